@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# install-deps.sh - installs the packages that this project needs and that are missing.
+#
+# Usage: scripts/install-deps.sh [build|demo|test]   (default test: everything)
+# Debian and Ubuntu: installs, as root or through sudo. Elsewhere: says what is missing.
+set -u
+
+BUILD=(gcc libc6-dev pkg-config scons python3 libfabric-dev libnl-3-dev libnl-route-3-dev
+	libjansson-dev libcmocka-dev)
+DEMO=(iproute2 procps)
+TEST=(g++ clang clang-format shellcheck codespell cppcheck binutils git iputils-ping)
+# Only a check that the code compiles there; not on arm64 itself.
+[[ $(uname -m) == aarch64 ]] || TEST+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
+
+say() { echo "install-deps: $*" >&2; }
+
+installed() {
+	[[ $(dpkg-query -W -f '${db:Status-Abbrev}' "$1" 2>/dev/null) == i* ]]
+}
+
+available() { apt-cache show "$1" >/dev/null 2>&1; }
+
+as_root() {
+	if ((EUID == 0)); then
+		"$@"
+	elif command -v sudo >/dev/null; then
+		sudo "$@"
+	else
+		say "needs root: run as root, or install: $*"
+		return 1
+	fi
+}
+
+apt_install() {
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q \
+		--no-install-recommends "$@" >&2
+}
+
+# The fuzzer and the sanitizers of clang are in a package of their own that has clang's version.
+clang_runtime() {
+	local version
+
+	version=$(clang -dumpversion 2>/dev/null) || return 0
+	echo "libclang-rt-${version%%.*}-dev"
+}
+
+missing_of() {
+	local package
+
+	for package in "$@"; do
+		installed "$package" || echo "$package"
+	done
+}
+
+install_debian() {
+	local missing runtime
+
+	mapfile -t missing < <(missing_of "$@")
+	if ((${#missing[@]})); then
+		say "installing ${missing[*]}"
+		as_root apt-get update -q >&2 || say "apt-get update failed; trying what is known"
+		apt_install "${missing[@]}" || return 1
+	fi
+	runtime=$(clang_runtime)
+	if [[ " $* " == *" clang "* && $runtime ]] && ! installed "$runtime" &&
+		available "$runtime"; then
+		apt_install "$runtime" || return 1
+	fi
+}
+
+# Elsewhere we know the commands and the pkg-config modules, not the packages' names.
+report_other() {
+	local what=$1 name missing=()
+
+	for name in gcc pkg-config scons python3; do
+		command -v "$name" >/dev/null || missing+=("$name")
+	done
+	for name in libfabric libnl-3.0 libnl-route-3.0 jansson cmocka; do
+		pkg-config --exists "$name" 2>/dev/null || missing+=("$name (development files)")
+	done
+	if [[ $what != build ]]; then
+		command -v ip >/dev/null || missing+=(iproute2)
+	fi
+	if [[ $what == test ]]; then
+		for name in clang clang-format shellcheck codespell cppcheck; do
+			command -v "$name" >/dev/null || missing+=("$name")
+		done
+	fi
+	((${#missing[@]})) || return 0
+	say "this is neither Debian nor Ubuntu; please install:"
+	printf '  %s\n' "${missing[@]}" >&2
+	return 1
+}
+
+main() {
+	local what=${1:-test} packages=("${BUILD[@]}")
+
+	case $what in
+	build) ;;
+	demo) packages+=("${DEMO[@]}") ;;
+	test) packages+=("${DEMO[@]}" "${TEST[@]}") ;;
+	*)
+		say "usage: $0 [build|demo|test]"
+		return 2
+		;;
+	esac
+	if command -v apt-get >/dev/null && command -v dpkg-query >/dev/null; then
+		install_debian "${packages[@]}"
+	else
+		report_other "$what"
+	fi
+}
+
+main "$@"

@@ -1,0 +1,284 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test.sh - all checks, on a clean checkout of a fresh machine as in CI.
+#
+# Usage: ./test.sh [quick | STEP...]      ./test.sh list names the steps
+# quick is: deps gcc unit lint. Without arguments every step runs.
+#
+# FUZZ_SECONDS   time for each fuzz target (default 20)
+# NCCL_SRC       an NCCL source tree: our headers are compared with its own
+# LIBFABRIC_SRC  a libfabric source tree: our code must compile with its headers, too
+# TEST_TIMEOUT   seconds that one functional test may take
+# Logs are in build/log. Ends with 'N passed, N failed, N skipped', where a step counts its tests
+# or, having none, itself. Exit status 1 if anything failed.
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
+
+STEPS=(deps gcc unit lint install clang arm64 functional asan tsan fuzz nccl libfabric tree)
+QUICK=(deps gcc unit lint)
+SKIP=77
+FUZZ_SECONDS=${FUZZ_SECONDS:-20}
+JOBS=$(nproc)
+LOGS=build/log
+ASAN_BUILD=build/sanitize-address-undefined
+TSAN_BUILD=build/sanitize-thread
+# The races worth finding are in the data path; the rest of the functional tests runs under ASan.
+TSAN_FUNCTIONAL=${TSAN_FUNCTIONAL:-}
+
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:strict_string_checks=1}
+SUPPRESSIONS=$PWD/tests/sanitizers
+export LSAN_OPTIONS=${LSAN_OPTIONS:-suppressions=$SUPPRESSIONS/lsan.supp:print_suppressions=0}
+export TSAN_OPTIONS=${TSAN_OPTIONS:-suppressions=$SUPPRESSIONS/tsan.supp:history_size=4}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+
+skip() { echo "SKIP: $*"; return $SKIP; }
+have() { command -v "$1" >/dev/null; }
+build() { scons -j "$JOBS" -Q werror=1 "$@"; }
+
+# unit_tests BUILD SCONS_ARGUMENT...: runs every unit test, unchanged ones too.
+unit_tests() {
+	local folder=$1 out
+
+	shift
+	rm -f "$folder"/unit/*.passed
+	out=$(mktemp)
+	build -k "$@" test 2>&1 | tee "$out"
+	local status=${PIPESTATUS[0]}
+	if ! grep -qE '^(PASS|FAIL|SKIP) ' "$out"; then
+		echo "no unit test ran"
+		status=1
+	fi
+	count_line "$out"
+	rm -f "$out"
+	return "$status"
+}
+
+# Adds up the PASS, FAIL and SKIP lines of a log.
+count_line() {
+	awk '/^PASS /{p++} /^FAIL /{f++} /^SKIP /{s++}
+		END {printf "%d passed, %d failed, %d skipped\n", p, f, s}' "$1"
+}
+
+# Children of the sanitizer's runtime need a layout of memory that it knows.
+fixed_layout() {
+	if setarch "$(uname -m)" -R true 2>/dev/null; then
+		setarch "$(uname -m)" -R "$@"
+	else
+		"$@"
+	fi
+}
+
+# --- the steps: status 0, 77 for a skip, anything else is a failure --------------------------
+
+step_deps() { scripts/install-deps.sh test; }
+step_gcc() { build CC=gcc; }
+step_unit() { unit_tests build CC=gcc; }
+step_lint() { tests/lint/run; }
+
+# On arm64 char has no sign: the unit tests run so here as well.
+step_clang() {
+	have clang || { skip "clang is not installed"; return; }
+	build CC=clang CFLAGS=-funsigned-char && build CC=clang sanitize=address,undefined &&
+		unit_tests build/clang CC=clang CFLAGS=-funsigned-char
+}
+
+# compile_all COMPILER FLAG...: whether every file of the plugin and the tool compiles.
+compile_all() {
+	local file status=0 flags=(-std=gnu11 -D_GNU_SOURCE= -O2 -Wall -Wextra -Werror -Iinclude)
+
+	for file in $(compgen -G "src/*/*.c"; compgen -G "fi_utils/*.c"); do
+		"$@" "${flags[@]}" -c -o /dev/null "$file" || status=1
+	done
+	return $status
+}
+
+# Compiles for arm64, with this machine's copies of the libraries' headers, which are the same.
+step_arm64() {
+	local name cc=aarch64-linux-gnu-gcc include=$PWD/build/arm64/include
+
+	have $cc || { skip "$cc is not installed"; return; }
+	mkdir -p "$include"
+	for name in rdma libnl3 jansson.h jansson_config.h; do
+		local from
+		from=$(find /usr/include -maxdepth 2 -name "$name" | head -1)
+		[[ ! $from ]] || ln -sfn "$from" "$include/$name"
+	done
+	compile_all $cc "-I$include" "-I$include/libnl3"
+}
+
+step_functional() { tests/functional/run; }
+
+step_asan() {
+	build CC=gcc sanitize=address,undefined || return 1
+	sanitized_tests $ASAN_BUILD sanitize=address,undefined
+}
+
+step_tsan() {
+	build CC=gcc sanitize=thread || return 1
+	sanitized_tests $TSAN_BUILD sanitize=thread "$TSAN_FUNCTIONAL"
+}
+
+# Functional tests that run our programs; a test of the scripts gains nothing from a sanitizer.
+tests_of_programs() {
+	local file
+
+	for file in tests/functional/test_*.sh; do
+		[[ $file == */test_mesh_lib.sh ]] || echo "$file"
+	done
+}
+
+# sanitized_tests BUILD OPTION [FUNCTIONAL_TESTS]: both kinds of tests; "-" for no functional ones.
+sanitized_tests() {
+	local log status=0
+
+	log=$(mktemp)
+	fixed_layout "$PWD/test.sh" internal unit "$1" "$2" 2>&1 | tee "$log"
+	((PIPESTATUS[0] == 0)) || status=1
+	if [[ ${3:-} != - && $(tests_of_programs) ]]; then
+		# shellcheck disable=SC2046,SC2086 # one word per test
+		TEST_TIMEOUT=${TEST_TIMEOUT:-600} MESH_BUILD=$1 \
+			fixed_layout tests/functional/run ${3:-$(tests_of_programs)} 2>&1 |
+			tee -a "$log"
+		((PIPESTATUS[0] == 0)) || status=1
+	fi
+	count_line "$log"
+	rm -f "$log"
+	return $status
+}
+
+step_fuzz() {
+	local target name status=0
+
+	have clang || { skip "clang is not installed"; return; }
+	compgen -G 'tests/fuzz/fuzz_*.c' >/dev/null || { skip "there are no fuzz targets"; return; }
+	build fuzz || return 1
+	for target in build/fuzz/fuzz_*; do
+		[[ -x $target && ! -d $target ]] || continue
+		name=${target##*/}
+		mkdir -p "build/fuzz/corpus/$name"
+		local seeds=("build/fuzz/corpus/$name")
+		[[ ! -d tests/fuzz/corpus/$name ]] || seeds+=("tests/fuzz/corpus/$name")
+		if "$target" -max_total_time="$FUZZ_SECONDS" -timeout=10 -rss_limit_mb=2048 \
+			-artifact_prefix=build/fuzz/ -verbosity=0 -print_final_stats=1 \
+			"${seeds[@]}"; then
+			echo "PASS $name"
+		else
+			echo "FAIL $name (what broke it is in build/fuzz/)"
+			status=1
+		fi
+	done 2>&1 | tee build/fuzz/log
+	! grep -q '^FAIL ' build/fuzz/log || status=1
+	count_line build/fuzz/log
+	return $status
+}
+
+# What `scons install` leaves, and that the installed tools run.
+step_install() {
+	local box file status=0
+
+	box=$(mktemp -d)
+	build CC=gcc install PREFIX=/usr "--install-sandbox=$box" || return 1
+	for file in lib/libnccl-net-mesh.so lib/libnccl-net.so lib/librccl-net.so bin/fi_mesh \
+		bin/fabric_pingpong; do
+		[[ -e $box/usr/$file ]] || { echo "$file is not installed"; status=1; }
+	done
+	MESH_BUILD=$box/usr/lib tests/lint/run exports || status=1
+	"$box/usr/bin/fi_mesh" --help >/dev/null || { echo "fi_mesh --help fails"; status=1; }
+	(cd "$box" && find . -not -type d | sort)
+	rm -rf "$box"
+	return $status
+}
+
+step_nccl() {
+	[[ ${NCCL_SRC:-} ]] || { skip "NCCL_SRC names no NCCL source tree"; return; }
+	build CC=gcc "nccl=$NCCL_SRC"
+}
+
+step_libfabric() {
+	local netlink
+
+	[[ ${LIBFABRIC_SRC:-} ]] || { skip "LIBFABRIC_SRC names no libfabric source tree"; return; }
+	read -ra netlink < <(pkg-config --cflags libnl-3.0 libnl-route-3.0)
+	compile_all gcc "-I$LIBFABRIC_SRC/include" "${netlink[@]}"
+}
+
+# Building and testing must leave the tree as it was.
+step_tree() {
+	git rev-parse --is-inside-work-tree >/dev/null 2>&1 || { skip "not a git tree"; return; }
+	git status --porcelain | diff "$LOGS/tree-before" - && return
+	echo "the tree changed"
+	return 1
+}
+
+# --- running them ----------------------------------------------------------------------------
+
+passed=0 failed=0 skipped=0
+SUMMARY=()
+
+# add_counts STATUS LOG: into the totals; prints what the step's line says of them.
+add_counts() {
+	local status=$1 last p f s
+
+	last=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$2" | tail -1)
+	if [[ ! $last || $status == "$SKIP" ]]; then
+		case $status in
+		0) ((passed++)) ;;
+		"$SKIP") ((skipped++)) ;;
+		*) ((failed++)) ;;
+		esac
+		return
+	fi
+	read -r p _ f _ s _ <<<"${last//,/}"
+	((status == 0 || f > 0)) || f=1
+	((passed += p, failed += f, skipped += s))
+	detail=": $p passed, $f failed, $s skipped"
+}
+
+run_step() {
+	local name=$1 log=$LOGS/$1.log started=$SECONDS status verdict detail=""
+
+	echo "==== $name"
+	"step_$name" >"$log" 2>&1 </dev/null
+	status=$?
+	add_counts $status "$log"
+	case $status in
+	0) verdict=PASS ;;
+	"$SKIP") verdict=SKIP detail=": $(sed -n 's/^SKIP: //p' "$log" | tail -1)" ;;
+	*)
+		verdict=FAIL
+		tail -n "${TEST_LOG_LINES:-100}" "$log"
+		detail+=", log $log"
+		;;
+	esac
+	grep '^SKIP [^:]' "$log" | sort -u
+	SUMMARY+=("$verdict $name ($((SECONDS - started)) s)$detail")
+	echo "${SUMMARY[-1]}"
+}
+
+main() {
+	local step steps=("$@")
+
+	case ${1:-all} in
+	all) steps=("${STEPS[@]}") ;;
+	quick) steps=("${QUICK[@]}") ;;
+	list) printf '%s\n' "${STEPS[@]}"; return ;;
+	internal) unit_tests "$3" CC=gcc "$4"; return ;;
+	esac
+	for step in "${steps[@]}"; do
+		if ! declare -F "step_$step" >/dev/null; then
+			echo "there is no step '$step'; there are: ${STEPS[*]}" >&2
+			return 2
+		fi
+	done
+	mkdir -p $LOGS
+	git status --porcelain >"$LOGS/tree-before" 2>/dev/null
+	for step in "${steps[@]}"; do
+		run_step "$step"
+	done
+	echo "==== summary, $SECONDS s"
+	printf '%s\n' "${SUMMARY[@]}"
+	echo "$passed passed, $failed failed, $skipped skipped"
+	((failed == 0))
+}
+
+main "$@"

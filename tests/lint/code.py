@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""code.py - checks of the source text: layers, sizes, licence lines, line lengths.
+
+Usage: code.py CHECK FILE...   (CHECK: layers, sizes, spdx, lines)
+Prints one line per finding; exit status 1 if there is any.
+"""
+import os
+import re
+import sys
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+# From the bottom to the top: a file includes its own layer and those to the left of it.
+LAYERS = ["base", "mesh", "system", "fabric", "transport", "nccl"]
+
+# src/base and src/mesh are logic; a test can call them with any input. No I/O belongs there.
+FOREIGN_TO_MESH = re.compile(
+    r"rdma/|infiniband/|netlink/|linux/|dirent\.h|fcntl\.h|ifaddrs\.h|netdb\.h|poll\.h|"
+    r"pthread\.h|threads\.h|unistd\.h|sys/(?!socket\.h|types\.h|param\.h|uio\.h)")
+
+FILE_LIMIT = 600
+FUNCTION_LIMIT = 60
+LINE_LIMIT = 100
+TAB = 8
+
+CODE = (".c", ".h")
+COMMENTED = (".c", ".h", ".sh", ".py", ".map", ".yml", ".1", ".5", ".7")
+NO_SPDX_NEEDED = ("LICENSE", ".md", ".txt", ".ldflags", ".dict", ".json", ".bin", ".svg")
+
+
+def read(path):
+    with open(os.path.join(TOP, path), encoding="utf-8", errors="replace") as f:
+        return f.read().splitlines()
+
+
+def layer_of(path):
+    """The layer of src/<layer>/... and include/mesh/<layer>/...; None elsewhere."""
+    parts = path.split("/")
+    if parts[0] == "src" and len(parts) > 2:
+        return parts[1]
+    if parts[:2] == ["include", "mesh"] and len(parts) > 3:
+        return parts[2]
+    if parts[:2] == ["include", "nccl"]:
+        return "nccl"
+    if parts[0] == "fi_utils":
+        return "fi_utils"
+    return None
+
+
+def layer_of_include(name):
+    parts = name.split("/")
+    if parts[0] == "mesh" and len(parts) > 2:
+        return parts[1]
+    return "nccl" if parts[0] == "nccl" else None
+
+
+def includes(path):
+    for number, line in enumerate(read(path), 1):
+        found = re.match(r'\s*#\s*include\s*([<"])([^>"]+)[>"]', line)
+        if found:
+            yield number, found.group(1), found.group(2)
+
+
+def check_layers(path):
+    own = layer_of(path)
+    if not path.endswith(CODE) or own is None:
+        return
+    if own != "fi_utils" and own not in LAYERS:
+        yield 1, "'%s' is not a layer (%s)" % (own, " < ".join(LAYERS))
+        return
+    rank = LAYERS.index("transport") if own == "fi_utils" else LAYERS.index(own)
+    for number, quote, name in includes(path):
+        other = layer_of_include(name)
+        if other is not None and other not in LAYERS:
+            yield number, "<%s> is in no layer" % name
+        elif other is not None and LAYERS.index(other) > rank:
+            yield number, "%s must not include <%s>: %s lies above it" % (own, name, other)
+        if own in ("base", "mesh") and name.startswith("rdma/"):
+            yield number, "%s must not include <%s>: libfabric starts at fabric" % (own, name)
+        elif own == "mesh" and FOREIGN_TO_MESH.match(name):
+            yield number, "mesh is pure logic and must not include <%s>" % name
+        if quote == '"' and own != "fi_utils" and "/" in name:
+            yield number, 'write <mesh/<layer>/x.h> instead of "%s"' % name
+
+
+def functions(lines):
+    """(first line, last line, name) of each function: kernel style puts its braces in column 1."""
+    start = None
+    for number, line in enumerate(lines, 1):
+        if line == "{":
+            start = number
+            while start > 1 and re.match(r"[^\s#/}].*|\t.*[^;]$", lines[start - 2]) \
+                    and not lines[start - 2].rstrip().endswith((";", "*/", "}")):
+                start -= 1
+        elif line.startswith("}") and start:
+            text = " ".join(lines[start - 1:number])
+            name = re.search(r"(\w+)\s*\(", text)
+            yield start, number, name.group(1) if name else "?"
+            start = None
+
+
+def size_exceptions():
+    """tests/lint/size-exceptions: 'path limit reason' or 'path:function limit reason' lines."""
+    path = os.path.join(TOP, "tests/lint/size-exceptions")
+    limits = {}
+    if os.path.exists(path):
+        for line in read("tests/lint/size-exceptions"):
+            if line.strip() and not line.startswith("#"):
+                what, limit, _reason = line.split(None, 2)
+                limits[what] = int(limit)
+    return limits
+
+
+def check_sizes(path, exceptions=size_exceptions()):
+    if not path.endswith(CODE):
+        return
+    lines = read(path)
+    limit = exceptions.get(path, FILE_LIMIT)
+    if len(lines) > limit:
+        yield 1, "%d lines, limit %d" % (len(lines), limit)
+    for start, end, name in functions(lines):
+        limit = exceptions.get("%s:%s" % (path, name), FUNCTION_LIMIT)
+        if end - start + 1 > limit:
+            yield start, "%s() has %d lines, limit %d" % (name, end - start + 1, limit)
+
+
+def check_spdx(path):
+    lines = read(path)
+    script = bool(lines) and lines[0].startswith("#!")
+    name = os.path.basename(path)
+    if not lines or "/corpus/" in path or path.endswith(NO_SPDX_NEEDED) or name in NO_SPDX_NEEDED:
+        return
+    first = "\n".join(lines[:3])
+    wanted = "SPDX-License-Identifier: Apache-2.0"
+    if path.endswith(CODE) and lines[0] != "/* %s */" % wanted:
+        yield 1, "the first line must be /* %s */" % wanted
+    elif (path.endswith(COMMENTED) or script or name.startswith(("SCons", "."))) \
+            and wanted not in first:
+        yield 1, "no '%s' in the first three lines" % wanted
+
+
+def check_lines(path):
+    if path.endswith((".md", ".json", ".svg")) or "/corpus/" in path or path == "LICENSE":
+        return
+    for number, line in enumerate(read(path), 1):
+        if len(line.expandtabs(TAB)) > LINE_LIMIT:
+            yield number, "%d columns, limit %d" % (len(line.expandtabs(TAB)), LINE_LIMIT)
+        if line != line.rstrip():
+            yield number, "blanks at the end of the line"
+
+
+def main():
+    checks = {"layers": check_layers, "sizes": check_sizes, "spdx": check_spdx,
+              "lines": check_lines}
+    if len(sys.argv) < 2 or sys.argv[1] not in checks:
+        print(__doc__, file=sys.stderr)
+        return 2
+    found = 0
+    for path in sys.argv[2:]:
+        for number, text in checks[sys.argv[1]](path):
+            print("%s:%d: %s" % (path, number, text))
+            found += 1
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
