@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * config.h - the settings, NCCL_MESH_*. One table: the parser, the log, `fi_mesh config` and
+ * the settings reference in docs/ all read it.
+ */
+#ifndef MESH_BASE_CONFIG_H
+#define MESH_BASE_CONFIG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Longer values are refused, not cut. */
+#define MESH_CONFIG_TEXT_MAX 512
+
+struct mesh_config {
+	char nics[MESH_CONFIG_TEXT_MAX];      /* NCCL_MESH_NICS */
+	char addresses[MESH_CONFIG_TEXT_MAX]; /* NCCL_MESH_ADDRESSES */
+	char provider[MESH_CONFIG_TEXT_MAX];  /* NCCL_MESH_PROVIDER */
+	char node_name[MESH_CONFIG_TEXT_MAX]; /* NCCL_MESH_NODE_NAME */
+	uint64_t connect_timeout_s;	      /* NCCL_MESH_CONNECT_TIMEOUT */
+	uint64_t accept_timeout_s;	      /* NCCL_MESH_ACCEPT_TIMEOUT */
+	uint64_t dead_peer_timeout_s;	      /* NCCL_MESH_DEAD_PEER_TIMEOUT */
+	uint64_t eager_limit_bytes;	      /* NCCL_MESH_EAGER_LIMIT */
+	uint64_t segment_bytes;		      /* NCCL_MESH_SEGMENT_SIZE */
+};
+
+enum mesh_setting_type {
+	MESH_SETTING_TEXT,
+	MESH_SETTING_SECONDS, /* a whole number */
+	MESH_SETTING_BYTES,   /* a whole number, with an optional K, M or G (powers of 1024) */
+};
+
+struct mesh_setting {
+	const char *name; /* the environment variable */
+	enum mesh_setting_type type;
+	size_t offset;		  /* in struct mesh_config */
+	const char *default_text; /* parsed like a user's value */
+	uint64_t min, max;	  /* of numbers */
+	const char *help;
+};
+
+/** The table, ended by an entry whose name is NULL. */
+extern const struct mesh_setting mesh_settings[];
+
+/**
+ * Looks up a variable: getenv in the plugin, a fake in tests.
+ *
+ * Returns the value, or NULL where it is not set.
+ */
+typedef const char *(*mesh_config_lookup)(void *arg, const char *name);
+
+/**
+ * Fills @config from the defaults and what @lookup knows (NULL: the environment). A value that
+ * cannot be used is reported at WARN with the value, the range and the default that is used
+ * instead.
+ *
+ * Returns 0, or -EINVAL if any value was refused; @config is complete in either case.
+ */
+int mesh_config_load(mesh_config_lookup lookup, void *arg, struct mesh_config *config);
+
+/** Logs at INFO each setting that differs from its default. */
+void mesh_config_log(const struct mesh_config *config);
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* config.c - the table of settings and the one routine that parses it. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <mesh/base/config.h>
+#include <mesh/base/log.h>
+
+#define TEXT(variable, member, help_text)                                                          \
+	{                                                                                          \
+		.name = (variable), .type = MESH_SETTING_TEXT,                                     \
+		.offset = offsetof(struct mesh_config, member), .default_text = "",                \
+		.help = (help_text)                                                                \
+	}
+#define NUMBER(variable, setting_type, member, standard, low, high, help_text)                     \
+	{                                                                                          \
+		.name = (variable), .type = (setting_type),                                        \
+		.offset = offsetof(struct mesh_config, member), .default_text = (standard),        \
+		.min = (low), .max = (high), .help = (help_text)                                   \
+	}
+
+const struct mesh_setting mesh_settings[] = {
+	TEXT("NCCL_MESH_NICS", nics,
+	     "NICs to use, by netdev or RDMA device name, with NCCL_IB_HCA's grammar: a comma list "
+	     "of prefixes; '=' first asks for exact names, '^' first excludes. Default: all that "
+	     "look like mesh NICs."),
+	TEXT("NCCL_MESH_ADDRESSES", addresses,
+	     "Comma list of subnets (10.0.0.0/8,fd00::/8). A NIC with several addresses uses the "
+	     "first that lies in one of them. Default: IPv4 before IPv6, link-local last."),
+	TEXT("NCCL_MESH_PROVIDER", provider,
+	     "libfabric provider to use on every NIC: verbs;ofi_rxm, tcp or tcp;ofi_rxm. Default: "
+	     "verbs;ofi_rxm where an RDMA device is behind the NIC, else tcp. Must be the same on "
+	     "all nodes."),
+	TEXT("NCCL_MESH_NODE_NAME", node_name,
+	     "This node's name in messages. Default: the host name."),
+	NUMBER("NCCL_MESH_CONNECT_TIMEOUT", MESH_SETTING_SECONDS, connect_timeout_s, "60", 1, 86400,
+	       "Seconds after which a connection that cannot be made is an error. A peer that is "
+	       "alive answers at once, even while its NCCL is busy elsewhere."),
+	NUMBER("NCCL_MESH_ACCEPT_TIMEOUT", MESH_SETTING_SECONDS, accept_timeout_s, "600", 1, 86400,
+	       "Seconds for which a listener waits for its peer. Long, because ranks of a job start "
+	       "at different times."),
+	NUMBER("NCCL_MESH_DEAD_PEER_TIMEOUT", MESH_SETTING_SECONDS, dead_peer_timeout_s, "10", 2,
+	       3600,
+	       "Seconds without an answer from a peer's kernel after which the peer counts as lost. "
+	       "A peer process that ends is noticed at once."),
+	NUMBER("NCCL_MESH_EAGER_LIMIT", MESH_SETTING_BYTES, eager_limit_bytes, "8K", 0, 65536,
+	       "Messages up to this size travel in the control stream, without waiting for the "
+	       "receiver to say where they may be written."),
+	NUMBER("NCCL_MESH_SEGMENT_SIZE", MESH_SETTING_BYTES, segment_bytes, "1M", 4096, 1 << 30,
+	       "Larger messages are cut into segments of this size."),
+	{.name = NULL},
+};
+
+#undef TEXT
+#undef NUMBER
+
+static int number_parse(const char *text, enum mesh_setting_type type, uint64_t *value)
+{
+	unsigned int shift = 0;
+	uint64_t result;
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return -EINVAL;
+	errno = 0;
+	result = strtoull(text, &end, 10);
+	if (errno)
+		return -EINVAL;
+	if (type == MESH_SETTING_BYTES && *end) {
+		const char *found = strchr("KMG", *end & ~0x20); /* k and K are the same */
+
+		if (!found || !*found)
+			return -EINVAL;
+		shift = 10 * (unsigned int)(found - "KMG" + 1);
+		end++;
+	}
+	if (*end || result > (UINT64_MAX >> shift))
+		return -EINVAL;
+	*value = result << shift;
+	return 0;
+}
+
+/* Stores @text into @config if it is a legal value of @setting; else -EINVAL and no change. */
+static int setting_store(const struct mesh_setting *setting, const char *text,
+			 struct mesh_config *config)
+{
+	char *member = (char *)config + setting->offset;
+	uint64_t value;
+
+	if (setting->type == MESH_SETTING_TEXT) {
+		if (strlen(text) >= MESH_CONFIG_TEXT_MAX)
+			return -EINVAL;
+		memcpy(member, text, strlen(text) + 1);
+		return 0;
+	}
+	if (number_parse(text, setting->type, &value))
+		return -EINVAL;
+	if (value < setting->min || value > setting->max)
+		return -EINVAL;
+	memcpy(member, &value, sizeof(value));
+	return 0;
+}
+
+static const char *environment_lookup(void *arg, const char *name)
+{
+	(void)arg;
+	return getenv(name);
+}
+
+static void setting_refuse(const struct mesh_setting *setting, const char *text)
+{
+	if (setting->type == MESH_SETTING_TEXT)
+		mesh_warn("%s is longer than %d bytes and is not used", setting->name,
+			  MESH_CONFIG_TEXT_MAX - 1);
+	else
+		mesh_warn("%s=\"%.64s\" is not a whole number from %" PRIu64 " to %" PRIu64
+			  " (%s); using the default, %s",
+			  setting->name, text, setting->min, setting->max,
+			  setting->type == MESH_SETTING_BYTES ? "bytes; K, M, G allowed"
+							      : "seconds",
+			  setting->default_text);
+}
+
+int mesh_config_load(mesh_config_lookup lookup, void *arg, struct mesh_config *config)
+{
+	const struct mesh_setting *setting;
+	const char *text;
+	int ret = 0;
+
+	if (!lookup)
+		lookup = environment_lookup;
+	memset(config, 0, sizeof(*config));
+	for (setting = mesh_settings; setting->name; setting++) {
+		setting_store(setting, setting->default_text, config);
+		text = lookup(arg, setting->name);
+		if (!text || !setting_store(setting, text, config))
+			continue;
+		setting_refuse(setting, text);
+		ret = -EINVAL;
+	}
+	return ret;
+}
+
+void mesh_config_log(const struct mesh_config *config)
+{
+	const struct mesh_setting *setting;
+	struct mesh_config standard;
+
+	memset(&standard, 0, sizeof(standard));
+	for (setting = mesh_settings; setting->name; setting++) {
+		const char *member = (const char *)config + setting->offset;
+		uint64_t value, standard_value;
+
+		if (setting->type == MESH_SETTING_TEXT) {
+			if (*member)
+				mesh_info("%s=%s", setting->name, member);
+			continue;
+		}
+		setting_store(setting, setting->default_text, &standard);
+		memcpy(&value, member, sizeof(value));
+		memcpy(&standard_value, (char *)&standard + setting->offset, sizeof(value));
+		if (value != standard_value)
+			mesh_info("%s=%" PRIu64 " (default %s)", setting->name, value,
+				  setting->default_text);
+	}
+}

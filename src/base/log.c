@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* log.c - formats a line and hands it to the sink that the host program chose. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <mesh/base/log.h>
+
+static void log_to_stderr(enum mesh_log_level level, const char *file, int line, const char *text);
+
+/* The two words of mutable state of the log; atomics, because threads log while init runs. */
+static _Atomic(mesh_log_sink) log_sink = log_to_stderr;
+static _Atomic(enum mesh_log_level) stderr_level = MESH_LOG_WARN;
+
+static void log_to_stderr(enum mesh_log_level level, const char *file, int line, const char *text)
+{
+	static const char *const names[] = {"warning", "info", "trace"};
+
+	if (level > atomic_load(&stderr_level))
+		return;
+	if (level == MESH_LOG_TRACE)
+		fprintf(stderr, "mesh %s %s:%d %s\n", names[level], file, line, text);
+	else
+		fprintf(stderr, "mesh %s: %s\n", names[level], text);
+}
+
+void mesh_log_sink_set(mesh_log_sink sink)
+{
+	atomic_store(&log_sink, sink ? sink : log_to_stderr);
+}
+
+void mesh_log_level_set(enum mesh_log_level level)
+{
+	atomic_store(&stderr_level, level);
+}
+
+void mesh_log(enum mesh_log_level level, const char *file, int line, const char *format, ...)
+{
+	char text[MESH_LOG_LINE_MAX];
+	int saved_errno = errno;
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (n < 0)
+		snprintf(text, sizeof(text), "(a log line could not be formatted: %s)", format);
+	else if ((size_t)n >= sizeof(text))
+		memcpy(text + sizeof(text) - 4, "...", 4);
+	atomic_load (&log_sink)(level, file, line, text);
+	errno = saved_errno;
+}
