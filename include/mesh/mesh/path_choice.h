@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* path_choice.h - which of our NICs reaches which of the peer's: the heart of the plugin. */
+#ifndef MESH_MESH_PATH_CHOICE_H
+#define MESH_MESH_PATH_CHOICE_H
+
+#include <mesh/mesh/handle.h>
+
+#define MESH_PATH_CANDIDATES_MAX (MESH_NICS_MAX * MESH_NICS_MAX)
+
+/* A direct path: two NICs on one subnet that speak the same provider. Indices into the arrays. */
+struct mesh_path_candidate {
+	uint8_t local;
+	uint8_t remote;
+};
+
+/* What guides the choice where several paths exist. */
+struct mesh_path_hints {
+	int local_nic;	 /* NCCL's dev on this side */
+	int remote_nic;	 /* NCCL's dev on the listening side */
+	uint32_t spread; /* any number: equal choices rotate with it */
+};
+
+struct mesh_path_choice {
+	int num_candidates;
+	struct mesh_path_candidate candidates[MESH_PATH_CANDIDATES_MAX]; /* the best first */
+	/* For the message when there is none: a pair that only the provider keeps apart. */
+	bool provider_differs;
+	struct mesh_path_candidate differing;
+};
+
+/**
+ * Finds all direct paths between @local and @remote, best first.
+ *
+ * A path exists where both addresses lie in each other's subnet by their real prefix lengths.
+ * Order: paths that share no NIC with a better one come before those that do, so that the first
+ * k candidates use k different cables; within that, routable addresses before link-local ones
+ * (every link has the same fe80::/64), then the NICs that NCCL asked for, then @hints->spread.
+ */
+void mesh_path_choose(const struct mesh_endpoint_addr *local, int num_local,
+		      const struct mesh_endpoint_addr *remote, int num_remote,
+		      const struct mesh_path_hints *hints, struct mesh_path_choice *choice);
+
+#endif
