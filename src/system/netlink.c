@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* netlink.c - dumps links, addresses and default routes over a netlink socket. */
+#include <errno.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <linux/if_addr.h>
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+#include <netlink/msg.h>
+#include <netlink/netlink.h>
+
+#include <mesh/base/log.h>
+#include <mesh/system/netlink.h>
+
+/* The kernel marks a dump during which something changed; how often we ask again. */
+#define DUMP_ATTEMPTS 5
+
+/* One interface while its addresses are being collected. */
+struct entry {
+	struct mesh_nic nic;
+	int num_primary; /* addrs[0 .. num_primary - 1] are neither secondary nor deprecated */
+	int num_dropped; /* addresses that did not fit */
+};
+
+struct load {
+	struct entry *entries;
+	int num, capacity;
+	int error; /* -ENOMEM from a callback; libnl has no way to pass it on */
+};
+
+static struct entry *entry_find(struct load *load, unsigned int ifindex)
+{
+	int i;
+
+	for (i = 0; i < load->num; i++)
+		if (load->entries[i].nic.ifindex == ifindex)
+			return &load->entries[i];
+	return NULL;
+}
+
+/* The entry of @ifindex, made if need be; NULL without memory. */
+static struct entry *entry_get(struct load *load, unsigned int ifindex)
+{
+	struct entry *entry = entry_find(load, ifindex);
+	int capacity = load->capacity ? 2 * load->capacity : 16;
+
+	if (entry)
+		return entry;
+	if (load->num == load->capacity) {
+		entry = realloc(load->entries, (size_t)capacity * sizeof(*entry));
+		if (!entry)
+			return NULL;
+		load->entries = entry;
+		load->capacity = capacity;
+	}
+	entry = &load->entries[load->num++];
+	memset(entry, 0, sizeof(*entry));
+	entry->nic.ifindex = ifindex;
+	return entry;
+}
+
+/* Stores the last bytes of a long hardware address: of IPoIB's 20, the port GUID. */
+static void mac_store(struct mesh_nic *nic, const struct nlattr *attr)
+{
+	size_t len = (size_t)nla_len(attr), size = sizeof(nic->mac);
+	const uint8_t *bytes = nla_data(attr);
+
+	memset(nic->mac, 0, size);
+	if (len > size)
+		memcpy(nic->mac, bytes + len - size, size);
+	else
+		memcpy(nic->mac, bytes, len);
+}
+
+static void link_kind_store(struct mesh_nic *nic, struct nlattr *attr)
+{
+	static const struct nla_policy policy[IFLA_INFO_MAX + 1] = {
+		[IFLA_INFO_KIND] = {.type = NLA_STRING},
+	};
+	struct nlattr *info[IFLA_INFO_MAX + 1];
+
+	if (nla_parse_nested(info, IFLA_INFO_MAX, attr, policy) || !info[IFLA_INFO_KIND])
+		return;
+	/* A name that is cut is still a name that we do not know. */
+	snprintf(nic->link_kind, sizeof(nic->link_kind), "%s",
+		 nla_get_string(info[IFLA_INFO_KIND]));
+}
+
+static int link_read(struct nl_msg *msg, void *arg)
+{
+	static const struct nla_policy policy[IFLA_MAX + 1] = {
+		[IFLA_IFNAME] = {.type = NLA_STRING, .maxlen = IF_NAMESIZE},
+		[IFLA_MTU] = {.type = NLA_U32},
+		[IFLA_CARRIER] = {.type = NLA_U8},
+		[IFLA_MASTER] = {.type = NLA_U32},
+		[IFLA_LINKINFO] = {.type = NLA_NESTED},
+	};
+	struct nlmsghdr *header = nlmsg_hdr(msg);
+	struct nlattr *attrs[IFLA_MAX + 1];
+	struct load *load = arg;
+	struct ifinfomsg *info;
+	struct entry *entry;
+	struct mesh_nic *nic;
+
+	if (header->nlmsg_type != RTM_NEWLINK ||
+	    nlmsg_parse(header, sizeof(*info), attrs, IFLA_MAX, policy) || !attrs[IFLA_IFNAME])
+		return NL_SKIP;
+	info = nlmsg_data(header);
+	if (info->ifi_index <= 0)
+		return NL_SKIP;
+	entry = entry_get(load, (unsigned int)info->ifi_index);
+	if (!entry) {
+		load->error = -ENOMEM;
+		return NL_STOP;
+	}
+	nic = &entry->nic;
+	snprintf(nic->netdev, sizeof(nic->netdev), "%s", nla_get_string(attrs[IFLA_IFNAME]));
+	nic->link_type = info->ifi_type;
+	nic->admin_up = info->ifi_flags & IFF_UP;
+	nic->carrier = nic->admin_up && (attrs[IFLA_CARRIER] ? nla_get_u8(attrs[IFLA_CARRIER])
+							     : info->ifi_flags & IFF_RUNNING);
+	nic->mtu = attrs[IFLA_MTU] ? (int)nla_get_u32(attrs[IFLA_MTU]) : 0;
+	nic->master = attrs[IFLA_MASTER] ? nla_get_u32(attrs[IFLA_MASTER]) : 0;
+	if (attrs[IFLA_ADDRESS])
+		mac_store(nic, attrs[IFLA_ADDRESS]);
+	if (attrs[IFLA_LINKINFO])
+		link_kind_store(nic, attrs[IFLA_LINKINFO]);
+	return NL_OK;
+}
+
+/* Primary addresses go before the others; what does not fit is dropped from the end. */
+static void addr_store(struct entry *entry, const struct mesh_addr *addr, bool primary)
+{
+	int at = primary ? entry->num_primary : entry->nic.num_addrs;
+	struct mesh_addr *addrs = entry->nic.addrs;
+	int i;
+
+	for (i = 0; i < entry->nic.num_addrs; i++)
+		if (mesh_addr_equal(&addrs[i], addr))
+			return;
+	if (entry->nic.num_addrs == MESH_NIC_ADDRS_MAX) {
+		entry->num_dropped++;
+		if (at == MESH_NIC_ADDRS_MAX)
+			return;
+		entry->nic.num_addrs--;
+	}
+	memmove(&addrs[at + 1], &addrs[at], (size_t)(entry->nic.num_addrs - at) * sizeof(*addrs));
+	addrs[at] = *addr;
+	entry->nic.num_addrs++;
+	entry->num_primary += primary;
+}
+
+/* Fills @addr from the message; false for another family or a wrong size. */
+static bool addr_from_attr(const struct ifaddrmsg *info, const struct nlattr *attr,
+			   struct mesh_addr *addr)
+{
+	memset(addr, 0, sizeof(*addr));
+	if (info->ifa_family == AF_INET)
+		addr->family = MESH_FAMILY_IPV4;
+	else if (info->ifa_family == AF_INET6)
+		addr->family = MESH_FAMILY_IPV6;
+	else
+		return false;
+	if ((size_t)nla_len(attr) != mesh_addr_size(addr->family) ||
+	    info->ifa_prefixlen > 8 * mesh_addr_size(addr->family))
+		return false;
+	memcpy(addr->bytes, nla_data(attr), mesh_addr_size(addr->family));
+	addr->prefix_len = info->ifa_prefixlen;
+	if (addr->family == MESH_FAMILY_IPV6 && mesh_addr_is_link_local(addr))
+		addr->scope_id = info->ifa_index;
+	return true;
+}
+
+static int addr_read(struct nl_msg *msg, void *arg)
+{
+	static const struct nla_policy policy[IFA_MAX + 1] = {
+		[IFA_FLAGS] = {.type = NLA_U32},
+	};
+	struct nlmsghdr *header = nlmsg_hdr(msg);
+	struct nlattr *attrs[IFA_MAX + 1], *attr;
+	struct ifaddrmsg *info;
+	struct mesh_addr addr;
+	struct entry *entry;
+	uint32_t flags;
+
+	if (header->nlmsg_type != RTM_NEWADDR ||
+	    nlmsg_parse(header, sizeof(*info), attrs, IFA_MAX, policy))
+		return NL_SKIP;
+	info = nlmsg_data(header);
+	entry = entry_find(arg, info->ifa_index);
+	/* On a point-to-point link IFA_ADDRESS is the peer. */
+	attr = attrs[IFA_LOCAL] ? attrs[IFA_LOCAL] : attrs[IFA_ADDRESS];
+	if (!entry || !attr || !addr_from_attr(info, attr, &addr))
+		return NL_SKIP;
+	flags = attrs[IFA_FLAGS] ? nla_get_u32(attrs[IFA_FLAGS]) : info->ifa_flags;
+	/* bind() to these fails; an optimistic one is tentative too, but can be bound. */
+	if (flags & IFA_F_DADFAILED || (flags & IFA_F_TENTATIVE && !(flags & IFA_F_OPTIMISTIC)))
+		entry->nic.num_unready++;
+	else
+		addr_store(entry, &addr, !(flags & (IFA_F_SECONDARY | IFA_F_DEPRECATED)));
+	return NL_OK;
+}
+
+static void default_route_mark(struct load *load, unsigned int ifindex)
+{
+	struct entry *entry = entry_find(load, ifindex);
+
+	if (entry)
+		entry->nic.default_route = true;
+}
+
+static void next_hops_mark(struct load *load, const struct nlattr *attr)
+{
+	const char *data = nla_data(attr);
+	size_t left = (size_t)nla_len(attr), step;
+	struct rtnexthop hop;
+
+	while (left >= sizeof(hop)) {
+		memcpy(&hop, data, sizeof(hop));
+		step = RTNH_ALIGN((size_t)hop.rtnh_len);
+		if (hop.rtnh_len < sizeof(hop) || hop.rtnh_len > left)
+			return;
+		default_route_mark(load, (unsigned int)hop.rtnh_ifindex);
+		if (step >= left)
+			return;
+		data += step;
+		left -= step;
+	}
+}
+
+static int route_read(struct nl_msg *msg, void *arg)
+{
+	static const struct nla_policy policy[RTA_MAX + 1] = {
+		[RTA_OIF] = {.type = NLA_U32},
+		[RTA_TABLE] = {.type = NLA_U32},
+	};
+	struct nlmsghdr *header = nlmsg_hdr(msg);
+	struct nlattr *attrs[RTA_MAX + 1];
+	struct rtmsg *route;
+	uint32_t table;
+
+	if (header->nlmsg_type != RTM_NEWROUTE || !nlmsg_valid_hdr(header, sizeof(*route)))
+		return NL_SKIP;
+	route = nlmsg_data(header); /* most routes of a big table end here, unparsed */
+	if (route->rtm_dst_len || route->rtm_type != RTN_UNICAST ||
+	    nlmsg_parse(header, sizeof(*route), attrs, RTA_MAX, policy))
+		return NL_SKIP;
+	table = attrs[RTA_TABLE] ? nla_get_u32(attrs[RTA_TABLE]) : route->rtm_table;
+	if (table != RT_TABLE_MAIN)
+		return NL_SKIP;
+	if (attrs[RTA_OIF])
+		default_route_mark(arg, nla_get_u32(attrs[RTA_OIF]));
+	if (attrs[RTA_MULTIPATH])
+		next_hops_mark(arg, attrs[RTA_MULTIPATH]);
+	return NL_OK;
+}
+
+/* One whole dump. Returns libnl's 0 or negative error. */
+static int dump(struct nl_sock *sock, int type, void *header, size_t size,
+		nl_recvmsg_msg_cb_t callback, struct load *load)
+{
+	int ret;
+
+	nl_socket_modify_cb(sock, NL_CB_VALID, NL_CB_CUSTOM, callback, load);
+	ret = nl_send_simple(sock, type, NLM_F_DUMP, header, size);
+	return ret < 0 ? ret : nl_recvmsgs_default(sock);
+}
+
+/* Asks for everything once. Returns libnl's 0 or negative error; load->error is to be looked at. */
+static int load_once(struct nl_sock *sock, struct load *load)
+{
+	struct ifinfomsg link = {.ifi_family = AF_UNSPEC};
+	struct ifaddrmsg addr = {.ifa_family = AF_UNSPEC};
+	struct rtmsg route4 = {.rtm_family = AF_INET}, route6 = {.rtm_family = AF_INET6};
+	const struct {
+		int type;
+		void *header;
+		size_t size;
+		nl_recvmsg_msg_cb_t callback;
+	} dumps[] = {
+		{RTM_GETLINK, &link, sizeof(link), link_read},
+		{RTM_GETADDR, &addr, sizeof(addr), addr_read},
+		{RTM_GETROUTE, &route4, sizeof(route4), route_read},
+		{RTM_GETROUTE, &route6, sizeof(route6), route_read},
+	};
+	int ret, changed = 0;
+	size_t i;
+
+	load->num = 0;
+	for (i = 0; i < sizeof(dumps) / sizeof(dumps[0]); i++) {
+		ret = dump(sock, dumps[i].type, dumps[i].header, dumps[i].size, dumps[i].callback,
+			   load);
+		if (ret == -NLE_DUMP_INTR)
+			changed = ret;
+		else if (ret < 0 && dumps[i].type != RTM_GETROUTE)
+			return ret;
+		else if (ret < 0) /* sandboxes have no routes; we lose a hint only */
+			mesh_trace("no list of routes: %s", nl_geterror(ret));
+		if (load->error)
+			return 0;
+	}
+	return changed;
+}
+
+/* Turns what was collected into the caller's array. */
+static int load_finish(const struct load *load, struct mesh_nic **nics, int *num_nics)
+{
+	struct mesh_nic *result = NULL;
+	int i;
+
+	if (load->error)
+		return load->error;
+	if (load->num) {
+		result = calloc((size_t)load->num, sizeof(*result));
+		if (!result)
+			return -ENOMEM;
+	}
+	for (i = 0; i < load->num; i++) {
+		result[i] = load->entries[i].nic;
+		if (load->entries[i].num_dropped)
+			mesh_info("%s has more than %d addresses; %d are not looked at",
+				  result[i].netdev, MESH_NIC_ADDRS_MAX,
+				  load->entries[i].num_dropped);
+	}
+	*nics = result;
+	*num_nics = load->num;
+	return 0;
+}
+
+int mesh_netlink_load(struct mesh_nic **nics, int *num_nics)
+{
+	struct load load = {0};
+	struct nl_sock *sock;
+	int ret, attempt;
+
+	sock = nl_socket_alloc();
+	if (!sock)
+		return -ENOMEM;
+	/* Without this a message longer than a page is an error. */
+	nl_socket_enable_msg_peek(sock);
+	ret = nl_connect(sock, NETLINK_ROUTE);
+	for (attempt = 0; !ret && attempt < DUMP_ATTEMPTS; attempt++) {
+		ret = load_once(sock, &load);
+		if (ret != -NLE_DUMP_INTR)
+			break;
+		ret = 0; /* the last attempt's answer has to do */
+	}
+	if (ret < 0) {
+		mesh_warn("the kernel does not list its network interfaces over netlink: %s",
+			  nl_geterror(ret));
+		ret = ret == -NLE_NOMEM ? -ENOMEM : -EIO;
+	} else {
+		ret = load_finish(&load, nics, num_nics);
+	}
+	free(load.entries);
+	nl_socket_free(sock);
+	return ret;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nic_table.c - the NICs of this node: read from the kernel, judged, and explained. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <mesh/base/log.h>
+#include <mesh/mesh/nic_kind.h>
+#include <mesh/mesh/nic_select.h>
+#include <mesh/system/netlink.h>
+#include <mesh/system/nic_table.h>
+#include <mesh/system/sysfs.h>
+#include <mesh/system/sysfs_rdma.h>
+
+static int sysfs_load(const char *root, struct mesh_nic_table *table)
+{
+	struct mesh_sysfs sysfs;
+	int i, ret;
+
+	ret = mesh_sysfs_open(root, &sysfs);
+	if (ret) {
+		mesh_warn("cannot read %s (%s): speeds, PCI paths and RDMA devices of the NICs are "
+			  "not known; mount sysfs there",
+			  root, strerror(-ret));
+		return 0;
+	}
+	for (i = 0; i < table->num_nics; i++)
+		mesh_sysfs_netdev_load(&sysfs, &table->nics[i]);
+	ret = mesh_sysfs_rdma_load(&sysfs, table->nics, table->num_nics);
+	mesh_sysfs_close(&sysfs);
+	return ret;
+}
+
+int mesh_nic_table_load(const char *sysfs_root, const struct mesh_config *config,
+			struct mesh_nic_table *table)
+{
+	struct mesh_nic_table result = {0};
+	int ret;
+
+	ret = mesh_netlink_load(&result.nics, &result.num_nics);
+	if (ret)
+		return ret;
+	ret = sysfs_load(sysfs_root, &result);
+	if (!ret) {
+		mesh_nic_classify(result.nics, result.num_nics);
+		ret = mesh_nic_select(config->nics, config->addresses, &result);
+	}
+	if (ret)
+		mesh_nic_table_free(&result);
+	else
+		*table = result;
+	return ret;
+}
+
+void mesh_nic_table_free(struct mesh_nic_table *table)
+{
+	free(table->nics);
+	memset(table, 0, sizeof(*table));
+}
+
+void mesh_nic_table_log(const struct mesh_nic_table *table)
+{
+	enum mesh_log_level level = table->num_taken ? MESH_LOG_INFO : MESH_LOG_WARN;
+	const struct mesh_nic *nic;
+
+	if (!table->num_taken)
+		mesh_warn("no NIC of this node can carry the mesh; for each NIC the reason:");
+	for (nic = table->nics; nic < table->nics + table->num_nics; nic++)
+		mesh_log(level, __FILE__, __LINE__, "NIC %s %s", nic->netdev, nic->reason);
+}

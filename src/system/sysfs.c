@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sysfs.c - reads files below /sys, and what they say of a network interface. */
+#define _GNU_SOURCE /* scandirat, versionsort */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <mesh/base/log.h>
+#include <mesh/system/sysfs.h>
+#include <mesh/system/sysfs_text.h>
+
+/* A VLAN on a bond on a port is two steps down; more than this is a loop or nonsense. */
+#define LOWER_STEPS 4
+/* A sysfs file is at most a page, and those that we read are far below the smallest one. */
+#define SYSFS_FILE_MAX 4096
+
+int mesh_sysfs_open(const char *root, struct mesh_sysfs *sysfs)
+{
+	memset(sysfs, 0, sizeof(*sysfs));
+	sysfs->fd = -1;
+	if (!realpath(root, sysfs->root))
+		return -errno;
+	sysfs->fd = open(sysfs->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return sysfs->fd < 0 ? -errno : 0;
+}
+
+void mesh_sysfs_close(struct mesh_sysfs *sysfs)
+{
+	if (sysfs->fd >= 0)
+		close(sysfs->fd);
+	sysfs->fd = -1;
+}
+
+/* Writes a path of PATH_MAX bytes; -ENOENT without a sysfs. */
+__attribute__((format(printf, 3, 0))) static int
+path_make(const struct mesh_sysfs *sysfs, char *path, const char *format, va_list args)
+{
+	int len = vsnprintf(path, PATH_MAX, format, args);
+
+	if (len < 0 || len >= PATH_MAX)
+		return -ENAMETOOLONG;
+	return sysfs->fd < 0 ? -ENOENT : 0;
+}
+
+/* Reads until the end of the file; -EOVERFLOW if it has @size bytes or more. */
+static ssize_t read_all(int fd, char *text, size_t size)
+{
+	size_t len = 0;
+	ssize_t n;
+
+	while (len < size) {
+		n = read(fd, text + len, size - len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (!n)
+			return (ssize_t)len;
+		len += (size_t)n;
+	}
+	return -EOVERFLOW;
+}
+
+static int file_read(const struct mesh_sysfs *sysfs, const char *path, char *text, size_t size)
+{
+	char data[SYSFS_FILE_MAX + 1];
+	ssize_t len;
+	int fd;
+
+	fd = openat(sysfs->fd, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	len = read_all(fd, data, sizeof(data));
+	close(fd);
+	if (len < 0)
+		return (int)len;
+	if (len && data[len - 1] == '\n')
+		len--;
+	if (memchr(data, '\0', (size_t)len))
+		return -EINVAL;
+	if ((size_t)len >= size)
+		return -EOVERFLOW;
+	memcpy(text, data, (size_t)len);
+	text[len] = '\0';
+	return 0;
+}
+
+int mesh_sysfs_read(const struct mesh_sysfs *sysfs, char *text, size_t size, const char *format,
+		    ...)
+{
+	char path[PATH_MAX];
+	va_list args;
+	int ret;
+
+	va_start(args, format);
+	ret = path_make(sysfs, path, format, args);
+	va_end(args);
+	*text = '\0';
+	return ret ? ret : file_read(sysfs, path, text, size);
+}
+
+int mesh_sysfs_read_number(const struct mesh_sysfs *sysfs, uint64_t max, uint64_t *value,
+			   const char *format, ...)
+{
+	char path[PATH_MAX], text[32];
+	va_list args;
+	int ret;
+
+	va_start(args, format);
+	ret = path_make(sysfs, path, format, args);
+	va_end(args);
+	if (!ret)
+		ret = file_read(sysfs, path, text, sizeof(text));
+	return ret ? ret : mesh_sysfs_number_parse(text, max, value);
+}
+
+bool mesh_sysfs_exists(const struct mesh_sysfs *sysfs, const char *format, ...)
+{
+	char path[PATH_MAX];
+	va_list args;
+	int ret;
+
+	va_start(args, format);
+	ret = path_make(sysfs, path, format, args);
+	va_end(args);
+	return !ret && !faccessat(sysfs->fd, path, F_OK, 0);
+}
+
+static int name_wanted(const struct dirent *entry)
+{
+	return strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
+}
+
+int mesh_sysfs_list(const struct mesh_sysfs *sysfs, const char *path, char ***names)
+{
+	struct dirent **entries;
+	int num, i, ret = 0;
+	char **result;
+
+	if (sysfs->fd < 0)
+		return -ENOENT;
+	num = scandirat(sysfs->fd, path, &entries, name_wanted, versionsort);
+	if (num < 0)
+		return -errno;
+	result = calloc((size_t)num + 1, sizeof(*result));
+	for (i = 0; i < num; i++) {
+		if (result)
+			result[i] = strdup(entries[i]->d_name);
+		if (!result || !result[i])
+			ret = -ENOMEM;
+		free(entries[i]);
+	}
+	free(entries);
+	if (ret || !result) {
+		mesh_sysfs_names_free(result, num);
+		return -ENOMEM;
+	}
+	*names = result;
+	return num;
+}
+
+void mesh_sysfs_names_free(char **names, int num)
+{
+	int i;
+
+	for (i = 0; names && i < num; i++)
+		free(names[i]);
+	free(names);
+}
+
+/* True when the device folder @path belongs to the PCI bus and is a function of it. */
+static bool is_pci_function(const char *path)
+{
+	char link[PATH_MAX], subsystem[PATH_MAX];
+	const char *name = strrchr(path, '/');
+	ssize_t len;
+
+	if (!name || !mesh_sysfs_is_pci_function(name + 1) ||
+	    snprintf(link, sizeof(link), "%s/subsystem", path) >= (int)sizeof(link))
+		return false;
+	len = readlink(link, subsystem, sizeof(subsystem));
+	return len >= 4 && len < (ssize_t)sizeof(subsystem) &&
+	       !memcmp(subsystem + len - 4, "/pci", 4);
+}
+
+void mesh_sysfs_pci_path(const struct mesh_sysfs *sysfs, const char *path, char *pci_path)
+{
+	size_t root_len = strlen(sysfs->root);
+	char link[PATH_MAX], real[PATH_MAX];
+	char *slash;
+
+	*pci_path = '\0';
+	if (sysfs->fd < 0 ||
+	    snprintf(link, sizeof(link), "%s/%s", sysfs->root, path) >= (int)sizeof(link) ||
+	    !realpath(link, real))
+		return;
+	while (!strncmp(real, sysfs->root, root_len) && real[root_len] == '/') {
+		if (is_pci_function(real)) {
+			memcpy(pci_path, real, strlen(real) + 1);
+			return;
+		}
+		slash = strrchr(real, '/');
+		*slash = '\0';
+	}
+}
+
+/* False if class/net/X is not the interface that netlink told us about. */
+static bool netdev_is_same(const struct mesh_sysfs *sysfs, const struct mesh_nic *nic)
+{
+	uint64_t ifindex;
+	uint8_t mac[8];
+	char text[128];
+
+	if (!mesh_sysfs_read_number(sysfs, UINT32_MAX, &ifindex, "class/net/%s/ifindex",
+				    nic->netdev) &&
+	    ifindex != nic->ifindex)
+		return false;
+	return mesh_sysfs_read(sysfs, text, sizeof(text), "class/net/%s/address", nic->netdev) ||
+	       mesh_sysfs_mac_parse(text, mac) || !memcmp(mac, nic->mac, sizeof(mac));
+}
+
+/* The first "lower_X" of @netdev, for which X is written to @lower (IF_NAMESIZE bytes). */
+static bool lower_find(const struct mesh_sysfs *sysfs, const char *netdev, char *lower)
+{
+	static const char prefix[] = "lower_";
+	char path[64], **names;
+	bool found = false;
+	int num, i;
+
+	snprintf(path, sizeof(path), "class/net/%s", netdev);
+	num = mesh_sysfs_list(sysfs, path, &names);
+	for (i = 0; i < num && !found; i++) {
+		found = !strncmp(names[i], prefix, sizeof(prefix) - 1) &&
+			strlen(names[i]) - (sizeof(prefix) - 1) < IF_NAMESIZE;
+		if (found)
+			strcpy(lower, names[i] + sizeof(prefix) - 1);
+	}
+	if (num >= 0)
+		mesh_sysfs_names_free(names, num);
+	return found;
+}
+
+/* A VLAN or bond has no device; the first interface below it has. */
+static void netdev_pci_path(const struct mesh_sysfs *sysfs, const char *netdev, char *pci_path)
+{
+	char name[IF_NAMESIZE], path[64];
+	int step;
+
+	snprintf(name, sizeof(name), "%s", netdev);
+	for (step = 0; step < LOWER_STEPS; step++) {
+		snprintf(path, sizeof(path), "class/net/%s/device", name);
+		if (mesh_sysfs_exists(sysfs, "%s", path)) {
+			mesh_sysfs_pci_path(sysfs, path, pci_path);
+			return;
+		}
+		if (!lower_find(sysfs, name, name))
+			return;
+	}
+}
+
+bool mesh_sysfs_netdev_load(const struct mesh_sysfs *sysfs, struct mesh_nic *nic)
+{
+	char text[32];
+
+	if (!mesh_sysfs_exists(sysfs, "class/net/%s", nic->netdev))
+		return false;
+	if (!netdev_is_same(sysfs, nic)) {
+		mesh_trace("%s/class/net/%s is another network namespace's", sysfs->root,
+			   nic->netdev);
+		return false;
+	}
+	netdev_pci_path(sysfs, nic->netdev, nic->pci_path);
+	/* Reading the speed of a link that is down is an error. */
+	if (!mesh_sysfs_read(sysfs, text, sizeof(text), "class/net/%s/speed", nic->netdev))
+		mesh_sysfs_speed_parse(text, &nic->speed_mbps);
+	nic->wireless = mesh_sysfs_exists(sysfs, "class/net/%s/wireless", nic->netdev) ||
+			mesh_sysfs_exists(sysfs, "class/net/%s/phy80211", nic->netdev);
+	return true;
+}

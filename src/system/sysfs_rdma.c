@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sysfs_rdma.c - finds the RDMA port behind each NIC. */
+#include <errno.h>
+#include <net/if_arp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <mesh/base/log.h>
+#include <mesh/system/sysfs_rdma.h>
+#include <mesh/system/sysfs_text.h>
+
+#define CLASS "class/infiniband"
+/* A port number is a byte (rdma_is_port_valid); a GID index fits 16 bits. */
+#define PORT_MAX 255
+#define GID_INDEX_MAX 65535
+/* IB_PORT_ACTIVE of the kernel's enum ib_port_state. */
+#define PORT_STATE_ACTIVE '4'
+
+/* An entry of a GID table, and whose it is. */
+struct port_gid {
+	struct mesh_gid gid;
+	char netdev[IF_NAMESIZE]; /* "" where the kernel does not say */
+};
+
+struct rdma_port {
+	struct mesh_rdma_port rdma; /* without its gids */
+	char pci_path[PATH_MAX];    /* "" for soft-RoCE */
+	char parent[IF_NAMESIZE];   /* netdev of soft-RoCE, else "" */
+	int num_siblings;	    /* ports of the device, this one too */
+	struct port_gid *gids;	    /* owned; the entries that are not empty */
+	int num_gids;
+};
+
+struct rdma_ports {
+	struct rdma_port *ports; /* owned */
+	int num;
+};
+
+/* Why a port is a NIC's, from the weakest reason to the strongest. */
+enum evidence {
+	EVIDENCE_NONE,
+	EVIDENCE_PARENT,
+	EVIDENCE_HARDWARE, /* the same PCI function and port number */
+	EVIDENCE_NETDEV,   /* the same PCI function, and a GID names the netdev */
+	EVIDENCE_ADDRESS,  /* a GID is made of an address of the NIC */
+};
+
+static enum mesh_link_layer link_layer_parse(const char *text)
+{
+	if (!strcmp(text, "InfiniBand"))
+		return MESH_LINK_LAYER_INFINIBAND;
+	if (!strcmp(text, "Ethernet"))
+		return MESH_LINK_LAYER_ETHERNET;
+	return MESH_LINK_LAYER_NONE;
+}
+
+/* Reads entry @index of the GID table; false if it is empty or unreadable. */
+static bool gid_read(const struct mesh_sysfs *sysfs, const struct mesh_rdma_port *port, int index,
+		     struct port_gid *result)
+{
+	static const uint8_t zero[16];
+	char text[64];
+
+	memset(result, 0, sizeof(*result));
+	result->gid.index = index;
+	if (mesh_sysfs_read(sysfs, text, sizeof(text), CLASS "/%s/ports/%d/gids/%d", port->device,
+			    port->port, index) ||
+	    mesh_sysfs_gid_parse(text, result->gid.bytes) ||
+	    !memcmp(result->gid.bytes, zero, sizeof(zero)))
+		return false;
+	/* Both files are errors (EINVAL) for some entries and missing on old kernels. */
+	if (!mesh_sysfs_read(sysfs, text, sizeof(text), CLASS "/%s/ports/%d/gid_attrs/types/%d",
+			     port->device, port->port, index))
+		mesh_sysfs_gid_type_parse(text, port->link_layer, &result->gid.type);
+	mesh_sysfs_read(sysfs, result->netdev, sizeof(result->netdev),
+			CLASS "/%s/ports/%d/gid_attrs/ndevs/%d", port->device, port->port, index);
+	return true;
+}
+
+/* Reads the GID table, which has holes in containers. Returns 0 or -ENOMEM. */
+static int gids_read(const struct mesh_sysfs *sysfs, struct rdma_port *port)
+{
+	char path[2 * MESH_RDMA_NAME_MAX], **names;
+	uint64_t index;
+	int num, i;
+
+	snprintf(path, sizeof(path), CLASS "/%s/ports/%d/gids", port->rdma.device, port->rdma.port);
+	num = mesh_sysfs_list(sysfs, path, &names);
+	if (num <= 0)
+		return num == -ENOMEM ? num : 0;
+	port->gids = calloc((size_t)num, sizeof(*port->gids));
+	for (i = 0; port->gids && i < num; i++) {
+		if (mesh_sysfs_number_parse(names[i], GID_INDEX_MAX, &index))
+			continue;
+		port->num_gids +=
+			gid_read(sysfs, &port->rdma, (int)index, &port->gids[port->num_gids]);
+	}
+	mesh_sysfs_names_free(names, num);
+	return port->gids ? 0 : -ENOMEM;
+}
+
+static void device_read(const struct mesh_sysfs *sysfs, struct rdma_port *port)
+{
+	const char *device = port->rdma.device;
+	char path[2 * MESH_RDMA_NAME_MAX], text[64];
+
+	if (!mesh_sysfs_read(sysfs, text, sizeof(text), CLASS "/%s/node_guid", device))
+		mesh_sysfs_guid_parse(text, &port->rdma.node_guid);
+	mesh_sysfs_read(sysfs, port->parent, sizeof(port->parent), CLASS "/%s/parent", device);
+	snprintf(path, sizeof(path), CLASS "/%s/device", device);
+	mesh_sysfs_pci_path(sysfs, path, port->pci_path);
+}
+
+/* Fills in all but the names. Returns 0, -EINVAL for a port that we cannot use, -ENOMEM. */
+static int port_read(const struct mesh_sysfs *sysfs, struct rdma_port *port)
+{
+	struct mesh_rdma_port *rdma = &port->rdma;
+	char text[64];
+
+	if (!mesh_sysfs_read(sysfs, text, sizeof(text), CLASS "/%s/ports/%d/link_layer",
+			     rdma->device, rdma->port))
+		rdma->link_layer = link_layer_parse(text);
+	if (rdma->link_layer == MESH_LINK_LAYER_NONE)
+		return -EINVAL;
+	mesh_sysfs_read(sysfs, rdma->state, sizeof(rdma->state), CLASS "/%s/ports/%d/state",
+			rdma->device, rdma->port);
+	rdma->active = rdma->state[0] == PORT_STATE_ACTIVE && rdma->state[1] == ':';
+	if (!mesh_sysfs_read(sysfs, text, sizeof(text), CLASS "/%s/ports/%d/rate", rdma->device,
+			     rdma->port))
+		mesh_sysfs_rate_parse(text, &rdma->speed_mbps);
+	device_read(sysfs, port);
+	return gids_read(sysfs, port);
+}
+
+static struct rdma_port *port_add(struct rdma_ports *ports, const char *device, int number)
+{
+	struct rdma_port *list;
+
+	list = realloc(ports->ports, (size_t)(ports->num + 1) * sizeof(*list));
+	if (!list)
+		return NULL;
+	ports->ports = list;
+	list += ports->num++;
+	memset(list, 0, sizeof(*list));
+	snprintf(list->rdma.device, sizeof(list->rdma.device), "%s", device);
+	list->rdma.port = number;
+	return list;
+}
+
+/* Adds the ports of one device. Returns 0 or -ENOMEM. */
+static int device_ports_read(const struct mesh_sysfs *sysfs, const char *device,
+			     struct rdma_ports *ports)
+{
+	char path[2 * MESH_RDMA_NAME_MAX], **names;
+	int num, i, first = ports->num, ret = 0;
+	struct rdma_port *port;
+	uint64_t number;
+
+	if (strlen(device) >= MESH_RDMA_NAME_MAX)
+		return 0;
+	snprintf(path, sizeof(path), CLASS "/%s/ports", device);
+	num = mesh_sysfs_list(sysfs, path, &names);
+	for (i = 0; i < num && ret != -ENOMEM; i++) {
+		if (mesh_sysfs_number_parse(names[i], PORT_MAX, &number) || !number)
+			continue;
+		port = port_add(ports, device, (int)number);
+		ret = port ? port_read(sysfs, port) : -ENOMEM;
+		if (ret == -EINVAL) {
+			mesh_trace("%s port %d has no link layer that we know", device,
+				   (int)number);
+			ports->num--;
+		}
+	}
+	if (num >= 0)
+		mesh_sysfs_names_free(names, num);
+	for (i = first; i < ports->num; i++)
+		ports->ports[i].num_siblings = ports->num - first;
+	return ret == -ENOMEM || num == -ENOMEM ? -ENOMEM : 0;
+}
+
+static void ports_free(struct rdma_ports *ports)
+{
+	int i;
+
+	for (i = 0; i < ports->num; i++)
+		free(ports->ports[i].gids);
+	free(ports->ports);
+}
+
+/* Reads every RDMA port; none is no error. Returns 0 or -ENOMEM. */
+static int ports_load(const struct mesh_sysfs *sysfs, struct rdma_ports *ports)
+{
+	int num, i, ret = 0;
+	char **names;
+
+	memset(ports, 0, sizeof(*ports));
+	num = mesh_sysfs_list(sysfs, CLASS, &names);
+	if (num < 0)
+		return num == -ENOMEM ? num : 0;
+	for (i = 0; i < num && !ret; i++)
+		ret = device_ports_read(sysfs, names[i], ports);
+	mesh_sysfs_names_free(names, num);
+	if (ret)
+		ports_free(ports);
+	return ret;
+}
+
+static bool gid_is_addr(const uint8_t *gid, const struct mesh_addr *addr)
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+	if (addr->family == MESH_FAMILY_IPV4)
+		return !memcmp(gid, mapped, 12) && !memcmp(gid + 12, addr->bytes, 4);
+	return addr->family == MESH_FAMILY_IPV6 && !memcmp(gid, addr->bytes, 16);
+}
+
+/* RoCE's first GID is fe80:: and the MAC as EUI-64; iWARP's only one is the MAC and zeros. */
+static bool gid_is_mac(const uint8_t *gid, const uint8_t *mac)
+{
+	const uint8_t roce[16] = {0xfe, 0x80, [8] = mac[0] ^ 2, mac[1], mac[2],
+				  0xff, 0xfe, mac[3],		mac[4], mac[5]};
+	const uint8_t iwarp[16] = {mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]};
+
+	return !memcmp(gid, roce, 16) || !memcmp(gid, iwarp, 16);
+}
+
+static bool gid_is_nics(const struct port_gid *entry, const struct mesh_nic *nic)
+{
+	int i;
+
+	if (*entry->netdev && strcmp(entry->netdev, nic->netdev))
+		return false;
+	for (i = 0; i < nic->num_addrs; i++)
+		if (gid_is_addr(entry->gid.bytes, &nic->addrs[i]))
+			return true;
+	return gid_is_mac(entry->gid.bytes, nic->mac);
+}
+
+/* True if both are known and differ in more than the function: ports of a LAG differ in that. */
+static bool on_different_cards(const char *pci_a, const char *pci_b)
+{
+	const char *dot_a = strrchr(pci_a, '.'), *dot_b = strrchr(pci_b, '.');
+
+	return dot_a && dot_b &&
+	       (dot_a - pci_a != dot_b - pci_b || memcmp(pci_a, pci_b, (size_t)(dot_a - pci_a)));
+}
+
+/* Of a device with several ports: is this the netdev's? dev_id is what kernels before 3.15 say. */
+static bool port_number_fits(const struct mesh_sysfs *sysfs, const struct mesh_nic *nic,
+			     const struct rdma_port *port)
+{
+	uint64_t dev_port = 0, dev_id = 0;
+
+	if (port->num_siblings == 1)
+		return true;
+	mesh_sysfs_read_number(sysfs, PORT_MAX, &dev_port, "class/net/%s/dev_port", nic->netdev);
+	mesh_sysfs_read_number(sysfs, PORT_MAX, &dev_id, "class/net/%s/dev_id", nic->netdev);
+	return (dev_port > dev_id ? dev_port : dev_id) + 1 == (uint64_t)port->rdma.port;
+}
+
+static enum evidence infiniband_evidence(const struct mesh_sysfs *sysfs, const struct mesh_nic *nic,
+					 const struct rdma_port *port)
+{
+	bool same_pci = *nic->pci_path && !strcmp(nic->pci_path, port->pci_path);
+	int i;
+
+	for (i = 0; i < port->num_gids; i++)
+		if (!memcmp(port->gids[i].gid.bytes + 8, nic->mac, 8))
+			return EVIDENCE_ADDRESS;
+	return same_pci && !port->num_gids && port_number_fits(sysfs, nic, port) ? EVIDENCE_HARDWARE
+										 : EVIDENCE_NONE;
+}
+
+static enum evidence ethernet_evidence(const struct mesh_sysfs *sysfs, const struct mesh_nic *nic,
+				       const struct rdma_port *port)
+{
+	bool same_pci = *nic->pci_path && !strcmp(nic->pci_path, port->pci_path);
+	bool names_this = false, names_any = false;
+	int i;
+
+	if (on_different_cards(nic->pci_path, port->pci_path))
+		return EVIDENCE_NONE;
+	for (i = 0; i < port->num_gids; i++) {
+		if (gid_is_nics(&port->gids[i], nic))
+			return EVIDENCE_ADDRESS;
+		names_any |= *port->gids[i].netdev != '\0';
+		names_this |= !strcmp(port->gids[i].netdev, nic->netdev);
+	}
+	if (same_pci && names_this)
+		return EVIDENCE_NETDEV;
+	if (same_pci && !names_any && port_number_fits(sysfs, nic, port))
+		return EVIDENCE_HARDWARE;
+	if (!port->num_gids && !*port->pci_path && !strcmp(port->parent, nic->netdev))
+		return EVIDENCE_PARENT;
+	return EVIDENCE_NONE;
+}
+
+static enum evidence port_evidence(const struct mesh_sysfs *sysfs, const struct mesh_nic *nic,
+				   const struct rdma_port *port)
+{
+	bool infiniband = nic->link_type == ARPHRD_INFINIBAND;
+
+	if (infiniband != (port->rdma.link_layer == MESH_LINK_LAYER_INFINIBAND))
+		return EVIDENCE_NONE;
+	return infiniband ? infiniband_evidence(sysfs, nic, port)
+			  : ethernet_evidence(sysfs, nic, port);
+}
+
+/* Copies the port's facts, and of its GIDs the ones that are this NIC's. */
+static void port_adopt(struct mesh_nic *nic, const struct rdma_port *port)
+{
+	struct mesh_rdma_port *rdma = &nic->rdma;
+	int i, num = 0;
+
+	*rdma = port->rdma;
+	for (i = 0; i < port->num_gids; i++) {
+		const struct port_gid *entry = &port->gids[i];
+
+		if (*entry->netdev && strcmp(entry->netdev, nic->netdev))
+			continue;
+		if (num < MESH_NIC_GIDS_MAX)
+			rdma->gids[num] = entry->gid;
+		num++;
+	}
+	rdma->num_gids = num < MESH_NIC_GIDS_MAX ? num : MESH_NIC_GIDS_MAX;
+	if (num > MESH_NIC_GIDS_MAX)
+		mesh_trace("%s has %d GIDs; %d are not looked at", nic->netdev, num,
+			   num - MESH_NIC_GIDS_MAX);
+	if (*port->pci_path)
+		memcpy(nic->pci_path, port->pci_path, sizeof(nic->pci_path));
+	/* IPoIB's own idea of its speed is younger than IPoIB; a RoCE port's is rounded. */
+	if (rdma->active && rdma->speed_mbps &&
+	    (!nic->speed_mbps || rdma->link_layer == MESH_LINK_LAYER_INFINIBAND))
+		nic->speed_mbps = rdma->speed_mbps;
+}
+
+int mesh_sysfs_rdma_load(const struct mesh_sysfs *sysfs, struct mesh_nic *nics, int num_nics)
+{
+	const struct rdma_port *best;
+	enum evidence evidence, strongest;
+	struct rdma_ports ports;
+	int i, k, ret;
+
+	ret = ports_load(sysfs, &ports);
+	if (ret)
+		return ret;
+	for (i = 0; i < num_nics; i++) {
+		strongest = EVIDENCE_NONE;
+		best = NULL;
+		for (k = 0; k < ports.num; k++) {
+			evidence = port_evidence(sysfs, &nics[i], &ports.ports[k]);
+			if (evidence > strongest) {
+				strongest = evidence;
+				best = &ports.ports[k];
+			}
+		}
+		if (best)
+			port_adopt(&nics[i], best);
+	}
+	ports_free(&ports);
+	return 0;
+}
