@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * domain.h - one NIC's libfabric domain, endpoint, address vector and completion queue.
+ *
+ * There is one domain for each NIC and process. All comms on that NIC share it.
+ *
+ * Locks. `lock` belongs to whoever polls: it covers reading the completion queue and every
+ * callback made from there. Whoever holds it polls for all. `transmit_lock` is the innermost
+ * lock: free buffers, backlogs, waiters, and every post to the endpoint. Registrations change
+ * under both: libfabric 1.17's net reads its table of keys while it polls, and at times while it
+ * posts, without a lock of its own (fixed in 1.19), and a change then kills a transfer.
+ */
+#ifndef MESH_FABRIC_DOMAIN_H
+#define MESH_FABRIC_DOMAIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+
+#include <mesh/base/lock.h>
+#include <mesh/mesh/nic.h>
+#include <mesh/mesh/provider_id.h>
+#include <mesh/mesh/wire.h>
+
+TAILQ_HEAD(mesh_buffer_list, mesh_buffer);
+
+struct mesh_domain;
+struct mesh_mr;
+
+/*
+ * One posted libfabric operation. It lives inside the object that it belongs to and must stay
+ * there until complete() was called, which happens exactly once, with domain->lock held.
+ */
+struct mesh_op {
+	struct fi_context2 context; /* libfabric's, must be first: it comes back as op_context */
+	/* @error: 0, or a negative errno */
+	void (*complete)(struct mesh_op *op, int error);
+	/*
+	 * Orders what the poster wrote before what the poller reads. The provider's own locks do
+	 * that as well, but neither the C standard nor a thread sanitizer knows of them.
+	 */
+	_Atomic(uint32_t) handed_over;
+};
+
+/** Before an operation is posted. */
+static inline void mesh_op_hand_over(struct mesh_op *op)
+{
+	atomic_store_explicit(&op->handed_over, 1, memory_order_release);
+}
+
+/** When its completion is read. */
+static inline void mesh_op_take_back(struct mesh_op *op)
+{
+	atomic_load_explicit(&op->handed_over, memory_order_acquire);
+}
+
+/* Another node's endpoint, as this domain knows it. Shared by all who talk to it. */
+struct mesh_remote {
+	LIST_ENTRY(mesh_remote) entry;	  /* domain->remotes */
+	TAILQ_ENTRY(mesh_remote) waiting; /* domain->backlogged, while backlog is not empty */
+	struct mesh_buffer_list backlog;  /* messages that the provider did not take yet */
+	fi_addr_t fi_addr;
+	int users;
+	bool lost; /* nothing is sent to it any more; under transmit_lock */
+	size_t name_len;
+	uint8_t name[MESH_ENDPOINT_NAME_MAX];
+};
+
+/* A message on its way out, or a posted receive. Room for the largest message. */
+struct mesh_buffer {
+	struct mesh_op op;
+	struct mesh_domain *domain;
+	TAILQ_ENTRY(mesh_buffer) entry; /* domain->free_buffers or remote->backlog */
+	struct mesh_remote *remote;
+	size_t size; /* bytes to send */
+	uint8_t *bytes;
+	/* Called once after mesh_buffer_send(), domain->lock held, before the buffer is reused. */
+	void (*sent)(struct mesh_buffer *buffer, int error);
+	void *owner; /* the caller's */
+};
+
+/* Somebody who could not post and is to be called again from the next poll. */
+struct mesh_waiter {
+	TAILQ_ENTRY(mesh_waiter) entry;
+	bool queued;				    /* under transmit_lock */
+	void (*resume)(struct mesh_waiter *waiter); /* domain->lock held, transmit_lock not */
+};
+
+/*
+ * Whoever can be addressed by messages and writes: a comm's path, or a peer while it greets. The
+ * domain keeps a table of them; a message names its sink by id and token.
+ */
+struct mesh_sink {
+	uint32_t id;	/* table index in the lowest MESH_IMMEDIATE_COMM_BITS, a generation above */
+	uint32_t token; /* random */
+	/* Both with domain->lock held; the payload is valid during the call. */
+	void (*message)(struct mesh_sink *sink, const struct mesh_message_header *header,
+			const void *payload);
+	/* A peer's RMA write has been placed; NULL if none is expected. */
+	void (*written)(struct mesh_sink *sink, const struct mesh_immediate *immediate);
+};
+
+struct mesh_domain {
+	struct mesh_lock lock;		/* order: node, domain, comm, transmit */
+	struct mesh_lock transmit_lock; /* innermost */
+	const struct mesh_nic *nic;
+	int dev; /* index of the NIC */
+	enum mesh_provider_id provider;
+
+	struct fi_info *info;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_cq *cq;
+	struct fid_ep *endpoint;
+	uint8_t name[MESH_ENDPOINT_NAME_MAX];
+	size_t name_len;
+	uint16_t port;	    /* of the endpoint's name, host order */
+	size_t segment_max; /* bytes of the largest RMA write */
+	/*
+	 * RMA writes carry their immediate. Not so on tcp;ofi_rxm: libfabric (1.17 to 2.6 at
+	 * least) crashes the receiver when a sender dies in the middle of a write with immediate
+	 * (rxm_cq.c, rxm_handle_comp_error: NULL op_context). There a WRITTEN message follows.
+	 */
+	bool immediates;
+	uint64_t send_flags;  /* for every message */
+	uint64_t write_flags; /* for every RMA write */
+
+	/* Buffers: one slab, one registration where the provider wants one. */
+	size_t payload_max; /* bytes of payload in a message */
+	uint8_t *slab;
+	struct mesh_mr *slab_mr;
+	struct mesh_buffer *receive_buffers;
+	struct mesh_buffer *send_buffers;
+	int num_receive_buffers;
+	struct mesh_buffer_list free_buffers; /* transmit_lock */
+	TAILQ_HEAD(, mesh_remote) backlogged; /* transmit_lock */
+	TAILQ_HEAD(, mesh_waiter) waiters;    /* transmit_lock */
+	LIST_HEAD(, mesh_remote) remotes;     /* transmit_lock */
+	_Atomic(bool) has_waiting;	      /* backlogged or waiters may not be empty */
+
+	LIST_HEAD(, mesh_mr) mrs; /* registrations (mr.c); under lock */
+	uint64_t next_key;	  /* under lock; never used twice: a late write finds no region */
+
+	_Atomic(uint64_t) polls;     /* how often somebody polled: tells whether anybody does */
+	_Atomic(uint64_t) strangers; /* messages and writes that belonged to nobody */
+	struct mesh_buffer_list unposted;	/* receives to post again; under lock */
+	struct mesh_sink *sinks[MESH_COMM_IDS]; /* under lock */
+	uint32_t next_sink;			/* under lock; only grows, so ids are reused late */
+};
+
+struct mesh_domain_options {
+	const struct mesh_nic *nic; /* outlives the domain */
+	int dev;
+	enum mesh_provider_id provider; /* wanted; NONE: the best */
+	size_t payload_max;		/* bytes of the largest message payload */
+};
+
+/**
+ * Opens the domain of one NIC and posts its receives.
+ *
+ * Returns 0, or a negative errno after a WARN line that says what failed and what to do.
+ */
+int mesh_domain_open(const struct mesh_domain_options *options, struct mesh_domain **domain);
+
+/** Closes it. Nobody may use it or anything from it any more; NULL is allowed. */
+void mesh_domain_close(struct mesh_domain *domain);
+
+/**
+ * Makes progress, unless another thread is at it. Never waits.
+ *
+ * Returns true if this thread polled.
+ */
+bool mesh_domain_poll(struct mesh_domain *domain);
+
+/** As mesh_domain_poll() for a caller who holds domain->lock. */
+void mesh_domain_poll_locked(struct mesh_domain *domain);
+
+/**
+ * Makes another endpoint known, by what its fi_getname returned. The same name gives the same
+ * object; each call counts as one user.
+ */
+int mesh_remote_open(struct mesh_domain *domain, const void *name, size_t name_len,
+		     struct mesh_remote **remote);
+
+/** Ends one use. NULL is allowed. */
+void mesh_remote_close(struct mesh_domain *domain, struct mesh_remote *remote);
+
+/**
+ * Gives up the remote: its backlog ends with -ECONNRESET (now, in this thread; the caller holds
+ * domain->lock), and later messages to it fail.
+ */
+void mesh_remote_lose(struct mesh_domain *domain, struct mesh_remote *remote);
+
+/** A free buffer, or NULL: ask again after the next poll (see mesh_domain_wait). */
+struct mesh_buffer *mesh_buffer_get(struct mesh_domain *domain);
+
+/** Gives back a buffer that was not sent. */
+void mesh_buffer_put(struct mesh_buffer *buffer);
+
+/**
+ * Sends buffer->bytes, buffer->size of them, and takes the buffer. What the provider does not
+ * take at once waits in the remote's backlog, in order. buffer->sent is always called, later.
+ */
+void mesh_buffer_send(struct mesh_buffer *buffer, struct mesh_remote *remote);
+
+/**
+ * Enters @sink into the table and sets its id; the caller set the rest. Takes domain->lock.
+ *
+ * Returns 0, or -ENOSPC if all MESH_COMM_IDS are taken.
+ */
+int mesh_sink_add(struct mesh_domain *domain, struct mesh_sink *sink);
+
+/** Takes it out; afterwards none of its functions runs. domain->lock held. */
+void mesh_sink_remove(struct mesh_domain *domain, struct mesh_sink *sink);
+
+struct mesh_write {
+	const void *data;
+	size_t size;	    /* bytes, at most domain->segment_max */
+	struct mesh_mr *mr; /* covers the data */
+	uint64_t address;   /* at the remote, as its grant said */
+	uint64_t key;
+	uint32_t immediate;
+};
+
+/**
+ * Starts an RMA write with immediate.
+ *
+ * Returns 0: @op will complete. -EAGAIN: the provider is busy, try again after the next poll.
+ * Another negative errno: it cannot be done. On failure @op is untouched.
+ */
+int mesh_domain_write(struct mesh_domain *domain, struct mesh_remote *remote,
+		      const struct mesh_write *write, struct mesh_op *op);
+
+/** Asks to be called from the next poll. Idempotent. Any lock but transmit_lock may be held. */
+void mesh_domain_wait(struct mesh_domain *domain, struct mesh_waiter *waiter);
+
+/** Takes the request back. domain->lock held, so that no resume() is running. */
+void mesh_domain_wait_cancel(struct mesh_domain *domain, struct mesh_waiter *waiter);
+
+/** True if a message to @remote waits in its backlog. */
+bool mesh_remote_backlogged(struct mesh_domain *domain, struct mesh_remote *remote);
+
+/**
+ * Makes sure that no operation of the remote's reads or writes this process's memory any more,
+ * when it could not be asked to stop. Closing a registration is not enough: libfabric's tcp looks
+ * at the key only when a write begins, and goes on writing. So the provider's own connections to
+ * that address are reset; it makes new ones when they are needed. Other ranks at the same
+ * address may see a reset, too. On verbs the caller's fi_close() of the registration suffices.
+ *
+ * Takes domain->lock.
+ */
+void mesh_remote_fence(struct mesh_domain *domain, struct mesh_remote *remote);
+
+#endif

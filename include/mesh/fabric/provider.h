@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* provider.h - asks libfabric for the entry that serves one NIC, and says what is missing. */
+#ifndef MESH_FABRIC_PROVIDER_H
+#define MESH_FABRIC_PROVIDER_H
+
+#include <stddef.h>
+
+#include <rdma/fabric.h>
+
+#include <mesh/mesh/nic.h>
+#include <mesh/mesh/provider_id.h>
+
+/* Room for a reason in words. */
+#define MESH_PROVIDER_REASON_MAX 512
+
+/**
+ * Finds the fi_getinfo entry for @nic by its source address, and verifies that it is this NIC's:
+ * libfabric 1.17 ignores a domain name in the hints, and its tcp answers for an address that is
+ * not local with an entry named after the provider.
+ *
+ * @wanted: the only provider to try; MESH_PROVIDER_NONE tries verbs;ofi_rxm if an RDMA device is
+ *          behind the NIC, then tcp
+ * @info: the entry; the caller frees it with fi_freeinfo()
+ * @id: which provider it is
+ * @reason: MESH_PROVIDER_REASON_MAX bytes; on failure, what is missing and what to do; on
+ *          success, why a better provider was passed over, or ""
+ *
+ * Returns 0, or -ENODEV. Logs nothing.
+ */
+int mesh_provider_find(const struct mesh_nic *nic, enum mesh_provider_id wanted,
+		       struct fi_info **info, enum mesh_provider_id *id, char *reason);
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* buffers.c - the message buffers of a domain: posted receives, and sends. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+
+#include <mesh/base/log.h>
+#include <mesh/fabric/domain.h>
+#include <mesh/fabric/mr.h>
+
+#include "fabric_internal.h"
+
+/*
+ * Every message is handled and its buffer posted again by whoever polls, before anything else,
+ * and no handler ever waits: so the receives never need to hold a peer's whole backlog.
+ */
+#define RECEIVE_BUFFERS 256
+#define SEND_BUFFERS 256
+#define CACHE_LINE 64
+
+static void send_complete(struct mesh_op *op, int error)
+{
+	struct mesh_buffer *buffer = (struct mesh_buffer *)op;
+
+	if (buffer->sent)
+		buffer->sent(buffer, error);
+	mesh_buffer_put(buffer);
+}
+
+static int receive_post(struct mesh_buffer *buffer)
+{
+	struct mesh_domain *domain = buffer->domain;
+	size_t room = sizeof(struct mesh_message_header) + domain->payload_max;
+	int ret;
+
+	mesh_op_hand_over(&buffer->op);
+	ret = (int)fi_recv(domain->endpoint, buffer->bytes, room, mesh_mr_desc(domain->slab_mr),
+			   FI_ADDR_UNSPEC, &buffer->op.context);
+	if (ret && ret != -FI_EAGAIN)
+		mesh_warn("%s: cannot post a receive: %s", domain->nic->netdev, fi_strerror(-ret));
+	return ret;
+}
+
+/* buffer->size was set from the completion. */
+static void receive_complete(struct mesh_op *op, int error)
+{
+	struct mesh_buffer *buffer = (struct mesh_buffer *)op;
+	struct mesh_domain *domain = buffer->domain;
+	struct mesh_message_header header;
+
+	if (error == -ECANCELED)
+		return; /* the endpoint is closing */
+	if (!error && !mesh_message_check(buffer->bytes, buffer->size, &header))
+		mesh_sink_message(domain, &header, buffer->bytes + sizeof(header));
+	else
+		atomic_fetch_add_explicit(&domain->strangers, 1, memory_order_relaxed);
+	if (receive_post(buffer))
+		TAILQ_INSERT_TAIL(&domain->unposted, buffer, entry);
+}
+
+void mesh_receives_resume(struct mesh_domain *domain)
+{
+	struct mesh_buffer *buffer;
+
+	mesh_lock_assert_held(&domain->lock);
+	while ((buffer = TAILQ_FIRST(&domain->unposted))) {
+		if (receive_post(buffer))
+			return;
+		TAILQ_REMOVE(&domain->unposted, buffer, entry);
+	}
+}
+
+static void buffer_init(struct mesh_domain *domain, struct mesh_buffer *buffer, uint8_t *bytes,
+			void (*complete)(struct mesh_op *op, int error))
+{
+	buffer->domain = domain;
+	buffer->bytes = bytes;
+	buffer->op.complete = complete;
+}
+
+int mesh_buffers_open(struct mesh_domain *domain)
+{
+	size_t room = sizeof(struct mesh_message_header) + domain->payload_max;
+	size_t stride = (room + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+	int receives = RECEIVE_BUFFERS, i, ret;
+
+	if ((size_t)receives > domain->info->rx_attr->size)
+		receives = (int)domain->info->rx_attr->size;
+	domain->slab = aligned_alloc(4096, (stride * (size_t)(receives + SEND_BUFFERS) + 4095) /
+						   4096 * 4096);
+	domain->receive_buffers = calloc((size_t)receives, sizeof(*domain->receive_buffers));
+	domain->send_buffers = calloc(SEND_BUFFERS, sizeof(*domain->send_buffers));
+	if (!domain->slab || !domain->receive_buffers || !domain->send_buffers)
+		return -ENOMEM;
+	if (domain->info->domain_attr->mr_mode & FI_MR_LOCAL) {
+		ret = mesh_mr_open(domain, domain->slab, stride * (size_t)(receives + SEND_BUFFERS),
+				   &domain->slab_mr);
+		if (ret)
+			return ret;
+	}
+	domain->num_receive_buffers = receives;
+	for (i = 0; i < SEND_BUFFERS; i++) {
+		buffer_init(domain, &domain->send_buffers[i],
+			    domain->slab + stride * (size_t)(receives + i), send_complete);
+		mesh_buffer_put(&domain->send_buffers[i]);
+	}
+	for (i = 0; i < receives; i++) {
+		buffer_init(domain, &domain->receive_buffers[i], domain->slab + stride * (size_t)i,
+			    receive_complete);
+		ret = receive_post(&domain->receive_buffers[i]);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+void mesh_buffers_close(struct mesh_domain *domain)
+{
+	mesh_mr_close(domain->slab_mr);
+	free(domain->receive_buffers);
+	free(domain->send_buffers);
+	free(domain->slab);
+}

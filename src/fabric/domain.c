@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* domain.c - opens and closes one NIC's libfabric objects. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rdma/fi_cm.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+
+#include <mesh/base/log.h>
+#include <mesh/fabric/domain.h>
+#include <mesh/fabric/provider.h>
+
+#include "fabric_internal.h"
+
+/* Room for completions; the providers that we use keep more in a list of their own. */
+#define CQ_ENTRIES 4096
+/* Peers expected; more are taken. */
+#define AV_ENTRIES 256
+
+static int fail(const struct mesh_domain *domain, const char *what, int error)
+{
+	mesh_warn("%s: cannot %s with %s: %s%s", domain->nic->netdev, what,
+		  mesh_provider_id_text(domain->provider), fi_strerror(-error),
+		  error == -FI_EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
+	return error;
+}
+
+static int objects_open(struct mesh_domain *domain)
+{
+	struct fi_cq_attr cq_attr = {
+		.size = CQ_ENTRIES,
+		.format = FI_CQ_FORMAT_DATA,
+		.wait_obj = FI_WAIT_NONE,
+	};
+	struct fi_av_attr av_attr = {.type = FI_AV_TABLE, .count = AV_ENTRIES};
+	int ret;
+
+	ret = fi_fabric(domain->info->fabric_attr, &domain->fabric, NULL);
+	if (ret)
+		return fail(domain, "open the fabric", ret);
+	ret = fi_domain(domain->fabric, domain->info, &domain->domain, NULL);
+	if (ret)
+		return fail(domain, "open the domain", ret);
+	ret = fi_av_open(domain->domain, &av_attr, &domain->av, NULL);
+	if (ret)
+		return fail(domain, "open the address vector", ret);
+	ret = fi_cq_open(domain->domain, &cq_attr, &domain->cq, NULL);
+	if (ret)
+		return fail(domain, "open the completion queue", ret);
+	ret = fi_endpoint(domain->domain, domain->info, &domain->endpoint, NULL);
+	if (ret)
+		return fail(domain, "open the endpoint", ret);
+	return 0;
+}
+
+static int endpoint_enable(struct mesh_domain *domain)
+{
+	int ret;
+
+	ret = fi_ep_bind(domain->endpoint, &domain->av->fid, 0);
+	if (!ret)
+		ret = fi_ep_bind(domain->endpoint, &domain->cq->fid, FI_TRANSMIT | FI_RECV);
+	if (!ret)
+		ret = fi_enable(domain->endpoint);
+	return ret ? fail(domain, "enable the endpoint", ret) : 0;
+}
+
+static int name_read(struct mesh_domain *domain)
+{
+	struct mesh_addr address;
+	size_t len = sizeof(domain->name);
+	int ret;
+
+	ret = fi_getname(&domain->endpoint->fid, domain->name, &len);
+	if (ret)
+		return fail(domain, "read the endpoint's name", ret);
+	domain->name_len = len;
+	ret = mesh_addr_from_sockaddr((struct sockaddr *)domain->name, len, &address,
+				      &domain->port);
+	return ret ? fail(domain, "understand the endpoint's name", ret) : 0;
+}
+
+static void limits_set(struct mesh_domain *domain)
+{
+	/*
+	 * tcp reports a message as complete when the socket has taken it, and forgets it if the
+	 * connection is then reset. Delivery completion costs nothing measurable for large writes
+	 * (docs/protocol.md). On verbs a transmit completion already means that the peer has it.
+	 */
+	domain->immediates = domain->provider != MESH_PROVIDER_TCP_RXM;
+	domain->write_flags = FI_COMPLETION;
+	if (domain->immediates)
+		domain->write_flags |= FI_REMOTE_CQ_DATA;
+	domain->send_flags = FI_COMPLETION;
+	if (domain->provider != MESH_PROVIDER_VERBS_RXM)
+		domain->write_flags |= FI_DELIVERY_COMPLETE;
+	domain->segment_max = domain->info->ep_attr->max_msg_size;
+}
+
+static void domain_init(struct mesh_domain *domain, const struct mesh_domain_options *options)
+{
+	mesh_lock_init(&domain->lock);
+	mesh_lock_init(&domain->transmit_lock);
+	TAILQ_INIT(&domain->free_buffers);
+	TAILQ_INIT(&domain->backlogged);
+	TAILQ_INIT(&domain->waiters);
+	TAILQ_INIT(&domain->unposted);
+	LIST_INIT(&domain->remotes);
+	LIST_INIT(&domain->mrs);
+	domain->next_key = 1;
+	domain->nic = options->nic;
+	domain->dev = options->dev;
+	domain->payload_max = options->payload_max;
+}
+
+int mesh_domain_open(const struct mesh_domain_options *options, struct mesh_domain **domain)
+{
+	char reason[MESH_PROVIDER_REASON_MAX];
+	struct mesh_domain *opened;
+	int ret;
+
+	opened = calloc(1, sizeof(*opened));
+	if (!opened)
+		return -ENOMEM;
+	domain_init(opened, options);
+	ret = mesh_provider_find(options->nic, options->provider, &opened->info, &opened->provider,
+				 reason);
+	if (ret) {
+		mesh_warn("%s: %s", options->nic->netdev, reason);
+		goto close;
+	}
+	ret = objects_open(opened);
+	if (ret)
+		goto close;
+	ret = endpoint_enable(opened);
+	if (ret)
+		goto close;
+	ret = name_read(opened);
+	if (ret)
+		goto close;
+	limits_set(opened);
+	ret = mesh_buffers_open(opened);
+	if (ret)
+		goto close;
+	*domain = opened;
+	return 0;
+close:
+	mesh_domain_close(opened);
+	return ret;
+}
+
+static void fid_close(struct fid *fid)
+{
+	int ret = fi_close(fid);
+
+	if (ret)
+		mesh_info("a libfabric object did not close: %s", fi_strerror(-ret));
+}
+
+void mesh_domain_close(struct mesh_domain *domain)
+{
+	struct mesh_remote *remote;
+
+	if (!domain)
+		return;
+	if (domain->endpoint)
+		fid_close(&domain->endpoint->fid);
+	mesh_buffers_close(domain);
+	while ((remote = LIST_FIRST(&domain->remotes))) {
+		LIST_REMOVE(remote, entry);
+		free(remote);
+	}
+	if (domain->cq)
+		fid_close(&domain->cq->fid);
+	if (domain->av)
+		fid_close(&domain->av->fid);
+	if (domain->domain)
+		fid_close(&domain->domain->fid);
+	if (domain->fabric)
+		fid_close(&domain->fabric->fid);
+	fi_freeinfo(domain->info);
+	mesh_lock_destroy(&domain->lock);
+	mesh_lock_destroy(&domain->transmit_lock);
+	free(domain);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fabric_internal.h - what the files of src/fabric share with each other only. */
+#ifndef MESH_FABRIC_INTERNAL_H
+#define MESH_FABRIC_INTERNAL_H
+
+#include <mesh/fabric/domain.h>
+
+/** Tries again what the provider did not take before. domain->lock held. */
+void mesh_waiting_resume(struct mesh_domain *domain);
+
+/** Allocates the buffers, registers them and posts the receives. */
+int mesh_buffers_open(struct mesh_domain *domain);
+void mesh_buffers_close(struct mesh_domain *domain);
+
+/** Posts again the receives that the provider did not take. domain->lock held. */
+void mesh_receives_resume(struct mesh_domain *domain);
+
+/** Hands a message, or the immediate of a write, to its sink. domain->lock held. */
+void mesh_sink_message(struct mesh_domain *domain, const struct mesh_message_header *header,
+		       const void *payload);
+void mesh_sink_written(struct mesh_domain *domain, uint32_t immediate);
+
+#endif

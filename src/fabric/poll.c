@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* poll.c - reads a domain's completion queue and tells each completion's owner. */
+#include <errno.h>
+#include <string.h>
+
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+
+#include <mesh/base/log.h>
+#include <mesh/fabric/domain.h>
+
+#include "fabric_internal.h"
+
+/* Completions taken at once, and batches in one poll: a poll ends, however busy the NIC is. */
+#define POLL_ENTRIES 16
+#define POLL_BATCHES 8
+
+/* A posted receive learns its size from the completion; every other op knows its own. */
+static bool op_is_receive(const struct mesh_domain *domain, const struct mesh_op *op)
+{
+	const struct mesh_buffer *buffer = (const struct mesh_buffer *)op;
+
+	return buffer >= domain->receive_buffers &&
+	       buffer < domain->receive_buffers + domain->num_receive_buffers;
+}
+
+static void completion_handle(struct mesh_domain *domain, const struct fi_cq_data_entry *entry)
+{
+	struct mesh_op *op = entry->op_context;
+
+	/* A peer's write with immediate. Its context is NULL, or on 1.17 not always ours. */
+	if (entry->flags & FI_REMOTE_CQ_DATA && !(entry->flags & FI_RECV)) {
+		mesh_sink_written(domain, (uint32_t)entry->data);
+		return;
+	}
+	if (!op)
+		return;
+	mesh_op_take_back(op);
+	if (op_is_receive(domain, op))
+		((struct mesh_buffer *)op)->size = entry->len;
+	op->complete(op, 0);
+}
+
+static int errno_from_fi(int error)
+{
+	/* Beyond the errno range libfabric has numbers of its own. */
+	return error > 0 && error < FI_ERRNO_OFFSET ? -error : -EIO;
+}
+
+static void error_handle(struct mesh_domain *domain)
+{
+	struct fi_cq_err_entry entry;
+	struct mesh_op *op;
+	ssize_t ret;
+
+	memset(&entry, 0, sizeof(entry)); /* no buffer of ours for provider data */
+	ret = fi_cq_readerr(domain->cq, &entry, 0);
+	if (ret < 0)
+		return;
+	op = entry.op_context;
+	mesh_trace("%s: an operation failed: %s (provider error %d), flags 0x%llx",
+		   domain->nic->netdev, fi_strerror(entry.err), entry.prov_errno,
+		   (unsigned long long)entry.flags);
+	/* Without a context it was a peer's write that broke off: its sender is told. */
+	if (!op)
+		return;
+	mesh_op_take_back(op);
+	if (op_is_receive(domain, op))
+		((struct mesh_buffer *)op)->size = 0;
+	op->complete(op, errno_from_fi(entry.err));
+}
+
+void mesh_domain_poll_locked(struct mesh_domain *domain)
+{
+	struct fi_cq_data_entry entries[POLL_ENTRIES];
+	int batch;
+	ssize_t n, i;
+
+	mesh_lock_assert_held(&domain->lock);
+	atomic_store_explicit(&domain->polls,
+			      atomic_load_explicit(&domain->polls, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+	for (batch = 0; batch < POLL_BATCHES; batch++) {
+		errno = 0; /* 1.17's net looks at a stale one and leaks a stranger's socket */
+		n = fi_cq_read(domain->cq, entries, POLL_ENTRIES);
+		for (i = 0; i < n; i++)
+			completion_handle(domain, &entries[i]);
+		if (n == -FI_EAVAIL)
+			error_handle(domain);
+		else if (n < POLL_ENTRIES)
+			break;
+	}
+	if (!TAILQ_EMPTY(&domain->unposted))
+		mesh_receives_resume(domain);
+	mesh_waiting_resume(domain);
+}
+
+bool mesh_domain_poll(struct mesh_domain *domain)
+{
+	if (!mesh_lock_try(&domain->lock))
+		return false;
+	mesh_domain_poll_locked(domain);
+	mesh_lock_release(&domain->lock);
+	return true;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* provider.c - asks libfabric for the entry that serves one NIC, and says what is missing. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+
+#include <mesh/fabric/provider.h>
+
+/* We compile against 1.17 and run on anything newer. */
+#define MESH_FI_VERSION FI_VERSION(1, 17)
+/* Below this, rxm's receives fail for want of locked memory; ofi_rxm uses some 70 MB. */
+#define MEMLOCK_ENOUGH ((rlim_t)128 << 20)
+
+/* The names under which libfabric knows a provider; both name the same wire protocol. */
+static const char *const provider_fi_names[][2] = {
+	[MESH_PROVIDER_VERBS_RXM] = {"verbs;ofi_rxm", NULL},
+	[MESH_PROVIDER_TCP] = {"net",
+			       "tcp"}, /* 1.16 and 1.17 say net; there "tcp" means MSG only */
+	[MESH_PROVIDER_TCP_RXM] = {"tcp;ofi_rxm", NULL},
+};
+
+static struct fi_info *hints_alloc(const char *fi_name, const struct mesh_addr *source)
+{
+	struct fi_info *hints = fi_allocinfo();
+
+	if (!hints)
+		return NULL;
+	hints->caps = FI_MSG | FI_RMA | FI_SEND | FI_RECV | FI_WRITE | FI_REMOTE_WRITE;
+	hints->mode = FI_CONTEXT | FI_CONTEXT2;
+	hints->addr_format = source->family == MESH_FAMILY_IPV4 ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED |
+				      FI_MR_PROV_KEY;
+	/* A message that announces a write must not overtake it. */
+	hints->tx_attr->msg_order = FI_ORDER_SAW;
+	hints->rx_attr->msg_order = FI_ORDER_SAW;
+	hints->domain_attr->threading = FI_THREAD_SAFE;
+	hints->domain_attr->cq_data_size = sizeof(uint32_t);
+	hints->fabric_attr->prov_name = strdup(fi_name);
+	if (!hints->fabric_attr->prov_name) {
+		fi_freeinfo(hints);
+		return NULL;
+	}
+	return hints;
+}
+
+/* True when @info serves exactly this NIC with exactly this provider. */
+static bool info_matches(const struct fi_info *info, const char *fi_name,
+			 const struct mesh_nic *nic, enum mesh_provider_id id)
+{
+	struct mesh_addr source = {.family = MESH_FAMILY_NONE};
+	const char *domain = info->domain_attr->name;
+
+	if (strcmp(info->fabric_attr->prov_name, fi_name) || !info->src_addr || !domain)
+		return false;
+	if (mesh_addr_from_sockaddr(info->src_addr, info->src_addrlen, &source, NULL))
+		return false;
+	source.scope_id = nic->source.scope_id; /* providers differ in whether they fill it in */
+	if (!mesh_addr_equal(&source, &nic->source))
+		return false;
+	if (id == MESH_PROVIDER_VERBS_RXM)
+		return !strcmp(domain, nic->rdma.device);
+	return !strcmp(domain, nic->netdev);
+}
+
+static int info_query(const struct mesh_nic *nic, const char *fi_name, enum mesh_provider_id id,
+		      struct fi_info **info)
+{
+	char node[MESH_ADDR_TEXT_MAX + IF_NAMESIZE];
+	struct fi_info *hints, *list = NULL, *entry;
+	struct mesh_addr bare = nic->source;
+	int ret;
+
+	bare.scope_id = 0;
+	mesh_addr_text(&bare, node);
+	if (nic->source.scope_id) {
+		strcat(node, "%");
+		strcat(node, nic->netdev);
+	}
+	hints = hints_alloc(fi_name, &nic->source);
+	if (!hints)
+		return -ENOMEM;
+	ret = fi_getinfo(MESH_FI_VERSION, node, NULL, FI_SOURCE, hints, &list);
+	fi_freeinfo(hints);
+	if (ret)
+		return ret == -FI_ENODATA ? -ENODEV : ret;
+	for (entry = list; entry; entry = entry->next) {
+		if (info_matches(entry, fi_name, nic, id))
+			break;
+	}
+	*info = entry ? fi_dupinfo(entry) : NULL;
+	fi_freeinfo(list);
+	return *info ? 0 : -ENODEV;
+}
+
+static int provider_query(const struct mesh_nic *nic, enum mesh_provider_id id,
+			  struct fi_info **info)
+{
+	int i, ret = -ENODEV;
+
+	for (i = 0; i < 2 && ret && provider_fi_names[id][i]; i++)
+		ret = info_query(nic, provider_fi_names[id][i], id, info);
+	return ret;
+}
+
+static bool memlock_too_low(unsigned long *kib)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY)
+		return false;
+	*kib = (unsigned long)(limit.rlim_cur >> 10);
+	return limit.rlim_cur < MEMLOCK_ENOUGH && geteuid() != 0;
+}
+
+static bool device_unusable(const char *path)
+{
+	return access(path, R_OK | W_OK) != 0;
+}
+
+/* Says why libfabric may have no verbs entry for an RDMA port; the likeliest cause first. */
+static void verbs_missing_explain(const struct mesh_nic *nic, char *reason)
+{
+	static const char rdma_cm[] = "/dev/infiniband/rdma_cm";
+	unsigned long kib = 0;
+
+	if (!nic->rdma.device[0])
+		snprintf(reason, MESH_PROVIDER_REASON_MAX, "no RDMA device is behind %s",
+			 nic->netdev);
+	else if (device_unusable(rdma_cm))
+		snprintf(reason, MESH_PROVIDER_REASON_MAX,
+			 "%s cannot be opened (%s): load the module rdma_ucm; in a container, pass "
+			 "/dev/infiniband into it",
+			 rdma_cm, strerror(errno));
+	else if (!nic->rdma.active)
+		snprintf(reason, MESH_PROVIDER_REASON_MAX, "port %d of %s is in state \"%s\"%s",
+			 nic->rdma.port, nic->rdma.device, nic->rdma.state,
+			 nic->rdma.link_layer == MESH_LINK_LAYER_INFINIBAND
+				 ? ": an InfiniBand link needs a subnet manager (opensm)"
+				 : "");
+	else if (memlock_too_low(&kib))
+		snprintf(reason, MESH_PROVIDER_REASON_MAX,
+			 "too little memory may be locked (ulimit -l is %lu KiB): set memlock to "
+			 "unlimited",
+			 kib);
+	else
+		snprintf(reason, MESH_PROVIDER_REASON_MAX,
+			 "libfabric has no verbs;ofi_rxm for %s: is its verbs provider installed "
+			 "(fi_info -p verbs)%s?",
+			 nic->rdma.device,
+			 getenv("FI_PROVIDER") ? ", and does FI_PROVIDER allow it" : "");
+}
+
+static void missing_explain(const struct mesh_nic *nic, enum mesh_provider_id id, int error,
+			    char *reason)
+{
+	const char *name = mesh_provider_id_text(id);
+	char address[MESH_ADDR_TEXT_MAX];
+
+	if (id == MESH_PROVIDER_VERBS_RXM) {
+		verbs_missing_explain(nic, reason);
+		return;
+	}
+	mesh_addr_text(&nic->source, address);
+	if (getenv("FI_PROVIDER"))
+		snprintf(
+			reason, MESH_PROVIDER_REASON_MAX,
+			"libfabric offers no %s for %s (%s): FI_PROVIDER=%.64s is set; unset it or "
+			"add the provider",
+			name, nic->netdev, address, getenv("FI_PROVIDER"));
+	else
+		snprintf(reason, MESH_PROVIDER_REASON_MAX,
+			 "libfabric offers no %s for %s (%s): %s; see `fi_info -p %s`", name,
+			 nic->netdev, address, fi_strerror(error < 0 ? -error : error),
+			 id == MESH_PROVIDER_TCP ? "tcp or net" : name);
+}
+
+int mesh_provider_find(const struct mesh_nic *nic, enum mesh_provider_id wanted,
+		       struct fi_info **info, enum mesh_provider_id *id, char *reason)
+{
+	enum mesh_provider_id order[] = {MESH_PROVIDER_VERBS_RXM, MESH_PROVIDER_TCP};
+	size_t i = nic->rdma.device[0] ? 0 : 1, end = 2;
+	int ret = -ENODEV;
+
+	reason[0] = '\0';
+	if (wanted != MESH_PROVIDER_NONE) {
+		order[0] = wanted;
+		i = 0;
+		end = 1;
+	}
+	for (; i < end; i++) {
+		ret = provider_query(nic, order[i], info);
+		if (!ret) {
+			*id = order[i];
+			return 0;
+		}
+		missing_explain(nic, order[i], ret, reason);
+	}
+	return -ENODEV;
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* remote.c - other nodes' endpoints, and the messages and writes that go to them. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+
+#include <mesh/base/log.h>
+#include <mesh/fabric/domain.h>
+#include <mesh/fabric/mr.h>
+
+#include "fabric_internal.h"
+
+static struct mesh_remote *remote_lookup(struct mesh_domain *domain, const void *name,
+					 size_t name_len)
+{
+	struct mesh_remote *remote;
+
+	mesh_lock_assert_held(&domain->transmit_lock);
+	LIST_FOREACH(remote, &domain->remotes, entry) {
+		if (!remote->lost && remote->name_len == name_len &&
+		    !memcmp(remote->name, name, name_len))
+			return remote;
+	}
+	return NULL;
+}
+
+static int remote_insert(struct mesh_domain *domain, struct mesh_remote *remote)
+{
+	int ret = fi_av_insert(domain->av, remote->name, 1, &remote->fi_addr, 0, NULL);
+
+	if (ret == 1)
+		return 0;
+	mesh_warn("%s: libfabric does not take a peer's endpoint name: %s", domain->nic->netdev,
+		  ret < 0 ? fi_strerror(-ret) : "no such address");
+	return ret < 0 ? ret : -EINVAL;
+}
+
+int mesh_remote_open(struct mesh_domain *domain, const void *name, size_t name_len,
+		     struct mesh_remote **remote)
+{
+	struct mesh_remote *found;
+	int ret = 0;
+
+	/* fi_av_insert reads as many bytes as our own names have. */
+	if (name_len != domain->name_len)
+		return -EPROTO;
+	mesh_lock_take(&domain->transmit_lock);
+	found = remote_lookup(domain, name, name_len);
+	if (found) {
+		found->users++;
+		goto unlock;
+	}
+	found = calloc(1, sizeof(*found));
+	if (!found) {
+		ret = -ENOMEM;
+		goto unlock;
+	}
+	memcpy(found->name, name, name_len);
+	found->name_len = name_len;
+	found->users = 1;
+	TAILQ_INIT(&found->backlog);
+	ret = remote_insert(domain, found);
+	if (ret) {
+		free(found);
+		goto unlock;
+	}
+	LIST_INSERT_HEAD(&domain->remotes, found, entry);
+unlock:
+	mesh_lock_release(&domain->transmit_lock);
+	if (!ret)
+		*remote = found;
+	return ret;
+}
+
+void mesh_remote_close(struct mesh_domain *domain, struct mesh_remote *remote)
+{
+	bool last;
+
+	if (!remote)
+		return;
+	mesh_lock_take(&domain->transmit_lock);
+	last = --remote->users == 0 && TAILQ_EMPTY(&remote->backlog);
+	if (last)
+		LIST_REMOVE(remote, entry);
+	mesh_lock_release(&domain->transmit_lock);
+	/* The address stays in the AV: removing it would break whoever inserted the same one. */
+	if (last)
+		free(remote);
+}
+
+/* Moves the whole backlog to @buffers. */
+static void backlog_detach(struct mesh_domain *domain, struct mesh_remote *remote,
+			   struct mesh_buffer_list *buffers)
+{
+	struct mesh_buffer *buffer;
+
+	mesh_lock_assert_held(&domain->transmit_lock);
+	if (!TAILQ_EMPTY(&remote->backlog))
+		TAILQ_REMOVE(&domain->backlogged, remote, waiting);
+	while ((buffer = TAILQ_FIRST(&remote->backlog))) {
+		TAILQ_REMOVE(&remote->backlog, buffer, entry);
+		TAILQ_INSERT_TAIL(buffers, buffer, entry);
+	}
+}
+
+void mesh_remote_lose(struct mesh_domain *domain, struct mesh_remote *remote)
+{
+	struct mesh_buffer_list dropped = TAILQ_HEAD_INITIALIZER(dropped);
+	struct mesh_buffer *buffer;
+
+	mesh_lock_assert_held(&domain->lock);
+	mesh_lock_take(&domain->transmit_lock);
+	remote->lost = true;
+	backlog_detach(domain, remote, &dropped);
+	mesh_lock_release(&domain->transmit_lock);
+	while ((buffer = TAILQ_FIRST(&dropped))) {
+		TAILQ_REMOVE(&dropped, buffer, entry);
+		buffer->op.complete(&buffer->op, -ECONNRESET);
+	}
+}
+
+struct mesh_buffer *mesh_buffer_get(struct mesh_domain *domain)
+{
+	struct mesh_buffer *buffer;
+
+	mesh_lock_take(&domain->transmit_lock);
+	buffer = TAILQ_FIRST(&domain->free_buffers);
+	if (buffer)
+		TAILQ_REMOVE(&domain->free_buffers, buffer, entry);
+	mesh_lock_release(&domain->transmit_lock);
+	return buffer;
+}
+
+void mesh_buffer_put(struct mesh_buffer *buffer)
+{
+	struct mesh_domain *domain = buffer->domain;
+
+	buffer->sent = NULL;
+	buffer->owner = NULL;
+	mesh_lock_take(&domain->transmit_lock);
+	TAILQ_INSERT_HEAD(&domain->free_buffers, buffer, entry);
+	mesh_lock_release(&domain->transmit_lock);
+}
+
+/* One attempt. Returns as fi_sendmsg does. */
+static ssize_t buffer_post(struct mesh_domain *domain, struct mesh_buffer *buffer)
+{
+	struct iovec iov = {.iov_base = buffer->bytes, .iov_len = buffer->size};
+	void *desc = mesh_mr_desc(domain->slab_mr);
+	struct fi_msg msg = {
+		.msg_iov = &iov,
+		.desc = &desc,
+		.iov_count = 1,
+		.addr = buffer->remote->fi_addr,
+		.context = &buffer->op.context,
+	};
+
+	mesh_op_hand_over(&buffer->op);
+	return fi_sendmsg(domain->endpoint, &msg, domain->send_flags);
+}
+
+/* The buffer is the caller's again; it goes back through a failed completion at the next poll. */
+static void backlog_append(struct mesh_domain *domain, struct mesh_buffer *buffer)
+{
+	struct mesh_remote *remote = buffer->remote;
+
+	mesh_lock_assert_held(&domain->transmit_lock);
+	if (TAILQ_EMPTY(&remote->backlog))
+		TAILQ_INSERT_TAIL(&domain->backlogged, remote, waiting);
+	TAILQ_INSERT_TAIL(&remote->backlog, buffer, entry);
+	atomic_store_explicit(&domain->has_waiting, true, memory_order_relaxed);
+}
+
+void mesh_buffer_send(struct mesh_buffer *buffer, struct mesh_remote *remote)
+{
+	struct mesh_domain *domain = buffer->domain;
+
+	buffer->remote = remote;
+	mesh_lock_take(&domain->transmit_lock);
+	/* Errors, too, come back from the next poll: never a callback from inside a send. */
+	if (remote->lost || !TAILQ_EMPTY(&remote->backlog) || buffer_post(domain, buffer))
+		backlog_append(domain, buffer);
+	mesh_lock_release(&domain->transmit_lock);
+}
+
+/*
+ * Sends what the provider takes now. Returns the first buffer that failed, taken out of the
+ * backlog, with its error; NULL if there is none.
+ */
+static struct mesh_buffer *backlog_push(struct mesh_domain *domain, struct mesh_remote *remote,
+					int *error)
+{
+	struct mesh_buffer *buffer;
+	ssize_t ret;
+
+	mesh_lock_assert_held(&domain->transmit_lock);
+	while ((buffer = TAILQ_FIRST(&remote->backlog))) {
+		ret = remote->lost ? -ECONNRESET : buffer_post(domain, buffer);
+		if (ret == -FI_EAGAIN)
+			return NULL;
+		TAILQ_REMOVE(&remote->backlog, buffer, entry);
+		if (TAILQ_EMPTY(&remote->backlog))
+			TAILQ_REMOVE(&domain->backlogged, remote, waiting);
+		if (ret) {
+			*error = (int)ret;
+			return buffer;
+		}
+	}
+	return NULL;
+}
+
+/* Tries every backlog once; one failed message at a time, because its callback runs unlocked. */
+static void backlogs_resume(struct mesh_domain *domain)
+{
+	struct mesh_remote *remote, *next;
+	struct mesh_buffer *failed;
+	int error = 0;
+
+	do {
+		failed = NULL;
+		mesh_lock_take(&domain->transmit_lock);
+		for (remote = TAILQ_FIRST(&domain->backlogged); remote && !failed; remote = next) {
+			next = TAILQ_NEXT(remote, waiting);
+			failed = backlog_push(domain, remote, &error);
+		}
+		mesh_lock_release(&domain->transmit_lock);
+		if (failed)
+			failed->op.complete(&failed->op, error);
+	} while (failed);
+}
+
+static void waiters_resume(struct mesh_domain *domain)
+{
+	TAILQ_HEAD(, mesh_waiter) ready = TAILQ_HEAD_INITIALIZER(ready);
+	struct mesh_waiter *waiter;
+
+	/* Only those who wait now: a resume() that must wait again joins for the next poll. */
+	mesh_lock_take(&domain->transmit_lock);
+	TAILQ_CONCAT(&ready, &domain->waiters, entry);
+	while ((waiter = TAILQ_FIRST(&ready))) {
+		TAILQ_REMOVE(&ready, waiter, entry);
+		waiter->queued = false;
+		mesh_lock_release(&domain->transmit_lock);
+		waiter->resume(waiter);
+		mesh_lock_take(&domain->transmit_lock);
+	}
+	mesh_lock_release(&domain->transmit_lock);
+}
+
+void mesh_waiting_resume(struct mesh_domain *domain)
+{
+	bool more;
+
+	mesh_lock_assert_held(&domain->lock);
+	if (!atomic_load_explicit(&domain->has_waiting, memory_order_relaxed))
+		return;
+	backlogs_resume(domain);
+	waiters_resume(domain);
+	mesh_lock_take(&domain->transmit_lock);
+	more = !TAILQ_EMPTY(&domain->backlogged) || !TAILQ_EMPTY(&domain->waiters);
+	atomic_store_explicit(&domain->has_waiting, more, memory_order_relaxed);
+	mesh_lock_release(&domain->transmit_lock);
+}
+
+void mesh_domain_wait(struct mesh_domain *domain, struct mesh_waiter *waiter)
+{
+	mesh_lock_take(&domain->transmit_lock);
+	if (!waiter->queued) {
+		waiter->queued = true;
+		TAILQ_INSERT_TAIL(&domain->waiters, waiter, entry);
+		atomic_store_explicit(&domain->has_waiting, true, memory_order_relaxed);
+	}
+	mesh_lock_release(&domain->transmit_lock);
+}
+
+void mesh_domain_wait_cancel(struct mesh_domain *domain, struct mesh_waiter *waiter)
+{
+	mesh_lock_assert_held(&domain->lock);
+	mesh_lock_take(&domain->transmit_lock);
+	if (waiter->queued) {
+		waiter->queued = false;
+		TAILQ_REMOVE(&domain->waiters, waiter, entry);
+	}
+	mesh_lock_release(&domain->transmit_lock);
+}
+
+bool mesh_remote_backlogged(struct mesh_domain *domain, struct mesh_remote *remote)
+{
+	bool backlogged;
+
+	mesh_lock_take(&domain->transmit_lock);
+	backlogged = !TAILQ_EMPTY(&remote->backlog);
+	mesh_lock_release(&domain->transmit_lock);
+	return backlogged;
+}
+
+/* Announces a write that carries no immediate; it travels behind the write. */
+static void written_send(struct mesh_buffer *buffer, struct mesh_remote *remote, uint32_t immediate)
+{
+	struct mesh_message_header header = {.type = MESH_MESSAGE_WRITTEN, .seq = immediate};
+
+	memcpy(buffer->bytes, &header, sizeof(header));
+	buffer->size = sizeof(header);
+	mesh_buffer_send(buffer, remote);
+}
+
+int mesh_domain_write(struct mesh_domain *domain, struct mesh_remote *remote,
+		      const struct mesh_write *write, struct mesh_op *op)
+{
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)write->data, .iov_len = write->size};
+	struct fi_rma_iov target = {
+		.addr = write->address,
+		.len = write->size,
+		.key = write->key,
+	};
+	void *desc = mesh_mr_desc(write->mr);
+	struct fi_msg_rma msg = {
+		.msg_iov = &iov,
+		.desc = &desc,
+		.iov_count = 1,
+		.addr = remote->fi_addr,
+		.rma_iov = &target,
+		.rma_iov_count = 1,
+		.context = &op->context,
+		.data = write->immediate,
+	};
+	struct mesh_buffer *written = NULL;
+	int ret;
+
+	if (!domain->immediates) {
+		written = mesh_buffer_get(domain);
+		if (!written)
+			return -EAGAIN;
+	}
+	mesh_op_hand_over(op);
+	mesh_lock_take(&domain->transmit_lock);
+	ret = (int)fi_writemsg(domain->endpoint, &msg, domain->write_flags);
+	mesh_lock_release(&domain->transmit_lock);
+	if (written && ret)
+		mesh_buffer_put(written);
+	else if (written)
+		written_send(written, remote, write->immediate);
+	return ret;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sink.c - finds the addressee of what arrives. Ids and tokens come from the network. */
+#include <errno.h>
+
+#include <mesh/fabric/domain.h>
+
+#include "fabric_internal.h"
+
+#define SINK_INDEX(id) ((id) & (MESH_COMM_IDS - 1))
+
+static void stranger_count(struct mesh_domain *domain)
+{
+	/* Late messages to a comm that was closed, or noise: nobody's, and harmless. */
+	atomic_fetch_add_explicit(&domain->strangers, 1, memory_order_relaxed);
+}
+
+int mesh_sink_add(struct mesh_domain *domain, struct mesh_sink *sink)
+{
+	uint32_t tries;
+	int ret = -ENOSPC;
+
+	mesh_lock_take(&domain->lock);
+	for (tries = 0; tries < MESH_COMM_IDS; tries++) {
+		uint32_t id = domain->next_sink++;
+
+		if (domain->sinks[SINK_INDEX(id)])
+			continue;
+		sink->id = id;
+		domain->sinks[SINK_INDEX(id)] = sink;
+		ret = 0;
+		break;
+	}
+	mesh_lock_release(&domain->lock);
+	return ret;
+}
+
+void mesh_sink_remove(struct mesh_domain *domain, struct mesh_sink *sink)
+{
+	mesh_lock_assert_held(&domain->lock);
+	if (domain->sinks[SINK_INDEX(sink->id)] == sink)
+		domain->sinks[SINK_INDEX(sink->id)] = NULL;
+}
+
+void mesh_sink_message(struct mesh_domain *domain, const struct mesh_message_header *header,
+		       const void *payload)
+{
+	struct mesh_sink *sink = domain->sinks[SINK_INDEX(header->comm)];
+
+	mesh_lock_assert_held(&domain->lock);
+	if (header->type == MESH_MESSAGE_WRITTEN) {
+		mesh_sink_written(domain, header->seq);
+		return;
+	}
+	if (sink && sink->id == header->comm && sink->token == header->token)
+		sink->message(sink, header, payload);
+	else
+		stranger_count(domain);
+}
+
+void mesh_sink_written(struct mesh_domain *domain, uint32_t immediate)
+{
+	struct mesh_immediate decoded = mesh_immediate_decode(immediate);
+	struct mesh_sink *sink = domain->sinks[decoded.comm];
+
+	mesh_lock_assert_held(&domain->lock);
+	if (sink && sink->written)
+		sink->written(sink, &decoded);
+	else
+		stranger_count(domain);
+}
