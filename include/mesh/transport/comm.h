@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * comm.h - one NCCL connection: a set of paths to the peer, and the requests on it.
+ *
+ * Lock: comm->lock covers all that is not marked otherwise. Order: node, domain, comm, transmit.
+ * The poller calls in with domain->lock held; NCCL's threads call in with nothing held.
+ */
+#ifndef MESH_TRANSPORT_COMM_H
+#define MESH_TRANSPORT_COMM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <mesh/base/lock.h>
+#include <mesh/fabric/domain.h>
+#include <mesh/fabric/mr.h>
+#include <mesh/mesh/wire.h>
+#include <mesh/transport/net.h>
+#include <mesh/transport/peer.h>
+
+/* Paths of one comm. The wire format and the registrations are ready for as many. */
+#define MESH_PATHS_MAX 4
+/* RMA writes of one comm that may be in flight; more wait for a completion. */
+#define MESH_COMM_WRITES 64
+/*
+ * Small messages that may arrive before their receive is posted. At least NCCL_STEPS (8,
+ * device.h), so that a receiver that is one round late stalls nobody.
+ */
+#define MESH_EAGER_WINDOW 16
+
+/* A direct path: one of our NICs and the peer's NIC on the same link. */
+struct mesh_path {
+	struct mesh_sink sink; /* must be first: what arrives for this comm on this path */
+	struct mesh_comm *comm;
+	struct mesh_domain *domain;
+	struct mesh_peer *peer; /* node->lock */
+	struct mesh_remote *remote;
+	uint32_t remote_id, remote_token; /* the peer's sink for this path */
+};
+
+enum mesh_request_state {
+	MESH_REQUEST_FREE,
+	MESH_REQUEST_WAITING, /* send: nothing is on its way yet; receive: nothing has arrived yet */
+	MESH_REQUEST_MOVING,  /* some of it is on its way */
+	MESH_REQUEST_DONE,    /* NCCL may be told */
+	MESH_REQUEST_STATES
+};
+
+struct mesh_request {
+	struct mesh_comm *comm;
+	enum mesh_request_state state;
+	uint32_t seq; /* position on the comm, from 0 */
+	char *data;
+	size_t size; /* send: bytes to send; receive: room, then bytes received */
+	struct mesh_registration *registration;
+	/* Send. */
+	uint32_t next_segment; /* to post */
+	uint32_t num_segments; /* receive: 0 until known */
+	uint32_t unfinished;   /* operations posted and not complete */
+	bool size_told;	       /* the SIZE message is sent, or none is needed */
+	bool posted;	       /* everything is posted */
+	/* Receive. */
+	bool granted;	 /* the peer may write into the buffer */
+	bool size_known; /* size is the true size */
+	uint32_t num_arrived;
+	uint64_t arrived[MESH_SEGMENTS_MAX / 64]; /* one bit a segment: none counts twice */
+};
+
+struct mesh_registration {
+	void *data;
+	size_t size;			     /* bytes */
+	struct mesh_mr *mrs[MESH_PATHS_MAX]; /* one for each path's domain */
+};
+
+/* The grant of one receive, as the sender keeps it. */
+struct mesh_held_grant {
+	bool valid;
+	uint32_t seq;
+	struct mesh_grant grant;
+};
+
+/* One RMA write on its way. */
+struct mesh_segment {
+	struct mesh_op op; /* must be first */
+	struct mesh_request *request;
+	struct mesh_path *path;
+	struct mesh_segment *next_free;
+};
+
+/* A small message that came before its receive was posted. */
+struct mesh_early {
+	bool full;
+	uint32_t seq;
+	uint32_t size; /* bytes */
+	uint8_t *data; /* in receive.early_data */
+};
+
+/* What only a sending comm has. */
+struct mesh_send_side {
+	uint32_t peer_posted;	/* receives that the peer has posted, as far as we know */
+	uint32_t first_pending; /* the oldest request that is not fully posted */
+	uint32_t eager_run;	/* small messages sent since the last large one */
+	struct mesh_held_grant grants[MESH_COMM_REQUESTS];
+	struct mesh_segment segments[MESH_COMM_WRITES];
+	struct mesh_segment *free_segments;
+};
+
+/* What only a receiving comm has. */
+struct mesh_receive_side {
+	uint32_t told;	     /* posted receives that the peer knows of */
+	uint32_t next_grant; /* the oldest request that may still need a grant */
+	uint32_t wanted;     /* the peer waits for the grants of all receives below this one */
+	uint32_t eager_run;  /* small messages since the last large one */
+	struct mesh_early early[MESH_EAGER_WINDOW];
+	uint8_t *early_data; /* allocated when the first one comes; owned */
+};
+
+struct mesh_comm {
+	LIST_ENTRY(mesh_comm) entry; /* node->comms; node->lock */
+	struct mesh_lock lock;
+	struct mesh_node *node;
+	struct mesh_net *net;			/* whose mesh_net_close() closes it */
+	bool sending;				/* constant: isend, or else irecv */
+	char peer_name[MESH_NODE_NAME_MAX];	/* constant */
+	struct mesh_path paths[MESH_PATHS_MAX]; /* constant once open */
+	int num_paths;
+	struct mesh_waiter waiter; /* of paths[0].domain */
+
+	uint32_t unfinished; /* our messages and writes in flight */
+	int error;	     /* negative errno; sticky */
+	bool closing;	     /* we start nothing new */
+	bool quiesced;	     /* nothing of this comm is in flight, nor will be */
+	bool peer_closing;   /* CLOSE came, and is not answered yet */
+	uint32_t peer_sent;  /* receive: messages that the closing peer has sent */
+	bool peer_quiet; /* CLOSE or CLOSED came, or the peer is lost: it starts nothing any more */
+	uint32_t next_seq;				  /* of the next request */
+	struct mesh_request requests[MESH_COMM_REQUESTS]; /* by seq */
+	union {
+		struct mesh_send_side send;
+		struct mesh_receive_side receive;
+	};
+};
+
+/**
+ * Makes a comm with one path through @peer, whose domain's table it enters. node->lock held.
+ *
+ * Returns 0, -ENOMEM, or -ENOSPC if the domain has no id left.
+ */
+int mesh_comm_open(struct mesh_node *node, struct mesh_net *net, bool sending,
+		   struct mesh_peer *peer, struct mesh_comm **comm);
+
+/** Frees a comm that nothing is in flight on. node->lock held. */
+void mesh_comm_free(struct mesh_comm *comm);
+
+/**
+ * Ends the comm with @error: every request that is not done fails from now on. The first call
+ * decides, and writes a line if @why is given: WARN, or INFO if @quiet. comm->lock held.
+ */
+void mesh_comm_fail(struct mesh_comm *comm, int error, bool quiet, const char *why);
+
+/** Its peer is lost. node->lock and domain->lock held. */
+void mesh_comm_peer_lost(struct mesh_comm *comm);
+
+/** CLOSE and CLOSED came from its peer. node->lock held. */
+void mesh_comm_close_asked(struct mesh_comm *comm, uint32_t sent);
+void mesh_comm_close_answered(struct mesh_comm *comm);
+
+/** Answers CLOSE once everything has arrived and nothing is in flight. node->lock held. */
+void mesh_comm_tick(struct mesh_comm *comm);
+
+/** True while mesh_comm_tick() has something to wait for. node->lock held. */
+bool mesh_comm_urgent(struct mesh_comm *comm);
+
+/**
+ * Brings the comm to rest: it starts nothing new, the peer is told and has answered, and nothing
+ * in flight touches the memory of its requests. Waits a bounded time; a peer that does not answer
+ * is fenced off. No lock held.
+ */
+void mesh_comm_quiesce(struct mesh_comm *comm);
+
+/** Logs the line that tools read: which path the comm took. */
+void mesh_comm_path_log(const struct mesh_comm *comm);
+
+/** The only way to change a request's state; asserts the legal steps. */
+void mesh_request_state_set(struct mesh_request *request, enum mesh_request_state state);
+
+static inline struct mesh_request *mesh_comm_request(struct mesh_comm *comm, uint32_t seq)
+{
+	return &comm->requests[seq % MESH_COMM_REQUESTS];
+}
+
+/** Takes the slot for the next request; NULL if it is still in use. comm->lock held. */
+struct mesh_request *mesh_request_take(struct mesh_comm *comm, void *data, size_t size,
+				       struct mesh_registration *registration);
+
+/** Checks what NCCL passed: direction, size, registration. Returns 0 or -EINVAL after a WARN. */
+int mesh_request_check(const struct mesh_comm *comm, bool sending, const void *data, size_t size,
+		       const struct mesh_registration *registration);
+
+/** Fills in a message for the comm's peer; NULL if there is no buffer. The payload is @length bytes. */
+struct mesh_buffer *mesh_comm_message(struct mesh_comm *comm, enum mesh_message_type type,
+				      uint32_t seq, size_t length);
+
+/** The payload of such a message. */
+static inline void *mesh_message_payload(struct mesh_buffer *buffer)
+{
+	return buffer->bytes + sizeof(struct mesh_message_header);
+}
+
+#endif

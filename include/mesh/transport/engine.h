@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * engine.h - the plugin's own thread. It sleeps on file descriptors, does everything that must
+ * move while NCCL's threads sleep (greeting peers, noticing dead ones, closing), and costs
+ * nothing when there is nothing to do.
+ */
+#ifndef MESH_TRANSPORT_ENGINE_H
+#define MESH_TRANSPORT_ENGINE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mesh_node;
+
+/* A file descriptor and who is called when it is ready. Embedded in its owner. */
+struct mesh_watch {
+	int fd; /* -1 while there is none */
+	/* @events: EPOLLIN and so on; node->lock held. May free its owner. */
+	void (*ready)(struct mesh_watch *watch, uint32_t events);
+};
+
+struct mesh_engine {
+	struct mesh_node *node;
+	int epoll_fd;
+	int wake_fd; /* eventfd */
+	pthread_t thread;
+	bool running;
+	_Atomic(bool) stop;
+	/*
+	 * True while the thread looks at the domains from time to time, because NCCL's threads
+	 * have been polling lately. They set it again with mesh_engine_busy().
+	 */
+	_Atomic(bool) awake;
+};
+
+/** Starts the thread. Returns 0 or a negative errno after a WARN line. */
+int mesh_engine_start(struct mesh_engine *engine, struct mesh_node *node);
+
+/** Ends the thread and waits for it. node->lock must not be held. */
+void mesh_engine_stop(struct mesh_engine *engine);
+
+/** Lets the thread look at everything soon. Any thread, any lock. */
+void mesh_engine_wake(struct mesh_engine *engine);
+
+/** Called by whoever polls for NCCL: costs one load while the thread is awake. */
+static inline void mesh_engine_busy(struct mesh_engine *engine)
+{
+	if (!atomic_load_explicit(&engine->awake, memory_order_relaxed))
+		mesh_engine_wake(engine);
+}
+
+/** Starts to watch watch->fd for @events. Returns 0 or a negative errno. */
+int mesh_engine_watch(struct mesh_engine *engine, struct mesh_watch *watch, uint32_t events);
+
+/** Changes what is watched for; 0 pauses. */
+void mesh_engine_rewatch(struct mesh_engine *engine, struct mesh_watch *watch, uint32_t events);
+
+/** Stops watching and closes the file descriptor. */
+void mesh_engine_unwatch(struct mesh_engine *engine, struct mesh_watch *watch);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * protocol.h - the two halves of the data protocol as comm.c plugs them in: send.c and receive.c.
+ * docs/protocol.md tells how they talk to each other.
+ */
+#ifndef MESH_TRANSPORT_PROTOCOL_H
+#define MESH_TRANSPORT_PROTOCOL_H
+
+#include <mesh/transport/comm.h>
+
+/** What arrives for a sending comm: GRANT, POSTED. domain->lock held. */
+void mesh_send_message(struct mesh_sink *sink, const struct mesh_message_header *header,
+		       const void *payload);
+
+/** What arrives for a receiving comm: DATA, WANT, SIZE. domain->lock held. */
+void mesh_receive_message(struct mesh_sink *sink, const struct mesh_message_header *header,
+			  const void *payload);
+
+/** A segment has been written into a receive. domain->lock held. */
+void mesh_receive_written(struct mesh_sink *sink, const struct mesh_immediate *immediate);
+
+/** Prepares the segments of a new sending comm. */
+void mesh_send_init(struct mesh_comm *comm);
+
+/** Try again from a poll what could not be posted. domain->lock held. */
+void mesh_send_resume(struct mesh_waiter *waiter);
+void mesh_receive_resume(struct mesh_waiter *waiter);
+
+/** Messages that are fully on their way, from the first on. comm->lock held. */
+uint32_t mesh_send_count(const struct mesh_comm *comm);
+
+/** True if the first @count messages have all arrived. comm->lock held. */
+bool mesh_receive_has_all(struct mesh_comm *comm, uint32_t count);
+
+/** True if the peer may still write into the memory of a posted receive. comm->lock held. */
+bool mesh_receive_is_granted(const struct mesh_comm *comm);
+
+/** Sends what mesh_comm_message() gave. message_sent() counts it off. comm->lock held. */
+void mesh_comm_message_send(struct mesh_comm *comm, struct mesh_buffer *buffer);
+
+/** True for a and b if a comes before b: sequence numbers wrap. */
+static inline bool mesh_seq_before(uint32_t a, uint32_t b)
+{
+	return (int32_t)(a - b) < 0;
+}
+
+#endif

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * close.c - brings a comm to rest before NCCL has its memory back.
+ *
+ * A sender drains what it has in flight, says CLOSE with the number of its messages, and waits
+ * for CLOSED: then everything has arrived, and this process may end. A receiver says CLOSE, and
+ * waits for CLOSED if the sender could still write into one of its receives. CLOSE from the other
+ * side counts as an answer: it says the same. All of it is bounded in time; who does not answer is
+ * fenced off.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <mesh/base/clock.h>
+#include <mesh/base/log.h>
+#include <mesh/transport/comm.h>
+#include <mesh/transport/node.h>
+#include <mesh/transport/protocol.h>
+
+/* After a fence the provider reports what it dropped at once. */
+#define DRAIN_MS 1000
+/* Turns of a waiting loop that only yield; a handshake on a quiet node takes fewer. */
+#define YIELDS 2000
+
+/* ---- the peer's frames, and the engine's part -------------------------------------------- */
+
+static void frame_send(struct mesh_comm *comm, enum mesh_frame_type type, uint32_t sent)
+{
+	struct mesh_frame frame;
+
+	mesh_lock_assert_held(&comm->node->lock);
+	memset(&frame, 0, sizeof(frame));
+	frame.comm.to_comm = comm->paths[0].remote_id;
+	frame.comm.sent = sent;
+	mesh_peer_send(comm->paths[0].peer, &frame, type);
+}
+
+void mesh_comm_close_asked(struct mesh_comm *comm, uint32_t sent)
+{
+	mesh_lock_take(&comm->lock);
+	comm->peer_closing = true;
+	comm->peer_sent = sent;
+	/* A sender has drained before it says so; a receiver takes nothing more. */
+	comm->peer_quiet = true;
+	if (comm->sending)
+		mesh_comm_fail(comm, -EPIPE, comm->send.first_pending == comm->next_seq,
+			       "the receiver closed the connection");
+	mesh_lock_release(&comm->lock);
+	mesh_comm_tick(comm);
+}
+
+void mesh_comm_close_answered(struct mesh_comm *comm)
+{
+	mesh_lock_take(&comm->lock);
+	comm->peer_quiet = true;
+	mesh_lock_release(&comm->lock);
+}
+
+static bool answer_is_due(struct mesh_comm *comm)
+{
+	if (!comm->peer_closing)
+		return false;
+	if (comm->sending)
+		return !comm->unfinished;
+	return comm->error || mesh_receive_has_all(comm, comm->peer_sent);
+}
+
+/* Receives that the peer will never send for. */
+static void orphans_fail(struct mesh_comm *comm)
+{
+	bool orphans = !mesh_receive_has_all(comm, comm->next_seq);
+
+	mesh_comm_fail(comm, -EPIPE, !orphans,
+		       orphans ? "the sender closed the connection while receives were posted"
+			       : "the sender closed the connection");
+}
+
+void mesh_comm_tick(struct mesh_comm *comm)
+{
+	bool due;
+
+	mesh_lock_assert_held(&comm->node->lock);
+	mesh_lock_take(&comm->lock);
+	due = answer_is_due(comm);
+	if (due)
+		comm->peer_closing = false;
+	if (due && !comm->sending && !comm->error)
+		orphans_fail(comm);
+	mesh_lock_release(&comm->lock);
+	if (due)
+		frame_send(comm, MESH_FRAME_CLOSED, 0);
+}
+
+bool mesh_comm_urgent(struct mesh_comm *comm)
+{
+	bool urgent;
+
+	mesh_lock_take(&comm->lock);
+	urgent = comm->peer_closing;
+	mesh_lock_release(&comm->lock);
+	return urgent;
+}
+
+/* ---- our own closing ---------------------------------------------------------------------- */
+
+/* The peer's word that it is quiet, or its end. A sender asks for it, and so does a receiver that
+ * could still be written to. */
+static bool is_answered(struct mesh_comm *comm)
+{
+	bool answered;
+
+	mesh_lock_take(&comm->node->lock);
+	mesh_lock_take(&comm->lock);
+	answered = comm->peer_quiet || comm->paths[0].peer->state == MESH_PEER_LOST ||
+		   (!comm->sending && !mesh_receive_is_granted(comm));
+	mesh_lock_release(&comm->lock);
+	mesh_lock_release(&comm->node->lock);
+	return answered;
+}
+
+static bool is_drained(struct mesh_comm *comm)
+{
+	bool drained;
+
+	mesh_lock_take(&comm->lock);
+	drained = !comm->unfinished;
+	mesh_lock_release(&comm->lock);
+	return drained;
+}
+
+static bool is_drained_or_lost(struct mesh_comm *comm)
+{
+	bool lost;
+
+	mesh_lock_take(&comm->node->lock);
+	lost = comm->paths[0].peer->state == MESH_PEER_LOST;
+	mesh_lock_release(&comm->node->lock);
+	return lost || is_drained(comm);
+}
+
+/* Polls until @condition holds. Returns whether it did within @limit_ms. */
+static bool wait_for(struct mesh_comm *comm, bool (*condition)(struct mesh_comm *),
+		     uint64_t limit_ms)
+{
+	const struct timespec pause = {.tv_nsec = 500000};
+	uint64_t deadline = mesh_clock_ms() + limit_ms;
+	int turn;
+
+	for (turn = 0; !condition(comm); turn++) {
+		if (mesh_clock_ms() >= deadline)
+			return false;
+		mesh_domain_poll(comm->paths[0].domain);
+		if (turn < YIELDS)
+			sched_yield();
+		else
+			nanosleep(&pause, NULL); /* closing, not the data path */
+	}
+	return true;
+}
+
+static void close_begin(struct mesh_comm *comm)
+{
+	mesh_lock_take(&comm->lock);
+	comm->closing = true;
+	mesh_comm_fail(comm, -ECANCELED, true, NULL);
+	mesh_lock_release(&comm->lock);
+}
+
+static void close_tell(struct mesh_comm *comm)
+{
+	uint32_t sent = 0;
+
+	mesh_lock_take(&comm->node->lock);
+	mesh_lock_take(&comm->lock);
+	if (comm->sending)
+		sent = mesh_send_count(comm);
+	mesh_lock_release(&comm->lock);
+	frame_send(comm, MESH_FRAME_CLOSE, sent);
+	mesh_lock_release(&comm->node->lock);
+}
+
+/* How long this peer is worth waiting for: one that kept us waiting before is not. */
+static uint64_t patience_ms(struct mesh_comm *comm)
+{
+	bool slow;
+
+	mesh_lock_take(&comm->node->lock);
+	slow = comm->paths[0].peer->slow_close;
+	mesh_lock_release(&comm->node->lock);
+	return slow ? 0 : comm->node->config.dead_peer_timeout_s * 1000;
+}
+
+static void slow_remember(struct mesh_comm *comm)
+{
+	struct mesh_peer *peer = comm->paths[0].peer;
+	char text[MESH_PEER_TEXT_MAX];
+
+	mesh_lock_take(&comm->node->lock);
+	if (!peer->slow_close)
+		mesh_warn("%s did not answer the end of a connection within %llu s",
+			  mesh_peer_text(peer, text),
+			  (unsigned long long)comm->node->config.dead_peer_timeout_s);
+	peer->slow_close = true;
+	mesh_lock_release(&comm->node->lock);
+}
+
+/* True if nothing can touch our memory any more; else only a fence helps. */
+static bool is_at_rest(struct mesh_comm *comm)
+{
+	bool rest;
+
+	mesh_lock_take(&comm->lock);
+	rest = !comm->unfinished;
+	/* CLOSED is the sender's word; a lost peer gave none, and its bytes may still be queued. */
+	if (!comm->sending && mesh_receive_is_granted(comm) &&
+	    (!comm->peer_quiet || comm->error == -ECONNRESET))
+		rest = false;
+	mesh_lock_release(&comm->lock);
+	return rest;
+}
+
+void mesh_comm_quiesce(struct mesh_comm *comm)
+{
+	bool answered;
+
+	if (comm->quiesced)
+		return;
+	comm->quiesced = true;
+	close_begin(comm);
+	answered = wait_for(comm, is_drained_or_lost, patience_ms(comm));
+	close_tell(comm);
+	if (answered)
+		answered = wait_for(comm, is_answered, patience_ms(comm));
+	if (!answered)
+		slow_remember(comm);
+	if (is_at_rest(comm))
+		return;
+	mesh_remote_fence(comm->paths[0].domain, comm->paths[0].remote);
+	wait_for(comm, is_drained, DRAIN_MS);
+}
+
+void mesh_comm_close(struct mesh_comm *comm)
+{
+	struct mesh_node *node;
+
+	if (!comm)
+		return;
+	node = comm->node;
+	mesh_comm_quiesce(comm);
+	mesh_lock_take(&node->lock);
+	mesh_comm_free(comm);
+	mesh_lock_release(&node->lock);
+}

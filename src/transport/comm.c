@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* comm.c - makes, fails and frees comms; what sending and receiving have in common. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <mesh/base/log.h>
+#include <mesh/base/random.h>
+#include <mesh/transport/comm.h>
+#include <mesh/transport/node.h>
+#include <mesh/transport/protocol.h>
+
+static int path_open(struct mesh_comm *comm, struct mesh_peer *peer)
+{
+	struct mesh_path *path = &comm->paths[comm->num_paths];
+	int ret;
+
+	path->comm = comm;
+	path->domain = peer->domain;
+	path->peer = peer;
+	path->remote = peer->remote;
+	path->sink.message = comm->sending ? mesh_send_message : mesh_receive_message;
+	path->sink.written = comm->sending ? NULL : mesh_receive_written;
+	ret = mesh_random(&path->sink.token, sizeof(path->sink.token));
+	if (ret)
+		return ret;
+	ret = mesh_sink_add(path->domain, &path->sink);
+	if (ret)
+		return ret;
+	mesh_peer_use(peer);
+	comm->num_paths++;
+	return 0;
+}
+
+int mesh_comm_open(struct mesh_node *node, struct mesh_net *net, bool sending,
+		   struct mesh_peer *peer, struct mesh_comm **comm)
+{
+	struct mesh_comm *opened;
+	int i, ret;
+
+	mesh_lock_assert_held(&node->lock);
+	opened = calloc(1, sizeof(*opened));
+	if (!opened)
+		return -ENOMEM;
+	mesh_lock_init(&opened->lock);
+	opened->node = node;
+	opened->net = net;
+	opened->sending = sending;
+	memcpy(opened->peer_name, peer->name, sizeof(opened->peer_name));
+	for (i = 0; i < MESH_COMM_REQUESTS; i++)
+		opened->requests[i].comm = opened;
+	if (sending)
+		mesh_send_init(opened);
+	opened->waiter.resume = sending ? mesh_send_resume : mesh_receive_resume;
+	ret = path_open(opened, peer);
+	if (ret) {
+		mesh_lock_destroy(&opened->lock);
+		free(opened);
+		return ret;
+	}
+	LIST_INSERT_HEAD(&node->comms, opened, entry);
+	*comm = opened;
+	return 0;
+}
+
+static void path_close(struct mesh_path *path)
+{
+	mesh_lock_take(&path->domain->lock);
+	mesh_sink_remove(path->domain, &path->sink);
+	mesh_domain_wait_cancel(path->domain, &path->comm->waiter);
+	mesh_lock_release(&path->domain->lock);
+	mesh_peer_put(path->peer);
+}
+
+void mesh_comm_free(struct mesh_comm *comm)
+{
+	int i;
+
+	mesh_lock_assert_held(&comm->node->lock);
+	for (i = 0; i < comm->num_paths; i++)
+		path_close(&comm->paths[i]);
+	LIST_REMOVE(comm, entry);
+	if (comm->unfinished) {
+		/* The provider still holds pointers into it and will never give them back. */
+		mesh_info("a connection with node %s keeps %u operations that never ended; its "
+			  "%zu bytes stay allocated",
+			  comm->peer_name, comm->unfinished, sizeof(*comm));
+		return;
+	}
+	if (!comm->sending)
+		free(comm->receive.early_data);
+	mesh_lock_destroy(&comm->lock);
+	free(comm);
+}
+
+void mesh_comm_fail(struct mesh_comm *comm, int error, bool quiet, const char *why)
+{
+	mesh_lock_assert_held(&comm->lock);
+	if (comm->error)
+		return;
+	comm->error = error;
+	if (!why)
+		return;
+	mesh_log(quiet ? MESH_LOG_INFO : MESH_LOG_WARN, __FILE__, __LINE__,
+		 "node %s, %s node %s over %s: %s", comm->node->name,
+		 comm->sending ? "sending to" : "receiving from", comm->peer_name,
+		 comm->paths[0].domain->nic->netdev, why);
+}
+
+void mesh_comm_peer_lost(struct mesh_comm *comm)
+{
+	mesh_lock_take(&comm->lock);
+	comm->peer_quiet = true;
+	comm->peer_closing = false;
+	/* The peer's own line has said it for all of its comms. */
+	mesh_comm_fail(comm, -ECONNRESET, true, "the peer is lost");
+	mesh_lock_release(&comm->lock);
+}
+
+void mesh_comm_path_log(const struct mesh_comm *comm)
+{
+	char local[MESH_ADDR_TEXT_MAX], remote[MESH_ADDR_TEXT_MAX];
+	const struct mesh_path *path;
+	int i;
+
+	for (i = 0; i < comm->num_paths; i++) {
+		path = &comm->paths[i];
+		mesh_addr_text(&path->domain->nic->source, local);
+		mesh_addr_text(&path->peer->address.addr, remote);
+		/* Stable: fabric_pingpong and users' scripts read it. */
+		mesh_info("path: from=%s to=%s nic=%s local=%s remote=%s via=direct provider=%s",
+			  comm->sending ? comm->node->name : comm->peer_name,
+			  comm->sending ? comm->peer_name : comm->node->name,
+			  path->domain->nic->netdev, local, remote,
+			  mesh_provider_id_text(path->domain->provider));
+	}
+}
+
+/* ---- messages to the peer -------------------------------------------------------------- */
+
+static void message_sent(struct mesh_buffer *buffer, int error)
+{
+	struct mesh_comm *comm = buffer->owner;
+	char why[128];
+
+	mesh_lock_take(&comm->lock);
+	comm->unfinished--;
+	if (error) {
+		snprintf(why, sizeof(why), "a message could not be delivered: %s",
+			 strerror(-error));
+		mesh_comm_fail(comm, error, comm->closing, why);
+	}
+	mesh_lock_release(&comm->lock);
+}
+
+struct mesh_buffer *mesh_comm_message(struct mesh_comm *comm, enum mesh_message_type type,
+				      uint32_t seq, size_t length)
+{
+	struct mesh_path *path = &comm->paths[0];
+	struct mesh_message_header header = {
+		.type = (uint8_t)type,
+		.length = (uint32_t)length,
+		.comm = path->remote_id,
+		.token = path->remote_token,
+		.seq = seq,
+	};
+	struct mesh_buffer *buffer;
+
+	mesh_lock_assert_held(&comm->lock);
+	buffer = mesh_buffer_get(path->domain);
+	if (!buffer) {
+		mesh_domain_wait(path->domain, &comm->waiter);
+		return NULL;
+	}
+	memcpy(buffer->bytes, &header, sizeof(header));
+	buffer->size = sizeof(header) + length;
+	buffer->owner = comm;
+	buffer->sent = message_sent;
+	return buffer;
+}
+
+void mesh_comm_message_send(struct mesh_comm *comm, struct mesh_buffer *buffer)
+{
+	mesh_lock_assert_held(&comm->lock);
+	comm->unfinished++;
+	mesh_buffer_send(buffer, comm->paths[0].remote);
+}

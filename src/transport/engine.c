@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* engine.c - the plugin's own thread: one epoll loop. */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <mesh/base/log.h>
+#include <mesh/transport/engine.h>
+#include <mesh/transport/node.h>
+
+int mesh_engine_watch(struct mesh_engine *engine, struct mesh_watch *watch, uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data = {.ptr = watch}};
+
+	return epoll_ctl(engine->epoll_fd, EPOLL_CTL_ADD, watch->fd, &event) ? -errno : 0;
+}
+
+void mesh_engine_rewatch(struct mesh_engine *engine, struct mesh_watch *watch, uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data = {.ptr = watch}};
+
+	epoll_ctl(engine->epoll_fd, EPOLL_CTL_MOD, watch->fd, &event);
+}
+
+void mesh_engine_unwatch(struct mesh_engine *engine, struct mesh_watch *watch)
+{
+	if (watch->fd < 0)
+		return;
+	epoll_ctl(engine->epoll_fd, EPOLL_CTL_DEL, watch->fd, NULL);
+	close(watch->fd);
+	watch->fd = -1;
+}
+
+void mesh_engine_wake(struct mesh_engine *engine)
+{
+	const uint64_t one = 1;
+
+	atomic_store_explicit(&engine->awake, true, memory_order_relaxed);
+	/* A full counter wakes as well as a new count, so the result does not matter. */
+	if (write(engine->wake_fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+static void wakes_drain(struct mesh_engine *engine)
+{
+	uint64_t count;
+
+	if (read(engine->wake_fd, &count, sizeof(count)) < 0)
+		return;
+}
+
+/*
+ * One event at a time: its handler may free the owners of others, which a second event from the
+ * same batch would still point to.
+ */
+static void engine_turn(struct mesh_engine *engine)
+{
+	struct mesh_node *node = engine->node;
+	struct mesh_watch *watch;
+	struct epoll_event event;
+	int timeout, n;
+
+	mesh_lock_take(&node->lock);
+	timeout = mesh_node_timeout(node);
+	mesh_lock_release(&node->lock);
+	n = epoll_wait(engine->epoll_fd, &event, 1, timeout);
+
+	mesh_lock_take(&node->lock);
+	if (n == 1 && event.data.ptr) {
+		watch = event.data.ptr;
+		watch->ready(watch, event.events);
+	} else if (n == 1) {
+		wakes_drain(engine);
+	}
+	mesh_node_tick(node);
+	mesh_lock_release(&node->lock);
+}
+
+static void *engine_main(void *arg)
+{
+	struct mesh_engine *engine = arg;
+
+	while (!atomic_load(&engine->stop))
+		engine_turn(engine);
+	return NULL;
+}
+
+/* The host's signal handlers are for the host's own threads. */
+static int thread_start(struct mesh_engine *engine)
+{
+	sigset_t all, before;
+	int ret;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	ret = -pthread_create(&engine->thread, NULL, engine_main, engine);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!ret)
+		pthread_setname_np(engine->thread, "nccl-net-mesh");
+	return ret;
+}
+
+int mesh_engine_start(struct mesh_engine *engine, struct mesh_node *node)
+{
+	struct epoll_event wake = {.events = EPOLLIN, .data = {.ptr = NULL}};
+	int ret;
+
+	engine->node = node;
+	atomic_store(&engine->stop, false);
+	engine->wake_fd = -1;
+	engine->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (engine->epoll_fd < 0)
+		goto fail;
+	engine->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (engine->wake_fd < 0)
+		goto fail;
+	if (epoll_ctl(engine->epoll_fd, EPOLL_CTL_ADD, engine->wake_fd, &wake))
+		goto fail;
+	errno = -thread_start(engine);
+	if (errno)
+		goto fail;
+	engine->running = true;
+	return 0;
+fail:
+	ret = -errno;
+	mesh_warn("cannot start the plugin's thread: %s%s", strerror(-ret),
+		  ret == -EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
+	if (engine->wake_fd >= 0)
+		close(engine->wake_fd);
+	if (engine->epoll_fd >= 0)
+		close(engine->epoll_fd);
+	return ret;
+}
+
+void mesh_engine_stop(struct mesh_engine *engine)
+{
+	if (!engine->running)
+		return;
+	atomic_store(&engine->stop, true);
+	mesh_engine_wake(engine);
+	pthread_join(engine->thread, NULL);
+	close(engine->epoll_fd);
+	close(engine->wake_fd);
+	engine->epoll_fd = engine->wake_fd = -1; /* watches are still taken out after this */
+	engine->running = false;
+}

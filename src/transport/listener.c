@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* listener.c - NCCL's listen and accept, and the comms made in between. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <mesh/base/clock.h>
+#include <mesh/base/log.h>
+#include <mesh/base/random.h>
+#include <mesh/transport/listener.h>
+#include <mesh/transport/node.h>
+
+/* ---- the engine's side ----------------------------------------------------------------- */
+
+struct mesh_listener *mesh_listener_find(struct mesh_node *node, uint32_t id, uint64_t cookie)
+{
+	struct mesh_listener *listener;
+
+	mesh_lock_assert_held(&node->lock);
+	LIST_FOREACH(listener, &node->listeners, entry) {
+		if (listener->id == id && listener->cookie == cookie)
+			return listener;
+	}
+	return NULL;
+}
+
+static void connect_refuse(struct mesh_peer *peer, const struct mesh_frame_comm *request,
+			   enum mesh_refusal refusal)
+{
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.refuse.refusal = refusal;
+	frame.refuse.comm = request->comm;
+	peer->node->refused++;
+	mesh_peer_send(peer, &frame, MESH_FRAME_REFUSE);
+}
+
+static void connect_accept(struct mesh_peer *peer, const struct mesh_frame_comm *request,
+			   const struct mesh_comm *comm)
+{
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.comm.to_comm = request->comm;
+	frame.comm.comm = comm->paths[0].sink.id;
+	frame.comm.token = comm->paths[0].sink.token;
+	mesh_peer_send(peer, &frame, MESH_FRAME_ACCEPT);
+}
+
+void mesh_listener_connect(struct mesh_peer *peer, const struct mesh_frame_comm *request)
+{
+	struct mesh_node *node = peer->node;
+	struct mesh_listener *listener;
+	struct mesh_comm *comm;
+
+	listener = mesh_listener_find(node, request->listen_id, request->cookie);
+	if (!listener || listener->num_ready == MESH_LISTENER_QUEUE) {
+		connect_refuse(peer, request, MESH_REFUSAL_COOKIE);
+		return;
+	}
+	if (mesh_comm_open(node, listener->net, false, peer, &comm)) {
+		connect_refuse(peer, request, MESH_REFUSAL_RESOURCES);
+		return;
+	}
+	comm->paths[0].remote_id = request->comm;
+	comm->paths[0].remote_token = request->token;
+	listener->ready[listener->num_ready++] = comm;
+	connect_accept(peer, request, comm);
+}
+
+static void ready_remove(struct mesh_listener *listener, int i)
+{
+	listener->num_ready--;
+	memmove(&listener->ready[i], &listener->ready[i + 1],
+		(size_t)(listener->num_ready - i) * sizeof(listener->ready[0]));
+}
+
+void mesh_listener_tick(struct mesh_listener *listener)
+{
+	int i;
+
+	/* Its connector tries again on another path. */
+	for (i = listener->num_ready - 1; i >= 0; i--) {
+		if (listener->ready[i]->paths[0].peer->state != MESH_PEER_LOST)
+			continue;
+		mesh_comm_free(listener->ready[i]);
+		ready_remove(listener, i);
+	}
+}
+
+/* ---- NCCL's side ----------------------------------------------------------------------- */
+
+/* The NIC that NCCL asked for comes first: if not all fit, it does. */
+static void endpoints_order(const struct mesh_node *node, int dev, struct mesh_handle *handle)
+{
+	int i, n = 0;
+
+	for (i = 0; i < node->num_endpoints; i++) {
+		if (node->endpoints[i].nic == dev)
+			handle->endpoints[n++] = node->endpoints[i];
+	}
+	for (i = 0; i < node->num_endpoints; i++) {
+		if (node->endpoints[i].nic != dev)
+			handle->endpoints[n++] = node->endpoints[i];
+	}
+	handle->num_endpoints = n;
+}
+
+static void handle_write(const struct mesh_listener *listener, void *bytes)
+{
+	const struct mesh_node *node = listener->net->node;
+	struct mesh_handle handle;
+	int fitted;
+
+	memset(&handle, 0, sizeof(handle));
+	handle.node_id = node->node_id;
+	handle.cookie = listener->cookie;
+	handle.listen_id = listener->id;
+	handle.control_port = node->control_port;
+	handle.dev = (uint8_t)listener->dev;
+	handle.total_nics = (uint8_t)node->num_endpoints;
+	endpoints_order(node, listener->dev, &handle);
+	fitted = mesh_handle_encode(&handle, bytes);
+	if (fitted < node->num_endpoints)
+		mesh_info("only %d of %d NICs fit into the handle; a peer that shares none of them "
+			  "cannot connect (NCCL_MESH_NICS chooses)",
+			  fitted, node->num_endpoints);
+}
+
+int mesh_net_listen(struct mesh_net *net, int dev, void *handle, struct mesh_listener **listener)
+{
+	struct mesh_node *node = net->node;
+	struct mesh_listener *opened;
+	int ret;
+
+	if (dev < 0 || dev >= node->num_nics) {
+		mesh_warn("listen on device %d of %d", dev, node->num_nics);
+		return -EINVAL;
+	}
+	opened = calloc(1, sizeof(*opened));
+	if (!opened)
+		return -ENOMEM;
+	opened->net = net;
+	opened->dev = dev;
+	ret = mesh_random(&opened->cookie, sizeof(opened->cookie));
+	if (ret)
+		goto free_listener;
+	mesh_lock_take(&node->lock);
+	ret = mesh_node_start(node);
+	if (ret)
+		goto unlock;
+	opened->id = ++node->next_listen_id;
+	LIST_INSERT_HEAD(&node->listeners, opened, entry);
+	handle_write(opened, handle);
+	mesh_lock_release(&node->lock);
+	*listener = opened;
+	return 0;
+unlock:
+	mesh_lock_release(&node->lock);
+free_listener:
+	free(opened);
+	return ret;
+}
+
+static void accept_timeout_log(const struct mesh_listener *listener)
+{
+	const struct mesh_node *node = listener->net->node;
+	char local[384];
+
+	mesh_warn(
+		"node %s: nobody connected within %llu s to the listener on %s. The other rank's log "
+		"tells why; NCCL_MESH_ACCEPT_TIMEOUT changes the time.",
+		node->name, (unsigned long long)node->config.accept_timeout_s,
+		mesh_endpoints_text(node->endpoints, node->num_endpoints, node, local,
+				    sizeof(local)));
+}
+
+static int accept_ready(struct mesh_listener *listener, struct mesh_comm **comm)
+{
+	uint64_t now = mesh_clock_ms();
+
+	mesh_listener_tick(listener);
+	if (listener->num_ready) {
+		*comm = listener->ready[0];
+		ready_remove(listener, 0);
+		return 0;
+	}
+	if (!listener->deadline_ms)
+		listener->deadline_ms = now + listener->net->node->config.accept_timeout_s * 1000;
+	if (now < listener->deadline_ms)
+		return 0;
+	accept_timeout_log(listener);
+	return -ETIMEDOUT;
+}
+
+int mesh_listener_accept(struct mesh_listener *listener, struct mesh_comm **comm)
+{
+	struct mesh_node *node = listener->net->node;
+	int ret;
+
+	*comm = NULL;
+	mesh_node_poll(node);
+	mesh_lock_take(&node->lock);
+	ret = accept_ready(listener, comm);
+	mesh_lock_release(&node->lock);
+	if (*comm)
+		mesh_comm_path_log(*comm);
+	return ret;
+}
+
+/* The connector learns that nobody will take its comm. */
+static void ready_refuse(struct mesh_comm *comm)
+{
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.comm.to_comm = comm->paths[0].remote_id;
+	mesh_peer_send(comm->paths[0].peer, &frame, MESH_FRAME_CLOSE);
+	mesh_comm_free(comm);
+}
+
+void mesh_listener_close(struct mesh_listener *listener)
+{
+	struct mesh_node *node;
+	int i;
+
+	if (!listener)
+		return;
+	node = listener->net->node;
+	mesh_lock_take(&node->lock);
+	LIST_REMOVE(listener, entry);
+	for (i = 0; i < listener->num_ready; i++)
+		ready_refuse(listener->ready[i]);
+	mesh_lock_release(&node->lock);
+	free(listener);
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* net.c - opens and closes the plugin for NCCL; the process's one node lives here. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <mesh/base/log.h>
+#include <mesh/base/random.h>
+#include <mesh/fabric/provider.h>
+#include <mesh/mesh/nic_order.h>
+#include <mesh/system/nic_table.h>
+#include <mesh/transport/connect.h>
+#include <mesh/transport/listener.h>
+#include <mesh/transport/node.h>
+
+/*
+ * The one node of this process. Made by the first mesh_net_open() and never freed: NCCL may
+ * unload and load the plugin, and its devices must stay the same.
+ */
+static pthread_mutex_t node_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct mesh_node *_Atomic the_node;
+
+/* ---- who we are ---------------------------------------------------------------------------- */
+
+/* FNV-1a, 64 bits (draft-eastlake-fnv). */
+static uint64_t hash_add(uint64_t hash, const void *bytes, size_t size)
+{
+	const uint8_t *byte = bytes;
+	size_t i;
+
+	for (i = 0; i < size; i++)
+		hash = (hash ^ byte[i]) * 0x100000001b3ull;
+	return hash;
+}
+
+/*
+ * The same for all processes that share the NICs, different for everybody else: this boot of this
+ * kernel, and the network namespace.
+ */
+static uint64_t node_id_make(void)
+{
+	uint64_t hash = 0xcbf29ce484222325ull;
+	char boot_id[64];
+	struct stat ns;
+	ssize_t n;
+	int fd;
+
+	fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		n = read(fd, boot_id, sizeof(boot_id));
+		if (n > 0)
+			hash = hash_add(hash, boot_id, (size_t)n);
+		close(fd);
+	}
+	if (!stat("/proc/self/ns/net", &ns))
+		hash = hash_add(hash, &ns.st_ino, sizeof(ns.st_ino));
+	return hash;
+}
+
+static void node_name_make(struct mesh_node *node)
+{
+	if (node->config.node_name[0])
+		snprintf(node->name, sizeof(node->name), "%.*s", MESH_NODE_NAME_MAX - 1,
+			 node->config.node_name);
+	else if (gethostname(node->name, sizeof(node->name) - 1))
+		snprintf(node->name, sizeof(node->name), "(unnamed)");
+	node->name[sizeof(node->name) - 1] = '\0';
+}
+
+/* ---- which NICs ---------------------------------------------------------------------------- */
+
+/* Leaves the NICs that libfabric offers nothing for, and says what each of the others gets. */
+static int providers_check(struct mesh_node *node)
+{
+	enum mesh_provider_id wanted = mesh_provider_id_parse(node->config.provider), id;
+	char reason[MESH_PROVIDER_REASON_MAX];
+	struct fi_info *info;
+	int dev = 0;
+
+	if (node->config.provider[0] && wanted == MESH_PROVIDER_NONE) {
+		mesh_warn("NCCL_MESH_PROVIDER=\"%.64s\" is not known; use verbs;ofi_rxm, tcp or "
+			  "tcp;ofi_rxm, or leave it unset",
+			  node->config.provider);
+		return -EINVAL;
+	}
+	while (dev < node->table.num_taken) {
+		const struct mesh_nic *nic = &node->table.nics[dev];
+
+		if (mesh_provider_find(nic, wanted, &info, &id, reason)) {
+			mesh_warn("%s is not used: %s", nic->netdev, reason);
+			mesh_nic_table_leave(&node->table, dev, "%s", reason);
+			continue;
+		}
+		if (reason[0])
+			mesh_warn("%s uses %s: %s", nic->netdev, mesh_provider_id_text(id), reason);
+		fi_freeinfo(info);
+		dev++;
+	}
+	return 0;
+}
+
+static int nics_find(struct mesh_node *node)
+{
+	int ret;
+
+	ret = mesh_nic_table_load("/sys", &node->config, &node->table);
+	if (ret)
+		return ret;
+	ret = providers_check(node);
+	mesh_nic_table_log(&node->table);
+	if (ret)
+		return ret;
+	node->num_nics = node->table.num_taken;
+	if (node->num_nics > MESH_NICS_MAX) {
+		mesh_warn("%d NICs are more than the %d that can be used; NCCL_MESH_NICS chooses",
+			  node->num_nics, MESH_NICS_MAX);
+		node->num_nics = MESH_NICS_MAX;
+	}
+	return node->num_nics ? 0 : -ENODEV;
+}
+
+static int node_make(struct mesh_node **made)
+{
+	struct mesh_node *node = calloc(1, sizeof(*node));
+	int ret;
+
+	if (!node)
+		return -ENOMEM;
+	mesh_config_load(NULL, NULL, &node->config);
+	mesh_config_log(&node->config);
+	node_name_make(node);
+	node->node_id = node_id_make();
+	ret = mesh_random(&node->process_id, sizeof(node->process_id));
+	if (ret)
+		goto free_node;
+	ret = nics_find(node);
+	if (ret)
+		goto free_table;
+	mesh_lock_init(&node->lock);
+	LIST_INIT(&node->peers);
+	LIST_INIT(&node->listeners);
+	LIST_INIT(&node->connects);
+	LIST_INIT(&node->comms);
+	*made = node;
+	return 0;
+free_table:
+	mesh_nic_table_free(&node->table);
+free_node:
+	free(node);
+	return ret;
+}
+
+/* ---- NCCL's calls -------------------------------------------------------------------------- */
+
+int mesh_net_open(struct mesh_net **net)
+{
+	struct mesh_net *opened = calloc(1, sizeof(*opened));
+	struct mesh_node *node;
+	int ret = 0;
+
+	if (!opened)
+		return -ENOMEM;
+	pthread_mutex_lock(&node_mutex);
+	node = atomic_load(&the_node);
+	if (!node) {
+		ret = node_make(&node);
+		if (ret)
+			goto unlock;
+		atomic_store(&the_node, node);
+	}
+	node->users++;
+	opened->node = node;
+unlock:
+	pthread_mutex_unlock(&node_mutex);
+	if (ret)
+		free(opened);
+	else
+		*net = opened;
+	return ret;
+}
+
+/* What NCCL left behind: it closes nothing that it did not get to see. */
+static void leftovers_close(struct mesh_net *net)
+{
+	struct mesh_node *node = net->node;
+	struct mesh_listener *listener;
+	struct mesh_connect *connect;
+	struct mesh_comm *comm;
+
+	for (;;) {
+		mesh_lock_take(&node->lock);
+		LIST_FOREACH(listener, &node->listeners, entry) {
+			if (listener->net == net)
+				break;
+		}
+		LIST_FOREACH(connect, &node->connects, entry) {
+			if (connect->net == net)
+				break;
+		}
+		LIST_FOREACH(comm, &node->comms, entry) {
+			if (comm->net == net)
+				break;
+		}
+		if (connect)
+			mesh_connect_free(connect);
+		mesh_lock_release(&node->lock);
+		/* A listener and a connect own comms of theirs: those go with them. */
+		if (listener)
+			mesh_listener_close(listener);
+		else if (!connect && comm)
+			mesh_comm_close(comm);
+		else if (!connect)
+			return;
+	}
+}
+
+void mesh_net_close(struct mesh_net *net)
+{
+	struct mesh_node *node;
+
+	if (!net)
+		return;
+	node = net->node;
+	leftovers_close(net);
+	pthread_mutex_lock(&node_mutex);
+	if (--node->users == 0)
+		mesh_node_stop(node);
+	pthread_mutex_unlock(&node_mutex);
+	free(net);
+}
+
+int mesh_net_num_nics(void)
+{
+	const struct mesh_node *node = atomic_load(&the_node);
+
+	return node ? node->num_nics : 0;
+}
+
+const struct mesh_nic *mesh_net_nic(int dev)
+{
+	const struct mesh_node *node = atomic_load(&the_node);
+
+	if (!node || dev < 0 || dev >= node->num_nics)
+		return NULL;
+	return &node->table.nics[dev];
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* node.c - opens the domains and runs what is due: the engine's view of everything. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <mesh/base/clock.h>
+#include <mesh/base/log.h>
+#include <mesh/transport/connect.h>
+#include <mesh/transport/listener.h>
+#include <mesh/transport/node.h>
+#include <mesh/transport/peer.h>
+
+/* While something must be looked at all the time, while something has a deadline, and while NCCL
+ * has been polling lately. */
+#define URGENT_MS 1
+#define PENDING_MS 20
+#define AWAKE_MS 20
+/* Looks without any poll of NCCL's in between, after which the engine goes to sleep. */
+#define AWAKE_TURNS 50
+
+const char *mesh_endpoints_text(const struct mesh_endpoint_addr *endpoints, int num_endpoints,
+				const struct mesh_node *node, char *text, size_t size)
+{
+	char address[MESH_ADDR_TEXT_MAX];
+	size_t used = 0;
+	int i, n;
+
+	snprintf(text, size, "no NIC");
+	for (i = 0; i < num_endpoints && used < size; i++) {
+		mesh_addr_text_prefix(&endpoints[i].addr, address);
+		n = snprintf(text + used, size - used, "%s%s", used ? ", " : "", address);
+		if (node && n > 0 && used + (size_t)n < size)
+			n += snprintf(text + used + n, size - used - (size_t)n, " (%s)",
+				      node->table.nics[endpoints[i].nic].netdev);
+		used += (size_t)n;
+	}
+	return text;
+}
+
+static void domain_enter(struct mesh_node *node, struct mesh_domain *domain)
+{
+	struct mesh_endpoint_addr *endpoint = &node->endpoints[node->num_endpoints++];
+
+	memset(endpoint, 0, sizeof(*endpoint));
+	endpoint->addr = domain->nic->source;
+	endpoint->port = domain->port;
+	endpoint->nic = (uint8_t)domain->dev;
+	endpoint->provider = domain->provider;
+	node->domains[domain->dev] = domain;
+	mesh_info("NIC %d: %s, %s, largest write %zu bytes", domain->dev, domain->nic->netdev,
+		  mesh_provider_id_text(domain->provider), domain->segment_max);
+}
+
+static int domains_open(struct mesh_node *node)
+{
+	struct mesh_domain_options options = {
+		.provider = mesh_provider_id_parse(node->config.provider),
+		.payload_max = node->config.eager_limit_bytes,
+	};
+	struct mesh_domain *domain;
+	int dev;
+
+	/* GRANT is the largest message that is not data. */
+	if (options.payload_max < MESH_GRANTS_PER_MESSAGE * sizeof(struct mesh_grant))
+		options.payload_max = MESH_GRANTS_PER_MESSAGE * sizeof(struct mesh_grant);
+	node->num_endpoints = 0;
+	for (dev = 0; dev < node->num_nics; dev++) {
+		options.nic = &node->table.nics[dev];
+		options.dev = dev;
+		/* One NIC that fails does not take the others down; it has said why. */
+		if (!mesh_domain_open(&options, &domain))
+			domain_enter(node, domain);
+	}
+	return node->num_endpoints ? 0 : -ENODEV;
+}
+
+static void domains_close(struct mesh_node *node)
+{
+	int dev;
+
+	for (dev = 0; dev < node->num_nics; dev++) {
+		mesh_domain_close(node->domains[dev]);
+		node->domains[dev] = NULL;
+	}
+	node->num_endpoints = 0;
+}
+
+int mesh_node_start(struct mesh_node *node)
+{
+	int ret;
+
+	mesh_lock_assert_held(&node->lock);
+	if (node->started)
+		return 0;
+	ret = domains_open(node);
+	if (ret)
+		return ret;
+	ret = mesh_engine_start(&node->engine, node);
+	if (ret)
+		goto close_domains;
+	node->started = true;
+	ret = mesh_controls_open(node);
+	if (ret)
+		goto stop;
+	return 0;
+stop:
+	/* The engine's thread needs the lock to end. */
+	mesh_lock_release(&node->lock);
+	mesh_engine_stop(&node->engine);
+	mesh_lock_take(&node->lock);
+	node->started = false;
+close_domains:
+	domains_close(node);
+	return ret;
+}
+
+void mesh_node_stop(struct mesh_node *node)
+{
+	struct mesh_peer *peer;
+
+	mesh_engine_stop(&node->engine);
+	mesh_lock_take(&node->lock);
+	if (node->started) {
+		while ((peer = LIST_FIRST(&node->peers)))
+			mesh_peer_free(peer);
+		mesh_controls_close(node);
+		domains_close(node);
+		node->started = false;
+	}
+	mesh_lock_release(&node->lock);
+}
+
+void mesh_node_poll(struct mesh_node *node)
+{
+	int dev;
+
+	for (dev = 0; dev < node->num_nics; dev++) {
+		if (node->domains[dev])
+			mesh_domain_poll(node->domains[dev]);
+	}
+}
+
+/* ---- what is due --------------------------------------------------------------------------- */
+
+static bool is_urgent(struct mesh_node *node)
+{
+	struct mesh_peer *peer;
+	struct mesh_comm *comm;
+
+	LIST_FOREACH(peer, &node->peers, entry) {
+		if (mesh_peer_urgent(peer))
+			return true;
+	}
+	LIST_FOREACH(comm, &node->comms, entry) {
+		if (mesh_comm_urgent(comm))
+			return true;
+	}
+	return false;
+}
+
+static bool is_pending(const struct mesh_node *node)
+{
+	const struct mesh_peer *peer;
+
+	if (!LIST_EMPTY(&node->connects))
+		return true;
+	LIST_FOREACH(peer, &node->peers, entry) {
+		if (peer->state == MESH_PEER_HELLO || peer->state == MESH_PEER_CONNECTING ||
+		    peer->state == MESH_PEER_RETRY ||
+		    (peer->state == MESH_PEER_LOST && !peer->users))
+			return true;
+	}
+	return mesh_controls_paused(node);
+}
+
+int mesh_node_timeout(struct mesh_node *node)
+{
+	mesh_lock_assert_held(&node->lock);
+	if (is_urgent(node))
+		return URGENT_MS;
+	if (is_pending(node))
+		return PENDING_MS;
+	return atomic_load_explicit(&node->engine.awake, memory_order_relaxed) ? AWAKE_MS : -1;
+}
+
+/*
+ * Looks after domains that nobody else polls any more. A provider may have kept something back
+ * (an acknowledgement that the socket did not take), and NCCL's threads may be asleep.
+ */
+static void domains_look_after(struct mesh_node *node)
+{
+	uint64_t polls = 0;
+	int dev;
+
+	for (dev = 0; dev < node->num_nics; dev++) {
+		if (node->domains[dev])
+			polls += atomic_load_explicit(&node->domains[dev]->polls,
+						      memory_order_relaxed);
+	}
+	if (polls != node->seen_polls) {
+		node->idle_turns = 0;
+	} else if (++node->idle_turns > AWAKE_TURNS) {
+		node->idle_turns = 0;
+		atomic_store_explicit(&node->engine.awake, false, memory_order_relaxed);
+		return;
+	}
+	mesh_node_poll(node);
+	node->seen_polls = 0;
+	for (dev = 0; dev < node->num_nics; dev++) {
+		if (node->domains[dev])
+			node->seen_polls += atomic_load_explicit(&node->domains[dev]->polls,
+								 memory_order_relaxed);
+	}
+}
+
+void mesh_node_tick(struct mesh_node *node)
+{
+	uint64_t now = mesh_clock_ms();
+	struct mesh_listener *listener;
+	struct mesh_connect *connect;
+	struct mesh_peer *peer, *next;
+	struct mesh_comm *comm;
+
+	mesh_lock_assert_held(&node->lock);
+	domains_look_after(node);
+	LIST_FOREACH(connect, &node->connects, entry)
+		mesh_connect_advance(connect, now);
+	LIST_FOREACH(listener, &node->listeners, entry)
+		mesh_listener_tick(listener);
+	LIST_FOREACH(comm, &node->comms, entry)
+		mesh_comm_tick(comm);
+	for (peer = LIST_FIRST(&node->peers); peer; peer = next) {
+		next = LIST_NEXT(peer, entry); /* a tick may free its own peer, no other */
+		mesh_peer_tick(peer, now);
+	}
+	mesh_controls_tick(node, now);
+}

@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peer.c - the life of a peer: connects, greets, tries again, is lost. */
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <mesh/base/clock.h>
+#include <mesh/base/log.h>
+#include <mesh/base/random.h>
+#include <mesh/transport/comm.h>
+#include <mesh/transport/node.h>
+#include <mesh/transport/peer.h>
+
+#include "peer_internal.h"
+
+/* Between two attempts to connect. Short: a refusal comes at once while a peer is starting. */
+#define RETRY_MS 250
+/* A stranger who connects and says nothing is shown out after this. */
+#define SILENCE_MS 10000
+/* After the control connection ended: for what the peer had sent through the fabric before. */
+#define GRACE_MS 500
+
+static const struct {
+	const char *name;
+	uint8_t may_follow; /* bits of the states that may come before */
+} peer_states[MESH_PEER_STATES] = {
+	[MESH_PEER_CONNECTING] = {"connecting", 1 << MESH_PEER_CONNECTING | 1 << MESH_PEER_RETRY},
+	[MESH_PEER_HELLO] = {"waiting for hello", 1 << MESH_PEER_CONNECTING},
+	[MESH_PEER_GREETING] = {"greeting", 1 << MESH_PEER_HELLO},
+	[MESH_PEER_UP] = {"up", 1 << MESH_PEER_GREETING},
+	[MESH_PEER_RETRY] = {"waiting to try again", 1 << MESH_PEER_CONNECTING |
+							     1 << MESH_PEER_HELLO |
+							     1 << MESH_PEER_GREETING},
+	[MESH_PEER_LOST] = {"lost", 0xff},
+};
+
+void mesh_peer_state_set(struct mesh_peer *peer, enum mesh_peer_state state)
+{
+	mesh_lock_assert_held(&peer->node->lock);
+	assert(peer_states[state].may_follow & 1 << peer->state);
+	mesh_trace("peer %s %s: %s -> %s", peer->incoming ? "from" : "to",
+		   peer->name[0] ? peer->name : "(unknown)", peer_states[peer->state].name,
+		   peer_states[state].name);
+	peer->state = state;
+	/* Whatever waits for this peer looks at it again. */
+	mesh_engine_wake(&peer->node->engine);
+}
+
+const char *mesh_peer_text(const struct mesh_peer *peer, char *text)
+{
+	char address[MESH_ADDR_TEXT_MAX];
+
+	mesh_addr_text(&peer->address.addr, address);
+	if (peer->name[0])
+		snprintf(text, MESH_PEER_TEXT_MAX, "node %s (%s)", peer->name, address);
+	else
+		snprintf(text, MESH_PEER_TEXT_MAX, "%s", address);
+	return text;
+}
+
+/* ---- greeting: the poller's part ------------------------------------------------------- */
+
+/* domain->lock held: sets a flag and leaves the rest to the engine. */
+static void greeting_arrived(struct mesh_sink *sink, const struct mesh_message_header *header,
+			     const void *payload)
+{
+	struct mesh_peer *peer =
+		(struct mesh_peer *)((char *)sink - offsetof(struct mesh_peer, sink));
+	uint8_t expected = peer->incoming ? MESH_MESSAGE_GREET : MESH_MESSAGE_GREET_REPLY;
+
+	(void)payload;
+	if (header->type != expected)
+		return;
+	atomic_store(&peer->greeted, true);
+	mesh_engine_wake(&peer->node->engine);
+}
+
+/* domain->lock held, like greeting_arrived(). The peer lives on while its remote is in use. */
+static void greeting_sent(struct mesh_buffer *buffer, int error)
+{
+	struct mesh_peer *peer = buffer->owner;
+
+	atomic_fetch_sub(&peer->greetings, 1);
+	if (error)
+		atomic_store(&peer->greet_error, error);
+}
+
+static int greeting_send(struct mesh_peer *peer, enum mesh_message_type type)
+{
+	struct mesh_buffer *buffer = mesh_buffer_get(peer->domain);
+	struct mesh_message_header header = {
+		.type = (uint8_t)type,
+		.comm = peer->remote_id,
+		.token = peer->remote_token,
+	};
+
+	if (!buffer)
+		return -EAGAIN;
+	memcpy(buffer->bytes, &header, sizeof(header));
+	buffer->size = sizeof(header);
+	buffer->owner = peer;
+	buffer->sent = greeting_sent;
+	atomic_fetch_add(&peer->greetings, 1);
+	mesh_buffer_send(buffer, peer->remote);
+	return 0;
+}
+
+void mesh_peer_greet(struct mesh_peer *peer)
+{
+	mesh_peer_state_set(peer, MESH_PEER_GREETING);
+	if (!peer->incoming && greeting_send(peer, MESH_MESSAGE_GREET))
+		mesh_peer_retry(peer, "no message buffer was free for the greeting");
+}
+
+static void greeting_check(struct mesh_peer *peer)
+{
+	char reason[MESH_PEER_REASON_MAX];
+	int error = atomic_exchange(&peer->greet_error, 0);
+
+	if (error) {
+		snprintf(reason, sizeof(reason), "%s could not send to it: %s%s",
+			 mesh_provider_id_text(peer->domain->provider), strerror(-error),
+			 error == -EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
+		mesh_peer_retry(peer, reason);
+		return;
+	}
+	if (!atomic_load(&peer->greeted))
+		return;
+	if (peer->incoming && greeting_send(peer, MESH_MESSAGE_GREET_REPLY))
+		return; /* at the next tick */
+	mesh_peer_state_set(peer, MESH_PEER_UP);
+}
+
+/* ---- the socket ------------------------------------------------------------------------ */
+
+/* The kernel notices a silent peer within @timeout_s, even while nothing is sent. */
+static void keepalive_set(int fd, uint64_t timeout_s)
+{
+	int on = 1, idle = (int)(timeout_s + 1) / 2, interval = 1;
+	int count = (int)timeout_s - idle > 1 ? (int)timeout_s - idle : 1;
+	int user_timeout_ms = (int)timeout_s * 1000;
+
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
+	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout_ms, sizeof(user_timeout_ms));
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+/* A socket bound to our NIC's address, connecting. Returns it, or a negative errno. */
+static int socket_connect(struct mesh_peer *peer)
+{
+	struct mesh_addr to_addr = peer->address.addr;
+	const struct mesh_addr *from_addr = &peer->domain->nic->source;
+	struct sockaddr_storage from, to;
+	socklen_t from_len, to_len;
+	int fd, ret;
+
+	to_addr.scope_id = from_addr->scope_id;
+	from_len = mesh_addr_to_sockaddr(from_addr, 0, &from);
+	to_len = mesh_addr_to_sockaddr(&to_addr, peer->control_port, &to);
+	fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	keepalive_set(fd, peer->node->config.dead_peer_timeout_s);
+	if (!bind(fd, (struct sockaddr *)&from, from_len) &&
+	    (!connect(fd, (struct sockaddr *)&to, to_len) || errno == EINPROGRESS))
+		return fd;
+	ret = -errno;
+	close(fd);
+	return ret;
+}
+
+void mesh_peer_retry(struct mesh_peer *peer, const char *reason)
+{
+	uint64_t now = mesh_clock_ms();
+
+	snprintf(peer->reason, sizeof(peer->reason), "%s", reason);
+	if (peer->incoming) {
+		mesh_peer_lose(peer, reason);
+		return;
+	}
+	mesh_engine_unwatch(&peer->node->engine, &peer->watch);
+	peer->retry_ms = now + RETRY_MS;
+	peer->in_size = 0;
+	peer->out_size = 0;
+	mesh_peer_state_set(peer, MESH_PEER_RETRY);
+}
+
+static void errno_retry(struct mesh_peer *peer, int error)
+{
+	char reason[MESH_PEER_REASON_MAX];
+	const char *hint = "";
+
+	if (error == -ECONNREFUSED) {
+		if (!peer->first_refused_ms)
+			peer->first_refused_ms = mesh_clock_ms();
+		hint = ": its process has ended, or a firewall refuses";
+	} else {
+		peer->first_refused_ms = 0;
+		if (error == -ETIMEDOUT || error == -EHOSTUNREACH)
+			hint = ": is the cable in, the peer's link up, and no firewall between?";
+		else if (error == -ENETUNREACH || error == -EADDRNOTAVAIL)
+			hint = ": did this NIC lose its address or its route?";
+		else if (error == -EMFILE || error == -ENFILE)
+			hint = ": raise the limit of open files (ulimit -n)";
+	}
+	snprintf(reason, sizeof(reason), "%s%s", strerror(-error), hint);
+	mesh_peer_retry(peer, reason);
+}
+
+static void peer_ready(struct mesh_watch *watch, uint32_t events);
+
+static void attempt_start(struct mesh_peer *peer)
+{
+	int fd;
+
+	peer->started_ms = mesh_clock_ms();
+	mesh_peer_state_set(peer, MESH_PEER_CONNECTING);
+	fd = socket_connect(peer);
+	if (fd < 0) {
+		errno_retry(peer, fd);
+		return;
+	}
+	peer->watch.fd = fd;
+	if (mesh_engine_watch(&peer->node->engine, &peer->watch, EPOLLIN | EPOLLOUT))
+		errno_retry(peer, -ENOMEM);
+}
+
+static void connect_finish(struct mesh_peer *peer)
+{
+	socklen_t len = sizeof(int);
+	int error = 0;
+
+	getsockopt(peer->watch.fd, SOL_SOCKET, SO_ERROR, &error, &len);
+	if (error) {
+		errno_retry(peer, -error);
+		return;
+	}
+	peer->first_refused_ms = 0;
+	mesh_engine_rewatch(&peer->node->engine, &peer->watch, EPOLLIN);
+	mesh_peer_state_set(peer, MESH_PEER_HELLO);
+	mesh_peer_hello_send(peer);
+}
+
+/* The connection ended. Before it was up that is a failed attempt; afterwards the peer is gone. */
+static void connection_ended(struct mesh_peer *peer, int error)
+{
+	char reason[MESH_PEER_REASON_MAX];
+
+	if (peer->state == MESH_PEER_UP || peer->incoming) {
+		if (error == -ETIMEDOUT || error == -EHOSTUNREACH)
+			snprintf(
+				reason, sizeof(reason),
+				"no answer for %llu s: cable pulled, link down, or the node stopped",
+				(unsigned long long)peer->node->config.dead_peer_timeout_s);
+		else
+			snprintf(reason, sizeof(reason), "%s",
+				 "its process ended, or closed the network plugin");
+		mesh_peer_lose(peer, reason);
+		return;
+	}
+	errno_retry(peer, error ? error : -ECONNRESET);
+}
+
+static void peer_read(struct mesh_peer *peer)
+{
+	ssize_t n;
+
+	n = recv(peer->watch.fd, peer->in + peer->in_size, sizeof(peer->in) - peer->in_size, 0);
+	if (n > 0) {
+		peer->in_size += (size_t)n;
+		mesh_peer_frames_handle(peer);
+		return;
+	}
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	connection_ended(peer, n ? -errno : 0);
+}
+
+static void peer_ready(struct mesh_watch *watch, uint32_t events)
+{
+	struct mesh_peer *peer =
+		(struct mesh_peer *)((char *)watch - offsetof(struct mesh_peer, watch));
+
+	if (peer->state == MESH_PEER_CONNECTING) {
+		connect_finish(peer);
+		return;
+	}
+	if (events & EPOLLOUT)
+		mesh_peer_flush(peer);
+	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR) && peer->watch.fd >= 0)
+		peer_read(peer);
+}
+
+/* ---- making and ending ----------------------------------------------------------------- */
+
+static struct mesh_peer *peer_alloc(struct mesh_node *node, struct mesh_domain *domain)
+{
+	struct mesh_peer *peer = calloc(1, sizeof(*peer));
+
+	if (!peer)
+		return NULL;
+	peer->node = node;
+	peer->domain = domain;
+	peer->watch = (struct mesh_watch){.fd = -1, .ready = peer_ready};
+	peer->sink.message = greeting_arrived;
+	if (mesh_random(&peer->sink.token, sizeof(peer->sink.token)) ||
+	    mesh_sink_add(domain, &peer->sink)) {
+		free(peer);
+		return NULL;
+	}
+	peer->has_sink = true;
+	LIST_INSERT_HEAD(&node->peers, peer, entry);
+	return peer;
+}
+
+int mesh_peer_get(struct mesh_node *node, struct mesh_domain *domain,
+		  const struct mesh_endpoint_addr *address, uint16_t control_port,
+		  uint32_t listen_id, uint64_t cookie, struct mesh_peer **peer)
+{
+	struct mesh_peer *found;
+
+	mesh_lock_assert_held(&node->lock);
+	LIST_FOREACH(found, &node->peers, entry) {
+		if (!found->incoming && found->state != MESH_PEER_LOST && found->domain == domain &&
+		    found->control_port == control_port && !found->refusal &&
+		    mesh_addr_equal(&found->address.addr, &address->addr))
+			break;
+	}
+	if (!found) {
+		found = peer_alloc(node, domain);
+		if (!found)
+			return -ENOMEM;
+		found->address = *address;
+		found->control_port = control_port;
+		found->listen_id = listen_id;
+		found->cookie = cookie;
+		attempt_start(found);
+	}
+	if (found->state != MESH_PEER_UP) {
+		/* The listener that let us in before may be closed by now. */
+		found->listen_id = listen_id;
+		found->cookie = cookie;
+	}
+	found->users++;
+	*peer = found;
+	return 0;
+}
+
+int mesh_peer_accept(struct mesh_node *node, struct mesh_domain *domain, int fd,
+		     const struct mesh_addr *from)
+{
+	struct mesh_peer *peer = peer_alloc(node, domain);
+	int ret;
+
+	if (!peer)
+		return -ENOMEM;
+	peer->incoming = true;
+	peer->address.addr = *from;
+	peer->started_ms = mesh_clock_ms();
+	peer->state = MESH_PEER_HELLO;
+	keepalive_set(fd, node->config.dead_peer_timeout_s);
+	peer->watch.fd = fd;
+	ret = mesh_engine_watch(&node->engine, &peer->watch, EPOLLIN);
+	if (ret) {
+		peer->watch.fd = -1; /* stays the caller's */
+		mesh_peer_free(peer);
+	}
+	return ret;
+}
+
+void mesh_peer_use(struct mesh_peer *peer)
+{
+	mesh_lock_assert_held(&peer->node->lock);
+	peer->users++;
+}
+
+void mesh_peer_put(struct mesh_peer *peer)
+{
+	mesh_lock_assert_held(&peer->node->lock);
+	peer->users--;
+	mesh_engine_wake(&peer->node->engine); /* its tick may free it */
+}
+
+static void sink_end(struct mesh_peer *peer)
+{
+	if (!peer->has_sink)
+		return;
+	mesh_lock_take(&peer->domain->lock);
+	mesh_sink_remove(peer->domain, &peer->sink);
+	mesh_lock_release(&peer->domain->lock);
+	peer->has_sink = false;
+}
+
+void mesh_peer_free(struct mesh_peer *peer)
+{
+	mesh_lock_assert_held(&peer->node->lock);
+	sink_end(peer);
+	mesh_engine_unwatch(&peer->node->engine, &peer->watch);
+	mesh_remote_close(peer->domain, peer->remote);
+	LIST_REMOVE(peer, entry);
+	free(peer->out);
+	free(peer);
+}
+
+/* One WARN for a peer that somebody uses, whatever the number of comms; INFO for the rest. */
+static void lost_log(const struct mesh_peer *peer)
+{
+	char text[MESH_PEER_TEXT_MAX], local[MESH_ADDR_TEXT_MAX];
+
+	mesh_addr_text(&peer->domain->nic->source, local);
+	if (peer->users)
+		mesh_warn("lost %s, reached from %s (%s): %s", mesh_peer_text(peer, text),
+			  peer->domain->nic->netdev, local, peer->reason);
+	else
+		mesh_info("the connection with %s on %s ended: %s", mesh_peer_text(peer, text),
+			  peer->domain->nic->netdev, peer->reason);
+}
+
+void mesh_peer_lose(struct mesh_peer *peer, const char *reason)
+{
+	mesh_lock_assert_held(&peer->node->lock);
+	if (peer->state == MESH_PEER_LOST)
+		return;
+	if (reason != peer->reason)
+		snprintf(peer->reason, sizeof(peer->reason), "%s", reason);
+	lost_log(peer);
+	sink_end(peer);
+	mesh_engine_unwatch(&peer->node->engine, &peer->watch);
+	peer->lost_ms = mesh_clock_ms();
+	mesh_peer_state_set(peer, MESH_PEER_LOST);
+}
+
+/* What it sent before it went has had its time to arrive. */
+static void peer_bury(struct mesh_peer *peer)
+{
+	struct mesh_comm *comm;
+
+	peer->buried = true;
+	mesh_lock_take(&peer->domain->lock);
+	LIST_FOREACH(comm, &peer->node->comms, entry) {
+		if (comm->paths[0].peer == peer)
+			mesh_comm_peer_lost(comm);
+	}
+	if (peer->remote)
+		mesh_remote_lose(peer->domain, peer->remote);
+	mesh_lock_release(&peer->domain->lock);
+}
+
+bool mesh_peer_urgent(const struct mesh_peer *peer)
+{
+	return peer->state == MESH_PEER_GREETING ||
+	       (peer->state == MESH_PEER_LOST && !peer->buried);
+}
+
+/* A greeting in flight points to the peer: then it stays until the next tick. */
+static void peer_try_free(struct mesh_peer *peer)
+{
+	if (!atomic_load(&peer->greetings))
+		mesh_peer_free(peer);
+}
+
+void mesh_peer_tick(struct mesh_peer *peer, uint64_t now_ms)
+{
+	switch (peer->state) {
+	case MESH_PEER_GREETING:
+		greeting_check(peer);
+		break;
+	case MESH_PEER_RETRY:
+		if (!peer->users)
+			peer_try_free(peer);
+		else if (now_ms >= peer->retry_ms && !peer->refusal)
+			attempt_start(peer);
+		break;
+	case MESH_PEER_HELLO:
+		if (peer->incoming && now_ms - peer->started_ms > SILENCE_MS)
+			mesh_peer_lose(peer, "it connected to the control port and said nothing");
+		break;
+	case MESH_PEER_LOST:
+		if (!peer->buried && now_ms - peer->lost_ms >= GRACE_MS)
+			peer_bury(peer);
+		if (!peer->users)
+			peer_try_free(peer);
+		break;
+	case MESH_PEER_CONNECTING:
+		if (!peer->users)
+			peer_try_free(peer);
+		break;
+	case MESH_PEER_UP:
+	case MESH_PEER_STATES:
+		break;
+	}
+}

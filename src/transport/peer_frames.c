@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peer_frames.c - the frames of the control connection: what each one makes us do. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <mesh/base/log.h>
+#include <mesh/transport/comm.h>
+#include <mesh/transport/connect.h>
+#include <mesh/transport/listener.h>
+#include <mesh/transport/node.h>
+#include <mesh/transport/peer.h>
+
+#include "peer_internal.h"
+
+/* ---- sending --------------------------------------------------------------------------- */
+
+static void out_append(struct mesh_peer *peer, const void *bytes, size_t size)
+{
+	uint8_t *grown;
+
+	if (peer->out_size + size > MESH_PEER_OUT_MAX ||
+	    !(grown = realloc(peer->out, peer->out_size + size))) {
+		mesh_peer_lose(peer, "it does not read its control connection");
+		return;
+	}
+	memcpy(grown + peer->out_size, bytes, size);
+	peer->out = grown;
+	peer->out_size += size;
+}
+
+void mesh_peer_flush(struct mesh_peer *peer)
+{
+	ssize_t n;
+
+	if (peer->watch.fd < 0 || !peer->out_size)
+		return;
+	n = send(peer->watch.fd, peer->out, peer->out_size, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (n < 0 && errno != EAGAIN && errno != EINTR)
+		return; /* reading tells the same, with the reason */
+	if (n > 0) {
+		peer->out_size -= (size_t)n;
+		memmove(peer->out, peer->out + n, peer->out_size);
+	}
+	mesh_engine_rewatch(&peer->node->engine, &peer->watch,
+			    peer->out_size ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+void mesh_peer_send(struct mesh_peer *peer, struct mesh_frame *frame, enum mesh_frame_type type)
+{
+	mesh_lock_assert_held(&peer->node->lock);
+	if (peer->watch.fd < 0)
+		return;
+	out_append(peer, frame, mesh_frame_finish(frame, type));
+	mesh_peer_flush(peer);
+}
+
+void mesh_peer_hello_send(struct mesh_peer *peer)
+{
+	struct mesh_node *node = peer->node;
+	struct mesh_domain *domain = peer->domain;
+	struct mesh_frame frame;
+	struct mesh_frame_hello *hello = &frame.hello;
+	int i;
+
+	memset(&frame, 0, sizeof(frame));
+	hello->node_id = node->node_id;
+	hello->process_id = node->process_id;
+	hello->cookie = peer->incoming ? 0 : peer->cookie;
+	hello->listen_id = peer->incoming ? 0 : peer->listen_id;
+	hello->peer_id = peer->sink.id;
+	hello->peer_token = peer->sink.token;
+	hello->provider = (uint8_t)domain->provider;
+	hello->nic = (uint8_t)domain->dev;
+	hello->name_len = (uint8_t)domain->name_len;
+	memcpy(hello->endpoint_name, domain->name, domain->name_len);
+	memcpy(hello->node_name, node->name, sizeof(hello->node_name));
+	hello->num_nics = (uint8_t)node->num_endpoints;
+	for (i = 0; i < node->num_endpoints; i++)
+		mesh_wire_nic_encode(&node->endpoints[i], &hello->nics[i]);
+	mesh_peer_send(peer, &frame, MESH_FRAME_HELLO);
+}
+
+static void refusal_send(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_t comm)
+{
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.refuse.refusal = refusal;
+	frame.refuse.comm = comm;
+	frame.refuse.detail = refusal == MESH_REFUSAL_VERSION ? MESH_PROTOCOL_VERSION
+							      : (uint32_t)peer->domain->provider;
+	peer->node->refused++;
+	mesh_peer_send(peer, &frame, MESH_FRAME_REFUSE);
+}
+
+/* ---- receiving ------------------------------------------------------------------------- */
+
+/* Why the first HELLO of a stranger is not taken; 0 if it is. */
+static enum mesh_refusal hello_refusal(struct mesh_peer *peer, const struct mesh_frame_hello *hello)
+{
+	if (!mesh_listener_find(peer->node, hello->listen_id, hello->cookie))
+		return MESH_REFUSAL_COOKIE;
+	if (hello->provider != peer->domain->provider)
+		return MESH_REFUSAL_PROVIDER;
+	return 0;
+}
+
+static void hello_refuse(struct mesh_peer *peer, enum mesh_refusal refusal)
+{
+	refusal_send(peer, refusal, 0);
+	if (refusal == MESH_REFUSAL_COOKIE)
+		mesh_peer_lose(peer,
+			       "it did not know a listener of this process (another job, or a "
+			       "stranger)");
+	else
+		mesh_peer_lose(peer, mesh_refusal_text(refusal));
+}
+
+static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *hello)
+{
+	enum mesh_refusal refusal;
+	int i;
+
+	if (peer->state != MESH_PEER_HELLO) {
+		mesh_peer_lose(peer, "it introduced itself twice");
+		return;
+	}
+	memcpy(peer->name, hello->node_name, sizeof(peer->name));
+	for (i = 0; peer->incoming && i < hello->num_nics; i++) {
+		if (hello->nics[i].nic == hello->nic)
+			mesh_wire_nic_decode(&hello->nics[i], &peer->address);
+	}
+	refusal = peer->incoming ? hello_refusal(peer, hello) : 0;
+	if (refusal) {
+		hello_refuse(peer, refusal);
+		return;
+	}
+	peer->node_id = hello->node_id;
+	peer->process_id = hello->process_id;
+	peer->remote_id = hello->peer_id;
+	peer->remote_token = hello->peer_token;
+	mesh_remote_close(peer->domain, peer->remote); /* of an attempt before this one */
+	peer->remote = NULL;
+	if (mesh_remote_open(peer->domain, hello->endpoint_name, hello->name_len, &peer->remote)) {
+		mesh_peer_lose(peer, "its endpoint name makes no sense to this provider");
+		return;
+	}
+	atomic_store(&peer->greeted, false);
+	if (peer->incoming)
+		mesh_peer_hello_send(peer);
+	mesh_peer_greet(peer);
+}
+
+static struct mesh_connect *connect_of_comm(struct mesh_peer *peer, uint32_t comm)
+{
+	struct mesh_connect *connect;
+
+	LIST_FOREACH(connect, &peer->node->connects, entry) {
+		if (connect->state == MESH_CONNECT_SENT && connect->peer == peer &&
+		    connect->comm->paths[0].sink.id == comm)
+			return connect;
+	}
+	return NULL;
+}
+
+static struct mesh_comm *comm_of_id(struct mesh_peer *peer, uint32_t id)
+{
+	struct mesh_comm *comm;
+
+	LIST_FOREACH(comm, &peer->node->comms, entry) {
+		if (comm->paths[0].peer == peer && comm->paths[0].sink.id == id)
+			return comm;
+	}
+	return NULL;
+}
+
+static void refuse_handle(struct mesh_peer *peer, const struct mesh_frame_refuse *refuse)
+{
+	struct mesh_connect *connect;
+
+	if (refuse->comm) {
+		connect = connect_of_comm(peer, refuse->comm);
+		if (connect)
+			mesh_connect_refused(connect, (enum mesh_refusal)refuse->refusal);
+		return;
+	}
+	if (peer->incoming || peer->state != MESH_PEER_HELLO) {
+		mesh_peer_lose(peer, "it refused what was never asked");
+		return;
+	}
+	peer->refusal = (enum mesh_refusal)refuse->refusal;
+	peer->refusal_detail = refuse->detail;
+	mesh_peer_retry(peer, mesh_refusal_text(peer->refusal));
+}
+
+static void accept_handle(struct mesh_peer *peer, const struct mesh_frame_comm *accept)
+{
+	struct mesh_connect *connect = connect_of_comm(peer, accept->to_comm);
+
+	if (connect)
+		mesh_connect_accepted(connect, accept->comm, accept->token);
+}
+
+static void frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	struct mesh_comm *comm;
+
+	switch ((enum mesh_frame_type)frame->header.type) {
+	case MESH_FRAME_HELLO:
+		hello_handle(peer, &frame->hello);
+		return;
+	case MESH_FRAME_REFUSE:
+		refuse_handle(peer, &frame->refuse);
+		return;
+	case MESH_FRAME_CONNECT:
+		if (peer->incoming && peer->remote)
+			mesh_listener_connect(peer, &frame->comm);
+		else
+			mesh_peer_lose(peer,
+				       "it asked for a connection before it introduced itself");
+		return;
+	case MESH_FRAME_ACCEPT:
+		accept_handle(peer, &frame->comm);
+		return;
+	case MESH_FRAME_CLOSE:
+		comm = comm_of_id(peer, frame->comm.to_comm);
+		if (comm)
+			mesh_comm_close_asked(comm, frame->comm.sent);
+		return;
+	case MESH_FRAME_CLOSED:
+		comm = comm_of_id(peer, frame->comm.to_comm);
+		if (comm)
+			mesh_comm_close_answered(comm);
+		return;
+	}
+}
+
+/* Bytes that are no frame of ours. */
+static void noise_handle(struct mesh_peer *peer, int error)
+{
+	if (error == -EPROTONOSUPPORT) {
+		if (peer->incoming)
+			refusal_send(peer, MESH_REFUSAL_VERSION, 0);
+		peer->refusal = MESH_REFUSAL_VERSION;
+		mesh_peer_retry(peer, mesh_refusal_text(MESH_REFUSAL_VERSION));
+		return;
+	}
+	peer->node->refused++;
+	mesh_peer_lose(peer, "it sent bytes that are not this plugin's");
+}
+
+void mesh_peer_frames_handle(struct mesh_peer *peer)
+{
+	struct mesh_frame frame;
+	int taken;
+
+	/* A handler may end the connection, but never frees the peer: that is the tick's work. */
+	while (peer->in_size) {
+		taken = mesh_frame_decode(peer->in, peer->in_size, &frame);
+		if (taken < 0)
+			noise_handle(peer, taken);
+		if (taken <= 0)
+			return;
+		peer->in_size -= (size_t)taken;
+		memmove(peer->in, peer->in + taken, peer->in_size);
+		frame_handle(peer, &frame);
+		if (peer->watch.fd < 0)
+			return;
+	}
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peer_internal.h - what peer.c and peer_frames.c share with each other only. */
+#ifndef MESH_TRANSPORT_PEER_INTERNAL_H
+#define MESH_TRANSPORT_PEER_INTERNAL_H
+
+#include <mesh/transport/peer.h>
+
+/* All with node->lock held. */
+
+/** The only way to change a peer's state; asserts the legal steps. */
+void mesh_peer_state_set(struct mesh_peer *peer, enum mesh_peer_state state);
+
+/** Introduces ourselves. */
+void mesh_peer_hello_send(struct mesh_peer *peer);
+
+/** Starts to greet: HELLO has told both sides where. */
+void mesh_peer_greet(struct mesh_peer *peer);
+
+/** Ends this attempt; an outgoing peer tries again soon, an incoming one is lost. */
+void mesh_peer_retry(struct mesh_peer *peer, const char *reason);
+
+/** Handles the whole frames in peer->in. */
+void mesh_peer_frames_handle(struct mesh_peer *peer);
+
+/** Sends what waits in peer->out, as far as the socket takes it. */
+void mesh_peer_flush(struct mesh_peer *peer);
+
+#endif

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * receive.c - the receiving half of the protocol: grants say where large messages may be
+ * written; small ones come by themselves, at times before their receive is posted.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <mesh/base/log.h>
+#include <mesh/mesh/place.h>
+#include <mesh/transport/comm.h>
+#include <mesh/transport/node.h>
+#include <mesh/transport/protocol.h>
+
+/* After so many small messages in a row grants are sent only when asked for (WANT). */
+#define EAGER_RUN 4
+/* While no grants are sent, the sender hears of posted receives this often. */
+#define POSTED_EVERY (MESH_EAGER_WINDOW / 2)
+
+/* ---- telling the sender ------------------------------------------------------------------ */
+
+/* True if this receive's grant goes out as soon as it can. */
+static bool grant_is_due(const struct mesh_comm *comm, const struct mesh_request *request)
+{
+	if (request->state != MESH_REQUEST_WAITING || request->granted)
+		return false;
+	return comm->receive.eager_run < EAGER_RUN ||
+	       mesh_seq_before(request->seq, comm->receive.wanted);
+}
+
+static struct mesh_grant grant_make(const struct mesh_request *request)
+{
+	const struct mesh_mr *mr;
+
+	/* Nothing can be written there; a sender who tries learns that it has no room. */
+	if (!request->size)
+		return (struct mesh_grant){.size = 0};
+	mr = request->registration->mrs[0];
+	return (struct mesh_grant){
+		.size = request->size,
+		.address = mesh_mr_remote_address(mr, request->data),
+		.key = mesh_mr_key(mr),
+	};
+}
+
+/* Sends the grants of the receives from @seq on, as many as are due in a row. */
+static bool grants_send(struct mesh_comm *comm, uint32_t seq, uint32_t *count)
+{
+	struct mesh_request *request;
+	struct mesh_buffer *buffer;
+	struct mesh_grant *grants;
+	uint32_t n = 0, last = comm->next_seq;
+
+	while (seq + n != last && n < MESH_GRANTS_PER_MESSAGE &&
+	       grant_is_due(comm, mesh_comm_request(comm, seq + n)))
+		n++;
+	buffer = mesh_comm_message(comm, MESH_MESSAGE_GRANT, seq, n * sizeof(*grants));
+	if (!buffer)
+		return false;
+	((struct mesh_message_header *)buffer->bytes)->count = (uint8_t)n;
+	grants = mesh_message_payload(buffer);
+	for (*count = 0; *count < n; ++*count) {
+		request = mesh_comm_request(comm, seq + *count);
+		grants[*count] = grant_make(request);
+		request->granted = true;
+	}
+	if (mesh_seq_before(comm->receive.told, seq + n))
+		comm->receive.told = seq + n;
+	mesh_comm_message_send(comm, buffer);
+	return true;
+}
+
+static bool posted_send(struct mesh_comm *comm)
+{
+	struct mesh_buffer *buffer;
+
+	buffer = mesh_comm_message(comm, MESH_MESSAGE_POSTED, comm->next_seq, 0);
+	if (!buffer)
+		return false;
+	comm->receive.told = comm->next_seq;
+	mesh_comm_message_send(comm, buffer);
+	return true;
+}
+
+/* Tells the sender what it is to know by now. What finds no buffer is tried again from a poll. */
+static void comm_tell(struct mesh_comm *comm)
+{
+	struct mesh_receive_side *receive = &comm->receive;
+	uint32_t seq, count;
+
+	mesh_lock_assert_held(&comm->lock);
+	if (comm->error)
+		return;
+	/* What completed without a grant may lie a whole round behind: its slot is another's now. */
+	if (comm->next_seq - receive->next_grant > MESH_COMM_REQUESTS)
+		receive->next_grant = comm->next_seq - MESH_COMM_REQUESTS;
+	for (seq = receive->next_grant; seq != comm->next_seq; seq += count) {
+		struct mesh_request *request = mesh_comm_request(comm, seq);
+
+		count = 1;
+		if (grant_is_due(comm, request)) {
+			if (!grants_send(comm, seq, &count))
+				return;
+		} else if (request->state == MESH_REQUEST_WAITING && !request->granted) {
+			continue; /* held back: next_grant stays before it */
+		}
+		if (seq == receive->next_grant)
+			receive->next_grant += count;
+	}
+	if (comm->next_seq - receive->told >= POSTED_EVERY)
+		posted_send(comm);
+}
+
+void mesh_receive_resume(struct mesh_waiter *waiter)
+{
+	struct mesh_comm *comm =
+		(struct mesh_comm *)((char *)waiter - offsetof(struct mesh_comm, waiter));
+
+	mesh_lock_take(&comm->lock);
+	comm_tell(comm);
+	mesh_lock_release(&comm->lock);
+}
+
+/* ---- small messages ---------------------------------------------------------------------- */
+
+static void overflow(struct mesh_comm *comm, const struct mesh_request *request, uint64_t size)
+{
+	char why[160];
+
+	snprintf(why, sizeof(why),
+		 "message %u of %llu bytes is larger than the receive posted for "
+		 "it, %zu bytes",
+		 request->seq, (unsigned long long)size, request->size);
+	mesh_comm_fail(comm, -EMSGSIZE, false, why);
+}
+
+static void data_place(struct mesh_comm *comm, struct mesh_request *request, const void *data,
+		       size_t size)
+{
+	if (size > request->size) {
+		overflow(comm, request, size);
+		return;
+	}
+	mesh_place(request->data, data, size);
+	request->size = size;
+	mesh_request_state_set(request, MESH_REQUEST_DONE);
+}
+
+/* Its receive is not posted yet: the bytes wait here. */
+static void early_keep(struct mesh_comm *comm, uint32_t seq, const void *data, uint32_t size)
+{
+	struct mesh_receive_side *receive = &comm->receive;
+	size_t room = comm->paths[0].domain->payload_max;
+	struct mesh_early *early = &receive->early[seq % MESH_EAGER_WINDOW];
+
+	if (early->full || !mesh_seq_before(seq, comm->next_seq + MESH_EAGER_WINDOW)) {
+		mesh_comm_fail(comm, -EPROTO, false, "the peer sent more than it was allowed to");
+		return;
+	}
+	if (!receive->early_data)
+		receive->early_data = malloc(room * MESH_EAGER_WINDOW);
+	if (!receive->early_data) {
+		mesh_comm_fail(comm, -ENOMEM, false, "no memory for early messages");
+		return;
+	}
+	early->full = true;
+	early->seq = seq;
+	early->size = size;
+	early->data = receive->early_data + room * (seq % MESH_EAGER_WINDOW);
+	memcpy(early->data, data, size);
+}
+
+static void data_arrived(struct mesh_comm *comm, const struct mesh_message_header *header,
+			 const void *payload)
+{
+	struct mesh_receive_side *receive = &comm->receive;
+	struct mesh_request *request = mesh_comm_request(comm, header->seq);
+
+	/* A message behind one that was asked for may overtake it, but says nothing new. */
+	if (!mesh_seq_before(header->seq, receive->wanted))
+		receive->eager_run++;
+	if (!mesh_seq_before(header->seq, comm->next_seq)) {
+		early_keep(comm, header->seq, payload, header->length);
+		return;
+	}
+	if (request->seq == header->seq && request->state == MESH_REQUEST_WAITING)
+		data_place(comm, request, payload, header->length);
+	/* Anything else came twice. */
+}
+
+/* ---- large messages ---------------------------------------------------------------------- */
+
+static void request_check_complete(struct mesh_request *request)
+{
+	if (request->size_known && request->num_segments &&
+	    request->num_arrived == request->num_segments)
+		mesh_request_state_set(request, MESH_REQUEST_DONE);
+}
+
+/* A granted receive that is not complete, by the low bits of its sequence number; else NULL. */
+static struct mesh_request *request_of_immediate(struct mesh_comm *comm, uint32_t seq_bits)
+{
+	const uint32_t mask = (1u << MESH_IMMEDIATE_SEQ_BITS) - 1;
+	struct mesh_request *request = mesh_comm_request(comm, seq_bits);
+
+	if (!request->granted || (request->seq & mask) != seq_bits)
+		return NULL;
+	if (request->state != MESH_REQUEST_WAITING && request->state != MESH_REQUEST_MOVING)
+		return NULL;
+	return request;
+}
+
+_Static_assert((1u << MESH_IMMEDIATE_SEQ_BITS) % MESH_COMM_REQUESTS == 0,
+	       "the low bits of a sequence number find its slot");
+
+static void segment_arrived(struct mesh_comm *comm, struct mesh_request *request,
+			    const struct mesh_immediate *immediate)
+{
+	uint64_t *word = &request->arrived[immediate->segment / 64];
+	uint64_t bit = 1ull << immediate->segment % 64;
+
+	if (request->state == MESH_REQUEST_WAITING) {
+		memset(request->arrived, 0, sizeof(request->arrived));
+		mesh_request_state_set(request, MESH_REQUEST_MOVING);
+	}
+	if (*word & bit)
+		return; /* it came twice */
+	*word |= bit;
+	request->num_arrived++;
+	if (immediate->last)
+		request->num_segments = immediate->segment + 1;
+	if (immediate->full)
+		request->size_known = true;
+	comm->receive.eager_run = 0;
+	request_check_complete(request);
+}
+
+void mesh_receive_written(struct mesh_sink *sink, const struct mesh_immediate *immediate)
+{
+	struct mesh_comm *comm = ((struct mesh_path *)sink)->comm;
+	struct mesh_request *request;
+
+	mesh_lock_take(&comm->lock);
+	request = request_of_immediate(comm, immediate->seq);
+	if (request)
+		segment_arrived(comm, request, immediate);
+	mesh_lock_release(&comm->lock);
+}
+
+static void size_arrived(struct mesh_comm *comm, const struct mesh_message_header *header,
+			 const void *payload)
+{
+	struct mesh_request *request = mesh_comm_request(comm, header->seq);
+	struct mesh_message_size message;
+
+	memcpy(&message, payload, sizeof(message));
+	if (request->seq != header->seq || !request->granted || request->size_known ||
+	    (request->state != MESH_REQUEST_WAITING && request->state != MESH_REQUEST_MOVING))
+		return;
+	if (message.size > request->size) {
+		overflow(comm, request, message.size);
+		return;
+	}
+	request->size = message.size;
+	request->size_known = true;
+	request_check_complete(request);
+}
+
+static void want_arrived(struct mesh_comm *comm, uint32_t seq)
+{
+	struct mesh_receive_side *receive = &comm->receive;
+
+	if (mesh_seq_before(receive->wanted, seq + 1))
+		receive->wanted = seq + 1;
+	receive->eager_run = 0;
+	comm_tell(comm);
+}
+
+void mesh_receive_message(struct mesh_sink *sink, const struct mesh_message_header *header,
+			  const void *payload)
+{
+	struct mesh_comm *comm = ((struct mesh_path *)sink)->comm;
+
+	mesh_lock_take(&comm->lock);
+	switch ((enum mesh_message_type)header->type) {
+	case MESH_MESSAGE_DATA:
+		data_arrived(comm, header, payload);
+		break;
+	case MESH_MESSAGE_SIZE:
+		size_arrived(comm, header, payload);
+		break;
+	case MESH_MESSAGE_WANT:
+		want_arrived(comm, header->seq);
+		break;
+	default:
+		mesh_comm_fail(comm, -EPROTO, false, "the peer sent a message of the wrong kind");
+		break;
+	}
+	mesh_lock_release(&comm->lock);
+}
+
+/* ---- NCCL's call, and closing ------------------------------------------------------------ */
+
+static void early_take(struct mesh_comm *comm, struct mesh_request *request)
+{
+	struct mesh_early *early = &comm->receive.early[request->seq % MESH_EAGER_WINDOW];
+
+	if (!early->full || early->seq != request->seq)
+		return;
+	early->full = false;
+	data_place(comm, request, early->data, early->size);
+}
+
+int mesh_comm_receive(struct mesh_comm *comm, void *data, size_t size,
+		      struct mesh_registration *registration, struct mesh_request **request)
+{
+	int ret;
+
+	*request = NULL;
+	ret = mesh_request_check(comm, false, data, size, registration);
+	if (ret)
+		return ret;
+	mesh_lock_take(&comm->lock);
+	ret = comm->error;
+	if (!ret)
+		*request = mesh_request_take(comm, data, size, registration);
+	if (*request) {
+		early_take(comm, *request);
+		comm_tell(comm);
+	}
+	mesh_lock_release(&comm->lock);
+	return ret;
+}
+
+bool mesh_receive_has_all(struct mesh_comm *comm, uint32_t count)
+{
+	const struct mesh_request *request;
+	const struct mesh_early *early;
+	uint32_t seq;
+
+	mesh_lock_assert_held(&comm->lock);
+	for (seq = comm->next_seq - MESH_COMM_REQUESTS; mesh_seq_before(seq, count); seq++) {
+		if (mesh_seq_before(seq, comm->next_seq)) {
+			request = mesh_comm_request(comm, seq);
+			if (request->seq == seq && (request->state == MESH_REQUEST_WAITING ||
+						    request->state == MESH_REQUEST_MOVING))
+				return false;
+			continue;
+		}
+		early = &comm->receive.early[seq % MESH_EAGER_WINDOW];
+		if (!early->full || early->seq != seq)
+			return false;
+	}
+	return true;
+}
+
+bool mesh_receive_is_granted(const struct mesh_comm *comm)
+{
+	int i;
+
+	for (i = 0; i < MESH_COMM_REQUESTS; i++) {
+		const struct mesh_request *request = &comm->requests[i];
+
+		if (request->granted && (request->state == MESH_REQUEST_WAITING ||
+					 request->state == MESH_REQUEST_MOVING))
+			return true;
+	}
+	return false;
+}

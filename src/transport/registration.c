@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* registration.c - NCCL's memory handles: one registration for each path's domain. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include <mesh/base/log.h>
+#include <mesh/transport/comm.h>
+
+int mesh_registration_open(struct mesh_comm *comm, void *data, size_t size,
+			   struct mesh_registration **registration)
+{
+	struct mesh_registration *opened;
+	int i, ret;
+
+	opened = calloc(1, sizeof(*opened));
+	if (!opened)
+		return -ENOMEM;
+	opened->data = data;
+	opened->size = size;
+	for (i = 0; i < comm->num_paths && size; i++) {
+		ret = mesh_mr_open(comm->paths[i].domain, data, size, &opened->mrs[i]);
+		if (ret)
+			goto close;
+	}
+	*registration = opened;
+	return 0;
+close:
+	while (i--)
+		mesh_mr_close(opened->mrs[i]);
+	free(opened);
+	return ret;
+}
+
+/* True while a request that is not complete reads from or is written into this memory. */
+static bool registration_is_used(struct mesh_comm *comm,
+				 const struct mesh_registration *registration)
+{
+	bool used = false;
+	int i;
+
+	mesh_lock_take(&comm->lock);
+	for (i = 0; i < MESH_COMM_REQUESTS; i++) {
+		const struct mesh_request *request = &comm->requests[i];
+
+		used |= request->registration == registration &&
+			(request->state == MESH_REQUEST_WAITING ||
+			 request->state == MESH_REQUEST_MOVING);
+	}
+	mesh_lock_release(&comm->lock);
+	return used;
+}
+
+void mesh_registration_close(struct mesh_comm *comm, struct mesh_registration *registration)
+{
+	int i;
+
+	if (!registration)
+		return;
+	/* NCCL does this when it aborts: the comm is of no more use, its memory is. */
+	if (registration_is_used(comm, registration))
+		mesh_comm_quiesce(comm);
+	for (i = 0; i < comm->num_paths; i++)
+		mesh_mr_close(registration->mrs[i]);
+	free(registration);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* request.c - NCCL's requests: taken by isend and irecv, asked for and freed by test. */
+#include <errno.h>
+#include <string.h>
+
+#include <mesh/base/log.h>
+#include <mesh/transport/comm.h>
+#include <mesh/transport/node.h>
+
+static const uint8_t request_may_follow[MESH_REQUEST_STATES] = {
+	[MESH_REQUEST_FREE] = 1 << MESH_REQUEST_DONE,
+	[MESH_REQUEST_WAITING] = 1 << MESH_REQUEST_FREE,
+	[MESH_REQUEST_MOVING] = 1 << MESH_REQUEST_WAITING,
+	[MESH_REQUEST_DONE] = 1 << MESH_REQUEST_WAITING | 1 << MESH_REQUEST_MOVING,
+};
+
+void mesh_request_state_set(struct mesh_request *request, enum mesh_request_state state)
+{
+	mesh_lock_assert_held(&request->comm->lock);
+	assert(request_may_follow[state] & 1 << request->state);
+	request->state = state;
+}
+
+struct mesh_request *mesh_request_take(struct mesh_comm *comm, void *data, size_t size,
+				       struct mesh_registration *registration)
+{
+	struct mesh_request *request = mesh_comm_request(comm, comm->next_seq);
+
+	mesh_lock_assert_held(&comm->lock);
+	if (request->state != MESH_REQUEST_FREE)
+		return NULL;
+	request->seq = comm->next_seq++;
+	request->data = data;
+	request->size = size;
+	request->registration = registration;
+	request->next_segment = 0;
+	request->num_segments = 0;
+	request->unfinished = 0;
+	request->size_told = false;
+	request->posted = false;
+	request->granted = false;
+	request->size_known = false;
+	request->num_arrived = 0;
+	mesh_request_state_set(request, MESH_REQUEST_WAITING);
+	return request;
+}
+
+int mesh_request_check(const struct mesh_comm *comm, bool sending, const void *data, size_t size,
+		       const struct mesh_registration *registration)
+{
+	const char *start = data;
+
+	if (comm->sending != sending) {
+		mesh_warn("%s was called on a connection that %s", sending ? "isend" : "irecv",
+			  comm->sending ? "sends" : "receives");
+		return -EINVAL;
+	}
+	if (size > MESH_MESSAGE_MAX && sending) {
+		mesh_warn("a message of %zu bytes is larger than the largest, %zu", size,
+			  MESH_MESSAGE_MAX);
+		return -EINVAL;
+	}
+	if (!size)
+		return 0;
+	if (!registration || start < (char *)registration->data ||
+	    start + size > (char *)registration->data + registration->size) {
+		mesh_warn("%s of %zu bytes at %p lies outside its registered memory",
+			  sending ? "isend" : "irecv", size, data);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* Returns 1 if the request was done and is free now, 0 if not yet, or the comm's error. */
+static int request_reap(struct mesh_request *request, size_t *size)
+{
+	struct mesh_comm *comm = request->comm;
+	int ret = 0;
+
+	mesh_lock_take(&comm->lock);
+	if (request->state == MESH_REQUEST_DONE) {
+		if (size)
+			*size = request->size;
+		mesh_request_state_set(request, MESH_REQUEST_FREE);
+		ret = 1;
+	} else if (comm->error) {
+		ret = comm->error;
+	}
+	mesh_lock_release(&comm->lock);
+	return ret;
+}
+
+int mesh_request_test(struct mesh_request *request, bool *done, size_t *size)
+{
+	struct mesh_comm *comm = request->comm;
+	int i, ret;
+
+	*done = false;
+	ret = request_reap(request, size);
+	if (!ret) {
+		for (i = 0; i < comm->num_paths; i++)
+			mesh_domain_poll(comm->paths[i].domain);
+		mesh_engine_busy(&comm->node->engine);
+		ret = request_reap(request, size);
+	}
+	if (ret < 0)
+		return ret;
+	*done = ret == 1;
+	return 0;
+}

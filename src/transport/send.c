@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * send.c - the sending half of the protocol: small messages travel at once while the receiver
+ * has room for them; large ones wait for the receiver's grant and are written where it says.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <mesh/base/log.h>
+#include <mesh/mesh/place.h>
+#include <mesh/transport/comm.h>
+#include <mesh/transport/node.h>
+#include <mesh/transport/protocol.h>
+
+/* What one attempt to move a request on came to. */
+enum send_result {
+	SEND_POSTED,  /* all of it is on its way */
+	SEND_BLOCKED, /* the peer, or a completion of ours, has to come first */
+	SEND_BUSY,    /* the provider has no room: again after the next poll */
+};
+
+void mesh_send_init(struct mesh_comm *comm)
+{
+	struct mesh_send_side *send = &comm->send;
+	int i;
+
+	for (i = 0; i < MESH_COMM_WRITES; i++) {
+		send->segments[i].next_free = send->free_segments;
+		send->free_segments = &send->segments[i];
+	}
+}
+
+static void comm_push(struct mesh_comm *comm);
+
+/* One operation of the request is complete. */
+static void request_progress(struct mesh_request *request)
+{
+	request->unfinished--;
+	if (!request->unfinished && request->posted && request->state == MESH_REQUEST_MOVING)
+		mesh_request_state_set(request, MESH_REQUEST_DONE);
+}
+
+static void operation_failed(struct mesh_comm *comm, const struct mesh_request *request, int error)
+{
+	char why[160];
+
+	snprintf(why, sizeof(why), "message %u of %zu bytes was not delivered: %s", request->seq,
+		 request->size, strerror(-error));
+	mesh_comm_fail(comm, error, comm->closing, why);
+}
+
+/* ---- small messages --------------------------------------------------------------------- */
+
+/* A DATA or SIZE message is out. The request lives until it is posted and nothing is unfinished. */
+static void request_message_sent(struct mesh_buffer *buffer, int error)
+{
+	struct mesh_request *request = buffer->owner;
+	struct mesh_comm *comm = request->comm;
+
+	mesh_lock_take(&comm->lock);
+	comm->unfinished--;
+	if (error)
+		operation_failed(comm, request, error);
+	else
+		request_progress(request);
+	mesh_lock_release(&comm->lock);
+}
+
+static bool request_is_eager(const struct mesh_request *request)
+{
+	return request->size <= request->comm->node->config.eager_limit_bytes;
+}
+
+static enum send_result eager_send(struct mesh_comm *comm, struct mesh_request *request)
+{
+	struct mesh_send_side *send = &comm->send;
+	struct mesh_buffer *buffer;
+
+	if (!mesh_seq_before(request->seq, send->peer_posted + MESH_EAGER_WINDOW))
+		return SEND_BLOCKED;
+	buffer = mesh_comm_message(comm, MESH_MESSAGE_DATA, request->seq, request->size);
+	if (!buffer)
+		return SEND_BUSY;
+	if (request->size)
+		memcpy(mesh_message_payload(buffer), request->data, request->size);
+	buffer->owner = request;
+	buffer->sent = request_message_sent;
+	request->unfinished++;
+	request->posted = true;
+	mesh_request_state_set(request, MESH_REQUEST_MOVING);
+	send->eager_run++;
+	mesh_comm_message_send(comm, buffer);
+	return SEND_POSTED;
+}
+
+/* ---- large messages --------------------------------------------------------------------- */
+
+/* The receiver holds its grants back while messages are small; tell it that one is needed. */
+static enum send_result grant_await(struct mesh_comm *comm, const struct mesh_request *request)
+{
+	struct mesh_buffer *buffer;
+
+	if (!comm->send.eager_run)
+		return SEND_BLOCKED;
+	buffer = mesh_comm_message(comm, MESH_MESSAGE_WANT, request->seq, 0);
+	if (!buffer)
+		return SEND_BUSY;
+	comm->send.eager_run = 0;
+	mesh_comm_message_send(comm, buffer);
+	return SEND_BLOCKED;
+}
+
+static size_t segment_size(const struct mesh_comm *comm, size_t size)
+{
+	size_t segment = comm->node->config.segment_bytes;
+	size_t least = (size + MESH_SEGMENTS_MAX - 1) / MESH_SEGMENTS_MAX;
+
+	if (segment < least)
+		segment = least;
+	if (segment > comm->paths[0].domain->segment_max)
+		segment = comm->paths[0].domain->segment_max;
+	/* Whole lines: no flag of LL128 is parted from its data. */
+	return (segment + MESH_LINE_BYTES - 1) / MESH_LINE_BYTES * MESH_LINE_BYTES;
+}
+
+static enum send_result size_tell(struct mesh_comm *comm, struct mesh_request *request)
+{
+	struct mesh_message_size payload = {.size = request->size};
+	struct mesh_buffer *buffer;
+
+	buffer = mesh_comm_message(comm, MESH_MESSAGE_SIZE, request->seq, sizeof(payload));
+	if (!buffer)
+		return SEND_BUSY;
+	memcpy(mesh_message_payload(buffer), &payload, sizeof(payload));
+	buffer->owner = request;
+	buffer->sent = request_message_sent;
+	request->unfinished++;
+	request->size_told = true;
+	mesh_comm_message_send(comm, buffer);
+	return SEND_POSTED;
+}
+
+static void segment_done(struct mesh_op *op, int error)
+{
+	struct mesh_segment *segment = (struct mesh_segment *)op;
+	struct mesh_request *request = segment->request;
+	struct mesh_comm *comm = request->comm;
+
+	mesh_lock_take(&comm->lock);
+	comm->unfinished--;
+	segment->next_free = comm->send.free_segments;
+	comm->send.free_segments = segment;
+	if (error)
+		operation_failed(comm, request, error);
+	else
+		request_progress(request);
+	comm_push(comm);
+	mesh_lock_release(&comm->lock);
+}
+
+static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request *request,
+				     const struct mesh_grant *grant, size_t bytes)
+{
+	size_t offset = request->next_segment * bytes;
+	size_t left = request->size - offset;
+	struct mesh_segment *segment = comm->send.free_segments;
+	struct mesh_path *path = &comm->paths[0];
+	struct mesh_immediate immediate = {
+		.comm = path->remote_id & (MESH_COMM_IDS - 1),
+		.seq = request->seq,
+		.segment = request->next_segment,
+		.last = left <= bytes,
+		.full = request->size == grant->size,
+	};
+	struct mesh_write write = {
+		.data = request->data + offset,
+		.size = left < bytes ? left : bytes,
+		.mr = request->registration->mrs[0],
+		.address = grant->address + offset,
+		.key = grant->key,
+		.immediate = mesh_immediate_encode(&immediate),
+	};
+	int ret;
+
+	if (!segment)
+		return SEND_BLOCKED; /* a completion of ours pushes again */
+	segment->request = request;
+	segment->path = path;
+	segment->op.complete = segment_done;
+	ret = mesh_domain_write(path->domain, path->remote, &write, &segment->op);
+	if (ret == -EAGAIN) {
+		mesh_domain_wait(path->domain, &comm->waiter);
+		return SEND_BUSY;
+	}
+	if (ret) {
+		operation_failed(comm, request, ret);
+		return SEND_BLOCKED;
+	}
+	comm->send.free_segments = segment->next_free;
+	comm->unfinished++;
+	request->unfinished++;
+	request->next_segment++;
+	request->posted = immediate.last;
+	return SEND_POSTED;
+}
+
+/* The peer posted too small a receive: both sides must know. */
+static enum send_result overflow(struct mesh_comm *comm, struct mesh_request *request,
+				 const struct mesh_grant *grant)
+{
+	char why[160];
+
+	if (!request->size_told && size_tell(comm, request) == SEND_BUSY)
+		return SEND_BUSY;
+	snprintf(why, sizeof(why),
+		 "message %u of %zu bytes is larger than the receive posted for "
+		 "it, %llu bytes",
+		 request->seq, request->size, (unsigned long long)grant->size);
+	mesh_comm_fail(comm, -EMSGSIZE, false, why);
+	return SEND_BLOCKED;
+}
+
+static enum send_result granted_send(struct mesh_comm *comm, struct mesh_request *request)
+{
+	struct mesh_held_grant *held = &comm->send.grants[request->seq % MESH_COMM_REQUESTS];
+	enum send_result result = SEND_POSTED;
+	size_t bytes;
+
+	if (!held->valid || held->seq != request->seq)
+		return grant_await(comm, request);
+	if (request->size > held->grant.size)
+		return overflow(comm, request, &held->grant);
+	if (request->state == MESH_REQUEST_WAITING) {
+		mesh_request_state_set(request, MESH_REQUEST_MOVING);
+		request->size_told = request->size == held->grant.size;
+	}
+	if (!request->size_told)
+		result = size_tell(comm, request);
+	bytes = segment_size(comm, request->size);
+	while (result == SEND_POSTED && !request->posted)
+		result = segment_post(comm, request, &held->grant, bytes);
+	comm->send.eager_run = 0;
+	return result;
+}
+
+/* ---- both -------------------------------------------------------------------------------- */
+
+/*
+ * Moves on every request that can move. A large message that waits for its grant does not hold up
+ * those behind it: each message names its sequence number.
+ */
+static void comm_push(struct mesh_comm *comm)
+{
+	struct mesh_send_side *send = &comm->send;
+	struct mesh_request *request;
+	enum send_result result;
+	uint32_t seq;
+
+	mesh_lock_assert_held(&comm->lock);
+	for (seq = send->first_pending; seq != comm->next_seq && !comm->error; seq++) {
+		request = mesh_comm_request(comm, seq);
+		result = SEND_POSTED;
+		if (!request->posted)
+			result = request_is_eager(request) ? eager_send(comm, request)
+							   : granted_send(comm, request);
+		if (result == SEND_POSTED && seq == send->first_pending)
+			send->first_pending++;
+		if (result == SEND_BUSY)
+			return;
+	}
+}
+
+void mesh_send_resume(struct mesh_waiter *waiter)
+{
+	struct mesh_comm *comm =
+		(struct mesh_comm *)((char *)waiter - offsetof(struct mesh_comm, waiter));
+
+	mesh_lock_take(&comm->lock);
+	comm_push(comm);
+	mesh_lock_release(&comm->lock);
+}
+
+uint32_t mesh_send_count(const struct mesh_comm *comm)
+{
+	return comm->send.first_pending;
+}
+
+static void posted_learn(struct mesh_comm *comm, uint32_t posted)
+{
+	if (mesh_seq_before(comm->send.peer_posted, posted))
+		comm->send.peer_posted = posted;
+}
+
+static void grants_learn(struct mesh_comm *comm, const struct mesh_message_header *header,
+			 const void *payload)
+{
+	struct mesh_held_grant *held;
+	uint32_t i, seq;
+
+	for (i = 0; i < header->count; i++) {
+		seq = header->seq + i;
+		/* Late for a message that has already gone out small. */
+		if (mesh_seq_before(seq, comm->send.first_pending))
+			continue;
+		held = &comm->send.grants[seq % MESH_COMM_REQUESTS];
+		held->valid = true;
+		held->seq = seq;
+		memcpy(&held->grant, (const char *)payload + i * sizeof(held->grant),
+		       sizeof(held->grant));
+	}
+	posted_learn(comm, header->seq + header->count);
+}
+
+void mesh_send_message(struct mesh_sink *sink, const struct mesh_message_header *header,
+		       const void *payload)
+{
+	struct mesh_comm *comm = ((struct mesh_path *)sink)->comm;
+
+	mesh_lock_take(&comm->lock);
+	switch ((enum mesh_message_type)header->type) {
+	case MESH_MESSAGE_GRANT:
+		grants_learn(comm, header, payload);
+		comm_push(comm);
+		break;
+	case MESH_MESSAGE_POSTED:
+		posted_learn(comm, header->seq);
+		comm_push(comm);
+		break;
+	default:
+		mesh_comm_fail(comm, -EPROTO, false, "the peer sent a message of the wrong kind");
+		break;
+	}
+	mesh_lock_release(&comm->lock);
+}
+
+int mesh_comm_send(struct mesh_comm *comm, const void *data, size_t size,
+		   struct mesh_registration *registration, struct mesh_request **request)
+{
+	int ret;
+
+	*request = NULL;
+	ret = mesh_request_check(comm, true, data, size, registration);
+	if (ret)
+		return ret;
+	mesh_lock_take(&comm->lock);
+	ret = comm->error;
+	if (!ret)
+		*request = mesh_request_take(comm, (void *)(uintptr_t)data, size, registration);
+	if (*request)
+		comm_push(comm);
+	mesh_lock_release(&comm->lock);
+	return ret;
+}

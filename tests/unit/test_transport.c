@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_transport.c - both ends of connections in one process, over the loopback interface. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <mesh/base/clock.h>
+#include <mesh/transport/net.h>
+
+#define LIMIT_MS 20000
+
+struct pair {
+	struct mesh_net *net;
+	struct mesh_comm *send;
+	struct mesh_comm *receive;
+};
+
+static void pattern_fill(uint8_t *data, size_t size, uint32_t seed)
+{
+	size_t i;
+
+	for (i = 0; i < size; i++)
+		data[i] = (uint8_t)(seed * 151 + i * 7 + (i >> 8));
+}
+
+static void pair_open(struct pair *pair)
+{
+	uint64_t deadline = mesh_clock_ms() + LIMIT_MS;
+	uint8_t handle[MESH_HANDLE_SIZE];
+	struct mesh_listener *listener;
+
+	memset(pair, 0, sizeof(*pair));
+	assert_int_equal(mesh_net_open(&pair->net), 0);
+	assert_int_equal(mesh_net_listen(pair->net, 0, handle, &listener), 0);
+	while (!pair->send || !pair->receive) {
+		assert_true(mesh_clock_ms() < deadline);
+		if (!pair->send)
+			assert_int_equal(mesh_net_connect(pair->net, 0, handle, &pair->send), 0);
+		if (!pair->receive)
+			assert_int_equal(mesh_listener_accept(listener, &pair->receive), 0);
+	}
+	mesh_listener_close(listener);
+}
+
+static void pair_close(struct pair *pair)
+{
+	mesh_comm_close(pair->send);
+	mesh_comm_close(pair->receive);
+	mesh_net_close(pair->net);
+}
+
+static void request_finish(struct mesh_request *request, size_t expected)
+{
+	uint64_t deadline = mesh_clock_ms() + LIMIT_MS;
+	bool done = false;
+	size_t size = 0;
+
+	while (!done) {
+		assert_true(mesh_clock_ms() < deadline);
+		assert_int_equal(mesh_request_test(request, &done, &size), 0);
+	}
+	assert_int_equal(size, expected);
+}
+
+struct transfer {
+	struct mesh_registration *from, *to;
+	struct mesh_request *send, *receive;
+	uint8_t *source, *target;
+};
+
+static void transfer_open(struct pair *pair, struct transfer *transfer, size_t size, size_t room)
+{
+	memset(transfer, 0, sizeof(*transfer));
+	transfer->source = malloc(size + 1);
+	transfer->target = malloc(room + 1);
+	memset(transfer->target, 0xee, room + 1);
+	assert_int_equal(
+		mesh_registration_open(pair->send, transfer->source, size, &transfer->from), 0);
+	assert_int_equal(
+		mesh_registration_open(pair->receive, transfer->target, room, &transfer->to), 0);
+}
+
+static void transfer_close(struct pair *pair, struct transfer *transfer)
+{
+	mesh_registration_close(pair->send, transfer->from);
+	mesh_registration_close(pair->receive, transfer->to);
+	free(transfer->source);
+	free(transfer->target);
+}
+
+static void message_move(struct pair *pair, size_t size, size_t room, bool late)
+{
+	struct transfer t;
+
+	transfer_open(pair, &t, size, room);
+	pattern_fill(t.source, size, (uint32_t)size);
+	if (!late)
+		assert_int_equal(mesh_comm_receive(pair->receive, t.target, room, t.to, &t.receive),
+				 0);
+	assert_int_equal(mesh_comm_send(pair->send, t.source, size, t.from, &t.send), 0);
+	assert_non_null(t.send);
+	if (late)
+		assert_int_equal(mesh_comm_receive(pair->receive, t.target, room, t.to, &t.receive),
+				 0);
+	request_finish(t.receive, size);
+	request_finish(t.send, size);
+	assert_memory_equal(t.source, t.target, size);
+	assert_int_equal(t.target[size], 0xee);
+	transfer_close(pair, &t);
+}
+
+static void test_messages_of_all_sizes(void **state)
+{
+	static const size_t sizes[] = {
+		0,    1,    7,	  8,	 127,	  128,		 129,		4096,
+		8191, 8192, 8193, 65536, 1 << 20, (1 << 20) + 1, (5 << 20) + 13};
+	struct pair pair;
+	size_t i;
+
+	(void)state;
+	pair_open(&pair);
+	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		message_move(&pair, sizes[i], sizes[i], false);
+		message_move(&pair, sizes[i], sizes[i] + 4096, false);
+		message_move(&pair, sizes[i], sizes[i], true);
+		message_move(&pair, sizes[i], sizes[i] + 100, true);
+	}
+	pair_close(&pair);
+}
+
+/* Grants are held back after a run of small messages: the large one must ask for its own. */
+static void test_large_after_many_small(void **state)
+{
+	struct pair pair;
+	int i;
+
+	(void)state;
+	pair_open(&pair);
+	for (i = 0; i < 200; i++) {
+		message_move(&pair, 64, 4096, i % 2);
+		if (i % 17 == 16)
+			message_move(&pair, 100000, 200000, i % 3);
+	}
+	pair_close(&pair);
+}
+
+/* Eight in flight, as NCCL has them; the run of small ones ends with large ones. */
+static void test_window_turns_large(void **state)
+{
+	static const size_t sizes[] = {8, 8192, 8193, 100, 200000, 0, 8193};
+	enum {
+		DEPTH = 8,
+		ROUNDS = 40
+	};
+	struct transfer t[DEPTH];
+	struct pair pair;
+	size_t s;
+	int i, round;
+
+	(void)state;
+	pair_open(&pair);
+	for (i = 0; i < DEPTH; i++)
+		transfer_open(&pair, &t[i], 200000, 210000);
+	for (round = 0; round < ROUNDS * (int)(sizeof(sizes) / sizeof(sizes[0])); round++) {
+		s = (size_t)round / ROUNDS;
+		for (i = 0; i < DEPTH; i++) {
+			pattern_fill(t[i].source, sizes[s], (uint32_t)(round * DEPTH + i));
+			assert_int_equal(mesh_comm_receive(pair.receive, t[i].target, 210000,
+							   t[i].to, &t[i].receive),
+					 0);
+			assert_non_null(t[i].receive);
+		}
+		for (i = 0; i < DEPTH; i++)
+			assert_int_equal(mesh_comm_send(pair.send, t[i].source, sizes[s], t[i].from,
+							&t[i].send),
+					 0);
+		for (i = 0; i < DEPTH; i++) {
+			request_finish(t[i].receive, sizes[s]);
+			request_finish(t[i].send, sizes[s]);
+			assert_memory_equal(t[i].source, t[i].target, sizes[s]);
+		}
+	}
+	for (i = 0; i < DEPTH; i++)
+		transfer_close(&pair, &t[i]);
+	pair_close(&pair);
+}
+
+/* A receiver that held its grants back for more than a round of requests. */
+static void test_large_after_rounds_of_small(void **state)
+{
+	enum {
+		DEPTH = 8
+	};
+	struct transfer t[DEPTH];
+	struct pair pair;
+	size_t size;
+	int i, round;
+
+	(void)state;
+	pair_open(&pair);
+	for (i = 0; i < DEPTH; i++)
+		transfer_open(&pair, &t[i], 10000, 20000);
+	for (round = 0; round < 13; round++) {
+		size = round < 12 ? 100 : 9000;
+		for (i = 0; i < DEPTH; i++)
+			assert_int_equal(mesh_comm_receive(pair.receive, t[i].target, 20000,
+							   t[i].to, &t[i].receive),
+					 0);
+		for (i = 0; i < DEPTH; i++)
+			assert_int_equal(
+				mesh_comm_send(pair.send, t[i].source, size, t[i].from, &t[i].send),
+				0);
+		for (i = 0; i < DEPTH; i++) {
+			request_finish(t[i].receive, size);
+			request_finish(t[i].send, size);
+		}
+	}
+	for (i = 0; i < DEPTH; i++)
+		transfer_close(&pair, &t[i]);
+	pair_close(&pair);
+}
+
+static void test_net_opens_again(void **state)
+{
+	struct pair pair;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		pair_open(&pair);
+		message_move(&pair, 100000, 100000, false);
+		pair_close(&pair);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_messages_of_all_sizes),
+		cmocka_unit_test(test_large_after_many_small),
+		cmocka_unit_test(test_window_turns_large),
+		cmocka_unit_test(test_large_after_rounds_of_small),
+		cmocka_unit_test(test_net_opens_again),
+	};
+
+	setenv("NCCL_MESH_NICS", "=lo", 1);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
