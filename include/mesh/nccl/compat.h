@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* compat.h - the plugin's operations with the signatures of the older ABI versions. */
+#ifndef MESH_NCCL_COMPAT_H
+#define MESH_NCCL_COMPAT_H
+
+#include <nccl/functions.h>
+#include <nccl/net_v9.h>
+
+/*
+ * Up to v10 an operation has no context. The first successful init opens the one that these
+ * functions share; it lives as long as the process, because those versions never finalize.
+ */
+nccl_init_v6 mesh_compat_init_v6;
+nccl_init_v10 mesh_compat_init_v10;
+nccl_listen_v6 mesh_compat_listen_v6;
+nccl_connect_v6 mesh_compat_connect_v6;
+nccl_connect_v7 mesh_compat_connect_v7;
+nccl_connect_v10 mesh_compat_connect_v10;
+
+/* Without device handles. */
+nccl_accept_v6 mesh_compat_accept_v6;
+
+/* Sizes as int: a negative one is refused. */
+nccl_register_v6 mesh_compat_reg_mr_v6;
+nccl_isend_v6 mesh_compat_isend_v6;
+nccl_irecv_v6 mesh_compat_irecv_v6;
+
+/* Without profiler handles. */
+nccl_isend_v9 mesh_compat_isend_v9;
+nccl_irecv_v9 mesh_compat_irecv_v9;
+
+/** Writes every byte of @properties, which v10 has too and v11 begins with. */
+enum nccl_result mesh_compat_get_properties_v9(int dev, struct nccl_net_properties_v9 *properties);
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* compat.c - the older ABI versions' signatures; each difference between versions once. */
+#include <pthread.h>
+#include <stdbool.h>
+
+#include <mesh/base/log.h>
+#include <mesh/nccl/compat.h>
+#include <mesh/nccl/log.h>
+#include <mesh/nccl/plugin.h>
+#include <mesh/nccl/properties.h>
+
+/*
+ * The context of all callers that have none of their own; NULL before the first success. These
+ * versions of the ABI leave no other place for it.
+ */
+static pthread_mutex_t shared_lock = PTHREAD_MUTEX_INITIALIZER;
+static void *shared_context; /* under shared_lock */
+
+static void *shared_context_get(void)
+{
+	void *context;
+
+	pthread_mutex_lock(&shared_lock);
+	context = shared_context;
+	pthread_mutex_unlock(&shared_lock);
+	return context;
+}
+
+enum nccl_result mesh_compat_init_v10(nccl_logger logger, nccl_profiler profiler)
+{
+	enum nccl_result result = NCCL_RESULT_SUCCESS;
+
+	pthread_mutex_lock(&shared_lock);
+	if (shared_context)
+		mesh_nccl_log_set(logger);
+	else
+		result = mesh_plugin_init(&shared_context, 0, NULL, logger, profiler);
+	pthread_mutex_unlock(&shared_lock);
+	return result;
+}
+
+enum nccl_result mesh_compat_init_v6(nccl_logger logger)
+{
+	return mesh_compat_init_v10(logger, NULL);
+}
+
+enum nccl_result mesh_compat_listen_v6(int dev, void *handle, void **listen_comm)
+{
+	return mesh_plugin_listen(shared_context_get(), dev, handle, listen_comm);
+}
+
+enum nccl_result mesh_compat_connect_v7(int dev, void *handle, void **send_comm,
+					struct nccl_device_handle **send_device)
+{
+	return mesh_plugin_connect(shared_context_get(), dev, handle, send_comm, send_device);
+}
+
+enum nccl_result mesh_compat_connect_v6(int dev, void *handle, void **send_comm)
+{
+	return mesh_compat_connect_v7(dev, handle, send_comm, NULL);
+}
+
+enum nccl_result mesh_compat_connect_v10(int dev, struct nccl_comm_config *config, void *handle,
+					 void **send_comm, struct nccl_device_handle **send_device)
+{
+	(void)config;
+	return mesh_compat_connect_v7(dev, handle, send_comm, send_device);
+}
+
+enum nccl_result mesh_compat_accept_v6(void *listen_comm, void **receive_comm)
+{
+	return mesh_plugin_accept(listen_comm, receive_comm, NULL);
+}
+
+/* True if NCCL's @size is one, which *wide then is. */
+static bool size_widen(int size, size_t *wide)
+{
+	if (size < 0) {
+		mesh_warn("NCCL gave a size of %d bytes: please report this", size);
+		return false;
+	}
+	*wide = (size_t)size;
+	return true;
+}
+
+enum nccl_result mesh_compat_reg_mr_v6(void *comm, void *data, int size, int type,
+				       void **registration)
+{
+	size_t wide;
+
+	*registration = NULL;
+	if (!size_widen(size, &wide))
+		return NCCL_RESULT_INVALID_ARGUMENT;
+	return mesh_plugin_reg_mr(comm, data, wide, type, registration);
+}
+
+enum nccl_result mesh_compat_isend_v9(void *send_comm, void *data, size_t size, int tag,
+				      void *registration, void **request)
+{
+	return mesh_plugin_isend(send_comm, data, size, tag, registration, NULL, request);
+}
+
+enum nccl_result mesh_compat_isend_v6(void *send_comm, void *data, int size, int tag,
+				      void *registration, void **request)
+{
+	size_t wide;
+
+	*request = NULL;
+	if (!size_widen(size, &wide))
+		return NCCL_RESULT_INVALID_ARGUMENT;
+	return mesh_compat_isend_v9(send_comm, data, wide, tag, registration, request);
+}
+
+enum nccl_result mesh_compat_irecv_v9(void *receive_comm, int n, void **data, size_t *sizes,
+				      int *tags, void **registrations, void **request)
+{
+	return mesh_plugin_irecv(receive_comm, n, data, sizes, tags, registrations, NULL, request);
+}
+
+enum nccl_result mesh_compat_irecv_v6(void *receive_comm, int n, void **data, int *sizes, int *tags,
+				      void **registrations, void **request)
+{
+	size_t wide = 0;
+
+	*request = NULL;
+	/* Any other n is refused below, before a size is read. */
+	if (n == 1 && !size_widen(sizes[0], &wide))
+		return NCCL_RESULT_INVALID_ARGUMENT;
+	return mesh_compat_irecv_v9(receive_comm, n, data, &wide, tags, registrations, request);
+}
+
+enum nccl_result mesh_compat_get_properties_v9(int dev, struct nccl_net_properties_v9 *properties)
+{
+	struct nccl_net_properties_v12 newest;
+	enum nccl_result result = mesh_plugin_get_properties(dev, &newest);
+
+	if (!result)
+		MESH_PROPERTIES_V9(properties, &newest);
+	return result;
+}

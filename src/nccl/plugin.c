@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plugin.c - the plugin's operations: NCCL's terms in, the transport's calls out. */
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include <mesh/base/log.h>
+#include <mesh/nccl/log.h>
+#include <mesh/nccl/plugin.h>
+#include <mesh/transport/net.h>
+
+_Static_assert(MESH_HANDLE_SIZE == NCCL_HANDLE_SIZE, "the handle is NCCL's");
+_Static_assert(MESH_COMM_REQUESTS >= NCCL_REQUESTS_MAX, "NCCL may have this many requests");
+_Static_assert(MESH_MESSAGE_MAX == NCCL_MESSAGE_BYTES_MAX, "the largest message is NCCL's");
+_Static_assert(MESH_MESSAGE_MAX <= INT_MAX, "test reports sizes as int");
+
+/* What NCCL itself assumes of a NIC without a speed, in Mb/s (graph/topo.cc). */
+#define SPEED_UNKNOWN_MBPS 10000
+/* There is no limit of ours; NCCL wants a number. */
+#define COMMS_MAX 65536
+/*
+ * NCCL copies the last component of pciPath into 16 bytes without looking (graph/xml.cc,
+ * NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE).
+ */
+#define PCI_ADDRESS_MAX 15
+
+/* Errors that are not listed are INTERNAL_ERROR. ncclTimeout is unknown to NCCL before 2.30. */
+static const struct {
+	int error;
+	enum nccl_result result;
+} results[] = {
+	{EINVAL, NCCL_RESULT_INVALID_ARGUMENT},
+	{EMSGSIZE, NCCL_RESULT_INVALID_ARGUMENT},
+	/* the peer, or the network between us */
+	{ECANCELED, NCCL_RESULT_REMOTE_ERROR},
+	{ECONNABORTED, NCCL_RESULT_REMOTE_ERROR},
+	{ECONNREFUSED, NCCL_RESULT_REMOTE_ERROR},
+	{ECONNRESET, NCCL_RESULT_REMOTE_ERROR},
+	{EHOSTDOWN, NCCL_RESULT_REMOTE_ERROR},
+	{EHOSTUNREACH, NCCL_RESULT_REMOTE_ERROR},
+	{ENETDOWN, NCCL_RESULT_REMOTE_ERROR},
+	{ENETRESET, NCCL_RESULT_REMOTE_ERROR},
+	{ENETUNREACH, NCCL_RESULT_REMOTE_ERROR},
+	{ENOTCONN, NCCL_RESULT_REMOTE_ERROR},
+	{EPIPE, NCCL_RESULT_REMOTE_ERROR},
+	{EPROTO, NCCL_RESULT_REMOTE_ERROR},
+	{EPROTONOSUPPORT, NCCL_RESULT_REMOTE_ERROR},
+	{EREMOTEIO, NCCL_RESULT_REMOTE_ERROR},
+	{ESHUTDOWN, NCCL_RESULT_REMOTE_ERROR},
+	{ETIMEDOUT, NCCL_RESULT_REMOTE_ERROR},
+	/* this node's kernel, devices or limits */
+	{EACCES, NCCL_RESULT_SYSTEM_ERROR},
+	{EADDRINUSE, NCCL_RESULT_SYSTEM_ERROR},
+	{EADDRNOTAVAIL, NCCL_RESULT_SYSTEM_ERROR},
+	{EAFNOSUPPORT, NCCL_RESULT_SYSTEM_ERROR},
+	{EAGAIN, NCCL_RESULT_SYSTEM_ERROR},
+	{EBUSY, NCCL_RESULT_SYSTEM_ERROR},
+	{EFAULT, NCCL_RESULT_SYSTEM_ERROR},
+	{EIO, NCCL_RESULT_SYSTEM_ERROR},
+	{EMFILE, NCCL_RESULT_SYSTEM_ERROR},
+	{ENFILE, NCCL_RESULT_SYSTEM_ERROR},
+	{ENOBUFS, NCCL_RESULT_SYSTEM_ERROR},
+	{ENODATA, NCCL_RESULT_SYSTEM_ERROR},
+	{ENODEV, NCCL_RESULT_SYSTEM_ERROR},
+	{ENOENT, NCCL_RESULT_SYSTEM_ERROR},
+	{ENOMEM, NCCL_RESULT_SYSTEM_ERROR},
+	{ENOSPC, NCCL_RESULT_SYSTEM_ERROR},
+	{ENOSYS, NCCL_RESULT_SYSTEM_ERROR},
+	{ENXIO, NCCL_RESULT_SYSTEM_ERROR},
+	{EOPNOTSUPP, NCCL_RESULT_SYSTEM_ERROR},
+	{EPERM, NCCL_RESULT_SYSTEM_ERROR},
+};
+
+/* 0 or a negative errno in NCCL's terms. Whoever decided the error has logged it. */
+static enum nccl_result result_of(int error)
+{
+	size_t i;
+
+	if (!error)
+		return NCCL_RESULT_SUCCESS;
+	for (i = 0; i < sizeof(results) / sizeof(results[0]); i++)
+		if (results[i].error == -error)
+			return results[i].result;
+	return NCCL_RESULT_INTERNAL_ERROR;
+}
+
+enum nccl_result mesh_plugin_init(void **context, uint64_t comm_id, struct nccl_comm_config *config,
+				  nccl_logger logger, nccl_profiler profiler)
+{
+	struct mesh_net *net = NULL;
+	int error;
+
+	(void)comm_id;
+	(void)config;
+	(void)profiler;
+	/* NCCL 2.28 finalizes even what could not be initialised. */
+	*context = NULL;
+	mesh_nccl_log_set(logger);
+	error = mesh_net_open(&net);
+	if (!error)
+		*context = net;
+	return result_of(error);
+}
+
+enum nccl_result mesh_plugin_finalize(void *context)
+{
+	mesh_net_close(context);
+	return NCCL_RESULT_SUCCESS;
+}
+
+enum nccl_result mesh_plugin_devices(int *num_devices)
+{
+	*num_devices = mesh_net_num_nics();
+	return NCCL_RESULT_SUCCESS;
+}
+
+/* The NIC's PCI path as NCCL can take it, or NULL. */
+static char *pci_path_of(const struct mesh_nic *nic)
+{
+	const char *slash = strrchr(nic->pci_path, '/');
+
+	if (!slash || !slash[1] || strlen(slash + 1) > PCI_ADDRESS_MAX)
+		return NULL;
+	return (char *)nic->pci_path;
+}
+
+enum nccl_result mesh_plugin_get_properties(int dev, struct nccl_net_properties_v12 *properties)
+{
+	const struct mesh_nic *nic = mesh_net_nic(dev);
+
+	if (!nic) {
+		mesh_warn("NCCL asked for NIC %d, but there are %d: please report this", dev,
+			  mesh_net_num_nics());
+		return NCCL_RESULT_INVALID_ARGUMENT;
+	}
+	/* Padding too, and whatever is zero: forced flushes, global registrations, latency. */
+	memset(properties, 0, sizeof(*properties));
+	properties->identity.name = (char *)nic->name;
+	properties->identity.pci_path = pci_path_of(nic);
+	properties->identity.guid = nic->guid;
+	properties->pointer_support = NCCL_POINTER_HOST;
+	properties->link.speed = nic->speed_mbps > 0 ? nic->speed_mbps : SPEED_UNKNOWN_MBPS;
+	properties->link.port = nic->port;
+	properties->link.max_comms = COMMS_MAX;
+	properties->link.max_receives = 1;
+	properties->device.type = NCCL_DEVICE_HOST;
+	properties->device.version = NCCL_DEVICE_NO_VERSION;
+	/* NCCL copies as many entries as this says. */
+	properties->members.num_devs = 1;
+	properties->members.devs[0] = dev;
+	properties->limits.max_p2p_bytes = MESH_MESSAGE_MAX;
+	properties->limits.max_coll_bytes = MESH_MESSAGE_MAX;
+	properties->max_multi_request_size = 1;
+	properties->rail_id = NCCL_UNDEFINED;
+	properties->plane_id = NCCL_UNDEFINED;
+	return NCCL_RESULT_SUCCESS;
+}
+
+/* A context is missing only if NCCL goes on after a failed init. */
+static enum nccl_result refuse_without_context(const char *operation)
+{
+	mesh_warn("NCCL called %s without a successful init: look for the reason above", operation);
+	return NCCL_RESULT_INVALID_ARGUMENT;
+}
+
+enum nccl_result mesh_plugin_listen(void *context, int dev, void *handle, void **listen_comm)
+{
+	struct mesh_listener *listener = NULL;
+	int error;
+
+	*listen_comm = NULL;
+	if (!context)
+		return refuse_without_context("listen");
+	error = mesh_net_listen(context, dev, handle, &listener);
+	if (!error)
+		*listen_comm = listener;
+	return result_of(error);
+}
+
+enum nccl_result mesh_plugin_connect(void *context, int dev, void *handle, void **send_comm,
+				     struct nccl_device_handle **send_device)
+{
+	struct mesh_comm *comm = NULL;
+	int error;
+
+	(void)send_device;
+	/* NCCL closes what stands here after an error, and again at the end. */
+	*send_comm = NULL;
+	if (!context)
+		return refuse_without_context("connect");
+	error = mesh_net_connect(context, dev, handle, &comm);
+	if (!error)
+		*send_comm = comm;
+	return result_of(error);
+}
+
+enum nccl_result mesh_plugin_accept(void *listen_comm, void **receive_comm,
+				    struct nccl_device_handle **receive_device)
+{
+	struct mesh_comm *comm = NULL;
+	int error;
+
+	(void)receive_device;
+	*receive_comm = NULL;
+	error = mesh_listener_accept(listen_comm, &comm);
+	if (!error)
+		*receive_comm = comm;
+	return result_of(error);
+}
+
+enum nccl_result mesh_plugin_reg_mr(void *comm, void *data, size_t size, int type,
+				    void **registration)
+{
+	struct mesh_registration *opened = NULL;
+	int error;
+
+	*registration = NULL;
+	if (type != NCCL_POINTER_HOST) {
+		mesh_warn("NCCL wants to send from or receive into GPU memory (type 0x%x), which "
+			  "this plugin cannot do and did not offer; set NCCL_NET_GDR_LEVEL=LOC",
+			  (unsigned int)type);
+		return NCCL_RESULT_INVALID_ARGUMENT;
+	}
+	error = mesh_registration_open(comm, data, size, &opened);
+	if (!error)
+		*registration = opened;
+	return result_of(error);
+}
+
+enum nccl_result mesh_plugin_dereg_mr(void *comm, void *registration)
+{
+	mesh_registration_close(comm, registration);
+	return NCCL_RESULT_SUCCESS;
+}
+
+enum nccl_result mesh_plugin_isend(void *send_comm, void *data, size_t size, int tag,
+				   void *registration, void *profiler_handle, void **request)
+{
+	struct mesh_request *started = NULL;
+	int error;
+
+	(void)tag;
+	(void)profiler_handle;
+	/* It still holds an old request; NCCL would test that one. */
+	*request = NULL;
+	error = mesh_comm_send(send_comm, data, size, registration, &started);
+	if (!error)
+		*request = started;
+	return result_of(error);
+}
+
+enum nccl_result mesh_plugin_irecv(void *receive_comm, int n, void **data, size_t *sizes, int *tags,
+				   void **registrations, void **profiler_handles, void **request)
+{
+	struct mesh_request *started = NULL;
+	int error;
+
+	(void)tags;
+	(void)profiler_handles;
+	/* An old request, or NCCL_REQUEST_OPTIONAL_COMPLETION, an offer that we do not need. */
+	*request = NULL;
+	if (n != 1) {
+		mesh_warn("NCCL asked for a receive of %d buffers, but this plugin offers 1: "
+			  "please report this",
+			  n);
+		return NCCL_RESULT_INVALID_ARGUMENT;
+	}
+	error = mesh_comm_receive(receive_comm, data[0], sizes[0], registrations[0], &started);
+	if (!error)
+		*request = started;
+	return result_of(error);
+}
+
+enum nccl_result mesh_plugin_iflush(void *receive_comm, int n, void **data, int *sizes,
+				    void **registrations, void **request)
+{
+	(void)receive_comm;
+	(void)n;
+	(void)data;
+	(void)sizes;
+	(void)registrations;
+	*request = NULL;
+	return NCCL_RESULT_SUCCESS;
+}
+
+enum nccl_result mesh_plugin_test(void *request, int *done, int *sizes)
+{
+	bool complete = false;
+	size_t size = 0;
+	int error;
+
+	*done = 0;
+	error = mesh_request_test(request, &complete, &size);
+	if (error || !complete)
+		return result_of(error);
+	*done = 1;
+	if (sizes)
+		sizes[0] = (int)size;
+	return NCCL_RESULT_SUCCESS;
+}
+
+enum nccl_result mesh_plugin_close_comm(void *comm)
+{
+	mesh_comm_close(comm);
+	return NCCL_RESULT_SUCCESS;
+}
+
+enum nccl_result mesh_plugin_close_listen(void *listen_comm)
+{
+	mesh_listener_close(listen_comm);
+	return NCCL_RESULT_SUCCESS;
+}
