@@ -141,6 +141,7 @@ int mesh_domain_open(const struct mesh_domain_options *options, struct mesh_doma
 	if (ret)
 		goto close;
 	limits_set(opened);
+	mesh_handshakes_limit(opened);
 	ret = mesh_buffers_open(opened);
 	if (ret)
 		goto close;

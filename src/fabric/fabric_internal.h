@@ -12,6 +12,9 @@ void mesh_waiting_resume(struct mesh_domain *domain);
 int mesh_buffers_open(struct mesh_domain *domain);
 void mesh_buffers_close(struct mesh_domain *domain);
 
+/** Bounds the time that a stranger's handshake can hold up the endpoint. */
+void mesh_handshakes_limit(struct mesh_domain *domain);
+
 /** Posts again the receives that the provider did not take. domain->lock held. */
 void mesh_receives_resume(struct mesh_domain *domain);
 
