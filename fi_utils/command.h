@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* command.h - the subcommands of fi_mesh. */
+#ifndef MESH_FI_UTILS_COMMAND_H
+#define MESH_FI_UTILS_COMMAND_H
+
+/* Exit statuses of fi_mesh. */
+enum command_status {
+	COMMAND_FINE = 0,
+	COMMAND_PROBLEM = 1, /* what was looked at is not as it should be */
+	COMMAND_MISUSE = 2,  /* unknown option or argument */
+};
+
+struct command {
+	const char *name;
+	/* argv[0] is the subcommand's name; returns an exit status. */
+	int (*run)(int argc, char **argv);
+	const char *summary; /* one line for `fi_mesh --help` */
+};
+
+/** fi_mesh nics [--json] [--sysfs DIR] */
+int command_nics(int argc, char **argv);
+
+#endif

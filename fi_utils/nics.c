@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nics.c - `fi_mesh nics`: shows the NIC table as the plugin would see it here and now. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <mesh/fabric/provider.h>
+#include <mesh/mesh/nic_order.h>
+#include <mesh/system/nic_table.h>
+
+#include "command.h"
+#include "nics.h"
+
+static const char usage_text[] =
+	"usage: fi_mesh nics [--json] [--sysfs DIR]\n"
+	"\n"
+	"Lists the network interfaces of this node: which of them the plugin uses, and why the\n"
+	"others are left. NCCL_MESH_* variables count as they do in the plugin.\n"
+	"\n"
+	"  --json       JSON instead of a table\n"
+	"  --sysfs DIR  read DIR instead of /sys\n"
+	"\n"
+	"Exit status: 0 at least one NIC is used, 1 none is or they cannot be read, 2 wrong use.\n";
+
+struct options {
+	bool json;
+	const char *sysfs;
+};
+
+/* Returns an exit status, or -1 to go on. */
+static int options_parse(int argc, char **argv, struct options *options)
+{
+	static const struct option names[] = {
+		{"json", no_argument, NULL, 'j'},
+		{"sysfs", required_argument, NULL, 's'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	struct stat info;
+	int option;
+
+	*options = (struct options){.sysfs = "/sys"};
+	optind = 0; /* glibc: start afresh, also when called again */
+	while ((option = getopt_long(argc, argv, "h", names, NULL)) != -1) {
+		switch (option) {
+		case 'j':
+			options->json = true;
+			break;
+		case 's':
+			options->sysfs = optarg;
+			break;
+		case 'h':
+			fputs(usage_text, stdout);
+			return COMMAND_FINE;
+		default:
+			fputs(usage_text, stderr);
+			return COMMAND_MISUSE;
+		}
+	}
+	if (optind < argc) {
+		fprintf(stderr, "fi_mesh nics: \"%s\" is one argument too many\n", argv[optind]);
+		return COMMAND_MISUSE;
+	}
+	if (stat(options->sysfs, &info) || !S_ISDIR(info.st_mode)) {
+		fprintf(stderr, "fi_mesh nics: %s is no folder\n", options->sysfs);
+		return COMMAND_MISUSE;
+	}
+	return -1;
+}
+
+/* Asks libfabric as the plugin does, and leaves the NICs that it has nothing for. */
+static int providers_find(const struct mesh_config *config, struct mesh_nic_table *table,
+			  struct nics_provider *providers)
+{
+	enum mesh_provider_id wanted = mesh_provider_id_parse(config->provider), id;
+	char reason[MESH_PROVIDER_REASON_MAX];
+	struct fi_info *info;
+	int dev = 0;
+
+	if (*config->provider && wanted == MESH_PROVIDER_NONE) {
+		fprintf(stderr,
+			"fi_mesh nics: NCCL_MESH_PROVIDER=\"%.64s\" is not known; use "
+			"verbs;ofi_rxm, tcp or tcp;ofi_rxm\n",
+			config->provider);
+		return -EINVAL;
+	}
+	while (dev < table->num_taken) {
+		if (mesh_provider_find(&table->nics[dev], wanted, &info, &id, reason)) {
+			mesh_nic_table_leave(table, dev, "%s", reason);
+			continue;
+		}
+		fi_freeinfo(info);
+		providers[dev].name = mesh_provider_id_text(id);
+		providers[dev].note = *reason ? strdup(reason) : NULL;
+		dev++;
+	}
+	return 0;
+}
+
+/* Returns an exit status. */
+static int nics_show(const struct options *options, const struct mesh_config *config,
+		     struct mesh_nic_table *table)
+{
+	int i, status = COMMAND_PROBLEM, num = table->num_taken;
+	struct nics_provider *providers;
+
+	providers = calloc((size_t)num + 1, sizeof(*providers));
+	if (!providers) {
+		fprintf(stderr, "fi_mesh nics: out of memory\n");
+		return COMMAND_PROBLEM;
+	}
+	if (!providers_find(config, table, providers)) {
+		status = table->num_taken ? COMMAND_FINE : COMMAND_PROBLEM;
+		if (!options->json)
+			nics_print(stdout, table, providers);
+		else if (nics_print_json(stdout, table, providers))
+			status = COMMAND_PROBLEM;
+	}
+	for (i = 0; i < num; i++)
+		free(providers[i].note);
+	free(providers);
+	return status;
+}
+
+int command_nics(int argc, char **argv)
+{
+	struct mesh_nic_table table = {0};
+	struct mesh_config config;
+	struct options options;
+	int status;
+
+	status = options_parse(argc, argv, &options);
+	if (status >= 0)
+		return status;
+	/* A bad value was reported, and its default is used, as in the plugin. */
+	mesh_config_load(NULL, NULL, &config);
+	if (mesh_nic_table_load(options.sysfs, &config, &table))
+		return COMMAND_PROBLEM;
+	status = nics_show(&options, &config, &table);
+	mesh_nic_table_free(&table);
+	if (fflush(stdout)) {
+		perror("fi_mesh nics: cannot write");
+		status = COMMAND_PROBLEM;
+	}
+	return status;
+}
