@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_nic_text.c - texts of users and sysfs: NCCL_MESH_NICS, NCCL_MESH_ADDRESSES, sysfs files. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <mesh/base/log.h>
+#include <mesh/mesh/nic_filter.h>
+#include <mesh/mesh/nic_select.h>
+#include <mesh/system/sysfs_text.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void ignore(enum mesh_log_level level, const char *file, int line, const char *text)
+{
+	(void)level;
+	(void)file;
+	(void)line;
+	(void)text;
+}
+
+static void sysfs_texts(const char *text)
+{
+	enum mesh_gid_type type;
+	uint8_t bytes[16];
+	uint64_t number;
+	int mbps;
+
+	if (!mesh_sysfs_rate_parse(text, &mbps) && mbps < 0)
+		abort();
+	if (!mesh_sysfs_speed_parse(text, &mbps) && mbps < 0)
+		abort();
+	if (!mesh_sysfs_number_parse(text, 1000, &number) && number > 1000)
+		abort();
+	if (mesh_sysfs_is_pci_function(text) && strlen(text) > 15)
+		abort();
+	mesh_sysfs_gid_parse(text, bytes);
+	mesh_sysfs_guid_parse(text, &number);
+	mesh_sysfs_mac_parse(text, bytes);
+	mesh_sysfs_gid_type_parse(text, MESH_LINK_LAYER_ETHERNET, &type);
+}
+
+static void settings(const char *text)
+{
+	struct mesh_nic nic = {.netdev = "eth0", .admin_up = true, .carrier = true, .num_addrs = 1};
+	struct mesh_nic_table table = {.nics = &nic, .num_nics = 1};
+	struct mesh_nic_filter filter;
+
+	if (!mesh_nic_filter_parse(text, &filter))
+		mesh_nic_filter_names(&filter, &nic);
+	mesh_addr_parse("10.1.0.1/24", &nic.addrs[0]);
+	mesh_nic_select(text, "", &table);
+	mesh_nic_select("", text, &table);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *text = malloc(size + 1); /* exactly as long as the text, so that ASan sees more */
+
+	if (!text)
+		return 0;
+	memcpy(text, data, size);
+	text[size] = '\0';
+	mesh_log_sink_set(ignore);
+	sysfs_texts(text);
+	settings(text);
+	free(text);
+	return 0;
+}

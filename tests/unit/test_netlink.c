@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_netlink.c - links, addresses and routes, in network namespaces made for it. */
+#include <errno.h>
+#include <net/if_arp.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include <mesh/system/netlink.h>
+
+#include "namespace.h"
+
+/* The kernel ends duplicate address detection after a second or two; this is never reached. */
+#define DAD_DEADLINE_S 30
+
+static struct mesh_nic *nics;
+static int num_nics;
+
+static void load(void)
+{
+	free(nics);
+	nics = NULL;
+	num_nics = -1;
+	assert_int_equal(mesh_netlink_load(&nics, &num_nics), 0);
+}
+
+static const struct mesh_nic *find(const char *netdev)
+{
+	int i;
+
+	for (i = 0; i < num_nics; i++)
+		if (!strcmp(nics[i].netdev, netdev))
+			return &nics[i];
+	fail_msg("%s is not listed", netdev);
+	return NULL;
+}
+
+static void assert_addr(const struct mesh_nic *nic, int index, const char *text)
+{
+	char got[MESH_ADDR_TEXT_MAX];
+
+	assert_true(index < nic->num_addrs);
+	assert_string_equal(mesh_addr_text_prefix(&nic->addrs[index], got), text);
+}
+
+static int namespace_setup(void **state)
+{
+	(void)state;
+	return namespace_enter() ? 0 : -1;
+}
+
+static int namespace_teardown(void **state)
+{
+	(void)state;
+	free(nics);
+	nics = NULL;
+	return 0;
+}
+
+/* A pair of which both ends are here, up, without IPv6. */
+static void pair_make(const char *a, const char *b)
+{
+	namespace_ip("link add %s type veth peer name %s", a, b);
+	namespace_ip("link set %s addrgenmode none up", a);
+	namespace_ip("link set %s addrgenmode none up", b);
+}
+
+static void test_empty_namespace(void **state)
+{
+	const struct mesh_nic *lo;
+
+	(void)state;
+	load();
+	lo = find("lo");
+	assert_int_equal(lo->ifindex, 1);
+	assert_int_equal(lo->link_type, ARPHRD_LOOPBACK);
+	assert_false(lo->admin_up);
+	assert_false(lo->carrier);
+	assert_int_equal(lo->num_addrs, 0);
+	assert_false(lo->default_route);
+}
+
+static void test_veth(void **state)
+{
+	static const uint8_t mac[8] = {2, 0, 0, 0xaa, 0xbb, 1, 0, 0};
+	const struct mesh_nic *nic;
+
+	(void)state;
+	namespace_ip("link add n0p0 address 02:00:00:aa:bb:01 mtu 4200 type veth peer name n1p0");
+	namespace_ip("addr add 10.1.0.1/30 dev n0p0");
+	load();
+	nic = find("n0p0");
+	assert_string_equal(nic->link_kind, "veth");
+	assert_int_equal(nic->link_type, ARPHRD_ETHER);
+	assert_memory_equal(nic->mac, mac, 8);
+	assert_int_equal(nic->mtu, 4200);
+	assert_int_equal(nic->master, 0);
+	assert_false(nic->admin_up);
+	assert_false(nic->carrier);
+	assert_addr(nic, 0, "10.1.0.1/30");
+	assert_int_equal(nic->num_addrs, 1);
+}
+
+static void test_carrier(void **state)
+{
+	(void)state;
+	pair_make("n0p0", "n1p0");
+	load();
+	assert_true(find("n0p0")->admin_up);
+	assert_true(find("n0p0")->carrier);
+	namespace_ip("link set n1p0 down"); /* the peer goes: a pulled cable */
+	load();
+	assert_true(find("n0p0")->admin_up);
+	assert_false(find("n0p0")->carrier);
+}
+
+static void test_master(void **state)
+{
+	(void)state;
+	namespace_ip("link add br0 type bridge");
+	pair_make("n0p0", "n1p0");
+	namespace_ip("link set n0p0 master br0");
+	load();
+	assert_string_equal(find("br0")->link_kind, "bridge");
+	assert_int_equal(find("n0p0")->master, find("br0")->ifindex);
+	assert_int_equal(find("n1p0")->master, 0);
+}
+
+static void test_addresses(void **state)
+{
+	const struct mesh_nic *nic;
+
+	(void)state;
+	pair_make("n0p0", "n1p0");
+	namespace_ip("addr add 10.1.0.1/24 dev n0p0");
+	namespace_ip("addr add 10.1.0.2/24 dev n0p0"); /* secondary */
+	namespace_ip("addr add 10.2.0.1/16 dev n0p0");
+	namespace_ip("addr add 10.3.0.1 peer 10.3.0.2/31 dev n0p0");
+	namespace_ip("addr add fd00::1/64 nodad dev n0p0");
+	namespace_ip("addr add fe80::1/64 nodad dev n0p0");
+	load();
+	nic = find("n0p0");
+	assert_int_equal(nic->num_addrs, 6);
+	assert_addr(nic, 0, "10.1.0.1/24");
+	assert_addr(nic, 1, "10.2.0.1/16");
+	assert_addr(nic, 2, "10.3.0.1/31"); /* ours, not the peer's */
+	assert_addr(nic, 5, "10.1.0.2/24"); /* a secondary one comes last */
+	assert_int_equal(nic->num_unready, 0);
+	{
+		const struct mesh_addr *local =
+			mesh_addr_is_link_local(&nic->addrs[3]) ? &nic->addrs[3] : &nic->addrs[4];
+
+		assert_true(mesh_addr_is_link_local(local));
+		assert_int_equal(local->scope_id, nic->ifindex);
+		assert_int_equal(local->prefix_len, 64);
+	}
+	assert_int_equal(find("n1p0")->num_addrs, 0);
+}
+
+/* An address whose duplicate detection is not over cannot be bound; later it can. */
+static void test_tentative(void **state)
+{
+	const struct mesh_nic *nic;
+	int i;
+
+	(void)state;
+	namespace_ip("link add n0p0 type veth peer name n1p0");
+	namespace_ip("link set n0p0 addrgenmode none up"); /* no carrier: detection cannot end */
+	namespace_ip("addr add fd00::1/64 dev n0p0");
+	load();
+	nic = find("n0p0");
+	assert_int_equal(nic->num_addrs, 0);
+	assert_int_equal(nic->num_unready, 1);
+	namespace_ip("link set n1p0 addrgenmode none up");
+	for (i = 0; i < DAD_DEADLINE_S * 20; i++) {
+		load();
+		nic = find("n0p0");
+		if (nic->num_addrs)
+			break;
+		usleep(50000); /* between two looks at the condition */
+	}
+	assert_int_equal(nic->num_unready, 0);
+	assert_addr(nic, 0, "fd00::1/64");
+}
+
+static void test_many_addresses(void **state)
+{
+	const struct mesh_nic *nic;
+	int i;
+
+	(void)state;
+	pair_make("n0p0", "n1p0");
+	/* Deprecated: the kernel lists it first, we last, so that a better one displaces it. */
+	namespace_ip("addr add 10.99.0.2/24 dev n0p0 valid_lft 9999 preferred_lft 0");
+	for (i = 0; i < MESH_NIC_ADDRS_MAX + 4; i++)
+		namespace_ip("addr add 10.%d.0.1/24 dev n0p0", i);
+	load();
+	nic = find("n0p0");
+	assert_int_equal(nic->num_addrs, MESH_NIC_ADDRS_MAX);
+	for (i = 0; i < nic->num_addrs; i++)
+		assert_int_equal(nic->addrs[i].bytes[3], 1);
+	assert_addr(nic, MESH_NIC_ADDRS_MAX - 1, "10.15.0.1/24");
+}
+
+static void test_default_route(void **state)
+{
+	(void)state;
+	pair_make("n0p0", "n1p0");
+	pair_make("n0p1", "n1p1");
+	namespace_ip("addr add 10.1.0.1/24 dev n0p0");
+	namespace_ip("addr add 10.2.0.1/24 dev n0p1");
+	namespace_ip("route add 10.9.0.0/16 via 10.1.0.2");
+	namespace_ip("route add default via 10.1.0.2 table 100"); /* not the main table */
+	namespace_ip("route add unreachable default metric 4000");
+	load();
+	assert_false(find("n0p0")->default_route);
+	assert_false(find("lo")->default_route);
+	namespace_ip("route add default via 10.2.0.2");
+	load();
+	assert_false(find("n0p0")->default_route);
+	assert_true(find("n0p1")->default_route);
+}
+
+static void test_default_route_multipath(void **state)
+{
+	(void)state;
+	pair_make("n0p0", "n1p0");
+	pair_make("n0p1", "n1p1");
+	pair_make("n0p2", "n1p2");
+	namespace_ip("addr add 10.1.0.1/24 dev n0p0");
+	namespace_ip("addr add 10.2.0.1/24 dev n0p1");
+	namespace_ip("route add default nexthop via 10.1.0.2 nexthop via 10.2.0.2");
+	load();
+	assert_true(find("n0p0")->default_route);
+	assert_true(find("n0p1")->default_route);
+	assert_false(find("n0p2")->default_route);
+}
+
+static void test_default_route_ipv6(void **state)
+{
+	(void)state;
+	pair_make("n0p0", "n1p0");
+	namespace_ip("addr add fd00::1/64 nodad dev n0p0");
+	namespace_ip("-6 route add default via fd00::2");
+	namespace_ip("-6 route add unreachable default metric 4000"); /* leads to lo */
+	load();
+	assert_true(find("n0p0")->default_route);
+	assert_false(find("n1p0")->default_route);
+	assert_false(find("lo")->default_route);
+}
+
+/* More than one message and more than the first array hold. */
+static void test_many_links(void **state)
+{
+	char name[IF_NAMESIZE];
+	int i;
+
+	(void)state;
+	for (i = 0; i < 40; i++)
+		namespace_ip("link add p%d address 02:00:00:00:00:%02x type veth peer name q%d", i,
+			     i, i);
+	load();
+	for (i = 0; i < 40; i++) {
+		snprintf(name, sizeof(name), "p%d", i);
+		assert_int_equal(find(name)->mac[5], i);
+	}
+}
+
+#define NAMESPACE_TEST(test)                                                                       \
+	cmocka_unit_test_setup_teardown(test, namespace_setup, namespace_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		NAMESPACE_TEST(test_empty_namespace),
+		NAMESPACE_TEST(test_veth),
+		NAMESPACE_TEST(test_carrier),
+		NAMESPACE_TEST(test_master),
+		NAMESPACE_TEST(test_addresses),
+		NAMESPACE_TEST(test_tentative),
+		NAMESPACE_TEST(test_many_addresses),
+		NAMESPACE_TEST(test_default_route),
+		NAMESPACE_TEST(test_default_route_multipath),
+		NAMESPACE_TEST(test_default_route_ipv6),
+		NAMESPACE_TEST(test_many_links),
+	};
+
+	if (!namespace_enter())
+		return 77;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_nic_filter.c - the grammar of NCCL_MESH_NICS. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <mesh/base/log.h>
+#include <mesh/mesh/nic_filter.h>
+
+static int warnings;
+static char last_warning[1024];
+
+static void sink(enum mesh_log_level level, const char *file, int line, const char *text)
+{
+	(void)file;
+	(void)line;
+	if (level != MESH_LOG_WARN)
+		return;
+	warnings++;
+	snprintf(last_warning, sizeof(last_warning), "%s", text);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	warnings = 0;
+	mesh_log_sink_set(sink);
+	return 0;
+}
+
+static bool names(const char *list, const char *netdev, const char *device, int port)
+{
+	struct mesh_nic nic = {.rdma = {.port = port}};
+	struct mesh_nic_filter filter;
+
+	snprintf(nic.netdev, sizeof(nic.netdev), "%s", netdev);
+	snprintf(nic.name, sizeof(nic.name), "mesh-%s", netdev);
+	snprintf(nic.rdma.device, sizeof(nic.rdma.device), "%s", device);
+	assert_int_equal(mesh_nic_filter_parse(list, &filter), 0);
+	return mesh_nic_filter_names(&filter, &nic);
+}
+
+static void test_list(void **state)
+{
+	struct mesh_nic_filter filter;
+
+	(void)state;
+	assert_int_equal(mesh_nic_filter_parse("mlx5_0:1, eth0 ,,ib0,", &filter), 0);
+	assert_false(filter.exclude);
+	assert_false(filter.exact);
+	assert_int_equal(filter.num_items, 3);
+	assert_string_equal(filter.items[0].name, "mlx5_0");
+	assert_int_equal(filter.items[0].port, 1);
+	assert_string_equal(filter.items[1].name, "eth0");
+	assert_int_equal(filter.items[1].port, MESH_NIC_FILTER_ANY_PORT);
+	assert_string_equal(filter.items[2].name, "ib0");
+	assert_int_equal(warnings, 0);
+}
+
+static void test_marks(void **state)
+{
+	static const struct {
+		const char *text;
+		bool exclude, exact;
+	} cases[] = {
+		{"a", false, false}, {"^a", true, false},  {"=a", false, true},
+		{"^=a", true, true}, {" ^=a", true, true},
+	};
+	struct mesh_nic_filter filter;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(mesh_nic_filter_parse(cases[i].text, &filter), 0);
+		assert_int_equal(filter.exclude, cases[i].exclude);
+		assert_int_equal(filter.exact, cases[i].exact);
+		assert_int_equal(filter.num_items, 1);
+		assert_string_equal(filter.items[0].name, "a");
+	}
+}
+
+static void test_nothing_named(void **state)
+{
+	static const char *const texts[] = {"", " ", ",", " , ,"};
+	struct mesh_nic_filter filter;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		assert_int_equal(mesh_nic_filter_parse(texts[i], &filter), 0);
+		assert_int_equal(filter.num_items, 0);
+		assert_false(filter.exclude);
+	}
+	assert_false(names("", "eth0", "", 0));
+}
+
+static void test_refused(void **state)
+{
+	static const char *const texts[] = {
+		"^",
+		"=",
+		"^=",
+		"=^a",
+		"^^a",
+		"==a",
+		"a,^b",
+		"a,=b",
+		":1",
+		"mlx5_0:",
+		"a:0",
+		"a:256",
+		"a:-1",
+		"a:1x",
+		"a:1:2",
+		"a b",
+		"a: 1",
+		"a :1",
+		"^ a b",
+		"a:99999999999",
+		"a-name-of-64-letters-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+	};
+	struct mesh_nic_filter filter = {.num_items = 7};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		if (mesh_nic_filter_parse(texts[i], &filter) != -EINVAL)
+			fail_msg("\"%s\" is understood", texts[i]);
+		assert_int_equal(warnings, (int)i + 1); /* each says why, once */
+		assert_non_null(strstr(last_warning, "NCCL_MESH_NICS"));
+	}
+	assert_int_equal(filter.num_items, 7);
+}
+
+static void test_too_many(void **state)
+{
+	struct mesh_nic_filter filter;
+	char text[4 * MESH_NIC_FILTER_MAX + 8] = "";
+	int i;
+
+	(void)state;
+	for (i = 0; i < MESH_NIC_FILTER_MAX; i++)
+		strcat(text, "e1,");
+	assert_int_equal(mesh_nic_filter_parse(text, &filter), 0);
+	assert_int_equal(filter.num_items, MESH_NIC_FILTER_MAX);
+	strcat(text, "e1");
+	assert_int_equal(mesh_nic_filter_parse(text, &filter), -EINVAL);
+}
+
+static void test_prefix(void **state)
+{
+	(void)state;
+	assert_true(names("mlx5", "eth0", "mlx5_0", 1));
+	assert_true(names("mlx5_1", "eth0", "mlx5_10", 1)); /* as NCCL_IB_HCA */
+	assert_true(names("enp", "enp1s0", "", 0));
+	assert_true(names("x,eth", "eth0", "", 0));
+	assert_false(names("mlx5_1", "eth0", "mlx5_0", 1));
+	assert_false(names("eth0", "eth", "", 0));
+}
+
+static void test_exact(void **state)
+{
+	(void)state;
+	assert_true(names("=mlx5_1", "eth0", "mlx5_1", 1));
+	assert_false(names("=mlx5_1", "eth0", "mlx5_10", 1));
+	assert_true(names("=eth0", "eth0", "mlx5_10", 1));
+	assert_false(names("=eth", "eth0", "", 0));
+	assert_true(names("^=eth0", "eth0", "", 0)); /* named, to be excluded */
+}
+
+static void test_port(void **state)
+{
+	(void)state;
+	assert_true(names("mlx4_0:2", "eth0", "mlx4_0", 2));
+	assert_false(names("mlx4_0:1", "eth0", "mlx4_0", 2));
+	assert_true(names("mlx4_0", "eth0", "mlx4_0", 2));
+	assert_false(names("eth0:2", "eth0", "mlx4_0", 2)); /* ports are of RDMA devices */
+	assert_false(names("eth0:1", "eth0", "", 1));
+}
+
+/* The name that NCCL prints is understood, but does not make "mesh" a prefix of all. */
+static void test_mesh_name(void **state)
+{
+	(void)state;
+	assert_true(names("mesh-eth0", "eth0", "", 0));
+	assert_false(names("mesh", "eth0", "", 0));
+	assert_false(names("mesh-eth", "eth0", "", 0));
+	assert_true(names("mesh", "mesh0", "", 0));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_list, setup),
+		cmocka_unit_test_setup(test_marks, setup),
+		cmocka_unit_test_setup(test_nothing_named, setup),
+		cmocka_unit_test_setup(test_refused, setup),
+		cmocka_unit_test_setup(test_too_many, setup),
+		cmocka_unit_test_setup(test_prefix, setup),
+		cmocka_unit_test_setup(test_exact, setup),
+		cmocka_unit_test_setup(test_port, setup),
+		cmocka_unit_test_setup(test_mesh_name, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

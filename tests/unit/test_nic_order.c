@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_nic_order.c - the order of the NIC table, and what NCCL tells NICs apart by. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <mesh/mesh/nic_order.h>
+
+#define NICS_MAX 12
+#define PCI "/sys/devices/pci0000:00/"
+
+static struct mesh_nic *nics; /* NICS_MAX */
+static struct mesh_nic_table table;
+
+static int setup(void **state)
+{
+	(void)state;
+	nics = calloc(NICS_MAX, sizeof(*nics));
+	table = (struct mesh_nic_table){.nics = nics};
+	return nics ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	free(nics);
+	return 0;
+}
+
+static struct mesh_nic *add(const char *netdev, const char *pci_path, int port)
+{
+	struct mesh_nic *nic = &nics[table.num_nics++];
+
+	snprintf(nic->netdev, sizeof(nic->netdev), "%s", netdev);
+	snprintf(nic->pci_path, sizeof(nic->pci_path), "%s", pci_path);
+	nic->ifindex = (unsigned int)(NICS_MAX - table.num_nics); /* the order is not this one */
+	nic->mac[0] = 2;
+	nic->mac[5] = (uint8_t)table.num_nics;
+	nic->taken = true;
+	if (port) {
+		snprintf(nic->rdma.device, sizeof(nic->rdma.device), "mlx5_0");
+		nic->rdma.port = port;
+		nic->rdma.node_guid = 0x1001;
+	}
+	return nic;
+}
+
+static void assert_order(const char *wanted)
+{
+	char got[256] = "";
+	int i;
+
+	mesh_nic_table_sort(&table);
+	for (i = 0; i < table.num_nics; i++) {
+		if (i)
+			strcat(got, i == table.num_taken ? " | " : " ");
+		strcat(got, table.nics[i].netdev);
+	}
+	assert_string_equal(got, wanted);
+}
+
+static const struct mesh_nic *find(const char *netdev)
+{
+	int i;
+
+	for (i = 0; i < table.num_nics; i++)
+		if (!strcmp(table.nics[i].netdev, netdev))
+			return &table.nics[i];
+	fail_msg("%s is gone", netdev);
+	return NULL;
+}
+
+static void test_order(void **state)
+{
+	(void)state;
+	add("eth10", "", 0);
+	add("eth9", "", 2); /* without PCI the port says nothing: it is another device's */
+	add("z", PCI "0000:00:03.0", 0);
+	add("y", PCI "0000:00:02.0", 0);
+	add("x", PCI "0000:00:01.0", 0)->taken = false;
+	add("w", PCI "0000:00:04.0", 2);
+	add("x2", PCI "0000:00:04.0", 1);
+	add("x10", PCI "0000:00:04.0", 1);
+	add("a", "", 0)->taken = false;
+	assert_order("y z x2 x10 w eth9 eth10 | x a");
+	assert_int_equal(table.num_taken, 7);
+	assert_order("y z x2 x10 w eth9 eth10 | x a");
+}
+
+static void test_guids_differ(void **state)
+{
+	int i, k;
+
+	(void)state;
+	add("eth0", PCI "0000:00:01.0", 1);
+	add("eth0.7", PCI "0000:00:01.0", 1);
+	add("eth0.8", PCI "0000:00:01.0", 1);
+	add("eth1", PCI "0000:00:01.0", 2);
+	add("rxe", "", 1)->rdma.node_guid = 0;
+	add("tun0", "", 0)->mac[0] = 0;
+	add("tun1", "", 0)->mac[0] = 0;
+	add("ib0", "", 0)->kind = MESH_NIC_INFINIBAND;
+	nics[5].mac[5] = nics[6].mac[5] = 0;
+	nics[7].mac[7] = 9;
+	mesh_nic_table_sort(&table);
+	mesh_nic_table_identify(&table);
+	for (i = 0; i < table.num_nics; i++) {
+		assert_true(nics[i].guid != 0);
+		for (k = 0; k < i; k++)
+			assert_false(nics[i].guid == nics[k].guid && nics[i].port == nics[k].port);
+	}
+	assert_true(find("eth0")->guid == 0x1001);
+	assert_true(find("eth1")->guid == 0x1001); /* one card */
+	assert_int_equal(find("eth1")->port, 2);
+	assert_int_equal(find("tun0")->port, 1);
+	assert_true(find("rxe")->guid == 0x020000fffe000005u);
+	assert_true(find("ib0")->guid == 0x0200000000080009u);
+}
+
+/* The same machine gives the same numbers again. */
+static void test_guids_stay(void **state)
+{
+	uint64_t guids[2];
+
+	(void)state;
+	add("eth0", PCI "0000:00:01.0", 1);
+	add("eth0.7", PCI "0000:00:01.0", 1);
+	mesh_nic_table_identify(&table);
+	guids[0] = nics[0].guid;
+	guids[1] = nics[1].guid;
+	mesh_nic_table_identify(&table);
+	assert_true(nics[0].guid == guids[0]);
+	assert_true(nics[1].guid == guids[1]);
+}
+
+static void test_leave(void **state)
+{
+	(void)state;
+	add("eth0", "", 0);
+	nics[0].source.family = MESH_FAMILY_IPV4;
+	add("eth1", "", 0)->source.family = MESH_FAMILY_IPV4;
+	add("eth2", "", 0);
+	add("a", "", 0);
+	add("z", "", 0);
+	mesh_nic_leave(&nics[3], "no %s", "carrier");
+	mesh_nic_leave(&nics[4], "no carrier");
+	assert_order("eth0 eth1 eth2 | a z");
+	mesh_nic_table_leave(&table, 1, "libfabric has no %s for it", "provider");
+	assert_order("eth0 eth2 | a eth1 z");
+	assert_int_equal(table.num_taken, 2);
+	assert_string_equal(find("eth1")->reason, "left: libfabric has no provider for it");
+	assert_int_equal(find("eth1")->source.family, MESH_FAMILY_NONE);
+	assert_int_equal(find("eth0")->source.family, MESH_FAMILY_IPV4);
+	mesh_nic_table_leave(&table, 2, "it is not a taken one");
+	mesh_nic_table_leave(&table, -1, "there is none");
+	assert_order("eth0 eth2 | a eth1 z");
+	assert_string_equal(find("a")->reason, "left: no carrier");
+}
+
+static void test_long_reason(void **state)
+{
+	char why[2 * MESH_NIC_REASON_MAX];
+
+	(void)state;
+	add("eth0", "", 0);
+	memset(why, 'x', sizeof(why) - 1);
+	why[sizeof(why) - 1] = '\0';
+	mesh_nic_leave(&nics[0], "%s", why);
+	assert_int_equal(strlen(nics[0].reason), MESH_NIC_REASON_MAX - 1);
+}
+
+#define TABLE_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TABLE_TEST(test_order), TABLE_TEST(test_guids_differ), TABLE_TEST(test_guids_stay),
+		TABLE_TEST(test_leave), TABLE_TEST(test_long_reason),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

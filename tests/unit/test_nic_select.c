@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_nic_select.c - which NICs carry the mesh, in the situations that users are in. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <mesh/base/log.h>
+#include <mesh/mesh/nic_select.h>
+
+#define NICS_MAX 12
+
+static struct mesh_nic *nics; /* NICS_MAX */
+static struct mesh_nic_table table;
+static char log_text[8192];
+
+static void sink(enum mesh_log_level level, const char *file, int line, const char *text)
+{
+	(void)level;
+	(void)file;
+	(void)line;
+	strncat(log_text, text, sizeof(log_text) - strlen(log_text) - 1);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	nics = calloc(NICS_MAX, sizeof(*nics));
+	table = (struct mesh_nic_table){.nics = nics};
+	*log_text = '\0';
+	mesh_log_sink_set(sink);
+	return nics ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	free(nics);
+	return 0;
+}
+
+/* A NIC that is up; @addrs is a blank-separated list. */
+static struct mesh_nic *add(const char *netdev, int speed_mbps, const char *addrs)
+{
+	struct mesh_nic *nic = &nics[table.num_nics++];
+	char list[256], *text, *rest = list;
+
+	snprintf(nic->netdev, sizeof(nic->netdev), "%s", netdev);
+	nic->ifindex = (unsigned int)table.num_nics;
+	nic->admin_up = nic->carrier = true;
+	nic->mac[0] = 2;
+	nic->mac[5] = (uint8_t)table.num_nics;
+	nic->speed_mbps = speed_mbps;
+	snprintf(list, sizeof(list), "%s", addrs);
+	while ((text = strtok_r(rest, " ", &rest)))
+		assert_int_equal(mesh_addr_parse(text, &nic->addrs[nic->num_addrs++]), 0);
+	return nic;
+}
+
+static struct mesh_nic *add_rdma(const char *netdev, int speed_mbps, const char *addrs,
+				 const char *device, int port)
+{
+	struct mesh_nic *nic = add(netdev, speed_mbps, addrs);
+
+	snprintf(nic->rdma.device, sizeof(nic->rdma.device), "%s", device);
+	snprintf(nic->rdma.state, sizeof(nic->rdma.state), "4: ACTIVE");
+	nic->rdma.port = port;
+	nic->rdma.link_layer = MESH_LINK_LAYER_ETHERNET;
+	nic->rdma.active = true;
+	nic->rdma.node_guid = 0x1000 + nic->ifindex;
+	return nic;
+}
+
+static void select_nics(const char *setting)
+{
+	assert_int_equal(mesh_nic_select(setting, "", &table), 0);
+}
+
+static const struct mesh_nic *find(const char *netdev)
+{
+	int i;
+
+	for (i = 0; i < table.num_nics; i++)
+		if (!strcmp(table.nics[i].netdev, netdev))
+			return &table.nics[i];
+	fail_msg("%s is gone", netdev);
+	return NULL;
+}
+
+/* The taken NICs, in their order, as "a b c". */
+static void assert_taken(const char *wanted)
+{
+	char got[256] = "";
+	int i;
+
+	for (i = 0; i < table.num_nics; i++) {
+		assert_int_equal(table.nics[i].taken, i < table.num_taken);
+		assert_int_equal(table.nics[i].source.family != MESH_FAMILY_NONE,
+				 table.nics[i].taken);
+		if (!table.nics[i].taken)
+			continue;
+		if (*got)
+			strcat(got, " ");
+		strcat(got, table.nics[i].netdev);
+	}
+	assert_string_equal(got, wanted);
+}
+
+static void assert_reason(const char *netdev, const char *reason)
+{
+	assert_string_equal(find(netdev)->reason, reason);
+}
+
+static void assert_source(const char *netdev, const char *addr)
+{
+	char text[MESH_ADDR_TEXT_MAX];
+
+	assert_string_equal(mesh_addr_text_prefix(&find(netdev)->source, text), addr);
+}
+
+/* --- what every NIC needs */
+
+static void test_reasons(void **state)
+{
+	struct mesh_nic *nic;
+
+	(void)state;
+	add_rdma("eth0", 100000, "10.1.0.1/24", "mlx5_0", 1);
+	add_rdma("eth1", 100000, "10.2.0.1/24", "mlx5_1", 1)->admin_up = false;
+	add_rdma("eth2", 100000, "10.3.0.1/24", "mlx5_2", 1)->carrier = false;
+	add_rdma("eth3", 100000, "", "mlx5_3", 1);
+	add_rdma("eth4", 100000, "", "mlx5_4", 1)->num_unready = 1;
+	nic = add("br0", 0, "192.168.0.1/24");
+	nic->kind = MESH_NIC_BRIDGE;
+	strcpy(nic->link_kind, "bridge");
+	add_rdma("eth5", 100000, "", "mlx5_5", 1)->master = nic->ifindex;
+	add("lo", 0, "127.0.0.1/8")->kind = MESH_NIC_LOOPBACK;
+	add("eth6", 1000, "10.4.0.1/24");
+	nic = add_rdma("ib0", 56000, "10.5.0.1/24", "mlx4_0", 1);
+	nic->kind = MESH_NIC_INFINIBAND;
+	nic->carrier = false;
+	nic->rdma.link_layer = MESH_LINK_LAYER_INFINIBAND;
+	nic->rdma.active = false;
+	strcpy(nic->rdma.state, "2: INIT");
+	select_nics("");
+	assert_taken("eth0");
+	assert_reason("eth0", "taken: 100 Gb/s, mlx5_0 port 1, 10.1.0.1/24");
+	assert_reason("eth1", "left: link is down (ip link set eth1 up)");
+	assert_reason("eth2", "left: no carrier (cable or peer down)");
+	assert_reason("eth3", "left: no address");
+	assert_reason("eth4", "left: no address yet (IPv6 duplicate address detection runs or has "
+			      "failed)");
+	assert_reason("eth5", "left: no address of its own: it is part of br0");
+	assert_reason("br0", "left: bridge; name it in NCCL_MESH_NICS to use it");
+	assert_reason("lo", "left: loopback");
+	assert_reason("eth6", "left: no RDMA, beside NICs that have it; name it in NCCL_MESH_NICS "
+			      "to use it");
+	assert_reason("ib0", "left: no subnet manager on this cable (mlx4_0 port 1 is 2: INIT); "
+			     "start opensm on one end");
+}
+
+/* Naming a NIC does not give it an address or a cable. */
+static void test_named_but_unusable(void **state)
+{
+	(void)state;
+	add("eth0", 1000, "10.1.0.1/24")->carrier = false;
+	add("br0", 0, "")->kind = MESH_NIC_BRIDGE;
+	add("eth1", 1000, "10.2.0.1/24");
+	select_nics("eth0,br0");
+	assert_taken("");
+	assert_reason("eth0", "left: no carrier (cable or peer down)");
+	assert_reason("br0", "left: no address");
+	assert_reason("eth1", "left: not named in NCCL_MESH_NICS");
+}
+
+/* --- the management network */
+
+/* DGX Spark: four functions of one card, a 10G port with the default route, Wi-Fi, Docker. */
+static void test_dgx_spark(void **state)
+{
+	struct mesh_nic *nic;
+
+	(void)state;
+	add("enP7s7", 10000, "192.168.1.20/24")->default_route = true;
+	add_rdma("enp1s0f0np0", 200000, "10.1.0.1/24", "rocep1s0f0", 1);
+	add_rdma("enp1s0f1np1", 200000, "10.2.0.1/24", "rocep1s0f1", 1);
+	add_rdma("enP2p1s0f0np0", 200000, "fe80::1/64", "roceP2p1s0f0", 1);
+	add_rdma("enP2p1s0f1np1", 200000, "10.2.1.1/24", "roceP2p1s0f1", 1);
+	add("wlP9s9", 0, "192.168.2.20/24")->kind = MESH_NIC_WIRELESS;
+	nic = add("docker0", 0, "172.17.0.1/16");
+	nic->kind = MESH_NIC_BRIDGE;
+	add("vethabcdef0", 10000, "fe80::2/64")->kind = MESH_NIC_CONTAINER;
+	select_nics("");
+	assert_taken("enP2p1s0f0np0 enP2p1s0f1np1 enp1s0f0np0 enp1s0f1np1");
+}
+
+/* One switch, RDMA on every NIC, one of which has the default route: it stays. */
+static void test_rdma_with_default_route(void **state)
+{
+	(void)state;
+	add_rdma("eth0", 100000, "10.1.0.1/24", "mlx5_0", 1)->default_route = true;
+	add_rdma("eth1", 100000, "10.1.1.1/24", "mlx5_1", 1);
+	add_rdma("eth2", 25000, "10.1.2.1/24", "mlx5_2", 1);
+	select_nics("");
+	assert_taken("eth0 eth1 eth2");
+}
+
+/* On-board RDMA at 25G that leads to the world, beside 400G. */
+static void test_slow_rdma_with_default_route(void **state)
+{
+	(void)state;
+	add_rdma("eth0", 25000, "10.1.0.1/24", "bnxt_re0", 1)->default_route = true;
+	add_rdma("eth1", 400000, "10.1.1.1/24", "mlx5_1", 1);
+	add_rdma("eth2", 25000, "10.1.2.1/24", "mlx5_2", 1); /* slow, but a cable */
+	select_nics("");
+	assert_taken("eth1 eth2");
+	assert_reason("eth0", "left: 25 Gb/s beside NICs of 400 Gb/s: looks like the management "
+			      "network; name it in NCCL_MESH_NICS to use it");
+}
+
+/* An RDMA device whose port is down is no RDMA. */
+static void test_rdma_port_down(void **state)
+{
+	struct mesh_nic *nic;
+
+	(void)state;
+	nic = add_rdma("eth0", 10000, "10.1.0.1/24", "mlx5_0", 1);
+	nic->rdma.active = false;
+	strcpy(nic->rdma.state, "1: DOWN");
+	add("eth1", 10000, "10.2.0.1/24");
+	select_nics("");
+	assert_taken("eth0 eth1");
+	assert_reason("eth0", "taken: 10 Gb/s, mlx5_0 port 1 without RDMA: 1: DOWN, 10.1.0.1/24");
+	assert_reason("eth1", "taken: 10 Gb/s, 10.2.0.1/24");
+}
+
+/* InfiniBand cables and a slow Ethernet LAN. */
+static void test_infiniband(void **state)
+{
+	struct mesh_nic *nic;
+
+	(void)state;
+	nic = add_rdma("ib0", 56000, "10.1.0.1/24", "mlx4_0", 1);
+	nic->kind = MESH_NIC_INFINIBAND;
+	nic->rdma.link_layer = MESH_LINK_LAYER_INFINIBAND;
+	nic = add_rdma("ib1", 56000, "10.2.0.1/24", "mlx4_0", 2);
+	nic->kind = MESH_NIC_INFINIBAND;
+	nic->rdma.node_guid = find("ib0")->rdma.node_guid;
+	add("eno1", 2500, "192.168.1.5/24")->default_route = true;
+	select_nics("");
+	assert_taken("ib0 ib1");
+	assert_true(table.nics[0].guid == table.nics[1].guid);
+	assert_int_equal(table.nics[0].port, 1);
+	assert_int_equal(table.nics[1].port, 2);
+}
+
+/* A container of our functional tests: veth cables, and a veth to the management bridge. */
+static void test_veth_mesh(void **state)
+{
+	(void)state;
+	add("mgmt", 10000, "192.168.99.1/24")->default_route = true;
+	add("n0p0", 10000, "10.1.0.1/24");
+	add("n0p1", 10000, "10.2.0.1/24");
+	nics[0].kind = nics[1].kind = nics[2].kind = MESH_NIC_VIRTUAL;
+	select_nics("");
+	assert_taken("n0p0 n0p1");
+	assert_reason("mgmt", "left: has the default route, beside other NICs: looks like the "
+			      "management network; name it in NCCL_MESH_NICS to use it");
+}
+
+/* The same without speeds (sysfs of another namespace). */
+static void test_veth_mesh_unknown_speeds(void **state)
+{
+	(void)state;
+	add("mgmt", 0, "192.168.99.1/24")->default_route = true;
+	add("n0p0", 0, "10.1.0.1/24");
+	select_nics("");
+	assert_taken("n0p0");
+	assert_reason("n0p0", "taken: speed unknown, 10.1.0.1/24");
+}
+
+/* A pod has one NIC. */
+static void test_only_the_default_route(void **state)
+{
+	(void)state;
+	add("lo", 0, "127.0.0.1/8")->kind = MESH_NIC_LOOPBACK;
+	add("eth0", 10000, "10.244.1.7/24")->default_route = true;
+	select_nics("");
+	assert_taken("eth0");
+	assert_reason("eth0", "taken: 10 Gb/s, 10.244.1.7/24");
+}
+
+/* A link-local mesh: equally fast cables replace the management network ... */
+static void test_link_local_mesh(void **state)
+{
+	(void)state;
+	add("mgmt", 10000, "192.168.99.1/24")->default_route = true;
+	add("n0p0", 10000, "fe80::1/64");
+	select_nics("");
+	assert_taken("n0p0");
+}
+
+/* ... a BMC's USB network does not. */
+static void test_bmc(void **state)
+{
+	(void)state;
+	add("eno1", 10000, "192.168.99.1/24")->default_route = true;
+	add("usb0", 0, "169.254.3.1/24");
+	add("usb1", 5000, "fe80::1/64");
+	select_nics("");
+	assert_taken("eno1 usb0 usb1");
+	nics[0].speed_mbps = 0; /* of which nothing is known: stay on the safe side */
+	nics[1].speed_mbps = nics[2].speed_mbps = 0;
+	select_nics("");
+	assert_taken("eno1 usb0 usb1");
+}
+
+/* TCP only: slow is below an eighth. */
+static void test_slow(void **state)
+{
+	(void)state;
+	add("eth0", 100000, "10.1.0.1/24");
+	add("eth1", 12500, "10.2.0.1/24");
+	add("eth2", 12499, "10.3.0.1/24");
+	add("eth3", 0, "10.4.0.1/24");
+	select_nics("");
+	assert_taken("eth0 eth1 eth3");
+	assert_reason("eth2", "left: 12.4 Gb/s beside NICs of 100 Gb/s: looks like the management "
+			      "network; name it in NCCL_MESH_NICS to use it");
+}
+
+/* The fast NIC has the default route, the other one is for the BMC. */
+static void test_fast_default_route(void **state)
+{
+	(void)state;
+	add("eth0", 100000, "10.1.0.1/24")->default_route = true;
+	add("eth1", 1000, "10.2.0.1/24");
+	select_nics("");
+	assert_taken("eth0");
+}
+
+/* A cable slower than the NIC of the default route cannot replace it: both stay. */
+static void test_slower_cable(void **state)
+{
+	(void)state;
+	add("eth0", 10000, "10.1.0.1/24")->default_route = true;
+	add("eth1", 2500, "10.2.0.1/24");
+	select_nics("");
+	assert_taken("eth0 eth1");
+}
+
+/* Fastest means: of the NICs that can be used. */
+static void test_unusable_does_not_count(void **state)
+{
+	(void)state;
+	add_rdma("eth0", 100000, "10.1.0.1/24", "mlx5_0", 1)->carrier = false;
+	add("eth1", 100000, "")->kind = MESH_NIC_PHYSICAL;
+	add("eth2", 1000, "10.2.0.1/24")->default_route = true;
+	add("eth3", 1000, "")->kind = MESH_NIC_PHYSICAL;
+	select_nics("");
+	assert_taken("eth2");
+}
+
+/* --- when nothing better is there */
+
+static void test_fallbacks(void **state)
+{
+	static const char *const groups[] = {"wlan0", "br0", "tap0", "lo"};
+	int i;
+
+	(void)state;
+	add("lo", 0, "127.0.0.1/8")->kind = MESH_NIC_LOOPBACK;
+	add("tap0", 0, "10.9.0.1/24")->kind = MESH_NIC_CONTAINER;
+	add("br0", 0, "10.8.0.1/24")->kind = MESH_NIC_BRIDGE;
+	add("wlan0", 0, "10.7.0.1/24")->kind = MESH_NIC_WIRELESS;
+	for (i = 0; i < 4; i++) {
+		select_nics("");
+		assert_taken(groups[i]);
+		assert_non_null(strstr(find(groups[i])->reason, "nothing better is there"));
+		nics[0].admin_up = false; /* the taken one is first */
+	}
+	select_nics("");
+	assert_taken("");
+}
+
+/* --- lists */
+
+static void test_named(void **state)
+{
+	(void)state;
+	add_rdma("eth0", 100000, "10.1.0.1/24", "mlx5_0", 1);
+	add_rdma("eth1", 100000, "10.2.0.1/24", "mlx5_1", 1);
+	add("mgmt", 1000, "10.3.0.1/24")->default_route = true;
+	add("br0", 0, "10.4.0.1/24")->kind = MESH_NIC_BRIDGE;
+	select_nics("mlx5_1,mgmt,br0");
+	assert_taken("br0 eth1 mgmt");
+	assert_reason("eth0", "left: not named in NCCL_MESH_NICS");
+	assert_reason("mgmt", "taken: 1 Gb/s, 10.3.0.1/24");
+	/* Selecting again starts afresh. */
+	select_nics("=mesh-eth0");
+	assert_taken("eth0");
+	select_nics("");
+	assert_taken("eth0 eth1");
+}
+
+static void test_excluded(void **state)
+{
+	(void)state;
+	add_rdma("eth0", 100000, "10.1.0.1/24", "mlx5_0", 1);
+	add_rdma("eth1", 100000, "10.2.0.1/24", "mlx5_1", 1);
+	add("eth2", 100000, "10.3.0.1/24");
+	add("br0", 0, "10.4.0.1/24")->kind = MESH_NIC_BRIDGE;
+	select_nics("^mlx5_1");
+	assert_taken("eth0");
+	assert_reason("eth1", "left: excluded by NCCL_MESH_NICS");
+	/* Without the RDMA NICs, which are excluded, the others are judged among themselves. */
+	select_nics("^=mlx5_1,mlx5_0");
+	assert_taken("eth2");
+}
+
+static void test_unknown_name(void **state)
+{
+	(void)state;
+	add("eth0", 1000, "10.1.0.1/24");
+	select_nics("eth0,mlx5_9");
+	assert_taken("eth0");
+	assert_non_null(strstr(log_text, "\"mlx5_9\""));
+	assert_null(strstr(log_text, "\"eth0\""));
+}
+
+static void test_bad_settings(void **state)
+{
+	(void)state;
+	add("eth0", 1000, "10.1.0.1/24");
+	assert_int_equal(mesh_nic_select("^", "", &table), -EINVAL);
+	assert_non_null(strstr(log_text, "NCCL_MESH_NICS"));
+	assert_int_equal(mesh_nic_select("", "10.1.0.0/33", &table), -EINVAL);
+	assert_non_null(strstr(log_text, "NCCL_MESH_ADDRESSES: \"10.1.0.0/33\""));
+	assert_int_equal(mesh_nic_select("", "fd00::/8,eth0", &table), -EINVAL);
+	assert_int_equal(
+		mesh_nic_select("",
+				"1111:2222:3333:4444:5555:6666:7777:8888:9999:aaaa:bbbb:cccc:dddd:"
+				"1111:2222:3333:4444:5555:6666:7777:8888:9999",
+				&table),
+		-EINVAL);
+	assert_false(nics[0].taken);
+	assert_string_equal(nics[0].reason, "");
+}
+
+static void test_too_many_subnets(void **state)
+{
+	char text[512] = "";
+	int i;
+
+	(void)state;
+	for (i = 0; i < 32; i++)
+		strcat(text, "10.0.0.0/8,");
+	assert_int_equal(mesh_nic_select("", text, &table), 0);
+	strcat(text, "10.0.0.0/8");
+	assert_int_equal(mesh_nic_select("", text, &table), -EINVAL);
+}
+
+/* --- addresses */
+
+static void test_source_order(void **state)
+{
+	(void)state;
+	add("a", 1000, "fe80::1/64 169.254.0.1/16 fd00::1/64 10.1.0.1/24 10.2.0.1/24");
+	add("b", 1000, "fe80::1/64 169.254.0.1/16 fd00::1/64");
+	add("c", 1000, "fe80::1/64 169.254.0.1/16");
+	add("d", 1000, "fe80::1/64");
+	add("e", 1000, "127.0.0.2/8 ::1/128 10.3.0.1/24");
+	add("f", 1000, "127.0.0.2/8");
+	select_nics("");
+	assert_source("a", "10.1.0.1/24");
+	assert_source("b", "fd00::1/64");
+	assert_source("c", "169.254.0.1/16");
+	assert_source("d", "fe80::1/64");
+	assert_source("e", "10.3.0.1/24");
+	assert_reason("f", "left: no address");
+}
+
+static void test_addresses_setting(void **state)
+{
+	(void)state;
+	add("a", 1000, "10.1.0.1/24 10.2.0.1/24 fd00::1/64");
+	add("b", 1000, "10.1.0.2/24 172.16.0.1/24");
+	assert_int_equal(mesh_nic_select("", " fd00::/8 , 10.2.0.0/16,,10.0.0.0/8", &table), 0);
+	assert_source("a", "fd00::1/64");
+	assert_source("b", "10.1.0.2/24");
+	assert_int_equal(mesh_nic_select("", "172.16.0.0/12,10.2.0.0/16", &table), 0);
+	assert_source("a", "10.2.0.1/24");
+	assert_source("b", "172.16.0.1/24");
+	/* A subnet is a wish, not a filter. */
+	assert_int_equal(mesh_nic_select("", "192.168.0.0/16", &table), 0);
+	assert_source("a", "10.1.0.1/24");
+	assert_int_equal(table.num_taken, 2);
+}
+
+static void test_names(void **state)
+{
+	(void)state;
+	add("enp1s0f0np0abcd", 1000, "10.1.0.1/24");
+	select_nics("");
+	assert_string_equal(nics[0].name, "mesh-enp1s0f0np0abcd");
+}
+
+static void test_empty_table(void **state)
+{
+	struct mesh_nic_table empty = {0};
+
+	(void)state;
+	assert_int_equal(mesh_nic_select("eth0", "", &empty), 0);
+	assert_int_equal(empty.num_taken, 0);
+}
+
+static void test_speed_text(void **state)
+{
+	static const struct {
+		int mbps;
+		const char *text;
+	} cases[] = {{0, "speed unknown"}, {-1, "speed unknown"},	 {100, "100 Mb/s"},
+		     {1000, "1 Gb/s"},	   {2500, "2.5 Gb/s"},		 {56250, "56.2 Gb/s"},
+		     {400000, "400 Gb/s"}, {INT32_MAX, "2147483.6 Gb/s"}};
+	char text[MESH_NIC_SPEED_TEXT_MAX];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_string_equal(mesh_nic_speed_text(cases[i].mbps, text), cases[i].text);
+}
+
+/* The longest that can be said fits or is cut, and is ended. */
+static void test_long_reason(void **state)
+{
+	struct mesh_nic *nic;
+
+	(void)state;
+	nic = add_rdma("enp1s0f0np0abcd", INT32_MAX, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128",
+		       "", 255);
+	memset(nic->rdma.device, 'x', sizeof(nic->rdma.device) - 1);
+	memset(nic->rdma.state, 'y', sizeof(nic->rdma.state) - 1);
+	nic->rdma.active = false;
+	select_nics("");
+	assert_true(nics[0].taken);
+	assert_true(strlen(nics[0].reason) < MESH_NIC_REASON_MAX);
+	assert_non_null(strstr(nics[0].reason, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128"));
+}
+
+#define TABLE_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TABLE_TEST(test_reasons),
+		TABLE_TEST(test_named_but_unusable),
+		TABLE_TEST(test_dgx_spark),
+		TABLE_TEST(test_rdma_with_default_route),
+		TABLE_TEST(test_slow_rdma_with_default_route),
+		TABLE_TEST(test_rdma_port_down),
+		TABLE_TEST(test_infiniband),
+		TABLE_TEST(test_veth_mesh),
+		TABLE_TEST(test_veth_mesh_unknown_speeds),
+		TABLE_TEST(test_only_the_default_route),
+		TABLE_TEST(test_link_local_mesh),
+		TABLE_TEST(test_bmc),
+		TABLE_TEST(test_slow),
+		TABLE_TEST(test_fast_default_route),
+		TABLE_TEST(test_slower_cable),
+		TABLE_TEST(test_unusable_does_not_count),
+		TABLE_TEST(test_fallbacks),
+		TABLE_TEST(test_named),
+		TABLE_TEST(test_excluded),
+		TABLE_TEST(test_unknown_name),
+		TABLE_TEST(test_bad_settings),
+		TABLE_TEST(test_too_many_subnets),
+		TABLE_TEST(test_source_order),
+		TABLE_TEST(test_addresses_setting),
+		TABLE_TEST(test_names),
+		TABLE_TEST(test_empty_table),
+		TABLE_TEST(test_speed_text),
+		TABLE_TEST(test_long_reason),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

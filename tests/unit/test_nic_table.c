@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_nic_table.c - the whole way from the kernel to the verdicts, in network namespaces. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include <mesh/base/log.h>
+#include <mesh/mesh/nic_order.h>
+#include <mesh/system/nic_table.h>
+
+#include "namespace.h"
+#include "sysfs_fixture.h"
+
+static struct sysfs_fixture fixture;
+static struct mesh_nic_table table;
+static char log_text[8192];
+static int log_warnings;
+
+static void sink(enum mesh_log_level level, const char *file, int line, const char *text)
+{
+	(void)file;
+	(void)line;
+	log_warnings += level == MESH_LOG_WARN;
+	strncat(log_text, text, sizeof(log_text) - strlen(log_text) - 2);
+	strcat(log_text, "\n");
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	*log_text = '\0';
+	log_warnings = 0;
+	mesh_log_sink_set(sink);
+	memset(&table, 0, sizeof(table));
+	sysfs_fixture_make(&fixture);
+	return namespace_enter() ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	mesh_nic_table_free(&table);
+	sysfs_fixture_remove(&fixture);
+	return 0;
+}
+
+static int load(const char *root, const char *nics, const char *addresses)
+{
+	struct mesh_config config = {.connect_timeout_s = 60};
+
+	snprintf(config.nics, sizeof(config.nics), "%s", nics);
+	snprintf(config.addresses, sizeof(config.addresses), "%s", addresses);
+	mesh_nic_table_free(&table);
+	return mesh_nic_table_load(root, &config, &table);
+}
+
+static void pair_make(const char *name, const char *mac, const char *addr)
+{
+	namespace_ip("link add %s address %s type veth peer name x%s", name, mac, name);
+	namespace_ip("link set %s addrgenmode none up", name);
+	namespace_ip("link set x%s addrgenmode none up", name);
+	if (addr)
+		namespace_ip("addr add %s dev %s", addr, name);
+}
+
+static const struct mesh_nic *find(const char *netdev)
+{
+	int i;
+
+	for (i = 0; i < table.num_nics; i++)
+		if (!strcmp(table.nics[i].netdev, netdev))
+			return &table.nics[i];
+	fail_msg("%s is not in the table", netdev);
+	return NULL;
+}
+
+static void assert_taken(const char *wanted)
+{
+	char got[256] = "";
+	int i;
+
+	for (i = 0; i < table.num_taken; i++) {
+		assert_true(table.nics[i].taken);
+		if (i)
+			strcat(got, " ");
+		strcat(got, table.nics[i].netdev);
+	}
+	assert_string_equal(got, wanted);
+}
+
+/* A node of the functional tests: two cables, and a management network with the default route. */
+static void test_veth_mesh(void **state)
+{
+	(void)state;
+	namespace_ip("link set lo up");
+	pair_make("n0p0", "02:00:00:00:00:01", "10.1.0.1/24");
+	pair_make("n0p1", "02:00:00:00:00:02", "10.2.0.1/24");
+	pair_make("mgmt", "02:00:00:00:00:03", "192.168.99.1/24");
+	namespace_ip("route add default via 192.168.99.254");
+	if (!namespace_mount_sysfs(fixture.root)) {
+		skip();
+		return;
+	}
+	assert_int_equal(load(fixture.root, "", ""), 0);
+	namespace_unmount_sysfs(fixture.root);
+	assert_taken("n0p0 n0p1");
+	assert_int_equal(table.num_nics, 7);
+	assert_int_equal(find("n0p0")->speed_mbps, 10000); /* what veth says */
+	assert_string_equal(find("n0p0")->reason, "taken: 10 Gb/s, 10.1.0.1/24");
+	assert_string_equal(find("n0p0")->name, "mesh-n0p0");
+	assert_true(find("n0p0")->guid == 0x020000fffe000001u);
+	assert_int_equal(find("n0p0")->kind, MESH_NIC_VIRTUAL);
+	assert_non_null(strstr(find("mgmt")->reason, "default route"));
+	assert_string_equal(find("xn0p0")->reason, "left: no address");
+	assert_string_equal(find("lo")->reason, "left: loopback");
+	mesh_nic_table_log(&table);
+	assert_int_equal(log_warnings, 0);
+	assert_non_null(strstr(log_text, "NIC n0p1 taken: 10 Gb/s, 10.2.0.1/24\n"));
+	assert_non_null(strstr(log_text, "NIC lo left: loopback\n"));
+}
+
+/* The host's view: the bridge has the address, the veth of a container is in it. */
+static void test_bridge(void **state)
+{
+	(void)state;
+	namespace_ip("link add br0 address 02:00:00:00:00:10 type bridge");
+	namespace_ip("link set br0 addrgenmode none up");
+	namespace_ip("addr add 172.17.0.1/16 dev br0");
+	pair_make("eth9", "02:00:00:00:00:01", "10.9.0.1/24");
+	namespace_ip("link set eth9 master br0");
+	pair_make("n0p0", "02:00:00:00:00:02", "10.1.0.1/24");
+	assert_int_equal(load("/nonexistent", "", ""), 0);
+	assert_taken("n0p0");
+	assert_int_equal(find("br0")->kind, MESH_NIC_BRIDGE);
+	assert_int_equal(find("eth9")->kind, MESH_NIC_CONTAINER);
+	assert_int_equal(log_warnings, 1); /* that there is no sysfs */
+	assert_non_null(strstr(log_text, "/nonexistent"));
+	/* Named, the bridge is a NIC like any other. */
+	assert_int_equal(load("/nonexistent", "br0", ""), 0);
+	assert_taken("br0");
+}
+
+static void test_rdma(void **state)
+{
+	(void)state;
+	pair_make("n0p0", "02:00:00:00:00:01", "10.1.0.1/24");
+	pair_make("n1p1", "02:00:00:00:00:02", "10.2.0.1/24");
+	pair_make("mgmt", "02:00:00:00:00:03", "192.168.99.1/24");
+	sysfs_fixture_soft_roce(&fixture);
+	assert_int_equal(load(fixture.root, "", ""), 0);
+	assert_taken("n0p0 n1p1");
+	assert_string_equal(find("n0p0")->reason, "taken: 10 Gb/s, rxe_n0p0 port 1, 10.1.0.1/24");
+	assert_true(find("n0p0")->guid == 0xfffe000001u);
+	assert_non_null(strstr(find("mgmt")->reason, "no RDMA"));
+	assert_int_equal(load(fixture.root, "rxe_n1p1:1", ""), 0);
+	assert_taken("n1p1");
+	mesh_nic_table_leave(&table, 0, "no provider");
+	assert_int_equal(table.num_taken, 0);
+}
+
+static void test_addresses(void **state)
+{
+	char text[MESH_ADDR_TEXT_MAX];
+
+	(void)state;
+	pair_make("n0p0", "02:00:00:00:00:01", "10.1.0.1/24");
+	namespace_ip("addr add fd00::1/64 nodad dev n0p0");
+	assert_int_equal(load("/nonexistent", "", "fd00::/8"), 0);
+	assert_string_equal(mesh_addr_text_prefix(&find("n0p0")->source, text), "fd00::1/64");
+}
+
+static void test_nothing_usable(void **state)
+{
+	(void)state;
+	assert_int_equal(load("/nonexistent", "", ""), 0);
+	assert_int_equal(table.num_taken, 0);
+	mesh_nic_table_log(&table); /* says it loud */
+	assert_int_equal(log_warnings, 3);
+	assert_non_null(strstr(log_text, "no NIC of this node"));
+	assert_non_null(strstr(log_text, "NIC lo left: loopback"));
+}
+
+static void test_bad_setting(void **state)
+{
+	struct mesh_nic_table before;
+
+	(void)state;
+	assert_int_equal(load("/nonexistent", "", ""), 0);
+	before = table;
+	memset(&table, 0, sizeof(table));
+	assert_int_equal(load("/nonexistent", "a:b:c", ""), -EINVAL);
+	assert_null(table.nics); /* outputs are set on success only */
+	mesh_nic_table_free(&before);
+}
+
+#define TABLE_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TABLE_TEST(test_veth_mesh),	 TABLE_TEST(test_bridge),
+		TABLE_TEST(test_rdma),		 TABLE_TEST(test_addresses),
+		TABLE_TEST(test_nothing_usable), TABLE_TEST(test_bad_setting),
+	};
+
+	if (!namespace_enter())
+		return 77;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

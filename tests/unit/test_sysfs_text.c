@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_sysfs_text.c - the texts that sysfs files hold, good and bad. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <mesh/system/sysfs_text.h>
+
+static void test_number(void **state)
+{
+	uint64_t value = 7;
+
+	(void)state;
+	assert_int_equal(mesh_sysfs_number_parse("0", 10, &value), 0);
+	assert_int_equal(value, 0);
+	assert_int_equal(mesh_sysfs_number_parse("0x1f", 255, &value), 0);
+	assert_int_equal(value, 31);
+	assert_int_equal(mesh_sysfs_number_parse("18446744073709551615", UINT64_MAX, &value), 0);
+	assert_true(value == UINT64_MAX);
+	value = 7;
+	assert_int_equal(mesh_sysfs_number_parse("18446744073709551616", UINT64_MAX, &value),
+			 -EINVAL);
+	assert_int_equal(mesh_sysfs_number_parse("11", 10, &value), -EINVAL);
+	assert_int_equal(mesh_sysfs_number_parse("7", 5, &value), -EINVAL);
+	assert_int_equal(mesh_sysfs_number_parse("", 10, &value), -EINVAL);
+	assert_int_equal(mesh_sysfs_number_parse("0x", 10, &value), -EINVAL);
+	assert_int_equal(mesh_sysfs_number_parse("1 ", 10, &value), -EINVAL);
+	assert_int_equal(mesh_sysfs_number_parse("-1", 10, &value), -EINVAL);
+	assert_int_equal(mesh_sysfs_number_parse("1f", 100, &value), -EINVAL);
+	assert_int_equal(value, 7);
+}
+
+static void test_rate(void **state)
+{
+	static const char *const bad[] = {"",
+					  "100",
+					  "100 Gb/s",
+					  "Gb/sec",
+					  "-1 Gb/sec",
+					  "100 Gb/sec4X",
+					  "100 Gb/sec (",
+					  "100 Gb/sec ()",
+					  "100 Gb/sec (4X) x",
+					  "2.55 Gb/sec",
+					  "2. Gb/sec",
+					  "100001 Gb/sec",
+					  "99999999999999999999 Gb/sec"};
+	int mbps = 0;
+	size_t i;
+
+	(void)state;
+	assert_int_equal(mesh_sysfs_rate_parse("100 Gb/sec (4X EDR)", &mbps), 0);
+	assert_int_equal(mbps, 100000);
+	assert_int_equal(mesh_sysfs_rate_parse("2.5 Gb/sec (1X SDR)", &mbps), 0);
+	assert_int_equal(mbps, 2500);
+	assert_int_equal(mesh_sysfs_rate_parse("10 Gb/sec (1X FDR10)", &mbps), 0);
+	assert_int_equal(mbps, 10000);
+	assert_int_equal(mesh_sysfs_rate_parse("40 Gb/sec", &mbps), 0);
+	assert_int_equal(mbps, 40000);
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(mesh_sysfs_rate_parse(bad[i], &mbps), -EINVAL);
+	assert_int_equal(mbps, 40000);
+}
+
+static void test_speed(void **state)
+{
+	int mbps = 1;
+
+	(void)state;
+	assert_int_equal(mesh_sysfs_speed_parse("-1", &mbps), 0);
+	assert_int_equal(mbps, 0);
+	assert_int_equal(mesh_sysfs_speed_parse("200000", &mbps), 0);
+	assert_int_equal(mbps, 200000);
+	assert_int_equal(mesh_sysfs_speed_parse("4294967295", &mbps), 0);
+	assert_int_equal(mbps, 0);
+	assert_int_equal(mesh_sysfs_speed_parse("-2", &mbps), -EINVAL);
+	assert_int_equal(mesh_sysfs_speed_parse("fast", &mbps), -EINVAL);
+}
+
+static void test_gid(void **state)
+{
+	static const uint8_t wanted[16] = {0xfe, 0x80, [8] = 2, 2,    0xc9,
+					   0xff, 0xfe, 0xef,	0x12, 0x34};
+	static const char *const bad[] = {
+		"",
+		"fe80::202:c9ff:feef:1234",
+		"fe80:0000:0000:0000:0202:c9ff:feef:123",
+		"fe80:0000:0000:0000:0202:c9ff:feef:12345",
+		"fe80:0000:0000:0000:0202:c9ff:feef:123g",
+		"fe80:0000:0000:0000:0202:c9ff:feef-1234",
+		"fe80:0000:0000:0000:0202:c9ff:feef:1234\n",
+	};
+	uint8_t bytes[16] = {0};
+	uint64_t guid = 0;
+	size_t i;
+
+	(void)state;
+	assert_int_equal(mesh_sysfs_gid_parse("fe80:0000:0000:0000:0202:c9ff:feef:1234", bytes), 0);
+	assert_memory_equal(bytes, wanted, 16);
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(mesh_sysfs_gid_parse(bad[i], bytes), -EINVAL);
+	assert_memory_equal(bytes, wanted, 16);
+	assert_int_equal(mesh_sysfs_guid_parse("0002:c903:00ef:1234", &guid), 0);
+	assert_true(guid == 0x0002c90300ef1234u);
+	assert_int_equal(mesh_sysfs_guid_parse("0x0002c90300ef1234", &guid), -EINVAL);
+}
+
+static void test_gid_type(void **state)
+{
+	enum mesh_gid_type type = MESH_GID_UNKNOWN;
+
+	(void)state;
+	assert_int_equal(mesh_sysfs_gid_type_parse("RoCE v2", MESH_LINK_LAYER_ETHERNET, &type), 0);
+	assert_int_equal(type, MESH_GID_ROCE_V2);
+	assert_int_equal(mesh_sysfs_gid_type_parse("IB/RoCE v1", MESH_LINK_LAYER_ETHERNET, &type),
+			 0);
+	assert_int_equal(type, MESH_GID_ROCE_V1);
+	assert_int_equal(mesh_sysfs_gid_type_parse("IB/RoCE v1", MESH_LINK_LAYER_INFINIBAND, &type),
+			 0);
+	assert_int_equal(type, MESH_GID_IB);
+	assert_int_equal(mesh_sysfs_gid_type_parse("RoCE v3", MESH_LINK_LAYER_ETHERNET, &type),
+			 -EINVAL);
+}
+
+static void test_mac(void **state)
+{
+	static const uint8_t ethernet[8] = {2, 0, 0, 0xaa, 0xbb, 0xcc, 0, 0};
+	static const uint8_t infiniband[8] = {0, 2, 0xc9, 3, 0, 0xef, 0x12, 0x35};
+	uint8_t mac[8];
+
+	(void)state;
+	assert_int_equal(mesh_sysfs_mac_parse("02:00:00:aa:bb:cc", mac), 0);
+	assert_memory_equal(mac, ethernet, 8);
+	assert_int_equal(
+		mesh_sysfs_mac_parse("80:00:02:08:fe:80:00:00:00:00:00:00:00:02:c9:03:00:ef:12:35",
+				     mac),
+		0);
+	assert_memory_equal(mac, infiniband, 8);
+	assert_int_equal(mesh_sysfs_mac_parse("", mac), -EINVAL);
+	assert_int_equal(mesh_sysfs_mac_parse("02:", mac), -EINVAL);
+	assert_int_equal(mesh_sysfs_mac_parse("02:00:0", mac), -EINVAL);
+	assert_int_equal(mesh_sysfs_mac_parse("02-00", mac), -EINVAL);
+	assert_int_equal(mesh_sysfs_mac_parse("02:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:"
+					      "00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00",
+					      mac),
+			 -EINVAL);
+}
+
+static void test_pci_name(void **state)
+{
+	static const char *const bad[] = {"",
+					  "virtio2",
+					  "pci0000:00",
+					  "0000:01:00",
+					  "0000:01:00.8",
+					  "000:01:00.0",
+					  "0000:01:00.0x",
+					  "00000000:01:00.0",
+					  "0000:1:00.0",
+					  "0000-01:00.0",
+					  "mlx5_core.sf.4",
+					  "000g:01:00.0"};
+	size_t i;
+
+	(void)state;
+	assert_true(mesh_sysfs_is_pci_function("0000:01:00.0"));
+	assert_true(mesh_sysfs_is_pci_function("10000:e1:00.7"));
+	assert_true(mesh_sysfs_is_pci_function("1000000:e1:00.7")); /* 15 characters */
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_false(mesh_sysfs_is_pci_function(bad[i]));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_number),	 cmocka_unit_test(test_rate),
+		cmocka_unit_test(test_speed),	 cmocka_unit_test(test_gid),
+		cmocka_unit_test(test_gid_type), cmocka_unit_test(test_mac),
+		cmocka_unit_test(test_pci_name),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
