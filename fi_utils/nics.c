@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 
 #include <mesh/fabric/provider.h>
-#include <mesh/mesh/nic_order.h>
 #include <mesh/system/nic_table.h>
 
 #include "command.h"
@@ -76,29 +75,19 @@ static int options_parse(int argc, char **argv, struct options *options)
 static int providers_find(const struct mesh_config *config, struct mesh_nic_table *table,
 			  struct nics_provider *providers)
 {
-	enum mesh_provider_id wanted = mesh_provider_id_parse(config->provider), id;
-	char reason[MESH_PROVIDER_REASON_MAX];
-	struct fi_info *info;
-	int dev = 0;
+	struct mesh_provider_verdict *verdicts;
+	int dev, ret;
 
-	if (*config->provider && wanted == MESH_PROVIDER_NONE) {
-		fprintf(stderr,
-			"fi_mesh nics: NCCL_MESH_PROVIDER=\"%.64s\" is not known; use "
-			"verbs;ofi_rxm, tcp or tcp;ofi_rxm\n",
-			config->provider);
-		return -EINVAL;
+	verdicts = calloc((size_t)table->num_taken + 1, sizeof(*verdicts));
+	if (!verdicts)
+		return -ENOMEM;
+	ret = mesh_providers_assign(config->provider, table, verdicts);
+	for (dev = 0; dev < table->num_taken && !ret; dev++) {
+		providers[dev].name = mesh_provider_id_text(verdicts[dev].id);
+		providers[dev].note = *verdicts[dev].note ? strdup(verdicts[dev].note) : NULL;
 	}
-	while (dev < table->num_taken) {
-		if (mesh_provider_find(&table->nics[dev], wanted, &info, &id, reason)) {
-			mesh_nic_table_leave(table, dev, "%s", reason);
-			continue;
-		}
-		fi_freeinfo(info);
-		providers[dev].name = mesh_provider_id_text(id);
-		providers[dev].note = *reason ? strdup(reason) : NULL;
-		dev++;
-	}
-	return 0;
+	free(verdicts);
+	return ret;
 }
 
 /* Returns an exit status. */

@@ -13,7 +13,9 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 
+#include <mesh/base/log.h>
 #include <mesh/fabric/provider.h>
+#include <mesh/mesh/nic_order.h>
 
 /* We compile against 1.17 and run on anything newer. */
 #define MESH_FI_VERSION FI_VERSION(1, 17)
@@ -206,4 +208,31 @@ int mesh_provider_find(const struct mesh_nic *nic, enum mesh_provider_id wanted,
 		missing_explain(nic, order[i], ret, reason);
 	}
 	return -ENODEV;
+}
+
+int mesh_providers_assign(const char *setting, struct mesh_nic_table *table,
+			  struct mesh_provider_verdict *verdicts)
+{
+	enum mesh_provider_id wanted = mesh_provider_id_parse(setting);
+	struct fi_info *info;
+	int dev = 0;
+
+	if (*setting && wanted == MESH_PROVIDER_NONE) {
+		mesh_warn("NCCL_MESH_PROVIDER=\"%.64s\" is not known; use verbs;ofi_rxm, tcp or "
+			  "tcp;ofi_rxm, or leave it unset",
+			  setting);
+		return -EINVAL;
+	}
+	while (dev < table->num_taken) {
+		struct mesh_provider_verdict *verdict = &verdicts[dev];
+
+		if (mesh_provider_find(&table->nics[dev], wanted, &info, &verdict->id,
+				       verdict->note)) {
+			mesh_nic_table_leave(table, dev, "%s", verdict->note);
+			continue;
+		}
+		fi_freeinfo(info);
+		dev++;
+	}
+	return 0;
 }

@@ -50,6 +50,8 @@ static int candidates_collect(const struct mesh_endpoint_addr *local, int num_lo
 
 			if (!mesh_addr_same_subnet(&local[l].addr, &remote[r].addr))
 				continue;
+			if (mesh_addr_is_loopback(&local[l].addr) && !hints->same_node)
+				continue;
 			if (local[l].provider != remote[r].provider) {
 				choice->provider_differs = true;
 				choice->differing = pair;

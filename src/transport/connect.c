@@ -274,6 +274,7 @@ static int connect_start(struct mesh_net *net, int dev, const struct mesh_handle
 		.local_nic = dev,
 		.remote_nic = handle->dev,
 		.spread = handle->listen_id,
+		.same_node = handle->node_id == node->node_id,
 	};
 	struct mesh_connect *connect = calloc(1, sizeof(*connect));
 	int ret;

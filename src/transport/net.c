@@ -11,7 +11,6 @@
 #include <mesh/base/log.h>
 #include <mesh/base/random.h>
 #include <mesh/fabric/provider.h>
-#include <mesh/mesh/nic_order.h>
 #include <mesh/system/nic_table.h>
 #include <mesh/transport/connect.h>
 #include <mesh/transport/listener.h>
@@ -73,34 +72,23 @@ static void node_name_make(struct mesh_node *node)
 
 /* ---- which NICs ---------------------------------------------------------------------------- */
 
-/* Leaves the NICs that libfabric offers nothing for, and says what each of the others gets. */
+/* Leaves the NICs that libfabric offers nothing for; the table's log says why. */
 static int providers_check(struct mesh_node *node)
 {
-	enum mesh_provider_id wanted = mesh_provider_id_parse(node->config.provider), id;
-	char reason[MESH_PROVIDER_REASON_MAX];
-	struct fi_info *info;
-	int dev = 0;
+	struct mesh_provider_verdict *verdicts;
+	int dev, ret;
 
-	if (node->config.provider[0] && wanted == MESH_PROVIDER_NONE) {
-		mesh_warn("NCCL_MESH_PROVIDER=\"%.64s\" is not known; use verbs;ofi_rxm, tcp or "
-			  "tcp;ofi_rxm, or leave it unset",
-			  node->config.provider);
-		return -EINVAL;
+	verdicts = calloc((size_t)node->table.num_taken + 1, sizeof(*verdicts));
+	if (!verdicts)
+		return -ENOMEM;
+	ret = mesh_providers_assign(node->config.provider, &node->table, verdicts);
+	for (dev = 0; dev < node->table.num_taken && !ret; dev++) {
+		if (verdicts[dev].note[0])
+			mesh_warn("%s uses %s: %s", node->table.nics[dev].netdev,
+				  mesh_provider_id_text(verdicts[dev].id), verdicts[dev].note);
 	}
-	while (dev < node->table.num_taken) {
-		const struct mesh_nic *nic = &node->table.nics[dev];
-
-		if (mesh_provider_find(nic, wanted, &info, &id, reason)) {
-			mesh_warn("%s is not used: %s", nic->netdev, reason);
-			mesh_nic_table_leave(&node->table, dev, "%s", reason);
-			continue;
-		}
-		if (reason[0])
-			mesh_warn("%s uses %s: %s", nic->netdev, mesh_provider_id_text(id), reason);
-		fi_freeinfo(info);
-		dev++;
-	}
-	return 0;
+	free(verdicts);
+	return ret;
 }
 
 static int nics_find(struct mesh_node *node)

@@ -30,4 +30,20 @@
 int mesh_provider_find(const struct mesh_nic *nic, enum mesh_provider_id wanted,
 		       struct fi_info **info, enum mesh_provider_id *id, char *reason);
 
+struct mesh_provider_verdict {
+	enum mesh_provider_id id;
+	char note[MESH_PROVIDER_REASON_MAX]; /* why a better provider was passed over, or "" */
+};
+
+/**
+ * Asks for every taken NIC of @table, and leaves those that libfabric has nothing for.
+ *
+ * @setting: NCCL_MESH_PROVIDER's value, "" for the best of each NIC
+ * @verdicts: room for @table->num_taken; those of the NICs that stay taken, by dev
+ *
+ * Returns 0, or -EINVAL (logged) if @setting names no provider of ours.
+ */
+int mesh_providers_assign(const char *setting, struct mesh_nic_table *table,
+			  struct mesh_provider_verdict *verdicts);
+
 #endif

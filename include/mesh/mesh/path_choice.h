@@ -3,6 +3,8 @@
 #ifndef MESH_MESH_PATH_CHOICE_H
 #define MESH_MESH_PATH_CHOICE_H
 
+#include <stdbool.h>
+
 #include <mesh/mesh/handle.h>
 
 #define MESH_PATH_CANDIDATES_MAX (MESH_NICS_MAX * MESH_NICS_MAX)
@@ -18,6 +20,7 @@ struct mesh_path_hints {
 	int local_nic;	 /* NCCL's dev on this side */
 	int remote_nic;	 /* NCCL's dev on the listening side */
 	uint32_t spread; /* any number: equal choices rotate with it */
+	bool same_node;	 /* loopback addresses count: they lead to the own node only */
 };
 
 struct mesh_path_choice {
