@@ -35,6 +35,8 @@ static size_t frame_payload_size(uint8_t type)
 	case MESH_FRAME_ACCEPT:
 	case MESH_FRAME_CLOSE:
 	case MESH_FRAME_CLOSED:
+	case MESH_FRAME_ASK:
+	case MESH_FRAME_SENT:
 		return sizeof(struct mesh_frame_comm);
 	}
 	return 0;

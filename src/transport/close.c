@@ -214,9 +214,9 @@ static bool is_at_rest(struct mesh_comm *comm)
 
 	mesh_lock_take(&comm->lock);
 	rest = !comm->unfinished;
-	/* CLOSED is the sender's word; a lost peer gave none, and its bytes may still be queued. */
+	/* CLOSED is the sender's word. A lost peer gave none, and its bytes may still be queued. */
 	if (!comm->sending && mesh_receive_is_granted(comm) &&
-	    (!comm->peer_quiet || comm->error == -ECONNRESET))
+	    (!comm->peer_quiet || comm->peer_lost))
 		rest = false;
 	mesh_lock_release(&comm->lock);
 	return rest;

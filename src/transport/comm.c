@@ -111,6 +111,7 @@ void mesh_comm_fail(struct mesh_comm *comm, int error, bool quiet, const char *w
 void mesh_comm_peer_lost(struct mesh_comm *comm)
 {
 	mesh_lock_take(&comm->lock);
+	comm->peer_lost = true;
 	comm->peer_quiet = true;
 	comm->peer_closing = false;
 	/* The peer's own line has said it for all of its comms. */

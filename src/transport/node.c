@@ -10,6 +10,7 @@
 #include <mesh/transport/listener.h>
 #include <mesh/transport/node.h>
 #include <mesh/transport/peer.h>
+#include <mesh/transport/protocol.h>
 
 /* While something must be looked at all the time, while something has a deadline, and while NCCL
  * has been polling lately. */
@@ -228,8 +229,10 @@ void mesh_node_tick(struct mesh_node *node)
 		mesh_connect_advance(connect, now);
 	LIST_FOREACH(listener, &node->listeners, entry)
 		mesh_listener_tick(listener);
-	LIST_FOREACH(comm, &node->comms, entry)
+	LIST_FOREACH(comm, &node->comms, entry) {
 		mesh_comm_tick(comm);
+		mesh_stall_tick(comm, now);
+	}
 	for (peer = LIST_FIRST(&node->peers); peer; peer = next) {
 		next = LIST_NEXT(peer, entry); /* a tick may free its own peer, no other */
 		mesh_peer_tick(peer, now);

@@ -13,6 +13,7 @@
 #include <mesh/transport/listener.h>
 #include <mesh/transport/node.h>
 #include <mesh/transport/peer.h>
+#include <mesh/transport/protocol.h>
 
 #include "peer_internal.h"
 
@@ -120,20 +121,39 @@ static void hello_refuse(struct mesh_peer *peer, enum mesh_refusal refusal)
 		mesh_peer_lose(peer, mesh_refusal_text(refusal));
 }
 
+/*
+ * Takes only the port from the peer's endpoint name. The address must be the one that we talk to
+ * already; of a link-local one, the scope is ours.
+ */
+static int remote_open(struct mesh_peer *peer, const struct mesh_frame_hello *hello)
+{
+	struct mesh_addr address = peer->address.addr, named;
+	struct sockaddr_storage name;
+	socklen_t len;
+	uint16_t port;
+
+	if (mesh_addr_from_sockaddr((const struct sockaddr *)hello->endpoint_name, hello->name_len,
+				    &named, &port))
+		return -EPROTO;
+	named.scope_id = address.scope_id;
+	if (!port || !mesh_addr_equal(&named, &address))
+		return -EPROTO;
+	peer->address.port = port;
+	address.scope_id = peer->domain->nic->source.scope_id;
+	len = mesh_addr_to_sockaddr(&address, port, &name);
+	return mesh_remote_open(peer->domain, &name, len, &peer->remote);
+}
+
 static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *hello)
 {
 	enum mesh_refusal refusal;
-	int i;
 
 	if (peer->state != MESH_PEER_HELLO) {
 		mesh_peer_lose(peer, "it introduced itself twice");
 		return;
 	}
 	memcpy(peer->name, hello->node_name, sizeof(peer->name));
-	for (i = 0; peer->incoming && i < hello->num_nics; i++) {
-		if (hello->nics[i].nic == hello->nic)
-			mesh_wire_nic_decode(&hello->nics[i], &peer->address);
-	}
+	peer->address.nic = hello->nic;
 	refusal = peer->incoming ? hello_refusal(peer, hello) : 0;
 	if (refusal) {
 		hello_refuse(peer, refusal);
@@ -145,8 +165,8 @@ static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *
 	peer->remote_token = hello->peer_token;
 	mesh_remote_close(peer->domain, peer->remote); /* of an attempt before this one */
 	peer->remote = NULL;
-	if (mesh_remote_open(peer->domain, hello->endpoint_name, hello->name_len, &peer->remote)) {
-		mesh_peer_lose(peer, "its endpoint name makes no sense to this provider");
+	if (remote_open(peer, hello)) {
+		mesh_peer_lose(peer, "its endpoint name makes no sense for this link");
 		return;
 	}
 	atomic_store(&peer->greeted, false);
@@ -200,15 +220,45 @@ static void refuse_handle(struct mesh_peer *peer, const struct mesh_frame_refuse
 static void accept_handle(struct mesh_peer *peer, const struct mesh_frame_comm *accept)
 {
 	struct mesh_connect *connect = connect_of_comm(peer, accept->to_comm);
+	struct mesh_frame frame;
 
-	if (connect)
+	if (connect) {
 		mesh_connect_accepted(connect, accept->comm, accept->token);
+		return;
+	}
+	/* NCCL gave the connection up meanwhile: the other end must not wait for it. */
+	memset(&frame, 0, sizeof(frame));
+	frame.comm.to_comm = accept->comm;
+	mesh_peer_send(peer, &frame, MESH_FRAME_CLOSE);
+}
+
+/* Frames for a comm that exists already. One that was closed meanwhile is nobody's. */
+static void comm_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	struct mesh_comm *comm = comm_of_id(peer, frame->comm.to_comm);
+
+	if (!comm)
+		return;
+	switch ((enum mesh_frame_type)frame->header.type) {
+	case MESH_FRAME_CLOSE:
+		mesh_comm_close_asked(comm, frame->comm.sent);
+		break;
+	case MESH_FRAME_CLOSED:
+		mesh_comm_close_answered(comm);
+		break;
+	case MESH_FRAME_ASK:
+		mesh_stall_asked(comm, frame->comm.sent);
+		break;
+	case MESH_FRAME_SENT:
+		mesh_stall_answered(comm, frame->comm.sent);
+		break;
+	default:
+		break;
+	}
 }
 
 static void frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
-	struct mesh_comm *comm;
-
 	switch ((enum mesh_frame_type)frame->header.type) {
 	case MESH_FRAME_HELLO:
 		hello_handle(peer, &frame->hello);
@@ -227,14 +277,10 @@ static void frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 		accept_handle(peer, &frame->comm);
 		return;
 	case MESH_FRAME_CLOSE:
-		comm = comm_of_id(peer, frame->comm.to_comm);
-		if (comm)
-			mesh_comm_close_asked(comm, frame->comm.sent);
-		return;
 	case MESH_FRAME_CLOSED:
-		comm = comm_of_id(peer, frame->comm.to_comm);
-		if (comm)
-			mesh_comm_close_answered(comm);
+	case MESH_FRAME_ASK:
+	case MESH_FRAME_SENT:
+		comm_frame_handle(peer, frame);
 		return;
 	}
 }

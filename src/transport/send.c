@@ -286,6 +286,17 @@ uint32_t mesh_send_count(const struct mesh_comm *comm)
 	return comm->send.first_pending;
 }
 
+bool mesh_send_is_complete(struct mesh_comm *comm, uint32_t seq)
+{
+	const struct mesh_request *request = mesh_comm_request(comm, seq);
+
+	if (!mesh_seq_before(seq, comm->next_seq))
+		return false;
+	/* Its slot is another's by now, or its own and over. */
+	return request->seq != seq || request->state == MESH_REQUEST_DONE ||
+	       request->state == MESH_REQUEST_FREE;
+}
+
 static void posted_learn(struct mesh_comm *comm, uint32_t posted)
 {
 	if (mesh_seq_before(comm->send.peer_posted, posted))

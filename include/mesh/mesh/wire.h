@@ -35,6 +35,8 @@ enum mesh_frame_type {
 	MESH_FRAME_ACCEPT,    /* listener: made, its id is ... */
 	MESH_FRAME_CLOSE,     /* my end of this comm is closing: start nothing new */
 	MESH_FRAME_CLOSED,    /* nothing of mine is in flight on this comm any more */
+	MESH_FRAME_ASK,	      /* receiver: did you send this message already? */
+	MESH_FRAME_SENT,      /* sender: yes, all of it; no answer means not yet */
 };
 
 enum mesh_refusal {
@@ -110,7 +112,7 @@ struct mesh_frame_comm {
 	uint32_t to_comm;   /* ACCEPT, CLOSE, CLOSED: the addressee's comm id */
 	uint32_t comm;	    /* CONNECT, ACCEPT: the sender's comm id */
 	uint32_t token;	    /* the sender's token: goes into each message to this comm */
-	uint32_t sent;	    /* CLOSE from a sending comm: the messages that it has sent */
+	uint32_t sent;	    /* CLOSE from a sending comm: messages sent; ASK, SENT: which message */
 	uint32_t reserved;  /* 0 */
 };
 _Static_assert(sizeof(struct mesh_frame_comm) == 32, "wire format");

@@ -107,6 +107,14 @@ struct mesh_send_side {
 	struct mesh_segment *free_segments;
 };
 
+/* The oldest receive that is not complete, and what the sender says of it (stall.c). */
+struct mesh_stall {
+	bool watching;
+	uint32_t seq;
+	uint64_t asked_ms; /* last; at first: since when it is the oldest */
+	uint64_t sent_ms;  /* when the sender said that it had sent it all; 0 if it has not */
+};
+
 /* What only a receiving comm has. */
 struct mesh_receive_side {
 	uint32_t told;	     /* posted receives that the peer knows of */
@@ -115,6 +123,7 @@ struct mesh_receive_side {
 	uint32_t eager_run;  /* small messages since the last large one */
 	struct mesh_early early[MESH_EAGER_WINDOW];
 	uint8_t *early_data; /* allocated when the first one comes; owned */
+	struct mesh_stall stall;
 };
 
 struct mesh_comm {
@@ -134,6 +143,7 @@ struct mesh_comm {
 	bool quiesced;	     /* nothing of this comm is in flight, nor will be */
 	bool peer_closing;   /* CLOSE came, and is not answered yet */
 	uint32_t peer_sent;  /* receive: messages that the closing peer has sent */
+	bool peer_lost;	     /* it never said that it is quiet: its bytes may still be queued */
 	bool peer_quiet; /* CLOSE or CLOSED came, or the peer is lost: it starts nothing any more */
 	uint32_t next_seq;				  /* of the next request */
 	struct mesh_request requests[MESH_COMM_REQUESTS]; /* by seq */

@@ -29,6 +29,14 @@ void mesh_receive_resume(struct mesh_waiter *waiter);
 /** Messages that are fully on their way, from the first on. comm->lock held. */
 uint32_t mesh_send_count(const struct mesh_comm *comm);
 
+/** True if message @seq has left this process for good. comm->lock held. */
+bool mesh_send_is_complete(struct mesh_comm *comm, uint32_t seq);
+
+/** Asks, answers, and learns whether a message is lost (stall.c). node->lock held. */
+void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms);
+void mesh_stall_asked(struct mesh_comm *comm, uint32_t seq);
+void mesh_stall_answered(struct mesh_comm *comm, uint32_t seq);
+
 /** True if the first @count messages have all arrived. comm->lock held. */
 bool mesh_receive_has_all(struct mesh_comm *comm, uint32_t count);
 

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stall.c - finds messages that were lost on the way.
+ *
+ * A small message counts as sent when the provider's socket has it. If that connection is then
+ * reset between two living processes, the provider makes a new one and tells nobody. So a receiver
+ * that has waited for a while asks the sender, over the control connection, whether the message is
+ * already on its way; if it is, and does not come, the comm fails instead of waiting for ever.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <mesh/base/clock.h>
+#include <mesh/transport/comm.h>
+#include <mesh/transport/node.h>
+#include <mesh/transport/protocol.h>
+
+/* A receive that waits is normal: NCCL posts some minutes early. Asking is cheap. */
+#define ASK_MS 3000
+
+/* The oldest receive that is not complete. Returns false if there is none. */
+static bool oldest_waiting(struct mesh_comm *comm, uint32_t *seq)
+{
+	uint32_t i;
+
+	for (i = comm->next_seq - MESH_COMM_REQUESTS; i != comm->next_seq; i++) {
+		const struct mesh_request *request = mesh_comm_request(comm, i);
+
+		if (request->seq != i || (request->state != MESH_REQUEST_WAITING &&
+					  request->state != MESH_REQUEST_MOVING))
+			continue;
+		*seq = i;
+		return true;
+	}
+	return false;
+}
+
+/* True if it is time to ask about *seq. */
+static bool ask_is_due(struct mesh_comm *comm, uint64_t now_ms, uint32_t *seq)
+{
+	struct mesh_stall *stall = &comm->receive.stall;
+
+	mesh_lock_assert_held(&comm->lock);
+	if (comm->error || comm->peer_quiet || !oldest_waiting(comm, seq)) {
+		stall->watching = false;
+		return false;
+	}
+	if (!stall->watching || stall->seq != *seq) {
+		*stall = (struct mesh_stall){.watching = true, .seq = *seq, .asked_ms = now_ms};
+		return false;
+	}
+	if (now_ms - stall->asked_ms < ASK_MS)
+		return false;
+	stall->asked_ms = now_ms;
+	return true;
+}
+
+static void lost_check(struct mesh_comm *comm, uint64_t now_ms)
+{
+	const struct mesh_stall *stall = &comm->receive.stall;
+	uint64_t limit_ms = comm->node->config.dead_peer_timeout_s * 1000;
+	char why[160];
+
+	if (!stall->watching || !stall->sent_ms || now_ms - stall->sent_ms < limit_ms)
+		return;
+	snprintf(why, sizeof(why),
+		 "message %u was sent and has not arrived after %llu s: the provider's connection "
+		 "was reset on the way",
+		 stall->seq, (unsigned long long)limit_ms / 1000);
+	mesh_comm_fail(comm, -EIO, false, why);
+}
+
+void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms)
+{
+	struct mesh_frame frame;
+	uint32_t seq = 0;
+	bool ask;
+
+	if (comm->sending)
+		return;
+	mesh_lock_take(&comm->lock);
+	ask = ask_is_due(comm, now_ms, &seq);
+	lost_check(comm, now_ms);
+	mesh_lock_release(&comm->lock);
+	if (!ask)
+		return;
+	memset(&frame, 0, sizeof(frame));
+	frame.comm.to_comm = comm->paths[0].remote_id;
+	frame.comm.sent = seq;
+	mesh_peer_send(comm->paths[0].peer, &frame, MESH_FRAME_ASK);
+}
+
+void mesh_stall_asked(struct mesh_comm *comm, uint32_t seq)
+{
+	struct mesh_frame frame;
+	bool sent;
+
+	mesh_lock_take(&comm->lock);
+	sent = comm->sending && mesh_send_is_complete(comm, seq);
+	mesh_lock_release(&comm->lock);
+	if (!sent)
+		return;
+	memset(&frame, 0, sizeof(frame));
+	frame.comm.to_comm = comm->paths[0].remote_id;
+	frame.comm.sent = seq;
+	mesh_peer_send(comm->paths[0].peer, &frame, MESH_FRAME_SENT);
+}
+
+void mesh_stall_answered(struct mesh_comm *comm, uint32_t seq)
+{
+	struct mesh_stall *stall;
+
+	if (comm->sending)
+		return;
+	mesh_lock_take(&comm->lock);
+	stall = &comm->receive.stall;
+	if (stall->watching && stall->seq == seq && !stall->sent_ms)
+		stall->sent_ms = mesh_clock_ms();
+	mesh_lock_release(&comm->lock);
+}
