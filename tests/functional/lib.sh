@@ -25,6 +25,8 @@ MESH_PREFIX=mesh$$-
 RANKS_TIMEOUT=${RANKS_TIMEOUT:-120}
 # Variables for every rank: RANKS_ENV=(NCCL_DEBUG=INFO).
 RANKS_ENV=()
+# The core that each rank is bound to: RANKS_PIN=(0 1). Empty: wherever the kernel puts it.
+RANKS_PIN=()
 
 declare -A MESH_NODE_NUMBER=() # node name -> host part of its management address
 declare -A MESH_PEER=()        # "node nic" -> "namespace nic" at the other end of the veth pair
@@ -328,7 +330,7 @@ mesh_bytes() { on "$1" cat "/sys/class/net/$2/statistics/$3_bytes"; }
 # node may be named several times), which meet over the management network. What they print is
 # in FOLDER/rank<N>.out, RANKS_STATUS has their exit statuses. Status 0 if all of them are 0.
 run_ranks() {
-	local folder=$1 nodes=() pids=() rank status=0
+	local folder=$1 nodes=() pids=() pin=() rank status=0
 
 	shift
 	while (($#)) && [[ $1 != -- ]]; do
@@ -340,11 +342,14 @@ run_ranks() {
 	mkdir -p "$folder"
 	RANKS_STATUS=()
 	for rank in "${!nodes[@]}"; do
+		pin=()
+		[[ -z ${RANKS_PIN[rank]:-} ]] || pin=(taskset -c "${RANKS_PIN[rank]}")
 		mesh_spawn "${nodes[rank]}" "$folder/rank$rank.out" \
 			env RANK="$rank" WORLD_SIZE="${#nodes[@]}" \
 			MASTER_ADDR="$(mesh_mgmt_addr "${nodes[0]}")" MASTER_PORT=29500 \
 			"${RANKS_ENV[@]}" \
-			timeout -k 5 "$RANKS_TIMEOUT" "$MESH_BUILD/fabric_pingpong" "$@"
+			timeout -k 5 "$RANKS_TIMEOUT" "${pin[@]}" \
+			"$MESH_BUILD/fabric_pingpong" "$@"
 		pids+=("$MESH_SPAWNED")
 	done
 	for rank in "${!pids[@]}"; do
