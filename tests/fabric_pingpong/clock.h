@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* clock.h - monotonic time in nanoseconds. */
+#ifndef PINGPONG_CLOCK_H
+#define PINGPONG_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+#define NS_PER_S 1000000000ull
+#define NS_PER_MS 1000000ull
+
+/** Nanoseconds since some start; never goes back. */
+static inline uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+#endif

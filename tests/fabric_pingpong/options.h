@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* options.h - the command line and the launcher's environment. */
+#ifndef PINGPONG_OPTIONS_H
+#define PINGPONG_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define OPTIONS_SIZES_MAX 32
+#define OPTIONS_PAIRS_MAX 4096
+#define OPTIONS_SHARED_MAX 4096
+/* The test pattern names a rank with 6 bits and a channel with 7. */
+#define OPTIONS_RANKS_MAX 64
+#define OPTIONS_CHANNELS_MAX 127
+/* NCCL never has more requests outstanding on one comm (NCCL_NET_MAX_REQUESTS). */
+#define OPTIONS_INFLIGHT_MAX 32
+
+struct pair_name {
+	uint16_t from, to;
+};
+
+struct options {
+	int rank, world;
+	const char *master_addr, *master_port;
+	const char *plugin; /* NULL: the default search */
+	int abi;	    /* 0: the newest one */
+	bool json;
+	int verbose;
+	uint32_t rendezvous_s;
+	struct pair_name pairs[OPTIONS_PAIRS_MAX];
+	size_t num_pairs; /* 0: all */
+
+	/* From here on rank 0's command line counts on all ranks. */
+	uint64_t sizes[OPTIONS_SIZES_MAX]; /* bytes */
+	size_t num_sizes;
+	uint32_t inflight;
+	uint32_t channels;
+	int dev;	 /* -1: channel modulo number of devices */
+	double seconds;	 /* for each measurement of one size */
+	uint32_t iters;	 /* 0: as many as fit into `seconds` */
+	uint32_t repeat; /* streams for each size, of which the median counts */
+	bool check;
+	bool measure;
+	uint64_t check_max; /* largest message of the correctness matrix, bytes */
+	bool all_at_once;
+	uint32_t timeout_s; /* without progress */
+
+	char shared[OPTIONS_SHARED_MAX]; /* "name=value\n" of each shared option given */
+};
+
+enum options_result {
+	OPTIONS_RUN,
+	OPTIONS_DONE,  /* help was printed: exit 0 */
+	OPTIONS_WRONG, /* said why on stderr: exit 2 */
+};
+
+/** Reads @argv and the environment; complains on stderr. */
+enum options_result options_parse(int argc, char **argv, struct options *options);
+
+/**
+ * Applies rank 0's shared options, as collected in its `shared`, over the defaults.
+ *
+ * Returns 0, or -EINVAL if the text is not understood (another version of this program).
+ */
+int options_apply_shared(struct options *options, const char *text);
+
+/** Largest of the sizes, in bytes. */
+uint64_t options_max_size(const struct options *options);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rendezvous.c - listening and connecting with deadlines. */
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "rendezvous.h"
+
+#define RETRY_MS 100
+
+static int resolve(const struct options *options, int flags, struct addrinfo **found)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = flags};
+	int rc = getaddrinfo(options->master_addr, options->master_port, &hints, found);
+
+	if (!rc)
+		return 0;
+	fprintf(stderr, "fabric_pingpong: MASTER_ADDR '%s' MASTER_PORT '%s': %s\n",
+		options->master_addr, options->master_port, gai_strerror(rc));
+	return -EINVAL;
+}
+
+static int listen_on(const struct addrinfo *address)
+{
+	int one = 1, error;
+	int fd = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (!bind(fd, address->ai_addr, address->ai_addrlen) && !listen(fd, OPTIONS_RANKS_MAX))
+		return fd;
+	error = -errno;
+	close(fd);
+	return error;
+}
+
+int rendezvous_listen(const struct options *options)
+{
+	struct addrinfo *found, *address;
+	int fd = -EADDRNOTAVAIL;
+
+	if (resolve(options, AI_PASSIVE, &found))
+		return -EINVAL;
+	for (address = found; address && fd < 0; address = address->ai_next)
+		fd = listen_on(address);
+	freeaddrinfo(found);
+	if (fd < 0)
+		fprintf(stderr, "fabric_pingpong: rank 0 cannot listen on %s port %s: %s%s\n",
+			options->master_addr, options->master_port, strerror(-fd),
+			fd == -EADDRNOTAVAIL ? " (MASTER_ADDR must be an address of this machine)"
+					     : "");
+	return fd;
+}
+
+/* One attempt of at most a second. Returns a blocking socket or a negative errno. */
+static int connect_to(const struct addrinfo *address)
+{
+	struct pollfd poller = {.events = POLLOUT};
+	int fd, error = 0, one = 1;
+	socklen_t size = sizeof(error);
+
+	fd = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, address->ai_addr, address->ai_addrlen) && errno != EINPROGRESS)
+		error = errno;
+	poller.fd = fd;
+	if (!error && poll(&poller, 1, 1000) != 1)
+		error = ETIMEDOUT;
+	if (!error && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size))
+		error = errno;
+	if (error) {
+		close(fd);
+		return -error;
+	}
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	return fd;
+}
+
+int rendezvous_connect(const struct options *options)
+{
+	uint64_t deadline = now_ns() + options->rendezvous_s * NS_PER_S;
+	struct addrinfo *found, *address;
+	int fd = -ETIMEDOUT;
+
+	if (resolve(options, 0, &found))
+		return -EINVAL;
+	for (;;) {
+		for (address = found; address && fd < 0; address = address->ai_next)
+			fd = connect_to(address);
+		if (fd >= 0 || now_ns() > deadline)
+			break;
+		poll(NULL, 0, RETRY_MS);
+	}
+	freeaddrinfo(found);
+	if (fd < 0)
+		fprintf(stderr,
+			"fabric_pingpong: rank %d cannot reach rank 0 at %s port %s: %s, for %u s. "
+			"Is rank 0 running, and is the port open?\n",
+			options->rank, options->master_addr, options->master_port, strerror(-fd),
+			options->rendezvous_s);
+	return fd;
+}

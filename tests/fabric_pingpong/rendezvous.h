@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rendezvous.h - how the ranks find rank 0. */
+#ifndef PINGPONG_RENDEZVOUS_H
+#define PINGPONG_RENDEZVOUS_H
+
+#include "options.h"
+
+/**
+ * Rank 0: listens on MASTER_ADDR:MASTER_PORT. Says on stderr why it cannot.
+ *
+ * Returns a non-blocking socket, or a negative errno.
+ */
+int rendezvous_listen(const struct options *options);
+
+/**
+ * Other ranks: connects to rank 0, trying again until the rendezvous deadline, so that the order
+ * of starting is free. Says on stderr why it could not.
+ *
+ * Returns a socket, or a negative errno.
+ */
+int rendezvous_connect(const struct options *options);
+
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report.c - collects the result as JSON and prints it. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "report.h"
+
+#define COLUMN_MAX 160
+
+json_t *report_new(void)
+{
+	return json_pack("{s:b, s:[], s:[]}", "ok", 0, "pairs", "errors");
+}
+
+void report_add_pair(json_t *report, struct pair_name name, const char *from_node,
+		     const char *to_node)
+{
+	/* s? : a host name that is not UTF-8 becomes null instead of failing the whole. */
+	json_t *pair = json_pack("{s:i, s:i, s:[], s:[], s:[]}", "from", name.from, "to", name.to,
+				 "paths", "sizes", "errors");
+	json_t *from = json_string(from_node), *to = json_string(to_node);
+
+	json_object_set_new(pair, "from_node", from ? from : json_null());
+	json_object_set_new(pair, "to_node", to ? to : json_null());
+	json_array_append_new(json_object_get(report, "pairs"), pair);
+}
+
+void report_error(json_t *report, long index, const char *text)
+{
+	json_t *owner = report;
+	json_t *string = json_string(text);
+
+	if (index >= 0)
+		owner = json_array_get(json_object_get(report, "pairs"), (size_t)index);
+	if (!string)
+		string = json_string("an error whose text is not UTF-8");
+	json_array_append_new(json_object_get(owner, "errors"), string);
+}
+
+void report_merge(json_t *report, size_t index, const char *text)
+{
+	static const char *const keys[] = {"paths", "sizes", "errors"};
+	json_t *pair = json_array_get(json_object_get(report, "pairs"), index);
+	json_t *part = json_loads(text, 0, NULL);
+
+	if (!json_is_object(part)) {
+		report_error(report, (long)index, "a rank sent a result that is not understood");
+		json_decref(part);
+		return;
+	}
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		json_array_extend(json_object_get(pair, keys[i]), json_object_get(part, keys[i]));
+	json_decref(part);
+}
+
+bool report_settle(json_t *report)
+{
+	json_t *pairs = json_object_get(report, "pairs"), *pair;
+	bool ok = !json_array_size(json_object_get(report, "errors")) && json_array_size(pairs);
+	size_t i;
+
+	json_array_foreach(pairs, i, pair)
+		if (json_array_size(json_object_get(pair, "errors")))
+			ok = false;
+	json_object_set_new(report, "ok", json_boolean(ok));
+	return ok;
+}
+
+/* --- text --- */
+
+static const char *text_of(const json_t *object, const char *key, const char *otherwise)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : otherwise;
+}
+
+static void print_cell(const json_t *pair, const char *rank_key, const char *node_key)
+{
+	char cell[COLUMN_MAX];
+
+	snprintf(cell, sizeof(cell), "%lld (%s)",
+		 (long long)json_integer_value(json_object_get(pair, rank_key)),
+		 text_of(pair, node_key, "?"));
+	printf("%-16s ", cell);
+}
+
+static void print_path(const json_t *path)
+{
+	char cell[4 * COLUMN_MAX];
+	const char *local = text_of(path, "local", NULL), *via = text_of(path, "via", NULL);
+
+	if (!path)
+		snprintf(cell, sizeof(cell), "?");
+	else if (!local)
+		snprintf(cell, sizeof(cell), "%s", text_of(path, "nic", "?"));
+	else
+		snprintf(cell, sizeof(cell), "%s %s -> %s%s%s", text_of(path, "nic", "?"), local,
+			 text_of(path, "remote", "?"), via && strcmp(via, "direct") ? " via " : "",
+			 via && strcmp(via, "direct") ? via : "");
+	printf("%-44s ", cell);
+}
+
+static void format_bytes(long long bytes, char *text, size_t size)
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB"};
+	int unit = 0;
+
+	while (unit < 3 && bytes >= 1024 && bytes % 1024 == 0) {
+		bytes /= 1024;
+		unit++;
+	}
+	snprintf(text, size, "%lld %s", bytes, units[unit]);
+}
+
+static double number_of(const json_t *size, const char *key)
+{
+	return json_number_value(json_object_get(size, key));
+}
+
+static void print_pair(const json_t *pair)
+{
+	const json_t *sizes = json_object_get(pair, "sizes");
+	const json_t *paths = json_object_get(pair, "paths");
+	size_t num_sizes = json_array_size(sizes);
+	bool failed = json_array_size(json_object_get(pair, "errors"));
+
+	print_cell(pair, "from", "from_node");
+	print_cell(pair, "to", "to_node");
+	print_path(json_array_get(paths, 0));
+	if (num_sizes)
+		printf("%10.2f %12.3f", number_of(json_array_get(sizes, 0), "half_rtt_us"),
+		       number_of(json_array_get(sizes, num_sizes - 1), "gbit_s"));
+	else
+		printf("%10s %12s", "-", "-");
+	printf("  %s\n", failed ? "FAILED" : "ok");
+	for (size_t i = 1; i < json_array_size(paths); i++) {
+		printf("%34s", "");
+		print_path(json_array_get(paths, i));
+		putchar('\n');
+	}
+}
+
+static void print_sizes(const json_t *pairs)
+{
+	const json_t *pair, *size;
+	char bytes[32];
+	size_t i, j;
+
+	printf("\n%4s %4s %12s %14s %14s\n", "from", "to", "size", "half rtt us", "Gbit/s");
+	json_array_foreach(pairs, i, pair) {
+		json_array_foreach(json_object_get(pair, "sizes"), j, size) {
+			format_bytes((long long)number_of(size, "bytes"), bytes, sizeof(bytes));
+			printf("%4d %4d %12s %14.2f %14.3f\n", (int)number_of(pair, "from"),
+			       (int)number_of(pair, "to"), bytes, number_of(size, "half_rtt_us"),
+			       number_of(size, "gbit_s"));
+		}
+	}
+}
+
+static void print_errors(const json_t *report)
+{
+	const json_t *pair, *error;
+	size_t i, j;
+
+	json_array_foreach(json_object_get(report, "pairs"), i, pair)
+		json_array_foreach(json_object_get(pair, "errors"), j, error)
+			printf("pair %d -> %d: %s\n", (int)number_of(pair, "from"),
+			       (int)number_of(pair, "to"), json_string_value(error));
+	json_array_foreach(json_object_get(report, "errors"), i, error)
+		printf("error: %s\n", json_string_value(error));
+}
+
+static void print_text(const json_t *report, const struct options *options)
+{
+	const json_t *pairs = json_object_get(report, "pairs"), *pair;
+	uint64_t smallest = options->sizes[0], largest = options->sizes[options->num_sizes - 1];
+	char rtt[64] = "half rtt", rate[64] = "bandwidth";
+	size_t i;
+
+	printf("%-16s %-16s %-44s %10s %12s  %s\n", "from", "to", "path", rtt, rate, "check");
+	format_bytes((long long)smallest, rtt, sizeof(rtt));
+	format_bytes((long long)largest, rate, sizeof(rate));
+	printf("%-16s %-16s %-44s %10s %12s\n", "", "", "", rtt, rate);
+	printf("%-16s %-16s %-44s %10s %12s\n", "", "", "", "us", "Gbit/s");
+	json_array_foreach(pairs, i, pair)
+		print_pair(pair);
+	if (options->measure)
+		print_sizes(pairs);
+	printf("\n");
+	print_errors(report);
+	printf("%s\n", json_is_true(json_object_get(report, "ok")) ? "ok" : "FAILED");
+}
+
+int report_print(const json_t *report, const struct options *options)
+{
+	if (!options->json) {
+		print_text(report, options);
+	} else {
+		json_dumpf(report, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+		putchar('\n');
+	}
+	return fflush(stdout) || ferror(stdout) ? -EIO : 0;
+}

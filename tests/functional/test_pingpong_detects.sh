@@ -1,0 +1,292 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_pingpong_detects.sh - fabric_pingpong passes a good plugin and sees each fault of a bad one.
+#
+# Ranks run on 127.0.0.1 with fake_plugin.so, which breaks NCCL's contract on demand
+# (FAKE_PLUGIN_FAULT). A fault must end all ranks with a status that is not 0, and with words.
+set -u
+# shellcheck source=tests/functional/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh" # for wait_for and skip; no namespaces are needed
+PINGPONG=${FABRIC_PINGPONG:-$MESH_BUILD/fabric_pingpong}
+PLUGIN=${FAKE_PLUGIN:-$MESH_BUILD/unit/fake_plugin.so}
+# No run may take longer than this, whatever happens in it; sanitizers are slow.
+LIMIT=60
+QUICK=(--check --check-max 4K --sizes 8 --timeout 20)
+
+[[ -x $PINGPONG && -r $PLUGIN ]] || skip "$PINGPONG or $PLUGIN is not built"
+command -v python3 >/dev/null || skip "python3 is missing"
+
+DIR=$(mktemp -d) || exit 1
+PIDS=()
+failures=0
+port=$((20000 + $$ % 5000 * 2))
+
+cleanup() {
+	local pid
+
+	for pid in "${PIDS[@]}"; do
+		kill -KILL "$pid" 2>/dev/null
+	done
+	rm -rf "$DIR"
+}
+trap cleanup EXIT
+
+complain() {
+	echo "FAIL: $*"
+	((failures++))
+	tail -n 15 "$DIR"/out.* "$DIR"/err.* 2>/dev/null
+}
+
+# start_rank RANK WORLD ARG...: one rank in the background; VARIABLES come from the caller.
+start_rank() {
+	local rank=$1 world=$2
+	shift 2
+
+	RANK=$rank WORLD_SIZE=$world MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
+		"$PINGPONG" --plugin "$PLUGIN" "$@" >"$DIR/out.$rank" 2>"$DIR/err.$rank" &
+	PIDS[rank]=$!
+}
+
+# start_local WORLD ARG...: all ranks, the last one first.
+start_local() {
+	local world=$1 rank
+	shift
+
+	rm -f "$DIR"/out.* "$DIR"/err.*
+	PIDS=()
+	((port++))
+	for ((rank = world - 1; rank >= 0; rank--)); do
+		start_rank "$rank" "$world" "$@"
+	done
+}
+
+# end_local: waits for all; STATUS[rank] is each one's, "late" if it did not end in time.
+end_local() {
+	local rank deadline=$((SECONDS + LIMIT))
+
+	STATUS=()
+	for rank in "${!PIDS[@]}"; do
+		if wait_for "! kill -0 ${PIDS[rank]} 2>/dev/null" $((deadline - SECONDS)); then
+			wait "${PIDS[rank]}"
+			STATUS[rank]=$?
+		else
+			STATUS[rank]=late
+			kill -KILL "${PIDS[rank]}"
+		fi
+	done
+	PIDS=()
+}
+
+run_local() { start_local "$@"; end_local; }
+
+# expect_fail NAME WORDS: every rank ended, none with 0, and some output has the words.
+expect_fail() {
+	local name=$1 words=$2 status
+
+	for status in "${STATUS[@]}"; do
+		if [[ $status == 0 || $status == late ]]; then
+			complain "$name: exit statuses ${STATUS[*]}, expected others"
+			return
+		fi
+	done
+	if ! cat "$DIR"/out.* "$DIR"/err.* | grep -qE "$words"; then
+		complain "$name: nothing says '$words'"
+		return
+	fi
+	echo "  $name: seen"
+}
+
+expect_pass() {
+	local name=$1
+
+	if [[ ${STATUS[*]} != *[!0\ ]* ]]; then
+		echo "  $name: passed"
+	else
+		complain "$name: exit statuses ${STATUS[*]}, expected 0"
+	fi
+}
+
+# json NAME EXPRESSION: rank 0's output is one document for which the expression holds; it is d
+# there, and its pairs are p.
+json() {
+	python3 -c '
+import json, sys
+d = json.load(open(sys.argv[1]))
+sys.exit(not eval(sys.argv[2], {"d": d, "p": d["pairs"]}))' "$DIR/out.0" "$2" ||
+		complain "$1: the JSON document is not so: $2"
+}
+
+# fault NAME WORDS [ARG...]: two ranks with a plugin that has this fault.
+fault() {
+	local name=$1 words=$2
+	shift 2
+
+	FAKE_PLUGIN_FAULT=$name run_local 2 "${QUICK[@]}" "$@"
+	expect_fail "$name" "$words"
+}
+
+test_good_plugin() {
+	local abi
+
+	for abi in 6 7 8 9 10 11 12; do
+		run_local 2 "${QUICK[@]}" --abi $abi --json
+		expect_pass "good plugin, ABI v$abi"
+		json "ABI v$abi" 'd["ok"] and len(p) == 2'
+	done
+	run_local 3 --check-max 128K --sizes 8,4K,256K --seconds 0.02 --json
+	expect_pass "three ranks, checked and measured"
+	json "three ranks" 'd["ok"] is True and len(p) == 6'
+	json "sizes" 'all([s["bytes"] for s in x["sizes"]] == [8, 4096, 262144] for x in p)'
+	json "latencies" 'all(s["half_rtt_us"] > 0 for x in p for s in x["sizes"])'
+	json "bandwidths" 'all(s["gbit_s"] > 0 for x in p for s in x["sizes"])'
+	json "paths" 'p[0]["paths"][0] == dict(nic="fake0", local="127.0.0.1",
+		remote="127.0.0.1", via="direct")'
+	run_local 3 "${QUICK[@]}" --all-at-once
+	expect_pass "all pairs at once"
+	run_local 2 --comms 64 --sizes 8 --check-max 256 --iters 20 --pairs 1-0 --json
+	expect_pass "64 comms on one thread"
+	json "64 comms" '[(x["from"], x["to"]) for x in p] == [(1, 0)]'
+	# The reader looks at memory that is being written, as NCCL's GPU does: a race by intent.
+	if ! grep -q __tsan_init "$PINGPONG"; then
+		FAKE_PLUGIN_FAULT=early run_local 2 --check-max 2K --sizes 8,64K --iters 20
+		expect_pass "optional completions before the bytes"
+	fi
+	FAKE_PLUGIN_QUIET=1 run_local 2 --no-check --sizes 1M --iters 20 --json
+	expect_pass "a plugin that logs no paths"
+	json "NIC by its counters" 'p[0]["paths"] == [dict(nic="lo", local=None, remote=None,
+		via=None)]'
+}
+
+test_wrong_data() {
+	fault flip 'message [0-9]+ of .*only the byte at offset [0-9]+ is wrong'
+	fault lost-bytes 'nothing was written there'
+	fault scribble 'behind the end of the message was overwritten'
+	fault wrong-size 'reported a size of [0-9]+ bytes instead of'
+	fault change-sent 'changed the send buffer'
+	# Until the measured streams, 653 messages were sent or received, some checked in full. Half
+	# of a message is a word that is looked at even when samples are taken.
+	FAKE_PLUGIN_AFTER=700 FAKE_PLUGIN_FAULT=flip run_local 2 --no-check --sizes 64K \
+		--iters 300 --pairs 0-1
+	expect_fail "flip in the measured part" 'only the byte at offset 32768 is wrong'
+}
+
+test_broken_contract() {
+	fault stale-request 'isend\(\) left \*request as it was'
+	fault unset-done 'test\(\) did not write done'
+	fault unset-property 'these fields were not written: maxRecvs'
+	fault no-device 'devices\(\): ncclSuccess, 0 devices'
+	fault init-error 'init\(\) of plugin fake returned ncclSystemError'
+	fault connect-error 'connect\(\) of send comm .* returned ncclRemoteError'
+	fault accept-error 'accept\(\) of receive comm .* returned ncclRemoteError'
+	fault register-error 'regMr\(\) of .* returned ncclSystemError'
+	fault test-error 'test\(\) returned ncclRemoteError'
+	fault close-error 'closeSend\(\) of .* returned ncclSystemError'
+	fault finalize-error 'finalize\(\) returned ncclInternalError'
+}
+
+test_hangs() {
+	fault never-complete 'no progress for .*pair 0 .* -> 1 .*check of .*messages done' \
+		--timeout 2
+	fault never-connect 'no progress for .*pair 0 .* -> 1 .*asked [0-9]+ times' --timeout 2
+	fault hang "The plugin's isend\(\) has not returned" --timeout 2
+	fault hang "The plugin's isend\(\) has not returned" --timeout 2 --json
+	json "a document in spite of the hang" 'd["ok"] is False and len(p) == 2 and d["errors"]'
+	start_local 0
+	FAKE_PLUGIN_FAULT=crash start_rank 1 2 "${QUICK[@]}"
+	start_rank 0 2 "${QUICK[@]}"
+	end_local
+	expect_fail crash 'rank 1 .* is gone: its process ended'
+}
+
+# A fault between two ranks is that pair's; the others are measured all the same.
+test_other_pairs_go_on() {
+	start_local 0
+	FAKE_PLUGIN_FAULT=connect-error start_rank 2 3 "${QUICK[@]}" --json
+	start_rank 1 3 "${QUICK[@]}" --json
+	start_rank 0 3 "${QUICK[@]}" --json
+	end_local
+	expect_fail "one bad rank of three" 'connect\(\) of'
+	json "its pairs only" 'all(bool(x["errors"]) == (2 in (x["from"], x["to"])) for x in p)'
+}
+
+test_lost_ranks() {
+	local victim
+
+	for victim in 0 1 2; do
+		start_local 3 --no-check --seconds 100 --sizes 64K --timeout 20 -v
+		wait_for "grep -qs 'path: from' $DIR/err.0" 30 || complain "no rank 0 to kill"
+		kill -KILL "${PIDS[victim]}"
+		end_local
+		expect_fail "rank $victim killed" 'is gone: its process ended|rank 0 is gone'
+	done
+	start_local 3 --no-check --seconds 100 --sizes 64K --timeout 3 -v
+	wait_for "grep -qs 'path: from' $DIR/err.0" 30 || complain "no rank 0 to go on"
+	victim=${PIDS[2]}
+	kill -STOP "$victim"
+	unset 'PIDS[2]'
+	end_local
+	kill -KILL "$victim"
+	expect_fail "rank 2 stopped" 'does not answer any more|no progress'
+}
+
+test_rendezvous() {
+	start_local 0
+	start_rank 0 2 --rendezvous-timeout 1 --json
+	end_local
+	expect_fail "a rank does not come" 'these ranks did not come within 1 s: 1'
+	json "a document without a second rank" 'd["ok"] is False'
+	start_local 0
+	start_rank 1 2 --rendezvous-timeout 1
+	end_local
+	expect_fail "rank 0 does not come" 'rank 1 cannot reach rank 0 at 127.0.0.1'
+	start_local 0
+	start_rank 0 2 --rendezvous-timeout 20
+	start_rank 1 3 --rendezvous-timeout 20
+	end_local
+	expect_fail "ranks of two different runs" 'another WORLD_SIZE'
+}
+
+# wrong_use WORDS ENVIRONMENT... -- ARG...
+wrong_use() {
+	local words=$1 output status
+	local -a environment=()
+	shift
+
+	while [[ $1 != -- ]]; do
+		environment+=("$1")
+		shift
+	done
+	shift
+	output=$(env -u RANK -u WORLD_SIZE "${environment[@]}" "$PINGPONG" "$@" 2>&1)
+	status=$?
+	if [[ $status != 2 || $output != *$words* ]]; then
+		complain "wrong use $*: status $status, '$output'"
+	fi
+}
+
+test_wrong_use() {
+	local -a good=(RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 "MASTER_PORT=$port")
+
+	wrong_use 'RANK is not set' -- --json
+	wrong_use 'MASTER_ADDR' RANK=0 WORLD_SIZE=2 -- --json
+	wrong_use "there is no option '--jsn'" "${good[@]}" -- --jsn
+	wrong_use 'number from 6 to 12' "${good[@]}" -- --abi 5
+	wrong_use 'expected FROM-TO' "${good[@]}" -- --pairs 0-1x
+	wrong_use 'there is no pair 0-2' "${good[@]}" -- --pairs 0-2
+	wrong_use 'expected up to' "${good[@]}" -- --sizes 8,,9
+	wrong_use 'is not a number' "${good[@]}" RANK=1x --
+	wrong_use 'at least two ranks' "${good[@]}" RANK=2 --
+	"$PINGPONG" --help | grep -q 'EXIT STATUS' || complain "--help prints no page"
+	echo "  wrong use: status 2"
+}
+
+test_wrong_use
+test_good_plugin
+test_wrong_data
+test_broken_contract
+test_hangs
+test_other_pairs_go_on
+test_rendezvous
+test_lost_ranks
+((failures == 0)) || { echo "$failures checks failed"; exit 1; }
+echo "all faults were seen"
