@@ -410,13 +410,16 @@ void mesh_peer_free(struct mesh_peer *peer)
 	free(peer);
 }
 
-/* One WARN for a peer that somebody uses, whatever the number of comms; INFO for the rest. */
+/*
+ * One WARN for a peer that somebody uses, whatever the number of comms. INFO for the rest: of an
+ * attempt to connect, the connect tells how it ended.
+ */
 static void lost_log(const struct mesh_peer *peer)
 {
 	char text[MESH_PEER_TEXT_MAX], local[MESH_ADDR_TEXT_MAX];
 
 	mesh_addr_text(&peer->domain->nic->source, local);
-	if (peer->users)
+	if (peer->users && peer->state == MESH_PEER_UP)
 		mesh_warn("lost %s, reached from %s (%s): %s", mesh_peer_text(peer, text),
 			  peer->domain->nic->netdev, local, peer->reason);
 	else
@@ -467,34 +470,37 @@ static void peer_try_free(struct mesh_peer *peer)
 		mesh_peer_free(peer);
 }
 
+/* An attempt that nobody waits for any more, or what is left of a lost peer. */
+static bool peer_is_unwanted(const struct mesh_peer *peer)
+{
+	if (peer->users)
+		return false;
+	return peer->state == MESH_PEER_LOST || (!peer->incoming && peer->state != MESH_PEER_UP);
+}
+
+/* Strangers, and those whose greeting does not come through, are shown out. */
+static void incoming_check(struct mesh_peer *peer, uint64_t now_ms)
+{
+	uint64_t age_ms = now_ms - peer->started_ms;
+
+	if (peer->state == MESH_PEER_HELLO && age_ms > SILENCE_MS)
+		mesh_peer_lose(peer, "it connected to the control port and said nothing");
+	else if (peer->state == MESH_PEER_GREETING &&
+		 age_ms > peer->node->config.connect_timeout_s * 1000 + SILENCE_MS)
+		mesh_peer_lose(peer, "its greeting did not come through the fabric");
+}
+
 void mesh_peer_tick(struct mesh_peer *peer, uint64_t now_ms)
 {
-	switch (peer->state) {
-	case MESH_PEER_GREETING:
+	if (peer->state == MESH_PEER_GREETING)
 		greeting_check(peer);
-		break;
-	case MESH_PEER_RETRY:
-		if (!peer->users)
-			peer_try_free(peer);
-		else if (now_ms >= peer->retry_ms && !peer->refusal)
-			attempt_start(peer);
-		break;
-	case MESH_PEER_HELLO:
-		if (peer->incoming && now_ms - peer->started_ms > SILENCE_MS)
-			mesh_peer_lose(peer, "it connected to the control port and said nothing");
-		break;
-	case MESH_PEER_LOST:
-		if (!peer->buried && now_ms - peer->lost_ms >= GRACE_MS)
-			peer_bury(peer);
-		if (!peer->users)
-			peer_try_free(peer);
-		break;
-	case MESH_PEER_CONNECTING:
-		if (!peer->users)
-			peer_try_free(peer);
-		break;
-	case MESH_PEER_UP:
-	case MESH_PEER_STATES:
-		break;
-	}
+	if (peer->incoming)
+		incoming_check(peer, now_ms);
+	if (peer->state == MESH_PEER_RETRY && peer->users && !peer->refusal &&
+	    now_ms >= peer->retry_ms)
+		attempt_start(peer);
+	if (peer->state == MESH_PEER_LOST && !peer->buried && now_ms - peer->lost_ms >= GRACE_MS)
+		peer_bury(peer);
+	if (peer_is_unwanted(peer))
+		peer_try_free(peer);
 }
