@@ -12,6 +12,8 @@
 
 /* A candidate that is not up after this gives way to the next; it has its turn again. */
 #define CANDIDATE_MS 3000
+/* One that failed gives way after this. */
+#define FAILED_MS 250
 /* A connection that takes longer is mentioned, once. */
 #define SLOW_MS 5000
 /* Refused by every candidate for so long: the process is gone, more time will not help. */
@@ -184,6 +186,19 @@ static bool refused_for_good(const struct mesh_peer *peer, uint64_t now_ms)
 	return peer->first_refused_ms && now_ms - peer->first_refused_ms > REFUSED_MS;
 }
 
+/* True if the next candidate has its turn. A peer that failed keeps us for a moment: no rush. */
+static bool candidate_is_spent(const struct mesh_connect *connect, uint64_t now_ms)
+{
+	const struct mesh_peer *peer = connect->peer;
+	uint64_t age_ms = now_ms - connect->candidate_ms;
+
+	if (peer->state == MESH_PEER_LOST || peer->refusal)
+		return age_ms > FAILED_MS;
+	if (connect->choice.num_candidates == 1)
+		return false;
+	return age_ms > (peer->state == MESH_PEER_RETRY ? FAILED_MS : CANDIDATE_MS);
+}
+
 static void peer_wait(struct mesh_connect *connect, uint64_t now_ms)
 {
 	struct mesh_peer *peer = connect->peer;
@@ -200,9 +215,7 @@ static void peer_wait(struct mesh_connect *connect, uint64_t now_ms)
 		return;
 	}
 	slow_log(connect, now_ms);
-	if (peer->state == MESH_PEER_LOST || peer->refusal ||
-	    (!alone &&
-	     (peer->state == MESH_PEER_RETRY || now_ms - connect->candidate_ms > CANDIDATE_MS)))
+	if (candidate_is_spent(connect, now_ms))
 		candidate_next(connect, now_ms);
 }
 
