@@ -150,6 +150,10 @@ static void candidate_next(struct mesh_connect *connect, uint64_t now_ms)
 {
 	int ret;
 
+	if (!connect->peer->first_refused_ms)
+		connect->refused_ms = 0;
+	else if (!connect->refused_ms)
+		connect->refused_ms = connect->peer->first_refused_ms;
 	candidate_leave(connect);
 	connect->current = (connect->current + 1) % connect->choice.num_candidates;
 	ret = candidate_enter(connect, now_ms);
@@ -178,12 +182,15 @@ static void request_send(struct mesh_connect *connect)
 	mesh_peer_send(connect->peer, &frame, MESH_FRAME_CONNECT);
 }
 
-/* The peer's own word that it will not talk to us: time does not change it. */
-static bool refused_for_good(const struct mesh_peer *peer, uint64_t now_ms)
+/* The peer's own word that it will not talk to us, or no process there: time does not change it. */
+static bool refused_for_good(const struct mesh_connect *connect, uint64_t now_ms)
 {
+	const struct mesh_peer *peer = connect->peer;
+	uint64_t since_ms = connect->refused_ms ? connect->refused_ms : peer->first_refused_ms;
+
 	if (peer->refusal)
 		return true;
-	return peer->first_refused_ms && now_ms - peer->first_refused_ms > REFUSED_MS;
+	return peer->first_refused_ms && now_ms - since_ms > REFUSED_MS;
 }
 
 /* True if the next candidate has its turn. A peer that failed keeps us for a moment: no rush. */
@@ -208,7 +215,7 @@ static void peer_wait(struct mesh_connect *connect, uint64_t now_ms)
 		request_send(connect);
 		return;
 	}
-	if (refused_for_good(peer, now_ms) &&
+	if (refused_for_good(connect, now_ms) &&
 	    (alone || now_ms - connect->started_ms > REFUSED_MS)) {
 		timeout_log(connect, now_ms);
 		connect_fail(connect, peer->refusal ? -EPROTO : -ECONNREFUSED);

@@ -83,6 +83,7 @@ uint64_t activity_watch_look(struct activity_watch *watch, struct activity *acti
 	if (progress != watch->progress || !atomic_load(&activity->busy))
 		watch->progress_ns = now;
 	watch->progress = progress;
+	watch->look_ns = now;
 	for (int i = 0; i < ACTIVITY_THREADS; i++) {
 		count = atomic_load(&activity->calls[i].count);
 		if (count != watch->counts[i] || !atomic_load(&activity->calls[i].name))
@@ -96,7 +97,7 @@ const char *activity_watch_stuck(const struct activity_watch *watch,
 				 const struct activity *activity, uint64_t ns)
 {
 	for (int i = 0; i < ACTIVITY_THREADS; i++)
-		if (now_ns() - watch->call_ns[i] >= ns)
+		if (watch->look_ns - watch->call_ns[i] >= ns)
 			return atomic_load(&activity->calls[i].name);
 	return NULL;
 }

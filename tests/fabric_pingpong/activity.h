@@ -71,6 +71,7 @@ void activity_leave(struct activity *activity);
 struct activity_watch {
 	unsigned long progress, counts[ACTIVITY_THREADS];
 	uint64_t progress_ns, call_ns[ACTIVITY_THREADS]; /* when that changed last */
+	uint64_t look_ns;				 /* when it looked last */
 };
 
 /** Starts to watch. */

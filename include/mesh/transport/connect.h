@@ -30,6 +30,7 @@ struct mesh_connect {
 	struct mesh_comm *comm; /* from SENT on */
 	uint64_t started_ms, deadline_ms;
 	uint64_t candidate_ms; /* since when the current candidate is tried */
+	uint64_t refused_ms;   /* since when every candidate was refused; 0 if one was not */
 	bool slow_told;	       /* the user knows that it takes long */
 	int error;	       /* FAILED: negative errno */
 };
