@@ -19,6 +19,7 @@
 #define RECEIVE_BUFFERS 256
 #define SEND_BUFFERS 256
 #define CACHE_LINE 64
+#define PAGE 4096
 
 static void send_complete(struct mesh_op *op, int error)
 {
@@ -38,8 +39,10 @@ static int receive_post(struct mesh_buffer *buffer)
 	mesh_op_hand_over(&buffer->op);
 	ret = (int)fi_recv(domain->endpoint, buffer->bytes, room, mesh_mr_desc(domain->slab_mr),
 			   FI_ADDR_UNSPEC, &buffer->op.context);
-	if (ret && ret != -FI_EAGAIN)
+	if (ret && ret != -FI_EAGAIN && !domain->receive_warned) {
+		domain->receive_warned = true; /* it is tried again from every poll */
 		mesh_warn("%s: cannot post a receive: %s", domain->nic->netdev, fi_strerror(-ret));
+	}
 	return ret;
 }
 
@@ -80,38 +83,66 @@ static void buffer_init(struct mesh_domain *domain, struct mesh_buffer *buffer, 
 	buffer->op.complete = complete;
 }
 
-int mesh_buffers_open(struct mesh_domain *domain)
+/* Bytes of one buffer, and of @count of them: whole cache lines, whole pages. */
+static size_t buffer_stride(const struct mesh_domain *domain)
 {
 	size_t room = sizeof(struct mesh_message_header) + domain->payload_max;
-	size_t stride = (room + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
-	int receives = RECEIVE_BUFFERS, i, ret;
 
-	if ((size_t)receives > domain->info->rx_attr->size)
-		receives = (int)domain->info->rx_attr->size;
-	domain->slab = aligned_alloc(4096, (stride * (size_t)(receives + SEND_BUFFERS) + 4095) /
-						   4096 * 4096);
+	return (room + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+}
+
+static size_t slab_size(const struct mesh_domain *domain, int count)
+{
+	return (buffer_stride(domain) * (size_t)count + PAGE - 1) / PAGE * PAGE;
+}
+
+static int receives_count(const struct mesh_domain *domain)
+{
+	size_t limit = domain->info->rx_attr->size;
+
+	return limit && limit < RECEIVE_BUFFERS ? (int)limit : RECEIVE_BUFFERS;
+}
+
+static int slab_open(struct mesh_domain *domain, int receives)
+{
+	size_t size = slab_size(domain, receives + SEND_BUFFERS);
+
+	domain->slab = aligned_alloc(PAGE, size);
 	domain->receive_buffers = calloc((size_t)receives, sizeof(*domain->receive_buffers));
 	domain->send_buffers = calloc(SEND_BUFFERS, sizeof(*domain->send_buffers));
-	if (!domain->slab || !domain->receive_buffers || !domain->send_buffers)
+	if (!domain->slab || !domain->receive_buffers || !domain->send_buffers) {
+		mesh_warn("%s: no memory for %zu bytes of message buffers", domain->nic->netdev,
+			  size);
 		return -ENOMEM;
-	if (domain->info->domain_attr->mr_mode & FI_MR_LOCAL) {
-		ret = mesh_mr_open(domain, domain->slab, stride * (size_t)(receives + SEND_BUFFERS),
-				   &domain->slab_mr);
-		if (ret)
-			return ret;
 	}
-	domain->num_receive_buffers = receives;
+	if (!(domain->info->domain_attr->mr_mode & FI_MR_LOCAL))
+		return 0;
+	return mesh_mr_open(domain, domain->slab, size, &domain->slab_mr);
+}
+
+int mesh_buffers_open(struct mesh_domain *domain)
+{
+	size_t stride = buffer_stride(domain);
+	int receives = receives_count(domain), i, ret;
+	struct mesh_buffer *buffer;
+
+	ret = slab_open(domain, receives);
+	if (ret)
+		return ret;
 	for (i = 0; i < SEND_BUFFERS; i++) {
 		buffer_init(domain, &domain->send_buffers[i],
 			    domain->slab + stride * (size_t)(receives + i), send_complete);
 		mesh_buffer_put(&domain->send_buffers[i]);
 	}
+	domain->num_receive_buffers = receives;
 	for (i = 0; i < receives; i++) {
-		buffer_init(domain, &domain->receive_buffers[i], domain->slab + stride * (size_t)i,
-			    receive_complete);
-		ret = receive_post(&domain->receive_buffers[i]);
-		if (ret)
+		buffer = &domain->receive_buffers[i];
+		buffer_init(domain, buffer, domain->slab + stride * (size_t)i, receive_complete);
+		ret = receive_post(buffer);
+		if (ret && ret != -FI_EAGAIN)
 			return ret;
+		if (ret)
+			TAILQ_INSERT_TAIL(&domain->unposted, buffer, entry);
 	}
 	return 0;
 }

@@ -122,8 +122,10 @@ int mesh_domain_open(const struct mesh_domain_options *options, struct mesh_doma
 	int ret;
 
 	opened = calloc(1, sizeof(*opened));
-	if (!opened)
+	if (!opened) {
+		mesh_warn("%s: no memory for its domain", options->nic->netdev);
 		return -ENOMEM;
+	}
 	domain_init(opened, options);
 	ret = mesh_provider_find(options->nic, options->provider, &opened->info, &opened->provider,
 				 reason);

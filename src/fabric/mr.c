@@ -25,7 +25,8 @@ static struct mesh_mr *mr_lookup(struct mesh_domain *domain, const char *data, s
 
 	mesh_lock_assert_held(&domain->lock);
 	LIST_FOREACH(mr, &domain->mrs, entry) {
-		if (data >= mr->data && data + size <= mr->data + mr->size)
+		if (data >= mr->data && size <= mr->size &&
+		    (size_t)(data - mr->data) <= mr->size - size)
 			return mr;
 	}
 	return NULL;

@@ -338,7 +338,9 @@ int mesh_domain_write(struct mesh_domain *domain, struct mesh_remote *remote,
 	}
 	mesh_op_hand_over(op);
 	mesh_lock_take(&domain->transmit_lock);
-	ret = (int)fi_writemsg(domain->endpoint, &msg, domain->write_flags);
+	ret = -ECONNRESET;
+	if (!remote->lost)
+		ret = (int)fi_writemsg(domain->endpoint, &msg, domain->write_flags);
 	mesh_lock_release(&domain->transmit_lock);
 	if (written && ret)
 		mesh_buffer_put(written);

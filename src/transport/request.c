@@ -62,8 +62,8 @@ int mesh_request_check(const struct mesh_comm *comm, bool sending, const void *d
 	}
 	if (!size)
 		return 0;
-	if (!registration || start < (char *)registration->data ||
-	    start + size > (char *)registration->data + registration->size) {
+	if (!registration || start < (char *)registration->data || size > registration->size ||
+	    (size_t)(start - (char *)registration->data) > registration->size - size) {
 		mesh_warn("%s of %zu bytes at %p lies outside its registered memory",
 			  sending ? "isend" : "irecv", size, data);
 		return -EINVAL;

@@ -78,7 +78,10 @@ struct mesh_buffer {
 	struct mesh_remote *remote;
 	size_t size; /* bytes to send */
 	uint8_t *bytes;
-	/* Called once after mesh_buffer_send(), domain->lock held, before the buffer is reused. */
+	/*
+	 * Called once after mesh_buffer_send(), domain->lock held, before the buffer is reused.
+	 * After an error it must not send to the same remote again.
+	 */
 	void (*sent)(struct mesh_buffer *buffer, int error);
 	void *owner; /* the caller's */
 };
@@ -148,6 +151,7 @@ struct mesh_domain {
 
 	_Atomic(uint64_t) polls;     /* how often somebody polled: tells whether anybody does */
 	_Atomic(uint64_t) strangers; /* messages and writes that belonged to nobody */
+	bool receive_warned;	     /* a failing post was reported; under lock */
 	struct mesh_buffer_list unposted;	/* receives to post again; under lock */
 	struct mesh_sink *sinks[MESH_COMM_IDS]; /* under lock */
 	uint32_t next_sink;			/* under lock; only grows, so ids are reused late */

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# faults.sh - fault_driver's scripts and the processes that play them. To be sourced by tests.
+#
+#	faults_init; mesh_up triangle
+#	play b survivor <<-END		a process named survivor on node b, in the background
+#		init 0
+#		...
+#	END
+#	ended survivor			waits until it has ended, and wants exit status 0
+#	said survivor WARN "lost node a"
+
+FAULTS_HERE=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=tests/functional/lib.sh
+. "$FAULTS_HERE/lib.sh"
+
+# Seconds after which a process that has not ended hangs.
+FAULTS_TIMEOUT=${FAULTS_TIMEOUT:-90}
+# How many times slower the build under test may be.
+FAULTS_SLOW=1
+[[ $MESH_BUILD != *sanitize* ]] || FAULTS_SLOW=5
+# Variables for every process. Small, so that a test of what they bound does not take long.
+FAULTS_ENV=(
+	"NCCL_MESH_CONNECT_TIMEOUT=6" "NCCL_MESH_ACCEPT_TIMEOUT=6" "NCCL_MESH_DEAD_PEER_TIMEOUT=3"
+)
+declare -A FAULTS_PID=() # name -> process
+
+# faults_init: as mesh_init; makes the folder $FAULTS for handles, scripts and logs.
+faults_init() {
+	FAULTS=$MESH_BUILD/functional/$(basename "$0" .sh).files
+	rm -rf "$FAULTS"
+	mkdir -p "$FAULTS" || fail "cannot make $FAULTS"
+	[[ -x $MESH_BUILD/functional/fault_driver ]] || fail "fault_driver is not built"
+	mesh_init
+}
+
+# ms N: a bound of N milliseconds for this build.
+ms() { echo $(($1 * FAULTS_SLOW)); }
+
+# play NODE NAME: a process that plays the script on standard input.
+play() {
+	cat >"$FAULTS/$2.script"
+	mesh_spawn "$1" "$FAULTS/$2.log" env "${FAULTS_ENV[@]}" \
+		"$MESH_BUILD/functional/fault_driver" "$MESH_BUILD/libnccl-net-mesh.so" \
+		"$FAULTS/$2.script"
+	FAULTS_PID[$2]=$MESH_SPAWNED
+}
+
+# signal NAME SIGNAL
+signal() { kill "-$2" "${FAULTS_PID[$1]}" || fail "$1 is not there any more"; }
+
+# faults_show: what every process of the test said last.
+faults_show() {
+	local log
+
+	for log in "$FAULTS"/*.log; do
+		echo "--- $(basename "$log" .log)"
+		tail -n 25 "$log"
+	done
+	fail "$@"
+}
+
+# ended NAME [STATUS]: waits for its end; status 137 for one that was killed.
+ended() {
+	local status
+
+	wait_for "! kill -0 ${FAULTS_PID[$1]} 2>/dev/null" $((FAULTS_TIMEOUT * FAULTS_SLOW)) ||
+		faults_show "$1 does not end"
+	wait "${FAULTS_PID[$1]}" 2>/dev/null
+	status=$?
+	((status == ${2:-0})) || faults_show "$1 ended with status $status, not ${2:-0}"
+}
+
+# arrives FILE...: waits until each is in the test's folder.
+arrives() {
+	local file
+
+	for file in "$@"; do
+		wait_for "[[ -e $FAULTS/$file ]]" $((20 * FAULTS_SLOW)) ||
+			faults_show "$file does not come"
+	done
+}
+
+# said NAME LEVEL REGEX, unsaid NAME LEVEL REGEX: what the plugin wrote into NCCL's log.
+said() {
+	grep -Eq "^$2 .*($3)" "$FAULTS/$1.log" || faults_show "$1 did not say: $2 $3"
+}
+
+unsaid() {
+	! grep -Eq "^$2 .*($3)" "$FAULTS/$1.log" || faults_show "$1 said: $2 $3"
+}

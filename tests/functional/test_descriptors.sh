@@ -1,0 +1,198 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_descriptors.sh - no file descriptors left: an error in words, and all is well once there are
+# some again. Many connections one after the other leak neither descriptors nor memory.
+set -u
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=tests/functional/faults.sh
+. "$here/faults.sh"
+
+# Connections in a row. What each may keep: libfabric's address tables grow a little.
+ROUNDS=100
+KEPT_BYTES=$((16 << 20))
+
+receive_once() {
+	cat <<-END
+		accept $1 $1
+		reg $1 $1 0
+		transfer $1 64K 4 $1
+		dereg $1
+		within $(ms 2000) close $1
+		close-listen $1
+	END
+}
+
+send_once() {
+	cat <<-END
+		await $FAULTS/$1
+		connect $1 $FAULTS/$1
+		reg $1 $1 0
+		transfer $1 64K 4 $1
+		dereg $1
+		within $(ms 2000) close $1
+	END
+}
+
+no_leak() {
+	local i
+
+	play a receiver <<-END
+		init 0
+		buffer 0 1M
+		$(for ((i = 1; i <= ROUNDS + 10; i++)); do
+			((i != 11)) || echo "fds before"
+			((i != 11)) || echo "memory before"
+			echo "listen $i $FAULTS/$i"
+			receive_once $i
+		done)
+		limit 10000
+		fds-back before 0
+		memory-back before $((KEPT_BYTES * FAULTS_SLOW))
+		finalize 0
+	END
+	play b sender <<-END
+		init 0
+		buffer 0 1M
+		$(for ((i = 1; i <= ROUNDS + 10; i++)); do
+			((i != 11)) || echo "fds before"
+			((i != 11)) || echo "memory before"
+			send_once $i
+		done)
+		limit 10000
+		fds-back before 0
+		memory-back before $((KEPT_BYTES * FAULTS_SLOW))
+		finalize 0
+	END
+	ended receiver
+	ended sender
+	note "$ROUNDS connections: $(grep -h 'note.*before$' "$FAULTS"/{receiver,sender}.log |
+		sed 's/^note //' | paste -sd ';')"
+}
+
+# Also the process's whole use of the plugin, again and again.
+no_leak_of_init() {
+	local i
+
+	play a again <<-END
+		$(for ((i = 0; i < 12; i++)); do
+			((i != 2)) || echo "fds before"
+			((i != 2)) || echo "memory before"
+			echo "init 0"
+			echo "listen 1 $FAULTS/again"
+			echo "finalize 0"
+		done)
+		fds-back before 0
+		memory-back before $((KEPT_BYTES * FAULTS_SLOW))
+	END
+	ended again
+	note "10 times init to finalize: $(grep -h 'note.*before$' "$FAULTS/again.log" |
+		sed 's/^note //' | paste -sd ';')"
+}
+
+# exhausted_at_listen FREE: with so many descriptors left.
+exhausted_at_listen() {
+	play a receiver <<-END
+		init 0
+		exhaust $1
+		! within $(ms 2000) listen 0 $FAULTS/none
+		release
+		listen 1 $FAULTS/1
+		buffer 0 1M
+		$(receive_once 1)
+		finalize 0
+	END
+	rm -f "$FAULTS/1"
+	play b sender <<-END
+		init 0
+		buffer 0 1M
+		$(send_once 1)
+		finalize 0
+	END
+	ended receiver
+	ended sender
+	said receiver WARN "open files|ulimit"
+	note "listen with $1 descriptors left: $(grep -Em1 '^WARN' "$FAULTS/receiver.log")"
+}
+
+# exhausted_at_connect FREE
+exhausted_at_connect() {
+	rm -f "$FAULTS"/{1,2}
+	play a receiver <<-END
+		init 0
+		listen 1 $FAULTS/1
+		listen 2 $FAULTS/2
+		buffer 0 1M
+		await $FAULTS/2
+		$(receive_once 1)
+		finalize 0
+	END
+	play b sender <<-END
+		init 0
+		listen 3 $FAULTS/3
+		buffer 0 1M
+		await $FAULTS/2
+		exhaust $1
+		! within $(ms 7500) connect 2 $FAULTS/2
+		close 2
+		release
+		$(send_once 1)
+		close-listen 3
+		finalize 0
+	END
+	ended sender
+	ended receiver
+	said sender WARN "open files|ulimit"
+	note "connect with $1 descriptors left: $(grep -Em1 '^WARN.*(ulimit|open files)' \
+		"$FAULTS/sender.log")"
+}
+
+# exhausted_at_accept FREE: the acceptor has none; it says so, and works once it has.
+exhausted_at_accept() {
+	rm -f "$FAULTS"/{1,2,go,released}
+	play a receiver <<-END
+		init 0
+		listen 1 $FAULTS/1
+		listen 2 $FAULTS/2
+		buffer 0 1M
+		exhaust $1
+		touch $FAULTS/go
+		idle 1000 300
+		! within $(ms 7500) accept 2 2
+		close 2
+		release
+		touch $FAULTS/released
+		$(receive_once 1)
+		finalize 0
+	END
+	play b sender <<-END
+		init 0
+		buffer 0 1M
+		await $FAULTS/go
+		! within $(ms 7500) connect 2 $FAULTS/2
+		close 2
+		await $FAULTS/released
+		$(send_once 1)
+		finalize 0
+	END
+	ended receiver
+	ended sender
+	said receiver WARN "open files|ulimit"
+	said sender WARN "10\.77\.1\.1"
+	note "accept with $1 descriptors left: $(grep -Em1 '^WARN.*(ulimit|open files)' \
+		"$FAULTS/receiver.log")"
+}
+
+# NCCL_MESH_ACCEPT_TIMEOUT must outlast the other side's timeout and its second attempt.
+FAULTS_ENV[1]=NCCL_MESH_ACCEPT_TIMEOUT=20
+faults_init
+mesh_up triangle
+no_leak
+no_leak_of_init
+exhausted_at_listen 0
+exhausted_at_listen 3
+exhausted_at_listen 6
+exhausted_at_connect 0
+exhausted_at_connect 1
+FAULTS_ENV[1]=NCCL_MESH_ACCEPT_TIMEOUT=6
+exhausted_at_accept 0
+exhausted_at_accept 1

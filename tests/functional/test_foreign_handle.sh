@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_foreign_handle.sh - handles that are not a listener's: refused in words, at once, and the
+# listener that they were made from still works.
+set -u
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=tests/functional/faults.sh
+. "$here/faults.sh"
+
+# One command for each forged handle: forge it, and connect to it within MS.
+forged() {
+	echo "forge $FAULTS/right $FAULTS/wrong $1 $2"
+	echo "! within $(ms "$3") connect 1 $FAULTS/wrong"
+	echo "close 1"
+}
+
+refusals() {
+	local bit bytes
+
+	forged zero 0 500
+	forged foreign 1 500
+	forged foreign 77 500
+	# Any bit but those of the connector's own note at the end.
+	for ((bit = 0; bit < 960; bit += 7)); do
+		forged flip $bit 500
+	done
+	for bytes in 0 1 4 8 31 32 40 115 116 119; do
+		forged cut $bytes 500
+	done
+	forged version 0 500
+	forged version 2 500
+	forged version 255 500
+	forged cookie 0 2000
+	forged cookie 63 2000
+	forged listener 1 2000
+	forged port 1 5000
+}
+
+faults_init
+mesh_up triangle
+
+play a listener <<END
+init 0
+listen 1 $FAULTS/closed.first
+close-listen 1
+listen 0 $FAULTS/right
+touch $FAULTS/closed
+await $FAULTS/done
+accept 0 0
+buffer 0 1M
+reg 0 0 0
+transfer 0 64K 20 1
+transfer 0 64K 20 2
+dereg 0
+close 0
+close-listen 0
+finalize 0
+END
+play b survivor <<END
+init 0
+await $FAULTS/closed
+$(refusals)
+! within $(ms 2000) connect 1 $FAULTS/closed.first
+close 1
+touch $FAULTS/done
+connect 0 $FAULTS/right
+buffer 0 1M
+reg 0 0 0
+transfer 0 64K 20 1
+! within $(ms 2000) connect 1 $FAULTS/closed.first
+forge $FAULTS/right $FAULTS/wrong cookie 5
+! within $(ms 2000) connect 1 $FAULTS/wrong
+transfer 0 64K 20 2
+dereg 0
+close 0
+finalize 0
+END
+ended survivor
+ended listener
+said survivor WARN "handle that is not this plugin's"
+said survivor WARN "handle of another version"
+said survivor WARN "10\.77\.1\.1.*no such listener|no such listener.*10\.77\.1\.1"
+unsaid survivor ABORT .
+note "$(grep -c '^! within' "$FAULTS/survivor.script") wrong handles, refused in words and in time"

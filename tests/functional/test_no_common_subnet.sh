@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_no_common_subnet.sh - two nodes without a cable between them: an error at once, in words.
+set -u
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=tests/functional/faults.sh
+. "$here/faults.sh"
+
+faults_init
+mesh_up line 3
+
+play a far <<END
+init 0
+listen 0 $FAULTS/far
+await $FAULTS/done
+close-listen 0
+finalize 0
+END
+play b near <<END
+init 0
+listen 0 $FAULTS/near
+accept 0 0
+buffer 0 1M
+reg 0 0 0
+transfer 0 64K 20 1
+dereg 0
+close 0
+close-listen 0
+finalize 0
+END
+play c survivor <<END
+init 0
+await $FAULTS/far
+await $FAULTS/near
+! within $(ms 1000) connect 0 $FAULTS/far
+close 0
+! within $(ms 1000) connect 0 $FAULTS/far
+connect 1 $FAULTS/near
+buffer 1 1M
+reg 1 1 1
+transfer 1 64K 20 1
+dereg 1
+close 1
+finalize 0
+END
+ended survivor
+touch "$FAULTS/done"
+ended near
+ended far
+# Both sides' addresses, so that the reader sees which cable is missing.
+said survivor WARN "node c .*no common subnet.*10\.77\.2\.2/24.*10\.77\.1\.1/24"
+note "no common subnet: said at once, with both sides' addresses; the neighbour still works"

@@ -1,0 +1,388 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_peer_killed.sh - the peer dies, stops or is cut off at every step: the survivor gets an error
+# in words within a bound, and its connections with others go on.
+#
+# The victim is on node a, the survivor on b. Bystanders of the survivor: one more process on a,
+# which sends to it, and one on c, which receives from it.
+set -u
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=tests/functional/faults.sh
+. "$here/faults.sh"
+
+ADDRESS='10\.77\.1\.1'
+DEAD=3 # seconds; NCCL_MESH_DEAD_PEER_TIMEOUT in faults.sh
+LOST=$((DEAD * 1000 + 4000)) # ms within which the survivor must know
+
+# begin CASE: fresh files, and the bystanders.
+begin() {
+	CASE=$1
+	rm -f "$FAULTS"/{handle,third,sibling,calm,go,done,down,closed}*
+	play c third <<-END
+		init 0
+		listen 0 $FAULTS/third
+		accept 0 0
+		buffer 0 256K
+		reg 0 0 0
+		stream 0 32K none 7
+		dereg 0
+		close 0
+		close-listen 0
+		finalize 0
+	END
+	play a sibling <<-END
+		init 0
+		await $FAULTS/sibling
+		connect 0 $FAULTS/sibling
+		buffer 0 256K
+		reg 0 0 0
+		stream 0 5000 $FAULTS/calm 9
+		dereg 0
+		close 0
+		finalize 0
+	END
+}
+
+# survive: the survivor with its bystanders; standard input is what it does about the victim.
+survive() {
+	{
+		cat <<-END
+			init 0
+			listen 900 $FAULTS/sibling
+			accept 900 900
+			await $FAULTS/third
+			connect 901 $FAULTS/third
+			buffer 900 256K
+			buffer 901 256K
+			reg 900 900 900
+			reg 901 901 901
+			thread 1 stream 900 5000 none 9
+			thread 2 stream 901 32K $FAULTS/calm 7
+			pause 50
+		END
+		cat
+		cat <<-END
+			pause 300
+			touch $FAULTS/calm
+			join 1
+			join 2
+			dereg 900
+			dereg 901
+			within $(ms 2000) close 900
+			within $(ms 2000) close 901
+			close-listen 900
+			within $(ms 3000) finalize 0
+		END
+	} >"$FAULTS/survivor.in"
+	play b survivor <"$FAULTS/survivor.in"
+}
+
+# finish VICTIM_STATUS REGEX: everybody ended as they must, and the survivor said why.
+finish() {
+	ended survivor
+	ended third
+	ended sibling
+	ended victim "$1"
+	said survivor WARN "$2"
+	unsaid third WARN "."
+	unsaid sibling WARN "."
+	note "$CASE: $(grep -E "^WARN .*($2)" "$FAULTS/survivor.log" | head -1)"
+}
+
+victim_connects() {
+	play a victim <<-END
+		init 0
+		await $FAULTS/handle
+		connect 0 $FAULTS/handle
+		buffer 0 64M
+		reg 0 0 0
+		$(cat)
+	END
+}
+
+victim_listens() {
+	play a victim <<-END
+		init 0
+		listen 0 $FAULTS/handle
+		accept 0 0
+		buffer 0 64M
+		reg 0 0 0
+		$(cat)
+	END
+}
+
+# survive_connected: survive, with comm 0 to the victim and 64 MiB registered for it.
+survive_listening() {
+	survive <<-END
+		listen 0 $FAULTS/handle
+		accept 0 0
+		buffer 0 64M
+		poison 0
+		reg 0 0 0
+		$(cat)
+		within $(ms $LOST) dereg 0
+		within $(ms $LOST) close 0
+		close-listen 0
+	END
+}
+
+survive_connecting() {
+	survive <<-END
+		await $FAULTS/handle
+		connect 0 $FAULTS/handle
+		buffer 0 64M
+		reg 0 0 0
+		$(cat)
+		within $(ms $LOST) dereg 0
+		within $(ms $LOST) close 0
+		touch $FAULTS/closed
+	END
+}
+
+# --- while the connection is made ---------------------------------------------------------------
+
+killed_after_listen() {
+	begin "killed after listen"
+	play a victim <<-END
+		init 0
+		listen 0 $FAULTS/handle
+		die
+	END
+	ended victim 137
+	survive <<-END
+		await $FAULTS/handle
+		! within $(ms 5000) connect 0 $FAULTS/handle
+		close 0
+	END
+	finish 137 "$ADDRESS"
+}
+
+killed_while_connecting() {
+	begin "killed while the survivor connects"
+	play a victim <<-END
+		init 0
+		listen 0 $FAULTS/handle
+		stop
+	END
+	arrives handle
+	wait_for "grep -q '^State:.T' /proc/${FAULTS_PID[victim]}/status" 5 || fail "no stop"
+	survive <<-END
+		thread 3 ! within $(ms 6000) connect 0 $FAULTS/handle
+		pause 500
+		touch $FAULTS/go
+		join 3
+		close 0
+	END
+	arrives go
+	signal victim KILL
+	finish 137 "$ADDRESS"
+}
+
+stopped_while_connecting() {
+	begin "stopped while the survivor connects"
+	play a victim <<-END
+		init 0
+		listen 0 $FAULTS/handle
+		stop
+	END
+	arrives handle
+	wait_for "grep -q '^State:.T' /proc/${FAULTS_PID[victim]}/status" 5 || fail "no stop"
+	survive <<-END
+		! within $(ms 7500) connect 0 $FAULTS/handle
+		close 0
+		touch $FAULTS/done
+	END
+	arrives "done"
+	signal victim CONT
+	finish 0 "$ADDRESS"
+}
+
+killed_as_connector() {
+	begin "killed when it had begun to connect"
+	play a victim <<-END
+		init 0
+		await $FAULTS/handle
+		connect-calls 0 $FAULTS/handle 1
+		die
+	END
+	survive <<-END
+		listen 0 $FAULTS/handle
+		await $FAULTS/go
+		! within $(ms 7500) accept 0 0
+		close 0
+		close-listen 0
+	END
+	ended victim 137
+	touch "$FAULTS/go"
+	finish 137 "nobody connected within 6 s.*10\.77\.1\.2/24"
+}
+
+# --- before the first message --------------------------------------------------------------------
+
+killed_after_accept() {
+	begin "killed after accept"
+	victim_listens <<<"die"
+	survive_connecting <<-END
+		post 0 0 0 32M
+		! within $(ms 2000) test 0
+	END
+	finish 137 "lost node a \($ADDRESS\)"
+}
+
+killed_after_connect() {
+	begin "killed after connect, with a receive posted"
+	victim_connects <<-END
+		await $FAULTS/go
+		die
+	END
+	survive_listening <<-END
+		post 0 0 0 32M
+		touch $FAULTS/go
+		! within $(ms 2000) test 0
+	END
+	finish 137 "lost node a \($ADDRESS\)"
+}
+
+# --- in the middle of a transfer ---------------------------------------------------------------
+
+sender_killed() {
+	begin "sender killed, the receive half written"
+	mesh_shape a ab 200mbit
+	victim_connects <<-END
+		post 0 0 0 64M
+		test 0
+	END
+	survive_listening <<-END
+		post 0 0 0 64M
+		thread 3 ! test 0
+		written 0 2M
+		touch $FAULTS/go
+		join 3 $(ms 2500)
+	END
+	arrives go
+	signal victim KILL
+	finish 137 "lost node a \($ADDRESS\)"
+	mesh_shape a ab none
+}
+
+receiver_killed() {
+	begin "receiver killed, writes in flight"
+	mesh_shape b ba 200mbit
+	victim_listens <<-END
+		poison 0
+		post 0 0 0 64M
+		thread 1 ? test 0
+		written 0 2M
+		touch $FAULTS/go
+		join 1
+	END
+	survive_connecting <<-END
+		post 0 0 0 64M
+		thread 3 ! test 0
+		await $FAULTS/go
+		post 1 0 0 4096
+		post 2 0 0 4M
+		await $FAULTS/done
+		join 3 $(ms 2500)
+	END
+	arrives go
+	signal victim KILL
+	touch "$FAULTS/done"
+	finish 137 "lost node a \($ADDRESS\)"
+	mesh_shape b ba none
+}
+
+stopped_during_close() {
+	begin "stopped, and the survivor closes"
+	victim_listens <<-END
+		post 0 0 0 4M
+		touch $FAULTS/go
+		stop
+		? within $(ms 20000) test 0
+		? dereg 0
+		close 0
+		finalize 0
+	END
+	survive_connecting <<-END
+		await $FAULTS/go
+		pause 200
+		post 0 0 0 4M
+		pause 20
+	END
+	arrives closed
+	signal victim CONT
+	finish 0 "node a \($ADDRESS\).*did not answer"
+}
+
+# --- the cable ----------------------------------------------------------------------------------
+
+# The bystander on a shares the cable, so it goes as well: only c must not notice.
+link_down() {
+	CASE="link down on the peer's side"
+	rm -f "$FAULTS"/{handle,third,sibling,calm,go,done,down,closed}*
+	play c third <<-END
+		init 0
+		listen 0 $FAULTS/third
+		accept 0 0
+		buffer 0 256K
+		reg 0 0 0
+		stream 0 32K none 7
+		dereg 0
+		close 0
+		finalize 0
+	END
+	victim_connects <<-END
+		transfer 0 1M 5 3
+		touch $FAULTS/go
+		post 0 0 0 1M
+		! within $(ms $LOST) test 0
+		dereg 0
+		within $(ms $LOST) close 0
+		finalize 0
+	END
+	play b survivor <<-END
+		init 0
+		await $FAULTS/third
+		connect 901 $FAULTS/third
+		buffer 901 256K
+		reg 901 901 901
+		thread 2 stream 901 32K $FAULTS/calm 7
+		listen 0 $FAULTS/handle
+		accept 0 0
+		buffer 0 64M
+		reg 0 0 0
+		transfer 0 1M 5 3
+		await $FAULTS/down
+		post 1 0 0 1M
+		! within $(ms $LOST) test 1
+		within $(ms $LOST) dereg 0
+		within $(ms $LOST) close 0
+		touch $FAULTS/calm
+		join 2
+		within $(ms $LOST) close 901
+		finalize 0
+	END
+	arrives go
+	"$@"
+	touch "$FAULTS/down"
+	ended survivor
+	ended victim
+	ended third
+	said survivor WARN "lost node a \($ADDRESS\)"
+	said victim WARN "lost node b \(10\.77\.1\.2\)"
+	unsaid third WARN "."
+	note "$CASE: $(grep -E "^WARN .*lost" "$FAULTS/survivor.log" | head -1)"
+}
+
+faults_init
+mesh_up triangle patched
+killed_after_listen
+killed_while_connecting
+stopped_while_connecting
+killed_as_connector
+killed_after_accept
+killed_after_connect
+sender_killed
+receiver_killed
+stopped_during_close
+link_down mesh_carrier a ab down

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_subnets.sh - the real prefix decides: /30, /31, IPv6, both families, link-local, overlaps.
+set -u
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=tests/functional/lib.sh
+. "$here/lib.sh"
+# shellcheck source=tests/functional/expect.sh
+. "$here/expect.sh"
+
+RUN_ARGS=(--timeout 60 --check-max 8K --sizes "8,256K" --iters 8 --repeat 1)
+
+bare() { echo "${1%/*}"; }
+
+# triangle RUN AB BA BC CB CA AC: xy's address is that of x's NIC towards y. All pairs run, with
+# NCCL's choice of devs, and every pair has to be on its own cable.
+triangle() {
+	local run=$1 ab=$2 ba=$3 bc=$4 cb=$5 ca=$6 ac=$7
+
+	mesh_link a ab "$ab" b ba "$ba"
+	mesh_link b bc "$bc" c cb "$cb"
+	mesh_link c ca "$ca" a ac "$ac"
+	ranks_pass "$run" a b c -- "${RUN_ARGS[@]}"
+	expect_paths "$run" 0 1 "ab:$(bare "$ab")>$(bare "$ba")"
+	expect_paths "$run" 1 0 "ba:$(bare "$ba")>$(bare "$ab")"
+	expect_paths "$run" 1 2 "bc:$(bare "$bc")>$(bare "$cb")"
+	expect_paths "$run" 2 1 "cb:$(bare "$cb")>$(bare "$bc")"
+	expect_paths "$run" 2 0 "ca:$(bare "$ca")>$(bare "$ac")"
+	expect_paths "$run" 0 2 "ac:$(bare "$ac")>$(bare "$ca")"
+	uncable_triangle
+	expect_check
+	note "$run: all six pairs, each on its own cable"
+}
+
+uncable_triangle() {
+	uncable a ab
+	uncable b bc
+	uncable c ca
+}
+
+link_local() {
+	ip -n "$MESH_PREFIX$1" -6 -o address show dev "$2" scope link |
+		awk '{sub("/.*", "", $4); print $4; exit}'
+}
+
+# Every NIC has an address of fe80::/64 and nothing else: all look like one subnet, and only trying
+# shows which cable leads where. That takes seconds for each wrong one.
+test_link_local() {
+	local pair x y nic
+	local -A rank=([a]=0 [b]=1 [c]=2)
+
+	mesh_link a ab - b ba -
+	mesh_link b bc - c cb -
+	mesh_link c ca - a ac -
+	for nic in "a ab" "b ba" "b bc" "c cb" "c ca" "a ac"; do
+		# shellcheck disable=SC2086 # two words
+		wait_for "[[ \$(link_local $nic) ]]" 5 || fail "$nic has no link-local address"
+	done
+	ranks_pass link-local a b c -- "${RUN_ARGS[@]}" --all-at-once
+	for pair in ab ba bc cb ca ac; do
+		x=${pair:0:1} y=${pair:1:1}
+		expect_paths link-local "${rank[$x]}" "${rank[$y]}" \
+			"$pair:$(link_local "$x" "$pair")>$(link_local "$y" "$y$x")"
+	done
+	uncable_triangle
+	expect_check
+	note "link-local: all six pairs, each on its own cable"
+}
+
+mesh_init
+mesh_node a b c
+triangle "30-in-one-24" 10.77.9.1/30 10.77.9.2/30 10.77.9.5/30 10.77.9.6/30 10.77.9.9/30 10.77.9.10/30
+triangle "31" 10.77.9.0/31 10.77.9.1/31 10.77.9.2/31 10.77.9.3/31 10.77.9.4/31 10.77.9.5/31
+triangle "ula-64" fd77:1::1/64 fd77:1::2/64 fd77:2::1/64 fd77:2::2/64 fd77:3::1/64 fd77:3::2/64
+triangle "ula-127" fd77::/127 fd77::1/127 fd77::2/127 fd77::3/127 fd77::4/127 fd77::5/127
+triangle "families-mixed" 10.77.1.1/24 10.77.1.2/24 fd77:2::1/64 fd77:2::2/64 10.77.3.1/24 10.77.3.2/24
+# a's NIC towards c, and c's, have b's and the management network's addresses in their subnet.
+triangle "24-in-16" 10.77.1.1/24 10.77.1.2/24 10.77.2.1/24 10.77.2.2/24 10.77.200.1/16 10.77.200.2/16
+test_link_local

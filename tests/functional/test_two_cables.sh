@@ -1,0 +1,148 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_two_cables.sh - two cables between two nodes: both are used; one that is no good is left.
+set -u
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=tests/functional/lib.sh
+. "$here/lib.sh"
+# shellcheck source=tests/functional/expect.sh
+. "$here/expect.sh"
+
+RUN_ARGS=(--timeout 60 --check-max 8K --sizes "8,256K" --iters 20 --repeat 1)
+# 2 pairs x 20 messages x 256 KiB are 10 MiB; of each pair's two channels each carries a half.
+HALF=$((4 << 20))
+SILENT=$((256 << 10))
+
+# Notes what NICs of a have sent; sent_since says how much more it is now.
+declare -A BEFORE
+remember() {
+	local nic
+
+	for nic in "$@"; do BEFORE[$nic]=$(bytes_sent a "$nic"); done
+}
+sent_since() { echo $(($(bytes_sent a "$1") - BEFORE[$1])); }
+
+# silent RUN NIC: nothing to speak of went there.
+silent() {
+	local bytes
+
+	bytes=$(sent_since "$2")
+	((bytes <= SILENT)) || fail "run $1: a's $2 has sent $bytes bytes"
+}
+
+good_paths() {
+	expect_paths "$1" 0 1 "good:10.77.1.1>10.77.1.2"
+	expect_paths "$1" 1 0 "good:10.77.1.2>10.77.1.1"
+}
+
+test_both_used() {
+	local nic
+
+	mesh_link a x1 10.77.1.1/24 b x1 10.77.1.2/24
+	mesh_link a x2 10.77.2.1/24 b x2 10.77.2.2/24
+	remember x1 x2 mgmt0
+	ranks_pass both a b -- "${RUN_ARGS[@]}" --channels 2
+	for nic in x1 x2; do
+		(($(sent_since $nic) >= HALF)) ||
+			fail "a's $nic has sent $(sent_since $nic) bytes only"
+	done
+	silent both mgmt0
+	expect_paths both 0 1 "x1:10.77.1.1>10.77.1.2" "x2:10.77.2.1>10.77.2.2"
+	expect_paths both 1 0 "x1:10.77.1.2>10.77.1.1" "x2:10.77.2.2>10.77.2.1"
+	uncable a x1
+	uncable a x2
+	note "two cables: two channels use both"
+}
+
+# Linux may send over either NIC here, whatever address is asked for: only the bytes count.
+test_one_switch() {
+	local dev
+
+	mesh_switch sw a s0 10.77.20.1/24 a s1 10.77.20.3/24 b s0 10.77.20.2/24 b s1 10.77.20.4/24
+	remember mgmt0
+	for dev in 0 1; do
+		ranks_pass switch-dev$dev a b -- "${RUN_ARGS[@]}" --dev $dev
+		expect_paths switch-dev$dev 0 1 "*:*>*"
+		expect_paths switch-dev$dev 1 0 "*:*>*"
+	done
+	silent switch mgmt0
+	uncable a s0
+	uncable a s1
+	uncable b s0
+	uncable b s1
+	note "two NICs of each node on one switch: right, off the management network"
+}
+
+# good_used RUN WORDS: with a second NIC "bad" that is no good, every dev takes the other, and the
+# log has the words.
+good_used() {
+	local run=$1 dev
+
+	remember good bad mgmt0
+	for dev in 0 1; do
+		RANKS_ENV=(NCCL_DEBUG=INFO)
+		ranks_pass "$run-dev$dev" a b -- "${RUN_ARGS[@]}" --dev $dev --verbose
+		RANKS_ENV=()
+		said "$run-dev$dev" "$2"
+		good_paths "$run-dev$dev"
+	done
+	(($(sent_since good) >= 2 * HALF)) || fail "run $run: a's good NIC sent too little"
+	silent "$run" bad
+	silent "$run" mgmt0
+	uncable a bad
+	note "$run: the good cable is used; the log says: $2"
+}
+
+# Without this a NIC that is up has a link-local address.
+no_ipv6() {
+	ip netns exec "$MESH_PREFIX$1" sh -c "echo 1 >/proc/sys/net/ipv6/conf/$2/disable_ipv6"
+}
+
+test_no_address() {
+	mesh_link a bad - b bad 10.77.2.2/24
+	no_ipv6 a bad
+	good_used no-address 'NIC bad left: no address'
+}
+
+test_down() {
+	mesh_link a bad 10.77.2.1/24 b bad 10.77.2.2/24
+	ip -n "${MESH_PREFIX}a" link set bad down
+	good_used down 'NIC bad left: link is down'
+}
+
+test_no_carrier() {
+	mesh_cable a bad 10.77.2.1/24 b bad 10.77.2.2/24
+	mesh_unplug a bad
+	good_used no-carrier 'NIC bad left: no carrier'
+	uncable b bad
+}
+
+test_peer_without_address() {
+	mesh_link a bad 10.77.2.1/24 b bad -
+	no_ipv6 b bad
+	good_used peer-without-address 'NIC bad left: no address'
+}
+
+# The peer's end is in a third node: a's NIC looks as good as the other.
+test_peer_elsewhere() {
+	mesh_link a bad 10.77.2.1/24 c bad 10.77.2.2/24
+	good_used peer-elsewhere 'NIC bad taken'
+}
+
+# Both addresses are there and match, but the cables lead nowhere: only trying shows it.
+test_dead_cable() {
+	mesh_link a bad 10.77.2.1/24 c dead1 -
+	mesh_link b bad 10.77.2.2/24 c dead2 -
+	good_used dead-cable 'NIC bad taken'
+	uncable b bad
+}
+
+mesh_init
+mesh_node a b c
+test_both_used
+test_one_switch
+mesh_link a good 10.77.1.1/24 b good 10.77.1.2/24
+for t in no_address down no_carrier peer_without_address peer_elsewhere dead_cable; do
+	"test_$t"
+done
+expect_check

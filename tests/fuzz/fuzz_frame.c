@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_frame.c - a foreign byte stream as frames of the control connection. */
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <mesh/mesh/wire.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void frame_use(const struct mesh_frame *frame)
+{
+	struct mesh_endpoint_addr endpoint;
+	struct mesh_wire_nic wire;
+	int i;
+
+	if (frame->header.type != MESH_FRAME_HELLO)
+		return;
+	if (frame->hello.num_nics > MESH_NICS_MAX ||
+	    frame->hello.name_len > MESH_ENDPOINT_NAME_MAX ||
+	    strlen(frame->hello.node_name) >= MESH_NODE_NAME_MAX)
+		abort();
+	for (i = 0; i < frame->hello.num_nics; i++) {
+		if (mesh_wire_nic_decode(&frame->hello.nics[i], &endpoint))
+			abort();
+		mesh_wire_nic_encode(&endpoint, &wire);
+	}
+}
+
+/* A whole frame must have been needed: one byte less is no frame yet. */
+static void prefix_check(const uint8_t *bytes, size_t size)
+{
+	uint8_t *exact = malloc(size - 1);
+	struct mesh_frame frame;
+
+	if (!exact)
+		return;
+	memcpy(exact, bytes, size - 1);
+	if (mesh_frame_decode(exact, size - 1, &frame) != 0)
+		abort();
+	free(exact);
+}
+
+static void stream_decode(const uint8_t *bytes, size_t size)
+{
+	struct mesh_frame frame;
+	int taken;
+
+	while (size) {
+		taken = mesh_frame_decode(bytes, size, &frame);
+		if (taken <= 0) {
+			if (taken && taken != -EPROTO && taken != -EPROTONOSUPPORT)
+				abort();
+			return;
+		}
+		if ((size_t)taken > size ||
+		    (size_t)taken != sizeof(frame.header) + frame.header.length)
+			abort();
+		frame_use(&frame);
+		prefix_check(bytes, (size_t)taken);
+		bytes += taken;
+		size -= (size_t)taken;
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct mesh_frame_header header = {.magic = MESH_FRAME_MAGIC,
+					   .version = MESH_PROTOCOL_VERSION};
+	uint8_t *exact;
+
+	stream_decode(data, size);
+	if (size < sizeof(header))
+		return 0;
+	/* Once more with magic and version right: type, length and the rest are the fuzzer's. */
+	exact = malloc(size);
+	if (!exact)
+		return 0;
+	memcpy(exact, data, size);
+	memcpy(exact, &header, offsetof(struct mesh_frame_header, type));
+	stream_decode(exact, size);
+	free(exact);
+	return 0;
+}

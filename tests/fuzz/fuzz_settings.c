@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_settings.c - every NCCL_MESH_ variable with any text, up to the choice of NICs. */
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <mesh/base/config.h>
+#include <mesh/base/log.h>
+#include <mesh/mesh/nic_filter.h>
+#include <mesh/mesh/nic_select.h>
+#include <mesh/mesh/provider_id.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void log_ignore(enum mesh_log_level level, const char *file, int line, const char *text)
+{
+	(void)level;
+	(void)file;
+	(void)line;
+	if (strlen(text) >= MESH_LOG_LINE_MAX)
+		abort();
+}
+
+static const char *lookup(void *arg, const char *name)
+{
+	(void)name;
+	return arg;
+}
+
+/* Numbers lie in their range and texts end, whatever the user wrote. */
+static void config_check(const struct mesh_config *config)
+{
+	const struct mesh_setting *setting;
+	uint64_t value;
+
+	for (setting = mesh_settings; setting->name; setting++) {
+		const char *member = (const char *)config + setting->offset;
+
+		if (setting->type == MESH_SETTING_TEXT) {
+			if (!memchr(member, 0, MESH_CONFIG_TEXT_MAX))
+				abort();
+			continue;
+		}
+		memcpy(&value, member, sizeof(value));
+		if (value < setting->min || value > setting->max)
+			abort();
+	}
+}
+
+static void nic_init(struct mesh_nic *nic, const char *netdev, const char *device,
+		     const char *const *addrs)
+{
+	memset(nic, 0, sizeof(*nic));
+	strcpy(nic->netdev, netdev);
+	strcpy(nic->rdma.device, device);
+	nic->rdma.port = 1;
+	nic->rdma.active = true;
+	nic->admin_up = nic->carrier = true;
+	for (; *addrs; addrs++)
+		mesh_addr_parse(*addrs, &nic->addrs[nic->num_addrs++]);
+}
+
+static void nics_select(const struct mesh_config *config)
+{
+	static const char *const first[] = {"10.1.0.1/24", "fd00::1/64", "fe80::1/64", NULL};
+	static const char *const second[] = {"169.254.0.1/16", "192.168.1.1/30", NULL};
+	struct mesh_nic nics[3];
+	struct mesh_nic_table table = {.nics = nics, .num_nics = 3};
+	int i, ret;
+
+	nic_init(&nics[0], "eth0", "mlx5_0", first);
+	nic_init(&nics[1], "eth1", "", second);
+	nic_init(&nics[2], "wlan0", "mlx5_1", first);
+	ret = mesh_nic_select(config->nics, config->addresses, &table);
+	if (ret)
+		return;
+	if (table.num_taken < 0 || table.num_taken > table.num_nics)
+		abort();
+	for (i = 0; i < table.num_nics; i++) {
+		const struct mesh_nic *nic = &table.nics[i];
+
+		if (nic->taken != (i < table.num_taken) ||
+		    (nic->taken && nic->source.family == MESH_FAMILY_NONE) ||
+		    !memchr(nic->reason, 0, sizeof(nic->reason)))
+			abort();
+	}
+}
+
+static void filter_parse(const char *text)
+{
+	struct mesh_nic_filter filter = {.num_items = -7};
+	int i;
+
+	if (mesh_nic_filter_parse(text, &filter)) {
+		if (filter.num_items != -7)
+			abort();
+		return;
+	}
+	if (filter.num_items < 0 || filter.num_items > MESH_NIC_FILTER_MAX)
+		abort();
+	for (i = 0; i < filter.num_items; i++) {
+		const struct mesh_nic_filter_item *item = &filter.items[i];
+
+		if (!item->name[0] || !memchr(item->name, 0, sizeof(item->name)) ||
+		    item->port < 0 || item->port > 255)
+			abort();
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *text = malloc(size + 1); /* exactly as long as the text */
+	struct mesh_config config;
+
+	if (!text)
+		return 0;
+	memcpy(text, data, size);
+	text[size] = '\0';
+	mesh_log_sink_set(log_ignore);
+	mesh_config_load(lookup, text, &config);
+	config_check(&config);
+	mesh_config_log(&config);
+	if (mesh_provider_id_parse(config.provider) > MESH_PROVIDER_ID_MAX)
+		abort();
+	filter_parse(text);
+	nics_select(&config);
+	free(text);
+	return 0;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_sysfs_text.c - the texts of sysfs files: in range, or refused and nothing written. */
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <mesh/system/sysfs_text.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* 0 or -EINVAL; on -EINVAL @untouched must hold. */
+static void result_check(int ret, int untouched)
+{
+	if (ret && (ret != -EINVAL || !untouched))
+		abort();
+}
+
+static void numbers(const char *text)
+{
+	static const uint64_t limits[] = {0, 1, 9, 255, 1000, UINT32_MAX, UINT64_MAX};
+	uint64_t value;
+	size_t i;
+	int mbps, ret;
+
+	for (i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		value = 0x5a5a;
+		ret = mesh_sysfs_number_parse(text, limits[i], &value);
+		result_check(ret, value == 0x5a5a);
+		if (!ret && value > limits[i])
+			abort();
+	}
+	mbps = -5;
+	ret = mesh_sysfs_rate_parse(text, &mbps);
+	result_check(ret, mbps == -5);
+	if (!ret && mbps < 0)
+		abort();
+	mbps = -5;
+	ret = mesh_sysfs_speed_parse(text, &mbps);
+	result_check(ret, mbps == -5);
+	if (!ret && mbps < 0)
+		abort();
+}
+
+static void identities(const char *text)
+{
+	static const uint8_t before[16] = {0x5a, 0x5a, 0x5a, 0x5a, 0x5a, 0x5a, 0x5a, 0x5a,
+					   0x5a, 0x5a, 0x5a, 0x5a, 0x5a, 0x5a, 0x5a, 0x5a};
+	enum mesh_gid_type type;
+	uint8_t bytes[16];
+	uint64_t guid = 0x5a5a;
+	int layer;
+
+	memcpy(bytes, before, sizeof(bytes));
+	result_check(mesh_sysfs_gid_parse(text, bytes), !memcmp(bytes, before, 16));
+	memcpy(bytes, before, sizeof(bytes));
+	result_check(mesh_sysfs_mac_parse(text, bytes), !memcmp(bytes, before, 8));
+	if (memcmp(bytes + 8, before, 8)) /* a MAC has eight bytes */
+		abort();
+	result_check(mesh_sysfs_guid_parse(text, &guid), guid == 0x5a5a);
+	for (layer = MESH_LINK_LAYER_NONE; layer <= MESH_LINK_LAYER_INFINIBAND; layer++) {
+		type = MESH_GID_UNKNOWN;
+		result_check(mesh_sysfs_gid_type_parse(text, (enum mesh_link_layer)layer, &type),
+			     type == MESH_GID_UNKNOWN);
+	}
+	if (mesh_sysfs_is_pci_function(text) && strlen(text) > 15)
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *text = malloc(size + 1);
+
+	if (!text)
+		return 0;
+	memcpy(text, data, size);
+	text[size] = '\0';
+	numbers(text);
+	identities(text);
+	free(text);
+	return 0;
+}

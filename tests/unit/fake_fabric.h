@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fake_fabric.h - a libfabric that does what a test tells it. A test that uses it has a file
+ * test_x.ldflags with --wrap=fi_getinfo and --wrap=fi_fabric. One thread at a time.
+ */
+#ifndef MESH_TESTS_FAKE_FABRIC_H
+#define MESH_TESTS_FAKE_FABRIC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rdma/fabric.h>
+
+#include <mesh/fabric/domain.h>
+
+enum fake_call {
+	FAKE_GETINFO,
+	FAKE_FABRIC, /* the seven that make objects; their numbers stand for the object, too */
+	FAKE_DOMAIN,
+	FAKE_AV,
+	FAKE_CQ,
+	FAKE_ENDPOINT,
+	FAKE_MR,
+	FAKE_BIND,
+	FAKE_ENABLE,
+	FAKE_GETNAME,
+	FAKE_AV_INSERT,
+	FAKE_RECV,
+	FAKE_SEND,
+	FAKE_WRITE,
+	FAKE_CQ_READ,
+	FAKE_CALLS
+};
+
+#define FAKE_POSTS_MAX 1024
+#define FAKE_BYTES_MAX 64 /* kept of each message */
+/* What the fake's endpoint is called: fake_nic()'s address, this port. */
+#define FAKE_PORT 7777
+/* Keys of a provider that makes its own. */
+#define FAKE_PROV_KEY 0x70000000
+
+/* What fi_getinfo knows. */
+struct fake_offer {
+	const char *provider;
+	const char *domain; /* NULL: the entry has none */
+	const char *source; /* an address; NULL: none */
+};
+
+struct fake_post {
+	void *context;
+	uint64_t flags;
+	fi_addr_t to;
+	void *desc;
+	uint8_t *buffer;
+	size_t size;
+	uint8_t bytes[FAKE_BYTES_MAX];
+	uint64_t address, key, data; /* of a write */
+};
+
+struct fake_posts {
+	struct fake_post posts[FAKE_POSTS_MAX];
+	int num;
+};
+
+struct fake_mr {
+	const void *data;
+	size_t size;
+	uint64_t access, key;
+	bool open;
+};
+
+struct fake_completion {
+	struct fi_cq_data_entry entry;
+	int error; /* FI_E*, or 0 */
+};
+
+struct fake_fabric {
+	/* Set by the test. */
+	const struct fake_offer *offers; /* ended by a provider NULL */
+	uint64_t mr_mode;
+	size_t rx_size;
+	const char *name; /* the endpoint's name; NULL: fake_nic()'s address */
+
+	/* For each call: let skip of them pass, then fail times with error. */
+	struct {
+		int skip, times, error;
+		int calls; /* so far, failed ones too */
+	} on[FAKE_CALLS];
+
+	/* Seen by the test. */
+	int open[FAKE_CALLS];  /* objects not closed yet */
+	int busy_closes;       /* closed while something in it was open: real providers refuse */
+	char queried[16][128]; /* "provider node" of each fi_getinfo */
+	struct fi_info *hints; /* of the last fi_getinfo */
+	struct fake_posts receives, sends, writes;
+	int receives_taken; /* that fake_deliver() has used */
+	struct fake_mr mrs[64];
+	int num_mrs;
+	int num_addrs; /* in the address vector */
+
+	struct fake_completion completions[FAKE_POSTS_MAX];
+	int completed, read;
+};
+
+extern struct fake_fabric fake;
+
+/** Everything works, and an offer of tcp for fake_nic(). */
+void fake_reset(void);
+
+/** Frees what the fake keeps; a test's teardown. Returns 0 if no object is open. */
+int fake_teardown(void **state);
+
+/** After @skip calls that work, @times fail with @error (-FI_E*). */
+void fake_fail(enum fake_call call, int skip, int times, int error);
+
+/** All objects that are open. */
+int fake_open_objects(void);
+
+/** A NIC eth7, 10.7.0.1/24, without RDMA. */
+const struct mesh_nic *fake_nic(void);
+
+/** Opens a domain of fake_nic() with this provider; fails the test if it cannot. */
+struct mesh_domain *fake_domain_open(enum mesh_provider_id provider);
+
+/** What the next fi_cq_read will return: an operation that was posted is done ... */
+void fake_complete(const struct fake_post *post);
+/** ... or failed with FI_E*, */
+void fake_complete_error(void *context, int error);
+/** ... a message came into the oldest posted receive, */
+void fake_deliver(const void *bytes, size_t size);
+/** ... or a peer's write with this immediate. */
+void fake_deliver_immediate(uint32_t immediate);
+
+int __wrap_fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
+		      const struct fi_info *hints, struct fi_info **info);
+int __wrap_fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
+
+#endif

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_config.c - the settings: every type, every limit, and the table itself. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <mesh/base/config.h>
+
+#include "log_capture.h"
+
+/* One variable that is set; all others are not. */
+struct fake_variable {
+	const char *name;
+	const char *value;
+};
+
+static const char *fake_lookup(void *arg, const char *name)
+{
+	const struct fake_variable *variable = arg;
+
+	return variable->name && !strcmp(variable->name, name) ? variable->value : NULL;
+}
+
+static int load(const char *name, const char *value, struct mesh_config *config)
+{
+	struct fake_variable variable = {name, value};
+
+	memset(config, 0xa5, sizeof(*config)); /* everything must be written */
+	return mesh_config_load(fake_lookup, &variable, config);
+}
+
+static const struct mesh_setting *setting_named(const char *name)
+{
+	const struct mesh_setting *setting;
+
+	for (setting = mesh_settings; setting->name; setting++) {
+		if (!strcmp(setting->name, name))
+			return setting;
+	}
+	fail_msg("there is no %s", name);
+	return NULL;
+}
+
+static uint64_t number_of(const struct mesh_config *config, const struct mesh_setting *setting)
+{
+	uint64_t value;
+
+	memcpy(&value, (const char *)config + setting->offset, sizeof(value));
+	return value;
+}
+
+static void accepts(const char *name, const char *text, uint64_t expected)
+{
+	struct mesh_config config;
+
+	log_capture_start();
+	if (load(name, text, &config))
+		fail_msg("%s=%s is refused", name, text);
+	assert_int_equal(number_of(&config, setting_named(name)), expected);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
+	log_capture_stop();
+}
+
+/* Refused, said once with the name and what is used instead, and the default is in place. */
+static void refuses(const char *name, const char *text)
+{
+	struct mesh_config config, standard;
+
+	assert_int_equal(load(NULL, NULL, &standard), 0);
+	log_capture_start();
+	if (load(name, text, &config) != -EINVAL)
+		fail_msg("%s=\"%s\" is taken", name, text);
+	assert_memory_equal(&config, &standard, sizeof(config));
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
+	assert_true(log_captured(MESH_LOG_WARN, name));
+	if (setting_named(name)->type != MESH_SETTING_TEXT)
+		assert_true(log_captured(MESH_LOG_WARN, setting_named(name)->default_text));
+	log_capture_stop();
+}
+
+static void test_defaults(void **state)
+{
+	struct mesh_config config;
+
+	(void)state;
+	assert_int_equal(load(NULL, NULL, &config), 0);
+	assert_string_equal(config.nics, "");
+	assert_string_equal(config.addresses, "");
+	assert_string_equal(config.provider, "");
+	assert_string_equal(config.node_name, "");
+	assert_int_equal(config.connect_timeout_s, 60);
+	assert_int_equal(config.accept_timeout_s, 600);
+	assert_int_equal(config.dead_peer_timeout_s, 10);
+	assert_int_equal(config.eager_limit_bytes, 8192);
+	assert_int_equal(config.segment_bytes, 1 << 20);
+}
+
+/* Each entry is sound, and together they cover the struct: nothing is set by no variable. */
+static void test_table(void **state)
+{
+	const struct mesh_setting *setting, *other;
+	size_t covered = 0;
+
+	(void)state;
+	for (setting = mesh_settings; setting->name; setting++) {
+		assert_memory_equal(setting->name, "NCCL_MESH_", 10);
+		assert_non_null(setting->default_text);
+		assert_non_null(setting->help);
+		assert_in_range(strlen(setting->help), 20, 400);
+		assert_int_equal(setting->help[strlen(setting->help) - 1], '.');
+		if (setting->type == MESH_SETTING_TEXT) {
+			covered += MESH_CONFIG_TEXT_MAX;
+			assert_string_equal(setting->default_text, "");
+		} else {
+			covered += sizeof(uint64_t);
+			assert_true(setting->min < setting->max);
+		}
+		for (other = mesh_settings; other < setting; other++) {
+			assert_string_not_equal(other->name, setting->name);
+			assert_int_not_equal(other->offset, setting->offset);
+		}
+	}
+	assert_int_equal(covered, sizeof(struct mesh_config));
+}
+
+/* The default's own text is legal, and both limits are taken while their neighbours are not. */
+static void test_ranges(void **state)
+{
+	const struct mesh_setting *setting;
+	struct mesh_config standard;
+	char text[32];
+
+	(void)state;
+	load(NULL, NULL, &standard);
+	for (setting = mesh_settings; setting->name; setting++) {
+		if (setting->type == MESH_SETTING_TEXT)
+			continue;
+		accepts(setting->name, setting->default_text, number_of(&standard, setting));
+		snprintf(text, sizeof(text), "%llu", (unsigned long long)setting->min);
+		accepts(setting->name, text, setting->min);
+		snprintf(text, sizeof(text), "%llu", (unsigned long long)setting->max);
+		accepts(setting->name, text, setting->max);
+		snprintf(text, sizeof(text), "%llu", (unsigned long long)setting->max + 1);
+		refuses(setting->name, text);
+		if (!setting->min)
+			continue;
+		snprintf(text, sizeof(text), "%llu", (unsigned long long)setting->min - 1);
+		refuses(setting->name, text);
+	}
+}
+
+static void test_units(void **state)
+{
+	static const char segment[] = "NCCL_MESH_SEGMENT_SIZE";
+
+	(void)state;
+	accepts(segment, "4K", 4096);
+	accepts(segment, "4k", 4096);
+	accepts(segment, "3M", 3 << 20);
+	accepts(segment, "3m", 3 << 20);
+	accepts(segment, "1G", 1 << 30);
+	accepts(segment, "1g", 1 << 30);
+	accepts(segment, "0008K", 8192);
+	accepts("NCCL_MESH_EAGER_LIMIT", "0K", 0);
+	accepts("NCCL_MESH_EAGER_LIMIT", "64K", 65536);
+	refuses("NCCL_MESH_EAGER_LIMIT", "65K");
+	refuses(segment, "2G");
+	refuses(segment, "3K");
+	refuses("NCCL_MESH_CONNECT_TIMEOUT", "1K"); /* seconds have no units */
+}
+
+/* Numbers that only fit when bits fall off: 2^64 and more, before and after the unit. */
+static void test_overflow(void **state)
+{
+	static const char *const huge[] = {
+		"18446744073709551615",	 "18446744073709551616",
+		"18446744073709555712",	 "99999999999999999999999999999999",
+		"18014398509481984K",	 "18014398509481988K",
+		"17592186044417M",	 "17179869185G",
+		"18446744073709551615G",
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(huge) / sizeof(huge[0]); i++) {
+		refuses("NCCL_MESH_SEGMENT_SIZE", huge[i]);
+		refuses("NCCL_MESH_EAGER_LIMIT", huge[i]);
+	}
+	refuses("NCCL_MESH_ACCEPT_TIMEOUT", "18446744073709551617");
+}
+
+static void test_number_syntax(void **state)
+{
+	static const char *const bad[] = {
+		"",    " ",   "x",     "K",	"-1",	 "+8192", " 8192",  "8192 ",	 "8192\n",
+		"8 K", "8KB", "8KK",   "8Ki",	"8T",	 "8.5K",  "0x2000", "1e4",	 "8192x",
+		"8 ",  "8\v", "8\xcb", "8\x01", "8,192", "--8",	  "8-",	    "8192,4096",
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		refuses("NCCL_MESH_EAGER_LIMIT", bad[i]);
+		refuses("NCCL_MESH_DEAD_PEER_TIMEOUT", bad[i]);
+	}
+}
+
+static void test_text(void **state)
+{
+	static const char *const names[] = {"NCCL_MESH_NICS", "NCCL_MESH_ADDRESSES",
+					    "NCCL_MESH_PROVIDER", "NCCL_MESH_NODE_NAME"};
+	char text[MESH_CONFIG_TEXT_MAX + 1];
+	struct mesh_config config;
+	size_t i;
+
+	(void)state;
+	memset(text, 'e', sizeof(text));
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const char *member = (const char *)&config + setting_named(names[i])->offset;
+
+		assert_int_equal(load(names[i], "^=eth0, mlx5_1:1 ", &config), 0);
+		assert_string_equal(member, "^=eth0, mlx5_1:1 ");
+		assert_int_equal(load(names[i], "", &config), 0);
+		assert_string_equal(member, "");
+		text[MESH_CONFIG_TEXT_MAX - 1] = '\0';
+		assert_int_equal(load(names[i], text, &config), 0);
+		assert_string_equal(member, text);
+		text[MESH_CONFIG_TEXT_MAX - 1] = 'e';
+		text[MESH_CONFIG_TEXT_MAX] = '\0';
+		refuses(names[i], text);
+	}
+}
+
+static void test_environment(void **state)
+{
+	struct mesh_config config;
+
+	(void)state;
+	setenv("NCCL_MESH_NICS", "eth7", 1);
+	setenv("NCCL_MESH_SEGMENT_SIZE", "2M", 1);
+	assert_int_equal(mesh_config_load(NULL, NULL, &config), 0);
+	assert_string_equal(config.nics, "eth7");
+	assert_int_equal(config.segment_bytes, 2 << 20);
+	unsetenv("NCCL_MESH_NICS");
+	unsetenv("NCCL_MESH_SEGMENT_SIZE");
+}
+
+/* One bad value does not spoil the others. */
+static void test_bad_among_good(void **state)
+{
+	struct mesh_config config;
+
+	(void)state;
+	setenv("NCCL_MESH_NICS", "eth7", 1);
+	setenv("NCCL_MESH_CONNECT_TIMEOUT", "soon", 1);
+	setenv("NCCL_MESH_SEGMENT_SIZE", "2M", 1);
+	log_capture_start();
+	assert_int_equal(mesh_config_load(NULL, NULL, &config), -EINVAL);
+	assert_true(log_captured(MESH_LOG_WARN, "\"soon\""));
+	log_capture_stop();
+	assert_string_equal(config.nics, "eth7");
+	assert_int_equal(config.connect_timeout_s, 60);
+	assert_int_equal(config.segment_bytes, 2 << 20);
+	unsetenv("NCCL_MESH_NICS");
+	unsetenv("NCCL_MESH_CONNECT_TIMEOUT");
+	unsetenv("NCCL_MESH_SEGMENT_SIZE");
+}
+
+static void test_log(void **state)
+{
+	struct mesh_config config;
+
+	(void)state;
+	load(NULL, NULL, &config);
+	log_capture_start();
+	mesh_config_log(&config);
+	assert_int_equal(log_captured_lines(MESH_LOG_INFO), 0);
+	strcpy(config.nics, "eth7");
+	config.segment_bytes = 8192;
+	mesh_config_log(&config);
+	assert_int_equal(log_captured_lines(MESH_LOG_INFO), 2);
+	assert_true(log_captured(MESH_LOG_INFO, "NCCL_MESH_NICS=eth7"));
+	assert_true(log_captured(MESH_LOG_INFO, "NCCL_MESH_SEGMENT_SIZE=8192 (default 1M)"));
+	log_capture_stop();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_defaults),       cmocka_unit_test(test_table),
+		cmocka_unit_test(test_ranges),	       cmocka_unit_test(test_units),
+		cmocka_unit_test(test_overflow),       cmocka_unit_test(test_number_syntax),
+		cmocka_unit_test(test_text),	       cmocka_unit_test(test_environment),
+		cmocka_unit_test(test_bad_among_good), cmocka_unit_test(test_log),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_domain.c - a domain is opened whole or not at all, and closed in the right order. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <rdma/fi_errno.h>
+
+#include "fake_fabric.h"
+#include "log_capture.h"
+
+static int setup(void **state)
+{
+	(void)state;
+	fake_reset();
+	return 0;
+}
+
+static void test_open(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct mesh_addr addr;
+
+	(void)state;
+	assert_int_equal(domain->provider, MESH_PROVIDER_TCP);
+	assert_int_equal(domain->port, FAKE_PORT);
+	assert_int_equal(mesh_addr_from_sockaddr((struct sockaddr *)domain->name, domain->name_len,
+						 &addr, NULL),
+			 0);
+	assert_true(mesh_addr_equal(&addr, &fake_nic()->source));
+	assert_int_equal(domain->segment_max, 1 << 30);
+	assert_int_equal(fake.open[FAKE_ENDPOINT], 1);
+	assert_int_equal(fake.open[FAKE_MR], 0); /* tcp wants no local registration */
+	mesh_domain_close(domain);
+}
+
+/* Receives are posted before anybody can send: as many as the provider takes, each elsewhere. */
+static void test_receives_posted(void **state)
+{
+	struct mesh_domain *domain;
+	int i;
+
+	(void)state;
+	fake.rx_size = 10;
+	domain = fake_domain_open(MESH_PROVIDER_TCP);
+	assert_int_equal(fake.receives.num, 10);
+	mesh_domain_close(domain);
+	fake_reset();
+	domain = fake_domain_open(MESH_PROVIDER_TCP);
+	assert_in_range(fake.receives.num, 64, 1024);
+	for (i = 0; i < fake.receives.num; i++) {
+		const struct fake_post *receive = &fake.receives.posts[i];
+
+		assert_int_equal(receive->size, sizeof(struct mesh_message_header) + 4096);
+		assert_null(receive->desc);
+		if (i)
+			assert_true(receive->buffer >= receive[-1].buffer + receive[-1].size);
+		memset(receive->buffer, 0x11, receive->size); /* ASan: it is ours */
+	}
+	mesh_domain_close(domain);
+}
+
+static void test_close_null(void **state)
+{
+	(void)state;
+	mesh_domain_close(NULL);
+}
+
+/* Each step fails in turn: the error comes out, is said once, and nothing stays open. */
+static void step_fails(enum fake_call call, int skip, int error, const char *said)
+{
+	struct mesh_domain_options options = {
+		.nic = fake_nic(), .provider = MESH_PROVIDER_TCP, .payload_max = 4096};
+	struct mesh_domain *domain = (struct mesh_domain *)&options;
+	int ret;
+
+	fake_reset();
+	fake.mr_mode = FI_MR_LOCAL;
+	fake_fail(call, skip, 1, error);
+	log_capture_start();
+	ret = mesh_domain_open(&options, &domain);
+	assert_int_equal(ret, error);
+	assert_ptr_equal(domain, &options); /* untouched */
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
+	assert_true(log_captured(MESH_LOG_WARN, "eth7"));
+	assert_true(log_captured(MESH_LOG_WARN, said));
+	assert_true(log_captured(MESH_LOG_WARN, fi_strerror(-error)));
+	log_capture_stop();
+	assert_int_equal(fake_teardown(NULL), 0);
+}
+
+static void test_open_fails(void **state)
+{
+	(void)state;
+	step_fails(FAKE_FABRIC, 0, -FI_EIO, "open the fabric");
+	step_fails(FAKE_DOMAIN, 0, -FI_ENOMEM, "open the domain");
+	step_fails(FAKE_AV, 0, -FI_EINVAL, "address vector");
+	step_fails(FAKE_CQ, 0, -FI_ENOMEM, "completion queue");
+	step_fails(FAKE_ENDPOINT, 0, -FI_EADDRINUSE, "open the endpoint");
+	step_fails(FAKE_BIND, 0, -FI_EINVAL, "enable the endpoint");
+	step_fails(FAKE_BIND, 1, -FI_EINVAL, "enable the endpoint");
+	step_fails(FAKE_ENABLE, 0, -FI_EADDRNOTAVAIL, "enable the endpoint");
+	step_fails(FAKE_GETNAME, 0, -FI_EIO, "endpoint's name");
+	step_fails(FAKE_MR, 0, -FI_ENOMEM, "register");
+	step_fails(FAKE_RECV, 0, -FI_EIO, "post a receive");
+	step_fails(FAKE_RECV, 9, -FI_ENOMEM, "post a receive");
+}
+
+static void test_emfile_hint(void **state)
+{
+	(void)state;
+	step_fails(FAKE_CQ, 0, -FI_EMFILE, "ulimit -n");
+}
+
+static void test_memlock_hint(void **state)
+{
+	(void)state;
+	step_fails(FAKE_MR, 0, -FI_ENOMEM, "ulimit -l");
+}
+
+/* The name must be an address that others can be told. */
+static void test_strange_name(void **state)
+{
+	static const char *const names[] = {
+		"",
+		"fi_shm://1",
+		"a name that is longer than any that this version has room for, by far",
+	};
+	struct mesh_domain_options options = {
+		.nic = fake_nic(), .provider = MESH_PROVIDER_TCP, .payload_max = 4096};
+	struct mesh_domain *domain;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		fake.name = names[i];
+		log_capture_start();
+		assert_true(mesh_domain_open(&options, &domain) < 0);
+		assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
+		assert_true(log_captured(MESH_LOG_WARN, "endpoint's name"));
+		log_capture_stop();
+		assert_int_equal(fake_open_objects(), 0);
+	}
+}
+
+static void test_no_provider(void **state)
+{
+	static const struct fake_offer nothing[] = {{0}};
+	struct mesh_domain_options options = {
+		.nic = fake_nic(), .provider = MESH_PROVIDER_TCP, .payload_max = 4096};
+	struct mesh_domain *domain;
+
+	(void)state;
+	fake.offers = nothing;
+	log_capture_start();
+	assert_int_equal(mesh_domain_open(&options, &domain), -ENODEV);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
+	assert_true(log_captured(MESH_LOG_WARN, "eth7"));
+	log_capture_stop();
+}
+
+/* What each provider can be trusted with. */
+static void test_limits(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+
+	(void)state;
+	assert_true(domain->immediates);
+	assert_true(domain->write_flags ==
+		    (FI_COMPLETION | FI_REMOTE_CQ_DATA | FI_DELIVERY_COMPLETE));
+	assert_true(domain->send_flags & FI_COMPLETION);
+	mesh_domain_close(domain);
+	domain = fake_domain_open(MESH_PROVIDER_TCP_RXM);
+	assert_false(domain->immediates);
+	assert_true(domain->write_flags == (FI_COMPLETION | FI_DELIVERY_COMPLETE));
+	mesh_domain_close(domain);
+	domain = fake_domain_open(MESH_PROVIDER_VERBS_RXM);
+	assert_true(domain->immediates);
+	assert_true(domain->write_flags == (FI_COMPLETION | FI_REMOTE_CQ_DATA));
+	mesh_domain_close(domain);
+}
+
+/* Messages come from registered memory where the provider wants it. */
+static void test_local_registration(void **state)
+{
+	struct mesh_domain *domain;
+	const uint8_t *start;
+	int i;
+
+	(void)state;
+	fake.mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY;
+	domain = fake_domain_open(MESH_PROVIDER_VERBS_RXM);
+	assert_int_equal(fake.open[FAKE_MR], 1);
+	start = fake.mrs[0].data;
+	for (i = 0; i < fake.receives.num; i++) {
+		const struct fake_post *receive = &fake.receives.posts[i];
+
+		assert_non_null(receive->desc);
+		assert_true(receive->buffer >= start);
+		assert_true(receive->buffer + receive->size <= start + fake.mrs[0].size);
+	}
+	mesh_domain_close(domain);
+}
+
+/* Remotes that nobody closed go with the domain. */
+static void test_close_with_remotes(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct mesh_remote *remote;
+
+	(void)state;
+	assert_int_equal(mesh_remote_open(domain, domain->name, domain->name_len, &remote), 0);
+	mesh_domain_close(domain);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_open, setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(test_receives_posted, setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(test_close_null, setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(test_open_fails, setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(test_emfile_hint, setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(test_memlock_hint, setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(test_strange_name, setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(test_no_provider, setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(test_limits, setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(test_local_registration, setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(test_close_with_remotes, setup, fake_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_handle.c - the 128 bytes: all comes back, and damage is found. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <mesh/mesh/handle.h>
+
+/* Of the wire format: where the connector's note begins, and which byte is the version. */
+#define CONNECT_ID_OFFSET 120
+#define VERSION_OFFSET 4
+
+static void endpoint_add(struct mesh_handle *handle, const char *addr)
+{
+	int i = handle->num_endpoints++;
+	struct mesh_endpoint_addr *endpoint = &handle->endpoints[i];
+
+	assert_int_equal(mesh_addr_parse(addr, &endpoint->addr), 0);
+	endpoint->port = (uint16_t)(0xa500 + 7 * i);
+	endpoint->nic = (uint8_t)(15 - i);
+	endpoint->provider = (enum mesh_provider_id)(1 + i % MESH_PROVIDER_ID_MAX);
+}
+
+static void handle_init(struct mesh_handle *handle)
+{
+	memset(handle, 0, sizeof(*handle));
+	handle->node_id = 0x1122334455667788;
+	handle->cookie = 0xfedcba9876543210;
+	handle->connect_id = 0x0f1e2d3c4b5a6978;
+	handle->listen_id = 0xdeadbeef;
+	handle->control_port = 0xc001;
+	handle->dev = 13;
+	handle->total_nics = 16;
+}
+
+static void endpoint_equal(const struct mesh_endpoint_addr *a, const struct mesh_endpoint_addr *b)
+{
+	assert_true(mesh_addr_equal(&a->addr, &b->addr));
+	assert_int_equal(a->addr.prefix_len, b->addr.prefix_len);
+	assert_int_equal(a->port, b->port);
+	assert_int_equal(a->nic, b->nic);
+	assert_int_equal(a->provider, b->provider);
+}
+
+/* What must come back: of each family the first ones, in order; IPv4 before IPv6. */
+static void round_trip(const struct mesh_handle *handle, const int *kept, int num_kept)
+{
+	uint8_t room[MESH_HANDLE_BYTES + 2];
+	struct mesh_handle got;
+	int i;
+
+	memset(room, 0x5a, sizeof(room));
+	memset(&got, 0xa5, sizeof(got));
+	assert_int_equal(mesh_handle_encode(handle, room + 1), num_kept); /* any alignment */
+	assert_int_equal(room[0], 0x5a);
+	assert_int_equal(room[MESH_HANDLE_BYTES + 1], 0x5a);
+	assert_int_equal(mesh_handle_decode(room + 1, &got), 0);
+	assert_true(got.node_id == handle->node_id);
+	assert_true(got.cookie == handle->cookie);
+	assert_true(got.connect_id == handle->connect_id);
+	assert_int_equal(got.listen_id, handle->listen_id);
+	assert_int_equal(got.control_port, handle->control_port);
+	assert_int_equal(got.dev, handle->dev);
+	assert_int_equal(got.total_nics, handle->total_nics);
+	assert_int_equal(got.num_endpoints, num_kept);
+	for (i = 0; i < num_kept; i++)
+		endpoint_equal(&got.endpoints[i], &handle->endpoints[kept[i]]);
+}
+
+static void test_empty(void **state)
+{
+	struct mesh_handle handle;
+
+	(void)state;
+	handle_init(&handle);
+	round_trip(&handle, NULL, 0);
+}
+
+static void test_mixed(void **state)
+{
+	static const int order[] = {0, 2, 3, 1, 4};
+	struct mesh_handle handle;
+
+	(void)state;
+	handle_init(&handle);
+	endpoint_add(&handle, "10.1.0.1/30");
+	endpoint_add(&handle, "fd00:1::1/64");
+	endpoint_add(&handle, "169.254.7.8/16");
+	endpoint_add(&handle, "0.0.0.0/0");
+	endpoint_add(&handle, "fe80::1234:5678:9abc:def0/128");
+	round_trip(&handle, order, 5);
+}
+
+static void test_ten_ipv4(void **state)
+{
+	static const int order[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+	struct mesh_handle handle;
+	int i;
+
+	(void)state;
+	handle_init(&handle);
+	for (i = 0; i < 10; i++)
+		endpoint_add(&handle, "10.1.0.1/24");
+	round_trip(&handle, order, 10);
+	endpoint_add(&handle, "10.11.0.1/24"); /* does not fit any more */
+	round_trip(&handle, order, 10);
+	while (handle.num_endpoints < MESH_NICS_MAX)
+		endpoint_add(&handle, "10.12.0.1/24");
+	round_trip(&handle, order, 10);
+}
+
+static void test_four_ipv6(void **state)
+{
+	static const int order[] = {0, 1, 2, 3};
+	struct mesh_handle handle;
+	int i;
+
+	(void)state;
+	handle_init(&handle);
+	for (i = 0; i < 5; i++)
+		endpoint_add(&handle, "fd00::1/64");
+	round_trip(&handle, order, 4);
+}
+
+/* 3 * 20 + 3 * 8 bytes fill the 84 exactly. */
+static void test_full_mix(void **state)
+{
+	static const int order[] = {0, 2, 4, 1, 3, 5};
+	struct mesh_handle handle;
+	int i;
+
+	(void)state;
+	handle_init(&handle);
+	for (i = 0; i < 3; i++) {
+		endpoint_add(&handle, "10.1.0.1/24");
+		endpoint_add(&handle, "fd00::1/64");
+	}
+	round_trip(&handle, order, 6);
+	endpoint_add(&handle, "10.2.0.1/24");
+	round_trip(&handle, order, 6);
+}
+
+/* The caller's order says who is left out, whatever the family. */
+static void test_first_come(void **state)
+{
+	static const int order[] = {4, 0, 1, 2, 3};
+	struct mesh_handle handle;
+	int i;
+
+	(void)state;
+	handle_init(&handle);
+	for (i = 0; i < 4; i++)
+		endpoint_add(&handle, "fd00::1/64");
+	for (i = 0; i < 3; i++)
+		endpoint_add(&handle, "10.1.0.1/24");
+	handle.endpoints[4].addr.family = MESH_FAMILY_NONE; /* takes no room */
+	handle.endpoints[5].addr.family = MESH_FAMILY_NONE;
+	handle.endpoints[6].addr.family = MESH_FAMILY_NONE;
+	round_trip(&handle, order + 1, 4);
+	handle.endpoints[3].addr.family = MESH_FAMILY_NONE;
+	handle.endpoints[4].addr.family = MESH_FAMILY_IPV4;
+	round_trip(&handle, order, 4);
+}
+
+/* A smaller address behind one that does not fit may still do. */
+static void test_smaller_fits(void **state)
+{
+	static const int order[] = {3, 5, 0, 1, 2};
+	struct mesh_handle handle;
+	int i;
+
+	(void)state;
+	handle_init(&handle);
+	for (i = 0; i < 3; i++)
+		endpoint_add(&handle, "fd00::1/64");
+	endpoint_add(&handle, "10.1.0.1/24");
+	endpoint_add(&handle, "fd00::2/64"); /* 68 bytes are used, 16 are left */
+	endpoint_add(&handle, "10.2.0.1/24");
+	round_trip(&handle, order, 5);
+}
+
+static void full_handle_encode(uint8_t *bytes)
+{
+	struct mesh_handle handle;
+
+	handle_init(&handle);
+	endpoint_add(&handle, "10.1.0.1/24");
+	endpoint_add(&handle, "fd00::1/64");
+	endpoint_add(&handle, "10.2.0.1/24");
+	mesh_handle_encode(&handle, bytes);
+}
+
+static void assert_refused(const uint8_t *bytes, int error)
+{
+	struct mesh_handle got, before;
+
+	memset(&got, 0xa5, sizeof(got));
+	memset(&before, 0xa5, sizeof(before));
+	assert_int_equal(mesh_handle_decode(bytes, &got), error);
+	assert_memory_equal(&got, &before, sizeof(got)); /* untouched */
+}
+
+/* Every other value of every byte but the connector's own. */
+static void test_corruption(void **state)
+{
+	uint8_t bytes[MESH_HANDLE_BYTES];
+	struct mesh_handle got;
+	int i, flip;
+
+	(void)state;
+	full_handle_encode(bytes);
+	for (i = 0; i < CONNECT_ID_OFFSET; i++) {
+		for (flip = 1; flip < 256; flip++) {
+			bytes[i] ^= (uint8_t)flip;
+			assert_refused(bytes, i == VERSION_OFFSET ? -EPROTONOSUPPORT : -EPROTO);
+			bytes[i] ^= (uint8_t)flip;
+		}
+	}
+	for (; i < MESH_HANDLE_BYTES; i++) {
+		bytes[i] ^= 0xff;
+		assert_int_equal(mesh_handle_decode(bytes, &got), 0);
+	}
+}
+
+/* Two bytes that change places, as a field read from the wrong offset would. */
+static void test_swaps(void **state)
+{
+	uint8_t bytes[MESH_HANDLE_BYTES];
+	int i, j;
+
+	(void)state;
+	full_handle_encode(bytes);
+	for (i = VERSION_OFFSET + 1; i < CONNECT_ID_OFFSET; i++) {
+		for (j = i + 1; j < CONNECT_ID_OFFSET; j++) {
+			uint8_t a = bytes[i], b = bytes[j];
+
+			if (a == b)
+				continue;
+			bytes[i] = b;
+			bytes[j] = a;
+			assert_refused(bytes, -EPROTO);
+			bytes[i] = a;
+			bytes[j] = b;
+		}
+	}
+}
+
+/* NCCL carries 128 bytes; one that carried fewer would leave zeros, or rubbish, behind them. */
+static void test_truncation(void **state)
+{
+	uint8_t whole[MESH_HANDLE_BYTES], cut[MESH_HANDLE_BYTES];
+	int len;
+
+	(void)state;
+	full_handle_encode(whole);
+	for (len = 0; len < CONNECT_ID_OFFSET; len++) {
+		if (whole[len] == 0 && len >= 116)
+			continue; /* a checksum that ends in zeros is whole */
+		memset(cut, 0, sizeof(cut));
+		memcpy(cut, whole, (size_t)len);
+		assert_refused(cut, len == VERSION_OFFSET ? -EPROTONOSUPPORT : -EPROTO);
+		memset(cut, 0xff, sizeof(cut));
+		memcpy(cut, whole, (size_t)len);
+		assert_refused(cut, len == VERSION_OFFSET ? -EPROTONOSUPPORT : -EPROTO);
+	}
+}
+
+static uint32_t fnv1a(const uint8_t *bytes, size_t size)
+{
+	uint32_t hash = 2166136261u;
+
+	while (size--)
+		hash = (hash ^ *bytes++) * 16777619u;
+	return hash;
+}
+
+/* Changes one byte and makes the checksum right again, as a hostile or broken node might. */
+static void forge(const uint8_t *whole, int offset, uint8_t value, uint8_t *forged)
+{
+	uint32_t checksum;
+
+	memcpy(forged, whole, MESH_HANDLE_BYTES);
+	forged[offset] = value;
+	checksum = fnv1a(forged, 116);
+	memcpy(forged + 116, &checksum, sizeof(checksum));
+}
+
+static void test_forged(void **state)
+{
+	/* Offsets of the wire format: counts at 5 and 6, entries from 32 on. */
+	static const struct {
+		int offset;
+		uint8_t value;
+		int ret;
+	} cases[] = {
+		{7, 0, 0},
+		{5, 11, -EPROTO},
+		{5, 255, -EPROTO},
+		{6, 5, -EPROTO},
+		{6, 255, -EPROTO},
+		{5, 9, -EPROTO},
+		{32 + 6, 32, 0},
+		{32 + 6, 33, -EPROTO},
+		{32 + 7, 0x3f, 0},
+		{32 + 7, 0x40, -EPROTO},
+		{32 + 7, 0xf0, -EPROTO},
+		{48 + 18, 128, 0},
+		{48 + 18, 129, -EPROTO},
+		{48 + 19, 0x41, -EPROTO},
+	};
+	uint8_t whole[MESH_HANDLE_BYTES], forged[MESH_HANDLE_BYTES];
+	struct mesh_handle got;
+	size_t i;
+
+	(void)state;
+	full_handle_encode(whole);
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		forge(whole, cases[i].offset, cases[i].value, forged);
+		if (cases[i].ret)
+			assert_refused(forged, cases[i].ret);
+		else
+			assert_int_equal(mesh_handle_decode(forged, &got), 0);
+	}
+}
+
+static void test_connect_id(void **state)
+{
+	uint8_t room[MESH_HANDLE_BYTES + 1], *bytes = room + 1;
+	struct mesh_handle got;
+
+	(void)state;
+	full_handle_encode(bytes);
+	assert_true(mesh_handle_connect_id_get(bytes) == 0x0f1e2d3c4b5a6978);
+	mesh_handle_connect_id_set(bytes, UINT64_MAX - 1);
+	assert_true(mesh_handle_connect_id_get(bytes) == UINT64_MAX - 1);
+	assert_int_equal(mesh_handle_decode(bytes, &got), 0);
+	assert_true(got.connect_id == UINT64_MAX - 1);
+	assert_true(got.cookie == 0xfedcba9876543210);
+}
+
+static void test_noise(void **state)
+{
+	uint8_t bytes[MESH_HANDLE_BYTES];
+
+	(void)state;
+	memset(bytes, 0, sizeof(bytes));
+	assert_refused(bytes, -EPROTO);
+	memset(bytes, 0xff, sizeof(bytes));
+	assert_refused(bytes, -EPROTO);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_empty),	     cmocka_unit_test(test_mixed),
+		cmocka_unit_test(test_ten_ipv4),     cmocka_unit_test(test_four_ipv6),
+		cmocka_unit_test(test_full_mix),     cmocka_unit_test(test_first_come),
+		cmocka_unit_test(test_smaller_fits), cmocka_unit_test(test_corruption),
+		cmocka_unit_test(test_swaps),	     cmocka_unit_test(test_truncation),
+		cmocka_unit_test(test_forged),	     cmocka_unit_test(test_connect_id),
+		cmocka_unit_test(test_noise),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_log.c - one line to the sink, cut where it is too long, and errno left alone. */
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include <mesh/base/log.h>
+
+#define THREADS 4
+#define LINES_EACH 500
+
+static struct {
+	enum mesh_log_level level;
+	const char *file;
+	int line;
+	char text[2 * MESH_LOG_LINE_MAX];
+	_Atomic(int) calls, broken;
+} last;
+
+static void sink_keep(enum mesh_log_level level, const char *file, int line, const char *text)
+{
+	last.level = level;
+	last.file = file;
+	last.line = line;
+	snprintf(last.text, sizeof(last.text), "%s", text);
+	atomic_fetch_add(&last.calls, 1);
+	errno = EBADMSG; /* a sink may do anything */
+}
+
+static void sink_count(enum mesh_log_level level, const char *file, int line, const char *text)
+{
+	int a, b;
+
+	(void)level;
+	(void)file;
+	(void)line;
+	atomic_fetch_add(&last.calls, 1);
+	if (sscanf(text, "thread %d says %d", &a, &b) != 2 || a != b)
+		atomic_fetch_add(&last.broken, 1);
+}
+
+static void test_sink(void **state)
+{
+	int line;
+
+	(void)state;
+	mesh_log_sink_set(sink_keep);
+	line = __LINE__ + 1;
+	mesh_warn("%s to %d", "node1", 42);
+	assert_string_equal(last.text, "node1 to 42");
+	assert_int_equal(last.level, MESH_LOG_WARN);
+	assert_int_equal(last.line, line);
+	assert_non_null(strstr(last.file, "test_log.c"));
+	mesh_info("info");
+	assert_int_equal(last.level, MESH_LOG_INFO);
+	mesh_trace("trace");
+	assert_int_equal(last.level, MESH_LOG_TRACE);
+	assert_string_equal(last.text, "trace");
+	mesh_log_sink_set(NULL);
+}
+
+static void test_errno_kept(void **state)
+{
+	(void)state;
+	mesh_log_sink_set(sink_keep);
+	errno = EXDEV;
+	mesh_info("text");
+	assert_int_equal(errno, EXDEV);
+	errno = 0;
+	mesh_info("text");
+	assert_int_equal(errno, 0);
+	mesh_log_sink_set(NULL);
+}
+
+/* The longest line is whole; one more character and it ends in dots. */
+static void test_cut(void **state)
+{
+	char text[2 * MESH_LOG_LINE_MAX];
+
+	(void)state;
+	mesh_log_sink_set(sink_keep);
+	memset(text, 'x', sizeof(text));
+	text[MESH_LOG_LINE_MAX - 1] = '\0';
+	mesh_info("%s", text);
+	assert_string_equal(last.text, text);
+	text[MESH_LOG_LINE_MAX - 1] = 'x';
+	text[MESH_LOG_LINE_MAX] = '\0';
+	mesh_info("%s", text);
+	assert_int_equal(strlen(last.text), MESH_LOG_LINE_MAX - 1);
+	assert_string_equal(last.text + MESH_LOG_LINE_MAX - 4, "...");
+	assert_int_equal(last.text[MESH_LOG_LINE_MAX - 5], 'x');
+	text[sizeof(text) - 1] = '\0';
+	mesh_info("%s", text);
+	assert_int_equal(strlen(last.text), MESH_LOG_LINE_MAX - 1);
+	mesh_log_sink_set(NULL);
+}
+
+/* Runs @log with stderr in a file; @text holds what came out. */
+static void stderr_read(void (*log)(void), char *text, size_t size)
+{
+	FILE *file = tmpfile();
+	int saved = dup(STDERR_FILENO);
+	size_t n;
+
+	assert_non_null(file);
+	fflush(stderr);
+	dup2(fileno(file), STDERR_FILENO);
+	log();
+	fflush(stderr);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	rewind(file);
+	n = fread(text, 1, size - 1, file);
+	text[n] = '\0';
+	fclose(file);
+}
+
+static void log_each_level(void)
+{
+	mesh_warn("one");
+	mesh_info("two");
+	mesh_trace("three");
+}
+
+static void test_stderr(void **state)
+{
+	char text[512];
+
+	(void)state;
+	mesh_log_sink_set(NULL);
+	stderr_read(log_each_level, text, sizeof(text));
+	assert_string_equal(text, "mesh warning: one\n");
+	mesh_log_level_set(MESH_LOG_INFO);
+	stderr_read(log_each_level, text, sizeof(text));
+	assert_string_equal(text, "mesh warning: one\nmesh info: two\n");
+	mesh_log_level_set(MESH_LOG_TRACE);
+	stderr_read(log_each_level, text, sizeof(text));
+	assert_non_null(strstr(text, "test_log.c:"));
+	assert_non_null(strstr(text, " three\n"));
+	mesh_log_level_set(MESH_LOG_WARN);
+}
+
+static void *thread_log(void *arg)
+{
+	int i, number = *(int *)arg;
+
+	for (i = 0; i < LINES_EACH; i++)
+		mesh_info("thread %d says %d", number, number);
+	return NULL;
+}
+
+static void test_threads(void **state)
+{
+	pthread_t threads[THREADS];
+	int numbers[THREADS], i;
+
+	(void)state;
+	atomic_store(&last.calls, 0);
+	mesh_log_sink_set(sink_count);
+	for (i = 0; i < THREADS; i++) {
+		numbers[i] = i;
+		assert_int_equal(pthread_create(&threads[i], NULL, thread_log, &numbers[i]), 0);
+	}
+	for (i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	mesh_log_sink_set(NULL);
+	assert_int_equal(last.calls, THREADS * LINES_EACH);
+	assert_int_equal(last.broken, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sink),	cmocka_unit_test(test_errno_kept),
+		cmocka_unit_test(test_cut),	cmocka_unit_test(test_stderr),
+		cmocka_unit_test(test_threads),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_messages.c - messages through a provider that is busy, breaks off or loses its peer. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <rdma/fi_errno.h>
+
+#include "fake_fabric.h"
+#include "log_capture.h"
+
+#define PAYLOAD_MAX 4096
+
+struct ends {
+	int numbers[512]; /* of the messages, in the order in which they ended */
+	int errors[512];
+	int num;
+};
+
+static struct ends ends;
+
+static int setup(void **state)
+{
+	(void)state;
+	fake_reset();
+	memset(&ends, 0, sizeof(ends));
+	return 0;
+}
+
+static struct mesh_remote *remote_open(struct mesh_domain *domain, uint16_t port)
+{
+	struct sockaddr_storage name;
+	struct mesh_remote *remote;
+	struct mesh_addr addr;
+	size_t len;
+
+	mesh_addr_parse("10.7.0.2", &addr);
+	len = mesh_addr_to_sockaddr(&addr, port, &name);
+	assert_int_equal(mesh_remote_open(domain, &name, len, &remote), 0);
+	return remote;
+}
+
+static void end_note(struct mesh_buffer *buffer, int error)
+{
+	assert_true(mesh_lock_held(&buffer->domain->lock));
+	assert_false(mesh_lock_held(&buffer->domain->transmit_lock));
+	assert_true(ends.num < 512);
+	ends.numbers[ends.num] = *(int *)buffer->bytes;
+	ends.errors[ends.num] = error;
+	ends.num++;
+}
+
+static void message_send(struct mesh_domain *domain, struct mesh_remote *remote, int number)
+{
+	struct mesh_buffer *buffer = mesh_buffer_get(domain);
+
+	assert_non_null(buffer);
+	memcpy(buffer->bytes, &number, sizeof(number));
+	buffer->size = 24;
+	buffer->sent = end_note;
+	mesh_buffer_send(buffer, remote);
+}
+
+static int sent_number(int i)
+{
+	int number;
+
+	assert_true(i < fake.sends.num);
+	memcpy(&number, fake.sends.posts[i].bytes, sizeof(number));
+	return number;
+}
+
+static void remote_lose(struct mesh_domain *domain, struct mesh_remote *remote)
+{
+	mesh_lock_take(&domain->lock);
+	mesh_remote_lose(domain, remote);
+	mesh_lock_release(&domain->lock);
+}
+
+static void test_send(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct mesh_remote *remote = remote_open(domain, 1);
+
+	(void)state;
+	message_send(domain, remote, 5);
+	assert_int_equal(fake.sends.num, 1);
+	assert_int_equal(sent_number(0), 5);
+	assert_int_equal(fake.sends.posts[0].size, 24);
+	assert_int_equal(fake.sends.posts[0].to, 100);
+	assert_false(mesh_remote_backlogged(domain, remote));
+	assert_true(mesh_domain_poll(domain));
+	assert_int_equal(ends.num, 0); /* not before it is done */
+	fake_complete(&fake.sends.posts[0]);
+	mesh_domain_poll(domain);
+	assert_int_equal(ends.num, 1);
+	assert_int_equal(ends.errors[0], 0);
+	mesh_remote_close(domain, remote);
+	mesh_domain_close(domain);
+}
+
+/* What the provider does not take waits, behind it all that follows, and goes out in order. */
+static void test_backlog_order(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct mesh_remote *remote = remote_open(domain, 1);
+	int i;
+
+	(void)state;
+	fake_fail(FAKE_SEND, 2, 3, -FI_EAGAIN);
+	for (i = 0; i < 6; i++)
+		message_send(domain, remote, i);
+	assert_int_equal(fake.sends.num, 2);
+	assert_int_equal(fake.on[FAKE_SEND].calls, 3); /* those behind it do not even try */
+	assert_true(mesh_remote_backlogged(domain, remote));
+	mesh_domain_poll(domain);
+	mesh_domain_poll(domain);
+	assert_int_equal(fake.sends.num, 2);
+	mesh_domain_poll(domain);
+	assert_int_equal(fake.sends.num, 6);
+	assert_false(mesh_remote_backlogged(domain, remote));
+	for (i = 0; i < 6; i++)
+		assert_int_equal(sent_number(i), i);
+	assert_int_equal(ends.num, 0);
+	mesh_remote_close(domain, remote);
+	mesh_domain_close(domain);
+}
+
+/* Half of a backlog goes out, then the provider is busy again. */
+static void test_backlog_in_parts(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct mesh_remote *remote = remote_open(domain, 1);
+	int i;
+
+	(void)state;
+	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
+	for (i = 0; i < 8; i++)
+		message_send(domain, remote, i);
+	fake_fail(FAKE_SEND, 3, 1, -FI_EAGAIN);
+	mesh_domain_poll(domain);
+	assert_int_equal(fake.sends.num, 3);
+	assert_true(mesh_remote_backlogged(domain, remote));
+	message_send(domain, remote, 8); /* must not overtake */
+	assert_int_equal(fake.sends.num, 3);
+	mesh_domain_poll(domain);
+	assert_int_equal(fake.sends.num, 9);
+	for (i = 0; i < 9; i++)
+		assert_int_equal(sent_number(i), i);
+	mesh_remote_close(domain, remote);
+	mesh_domain_close(domain);
+}
+
+/* One peer that takes nothing holds nobody else up. */
+static void test_backlogs_apart(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct mesh_remote *busy = remote_open(domain, 1), *other = remote_open(domain, 2);
+
+	(void)state;
+	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
+	message_send(domain, busy, 1);
+	message_send(domain, other, 2);
+	assert_int_equal(fake.sends.num, 1);
+	assert_int_equal(sent_number(0), 2);
+	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN); /* the first of the backlog: still busy */
+	message_send(domain, other, 3);
+	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
+	mesh_domain_poll(domain);
+	assert_int_equal(fake.sends.num, 2);
+	assert_int_equal(sent_number(1), 3);
+	assert_true(mesh_remote_backlogged(domain, busy));
+	mesh_domain_poll(domain);
+	assert_int_equal(sent_number(2), 1);
+	mesh_remote_close(domain, busy);
+	mesh_remote_close(domain, other);
+	mesh_domain_close(domain);
+}
+
+/* A message that cannot be sent ends alone, from the next poll, with its error. */
+static void test_one_fails(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct mesh_remote *remote = remote_open(domain, 1);
+	int i;
+
+	(void)state;
+	fake_fail(FAKE_SEND, 0, 2, -FI_EIO);
+	for (i = 0; i < 3; i++)
+		message_send(domain, remote, i);
+	assert_int_equal(ends.num, 0); /* never from inside the send */
+	mesh_domain_poll(domain);
+	assert_int_equal(ends.num, 1);
+	assert_int_equal(ends.numbers[0], 0);
+	assert_int_equal(ends.errors[0], -EIO);
+	assert_int_equal(fake.sends.num, 2);
+	assert_int_equal(sent_number(0), 1);
+	assert_int_equal(sent_number(1), 2);
+	assert_false(mesh_remote_backlogged(domain, remote));
+	mesh_remote_close(domain, remote);
+	mesh_domain_close(domain);
+}
+
+/* Several fail in one poll, of two peers; each is told once. */
+static void test_many_fail(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct mesh_remote *a = remote_open(domain, 1), *b = remote_open(domain, 2);
+	int i, seen = 0;
+
+	(void)state;
+	fake_fail(FAKE_SEND, 0, 1000, -FI_EHOSTUNREACH);
+	for (i = 0; i < 10; i++)
+		message_send(domain, i % 2 ? a : b, i);
+	mesh_domain_poll(domain);
+	assert_int_equal(ends.num, 10);
+	for (i = 0; i < 10; i++) {
+		assert_int_equal(ends.errors[i], -EHOSTUNREACH);
+		seen |= 1 << ends.numbers[i];
+	}
+	assert_int_equal(seen, 0x3ff);
+	mesh_domain_poll(domain);
+	assert_int_equal(ends.num, 10);
+	mesh_remote_close(domain, a);
+	mesh_remote_close(domain, b);
+	mesh_domain_close(domain);
+}
+
+static void test_lost_remote(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct mesh_remote *remote = remote_open(domain, 1), *again;
+	int i;
+
+	(void)state;
+	fake_fail(FAKE_SEND, 1, 1, -FI_EAGAIN);
+	for (i = 0; i < 4; i++)
+		message_send(domain, remote, i);
+	remote_lose(domain, remote);
+	assert_int_equal(ends.num, 3); /* at once; the first is the provider's */
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(ends.numbers[i], i + 1);
+		assert_int_equal(ends.errors[i], -ECONNRESET);
+	}
+	assert_false(mesh_remote_backlogged(domain, remote));
+	fake_complete_error(fake.sends.posts[0].context, FI_ECONNABORTED);
+	mesh_domain_poll(domain);
+	assert_int_equal(ends.num, 4);
+	assert_int_equal(ends.errors[3], -ECONNABORTED);
+	/* Later messages do not reach the provider. */
+	message_send(domain, remote, 4);
+	assert_int_equal(ends.num, 4);
+	mesh_domain_poll(domain);
+	assert_int_equal(ends.num, 5);
+	assert_int_equal(ends.errors[4], -ECONNRESET);
+	assert_int_equal(fake.sends.num, 1);
+	/* A new connection with the same endpoint begins afresh. */
+	again = remote_open(domain, 1);
+	assert_ptr_not_equal(again, remote);
+	message_send(domain, again, 9);
+	assert_int_equal(fake.sends.num, 2);
+	remote_lose(domain, remote); /* twice does no harm */
+	mesh_remote_close(domain, remote);
+	mesh_remote_close(domain, again);
+	mesh_domain_close(domain);
+}
+
+static void test_remote_shared(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct mesh_remote *a = remote_open(domain, 1), *b = remote_open(domain, 1), *c;
+
+	(void)state;
+	assert_ptr_equal(a, b);
+	assert_int_equal(fake.num_addrs, 1);
+	c = remote_open(domain, 2);
+	assert_ptr_not_equal(a, c);
+	assert_int_equal(fake.num_addrs, 2);
+	mesh_remote_close(domain, a);
+	message_send(domain, b, 1); /* ASan: one use is left */
+	mesh_remote_close(domain, b);
+	mesh_remote_close(domain, c);
+	mesh_remote_close(domain, NULL);
+	mesh_domain_close(domain);
+}
+
+static void test_remote_refused(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct mesh_remote *remote = (struct mesh_remote *)&ends;
+
+	(void)state;
+	log_capture_start();
+	assert_int_equal(mesh_remote_open(domain, domain->name, 28, &remote), -EPROTO);
+	assert_int_equal(mesh_remote_open(domain, domain->name, 0, &remote), -EPROTO);
+	assert_int_equal(fake.on[FAKE_AV_INSERT].calls, 0);
+	fake_fail(FAKE_AV_INSERT, 0, 1, -FI_ENOMEM);
+	assert_int_equal(mesh_remote_open(domain, domain->name, domain->name_len, &remote),
+			 -ENOMEM);
+	assert_true(log_captured(MESH_LOG_WARN, "peer's endpoint name"));
+	fake_fail(FAKE_AV_INSERT, 0, 1, -FI_EADDRNOTAVAIL); /* 0 inserted */
+	assert_true(mesh_remote_open(domain, domain->name, domain->name_len, &remote) < 0);
+	assert_ptr_equal(remote, &ends);
+	assert_int_equal(mesh_remote_open(domain, domain->name, domain->name_len, &remote), 0);
+	log_capture_stop();
+	mesh_remote_close(domain, remote);
+	mesh_domain_close(domain);
+}
+
+/* A send that fails later, by a completion. */
+static void test_completion_error(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct mesh_remote *remote = remote_open(domain, 1);
+	int i;
+
+	(void)state;
+	for (i = 0; i < 3; i++)
+		message_send(domain, remote, i);
+	fake_complete_error(fake.sends.posts[1].context, FI_ETOOSMALL); /* beyond errno's range */
+	fake_complete(&fake.sends.posts[0]);
+	fake_complete_error(NULL, FI_ECONNRESET); /* a peer's write broke off: nobody's */
+	fake_complete_error(fake.sends.posts[2].context, FI_ETIMEDOUT);
+	for (i = 0; i < 4; i++)
+		mesh_domain_poll(domain);
+	assert_int_equal(ends.num, 3);
+	assert_int_equal(ends.numbers[0], 1);
+	assert_int_equal(ends.errors[0], -EIO);
+	assert_int_equal(ends.errors[1], 0);
+	assert_int_equal(ends.numbers[2], 2);
+	assert_int_equal(ends.errors[2], -ETIMEDOUT);
+	mesh_remote_close(domain, remote);
+	mesh_domain_close(domain);
+}
+
+/* The buffers are finite, and each comes back, however its message ended. */
+static void test_buffers(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct mesh_remote *remote = remote_open(domain, 1);
+	struct mesh_buffer *buffer;
+	int total = 0, round, i;
+
+	(void)state;
+	for (round = 0; round < 4; round++) {
+		int sends = fake.sends.num;
+
+		fake_fail(FAKE_SEND, 2, round == 1 ? 1000 : 0, -FI_EIO);
+		for (i = 0; (buffer = mesh_buffer_get(domain)); i++) {
+			memset(buffer->bytes, i, sizeof(struct mesh_message_header) + PAYLOAD_MAX);
+			buffer->size = 24;
+			buffer->sent = NULL;
+			mesh_buffer_send(buffer, remote);
+		}
+		if (!round)
+			total = i;
+		assert_int_equal(i, total);
+		assert_in_range(total, 32, 512);
+		for (i = sends; i < fake.sends.num; i++)
+			fake_complete(&fake.sends.posts[i]);
+		for (i = 0; i < 10; i++)
+			mesh_domain_poll(domain);
+	}
+	buffer = mesh_buffer_get(domain);
+	assert_non_null(buffer);
+	mesh_buffer_put(buffer);
+	mesh_remote_close(domain, remote);
+	mesh_domain_close(domain);
+}
+
+/* ---- waiters ------------------------------------------------------------------------------- */
+
+struct test_waiter {
+	struct mesh_waiter waiter;
+	struct mesh_domain *domain;
+	int resumed;
+	bool again;
+};
+
+static void waiter_resume(struct mesh_waiter *waiter)
+{
+	struct test_waiter *test = (struct test_waiter *)waiter;
+
+	assert_true(mesh_lock_held(&test->domain->lock));
+	assert_false(mesh_lock_held(&test->domain->transmit_lock));
+	test->resumed++;
+	assert_true(test->resumed < 100);
+	if (test->again)
+		mesh_domain_wait(test->domain, waiter);
+}
+
+static void test_waiters(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct test_waiter a = {.waiter.resume = waiter_resume, .domain = domain};
+	struct test_waiter b = a, c = a;
+
+	(void)state;
+	a.again = true;
+	mesh_domain_wait(domain, &a.waiter);
+	mesh_domain_wait(domain, &c.waiter);
+	mesh_domain_wait(domain, &b.waiter);
+	mesh_domain_wait(domain, &b.waiter); /* counts once */
+	mesh_lock_take(&domain->lock);
+	mesh_domain_wait_cancel(domain, &c.waiter);
+	mesh_domain_wait_cancel(domain, &c.waiter);
+	mesh_lock_release(&domain->lock);
+	mesh_domain_poll(domain);
+	assert_int_equal(a.resumed, 1); /* asks again, and is not called twice in one poll */
+	assert_int_equal(b.resumed, 1);
+	assert_int_equal(c.resumed, 0);
+	mesh_domain_poll(domain);
+	assert_int_equal(a.resumed, 2);
+	assert_int_equal(b.resumed, 1);
+	a.again = false;
+	mesh_domain_poll(domain);
+	mesh_domain_poll(domain);
+	assert_int_equal(a.resumed, 3);
+	mesh_domain_wait(domain, &b.waiter); /* the list still works */
+	mesh_domain_poll(domain);
+	assert_int_equal(b.resumed, 2);
+	mesh_domain_close(domain);
+}
+
+/* Only one thread polls; whoever is late leaves it to the other. */
+static void test_poll_busy(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	uint64_t polls = domain->polls;
+
+	(void)state;
+	assert_true(mesh_domain_poll(domain));
+	assert_true(domain->polls == polls + 1);
+	mesh_lock_take(&domain->lock);
+	assert_false(mesh_domain_poll(domain));
+	assert_true(domain->polls == polls + 1);
+	mesh_lock_release(&domain->lock);
+	fake_fail(FAKE_CQ_READ, 0, 1, -FI_EIO); /* ends the poll, no more */
+	assert_true(mesh_domain_poll(domain));
+	mesh_domain_close(domain);
+}
+
+/* However much has come, a poll ends, and the next one takes the rest. */
+static void test_poll_bounded(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	int i, polls;
+
+	(void)state;
+	for (i = 0; i < 1000; i++)
+		fake_deliver_immediate(0);
+	mesh_domain_poll(domain);
+	assert_in_range(fake.read, 16, 500);
+	for (polls = 1; fake.read < 1000; polls++) {
+		assert_true(polls < 100);
+		mesh_domain_poll(domain);
+	}
+	assert_true(domain->strangers == 1000);
+	mesh_domain_close(domain);
+}
+
+/* ---- receives ------------------------------------------------------------------------------ */
+
+static void noise_deliver(void)
+{
+	fake_deliver("noise", 5);
+}
+
+static void test_receive_posted_again(void **state)
+{
+	struct mesh_domain *domain;
+	int i, posted;
+
+	(void)state;
+	fake.rx_size = 4;
+	domain = fake_domain_open(MESH_PROVIDER_TCP);
+	for (i = 0; i < 20; i++) {
+		posted = fake.receives.num;
+		noise_deliver();
+		mesh_domain_poll(domain);
+		assert_int_equal(fake.receives.num, posted + 1);
+		assert_ptr_equal(fake.receives.posts[posted].buffer,
+				 fake.receives.posts[fake.receives_taken - 1].buffer);
+	}
+	assert_true(domain->strangers == 20);
+	mesh_domain_close(domain);
+}
+
+/* The provider does not take it now: it is not forgotten. */
+static void test_receive_busy(void **state)
+{
+	struct mesh_domain *domain;
+	int i;
+
+	(void)state;
+	fake.rx_size = 4;
+	domain = fake_domain_open(MESH_PROVIDER_TCP);
+	fake_fail(FAKE_RECV, 0, 6, -FI_EAGAIN);
+	for (i = 0; i < 4; i++)
+		noise_deliver();
+	mesh_domain_poll(domain); /* all four fail, and once more in the same poll */
+	assert_int_equal(fake.receives.num, 4);
+	for (i = 0; i < 5; i++)
+		mesh_domain_poll(domain);
+	assert_int_equal(fake.receives.num, 8);
+	noise_deliver();
+	mesh_domain_poll(domain);
+	assert_int_equal(fake.receives.num, 9);
+	mesh_domain_close(domain);
+}
+
+/* A receive that failed is posted again; one that was cancelled is not: the endpoint closes. */
+static void test_receive_error(void **state)
+{
+	struct mesh_domain *domain;
+
+	(void)state;
+	fake.rx_size = 4;
+	domain = fake_domain_open(MESH_PROVIDER_TCP);
+	fake_complete_error(fake.receives.posts[0].context, FI_ECONNRESET);
+	fake_complete_error(fake.receives.posts[1].context, FI_ETRUNC);
+	fake_complete_error(fake.receives.posts[2].context, FI_ECANCELED);
+	mesh_domain_poll(domain);
+	assert_int_equal(fake.receives.num, 6);
+	assert_ptr_equal(fake.receives.posts[4].buffer, fake.receives.posts[0].buffer);
+	assert_ptr_equal(fake.receives.posts[5].buffer, fake.receives.posts[1].buffer);
+	mesh_domain_close(domain);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fake_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_send),
+		TEST(test_backlog_order),
+		TEST(test_backlog_in_parts),
+		TEST(test_backlogs_apart),
+		TEST(test_one_fails),
+		TEST(test_many_fail),
+		TEST(test_lost_remote),
+		TEST(test_remote_shared),
+		TEST(test_remote_refused),
+		TEST(test_completion_error),
+		TEST(test_buffers),
+		TEST(test_waiters),
+		TEST(test_poll_busy),
+		TEST(test_poll_bounded),
+		TEST(test_receive_posted_again),
+		TEST(test_receive_busy),
+		TEST(test_receive_error),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

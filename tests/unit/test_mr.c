@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_mr.c - registrations: shared where one covers another, and ended with their last user. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <rdma/fi_errno.h>
+
+#include <mesh/fabric/mr.h>
+
+#include "fake_fabric.h"
+#include "log_capture.h"
+
+static char pool[4096];
+
+static int setup(void **state)
+{
+	(void)state;
+	fake_reset();
+	return 0;
+}
+
+static struct mesh_mr *mr_open(struct mesh_domain *domain, size_t offset, size_t size)
+{
+	struct mesh_mr *mr = NULL;
+
+	assert_int_equal(mesh_mr_open(domain, pool + offset, size, &mr), 0);
+	assert_non_null(mr);
+	return mr;
+}
+
+static void test_counted(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct mesh_mr *a = mr_open(domain, 0, 4096), *b = mr_open(domain, 0, 4096);
+
+	(void)state;
+	assert_ptr_equal(a, b);
+	assert_int_equal(fake.num_mrs, 1);
+	assert_ptr_equal(fake.mrs[0].data, pool);
+	assert_int_equal(fake.mrs[0].size, 4096);
+	assert_true(fake.mrs[0].access & FI_REMOTE_WRITE);
+	assert_true(fake.mrs[0].access & FI_WRITE);
+	mesh_mr_close(a);
+	assert_int_equal(fake.open[FAKE_MR], 1);
+	mesh_mr_close(b);
+	assert_int_equal(fake.open[FAKE_MR], 0);
+	a = mr_open(domain, 0, 4096); /* what has ended is not found */
+	assert_int_equal(fake.num_mrs, 2);
+	mesh_mr_close(a);
+	mesh_mr_close(NULL);
+	mesh_domain_close(domain);
+}
+
+/* A range inside a registered one needs no registration; one that sticks out does. */
+static void test_containing(void **state)
+{
+	static const struct {
+		size_t offset, size;
+		bool inside;
+	} ranges[] = {
+		{1000, 1000, true}, {1000, 1, true},	 {1999, 1, true},    {1001, 999, true},
+		{999, 2, false},    {1999, 2, false},	 {999, 1002, false}, {2000, 1, false},
+		{0, 1000, false},   {1000, 1001, false},
+	};
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct mesh_mr *whole = mr_open(domain, 1000, 1000), *part;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+		part = mr_open(domain, ranges[i].offset, ranges[i].size);
+		assert_int_equal(part == whole, ranges[i].inside);
+		assert_int_equal(fake.open[FAKE_MR], ranges[i].inside ? 1 : 2);
+		mesh_mr_close(part);
+		assert_int_equal(fake.open[FAKE_MR], 1);
+	}
+	mesh_mr_close(whole);
+	mesh_domain_close(domain);
+}
+
+/* Two that touch are two: libfabric would refuse a write across them. */
+static void test_neighbours(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct mesh_mr *a = mr_open(domain, 0, 100), *b = mr_open(domain, 100, 100);
+	struct mesh_mr *across = mr_open(domain, 50, 100);
+
+	(void)state;
+	assert_int_equal(fake.open[FAKE_MR], 3);
+	mesh_mr_close(a);
+	mesh_mr_close(b);
+	assert_true(fake.mrs[2].open);
+	mesh_mr_close(across);
+	mesh_domain_close(domain);
+}
+
+static void test_virtual_address(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct mesh_mr *mr = mr_open(domain, 64, 1024);
+
+	(void)state;
+	assert_true(mesh_mr_remote_address(mr, pool + 64) == (uintptr_t)(pool + 64));
+	assert_true(mesh_mr_remote_address(mr, pool + 65) == (uintptr_t)(pool + 65));
+	mesh_mr_close(mr);
+	mesh_domain_close(domain);
+}
+
+/* Offsets count from the registration that was found, not from the caller's own range. */
+static void test_offset(void **state)
+{
+	struct mesh_domain *domain;
+	struct mesh_mr *mr, *part;
+
+	(void)state;
+	fake.mr_mode = 0;
+	domain = fake_domain_open(MESH_PROVIDER_TCP);
+	mr = mr_open(domain, 64, 1024);
+	part = mr_open(domain, 128, 64);
+	assert_true(mesh_mr_remote_address(mr, pool + 64) == 0);
+	assert_true(mesh_mr_remote_address(mr, pool + 1000) == 936);
+	assert_true(mesh_mr_remote_address(part, pool + 128) == 64);
+	mesh_mr_close(mr);
+	mesh_mr_close(part);
+	mesh_domain_close(domain);
+}
+
+/* A late write of a peer must find no region: no key is ever used again, failed ones included. */
+static void test_keys(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct mesh_mr *mr;
+	uint64_t keys[20];
+	int i, j;
+
+	(void)state;
+	log_capture_start();
+	for (i = 0; i < 20; i++) {
+		fake_fail(FAKE_MR, 0, i % 3 == 0, -FI_ENOKEY);
+		if (i % 3 == 0)
+			assert_int_not_equal(mesh_mr_open(domain, pool, 64, &mr), 0);
+		mr = mr_open(domain, 0, 64);
+		keys[i] = mesh_mr_key(mr);
+		assert_true(fake.mrs[i].key == keys[i]);
+		for (j = 0; j < i; j++)
+			assert_true(keys[j] != keys[i]);
+		mesh_mr_close(mr);
+	}
+	log_capture_stop();
+	mesh_domain_close(domain);
+}
+
+/* On verbs the provider makes the keys, and sends need a descriptor. */
+static void test_provider_key(void **state)
+{
+	struct mesh_domain *domain;
+	struct mesh_mr *mr;
+
+	(void)state;
+	fake.mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+	domain = fake_domain_open(MESH_PROVIDER_VERBS_RXM);
+	mr = mr_open(domain, 0, 64);
+	assert_true(mesh_mr_key(mr) == FAKE_PROV_KEY + 1); /* 0 is the messages' */
+	assert_non_null(mesh_mr_desc(mr));
+	mesh_mr_close(mr);
+	mesh_domain_close(domain);
+	fake_reset();
+	domain = fake_domain_open(MESH_PROVIDER_TCP);
+	mr = mr_open(domain, 0, 64);
+	assert_null(mesh_mr_desc(mr));
+	assert_null(mesh_mr_desc(NULL));
+	mesh_mr_close(mr);
+	mesh_domain_close(domain);
+}
+
+static void test_refused(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct mesh_mr *mr = (struct mesh_mr *)pool;
+
+	(void)state;
+	fake_fail(FAKE_MR, 0, 2, -FI_ENOMEM);
+	log_capture_start();
+	assert_int_equal(mesh_mr_open(domain, pool, 4096, &mr), -ENOMEM);
+	assert_ptr_equal(mr, pool);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
+	assert_true(log_captured(MESH_LOG_WARN, "4096 bytes"));
+	assert_true(log_captured(MESH_LOG_WARN, "eth7"));
+	assert_true(log_captured(MESH_LOG_WARN, "ulimit -l"));
+	/* Nothing half made is found by the next one. */
+	assert_int_equal(mesh_mr_open(domain, pool, 64, &mr), -ENOMEM);
+	log_capture_stop();
+	mr = mr_open(domain, 0, 64);
+	assert_int_equal(fake.num_mrs, 1);
+	mesh_mr_close(mr);
+	mesh_domain_close(domain);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fake_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_counted),	    TEST(test_containing), TEST(test_neighbours),
+		TEST(test_virtual_address), TEST(test_offset),	   TEST(test_keys),
+		TEST(test_provider_key),    TEST(test_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

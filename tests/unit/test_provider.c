@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_provider.c - which libfabric entry serves a NIC, and what is said where there is none. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+
+#include <mesh/fabric/provider.h>
+
+#include "fake_fabric.h"
+#include "log_capture.h"
+
+/* The machine: what a process may do here. */
+static struct {
+	bool no_rdma_cm;
+	rlim_t memlock;
+} machine;
+
+int __wrap_access(const char *path, int mode);
+int __wrap_getrlimit(int resource, struct rlimit *limit);
+uid_t __wrap_geteuid(void);
+
+int __wrap_access(const char *path, int mode)
+{
+	(void)mode;
+	assert_string_equal(path, "/dev/infiniband/rdma_cm");
+	errno = ENOENT;
+	return machine.no_rdma_cm ? -1 : 0;
+}
+
+int __wrap_getrlimit(int resource, struct rlimit *limit)
+{
+	assert_int_equal(resource, RLIMIT_MEMLOCK);
+	limit->rlim_cur = limit->rlim_max = machine.memlock;
+	return 0;
+}
+
+uid_t __wrap_geteuid(void)
+{
+	return 1000;
+}
+
+static struct mesh_nic nic;
+static struct fi_info *info;
+static enum mesh_provider_id id;
+static char reason[MESH_PROVIDER_REASON_MAX];
+
+static int setup(void **state)
+{
+	(void)state;
+	fake_reset();
+	memset(&machine, 0, sizeof(machine));
+	machine.memlock = RLIM_INFINITY;
+	nic = *fake_nic();
+	nic.rdma.device[0] = '\0';
+	info = NULL;
+	unsetenv("FI_PROVIDER");
+	log_capture_start(); /* mesh_provider_find logs nothing */
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	int logged = log_captured_lines(MESH_LOG_WARN) + log_captured_lines(MESH_LOG_INFO);
+
+	log_capture_stop();
+	if (info)
+		fi_freeinfo(info);
+	info = NULL;
+	return fake_teardown(state) || logged;
+}
+
+static void rdma_set(bool active, enum mesh_link_layer link_layer, const char *words)
+{
+	strcpy(nic.rdma.device, "mlx5_7");
+	nic.rdma.port = 1;
+	nic.rdma.active = active;
+	nic.rdma.link_layer = link_layer;
+	strcpy(nic.rdma.state, words);
+}
+
+static int find(enum mesh_provider_id wanted)
+{
+	if (info)
+		fi_freeinfo(info);
+	info = NULL;
+	id = MESH_PROVIDER_NONE;
+	memset(reason, 'x', sizeof(reason));
+	return mesh_provider_find(&nic, wanted, &info, &id, reason);
+}
+
+/* Found, with this domain. */
+static void finds(enum mesh_provider_id wanted, enum mesh_provider_id expected, const char *domain)
+{
+	assert_int_equal(find(wanted), 0);
+	assert_non_null(info);
+	assert_int_equal(id, expected);
+	assert_string_equal(info->domain_attr->name, domain);
+}
+
+static void misses(enum mesh_provider_id wanted, const char *said)
+{
+	assert_int_equal(find(wanted), -ENODEV);
+	assert_null(info);
+	assert_int_equal(id, MESH_PROVIDER_NONE);
+	if (!strstr(reason, said))
+		fail_msg("\"%s\" does not say \"%s\"", reason, said);
+}
+
+#define OFFERS(...) (fake.offers = (const struct fake_offer[]){__VA_ARGS__, {0}})
+
+static void test_by_source(void **state)
+{
+	(void)state;
+	OFFERS({"tcp", "eth0", "10.7.0.2"}, {"tcp", "lo", "127.0.0.1"}, {"tcp", "eth7", NULL},
+	       {"tcp", "eth7", "fd00::1"}, {"tcp", "eth7", "10.7.0.1"});
+	finds(MESH_PROVIDER_NONE, MESH_PROVIDER_TCP, "eth7");
+	assert_string_equal(reason, "");
+	assert_string_equal(fake.queried[0], "net 10.7.0.1");
+	assert_string_equal(fake.queried[1], "tcp 10.7.0.1");
+}
+
+/* 1.16 and 1.17 call it net, and their tcp is something else: net is asked for first. */
+static void test_net_first(void **state)
+{
+	(void)state;
+	OFFERS({"tcp", "eth7", "10.7.0.1"}, {"net", "eth7", "10.7.0.1"});
+	finds(MESH_PROVIDER_NONE, MESH_PROVIDER_TCP, "eth7");
+	assert_string_equal(info->fabric_attr->prov_name, "net");
+}
+
+/*
+ * libfabric's tcp answers for an address that is not here with an entry named after itself; and
+ * an address that two NICs have must not lead to the other one.
+ */
+static void test_wrong_domain(void **state)
+{
+	(void)state;
+	OFFERS({"tcp", "tcp", "10.7.0.1"}, {"net", "net", "10.7.0.1"});
+	misses(MESH_PROVIDER_NONE, "libfabric offers no tcp for eth7 (10.7.0.1)");
+	OFFERS({"tcp", "eth70", "10.7.0.1"}, {"tcp", "eth", "10.7.0.1"});
+	misses(MESH_PROVIDER_NONE, "libfabric offers no tcp");
+	OFFERS({"tcp", NULL, "10.7.0.1"});
+	misses(MESH_PROVIDER_NONE, "libfabric offers no tcp");
+	OFFERS({"tcp", "eth7", "10.7.0.9"});
+	misses(MESH_PROVIDER_NONE, "libfabric offers no tcp");
+}
+
+static void test_ipv6(void **state)
+{
+	(void)state;
+	OFFERS({"tcp", "eth7", "fd00::1"});
+	assert_int_equal(mesh_addr_parse("fd00::1/64", &nic.source), 0);
+	finds(MESH_PROVIDER_NONE, MESH_PROVIDER_TCP, "eth7");
+	assert_string_equal(fake.queried[1], "tcp fd00::1");
+	assert_int_equal(fake.hints->addr_format, FI_SOCKADDR_IN6);
+}
+
+/* A link-local address needs its NIC's name in the question; answers may leave the scope out. */
+static void test_link_local(void **state)
+{
+	(void)state;
+	OFFERS({"tcp", "eth7", "fe80::1"});
+	assert_int_equal(mesh_addr_parse("fe80::1/64", &nic.source), 0);
+	nic.source.scope_id = 3;
+	finds(MESH_PROVIDER_NONE, MESH_PROVIDER_TCP, "eth7");
+	assert_string_equal(fake.queried[1], "tcp fe80::1%eth7");
+}
+
+static void test_verbs_first(void **state)
+{
+	(void)state;
+	rdma_set(true, MESH_LINK_LAYER_ETHERNET, "4: ACTIVE");
+	OFFERS({"tcp", "eth7", "10.7.0.1"}, {"verbs;ofi_rxm", "mlx5_6", "10.7.0.1"},
+	       {"verbs;ofi_rxm", "mlx5_7", "10.7.0.1"});
+	finds(MESH_PROVIDER_NONE, MESH_PROVIDER_VERBS_RXM, "mlx5_7");
+	assert_string_equal(reason, "");
+	assert_int_equal(fake.on[FAKE_GETINFO].calls, 1);
+	finds(MESH_PROVIDER_TCP, MESH_PROVIDER_TCP, "eth7"); /* as the user wants it */
+	assert_string_equal(reason, "");
+	/* Without RDMA behind the NIC verbs is not even asked for. */
+	nic.rdma.device[0] = '\0';
+	fake.on[FAKE_GETINFO].calls = 0;
+	finds(MESH_PROVIDER_NONE, MESH_PROVIDER_TCP, "eth7");
+	assert_string_equal(fake.queried[0], "net 10.7.0.1");
+}
+
+/* tcp takes over, and why it had to is told. */
+static void test_verbs_passed_over(void **state)
+{
+	(void)state;
+	rdma_set(true, MESH_LINK_LAYER_ETHERNET, "4: ACTIVE");
+	finds(MESH_PROVIDER_NONE, MESH_PROVIDER_TCP, "eth7");
+	assert_non_null(strstr(reason, "no verbs;ofi_rxm for mlx5_7"));
+	assert_null(strstr(reason, "FI_PROVIDER"));
+}
+
+static void test_only_wanted(void **state)
+{
+	(void)state;
+	OFFERS({"tcp", "eth7", "10.7.0.1"}, {"tcp;ofi_rxm", "eth7", "10.7.0.1"});
+	finds(MESH_PROVIDER_TCP_RXM, MESH_PROVIDER_TCP_RXM, "eth7");
+	assert_string_equal(info->fabric_attr->prov_name, "tcp;ofi_rxm");
+	misses(MESH_PROVIDER_VERBS_RXM, "no RDMA device is behind eth7");
+	assert_int_equal(fake.on[FAKE_GETINFO].calls, 2); /* tcp was not asked for */
+	OFFERS({"tcp", "eth7", "10.7.0.1"});
+	misses(MESH_PROVIDER_TCP_RXM, "libfabric offers no tcp;ofi_rxm for eth7");
+}
+
+static void test_hints(void **state)
+{
+	const int mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+
+	(void)state;
+	assert_int_equal(find(MESH_PROVIDER_TCP), 0);
+	assert_int_equal(fake.hints->ep_attr->type, FI_EP_RDM);
+	assert_true((fake.hints->caps & (FI_MSG | FI_RMA)) == (FI_MSG | FI_RMA));
+	assert_int_equal(fake.hints->domain_attr->mr_mode, mr_mode);
+	assert_int_equal(fake.hints->domain_attr->cq_data_size, 4);
+	assert_int_equal(fake.hints->domain_attr->threading, FI_THREAD_SAFE);
+	assert_int_equal(fake.hints->addr_format, FI_SOCKADDR_IN);
+}
+
+/* ---- reasons: the likeliest cause first ---------------------------------------------------- */
+
+static void test_reason_rdma_cm(void **state)
+{
+	(void)state;
+	rdma_set(true, MESH_LINK_LAYER_ETHERNET, "4: ACTIVE");
+	machine.no_rdma_cm = true;
+	misses(MESH_PROVIDER_VERBS_RXM, "/dev/infiniband/rdma_cm cannot be opened");
+	assert_non_null(strstr(reason, "rdma_ucm"));
+	assert_non_null(strstr(reason, strerror(ENOENT)));
+}
+
+static void test_reason_state(void **state)
+{
+	(void)state;
+	rdma_set(false, MESH_LINK_LAYER_INFINIBAND, "2: INIT");
+	misses(MESH_PROVIDER_VERBS_RXM, "port 1 of mlx5_7 is in state \"2: INIT\"");
+	assert_non_null(strstr(reason, "subnet manager"));
+	rdma_set(false, MESH_LINK_LAYER_ETHERNET, "1: DOWN");
+	misses(MESH_PROVIDER_VERBS_RXM, "\"1: DOWN\"");
+	assert_null(strstr(reason, "subnet manager"));
+}
+
+static void test_reason_memlock(void **state)
+{
+	(void)state;
+	rdma_set(true, MESH_LINK_LAYER_ETHERNET, "4: ACTIVE");
+	machine.memlock = 8192 << 10;
+	misses(MESH_PROVIDER_VERBS_RXM, "ulimit -l is 8192 KiB");
+	machine.memlock = (rlim_t)1 << 30;
+	misses(MESH_PROVIDER_VERBS_RXM, "is its verbs provider installed");
+}
+
+static void test_reason_fi_provider(void **state)
+{
+	(void)state;
+	setenv("FI_PROVIDER", "sockets", 1);
+	OFFERS({"shm", "shm", NULL});
+	misses(MESH_PROVIDER_NONE, "FI_PROVIDER=sockets is set");
+	rdma_set(true, MESH_LINK_LAYER_ETHERNET, "4: ACTIVE");
+	misses(MESH_PROVIDER_VERBS_RXM, "does FI_PROVIDER allow it");
+	unsetenv("FI_PROVIDER");
+}
+
+/* libfabric's own errors, and the longest texts that there can be. */
+static void test_reason_error(void **state)
+{
+	(void)state;
+	fake_fail(FAKE_GETINFO, 0, 2, -FI_EBUSY);
+	misses(MESH_PROVIDER_TCP, fi_strerror(FI_EBUSY));
+	memset(nic.rdma.device, 'd', MESH_RDMA_NAME_MAX - 1);
+	nic.rdma.device[MESH_RDMA_NAME_MAX - 1] = '\0';
+	memset(nic.rdma.state, 's', sizeof(nic.rdma.state) - 1);
+	nic.rdma.state[sizeof(nic.rdma.state) - 1] = '\0';
+	nic.rdma.active = false;
+	misses(MESH_PROVIDER_VERBS_RXM, nic.rdma.state);
+	assert_true(strlen(reason) < sizeof(reason) - 1);
+}
+
+/* ---- all NICs ------------------------------------------------------------------------------ */
+
+static void test_assign(void **state)
+{
+	struct mesh_nic nics[3];
+	struct mesh_nic_table table = {.nics = nics, .num_nics = 3, .num_taken = 3};
+	struct mesh_provider_verdict verdicts[3];
+	int i;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		nics[i] = nic;
+		nics[i].taken = true;
+		nics[i].netdev[3] = (char)('7' + i);
+	}
+	nics[0].source.bytes[3] = 7;
+	nics[2].source.bytes[3] = 9;
+	OFFERS({"tcp", "eth8", "10.7.0.1"}, {"tcp", "eth9", "10.7.0.9"});
+	assert_int_equal(mesh_providers_assign("", &table, verdicts), 0);
+	assert_int_equal(table.num_taken, 2);
+	assert_string_equal(nics[0].netdev, "eth8");
+	assert_string_equal(nics[1].netdev, "eth9");
+	assert_string_equal(nics[2].netdev, "eth7");
+	assert_false(nics[2].taken);
+	assert_non_null(strstr(nics[2].reason, "libfabric offers no tcp for eth7"));
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(verdicts[i].id, MESH_PROVIDER_TCP);
+		assert_string_equal(verdicts[i].note, "");
+	}
+}
+
+static void test_assign_setting(void **state)
+{
+	struct mesh_nic_table table = {.nics = &nic, .num_nics = 1, .num_taken = 1};
+	struct mesh_provider_verdict verdict;
+
+	(void)state;
+	assert_int_equal(mesh_providers_assign("net", &table, &verdict), 0);
+	assert_int_equal(verdict.id, MESH_PROVIDER_TCP);
+	assert_int_equal(mesh_providers_assign("verbs", &table, &verdict), -EINVAL);
+	assert_int_equal(table.num_taken, 1);
+	assert_true(log_captured(MESH_LOG_WARN, "NCCL_MESH_PROVIDER=\"verbs\""));
+	log_capture_start(); /* forget it: the teardown wants no lines */
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_by_source),
+		TEST(test_net_first),
+		TEST(test_wrong_domain),
+		TEST(test_ipv6),
+		TEST(test_link_local),
+		TEST(test_verbs_first),
+		TEST(test_verbs_passed_over),
+		TEST(test_only_wanted),
+		TEST(test_hints),
+		TEST(test_reason_rdma_cm),
+		TEST(test_reason_state),
+		TEST(test_reason_memlock),
+		TEST(test_reason_fi_provider),
+		TEST(test_reason_error),
+		TEST(test_assign),
+		TEST(test_assign_setting),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

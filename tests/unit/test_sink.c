@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_sink.c - what arrives finds its addressee, and nobody else; writes announce themselves. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <rdma/fi_errno.h>
+
+#include <mesh/fabric/mr.h>
+
+#include "fake_fabric.h"
+
+#define TOKEN 0xfeed0001
+
+struct test_sink {
+	struct mesh_sink sink;
+	int messages, writes;
+	struct mesh_message_header header; /* of the last message */
+	char payload[16];
+	struct mesh_immediate immediate;
+};
+
+static int setup(void **state)
+{
+	(void)state;
+	fake_reset();
+	return 0;
+}
+
+static void message_note(struct mesh_sink *sink, const struct mesh_message_header *header,
+			 const void *payload)
+{
+	struct test_sink *test = (struct test_sink *)sink;
+
+	test->messages++;
+	test->header = *header;
+	memcpy(test->payload, payload,
+	       header->length < sizeof(test->payload) ? header->length : sizeof(test->payload));
+}
+
+static void write_note(struct mesh_sink *sink, const struct mesh_immediate *immediate)
+{
+	struct test_sink *test = (struct test_sink *)sink;
+
+	test->writes++;
+	test->immediate = *immediate;
+}
+
+static void sink_add(struct mesh_domain *domain, struct test_sink *test)
+{
+	memset(test, 0, sizeof(*test));
+	test->sink.token = TOKEN;
+	test->sink.message = message_note;
+	test->sink.written = write_note;
+	assert_int_equal(mesh_sink_add(domain, &test->sink), 0);
+}
+
+static void sink_remove(struct mesh_domain *domain, struct test_sink *test)
+{
+	mesh_lock_take(&domain->lock);
+	mesh_sink_remove(domain, &test->sink);
+	mesh_lock_release(&domain->lock);
+}
+
+/* A DATA message of 4 bytes. */
+static void data_deliver(uint32_t comm, uint32_t token, size_t size)
+{
+	struct {
+		struct mesh_message_header header;
+		char payload[4];
+	} message = {
+		.header = {.type = MESH_MESSAGE_DATA,
+			   .length = 4,
+			   .comm = comm,
+			   .token = token,
+			   .seq = 17},
+		.payload = "abc",
+	};
+
+	fake_deliver(&message, size);
+}
+
+static uint32_t immediate_to(uint32_t comm)
+{
+	struct mesh_immediate immediate = {.comm = comm, .seq = 3, .segment = 5, .last = true};
+
+	return mesh_immediate_encode(&immediate);
+}
+
+static void test_message(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct test_sink a, b;
+
+	(void)state;
+	sink_add(domain, &a);
+	sink_add(domain, &b);
+	assert_int_not_equal(a.sink.id, b.sink.id);
+	data_deliver(b.sink.id, TOKEN, 28);
+	mesh_domain_poll(domain);
+	assert_int_equal(a.messages, 0);
+	assert_int_equal(b.messages, 1);
+	assert_int_equal(b.header.seq, 17);
+	assert_string_equal(b.payload, "abc");
+	assert_true(domain->strangers == 0);
+	mesh_domain_close(domain);
+}
+
+/* Noise, another's token, an id that nobody has, one of the past: counted, and harmless. */
+static void test_strangers(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct test_sink a;
+
+	(void)state;
+	sink_add(domain, &a);
+	data_deliver(a.sink.id, TOKEN + 1, 28);
+	data_deliver(a.sink.id + 1, TOKEN, 28);
+	data_deliver(a.sink.id + MESH_COMM_IDS, TOKEN, 28); /* same place, another generation */
+	data_deliver(UINT32_MAX, TOKEN, 28);
+	data_deliver(a.sink.id, TOKEN, 27);
+	data_deliver(a.sink.id, TOKEN, 0);
+	mesh_domain_poll(domain);
+	assert_int_equal(a.messages, 0);
+	assert_true(domain->strangers == 6);
+	data_deliver(a.sink.id, TOKEN, 28);
+	mesh_domain_poll(domain);
+	assert_int_equal(a.messages, 1);
+	assert_true(domain->strangers == 6);
+	mesh_domain_close(domain);
+}
+
+/* After a failed receive, what its buffer held before is not taken for a message. */
+static void test_stale_bytes(void **state)
+{
+	struct mesh_domain *domain;
+	struct test_sink a;
+
+	(void)state;
+	fake.rx_size = 1;
+	domain = fake_domain_open(MESH_PROVIDER_TCP);
+	sink_add(domain, &a);
+	data_deliver(a.sink.id, TOKEN, 28);
+	mesh_domain_poll(domain);
+	assert_int_equal(a.messages, 1);
+	fake_complete_error(fake.receives.posts[1].context, FI_ECONNRESET);
+	mesh_domain_poll(domain);
+	assert_int_equal(a.messages, 1);
+	mesh_domain_close(domain);
+}
+
+static void test_removed(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct test_sink a, b;
+	uint32_t id;
+
+	(void)state;
+	sink_add(domain, &a);
+	id = a.sink.id;
+	sink_remove(domain, &a);
+	sink_add(domain, &b); /* does not get the id of before */
+	assert_int_not_equal(b.sink.id, id);
+	data_deliver(id, TOKEN, 28);
+	fake_deliver_immediate(immediate_to(id));
+	mesh_domain_poll(domain);
+	assert_int_equal(a.messages + a.writes + b.messages + b.writes, 0);
+	assert_true(domain->strangers == 2);
+	sink_remove(domain, &b);
+	mesh_domain_close(domain);
+}
+
+static void test_immediates(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct test_sink a, deaf;
+
+	(void)state;
+	sink_add(domain, &a);
+	sink_add(domain, &deaf);
+	deaf.sink.written = NULL;
+	fake_deliver_immediate(immediate_to(a.sink.id));
+	mesh_domain_poll(domain);
+	assert_int_equal(a.writes, 1);
+	assert_int_equal(a.immediate.seq, 3);
+	assert_int_equal(a.immediate.segment, 5);
+	assert_true(a.immediate.last);
+	assert_false(a.immediate.full);
+	assert_true(domain->strangers == 0);
+	fake_deliver_immediate(immediate_to(deaf.sink.id));
+	fake_deliver_immediate(immediate_to(MESH_COMM_IDS - 1));
+	mesh_domain_poll(domain);
+	assert_true(domain->strangers == 2);
+	mesh_domain_close(domain);
+}
+
+/* All ids in use: an error, no overwriting; one that is given back is found again. */
+static void test_full(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct test_sink *sinks = calloc(MESH_COMM_IDS, sizeof(*sinks)), late;
+	uint32_t i;
+
+	(void)state;
+	assert_non_null(sinks);
+	for (i = 0; i < MESH_COMM_IDS; i++)
+		sink_add(domain, &sinks[i]);
+	late.sink.id = 77;
+	assert_int_equal(mesh_sink_add(domain, &late.sink), -ENOSPC);
+	assert_int_equal(late.sink.id, 77);
+	sink_remove(domain, &late); /* was never in: takes nobody out */
+	data_deliver(sinks[77].sink.id, TOKEN, 28);
+	mesh_domain_poll(domain);
+	assert_int_equal(sinks[77].messages, 1);
+	sink_remove(domain, &sinks[500]);
+	sink_add(domain, &late);
+	assert_int_equal(late.sink.id % MESH_COMM_IDS, sinks[500].sink.id % MESH_COMM_IDS);
+	assert_int_not_equal(late.sink.id, sinks[500].sink.id);
+	data_deliver(sinks[500].sink.id, TOKEN, 28); /* too late */
+	data_deliver(late.sink.id, TOKEN, 28);
+	fake_deliver_immediate(immediate_to(late.sink.id % MESH_COMM_IDS));
+	mesh_domain_poll(domain);
+	assert_int_equal(late.messages, 1);
+	assert_int_equal(late.writes, 1);
+	assert_int_equal(sinks[500].messages, 0);
+	mesh_domain_close(domain);
+	free(sinks);
+}
+
+/* ---- writes -------------------------------------------------------------------------------- */
+
+static int write_ends, write_error;
+
+static void write_end(struct mesh_op *op, int error)
+{
+	(void)op;
+	write_ends++;
+	write_error = error;
+}
+
+struct write_test {
+	struct mesh_domain *domain;
+	struct mesh_remote *remote;
+	struct mesh_mr *mr;
+	struct mesh_op op;
+	char data[64];
+	struct mesh_write write;
+};
+
+static void write_test_open(struct write_test *test, enum mesh_provider_id provider)
+{
+	struct mesh_domain *domain = fake_domain_open(provider);
+
+	memset(test, 0, sizeof(*test));
+	write_ends = write_error = 0;
+	test->domain = domain;
+	test->op.complete = write_end;
+	strcpy(test->data, "written");
+	assert_int_equal(mesh_remote_open(domain, domain->name, domain->name_len, &test->remote),
+			 0);
+	assert_int_equal(mesh_mr_open(domain, test->data, sizeof(test->data), &test->mr), 0);
+	test->write = (struct mesh_write){
+		.data = test->data,
+		.size = sizeof(test->data),
+		.mr = test->mr,
+		.address = 0x123456789,
+		.key = 0xabcdef,
+		.immediate = immediate_to(9),
+	};
+}
+
+static int write_start(struct write_test *test)
+{
+	return mesh_domain_write(test->domain, test->remote, &test->write, &test->op);
+}
+
+static void write_test_close(struct write_test *test)
+{
+	mesh_mr_close(test->mr);
+	mesh_remote_close(test->domain, test->remote);
+	mesh_domain_close(test->domain);
+}
+
+static void test_write(void **state)
+{
+	const struct fake_post *write = &fake.writes.posts[0];
+	struct write_test test;
+
+	(void)state;
+	fake.mr_mode |= FI_MR_LOCAL;
+	write_test_open(&test, MESH_PROVIDER_TCP);
+	assert_int_equal(write_start(&test), 0);
+	assert_int_equal(fake.writes.num, 1);
+	assert_ptr_equal(write->context, &test.op);
+	assert_ptr_equal(write->buffer, test.data);
+	assert_int_equal(write->size, 64);
+	assert_true(write->address == 0x123456789 && write->key == 0xabcdef);
+	assert_true(write->data == immediate_to(9));
+	assert_ptr_equal(write->desc, mesh_mr_desc(test.mr));
+	assert_non_null(write->desc);
+	assert_true(write->flags & FI_REMOTE_CQ_DATA);
+	assert_int_equal(fake.sends.num, 0);
+	fake_complete(write);
+	mesh_domain_poll(test.domain);
+	assert_int_equal(write_ends, 1);
+	assert_int_equal(write_error, 0);
+	assert_int_equal(write_start(&test), 0);
+	fake_complete_error(fake.writes.posts[1].context, FI_EACCES);
+	mesh_domain_poll(test.domain);
+	assert_int_equal(write_error, -EACCES);
+	write_test_close(&test);
+}
+
+/* A write that the provider does not take leaves no trace, and no buffer is lost over it. */
+static void test_write_busy(void **state)
+{
+	struct write_test test;
+	int i;
+
+	(void)state;
+	write_test_open(&test, MESH_PROVIDER_TCP_RXM);
+	fake_fail(FAKE_WRITE, 0, 1000, -FI_EAGAIN);
+	for (i = 0; i < 1000; i++)
+		assert_int_equal(write_start(&test), -EAGAIN);
+	fake_fail(FAKE_WRITE, 0, 1, -FI_EINVAL);
+	assert_int_equal(write_start(&test), -EINVAL);
+	assert_int_equal(write_start(&test), 0);
+	assert_int_equal(fake.writes.num, 1);
+	assert_int_equal(fake.sends.num, 1);
+	assert_int_equal(write_ends, 0);
+	write_test_close(&test);
+}
+
+/* Where immediates are not safe, a WRITTEN message follows the write, never before it. */
+static void test_written_messages(void **state)
+{
+	struct mesh_message_header header;
+	struct write_test test;
+
+	(void)state;
+	write_test_open(&test, MESH_PROVIDER_TCP_RXM);
+	assert_int_equal(write_start(&test), 0);
+	assert_int_equal(fake.writes.num, 1);
+	assert_false(fake.writes.posts[0].flags & FI_REMOTE_CQ_DATA);
+	assert_int_equal(fake.sends.num, 1);
+	assert_int_equal(fake.sends.posts[0].size, sizeof(header));
+	assert_int_equal(mesh_message_check(fake.sends.posts[0].bytes, sizeof(header), &header), 0);
+	assert_int_equal(header.type, MESH_MESSAGE_WRITTEN);
+	assert_int_equal(header.seq, immediate_to(9));
+	assert_true(fake.hints->tx_attr->msg_order & FI_ORDER_SAW);
+	assert_true(fake.hints->rx_attr->msg_order & FI_ORDER_SAW);
+	write_test_close(&test);
+}
+
+/* The message is busy, not the write: it goes out later, and the write ends once. */
+static void test_written_backlogged(void **state)
+{
+	struct write_test test;
+
+	(void)state;
+	write_test_open(&test, MESH_PROVIDER_TCP_RXM);
+	fake_fail(FAKE_SEND, 0, 2, -FI_EAGAIN);
+	assert_int_equal(write_start(&test), 0);
+	assert_int_equal(fake.sends.num, 0);
+	fake_complete(&fake.writes.posts[0]);
+	mesh_domain_poll(test.domain);
+	assert_int_equal(write_ends, 1);
+	mesh_domain_poll(test.domain);
+	assert_int_equal(fake.sends.num, 1);
+	write_test_close(&test);
+}
+
+/* No buffer for the message: the write does not start either. */
+static void test_written_no_buffer(void **state)
+{
+	struct mesh_buffer *buffers[600];
+	struct write_test test;
+	int i = 0;
+
+	(void)state;
+	write_test_open(&test, MESH_PROVIDER_TCP_RXM);
+	while ((buffers[i] = mesh_buffer_get(test.domain)))
+		i++;
+	assert_int_equal(write_start(&test), -EAGAIN);
+	assert_int_equal(fake.on[FAKE_WRITE].calls, 0);
+	mesh_buffer_put(buffers[0]);
+	assert_int_equal(write_start(&test), 0);
+	write_test_close(&test);
+}
+
+static void test_written_received(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP_RXM);
+	struct mesh_message_header header = {.type = MESH_MESSAGE_WRITTEN};
+	struct test_sink a;
+
+	(void)state;
+	sink_add(domain, &a);
+	header.seq = immediate_to(a.sink.id);
+	fake_deliver(&header, sizeof(header));
+	mesh_domain_poll(domain);
+	assert_int_equal(a.writes, 1);
+	assert_int_equal(a.immediate.segment, 5);
+	assert_int_equal(a.messages, 0);
+	header.seq = immediate_to(MESH_COMM_IDS - 1);
+	fake_deliver(&header, sizeof(header));
+	mesh_domain_poll(domain);
+	assert_true(domain->strangers == 1);
+	mesh_domain_close(domain);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fake_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_message),
+		TEST(test_strangers),
+		TEST(test_stale_bytes),
+		TEST(test_removed),
+		TEST(test_immediates),
+		TEST(test_full),
+		TEST(test_write),
+		TEST(test_write_busy),
+		TEST(test_written_messages),
+		TEST(test_written_backlogged),
+		TEST(test_written_no_buffer),
+		TEST(test_written_received),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_wire.c - frames, messages and immediates: whole ones are read, all others refused. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <mesh/mesh/wire.h>
+
+/* Offsets in a frame, with its header of 8 bytes. */
+#define VERSION_OFFSET 4
+#define TYPE_OFFSET 5
+#define LENGTH_OFFSET 6
+#define HELLO_AT(field) (8 + offsetof(struct mesh_frame_hello, field))
+
+/* Decodes from memory of exactly @size bytes, so that a sanitizer sees any read behind them. */
+static int decode_exact(const void *bytes, size_t size, struct mesh_frame *frame)
+{
+	void *exact = malloc(size ? size : 1);
+	int ret;
+
+	assert_non_null(exact);
+	memcpy(exact, bytes, size);
+	ret = mesh_frame_decode((char *)exact + !size, size, frame);
+	free(exact);
+	return ret;
+}
+
+static void frame_refused(const void *bytes, size_t size, int error)
+{
+	struct mesh_frame got, before;
+
+	memset(&got, 0xa5, sizeof(got));
+	memset(&before, 0xa5, sizeof(before));
+	assert_int_equal(decode_exact(bytes, size, &got), error);
+	assert_memory_equal(&got, &before, sizeof(got));
+}
+
+static void hello_init(struct mesh_frame *frame, int num_nics)
+{
+	struct mesh_frame_hello *hello = &frame->hello;
+	struct mesh_endpoint_addr endpoint;
+	int i;
+
+	memset(frame, 0, sizeof(*frame));
+	hello->node_id = 0x1122334455667788;
+	hello->process_id = 0x99aabbccddeeff00;
+	hello->cookie = 42;
+	hello->listen_id = 7;
+	hello->peer_id = 0x8001;
+	hello->peer_token = 0xcafe;
+	hello->provider = MESH_PROVIDER_TCP;
+	hello->nic = 3;
+	hello->num_nics = (uint8_t)num_nics;
+	hello->name_len = 16;
+	memset(hello->endpoint_name, 0xee, 16);
+	strcpy(hello->node_name, "node1");
+	for (i = 0; i < num_nics; i++) {
+		memset(&endpoint, 0, sizeof(endpoint));
+		mesh_addr_parse(i % 2 ? "fd00::1/64" : "10.1.0.1/30", &endpoint.addr);
+		endpoint.port = (uint16_t)(5000 + i);
+		endpoint.nic = (uint8_t)i;
+		endpoint.provider = MESH_PROVIDER_VERBS_RXM;
+		mesh_wire_nic_encode(&endpoint, &hello->nics[i]);
+	}
+}
+
+/* Whole, with bytes of the next frame behind it, and every prefix. */
+static void frame_round_trip(struct mesh_frame *frame, enum mesh_frame_type type, size_t expected)
+{
+	uint8_t bytes[2 * sizeof(*frame)];
+	struct mesh_frame got;
+	size_t size, len;
+
+	size = mesh_frame_finish(frame, type);
+	assert_int_equal(size, expected);
+	memset(bytes, 0x77, sizeof(bytes));
+	memcpy(bytes, frame, size);
+	memset(&got, 0xa5, sizeof(got));
+	assert_int_equal(decode_exact(bytes, size, &got), (int)size);
+	assert_int_equal(got.header.type, type);
+	assert_memory_equal(&got, frame, sizeof(got)); /* what was not sent is zero */
+	assert_int_equal(decode_exact(bytes, sizeof(bytes), &got), (int)size);
+	for (len = 0; len < size; len++)
+		frame_refused(bytes, len, 0);
+}
+
+static void test_frames(void **state)
+{
+	static const enum mesh_frame_type comm_types[] = {MESH_FRAME_CONNECT, MESH_FRAME_ACCEPT,
+							  MESH_FRAME_CLOSE,   MESH_FRAME_CLOSED,
+							  MESH_FRAME_ASK,     MESH_FRAME_SENT};
+	struct mesh_frame frame;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(comm_types) / sizeof(comm_types[0]); i++) {
+		memset(&frame, 0, sizeof(frame));
+		frame.comm = (struct mesh_frame_comm){UINT64_MAX, 1, 2, 3, 4, 5, 0};
+		frame_round_trip(&frame, comm_types[i], 8 + 32);
+	}
+	memset(&frame, 0, sizeof(frame));
+	frame.refuse = (struct mesh_frame_refuse){MESH_REFUSAL_VERSION, 1, 2, 0};
+	frame_round_trip(&frame, MESH_FRAME_REFUSE, 8 + 16);
+}
+
+static void test_hello(void **state)
+{
+	struct mesh_frame frame;
+	int n;
+
+	(void)state;
+	for (n = 0; n <= MESH_NICS_MAX; n++) {
+		hello_init(&frame, n);
+		frame_round_trip(&frame, MESH_FRAME_HELLO, 8 + 168 + 24 * (size_t)n);
+	}
+}
+
+/* One byte of a good HELLO is changed. */
+static void hello_with(int num_nics, size_t offset, uint8_t value, int expected)
+{
+	struct mesh_frame frame, got;
+	size_t size;
+
+	hello_init(&frame, num_nics);
+	size = mesh_frame_finish(&frame, MESH_FRAME_HELLO);
+	((uint8_t *)&frame)[offset] = value;
+	if (expected <= 0)
+		frame_refused(&frame, size, expected);
+	else
+		assert_int_equal(decode_exact(&frame, size, &got), (int)size);
+}
+
+static void test_hello_fields(void **state)
+{
+	const size_t nic1 = HELLO_AT(nics) + sizeof(struct mesh_wire_nic);
+
+	(void)state;
+	hello_with(2, HELLO_AT(num_nics), 1, -EPROTO);
+	hello_with(2, HELLO_AT(num_nics), 3, -EPROTO);
+	hello_with(16, HELLO_AT(num_nics), 17, -EPROTO);
+	hello_with(2, HELLO_AT(num_nics), 255, -EPROTO);
+	hello_with(2, HELLO_AT(name_len), 0, -EPROTO);
+	hello_with(2, HELLO_AT(name_len), MESH_ENDPOINT_NAME_MAX, 1);
+	hello_with(2, HELLO_AT(name_len), MESH_ENDPOINT_NAME_MAX + 1, -EPROTO);
+	hello_with(2, HELLO_AT(name_len), 255, -EPROTO);
+	hello_with(2, HELLO_AT(provider), MESH_PROVIDER_ID_MAX, 1);
+	hello_with(2, HELLO_AT(provider), MESH_PROVIDER_ID_MAX + 1, -EPROTO);
+	hello_with(2, HELLO_AT(nic), MESH_NICS_MAX - 1, 1);
+	hello_with(2, HELLO_AT(nic), MESH_NICS_MAX, -EPROTO);
+	hello_with(2, nic1 + offsetof(struct mesh_wire_nic, family), 5, -EPROTO);
+	hello_with(2, nic1 + offsetof(struct mesh_wire_nic, family), 0, -EPROTO);
+	hello_with(2, nic1 + offsetof(struct mesh_wire_nic, prefix_len), 129, -EPROTO);
+	hello_with(1, HELLO_AT(nics) + offsetof(struct mesh_wire_nic, prefix_len), 33, -EPROTO);
+	hello_with(2, nic1 + offsetof(struct mesh_wire_nic, nic), MESH_NICS_MAX, -EPROTO);
+	hello_with(2, nic1 + offsetof(struct mesh_wire_nic, provider), 4, -EPROTO);
+}
+
+/* A node name of 64 characters has no end. */
+static void test_hello_text_end(void **state)
+{
+	struct mesh_frame frame, got;
+	size_t size;
+
+	(void)state;
+	hello_init(&frame, 1);
+	size = mesh_frame_finish(&frame, MESH_FRAME_HELLO);
+	memset(frame.hello.node_name, 'n', MESH_NODE_NAME_MAX);
+	frame_refused(&frame, size, -EPROTO);
+	frame.hello.node_name[MESH_NODE_NAME_MAX - 1] = '\0';
+	assert_int_equal(decode_exact(&frame, size, &got), (int)size);
+}
+
+/* Every length but the right one, for every type; the memory is large enough for all of them. */
+static void test_frame_lengths(void **state)
+{
+	uint8_t bytes[8 + UINT16_MAX];
+	struct mesh_frame frame, got;
+	unsigned int type, length;
+
+	(void)state;
+	hello_init(&frame, 2);
+	mesh_frame_finish(&frame, MESH_FRAME_HELLO);
+	memset(bytes, 0, sizeof(bytes));
+	memcpy(bytes, &frame, sizeof(frame));
+	for (type = 0; type < 256; type++) {
+		unsigned int right = type == MESH_FRAME_HELLO				     ? 216
+				     : type == MESH_FRAME_REFUSE			     ? 16
+				     : type >= MESH_FRAME_CONNECT && type <= MESH_FRAME_SENT ? 32
+											     : 0;
+
+		bytes[TYPE_OFFSET] = (uint8_t)type;
+		for (length = 0; length <= 600; length++) {
+			int ret;
+
+			bytes[LENGTH_OFFSET] = (uint8_t)length;
+			bytes[LENGTH_OFFSET + 1] = (uint8_t)(length >> 8);
+			ret = mesh_frame_decode(bytes, sizeof(bytes), &got);
+			assert_int_equal(ret,
+					 right && length == right ? (int)(8 + length) : -EPROTO);
+		}
+		bytes[LENGTH_OFFSET] = bytes[LENGTH_OFFSET + 1] = 0xff;
+		assert_int_equal(mesh_frame_decode(bytes, sizeof(bytes), &got), -EPROTO);
+	}
+}
+
+/* Another version is told by the header alone, whatever type and length it uses. */
+static void test_frame_version(void **state)
+{
+	struct mesh_frame frame;
+	unsigned int version;
+
+	(void)state;
+	hello_init(&frame, 1);
+	mesh_frame_finish(&frame, MESH_FRAME_HELLO);
+	for (version = 0; version < 256; version++) {
+		if (version == MESH_PROTOCOL_VERSION)
+			continue;
+		frame.header.version = (uint8_t)version;
+		frame.header.type = 200;
+		frame.header.length = 9999;
+		frame_refused(&frame, 8, -EPROTONOSUPPORT);
+		frame_refused(&frame, sizeof(frame), -EPROTONOSUPPORT);
+		frame_refused(&frame, 7, 0);
+	}
+}
+
+/* Noise is refused at its first byte, so that nobody waits for the rest of it. */
+static void test_frame_noise(void **state)
+{
+	static const char http[] = "GET / HTTP/1.1\r\nHost: node1\r\n\r\n";
+	struct mesh_frame frame;
+	size_t len, i;
+
+	(void)state;
+	for (len = 1; len < sizeof(http); len++)
+		frame_refused(http, len, -EPROTO);
+	hello_init(&frame, 1);
+	mesh_frame_finish(&frame, MESH_FRAME_HELLO);
+	for (i = 0; i < 4; i++) {
+		uint8_t *byte = (uint8_t *)&frame + i;
+
+		*byte ^= 0x10;
+		for (len = i + 1; len <= 8 + 192; len++)
+			frame_refused(&frame, len, -EPROTO);
+		*byte ^= 0x10;
+	}
+}
+
+static void test_wire_nic(void **state)
+{
+	static const char *const addrs[] = {"10.1.2.3/32", "0.0.0.0/0", "fd00::1/128", "fe80::1/0"};
+	struct mesh_endpoint_addr endpoint, got;
+	struct mesh_wire_nic wire;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(addrs) / sizeof(addrs[0]); i++) {
+		memset(&endpoint, 0, sizeof(endpoint));
+		assert_int_equal(mesh_addr_parse(addrs[i], &endpoint.addr), 0);
+		endpoint.addr.scope_id = 0;
+		endpoint.port = 0xfffe;
+		endpoint.nic = MESH_NICS_MAX - 1;
+		endpoint.provider = MESH_PROVIDER_TCP_RXM;
+		memset(&wire, 0xa5, sizeof(wire));
+		mesh_wire_nic_encode(&endpoint, &wire);
+		assert_int_equal(wire.reserved, 0);
+		memset(&got, 0xa5, sizeof(got));
+		assert_int_equal(mesh_wire_nic_decode(&wire, &got), 0);
+		assert_memory_equal(&got, &endpoint, sizeof(got));
+	}
+}
+
+/* Puts @length bytes behind a header; checks it in memory of exactly that size. */
+static int message_check(struct mesh_message_header header, size_t size)
+{
+	uint8_t *bytes = malloc(size ? size : 1);
+	struct mesh_message_header got;
+	int ret;
+
+	assert_non_null(bytes);
+	memset(bytes, 0x33, size);
+	memcpy(bytes, &header, size < sizeof(header) ? size : sizeof(header));
+	memset(&got, 0xa5, sizeof(got));
+	ret = mesh_message_check(bytes, size, &got);
+	if (!ret)
+		assert_memory_equal(&got, &header, sizeof(got));
+	else
+		assert_int_equal(got.comm, 0xa5a5a5a5);
+	free(bytes);
+	return ret;
+}
+
+static void test_messages(void **state)
+{
+	unsigned int type, length;
+
+	(void)state;
+	for (type = 0; type < 256; type++) {
+		for (length = 0; length < 64; length++) {
+			struct mesh_message_header header = {
+				.type = (uint8_t)type, .length = length, .comm = 1};
+			bool legal =
+				type == MESH_MESSAGE_DATA ||
+				(type == MESH_MESSAGE_SIZE && length == 8) ||
+				((type == MESH_MESSAGE_GREET || type == MESH_MESSAGE_GREET_REPLY ||
+				  type == MESH_MESSAGE_POSTED || type == MESH_MESSAGE_WANT ||
+				  type == MESH_MESSAGE_WRITTEN) &&
+				 length == 0);
+
+			assert_int_equal(message_check(header, 24 + length), legal ? 0 : -EPROTO);
+			/* Header and bytes must agree, one more or less is refused. */
+			assert_int_equal(message_check(header, 24 + length + 1), -EPROTO);
+			assert_int_equal(message_check(header, 24 + length - 1), -EPROTO);
+		}
+	}
+}
+
+static void test_grants(void **state)
+{
+	struct mesh_message_header header = {.type = MESH_MESSAGE_GRANT};
+	unsigned int count;
+
+	(void)state;
+	for (count = 0; count < 256; count++) {
+		bool legal = count && count <= MESH_GRANTS_PER_MESSAGE;
+
+		header.count = (uint8_t)count;
+		header.length = count * 24;
+		assert_int_equal(message_check(header, 24 + count * 24), legal ? 0 : -EPROTO);
+		header.length = count * 24 + 8;
+		assert_int_equal(message_check(header, 24 + count * 24 + 8), -EPROTO);
+		header.length = count * 24 + 24;
+		assert_int_equal(message_check(header, 24 + count * 24 + 24), -EPROTO);
+	}
+}
+
+static void test_message_truncated(void **state)
+{
+	struct mesh_message_header header = {.type = MESH_MESSAGE_DATA, .length = 100};
+	size_t size;
+
+	(void)state;
+	for (size = 0; size < 24 + 100; size++)
+		assert_int_equal(message_check(header, size), -EPROTO);
+	assert_int_equal(message_check(header, 24 + 100), 0);
+	header.length = UINT32_MAX;
+	assert_int_equal(message_check(header, 24 + 100), -EPROTO);
+	header.length = UINT32_MAX - 23; /* with the header it is 2^32 */
+	assert_int_equal(message_check(header, 24), -EPROTO);
+}
+
+static void test_immediate_bits(void **state)
+{
+	struct mesh_immediate immediate = {0}, got;
+
+	(void)state;
+	assert_int_equal(MESH_IMMEDIATE_COMM_BITS + MESH_IMMEDIATE_SEQ_BITS +
+				 MESH_IMMEDIATE_SEGMENT_BITS + 2,
+			 32);
+	assert_int_equal(mesh_immediate_encode(&immediate), 0);
+	immediate =
+		(struct mesh_immediate){MESH_COMM_IDS - 1, 0x3f, MESH_SEGMENTS_MAX - 1, true, true};
+	assert_true(mesh_immediate_encode(&immediate) == UINT32_MAX);
+	/* Of the sequence number only the lowest bits travel. */
+	immediate = (struct mesh_immediate){.seq = 0xffffff41};
+	got = mesh_immediate_decode(mesh_immediate_encode(&immediate));
+	assert_int_equal(got.seq, 1);
+	assert_int_equal(got.comm, 0);
+	assert_int_equal(got.segment, 0);
+}
+
+static void test_immediate_round_trip(void **state)
+{
+	uint32_t bits = 1, i;
+
+	(void)state;
+	for (i = 0; i < 200000; i++) {
+		struct mesh_immediate decoded = mesh_immediate_decode(bits);
+
+		assert_in_range(decoded.comm, 0, MESH_COMM_IDS - 1);
+		assert_in_range(decoded.segment, 0, MESH_SEGMENTS_MAX - 1);
+		assert_true(mesh_immediate_encode(&decoded) == bits);
+		bits = bits * 1664525u + 1013904223u;
+	}
+}
+
+static void test_refusals(void **state)
+{
+	unsigned int a, b;
+
+	(void)state;
+	for (a = 0; a < 10; a++) {
+		assert_true(strlen(mesh_refusal_text((enum mesh_refusal)a)) > 10);
+		for (b = MESH_REFUSAL_VERSION; b <= MESH_REFUSAL_PROTOCOL && b < a; b++)
+			assert_string_not_equal(mesh_refusal_text((enum mesh_refusal)a),
+						mesh_refusal_text((enum mesh_refusal)b));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_frames),
+		cmocka_unit_test(test_hello),
+		cmocka_unit_test(test_hello_fields),
+		cmocka_unit_test(test_hello_text_end),
+		cmocka_unit_test(test_frame_lengths),
+		cmocka_unit_test(test_frame_version),
+		cmocka_unit_test(test_frame_noise),
+		cmocka_unit_test(test_wire_nic),
+		cmocka_unit_test(test_messages),
+		cmocka_unit_test(test_grants),
+		cmocka_unit_test(test_message_truncated),
+		cmocka_unit_test(test_immediate_bits),
+		cmocka_unit_test(test_immediate_round_trip),
+		cmocka_unit_test(test_refusals),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
