@@ -53,8 +53,6 @@ static void receive_complete(struct mesh_op *op, int error)
 	struct mesh_domain *domain = buffer->domain;
 	struct mesh_message_header header;
 
-	if (error == -ECANCELED)
-		return; /* the endpoint is closing */
 	if (!error && !mesh_message_check(buffer->bytes, buffer->size, &header))
 		mesh_sink_message(domain, &header, buffer->bytes + sizeof(header));
 	else

@@ -8,6 +8,7 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 
+#include <mesh/base/descriptors.h>
 #include <mesh/base/log.h>
 #include <mesh/fabric/domain.h>
 #include <mesh/fabric/provider.h>
@@ -23,7 +24,8 @@ static int fail(const struct mesh_domain *domain, const char *what, int error)
 {
 	mesh_warn("%s: cannot %s with %s: %s%s", domain->nic->netdev, what,
 		  mesh_provider_id_text(domain->provider), fi_strerror(-error),
-		  error == -FI_EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
+		  error == -FI_EMFILE ? "; raise the limit of open files (ulimit -n)"
+				      : mesh_descriptors_hint());
 	return error;
 }
 
@@ -109,7 +111,6 @@ static void domain_init(struct mesh_domain *domain, const struct mesh_domain_opt
 	TAILQ_INIT(&domain->unposted);
 	LIST_INIT(&domain->remotes);
 	LIST_INIT(&domain->mrs);
-	domain->next_key = 1;
 	domain->nic = options->nic;
 	domain->dev = options->dev;
 	domain->payload_max = options->payload_max;

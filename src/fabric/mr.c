@@ -8,6 +8,7 @@
 #include <rdma/fi_errno.h>
 
 #include <mesh/base/log.h>
+#include <mesh/base/random.h>
 #include <mesh/fabric/mr.h>
 
 struct mesh_mr {
@@ -35,12 +36,18 @@ static struct mesh_mr *mr_lookup(struct mesh_domain *domain, const char *data, s
 static int mr_register(struct mesh_domain *domain, struct mesh_mr *mr)
 {
 	const uint64_t access = FI_SEND | FI_RECV | FI_WRITE | FI_REMOTE_WRITE;
+	uint64_t key;
 	int ret;
 
-	/* The key is ours to choose unless the provider says otherwise; it must be unique. */
+	/*
+	 * The key is ours to choose unless the provider says otherwise. Random: strangers cannot
+	 * guess it, and none comes twice, so that a late write finds no region.
+	 */
+	ret = mesh_random(&key, sizeof(key));
+	if (ret)
+		return ret;
 	mesh_lock_take(&domain->transmit_lock);
-	ret = fi_mr_reg(domain->domain, mr->data, mr->size, access, 0, domain->next_key++, 0,
-			&mr->fid, NULL);
+	ret = fi_mr_reg(domain->domain, mr->data, mr->size, access, 0, key, 0, &mr->fid, NULL);
 	mesh_lock_release(&domain->transmit_lock);
 	if (ret)
 		mesh_warn("cannot register %zu bytes of memory with %s (%s): %s%s", mr->size,

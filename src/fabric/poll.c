@@ -81,7 +81,7 @@ void mesh_domain_poll_locked(struct mesh_domain *domain)
 			      atomic_load_explicit(&domain->polls, memory_order_relaxed) + 1,
 			      memory_order_relaxed);
 	for (batch = 0; batch < POLL_BATCHES; batch++) {
-		errno = 0; /* 1.17's net looks at a stale one and leaks a stranger's socket */
+		errno = 0; /* 1.17's net looks at a stale one and may leak a stranger's socket */
 		n = fi_cq_read(domain->cq, entries, POLL_ENTRIES);
 		for (i = 0; i < n; i++)
 			completion_handle(domain, &entries[i]);

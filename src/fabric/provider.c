@@ -13,6 +13,7 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 
+#include <mesh/base/descriptors.h>
 #include <mesh/base/log.h>
 #include <mesh/fabric/provider.h>
 #include <mesh/mesh/nic_order.h>
@@ -173,7 +174,10 @@ static void missing_explain(const struct mesh_nic *nic, enum mesh_provider_id id
 		return;
 	}
 	mesh_addr_text(&nic->source, address);
-	if (getenv("FI_PROVIDER"))
+	if (mesh_descriptors_exhausted())
+		snprintf(reason, MESH_PROVIDER_REASON_MAX, "libfabric cannot open %s for %s (%s)%s",
+			 name, nic->netdev, address, mesh_descriptors_hint());
+	else if (getenv("FI_PROVIDER"))
 		snprintf(
 			reason, MESH_PROVIDER_REASON_MAX,
 			"libfabric offers no %s for %s (%s): FI_PROVIDER=%.64s is set; unset it or "

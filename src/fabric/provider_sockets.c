@@ -5,6 +5,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -22,6 +23,20 @@
  * xnet_cm.c:92; tcp of 2.6, xnet_cm.c:95). A peer sends its handshake in one piece.
  */
 #define HANDSHAKE_LIMIT_US 250000
+
+/* One look at all sockets of the process. */
+struct visit {
+	struct mesh_domain *domain;
+	const struct mesh_remote *remote;
+	uint16_t port; /* what a search for a port has found */
+};
+
+/* The ends of a TCP connection between our NIC and the remote's. */
+struct ports {
+	uint16_t local;
+	uint16_t peer;
+	uint16_t endpoint; /* of the remote's endpoint */
+};
 
 static bool socket_name(int fd, bool peer, struct mesh_addr *address, uint16_t *port)
 {
@@ -45,15 +60,43 @@ static bool socket_is_local(const struct mesh_domain *domain, int fd, uint16_t *
 	return mesh_addr_equal(&local, &domain->nic->source);
 }
 
+static bool remote_address(const struct mesh_remote *remote, struct mesh_addr *address,
+			   uint16_t *port)
+{
+	return !mesh_addr_from_sockaddr((const struct sockaddr *)remote->name, remote->name_len,
+					address, port);
+}
+
+/* True for a connection with the remote's address; other processes may share it. */
+static bool socket_ports(const struct visit *visit, int fd, struct ports *ports)
+{
+	struct mesh_addr peer, theirs;
+
+	if (!remote_address(visit->remote, &theirs, &ports->endpoint) ||
+	    !socket_is_local(visit->domain, fd, &ports->local) ||
+	    !socket_name(fd, true, &peer, &ports->peer))
+		return false;
+	peer.scope_id = theirs.scope_id;
+	return mesh_addr_equal(&peer, &theirs);
+}
+
+static bool entry_is_socket(int dir, const char *name)
+{
+	static const char prefix[] = "socket:";
+	char target[sizeof(prefix) - 1];
+
+	return readlinkat(dir, name, target, sizeof(target)) == (ssize_t)sizeof(target) &&
+	       !memcmp(target, prefix, sizeof(target));
+}
+
 /*
- * Calls @visit for every descriptor of the process, each time with a copy, so that the socket
- * that was looked at is the one that is changed, even if its owner closes it meanwhile.
+ * Calls @look for every socket of the process, each time with a copy, so that the socket that was
+ * looked at is the one that is changed, even if its owner closes it meanwhile. Sockets only: to
+ * close any copy of a file ends the process's POSIX locks on it.
  *
- * Returns how often @visit returned true, or a negative errno.
+ * Returns how often @look returned true, or a negative errno.
  */
-static int descriptors_visit(struct mesh_domain *domain, const struct mesh_remote *remote,
-			     bool (*visit)(const struct mesh_domain *domain,
-					   const struct mesh_remote *remote, int fd))
+static int sockets_visit(struct visit *visit, bool (*look)(struct visit *visit, int fd))
 {
 	DIR *dir = opendir("/proc/self/fd");
 	struct dirent *entry;
@@ -62,12 +105,12 @@ static int descriptors_visit(struct mesh_domain *domain, const struct mesh_remot
 	if (!dir)
 		return -errno;
 	while ((entry = readdir(dir))) {
-		if (entry->d_name[0] == '.')
+		if (!entry_is_socket(dirfd(dir), entry->d_name))
 			continue;
-		copy = dup(atoi(entry->d_name));
+		copy = fcntl(atoi(entry->d_name), F_DUPFD_CLOEXEC, 0);
 		if (copy < 0)
 			continue;
-		count += visit(domain, remote, copy);
+		count += look(visit, copy);
 		close(copy);
 	}
 	closedir(dir);
@@ -76,34 +119,47 @@ static int descriptors_visit(struct mesh_domain *domain, const struct mesh_remot
 
 /* ---- cutting off one peer ------------------------------------------------------------------ */
 
-/* True for a connection of our endpoint with the remote, whoever of the two dialled. */
-static bool socket_is_remotes(const struct mesh_domain *domain, const struct mesh_remote *remote,
-			      int fd)
+/* True if another process, which is not lost, has said that it dialled from this port. */
+static bool port_is_anothers(const struct visit *visit, uint16_t port)
 {
-	uint16_t local_port, peer_port, their_port;
-	struct mesh_addr peer, theirs;
+	const struct mesh_remote *remote = visit->remote, *other;
 
-	if (mesh_addr_from_sockaddr((const struct sockaddr *)remote->name, remote->name_len,
-				    &theirs, &their_port))
+	mesh_lock_assert_held(&visit->domain->transmit_lock);
+	LIST_FOREACH(other, &visit->domain->remotes, entry) {
+		if (!other->lost && other->dialled_from == port &&
+		    (other->name_len != remote->name_len ||
+		     memcmp(other->name, remote->name, remote->name_len) != 0))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * True for a connection of our endpoint with the remote's, whoever of the two dialled. What the
+ * other side dialled comes from a port that says nothing of the process behind it; what other
+ * processes at the same address have said to be theirs is left alone.
+ */
+static bool socket_is_remotes(const struct visit *visit, int fd)
+{
+	struct ports ports;
+
+	if (!socket_ports(visit, fd, &ports))
 		return false;
-	if (!socket_is_local(domain, fd, &local_port) || !socket_name(fd, true, &peer, &peer_port))
-		return false;
-	peer.scope_id = theirs.scope_id;
-	if (!mesh_addr_equal(&peer, &theirs))
-		return false;
-	return peer_port == their_port || local_port == domain->port;
+	if (ports.peer == ports.endpoint)
+		return true;
+	return ports.local == visit->domain->port && !port_is_anothers(visit, ports.peer);
 }
 
 /*
  * Disconnecting empties the socket's queue at once, under the kernel's lock; the shutdown wakes
  * the provider, which then sees the end.
  */
-static bool socket_cut(const struct mesh_domain *domain, const struct mesh_remote *remote, int fd)
+static bool socket_cut(struct visit *visit, int fd)
 {
 	struct sockaddr nobody = {.sa_family = AF_UNSPEC};
 	bool cut;
 
-	if (!socket_is_remotes(domain, remote, fd))
+	if (!socket_is_remotes(visit, fd))
 		return false;
 	cut = !connect(fd, &nobody, sizeof(nobody));
 	shutdown(fd, SHUT_RDWR); /* -ENOTCONN by now, and still wakes */
@@ -112,19 +168,20 @@ static bool socket_cut(const struct mesh_domain *domain, const struct mesh_remot
 
 void mesh_remote_fence(struct mesh_domain *domain, struct mesh_remote *remote)
 {
+	struct visit visit = {.domain = domain, .remote = remote};
 	char text[MESH_ADDR_TEXT_MAX];
 	struct mesh_addr theirs;
+	uint16_t port;
 	int count;
 
 	if (domain->provider == MESH_PROVIDER_VERBS_RXM)
 		return; /* ibv_dereg_mr fences */
 	mesh_lock_take(&domain->lock);
 	mesh_lock_take(&domain->transmit_lock);
-	count = descriptors_visit(domain, remote, socket_cut);
+	count = sockets_visit(&visit, socket_cut);
 	mesh_lock_release(&domain->transmit_lock);
 	mesh_lock_release(&domain->lock);
-	if (mesh_addr_from_sockaddr((const struct sockaddr *)remote->name, remote->name_len,
-				    &theirs, NULL))
+	if (!remote_address(remote, &theirs, &port))
 		return;
 	if (count < 0)
 		mesh_warn("cannot cut the connection with %s: %s; a late message may reach memory "
@@ -135,20 +192,45 @@ void mesh_remote_fence(struct mesh_domain *domain, struct mesh_remote *remote)
 			  count == 1 ? "" : "s", mesh_addr_text(&theirs, text));
 }
 
+static bool dialled_port_find(struct visit *visit, int fd)
+{
+	struct ports ports;
+
+	if (!socket_ports(visit, fd, &ports) || ports.peer != ports.endpoint ||
+	    ports.local == visit->domain->port)
+		return false;
+	visit->port = ports.local;
+	return true;
+}
+
+uint16_t mesh_remote_dialled_port(struct mesh_domain *domain, struct mesh_remote *remote)
+{
+	struct visit visit = {.domain = domain, .remote = remote};
+
+	if (domain->provider != MESH_PROVIDER_VERBS_RXM)
+		sockets_visit(&visit, dialled_port_find);
+	return visit.port;
+}
+
+void mesh_remote_dialled_from(struct mesh_domain *domain, struct mesh_remote *remote, uint16_t port)
+{
+	mesh_lock_take(&domain->transmit_lock);
+	remote->dialled_from = port;
+	mesh_lock_release(&domain->transmit_lock);
+}
+
 /* ---- strangers ----------------------------------------------------------------------------- */
 
-static bool listener_limit(const struct mesh_domain *domain, const struct mesh_remote *remote,
-			   int fd)
+static bool listener_limit(struct visit *visit, int fd)
 {
 	struct timeval limit = {.tv_usec = HANDSHAKE_LIMIT_US};
 	socklen_t len = sizeof(int);
 	int listening = 0;
 	uint16_t port;
 
-	(void)remote;
 	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) || !listening)
 		return false;
-	if (!socket_is_local(domain, fd, &port) || port != domain->port)
+	if (!socket_is_local(visit->domain, fd, &port) || port != visit->domain->port)
 		return false;
 	/* Linux hands the limit down to the connections that are accepted from here. */
 	return !setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
@@ -156,9 +238,11 @@ static bool listener_limit(const struct mesh_domain *domain, const struct mesh_r
 
 void mesh_handshakes_limit(struct mesh_domain *domain)
 {
+	struct visit visit = {.domain = domain};
+
 	if (domain->provider == MESH_PROVIDER_VERBS_RXM)
 		return;
-	if (descriptors_visit(domain, NULL, listener_limit) < 1)
+	if (sockets_visit(&visit, listener_limit) < 1)
 		mesh_info("%s: the provider's listening socket was not found; a stranger who "
 			  "connects to port %u can hold up traffic",
 			  domain->nic->netdev, domain->port);

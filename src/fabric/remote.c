@@ -14,18 +14,19 @@
 
 #include "fabric_internal.h"
 
-static struct mesh_remote *remote_lookup(struct mesh_domain *domain, const void *name,
-					 size_t name_len)
+/* Frees the remotes that were closed while messages waited for them. */
+static void remotes_reap(struct mesh_domain *domain)
 {
-	struct mesh_remote *remote;
+	struct mesh_remote *remote, *next;
 
 	mesh_lock_assert_held(&domain->transmit_lock);
-	LIST_FOREACH(remote, &domain->remotes, entry) {
-		if (!remote->lost && remote->name_len == name_len &&
-		    !memcmp(remote->name, name, name_len))
-			return remote;
+	for (remote = LIST_FIRST(&domain->remotes); remote; remote = next) {
+		next = LIST_NEXT(remote, entry);
+		if (!remote->closed || !TAILQ_EMPTY(&remote->backlog))
+			continue;
+		LIST_REMOVE(remote, entry);
+		free(remote);
 	}
-	return NULL;
 }
 
 static int remote_insert(struct mesh_domain *domain, struct mesh_remote *remote)
@@ -42,54 +43,42 @@ static int remote_insert(struct mesh_domain *domain, struct mesh_remote *remote)
 int mesh_remote_open(struct mesh_domain *domain, const void *name, size_t name_len,
 		     struct mesh_remote **remote)
 {
-	struct mesh_remote *found;
-	int ret = 0;
+	struct mesh_remote *opened;
+	int ret;
 
 	/* fi_av_insert reads as many bytes as our own names have. */
 	if (name_len != domain->name_len)
 		return -EPROTO;
+	opened = calloc(1, sizeof(*opened));
+	if (!opened)
+		return -ENOMEM;
+	memcpy(opened->name, name, name_len);
+	opened->name_len = name_len;
+	TAILQ_INIT(&opened->backlog);
 	mesh_lock_take(&domain->transmit_lock);
-	found = remote_lookup(domain, name, name_len);
-	if (found) {
-		found->users++;
-		goto unlock;
-	}
-	found = calloc(1, sizeof(*found));
-	if (!found) {
-		ret = -ENOMEM;
-		goto unlock;
-	}
-	memcpy(found->name, name, name_len);
-	found->name_len = name_len;
-	found->users = 1;
-	TAILQ_INIT(&found->backlog);
-	ret = remote_insert(domain, found);
-	if (ret) {
-		free(found);
-		goto unlock;
-	}
-	LIST_INSERT_HEAD(&domain->remotes, found, entry);
-unlock:
-	mesh_lock_release(&domain->transmit_lock);
+	remotes_reap(domain);
+	ret = remote_insert(domain, opened);
 	if (!ret)
-		*remote = found;
+		LIST_INSERT_HEAD(&domain->remotes, opened, entry);
+	mesh_lock_release(&domain->transmit_lock);
+	if (ret)
+		free(opened);
+	else
+		*remote = opened;
 	return ret;
 }
 
 void mesh_remote_close(struct mesh_domain *domain, struct mesh_remote *remote)
 {
-	bool last;
-
 	if (!remote)
 		return;
 	mesh_lock_take(&domain->transmit_lock);
-	last = --remote->users == 0 && TAILQ_EMPTY(&remote->backlog);
-	if (last)
-		LIST_REMOVE(remote, entry);
+	/* What waits for it ends with an error from the next poll. */
+	remote->lost = true;
+	remote->closed = true;
+	/* The address stays in the AV: it is the same entry for all who inserted it. */
+	remotes_reap(domain);
 	mesh_lock_release(&domain->transmit_lock);
-	/* The address stays in the AV: removing it would break whoever inserted the same one. */
-	if (last)
-		free(remote);
 }
 
 /* Moves the whole backlog to @buffers. */
@@ -299,9 +288,15 @@ bool mesh_remote_backlogged(struct mesh_domain *domain, struct mesh_remote *remo
 }
 
 /* Announces a write that carries no immediate; it travels behind the write. */
-static void written_send(struct mesh_buffer *buffer, struct mesh_remote *remote, uint32_t immediate)
+static void written_send(struct mesh_buffer *buffer, struct mesh_remote *remote,
+			 const struct mesh_write *write)
 {
-	struct mesh_message_header header = {.type = MESH_MESSAGE_WRITTEN, .seq = immediate};
+	struct mesh_message_header header = {
+		.type = MESH_MESSAGE_WRITTEN,
+		.comm = write->sink_id,
+		.token = write->sink_token,
+		.seq = write->immediate,
+	};
 
 	memcpy(buffer->bytes, &header, sizeof(header));
 	buffer->size = sizeof(header);
@@ -345,6 +340,6 @@ int mesh_domain_write(struct mesh_domain *domain, struct mesh_remote *remote,
 	if (written && ret)
 		mesh_buffer_put(written);
 	else if (written)
-		written_send(written, remote, write->immediate);
+		written_send(written, remote, write);
 	return ret;
 }

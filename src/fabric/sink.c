@@ -47,12 +47,12 @@ void mesh_sink_message(struct mesh_domain *domain, const struct mesh_message_hea
 	struct mesh_sink *sink = domain->sinks[SINK_INDEX(header->comm)];
 
 	mesh_lock_assert_held(&domain->lock);
-	if (header->type == MESH_MESSAGE_WRITTEN) {
-		mesh_sink_written(domain, header->seq);
-		return;
-	}
-	if (sink && sink->id == header->comm && sink->token == header->token)
+	if (!sink || sink->id != header->comm || sink->token != header->token)
+		stranger_count(domain);
+	else if (header->type != MESH_MESSAGE_WRITTEN)
 		sink->message(sink, header, payload);
+	else if (!domain->immediates)
+		mesh_sink_written(domain, header->seq);
 	else
 		stranger_count(domain);
 }

@@ -37,6 +37,7 @@ static size_t frame_payload_size(uint8_t type)
 	case MESH_FRAME_CLOSED:
 	case MESH_FRAME_ASK:
 	case MESH_FRAME_SENT:
+	case MESH_FRAME_PORT:
 		return sizeof(struct mesh_frame_comm);
 	}
 	return 0;

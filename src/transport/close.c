@@ -27,7 +27,8 @@
 
 /* ---- the peer's frames, and the engine's part -------------------------------------------- */
 
-static void frame_send(struct mesh_comm *comm, enum mesh_frame_type type, uint32_t sent)
+static void frame_send(struct mesh_comm *comm, enum mesh_frame_type type, uint32_t sent,
+		       bool unclean)
 {
 	struct mesh_frame frame;
 
@@ -35,20 +36,23 @@ static void frame_send(struct mesh_comm *comm, enum mesh_frame_type type, uint32
 	memset(&frame, 0, sizeof(frame));
 	frame.comm.to_comm = comm->paths[0].remote_id;
 	frame.comm.sent = sent;
+	frame.comm.unclean = unclean;
 	mesh_peer_send(comm->paths[0].peer, &frame, type);
 }
 
-void mesh_comm_close_asked(struct mesh_comm *comm, uint32_t sent)
+void mesh_comm_close_asked(struct mesh_comm *comm, uint32_t sent, bool unclean)
 {
 	mesh_lock_take(&comm->lock);
 	comm->peer_closing = true;
 	comm->peer_sent = sent;
-	/* A sender has drained before it says so; a receiver takes nothing more. */
+	/* A sender drains before it says so, if it can; a receiver takes nothing more. */
 	comm->peer_quiet = true;
+	comm->peer_lost |= unclean;
 	if (comm->sending)
 		mesh_comm_fail(comm, -EPIPE, comm->send.first_pending == comm->next_seq,
 			       "the receiver closed the connection");
 	mesh_lock_release(&comm->lock);
+	comm->paths[0].peer->slow_close = false;
 	mesh_comm_tick(comm);
 }
 
@@ -57,6 +61,7 @@ void mesh_comm_close_answered(struct mesh_comm *comm)
 	mesh_lock_take(&comm->lock);
 	comm->peer_quiet = true;
 	mesh_lock_release(&comm->lock);
+	comm->paths[0].peer->slow_close = false;
 }
 
 static bool answer_is_due(struct mesh_comm *comm)
@@ -91,7 +96,7 @@ void mesh_comm_tick(struct mesh_comm *comm)
 		orphans_fail(comm);
 	mesh_lock_release(&comm->lock);
 	if (due)
-		frame_send(comm, MESH_FRAME_CLOSED, 0);
+		frame_send(comm, MESH_FRAME_CLOSED, 0, false);
 }
 
 bool mesh_comm_urgent(struct mesh_comm *comm)
@@ -169,7 +174,7 @@ static void close_begin(struct mesh_comm *comm)
 	mesh_lock_release(&comm->lock);
 }
 
-static void close_tell(struct mesh_comm *comm)
+static void close_tell(struct mesh_comm *comm, bool unclean)
 {
 	uint32_t sent = 0;
 
@@ -178,7 +183,7 @@ static void close_tell(struct mesh_comm *comm)
 	if (comm->sending)
 		sent = mesh_send_count(comm);
 	mesh_lock_release(&comm->lock);
-	frame_send(comm, MESH_FRAME_CLOSE, sent);
+	frame_send(comm, MESH_FRAME_CLOSE, sent, unclean);
 	mesh_lock_release(&comm->node->lock);
 }
 
@@ -222,24 +227,33 @@ static bool is_at_rest(struct mesh_comm *comm)
 	return rest;
 }
 
+/* Cuts the peer off; the provider then reports what it dropped. */
+static void cut_off(struct mesh_comm *comm)
+{
+	mesh_remote_fence(comm->paths[0].domain, comm->paths[0].remote);
+	wait_for(comm, is_drained, DRAIN_MS);
+}
+
 void mesh_comm_quiesce(struct mesh_comm *comm)
 {
-	bool answered;
+	bool drained, answered;
 
 	if (comm->quiesced)
 		return;
 	comm->quiesced = true;
 	close_begin(comm);
-	answered = wait_for(comm, is_drained_or_lost, patience_ms(comm));
-	close_tell(comm);
-	if (answered)
-		answered = wait_for(comm, is_answered, patience_ms(comm));
+	drained = wait_for(comm, is_drained_or_lost, patience_ms(comm));
+	if (!drained) {
+		slow_remember(comm);
+		cut_off(comm);
+	}
+	/* What was cut off may still lie in the peer's socket: it must fence, too. */
+	close_tell(comm, !drained);
+	answered = wait_for(comm, is_answered, patience_ms(comm));
 	if (!answered)
 		slow_remember(comm);
-	if (is_at_rest(comm))
-		return;
-	mesh_remote_fence(comm->paths[0].domain, comm->paths[0].remote);
-	wait_for(comm, is_drained, DRAIN_MS);
+	if (!is_at_rest(comm))
+		cut_off(comm);
 }
 
 void mesh_comm_close(struct mesh_comm *comm)

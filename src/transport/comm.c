@@ -48,6 +48,10 @@ int mesh_comm_open(struct mesh_node *node, struct mesh_net *net, bool sending,
 	opened->net = net;
 	opened->sending = sending;
 	memcpy(opened->peer_name, peer->name, sizeof(opened->peer_name));
+	opened->eager_limit = node->config.eager_limit_bytes;
+	if (opened->eager_limit > peer->eager_limit)
+		opened->eager_limit = peer->eager_limit;
+	LIST_INIT(&opened->registrations);
 	for (i = 0; i < MESH_COMM_REQUESTS; i++)
 		opened->requests[i].comm = opened;
 	if (sending)
@@ -78,6 +82,7 @@ void mesh_comm_free(struct mesh_comm *comm)
 	int i;
 
 	mesh_lock_assert_held(&comm->node->lock);
+	mesh_registrations_close(comm);
 	for (i = 0; i < comm->num_paths; i++)
 		path_close(&comm->paths[i]);
 	LIST_REMOVE(comm, entry);

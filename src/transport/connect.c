@@ -29,15 +29,26 @@ static const uint8_t connect_may_follow[MESH_CONNECT_STATES] = {
 
 static void connect_state_set(struct mesh_connect *connect, enum mesh_connect_state state)
 {
+	bool legal = connect_may_follow[state] & 1 << connect->state;
+
 	mesh_lock_assert_held(&connect->net->node->lock);
-	assert(connect_may_follow[state] & 1 << connect->state);
+	assert(legal);
+	(void)legal;
 	connect->state = state;
 }
 
 static void comm_drop(struct mesh_connect *connect)
 {
+	struct mesh_frame frame;
+
 	if (!connect->comm)
 		return;
+	if (connect->state == MESH_CONNECT_DONE) {
+		/* The listener has made its end already. */
+		memset(&frame, 0, sizeof(frame));
+		frame.comm.to_comm = connect->comm->paths[0].remote_id;
+		mesh_peer_send(connect->peer, &frame, MESH_FRAME_CLOSE);
+	}
 	mesh_comm_free(connect->comm);
 	connect->comm = NULL;
 }
@@ -98,12 +109,7 @@ static void timeout_log(struct mesh_connect *connect, uint64_t now_ms)
 	char local[MESH_ADDR_TEXT_MAX], text[MESH_PEER_TEXT_MAX], why[MESH_PEER_REASON_MAX];
 	struct mesh_domain *domain = peer->domain;
 
-	if (peer->state == MESH_PEER_GREETING)
-		snprintf(why, sizeof(why),
-			 "the control connection works, but %s gives no answer on port %u: does a "
-			 "firewall drop it?",
-			 mesh_provider_id_text(domain->provider), peer->address.port);
-	else if (peer->state == MESH_PEER_CONNECTING && !peer->reason[0])
+	if (peer->state == MESH_PEER_CONNECTING && !peer->reason[0])
 		snprintf(why, sizeof(why),
 			 "no answer from TCP port %u: is the cable in, the peer's link up, and no "
 			 "firewall between?",

@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <mesh/base/descriptors.h>
 #include <mesh/base/log.h>
 #include <mesh/transport/engine.h>
 #include <mesh/transport/node.h>
@@ -103,36 +104,39 @@ static int thread_start(struct mesh_engine *engine)
 	return ret;
 }
 
-int mesh_engine_start(struct mesh_engine *engine, struct mesh_node *node)
+static int engine_fail(int error, const char *what)
+{
+	mesh_warn("cannot %s: %s%s", what, strerror(-error), mesh_descriptors_hint());
+	return error;
+}
+
+int mesh_engine_open(struct mesh_engine *engine, struct mesh_node *node)
 {
 	struct epoll_event wake = {.events = EPOLLIN, .data = {.ptr = NULL}};
-	int ret;
+	int error;
 
 	engine->node = node;
 	atomic_store(&engine->stop, false);
 	engine->wake_fd = -1;
 	engine->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (engine->epoll_fd < 0)
-		goto fail;
-	engine->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (engine->wake_fd < 0)
-		goto fail;
-	if (epoll_ctl(engine->epoll_fd, EPOLL_CTL_ADD, engine->wake_fd, &wake))
-		goto fail;
-	errno = -thread_start(engine);
-	if (errno)
-		goto fail;
+	if (engine->epoll_fd >= 0)
+		engine->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (engine->wake_fd >= 0 &&
+	    !epoll_ctl(engine->epoll_fd, EPOLL_CTL_ADD, engine->wake_fd, &wake))
+		return 0;
+	error = -errno;
+	mesh_engine_close(engine);
+	return engine_fail(error, "open an event queue");
+}
+
+int mesh_engine_start(struct mesh_engine *engine)
+{
+	int ret = thread_start(engine);
+
+	if (ret)
+		return engine_fail(ret, "start the plugin's thread");
 	engine->running = true;
 	return 0;
-fail:
-	ret = -errno;
-	mesh_warn("cannot start the plugin's thread: %s%s", strerror(-ret),
-		  ret == -EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
-	if (engine->wake_fd >= 0)
-		close(engine->wake_fd);
-	if (engine->epoll_fd >= 0)
-		close(engine->epoll_fd);
-	return ret;
 }
 
 void mesh_engine_stop(struct mesh_engine *engine)
@@ -142,8 +146,14 @@ void mesh_engine_stop(struct mesh_engine *engine)
 	atomic_store(&engine->stop, true);
 	mesh_engine_wake(engine);
 	pthread_join(engine->thread, NULL);
-	close(engine->epoll_fd);
-	close(engine->wake_fd);
-	engine->epoll_fd = engine->wake_fd = -1; /* watches are still taken out after this */
 	engine->running = false;
+}
+
+void mesh_engine_close(struct mesh_engine *engine)
+{
+	if (engine->epoll_fd >= 0)
+		close(engine->epoll_fd);
+	if (engine->wake_fd >= 0)
+		close(engine->wake_fd);
+	engine->epoll_fd = engine->wake_fd = -1;
 }

@@ -9,6 +9,7 @@
 #include <mesh/base/random.h>
 #include <mesh/transport/listener.h>
 #include <mesh/transport/node.h>
+#include <mesh/transport/protocol.h>
 
 /* ---- the engine's side ----------------------------------------------------------------- */
 
@@ -76,13 +77,25 @@ static void ready_remove(struct mesh_listener *listener, int i)
 		(size_t)(listener->num_ready - i) * sizeof(listener->ready[0]));
 }
 
+/* True for a comm that is over and holds no message that NCCL should still have. */
+static bool ready_is_void(struct mesh_comm *comm)
+{
+	bool over = comm->paths[0].peer->state == MESH_PEER_LOST, holds;
+
+	mesh_lock_take(&comm->lock);
+	over |= comm->peer_quiet;
+	holds = mesh_receive_has_early(comm);
+	mesh_lock_release(&comm->lock);
+	return over && !holds;
+}
+
 void mesh_listener_tick(struct mesh_listener *listener)
 {
 	int i;
 
-	/* Its connector tries again on another path. */
+	/* Its connector gave up, or tries again on another path. */
 	for (i = listener->num_ready - 1; i >= 0; i--) {
-		if (listener->ready[i]->paths[0].peer->state != MESH_PEER_LOST)
+		if (!ready_is_void(listener->ready[i]))
 			continue;
 		mesh_comm_free(listener->ready[i]);
 		ready_remove(listener, i);

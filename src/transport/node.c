@@ -49,8 +49,8 @@ static void domain_enter(struct mesh_node *node, struct mesh_domain *domain)
 	endpoint->nic = (uint8_t)domain->dev;
 	endpoint->provider = domain->provider;
 	node->domains[domain->dev] = domain;
-	mesh_info("NIC %d: %s, %s, largest write %zu bytes", domain->dev, domain->nic->netdev,
-		  mesh_provider_id_text(domain->provider), domain->segment_max);
+	mesh_info("NIC %d: %s uses %s", domain->dev, domain->nic->netdev,
+		  mesh_provider_id_text(domain->provider));
 }
 
 static int domains_open(struct mesh_node *node)
@@ -92,25 +92,27 @@ int mesh_node_start(struct mesh_node *node)
 	int ret;
 
 	mesh_lock_assert_held(&node->lock);
-	if (node->started)
+	if (atomic_load(&node->started))
 		return 0;
 	ret = domains_open(node);
 	if (ret)
-		return ret;
-	ret = mesh_engine_start(&node->engine, node);
+		goto close_domains;
+	ret = mesh_engine_open(&node->engine, node);
 	if (ret)
 		goto close_domains;
-	node->started = true;
 	ret = mesh_controls_open(node);
 	if (ret)
-		goto stop;
+		goto close_engine;
+	/* Last, because the thread could not be ended again while we hold the lock. */
+	ret = mesh_engine_start(&node->engine);
+	if (ret)
+		goto close_controls;
+	atomic_store(&node->started, true);
 	return 0;
-stop:
-	/* The engine's thread needs the lock to end. */
-	mesh_lock_release(&node->lock);
-	mesh_engine_stop(&node->engine);
-	mesh_lock_take(&node->lock);
-	node->started = false;
+close_controls:
+	mesh_controls_close(node);
+close_engine:
+	mesh_engine_close(&node->engine);
 close_domains:
 	domains_close(node);
 	return ret;
@@ -122,12 +124,13 @@ void mesh_node_stop(struct mesh_node *node)
 
 	mesh_engine_stop(&node->engine);
 	mesh_lock_take(&node->lock);
-	if (node->started) {
+	if (atomic_load(&node->started)) {
 		while ((peer = LIST_FIRST(&node->peers)))
 			mesh_peer_free(peer);
 		mesh_controls_close(node);
+		mesh_engine_close(&node->engine);
+		atomic_store(&node->started, false);
 		domains_close(node);
-		node->started = false;
 	}
 	mesh_lock_release(&node->lock);
 }
@@ -136,6 +139,8 @@ void mesh_node_poll(struct mesh_node *node)
 {
 	int dev;
 
+	if (!atomic_load(&node->started))
+		return;
 	for (dev = 0; dev < node->num_nics; dev++) {
 		if (node->domains[dev])
 			mesh_domain_poll(node->domains[dev]);

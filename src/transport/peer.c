@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <mesh/base/clock.h>
+#include <mesh/base/descriptors.h>
 #include <mesh/base/log.h>
 #include <mesh/base/random.h>
 #include <mesh/transport/comm.h>
@@ -22,6 +23,8 @@
 #define RETRY_MS 250
 /* A stranger who connects and says nothing is shown out after this. */
 #define SILENCE_MS 10000
+/* The fabric answers a greeting within this, or the attempt starts afresh. */
+#define GREETING_MS 3000
 /* After the control connection ended: for what the peer had sent through the fabric before. */
 #define GRACE_MS 500
 
@@ -41,12 +44,17 @@ static const struct {
 
 void mesh_peer_state_set(struct mesh_peer *peer, enum mesh_peer_state state)
 {
+	bool legal;
+
 	mesh_lock_assert_held(&peer->node->lock);
-	assert(peer_states[state].may_follow & 1 << peer->state);
+	legal = peer_states[state].may_follow & 1 << peer->state;
+	assert(legal);
+	(void)legal;
 	mesh_trace("peer %s %s: %s -> %s", peer->incoming ? "from" : "to",
 		   peer->name[0] ? peer->name : "(unknown)", peer_states[peer->state].name,
 		   peer_states[state].name);
 	peer->state = state;
+	peer->state_ms = mesh_clock_ms();
 	/* Whatever waits for this peer looks at it again. */
 	mesh_engine_wake(&peer->node->engine);
 }
@@ -85,9 +93,9 @@ static void greeting_sent(struct mesh_buffer *buffer, int error)
 {
 	struct mesh_peer *peer = buffer->owner;
 
-	atomic_fetch_sub(&peer->greetings, 1);
 	if (error)
 		atomic_store(&peer->greet_error, error);
+	atomic_fetch_sub(&peer->greetings, 1); /* last: now the peer may be freed */
 }
 
 static int greeting_send(struct mesh_peer *peer, enum mesh_message_type type)
@@ -134,6 +142,8 @@ static void greeting_check(struct mesh_peer *peer)
 	if (peer->incoming && greeting_send(peer, MESH_MESSAGE_GREET_REPLY))
 		return; /* at the next tick */
 	mesh_peer_state_set(peer, MESH_PEER_UP);
+	if (!peer->incoming)
+		mesh_peer_port_send(peer);
 }
 
 /* ---- the socket ------------------------------------------------------------------------ */
@@ -410,6 +420,22 @@ void mesh_peer_free(struct mesh_peer *peer)
 	free(peer);
 }
 
+/* True if somebody still expects something of it: at a normal end, nobody does. */
+static bool peer_is_missed(const struct mesh_peer *peer)
+{
+	struct mesh_comm *comm;
+	bool missed = false;
+
+	if (peer->state != MESH_PEER_UP)
+		return false;
+	LIST_FOREACH(comm, &peer->node->comms, entry) {
+		mesh_lock_take(&comm->lock);
+		missed |= comm->paths[0].peer == peer && !comm->peer_quiet && !comm->closing;
+		mesh_lock_release(&comm->lock);
+	}
+	return missed;
+}
+
 /*
  * One WARN for a peer that somebody uses, whatever the number of comms. INFO for the rest: of an
  * attempt to connect, the connect tells how it ended.
@@ -419,7 +445,7 @@ static void lost_log(const struct mesh_peer *peer)
 	char text[MESH_PEER_TEXT_MAX], local[MESH_ADDR_TEXT_MAX];
 
 	mesh_addr_text(&peer->domain->nic->source, local);
-	if (peer->users && peer->state == MESH_PEER_UP)
+	if (peer_is_missed(peer))
 		mesh_warn("lost %s, reached from %s (%s): %s", mesh_peer_text(peer, text),
 			  peer->domain->nic->netdev, local, peer->reason);
 	else
@@ -482,12 +508,37 @@ static bool peer_is_unwanted(const struct mesh_peer *peer)
 static void incoming_check(struct mesh_peer *peer, uint64_t now_ms)
 {
 	uint64_t age_ms = now_ms - peer->started_ms;
+	char text[MESH_PEER_TEXT_MAX];
 
+	if (peer->state == MESH_PEER_GREETING && age_ms > GREETING_MS && !peer->stuck_told &&
+	    mesh_descriptors_exhausted()) {
+		peer->stuck_told = true;
+		mesh_warn("%s wants to connect, and there is no file descriptor left for it: raise "
+			  "the limit of open files (ulimit -n)",
+			  mesh_peer_text(peer, text));
+	}
 	if (peer->state == MESH_PEER_HELLO && age_ms > SILENCE_MS)
 		mesh_peer_lose(peer, "it connected to the control port and said nothing");
 	else if (peer->state == MESH_PEER_GREETING &&
 		 age_ms > peer->node->config.connect_timeout_s * 1000 + SILENCE_MS)
 		mesh_peer_lose(peer, "its greeting did not come through the fabric");
+}
+
+/* A HELLO or a greeting can be lost; the next attempt sends both again. */
+static void outgoing_check(struct mesh_peer *peer, uint64_t now_ms)
+{
+	char reason[MESH_PEER_REASON_MAX];
+
+	if (peer->state == MESH_PEER_GREETING && now_ms - peer->state_ms > GREETING_MS) {
+		snprintf(reason, sizeof(reason),
+			 "the control connection works, but %s gives no answer on port %u: does a "
+			 "firewall drop it?",
+			 mesh_provider_id_text(peer->domain->provider), peer->address.port);
+		mesh_peer_retry(peer, reason);
+	} else if (peer->state == MESH_PEER_HELLO && now_ms - peer->state_ms > SILENCE_MS) {
+		mesh_peer_retry(peer, "it takes the connection and says nothing: is its process "
+				      "stopped, or is that not this plugin's port?");
+	}
 }
 
 void mesh_peer_tick(struct mesh_peer *peer, uint64_t now_ms)
@@ -496,6 +547,8 @@ void mesh_peer_tick(struct mesh_peer *peer, uint64_t now_ms)
 		greeting_check(peer);
 	if (peer->incoming)
 		incoming_check(peer, now_ms);
+	else if (peer->users)
+		outgoing_check(peer, now_ms);
 	if (peer->state == MESH_PEER_RETRY && peer->users && !peer->refusal &&
 	    now_ms >= peer->retry_ms)
 		attempt_start(peer);

@@ -79,10 +79,21 @@ void mesh_peer_hello_send(struct mesh_peer *peer)
 	hello->name_len = (uint8_t)domain->name_len;
 	memcpy(hello->endpoint_name, domain->name, domain->name_len);
 	memcpy(hello->node_name, node->name, sizeof(hello->node_name));
+	hello->eager_limit = (uint32_t)domain->payload_max;
 	hello->num_nics = (uint8_t)node->num_endpoints;
 	for (i = 0; i < node->num_endpoints; i++)
 		mesh_wire_nic_encode(&node->endpoints[i], &hello->nics[i]);
 	mesh_peer_send(peer, &frame, MESH_FRAME_HELLO);
+}
+
+void mesh_peer_port_send(struct mesh_peer *peer)
+{
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.comm.sent = mesh_remote_dialled_port(peer->domain, peer->remote);
+	if (frame.comm.sent)
+		mesh_peer_send(peer, &frame, MESH_FRAME_PORT);
 }
 
 static void refusal_send(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_t comm)
@@ -161,6 +172,7 @@ static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *
 	}
 	peer->node_id = hello->node_id;
 	peer->process_id = hello->process_id;
+	peer->eager_limit = hello->eager_limit;
 	peer->remote_id = hello->peer_id;
 	peer->remote_token = hello->peer_token;
 	mesh_remote_close(peer->domain, peer->remote); /* of an attempt before this one */
@@ -241,7 +253,7 @@ static void comm_frame_handle(struct mesh_peer *peer, const struct mesh_frame *f
 		return;
 	switch ((enum mesh_frame_type)frame->header.type) {
 	case MESH_FRAME_CLOSE:
-		mesh_comm_close_asked(comm, frame->comm.sent);
+		mesh_comm_close_asked(comm, frame->comm.sent, frame->comm.unclean);
 		break;
 	case MESH_FRAME_CLOSED:
 		mesh_comm_close_answered(comm);
@@ -282,6 +294,11 @@ static void frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 	case MESH_FRAME_SENT:
 		comm_frame_handle(peer, frame);
 		return;
+	case MESH_FRAME_PORT:
+		if (peer->remote)
+			mesh_remote_dialled_from(peer->domain, peer->remote,
+						 (uint16_t)frame->comm.sent);
+		return;
 	}
 }
 
@@ -291,8 +308,12 @@ static void noise_handle(struct mesh_peer *peer, int error)
 	if (error == -EPROTONOSUPPORT) {
 		if (peer->incoming)
 			refusal_send(peer, MESH_REFUSAL_VERSION, 0);
-		peer->refusal = MESH_REFUSAL_VERSION;
-		mesh_peer_retry(peer, mesh_refusal_text(MESH_REFUSAL_VERSION));
+		if (peer->state == MESH_PEER_HELLO && !peer->incoming) {
+			peer->refusal = MESH_REFUSAL_VERSION;
+			mesh_peer_retry(peer, mesh_refusal_text(MESH_REFUSAL_VERSION));
+		} else {
+			mesh_peer_lose(peer, mesh_refusal_text(MESH_REFUSAL_VERSION));
+		}
 		return;
 	}
 	peer->node->refused++;

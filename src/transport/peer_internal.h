@@ -13,6 +13,9 @@ void mesh_peer_state_set(struct mesh_peer *peer, enum mesh_peer_state state);
 /** Introduces ourselves. */
 void mesh_peer_hello_send(struct mesh_peer *peer);
 
+/** Tells the peer which of its provider's sockets is ours. */
+void mesh_peer_port_send(struct mesh_peer *peer);
+
 /** Starts to greet: HELLO has told both sides where. */
 void mesh_peer_greet(struct mesh_peer *peer);
 

@@ -233,8 +233,11 @@ static void segment_arrived(struct mesh_comm *comm, struct mesh_request *request
 		request->num_segments = immediate->segment + 1;
 	if (immediate->full)
 		request->size_known = true;
-	comm->receive.eager_run = 0;
 	request_check_complete(request);
+	if (comm->receive.eager_run) {
+		comm->receive.eager_run = 0;
+		comm_tell(comm); /* grants that were held back */
+	}
 }
 
 void mesh_receive_written(struct mesh_sink *sink, const struct mesh_immediate *immediate)
@@ -303,11 +306,18 @@ void mesh_receive_message(struct mesh_sink *sink, const struct mesh_message_head
 
 /* ---- NCCL's call, and closing ------------------------------------------------------------ */
 
+static bool early_is_here(const struct mesh_comm *comm, uint32_t seq)
+{
+	const struct mesh_early *early = &comm->receive.early[seq % MESH_EAGER_WINDOW];
+
+	return early->full && early->seq == seq;
+}
+
 static void early_take(struct mesh_comm *comm, struct mesh_request *request)
 {
 	struct mesh_early *early = &comm->receive.early[request->seq % MESH_EAGER_WINDOW];
 
-	if (!early->full || early->seq != request->seq)
+	if (!early_is_here(comm, request->seq))
 		return;
 	early->full = false;
 	data_place(comm, request, early->data, early->size);
@@ -323,7 +333,9 @@ int mesh_comm_receive(struct mesh_comm *comm, void *data, size_t size,
 	if (ret)
 		return ret;
 	mesh_lock_take(&comm->lock);
-	ret = comm->error;
+	/* What came before the peer closed, or was lost, is NCCL's all the same. */
+	if (comm->closing || !early_is_here(comm, comm->next_seq))
+		ret = comm->error;
 	if (!ret)
 		*request = mesh_request_take(comm, data, size, registration);
 	if (*request) {
@@ -337,7 +349,6 @@ int mesh_comm_receive(struct mesh_comm *comm, void *data, size_t size,
 bool mesh_receive_has_all(struct mesh_comm *comm, uint32_t count)
 {
 	const struct mesh_request *request;
-	const struct mesh_early *early;
 	uint32_t seq;
 
 	mesh_lock_assert_held(&comm->lock);
@@ -349,11 +360,15 @@ bool mesh_receive_has_all(struct mesh_comm *comm, uint32_t count)
 				return false;
 			continue;
 		}
-		early = &comm->receive.early[seq % MESH_EAGER_WINDOW];
-		if (!early->full || early->seq != seq)
+		if (!early_is_here(comm, seq))
 			return false;
 	}
 	return true;
+}
+
+bool mesh_receive_has_early(const struct mesh_comm *comm)
+{
+	return early_is_here(comm, comm->next_seq);
 }
 
 bool mesh_receive_is_granted(const struct mesh_comm *comm)

@@ -22,6 +22,9 @@ int mesh_registration_open(struct mesh_comm *comm, void *data, size_t size,
 		if (ret)
 			goto close;
 	}
+	mesh_lock_take(&comm->lock);
+	LIST_INSERT_HEAD(&comm->registrations, opened, entry);
+	mesh_lock_release(&comm->lock);
 	*registration = opened;
 	return 0;
 close:
@@ -50,16 +53,33 @@ static bool registration_is_used(struct mesh_comm *comm,
 	return used;
 }
 
-void mesh_registration_close(struct mesh_comm *comm, struct mesh_registration *registration)
+/* The MRs are closed without comm->lock: that takes domain->lock, which comes before it. */
+static void registration_free(struct mesh_comm *comm, struct mesh_registration *registration)
 {
 	int i;
 
+	mesh_lock_take(&comm->lock);
+	LIST_REMOVE(registration, entry);
+	mesh_lock_release(&comm->lock);
+	for (i = 0; i < comm->num_paths; i++)
+		mesh_mr_close(registration->mrs[i]);
+	free(registration);
+}
+
+void mesh_registration_close(struct mesh_comm *comm, struct mesh_registration *registration)
+{
 	if (!registration)
 		return;
 	/* NCCL does this when it aborts: the comm is of no more use, its memory is. */
 	if (registration_is_used(comm, registration))
 		mesh_comm_quiesce(comm);
-	for (i = 0; i < comm->num_paths; i++)
-		mesh_mr_close(registration->mrs[i]);
-	free(registration);
+	registration_free(comm, registration);
+}
+
+void mesh_registrations_close(struct mesh_comm *comm)
+{
+	struct mesh_registration *registration;
+
+	while ((registration = LIST_FIRST(&comm->registrations)))
+		registration_free(comm, registration);
 }

@@ -16,8 +16,11 @@ static const uint8_t request_may_follow[MESH_REQUEST_STATES] = {
 
 void mesh_request_state_set(struct mesh_request *request, enum mesh_request_state state)
 {
+	bool legal = request_may_follow[state] & 1 << request->state;
+
 	mesh_lock_assert_held(&request->comm->lock);
-	assert(request_may_follow[state] & 1 << request->state);
+	assert(legal);
+	(void)legal;
 	request->state = state;
 }
 

@@ -69,7 +69,7 @@ static void request_message_sent(struct mesh_buffer *buffer, int error)
 
 static bool request_is_eager(const struct mesh_request *request)
 {
-	return request->size <= request->comm->node->config.eager_limit_bytes;
+	return request->size <= request->comm->eager_limit;
 }
 
 static enum send_result eager_send(struct mesh_comm *comm, struct mesh_request *request)
@@ -101,6 +101,7 @@ static enum send_result grant_await(struct mesh_comm *comm, const struct mesh_re
 {
 	struct mesh_buffer *buffer;
 
+	/* Only asking ends the run: an old grant used up says nothing about the next ones. */
 	if (!comm->send.eager_run)
 		return SEND_BLOCKED;
 	buffer = mesh_comm_message(comm, MESH_MESSAGE_WANT, request->seq, 0);
@@ -180,6 +181,8 @@ static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request
 		.address = grant->address + offset,
 		.key = grant->key,
 		.immediate = mesh_immediate_encode(&immediate),
+		.sink_id = path->remote_id,
+		.sink_token = path->remote_token,
 	};
 	int ret;
 
@@ -240,7 +243,6 @@ static enum send_result granted_send(struct mesh_comm *comm, struct mesh_request
 	bytes = segment_size(comm, request->size);
 	while (result == SEND_POSTED && !request->posted)
 		result = segment_post(comm, request, &held->grant, bytes);
-	comm->send.eager_run = 0;
 	return result;
 }
 

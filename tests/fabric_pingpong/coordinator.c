@@ -80,6 +80,8 @@ static void report_pairs(struct coordinator *c)
 static void end_all(struct coordinator *c, const char *why)
 {
 	c->state = COORDINATOR_ENDED;
+	if (!c->failure)
+		c->failure = strdup(why);
 	report_pairs(c);
 	for (size_t i = 0; i < c->num_pairs; i++)
 		if (c->sides[i] < 2)
@@ -125,11 +127,23 @@ static void welcome_all(struct coordinator *c)
 	hub_broadcast(c->hub, FRAME_WELCOME, text, used);
 }
 
+/* It came when all was over; rank 0's own connection may do that, too. */
+static void turn_away(struct coordinator *c, int rank)
+{
+	struct frame *frame = frame_new_text(FRAME_ABORT, FRAME_COORDINATOR, (uint16_t)rank, 0,
+					     c->failure ? c->failure : "the run is over");
+
+	hub_send(c->hub, rank, frame);
+	free(frame);
+}
+
 static void on_joined(void *arg, int rank, const char *host)
 {
 	struct coordinator *c = arg;
 
 	c->hosts[rank] = strdup(host);
+	if (c->state == COORDINATOR_ENDED)
+		turn_away(c, rank);
 	if (c->state != COORDINATOR_GATHER)
 		return;
 	for (int i = 0; i < c->options->world; i++)

@@ -401,15 +401,37 @@ static void test_written_received(void **state)
 
 	(void)state;
 	sink_add(domain, &a);
+	header.comm = a.sink.id;
+	header.token = a.sink.token;
 	header.seq = immediate_to(a.sink.id);
 	fake_deliver(&header, sizeof(header));
 	mesh_domain_poll(domain);
 	assert_int_equal(a.writes, 1);
 	assert_int_equal(a.immediate.segment, 5);
 	assert_int_equal(a.messages, 0);
-	header.seq = immediate_to(MESH_COMM_IDS - 1);
+	header.token++; /* nobody who knows us */
 	fake_deliver(&header, sizeof(header));
 	mesh_domain_poll(domain);
+	assert_int_equal(a.writes, 1);
+	assert_true(domain->strangers == 1);
+	mesh_domain_close(domain);
+}
+
+/* Where writes carry their immediates, such a message comes from a stranger. */
+static void test_written_unexpected(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct mesh_message_header header = {.type = MESH_MESSAGE_WRITTEN};
+	struct test_sink a;
+
+	(void)state;
+	sink_add(domain, &a);
+	header.comm = a.sink.id;
+	header.token = a.sink.token;
+	header.seq = immediate_to(a.sink.id);
+	fake_deliver(&header, sizeof(header));
+	mesh_domain_poll(domain);
+	assert_int_equal(a.writes, 0);
 	assert_true(domain->strangers == 1);
 	mesh_domain_close(domain);
 }
@@ -431,6 +453,7 @@ int main(void)
 		TEST(test_written_backlogged),
 		TEST(test_written_no_buffer),
 		TEST(test_written_received),
+		TEST(test_written_unexpected),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -116,7 +116,7 @@ static void test_hello(void **state)
 	(void)state;
 	for (n = 0; n <= MESH_NICS_MAX; n++) {
 		hello_init(&frame, n);
-		frame_round_trip(&frame, MESH_FRAME_HELLO, 8 + 168 + 24 * (size_t)n);
+		frame_round_trip(&frame, MESH_FRAME_HELLO, 8 + 176 + 24 * (size_t)n);
 	}
 }
 
@@ -188,9 +188,9 @@ static void test_frame_lengths(void **state)
 	memset(bytes, 0, sizeof(bytes));
 	memcpy(bytes, &frame, sizeof(frame));
 	for (type = 0; type < 256; type++) {
-		unsigned int right = type == MESH_FRAME_HELLO				     ? 216
+		unsigned int right = type == MESH_FRAME_HELLO				     ? 224
 				     : type == MESH_FRAME_REFUSE			     ? 16
-				     : type >= MESH_FRAME_CONNECT && type <= MESH_FRAME_SENT ? 32
+				     : type >= MESH_FRAME_CONNECT && type <= MESH_FRAME_PORT ? 32
 											     : 0;
 
 		bytes[TYPE_OFFSET] = (uint8_t)type;

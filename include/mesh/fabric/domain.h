@@ -58,14 +58,19 @@ static inline void mesh_op_take_back(struct mesh_op *op)
 	atomic_load_explicit(&op->handed_over, memory_order_acquire);
 }
 
-/* Another node's endpoint, as this domain knows it. Shared by all who talk to it. */
+/* Another node's endpoint, as one peer of this domain uses it. */
 struct mesh_remote {
 	LIST_ENTRY(mesh_remote) entry;	  /* domain->remotes */
 	TAILQ_ENTRY(mesh_remote) waiting; /* domain->backlogged, while backlog is not empty */
 	struct mesh_buffer_list backlog;  /* messages that the provider did not take yet */
 	fi_addr_t fi_addr;
-	int users;
-	bool lost; /* nothing is sent to it any more; under transmit_lock */
+	bool lost;   /* nothing is sent to it any more; under transmit_lock */
+	bool closed; /* freed once its backlog is empty; under transmit_lock */
+	/*
+	 * The peer's own TCP port of the provider's connection that it dialled, 0 if it said none:
+	 * tells its socket from those of other processes at the same address. Under transmit_lock.
+	 */
+	uint16_t dialled_from;
 	size_t name_len;
 	uint8_t name[MESH_ENDPOINT_NAME_MAX];
 };
@@ -147,7 +152,6 @@ struct mesh_domain {
 	_Atomic(bool) has_waiting;	      /* backlogged or waiters may not be empty */
 
 	LIST_HEAD(, mesh_mr) mrs; /* registrations (mr.c); under lock */
-	uint64_t next_key;	  /* under lock; never used twice: a late write finds no region */
 
 	_Atomic(uint64_t) polls;     /* how often somebody polled: tells whether anybody does */
 	_Atomic(uint64_t) strangers; /* messages and writes that belonged to nobody */
@@ -184,14 +188,11 @@ bool mesh_domain_poll(struct mesh_domain *domain);
 /** As mesh_domain_poll() for a caller who holds domain->lock. */
 void mesh_domain_poll_locked(struct mesh_domain *domain);
 
-/**
- * Makes another endpoint known, by what its fi_getname returned. The same name gives the same
- * object; each call counts as one user.
- */
+/** Makes another endpoint known, by what its fi_getname returned. Closed by its one user. */
 int mesh_remote_open(struct mesh_domain *domain, const void *name, size_t name_len,
 		     struct mesh_remote **remote);
 
-/** Ends one use. NULL is allowed. */
+/** Ends the use; messages that still wait end with -ECONNRESET. NULL is allowed. */
 void mesh_remote_close(struct mesh_domain *domain, struct mesh_remote *remote);
 
 /**
@@ -229,6 +230,7 @@ struct mesh_write {
 	uint64_t address;   /* at the remote, as its grant said */
 	uint64_t key;
 	uint32_t immediate;
+	uint32_t sink_id, sink_token; /* the addressee's, for a WRITTEN message */
 };
 
 /**
@@ -253,11 +255,18 @@ bool mesh_remote_backlogged(struct mesh_domain *domain, struct mesh_remote *remo
  * Makes sure that no operation of the remote's reads or writes this process's memory any more,
  * when it could not be asked to stop. Closing a registration is not enough: libfabric's tcp looks
  * at the key only when a write begins, and goes on writing. So the provider's own connections to
- * that address are reset; it makes new ones when they are needed. Other ranks at the same
- * address may see a reset, too. On verbs the caller's fi_close() of the registration suffices.
+ * that endpoint are reset; it makes new ones when they are needed. On verbs the caller's
+ * fi_close() of the registration suffices.
  *
  * Takes domain->lock.
  */
 void mesh_remote_fence(struct mesh_domain *domain, struct mesh_remote *remote);
+
+/** Our TCP port of the provider's connection that we dialled to the remote; 0 if there is none. */
+uint16_t mesh_remote_dialled_port(struct mesh_domain *domain, struct mesh_remote *remote);
+
+/** The remote says that it dialled from this port of its own. */
+void mesh_remote_dialled_from(struct mesh_domain *domain, struct mesh_remote *remote,
+			      uint16_t port);
 
 #endif

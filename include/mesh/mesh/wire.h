@@ -37,6 +37,7 @@ enum mesh_frame_type {
 	MESH_FRAME_CLOSED,    /* nothing of mine is in flight on this comm any more */
 	MESH_FRAME_ASK,	      /* receiver: did you send this message already? */
 	MESH_FRAME_SENT,      /* sender: yes, all of it; no answer means not yet */
+	MESH_FRAME_PORT,      /* connector: its provider dialled yours from this TCP port */
 };
 
 enum mesh_refusal {
@@ -89,13 +90,16 @@ struct mesh_frame_hello {
 	uint8_t name_len;			       /* bytes used of endpoint_name */
 	uint8_t endpoint_name[MESH_ENDPOINT_NAME_MAX]; /* what fi_getname returned */
 	char node_name[MESH_NODE_NAME_MAX];	       /* ends in a zero byte */
-	struct mesh_wire_nic nics[MESH_NICS_MAX];      /* num_nics of them are sent */
+	uint32_t eager_limit; /* bytes of the largest message that may come as DATA */
+	uint32_t reserved;    /* 0 */
+	struct mesh_wire_nic nics[MESH_NICS_MAX]; /* num_nics of them are sent */
 };
 _Static_assert(offsetof(struct mesh_frame_hello, listen_id) == 24, "wire format");
 _Static_assert(offsetof(struct mesh_frame_hello, provider) == 36, "wire format");
 _Static_assert(offsetof(struct mesh_frame_hello, endpoint_name) == 40, "wire format");
 _Static_assert(offsetof(struct mesh_frame_hello, node_name) == 104, "wire format");
-_Static_assert(offsetof(struct mesh_frame_hello, nics) == 168, "wire format");
+_Static_assert(offsetof(struct mesh_frame_hello, eager_limit) == 168, "wire format");
+_Static_assert(offsetof(struct mesh_frame_hello, nics) == 176, "wire format");
 
 struct mesh_frame_refuse {
 	uint32_t refusal; /* enum mesh_refusal */
@@ -112,8 +116,8 @@ struct mesh_frame_comm {
 	uint32_t to_comm;   /* ACCEPT, CLOSE, CLOSED: the addressee's comm id */
 	uint32_t comm;	    /* CONNECT, ACCEPT: the sender's comm id */
 	uint32_t token;	    /* the sender's token: goes into each message to this comm */
-	uint32_t sent;	    /* CLOSE from a sending comm: messages sent; ASK, SENT: which message */
-	uint32_t reserved;  /* 0 */
+	uint32_t sent; /* CLOSE from a sending comm: messages sent; ASK, SENT: which; PORT: port */
+	uint32_t unclean; /* CLOSE: 1 if writes of the sender may still arrive; else 0 */
 };
 _Static_assert(sizeof(struct mesh_frame_comm) == 32, "wire format");
 

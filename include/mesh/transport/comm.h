@@ -69,6 +69,7 @@ struct mesh_request {
 };
 
 struct mesh_registration {
+	LIST_ENTRY(mesh_registration) entry; /* comm->registrations; comm->lock */
 	void *data;
 	size_t size;			     /* bytes */
 	struct mesh_mr *mrs[MESH_PATHS_MAX]; /* one for each path's domain */
@@ -101,7 +102,7 @@ struct mesh_early {
 struct mesh_send_side {
 	uint32_t peer_posted;	/* receives that the peer has posted, as far as we know */
 	uint32_t first_pending; /* the oldest request that is not fully posted */
-	uint32_t eager_run;	/* small messages sent since the last large one */
+	uint32_t eager_run;	/* small messages sent since the last WANT */
 	struct mesh_held_grant grants[MESH_COMM_REQUESTS];
 	struct mesh_segment segments[MESH_COMM_WRITES];
 	struct mesh_segment *free_segments;
@@ -133,6 +134,7 @@ struct mesh_comm {
 	struct mesh_net *net;			/* whose mesh_net_close() closes it */
 	bool sending;				/* constant: isend, or else irecv */
 	char peer_name[MESH_NODE_NAME_MAX];	/* constant */
+	size_t eager_limit;			/* bytes, the smaller of both sides; constant */
 	struct mesh_path paths[MESH_PATHS_MAX]; /* constant once open */
 	int num_paths;
 	struct mesh_waiter waiter; /* of paths[0].domain */
@@ -147,6 +149,7 @@ struct mesh_comm {
 	bool peer_quiet; /* CLOSE or CLOSED came, or the peer is lost: it starts nothing any more */
 	uint32_t next_seq;				  /* of the next request */
 	struct mesh_request requests[MESH_COMM_REQUESTS]; /* by seq */
+	LIST_HEAD(, mesh_registration) registrations;	  /* those that NCCL has not ended yet */
 	union {
 		struct mesh_send_side send;
 		struct mesh_receive_side receive;
@@ -174,7 +177,7 @@ void mesh_comm_fail(struct mesh_comm *comm, int error, bool quiet, const char *w
 void mesh_comm_peer_lost(struct mesh_comm *comm);
 
 /** CLOSE and CLOSED came from its peer. node->lock held. */
-void mesh_comm_close_asked(struct mesh_comm *comm, uint32_t sent);
+void mesh_comm_close_asked(struct mesh_comm *comm, uint32_t sent, bool unclean);
 void mesh_comm_close_answered(struct mesh_comm *comm);
 
 /** Answers CLOSE once everything has arrived and nothing is in flight. node->lock held. */
@@ -192,6 +195,9 @@ void mesh_comm_quiesce(struct mesh_comm *comm);
 
 /** Logs the line that tools read: which path the comm took. */
 void mesh_comm_path_log(const struct mesh_comm *comm);
+
+/** Ends the registrations that NCCL left behind. No lock but node->lock held. */
+void mesh_registrations_close(struct mesh_comm *comm);
 
 /** The only way to change a request's state; asserts the legal steps. */
 void mesh_request_state_set(struct mesh_request *request, enum mesh_request_state state);

@@ -35,11 +35,18 @@ struct mesh_engine {
 	_Atomic(bool) awake;
 };
 
-/** Starts the thread. Returns 0 or a negative errno after a WARN line. */
-int mesh_engine_start(struct mesh_engine *engine, struct mesh_node *node);
+/**
+ * Makes what is watched with, so that watches can be added; starts the thread; both return 0 or a
+ * negative errno after a WARN line. Without a thread, mesh_engine_close() undoes the first.
+ */
+int mesh_engine_open(struct mesh_engine *engine, struct mesh_node *node);
+int mesh_engine_start(struct mesh_engine *engine);
 
-/** Ends the thread and waits for it. node->lock must not be held. */
+/** Ends the thread, if there is one, and waits for it. node->lock must not be held. */
 void mesh_engine_stop(struct mesh_engine *engine);
+
+/** Ends the rest; watches may still be taken out afterwards. The thread must not run. */
+void mesh_engine_close(struct mesh_engine *engine);
 
 /** Lets the thread look at everything soon. Any thread, any lock. */
 void mesh_engine_wake(struct mesh_engine *engine);

@@ -43,7 +43,7 @@ struct mesh_node {
 
 	int users; /* open mesh_nets */
 	/* From the first listen or connect until the last mesh_net closes. */
-	bool started;
+	_Atomic(bool) started; /* set last: who sees it may poll the domains without the lock */
 	struct mesh_engine engine;
 	struct mesh_domain *domains[MESH_NICS_MAX]; /* by dev; NULL if it could not be opened */
 	struct mesh_endpoint_addr endpoints[MESH_NICS_MAX]; /* those that could */

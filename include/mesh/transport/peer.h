@@ -68,6 +68,7 @@ struct mesh_peer {
 	/* From its HELLO. */
 	uint64_t node_id;
 	uint64_t process_id;
+	uint32_t eager_limit; /* bytes that it takes in one DATA message */
 	uint32_t remote_id, remote_token;
 	char name[MESH_NODE_NAME_MAX]; /* its node's; "" until known */
 	struct mesh_remote *remote;
@@ -76,10 +77,11 @@ struct mesh_peer {
 	bool has_sink;
 	/* Set by the poller, with domain->lock held. */
 	_Atomic(bool) greeted;
-	_Atomic(int) greet_error; /* a greeting could not be sent: negative errno */
-	_Atomic(int) greetings;	  /* in flight, with a pointer to us */
-
+	_Atomic(int) greet_error;  /* a greeting could not be sent: negative errno */
+	_Atomic(int) greetings;	   /* in flight, with a pointer to us */
 	uint64_t started_ms;	   /* of this attempt */
+	uint64_t state_ms;	   /* since when it is in its state */
+	bool stuck_told;	   /* the user knows that it is stuck for want of descriptors */
 	uint64_t lost_ms;	   /* LOST: since when */
 	uint64_t retry_ms;	   /* RETRY: when */
 	uint64_t first_refused_ms; /* since when each attempt was refused; 0 if not */

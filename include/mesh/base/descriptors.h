@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* descriptors.h - whether the process has run out of file descriptors. */
+#ifndef MESH_BASE_DESCRIPTORS_H
+#define MESH_BASE_DESCRIPTORS_H
+
+#include <stdbool.h>
+
+/**
+ * True if no file descriptor can be had right now. libfabric hides EMFILE behind other errors, so
+ * whoever explains one of those asks here.
+ */
+bool mesh_descriptors_exhausted(void);
+
+/** "; out of file descriptors: raise the limit (ulimit -n)", or "". */
+const char *mesh_descriptors_hint(void);
+
+#endif
