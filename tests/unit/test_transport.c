@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_transport.c - both ends of connections in one process, over the loopback interface. */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include <mesh/base/clock.h>
+#include <mesh/transport/comm.h>
 #include <mesh/transport/net.h>
+#include <mesh/transport/node.h>
+#include <mesh/transport/peer.h>
 
 #define LIMIT_MS 20000
 
@@ -226,6 +233,135 @@ static void test_large_after_rounds_of_small(void **state)
 	pair_close(&pair);
 }
 
+/* What waits for a grant that is held back must ask for it, even after an old grant was used up. */
+static void test_held_grant_is_asked_for(void **state)
+{
+	enum {
+		MESSAGES = 9,
+		SMALL = 4,
+		LARGE_SIZE = 90000
+	};
+	struct transfer t[MESSAGES];
+	struct pair pair;
+	size_t size;
+	int i;
+
+	(void)state;
+	pair_open(&pair);
+	for (i = 0; i < MESSAGES; i++)
+		transfer_open(&pair, &t[i], LARGE_SIZE, LARGE_SIZE);
+	for (i = 0; i < MESSAGES; i++) {
+		/* Receives 0 to 4 are granted at once; then come four small messages in a row. */
+		assert_int_equal(mesh_comm_receive(pair.receive, t[i].target, LARGE_SIZE, t[i].to,
+						   &t[i].receive),
+				 0);
+		if (i != SMALL)
+			continue;
+		for (i = 0; i < SMALL; i++) {
+			assert_int_equal(
+				mesh_comm_send(pair.send, t[i].source, 64, t[i].from, &t[i].send),
+				0);
+			request_finish(t[i].receive, 64);
+		}
+	}
+	for (i = SMALL; i < MESSAGES; i++)
+		assert_int_equal(
+			mesh_comm_send(pair.send, t[i].source, LARGE_SIZE, t[i].from, &t[i].send),
+			0);
+	for (i = 0; i < MESSAGES; i++) {
+		size = i < SMALL ? 64 : LARGE_SIZE;
+		if (i >= SMALL)
+			request_finish(t[i].receive, size);
+		request_finish(t[i].send, size);
+	}
+	for (i = 0; i < MESSAGES; i++)
+		transfer_close(&pair, &t[i]);
+	pair_close(&pair);
+}
+
+/* A sender may send, close and end before the receiver has posted anything. */
+static void test_early_message_survives_close(void **state)
+{
+	struct mesh_request *late;
+	struct transfer t;
+	struct pair pair;
+
+	(void)state;
+	pair_open(&pair);
+	transfer_open(&pair, &t, 64, 64);
+	pattern_fill(t.source, 64, 7);
+	assert_int_equal(mesh_comm_send(pair.send, t.source, 64, t.from, &t.send), 0);
+	request_finish(t.send, 64);
+	mesh_registration_close(pair.send, t.from);
+	t.from = NULL;
+	mesh_comm_close(pair.send); /* returns once the message has arrived */
+	pair.send = NULL;
+	assert_int_equal(mesh_comm_receive(pair.receive, t.target, 64, t.to, &t.receive), 0);
+	request_finish(t.receive, 64);
+	assert_memory_equal(t.source, t.target, 64);
+	/* Nothing more will come. */
+	assert_true(mesh_comm_receive(pair.receive, t.target, 64, t.to, &late) < 0);
+	assert_null(late);
+	transfer_close(&pair, &t);
+	pair_close(&pair);
+}
+
+/* To look at a descriptor must not end the host's locks on its file. */
+static void test_hosts_file_locks_survive(void **state)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	char path[] = "/tmp/mesh-lock-XXXXXX";
+	int fd = mkstemp(path), status;
+	struct pair pair;
+	pid_t child;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(fcntl(fd, F_SETLK, &lock), 0);
+	pair_open(&pair);
+	child = fork();
+	if (!child) {
+		fcntl(fd, F_GETLK, &lock);
+		_exit(lock.l_type == F_UNLCK);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	pair_close(&pair);
+	close(fd);
+	unlink(path);
+}
+
+/* Half closed sockets of the first connection's peer must not poison the second's. */
+static void test_connects_again_after_a_reset(void **state)
+{
+	uint64_t deadline = mesh_clock_ms() + LIMIT_MS;
+	struct pair first, second;
+	struct mesh_peer *peer;
+	struct mesh_node *node;
+	bool buried = false;
+
+	(void)state;
+	pair_open(&first);
+	node = first.send->node;
+	mesh_lock_take(&node->lock);
+	LIST_FOREACH(peer, &node->peers, entry) {
+		if (!peer->incoming)
+			shutdown(peer->watch.fd, SHUT_RDWR);
+	}
+	mesh_lock_release(&node->lock);
+	pair_open(&second);
+	while (!buried) { /* what is left of the first has been cleared away */
+		assert_true(mesh_clock_ms() < deadline);
+		mesh_lock_take(&first.send->lock);
+		buried = first.send->error != 0;
+		mesh_lock_release(&first.send->lock);
+	}
+	message_move(&second, 64, 64, false);
+	message_move(&second, 100000, 100000, false);
+	pair_close(&second);
+	pair_close(&first);
+}
+
 static void test_net_opens_again(void **state)
 {
 	struct pair pair;
@@ -246,6 +382,10 @@ int main(void)
 		cmocka_unit_test(test_large_after_many_small),
 		cmocka_unit_test(test_window_turns_large),
 		cmocka_unit_test(test_large_after_rounds_of_small),
+		cmocka_unit_test(test_held_grant_is_asked_for),
+		cmocka_unit_test(test_early_message_survives_close),
+		cmocka_unit_test(test_hosts_file_locks_survive),
+		cmocka_unit_test(test_connects_again_after_a_reset),
 		cmocka_unit_test(test_net_opens_again),
 	};
 
