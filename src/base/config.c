@@ -40,12 +40,12 @@ const struct mesh_setting mesh_settings[] = {
 	       "Seconds after which a connection that cannot be made is an error. A peer that is "
 	       "alive answers at once, even while its NCCL is busy elsewhere."),
 	NUMBER("NCCL_MESH_ACCEPT_TIMEOUT", MESH_SETTING_SECONDS, accept_timeout_s, "600", 1, 86400,
-	       "Seconds for which a listener waits for its peer. Long, because ranks of a job start "
-	       "at different times."),
+	       "Seconds for which a listener waits for its peer. Long, because ranks of a job "
+	       "start at different times."),
 	NUMBER("NCCL_MESH_DEAD_PEER_TIMEOUT", MESH_SETTING_SECONDS, dead_peer_timeout_s, "10", 2,
 	       3600,
-	       "Seconds without an answer from a peer's kernel after which the peer counts as lost. "
-	       "A peer process that ends is noticed at once."),
+	       "Seconds without an answer from a peer's kernel after which the peer counts as "
+	       "lost. A peer process that ends is noticed at once."),
 	NUMBER("NCCL_MESH_EAGER_LIMIT", MESH_SETTING_BYTES, eager_limit_bytes, "8K", 0, 65536,
 	       "Messages up to this size travel in the control stream, without waiting for the "
 	       "receiver to say where they may be written."),

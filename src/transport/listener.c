@@ -181,12 +181,11 @@ static void accept_timeout_log(const struct mesh_listener *listener)
 	const struct mesh_node *node = listener->net->node;
 	char local[384];
 
-	mesh_warn(
-		"node %s: nobody connected within %llu s to the listener on %s. The other rank's log "
-		"tells why; NCCL_MESH_ACCEPT_TIMEOUT changes the time.",
-		node->name, (unsigned long long)node->config.accept_timeout_s,
-		mesh_endpoints_text(node->endpoints, node->num_endpoints, node, local,
-				    sizeof(local)));
+	mesh_warn("node %s: nobody connected within %llu s to the listener on %s. The other rank's "
+		  "log tells why; NCCL_MESH_ACCEPT_TIMEOUT changes the time.",
+		  node->name, (unsigned long long)node->config.accept_timeout_s,
+		  mesh_endpoints_text(node->endpoints, node->num_endpoints, node, local,
+				      sizeof(local)));
 }
 
 static int accept_ready(struct mesh_listener *listener, struct mesh_comm **comm)

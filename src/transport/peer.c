@@ -266,10 +266,9 @@ static void connection_ended(struct mesh_peer *peer, int error)
 
 	if (peer->state == MESH_PEER_UP || peer->incoming) {
 		if (error == -ETIMEDOUT || error == -EHOSTUNREACH)
-			snprintf(
-				reason, sizeof(reason),
-				"no answer for %llu s: cable pulled, link down, or the node stopped",
-				(unsigned long long)peer->node->config.dead_peer_timeout_s);
+			snprintf(reason, sizeof(reason),
+				 "no answer for %llu s: cable pulled, link down, node stopped",
+				 (unsigned long long)peer->node->config.dead_peer_timeout_s);
 		else
 			snprintf(reason, sizeof(reason), "%s",
 				 "its process ended, or closed the network plugin");

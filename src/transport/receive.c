@@ -93,7 +93,7 @@ static void comm_tell(struct mesh_comm *comm)
 	mesh_lock_assert_held(&comm->lock);
 	if (comm->error)
 		return;
-	/* What completed without a grant may lie a whole round behind: its slot is another's now. */
+	/* What completed without a grant may be a round behind: its slot is another's now. */
 	if (comm->next_seq - receive->next_grant > MESH_COMM_REQUESTS)
 		receive->next_grant = comm->next_seq - MESH_COMM_REQUESTS;
 	for (seq = receive->next_grant; seq != comm->next_seq; seq += count) {

@@ -75,7 +75,8 @@ apply_cabling() {
 	for i in {0..3}; do
 		for ((k = i + 1; k < 4; k++)); do
 			for node in "${NODES[i]}${NODES[k]}" "${NODES[k]}${NODES[i]}"; do
-				panel+="link set ${PORT[${node:0:1} ${NIC[$node]}]} master br$cable"$'\n'
+				port=${PORT[${node:0:1} ${NIC[$node]}]}
+				panel+="link set $port master br$cable"$'\n'
 			done
 			((cable++))
 		done

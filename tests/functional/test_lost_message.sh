@@ -34,16 +34,18 @@ for ((i = 0; i < RESETS; i++)); do
 	(run_ranks "$OUT/run$i" a b -- --no-check --timeout 25 --pairs 0-1 --sizes 4K,1M \
 		--seconds 3 --repeat 1) &
 	run=$!
+	# shellcheck disable=SC2016 # wait_for evaluates it
 	wait_for '[[ -n $(data_sockets_reset) ]]' 20 || fail "there was no data connection to reset"
 	started=$SECONDS
 	if wait $run; then
 		note "run $i: reset, and all was right"
 	else
-		((SECONDS - started < 40)) || fail "run $i ended only after $((SECONDS - started)) s"
-		grep -qh 'plugin warning: NET/Mesh' "$OUT/run$i"/rank*.out ||
-			fail "run $i failed without a line of the plugin's: $(tail -3 "$OUT/run$i/rank0.out")"
-		! grep -qh 'no progress for' "$OUT/run$i"/rank*.out || fail "run $i hung"
-		! grep -qhi 'wrong byte' "$OUT/run$i"/rank*.out || fail "run $i had a wrong byte"
-		note "run $i: $(grep -h 'plugin warning' "$OUT/run$i"/rank*.out | head -1 | cut -c1-150)"
+		out=("$OUT/run$i"/rank*.out)
+		((SECONDS - started < 40)) || fail "run $i ended after $((SECONDS - started)) s"
+		said=$(grep -h 'plugin warning: NET/Mesh' "${out[@]}" | head -1) ||
+			fail "run $i failed without a line of the plugin's: see ${out[0]}"
+		! grep -qh 'no progress for' "${out[@]}" || fail "run $i hung: see ${out[0]}"
+		! grep -qhi 'wrong byte' "${out[@]}" || fail "run $i had a wrong byte"
+		note "run $i: ${said:0:150}"
 	fi
 done

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_performance.sh - one stream and one ping-pong of the plugin, beside raw libfabric.
 #
-# The bounds: bandwidth of large messages at least 0.9 of raw libfabric's best way to move them, half
-# a round trip of 8 bytes at most 1.3 of it. Both run in turn on one link, a core for each side. The
-# machine is shared and its noise only ever slows a run down, so the best of all rounds counts on
+# The bounds: bandwidth of large messages at least 0.9 of raw libfabric's best way to move them,
+# half a round trip of 8 bytes at most 1.3 of it. Both run in turn on one link, a core for each side.
+# The machine is shared and its noise only slows a run down, so the best of all rounds counts on
 # either side; a plugin that is slow by design never gets there, however many rounds it has.
 set -u
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -50,7 +50,8 @@ plugin() {
 	python3 - "$OUT/plugin/rank0.out" <<-'END'
 		import json, sys
 		text = open(sys.argv[1]).read()
-		sizes = {s["bytes"]: s for s in json.loads(text[text.index("{"):])["pairs"][0]["sizes"]}
+		pair = json.loads(text[text.index("{"):])["pairs"][0]
+		sizes = {s["bytes"]: s for s in pair["sizes"]}
 		print(sizes[1 << 20]["gbit_s"], sizes[4 << 20]["gbit_s"], sizes[8]["half_rtt_us"])
 	END
 }
@@ -78,7 +79,9 @@ for ((round = 1; round <= ROUNDS_MAX; round++)); do
 	our_1m=$(most "$our_1m" "$m1")
 	our_4m=$(most "$our_4m" "$m4")
 	our_us=$(least "$our_us" "$us")
-	r1=$(ratio "$our_1m" "$raw_1m") r4=$(ratio "$our_4m" "$raw_4m") rl=$(ratio "$our_us" "$raw_us")
+	r1=$(ratio "$our_1m" "$raw_1m")
+	r4=$(ratio "$our_4m" "$raw_4m")
+	rl=$(ratio "$our_us" "$raw_us")
 	((round < ROUNDS_MIN)) || ! holds "$r1 >= 0.9 && $r4 >= 0.9 && $rl <= 1.3" || break
 done
 note "rounds: $((round < ROUNDS_MAX ? round : ROUNDS_MAX)), best of each side"

@@ -39,7 +39,8 @@ test_each_provider() {
 
 test_mismatch() {
 	environment_by_rank NCCL_MESH_PROVIDER tcp 'tcp;ofi_rxm'
-	ranks_refuse mismatch "$DEADLINE" 'we use the provider .* and it uses' a b -- "${RUN_ARGS[@]}"
+	ranks_refuse mismatch "$DEADLINE" 'we use the provider .* and it uses' a b -- \
+		"${RUN_ARGS[@]}"
 	said mismatch 'Set NCCL_MESH_PROVIDER to the same on all nodes'
 	note "two providers that do not talk to each other: an error in words"
 }

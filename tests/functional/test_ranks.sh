@@ -33,7 +33,8 @@ test_two_beside_two() {
 	ranks_pass aabb a a b b -- "${RUN_ARGS[@]}" --all-at-once
 	for x in 0 1 2 3; do
 		for y in 0 1 2 3; do
-			((x == y)) || expect_paths aabb $x $y "*:10.77.1.$((1 + x / 2))>10.77.1.$((1 + y / 2))"
+			((x == y)) || expect_paths aabb $x $y \
+				"*:10.77.1.$((1 + x / 2))>10.77.1.$((1 + y / 2))"
 		done
 	done
 	note "two ranks on each of two nodes, all pairs at once"

@@ -3,7 +3,8 @@
 # test_triangle_cablings.sh - every cabling of a triangle, every dev: each pair on its own cable.
 #
 # Each node has eth1 and eth2; either may go to either neighbour, which makes 2^3 cablings, and
-# dev 0 is eth1. Each cable's two pairs run alone, so that the interfaces' counters can tell; then all
+# dev 0 is eth1. Each cable's two pairs run alone, so that the interfaces' counters can tell; then
+# all
 # pairs run together with each dev.
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")

@@ -5,7 +5,8 @@
  * Asserts are compiled into debug and sanitizer builds (no NDEBUG); a release build keeps only
  * the store of the holder.
  *
- * Order, outermost first: node (src/transport/node.h), domain, comm, transmit (src/fabric/domain.h).
+ * Order, outermost first: node (mesh/transport/node.h), domain, comm, transmit
+ * (mesh/fabric/domain.h).
  */
 #ifndef MESH_BASE_LOCK_H
 #define MESH_BASE_LOCK_H

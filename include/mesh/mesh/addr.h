@@ -62,7 +62,7 @@ const char *mesh_addr_text(const struct mesh_addr *addr, char *text);
 /** As mesh_addr_text, with the prefix length: "10.1.0.1/24". */
 const char *mesh_addr_text_prefix(const struct mesh_addr *addr, char *text);
 
-/** Fills @sockaddr from @addr and @port (host order); returns its length in bytes, 0 for no family. */
+/** Fills @sockaddr from @addr and @port (host order); returns its bytes, 0 for no family. */
 socklen_t mesh_addr_to_sockaddr(const struct mesh_addr *addr, uint16_t port,
 				struct sockaddr_storage *sockaddr);
 

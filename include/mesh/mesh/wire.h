@@ -23,7 +23,7 @@
 #error "the wire format is little-endian: convert the fields in src/mesh"
 #endif
 
-/* Both ends must agree. Changes with any change of the handle, a frame, a message or an immediate. */
+/* Both ends must agree. Raised with any change of handle, frames, messages or immediates. */
 #define MESH_PROTOCOL_VERSION 1
 
 /* ---- frames on the control connection ------------------------------------------------- */

@@ -42,7 +42,7 @@ struct mesh_path {
 
 enum mesh_request_state {
 	MESH_REQUEST_FREE,
-	MESH_REQUEST_WAITING, /* send: nothing is on its way yet; receive: nothing has arrived yet */
+	MESH_REQUEST_WAITING, /* nothing of it is on its way, or has arrived, yet */
 	MESH_REQUEST_MOVING,  /* some of it is on its way */
 	MESH_REQUEST_DONE,    /* NCCL may be told */
 	MESH_REQUEST_STATES
@@ -215,7 +215,7 @@ struct mesh_request *mesh_request_take(struct mesh_comm *comm, void *data, size_
 int mesh_request_check(const struct mesh_comm *comm, bool sending, const void *data, size_t size,
 		       const struct mesh_registration *registration);
 
-/** Fills in a message for the comm's peer; NULL if there is no buffer. The payload is @length bytes. */
+/** Fills in a message with @length bytes of payload for the peer; NULL if there is no buffer. */
 struct mesh_buffer *mesh_comm_message(struct mesh_comm *comm, enum mesh_message_type type,
 				      uint32_t seq, size_t length);
 

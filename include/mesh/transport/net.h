@@ -45,7 +45,7 @@ void mesh_net_close(struct mesh_net *net);
 /** Number of mesh NICs, 0 before the first mesh_net_open(). Thread-safe. */
 int mesh_net_num_nics(void);
 
-/** The NIC that NCCL calls @dev, valid for the life of the process; NULL if out of range. Thread-safe. */
+/** The NIC that NCCL calls @dev, for the life of the process; NULL if out of range. Thread-safe. */
 const struct mesh_nic *mesh_net_nic(int dev);
 
 /**
@@ -62,8 +62,8 @@ void mesh_listener_close(struct mesh_listener *listener);
  * Call it again with the same @handle buffer until *comm is not NULL: state is kept in the buffer
  * (MESH_HANDLE_SIZE bytes, writable, any alignment).
  *
- * Returns 0, with *comm NULL while the connection is not ready; or a negative errno with *comm NULL,
- * after which the attempt is over.
+ * Returns 0, with *comm NULL while the connection is not ready; or a negative errno, with *comm
+ * NULL, after which the attempt is over.
  */
 int mesh_net_connect(struct mesh_net *net, int dev, void *handle, struct mesh_comm **comm);
 
@@ -92,8 +92,8 @@ void mesh_registration_close(struct mesh_comm *comm, struct mesh_registration *r
  *
  * @registration: covers the data; may be NULL if @size is 0
  *
- * Returns 0; -EINVAL for a receive comm, a message over MESH_MESSAGE_MAX or outside its registration;
- * the comm's error (negative errno) once it has failed.
+ * Returns 0; -EINVAL for a receive comm, a message over MESH_MESSAGE_MAX or outside its
+ * registration; the comm's error (negative errno) once it has failed.
  */
 int mesh_comm_send(struct mesh_comm *comm, const void *data, size_t size,
 		   struct mesh_registration *registration, struct mesh_request **request);

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_traps.c - what NCCL does to a plugin that is in no header: one test for each trap that the
+ * transport has to bear. Those that src/nccl takes care of are in test_plugin.c.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <mesh/base/clock.h>
+#include <mesh/transport/net.h>
+
+#include "transport_pair.h"
+
+/* A call that blocks would wait for the network; one that does not takes microseconds. */
+#define AT_ONCE_MS 1000
+
+static void test_trap_init_comes_many_times(void **state)
+{
+	struct mesh_net *nets[5];
+	int i, num;
+
+	(void)state;
+	for (i = 0; i < 5; i++)
+		assert_int_equal(mesh_net_open(&nets[i]), 0);
+	num = mesh_net_num_nics();
+	for (i = 0; i < 5; i++)
+		mesh_net_close(nets[i]);
+	/* Devices stay what they were: NCCL reads them once. */
+	assert_int_equal(mesh_net_num_nics(), num);
+	assert_non_null(mesh_net_nic(0));
+	assert_null(mesh_net_nic(num));
+}
+
+/* The probe for GPUDirect and the bootstrap pass a char array: no alignment. */
+static void test_trap_handle_has_any_alignment(void **state)
+{
+	uint64_t deadline = mesh_clock_ms() + LIMIT_MS;
+	struct pair pair = {.send = NULL};
+	struct mesh_listener *listener;
+	char space[MESH_HANDLE_SIZE + 8];
+	char *handle = space + 3;
+
+	(void)state;
+	assert_int_equal(mesh_net_open(&pair.net), 0);
+	assert_int_equal(mesh_net_listen(pair.net, 0, handle, &listener), 0);
+	while (!pair.send || !pair.receive) {
+		assert_true(mesh_clock_ms() < deadline);
+		if (!pair.send)
+			assert_int_equal(mesh_net_connect(pair.net, 0, handle, &pair.send), 0);
+		if (!pair.receive)
+			assert_int_equal(mesh_listener_accept(listener, &pair.receive), 0);
+	}
+	mesh_listener_close(listener);
+	message_move(&pair, 100, 200, false);
+	pair_close(&pair);
+}
+
+/* One thread polls all connections in turn: none may wait for its own. */
+static void test_trap_nothing_blocks_while_connecting(void **state)
+{
+	uint8_t handle[MESH_HANDLE_SIZE];
+	struct mesh_listener *listener;
+	struct mesh_comm *comm = NULL;
+	struct mesh_net *net;
+	uint64_t start;
+	int i;
+
+	(void)state;
+	assert_int_equal(mesh_net_open(&net), 0);
+	start = mesh_clock_ms();
+	assert_int_equal(mesh_net_listen(net, 0, handle, &listener), 0);
+	for (i = 0; i < 10; i++) {
+		/* Nobody connects: success, and no comm. */
+		assert_int_equal(mesh_listener_accept(listener, &comm), 0);
+		assert_null(comm);
+	}
+	assert_true(mesh_clock_ms() - start < AT_ONCE_MS);
+	mesh_listener_close(listener);
+	mesh_net_close(net);
+}
+
+/* NCCL's threads sleep between collectives; the peer's connection must be made all the same. */
+static void test_trap_peer_sleeps_while_we_connect(void **state)
+{
+	uint64_t deadline = mesh_clock_ms() + LIMIT_MS;
+	uint8_t handle[MESH_HANDLE_SIZE];
+	struct mesh_listener *listener;
+	struct pair pair = {.send = NULL};
+
+	(void)state;
+	assert_int_equal(mesh_net_open(&pair.net), 0);
+	assert_int_equal(mesh_net_listen(pair.net, 0, handle, &listener), 0);
+	while (!pair.send) { /* accept() is not called meanwhile */
+		assert_true(mesh_clock_ms() < deadline);
+		assert_int_equal(mesh_net_connect(pair.net, 0, handle, &pair.send), 0);
+	}
+	assert_int_equal(mesh_listener_accept(listener, &pair.receive), 0);
+	assert_non_null(pair.receive);
+	mesh_listener_close(listener);
+	pair_close(&pair);
+}
+
+/* On abort NCCL closes neither listeners nor half open connections: finalize has to. */
+static void test_trap_finalize_closes_what_is_left(void **state)
+{
+	uint8_t handle[MESH_HANDLE_SIZE], other[MESH_HANDLE_SIZE];
+	struct mesh_listener *listener;
+	struct mesh_registration *left;
+	struct mesh_comm *comm = NULL;
+	static char memory[4096];
+	struct pair pair;
+
+	(void)state;
+	pair_open(&pair);
+	assert_int_equal(mesh_registration_open(pair.send, memory, sizeof(memory), &left), 0);
+	assert_int_equal(mesh_net_listen(pair.net, 0, handle, &listener), 0);
+	assert_int_equal(mesh_net_listen(pair.net, 0, other, &listener), 0);
+	assert_int_equal(mesh_net_connect(pair.net, 0, handle, &comm), 0);
+	mesh_net_close(pair.net); /* ASan looks for what it forgot */
+}
+
+/* NCCL registers one pool again for every peer, and ends each registration once. */
+static void test_trap_one_pool_registered_again(void **state)
+{
+	enum {
+		TIMES = 20
+	};
+	struct mesh_registration *again[TIMES];
+	struct transfer t;
+	struct pair pair;
+	int i;
+
+	(void)state;
+	pair_open(&pair);
+	transfer_open(&pair, &t, 100000, 100000);
+	for (i = 0; i < TIMES; i++)
+		assert_int_equal(
+			mesh_registration_open(pair.receive, t.target + i, 50000, &again[i]), 0);
+	for (i = 0; i < TIMES; i++)
+		mesh_registration_close(pair.receive, again[i]);
+	pattern_fill(t.source, 100000, 3);
+	assert_int_equal(mesh_comm_receive(pair.receive, t.target, 100000, t.to, &t.receive), 0);
+	assert_int_equal(mesh_comm_send(pair.send, t.source, 100000, t.from, &t.send), 0);
+	request_finish(t.receive, 100000);
+	request_finish(t.send, 100000);
+	assert_memory_equal(t.source, t.target, 100000);
+	transfer_close(&pair, &t);
+	pair_close(&pair);
+}
+
+struct registering {
+	struct pair *pair;
+	_Atomic(bool) stop;
+	int rounds;
+};
+
+static void *registering_main(void *arg)
+{
+	struct registering *registering = arg;
+	struct mesh_registration *registration;
+	static char memory[65536];
+
+	while (!atomic_load(&registering->stop)) {
+		if (mesh_registration_open(registering->pair->receive, memory, sizeof(memory),
+					   &registration))
+			break;
+		mesh_registration_close(registering->pair->receive, registration);
+		registering->rounds++;
+	}
+	return NULL;
+}
+
+/* The service thread registers user buffers while the progress thread moves data on that comm. */
+static void test_trap_registering_beside_transfers(void **state)
+{
+	struct registering registering = {.rounds = 0};
+	pthread_t thread;
+	struct pair pair;
+	int i;
+
+	(void)state;
+	pair_open(&pair);
+	registering.pair = &pair;
+	assert_int_equal(pthread_create(&thread, NULL, registering_main, &registering), 0);
+	for (i = 0; i < 100; i++)
+		message_move(&pair, i % 2 ? 200000 : 100, 200000, i % 3 == 0);
+	atomic_store(&registering.stop, true);
+	pthread_join(thread, NULL);
+	assert_true(registering.rounds > 0);
+	pair_close(&pair);
+}
+
+/* 32 requests at once; the next one is "later", not an error, and only the oldest is tested. */
+static void test_trap_requests_outstanding_and_reaped_in_order(void **state)
+{
+	struct transfer t[MESH_COMM_REQUESTS];
+	struct mesh_request *more;
+	struct pair pair;
+	size_t size;
+	int i;
+
+	(void)state;
+	pair_open(&pair);
+	for (i = 0; i < MESH_COMM_REQUESTS; i++) {
+		transfer_open(&pair, &t[i], 20000, 20000);
+		pattern_fill(t[i].source, 20000, (uint32_t)i);
+		assert_int_equal(
+			mesh_comm_receive(pair.receive, t[i].target, 20000, t[i].to, &t[i].receive),
+			0);
+		assert_non_null(t[i].receive);
+	}
+	assert_int_equal(mesh_comm_receive(pair.receive, t[0].target, 20000, t[0].to, &more), 0);
+	assert_null(more);
+	for (i = 0; i < MESH_COMM_REQUESTS; i++) {
+		size = i % 2 ? 20000 : 100; /* later ones are done before earlier ones */
+		assert_int_equal(
+			mesh_comm_send(pair.send, t[i].source, size, t[i].from, &t[i].send), 0);
+		assert_non_null(t[i].send);
+	}
+	assert_int_equal(mesh_comm_send(pair.send, t[0].source, 100, t[0].from, &more), 0);
+	assert_null(more);
+	for (i = 0; i < MESH_COMM_REQUESTS; i++) {
+		size = i % 2 ? 20000 : 100;
+		request_finish(t[i].receive, size);
+		request_finish(t[i].send, size);
+		assert_memory_equal(t[i].source, t[i].target, size);
+	}
+	for (i = 0; i < MESH_COMM_REQUESTS; i++)
+		transfer_close(&pair, &t[i]);
+	pair_close(&pair);
+}
+
+/* The slot is usually larger than the message: the true size is reported, nothing else touched. */
+static void test_trap_receives_are_larger_than_messages(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	pair_open(&pair);
+	message_move(&pair, 0, 65536, false);
+	message_move(&pair, 0, 65536, true);
+	message_move(&pair, 9, 65536, false);
+	message_move(&pair, 30000, 614400, false);
+	message_move(&pair, 614272, 614400, true);
+	pair_close(&pair);
+}
+
+static void test_trap_message_larger_than_its_receive_is_an_error(void **state)
+{
+	static const size_t sizes[] = {200, 200000}; /* eager, and written */
+	uint64_t deadline;
+	struct transfer t;
+	struct pair pair;
+	bool done;
+	size_t i;
+	int ret;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		pair_open(&pair);
+		transfer_open(&pair, &t, sizes[i], sizes[i] - 100);
+		assert_int_equal(
+			mesh_comm_receive(pair.receive, t.target, sizes[i] - 100, t.to, &t.receive),
+			0);
+		assert_int_equal(mesh_comm_send(pair.send, t.source, sizes[i], t.from, &t.send), 0);
+		deadline = mesh_clock_ms() + LIMIT_MS;
+		do {
+			assert_true(mesh_clock_ms() < deadline);
+			ret = mesh_request_test(t.receive, &done, NULL);
+			assert_false(done);
+		} while (!ret);
+		assert_int_equal(ret, -EMSGSIZE);
+		assert_int_equal(t.target[sizes[i] - 100], 0xee);
+		transfer_close(&pair, &t);
+		pair_close(&pair);
+	}
+}
+
+/* There is no barrier at the end: the peer may have closed, and its memory be gone. */
+static void test_trap_peer_closes_first(void **state)
+{
+	struct transfer t;
+	struct pair pair;
+
+	(void)state;
+	pair_open(&pair);
+	message_move(&pair, 100000, 100000, false);
+	transfer_open(&pair, &t, 1000, 1000);
+	mesh_registration_close(pair.receive, t.to);
+	t.to = NULL;
+	mesh_comm_close(pair.receive);
+	pair.receive = NULL;
+	mesh_registration_close(pair.send, t.from);
+	t.from = NULL;
+	mesh_comm_close(pair.send);
+	pair.send = NULL;
+	transfer_close(&pair, &t);
+	pair_close(&pair);
+}
+
+/* One ring has up to 64 connections with one peer, all on one thread and one NIC. */
+static void test_trap_many_comms_with_one_peer(void **state)
+{
+	enum {
+		COMMS = 64
+	};
+	static struct pair pairs[COMMS];
+	int i;
+
+	(void)state;
+	pair_open(&pairs[0]);
+	for (i = 1; i < COMMS; i++) {
+		pairs[i].net = pairs[0].net;
+		pair_connect(&pairs[i]);
+	}
+	for (i = 0; i < COMMS; i++)
+		message_move(&pairs[i], (size_t)i * 1000, 64000, i % 2);
+	for (i = COMMS - 1; i > 0; i--) {
+		mesh_comm_close(pairs[i].send);
+		mesh_comm_close(pairs[i].receive);
+	}
+	pair_close(&pairs[0]);
+}
+
+/* NCCL unloads the plugin without a word to v6 to v10; the thread's code must stay. */
+static void test_trap_library_stays_while_its_thread_lives(void **state)
+{
+	static const char path[] = MESH_BUILD_DIR "/libnccl-net-mesh.so";
+	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+
+	(void)state;
+	assert_non_null(library);
+	assert_non_null(dlsym(library, "ncclNetPlugin_v6"));
+	assert_int_equal(dlclose(library), 0);
+	library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+	assert_non_null(library); /* -z nodelete */
+	dlclose(library);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_trap_init_comes_many_times),
+		cmocka_unit_test(test_trap_handle_has_any_alignment),
+		cmocka_unit_test(test_trap_nothing_blocks_while_connecting),
+		cmocka_unit_test(test_trap_peer_sleeps_while_we_connect),
+		cmocka_unit_test(test_trap_finalize_closes_what_is_left),
+		cmocka_unit_test(test_trap_one_pool_registered_again),
+		cmocka_unit_test(test_trap_registering_beside_transfers),
+		cmocka_unit_test(test_trap_requests_outstanding_and_reaped_in_order),
+		cmocka_unit_test(test_trap_receives_are_larger_than_messages),
+		cmocka_unit_test(test_trap_message_larger_than_its_receive_is_an_error),
+		cmocka_unit_test(test_trap_peer_closes_first),
+		cmocka_unit_test(test_trap_many_comms_with_one_peer),
+		cmocka_unit_test(test_trap_library_stays_while_its_thread_lives),
+	};
+
+	setenv("NCCL_MESH_NICS", "=lo", 1);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
