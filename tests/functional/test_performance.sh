@@ -3,7 +3,7 @@
 # test_performance.sh - one stream and one ping-pong of the plugin, beside raw libfabric.
 #
 # The bounds: bandwidth of large messages at least 0.9 of raw libfabric's best way to move them,
-# half a round trip of 8 bytes at most 1.3 of it. Both run in turn on one link, a core for each side.
+# half a round trip of 8 bytes at most 1.3 of it. Both run in turn on one link, a core for each.
 # The machine is shared and its noise only slows a run down, so the best of all rounds counts on
 # either side; a plugin that is slow by design never gets there, however many rounds it has.
 set -u
