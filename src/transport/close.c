@@ -44,6 +44,7 @@ void mesh_comm_close_asked(struct mesh_comm *comm, uint32_t sent, bool unclean)
 {
 	mesh_lock_take(&comm->lock);
 	comm->peer_closing = true;
+	comm->peer_closing_ms = mesh_clock_ms();
 	comm->peer_sent = sent;
 	/* A sender drains before it says so, if it can; a receiver takes nothing more. */
 	comm->peer_quiet = true;
@@ -73,6 +74,19 @@ static bool answer_is_due(struct mesh_comm *comm)
 	return comm->error || mesh_receive_has_all(comm, comm->peer_sent);
 }
 
+/* What the sender has sent does not come: its connection was reset on the way. */
+static void missing_check(struct mesh_comm *comm)
+{
+	uint64_t limit_ms = comm->node->config.dead_peer_timeout_s * 1000;
+
+	if (comm->peer_closing && !comm->sending && !comm->error &&
+	    mesh_clock_ms() - comm->peer_closing_ms > limit_ms &&
+	    !mesh_receive_has_all(comm, comm->peer_sent))
+		mesh_comm_fail(comm, -EIO, false,
+			       "the sender closed the connection, and not all of what it sent has "
+			       "arrived: the provider's connection was reset on the way");
+}
+
 /* Receives that the peer will never send for. */
 static void orphans_fail(struct mesh_comm *comm)
 {
@@ -89,6 +103,7 @@ void mesh_comm_tick(struct mesh_comm *comm)
 
 	mesh_lock_assert_held(&comm->node->lock);
 	mesh_lock_take(&comm->lock);
+	missing_check(comm);
 	due = answer_is_due(comm);
 	if (due)
 		comm->peer_closing = false;

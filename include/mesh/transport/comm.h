@@ -144,8 +144,9 @@ struct mesh_comm {
 	bool closing;	     /* we start nothing new */
 	bool quiesced;	     /* nothing of this comm is in flight, nor will be */
 	bool peer_closing;   /* CLOSE came, and is not answered yet */
-	uint32_t peer_sent;  /* receive: messages that the closing peer has sent */
-	bool peer_lost;	     /* it never said that it is quiet: its bytes may still be queued */
+	uint64_t peer_closing_ms;
+	uint32_t peer_sent; /* receive: messages that the closing peer has sent */
+	bool peer_lost;	    /* it never said that it is quiet: its bytes may still be queued */
 	bool peer_quiet; /* CLOSE or CLOSED came, or the peer is lost: it starts nothing any more */
 	uint32_t next_seq;				  /* of the next request */
 	struct mesh_request requests[MESH_COMM_REQUESTS]; /* by seq */
