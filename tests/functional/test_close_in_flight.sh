@@ -263,7 +263,7 @@ left_open_is_freed() {
 		done)
 		limit 5000
 		fds-back before 0
-		memory-back before 4M
+		memory-back before $((4 * FAULTS_SLOW * FAULTS_SLOW))M
 	END
 	ended alone
 	note "$CASE"
