@@ -24,8 +24,8 @@ ASAN_BUILD=build/sanitize-address-undefined
 TSAN_BUILD=build/sanitize-thread
 # The races worth finding are between the plugin's threads. What looks at memory while it is being
 # written (test_close_in_flight, test_ll_placement) races by design; all of it runs under ASan.
-TSAN_FUNCTIONAL=${TSAN_FUNCTIONAL:-test_abi test_descriptors test_foreign_handle
-	test_lost_message test_no_common_subnet test_peer_killed test_providers test_ranks
+TSAN_FUNCTIONAL=${TSAN_FUNCTIONAL:-test_descriptors test_foreign_handle test_lost_message
+	test_no_common_subnet test_peer_killed test_providers test_ranks
 	test_sizes}
 
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:strict_string_checks=1}
