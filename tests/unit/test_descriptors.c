@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_descriptors.c - running out of file descriptors is noticed, and its end as well. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <mesh/base/descriptors.h>
+
+#define LIMIT 64
+
+static void test_exhausted(void **state)
+{
+	struct rlimit before, low;
+	int fds[LIMIT], n = 0;
+
+	(void)state;
+	assert_false(mesh_descriptors_exhausted());
+	assert_string_equal(mesh_descriptors_hint(), "");
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	low = before;
+	low.rlim_cur = LIMIT;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+	while (n < LIMIT && (fds[n] = eventfd(0, 0)) >= 0)
+		n++;
+	errno = EDOM;
+	assert_true(mesh_descriptors_exhausted());
+	assert_int_equal(errno, EDOM); /* whoever asks is explaining another error */
+	assert_string_not_equal(mesh_descriptors_hint(), "");
+	while (n--)
+		close(fds[n]);
+	/* It gave back what it tried with. */
+	assert_false(mesh_descriptors_exhausted());
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_exhausted),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
