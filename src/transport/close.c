@@ -49,9 +49,6 @@ void mesh_comm_close_asked(struct mesh_comm *comm, uint32_t sent, bool unclean)
 	/* A sender drains before it says so, if it can; a receiver takes nothing more. */
 	comm->peer_quiet = true;
 	comm->peer_lost |= unclean;
-	if (comm->sending)
-		mesh_comm_fail(comm, -EPIPE, comm->send.first_pending == comm->next_seq,
-			       "the receiver closed the connection");
 	mesh_lock_release(&comm->lock);
 	comm->paths[0].peer->slow_close = false;
 	mesh_comm_tick(comm);
@@ -107,7 +104,11 @@ void mesh_comm_tick(struct mesh_comm *comm)
 	due = answer_is_due(comm);
 	if (due)
 		comm->peer_closing = false;
-	if (due && !comm->sending && !comm->error)
+	/* Only now: what was on its way when CLOSE came has been delivered, and counts as sent. */
+	if (due && comm->sending)
+		mesh_comm_fail(comm, -EPIPE, comm->send.first_pending == comm->next_seq,
+			       "the receiver closed the connection");
+	else if (due && !comm->error)
 		orphans_fail(comm);
 	mesh_lock_release(&comm->lock);
 	if (due)
