@@ -302,6 +302,45 @@ static void test_trap_peer_closes_first(void **state)
 	pair_close(&pair);
 }
 
+/* A receiver that has everything may close before the sender has looked at its requests. */
+static void test_trap_receiver_closes_before_sends_are_reaped(void **state)
+{
+	enum {
+		ROUNDS = 30,
+		DEPTH = 4
+	};
+	struct transfer t[DEPTH];
+	struct pair pair;
+	int round, i;
+
+	(void)state;
+	for (round = 0; round < ROUNDS; round++) {
+		pair_open(&pair);
+		for (i = 0; i < DEPTH; i++) {
+			transfer_open(&pair, &t[i], 300000, 300000);
+			assert_int_equal(mesh_comm_receive(pair.receive, t[i].target, 300000,
+							   t[i].to, &t[i].receive),
+					 0);
+			assert_int_equal(mesh_comm_send(pair.send, t[i].source, 300000, t[i].from,
+							&t[i].send),
+					 0);
+		}
+		for (i = 0; i < DEPTH; i++)
+			request_finish(t[i].receive, 300000);
+		for (i = 0; i < DEPTH; i++) {
+			mesh_registration_close(pair.receive, t[i].to);
+			t[i].to = NULL;
+		}
+		mesh_comm_close(pair.receive);
+		pair.receive = NULL;
+		for (i = 0; i < DEPTH; i++)
+			request_finish(t[i].send, 300000);
+		for (i = 0; i < DEPTH; i++)
+			transfer_close(&pair, &t[i]);
+		pair_close(&pair);
+	}
+}
+
 /* One ring has up to 64 connections with one peer, all on one thread and one NIC. */
 static void test_trap_many_comms_with_one_peer(void **state)
 {
@@ -355,6 +394,7 @@ int main(void)
 		cmocka_unit_test(test_trap_receives_are_larger_than_messages),
 		cmocka_unit_test(test_trap_message_larger_than_its_receive_is_an_error),
 		cmocka_unit_test(test_trap_peer_closes_first),
+		cmocka_unit_test(test_trap_receiver_closes_before_sends_are_reaped),
 		cmocka_unit_test(test_trap_many_comms_with_one_peer),
 		cmocka_unit_test(test_trap_library_stays_while_its_thread_lives),
 	};
