@@ -70,11 +70,6 @@ static void connect_fail(struct mesh_connect *connect, int error)
 
 /* ---- in words -------------------------------------------------------------------------- */
 
-static const char *remote_name(const struct mesh_connect *connect)
-{
-	return connect->peer && connect->peer->name[0] ? connect->peer->name : "the peer";
-}
-
 /* Every address on both sides: whoever reads it sees which cable is missing. */
 static void no_path_log(struct mesh_connect *connect)
 {
@@ -169,12 +164,13 @@ static void candidate_next(struct mesh_connect *connect, uint64_t now_ms)
 
 static void request_send(struct mesh_connect *connect)
 {
+	char text[MESH_PEER_TEXT_MAX];
 	struct mesh_frame frame;
 	int ret;
 
 	ret = mesh_comm_open(connect->net->node, connect->net, true, connect->peer, &connect->comm);
 	if (ret) {
-		mesh_warn("cannot make a connection to node %s: %s", remote_name(connect),
+		mesh_warn("cannot make a connection to %s: %s", mesh_peer_text(connect->peer, text),
 			  strerror(-ret));
 		connect_fail(connect, ret);
 		return;

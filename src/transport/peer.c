@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <mesh/base/clock.h>
+#include <mesh/base/container.h>
 #include <mesh/base/descriptors.h>
 #include <mesh/base/log.h>
 #include <mesh/base/random.h>
@@ -77,8 +78,7 @@ const char *mesh_peer_text(const struct mesh_peer *peer, char *text)
 static void greeting_arrived(struct mesh_sink *sink, const struct mesh_message_header *header,
 			     const void *payload)
 {
-	struct mesh_peer *peer =
-		(struct mesh_peer *)((char *)sink - offsetof(struct mesh_peer, sink));
+	struct mesh_peer *peer = mesh_container_of(sink, struct mesh_peer, sink);
 	uint8_t expected = peer->incoming ? MESH_MESSAGE_GREET : MESH_MESSAGE_GREET_REPLY;
 
 	(void)payload;
@@ -295,8 +295,7 @@ static void peer_read(struct mesh_peer *peer)
 
 static void peer_ready(struct mesh_watch *watch, uint32_t events)
 {
-	struct mesh_peer *peer =
-		(struct mesh_peer *)((char *)watch - offsetof(struct mesh_peer, watch));
+	struct mesh_peer *peer = mesh_container_of(watch, struct mesh_peer, watch);
 
 	if (peer->state == MESH_PEER_CONNECTING) {
 		connect_finish(peer);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <mesh/base/container.h>
 #include <mesh/base/log.h>
 #include <mesh/mesh/place.h>
 #include <mesh/transport/comm.h>
@@ -115,8 +116,7 @@ static void comm_tell(struct mesh_comm *comm)
 
 void mesh_receive_resume(struct mesh_waiter *waiter)
 {
-	struct mesh_comm *comm =
-		(struct mesh_comm *)((char *)waiter - offsetof(struct mesh_comm, waiter));
+	struct mesh_comm *comm = mesh_container_of(waiter, struct mesh_comm, waiter);
 
 	mesh_lock_take(&comm->lock);
 	comm_tell(comm);

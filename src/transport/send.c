@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <mesh/base/container.h>
 #include <mesh/base/log.h>
 #include <mesh/mesh/place.h>
 #include <mesh/transport/comm.h>
@@ -189,7 +190,6 @@ static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request
 	if (!segment)
 		return SEND_BLOCKED; /* a completion of ours pushes again */
 	segment->request = request;
-	segment->path = path;
 	segment->op.complete = segment_done;
 	ret = mesh_domain_write(path->domain, path->remote, &write, &segment->op);
 	if (ret == -EAGAIN) {
@@ -277,8 +277,7 @@ static void comm_push(struct mesh_comm *comm)
 
 void mesh_send_resume(struct mesh_waiter *waiter)
 {
-	struct mesh_comm *comm =
-		(struct mesh_comm *)((char *)waiter - offsetof(struct mesh_comm, waiter));
+	struct mesh_comm *comm = mesh_container_of(waiter, struct mesh_comm, waiter);
 
 	mesh_lock_take(&comm->lock);
 	comm_push(comm);

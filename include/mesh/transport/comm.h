@@ -86,7 +86,6 @@ struct mesh_held_grant {
 struct mesh_segment {
 	struct mesh_op op; /* must be first */
 	struct mesh_request *request;
-	struct mesh_path *path;
 	struct mesh_segment *next_free;
 };
 
