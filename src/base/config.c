@@ -49,6 +49,9 @@ const struct mesh_setting mesh_settings[] = {
 	NUMBER("NCCL_MESH_EAGER_LIMIT", MESH_SETTING_BYTES, eager_limit_bytes, "8K", 0, 65536,
 	       "Messages up to this size travel in the control stream, without waiting for the "
 	       "receiver to say where they may be written."),
+	NUMBER("NCCL_MESH_MAX_PATHS", MESH_SETTING_NUMBER, max_paths, "8", 1, 8,
+	       "Cables that one connection uses at once, where several lead to its peer. 1: one "
+	       "cable for each connection; NCCL's connections still take turns."),
 	NUMBER("NCCL_MESH_SEGMENT_SIZE", MESH_SETTING_BYTES, segment_bytes, "1M", 4096, 1 << 30,
 	       "Larger messages are cut into segments of this size."),
 	{.name = NULL},
@@ -110,6 +113,13 @@ static const char *environment_lookup(void *arg, const char *name)
 	return getenv(name);
 }
 
+static const char *unit_text(enum mesh_setting_type type)
+{
+	if (type == MESH_SETTING_BYTES)
+		return " (bytes; K, M, G allowed)";
+	return type == MESH_SETTING_SECONDS ? " (seconds)" : "";
+}
+
 static void setting_refuse(const struct mesh_setting *setting, const char *text)
 {
 	if (setting->type == MESH_SETTING_TEXT)
@@ -117,10 +127,8 @@ static void setting_refuse(const struct mesh_setting *setting, const char *text)
 			  MESH_CONFIG_TEXT_MAX - 1);
 	else
 		mesh_warn("%s=\"%.64s\" is not a whole number from %" PRIu64 " to %" PRIu64
-			  " (%s); using the default, %s",
-			  setting->name, text, setting->min, setting->max,
-			  setting->type == MESH_SETTING_BYTES ? "bytes; K, M, G allowed"
-							      : "seconds",
+			  "%s; using the default, %s",
+			  setting->name, text, setting->min, setting->max, unit_text(setting->type),
 			  setting->default_text);
 }
 

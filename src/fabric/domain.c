@@ -99,6 +99,7 @@ static void limits_set(struct mesh_domain *domain)
 	if (domain->provider != MESH_PROVIDER_VERBS_RXM)
 		domain->write_flags |= FI_DELIVERY_COMPLETE;
 	domain->segment_max = domain->info->ep_attr->max_msg_size;
+	domain->inject_max = domain->info->tx_attr->inject_size;
 }
 
 static void domain_init(struct mesh_domain *domain, const struct mesh_domain_options *options)
@@ -110,6 +111,7 @@ static void domain_init(struct mesh_domain *domain, const struct mesh_domain_opt
 	TAILQ_INIT(&domain->waiters);
 	TAILQ_INIT(&domain->unposted);
 	LIST_INIT(&domain->remotes);
+	LIST_INIT(&domain->flows);
 	LIST_INIT(&domain->mrs);
 	domain->nic = options->nic;
 	domain->dev = options->dev;
@@ -176,6 +178,7 @@ void mesh_domain_close(struct mesh_domain *domain)
 		LIST_REMOVE(remote, entry);
 		free(remote);
 	}
+	mesh_flows_close(domain);
 	if (domain->cq)
 		fid_close(&domain->cq->fid);
 	if (domain->av)

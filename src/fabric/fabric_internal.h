@@ -8,6 +8,18 @@
 /** Tries again what the provider did not take before. domain->lock held. */
 void mesh_waiting_resume(struct mesh_domain *domain);
 
+/**
+ * The flow to the endpoint of this name (MESH_ENDPOINT_NAME_MAX bytes at most), counted once more.
+ * NULL without memory. transmit_lock held.
+ */
+struct mesh_flow *mesh_flow_get(struct mesh_domain *domain, const void *name, size_t name_len);
+/** Counts it off. transmit_lock held. */
+void mesh_flow_put(struct mesh_domain *domain, struct mesh_flow *flow);
+/** Frees what is left of them. */
+void mesh_flows_close(struct mesh_domain *domain);
+/** Takes a waiter out of the line of its flow, if it stands in one. transmit_lock held. */
+void mesh_flow_leave(struct mesh_domain *domain, struct mesh_waiter *waiter);
+
 /** Allocates the buffers, registers them and posts the receives. */
 int mesh_buffers_open(struct mesh_domain *domain);
 void mesh_buffers_close(struct mesh_domain *domain);

@@ -25,6 +25,7 @@ static void remotes_reap(struct mesh_domain *domain)
 		if (!remote->closed || !TAILQ_EMPTY(&remote->backlog))
 			continue;
 		LIST_REMOVE(remote, entry);
+		mesh_flow_put(domain, remote->flow);
 		free(remote);
 	}
 }
@@ -33,8 +34,10 @@ static int remote_insert(struct mesh_domain *domain, struct mesh_remote *remote)
 {
 	int ret = fi_av_insert(domain->av, remote->name, 1, &remote->fi_addr, 0, NULL);
 
-	if (ret == 1)
-		return 0;
+	if (ret == 1) {
+		remote->flow = mesh_flow_get(domain, remote->name, remote->name_len);
+		return remote->flow ? 0 : -ENOMEM;
+	}
 	mesh_warn("%s: libfabric does not take a peer's endpoint name: %s", domain->nic->netdev,
 		  ret < 0 ? fi_strerror(-ret) : "no such address");
 	return ret < 0 ? ret : -EINVAL;
@@ -112,14 +115,20 @@ void mesh_remote_lose(struct mesh_domain *domain, struct mesh_remote *remote)
 	}
 }
 
-struct mesh_buffer *mesh_buffer_get(struct mesh_domain *domain)
+struct mesh_buffer *mesh_buffer_get(struct mesh_domain *domain, struct mesh_remote *remote)
 {
-	struct mesh_buffer *buffer;
+	struct mesh_buffer *buffer = NULL;
 
 	mesh_lock_take(&domain->transmit_lock);
-	buffer = TAILQ_FIRST(&domain->free_buffers);
-	if (buffer)
+	if (remote->flow->num_buffers < domain->num_free_buffers)
+		buffer = TAILQ_FIRST(&domain->free_buffers);
+	if (buffer) {
 		TAILQ_REMOVE(&domain->free_buffers, buffer, entry);
+		domain->num_free_buffers--;
+		remote->flow->num_buffers++;
+		buffer->remote = remote;
+		buffer->flow = remote->flow;
+	}
 	mesh_lock_release(&domain->transmit_lock);
 	return buffer;
 }
@@ -132,6 +141,10 @@ void mesh_buffer_put(struct mesh_buffer *buffer)
 	buffer->owner = NULL;
 	mesh_lock_take(&domain->transmit_lock);
 	TAILQ_INSERT_HEAD(&domain->free_buffers, buffer, entry);
+	domain->num_free_buffers++;
+	if (buffer->flow)
+		buffer->flow->num_buffers--;
+	buffer->flow = NULL;
 	mesh_lock_release(&domain->transmit_lock);
 }
 
@@ -164,16 +177,31 @@ static void backlog_append(struct mesh_domain *domain, struct mesh_buffer *buffe
 	atomic_store_explicit(&domain->has_waiting, true, memory_order_relaxed);
 }
 
-void mesh_buffer_send(struct mesh_buffer *buffer, struct mesh_remote *remote)
+void mesh_buffer_send(struct mesh_buffer *buffer)
 {
 	struct mesh_domain *domain = buffer->domain;
+	struct mesh_remote *remote = buffer->remote;
 
-	buffer->remote = remote;
 	mesh_lock_take(&domain->transmit_lock);
 	/* Errors, too, come back from the next poll: never a callback from inside a send. */
 	if (remote->lost || !TAILQ_EMPTY(&remote->backlog) || buffer_post(domain, buffer))
 		backlog_append(domain, buffer);
 	mesh_lock_release(&domain->transmit_lock);
+}
+
+int mesh_remote_inject(struct mesh_domain *domain, struct mesh_remote *remote, const void *bytes,
+		       size_t size)
+{
+	ssize_t ret = -FI_EAGAIN;
+
+	if (size > domain->inject_max)
+		return -EAGAIN;
+	mesh_lock_take(&domain->transmit_lock);
+	/* What waits already goes first, and an error is the backlog's to report. */
+	if (!remote->lost && TAILQ_EMPTY(&remote->backlog))
+		ret = fi_inject(domain->endpoint, bytes, size, remote->fi_addr);
+	mesh_lock_release(&domain->transmit_lock);
+	return ret ? -EAGAIN : 0;
 }
 
 /*
@@ -224,7 +252,7 @@ static void backlogs_resume(struct mesh_domain *domain)
 
 static void waiters_resume(struct mesh_domain *domain)
 {
-	TAILQ_HEAD(, mesh_waiter) ready = TAILQ_HEAD_INITIALIZER(ready);
+	struct mesh_waiter_list ready = TAILQ_HEAD_INITIALIZER(ready);
 	struct mesh_waiter *waiter;
 
 	/* Only those who wait now: a resume() that must wait again joins for the next poll. */
@@ -258,6 +286,7 @@ void mesh_waiting_resume(struct mesh_domain *domain)
 void mesh_domain_wait(struct mesh_domain *domain, struct mesh_waiter *waiter)
 {
 	mesh_lock_take(&domain->transmit_lock);
+	mesh_flow_leave(domain, waiter);
 	if (!waiter->queued) {
 		waiter->queued = true;
 		TAILQ_INSERT_TAIL(&domain->waiters, waiter, entry);
@@ -270,6 +299,7 @@ void mesh_domain_wait_cancel(struct mesh_domain *domain, struct mesh_waiter *wai
 {
 	mesh_lock_assert_held(&domain->lock);
 	mesh_lock_take(&domain->transmit_lock);
+	mesh_flow_leave(domain, waiter);
 	if (waiter->queued) {
 		waiter->queued = false;
 		TAILQ_REMOVE(&domain->waiters, waiter, entry);
@@ -288,8 +318,7 @@ bool mesh_remote_backlogged(struct mesh_domain *domain, struct mesh_remote *remo
 }
 
 /* Announces a write that carries no immediate; it travels behind the write. */
-static void written_send(struct mesh_buffer *buffer, struct mesh_remote *remote,
-			 const struct mesh_write *write)
+static void written_send(struct mesh_buffer *buffer, const struct mesh_write *write)
 {
 	struct mesh_message_header header = {
 		.type = MESH_MESSAGE_WRITTEN,
@@ -300,7 +329,7 @@ static void written_send(struct mesh_buffer *buffer, struct mesh_remote *remote,
 
 	memcpy(buffer->bytes, &header, sizeof(header));
 	buffer->size = sizeof(header);
-	mesh_buffer_send(buffer, remote);
+	mesh_buffer_send(buffer);
 }
 
 int mesh_domain_write(struct mesh_domain *domain, struct mesh_remote *remote,
@@ -327,7 +356,7 @@ int mesh_domain_write(struct mesh_domain *domain, struct mesh_remote *remote,
 	int ret;
 
 	if (!domain->immediates) {
-		written = mesh_buffer_get(domain);
+		written = mesh_buffer_get(domain, remote);
 		if (!written)
 			return -EAGAIN;
 	}
@@ -336,10 +365,12 @@ int mesh_domain_write(struct mesh_domain *domain, struct mesh_remote *remote,
 	ret = -ECONNRESET;
 	if (!remote->lost)
 		ret = (int)fi_writemsg(domain->endpoint, &msg, domain->write_flags);
+	if (!ret)
+		mesh_pace_posted(&remote->flow->pace, write->size, write->now_ns);
 	mesh_lock_release(&domain->transmit_lock);
 	if (written && ret)
 		mesh_buffer_put(written);
 	else if (written)
-		written_send(written, remote, write);
+		written_send(written, write);
 	return ret;
 }

@@ -66,18 +66,66 @@ static int candidates_collect(const struct mesh_endpoint_addr *local, int num_lo
 	return count;
 }
 
-/* The best candidate left whose NICs are both unused, or NULL. */
+/* Matches the NICs of both sides: pairs that have no NIC in common. */
+struct matching {
+	struct scored_candidate *scored;
+	int count;
+	int of_local[MESH_NICS_MAX];  /* index into scored, -1: no pair */
+	int of_remote[MESH_NICS_MAX]; /* the same */
+	uint32_t visited;	      /* remote NICs, in one search */
+};
+
+/*
+ * The best unused candidate of this local NIC whose remote NIC was not visited and is free, or
+ * else taken; -1 if there is none.
+ */
+static int candidate_of_local(const struct matching *matching, int local, bool taken)
+{
+	const struct scored_candidate *scored = matching->scored;
+	int i, remote, best = -1;
+
+	for (i = 0; i < matching->count; i++) {
+		remote = scored[i].candidate.remote;
+		if (scored[i].chosen || scored[i].candidate.local != local ||
+		    matching->visited & 1u << remote || (matching->of_remote[remote] >= 0) != taken)
+			continue;
+		if (best < 0 || scored[i].score > scored[best].score)
+			best = i;
+	}
+	return best;
+}
+
+/*
+ * Finds a pair for this local NIC. Where every remote NIC that it reaches is taken, one that has
+ * such a NIC looks for another (an augmenting path); depth is bounded by the NICs of a node.
+ */
+static bool local_match(struct matching *matching, int local)
+{
+	int i, remote, holder;
+
+	while ((i = candidate_of_local(matching, local, false)) >= 0 ||
+	       (i = candidate_of_local(matching, local, true)) >= 0) {
+		remote = matching->scored[i].candidate.remote;
+		matching->visited |= 1u << remote;
+		holder = matching->of_remote[remote];
+		if (holder >= 0 && !local_match(matching, matching->scored[holder].candidate.local))
+			continue;
+		matching->of_local[local] = i;
+		matching->of_remote[remote] = i;
+		return true;
+	}
+	return false;
+}
+
+/* The best candidate of a local NIC that is not in @done and has one; NULL if there is none. */
 static struct scored_candidate *candidate_best(struct scored_candidate *scored, int count,
-					       uint32_t used_local, uint32_t used_remote)
+					       uint32_t done)
 {
 	struct scored_candidate *best = NULL;
 	int i;
 
 	for (i = 0; i < count; i++) {
-		const struct mesh_path_candidate *pair = &scored[i].candidate;
-
-		if (scored[i].chosen || used_local & 1u << pair->local ||
-		    used_remote & 1u << pair->remote)
+		if (scored[i].chosen || done & 1u << scored[i].candidate.local)
 			continue;
 		if (!best || scored[i].score > best->score)
 			best = &scored[i];
@@ -85,30 +133,47 @@ static struct scored_candidate *candidate_best(struct scored_candidate *scored, 
 	return best;
 }
 
+/* As many pairs as there can be without a NIC in common, the best first. */
+static void round_choose(struct scored_candidate *scored, int count,
+			 struct mesh_path_choice *choice)
+{
+	struct matching matching = {.scored = scored, .count = count};
+	struct scored_candidate *best;
+	uint32_t done = 0;
+	int i, local;
+
+	for (i = 0; i < MESH_NICS_MAX; i++)
+		matching.of_local[i] = matching.of_remote[i] = -1;
+	while ((best = candidate_best(scored, count, done))) {
+		done |= 1u << best->candidate.local;
+		matching.visited = 0;
+		local_match(&matching, best->candidate.local);
+	}
+	do {
+		best = NULL;
+		for (local = 0; local < MESH_NICS_MAX; local++) {
+			i = matching.of_local[local];
+			if (i >= 0 && !scored[i].chosen && (!best || scored[i].score > best->score))
+				best = &scored[i];
+		}
+		if (best) {
+			best->chosen = true;
+			choice->candidates[choice->num_candidates++] = best->candidate;
+		}
+	} while (best);
+}
+
 void mesh_path_choose(const struct mesh_endpoint_addr *local, int num_local,
 		      const struct mesh_endpoint_addr *remote, int num_remote,
 		      const struct mesh_path_hints *hints, struct mesh_path_choice *choice)
 {
 	struct scored_candidate scored[MESH_PATH_CANDIDATES_MAX];
-	uint32_t used_local = 0, used_remote = 0;
-	struct scored_candidate *best;
 	int i, count;
 
 	memset(choice, 0, sizeof(*choice));
 	count = candidates_collect(local, num_local, remote, num_remote, hints, choice, scored);
 	for (i = 0; i < count; i++)
 		scored[i].score += (int)((hints->spread + (uint32_t)i) % (uint32_t)count);
-
-	/* Rounds: each takes pairs of unused NICs, as long as there are any, then starts afresh. */
-	while (choice->num_candidates < count) {
-		best = candidate_best(scored, count, used_local, used_remote);
-		if (!best) {
-			used_local = used_remote = 0;
-			continue;
-		}
-		best->chosen = true;
-		used_local |= 1u << best->candidate.local;
-		used_remote |= 1u << best->candidate.remote;
-		choice->candidates[choice->num_candidates++] = best->candidate;
-	}
+	while (choice->num_candidates < count)
+		round_choose(scored, count, choice);
 }

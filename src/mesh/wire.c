@@ -32,6 +32,7 @@ static size_t frame_payload_size(uint8_t type)
 	case MESH_FRAME_REFUSE:
 		return sizeof(struct mesh_frame_refuse);
 	case MESH_FRAME_CONNECT:
+		return sizeof(struct mesh_frame_connect);
 	case MESH_FRAME_ACCEPT:
 	case MESH_FRAME_CLOSE:
 	case MESH_FRAME_CLOSED:
@@ -79,6 +80,13 @@ static int hello_check(const struct mesh_frame_hello *hello, size_t length)
 	return 0;
 }
 
+static int connect_check(const struct mesh_frame_connect *connect)
+{
+	if (connect->num_paths > MESH_PATHS_MAX || connect->path >= connect->num_paths)
+		return -EPROTO;
+	return 0;
+}
+
 int mesh_frame_decode(const void *bytes, size_t size, struct mesh_frame *frame)
 {
 	struct mesh_frame_header header;
@@ -104,6 +112,8 @@ int mesh_frame_decode(const void *bytes, size_t size, struct mesh_frame *frame)
 	memcpy(&result, bytes, total);
 	if (header.type == MESH_FRAME_HELLO && hello_check(&result.hello, header.length))
 		return -EPROTO;
+	if (header.type == MESH_FRAME_CONNECT && connect_check(&result.connect))
+		return -EPROTO;
 	*frame = result;
 	return (int)total;
 }
@@ -122,6 +132,14 @@ size_t mesh_frame_finish(struct mesh_frame *frame, enum mesh_frame_type type)
 	return sizeof(frame->header) + length;
 }
 
+/* Rounded up, so that a slow NIC is not taken for one of unknown speed. */
+static uint16_t speed_encode(int mbps)
+{
+	int units = mbps / MESH_WIRE_SPEED_MBPS + (mbps % MESH_WIRE_SPEED_MBPS > 0);
+
+	return (uint16_t)(units > UINT16_MAX ? UINT16_MAX : units);
+}
+
 void mesh_wire_nic_encode(const struct mesh_endpoint_addr *endpoint, struct mesh_wire_nic *wire)
 {
 	memset(wire, 0, sizeof(*wire));
@@ -130,6 +148,7 @@ void mesh_wire_nic_encode(const struct mesh_endpoint_addr *endpoint, struct mesh
 	wire->nic = endpoint->nic;
 	wire->provider = (uint8_t)endpoint->provider;
 	wire->port = endpoint->port;
+	wire->speed = speed_encode(endpoint->speed_mbps);
 	memcpy(wire->addr, endpoint->addr.bytes, mesh_addr_size(endpoint->addr.family));
 }
 
@@ -148,19 +167,25 @@ int mesh_wire_nic_decode(const struct mesh_wire_nic *wire, struct mesh_endpoint_
 	endpoint->addr.prefix_len = wire->prefix_len;
 	memcpy(endpoint->addr.bytes, wire->addr, bytes);
 	endpoint->port = wire->port;
+	endpoint->speed_mbps = wire->speed * MESH_WIRE_SPEED_MBPS;
 	endpoint->nic = wire->nic;
 	endpoint->provider = (enum mesh_provider_id)wire->provider;
 	return 0;
+}
+
+static int grants_check(const struct mesh_message_header *header)
+{
+	if (!header->count || header->count > MESH_GRANTS_PER_MESSAGE || !header->paths ||
+	    header->paths > MESH_PATHS_MAX)
+		return -EPROTO;
+	return header->length == header->count * mesh_grant_size(header->paths) ? 0 : -EPROTO;
 }
 
 static int message_payload_check(const struct mesh_message_header *header)
 {
 	switch ((enum mesh_message_type)header->type) {
 	case MESH_MESSAGE_GRANT:
-		return header->count && header->count <= MESH_GRANTS_PER_MESSAGE &&
-				       header->length == header->count * sizeof(struct mesh_grant)
-			       ? 0
-			       : -EPROTO;
+		return grants_check(header);
 	case MESH_MESSAGE_SIZE:
 		return header->length == sizeof(struct mesh_message_size) ? 0 : -EPROTO;
 	case MESH_MESSAGE_DATA:

@@ -135,7 +135,7 @@ static bool is_answered(struct mesh_comm *comm)
 
 	mesh_lock_take(&comm->node->lock);
 	mesh_lock_take(&comm->lock);
-	answered = comm->peer_quiet || comm->paths[0].peer->state == MESH_PEER_LOST ||
+	answered = comm->peer_quiet || mesh_comm_is_cut(comm) ||
 		   (!comm->sending && !mesh_receive_is_granted(comm));
 	mesh_lock_release(&comm->lock);
 	mesh_lock_release(&comm->node->lock);
@@ -157,9 +157,17 @@ static bool is_drained_or_lost(struct mesh_comm *comm)
 	bool lost;
 
 	mesh_lock_take(&comm->node->lock);
-	lost = comm->paths[0].peer->state == MESH_PEER_LOST;
+	lost = mesh_comm_is_cut(comm);
 	mesh_lock_release(&comm->node->lock);
 	return lost || is_drained(comm);
+}
+
+static void comm_poll(struct mesh_comm *comm)
+{
+	int i;
+
+	for (i = 0; i < comm->num_paths; i++)
+		mesh_domain_poll(comm->paths[i].domain);
 }
 
 /* Polls until @condition holds. Returns whether it did within @limit_ms. */
@@ -173,7 +181,7 @@ static bool wait_for(struct mesh_comm *comm, bool (*condition)(struct mesh_comm 
 	for (turn = 0; !condition(comm); turn++) {
 		if (mesh_clock_ms() >= deadline)
 			return false;
-		mesh_domain_poll(comm->paths[0].domain);
+		comm_poll(comm);
 		if (turn < YIELDS)
 			sched_yield();
 		else
@@ -246,7 +254,10 @@ static bool is_at_rest(struct mesh_comm *comm)
 /* Cuts the peer off; the provider then reports what it dropped. */
 static void cut_off(struct mesh_comm *comm)
 {
-	mesh_remote_fence(comm->paths[0].domain, comm->paths[0].remote);
+	int i;
+
+	for (i = 0; i < comm->num_paths; i++)
+		mesh_remote_fence(comm->paths[i].domain, comm->paths[i].remote);
 	wait_for(comm, is_drained, DRAIN_MS);
 }
 

@@ -5,23 +5,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <mesh/base/clock.h>
 #include <mesh/base/log.h>
 #include <mesh/base/random.h>
 #include <mesh/transport/comm.h>
 #include <mesh/transport/node.h>
 #include <mesh/transport/protocol.h>
 
-static int path_open(struct mesh_comm *comm, struct mesh_peer *peer)
+/* Longer messages take a buffer, whatever the provider could inject (tcp: 128 bytes). */
+#define MESH_INJECT_MAX 256
+
+int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer)
 {
 	struct mesh_path *path = &comm->paths[comm->num_paths];
 	int ret;
 
+	mesh_lock_assert_held(&comm->node->lock);
 	path->comm = comm;
 	path->domain = peer->domain;
 	path->peer = peer;
 	path->remote = peer->remote;
 	path->sink.message = comm->sending ? mesh_send_message : mesh_receive_message;
 	path->sink.written = comm->sending ? NULL : mesh_receive_written;
+	path->waiter.resume = comm->sending ? mesh_send_resume : mesh_receive_resume;
 	ret = mesh_random(&path->sink.token, sizeof(path->sink.token));
 	if (ret)
 		return ret;
@@ -29,13 +35,14 @@ static int path_open(struct mesh_comm *comm, struct mesh_peer *peer)
 	if (ret)
 		return ret;
 	mesh_peer_use(peer);
-	comm->num_paths++;
+	comm->paces[comm->num_paths++] = &peer->remote->flow->pace;
 	return 0;
 }
 
-int mesh_comm_open(struct mesh_node *node, struct mesh_net *net, bool sending,
-		   struct mesh_peer *peer, struct mesh_comm **comm)
+int mesh_comm_open(struct mesh_net *net, bool sending, struct mesh_peer *peer, uint64_t key,
+		   int wanted_paths, struct mesh_comm **comm)
 {
+	struct mesh_node *node = net->node;
 	struct mesh_comm *opened;
 	int i, ret;
 
@@ -47,6 +54,8 @@ int mesh_comm_open(struct mesh_node *node, struct mesh_net *net, bool sending,
 	opened->node = node;
 	opened->net = net;
 	opened->sending = sending;
+	opened->key = key;
+	opened->wanted_paths = wanted_paths;
 	memcpy(opened->peer_name, peer->name, sizeof(opened->peer_name));
 	opened->eager_limit = node->config.eager_limit_bytes;
 	if (opened->eager_limit > peer->eager_limit)
@@ -56,8 +65,7 @@ int mesh_comm_open(struct mesh_node *node, struct mesh_net *net, bool sending,
 		opened->requests[i].comm = opened;
 	if (sending)
 		mesh_send_init(opened);
-	opened->waiter.resume = sending ? mesh_send_resume : mesh_receive_resume;
-	ret = path_open(opened, peer);
+	ret = mesh_comm_path_add(opened, peer);
 	if (ret) {
 		mesh_lock_destroy(&opened->lock);
 		free(opened);
@@ -68,11 +76,34 @@ int mesh_comm_open(struct mesh_node *node, struct mesh_net *net, bool sending,
 	return 0;
 }
 
+bool mesh_comm_uses_peer(const struct mesh_comm *comm, const struct mesh_peer *peer)
+{
+	int i;
+
+	for (i = 0; i < comm->num_paths; i++) {
+		if (comm->paths[i].peer == peer)
+			return true;
+	}
+	return false;
+}
+
+bool mesh_comm_is_cut(const struct mesh_comm *comm)
+{
+	int i;
+
+	mesh_lock_assert_held(&comm->node->lock);
+	for (i = 0; i < comm->num_paths; i++) {
+		if (comm->paths[i].peer->state == MESH_PEER_LOST)
+			return true;
+	}
+	return false;
+}
+
 static void path_close(struct mesh_path *path)
 {
 	mesh_lock_take(&path->domain->lock);
 	mesh_sink_remove(path->domain, &path->sink);
-	mesh_domain_wait_cancel(path->domain, &path->comm->waiter);
+	mesh_domain_wait_cancel(path->domain, &path->waiter);
 	mesh_lock_release(&path->domain->lock);
 	mesh_peer_put(path->peer);
 }
@@ -99,8 +130,25 @@ void mesh_comm_free(struct mesh_comm *comm)
 	free(comm);
 }
 
+/* "ab0", or "ab0 and ab1". */
+static const char *netdevs_text(const struct mesh_comm *comm, char *text, size_t size)
+{
+	size_t used = 0;
+	int i, n;
+
+	text[0] = '\0';
+	for (i = 0; i < comm->num_paths && used < size; i++) {
+		n = snprintf(text + used, size - used, "%s%s", i ? " and " : "",
+			     comm->paths[i].domain->nic->netdev);
+		used += (size_t)n;
+	}
+	return text;
+}
+
 void mesh_comm_fail(struct mesh_comm *comm, int error, bool quiet, const char *why)
 {
+	char netdevs[MESH_PATHS_MAX * (IF_NAMESIZE + 5)];
+
 	mesh_lock_assert_held(&comm->lock);
 	if (comm->error)
 		return;
@@ -110,7 +158,7 @@ void mesh_comm_fail(struct mesh_comm *comm, int error, bool quiet, const char *w
 	mesh_log(quiet ? MESH_LOG_INFO : MESH_LOG_WARN, __FILE__, __LINE__,
 		 "node %s, %s node %s over %s: %s", comm->node->name,
 		 comm->sending ? "sending to" : "receiving from", comm->peer_name,
-		 comm->paths[0].domain->nic->netdev, why);
+		 netdevs_text(comm, netdevs, sizeof(netdevs)), why);
 }
 
 void mesh_comm_peer_lost(struct mesh_comm *comm)
@@ -124,7 +172,7 @@ void mesh_comm_peer_lost(struct mesh_comm *comm)
 	mesh_lock_release(&comm->lock);
 }
 
-void mesh_comm_path_log(const struct mesh_comm *comm)
+void mesh_comm_paths_log(const struct mesh_comm *comm)
 {
 	char local[MESH_ADDR_TEXT_MAX], remote[MESH_ADDR_TEXT_MAX];
 	const struct mesh_path *path;
@@ -160,35 +208,63 @@ static void message_sent(struct mesh_buffer *buffer, int error)
 	mesh_lock_release(&comm->lock);
 }
 
-struct mesh_buffer *mesh_comm_message(struct mesh_comm *comm, enum mesh_message_type type,
-				      uint32_t seq, size_t length)
+struct mesh_path *mesh_comm_path_choose(struct mesh_comm *comm, size_t bytes, uint64_t now_ns)
 {
-	struct mesh_path *path = &comm->paths[0];
+	int i = 0;
+
+	if (comm->num_paths > 1)
+		i = mesh_pace_choose(comm->paces, comm->num_paths, bytes, comm->rotation++, now_ns);
+	return &comm->paths[i];
+}
+
+/* The header and a short payload as one piece; returns false if it must go the long way. */
+static bool message_inject(const struct mesh_path *path, const struct mesh_message_header *header,
+			   const void *payload)
+{
+	uint8_t bytes[MESH_INJECT_MAX];
+	size_t size = sizeof(*header) + header->length;
+
+	if (size > sizeof(bytes) || size > path->domain->inject_max)
+		return false;
+	memcpy(bytes, header, sizeof(*header));
+	if (header->length)
+		memcpy(bytes + sizeof(*header), payload, header->length);
+	return !mesh_remote_inject(path->domain, path->remote, bytes, size);
+}
+
+bool mesh_comm_message_send(struct mesh_comm *comm, const struct mesh_outgoing *message,
+			    struct mesh_request *request)
+{
+	uint64_t now_ns = comm->num_paths > 1 ? mesh_clock_ns() : 0;
+	struct mesh_path *path = mesh_comm_path_choose(comm, message->length, now_ns);
 	struct mesh_message_header header = {
-		.type = (uint8_t)type,
-		.length = (uint32_t)length,
+		.type = (uint8_t)message->type,
+		.count = message->count,
+		.paths = message->paths,
+		.length = (uint32_t)message->length,
 		.comm = path->remote_id,
 		.token = path->remote_token,
-		.seq = seq,
+		.seq = message->seq,
 	};
 	struct mesh_buffer *buffer;
 
 	mesh_lock_assert_held(&comm->lock);
-	buffer = mesh_buffer_get(path->domain);
+	if (message_inject(path, &header, message->payload))
+		return true;
+	buffer = mesh_buffer_get(path->domain, path->remote);
 	if (!buffer) {
-		mesh_domain_wait(path->domain, &comm->waiter);
-		return NULL;
+		mesh_domain_wait(path->domain, &path->waiter);
+		return false;
 	}
 	memcpy(buffer->bytes, &header, sizeof(header));
-	buffer->size = sizeof(header) + length;
-	buffer->owner = comm;
-	buffer->sent = message_sent;
-	return buffer;
-}
-
-void mesh_comm_message_send(struct mesh_comm *comm, struct mesh_buffer *buffer)
-{
-	mesh_lock_assert_held(&comm->lock);
+	if (message->length)
+		memcpy(buffer->bytes + sizeof(header), message->payload, message->length);
+	buffer->size = sizeof(header) + message->length;
+	buffer->owner = request ? (void *)request : comm;
+	buffer->sent = request ? mesh_send_message_sent : message_sent;
+	if (request)
+		request->unfinished++;
 	comm->unfinished++;
-	mesh_buffer_send(buffer, comm->paths[0].remote);
+	mesh_buffer_send(buffer);
+	return true;
 }

@@ -25,7 +25,7 @@ struct mesh_listener *mesh_listener_find(struct mesh_node *node, uint32_t id, ui
 	return NULL;
 }
 
-static void connect_refuse(struct mesh_peer *peer, const struct mesh_frame_comm *request,
+static void connect_refuse(struct mesh_peer *peer, const struct mesh_frame_connect *request,
 			   enum mesh_refusal refusal)
 {
 	struct mesh_frame frame;
@@ -37,54 +37,94 @@ static void connect_refuse(struct mesh_peer *peer, const struct mesh_frame_comm 
 	mesh_peer_send(peer, &frame, MESH_FRAME_REFUSE);
 }
 
-static void connect_accept(struct mesh_peer *peer, const struct mesh_frame_comm *request,
-			   const struct mesh_comm *comm)
+static void connect_accept(struct mesh_peer *peer, const struct mesh_frame_connect *request,
+			   const struct mesh_path *path)
 {
 	struct mesh_frame frame;
 
 	memset(&frame, 0, sizeof(frame));
 	frame.comm.to_comm = request->comm;
-	frame.comm.comm = comm->paths[0].sink.id;
-	frame.comm.token = comm->paths[0].sink.token;
+	frame.comm.comm = path->sink.id;
+	frame.comm.token = path->sink.token;
 	mesh_peer_send(peer, &frame, MESH_FRAME_ACCEPT);
 }
 
-void mesh_listener_connect(struct mesh_peer *peer, const struct mesh_frame_comm *request)
+/* The comm that this path belongs to, or NULL. */
+static struct mesh_comm *comm_growing(const struct mesh_listener *listener,
+				      const struct mesh_frame_connect *request)
 {
-	struct mesh_node *node = peer->node;
-	struct mesh_listener *listener;
 	struct mesh_comm *comm;
+	int i;
 
-	listener = mesh_listener_find(node, request->listen_id, request->cookie);
-	if (!listener || listener->num_ready == MESH_LISTENER_QUEUE) {
-		connect_refuse(peer, request, MESH_REFUSAL_COOKIE);
-		return;
+	for (i = 0; i < listener->num_waiting; i++) {
+		comm = listener->waiting[i];
+		if (comm->key == request->comm_key && comm->num_paths == request->path &&
+		    comm->wanted_paths == request->num_paths)
+			return comm;
 	}
-	if (mesh_comm_open(node, listener->net, false, peer, &comm)) {
-		connect_refuse(peer, request, MESH_REFUSAL_RESOURCES);
-		return;
-	}
-	comm->paths[0].remote_id = request->comm;
-	comm->paths[0].remote_token = request->token;
-	listener->ready[listener->num_ready++] = comm;
-	connect_accept(peer, request, comm);
+	return NULL;
 }
 
-static void ready_remove(struct mesh_listener *listener, int i)
+/* Makes a comm, or adds to one. Returns 0 or why not. */
+static enum mesh_refusal path_take(struct mesh_listener *listener, struct mesh_peer *peer,
+				   const struct mesh_frame_connect *request,
+				   struct mesh_comm **comm)
 {
-	listener->num_ready--;
-	memmove(&listener->ready[i], &listener->ready[i + 1],
-		(size_t)(listener->num_ready - i) * sizeof(listener->ready[0]));
+	if (!request->path) {
+		if (listener->num_waiting == MESH_LISTENER_QUEUE)
+			return MESH_REFUSAL_COOKIE;
+		if (mesh_comm_open(listener->net, false, peer, request->comm_key,
+				   request->num_paths, comm))
+			return MESH_REFUSAL_RESOURCES;
+		listener->waiting[listener->num_waiting++] = *comm;
+		return 0;
+	}
+	*comm = comm_growing(listener, request);
+	if (!*comm)
+		return MESH_REFUSAL_COOKIE;
+	return mesh_comm_path_add(*comm, peer) ? MESH_REFUSAL_RESOURCES : 0;
+}
+
+void mesh_listener_connect(struct mesh_peer *peer, const struct mesh_frame_connect *request)
+{
+	enum mesh_refusal refusal = MESH_REFUSAL_COOKIE;
+	struct mesh_listener *listener;
+	struct mesh_comm *comm = NULL;
+	struct mesh_path *path;
+
+	listener = mesh_listener_find(peer->node, request->listen_id, request->cookie);
+	if (listener)
+		refusal = path_take(listener, peer, request, &comm);
+	if (refusal) {
+		connect_refuse(peer, request, refusal);
+		return;
+	}
+	path = &comm->paths[comm->num_paths - 1];
+	path->remote_id = request->comm;
+	path->remote_token = request->token;
+	connect_accept(peer, request, path);
+}
+
+static void waiting_remove(struct mesh_listener *listener, int i)
+{
+	listener->num_waiting--;
+	memmove(&listener->waiting[i], &listener->waiting[i + 1],
+		(size_t)(listener->num_waiting - i) * sizeof(listener->waiting[0]));
+}
+
+static bool is_whole(const struct mesh_comm *comm)
+{
+	return comm->num_paths == comm->wanted_paths;
 }
 
 /* True for a comm that is over and holds no message that NCCL should still have. */
-static bool ready_is_void(struct mesh_comm *comm)
+static bool is_void(struct mesh_comm *comm)
 {
-	bool over = comm->paths[0].peer->state == MESH_PEER_LOST, holds;
+	bool over = mesh_comm_is_cut(comm), holds;
 
 	mesh_lock_take(&comm->lock);
 	over |= comm->peer_quiet;
-	holds = mesh_receive_has_early(comm);
+	holds = is_whole(comm) && mesh_receive_has_early(comm);
 	mesh_lock_release(&comm->lock);
 	return over && !holds;
 }
@@ -94,11 +134,11 @@ void mesh_listener_tick(struct mesh_listener *listener)
 	int i;
 
 	/* Its connector gave up, or tries again on another path. */
-	for (i = listener->num_ready - 1; i >= 0; i--) {
-		if (!ready_is_void(listener->ready[i]))
+	for (i = listener->num_waiting - 1; i >= 0; i--) {
+		if (!is_void(listener->waiting[i]))
 			continue;
-		mesh_comm_free(listener->ready[i]);
-		ready_remove(listener, i);
+		mesh_comm_free(listener->waiting[i]);
+		waiting_remove(listener, i);
 	}
 }
 
@@ -188,16 +228,30 @@ static void accept_timeout_log(const struct mesh_listener *listener)
 				      sizeof(local)));
 }
 
-static int accept_ready(struct mesh_listener *listener, struct mesh_comm **comm)
+/* Takes the first comm that is whole; NULL if there is none. */
+static struct mesh_comm *whole_take(struct mesh_listener *listener)
+{
+	struct mesh_comm *comm;
+	int i;
+
+	for (i = 0; i < listener->num_waiting; i++) {
+		comm = listener->waiting[i];
+		if (!is_whole(comm))
+			continue;
+		waiting_remove(listener, i);
+		return comm;
+	}
+	return NULL;
+}
+
+static int accept_whole(struct mesh_listener *listener, struct mesh_comm **comm)
 {
 	uint64_t now = mesh_clock_ms();
 
 	mesh_listener_tick(listener);
-	if (listener->num_ready) {
-		*comm = listener->ready[0];
-		ready_remove(listener, 0);
+	*comm = whole_take(listener);
+	if (*comm)
 		return 0;
-	}
 	if (!listener->deadline_ms)
 		listener->deadline_ms = now + listener->net->node->config.accept_timeout_s * 1000;
 	if (now < listener->deadline_ms)
@@ -214,15 +268,15 @@ int mesh_listener_accept(struct mesh_listener *listener, struct mesh_comm **comm
 	*comm = NULL;
 	mesh_node_poll(node);
 	mesh_lock_take(&node->lock);
-	ret = accept_ready(listener, comm);
+	ret = accept_whole(listener, comm);
 	mesh_lock_release(&node->lock);
 	if (*comm)
-		mesh_comm_path_log(*comm);
+		mesh_comm_paths_log(*comm);
 	return ret;
 }
 
 /* The connector learns that nobody will take its comm. */
-static void ready_refuse(struct mesh_comm *comm)
+static void waiting_refuse(struct mesh_comm *comm)
 {
 	struct mesh_frame frame;
 
@@ -242,8 +296,8 @@ void mesh_listener_close(struct mesh_listener *listener)
 	node = listener->net->node;
 	mesh_lock_take(&node->lock);
 	LIST_REMOVE(listener, entry);
-	for (i = 0; i < listener->num_ready; i++)
-		ready_refuse(listener->ready[i]);
+	for (i = 0; i < listener->num_waiting; i++)
+		waiting_refuse(listener->waiting[i]);
 	mesh_lock_release(&node->lock);
 	free(listener);
 }

@@ -48,6 +48,7 @@ static void domain_enter(struct mesh_node *node, struct mesh_domain *domain)
 	endpoint->port = domain->port;
 	endpoint->nic = (uint8_t)domain->dev;
 	endpoint->provider = domain->provider;
+	endpoint->speed_mbps = domain->nic->speed_mbps;
 	node->domains[domain->dev] = domain;
 	mesh_info("NIC %d: %s uses %s", domain->dev, domain->nic->netdev,
 		  mesh_provider_id_text(domain->provider));
@@ -63,8 +64,8 @@ static int domains_open(struct mesh_node *node)
 	int dev;
 
 	/* GRANT is the largest message that is not data. */
-	if (options.payload_max < MESH_GRANTS_PER_MESSAGE * sizeof(struct mesh_grant))
-		options.payload_max = MESH_GRANTS_PER_MESSAGE * sizeof(struct mesh_grant);
+	if (options.payload_max < MESH_GRANTS_PER_MESSAGE * mesh_grant_size(MESH_PATHS_MAX))
+		options.payload_max = MESH_GRANTS_PER_MESSAGE * mesh_grant_size(MESH_PATHS_MAX);
 	node->num_endpoints = 0;
 	for (dev = 0; dev < node->num_nics; dev++) {
 		options.nic = &node->table.nics[dev];

@@ -24,6 +24,8 @@
 #define RETRY_MS 250
 /* A stranger who connects and says nothing is shown out after this. */
 #define SILENCE_MS 10000
+/* An address that gave no answer is remembered for so long. */
+#define SILENCE_MEMORY_MS 30000
 /* The fabric answers a greeting within this, or the attempt starts afresh. */
 #define GREETING_MS 3000
 /* After the control connection ended: for what the peer had sent through the fabric before. */
@@ -100,7 +102,7 @@ static void greeting_sent(struct mesh_buffer *buffer, int error)
 
 static int greeting_send(struct mesh_peer *peer, enum mesh_message_type type)
 {
-	struct mesh_buffer *buffer = mesh_buffer_get(peer->domain);
+	struct mesh_buffer *buffer = mesh_buffer_get(peer->domain, peer->remote);
 	struct mesh_message_header header = {
 		.type = (uint8_t)type,
 		.comm = peer->remote_id,
@@ -114,7 +116,7 @@ static int greeting_send(struct mesh_peer *peer, enum mesh_message_type type)
 	buffer->owner = peer;
 	buffer->sent = greeting_sent;
 	atomic_fetch_add(&peer->greetings, 1);
-	mesh_buffer_send(buffer, peer->remote);
+	mesh_buffer_send(buffer);
 	return 0;
 }
 
@@ -209,6 +211,7 @@ static void errno_retry(struct mesh_peer *peer, int error)
 	const char *hint = "";
 
 	if (error == -ECONNREFUSED) {
+		peer->silent_ms = 0;
 		if (!peer->first_refused_ms)
 			peer->first_refused_ms = mesh_clock_ms();
 		hint = ": its process has ended, or a firewall refuses";
@@ -232,6 +235,8 @@ static void attempt_start(struct mesh_peer *peer)
 	int fd;
 
 	peer->started_ms = mesh_clock_ms();
+	if (!peer->silent_ms)
+		peer->silent_ms = peer->started_ms;
 	mesh_peer_state_set(peer, MESH_PEER_CONNECTING);
 	fd = socket_connect(peer);
 	if (fd < 0) {
@@ -254,6 +259,7 @@ static void connect_finish(struct mesh_peer *peer)
 		return;
 	}
 	peer->first_refused_ms = 0;
+	peer->silent_ms = 0;
 	mesh_engine_rewatch(&peer->node->engine, &peer->watch, EPOLLIN);
 	mesh_peer_state_set(peer, MESH_PEER_HELLO);
 	mesh_peer_hello_send(peer);
@@ -428,7 +434,7 @@ static bool peer_is_missed(const struct mesh_peer *peer)
 		return false;
 	LIST_FOREACH(comm, &peer->node->comms, entry) {
 		mesh_lock_take(&comm->lock);
-		missed |= comm->paths[0].peer == peer && !comm->peer_quiet && !comm->closing;
+		missed |= mesh_comm_uses_peer(comm, peer) && !comm->peer_quiet && !comm->closing;
 		mesh_lock_release(&comm->lock);
 	}
 	return missed;
@@ -473,7 +479,7 @@ static void peer_bury(struct mesh_peer *peer)
 	peer->buried = true;
 	mesh_lock_take(&peer->domain->lock);
 	LIST_FOREACH(comm, &peer->node->comms, entry) {
-		if (comm->paths[0].peer == peer)
+		if (mesh_comm_uses_peer(comm, peer))
 			mesh_comm_peer_lost(comm);
 	}
 	if (peer->remote)
@@ -495,9 +501,12 @@ static void peer_try_free(struct mesh_peer *peer)
 }
 
 /* An attempt that nobody waits for any more, or what is left of a lost peer. */
-static bool peer_is_unwanted(const struct mesh_peer *peer)
+static bool peer_is_unwanted(const struct mesh_peer *peer, uint64_t now_ms)
 {
 	if (peer->users)
+		return false;
+	/* The next connection shall know that nobody answers there, and not wait for it as long. */
+	if (peer->silent_ms && now_ms - peer->silent_ms < SILENCE_MEMORY_MS)
 		return false;
 	return peer->state == MESH_PEER_LOST || (!peer->incoming && peer->state != MESH_PEER_UP);
 }
@@ -552,6 +561,6 @@ void mesh_peer_tick(struct mesh_peer *peer, uint64_t now_ms)
 		attempt_start(peer);
 	if (peer->state == MESH_PEER_LOST && !peer->buried && now_ms - peer->lost_ms >= GRACE_MS)
 		peer_bury(peer);
-	if (peer_is_unwanted(peer))
+	if (peer_is_unwanted(peer, now_ms))
 		peer_try_free(peer);
 }

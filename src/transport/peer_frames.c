@@ -155,6 +155,19 @@ static int remote_open(struct mesh_peer *peer, const struct mesh_frame_hello *he
 	return mesh_remote_open(peer->domain, &name, len, &peer->remote);
 }
 
+/* Of the NIC that the peer is on; 0 where it does not say. */
+static int nic_speed(const struct mesh_frame_hello *hello)
+{
+	struct mesh_endpoint_addr endpoint;
+	int i;
+
+	for (i = 0; i < hello->num_nics; i++) {
+		if (!mesh_wire_nic_decode(&hello->nics[i], &endpoint) && endpoint.nic == hello->nic)
+			return endpoint.speed_mbps;
+	}
+	return 0;
+}
+
 static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *hello)
 {
 	enum mesh_refusal refusal;
@@ -173,6 +186,7 @@ static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *
 	peer->node_id = hello->node_id;
 	peer->process_id = hello->process_id;
 	peer->eager_limit = hello->eager_limit;
+	peer->speed_mbps = nic_speed(hello);
 	peer->remote_id = hello->peer_id;
 	peer->remote_token = hello->peer_token;
 	mesh_remote_close(peer->domain, peer->remote); /* of an attempt before this one */
@@ -192,8 +206,7 @@ static struct mesh_connect *connect_of_comm(struct mesh_peer *peer, uint32_t com
 	struct mesh_connect *connect;
 
 	LIST_FOREACH(connect, &peer->node->connects, entry) {
-		if (connect->state == MESH_CONNECT_SENT && connect->peer == peer &&
-		    connect->comm->paths[0].sink.id == comm)
+		if (mesh_connect_awaits(connect, peer, comm))
 			return connect;
 	}
 	return NULL;
@@ -280,7 +293,7 @@ static void frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 		return;
 	case MESH_FRAME_CONNECT:
 		if (peer->incoming && peer->remote)
-			mesh_listener_connect(peer, &frame->comm);
+			mesh_listener_connect(peer, &frame->connect);
 		else
 			mesh_peer_lose(peer,
 				       "it asked for a connection before it introduced itself");

@@ -31,57 +31,65 @@ static bool grant_is_due(const struct mesh_comm *comm, const struct mesh_request
 	       mesh_seq_before(request->seq, comm->receive.wanted);
 }
 
-static struct mesh_grant grant_make(const struct mesh_request *request)
+/* Writes the grant of one receive, mesh_grant_size() bytes. */
+static void grant_write(const struct mesh_request *request, uint8_t *bytes)
 {
-	const struct mesh_mr *mr;
+	const struct mesh_comm *comm = request->comm;
+	struct mesh_grant grant;
+	int i;
 
 	/* Nothing can be written there; a sender who tries learns that it has no room. */
-	if (!request->size)
-		return (struct mesh_grant){.size = 0};
-	mr = request->registration->mrs[0];
-	return (struct mesh_grant){
-		.size = request->size,
-		.address = mesh_mr_remote_address(mr, request->data),
-		.key = mesh_mr_key(mr),
-	};
+	memset(&grant, 0, sizeof(grant));
+	grant.size = request->size;
+	for (i = 0; i < comm->num_paths && request->size; i++) {
+		const struct mesh_mr *mr = request->registration->mrs[i];
+
+		grant.targets[i].address = mesh_mr_remote_address(mr, request->data);
+		grant.targets[i].key = mesh_mr_key(mr);
+	}
+	memcpy(bytes, &grant, mesh_grant_size(comm->num_paths));
 }
 
 /* Sends the grants of the receives from @seq on, as many as are due in a row. */
 static bool grants_send(struct mesh_comm *comm, uint32_t seq, uint32_t *count)
 {
-	struct mesh_request *request;
-	struct mesh_buffer *buffer;
-	struct mesh_grant *grants;
-	uint32_t n = 0, last = comm->next_seq;
+	uint8_t payload[MESH_GRANTS_PER_MESSAGE * sizeof(struct mesh_grant)];
+	size_t size = mesh_grant_size(comm->num_paths);
+	struct mesh_outgoing message = {
+		.type = MESH_MESSAGE_GRANT,
+		.seq = seq,
+		.paths = (uint8_t)comm->num_paths,
+		.payload = payload,
+	};
+	uint32_t n = 0, i;
 
-	while (seq + n != last && n < MESH_GRANTS_PER_MESSAGE &&
-	       grant_is_due(comm, mesh_comm_request(comm, seq + n)))
+	while (seq + n != comm->next_seq && n < MESH_GRANTS_PER_MESSAGE &&
+	       grant_is_due(comm, mesh_comm_request(comm, seq + n))) {
+		grant_write(mesh_comm_request(comm, seq + n), payload + n * size);
 		n++;
-	buffer = mesh_comm_message(comm, MESH_MESSAGE_GRANT, seq, n * sizeof(*grants));
-	if (!buffer)
-		return false;
-	((struct mesh_message_header *)buffer->bytes)->count = (uint8_t)n;
-	grants = mesh_message_payload(buffer);
-	for (*count = 0; *count < n; ++*count) {
-		request = mesh_comm_request(comm, seq + *count);
-		grants[*count] = grant_make(request);
-		request->granted = true;
 	}
+	message.count = (uint8_t)n;
+	message.length = n * size;
+	if (!mesh_comm_message_send(comm, &message, NULL))
+		return false;
+	for (i = 0; i < n; i++)
+		mesh_comm_request(comm, seq + i)->granted = true;
 	if (mesh_seq_before(comm->receive.told, seq + n))
 		comm->receive.told = seq + n;
-	mesh_comm_message_send(comm, buffer);
+	*count = n;
 	return true;
 }
 
 static bool posted_send(struct mesh_comm *comm)
 {
-	struct mesh_buffer *buffer;
+	const struct mesh_outgoing message = {
+		.type = MESH_MESSAGE_POSTED,
+		.seq = comm->next_seq,
+	};
 
-	buffer = mesh_comm_message(comm, MESH_MESSAGE_POSTED, comm->next_seq, 0);
-	if (!buffer)
+	if (!mesh_comm_message_send(comm, &message, NULL))
 		return false;
 	comm->receive.told = comm->next_seq;
-	mesh_comm_message_send(comm, buffer);
 	return true;
 }
 
@@ -116,7 +124,7 @@ static void comm_tell(struct mesh_comm *comm)
 
 void mesh_receive_resume(struct mesh_waiter *waiter)
 {
-	struct mesh_comm *comm = mesh_container_of(waiter, struct mesh_comm, waiter);
+	struct mesh_comm *comm = mesh_container_of(waiter, struct mesh_path, waiter)->comm;
 
 	mesh_lock_take(&comm->lock);
 	comm_tell(comm);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <mesh/base/clock.h>
 #include <mesh/base/container.h>
 #include <mesh/base/log.h>
 #include <mesh/mesh/place.h>
@@ -18,8 +19,13 @@
 enum send_result {
 	SEND_POSTED,  /* all of it is on its way */
 	SEND_BLOCKED, /* the peer, or a completion of ours, has to come first */
+	SEND_FULL,    /* enough is in flight: again after a completion on one of the paths */
 	SEND_BUSY,    /* the provider has no room: again after the next poll */
 };
+
+/* Segments that a message is cut into for each of several paths, and the least in bytes. */
+#define SEGMENTS_PER_PATH 2
+#define SEGMENT_MIN ((size_t)64 << 10)
 
 void mesh_send_init(struct mesh_comm *comm)
 {
@@ -53,8 +59,8 @@ static void operation_failed(struct mesh_comm *comm, const struct mesh_request *
 
 /* ---- small messages --------------------------------------------------------------------- */
 
-/* A DATA or SIZE message is out. The request lives until it is posted and nothing is unfinished. */
-static void request_message_sent(struct mesh_buffer *buffer, int error)
+/* The request lives until it is posted and nothing of it is unfinished. */
+void mesh_send_message_sent(struct mesh_buffer *buffer, int error)
 {
 	struct mesh_request *request = buffer->owner;
 	struct mesh_comm *comm = request->comm;
@@ -76,22 +82,21 @@ static bool request_is_eager(const struct mesh_request *request)
 static enum send_result eager_send(struct mesh_comm *comm, struct mesh_request *request)
 {
 	struct mesh_send_side *send = &comm->send;
-	struct mesh_buffer *buffer;
+	const struct mesh_outgoing message = {
+		.type = MESH_MESSAGE_DATA,
+		.seq = request->seq,
+		.payload = request->data,
+		.length = request->size,
+	};
 
 	if (!mesh_seq_before(request->seq, send->peer_posted + MESH_EAGER_WINDOW))
 		return SEND_BLOCKED;
-	buffer = mesh_comm_message(comm, MESH_MESSAGE_DATA, request->seq, request->size);
-	if (!buffer)
+	if (!mesh_comm_message_send(comm, &message, request))
 		return SEND_BUSY;
-	if (request->size)
-		memcpy(mesh_message_payload(buffer), request->data, request->size);
-	buffer->owner = request;
-	buffer->sent = request_message_sent;
-	request->unfinished++;
 	request->posted = true;
-	mesh_request_state_set(request, MESH_REQUEST_MOVING);
+	mesh_request_state_set(request,
+			       request->unfinished ? MESH_REQUEST_MOVING : MESH_REQUEST_DONE);
 	send->eager_run++;
-	mesh_comm_message_send(comm, buffer);
 	return SEND_POSTED;
 }
 
@@ -100,74 +105,102 @@ static enum send_result eager_send(struct mesh_comm *comm, struct mesh_request *
 /* The receiver holds its grants back while messages are small; tell it that one is needed. */
 static enum send_result grant_await(struct mesh_comm *comm, const struct mesh_request *request)
 {
-	struct mesh_buffer *buffer;
+	const struct mesh_outgoing want = {.type = MESH_MESSAGE_WANT, .seq = request->seq};
 
 	/* Only asking ends the run: an old grant used up says nothing about the next ones. */
 	if (!comm->send.eager_run)
 		return SEND_BLOCKED;
-	buffer = mesh_comm_message(comm, MESH_MESSAGE_WANT, request->seq, 0);
-	if (!buffer)
+	if (!mesh_comm_message_send(comm, &want, NULL))
 		return SEND_BUSY;
 	comm->send.eager_run = 0;
-	mesh_comm_message_send(comm, buffer);
 	return SEND_BLOCKED;
 }
 
+/*
+ * One path: as large as they may be, for every segment costs. Several: small enough that the paths
+ * end together, large enough that they are worth it.
+ */
 static size_t segment_size(const struct mesh_comm *comm, size_t size)
 {
 	size_t segment = comm->node->config.segment_bytes;
 	size_t least = (size + MESH_SEGMENTS_MAX - 1) / MESH_SEGMENTS_MAX;
+	size_t share = size / ((size_t)comm->num_paths * SEGMENTS_PER_PATH);
+	int i;
 
+	if (comm->num_paths > 1 && segment > share)
+		segment = share > SEGMENT_MIN ? share : SEGMENT_MIN;
 	if (segment < least)
 		segment = least;
-	if (segment > comm->paths[0].domain->segment_max)
-		segment = comm->paths[0].domain->segment_max;
+	for (i = 0; i < comm->num_paths; i++) {
+		if (segment > comm->paths[i].domain->segment_max)
+			segment = comm->paths[i].domain->segment_max;
+	}
 	/* Whole lines: no flag of LL128 is parted from its data. */
 	return (segment + MESH_LINE_BYTES - 1) / MESH_LINE_BYTES * MESH_LINE_BYTES;
 }
 
 static enum send_result size_tell(struct mesh_comm *comm, struct mesh_request *request)
 {
-	struct mesh_message_size payload = {.size = request->size};
-	struct mesh_buffer *buffer;
+	const struct mesh_message_size payload = {.size = request->size};
+	const struct mesh_outgoing message = {
+		.type = MESH_MESSAGE_SIZE,
+		.seq = request->seq,
+		.payload = &payload,
+		.length = sizeof(payload),
+	};
 
-	buffer = mesh_comm_message(comm, MESH_MESSAGE_SIZE, request->seq, sizeof(payload));
-	if (!buffer)
+	if (!mesh_comm_message_send(comm, &message, request))
 		return SEND_BUSY;
-	memcpy(mesh_message_payload(buffer), &payload, sizeof(payload));
-	buffer->owner = request;
-	buffer->sent = request_message_sent;
-	request->unfinished++;
 	request->size_told = true;
-	mesh_comm_message_send(comm, buffer);
 	return SEND_POSTED;
 }
 
 static void segment_done(struct mesh_op *op, int error)
 {
 	struct mesh_segment *segment = (struct mesh_segment *)op;
+	struct mesh_path *path = segment->path;
 	struct mesh_request *request = segment->request;
 	struct mesh_comm *comm = request->comm;
+	struct mesh_flow *flow = segment->flow;
+	size_t size = segment->size;
+	uint64_t posted_ns = segment->posted_ns;
+	bool starved;
 
 	mesh_lock_take(&comm->lock);
 	comm->unfinished--;
+	starved = !comm->send.free_segments;
 	segment->next_free = comm->send.free_segments;
 	comm->send.free_segments = segment;
 	if (error)
 		operation_failed(comm, request, error);
 	else
 		request_progress(request);
-	comm_push(comm);
+	if (starved)
+		comm_push(comm);
 	mesh_lock_release(&comm->lock);
+	mesh_flow_completed(path->domain, flow, size, posted_ns);
 }
 
-static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request *request,
-				     const struct mesh_grant *grant, size_t bytes)
+/* Every way is full: the next completion on any of them is our turn. */
+static void room_await(struct mesh_comm *comm)
 {
+	struct mesh_path *path;
+	int i;
+
+	for (i = 0; i < comm->num_paths; i++) {
+		path = &comm->paths[i];
+		mesh_flow_wait(path->domain, path->remote->flow, &path->waiter);
+	}
+}
+
+/* The arguments of one segment's write. Returns whether it is the message's last. */
+static bool segment_write_make(const struct mesh_request *request, const struct mesh_path *path,
+			       const struct mesh_grant *grant, size_t bytes, uint64_t now_ns,
+			       struct mesh_write *write)
+{
+	int i = (int)(path - request->comm->paths);
 	size_t offset = request->next_segment * bytes;
 	size_t left = request->size - offset;
-	struct mesh_segment *segment = comm->send.free_segments;
-	struct mesh_path *path = &comm->paths[0];
 	struct mesh_immediate immediate = {
 		.comm = path->remote_id & (MESH_COMM_IDS - 1),
 		.seq = request->seq,
@@ -175,36 +208,71 @@ static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request
 		.last = left <= bytes,
 		.full = request->size == grant->size,
 	};
-	struct mesh_write write = {
+
+	*write = (struct mesh_write){
 		.data = request->data + offset,
 		.size = left < bytes ? left : bytes,
-		.mr = request->registration->mrs[0],
-		.address = grant->address + offset,
-		.key = grant->key,
+		.mr = request->registration->mrs[i],
+		.address = grant->targets[i].address + offset,
+		.key = grant->targets[i].key,
 		.immediate = mesh_immediate_encode(&immediate),
 		.sink_id = path->remote_id,
 		.sink_token = path->remote_token,
+		.now_ns = now_ns,
 	};
+	return immediate.last;
+}
+
+/* Takes a free segment for the write, and posts it. Returns 0 or what mesh_domain_write() does. */
+static int segment_write(struct mesh_comm *comm, struct mesh_request *request,
+			 struct mesh_path *path, const struct mesh_write *write)
+{
+	struct mesh_segment *segment = comm->send.free_segments;
 	int ret;
 
-	if (!segment)
-		return SEND_BLOCKED; /* a completion of ours pushes again */
-	segment->request = request;
 	segment->op.complete = segment_done;
-	ret = mesh_domain_write(path->domain, path->remote, &write, &segment->op);
+	segment->request = request;
+	segment->path = path;
+	segment->flow = path->remote->flow;
+	segment->size = write->size;
+	segment->posted_ns = write->now_ns;
+	ret = mesh_domain_write(path->domain, path->remote, write, &segment->op);
+	if (ret)
+		return ret;
+	comm->send.free_segments = segment->next_free;
+	comm->unfinished++;
+	request->unfinished++;
+	request->next_segment++;
+	return 0;
+}
+
+static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request *request,
+				     const struct mesh_grant *grant, size_t bytes)
+{
+	uint64_t now_ns = mesh_clock_ns();
+	struct mesh_write write;
+	struct mesh_path *path;
+	bool last;
+	int ret;
+
+	if (!comm->send.free_segments)
+		return SEND_BLOCKED; /* a completion of ours pushes again */
+	path = mesh_comm_path_choose(comm, bytes, now_ns);
+	if (!mesh_pace_has_room(&path->remote->flow->pace, bytes)) {
+		room_await(comm);
+		return SEND_FULL;
+	}
+	last = segment_write_make(request, path, grant, bytes, now_ns, &write);
+	ret = segment_write(comm, request, path, &write);
 	if (ret == -EAGAIN) {
-		mesh_domain_wait(path->domain, &comm->waiter);
+		mesh_domain_wait(path->domain, &path->waiter);
 		return SEND_BUSY;
 	}
 	if (ret) {
 		operation_failed(comm, request, ret);
 		return SEND_BLOCKED;
 	}
-	comm->send.free_segments = segment->next_free;
-	comm->unfinished++;
-	request->unfinished++;
-	request->next_segment++;
-	request->posted = immediate.last;
+	request->posted = last;
 	return SEND_POSTED;
 }
 
@@ -270,6 +338,7 @@ static void comm_push(struct mesh_comm *comm)
 							   : granted_send(comm, request);
 		if (result == SEND_POSTED && seq == send->first_pending)
 			send->first_pending++;
+		/* Small messages need no room in a flow: they may go past. */
 		if (result == SEND_BUSY)
 			return;
 	}
@@ -277,7 +346,7 @@ static void comm_push(struct mesh_comm *comm)
 
 void mesh_send_resume(struct mesh_waiter *waiter)
 {
-	struct mesh_comm *comm = mesh_container_of(waiter, struct mesh_comm, waiter);
+	struct mesh_comm *comm = mesh_container_of(waiter, struct mesh_path, waiter)->comm;
 
 	mesh_lock_take(&comm->lock);
 	comm_push(comm);
@@ -309,19 +378,25 @@ static void posted_learn(struct mesh_comm *comm, uint32_t posted)
 static void grants_learn(struct mesh_comm *comm, const struct mesh_message_header *header,
 			 const void *payload)
 {
+	size_t size = mesh_grant_size(header->paths);
 	struct mesh_held_grant *held;
+	const char *grant;
 	uint32_t i, seq;
 
+	if (header->paths != comm->wanted_paths) {
+		mesh_comm_fail(comm, -EPROTO, false, "the peer counts our paths in another way");
+		return;
+	}
 	for (i = 0; i < header->count; i++) {
 		seq = header->seq + i;
+		grant = (const char *)payload + i * size;
 		/* Late for a message that has already gone out small. */
 		if (mesh_seq_before(seq, comm->send.first_pending))
 			continue;
 		held = &comm->send.grants[seq % MESH_COMM_REQUESTS];
 		held->valid = true;
 		held->seq = seq;
-		memcpy(&held->grant, (const char *)payload + i * sizeof(held->grant),
-		       sizeof(held->grant));
+		memcpy(&held->grant, grant, size);
 	}
 	posted_learn(comm, header->seq + header->count);
 }

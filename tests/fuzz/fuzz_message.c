@@ -14,16 +14,18 @@ static uint64_t payload_walk(const struct mesh_message_header *header, const uin
 {
 	struct mesh_message_size size;
 	struct mesh_grant grant;
+	size_t grant_size = mesh_grant_size(header->paths);
 	uint64_t sum = 0;
 	uint32_t i;
 
 	switch ((enum mesh_message_type)header->type) {
 	case MESH_MESSAGE_GRANT:
-		if (!header->count || header->count > MESH_GRANTS_PER_MESSAGE)
+		if (!header->count || header->count > MESH_GRANTS_PER_MESSAGE || !header->paths ||
+		    header->paths > MESH_PATHS_MAX)
 			abort();
 		for (i = 0; i < header->count; i++) {
-			memcpy(&grant, payload + i * sizeof(grant), sizeof(grant));
-			sum += grant.size + grant.address + grant.key;
+			memcpy(&grant, payload + i * grant_size, grant_size);
+			sum += grant.size + grant.targets[header->paths - 1].key;
 		}
 		break;
 	case MESH_MESSAGE_SIZE:
@@ -79,7 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(&header, data, sizeof(header));
 	header.length = (uint32_t)(size - sizeof(header));
 	if (header.type == MESH_MESSAGE_GRANT)
-		header.count = (uint8_t)(header.length / sizeof(struct mesh_grant));
+		header.count = (uint8_t)(header.length / mesh_grant_size(header.paths));
 	memcpy(exact, &header, sizeof(header));
 	message_check(exact, size);
 	free(exact);

@@ -344,6 +344,18 @@ static ssize_t ep_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t 
 	return 0;
 }
 
+static ssize_t ep_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest_addr)
+{
+	int ret = fake_call(FAKE_INJECT);
+
+	(void)ep;
+	assert_true(len <= fake.inject_size);
+	if (ret)
+		return ret;
+	post_fill(post_add(&fake.injects, NULL, (void *)(uintptr_t)buf, len), dest_addr, NULL, 0);
+	return 0;
+}
+
 static ssize_t ep_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
 {
 	struct fake_post *post;
@@ -387,6 +399,7 @@ static struct fi_ops_msg msg_ops = {
 	.size = sizeof(struct fi_ops_msg),
 	.recv = ep_recv,
 	.sendmsg = ep_sendmsg,
+	.inject = ep_inject,
 };
 static struct fi_ops_rma rma_ops = {.size = sizeof(struct fi_ops_rma), .writemsg = ep_writemsg};
 static struct fi_ops_cm cm_ops = {.size = sizeof(struct fi_ops_cm), .getname = ep_getname};
@@ -523,6 +536,7 @@ static struct fi_info *info_make(const struct fake_offer *offer)
 		info->domain_attr->name = strdup(offer->domain);
 	info->domain_attr->mr_mode = (int)fake.mr_mode;
 	info->rx_attr->size = fake.rx_size;
+	info->tx_attr->inject_size = fake.inject_size;
 	info->ep_attr->max_msg_size = 1 << 30;
 	if (!offer->source)
 		return info;

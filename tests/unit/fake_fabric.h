@@ -28,6 +28,7 @@ enum fake_call {
 	FAKE_AV_INSERT,
 	FAKE_RECV,
 	FAKE_SEND,
+	FAKE_INJECT,
 	FAKE_WRITE,
 	FAKE_CQ_READ,
 	FAKE_CALLS
@@ -80,6 +81,7 @@ struct fake_fabric {
 	const struct fake_offer *offers; /* ended by a provider NULL */
 	uint64_t mr_mode;
 	size_t rx_size;
+	size_t inject_size;
 	const char *name; /* the endpoint's name; NULL: fake_nic()'s address */
 
 	/* For each call: let skip of them pass, then fail times with error. */
@@ -93,7 +95,7 @@ struct fake_fabric {
 	int busy_closes;       /* closed while something in it was open: real providers refuse */
 	char queried[16][128]; /* "provider node" of each fi_getinfo */
 	struct fi_info *hints; /* of the last fi_getinfo */
-	struct fake_posts receives, sends, writes;
+	struct fake_posts receives, sends, writes, injects;
 	int receives_taken; /* that fake_deliver() has used */
 	struct fake_mr mrs[64];
 	int num_mrs;

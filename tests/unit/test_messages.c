@@ -57,13 +57,13 @@ static void end_note(struct mesh_buffer *buffer, int error)
 
 static void message_send(struct mesh_domain *domain, struct mesh_remote *remote, int number)
 {
-	struct mesh_buffer *buffer = mesh_buffer_get(domain);
+	struct mesh_buffer *buffer = mesh_buffer_get(domain, remote);
 
 	assert_non_null(buffer);
 	memcpy(buffer->bytes, &number, sizeof(number));
 	buffer->size = 24;
 	buffer->sent = end_note;
-	mesh_buffer_send(buffer, remote);
+	mesh_buffer_send(buffer);
 }
 
 static int sent_number(int i)
@@ -370,11 +370,11 @@ static void test_buffers(void **state)
 		int sends = fake.sends.num;
 
 		fake_fail(FAKE_SEND, 2, round == 1 ? 1000 : 0, -FI_EIO);
-		for (i = 0; (buffer = mesh_buffer_get(domain)); i++) {
+		for (i = 0; (buffer = mesh_buffer_get(domain, remote)); i++) {
 			memset(buffer->bytes, i, sizeof(struct mesh_message_header) + PAYLOAD_MAX);
 			buffer->size = 24;
 			buffer->sent = NULL;
-			mesh_buffer_send(buffer, remote);
+			mesh_buffer_send(buffer);
 		}
 		if (!round)
 			total = i;
@@ -385,7 +385,7 @@ static void test_buffers(void **state)
 		for (i = 0; i < 10; i++)
 			mesh_domain_poll(domain);
 	}
-	buffer = mesh_buffer_get(domain);
+	buffer = mesh_buffer_get(domain, remote);
 	assert_non_null(buffer);
 	mesh_buffer_put(buffer);
 	mesh_remote_close(domain, remote);

@@ -182,6 +182,24 @@ static void test_parallel(void **state)
 	}
 }
 
+/* A NIC that reaches only one gets it, though another would like it better and has a choice. */
+static void test_matching(void **state)
+{
+	struct side a = SIDE("10.0.0.130/24", "10.0.0.129/30");
+	struct side b = SIDE("10.0.0.131/30", "10.0.0.200/24");
+	struct mesh_path_hints hints = {.local_nic = 3, .remote_nic = 3};
+	struct mesh_path_choice choice;
+
+	(void)state;
+	for (hints.spread = 0; hints.spread < 3; hints.spread++) {
+		choice = choose(&a, &b, &hints);
+		assert_int_equal(choice.num_candidates, 3);
+		candidate_is(&choice, 0, 0, 1);
+		candidate_is(&choice, 1, 1, 0);
+		candidate_is(&choice, 2, 0, 0);
+	}
+}
+
 /* As many as there can be: nothing overflows, and it ends. */
 static void test_largest(void **state)
 {
@@ -361,13 +379,21 @@ static void test_loopback(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_triangle),	cmocka_unit_test(test_k4),
-		cmocka_unit_test(test_real_prefixes),	cmocka_unit_test(test_none),
-		cmocka_unit_test(test_two_cables),	cmocka_unit_test(test_parallel),
-		cmocka_unit_test(test_largest),		cmocka_unit_test(test_provider_mismatch),
-		cmocka_unit_test(test_link_local_last), cmocka_unit_test(test_hints),
-		cmocka_unit_test(test_hint_elsewhere),	cmocka_unit_test(test_spread),
-		cmocka_unit_test(test_same_node),	cmocka_unit_test(test_loopback),
+		cmocka_unit_test(test_triangle),
+		cmocka_unit_test(test_k4),
+		cmocka_unit_test(test_real_prefixes),
+		cmocka_unit_test(test_none),
+		cmocka_unit_test(test_two_cables),
+		cmocka_unit_test(test_parallel),
+		cmocka_unit_test(test_matching),
+		cmocka_unit_test(test_largest),
+		cmocka_unit_test(test_provider_mismatch),
+		cmocka_unit_test(test_link_local_last),
+		cmocka_unit_test(test_hints),
+		cmocka_unit_test(test_hint_elsewhere),
+		cmocka_unit_test(test_spread),
+		cmocka_unit_test(test_same_node),
+		cmocka_unit_test(test_loopback),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_wire.c - frames, messages and immediates: whole ones are read, all others refused. */
 #include <errno.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -91,9 +92,9 @@ static void frame_round_trip(struct mesh_frame *frame, enum mesh_frame_type type
 
 static void test_frames(void **state)
 {
-	static const enum mesh_frame_type comm_types[] = {MESH_FRAME_CONNECT, MESH_FRAME_ACCEPT,
-							  MESH_FRAME_CLOSE,   MESH_FRAME_CLOSED,
-							  MESH_FRAME_ASK,     MESH_FRAME_SENT};
+	static const enum mesh_frame_type comm_types[] = {MESH_FRAME_ACCEPT, MESH_FRAME_CLOSE,
+							  MESH_FRAME_CLOSED, MESH_FRAME_ASK,
+							  MESH_FRAME_SENT};
 	struct mesh_frame frame;
 	size_t i;
 
@@ -186,6 +187,7 @@ static void test_frame_lengths(void **state)
 	hello_init(&frame, 2);
 	mesh_frame_finish(&frame, MESH_FRAME_HELLO);
 	memset(bytes, 0, sizeof(bytes));
+	frame.connect.num_paths = MESH_PATHS_MAX; /* HELLO has other bytes there, and no NICs */
 	memcpy(bytes, &frame, sizeof(frame));
 	for (type = 0; type < 256; type++) {
 		unsigned int right = type == MESH_FRAME_HELLO				     ? 224
@@ -266,12 +268,32 @@ static void test_wire_nic(void **state)
 		endpoint.port = 0xfffe;
 		endpoint.nic = MESH_NICS_MAX - 1;
 		endpoint.provider = MESH_PROVIDER_TCP_RXM;
+		endpoint.speed_mbps = 50000 * ((int)i + 1);
 		memset(&wire, 0xa5, sizeof(wire));
 		mesh_wire_nic_encode(&endpoint, &wire);
-		assert_int_equal(wire.reserved, 0);
+		assert_int_equal(wire.speed, (i + 1) * 500);
 		memset(&got, 0xa5, sizeof(got));
 		assert_int_equal(mesh_wire_nic_decode(&wire, &got), 0);
 		assert_memory_equal(&got, &endpoint, sizeof(got));
+	}
+}
+
+/* Unknown stays unknown, slow is not unknown, and what is too fast for 16 bits is the fastest. */
+static void test_wire_speed(void **state)
+{
+	static const struct {
+		int mbps, arrives;
+	} cases[] = {{0, 0}, {10, 100}, {100, 100}, {101, 200}, {INT_MAX, 6553500}};
+	struct mesh_endpoint_addr endpoint = {.addr = {.family = MESH_FAMILY_IPV4}}, got;
+	struct mesh_wire_nic wire;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		endpoint.speed_mbps = cases[i].mbps;
+		mesh_wire_nic_encode(&endpoint, &wire);
+		assert_int_equal(mesh_wire_nic_decode(&wire, &got), 0);
+		assert_int_equal(got.speed_mbps, cases[i].arrives);
 	}
 }
 
@@ -323,19 +345,48 @@ static void test_messages(void **state)
 static void test_grants(void **state)
 {
 	struct mesh_message_header header = {.type = MESH_MESSAGE_GRANT};
-	unsigned int count;
+	unsigned int count, paths;
 
 	(void)state;
 	for (count = 0; count < 256; count++) {
-		bool legal = count && count <= MESH_GRANTS_PER_MESSAGE;
+		for (paths = 0; paths < 256; paths += paths < 10 ? 1 : 49) {
+			bool legal = count && count <= MESH_GRANTS_PER_MESSAGE && paths &&
+				     paths <= MESH_PATHS_MAX;
+			size_t length = count * (8 + paths * 16);
 
-		header.count = (uint8_t)count;
-		header.length = count * 24;
-		assert_int_equal(message_check(header, 24 + count * 24), legal ? 0 : -EPROTO);
-		header.length = count * 24 + 8;
-		assert_int_equal(message_check(header, 24 + count * 24 + 8), -EPROTO);
-		header.length = count * 24 + 24;
-		assert_int_equal(message_check(header, 24 + count * 24 + 24), -EPROTO);
+			header.count = (uint8_t)count;
+			header.paths = (uint8_t)paths;
+			header.length = (uint32_t)length;
+			assert_int_equal(message_check(header, 24 + length), legal ? 0 : -EPROTO);
+			header.length = (uint32_t)length + 8;
+			assert_int_equal(message_check(header, 24 + length + 8), -EPROTO);
+		}
+	}
+}
+
+/* A CONNECT names a path that exists. */
+static void test_connect(void **state)
+{
+	struct mesh_frame frame, got;
+	unsigned int path, num;
+
+	(void)state;
+	for (num = 0; num < 12; num++) {
+		for (path = 0; path < 12; path++) {
+			size_t size;
+
+			memset(&frame, 0, sizeof(frame));
+			frame.connect = (struct mesh_frame_connect){
+				.cookie = UINT64_MAX,
+				.comm_key = 1,
+				.path = (uint8_t)path,
+				.num_paths = (uint8_t)num,
+			};
+			size = mesh_frame_finish(&frame, MESH_FRAME_CONNECT);
+			assert_int_equal(size, 8 + 32);
+			assert_int_equal(mesh_frame_decode(&frame, size, &got),
+					 num <= MESH_PATHS_MAX && path < num ? 8 + 32 : -EPROTO);
+		}
 	}
 }
 
@@ -413,8 +464,10 @@ int main(void)
 		cmocka_unit_test(test_frame_version),
 		cmocka_unit_test(test_frame_noise),
 		cmocka_unit_test(test_wire_nic),
+		cmocka_unit_test(test_wire_speed),
 		cmocka_unit_test(test_messages),
 		cmocka_unit_test(test_grants),
+		cmocka_unit_test(test_connect),
 		cmocka_unit_test(test_message_truncated),
 		cmocka_unit_test(test_immediate_bits),
 		cmocka_unit_test(test_immediate_round_trip),

@@ -21,11 +21,13 @@ struct mesh_config {
 	uint64_t accept_timeout_s;	      /* NCCL_MESH_ACCEPT_TIMEOUT */
 	uint64_t dead_peer_timeout_s;	      /* NCCL_MESH_DEAD_PEER_TIMEOUT */
 	uint64_t eager_limit_bytes;	      /* NCCL_MESH_EAGER_LIMIT */
+	uint64_t max_paths;		      /* NCCL_MESH_MAX_PATHS */
 	uint64_t segment_bytes;		      /* NCCL_MESH_SEGMENT_SIZE */
 };
 
 enum mesh_setting_type {
 	MESH_SETTING_TEXT,
+	MESH_SETTING_NUMBER,  /* a whole number */
 	MESH_SETTING_SECONDS, /* a whole number */
 	MESH_SETTING_BYTES,   /* a whole number, with an optional K, M or G (powers of 1024) */
 };

@@ -23,10 +23,12 @@
 
 #include <mesh/base/lock.h>
 #include <mesh/mesh/nic.h>
+#include <mesh/mesh/pace.h>
 #include <mesh/mesh/provider_id.h>
 #include <mesh/mesh/wire.h>
 
 TAILQ_HEAD(mesh_buffer_list, mesh_buffer);
+TAILQ_HEAD(mesh_waiter_list, mesh_waiter);
 
 struct mesh_domain;
 struct mesh_mr;
@@ -58,12 +60,29 @@ static inline void mesh_op_take_back(struct mesh_op *op)
 	atomic_load_explicit(&op->handed_over, memory_order_acquire);
 }
 
+/*
+ * The way from this domain to another endpoint, shared by all that use it: what is in flight there,
+ * how fast it goes, and who waits for room.
+ */
+struct mesh_flow {
+	LIST_ENTRY(mesh_flow) entry; /* domain->flows; transmit_lock, as all but the pace */
+	size_t name_len;
+	uint8_t name[MESH_ENDPOINT_NAME_MAX]; /* the endpoint's */
+	int users;			      /* remotes */
+	/* Posting is under transmit_lock, completing under lock. */
+	struct mesh_pace pace;
+	int num_buffers;		 /* message buffers taken and not given back */
+	struct mesh_waiter_list waiters; /* for room; the one that waits longest first */
+	_Atomic(bool) has_waiters;
+};
+
 /* Another node's endpoint, as one peer of this domain uses it. */
 struct mesh_remote {
 	LIST_ENTRY(mesh_remote) entry;	  /* domain->remotes */
 	TAILQ_ENTRY(mesh_remote) waiting; /* domain->backlogged, while backlog is not empty */
 	struct mesh_buffer_list backlog;  /* messages that the provider did not take yet */
 	fi_addr_t fi_addr;
+	struct mesh_flow *flow;
 	bool lost;   /* nothing is sent to it any more; under transmit_lock */
 	bool closed; /* freed once its backlog is empty; under transmit_lock */
 	/*
@@ -81,7 +100,8 @@ struct mesh_buffer {
 	struct mesh_domain *domain;
 	TAILQ_ENTRY(mesh_buffer) entry; /* domain->free_buffers or remote->backlog */
 	struct mesh_remote *remote;
-	size_t size; /* bytes to send */
+	struct mesh_flow *flow; /* the remote's, which may end before the buffer comes back */
+	size_t size;		/* bytes to send */
 	uint8_t *bytes;
 	/*
 	 * Called once after mesh_buffer_send(), domain->lock held, before the buffer is reused.
@@ -91,10 +111,14 @@ struct mesh_buffer {
 	void *owner; /* the caller's */
 };
 
-/* Somebody who could not post and is to be called again from the next poll. */
+/*
+ * Somebody who could not post. It waits for one of two things at a time: the next poll, where the
+ * provider or the buffers had no room, or a completion on a flow that is full.
+ */
 struct mesh_waiter {
 	TAILQ_ENTRY(mesh_waiter) entry;
-	bool queued;				    /* under transmit_lock */
+	bool queued;				    /* for the next poll; under transmit_lock */
+	struct mesh_flow *flow;			    /* or for room there; under transmit_lock */
 	void (*resume)(struct mesh_waiter *waiter); /* domain->lock held, transmit_lock not */
 };
 
@@ -129,6 +153,7 @@ struct mesh_domain {
 	size_t name_len;
 	uint16_t port;	    /* of the endpoint's name, host order */
 	size_t segment_max; /* bytes of the largest RMA write */
+	size_t inject_max;  /* bytes of the largest message that needs no buffer */
 	/*
 	 * RMA writes carry their immediate. Not so on tcp;ofi_rxm: libfabric (1.17 to 2.6 at
 	 * least) crashes the receiver when a sender dies in the middle of a write with immediate
@@ -146,9 +171,11 @@ struct mesh_domain {
 	struct mesh_buffer *send_buffers;
 	int num_receive_buffers;
 	struct mesh_buffer_list free_buffers; /* transmit_lock */
+	int num_free_buffers;		      /* transmit_lock */
 	TAILQ_HEAD(, mesh_remote) backlogged; /* transmit_lock */
-	TAILQ_HEAD(, mesh_waiter) waiters;    /* transmit_lock */
+	struct mesh_waiter_list waiters;      /* transmit_lock */
 	LIST_HEAD(, mesh_remote) remotes;     /* transmit_lock */
+	LIST_HEAD(, mesh_flow) flows;	      /* transmit_lock */
 	_Atomic(bool) has_waiting;	      /* backlogged or waiters may not be empty */
 
 	LIST_HEAD(, mesh_mr) mrs; /* registrations (mr.c); under lock */
@@ -201,8 +228,12 @@ void mesh_remote_close(struct mesh_domain *domain, struct mesh_remote *remote);
  */
 void mesh_remote_lose(struct mesh_domain *domain, struct mesh_remote *remote);
 
-/** A free buffer, or NULL: ask again after the next poll (see mesh_domain_wait). */
-struct mesh_buffer *mesh_buffer_get(struct mesh_domain *domain);
+/**
+ * A free buffer for a message to @remote, or NULL: ask again after the next poll (see
+ * mesh_domain_wait). A remote that takes nothing any more gets no more buffers than it leaves
+ * free, so that the others always find some.
+ */
+struct mesh_buffer *mesh_buffer_get(struct mesh_domain *domain, struct mesh_remote *remote);
 
 /** Gives back a buffer that was not sent. */
 void mesh_buffer_put(struct mesh_buffer *buffer);
@@ -211,7 +242,18 @@ void mesh_buffer_put(struct mesh_buffer *buffer);
  * Sends buffer->bytes, buffer->size of them, and takes the buffer. What the provider does not
  * take at once waits in the remote's backlog, in order. buffer->sent is always called, later.
  */
-void mesh_buffer_send(struct mesh_buffer *buffer, struct mesh_remote *remote);
+void mesh_buffer_send(struct mesh_buffer *buffer);
+
+/**
+ * Sends a message that is short enough for the provider to copy it at once: no buffer, no
+ * completion.
+ *
+ * @size: bytes; more than domain->inject_max are refused
+ *
+ * Returns 0: it is sent as much as a completed message is. -EAGAIN: send it the long way.
+ */
+int mesh_remote_inject(struct mesh_domain *domain, struct mesh_remote *remote, const void *bytes,
+		       size_t size);
 
 /**
  * Enters @sink into the table and sets its id; the caller set the rest. Takes domain->lock.
@@ -231,6 +273,7 @@ struct mesh_write {
 	uint64_t key;
 	uint32_t immediate;
 	uint32_t sink_id, sink_token; /* the addressee's, for a WRITTEN message */
+	uint64_t now_ns;	      /* for the flow's pace */
 };
 
 /**
@@ -245,8 +288,20 @@ int mesh_domain_write(struct mesh_domain *domain, struct mesh_remote *remote,
 /** Asks to be called from the next poll. Idempotent. Any lock but transmit_lock may be held. */
 void mesh_domain_wait(struct mesh_domain *domain, struct mesh_waiter *waiter);
 
-/** Takes the request back. domain->lock held, so that no resume() is running. */
+/** Asks to be called when something is complete on @flow. Idempotent. The same locks. */
+void mesh_flow_wait(struct mesh_domain *domain, struct mesh_flow *flow, struct mesh_waiter *waiter);
+
+/** Takes both requests back. domain->lock held, so that no resume() is running. */
 void mesh_domain_wait_cancel(struct mesh_domain *domain, struct mesh_waiter *waiter);
+
+/**
+ * Counts a completed write, and gives those who wait for room their turn, the longest wait first.
+ * domain->lock held, no comm's lock.
+ *
+ * @size: bytes of the write; @posted_ns: when it was posted
+ */
+void mesh_flow_completed(struct mesh_domain *domain, struct mesh_flow *flow, size_t size,
+			 uint64_t posted_ns);
 
 /** True if a message to @remote waits in its backlog. */
 bool mesh_remote_backlogged(struct mesh_domain *domain, struct mesh_remote *remote);

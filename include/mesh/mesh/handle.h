@@ -24,6 +24,7 @@ struct mesh_endpoint_addr {
 	uint16_t port;	       /* of the fabric endpoint, host order */
 	uint8_t nic;	       /* index among that node's mesh NICs */
 	enum mesh_provider_id provider;
+	int speed_mbps; /* 0 where unknown; the handle has no room for it, HELLO has */
 };
 
 struct mesh_handle {

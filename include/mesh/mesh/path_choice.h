@@ -35,9 +35,10 @@ struct mesh_path_choice {
  * Finds all direct paths between @local and @remote, best first.
  *
  * A path exists where both addresses lie in each other's subnet by their real prefix lengths.
- * Order: paths that share no NIC with a better one come before those that do, so that the first
- * k candidates use k different cables; within that, routable addresses before link-local ones
- * (every link has the same fe80::/64), then the NICs that NCCL asked for, then @hints->spread.
+ * Order: in rounds. Each round has as many paths as there can be without a NIC in common, so that
+ * the first k candidates use k different cables. Within a round: routable addresses before
+ * link-local ones (every link has the same fe80::/64), then the NICs that NCCL asked for, then
+ * @hints->spread.
  */
 void mesh_path_choose(const struct mesh_endpoint_addr *local, int num_local,
 		      const struct mesh_endpoint_addr *remote, int num_remote,

@@ -24,15 +24,15 @@
 #endif
 
 /* Both ends must agree. Raised with any change of handle, frames, messages or immediates. */
-#define MESH_PROTOCOL_VERSION 1
+#define MESH_PROTOCOL_VERSION 2
 
 /* ---- frames on the control connection ------------------------------------------------- */
 
 enum mesh_frame_type {
 	MESH_FRAME_HELLO = 1, /* first in each direction: who I am, my endpoint's name */
 	MESH_FRAME_REFUSE,    /* HELLO or CONNECT is not taken, and why */
-	MESH_FRAME_CONNECT,   /* connector: make a comm with this listener */
-	MESH_FRAME_ACCEPT,    /* listener: made, its id is ... */
+	MESH_FRAME_CONNECT,   /* connector: make a comm with this listener, or add a path to it */
+	MESH_FRAME_ACCEPT,    /* listener: made, the path's id is ... */
 	MESH_FRAME_CLOSE,     /* my end of this comm is closing: start nothing new */
 	MESH_FRAME_CLOSED,    /* nothing of mine is in flight on this comm any more */
 	MESH_FRAME_ASK,	      /* receiver: did you send this message already? */
@@ -65,6 +65,9 @@ _Static_assert(sizeof(struct mesh_frame_header) == 8, "wire format");
 #define MESH_ENDPOINT_NAME_MAX 64
 #define MESH_NODE_NAME_MAX 64
 
+/* Unit of a NIC's speed on the wire, in Mbit/s: 16 bits reach beyond 6 Tbit/s. */
+#define MESH_WIRE_SPEED_MBPS 100
+
 /* One mesh NIC in a HELLO. */
 struct mesh_wire_nic {
 	uint8_t family; /* 4 or 6 */
@@ -72,7 +75,7 @@ struct mesh_wire_nic {
 	uint8_t nic;
 	uint8_t provider; /* enum mesh_provider_id */
 	uint16_t port;
-	uint16_t reserved; /* 0 */
+	uint16_t speed; /* in units of MESH_WIRE_SPEED_MBPS, rounded up; 0 where unknown */
 	uint8_t addr[16];
 };
 _Static_assert(sizeof(struct mesh_wire_nic) == 24, "wire format");
@@ -109,13 +112,30 @@ struct mesh_frame_refuse {
 };
 _Static_assert(sizeof(struct mesh_frame_refuse) == 16, "wire format");
 
-/* CONNECT and ACCEPT: the sender's id and token for this comm, and whom it is for. */
-struct mesh_frame_comm {
-	uint64_t cookie;    /* CONNECT: of the listener */
-	uint32_t listen_id; /* CONNECT */
-	uint32_t to_comm;   /* ACCEPT, CLOSE, CLOSED: the addressee's comm id */
-	uint32_t comm;	    /* CONNECT, ACCEPT: the sender's comm id */
+/* Paths of one comm. */
+#define MESH_PATHS_MAX 8
+
+/* CONNECT: one for each path, over that path's control connection, in order. */
+struct mesh_frame_connect {
+	uint64_t cookie;    /* of the listener */
+	uint64_t comm_key;  /* random, the same on all paths of the comm */
+	uint32_t listen_id; /* whose cookie it is */
+	uint32_t comm;	    /* the sender's comm id on this path */
 	uint32_t token;	    /* the sender's token: goes into each message to this comm */
+	uint8_t path;	    /* which path this is, from 0 */
+	uint8_t num_paths;  /* the comm is whole when all of them are there */
+	uint16_t reserved;  /* 0 */
+};
+_Static_assert(offsetof(struct mesh_frame_connect, path) == 28, "wire format");
+_Static_assert(sizeof(struct mesh_frame_connect) == 32, "wire format");
+
+/* ACCEPT: the sender's id and token for this path. The others: for a comm, on its first path. */
+struct mesh_frame_comm {
+	uint64_t reserved;  /* 0 */
+	uint32_t reserved2; /* 0 */
+	uint32_t to_comm;   /* the addressee's comm id */
+	uint32_t comm;	    /* ACCEPT: the sender's comm id */
+	uint32_t token;	    /* ACCEPT: the sender's token */
 	uint32_t sent; /* CLOSE from a sending comm: messages sent; ASK, SENT: which; PORT: port */
 	uint32_t unclean; /* CLOSE: 1 if writes of the sender may still arrive; else 0 */
 };
@@ -127,6 +147,7 @@ struct mesh_frame {
 	union {
 		struct mesh_frame_hello hello;
 		struct mesh_frame_refuse refuse;
+		struct mesh_frame_connect connect;
 		struct mesh_frame_comm comm;
 	};
 };
@@ -172,7 +193,8 @@ enum mesh_message_type {
 struct mesh_message_header {
 	uint8_t type;	    /* enum mesh_message_type */
 	uint8_t count;	    /* GRANT: grants behind this header; else 0 */
-	uint16_t reserved;  /* 0 */
+	uint8_t paths;	    /* GRANT: targets in each grant; else 0 */
+	uint8_t reserved;   /* 0 */
 	uint32_t length;    /* bytes behind this header */
 	uint32_t comm;	    /* the addressee's comm id; GREET: peer id */
 	uint32_t token;	    /* the addressee's token */
@@ -182,21 +204,34 @@ struct mesh_message_header {
 };
 _Static_assert(sizeof(struct mesh_message_header) == 24, "wire format");
 
-/* Where one receive may be written. */
-struct mesh_grant {
-	uint64_t size;	  /* bytes */
+/* Where a receive may be written over one path. */
+struct mesh_target {
 	uint64_t address; /* as fi_write wants it: an address or an offset, the receiver knows */
 	uint64_t key;
 };
-_Static_assert(sizeof(struct mesh_grant) == 24, "wire format");
+_Static_assert(sizeof(struct mesh_target) == 16, "wire format");
+
+/* One receive. On the wire only the targets of the comm's paths follow the size. */
+struct mesh_grant {
+	uint64_t size; /* bytes */
+	struct mesh_target targets[MESH_PATHS_MAX];
+};
+_Static_assert(offsetof(struct mesh_grant, targets) == 8, "wire format");
+
+/** Bytes of one grant of a comm with so many paths. */
+static inline size_t mesh_grant_size(int num_paths)
+{
+	return offsetof(struct mesh_grant, targets) +
+	       (size_t)num_paths * sizeof(struct mesh_target);
+}
 
 struct mesh_message_size {
 	uint64_t size; /* bytes of the whole message */
 };
 _Static_assert(sizeof(struct mesh_message_size) == 8, "wire format");
 
-/* Grants that one message may carry. */
-#define MESH_GRANTS_PER_MESSAGE 32
+/* Grants that one message may carry: what NCCL posts in one go (NCCL_STEPS, device.h). */
+#define MESH_GRANTS_PER_MESSAGE 8
 
 /**
  * Checks a message of @size foreign bytes: type, count, and that header and payload fill the

@@ -20,8 +20,6 @@
 #include <mesh/transport/net.h>
 #include <mesh/transport/peer.h>
 
-/* Paths of one comm. The wire format and the registrations are ready for as many. */
-#define MESH_PATHS_MAX 4
 /* RMA writes of one comm that may be in flight; more wait for a completion. */
 #define MESH_COMM_WRITES 64
 /*
@@ -33,6 +31,7 @@
 /* A direct path: one of our NICs and the peer's NIC on the same link. */
 struct mesh_path {
 	struct mesh_sink sink; /* must be first: what arrives for this comm on this path */
+	struct mesh_waiter waiter;
 	struct mesh_comm *comm;
 	struct mesh_domain *domain;
 	struct mesh_peer *peer; /* node->lock */
@@ -86,6 +85,10 @@ struct mesh_held_grant {
 struct mesh_segment {
 	struct mesh_op op; /* must be first */
 	struct mesh_request *request;
+	struct mesh_path *path;
+	struct mesh_flow *flow; /* the path's */
+	size_t size;		/* bytes */
+	uint64_t posted_ns;	/* when */
 	struct mesh_segment *next_free;
 };
 
@@ -130,13 +133,20 @@ struct mesh_comm {
 	LIST_ENTRY(mesh_comm) entry; /* node->comms; node->lock */
 	struct mesh_lock lock;
 	struct mesh_node *node;
-	struct mesh_net *net;			/* whose mesh_net_close() closes it */
-	bool sending;				/* constant: isend, or else irecv */
-	char peer_name[MESH_NODE_NAME_MAX];	/* constant */
-	size_t eager_limit;			/* bytes, the smaller of both sides; constant */
-	struct mesh_path paths[MESH_PATHS_MAX]; /* constant once open */
+	struct mesh_net *net;		    /* whose mesh_net_close() closes it */
+	bool sending;			    /* constant: isend, or else irecv */
+	char peer_name[MESH_NODE_NAME_MAX]; /* constant */
+	size_t eager_limit;		    /* bytes, the smaller of both sides; constant */
+	uint64_t key;			    /* the same at both ends; constant */
+	/*
+	 * The first path's control connection carries the comm's frames. Constant once NCCL has
+	 * the comm; before that node->lock covers them.
+	 */
+	struct mesh_path paths[MESH_PATHS_MAX];
+	const struct mesh_pace *paces[MESH_PATHS_MAX]; /* of the paths */
 	int num_paths;
-	struct mesh_waiter waiter; /* of paths[0].domain */
+	int wanted_paths;  /* the comm is whole with so many */
+	uint32_t rotation; /* paths that are as good as each other take turns */
 
 	uint32_t unfinished; /* our messages and writes in flight */
 	int error;	     /* negative errno; sticky */
@@ -157,12 +167,23 @@ struct mesh_comm {
 };
 
 /**
- * Makes a comm with one path through @peer, whose domain's table it enters. node->lock held.
+ * Makes a comm with its first path, through @peer. node->lock held.
+ *
+ * @key: random, the same at both ends; @wanted_paths: how many it will have
  *
  * Returns 0, -ENOMEM, or -ENOSPC if the domain has no id left.
  */
-int mesh_comm_open(struct mesh_node *node, struct mesh_net *net, bool sending,
-		   struct mesh_peer *peer, struct mesh_comm **comm);
+int mesh_comm_open(struct mesh_net *net, bool sending, struct mesh_peer *peer, uint64_t key,
+		   int wanted_paths, struct mesh_comm **comm);
+
+/** Adds the next path, through @peer, whose domain's table it enters. The same errors. */
+int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer);
+
+/** True if one of the comm's paths goes through @peer. */
+bool mesh_comm_uses_peer(const struct mesh_comm *comm, const struct mesh_peer *peer);
+
+/** True if the peer of one of its paths is lost. node->lock held. */
+bool mesh_comm_is_cut(const struct mesh_comm *comm);
 
 /** Frees a comm that nothing is in flight on. node->lock held. */
 void mesh_comm_free(struct mesh_comm *comm);
@@ -193,8 +214,8 @@ bool mesh_comm_urgent(struct mesh_comm *comm);
  */
 void mesh_comm_quiesce(struct mesh_comm *comm);
 
-/** Logs the line that tools read: which path the comm took. */
-void mesh_comm_path_log(const struct mesh_comm *comm);
+/** Logs the lines that tools read: which paths the comm took. */
+void mesh_comm_paths_log(const struct mesh_comm *comm);
 
 /** Ends the registrations that NCCL left behind. No lock but node->lock held. */
 void mesh_registrations_close(struct mesh_comm *comm);
@@ -215,14 +236,28 @@ struct mesh_request *mesh_request_take(struct mesh_comm *comm, void *data, size_
 int mesh_request_check(const struct mesh_comm *comm, bool sending, const void *data, size_t size,
 		       const struct mesh_registration *registration);
 
-/** Fills in a message with @length bytes of payload for the peer; NULL if there is no buffer. */
-struct mesh_buffer *mesh_comm_message(struct mesh_comm *comm, enum mesh_message_type type,
-				      uint32_t seq, size_t length);
+/** A message as it goes out. */
+struct mesh_outgoing {
+	enum mesh_message_type type;
+	uint32_t seq;
+	uint8_t count, paths; /* GRANT */
+	const void *payload;
+	size_t length; /* bytes of payload */
+};
 
-/** The payload of such a message. */
-static inline void *mesh_message_payload(struct mesh_buffer *buffer)
-{
-	return buffer->bytes + sizeof(struct mesh_message_header);
-}
+/**
+ * Chooses the path that has @bytes through first; where it makes no difference they take turns.
+ * The path may be full: then waiting for it is the fastest. comm->lock held.
+ */
+struct mesh_path *mesh_comm_path_choose(struct mesh_comm *comm, size_t bytes, uint64_t now_ns);
+
+/**
+ * Sends a message to the peer. Short ones leave at once; others take a buffer, and @request, which
+ * may be NULL, has one more unfinished operation until they are out. comm->lock held.
+ *
+ * Returns false if there is no buffer now: the next poll calls comm's resume function.
+ */
+bool mesh_comm_message_send(struct mesh_comm *comm, const struct mesh_outgoing *message,
+			    struct mesh_request *request);
 
 #endif

@@ -17,13 +17,13 @@ struct mesh_listener {
 	uint32_t id;
 	uint64_t cookie;
 	int dev;
-	uint64_t deadline_ms; /* set by the first accept() */
-	struct mesh_comm *ready[MESH_LISTENER_QUEUE];
-	int num_ready;
+	uint64_t deadline_ms;				/* set by the first accept() */
+	struct mesh_comm *waiting[MESH_LISTENER_QUEUE]; /* whole or still growing */
+	int num_waiting;
 };
 
-/** A CONNECT came from @peer: makes the comm and answers. node->lock held. */
-void mesh_listener_connect(struct mesh_peer *peer, const struct mesh_frame_comm *request);
+/** A CONNECT came from @peer: makes the comm, or adds a path, and answers. node->lock held. */
+void mesh_listener_connect(struct mesh_peer *peer, const struct mesh_frame_connect *request);
 
 /** The listener with this id and cookie, or NULL. node->lock held. */
 struct mesh_listener *mesh_listener_find(struct mesh_node *node, uint32_t id, uint64_t cookie);

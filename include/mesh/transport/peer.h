@@ -69,6 +69,7 @@ struct mesh_peer {
 	uint64_t node_id;
 	uint64_t process_id;
 	uint32_t eager_limit; /* bytes that it takes in one DATA message */
+	int speed_mbps;	      /* of its NIC; 0 where unknown */
 	uint32_t remote_id, remote_token;
 	char name[MESH_NODE_NAME_MAX]; /* its node's; "" until known */
 	struct mesh_remote *remote;
@@ -85,6 +86,7 @@ struct mesh_peer {
 	uint64_t lost_ms;	   /* LOST: since when */
 	uint64_t retry_ms;	   /* RETRY: when */
 	uint64_t first_refused_ms; /* since when each attempt was refused; 0 if not */
+	uint64_t silent_ms; /* outgoing: since when nobody answers at all; 0 if somebody does */
 	enum mesh_refusal refusal; /* what it answered; 0 if nothing */
 	uint32_t refusal_detail;
 	char reason[MESH_PEER_REASON_MAX]; /* RETRY, LOST: why, in words */

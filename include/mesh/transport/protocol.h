@@ -19,6 +19,9 @@ void mesh_receive_message(struct mesh_sink *sink, const struct mesh_message_head
 /** A segment has been written into a receive. domain->lock held. */
 void mesh_receive_written(struct mesh_sink *sink, const struct mesh_immediate *immediate);
 
+/** A request's message has left its buffer; the buffer's owner is the request. */
+void mesh_send_message_sent(struct mesh_buffer *buffer, int error);
+
 /** Prepares the segments of a new sending comm. */
 void mesh_send_init(struct mesh_comm *comm);
 
@@ -45,9 +48,6 @@ bool mesh_receive_has_early(const struct mesh_comm *comm);
 
 /** True if the peer may still write into the memory of a posted receive. comm->lock held. */
 bool mesh_receive_is_granted(const struct mesh_comm *comm);
-
-/** Sends what mesh_comm_message() gave. message_sent() counts it off. comm->lock held. */
-void mesh_comm_message_send(struct mesh_comm *comm, struct mesh_buffer *buffer);
 
 /** True for a and b if a comes before b: sequence numbers wrap. */
 static inline bool mesh_seq_before(uint32_t a, uint32_t b)

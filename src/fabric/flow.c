@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* flow.c - the ways to other endpoints: shared by all comms, measured, taken in turns. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <mesh/base/clock.h>
+#include <mesh/fabric/domain.h>
+
+#include "fabric_internal.h"
+
+struct mesh_flow *mesh_flow_get(struct mesh_domain *domain, const void *name, size_t name_len)
+{
+	struct mesh_flow *flow;
+
+	mesh_lock_assert_held(&domain->transmit_lock);
+	LIST_FOREACH(flow, &domain->flows, entry) {
+		if (flow->name_len == name_len && !memcmp(flow->name, name, name_len))
+			goto found;
+	}
+	flow = calloc(1, sizeof(*flow));
+	if (!flow)
+		return NULL;
+	memcpy(flow->name, name, name_len);
+	flow->name_len = name_len;
+	TAILQ_INIT(&flow->waiters);
+	mesh_pace_init(&flow->pace, domain->nic->speed_mbps);
+	LIST_INSERT_HEAD(&domain->flows, flow, entry);
+found:
+	flow->users++;
+	return flow;
+}
+
+void mesh_flow_put(struct mesh_domain *domain, struct mesh_flow *flow)
+{
+	mesh_lock_assert_held(&domain->transmit_lock);
+	/* A completion may still come: then it stays until the domain closes, or is used again. */
+	if (--flow->users || flow->num_buffers || mesh_pace_in_flight(&flow->pace))
+		return;
+	LIST_REMOVE(flow, entry);
+	free(flow);
+}
+
+void mesh_flows_close(struct mesh_domain *domain)
+{
+	struct mesh_flow *flow;
+
+	while ((flow = LIST_FIRST(&domain->flows))) {
+		LIST_REMOVE(flow, entry);
+		free(flow);
+	}
+}
+
+void mesh_flow_wait(struct mesh_domain *domain, struct mesh_flow *flow, struct mesh_waiter *waiter)
+{
+	mesh_lock_take(&domain->transmit_lock);
+	if (!waiter->queued && !waiter->flow) {
+		waiter->flow = flow;
+		TAILQ_INSERT_TAIL(&flow->waiters, waiter, entry);
+		atomic_store_explicit(&flow->has_waiters, true, memory_order_relaxed);
+	}
+	mesh_lock_release(&domain->transmit_lock);
+}
+
+void mesh_flow_leave(struct mesh_domain *domain, struct mesh_waiter *waiter)
+{
+	struct mesh_flow *flow = waiter->flow;
+
+	mesh_lock_assert_held(&domain->transmit_lock);
+	if (!flow)
+		return;
+	waiter->flow = NULL;
+	TAILQ_REMOVE(&flow->waiters, waiter, entry);
+	if (TAILQ_EMPTY(&flow->waiters))
+		atomic_store_explicit(&flow->has_waiters, false, memory_order_relaxed);
+}
+
+/*
+ * Gives each one that waits now its turn, while there is room. Who is not served joins the end of
+ * the line again; @last is the end of the line that it had joined before.
+ */
+static void waiters_serve(struct mesh_domain *domain, struct mesh_flow *flow)
+{
+	struct mesh_waiter *waiter, *last;
+
+	mesh_lock_take(&domain->transmit_lock);
+	last = TAILQ_LAST(&flow->waiters, mesh_waiter_list);
+	do {
+		waiter = TAILQ_FIRST(&flow->waiters);
+		if (!waiter || !mesh_pace_has_room(&flow->pace, 1))
+			break;
+		mesh_flow_leave(domain, waiter);
+		mesh_lock_release(&domain->transmit_lock);
+		waiter->resume(waiter);
+		mesh_lock_take(&domain->transmit_lock);
+	} while (waiter != last);
+	mesh_lock_release(&domain->transmit_lock);
+}
+
+void mesh_flow_completed(struct mesh_domain *domain, struct mesh_flow *flow, size_t size,
+			 uint64_t posted_ns)
+{
+	mesh_lock_assert_held(&domain->lock);
+	mesh_pace_completed(&flow->pace, size, posted_ns, mesh_clock_ns());
+	if (atomic_load_explicit(&flow->has_waiters, memory_order_relaxed))
+		waiters_serve(domain, flow);
+}

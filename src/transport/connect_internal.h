@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* connect_internal.h - what the files of a connection in the making share with each other only. */
+#ifndef MESH_TRANSPORT_CONNECT_INTERNAL_H
+#define MESH_TRANSPORT_CONNECT_INTERNAL_H
+
+#include <mesh/transport/connect.h>
+
+/* All with node->lock held. */
+
+/* ---- connect_try.c: the peers that are tried together ---- */
+
+/** Starts with the candidates from connect->first_candidate on. Returns 0 or -ENOMEM. */
+int mesh_connect_try_start(struct mesh_connect *connect, uint64_t now_ms);
+
+/** Lets go of the peers. */
+void mesh_connect_try_end(struct mesh_connect *connect);
+
+/** Tries the next candidates, or the same again if there are no others. Returns 0 or -ENOMEM. */
+int mesh_connect_try_next(struct mesh_connect *connect, uint64_t now_ms);
+
+/** True if no peer of this try will be up soon. */
+bool mesh_connect_try_is_spent(const struct mesh_connect *connect, uint64_t now_ms);
+
+/** True if a comm can be made: one peer is up, and those that may follow had time to. */
+bool mesh_connect_try_is_ready(struct mesh_connect *connect, uint64_t now_ms);
+
+/** Keeps the peers that are up and belong together; the others are let go. */
+void mesh_connect_try_settle(struct mesh_connect *connect);
+
+/** True if every peer refuses, and more time will not change it. */
+bool mesh_connect_try_is_refused(const struct mesh_connect *connect, uint64_t now_ms);
+
+/* ---- connect_log.c: how it goes, in words ---- */
+
+/** No candidate: every address on both sides. */
+void mesh_connect_log_no_path(const struct mesh_connect *connect);
+
+/** Given up: the first peer's reason. */
+void mesh_connect_log_timeout(const struct mesh_connect *connect, uint64_t now_ms);
+
+/** Said once when it takes long. */
+void mesh_connect_log_slow(struct mesh_connect *connect, uint64_t now_ms);
+
+#endif

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_flow.c - several who use one way: its room, its buffers, and short messages. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <rdma/fi_errno.h>
+
+#include <mesh/base/clock.h>
+
+#include "fake_fabric.h"
+#include "log_capture.h"
+
+static int setup(void **state)
+{
+	(void)state;
+	fake_reset();
+	return 0;
+}
+
+static struct mesh_remote *remote_open(struct mesh_domain *domain, uint16_t port)
+{
+	struct sockaddr_storage name;
+	struct mesh_remote *remote;
+	struct mesh_addr addr;
+	size_t len;
+
+	mesh_addr_parse("10.7.0.2", &addr);
+	len = mesh_addr_to_sockaddr(&addr, port, &name);
+	assert_int_equal(mesh_remote_open(domain, &name, len, &remote), 0);
+	return remote;
+}
+
+/* A remote that takes nothing leaves as many buffers free as it holds: others always find some. */
+static void test_buffers_shared(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct mesh_remote *stuck[4], *other;
+	struct mesh_buffer *buffer;
+	int i;
+
+	(void)state;
+	fake_fail(FAKE_SEND, 0, 1 << 30, -FI_EAGAIN);
+	for (i = 0; i < 4; i++) {
+		stuck[i] = remote_open(domain, (uint16_t)(i + 1));
+		while ((buffer = mesh_buffer_get(domain, stuck[i]))) {
+			buffer->size = 24;
+			mesh_buffer_send(buffer);
+		}
+	}
+	other = remote_open(domain, 9);
+	for (i = 0; (buffer = mesh_buffer_get(domain, other)); i++) {
+		buffer->size = 24;
+		mesh_buffer_send(buffer);
+	}
+	assert_true(i >= 4);
+	for (i = 0; i < 4; i++)
+		mesh_remote_close(domain, stuck[i]);
+	mesh_remote_close(domain, other);
+	mesh_domain_close(domain);
+}
+
+/* ---- the way itself ------------------------------------------------------------------------- */
+
+/* All who go to one endpoint share its flow; another endpoint has another. */
+static void test_flow_shared(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct mesh_remote *a = remote_open(domain, 1), *b = remote_open(domain, 1);
+	struct mesh_remote *c = remote_open(domain, 2);
+	struct mesh_flow *flow = a->flow;
+
+	(void)state;
+	assert_ptr_equal(a->flow, b->flow);
+	assert_ptr_not_equal(a->flow, c->flow);
+	mesh_remote_close(domain, a);
+	mesh_remote_close(domain, c);
+	assert_int_equal(flow->users, 1);
+	assert_ptr_equal(LIST_FIRST(&domain->flows), flow);
+	assert_null(LIST_NEXT(flow, entry));
+	mesh_remote_close(domain, b);
+	assert_true(LIST_EMPTY(&domain->flows));
+	mesh_domain_close(domain);
+}
+
+/* A flow with something in flight outlives its remotes, and is found again. */
+static void test_flow_outlives(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct mesh_remote *remote = remote_open(domain, 1);
+	struct mesh_flow *flow = remote->flow;
+
+	(void)state;
+	mesh_pace_posted(&flow->pace, 100, 1);
+	mesh_remote_close(domain, remote);
+	remote = remote_open(domain, 1);
+	assert_ptr_equal(remote->flow, flow);
+	mesh_remote_close(domain, remote);
+	mesh_domain_close(domain);
+}
+
+/* ---- waiting for room ------------------------------------------------------------------------ */
+
+struct customer {
+	struct mesh_waiter waiter;
+	struct mesh_domain *domain;
+	struct mesh_flow *flow;
+	uint64_t wants; /* bytes; posts no more than the room there is */
+	uint64_t got;
+	int turns;
+};
+
+static void post(struct mesh_domain *domain, struct mesh_flow *flow, uint64_t bytes)
+{
+	mesh_lock_take(&domain->transmit_lock);
+	mesh_pace_posted(&flow->pace, bytes, mesh_clock_ns());
+	mesh_lock_release(&domain->transmit_lock);
+}
+
+static void complete(struct mesh_domain *domain, struct mesh_flow *flow, size_t bytes)
+{
+	mesh_lock_take(&domain->lock);
+	mesh_flow_completed(domain, flow, bytes, mesh_clock_ns());
+	mesh_lock_release(&domain->lock);
+}
+
+static void customer_turn(struct mesh_waiter *waiter)
+{
+	const uint64_t piece = 256 << 10;
+	struct customer *customer = (struct customer *)waiter;
+
+	assert_true(mesh_lock_held(&customer->domain->lock));
+	assert_false(mesh_lock_held(&customer->domain->transmit_lock));
+	assert_true(++customer->turns < 1000);
+	while (customer->wants && mesh_pace_has_room(&customer->flow->pace, piece)) {
+		post(customer->domain, customer->flow, piece);
+		customer->wants -= piece;
+		customer->got += piece;
+	}
+	if (customer->wants)
+		mesh_flow_wait(customer->domain, customer->flow, waiter);
+}
+
+/* Each completion serves the one that waits longest, and nobody is passed over. */
+static void test_turns(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct mesh_remote *remote = remote_open(domain, 1);
+	struct mesh_flow *flow = remote->flow;
+	struct customer customers[3];
+	int i;
+
+	(void)state;
+	post(domain, flow, MESH_PACE_WINDOW_MIN);
+	for (i = 0; i < 3; i++) {
+		customers[i] = (struct customer){
+			.waiter.resume = customer_turn,
+			.domain = domain,
+			.flow = flow,
+			.wants = 16 << 20,
+		};
+		mesh_flow_wait(domain, flow, &customers[i].waiter);
+		mesh_flow_wait(domain, flow, &customers[i].waiter); /* counts once */
+	}
+	for (i = 0; i < 30; i++) {
+		assert_true(mesh_pace_in_flight(&flow->pace) <= MESH_PACE_WINDOW_MIN);
+		complete(domain, flow, 256 << 10);
+	}
+	for (i = 0; i < 3; i++)
+		assert_int_equal(customers[i].got, 10 * (256 << 10));
+	mesh_lock_take(&domain->lock);
+	mesh_domain_wait_cancel(domain, &customers[1].waiter);
+	mesh_lock_release(&domain->lock);
+	for (i = 0; i < 10; i++)
+		complete(domain, flow, 256 << 10);
+	assert_int_equal(customers[1].got, 10 * (256 << 10));
+	assert_int_equal(customers[0].got + customers[2].got, 30 * (256 << 10));
+	mesh_lock_take(&domain->lock);
+	mesh_domain_wait_cancel(domain, &customers[0].waiter);
+	mesh_domain_wait_cancel(domain, &customers[2].waiter);
+	mesh_lock_release(&domain->lock);
+	mesh_remote_close(domain, remote);
+	mesh_domain_close(domain);
+}
+
+static void count_turn(struct mesh_waiter *waiter)
+{
+	((struct customer *)waiter)->turns++;
+}
+
+/* Who finds the provider busy while standing in a flow's line waits for the next poll instead. */
+static void test_line_changed(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct mesh_remote *remote = remote_open(domain, 1);
+	struct customer customer = {.waiter.resume = count_turn, .domain = domain};
+
+	(void)state;
+	post(domain, remote->flow, 100);
+	mesh_flow_wait(domain, remote->flow, &customer.waiter);
+	mesh_domain_poll(domain);
+	assert_int_equal(customer.turns, 0);
+	mesh_domain_wait(domain, &customer.waiter);
+	mesh_flow_wait(domain, remote->flow, &customer.waiter); /* a poll comes first anyway */
+	complete(domain, remote->flow, 100);
+	assert_int_equal(customer.turns, 0);
+	mesh_domain_poll(domain);
+	assert_int_equal(customer.turns, 1);
+	mesh_domain_poll(domain);
+	assert_int_equal(customer.turns, 1);
+	mesh_remote_close(domain, remote);
+	mesh_domain_close(domain);
+}
+
+/* ---- short messages ----------------------------------------------------------------------- */
+
+static void test_inject(void **state)
+{
+	const char text[] = "short";
+	struct mesh_domain *domain;
+	struct mesh_remote *remote;
+	struct mesh_buffer *buffer;
+
+	(void)state;
+	fake.inject_size = sizeof(text);
+	domain = fake_domain_open(MESH_PROVIDER_TCP);
+	remote = remote_open(domain, 1);
+	assert_int_equal(mesh_remote_inject(domain, remote, text, sizeof(text)), 0);
+	assert_int_equal(fake.injects.num, 1);
+	assert_int_equal(fake.injects.posts[0].to, 100);
+	assert_memory_equal(fake.injects.posts[0].bytes, text, sizeof(text));
+	/* Too long by one: the provider would take it, and more of our memory. */
+	assert_int_equal(mesh_remote_inject(domain, remote, text, sizeof(text) + 1), -EAGAIN);
+	assert_int_equal(fake.on[FAKE_INJECT].calls, 1);
+	/* Whatever the provider says, the long way finds out more. */
+	fake_fail(FAKE_INJECT, 0, 1, -FI_ENETUNREACH);
+	assert_int_equal(mesh_remote_inject(domain, remote, text, sizeof(text)), -EAGAIN);
+	/* Nothing passes by those that wait. */
+	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
+	buffer = mesh_buffer_get(domain, remote);
+	buffer->size = 24;
+	mesh_buffer_send(buffer);
+	assert_int_equal(mesh_remote_inject(domain, remote, text, sizeof(text)), -EAGAIN);
+	mesh_domain_poll(domain);
+	assert_int_equal(mesh_remote_inject(domain, remote, text, sizeof(text)), 0);
+	mesh_lock_take(&domain->lock);
+	mesh_remote_lose(domain, remote);
+	mesh_lock_release(&domain->lock);
+	assert_int_equal(mesh_remote_inject(domain, remote, text, sizeof(text)), -EAGAIN);
+	mesh_remote_close(domain, remote);
+	mesh_domain_close(domain);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fake_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_buffers_shared), TEST(test_flow_shared),  TEST(test_flow_outlives),
+		TEST(test_turns),	   TEST(test_line_changed), TEST(test_inject),
+	};
+
+	log_capture_start();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_pace.c - links that are simulated: what a stream over several of them gets. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <mesh/mesh/pace.h>
+
+#define MS 1000000ull
+#define LINKS_MAX 4
+#define QUEUE_MAX 4096
+#define GBIT 125000ull /* bytes in a millisecond */
+
+/* A link delivers what it was given in order, at its rate, and says so @delay_ns later. */
+struct link {
+	struct mesh_pace pace;
+	uint64_t rate; /* bytes in a millisecond */
+	uint64_t delay_ns;
+	struct {
+		uint64_t bytes, posted_ns, sent_ns;
+	} queue[QUEUE_MAX];
+	unsigned int first, end;
+	uint64_t free_ns; /* when the last byte given to it has left */
+	uint64_t carried; /* bytes */
+};
+
+struct mesh {
+	struct link links[LINKS_MAX];
+	const struct mesh_pace *paces[LINKS_MAX];
+	int num;
+	uint64_t now_ns;
+	uint32_t rotation;
+};
+
+static struct mesh mesh;
+
+static void links_make(int num, const uint64_t *rates)
+{
+	int i;
+
+	memset(&mesh, 0, sizeof(mesh));
+	mesh.num = num;
+	mesh.now_ns = 12345 * MS;
+	for (i = 0; i < num; i++) {
+		mesh.links[i].rate = rates[i];
+		mesh.links[i].delay_ns = 50000;
+		mesh_pace_init(&mesh.links[i].pace, 10000);
+		mesh.paces[i] = &mesh.links[i].pace;
+	}
+}
+
+static void post(struct link *link, uint64_t bytes)
+{
+	uint64_t start = link->free_ns > mesh.now_ns ? link->free_ns : mesh.now_ns;
+	unsigned int slot = link->end++ % QUEUE_MAX;
+
+	assert_true(link->end - link->first <= QUEUE_MAX);
+	mesh_pace_posted(&link->pace, bytes, mesh.now_ns);
+	link->free_ns = start + bytes * MS / link->rate;
+	link->queue[slot].bytes = bytes;
+	link->queue[slot].posted_ns = mesh.now_ns;
+	link->queue[slot].sent_ns = link->free_ns + link->delay_ns;
+}
+
+/* A link that changes its rate with bytes in its queue sends them at the new rate. */
+static void rate_change(struct link *link, uint64_t rate)
+{
+	uint64_t at = mesh.now_ns;
+	unsigned int i;
+
+	link->rate = rate;
+	for (i = link->first; i != link->end; i++) {
+		at += link->queue[i % QUEUE_MAX].bytes * MS / rate;
+		link->queue[i % QUEUE_MAX].sent_ns = at + link->delay_ns;
+	}
+	link->free_ns = at;
+}
+
+/* Time goes on until the next completion. */
+static void wait_completion(void)
+{
+	struct link *next = NULL;
+	unsigned int slot;
+	int i;
+
+	for (i = 0; i < mesh.num; i++) {
+		struct link *link = &mesh.links[i];
+
+		if (link->first != link->end &&
+		    (!next || link->queue[link->first % QUEUE_MAX].sent_ns <
+				      next->queue[next->first % QUEUE_MAX].sent_ns))
+			next = link;
+	}
+	assert_non_null(next);
+	slot = next->first++ % QUEUE_MAX;
+	if (next->queue[slot].sent_ns > mesh.now_ns)
+		mesh.now_ns = next->queue[slot].sent_ns;
+	next->carried += next->queue[slot].bytes;
+	mesh_pace_completed(&next->pace, next->queue[slot].bytes, next->queue[slot].posted_ns,
+			    mesh.now_ns);
+}
+
+static uint64_t in_flight(void)
+{
+	uint64_t bytes = 0;
+	int i;
+
+	for (i = 0; i < mesh.num; i++)
+		bytes += mesh_pace_in_flight(mesh.paces[i]);
+	return bytes;
+}
+
+/*
+ * Sends @total bytes in segments, at most @ahead of them not complete, as the sender does.
+ * Returns the milliseconds that it took.
+ */
+static double stream(uint64_t total, uint64_t segment, uint64_t ahead)
+{
+	uint64_t started_ns = mesh.now_ns, sent = 0;
+	int i;
+
+	while (sent < total) {
+		i = mesh_pace_choose(mesh.paces, mesh.num, segment, mesh.rotation++, mesh.now_ns);
+		if (in_flight() + segment > ahead || !mesh_pace_has_room(mesh.paces[i], segment)) {
+			wait_completion();
+			continue;
+		}
+		post(&mesh.links[i], segment);
+		sent += segment;
+	}
+	while (in_flight())
+		wait_completion();
+	return (double)(mesh.now_ns - started_ns) / (double)MS;
+}
+
+/* Bytes in a millisecond that all links together would carry. */
+static double sum(void)
+{
+	double rate = 0;
+	int i;
+
+	for (i = 0; i < mesh.num; i++)
+		rate += (double)mesh.links[i].rate;
+	return rate;
+}
+
+static void reaches(double share, uint64_t total, uint64_t segment, uint64_t ahead)
+{
+	double ms = stream(total, segment, ahead), got = (double)total / ms / sum();
+
+	if (got < share)
+		fail_msg("%.3f of the sum of the links, not %.3f", got, share);
+}
+
+static void test_shares(void **state)
+{
+	static const struct {
+		int num;
+		uint64_t rates[LINKS_MAX];
+	} cases[] = {
+		{1, {GBIT}},
+		{2, {GBIT, GBIT}},
+		{3, {GBIT, GBIT, GBIT}},
+		{2, {2 * GBIT, GBIT}},
+		{2, {GBIT, 4 * GBIT}},
+		{4, {GBIT, 2 * GBIT, 3 * GBIT, 4 * GBIT}},
+		{2, {100 * GBIT, 100 * GBIT}},
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		links_make(cases[i].num, cases[i].rates);
+		reaches(0.97, 1ull << 30, 256 << 10, 8 << 20);
+		links_make(cases[i].num, cases[i].rates);
+		reaches(0.93, 1ull << 30, 128 << 10, 4 << 20);
+	}
+}
+
+/* What a link lost it loses alone; when it is back it is used again. */
+static void test_drop_and_recovery(void **state)
+{
+	static const uint64_t rates[] = {GBIT, GBIT};
+	uint64_t before;
+	double ms;
+
+	(void)state;
+	links_make(2, rates);
+	stream(100 << 20, 256 << 10, 8 << 20);
+	rate_change(&mesh.links[1], GBIT / 10);
+	before = mesh.links[0].carried;
+	ms = stream(125 << 20, 256 << 10, 8 << 20);
+	/* About a second: the other link's share of it is whole. */
+	assert_true((double)(mesh.links[0].carried - before) / ms > 0.9 * GBIT);
+	reaches(0.95, 256 << 20, 256 << 10, 8 << 20);
+	rate_change(&mesh.links[1], GBIT);
+	stream(64 << 20, 256 << 10, 8 << 20);
+	reaches(0.97, 512 << 20, 256 << 10, 8 << 20);
+}
+
+/* The same with bytes in its queue at the moment of the drop. */
+static void test_drop_in_flight(void **state)
+{
+	static const uint64_t rates[] = {GBIT, GBIT};
+	uint64_t carried;
+	int i;
+
+	(void)state;
+	links_make(2, rates);
+	stream(100 << 20, 256 << 10, 8 << 20);
+	for (i = 0; i < 16; i++)
+		post(&mesh.links[i % 2], 128 << 10);
+	rate_change(&mesh.links[1], GBIT / 10);
+	carried = mesh.links[0].carried;
+	/* A second at the rate of the healthy link. */
+	assert_true(stream(125 << 20, 256 << 10, 8 << 20) < 1000 * 1.2);
+	assert_true(mesh.links[0].carried - carried > (100 << 20));
+}
+
+/* A link that completes nothing at all holds up no more than its window. */
+static void test_dead_link(void **state)
+{
+	static const uint64_t rates[] = {GBIT, GBIT};
+	uint64_t sent = 0;
+	int i;
+
+	(void)state;
+	links_make(2, rates);
+	stream(100 << 20, 256 << 10, 8 << 20);
+	rate_change(&mesh.links[1], 1);
+	while (sent < (200 << 20)) {
+		i = mesh_pace_choose(mesh.paces, 2, 256 << 10, mesh.rotation++, mesh.now_ns);
+		if (!mesh_pace_has_room(mesh.paces[i], 256 << 10)) {
+			assert_true(mesh.links[0].first != mesh.links[0].end);
+			wait_completion();
+			continue;
+		}
+		post(&mesh.links[i], 256 << 10);
+		sent += 256 << 10;
+	}
+	assert_true(mesh_pace_in_flight(mesh.paces[1]) <= MESH_PACE_WINDOW_MIN);
+}
+
+/* Small messages on quiet links take turns, though the links are not measured as equal. */
+static void test_small_rotate(void **state)
+{
+	static const uint64_t rates[] = {100 * GBIT, 110 * GBIT, 90 * GBIT};
+	int used[3] = {0}, i, k;
+
+	(void)state;
+	links_make(3, rates);
+	stream(64 << 20, 256 << 10, 8 << 20);
+	for (i = 0; i < 300; i++) {
+		k = mesh_pace_choose(mesh.paces, 3, 64, mesh.rotation++, mesh.now_ns);
+		used[k]++;
+	}
+	for (i = 0; i < 3; i++)
+		assert_in_range(used[i], 90, 110);
+}
+
+/* Between two cities: 100 Gbit/s, 10 ms. What fits on the way is found out. */
+static void test_long_way(void **state)
+{
+	static const uint64_t rates[] = {100 * GBIT};
+
+	(void)state;
+	links_make(1, rates);
+	mesh.links[0].delay_ns = 10 * MS;
+	stream(1ull << 30, 1 << 20, 1ull << 30);
+	reaches(0.9, 4ull << 30, 1 << 20, 1ull << 30);
+}
+
+/* One operation may always go, however large; more only within the window. */
+static void test_window(void **state)
+{
+	static const uint64_t rates[] = {GBIT};
+
+	(void)state;
+	links_make(1, rates);
+	assert_true(mesh_pace_has_room(mesh.paces[0], 1ull << 40));
+	post(&mesh.links[0], MESH_PACE_WINDOW_MIN / 2);
+	assert_true(mesh_pace_has_room(mesh.paces[0], MESH_PACE_WINDOW_MIN / 2));
+	assert_false(mesh_pace_has_room(mesh.paces[0], MESH_PACE_WINDOW_MIN / 2 + 1));
+	wait_completion();
+	assert_int_equal(mesh_pace_in_flight(mesh.paces[0]), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_shares),	       cmocka_unit_test(test_drop_and_recovery),
+		cmocka_unit_test(test_drop_in_flight), cmocka_unit_test(test_dead_link),
+		cmocka_unit_test(test_small_rotate),   cmocka_unit_test(test_long_way),
+		cmocka_unit_test(test_window),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
