@@ -92,7 +92,8 @@ void mesh_domain_poll_locked(struct mesh_domain *domain)
 	}
 	if (!TAILQ_EMPTY(&domain->unposted))
 		mesh_receives_resume(domain);
-	mesh_waiting_resume(domain);
+	if (atomic_load_explicit(&domain->has_waiting, memory_order_relaxed))
+		mesh_waiting_resume(domain);
 }
 
 bool mesh_domain_poll(struct mesh_domain *domain)

@@ -273,8 +273,6 @@ void mesh_waiting_resume(struct mesh_domain *domain)
 	bool more;
 
 	mesh_lock_assert_held(&domain->lock);
-	if (!atomic_load_explicit(&domain->has_waiting, memory_order_relaxed))
-		return;
 	backlogs_resume(domain);
 	waiters_resume(domain);
 	mesh_lock_take(&domain->transmit_lock);

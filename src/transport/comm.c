@@ -152,7 +152,7 @@ void mesh_comm_fail(struct mesh_comm *comm, int error, bool quiet, const char *w
 	mesh_lock_assert_held(&comm->lock);
 	if (comm->error)
 		return;
-	comm->error = error;
+	atomic_store_explicit(&comm->error, error, memory_order_release);
 	if (!why)
 		return;
 	mesh_log(quiet ? MESH_LOG_INFO : MESH_LOG_WARN, __FILE__, __LINE__,

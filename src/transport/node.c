@@ -191,34 +191,37 @@ int mesh_node_timeout(struct mesh_node *node)
 	return atomic_load_explicit(&node->engine.awake, memory_order_relaxed) ? AWAKE_MS : -1;
 }
 
+static uint64_t domain_polls(const struct mesh_domain *domain)
+{
+	return atomic_load_explicit(&domain->polls, memory_order_relaxed);
+}
+
 /*
- * Looks after domains that nobody else polls any more. A provider may have kept something back
- * (an acknowledgement that the socket did not take), and NCCL's threads may be asleep.
+ * Polls each domain that nobody else has polled since the last look. A provider may have kept
+ * something back (an acknowledgement that the socket did not take), and NCCL's threads may be
+ * asleep; while they poll, a poll of ours would only be in their way.
  */
 static void domains_look_after(struct mesh_node *node)
 {
-	uint64_t polls = 0;
+	struct mesh_domain *domain;
+	bool busy = false;
 	int dev;
 
 	for (dev = 0; dev < node->num_nics; dev++) {
-		if (node->domains[dev])
-			polls += atomic_load_explicit(&node->domains[dev]->polls,
-						      memory_order_relaxed);
+		domain = node->domains[dev];
+		if (!domain)
+			continue;
+		if (domain_polls(domain) != node->seen_polls[dev])
+			busy = true;
+		else
+			mesh_domain_poll(domain);
+		node->seen_polls[dev] = domain_polls(domain);
 	}
-	if (polls != node->seen_polls) {
-		node->idle_turns = 0;
-	} else if (++node->idle_turns > AWAKE_TURNS) {
-		node->idle_turns = 0;
-		atomic_store_explicit(&node->engine.awake, false, memory_order_relaxed);
+	node->idle_turns = busy ? 0 : node->idle_turns + 1;
+	if (node->idle_turns <= AWAKE_TURNS)
 		return;
-	}
-	mesh_node_poll(node);
-	node->seen_polls = 0;
-	for (dev = 0; dev < node->num_nics; dev++) {
-		if (node->domains[dev])
-			node->seen_polls += atomic_load_explicit(&node->domains[dev]->polls,
-								 memory_order_relaxed);
-	}
+	node->idle_turns = 0;
+	atomic_store_explicit(&node->engine.awake, false, memory_order_relaxed);
 }
 
 void mesh_node_tick(struct mesh_node *node)

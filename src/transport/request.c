@@ -7,8 +7,8 @@
 #include <mesh/transport/comm.h>
 #include <mesh/transport/node.h>
 
+/* DONE to FREE is request_reap()'s. */
 static const uint8_t request_may_follow[MESH_REQUEST_STATES] = {
-	[MESH_REQUEST_FREE] = 1 << MESH_REQUEST_DONE,
 	[MESH_REQUEST_WAITING] = 1 << MESH_REQUEST_FREE,
 	[MESH_REQUEST_MOVING] = 1 << MESH_REQUEST_WAITING,
 	[MESH_REQUEST_DONE] = 1 << MESH_REQUEST_WAITING | 1 << MESH_REQUEST_MOVING,
@@ -16,12 +16,13 @@ static const uint8_t request_may_follow[MESH_REQUEST_STATES] = {
 
 void mesh_request_state_set(struct mesh_request *request, enum mesh_request_state state)
 {
-	bool legal = request_may_follow[state] & 1 << request->state;
+	bool legal = request_may_follow[state] &
+		     1 << atomic_load_explicit(&request->state, memory_order_relaxed);
 
 	mesh_lock_assert_held(&request->comm->lock);
 	assert(legal);
 	(void)legal;
-	request->state = state;
+	atomic_store_explicit(&request->state, state, memory_order_release);
 }
 
 struct mesh_request *mesh_request_take(struct mesh_comm *comm, void *data, size_t size,
@@ -30,7 +31,7 @@ struct mesh_request *mesh_request_take(struct mesh_comm *comm, void *data, size_
 	struct mesh_request *request = mesh_comm_request(comm, comm->next_seq);
 
 	mesh_lock_assert_held(&comm->lock);
-	if (request->state != MESH_REQUEST_FREE)
+	if (atomic_load_explicit(&request->state, memory_order_acquire) != MESH_REQUEST_FREE)
 		return NULL;
 	request->seq = comm->next_seq++;
 	request->data = data;
@@ -74,23 +75,41 @@ int mesh_request_check(const struct mesh_comm *comm, bool sending, const void *d
 	return 0;
 }
 
-/* Returns 1 if the request was done and is free now, 0 if not yet, or the comm's error. */
+/*
+ * Returns 1 if the request was done and is free now, 0 if not yet, or the comm's error. Takes no
+ * lock: who sets DONE or an error writes all else before it.
+ */
 static int request_reap(struct mesh_request *request, size_t *size)
 {
-	struct mesh_comm *comm = request->comm;
-	int ret = 0;
+	int error;
 
-	mesh_lock_take(&comm->lock);
-	if (request->state == MESH_REQUEST_DONE) {
-		if (size)
-			*size = request->size;
-		mesh_request_state_set(request, MESH_REQUEST_FREE);
-		ret = 1;
-	} else if (comm->error) {
-		ret = comm->error;
+	if (atomic_load_explicit(&request->state, memory_order_acquire) != MESH_REQUEST_DONE) {
+		error = atomic_load_explicit(&request->comm->error, memory_order_acquire);
+		if (!error)
+			return 0;
+		/* What was done before the comm failed counts. */
+		if (atomic_load_explicit(&request->state, memory_order_acquire) !=
+		    MESH_REQUEST_DONE)
+			return error;
 	}
-	mesh_lock_release(&comm->lock);
-	return ret;
+	if (size)
+		*size = request->size;
+	atomic_store_explicit(&request->state, MESH_REQUEST_FREE, memory_order_release);
+	return 1;
+}
+
+/*
+ * One poll serves all comms of a NIC: who finds that somebody has polled since its own last look
+ * leaves it at that, once.
+ */
+static void path_poll(struct mesh_path *path)
+{
+	uint64_t polls = atomic_load_explicit(&path->domain->polls, memory_order_relaxed);
+
+	if (polls == atomic_load_explicit(&path->seen_polls, memory_order_relaxed) &&
+	    mesh_domain_poll(path->domain))
+		polls = atomic_load_explicit(&path->domain->polls, memory_order_relaxed);
+	atomic_store_explicit(&path->seen_polls, polls, memory_order_relaxed);
 }
 
 int mesh_request_test(struct mesh_request *request, bool *done, size_t *size)
@@ -102,7 +121,7 @@ int mesh_request_test(struct mesh_request *request, bool *done, size_t *size)
 	ret = request_reap(request, size);
 	if (!ret) {
 		for (i = 0; i < comm->num_paths; i++)
-			mesh_domain_poll(comm->paths[i].domain);
+			path_poll(&comm->paths[i]);
 		mesh_engine_busy(&comm->node->engine);
 		ret = request_reap(request, size);
 	}

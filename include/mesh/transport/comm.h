@@ -37,6 +37,7 @@ struct mesh_path {
 	struct mesh_peer *peer; /* node->lock */
 	struct mesh_remote *remote;
 	uint32_t remote_id, remote_token; /* the peer's sink for this path */
+	_Atomic(uint64_t) seen_polls;	  /* of the domain, when a request was last tested */
 };
 
 enum mesh_request_state {
@@ -49,7 +50,8 @@ enum mesh_request_state {
 
 struct mesh_request {
 	struct mesh_comm *comm;
-	enum mesh_request_state state;
+	/* Set under comm->lock, but for DONE to FREE: that is test's alone, and takes no lock. */
+	_Atomic(enum mesh_request_state) state;
 	uint32_t seq; /* position on the comm, from 0 */
 	char *data;
 	size_t size; /* send: bytes to send; receive: room, then bytes received */
@@ -220,7 +222,7 @@ void mesh_comm_paths_log(const struct mesh_comm *comm);
 /** Ends the registrations that NCCL left behind. No lock but node->lock held. */
 void mesh_registrations_close(struct mesh_comm *comm);
 
-/** The only way to change a request's state; asserts the legal steps. */
+/** The only way to change a request's state but for the last step; asserts the legal steps. */
 void mesh_request_state_set(struct mesh_request *request, enum mesh_request_state state);
 
 static inline struct mesh_request *mesh_comm_request(struct mesh_comm *comm, uint32_t seq)

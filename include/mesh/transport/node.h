@@ -57,9 +57,9 @@ struct mesh_node {
 	LIST_HEAD(, mesh_comm) comms;
 	uint32_t next_listen_id;
 	uint64_t next_connect_id;
-	uint64_t seen_polls; /* of all domains, at the engine's last look */
-	int idle_turns;	     /* looks since somebody else polled */
-	uint64_t refused;    /* CONNECTs and connections that were not taken */
+	uint64_t seen_polls[MESH_NICS_MAX]; /* by dev, at the engine's last look */
+	int idle_turns;			    /* looks since somebody else polled */
+	uint64_t refused;		    /* CONNECTs and connections that were not taken */
 };
 
 /** One mesh_net_open(): NCCL's ctx. What belongs to it carries a pointer to it. */
