@@ -3,8 +3,8 @@
  * adapter.h - one set of functions, shaped like the newest net ABI, over whichever ABI the plugin
  * exports. It fills in for older ABIs what NCCL's own compat code does.
  */
-#ifndef PINGPONG_ADAPTER_H
-#define PINGPONG_ADAPTER_H
+#ifndef DRIVER_ADAPTER_H
+#define DRIVER_ADAPTER_H
 
 #include <stdbool.h>
 #include <stddef.h>

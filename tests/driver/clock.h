@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* clock.h - monotonic time in nanoseconds. */
-#ifndef PINGPONG_CLOCK_H
-#define PINGPONG_CLOCK_H
+#ifndef DRIVER_CLOCK_H
+#define DRIVER_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>

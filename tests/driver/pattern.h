@@ -6,8 +6,8 @@
  *
  * so a wrong word shows which message, and which part of it, it came from.
  */
-#ifndef PINGPONG_PATTERN_H
-#define PINGPONG_PATTERN_H
+#ifndef DRIVER_PATTERN_H
+#define DRIVER_PATTERN_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* paths.h - which way a comm goes: from the plugin's log line, or else from the NICs' counters. */
-#ifndef PINGPONG_PATHS_H
-#define PINGPONG_PATHS_H
+#ifndef DRIVER_PATHS_H
+#define DRIVER_PATHS_H
 
 #include <jansson.h>
 #include <net/if.h>

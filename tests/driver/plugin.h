@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plugin.h - finds and loads a net plugin as NCCL does, and hears what it logs. */
-#ifndef PINGPONG_PLUGIN_H
-#define PINGPONG_PLUGIN_H
+#ifndef DRIVER_PLUGIN_H
+#define DRIVER_PLUGIN_H
 
 #include "adapter.h"
 #include "paths.h"

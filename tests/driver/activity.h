@@ -3,8 +3,8 @@
  * activity.h - what the threads that call the plugin are doing, for the thread that watches them,
  * and the word from that thread that they must stop.
  */
-#ifndef PINGPONG_ACTIVITY_H
-#define PINGPONG_ACTIVITY_H
+#ifndef DRIVER_ACTIVITY_H
+#define DRIVER_ACTIVITY_H
 
 #include <pthread.h>
 #include <stdatomic.h>
