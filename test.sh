@@ -14,7 +14,7 @@
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
 
-STEPS=(deps gcc unit lint install clang arm64 functional asan tsan fuzz nccl libfabric tree)
+STEPS=(deps gcc unit lint install clang arm64 functional cost asan tsan fuzz nccl libfabric tree)
 QUICK=(deps gcc unit lint)
 SKIP=77
 FUZZ_SECONDS=${FUZZ_SECONDS:-20}
@@ -112,6 +112,9 @@ step_arm64() {
 }
 
 step_functional() { tests/functional/run; }
+
+# Our own instructions for each message, against tests/bench/cost.json.
+step_cost() { build CC=gcc && tests/bench/cost.py check; }
 
 step_asan() {
 	build CC=gcc sanitize=address,undefined || return 1
