@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fabric_raw - what libfabric alone carries between two addresses: the yardstick for the plugin. */
+#include <sys/resource.h>
+
 #include "raw_flow.h"
 #include "raw_options.h"
 
@@ -19,6 +21,7 @@ struct raw_session {
 	struct raw_link link;
 	struct raw_flow flow;
 	int side;
+	double cpu_s;	   /* CPU seconds of both ends in the last run */
 	uint32_t *samples; /* round trips of the last pingpong, ns */
 };
 
@@ -147,6 +150,27 @@ static int pingpong(struct raw_flow *flow, uint32_t count, bool first, uint32_t 
 	return ret;
 }
 
+static double cpu_seconds(void)
+{
+	struct rusage used;
+
+	getrusage(RUSAGE_SELF, &used);
+	return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+	       (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
+}
+
+/* Both ends have ended the run: each tells the other what it used. */
+static int session_end_run(struct raw_session *session, double used)
+{
+	double peer = 0;
+	int ret = raw_side_write(session->side, &used, sizeof(used));
+
+	if (!ret)
+		ret = session_wait_side(session, &peer, sizeof(peer));
+	session->cpu_s = used + peer;
+	return ret;
+}
+
 /* One run of `count` messages, or exchanges, at one end. Returns the elapsed time in *ns. */
 static int session_run(struct raw_session *session, const struct raw_command *command, uint64_t *ns)
 {
@@ -154,6 +178,7 @@ static int session_run(struct raw_session *session, const struct raw_command *co
 	struct raw_flow *flow = &session->flow;
 	const bool stream = session->params.mode == RAW_STREAM;
 	uint64_t start;
+	double used;
 	int ret = 0;
 
 	raw_flow_reset(flow, command->size, command->full_check);
@@ -164,6 +189,7 @@ static int session_run(struct raw_session *session, const struct raw_command *co
 		ret = session_barrier(session);
 	if (ret)
 		return ret;
+	used = cpu_seconds();
 	start = raw_now_ns();
 	if (!stream)
 		ret = pingpong(flow, command->count, is_client, session->samples);
@@ -172,7 +198,7 @@ static int session_run(struct raw_session *session, const struct raw_command *co
 	else
 		ret = stream_receive(flow, command->count);
 	*ns = raw_now_ns() - start;
-	return ret ? ret : session_barrier(session);
+	return ret ? ret : session_end_run(session, cpu_seconds() - used);
 }
 
 static int client_run(struct raw_session *session, uint64_t size, uint32_t count, bool full_check,
@@ -214,9 +240,11 @@ static void report(struct raw_session *session, uint64_t size, uint32_t count, u
 	       provider, mapping, raw_mode_names[params->mode], (unsigned long long)size,
 	       params->window, params->late, params->delivery_complete, count, (double)ns / 1e9);
 	if (stream)
-		printf(json ? "\"gbit_per_s\":%.4f,\"us_per_message\":%.3f}\n"
-			    : "%.3f Gbit/s, %.3f us a message\n",
-		       value, (double)ns / 1e3 / count);
+		printf(json ? "\"gbit_per_s\":%.4f,\"us_per_message\":%.3f,"
+			      "\"cpu_s_per_gib\":%.4f}\n"
+			    : "%.3f Gbit/s, %.3f us a message, %.3f CPU s per GiB\n",
+		       value, (double)ns / 1e3 / count,
+		       session->cpu_s / ((double)size * count / (1 << 30)));
 	else
 		printf(json ? "\"half_rtt_us\":%.3f,\"half_rtt_p99_us\":%.3f,"
 			      "\"half_rtt_min_us\":%.3f}\n"

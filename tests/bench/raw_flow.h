@@ -6,13 +6,12 @@
 #include <sched.h>
 
 #include "raw_link.h"
+#include "stamp.h"
 
 #define RAW_CTRL_SIZE 64
 /* Posted control buffers: a peer has one grant or credit for each message in flight, and DONE. */
 #define RAW_CTRL_COUNT (RAW_MAX_WINDOW + 2)
 #define RAW_CQ_BATCH 16
-/* A measured message has its pattern in the first and last word, and once in this many bytes. */
-#define RAW_STAMP_STRIDE 65536
 #define RAW_PAGE 4096
 #define RAW_YIELD_POLLS 256
 /* rxm over verbs injects up to 16384 bytes, by a copy that large messages should not pay for. */
@@ -118,57 +117,16 @@ static size_t raw_slot_offset(const struct raw_flow *flow, uint32_t index)
 
 /* --- contents --- */
 
-static inline uint64_t raw_pattern(uint32_t seq, size_t at)
-{
-	return ((uint64_t)seq + 1) * 0x9e3779b97f4a7c15u ^ (at + 1) * 0xd1b54a32d192ed03u;
-}
-
-static inline void raw_put(char *buf, size_t at, size_t len, uint32_t seq)
-{
-	uint64_t word = raw_pattern(seq, at);
-
-	memcpy(buf + at, &word, len);
-}
-
-static inline bool raw_is(const char *buf, size_t at, size_t len, uint32_t seq)
-{
-	uint64_t word = raw_pattern(seq, at);
-
-	return !memcmp(buf + at, &word, len);
-}
-
-static inline size_t raw_step(const struct raw_flow *flow)
-{
-	return flow->full_check ? sizeof(uint64_t) : RAW_STAMP_STRIDE;
-}
-
 static void raw_stamp(const struct raw_flow *flow, struct raw_slot *slot)
 {
-	const size_t size = flow->size;
-	size_t at;
-
-	if (size < 8) {
-		raw_put(slot->user, 0, size, slot->seq);
-		return;
-	}
-	for (at = 0; at + 8 <= size; at += raw_step(flow))
-		raw_put(slot->user, at, 8, slot->seq);
-	raw_put(slot->user, size - 8, 8, slot->seq);
+	stamp_put((uint8_t *)slot->user, flow->size, slot->seq,
+		  flow->full_check ? STAMP_ALL : STAMP_PAGES);
 }
 
 static bool raw_stamp_is_right(const struct raw_flow *flow, const struct raw_slot *slot)
 {
-	const size_t size = flow->size;
-	size_t at, last = size - 8;
-
-	if (size < 8)
-		return raw_is(slot->user, 0, size, slot->seq);
-	/* The last word may overlap the one before, which then is only whole up to it. */
-	for (at = 0; at + 8 <= last; at += raw_step(flow))
-		if (!raw_is(slot->user, at, 8, slot->seq))
-			return false;
-	return raw_is(slot->user, last, 8, slot->seq) &&
-	       (at >= last || raw_is(slot->user, at, last - at, slot->seq));
+	return stamp_is_right((const uint8_t *)slot->user, flow->size, slot->seq,
+			      flow->full_check ? STAMP_ALL : STAMP_PAGES);
 }
 
 /* --- the mappings --- */

@@ -26,7 +26,7 @@
 #include <rdma/fi_tagged.h>
 
 #define RAW_MAGIC 0x6d657368
-#define RAW_VERSION 1
+#define RAW_VERSION 2
 #define RAW_MAX_SIZES 32
 #define RAW_MAX_WINDOW 128
 #define RAW_NAME_MAX 64
