@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stream.c - messages one way as fast as they go, and one message there and back. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+#include "clock.h"
+#include "../stamp.h"
+
+#define SLOTS 8
+
+struct pair {
+	struct bench *bench;
+	struct lane out, in; /* of this rank; in a stream only one of them is used */
+	size_t size, step;
+	unsigned int window;
+	uint32_t *samples;
+};
+
+static void check(const struct pair *pair, const struct lane *lane, uint64_t index)
+{
+	if (!stamp_is_right(lane_slot(lane, index), pair->size, index, pair->step))
+		fatal("wrong bytes in message %llu of %zu bytes", (unsigned long long)index,
+		      pair->size);
+}
+
+static bool send_pass(struct pair *pair, uint64_t end)
+{
+	struct lane *lane = &pair->out;
+
+	if (lane->posted < end && lane->posted < lane->done + pair->window) {
+		stamp_put(lane_slot(lane, lane->posted), pair->size, lane->posted, pair->step);
+		if (lane_send(lane, pair->size))
+			return true;
+	}
+	return lane_test(lane, pair->size);
+}
+
+static bool receive_pass(struct pair *pair, uint64_t end)
+{
+	struct lane *lane = &pair->in;
+
+	if (lane->posted < end && lane->posted < lane->done + pair->window &&
+	    lane_receive(lane, pair->size))
+		return true;
+	if (!lane_test(lane, pair->size))
+		return false;
+	check(pair, lane, lane->done - 1);
+	return true;
+}
+
+static void stream(void *argument, uint64_t count)
+{
+	struct pair *pair = argument;
+	const bool sends = pair->bench->rank == 0;
+	struct lane *lane = sends ? &pair->out : &pair->in;
+	uint64_t end = lane->done + count, idle = 0;
+
+	while (lane->done < end) {
+		if (sends ? send_pass(pair, end) : receive_pass(pair, end))
+			idle = 0;
+		else
+			bench_idle(++idle, YIELD_SELDOM);
+	}
+}
+
+static int compare_samples(const void *a, const void *b)
+{
+	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Receives are posted ahead, as NCCL posts them. */
+static void await_message(struct pair *pair, uint64_t number, uint64_t end)
+{
+	uint64_t idle = 0;
+
+	while (pair->in.done < number) {
+		if (lane_test(&pair->in, pair->size))
+			check(pair, &pair->in, pair->in.done - 1);
+		else
+			bench_idle(++idle, YIELD_SELDOM);
+	}
+	while (pair->in.posted < end && pair->in.posted < pair->in.done + pair->window &&
+	       lane_receive(&pair->in, pair->size))
+		continue;
+}
+
+static void send_message(struct pair *pair)
+{
+	struct lane *lane = &pair->out;
+	uint64_t idle = 0;
+
+	/* The one before has long arrived: its answer is here. */
+	while (lane->done < lane->posted && !lane_test(lane, pair->size))
+		bench_idle(++idle, YIELD_SELDOM);
+	stamp_put(lane_slot(lane, lane->posted), pair->size, lane->posted, pair->step);
+	while (!lane_send(lane, pair->size))
+		bench_idle(++idle, YIELD_SELDOM);
+}
+
+static void pingpong(void *argument, uint64_t count)
+{
+	struct pair *pair = argument;
+	const bool first = pair->bench->rank == 0;
+	uint64_t start = pair->in.done, end = start + count, before, now;
+
+	await_message(pair, start, end); /* posts the first receives */
+	meet_barrier(&pair->bench->meet);
+	before = now_ns();
+	for (uint64_t i = 1; i <= count; i++) {
+		if (!first)
+			await_message(pair, start + i, end);
+		send_message(pair);
+		if (!first)
+			continue;
+		await_message(pair, start + i, end);
+		now = now_ns();
+		pair->samples[i - 1] = (uint32_t)(now - before);
+		before = now;
+	}
+	while (pair->out.done < pair->out.posted)
+		lane_test(&pair->out, pair->size);
+}
+
+static void pair_open(struct bench *bench, struct pair *pair, bool both_ways)
+{
+	const bool first = bench->rank == 0;
+	const int other = 1 - bench->rank;
+	size_t largest = 8;
+
+	if (bench->ranks != 2)
+		fatal("%s is for two ranks", bench->workload);
+	for (unsigned int i = 0; i < bench->num_sizes; i++)
+		if (bench->sizes[i] > largest)
+			largest = bench->sizes[i];
+	pair->bench = bench;
+	pair->out.fd = pair->in.fd = -1;
+	lanes_open(&bench->maker, &bench->meet, first || both_ways ? other : -1,
+		   !first || both_ways ? other : -1, &pair->out, &pair->in, 1, SLOTS,
+		   (largest + 4095) / 4096 * 4096);
+}
+
+/* Every byte of the first messages is looked at, before anything is measured. */
+static void verify(struct pair *pair, void (*part)(void *argument, uint64_t count))
+{
+	pair->step = STAMP_ALL;
+	part(pair, 2 * SLOTS + 3);
+	pair->step = STAMP_PAGES;
+}
+
+void bench_stream(struct bench *bench)
+{
+	struct pair pair = {0};
+	struct usage usage;
+	uint64_t count;
+	double bytes;
+
+	pair_open(bench, &pair, false);
+	for (unsigned int i = 0; i < bench->num_sizes * bench->num_inflight; i++) {
+		pair.size = bench->sizes[i / bench->num_inflight];
+		pair.window = bench->inflight[i % bench->num_inflight];
+		if (pair.window > SLOTS)
+			fatal("at most %d in flight", SLOTS);
+		verify(&pair, stream);
+		count = bench_calibrate(bench, &usage, pair.size > 65536 ? 32 : 256, stream, &pair);
+		bytes = (double)pair.size * (double)count;
+		if (bench->rank == 0)
+			printf("{\"workload\": \"stream\", \"bytes\": %zu, \"inflight\": %u, "
+			       "\"messages\": %llu, \"seconds\": %.6f, \"gbit_s\": %.4f, "
+			       "\"cpu_s_per_gib\": %.4f, \"system_s_per_gib\": %.4f}\n",
+			       pair.size, pair.window, (unsigned long long)count, usage.wall,
+			       bytes * 8 / 1e9 / usage.wall,
+			       (usage.user + usage.system) / (bytes / (1 << 30)),
+			       usage.system / (bytes / (1 << 30)));
+	}
+	lane_close(bench->rank == 0 ? &pair.out : &pair.in);
+}
+
+static void report_pingpong(const struct pair *pair, uint64_t count)
+{
+	qsort(pair->samples, count, sizeof(pair->samples[0]), compare_samples);
+	printf("{\"workload\": \"pingpong\", \"bytes\": %zu, \"messages\": %llu, "
+	       "\"half_rtt_us\": %.3f, \"half_rtt_p99_us\": %.3f, \"half_rtt_min_us\": %.3f}\n",
+	       pair->size, (unsigned long long)count, pair->samples[count / 2] / 2000.0,
+	       pair->samples[count - 1 - count / 100] / 2000.0, pair->samples[0] / 2000.0);
+}
+
+void bench_pingpong(struct bench *bench)
+{
+	struct pair pair = {.window = SLOTS};
+	struct usage usage;
+	uint64_t count;
+
+	pair_open(bench, &pair, true);
+	pair.samples = calloc(4000000, sizeof(pair.samples[0]));
+	if (!pair.samples)
+		fatal("no memory for samples");
+	for (unsigned int i = 0; i < bench->num_sizes; i++) {
+		pair.size = bench->sizes[i];
+		verify(&pair, pingpong);
+		count = bench_calibrate(bench, &usage, 256, pingpong, &pair);
+		if (bench->rank == 0)
+			report_pingpong(&pair, count);
+	}
+	free(pair.samples);
+	lane_close(&pair.out);
+	lane_close(&pair.in);
+}
