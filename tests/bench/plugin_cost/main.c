@@ -30,6 +30,10 @@
 /* The first messages of a size fill caches, free lists and socket buffers. */
 #define WARM_UP 64
 
+/* NCCL hands over a profiler's event with each message. */
+static const char profiler_event;
+#define PROFILER ((void *)(uintptr_t)&profiler_event)
+
 struct side {
 	struct plugin plugin;
 	struct activity activity;
@@ -182,7 +186,7 @@ static void post_receives(const struct cost *cost, struct end *end, unsigned int
 
 	while (end->posted < count && end->posted < end->done + cost->window) {
 		must(adapter_irecv(end->adapter, end->comm, slot_of(cost, end, end->posted),
-				   cost->slot, 0, end->registration, NULL, &request),
+				   cost->slot, 0, end->registration, PROFILER, &request),
 		     "irecv");
 		if (!request)
 			return;
@@ -198,8 +202,8 @@ static void post_sends(const struct cost *cost, struct end *end, unsigned int co
 	while (end->posted < count && end->posted < end->done + cost->window) {
 		slot = slot_of(cost, end, end->posted);
 		pattern_fill(slot, size, STREAM, end->posted, PATTERN_FULL);
-		must(adapter_isend(end->adapter, end->comm, slot, size, 0, end->registration, NULL,
-				   &request),
+		must(adapter_isend(end->adapter, end->comm, slot, size, 0, end->registration,
+				   PROFILER, &request),
 		     "isend");
 		if (!request)
 			return;

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""report.py - what the runs say: medians, spread, ratios, bounds; as a table, JSON and charts."""
+import json
+import os
+import statistics
+
+import charts
+
+OURS = "mesh"
+# By x of the figure `stripe`: how much of one link's bandwidth, or of the links' sum.
+STRIPE_BOUNDS = {2: 1.95, 3: 2.9, 12: 0.95, 14: 0.95}
+SHARE_BOUND = 0.9
+BUSY = 0.1  # figures taken while others used more of the machine than this are marked
+BEGIN = "<!-- tests/bench/run: begin -->"
+END = "<!-- tests/bench/run: end -->"
+
+
+def cell_of(runs):
+    return {"runs": runs, "median": statistics.median(runs), "least": min(runs), "most": max(runs)}
+
+
+def find(figures, name, competitor, x):
+    for cell in figures[name]["cells"] if name in figures else []:
+        if (cell["competitor"], cell["x"]) == (competitor, x):
+            return cell
+    return None
+
+
+def add_ratios(figures):
+    """Each cell's ratio: our median to this one's."""
+    for name, figure in figures.items():
+        for cell in figure["cells"]:
+            ours = find(figures, name, OURS, cell["x"])
+            if ours and cell["competitor"] != OURS and cell["median"]:
+                cell["ratio"] = round(ours["median"] / cell["median"], 3)
+
+
+# --- the table ---
+
+def short(value):
+    return charts.number_text(value)
+
+
+def cell_text(cell):
+    if not cell:
+        return "-"
+    text = "%s (%s..%s)" % tuple(short(cell[k]) for k in ("median", "least", "most"))
+    return text + (" **%.2f**" % cell["ratio"] if "ratio" in cell else "")
+
+
+def aligned(rows):
+    """Rows of texts as a Markdown table whose columns line up."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = ["| %s |" % " | ".join(t.ljust(w) for t, w in zip(row, widths)) for row in rows]
+    lines.insert(1, "|%s|" % "|".join("-" * (w + 2) for w in widths))
+    return lines
+
+
+def figure_table(figure):
+    competitors, rows = [], {}
+    for cell in figure["cells"]:
+        if cell["competitor"] not in competitors:
+            competitors.append(cell["competitor"])
+        rows.setdefault(cell["label"], {})[cell["competitor"]] = cell
+    table = [[figure["x_label"]] + competitors]
+    table += [[label] + [cell_text(row.get(c)) for c in competitors]
+              for label, row in rows.items()]
+    busy = figure.get("others", 0)
+    title = "### %s (%s)" % (figure["title"], figure["unit"])
+    lines = [title, ""] + aligned(table)
+    if busy > BUSY:
+        lines += ["", "Measured while others used %.0f %% of the machine." % (100 * busy)]
+    return lines + [""]
+
+
+def bounds_table(bounds):
+    rows = [["what must hold", "bound", "medians", "best runs", "holds"]]
+    for bound in bounds:
+        sign = "at least" if bound["better"] == "more" else "at most"
+        rows.append([bound["what"], "%s %s" % (sign, short(bound["bound"])),
+                     "%.3f" % bound["measured"], "%.3f" % bound["best"],
+                     "yes" if bound["holds"] else "NO"])
+    return ["### What must hold", ""] + aligned(rows) + [""]
+
+
+def text_of(results):
+    machine = results["machine"]
+    lines = ["%s, %d CPUs, Linux %s, libfabric %s, provider %s; commit %s, %s." %
+             (machine["cpu"], machine["cpus"], machine["kernel"], machine["libfabric"],
+              results["provider"], results["commit"], results["date"]),
+             "%d rounds, interleaved; a cell is the median (least..most), and in bold our median "
+             "divided by it." % results["rounds"], ""]
+    if results["bounds"]:
+        lines += bounds_table(results["bounds"])
+    for figure in results["figures"].values():
+        lines += figure_table(figure)
+    return "\n".join(lines)
+
+
+# --- what must hold ---
+
+def ratios(figures, name, x, others, best):
+    """(our median to the best median of the others, our best run to their best run), or None."""
+    ours = find(figures, name, OURS, x)
+    theirs = [c for c in (find(figures, name, o, x) for o in others) if c]
+    if not ours or not theirs:
+        return None
+    top = "most" if best is max else "least"
+    return tuple(ours[k] / best(c[k] for c in theirs) for k in ("median", top))
+
+
+def cell_ratios(ours, other):
+    if not ours or not other:
+        return None
+    return ours["median"] / other["median"], ours["most"] / other["most"]
+
+
+def bounds_of(figures, raw):
+    """The lines of the requirement that these figures can judge."""
+    found = []
+
+    def bound(what, measured, limit, better="more"):
+        if measured is None:
+            return
+        median, best = measured
+        found.append({"what": what, "measured": round(median, 4), "best": round(best, 4),
+                      "bound": limit, "better": better,
+                      "holds": median >= limit if better == "more" else median <= limit})
+
+    for x, size in ((1 << 20, "1 MiB"), (4 << 20, "4 MiB")):
+        bound("%s stream, 8 in flight, to raw libfabric's best" % size,
+              ratios(figures, "stream-8", x, raw, max), 0.97)
+        bound("%s stream, 8 in flight, to raw libfabric's tagged messages" % size,
+              ratios(figures, "stream-8", x, ["fi tagged"], max), 1.0)
+    bound("half round trip of 8 B, to raw libfabric's best",
+          ratios(figures, "pingpong", 8, raw, min), 1.15, "less")
+    for name in ("ring-2", "ring-3"):
+        bound("%s ranks, all-reduce with 32 comms to one" % name[-1],
+              cell_ratios(find(figures, name, OURS, 32), find(figures, name, OURS, 1)), 0.95)
+    for x, size in ((4 << 10, "4 KiB"), (1 << 20, "1 MiB")):
+        cell = find(figures, "share", OURS, x)
+        bound("%s, comms beside one whose receiver stopped, to all reading" % size,
+              cell and (cell["median"], cell["most"]), SHARE_BOUND)
+    for x, what in ((2, "two equal links to one"), (3, "three equal links to one"),
+                    (12, "links of 1:2, to their sum"), (14, "links of 1:4, to their sum")):
+        cell = find(figures, "stripe", OURS, x)
+        bound(what, cell and (cell["median"], cell["most"]), STRIPE_BOUNDS[x])
+    return found
+
+
+# --- files ---
+
+def draw(figure, path):
+    lines, groups = {}, {}
+    for cell in figure["cells"]:
+        point = (cell["median"], cell["least"], cell["most"])
+        lines.setdefault(cell["competitor"], []).append((cell["x"],) + point)
+        groups.setdefault(cell["label"], []).append((cell["competitor"],) + point)
+    note = ""
+    if figure.get("others", 0) > BUSY:
+        note = "others used %.0f %% of the machine" % (100 * figure["others"])
+    y_label = "%s (%s)" % (figure["y_label"], figure["unit"])
+    if figure["chart"] == "bars":
+        charts.bar_chart(path, figure["title"], figure["x_label"], y_label, list(groups.items()),
+                         note, figure["log_y"], figure.get("limits"))
+        return
+    labels = {cell["x"]: cell["label"] for cell in figure["cells"]}
+    charts.line_chart(path, figure["title"], figure["x_label"], y_label, list(lines.items()),
+                      lambda x: labels[x], figure["log_y"], note)
+
+
+def write(results, folder):
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "results.json"), "w") as out:
+        json.dump(results, out, indent=1)
+        out.write("\n")
+    with open(os.path.join(folder, "results.txt"), "w") as out:
+        out.write(text_of(results) + "\n")
+    for name, figure in results["figures"].items():
+        draw(figure, os.path.join(folder, name + ".svg"))
+
+
+def put_into(results, path):
+    """Replaces what stands between the two markers of a document."""
+    with open(path) as f:
+        text = f.read()
+    before, rest = text.split(BEGIN, 1)
+    after = rest.split(END, 1)[1]
+    with open(path, "w") as out:
+        out.write("%s%s\n\n%s\n%s%s" % (before, BEGIN, text_of(results), END, after))
