@@ -6,7 +6,7 @@ Usage: cost.py [count]           the figures, as a table
        cost.py check             fails if a figure is a tenth above tests/bench/cost.json
        cost.py record            writes today's figures to tests/bench/cost.json
        cost.py functions         where the instructions go, by function and by line
-Options: --build DIR  --plugin FILE  --json FILE  --top N
+Options: --build DIR  --plugin FILE  --json FILE  --top N  --bound FILE
 
 plugin_cost moves messages under callgrind, both ends on one thread in turn, over the loopback
 interface of a network namespace of its own. Counted is what the plugin's file executes from isend
@@ -216,7 +216,7 @@ def least(args, names, enough=None):
 def command_record(args):
     record = dict(here(args), instructions={
         name: round(count) for name, count in least(args, BOUNDED).items()})
-    with open(RECORD, "w") as out:
+    with open(args.bound, "w") as out:
         json.dump(record, out, indent=2)
         out.write("\n")
     print(json.dumps(record, indent=2))
@@ -224,7 +224,7 @@ def command_record(args):
 
 
 def command_check(args):
-    with open(RECORD) as f:
+    with open(args.bound) as f:
         record = json.load(f)
     for what, value in here(args).items():
         if record[what] != value:
@@ -278,6 +278,7 @@ def main():
     parser.add_argument("--build", default=os.environ.get("MESH_BUILD", "build"))
     parser.add_argument("--plugin")
     parser.add_argument("--json", help="write the figures there, too")
+    parser.add_argument("--bound", default=RECORD, help="instead of tests/bench/cost.json")
     parser.add_argument("--top", type=int, default=40)
     parser.add_argument("--figures", action="append", help="for functions; may be repeated")
     args = parser.parse_args()

@@ -46,6 +46,24 @@ python3 - "$DIR/out" <<-'END' || fail "what tests/bench/run wrote"
 	END
 note "table, JSON and charts are there"
 
+# --- the bound of instructions can be broken ---------------------------------------------------
+
+cost() { "$MESH_TOP/tests/bench/cost.py" check --build "$MESH_BUILD" "$@" >"$DIR/cost" 2>&1; }
+
+sed -E 's/("8 B": )[0-9]+/\1900/' "$MESH_TOP/tests/bench/cost.json" >"$DIR/low.json"
+cost --bound "$DIR/low.json"
+case $? in
+1)
+	if ! grep -q '^8 B .*MORE THAN' "$DIR/cost" || ! grep -q '^512 KiB .*ok' "$DIR/cost"; then
+		cat "$DIR/cost"
+		fail "cost.py finds the wrong figure"
+	fi
+	note "a figure above its bound fails"
+	;;
+77) note "not counted here: $(sed -n 's/^SKIP: //p' "$DIR/cost")" ;;
+*) cat "$DIR/cost"; fail "cost.py did not notice a bound that was broken" ;;
+esac
+
 # --- the driver sees what a plugin does wrong, in each workload --------------------------------
 
 # bench FAULT WORKLOAD: both ranks here, over the loopback interface.

@@ -297,6 +297,8 @@ static void measure(struct bench *bench, size_t bytes, unsigned int num_channels
 	struct usage usage;
 	uint64_t count;
 
+	if (ring.words < (size_t)num_channels * num_channels)
+		fatal("%zu bytes are too few for %u comms", bytes, num_channels);
 	channels_open(&ring);
 	all_reduce(&ring, 1);
 	check_all(&ring);
