@@ -13,6 +13,7 @@
 
 #include "command.h"
 #include "nics.h"
+#include "output.h"
 
 static const char usage_text[] =
 	"usage: fi_mesh nics [--json] [--sysfs DIR]\n"
@@ -60,10 +61,8 @@ static int options_parse(int argc, char **argv, struct options *options)
 			return COMMAND_MISUSE;
 		}
 	}
-	if (optind < argc) {
-		fprintf(stderr, "fi_mesh nics: \"%s\" is one argument too many\n", argv[optind]);
+	if (output_no_arguments("fi_mesh nics", argc, argv) >= 0)
 		return COMMAND_MISUSE;
-	}
 	if (stat(options->sysfs, &info) || !S_ISDIR(info.st_mode)) {
 		fprintf(stderr, "fi_mesh nics: %s is no folder\n", options->sysfs);
 		return COMMAND_MISUSE;
@@ -131,9 +130,5 @@ int command_nics(int argc, char **argv)
 		return COMMAND_PROBLEM;
 	status = nics_show(&options, &config, &table);
 	mesh_nic_table_free(&table);
-	if (fflush(stdout)) {
-		perror("fi_mesh nics: cannot write");
-		status = COMMAND_PROBLEM;
-	}
-	return status;
+	return output_finish("fi_mesh nics", status);
 }

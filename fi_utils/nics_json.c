@@ -1,49 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nics_json.c - the NIC table for programs. */
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include "nics.h"
-
-static json_t *guid_json(uint64_t guid)
-{
-	char text[32];
-
-	snprintf(text, sizeof(text), "0x%016" PRIx64, guid);
-	return json_string(text);
-}
-
-/* Names come from the kernel, which allows any byte in them; JSON does not. "" is null. */
-static json_t *text_json(const char *text)
-{
-	json_t *value;
-	char *copy, *at;
-
-	if (!text || !*text)
-		return json_null();
-	value = json_string(text);
-	if (value)
-		return value;
-	copy = strdup(text);
-	for (at = copy; at && *at; at++)
-		if ((unsigned char)*at >= 0x80)
-			*at = '?';
-	value = copy ? json_string(copy) : NULL;
-	free(copy);
-	return value;
-}
-
-static json_t *addr_json(const struct mesh_addr *addr)
-{
-	char text[MESH_ADDR_TEXT_MAX];
-
-	return addr->family == MESH_FAMILY_NONE ? json_null()
-						: json_string(mesh_addr_text_prefix(addr, text));
-}
+#include "output.h"
 
 static json_t *addrs_json(const struct mesh_nic *nic)
 {
@@ -51,7 +12,7 @@ static json_t *addrs_json(const struct mesh_nic *nic)
 	int i;
 
 	for (i = 0; i < nic->num_addrs; i++)
-		if (json_array_append_new(list, addr_json(&nic->addrs[i])))
+		if (json_array_append_new(list, output_json_addr(&nic->addrs[i])))
 			break;
 	return list;
 }
@@ -96,7 +57,7 @@ static json_t *gids_json(const struct mesh_rdma_port *rdma)
 		json_array_append_new(list,
 				      json_pack("{s:i, s:s, s:o}", "index", rdma->gids[i].index,
 						"gid", mesh_addr_text(&addr, text), "type",
-						text_json(types[rdma->gids[i].type])));
+						output_json_text(types[rdma->gids[i].type])));
 	}
 	return list;
 }
@@ -106,11 +67,11 @@ static json_t *rdma_json(const struct mesh_rdma_port *rdma)
 	if (!*rdma->device)
 		return json_null();
 	return json_pack("{s:o, s:i, s:s, s:o, s:b, s:i, s:o, s:o}", "device",
-			 text_json(rdma->device), "port", rdma->port, "link_layer",
+			 output_json_text(rdma->device), "port", rdma->port, "link_layer",
 			 rdma->link_layer == MESH_LINK_LAYER_INFINIBAND ? "InfiniBand" : "Ethernet",
-			 "state", text_json(rdma->state), "active", rdma->active, "speed_mbps",
-			 rdma->speed_mbps, "node_guid", guid_json(rdma->node_guid), "gids",
-			 gids_json(rdma));
+			 "state", output_json_text(rdma->state), "active", rdma->active,
+			 "speed_mbps", rdma->speed_mbps, "node_guid",
+			 output_json_hex(rdma->node_guid), "gids", gids_json(rdma));
 }
 
 static json_t *nic_json(const struct mesh_nic *nic, int dev, const struct nics_provider *provider)
@@ -118,16 +79,17 @@ static json_t *nic_json(const struct mesh_nic *nic, int dev, const struct nics_p
 	return json_pack(
 		"{s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:s, s:o, s:b, s:b, s:b, s:o, s:i,"
 		" s:i, s:o, s:o, s:i, s:o, s:o}",
-		"netdev", text_json(nic->netdev), "taken", nic->taken, "reason",
-		text_json(nic->reason), "dev", nic->taken ? json_integer(dev) : json_null(),
-		"provider", text_json(provider ? provider->name : NULL), "provider_note",
-		text_json(provider ? provider->note : NULL), "source", addr_json(&nic->source),
-		"addresses", addrs_json(nic), "ifindex", (int)nic->ifindex, "kind",
-		kind_name(nic->kind), "link_kind", text_json(nic->link_kind), "admin_up",
-		nic->admin_up, "carrier", nic->carrier, "default_route", nic->default_route, "mac",
-		mac_json(nic), "mtu", nic->mtu, "speed_mbps", nic->speed_mbps, "pci_path",
-		text_json(nic->pci_path), "guid", guid_json(nic->guid), "port", nic->port, "name",
-		text_json(nic->name), "rdma", rdma_json(&nic->rdma));
+		"netdev", output_json_text(nic->netdev), "taken", nic->taken, "reason",
+		output_json_text(nic->reason), "dev", nic->taken ? json_integer(dev) : json_null(),
+		"provider", output_json_text(provider ? provider->name : NULL), "provider_note",
+		output_json_text(provider ? provider->note : NULL), "source",
+		output_json_addr(&nic->source), "addresses", addrs_json(nic), "ifindex",
+		(int)nic->ifindex, "kind", kind_name(nic->kind), "link_kind",
+		output_json_text(nic->link_kind), "admin_up", nic->admin_up, "carrier",
+		nic->carrier, "default_route", nic->default_route, "mac", mac_json(nic), "mtu",
+		nic->mtu, "speed_mbps", nic->speed_mbps, "pci_path",
+		output_json_text(nic->pci_path), "guid", output_json_hex(nic->guid), "port",
+		nic->port, "name", output_json_text(nic->name), "rdma", rdma_json(&nic->rdma));
 }
 
 int nics_print_json(FILE *file, const struct mesh_nic_table *table,
@@ -141,14 +103,9 @@ int nics_print_json(FILE *file, const struct mesh_nic_table *table,
 			list,
 			nic_json(&table->nics[i], i, i < table->num_taken ? &providers[i] : NULL));
 	root = json_pack("{s:i, s:o}", "taken", table->num_taken, "nics", list);
-	if (!root)
-		ret = -1;
-	if (!ret)
-		ret = json_dumpf(root, file, JSON_INDENT(2));
-	if (!ret)
-		fputc('\n', file);
-	else
-		fprintf(stderr, "fi_mesh nics: the JSON could not be made or written\n");
-	json_decref(root);
-	return ret;
+	if (ret) {
+		json_decref(root);
+		root = NULL;
+	}
+	return output_json_print("fi_mesh nics", file, root);
 }

@@ -9,7 +9,8 @@ set -u
 BUILD=(gcc libc6-dev pkg-config scons python3 libfabric-dev libnl-3-dev libnl-route-3-dev
 	libjansson-dev libcmocka-dev)
 DEMO=(iproute2 procps)
-TEST=(g++ clang clang-format shellcheck codespell cppcheck binutils git iputils-ping valgrind)
+TEST=(g++ clang clang-format shellcheck codespell cppcheck binutils git iputils-ping
+	valgrind mandoc)
 # Only a check that the code compiles there; not on arm64 itself.
 [[ $(uname -m) == aarch64 ]] || TEST+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
 

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* interrupt.c - turns the first Ctrl-C into something that poll() sees. */
+#include <errno.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "interrupt.h"
+
+/* A signal handler can reach nothing else. */
+static int interrupt_fd = -1;
+static volatile sig_atomic_t interrupt_seen;
+
+static void on_signal(int number)
+{
+	const uint64_t one = 1;
+	int saved_errno = errno;
+
+	(void)number;
+	interrupt_seen = 1;
+	if (write(interrupt_fd, &one, sizeof(one)) < 0)
+		interrupt_seen = 1; /* the flag has to do */
+	errno = saved_errno;
+}
+
+int interrupt_catch(void)
+{
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+	size_t i;
+
+	if (interrupt_fd < 0)
+		interrupt_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (interrupt_fd < 0)
+		return -1;
+	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		sigaction(signals[i], &action, NULL);
+	return interrupt_fd;
+}
+
+bool interrupt_happened(void)
+{
+	return interrupt_seen;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_fi_mesh_output.c - columns, colours and JSON texts; what Ctrl-C does. */
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "fi_utils/interrupt.h"
+#include "fi_utils/output.h"
+#include "fi_utils/progress.h"
+
+static void test_table(void **state)
+{
+	struct output_table *table = output_table_new(3);
+	size_t size;
+	char *text;
+	FILE *file = open_memstream(&text, &size);
+
+	(void)state;
+	output_table_cell(table, OUTPUT_STRONG, "%s", "a");
+	output_table_cell(table, OUTPUT_PLAIN, "%d", 1000);
+	output_table_cell(table, OUTPUT_PLAIN, "x");
+	output_table_cell(table, OUTPUT_PLAIN, "long\033[31m");
+	output_table_cell(table, OUTPUT_PLAIN, "-");
+	output_table_cell(table, OUTPUT_PLAIN, "last");
+	output_table_print(table, file, 2);
+	output_table_free(table);
+	fclose(file);
+	/* No terminal, no colour; and nobody's name may bring its own. */
+	assert_string_equal(text, "  a          1000  x\n  long?[31m  -     last\n");
+	free(text);
+}
+
+static void test_table_without_memory(void **state)
+{
+	size_t size;
+	char *text;
+	FILE *file = open_memstream(&text, &size);
+
+	(void)state;
+	output_table_cell(NULL, OUTPUT_PLAIN, "x");
+	output_table_print(NULL, file, 0);
+	output_table_free(NULL);
+	fclose(file);
+	assert_string_equal(text, "(out of memory)\n");
+	free(text);
+}
+
+static void test_json_text(void **state)
+{
+	json_t *value = output_json_text("e\xff\"0");
+
+	(void)state;
+	assert_string_equal(json_string_value(value), "e?\"0");
+	json_decref(value);
+	assert_true(json_is_null(output_json_text("")));
+	assert_true(json_is_null(output_json_text(NULL)));
+	value = output_json_hex(0x2c90300ef1234);
+	assert_string_equal(json_string_value(value), "0x0002c90300ef1234");
+	json_decref(value);
+}
+
+static void test_colour(void **state)
+{
+	(void)state;
+	assert_false(output_is_coloured(stderr) && !isatty(STDERR_FILENO));
+	setenv("NO_COLOR", "1", 1);
+	assert_false(output_is_coloured(stdout));
+	unsetenv("NO_COLOR");
+}
+
+/* Not on a terminal: nothing to show. */
+static void test_progress(void **state)
+{
+	struct progress *progress = progress_begin("waiting for %s", "b");
+
+	(void)state;
+	progress_say(progress, "still waiting");
+	progress_end(progress);
+	progress_end(NULL);
+}
+
+static void test_interrupt(void **state)
+{
+	struct pollfd fd = {.events = POLLIN};
+
+	(void)state;
+	fd.fd = interrupt_catch();
+	assert_true(fd.fd >= 0);
+	assert_false(interrupt_happened());
+	assert_int_equal(poll(&fd, 1, 0), 0);
+	raise(SIGINT);
+	assert_true(interrupt_happened());
+	assert_int_equal(poll(&fd, 1, 0), 1);
+	signal(SIGTERM, SIG_DFL);
+	signal(SIGHUP, SIG_DFL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_table),	  cmocka_unit_test(test_table_without_memory),
+		cmocka_unit_test(test_json_text), cmocka_unit_test(test_colour),
+		cmocka_unit_test(test_progress),  cmocka_unit_test(test_interrupt),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
