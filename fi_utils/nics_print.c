@@ -3,35 +3,84 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <mesh/mesh/gid.h>
 #include <mesh/mesh/nic_select.h>
 
 #include "nics.h"
 #include "output.h"
 
+static void rdma_cells(struct output_table *rows, const struct mesh_nic *nic)
+{
+	const struct mesh_gid *gid = mesh_gid_find(&nic->rdma, &nic->source);
+
+	if (*nic->rdma.device)
+		output_table_cell(rows, OUTPUT_PLAIN, "%s:%d", nic->rdma.device, nic->rdma.port);
+	else
+		output_table_cell(rows, OUTPUT_PLAIN, "-");
+	output_table_cell(rows, OUTPUT_PLAIN, "%s",
+			  nic->kind == MESH_NIC_INFINIBAND ? "InfiniBand" : "Ethernet");
+	if (*nic->rdma.device && gid)
+		output_table_cell(rows, OUTPUT_PLAIN, "%d %s", gid->index,
+				  mesh_gid_type_text(gid->type));
+	else
+		output_table_cell(rows, OUTPUT_PLAIN, "-");
+}
+
+static void pci_cells(struct output_table *rows, const struct mesh_nic *nic)
+{
+	const struct mesh_pci_link *link = &nic->pci_link;
+	const char *slash = strrchr(nic->pci_path, '/');
+	char now[MESH_PCI_LINK_TEXT_MAX], best[MESH_PCI_LINK_TEXT_MAX];
+
+	output_table_cell(rows, OUTPUT_PLAIN, "%s", slash ? slash + 1 : "-");
+	mesh_pci_link_text(link->width, link->speed_mts, now);
+	mesh_pci_link_text(link->max_width, link->max_speed_mts, best);
+	if (mesh_pci_link_is_reduced(link))
+		output_table_cell(rows, OUTPUT_NOTICE, "%s (card: %s)", now, best);
+	else
+		output_table_cell(rows, OUTPUT_PLAIN, "%s", *now ? now : "-");
+}
+
 static void row_add(struct output_table *rows, int dev, const struct mesh_nic *nic,
 		    const struct nics_provider *provider)
 {
-	const char *slash = strrchr(nic->pci_path, '/');
 	char text[MESH_ADDR_TEXT_MAX];
 
 	output_table_cell(rows, OUTPUT_PLAIN, "%d", dev);
 	output_table_cell(rows, OUTPUT_STRONG, "%s", nic->netdev);
 	output_table_cell(rows, OUTPUT_PLAIN, "%s", mesh_nic_speed_text(nic->speed_mbps, text));
-	if (*nic->rdma.device)
-		output_table_cell(rows, OUTPUT_PLAIN, "%s:%d", nic->rdma.device, nic->rdma.port);
-	else
-		output_table_cell(rows, OUTPUT_PLAIN, "-");
+	rdma_cells(rows, nic);
 	output_table_cell(rows, OUTPUT_PLAIN, "%s", provider->name ? provider->name : "-");
 	output_table_cell(rows, OUTPUT_PLAIN, "%s", mesh_addr_text_prefix(&nic->source, text));
 	output_table_cell(rows, OUTPUT_PLAIN, "%d", nic->mtu);
-	output_table_cell(rows, OUTPUT_PLAIN, "%s", slash ? slash + 1 : "-");
+	pci_cells(rows, nic);
+}
+
+/* Addresses that the mesh does not use, in a line below. */
+static void others_print(FILE *file, const struct mesh_nic *nic)
+{
+	char text[MESH_ADDR_TEXT_MAX];
+	int i, num = 0;
+
+	for (i = 0; i < nic->num_addrs; i++) {
+		if (mesh_addr_equal(&nic->addrs[i], &nic->source))
+			continue;
+		if (!num++)
+			fprintf(file, "\n%s also has ", nic->netdev);
+		else
+			fputs(", ", file);
+		fputs(mesh_addr_text_prefix(&nic->addrs[i], text), file);
+	}
+	if (num)
+		fputc('\n', file);
 }
 
 static void taken_print(FILE *file, const struct mesh_nic_table *table,
 			const struct nics_provider *providers)
 {
-	static const char *const titles[] = {"DEV",	 "NIC",	    "SPEED", "RDMA",
-					     "PROVIDER", "ADDRESS", "MTU",   "PCI"};
+	static const char *const titles[] = {"DEV",  "NIC", "SPEED",	"RDMA",
+					     "LINK", "GID", "PROVIDER", "ADDRESS",
+					     "MTU",  "PCI", "PCI LINK"};
 	const int num_columns = sizeof(titles) / sizeof(titles[0]);
 	struct output_table *rows = output_table_new(num_columns);
 	int i;
@@ -42,9 +91,11 @@ static void taken_print(FILE *file, const struct mesh_nic_table *table,
 		row_add(rows, i, &table->nics[i], &providers[i]);
 	output_table_print(rows, file, 0);
 	output_table_free(rows);
-	for (i = 0; i < table->num_taken; i++)
+	for (i = 0; i < table->num_taken; i++) {
+		others_print(file, &table->nics[i]);
 		if (providers[i].note)
 			fprintf(file, "\n%s: %s\n", table->nics[i].netdev, providers[i].note);
+	}
 }
 
 /* The reason without "left: ", which the heading says. */

@@ -16,6 +16,8 @@
 
 /* A VLAN on a bond on a port is two steps down; more than this is a loop or nonsense. */
 #define LOWER_STEPS 4
+/* PCI Express Base Specification: x1 to x32. */
+#define PCI_LANES_MAX 32
 /* A sysfs file is at most a page, and those that we read are far below the smallest one. */
 #define SYSFS_FILE_MAX 4096
 
@@ -207,6 +209,44 @@ void mesh_sysfs_pci_path(const struct mesh_sysfs *sysfs, const char *path, char 
 		slash = strrchr(real, '/');
 		*slash = '\0';
 	}
+}
+
+/* Lanes of a width file; 0 where there is none. The kernel writes 255 for a link that is down. */
+static int pci_width_read(const struct mesh_sysfs *folder, const char *file)
+{
+	uint64_t width;
+
+	if (mesh_sysfs_read_number(folder, UINT8_MAX, &width, "%s", file) || width > PCI_LANES_MAX)
+		return 0;
+	return (int)width;
+}
+
+static int pci_speed_read(const struct mesh_sysfs *folder, const char *file)
+{
+	char text[64];
+	int mts = 0;
+
+	if (!mesh_sysfs_read(folder, text, sizeof(text), "%s", file))
+		mesh_sysfs_pci_speed_parse(text, &mts);
+	return mts;
+}
+
+void mesh_sysfs_pci_link_load(const char *pci_path, struct mesh_pci_link *link)
+{
+	struct mesh_sysfs folder;
+
+	memset(link, 0, sizeof(*link));
+	if (!*pci_path)
+		return;
+	if (!mesh_sysfs_open(pci_path, &folder)) {
+		link->width = pci_width_read(&folder, "current_link_width");
+		link->max_width = pci_width_read(&folder, "max_link_width");
+		link->speed_mts = pci_speed_read(&folder, "current_link_speed");
+		link->max_speed_mts = pci_speed_read(&folder, "max_link_speed");
+		link->slot_width = pci_width_read(&folder, "../max_link_width");
+		link->slot_speed_mts = pci_speed_read(&folder, "../max_link_speed");
+	}
+	mesh_sysfs_close(&folder);
 }
 
 /* False if class/net/X is not the interface that netlink told us about. */

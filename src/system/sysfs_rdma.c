@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <mesh/base/log.h>
+#include <mesh/mesh/gid.h>
 #include <mesh/system/sysfs_rdma.h>
 #include <mesh/system/sysfs_text.h>
 
@@ -206,15 +207,6 @@ static int ports_load(const struct mesh_sysfs *sysfs, struct rdma_ports *ports)
 	return ret;
 }
 
-static bool gid_is_addr(const uint8_t *gid, const struct mesh_addr *addr)
-{
-	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-
-	if (addr->family == MESH_FAMILY_IPV4)
-		return !memcmp(gid, mapped, 12) && !memcmp(gid + 12, addr->bytes, 4);
-	return addr->family == MESH_FAMILY_IPV6 && !memcmp(gid, addr->bytes, 16);
-}
-
 /* RoCE's first GID is fe80:: and the MAC as EUI-64; iWARP's only one is the MAC and zeros. */
 static bool gid_is_mac(const uint8_t *gid, const uint8_t *mac)
 {
@@ -232,7 +224,7 @@ static bool gid_is_nics(const struct port_gid *entry, const struct mesh_nic *nic
 	if (*entry->netdev && strcmp(entry->netdev, nic->netdev))
 		return false;
 	for (i = 0; i < nic->num_addrs; i++)
-		if (gid_is_addr(entry->gid.bytes, &nic->addrs[i]))
+		if (mesh_gid_is_addr(entry->gid.bytes, &nic->addrs[i]))
 			return true;
 	return gid_is_mac(entry->gid.bytes, nic->mac);
 }

@@ -8,6 +8,8 @@
 
 /* More than any port has; keeps the sum in an int. */
 #define RATE_GBPS_MAX 100000
+/* PCIe 7.0 has 128. */
+#define PCI_GTPS_MAX 1000
 /* NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE, which NCCL copies the name into, without its NUL. */
 #define PCI_FUNCTION_NAME_MAX 15
 
@@ -101,6 +103,23 @@ int mesh_sysfs_speed_parse(const char *text, int *mbps)
 	if (mesh_sysfs_number_parse(text, UINT32_MAX, &value))
 		return -EINVAL;
 	*mbps = value > INT_MAX ? 0 : (int)value;
+	return 0;
+}
+
+int mesh_sysfs_pci_speed_parse(const char *text, int *mts)
+{
+	uint64_t whole, tenth = 0;
+
+	if (!strncmp(text, "Unknown", 7)) { /* "Unknown", "Unknown speed" */
+		*mts = 0;
+		return 0;
+	}
+	text = number_read(text, 10, PCI_GTPS_MAX, &whole);
+	if (text && *text == '.')
+		text = number_read(text + 1, 10, 9, &tenth);
+	if (!text || (strcmp(text, " GT/s PCIe") && strcmp(text, " GT/s")))
+		return -EINVAL;
+	*mts = (int)(whole * 1000 + tenth * 100);
 	return 0;
 }
 

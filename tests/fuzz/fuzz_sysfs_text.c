@@ -40,6 +40,11 @@ static void numbers(const char *text)
 	result_check(ret, mbps == -5);
 	if (!ret && mbps < 0)
 		abort();
+	mbps = -5;
+	ret = mesh_sysfs_pci_speed_parse(text, &mbps);
+	result_check(ret, mbps == -5);
+	if (!ret && mbps < 0)
+		abort();
 }
 
 static void identities(const char *text)

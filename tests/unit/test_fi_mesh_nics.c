@@ -44,6 +44,7 @@ static int setup(void **state)
 	nics[0].guid = 0x4cbb470300000001u;
 	nics[0].speed_mbps = 200000;
 	nics[0].mtu = 9000;
+	nics[0].pci_link = (struct mesh_pci_link){4, 8000, 8, 8000, 16, 16000};
 	nics[0].taken = true;
 	assert_int_equal(mesh_addr_parse("10.1.0.1/24", &nics[0].source), 0);
 	nics[0].addrs[nics[0].num_addrs++] = nics[0].source;
@@ -96,9 +97,10 @@ static void test_table(void **state)
 {
 	(void)state;
 	assert_printed(
-		"DEV  NIC          SPEED     RDMA          PROVIDER       ADDRESS      MTU   PCI\n"
-		"0    enp1s0f0np0  200 Gb/s  rocep1s0f0:1  verbs;ofi_rxm  10.1.0.1/24  9000  "
-		"0000:01:00.0\n"
+		"DEV  NIC          SPEED     RDMA          LINK      GID        PROVIDER       "
+		"ADDRESS      MTU   PCI           PCI LINK\n"
+		"0    enp1s0f0np0  200 Gb/s  rocep1s0f0:1  Ethernet  3 RoCE v2  verbs;ofi_rxm  "
+		"10.1.0.1/24  9000  0000:01:00.0  x4 at 8.0 GT/s (card: x8 at 8.0 GT/s)\n"
 		"\n"
 		"Not used:\n"
 		"  lo  loopback\n");
@@ -113,8 +115,15 @@ static void test_table_plain(void **state)
 	nics[0].speed_mbps = 0;
 	table.num_nics = 1;
 	providers[0] = (struct nics_provider){.name = NULL, .note = note};
-	assert_printed("DEV  NIC          SPEED          RDMA  PROVIDER  ADDRESS      MTU   PCI\n"
-		       "0    enp1s0f0np0  speed unknown  -     -         10.1.0.1/24  9000  -\n"
+	memset(&nics[0].pci_link, 0, sizeof(nics[0].pci_link));
+	mesh_addr_parse("fd00::1/64", &nics[0].addrs[nics[0].num_addrs++]);
+	mesh_addr_parse("fe80::1/64", &nics[0].addrs[nics[0].num_addrs++]);
+	assert_printed("DEV  NIC          SPEED          RDMA  LINK      GID  PROVIDER  "
+		       "ADDRESS      MTU   PCI  PCI LINK\n"
+		       "0    enp1s0f0np0  speed unknown  -     Ethernet  -    -         "
+		       "10.1.0.1/24  9000  -    -\n"
+		       "\n"
+		       "enp1s0f0np0 also has fd00::1/64, fe80::1/64\n"
 		       "\n"
 		       "enp1s0f0np0: memlock is too low\n");
 }
@@ -145,7 +154,12 @@ static void test_json(void **state)
 	assert_string_equal(json_string_value(json_object_get(nic, "source")), "10.1.0.1/24");
 	assert_string_equal(json_string_value(json_object_get(nic, "provider")), "verbs;ofi_rxm");
 	assert_string_equal(json_string_value(json_object_get(nic, "guid")), "0x4cbb470300000001");
+	gid = json_object_get(nic, "pci_link");
+	assert_int_equal(json_integer_value(json_object_get(gid, "width")), 4);
+	assert_int_equal(json_integer_value(json_object_get(gid, "max_width")), 8);
 	nic = json_object_get(nic, "rdma");
+	gid = json_object_get(nic, "gid_in_use");
+	assert_int_equal(json_integer_value(json_object_get(gid, "index")), 3);
 	assert_string_equal(json_string_value(json_object_get(nic, "link_layer")), "Ethernet");
 	gid = json_array_get(json_object_get(nic, "gids"), 0);
 	assert_int_equal(json_integer_value(json_object_get(gid, "index")), 3);

@@ -166,6 +166,37 @@ static void test_plain(void **state)
 }
 
 /* A name like a PCI function's on another bus is no PCI function. */
+/* A ConnectX-3 in an M.2 slot; and a link that is down, as the kernel writes it. */
+static void test_pci_link(void **state)
+{
+	const char *device = "pci0000:00/0000:00:01.0/0000:01:00.0";
+	struct machine *machine = *state;
+	struct mesh_pci_link link;
+	char path[PATH_MAX];
+
+	sysfs_fixture_device(&machine->fixture, device, "pci");
+	sysfs_fixture_file(&machine->fixture, "4", "devices/%s/current_link_width", device);
+	sysfs_fixture_file(&machine->fixture, "8", "devices/%s/max_link_width", device);
+	sysfs_fixture_file(&machine->fixture, "5.0 GT/s PCIe", "devices/%s/current_link_speed",
+			   device);
+	sysfs_fixture_file(&machine->fixture, "8.0 GT/s PCIe", "devices/%s/max_link_speed", device);
+	sysfs_fixture_file(&machine->fixture, "4", "devices/%s/../max_link_width", device);
+	sysfs_fixture_file(&machine->fixture, "255", "devices/%s/../current_link_width", device);
+	snprintf(path, sizeof(path), "%s/devices/%s", machine->fixture.root, device);
+	mesh_sysfs_pci_link_load(path, &link);
+	assert_int_equal(link.width, 4);
+	assert_int_equal(link.max_width, 8);
+	assert_int_equal(link.speed_mts, 5000);
+	assert_int_equal(link.max_speed_mts, 8000);
+	assert_int_equal(link.slot_width, 4);
+	assert_int_equal(link.slot_speed_mts, 0);
+	*strrchr(path, '/') = '\0';
+	mesh_sysfs_pci_link_load(path, &link);
+	assert_int_equal(link.width, 0);
+	mesh_sysfs_pci_link_load("", &link);
+	assert_int_equal(link.max_width, 0);
+}
+
 static void test_other_bus(void **state)
 {
 	static const char device[] = "platform/0000:00:05.0";
@@ -520,6 +551,7 @@ int main(void)
 		MACHINE_TEST(test_read_nul),
 		cmocka_unit_test(test_no_sysfs),
 		MACHINE_TEST(test_plain),
+		MACHINE_TEST(test_pci_link),
 		MACHINE_TEST(test_other_bus),
 		MACHINE_TEST(test_wireless),
 		MACHINE_TEST(test_lower),

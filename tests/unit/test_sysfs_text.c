@@ -65,6 +65,27 @@ static void test_rate(void **state)
 	assert_int_equal(mbps, 40000);
 }
 
+static void test_pci_speed(void **state)
+{
+	static const char *const bad[] = {"",	       "GT/s",	    "8.0",	 "8.0 GT/s PCIe x",
+					  "-8.0 GT/s", "8.55 GT/s", "1001 GT/s", " 8.0 GT/s"};
+	int mts = 1;
+	size_t i;
+
+	(void)state;
+	assert_int_equal(mesh_sysfs_pci_speed_parse("8.0 GT/s PCIe", &mts), 0);
+	assert_int_equal(mts, 8000);
+	assert_int_equal(mesh_sysfs_pci_speed_parse("2.5 GT/s PCIe", &mts), 0);
+	assert_int_equal(mts, 2500);
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(mesh_sysfs_pci_speed_parse(bad[i], &mts), -EINVAL);
+	assert_int_equal(mts, 2500);
+	assert_int_equal(mesh_sysfs_pci_speed_parse("8 GT/s", &mts), 0);
+	assert_int_equal(mts, 8000);
+	assert_int_equal(mesh_sysfs_pci_speed_parse("Unknown speed", &mts), 0);
+	assert_int_equal(mts, 0);
+}
+
 static void test_speed(void **state)
 {
 	int mbps = 1;
@@ -176,10 +197,10 @@ static void test_pci_name(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_number),	 cmocka_unit_test(test_rate),
-		cmocka_unit_test(test_speed),	 cmocka_unit_test(test_gid),
-		cmocka_unit_test(test_gid_type), cmocka_unit_test(test_mac),
-		cmocka_unit_test(test_pci_name),
+		cmocka_unit_test(test_number), cmocka_unit_test(test_rate),
+		cmocka_unit_test(test_speed),  cmocka_unit_test(test_pci_speed),
+		cmocka_unit_test(test_gid),    cmocka_unit_test(test_gid_type),
+		cmocka_unit_test(test_mac),    cmocka_unit_test(test_pci_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

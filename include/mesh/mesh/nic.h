@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include <mesh/mesh/addr.h>
+#include <mesh/mesh/pci_link.h>
 
 /* More addresses on one NIC than this are counted and left out, with a log line. */
 #define MESH_NIC_ADDRS_MAX 16
@@ -81,7 +82,8 @@ struct mesh_nic {
 	int mtu;		 /* bytes */
 	int speed_mbps;		 /* of the netdev or the RDMA port; 0 where unknown */
 	char pci_path[PATH_MAX]; /* real path of the PCI device, "" where there is none */
-	uint64_t guid;		 /* with port: distinct for each physical port */
+	struct mesh_pci_link pci_link;
+	uint64_t guid; /* with port: distinct for each physical port */
 	int port;
 	struct mesh_rdma_port rdma;
 	struct mesh_addr addrs[MESH_NIC_ADDRS_MAX];

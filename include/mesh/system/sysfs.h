@@ -64,6 +64,14 @@ void mesh_sysfs_names_free(char **names, int num);
 void mesh_sysfs_pci_path(const struct mesh_sysfs *sysfs, const char *path, char *pci_path);
 
 /**
+ * Reads what the PCI function's folder and the one above it say of its PCIe link; what they do not
+ * say (virtual functions, other buses) is 0.
+ *
+ * @pci_path: as mesh_sysfs_pci_path() gives it, "" for none
+ */
+void mesh_sysfs_pci_link_load(const char *pci_path, struct mesh_pci_link *link);
+
+/**
  * Adds to @nic what class/net says: pci_path, speed_mbps, wireless. Nothing is added if sysfs
  * shows another network namespace's interface under this name (it belongs to the namespace of
  * whoever mounted it).

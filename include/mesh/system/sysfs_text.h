@@ -21,6 +21,12 @@ int mesh_sysfs_rate_parse(const char *text, int *mbps);
 /** Reads a speed file: Mb/s. "-1", and what old kernels make of it, is 0: unknown. */
 int mesh_sysfs_speed_parse(const char *text, int *mbps);
 
+/**
+ * Reads a current_link_speed or max_link_speed file, "8.0 GT/s PCIe", into MT/s. "Unknown" is 0;
+ * old kernels say "8 GT/s".
+ */
+int mesh_sysfs_pci_speed_parse(const char *text, int *mts);
+
 /** Reads "fe80:0000:0000:0000:0202:c9ff:feef:1234" (all zeros written out). */
 int mesh_sysfs_gid_parse(const char *text, uint8_t bytes[16]);
 
