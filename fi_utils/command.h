@@ -20,4 +20,7 @@ struct command {
 /** fi_mesh nics [--json] [--sysfs DIR] */
 int command_nics(int argc, char **argv);
 
+/** fi_mesh check [--quiet] [--json] [--only ID[,ID...]] [--nccl FILE] */
+int command_check(int argc, char **argv);
+
 #endif

@@ -8,6 +8,7 @@
 /* A new subcommand is one file, one prototype in command.h and one row here. */
 static const struct command commands[] = {
 	{"nics", command_nics, "list the NICs of this node, which carry the mesh, and why"},
+	{"check", command_check, "find what keeps the mesh from working, and how to mend it"},
 	{NULL, NULL, NULL},
 };
 

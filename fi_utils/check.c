@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check.c - `fi_mesh check`: runs the table of checks and shows what they find. */
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "check.h"
+#include "command.h"
+#include "output.h"
+#include "progress.h"
+
+static const char who[] = "fi_mesh check";
+
+static const char usage_text[] =
+	"usage: fi_mesh check [--quiet] [--json] [--only ID[,ID...]] [--nccl FILE]\n"
+	"\n"
+	"Looks at everything on this node that a working mesh needs, and gives the command that\n"
+	"mends what is not right. It changes nothing and needs no root; what it may not see, it\n"
+	"names. NCCL_* and NCCL_MESH_* variables count as they do for NCCL and the plugin.\n"
+	"\n"
+	"  --quiet       only what is not right\n"
+	"  --json        JSON instead of text\n"
+	"  --only IDS    only these checks\n"
+	"  --nccl FILE   the libnccl.so.2 or librccl.so.1 that your program uses\n"
+	"\n"
+	"Exit status: 0 nothing is wrong, 1 something is (warn or fail), 2 wrong use.\n";
+
+/* One row for each check. */
+const struct check checks[] = {
+	{"libfabric", "libfabric has a provider for each NIC", check_libfabric},
+	{"carrier", "NICs with addresses are up and have a carrier", check_carrier},
+	{"speed", "links run at full speed and full duplex", check_speed},
+	{"mtu", "MTUs are large and the same", check_mtu},
+	{"pcie", "PCIe links are as wide and fast as the cards can do", check_pcie},
+	{"subnets", "each NIC has a subnet of its own", check_subnets},
+	{"shared-subnet", "NICs that share a subnet keep to their own cable", check_shared_subnet},
+	{"modules", "kernel modules for the hardware that is there", check_modules},
+	{"ports", "RDMA ports are active, with a subnet manager on InfiniBand", check_ports},
+	{"gids", "each IPv4 address has a RoCE v2 GID", check_gids},
+	{"device-files", "/dev/infiniband can be used", check_device_files},
+	{"memlock", "enough memory may be locked", check_memlock},
+	{"firewall", "no firewall rule drops the ports", check_firewall},
+	{"environment", "the environment does not bypass the plugin", check_environment},
+	{"plugin", "NCCL finds, loads and understands the plugin", check_plugin},
+	{NULL, NULL, NULL},
+};
+
+struct options {
+	bool json, quiet;
+	const char *root, *only, *nccl_file;
+};
+
+/* True if @id is one of the words of the comma list. */
+static bool list_has(const char *list, const char *id)
+{
+	size_t len = strlen(id);
+	const char *at;
+
+	for (at = list; at; at = strchr(at, ',')) {
+		at += *at == ',';
+		if (!strncmp(at, id, len) && (at[len] == ',' || !at[len]))
+			return true;
+	}
+	return false;
+}
+
+/* False (reported) if the list names no check of ours. */
+static bool only_is_valid(const char *only)
+{
+	const struct check *check;
+	const char *at, *end;
+
+	for (at = only; at; at = *end ? end + 1 : NULL) {
+		end = strchrnul(at, ',');
+		for (check = checks; check->id; check++)
+			if (strlen(check->id) == (size_t)(end - at) &&
+			    !memcmp(check->id, at, (size_t)(end - at)))
+				break;
+		if (check->id)
+			continue;
+		fprintf(stderr, "%s: there is no check \"%.*s\"; there are:", who, (int)(end - at),
+			at);
+		for (check = checks; check->id; check++)
+			fprintf(stderr, " %s", check->id);
+		fputc('\n', stderr);
+		return false;
+	}
+	return true;
+}
+
+/* What getopt cannot judge. Returns an exit status, or -1 to go on. */
+static int options_verify(int argc, char **argv, const struct options *options)
+{
+	struct stat info;
+
+	if (output_no_arguments(who, argc, argv) >= 0 || !only_is_valid(options->only))
+		return COMMAND_MISUSE;
+	if (options->nccl_file && (stat(options->nccl_file, &info) || !S_ISREG(info.st_mode))) {
+		fprintf(stderr, "%s: %s is no file\n", who, options->nccl_file);
+		return COMMAND_MISUSE;
+	}
+	if (stat(options->root, &info) || !S_ISDIR(info.st_mode)) {
+		fprintf(stderr, "%s: %s is no folder\n", who, options->root);
+		return COMMAND_MISUSE;
+	}
+	return -1;
+}
+
+/* Returns an exit status, or -1 to go on. */
+static int options_parse(int argc, char **argv, struct options *options)
+{
+	static const struct option names[] = {
+		{"json", no_argument, NULL, 'j'},	{"quiet", no_argument, NULL, 'q'},
+		{"only", required_argument, NULL, 'o'}, {"nccl", required_argument, NULL, 'n'},
+		{"root", required_argument, NULL, 'r'}, /* a recorded tree, for tests and reports */
+		{"help", no_argument, NULL, 'h'},	{NULL, 0, NULL, 0},
+	};
+	int option;
+
+	*options = (struct options){.root = "/"};
+	optind = 0; /* glibc: start afresh, also when called again */
+	while ((option = getopt_long(argc, argv, "hq", names, NULL)) != -1) {
+		switch (option) {
+		case 'j':
+			options->json = true;
+			break;
+		case 'q':
+			options->quiet = true;
+			break;
+		case 'o':
+			options->only = optarg;
+			break;
+		case 'n':
+			options->nccl_file = optarg;
+			break;
+		case 'r':
+			options->root = optarg;
+			break;
+		case 'h':
+			fputs(usage_text, stdout);
+			return COMMAND_FINE;
+		default:
+			fputs(usage_text, stderr);
+			return COMMAND_MISUSE;
+		}
+	}
+	return options_verify(argc, argv, options);
+}
+
+struct totals {
+	int counts[CHECK_FAIL + 1]; /* of checks, by verdict */
+	json_t *list;		    /* with --json */
+};
+
+static void check_run(const struct check *check, const struct options *options,
+		      const struct check_context *context, struct totals *totals)
+{
+	struct progress *progress = progress_begin("checking: %s", check->title);
+	struct check_result result = {0};
+
+	check->run(context, &result);
+	progress_end(progress);
+	totals->counts[check_verdict_of(&result)]++;
+	if (!options->json)
+		check_print(stdout, check, &result, options->quiet);
+	else if (json_array_append_new(totals->list, check_json(check, &result)))
+		fprintf(stderr, "%s: out of memory\n", who);
+	check_result_free(&result);
+	fflush(stdout);
+}
+
+static int totals_status(const struct totals *totals)
+{
+	return totals->counts[CHECK_WARN] || totals->counts[CHECK_FAIL] ? COMMAND_PROBLEM
+									: COMMAND_FINE;
+}
+
+static void totals_print(const struct totals *totals)
+{
+	const int *counts = totals->counts;
+
+	printf("\n%d checks: %d pass, %d unknown, %d warn, %d fail\n",
+	       counts[CHECK_PASS] + counts[CHECK_UNKNOWN] + counts[CHECK_WARN] + counts[CHECK_FAIL],
+	       counts[CHECK_PASS], counts[CHECK_UNKNOWN], counts[CHECK_WARN], counts[CHECK_FAIL]);
+}
+
+static int totals_print_json(const struct totals *totals)
+{
+	const int *counts = totals->counts;
+
+	return output_json_print(who, stdout,
+				 json_pack("{s:i, s:i, s:i, s:i, s:O}", "pass", counts[CHECK_PASS],
+					   "unknown", counts[CHECK_UNKNOWN], "warn",
+					   counts[CHECK_WARN], "fail", counts[CHECK_FAIL], "checks",
+					   totals->list));
+}
+
+/* Returns an exit status. */
+static int checks_run(const struct options *options, const struct check_context *context)
+{
+	struct totals totals = {.list = json_array()};
+	const struct check *check;
+	int status;
+
+	for (check = checks; check->id; check++)
+		if (!options->only || list_has(options->only, check->id))
+			check_run(check, options, context, &totals);
+	status = totals_status(&totals);
+	if (options->json && totals_print_json(&totals))
+		status = COMMAND_PROBLEM;
+	else if (!options->json && (!options->quiet || status != COMMAND_FINE))
+		totals_print(&totals);
+	json_decref(totals.list);
+	return status;
+}
+
+int command_check(int argc, char **argv)
+{
+	struct check_context context;
+	struct options options;
+	int status;
+
+	status = options_parse(argc, argv, &options);
+	if (status >= 0)
+		return status;
+	status = COMMAND_PROBLEM;
+	if (!check_context_load(&context, options.root)) {
+		context.nccl_file = options.nccl_file;
+		status = checks_run(&options, &context);
+	}
+	check_context_free(&context);
+	return output_finish(who, status);
+}
