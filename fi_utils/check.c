@@ -210,7 +210,8 @@ static int checks_run(const struct options *options, const struct check_context 
 	status = totals_status(&totals);
 	if (options->json && totals_print_json(&totals))
 		status = COMMAND_PROBLEM;
-	else if (!options->json && (!options->quiet || status != COMMAND_FINE))
+	else if (!options->json &&
+		 (!options->quiet || status != COMMAND_FINE || totals.counts[CHECK_UNKNOWN]))
 		totals_print(&totals);
 	json_decref(totals.list);
 	return status;

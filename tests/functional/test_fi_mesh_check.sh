@@ -1,0 +1,328 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_fi_mesh_check.sh - breaks what `fi_mesh check` looks at, one thing at a time, and reads the
+# sentence; mends it with the very command that was printed, and reads that nothing is said.
+set -u
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=tests/functional/lib.sh
+. "$here/lib.sh"
+
+OUT=$(mktemp -d)
+NCCL=$OUT/libnccl.so.2
+# The words of env(1) that every run gets, and those of one test.
+PLUGIN=("NCCL_NET_PLUGIN=$MESH_BUILD/libnccl-net-mesh.so")
+EXTRA=()
+SAID=
+
+# --- what the tests are made of --------------------------------------------------------------
+
+# check NODE IDS: runs the checks; SAID is what is not well, STATUS the exit status.
+check() {
+	SAID=$(on "$1" env "${PLUGIN[@]}" "${EXTRA[@]}" \
+		"$MESH_BUILD/fi_mesh" check --quiet --nccl "$NCCL" --only "$2" 2>"$OUT/stderr")
+	STATUS=$?
+	[[ ! -s $OUT/stderr ]] || fail "on stderr: $(cat "$OUT/stderr")"
+}
+
+# says NODE ID VERDICT WORDS: the check has to say these words (a regular expression).
+says() {
+	local want=1
+
+	check "$1" "$2"
+	[[ $3 != unknown ]] || want=0
+	grep -qE "^$3 +$2 +.*($4)" <<<"$SAID" || fail "$2 does not say '$3 ... $4', but: $SAID"
+	((STATUS == want)) || fail "$2 ends with status $STATUS, not $want"
+	note "$(grep -m1 -E "^$3 +$2 .*($4)" <<<"$SAID")"
+}
+
+# silent NODE ID...: nothing is said.
+silent() {
+	local node=$1 ids=${*:2}
+
+	check "$node" "${ids// /,}"
+	[[ -z $SAID && $STATUS == 0 ]] || fail "$ids on $node: status $STATUS: $SAID"
+}
+
+# fixes NODE: runs the commands that were printed.
+fixes() {
+	local fix
+
+	while read -r fix; do
+		note "  do: $fix"
+		on "$1" bash -c "$fix" >/dev/null || fail "the command does not work: $fix"
+	done < <(sed -n 's/^ *do: *//p' <<<"$SAID" | grep -v '^make the source route')
+}
+
+# --- one NIC ---------------------------------------------------------------------------------
+
+test_all_well() {
+	check a "libfabric,carrier,speed,mtu,pcie,subnets,shared-subnet,modules,ports,gids,device-files,memlock,firewall,environment,plugin"
+	[[ -z $SAID && $STATUS == 0 ]] || fail "status $STATUS on a sound node: $SAID"
+	on a env "${PLUGIN[@]}" "$MESH_BUILD/fi_mesh" check \
+		--nccl "$NCCL" >"$OUT/all" || fail "fi_mesh check: $(cat "$OUT/all")"
+	grep -q '^15 checks: 15 pass, 0 unknown, 0 warn, 0 fail$' "$OUT/all" || fail "$(cat "$OUT/all")"
+}
+
+test_carrier() {
+	mesh_carrier a ab down
+	says a carrier fail 'ab has the address 10.77.1.1/24 but no carrier'
+	mesh_carrier a ab up
+	ip -n "$MESH_PREFIX"a link set ab down
+	says a carrier fail 'ab has the address 10.77.1.1/24 but is switched off'
+	fixes a
+	silent a carrier
+	ip -n "$MESH_PREFIX"a address flush dev ab
+	says a carrier warn 'ab has a carrier but no address'
+	mesh_addresses a ab 10.77.1.1/24,fd77:1::1/64
+	silent a carrier
+}
+
+test_no_nic() {
+	mesh_node z
+	ip -n "$MESH_PREFIX"z link set mgmt0 down
+	ip -n "$MESH_PREFIX"z link set lo down
+	says z libfabric fail 'no NIC of this node can carry the mesh'
+}
+
+test_provider() {
+	EXTRA=(FI_PROVIDER=udp)
+	says a libfabric fail 'libfabric has nothing for ab: .*FI_PROVIDER=udp is set'
+	EXTRA=()
+	silent a libfabric
+}
+
+test_mtu() {
+	ip -n "$MESH_PREFIX"a link set ab mtu 9000
+	says a mtu warn 'different MTUs: ac has 1500, ab has 9000'
+	fixes a
+	silent a mtu
+	ip -n "$MESH_PREFIX"a link set ab mtu 1500
+	ip -n "$MESH_PREFIX"a link set ac mtu 1500
+}
+
+# --- subnets ---------------------------------------------------------------------------------
+
+test_subnets() {
+	mesh_addresses a ac 10.77.1.77/16
+	says a subnets warn 'subnets of ab \(10.77.1.1/24\) and ac \(10.77.1.77/16\) overlap'
+	ip -n "$MESH_PREFIX"a address del 10.77.1.77/16 dev ac
+	mesh_addresses a ac 10.77.1.1/24
+	says a subnets fail 'ab and ac both have the address 10.77.1.1/24'
+	ip -n "$MESH_PREFIX"a address del 10.77.1.1/24 dev ac
+	silent a subnets
+}
+
+# Two cables in one subnet: as they come, with ARP kept apart, and with source routes.
+test_shared_subnet() {
+	mesh_node x y
+	mesh_link x x0 10.77.50.1/24 y y0 10.77.50.2/24
+	mesh_link x x1 10.77.50.3/24 y y1 10.77.50.4/24
+	on x sysctl -qw net.ipv4.conf.x1.rp_filter=1
+	says x shared-subnet fail 'x1 sends from its address 10.77.50.3 leaves by x0'
+	says x shared-subnet warn 'x0 shares a subnet with another NIC, and its arp_ignore is 0'
+	says x shared-subnet warn 'x1 shares .* arp_announce is 0'
+	says x shared-subnet fail 'x1 drops what arrives there'
+	fixes x
+	silent x shared-subnet
+	check y shared-subnet
+	fixes y
+	on x ping -c 1 -W 2 -I 10.77.50.3 10.77.50.4 >/dev/null || fail "mended, but no answer"
+	mesh_addresses x x0 fd77:50::1/64
+	mesh_addresses x x1 fd77:50::3/64
+	says x shared-subnet fail 'fd77:50::[13] leaves by'
+	ip -n "$MESH_PREFIX"x -6 address flush dev x1 scope global
+	silent x shared-subnet
+}
+
+test_link_local() {
+	mesh_node l m
+	mesh_link l lm - m ml -
+	ip -n "$MESH_PREFIX"l link set mgmt0 down
+	wait_for "ip -n ${MESH_PREFIX}l -6 address show dev lm scope link | grep -v tentative |
+		grep -q fe80" 10 || fail "no link-local address"
+	says l subnets warn 'lm has a link-local address only'
+}
+
+# --- firewall --------------------------------------------------------------------------------
+
+nft_a() { on a nft "$@" || fail "nft $*"; }
+
+test_firewall_nft() {
+	command -v nft >/dev/null || { note "nft is not installed: not tried"; return; }
+	nft_a -f - <<-'END'
+		table inet guard {
+			chain input {
+				type filter hook input priority 0; policy drop;
+				iifname "lo" accept
+				ct state established,related accept
+				ct state invalid drop
+				iifname "mgmt*" accept
+				tcp dport { 22, 80 } accept
+				udp dport 4791 accept
+				ip saddr 10.99.0.0/16 accept
+				jump others
+			}
+			chain others {
+				meta l4proto icmp accept
+				tcp dport 1-1023 reject
+			}
+		}
+	END
+	says a firewall fail 'drops TCP connections in on ab'
+	grep -q 'nft: the policy of chain input, table inet guard' <<<"$SAID" || fail "$SAID"
+	fixes a
+	silent a firewall
+	nft_a add chain inet guard output '{ type filter hook output priority 0; policy accept; }'
+	nft_a add rule inet guard output oifname ac tcp dport 40000-65535 drop
+	says a firewall fail 'drops TCP connections out by ac'
+	fixes a
+	silent a firewall
+	nft_a add rule inet guard output oifname ab limit rate 1/second drop
+	says a firewall unknown 'may drop TCP connections out by ab'
+	nft_a flush ruleset
+	silent a firewall
+}
+
+test_firewall_iptables() {
+	command -v iptables >/dev/null || { note "iptables is not installed: not tried"; return; }
+	on a iptables -A INPUT -i lo -j ACCEPT
+	on a iptables -A INPUT -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT
+	on a iptables -N services
+	on a iptables -A INPUT -m comment --comment 'a "quoted" word' -j services
+	on a iptables -A services ! -i 'a+' -j ACCEPT
+	on a iptables -A services -p tcp --dport 22 -j ACCEPT
+	on a iptables -A INPUT -s 10.77.1.0/24 -j REJECT
+	says a firewall fail 'drops TCP connections in on ab'
+	grep -q 'iptables-save: rule 4 of chain INPUT, table filter' <<<"$SAID" || fail "$SAID"
+	! grep -q ' ac ' <<<"$SAID" || fail "ac is not in that subnet: $SAID"
+	fixes a
+	silent a firewall
+	on a iptables -P OUTPUT DROP
+	says a firewall fail 'drops TCP connections out by ab'
+	on a iptables -P OUTPUT ACCEPT
+	on a iptables -F
+	silent a firewall
+}
+
+# Without root the rules are not to be seen, and that is what is said; nothing else needs root.
+test_not_root() {
+	local user=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+
+	command -v nft >/dev/null || command -v iptables >/dev/null || return 0
+	chmod 755 "$OUT"
+	if ! "${user[@]}" test -x "$MESH_BUILD/fi_mesh"; then
+		note "nobody may not run $MESH_BUILD/fi_mesh: not tried"
+		return
+	fi
+	SAID=$(on a env "${PLUGIN[@]}" "${user[@]}" \
+		"$MESH_BUILD/fi_mesh" check --quiet --nccl "$NCCL")
+	STATUS=$?
+	grep -q "^unknown  firewall .*cannot be seen.*must be root" <<<"$SAID" || fail "$SAID"
+	grep -q '14 pass, 1 unknown, 0 warn, 0 fail' <<<"$SAID" || fail "$SAID"
+	((STATUS == 0)) || fail "what cannot be seen is no problem, but the status is $STATUS"
+}
+
+# --- NCCL ------------------------------------------------------------------------------------
+
+test_environment() {
+	local value
+
+	EXTRA=(NCCL_NET=IB)
+	says a environment fail 'NCCL_NET=IB makes NCCL take that network'
+	grep -q 'do:   unset NCCL_NET$' <<<"$SAID" || fail "$SAID"
+	EXTRA=(NCCL_NET=mesh)
+	silent a environment
+	for value in none NONE ''; do
+		EXTRA=("NCCL_NET_PLUGIN=$value")
+		says a environment fail 'makes NCCL load no plugin at all'
+	done
+	EXTRA=(NCCL_NET_PLUGIN=static)
+	says a environment fail 'short form of STATIC_PLUGIN'
+	printf '# site\nNCCL_DEBUG=INFO\nNCCL_NET=Socket\n' >"$OUT/nccl.conf"
+	EXTRA=(NCCL_CONF_FILE="$OUT/nccl.conf")
+	says a environment fail 'NCCL_NET=Socket makes NCCL'
+	grep -q "seen: $OUT/nccl.conf: NCCL_NET=Socket" <<<"$SAID" || fail "$SAID"
+	EXTRA=()
+	silent a environment
+}
+
+test_plugin() {
+	local shadow=$OUT/shadow plain=$OUT/plain
+
+	mkdir -p "$shadow" "$plain"
+	cp "$MESH_BUILD/unit/fake_plugin.so" "$shadow/libnccl-net.so"
+	cp "$MESH_BUILD/libnccl-net-mesh.so" "$plain/libnccl-net.so"
+	cp "$MESH_BUILD/libnccl-net-mesh.so" "$plain/libnccl-net-mesh.so"
+	PLUGIN=(-u NCCL_NET_PLUGIN)
+	EXTRA=("LD_LIBRARY_PATH=$plain")
+	silent a plugin
+	EXTRA=("LD_LIBRARY_PATH=$shadow:$plain")
+	says a plugin fail "takes another plugin before ours: $shadow/libnccl-net.so, which calls itself"
+	EXTRA=("NCCL_NET_PLUGIN=mesh" "LD_LIBRARY_PATH=$shadow:$plain")
+	silent a plugin
+	EXTRA=()
+	says a plugin fail 'NCCL finds no plugin and falls back'
+	EXTRA=("NCCL_NET_PLUGIN=nothing,mesh" "LD_LIBRARY_PATH=$plain")
+	silent a plugin
+	echo 'no library' >"$plain/libnccl-net-bad.so"
+	EXTRA=("NCCL_NET_PLUGIN=bad" "LD_LIBRARY_PATH=$plain")
+	says a plugin fail 'NCCL finds no plugin'
+	grep -q 'seen: it looks for bad: ' <<<"$SAID" || fail "$SAID"
+	EXTRA=()
+	PLUGIN=("NCCL_NET_PLUGIN=$MESH_BUILD/libnccl-net-mesh.so")
+	silent a plugin
+}
+
+test_plugin_versions() {
+	printf 'NCCL version 9.1.0+cuda99\0ncclNetPlugin_v31\0ncclNetPlugin_v30\0' >"$NCCL"
+	says a plugin fail 'NCCL 9.1.0\+cuda99 does not understand the plugin .*asks for v30 v31'
+	printf 'NCCL version 2.28.9+cuda13.0\0ncclNetPlugin_v11\0ncclNetPlugin_v10\0' >"$NCCL"
+	says a plugin warn "NCCL 2.28.9\+cuda13.0 forgets the plugin's name"
+	EXTRA=(NCCL_NET_PLUGIN_REF_COUNT=1)
+	silent a plugin
+	EXTRA=()
+	printf 'nothing\0' >"$NCCL"
+	says a plugin unknown 'does not tell which plugin versions it wants'
+	nccl_make
+	silent a plugin
+}
+
+nccl_make() { printf 'NCCL version 2.27.3+cuda12.9\0ncclNetPlugin_v10\0ncclNetPlugin_v9\0' >"$NCCL"; }
+
+# --- options ---------------------------------------------------------------------------------
+
+test_options() {
+	local tool=$MESH_BUILD/fi_mesh words
+
+	"$tool" check --help >/dev/null || fail "--help"
+	for words in "--only nothing" "--only" "--nccl /nonexistent" "--yaml" "junk" \
+		"--root /nonexistent"; do
+		# shellcheck disable=SC2086 # several words
+		"$tool" check $words >/dev/null 2>&1
+		[[ $? == 2 ]] || fail "'$words' is no wrong use"
+	done
+	on a "$tool" check --json --only subnets,mtu | python3 -c '
+import json, sys
+found = json.load(sys.stdin)
+assert [c["id"] for c in found["checks"]] == ["mtu", "subnets"], found
+assert found["pass"] == 2 and found["fail"] == 0
+assert all(f["text"] for c in found["checks"] for f in c["findings"])' || fail "JSON"
+}
+
+end() {
+	local status=$?
+
+	rm -rf "$OUT"
+	(exit $status)
+	mesh_cleanup
+}
+
+mesh_init
+trap end EXIT
+nccl_make
+mesh_up triangle
+for t in all_well carrier no_nic provider mtu subnets shared_subnet link_local firewall_nft \
+	firewall_iptables not_root environment plugin plugin_versions options; do
+	"test_$t"
+	note "ok $t"
+done
