@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_fi_mesh_check.c - the checks of RDMA hardware, on recorded trees. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include <mesh/mesh/nic_order.h>
+#include <mesh/nccl/plugin.h>
+#include <mesh/system/sysfs_rdma.h>
+
+#include "fi_utils/check.h"
+#include "sysfs_fixture.h"
+
+#define MODEL "devices/pci0000:00/0000:00:01.0/0000:01:00.0"
+
+static struct sysfs_fixture tree, sysfs; /* "/" and its "/sys" */
+static struct check_context context;
+static char said[8192]; /* what the last check said */
+
+static int setup(void **state)
+{
+	(void)state;
+	sysfs_fixture_make(&tree);
+	snprintf(sysfs.root, sizeof(sysfs.root), "%.240s/sys", tree.root);
+	if (mkdir(sysfs.root, 0755))
+		return -1;
+	sysfs_fixture_file(&tree,
+			   "Limit                     Soft Limit           Hard Limit    Units\n"
+			   "Max locked memory         unlimited            unlimited     bytes",
+			   "proc/self/limits");
+	sysfs_fixture_file(&tree, "Name:\tcat\nCapEff:\t0000000000000000", "proc/self/status");
+	memset(&context, 0, sizeof(context));
+	return mesh_sysfs_open(tree.root, &context.files);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	check_context_free(&context);
+	sysfs_fixture_remove(&tree);
+	return 0;
+}
+
+/* A NIC as netlink would have told of it; the recorded tree adds the rest in loaded(). */
+static struct mesh_nic *nic_add(const char *netdev, const char *mac, const char *addr)
+{
+	struct mesh_nic_table *table = &context.table;
+	struct mesh_nic *nic;
+
+	if (!table->nics)
+		table->nics = calloc(8, sizeof(*table->nics));
+	nic = &table->nics[table->num_nics++];
+	table->num_taken = table->num_nics;
+	snprintf(nic->netdev, sizeof(nic->netdev), "%s", netdev);
+	sscanf(mac, "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", &nic->mac[0], &nic->mac[1],
+	       &nic->mac[2], &nic->mac[3], &nic->mac[4], &nic->mac[5], &nic->mac[6], &nic->mac[7]);
+	nic->ifindex = (unsigned int)table->num_nics;
+	nic->link_type = strlen(mac) > 17 ? 32 : 1; /* ARPHRD_INFINIBAND, ARPHRD_ETHER */
+	nic->kind = strlen(mac) > 17 ? MESH_NIC_INFINIBAND : MESH_NIC_PHYSICAL;
+	nic->admin_up = nic->carrier = nic->taken = true;
+	nic->mtu = 9000;
+	if (addr) {
+		assert_int_equal(mesh_addr_parse(addr, &nic->addrs[nic->num_addrs++]), 0);
+		nic->source = nic->addrs[0];
+	}
+	return nic;
+}
+
+/* Reads the tree as the plugin does. */
+static void loaded(void)
+{
+	struct mesh_sysfs files;
+	int i;
+
+	assert_int_equal(mesh_sysfs_open(sysfs.root, &files), 0);
+	for (i = 0; i < context.table.num_nics; i++)
+		mesh_sysfs_netdev_load(&files, &context.table.nics[i]);
+	assert_int_equal(mesh_sysfs_rdma_load(&files, context.table.nics, context.table.num_nics),
+			 0);
+	for (i = 0; i < context.table.num_nics; i++)
+		mesh_sysfs_pci_link_load(context.table.nics[i].pci_path,
+					 &context.table.nics[i].pci_link);
+	mesh_sysfs_close(&files);
+}
+
+static enum check_verdict run(const char *id)
+{
+	struct check_result result = {0};
+	enum check_verdict verdict;
+	const struct check *check;
+	FILE *file;
+
+	for (check = checks; strcmp(check->id, id);)
+		check++;
+	check->run(&context, &result);
+	verdict = check_verdict_of(&result);
+	memset(said, 0, sizeof(said));
+	file = fmemopen(said, sizeof(said) - 1, "w");
+	check_print(file, check, &result, false);
+	fclose(file);
+	check_result_free(&result);
+	return verdict;
+}
+
+static void assert_says(const char *id, enum check_verdict verdict, const char *words)
+{
+	enum check_verdict got = run(id);
+
+	if (got != verdict || !strstr(said, words))
+		fail_msg("%s: wanted %s \"%s\", but %s:\n%s", id, check_verdict_text(verdict),
+			 words, check_verdict_text(got), said);
+}
+
+static void assert_well(const char *id)
+{
+	if (run(id) != CHECK_PASS)
+		fail_msg("%s:\n%s", id, said);
+}
+
+/* Replaces a file's text. */
+static void rewrite(const struct sysfs_fixture *fixture, const char *text, const char *path)
+{
+	sysfs_fixture_file(fixture, text, "%s", path);
+}
+
+/* Two Spark ports with all that is needed. */
+static void spark_make(void)
+{
+	sysfs_fixture_dgx_spark(&sysfs);
+	nic_add("enp1s0f0np0", "4c:bb:47:00:00:01", "10.1.0.1/24");
+	nic_add("enp1s0f1np1", "4c:bb:47:00:00:02", "10.2.0.1/24");
+	rewrite(&sysfs, "", "module/ib_uverbs/refcnt");
+	rewrite(&sysfs, "", "module/rdma_ucm/refcnt");
+	rewrite(&sysfs, "rocep1s0f0", "class/infiniband_verbs/uverbs0/ibdev");
+	rewrite(&sysfs, "rocep1s0f1", "class/infiniband_verbs/uverbs1/ibdev");
+	rewrite(&sysfs, "elsewhere", "class/infiniband_verbs/uverbs2/ibdev");
+	rewrite(&tree, "", "dev/infiniband/rdma_cm");
+	rewrite(&tree, "", "dev/infiniband/uverbs0");
+	rewrite(&tree, "", "dev/infiniband/uverbs1");
+	loaded();
+}
+
+static void connectx3_make(const char *address)
+{
+	sysfs_fixture_connectx3(&sysfs);
+	rewrite(&sysfs, "0x1", "class/infiniband/mlx4_0/ports/1/sm_lid");
+	rewrite(&sysfs, "5: LinkUp", "class/infiniband/mlx4_0/ports/1/phys_state");
+	nic_add("ib0", "00:02:c9:03:00:ef:12:35", address);
+	rewrite(&sysfs, "4", MODEL "/current_link_width");
+	rewrite(&sysfs, "4", MODEL "/max_link_width");
+	rewrite(&sysfs, "8.0 GT/s PCIe", MODEL "/current_link_speed");
+	rewrite(&sysfs, "8.0 GT/s PCIe", MODEL "/max_link_speed");
+	rewrite(&sysfs, "16", MODEL "/../max_link_width");
+}
+
+static void test_all_well(void **state)
+{
+	static const char *const ids[] = {"speed", "mtu",  "pcie",	   "subnets", "carrier",
+					  "ports", "gids", "device-files", "memlock", "modules"};
+	size_t i;
+
+	(void)state;
+	spark_make();
+	for (i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
+		assert_well(ids[i]);
+}
+
+static void test_nothing_there(void **state)
+{
+	const struct check *check;
+
+	(void)state;
+	nic_add("eth0", "02:00:00:00:00:01", "10.1.0.1/24")->speed_mbps = 10000;
+	for (check = checks; check->id; check++)
+		if (strcmp(check->id, "libfabric") && strcmp(check->id, "plugin") &&
+		    strcmp(check->id, "firewall"))
+			assert_well(check->id);
+}
+
+static void test_modules(void **state)
+{
+	(void)state;
+	spark_make();
+	assert_int_equal(unlink(strcat(strcpy(said, sysfs.root), "/module/rdma_ucm/refcnt")), 0);
+	assert_int_equal(rmdir(strcat(strcpy(said, sysfs.root), "/module/rdma_ucm")), 0);
+	assert_says("modules", CHECK_FAIL, "the module rdma_ucm is not loaded");
+	assert_non_null(strstr(said, "do:   modprobe rdma_ucm"));
+	rewrite(&sysfs, "", "class/misc/rdma_cm/dev"); /* built into the kernel */
+	assert_well("modules");
+}
+
+static void test_rdma_half_missing(void **state)
+{
+	(void)state;
+	sysfs_fixture_device(&sysfs, "pci0000:00/0000:00:01.0/0000:01:00.0", "pci");
+	sysfs_fixture_netdev(&sysfs, "ens1", "pci0000:00/0000:00:01.0/0000:01:00.0",
+			     "00:02:c9:ef:12:36", "40000");
+	assert_int_equal(symlink("../../../../bus/pci/drivers/mlx4_core",
+				 strcat(strcpy(said, sysfs.root), "/" MODEL "/driver")),
+			 0);
+	rewrite(&sysfs, "", "bus/pci/drivers/mlx4_core/bind");
+	nic_add("ens1", "00:02:c9:ef:12:36", "10.1.0.1/24");
+	loaded();
+	assert_says("modules", CHECK_WARN,
+		    "ens1 has an RDMA card (mlx4_core), but the module "
+		    "mlx4_ib is not loaded");
+	assert_non_null(strstr(said, "do:   modprobe mlx4_ib"));
+	rewrite(&sysfs, "", "module/mlx4_ib/refcnt");
+	assert_says("modules", CHECK_WARN, "no RDMA device is behind it");
+	assert_non_null(strstr(said, "dmesg"));
+	rewrite(&tree, "", ".dockerenv");
+	assert_says("modules", CHECK_WARN, "do:   pass the RDMA device of ens1 into the container");
+}
+
+static void test_card_without_driver(void **state)
+{
+	(void)state;
+	rewrite(&sysfs, "0x028000", "bus/pci/devices/0000:01:00.0/class");
+	rewrite(&sysfs, "0x15b3", "bus/pci/devices/0000:01:00.0/vendor");
+	rewrite(&sysfs, "0x1003", "bus/pci/devices/0000:01:00.0/device");
+	rewrite(&sysfs, "0x030000", "bus/pci/devices/0000:02:00.0/class"); /* a display */
+	assert_says("modules", CHECK_WARN,
+		    "the network card in 0000:01:00.0 (15b3:1003) has no "
+		    "driver");
+	assert_non_null(strstr(said, "modprobe mlx4_core"));
+	assert_null(strstr(said, "0000:02"));
+	rewrite(&sysfs, "", "bus/pci/devices/0000:01:00.0/driver/x");
+	assert_well("modules");
+}
+
+static void test_device_files(void **state)
+{
+	(void)state;
+	spark_make();
+	assert_int_equal(unlink(strcat(strcpy(said, tree.root), "/dev/infiniband/uverbs1")), 0);
+	assert_says("device-files", CHECK_FAIL,
+		    "/dev/infiniband/uverbs1 is missing: no RDMA over rocep1s0f1");
+	assert_non_null(strstr(said, "modprobe -a ib_uverbs rdma_ucm"));
+	assert_int_equal(unlink(strcat(strcpy(said, tree.root), "/dev/infiniband/rdma_cm")), 0);
+	rewrite(&tree, "", "run/.containerenv");
+	assert_says("device-files", CHECK_FAIL, "/dev/infiniband/rdma_cm is missing");
+	assert_non_null(strstr(said, "--device /dev/infiniband"));
+}
+
+/* In a process of its own, as somebody who has no rights. Status 77: cannot be tried here. */
+static int forbidden_child(void)
+{
+	char path[300];
+
+	snprintf(path, sizeof(path), "%s/dev/infiniband/uverbs0", tree.root);
+	if (geteuid() || chmod(path, 0660) || chown(path, 0, 4) || chmod(tree.root, 0755) ||
+	    setgid(65534) || setuid(65534))
+		return 77;
+	return run("device-files") == CHECK_FAIL &&
+			       strstr(said, "you may not open /dev/infiniband/uverbs0") &&
+			       strstr(said, "mode 660") && strstr(said, "do:   sudo usermod -aG")
+		       ? 0
+		       : 1;
+}
+
+static void test_device_files_forbidden(void **state)
+{
+	pid_t child;
+	int status;
+
+	(void)state;
+	spark_make();
+	fflush(NULL);
+	child = fork();
+	if (!child)
+		_exit(forbidden_child());
+	assert_true(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void limits_write(const char *limit)
+{
+	char text[200];
+
+	snprintf(text, sizeof(text),
+		 "Max stack size            8388608              unlimited            bytes\n"
+		 "Max locked memory         %s                 unlimited            bytes",
+		 limit);
+	rewrite(&tree, text, "proc/self/limits");
+}
+
+static void test_memlock(void **state)
+{
+	(void)state;
+	spark_make();
+	limits_write("8388608");
+	assert_says("memlock", CHECK_FAIL, "only 8192 KiB of memory may be locked");
+	assert_non_null(strstr(said, "limits.d"));
+	limits_write("8589934592");
+	assert_says("memlock", CHECK_WARN, "fails once NCCL registers more");
+	rewrite(&tree, "CapEff:\t0000000000004000", "proc/self/status"); /* CAP_IPC_LOCK */
+	assert_well("memlock");
+	limits_write("junk");
+	assert_says("memlock", CHECK_UNKNOWN, "/proc/self/limits does not tell");
+}
+
+static void test_ports(void **state)
+{
+	(void)state;
+	connectx3_make("10.1.0.1/24");
+	loaded();
+	assert_well("ports");
+	rewrite(&sysfs, "2: INIT", "class/infiniband/mlx4_0/ports/1/state");
+	assert_says("ports", CHECK_FAIL, "port 1 of mlx4_0 waits for a subnet manager");
+	assert_non_null(strstr(said, "opensm -B -g 0x0002c90300ef1235"));
+	rewrite(&sysfs, "1: DOWN", "class/infiniband/mlx4_0/ports/1/state");
+	rewrite(&sysfs, "2: Polling", "class/infiniband/mlx4_0/ports/1/phys_state");
+	assert_says("ports", CHECK_FAIL, "port 1 of mlx4_0 (ib0) is down: no signal");
+	rewrite(&sysfs, "3: Disabled", "class/infiniband/mlx4_0/ports/1/phys_state");
+	assert_says("ports", CHECK_FAIL, "is down: it is disabled");
+	rewrite(&sysfs, "4: ACTIVE", "class/infiniband/mlx4_0/ports/1/state");
+	rewrite(&sysfs, "14 Gb/sec (1X FDR)", "class/infiniband/mlx4_0/ports/1/rate");
+	assert_says("ports", CHECK_WARN, "port 1 of mlx4_0 runs on one lane of four");
+}
+
+/* A port that has no interface; and one without an address, which may be down. */
+static void test_ports_unused(void **state)
+{
+	(void)state;
+	connectx3_make(NULL);
+	loaded();
+	rewrite(&sysfs, "1: DOWN", "class/infiniband/mlx4_0/ports/1/state");
+	assert_well("ports");
+	rewrite(&sysfs, "4: ACTIVE", "class/infiniband/mlx4_0/ports/1/state");
+	context.table.num_nics = context.table.num_taken = 0;
+	assert_says("ports", CHECK_FAIL, "port 1 of mlx4_0 has no IPoIB interface");
+}
+
+static void test_gids(void **state)
+{
+	(void)state;
+	spark_make();
+	assert_says("gids", CHECK_PASS,
+		    "10.1.0.1 of enp1s0f0np0 is GID 3 of rocep1s0f0 port 1, "
+		    "RoCE v2");
+	assert_non_null(strstr(said, "export NCCL_IB_HCA==rocep1s0f0:1,rocep1s0f1:1 "
+				     "NCCL_IB_GID_INDEX=3"));
+	context.table.nics[1].rdma.gids[3].index = 5;
+	assert_says("gids", CHECK_PASS, "no NCCL_IB_GID_INDEX fits");
+	context.table.nics[1].rdma.gids[3].type = MESH_GID_UNKNOWN;
+	context.table.nics[1].rdma.gids[2].type = MESH_GID_UNKNOWN;
+	assert_says("gids", CHECK_UNKNOWN, "its RoCE version cannot be read");
+	context.table.nics[1].rdma.gids[3].type = MESH_GID_ROCE_V1;
+	context.table.nics[1].rdma.num_gids = 4;
+	context.table.nics[1].rdma.gids[2] = context.table.nics[1].rdma.gids[3];
+	assert_says("gids", CHECK_WARN, "10.2.0.1 of enp1s0f1np1 has a RoCE v1 GID only");
+	context.table.nics[1].rdma.num_gids = 2;
+	assert_says("gids", CHECK_FAIL, "rocep1s0f1 port 1 has no GID for 10.2.0.1");
+	assert_non_null(strstr(said, "ip address del 10.2.0.1/24 dev enp1s0f1np1 && ip address add "
+				     "10.2.0.1/24 dev enp1s0f1np1"));
+}
+
+static void test_pcie(void **state)
+{
+	(void)state;
+	connectx3_make("10.1.0.1/24");
+	loaded();
+	/* All that the card can, and yet less than the port: not wrong, but worth a word. */
+	assert_says("pcie", CHECK_PASS, "which carries 31.5 Gb/s of the port's 56 Gb/s");
+	rewrite(&sysfs, "8", MODEL "/max_link_width");
+	loaded();
+	assert_says("pcie", CHECK_WARN,
+		    "the card of ib0 runs on PCIe x4 at 8.0 GT/s, but could do x8 at 8.0 GT/s");
+	assert_non_null(strstr(said, "at most 31.5 Gb/s, less than the port's 56 Gb/s"));
+	assert_non_null(strstr(said, "do:   seat the card"));
+	rewrite(&sysfs, "4", MODEL "/../max_link_width");
+	loaded();
+	assert_says("pcie", CHECK_WARN, "do:   the slot has 4 lanes: move the card to one with 8");
+	rewrite(&sysfs, "8", MODEL "/current_link_width");
+	loaded();
+	assert_well("pcie");
+	rewrite(&sysfs, "2.5 GT/s PCIe", MODEL "/current_link_speed");
+	loaded();
+	assert_says("pcie", CHECK_WARN, "runs on PCIe x8 at 2.5 GT/s");
+}
+
+static void test_mtu(void **state)
+{
+	(void)state;
+	spark_make();
+	context.table.nics[0].mtu = context.table.nics[1].mtu = 1500;
+	assert_says("mtu", CHECK_WARN, "enp1s0f0np0 has MTU 1500: RoCE then sends packets of 1024");
+	*context.table.nics[0].rdma.device = *context.table.nics[1].rdma.device = '\0';
+	assert_says("mtu", CHECK_WARN, "enp1s0f0np0 has MTU 1500 at 200 Gb/s");
+	assert_non_null(strstr(said, "do:   ip link set enp1s0f0np0 mtu 9000"));
+	context.table.nics[0].speed_mbps = context.table.nics[1].speed_mbps = 10000;
+	assert_well("mtu");
+	context.table.nics[1].mtu = 9000;
+	assert_says("mtu", CHECK_WARN,
+		    "different MTUs: enp1s0f0np0 has 1500, enp1s0f1np1 has 9000");
+	context.table.nics[0].kind = MESH_NIC_INFINIBAND; /* IPoIB's MTU says nothing of RDMA's */
+	assert_well("mtu");
+}
+
+static void test_speed(void **state)
+{
+	(void)state;
+	spark_make();
+	rewrite(&sysfs, "half", "class/net/enp1s0f0np0/duplex");
+	assert_says("speed", CHECK_FAIL, "enp1s0f0np0 runs at half duplex");
+	rewrite(&sysfs, "full", "class/net/enp1s0f0np0/duplex");
+	context.table.nics[1].speed_mbps = 25000;
+	assert_well("speed"); /* two kinds of card, for all we know */
+	rewrite(&sysfs, "0x15b3", "class/net/enp1s0f0np0/device/vendor");
+	rewrite(&sysfs, "0x1021", "class/net/enp1s0f0np0/device/device");
+	rewrite(&sysfs, "0x15b3", "class/net/enp1s0f1np1/device/vendor");
+	rewrite(&sysfs, "0x1021", "class/net/enp1s0f1np1/device/device");
+	assert_says("speed", CHECK_WARN,
+		    "enp1s0f1np1 runs at 25 Gb/s, while enp1s0f0np0, a port of "
+		    "the same kind of card, runs at 200 Gb/s");
+	context.table.nics[1].speed_mbps = 0;
+	assert_says("speed", CHECK_UNKNOWN, "enp1s0f1np1 does not tell its speed");
+}
+
+/* What the user excludes is not looked at. */
+static void test_not_wanted(void **state)
+{
+	(void)state;
+	nic_add("eth0", "02:00:00:00:00:01", "10.1.0.1/24")->speed_mbps = 10000;
+	context.table.nics[0].carrier = false;
+	assert_says("carrier", CHECK_FAIL, "eth0 has the address 10.1.0.1/24 but no carrier");
+	assert_int_equal(mesh_nic_filter_parse("^eth0", &context.filter), 0);
+	assert_well("carrier");
+}
+
+/* The name that NCCL_NET must have is the plugin's. */
+static void test_name(void **state)
+{
+	(void)state;
+	setenv("NCCL_NET", MESH_PLUGIN_NAME, 1);
+	assert_well("environment");
+	setenv("NCCL_NET", "IB", 1);
+	assert_says("environment", CHECK_FAIL, "NCCL_NET=IB");
+	unsetenv("NCCL_NET");
+}
+
+static void test_conf_file(void **state)
+{
+	(void)state;
+	unsetenv("NCCL_CONF_FILE");
+	rewrite(&tree, "NCCL_NET_PLUGIN=none", "etc/nccl.conf");
+	assert_says("environment", CHECK_FAIL, "NCCL load no plugin at all");
+	assert_non_null(strstr(said, "/etc/nccl.conf: NCCL_NET_PLUGIN=none"));
+	setenv("NCCL_NET_PLUGIN", "mesh", 1); /* goes before the file */
+	assert_well("environment");
+	unsetenv("NCCL_NET_PLUGIN");
+}
+
+#define TREE_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TREE_TEST(test_all_well),
+		TREE_TEST(test_nothing_there),
+		TREE_TEST(test_modules),
+		TREE_TEST(test_rdma_half_missing),
+		TREE_TEST(test_card_without_driver),
+		TREE_TEST(test_device_files),
+		TREE_TEST(test_device_files_forbidden),
+		TREE_TEST(test_memlock),
+		TREE_TEST(test_ports),
+		TREE_TEST(test_ports_unused),
+		TREE_TEST(test_gids),
+		TREE_TEST(test_pcie),
+		TREE_TEST(test_mtu),
+		TREE_TEST(test_speed),
+		TREE_TEST(test_not_wanted),
+		TREE_TEST(test_name),
+		TREE_TEST(test_conf_file),
+	};
+
+	unsetenv("NCCL_NET");
+	unsetenv("NCCL_NET_PLUGIN");
+	setenv("HOME", "/nonexistent", 1);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
