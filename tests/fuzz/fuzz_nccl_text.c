@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_nccl_text.c - an NCCL library's bytes and its settings files: nothing out of bounds. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fi_utils/nccl_library.h"
+#include "fi_utils/nccl_setting.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct nccl_library library;
+	char *text = malloc(size + 1), value[16];
+
+	if (!text)
+		return 0;
+	/* Without a NUL behind them, as a file is mapped. */
+	nccl_library_scan(data, size, &library);
+	if (library.asked & 1 || !memchr(library.version, '\0', sizeof(library.version)))
+		abort();
+	if (nccl_version_number(library.version) < 0)
+		abort();
+	memcpy(text, data, size);
+	text[size] = '\0';
+	memset(value, 0x5a, sizeof(value));
+	if (nccl_conf_find(text, "NCCL_NET", value, sizeof(value)) ? strlen(value) >= sizeof(value)
+								   : value[0] != 0x5a)
+		abort();
+	free(text);
+	return 0;
+}

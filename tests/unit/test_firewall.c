@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_firewall.c - one packet through rule sets as firewalld, ufw and people write them. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "fi_utils/firewall.h"
+#include "fi_utils/run_program.h"
+
+static struct firewall_packet packet;
+
+static int setup(void **state)
+{
+	(void)state;
+	packet = (struct firewall_packet){.nic = "eth1", .port = 40000};
+	assert_int_equal(mesh_addr_parse("10.1.0.2/24", &packet.source), 0);
+	assert_int_equal(mesh_addr_parse("10.1.0.1/24", &packet.destination), 0);
+	return 0;
+}
+
+static enum firewall_action answer(int read, struct firewall_rules *rules, const char *where)
+{
+	struct firewall_verdict verdict;
+
+	assert_int_equal(read, 0);
+	firewall_follow(rules, &verdict);
+	firewall_rules_free(rules);
+	if (where && !strstr(verdict.where, where))
+		fail_msg("\"%s\" is not in \"%s\"", where, verdict.where);
+	return verdict.answer;
+}
+
+/* A base chain "input" of table "inet t" with this policy, and the rules' expressions. */
+static enum firewall_action nft(const char *policy, const char *expressions, const char *where)
+{
+	struct firewall_rules rules;
+	char *text = NULL;
+	int ret;
+
+	assert_true(asprintf(&text,
+			     "{\"nftables\": [{\"metainfo\": {}}, {\"chain\": {\"family\": "
+			     "\"inet\", \"table\": \"t\", \"name\": \"input\", \"type\": "
+			     "\"filter\", \"hook\": \"input\", \"prio\": 0, \"policy\": \"%s\"}}"
+			     "%s%s]}",
+			     policy, *expressions ? ", " : "", expressions) > 0);
+	ret = firewall_nft_read(text, &packet, true, &rules);
+	free(text);
+	return answer(ret, &rules, where);
+}
+
+#define RULE(chain, expressions)                                                                   \
+	"{\"rule\": {\"family\": \"inet\", \"table\": \"t\", \"chain\": \"" chain                  \
+	"\", \"expr\": [" expressions "]}}"
+#define MATCH(left, op, right)                                                                     \
+	"{\"match\": {\"op\": \"" op "\", \"left\": " left ", \"right\": " right "}}"
+#define META(key) "{\"meta\": {\"key\": \"" key "\"}}"
+#define PAYLOAD(protocol, field)                                                                   \
+	"{\"payload\": {\"protocol\": \"" protocol "\", \"field\": \"" field "\"}}"
+#define ACCEPT "{\"accept\": null}"
+#define DROP "{\"drop\": null}"
+
+static void test_nft_matches(void **state)
+{
+	static const struct {
+		const char *match;
+		enum firewall_match fits;
+	} rows[] = {
+		{MATCH(META("iifname"), "==", "\"eth1\""), FIREWALL_YES},
+		{MATCH(META("iifname"), "==", "\"eth*\""), FIREWALL_YES},
+		{MATCH(META("iifname"), "==", "\"eth\""), FIREWALL_NO},
+		{MATCH(META("iifname"), "!=", "\"eth0\""), FIREWALL_YES},
+		{MATCH(META("iifname"), "==", "{\"set\": [\"lo\", \"eth1\"]}"), FIREWALL_YES},
+		{MATCH(META("iifname"), "==", "\"@trusted\""), FIREWALL_MAYBE},
+		{MATCH(META("iifname"), "!=", "\"@trusted\""), FIREWALL_MAYBE},
+		{MATCH(META("oifname"), "==", "\"eth1\""), FIREWALL_NO},
+		{MATCH(META("l4proto"), "==", "\"tcp\""), FIREWALL_YES},
+		{MATCH(META("l4proto"), "==", "{\"set\": [\"icmp\", \"udp\"]}"), FIREWALL_NO},
+		{MATCH(META("nfproto"), "==", "\"ipv6\""), FIREWALL_NO},
+		{MATCH(META("mark"), "==", "1"), FIREWALL_MAYBE},
+		{MATCH(PAYLOAD("tcp", "dport"), "==", "40000"), FIREWALL_YES},
+		{MATCH(PAYLOAD("tcp", "dport"), "!=", "40000"), FIREWALL_NO},
+		{MATCH(PAYLOAD("tcp", "dport"), "==", "{\"range\": [30000, 50000]}"), FIREWALL_YES},
+		{MATCH(PAYLOAD("tcp", "dport"), "==", "{\"range\": [30000, 39999]}"), FIREWALL_NO},
+		{MATCH(PAYLOAD("tcp", "dport"), "==", "{\"set\": [22, {\"range\": [1, 50000]}]}"),
+		 FIREWALL_YES},
+		{MATCH(PAYLOAD("tcp", "dport"), ">", "1024"), FIREWALL_MAYBE},
+		{MATCH(PAYLOAD("tcp", "sport"), "==", "22"), FIREWALL_MAYBE},
+		{MATCH(PAYLOAD("udp", "dport"), "==", "40000"), FIREWALL_NO},
+		{MATCH(PAYLOAD("ip6", "saddr"), "==", "\"fd00::1\""), FIREWALL_NO},
+		{MATCH(PAYLOAD("ip", "saddr"), "==", "\"10.1.0.2\""), FIREWALL_YES},
+		{MATCH(PAYLOAD("ip", "saddr"),
+		       "==", "{\"prefix\": {\"addr\": \"10.0.0.0\", \"len\": 8}}"),
+		 FIREWALL_YES},
+		{MATCH(PAYLOAD("ip", "daddr"),
+		       "==", "{\"prefix\": {\"addr\": \"10.2.0.0\", \"len\": 16}}"),
+		 FIREWALL_NO},
+		{MATCH(PAYLOAD("ip", "daddr"),
+		       "==", "{\"prefix\": {\"addr\": \"10.2.0.0\", \"len\": 99}}"),
+		 FIREWALL_MAYBE},
+		{MATCH("{\"ct\": {\"key\": \"state\"}}", "in", "[\"established\", \"related\"]"),
+		 FIREWALL_NO},
+		{MATCH("{\"ct\": {\"key\": \"state\"}}", "in", "[\"new\", \"established\"]"),
+		 FIREWALL_YES},
+		{MATCH("{\"ct\": {\"key\": \"status\"}}", "in", "\"dnat\""), FIREWALL_NO},
+		{"{\"limit\": {\"rate\": 1}}", FIREWALL_MAYBE},
+		{"{\"xt\": null}", FIREWALL_MAYBE},
+		{"{\"counter\": {\"packets\": 0}}", FIREWALL_YES},
+		{"{}", FIREWALL_MAYBE},
+		{"7", FIREWALL_MAYBE},
+	};
+	enum firewall_action got, wanted;
+	char rule[600];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		snprintf(rule, sizeof(rule), RULE("input", "%s, " DROP), rows[i].match);
+		got = nft("accept", rule, NULL);
+		wanted = rows[i].fits == FIREWALL_YES  ? FIREWALL_DROP
+			 : rows[i].fits == FIREWALL_NO ? FIREWALL_ACCEPT
+						       : FIREWALL_CONTINUE;
+		if (got != wanted)
+			fail_msg("%s: %d, not %d", rows[i].match, got, wanted);
+	}
+}
+
+static void test_nft_flow(void **state)
+{
+	(void)state;
+	assert_int_equal(nft("accept", "", NULL), FIREWALL_ACCEPT);
+	assert_int_equal(nft("drop", "", "the policy of chain input, table inet t"), FIREWALL_DROP);
+	assert_int_equal(nft("drop", RULE("input", ACCEPT), NULL), FIREWALL_ACCEPT);
+	/* A chain that is jumped to and left again; one that is gone to is not come back from. */
+	assert_int_equal(
+		nft("accept",
+		    RULE("input", "{\"jump\": {\"target\": \"x\"}}") "," RULE(
+			    "input", DROP) "," RULE("x", "{\"return\": null}") "," RULE("x",
+											ACCEPT),
+		    "rule 2 of chain input"),
+		FIREWALL_DROP);
+	assert_int_equal(
+		nft("drop",
+		    RULE("input", "{\"goto\": {\"target\": \"x\"}}") "," RULE("input", ACCEPT),
+		    "policy"),
+		FIREWALL_DROP);
+	assert_int_equal(nft("accept",
+			     RULE("input", "{\"jump\": {\"target\": \"x\"}}") "," RULE("x", DROP),
+			     "rule 1 of chain x"),
+			 FIREWALL_DROP);
+	/* A loop, which the kernel would refuse, ends. */
+	assert_int_equal(
+		nft("accept",
+		    RULE("input", "{\"jump\": {\"target\": \"x\"}}") "," RULE(
+			    "x",
+			    "{\"jump\": {\"target\": \"x\"}}") "," RULE("x",
+									"{\"jump\": {\"target\": \"x\"}}"),
+		    NULL),
+		FIREWALL_CONTINUE);
+	/* What may have been accepted before is not surely dropped. */
+	assert_int_equal(nft("drop", RULE("input", "{\"xt\": null}, " ACCEPT), NULL),
+			 FIREWALL_CONTINUE);
+}
+
+static void test_nft_vmap(void **state)
+{
+	static const char zones[] = RULE(
+		"input",
+		"{\"vmap\": {\"key\": " META(
+			"iifname") ", \"data\": {\"set\": "
+				   "[[\"lo\", {\"accept\": null}], [\"eth1\", {\"goto\": {\"target\": "
+				   "\"trusted\"}}]]}}}") "," RULE("input", DROP) "," RULE("trusted",
+											  ACCEPT);
+
+	(void)state;
+	assert_int_equal(nft("drop", zones, NULL), FIREWALL_ACCEPT);
+	packet.nic = "eth2";
+	assert_int_equal(nft("drop", zones, "rule 2 of chain input"), FIREWALL_DROP);
+	assert_int_equal(nft("drop",
+			     RULE("input", "{\"vmap\": {\"key\": " META(
+						   "iifname") ", \"data\": \"@zones\"}}"),
+			     NULL),
+			 FIREWALL_DROP);
+}
+
+/* firewalld's shape: all that is not of a zone is rejected at the end. */
+static void test_nft_firewalld(void **state)
+{
+	static const char
+		rules[] =
+			RULE("input", MATCH("{\"ct\": {\"key\": \"state\"}}", "in", "[\"established\", \"related\"]") ", " ACCEPT) "," RULE(
+				"input", MATCH(
+						 "{\"ct\": {\"key\": \"status\"}}", "in",
+						 "\"dnat\"") ", " ACCEPT) "," RULE("input", MATCH(META("iifname"), "==", "\"lo\"") ", " ACCEPT) "," RULE("input", MATCH("{\"ct\": {\"key\": \"state\"}}", "in", "\"invalid\"") ", " DROP) "," RULE("input", "{\"jump\": {\"target\": \"zones\"}}") "," RULE("input", "{\"reject\": {\"type\": \"icmpx\"}}") "," RULE("zones",
+																																												     MATCH(
+																																													     META("iifname"), "==",
+																																													     "\"eth0\"") ", {\"goto\": {\"target\": "
+																																															 "\"public\"}}") "," RULE("public", MATCH(PAYLOAD("tcp",
+																																																					  "dport"),
+																																																				  "==",
+																																																				  "22") ", " ACCEPT);
+
+	(void)state;
+	assert_int_equal(nft("accept", rules, "rule 6 of chain input"), FIREWALL_DROP);
+	packet.nic = "eth0";
+	assert_int_equal(nft("accept", rules, "rule 6 of chain input"), FIREWALL_DROP);
+	packet.port = 22;
+	assert_int_equal(nft("accept", rules, NULL), FIREWALL_ACCEPT);
+}
+
+static void test_nft_junk(void **state)
+{
+	static const char *const texts[] = {
+		"", "x", "[]", "{}", "{\"nftables\": 7}", "{\"nftables\""};
+	struct firewall_rules rules;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		assert_int_equal(firewall_nft_read(texts[i], &packet, true, &rules), -EINVAL);
+		firewall_rules_free(&rules);
+	}
+	assert_int_equal(
+		answer(firewall_nft_read("{\"nftables\": [1, {\"rule\": []}, {\"chain\": "
+					 "{\"family\": 1}}, {\"rule\": {\"family\": "
+					 "\"inet\", \"table\": \"t\", \"chain\": \"c\"}}]}",
+					 &packet, true, &rules),
+		       &rules, NULL),
+		FIREWALL_ACCEPT);
+}
+
+static enum firewall_action iptables(const char *text, const char *where)
+{
+	struct firewall_rules rules;
+
+	return answer(firewall_iptables_read(text, &packet, &rules), &rules, where);
+}
+
+/* ufw's shape. */
+static const char ufw[] =
+	"# Generated by iptables-save v1.8.9\n*filter\n:INPUT DROP [0:0]\n:FORWARD DROP [0:0]\n"
+	":OUTPUT ACCEPT [0:0]\n:ufw-before-input - [0:0]\n:ufw-not-local - [0:0]\n"
+	":ufw-user-input - [0:0]\n:ufw-track-input - [0:0]\n"
+	"-A INPUT -j ufw-before-input\n-A INPUT -j ufw-user-input\n-A INPUT -j ufw-track-input\n"
+	"-A ufw-before-input -i lo -j ACCEPT\n"
+	"-A ufw-before-input -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT\n"
+	"-A ufw-before-input -m conntrack --ctstate INVALID -j LOG --log-prefix \"[UFW] \"\n"
+	"-A ufw-before-input -m conntrack --ctstate INVALID -j DROP\n"
+	"-A ufw-before-input -p icmp -m icmp --icmp-type 8 -j ACCEPT\n"
+	"-A ufw-before-input -j ufw-not-local\n"
+	"-A ufw-not-local -m addrtype --dst-type LOCAL -j RETURN\n"
+	"-A ufw-not-local -m limit --limit 3/min --limit-burst 10 -j DROP\n-A ufw-not-local -j DROP\n"
+	"-A ufw-user-input -p tcp -m tcp --dport 22 -j ACCEPT\n"
+	"-A ufw-user-input -p tcp -m multiport --dports 80,443,8000:9000 -j ACCEPT\n"
+	"-A ufw-user-input -i eth7 -j ACCEPT\nCOMMIT\n";
+
+static void test_iptables_ufw(void **state)
+{
+	(void)state;
+	assert_int_equal(iptables(ufw, "the policy of chain INPUT, table filter"), FIREWALL_DROP);
+	packet.port = 8500;
+	assert_int_equal(iptables(ufw, NULL), FIREWALL_ACCEPT);
+	packet.port = 22;
+	assert_int_equal(iptables(ufw, NULL), FIREWALL_ACCEPT);
+	packet.port = 40000;
+	packet.nic = "eth7";
+	assert_int_equal(iptables(ufw, NULL), FIREWALL_ACCEPT);
+	packet.nic = "eth1";
+	packet.outgoing = true;
+	assert_int_equal(iptables(ufw, NULL), FIREWALL_ACCEPT);
+}
+
+static enum firewall_action iptables_rule(const char *rule)
+{
+	char text[500];
+
+	snprintf(text, sizeof(text), "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT %s -j DROP\nCOMMIT\n",
+		 rule);
+	return iptables(text, NULL);
+}
+
+static void test_iptables_matches(void **state)
+{
+	static const char *const yes[] = {"-i eth1",
+					  "-i eth+",
+					  "! -i eth0",
+					  "-s 10.1.0.0/24",
+					  "! -s 10.2.0.0/24",
+					  "-d 10.1.0.1/32 -p tcp",
+					  "-p tcp -m tcp --dport 32768:60999",
+					  "-p tcp -m tcp --dport :50000",
+					  "-p tcp -m tcp --dport 40000:",
+					  "-m state --state NEW,ESTABLISHED",
+					  "-m comment --comment \"! -i eth1 -j \\\"x\\\"\""};
+	static const char *const no[] = {"-i eth0",
+					 "! -i eth1",
+					 "-i eth",
+					 "-o eth1",
+					 "-p udp",
+					 "-s 10.1.1.0/24",
+					 "! -p tcp",
+					 "-p tcp --dport 22",
+					 "-p tcp --dports 22,80",
+					 "-m limit --limit 1/s -p udp"};
+	static const char *const maybe[] = {"-m limit --limit 1/s", "-m set --match-set x src",
+					    "-m x ! --unknown 5",   "-s 10.1.0.0/255.255.0.0",
+					    "--dport ssh",	    "-m owner --uid-owner 0"};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(yes) / sizeof(yes[0]); i++)
+		if (iptables_rule(yes[i]) != FIREWALL_DROP)
+			fail_msg("%s does not match", yes[i]);
+	for (i = 0; i < sizeof(no) / sizeof(no[0]); i++)
+		if (iptables_rule(no[i]) != FIREWALL_ACCEPT)
+			fail_msg("%s matches", no[i]);
+	for (i = 0; i < sizeof(maybe) / sizeof(maybe[0]); i++)
+		if (iptables_rule(maybe[i]) != FIREWALL_CONTINUE)
+			fail_msg("%s is not a maybe", maybe[i]);
+}
+
+static void test_iptables_junk(void **state)
+{
+	struct firewall_rules rules;
+	char line[1000] = "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT";
+	int i;
+
+	(void)state;
+	assert_int_equal(firewall_iptables_read("junk\n", &packet, &rules), -EINVAL);
+	firewall_rules_free(&rules);
+	assert_int_equal(firewall_iptables_read("-A\n", &packet, &rules), -EINVAL);
+	firewall_rules_free(&rules);
+	assert_int_equal(firewall_iptables_read("*filter\n-A \n", &packet, &rules), -EINVAL);
+	firewall_rules_free(&rules);
+	assert_int_equal(iptables("", NULL), FIREWALL_ACCEPT);
+	for (i = 0; i < 100; i++)
+		strcat(line, " -m x");
+	assert_int_equal(iptables(line, NULL), FIREWALL_CONTINUE);
+}
+
+static void test_run_program(void **state)
+{
+	char complaint[RUN_PROGRAM_COMPLAINT_MAX], *output;
+	char sh[] = "sh", c[] = "-c", echo[] = "echo out; echo err >&2",
+	     bad[] = "echo why >&2; exit 3", slow[] = "exec sleep 100",
+	     none[] = "no-such-program-here", much[] = "yes";
+	char *good_argv[] = {sh, c, echo, NULL}, *bad_argv[] = {sh, c, bad, NULL},
+	     *slow_argv[] = {sh, c, slow, NULL}, *none_argv[] = {none, NULL},
+	     *much_argv[] = {much, NULL};
+
+	(void)state;
+	assert_int_equal(run_program(good_argv, 10000, &output, complaint), 0);
+	assert_string_equal(output, "out\n");
+	free(output);
+	assert_int_equal(run_program(bad_argv, 10000, &output, complaint), -ECHILD);
+	assert_string_equal(complaint, "why");
+	assert_int_equal(run_program(slow_argv, 50, &output, complaint), -ETIMEDOUT);
+	assert_int_equal(run_program(none_argv, 10000, &output, complaint), -ENOENT);
+	assert_string_equal(complaint, "not installed");
+	assert_int_equal(run_program(much_argv, 60000, &output, complaint), -EOVERFLOW);
+}
+
+#define PACKET_TEST(test) cmocka_unit_test_setup(test, setup)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		PACKET_TEST(test_nft_matches),	    PACKET_TEST(test_nft_flow),
+		PACKET_TEST(test_nft_vmap),	    PACKET_TEST(test_nft_firewalld),
+		PACKET_TEST(test_nft_junk),	    PACKET_TEST(test_iptables_ufw),
+		PACKET_TEST(test_iptables_matches), PACKET_TEST(test_iptables_junk),
+		PACKET_TEST(test_run_program),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

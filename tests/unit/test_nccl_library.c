@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_nccl_library.c - what an NCCL's file tells, its settings files, and loading plugins. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include <mesh/nccl/plugin.h>
+
+#include "fi_utils/nccl_library.h"
+#include "fi_utils/nccl_setting.h"
+#include "fi_utils/plugin_probe.h"
+#include "sysfs_fixture.h"
+
+#define SCAN(text) nccl_library_scan(text, sizeof(text) - 1, &library)
+
+static void test_scan(void **state)
+{
+	struct nccl_library library;
+
+	(void)state;
+	SCAN("\0ncclNetPlugin_v11\0ncclNetPlugin_v6\0NCCL version %s\0NCCL version 2.28.3+cuda12.9"
+	     "\0ncclNetPlugin_symbol\0ncclNetPlugin_v\0");
+	assert_int_equal(library.asked, 1u << 11 | 1u << 6);
+	assert_string_equal(library.version, "2.28.3+cuda12.9");
+	assert_int_equal(nccl_version_number(library.version), 22803);
+	/* Out of range, cut off, not a whole name. */
+	SCAN("ncclNetPlugin_v32\0ncclNetPlugin_v0\0ncclNetPlugin_v999999999999\0ncclNetPlugin_v8x\0"
+	     "ncclNetPlugin_v9");
+	assert_int_equal(library.asked, 0);
+	assert_string_equal(library.version, "");
+	assert_int_equal(nccl_version_number(""), 0);
+	SCAN("NCCL version 2.2");
+	assert_string_equal(library.version, "2.2");
+	assert_int_equal(nccl_version_number("2.2"), 0);
+	SCAN("NCCL version 22222222222222222222222222222222222222222222222222222222222222");
+	assert_int_equal(strlen(library.version), sizeof(library.version) - 1);
+	nccl_library_scan("", 0, &library);
+	assert_int_equal(library.asked, 0);
+}
+
+static void test_conf(void **state)
+{
+	char value[8];
+
+	(void)state;
+	assert_true(nccl_conf_find("# NCCL_NET=no\nNCCL_NETX=no\n NCCL_NET=IB \r\nNCCL_NET=no",
+				   "NCCL_NET", value, sizeof(value)));
+	assert_string_equal(value, "IB");
+	assert_true(nccl_conf_find("NCCL_NET=", "NCCL_NET", value, sizeof(value)));
+	assert_string_equal(value, "");
+	assert_false(nccl_conf_find("NCCL_NET", "NCCL_NET", value, sizeof(value)));
+	assert_false(nccl_conf_find("", "NCCL_NET", value, sizeof(value)));
+	assert_false(nccl_conf_find("NCCL_NET=12345678", "NCCL_NET", value, sizeof(value)));
+	assert_true(nccl_conf_find("NCCL_NET=1234567", "NCCL_NET", value, sizeof(value)));
+}
+
+/* Where a program would find it: the order decides. */
+static void test_find(void **state)
+{
+	static const char text[] = "NCCL version 2.27.3+cuda12.9";
+	struct nccl_library library;
+	struct sysfs_fixture tree;
+	char paths[700], venv[300];
+
+	(void)state;
+	sysfs_fixture_make(&tree);
+	sysfs_fixture_file(&tree, text, "a/libnccl.so.2");
+	sysfs_fixture_file(&tree, text, "b/librccl.so.1");
+	sysfs_fixture_file(&tree, text,
+			   "v/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2");
+	unsetenv("VLLM_NCCL_SO_PATH");
+	snprintf(paths, sizeof(paths), "/nonexistent::%s/b:%s/a", tree.root, tree.root);
+	setenv("LD_LIBRARY_PATH", paths, 1);
+	assert_int_equal(nccl_library_find(NULL, &library), 0);
+	assert_non_null(strstr(library.path, "/b/librccl.so.1"));
+	assert_true(library.is_rccl);
+	assert_string_equal(library.version, "2.27.3+cuda12.9");
+	unsetenv("LD_LIBRARY_PATH");
+	snprintf(venv, sizeof(venv), "%s/v", tree.root);
+	setenv("VIRTUAL_ENV", venv, 1);
+	assert_int_equal(nccl_library_find(NULL, &library), 0);
+	assert_non_null(strstr(library.path, "/v/lib/python3.11/site-packages/nvidia"));
+	assert_false(library.is_rccl);
+	snprintf(paths, sizeof(paths), "%s/a/libnccl.so.2", tree.root);
+	setenv("VLLM_NCCL_SO_PATH", paths, 1);
+	assert_int_equal(nccl_library_find(NULL, &library), 0);
+	assert_string_equal(library.path, paths);
+	unsetenv("VLLM_NCCL_SO_PATH");
+	unsetenv("VIRTUAL_ENV");
+	assert_true(nccl_library_find("/nonexistent", &library) < 0);
+	sysfs_fixture_remove(&tree);
+}
+
+static void test_probe(void **state)
+{
+	struct plugin_probe probe;
+
+	(void)state;
+	assert_int_equal(plugin_probe(MESH_BUILD_DIR "/libnccl-net-mesh.so", &probe), 0);
+	assert_string_equal(probe.path, MESH_BUILD_DIR "/libnccl-net-mesh.so");
+	assert_int_equal(probe.exported, 0x1fc0); /* v6 to v12 */
+	assert_string_equal(probe.names[12], MESH_PLUGIN_NAME);
+	assert_int_equal(plugin_probe("/nonexistent.so", &probe), 0);
+	assert_string_equal(probe.path, "");
+	assert_non_null(strstr(probe.error, "cannot open shared object file"));
+	assert_int_equal(plugin_probe(MESH_BUILD_DIR "/fi_mesh", &probe), 0);
+	assert_string_equal(probe.path, "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_scan),
+		cmocka_unit_test(test_conf),
+		cmocka_unit_test(test_find),
+		cmocka_unit_test(test_probe),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
