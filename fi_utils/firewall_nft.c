@@ -70,7 +70,7 @@ static struct subject subject_of(const json_t *left, const struct firewall_packe
 {
 	const json_t *meta = json_object_get(left, "meta");
 	const json_t *payload = json_object_get(left, "payload");
-	const json_t *ct = json_object_get(left, "ct");
+	const json_t *ct = json_object_get(left, "ct"), *fib = json_object_get(left, "fib");
 
 	if (meta)
 		return meta_subject(json_string_value(json_object_get(meta, "key")), packet);
@@ -80,6 +80,10 @@ static struct subject subject_of(const json_t *left, const struct firewall_packe
 				       packet);
 	if (is(json_string_value(json_object_get(ct, "key")), "state"))
 		return (struct subject){.kind = KIND_WORD, .word = "new"};
+	if (is(json_string_value(json_object_get(fib, "result")), "type") &&
+	    is(json_string_value(json_array_get(json_object_get(fib, "flags"), 0)), "daddr"))
+		return (struct subject){.kind = KIND_WORD,
+					.word = packet->outgoing ? "unicast" : "local"};
 	if (is(json_string_value(json_object_get(ct, "key")), "status")) /* "dnat": not ours */
 		return (struct subject){.kind = KIND_WORD, .word = ""};
 	return (struct subject){.kind = KIND_OTHER};

@@ -428,6 +428,22 @@ static void test_speed(void **state)
 	assert_says("speed", CHECK_UNKNOWN, "enp1s0f1np1 does not tell its speed");
 }
 
+/* A NIC with RDMA that gets TCP is what nobody would notice. */
+static void test_silent_fallback(void **state)
+{
+	struct mesh_nic *nic = nic_add("lo", "00:00:00:00:00:00", "127.0.0.1/8");
+
+	(void)state;
+	assert_says("libfabric", CHECK_PASS, "lo (127.0.0.1) uses tcp");
+	strcpy(nic->rdma.device, "mlx5_0");
+	assert_says("libfabric", CHECK_FAIL, "lo uses tcp instead of RDMA: ");
+	assert_non_null(strstr(said, "for the source address 127.0.0.1 libfabric offers: "));
+	strcpy(context.config.provider, "verbs");
+	assert_says("libfabric", CHECK_FAIL, "NCCL_MESH_PROVIDER=verbs names no provider");
+	strcpy(context.config.provider, "verbs;ofi_rxm");
+	assert_says("libfabric", CHECK_FAIL, "libfabric has nothing for lo: ");
+}
+
 /* What the user excludes is not looked at. */
 static void test_not_wanted(void **state)
 {
@@ -481,6 +497,7 @@ int main(void)
 		TREE_TEST(test_pcie),
 		TREE_TEST(test_mtu),
 		TREE_TEST(test_speed),
+		TREE_TEST(test_silent_fallback),
 		TREE_TEST(test_not_wanted),
 		TREE_TEST(test_name),
 		TREE_TEST(test_conf_file),

@@ -54,9 +54,32 @@ static enum firewall_action nft(const char *policy, const char *expressions, con
 	return answer(ret, &rules, where);
 }
 
-#define RULE(chain, expressions)                                                                   \
-	"{\"rule\": {\"family\": \"inet\", \"table\": \"t\", \"chain\": \"" chain                  \
-	"\", \"expr\": [" expressions "]}}"
+/* A rule's chain and expressions; ends with a chain of NULL. */
+struct row {
+	const char *chain, *expressions;
+};
+
+static enum firewall_action nft_rows(const char *policy, const struct row *rows, const char *where)
+{
+	enum firewall_action action;
+	size_t size;
+	char *text;
+	FILE *file = open_memstream(&text, &size);
+	const struct row *row;
+
+	for (row = rows; row->chain; row++)
+		fprintf(file,
+			"%s{\"rule\": {\"family\": \"inet\", \"table\": \"t\", \"chain\": \"%s\", "
+			"\"expr\": [%s]}}",
+			row > rows ? ", " : "", row->chain, row->expressions);
+	fclose(file);
+	action = nft(policy, text, where);
+	free(text);
+	return action;
+}
+
+#define NFT(policy, where, ...)                                                                    \
+	nft_rows(policy, (const struct row[]){__VA_ARGS__, {NULL, NULL}}, where)
 #define MATCH(left, op, right)                                                                     \
 	"{\"match\": {\"op\": \"" op "\", \"left\": " left ", \"right\": " right "}}"
 #define META(key) "{\"meta\": {\"key\": \"" key "\"}}"
@@ -108,6 +131,9 @@ static void test_nft_matches(void **state)
 		{MATCH("{\"ct\": {\"key\": \"state\"}}", "in", "[\"new\", \"established\"]"),
 		 FIREWALL_YES},
 		{MATCH("{\"ct\": {\"key\": \"status\"}}", "in", "\"dnat\""), FIREWALL_NO},
+		{MATCH("{\"fib\": {\"result\": \"type\", \"flags\": [\"daddr\"]}}",
+		       "==", "\"local\""),
+		 FIREWALL_YES},
 		{"{\"limit\": {\"rate\": 1}}", FIREWALL_MAYBE},
 		{"{\"xt\": null}", FIREWALL_MAYBE},
 		{"{\"counter\": {\"packets\": 0}}", FIREWALL_YES},
@@ -120,8 +146,8 @@ static void test_nft_matches(void **state)
 
 	(void)state;
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		snprintf(rule, sizeof(rule), RULE("input", "%s, " DROP), rows[i].match);
-		got = nft("accept", rule, NULL);
+		snprintf(rule, sizeof(rule), "%s, " DROP, rows[i].match);
+		got = NFT("accept", NULL, {"input", rule});
 		wanted = rows[i].fits == FIREWALL_YES  ? FIREWALL_DROP
 			 : rows[i].fits == FIREWALL_NO ? FIREWALL_ACCEPT
 						       : FIREWALL_CONTINUE;
@@ -130,87 +156,70 @@ static void test_nft_matches(void **state)
 	}
 }
 
+#define JUMP(chain) "{\"jump\": {\"target\": \"" chain "\"}}"
+#define GOTO(chain) "{\"goto\": {\"target\": \"" chain "\"}}"
+#define REJECT "{\"reject\": {\"type\": \"icmpx\"}}"
+#define IN(nic) MATCH(META("iifname"), "==", "\"" nic "\"")
+#define CT(key, right) MATCH("{\"ct\": {\"key\": \"" key "\"}}", "in", right)
+
 static void test_nft_flow(void **state)
 {
 	(void)state;
 	assert_int_equal(nft("accept", "", NULL), FIREWALL_ACCEPT);
 	assert_int_equal(nft("drop", "", "the policy of chain input, table inet t"), FIREWALL_DROP);
-	assert_int_equal(nft("drop", RULE("input", ACCEPT), NULL), FIREWALL_ACCEPT);
+	assert_int_equal(NFT("drop", NULL, {"input", ACCEPT}), FIREWALL_ACCEPT);
 	/* A chain that is jumped to and left again; one that is gone to is not come back from. */
-	assert_int_equal(
-		nft("accept",
-		    RULE("input", "{\"jump\": {\"target\": \"x\"}}") "," RULE(
-			    "input", DROP) "," RULE("x", "{\"return\": null}") "," RULE("x",
-											ACCEPT),
-		    "rule 2 of chain input"),
-		FIREWALL_DROP);
-	assert_int_equal(
-		nft("drop",
-		    RULE("input", "{\"goto\": {\"target\": \"x\"}}") "," RULE("input", ACCEPT),
-		    "policy"),
-		FIREWALL_DROP);
-	assert_int_equal(nft("accept",
-			     RULE("input", "{\"jump\": {\"target\": \"x\"}}") "," RULE("x", DROP),
-			     "rule 1 of chain x"),
+	assert_int_equal(NFT("accept", "rule 2 of chain input", {"input", JUMP("x")},
+			     {"input", DROP}, {"x", "{\"return\": null}"}, {"x", ACCEPT}),
+			 FIREWALL_DROP);
+	assert_int_equal(NFT("drop", "policy", {"input", GOTO("x")}, {"input", ACCEPT}),
+			 FIREWALL_DROP);
+	assert_int_equal(NFT("accept", "rule 1 of chain x", {"input", JUMP("x")}, {"x", DROP}),
 			 FIREWALL_DROP);
 	/* A loop, which the kernel would refuse, ends. */
 	assert_int_equal(
-		nft("accept",
-		    RULE("input", "{\"jump\": {\"target\": \"x\"}}") "," RULE(
-			    "x",
-			    "{\"jump\": {\"target\": \"x\"}}") "," RULE("x",
-									"{\"jump\": {\"target\": \"x\"}}"),
-		    NULL),
+		NFT("accept", NULL, {"input", JUMP("x")}, {"x", JUMP("x")}, {"x", JUMP("x")}),
 		FIREWALL_CONTINUE);
 	/* What may have been accepted before is not surely dropped. */
-	assert_int_equal(nft("drop", RULE("input", "{\"xt\": null}, " ACCEPT), NULL),
+	assert_int_equal(NFT("drop", NULL, {"input", "{\"xt\": null}, " ACCEPT}),
 			 FIREWALL_CONTINUE);
 }
 
+#define VMAP(set) "{\"vmap\": {\"key\": " META("iifname") ", \"data\": " set "}}"
+#define ZONES "{\"set\": [[\"lo\", " ACCEPT "], [\"eth1\", " GOTO("trusted") "]]}"
+
 static void test_nft_vmap(void **state)
 {
-	static const char zones[] = RULE(
-		"input",
-		"{\"vmap\": {\"key\": " META(
-			"iifname") ", \"data\": {\"set\": "
-				   "[[\"lo\", {\"accept\": null}], [\"eth1\", {\"goto\": {\"target\": "
-				   "\"trusted\"}}]]}}}") "," RULE("input", DROP) "," RULE("trusted",
-											  ACCEPT);
+	static const struct row zones[] = {
+		{"input", VMAP(ZONES)}, {"input", DROP}, {"trusted", ACCEPT}, {NULL, NULL}};
 
 	(void)state;
-	assert_int_equal(nft("drop", zones, NULL), FIREWALL_ACCEPT);
+	assert_int_equal(nft_rows("drop", zones, NULL), FIREWALL_ACCEPT);
 	packet.nic = "eth2";
-	assert_int_equal(nft("drop", zones, "rule 2 of chain input"), FIREWALL_DROP);
-	assert_int_equal(nft("drop",
-			     RULE("input", "{\"vmap\": {\"key\": " META(
-						   "iifname") ", \"data\": \"@zones\"}}"),
-			     NULL),
-			 FIREWALL_DROP);
+	assert_int_equal(nft_rows("drop", zones, "rule 2 of chain input"), FIREWALL_DROP);
+	assert_int_equal(NFT("accept", NULL, {"input", VMAP("\"@zones\"")}), FIREWALL_CONTINUE);
 }
 
 /* firewalld's shape: all that is not of a zone is rejected at the end. */
 static void test_nft_firewalld(void **state)
 {
-	static const char
-		rules[] =
-			RULE("input", MATCH("{\"ct\": {\"key\": \"state\"}}", "in", "[\"established\", \"related\"]") ", " ACCEPT) "," RULE(
-				"input", MATCH(
-						 "{\"ct\": {\"key\": \"status\"}}", "in",
-						 "\"dnat\"") ", " ACCEPT) "," RULE("input", MATCH(META("iifname"), "==", "\"lo\"") ", " ACCEPT) "," RULE("input", MATCH("{\"ct\": {\"key\": \"state\"}}", "in", "\"invalid\"") ", " DROP) "," RULE("input", "{\"jump\": {\"target\": \"zones\"}}") "," RULE("input", "{\"reject\": {\"type\": \"icmpx\"}}") "," RULE("zones",
-																																												     MATCH(
-																																													     META("iifname"), "==",
-																																													     "\"eth0\"") ", {\"goto\": {\"target\": "
-																																															 "\"public\"}}") "," RULE("public", MATCH(PAYLOAD("tcp",
-																																																					  "dport"),
-																																																				  "==",
-																																																				  "22") ", " ACCEPT);
+	static const struct row rows[] = {
+		{"input", CT("state", "[\"established\", \"related\"]") ", " ACCEPT},
+		{"input", CT("status", "\"dnat\"") ", " ACCEPT},
+		{"input", IN("lo") ", " ACCEPT},
+		{"input", CT("state", "\"invalid\"") ", " DROP},
+		{"input", JUMP("zones")},
+		{"input", REJECT},
+		{"zones", IN("eth0") ", " GOTO("public")},
+		{"public", MATCH(PAYLOAD("tcp", "dport"), "==", "22") ", " ACCEPT},
+		{NULL, NULL}};
 
 	(void)state;
-	assert_int_equal(nft("accept", rules, "rule 6 of chain input"), FIREWALL_DROP);
+	assert_int_equal(nft_rows("accept", rows, "rule 6 of chain input"), FIREWALL_DROP);
 	packet.nic = "eth0";
-	assert_int_equal(nft("accept", rules, "rule 6 of chain input"), FIREWALL_DROP);
+	assert_int_equal(nft_rows("accept", rows, "rule 6 of chain input"), FIREWALL_DROP);
 	packet.port = 22;
-	assert_int_equal(nft("accept", rules, NULL), FIREWALL_ACCEPT);
+	assert_int_equal(nft_rows("accept", rows, NULL), FIREWALL_ACCEPT);
 }
 
 static void test_nft_junk(void **state)
