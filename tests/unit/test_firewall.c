@@ -263,7 +263,8 @@ static const char ufw[] =
 	"-A ufw-before-input -p icmp -m icmp --icmp-type 8 -j ACCEPT\n"
 	"-A ufw-before-input -j ufw-not-local\n"
 	"-A ufw-not-local -m addrtype --dst-type LOCAL -j RETURN\n"
-	"-A ufw-not-local -m limit --limit 3/min --limit-burst 10 -j DROP\n-A ufw-not-local -j DROP\n"
+	"-A ufw-not-local -m limit --limit 3/min --limit-burst 10 -j DROP\n"
+	"-A ufw-not-local -j DROP\n"
 	"-A ufw-user-input -p tcp -m tcp --dport 22 -j ACCEPT\n"
 	"-A ufw-user-input -p tcp -m multiport --dports 80,443,8000:9000 -j ACCEPT\n"
 	"-A ufw-user-input -i eth7 -j ACCEPT\nCOMMIT\n";
