@@ -23,4 +23,7 @@ int command_nics(int argc, char **argv);
 /** fi_mesh check [--quiet] [--json] [--only ID[,ID...]] [--nccl FILE] */
 int command_check(int argc, char **argv);
 
+/** fi_mesh plan [OPTION...] SHAPE NODE... */
+int command_plan(int argc, char **argv);
+
 #endif

@@ -196,7 +196,8 @@ struct excluded {
 static int orders_exclude(const struct search *search, struct excluded *excluded)
 {
 	int num = search->num_nodes, node, parts, ends = 0;
-	int *seen = calloc((size_t)num, sizeof(*seen)), *queue = calloc((size_t)num, sizeof(*queue));
+	int *seen = calloc((size_t)num, sizeof(*seen)),
+	    *queue = calloc((size_t)num, sizeof(*queue));
 
 	if (!seen || !queue) {
 		free(seen);
@@ -259,8 +260,7 @@ static int gaps_count(const struct mesh_neighbours *neighbours, int num_nodes, c
 
 static bool order_closes(const struct mesh_neighbours *neighbours, int num_nodes, const int *nodes)
 {
-	return num_nodes < 2 ||
-	       mesh_neighbours_joined(neighbours, nodes[num_nodes - 1], nodes[0]);
+	return num_nodes < 2 || mesh_neighbours_joined(neighbours, nodes[num_nodes - 1], nodes[0]);
 }
 
 /* Tries what is left of ring and line, the better one first; order->nodes has room. */

@@ -53,8 +53,9 @@ int mesh_shape_parse(const char *text, struct mesh_shape *shape)
 		*shape = result;
 		return 0;
 	}
-	mesh_warn("\"%.60s\" is no shape: triangle, full, ring, line, or torus:3x4 (up to %d sizes)",
-		  text, MESH_TORUS_DIMENSIONS_MAX);
+	mesh_warn(
+		"\"%.60s\" is no shape: triangle, full, ring, line, or torus:3x4 (up to %d sizes)",
+		text, MESH_TORUS_DIMENSIONS_MAX);
 	return -EINVAL;
 }
 
@@ -125,7 +126,7 @@ static int shape_check(const struct mesh_shape *shape, int num_nodes)
 		mesh_warn("%s has %s%lld nodes, not %d", mesh_shape_text(shape, text),
 			  product > MESH_TOPOLOGY_NODES_MAX ? "more than " : "",
 			  (long long)(product > MESH_TOPOLOGY_NODES_MAX ? MESH_TOPOLOGY_NODES_MAX
-									 : product),
+									: product),
 			  num_nodes);
 		return -EINVAL;
 	}
@@ -204,8 +205,7 @@ static int torus_build(const struct mesh_shape *shape, struct mesh_topology *top
 	return ret;
 }
 
-int mesh_shape_build(const struct mesh_shape *shape, int num_nodes,
-		     struct mesh_topology *topology)
+int mesh_shape_build(const struct mesh_shape *shape, int num_nodes, struct mesh_topology *topology)
 {
 	int ret = shape_check(shape, num_nodes);
 

@@ -38,8 +38,7 @@ static void grid_walk(int rows, int columns, int backward, bool transposed, int 
 		for (i = 0; i < columns; i++) {
 			if (i)
 				column = (column + step) % columns;
-			walk[count++] =
-				transposed ? column * rows + row : row * columns + column;
+			walk[count++] = transposed ? column * rows + row : row * columns + column;
 		}
 	}
 }

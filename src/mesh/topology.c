@@ -53,8 +53,8 @@ int mesh_topology_add(struct mesh_topology *topology, struct mesh_cable_end a,
 	}
 	if (topology->num_cables == topology->capacity && topology_grow(topology))
 		return -ENOMEM;
-	topology->cables[topology->num_cables++] =
-		a.node < b.node ? (struct mesh_cable){{a, b}} : (struct mesh_cable){{b, a}};
+	topology->cables[topology->num_cables++] = a.node < b.node ? (struct mesh_cable){{a, b}}
+								   : (struct mesh_cable){{b, a}};
 	return 0;
 }
 

@@ -57,8 +57,7 @@ int64_t mesh_shape_num_cables(const struct mesh_shape *shape, int num_nodes);
  * Returns 0; -EINVAL (logged) if the shape cannot have so many nodes; -E2BIG (logged); -ENOMEM.
  * @topology is to be freed after success only.
  */
-int mesh_shape_build(const struct mesh_shape *shape, int num_nodes,
-		     struct mesh_topology *topology);
+int mesh_shape_build(const struct mesh_shape *shape, int num_nodes, struct mesh_topology *topology);
 
 /**
  * An order of the nodes in which each is cabled to the next, and the last to the first where the
