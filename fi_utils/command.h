@@ -26,4 +26,7 @@ int command_check(int argc, char **argv);
 /** fi_mesh plan [OPTION...] SHAPE NODE... */
 int command_plan(int argc, char **argv);
 
+/** fi_mesh topo [--dot | --json | --svg] [--pair A,B] FILE... */
+int command_topo(int argc, char **argv);
+
 #endif

@@ -10,6 +10,7 @@ static const struct command commands[] = {
 	{"nics", command_nics, "list the NICs of this node, which carry the mesh, and why"},
 	{"check", command_check, "find what keeps the mesh from working, and how to mend it"},
 	{"plan", command_plan, "plan cables, addresses and configuration of a mesh"},
+	{"topo", command_topo, "draw a mesh: text, Graphviz, JSON, SVG"},
 	{NULL, NULL, NULL},
 };
 

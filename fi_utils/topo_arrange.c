@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* topo_arrange.c - circle or grid, and who stands beside whom. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include <mesh/mesh/rank_order.h>
+
+#include "topo_drawing.h"
+
+/* Above this many boxes a circle is mostly empty paper. */
+#define CIRCLE_VERTICES_MAX 12
+/* With more cables at a node, a grid has no places left for their tags. */
+#define GRID_DEGREE_MAX 8
+/* Nodes of a line that stand in one row. */
+#define ROW_MAX 5
+
+/* The boxes and lines as a topology, to find an order along the cables. */
+static int topology_load(const struct topo_drawing *drawing, struct mesh_topology *topology)
+{
+	int i, ret = mesh_topology_init(topology, drawing->graph.num_vertices);
+
+	for (i = 0; i < drawing->graph.num_edges && !ret; i++) {
+		const int *ends = drawing->edges[i].ends;
+
+		ret = mesh_topology_add(topology, (struct mesh_cable_end){ends[0], 0},
+					(struct mesh_cable_end){ends[1], 0});
+		if (ret)
+			mesh_topology_free(topology);
+	}
+	return ret;
+}
+
+static void cell_set(struct topo_drawing *drawing, int vertex, int row, int column)
+{
+	drawing->vertices[vertex].row = row;
+	drawing->vertices[vertex].column = column;
+}
+
+/*
+ * The last two sizes of a torus are rows and columns of a sheet; sheets of further dimensions lie
+ * beside and below each other.
+ */
+static void torus_arrange(const struct topo_map *map, struct topo_drawing *drawing)
+{
+	const struct mesh_shape *shape = &map->shape;
+	int columns = shape->sizes[shape->num_sizes - 1], node;
+	int rows = shape->num_sizes > 1 ? shape->sizes[shape->num_sizes - 2] : 1;
+	int sheets = map->num_nodes / (rows * columns);
+	int beside = (int)ceil(sqrt((double)sheets));
+
+	for (node = 0; node < map->num_nodes; node++) {
+		int sheet = node / (rows * columns), at = node % (rows * columns);
+
+		cell_set(drawing, node, sheet / beside * rows + at / columns,
+			 sheet % beside * columns + at % columns);
+	}
+}
+
+/* Rows from left to right and back: who follows in the order stands beside. */
+static void snake_arrange(struct topo_drawing *drawing, int columns)
+{
+	int i;
+
+	for (i = 0; i < drawing->graph.num_vertices; i++) {
+		int row = i / columns, column = i % columns;
+
+		cell_set(drawing, drawing->order[i], row, row % 2 ? columns - 1 - column : column);
+	}
+}
+
+/* A snake whose first column leads back, so that the last stands beside the first, too. */
+static void comb_arrange(struct topo_drawing *drawing, int rows, int columns)
+{
+	int i, inner = (rows - 1) * (columns - 1);
+
+	for (i = 0; i < rows * columns; i++) {
+		int k = i - columns, row = k < 0 ? 0 : 1 + k / (columns - 1);
+
+		if (k < 0)
+			cell_set(drawing, drawing->order[i], 0, i);
+		else if (k < inner && row % 2)
+			cell_set(drawing, drawing->order[i], row, columns - 1 - k % (columns - 1));
+		else if (k < inner)
+			cell_set(drawing, drawing->order[i], row, 1 + k % (columns - 1));
+		else
+			cell_set(drawing, drawing->order[i], rows - 1 - (k - inner), 0);
+	}
+}
+
+/* An even number of rows that divides @num and makes no long strip; 0 if there is none. */
+static int comb_rows(int num)
+{
+	int rows = (int)sqrt((double)num) & ~1;
+
+	for (; rows >= 2 && num / rows <= 3 * rows; rows -= 2)
+		if (num % rows == 0)
+			return rows;
+	return 0;
+}
+
+static void grid_arrange(struct topo_drawing *drawing, enum mesh_rank_order_kind kind)
+{
+	int num = drawing->graph.num_vertices, rows = comb_rows(num);
+
+	if (num <= ROW_MAX)
+		snake_arrange(drawing, num);
+	else if (num <= CIRCLE_VERTICES_MAX)
+		snake_arrange(drawing, (num + 1) / 2);
+	else if (kind == MESH_ORDER_RING && rows)
+		comb_arrange(drawing, rows, num / rows);
+	else
+		snake_arrange(drawing, (int)ceil(sqrt((double)num) * 1.25));
+}
+
+static int order_load(struct topo_drawing *drawing, const struct mesh_topology *topology,
+		      enum mesh_rank_order_kind *kind)
+{
+	int num = topology->num_nodes, i, ret;
+	struct mesh_rank_order found;
+	int *natural = calloc((size_t)num, sizeof(*natural));
+
+	if (!natural)
+		return -ENOMEM;
+	for (i = 0; i < num; i++)
+		natural[i] = i;
+	ret = mesh_rank_order_find(topology, natural, &found);
+	free(natural);
+	if (ret)
+		return ret;
+	*kind = found.kind;
+	drawing->order = found.nodes;
+	return 0;
+}
+
+int topo_drawing_arrange(const struct topo_map *map, struct topo_drawing *drawing)
+{
+	struct layout_graph *graph = &drawing->graph;
+	bool torus = map->shape.kind == MESH_SHAPE_TORUS && map->shape.num_sizes > 1;
+	enum mesh_rank_order_kind kind;
+	struct mesh_topology topology;
+	int degree, num, ret;
+
+	ret = topology_load(drawing, &topology);
+	if (ret)
+		return ret;
+	ret = order_load(drawing, &topology, &kind);
+	degree = mesh_topology_max_degree(&topology);
+	num = graph->num_vertices;
+	if (!ret && torus && num == map->num_nodes) {
+		graph->grid = true;
+		torus_arrange(map, drawing);
+	} else if (!ret) {
+		bool line = degree <= 2 && kind != MESH_ORDER_RING;
+
+		graph->grid = line || (num > CIRCLE_VERTICES_MAX && degree <= GRID_DEGREE_MAX);
+		grid_arrange(drawing, kind);
+	}
+	graph->order = drawing->order;
+	mesh_topology_free(&topology);
+	return ret;
+}
