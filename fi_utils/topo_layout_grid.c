@@ -13,6 +13,8 @@
 #define GAP_MIN 46.0
 /* Length of the cable's end that a tag hangs on. */
 #define STUB 16.0
+/* Where the corner slots are, as a part of the box's width. */
+#define CORNER 0.18
 /* Air between a tag and whatever is beside it. */
 #define AIR 8.0
 
@@ -36,6 +38,8 @@ struct grid {
 	int (*slots)[2];	 /* of each edge's ends, owned */
 	int (*ranks)[2];	 /* which of the cables at that slot, owned */
 	int last_row, last_column;
+	double tag_width; /* of the widest */
+	double corner;	  /* how much longer the ends at the corners are: their tags pass others */
 	double *gaps_x, *gaps_y;  /* behind each column and below each row, owned */
 	double *widths, *heights; /* of each column and row, owned */
 };
@@ -113,11 +117,11 @@ static void widen(double *gap, double needed)
 }
 
 /* Makes room for a tag in the gap that it stands in; the border of the drawing has enough. */
-static void tag_widen(struct grid *grid, int vertex, int slot, double tag_width)
+static void tag_widen(struct grid *grid, int vertex, int slot)
 {
 	const struct layout_vertex *at = &grid->graph->vertices[vertex];
-	double beside = 2 * (STUB + tag_width) + AIR;
-	double above = 2 * (STUB + LAYOUT_TAG_HEIGHT) + AIR;
+	double beside = 2 * (STUB + grid->tag_width) + AIR;
+	double above = 2 * (STUB + grid->corner + LAYOUT_TAG_HEIGHT) + AIR;
 
 	if (slot == SLOT_LEFT && at->column > 0)
 		widen(&grid->gaps_x[at->column - 1], beside);
@@ -152,14 +156,17 @@ static void tags_assign(struct grid *grid)
 	}
 }
 
-static double tag_width_max(const struct layout_graph *graph)
+/* Three tags side by side above a box, or, where they are too wide, two further out than one. */
+static void tags_measure(struct grid *grid)
 {
-	double width = 0;
+	const struct layout_graph *graph = grid->graph;
 	int i;
 
 	for (i = 0; i < graph->num_vertices; i++)
-		width = fmax(width, graph->vertices[i].tag_width);
-	return width;
+		grid->tag_width = fmax(grid->tag_width, graph->vertices[i].tag_width);
+	for (i = 0; i < graph->num_vertices; i++)
+		if ((0.5 - CORNER) * graph->vertices[i].width < grid->tag_width + AIR)
+			grid->corner = LAYOUT_TAG_HEIGHT + AIR;
 }
 
 /* Makes room for the label of a line. */
@@ -183,7 +190,6 @@ static void label_widen(struct grid *grid, int edge)
 static void spaces_set(struct grid *grid)
 {
 	const struct layout_graph *graph = grid->graph;
-	double tag_width = tag_width_max(graph);
 	int i, end;
 
 	for (i = 0; i <= grid->last_column; i++)
@@ -200,7 +206,7 @@ static void spaces_set(struct grid *grid)
 		if (grid->layout->cables[i].kind == LAYOUT_EDGE_LINE)
 			label_widen(grid, i);
 		for (end = 0; end < 2 && grid->layout->cables[i].kind == LAYOUT_EDGE_TAGS; end++)
-			tag_widen(grid, graph->edges[i].ends[end], grid->slots[i][end], tag_width);
+			tag_widen(grid, graph->edges[i].ends[end], grid->slots[i][end]);
 	}
 }
 
@@ -232,9 +238,9 @@ static struct layout_point slot_point(const struct layout_rect *box, enum slot s
 
 	*out = (struct layout_point){slot == SLOT_RIGHT ? 1 : slot == SLOT_LEFT ? -1 : 0, 0};
 	if (slot == SLOT_TOP_LEFT || slot == SLOT_BOTTOM_LEFT)
-		x = 0.18;
+		x = CORNER;
 	if (slot == SLOT_TOP_RIGHT || slot == SLOT_BOTTOM_RIGHT)
-		x = 0.82;
+		x = 1 - CORNER;
 	if (slot == SLOT_TOP || slot == SLOT_TOP_LEFT || slot == SLOT_TOP_RIGHT)
 		y = 0, out->y = -1;
 	if (slot == SLOT_BOTTOM || slot == SLOT_BOTTOM_LEFT || slot == SLOT_BOTTOM_RIGHT)
@@ -244,6 +250,7 @@ static struct layout_point slot_point(const struct layout_rect *box, enum slot s
 
 static void tag_place(const struct grid *grid, int edge, int end, struct layout_point out)
 {
+	double stub = STUB + (grid->slots[edge][end] >= SLOT_TOP_LEFT ? grid->corner : 0);
 	struct layout_cable *cable = &grid->layout->cables[edge];
 	int far = grid->graph->edges[edge].ends[1 - end];
 	double width = grid->graph->vertices[far].tag_width;
@@ -252,8 +259,8 @@ static void tag_place(const struct grid *grid, int edge, int end, struct layout_
 	*tag = (struct layout_rect){cable->dots[end].x - width / 2,
 				    cable->dots[end].y - LAYOUT_TAG_HEIGHT / 2, width,
 				    LAYOUT_TAG_HEIGHT};
-	tag->x += out.x * (STUB + width / 2);
-	tag->y += out.y * (STUB + LAYOUT_TAG_HEIGHT / 2);
+	tag->x += out.x * (stub + width / 2);
+	tag->y += out.y * (stub + LAYOUT_TAG_HEIGHT / 2);
 }
 
 /* Parallel cables stand side by side around the middle of the side. */
@@ -327,6 +334,7 @@ int layout_grid_place(const struct layout_graph *graph, struct layout *layout)
 	if (!ret) {
 		lines_assign(&grid);
 		tags_assign(&grid);
+		tags_measure(&grid);
 		spaces_set(&grid);
 		boxes_place(&grid);
 		ends_place(&grid);

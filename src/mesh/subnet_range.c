@@ -64,9 +64,9 @@ int mesh_subnets_check(const struct mesh_subnets *subnets)
 		mesh_warn("there is no range of addresses");
 		return -EINVAL;
 	}
-	if (prefix_len < first->prefix_len || prefix_len + 1 > width(first)) {
+	if (!prefix_len || prefix_len < first->prefix_len || prefix_len + 1 > width(first)) {
 		mesh_warn("%s has no subnets of /%u for two nodes each: /%u to /%u fit", text,
-			  prefix_len, first->prefix_len, width(first) - 1);
+			  prefix_len, first->prefix_len ? first->prefix_len : 1u, width(first) - 1);
 		return -EINVAL;
 	}
 	if (addr_number(first) & host_mask(first, prefix_len)) {

@@ -11,7 +11,7 @@
  */
 struct mesh_subnets {
 	struct mesh_addr first;
-	uint8_t prefix_len;
+	uint8_t prefix_len; /* at least 1 */
 };
 
 /**
