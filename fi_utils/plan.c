@@ -9,6 +9,7 @@
 #include "file.h"
 #include "output.h"
 #include "plan.h"
+#include "progress.h"
 
 #define WHO "fi_mesh plan"
 
@@ -297,17 +298,22 @@ static int config_show(const struct options *options, const struct mesh_plan *pl
 /* Returns an exit status. */
 static int plan_show(const struct options *options, const struct mesh_plan *plan)
 {
+	struct progress *progress;
 	int status = COMMAND_FINE;
+	json_t *root;
 
 	if (options->folder || options->format)
 		status = config_show(options, plan);
 	if (status || (options->format && !options->json) || (options->folder && !options->json))
 		return status;
-	if (!options->json)
+	if (!options->json) {
 		plan_print(stdout, plan);
-	else if (output_json_print(WHO, stdout, plan_json(plan)))
-		status = COMMAND_PROBLEM;
-	return status;
+		return status;
+	}
+	progress = progress_begin("writing the plan down");
+	root = plan_json(plan);
+	progress_end(progress);
+	return output_json_print(WHO, stdout, root) ? COMMAND_PROBLEM : status;
 }
 
 int command_plan(int argc, char **argv)
@@ -317,6 +323,7 @@ int command_plan(int argc, char **argv)
 	struct mesh_plan plan;
 	struct options *options = malloc(sizeof(*options));
 	int status = COMMAND_PROBLEM, ret;
+	struct progress *progress;
 
 	if (!options)
 		return status;
@@ -326,7 +333,9 @@ int command_plan(int argc, char **argv)
 	if (status < 0) {
 		options->request.nodes = nodes.nodes;
 		options->request.num_nodes = nodes.num_nodes;
+		progress = progress_begin("planning %d nodes", nodes.num_nodes);
 		ret = mesh_plan_make(&options->request, &plan);
+		progress_end(progress);
 		nodes = (struct plan_nodes){.num_nodes = 0};
 		status = COMMAND_PROBLEM;
 		if (ret == -ENOMEM)

@@ -125,13 +125,19 @@ static int plan_cables_read(struct topo_map *map, const json_t *root, json_t *na
 	return 0;
 }
 
-/* The shape only helps drawing: an unknown one is a list of cables. */
+/* The shape only helps drawing: one that the nodes do not fit is a list of cables. */
 static void plan_shape_read(struct topo_map *map, const json_t *root)
 {
 	const char *text = text_of(root, "shape");
 	struct mesh_shape shape;
+	int64_t product = 1;
+	int i;
 
-	if (strncmp(text, "cables", strlen("cables")) && !mesh_shape_parse(text, &shape))
+	if (!*text || !strcmp(text, "cables") || mesh_shape_parse(text, &shape))
+		return;
+	for (i = 0; i < shape.num_sizes && product <= map->num_nodes; i++)
+		product *= shape.sizes[i];
+	if (shape.kind != MESH_SHAPE_TORUS || product == map->num_nodes)
 		map->shape = shape;
 }
 
@@ -145,10 +151,10 @@ static int plan_read(struct topo_map *map, const json_t *root, const char *sourc
 	if (map->num_nodes)
 		return refuse(source, "a plan stands alone: it is drawn without other files");
 	map->planned = true;
-	plan_shape_read(map, root);
 	ret = plan_nodes_read(map, root, source);
 	if (ret)
 		return ret;
+	plan_shape_read(map, root);
 	names = json_object();
 	for (i = 0; names && i < map->num_nodes; i++)
 		json_object_set_new(names, map->nodes[i].name, json_integer(i));

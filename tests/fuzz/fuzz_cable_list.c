@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_cable_list.c - lists of cables and names of shapes; what is read makes a plan or a refusal. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fi_utils/plan.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+
+/* The reasons for refusing are many, and of no use here; the sanitizers keep descriptor 2. */
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	(void)argc;
+	(void)argv;
+	stderr = fopen("/dev/null", "w");
+	if (!stderr)
+		abort();
+	return 0;
+}
+
+static void list_use(const struct mesh_cable_list *list)
+{
+	struct mesh_plan_request request = {.shape = {MESH_SHAPE_CABLES, {0}, 0, 1}};
+	struct plan_nodes nodes = {.num_nodes = 0};
+	struct mesh_plan plan;
+	int i;
+
+	for (i = 0; i < list->num_cables; i++)
+		if (!mesh_node_name_valid(list->cables[i].ends[0].node) ||
+		    (*list->cables[i].ends[1].port &&
+		     !mesh_port_name_valid(list->cables[i].ends[1].port)))
+			abort();
+	if (list->num_cables > 40 || plan_nodes_add_listed(&nodes, list)) {
+		plan_nodes_free(&nodes);
+		return;
+	}
+	request.cables = list;
+	request.nodes = nodes.nodes;
+	request.num_nodes = nodes.num_nodes;
+	if (mesh_plan_make(&request, &plan))
+		return;
+	if (plan.topology.num_cables != list->num_cables)
+		abort();
+	json_decref(plan_json(&plan));
+	mesh_plan_free(&plan);
+}
+
+static void text_use(const char *text)
+{
+	char again[MESH_SHAPE_TEXT_MAX];
+	struct plan_nodes nodes = {.num_nodes = 0};
+	struct mesh_shape shape, same;
+
+	if (!mesh_shape_parse(text, &shape) &&
+	    (mesh_shape_parse(mesh_shape_text(&shape, again), &same) ||
+	     memcmp(&shape, &same, sizeof(shape))))
+		abort();
+	plan_nodes_add(&nodes, text);
+	plan_nodes_ports(&nodes, text);
+	plan_nodes_free(&nodes);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct mesh_cable_list list;
+	char *text;
+
+	if (!mesh_cable_list_parse((const char *)data, size, &list)) {
+		list_use(&list);
+		mesh_cable_list_free(&list);
+	}
+	text = strndup((const char *)data, size);
+	if (text)
+		text_use(text);
+	free(text);
+	return 0;
+}

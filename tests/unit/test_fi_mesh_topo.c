@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_fi_mesh_topo.c - plans and reports that `fi_mesh topo` reads, and the paths that it tells. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <jansson.h>
+
+#include "fi_utils/plan.h"
+#include "fi_utils/topo.h"
+
+static int read_text(struct topo_map *map, const char *text, const char *source)
+{
+	return topo_document_read(map, text, strlen(text), source);
+}
+
+/* A report as `fi_mesh nics --json` prints it, as far as it matters here. */
+#define NIC(netdev, addr, provider)                                                                \
+	"{\"netdev\":\"" netdev "\",\"taken\":true,\"source\":\"" addr                             \
+	"\",\"provider\":\"" provider                                                              \
+	"\",\"speed_mbps\":100000,\"kind\":\"physical\",\"carrier\":true}"
+#define DOWN(netdev, addr)                                                                         \
+	"{\"netdev\":\"" netdev "\",\"taken\":false,\"source\":null,\"addresses\":[\"" addr        \
+	"\"],\"reason\":\"left: no carrier\",\"kind\":\"physical\",\"carrier\":false}"
+#define OTHER                                                                                      \
+	"{\"netdev\":\"eth0\",\"taken\":false,\"addresses\":[\"10.9.0.1/24\"],\"kind\":"           \
+	"\"physical\",\"carrier\":true,\"default_route\":true,\"reason\":\"left: slow\"}"
+
+static void map_of(struct topo_map *map, const char *a, const char *b, const char *c)
+{
+	*map = (struct topo_map){.planned = false};
+	assert_int_equal(read_text(map, a, "reports/a.json"), 0);
+	assert_int_equal(read_text(map, b, "b.json"), 0);
+	if (c)
+		assert_int_equal(read_text(map, c, "/x/c.json"), 0);
+	assert_int_equal(topo_map_join(map), 0);
+}
+
+static void path_is(const struct topo_map *map, int from, int to, const char *nics,
+		    const char *reason)
+{
+	struct topo_path path;
+	char text[200];
+
+	topo_path_find(map, from, to, &path);
+	assert_string_equal(topo_path_text(map, &path, text, sizeof(text)), nics);
+	assert_string_equal(path.reason, reason);
+}
+
+static void test_reports(void **state)
+{
+	struct topo_map map;
+
+	(void)state;
+	map_of(&map,
+	       "{\"nics\":[" NIC("p0", "10.0.1.1/24", "tcp") "," NIC("p1", "10.0.3.1/24",
+								     "tcp") "," OTHER "]}",
+	       "{\"nics\":[" NIC("p0", "10.0.1.2/24", "tcp") "," DOWN("p1", "10.0.2.1/24") "]}",
+	       "{\"nics\":[" NIC("p0", "10.0.3.2/24", "verbs;ofi_rxm") "," NIC("p1", "10.0.2.2/24",
+									       "tcp") "]}");
+	assert_int_equal(map.num_nodes, 3);
+	assert_string_equal(map.nodes[0].name, "a");
+	assert_string_equal(map.nodes[2].name, "c");
+	assert_int_equal(map.num_nics, 6); /* the management NIC is left out */
+	assert_int_equal(map.num_links, 3);
+	path_is(&map, 0, 1, "p0 10.0.1.1 -> p0 10.0.1.2", "the only one: both are on 10.0.1.0/24");
+	path_is(&map, 1, 2, "-", "none: their cable is down, 10.0.2.0/24");
+	path_is(&map, 0, 2, "-", "none: a speaks tcp and c speaks verbs;ofi_rxm on their cable");
+	assert_int_equal(topo_link_state(&map, 0), TOPO_UP);
+	assert_int_equal(topo_link_state(&map, 1), TOPO_DOWN);
+	assert_int_equal(topo_link_rate(&map, 0), 100000);
+	topo_map_free(&map);
+}
+
+static void test_parallel_and_switch(void **state)
+{
+	struct topo_map map;
+
+	(void)state;
+	map_of(&map,
+	       "{\"nics\":[" NIC("p0", "10.0.1.1/24", "tcp") "," NIC("p1", "10.0.2.1/24",
+								     "tcp") "]}",
+	       "{\"nics\":[" NIC("p0", "10.0.1.2/24", "tcp") "," NIC("p1", "10.0.2.2/24",
+								     "tcp") "]}",
+	       "{\"node\":\"third\",\"nics\":[" NIC("p0", "10.0.1.3/24", "tcp") "]}");
+	assert_string_equal(map.nodes[2].name, "third");
+	assert_int_equal(map.num_links, 2);
+	assert_int_equal(map.links[0].num, 3);
+	path_is(&map, 0, 2, "p0 10.0.1.1 -> p0 10.0.1.3", "the only one: both are on 10.0.1.0/24");
+	struct topo_path path;
+
+	topo_path_find(&map, 0, 1, &path);
+	assert_int_equal(path.num_cables, 2);
+	topo_map_free(&map);
+	/* Link-local addresses join nothing; nor do two NICs of one node. */
+	map_of(&map,
+	       "{\"nics\":[" NIC("p0", "fe80::1/64", "tcp") "," NIC("p1", "10.0.2.1/24",
+								    "tcp") "]}",
+	       "{\"nics\":[" NIC("p0", "fe80::2/64", "tcp") "," NIC(
+		       "p1", "10.0.3.1/24", "tcp") "," NIC("p2", "10.0.3.2/24", "tcp") "]}",
+	       NULL);
+	assert_int_equal(map.num_links, 0);
+	topo_map_free(&map);
+}
+
+static char *plan_text(const char *shape, const char *names)
+{
+	struct mesh_plan_request request = {.rate_mbps = 200000};
+	struct plan_nodes nodes = {.num_nodes = 0};
+	struct mesh_plan plan;
+	json_t *root;
+	char *text;
+
+	assert_int_equal(mesh_shape_parse(shape, &request.shape), 0);
+	assert_int_equal(plan_nodes_add(&nodes, names), 0);
+	request.nodes = nodes.nodes;
+	request.num_nodes = nodes.num_nodes;
+	assert_int_equal(mesh_plan_make(&request, &plan), 0);
+	root = plan_json(&plan);
+	mesh_plan_free(&plan);
+	text = json_dumps(root, 0);
+	json_decref(root);
+	assert_non_null(text);
+	return text;
+}
+
+static void test_plan(void **state)
+{
+	struct topo_map map = {.planned = false};
+	char *text = plan_text("torus:3x3", "n[1-9]");
+
+	(void)state;
+	assert_int_equal(read_text(&map, text, "plan.json"), 0);
+	assert_int_equal(topo_map_join(&map), 0);
+	assert_true(map.planned);
+	assert_int_equal(map.shape.kind, MESH_SHAPE_TORUS);
+	assert_int_equal(map.num_nodes, 9);
+	assert_int_equal(map.num_nics, 36);
+	assert_int_equal(map.num_links, 18);
+	assert_int_equal(topo_link_rate(&map, 7), 200000);
+	path_is(&map, 0, 1, "mesh1 192.168.100.1 -> mesh0 192.168.100.2",
+		"the only one: both are on 192.168.100.0/24");
+	path_is(&map, 0, 4, "-", "none: no common subnet, and there is no relay yet");
+	/* Nothing stands beside a plan. */
+	assert_int_equal(read_text(&map, text, "plan.json"), -EINVAL);
+	assert_int_equal(read_text(&map, "{\"nics\":[]}", "a.json"), -EINVAL);
+	topo_map_free(&map);
+	free(text);
+}
+
+/* Every way of drawing has the same things in it. */
+static void drawn(int (*print)(FILE *, const struct topo_map *, const struct topo_path *),
+		  const struct topo_map *map, const struct topo_path *pair, const char *part)
+{
+	size_t size;
+	char *text;
+	FILE *file = open_memstream(&text, &size);
+
+	assert_non_null(file);
+	assert_int_equal(print(file, map, pair), 0);
+	assert_int_equal(fclose(file), 0);
+	if (!strstr(text, part))
+		fail_msg("\"%s\" is not in:\n%s", part, text);
+	free(text);
+}
+
+static void test_drawings(void **state)
+{
+	struct topo_map map;
+	struct topo_path path;
+
+	(void)state;
+	map_of(&map, "{\"nics\":[" NIC("p<&\\\"0", "10.0.1.1/24", "tcp") "]}",
+	       "{\"nics\":[" NIC("p0", "10.0.1.2/24", "tcp") "]}", NULL);
+	drawn(topo_print_text, &map, NULL, "mesh: 2 nodes, 1 cable\n");
+	drawn(topo_print_text, &map, NULL, "p0 10.0.1.2  the only one: both are on 10.0.1.0/24");
+	drawn(topo_print_dot, &map, NULL, "n0:p0 -- n1:p0 [label=\"100 Gb/s\\n10.0.1.0/24\"");
+	drawn(topo_print_dot, &map, NULL, "p\\<&\\\"0 10.0.1.1/24");
+	drawn(topo_print_json, &map, NULL, "\"kind\": \"cable\"");
+	drawn(topo_print_svg, &map, NULL, "p&lt;&amp;&quot;0");
+	drawn(topo_print_svg, &map, NULL, ">100 Gb/s<");
+	topo_path_find(&map, 0, 1, &path);
+	drawn(topo_print_svg, &map, &path, "class=\"chosen\"");
+	drawn(topo_print_dot, &map, &path, "penwidth=4");
+	topo_map_free(&map);
+	/* A node without NICs is drawn, too. */
+	map_of(&map, "{\"nics\":[]}", "{\"nics\":[]}", NULL);
+	drawn(topo_print_text, &map, NULL, "none: no common subnet");
+	drawn(topo_print_svg, &map, NULL, "</svg>");
+	drawn(topo_print_dot, &map, NULL, "n1 [label=\"{b}\"]");
+	drawn(topo_print_json, &map, NULL, "\"local\": null");
+	topo_map_free(&map);
+}
+
+static void refused(const char *text)
+{
+	struct topo_map map = {.planned = false};
+
+	if (read_text(&map, text, "x.json") != -EINVAL)
+		fail_msg("%s is read", text);
+	topo_map_free(&map);
+}
+
+#define PLAN(nodes, cables) "{\"plan\":1,\"nodes\":" nodes ",\"cables\":" cables "}"
+#define AB "[{\"name\":\"a\",\"ports\":[\"p\"]},{\"name\":\"b\",\"ports\":[\"p\"]}]"
+#define END(node, addr) "{\"node\":\"" node "\",\"port\":\"p\",\"address\":\"" addr "\"}"
+
+static void test_refused(void **state)
+{
+	struct topo_map map = {.planned = false};
+
+	(void)state;
+	assert_int_equal(read_text(&map,
+				   PLAN(AB, "[{\"ends\":[" END("a", "10.0.0.1/24") "," END(
+						    "b", "10.0.0.2/24") "]}]"),
+				   "x.json"),
+			 0);
+	topo_map_free(&map);
+	/* A shape that the nodes do not fit: drawn as what it is. */
+	assert_int_equal(
+		read_text(&map, "{\"plan\":1,\"shape\":\"torus:2x3\",\"nodes\":" AB "}", "x.json"),
+		0);
+	assert_int_equal(topo_map_join(&map), 0);
+	drawn(topo_print_svg, &map, NULL, "mesh: 2 nodes, 0 cables");
+	topo_map_free(&map);
+	refused("");
+	refused("{");
+	refused("[]");
+	refused("{}");
+	refused("{\"plan\":1}");
+	refused("{\"plan\":2,\"nodes\":" AB ",\"cables\":[]}");
+	refused(PLAN("[{}]", "[]"));
+	refused(PLAN("[{\"name\":\"a b\"}]", "[]"));
+	refused(PLAN("[{\"name\":\"a\",\"ports\":[7]}]", "[]"));
+	refused(PLAN("[{\"name\":\"a\",\"ports\":[\"p\\n\"]}]", "[]"));
+	refused(PLAN(AB, "[{}]"));
+	refused(PLAN(AB, "[{\"ends\":[{},{}]}]"));
+	refused(PLAN(AB, "[{\"ends\":[" END("a", "10.0.0.1/24") "," END("c", "10.0.0.2/24") "]}]"));
+	refused(PLAN(AB, "[{\"ends\":[" END("a", "10.0.0.1") "," END("b", "10.0.0.2/24") "]}]"));
+	refused(PLAN(AB, "[{\"ends\":[" END("a", "10.0.0.1/24") "," END("a", "10.0.0.2/24") "]}]"));
+	refused("{\"nics\":[{\"taken\":true}]}");
+	refused("{\"nics\":[{\"taken\":true,\"netdev\":\"x\",\"source\":\"ten\"}]}");
+	refused("{\"node\":\"../x\",\"nics\":[]}");
+	/* Two nodes of one name are found when all are there. */
+	assert_int_equal(read_text(&map, "{\"nics\":[]}", "a.json"), 0);
+	assert_int_equal(read_text(&map, "{\"nics\":[]}", "x/a.json"), 0);
+	assert_int_equal(topo_map_join(&map), -EINVAL);
+	topo_map_free(&map);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_reports), cmocka_unit_test(test_parallel_and_switch),
+		cmocka_unit_test(test_plan),	cmocka_unit_test(test_drawings),
+		cmocka_unit_test(test_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
