@@ -69,6 +69,7 @@ struct cell {
 
 struct output_table {
 	int num_columns;
+	int *widths;	    /* of each column so far, owned */
 	struct cell *cells; /* row by row */
 	int num_cells, capacity;
 	bool incomplete; /* memory ran out */
@@ -78,8 +79,14 @@ struct output_table *output_table_new(int num_columns)
 {
 	struct output_table *table = calloc(1, sizeof(*table));
 
-	if (table)
-		table->num_columns = num_columns;
+	if (!table)
+		return NULL;
+	table->num_columns = num_columns;
+	table->widths = calloc((size_t)num_columns, sizeof(*table->widths));
+	if (!table->widths) {
+		free(table);
+		return NULL;
+	}
 	return table;
 }
 
@@ -102,6 +109,7 @@ void output_table_cell(struct output_table *table, enum output_style style, cons
 {
 	struct cell *cell = table ? cell_add(table) : NULL;
 	va_list args;
+	int *width, len;
 
 	if (!cell) {
 		if (table)
@@ -113,21 +121,13 @@ void output_table_cell(struct output_table *table, enum output_style style, cons
 	if (vasprintf(&cell->text, format, args) < 0)
 		cell->text = NULL;
 	va_end(args);
-	if (cell->text)
-		output_clean(cell->text);
-	else
+	if (!cell->text) {
 		table->incomplete = true;
-}
-
-static int column_width(const struct output_table *table, int column)
-{
-	int i, len, width = 0;
-
-	for (i = column; i < table->num_cells; i += table->num_columns) {
-		len = (int)strlen(table->cells[i].text);
-		width = len > width ? len : width;
+		return;
 	}
-	return width;
+	len = (int)strlen(output_clean(cell->text));
+	width = &table->widths[(table->num_cells - 1) % table->num_columns];
+	*width = len > *width ? len : *width;
 }
 
 static void row_print(const struct output_table *table, FILE *file, int first, int indent)
@@ -139,7 +139,7 @@ static void row_print(const struct output_table *table, FILE *file, int first, i
 	for (column = 0; column < table->num_columns; column++) {
 		cell = &table->cells[first + column];
 		/* Nothing is padded behind the last column. */
-		width = column < table->num_columns - 1 ? column_width(table, column) : 0;
+		width = column < table->num_columns - 1 ? table->widths[column] : 0;
 		if (cell->style != OUTPUT_PLAIN)
 			fputs(output_style(file, cell->style), file);
 		fputs(cell->text, file);
@@ -169,8 +169,10 @@ void output_table_free(struct output_table *table)
 
 	for (i = 0; table && i < table->num_cells; i++)
 		free(table->cells[i].text);
-	if (table)
+	if (table) {
 		free(table->cells);
+		free(table->widths);
+	}
 	free(table);
 }
 

@@ -106,7 +106,7 @@ extern const struct plan_format *const plan_formats[];
 /** The format of this name, or NULL. */
 const struct plan_format *plan_format_find(const char *name);
 
-/** The name of the port; and what it is for: "to b mesh1, cable 3". @text: @size bytes, returned. */
+/** The name of the port; and what it is for: "cable 3, to b mesh1". @text: @size bytes; returned */
 const char *plan_port_name(const struct mesh_plan *plan, const struct plan_port *port);
 const char *plan_port_purpose(const struct mesh_plan *plan, const struct plan_port *port,
 			      char *text, size_t size);

@@ -22,7 +22,9 @@ static struct layout_point circle_point(int i, int num, double radius)
 	double turn = (i - (num % 2 ? 0.0 : 0.5)) / num;
 	double angle = 2 * M_PI * turn - M_PI / 2;
 
-	return (struct layout_point){radius * cos(angle), FLATNESS * radius * sin(angle)};
+	double x = radius * cos(angle), y = FLATNESS * radius * sin(angle);
+
+	return (struct layout_point){x, y};
 }
 
 static int vertex_at(const struct layout_graph *graph, int place)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * topo_layout_grid.c - boxes in rows and columns: cables between neighbours in the grid are straight
- * lines, all others have a tag at each end, so that nothing runs under a box.
+ * topo_layout_grid.c - boxes in rows and columns: cables between neighbours in the grid are
+ * straight lines, all others have a tag at each end, so that nothing runs under a box.
  */
 #include <errno.h>
 #include <math.h>

@@ -222,7 +222,8 @@ static void node_put(FILE *file, const struct topo_map *map, const struct topo_d
 
 	rect_put(file, box, "box", 7);
 	fprintf(file,
-		"<path class=\"head\" d=\"M%.1f %.1fv-23a6 6 0 0 1 6 -6h%.1fa6 6 0 0 1 6 6v23z\"/>\n",
+		"<path class=\"head\" "
+		"d=\"M%.1f %.1fv-23a6 6 0 0 1 6-6h%.1fa6 6 0 0 1 6 6v23z\"/>\n",
 		box->x + 1, box->y + DRAWING_NAME_HEIGHT, box->width - 14);
 	text_at(file, box->x + box->width / 2, box->y + 21.5, "name", "middle", at->name);
 	for (i = at->first_nic; i < at->first_nic + at->num_nics; i++) {

@@ -6,7 +6,7 @@
 
 #include <mesh/mesh/rank_order.h>
 
-/* Steps of one search: a step is one node tried, some tens of nanoseconds for each of its cables. */
+/* Steps of one search: one node tried, some tens of nanoseconds for each of its cables. */
 #define SEARCH_STEPS 2000000
 /* Above this many nodes times cables the proof that no order exists is left out: it takes long. */
 #define PROOF_WORK_MAX 50000000

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_cable_list.c - lists of cables and names of shapes; what is read makes a plan or a refusal. */
+/* fuzz_cable_list.c - lists of cables and names of shapes; what is read makes a plan. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_rank_order.c - rings and lines in meshes of any shape, and honest words where there is none. */
+/* test_rank_order.c - rings and lines in any mesh, and honest words where there is none. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -31,7 +31,7 @@ struct mesh_addr mesh_subnets_get(const struct mesh_subnets *subnets, uint64_t i
 
 /**
  * The address of node @host (0 or 1) in @subnet, with the prefix length: the second and third
- * address, since the first one names the subnet; in a /31 or /127 the only two (RFC 3021, RFC 6164).
+ * address, since the first one names the subnet; in a /31 or /127 the only two (RFC 3021, 6164).
  */
 struct mesh_addr mesh_subnet_host(const struct mesh_addr *subnet, int host);
 
