@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* provider.c - asks libfabric for the entry that serves one NIC, and says what is missing. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <rdma/fi_domain.h>
@@ -17,11 +15,11 @@
 #include <mesh/base/log.h>
 #include <mesh/fabric/provider.h>
 #include <mesh/mesh/nic_order.h>
+#include <mesh/mesh/rdma_port.h>
+#include <mesh/system/memlock.h>
 
 /* We compile against 1.17 and run on anything newer. */
 #define MESH_FI_VERSION FI_VERSION(1, 17)
-/* Below this, rxm's receives fail for want of locked memory; ofi_rxm uses some 70 MB. */
-#define MEMLOCK_ENOUGH ((rlim_t)128 << 20)
 
 /* The names under which libfabric knows a provider; both name the same wire protocol. */
 static const char *const provider_fi_names[][2] = {
@@ -115,52 +113,44 @@ static int provider_query(const struct mesh_nic *nic, enum mesh_provider_id id,
 	return ret;
 }
 
-static bool memlock_too_low(unsigned long *kib)
+/* The devices that libfabric's verbs needs; NULL if both can be used, else with errno set. */
+static const char *unusable_device(const struct mesh_rdma_port *port, char *path, size_t size)
 {
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY)
-		return false;
-	*kib = (unsigned long)(limit.rlim_cur >> 10);
-	return limit.rlim_cur < MEMLOCK_ENOUGH && geteuid() != 0;
-}
-
-static bool device_unusable(const char *path)
-{
-	return access(path, R_OK | W_OK) != 0;
+	snprintf(path, size, "/dev/infiniband/rdma_cm");
+	if (access(path, R_OK | W_OK))
+		return "; in a container, pass /dev/infiniband into it; else load the module "
+		       "rdma_ucm";
+	snprintf(path, size, "/dev/infiniband/%s", port->uverbs);
+	if (port->uverbs[0] && access(path, R_OK | W_OK))
+		return "; in a container, pass /dev/infiniband into it; else load the module "
+		       "ib_uverbs";
+	return NULL;
 }
 
 /* Says why libfabric may have no verbs entry for an RDMA port; the likeliest cause first. */
 static void verbs_missing_explain(const struct mesh_nic *nic, char *reason)
 {
-	static const char rdma_cm[] = "/dev/infiniband/rdma_cm";
-	unsigned long kib = 0;
+	char words[MESH_RDMA_PORT_TEXT_MAX], path[64], memlock[MESH_MEMLOCK_HINT_MAX];
+	const char *remedy;
 
 	if (!nic->rdma.device[0])
 		snprintf(reason, MESH_PROVIDER_REASON_MAX, "no RDMA device is behind %s",
 			 nic->netdev);
-	else if (device_unusable(rdma_cm))
+	else if ((remedy = unusable_device(&nic->rdma, path, sizeof(path))))
 		snprintf(reason, MESH_PROVIDER_REASON_MAX,
-			 "%s cannot be opened (%s): load the module rdma_ucm; in a container, pass "
-			 "/dev/infiniband into it",
-			 rdma_cm, strerror(errno));
+			 "no RDMA with %s: %s cannot be opened (%s)%s", nic->rdma.device, path,
+			 strerror(errno), remedy);
 	else if (!nic->rdma.active)
-		snprintf(reason, MESH_PROVIDER_REASON_MAX, "port %d of %s is in state \"%s\"%s",
-			 nic->rdma.port, nic->rdma.device, nic->rdma.state,
-			 nic->rdma.link_layer == MESH_LINK_LAYER_INFINIBAND
-				 ? ": an InfiniBand link needs a subnet manager (opensm)"
-				 : "");
-	else if (memlock_too_low(&kib))
-		snprintf(reason, MESH_PROVIDER_REASON_MAX,
-			 "too little memory may be locked (ulimit -l is %lu KiB): set memlock to "
-			 "unlimited",
-			 kib);
+		snprintf(reason, MESH_PROVIDER_REASON_MAX, "no RDMA with %s port %d: %s",
+			 nic->rdma.device, nic->rdma.port,
+			 mesh_rdma_state_explain(&nic->rdma, words));
 	else
 		snprintf(reason, MESH_PROVIDER_REASON_MAX,
 			 "libfabric has no verbs;ofi_rxm for %s: is its verbs provider installed "
-			 "(fi_info -p verbs)%s?",
+			 "(fi_info -p verbs)%s?%s",
 			 nic->rdma.device,
-			 getenv("FI_PROVIDER") ? ", and does FI_PROVIDER allow it" : "");
+			 getenv("FI_PROVIDER") ? ", and does FI_PROVIDER allow it" : "",
+			 mesh_memlock_hint(memlock));
 }
 
 static void missing_explain(const struct mesh_nic *nic, enum mesh_provider_id id, int error,

@@ -11,6 +11,7 @@
 #include <mesh/mesh/nic_kind.h>
 #include <mesh/mesh/nic_order.h>
 #include <mesh/mesh/nic_select.h>
+#include <mesh/mesh/rdma_port.h>
 
 #define SUBNETS_MAX 32
 #define BLANKS " \t\n"
@@ -170,13 +171,12 @@ candidate_move(struct candidate *candidate, enum tier tier, const char *format, 
 static void no_carrier_explain(struct candidate *candidate)
 {
 	const struct mesh_rdma_port *rdma = &candidate->nic->rdma;
+	char words[MESH_RDMA_PORT_TEXT_MAX];
 
-	/* 2: INIT of enum ib_port_state: cabled, but no subnet manager has seen it. */
-	if (rdma->link_layer == MESH_LINK_LAYER_INFINIBAND && rdma->state[0] == '2')
-		candidate_move(candidate, TIER_NONE,
-			       "no subnet manager on this cable (%s port %d is %s); start opensm "
-			       "on one end",
-			       rdma->device, rdma->port, rdma->state);
+	/* On InfiniBand the cable may be fine: IPoIB has a carrier when the port is ACTIVE. */
+	if (rdma->link_layer == MESH_LINK_LAYER_INFINIBAND && !rdma->active)
+		candidate_move(candidate, TIER_NONE, "%s port %d: %s", rdma->device, rdma->port,
+			       mesh_rdma_state_explain(rdma, words));
 	else
 		candidate_move(candidate, TIER_NONE, "no carrier (cable or peer down)");
 }
@@ -190,6 +190,12 @@ static void no_address_explain(struct candidate *candidate, const struct mesh_ni
 		candidate_move(candidate, TIER_NONE,
 			       "no address yet (IPv6 duplicate address detection runs or has "
 			       "failed)");
+	else if (candidate->nic->kind == MESH_NIC_INFINIBAND)
+		candidate_move(
+			candidate, TIER_NONE,
+			"no address, and RDMA finds its peers by IPoIB addresses: give it one "
+			"(ip addr add 10.1.0.1/24 dev %s)",
+			candidate->nic->netdev);
 	else
 		candidate_move(candidate, TIER_NONE, "no address");
 }

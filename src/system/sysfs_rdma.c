@@ -8,6 +8,7 @@
 
 #include <mesh/base/log.h>
 #include <mesh/mesh/gid.h>
+#include <mesh/mesh/rdma_port.h>
 #include <mesh/system/sysfs_rdma.h>
 #include <mesh/system/sysfs_text.h>
 
@@ -101,6 +102,24 @@ static int gids_read(const struct mesh_sysfs *sysfs, struct rdma_port *port)
 	return port->gids ? 0 : -ENOMEM;
 }
 
+/* Finds the character device that programs open to use @device. */
+static void uverbs_read(const struct mesh_sysfs *sysfs, struct mesh_rdma_port *rdma)
+{
+	char device[MESH_RDMA_NAME_MAX], **names;
+	int i, num;
+
+	num = mesh_sysfs_list(sysfs, "class/infiniband_verbs", &names);
+	for (i = 0; i < num; i++) {
+		if (strlen(names[i]) < sizeof(rdma->uverbs) &&
+		    !mesh_sysfs_read(sysfs, device, sizeof(device),
+				     "class/infiniband_verbs/%s/ibdev", names[i]) &&
+		    !strcmp(device, rdma->device))
+			strcpy(rdma->uverbs, names[i]);
+	}
+	if (num >= 0)
+		mesh_sysfs_names_free(names, num);
+}
+
 static void device_read(const struct mesh_sysfs *sysfs, struct rdma_port *port)
 {
 	const char *device = port->rdma.device;
@@ -108,6 +127,10 @@ static void device_read(const struct mesh_sysfs *sysfs, struct rdma_port *port)
 
 	if (!mesh_sysfs_read(sysfs, text, sizeof(text), CLASS "/%s/node_guid", device))
 		mesh_sysfs_guid_parse(text, &port->rdma.node_guid);
+	/* "4: RNIC" of the kernel's node_type_show() is iWARP's. */
+	if (!mesh_sysfs_read(sysfs, text, sizeof(text), CLASS "/%s/node_type", device))
+		port->rdma.iwarp = text[0] == '4' && text[1] == ':';
+	uverbs_read(sysfs, &port->rdma);
 	mesh_sysfs_read(sysfs, port->parent, sizeof(port->parent), CLASS "/%s/parent", device);
 	snprintf(path, sizeof(path), CLASS "/%s/device", device);
 	mesh_sysfs_pci_path(sysfs, path, port->pci_path);
@@ -327,6 +350,26 @@ static void port_adopt(struct mesh_nic *nic, const struct rdma_port *port)
 		nic->speed_mbps = rdma->speed_mbps;
 }
 
+/* InfiniBand ports that the mesh cannot use because IPoIB is missing: nothing else shows them. */
+static void lonely_ports_log(const struct rdma_ports *ports, const struct mesh_nic *nics,
+			     int num_nics)
+{
+	const struct mesh_rdma_port *rdma;
+	int i, k;
+
+	for (i = 0; i < ports->num; i++) {
+		rdma = &ports->ports[i].rdma;
+		for (k = 0; k < num_nics; k++)
+			if (!strcmp(nics[k].rdma.device, rdma->device) &&
+			    nics[k].rdma.port == rdma->port)
+				break;
+		if (k == num_nics && rdma->link_layer == MESH_LINK_LAYER_INFINIBAND)
+			mesh_info("%s port %d (InfiniBand, %s) has no network interface here, and "
+				  "RDMA finds its peers by IPoIB addresses: load ib_ipoib",
+				  rdma->device, rdma->port, rdma->state);
+	}
+}
+
 int mesh_sysfs_rdma_load(const struct mesh_sysfs *sysfs, struct mesh_nic *nics, int num_nics)
 {
 	const struct rdma_port *best;
@@ -350,6 +393,7 @@ int mesh_sysfs_rdma_load(const struct mesh_sysfs *sysfs, struct mesh_nic *nics, 
 		if (best)
 			port_adopt(&nics[i], best);
 	}
+	lonely_ports_log(&ports, nics, num_nics);
 	ports_free(&ports);
 	return 0;
 }

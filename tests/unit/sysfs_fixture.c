@@ -218,6 +218,44 @@ void sysfs_fixture_connectx3(const struct sysfs_fixture *fixture)
 		  "0000:0000:0000:0000:0000:ffff:0a03:0001", "enp1s0d1");
 }
 
+/*
+ * Both ports InfiniBand, each with its own IPoIB and its own cable: the first has a subnet
+ * manager, the second has none. Old mlx4: one device, the port in dev_port and dev_id.
+ */
+void sysfs_fixture_connectx3_infiniband(const struct sysfs_fixture *fixture)
+{
+	static const struct {
+		const char *netdev, *mac, *gid, *state, *rate, *dev_port, *dev_id;
+	} ports[] = {
+		{"ib0", "80:00:02:08:fe:80:00:00:00:00:00:00:00:02:c9:03:00:ef:12:35",
+		 "fe80:0000:0000:0000:0002:c903:00ef:1235", "4: ACTIVE", "56 Gb/sec (4X FDR)", "0",
+		 "0x0"},
+		{"ib1", "80:00:02:09:fe:80:00:00:00:00:00:00:00:02:c9:03:00:ef:12:36",
+		 "fe80:0000:0000:0000:0002:c903:00ef:1236", "2: INIT", "10 Gb/sec (4X SDR)", "1",
+		 "0x1"},
+	};
+	const char *device = "pci0000:00/0000:00:01.0/0000:01:00.0";
+	int i;
+
+	sysfs_fixture_device(fixture, device, "pci");
+	sysfs_fixture_rdma(fixture, "mlx4_0", device, "0002:c903:00ef:1234");
+	for (i = 0; i < 2; i++) {
+		sysfs_fixture_netdev(fixture, ports[i].netdev, device, ports[i].mac, NULL);
+		sysfs_fixture_file(fixture, ports[i].dev_port, "class/net/%s/dev_port",
+				   ports[i].netdev);
+		sysfs_fixture_file(fixture, ports[i].dev_id, "class/net/%s/dev_id",
+				   ports[i].netdev);
+		sysfs_fixture_port(fixture, "mlx4_0", i + 1, "InfiniBand", ports[i].state,
+				   ports[i].rate);
+		sysfs_fixture_gid(fixture, "mlx4_0", i + 1, 0, ports[i].gid, "IB/RoCE v1", NULL);
+		sysfs_fixture_gid(fixture, "mlx4_0", i + 1, 1, NULL, NULL, NULL);
+	}
+	/* Another device came first, so the numbers differ. */
+	sysfs_fixture_file(fixture, "mlx5_9", "class/infiniband_verbs/uverbs0/ibdev");
+	sysfs_fixture_file(fixture, "mlx4_0", "class/infiniband_verbs/uverbs1/ibdev");
+	sysfs_fixture_file(fixture, "6", "class/infiniband_verbs/abi_version");
+}
+
 void sysfs_fixture_dgx_spark(const struct sysfs_fixture *fixture)
 {
 	static const struct {
@@ -274,6 +312,7 @@ void sysfs_fixture_e810(const struct sysfs_fixture *fixture)
 			  "RoCE v2", "ens1f0");
 	sysfs_fixture_gid(fixture, "irdma0", 1, 2, NULL, NULL, NULL);
 	/* iWARP: one GID, the MAC, and the kernel does not say whose it is. */
+	sysfs_fixture_file(fixture, "4: RNIC", "class/infiniband/irdma1/node_type");
 	sysfs_fixture_gid(fixture, "irdma1", 1, 0, "b496:9100:0011:0000:0000:0000:0000:0000", NULL,
 			  NULL);
 }

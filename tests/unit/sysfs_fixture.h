@@ -43,6 +43,9 @@ void sysfs_fixture_gid(const struct sysfs_fixture *fixture, const char *name, in
 /** ConnectX-3: one function, port 1 InfiniBand (ib0), port 2 Ethernet (enp1s0d1, 10.3.0.1). */
 void sysfs_fixture_connectx3(const struct sysfs_fixture *fixture);
 
+/** ConnectX-3: one function, both ports InfiniBand, ib0 ACTIVE and ib1 without subnet manager. */
+void sysfs_fixture_connectx3_infiniband(const struct sysfs_fixture *fixture);
+
 /** DGX Spark: a ConnectX-7 with four functions, two for each of its two ports. */
 void sysfs_fixture_dgx_spark(const struct sysfs_fixture *fixture);
 

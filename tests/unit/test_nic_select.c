@@ -147,6 +147,7 @@ static void test_reasons(void **state)
 	nic->rdma.link_layer = MESH_LINK_LAYER_INFINIBAND;
 	nic->rdma.active = false;
 	strcpy(nic->rdma.state, "2: INIT");
+	add_rdma("ib1", 56000, "", "mlx4_0", 2)->kind = MESH_NIC_INFINIBAND;
 	select_nics("");
 	assert_taken("eth0");
 	assert_reason("eth0", "taken: 100 Gb/s, mlx5_0 port 1, 10.1.0.1/24");
@@ -160,8 +161,11 @@ static void test_reasons(void **state)
 	assert_reason("lo", "left: loopback");
 	assert_reason("eth6", "left: no RDMA, beside NICs that have it; name it in NCCL_MESH_NICS "
 			      "to use it");
-	assert_reason("ib0", "left: no subnet manager on this cable (mlx4_0 port 1 is 2: INIT); "
-			     "start opensm on one end");
+	assert_reason("ib0", "left: mlx4_0 port 1: no subnet manager on this link (2: INIT); start "
+			     "one on one end: opensm");
+	assert_reason("ib1",
+		      "left: no address, and RDMA finds its peers by IPoIB addresses: give it "
+		      "one (ip addr add 10.1.0.1/24 dev ib1)");
 }
 
 /* Naming a NIC does not give it an address or a cable. */

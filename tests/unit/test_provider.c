@@ -7,8 +7,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <unistd.h>
 #include <cmocka.h>
 
 #include <rdma/fi_domain.h>
@@ -22,32 +20,19 @@
 
 /* The machine: what a process may do here. */
 static struct {
-	bool no_rdma_cm;
-	rlim_t memlock;
+	bool no_rdma_cm, no_uverbs;
 } machine;
 
 int __wrap_access(const char *path, int mode);
-int __wrap_getrlimit(int resource, struct rlimit *limit);
-uid_t __wrap_geteuid(void);
 
 int __wrap_access(const char *path, int mode)
 {
 	(void)mode;
-	assert_string_equal(path, "/dev/infiniband/rdma_cm");
 	errno = ENOENT;
-	return machine.no_rdma_cm ? -1 : 0;
-}
-
-int __wrap_getrlimit(int resource, struct rlimit *limit)
-{
-	assert_int_equal(resource, RLIMIT_MEMLOCK);
-	limit->rlim_cur = limit->rlim_max = machine.memlock;
-	return 0;
-}
-
-uid_t __wrap_geteuid(void)
-{
-	return 1000;
+	if (!strcmp(path, "/dev/infiniband/rdma_cm"))
+		return machine.no_rdma_cm ? -1 : 0;
+	assert_string_equal(path, "/dev/infiniband/uverbs3");
+	return machine.no_uverbs ? -1 : 0;
 }
 
 static struct mesh_nic nic;
@@ -60,7 +45,6 @@ static int setup(void **state)
 	(void)state;
 	fake_reset();
 	memset(&machine, 0, sizeof(machine));
-	machine.memlock = RLIM_INFINITY;
 	nic = *fake_nic();
 	nic.rdma.device[0] = '\0';
 	info = NULL;
@@ -83,6 +67,7 @@ static int teardown(void **state)
 static void rdma_set(bool active, enum mesh_link_layer link_layer, const char *words)
 {
 	strcpy(nic.rdma.device, "mlx5_7");
+	strcpy(nic.rdma.uverbs, "uverbs3");
 	nic.rdma.port = 1;
 	nic.rdma.active = active;
 	nic.rdma.link_layer = link_layer;
@@ -243,24 +228,31 @@ static void test_reason_rdma_cm(void **state)
 	assert_non_null(strstr(reason, strerror(ENOENT)));
 }
 
+/* A container that was given rdma_cm only. */
+static void test_reason_uverbs(void **state)
+{
+	(void)state;
+	rdma_set(true, MESH_LINK_LAYER_ETHERNET, "4: ACTIVE");
+	machine.no_uverbs = true;
+	misses(MESH_PROVIDER_VERBS_RXM, "/dev/infiniband/uverbs3 cannot be opened");
+	assert_non_null(strstr(reason, "pass /dev/infiniband into it"));
+}
+
 static void test_reason_state(void **state)
 {
 	(void)state;
 	rdma_set(false, MESH_LINK_LAYER_INFINIBAND, "2: INIT");
-	misses(MESH_PROVIDER_VERBS_RXM, "port 1 of mlx5_7 is in state \"2: INIT\"");
-	assert_non_null(strstr(reason, "subnet manager"));
+	misses(MESH_PROVIDER_VERBS_RXM, "no RDMA with mlx5_7 port 1: no subnet manager");
+	assert_non_null(strstr(reason, "opensm"));
 	rdma_set(false, MESH_LINK_LAYER_ETHERNET, "1: DOWN");
-	misses(MESH_PROVIDER_VERBS_RXM, "\"1: DOWN\"");
+	misses(MESH_PROVIDER_VERBS_RXM, "no link (1: DOWN)");
 	assert_null(strstr(reason, "subnet manager"));
 }
 
-static void test_reason_memlock(void **state)
+static void test_reason_not_installed(void **state)
 {
 	(void)state;
 	rdma_set(true, MESH_LINK_LAYER_ETHERNET, "4: ACTIVE");
-	machine.memlock = 8192 << 10;
-	misses(MESH_PROVIDER_VERBS_RXM, "ulimit -l is 8192 KiB");
-	machine.memlock = (rlim_t)1 << 30;
 	misses(MESH_PROVIDER_VERBS_RXM, "is its verbs provider installed");
 }
 
@@ -351,7 +343,8 @@ int main(void)
 		TEST(test_hints),
 		TEST(test_reason_rdma_cm),
 		TEST(test_reason_state),
-		TEST(test_reason_memlock),
+		TEST(test_reason_uverbs),
+		TEST(test_reason_not_installed),
 		TEST(test_reason_fi_provider),
 		TEST(test_reason_error),
 		TEST(test_assign),

@@ -58,6 +58,8 @@ struct mesh_rdma_port {
 	char device[MESH_RDMA_NAME_MAX]; /* "mlx5_0" */
 	int port;			 /* from 1 */
 	enum mesh_link_layer link_layer;
+	bool iwarp;	    /* RDMA over TCP, not RoCE */
+	char uverbs[16];    /* its file in /dev/infiniband, "uverbs0"; "" where unknown */
 	bool active;	    /* port state 4: ACTIVE */
 	char state[32];	    /* the kernel's words, "4: ACTIVE" */
 	uint64_t node_guid; /* 0 where unknown */

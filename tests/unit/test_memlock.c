@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_memlock.c - whether a limit of locked memory holds: in child processes, for real. */
+#include <linux/capability.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include <mesh/system/memlock.h>
+
+static bool is_root(void)
+{
+	return geteuid() == 0;
+}
+
+static void privileges_drop(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3];
+
+	memset(none, 0, sizeof(none));
+	if (syscall(SYS_capset, &header, none))
+		_exit(2);
+}
+
+static bool limit_set(rlim_t bytes)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &limit))
+		return false;
+	limit.rlim_cur = bytes;
+	return !setrlimit(RLIMIT_MEMLOCK, &limit);
+}
+
+/* Runs @check in a child, because what it changes does not come back. */
+static void in_child(bool (*check)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(check() ? 0 : 1);
+	assert_true(pid > 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static bool holds_without_privilege(void)
+{
+	char text[MESH_MEMLOCK_HINT_MAX];
+	unsigned long kib = 0;
+
+	if (!limit_set(64 << 10))
+		return false;
+	if (is_root())
+		privileges_drop(); /* root in a container has none of it either */
+	return mesh_memlock_limited(&kib) && kib == 64 &&
+	       strstr(mesh_memlock_hint(text), "only 64 KiB of memory (ulimit -l)") &&
+	       strstr(text, "podman");
+}
+
+static bool does_not_hold_for_privileged(void)
+{
+	char text[MESH_MEMLOCK_HINT_MAX];
+	unsigned long kib = 7;
+
+	return limit_set(64 << 10) && !mesh_memlock_limited(&kib) && kib == 7 &&
+	       !*mesh_memlock_hint(text);
+}
+
+static void test_limited(void **state)
+{
+	(void)state;
+	in_child(holds_without_privilege);
+}
+
+static void test_privileged(void **state)
+{
+	(void)state;
+	if (!is_root())
+		skip();
+	else
+		in_child(does_not_hold_for_privileged);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_limited),
+		cmocka_unit_test(test_privileged),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
