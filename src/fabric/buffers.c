@@ -19,7 +19,6 @@
 #define RECEIVE_BUFFERS 256
 #define SEND_BUFFERS 256
 #define CACHE_LINE 64
-#define PAGE 4096
 
 static void send_complete(struct mesh_op *op, int error)
 {
@@ -91,7 +90,8 @@ static size_t buffer_stride(const struct mesh_domain *domain)
 
 static size_t slab_size(const struct mesh_domain *domain, int count)
 {
-	return (buffer_stride(domain) * (size_t)count + PAGE - 1) / PAGE * PAGE;
+	return (buffer_stride(domain) * (size_t)count + MESH_PAGE_BYTES - 1) / MESH_PAGE_BYTES *
+	       MESH_PAGE_BYTES;
 }
 
 static int receives_count(const struct mesh_domain *domain)
@@ -105,7 +105,7 @@ static int slab_open(struct mesh_domain *domain, int receives)
 {
 	size_t size = slab_size(domain, receives + SEND_BUFFERS);
 
-	domain->slab = aligned_alloc(PAGE, size);
+	domain->slab = aligned_alloc(MESH_PAGE_BYTES, size);
 	domain->receive_buffers = calloc((size_t)receives, sizeof(*domain->receive_buffers));
 	domain->send_buffers = calloc(SEND_BUFFERS, sizeof(*domain->send_buffers));
 	if (!domain->slab || !domain->receive_buffers || !domain->send_buffers) {

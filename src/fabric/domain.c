@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* domain.c - opens and closes one NIC's libfabric objects. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,27 +13,46 @@
 #include <mesh/base/log.h>
 #include <mesh/fabric/domain.h>
 #include <mesh/fabric/provider.h>
+#include <mesh/mesh/rdma_port.h>
+#include <mesh/system/memlock.h>
 
 #include "fabric_internal.h"
 
-/* Room for completions; the providers that we use keep more in a list of their own. */
+/* Room for completions at least; the providers that we use keep more in a list of their own. */
 #define CQ_ENTRIES 4096
 /* Peers expected; more are taken. */
 #define AV_ENTRIES 256
+/* 1,024 segments (MESH_SEGMENTS_MAX) of this size are NCCL's largest message. */
+#define SEGMENT_LEAST ((size_t)1 << 20)
 
 static int fail(const struct mesh_domain *domain, const char *what, int error)
 {
+	char memlock[MESH_MEMLOCK_HINT_MAX] = "";
+	const char *hint = memlock;
+
+	if (error == -FI_EMFILE)
+		hint = "; raise the limit of open files (ulimit -n)";
+	else if (mesh_descriptors_exhausted())
+		hint = mesh_descriptors_hint();
+	else if (error == -FI_ENOMEM && domain->provider == MESH_PROVIDER_VERBS_RXM)
+		mesh_memlock_hint(memlock); /* queues and message buffers are locked memory */
 	mesh_warn("%s: cannot %s with %s: %s%s", domain->nic->netdev, what,
-		  mesh_provider_id_text(domain->provider), fi_strerror(-error),
-		  error == -FI_EMFILE ? "; raise the limit of open files (ulimit -n)"
-				      : mesh_descriptors_hint());
+		  mesh_provider_id_text(domain->provider), fi_strerror(-error), hint);
 	return error;
+}
+
+/* All that we can post may complete at once, and one write of the peer's for each receive. */
+static size_t completions_count(const struct fi_info *info)
+{
+	size_t posted = info->tx_attr->size + 2 * info->rx_attr->size;
+
+	return posted > CQ_ENTRIES ? posted : CQ_ENTRIES;
 }
 
 static int objects_open(struct mesh_domain *domain)
 {
 	struct fi_cq_attr cq_attr = {
-		.size = CQ_ENTRIES,
+		.size = completions_count(domain->info),
 		.format = FI_CQ_FORMAT_DATA,
 		.wait_obj = FI_WAIT_NONE,
 	};
@@ -102,6 +122,40 @@ static void limits_set(struct mesh_domain *domain)
 	domain->inject_max = domain->info->tx_attr->inject_size;
 }
 
+/* What the provider said of itself, for whoever has to explain a figure or a failure. */
+static void limits_log(const struct mesh_domain *domain)
+{
+	const struct fi_info *info = domain->info;
+	char protocol[MESH_RDMA_PORT_TEXT_MAX] = "";
+	char rdma[MESH_RDMA_NAME_MAX + MESH_RDMA_PORT_TEXT_MAX + 32] = "";
+
+	if (domain->provider == MESH_PROVIDER_VERBS_RXM)
+		snprintf(rdma, sizeof(rdma), " on %s port %d (%s)", domain->nic->rdma.device,
+			 domain->nic->rdma.port, mesh_rdma_protocol_text(domain->nic, protocol));
+	mesh_info("%s: %s%s; largest write %zu bytes, inject %zu bytes, %zu sends and %zu receives "
+		  "posted, immediates of %zu bytes, keys of %zu bytes, mr_mode 0x%x",
+		  domain->nic->netdev, mesh_provider_id_text(domain->provider), rdma,
+		  domain->segment_max, info->tx_attr->inject_size, info->tx_attr->size,
+		  info->rx_attr->size, info->domain_attr->cq_data_size,
+		  info->domain_attr->mr_key_size, (unsigned int)info->domain_attr->mr_mode);
+}
+
+/* What the protocol cannot do without; hints asked for it. */
+static int limits_check(const struct mesh_domain *domain)
+{
+	const struct fi_info *info = domain->info;
+
+	if (info->domain_attr->cq_data_size >= sizeof(uint32_t) && info->tx_attr->iov_limit &&
+	    info->tx_attr->rma_iov_limit && domain->segment_max >= SEGMENT_LEAST)
+		return 0;
+	mesh_warn("%s: libfabric's %s offers too little: immediates of %zu bytes, %zu and %zu "
+		  "buffers in an operation, writes up to %zu bytes",
+		  domain->nic->netdev, mesh_provider_id_text(domain->provider),
+		  info->domain_attr->cq_data_size, info->tx_attr->iov_limit,
+		  info->tx_attr->rma_iov_limit, domain->segment_max);
+	return -EOPNOTSUPP;
+}
+
 static void domain_init(struct mesh_domain *domain, const struct mesh_domain_options *options)
 {
 	mesh_lock_init(&domain->lock);
@@ -146,10 +200,19 @@ int mesh_domain_open(const struct mesh_domain_options *options, struct mesh_doma
 	if (ret)
 		goto close;
 	limits_set(opened);
+	ret = limits_check(opened);
+	if (ret)
+		goto close;
 	mesh_handshakes_limit(opened);
+	ret = mesh_mrs_prepare(opened);
+	if (ret) {
+		fail(opened, "register memory", ret);
+		goto close;
+	}
 	ret = mesh_buffers_open(opened);
 	if (ret)
 		goto close;
+	limits_log(opened);
 	*domain = opened;
 	return 0;
 close:

@@ -20,6 +20,15 @@ void mesh_flows_close(struct mesh_domain *domain);
 /** Takes a waiter out of the line of its flow, if it stands in one. transmit_lock held. */
 void mesh_flow_leave(struct mesh_domain *domain, struct mesh_waiter *waiter);
 
+/* The smallest there is; the kernel locks whole ones. */
+#define MESH_PAGE_BYTES 4096
+
+/**
+ * Sees to it that a registration ends when it is closed, and says so if it cannot. Before the
+ * first mesh_mr_open(). Returns 0, or a negative errno if nothing can be registered at all.
+ */
+int mesh_mrs_prepare(struct mesh_domain *domain);
+
 /** Allocates the buffers, registers them and posts the receives. */
 int mesh_buffers_open(struct mesh_domain *domain);
 void mesh_buffers_close(struct mesh_domain *domain);

@@ -10,6 +10,19 @@
 #include <mesh/base/log.h>
 #include <mesh/base/random.h>
 #include <mesh/fabric/mr.h>
+#include <mesh/system/memlock.h>
+
+#include "fabric_internal.h"
+
+/*
+ * libfabric's verbs caches registrations by default (1.17 to 2.6 at least; FI_MR_CACHE_*): after
+ * fi_close() the memory stays registered under the same key until it is unmapped, and longer if
+ * that goes unnoticed, as CUDA's and shared memory does. A late write would land in memory that
+ * NCCL has back, so our registrations stay out of the cache, like ofi_rxm's own. This is its flag:
+ * OFI_MR_NOCACHE of libfabric's include/ofi_util.h, unchanged since 1.10 but not in its interface,
+ * which is why mesh_mrs_prepare() checks what it does.
+ */
+#define FI_MR_NOCACHE ((uint64_t)1 << 60)
 
 struct mesh_mr {
 	LIST_ENTRY(mesh_mr) entry; /* domain->mrs, under domain->lock */
@@ -33,27 +46,89 @@ static struct mesh_mr *mr_lookup(struct mesh_domain *domain, const char *data, s
 	return NULL;
 }
 
-static int mr_register(struct mesh_domain *domain, struct mesh_mr *mr)
+/*
+ * The key is ours to choose unless the provider says otherwise. Random: strangers cannot guess
+ * it, and none comes twice, so that a late write finds no region.
+ */
+static int key_choose(const struct mesh_domain *domain, uint64_t *key)
+{
+	size_t size = domain->info->domain_attr->mr_key_size;
+	int ret = mesh_random(key, sizeof(*key));
+
+	if (!ret && size && size < sizeof(*key))
+		*key &= ((uint64_t)1 << 8 * size) - 1;
+	return ret;
+}
+
+static int region_open(struct mesh_domain *domain, const void *data, size_t size, uint64_t flags,
+		       struct fid_mr **fid)
 {
 	const uint64_t access = FI_SEND | FI_RECV | FI_WRITE | FI_REMOTE_WRITE;
 	uint64_t key;
+	int ret = key_choose(domain, &key);
+
+	return ret ? ret : fi_mr_reg(domain->domain, data, size, access, 0, key, flags, fid, NULL);
+}
+
+static int mr_register(struct mesh_domain *domain, struct mesh_mr *mr)
+{
+	char hint[MESH_MEMLOCK_HINT_MAX] = "";
 	int ret;
 
-	/*
-	 * The key is ours to choose unless the provider says otherwise. Random: strangers cannot
-	 * guess it, and none comes twice, so that a late write finds no region.
-	 */
-	ret = mesh_random(&key, sizeof(key));
-	if (ret)
-		return ret;
 	mesh_lock_take(&domain->transmit_lock);
-	ret = fi_mr_reg(domain->domain, mr->data, mr->size, access, 0, key, 0, &mr->fid, NULL);
+	ret = region_open(domain, mr->data, mr->size, domain->mr_flags, &mr->fid);
 	mesh_lock_release(&domain->transmit_lock);
+	if (ret == -FI_ENOMEM)
+		mesh_memlock_hint(hint);
 	if (ret)
 		mesh_warn("cannot register %zu bytes of memory with %s (%s): %s%s", mr->size,
 			  domain->nic->netdev, mesh_provider_id_text(domain->provider),
-			  fi_strerror(-ret),
-			  ret == -FI_ENOMEM ? "; is the memlock limit (ulimit -l) unlimited?" : "");
+			  fi_strerror(-ret), hint);
+	return ret;
+}
+
+/* Two registrations of one page that are open at once have one key only if they are one. */
+static int sharing_check(struct mesh_domain *domain, const void *page, bool *shared)
+{
+	struct fid_mr *first, *second;
+	int ret;
+
+	ret = region_open(domain, page, MESH_PAGE_BYTES, domain->mr_flags, &first);
+	if (ret)
+		return ret;
+	ret = region_open(domain, page, MESH_PAGE_BYTES, domain->mr_flags, &second);
+	if (!ret) {
+		*shared = fi_mr_key(first) == fi_mr_key(second);
+		fi_close(&second->fid);
+	}
+	fi_close(&first->fid);
+	return ret;
+}
+
+int mesh_mrs_prepare(struct mesh_domain *domain)
+{
+	bool shared = false;
+	void *page;
+	int ret;
+
+	/* The other providers keep nothing. */
+	if (domain->provider != MESH_PROVIDER_VERBS_RXM)
+		return 0;
+	page = aligned_alloc(MESH_PAGE_BYTES, MESH_PAGE_BYTES);
+	if (!page)
+		return -ENOMEM;
+	domain->mr_flags = FI_MR_NOCACHE;
+	ret = sharing_check(domain, page, &shared);
+	if (ret && ret != -FI_ENOMEM) { /* a libfabric that does not know the flag */
+		domain->mr_flags = 0;
+		ret = sharing_check(domain, page, &shared);
+	}
+	free(page);
+	if (shared)
+		mesh_warn("%s: libfabric keeps memory registered that was given back: after an "
+			  "abort a late write may reach memory that is in use again; set "
+			  "FI_MR_CACHE_MAX_COUNT=0",
+			  domain->nic->netdev);
 	return ret;
 }
 

@@ -161,6 +161,7 @@ static ssize_t buffer_post(struct mesh_domain *domain, struct mesh_buffer *buffe
 		.context = &buffer->op.context,
 	};
 
+	buffer->op.to = buffer->remote->fi_addr;
 	mesh_op_hand_over(&buffer->op);
 	return fi_sendmsg(domain->endpoint, &msg, domain->send_flags);
 }
@@ -358,6 +359,7 @@ int mesh_domain_write(struct mesh_domain *domain, struct mesh_remote *remote,
 		if (!written)
 			return -EAGAIN;
 	}
+	op->to = remote->fi_addr;
 	mesh_op_hand_over(op);
 	mesh_lock_take(&domain->transmit_lock);
 	ret = -ECONNRESET;

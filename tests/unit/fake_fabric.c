@@ -41,20 +41,22 @@ static const struct fake_offer tcp_offer[] = {{"tcp", "eth7", "10.7.0.1"}, {0}};
 
 void fake_reset(void)
 {
-	if (fake.hints)
-		fi_freeinfo(fake.hints);
+	fake_hints_forget();
 	memset(&fake, 0, sizeof(fake));
 	fake.offers = tcp_offer;
 	fake.mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED;
+	fake.mr_flags_known = FAKE_MR_NOCACHE;
 	fake.rx_size = 1024;
+	fake.tx_size = 1024;
+	fake.cq_data_size = 8;
+	fake.mr_key_size = 8;
+	fake.max_msg_size = 1 << 30;
 }
 
 int fake_teardown(void **state)
 {
 	(void)state;
-	if (fake.hints)
-		fi_freeinfo(fake.hints);
-	fake.hints = NULL;
+	fake_hints_forget();
 	if (fake_open_objects() || fake.busy_closes)
 		fprintf(stderr, "%d objects are open, %d were closed too early\n",
 			fake_open_objects(), fake.busy_closes);
@@ -68,8 +70,7 @@ void fake_fail(enum fake_call call, int skip, int times, int error)
 	fake.on[call].error = error;
 }
 
-/* Counts the call; what it is to return. */
-static int fake_call(enum fake_call call)
+int fake_called(enum fake_call call)
 {
 	fake.on[call].calls++;
 	if (fake.on[call].skip) {
@@ -96,6 +97,8 @@ const struct mesh_nic *fake_nic(void)
 	static struct mesh_nic nic = {.netdev = "eth7", .name = "mesh-eth7", .carrier = true};
 
 	strcpy(nic.rdma.device, "mlx5_7");
+	nic.rdma.port = 1;
+	nic.rdma.link_layer = MESH_LINK_LAYER_ETHERNET;
 	assert_int_equal(mesh_addr_parse("10.7.0.1/24", &nic.source), 0);
 	return &nic;
 }
@@ -135,10 +138,16 @@ void fake_complete(const struct fake_post *post)
 
 void fake_complete_error(void *context, int error)
 {
+	fake_complete_status(context, error, 0);
+}
+
+void fake_complete_status(void *context, int error, int prov_errno)
+{
 	struct fake_completion *completion = completion_add();
 
 	completion->entry.op_context = context;
 	completion->error = error;
+	completion->prov_errno = prov_errno;
 }
 
 void fake_deliver(const void *bytes, size_t size)
@@ -202,7 +211,7 @@ static int object_bind(struct fid *fid, struct fid *other, uint64_t flags)
 	(void)fid;
 	(void)other;
 	(void)flags;
-	return fake_call(FAKE_BIND);
+	return fake_called(FAKE_BIND);
 }
 
 static int object_control(struct fid *fid, int command, void *arg)
@@ -210,7 +219,7 @@ static int object_control(struct fid *fid, int command, void *arg)
 	(void)fid;
 	(void)arg;
 	assert_int_equal(command, FI_ENABLE);
-	return fake_call(FAKE_ENABLE);
+	return fake_called(FAKE_ENABLE);
 }
 
 static struct fi_ops object_ops = {
@@ -223,7 +232,7 @@ static struct fi_ops object_ops = {
 /* Returns 0 and an open object, or what the test wants to see. */
 static int object_open(enum fake_call kind, struct fake_object **object)
 {
-	int ret = fake_call(kind);
+	int ret = fake_called(kind);
 
 	if (ret)
 		return ret;
@@ -241,7 +250,7 @@ static ssize_t cq_read(struct fid_cq *cq, void *buf, size_t count)
 {
 	struct fi_cq_data_entry *entries = buf;
 	size_t n = 0;
-	int ret = fake_call(FAKE_CQ_READ);
+	int ret = fake_called(FAKE_CQ_READ);
 
 	(void)cq;
 	if (ret)
@@ -264,6 +273,7 @@ static ssize_t cq_readerr(struct fid_cq *cq, struct fi_cq_err_entry *entry, uint
 		return -FI_EAGAIN;
 	entry->op_context = completion->entry.op_context;
 	entry->err = completion->error;
+	entry->prov_errno = completion->prov_errno;
 	fake.read++;
 	return 1;
 }
@@ -277,7 +287,7 @@ static struct fi_ops_cq cq_ops = {
 static int av_insert(struct fid_av *av, const void *addr, size_t count, fi_addr_t *fi_addr,
 		     uint64_t flags, void *context)
 {
-	int ret = fake_call(FAKE_AV_INSERT);
+	int ret = fake_called(FAKE_AV_INSERT);
 
 	(void)av;
 	(void)addr;
@@ -286,11 +296,28 @@ static int av_insert(struct fid_av *av, const void *addr, size_t count, fi_addr_
 	assert_int_equal(count, 1);
 	if (ret)
 		return ret == -FI_EADDRNOTAVAIL ? 0 : ret; /* libfabric: none was inserted */
-	*fi_addr = (fi_addr_t)(100 + fake.num_addrs++);
+	assert_true(fake.num_addrs < FAKE_ADDRS_MAX);
+	memcpy(&fake.addrs[fake.num_addrs], addr, sizeof(struct sockaddr_in));
+	*fi_addr = (fi_addr_t)(FAKE_ADDR_FIRST + fake.num_addrs++);
 	return 1;
 }
 
-static struct fi_ops_av av_ops = {.size = sizeof(struct fi_ops_av), .insert = av_insert};
+static int av_lookup(struct fid_av *av, fi_addr_t fi_addr, void *addr, size_t *addrlen)
+{
+	(void)av;
+	assert_true(fi_addr >= FAKE_ADDR_FIRST &&
+		    fi_addr < (fi_addr_t)(FAKE_ADDR_FIRST + fake.num_addrs));
+	assert_true(*addrlen >= sizeof(struct sockaddr_in));
+	*addrlen = sizeof(struct sockaddr_in);
+	memcpy(addr, &fake.addrs[fi_addr - FAKE_ADDR_FIRST], *addrlen);
+	return 0;
+}
+
+static struct fi_ops_av av_ops = {
+	.size = sizeof(struct fi_ops_av),
+	.insert = av_insert,
+	.lookup = av_lookup,
+};
 
 /* ---- endpoint ------------------------------------------------------------------------------ */
 
@@ -310,7 +337,7 @@ static struct fake_post *post_add(struct fake_posts *posts, void *context, const
 static ssize_t ep_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src_addr,
 		       void *context)
 {
-	int ret = fake_call(FAKE_RECV);
+	int ret = fake_called(FAKE_RECV);
 
 	(void)ep;
 	assert_true(src_addr == FI_ADDR_UNSPEC);
@@ -332,7 +359,7 @@ static void post_fill(struct fake_post *post, fi_addr_t to, void *const *desc, u
 
 static ssize_t ep_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
 {
-	int ret = fake_call(FAKE_SEND);
+	int ret = fake_called(FAKE_SEND);
 
 	(void)ep;
 	assert_int_equal(msg->iov_count, 1);
@@ -346,7 +373,7 @@ static ssize_t ep_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t 
 
 static ssize_t ep_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest_addr)
 {
-	int ret = fake_call(FAKE_INJECT);
+	int ret = fake_called(FAKE_INJECT);
 
 	(void)ep;
 	assert_true(len <= fake.inject_size);
@@ -359,7 +386,7 @@ static ssize_t ep_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr
 static ssize_t ep_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
 {
 	struct fake_post *post;
-	int ret = fake_call(FAKE_WRITE);
+	int ret = fake_called(FAKE_WRITE);
 
 	(void)ep;
 	assert_int_equal(msg->iov_count, 1);
@@ -380,7 +407,7 @@ static int ep_getname(fid_t fid, void *name, size_t *len)
 	struct sockaddr_storage storage;
 	struct mesh_addr addr;
 	size_t room = *len;
-	int ret = fake_call(FAKE_GETNAME);
+	int ret = fake_called(FAKE_GETNAME);
 
 	(void)fid;
 	if (ret)
@@ -410,12 +437,14 @@ static int domain_mr(struct fid *fid, const void *buf, size_t len, uint64_t acce
 		     uint64_t requested_key, uint64_t flags, struct fid_mr **mr, void *context)
 {
 	struct fake_object *object;
-	int ret = object_open(FAKE_MR, &object);
+	int ret;
 
 	(void)fid;
-	(void)flags;
 	(void)context;
 	assert_int_equal(offset, 0);
+	if (flags & ~fake.mr_flags_known)
+		return -FI_EINVAL;
+	ret = object_open(FAKE_MR, &object);
 	if (ret)
 		return ret;
 	assert_true(fake.num_mrs < (int)(sizeof(fake.mrs) / sizeof(fake.mrs[0])));
@@ -423,7 +452,9 @@ static int domain_mr(struct fid *fid, const void *buf, size_t len, uint64_t acce
 	object->mr.key = fake.mr_mode & FI_MR_PROV_KEY ? FAKE_PROV_KEY + (uint64_t)object->index
 						       : requested_key;
 	object->mr.mem_desc = fake.mr_mode & FI_MR_LOCAL ? object : NULL;
-	fake.mrs[object->index] = (struct fake_mr){buf, len, access, requested_key, true};
+	if (fake.mr_cache && !(flags & FAKE_MR_NOCACHE))
+		object->mr.key = FAKE_PROV_KEY;
+	fake.mrs[object->index] = (struct fake_mr){buf, len, access, requested_key, flags, true};
 	*mr = &object->mr;
 	return 0;
 }
@@ -453,6 +484,7 @@ static int domain_cq(struct fid_domain *domain, struct fi_cq_attr *attr, struct 
 	(void)domain;
 	(void)context;
 	assert_int_equal(attr->format, FI_CQ_FORMAT_DATA);
+	fake.cq_size = attr->size;
 	if (ret)
 		return ret;
 	object->cq.ops = &cq_ops;
@@ -520,66 +552,4 @@ int __wrap_fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric, vo
 	object->fabric.ops = &fabric_ops;
 	*fabric = &object->fabric;
 	return 0;
-}
-
-/* ---- fi_getinfo ---------------------------------------------------------------------------- */
-
-static struct fi_info *info_make(const struct fake_offer *offer)
-{
-	struct fi_info *info = fi_allocinfo();
-	struct sockaddr_storage storage;
-	struct mesh_addr addr;
-
-	assert_non_null(info);
-	info->fabric_attr->prov_name = strdup(offer->provider);
-	if (offer->domain)
-		info->domain_attr->name = strdup(offer->domain);
-	info->domain_attr->mr_mode = (int)fake.mr_mode;
-	info->rx_attr->size = fake.rx_size;
-	info->tx_attr->inject_size = fake.inject_size;
-	info->ep_attr->max_msg_size = 1 << 30;
-	if (!offer->source)
-		return info;
-	assert_int_equal(mesh_addr_parse(offer->source, &addr), 0);
-	info->src_addrlen = mesh_addr_to_sockaddr(&addr, 0, &storage);
-	info->src_addr = malloc(info->src_addrlen);
-	assert_non_null(info->src_addr);
-	memcpy(info->src_addr, &storage, info->src_addrlen);
-	return info;
-}
-
-static void query_note(const char *node, const struct fi_info *hints)
-{
-	int i = fake.on[FAKE_GETINFO].calls;
-
-	assert_true(i < (int)(sizeof(fake.queried) / sizeof(fake.queried[0])));
-	snprintf(fake.queried[i], sizeof(fake.queried[0]), "%s %s", hints->fabric_attr->prov_name,
-		 node);
-	if (fake.hints)
-		fi_freeinfo(fake.hints);
-	fake.hints = fi_dupinfo(hints);
-}
-
-int __wrap_fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
-		      const struct fi_info *hints, struct fi_info **info)
-{
-	const struct fake_offer *offer;
-	struct fi_info **end = info;
-	int ret;
-
-	assert_true(FI_VERSION_GE(version, FI_VERSION(1, 17)));
-	assert_null(service);
-	assert_true(flags == FI_SOURCE);
-	query_note(node, hints);
-	ret = fake_call(FAKE_GETINFO);
-	if (ret)
-		return ret;
-	*info = NULL;
-	for (offer = fake.offers; offer->provider; offer++) {
-		if (strcmp(offer->provider, hints->fabric_attr->prov_name))
-			continue;
-		*end = info_make(offer);
-		end = &(*end)->next;
-	}
-	return *info ? 0 : -FI_ENODATA;
 }

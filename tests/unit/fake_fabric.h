@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <netinet/in.h>
+
 #include <rdma/fabric.h>
 
 #include <mesh/fabric/domain.h>
@@ -40,6 +42,10 @@ enum fake_call {
 #define FAKE_PORT 7777
 /* Keys of a provider that makes its own. */
 #define FAKE_PROV_KEY 0x70000000
+/* libfabric's OFI_MR_NOCACHE. */
+#define FAKE_MR_NOCACHE ((uint64_t)1 << 60)
+#define FAKE_ADDR_FIRST 100
+#define FAKE_ADDRS_MAX 256
 
 /* What fi_getinfo knows. */
 struct fake_offer {
@@ -67,21 +73,23 @@ struct fake_posts {
 struct fake_mr {
 	const void *data;
 	size_t size;
-	uint64_t access, key;
+	uint64_t access, key, flags;
 	bool open;
 };
 
 struct fake_completion {
 	struct fi_cq_data_entry entry;
 	int error; /* FI_E*, or 0 */
+	int prov_errno;
 };
 
 struct fake_fabric {
 	/* Set by the test. */
 	const struct fake_offer *offers; /* ended by a provider NULL */
 	uint64_t mr_mode;
-	size_t rx_size;
-	size_t inject_size;
+	uint64_t mr_flags_known; /* to fi_mr_reg; others are refused */
+	bool mr_cache;		 /* registrations of verbs are shared, as its cache does */
+	size_t rx_size, tx_size, inject_size, cq_data_size, mr_key_size, max_msg_size;
 	const char *name; /* the endpoint's name; NULL: fake_nic()'s address */
 
 	/* For each call: let skip of them pass, then fail times with error. */
@@ -99,7 +107,9 @@ struct fake_fabric {
 	int receives_taken; /* that fake_deliver() has used */
 	struct fake_mr mrs[64];
 	int num_mrs;
-	int num_addrs; /* in the address vector */
+	struct sockaddr_in addrs[FAKE_ADDRS_MAX]; /* in the address vector */
+	int num_addrs;
+	size_t cq_size; /* that was asked for */
 
 	struct fake_completion completions[FAKE_POSTS_MAX];
 	int completed, read;
@@ -116,6 +126,10 @@ int fake_teardown(void **state);
 /** After @skip calls that work, @times fail with @error (-FI_E*). */
 void fake_fail(enum fake_call call, int skip, int times, int error);
 
+/* Between the fake's own files: counts a call and says what it is to return; frees fake.hints. */
+int fake_called(enum fake_call call);
+void fake_hints_forget(void);
+
 /** All objects that are open. */
 int fake_open_objects(void);
 
@@ -129,6 +143,8 @@ struct mesh_domain *fake_domain_open(enum mesh_provider_id provider);
 void fake_complete(const struct fake_post *post);
 /** ... or failed with FI_E*, */
 void fake_complete_error(void *context, int error);
+/** ... the same with a provider's own error, the completion status of verbs, */
+void fake_complete_status(void *context, int error, int prov_errno);
 /** ... a message came into the oldest posted receive, */
 void fake_deliver(const void *bytes, size_t size);
 /** ... or a peer's write with this immediate. */

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <cmocka.h>
 
 #include <rdma/fi_errno.h>
@@ -14,9 +16,32 @@
 #include "fake_fabric.h"
 #include "log_capture.h"
 
+/* What the machine allows, 0: anything; and which provider is opened. */
+static unsigned long memlock_kib;
+static enum mesh_provider_id provider;
+
+int __wrap_getrlimit(int resource, struct rlimit *limit);
+long __wrap_syscall(long number, ...);
+
+int __wrap_getrlimit(int resource, struct rlimit *limit)
+{
+	assert_int_equal(resource, RLIMIT_MEMLOCK);
+	limit->rlim_cur = limit->rlim_max = memlock_kib ? memlock_kib << 10 : RLIM_INFINITY;
+	return 0;
+}
+
+/* Nobody has privileges. */
+long __wrap_syscall(long number, ...)
+{
+	assert_int_equal(number, SYS_capget);
+	return -1;
+}
+
 static int setup(void **state)
 {
 	(void)state;
+	memlock_kib = 0;
+	provider = MESH_PROVIDER_TCP;
 	fake_reset();
 	return 0;
 }
@@ -74,13 +99,16 @@ static void test_close_null(void **state)
 /* Each step fails in turn: the error comes out, is said once, and nothing stays open. */
 static void step_fails(enum fake_call call, int skip, int error, const char *said)
 {
+	static const struct fake_offer offers[] = {
+		{"tcp", "eth7", "10.7.0.1"}, {"verbs;ofi_rxm", "mlx5_7", "10.7.0.1"}, {0}};
 	struct mesh_domain_options options = {
-		.nic = fake_nic(), .provider = MESH_PROVIDER_TCP, .payload_max = 4096};
+		.nic = fake_nic(), .provider = provider, .payload_max = 4096};
 	struct mesh_domain *domain = (struct mesh_domain *)&options;
 	int ret;
 
 	fake_reset();
-	fake.mr_mode = FI_MR_LOCAL;
+	fake.offers = offers;
+	fake.mr_mode = FI_MR_LOCAL | FI_MR_PROV_KEY;
 	fake_fail(call, skip, 1, error);
 	log_capture_start();
 	ret = mesh_domain_open(&options, &domain);
@@ -117,10 +145,59 @@ static void test_emfile_hint(void **state)
 	step_fails(FAKE_CQ, 0, -FI_EMFILE, "ulimit -n");
 }
 
+/* Locked memory runs out where RDMA's queues and buffers are made; the limit is said. */
 static void test_memlock_hint(void **state)
 {
 	(void)state;
-	step_fails(FAKE_MR, 0, -FI_ENOMEM, "ulimit -l");
+	memlock_kib = 8192;
+	step_fails(FAKE_MR, 0, -FI_ENOMEM, "only 8192 KiB of memory (ulimit -l)");
+	provider = MESH_PROVIDER_VERBS_RXM;
+	step_fails(FAKE_ENDPOINT, 0, -FI_ENOMEM, "--ulimit memlock=-1");
+	step_fails(FAKE_CQ, 0, -FI_ENOMEM, "LimitMEMLOCK=infinity");
+	step_fails(FAKE_MR, 0, -FI_ENOMEM, "8192 KiB");
+	step_fails(FAKE_MR, 2, -FI_ENOMEM, "8192 KiB");
+	/* Without a limit there is another reason. */
+	memlock_kib = 0;
+	step_fails(FAKE_ENDPOINT, 0, -FI_ENOMEM, "open the endpoint");
+}
+
+/* What libfabric offers is read, and too little is an error in words. */
+static void test_too_little(void **state)
+{
+	struct mesh_domain_options options = {
+		.nic = fake_nic(), .provider = MESH_PROVIDER_TCP, .payload_max = 4096};
+	struct mesh_domain *domain;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		fake_reset();
+		if (i)
+			fake.cq_data_size = 2;
+		else
+			fake.max_msg_size = 65536;
+		log_capture_start();
+		assert_int_equal(mesh_domain_open(&options, &domain), -EOPNOTSUPP);
+		assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
+		assert_true(log_captured(MESH_LOG_WARN,
+					 i ? "immediates of 2 bytes" : "writes up to 65536 bytes"));
+		log_capture_stop();
+		assert_int_equal(fake_open_objects(), 0);
+	}
+}
+
+/* Every operation that can be posted has room in the completion queue. */
+static void test_completions(void **state)
+{
+	(void)state;
+	fake.rx_size = 20000;
+	fake.tx_size = 5000;
+	mesh_domain_close(fake_domain_open(MESH_PROVIDER_TCP));
+	assert_true(fake.cq_size >= 45000);
+	fake_reset();
+	fake.rx_size = fake.tx_size = 0; /* libfabric: unknown */
+	mesh_domain_close(fake_domain_open(MESH_PROVIDER_TCP));
+	assert_true(fake.cq_size >= 1024);
 }
 
 /* The name must be an address that others can be told. */
@@ -189,6 +266,7 @@ static void test_limits(void **state)
 static void test_local_registration(void **state)
 {
 	struct mesh_domain *domain;
+	const struct fake_mr *slab;
 	const uint8_t *start;
 	int i;
 
@@ -196,13 +274,14 @@ static void test_local_registration(void **state)
 	fake.mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY;
 	domain = fake_domain_open(MESH_PROVIDER_VERBS_RXM);
 	assert_int_equal(fake.open[FAKE_MR], 1);
-	start = fake.mrs[0].data;
+	slab = &fake.mrs[fake.num_mrs - 1];
+	start = slab->data;
 	for (i = 0; i < fake.receives.num; i++) {
 		const struct fake_post *receive = &fake.receives.posts[i];
 
 		assert_non_null(receive->desc);
 		assert_true(receive->buffer >= start);
-		assert_true(receive->buffer + receive->size <= start + fake.mrs[0].size);
+		assert_true(receive->buffer + receive->size <= start + slab->size);
 	}
 	mesh_domain_close(domain);
 }
@@ -227,6 +306,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_open_fails, setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(test_emfile_hint, setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(test_memlock_hint, setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(test_too_little, setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(test_completions, setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(test_strange_name, setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(test_no_provider, setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(test_limits, setup, fake_teardown),

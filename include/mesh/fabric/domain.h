@@ -46,6 +46,8 @@ struct mesh_op {
 	 * that as well, but neither the C standard nor a thread sanitizer knows of them.
 	 */
 	_Atomic(uint32_t) handed_over;
+	fi_addr_t to;	       /* of a send or write */
+	bool expected_to_fail; /* an error is no news */
 };
 
 /** Before an operation is posted. */
@@ -179,6 +181,7 @@ struct mesh_domain {
 	_Atomic(bool) has_waiting;	      /* backlogged or waiters may not be empty */
 
 	LIST_HEAD(, mesh_mr) mrs; /* registrations (mr.c); under lock */
+	uint64_t mr_flags;	  /* for each of them */
 
 	_Atomic(uint64_t) polls;     /* how often somebody polled: tells whether anybody does */
 	_Atomic(uint64_t) strangers; /* messages and writes that belonged to nobody */
