@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_breakage.c - what is said, and done, when a connection of verbs breaks. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <rdma/fi_domain.h>
+#include <rdma/fi_errno.h>
+
+#include <mesh/fabric/mr.h>
+#include <mesh/mesh/rdma_error.h>
+
+#include "fake_fabric.h"
+#include "log_capture.h"
+
+static struct mesh_domain *domain;
+static struct mesh_remote *remote;
+static char memory[4096];
+static int ends, end_error;
+
+static void opened(enum mesh_provider_id provider)
+{
+	struct sockaddr_storage name;
+	struct mesh_addr addr;
+	size_t len;
+
+	fake.mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+	domain = fake_domain_open(provider);
+	assert_int_equal(mesh_addr_parse("10.7.0.2", &addr), 0);
+	len = mesh_addr_to_sockaddr(&addr, 4321, &name);
+	assert_int_equal(mesh_remote_open(domain, &name, len, &remote), 0);
+	log_capture_start();
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	fake_reset();
+	ends = end_error = 0;
+	opened(MESH_PROVIDER_VERBS_RXM);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	log_capture_stop();
+	mesh_remote_close(domain, remote);
+	mesh_domain_close(domain);
+	return fake_teardown(state);
+}
+
+static void end_note(struct mesh_op *op, int error)
+{
+	(void)op;
+	ends++;
+	end_error = error;
+}
+
+/* A write that ends with FI_@error and this status of the NIC's. */
+static void write_fails(struct mesh_op *op, int error, int status)
+{
+	struct mesh_write write = {.data = memory, .size = sizeof(memory)};
+	struct mesh_mr *mr;
+
+	op->complete = end_note;
+	assert_int_equal(mesh_mr_open(domain, memory, sizeof(memory), &mr), 0);
+	write.mr = mr;
+	assert_int_equal(mesh_domain_write(domain, remote, &write, op), 0);
+	fake_complete_status(op, error, status);
+	assert_true(mesh_domain_poll(domain));
+	mesh_mr_close(mr);
+}
+
+/* The first error of a connection is told, with both addresses, cause and remedy. */
+static void test_said(void **state)
+{
+	struct mesh_op op = {0};
+
+	(void)state;
+	write_fails(&op, FI_EIO, MESH_RDMA_RETRIES_EXCEEDED);
+	assert_int_equal(ends, 1);
+	assert_int_equal(end_error, -ETIMEDOUT);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
+	assert_true(log_captured(MESH_LOG_WARN, "eth7: RDMA with mlx5_7 port 1 from 10.7.0.1 to "
+						"10.7.0.2 failed"));
+	assert_true(log_captured(MESH_LOG_WARN, "transport retry counter exceeded"));
+	assert_true(log_captured(MESH_LOG_WARN, "UDP port 4791"));
+}
+
+/* The rest of the connection's operations is flushed: that is no news. */
+static void test_flushed(void **state)
+{
+	struct mesh_op op = {0};
+
+	(void)state;
+	write_fails(&op, FI_ECANCELED, MESH_RDMA_FLUSHED);
+	assert_int_equal(end_error, -ECONNRESET);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
+}
+
+static void test_message(void **state)
+{
+	struct mesh_buffer *buffer = mesh_buffer_get(domain, remote);
+
+	(void)state;
+	buffer->size = 8;
+	mesh_buffer_send(buffer);
+	fake_complete_status(fake.sends.posts[0].context, FI_EIO, MESH_RDMA_REMOTE_OPERATION);
+	mesh_domain_poll(domain);
+	assert_true(log_captured(MESH_LOG_WARN, "to 10.7.0.2 failed: the peer's NIC failed"));
+}
+
+/* A receive has no address: it came to whoever sends. */
+static void test_receive(void **state)
+{
+	(void)state;
+	fake_complete_status(fake.receives.posts[0].context, FI_EIO, MESH_RDMA_LOCAL_PROTECTION);
+	mesh_domain_poll(domain);
+	assert_true(log_captured(MESH_LOG_WARN, "to a peer failed"));
+	assert_true(log_captured(MESH_LOG_WARN, "local protection error"));
+}
+
+/* On tcp the provider's own number means something else. */
+static void test_tcp(void **state)
+{
+	struct mesh_op op = {0};
+
+	teardown(state);
+	opened(MESH_PROVIDER_TCP);
+	write_fails(&op, FI_ECONNABORTED, 12);
+	assert_int_equal(end_error, -ECONNABORTED);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_said),    TEST(test_flushed), TEST(test_message),
+		TEST(test_receive), TEST(test_tcp),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_rdma_error.c - what is said of an RDMA device's errors. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <mesh/mesh/rdma_error.h>
+
+/* Where the headers of verbs are installed. */
+#if __has_include(<infiniband/verbs.h>)
+#include <infiniband/verbs.h>
+
+_Static_assert((int)MESH_RDMA_LOCAL_LENGTH == (int)IBV_WC_LOC_LEN_ERR, "ABI of verbs");
+_Static_assert((int)MESH_RDMA_LOCAL_OPERATION == (int)IBV_WC_LOC_QP_OP_ERR, "ABI of verbs");
+_Static_assert((int)MESH_RDMA_LOCAL_PROTECTION == (int)IBV_WC_LOC_PROT_ERR, "ABI of verbs");
+_Static_assert((int)MESH_RDMA_FLUSHED == (int)IBV_WC_WR_FLUSH_ERR, "ABI of verbs");
+_Static_assert((int)MESH_RDMA_LOCAL_ACCESS == (int)IBV_WC_LOC_ACCESS_ERR, "ABI of verbs");
+_Static_assert((int)MESH_RDMA_REMOTE_REQUEST == (int)IBV_WC_REM_INV_REQ_ERR, "ABI of verbs");
+_Static_assert((int)MESH_RDMA_REMOTE_ACCESS == (int)IBV_WC_REM_ACCESS_ERR, "ABI of verbs");
+_Static_assert((int)MESH_RDMA_REMOTE_OPERATION == (int)IBV_WC_REM_OP_ERR, "ABI of verbs");
+_Static_assert((int)MESH_RDMA_RETRIES_EXCEEDED == (int)IBV_WC_RETRY_EXC_ERR, "ABI of verbs");
+_Static_assert((int)MESH_RDMA_RECEIVER_NOT_READY == (int)IBV_WC_RNR_RETRY_EXC_ERR, "ABI of verbs");
+#endif
+
+static const struct mesh_rdma_ends roce = {.link_layer = MESH_LINK_LAYER_ETHERNET, .mtu = 9000};
+
+static void says(int status, const struct mesh_rdma_ends *ends, const char *part)
+{
+	char text[MESH_RDMA_ERROR_MAX];
+
+	memset(text, 'x', sizeof(text));
+	assert_ptr_equal(mesh_rdma_status_explain(status, ends, text), text);
+	assert_true(strlen(text) < sizeof(text) - 1);
+	if (!strstr(text, part))
+		fail_msg("\"%s\" does not say \"%s\"", text, part);
+}
+
+static void says_not(int status, const struct mesh_rdma_ends *ends, const char *part)
+{
+	char text[MESH_RDMA_ERROR_MAX];
+
+	mesh_rdma_status_explain(status, ends, text);
+	if (strstr(text, part))
+		fail_msg("\"%s\" says \"%s\"", text, part);
+}
+
+/* Each status has its cause in the field's words, and something to do. */
+static void test_causes(void **state)
+{
+	(void)state;
+	says(MESH_RDMA_RETRIES_EXCEEDED, &roce, "transport retry counter exceeded");
+	says(MESH_RDMA_RECEIVER_NOT_READY, &roce, "RNR retry counter exceeded");
+	says(MESH_RDMA_RECEIVER_NOT_READY, &roce, "is it stopped");
+	says(MESH_RDMA_REMOTE_ACCESS, &roce, "remote access error");
+	says(MESH_RDMA_REMOTE_ACCESS, &roce, "its log tells why");
+	says(MESH_RDMA_LOCAL_PROTECTION, &roce, "local protection error");
+	says(MESH_RDMA_LOCAL_PROTECTION, &roce, "freed or unregistered");
+	says(MESH_RDMA_REMOTE_REQUEST, &roce, "roce_ena=1");
+	says(MESH_RDMA_REMOTE_OPERATION, &roce, "dmesg");
+	says(MESH_RDMA_LOCAL_LENGTH, &roce, "report");
+	says(MESH_RDMA_FLUSHED, &roce, "first error");
+}
+
+/* No answer: what to look at depends on the link. */
+static void test_no_answer(void **state)
+{
+	struct mesh_rdma_ends ends = roce;
+
+	(void)state;
+	says(MESH_RDMA_RETRIES_EXCEEDED, &ends, "check the cable, the MTU on both ends");
+	says(MESH_RDMA_RETRIES_EXCEEDED, &ends, "firewalls on UDP port 4791");
+	ends.peer_mtu = 1500;
+	says(MESH_RDMA_RETRIES_EXCEEDED, &ends,
+	     "the MTU is 9000 here and 1500 there, make them equal");
+	says(MESH_RDMA_RETRIES_EXCEEDED, &ends, "else check the cable, firewalls");
+	ends.peer_mtu = 9000;
+	says(MESH_RDMA_RETRIES_EXCEEDED, &ends, "check the cable, firewalls on UDP port 4791");
+	says_not(MESH_RDMA_RETRIES_EXCEEDED, &ends, "MTU");
+	ends.link_layer = MESH_LINK_LAYER_INFINIBAND;
+	says(MESH_RDMA_RETRIES_EXCEEDED, &ends, "subnet manager");
+	says_not(MESH_RDMA_RETRIES_EXCEEDED, &ends, "UDP");
+}
+
+static void test_silence(void **state)
+{
+	char text[MESH_RDMA_ERROR_MAX];
+
+	(void)state;
+	mesh_rdma_silence_explain(&roce, text);
+	assert_non_null(strstr(text, "TCP reaches the peer on this link and RDMA does not"));
+	assert_non_null(strstr(text, "UDP port 4791"));
+}
+
+/* Providers are not trusted to know only these. */
+static void test_unknown(void **state)
+{
+	(void)state;
+	says(19, &roce, "status 19");
+	says(-1, &roce, "status -1");
+	says(12345, &roce, "status 12345");
+	assert_int_equal(mesh_rdma_status_errno(12345), -EIO);
+	assert_int_equal(mesh_rdma_status_errno(0), -EIO);
+}
+
+static void test_errno(void **state)
+{
+	(void)state;
+	assert_int_equal(mesh_rdma_status_errno(MESH_RDMA_RETRIES_EXCEEDED), -ETIMEDOUT);
+	assert_int_equal(mesh_rdma_status_errno(MESH_RDMA_FLUSHED), -ECONNRESET);
+	assert_int_equal(mesh_rdma_status_errno(MESH_RDMA_REMOTE_ACCESS), -EREMOTEIO);
+	assert_int_equal(mesh_rdma_status_errno(MESH_RDMA_LOCAL_PROTECTION), -EFAULT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_causes),	cmocka_unit_test(test_no_answer),
+		cmocka_unit_test(test_silence), cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_errno),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
