@@ -33,6 +33,22 @@ int mesh_mrs_prepare(struct mesh_domain *domain);
 int mesh_buffers_open(struct mesh_domain *domain);
 void mesh_buffers_close(struct mesh_domain *domain);
 
+/**
+ * Starts an RMA write with these libfabric flags, even to a lost remote. Returns as
+ * mesh_domain_write(). transmit_lock held.
+ */
+int mesh_write_post(struct mesh_domain *domain, struct mesh_remote *remote,
+		    const struct mesh_write *write, uint64_t flags, struct mesh_op *op);
+
+/**
+ * mesh_remote_fence() on verbs: ends the connection with the remote. Waits a bounded time; no lock
+ * of the domain's held.
+ *
+ * Returns 0 when it has ended; -ENOTCONN if there seems to be none; -ETIMEDOUT if the peer's NIC
+ * does not answer, so that it ends when our NIC gives up; another negative errno.
+ */
+int mesh_verbs_fence(struct mesh_domain *domain, struct mesh_remote *remote);
+
 /** Bounds the time that a stranger's handshake can hold up the endpoint. */
 void mesh_handshakes_limit(struct mesh_domain *domain);
 

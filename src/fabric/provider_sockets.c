@@ -166,21 +166,38 @@ static bool socket_cut(struct visit *visit, int fd)
 	return cut;
 }
 
-void mesh_remote_fence(struct mesh_domain *domain, struct mesh_remote *remote)
+static int sockets_cut(struct mesh_domain *domain, struct mesh_remote *remote)
 {
 	struct visit visit = {.domain = domain, .remote = remote};
-	char text[MESH_ADDR_TEXT_MAX];
-	struct mesh_addr theirs;
-	uint16_t port;
 	int count;
 
-	if (domain->provider == MESH_PROVIDER_VERBS_RXM)
-		return; /* ibv_dereg_mr fences */
 	mesh_lock_take(&domain->lock);
 	mesh_lock_take(&domain->transmit_lock);
 	count = sockets_visit(&visit, socket_cut);
 	mesh_lock_release(&domain->transmit_lock);
 	mesh_lock_release(&domain->lock);
+	return count;
+}
+
+/* How many connections ended, or a negative errno. */
+static int verbs_cut(struct mesh_domain *domain, struct mesh_remote *remote)
+{
+	int ret = mesh_verbs_fence(domain, remote);
+
+	if (ret == -ENOTCONN)
+		return 0;
+	return ret ? ret : 1;
+}
+
+void mesh_remote_fence(struct mesh_domain *domain, struct mesh_remote *remote)
+{
+	bool verbs = domain->provider == MESH_PROVIDER_VERBS_RXM;
+	char text[MESH_ADDR_TEXT_MAX];
+	struct mesh_addr theirs;
+	uint16_t port;
+	int count;
+
+	count = verbs ? verbs_cut(domain, remote) : sockets_cut(domain, remote);
 	if (!remote_address(remote, &theirs, &port))
 		return;
 	if (count < 0)

@@ -331,8 +331,8 @@ static void written_send(struct mesh_buffer *buffer, const struct mesh_write *wr
 	mesh_buffer_send(buffer);
 }
 
-int mesh_domain_write(struct mesh_domain *domain, struct mesh_remote *remote,
-		      const struct mesh_write *write, struct mesh_op *op)
+int mesh_write_post(struct mesh_domain *domain, struct mesh_remote *remote,
+		    const struct mesh_write *write, uint64_t flags, struct mesh_op *op)
 {
 	struct iovec iov = {.iov_base = (void *)(uintptr_t)write->data, .iov_len = write->size};
 	struct fi_rma_iov target = {
@@ -351,6 +351,16 @@ int mesh_domain_write(struct mesh_domain *domain, struct mesh_remote *remote,
 		.context = &op->context,
 		.data = write->immediate,
 	};
+
+	mesh_lock_assert_held(&domain->transmit_lock);
+	op->to = remote->fi_addr;
+	mesh_op_hand_over(op);
+	return (int)fi_writemsg(domain->endpoint, &msg, flags);
+}
+
+int mesh_domain_write(struct mesh_domain *domain, struct mesh_remote *remote,
+		      const struct mesh_write *write, struct mesh_op *op)
+{
 	struct mesh_buffer *written = NULL;
 	int ret;
 
@@ -359,12 +369,10 @@ int mesh_domain_write(struct mesh_domain *domain, struct mesh_remote *remote,
 		if (!written)
 			return -EAGAIN;
 	}
-	op->to = remote->fi_addr;
-	mesh_op_hand_over(op);
 	mesh_lock_take(&domain->transmit_lock);
 	ret = -ECONNRESET;
 	if (!remote->lost)
-		ret = (int)fi_writemsg(domain->endpoint, &msg, domain->write_flags);
+		ret = mesh_write_post(domain, remote, write, domain->write_flags, op);
 	if (!ret)
 		mesh_pace_posted(&remote->flow->pace, write->size, write->now_ns);
 	mesh_lock_release(&domain->transmit_lock);

@@ -399,6 +399,10 @@ static ssize_t ep_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint
 	post->address = msg->rma_iov->addr;
 	post->key = msg->rma_iov->key;
 	post->data = msg->data;
+	if (fake.writes_end_with < 0)
+		fake_complete(post);
+	else if (fake.writes_end_with)
+		fake_complete_status(msg->context, FI_EIO, fake.writes_end_with);
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 
 #include <mesh/fabric/mr.h>
@@ -136,13 +137,93 @@ static void test_tcp(void **state)
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
 }
 
+/* ---- the fence ----------------------------------------------------------------------------- */
+
+/* The peer's NIC refuses a write to nowhere, which ends the connection; that is no failure. */
+static void test_fence(void **state)
+{
+	(void)state;
+	fake.writes_end_with = MESH_RDMA_REMOTE_ACCESS;
+	mesh_remote_fence(domain, remote);
+	assert_int_equal(fake.writes.num, 1);
+	assert_true(fake.writes.posts[0].address == 0);
+	assert_true(fake.writes.posts[0].key == 0);
+	assert_true(fake.writes.posts[0].size > 0); /* or the key would not be looked at */
+	assert_true(fake.writes.posts[0].flags == FI_COMPLETION);
+	assert_non_null(fake.writes.posts[0].desc);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
+	assert_true(log_captured(MESH_LOG_INFO, "cut 1 connection with 10.7.0.2"));
+}
+
+/* A remote that is lost already is cut off, too: that is the usual case. */
+static void test_fence_lost(void **state)
+{
+	(void)state;
+	fake.writes_end_with = MESH_RDMA_FLUSHED;
+	mesh_lock_take(&domain->lock);
+	mesh_remote_lose(domain, remote);
+	mesh_lock_release(&domain->lock);
+	mesh_remote_fence(domain, remote);
+	assert_int_equal(fake.writes.num, 1);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
+}
+
+/* No connection, says libfabric for ever: so nothing can arrive. */
+static void test_fence_not_connected(void **state)
+{
+	(void)state;
+	fake_fail(FAKE_WRITE, 0, 1 << 20, -FI_EAGAIN);
+	mesh_remote_fence(domain, remote);
+	assert_true(fake.on[FAKE_WRITE].calls > 1);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
+}
+
+/* The peer's NIC is gone: that it may come back is said; the completion may come at any time. */
+static void test_fence_unanswered(void **state)
+{
+	(void)state;
+	mesh_remote_fence(domain, remote);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
+	assert_true(log_captured(MESH_LOG_WARN, "cannot cut the connection with 10.7.0.2"));
+	fake_complete_status(fake.writes.posts[0].context, FI_EIO, MESH_RDMA_RETRIES_EXCEEDED);
+	mesh_domain_poll(domain);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
+}
+
+/* A NIC that takes a write to nowhere protects nothing. */
+static void test_fence_taken(void **state)
+{
+	(void)state;
+	fake.writes_end_with = -1;
+	mesh_remote_fence(domain, remote);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
+}
+
+static void test_fence_impossible(void **state)
+{
+	(void)state;
+	fake_fail(FAKE_WRITE, 0, 1, -FI_ENOMEM);
+	mesh_remote_fence(domain, remote);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
+	assert_true(log_captured(MESH_LOG_WARN, "cannot cut the connection"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_said),    TEST(test_flushed), TEST(test_message),
-		TEST(test_receive), TEST(test_tcp),
+		TEST(test_said),
+		TEST(test_flushed),
+		TEST(test_message),
+		TEST(test_receive),
+		TEST(test_tcp),
+		TEST(test_fence),
+		TEST(test_fence_lost),
+		TEST(test_fence_not_connected),
+		TEST(test_fence_unanswered),
+		TEST(test_fence_taken),
+		TEST(test_fence_impossible),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

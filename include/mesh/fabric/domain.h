@@ -312,11 +312,11 @@ bool mesh_remote_backlogged(struct mesh_domain *domain, struct mesh_remote *remo
 /**
  * Makes sure that no operation of the remote's reads or writes this process's memory any more,
  * when it could not be asked to stop. Closing a registration is not enough: libfabric's tcp looks
- * at the key only when a write begins, and goes on writing. So the provider's own connections to
- * that endpoint are reset; it makes new ones when they are needed. On verbs the caller's
- * fi_close() of the registration suffices.
+ * at the key only when a write begins, and goes on writing, and on verbs the same key may become
+ * valid again. So the provider's own connections to that endpoint are ended; it makes new ones when
+ * they are needed (verbs: from libfabric 1.20 on).
  *
- * Takes domain->lock.
+ * Takes domain->lock. On verbs it waits, up to 2.5 s.
  */
 void mesh_remote_fence(struct mesh_domain *domain, struct mesh_remote *remote);
 
