@@ -36,7 +36,8 @@ static const struct {
 	 "with roce_ena=1"},
 	{MESH_RDMA_REMOTE_ACCESS, -EREMOTEIO,
 	 "the peer's NIC refused a write into its memory (remote access error)",
-	 "the peer ended the connection or unregistered the memory: its log tells why"},
+	 "the peer's process ended, closed the connection or unregistered the memory: its log "
+	 "tells why"},
 	{MESH_RDMA_REMOTE_OPERATION, -EREMOTEIO, "the peer's NIC failed (remote operation error)",
 	 "look into the kernel log there (dmesg)"},
 	{MESH_RDMA_RETRIES_EXCEEDED, -ETIMEDOUT,
