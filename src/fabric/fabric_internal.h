@@ -49,6 +49,14 @@ int mesh_write_post(struct mesh_domain *domain, struct mesh_remote *remote,
  */
 int mesh_verbs_fence(struct mesh_domain *domain, struct mesh_remote *remote);
 
+/**
+ * Says why a connection of verbs broke; its other operations are only flushed.
+ *
+ * @op: the send or write that told, NULL for a receive
+ * @status: of enum ibv_wc_status
+ */
+void mesh_breakage_report(struct mesh_domain *domain, const struct mesh_op *op, int status);
+
 /** Bounds the time that a stranger's handshake can hold up the endpoint. */
 void mesh_handshakes_limit(struct mesh_domain *domain);
 

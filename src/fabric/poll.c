@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include <rdma/fi_domain.h>
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
 
@@ -49,40 +48,15 @@ static int errno_from_fi(int error)
 	return error > 0 && error < FI_ERRNO_OFFSET ? -error : -EIO;
 }
 
-/*
- * On verbs: says once for each connection that breaks why it did, because its other operations
- * are only flushed then. The peer's address is known from what was posted.
- */
-static void breakage_report(struct mesh_domain *domain, const struct mesh_op *op, int status)
-{
-	struct mesh_rdma_ends ends = {
-		.link_layer = domain->nic->rdma.link_layer,
-		.mtu = domain->nic->mtu,
-	};
-	char text[MESH_RDMA_ERROR_MAX], local[MESH_ADDR_TEXT_MAX],
-		peer[MESH_ADDR_TEXT_MAX] = "a peer";
-	struct sockaddr_storage name;
-	size_t len = sizeof(name);
-	struct mesh_addr address;
-
-	if (status == MESH_RDMA_FLUSHED || op->expected_to_fail)
-		return;
-	if (!op_is_receive(domain, op) && !fi_av_lookup(domain->av, op->to, &name, &len) &&
-	    !mesh_addr_from_sockaddr((struct sockaddr *)&name, (socklen_t)len, &address, NULL))
-		mesh_addr_text(&address, peer);
-	mesh_warn("%s: RDMA with %s port %d from %s to %s failed: %s", domain->nic->netdev,
-		  domain->nic->rdma.device, domain->nic->rdma.port,
-		  mesh_addr_text(&domain->nic->source, local), peer,
-		  mesh_rdma_status_explain(status, &ends, text));
-}
-
 /* The errno of a failed operation that tells most. */
 static int error_decide(struct mesh_domain *domain, const struct mesh_op *op,
 			const struct fi_cq_err_entry *entry)
 {
 	if (domain->provider != MESH_PROVIDER_VERBS_RXM || entry->prov_errno <= 0)
 		return errno_from_fi(entry->err);
-	breakage_report(domain, op, entry->prov_errno);
+	if (entry->prov_errno != MESH_RDMA_FLUSHED && !op->expected_to_fail)
+		mesh_breakage_report(domain, op_is_receive(domain, op) ? NULL : op,
+				     entry->prov_errno);
 	return mesh_rdma_status_errno(entry->prov_errno);
 }
 

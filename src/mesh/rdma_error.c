@@ -47,16 +47,22 @@ static const struct {
 	 "is it stopped, or under a debugger?"},
 };
 
-/* What may be wrong with the link, and how to look; behind @used bytes of @text. */
-static void link_append(const struct mesh_rdma_ends *ends, char *text, size_t used)
+/*
+ * What may be wrong with the link, and how to look; behind @used bytes of @text. If TCP passes,
+ * the cable and the other node are well.
+ */
+static void link_append(const struct mesh_rdma_ends *ends, bool tcp_passes, char *text, size_t used)
 {
 	bool known = ends->mtu > 0 && ends->peer_mtu > 0;
+	size_t room = MESH_RDMA_ERROR_MAX - used;
 	char mtus[128] = "";
 
+	text += used;
 	if (ends->link_layer == MESH_LINK_LAYER_INFINIBAND) {
-		snprintf(text + used, MESH_RDMA_ERROR_MAX - used,
-			 "check the cable and both ports (ibstat), the subnet manager of this link "
-			 "(opensm), and whether the peer's node still runs");
+		snprintf(text, room, "check %sthe subnet manager of this link (opensm)%s",
+			 tcp_passes ? "" : "the cable, both ports (ibstat), ",
+			 tcp_passes ? ", its partitions, and the peer's log"
+				    : ", and whether the peer's node still runs");
 		return;
 	}
 	if (known && ends->mtu != ends->peer_mtu)
@@ -64,10 +70,10 @@ static void link_append(const struct mesh_rdma_ends *ends, char *text, size_t us
 			 "the MTU is %d here and %d there, make them equal (ip link set ... mtu); "
 			 "else ",
 			 ends->mtu, ends->peer_mtu);
-	snprintf(text + used, MESH_RDMA_ERROR_MAX - used,
-		 "%scheck the cable%s, firewalls on UDP port %d (RoCE v2), and whether the peer's "
-		 "node still runs",
-		 mtus, known ? "" : ", the MTU on both ends", ROCE_UDP_PORT);
+	snprintf(text, room, "%scheck %s%sfirewalls on UDP port %d (RoCE v2), and %s", mtus,
+		 tcp_passes ? "" : "the cable, ", known ? "" : "the MTU on both ends, ",
+		 ROCE_UDP_PORT,
+		 tcp_passes ? "the peer's log" : "whether the peer's node still runs");
 }
 
 int mesh_rdma_status_errno(int status)
@@ -92,7 +98,7 @@ const char *mesh_rdma_status_explain(int status, const struct mesh_rdma_ends *en
 		if (statuses[i].remedy)
 			snprintf(text + used, MESH_RDMA_ERROR_MAX - used, "%s", statuses[i].remedy);
 		else
-			link_append(ends, text, used);
+			link_append(ends, false, text, used);
 		return text;
 	}
 	snprintf(text, MESH_RDMA_ERROR_MAX,
@@ -106,6 +112,6 @@ const char *mesh_rdma_silence_explain(const struct mesh_rdma_ends *ends, char *t
 	static const char said[] = "TCP reaches the peer on this link and RDMA does not: ";
 
 	snprintf(text, MESH_RDMA_ERROR_MAX, "%s", said);
-	link_append(ends, text, sizeof(said) - 1);
+	link_append(ends, true, text, sizeof(said) - 1);
 	return text;
 }

@@ -14,6 +14,7 @@
 #include <mesh/base/descriptors.h>
 #include <mesh/base/log.h>
 #include <mesh/base/random.h>
+#include <mesh/mesh/rdma_error.h>
 #include <mesh/transport/comm.h>
 #include <mesh/transport/node.h>
 #include <mesh/transport/peer.h>
@@ -534,14 +535,11 @@ static void incoming_check(struct mesh_peer *peer, uint64_t now_ms)
 /* A HELLO or a greeting can be lost; the next attempt sends both again. */
 static void outgoing_check(struct mesh_peer *peer, uint64_t now_ms)
 {
-	char reason[MESH_PEER_REASON_MAX];
+	char reason[MESH_RDMA_ERROR_MAX];
 
 	if (peer->state == MESH_PEER_GREETING && now_ms - peer->state_ms > GREETING_MS) {
-		snprintf(reason, sizeof(reason),
-			 "the control connection works, but %s gives no answer on port %u: does a "
-			 "firewall drop it?",
-			 mesh_provider_id_text(peer->domain->provider), peer->address.port);
-		mesh_peer_retry(peer, reason);
+		mesh_peer_retry(peer, mesh_remote_silence_explain(peer->domain, peer->remote,
+								  peer->address.port, reason));
 	} else if (peer->state == MESH_PEER_HELLO && now_ms - peer->state_ms > SILENCE_MS) {
 		mesh_peer_retry(peer, "it takes the connection and says nothing: is its process "
 				      "stopped, or is that not this plugin's port?");

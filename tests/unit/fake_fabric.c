@@ -94,7 +94,8 @@ int fake_open_objects(void)
 
 const struct mesh_nic *fake_nic(void)
 {
-	static struct mesh_nic nic = {.netdev = "eth7", .name = "mesh-eth7", .carrier = true};
+	static struct mesh_nic nic = {
+		.netdev = "eth7", .name = "mesh-eth7", .carrier = true, .mtu = 9000};
 
 	strcpy(nic.rdma.device, "mlx5_7");
 	nic.rdma.port = 1;

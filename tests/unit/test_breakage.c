@@ -92,6 +92,22 @@ static void test_said(void **state)
 	assert_true(log_captured(MESH_LOG_WARN, "UDP port 4791"));
 }
 
+/* What the peer has told of its MTU is compared with ours. */
+static void test_mtus(void **state)
+{
+	char text[MESH_RDMA_ERROR_MAX];
+	struct mesh_op op = {0};
+
+	(void)state;
+	mesh_remote_mtu_set(domain, remote, 1500);
+	write_fails(&op, FI_EIO, MESH_RDMA_RETRIES_EXCEEDED);
+	assert_true(log_captured(MESH_LOG_WARN, "the MTU is 9000 here and 1500 there"));
+	mesh_remote_silence_explain(domain, remote, 4321, text);
+	assert_non_null(strstr(text,
+			       "TCP reaches the peer on this link and RDMA does not: the MTU is "
+			       "9000 here and 1500 there"));
+}
+
 /* The rest of the connection's operations is flushed: that is no news. */
 static void test_flushed(void **state)
 {
@@ -128,10 +144,13 @@ static void test_receive(void **state)
 /* On tcp the provider's own number means something else. */
 static void test_tcp(void **state)
 {
+	char text[MESH_RDMA_ERROR_MAX];
 	struct mesh_op op = {0};
 
 	teardown(state);
 	opened(MESH_PROVIDER_TCP);
+	mesh_remote_silence_explain(domain, remote, 4321, text);
+	assert_non_null(strstr(text, "tcp gives no answer on port 4321"));
 	write_fails(&op, FI_ECONNABORTED, 12);
 	assert_int_equal(end_error, -ECONNABORTED);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
@@ -214,6 +233,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_said),
+		TEST(test_mtus),
 		TEST(test_flushed),
 		TEST(test_message),
 		TEST(test_receive),

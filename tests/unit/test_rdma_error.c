@@ -26,6 +26,8 @@ _Static_assert((int)MESH_RDMA_RETRIES_EXCEEDED == (int)IBV_WC_RETRY_EXC_ERR, "AB
 _Static_assert((int)MESH_RDMA_RECEIVER_NOT_READY == (int)IBV_WC_RNR_RETRY_EXC_ERR, "ABI of verbs");
 #endif
 
+#define PEER_REASON 256
+
 static const struct mesh_rdma_ends roce = {.link_layer = MESH_LINK_LAYER_ETHERNET, .mtu = 9000};
 
 static void says(int status, const struct mesh_rdma_ends *ends, const char *part)
@@ -87,12 +89,19 @@ static void test_no_answer(void **state)
 
 static void test_silence(void **state)
 {
+	struct mesh_rdma_ends differ = roce;
 	char text[MESH_RDMA_ERROR_MAX];
 
 	(void)state;
+	differ.peer_mtu = 1500;
 	mesh_rdma_silence_explain(&roce, text);
 	assert_non_null(strstr(text, "TCP reaches the peer on this link and RDMA does not"));
 	assert_non_null(strstr(text, "UDP port 4791"));
+	assert_null(strstr(text, "cable"));	 /* TCP passes */
+	assert_true(strlen(text) < PEER_REASON); /* room in a peer's reason */
+	mesh_rdma_silence_explain(&differ, text);
+	assert_non_null(strstr(text, "9000 here and 1500 there"));
+	assert_true(strlen(text) < PEER_REASON);
 }
 
 /* Providers are not trusted to know only these. */

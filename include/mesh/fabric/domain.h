@@ -92,6 +92,7 @@ struct mesh_remote {
 	 * tells its socket from those of other processes at the same address. Under transmit_lock.
 	 */
 	uint16_t dialled_from;
+	int mtu; /* bytes, of the NIC over there, 0 if it is not known; under transmit_lock */
 	size_t name_len;
 	uint8_t name[MESH_ENDPOINT_NAME_MAX];
 };
@@ -230,6 +231,18 @@ void mesh_remote_close(struct mesh_domain *domain, struct mesh_remote *remote);
  * domain->lock), and later messages to it fail.
  */
 void mesh_remote_lose(struct mesh_domain *domain, struct mesh_remote *remote);
+
+/** Notes what the remote says of its NIC's MTU, in bytes: an error may have to be explained. */
+void mesh_remote_mtu_set(struct mesh_domain *domain, struct mesh_remote *remote, int mtu);
+
+/**
+ * Writes why TCP may reach the remote and libfabric's endpoint there give no answer into @text
+ * (MESH_RDMA_ERROR_MAX bytes); returns @text.
+ *
+ * @port: of the endpoint
+ */
+const char *mesh_remote_silence_explain(struct mesh_domain *domain, struct mesh_remote *remote,
+					uint16_t port, char *text);
 
 /**
  * A free buffer for a message to @remote, or NULL: ask again after the next poll (see

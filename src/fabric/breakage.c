@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* breakage.c - says why a connection broke, or never came to be, as far as the NICs' facts tell. */
+#include <stdio.h>
+
+#include <rdma/fi_domain.h>
+
+#include <mesh/base/log.h>
+#include <mesh/fabric/domain.h>
+#include <mesh/mesh/rdma_error.h>
+
+#include "fabric_internal.h"
+
+void mesh_remote_mtu_set(struct mesh_domain *domain, struct mesh_remote *remote, int mtu)
+{
+	mesh_lock_take(&domain->transmit_lock);
+	remote->mtu = mtu;
+	mesh_lock_release(&domain->transmit_lock);
+}
+
+/* What was posted to, as it is called over there; false for a receive. */
+static bool target_address(const struct mesh_domain *domain, const struct mesh_op *op,
+			   struct mesh_addr *address)
+{
+	struct sockaddr_storage name;
+	size_t len = sizeof(name);
+
+	return op && !fi_av_lookup(domain->av, op->to, &name, &len) &&
+	       !mesh_addr_from_sockaddr((struct sockaddr *)&name, (socklen_t)len, address, NULL);
+}
+
+/* 0 if none of the remotes at this address has told. The one that was meant may be gone. */
+static int target_mtu(struct mesh_domain *domain, const struct mesh_op *op)
+{
+	const struct mesh_remote *remote;
+	int mtu = 0;
+
+	mesh_lock_take(&domain->transmit_lock);
+	LIST_FOREACH(remote, &domain->remotes, entry) {
+		if (op && remote->fi_addr == op->to && remote->mtu)
+			mtu = remote->mtu;
+	}
+	mesh_lock_release(&domain->transmit_lock);
+	return mtu;
+}
+
+static struct mesh_rdma_ends ends_of(const struct mesh_domain *domain, int peer_mtu)
+{
+	return (struct mesh_rdma_ends){
+		.link_layer = domain->nic->rdma.link_layer,
+		.mtu = domain->nic->mtu,
+		.peer_mtu = peer_mtu,
+	};
+}
+
+void mesh_breakage_report(struct mesh_domain *domain, const struct mesh_op *op, int status)
+{
+	struct mesh_rdma_ends ends = ends_of(domain, target_mtu(domain, op));
+	char local[MESH_ADDR_TEXT_MAX], peer[MESH_ADDR_TEXT_MAX] = "a peer";
+	char text[MESH_RDMA_ERROR_MAX];
+	struct mesh_addr address;
+
+	if (target_address(domain, op, &address))
+		mesh_addr_text(&address, peer);
+	mesh_warn("%s: RDMA with %s port %d from %s to %s failed: %s", domain->nic->netdev,
+		  domain->nic->rdma.device, domain->nic->rdma.port,
+		  mesh_addr_text(&domain->nic->source, local), peer,
+		  mesh_rdma_status_explain(status, &ends, text));
+}
+
+const char *mesh_remote_silence_explain(struct mesh_domain *domain, struct mesh_remote *remote,
+					uint16_t port, char *text)
+{
+	struct mesh_rdma_ends ends = ends_of(domain, remote->mtu);
+
+	if (domain->provider == MESH_PROVIDER_VERBS_RXM)
+		return mesh_rdma_silence_explain(&ends, text);
+	snprintf(text, MESH_RDMA_ERROR_MAX,
+		 "the control connection works, but %s gives no answer on port %u: does a firewall "
+		 "drop it?",
+		 mesh_provider_id_text(domain->provider), port);
+	return text;
+}
