@@ -28,8 +28,9 @@ late_write() {
 		receiver ba 10.77.1.2/24 rxe_ba "$folder" "$1"
 	receiver=$MESH_SPAWNED
 	wait "$sender" || { cat "$folder/sender.out"; fail "$1: the sender failed"; }
-	wait "$receiver" || { cat "$folder/receiver.out"; fail "$1: the late write arrived, or the first did not"; }
-	note "$1: $(grep 'late write' "$folder/receiver.out"), $(sed -n 's/late write: /sender: /p' "$folder/sender.out")"
+	wait "$receiver" || { cat "$folder/receiver.out"; fail "$1: a write went wrong"; }
+	note "$1: the late write $(sed -n 's/late write: //p' "$folder/receiver.out")," \
+		"its sender saw '$(sed -n 's/late write: //p' "$folder/sender.out")'"
 }
 
 late_write open

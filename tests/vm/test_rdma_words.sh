@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_rdma_words.sh - what goes wrong with RDMA is said in words, and in time.
+set -u
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=tests/functional/lib.sh
+. "$here/../functional/lib.sh"
+# shellcheck source=tests/vm/rdma.sh
+. "$here/rdma.sh"
+# shellcheck source=tests/functional/expect.sh
+. "$here/../functional/expect.sh"
+
+mesh_init
+mesh_node a b
+mesh_link a ab 10.77.1.1/24 b ba 10.77.1.2/24
+rdma_up
+
+# drop_roce NODE NIC: what it sends to RoCE's UDP port is lost, all else passes.
+drop_roce() {
+	ip netns exec "$MESH_PREFIX$1" sh -ec "
+		tc qdisc add dev $2 root handle 1: prio
+		tc qdisc add dev $2 parent 1:3 netem loss 100%
+		tc filter add dev $2 parent 1: protocol ip u32 match ip protocol 17 0xff \
+			match ip dport 4791 0xffff flowid 1:3" || fail "cannot drop packets"
+}
+
+# A container that was given no /dev/infiniband: TCP takes over, and why is said.
+on b busybox mv /dev/infiniband/rdma_cm /dev/infiniband/hidden 2>/dev/null ||
+	fail "cannot hide rdma_cm"
+on b "$MESH_BUILD/fi_mesh" nics >"$OUT/no_rdma_cm" 2>&1
+grep -q '/dev/infiniband/rdma_cm cannot be opened' "$OUT/no_rdma_cm" ||
+	{ cat "$OUT/no_rdma_cm"; fail "nothing is said of rdma_cm"; }
+on b busybox mv /dev/infiniband/hidden /dev/infiniband/rdma_cm
+note "no rdma_cm: said"
+
+# Too little locked memory.
+on b bash -c "ulimit -l 256; exec setpriv --bounding-set -ipc_lock --inh-caps -ipc_lock \
+	timeout 10 $MESH_BUILD/functional/verbs_fence receiver ba 10.77.1.2/24 rxe_ba $OUT close" \
+	>"$OUT/memlock" 2>&1
+grep -q 'may lock only 256 KiB' "$OUT/memlock" ||
+	{ cat "$OUT/memlock"; fail "nothing is said of memlock"; }
+note "memlock: said"
+
+# Packets of RoCE are lost in the midst of large writes: the NIC gives up, and says so.
+RANKS_ENV=(NCCL_MESH_CONNECT_TIMEOUT=10 NCCL_MESH_DEAD_PEER_TIMEOUT=60) RANKS_TIMEOUT=90
+run_ranks "$OUT/lost" a b -- --timeout 80 --verbose --sizes 4M --iters 4000 --repeat 1 &
+ranks=$!
+wait_for "grep -qs 'path: from=b' '$OUT/lost/rank0.out'" 60 || fail "the ranks do not start"
+busybox sleep 2 # somewhere in the data
+drop_roce a ab
+started=$SECONDS
+wait_for "grep -qs 'transport retry counter exceeded' '$OUT/lost/'rank*.out" 60 ||
+	{ ranks_show "$OUT/lost"; fail "nothing is said of the packets that are lost"; }
+note "packets lost: said after $((SECONDS - started)) s"
+pkill fabric_pingpong
+wait "$ranks"
+
+# The same from the start: TCP passes, RDMA does not.
+RANKS_ENV=(NCCL_MESH_CONNECT_TIMEOUT=10) RANKS_TIMEOUT=60
+run_ranks "$OUT/firewall" a b -- --timeout 40 --verbose --sizes 64K --iters 10 --repeat 1
+grep -qh 'TCP reaches the peer on this link and RDMA does not.*UDP port 4791' \
+	"$OUT"/firewall/rank*.out || { ranks_show "$OUT/firewall"; fail "no word of UDP port 4791"; }
+note "firewall: said"
