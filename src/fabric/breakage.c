@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* breakage.c - says why a connection broke, or never came to be, as far as the NICs' facts tell. */
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <rdma/fi_domain.h>
 
@@ -68,15 +70,23 @@ void mesh_breakage_report(struct mesh_domain *domain, const struct mesh_op *op, 
 }
 
 const char *mesh_remote_silence_explain(struct mesh_domain *domain, struct mesh_remote *remote,
-					uint16_t port, char *text)
+					uint16_t port, int error, char *text)
 {
+	const char *provider = mesh_provider_id_text(domain->provider);
+	bool unanswered = !error || error == -ECONNRESET || error == -ETIMEDOUT;
 	struct mesh_rdma_ends ends = ends_of(domain, remote->mtu);
 
-	if (domain->provider == MESH_PROVIDER_VERBS_RXM)
+	/* rdma_cm gives up by itself, and what had been posted is flushed then. */
+	if (domain->provider == MESH_PROVIDER_VERBS_RXM && unanswered)
 		return mesh_rdma_silence_explain(&ends, text);
-	snprintf(text, MESH_RDMA_ERROR_MAX,
-		 "the control connection works, but %s gives no answer on port %u: does a firewall "
-		 "drop it?",
-		 mesh_provider_id_text(domain->provider), port);
+	if (error)
+		snprintf(text, MESH_RDMA_ERROR_MAX, "%s could not send to it: %s%s", provider,
+			 strerror(-error),
+			 error == -EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
+	else
+		snprintf(text, MESH_RDMA_ERROR_MAX,
+			 "the control connection works, but %s gives no answer on port %u: does a "
+			 "firewall drop it?",
+			 provider, port);
 	return text;
 }

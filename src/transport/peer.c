@@ -130,13 +130,12 @@ void mesh_peer_greet(struct mesh_peer *peer)
 
 static void greeting_check(struct mesh_peer *peer)
 {
-	char reason[MESH_PEER_REASON_MAX];
 	int error = atomic_exchange(&peer->greet_error, 0);
+	char reason[MESH_RDMA_ERROR_MAX];
 
 	if (error) {
-		snprintf(reason, sizeof(reason), "%s could not send to it: %s%s",
-			 mesh_provider_id_text(peer->domain->provider), strerror(-error),
-			 error == -EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
+		mesh_remote_silence_explain(peer->domain, peer->remote, peer->address.port, error,
+					    reason);
 		mesh_peer_retry(peer, reason);
 		return;
 	}
@@ -538,8 +537,9 @@ static void outgoing_check(struct mesh_peer *peer, uint64_t now_ms)
 	char reason[MESH_RDMA_ERROR_MAX];
 
 	if (peer->state == MESH_PEER_GREETING && now_ms - peer->state_ms > GREETING_MS) {
-		mesh_peer_retry(peer, mesh_remote_silence_explain(peer->domain, peer->remote,
-								  peer->address.port, reason));
+		mesh_remote_silence_explain(peer->domain, peer->remote, peer->address.port, 0,
+					    reason);
+		mesh_peer_retry(peer, reason);
 	} else if (peer->state == MESH_PEER_HELLO && now_ms - peer->state_ms > SILENCE_MS) {
 		mesh_peer_retry(peer, "it takes the connection and says nothing: is its process "
 				      "stopped, or is that not this plugin's port?");

@@ -102,10 +102,22 @@ static void test_mtus(void **state)
 	mesh_remote_mtu_set(domain, remote, 1500);
 	write_fails(&op, FI_EIO, MESH_RDMA_RETRIES_EXCEEDED);
 	assert_true(log_captured(MESH_LOG_WARN, "the MTU is 9000 here and 1500 there"));
-	mesh_remote_silence_explain(domain, remote, 4321, text);
+	mesh_remote_silence_explain(domain, remote, 4321, 0, text);
 	assert_non_null(strstr(text,
 			       "TCP reaches the peer on this link and RDMA does not: the MTU is "
 			       "9000 here and 1500 there"));
+}
+
+/* rdma_cm gave up: that is no answer either. Other errors stand for themselves. */
+static void test_silence(void **state)
+{
+	char text[MESH_RDMA_ERROR_MAX];
+
+	(void)state;
+	mesh_remote_silence_explain(domain, remote, 4321, -ECONNRESET, text);
+	assert_non_null(strstr(text, "UDP port 4791"));
+	mesh_remote_silence_explain(domain, remote, 4321, -ENOMEM, text);
+	assert_string_equal(text, "verbs;ofi_rxm could not send to it: Cannot allocate memory");
 }
 
 /* The rest of the connection's operations is flushed: that is no news. */
@@ -149,8 +161,12 @@ static void test_tcp(void **state)
 
 	teardown(state);
 	opened(MESH_PROVIDER_TCP);
-	mesh_remote_silence_explain(domain, remote, 4321, text);
+	mesh_remote_silence_explain(domain, remote, 4321, 0, text);
 	assert_non_null(strstr(text, "tcp gives no answer on port 4321"));
+	mesh_remote_silence_explain(domain, remote, 4321, -ECONNRESET, text);
+	assert_string_equal(text, "tcp could not send to it: Connection reset by peer");
+	mesh_remote_silence_explain(domain, remote, 4321, -EMFILE, text);
+	assert_non_null(strstr(text, "ulimit -n"));
 	write_fails(&op, FI_ECONNABORTED, 12);
 	assert_int_equal(end_error, -ECONNABORTED);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
@@ -234,6 +250,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_said),
 		TEST(test_mtus),
+		TEST(test_silence),
 		TEST(test_flushed),
 		TEST(test_message),
 		TEST(test_receive),

@@ -41,21 +41,8 @@ grep -q 'may lock only 256 KiB' "$OUT/memlock" ||
 	{ cat "$OUT/memlock"; fail "nothing is said of memlock"; }
 note "memlock: said"
 
-# Packets of RoCE are lost in the midst of large writes: the NIC gives up, and says so.
-RANKS_ENV=(NCCL_MESH_CONNECT_TIMEOUT=10 NCCL_MESH_DEAD_PEER_TIMEOUT=60) RANKS_TIMEOUT=90
-run_ranks "$OUT/lost" a b -- --timeout 80 --verbose --sizes 4M --iters 4000 --repeat 1 &
-ranks=$!
-wait_for "grep -qs 'path: from=b' '$OUT/lost/rank0.out'" 60 || fail "the ranks do not start"
-busybox sleep 2 # somewhere in the data
+# A firewall that lets TCP pass.
 drop_roce a ab
-started=$SECONDS
-wait_for "grep -qs 'transport retry counter exceeded' '$OUT/lost/'rank*.out" 60 ||
-	{ ranks_show "$OUT/lost"; fail "nothing is said of the packets that are lost"; }
-note "packets lost: said after $((SECONDS - started)) s"
-pkill fabric_pingpong
-wait "$ranks"
-
-# The same from the start: TCP passes, RDMA does not.
 RANKS_ENV=(NCCL_MESH_CONNECT_TIMEOUT=10) RANKS_TIMEOUT=60
 run_ranks "$OUT/firewall" a b -- --timeout 40 --verbose --sizes 64K --iters 10 --repeat 1
 grep -qh 'TCP reaches the peer on this link and RDMA does not.*UDP port 4791' \

@@ -236,13 +236,14 @@ void mesh_remote_lose(struct mesh_domain *domain, struct mesh_remote *remote);
 void mesh_remote_mtu_set(struct mesh_domain *domain, struct mesh_remote *remote, int mtu);
 
 /**
- * Writes why TCP may reach the remote and libfabric's endpoint there give no answer into @text
+ * Writes why the first message to a remote that TCP reaches did not come through into @text
  * (MESH_RDMA_ERROR_MAX bytes); returns @text.
  *
  * @port: of the endpoint
+ * @error: how the message ended, a negative errno; 0 if there was just no answer
  */
 const char *mesh_remote_silence_explain(struct mesh_domain *domain, struct mesh_remote *remote,
-					uint16_t port, char *text);
+					uint16_t port, int error, char *text);
 
 /**
  * A free buffer for a message to @remote, or NULL: ask again after the next poll (see
