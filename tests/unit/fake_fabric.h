@@ -91,7 +91,7 @@ struct fake_fabric {
 	bool mr_cache;		 /* registrations of verbs are shared, as its cache does */
 	size_t rx_size, tx_size, inject_size, cq_data_size, mr_key_size, max_msg_size;
 	int writes_end_with; /* at once: a status of the NIC's, or -1: success; 0: not */
-	const char *name; /* the endpoint's name; NULL: fake_nic()'s address */
+	const char *name;    /* the endpoint's name; NULL: fake_nic()'s address */
 
 	/* For each call: let skip of them pass, then fail times with error. */
 	struct {
