@@ -35,8 +35,8 @@ note "no rdma_cm: said"
 
 # Too little locked memory, and not the privilege that root has outside of containers.
 # shellcheck disable=SC2016 # for the inner shell
-on b bash -c 'ulimit -l 256; exec timeout 10 setpriv --bounding-set -ipc_lock --inh-caps -ipc_lock \
-	"$@"' - "$MESH_BUILD/functional/verbs_fence" receiver ba 10.77.1.2/24 rxe_ba "$OUT" close \
+on b bash -c 'ulimit -l 256; exec timeout 10 setpriv --bounding-set -ipc_lock \
+	--inh-caps -ipc_lock "$@"' - "$MESH_BUILD/functional/verbs_fence" receiver ba 10.77.1.2/24 rxe_ba "$OUT" close \
 	>"$OUT/memlock" 2>&1
 grep -q 'may lock only 256 KiB' "$OUT/memlock" ||
 	{ cat "$OUT/memlock"; fail "nothing is said of memlock"; }
