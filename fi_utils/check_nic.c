@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_nic.c - checks of single NICs: carrier, speed, MTU, PCIe link. */
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <mesh/mesh/nic_select.h>
@@ -35,7 +36,24 @@ static const struct mesh_addr *given_address(const struct mesh_nic *nic)
 	return NULL;
 }
 
-static void nic_carrier(const struct mesh_nic *nic, struct check_result *result)
+/* True for a bridge's or bond's port, or what a VLAN stands on: those above have the addresses. */
+static bool nic_is_below(const struct check_context *context, const struct mesh_nic *nic)
+{
+	bool below = nic->master;
+	char path[64], **names;
+	int i, num;
+
+	snprintf(path, sizeof(path), "sys/class/net/%s", nic->netdev);
+	num = mesh_sysfs_list(&context->files, path, &names);
+	for (i = 0; i < num && !below; i++)
+		below = !strncmp(names[i], "upper_", 6);
+	if (num >= 0)
+		mesh_sysfs_names_free(names, num);
+	return below;
+}
+
+static void nic_carrier(const struct check_context *context, const struct mesh_nic *nic,
+			struct check_result *result)
 {
 	const struct mesh_addr *addr = given_address(nic);
 	char text[MESH_ADDR_TEXT_MAX];
@@ -53,7 +71,7 @@ static void nic_carrier(const struct mesh_nic *nic, struct check_result *result)
 		check_seen(result, "ip link show %s: NO-CARRIER", nic->netdev);
 		check_fix(result, "push the plug in until it clicks; at the other end: ip link set "
 				  "NIC up");
-	} else if (nic->carrier && !nic->num_addrs) {
+	} else if (nic->carrier && !nic->num_addrs && !nic_is_below(context, nic)) {
 		check_say(result, CHECK_WARN,
 			  "%s has a carrier but no address, so the mesh cannot use it",
 			  nic->netdev);
@@ -71,7 +89,7 @@ void check_carrier(const struct check_context *context, struct check_result *res
 
 	for (i = 0; i < table->num_nics; i++)
 		if (check_nic_is_wanted(context, &table->nics[i]))
-			nic_carrier(&table->nics[i], result);
+			nic_carrier(context, &table->nics[i], result);
 	if (!result->num_findings)
 		check_say(result, CHECK_PASS, "every NIC with an address has a carrier");
 }

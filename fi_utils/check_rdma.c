@@ -23,9 +23,9 @@
 static const char *rdma_module_of(const char *driver)
 {
 	static const char *const halves[][2] = {
-		{"mlx4_core", "mlx4_ib"},   {"mlx5_core", "mlx5_ib"}, {"ice", "irdma"},
-		{"i40e", "irdma"},	    {"bnxt_en", "bnxt_re"},   {"qede", "qedr"},
-		{"hns3", "hns_roce_hw_v2"}, {"cxgb4", "iw_cxgb4"},    {"mana", "mana_ib"},
+		{"mlx4_core", "mlx4_ib"}, {"mlx5_core", "mlx5_ib"}, {"ice", "irdma"},
+		{"bnxt_en", "bnxt_re"},	  {"qede", "qedr"},	    {"hns3", "hns_roce_hw_v2"},
+		{"cxgb4", "iw_cxgb4"},	  {"mana", "mana_ib"},
 	};
 	size_t i;
 
@@ -63,7 +63,9 @@ static void nic_module(const struct check_context *context, const struct mesh_ni
 	const char *module;
 
 	snprintf(path, sizeof(path), "sys/class/net/%s/device/driver", nic->netdev);
-	if (*nic->rdma.device || !link_name(context, path, driver, sizeof(driver)))
+	/* A management network may do without. */
+	if (*nic->rdma.device || (nic->default_route && !nic->taken) ||
+	    !link_name(context, path, driver, sizeof(driver)))
 		return;
 	module = rdma_module_of(driver);
 	if (!module)

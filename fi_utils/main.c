@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - fi_mesh: finds the subcommand and runs it. */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,10 +26,26 @@ static void usage(FILE *file)
 		      "found, 2 wrong use.\n");
 }
 
+/*
+ * Debian's libfabric loads libinfinipath, whose constructor turns Ctrl-C into exit(1): for us, "a
+ * problem was found". Nothing of ours has set a handler at this point.
+ */
+static void foreign_handlers_remove(void)
+{
+	static const int signals[] = {SIGINT, SIGTERM};
+	struct sigaction action;
+	size_t i;
+
+	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		if (!sigaction(signals[i], NULL, &action) && action.sa_handler != SIG_IGN)
+			signal(signals[i], SIG_DFL);
+}
+
 int main(int argc, char **argv)
 {
 	const struct command *command;
 
+	foreign_handlers_remove();
 	if (argc < 2) {
 		usage(stderr);
 		return COMMAND_MISUSE;

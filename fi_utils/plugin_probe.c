@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -61,7 +62,8 @@ __attribute__((noreturn)) static void child_run(const char *name, struct plugin_
 	const char *error;
 	void *library;
 
-	/* A plugin's constructor may print. */
+	/* Whatever ends us, Ctrl-C too, ends it; and a plugin's constructor may print. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	dup2(null, STDOUT_FILENO);
 	dup2(null, STDERR_FILENO);
 	library = dlopen(name, RTLD_NOW | RTLD_LOCAL); /* NCCL's flags (os/linux.cc) */

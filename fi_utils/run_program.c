@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,6 +35,8 @@ __attribute__((noreturn)) static void child_exec(char *const argv[], int out, in
 	size_t i;
 	int null;
 
+	/* Whatever ends us, Ctrl-C too, ends it. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	null = open("/dev/null", O_RDWR);
 	dup2(null, STDIN_FILENO);
 	dup2(out, STDOUT_FILENO);

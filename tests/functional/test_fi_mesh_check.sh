@@ -292,6 +292,34 @@ nccl_make() {
 	printf 'NCCL version 2.27.3+cuda12.9\0ncclNetPlugin_v10\0ncclNetPlugin_v9\0' >"$NCCL"
 }
 
+# --- waiting ---------------------------------------------------------------------------------
+
+# An nft that never answers: on a terminal one sees what is waited for, and Ctrl-C ends all of it.
+test_waiting() {
+	local slow=$OUT/slow pid
+
+	command -v script >/dev/null || { note "'script' is missing: not tried"; return; }
+	mkdir -p "$slow"
+	printf '#!/bin/sh\necho $$ >%s/nft.pid\nexec tail -f /dev/null\n' "$OUT" >"$slow/nft"
+	chmod +x "$slow/nft"
+	mesh_spawn a "$OUT/pty" script -qefc "echo \$\$ >$OUT/tool.pid
+		PATH=$slow:\$PATH exec env --default-signal=INT \
+			$MESH_BUILD/fi_mesh check --only firewall" /dev/null
+	wait_for "grep -q 'checking: no firewall rule drops the ports ... 2 s' $OUT/pty" 10 ||
+		fail "no progress: $(cat "$OUT/pty")"
+	pid=$(cat "$OUT/nft.pid")
+	kill -INT "$(cat "$OUT/tool.pid")"
+	wait_for "! kill -0 $pid 2>/dev/null" 5 || fail "nft runs on"
+	wait "$MESH_SPAWNED"
+	[[ $? == 130 ]] || fail "Ctrl-C did not end it"
+	# Nobody is told to wait where nobody looks.
+	mesh_spawn a "$OUT/pty" env PATH="$slow:$PATH" "$MESH_BUILD/fi_mesh" check --only firewall
+	wait "$MESH_SPAWNED"
+	! grep -q checking "$OUT/pty" || fail "progress in a file: $(cat "$OUT/pty")"
+	grep -q 'nft does not show its rules: Connection timed out\|cannot be seen' "$OUT/pty" ||
+		fail "$(cat "$OUT/pty")"
+}
+
 # --- options ---------------------------------------------------------------------------------
 
 test_options() {
@@ -325,7 +353,7 @@ trap end EXIT
 nccl_make
 mesh_up triangle
 for t in all_well carrier no_nic provider mtu subnets shared_subnet link_local firewall_nft \
-	firewall_iptables not_root environment plugin plugin_versions options; do
+	firewall_iptables not_root environment plugin plugin_versions waiting options; do
 	"test_$t"
 	note "ok $t"
 done

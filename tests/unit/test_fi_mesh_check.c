@@ -339,7 +339,7 @@ static void test_ports_unused(void **state)
 	assert_well("ports");
 	rewrite(&sysfs, "4: ACTIVE", "class/infiniband/mlx4_0/ports/1/state");
 	context.table.num_nics = context.table.num_taken = 0;
-	assert_says("ports", CHECK_FAIL, "port 1 of mlx4_0 has no IPoIB interface");
+	assert_says("ports", CHECK_WARN, "port 1 of mlx4_0 has no IPoIB interface");
 }
 
 static void test_gids(void **state)
@@ -444,6 +444,20 @@ static void test_silent_fallback(void **state)
 	assert_says("libfabric", CHECK_FAIL, "libfabric has nothing for lo: ");
 }
 
+/* A bond's port, and what a VLAN stands on, need no address. */
+static void test_below(void **state)
+{
+	struct mesh_nic *nic = nic_add("eth0", "02:00:00:00:00:01", NULL);
+
+	(void)state;
+	assert_says("carrier", CHECK_WARN, "eth0 has a carrier but no address");
+	nic->master = 7;
+	assert_well("carrier");
+	nic->master = 0;
+	rewrite(&sysfs, "", "class/net/eth0/upper_eth0.100/ifindex");
+	assert_well("carrier");
+}
+
 /* What the user excludes is not looked at. */
 static void test_not_wanted(void **state)
 {
@@ -498,6 +512,7 @@ int main(void)
 		TREE_TEST(test_mtu),
 		TREE_TEST(test_speed),
 		TREE_TEST(test_silent_fallback),
+		TREE_TEST(test_below),
 		TREE_TEST(test_not_wanted),
 		TREE_TEST(test_name),
 		TREE_TEST(test_conf_file),

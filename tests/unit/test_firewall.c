@@ -88,71 +88,67 @@ static enum firewall_action nft_rows(const char *policy, const struct row *rows,
 #define ACCEPT "{\"accept\": null}"
 #define DROP "{\"drop\": null}"
 
+static const struct {
+	const char *match;
+	enum firewall_match fits;
+} nft_matches[] = {
+	{MATCH(META("iifname"), "==", "\"eth1\""), FIREWALL_YES},
+	{MATCH(META("iifname"), "==", "\"eth*\""), FIREWALL_YES},
+	{MATCH(META("iifname"), "==", "\"eth\""), FIREWALL_NO},
+	{MATCH(META("iifname"), "!=", "\"eth0\""), FIREWALL_YES},
+	{MATCH(META("iifname"), "==", "{\"set\": [\"lo\", \"eth1\"]}"), FIREWALL_YES},
+	{MATCH(META("iifname"), "==", "\"@trusted\""), FIREWALL_MAYBE},
+	{MATCH(META("iifname"), "!=", "\"@trusted\""), FIREWALL_MAYBE},
+	{MATCH(META("oifname"), "==", "\"eth1\""), FIREWALL_NO},
+	{MATCH(META("l4proto"), "==", "\"tcp\""), FIREWALL_YES},
+	{MATCH(META("l4proto"), "==", "{\"set\": [\"icmp\", \"udp\"]}"), FIREWALL_NO},
+	{MATCH(META("nfproto"), "==", "\"ipv6\""), FIREWALL_NO},
+	{MATCH(META("mark"), "==", "1"), FIREWALL_MAYBE},
+	{MATCH(PAYLOAD("tcp", "dport"), "==", "40000"), FIREWALL_YES},
+	{MATCH(PAYLOAD("tcp", "dport"), "!=", "40000"), FIREWALL_NO},
+	{MATCH(PAYLOAD("tcp", "dport"), "==", "{\"range\": [30000, 50000]}"), FIREWALL_YES},
+	{MATCH(PAYLOAD("tcp", "dport"), "==", "{\"range\": [30000, 39999]}"), FIREWALL_NO},
+	{MATCH(PAYLOAD("tcp", "dport"), "==", "{\"set\": [22, {\"range\": [1, 50000]}]}"),
+	 FIREWALL_YES},
+	{MATCH(PAYLOAD("tcp", "dport"), ">", "1024"), FIREWALL_MAYBE},
+	{MATCH(PAYLOAD("tcp", "sport"), "==", "22"), FIREWALL_MAYBE},
+	{MATCH(PAYLOAD("udp", "dport"), "==", "40000"), FIREWALL_NO},
+	{MATCH(PAYLOAD("ip6", "saddr"), "==", "\"fd00::1\""), FIREWALL_NO},
+	{MATCH(PAYLOAD("ip", "saddr"), "==", "\"10.1.0.2\""), FIREWALL_YES},
+	{MATCH(PAYLOAD("ip", "saddr"), "==", "{\"prefix\": {\"addr\": \"10.0.0.0\", \"len\": 8}}"),
+	 FIREWALL_YES},
+	{MATCH(PAYLOAD("ip", "daddr"), "==", "{\"prefix\": {\"addr\": \"10.2.0.0\", \"len\": 16}}"),
+	 FIREWALL_NO},
+	{MATCH(PAYLOAD("ip", "daddr"), "==", "{\"prefix\": {\"addr\": \"10.2.0.0\", \"len\": 99}}"),
+	 FIREWALL_MAYBE},
+	{MATCH("{\"ct\": {\"key\": \"state\"}}", "in", "[\"established\", \"related\"]"),
+	 FIREWALL_NO},
+	{MATCH("{\"ct\": {\"key\": \"state\"}}", "in", "[\"new\", \"established\"]"), FIREWALL_YES},
+	{MATCH("{\"ct\": {\"key\": \"status\"}}", "in", "\"dnat\""), FIREWALL_NO},
+	{MATCH("{\"fib\": {\"result\": \"type\", \"flags\": [\"daddr\"]}}", "==", "\"local\""),
+	 FIREWALL_YES},
+	{"{\"limit\": {\"rate\": 1}}", FIREWALL_MAYBE},
+	{"{\"xt\": null}", FIREWALL_MAYBE},
+	{"{\"counter\": {\"packets\": 0}}", FIREWALL_YES},
+	{"{}", FIREWALL_MAYBE},
+	{"7", FIREWALL_MAYBE},
+};
+
 static void test_nft_matches(void **state)
 {
-	static const struct {
-		const char *match;
-		enum firewall_match fits;
-	} rows[] = {
-		{MATCH(META("iifname"), "==", "\"eth1\""), FIREWALL_YES},
-		{MATCH(META("iifname"), "==", "\"eth*\""), FIREWALL_YES},
-		{MATCH(META("iifname"), "==", "\"eth\""), FIREWALL_NO},
-		{MATCH(META("iifname"), "!=", "\"eth0\""), FIREWALL_YES},
-		{MATCH(META("iifname"), "==", "{\"set\": [\"lo\", \"eth1\"]}"), FIREWALL_YES},
-		{MATCH(META("iifname"), "==", "\"@trusted\""), FIREWALL_MAYBE},
-		{MATCH(META("iifname"), "!=", "\"@trusted\""), FIREWALL_MAYBE},
-		{MATCH(META("oifname"), "==", "\"eth1\""), FIREWALL_NO},
-		{MATCH(META("l4proto"), "==", "\"tcp\""), FIREWALL_YES},
-		{MATCH(META("l4proto"), "==", "{\"set\": [\"icmp\", \"udp\"]}"), FIREWALL_NO},
-		{MATCH(META("nfproto"), "==", "\"ipv6\""), FIREWALL_NO},
-		{MATCH(META("mark"), "==", "1"), FIREWALL_MAYBE},
-		{MATCH(PAYLOAD("tcp", "dport"), "==", "40000"), FIREWALL_YES},
-		{MATCH(PAYLOAD("tcp", "dport"), "!=", "40000"), FIREWALL_NO},
-		{MATCH(PAYLOAD("tcp", "dport"), "==", "{\"range\": [30000, 50000]}"), FIREWALL_YES},
-		{MATCH(PAYLOAD("tcp", "dport"), "==", "{\"range\": [30000, 39999]}"), FIREWALL_NO},
-		{MATCH(PAYLOAD("tcp", "dport"), "==", "{\"set\": [22, {\"range\": [1, 50000]}]}"),
-		 FIREWALL_YES},
-		{MATCH(PAYLOAD("tcp", "dport"), ">", "1024"), FIREWALL_MAYBE},
-		{MATCH(PAYLOAD("tcp", "sport"), "==", "22"), FIREWALL_MAYBE},
-		{MATCH(PAYLOAD("udp", "dport"), "==", "40000"), FIREWALL_NO},
-		{MATCH(PAYLOAD("ip6", "saddr"), "==", "\"fd00::1\""), FIREWALL_NO},
-		{MATCH(PAYLOAD("ip", "saddr"), "==", "\"10.1.0.2\""), FIREWALL_YES},
-		{MATCH(PAYLOAD("ip", "saddr"),
-		       "==", "{\"prefix\": {\"addr\": \"10.0.0.0\", \"len\": 8}}"),
-		 FIREWALL_YES},
-		{MATCH(PAYLOAD("ip", "daddr"),
-		       "==", "{\"prefix\": {\"addr\": \"10.2.0.0\", \"len\": 16}}"),
-		 FIREWALL_NO},
-		{MATCH(PAYLOAD("ip", "daddr"),
-		       "==", "{\"prefix\": {\"addr\": \"10.2.0.0\", \"len\": 99}}"),
-		 FIREWALL_MAYBE},
-		{MATCH("{\"ct\": {\"key\": \"state\"}}", "in", "[\"established\", \"related\"]"),
-		 FIREWALL_NO},
-		{MATCH("{\"ct\": {\"key\": \"state\"}}", "in", "[\"new\", \"established\"]"),
-		 FIREWALL_YES},
-		{MATCH("{\"ct\": {\"key\": \"status\"}}", "in", "\"dnat\""), FIREWALL_NO},
-		{MATCH("{\"fib\": {\"result\": \"type\", \"flags\": [\"daddr\"]}}",
-		       "==", "\"local\""),
-		 FIREWALL_YES},
-		{"{\"limit\": {\"rate\": 1}}", FIREWALL_MAYBE},
-		{"{\"xt\": null}", FIREWALL_MAYBE},
-		{"{\"counter\": {\"packets\": 0}}", FIREWALL_YES},
-		{"{}", FIREWALL_MAYBE},
-		{"7", FIREWALL_MAYBE},
-	};
 	enum firewall_action got, wanted;
 	char rule[600];
 	size_t i;
 
 	(void)state;
-	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		snprintf(rule, sizeof(rule), "%s, " DROP, rows[i].match);
+	for (i = 0; i < sizeof(nft_matches) / sizeof(nft_matches[0]); i++) {
+		snprintf(rule, sizeof(rule), "%s, " DROP, nft_matches[i].match);
 		got = NFT("accept", NULL, {"input", rule});
-		wanted = rows[i].fits == FIREWALL_YES  ? FIREWALL_DROP
-			 : rows[i].fits == FIREWALL_NO ? FIREWALL_ACCEPT
-						       : FIREWALL_CONTINUE;
+		wanted = nft_matches[i].fits == FIREWALL_YES  ? FIREWALL_DROP
+			 : nft_matches[i].fits == FIREWALL_NO ? FIREWALL_ACCEPT
+							      : FIREWALL_CONTINUE;
 		if (got != wanted)
-			fail_msg("%s: %d, not %d", rows[i].match, got, wanted);
+			fail_msg("%s: %d, not %d", nft_matches[i].match, got, wanted);
 	}
 }
 
