@@ -17,6 +17,8 @@ enum source {
 	SOURCE_NFT,
 	SOURCE_IPTABLES,
 	SOURCE_IP6TABLES,
+	SOURCE_LEGACY, /* the kernel's older tables; asked only where the newer tool sees some */
+	SOURCE_LEGACY6,
 	NUM_SOURCES
 };
 
@@ -27,22 +29,34 @@ struct dump {
 	char complaints[NUM_SOURCES][RUN_PROGRAM_COMPLAINT_MAX];
 };
 
-static const char *const source_names[NUM_SOURCES] = {"nft", "iptables-save", "ip6tables-save"};
+static const char *const source_names[NUM_SOURCES] = {
+	"nft", "iptables-save", "ip6tables-save", "iptables-legacy-save", "ip6tables-legacy-save"};
+
+static void source_take(struct dump *dump, enum source source)
+{
+	char *argv[] = {(char *)source_names[source], NULL, NULL, NULL, NULL};
+	char json[] = "-j", list[] = "list", ruleset[] = "ruleset";
+
+	if (source == SOURCE_NFT) {
+		argv[1] = json;
+		argv[2] = list;
+		argv[3] = ruleset;
+	}
+	dump->errors[source] = run_program(argv, PROGRAM_TIMEOUT_MS, &dump->texts[source],
+					   dump->complaints[source]);
+}
 
 static void dump_take(struct dump *dump)
 {
-	static const char *const arguments[NUM_SOURCES][4] = {
-		{"nft", "-j", "list", "ruleset"}, {"iptables-save"}, {"ip6tables-save"}};
-	char *argv[5];
-	int i, k;
+	enum source source;
 
-	for (i = 0; i < NUM_SOURCES; i++) {
-		for (k = 0; k < 4; k++)
-			argv[k] = (char *)arguments[i][k];
-		argv[4] = NULL;
-		dump->errors[i] =
-			run_program(argv, PROGRAM_TIMEOUT_MS, &dump->texts[i], dump->complaints[i]);
-	}
+	for (source = SOURCE_NFT; source <= SOURCE_IP6TABLES; source++)
+		source_take(dump, source);
+	/* "# Warning: iptables-legacy tables present, use iptables-legacy-save to see them" */
+	if (strstr(dump->complaints[SOURCE_IPTABLES], "legacy tables present"))
+		source_take(dump, SOURCE_LEGACY);
+	if (strstr(dump->complaints[SOURCE_IP6TABLES], "legacy tables present"))
+		source_take(dump, SOURCE_LEGACY6);
 }
 
 static void dump_free(struct dump *dump)
@@ -88,9 +102,10 @@ static void drop_fix(const struct check_context *context, const struct mesh_nic 
 		check_fix(result, "nft insert rule %s %s %s accept", verdict->base,
 			  outgoing ? "oifname" : "iifname", nic->netdev);
 	else
-		check_fix(result, "%s -I %s %s %s -j ACCEPT",
-			  source == SOURCE_IPTABLES ? "iptables" : "ip6tables",
-			  outgoing ? "OUTPUT" : "INPUT", outgoing ? "-o" : "-i", nic->netdev);
+		check_fix(result, "%.*s -I %s %s %s -j ACCEPT",
+			  (int)(strlen(source_names[source]) - strlen("-save")),
+			  source_names[source], outgoing ? "OUTPUT" : "INPUT",
+			  outgoing ? "-o" : "-i", nic->netdev);
 }
 
 static void verdict_say(const struct check_context *context, const struct mesh_nic *nic,
@@ -130,6 +145,20 @@ static void port_range_read(const struct check_context *context, unsigned int *l
 	}
 }
 
+static bool source_fits(enum source source, enum mesh_family family)
+{
+	switch (source) {
+	case SOURCE_IPTABLES:
+	case SOURCE_LEGACY:
+		return family == MESH_FAMILY_IPV4;
+	case SOURCE_IP6TABLES:
+	case SOURCE_LEGACY6:
+		return family == MESH_FAMILY_IPV6;
+	default:
+		return true;
+	}
+}
+
 /* One direction of one NIC, over some ports; ends at the first that does not pass. */
 static void direction_judge(const struct check_context *context, const struct mesh_nic *nic,
 			    const struct dump *dump, bool outgoing, struct check_result *result)
@@ -149,9 +178,7 @@ static void direction_judge(const struct check_context *context, const struct me
 	ports[1] = low + (high - low) / 2;
 	ports[2] = high;
 	for (source = SOURCE_NFT; source < NUM_SOURCES; source++) {
-		if (!dump->texts[source] ||
-		    (source == SOURCE_IPTABLES && neighbour.family != MESH_FAMILY_IPV4) ||
-		    (source == SOURCE_IP6TABLES && neighbour.family != MESH_FAMILY_IPV6))
+		if (!dump->texts[source] || !source_fits(source, neighbour.family))
 			continue;
 		for (i = 0; i < 3; i++) {
 			packet.port = ports[i];

@@ -205,6 +205,35 @@ test_firewall_iptables() {
 	silent a firewall
 }
 
+test_firewall_legacy() {
+	if ! command -v iptables-legacy >/dev/null ||
+		! on a iptables-legacy -A INPUT -i ab -j DROP 2>/dev/null; then
+		note "there is no iptables-legacy here: not tried"
+		return
+	fi
+	says a firewall fail 'drops TCP connections in on ab'
+	grep -q 'seen: iptables-legacy-save: rule 1 of chain INPUT' <<<"$SAID" || fail "$SAID"
+	fixes a
+	silent a firewall
+	on a iptables-legacy -F
+}
+
+# Over IPv6 only what ip6tables and nft say of IPv6 counts.
+test_firewall_ipv6() {
+	command -v ip6tables >/dev/null || { note "ip6tables is not installed: not tried"; return; }
+	EXTRA=(NCCL_MESH_ADDRESSES=fd77::/16)
+	on a iptables -A INPUT -i ab -j DROP
+	silent a firewall
+	on a ip6tables -A INPUT -i ab -p tcp -m tcp --dport 1024:65535 -j REJECT
+	says a firewall fail 'drops TCP connections in on ab'
+	grep -q 'seen: ip6tables-save: rule 1 of chain INPUT' <<<"$SAID" || fail "$SAID"
+	fixes a
+	silent a firewall
+	on a ip6tables -F
+	on a iptables -F
+	EXTRA=()
+}
+
 # Without root the rules are not to be seen, and that is what is said; nothing else needs root.
 test_not_root() {
 	local user=(setpriv --reuid 65534 --regid 65534 --clear-groups)
@@ -353,7 +382,8 @@ trap end EXIT
 nccl_make
 mesh_up triangle
 for t in all_well carrier no_nic provider mtu subnets shared_subnet link_local firewall_nft \
-	firewall_iptables not_root environment plugin plugin_versions waiting options; do
+	firewall_iptables firewall_legacy firewall_ipv6 not_root environment plugin \
+	plugin_versions waiting options; do
 	"test_$t"
 	note "ok $t"
 done
