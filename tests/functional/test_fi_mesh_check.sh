@@ -12,6 +12,8 @@ NCCL=$OUT/libnccl.so.2
 # The words of env(1) that every run gets, and those of one test.
 PLUGIN=("NCCL_NET_PLUGIN=$MESH_BUILD/libnccl-net-mesh.so")
 EXTRA=()
+# More options of fi_mesh check.
+ARGS=()
 SAID=
 
 # --- what the tests are made of --------------------------------------------------------------
@@ -19,7 +21,8 @@ SAID=
 # check NODE IDS: runs the checks; SAID is what is not well, STATUS the exit status.
 check() {
 	SAID=$(on "$1" env "${PLUGIN[@]}" "${EXTRA[@]}" \
-		"$MESH_BUILD/fi_mesh" check --quiet --nccl "$NCCL" --only "$2" 2>"$OUT/stderr")
+		"$MESH_BUILD/fi_mesh" check --quiet --nccl "$NCCL" --only "$2" "${ARGS[@]}" \
+		2>"$OUT/stderr")
 	STATUS=$?
 	[[ ! -s $OUT/stderr ]] || fail "on stderr: $(cat "$OUT/stderr")"
 }
@@ -99,6 +102,48 @@ test_mtu() {
 	silent a mtu
 	ip -n "$MESH_PREFIX"a link set ab mtu 1500
 	ip -n "$MESH_PREFIX"a link set ac mtu 1500
+}
+
+# --- RDMA hardware: what the kernel would say of it, recorded ----------------------------------
+
+# put PATH TEXT: a file of the recorded tree.
+put() {
+	mkdir -p "$(dirname "$OUT/root/$1")"
+	echo "$2" >"$OUT/root/$1"
+}
+
+test_recorded_rdma() {
+	local port=sys/class/infiniband/mlx5_0/ports/1
+
+	put $port/link_layer Ethernet
+	put $port/state '4: ACTIVE'
+	put $port/rate '100 Gb/sec (4X EDR)'
+	put $port/gids/0 0000:0000:0000:0000:0000:ffff:0a4d:0101
+	put $port/gid_attrs/types/0 'IB/RoCE v1'
+	put $port/gid_attrs/ndevs/0 ab
+	put sys/class/infiniband_verbs/uverbs0/ibdev mlx5_0
+	put proc/self/limits 'Max locked memory         65536                65536      bytes'
+	put proc/self/status 'CapEff:	0000000000000000'
+	put dev/infiniband/uverbs0 ''
+	ARGS=(--root "$OUT/root")
+	says a gids warn '10.77.1.1 of ab has a RoCE v1 GID only'
+	says a libfabric fail 'ab uses tcp instead of RDMA'
+	says a modules fail 'module rdma_ucm is not loaded: programs cannot make RDMA connections'
+	says a device-files fail '/dev/infiniband/rdma_cm is missing'
+	says a memlock fail 'only 64 KiB of memory may be locked'
+	says a mtu warn 'ab has MTU 1500: RoCE then sends packets of 1024 bytes'
+	put $port/gids/1 0000:0000:0000:0000:0000:ffff:0a4d:0101
+	put $port/gid_attrs/types/1 'RoCE v2'
+	put $port/gid_attrs/ndevs/1 ab
+	put sys/class/misc/rdma_cm/dev ''
+	put dev/infiniband/rdma_cm ''
+	put proc/self/limits 'Max locked memory         unlimited            unlimited  bytes'
+	ip -n "$MESH_PREFIX"a link set ab mtu 9000
+	silent a gids modules device-files memlock mtu ports
+	put $port/state '1: DOWN'
+	says a ports fail 'port 1 of mlx5_0 \(ab\) is down'
+	ip -n "$MESH_PREFIX"a link set ab mtu 1500
+	ARGS=()
 }
 
 # --- subnets ---------------------------------------------------------------------------------
@@ -381,8 +426,8 @@ mesh_init
 trap end EXIT
 nccl_make
 mesh_up triangle
-for t in all_well carrier no_nic provider mtu subnets shared_subnet link_local firewall_nft \
-	firewall_iptables firewall_legacy firewall_ipv6 not_root environment plugin \
+for t in all_well carrier no_nic provider mtu recorded_rdma subnets shared_subnet link_local \
+	firewall_nft firewall_iptables firewall_legacy firewall_ipv6 not_root environment plugin \
 	plugin_versions waiting options; do
 	"test_$t"
 	note "ok $t"
