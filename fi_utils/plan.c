@@ -39,7 +39,7 @@ static const char usage_text[] =
 	"  --config FORMAT  configuration of one node: netplan, nm, networkd or ip\n"
 	"  --node NODE      that node\n"
 	"  --write FOLDER   plan.json and all configuration files: FOLDER/NODE/FORMAT/...;\n"
-	"                   with --config only those of that format\n"
+	"                   with --config only those of that format; FOLDER must be new or empty\n"
 	"\n"
 	"Exit status: 0 planned, 1 it cannot be built or written, 2 wrong use.\n";
 

@@ -116,7 +116,8 @@ void plan_files_print(FILE *file, const struct mesh_plan *plan, const struct pla
 		      const struct plan_format *format, int node);
 
 /**
- * Writes plan.json and NODE/FORMAT/PATH into @folder, which is made if it is not there.
+ * Writes plan.json and NODE/FORMAT/PATH into @folder, which is made if it is not there and must be
+ * empty if it is. After an error or a Ctrl-C it is gone again.
  *
  * @format: NULL for all
  *

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plan_files.c - the configuration files of a plan, printed or written into a folder. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -70,15 +73,12 @@ static int folders_make(char *path)
 	return ret;
 }
 
-/* Opens a new file beside an old one of that name, which it replaces. */
 static FILE *file_make(char *path, unsigned int mode)
 {
 	FILE *file;
 	int fd;
 
 	if (folders_make(path))
-		return NULL;
-	if (unlink(path) && errno != ENOENT)
 		return NULL;
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 	if (fd < 0)
@@ -144,16 +144,38 @@ static int json_write(const char *folder, const struct mesh_plan *plan)
 	return file_close(file, path) || ret ? -EIO : 0;
 }
 
-int plan_files_write(const char *folder, const struct mesh_plan *plan,
-		     const struct plan_ports *ports, const struct plan_format *format)
+/* Old files among new ones would be a trap: whoever copies a folder to a node copies both. */
+static int folder_check(const char *folder)
 {
-	int node, i, ret = json_write(folder, plan);
-	struct progress *progress;
+	struct dirent **entries;
+	int i, num = scandir(folder, &entries, NULL, NULL);
 
-	if (ret)
-		return ret;
-	interrupt_catch();
-	progress = progress_begin("writing the files of %d nodes", plan->topology.num_nodes);
+	if (num < 0)
+		return errno == ENOENT ? 0 : write_failed(folder, errno);
+	for (i = 0; i < num; i++)
+		free(entries[i]);
+	free(entries);
+	if (num <= 2) /* "." and ".." */
+		return 0;
+	fprintf(stderr, "fi_mesh plan: %s is not empty: remove it, or name another folder\n",
+		folder);
+	return -ENOTEMPTY;
+}
+
+static int entry_remove(const char *path, const struct stat *info, int type, struct FTW *walk)
+{
+	(void)info;
+	(void)type;
+	(void)walk;
+	remove(path);
+	return 0;
+}
+
+static int nodes_write(const char *folder, const struct mesh_plan *plan,
+		       const struct plan_ports *ports, const struct plan_format *format)
+{
+	int node, i, ret = 0;
+
 	for (node = 0; node < plan->topology.num_nodes && !ret; node++) {
 		for (i = 0; plan_formats[i] && !ret; i++)
 			if (!format || format == plan_formats[i])
@@ -161,8 +183,26 @@ int plan_files_write(const char *folder, const struct mesh_plan *plan,
 		if (interrupt_happened())
 			ret = -EINTR;
 	}
+	return ret;
+}
+
+int plan_files_write(const char *folder, const struct mesh_plan *plan,
+		     const struct plan_ports *ports, const struct plan_format *format)
+{
+	struct progress *progress;
+	int ret = folder_check(folder);
+
+	if (ret)
+		return ret;
+	interrupt_catch();
+	progress = progress_begin("writing the files of %d nodes", plan->topology.num_nodes);
+	ret = json_write(folder, plan);
+	if (!ret)
+		ret = nodes_write(folder, plan, ports, format);
 	progress_end(progress);
+	if (ret) /* all in it is ours: it was empty */
+		nftw(folder, entry_remove, 16, FTW_DEPTH | FTW_PHYS);
 	if (ret == -EINTR)
-		fprintf(stderr, "fi_mesh plan: interrupted; %s is incomplete\n", folder);
+		fprintf(stderr, "fi_mesh plan: interrupted, %s is gone again\n", folder);
 	return ret;
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -75,6 +76,29 @@ static void test_exit_status(void **state)
 			 COMMAND_MISUSE);
 	assert_int_equal(run("ring", "a", "b", "--ports", "c=x", NULL), COMMAND_MISUSE);
 	assert_int_equal(run("ring", "a", "b", "--ports", "x,x", NULL), COMMAND_MISUSE);
+}
+
+/* The folder has the plan and the files, nothing is mixed with older ones. */
+static void test_write(void **state)
+{
+	char base[] = "/tmp/test_fi_mesh_plan.XXXXXX", folder[64], path[200];
+	struct stat info;
+
+	(void)state;
+	assert_non_null(mkdtemp(base));
+	snprintf(folder, sizeof(folder), "%s/new/mesh", base);
+	assert_int_equal(run("line", "a", "b", "--write", folder, NULL), COMMAND_FINE);
+	snprintf(path, sizeof(path), "%s/plan.json", folder);
+	assert_int_equal(stat(path, &info), 0);
+	snprintf(path, sizeof(path),
+		 "%s/b/nm/etc/NetworkManager/system-connections/mesh-mesh0.nmconnection", folder);
+	assert_int_equal(stat(path, &info), 0);
+	assert_int_equal(info.st_mode & 0777, 0600);
+	assert_int_equal(run("line", "a", "c", "--write", folder, NULL), COMMAND_PROBLEM);
+	snprintf(path, sizeof(path), "%s/c", folder);
+	assert_int_equal(stat(path, &info), -1);
+	snprintf(path, sizeof(path), "rm -r %s", base);
+	assert_int_equal(system(path), 0);
 }
 
 /* ---- names of nodes --------------------------------------------------------------------- */
@@ -283,9 +307,10 @@ static void test_thousand(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_exit_status), cmocka_unit_test(test_node_names),
-		cmocka_unit_test(test_formats),	    cmocka_unit_test(test_text),
-		cmocka_unit_test(test_json),	    cmocka_unit_test(test_thousand),
+		cmocka_unit_test(test_exit_status), cmocka_unit_test(test_write),
+		cmocka_unit_test(test_node_names),  cmocka_unit_test(test_formats),
+		cmocka_unit_test(test_text),	    cmocka_unit_test(test_json),
+		cmocka_unit_test(test_thousand),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
