@@ -165,13 +165,27 @@ static void test_large(void **state)
 	mesh_topology_free(&topology);
 }
 
+/* Two dense parts that share one node: no search sees the end, a look at that node is proof. */
+static void test_cut_node(void **state)
+{
+	struct mesh_topology topology;
+	int part, a, b;
+
+	(void)state;
+	assert_int_equal(mesh_topology_init(&topology, 29), 0);
+	for (part = 0; part < 2; part++)
+		for (a = 14 * part; a <= 14 * part + 14; a++)
+			for (b = a + 1; b <= 14 * part + 14; b++)
+				join(&topology, a, b);
+	order_is(&topology, MESH_ORDER_LINE, true);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_found),
-		cmocka_unit_test(test_none),
-		cmocka_unit_test(test_hint),
-		cmocka_unit_test(test_large),
+		cmocka_unit_test(test_found),	 cmocka_unit_test(test_none),
+		cmocka_unit_test(test_hint),	 cmocka_unit_test(test_large),
+		cmocka_unit_test(test_cut_node),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
