@@ -23,6 +23,7 @@ struct mesh_config {
 	uint64_t eager_limit_bytes;	      /* NCCL_MESH_EAGER_LIMIT */
 	uint64_t max_paths;		      /* NCCL_MESH_MAX_PATHS */
 	uint64_t segment_bytes;		      /* NCCL_MESH_SEGMENT_SIZE */
+	char stats_dir[MESH_CONFIG_TEXT_MAX]; /* NCCL_MESH_STATS_DIR */
 };
 
 enum mesh_setting_type {

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stats_file.c - makes this process's page of counters, and reads everybody's. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <mesh/base/log.h>
+#include <mesh/base/random.h>
+#include <mesh/system/stats_file.h>
+
+/* "nccl-net-mesh-1000" in MESH_STATS_ROOT. */
+#define FOLDER_PREFIX "nccl-net-mesh-"
+/* A file has this name until it is locked; one left behind goes after this time. */
+#define NEW_PREFIX "new-"
+#define NEW_MAX_AGE_S 60
+/* Files read from one folder: a bound, not an expectation. */
+#define FILES_MAX 4096
+/* Attempts to copy a page while its entries change. */
+#define READ_ATTEMPTS 50
+
+/* ---- folders ----------------------------------------------------------------------------- */
+
+static void folder_default(uid_t uid, char *path)
+{
+	snprintf(path, PATH_MAX, "%s/" FOLDER_PREFIX "%lu", MESH_STATS_ROOT, (unsigned long)uid);
+}
+
+/*
+ * Opens a folder that nobody but @owner can have put anything into: not through a link, and never
+ * one that somebody else made first. Returns its descriptor or a negative errno.
+ */
+static int folder_open(const char *path, uid_t owner)
+{
+	struct stat stat;
+	int fd;
+
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (!fstat(fd, &stat) && stat.st_uid == owner && !(stat.st_mode & (S_IWGRP | S_IWOTH)))
+		return fd;
+	close(fd);
+	return -EPERM;
+}
+
+static int folder_make(const char *path)
+{
+	if (mkdir(path, 0700) && errno != EEXIST)
+		return -errno;
+	return folder_open(path, geteuid());
+}
+
+/* ---- files of dead processes --------------------------------------------------------------- */
+
+static bool name_is_ours(const char *name)
+{
+	unsigned int pid;
+	uint64_t id;
+	int end = 0;
+
+	if (!strncmp(name, NEW_PREFIX, strlen(NEW_PREFIX)))
+		name += strlen(NEW_PREFIX);
+	return sscanf(name, "%9u-%16" SCNx64 ".mesh%n", &pid, &id, &end) == 2 && end && !name[end];
+}
+
+/* True if the open file's process lives, or is about to lock it. */
+static bool file_is_held(int fd, const char *name)
+{
+	bool in_the_making = !strncmp(name, NEW_PREFIX, strlen(NEW_PREFIX));
+	struct stat stat;
+
+	/* First: its process must not find its own file locked by us. */
+	if (in_the_making && (fstat(fd, &stat) || time(NULL) - stat.st_mtime < NEW_MAX_AGE_S))
+		return true;
+	if (flock(fd, LOCK_EX | LOCK_NB))
+		return errno == EWOULDBLOCK;
+	flock(fd, LOCK_UN);
+	return false;
+}
+
+/* Opens a file of a living process, and removes a dead one's. Returns a negative errno for none. */
+static int file_open_living(int folder_fd, const char *name, uid_t owner)
+{
+	struct stat stat;
+	int fd;
+
+	fd = openat(folder_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &stat) || !S_ISREG(stat.st_mode) || stat.st_uid != owner) {
+		close(fd);
+		return -EPERM;
+	}
+	if (file_is_held(fd, name))
+		return fd;
+	unlinkat(folder_fd, name, 0);
+	close(fd);
+	return -ESRCH;
+}
+
+/* Calls @visit with each living process's open file. Returns how many, or a negative errno. */
+static int folder_walk(int folder_fd, uid_t owner,
+		       void (*visit)(void *arg, const char *name, int fd), void *arg)
+{
+	int fd = openat(folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), count = 0;
+	struct dirent *entry;
+	DIR *folder;
+
+	if (fd < 0)
+		return -errno;
+	folder = fdopendir(fd);
+	if (!folder) {
+		close(fd);
+		return -ENOMEM;
+	}
+	while (count < FILES_MAX && (entry = readdir(folder))) {
+		if (!name_is_ours(entry->d_name))
+			continue;
+		fd = file_open_living(folder_fd, entry->d_name, owner);
+		if (fd < 0)
+			continue;
+		if (strncmp(entry->d_name, NEW_PREFIX, strlen(NEW_PREFIX))) {
+			visit(arg, entry->d_name, fd);
+			count++;
+		}
+		close(fd);
+	}
+	closedir(folder);
+	return count;
+}
+
+static void visit_none(void *arg, const char *name, int fd)
+{
+	(void)arg;
+	(void)name;
+	(void)fd;
+}
+
+/* ---- this process's own ---------------------------------------------------------------------- */
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static int page_map(struct mesh_stats_file *file)
+{
+	void *page;
+	int ret;
+
+	/* All of it now: a full file system must not become a SIGBUS in the middle of a run. */
+	ret = posix_fallocate(file->fd, 0, sizeof(*file->page));
+	if (ret)
+		return -ret;
+	page = mmap(NULL, sizeof(*file->page), PROT_READ | PROT_WRITE, MAP_SHARED, file->fd, 0);
+	if (page == MAP_FAILED)
+		return -errno;
+	file->page = page;
+	return 0;
+}
+
+/* Under its other name until it is locked and filled in: nobody takes it for a dead one's. */
+static int file_make(struct mesh_stats_file *file, uint64_t node_id, const char *node)
+{
+	char name[sizeof(NEW_PREFIX) + sizeof(file->name)];
+	uint64_t id;
+	int ret;
+
+	ret = mesh_random(&id, sizeof(id));
+	if (ret)
+		return ret;
+	snprintf(file->name, sizeof(file->name), "%d-%016" PRIx64 ".mesh", (int)getpid(), id);
+	snprintf(name, sizeof(name), NEW_PREFIX "%s", file->name);
+	file->fd = openat(file->folder_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			  0600);
+	if (file->fd < 0)
+		return -errno;
+	if (flock(file->fd, LOCK_EX | LOCK_NB))
+		ret = -errno;
+	if (!ret)
+		ret = page_map(file);
+	if (!ret) {
+		mesh_stats_init(file->page, node_id, (uint32_t)getpid(), node,
+				program_invocation_short_name, now_ms());
+		if (renameat(file->folder_fd, name, file->folder_fd, file->name))
+			ret = -errno;
+	}
+	if (ret)
+		unlinkat(file->folder_fd, name, 0);
+	return ret;
+}
+
+int mesh_stats_file_open(const char *setting, uint64_t node_id, const char *node,
+			 struct mesh_stats_file *file)
+{
+	char path[PATH_MAX];
+	int ret;
+
+	*file = (struct mesh_stats_file){.fd = -1, .folder_fd = -1};
+	if (!strcmp(setting, MESH_STATS_NONE))
+		return 0;
+	if (*setting)
+		snprintf(path, sizeof(path), "%s", setting);
+	else
+		folder_default(geteuid(), path);
+	ret = folder_make(path);
+	if (ret >= 0) {
+		file->folder_fd = ret;
+		folder_walk(file->folder_fd, geteuid(), visit_none, NULL);
+		ret = file_make(file, node_id, node);
+	}
+	if (ret) {
+		mesh_info("no counters for `fi_mesh watch`: cannot use the folder %s: %s%s", path,
+			  strerror(-ret),
+			  ret == -EPERM ? "; it must be this user's and nobody else may write there"
+					: "; NCCL_MESH_STATS_DIR names another");
+		mesh_stats_file_close(file);
+	}
+	return ret;
+}
+
+void mesh_stats_file_close(struct mesh_stats_file *file)
+{
+	if (file->page) {
+		munmap(file->page, sizeof(*file->page));
+		unlinkat(file->folder_fd, file->name, 0);
+	}
+	if (file->fd >= 0)
+		close(file->fd);
+	if (file->folder_fd >= 0)
+		close(file->folder_fd);
+	*file = (struct mesh_stats_file){.fd = -1, .folder_fd = -1};
+}
+
+/* ---- everybody's ----------------------------------------------------------------------------- */
+
+struct reader {
+	const char *folder;
+	void (*visit)(void *arg, const struct mesh_stats_found *found);
+	void *arg;
+	struct mesh_stats_found *found;
+	void *bytes; /* a copy of a page, not checked yet */
+};
+
+/* Copies the page; its entries are whole if the sequence is the same before and after. */
+static int page_copy(int fd, void *bytes, struct mesh_stats_page *page)
+{
+	const off_t at = offsetof(struct mesh_stats_header, sequence);
+	uint32_t before, after;
+	ssize_t size;
+
+	if (pread(fd, &before, sizeof(before), at) != (ssize_t)sizeof(before))
+		return -EPROTO;
+	size = pread(fd, bytes, sizeof(*page), 0);
+	if (size < 0)
+		return -errno;
+	if (pread(fd, &after, sizeof(after), at) != (ssize_t)sizeof(after))
+		return -EPROTO;
+	if (before != after)
+		return -EAGAIN;
+	return mesh_stats_decode(bytes, (size_t)size, page);
+}
+
+static void file_read(void *arg, const char *name, int fd)
+{
+	struct reader *reader = arg;
+	struct mesh_stats_found *found = reader->found;
+	int attempt;
+
+	snprintf(found->path, sizeof(found->path), "%.*s/%s", PATH_MAX - 80, reader->folder, name);
+	found->error = -EAGAIN;
+	for (attempt = 0; attempt < READ_ATTEMPTS && found->error == -EAGAIN; attempt++)
+		found->error = page_copy(fd, reader->bytes, &found->page);
+	reader->visit(reader->arg, found);
+}
+
+static int folder_read(struct reader *reader, const char *path, uid_t owner)
+{
+	int fd = folder_open(path, owner), ret;
+
+	if (fd < 0)
+		return fd;
+	reader->folder = path;
+	ret = folder_walk(fd, owner, file_read, reader);
+	close(fd);
+	return ret;
+}
+
+/* The folder of each user: its name must tell its owner, or anybody could make one up. */
+static int root_read(struct reader *reader)
+{
+	DIR *root = opendir(MESH_STATS_ROOT);
+	int ret, count = -ENOENT;
+	struct dirent *entry;
+	char path[PATH_MAX], end;
+	uint32_t uid;
+
+	if (!root)
+		return -errno;
+	while ((entry = readdir(root))) {
+		if (sscanf(entry->d_name, FOLDER_PREFIX "%10" SCNu32 "%c", &uid, &end) != 1)
+			continue;
+		folder_default(uid, path);
+		ret = folder_read(reader, path, uid);
+		if (ret >= 0)
+			count = (count < 0 ? 0 : count) + ret;
+		else if (count < 0)
+			count = ret;
+	}
+	closedir(root);
+	return count;
+}
+
+int mesh_stats_files_read(const char *setting,
+			  void (*visit)(void *arg, const struct mesh_stats_found *found), void *arg)
+{
+	struct reader reader = {.visit = visit, .arg = arg};
+	struct stat stat_of;
+	int ret = -ENOMEM;
+
+	reader.found = calloc(1, sizeof(*reader.found));
+	reader.bytes = malloc(sizeof(reader.found->page));
+	if (reader.found && reader.bytes) {
+		if (!*setting)
+			ret = root_read(&reader);
+		else if (stat(setting, &stat_of))
+			ret = -errno;
+		else
+			ret = folder_read(&reader, setting, stat_of.st_uid);
+	}
+	free(reader.found);
+	free(reader.bytes);
+	return ret;
+}

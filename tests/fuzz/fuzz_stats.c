@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_stats.c - pages of counters that another process, or nobody sane, has written. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <mesh/mesh/stats.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct mesh_stats_page page;
+
+static void decode(const void *bytes, size_t size)
+{
+	struct mesh_addr local, remote;
+	uint32_t i;
+
+	if (mesh_stats_decode(bytes, size, &page))
+		return;
+	for (i = 0; i < page.header.num_entries; i++) {
+		const struct mesh_stats_entry *entry = &page.entries[i];
+
+		if (entry->state == MESH_STATS_FREE)
+			continue;
+		mesh_stats_addresses(entry, &local, &remote);
+		if (strlen(entry->nic) >= sizeof(entry->nic) ||
+		    strlen(entry->peer) >= sizeof(entry->peer) ||
+		    !mesh_provider_id_text((enum mesh_provider_id)entry->provider))
+			abort();
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct mesh_stats_header header = {
+		.magic = MESH_STATS_MAGIC,
+		.version = MESH_STATS_VERSION,
+		.header_size = sizeof(struct mesh_stats_header),
+		.entry_size = sizeof(struct mesh_stats_entry),
+	};
+	uint8_t *exact = malloc(size + 1);
+
+	if (!exact)
+		return 0;
+	memcpy(exact, data, size);
+	decode(exact, size);
+	/* Once more with the constant part right. */
+	if (size >= sizeof(header)) {
+		memcpy(exact, &header, offsetof(struct mesh_stats_header, num_entries));
+		decode(exact, size);
+	}
+	free(exact);
+	return 0;
+}

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_stats.c - the page of counters: its entries, its reader's checks, its files. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include <mesh/mesh/stats.h>
+#include <mesh/system/stats_file.h>
+
+#include "log_capture.h"
+
+static struct mesh_stats_page page, copy;
+static char folder[64], path[PATH_MAX];
+
+static int setup(void **state)
+{
+	(void)state;
+	mesh_stats_init(&page, 7, 42, "a", "train", 1000);
+	strcpy(folder, "/tmp/mesh-stats-XXXXXX");
+	return mkdtemp(folder) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	char command[128];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	return system(command);
+}
+
+static struct mesh_stats_link link_to(const char *remote, const char *peer)
+{
+	struct mesh_stats_link link = {
+		.nic = "ab", .peer = peer, .sending = true, .provider = MESH_PROVIDER_TCP};
+
+	assert_int_equal(mesh_addr_parse("10.1.0.1", &link.local), 0);
+	assert_int_equal(mesh_addr_parse(remote, &link.remote), 0);
+	return link;
+}
+
+/* ---- entries ----------------------------------------------------------------------------- */
+
+static void test_open_and_close(void **state)
+{
+	struct mesh_stats_link link = link_to("10.1.0.2", "b");
+	struct mesh_counters *first, *second;
+	struct mesh_addr local, remote;
+
+	(void)state;
+	first = mesh_stats_open(&page, &link, 2000);
+	second = mesh_stats_open(&page, &link, 3000);
+	assert_non_null(first);
+	assert_ptr_not_equal(first, second);
+	mesh_count(&first->bytes, 100);
+	mesh_count(&first->bytes, 1);
+	mesh_count(&second->bytes, 1000);
+	mesh_count(&second->errors, 1);
+	assert_int_equal(mesh_stats_decode(&page, sizeof(page), &copy), 0);
+	assert_int_equal(copy.entries[0].counters.bytes, 101);
+	assert_int_equal(copy.entries[0].state, MESH_STATS_OPEN);
+	assert_int_equal(copy.entries[1].counters.bytes, 1000);
+	assert_string_equal(copy.entries[0].peer, "b");
+	mesh_stats_addresses(&copy.entries[0], &local, &remote);
+	assert_true(mesh_addr_equal(&local, &link.local));
+	assert_true(mesh_addr_equal(&remote, &link.remote));
+
+	/* Closed paths of one link are one entry, and nothing of theirs is lost. */
+	mesh_stats_close(&page, first);
+	mesh_stats_close(&page, second);
+	assert_int_equal(mesh_stats_decode(&page, sizeof(page), &copy), 0);
+	assert_int_equal(copy.entries[0].state, MESH_STATS_CLOSED);
+	assert_int_equal(copy.entries[0].paths, 2);
+	assert_int_equal(copy.entries[0].counters.bytes, 1101);
+	assert_int_equal(copy.entries[0].counters.errors, 1);
+	assert_int_equal(copy.entries[1].state, MESH_STATS_FREE);
+}
+
+static void test_other_links_stay_apart(void **state)
+{
+	struct mesh_stats_link links[] = {link_to("10.1.0.2", "b"), link_to("10.1.0.3", "b"),
+					  link_to("10.1.0.2", "c"), link_to("10.1.0.2", "b"),
+					  link_to("10.1.0.2", "b")};
+	size_t i;
+
+	(void)state;
+	links[3].sending = false;
+	links[4].nic = "ac";
+	for (i = 0; i < 5; i++)
+		mesh_stats_close(&page, mesh_stats_open(&page, &links[i], 1));
+	for (i = 0; i < 5; i++)
+		assert_int_equal(page.entries[i].state, MESH_STATS_CLOSED);
+	assert_int_equal(page.entries[5].state, MESH_STATS_FREE);
+}
+
+static void test_full(void **state)
+{
+	struct mesh_stats_link link = link_to("10.1.0.2", "b");
+	int i;
+
+	(void)state;
+	for (i = 0; i < MESH_STATS_PATHS; i++)
+		assert_non_null(mesh_stats_open(&page, &link, 1));
+	assert_null(mesh_stats_open(&page, &link, 1));
+	assert_int_equal(page.header.counters.unlisted, 1);
+	mesh_stats_close(&page, &page.entries[3].counters);
+	mesh_stats_close(&page, &page.entries[4].counters);
+	assert_ptr_equal(mesh_stats_open(&page, &link, 1), &page.entries[4].counters);
+}
+
+/* ---- the reader's checks -------------------------------------------------------------------- */
+
+static int decode_changed(void *at, char value, size_t size)
+{
+	char old = *(char *)at;
+	int ret;
+
+	*(char *)at = value;
+	ret = mesh_stats_decode(&page, size, &copy);
+	*(char *)at = old;
+	return ret;
+}
+
+static void test_decode_refuses(void **state)
+{
+	struct mesh_stats_link link = link_to("10.1.0.2", "b");
+	struct mesh_stats_entry *entry = &page.entries[0];
+	const size_t all = sizeof(page);
+
+	(void)state;
+	mesh_stats_open(&page, &link, 1);
+	assert_int_equal(mesh_stats_decode(&page, all, &copy), 0);
+	assert_int_equal(mesh_stats_decode(&page, all - 1, &copy), -EPROTO);
+	assert_int_equal(mesh_stats_decode(&page, 0, &copy), -EPROTO);
+	assert_int_equal(decode_changed(&page.header.magic, 1, all), -EPROTO);
+	assert_int_equal(decode_changed(&page.header.version, 99, all), -EPROTONOSUPPORT);
+	assert_int_equal(decode_changed(&page.header.header_size, 1, all), -EPROTO);
+	assert_int_equal(decode_changed(&page.header.entry_size, 1, all), -EPROTO);
+	assert_int_equal(decode_changed((char *)&page.header.num_entries + 3, 1, all), -EPROTO);
+	assert_int_equal(decode_changed(&page.header.sequence, 1, all), -EAGAIN);
+	assert_int_equal(decode_changed(&entry->state, 3, all), -EPROTO);
+	assert_int_equal(decode_changed(&entry->sending, 2, all), -EPROTO);
+	assert_int_equal(decode_changed(&entry->provider, 4, all), -EPROTO);
+	assert_int_equal(decode_changed(&entry->family, 5, all), -EPROTO);
+	memset(entry->peer, 'x', sizeof(entry->peer));
+	assert_int_equal(mesh_stats_decode(&page, all, &copy), -EPROTO);
+	memset(entry->peer, 0, sizeof(entry->peer));
+	memset(entry->nic, 'x', sizeof(entry->nic));
+	assert_int_equal(mesh_stats_decode(&page, all, &copy), -EPROTO);
+}
+
+static void test_decode_fewer_entries(void **state)
+{
+	struct mesh_stats_link link = link_to("10.1.0.2", "b");
+
+	(void)state;
+	mesh_stats_open(&page, &link, 1);
+	mesh_stats_open(&page, &link, 1);
+	page.header.num_entries = 1;
+	assert_int_equal(
+		mesh_stats_decode(&page, sizeof(page.header) + sizeof(page.entries[0]), &copy), 0);
+	assert_int_equal(copy.entries[0].state, MESH_STATS_OPEN);
+	assert_int_equal(copy.entries[1].state, MESH_STATS_FREE);
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+struct seen {
+	int count, errors;
+	uint64_t bytes;
+	uint32_t pid;
+};
+
+static void see(void *arg, const struct mesh_stats_found *found)
+{
+	struct seen *seen = arg;
+
+	seen->count++;
+	seen->errors += found->error != 0;
+	seen->bytes += found->page.entries[0].counters.bytes;
+	seen->pid = found->page.header.pid;
+}
+
+static struct seen seen_in(const char *setting)
+{
+	struct seen seen = {0};
+
+	mesh_stats_files_read(setting, see, &seen);
+	return seen;
+}
+
+static void test_file(void **state)
+{
+	struct mesh_stats_link link = link_to("10.1.0.2", "b");
+	struct mesh_counters *counters;
+	struct mesh_stats_file file;
+	struct seen seen;
+	struct stat stat_of;
+
+	(void)state;
+	assert_int_equal(mesh_stats_file_open(folder, 7, "a", &file), 0);
+	assert_int_equal(fstat(file.fd, &stat_of), 0);
+	assert_int_equal(stat_of.st_mode & 0777, 0600);
+	counters = mesh_stats_open(file.page, &link, 1);
+	mesh_count(&counters->bytes, 5);
+	seen = seen_in(folder);
+	assert_int_equal(seen.count, 1);
+	assert_int_equal(seen.errors, 0);
+	assert_int_equal(seen.bytes, 5);
+	assert_int_equal(seen.pid, getpid());
+	mesh_stats_file_close(&file);
+	assert_int_equal(seen_in(folder).count, 0);
+	assert_int_equal(rmdir(folder), 0);
+	assert_non_null(mkdtemp(strcpy(folder, "/tmp/mesh-stats-XXXXXX")));
+}
+
+static void test_file_none(void **state)
+{
+	struct mesh_stats_file file;
+
+	(void)state;
+	assert_int_equal(mesh_stats_file_open("none", 7, "a", &file), 0);
+	assert_null(file.page);
+	mesh_stats_file_close(&file);
+}
+
+/* The one who has just been told that its page is there, is gone. */
+static void file_left_behind(void)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		struct mesh_stats_file file;
+
+		_exit(mesh_stats_file_open(folder, 7, "dead", &file) ? 1 : 0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static int files_in_folder(void)
+{
+	char command[128];
+	int count = -1;
+	FILE *pipe;
+
+	snprintf(command, sizeof(command), "ls -A %s | wc -l", folder);
+	pipe = popen(command, "r");
+	assert_non_null(pipe);
+	assert_int_equal(fscanf(pipe, "%d", &count), 1);
+	pclose(pipe);
+	return count;
+}
+
+static void test_dead_files_go(void **state)
+{
+	struct mesh_stats_file file;
+
+	(void)state;
+	file_left_behind();
+	assert_int_equal(files_in_folder(), 1);
+	assert_int_equal(seen_in(folder).count, 0);
+	assert_int_equal(files_in_folder(), 0);
+	file_left_behind();
+	assert_int_equal(mesh_stats_file_open(folder, 7, "a", &file), 0);
+	assert_int_equal(files_in_folder(), 1);
+	mesh_stats_file_close(&file);
+}
+
+static void write_file(const char *name, const char *text)
+{
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+static void test_other_files_stay(void **state)
+{
+	(void)state;
+	write_file("notes", "mine");
+	write_file("1-00000000000000aa.mesh.bak", "mine");
+	write_file("new-1-00000000000000aa.mesh", "just being made");
+	assert_int_equal(seen_in(folder).count, 0);
+	assert_int_equal(files_in_folder(), 3);
+}
+
+static void test_links_are_not_followed(void **state)
+{
+	struct mesh_stats_file file;
+	char name[PATH_MAX];
+
+	(void)state;
+	/* A link in place of the folder. */
+	snprintf(path, sizeof(path), "%s/link", folder);
+	assert_int_equal(symlink("/tmp", path), 0);
+	log_capture_start();
+	assert_int_not_equal(mesh_stats_file_open(path, 7, "a", &file), 0);
+	assert_true(log_captured(MESH_LOG_INFO, "no counters for `fi_mesh watch`"));
+	log_capture_stop();
+	assert_null(file.page);
+	/* A link in place of a file. */
+	snprintf(name, sizeof(name), "%s/1-00000000000000aa.mesh", folder);
+	assert_int_equal(symlink("/etc/passwd", name), 0);
+	assert_int_equal(seen_in(folder).count, 0);
+	assert_int_equal(access("/etc/passwd", F_OK), 0);
+	assert_int_equal(unlink(path), 0);
+}
+
+static void test_folder_that_others_can_write_to(void **state)
+{
+	struct mesh_stats_file file;
+
+	(void)state;
+	assert_int_equal(chmod(folder, 0777), 0);
+	assert_int_equal(mesh_stats_file_open(folder, 7, "a", &file), -EPERM);
+	assert_null(file.page);
+	assert_int_equal(mesh_stats_files_read(folder, see, NULL), -EPERM);
+}
+
+static void test_no_folder(void **state)
+{
+	(void)state;
+	assert_int_equal(mesh_stats_files_read("/nowhere/at/all", see, NULL), -ENOENT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_open_and_close, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_other_links_stay_apart, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_full, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_decode_refuses, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_decode_fewer_entries, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_file_none, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_dead_files_go, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_other_files_stay, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_links_are_not_followed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_folder_that_others_can_write_to, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_no_folder, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
