@@ -29,4 +29,7 @@ int command_plan(int argc, char **argv);
 /** fi_mesh topo [--dot | --json | --svg] [--pair A,B] FILE... */
 int command_topo(int argc, char **argv);
 
+/** fi_mesh watch [--interval S] [--count N] [--json | --prometheus [--output FILE]] */
+int command_watch(int argc, char **argv);
+
 #endif

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* watch.c - `fi_mesh watch`: shows the counters again and again, or once for Prometheus. */
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <mesh/base/clock.h>
+
+#include "command.h"
+#include "interrupt.h"
+#include "output.h"
+#include "watch.h"
+
+static const char usage_text[] =
+	"usage: fi_mesh watch [--interval SECONDS] [--count N] [--json] [--stats-dir DIR]\n"
+	"       fi_mesh watch --prometheus [--output FILE] [--stats-dir DIR]\n"
+	"\n"
+	"Shows what moves over each NIC and to each peer, and whether it is RDMA: the RDMA port's\n"
+	"counters beside the netdev's, and those that the plugin keeps in each process.\n"
+	"\n"
+	"  --interval SECONDS  time between two looks (default 1; 0.1 to 3600)\n"
+	"  --count N           end after N looks\n"
+	"  --json              one JSON object a line\n"
+	"  --prometheus        print the totals once, in Prometheus' text format\n"
+	"  --output FILE       replace FILE by them, in one step (for node_exporter's textfiles)\n"
+	"  --stats-dir DIR     folder of the plugin's counters, as NCCL_MESH_STATS_DIR\n"
+	"  --sysfs DIR         read DIR instead of /sys\n"
+	"\n"
+	"Exit status: 0 fine, also after Ctrl-C; 1 the counters cannot be read; 2 wrong use.\n";
+
+#define COUNT_MAX 1000000000UL
+
+struct options {
+	bool json, prometheus;
+	uint64_t interval_ms;
+	unsigned long count; /* 0: no end */
+	const char *output, *stats_dir, *sysfs;
+};
+
+static bool seconds_parse(const char *text, uint64_t *ms)
+{
+	double seconds;
+	char *end;
+
+	seconds = strtod(text, &end);
+	if (end == text || *end || !(seconds >= 0.1 && seconds <= 3600))
+		return false;
+	*ms = (uint64_t)(seconds * 1000);
+	return true;
+}
+
+static bool count_parse(const char *text, unsigned long *count)
+{
+	char *end;
+
+	*count = strtoul(text, &end, 10);
+	return *text >= '0' && *text <= '9' && !*end && *count > 0 && *count <= COUNT_MAX;
+}
+
+static int misuse(const char *what)
+{
+	fprintf(stderr, "fi_mesh watch: %s\n%s", what, usage_text);
+	return COMMAND_MISUSE;
+}
+
+/* One option. Returns an exit status, or -1 to go on. */
+static int option_take(int option, struct options *options)
+{
+	switch (option) {
+	case 'i':
+		return seconds_parse(optarg, &options->interval_ms)
+			       ? -1
+			       : misuse("--interval takes seconds from 0.1 to 3600");
+	case 'c':
+		return count_parse(optarg, &options->count) ? -1 : misuse("--count takes a number");
+	case 'j':
+		options->json = true;
+		return -1;
+	case 'p':
+		options->prometheus = true;
+		return -1;
+	case 'o':
+		options->output = optarg;
+		return -1;
+	case 'd':
+		options->stats_dir = optarg;
+		return -1;
+	case 's':
+		options->sysfs = optarg;
+		return -1;
+	case 'h':
+		fputs(usage_text, stdout);
+		return COMMAND_FINE;
+	default:
+		fputs(usage_text, stderr);
+		return COMMAND_MISUSE;
+	}
+}
+
+static int options_parse(int argc, char **argv, struct options *options)
+{
+	static const struct option names[] = {
+		{"interval", required_argument, NULL, 'i'},
+		{"count", required_argument, NULL, 'c'},
+		{"json", no_argument, NULL, 'j'},
+		{"prometheus", no_argument, NULL, 'p'},
+		{"output", required_argument, NULL, 'o'},
+		{"stats-dir", required_argument, NULL, 'd'},
+		{"sysfs", required_argument, NULL, 's'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	int option, status;
+
+	*options = (struct options){.interval_ms = 1000, .sysfs = "/sys"};
+	optind = 0; /* tests come more than once */
+	while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
+		status = option_take(option, options);
+		if (status >= 0)
+			return status;
+	}
+	if (options->output && !options->prometheus)
+		return misuse("--output belongs to --prometheus");
+	if (options->prometheus && (options->json || options->count))
+		return misuse("--prometheus prints once, and no JSON");
+	return output_no_arguments("fi_mesh watch", argc, argv);
+}
+
+/* ---- Prometheus --------------------------------------------------------------------------- */
+
+/* A reader finds the old file or the new one, never a part of it. */
+static int file_replace(const char *path, const struct watch_sample *sample)
+{
+	char *temporary = NULL;
+	FILE *file = NULL;
+	int fd = -1, ret = -1;
+
+	if (asprintf(&temporary, "%s.XXXXXX", path) < 0)
+		return -1;
+	fd = mkstemp(temporary);
+	if (fd >= 0 && !fchmod(fd, 0644))
+		file = fdopen(fd, "w");
+	if (file) {
+		watch_print_prometheus(file, sample);
+		ret = fclose(file) ? -1 : rename(temporary, path);
+	} else if (fd >= 0) {
+		close(fd);
+	}
+	if (ret) {
+		fprintf(stderr, "fi_mesh watch: cannot write %s: %s\n", path, strerror(errno));
+		if (fd >= 0)
+			unlink(temporary);
+	}
+	free(temporary);
+	return ret;
+}
+
+static int prometheus_show(const struct options *options, const struct mesh_config *config)
+{
+	struct watch_sample sample;
+	int status = COMMAND_FINE;
+
+	if (watch_sample_read(options->sysfs, config, &sample))
+		return COMMAND_PROBLEM;
+	if (!options->output)
+		watch_print_prometheus(stdout, &sample);
+	else if (file_replace(options->output, &sample))
+		status = COMMAND_PROBLEM;
+	watch_sample_free(&sample);
+	return status;
+}
+
+/* ---- again and again ---------------------------------------------------------------------- */
+
+/* True when it is time for the next look; false when a signal came. */
+static bool wait_until(int interrupt_fd, uint64_t due_ms)
+{
+	struct pollfd poll_fd = {.fd = interrupt_fd, .events = POLLIN};
+	uint64_t now;
+
+	while ((now = mesh_clock_ms()) < due_ms && !interrupt_happened())
+		poll(&poll_fd, 1, (int)(due_ms - now));
+	return !interrupt_happened();
+}
+
+/* Returns 0, or -1 if nobody can read it any more. */
+static int sample_show(const struct options *options, const struct watch_sample *now,
+		       const struct watch_sample *before, bool first)
+{
+	if (options->json)
+		return watch_print_json(stdout, now, before) || fflush(stdout) ? -1 : 0;
+	/* Cursor to the corner, and the rest of the screen erased (ECMA-48 CUP, ED). */
+	if (isatty(STDOUT_FILENO))
+		fputs("\033[H\033[J", stdout);
+	else if (!first)
+		fputc('\n', stdout);
+	watch_print(stdout, now, before);
+	return fflush(stdout) ? -1 : 0;
+}
+
+static int watch_run(const struct options *options, const struct mesh_config *config)
+{
+	struct watch_sample now, before;
+	int interrupt_fd = interrupt_catch(), status = COMMAND_FINE;
+	uint64_t due_ms = mesh_clock_ms();
+	unsigned long shown;
+
+	/* The first look is only there to have something to compare with. */
+	if (watch_sample_read(options->sysfs, config, &before))
+		return COMMAND_PROBLEM;
+	for (shown = 0; !options->count || shown < options->count; shown++) {
+		due_ms += options->interval_ms;
+		if (!wait_until(interrupt_fd, due_ms))
+			break;
+		if (watch_sample_read(options->sysfs, config, &now)) {
+			status = COMMAND_PROBLEM;
+			break;
+		}
+		if (sample_show(options, &now, &before, !shown)) {
+			watch_sample_free(&now);
+			break; /* output_finish() says it */
+		}
+		watch_sample_free(&before);
+		before = now;
+	}
+	watch_sample_free(&before);
+	return status;
+}
+
+int command_watch(int argc, char **argv)
+{
+	struct mesh_config config;
+	struct options options;
+	int status;
+
+	status = options_parse(argc, argv, &options);
+	if (status >= 0)
+		return status;
+	mesh_config_load(NULL, NULL, &config);
+	if (options.stats_dir)
+		snprintf(config.stats_dir, sizeof(config.stats_dir), "%s", options.stats_dir);
+	status = options.prometheus ? prometheus_show(&options, &config)
+				    : watch_run(&options, &config);
+	return output_finish("fi_mesh watch", status);
+}

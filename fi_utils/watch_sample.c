@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* watch_sample.c - reads the counters of NICs, RDMA ports and plugins at one moment. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <mesh/system/nic_table.h>
+#include <mesh/system/stats_file.h>
+#include <mesh/system/sysfs.h>
+
+#include "watch.h"
+
+/* ---- the kernel's counters ---------------------------------------------------------------- */
+
+/* Adds the counter to @sum; false if there is none. */
+static bool netdev_add(const struct mesh_sysfs *sysfs, const char *netdev, const char *name,
+		       uint64_t *sum)
+{
+	uint64_t value;
+
+	if (mesh_sysfs_read_number(sysfs, UINT64_MAX, &value, "class/net/%s/statistics/%s", netdev,
+				   name))
+		return false;
+	*sum += value;
+	return true;
+}
+
+static bool port_add(const struct mesh_sysfs *sysfs, const struct watch_nic *nic, const char *name,
+		     uint64_t *sum)
+{
+	uint64_t value;
+
+	if (mesh_sysfs_read_number(sysfs, UINT64_MAX, &value,
+				   "class/infiniband/%s/ports/%d/counters/%s", nic->rdma,
+				   nic->rdma_port, name))
+		return false;
+	*sum += value;
+	return true;
+}
+
+static void hw_counters_read(const struct mesh_sysfs *sysfs, struct watch_nic *nic)
+{
+	char path[128], **names = NULL;
+	int i, num;
+
+	snprintf(path, sizeof(path), "class/infiniband/%s/ports/%d/hw_counters", nic->rdma,
+		 nic->rdma_port);
+	num = mesh_sysfs_list(sysfs, path, &names);
+	for (i = 0; i < num && nic->num_hw < WATCH_HW_COUNTERS; i++) {
+		struct watch_hw_counter *counter = &nic->hw[nic->num_hw];
+
+		if (strlen(names[i]) >= sizeof(counter->name) || !strcmp(names[i], "lifespan"))
+			continue; /* lifespan is a setting */
+		if (mesh_sysfs_read_number(sysfs, UINT64_MAX, &counter->value, "%s/%s", path,
+					   names[i]))
+			continue;
+		snprintf(counter->name, sizeof(counter->name), "%s", names[i]);
+		nic->num_hw++;
+	}
+	if (num >= 0)
+		mesh_sysfs_names_free(names, num);
+}
+
+static void rdma_read(const struct mesh_sysfs *sysfs, struct watch_nic *nic)
+{
+	static const char *const errors[] = {"symbol_error", "port_rcv_errors",
+					     "port_xmit_discards", "local_link_integrity_errors",
+					     "excessive_buffer_overrun_errors"};
+	size_t i;
+
+	nic->rdma_known = port_add(sysfs, nic, "port_xmit_data", &nic->rdma_tx) &&
+			  port_add(sysfs, nic, "port_rcv_data", &nic->rdma_rx);
+	/* Both count 32-bit words (InfiniBand architecture 16.1.3.5, PortXmitData). */
+	nic->rdma_tx *= 4;
+	nic->rdma_rx *= 4;
+	for (i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
+		port_add(sysfs, nic, errors[i], &nic->rdma_errors);
+	hw_counters_read(sysfs, nic);
+}
+
+static void nic_read(const struct mesh_sysfs *sysfs, const struct mesh_nic *from,
+		     struct watch_nic *nic)
+{
+	static const char *const errors[] = {"tx_errors", "rx_errors", "tx_dropped", "rx_dropped"};
+	size_t i;
+
+	snprintf(nic->netdev, sizeof(nic->netdev), "%s", from->netdev);
+	nic->speed_mbps = from->speed_mbps;
+	nic->netdev_known = netdev_add(sysfs, nic->netdev, "tx_bytes", &nic->netdev_tx) &&
+			    netdev_add(sysfs, nic->netdev, "rx_bytes", &nic->netdev_rx);
+	for (i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
+		netdev_add(sysfs, nic->netdev, errors[i], &nic->netdev_errors);
+	if (!*from->rdma.device)
+		return;
+	snprintf(nic->rdma, sizeof(nic->rdma), "%s", from->rdma.device);
+	nic->rdma_port = from->rdma.port;
+	rdma_read(sysfs, nic);
+}
+
+static int nics_read(const char *sysfs_root, const struct mesh_config *config,
+		     struct watch_sample *sample)
+{
+	struct mesh_nic_table table = {0};
+	struct mesh_sysfs sysfs;
+	int i, ret;
+
+	ret = mesh_nic_table_load(sysfs_root, config, &table);
+	if (ret)
+		return ret;
+	sample->nics = calloc((size_t)table.num_taken + 1, sizeof(*sample->nics));
+	if (!sample->nics) {
+		mesh_nic_table_free(&table);
+		return -ENOMEM;
+	}
+	mesh_sysfs_open(sysfs_root, &sysfs);
+	for (i = 0; i < table.num_taken; i++)
+		nic_read(&sysfs, &table.nics[i], &sample->nics[sample->num_nics++]);
+	mesh_sysfs_close(&sysfs);
+	mesh_nic_table_free(&table);
+	return 0;
+}
+
+/* ---- the plugins' pages ------------------------------------------------------------------- */
+
+static bool same_key(const struct watch_link *link, const struct mesh_stats_entry *entry,
+		     uint32_t pid)
+{
+	return link->pid == pid && mesh_stats_same_link(&link->entry, entry);
+}
+
+/* One more element at the end of @array; NULL without memory. */
+static void *array_grow(void **array, int *num, size_t size)
+{
+	void *grown = realloc(*array, (size_t)(*num + 1) * size);
+
+	if (!grown)
+		return NULL;
+	*array = grown;
+	memset((char *)grown + (size_t)*num * size, 0, size);
+	return (char *)grown + (size_t)(*num)++ * size;
+}
+
+static void entry_add(struct watch_sample *sample, const struct mesh_stats_entry *entry,
+		      uint32_t pid)
+{
+	struct watch_link *link = NULL;
+	int i;
+
+	for (i = 0; i < sample->num_links && !link; i++)
+		if (same_key(&sample->links[i], entry, pid))
+			link = &sample->links[i];
+	if (!link) {
+		link = array_grow((void **)&sample->links, &sample->num_links, sizeof(*link));
+		if (!link)
+			return;
+		link->pid = pid;
+		link->entry = *entry;
+	} else {
+		mesh_counters_add(&link->entry.counters, &entry->counters);
+	}
+	link->open_paths += entry->state == MESH_STATS_OPEN;
+}
+
+static void page_add(void *arg, const struct mesh_stats_found *found)
+{
+	struct watch_sample *sample = arg;
+	struct watch_process *process;
+	uint32_t i;
+
+	if (found->error) {
+		sample->num_unread++;
+		return;
+	}
+	process = array_grow((void **)&sample->processes, &sample->num_processes, sizeof(*process));
+	if (!process)
+		return;
+	process->header = found->page.header;
+	for (i = 0; i < found->page.header.num_entries; i++) {
+		const struct mesh_stats_entry *entry = &found->page.entries[i];
+
+		if (entry->state == MESH_STATS_FREE)
+			continue;
+		process->num_open += entry->state == MESH_STATS_OPEN;
+		entry_add(sample, entry, process->header.pid);
+	}
+}
+
+static int link_order(const void *a, const void *b)
+{
+	const struct watch_link *x = a, *y = b;
+	int order = strcmp(x->entry.nic, y->entry.nic);
+
+	if (!order)
+		order = strcmp(x->entry.peer, y->entry.peer);
+	if (!order)
+		order = memcmp(x->entry.remote, y->entry.remote, sizeof(x->entry.remote));
+	if (!order)
+		order = (int)y->entry.sending - (int)x->entry.sending;
+	return order ? order : (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+int watch_sample_read(const char *sysfs_root, const struct mesh_config *config,
+		      struct watch_sample *sample)
+{
+	struct timespec now;
+	int ret;
+
+	memset(sample, 0, sizeof(*sample));
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	sample->time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	ret = nics_read(sysfs_root, config, sample);
+	if (ret)
+		return ret;
+	if (strcmp(config->stats_dir, MESH_STATS_NONE) != 0)
+		ret = mesh_stats_files_read(config->stats_dir, page_add, sample);
+	sample->error = ret < 0 ? ret : 0;
+	if (sample->num_links)
+		qsort(sample->links, (size_t)sample->num_links, sizeof(*sample->links), link_order);
+	return 0;
+}
+
+void watch_sample_free(struct watch_sample *sample)
+{
+	free(sample->nics);
+	free(sample->links);
+	free(sample->processes);
+	memset(sample, 0, sizeof(*sample));
+}
+
+/* ---- two samples -------------------------------------------------------------------------- */
+
+const struct watch_nic *watch_nic_find(const struct watch_sample *sample,
+				       const struct watch_nic *nic)
+{
+	int i;
+
+	for (i = 0; sample && i < sample->num_nics; i++)
+		if (!strcmp(sample->nics[i].netdev, nic->netdev))
+			return &sample->nics[i];
+	return NULL;
+}
+
+const struct watch_link *watch_link_find(const struct watch_sample *sample,
+					 const struct watch_link *link)
+{
+	int i;
+
+	for (i = 0; sample && i < sample->num_links; i++)
+		if (same_key(&sample->links[i], &link->entry, link->pid))
+			return &sample->links[i];
+	return NULL;
+}
+
+double watch_rate(uint64_t now, uint64_t before, double seconds)
+{
+	return now <= before || seconds <= 0 ? 0 : (double)(now - before) / seconds;
+}
+
+double watch_seconds(const struct watch_sample *now, const struct watch_sample *before)
+{
+	return before ? (double)(now->time_ns - before->time_ns) / 1e9 : 0;
+}
+
+static bool moves(uint64_t tx, uint64_t rx, uint64_t tx_before, uint64_t rx_before, double seconds)
+{
+	return watch_rate(tx, tx_before, seconds) + watch_rate(rx, rx_before, seconds) >
+	       WATCH_IDLE_RATE;
+}
+
+enum watch_traffic watch_traffic(const struct watch_nic *nic, const struct watch_nic *before,
+				 double seconds)
+{
+	bool kernel, rdma;
+
+	if (!before || seconds <= 0 || (!nic->netdev_known && !nic->rdma_known))
+		return WATCH_UNKNOWN;
+	kernel = nic->netdev_known && moves(nic->netdev_tx, nic->netdev_rx, before->netdev_tx,
+					    before->netdev_rx, seconds);
+	rdma = nic->rdma_known &&
+	       moves(nic->rdma_tx, nic->rdma_rx, before->rdma_tx, before->rdma_rx, seconds);
+	if (kernel && rdma)
+		return WATCH_BOTH;
+	if (rdma)
+		return WATCH_RDMA;
+	return kernel ? WATCH_KERNEL : WATCH_IDLE;
+}
+
+const char *watch_traffic_text(enum watch_traffic traffic)
+{
+	static const char *const texts[] = {
+		[WATCH_UNKNOWN] = "-",
+		[WATCH_IDLE] = "idle",
+		[WATCH_KERNEL] = "kernel (TCP)",
+		[WATCH_RDMA] = "RDMA",
+		[WATCH_BOTH] = "RDMA and kernel",
+	};
+
+	return texts[traffic];
+}
