@@ -9,12 +9,14 @@
 #include "check.h"
 #include "command.h"
 #include "output.h"
+#include "peer_check.h"
 #include "progress.h"
 
 static const char who[] = "fi_mesh check";
 
 static const char usage_text[] =
 	"usage: fi_mesh check [--quiet] [--json] [--only ID[,ID...]] [--nccl FILE]\n"
+	"       fi_mesh check --peer ADDR... [--port PORT] [--quiet] [--json]\n"
 	"\n"
 	"Looks at everything on this node that a working mesh needs, and gives the command that\n"
 	"mends what is not right. It changes nothing and needs no root; what it may not see, it\n"
@@ -24,6 +26,8 @@ static const char usage_text[] =
 	"  --json        JSON instead of text\n"
 	"  --only IDS    only these checks\n"
 	"  --nccl FILE   the libnccl.so.2 or librccl.so.1 that your program uses\n"
+	"  --peer ADDR   check the links to the node with this address instead, which must run\n"
+	"                `fi_mesh serve` (`fi_mesh check --peer x --help` tells more)\n"
 	"\n"
 	"Exit status: 0 nothing is wrong, 1 something is (warn or fail), 2 wrong use.\n";
 
@@ -223,6 +227,8 @@ int command_check(int argc, char **argv)
 	struct options options;
 	int status;
 
+	if (peer_check_is_wanted(argc, argv))
+		return peer_check_command(argc, argv);
 	status = options_parse(argc, argv, &options);
 	if (status >= 0)
 		return status;

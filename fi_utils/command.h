@@ -29,6 +29,9 @@ int command_plan(int argc, char **argv);
 /** fi_mesh topo [--dot | --json | --svg] [--pair A,B] FILE... */
 int command_topo(int argc, char **argv);
 
+/** fi_mesh serve [--listen ADDR]... [--port PORT] */
+int command_serve(int argc, char **argv);
+
 /** fi_mesh watch [--interval S] [--count N] [--json | --prometheus [--output FILE]] */
 int command_watch(int argc, char **argv);
 

@@ -12,6 +12,7 @@ static const struct command commands[] = {
 	{"check", command_check, "find what keeps the mesh from working, and how to mend it"},
 	{"plan", command_plan, "plan cables, addresses and configuration of a mesh"},
 	{"topo", command_topo, "draw a mesh: text, Graphviz, JSON, SVG"},
+	{"serve", command_serve, "answer `fi_mesh check --peer` of other nodes"},
 	{"watch", command_watch, "show what moves over each NIC and to each peer, and how"},
 	{NULL, NULL, NULL},
 };

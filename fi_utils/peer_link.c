@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peer_link.c - one link from end to end: who is there, and what it carries. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <mesh/base/clock.h>
+
+#include "interrupt.h"
+#include "peer_check.h"
+#include "progress.h"
+
+/* A node on a cable answers within a millisecond; the kernel repeats a lost SYN after 1 and 3 s. */
+#define CONNECT_MS 4000
+#define ANSWER_MS 5000
+
+/* ---- connecting --------------------------------------------------------------------------- */
+
+static int connection_wait(int fd, uint64_t deadline_ms)
+{
+	struct pollfd poll_fd = {.fd = fd, .events = POLLOUT};
+	socklen_t len = sizeof(int);
+	uint64_t now;
+	int error = 0;
+
+	while ((now = mesh_clock_ms()) < deadline_ms && !interrupt_happened()) {
+		if (poll(&poll_fd, 1, deadline_ms - now > 100 ? 100 : (int)(deadline_ms - now)) <=
+		    0)
+			continue;
+		if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len))
+			return -errno;
+		return -error;
+	}
+	return interrupt_happened() ? -EINTR : -ETIMEDOUT;
+}
+
+static void error_text(int error, char *text)
+{
+	const char *words = strerror(-error);
+
+	switch (error) {
+	case -ECONNREFUSED:
+		words = "it refuses: nothing listens there";
+		break;
+	case -ETIMEDOUT:
+		words = "no answer";
+		break;
+	case -EHOSTUNREACH:
+		words = "nobody at this end of the cable has that address";
+		break;
+	case -ENETUNREACH:
+		words = "no route to it";
+		break;
+	case -EPROTO:
+		words = "what answers is no `fi_mesh serve`";
+		break;
+	case -EPROTONOSUPPORT:
+		words = "`fi_mesh serve` there is of another version";
+		break;
+	}
+	snprintf(text, MESH_CHECK_TEXT_MAX, "%s", words);
+}
+
+static int hello_exchange(const struct peer_checker *checker, struct peer_stream *stream,
+			  struct mesh_check_hello *hello, char *text)
+{
+	struct mesh_check_frame frame;
+	int ret;
+
+	memset(&frame, 0, sizeof(frame));
+	peer_self_hello(&checker->self, &frame.hello);
+	ret = peer_stream_send(stream, &frame, MESH_CHECK_HELLO, ++stream->number);
+	if (!ret)
+		ret = peer_stream_await(stream, MESH_CHECK_HELLO, stream->number,
+					mesh_clock_ms() + ANSWER_MS, NULL, &frame, text);
+	if (!ret)
+		*hello = frame.hello;
+	return ret;
+}
+
+int peer_dial(const struct peer_checker *checker, const struct mesh_addr *local,
+	      const struct mesh_addr *remote, struct peer_stream *stream,
+	      struct mesh_check_hello *hello, char *text)
+{
+	int fd, ret;
+
+	*text = '\0';
+	fd = peer_socket_connect(local, remote, checker->options->port);
+	ret = fd < 0 ? fd : connection_wait(fd, mesh_clock_ms() + CONNECT_MS);
+	if (!ret)
+		ret = peer_stream_open(stream, fd);
+	else if (fd >= 0)
+		close(fd);
+	if (!ret) {
+		ret = hello_exchange(checker, stream, hello, text);
+		if (ret)
+			peer_stream_close(stream);
+	}
+	if (ret && !*text)
+		error_text(ret, text);
+	return ret;
+}
+
+/* ---- who is at both ends ------------------------------------------------------------------ */
+
+/* The cable as the far NIC heard it, if it heard us. */
+static const struct mesh_check_cable *far_cable(const struct peer_link *link)
+{
+	int i;
+
+	for (i = 0; i < link->facing.num_cables; i++)
+		if (link->facing.cables[i].node_id == link->checker->self.node_id &&
+		    !strcmp(link->facing.cables[i].netdev, link->theirs->netdev))
+			return &link->facing.cables[i];
+	return NULL;
+}
+
+static void wrong_cable_say(const struct peer_link *link, const struct mesh_check_cable *heard,
+			    struct check_result *result)
+{
+	char remote[MESH_ADDR_TEXT_MAX];
+
+	check_say(result, CHECK_FAIL,
+		  "%s faces %s of node %s, not %s of node %s, which has the address of its subnet "
+		  "(%s)",
+		  link->nic->netdev, heard->peer_netdev, heard->peer, link->theirs->netdev,
+		  link->peer->name, mesh_addr_text(&link->remote, remote));
+	check_fix(result, "move the cable to the other port, or exchange the addresses");
+}
+
+static void cable_check(struct peer_link *link, struct check_result *result)
+{
+	long index = link->nic - link->checker->self.table.nics;
+	const struct peer_facing *facing = &link->checker->facing[index];
+	const struct mesh_check_cable *far = far_cable(link);
+	int i, near = -1;
+
+	for (i = 0; i < facing->num_heard; i++)
+		if (facing->heard[i].node_id == link->peer->hello.node_id &&
+		    !strcmp(facing->heard[i].peer_netdev, link->theirs->netdev))
+			near = i;
+	if (near >= 0 && far)
+		check_say(result, CHECK_PASS,
+			  "cable %s - %s: seen from here, %s faces node %s; from there, %s faces "
+			  "node %s%s",
+			  link->nic->netdev, link->theirs->netdev, link->nic->netdev,
+			  link->peer->name, link->theirs->netdev, link->checker->self.name,
+			  facing->num_heard > 1 ? " (a switch: others are there, too)" : "");
+	else if (near >= 0)
+		check_say(result, CHECK_WARN,
+			  "%s faces %s of node %s, but there it was not heard from %s",
+			  link->nic->netdev, link->theirs->netdev, link->peer->name,
+			  link->nic->netdev);
+	else if (facing->num_heard)
+		wrong_cable_say(link, &facing->heard[0], result);
+	else
+		check_say(
+			result, CHECK_UNKNOWN,
+			"which node %s faces could not be heard: %s; by its address it is node %s",
+			link->nic->netdev,
+			facing->error == -EADDRNOTAVAIL ? "it has no IPv6 link-local address"
+			: facing->error			? strerror(-facing->error)
+							: "no answer over IPv6",
+			link->peer->name);
+}
+
+static void facing_ask(struct peer_link *link)
+{
+	struct mesh_check_frame frame;
+	char text[MESH_CHECK_TEXT_MAX];
+
+	memset(&frame, 0, sizeof(frame));
+	if (!peer_stream_send(&link->stream, &frame, MESH_CHECK_FACING, ++link->stream.number) &&
+	    !peer_stream_await(&link->stream, MESH_CHECK_FACING, link->stream.number,
+			       mesh_clock_ms() + ANSWER_MS, NULL, &frame, text))
+		link->facing = frame.facing;
+}
+
+static void speeds_check(const struct peer_link *link, struct check_result *result)
+{
+	uint32_t ours = (uint32_t)link->nic->speed_mbps, theirs = link->theirs->speed_mbps;
+
+	if (!ours || !theirs || ours == theirs)
+		return;
+	check_say(result, CHECK_WARN,
+		  "the ends run at different speeds: %s at %u Mb/s, %s of node "
+		  "%s at %u Mb/s",
+		  link->nic->netdev, ours, link->theirs->netdev, link->peer->name, theirs);
+	check_fix(result, "set both ports to the same speed, or to auto-negotiation (ethtool %s)",
+		  link->nic->netdev);
+}
+
+/* ---- all of it ---------------------------------------------------------------------------- */
+
+/* Returns 0 if the link can be measured. */
+static int link_open(struct peer_link *link, struct check_result *result)
+{
+	char text[MESH_CHECK_TEXT_MAX], local[MESH_ADDR_TEXT_MAX], remote[MESH_ADDR_TEXT_MAX];
+	struct mesh_check_hello hello;
+	int ret;
+
+	ret = peer_dial(link->checker, &link->local, &link->remote, &link->stream, &hello, text);
+	if (ret) {
+		peer_explain(link->checker, &link->remote, ret, text, result);
+		return ret;
+	}
+	if (hello.node_id == link->peer->hello.node_id) {
+		check_say(result, CHECK_PASS, "%s reaches %s", mesh_addr_text(&link->local, local),
+			  mesh_addr_text(&link->remote, remote));
+		return 0;
+	}
+	check_say(result, CHECK_FAIL,
+		  "%s is answered by node %s, not by node %s, which has that address, too",
+		  mesh_addr_text(&link->remote, remote), hello.node, link->peer->name);
+	check_fix(result, "two nodes have one address, or `fi_mesh serve` was started again: give "
+			  "each its own; `fi_mesh plan` does");
+	peer_stream_close(&link->stream);
+	return -EADDRINUSE;
+}
+
+void peer_link_check(struct peer_link *link, struct check_result *result)
+{
+	progress_say(link->checker->progress, "node %s: connecting over %s", link->peer->name,
+		     link->nic->netdev);
+	if (link_open(link, result))
+		return;
+	facing_ask(link);
+	cable_check(link, result);
+	speeds_check(link, result);
+	progress_say(link->checker->progress, "node %s: frames of full size over %s",
+		     link->peer->name, link->nic->netdev);
+	peer_mtu_check(link, result);
+	progress_say(link->checker->progress, "node %s: latency and bandwidth over %s",
+		     link->peer->name, link->nic->netdev);
+	if (!interrupt_happened())
+		peer_measure(link, result);
+	peer_stream_close(&link->stream);
+}

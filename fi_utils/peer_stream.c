@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peer_stream.c - frames in and out of a non-blocking socket. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <mesh/base/clock.h>
+#include <mesh/fabric/domain.h>
+
+#include "interrupt.h"
+#include "peer_stream.h"
+
+/* Ctrl-C is looked at as often as this; no test of a link is hurt by it. */
+#define LOOK_MS 100
+#define LISTEN_BACKLOG 16
+
+/* ---- sockets ------------------------------------------------------------------------------ */
+
+/* @local: NULL leaves the address to the kernel. */
+static int socket_bound(enum mesh_family family, const struct mesh_addr *local, uint16_t port)
+{
+	struct sockaddr_storage from;
+	socklen_t len;
+	int fd, on = 1, ret;
+
+	fd = socket(family == MESH_FAMILY_IPV6 ? AF_INET6 : AF_INET,
+		    SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (!local)
+		return fd;
+	len = mesh_addr_to_sockaddr(local, port, &from);
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	if (port)
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (!bind(fd, (struct sockaddr *)&from, len))
+		return fd;
+	ret = -errno;
+	close(fd);
+	return ret;
+}
+
+int peer_socket_connect(const struct mesh_addr *local, const struct mesh_addr *remote,
+			uint16_t port)
+{
+	struct mesh_addr target = *remote;
+	struct sockaddr_storage to;
+	socklen_t len;
+	int fd, ret;
+
+	if (local && mesh_addr_is_link_local(remote))
+		target.scope_id = local->scope_id;
+	len = mesh_addr_to_sockaddr(&target, port, &to);
+	fd = socket_bound(remote->family, local, 0);
+	if (fd < 0)
+		return fd;
+	if (!connect(fd, (struct sockaddr *)&to, len) || errno == EINPROGRESS)
+		return fd;
+	ret = -errno;
+	close(fd);
+	return ret;
+}
+
+int peer_socket_listen(const struct mesh_addr *local, uint16_t port)
+{
+	int fd = socket_bound(local->family, local, port), ret;
+
+	if (fd < 0 || !listen(fd, LISTEN_BACKLOG))
+		return fd;
+	ret = -errno;
+	close(fd);
+	return ret;
+}
+
+int peer_stream_open(struct peer_stream *stream, int fd)
+{
+	*stream = (struct peer_stream){.fd = fd};
+	stream->in = malloc(PEER_STREAM_IN_MAX);
+	stream->out = malloc(PEER_STREAM_OUT_MAX);
+	if (stream->in && stream->out)
+		return 0;
+	peer_stream_close(stream);
+	return -ENOMEM;
+}
+
+void peer_stream_close(struct peer_stream *stream)
+{
+	if (stream->fd >= 0)
+		close(stream->fd);
+	free(stream->in);
+	free(stream->out);
+	*stream = (struct peer_stream){.fd = -1};
+}
+
+/* ---- out ---------------------------------------------------------------------------------- */
+
+size_t peer_stream_room(const struct peer_stream *stream)
+{
+	return PEER_STREAM_OUT_MAX - stream->out_size;
+}
+
+int peer_stream_flush(struct peer_stream *stream)
+{
+	ssize_t n = 0;
+	size_t sent = 0;
+
+	while (sent < stream->out_size) {
+		n = send(stream->fd, stream->out + sent, stream->out_size - sent, MSG_NOSIGNAL);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			break;
+		sent += (size_t)n;
+	}
+	if (n < 0 && errno != EAGAIN)
+		return -errno;
+	stream->out_size -= sent;
+	memmove(stream->out, stream->out + sent, stream->out_size);
+	return 0;
+}
+
+static int bytes_queue(struct peer_stream *stream, const void *head, size_t head_size,
+		       const void *bytes, size_t size)
+{
+	if (peer_stream_room(stream) < head_size + size)
+		return -ENOBUFS;
+	memcpy(stream->out + stream->out_size, head, head_size);
+	stream->out_size += head_size;
+	if (size)
+		memcpy(stream->out + stream->out_size, bytes, size);
+	stream->out_size += size;
+	return peer_stream_flush(stream);
+}
+
+int peer_stream_send(struct peer_stream *stream, struct mesh_check_frame *frame,
+		     enum mesh_check_type type, uint32_t number)
+{
+	size_t size = mesh_check_finish(frame, type, number);
+
+	return bytes_queue(stream, frame, sizeof(frame->header), &frame->hello,
+			   size - sizeof(frame->header));
+}
+
+int peer_stream_send_opaque(struct peer_stream *stream, enum mesh_check_type type, uint32_t number,
+			    const void *bytes, size_t size)
+{
+	struct mesh_check_header header;
+
+	mesh_check_header_fill(&header, type, number, size);
+	return bytes_queue(stream, &header, sizeof(header), bytes, size);
+}
+
+/* ---- in ----------------------------------------------------------------------------------- */
+
+static int stream_read(struct peer_stream *stream)
+{
+	size_t room = PEER_STREAM_IN_MAX - stream->in_size;
+	ssize_t n;
+
+	do {
+		n = recv(stream->fd, stream->in + stream->in_size, room, 0);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	if (!n)
+		return -ECONNRESET;
+	stream->in_size += (size_t)n;
+	return 0;
+}
+
+int peer_stream_next(struct peer_stream *stream, struct mesh_check_frame *frame)
+{
+	int ret;
+
+	stream->in_size -= stream->in_taken;
+	memmove(stream->in, stream->in + stream->in_taken, stream->in_size);
+	stream->in_taken = 0;
+	for (;;) {
+		ret = mesh_check_decode(stream->in, stream->in_size, frame);
+		if (ret > 0) {
+			stream->in_taken = (size_t)ret;
+			return 0;
+		}
+		if (!ret)
+			ret = stream_read(stream);
+		if (ret)
+			return ret == -EWOULDBLOCK ? -EAGAIN : ret;
+	}
+}
+
+/* Waits for the socket, or polls the domain in its place. */
+static void stream_wait(struct peer_stream *stream, uint64_t deadline_ms,
+			struct mesh_domain *domain)
+{
+	struct pollfd poll_fd = {.fd = stream->fd, .events = POLLIN};
+	uint64_t now = mesh_clock_ms(), wait_ms = deadline_ms > now ? deadline_ms - now : 0;
+
+	if (domain)
+		wait_ms = 0;
+	if (wait_ms > LOOK_MS)
+		wait_ms = LOOK_MS;
+	if (stream->out_size)
+		poll_fd.events |= POLLOUT;
+	poll(&poll_fd, 1, (int)wait_ms);
+	if (domain)
+		mesh_domain_poll(domain);
+}
+
+/* News of a datagram that nobody waits for any more. */
+static bool frame_is_late(const struct mesh_check_frame *frame, enum mesh_check_type type,
+			  uint32_t number)
+{
+	return frame->header.type == MESH_CHECK_UDP_GOT &&
+	       (type != MESH_CHECK_UDP_GOT || frame->header.number != number);
+}
+
+static int frame_judge(const struct mesh_check_frame *frame, enum mesh_check_type type,
+		       uint32_t number, char *text)
+{
+	if (frame->header.type == MESH_CHECK_ERROR) {
+		snprintf(text, MESH_CHECK_TEXT_MAX, "%s", frame->error.text);
+		/* Only numbers that an errno can have: nothing foreign becomes a "success". */
+		return frame->error.error && frame->error.error < 4096 ? -(int)frame->error.error
+								       : -EPROTO;
+	}
+	return frame->header.type == type && frame->header.number == number ? 0 : -EPROTO;
+}
+
+int peer_stream_await(struct peer_stream *stream, enum mesh_check_type type, uint32_t number,
+		      uint64_t deadline_ms, struct mesh_domain *domain,
+		      struct mesh_check_frame *frame, char *text)
+{
+	int ret;
+
+	*text = '\0';
+	for (;;) {
+		ret = peer_stream_flush(stream);
+		if (!ret)
+			ret = peer_stream_next(stream, frame);
+		if (!ret && frame_is_late(frame, type, number))
+			continue;
+		if (!ret)
+			return frame_judge(frame, type, number, text);
+		if (ret != -EAGAIN)
+			return ret;
+		if (interrupt_happened())
+			return -EINTR;
+		if (mesh_clock_ms() >= deadline_ms)
+			return -ETIMEDOUT;
+		stream_wait(stream, deadline_ms, domain);
+	}
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* node_id.h - which node this is: this boot of this kernel, and the network namespace. */
+#ifndef MESH_SYSTEM_NODE_ID_H
+#define MESH_SYSTEM_NODE_ID_H
+
+#include <stdint.h>
+
+/**
+ * A number that is the same for all processes that share the NICs, and another one for everybody
+ * else.
+ */
+uint64_t mesh_node_id(void);
+
+#endif

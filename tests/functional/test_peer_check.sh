@@ -1,0 +1,282 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_peer_check.sh - `fi_mesh check --peer` and `fi_mesh serve`: a mesh that is well, and one
+# after the other what people get wrong, each with the sentence that says so.
+set -u
+. "$(dirname "$0")/lib.sh"
+mesh_init
+
+MESH=$MESH_BUILD/fi_mesh
+WORK=$(mktemp -d) || exit 1
+SERVED=()
+
+# serve NODE [ARGUMENT...]: starts it and waits until it listens.
+serve() {
+	local node=$1
+
+	shift
+	mesh_spawn "$node" "$WORK/$node.out" "$MESH" serve "$@"
+	SERVED+=("$MESH_SPAWNED")
+	wait_for "[[ \$(grep -c '^listening on' $WORK/$node.out) -ge 1 ]]" 20 ||
+		fail "$node does not serve: $(cat "$WORK/$node.out")"
+}
+
+# check NODE ARGUMENT...: its output is in $WORK/out, its status in $STATUS.
+check() {
+	local node=$1
+
+	shift
+	on "$node" timeout 90 "$MESH" check --peer "$@" >"$WORK/out" 2>"$WORK/err"
+	STATUS=$?
+	((STATUS != 124)) || fail "check --peer $* does not end"
+}
+
+# expect TEXT...: each stands in the output.
+expect() {
+	local text
+
+	for text in "$@"; do
+		grep -qF -- "$text" "$WORK/out" ||
+			fail "no \"$text\" in: $(cat "$WORK/out" "$WORK/err")"
+	done
+}
+
+expect_status() { ((STATUS == $1)) || fail "status $STATUS, not $1: $(cat "$WORK/out")"; }
+
+end_serving() {
+	local pid status
+
+	for pid in "${SERVED[@]}"; do
+		kill -INT "$pid"
+		wait "$pid"
+		status=$?
+		((status == 0)) || fail "serve ended with $status"
+	done
+	SERVED=()
+}
+
+all_is_well() {
+	check a 10.77.1.2 10.77.3.1
+	expect_status 0
+	expect "first choice: ab 10.77.1.1 -> ba 10.77.1.2, tcp" "not ac: it faces node c (ca)" \
+		"cable ab - ba: seen from here, ab faces node b; from there, ba faces node a" \
+		"cable ac - ca: seen from here, ac faces node c; from there, ca faces node a" \
+		"frames of full size (1500 bytes) pass both ways" \
+		"of the link's 10 Gbit/s (tcp)" "2 nodes; paths and links:" "0 warn, 0 fail"
+	wait_for "grep -q 'ba faces node a (ab)' $WORK/b.out" 5 ||
+		fail "b does not say whom it faces: $(cat "$WORK/b.out")"
+	check a 10.77.1.2,fd77:1::2 --quiet
+	expect_status 0
+	# On a busy machine the bandwidth cannot be judged ("unknown"), which is no finding.
+	! grep -qE '^(pass|warn|fail)' "$WORK/out" ||
+		fail "something is said where all is well: $(cat "$WORK/out")"
+	check a 10.77.1.2 --json
+	expect_status 0
+	python3 - "$WORK/out" <<-'PY' || fail "the JSON is not as documented"
+		import json, sys
+		root = json.load(open(sys.argv[1]))
+		link = root["peers"][0]["sections"][1]
+		assert root["fail"] == root["warn"] == 0 and link["id"] == "link", root
+		assert link["nic"] == "ab" and link["peer_nic"] == "ba"
+		assert link["provider"] == "tcp"
+		assert link["to_mtu"] == link["from_mtu"] == 1500 and not link["measured_over_tcp"]
+		assert link["half_rtt_us"] > 0 and link["to_gbps"] > 0 and link["from_gbps"] > 0
+	PY
+}
+
+several_at_once() {
+	local pid1 pid2
+
+	(on a timeout 90 "$MESH" check --peer 10.77.1.2 >"$WORK/first" 2>&1) &
+	pid1=$!
+	(on c timeout 90 "$MESH" check --peer 10.77.2.1 >"$WORK/second" 2>&1) &
+	pid2=$!
+	wait $pid1 || fail "the first of two checks: $(cat "$WORK/first")"
+	wait $pid2 || fail "the second of two checks: $(cat "$WORK/second")"
+}
+
+missing_cable() {
+	mesh_unplug a ac
+	check a 10.77.1.2 10.77.3.1
+	expect_status 1
+	expect "10.77.3.1 cannot be checked over ac" "seen: ac has no carrier" \
+		"do:   put the cable of ac in at both ends" \
+		"first choice: ab 10.77.1.1 -> ba 10.77.1.2"
+	mesh_plug a ac
+}
+
+nobody_serves() {
+	check a 10.77.0.2
+	expect_status 1
+	expect "10.77.0.2 cannot be checked" "it refuses: nothing listens there" \
+		"do:   run \`fi_mesh serve\` there"
+	check a 10.77.1.77
+	expect_status 1
+	expect "10.77.1.77 cannot be checked over ab" "seen: ab faces node b (ba)"
+}
+
+wrong_subnet() {
+	ip -n "$(mesh_ns b)" address flush dev ba scope global
+	ip -n "$(mesh_ns b)" address add 10.99.1.2/24 dev ba
+	serve b --listen 10.77.0.2
+	check a 10.77.0.2
+	expect_status 1
+	expect "no direct path to node b" \
+		"ab faces ba of node b, but 10.77.1.1/24 and 10.99.1.2/24 have no subnet" \
+		"do:   give both ends of this cable addresses of one subnet"
+	end_serving
+	mesh_addresses b ba 10.77.1.2/24,fd77:1::2/64
+	ip -n "$(mesh_ns b)" address del 10.99.1.2/24 dev ba
+}
+
+# The cables of a are in each other's ports: the address says b, the cable leads to c.
+crossed_addresses() {
+	ip -n "$(mesh_ns a)" address flush dev ab scope global
+	ip -n "$(mesh_ns a)" address flush dev ac scope global
+	mesh_addresses a ab 10.77.3.2/24
+	mesh_addresses a ac 10.77.1.1/24
+	check a 10.77.1.2
+	expect_status 1
+	expect "10.77.1.2 cannot be checked over ac" "seen: ac faces node c (ca)" "move the cable"
+	ip -n "$(mesh_ns a)" address flush dev ab scope global
+	ip -n "$(mesh_ns a)" address flush dev ac scope global
+	mesh_addresses a ab 10.77.1.1/24,fd77:1::1/64
+	mesh_addresses a ac 10.77.3.2/24,fd77:3::2/64
+}
+
+# The patch panel's bridge is what takes less than the two NICs believe.
+black_hole() {
+	local port
+
+	ip -n "$(mesh_ns a)" link set ab mtu 9000
+	ip -n "$(mesh_ns b)" link set ba mtu 9000
+	for port in "${MESH_PEER["a ab"]}" "${MESH_PEER["b ba"]}"; do
+		ip -n "$(mesh_ns patch)" link set "${port#* }" mtu 9000
+	done
+	check a 10.77.1.2
+	expect_status 0
+	expect "frames of full size (9000 bytes) pass both ways"
+	port=${MESH_PEER["b ba"]}
+	ip -n "$(mesh_ns patch)" link set "${port#* }" mtu 4000
+	check a 10.77.1.2
+	expect_status 1
+	expect "a frame of 9000 bytes from ab to ba does not arrive: the largest that does has 4" \
+		"what lies between the two (a switch, a bridge, a tunnel) takes less" \
+		"a frame of 9000 bytes from ba to ab does not arrive"
+	ip -n "$(mesh_ns patch)" link set "${port#* }" mtu 9000
+	ip -n "$(mesh_ns b)" link set ba mtu 1500
+	check a 10.77.1.2
+	expect_status 1
+	expect "a frame of 9000 bytes from ab to ba does not arrive" \
+		"seen: MTU of ab here: 9000, of ba on node b: 1500" \
+		"do:   on node b: ip link set ba mtu 9000"
+	ip -n "$(mesh_ns a)" link set ab mtu 1500
+}
+
+slow_link() {
+	# Far below what even a busy machine leaves of the 10 Gbit/s that veth reports.
+	mesh_shape a ab 50mbit
+	check a 10.77.1.2
+	expect "of the link's 10 Gbit/s (tcp)" "shaping (tc qdisc show dev ab)"
+	grep -qE '^(warn|unknown) .*bandwidth 0.0' "$WORK/out" ||
+		fail "no warning: $(cat "$WORK/out")"
+	mesh_shape a ab none
+}
+
+# firewall NODE RULE...: drops what comes in; status 1 where nft is missing.
+firewall() {
+	local node=$1
+
+	shift
+	on "$node" nft "add table inet block; add chain inet block input \
+		{ type filter hook input priority 0 ; } ; add rule inet block input $*" 2>/dev/null
+}
+
+firewalls() {
+	if ! firewall b tcp dport 18620 drop; then
+		note "nft does not work here: the firewall is not tested"
+		return
+	fi
+	check a 10.77.1.2
+	expect_status 1
+	expect "10.77.1.2 cannot be checked over ab: no answer" "seen: ab faces node b (ba)" \
+		"let the firewall of node b pass port 18620"
+	on b nft flush ruleset
+	firewall b meta l4proto udp udp dport != 18620 drop
+	check a 10.77.1.2
+	expect_status 1
+	expect "no UDP datagram arrives at node b" "trust the mesh's interfaces"
+	on b nft flush ruleset
+	# The provider's own ports are closed, ours is open: what the plugin needs does not work.
+	firewall b tcp dport != 18620 tcp flags syn drop
+	check a 10.77.1.2
+	expect_status 1
+	expect "libfabric (tcp) does not work between ab and ba of node b:" \
+		"messages do not come back" "(TCP without libfabric)"
+	on b nft flush ruleset
+}
+
+providers_differ() {
+	RANKS_ENV=()
+	mesh_spawn b "$WORK/b.out" env NCCL_MESH_PROVIDER="tcp;ofi_rxm" "$MESH" serve
+	SERVED+=("$MESH_SPAWNED")
+	wait_for "grep -q 'listening on 10.77.1.2' $WORK/b.out" 20 || fail "b does not serve"
+	check a 10.77.1.2
+	expect_status 1
+	expect "no direct path to node b" \
+		"ab and ba of node b use different providers: tcp and tcp;ofi_rxm"
+	end_serving
+}
+
+# Strangers that connect and say nothing, or nonsense, hold nobody up.
+noise() {
+	local i
+
+	for i in 1 2 3 4 5 6 7 8 9 10; do
+		on a bash -c 'exec 3<>/dev/tcp/10.77.1.2/18620 && head -c 3000 /dev/urandom >&3;
+			cat <&3' >/dev/null 2>&1 &
+		on a bash -c 'exec 3<>/dev/tcp/10.77.1.2/18620 && timeout 20 cat <&3' \
+			>/dev/null 2>&1 &
+	done
+	check a 10.77.1.2
+	# It may have to wait for a place, but not for long: strangers are sent away after 5 s.
+	((STATUS == 0)) || check a 10.77.1.2
+	expect_status 0
+}
+
+ctrl_c() {
+	mesh_spawn a "$WORK/interrupted" "$MESH" check --peer 10.77.1.2 10.77.1.2
+	wait_for "grep -q 'first choice' $WORK/interrupted" 20 || fail "the check does not begin"
+	kill -INT "$MESH_SPAWNED"
+	wait "$MESH_SPAWNED"
+	(($? == 1)) || fail "an interrupted check says that all is well"
+	grep -q "interrupted: not everything was checked" "$WORK/interrupted" ||
+		fail "an interrupted check: $(cat "$WORK/interrupted")"
+	check a 10.77.1.2
+	expect_status 0
+}
+
+main() {
+	mesh_up triangle patched
+	serve b
+	serve c
+	all_is_well
+	note "all is well, and said so"
+	several_at_once
+	missing_cable
+	nobody_serves
+	crossed_addresses
+	note "cables"
+	black_hole
+	slow_link
+	note "frames and bandwidth"
+	firewalls
+	noise
+	ctrl_c
+	end_serving
+	wrong_subnet
+	providers_differ
+	rm -rf "$WORK"
+}
+
+main

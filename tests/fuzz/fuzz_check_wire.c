@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_check_wire.c - frames and datagrams that a strange `fi_mesh check` or serve may send. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <mesh/mesh/check_wire.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* What users of a decoded frame rely on. */
+static void frame_use(const struct mesh_check_frame *frame)
+{
+	struct mesh_addr addr;
+	unsigned int sum = 0;
+	uint32_t i;
+
+	if (frame->header.length > MESH_CHECK_PAYLOAD_MAX)
+		abort();
+	if (frame->opaque) {
+		for (i = 0; i < frame->header.length; i++)
+			sum += ((const uint8_t *)frame->opaque)[i];
+		if (sum == UINT32_MAX)
+			abort();
+		return;
+	}
+	if (frame->header.type == MESH_CHECK_HELLO) {
+		if (strlen(frame->hello.node) >= sizeof(frame->hello.node))
+			abort();
+		for (i = 0; i < frame->hello.num_nics; i++) {
+			char text[MESH_ADDR_TEXT_MAX];
+
+			mesh_check_nic_addr(&frame->hello.nics[i], &addr);
+			mesh_addr_text_prefix(&addr, text);
+		}
+	}
+	if (frame->header.type == MESH_CHECK_FACING)
+		for (i = 0; i < frame->facing.num_cables; i++)
+			if (strlen(frame->facing.cables[i].peer) >= MESH_NODE_NAME_MAX)
+				abort();
+}
+
+static void stream_decode(const uint8_t *bytes, size_t size)
+{
+	struct mesh_check_frame frame;
+	size_t at = 0;
+	int ret;
+
+	while ((ret = mesh_check_decode(bytes + at, size - at, &frame)) > 0) {
+		if ((size_t)ret > size - at)
+			abort();
+		frame_use(&frame);
+		at += (size_t)ret;
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct mesh_check_header header = {.magic = MESH_CHECK_MAGIC,
+					   .version = MESH_CHECK_VERSION};
+	struct mesh_check_probe probe;
+	struct mesh_check_who who;
+	uint8_t *exact = malloc(size + 1);
+
+	if (!exact)
+		return 0;
+	memcpy(exact, data, size);
+	stream_decode(exact, size);
+	mesh_check_who_decode(exact, size, &who);
+	mesh_check_probe_decode(exact, size, &probe);
+	/* Once more with magic and version right: the rest is the fuzzer's. */
+	if (size >= sizeof(header)) {
+		memcpy(exact, &header, offsetof(struct mesh_check_header, type));
+		stream_decode(exact, size);
+		memcpy(exact, &(uint32_t){MESH_CHECK_WHO_MAGIC}, 4);
+		mesh_check_who_decode(exact, size, &who);
+	}
+	free(exact);
+	return 0;
+}

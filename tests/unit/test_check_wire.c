@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_check_wire.c - frames between `fi_mesh check --peer` and `fi_mesh serve`. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <mesh/mesh/check_wire.h>
+
+static struct mesh_check_frame frame, decoded;
+static uint8_t bytes[sizeof(frame) + MESH_CHECK_PAYLOAD_MAX];
+
+static size_t finish(enum mesh_check_type type)
+{
+	size_t size = mesh_check_finish(&frame, type, 7);
+
+	memcpy(bytes, &frame.header, sizeof(frame.header));
+	memcpy(bytes + sizeof(frame.header), &frame.hello, size - sizeof(frame.header));
+	return size;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(&frame, 0, sizeof(frame));
+	return 0;
+}
+
+static void nic_fill(struct mesh_check_nic *nic)
+{
+	nic->family = 4;
+	nic->prefix_len = 24;
+	nic->provider = MESH_PROVIDER_TCP;
+	nic->mtu = 9000;
+	memcpy(nic->addr, (uint8_t[]){10, 1, 0, 2}, 4);
+	strcpy(nic->netdev, "ba");
+}
+
+static void test_hello(void **state)
+{
+	char text[MESH_ADDR_TEXT_MAX];
+	struct mesh_addr addr;
+	size_t size, part;
+
+	(void)state;
+	strcpy(frame.hello.node, "b");
+	frame.hello.num_nics = 2;
+	nic_fill(&frame.hello.nics[0]);
+	nic_fill(&frame.hello.nics[1]);
+	size = finish(MESH_CHECK_HELLO);
+	assert_int_equal(size, 16 + 80 + 2 * 48);
+	for (part = 0; part < size; part++)
+		assert_int_equal(mesh_check_decode(bytes, part, &decoded), 0);
+	assert_int_equal(mesh_check_decode(bytes, sizeof(bytes), &decoded), size);
+	assert_int_equal(decoded.header.number, 7);
+	assert_string_equal(decoded.hello.node, "b");
+	mesh_check_nic_addr(&decoded.hello.nics[1], &addr);
+	assert_string_equal(mesh_addr_text_prefix(&addr, text), "10.1.0.2/24");
+}
+
+/* The value at @offset makes the frame bad; without it it is good. */
+static void assert_refused(size_t size, size_t offset, uint8_t value, int error)
+{
+	uint8_t old = bytes[offset];
+
+	assert_int_equal(mesh_check_decode(bytes, size, &decoded), size);
+	bytes[offset] = value;
+	assert_int_equal(mesh_check_decode(bytes, size, &decoded), error);
+	bytes[offset] = old;
+}
+
+static void test_refused(void **state)
+{
+	const size_t hello = sizeof(struct mesh_check_header);
+	const size_t nic = hello + offsetof(struct mesh_check_hello, nics);
+	size_t size;
+
+	(void)state;
+	frame.hello.num_nics = 1;
+	nic_fill(&frame.hello.nics[0]);
+	size = finish(MESH_CHECK_HELLO);
+	assert_refused(size, 0, 0, -EPROTO);
+	assert_refused(size, offsetof(struct mesh_check_header, version), 9, -EPROTONOSUPPORT);
+	assert_refused(size, offsetof(struct mesh_check_header, type), 0, -EPROTO);
+	assert_refused(size, offsetof(struct mesh_check_header, type), MESH_CHECK_TYPES, -EPROTO);
+	assert_refused(size, offsetof(struct mesh_check_header, length) + 3, 1, -EPROTO);
+	assert_refused(size, hello + offsetof(struct mesh_check_hello, num_nics), 0, -EPROTO);
+	assert_refused(size, hello + offsetof(struct mesh_check_hello, num_nics), 17, -EPROTO);
+	assert_refused(size, nic, 5, -EPROTO);
+	assert_refused(size, nic + 1, 33, -EPROTO);
+	assert_refused(size, nic + 2, MESH_PROVIDER_ID_MAX + 1, -EPROTO);
+	assert_refused(size, nic + 3, 2, -EPROTO);
+	assert_refused(size, nic + offsetof(struct mesh_check_nic, netdev), 0, -EPROTO);
+	memset(bytes + hello + offsetof(struct mesh_check_hello, node), 'x', MESH_NODE_NAME_MAX);
+	assert_int_equal(mesh_check_decode(bytes, size, &decoded), -EPROTO);
+}
+
+static void test_runs_are_bounded(void **state)
+{
+	(void)state;
+	frame.bulk.ms = MESH_CHECK_RUN_MS_MAX;
+	assert_true(mesh_check_decode(bytes, finish(MESH_CHECK_BULK_ASK), &decoded) > 0);
+	frame.bulk.ms++;
+	assert_int_equal(mesh_check_decode(bytes, finish(MESH_CHECK_BULK_ASK), &decoded), -EPROTO);
+	memset(&frame, 0, sizeof(frame));
+	frame.fabric.ms = MESH_CHECK_RUN_MS_MAX + 1;
+	assert_int_equal(mesh_check_decode(bytes, finish(MESH_CHECK_FABRIC_RUN), &decoded),
+			 -EPROTO);
+}
+
+static void test_opaque(void **state)
+{
+	(void)state;
+	mesh_check_header_fill(&frame.header, MESH_CHECK_ECHO, 3, MESH_CHECK_ECHO_MAX);
+	memcpy(bytes, &frame.header, sizeof(frame.header));
+	assert_int_equal(mesh_check_decode(bytes, sizeof(bytes), &decoded),
+			 sizeof(frame.header) + MESH_CHECK_ECHO_MAX);
+	assert_ptr_equal(decoded.opaque, bytes + sizeof(frame.header));
+	mesh_check_header_fill(&frame.header, MESH_CHECK_ECHO, 3, MESH_CHECK_ECHO_MAX + 1);
+	memcpy(bytes, &frame.header, sizeof(frame.header));
+	assert_int_equal(mesh_check_decode(bytes, sizeof(bytes), &decoded), -EPROTO);
+	mesh_check_header_fill(&frame.header, MESH_CHECK_BULK, 3, MESH_CHECK_PAYLOAD_MAX);
+	memcpy(bytes, &frame.header, sizeof(frame.header));
+	assert_int_equal(mesh_check_decode(bytes, sizeof(bytes), &decoded),
+			 sizeof(frame.header) + MESH_CHECK_PAYLOAD_MAX);
+}
+
+static void test_facing_and_error(void **state)
+{
+	size_t size;
+
+	(void)state;
+	frame.facing.num_cables = 1;
+	strcpy(frame.facing.cables[0].peer, "a");
+	size = finish(MESH_CHECK_FACING);
+	assert_int_equal(mesh_check_decode(bytes, size, &decoded), size);
+	memset(bytes + sizeof(frame.header) + offsetof(struct mesh_check_facing, cables), 'x',
+	       sizeof(struct mesh_check_cable));
+	assert_int_equal(mesh_check_decode(bytes, size, &decoded), -EPROTO);
+	memset(&frame, 0, sizeof(frame));
+	memset(frame.error.text, 'x', sizeof(frame.error.text));
+	assert_int_equal(mesh_check_decode(bytes, finish(MESH_CHECK_ERROR), &decoded), -EPROTO);
+}
+
+static void test_datagrams(void **state)
+{
+	struct mesh_check_who who = {.magic = MESH_CHECK_WHO_MAGIC, .version = MESH_CHECK_VERSION},
+			      heard;
+	struct mesh_check_probe probe = {.magic = MESH_CHECK_PROBE_MAGIC, .id = 5}, seen;
+
+	(void)state;
+	assert_int_equal(mesh_check_who_decode(&who, sizeof(who), &heard), 0);
+	assert_int_equal(mesh_check_who_decode(&who, sizeof(who) - 1, &heard), -EPROTO);
+	memset(who.node, 'x', sizeof(who.node));
+	assert_int_equal(mesh_check_who_decode(&who, sizeof(who), &heard), -EPROTO);
+	assert_int_equal(mesh_check_probe_decode(&probe, sizeof(probe), &seen), 0);
+	assert_int_equal(seen.id, 5);
+	assert_int_equal(mesh_check_probe_decode(&probe, sizeof(probe) - 1, &seen), -EPROTO);
+	probe.magic = 0;
+	assert_int_equal(mesh_check_probe_decode(&probe, sizeof(probe), &seen), -EPROTO);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_hello, setup),
+		cmocka_unit_test_setup(test_refused, setup),
+		cmocka_unit_test_setup(test_runs_are_bounded, setup),
+		cmocka_unit_test_setup(test_opaque, setup),
+		cmocka_unit_test_setup(test_facing_and_error, setup),
+		cmocka_unit_test_setup(test_datagrams, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
