@@ -9,6 +9,7 @@
 #include <mesh/base/log.h>
 #include <mesh/base/random.h>
 #include <mesh/transport/comm.h>
+#include <mesh/transport/counters.h>
 #include <mesh/transport/node.h>
 #include <mesh/transport/protocol.h>
 
@@ -35,6 +36,7 @@ int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer)
 	if (ret)
 		return ret;
 	mesh_peer_use(peer);
+	mesh_path_counters_open(path);
 	comm->paces[comm->num_paths++] = &peer->remote->flow->pace;
 	return 0;
 }
@@ -72,6 +74,7 @@ int mesh_comm_open(struct mesh_net *net, bool sending, struct mesh_peer *peer, u
 		return ret;
 	}
 	LIST_INSERT_HEAD(&node->comms, opened, entry);
+	mesh_count_event(&node->counters->comms_opened);
 	*comm = opened;
 	return 0;
 }
@@ -105,6 +108,7 @@ static void path_close(struct mesh_path *path)
 	mesh_sink_remove(path->domain, &path->sink);
 	mesh_domain_wait_cancel(path->domain, &path->waiter);
 	mesh_lock_release(&path->domain->lock);
+	mesh_path_counters_close(path);
 	mesh_peer_put(path->peer);
 }
 
@@ -153,6 +157,8 @@ void mesh_comm_fail(struct mesh_comm *comm, int error, bool quiet, const char *w
 	if (comm->error)
 		return;
 	atomic_store_explicit(&comm->error, error, memory_order_release);
+	if (!quiet)
+		mesh_count_event(&comm->node->counters->comms_failed);
 	if (!why)
 		return;
 	mesh_log(quiet ? MESH_LOG_INFO : MESH_LOG_WARN, __FILE__, __LINE__,
@@ -167,6 +173,8 @@ void mesh_comm_peer_lost(struct mesh_comm *comm)
 	comm->peer_lost = true;
 	comm->peer_quiet = true;
 	comm->peer_closing = false;
+	if (!comm->error && !comm->closing)
+		mesh_count_event(&comm->node->counters->comms_failed);
 	/* The peer's own line has said it for all of its comms. */
 	mesh_comm_fail(comm, -ECONNRESET, true, "the peer is lost");
 	mesh_lock_release(&comm->lock);
@@ -201,6 +209,7 @@ static void message_sent(struct mesh_buffer *buffer, int error)
 	mesh_lock_take(&comm->lock);
 	comm->unfinished--;
 	if (error) {
+		mesh_comm_count_error(comm, buffer->remote);
 		snprintf(why, sizeof(why), "a message could not be delivered: %s",
 			 strerror(-error));
 		mesh_comm_fail(comm, error, comm->closing, why);
@@ -232,6 +241,16 @@ static bool message_inject(const struct mesh_path *path, const struct mesh_messa
 	return !mesh_remote_inject(path->domain, path->remote, bytes, size);
 }
 
+/* Only NCCL's own bytes count, not what makes them move. */
+static void message_count(struct mesh_path *path, const struct mesh_outgoing *message)
+{
+	if (message->type != MESH_MESSAGE_DATA)
+		return;
+	mesh_count(&path->counters->messages, 1);
+	mesh_count(&path->counters->small, 1);
+	mesh_count(&path->counters->bytes, message->length);
+}
+
 bool mesh_comm_message_send(struct mesh_comm *comm, const struct mesh_outgoing *message,
 			    struct mesh_request *request)
 {
@@ -249,10 +268,13 @@ bool mesh_comm_message_send(struct mesh_comm *comm, const struct mesh_outgoing *
 	struct mesh_buffer *buffer;
 
 	mesh_lock_assert_held(&comm->lock);
-	if (message_inject(path, &header, message->payload))
+	if (message_inject(path, &header, message->payload)) {
+		message_count(path, message);
 		return true;
+	}
 	buffer = mesh_buffer_get(path->domain, path->remote);
 	if (!buffer) {
+		mesh_count(&path->counters->busy, 1);
 		mesh_domain_wait(path->domain, &path->waiter);
 		return false;
 	}
@@ -266,5 +288,6 @@ bool mesh_comm_message_send(struct mesh_comm *comm, const struct mesh_outgoing *
 		request->unfinished++;
 	comm->unfinished++;
 	mesh_buffer_send(buffer);
+	message_count(path, message);
 	return true;
 }

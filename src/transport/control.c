@@ -8,6 +8,7 @@
 
 #include <mesh/base/clock.h>
 #include <mesh/base/log.h>
+#include <mesh/transport/counters.h>
 #include <mesh/transport/listener.h>
 #include <mesh/transport/node.h>
 #include <mesh/transport/peer.h>
@@ -60,7 +61,7 @@ static void control_ready(struct mesh_watch *watch, uint32_t events)
 	if (strangers_count(node) >= STRANGERS_MAX ||
 	    mesh_addr_from_sockaddr((struct sockaddr *)&from, len, &address, NULL) ||
 	    mesh_peer_accept(node, node->domains[control->dev], fd, &address)) {
-		node->refused++;
+		mesh_count_event(&node->counters->refused);
 		close(fd);
 	}
 }

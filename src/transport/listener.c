@@ -7,6 +7,7 @@
 #include <mesh/base/clock.h>
 #include <mesh/base/log.h>
 #include <mesh/base/random.h>
+#include <mesh/transport/counters.h>
 #include <mesh/transport/listener.h>
 #include <mesh/transport/node.h>
 #include <mesh/transport/protocol.h>
@@ -33,7 +34,7 @@ static void connect_refuse(struct mesh_peer *peer, const struct mesh_frame_conne
 	memset(&frame, 0, sizeof(frame));
 	frame.refuse.refusal = refusal;
 	frame.refuse.comm = request->comm;
-	peer->node->refused++;
+	mesh_count_event(&peer->node->counters->refused);
 	mesh_peer_send(peer, &frame, MESH_FRAME_REFUSE);
 }
 

@@ -129,6 +129,7 @@ static int node_make(struct mesh_node **made)
 	if (ret)
 		goto free_table;
 	mesh_lock_init(&node->lock);
+	node->counters = &node->own_counters;
 	LIST_INIT(&node->peers);
 	LIST_INIT(&node->listeners);
 	LIST_INIT(&node->connects);

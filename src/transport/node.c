@@ -7,6 +7,7 @@
 #include <mesh/base/clock.h>
 #include <mesh/base/log.h>
 #include <mesh/transport/connect.h>
+#include <mesh/transport/counters.h>
 #include <mesh/transport/listener.h>
 #include <mesh/transport/node.h>
 #include <mesh/transport/peer.h>
@@ -108,6 +109,7 @@ int mesh_node_start(struct mesh_node *node)
 	ret = mesh_engine_start(&node->engine);
 	if (ret)
 		goto close_controls;
+	mesh_counters_open(node);
 	atomic_store(&node->started, true);
 	return 0;
 close_controls:
@@ -132,6 +134,7 @@ void mesh_node_stop(struct mesh_node *node)
 		mesh_engine_close(&node->engine);
 		atomic_store(&node->started, false);
 		domains_close(node);
+		mesh_counters_close(node);
 	}
 	mesh_lock_release(&node->lock);
 }

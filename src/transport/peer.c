@@ -16,6 +16,7 @@
 #include <mesh/base/random.h>
 #include <mesh/mesh/rdma_error.h>
 #include <mesh/transport/comm.h>
+#include <mesh/transport/counters.h>
 #include <mesh/transport/node.h>
 #include <mesh/transport/peer.h>
 
@@ -46,6 +47,19 @@ static const struct {
 	[MESH_PEER_LOST] = {"lost", 0xff},
 };
 
+/* For `fi_mesh watch`: a peer that ends when nobody uses it any more is not lost. */
+static void state_count(const struct mesh_peer *peer, enum mesh_peer_state state)
+{
+	struct mesh_process_counters *counters = peer->node->counters;
+
+	if (state == MESH_PEER_UP)
+		mesh_count_event(&counters->peers_up);
+	else if (state == MESH_PEER_RETRY)
+		mesh_count_event(&counters->retries);
+	else if (state == MESH_PEER_LOST && peer->state == MESH_PEER_UP && peer->users)
+		mesh_count_event(&counters->peers_lost);
+}
+
 void mesh_peer_state_set(struct mesh_peer *peer, enum mesh_peer_state state)
 {
 	bool legal;
@@ -57,6 +71,7 @@ void mesh_peer_state_set(struct mesh_peer *peer, enum mesh_peer_state state)
 	mesh_trace("peer %s %s: %s -> %s", peer->incoming ? "from" : "to",
 		   peer->name[0] ? peer->name : "(unknown)", peer_states[peer->state].name,
 		   peer_states[state].name);
+	state_count(peer, state);
 	peer->state = state;
 	peer->state_ms = mesh_clock_ms();
 	/* Whatever waits for this peer looks at it again. */

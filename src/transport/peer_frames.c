@@ -10,6 +10,7 @@
 #include <mesh/base/log.h>
 #include <mesh/transport/comm.h>
 #include <mesh/transport/connect.h>
+#include <mesh/transport/counters.h>
 #include <mesh/transport/listener.h>
 #include <mesh/transport/node.h>
 #include <mesh/transport/peer.h>
@@ -105,7 +106,7 @@ static void refusal_send(struct mesh_peer *peer, enum mesh_refusal refusal, uint
 	frame.refuse.comm = comm;
 	frame.refuse.detail = refusal == MESH_REFUSAL_VERSION ? MESH_PROTOCOL_VERSION
 							      : (uint32_t)peer->domain->provider;
-	peer->node->refused++;
+	mesh_count_event(&peer->node->counters->refused);
 	mesh_peer_send(peer, &frame, MESH_FRAME_REFUSE);
 }
 
@@ -329,7 +330,7 @@ static void noise_handle(struct mesh_peer *peer, int error)
 		}
 		return;
 	}
-	peer->node->refused++;
+	mesh_count_event(&peer->node->counters->refused);
 	mesh_peer_lose(peer, "it sent bytes that are not this plugin's");
 }
 

@@ -12,6 +12,7 @@
 #include <mesh/base/log.h>
 #include <mesh/mesh/place.h>
 #include <mesh/transport/comm.h>
+#include <mesh/transport/counters.h>
 #include <mesh/transport/node.h>
 #include <mesh/transport/protocol.h>
 
@@ -180,12 +181,16 @@ static void early_keep(struct mesh_comm *comm, uint32_t seq, const void *data, u
 	memcpy(early->data, data, size);
 }
 
-static void data_arrived(struct mesh_comm *comm, const struct mesh_message_header *header,
+static void data_arrived(struct mesh_path *path, const struct mesh_message_header *header,
 			 const void *payload)
 {
+	struct mesh_comm *comm = path->comm;
 	struct mesh_receive_side *receive = &comm->receive;
 	struct mesh_request *request = mesh_comm_request(comm, header->seq);
 
+	mesh_count(&path->counters->messages, 1);
+	mesh_count(&path->counters->small, 1);
+	mesh_count(&path->counters->bytes, header->length);
 	/* A message behind one that was asked for may overtake it, but says nothing new. */
 	if (!mesh_seq_before(header->seq, receive->wanted))
 		receive->eager_run++;
@@ -200,11 +205,30 @@ static void data_arrived(struct mesh_comm *comm, const struct mesh_message_heade
 
 /* ---- large messages ---------------------------------------------------------------------- */
 
-static void request_check_complete(struct mesh_request *request)
+/* A segment does not tell its size: each path has its share of the whole message. */
+static void request_count(const struct mesh_request *request)
 {
-	if (request->size_known && request->num_segments &&
-	    request->num_arrived == request->num_segments)
-		mesh_request_state_set(request, MESH_REQUEST_DONE);
+	struct mesh_comm *comm = request->comm;
+	int i;
+
+	if (comm->num_paths == 1) {
+		mesh_count(&comm->paths[0].counters->bytes, request->size);
+		return;
+	}
+	for (i = 0; i < comm->num_paths; i++)
+		mesh_count(&comm->paths[i].counters->bytes,
+			   request->size * request->arrived_on[i] / request->num_arrived);
+}
+
+/* @path: of what has just arrived. */
+static void request_check_complete(struct mesh_request *request, struct mesh_path *path)
+{
+	if (!request->size_known || !request->num_segments ||
+	    request->num_arrived != request->num_segments)
+		return;
+	mesh_count(&path->counters->messages, 1);
+	request_count(request);
+	mesh_request_state_set(request, MESH_REQUEST_DONE);
 }
 
 /* A granted receive that is not complete, by the low bits of its sequence number; else NULL. */
@@ -223,25 +247,29 @@ static struct mesh_request *request_of_immediate(struct mesh_comm *comm, uint32_
 _Static_assert((1u << MESH_IMMEDIATE_SEQ_BITS) % MESH_COMM_REQUESTS == 0,
 	       "the low bits of a sequence number find its slot");
 
-static void segment_arrived(struct mesh_comm *comm, struct mesh_request *request,
+static void segment_arrived(struct mesh_path *path, struct mesh_request *request,
 			    const struct mesh_immediate *immediate)
 {
 	uint64_t *word = &request->arrived[immediate->segment / 64];
 	uint64_t bit = 1ull << immediate->segment % 64;
+	struct mesh_comm *comm = path->comm;
 
 	if (request->state == MESH_REQUEST_WAITING) {
 		memset(request->arrived, 0, sizeof(request->arrived));
+		memset(request->arrived_on, 0, sizeof(request->arrived_on));
 		mesh_request_state_set(request, MESH_REQUEST_MOVING);
 	}
 	if (*word & bit)
 		return; /* it came twice */
 	*word |= bit;
 	request->num_arrived++;
+	request->arrived_on[path - comm->paths]++;
+	mesh_count(&path->counters->segments, 1);
 	if (immediate->last)
 		request->num_segments = immediate->segment + 1;
 	if (immediate->full)
 		request->size_known = true;
-	request_check_complete(request);
+	request_check_complete(request, path);
 	if (comm->receive.eager_run) {
 		comm->receive.eager_run = 0;
 		comm_tell(comm); /* grants that were held back */
@@ -250,19 +278,21 @@ static void segment_arrived(struct mesh_comm *comm, struct mesh_request *request
 
 void mesh_receive_written(struct mesh_sink *sink, const struct mesh_immediate *immediate)
 {
-	struct mesh_comm *comm = ((struct mesh_path *)sink)->comm;
+	struct mesh_path *path = (struct mesh_path *)sink;
+	struct mesh_comm *comm = path->comm;
 	struct mesh_request *request;
 
 	mesh_lock_take(&comm->lock);
 	request = request_of_immediate(comm, immediate->seq);
 	if (request)
-		segment_arrived(comm, request, immediate);
+		segment_arrived(path, request, immediate);
 	mesh_lock_release(&comm->lock);
 }
 
-static void size_arrived(struct mesh_comm *comm, const struct mesh_message_header *header,
+static void size_arrived(struct mesh_path *path, const struct mesh_message_header *header,
 			 const void *payload)
 {
+	struct mesh_comm *comm = path->comm;
 	struct mesh_request *request = mesh_comm_request(comm, header->seq);
 	struct mesh_message_size message;
 
@@ -276,7 +306,7 @@ static void size_arrived(struct mesh_comm *comm, const struct mesh_message_heade
 	}
 	request->size = message.size;
 	request->size_known = true;
-	request_check_complete(request);
+	request_check_complete(request, path);
 }
 
 static void want_arrived(struct mesh_comm *comm, uint32_t seq)
@@ -292,15 +322,16 @@ static void want_arrived(struct mesh_comm *comm, uint32_t seq)
 void mesh_receive_message(struct mesh_sink *sink, const struct mesh_message_header *header,
 			  const void *payload)
 {
-	struct mesh_comm *comm = ((struct mesh_path *)sink)->comm;
+	struct mesh_path *path = (struct mesh_path *)sink;
+	struct mesh_comm *comm = path->comm;
 
 	mesh_lock_take(&comm->lock);
 	switch ((enum mesh_message_type)header->type) {
 	case MESH_MESSAGE_DATA:
-		data_arrived(comm, header, payload);
+		data_arrived(path, header, payload);
 		break;
 	case MESH_MESSAGE_SIZE:
-		size_arrived(comm, header, payload);
+		size_arrived(path, header, payload);
 		break;
 	case MESH_MESSAGE_WANT:
 		want_arrived(comm, header->seq);

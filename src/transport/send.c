@@ -12,6 +12,7 @@
 #include <mesh/base/log.h>
 #include <mesh/mesh/place.h>
 #include <mesh/transport/comm.h>
+#include <mesh/transport/counters.h>
 #include <mesh/transport/node.h>
 #include <mesh/transport/protocol.h>
 
@@ -67,10 +68,12 @@ void mesh_send_message_sent(struct mesh_buffer *buffer, int error)
 
 	mesh_lock_take(&comm->lock);
 	comm->unfinished--;
-	if (error)
+	if (error) {
+		mesh_comm_count_error(comm, buffer->remote);
 		operation_failed(comm, request, error);
-	else
+	} else {
 		request_progress(request);
+	}
 	mesh_lock_release(&comm->lock);
 }
 
@@ -171,10 +174,12 @@ static void segment_done(struct mesh_op *op, int error)
 	starved = !comm->send.free_segments;
 	segment->next_free = comm->send.free_segments;
 	comm->send.free_segments = segment;
-	if (error)
+	if (error) {
+		mesh_count(&path->counters->errors, 1);
 		operation_failed(comm, request, error);
-	else
+	} else {
 		request_progress(request);
+	}
 	if (starved)
 		comm_push(comm);
 	mesh_lock_release(&comm->lock);
@@ -239,6 +244,8 @@ static int segment_write(struct mesh_comm *comm, struct mesh_request *request,
 	ret = mesh_domain_write(path->domain, path->remote, write, &segment->op);
 	if (ret)
 		return ret;
+	mesh_count(&path->counters->segments, 1);
+	mesh_count(&path->counters->bytes, write->size);
 	comm->send.free_segments = segment->next_free;
 	comm->unfinished++;
 	request->unfinished++;
@@ -265,6 +272,7 @@ static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request
 	last = segment_write_make(request, path, grant, bytes, now_ns, &write);
 	ret = segment_write(comm, request, path, &write);
 	if (ret == -EAGAIN) {
+		mesh_count(&path->counters->busy, 1);
 		mesh_domain_wait(path->domain, &path->waiter);
 		return SEND_BUSY;
 	}
@@ -272,6 +280,7 @@ static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request
 		operation_failed(comm, request, ret);
 		return SEND_BLOCKED;
 	}
+	mesh_count(&path->counters->messages, last);
 	request->posted = last;
 	return SEND_POSTED;
 }

@@ -16,6 +16,7 @@
 #include <mesh/base/lock.h>
 #include <mesh/fabric/domain.h>
 #include <mesh/fabric/mr.h>
+#include <mesh/mesh/stats.h>
 #include <mesh/mesh/wire.h>
 #include <mesh/transport/net.h>
 #include <mesh/transport/peer.h>
@@ -38,6 +39,8 @@ struct mesh_path {
 	struct mesh_remote *remote;
 	uint32_t remote_id, remote_token; /* the peer's sink for this path */
 	_Atomic(uint64_t) seen_polls;	  /* of the domain, when a request was last tested */
+	struct mesh_counters *counters;	  /* in the process's page, or our own; comm->lock */
+	struct mesh_counters own_counters;
 };
 
 enum mesh_request_state {
@@ -66,6 +69,7 @@ struct mesh_request {
 	bool granted;	 /* the peer may write into the buffer */
 	bool size_known; /* size is the true size */
 	uint32_t num_arrived;
+	uint32_t arrived_on[MESH_PATHS_MAX];	  /* of num_arrived, by path: only counted */
 	uint64_t arrived[MESH_SEGMENTS_MAX / 64]; /* one bit a segment: none counts twice */
 };
 

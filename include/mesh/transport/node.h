@@ -16,6 +16,8 @@
 #include <mesh/fabric/domain.h>
 #include <mesh/mesh/handle.h>
 #include <mesh/mesh/nic.h>
+#include <mesh/mesh/stats.h>
+#include <mesh/system/stats_file.h>
 #include <mesh/transport/engine.h>
 
 struct mesh_peer;
@@ -59,7 +61,10 @@ struct mesh_node {
 	uint64_t next_connect_id;
 	uint64_t seen_polls[MESH_NICS_MAX]; /* by dev, at the engine's last look */
 	int idle_turns;			    /* looks since somebody else polled */
-	uint64_t refused;		    /* CONNECTs and connections that were not taken */
+	/* For `fi_mesh watch`; counters is never NULL, and points into the page or to our own. */
+	struct mesh_stats_file stats;
+	struct mesh_process_counters *counters;
+	struct mesh_process_counters own_counters;
 };
 
 /** One mesh_net_open(): NCCL's ctx. What belongs to it carries a pointer to it. */
