@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_watch.sh - `fi_mesh watch` sees what the plugin of two running ranks moves, in their own
+# counters and in the netdev's, and nothing of it stays behind.
+set -u
+. "$(dirname "$0")/lib.sh"
+mesh_init
+
+MESH=$MESH_BUILD/fi_mesh
+WORK=$(mktemp -d) || exit 1
+STATS=$WORK/stats
+PIDS=()
+
+# ranks_start [VARIABLE=VALUE...]: two ranks that exchange data until they are told to end.
+ranks_start() {
+	local rank=0 node
+
+	PIDS=()
+	for node in a b; do
+		mesh_spawn $node "$WORK/rank$rank.out" env RANK=$rank WORLD_SIZE=2 \
+			MASTER_ADDR="$(mesh_mgmt_addr a)" MASTER_PORT=29500 "$@" \
+			timeout -k 5 120 "$MESH_BUILD/fabric_pingpong" --sizes 4M --iters 100000
+		PIDS+=("$MESH_SPAWNED")
+		rank=$((rank + 1))
+	done
+}
+
+# The ranks themselves, not only the `timeout` around them: they get no chance to clean up.
+ranks_kill() {
+	local node pids
+
+	for node in a b; do
+		mapfile -t pids < <(mesh_namespace_pids "$MESH_PREFIX$node")
+		kill -KILL "${pids[@]}" 2>/dev/null
+	done
+	wait "${PIDS[@]}" 2>/dev/null
+}
+
+files() { find "$STATS" -type f; }
+
+watch_a() { on a timeout 60 "$MESH" watch --stats-dir "$STATS" "$@"; }
+
+bytes_moved() { watch_a --prometheus | awk '/^nccl_mesh_link_bytes_total.*nic="ab"/ {s += $2}
+	END {printf "%d\n", s}'; }
+
+living_counters() {
+	ranks_start NCCL_MESH_STATS_DIR="$STATS"
+	wait_for "[[ \$(bytes_moved) -gt 100000000 ]]" 60 ||
+		fail "no bytes are counted: $(cat "$WORK"/rank*.out)"
+	[[ $(stat -c %a "$STATS") == 700 ]] || fail "the folder is open: $(stat -c %a "$STATS")"
+	[[ $(stat -c %a "$STATS"/*.mesh | sort -u) == 600 ]] || fail "a file is open to others"
+	watch_a --count 2 --interval 1 >"$WORK/text" || fail "watch: $?"
+	grep -q 'ab .*kernel (TCP)' "$WORK/text" || fail "TCP is not seen: $(cat "$WORK/text")"
+	grep -q ' b  *ab  *10.77.1.1 -> 10.77.1.2  tcp ' "$WORK/text" ||
+		fail "the path is not shown: $(cat "$WORK/text")"
+	watch_a --count 2 --interval 1 --json >"$WORK/json" || fail "watch --json: $?"
+	python3 - "$WORK/json" <<-'PY' || fail "the JSON does not fit together: $(cat "$WORK/json")"
+		import json, sys
+		looks = [json.loads(line) for line in open(sys.argv[1])]
+		assert len(looks) == 2, len(looks)
+		now = looks[1]
+		nic = [n for n in now["nics"] if n["netdev"] == "ab"][0]
+		assert nic["traffic"] == "kernel" and nic["rdma"] is None, nic
+		links = [l for l in now["links"] if l["peer"] == "b" and l["nic"] == "ab"]
+		assert {l["direction"] for l in links} == {"send", "receive"}, links
+		plugin = sum(l["bytes_per_s"] for l in links)
+		netdev = nic["tx_bytes_per_s"] + nic["rx_bytes_per_s"]
+		# The same traffic, seen from above and from below, with headers.
+		assert 0.7 * netdev < plugin < 1.1 * netdev, (plugin, netdev)
+		assert all(l["errors"] == 0 and l["open_paths"] >= 1 for l in links), links
+		big = [l for l in links if l["segments"]]
+		assert big and all(l["bytes"] > l["messages"] for l in big), links
+	PY
+	watch_a --prometheus --output "$WORK/mesh.prom" || fail "watch --output: $?"
+	[[ $(stat -c %a "$WORK/mesh.prom") == 644 ]] || fail "the textfile collector cannot read it"
+	grep -q '^nccl_mesh_link_paths{nic="ab",peer="b"' "$WORK/mesh.prom" ||
+		fail "no gauge: $(cat "$WORK/mesh.prom")"
+	if command -v promtool >/dev/null; then
+		promtool check metrics <"$WORK/mesh.prom" || fail "promtool does not like it"
+	fi
+}
+
+ctrl_c() {
+	mesh_spawn a "$WORK/endless" "$MESH" watch --stats-dir "$STATS" --interval 0.2
+	wait_for "grep -q NETDEV $WORK/endless" 10 || fail "watch shows nothing"
+	kill -INT "$MESH_SPAWNED"
+	wait "$MESH_SPAWNED" || fail "watch ends with $? after Ctrl-C"
+}
+
+killed_ranks() {
+	[[ $(files | wc -l) == 2 ]] || fail "not two files: $(files)"
+	ranks_kill
+	watch_a --count 1 --interval 0.1 >"$WORK/text" || fail "watch: $?"
+	grep -q 'No process uses the plugin now.' "$WORK/text" || fail "$(cat "$WORK/text")"
+	[[ -z $(files) ]] || fail "files of dead processes stay: $(files)"
+}
+
+clean_end() {
+	RANKS_ENV=(NCCL_MESH_STATS_DIR="$STATS")
+	run_ranks "$WORK/clean" a b -- --sizes 8,1M --iters 5 || {
+		ranks_show "$WORK/clean"
+		fail "the ranks failed"
+	}
+	[[ -z $(files) ]] || fail "a process that has ended leaves its file: $(files)"
+	RANKS_ENV=(NCCL_MESH_STATS_DIR=none)
+	rmdir "$STATS"
+	run_ranks "$WORK/none" a b -- --sizes 8 --iters 5 || fail "the ranks failed"
+	[[ ! -e $STATS ]] || fail "'none' makes a folder"
+	# A folder that cannot be used is no reason to fail.
+	RANKS_ENV=(NCCL_MESH_STATS_DIR=/proc/nowhere NCCL_DEBUG=INFO)
+	run_ranks "$WORK/bad" a b -- --sizes 8 --iters 5 || fail "the ranks failed"
+}
+
+main() {
+	mesh_up line 2
+	living_counters
+	ctrl_c
+	killed_ranks
+	clean_end
+	rm -rf "$WORK"
+}
+
+main
