@@ -1,0 +1,135 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_real_nccl.sh - NCCL's own host code over the plugin, without a GPU: it finds and loads the
+# plugin, and its proxy threads connect every rank with every other on the triangle and on K4,
+# again and again, split and twice at once; a rank that dies ends the others' communicators.
+#
+# tests/nccl/fake_gpu stands in for the CUDA runtime, so kernels do not run and no data moves.
+# Needs an NCCL that takes its CUDA runtime from a shared library (built with CUDARTLIB=cudart);
+# NCCL_LIBRARY names it. NVIDIA's own packages have the runtime inside: they cannot be used.
+# shellcheck source=tests/functional/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+FAKE=$MESH_BUILD/nccl/fake
+COLLECTIVES=$MESH_BUILD/nccl/nccl_collectives
+OUT=$MESH_BUILD/functional/test_real_nccl
+LIMIT=240
+# Communicators made one after another. On the triangle each connects 24 times in each rank.
+REPEATS=${REPEATS:-10}
+
+find_library() {
+	local file
+
+	for file in "${NCCL_LIBRARY:-}" "${NCCL_HOME:-/nonexistent}/lib/libnccl.so.2" \
+		"${CUDA_HOME:-/nonexistent}/lib/libnccl.so.2" \
+		"$(ldconfig -p 2>/dev/null | awk '/libnccl\.so\.2 /{print $NF; exit}')"; do
+		[[ -f $file ]] || continue
+		if readelf -d "$file" | grep -q 'NEEDED.*libcudart'; then
+			echo "$file"
+			return
+		fi
+	done
+	return 1
+}
+
+# nccl_ranks RUN NODE... -- ARGUMENT...: nccl_collectives as one rank in each node; status in
+# RANKS_STATUS, output in $OUT/RUN/rankN.out.
+nccl_ranks() {
+	local run=$1 nodes=() pids=() rank
+
+	shift
+	while [[ $1 != -- ]]; do
+		nodes+=("$1")
+		shift
+	done
+	shift
+	mkdir -p "$OUT/$run"
+	RANKS_STATUS=()
+	for rank in "${!nodes[@]}"; do
+		mesh_spawn "${nodes[rank]}" "$OUT/$run/rank$rank.out" env \
+			RANK="$rank" WORLD_SIZE="${#nodes[@]}" MASTER_PORT=29500 \
+			MASTER_ADDR="$(mesh_mgmt_addr "${nodes[0]}")" \
+			NCCL_HOSTID="${nodes[rank]}" NCCL_DEBUG=INFO NCCL_SOCKET_IFNAME=mgmt0 \
+			NCCL_NET_PLUGIN="$MESH_BUILD/libnccl-net-mesh.so" NCCL_RAS_ENABLE=0 \
+			LD_LIBRARY_PATH="$FAKE:$(dirname "$LIBRARY")" "${SETTINGS[@]}" \
+			timeout -k 5 $LIMIT "$COLLECTIVES" --idle-gpu --nccl "$LIBRARY" "$@"
+		pids+=("$MESH_SPAWNED")
+	done
+	for rank in "${!pids[@]}"; do
+		wait "${pids[rank]}"
+		RANKS_STATUS[rank]=$?
+	done
+}
+
+# nccl_pass RUN NODE... -- ARGUMENT...: all ranks end well, and every communicator used us.
+nccl_pass() {
+	local run=$1
+
+	nccl_ranks "$@"
+	[[ ${RANKS_STATUS[*]} =~ ^(0 ?)+$ ]] ||
+		{ ranks_show "$OUT/$run"; fail "$run: ${RANKS_STATUS[*]}"; }
+	python3 "$MESH_TOP/tests/nccl/read_log.py" "$OUT/$run"/rank*.out ||
+		fail "$run: another network was used"
+}
+
+# connected RUN FROM TO NIC: FROM's plugin says that it reached TO through this NIC.
+connected() {
+	grep -q "path: from=$2 to=$3 nic=$4 " "$OUT/$1"/rank*.out ||
+		fail "$1: no connection from $2 to $3 by $4"
+}
+
+triangle() {
+	local SETTINGS=(NCCL_RUNTIME_CONNECT=0 NCCL_MAX_NCHANNELS=4) pair
+
+	nccl_pass triangle a b c -- --tests repeat,split,two --repeats "$REPEATS"
+	for pair in "a b" "b c" "c a"; do
+		# shellcheck disable=SC2086 # two words
+		set -- $pair
+		connected triangle "$1" "$2" "$1$2"
+	done
+	note "triangle: every pair by its own cable"
+}
+
+k4() {
+	local SETTINGS=(NCCL_RUNTIME_CONNECT=0 NCCL_MAX_NCHANNELS=6) i j cable ways number=20
+
+	mesh_node d
+	# Not "ad": ip takes that for its keyword "address".
+	for i in a b c; do
+		((number++))
+		mesh_link $i ${i}4 "10.77.$number.1/30" d d$i "10.77.$number.2/30"
+	done
+	nccl_pass k4 a b c d -- --tests two
+	# Rings and trees need not use every pair of four; those that they use are right.
+	for i in a b c d; do
+		for j in a b c d; do
+			cable=$i${j/d/4}
+			! cat "$OUT"/k4/rank?.out | grep -h "path: from=$i to=$j nic=$i" |
+				grep -qv " nic=$cable " ||
+				fail "k4: $i reached $j by another cable than $cable"
+		done
+	done
+	ways=$(cat "$OUT"/k4/rank*.out | grep -o 'path: from=. to=.' | sort -u | wc -l)
+	note "k4: $ways of 12 ways, each by its own cable"
+}
+
+# Receives are posted and then a rank is gone: NCCL hears of it through the plugin.
+death() {
+	local SETTINGS=(NCCL_RUNTIME_CONNECT=0 NCCL_MAX_NCHANNELS=4)
+
+	nccl_ranks death a b c -- --tests death --victim 1 --bound 30
+	[[ ${RANKS_STATUS[*]} == "0 137 0" ]] ||
+		{ ranks_show "$OUT/death"; fail "death: ${RANKS_STATUS[*]}"; }
+	note "$(cat "$OUT/death"/rank*.out | grep 'after rank 1 died' | paste -sd';')"
+}
+
+[[ -x $COLLECTIVES ]] || skip "nccl.h was not at hand when this was built"
+LIBRARY=$(find_library) ||
+	skip "no libnccl.so.2 that takes its CUDA runtime from a shared library (NCCL_LIBRARY)"
+mesh_init
+rm -rf "$OUT"
+mesh_up triangle
+note "$LIBRARY"
+triangle
+k4
+death

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runtime.c - one GPU of compute capability 8.0: its properties and its memory. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake_gpu.h"
+
+/* What the build of NCCL under test was made for matters to nobody: its checks are for "older". */
+#define RUNTIME_VERSION 13000
+#define DEVICE_MEMORY ((size_t)4 << 30) /* bytes */
+#define PAGE 4096
+
+/* The head of cudaDeviceProp, which is the same in CUDA 11 to 13; NCCL reads no more of it. */
+struct properties {
+	char name[256];
+	unsigned char uuid[16];
+	unsigned char luid[8];
+	unsigned int luid_device_node_mask;
+	size_t total_memory;
+};
+
+/* cudaPointerAttributes. */
+struct pointer_attributes {
+	int type;
+	int device;
+	void *device_pointer;
+	void *host_pointer;
+};
+
+/* cudaDeviceAttr: what is not here is 0, above all virtual memory (102) and GPUDirect (116). */
+static const struct {
+	int attribute, value;
+} attributes[] = {
+	{10, 32}, /* threads in a warp */
+	{16, 16}, /* multiprocessors */
+	{19, 1},  /* can map host memory */
+	{41, 1},  /* unified addresses */
+	{75, FAKE_CAPABILITY_MAJOR},
+	{76, FAKE_CAPABILITY_MINOR},
+	{97, 166912}, /* shared memory of a block, at most */
+};
+
+/* --- the device ----------------------------------------------------------------------------- */
+
+FAKE_EXPORT enum fake_error cudaDriverGetVersion(int *version)
+{
+	*version = RUNTIME_VERSION;
+	return FAKE_OK;
+}
+
+FAKE_EXPORT enum fake_error cudaRuntimeGetVersion(int *version)
+{
+	*version = RUNTIME_VERSION;
+	return FAKE_OK;
+}
+
+FAKE_EXPORT enum fake_error cudaGetDeviceCount(int *count)
+{
+	*count = 1;
+	return FAKE_OK;
+}
+
+FAKE_EXPORT enum fake_error cudaGetDevice(int *device)
+{
+	*device = 0;
+	return FAKE_OK;
+}
+
+FAKE_EXPORT enum fake_error cudaSetDevice(int device)
+{
+	return device ? FAKE_INVALID_VALUE : FAKE_OK;
+}
+
+FAKE_EXPORT enum fake_error cudaDeviceGetAttribute(int *value, int attribute, int device)
+{
+	size_t i;
+
+	(void)device;
+	*value = 0;
+	for (i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++)
+		if (attributes[i].attribute == attribute)
+			*value = attributes[i].value;
+	return FAKE_OK;
+}
+
+FAKE_EXPORT enum fake_error cudaDeviceGetPCIBusId(char *id, int length, int device)
+{
+	(void)device;
+	snprintf(id, (size_t)length, FAKE_PCI_ADDRESS);
+	return FAKE_OK;
+}
+
+FAKE_EXPORT enum fake_error cudaGetDeviceProperties(struct properties *properties, int device)
+{
+	(void)device;
+	memset(properties, 0, sizeof(*properties));
+	snprintf(properties->name, sizeof(properties->name), "no GPU");
+	properties->total_memory = DEVICE_MEMORY;
+	return FAKE_OK;
+}
+
+/* CUDA 12 gives the same function this name. */
+FAKE_EXPORT enum fake_error cudaGetDeviceProperties_v2(struct properties *properties, int device)
+{
+	return cudaGetDeviceProperties(properties, device);
+}
+
+FAKE_EXPORT enum fake_error cudaDeviceGetByPCIBusId(int *device, const char *id)
+{
+	(void)id;
+	*device = 0;
+	return FAKE_OK;
+}
+
+FAKE_EXPORT enum fake_error cudaDeviceCanAccessPeer(int *can, int device, int peer)
+{
+	(void)device;
+	(void)peer;
+	*can = 0;
+	return FAKE_OK;
+}
+
+FAKE_EXPORT enum fake_error cudaDeviceSetLimit(int limit, size_t value)
+{
+	(void)limit;
+	(void)value;
+	return FAKE_OK;
+}
+
+FAKE_EXPORT enum fake_error cudaDeviceSynchronize(void)
+{
+	fake_streams_synchronize();
+	return FAKE_OK;
+}
+
+FAKE_EXPORT enum fake_error cudaGetLastError(void)
+{
+	return FAKE_OK;
+}
+
+FAKE_EXPORT enum fake_error cudaPeekAtLastError(void)
+{
+	return FAKE_OK;
+}
+
+FAKE_EXPORT const char *cudaGetErrorString(enum fake_error error)
+{
+	switch (error) {
+	case FAKE_OK:
+		return "no error";
+	case FAKE_OUT_OF_MEMORY:
+		return "out of memory";
+	case FAKE_NOT_SUPPORTED:
+		return "the fake GPU cannot do this";
+	default:
+		return "an error of the fake GPU";
+	}
+}
+
+/* --- its memory ----------------------------------------------------------------------------- */
+
+struct allocation {
+	struct allocation *next; /* under allocations_lock */
+	char *begin, *end;
+};
+
+static pthread_mutex_t allocations_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct allocation *allocations; /* under allocations_lock */
+
+static enum fake_error allocate(void **memory, size_t bytes)
+{
+	struct allocation *allocation = malloc(sizeof(*allocation));
+
+	*memory = NULL;
+	if (!allocation || posix_memalign(memory, PAGE, bytes ? bytes : 1)) {
+		free(allocation);
+		return FAKE_OUT_OF_MEMORY;
+	}
+	allocation->begin = *memory;
+	allocation->end = allocation->begin + bytes;
+	pthread_mutex_lock(&allocations_lock);
+	allocation->next = allocations;
+	allocations = allocation;
+	pthread_mutex_unlock(&allocations_lock);
+	return FAKE_OK;
+}
+
+static void release(void *memory)
+{
+	struct allocation **link, *found;
+
+	pthread_mutex_lock(&allocations_lock);
+	for (link = &allocations; *link && (*link)->begin != memory; link = &(*link)->next)
+		;
+	found = *link;
+	if (found)
+		*link = found->next;
+	pthread_mutex_unlock(&allocations_lock);
+	if (!found)
+		return;
+	free(found->begin);
+	free(found);
+}
+
+bool fake_memory_ours(const void *address)
+{
+	const struct allocation *at;
+	const char *byte = address;
+
+	pthread_mutex_lock(&allocations_lock);
+	for (at = allocations; at && (byte < at->begin || byte >= at->end); at = at->next)
+		;
+	pthread_mutex_unlock(&allocations_lock);
+	return at;
+}
+
+FAKE_EXPORT enum fake_error cudaMalloc(void **memory, size_t bytes)
+{
+	return allocate(memory, bytes);
+}
+
+FAKE_EXPORT enum fake_error cudaHostAlloc(void **memory, size_t bytes, unsigned int flags)
+{
+	(void)flags;
+	return allocate(memory, bytes);
+}
+
+FAKE_EXPORT enum fake_error cudaFree(void *memory)
+{
+	fake_streams_synchronize();
+	release(memory);
+	return FAKE_OK;
+}
+
+FAKE_EXPORT enum fake_error cudaFreeHost(void *memory)
+{
+	return cudaFree(memory);
+}
+
+/* A pool hands out memory in the order of a stream; here it may come and go earlier. */
+FAKE_EXPORT enum fake_error cudaMemPoolCreate(void **pool, const void *properties)
+{
+	(void)properties;
+	return allocate(pool, 1);
+}
+
+FAKE_EXPORT enum fake_error cudaMemPoolDestroy(void *pool)
+{
+	release(pool);
+	return FAKE_OK;
+}
+
+FAKE_EXPORT enum fake_error cudaMemPoolSetAttribute(void *pool, int attribute, void *value)
+{
+	(void)pool;
+	(void)attribute;
+	(void)value;
+	return FAKE_OK;
+}
+
+FAKE_EXPORT enum fake_error cudaMallocFromPoolAsync(void **memory, size_t bytes, void *pool,
+						    struct fake_stream *stream)
+{
+	(void)pool;
+	(void)stream;
+	return allocate(memory, bytes);
+}
+
+FAKE_EXPORT enum fake_error cudaMallocAsync(void **memory, size_t bytes, struct fake_stream *stream)
+{
+	(void)stream;
+	return allocate(memory, bytes);
+}
+
+FAKE_EXPORT enum fake_error cudaFreeAsync(void *memory, struct fake_stream *stream)
+{
+	return fake_stream_append(stream, release, memory);
+}
+
+FAKE_EXPORT enum fake_error cudaHostRegister(void *host, size_t bytes, unsigned int flags)
+{
+	(void)host;
+	(void)bytes;
+	(void)flags;
+	return FAKE_OK;
+}
+
+FAKE_EXPORT enum fake_error cudaHostUnregister(void *host)
+{
+	(void)host;
+	return FAKE_OK;
+}
+
+FAKE_EXPORT enum fake_error cudaHostGetDevicePointer(void **device, void *host, unsigned int flags)
+{
+	(void)flags;
+	*device = host;
+	return FAKE_OK;
+}
+
+FAKE_EXPORT enum fake_error cudaPointerGetAttributes(struct pointer_attributes *attributes_of,
+						     void *pointer)
+{
+	*attributes_of = (struct pointer_attributes){
+		.type = 2, /* cudaMemoryTypeDevice */
+		.device_pointer = pointer,
+		.host_pointer = pointer,
+	};
+	return FAKE_OK;
+}
+
+/* --- what cannot be done --------------------------------------------------------------------- */
+
+#define CANNOT(name)                                                                               \
+	FAKE_EXPORT enum fake_error name(void);                                                    \
+	FAKE_EXPORT enum fake_error name(void)                                                     \
+	{                                                                                          \
+		return FAKE_NOT_SUPPORTED;                                                         \
+	}
+
+CANNOT(cudaIpcGetMemHandle)
+CANNOT(cudaIpcOpenMemHandle)
+CANNOT(cudaIpcCloseMemHandle)
+CANNOT(cudaDeviceEnablePeerAccess)
+CANNOT(cudaArrayGetInfo)
+CANNOT(cudaGraphAddDependencies)
+CANNOT(cudaGraphAddDependencies_v2)
+CANNOT(cudaGraphAddEventRecordNode)
+CANNOT(cudaGraphRetainUserObject)
+CANNOT(cudaUserObjectCreate)
+CANNOT(cudaStreamUpdateCaptureDependencies)
+CANNOT(cudaStreamUpdateCaptureDependencies_v2)
+CANNOT(cudaMemcpyBatchAsync)

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpu.c - finds CUDA's or HIP's runtime; both have the same functions with another prefix. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gpu.h"
+
+#define NOT_READY 600	      /* cudaErrorNotReady, hipErrorNotReady */
+#define COPY_DEFAULT 4	      /* cudaMemcpyDefault, hipMemcpyDefault: the addresses tell */
+#define STREAM_NON_BLOCKING 1 /* not ordered with the default stream */
+
+struct runtime {
+	const char *kind, *prefix;
+	const char *libraries[8];
+};
+
+#ifdef COLLECTIVES_RCCL
+static const struct runtime runtime = {
+	"HIP",
+	"hip",
+	{"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"},
+};
+#else
+static const struct runtime runtime = {
+	"CUDA",
+	"cuda",
+	{"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0", "libcudart.so"},
+};
+#endif
+
+static void *load(void)
+{
+	void *handle = NULL;
+	size_t i;
+
+	for (i = 0; runtime.libraries[i] && !handle; i++)
+		handle = dlopen(runtime.libraries[i], RTLD_NOW);
+	return handle;
+}
+
+/* Writes the address of the function; false if there is none. */
+static bool find(void *handle, const char *name, void *function)
+{
+	char full[64];
+	void *address;
+
+	snprintf(full, sizeof(full), "%s%s", runtime.prefix, name);
+	address = dlsym(handle, full);
+	memcpy(function, &address, sizeof(address));
+	return address;
+}
+
+static bool find_all(struct gpu *gpu, void *handle)
+{
+	return find(handle, "SetDevice", &gpu->set_device) &&
+	       find(handle, "Malloc", &gpu->allocate) && find(handle, "Free", &gpu->release) &&
+	       find(handle, "Memcpy", &gpu->copy) &&
+	       find(handle, "StreamCreateWithFlags", &gpu->stream_create) &&
+	       find(handle, "StreamDestroy", &gpu->stream_destroy) &&
+	       find(handle, "StreamQuery", &gpu->stream_query) &&
+	       find(handle, "GetErrorString", &gpu->error_text);
+}
+
+int gpu_open(struct gpu *gpu, int local_rank, char *why, size_t why_size)
+{
+	int (*count_devices)(int *count);
+	int count = 0, error;
+	void *handle = load();
+
+	if (!handle || !find_all(gpu, handle) || !find(handle, "GetDeviceCount", &count_devices)) {
+		snprintf(why, why_size, "no %s runtime: %s", runtime.kind,
+			 handle ? "functions are missing" : dlerror());
+		return -ENODEV;
+	}
+	gpu->kind = runtime.kind;
+	error = count_devices(&count);
+	if (error || count < 1) {
+		snprintf(why, why_size, "no GPU: %s", gpu->error_text(error));
+		return -ENODEV;
+	}
+	gpu->device = local_rank % count;
+	error = gpu->set_device(gpu->device);
+	if (error) {
+		snprintf(why, why_size, "GPU %d: %s", gpu->device, gpu->error_text(error));
+		return -ENODEV;
+	}
+	return 0;
+}
+
+static int say(const struct gpu *gpu, const char *what, int error)
+{
+	if (!error)
+		return 0;
+	fprintf(stderr, "nccl_collectives: %s: %s\n", what, gpu->error_text(error));
+	return -EIO;
+}
+
+int gpu_allocate(const struct gpu *gpu, void **memory, size_t bytes)
+{
+	return say(gpu, "allocating memory of the GPU", gpu->allocate(memory, bytes));
+}
+
+int gpu_copy(const struct gpu *gpu, void *to, const void *from, size_t bytes)
+{
+	return say(gpu, "copying", gpu->copy(to, from, bytes, COPY_DEFAULT));
+}
+
+int gpu_stream_create(const struct gpu *gpu, void **stream)
+{
+	return say(gpu, "making a stream", gpu->stream_create(stream, STREAM_NON_BLOCKING));
+}
+
+int gpu_stream_done(const struct gpu *gpu, void *stream)
+{
+	int error = gpu->stream_query(stream);
+
+	if (error == NOT_READY)
+		return 0;
+	return error ? say(gpu, "stream", error) : 1;
+}
