@@ -35,4 +35,6 @@ int command_serve(int argc, char **argv);
 /** fi_mesh watch [--interval S] [--count N] [--json | --prometheus [--output FILE]] */
 int command_watch(int argc, char **argv);
 
+/** fi_mesh config [--json | --markdown] */
+int command_config(int argc, char **argv);
 #endif

@@ -14,6 +14,7 @@ static const struct command commands[] = {
 	{"topo", command_topo, "draw a mesh: text, Graphviz, JSON, SVG"},
 	{"serve", command_serve, "answer `fi_mesh check --peer` of other nodes"},
 	{"watch", command_watch, "show what moves over each NIC and to each peer, and how"},
+	{"config", command_config, "list the settings, NCCL_MESH_*, and their values here"},
 	{NULL, NULL, NULL},
 };
 

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* config.c - `fi_mesh config`: the settings, their values here and now, and docs/settings.md. */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include <mesh/base/config.h>
+
+#include "command.h"
+#include "config.h"
+
+/* Columns of the text that people read in a terminal or in docs/. */
+#define COLUMNS 100
+
+static const char usage_text[] =
+	"usage: fi_mesh config [--json | --markdown]\n"
+	"\n"
+	"Lists the plugin's settings, NCCL_MESH_*, with the values that the environment gives them\n"
+	"here and now. None needs to be set.\n"
+	"\n"
+	"  --json       JSON instead of text\n"
+	"  --markdown   the settings reference: docs/settings.md\n"
+	"\n"
+	"Exit status: 0 fine, 1 a value cannot be used (its default is, as in the plugin), or a\n"
+	"variable NCCL_MESH_* is no setting, 2 wrong use.\n";
+
+static const char markdown_intro[] =
+	"# Settings\n"
+	"\n"
+	"None is needed. A setting is an environment variable of the process that runs NCCL, or a\n"
+	"line `NAME=VALUE` in `/etc/nccl.conf` or `~/.nccl.conf`, which NCCL puts into the\n"
+	"environment (and `fi_mesh` does not read). `fi_mesh config` shows the values in effect, and\n"
+	"with `NCCL_DEBUG=INFO` the plugin logs each that is not the default. A value that cannot be\n"
+	"used is reported, and the default is used.\n"
+	"\n"
+	"<!-- Written by `fi_mesh config --markdown` from the table in src/base/config.c. -->\n";
+
+/* ---- text ---------------------------------------------------------------------------------- */
+
+void config_print_wrapped(FILE *file, const char *text, const char *indent)
+{
+	size_t column = 0, word;
+
+	while (*text) {
+		word = strcspn(text, " ");
+		if (column && column + 1 + word > COLUMNS) {
+			fputc('\n', file);
+			column = 0;
+		}
+		column += (size_t)fprintf(file, "%s%.*s", column ? " " : indent, (int)word, text);
+		text += word;
+		text += strspn(text, " ");
+	}
+	fputc('\n', file);
+}
+
+/* "whole seconds from 1 to 86400"; "" for text. Writes at most @size bytes. */
+static void range_describe(const struct mesh_setting *setting, char *text, size_t size)
+{
+	*text = 0;
+	if (setting->type == MESH_SETTING_SECONDS)
+		snprintf(text, size, "whole seconds from %" PRIu64 " to %" PRIu64, setting->min,
+			 setting->max);
+	else if (setting->type == MESH_SETTING_BYTES)
+		snprintf(text, size,
+			 "bytes from %" PRIu64 " to %" PRIu64 "; K, M, G are powers of 1024",
+			 setting->min, setting->max);
+}
+
+/* The value in @config, as the user would write it. */
+static void value_text(const struct mesh_setting *setting, const struct mesh_config *config,
+		       char *text, size_t size)
+{
+	const char *member = (const char *)config + setting->offset;
+	uint64_t value;
+
+	if (setting->type == MESH_SETTING_TEXT) {
+		snprintf(text, size, "%s", member);
+		return;
+	}
+	memcpy(&value, member, sizeof(value));
+	snprintf(text, size, "%" PRIu64, value);
+}
+
+static bool is_set(const struct mesh_setting *setting)
+{
+	return getenv(setting->name);
+}
+
+static void print_text(FILE *file, const struct mesh_config *config)
+{
+	char value[MESH_CONFIG_TEXT_MAX], range[128];
+	const struct mesh_setting *setting;
+
+	for (setting = mesh_settings; setting->name; setting++) {
+		value_text(setting, config, value, sizeof(value));
+		range_describe(setting, range, sizeof(range));
+		if (is_set(setting))
+			fprintf(file, "%s=%s\n", setting->name, value);
+		else
+			fprintf(file, "%s (not set; default: %s)\n", setting->name,
+				*setting->default_text ? setting->default_text : "see below");
+		if (*range)
+			fprintf(file, "    %s\n", range);
+		config_print_wrapped(file, setting->help, "    ");
+		fputc('\n', file);
+	}
+}
+
+void config_print_markdown(FILE *file)
+{
+	const struct mesh_setting *setting;
+	char range[128];
+
+	fputs(markdown_intro, file);
+	for (setting = mesh_settings; setting->name; setting++) {
+		range_describe(setting, range, sizeof(range));
+		fprintf(file, "\n## %s\n\n", setting->name);
+		if (*range)
+			fprintf(file, "Default `%s`; %s.\n\n", setting->default_text, range);
+		config_print_wrapped(file, setting->help, "");
+	}
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------- */
+
+static json_t *setting_json(const struct mesh_setting *setting, const struct mesh_config *config)
+{
+	const char *member = (const char *)config + setting->offset;
+	uint64_t value;
+
+	if (setting->type == MESH_SETTING_TEXT)
+		return json_pack("{s:s, s:b, s:s, s:s, s:s}", "name", setting->name, "set",
+				 is_set(setting), "value", member, "default", "", "help",
+				 setting->help);
+	memcpy(&value, member, sizeof(value));
+	return json_pack(
+		"{s:s, s:b, s:I, s:s, s:I, s:I, s:s, s:s}", "name", setting->name, "set",
+		is_set(setting), "value", (json_int_t)value, "default", setting->default_text,
+		"min", (json_int_t)setting->min, "max", (json_int_t)setting->max, "unit",
+		setting->type == MESH_SETTING_BYTES ? "bytes" : "seconds", "help", setting->help);
+}
+
+static int print_json(FILE *file, const struct mesh_config *config)
+{
+	const struct mesh_setting *setting;
+	json_t *list = json_array(), *document;
+	int ret = 0;
+
+	for (setting = mesh_settings; setting->name; setting++)
+		if (json_array_append_new(list, setting_json(setting, config)))
+			ret = -ENOMEM;
+	document = json_pack("{s:o}", "settings", list);
+	if (!document || ret || json_dumpf(document, file, JSON_INDENT(2)))
+		ret = -ENOMEM;
+	else
+		fputc('\n', file);
+	json_decref(document);
+	return ret;
+}
+
+/* ---- the command --------------------------------------------------------------------------- */
+
+/* Says which variables of the plugin's prefix are none of its settings: misspelt, most likely. */
+static int unknown_report(FILE *file)
+{
+	static const char prefix[] = "NCCL_MESH_";
+	const struct mesh_setting *setting;
+	char **variable;
+	int count = 0;
+
+	for (variable = environ; *variable; variable++) {
+		size_t length = strcspn(*variable, "=");
+
+		if (strncmp(*variable, prefix, sizeof(prefix) - 1))
+			continue;
+		for (setting = mesh_settings; setting->name; setting++)
+			if (strlen(setting->name) == length &&
+			    !strncmp(*variable, setting->name, length))
+				break;
+		if (setting->name)
+			continue;
+		fprintf(file, "fi_mesh config: %.*s is set, and is no setting of this plugin\n",
+			(int)length, *variable);
+		count++;
+	}
+	return count;
+}
+
+static int config_show(int format)
+{
+	struct mesh_config config;
+	int status = COMMAND_FINE;
+
+	if (format == 'm') {
+		config_print_markdown(stdout);
+		return status;
+	}
+	/* A bad value is reported with the range and its default. */
+	if (mesh_config_load(NULL, NULL, &config))
+		status = COMMAND_PROBLEM;
+	if (format != 'j')
+		print_text(stdout, &config);
+	else if (print_json(stdout, &config))
+		status = COMMAND_PROBLEM;
+	return unknown_report(stderr) ? COMMAND_PROBLEM : status;
+}
+
+int command_config(int argc, char **argv)
+{
+	static const struct option names[] = {
+		{"json", no_argument, NULL, 'j'},
+		{"markdown", no_argument, NULL, 'm'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	int option, status, format = 't';
+
+	optind = 0; /* glibc: start afresh, also when called again */
+	while ((option = getopt_long(argc, argv, "h", names, NULL)) != -1) {
+		if (option == 'h') {
+			fputs(usage_text, stdout);
+			return COMMAND_FINE;
+		}
+		if (option == '?' || format != 't') {
+			fputs(usage_text, stderr);
+			return COMMAND_MISUSE;
+		}
+		format = option;
+	}
+	if (optind < argc) {
+		fprintf(stderr, "fi_mesh config: \"%s\" is one argument too many\n", argv[optind]);
+		return COMMAND_MISUSE;
+	}
+	status = config_show(format);
+	if (fflush(stdout)) {
+		perror("fi_mesh config: cannot write");
+		status = COMMAND_PROBLEM;
+	}
+	return status;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_fi_mesh_config.c - `fi_mesh config`, and that docs/settings.md is what it prints. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <mesh/base/config.h>
+
+#include "fi_utils/command.h"
+#include "fi_utils/config.h"
+
+/* What @argv[1] prints, and its exit status. To be freed. */
+static char *run(const char *argument, int *status)
+{
+	char *argv[] = {(char[]){"config"}, (char *)argument, NULL}, *text = NULL;
+	FILE *screen = stdout;
+	size_t size;
+
+	stdout = open_memstream(&text, &size);
+	assert_non_null(stdout);
+	*status = command_config(argument ? 2 : 1, argv);
+	fclose(stdout);
+	stdout = screen;
+	return text;
+}
+
+static void test_text_has_values(void **state)
+{
+	int status;
+	char *text;
+
+	(void)state;
+	setenv("NCCL_MESH_NICS", "=ab", 1);
+	setenv("NCCL_MESH_EAGER_LIMIT", "4K", 1);
+	text = run(NULL, &status);
+	assert_int_equal(status, COMMAND_FINE);
+	assert_non_null(strstr(text, "NCCL_MESH_NICS==ab\n"));
+	assert_non_null(strstr(text, "NCCL_MESH_EAGER_LIMIT=4096\n    bytes from 0 to 65536;"));
+	assert_non_null(strstr(text, "NCCL_MESH_CONNECT_TIMEOUT (not set; default: 60)\n"));
+	free(text);
+	unsetenv("NCCL_MESH_NICS");
+	unsetenv("NCCL_MESH_EAGER_LIMIT");
+}
+
+static void test_problems(void **state)
+{
+	int status;
+
+	(void)state;
+	setenv("NCCL_MESH_CONNECT_TIMEOUT", "soon", 1);
+	free(run(NULL, &status));
+	assert_int_equal(status, COMMAND_PROBLEM);
+	unsetenv("NCCL_MESH_CONNECT_TIMEOUT");
+	setenv("NCCL_MESH_NIC", "ab", 1);
+	free(run(NULL, &status));
+	assert_int_equal(status, COMMAND_PROBLEM);
+	unsetenv("NCCL_MESH_NIC");
+	free(run("--jsn", &status));
+	assert_int_equal(status, COMMAND_MISUSE);
+	free(run("surplus", &status));
+	assert_int_equal(status, COMMAND_MISUSE);
+}
+
+static void test_json(void **state)
+{
+	int status;
+	char *text;
+
+	(void)state;
+	text = run("--json", &status);
+	assert_int_equal(status, COMMAND_FINE);
+	assert_non_null(strstr(text, "\"name\": \"NCCL_MESH_CONNECT_TIMEOUT\""));
+	assert_non_null(strstr(text, "\"value\": 60"));
+	free(text);
+}
+
+static void test_lines_are_short(void **state)
+{
+	char *text = NULL, *line;
+	FILE *file;
+	size_t size;
+
+	(void)state;
+	file = open_memstream(&text, &size);
+	config_print_wrapped(file, "one two", "  ");
+	fclose(file);
+	assert_string_equal(text, "  one two\n");
+	free(text);
+	file = open_memstream(&text, &size);
+	config_print_markdown(file);
+	fclose(file);
+	for (line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+		assert_in_range(strlen(line), 1, 100);
+	free(text);
+}
+
+/* Tests run in the tree's top folder. */
+static void test_reference_is_up_to_date(void **state)
+{
+	char *text = NULL, kept[65536];
+	FILE *file = fopen("docs/settings.md", "r");
+	size_t size, num;
+
+	(void)state;
+	assert_non_null(file);
+	num = fread(kept, 1, sizeof(kept) - 1, file);
+	kept[num] = 0;
+	fclose(file);
+	file = open_memstream(&text, &size);
+	config_print_markdown(file);
+	fclose(file);
+	if (strcmp(text, kept))
+		fail_msg("run: build/fi_mesh config --markdown >docs/settings.md");
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_text_has_values),
+		cmocka_unit_test(test_problems),
+		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_lines_are_short),
+		cmocka_unit_test(test_reference_is_up_to_date),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
