@@ -46,6 +46,25 @@ play() {
 	FAULTS_PID[$2]=$MESH_SPAWNED
 }
 
+# meet listen|connect SIZE...: the lines of a script in which comm 0 is made, with whoever plays the
+# other word. Each SIZE is a buffer, registered for it: buffer 0 with registration 0, and so on. A
+# receiver's are poisoned.
+meet() {
+	local n=0 size
+
+	if [[ $1 == listen ]]; then
+		printf '%s\n' "listen 0 $FAULTS/handle" "accept 0 0"
+	else
+		printf '%s\n' "await $FAULTS/handle" "connect 0 $FAULTS/handle"
+	fi
+	for size in "${@:2}"; do
+		echo "buffer $n $size"
+		[[ $1 != listen ]] || echo "poison $n"
+		echo "reg $n 0 $n"
+		((++n))
+	done
+}
+
 # signal NAME SIGNAL
 signal() { kill "-$2" "${FAULTS_PID[$1]}" || fail "$1 is not there any more"; }
 

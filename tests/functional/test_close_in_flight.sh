@@ -3,6 +3,7 @@
 # test_close_in_flight.sh - deregMr, close and finalize with operations in flight, in any order, as
 # NCCL does when it aborts: each returns in bounded time, and nothing lands in memory that NCCL has
 # back, while the peer goes on.
+# seconds: 45
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/faults.sh
@@ -16,7 +17,10 @@ begin() {
 	rm -f "$FAULTS"/{handle,go,ready,closed}*
 }
 
-# finish REGEX: nobody found a check that failed.
+# let_go COMMAND...: each within the bound.
+let_go() { printf '%s\n' "${@/#/within $(ms $BOUND) }"; }
+
+# finish: nobody found a check that failed.
 finish() {
 	ended receiver
 	ended sender
@@ -30,19 +34,12 @@ receiver_closes() {
 	begin "receiver: $*, half written"
 	play a receiver <<-END
 		init 0
-		listen 0 $FAULTS/handle
-		accept 0 0
-		buffer 0 64M
-		buffer 1 4M
-		poison 0
-		poison 1
-		reg 0 0 0
-		reg 1 0 1
+		$(meet listen 64M 4M)
 		post 0 0 0 64M
 		$(for ((i = 1; i < 8; i++)); do echo "post $i 1 $((i - 1))K 512K"; done)
 		thread 1 ? test 0
 		written 0 3M
-		$(for i in "$@"; do echo "within $(ms $BOUND) $i"; done)
+		$(let_go "$@")
 		remap 0
 		remap 1
 		clean 0 1500
@@ -53,20 +50,12 @@ receiver_closes() {
 	END
 	play b sender <<-END
 		init 0
-		await $FAULTS/handle
-		connect 0 $FAULTS/handle
-		buffer 0 64M
-		buffer 1 4M
-		reg 0 0 0
-		reg 1 0 1
+		$(meet connect 64M 4M)
 		post 0 0 0 64M
 		$(for ((i = 1; i < 8; i++)); do echo "? post $i 1 0 512K"; done)
 		! within $(ms 15000) test 0
 		await $FAULTS/closed
-		within $(ms $BOUND) dereg 1
-		within $(ms $BOUND) dereg 0
-		within $(ms $BOUND) close 0
-		within $(ms $BOUND) finalize 0
+		$(let_go "dereg 1" "dereg 0" "close 0" "finalize 0")
 	END
 	finish
 }
@@ -77,11 +66,7 @@ sender_stopped() {
 	begin "receiver closes while the sender stands still in the middle of a message"
 	play a receiver <<-END
 		init 0
-		listen 0 $FAULTS/handle
-		accept 0 0
-		buffer 0 64M
-		poison 0
-		reg 0 0 0
+		$(meet listen 64M)
 		post 0 0 0 64M
 		thread 1 ? test 0
 		written 0 2M
@@ -97,14 +82,10 @@ sender_stopped() {
 	END
 	play b sender <<-END
 		init 0
-		await $FAULTS/handle
-		connect 0 $FAULTS/handle
-		buffer 0 64M
-		reg 0 0 0
+		$(meet connect 64M)
 		post 0 0 0 64M
 		! within $(ms 20000) test 0
-		within $(ms $BOUND) dereg 0
-		within $(ms $BOUND) close 0
+		$(let_go "dereg 0" "close 0")
 		finalize 0
 	END
 	arrives ready
@@ -122,12 +103,10 @@ sender_closes() {
 	begin "sender: $*, writes in flight, sends queued"
 	play b sender <<-END
 		init 0
-		await $FAULTS/handle
-		connect 0 $FAULTS/handle
-		buffer 0 64M
-		reg 0 0 0
+		$(meet connect 64M)
 		post 0 0 0 64M
 		$(for ((i = 1; i < 16; i++)); do echo "post $i 0 0 $((i % 2 ? 99 : 999999))"; done)
+		await $FAULTS/ready
 		pause 100
 		$(for i in "$@"; do echo "within $(ms 8000) $i"; done)
 		remap 0
@@ -137,17 +116,12 @@ sender_closes() {
 	END
 	play a receiver <<-END
 		init 0
-		listen 0 $FAULTS/handle
-		accept 0 0
-		buffer 0 64M
-		poison 0
-		reg 0 0 0
+		$(meet listen 64M)
 		post 0 0 0 64M
+		touch $FAULTS/ready
 		? within $(ms 15000) test 0
 		await $FAULTS/closed
-		within $(ms $BOUND) dereg 0
-		within $(ms $BOUND) close 0
-		within $(ms $BOUND) finalize 0
+		$(let_go "dereg 0" "close 0" "finalize 0")
 	END
 	finish
 }
@@ -157,15 +131,10 @@ granted_only() {
 	begin "receiver closes with receives granted, nothing sent"
 	play a receiver <<-END
 		init 0
-		listen 0 $FAULTS/handle
-		accept 0 0
-		buffer 0 8M
-		poison 0
-		reg 0 0 0
+		$(meet listen 8M)
 		$(for i in 0 1 2 3 4 5 6 7; do echo "post $i 0 ${i}M 1M"; done)
 		pending 0 200
-		within $(ms $BOUND) dereg 0
-		within $(ms $BOUND) close 0
+		$(let_go "dereg 0" "close 0")
 		remap 0
 		touch $FAULTS/closed
 		clean 0 1000
@@ -173,14 +142,10 @@ granted_only() {
 	END
 	play b sender <<-END
 		init 0
-		await $FAULTS/handle
-		connect 0 $FAULTS/handle
-		buffer 0 8M
-		reg 0 0 0
+		$(meet connect 8M)
 		await $FAULTS/closed
 		? post 0 0 0 1M
-		within $(ms $BOUND) dereg 0
-		within $(ms $BOUND) close 0
+		$(let_go "dereg 0" "close 0")
 		finalize 0
 	END
 	finish
@@ -191,12 +156,8 @@ finalize_only() {
 	begin "finalize with comms, a listener and a connect left open; init again"
 	play a receiver <<-END
 		init 0
-		listen 0 $FAULTS/handle
+		$(meet listen 8M)
 		listen 1 $FAULTS/handle.unused
-		accept 0 0
-		buffer 0 8M
-		poison 0
-		reg 0 0 0
 		$(for i in 0 1 2 3 4 5 6 7; do echo "post $i 0 ${i}M 1M"; done)
 		touch $FAULTS/ready
 		? test 0
@@ -216,11 +177,9 @@ finalize_only() {
 	END
 	play b sender <<-END
 		init 0
+		$(meet connect 8M)
 		await $FAULTS/handle.unused
-		connect 0 $FAULTS/handle
 		connect-calls 2 $FAULTS/handle.unused 1
-		buffer 0 8M
-		reg 0 0 0
 		post 0 0 0 1M
 		post 1 0 0 100
 		await $FAULTS/ready
