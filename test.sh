@@ -9,6 +9,7 @@
 # NCCL_SRC       an NCCL source tree: our headers are compared with its own
 # LIBFABRIC_SRC  a libfabric source tree: our code must compile with its headers, too
 # TEST_TIMEOUT   seconds that one functional test may take
+# TEST_JOBS      functional tests at a time (default: one more than there are cores)
 # Logs are in build/log. Ends with 'N passed, N failed, N skipped', where a step counts its tests
 # or, having none, itself. Exit status 1 if anything failed.
 set -u
@@ -140,7 +141,7 @@ sanitized_tests() {
 	local log status=0
 
 	log=$(mktemp)
-	fixed_layout "$PWD/test.sh" internal unit "$1" "$2" 2>&1 | tee "$log"
+	fixed_layout "$PWD/test.sh" internal unit_tests "$1" CC=gcc "$2" 2>&1 | tee "$log"
 	((PIPESTATUS[0] == 0)) || status=1
 	if [[ ${3:-} != - && $(tests_of_programs) ]]; then
 		# shellcheck disable=SC2046,SC2086 # one word per test
@@ -154,30 +155,34 @@ sanitized_tests() {
 	return $status
 }
 
-step_fuzz() {
-	local target name status=0
+# fuzz_one SOURCE: its whole output comes at the end, in one piece: others run beside it.
+fuzz_one() {
+	local name log seeds
 
+	name=$(basename "$1" .c)
+	log=build/fuzz/$name.log
+	seeds=("build/fuzz/corpus/$name")
+	mkdir -p "${seeds[0]}"
+	[[ ! -d tests/fuzz/corpus/$name ]] || seeds+=("tests/fuzz/corpus/$name")
+	if "build/fuzz/$name" -max_total_time="$FUZZ_SECONDS" -timeout=10 -rss_limit_mb=2048 \
+		-artifact_prefix=build/fuzz/ -verbosity=0 -print_final_stats=1 \
+		"${seeds[@]}" >"$log" 2>&1; then
+		echo "PASS $name" >>"$log"
+	else
+		echo "FAIL $name (what broke it is in build/fuzz/)" >>"$log"
+	fi
+	cat "$log"
+}
+
+step_fuzz() {
 	have clang || { skip "clang is not installed"; return; }
 	compgen -G 'tests/fuzz/fuzz_*.c' >/dev/null || { skip "there are no fuzz targets"; return; }
 	build fuzz || return 1
-	for target in build/fuzz/fuzz_*; do
-		[[ -x $target && ! -d $target ]] || continue
-		name=${target##*/}
-		mkdir -p "build/fuzz/corpus/$name"
-		local seeds=("build/fuzz/corpus/$name")
-		[[ ! -d tests/fuzz/corpus/$name ]] || seeds+=("tests/fuzz/corpus/$name")
-		if "$target" -max_total_time="$FUZZ_SECONDS" -timeout=10 -rss_limit_mb=2048 \
-			-artifact_prefix=build/fuzz/ -verbosity=0 -print_final_stats=1 \
-			"${seeds[@]}"; then
-			echo "PASS $name"
-		else
-			echo "FAIL $name (what broke it is in build/fuzz/)"
-			status=1
-		fi
-	done 2>&1 | tee build/fuzz/log
-	! grep -q '^FAIL ' build/fuzz/log || status=1
+	printf '%s\0' tests/fuzz/fuzz_*.c |
+		FUZZ_SECONDS=$FUZZ_SECONDS xargs -0 -n 1 -P "$JOBS" ./test.sh internal fuzz_one |
+		tee build/fuzz/log
 	count_line build/fuzz/log
-	return $status
+	! grep -q '^FAIL ' build/fuzz/log
 }
 
 # What `scons install` leaves, and that the installed tools run.
@@ -218,6 +223,41 @@ step_tree() {
 	return 1
 }
 
+# --- jobs ahead of their step ----------------------------------------------------------------
+
+# Long jobs that a step needs: they run beside the steps before it, on what CPU time those leave.
+declare -A AHEAD=([vm]=tests/vm/build) # step -> command
+declare -A AHEAD_PID=()                # step -> the job's process group
+
+# start_ahead STEP...: of the steps that will run. In a process group each, not a session each: to
+# the kernel's autogroups the CPU time of two sessions is worth the same, whatever their niceness.
+start_ahead() {
+	local step
+
+	for step in "$@"; do
+		[[ -x ${AHEAD[$step]:-} ]] || continue
+		set -m
+		nice -n 19 "${AHEAD[$step]}" >"$LOGS/$step-ahead.log" 2>&1 </dev/null &
+		set +m
+		AHEAD_PID[$step]=$!
+	done
+}
+
+# finish_ahead STEP: the step that needs the job waits for it, and the job is in no one's way any
+# more. How it ended is for the step to find out.
+finish_ahead() {
+	[[ ${AHEAD_PID[$1]:-} ]] || return 0
+	renice -n 0 -g "${AHEAD_PID[$1]}" >/dev/null 2>&1
+	wait "${AHEAD_PID[$1]}"
+	unset "AHEAD_PID[$1]"
+}
+
+kill_ahead() {
+	local pid
+
+	for pid in "${AHEAD_PID[@]}"; do kill -TERM -- "-$pid" 2>/dev/null; done
+}
+
 # --- running them ----------------------------------------------------------------------------
 
 passed=0 failed=0 skipped=0
@@ -246,6 +286,7 @@ run_step() {
 	local name=$1 log=$LOGS/$1.log started=$SECONDS status verdict detail=""
 
 	echo "==== $name"
+	finish_ahead "$name"
 	"step_$name" >"$log" 2>&1 </dev/null
 	status=$?
 	add_counts $status "$log"
@@ -264,13 +305,13 @@ run_step() {
 }
 
 main() {
-	local step steps=("$@")
+	local step ahead="" steps=("$@")
 
 	case ${1:-all} in
 	all) steps=("${STEPS[@]}") ;;
 	quick) steps=("${QUICK[@]}") ;;
 	list) printf '%s\n' "${STEPS[@]}"; return ;;
-	internal) unit_tests "$3" CC=gcc "$4"; return ;;
+	internal) "${@:2}"; return ;; # a function, for those that start it as a command
 	esac
 	for step in "${steps[@]}"; do
 		if ! declare -F "step_$step" >/dev/null; then
@@ -280,7 +321,15 @@ main() {
 	done
 	mkdir -p $LOGS
 	git status --porcelain >"$LOGS/tree-before" 2>/dev/null
+	trap kill_ahead EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
 	for step in "${steps[@]}"; do
+		# What the jobs need is there when the step deps is done.
+		if [[ $step != deps && ! $ahead ]]; then
+			start_ahead "${steps[@]}"
+			ahead=started
+		fi
 		run_step "$step"
 	done
 	echo "==== summary, $SECONDS s"
