@@ -5,6 +5,7 @@
 # A cabling says which NIC of each node goes to which neighbour, and which subnet each cable has.
 # NICs stay; a namespace with bridges is the patch panel that they are moved on. MESH_SEED repeats
 # a run, MESH_CABLINGS says how many.
+# seconds: 50
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/lib.sh

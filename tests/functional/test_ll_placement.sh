@@ -4,6 +4,7 @@
 # no flag may be seen before its data, for any size and provider.
 #
 # A thread of the receiver polls as a GPU would, from the front, from the end and all over.
+# seconds: 30
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/faults.sh

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # test_mesh_lib.sh - the test library itself: links carry, limits limit, nothing is left behind.
+# alone: it measures, and leaves a namespace behind that any other test would remove
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/lib.sh

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_noise.sh - strangers at the control port and at the provider's port: whatever they send or
 # leave out, connects and transfers go on, and nothing of them stays behind.
+# seconds: 25
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/faults.sh

@@ -6,6 +6,7 @@
 # half a round trip of 8 bytes at most 1.3 of it. Both run in turn on one link, a core for each.
 # The machine is shared and its noise only slows a run down, so the best of all rounds counts on
 # either side; a plugin that is slow by design never gets there, however many rounds it has.
+# alone: it measures
 set -u
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 

@@ -4,6 +4,7 @@
 #
 # Ranks run on 127.0.0.1 with fake_plugin.so, which breaks NCCL's contract on demand
 # (FAKE_PLUGIN_FAULT). A fault must end all ranks with a status that is not 0, and with words.
+# seconds: 45
 set -u
 # shellcheck source=tests/functional/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh" # for wait_for and skip; no namespaces are needed

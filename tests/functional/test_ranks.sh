@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # test_ranks.sh - several ranks on a node, and several communicators in a process.
+# seconds: 10
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/lib.sh

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # test_sizes.sh - every message arrives whole: 0 bytes to 1 GiB, in all of NCCL's manners.
+# seconds: 60
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/lib.sh

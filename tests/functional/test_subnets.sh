@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # test_subnets.sh - the real prefix decides: /30, /31, IPv6, both families, link-local, overlaps.
+# seconds: 25
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/lib.sh

@@ -4,8 +4,8 @@
 #
 # Each node has eth1 and eth2; either may go to either neighbour, which makes 2^3 cablings, and
 # dev 0 is eth1. Each cable's two pairs run alone, so that the interfaces' counters can tell; then
-# all
-# pairs run together with each dev.
+# all pairs run together with each dev, and every byte is checked.
+# seconds: 70
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/lib.sh
@@ -99,7 +99,7 @@ run_cabling() {
 
 	cable "$1"
 	for i in 0 1 2; do
-		slow || run_cables "cabling$1-${CABLES[i]}" "$i"
+		slow || run_cables "cabling$1-${CABLES[i]}" "$i" --no-check
 	done
 	for dev in 0 1; do
 		run_cables "cabling$1-dev$dev" "0 1 2" --dev "$dev" --all-at-once
