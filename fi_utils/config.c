@@ -22,8 +22,8 @@
 static const char usage_text[] =
 	"usage: fi_mesh config [--json | --markdown]\n"
 	"\n"
-	"Lists the plugin's settings, NCCL_MESH_*, with the values that the environment gives them\n"
-	"here and now. None needs to be set.\n"
+	"Lists the plugin's settings, NCCL_MESH_*, with the values that the environment gives\n"
+	"them here and now. None needs to be set.\n"
 	"\n"
 	"  --json       JSON instead of text\n"
 	"  --markdown   the settings reference: docs/settings.md\n"
@@ -34,11 +34,11 @@ static const char usage_text[] =
 static const char markdown_intro[] =
 	"# Settings\n"
 	"\n"
-	"None is needed. A setting is an environment variable of the process that runs NCCL, or a\n"
-	"line `NAME=VALUE` in `/etc/nccl.conf` or `~/.nccl.conf`, which NCCL puts into the\n"
-	"environment (and `fi_mesh` does not read). `fi_mesh config` shows the values in effect, and\n"
-	"with `NCCL_DEBUG=INFO` the plugin logs each that is not the default. A value that cannot be\n"
-	"used is reported, and the default is used.\n"
+	"None is needed. A setting is an environment variable of the process that runs NCCL, or\n"
+	"a line `NAME=VALUE` in `/etc/nccl.conf` or `~/.nccl.conf`, which NCCL puts into the\n"
+	"environment (and `fi_mesh` does not read). `fi_mesh config` shows the values in effect,\n"
+	"and with `NCCL_DEBUG=INFO` the plugin logs each that is not the default. A value that\n"
+	"cannot be used is reported, and the default is used.\n"
 	"\n"
 	"<!-- Written by `fi_mesh config --markdown` from the table in src/base/config.c. -->\n";
 
@@ -61,17 +61,21 @@ void config_print_wrapped(FILE *file, const char *text, const char *indent)
 	fputc('\n', file);
 }
 
-/* "whole seconds from 1 to 86400"; "" for text. Writes at most @size bytes. */
+static const char *unit_name(enum mesh_setting_type type)
+{
+	if (type == MESH_SETTING_BYTES)
+		return "bytes";
+	return type == MESH_SETTING_SECONDS ? "seconds" : "number";
+}
+
+/* "seconds from 1 to 86400"; "" for text. Writes at most @size bytes. */
 static void range_describe(const struct mesh_setting *setting, char *text, size_t size)
 {
 	*text = 0;
-	if (setting->type == MESH_SETTING_SECONDS)
-		snprintf(text, size, "whole seconds from %" PRIu64 " to %" PRIu64, setting->min,
-			 setting->max);
-	else if (setting->type == MESH_SETTING_BYTES)
-		snprintf(text, size,
-			 "bytes from %" PRIu64 " to %" PRIu64 "; K, M, G are powers of 1024",
-			 setting->min, setting->max);
+	if (setting->type != MESH_SETTING_TEXT)
+		snprintf(text, size, "%s from %" PRIu64 " to %" PRIu64 "%s",
+			 unit_name(setting->type), setting->min, setting->max,
+			 setting->type == MESH_SETTING_BYTES ? "; K, M, G are powers of 1024" : "");
 }
 
 /* The value in @config, as the user would write it. */
