@@ -127,12 +127,13 @@ step_tsan() {
 	sanitized_tests $TSAN_BUILD sanitize=thread "$TSAN_FUNCTIONAL"
 }
 
-# Functional tests that run our programs; a test of the scripts gains nothing from a sanitizer.
+# Functional tests that run our programs; a test of scripts or of a guide gains nothing from a
+# sanitizer.
 tests_of_programs() {
 	local file
 
 	for file in tests/functional/test_*.sh; do
-		[[ $file == */test_mesh_lib.sh ]] || echo "$file"
+		[[ $file == */test_@(mesh_lib|guides).sh ]] || echo "$file"
 	done
 }
 

@@ -10,7 +10,8 @@ BUILD=(gcc libc6-dev pkg-config scons python3 libfabric-dev libnl-3-dev libnl-ro
 	libjansson-dev libcmocka-dev)
 DEMO=(iproute2 procps)
 TEST=(g++ clang clang-format shellcheck codespell cppcheck binutils git iputils-ping
-	valgrind mandoc netplan.io gir1.2-nm-1.0 python3-gi nftables iptables)
+TEST=(valgrind mandoc netplan.io gir1.2-nm-1.0 python3-gi nftables iptables ethtool
+	libfabric-bin)
 # Only a check that the code compiles there; not on arm64 itself.
 [[ $(uname -m) == aarch64 ]] || TEST+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
 

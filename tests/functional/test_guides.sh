@@ -55,17 +55,17 @@ type_block() {
 
 # try_block REMARK FILE
 try_block() {
-	local nodes=$1 needs="" how=""
+	local remark=$1 needs="" how=""
 
-	[[ $nodes != *"; needs "* ]] || { needs=${nodes#*; needs }; nodes=${nodes%; needs*}; }
-	[[ $nodes != *", "* ]] || { how=${nodes#*, }; nodes=${nodes%, *}; }
+	[[ $remark != *"; needs "* ]] || { needs=${remark#*; needs }; remark=${remark%; needs*}; }
+	[[ $remark != *", "* ]] || { how=${remark#*, }; remark=${remark%, *}; }
 	if [[ $needs ]] && ! available "$needs"; then
 		note "left, as there is no $needs: $(head -1 "$2")"
 		((++left))
 		return
 	fi
 	((++blocks))
-	type_block "$nodes" "$how" "$2"
+	type_block "$remark" "$how" "$2"
 }
 
 # Writes each block that is to be tried into a file, and prints its remark.
@@ -78,6 +78,9 @@ extract() {
 	' "$GUIDE"
 }
 
+for tool in ping ethtool fi_info; do
+	command -v $tool >/dev/null || skip "'$tool' is missing (scripts/install-deps.sh)"
+done
 mesh_init
 rm -rf "$OUT"
 mkdir -p "$OUT"
