@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* config.c - `fi_mesh config`: the settings, their values here and now, and docs/settings.md. */
-#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -15,9 +14,12 @@
 
 #include "command.h"
 #include "config.h"
+#include "output.h"
 
 /* Columns of the text that people read in a terminal or in docs/. */
 #define COLUMNS 100
+
+static const char who[] = "fi_mesh config";
 
 static const char usage_text[] =
 	"usage: fi_mesh config [--json | --markdown]\n"
@@ -155,19 +157,16 @@ static json_t *setting_json(const struct mesh_setting *setting, const struct mes
 static int print_json(FILE *file, const struct mesh_config *config)
 {
 	const struct mesh_setting *setting;
-	json_t *list = json_array(), *document;
-	int ret = 0;
+	json_t *list = json_array();
 
-	for (setting = mesh_settings; setting->name; setting++)
-		if (json_array_append_new(list, setting_json(setting, config)))
-			ret = -ENOMEM;
-	document = json_pack("{s:o}", "settings", list);
-	if (!document || ret || json_dumpf(document, file, JSON_INDENT(2)))
-		ret = -ENOMEM;
-	else
-		fputc('\n', file);
-	json_decref(document);
-	return ret;
+	for (setting = mesh_settings; setting->name; setting++) {
+		if (json_array_append_new(list, setting_json(setting, config))) {
+			json_decref(list);
+			list = NULL;
+			break;
+		}
+	}
+	return output_json_print(who, file, list ? json_pack("{s:o}", "settings", list) : NULL);
 }
 
 /* ---- the command --------------------------------------------------------------------------- */
@@ -191,7 +190,7 @@ static int unknown_report(FILE *file)
 				break;
 		if (setting->name)
 			continue;
-		fprintf(file, "fi_mesh config: %.*s is set, and is no setting of this plugin\n",
+		fprintf(file, "%s: %.*s is set, and is no setting of this plugin\n", who,
 			(int)length, *variable);
 		count++;
 	}
@@ -239,14 +238,6 @@ int command_config(int argc, char **argv)
 		}
 		format = option;
 	}
-	if (optind < argc) {
-		fprintf(stderr, "fi_mesh config: \"%s\" is one argument too many\n", argv[optind]);
-		return COMMAND_MISUSE;
-	}
-	status = config_show(format);
-	if (fflush(stdout)) {
-		perror("fi_mesh config: cannot write");
-		status = COMMAND_PROBLEM;
-	}
-	return status;
+	status = output_no_arguments(who, argc, argv);
+	return status >= 0 ? status : output_finish(who, config_show(format));
 }

@@ -5,6 +5,7 @@
 # Each shape is cabled with veth pairs as the plan's wiring says, each node runs the commands of
 # `--config ip`, and fabric_pingpong has to pass between all neighbours over the planned addresses.
 # Then `fi_mesh topo` has to find the planned cables in what the nodes report.
+# seconds: 60
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/lib.sh
