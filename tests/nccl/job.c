@@ -4,7 +4,7 @@
 #include <sched.h>
 #include <stdio.h>
 
-#include <tests/fabric_pingpong/clock.h>
+#include <tests/driver/clock.h>
 
 #include "job.h"
 

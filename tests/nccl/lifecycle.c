@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <tests/fabric_pingpong/clock.h>
+#include <tests/driver/clock.h>
 
 #include "lifecycle.h"
 #include "sweep.h"

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <tests/fabric_pingpong/clock.h>
+#include <tests/driver/clock.h>
 #include <tests/fabric_pingpong/rendezvous.h>
 
 #include "ranks.h"

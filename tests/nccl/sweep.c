@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <tests/fabric_pingpong/clock.h>
+#include <tests/driver/clock.h>
 
 #include "sweep.h"
 
