@@ -6,7 +6,7 @@
 MESH_SLOW=${MESH_SLOW:-}
 [[ $MESH_BUILD != *sanitize* ]] || MESH_SLOW=1
 # What the ranks print stays here for whoever looks into a failure.
-OUT=$MESH_BUILD/functional/$(basename "$0" .sh)
+OUT=$MESH_RESULTS/$(basename "$0" .sh)
 EXPECTED=$OUT/expected
 
 command -v python3 >/dev/null || skip "python3 is missing"

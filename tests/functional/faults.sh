@@ -27,7 +27,7 @@ declare -A FAULTS_PID=() # name -> process
 
 # faults_init: as mesh_init; makes the folder $FAULTS for handles, scripts and logs.
 faults_init() {
-	FAULTS=$MESH_BUILD/functional/$(basename "$0" .sh).files
+	FAULTS=$MESH_RESULTS/$(basename "$0" .sh).files
 	rm -rf "$FAULTS"
 	mkdir -p "$FAULTS" || fail "cannot make $FAULTS"
 	[[ -x $MESH_BUILD/functional/fault_driver ]] || fail "fault_driver is not built"

@@ -21,6 +21,10 @@ MESH_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 MESH_BUILD=${MESH_BUILD:-build}
 [[ $MESH_BUILD == /* ]] || MESH_BUILD=$MESH_TOP/$MESH_BUILD
 MESH_PREFIX=mesh$$-
+# Where tests leave what the ranks printed, if not in the build.
+MESH_RESULTS=${MESH_RESULTS:-$MESH_BUILD/functional}
+# Of every cable, in bytes.
+MESH_MTU=${MESH_MTU:-1500}
 # Longest time that all ranks of one run may take, in seconds.
 RANKS_TIMEOUT=${RANKS_TIMEOUT:-120}
 # Variables for every rank: RANKS_ENV=(NCCL_DEBUG=INFO).
@@ -203,7 +207,8 @@ mesh_addresses() {
 mesh_pair() {
 	local ns1=$MESH_PREFIX$1 nic1=$2 ns2=$MESH_PREFIX$3 nic2=$4
 
-	ip -n "$ns1" link add "$nic1" type veth peer name "$nic2" netns "$ns2" &&
+	ip -n "$ns1" link add "$nic1" mtu "$MESH_MTU" type veth \
+		peer name "$nic2" mtu "$MESH_MTU" netns "$ns2" &&
 		ip -n "$ns1" link set "$nic1" up && ip -n "$ns2" link set "$nic2" up ||
 		fail "cannot make the link $1 $nic1 - $3 $nic2"
 	MESH_PEER["$1 $nic1"]="$3 $nic2"
