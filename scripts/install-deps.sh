@@ -10,8 +10,9 @@ BUILD=(gcc libc6-dev pkg-config scons python3 libfabric-dev libnl-3-dev libnl-ro
 	libjansson-dev libcmocka-dev)
 DEMO=(iproute2 procps)
 TEST=(g++ clang clang-format shellcheck codespell cppcheck binutils git iputils-ping
-TEST=(valgrind mandoc netplan.io gir1.2-nm-1.0 python3-gi nftables iptables ethtool
-	libfabric-bin)
+	valgrind mandoc netplan.io gir1.2-nm-1.0 python3-gi nftables iptables ethtool
+	libfabric-bin # The virtual machine: its kernel's build, its tools, and what the plugin is
+	compared with. VM= bc bison busybox flex ibverbs-providers make perftest xz-utils)
 # Only a check that the code compiles there; not on arm64 itself.
 [[ $(uname -m) == aarch64 ]] || TEST+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
 
@@ -101,7 +102,7 @@ main() {
 	case $what in
 	build) ;;
 	demo) packages+=("${DEMO[@]}") ;;
-	test) packages+=("${DEMO[@]}" "${TEST[@]}") ;;
+	test) packages+=("${DEMO[@]}" "${TEST[@]}" "${VM[@]}") ;;
 	*)
 		say "usage: $0 [build|demo|test]"
 		return 2
