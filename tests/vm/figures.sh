@@ -1,0 +1,147 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# figures.sh - bandwidth and latency over soft-RoCE: the plugin beside what it is made of.
+#
+#	tests/vm/run tests/vm/figures.sh
+#
+# One link, and on it in turn: perftest's RDMA writes (verbs alone), fabric_raw's RDMA writes
+# (libfabric alone), fi_pingpong, and the plugin. An emulated device is no measure of speed: only
+# the ratios say something, and those little on a busy machine. FIGURES_ROUNDS rounds (default 3),
+# interleaved, of which the median counts.
+set -u
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=tests/functional/lib.sh
+. "$here/../functional/lib.sh"
+# shellcheck source=tests/vm/rdma.sh
+. "$here/rdma.sh"
+# shellcheck source=tests/functional/expect.sh
+. "$here/../functional/expect.sh"
+
+ROUNDS=${FIGURES_ROUNDS:-3}
+SIZE=$((1 << 20)) SMALL=8
+# Messages; perftest prints 0 in here, so that the time of a long run less a short one counts.
+SHORT=20 LONG=120
+SHORT_SMALL=500 LONG_SMALL=3500
+SERVER=10.77.1.2 CLIENT=10.77.1.1
+SAMPLES=$OUT/samples
+
+now_us() { echo "${EPOCHREALTIME/./}"; }
+sample() { echo "$*" >>"$SAMPLES"; } # TOOL UNIT VALUE
+
+# pair LOG CONDITION SERVER_COMMAND... -- CLIENT_COMMAND...: both ends; TOOK is the client's time.
+pair() {
+	local log=$1 ready=$2 server=() pid started
+
+	shift 2
+	while [[ $1 != -- ]]; do server+=("$1"); shift; done
+	shift
+	mesh_spawn b "$OUT/$log.server" timeout 100 "${server[@]}"
+	pid=$MESH_SPAWNED
+	wait_for "$ready" 20 || fail "$log: the server does not start"
+	started=$(now_us)
+	on a timeout 100 "$@" >"$OUT/$log.client" 2>&1 || { cat "$OUT/$log".*; fail "$log"; }
+	TOOK=$(($(now_us) - started))
+	wait "$pid" || { cat "$OUT/$log".*; fail "$log: the server"; }
+}
+
+listens() { echo "on b ss -Hltn 'sport = :$1' | grep -q ."; }
+
+# perftest TOOL SIZE SHORT LONG: microseconds for one message.
+perftest() {
+	local tool=$1 size=$2 short
+
+	pair "$tool" "$(listens 18515)" "$tool" -d rxe_ba -x 1 -s "$size" -n "$3" -F \
+		-- "$tool" -d rxe_ab -x 1 -s "$size" -n "$3" -F $SERVER
+	short=$TOOK
+	pair "$tool" "$(listens 18515)" "$tool" -d rxe_ba -x 1 -s "$size" -n "$4" -F \
+		-- "$tool" -d rxe_ab -x 1 -s "$size" -n "$4" -F $SERVER
+	US=$(awk -v t=$((TOOK - short)) -v n=$(($4 - $3)) 'BEGIN {print t / n}')
+}
+
+verbs_alone() {
+	perftest ib_write_bw $SIZE $SHORT $LONG
+	sample ib_write MiB/s "$(awk -v us="$US" -v b=$SIZE 'BEGIN {print b / us / 1.048576}')"
+	# One message there and one back.
+	perftest ib_write_lat $SMALL $SHORT_SMALL $LONG_SMALL
+	sample ib_write us "$(awk -v us="$US" 'BEGIN {print us / 2}')"
+}
+
+# raw MAPPING MODE SIZE COUNT: fabric_raw's JSON line is in $OUT/raw.client.
+raw() {
+	local raw=("$MESH_BUILD/bench/fabric_raw" --provider "verbs;ofi_rxm")
+
+	pair raw "$(listens 18515)" "${raw[@]}" --source $SERVER \
+		-- "${raw[@]}" --source $CLIENT --peer $SERVER --mapping "$1" --mode "$2" \
+		--sizes "$3" --iters "$4" --json
+}
+
+# json FILE EXPRESSION: of the last line, as python's `j`.
+json() { tail -1 "$1" | python3 -c "import json,sys; j=json.load(sys.stdin); print($2)"; }
+
+libfabric_alone() {
+	raw write stream $SIZE $LONG
+	sample fabric_raw MiB/s "$(json "$OUT/raw.client" "j['gbit_per_s'] * 1e9 / 8 / 2**20")"
+	raw write pingpong $SMALL $LONG_SMALL
+	sample fabric_raw us "$(json "$OUT/raw.client" "j['half_rtt_us']")"
+}
+
+# fi_pingpong's last line: bytes, iterations, total, time, MB/s, us for one transfer, Mxfers/s.
+pingpong() {
+	pair fi_pingpong "$(listens 47592)" \
+		fi_pingpong -p "verbs;ofi_rxm" -e rdm -d rxe_ba -I "$2" -S "$1" \
+		-- fi_pingpong -p "verbs;ofi_rxm" -e rdm -d rxe_ab -I "$2" -S "$1" $SERVER
+}
+
+libfabrics_own() {
+	pingpong $SIZE $LONG
+	sample fi_pingpong MiB/s "$(awk 'END {print $5 / 1.048576}' "$OUT/fi_pingpong.client")"
+	pingpong $SMALL $LONG_SMALL
+	sample fi_pingpong us "$(awk 'END {print $6}' "$OUT/fi_pingpong.client")"
+}
+
+the_plugin() {
+	ranks_pass plugin a b -- --pairs 0-1 --no-check --sizes $SMALL,$SIZE --iters $LONG \
+		--repeat 1 --channels 1
+	python3 - "$OUT/plugin/rank0.out" >>"$SAMPLES" <<-'END'
+		import json, sys
+		text = open(sys.argv[1]).read()
+		text = text[text.index("{\n"):text.rindex("\n}") + 2]
+		small, large = json.loads(text)["pairs"][0]["sizes"]
+		print("plugin MiB/s", large["gbit_s"] * 1e9 / 8 / 2**20)
+		print("plugin us", small["half_rtt_us"])
+	END
+}
+
+# Medians, and what they are of the first's.
+report() {
+	python3 - "$SAMPLES" <<-'END'
+		import statistics, sys
+		samples = {}
+		for line in open(sys.argv[1]):
+		    tool, unit, value = line.split()
+		    samples.setdefault(unit, {}).setdefault(tool, []).append(float(value))
+		for unit, tools in samples.items():
+		    first = None
+		    for tool, values in tools.items():
+		        median = statistics.median(values)
+		        first = first or median
+		        print("%-12s %10.1f %-6s %5.2f  (%s)" % (tool, median, unit, median / first,
+		              " ".join("%.1f" % v for v in values)))
+	END
+}
+
+for tool in ib_write_bw ib_write_lat fi_pingpong ss; do
+	command -v $tool >/dev/null || skip "'$tool' is missing (scripts/install-deps.sh)"
+done
+mesh_init
+mesh_node a b
+mesh_link a ab $CLIENT/24 b ba $SERVER/24
+rdma_up
+for ((round = 1; round <= ROUNDS; round++)); do
+	verbs_alone
+	libfabric_alone
+	libfabrics_own
+	the_plugin
+	note "round $round of $ROUNDS: load $(cut -d' ' -f1 /proc/loadavg)"
+done
+report

@@ -1,0 +1,216 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_faults.sh - over verbs: a peer dies in mid-transfer, a link goes, a device goes, memory
+# cannot be registered. Each is an error in words and in bounded time, and leaves no RDMA object.
+set -u
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=tests/functional/faults.sh
+. "$here/../functional/faults.sh"
+# shellcheck source=tests/vm/rdma.sh
+. "$here/rdma.sh"
+
+# Until a peer that went without a word counts as lost: FAULTS_ENV's 3 s, a probe, some slack.
+LOST=9000
+
+begin() {
+	CASE=$1
+	STARTED=$SECONDS
+	OBJECTS=$(rdma_objects)
+	LEAST_OBJECTS=$(rdma_objects "${PLUGIN_OBJECTS[@]}")
+	rm -f "$FAULTS"/{handle,go,broken,closed,checked}
+}
+
+# The processes are gone, and all that they had made.
+finish() {
+	wait_for "[[ \$(rdma_objects) == '$OBJECTS' ]]" 5 ||
+		fail "$CASE: RDMA objects are left: $(rdma_objects), before: $OBJECTS"
+	note "$CASE ($((SECONDS - STARTED)) s): $(grep -hE '^WARN ' "$FAULTS/$1.log" | head -1)"
+}
+
+# A process that stays when it has closed everything: the plugin itself must leave nothing. The
+# device's context (ctx) is libfabric's, from the first fi_getinfo to the process's end.
+PLUGIN_OBJECTS=(pd cq qp cm_id mr srq)
+left_nothing() {
+	arrives closed
+	wait_for "[[ \$(rdma_objects ${PLUGIN_OBJECTS[*]}) == '$LEAST_OBJECTS' ]]" 5 ||
+		faults_show "$CASE: the living process keeps RDMA objects: $(rdma_objects)"
+	touch "$FAULTS/checked"
+}
+
+# receiver NAME, sender NAME: 64 MiB under way; the script's end is the caller's.
+receiver() {
+	play a "$1" <<-END
+		limit $(ms $LOST)
+		init 0
+		listen 0 $FAULTS/handle
+		accept 0 0
+		buffer 0 64M
+		poison 0
+		reg 0 0 0
+		post 0 0 0 64M
+		thread 1 ${2:-!} test 0
+		written 0 1M
+		touch $FAULTS/go
+		$(cat)
+	END
+}
+
+sender() {
+	play b "$1" <<-END
+		limit $(ms $LOST)
+		init 0
+		await $FAULTS/handle
+		connect 0 $FAULTS/handle
+		buffer 0 64M
+		reg 0 0 0
+		post 0 0 0 64M
+		thread 1 ${2:-!} test 0
+		await $FAULTS/go
+		$(cat)
+	END
+}
+
+# What a survivor does from "broken" on: an error in time, then all is closed, and it lives on.
+survive() {
+	cat <<-END
+		await $FAULTS/broken
+		join 1 $(ms $LOST)
+		within $(ms $LOST) dereg 0
+		within $(ms $LOST) close 0
+		${1:-}
+		within $(ms 3000) finalize 0
+		touch $FAULTS/closed
+		await $FAULTS/checked
+	END
+}
+
+receiver_killed() {
+	begin "receiver killed, writes in flight"
+	receiver victim '?' <<<"join 1"
+	sender survivor < <(survive)
+	arrives go
+	signal victim KILL
+	touch "$FAULTS/broken"
+	ended victim 137
+	left_nothing
+	ended survivor
+	said survivor WARN 'lost node a .*10\.77\.1\.1|to node a .* was not delivered'
+	finish survivor
+}
+
+sender_killed() {
+	begin "sender killed, the receive half written"
+	receiver survivor < <(survive "close-listen 0")
+	sender victim '?' <<<"join 1"
+	arrives go
+	signal victim KILL
+	touch "$FAULTS/broken"
+	ended victim 137
+	left_nothing
+	ended survivor
+	said survivor WARN 'lost node b \(10\.77\.1\.2\)'
+	finish survivor
+}
+
+# both_survive CASE COMMAND...: the command breaks the link between two processes that live on.
+both_survive() {
+	begin "$1"
+	receiver one < <(survive "close-listen 0")
+	sender other < <(survive)
+	arrives go
+	"${@:2}"
+	touch "$FAULTS/broken"
+	ended_after_check one
+	ended_after_check other
+	said one WARN 'lost node b \(10\.77\.1\.2\)'
+	said other WARN 'lost node a .*10\.77\.1\.1|to node a .* was not delivered'
+}
+
+ended_after_check() {
+	arrives closed
+	touch "$FAULTS/checked"
+	ended "$1"
+}
+
+# Soft-RoCE's queue pair for the connection manager does not outlive what it sends while the link is
+# down ("type GSI state ERR" in `rdma resource show qp`): no connection is made any more.
+link_down() {
+	both_survive "link down on the receiver's side" ip -n "${MESH_PREFIX}a" link set ab down
+	finish one
+	ip -n "${MESH_PREFIX}a" link set ab up
+	rdma_device_renew a ab
+}
+
+# The kernel takes the device away when the last process that uses it has let go.
+device_delete() { rdma link delete rxe_ab & }
+
+# NOT YET: nobody answers any more, but the control connection lives, and soft-RoCE repeats for
+# ever. The plugin needs a deadline of its own for a write. Then: call this as the others.
+device_deleted() {
+	both_survive "RDMA device removed on the receiver's side" device_delete
+	note "$CASE: $(grep -hE '^WARN ' "$FAULTS/one.log" | head -1)"
+}
+
+expected_to_fail() {
+	if ("$1") >"$MESH_RESULTS/$1.log" 2>&1; then
+		fail "$1 passes now: expect that from now on"
+	fi
+	note "$1: EXPECTED TO FAIL, and does (see $1.log)"
+}
+
+# Locked memory is limited for whoever lacks CAP_IPC_LOCK, root or not: a container is like that.
+registration_fails() {
+	local before
+
+	begin "a registration fails"
+	before=$(rdma_objects)
+	limited_script
+	mesh_spawn a "$FAULTS/limited.log" env "${FAULTS_ENV[@]}" \
+		prlimit --memlock=$((220 << 20)) setpriv --bounding-set -ipc_lock \
+		"$MESH_BUILD/functional/fault_driver" "$MESH_BUILD/libnccl-net-mesh.so" \
+		"$FAULTS/limited.script"
+	FAULTS_PID[limited]=$MESH_SPAWNED
+	play b other <<-END
+		init 0
+		await $FAULTS/handle
+		connect 0 $FAULTS/handle
+		buffer 0 1M
+		reg 0 0 0
+		transfer 0 1M 3 1
+		dereg 0
+		close 0
+		finalize 0
+	END
+	ended limited
+	ended other
+	said limited WARN 'cannot register 268435456 bytes .*(memlock|ulimit -l)'
+	[[ $(rdma_objects) == "$before" ]] || fail "$CASE: RDMA objects are left: $(rdma_objects)"
+	finish limited
+}
+
+limited_script() {
+	cat >"$FAULTS/limited.script" <<-END
+		init 0
+		listen 0 $FAULTS/handle
+		accept 0 0
+		buffer 0 256M
+		! within $(ms 2000) reg 0 0 0
+		buffer 1 1M
+		reg 1 0 1
+		transfer 1 1M 3 1
+		dereg 1
+		close 0
+		close-listen 0
+		finalize 0
+	END
+}
+
+faults_init
+mesh_node a b
+mesh_link a ab 10.77.1.1/24 b ba 10.77.1.2/24
+rdma_up
+receiver_killed
+sender_killed
+link_down
+registration_fails
+expected_to_fail device_deleted

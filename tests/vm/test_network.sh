@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_network.sh - a network that is not as RDMA wants it: loss, delay, a firewall, other MTUs.
+set -u
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=tests/functional/faults.sh
+. "$here/../functional/faults.sh"
+# shellcheck source=tests/vm/rdma.sh
+. "$here/rdma.sh"
+# shellcheck source=tests/vm/transfer.sh
+. "$here/transfer.sh"
+
+MESSAGE_BYTES=$((1 << 20))
+# Seconds after which a broken link has to be an error: RDMA retries seven times for half a second
+# and the connect timeout is 6 s; with slack for a busy machine.
+BOUND=40
+
+qdisc() { ip netns exec "$MESH_PREFIX$1" tc qdisc "${@:2}" || fail "tc qdisc ${*:2}"; }
+
+# firewall NODE NIC: drops what this NIC sends to RoCE's UDP port, and nothing else.
+firewall() {
+	qdisc "$1" replace dev "$2" root handle 1: prio
+	qdisc "$1" add dev "$2" parent 1:3 netem loss 100%
+	ip netns exec "$MESH_PREFIX$1" tc filter add dev "$2" parent 1: protocol ip u32 \
+		match ip protocol 17 0xff match ip dport 4791 0xffff flowid 1:3 ||
+		fail "tc filter"
+}
+
+# Losses that the devices saw and made good.
+repaired() {
+	local nic sum=0 name
+
+	for nic in ab ba; do
+		for name in duplicate_request out_of_seq_request rcvd_seq_err \
+			completer_retry_err; do
+			((sum += $(rdma_counter $nic $name)))
+		done
+	done
+	echo $sum
+}
+
+loss_and_delay() {
+	local before after
+
+	qdisc a add dev ab root netem loss 0.5% delay 1ms
+	qdisc b add dev ba root netem loss 0.5% delay 1ms
+	before=$(repaired)
+	transfer $MESSAGE_BYTES 16
+	after=$(repaired)
+	((after > before)) || fail "nothing was lost"
+	note "0.5% lost, 1 ms delay: every byte is right; the devices repaired $((after - before))"
+	qdisc a del dev ab root
+	qdisc b del dev ba root
+}
+
+# both_fail CASE WORDS: the transfer under way ends with errors on both sides, in time.
+both_fail() {
+	local started=$SECONDS
+
+	wait_for "! kill -0 ${FAULTS_PID[sender]} 2>/dev/null" $BOUND ||
+		faults_show "$1: the sender does not end"
+	wait_for "! kill -0 ${FAULTS_PID[receiver]} 2>/dev/null" $BOUND ||
+		faults_show "$1: the receiver does not end"
+	ended sender 1
+	ended receiver 1
+	said sender WARN "$2"
+	note "$1 ($((SECONDS - started)) s):" \
+		"$(grep -hE "^WARN .*($2)" "$FAULTS/sender.log" | head -1)"
+}
+
+firewall_from_the_start() {
+	firewall a ab
+	transfer_start $MESSAGE_BYTES 4
+	both_fail "UDP 4791 dropped" 'gave up connecting from ab .* to node b'
+	qdisc a del dev ab root
+}
+
+# A device repeats what is not answered. Hardware gives up after seven times; soft-RoCE, asked for
+# seven as libfabric does, never: so it goes on when the packets pass again.
+firewall_for_a_while() {
+	local repeats
+
+	transfer_start $((8 << 20)) 8
+	arrives connected
+	wait_for "(($(rdma_counter ab sent_pkts) + 2000 < \$(rdma_counter ab sent_pkts)))" 60 ||
+		faults_show "no packets"
+	firewall a ab
+	repeats=$(rdma_counter ab completer_retry_err)
+	wait_for "(($repeats + 4 < \$(rdma_counter ab completer_retry_err)))" 20 ||
+		faults_show "nothing is repeated"
+	qdisc a del dev ab root
+	ended sender
+	ended receiver
+	note "UDP 4791 dropped for a while, and not any more: every byte is right"
+}
+
+# The receiver's end of the cable takes smaller packets than the sender's sends.
+smaller_mtu() {
+	local mtu=$1
+
+	ip -n "${MESH_PREFIX}b" link set ba mtu "$mtu" || fail "mtu $mtu"
+	transfer_start $MESSAGE_BYTES 4
+	both_fail "MTU 4200 here, $mtu there" 'MTU|was not delivered'
+	ip -n "${MESH_PREFIX}b" link set ba mtu "$MESH_MTU"
+}
+
+faults_init
+mesh_node a b
+mesh_link a ab 10.77.1.1/24 b ba 10.77.1.2/24
+rdma_up
+loss_and_delay
+firewall_from_the_start
+firewall_for_a_while
+smaller_mtu 1500
+transfer $MESSAGE_BYTES 4
+note "and all is well again"

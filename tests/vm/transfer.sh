@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# transfer.sh - one comm between two nodes that carries messages, every byte checked. To be sourced
+# behind faults.sh.
+
+# How long one command may take, in ms: emulated, on a busy machine.
+TRANSFER_MS=120000
+
+# transfer_start SIZE COUNT: node a sends, node b receives; both processes are under way.
+transfer_start() {
+	local size=$1 count=$2
+
+	rm -f "$FAULTS"/{handle,connected}
+	play b receiver <<-END
+		limit $TRANSFER_MS
+		init 0
+		listen 0 $FAULTS/handle
+		accept 0 0
+		buffer 0 $size
+		reg 0 0 0
+		transfer 0 $size $count 1
+		dereg 0
+		close 0
+		close-listen 0
+		finalize 0
+	END
+	play a sender <<-END
+		limit $TRANSFER_MS
+		init 0
+		await $FAULTS/handle
+		connect 0 $FAULTS/handle
+		touch $FAULTS/connected
+		buffer 0 $size
+		reg 0 0 0
+		transfer 0 $size $count 1
+		dereg 0
+		close 0
+		finalize 0
+	END
+}
+
+# transfer SIZE COUNT: the same, and all has arrived.
+transfer() {
+	transfer_start "$@"
+	ended sender
+	ended receiver
+}
