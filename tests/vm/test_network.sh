@@ -12,8 +12,8 @@ here=$(dirname "${BASH_SOURCE[0]}")
 
 MESSAGE_BYTES=$((1 << 20))
 # Seconds after which a broken link has to be an error: RDMA retries seven times for half a second
-# and the connect timeout is 6 s; with slack for a busy machine.
-BOUND=40
+# and the connect timeout is 15 s; with slack for a busy machine.
+BOUND=60
 
 qdisc() { ip netns exec "$MESH_PREFIX$1" tc qdisc "${@:2}" || fail "tc qdisc ${*:2}"; }
 
