@@ -7,6 +7,8 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/faults.sh
 . "$here/faults.sh"
 
+VERSION=$(sed -n 's/^#define MESH_PROTOCOL_VERSION //p' "$MESH_TOP/include/mesh/mesh/wire.h")
+
 # One command for each forged handle: forge it, and connect to it within MS.
 forged() {
 	echo "forge $FAULTS/right $FAULTS/wrong $1 $2"
@@ -28,7 +30,8 @@ refusals() {
 		forged cut $bytes 500
 	done
 	forged version 0 500
-	forged version 2 500
+	forged version $((VERSION - 1)) 500
+	forged version $((VERSION + 1)) 500
 	forged version 255 500
 	forged cookie 0 2000
 	forged cookie 63 2000
