@@ -6,7 +6,7 @@
 # is typed on these nodes, in the guide's order. It "stays" in the background, or it "repeats"
 # until what stays on the other node is ready. It is left where neither a program nor a subcommand
 # of fi_mesh is called WORD.
-# seconds: 25
+# seconds: 60
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/lib.sh
