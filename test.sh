@@ -15,8 +15,8 @@
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
 
-STEPS=(deps gcc unit lint install clang arm64 functional cost asan tsan fuzz nccl libfabric tree)
-STEPS=(deps gcc unit lint install clang arm64 functional vm asan tsan fuzz nccl libfabric tree)
+STEPS=(deps gcc unit lint install clang arm64 functional cost vm asan tsan fuzz nccl libfabric
+	tree)
 QUICK=(deps gcc unit lint)
 SKIP=77
 FUZZ_SECONDS=${FUZZ_SECONDS:-20}
@@ -120,6 +120,7 @@ step_cost() { build CC=gcc && tests/bench/cost.py check; }
 
 # Over RDMA devices: the tests of which the rest is variations. tests/vm/run runs all.
 step_vm() { build CC=gcc && tests/vm/run triangle two_cables work_requests faults; }
+
 step_asan() {
 	build CC=gcc sanitize=address,undefined || return 1
 	sanitized_tests $ASAN_BUILD sanitize=address,undefined

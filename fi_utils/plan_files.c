@@ -144,18 +144,23 @@ static int json_write(const char *folder, const struct mesh_plan *plan)
 	return file_close(file, path) || ret ? -EIO : 0;
 }
 
+static int entry_is_content(const struct dirent *entry)
+{
+	return strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
+}
+
 /* Old files among new ones would be a trap: whoever copies a folder to a node copies both. */
 static int folder_check(const char *folder)
 {
 	struct dirent **entries;
-	int i, num = scandir(folder, &entries, NULL, NULL);
+	int i, num = scandir(folder, &entries, entry_is_content, alphasort);
 
 	if (num < 0)
 		return errno == ENOENT ? 0 : write_failed(folder, errno);
 	for (i = 0; i < num; i++)
 		free(entries[i]);
 	free(entries);
-	if (num <= 2) /* "." and ".." */
+	if (!num)
 		return 0;
 	fprintf(stderr, "fi_mesh plan: %s is not empty: remove it, or name another folder\n",
 		folder);
