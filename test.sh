@@ -162,7 +162,7 @@ sanitized_tests() {
 
 # fuzz_one SOURCE: its whole output comes at the end, in one piece: others run beside it.
 fuzz_one() {
-	local name log seeds
+	local name log seeds status=0
 
 	name=$(basename "$1" .c)
 	log=build/fuzz/$name.log
@@ -174,9 +174,11 @@ fuzz_one() {
 		"${seeds[@]}" >"$log" 2>&1; then
 		echo "PASS $name" >>"$log"
 	else
+		status=1
 		echo "FAIL $name (what broke it is in build/fuzz/)" >>"$log"
 	fi
-	cat "$log"
+	flock build/fuzz/log cat "$log"
+	return $status
 }
 
 step_fuzz() {
@@ -186,8 +188,9 @@ step_fuzz() {
 	printf '%s\0' tests/fuzz/fuzz_*.c |
 		FUZZ_SECONDS=$FUZZ_SECONDS xargs -0 -n 1 -P "$JOBS" ./test.sh internal fuzz_one |
 		tee build/fuzz/log
+	local status=${PIPESTATUS[1]}
 	count_line build/fuzz/log
-	! grep -q '^FAIL ' build/fuzz/log
+	return "$status"
 }
 
 # What `scons install` leaves, and that the installed tools run.
