@@ -9,10 +9,11 @@ set -u
 BUILD=(gcc libc6-dev pkg-config scons python3 libfabric-dev libnl-3-dev libnl-route-3-dev
 	libjansson-dev libcmocka-dev)
 DEMO=(iproute2 procps)
+# The virtual machine: its kernel's build, its tools, and what the plugin is compared with.
+VM=(bc bison busybox flex ibverbs-providers make perftest xz-utils)
 TEST=(g++ clang clang-format shellcheck codespell cppcheck binutils git iputils-ping
 	valgrind mandoc netplan.io gir1.2-nm-1.0 python3-gi nftables iptables ethtool
-	libfabric-bin # The virtual machine: its kernel's build, its tools, and what the plugin is
-	compared with. VM= bc bison busybox flex ibverbs-providers make perftest xz-utils)
+	libfabric-bin)
 # Only a check that the code compiles there; not on arm64 itself.
 [[ $(uname -m) == aarch64 ]] || TEST+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
 

@@ -107,22 +107,22 @@ bool mesh_pace_has_room(const struct mesh_pace *pace, uint64_t bytes)
 	return !in_flight || in_flight + bytes <= load(&pace->window);
 }
 
-/* How long it has kept quiet while it had something to do. */
-static uint64_t silence_ns(const struct mesh_pace *pace, uint64_t now_ns)
+uint64_t mesh_pace_silence_ns(const struct mesh_pace *pace, uint64_t now_ns)
 {
 	uint64_t last_ns = load(&pace->last_ns), busy_ns = load(&pace->busy_ns);
 	uint64_t since_ns = last_ns > busy_ns ? last_ns : busy_ns;
 
-	return now_ns > since_ns ? now_ns - since_ns : 0;
+	return mesh_pace_in_flight(pace) && now_ns > since_ns ? now_ns - since_ns : 0;
 }
 
 uint64_t mesh_pace_finish_ns(const struct mesh_pace *pace, uint64_t bytes, uint64_t now_ns)
 {
 	uint64_t in_flight = mesh_pace_in_flight(pace), rate = load(&pace->rate);
-	uint64_t queue_ns = in_flight * NS_PER_MS / rate, quiet_ns = silence_ns(pace, now_ns);
+	uint64_t queue_ns = in_flight * NS_PER_MS / rate, quiet_ns;
 
 	/* One that is quiet for longer than all of its queue takes is slower than it was. */
-	if (in_flight && quiet_ns > queue_ns)
+	quiet_ns = mesh_pace_silence_ns(pace, now_ns);
+	if (quiet_ns > queue_ns)
 		queue_ns = quiet_ns;
 	return queue_ns + bytes * NS_PER_MS / rate;
 }

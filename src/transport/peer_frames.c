@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peer_frames.c - the frames of the control connection: what each one makes us do. */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,6 +82,7 @@ void mesh_peer_hello_send(struct mesh_peer *peer)
 	memcpy(hello->endpoint_name, domain->name, domain->name_len);
 	memcpy(hello->node_name, node->name, sizeof(hello->node_name));
 	hello->eager_limit = (uint32_t)domain->payload_max;
+	hello->mtu = (uint32_t)domain->nic->mtu;
 	hello->num_nics = (uint8_t)node->num_endpoints;
 	for (i = 0; i < node->num_endpoints; i++)
 		mesh_wire_nic_encode(&node->endpoints[i], &hello->nics[i]);
@@ -169,6 +171,23 @@ static int nic_speed(const struct mesh_frame_hello *hello)
 	return 0;
 }
 
+/* On RDMA large writes break off where the ends' MTUs differ; TCP settles on the smaller one. */
+static void mtu_note(struct mesh_peer *peer, const struct mesh_frame_hello *hello)
+{
+	int here = peer->domain->nic->mtu, there = hello->mtu <= INT_MAX ? (int)hello->mtu : 0;
+	char text[MESH_PEER_TEXT_MAX];
+
+	mesh_remote_mtu_set(peer->domain, peer->remote, there);
+	if (here && there && here != there)
+		mesh_log(peer->domain->provider == MESH_PROVIDER_VERBS_RXM ? MESH_LOG_WARN
+									   : MESH_LOG_INFO,
+			 __FILE__, __LINE__,
+			 "the MTU of %s is %d bytes, and %d at %s: make them equal (ip link set "
+			 "dev %s mtu %d)",
+			 peer->domain->nic->netdev, here, there, mesh_peer_text(peer, text),
+			 peer->domain->nic->netdev, there);
+}
+
 static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *hello)
 {
 	enum mesh_refusal refusal;
@@ -196,6 +215,7 @@ static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *
 		mesh_peer_lose(peer, "its endpoint name makes no sense for this link");
 		return;
 	}
+	mtu_note(peer, hello);
 	atomic_store(&peer->greeted, false);
 	if (peer->incoming)
 		mesh_peer_hello_send(peer);

@@ -334,6 +334,7 @@ static void comm_push(struct mesh_comm *comm)
 	struct mesh_send_side *send = &comm->send;
 	struct mesh_request *request;
 	enum send_result result;
+	bool full = false;
 	uint32_t seq;
 
 	mesh_lock_assert_held(&comm->lock);
@@ -341,15 +342,17 @@ static void comm_push(struct mesh_comm *comm)
 		return; /* nothing new; what is on its way ends first */
 	for (seq = send->first_pending; seq != comm->next_seq && !comm->error; seq++) {
 		request = mesh_comm_request(comm, seq);
-		result = SEND_POSTED;
-		if (!request->posted)
-			result = request_is_eager(request) ? eager_send(comm, request)
-							   : granted_send(comm, request);
+		if (request->posted)
+			result = SEND_POSTED;
+		else if (request_is_eager(request))
+			result = eager_send(comm, request); /* needs no room: it may go past */
+		else
+			result = full ? SEND_FULL : granted_send(comm, request);
 		if (result == SEND_POSTED && seq == send->first_pending)
 			send->first_pending++;
-		/* Small messages need no room in a flow: they may go past. */
 		if (result == SEND_BUSY)
 			return;
+		full |= result == SEND_FULL;
 	}
 }
 

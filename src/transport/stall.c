@@ -6,6 +6,9 @@
  * reset between two living processes, the provider makes a new one and tells nobody. So a receiver
  * that has waited for a while asks the sender, over the control connection, whether the message is
  * already on its way; if it is, and does not come, the comm fails instead of waiting for ever.
+ *
+ * On RDMA the sender itself can tell: a write is acknowledged by the peer's NIC, whatever its
+ * process does. A NIC gives up by itself, but not every one, and not if its device went away.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -71,14 +74,49 @@ static void lost_check(struct mesh_comm *comm, uint64_t now_ms)
 	mesh_comm_fail(comm, -EIO, false, why);
 }
 
+/* Writes that no NIC acknowledges, though the peer's kernel answers on the control connection. */
+static void silence_check(struct mesh_comm *comm)
+{
+	uint64_t limit_s = comm->node->config.dead_peer_timeout_s;
+	uint64_t now_ns = mesh_clock_ns();
+	char why[200];
+	int i;
+
+	mesh_lock_assert_held(&comm->lock);
+	if (!comm->unfinished || comm->error)
+		return;
+	for (i = 0; i < comm->num_paths; i++) {
+		const struct mesh_path *path = &comm->paths[i];
+
+		if (path->domain->provider != MESH_PROVIDER_VERBS_RXM ||
+		    mesh_pace_silence_ns(comm->paces[i], now_ns) / 1000000000 < limit_s)
+			continue;
+		snprintf(why, sizeof(why),
+			 "no RDMA write has been answered on %s for %llu s, though TCP gets "
+			 "through: does a firewall drop UDP port 4791, or is the RDMA device gone?",
+			 path->domain->nic->netdev, (unsigned long long)limit_s);
+		mesh_comm_fail(comm, -ETIMEDOUT, false, why);
+		return;
+	}
+}
+
+static void sender_tick(struct mesh_comm *comm)
+{
+	mesh_lock_take(&comm->lock);
+	silence_check(comm);
+	mesh_lock_release(&comm->lock);
+}
+
 void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms)
 {
 	struct mesh_frame frame;
 	uint32_t seq = 0;
 	bool ask;
 
-	if (comm->sending)
+	if (comm->sending) {
+		sender_tick(comm);
 		return;
+	}
 	mesh_lock_take(&comm->lock);
 	ask = ask_is_due(comm, now_ms, &seq);
 	lost_check(comm, now_ms);

@@ -50,6 +50,9 @@ void mesh_pace_completed(struct mesh_pace *pace, uint64_t bytes, uint64_t posted
 /** Bytes in flight. */
 uint64_t mesh_pace_in_flight(const struct mesh_pace *pace);
 
+/** Nanoseconds for which nothing has completed though something is in flight; 0 if nothing is. */
+uint64_t mesh_pace_silence_ns(const struct mesh_pace *pace, uint64_t now_ns);
+
 /** True if @bytes more may be posted now. One operation always may. */
 bool mesh_pace_has_room(const struct mesh_pace *pace, uint64_t bytes);
 

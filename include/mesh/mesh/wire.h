@@ -94,7 +94,7 @@ struct mesh_frame_hello {
 	uint8_t endpoint_name[MESH_ENDPOINT_NAME_MAX]; /* what fi_getname returned */
 	char node_name[MESH_NODE_NAME_MAX];	       /* ends in a zero byte */
 	uint32_t eager_limit; /* bytes of the largest message that may come as DATA */
-	uint32_t reserved;    /* 0 */
+	uint32_t mtu;	      /* of the sender's NIC on this link, in bytes; 0 where unknown */
 	struct mesh_wire_nic nics[MESH_NICS_MAX]; /* num_nics of them are sent */
 };
 _Static_assert(offsetof(struct mesh_frame_hello, listen_id) == 24, "wire format");
