@@ -76,10 +76,12 @@ firewall_from_the_start() {
 }
 
 # A device repeats what is not answered. Hardware gives up after seven times; soft-RoCE, asked for
-# seven as libfabric does, never: so it goes on when the packets pass again.
+# seven as libfabric does, never: so it goes on when the packets pass again, before the plugin's own
+# deadline.
 firewall_for_a_while() {
-	local repeats
+	local repeats env=("${FAULTS_ENV[@]}")
 
+	FAULTS_ENV+=("NCCL_MESH_DEAD_PEER_TIMEOUT=60")
 	transfer_start $((8 << 20)) 8
 	arrives connected
 	wait_for "(($(rdma_counter ab sent_pkts) + 2000 < \$(rdma_counter ab sent_pkts)))" 60 ||
@@ -91,7 +93,18 @@ firewall_for_a_while() {
 	qdisc a del dev ab root
 	ended sender
 	ended receiver
+	FAULTS_ENV=("${env[@]}")
 	note "UDP 4791 dropped for a while, and not any more: every byte is right"
+}
+
+firewall_for_good() {
+	transfer_start $((8 << 20)) 8
+	arrives connected
+	wait_for "(($(rdma_counter ab sent_pkts) + 2000 < \$(rdma_counter ab sent_pkts)))" 60 ||
+		faults_show "no packets"
+	firewall a ab
+	both_fail "UDP 4791 dropped in mid-transfer" 'no RDMA write has been answered'
+	qdisc a del dev ab root
 }
 
 # The receiver's end of the cable takes smaller packets than the sender's sends.
@@ -111,6 +124,7 @@ rdma_up
 loss_and_delay
 firewall_from_the_start
 firewall_for_a_while
+firewall_for_good
 smaller_mtu 1500
 transfer $MESSAGE_BYTES 4
 note "and all is well again"
