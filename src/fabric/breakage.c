@@ -20,13 +20,19 @@ void mesh_remote_mtu_set(struct mesh_domain *domain, struct mesh_remote *remote,
 }
 
 /* What was posted to, as it is called over there; false for a receive. */
-static bool target_address(const struct mesh_domain *domain, const struct mesh_op *op,
+static bool target_address(struct mesh_domain *domain, const struct mesh_op *op,
 			   struct mesh_addr *address)
 {
 	struct sockaddr_storage name;
 	size_t len = sizeof(name);
+	int ret;
 
-	return op && !fi_av_lookup(domain->av, op->to, &name, &len) &&
+	if (!op)
+		return false;
+	mesh_lock_take(&domain->transmit_lock);
+	ret = fi_av_lookup(domain->av, op->to, &name, &len);
+	mesh_lock_release(&domain->transmit_lock);
+	return !ret &&
 	       !mesh_addr_from_sockaddr((struct sockaddr *)&name, (socklen_t)len, address, NULL);
 }
 

@@ -59,6 +59,13 @@ void mesh_flow_wait(struct mesh_domain *domain, struct mesh_flow *flow, struct m
 		atomic_store_explicit(&flow->has_waiters, true, memory_order_relaxed);
 	}
 	mesh_lock_release(&domain->transmit_lock);
+	/*
+	 * The last completion may have come since the caller looked, and have seen nobody in line:
+	 * its fence and this one let one of the two see the other.
+	 */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!mesh_pace_in_flight(&flow->pace))
+		mesh_domain_wait(domain, waiter);
 }
 
 void mesh_flow_leave(struct mesh_domain *domain, struct mesh_waiter *waiter)
@@ -74,17 +81,27 @@ void mesh_flow_leave(struct mesh_domain *domain, struct mesh_waiter *waiter)
 		atomic_store_explicit(&flow->has_waiters, false, memory_order_relaxed);
 }
 
+static unsigned int line_length(const struct mesh_flow *flow)
+{
+	const struct mesh_waiter *waiter;
+	unsigned int length = 0;
+
+	TAILQ_FOREACH(waiter, &flow->waiters, entry)
+		length++;
+	return length;
+}
+
 /*
- * Gives each one that waits now its turn, while there is room. Who is not served joins the end of
- * the line again; @last is the end of the line that it had joined before.
+ * Gives those that wait now a turn each, while there is room. Who is not served joins the end of
+ * the line again, so the turns are counted.
  */
 static void waiters_serve(struct mesh_domain *domain, struct mesh_flow *flow)
 {
-	struct mesh_waiter *waiter, *last;
+	struct mesh_waiter *waiter;
+	unsigned int turns;
 
 	mesh_lock_take(&domain->transmit_lock);
-	last = TAILQ_LAST(&flow->waiters, mesh_waiter_list);
-	do {
+	for (turns = line_length(flow); turns; turns--) {
 		waiter = TAILQ_FIRST(&flow->waiters);
 		if (!waiter || !mesh_pace_has_room(&flow->pace, 1))
 			break;
@@ -92,7 +109,7 @@ static void waiters_serve(struct mesh_domain *domain, struct mesh_flow *flow)
 		mesh_lock_release(&domain->transmit_lock);
 		waiter->resume(waiter);
 		mesh_lock_take(&domain->transmit_lock);
-	} while (waiter != last);
+	}
 	mesh_lock_release(&domain->transmit_lock);
 }
 
@@ -101,6 +118,7 @@ void mesh_flow_completed(struct mesh_domain *domain, struct mesh_flow *flow, siz
 {
 	mesh_lock_assert_held(&domain->lock);
 	mesh_pace_completed(&flow->pace, size, posted_ns, mesh_clock_ns());
+	atomic_thread_fence(memory_order_seq_cst); /* see mesh_flow_wait() */
 	if (atomic_load_explicit(&flow->has_waiters, memory_order_relaxed))
 		waiters_serve(domain, flow);
 }

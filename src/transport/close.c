@@ -269,11 +269,12 @@ void mesh_comm_quiesce(struct mesh_comm *comm)
 		return;
 	comm->quiesced = true;
 	close_begin(comm);
-	drained = wait_for(comm, is_drained_or_lost, patience_ms(comm));
-	if (!drained) {
+	if (!wait_for(comm, is_drained_or_lost, patience_ms(comm)))
 		slow_remember(comm);
+	/* One path may be lost while bytes are on their way over another. */
+	drained = is_drained(comm);
+	if (!drained)
 		cut_off(comm);
-	}
 	/* What was cut off may still lie in the peer's socket: it must fence, too. */
 	close_tell(comm, !drained);
 	answered = wait_for(comm, is_answered, patience_ms(comm));

@@ -74,6 +74,8 @@ int mesh_connect_try_start(struct mesh_connect *connect, uint64_t now_ms)
 		k = (connect->first_candidate + i) % choice->num_candidates;
 		if (pair_is_apart(connect, choice->candidates[k]))
 			ret = peer_enter(connect, choice->candidates[k]);
+		if (connect->num_peers == i + 1)
+			connect->next_candidate = (k + 1) % choice->num_candidates;
 	}
 	return connect->num_peers ? 0 : ret;
 }
@@ -112,21 +114,25 @@ static uint64_t refused_since(const struct mesh_connect *connect)
 int mesh_connect_try_next(struct mesh_connect *connect, uint64_t now_ms)
 {
 	uint64_t refused_ms = refused_since(connect);
-	int tried = connect->num_peers;
 
 	if (!refused_ms)
 		connect->refused_ms = 0;
 	else if (!connect->refused_ms)
 		connect->refused_ms = refused_ms;
 	mesh_connect_try_end(connect);
-	connect->first_candidate =
-		(connect->first_candidate + tried) % connect->choice.num_candidates;
+	connect->first_candidate = connect->next_candidate;
 	return mesh_connect_try_start(connect, now_ms);
 }
 
 static bool is_link_local(const struct mesh_peer *peer)
 {
 	return mesh_addr_is_link_local(&peer->address.addr);
+}
+
+/* True if nobody has answered there for long, this time or the last. */
+static bool is_silent(const struct mesh_peer *peer, uint64_t now_ms)
+{
+	return peer->silent_ms && now_ms - peer->silent_ms >= FOLLOW_MS;
 }
 
 /* True if it may be worth to wait for this peer, now that another one is up. */
@@ -137,8 +143,8 @@ static bool may_follow(const struct mesh_connect *connect, const struct mesh_pee
 
 	if (peer->state == MESH_PEER_UP || peer->state == MESH_PEER_LOST || peer->refusal)
 		return false;
-	if (peer->silent_ms && now_ms - peer->silent_ms >= FOLLOW_MS)
-		return false; /* nobody has answered there for long, this time or the last */
+	if (is_silent(peer, now_ms))
+		return false;
 	if (is_link_local(peer))
 		return waited_ms < FOLLOW_LINK_LOCAL_MS;
 	return waited_ms < (peer->state == MESH_PEER_RETRY ? FOLLOW_RETRY_MS : FOLLOW_MS);
@@ -217,26 +223,32 @@ static bool peer_is_spent(const struct mesh_connect *connect, const struct mesh_
 
 bool mesh_connect_try_is_spent(const struct mesh_connect *connect, uint64_t now_ms)
 {
+	bool all = true;
 	int i;
 
 	for (i = 0; i < connect->num_peers; i++) {
-		if (!peer_is_spent(connect, connect->peers[i], now_ms))
-			return false;
+		/* What is over comes back as another peer only, whatever the rest waits for. */
+		if (connect->peers[i]->state == MESH_PEER_LOST &&
+		    now_ms - connect->try_ms > FAILED_MS)
+			return true;
+		all &= peer_is_spent(connect, connect->peers[i], now_ms);
 	}
-	return true;
+	return all;
 }
 
 bool mesh_connect_try_is_refused(const struct mesh_connect *connect, uint64_t now_ms)
 {
 	uint64_t since_ms = connect->refused_ms ? connect->refused_ms : refused_since(connect);
-	bool told = true;
+	bool told = true, any = false;
 	int i;
 
-	for (i = 0; i < connect->num_peers; i++)
-		told &= connect->peers[i]->refusal != 0;
+	for (i = 0; i < connect->num_peers; i++) {
+		told &= connect->peers[i]->refusal || is_silent(connect->peers[i], now_ms);
+		any |= connect->peers[i]->refusal != 0;
+	}
 	/* With other candidates left, they are all tried first. */
 	if (!has_no_others(connect) && now_ms - connect->started_ms <= REFUSED_MS)
 		return false;
 	/* The peer's own word that it will not talk to us, or no process there. */
-	return told || (refused_since(connect) && now_ms - since_ms > REFUSED_MS);
+	return (told && any) || (refused_since(connect) && now_ms - since_ms > REFUSED_MS);
 }

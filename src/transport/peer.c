@@ -455,16 +455,30 @@ static bool peer_is_missed(const struct mesh_peer *peer)
 	return missed;
 }
 
+/* The same process over the same link, in the other direction, whose loss was just told. */
+static bool twin_is_lost(const struct mesh_peer *peer)
+{
+	const struct mesh_peer *other;
+
+	LIST_FOREACH(other, &peer->node->peers, entry) {
+		if (other != peer && other->state == MESH_PEER_LOST && other->told &&
+		    other->domain == peer->domain && other->process_id == peer->process_id)
+			return true;
+	}
+	return false;
+}
+
 /*
  * One WARN for a peer that somebody uses, whatever the number of comms. INFO for the rest: of an
  * attempt to connect, the connect tells how it ended.
  */
-static void lost_log(const struct mesh_peer *peer)
+static void lost_log(struct mesh_peer *peer)
 {
 	char text[MESH_PEER_TEXT_MAX], local[MESH_ADDR_TEXT_MAX];
 
 	mesh_addr_text(&peer->domain->nic->source, local);
-	if (peer_is_missed(peer))
+	peer->told = peer_is_missed(peer) && !twin_is_lost(peer);
+	if (peer->told)
 		mesh_warn("lost %s, reached from %s (%s): %s", mesh_peer_text(peer, text),
 			  peer->domain->nic->netdev, local, peer->reason);
 	else

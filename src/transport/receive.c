@@ -191,6 +191,9 @@ static void data_arrived(struct mesh_path *path, const struct mesh_message_heade
 	mesh_count(&path->counters->messages, 1);
 	mesh_count(&path->counters->small, 1);
 	mesh_count(&path->counters->bytes, header->length);
+	/* NCCL may have the memory of its receives back already. */
+	if (comm->closing)
+		return;
 	/* A message behind one that was asked for may overtake it, but says nothing new. */
 	if (!mesh_seq_before(header->seq, receive->wanted))
 		receive->eager_run++;

@@ -118,11 +118,12 @@ int mesh_request_test(struct mesh_request *request, bool *done, size_t *size)
 	int i, ret;
 
 	*done = false;
+	/* Also for a request that is done: the provider may still have its bytes. */
+	mesh_engine_busy(&comm->node->engine);
 	ret = request_reap(request, size);
 	if (!ret) {
 		for (i = 0; i < comm->num_paths; i++)
 			path_poll(&comm->paths[i]);
-		mesh_engine_busy(&comm->node->engine);
 		ret = request_reap(request, size);
 	}
 	if (ret < 0)

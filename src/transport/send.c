@@ -106,9 +106,13 @@ static enum send_result eager_send(struct mesh_comm *comm, struct mesh_request *
 /* ---- large messages --------------------------------------------------------------------- */
 
 /* The receiver holds its grants back while messages are small; tell it that one is needed. */
-static enum send_result grant_await(struct mesh_comm *comm, const struct mesh_request *request)
+static enum send_result grant_await(struct mesh_comm *comm)
 {
-	const struct mesh_outgoing want = {.type = MESH_MESSAGE_WANT, .seq = request->seq};
+	/*
+	 * It names the latest message, not the one that waits: small ones on their way over other
+	 * paths may come after it, and must not start another run at the receiver.
+	 */
+	const struct mesh_outgoing want = {.type = MESH_MESSAGE_WANT, .seq = comm->next_seq - 1};
 
 	/* Only asking ends the run: an old grant used up says nothing about the next ones. */
 	if (!comm->send.eager_run)
@@ -256,6 +260,7 @@ static int segment_write(struct mesh_comm *comm, struct mesh_request *request,
 static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request *request,
 				     const struct mesh_grant *grant, size_t bytes)
 {
+	size_t left = request->size - request->next_segment * bytes;
 	uint64_t now_ns = mesh_clock_ns();
 	struct mesh_write write;
 	struct mesh_path *path;
@@ -265,7 +270,7 @@ static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request
 	if (!comm->send.free_segments)
 		return SEND_BLOCKED; /* a completion of ours pushes again */
 	path = mesh_comm_path_choose(comm, bytes, now_ns);
-	if (!mesh_pace_has_room(&path->remote->flow->pace, bytes)) {
+	if (!mesh_pace_has_room(&path->remote->flow->pace, left < bytes ? left : bytes)) {
 		room_await(comm);
 		return SEND_FULL;
 	}
@@ -308,7 +313,7 @@ static enum send_result granted_send(struct mesh_comm *comm, struct mesh_request
 	size_t bytes;
 
 	if (!held->valid || held->seq != request->seq)
-		return grant_await(comm, request);
+		return grant_await(comm);
 	if (request->size > held->grant.size)
 		return overflow(comm, request, &held->grant);
 	if (request->state == MESH_REQUEST_WAITING) {

@@ -21,6 +21,7 @@
 
 /* A receive that waits is normal: NCCL posts some minutes early. Asking is cheap. */
 #define ASK_MS 3000
+#define NS_PER_S 1000000000ull
 
 /* The oldest receive that is not complete. Returns false if there is none. */
 static bool oldest_waiting(struct mesh_comm *comm, uint32_t *seq)
@@ -74,6 +75,27 @@ static void lost_check(struct mesh_comm *comm, uint64_t now_ms)
 	mesh_comm_fail(comm, -EIO, false, why);
 }
 
+/*
+ * True if the path has been silent for the limit, and still is after somebody has polled: a
+ * process that was stopped finds its completions only then.
+ */
+static bool path_is_silent(struct mesh_path *path, const struct mesh_pace *pace, uint64_t now_ns)
+{
+	uint64_t limit_s = path->comm->node->config.dead_peer_timeout_s;
+	uint64_t polls = atomic_load_explicit(&path->domain->polls, memory_order_relaxed);
+
+	if (path->domain->provider != MESH_PROVIDER_VERBS_RXM ||
+	    mesh_pace_silence_ns(pace, now_ns) / NS_PER_S < limit_s) {
+		path->silent_ns = 0;
+		return false;
+	}
+	if (!path->silent_ns) {
+		path->silent_ns = now_ns;
+		path->silent_polls = polls;
+	}
+	return now_ns - path->silent_ns >= NS_PER_S && polls >= path->silent_polls + 2;
+}
+
 /* Writes that no NIC acknowledges, though the peer's kernel answers on the control connection. */
 static void silence_check(struct mesh_comm *comm)
 {
@@ -86,10 +108,9 @@ static void silence_check(struct mesh_comm *comm)
 	if (!comm->unfinished || comm->error)
 		return;
 	for (i = 0; i < comm->num_paths; i++) {
-		const struct mesh_path *path = &comm->paths[i];
+		struct mesh_path *path = &comm->paths[i];
 
-		if (path->domain->provider != MESH_PROVIDER_VERBS_RXM ||
-		    mesh_pace_silence_ns(comm->paces[i], now_ns) / 1000000000 < limit_s)
+		if (!path_is_silent(path, comm->paces[i], now_ns))
 			continue;
 		snprintf(why, sizeof(why),
 			 "no RDMA write has been answered on %s for %llu s, though TCP gets "

@@ -188,6 +188,23 @@ static void test_turns(void **state)
 	mesh_domain_close(domain);
 }
 
+static void count_turn(struct mesh_waiter *waiter);
+
+/* The last completion came between looking for room and joining the line: the next poll serves. */
+static void test_wait_on_idle(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct mesh_remote *remote = remote_open(domain, 1);
+	struct customer customer = {.waiter.resume = count_turn, .domain = domain};
+
+	(void)state;
+	mesh_flow_wait(domain, remote->flow, &customer.waiter);
+	mesh_domain_poll(domain);
+	assert_int_equal(customer.turns, 1);
+	mesh_remote_close(domain, remote);
+	mesh_domain_close(domain);
+}
+
 static void count_turn(struct mesh_waiter *waiter)
 {
 	((struct customer *)waiter)->turns++;
@@ -262,7 +279,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_buffers_shared), TEST(test_flow_shared),  TEST(test_flow_outlives),
-		TEST(test_turns),	   TEST(test_line_changed), TEST(test_inject),
+		TEST(test_turns),	   TEST(test_line_changed), TEST(test_wait_on_idle),
+		TEST(test_inject),
 	};
 
 	log_capture_start();

@@ -137,7 +137,8 @@ ended_after_check() {
 # down ("type GSI state ERR" in `rdma resource show qp`): no connection is made any more.
 link_down() {
 	both_survive "link down on the receiver's side" 'lost node b \(10\.77\.1\.2\)' \
-		'lost node a .*10\.77\.1\.1|to node a .* was not delivered' ip -n "${MESH_PREFIX}a" link set ab down
+		'lost node a .*10\.77\.1\.1|to node a .* was not delivered' \
+		ip -n "${MESH_PREFIX}a" link set ab down
 	finish one
 	ip -n "${MESH_PREFIX}a" link set ab up
 	rdma_device_renew a ab

@@ -38,6 +38,7 @@ struct mesh_path {
 	struct mesh_peer *peer; /* node->lock */
 	struct mesh_remote *remote;
 	uint32_t remote_id, remote_token; /* the peer's sink for this path */
+	uint64_t silent_ns, silent_polls; /* stall.c's notes; comm->lock */
 	_Atomic(uint64_t) seen_polls;	  /* of the domain, when a request was last tested */
 	struct mesh_counters *counters;	  /* in the process's page, or our own; comm->lock */
 	struct mesh_counters own_counters;
@@ -155,7 +156,7 @@ struct mesh_comm {
 	uint32_t rotation; /* paths that are as good as each other take turns */
 
 	uint32_t unfinished; /* our messages and writes in flight */
-	int error;	     /* negative errno; sticky */
+	_Atomic(int) error;  /* negative errno; sticky; set under the lock */
 	bool closing;	     /* we start nothing new */
 	bool quiesced;	     /* nothing of this comm is in flight, nor will be */
 	bool peer_closing;   /* CLOSE came, and is not answered yet */

@@ -30,6 +30,7 @@ struct mesh_connect {
 	 * become a path. One user of each peer is us.
 	 */
 	int first_candidate; /* index into choice */
+	int next_candidate;  /* the first one that this try leaves out */
 	struct mesh_path_candidate pairs[MESH_PATHS_MAX];
 	struct mesh_peer *peers[MESH_PATHS_MAX];
 	int num_peers;

@@ -56,6 +56,7 @@ struct mesh_peer {
 	enum mesh_peer_state state;
 	bool incoming;
 	bool buried;	 /* LOST, and its comms have failed */
+	bool told;	 /* LOST, and the user was warned */
 	bool slow_close; /* it did not answer a CLOSE in time: do not wait for it again */
 
 	/* Where it is. The ports are 0 until known. */
