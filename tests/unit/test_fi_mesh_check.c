@@ -270,7 +270,7 @@ static int forbidden_child(void)
 static void test_device_files_forbidden(void **state)
 {
 	pid_t child;
-	int status;
+	int status = 0;
 
 	(void)state;
 	spark_make();
