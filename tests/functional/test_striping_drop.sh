@@ -52,7 +52,7 @@ whole=$(carried 1)
 at_least "both whole" "$whole" $((2 * RATE * 93 / 100))
 mesh_shape a x2 "$((RATE / 10))mbit"
 carried 1 >/dev/null # the second that it may take
-at_least "one at a tenth" "$(carried 1.5)" $((whole * 55 / 100 * 95 / 100))
+at_least "one at a tenth" "$(carried 1.5)" $((whole * 55 * 95 / 10000))
 mesh_shape a x2 "${RATE}mbit"
 carried 1 >/dev/null
 at_least "whole again" "$(carried 1.5)" $((whole * 95 / 100))
