@@ -56,14 +56,13 @@ void mesh_flow_wait(struct mesh_domain *domain, struct mesh_flow *flow, struct m
 	if (!waiter->queued && !waiter->flow) {
 		waiter->flow = flow;
 		TAILQ_INSERT_TAIL(&flow->waiters, waiter, entry);
-		atomic_store_explicit(&flow->has_waiters, true, memory_order_relaxed);
+		atomic_store(&flow->has_waiters, true);
 	}
 	mesh_lock_release(&domain->transmit_lock);
 	/*
-	 * The last completion may have come since the caller looked, and have seen nobody in line:
-	 * its fence and this one let one of the two see the other.
+	 * The last completion may have come since the caller looked, and have seen nobody in line.
+	 * Either it sees us, or we see it: each stores before it looks, all in one order (seq_cst).
 	 */
-	atomic_thread_fence(memory_order_seq_cst);
 	if (!mesh_pace_in_flight(&flow->pace))
 		mesh_domain_wait(domain, waiter);
 }
@@ -118,7 +117,6 @@ void mesh_flow_completed(struct mesh_domain *domain, struct mesh_flow *flow, siz
 {
 	mesh_lock_assert_held(&domain->lock);
 	mesh_pace_completed(&flow->pace, size, posted_ns, mesh_clock_ns());
-	atomic_thread_fence(memory_order_seq_cst); /* see mesh_flow_wait() */
-	if (atomic_load_explicit(&flow->has_waiters, memory_order_relaxed))
+	if (atomic_load(&flow->has_waiters)) /* see mesh_flow_wait() */
 		waiters_serve(domain, flow);
 }

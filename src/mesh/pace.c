@@ -40,10 +40,12 @@ void mesh_pace_init(struct mesh_pace *pace, int speed_mbps)
 
 uint64_t mesh_pace_in_flight(const struct mesh_pace *pace)
 {
-	/* In this order: bytes complete after they were posted, so this is never negative. */
-	uint64_t completed = load(&pace->completed);
+	/*
+	 * In this order: bytes complete after they were posted, so this is never negative. The
+	 * strongest order, because mesh_flow_wait() must not miss the last completion.
+	 */
+	uint64_t completed = atomic_load(&pace->completed);
 
-	atomic_thread_fence(memory_order_acquire);
 	return load(&pace->posted) - completed;
 }
 
@@ -89,8 +91,7 @@ void mesh_pace_completed(struct mesh_pace *pace, uint64_t bytes, uint64_t posted
 	uint64_t since_ns = last_ns > posted_ns ? last_ns : posted_ns;
 
 	store(&pace->last_ns, now_ns);
-	atomic_thread_fence(memory_order_release);
-	store(&pace->completed, load(&pace->completed) + bytes);
+	atomic_store(&pace->completed, load(&pace->completed) + bytes);
 	if (now_ns > since_ns)
 		pace->sample_ns += now_ns - since_ns;
 	pace->sample_bytes += bytes;

@@ -72,9 +72,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		list_use(&list);
 		mesh_cable_list_free(&list);
 	}
-	text = strndup((const char *)data, size);
-	if (text)
-		text_use(text);
+	text = malloc(size + 1);
+	if (!text)
+		return 0;
+	memcpy(text, data, size);
+	text[size] = '\0';
+	text_use(text);
 	free(text);
 	return 0;
 }
