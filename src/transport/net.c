@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* net.c - opens and closes the plugin for NCCL; the process's one node lives here. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <mesh/base/log.h>
 #include <mesh/base/random.h>
 #include <mesh/fabric/provider.h>
 #include <mesh/system/nic_table.h>
+#include <mesh/system/node_id.h>
 #include <mesh/transport/connect.h>
 #include <mesh/transport/listener.h>
 #include <mesh/transport/node.h>
@@ -24,41 +23,6 @@ static pthread_mutex_t node_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct mesh_node *_Atomic the_node;
 
 /* ---- who we are ---------------------------------------------------------------------------- */
-
-/* FNV-1a, 64 bits (draft-eastlake-fnv). */
-static uint64_t hash_add(uint64_t hash, const void *bytes, size_t size)
-{
-	const uint8_t *byte = bytes;
-	size_t i;
-
-	for (i = 0; i < size; i++)
-		hash = (hash ^ byte[i]) * 0x100000001b3ull;
-	return hash;
-}
-
-/*
- * The same for all processes that share the NICs, different for everybody else: this boot of this
- * kernel, and the network namespace.
- */
-static uint64_t node_id_make(void)
-{
-	uint64_t hash = 0xcbf29ce484222325ull;
-	char boot_id[64];
-	struct stat ns;
-	ssize_t n;
-	int fd;
-
-	fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		n = read(fd, boot_id, sizeof(boot_id));
-		if (n > 0)
-			hash = hash_add(hash, boot_id, (size_t)n);
-		close(fd);
-	}
-	if (!stat("/proc/self/ns/net", &ns))
-		hash = hash_add(hash, &ns.st_ino, sizeof(ns.st_ino));
-	return hash;
-}
 
 static void node_name_make(struct mesh_node *node)
 {
@@ -121,7 +85,7 @@ static int node_make(struct mesh_node **made)
 	mesh_config_load(NULL, NULL, &node->config);
 	mesh_config_log(&node->config);
 	node_name_make(node);
-	node->node_id = node_id_make();
+	node->node_id = mesh_node_id();
 	ret = mesh_random(&node->process_id, sizeof(node->process_id));
 	if (ret)
 		goto free_node;
