@@ -115,6 +115,8 @@ static void limits_set(struct mesh_domain *domain)
 	domain->write_flags = FI_COMPLETION;
 	if (domain->immediates)
 		domain->write_flags |= FI_REMOTE_CQ_DATA;
+	domain->sizes_travel = !domain->immediates ||
+			       domain->info->domain_attr->cq_data_size >= sizeof(uint64_t);
 	domain->send_flags = FI_COMPLETION;
 	if (domain->provider != MESH_PROVIDER_VERBS_RXM)
 		domain->write_flags |= FI_DELIVERY_COMPLETE;

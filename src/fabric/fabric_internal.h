@@ -66,6 +66,6 @@ void mesh_receives_resume(struct mesh_domain *domain);
 /** Hands a message, or the immediate of a write, to its sink. domain->lock held. */
 void mesh_sink_message(struct mesh_domain *domain, const struct mesh_message_header *header,
 		       const void *payload);
-void mesh_sink_written(struct mesh_domain *domain, uint32_t immediate);
+void mesh_sink_written(struct mesh_domain *domain, uint64_t immediate);
 
 #endif

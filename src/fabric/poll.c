@@ -31,7 +31,7 @@ static void completion_handle(struct mesh_domain *domain, const struct fi_cq_dat
 
 	/* A peer's write with immediate. Its context is NULL, or on 1.17 not always ours. */
 	if (entry->flags & FI_REMOTE_CQ_DATA && !(entry->flags & FI_RECV)) {
-		mesh_sink_written(domain, (uint32_t)entry->data);
+		mesh_sink_written(domain, entry->data);
 		return;
 	}
 	if (!op)

@@ -323,7 +323,8 @@ static void written_send(struct mesh_buffer *buffer, const struct mesh_write *wr
 		.type = MESH_MESSAGE_WRITTEN,
 		.comm = write->sink_id,
 		.token = write->sink_token,
-		.seq = write->immediate,
+		.seq = (uint32_t)write->immediate,
+		.size = (uint32_t)(write->immediate >> 32),
 	};
 
 	memcpy(buffer->bytes, &header, sizeof(header));

@@ -52,12 +52,12 @@ void mesh_sink_message(struct mesh_domain *domain, const struct mesh_message_hea
 	else if (header->type != MESH_MESSAGE_WRITTEN)
 		sink->message(sink, header, payload);
 	else if (!domain->immediates)
-		mesh_sink_written(domain, header->seq);
+		mesh_sink_written(domain, (uint64_t)header->size << 32 | header->seq);
 	else
 		stranger_count(domain);
 }
 
-void mesh_sink_written(struct mesh_domain *domain, uint32_t immediate)
+void mesh_sink_written(struct mesh_domain *domain, uint64_t immediate)
 {
 	struct mesh_immediate decoded = mesh_immediate_decode(immediate);
 	struct mesh_sink *sink = domain->sinks[decoded.comm];

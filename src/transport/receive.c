@@ -250,6 +250,20 @@ static struct mesh_request *request_of_immediate(struct mesh_comm *comm, uint32_
 _Static_assert((1u << MESH_IMMEDIATE_SEQ_BITS) % MESH_COMM_REQUESTS == 0,
 	       "the low bits of a sequence number find its slot");
 
+/* Returns false if the message is larger than its receive, which ends the comm. */
+static bool size_learn(struct mesh_request *request, uint64_t size)
+{
+	if (request->size_known)
+		return true;
+	if (size > request->size) {
+		overflow(request->comm, request, size);
+		return false;
+	}
+	request->size = size;
+	request->size_known = true;
+	return true;
+}
+
 static void segment_arrived(struct mesh_path *path, struct mesh_request *request,
 			    const struct mesh_immediate *immediate)
 {
@@ -272,6 +286,8 @@ static void segment_arrived(struct mesh_path *path, struct mesh_request *request
 		request->num_segments = immediate->segment + 1;
 	if (immediate->full)
 		request->size_known = true;
+	if (immediate->size && !size_learn(request, immediate->size))
+		return;
 	request_check_complete(request, path);
 	if (comm->receive.eager_run) {
 		comm->receive.eager_run = 0;
@@ -300,16 +316,11 @@ static void size_arrived(struct mesh_path *path, const struct mesh_message_heade
 	struct mesh_message_size message;
 
 	memcpy(&message, payload, sizeof(message));
-	if (request->seq != header->seq || !request->granted || request->size_known ||
+	if (request->seq != header->seq || !request->granted ||
 	    (request->state != MESH_REQUEST_WAITING && request->state != MESH_REQUEST_MOVING))
 		return;
-	if (message.size > request->size) {
-		overflow(comm, request, message.size);
-		return;
-	}
-	request->size = message.size;
-	request->size_known = true;
-	request_check_complete(request, path);
+	if (size_learn(request, message.size))
+		request_check_complete(request, path);
 }
 
 static void want_arrived(struct mesh_comm *comm, uint32_t seq)

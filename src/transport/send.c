@@ -202,6 +202,19 @@ static void room_await(struct mesh_comm *comm)
 	}
 }
 
+/* True if the message's immediates tell its size; else a SIZE message does, where it matters. */
+static bool size_travels(const struct mesh_request *request)
+{
+	const struct mesh_comm *comm = request->comm;
+	int i;
+
+	for (i = 0; i < comm->num_paths; i++) {
+		if (!comm->paths[i].domain->sizes_travel)
+			return false;
+	}
+	return request->size <= UINT32_MAX;
+}
+
 /* The arguments of one segment's write. Returns whether it is the message's last. */
 static bool segment_write_make(const struct mesh_request *request, const struct mesh_path *path,
 			       const struct mesh_grant *grant, size_t bytes, uint64_t now_ns,
@@ -216,6 +229,7 @@ static bool segment_write_make(const struct mesh_request *request, const struct 
 		.segment = request->next_segment,
 		.last = left <= bytes,
 		.full = request->size == grant->size,
+		.size = size_travels(request) ? (uint32_t)request->size : 0,
 	};
 
 	*write = (struct mesh_write){
@@ -318,7 +332,8 @@ static enum send_result granted_send(struct mesh_comm *comm, struct mesh_request
 		return overflow(comm, request, &held->grant);
 	if (request->state == MESH_REQUEST_WAITING) {
 		mesh_request_state_set(request, MESH_REQUEST_MOVING);
-		request->size_told = request->size == held->grant.size;
+		request->size_told =
+			request->size == held->grant.size || size_travels(request);
 	}
 	if (!request->size_told)
 		result = size_tell(comm, request);

@@ -38,6 +38,13 @@ class Mesh:
             ip("netns", "add", self.prefix + name)
             self.nodes.append(name)
             ip("-n", self.prefix + name, "link", "set", "lo", "up")
+            self._congestion_control(name)
+
+    def _congestion_control(self, node):
+        """Reno or cubic: where bbr is the machine's choice, its pacing would be measured."""
+        path = "/proc/sys/net/ipv4/tcp_congestion_control"
+        script = "grep -qw cubic %s || echo reno >%s" % (path, path)
+        subprocess.run(["ip", "netns", "exec", self.prefix + node, "sh", "-c", script], check=True)
 
     def link(self, one, other, subnet, rate=None):
         """A veth pair with addresses 10.77.subnet.1 and .2, sending at most at `rate` each way."""

@@ -165,7 +165,7 @@ void fake_deliver(const void *bytes, size_t size)
 	completion->entry.len = size;
 }
 
-void fake_deliver_immediate(uint32_t immediate)
+void fake_deliver_immediate(uint64_t immediate)
 {
 	struct fake_completion *completion = completion_add();
 

@@ -149,7 +149,7 @@ void fake_complete_status(void *context, int error, int prov_errno);
 /** ... a message came into the oldest posted receive, */
 void fake_deliver(const void *bytes, size_t size);
 /** ... or a peer's write with this immediate. */
-void fake_deliver_immediate(uint32_t immediate);
+void fake_deliver_immediate(uint64_t immediate);
 
 int __wrap_fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
 		      const struct fi_info *hints, struct fi_info **info);

@@ -85,7 +85,7 @@ static void data_deliver(uint32_t comm, uint32_t token, size_t size)
 	fake_deliver(&message, size);
 }
 
-static uint32_t immediate_to(uint32_t comm)
+static uint64_t immediate_to(uint32_t comm)
 {
 	struct mesh_immediate immediate = {.comm = comm, .seq = 3, .segment = 5, .last = true};
 

@@ -415,8 +415,11 @@ static void test_immediate_bits(void **state)
 			 32);
 	assert_int_equal(mesh_immediate_encode(&immediate), 0);
 	immediate =
-		(struct mesh_immediate){MESH_COMM_IDS - 1, 0x3f, MESH_SEGMENTS_MAX - 1, true, true};
+		(struct mesh_immediate){MESH_COMM_IDS - 1, 0x3f, MESH_SEGMENTS_MAX - 1, true, true,
+					0};
 	assert_true(mesh_immediate_encode(&immediate) == UINT32_MAX);
+	immediate.size = 0x12345678;
+	assert_true(mesh_immediate_encode(&immediate) == 0x12345678ffffffff);
 	/* Of the sequence number only the lowest bits travel. */
 	immediate = (struct mesh_immediate){.seq = 0xffffff41};
 	got = mesh_immediate_decode(mesh_immediate_encode(&immediate));
@@ -427,7 +430,8 @@ static void test_immediate_bits(void **state)
 
 static void test_immediate_round_trip(void **state)
 {
-	uint32_t bits = 1, i;
+	uint64_t bits = 1;
+	uint32_t i;
 
 	(void)state;
 	for (i = 0; i < 200000; i++) {
@@ -436,7 +440,7 @@ static void test_immediate_round_trip(void **state)
 		assert_in_range(decoded.comm, 0, MESH_COMM_IDS - 1);
 		assert_in_range(decoded.segment, 0, MESH_SEGMENTS_MAX - 1);
 		assert_true(mesh_immediate_encode(&decoded) == bits);
-		bits = bits * 1664525u + 1013904223u;
+		bits = bits * 6364136223846793005u + 1442695040888963407u;
 	}
 }
 

@@ -163,6 +163,7 @@ struct mesh_domain {
 	 * (rxm_cq.c, rxm_handle_comp_error: NULL op_context). There a WRITTEN message follows.
 	 */
 	bool immediates;
+	bool sizes_travel; /* what announces a write has room for the size of its message */
 	uint64_t send_flags;  /* for every message */
 	uint64_t write_flags; /* for every RMA write */
 
@@ -288,7 +289,7 @@ struct mesh_write {
 	struct mesh_mr *mr; /* covers the data */
 	uint64_t address;   /* at the remote, as its grant said */
 	uint64_t key;
-	uint32_t immediate;
+	uint64_t immediate;
 	uint32_t sink_id, sink_token; /* the addressee's, for a WRITTEN message */
 	uint64_t now_ns;	      /* for the flow's pace */
 };

@@ -24,7 +24,7 @@
 #endif
 
 /* Both ends must agree. Raised with any change of handle, frames, messages or immediates. */
-#define MESH_PROTOCOL_VERSION 2
+#define MESH_PROTOCOL_VERSION 3
 
 /* ---- frames on the control connection ------------------------------------------------- */
 
@@ -186,7 +186,7 @@ enum mesh_message_type {
 	MESH_MESSAGE_POSTED,	  /* receiver: so many receives have been posted (eager credit) */
 	MESH_MESSAGE_WANT,	  /* sender: I need the grant of this sequence number */
 	MESH_MESSAGE_DATA,	  /* sender: a small message itself */
-	MESH_MESSAGE_SIZE,	  /* sender: the true size of a message that is written */
+	MESH_MESSAGE_SIZE,	  /* sender: a written message's true size, if immediates have no room */
 	MESH_MESSAGE_WRITTEN,	  /* in place of an immediate, where the provider's are unsafe */
 };
 
@@ -199,8 +199,8 @@ struct mesh_message_header {
 	uint32_t comm;	    /* the addressee's comm id; GREET: peer id */
 	uint32_t token;	    /* the addressee's token */
 	uint32_t seq;	    /* of the message; GRANT: of its first grant; POSTED: the number posted;
-			    WRITTEN: the immediate */
-	uint32_t reserved2; /* 0: keeps what follows 8-byte aligned */
+			    WRITTEN: the immediate's lower half */
+	uint32_t size;	    /* WRITTEN: the immediate's upper half; else 0 */
 };
 _Static_assert(sizeof(struct mesh_message_header) == 24, "wire format");
 
@@ -244,8 +244,8 @@ int mesh_message_check(const void *bytes, size_t size, struct mesh_message_heade
 /* ---- the immediate of an RMA write ----------------------------------------------------- */
 
 /*
- * 32 bits, because verbs has no more. It names comm, request and segment, so that a segment that
- * arrives twice is recognised.
+ * It names comm, request and segment, so that a segment that arrives twice is recognised: 32 bits,
+ * because verbs has no more. tcp has 64, and the upper half tells the true size of the message.
  */
 #define MESH_IMMEDIATE_COMM_BITS 14
 #define MESH_IMMEDIATE_SEQ_BITS 6
@@ -259,18 +259,23 @@ struct mesh_immediate {
 	uint32_t seq;	  /* lowest MESH_IMMEDIATE_SEQ_BITS of the sequence number */
 	uint32_t segment; /* from 0 */
 	bool last;	  /* the message has segment + 1 segments */
-	bool full;	  /* the message fills the grant exactly: no SIZE message follows */
+	bool full;	  /* the message fills the grant exactly */
+	uint32_t size;	  /* bytes of the whole message; 0: not told here */
 };
 
-static inline uint32_t mesh_immediate_encode(const struct mesh_immediate *immediate)
+static inline uint64_t mesh_immediate_encode(const struct mesh_immediate *immediate)
 {
-	return immediate->comm << 18 | (immediate->seq & 0x3f) << 12 | immediate->segment << 2 |
+	return (uint64_t)immediate->size << 32 | immediate->comm << 18 |
+	       (immediate->seq & 0x3f) << 12 | immediate->segment << 2 |
 	       (uint32_t)immediate->last << 1 | (uint32_t)immediate->full;
 }
 
-static inline struct mesh_immediate mesh_immediate_decode(uint32_t bits)
+static inline struct mesh_immediate mesh_immediate_decode(uint64_t immediate)
 {
+	const uint32_t bits = (uint32_t)immediate;
+
 	return (struct mesh_immediate){
+		.size = (uint32_t)(immediate >> 32),
 		.comm = bits >> 18,
 		.seq = bits >> 12 & 0x3f,
 		.segment = bits >> 2 & 0x3ff,
