@@ -106,11 +106,6 @@ static int name_read(struct mesh_domain *domain)
 
 static void limits_set(struct mesh_domain *domain)
 {
-	/*
-	 * tcp reports a message as complete when the socket has taken it, and forgets it if the
-	 * connection is then reset. Delivery completion costs nothing measurable for large writes
-	 * (docs/protocol.md). On verbs a transmit completion already means that the peer has it.
-	 */
 	domain->immediates = domain->provider != MESH_PROVIDER_TCP_RXM;
 	domain->write_flags = FI_COMPLETION;
 	if (domain->immediates)
@@ -118,8 +113,9 @@ static void limits_set(struct mesh_domain *domain)
 	domain->sizes_travel = !domain->immediates ||
 			       domain->info->domain_attr->cq_data_size >= sizeof(uint64_t);
 	domain->send_flags = FI_COMPLETION;
+	/* On verbs a plain completion already means that the peer's NIC has acknowledged. */
 	if (domain->provider != MESH_PROVIDER_VERBS_RXM)
-		domain->write_flags |= FI_DELIVERY_COMPLETE;
+		domain->delivery_flag = FI_DELIVERY_COMPLETE;
 	domain->segment_max = domain->info->ep_attr->max_msg_size;
 	domain->inject_max = domain->info->tx_attr->inject_size;
 }

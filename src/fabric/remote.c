@@ -362,6 +362,7 @@ int mesh_write_post(struct mesh_domain *domain, struct mesh_remote *remote,
 int mesh_domain_write(struct mesh_domain *domain, struct mesh_remote *remote,
 		      const struct mesh_write *write, struct mesh_op *op)
 {
+	uint64_t flags = domain->write_flags | (write->delivery ? domain->delivery_flag : 0);
 	struct mesh_buffer *written = NULL;
 	int ret;
 
@@ -373,7 +374,7 @@ int mesh_domain_write(struct mesh_domain *domain, struct mesh_remote *remote,
 	mesh_lock_take(&domain->transmit_lock);
 	ret = -ECONNRESET;
 	if (!remote->lost)
-		ret = mesh_write_post(domain, remote, write, domain->write_flags, op);
+		ret = mesh_write_post(domain, remote, write, flags, op);
 	if (!ret)
 		mesh_pace_posted(&remote->flow->pace, write->size, write->now_ns);
 	mesh_lock_release(&domain->transmit_lock);

@@ -5,8 +5,9 @@
  * A sender drains what it has in flight, says CLOSE with the number of its messages, and waits
  * for CLOSED: then everything has arrived, and this process may end. A receiver says CLOSE, and
  * waits for CLOSED if the sender could still write into one of its receives. CLOSE from the other
- * side counts as an answer: it says the same. All of it is bounded in time; who does not answer is
- * fenced off.
+ * side counts as an answer: it says the same. Both tell how many writes there were, and a receiver
+ * waits for them all: the socket may still have them. All of it is bounded in time; who does not
+ * answer is fenced off.
  */
 #include <errno.h>
 #include <sched.h>
@@ -27,37 +28,49 @@
 
 /* ---- the peer's frames, and the engine's part -------------------------------------------- */
 
-static void frame_send(struct mesh_comm *comm, enum mesh_frame_type type, uint32_t sent,
-		       bool unclean)
+/* @cut: some operations did not end, and were cut off. */
+static void frame_send(struct mesh_comm *comm, enum mesh_frame_type type, bool cut)
 {
 	struct mesh_frame frame;
 
 	mesh_lock_assert_held(&comm->node->lock);
 	memset(&frame, 0, sizeof(frame));
 	frame.comm.to_comm = comm->paths[0].remote_id;
-	frame.comm.sent = sent;
-	frame.comm.unclean = unclean;
+	mesh_lock_take(&comm->lock);
+	if (comm->sending) {
+		frame.comm.sent = mesh_send_count(comm);
+		frame.comm.writes = comm->send.writes;
+		frame.comm.unclean = cut || comm->send.unclean;
+	}
+	mesh_lock_release(&comm->lock);
 	mesh_peer_send(comm->paths[0].peer, &frame, type);
 }
 
-void mesh_comm_close_asked(struct mesh_comm *comm, uint32_t sent, bool unclean)
+static void quiet_note(struct mesh_comm *comm, const struct mesh_frame_comm *frame)
+{
+	mesh_lock_assert_held(&comm->lock);
+	comm->peer_quiet = true;
+	comm->peer_writes = frame->writes;
+	comm->peer_lost |= frame->unclean;
+}
+
+void mesh_comm_close_asked(struct mesh_comm *comm, const struct mesh_frame_comm *frame)
 {
 	mesh_lock_take(&comm->lock);
 	comm->peer_closing = true;
 	comm->peer_closing_ms = mesh_clock_ms();
-	comm->peer_sent = sent;
+	comm->peer_sent = frame->sent;
 	/* A sender drains before it says so, if it can; a receiver takes nothing more. */
-	comm->peer_quiet = true;
-	comm->peer_lost |= unclean;
+	quiet_note(comm, frame);
 	mesh_lock_release(&comm->lock);
 	comm->paths[0].peer->slow_close = false;
 	mesh_comm_tick(comm);
 }
 
-void mesh_comm_close_answered(struct mesh_comm *comm)
+void mesh_comm_close_answered(struct mesh_comm *comm, const struct mesh_frame_comm *frame)
 {
 	mesh_lock_take(&comm->lock);
-	comm->peer_quiet = true;
+	quiet_note(comm, frame);
 	mesh_lock_release(&comm->lock);
 	comm->paths[0].peer->slow_close = false;
 }
@@ -112,7 +125,7 @@ void mesh_comm_tick(struct mesh_comm *comm)
 		orphans_fail(comm);
 	mesh_lock_release(&comm->lock);
 	if (due)
-		frame_send(comm, MESH_FRAME_CLOSED, 0, false);
+		frame_send(comm, MESH_FRAME_CLOSED, false);
 }
 
 bool mesh_comm_urgent(struct mesh_comm *comm)
@@ -127,6 +140,13 @@ bool mesh_comm_urgent(struct mesh_comm *comm)
 
 /* ---- our own closing ---------------------------------------------------------------------- */
 
+/* True if the sender is quiet, and all that it has ever written is here. */
+static bool is_settled(struct mesh_comm *comm)
+{
+	mesh_lock_assert_held(&comm->lock);
+	return comm->peer_quiet && !comm->peer_lost && comm->receive.writes == comm->peer_writes;
+}
+
 /* The peer's word that it is quiet, or its end. A sender asks for it, and so does a receiver that
  * could still be written to. */
 static bool is_answered(struct mesh_comm *comm)
@@ -135,8 +155,11 @@ static bool is_answered(struct mesh_comm *comm)
 
 	mesh_lock_take(&comm->node->lock);
 	mesh_lock_take(&comm->lock);
-	answered = comm->peer_quiet || mesh_comm_is_cut(comm) ||
-		   (!comm->sending && !mesh_receive_is_granted(comm));
+	answered = comm->peer_lost || mesh_comm_is_cut(comm);
+	if (comm->sending)
+		answered |= comm->peer_quiet;
+	else
+		answered |= is_settled(comm) || !mesh_receive_is_granted(comm);
 	mesh_lock_release(&comm->lock);
 	mesh_lock_release(&comm->node->lock);
 	return answered;
@@ -200,14 +223,8 @@ static void close_begin(struct mesh_comm *comm)
 
 static void close_tell(struct mesh_comm *comm, bool unclean)
 {
-	uint32_t sent = 0;
-
 	mesh_lock_take(&comm->node->lock);
-	mesh_lock_take(&comm->lock);
-	if (comm->sending)
-		sent = mesh_send_count(comm);
-	mesh_lock_release(&comm->lock);
-	frame_send(comm, MESH_FRAME_CLOSE, sent, unclean);
+	frame_send(comm, MESH_FRAME_CLOSE, unclean);
 	mesh_lock_release(&comm->node->lock);
 }
 
@@ -244,8 +261,7 @@ static bool is_at_rest(struct mesh_comm *comm)
 	mesh_lock_take(&comm->lock);
 	rest = !comm->unfinished;
 	/* CLOSED is the sender's word. A lost peer gave none, and its bytes may still be queued. */
-	if (!comm->sending && mesh_receive_is_granted(comm) &&
-	    (!comm->peer_quiet || comm->peer_lost))
+	if (!comm->sending && mesh_receive_is_granted(comm) && !is_settled(comm))
 		rest = false;
 	mesh_lock_release(&comm->lock);
 	return rest;

@@ -287,10 +287,10 @@ static void comm_frame_handle(struct mesh_peer *peer, const struct mesh_frame *f
 		return;
 	switch ((enum mesh_frame_type)frame->header.type) {
 	case MESH_FRAME_CLOSE:
-		mesh_comm_close_asked(comm, frame->comm.sent, frame->comm.unclean);
+		mesh_comm_close_asked(comm, &frame->comm);
 		break;
 	case MESH_FRAME_CLOSED:
-		mesh_comm_close_answered(comm);
+		mesh_comm_close_answered(comm, &frame->comm);
 		break;
 	case MESH_FRAME_ASK:
 		mesh_stall_asked(comm, frame->comm.sent);

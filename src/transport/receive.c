@@ -302,6 +302,7 @@ void mesh_receive_written(struct mesh_sink *sink, const struct mesh_immediate *i
 	struct mesh_request *request;
 
 	mesh_lock_take(&comm->lock);
+	comm->receive.writes++;
 	request = request_of_immediate(comm, immediate->seq);
 	if (request)
 		segment_arrived(path, request, immediate);

@@ -180,6 +180,7 @@ static void segment_done(struct mesh_op *op, int error)
 	comm->send.free_segments = segment;
 	if (error) {
 		mesh_count(&path->counters->errors, 1);
+		comm->send.unclean = true;
 		operation_failed(comm, request, error);
 	} else {
 		request_progress(request);
@@ -239,6 +240,8 @@ static bool segment_write_make(const struct mesh_request *request, const struct 
 		.address = grant->targets[i].address + offset,
 		.key = grant->targets[i].key,
 		.immediate = mesh_immediate_encode(&immediate),
+		/* It measures the path, and tells what is queued there. One path needs neither. */
+		.delivery = request->comm->num_paths > 1,
 		.sink_id = path->remote_id,
 		.sink_token = path->remote_token,
 		.now_ns = now_ns,
@@ -265,6 +268,7 @@ static int segment_write(struct mesh_comm *comm, struct mesh_request *request,
 	mesh_count(&path->counters->segments, 1);
 	mesh_count(&path->counters->bytes, write->size);
 	comm->send.free_segments = segment->next_free;
+	comm->send.writes++;
 	comm->unfinished++;
 	request->unfinished++;
 	request->next_segment++;
@@ -332,8 +336,7 @@ static enum send_result granted_send(struct mesh_comm *comm, struct mesh_request
 		return overflow(comm, request, &held->grant);
 	if (request->state == MESH_REQUEST_WAITING) {
 		mesh_request_state_set(request, MESH_REQUEST_MOVING);
-		request->size_told =
-			request->size == held->grant.size || size_travels(request);
+		request->size_told = request->size == held->grant.size || size_travels(request);
 	}
 	if (!request->size_told)
 		result = size_tell(comm, request);

@@ -248,13 +248,12 @@ static void test_limits(void **state)
 
 	(void)state;
 	assert_true(domain->immediates);
-	assert_true(domain->write_flags ==
-		    (FI_COMPLETION | FI_REMOTE_CQ_DATA | FI_DELIVERY_COMPLETE));
+	assert_true(domain->write_flags == (FI_COMPLETION | FI_REMOTE_CQ_DATA));
 	assert_true(domain->send_flags & FI_COMPLETION);
 	mesh_domain_close(domain);
 	domain = fake_domain_open(MESH_PROVIDER_TCP_RXM);
 	assert_false(domain->immediates);
-	assert_true(domain->write_flags == (FI_COMPLETION | FI_DELIVERY_COMPLETE));
+	assert_true(domain->write_flags == FI_COMPLETION);
 	mesh_domain_close(domain);
 	domain = fake_domain_open(MESH_PROVIDER_VERBS_RXM);
 	assert_true(domain->immediates);

@@ -414,9 +414,8 @@ static void test_immediate_bits(void **state)
 				 MESH_IMMEDIATE_SEGMENT_BITS + 2,
 			 32);
 	assert_int_equal(mesh_immediate_encode(&immediate), 0);
-	immediate =
-		(struct mesh_immediate){MESH_COMM_IDS - 1, 0x3f, MESH_SEGMENTS_MAX - 1, true, true,
-					0};
+	immediate = (struct mesh_immediate){
+		MESH_COMM_IDS - 1, 0x3f, MESH_SEGMENTS_MAX - 1, true, true, 0};
 	assert_true(mesh_immediate_encode(&immediate) == UINT32_MAX);
 	immediate.size = 0x12345678;
 	assert_true(mesh_immediate_encode(&immediate) == 0x12345678ffffffff);

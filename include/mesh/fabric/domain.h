@@ -163,9 +163,10 @@ struct mesh_domain {
 	 * (rxm_cq.c, rxm_handle_comp_error: NULL op_context). There a WRITTEN message follows.
 	 */
 	bool immediates;
-	bool sizes_travel; /* what announces a write has room for the size of its message */
-	uint64_t send_flags;  /* for every message */
-	uint64_t write_flags; /* for every RMA write */
+	bool sizes_travel;	/* what announces a write has room for the size of its message */
+	uint64_t send_flags;	/* for every message */
+	uint64_t write_flags;	/* for every RMA write */
+	uint64_t delivery_flag; /* and for one that is complete when it is delivered */
 
 	/* Buffers: one slab, one registration where the provider wants one. */
 	size_t payload_max; /* bytes of payload in a message */
@@ -290,6 +291,7 @@ struct mesh_write {
 	uint64_t address;   /* at the remote, as its grant said */
 	uint64_t key;
 	uint64_t immediate;
+	bool delivery; /* complete when delivered; else on tcp when the socket has it */
 	uint32_t sink_id, sink_token; /* the addressee's, for a WRITTEN message */
 	uint64_t now_ns;	      /* for the flow's pace */
 };

@@ -131,13 +131,13 @@ _Static_assert(sizeof(struct mesh_frame_connect) == 32, "wire format");
 
 /* ACCEPT: the sender's id and token for this path. The others: for a comm, on its first path. */
 struct mesh_frame_comm {
-	uint64_t reserved;  /* 0 */
-	uint32_t reserved2; /* 0 */
-	uint32_t to_comm;   /* the addressee's comm id */
-	uint32_t comm;	    /* ACCEPT: the sender's comm id */
-	uint32_t token;	    /* ACCEPT: the sender's token */
+	uint64_t reserved; /* 0 */
+	uint32_t writes;   /* CLOSE, CLOSED from a sending comm: RMA writes started */
+	uint32_t to_comm;  /* the addressee's comm id */
+	uint32_t comm;	   /* ACCEPT: the sender's comm id */
+	uint32_t token;	   /* ACCEPT: the sender's token */
 	uint32_t sent; /* CLOSE from a sending comm: messages sent; ASK, SENT: which; PORT: port */
-	uint32_t unclean; /* CLOSE: 1 if writes of the sender may still arrive; else 0 */
+	uint32_t unclean; /* CLOSE, CLOSED: 1 if some of them may arrive at any time; else 0 */
 };
 _Static_assert(sizeof(struct mesh_frame_comm) == 32, "wire format");
 
@@ -186,21 +186,21 @@ enum mesh_message_type {
 	MESH_MESSAGE_POSTED,	  /* receiver: so many receives have been posted (eager credit) */
 	MESH_MESSAGE_WANT,	  /* sender: I need the grant of this sequence number */
 	MESH_MESSAGE_DATA,	  /* sender: a small message itself */
-	MESH_MESSAGE_SIZE,	  /* sender: a written message's true size, if immediates have no room */
+	MESH_MESSAGE_SIZE,	  /* sender: the true size, where immediates have no room for it */
 	MESH_MESSAGE_WRITTEN,	  /* in place of an immediate, where the provider's are unsafe */
 };
 
 struct mesh_message_header {
-	uint8_t type;	    /* enum mesh_message_type */
-	uint8_t count;	    /* GRANT: grants behind this header; else 0 */
-	uint8_t paths;	    /* GRANT: targets in each grant; else 0 */
-	uint8_t reserved;   /* 0 */
-	uint32_t length;    /* bytes behind this header */
-	uint32_t comm;	    /* the addressee's comm id; GREET: peer id */
-	uint32_t token;	    /* the addressee's token */
-	uint32_t seq;	    /* of the message; GRANT: of its first grant; POSTED: the number posted;
+	uint8_t type;	  /* enum mesh_message_type */
+	uint8_t count;	  /* GRANT: grants behind this header; else 0 */
+	uint8_t paths;	  /* GRANT: targets in each grant; else 0 */
+	uint8_t reserved; /* 0 */
+	uint32_t length;  /* bytes behind this header */
+	uint32_t comm;	  /* the addressee's comm id; GREET: peer id */
+	uint32_t token;	  /* the addressee's token */
+	uint32_t seq;	  /* of the message; GRANT: of its first grant; POSTED: the number posted;
 			    WRITTEN: the immediate's lower half */
-	uint32_t size;	    /* WRITTEN: the immediate's upper half; else 0 */
+	uint32_t size;	  /* WRITTEN: the immediate's upper half; else 0 */
 };
 _Static_assert(sizeof(struct mesh_message_header) == 24, "wire format");
 

@@ -112,6 +112,8 @@ struct mesh_send_side {
 	uint32_t peer_posted;	/* receives that the peer has posted, as far as we know */
 	uint32_t first_pending; /* the oldest request that is not fully posted */
 	uint32_t eager_run;	/* small messages sent since the last WANT */
+	uint32_t writes;	/* started, ever */
+	bool unclean;		/* one of them failed: some of it may still arrive */
 	struct mesh_held_grant grants[MESH_COMM_REQUESTS];
 	struct mesh_segment segments[MESH_COMM_WRITES];
 	struct mesh_segment *free_segments;
@@ -130,6 +132,7 @@ struct mesh_receive_side {
 	uint32_t told;	     /* posted receives that the peer knows of */
 	uint32_t next_grant; /* the oldest request that may still need a grant */
 	uint32_t wanted;     /* the peer waits for the grants of all receives below this one */
+	uint32_t writes;     /* that have arrived, ever */
 	uint32_t eager_run;  /* small messages since the last large one */
 	struct mesh_early early[MESH_EAGER_WINDOW];
 	uint8_t *early_data; /* allocated when the first one comes; owned */
@@ -161,8 +164,9 @@ struct mesh_comm {
 	bool quiesced;	     /* nothing of this comm is in flight, nor will be */
 	bool peer_closing;   /* CLOSE came, and is not answered yet */
 	uint64_t peer_closing_ms;
-	uint32_t peer_sent; /* receive: messages that the closing peer has sent */
-	bool peer_lost;	    /* it never said that it is quiet: its bytes may still be queued */
+	uint32_t peer_sent;   /* receive: messages that the closing peer has sent */
+	uint32_t peer_writes; /* receive: writes that the quiet peer has started */
+	bool peer_lost;	      /* it never said that it is quiet: its bytes may still be queued */
 	bool peer_quiet; /* CLOSE or CLOSED came, or the peer is lost: it starts nothing any more */
 	uint32_t next_seq;				  /* of the next request */
 	struct mesh_request requests[MESH_COMM_REQUESTS]; /* by seq */
@@ -205,8 +209,8 @@ void mesh_comm_fail(struct mesh_comm *comm, int error, bool quiet, const char *w
 void mesh_comm_peer_lost(struct mesh_comm *comm);
 
 /** CLOSE and CLOSED came from its peer. node->lock held. */
-void mesh_comm_close_asked(struct mesh_comm *comm, uint32_t sent, bool unclean);
-void mesh_comm_close_answered(struct mesh_comm *comm);
+void mesh_comm_close_asked(struct mesh_comm *comm, const struct mesh_frame_comm *frame);
+void mesh_comm_close_answered(struct mesh_comm *comm, const struct mesh_frame_comm *frame);
 
 /** Answers CLOSE once everything has arrived and nothing is in flight. node->lock held. */
 void mesh_comm_tick(struct mesh_comm *comm);
