@@ -20,6 +20,8 @@
 #define EAGER_RUN 4
 /* While no grants are sent, the sender hears of posted receives this often. */
 #define POSTED_EVERY (MESH_EAGER_WINDOW / 2)
+/* With grants for so many bytes in hand the sender is busy: the next ones travel together. */
+#define GRANTED_BYTES ((uint64_t)2 << 20)
 
 /* ---- telling the sender ------------------------------------------------------------------ */
 
@@ -30,6 +32,14 @@ static bool grant_is_due(const struct mesh_comm *comm, const struct mesh_request
 		return false;
 	return comm->receive.eager_run < EAGER_RUN ||
 	       mesh_seq_before(request->seq, comm->receive.wanted);
+}
+
+/* True if the sender will not miss a grant that comes later. */
+static bool grants_are_plenty(const struct mesh_comm *comm)
+{
+	const struct mesh_receive_side *receive = &comm->receive;
+
+	return receive->granted * (uint64_t)receive->last_size >= GRANTED_BYTES;
 }
 
 /* Writes the grant of one receive, mesh_grant_size() bytes. */
@@ -75,6 +85,7 @@ static bool grants_send(struct mesh_comm *comm, uint32_t seq, uint32_t *count)
 		return false;
 	for (i = 0; i < n; i++)
 		mesh_comm_request(comm, seq + i)->granted = true;
+	comm->receive.granted += n;
 	if (mesh_seq_before(comm->receive.told, seq + n))
 		comm->receive.told = seq + n;
 	*count = n;
@@ -111,7 +122,7 @@ static void comm_tell(struct mesh_comm *comm)
 
 		count = 1;
 		if (grant_is_due(comm, request)) {
-			if (!grants_send(comm, seq, &count))
+			if (grants_are_plenty(comm) || !grants_send(comm, seq, &count))
 				return;
 		} else if (request->state == MESH_REQUEST_WAITING && !request->granted) {
 			continue; /* held back: next_grant stays before it */
@@ -121,6 +132,18 @@ static void comm_tell(struct mesh_comm *comm)
 	}
 	if (comm->next_seq - receive->told >= POSTED_EVERY)
 		posted_send(comm);
+}
+
+/*
+ * A sender that has grants in hand does not wait for this one. It goes out with the next poll,
+ * after what NCCL does before that: the answer to the last message, mostly.
+ */
+static void comm_tell_soon(struct mesh_comm *comm)
+{
+	if (comm->receive.granted && comm->receive.eager_run < EAGER_RUN)
+		mesh_domain_wait(comm->paths[0].domain, &comm->paths[0].waiter);
+	else
+		comm_tell(comm);
 }
 
 void mesh_receive_resume(struct mesh_waiter *waiter)
@@ -145,6 +168,18 @@ static void overflow(struct mesh_comm *comm, const struct mesh_request *request,
 	mesh_comm_fail(comm, -EMSGSIZE, false, why);
 }
 
+static void receive_done(struct mesh_request *request)
+{
+	struct mesh_comm *comm = request->comm;
+
+	mesh_request_state_set(request, MESH_REQUEST_DONE);
+	if (!request->granted)
+		return;
+	comm->receive.granted--;
+	if (comm->receive.next_grant != comm->next_seq)
+		comm_tell(comm);
+}
+
 static void data_place(struct mesh_comm *comm, struct mesh_request *request, const void *data,
 		       size_t size)
 {
@@ -154,7 +189,7 @@ static void data_place(struct mesh_comm *comm, struct mesh_request *request, con
 	}
 	mesh_place(request->data, data, size);
 	request->size = size;
-	mesh_request_state_set(request, MESH_REQUEST_DONE);
+	receive_done(request);
 }
 
 /* Its receive is not posted yet: the bytes wait here. */
@@ -231,7 +266,8 @@ static void request_check_complete(struct mesh_request *request, struct mesh_pat
 		return;
 	mesh_count(&path->counters->messages, 1);
 	request_count(request);
-	mesh_request_state_set(request, MESH_REQUEST_DONE);
+	request->comm->receive.last_size = request->size;
+	receive_done(request);
 }
 
 /* A granted receive that is not complete, by the low bits of its sequence number; else NULL. */
@@ -394,7 +430,7 @@ int mesh_comm_receive(struct mesh_comm *comm, void *data, size_t size,
 		*request = mesh_request_take(comm, data, size, registration);
 	if (*request) {
 		early_take(comm, *request);
-		comm_tell(comm);
+		comm_tell_soon(comm);
 	}
 	mesh_lock_release(&comm->lock);
 	return ret;

@@ -133,6 +133,8 @@ struct mesh_receive_side {
 	uint32_t next_grant; /* the oldest request that may still need a grant */
 	uint32_t wanted;     /* the peer waits for the grants of all receives below this one */
 	uint32_t writes;     /* that have arrived, ever */
+	uint32_t granted;    /* receives that are granted and not complete */
+	size_t last_size;    /* of the last message that was written, bytes */
 	uint32_t eager_run;  /* small messages since the last large one */
 	struct mesh_early early[MESH_EAGER_WINDOW];
 	uint8_t *early_data; /* allocated when the first one comes; owned */

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_grants.c - when grants go out, and that no write outlives the receive it was granted. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <mesh/base/clock.h>
+#include <mesh/transport/comm.h>
+#include <mesh/transport/net.h>
+#include <mesh/transport/node.h>
+
+#include "log_capture.h"
+#include "transport_pair.h"
+
+#define DEPTH 8
+#define LARGE ((size_t)1 << 20)
+
+static void receive_post(struct pair *pair, struct transfer *t)
+{
+	assert_int_equal(mesh_comm_receive(pair->receive, t->target, LARGE, t->to, &t->receive), 0);
+	assert_non_null(t->receive);
+}
+
+static void send_post(struct pair *pair, struct transfer *t, size_t size)
+{
+	pattern_fill(t->source, size, (uint32_t)size);
+	assert_int_equal(mesh_comm_send(pair->send, t->source, size, t->from, &t->send), 0);
+	assert_non_null(t->send);
+}
+
+static void poll_once(struct pair *pair)
+{
+	bool polled = false;
+
+	while (!polled)
+		polled = mesh_domain_poll(pair->receive->paths[0].domain);
+}
+
+static void transfer_finish(struct transfer *t, size_t size)
+{
+	request_finish(t->receive, size);
+	request_finish(t->send, size);
+	assert_memory_equal(t->source, t->target, size);
+}
+
+/* The first grant leaves at once; the next ones with a poll, so that an answer may go first. */
+static void test_grants_behind_the_answer(void **state)
+{
+	struct transfer t[2];
+	struct pair pair;
+	int i;
+
+	(void)state;
+	pair_open(&pair);
+	for (i = 0; i < 2; i++)
+		transfer_open(&pair, &t[i], LARGE, LARGE);
+	receive_post(&pair, &t[0]);
+	assert_int_equal(pair.receive->receive.granted, 1);
+	mesh_lock_take(&pair.receive->paths[0].domain->lock); /* the engine polls, too */
+	receive_post(&pair, &t[1]);
+	assert_int_equal(pair.receive->receive.granted, 1);
+	mesh_lock_release(&pair.receive->paths[0].domain->lock);
+	poll_once(&pair);
+	assert_int_equal(pair.receive->receive.granted, 2);
+	for (i = 0; i < 2; i++)
+		send_post(&pair, &t[i], LARGE);
+	for (i = 0; i < 2; i++)
+		transfer_finish(&t[i], LARGE);
+	assert_int_equal(pair.receive->receive.granted, 0);
+	for (i = 0; i < 2; i++)
+		transfer_close(&pair, &t[i]);
+	pair_close(&pair);
+}
+
+/* While the sender has grants for 2 MiB, further ones wait, and then leave in one message. */
+static void test_grants_travel_together(void **state)
+{
+	struct transfer t[DEPTH];
+	struct pair pair;
+	uint32_t least = DEPTH;
+	int i, round;
+
+	(void)state;
+	pair_open(&pair);
+	for (i = 0; i < DEPTH; i++) {
+		transfer_open(&pair, &t[i], LARGE, LARGE);
+		receive_post(&pair, &t[i]);
+	}
+	poll_once(&pair);
+	assert_int_equal(pair.receive->receive.granted, DEPTH);
+	for (round = 0; round < 3 * DEPTH; round++) {
+		i = round % DEPTH;
+		send_post(&pair, &t[i], LARGE);
+		transfer_finish(&t[i], LARGE);
+		receive_post(&pair, &t[i]);
+		poll_once(&pair);
+		if (pair.receive->receive.granted < least)
+			least = pair.receive->receive.granted;
+		if (round == DEPTH / 2)
+			assert_int_equal(pair.receive->receive.granted, DEPTH - 1 - DEPTH / 2);
+	}
+	/* It had two left, the next one ended, and all others were granted at once. */
+	assert_int_equal(least, 2);
+	for (i = 0; i < DEPTH; i++)
+		transfer_close(&pair, &t[i]);
+	pair_close(&pair);
+}
+
+/*
+ * A sender's write is complete when the socket has it. CLOSED tells how many there were, and the
+ * receiver keeps its memory until all have come.
+ */
+static void test_close_waits_for_writes(void **state)
+{
+	uint64_t start_ms;
+	struct transfer t;
+	struct pair pair;
+
+	(void)state;
+	pair_open(&pair);
+	transfer_open(&pair, &t, LARGE, LARGE);
+	receive_post(&pair, &t);
+	send_post(&pair, &t, LARGE);
+	transfer_finish(&t, LARGE);
+	assert_int_equal(pair.send->send.writes, pair.receive->receive.writes);
+	receive_post(&pair, &t);
+	/* As if one more lay in a socket, and never came. */
+	pair.send->send.writes++;
+	pair.receive->node->config.dead_peer_timeout_s = 1;
+	log_capture_start();
+	start_ms = mesh_clock_ms();
+	mesh_comm_quiesce(pair.receive);
+	assert_true(mesh_clock_ms() - start_ms >= 1000);
+	assert_true(log_captured(MESH_LOG_WARN, "did not answer the end of a connection"));
+	log_capture_stop();
+	transfer_close(&pair, &t);
+	pair_close(&pair);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_grants_behind_the_answer),
+		cmocka_unit_test(test_grants_travel_together),
+		cmocka_unit_test(test_close_waits_for_writes),
+	};
+
+	setenv("NCCL_MESH_NICS", "=lo", 1);
+	setenv("NCCL_MESH_PROVIDER", "tcp", 1);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
