@@ -52,7 +52,7 @@ const struct mesh_setting mesh_settings[] = {
 	NUMBER("NCCL_MESH_MAX_PATHS", MESH_SETTING_NUMBER, max_paths, "8", 1, 8,
 	       "Cables that one connection uses at once, where several lead to its peer. 1: one "
 	       "cable for each connection; NCCL's connections still take turns."),
-	NUMBER("NCCL_MESH_SEGMENT_SIZE", MESH_SETTING_BYTES, segment_bytes, "512K", 4096, 1 << 30,
+	NUMBER("NCCL_MESH_SEGMENT_SIZE", MESH_SETTING_BYTES, segment_bytes, "2M", 4096, 1 << 30,
 	       "Larger messages are cut into segments of this size."),
 	TEXT("NCCL_MESH_STATS_DIR", stats_dir,
 	     "Folder of the counters that `fi_mesh watch` reads, one small file for each process; "

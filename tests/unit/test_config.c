@@ -98,7 +98,7 @@ static void test_defaults(void **state)
 	assert_int_equal(config.accept_timeout_s, 600);
 	assert_int_equal(config.dead_peer_timeout_s, 10);
 	assert_int_equal(config.eager_limit_bytes, 8192);
-	assert_int_equal(config.segment_bytes, 512 << 10);
+	assert_int_equal(config.segment_bytes, 2 << 20);
 }
 
 /* Each entry is sound, and together they cover the struct: nothing is set by no variable. */
@@ -243,10 +243,10 @@ static void test_environment(void **state)
 
 	(void)state;
 	setenv("NCCL_MESH_NICS", "eth7", 1);
-	setenv("NCCL_MESH_SEGMENT_SIZE", "2M", 1);
+	setenv("NCCL_MESH_SEGMENT_SIZE", "3M", 1);
 	assert_int_equal(mesh_config_load(NULL, NULL, &config), 0);
 	assert_string_equal(config.nics, "eth7");
-	assert_int_equal(config.segment_bytes, 2 << 20);
+	assert_int_equal(config.segment_bytes, 3 << 20);
 	unsetenv("NCCL_MESH_NICS");
 	unsetenv("NCCL_MESH_SEGMENT_SIZE");
 }
@@ -259,14 +259,14 @@ static void test_bad_among_good(void **state)
 	(void)state;
 	setenv("NCCL_MESH_NICS", "eth7", 1);
 	setenv("NCCL_MESH_CONNECT_TIMEOUT", "soon", 1);
-	setenv("NCCL_MESH_SEGMENT_SIZE", "2M", 1);
+	setenv("NCCL_MESH_SEGMENT_SIZE", "3M", 1);
 	log_capture_start();
 	assert_int_equal(mesh_config_load(NULL, NULL, &config), -EINVAL);
 	assert_true(log_captured(MESH_LOG_WARN, "\"soon\""));
 	log_capture_stop();
 	assert_string_equal(config.nics, "eth7");
 	assert_int_equal(config.connect_timeout_s, 60);
-	assert_int_equal(config.segment_bytes, 2 << 20);
+	assert_int_equal(config.segment_bytes, 3 << 20);
 	unsetenv("NCCL_MESH_NICS");
 	unsetenv("NCCL_MESH_CONNECT_TIMEOUT");
 	unsetenv("NCCL_MESH_SEGMENT_SIZE");
@@ -286,7 +286,7 @@ static void test_log(void **state)
 	mesh_config_log(&config);
 	assert_int_equal(log_captured_lines(MESH_LOG_INFO), 2);
 	assert_true(log_captured(MESH_LOG_INFO, "NCCL_MESH_NICS=eth7"));
-	assert_true(log_captured(MESH_LOG_INFO, "NCCL_MESH_SEGMENT_SIZE=8192 (default 512K)"));
+	assert_true(log_captured(MESH_LOG_INFO, "NCCL_MESH_SEGMENT_SIZE=8192 (default 2M)"));
 	log_capture_stop();
 }
 
