@@ -41,7 +41,7 @@ class Mesh:
             self._congestion_control(name)
 
     def _congestion_control(self, node):
-        """Reno or cubic: where bbr is the machine's choice, its pacing would be measured."""
+        """bbr would have its own pacing measured, which is half the rate and twice the noise."""
         path = "/proc/sys/net/ipv4/tcp_congestion_control"
         script = "grep -qw cubic %s || echo reno >%s" % (path, path)
         subprocess.run(["ip", "netns", "exec", self.prefix + node, "sh", "-c", script], check=True)
