@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <mesh/base/array.h>
+
 #include "check.h"
 #include "output.h"
 
@@ -16,7 +18,7 @@ void check_say(struct check_result *result, enum check_verdict verdict, const ch
 	struct check_finding *list, *finding;
 	va_list args;
 
-	list = realloc(result->findings, ((size_t)result->num_findings + 1) * sizeof(*list));
+	list = mesh_array_room(result->findings, (size_t)result->num_findings, sizeof(*list));
 	if (!list) {
 		result->incomplete = true;
 		return;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <mesh/base/array.h>
+
 #include "firewall.h"
 
 /* iptables allows no loops; what a damaged file says must end, too. */
@@ -13,9 +15,9 @@
 
 struct firewall_chain *firewall_chain_add(struct firewall_rules *rules)
 {
-	size_t num = (size_t)rules->num_chains + 1;
-	struct firewall_chain *list = realloc(rules->chains, num * sizeof(*list));
+	struct firewall_chain *list;
 
+	list = mesh_array_room(rules->chains, (size_t)rules->num_chains, sizeof(*list));
 	if (!list)
 		return NULL;
 	rules->chains = list;
@@ -26,16 +28,12 @@ struct firewall_chain *firewall_chain_add(struct firewall_rules *rules)
 
 struct firewall_rule *firewall_rule_add(struct firewall_rules *rules)
 {
-	size_t num = (size_t)rules->num_rules, capacity = num ? 2 * num : 64;
-	struct firewall_rule *list = rules->rules;
+	struct firewall_rule *list;
 
-	/* Grows at 0, 64, 128, ...: whenever the number is such a power of two. */
-	if (!num || (num >= 64 && !(num & (num - 1)))) {
-		list = realloc(list, capacity * sizeof(*list));
-		if (!list)
-			return NULL;
-		rules->rules = list;
-	}
+	list = mesh_array_room(rules->rules, (size_t)rules->num_rules, sizeof(*list));
+	if (!list)
+		return NULL;
+	rules->rules = list;
 	list += rules->num_rules++;
 	memset(list, 0, sizeof(*list));
 	return list;

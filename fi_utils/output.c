@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <mesh/base/array.h>
+
 #include "command.h"
 #include "output.h"
 
@@ -71,7 +73,7 @@ struct output_table {
 	int num_columns;
 	int *widths;	    /* of each column so far, owned */
 	struct cell *cells; /* row by row */
-	int num_cells, capacity;
+	int num_cells;
 	bool incomplete; /* memory ran out */
 };
 
@@ -92,17 +94,13 @@ struct output_table *output_table_new(int num_columns)
 
 static struct cell *cell_add(struct output_table *table)
 {
-	int capacity = table->capacity ? 2 * table->capacity : 64;
 	struct cell *cells;
 
-	if (table->num_cells == table->capacity) {
-		cells = realloc(table->cells, (size_t)capacity * sizeof(*cells));
-		if (!cells)
-			return NULL;
-		table->cells = cells;
-		table->capacity = capacity;
-	}
-	return &table->cells[table->num_cells++];
+	cells = mesh_array_room(table->cells, (size_t)table->num_cells, sizeof(*cells));
+	if (!cells)
+		return NULL;
+	table->cells = cells;
+	return &cells[table->num_cells++];
 }
 
 void output_table_cell(struct output_table *table, enum output_style style, const char *format, ...)

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <mesh/base/array.h>
+
 #include "plan.h"
 
 static int refuse(const char *text, const char *why)
@@ -16,21 +18,18 @@ static int refuse(const char *text, const char *why)
 static int node_append(struct plan_nodes *nodes, const char *name)
 {
 	struct mesh_plan_node *grown;
-	size_t num = (size_t)nodes->num_nodes;
 
 	if (!mesh_node_name_valid(name))
 		return refuse(name, "a node's name has up to 64 letters, digits, '.', '-' and '_'");
 	if (nodes->num_nodes == MESH_TOPOLOGY_NODES_MAX)
 		return refuse(name, "too many nodes");
-	if (!(num & (num - 1))) { /* 0 or a power of two: no room left */
-		grown = realloc(nodes->nodes, (num ? 2 * num : 1) * sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		nodes->nodes = grown;
-	}
-	nodes->nodes[num] = (struct mesh_plan_node){.num_ports = 0};
-	snprintf(nodes->nodes[num].name, MESH_NODE_NAME_MAX, "%s", name);
-	nodes->num_nodes++;
+	grown = mesh_array_room(nodes->nodes, (size_t)nodes->num_nodes, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	nodes->nodes = grown;
+	grown += nodes->num_nodes++;
+	*grown = (struct mesh_plan_node){.num_ports = 0};
+	snprintf(grown->name, sizeof(grown->name), "%s", name);
 	return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <mesh/base/array.h>
 #include <mesh/mesh/subnet_range.h>
 #include <mesh/mesh/topology.h>
 
@@ -12,24 +13,9 @@
 
 #define NICS_MAX (2 * MESH_TOPOLOGY_CABLES_MAX)
 
-/* Room for one more at @num: grows at powers of two. */
-static int array_grow(void *array, int num, size_t size)
-{
-	void **at = array, *grown;
-	size_t count = (size_t)num;
-
-	if (count & (count - 1))
-		return 0;
-	grown = realloc(*at, (count ? 2 * count : 1) * size);
-	if (!grown)
-		return -ENOMEM;
-	*at = grown;
-	return 0;
-}
-
 int topo_map_node_add(struct topo_map *map, const char *name)
 {
-	struct topo_node node = {.first_nic = map->num_nics};
+	struct topo_node *nodes;
 
 	if (!mesh_node_name_valid(name)) {
 		fprintf(stderr, "fi_mesh topo: \"%.64s\" is no name of a node\n", name);
@@ -39,27 +25,33 @@ int topo_map_node_add(struct topo_map *map, const char *name)
 		fprintf(stderr, "fi_mesh topo: more than %d nodes\n", MESH_TOPOLOGY_NODES_MAX);
 		return -EINVAL;
 	}
-	if (array_grow(&map->nodes, map->num_nodes, sizeof(*map->nodes)))
+	nodes = mesh_array_room(map->nodes, (size_t)map->num_nodes, sizeof(*nodes));
+	if (!nodes)
 		return -ENOMEM;
-	snprintf(node.name, sizeof(node.name), "%s", name);
-	map->nodes[map->num_nodes++] = node;
+	map->nodes = nodes;
+	nodes += map->num_nodes++;
+	*nodes = (struct topo_node){.first_nic = map->num_nics};
+	snprintf(nodes->name, sizeof(nodes->name), "%s", name);
 	return 0;
 }
 
 int topo_map_nic_add(struct topo_map *map, const struct topo_nic *nic)
 {
-	struct topo_node *node = &map->nodes[map->num_nodes - 1];
+	struct topo_nic *nics;
 
 	if (map->num_nics == NICS_MAX) {
 		fprintf(stderr, "fi_mesh topo: more than %d NICs\n", NICS_MAX);
 		return -E2BIG;
 	}
-	if (array_grow(&map->nics, map->num_nics, sizeof(*map->nics)))
+	nics = mesh_array_room(map->nics, (size_t)map->num_nics, sizeof(*nics));
+	if (!nics)
 		return -ENOMEM;
-	map->nics[map->num_nics] = *nic;
-	map->nics[map->num_nics].node = map->num_nodes - 1;
-	map->nics[map->num_nics++].link = -1;
-	node->num_nics++;
+	map->nics = nics;
+	nics += map->num_nics++;
+	*nics = *nic;
+	nics->node = map->num_nodes - 1;
+	nics->link = -1;
+	map->nodes[nics->node].num_nics++;
 	return 0;
 }
 
@@ -112,7 +104,7 @@ static int nics_locate(const struct topo_map *map, struct located_nic *located)
 static int link_add(struct topo_map *map, const struct located_nic *located, int first, int last,
 		    int *num_members)
 {
-	struct topo_link link = {located[first].subnet, *num_members, last - first};
+	struct topo_link *links;
 	bool several = false;
 	int i;
 
@@ -121,13 +113,17 @@ static int link_add(struct topo_map *map, const struct located_nic *located, int
 			  map->nics[located[i].nic].node != map->nics[located[first].nic].node;
 	if (!several)
 		return 0;
-	if (array_grow(&map->links, map->num_links, sizeof(*map->links)))
+	links = mesh_array_room(map->links, (size_t)map->num_links, sizeof(*links));
+	if (!links)
 		return -ENOMEM;
+	map->links = links;
+	links[map->num_links] =
+		(struct topo_link){located[first].subnet, *num_members, last - first};
 	for (i = first; i < last; i++) {
 		map->members[(*num_members)++] = located[i].nic;
 		map->nics[located[i].nic].link = map->num_links;
 	}
-	map->links[map->num_links++] = link;
+	map->num_links++;
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include <mesh/base/array.h>
 #include <mesh/system/nic_table.h>
 #include <mesh/system/stats_file.h>
 #include <mesh/system/sysfs.h>
@@ -130,36 +131,34 @@ static bool same_key(const struct watch_link *link, const struct mesh_stats_entr
 	return link->pid == pid && mesh_stats_same_link(&link->entry, entry);
 }
 
-/* One more element at the end of @array; NULL without memory. */
-static void *array_grow(void **array, int *num, size_t size)
+/* The link of this entry, new without counts if need be; NULL without memory. */
+static struct watch_link *link_get(struct watch_sample *sample,
+				   const struct mesh_stats_entry *entry, uint32_t pid)
 {
-	void *grown = realloc(*array, (size_t)(*num + 1) * size);
+	struct watch_link *links;
+	int i;
 
-	if (!grown)
+	for (i = 0; i < sample->num_links; i++)
+		if (same_key(&sample->links[i], entry, pid))
+			return &sample->links[i];
+	links = mesh_array_room(sample->links, (size_t)sample->num_links, sizeof(*links));
+	if (!links)
 		return NULL;
-	*array = grown;
-	memset((char *)grown + (size_t)*num * size, 0, size);
-	return (char *)grown + (size_t)(*num)++ * size;
+	sample->links = links;
+	links += sample->num_links++;
+	*links = (struct watch_link){.entry = *entry, .pid = pid};
+	memset(&links->entry.counters, 0, sizeof(links->entry.counters));
+	return links;
 }
 
 static void entry_add(struct watch_sample *sample, const struct mesh_stats_entry *entry,
 		      uint32_t pid)
 {
-	struct watch_link *link = NULL;
-	int i;
+	struct watch_link *link = link_get(sample, entry, pid);
 
-	for (i = 0; i < sample->num_links && !link; i++)
-		if (same_key(&sample->links[i], entry, pid))
-			link = &sample->links[i];
-	if (!link) {
-		link = array_grow((void **)&sample->links, &sample->num_links, sizeof(*link));
-		if (!link)
-			return;
-		link->pid = pid;
-		link->entry = *entry;
-	} else {
-		mesh_counters_add(&link->entry.counters, &entry->counters);
-	}
+	if (!link)
+		return;
+	mesh_counters_add(&link->entry.counters, &entry->counters);
 	link->open_paths += entry->state == MESH_STATS_OPEN;
 }
 
@@ -173,10 +172,13 @@ static void page_add(void *arg, const struct mesh_stats_found *found)
 		sample->num_unread++;
 		return;
 	}
-	process = array_grow((void **)&sample->processes, &sample->num_processes, sizeof(*process));
+	process =
+		mesh_array_room(sample->processes, (size_t)sample->num_processes, sizeof(*process));
 	if (!process)
 		return;
-	process->header = found->page.header;
+	sample->processes = process;
+	process += sample->num_processes++;
+	*process = (struct watch_process){.header = found->page.header};
 	for (i = 0; i < found->page.header.num_entries; i++) {
 		const struct mesh_stats_entry *entry = &found->page.entries[i];
 

@@ -12,6 +12,7 @@
 #include <netlink/msg.h>
 #include <netlink/netlink.h>
 
+#include <mesh/base/array.h>
 #include <mesh/base/log.h>
 #include <mesh/system/netlink.h>
 
@@ -27,7 +28,7 @@ struct entry {
 
 struct load {
 	struct entry *entries;
-	int num, capacity;
+	int num;
 	int error; /* -ENOMEM from a callback; libnl has no way to pass it on */
 };
 
@@ -45,18 +46,14 @@ static struct entry *entry_find(struct load *load, unsigned int ifindex)
 static struct entry *entry_get(struct load *load, unsigned int ifindex)
 {
 	struct entry *entry = entry_find(load, ifindex);
-	int capacity = load->capacity ? 2 * load->capacity : 16;
 
 	if (entry)
 		return entry;
-	if (load->num == load->capacity) {
-		entry = realloc(load->entries, (size_t)capacity * sizeof(*entry));
-		if (!entry)
-			return NULL;
-		load->entries = entry;
-		load->capacity = capacity;
-	}
-	entry = &load->entries[load->num++];
+	entry = mesh_array_room(load->entries, (size_t)load->num, sizeof(*entry));
+	if (!entry)
+		return NULL;
+	load->entries = entry;
+	entry += load->num++;
 	memset(entry, 0, sizeof(*entry));
 	entry->nic.ifindex = ifindex;
 	return entry;

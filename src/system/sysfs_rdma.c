@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <mesh/base/array.h>
 #include <mesh/base/log.h>
 #include <mesh/mesh/gid.h>
 #include <mesh/mesh/rdma_port.h>
@@ -161,7 +162,7 @@ static struct rdma_port *port_add(struct rdma_ports *ports, const char *device, 
 {
 	struct rdma_port *list;
 
-	list = realloc(ports->ports, (size_t)(ports->num + 1) * sizeof(*list));
+	list = mesh_array_room(ports->ports, (size_t)ports->num, sizeof(*list));
 	if (!list)
 		return NULL;
 	ports->ports = list;
