@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <mesh/base/clock.h>
 #include <mesh/base/container.h>
@@ -56,19 +55,6 @@ struct peer_fabric {
 	uint64_t bytes, started_ns, ended_ns, until_ns;
 	uint64_t opened_ns, opened_cpu_ns;
 };
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-static uint64_t now_ns(void)
-{
-	return clock_ns(CLOCK_MONOTONIC);
-}
 
 /* ---- messages ----------------------------------------------------------------------------- */
 
@@ -188,8 +174,8 @@ int peer_fabric_open(const struct mesh_nic *nic, enum mesh_provider_id provider,
 	}
 	mesh_log_sink_set(NULL);
 	if (!ret) {
-		opened->opened_ns = now_ns();
-		opened->opened_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+		opened->opened_ns = mesh_clock_ns();
+		opened->opened_cpu_ns = mesh_clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 		*fabric = opened;
 		return 0;
 	}
@@ -217,8 +203,8 @@ void peer_fabric_close(struct peer_fabric *fabric)
 
 double peer_fabric_cpu_share(const struct peer_fabric *fabric)
 {
-	uint64_t wall_ns = now_ns() - fabric->opened_ns;
-	uint64_t cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - fabric->opened_cpu_ns;
+	uint64_t wall_ns = mesh_clock_ns() - fabric->opened_ns;
+	uint64_t cpu_ns = mesh_clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - fabric->opened_cpu_ns;
 
 	return wall_ns ? (double)cpu_ns / (double)wall_ns : 1;
 }
@@ -289,12 +275,12 @@ int peer_fabric_ping(struct peer_fabric *fabric, uint32_t limit_ms, uint64_t *ha
 	int num = 0, ret;
 
 	while (num < PINGS && (num < PINGS_LEAST || mesh_clock_ms() < enough_ms)) {
-		started = now_ns();
+		started = mesh_clock_ns();
 		ret = ping_once(fabric, ++seq, mesh_clock_ms() + limit_ms);
 		if (ret)
 			return ret;
 		if (seq > PINGS_WARM)
-			times[num++] = now_ns() - started;
+			times[num++] = mesh_clock_ns() - started;
 	}
 	qsort(times, (size_t)num, sizeof(times[0]), number_order);
 	*half_ns = times[num / 10] / 2;
@@ -311,7 +297,7 @@ static void write_done(struct mesh_op *op, int error)
 
 	write->busy = false;
 	fabric->in_flight--;
-	fabric->ended_ns = now_ns();
+	fabric->ended_ns = mesh_clock_ns();
 	mesh_flow_completed(fabric->domain, fabric->remote->flow, SEGMENT_BYTES, write->posted_ns);
 	if (error && !fabric->error)
 		fabric->error = error;
@@ -339,7 +325,7 @@ static int write_post(struct peer_fabric *fabric, int index)
 		.immediate = mesh_immediate_encode(&immediate),
 		.sink_id = fabric->theirs.sink_id,
 		.sink_token = fabric->theirs.sink_token,
-		.now_ns = now_ns(),
+		.now_ns = mesh_clock_ns(),
 	};
 	struct fabric_write *slot = &fabric->writes[index];
 	int ret;
@@ -369,14 +355,14 @@ void peer_fabric_write(struct peer_fabric *fabric, uint32_t ms)
 {
 	fabric->bytes = 0;
 	fabric->error = fabric->remote && fabric->theirs.size >= SEGMENT_BYTES ? 0 : -EPROTO;
-	fabric->started_ns = fabric->ended_ns = now_ns();
+	fabric->started_ns = fabric->ended_ns = mesh_clock_ns();
 	fabric->until_ns = fabric->started_ns + (uint64_t)ms * 1000000u;
 	fabric->writing = true;
 }
 
 int peer_fabric_step(struct peer_fabric *fabric, uint64_t *bytes, uint64_t *ns)
 {
-	uint64_t now = now_ns();
+	uint64_t now = mesh_clock_ns();
 
 	if (now >= fabric->until_ns || fabric->error)
 		fabric->writing = false;

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <mesh/base/clock.h>
 
@@ -38,14 +37,6 @@
 #define BUSY_SHARE 0.8
 /* With less than this TCP says nothing of the link: the two ends hardly ever run together. */
 #define BLIND_SHARE 0.3
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static double gbps(uint64_t bytes, uint64_t ns)
 {
@@ -181,7 +172,7 @@ static int tcp_latency(struct peer_link *link)
 	int i, ret;
 
 	for (i = 0; i < ECHOES; i++) {
-		started = now_ns();
+		started = mesh_clock_ns();
 		ret = peer_stream_send_opaque(stream, MESH_CHECK_ECHO, ++stream->number, &byte,
 					      sizeof(byte));
 		if (!ret)
@@ -189,7 +180,7 @@ static int tcp_latency(struct peer_link *link)
 						mesh_clock_ms() + ANSWER_MS, NULL, &frame, why);
 		if (ret)
 			return ret;
-		times[i] = now_ns() - started;
+		times[i] = mesh_clock_ns() - started;
 	}
 	qsort(times, ECHOES, sizeof(times[0]), number_order);
 	link->numbers.half_rtt_us = (double)times[ECHOES / 10] / 2000;
@@ -217,7 +208,7 @@ static int stream_drain(struct peer_stream *stream, uint64_t deadline_ms)
 static int tcp_forth(struct peer_link *link)
 {
 	static const uint8_t zeros[MESH_CHECK_PAYLOAD_MAX];
-	uint64_t until_ms = mesh_clock_ms() + RUN_MS, started = now_ns();
+	uint64_t until_ms = mesh_clock_ms() + RUN_MS, started = mesh_clock_ns();
 	struct mesh_check_frame frame;
 	char why[MESH_CHECK_TEXT_MAX];
 	int ret = 0;
@@ -233,14 +224,15 @@ static int tcp_forth(struct peer_link *link)
 		ret = ask(link, &frame, MESH_CHECK_BULK_END, MESH_CHECK_BULK_END, ANSWER_MS, NULL,
 			  why);
 	if (!ret)
-		link->numbers.to_gbps = gbps(frame.bulk.bytes, now_ns() - started);
+		link->numbers.to_gbps = gbps(frame.bulk.bytes, mesh_clock_ns() - started);
 	return ret;
 }
 
 static int tcp_back(struct peer_link *link)
 {
 	struct peer_stream *stream = &link->stream;
-	uint64_t bytes = 0, started = now_ns(), until_ms = mesh_clock_ms() + RUN_MS + ANSWER_MS;
+	uint64_t bytes = 0, started = mesh_clock_ns(),
+		 until_ms = mesh_clock_ms() + RUN_MS + ANSWER_MS;
 	struct mesh_check_frame frame;
 	struct pollfd poll_fd = {.fd = stream->fd, .events = POLLIN};
 	int ret;
@@ -260,7 +252,7 @@ static int tcp_back(struct peer_link *link)
 			break;
 	}
 	if (!ret)
-		link->numbers.from_gbps = gbps(bytes, now_ns() - started);
+		link->numbers.from_gbps = gbps(bytes, mesh_clock_ns() - started);
 	return ret;
 }
 

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <mesh/base/clock.h>
@@ -17,14 +16,6 @@
 
 /* Frames handled in one go: others have their turn then. */
 #define FRAMES_MAX 64
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* ---- opening and closing ------------------------------------------------------------------ */
 
@@ -181,7 +172,7 @@ static int bulk_end_send(struct serve_client *client, uint32_t number)
 
 	memset(&frame, 0, sizeof(frame));
 	frame.bulk.bytes = client->bulk_bytes;
-	frame.bulk.ns = now_ns() - client->bulk_started_ns;
+	frame.bulk.ns = mesh_clock_ns() - client->bulk_started_ns;
 	ret = peer_stream_send(&client->stream, &frame, MESH_CHECK_BULK_END, number);
 	client->bulk_bytes = client->bulk_until_ns = 0;
 	return ret;
@@ -190,14 +181,14 @@ static int bulk_end_send(struct serve_client *client, uint32_t number)
 static void bulk_take(struct serve_client *client, uint32_t length)
 {
 	if (!client->bulk_bytes)
-		client->bulk_started_ns = now_ns();
+		client->bulk_started_ns = mesh_clock_ns();
 	client->bulk_bytes += length;
 }
 
 static int bulk_begin(struct serve_client *client, const struct mesh_check_frame *asked)
 {
 	client->bulk_bytes = 0;
-	client->bulk_started_ns = now_ns();
+	client->bulk_started_ns = mesh_clock_ns();
 	client->bulk_until_ns = client->bulk_started_ns + asked->bulk.ms * 1000000ull;
 	client->bulk_number = asked->header.number;
 	return 0;
@@ -210,7 +201,7 @@ static int bulk_push(struct serve_client *client)
 	int ret = 0;
 
 	while (!ret && client->bulk_until_ns && !client->stream.out_size) {
-		if (now_ns() >= client->bulk_until_ns)
+		if (mesh_clock_ns() >= client->bulk_until_ns)
 			return bulk_end_send(client, client->bulk_number);
 		ret = peer_stream_send_opaque(&client->stream, MESH_CHECK_BULK, client->bulk_number,
 					      zeros, sizeof(zeros));

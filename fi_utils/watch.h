@@ -50,7 +50,7 @@ struct watch_process {
 };
 
 struct watch_sample {
-	uint64_t time_ns; /* CLOCK_MONOTONIC */
+	uint64_t time_ns; /* mesh_clock_ns() */
 	struct watch_nic *nics;
 	int num_nics;
 	struct watch_link *links;

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <mesh/base/array.h>
+#include <mesh/base/clock.h>
 #include <mesh/system/nic_table.h>
 #include <mesh/system/stats_file.h>
 #include <mesh/system/sysfs.h>
@@ -206,12 +206,10 @@ static int link_order(const void *a, const void *b)
 int watch_sample_read(const char *sysfs_root, const struct mesh_config *config,
 		      struct watch_sample *sample)
 {
-	struct timespec now;
 	int ret;
 
 	memset(sample, 0, sizeof(*sample));
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	sample->time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	sample->time_ns = mesh_clock_ns();
 	ret = nics_read(sysfs_root, config, sample);
 	if (ret)
 		return ret;

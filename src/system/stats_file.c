@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <mesh/base/clock.h>
 #include <mesh/base/log.h>
 #include <mesh/base/random.h>
 #include <mesh/system/stats_file.h>
@@ -147,14 +148,6 @@ static void visit_none(void *arg, const char *name, int fd)
 
 /* ---- this process's own ---------------------------------------------------------------------- */
 
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 static int page_map(struct mesh_stats_file *file)
 {
 	void *page;
@@ -193,7 +186,7 @@ static int file_make(struct mesh_stats_file *file, uint64_t node_id, const char 
 		ret = page_map(file);
 	if (!ret) {
 		mesh_stats_init(file->page, node_id, (uint32_t)getpid(), node,
-				program_invocation_short_name, now_ms());
+				program_invocation_short_name, mesh_clock_wall_ms());
 		if (renameat(file->folder_fd, name, file->folder_fd, file->name))
 			ret = -errno;
 	}

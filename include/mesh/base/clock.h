@@ -1,27 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clock.h - the time that deadlines are measured in. */
+/* clock.h - the time: for deadlines, for measurements, for people. */
 #ifndef MESH_BASE_CLOCK_H
 #define MESH_BASE_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>
 
-/** Milliseconds of a clock that never jumps; its zero means nothing. */
-static inline uint64_t mesh_clock_ms(void)
+/** Nanoseconds of one of clock_gettime(2)'s clocks. */
+static inline uint64_t mesh_clock_read_ns(clockid_t clock)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/** The same clock in nanoseconds. */
+/** Nanoseconds of a clock that never jumps; its zero means nothing. */
 static inline uint64_t mesh_clock_ns(void)
 {
-	struct timespec now;
+	return mesh_clock_read_ns(CLOCK_MONOTONIC);
+}
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+/** The same clock in milliseconds. */
+static inline uint64_t mesh_clock_ms(void)
+{
+	return mesh_clock_ns() / 1000000;
+}
+
+/** Milliseconds since 1970, for people and files: this clock jumps. */
+static inline uint64_t mesh_clock_wall_ms(void)
+{
+	return mesh_clock_read_ns(CLOCK_REALTIME) / 1000000;
 }
 
 #endif
