@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* interrupt.c - turns the first Ctrl-C into something that poll() sees. */
 #include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+#include <mesh/base/clock.h>
 
 #include "interrupt.h"
 
@@ -42,4 +46,25 @@ int interrupt_catch(void)
 bool interrupt_happened(void)
 {
 	return interrupt_seen;
+}
+
+int interrupt_wait(int fd, short events, uint64_t deadline_ms)
+{
+	struct pollfd fds[2] = {
+		{.fd = fd, .events = events},
+		{.fd = interrupt_fd, .events = POLLIN}, /* poll() passes over descriptors below 0 */
+	};
+	uint64_t now, left;
+
+	for (;;) {
+		if (interrupt_seen)
+			return -EINTR;
+		now = mesh_clock_ms();
+		if (now >= deadline_ms)
+			return -ETIMEDOUT;
+		left = deadline_ms - now;
+		/* An error of poll() itself leaves nothing else to do than to look again. */
+		if (poll(fds, 2, left > INT_MAX ? INT_MAX : (int)left) > 0 && fds[0].revents)
+			return 0;
+	}
 }

@@ -14,6 +14,7 @@
 
 #include "interrupt.h"
 #include "peer_fabric.h"
+#include "peer_figures.h"
 
 /* As the plugin's default segments; enough of them in flight that a cable is never idle. */
 #define SEGMENT_BYTES ((size_t)1 << 20)
@@ -53,7 +54,7 @@ struct peer_fabric {
 	int in_flight;
 	bool writing; /* new writes are posted */
 	uint64_t bytes, started_ns, ended_ns, until_ns;
-	uint64_t opened_ns, opened_cpu_ns;
+	uint64_t met_ns, met_cpu_ns; /* when the two ends knew each other */
 };
 
 /* ---- messages ----------------------------------------------------------------------------- */
@@ -174,8 +175,6 @@ int peer_fabric_open(const struct mesh_nic *nic, enum mesh_provider_id provider,
 	}
 	mesh_log_sink_set(NULL);
 	if (!ret) {
-		opened->opened_ns = mesh_clock_ns();
-		opened->opened_cpu_ns = mesh_clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 		*fabric = opened;
 		return 0;
 	}
@@ -203,8 +202,8 @@ void peer_fabric_close(struct peer_fabric *fabric)
 
 double peer_fabric_cpu_share(const struct peer_fabric *fabric)
 {
-	uint64_t wall_ns = mesh_clock_ns() - fabric->opened_ns;
-	uint64_t cpu_ns = mesh_clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - fabric->opened_cpu_ns;
+	uint64_t wall_ns = mesh_clock_ns() - fabric->met_ns;
+	uint64_t cpu_ns = mesh_clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - fabric->met_cpu_ns;
 
 	return wall_ns ? (double)cpu_ns / (double)wall_ns : 1;
 }
@@ -240,6 +239,8 @@ int peer_fabric_meet(struct peer_fabric *fabric, const struct mesh_addr *remote,
 		address.scope_id = fabric->domain->nic->source.scope_id;
 	len = mesh_addr_to_sockaddr(&address, theirs->port, &name);
 	fabric->theirs = *theirs;
+	fabric->met_ns = mesh_clock_ns();
+	fabric->met_cpu_ns = mesh_clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 	return mesh_remote_open(fabric->domain, &name, len, &fabric->remote);
 }
 
@@ -261,13 +262,6 @@ static int ping_once(struct peer_fabric *fabric, uint32_t seq, uint64_t deadline
 	return ret;
 }
 
-static int number_order(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 int peer_fabric_ping(struct peer_fabric *fabric, uint32_t limit_ms, uint64_t *half_ns)
 {
 	uint64_t times[PINGS], started, enough_ms = mesh_clock_ms() + PINGS_MS;
@@ -282,8 +276,7 @@ int peer_fabric_ping(struct peer_fabric *fabric, uint32_t limit_ms, uint64_t *ha
 		if (seq > PINGS_WARM)
 			times[num++] = mesh_clock_ns() - started;
 	}
-	qsort(times, (size_t)num, sizeof(times[0]), number_order);
-	*half_ns = times[num / 10] / 2;
+	*half_ns = peer_half_rtt(times, num);
 	return 0;
 }
 

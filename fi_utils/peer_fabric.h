@@ -46,7 +46,7 @@ struct mesh_domain *peer_fabric_domain(struct peer_fabric *fabric);
  * Sends small messages there and back, one at a time.
  *
  * @limit_ms: for each of them
- * @half_ns: half of the round trip that a tenth of them undercuts: the link's, not the load's
+ * @half_ns: peer_half_rtt() of them
  *
  * Returns 0; -ETIMEDOUT if one did not come back; -EINTR; the error of a message.
  */
@@ -66,7 +66,7 @@ void peer_fabric_write(struct peer_fabric *fabric, uint32_t ms);
 int peer_fabric_step(struct peer_fabric *fabric, uint64_t *bytes, uint64_t *ns);
 
 /**
- * What this thread has had of a processor since the endpoint was opened, 0 to 1: it never slept
+ * What this thread has had of a processor since peer_fabric_meet(), 0 to 1: it never slept
  * meanwhile, so less than 1 means that others wanted the processor, too.
  */
 double peer_fabric_cpu_share(const struct peer_fabric *fabric);

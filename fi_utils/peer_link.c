@@ -21,20 +21,13 @@
 
 static int connection_wait(int fd, uint64_t deadline_ms)
 {
-	struct pollfd poll_fd = {.fd = fd, .events = POLLOUT};
 	socklen_t len = sizeof(int);
-	uint64_t now;
-	int error = 0;
+	int error = 0, ret;
 
-	while ((now = mesh_clock_ms()) < deadline_ms && !interrupt_happened()) {
-		if (poll(&poll_fd, 1, deadline_ms - now > 100 ? 100 : (int)(deadline_ms - now)) <=
-		    0)
-			continue;
-		if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len))
-			return -errno;
-		return -error;
-	}
-	return interrupt_happened() ? -EINTR : -ETIMEDOUT;
+	ret = interrupt_wait(fd, POLLOUT, deadline_ms);
+	if (ret)
+		return ret;
+	return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) ? -errno : -error;
 }
 
 static void error_text(int error, char *text)
@@ -72,10 +65,8 @@ static int hello_exchange(const struct peer_checker *checker, struct peer_stream
 
 	memset(&frame, 0, sizeof(frame));
 	peer_self_hello(&checker->self, &frame.hello);
-	ret = peer_stream_send(stream, &frame, MESH_CHECK_HELLO, ++stream->number);
-	if (!ret)
-		ret = peer_stream_await(stream, MESH_CHECK_HELLO, stream->number,
-					mesh_clock_ms() + ANSWER_MS, NULL, &frame, text);
+	ret = peer_stream_ask(stream, &frame, MESH_CHECK_HELLO, MESH_CHECK_HELLO, ANSWER_MS, NULL,
+			      text);
 	if (!ret)
 		*hello = frame.hello;
 	return ret;
@@ -173,9 +164,8 @@ static void facing_ask(struct peer_link *link)
 	char text[MESH_CHECK_TEXT_MAX];
 
 	memset(&frame, 0, sizeof(frame));
-	if (!peer_stream_send(&link->stream, &frame, MESH_CHECK_FACING, ++link->stream.number) &&
-	    !peer_stream_await(&link->stream, MESH_CHECK_FACING, link->stream.number,
-			       mesh_clock_ms() + ANSWER_MS, NULL, &frame, text))
+	if (!peer_stream_ask(&link->stream, &frame, MESH_CHECK_FACING, MESH_CHECK_FACING, ANSWER_MS,
+			     NULL, text))
 		link->facing = frame.facing;
 }
 

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <mesh/base/clock.h>
@@ -14,6 +13,7 @@
 #include "interrupt.h"
 #include "peer_check.h"
 #include "peer_fabric.h"
+#include "peer_figures.h"
 #include "progress.h"
 
 #define RUN_MS 1000
@@ -25,38 +25,6 @@
 #define BUSY_MS 60000
 #define BUSY_AGAIN_MS 300
 #define ECHOES 200
-/*
- * What is worth a warning. RDMA fills a link; TCP takes what the processor gives, so that only
- * what no machine of today explains counts.
- */
-#define RDMA_SHARE 0.80
-#define TCP_SHARE 0.25
-#define TCP_GBPS_MAX 10.0
-#define SLOW_US 5000.0
-/* With less of a processor than this the figures say more of the nodes than of the link. */
-#define BUSY_SHARE 0.8
-/* With less than this TCP says nothing of the link: the two ends hardly ever run together. */
-#define BLIND_SHARE 0.3
-
-static double gbps(uint64_t bytes, uint64_t ns)
-{
-	return ns ? 8.0 * (double)bytes / (double)ns : 0;
-}
-
-/* Sends a question without content of its own, and waits. */
-static int ask(struct peer_link *link, struct mesh_check_frame *frame,
-	       enum mesh_check_type question, enum mesh_check_type answer, uint32_t ms,
-	       struct mesh_domain *domain, char *text)
-{
-	struct peer_stream *stream = &link->stream;
-	int ret = peer_stream_send(stream, frame, question, ++stream->number);
-
-	*text = '\0';
-	if (ret)
-		return ret;
-	return peer_stream_await(stream, answer, stream->number, mesh_clock_ms() + ms, domain,
-				 frame, text);
-}
 
 /* ---- libfabric ---------------------------------------------------------------------------- */
 
@@ -76,14 +44,16 @@ static int fabric_open(struct peer_link *link, struct peer_fabric **fabric, char
 	do {
 		memset(&frame, 0, sizeof(frame));
 		peer_fabric_offer(*fabric, &frame.fabric);
-		ret = ask(link, &frame, MESH_CHECK_FABRIC_OPEN, MESH_CHECK_FABRIC_READY, OPEN_MS,
-			  peer_fabric_domain(*fabric), why);
+		ret = peer_stream_ask(&link->stream, &frame, MESH_CHECK_FABRIC_OPEN,
+				      MESH_CHECK_FABRIC_READY, OPEN_MS, peer_fabric_domain(*fabric),
+				      why);
 		if (ret == -EBUSY) {
 			progress_say(link->checker->progress, "another node is checking node %s",
 				     link->peer->name);
-			poll(NULL, 0, BUSY_AGAIN_MS);
+			if (interrupt_wait(-1, 0, mesh_clock_ms() + BUSY_AGAIN_MS) == -EINTR)
+				return -EINTR;
 		}
-	} while (ret == -EBUSY && mesh_clock_ms() < until_ms && !interrupt_happened());
+	} while (ret == -EBUSY && mesh_clock_ms() < until_ms);
 	if (!ret)
 		ret = peer_fabric_meet(*fabric, &link->remote, &frame.fabric);
 	if (ret)
@@ -102,7 +72,7 @@ static int fabric_forth(struct peer_link *link, struct peer_fabric *fabric)
 		ret = peer_fabric_step(fabric, &bytes, &ns);
 	} while (ret == -EAGAIN && !interrupt_happened());
 	if (!ret)
-		link->numbers.to_gbps = gbps(bytes, ns);
+		link->numbers.to_gbps = peer_gbps(bytes, ns);
 	return ret == -EAGAIN ? -EINTR : ret;
 }
 
@@ -114,10 +84,10 @@ static int fabric_back(struct peer_link *link, struct peer_fabric *fabric)
 
 	memset(&frame, 0, sizeof(frame));
 	frame.fabric.ms = RUN_MS;
-	ret = ask(link, &frame, MESH_CHECK_FABRIC_RUN, MESH_CHECK_FABRIC_RAN, RUN_MS + ANSWER_MS,
-		  peer_fabric_domain(fabric), why);
+	ret = peer_stream_ask(&link->stream, &frame, MESH_CHECK_FABRIC_RUN, MESH_CHECK_FABRIC_RAN,
+			      RUN_MS + ANSWER_MS, peer_fabric_domain(fabric), why);
 	if (!ret)
-		link->numbers.from_gbps = gbps(frame.fabric.bytes, frame.fabric.ns);
+		link->numbers.from_gbps = peer_gbps(frame.fabric.bytes, frame.fabric.ns);
 	if (!ret && frame.fabric.cpu_permille < 1000)
 		link->numbers.cpu_there = frame.fabric.cpu_permille / 1000.0;
 	link->numbers.cpu_here = peer_fabric_cpu_share(fabric);
@@ -149,19 +119,12 @@ static void fabric_end(struct peer_link *link, struct peer_fabric *fabric)
 	char why[MESH_CHECK_TEXT_MAX];
 
 	memset(&frame, 0, sizeof(frame));
-	ask(link, &frame, MESH_CHECK_FABRIC_CLOSE, MESH_CHECK_FABRIC_RAN, ANSWER_MS,
-	    peer_fabric_domain(fabric), why);
+	peer_stream_ask(&link->stream, &frame, MESH_CHECK_FABRIC_CLOSE, MESH_CHECK_FABRIC_RAN,
+			ANSWER_MS, peer_fabric_domain(fabric), why);
 	peer_fabric_close(fabric);
 }
 
 /* ---- TCP ---------------------------------------------------------------------------------- */
-
-static int number_order(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
 
 static int tcp_latency(struct peer_link *link)
 {
@@ -182,27 +145,21 @@ static int tcp_latency(struct peer_link *link)
 			return ret;
 		times[i] = mesh_clock_ns() - started;
 	}
-	qsort(times, ECHOES, sizeof(times[0]), number_order);
-	link->numbers.half_rtt_us = (double)times[ECHOES / 10] / 2000;
+	link->numbers.half_rtt_us = (double)peer_half_rtt(times, ECHOES) / 1000;
 	return 0;
 }
 
 /* Waits until the queue is empty. */
 static int stream_drain(struct peer_stream *stream, uint64_t deadline_ms)
 {
-	struct pollfd poll_fd = {.fd = stream->fd, .events = POLLOUT};
-	int ret;
+	int ret = peer_stream_flush(stream);
 
-	for (;;) {
-		ret = peer_stream_flush(stream);
-		if (ret || !stream->out_size)
-			return ret;
-		if (interrupt_happened())
-			return -EINTR;
-		if (mesh_clock_ms() >= deadline_ms)
-			return -ETIMEDOUT;
-		poll(&poll_fd, 1, 50);
+	while (!ret && stream->out_size) {
+		ret = interrupt_wait(stream->fd, POLLOUT, deadline_ms);
+		if (!ret)
+			ret = peer_stream_flush(stream);
 	}
+	return ret;
 }
 
 static int tcp_forth(struct peer_link *link)
@@ -221,38 +178,47 @@ static int tcp_forth(struct peer_link *link)
 	}
 	memset(&frame, 0, sizeof(frame));
 	if (!ret)
-		ret = ask(link, &frame, MESH_CHECK_BULK_END, MESH_CHECK_BULK_END, ANSWER_MS, NULL,
-			  why);
+		ret = peer_stream_ask(&link->stream, &frame, MESH_CHECK_BULK_END,
+				      MESH_CHECK_BULK_END, ANSWER_MS, NULL, why);
 	if (!ret)
-		link->numbers.to_gbps = gbps(frame.bulk.bytes, mesh_clock_ns() - started);
+		link->numbers.to_gbps = peer_gbps(frame.bulk.bytes, mesh_clock_ns() - started);
 	return ret;
+}
+
+/* Counts what comes up to the BULK_END. */
+static int bulk_receive(struct peer_stream *stream, uint64_t deadline_ms, uint64_t *bytes)
+{
+	struct mesh_check_frame frame;
+	int ret = 0;
+
+	*bytes = 0;
+	while (!ret && mesh_clock_ms() < deadline_ms) {
+		ret = peer_stream_next(stream, &frame);
+		if (ret == -EAGAIN)
+			ret = interrupt_wait(stream->fd, POLLIN, deadline_ms);
+		else if (!ret && frame.header.type == MESH_CHECK_BULK_END)
+			return 0;
+		else if (!ret && frame.header.type == MESH_CHECK_BULK)
+			*bytes += frame.header.length;
+		else if (!ret)
+			ret = -EPROTO;
+	}
+	return ret ? ret : -ETIMEDOUT;
 }
 
 static int tcp_back(struct peer_link *link)
 {
-	struct peer_stream *stream = &link->stream;
-	uint64_t bytes = 0, started = mesh_clock_ns(),
-		 until_ms = mesh_clock_ms() + RUN_MS + ANSWER_MS;
+	uint64_t bytes, started = mesh_clock_ns();
 	struct mesh_check_frame frame;
-	struct pollfd poll_fd = {.fd = stream->fd, .events = POLLIN};
 	int ret;
 
 	memset(&frame, 0, sizeof(frame));
 	frame.bulk.ms = RUN_MS;
-	ret = peer_stream_send(stream, &frame, MESH_CHECK_BULK_ASK, ++stream->number);
-	while (!ret || ret == -EAGAIN) {
-		if (mesh_clock_ms() >= until_ms || interrupt_happened())
-			return interrupt_happened() ? -EINTR : -ETIMEDOUT;
-		ret = peer_stream_next(stream, &frame);
-		if (ret == -EAGAIN)
-			poll(&poll_fd, 1, 50);
-		else if (!ret && frame.header.type == MESH_CHECK_BULK)
-			bytes += frame.header.length;
-		else if (!ret)
-			break;
-	}
+	ret = peer_stream_send(&link->stream, &frame, MESH_CHECK_BULK_ASK, ++link->stream.number);
 	if (!ret)
-		link->numbers.from_gbps = gbps(bytes, mesh_clock_ns() - started);
+		ret = bulk_receive(&link->stream, mesh_clock_ms() + RUN_MS + ANSWER_MS, &bytes);
+	if (!ret)
+		link->numbers.from_gbps = peer_gbps(bytes, mesh_clock_ns() - started);
 	return ret;
 }
 
@@ -280,7 +246,7 @@ static double cpu_share(const struct peer_link *link)
 /* Beside a figure that the nodes' load has made. */
 static void load_say(const struct peer_link *link, struct check_result *result)
 {
-	if (cpu_share(link) < BUSY_SHARE)
+	if (peer_nodes_are_busy(cpu_share(link)))
 		check_seen(result,
 			   "both nodes should be idle: the measurement had %.0f %% of a processor "
 			   "here and %.0f %% there",
@@ -290,13 +256,12 @@ static void load_say(const struct peer_link *link, struct check_result *result)
 static void latency_say(const struct peer_link *link, const char *over, struct check_result *result)
 {
 	double us = link->numbers.half_rtt_us;
-	bool slow = us > SLOW_US && cpu_share(link) >= BUSY_SHARE;
+	enum check_verdict verdict = peer_latency_verdict(us, cpu_share(link));
 
-	check_say(result, slow ? CHECK_WARN : CHECK_PASS,
-		  "latency %.1f us to node %s (half of a round trip, %s)", us, link->peer->name,
-		  over);
+	check_say(result, verdict, "latency %.1f us to node %s (half of a round trip, %s)", us,
+		  link->peer->name, over);
 	load_say(link, result);
-	if (slow)
+	if (verdict != CHECK_PASS)
 		check_fix(result,
 			  "that is no quiet cable: look for load on both nodes, and for what "
 			  "lies between them");
@@ -316,16 +281,12 @@ static void bandwidth_say(const struct peer_link *link, const char *over,
 			  struct check_result *result)
 {
 	const struct peer_numbers *numbers = &link->numbers;
-	double rate = link_rate(link), wanted, least;
-	enum check_verdict verdict = CHECK_PASS;
-	bool rdma = link->provider == MESH_PROVIDER_VERBS_RXM && !numbers->over_tcp, slow;
+	bool rdma = link->provider == MESH_PROVIDER_VERBS_RXM && !numbers->over_tcp;
+	double rate = link_rate(link), least;
+	enum check_verdict verdict;
 
 	least = numbers->to_gbps < numbers->from_gbps ? numbers->to_gbps : numbers->from_gbps;
-	wanted = rdma ? RDMA_SHARE * rate
-		      : TCP_SHARE * (rate < TCP_GBPS_MAX ? rate : TCP_GBPS_MAX) * cpu_share(link);
-	slow = rate > 0 && least < wanted;
-	if (slow)
-		verdict = !rdma && cpu_share(link) < BLIND_SHARE ? CHECK_UNKNOWN : CHECK_WARN;
+	verdict = peer_bandwidth_verdict(least, rate, rdma, cpu_share(link));
 	if (rate > 0)
 		check_say(result, verdict,
 			  "bandwidth %.2f Gbit/s to node %s, %.2f back: %.0f %% of the link's %.0f "
@@ -338,7 +299,7 @@ static void bandwidth_say(const struct peer_link *link, const char *over,
 			  "known (%s)",
 			  numbers->to_gbps, link->peer->name, numbers->from_gbps, over);
 	load_say(link, result);
-	if (slow)
+	if (verdict != CHECK_PASS)
 		check_fix(result,
 			  "look for a narrow PCIe slot or a slow port (`fi_mesh check` on both "
 			  "nodes), load, and shaping (tc qdisc show dev %s)",
@@ -362,24 +323,47 @@ static void fabric_fail_say(struct peer_link *link, int error, const char *step,
 			  "the firewalls of both nodes");
 }
 
-void peer_measure(struct peer_link *link, struct check_result *result)
+static void fabric_shut_say(const struct peer_link *link, int error, const char *text,
+			    struct check_result *result)
 {
-	const char *provider = mesh_provider_id_text(link->provider), *step = NULL;
+	if (error == -EBUSY) {
+		check_say(result, CHECK_UNKNOWN, "latency and bandwidth were not measured: %s",
+			  text);
+		check_fix(result, "run this again once the other check has ended");
+		return;
+	}
+	check_say(result, CHECK_FAIL, "libfabric (%s) does not open: %s",
+		  mesh_provider_id_text(link->provider), text);
+	check_fix(result, "`fi_mesh nics` and `fi_mesh check` on both nodes");
+}
+
+/* Returns 0 or a negative errno, which is said, but for -EINTR. */
+static int fabric_try(struct peer_link *link, struct check_result *result)
+{
 	char text[2 * MESH_CHECK_TEXT_MAX] = "";
 	struct peer_fabric *fabric = NULL;
+	const char *step = NULL;
 	int ret = fabric_open(link, &fabric, text);
 
-	if (!ret) {
-		ret = fabric_measure(link, fabric, &step);
-		fabric_end(link, fabric);
-		if (ret && ret != -EINTR)
-			fabric_fail_say(link, ret, step, result);
-	} else {
+	if (ret) {
 		peer_fabric_close(fabric);
-		check_say(result, CHECK_FAIL, "libfabric (%s) does not open: %s", provider, text);
-		check_fix(result, "`fi_mesh nics` and `fi_mesh check` on both nodes");
+		if (ret != -EINTR)
+			fabric_shut_say(link, ret, text, result);
+		return ret;
 	}
-	if (ret == -EINTR)
+	ret = fabric_measure(link, fabric, &step);
+	fabric_end(link, fabric);
+	if (ret && ret != -EINTR)
+		fabric_fail_say(link, ret, step, result);
+	return ret;
+}
+
+void peer_measure(struct peer_link *link, struct check_result *result)
+{
+	const char *provider = mesh_provider_id_text(link->provider);
+	int ret = fabric_try(link, result);
+
+	if (ret == -EINTR || ret == -EBUSY)
 		return;
 	link->numbers.over_tcp = ret != 0;
 	if (ret && tcp_measure(link)) {

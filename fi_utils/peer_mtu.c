@@ -51,23 +51,20 @@ static int up_once(struct probing *probing, size_t size)
 
 static int datagram_await(struct probing *probing)
 {
-	uint64_t until_ms = mesh_clock_ms() + ARRIVE_MS, now;
-	struct pollfd poll_fd = {.fd = probing->fd, .events = POLLIN};
+	uint64_t until_ms = mesh_clock_ms() + ARRIVE_MS;
 	uint32_t id, size;
+	int ret;
 
-	while ((now = mesh_clock_ms()) < until_ms && !interrupt_happened()) {
-		poll(&poll_fd, 1, (int)(until_ms - now));
+	while (!(ret = interrupt_wait(probing->fd, POLLIN, until_ms)))
 		if (!peer_udp_receive(probing->fd, &probing->link->remote, probing->token, &id,
 				      &size) &&
 		    id == probing->id)
 			return 0;
-	}
-	return interrupt_happened() ? -EINTR : -ETIMEDOUT;
+	return ret;
 }
 
 static int back_once(struct probing *probing, size_t size)
 {
-	struct peer_stream *stream = &probing->link->stream;
 	struct mesh_check_frame frame;
 	char text[MESH_CHECK_TEXT_MAX];
 	int ret;
@@ -76,10 +73,8 @@ static int back_once(struct probing *probing, size_t size)
 	frame.udp.port = probing->port;
 	frame.udp.size = (uint32_t)size;
 	frame.udp.id = ++probing->id;
-	ret = peer_stream_send(stream, &frame, MESH_CHECK_UDP_SEND, ++stream->number);
-	if (!ret)
-		ret = peer_stream_await(stream, MESH_CHECK_UDP_SENT, stream->number,
-					mesh_clock_ms() + ANSWER_MS, NULL, &frame, text);
+	ret = peer_stream_ask(&probing->link->stream, &frame, MESH_CHECK_UDP_SEND,
+			      MESH_CHECK_UDP_SENT, ANSWER_MS, NULL, text);
 	if (ret)
 		return ret == -ETIMEDOUT ? -EIO : ret;
 	if (frame.udp.error)
@@ -132,11 +127,8 @@ static int probing_open(struct probing *probing, struct check_result *result)
 	memset(&frame, 0, sizeof(frame));
 	frame.udp.token = probing->token;
 	if (!ret)
-		ret = peer_stream_send(&link->stream, &frame, MESH_CHECK_UDP_OPEN,
-				       ++link->stream.number);
-	if (!ret)
-		ret = peer_stream_await(&link->stream, MESH_CHECK_UDP_READY, link->stream.number,
-					mesh_clock_ms() + ANSWER_MS, NULL, &frame, text);
+		ret = peer_stream_ask(&link->stream, &frame, MESH_CHECK_UDP_OPEN,
+				      MESH_CHECK_UDP_READY, ANSWER_MS, NULL, text);
 	probing->their_port = frame.udp.port;
 	if (ret)
 		check_say(result, CHECK_UNKNOWN, "frames of full size were not tried: %s",

@@ -16,8 +16,6 @@
 #include "interrupt.h"
 #include "peer_stream.h"
 
-/* Ctrl-C is looked at as often as this; no test of a link is hurt by it. */
-#define LOOK_MS 100
 #define LISTEN_BACKLOG 16
 
 /* ---- sockets ------------------------------------------------------------------------------ */
@@ -194,22 +192,16 @@ int peer_stream_next(struct peer_stream *stream, struct mesh_check_frame *frame)
 	}
 }
 
-/* Waits for the socket, or polls the domain in its place. */
-static void stream_wait(struct peer_stream *stream, uint64_t deadline_ms,
-			struct mesh_domain *domain)
+/* Waits for the socket, or polls the domain in its place. Returns as interrupt_wait(). */
+static int stream_wait(struct peer_stream *stream, uint64_t deadline_ms, struct mesh_domain *domain)
 {
-	struct pollfd poll_fd = {.fd = stream->fd, .events = POLLIN};
-	uint64_t now = mesh_clock_ms(), wait_ms = deadline_ms > now ? deadline_ms - now : 0;
-
-	if (domain)
-		wait_ms = 0;
-	if (wait_ms > LOOK_MS)
-		wait_ms = LOOK_MS;
-	if (stream->out_size)
-		poll_fd.events |= POLLOUT;
-	poll(&poll_fd, 1, (int)wait_ms);
-	if (domain)
-		mesh_domain_poll(domain);
+	if (!domain)
+		return interrupt_wait(stream->fd, stream->out_size ? POLLIN | POLLOUT : POLLIN,
+				      deadline_ms);
+	mesh_domain_poll(domain);
+	if (interrupt_happened())
+		return -EINTR;
+	return mesh_clock_ms() >= deadline_ms ? -ETIMEDOUT : 0;
 }
 
 /* News of a datagram that nobody waits for any more. */
@@ -225,9 +217,11 @@ static int frame_judge(const struct mesh_check_frame *frame, enum mesh_check_typ
 {
 	if (frame->header.type == MESH_CHECK_ERROR) {
 		snprintf(text, MESH_CHECK_TEXT_MAX, "%s", frame->error.text);
-		/* Only numbers that an errno can have: nothing foreign becomes a "success". */
-		return frame->error.error && frame->error.error < 4096 ? -(int)frame->error.error
-								       : -EPROTO;
+		/* Numbers that an errno can have: nothing foreign becomes a success, or our Ctrl-C. */
+		return frame->error.error && frame->error.error < 4096 &&
+				       frame->error.error != EINTR
+			       ? -(int)frame->error.error
+			       : -EPROTO;
 	}
 	return frame->header.type == type && frame->header.number == number ? 0 : -EPROTO;
 }
@@ -247,12 +241,22 @@ int peer_stream_await(struct peer_stream *stream, enum mesh_check_type type, uin
 			continue;
 		if (!ret)
 			return frame_judge(frame, type, number, text);
-		if (ret != -EAGAIN)
+		if (ret == -EAGAIN)
+			ret = stream_wait(stream, deadline_ms, domain);
+		if (ret)
 			return ret;
-		if (interrupt_happened())
-			return -EINTR;
-		if (mesh_clock_ms() >= deadline_ms)
-			return -ETIMEDOUT;
-		stream_wait(stream, deadline_ms, domain);
 	}
+}
+
+int peer_stream_ask(struct peer_stream *stream, struct mesh_check_frame *frame,
+		    enum mesh_check_type question, enum mesh_check_type answer, uint32_t ms,
+		    struct mesh_domain *domain, char *text)
+{
+	int ret = peer_stream_send(stream, frame, question, ++stream->number);
+
+	*text = '\0';
+	if (ret)
+		return ret;
+	return peer_stream_await(stream, answer, stream->number, mesh_clock_ms() + ms, domain,
+				 frame, text);
 }

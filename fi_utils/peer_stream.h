@@ -85,4 +85,16 @@ int peer_stream_await(struct peer_stream *stream, enum mesh_check_type type, uin
 		      uint64_t deadline_ms, struct mesh_domain *domain,
 		      struct mesh_check_frame *frame, char *text);
 
+/**
+ * Asks and waits for the answer.
+ *
+ * @frame: its content goes out as @question; then, on success, it is the @answer
+ * @ms: for the answer
+ *
+ * All else as peer_stream_send() and peer_stream_await().
+ */
+int peer_stream_ask(struct peer_stream *stream, struct mesh_check_frame *frame,
+		    enum mesh_check_type question, enum mesh_check_type answer, uint32_t ms,
+		    struct mesh_domain *domain, char *text);
+
 #endif

@@ -2,7 +2,6 @@
 /* watch.c - `fi_mesh watch`: shows the counters again and again, or once for Prometheus. */
 #include <errno.h>
 #include <getopt.h>
-#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,17 +177,6 @@ static int prometheus_show(const struct options *options, const struct mesh_conf
 
 /* ---- again and again ---------------------------------------------------------------------- */
 
-/* True when it is time for the next look; false when a signal came. */
-static bool wait_until(int interrupt_fd, uint64_t due_ms)
-{
-	struct pollfd poll_fd = {.fd = interrupt_fd, .events = POLLIN};
-	uint64_t now;
-
-	while ((now = mesh_clock_ms()) < due_ms && !interrupt_happened())
-		poll(&poll_fd, 1, (int)(due_ms - now));
-	return !interrupt_happened();
-}
-
 /* Returns 0, or -1 if nobody can read it any more. */
 static int sample_show(const struct options *options, const struct watch_sample *now,
 		       const struct watch_sample *before, bool first)
@@ -207,16 +195,17 @@ static int sample_show(const struct options *options, const struct watch_sample 
 static int watch_run(const struct options *options, const struct mesh_config *config)
 {
 	struct watch_sample now, before;
-	int interrupt_fd = interrupt_catch(), status = COMMAND_FINE;
 	uint64_t due_ms = mesh_clock_ms();
+	int status = COMMAND_FINE;
 	unsigned long shown;
 
+	interrupt_catch();
 	/* The first look is only there to have something to compare with. */
 	if (watch_sample_read(options->sysfs, config, &before))
 		return COMMAND_PROBLEM;
 	for (shown = 0; !options->count || shown < options->count; shown++) {
 		due_ms += options->interval_ms;
-		if (!wait_until(interrupt_fd, due_ms))
+		if (interrupt_wait(-1, 0, due_ms) == -EINTR)
 			break;
 		if (watch_sample_read(options->sysfs, config, &now)) {
 			status = COMMAND_PROBLEM;

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_fi_mesh_peer.c - `check --peer`: questions on a stream, waits, and what figures mean. */
+#include <errno.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include <mesh/base/clock.h>
+
+#include "fi_utils/interrupt.h"
+#include "fi_utils/peer_figures.h"
+#include "fi_utils/peer_stream.h"
+
+/* Whatever takes longer than this has failed. */
+#define LIMIT_MS 20000
+
+/* ---- streams ------------------------------------------------------------------------------ */
+
+struct ends {
+	struct peer_stream here, there;
+};
+
+static int ends_open(void **state)
+{
+	static struct ends ends;
+	int fds[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+	assert_int_equal(peer_stream_open(&ends.here, fds[0]), 0);
+	assert_int_equal(peer_stream_open(&ends.there, fds[1]), 0);
+	*state = &ends;
+	return 0;
+}
+
+static int ends_close(void **state)
+{
+	struct ends *ends = *state;
+
+	peer_stream_close(&ends->here);
+	peer_stream_close(&ends->there);
+	return 0;
+}
+
+static void udp_frame_send(struct ends *ends, enum mesh_check_type type, uint32_t number)
+{
+	struct mesh_check_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.udp.port = 4791;
+	assert_int_equal(peer_stream_send(&ends->there, &frame, type, number), 0);
+}
+
+static void error_send(struct ends *ends, uint32_t error, uint32_t number)
+{
+	struct mesh_check_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.error.error = error;
+	strcpy(frame.error.text, "no");
+	assert_int_equal(peer_stream_send(&ends->there, &frame, MESH_CHECK_ERROR, number), 0);
+}
+
+static int udp_ask(struct ends *ends, uint32_t ms, struct mesh_check_frame *frame, char *text)
+{
+	memset(frame, 0, sizeof(*frame));
+	frame->udp.token = 77;
+	return peer_stream_ask(&ends->here, frame, MESH_CHECK_UDP_OPEN, MESH_CHECK_UDP_READY, ms,
+			       NULL, text);
+}
+
+static void test_ask(void **state)
+{
+	struct mesh_check_frame asked, frame;
+	char text[MESH_CHECK_TEXT_MAX];
+	struct ends *ends = *state;
+
+	/* The answer waits already: news of a datagram that nobody waits for stands before it. */
+	udp_frame_send(ends, MESH_CHECK_UDP_GOT, 5);
+	udp_frame_send(ends, MESH_CHECK_UDP_READY, 1);
+	assert_int_equal(udp_ask(ends, LIMIT_MS, &frame, text), 0);
+	assert_int_equal(frame.udp.port, 4791);
+	assert_string_equal(text, "");
+	assert_int_equal(peer_stream_next(&ends->there, &asked), 0);
+	assert_int_equal(asked.header.type, MESH_CHECK_UDP_OPEN);
+	assert_int_equal(asked.header.number, 1);
+	assert_true(asked.udp.token == 77);
+}
+
+static void test_ask_is_refused(void **state)
+{
+	struct mesh_check_frame frame;
+	char text[MESH_CHECK_TEXT_MAX];
+	struct ends *ends = *state;
+
+	error_send(ends, EBUSY, 1);
+	assert_int_equal(udp_ask(ends, LIMIT_MS, &frame, text), -EBUSY);
+	assert_string_equal(text, "no");
+	error_send(ends, 0, 2);
+	assert_int_equal(udp_ask(ends, LIMIT_MS, &frame, text), -EPROTO);
+	error_send(ends, UINT32_MAX, 3);
+	assert_int_equal(udp_ask(ends, LIMIT_MS, &frame, text), -EPROTO);
+	error_send(ends, EINTR, 4); /* no node can say that our user pressed Ctrl-C */
+	assert_int_equal(udp_ask(ends, LIMIT_MS, &frame, text), -EPROTO);
+	udp_frame_send(ends, MESH_CHECK_UDP_READY, 99); /* not the answer to this */
+	assert_int_equal(udp_ask(ends, LIMIT_MS, &frame, text), -EPROTO);
+}
+
+static void test_ask_in_vain(void **state)
+{
+	struct mesh_check_frame frame;
+	char text[MESH_CHECK_TEXT_MAX];
+	struct ends *ends = *state;
+
+	assert_int_equal(udp_ask(ends, 20, &frame, text), -ETIMEDOUT);
+	peer_stream_close(&ends->there);
+	assert_true(udp_ask(ends, LIMIT_MS, &frame, text) < 0);
+}
+
+/* ---- waits -------------------------------------------------------------------------------- */
+
+static void test_wait(void **state)
+{
+	uint64_t started = mesh_clock_ms();
+	int fds[2];
+
+	(void)state;
+	assert_int_equal(pipe(fds), 0);
+	assert_int_equal(interrupt_wait(fds[0], POLLIN, started + 30), -ETIMEDOUT);
+	assert_true(mesh_clock_ms() >= started + 30);
+	assert_int_equal(interrupt_wait(-1, 0, started), -ETIMEDOUT);
+	assert_int_equal(write(fds[1], "x", 1), 1);
+	assert_int_equal(interrupt_wait(fds[0], POLLIN, mesh_clock_ms() + LIMIT_MS), 0);
+	/* A flood does not keep anybody beyond the time. */
+	assert_int_equal(interrupt_wait(fds[0], POLLIN, mesh_clock_ms()), -ETIMEDOUT);
+	close(fds[1]);
+	close(fds[0]);
+}
+
+/* In a child: what a signal has done cannot be undone. */
+static void test_wait_ends_with_a_signal(void **state)
+{
+	int status, fds[2];
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe(fds), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		interrupt_catch();
+		if (write(fds[1], "x", 1) != 1)
+			_exit(2);
+		_exit(interrupt_wait(-1, 0, mesh_clock_ms() + LIMIT_MS) == -EINTR ? 0 : 1);
+	}
+	assert_int_equal(interrupt_wait(fds[0], POLLIN, mesh_clock_ms() + LIMIT_MS), 0);
+	kill(pid, SIGTERM);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	close(fds[1]);
+	close(fds[0]);
+}
+
+/* ---- figures ------------------------------------------------------------------------------ */
+
+static void test_half_rtt(void **state)
+{
+	uint64_t times[20], i;
+
+	(void)state;
+	for (i = 0; i < 20; i++)
+		times[i] = 1000 * (20 - i);		  /* 1000 to 20000, the wrong way round */
+	assert_int_equal(peer_half_rtt(times, 20), 1500); /* two of them are shorter than 3000 */
+	times[0] = 42;
+	assert_int_equal(peer_half_rtt(times, 1), 21);
+	assert_true(peer_gbps(1000, 8) > 999.9 && peer_gbps(1000, 8) < 1000.1);
+	assert_true(peer_gbps(1000, 0) == 0);
+}
+
+static void test_verdicts(void **state)
+{
+	(void)state;
+	assert_int_equal(peer_latency_verdict(20, 1), CHECK_PASS);
+	assert_int_equal(peer_latency_verdict(20000, 1), CHECK_WARN);
+	assert_int_equal(peer_latency_verdict(20000, 0.5), CHECK_PASS); /* the nodes are busy */
+	/* RDMA fills a link. */
+	assert_int_equal(peer_bandwidth_verdict(90, 100, true, 1), CHECK_PASS);
+	assert_int_equal(peer_bandwidth_verdict(70, 100, true, 1), CHECK_WARN);
+	assert_int_equal(peer_bandwidth_verdict(70, 100, true, 0.1), CHECK_WARN);
+	/* TCP: a quarter of 10 Gbit/s at most, and of the processor that it had. */
+	assert_int_equal(peer_bandwidth_verdict(3, 100, false, 1), CHECK_PASS);
+	assert_int_equal(peer_bandwidth_verdict(2, 100, false, 1), CHECK_WARN);
+	assert_int_equal(peer_bandwidth_verdict(2, 100, false, 0.7), CHECK_PASS);
+	assert_int_equal(peer_bandwidth_verdict(0.3, 1, false, 1), CHECK_PASS);
+	assert_int_equal(peer_bandwidth_verdict(0.1, 100, false, 0.2), CHECK_UNKNOWN);
+	assert_int_equal(peer_bandwidth_verdict(0, 0, true, 1), CHECK_PASS); /* rate unknown */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_ask, ends_open, ends_close),
+		cmocka_unit_test_setup_teardown(test_ask_is_refused, ends_open, ends_close),
+		cmocka_unit_test_setup_teardown(test_ask_in_vain, ends_open, ends_close),
+		cmocka_unit_test(test_wait),
+		cmocka_unit_test(test_wait_ends_with_a_signal),
+		cmocka_unit_test(test_half_rtt),
+		cmocka_unit_test(test_verdicts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
