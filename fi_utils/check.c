@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "arguments.h"
 #include "check.h"
 #include "command.h"
 #include "output.h"
@@ -51,43 +52,43 @@ const struct check checks[] = {
 	{NULL, NULL, NULL},
 };
 
+#define NUM_CHECKS ((int)(sizeof(checks) / sizeof(checks[0])) - 1)
+
 struct options {
 	bool json, quiet;
-	const char *root, *only, *nccl_file;
+	bool all;		 /* else those that --only has */
+	bool chosen[NUM_CHECKS]; /* beside checks */
+	const char *root, *nccl_file;
 };
 
-/* True if @id is one of the words of the comma list. */
-static bool list_has(const char *list, const char *id)
+/* The place in the table of the check whose id is @len bytes at @id, or -1. */
+static int check_find(const char *id, size_t len)
 {
-	size_t len = strlen(id);
-	const char *at;
+	int i;
 
-	for (at = list; at; at = strchr(at, ',')) {
-		at += *at == ',';
-		if (!strncmp(at, id, len) && (at[len] == ',' || !at[len]))
-			return true;
-	}
-	return false;
+	for (i = 0; i < NUM_CHECKS; i++)
+		if (strlen(checks[i].id) == len && !memcmp(checks[i].id, id, len))
+			return i;
+	return -1;
 }
 
-/* False (reported) if the list names no check of ours. */
-static bool only_is_valid(const char *only)
+/* Chooses what the comma list names. False (reported) if it names what is no check. */
+static bool only_take(const char *only, bool *chosen)
 {
-	const struct check *check;
 	const char *at, *end;
+	int i;
 
 	for (at = only; at; at = *end ? end + 1 : NULL) {
 		end = strchrnul(at, ',');
-		for (check = checks; check->id; check++)
-			if (strlen(check->id) == (size_t)(end - at) &&
-			    !memcmp(check->id, at, (size_t)(end - at)))
-				break;
-		if (check->id)
+		i = check_find(at, (size_t)(end - at));
+		if (i >= 0) {
+			chosen[i] = true;
 			continue;
+		}
 		fprintf(stderr, "%s: there is no check \"%.*s\"; there are:", who, (int)(end - at),
 			at);
-		for (check = checks; check->id; check++)
-			fprintf(stderr, " %s", check->id);
+		for (i = 0; i < NUM_CHECKS; i++)
+			fprintf(stderr, " %s", checks[i].id);
 		fputc('\n', stderr);
 		return false;
 	}
@@ -99,17 +100,13 @@ static int options_verify(int argc, char **argv, const struct options *options)
 {
 	struct stat info;
 
-	if (output_no_arguments(who, argc, argv) >= 0 || !only_is_valid(options->only))
-		return COMMAND_MISUSE;
 	if (options->nccl_file && (stat(options->nccl_file, &info) || !S_ISREG(info.st_mode))) {
 		fprintf(stderr, "%s: %s is no file\n", who, options->nccl_file);
 		return COMMAND_MISUSE;
 	}
-	if (stat(options->root, &info) || !S_ISDIR(info.st_mode)) {
-		fprintf(stderr, "%s: %s is no folder\n", who, options->root);
+	if (!argument_is_folder(who, options->root))
 		return COMMAND_MISUSE;
-	}
-	return -1;
+	return arguments_none(who, argc, argv);
 }
 
 /* Returns an exit status, or -1 to go on. */
@@ -123,7 +120,7 @@ static int options_parse(int argc, char **argv, struct options *options)
 	};
 	int option;
 
-	*options = (struct options){.root = "/"};
+	*options = (struct options){.all = true, .root = "/"};
 	optind = 0; /* glibc: start afresh, also when called again */
 	while ((option = getopt_long(argc, argv, "hq", names, NULL)) != -1) {
 		switch (option) {
@@ -134,7 +131,9 @@ static int options_parse(int argc, char **argv, struct options *options)
 			options->quiet = true;
 			break;
 		case 'o':
-			options->only = optarg;
+			options->all = false;
+			if (!only_take(optarg, options->chosen))
+				return COMMAND_MISUSE;
 			break;
 		case 'n':
 			options->nccl_file = optarg;
@@ -205,12 +204,11 @@ static int totals_print_json(const struct totals *totals)
 static int checks_run(const struct options *options, const struct check_context *context)
 {
 	struct totals totals = {.list = json_array()};
-	const struct check *check;
-	int status;
+	int i, status;
 
-	for (check = checks; check->id; check++)
-		if (!options->only || list_has(options->only, check->id))
-			check_run(check, options, context, &totals);
+	for (i = 0; i < NUM_CHECKS; i++)
+		if (options->all || options->chosen[i])
+			check_run(&checks[i], options, context, &totals);
 	status = totals_status(&totals);
 	if (options->json && totals_print_json(&totals))
 		status = COMMAND_PROBLEM;

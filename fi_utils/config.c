@@ -12,6 +12,7 @@
 
 #include <mesh/base/config.h>
 
+#include "arguments.h"
 #include "command.h"
 #include "config.h"
 #include "output.h"
@@ -238,6 +239,6 @@ int command_config(int argc, char **argv)
 		}
 		format = option;
 	}
-	status = output_no_arguments(who, argc, argv);
+	status = arguments_none(who, argc, argv);
 	return status >= 0 ? status : output_finish(who, config_show(format));
 }

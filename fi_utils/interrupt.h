@@ -26,8 +26,8 @@ bool interrupt_happened(void);
  * @fd: -1: only the time and Ctrl-C are waited for
  * @deadline_ms: mesh_clock_ms()
  *
- * Returns 0; -ETIMEDOUT, also where @fd has news at that time: a loop around this ends, however much
- * comes; -EINTR after Ctrl-C.
+ * Returns 0; -ETIMEDOUT, also where @fd has news at that time: a loop around this ends, however
+ * much comes; -EINTR after Ctrl-C.
  */
 int interrupt_wait(int fd, short events, uint64_t deadline_ms);
 

@@ -6,14 +6,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <mesh/fabric/provider.h>
 #include <mesh/system/nic_table.h>
 
+#include "arguments.h"
 #include "command.h"
 #include "nics.h"
 #include "output.h"
+
+static const char who[] = "fi_mesh nics";
 
 static const char usage_text[] =
 	"usage: fi_mesh nics [--json] [--sysfs DIR]\n"
@@ -40,7 +42,6 @@ static int options_parse(int argc, char **argv, struct options *options)
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
 	};
-	struct stat info;
 	int option;
 
 	*options = (struct options){.sysfs = "/sys"};
@@ -61,13 +62,9 @@ static int options_parse(int argc, char **argv, struct options *options)
 			return COMMAND_MISUSE;
 		}
 	}
-	if (output_no_arguments("fi_mesh nics", argc, argv) >= 0)
+	if (!argument_is_folder(who, options->sysfs))
 		return COMMAND_MISUSE;
-	if (stat(options->sysfs, &info) || !S_ISDIR(info.st_mode)) {
-		fprintf(stderr, "fi_mesh nics: %s is no folder\n", options->sysfs);
-		return COMMAND_MISUSE;
-	}
-	return -1;
+	return arguments_none(who, argc, argv);
 }
 
 /* Asks libfabric as the plugin does, and leaves the NICs that it has nothing for. */
@@ -98,7 +95,7 @@ static int nics_show(const struct options *options, const struct mesh_config *co
 
 	providers = calloc((size_t)num + 1, sizeof(*providers));
 	if (!providers) {
-		fprintf(stderr, "fi_mesh nics: out of memory\n");
+		fprintf(stderr, "%s: out of memory\n", who);
 		return COMMAND_PROBLEM;
 	}
 	if (!providers_find(config, table, providers)) {
@@ -130,5 +127,5 @@ int command_nics(int argc, char **argv)
 		return COMMAND_PROBLEM;
 	status = nics_show(&options, &config, &table);
 	mesh_nic_table_free(&table);
-	return output_finish("fi_mesh nics", status);
+	return output_finish(who, status);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* output.c - colour, columns and JSON for all subcommands. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -52,14 +51,6 @@ int output_finish(const char *who, int status)
 		return status;
 	fprintf(stderr, "%s: cannot write to standard output\n", who);
 	return COMMAND_PROBLEM;
-}
-
-int output_no_arguments(const char *who, int argc, char **argv)
-{
-	if (optind >= argc)
-		return -1;
-	fprintf(stderr, "%s: \"%s\" is one argument too many\n", who, argv[optind]);
-	return COMMAND_MISUSE;
 }
 
 /* ---- columns ---------------------------------------------------------------------------- */

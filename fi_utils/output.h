@@ -44,13 +44,6 @@ char *output_clean(char *text);
  */
 int output_finish(const char *who, int status);
 
-/**
- * Refuses arguments behind the options that getopt() took.
- *
- * Returns COMMAND_MISUSE (reported), or -1 if there are none.
- */
-int output_no_arguments(const char *who, int argc, char **argv);
-
 /* ---- columns ---------------------------------------------------------------------------- */
 
 /* Rows of cells, printed with each column as wide as its widest cell. */

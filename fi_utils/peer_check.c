@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arguments.h"
 #include "command.h"
 #include "interrupt.h"
 #include "output.h"
@@ -50,12 +51,6 @@ bool peer_check_is_wanted(int argc, char **argv)
 	return false;
 }
 
-static int misuse(const char *what, const char *value)
-{
-	fprintf(stderr, "%s: %s%s\n%s", who, what, value, usage_text);
-	return COMMAND_MISUSE;
-}
-
 /* A comma list. Returns an exit status, or -1 to go on. */
 static int addrs_add(struct peer_check_options *options, const char *list)
 {
@@ -65,10 +60,10 @@ static int addrs_add(struct peer_check_options *options, const char *list)
 	for (; at; at = *end ? end + 1 : NULL) {
 		end = strchrnul(at, ',');
 		if (options->num_addrs == PEER_ADDRS_MAX)
-			return misuse("too many addresses: ", at);
+			return arguments_misuse(who, usage_text, "too many addresses: %s", at);
 		snprintf(item, sizeof(item), "%.*s", (int)(end - at), at);
 		if (strchr(item, '/') || mesh_addr_parse(item, &options->addrs[options->num_addrs]))
-			return misuse("not an IP address: ", item);
+			return arguments_misuse(who, usage_text, "not an IP address: %s", item);
 		options->num_addrs++;
 	}
 	return -1;
@@ -76,18 +71,13 @@ static int addrs_add(struct peer_check_options *options, const char *list)
 
 static int option_take(int option, struct peer_check_options *options)
 {
-	unsigned long port;
-	char *end;
-
 	switch (option) {
 	case 'a':
 		return addrs_add(options, optarg);
 	case 'p':
-		port = strtoul(optarg, &end, 10);
-		if (*optarg < '0' || *optarg > '9' || *end || !port || port > UINT16_MAX)
-			return misuse("not a port: ", optarg);
-		options->port = (uint16_t)port;
-		return -1;
+		return argument_port(optarg, &options->port)
+			       ? -1
+			       : arguments_misuse(who, usage_text, "not a port: %s", optarg);
 	case 'q':
 		options->quiet = true;
 		return -1;

@@ -217,7 +217,7 @@ static int frame_judge(const struct mesh_check_frame *frame, enum mesh_check_typ
 {
 	if (frame->header.type == MESH_CHECK_ERROR) {
 		snprintf(text, MESH_CHECK_TEXT_MAX, "%s", frame->error.text);
-		/* Numbers that an errno can have: nothing foreign becomes a success, or our Ctrl-C. */
+		/* What an errno can be: nothing foreign becomes a success, or our Ctrl-C. */
 		return frame->error.error && frame->error.error < 4096 &&
 				       frame->error.error != EINTR
 			       ? -(int)frame->error.error

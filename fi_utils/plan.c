@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arguments.h"
 #include "command.h"
 #include "file.h"
 #include "output.h"
@@ -60,12 +61,9 @@ struct options {
 /* Reads a whole number; false (reported) unless it is @min to @max. */
 static bool number_parse(const char *option, const char *text, int min, int max, int *number)
 {
-	char *end;
-	long value;
+	unsigned long value;
 
-	errno = 0;
-	value = strtol(text, &end, 10);
-	if (errno || end == text || *end || value < min || value > max) {
+	if (!argument_number(text, (unsigned long)min, (unsigned long)max, &value)) {
 		fprintf(stderr, WHO ": --%s takes a number from %d to %d, not \"%.40s\"\n", option,
 			min, max, text);
 		return false;

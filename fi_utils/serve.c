@@ -10,10 +10,13 @@
 
 #include <mesh/base/clock.h>
 
+#include "arguments.h"
 #include "command.h"
 #include "interrupt.h"
 #include "output.h"
 #include "serve.h"
+
+static const char who[] = "fi_mesh serve";
 
 static const char usage_text[] =
 	"usage: fi_mesh serve [--listen ADDR]... [--port PORT]\n"
@@ -39,31 +42,20 @@ struct options {
 
 /* ---- options ------------------------------------------------------------------------------ */
 
-static int misuse(const char *what, const char *value)
-{
-	fprintf(stderr, "fi_mesh serve: %s%s\n%s", what, value, usage_text);
-	return COMMAND_MISUSE;
-}
-
 static int option_take(int option, struct options *options)
 {
-	unsigned long port;
-	char *end;
-
 	switch (option) {
 	case 'l':
 		if (options->num_listen == SERVE_LISTEN_MAX)
-			return misuse("too many addresses: ", optarg);
+			return arguments_misuse(who, usage_text, "too many addresses: %s", optarg);
 		if (mesh_addr_parse(optarg, &options->listen[options->num_listen]))
-			return misuse("not an IP address: ", optarg);
+			return arguments_misuse(who, usage_text, "not an IP address: %s", optarg);
 		options->num_listen++;
 		return -1;
 	case 'p':
-		port = strtoul(optarg, &end, 10);
-		if (*optarg < '0' || *optarg > '9' || *end || !port || port > UINT16_MAX)
-			return misuse("not a port: ", optarg);
-		options->port = (uint16_t)port;
-		return -1;
+		return argument_port(optarg, &options->port)
+			       ? -1
+			       : arguments_misuse(who, usage_text, "not a port: %s", optarg);
 	case 'h':
 		fputs(usage_text, stdout);
 		return COMMAND_FINE;
@@ -91,7 +83,7 @@ static int options_parse(int argc, char **argv, struct options *options)
 		if (status >= 0)
 			return status;
 	}
-	return output_no_arguments("fi_mesh serve", argc, argv);
+	return arguments_none(who, argc, argv);
 }
 
 /* ---- listening ---------------------------------------------------------------------------- */
@@ -99,15 +91,13 @@ static int options_parse(int argc, char **argv, struct options *options)
 static int listen_on(struct serve *serve, const struct mesh_addr *addr, const char *netdev)
 {
 	char text[MESH_ADDR_TEXT_MAX];
-	int fd = peer_socket_listen(addr, serve->port);
+	int fd = -ENOSPC;
 
+	if (serve->num_sockets < SERVE_SOCKETS_MAX)
+		fd = peer_socket_listen(addr, serve->port);
 	mesh_addr_text(addr, text);
-	if (serve->num_sockets == SERVE_SOCKETS_MAX && fd >= 0)
-		close(fd);
-	if (serve->num_sockets == SERVE_SOCKETS_MAX)
-		fd = -ENOSPC;
 	if (fd < 0) {
-		fprintf(stderr, "fi_mesh serve: cannot listen on %s, port %u%s%s: %s%s\n", text,
+		fprintf(stderr, "%s: cannot listen on %s, port %u%s%s: %s%s\n", who, text,
 			serve->port, netdev ? ", " : "", netdev ? netdev : "", strerror(-fd),
 			fd == -EADDRINUSE ? "; is another `fi_mesh serve` running?" : "");
 		return fd;
@@ -141,8 +131,7 @@ static void who_open(struct serve *serve)
 		serve->who_fds[i] = fd;
 		serve->num_who++;
 		if (fd < 0)
-			fprintf(stderr,
-				"fi_mesh serve: %s cannot tell its neighbour who it is: %s\n",
+			fprintf(stderr, "%s: %s cannot tell its neighbour who it is: %s\n", who,
 				serve->who_nics[i].netdev,
 				fd == -EADDRNOTAVAIL ? "it has no IPv6 link-local address"
 						     : strerror(-fd));
@@ -167,8 +156,10 @@ static int serve_open(struct serve *serve, const struct options *options)
 	if (ret)
 		return ret; /* half a server would mislead */
 	if (!serve->num_sockets) {
-		fprintf(stderr, "fi_mesh serve: no NIC of this node can carry the mesh; "
-				"`fi_mesh nics` says why, --listen names another address\n");
+		fprintf(stderr,
+			"%s: no NIC of this node can carry the mesh; `fi_mesh nics` says why, "
+			"--listen names another address\n",
+			who);
 		return -ENODEV;
 	}
 	who_open(serve);
@@ -330,5 +321,5 @@ int command_serve(int argc, char **argv)
 	if (status == COMMAND_FINE)
 		printf("%llu connections answered, %llu strangers sent away\n",
 		       (unsigned long long)serve.served, (unsigned long long)serve.strangers);
-	return output_finish("fi_mesh serve", status);
+	return output_finish(who, status);
 }

@@ -11,14 +11,18 @@
 
 #include <mesh/base/clock.h>
 
+#include "arguments.h"
 #include "command.h"
 #include "interrupt.h"
 #include "output.h"
 #include "watch.h"
 
+static const char who[] = "fi_mesh watch";
+
 static const char usage_text[] =
 	"usage: fi_mesh watch [--interval SECONDS] [--count N] [--json] [--stats-dir DIR]\n"
-	"       fi_mesh watch --prometheus [--output FILE] [--stats-dir DIR]\n"
+	"                     [--sysfs DIR]\n"
+	"       fi_mesh watch --prometheus [--output FILE] [--stats-dir DIR] [--sysfs DIR]\n"
 	"\n"
 	"Shows what moves over each NIC and to each peer, and whether it is RDMA: the RDMA port's\n"
 	"counters beside the netdev's, and those that the plugin keeps in each process.\n"
@@ -54,18 +58,9 @@ static bool seconds_parse(const char *text, uint64_t *ms)
 	return true;
 }
 
-static bool count_parse(const char *text, unsigned long *count)
-{
-	char *end;
-
-	*count = strtoul(text, &end, 10);
-	return *text >= '0' && *text <= '9' && !*end && *count > 0 && *count <= COUNT_MAX;
-}
-
 static int misuse(const char *what)
 {
-	fprintf(stderr, "fi_mesh watch: %s\n%s", what, usage_text);
-	return COMMAND_MISUSE;
+	return arguments_misuse(who, usage_text, "%s", what);
 }
 
 /* One option. Returns an exit status, or -1 to go on. */
@@ -77,7 +72,9 @@ static int option_take(int option, struct options *options)
 			       ? -1
 			       : misuse("--interval takes seconds from 0.1 to 3600");
 	case 'c':
-		return count_parse(optarg, &options->count) ? -1 : misuse("--count takes a number");
+		return argument_number(optarg, 1, COUNT_MAX, &options->count)
+			       ? -1
+			       : misuse("--count takes a number");
 	case 'j':
 		options->json = true;
 		return -1;
@@ -128,7 +125,9 @@ static int options_parse(int argc, char **argv, struct options *options)
 		return misuse("--output belongs to --prometheus");
 	if (options->prometheus && (options->json || options->count))
 		return misuse("--prometheus prints once, and no JSON");
-	return output_no_arguments("fi_mesh watch", argc, argv);
+	if (!argument_is_folder(who, options->sysfs))
+		return COMMAND_MISUSE;
+	return arguments_none(who, argc, argv);
 }
 
 /* ---- Prometheus --------------------------------------------------------------------------- */
@@ -236,5 +235,5 @@ int command_watch(int argc, char **argv)
 		snprintf(config.stats_dir, sizeof(config.stats_dir), "%s", options.stats_dir);
 	status = options.prometheus ? prometheus_show(&options, &config)
 				    : watch_run(&options, &config);
-	return output_finish("fi_mesh watch", status);
+	return output_finish(who, status);
 }
