@@ -88,11 +88,23 @@ static int options_parse(int argc, char **argv, struct options *options)
 
 /* ---- listening ---------------------------------------------------------------------------- */
 
+static bool listens_on(const struct serve *serve, const struct mesh_addr *addr)
+{
+	int i;
+
+	for (i = 0; i < serve->num_sockets; i++)
+		if (mesh_addr_equal(&serve->sockets[i].addr, addr))
+			return true;
+	return false;
+}
+
 static int listen_on(struct serve *serve, const struct mesh_addr *addr, const char *netdev)
 {
 	char text[MESH_ADDR_TEXT_MAX];
 	int fd = -ENOSPC;
 
+	if (listens_on(serve, addr)) /* --listen may name a NIC's own address */
+		return 0;
 	if (serve->num_sockets < SERVE_SOCKETS_MAX)
 		fd = peer_socket_listen(addr, serve->port);
 	mesh_addr_text(addr, text);

@@ -118,7 +118,8 @@ nobody_serves() {
 wrong_subnet() {
 	ip -n "$(mesh_ns b)" address flush dev ba scope global
 	ip -n "$(mesh_ns b)" address add 10.99.1.2/24 dev ba
-	serve b --listen 10.77.0.2
+	# Twice, and the address of a mesh NIC, on which it listens anyhow.
+	serve b --listen 10.77.0.2 --listen 10.77.0.2 --listen 10.99.1.2
 	check a 10.77.0.2
 	expect_status 1
 	expect "no direct path to node b" \
