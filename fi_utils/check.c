@@ -152,70 +152,47 @@ static int options_parse(int argc, char **argv, struct options *options)
 	return options_verify(argc, argv, options);
 }
 
-struct totals {
-	int counts[CHECK_FAIL + 1]; /* of checks, by verdict */
-	json_t *list;		    /* with --json */
-};
-
-static void check_run(const struct check *check, const struct options *options,
-		      const struct check_context *context, struct totals *totals)
+/* Returns the check's verdict. @list: with --json, what it found is appended. */
+static enum check_verdict check_run(const struct check *check, const struct options *options,
+				    const struct check_context *context, json_t **list)
 {
 	struct progress *progress = progress_begin("checking: %s", check->title);
 	struct check_result result = {0};
+	enum check_verdict verdict;
 
 	check->run(context, &result);
 	progress_end(progress);
-	totals->counts[check_verdict_of(&result)]++;
-	if (!options->json)
+	verdict = check_verdict_of(&result);
+	if (options->json)
+		*list = output_json_append(*list, check_json(check, &result));
+	else
 		check_print(stdout, check, &result, options->quiet);
-	else if (json_array_append_new(totals->list, check_json(check, &result)))
-		fprintf(stderr, "%s: out of memory\n", who);
 	check_result_free(&result);
 	fflush(stdout);
-}
-
-static int totals_status(const struct totals *totals)
-{
-	return totals->counts[CHECK_WARN] || totals->counts[CHECK_FAIL] ? COMMAND_PROBLEM
-									: COMMAND_FINE;
-}
-
-static void totals_print(const struct totals *totals)
-{
-	const int *counts = totals->counts;
-
-	printf("\n%d checks: %d pass, %d unknown, %d warn, %d fail\n",
-	       counts[CHECK_PASS] + counts[CHECK_UNKNOWN] + counts[CHECK_WARN] + counts[CHECK_FAIL],
-	       counts[CHECK_PASS], counts[CHECK_UNKNOWN], counts[CHECK_WARN], counts[CHECK_FAIL]);
-}
-
-static int totals_print_json(const struct totals *totals)
-{
-	const int *counts = totals->counts;
-
-	return output_json_print(who, stdout,
-				 json_pack("{s:i, s:i, s:i, s:i, s:O}", "pass", counts[CHECK_PASS],
-					   "unknown", counts[CHECK_UNKNOWN], "warn",
-					   counts[CHECK_WARN], "fail", counts[CHECK_FAIL], "checks",
-					   totals->list));
+	return verdict;
 }
 
 /* Returns an exit status. */
 static int checks_run(const struct options *options, const struct check_context *context)
 {
-	struct totals totals = {.list = json_array()};
-	int i, status;
+	json_t *list = options->json ? json_array() : NULL;
+	struct check_totals totals = {0};
+	char text[CHECK_TOTALS_TEXT_MAX];
+	int i, status, num = 0;
 
-	for (i = 0; i < NUM_CHECKS; i++)
-		if (options->all || options->chosen[i])
-			check_run(&checks[i], options, context, &totals);
-	status = totals_status(&totals);
-	if (options->json && totals_print_json(&totals))
+	for (i = 0; i < NUM_CHECKS; i++) {
+		if (!options->all && !options->chosen[i])
+			continue;
+		totals.counts[check_run(&checks[i], options, context, &list)]++;
+		num++;
+	}
+	status = check_totals_status(&totals);
+	if (!options->json) {
+		if (!options->quiet || status != COMMAND_FINE || totals.counts[CHECK_UNKNOWN])
+			printf("\n%d checks: %s\n", num, check_totals_text(&totals, text));
+	} else if (output_json_print(who, stdout, check_totals_json(&totals, "checks", list))) {
 		status = COMMAND_PROBLEM;
-	else if (!options->json &&
-		 (!options->quiet || status != COMMAND_FINE || totals.counts[CHECK_UNKNOWN]))
-		totals_print(&totals);
-	json_decref(totals.list);
+	}
 	return status;
 }
 

@@ -39,6 +39,13 @@ struct check_result {
 	bool incomplete; /* memory ran out */
 };
 
+/* How many checks, or sections, have which verdict. */
+struct check_totals {
+	int counts[CHECK_FAIL + 1];
+};
+
+#define CHECK_TOTALS_TEXT_MAX 80
+
 /* What is looked at. Plain data, so that tests can make one. */
 struct check_context {
 	struct mesh_sysfs files; /* "/", or a recorded tree: "sys/...", "proc/...", "dev/..." */
@@ -83,6 +90,18 @@ void check_print(FILE *file, const struct check *check, const struct check_resul
 json_t *check_json(const struct check *check, const struct check_result *result);
 
 void check_result_free(struct check_result *result);
+
+/** COMMAND_PROBLEM if anything warns or fails, else COMMAND_FINE. */
+int check_totals_status(const struct check_totals *totals);
+
+/**
+ * Writes "3 pass, 0 unknown, 1 warn, 0 fail" into @text (CHECK_TOTALS_TEXT_MAX bytes); returns
+ * @text.
+ */
+const char *check_totals_text(const struct check_totals *totals, char *text);
+
+/** {"pass", "unknown", "warn", "fail", @key: @list}, which takes @list; NULL without memory. */
+json_t *check_totals_json(const struct check_totals *totals, const char *key, json_t *list);
 
 /* ---- what checks ask in common (check_context.c) ---------------------------------------- */
 

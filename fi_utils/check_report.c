@@ -7,6 +7,7 @@
 #include <mesh/base/array.h>
 
 #include "check.h"
+#include "command.h"
 #include "output.h"
 
 /* The columns of the text: verdict, id, sentence. */
@@ -148,11 +149,8 @@ json_t *check_json(const struct check *check, const struct check_result *result)
 	json_t *list = json_array();
 	int i;
 
-	for (i = 0; i < result->num_findings; i++)
-		if (json_array_append_new(list, finding_json(&result->findings[i]))) {
-			json_decref(list);
-			return NULL;
-		}
+	for (i = 0; i < result->num_findings && list; i++)
+		list = output_json_append(list, finding_json(&result->findings[i]));
 	return json_pack("{s:s, s:s, s:s, s:o}", "id", check->id, "title", check->title, "verdict",
 			 check_verdict_text(check_verdict_of(result)), "findings", list);
 }
@@ -168,4 +166,28 @@ void check_result_free(struct check_result *result)
 	}
 	free(result->findings);
 	memset(result, 0, sizeof(*result));
+}
+
+int check_totals_status(const struct check_totals *totals)
+{
+	return totals->counts[CHECK_WARN] || totals->counts[CHECK_FAIL] ? COMMAND_PROBLEM
+									: COMMAND_FINE;
+}
+
+const char *check_totals_text(const struct check_totals *totals, char *text)
+{
+	const int *counts = totals->counts;
+
+	snprintf(text, CHECK_TOTALS_TEXT_MAX, "%d pass, %d unknown, %d warn, %d fail",
+		 counts[CHECK_PASS], counts[CHECK_UNKNOWN], counts[CHECK_WARN], counts[CHECK_FAIL]);
+	return text;
+}
+
+json_t *check_totals_json(const struct check_totals *totals, const char *key, json_t *list)
+{
+	const int *counts = totals->counts;
+
+	return json_pack("{s:i, s:i, s:i, s:i, s:o}", "pass", counts[CHECK_PASS], "unknown",
+			 counts[CHECK_UNKNOWN], "warn", counts[CHECK_WARN], "fail",
+			 counts[CHECK_FAIL], key, list);
 }

@@ -148,11 +148,11 @@ static json_t *setting_json(const struct mesh_setting *setting, const struct mes
 				 is_set(setting), "value", member, "default", "", "help",
 				 setting->help);
 	memcpy(&value, member, sizeof(value));
-	return json_pack(
-		"{s:s, s:b, s:I, s:s, s:I, s:I, s:s, s:s}", "name", setting->name, "set",
-		is_set(setting), "value", (json_int_t)value, "default", setting->default_text,
-		"min", (json_int_t)setting->min, "max", (json_int_t)setting->max, "unit",
-		setting->type == MESH_SETTING_BYTES ? "bytes" : "seconds", "help", setting->help);
+	return json_pack("{s:s, s:b, s:I, s:s, s:I, s:I, s:s, s:s}", "name", setting->name, "set",
+			 is_set(setting), "value", (json_int_t)value, "default",
+			 setting->default_text, "min", (json_int_t)setting->min, "max",
+			 (json_int_t)setting->max, "unit", unit_name(setting->type), "help",
+			 setting->help);
 }
 
 static int print_json(FILE *file, const struct mesh_config *config)
@@ -160,14 +160,9 @@ static int print_json(FILE *file, const struct mesh_config *config)
 	const struct mesh_setting *setting;
 	json_t *list = json_array();
 
-	for (setting = mesh_settings; setting->name; setting++) {
-		if (json_array_append_new(list, setting_json(setting, config))) {
-			json_decref(list);
-			list = NULL;
-			break;
-		}
-	}
-	return output_json_print(who, file, list ? json_pack("{s:o}", "settings", list) : NULL);
+	for (setting = mesh_settings; setting->name && list; setting++)
+		list = output_json_append(list, setting_json(setting, config));
+	return output_json_print(who, file, json_pack("{s:o}", "settings", list));
 }
 
 /* ---- the command --------------------------------------------------------------------------- */

@@ -13,9 +13,8 @@ static json_t *addrs_json(const struct mesh_nic *nic)
 	json_t *list = json_array();
 	int i;
 
-	for (i = 0; i < nic->num_addrs; i++)
-		if (json_array_append_new(list, output_json_addr(&nic->addrs[i])))
-			break;
+	for (i = 0; i < nic->num_addrs && list; i++)
+		list = output_json_append(list, output_json_addr(&nic->addrs[i]));
 	return list;
 }
 
@@ -58,8 +57,8 @@ static json_t *gids_json(const struct mesh_rdma_port *rdma)
 	json_t *list = json_array();
 	int i;
 
-	for (i = 0; i < rdma->num_gids; i++)
-		json_array_append_new(list, gid_json(&rdma->gids[i]));
+	for (i = 0; i < rdma->num_gids && list; i++)
+		list = output_json_append(list, gid_json(&rdma->gids[i]));
 	return list;
 }
 
@@ -110,17 +109,13 @@ static json_t *nic_json(const struct mesh_nic *nic, int dev, const struct nics_p
 int nics_print_json(FILE *file, const struct mesh_nic_table *table,
 		    const struct nics_provider *providers)
 {
-	json_t *list = json_array(), *root;
-	int i, ret = 0;
+	json_t *list = json_array();
+	int i;
 
-	for (i = 0; !ret && i < table->num_nics; i++)
-		ret = json_array_append_new(
+	for (i = 0; i < table->num_nics && list; i++)
+		list = output_json_append(
 			list,
 			nic_json(&table->nics[i], i, i < table->num_taken ? &providers[i] : NULL));
-	root = json_pack("{s:i, s:o}", "taken", table->num_taken, "nics", list);
-	if (ret) {
-		json_decref(root);
-		root = NULL;
-	}
-	return output_json_print("fi_mesh nics", file, root);
+	return output_json_print("fi_mesh nics", file,
+				 json_pack("{s:i, s:o}", "taken", table->num_taken, "nics", list));
 }

@@ -85,8 +85,7 @@ static void taken_print(FILE *file, const struct mesh_nic_table *table,
 	struct output_table *rows = output_table_new(num_columns);
 	int i;
 
-	for (i = 0; i < num_columns; i++)
-		output_table_cell(rows, OUTPUT_FAINT, "%s", titles[i]);
+	output_table_titles(rows, titles);
 	for (i = 0; i < table->num_taken; i++)
 		row_add(rows, i, &table->nics[i], &providers[i]);
 	output_table_print(rows, file, 0);

@@ -119,6 +119,14 @@ void output_table_cell(struct output_table *table, enum output_style style, cons
 	*width = len > *width ? len : *width;
 }
 
+void output_table_titles(struct output_table *table, const char *const *titles)
+{
+	int i;
+
+	for (i = 0; table && i < table->num_columns; i++)
+		output_table_cell(table, OUTPUT_STRONG, "%s", titles[i]);
+}
+
 static void row_print(const struct output_table *table, FILE *file, int first, int indent)
 {
 	int column, width;
@@ -202,9 +210,19 @@ json_t *output_json_hex(uint64_t value)
 	return json_string(text);
 }
 
-int output_json_print(const char *who, FILE *file, json_t *root)
+json_t *output_json_append(json_t *list, json_t *value)
 {
-	int ret = root ? json_dumpf(root, file, JSON_INDENT(2)) : -1;
+	if (list && !json_array_append_new(list, value))
+		return list;
+	if (!list)
+		json_decref(value); /* else append_new() has done so */
+	json_decref(list);
+	return NULL;
+}
+
+static int json_print(const char *who, FILE *file, json_t *root, size_t flags)
+{
+	int ret = root ? json_dumpf(root, file, flags) : -1;
 
 	if (!ret)
 		fputc('\n', file);
@@ -212,4 +230,14 @@ int output_json_print(const char *who, FILE *file, json_t *root)
 		fprintf(stderr, "%s: the JSON could not be made or written\n", who);
 	json_decref(root);
 	return ret;
+}
+
+int output_json_print(const char *who, FILE *file, json_t *root)
+{
+	return json_print(who, file, root, JSON_INDENT(2));
+}
+
+int output_json_print_line(const char *who, FILE *file, json_t *root)
+{
+	return json_print(who, file, root, JSON_COMPACT);
 }

@@ -52,6 +52,9 @@ struct output_table;
 /** Returns a table of @num_columns, or NULL without memory; every call below allows NULL. */
 struct output_table *output_table_new(int num_columns);
 
+/** Adds a row of titles: one for each column. */
+void output_table_titles(struct output_table *table, const char *const *titles);
+
 /** Adds the next cell, row by row. Control characters are replaced. */
 void output_table_cell(struct output_table *table, enum output_style style, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -75,6 +78,12 @@ json_t *output_json_addr(const struct mesh_addr *addr);
 json_t *output_json_hex(uint64_t value);
 
 /**
+ * Appends @value to @list and returns @list; without memory for any of the two (either may be NULL)
+ * both are given back to jansson and the result is NULL.
+ */
+json_t *output_json_append(json_t *list, json_t *value);
+
+/**
  * Prints @root and a newline, and gives it back to jansson.
  *
  * @root: may be NULL: there was no memory
@@ -82,5 +91,8 @@ json_t *output_json_hex(uint64_t value);
  * Returns 0, or -1 (reported).
  */
 int output_json_print(const char *who, FILE *file, json_t *root);
+
+/** The same, without line breaks inside. */
+int output_json_print_line(const char *who, FILE *file, json_t *root);
 
 #endif

@@ -32,8 +32,8 @@ static const char usage_text[] =
 
 /* What all sections came to. */
 struct totals {
-	int counts[CHECK_FAIL + 1];
-	json_t *peers;		       /* with --json */
+	struct check_totals verdicts;
+	json_t *peers;		       /* with --json; NULL once memory ran out */
 	json_t *sections;	       /* of the present one */
 	uint64_t seen[PEER_ADDRS_MAX]; /* node ids */
 	int num_seen;
@@ -120,12 +120,12 @@ static void section_end(const struct peer_checker *checker, struct totals *total
 	const struct check check = {.id = id, .title = title};
 	json_t *section;
 
-	totals->counts[check_verdict_of(result)]++;
+	totals->verdicts.counts[check_verdict_of(result)]++;
 	if (checker->options->json) {
 		section = check_json(&check, result);
 		if (numbers && section)
 			json_object_update(section, numbers);
-		json_array_append_new(totals->sections, section);
+		totals->sections = output_json_append(totals->sections, section);
 	} else {
 		if (!checker->options->quiet || check_verdict_of(result) != CHECK_PASS)
 			printf("\n%s%s%s\n", output_style(stdout, OUTPUT_STRONG), title,
@@ -246,10 +246,10 @@ static void peer_json_add(struct totals *totals, const struct mesh_addr *addr,
 {
 	char text[MESH_ADDR_TEXT_MAX];
 
-	json_array_append_new(totals->peers,
-			      json_pack("{s:s, s:o, s:O}", "address", mesh_addr_text(addr, text),
-					"node", met ? output_json_text(peer->name) : json_null(),
-					"sections", totals->sections));
+	totals->peers = output_json_append(
+		totals->peers, json_pack("{s:s, s:o, s:o}", "address", mesh_addr_text(addr, text),
+					 "node", met ? output_json_text(peer->name) : json_null(),
+					 "sections", totals->sections));
 }
 
 static void peer_check(struct peer_checker *checker, const struct mesh_addr *addr,
@@ -262,10 +262,10 @@ static void peer_check(struct peer_checker *checker, const struct mesh_addr *add
 
 	if (!peer) {
 		fprintf(stderr, "%s: out of memory\n", who);
-		totals->counts[CHECK_UNKNOWN]++;
+		totals->verdicts.counts[CHECK_UNKNOWN]++;
 		return;
 	}
-	totals->sections = json_array();
+	totals->sections = checker->options->json ? json_array() : NULL;
 	mesh_addr_text(addr, at);
 	if (peer_meet(checker, addr, peer, &result)) {
 		snprintf(title, sizeof(title), "%s", at);
@@ -279,8 +279,8 @@ static void peer_check(struct peer_checker *checker, const struct mesh_addr *add
 	} else {
 		met = true; /* another address of a node that was checked */
 	}
-	peer_json_add(totals, addr, peer, met);
-	json_decref(totals->sections);
+	if (checker->options->json)
+		peer_json_add(totals, addr, peer, met);
 	free(peer);
 }
 
@@ -288,26 +288,21 @@ static void peer_check(struct peer_checker *checker, const struct mesh_addr *add
 
 static int totals_end(const struct peer_check_options *options, struct totals *totals)
 {
-	const int *counts = totals->counts;
-	int status = counts[CHECK_WARN] || counts[CHECK_FAIL] ? COMMAND_PROBLEM : COMMAND_FINE;
+	int status = check_totals_status(&totals->verdicts);
+	char text[CHECK_TOTALS_TEXT_MAX];
 
 	if (interrupt_happened())
 		status = COMMAND_PROBLEM;
 	if (options->json) {
-		if (output_json_print(
-			    who, stdout,
-			    json_pack("{s:i, s:i, s:i, s:i, s:O}", "pass", counts[CHECK_PASS],
-				      "unknown", counts[CHECK_UNKNOWN], "warn", counts[CHECK_WARN],
-				      "fail", counts[CHECK_FAIL], "peers", totals->peers)))
+		if (output_json_print(who, stdout,
+				      check_totals_json(&totals->verdicts, "peers", totals->peers)))
 			status = COMMAND_PROBLEM;
 	} else if (interrupt_happened()) {
 		printf("\ninterrupted: not everything was checked\n");
 	} else if (!options->quiet || status != COMMAND_FINE) {
-		printf("\n%d nodes; paths and links: %d pass, %d unknown, %d warn, %d fail\n",
-		       totals->num_seen, counts[CHECK_PASS], counts[CHECK_UNKNOWN],
-		       counts[CHECK_WARN], counts[CHECK_FAIL]);
+		printf("\n%d nodes; paths and links: %s\n", totals->num_seen,
+		       check_totals_text(&totals->verdicts, text));
 	}
-	json_decref(totals->peers);
 	return status;
 }
 
@@ -328,7 +323,7 @@ int peer_check_command(int argc, char **argv)
 	}
 	interrupt_catch();
 	checker->options = &options;
-	totals.peers = json_array();
+	totals.peers = options.json ? json_array() : NULL;
 	peer_facing_ask(checker->self.table.nics, checker->self.num_nics, options.port,
 			checker->self.node_id, checker->self.name, FACING_MS, checker->facing);
 	for (i = 0; i < options.num_addrs && !interrupt_happened(); i++)

@@ -12,10 +12,7 @@ static json_t *ports_json(const struct mesh_plan_node *node)
 	int i;
 
 	for (i = 0; list && i < node->num_ports; i++)
-		if (json_array_append_new(list, json_string(node->ports[i]))) {
-			json_decref(list);
-			return NULL;
-		}
+		list = output_json_append(list, json_string(node->ports[i]));
 	return list;
 }
 
@@ -25,11 +22,8 @@ static json_t *nodes_json(const struct mesh_plan *plan)
 	int i;
 
 	for (i = 0; list && i < plan->topology.num_nodes; i++)
-		if (json_array_append_new(list, json_pack("{s:s, s:o}", "name", plan->nodes[i].name,
-							  "ports", ports_json(&plan->nodes[i])))) {
-			json_decref(list);
-			return NULL;
-		}
+		list = output_json_append(list, json_pack("{s:s, s:o}", "name", plan->nodes[i].name,
+							  "ports", ports_json(&plan->nodes[i])));
 	return list;
 }
 
@@ -52,10 +46,7 @@ static json_t *cables_json(const struct mesh_plan *plan)
 		cable = json_pack("{s:i, s:o, s:[o, o]}", "cable", i + 1, "subnet",
 				  output_json_addr(&subnet), "ends", end_json(plan, i, 0),
 				  end_json(plan, i, 1));
-		if (json_array_append_new(list, cable)) {
-			json_decref(list);
-			return NULL;
-		}
+		list = output_json_append(list, cable);
 	}
 	return list;
 }
@@ -66,11 +57,8 @@ static json_t *ranks_json(const struct mesh_plan *plan)
 	int i;
 
 	for (i = 0; list && i < plan->topology.num_nodes; i++)
-		if (json_array_append_new(list,
-					  json_string(plan->nodes[plan->order.nodes[i]].name))) {
-			json_decref(list);
-			return NULL;
-		}
+		list = output_json_append(list,
+					  json_string(plan->nodes[plan->order.nodes[i]].name));
 	return list;
 }
 

@@ -40,8 +40,7 @@ static void wiring_print(FILE *file, const struct mesh_plan *plan)
 	struct mesh_addr addr;
 	int i, end;
 
-	for (i = 0; i < 7; i++)
-		output_table_cell(table, OUTPUT_STRONG, "%s", titles[i]);
+	output_table_titles(table, titles);
 	for (i = 0; i < plan->topology.num_cables; i++) {
 		output_table_cell(table, OUTPUT_PLAIN, "%d", i + 1);
 		for (end = 0; end < 2; end++) {

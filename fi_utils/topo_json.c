@@ -9,18 +9,6 @@
 /* Of the document. */
 #define TOPO_VERSION 1
 
-/* Appends @value to @list; on failure both are gone and the result is NULL. */
-static json_t *list_add(json_t *list, json_t *value)
-{
-	if (!list || json_array_append_new(list, value)) {
-		if (!list)
-			json_decref(value);
-		json_decref(list);
-		return NULL;
-	}
-	return list;
-}
-
 static json_t *nics_json(const struct topo_map *map, int node)
 {
 	const struct topo_node *at = &map->nodes[node];
@@ -33,13 +21,13 @@ static json_t *nics_json(const struct topo_map *map, int node)
 					   ? json_null()
 					   : json_string(mesh_provider_id_text(nic->provider));
 
-		list = list_add(list,
-				json_pack("{s:o, s:o, s:i, s:s, s:o, s:o, s:o}", "name",
-					  output_json_text(nic->name), "address",
-					  output_json_addr(&nic->addr), "rate_mbps", nic->rate_mbps,
-					  "state", topo_state_text(nic->state), "provider",
-					  provider, "note", output_json_text(nic->note), "link",
-					  nic->link < 0 ? json_null() : json_integer(nic->link)));
+		list = output_json_append(
+			list, json_pack("{s:o, s:o, s:i, s:s, s:o, s:o, s:o}", "name",
+					output_json_text(nic->name), "address",
+					output_json_addr(&nic->addr), "rate_mbps", nic->rate_mbps,
+					"state", topo_state_text(nic->state), "provider", provider,
+					"note", output_json_text(nic->note), "link",
+					nic->link < 0 ? json_null() : json_integer(nic->link)));
 	}
 	return list;
 }
@@ -50,8 +38,8 @@ static json_t *nodes_json(const struct topo_map *map)
 	int i;
 
 	for (i = 0; i < map->num_nodes && list; i++)
-		list = list_add(list, json_pack("{s:s, s:o}", "name", map->nodes[i].name, "nics",
-						nics_json(map, i)));
+		list = output_json_append(list, json_pack("{s:s, s:o}", "name", map->nodes[i].name,
+							  "nics", nics_json(map, i)));
 	return list;
 }
 
@@ -67,16 +55,16 @@ static json_t *links_json(const struct topo_map *map)
 		for (k = link->first; k < link->first + link->num && ends; k++) {
 			const struct topo_nic *nic = &map->nics[map->members[k]];
 
-			ends = list_add(ends,
-					json_pack("{s:s, s:o}", "node", map->nodes[nic->node].name,
-						  "nic", output_json_text(nic->name)));
+			ends = output_json_append(ends, json_pack("{s:s, s:o}", "node",
+								  map->nodes[nic->node].name, "nic",
+								  output_json_text(nic->name)));
 		}
-		list = list_add(list,
-				json_pack("{s:o, s:s, s:i, s:s, s:o}", "subnet",
-					  output_json_addr(&link->subnet), "kind",
-					  link->num == 2 ? "cable" : "switch", "rate_mbps",
-					  topo_link_rate(map, i), "state",
-					  topo_state_text(topo_link_state(map, i)), "ends", ends));
+		list = output_json_append(
+			list, json_pack("{s:o, s:s, s:i, s:s, s:o}", "subnet",
+					output_json_addr(&link->subnet), "kind",
+					link->num == 2 ? "cable" : "switch", "rate_mbps",
+					topo_link_rate(map, i), "state",
+					topo_state_text(topo_link_state(map, i)), "ends", ends));
 	}
 	return list;
 }
@@ -104,12 +92,13 @@ static json_t *paths_json(const struct topo_map *map, const struct topo_path *pa
 	}
 	list = json_array();
 	for (i = 0; i < num && list; i++)
-		list = list_add(list, json_pack("{s:s, s:s, s:o, s:o, s:i, s:s}", "from",
-						map->nodes[pair[i].from].name, "to",
-						map->nodes[pair[i].to].name, "local",
-						path_end_json(map, pair[i].local), "remote",
-						path_end_json(map, pair[i].remote), "cables",
-						pair[i].num_cables, "reason", pair[i].reason));
+		list = output_json_append(list,
+					  json_pack("{s:s, s:s, s:o, s:o, s:i, s:s}", "from",
+						    map->nodes[pair[i].from].name, "to",
+						    map->nodes[pair[i].to].name, "local",
+						    path_end_json(map, pair[i].local), "remote",
+						    path_end_json(map, pair[i].remote), "cables",
+						    pair[i].num_cables, "reason", pair[i].reason));
 	free(paths);
 	return list;
 }

@@ -121,8 +121,7 @@ static void nodes_print(FILE *file, const struct topo_map *map)
 	struct output_table *table = output_table_new(6);
 	int i;
 
-	for (i = 0; i < 6; i++)
-		output_table_cell(table, OUTPUT_STRONG, "%s", titles[i]);
+	output_table_titles(table, titles);
 	for (i = 0; i < map->num_nodes; i++)
 		node_print(table, map, i);
 	output_table_print(table, file, 0);
@@ -149,8 +148,7 @@ static void paths_print(FILE *file, const struct topo_map *map, const struct top
 	long i;
 
 	fprintf(file, "\n");
-	for (i = 0; i < 4; i++)
-		output_table_cell(table, OUTPUT_STRONG, "%s", titles[i]);
+	output_table_titles(table, titles);
 	for (i = 0; i < num; i++)
 		path_cells(table, map, &paths[i]);
 	output_table_print(table, file, 0);

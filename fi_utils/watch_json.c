@@ -103,28 +103,23 @@ static json_t *process_json(const struct watch_process *process)
 
 int watch_print_json(FILE *file, const struct watch_sample *now, const struct watch_sample *before)
 {
-	json_t *nics = json_array(), *links = json_array(), *processes = json_array(), *root;
+	json_t *nics = json_array(), *links = json_array(), *processes = json_array();
 	double seconds = watch_seconds(now, before);
-	int i, ret;
+	int i;
 
-	for (i = 0; i < now->num_nics; i++)
-		json_array_append_new(
+	for (i = 0; i < now->num_nics && nics; i++)
+		nics = output_json_append(
 			nics,
 			nic_json(&now->nics[i], watch_nic_find(before, &now->nics[i]), seconds));
-	for (i = 0; i < now->num_links; i++)
-		json_array_append_new(links, link_json(&now->links[i],
-						       watch_link_find(before, &now->links[i]),
-						       before != NULL, seconds));
-	for (i = 0; i < now->num_processes; i++)
-		json_array_append_new(processes, process_json(&now->processes[i]));
-	root = json_pack("{s:f, s:f, s:o, s:o, s:o, s:i}", "time", (double)time(NULL), "seconds",
-			 seconds, "nics", nics, "links", links, "processes", processes,
-			 "unreadable", now->num_unread);
-	ret = root ? json_dumpf(root, file, JSON_COMPACT) : -1;
-	if (!ret)
-		fputc('\n', file);
-	else
-		fprintf(stderr, "fi_mesh watch: the JSON could not be made or written\n");
-	json_decref(root);
-	return ret;
+	for (i = 0; i < now->num_links && links; i++)
+		links = output_json_append(links, link_json(&now->links[i],
+							    watch_link_find(before, &now->links[i]),
+							    before != NULL, seconds));
+	for (i = 0; i < now->num_processes && processes; i++)
+		processes = output_json_append(processes, process_json(&now->processes[i]));
+	return output_json_print_line("fi_mesh watch", file,
+				      json_pack("{s:f, s:f, s:o, s:o, s:o, s:i}", "time",
+						(double)time(NULL), "seconds", seconds, "nics",
+						nics, "links", links, "processes", processes,
+						"unreadable", now->num_unread));
 }

@@ -42,14 +42,6 @@ static const char *bytes_text(uint64_t bytes, char *text)
 	return text;
 }
 
-static void titles(struct output_table *table, const char *const *names, int num)
-{
-	int i;
-
-	for (i = 0; i < num; i++)
-		output_table_cell(table, OUTPUT_STRONG, "%s", names[i]);
-}
-
 static enum output_style traffic_style(enum watch_traffic traffic, const struct watch_nic *nic)
 {
 	if (traffic == WATCH_RDMA)
@@ -89,14 +81,14 @@ static void nic_row(struct output_table *table, const struct watch_nic *nic,
 static void nics_print(FILE *file, const struct watch_sample *now,
 		       const struct watch_sample *before)
 {
-	static const char *const names[] = {"NIC",	  "RDMA",	  "SPEED",
-					    "TRAFFIC",	  "NETDEV SENDS", "RECEIVES",
-					    "RDMA SENDS", "RECEIVES",	  "ERRORS"};
-	const int num = (int)(sizeof(names) / sizeof(names[0]));
+	static const char *const titles[] = {"NIC",	   "RDMA",	   "SPEED",
+					     "TRAFFIC",	   "NETDEV SENDS", "RECEIVES",
+					     "RDMA SENDS", "RECEIVES",	   "ERRORS"};
+	const int num = (int)(sizeof(titles) / sizeof(titles[0]));
 	struct output_table *table = output_table_new(num);
 	int i;
 
-	titles(table, names, num);
+	output_table_titles(table, titles);
 	for (i = 0; i < now->num_nics; i++)
 		nic_row(table, &now->nics[i], watch_nic_find(before, &now->nics[i]),
 			watch_seconds(now, before));
@@ -137,14 +129,14 @@ static void link_row(struct output_table *table, const struct watch_link *link,
 static void links_print(FILE *file, const struct watch_sample *now,
 			const struct watch_sample *before)
 {
-	static const char *const names[] = {"PID",	"PEER",	 "NIC",	  "ADDRESSES",
-					    "PROVIDER", "RATE",	 "BYTES", "MESSAGES",
-					    "SEGMENTS", "PATHS", "ERRORS"};
-	const int num = (int)(sizeof(names) / sizeof(names[0]));
+	static const char *const titles[] = {"PID",	 "PEER",  "NIC",   "ADDRESSES",
+					     "PROVIDER", "RATE",  "BYTES", "MESSAGES",
+					     "SEGMENTS", "PATHS", "ERRORS"};
+	const int num = (int)(sizeof(titles) / sizeof(titles[0]));
 	struct output_table *table = output_table_new(num);
 	int i;
 
-	titles(table, names, num);
+	output_table_titles(table, titles);
 	for (i = 0; i < now->num_links; i++)
 		link_row(table, &now->links[i], watch_link_find(before, &now->links[i]),
 			 before != NULL, watch_seconds(now, before));

@@ -18,6 +18,7 @@
 #include <mesh/system/sysfs_rdma.h>
 
 #include "fi_utils/check.h"
+#include "fi_utils/command.h"
 #include "sysfs_fixture.h"
 
 #define MODEL "devices/pci0000:00/0000:00:01.0/0000:01:00.0"
@@ -492,6 +493,26 @@ static void test_conf_file(void **state)
 	unsetenv("NCCL_NET_PLUGIN");
 }
 
+static void test_totals(void **state)
+{
+	struct check_totals totals = {{[CHECK_PASS] = 3, [CHECK_UNKNOWN] = 1}};
+	char text[CHECK_TOTALS_TEXT_MAX];
+	json_t *root;
+
+	(void)state;
+	assert_int_equal(check_totals_status(&totals), COMMAND_FINE);
+	totals.counts[CHECK_WARN] = 1;
+	assert_int_equal(check_totals_status(&totals), COMMAND_PROBLEM);
+	totals = (struct check_totals){{[CHECK_PASS] = 3, [CHECK_FAIL] = 2}};
+	assert_int_equal(check_totals_status(&totals), COMMAND_PROBLEM);
+	assert_string_equal(check_totals_text(&totals, text), "3 pass, 0 unknown, 0 warn, 2 fail");
+	root = check_totals_json(&totals, "list", json_pack("[i, i]", 1, 2));
+	assert_int_equal(json_integer_value(json_object_get(root, "fail")), 2);
+	assert_int_equal(json_array_size(json_object_get(root, "list")), 2);
+	json_decref(root);
+	assert_null(check_totals_json(&totals, "list", NULL)); /* no half a document */
+}
+
 #define TREE_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -516,6 +537,7 @@ int main(void)
 		TREE_TEST(test_not_wanted),
 		TREE_TEST(test_name),
 		TREE_TEST(test_conf_file),
+		cmocka_unit_test(test_totals),
 	};
 
 	unsetenv("NCCL_NET");

@@ -76,6 +76,10 @@ static void test_json(void **state)
 	assert_int_equal(status, COMMAND_FINE);
 	assert_non_null(strstr(text, "\"name\": \"NCCL_MESH_CONNECT_TIMEOUT\""));
 	assert_non_null(strstr(text, "\"value\": 60"));
+	/* Each of the three units, and none for another kind of number. */
+	assert_non_null(strstr(text, "\"max\": 86400,\n      \"unit\": \"seconds\""));
+	assert_non_null(strstr(text, "\"max\": 65536,\n      \"unit\": \"bytes\""));
+	assert_non_null(strstr(text, "\"max\": 8,\n      \"unit\": \"number\""));
 	free(text);
 }
 

@@ -53,6 +53,54 @@ static void test_table_without_memory(void **state)
 	free(text);
 }
 
+static void test_table_titles(void **state)
+{
+	static const char *const titles[] = {"NAME", "SIZE"};
+	struct output_table *table = output_table_new(2);
+	size_t size;
+	char *text;
+	FILE *file = open_memstream(&text, &size);
+
+	(void)state;
+	output_table_titles(NULL, titles);
+	output_table_titles(table, titles);
+	output_table_cell(table, OUTPUT_PLAIN, "a");
+	output_table_cell(table, OUTPUT_PLAIN, "1");
+	output_table_print(table, file, 0);
+	output_table_free(table);
+	fclose(file);
+	assert_string_equal(text, "NAME  SIZE\na     1\n");
+	free(text);
+}
+
+/* Under ASan what is lost shows. */
+static void test_json_append(void **state)
+{
+	json_t *list = output_json_append(json_array(), json_integer(7));
+
+	(void)state;
+	assert_int_equal(json_integer_value(json_array_get(list, 0)), 7);
+	assert_null(output_json_append(list, NULL));
+	assert_null(output_json_append(NULL, json_string("x")));
+	assert_null(output_json_append(NULL, NULL));
+}
+
+static void test_json_print(void **state)
+{
+	size_t size;
+	char *text;
+	FILE *file = open_memstream(&text, &size);
+
+	(void)state;
+	assert_int_equal(output_json_print_line("test", file, json_pack("{s:[i, i]}", "a", 1, 2)),
+			 0);
+	assert_int_equal(output_json_print("test", file, json_pack("{s:i}", "a", 1)), 0);
+	assert_int_equal(output_json_print("test", file, NULL), -1);
+	fclose(file);
+	assert_string_equal(text, "{\"a\":[1,2]}\n{\n  \"a\": 1\n}\n");
+	free(text);
+}
+
 static void test_json_text(void **state)
 {
 	json_t *value = output_json_text("e\xff\"0");
@@ -106,9 +154,11 @@ static void test_interrupt(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table),	  cmocka_unit_test(test_table_without_memory),
-		cmocka_unit_test(test_json_text), cmocka_unit_test(test_colour),
-		cmocka_unit_test(test_progress),  cmocka_unit_test(test_interrupt),
+		cmocka_unit_test(test_table),	     cmocka_unit_test(test_table_without_memory),
+		cmocka_unit_test(test_json_text),    cmocka_unit_test(test_colour),
+		cmocka_unit_test(test_progress),     cmocka_unit_test(test_interrupt),
+		cmocka_unit_test(test_table_titles), cmocka_unit_test(test_json_append),
+		cmocka_unit_test(test_json_print),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
