@@ -195,16 +195,24 @@ static void links_check(struct peer_checker *checker, const struct peer *peer,
 	}
 }
 
-/* The NIC in whose subnet the address lies; a link-local one has them all, so none. */
-static const struct mesh_addr *local_for(const struct peer_checker *checker,
-					 const struct mesh_addr *addr)
+/* From each NIC in whose subnet the address lies: a link-local one may be on any cable. */
+static int peer_dial_anyhow(const struct peer_checker *checker, const struct mesh_addr *addr,
+			    struct peer_stream *stream, struct mesh_check_hello *hello, char *text)
 {
-	int i;
+	bool tried = false;
+	int i, ret = 0;
 
-	for (i = 0; i < checker->self.num_nics; i++)
-		if (mesh_addr_in_subnet(addr, &checker->self.table.nics[i].source))
-			return &checker->self.table.nics[i].source;
-	return NULL;
+	for (i = 0; i < checker->self.num_nics; i++) {
+		const struct mesh_addr *source = &checker->self.table.nics[i].source;
+
+		if (!mesh_addr_in_subnet(addr, source))
+			continue;
+		ret = peer_dial(checker, source, addr, stream, hello, text);
+		if (!ret || ret == -EINTR)
+			return ret;
+		tried = true;
+	}
+	return tried ? ret : peer_dial(checker, NULL, addr, stream, hello, text);
 }
 
 static bool already_seen(struct totals *totals, uint64_t node_id)
@@ -228,7 +236,7 @@ static int peer_meet(struct peer_checker *checker, const struct mesh_addr *addr,
 
 	peer->addr = *addr;
 	checker->progress = progress_begin("asking %s", mesh_addr_text(addr, at));
-	ret = peer_dial(checker, local_for(checker, addr), addr, &stream, &peer->hello, text);
+	ret = peer_dial_anyhow(checker, addr, &stream, &peer->hello, text);
 	progress_end(checker->progress);
 	checker->progress = NULL;
 	if (ret) {
