@@ -4,16 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <mesh/base/clock.h>
-
+#include "child.h"
 #include "plugin_probe.h"
 
 #define PROBE_TIMEOUT_MS 20000
@@ -54,46 +51,25 @@ static void all_write(int fd, const void *bytes, size_t size)
 	}
 }
 
-/* Never returns. */
-__attribute__((noreturn)) static void child_run(const char *name, struct plugin_probe *probe,
-						int fd)
+/* In the child. */
+static void plugin_load(void *arg)
 {
-	int null = open("/dev/null", O_RDWR);
+	/* A plugin's constructor may print: the answer goes where it does not look. */
+	int answer = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	struct plugin_probe probe;
 	const char *error;
 	void *library;
 
-	/* Whatever ends us, Ctrl-C too, ends it; and a plugin's constructor may print. */
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	dup2(null, STDOUT_FILENO);
-	dup2(null, STDERR_FILENO);
-	library = dlopen(name, RTLD_NOW | RTLD_LOCAL); /* NCCL's flags (os/linux.cc) */
+	dup2(STDERR_FILENO, STDOUT_FILENO);
+	memset(&probe, 0, sizeof(probe));
+	library = dlopen(arg, RTLD_NOW | RTLD_LOCAL); /* NCCL's flags (os/linux.cc) */
 	if (library) {
-		library_look(library, probe);
+		library_look(library, &probe);
 	} else {
 		error = dlerror();
-		snprintf(probe->error, sizeof(probe->error), "%s", error ? error : "dlopen failed");
+		snprintf(probe.error, sizeof(probe.error), "%s", error ? error : "dlopen failed");
 	}
-	all_write(fd, probe, sizeof(*probe));
-	_exit(0);
-}
-
-/* Reads the child's whole answer; false if it ended or took too long. */
-static bool answer_read(int fd, struct plugin_probe *probe)
-{
-	uint64_t end = mesh_clock_ms() + PROBE_TIMEOUT_MS, now;
-	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
-	size_t len = 0;
-	ssize_t n;
-
-	while (len < sizeof(*probe) && (now = mesh_clock_ms()) < end) {
-		if (poll(&poll_fd, 1, (int)(end - now)) <= 0)
-			continue;
-		n = read(fd, (char *)probe + len, sizeof(*probe) - len);
-		if (n <= 0)
-			break;
-		len += (size_t)n;
-	}
-	return len == sizeof(*probe);
+	all_write(answer, &probe, sizeof(probe));
 }
 
 /* The child was foreign code: its texts end, whatever it wrote. */
@@ -107,36 +83,33 @@ static void answer_trim(struct plugin_probe *probe)
 		probe->names[version][sizeof(probe->names[version]) - 1] = '\0';
 }
 
+/* Why there is no answer. */
+static void silence_explain(int error, int status, struct plugin_probe *probe)
+{
+	if (error == -ETIMEDOUT)
+		snprintf(probe->error, sizeof(probe->error), "loading it never ended");
+	else if (WIFSIGNALED(status))
+		snprintf(probe->error, sizeof(probe->error), "loading it ended the process (%s)",
+			 strsignal(WTERMSIG(status)));
+	else
+		snprintf(probe->error, sizeof(probe->error),
+			 "loading it ended the process (exit status %d)", WEXITSTATUS(status));
+}
+
 int plugin_probe(const char *name, struct plugin_probe *probe)
 {
-	int fds[2], status;
-	bool answered;
-	pid_t child;
+	struct child_result result;
+	int ret = child_run(plugin_load, (void *)name, PROBE_TIMEOUT_MS, &result);
 
 	memset(probe, 0, sizeof(*probe));
-	if (pipe2(fds, O_CLOEXEC))
-		return -errno;
-	child = fork();
-	if (!child)
-		child_run(name, probe, fds[1]);
-	close(fds[1]);
-	if (child < 0) {
-		close(fds[0]);
-		return -errno;
+	if (ret && ret != -ETIMEDOUT)
+		return ret;
+	if (!ret && result.size == sizeof(*probe)) {
+		memcpy(probe, result.output, sizeof(*probe));
+		answer_trim(probe);
+	} else {
+		silence_explain(ret, result.status, probe);
 	}
-	answered = answer_read(fds[0], probe);
-	close(fds[0]);
-	if (!answered)
-		kill(child, SIGKILL);
-	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
-	if (!answered) {
-		memset(probe, 0, sizeof(*probe));
-		snprintf(probe->error, sizeof(probe->error), "%s", "loading it never ended");
-		if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
-			snprintf(probe->error, sizeof(probe->error),
-				 "loading it ended the process (%s)", strsignal(WTERMSIG(status)));
-	}
-	answer_trim(probe);
+	free(result.output);
 	return 0;
 }

@@ -3,19 +3,18 @@
 #ifndef MESH_FI_UTILS_RUN_PROGRAM_H
 #define MESH_FI_UTILS_RUN_PROGRAM_H
 
-#include <stddef.h>
+#include "child.h"
 
-/* What a program printed; longer texts are an error. */
-#define RUN_PROGRAM_OUTPUT_MAX (16u << 20)
-/* The first line of what it said on standard error. */
-#define RUN_PROGRAM_COMPLAINT_MAX 160
+#define RUN_PROGRAM_COMPLAINT_MAX CHILD_COMPLAINT_MAX
 
 /**
  * Runs @argv (argv[0] is looked for in PATH, /usr/sbin and /sbin) without standard input, and
  * waits for it, but no longer than @timeout_ms.
  *
- * @output: receives what it printed, to be freed; set on success only
- * @complaint: RUN_PROGRAM_COMPLAINT_MAX bytes: why it failed
+ * @output: receives what it printed, at most CHILD_OUTPUT_MAX bytes, to be freed; set on success
+ * only
+ * @complaint: RUN_PROGRAM_COMPLAINT_MAX bytes: the first line that it said on standard error, or
+ * else why it failed
  *
  * Returns 0 if it ended with status 0; -ENOENT if there is no such program; -ETIMEDOUT (it was
  * killed); -EOVERFLOW; -ECHILD if it ended otherwise; another negative errno.

@@ -11,7 +11,6 @@
 #include <cmocka.h>
 
 #include "fi_utils/firewall.h"
-#include "fi_utils/run_program.h"
 
 static struct firewall_packet packet;
 
@@ -349,28 +348,6 @@ static void test_iptables_junk(void **state)
 	assert_int_equal(iptables(line, NULL), FIREWALL_CONTINUE);
 }
 
-static void test_run_program(void **state)
-{
-	char complaint[RUN_PROGRAM_COMPLAINT_MAX], *output;
-	char sh[] = "sh", c[] = "-c", echo[] = "echo out; echo err >&2",
-	     bad[] = "echo why >&2; exit 3", slow[] = "exec sleep 100",
-	     none[] = "no-such-program-here", much[] = "yes";
-	char *good_argv[] = {sh, c, echo, NULL}, *bad_argv[] = {sh, c, bad, NULL},
-	     *slow_argv[] = {sh, c, slow, NULL}, *none_argv[] = {none, NULL},
-	     *much_argv[] = {much, NULL};
-
-	(void)state;
-	assert_int_equal(run_program(good_argv, 10000, &output, complaint), 0);
-	assert_string_equal(output, "out\n");
-	free(output);
-	assert_int_equal(run_program(bad_argv, 10000, &output, complaint), -ECHILD);
-	assert_string_equal(complaint, "why");
-	assert_int_equal(run_program(slow_argv, 50, &output, complaint), -ETIMEDOUT);
-	assert_int_equal(run_program(none_argv, 10000, &output, complaint), -ENOENT);
-	assert_string_equal(complaint, "not installed");
-	assert_int_equal(run_program(much_argv, 60000, &output, complaint), -EOVERFLOW);
-}
-
 #define PACKET_TEST(test) cmocka_unit_test_setup(test, setup)
 
 int main(void)
@@ -380,7 +357,6 @@ int main(void)
 		PACKET_TEST(test_nft_vmap),	    PACKET_TEST(test_nft_firewalld),
 		PACKET_TEST(test_nft_junk),	    PACKET_TEST(test_iptables_ufw),
 		PACKET_TEST(test_iptables_matches), PACKET_TEST(test_iptables_junk),
-		PACKET_TEST(test_run_program),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -113,6 +113,27 @@ static void test_probe(void **state)
 	assert_string_equal(probe.path, "");
 }
 
+static void assert_rude(const char *what, const char *error)
+{
+	struct plugin_probe probe;
+
+	setenv("FAKE_PLUGIN_RUDE", what, 1);
+	assert_int_equal(plugin_probe(MESH_BUILD_DIR "/unit/fake_plugin_rude.so", &probe), 0);
+	unsetenv("FAKE_PLUGIN_RUDE");
+	assert_string_equal(probe.error, error);
+	assert_int_equal(probe.exported, *error ? 0 : 1 << 8);
+	assert_string_equal(probe.names[8], *error ? "" : "Rude");
+}
+
+static void test_probe_of_rude_plugins(void **state)
+{
+	(void)state;
+	assert_rude("nothing", "");
+	assert_rude("print", "");
+	assert_rude("exit", "loading it ended the process (exit status 3)");
+	assert_rude("abort", "loading it ended the process (Aborted)");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -120,6 +141,7 @@ int main(void)
 		cmocka_unit_test(test_conf),
 		cmocka_unit_test(test_find),
 		cmocka_unit_test(test_probe),
+		cmocka_unit_test(test_probe_of_rude_plugins),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
