@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file.c - reads a whole file that somebody else wrote. */
+/* file.c - whole files: one that somebody else wrote, one that we did. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -48,4 +48,14 @@ char *file_read(const char *who, const char *path, size_t *size)
 	if (file && !from_stdin)
 		fclose(file);
 	return text;
+}
+
+int file_close(FILE *file)
+{
+	/* What failed before may have been forgotten by now: fclose() only tells of the rest. */
+	bool lost = ferror(file);
+
+	if (fclose(file))
+		return -errno;
+	return lost ? -EIO : 0;
 }

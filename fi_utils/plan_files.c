@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "file.h"
 #include "interrupt.h"
 #include "output.h"
 #include "plan.h"
@@ -95,13 +96,11 @@ static int write_failed(const char *path, int error)
 	return -error;
 }
 
-static int file_close(FILE *file, const char *path)
+static int file_end(FILE *file, const char *path)
 {
-	bool bad = ferror(file);
+	int ret = file_close(file);
 
-	if (fclose(file) || bad)
-		return write_failed(path, errno ? errno : EIO);
-	return 0;
+	return ret ? write_failed(path, -ret) : 0;
 }
 
 static int node_write(const char *folder, const struct mesh_plan *plan,
@@ -122,7 +121,7 @@ static int node_write(const char *folder, const struct mesh_plan *plan,
 		if (!file)
 			return write_failed(path, errno);
 		format->write(file, plan, own + i, step);
-		ret = file_close(file, path);
+		ret = file_end(file, path);
 		if (ret)
 			return ret;
 	}
@@ -141,7 +140,7 @@ static int json_write(const char *folder, const struct mesh_plan *plan)
 	if (!file)
 		return write_failed(path, errno);
 	ret = output_json_print("fi_mesh plan", file, plan_json(plan)) ? -EIO : 0;
-	return file_close(file, path) || ret ? -EIO : 0;
+	return file_end(file, path) || ret ? -EIO : 0;
 }
 
 static int entry_is_content(const struct dirent *entry)

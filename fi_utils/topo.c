@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -105,20 +106,23 @@ static int folder_load(const char *folder, struct topo_map *map)
 {
 	struct dirent **entries;
 	int i, ret = 0, num = scandir(folder, &entries, json_entry, versionsort);
-	char path[4096];
+	char path[PATH_MAX];
 
 	if (num < 0) {
-		fprintf(stderr, WHO ": cannot read %s: %s\n", folder, strerror(errno));
-		return -errno;
+		ret = -errno;
+		fprintf(stderr, WHO ": cannot read %s: %s\n", folder, strerror(-ret));
+		return ret;
 	}
 	if (!num) {
 		fprintf(stderr, WHO ": %s holds no .json files\n", folder);
 		ret = -ENOENT;
 	}
 	for (i = 0; i < num; i++) {
-		if (!ret && (size_t)snprintf(path, sizeof(path), "%s/%s", folder,
-					     entries[i]->d_name) >= sizeof(path))
+		if (!ret && snprintf(path, sizeof(path), "%s/%s", folder, entries[i]->d_name) >=
+				    (int)sizeof(path)) {
+			fprintf(stderr, WHO ": the path of %s is too long\n", entries[i]->d_name);
 			ret = -ENAMETOOLONG;
+		}
 		if (!ret)
 			ret = document_load(path, map);
 		free(entries[i]);
@@ -163,17 +167,26 @@ static int pair_find(const struct topo_map *map, const char *text, struct topo_p
 	return -1;
 }
 
+/* The one error that nobody below reports. */
+static void memory_report(int ret)
+{
+	if (ret == -ENOMEM)
+		fprintf(stderr, WHO ": out of memory\n");
+}
+
 /* Returns an exit status. */
 static int map_show(const struct options *options, const struct topo_map *map)
 {
 	struct topo_path path;
-	int i, status = -1;
+	int i, ret, status = -1;
 
 	if (options->pair)
 		status = pair_find(map, options->pair, &path);
 	if (status >= 0)
 		return status;
-	if (options->print(stdout, map, options->pair ? &path : NULL))
+	ret = options->print(stdout, map, options->pair ? &path : NULL);
+	memory_report(ret);
+	if (ret)
 		return COMMAND_PROBLEM;
 	for (i = 0; i < map->num_nics; i++)
 		if (map->nics[i].state == TOPO_DOWN)
@@ -194,8 +207,7 @@ int command_topo(int argc, char **argv)
 	progress = progress_begin("reading the mesh");
 	ret = map_load(argc - optind, argv + optind, &map);
 	progress_end(progress);
-	if (ret == -ENOMEM)
-		fprintf(stderr, WHO ": out of memory\n");
+	memory_report(ret);
 	status = ret ? COMMAND_PROBLEM : map_show(&options, &map);
 	topo_map_free(&map);
 	return output_finish(WHO, status);

@@ -13,7 +13,7 @@
 
 /*
  * Each prints @map on @file; @pair, if not NULL, is a path to point out, and the only one listed.
- * Returns 0, or a negative errno (reported).
+ * Returns 0; -ENOMEM; another negative errno (reported).
  */
 int topo_print_text(FILE *file, const struct topo_map *map, const struct topo_path *pair);
 int topo_print_dot(FILE *file, const struct topo_map *map, const struct topo_path *pair);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* watch.c - `fi_mesh watch`: shows the counters again and again, or once for Prometheus. */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +15,7 @@
 
 #include "arguments.h"
 #include "command.h"
+#include "file.h"
 #include "interrupt.h"
 #include "output.h"
 #include "watch.h"
@@ -132,46 +135,54 @@ static int options_parse(int argc, char **argv, struct options *options)
 
 /* ---- Prometheus --------------------------------------------------------------------------- */
 
-/* A reader finds the old file or the new one, never a part of it. */
+/* Writes the whole file and closes @fd. */
+static int sample_write(int fd, const struct watch_sample *sample)
+{
+	FILE *file = fchmod(fd, 0644) ? NULL : fdopen(fd, "w");
+	int ret = -errno;
+
+	if (!file) {
+		close(fd);
+		return ret;
+	}
+	watch_print_prometheus(file, sample);
+	return file_close(file);
+}
+
+/* A reader finds the old file or the new one, never a part of it. Returns 0 or a negative errno. */
 static int file_replace(const char *path, const struct watch_sample *sample)
 {
-	char *temporary = NULL;
-	FILE *file = NULL;
-	int fd = -1, ret = -1;
+	char temporary[PATH_MAX];
+	int fd, ret;
 
-	if (asprintf(&temporary, "%s.XXXXXX", path) < 0)
-		return -1;
-	fd = mkstemp(temporary);
-	if (fd >= 0 && !fchmod(fd, 0644))
-		file = fdopen(fd, "w");
-	if (file) {
-		watch_print_prometheus(file, sample);
-		ret = fclose(file) ? -1 : rename(temporary, path);
-	} else if (fd >= 0) {
-		close(fd);
-	}
-	if (ret) {
-		fprintf(stderr, "fi_mesh watch: cannot write %s: %s\n", path, strerror(errno));
-		if (fd >= 0)
-			unlink(temporary);
-	}
-	free(temporary);
+	if (snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path) >= (int)sizeof(temporary))
+		return -ENAMETOOLONG;
+	fd = mkostemp(temporary, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	ret = sample_write(fd, sample);
+	if (!ret && rename(temporary, path))
+		ret = -errno;
+	if (ret)
+		unlink(temporary);
 	return ret;
 }
 
 static int prometheus_show(const struct options *options, const struct mesh_config *config)
 {
 	struct watch_sample sample;
-	int status = COMMAND_FINE;
+	int ret = 0;
 
 	if (watch_sample_read(options->sysfs, config, &sample))
 		return COMMAND_PROBLEM;
 	if (!options->output)
 		watch_print_prometheus(stdout, &sample);
-	else if (file_replace(options->output, &sample))
-		status = COMMAND_PROBLEM;
+	else
+		ret = file_replace(options->output, &sample);
+	if (ret)
+		fprintf(stderr, "%s: cannot write %s: %s\n", who, options->output, strerror(-ret));
 	watch_sample_free(&sample);
-	return status;
+	return ret ? COMMAND_PROBLEM : COMMAND_FINE;
 }
 
 /* ---- again and again ---------------------------------------------------------------------- */
@@ -231,8 +242,9 @@ int command_watch(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	mesh_config_load(NULL, NULL, &config);
-	if (options.stats_dir)
-		snprintf(config.stats_dir, sizeof(config.stats_dir), "%s", options.stats_dir);
+	if (options.stats_dir && snprintf(config.stats_dir, sizeof(config.stats_dir), "%s",
+					  options.stats_dir) >= (int)sizeof(config.stats_dir))
+		return misuse("--stats-dir: that path is too long");
 	status = options.prometheus ? prometheus_show(&options, &config)
 				    : watch_run(&options, &config);
 	return output_finish(who, status);

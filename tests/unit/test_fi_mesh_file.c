@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_fi_mesh_file.c - whole files: read, and written to the end. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "fi_utils/file.h"
+
+/* More than the first buffer of both sides. */
+#define SIZE 300000
+
+static void test_written_and_read(void **state)
+{
+	char path[] = "/tmp/mesh-file-XXXXXX", *text;
+	size_t size, i;
+	FILE *file;
+
+	(void)state;
+	file = fdopen(mkstemp(path), "w");
+	assert_non_null(file);
+	for (i = 0; i < SIZE; i++)
+		fputc('a' + (int)(i % 7), file);
+	assert_int_equal(file_close(file), 0);
+	text = file_read("test", path, &size);
+	unlink(path);
+	assert_non_null(text);
+	assert_int_equal(size, SIZE);
+	for (i = 0; i < SIZE; i++)
+		assert_int_equal(text[i], 'a' + (int)(i % 7));
+	assert_int_equal(text[SIZE], '\0');
+	free(text);
+}
+
+static void test_unreadable(void **state)
+{
+	size_t size;
+
+	(void)state;
+	assert_null(file_read("test", "/nowhere/at/all", &size));
+	assert_null(file_read("test", "/proc", &size));
+}
+
+/* What is lost only when the file is closed, and what was lost before and forgotten. */
+static void test_full(void **state)
+{
+	FILE *file = fopen("/dev/full", "w");
+
+	(void)state;
+	if (!file) {
+		skip();
+		return;
+	}
+	fputs("x", file);
+	assert_int_equal(file_close(file), -ENOSPC);
+	file = fopen("/dev/full", "w");
+	fputs("x", file);
+	fflush(file);
+	assert_true(file_close(file) < 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_written_and_read),
+		cmocka_unit_test(test_unreadable),
+		cmocka_unit_test(test_full),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
