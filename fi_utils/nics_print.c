@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <mesh/mesh/gid.h>
+#include <mesh/mesh/nic_order.h>
 #include <mesh/mesh/nic_select.h>
 
 #include "nics.h"
@@ -97,15 +98,6 @@ static void taken_print(FILE *file, const struct mesh_nic_table *table,
 	}
 }
 
-/* The reason without "left: ", which the heading says. */
-static const char *bare_reason(const struct mesh_nic *nic)
-{
-	static const char left[] = "left: ";
-	size_t len = sizeof(left) - 1;
-
-	return strncmp(nic->reason, left, len) ? nic->reason : nic->reason + len;
-}
-
 void nics_print(FILE *file, const struct mesh_nic_table *table,
 		const struct nics_provider *providers)
 {
@@ -121,7 +113,7 @@ void nics_print(FILE *file, const struct mesh_nic_table *table,
 	left = output_table_new(2);
 	for (i = table->num_taken; i < table->num_nics; i++) {
 		output_table_cell(left, OUTPUT_PLAIN, "%s", table->nics[i].netdev);
-		output_table_cell(left, OUTPUT_PLAIN, "%s", bare_reason(&table->nics[i]));
+		output_table_cell(left, OUTPUT_PLAIN, "%s", mesh_nic_bare_reason(&table->nics[i]));
 	}
 	fprintf(file, "\nNot used:\n");
 	output_table_print(left, file, 2);

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <mesh/mesh/nic_order.h>
+
 #include "output.h"
 #include "peer_check.h"
 
@@ -237,8 +239,7 @@ static void left_say(const struct peer_checker *checker, struct check_result *re
 
 		if (nic->kind != MESH_NIC_LOOPBACK)
 			check_say(result, CHECK_PASS, "not %s: %s", nic->netdev,
-				  strncmp(nic->reason, "left: ", 6) ? nic->reason
-								    : nic->reason + 6);
+				  mesh_nic_bare_reason(nic));
 	}
 }
 

@@ -72,24 +72,18 @@ int plan_nodes_add(struct plan_nodes *nodes, const char *text)
 	return ret;
 }
 
-static int names_compare(const void *left, const void *right)
-{
-	return strcmp(*(const char *const *)left, *(const char *const *)right);
-}
-
 int plan_nodes_check(const struct plan_nodes *nodes)
 {
-	const char **names = calloc((size_t)nodes->num_nodes + 1, sizeof(*names));
+	const char **names = calloc((size_t)nodes->num_nodes + 1, sizeof(*names)), *repeated;
 	int i, ret = 0;
 
 	if (!names)
 		return -ENOMEM;
 	for (i = 0; i < nodes->num_nodes; i++)
 		names[i] = nodes->nodes[i].name;
-	qsort(names, (size_t)nodes->num_nodes, sizeof(*names), names_compare);
-	for (i = 1; i < nodes->num_nodes && !ret; i++)
-		if (!strcmp(names[i - 1], names[i]))
-			ret = refuse(names[i], "two nodes have this name");
+	repeated = mesh_names_repeated(names, (size_t)nodes->num_nodes);
+	if (repeated)
+		ret = refuse(repeated, "two nodes have this name");
 	free(names);
 	return ret;
 }

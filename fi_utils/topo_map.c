@@ -127,25 +127,18 @@ static int link_add(struct topo_map *map, const struct located_nic *located, int
 	return 0;
 }
 
-static int names_compare(const void *left, const void *right)
-{
-	return strcmp(*(const char *const *)left, *(const char *const *)right);
-}
-
 static int names_check(const struct topo_map *map)
 {
-	const char **names = calloc((size_t)map->num_nodes + 1, sizeof(*names));
+	const char **names = calloc((size_t)map->num_nodes + 1, sizeof(*names)), *repeated;
 	int i, ret = 0;
 
 	if (!names)
 		return -ENOMEM;
 	for (i = 0; i < map->num_nodes; i++)
 		names[i] = map->nodes[i].name;
-	qsort(names, (size_t)map->num_nodes, sizeof(*names), names_compare);
-	for (i = 1; i < map->num_nodes && !ret; i++) {
-		if (strcmp(names[i - 1], names[i]))
-			continue;
-		fprintf(stderr, "fi_mesh topo: two nodes have the name %s\n", names[i]);
+	repeated = mesh_names_repeated(names, (size_t)map->num_nodes);
+	if (repeated) {
+		fprintf(stderr, "fi_mesh topo: two nodes have the name %s\n", repeated);
 		ret = -EINVAL;
 	}
 	free(names);

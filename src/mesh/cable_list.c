@@ -27,6 +27,22 @@ bool mesh_node_name_valid(const char *name)
 	return name_valid(name, MESH_NODE_NAME_MAX, ".-_");
 }
 
+static int names_compare(const void *left, const void *right)
+{
+	return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+const char *mesh_names_repeated(const char **names, size_t num)
+{
+	size_t i;
+
+	qsort(names, num, sizeof(*names), names_compare);
+	for (i = 1; i < num; i++)
+		if (!strcmp(names[i - 1], names[i]))
+			return names[i];
+	return NULL;
+}
+
 bool mesh_port_name_valid(const char *name)
 {
 	return name_valid(name, IF_NAMESIZE, ".-_@");

@@ -12,6 +12,9 @@
 #define FNV_OFFSET 0xcbf29ce484222325u
 #define FNV_PRIME 0x100000001b3u
 
+/* The beginning of the reason of a NIC that is left. */
+#define LEFT "left: "
+
 static uint64_t hash(uint64_t seed, const char *text)
 {
 	uint64_t value = FNV_OFFSET ^ seed;
@@ -98,13 +101,16 @@ static void nic_leave_va(struct mesh_nic *nic, const char *format, va_list args)
 
 static void nic_leave_va(struct mesh_nic *nic, const char *format, va_list args)
 {
-	static const char left[] = "left: ";
-
 	nic->taken = false;
 	memset(&nic->source, 0, sizeof(nic->source));
-	memcpy(nic->reason, left, sizeof(left));
-	vsnprintf(nic->reason + sizeof(left) - 1, sizeof(nic->reason) - (sizeof(left) - 1), format,
+	memcpy(nic->reason, LEFT, sizeof(LEFT));
+	vsnprintf(nic->reason + sizeof(LEFT) - 1, sizeof(nic->reason) - (sizeof(LEFT) - 1), format,
 		  args);
+}
+
+const char *mesh_nic_bare_reason(const struct mesh_nic *nic)
+{
+	return nic->reason + (strncmp(nic->reason, LEFT, sizeof(LEFT) - 1) ? 0 : sizeof(LEFT) - 1);
 }
 
 void mesh_nic_leave(struct mesh_nic *nic, const char *format, ...)

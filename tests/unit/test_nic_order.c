@@ -160,6 +160,8 @@ static void test_leave(void **state)
 	mesh_nic_table_leave(&table, -1, "there is none");
 	assert_order("eth0 eth2 | a eth1 z");
 	assert_string_equal(find("a")->reason, "left: no carrier");
+	assert_string_equal(mesh_nic_bare_reason(find("a")), "no carrier");
+	assert_string_equal(mesh_nic_bare_reason(find("eth0")), find("eth0")->reason);
 }
 
 static void test_long_reason(void **state)

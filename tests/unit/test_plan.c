@@ -187,6 +187,18 @@ static void addr_is(const struct mesh_plan *plan, int cable, int end, const char
 }
 
 /* The reference triangle: A-B .101, A-C .100, B-C .102, without any option. */
+static void test_names_repeated(void **state)
+{
+	const char *names[] = {"b", "c", "a", "aa", "b1"}, *twice[] = {"x", "b", "a", "b"};
+
+	(void)state;
+	assert_null(mesh_names_repeated(names, 5));
+	assert_string_equal(names[0], "a");
+	assert_string_equal(mesh_names_repeated(twice, 4), "b");
+	assert_null(mesh_names_repeated(twice, 1));
+	assert_null(mesh_names_repeated(twice, 0));
+}
+
 static void test_triangle(void **state)
 {
 	struct mesh_plan_request request = request_of("triangle", 3);
@@ -421,6 +433,7 @@ int main(void)
 		cmocka_unit_test(test_ula),
 		cmocka_unit_test(test_cable_list),
 		cmocka_unit_test(test_cable_list_refused),
+		cmocka_unit_test(test_names_repeated),
 		cmocka_unit_test(test_triangle),
 		cmocka_unit_test(test_ranges),
 		cmocka_unit_test(test_too_few_addresses),

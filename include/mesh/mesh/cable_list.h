@@ -28,6 +28,9 @@ struct mesh_cable_list {
 /** True for 1 to 64 letters, digits, '.', '-' and '_', beginning with a letter or digit. */
 bool mesh_node_name_valid(const char *name);
 
+/** Sorts @num names; returns one that is there twice, or NULL. */
+const char *mesh_names_repeated(const char **names, size_t num);
+
 /**
  * True for a name that the kernel gives to interfaces and that needs no quotes in any configuration
  * file: 1 to 15 letters, digits, '.', '-', '_' and '@', beginning with a letter or digit.

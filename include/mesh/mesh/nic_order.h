@@ -24,6 +24,9 @@ void mesh_nic_table_identify(struct mesh_nic_table *table);
 void mesh_nic_leave(struct mesh_nic *nic, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/** The reason without "left: ", for where a heading says that. */
+const char *mesh_nic_bare_reason(const struct mesh_nic *nic);
+
 /**
  * Moves the taken NIC @index to the ones that are left; later taken ones move up by one. Pointers
  * to NICs of the table are then void.
