@@ -40,15 +40,14 @@ static const struct mesh_addr *given_address(const struct mesh_nic *nic)
 static bool nic_is_below(const struct check_context *context, const struct mesh_nic *nic)
 {
 	bool below = nic->master;
-	char path[64], **names;
+	char path[64], **names = NULL;
 	int i, num;
 
 	snprintf(path, sizeof(path), "sys/class/net/%s", nic->netdev);
 	num = mesh_sysfs_list(&context->files, path, &names);
 	for (i = 0; i < num && !below; i++)
 		below = !strncmp(names[i], "upper_", 6);
-	if (num >= 0)
-		mesh_sysfs_names_free(names, num);
+	mesh_sysfs_names_free(names, num);
 	return below;
 }
 

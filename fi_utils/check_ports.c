@@ -153,7 +153,7 @@ static void port_judge(const struct check_context *context, const struct port *p
 static int device_ports(const struct check_context *context, const char *device,
 			struct check_result *result)
 {
-	char path[300], **names;
+	char path[300], **names = NULL;
 	struct port port;
 	uint64_t number;
 	int i, num, seen = 0;
@@ -167,21 +167,19 @@ static int device_ports(const struct check_context *context, const char *device,
 		port_judge(context, &port, result);
 		seen++;
 	}
-	if (num >= 0)
-		mesh_sysfs_names_free(names, num);
+	mesh_sysfs_names_free(names, num);
 	return seen;
 }
 
 void check_ports(const struct check_context *context, struct check_result *result)
 {
-	char **names;
+	char **names = NULL;
 	int i, num, seen = 0;
 
 	num = mesh_sysfs_list(&context->files, CLASS, &names);
 	for (i = 0; i < num; i++)
 		seen += device_ports(context, names[i], result);
-	if (num >= 0)
-		mesh_sysfs_names_free(names, num);
+	mesh_sysfs_names_free(names, num);
 	if (!result->num_findings)
 		check_say(result, CHECK_PASS, "%s",
 			  seen ? "every RDMA port in use is ACTIVE" : "there is no RDMA port");

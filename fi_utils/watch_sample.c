@@ -60,8 +60,7 @@ static void hw_counters_read(const struct mesh_sysfs *sysfs, struct watch_nic *n
 		snprintf(counter->name, sizeof(counter->name), "%s", names[i]);
 		nic->num_hw++;
 	}
-	if (num >= 0)
-		mesh_sysfs_names_free(names, num);
+	mesh_sysfs_names_free(names, num);
 }
 
 static void rdma_read(const struct mesh_sysfs *sysfs, struct watch_nic *nic)

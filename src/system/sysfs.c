@@ -268,7 +268,7 @@ static bool netdev_is_same(const struct mesh_sysfs *sysfs, const struct mesh_nic
 static bool lower_find(const struct mesh_sysfs *sysfs, const char *netdev, char *lower)
 {
 	static const char prefix[] = "lower_";
-	char path[64], **names;
+	char path[64], **names = NULL;
 	bool found = false;
 	int num, i;
 
@@ -280,8 +280,7 @@ static bool lower_find(const struct mesh_sysfs *sysfs, const char *netdev, char 
 		if (found)
 			strcpy(lower, names[i] + sizeof(prefix) - 1);
 	}
-	if (num >= 0)
-		mesh_sysfs_names_free(names, num);
+	mesh_sysfs_names_free(names, num);
 	return found;
 }
 

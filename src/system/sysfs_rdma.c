@@ -90,9 +90,9 @@ static int gids_read(const struct mesh_sysfs *sysfs, struct rdma_port *port)
 
 	snprintf(path, sizeof(path), CLASS "/%s/ports/%d/gids", port->rdma.device, port->rdma.port);
 	num = mesh_sysfs_list(sysfs, path, &names);
-	if (num <= 0)
+	if (num < 0)
 		return num == -ENOMEM ? num : 0;
-	port->gids = calloc((size_t)num, sizeof(*port->gids));
+	port->gids = calloc((size_t)num + 1, sizeof(*port->gids));
 	for (i = 0; port->gids && i < num; i++) {
 		if (mesh_sysfs_number_parse(names[i], GID_INDEX_MAX, &index))
 			continue;
@@ -106,7 +106,7 @@ static int gids_read(const struct mesh_sysfs *sysfs, struct rdma_port *port)
 /* Finds the character device that programs open to use @device. */
 static void uverbs_read(const struct mesh_sysfs *sysfs, struct mesh_rdma_port *rdma)
 {
-	char device[MESH_RDMA_NAME_MAX], **names;
+	char device[MESH_RDMA_NAME_MAX], **names = NULL;
 	int i, num;
 
 	num = mesh_sysfs_list(sysfs, "class/infiniband_verbs", &names);
@@ -117,8 +117,7 @@ static void uverbs_read(const struct mesh_sysfs *sysfs, struct mesh_rdma_port *r
 		    !strcmp(device, rdma->device))
 			strcpy(rdma->uverbs, names[i]);
 	}
-	if (num >= 0)
-		mesh_sysfs_names_free(names, num);
+	mesh_sysfs_names_free(names, num);
 }
 
 static void device_read(const struct mesh_sysfs *sysfs, struct rdma_port *port)
@@ -177,7 +176,7 @@ static struct rdma_port *port_add(struct rdma_ports *ports, const char *device, 
 static int device_ports_read(const struct mesh_sysfs *sysfs, const char *device,
 			     struct rdma_ports *ports)
 {
-	char path[2 * MESH_RDMA_NAME_MAX], **names;
+	char path[2 * MESH_RDMA_NAME_MAX], **names = NULL;
 	int num, i, first = ports->num, ret = 0;
 	struct rdma_port *port;
 	uint64_t number;
@@ -197,8 +196,7 @@ static int device_ports_read(const struct mesh_sysfs *sysfs, const char *device,
 			ports->num--;
 		}
 	}
-	if (num >= 0)
-		mesh_sysfs_names_free(names, num);
+	mesh_sysfs_names_free(names, num);
 	for (i = first; i < ports->num; i++)
 		ports->ports[i].num_siblings = ports->num - first;
 	return ret == -ENOMEM || num == -ENOMEM ? -ENOMEM : 0;

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <cmocka.h>
 
 #include <mesh/system/sysfs.h>
@@ -392,13 +393,17 @@ static void test_soft_roce_without_gids(void **state)
 	struct machine *machine = *state;
 	struct mesh_nic *nic = nic_add(machine, "n0p0", "02:00:00:00:00:01", NULL);
 	const struct sysfs_fixture *fixture = &machine->fixture;
+	char gids[PATH_MAX];
 
 	sysfs_fixture_netdev(fixture, "n0p0", NULL, "02:00:00:00:00:01", "10000");
 	sysfs_fixture_rdma(fixture, "rxe0", NULL, "0000:00ff:fe00:0001");
 	sysfs_fixture_port(fixture, "rxe0", 1, "Ethernet", "1: DOWN", "2.5 Gb/sec (1X SDR)");
 	sysfs_fixture_file(fixture, "n0p0", "class/infiniband/rxe0/parent");
+	snprintf(gids, sizeof(gids), "%s/class/infiniband/rxe0/ports/1/gids", fixture->root);
+	assert_int_equal(mkdir(gids, 0755), 0);
 	machine_load(machine);
 	assert_string_equal(nic->rdma.device, "rxe0");
+	assert_int_equal(nic->rdma.num_gids, 0);
 	assert_int_equal(nic->speed_mbps, 10000);
 }
 

@@ -46,12 +46,13 @@ bool mesh_sysfs_exists(const struct mesh_sysfs *sysfs, const char *format, ...)
 /**
  * Lists a folder below the root in natural order (eth2 before eth10), without "." and "..".
  *
- * @names: receives an array to be freed with mesh_sysfs_names_free()
+ * @names: receives an array to be freed with mesh_sysfs_names_free(); untouched on failure
  *
  * Returns the number of names, or a negative errno.
  */
 int mesh_sysfs_list(const struct mesh_sysfs *sysfs, const char *path, char ***names);
 
+/** Frees such an array; NULL is allowed, whatever @num. */
 void mesh_sysfs_names_free(char **names, int num);
 
 /**
