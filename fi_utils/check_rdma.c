@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <mesh/system/memlock.h>
 #include <mesh/system/sysfs_text.h>
 
 #include "check.h"
@@ -119,14 +120,13 @@ static void card_without_driver(const struct check_context *context, const char 
 
 static void cards_without_driver(const struct check_context *context, struct check_result *result)
 {
-	char **names;
+	char **names = NULL;
 	int i, num;
 
 	num = mesh_sysfs_list(&context->files, "sys/bus/pci/devices", &names);
 	for (i = 0; i < num; i++)
 		card_without_driver(context, names[i], result);
-	if (num >= 0)
-		mesh_sysfs_names_free(names, num);
+	mesh_sysfs_names_free(names, num);
 }
 
 /* The modules that give programs a way to the devices. */
@@ -239,7 +239,7 @@ static bool device_is_ours(const struct check_context *context, const char *devi
 
 void check_device_files(const struct check_context *context, struct check_result *result)
 {
-	char path[300], what[100], device[MESH_RDMA_NAME_MAX], **names;
+	char path[300], what[100], device[MESH_RDMA_NAME_MAX], **names = NULL;
 	int i, num;
 
 	if (!check_has_rdma(context)) {
@@ -257,15 +257,14 @@ void check_device_files(const struct check_context *context, struct check_result
 		snprintf(what, sizeof(what), "over %s", device);
 		device_file(context, path, what, result);
 	}
-	if (num >= 0)
-		mesh_sysfs_names_free(names, num);
+	mesh_sysfs_names_free(names, num);
 	if (!result->num_findings)
 		check_say(result, CHECK_PASS, "/dev/infiniband can be opened");
 }
 
 /* ---- locked memory ---------------------------------------------------------------------- */
 
-/* rxm's receives and NCCL's buffers; provider.c asks for the same. */
+/* rxm's receives and NCCL's first buffers. */
 #define MEMLOCK_ENOUGH (UINT64_C(128) << 20)
 /* linux/capability.h */
 #define CAP_IPC_LOCK_BIT 14
@@ -292,12 +291,22 @@ static bool field_find(const char *text, const char *name, char *value, size_t s
 	return false;
 }
 
+static bool in_first_user_namespace(const struct check_context *context)
+{
+	char text[4096];
+	int ret = mesh_sysfs_read(&context->files, text, sizeof(text), "proc/self/uid_map");
+
+	/* Without the file the kernel has no user namespaces. */
+	return ret == -ENOENT || (!ret && mesh_uid_map_is_first(text));
+}
+
 static bool may_lock_all(const struct check_context *context)
 {
 	char text[4096], value[32];
 	uint64_t capabilities;
 
-	if (mesh_sysfs_read(&context->files, text, sizeof(text), "proc/self/status") ||
+	if (!in_first_user_namespace(context) ||
+	    mesh_sysfs_read(&context->files, text, sizeof(text), "proc/self/status") ||
 	    !field_find(text, "CapEff:", value + 2, sizeof(value) - 2))
 		return false;
 	memcpy(value, "0x", 2);

@@ -10,18 +10,25 @@
 
 #include <mesh/system/memlock.h>
 
-/* The kernel asks for the capability in its first user namespace, whose map holds every id. */
+bool mesh_uid_map_is_first(const char *uid_map)
+{
+	unsigned long inside, outside, count;
+
+	return sscanf(uid_map, "%10lu %10lu %10lu", &inside, &outside, &count) == 3 && !inside &&
+	       !outside && count == UINT32_MAX;
+}
+
 static bool in_first_user_namespace(void)
 {
-	unsigned long inside = 1, outside = 1, count = 0;
 	FILE *file = fopen("/proc/self/uid_map", "re");
-	int found = 0;
+	char line[128];
+	bool first;
 
 	if (!file)
 		return true; /* a kernel without user namespaces */
-	found = fscanf(file, "%lu %lu %lu", &inside, &outside, &count);
+	first = fgets(line, sizeof(line), file) && mesh_uid_map_is_first(line);
 	fclose(file);
-	return found == 3 && !inside && !outside && count == UINT32_MAX;
+	return first;
 }
 
 static bool has_ipc_lock(void)

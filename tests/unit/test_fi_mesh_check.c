@@ -307,6 +307,11 @@ static void test_memlock(void **state)
 	assert_says("memlock", CHECK_WARN, "fails once NCCL registers more");
 	rewrite(&tree, "CapEff:\t0000000000004000", "proc/self/status"); /* CAP_IPC_LOCK */
 	assert_well("memlock");
+	/* Root of a container without the host's privileges has the bit, and it helps nothing. */
+	rewrite(&tree, "         0     100000      65536", "proc/self/uid_map");
+	assert_says("memlock", CHECK_WARN, "fails once NCCL registers more");
+	rewrite(&tree, "         0          0 4294967295", "proc/self/uid_map");
+	assert_well("memlock");
 	limits_write("junk");
 	assert_says("memlock", CHECK_UNKNOWN, "/proc/self/limits does not tell");
 }

@@ -16,6 +16,13 @@
 bool mesh_memlock_limited(unsigned long *kib);
 
 /**
+ * The kernel grants the privilege in its first user namespace only.
+ *
+ * @uid_map: /proc/PID/uid_map; in that namespace it holds every id
+ */
+bool mesh_uid_map_is_first(const char *uid_map);
+
+/**
  * Writes "; only 8192 KiB may be locked ...", with what to do, into @text (MESH_MEMLOCK_HINT_MAX
  * bytes), or "" if there is no limit. Returns @text.
  */
