@@ -41,7 +41,7 @@ static void version_scan(const char *bytes, size_t size, struct nccl_library *li
 	while ((at = memmem(at, (size_t)(end - at), name, sizeof(name) - 1))) {
 		at += sizeof(name) - 1;
 		for (len = 0; at + len < end && len < sizeof(library->version) - 1; len++)
-			if (!isalnum((unsigned char)at[len]) && !strchr(".+-_", at[len]))
+			if (!isalnum((unsigned char)at[len]) && !memchr(".+-_", at[len], 4))
 				break;
 		if (!len || !isdigit((unsigned char)*at))
 			continue; /* a format such as "NCCL version %s" */
