@@ -23,7 +23,7 @@ static const char usage_text[] =
 	"mends what is not right. It changes nothing and needs no root; what it may not see, it\n"
 	"names. NCCL_* and NCCL_MESH_* variables count as they do for NCCL and the plugin.\n"
 	"\n"
-	"  --quiet       only what is not right\n"
+	"  -q, --quiet   only what is not right\n"
 	"  --json        JSON instead of text\n"
 	"  --only IDS    only these checks\n"
 	"  --nccl FILE   the libnccl.so.2 or librccl.so.1 that your program uses\n"

@@ -20,7 +20,7 @@ struct command {
 /** fi_mesh nics [--json] [--sysfs DIR] */
 int command_nics(int argc, char **argv);
 
-/** fi_mesh check [--quiet] [--json] [--only ID[,ID...]] [--nccl FILE] */
+/** fi_mesh check [--quiet] [--json] [--only ID[,ID...]] [--nccl FILE], or --peer ADDR... */
 int command_check(int argc, char **argv);
 
 /** fi_mesh plan [OPTION...] SHAPE NODE... */
@@ -32,7 +32,7 @@ int command_topo(int argc, char **argv);
 /** fi_mesh serve [--listen ADDR]... [--port PORT] */
 int command_serve(int argc, char **argv);
 
-/** fi_mesh watch [--interval S] [--count N] [--json | --prometheus [--output FILE]] */
+/** fi_mesh watch [OPTION...] */
 int command_watch(int argc, char **argv);
 
 /** fi_mesh config [--json | --markdown] */

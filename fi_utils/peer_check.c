@@ -22,7 +22,7 @@ static const char usage_text[] =
 	"must run there. Any address of a node will do; all links to it are found and checked.\n"
 	"\n"
 	"  --port PORT  that of `fi_mesh serve` (default 18620)\n"
-	"  --quiet      only what is not right\n"
+	"  -q, --quiet  only what is not right\n"
 	"  --json       JSON instead of text\n"
 	"\n"
 	"Exit status: 0 nothing is wrong, 1 something is (warn or fail), 2 wrong use.\n";
@@ -69,11 +69,20 @@ static int addrs_add(struct peer_check_options *options, const char *list)
 	return -1;
 }
 
-static int option_take(int option, struct peer_check_options *options)
+/* Values of --peer, to be read after the last option: --help counts wherever it stands. */
+struct peer_lists {
+	const char *texts[PEER_ADDRS_MAX];
+	int num;
+};
+
+static int option_take(int option, struct peer_check_options *options, struct peer_lists *lists)
 {
 	switch (option) {
 	case 'a':
-		return addrs_add(options, optarg);
+		if (lists->num == PEER_ADDRS_MAX)
+			return arguments_misuse(who, usage_text, "too many addresses: %s", optarg);
+		lists->texts[lists->num++] = optarg;
+		return -1;
 	case 'p':
 		return argument_port(optarg, &options->port)
 			       ? -1
@@ -100,13 +109,16 @@ static int options_parse(int argc, char **argv, struct peer_check_options *optio
 		{"quiet", no_argument, NULL, 'q'},	{"json", no_argument, NULL, 'j'},
 		{"help", no_argument, NULL, 'h'},	{NULL, 0, NULL, 0},
 	};
-	int option, status = -1;
+	struct peer_lists lists = {.num = 0};
+	int option, i, status = -1;
 
 	memset(options, 0, sizeof(*options));
 	options->port = MESH_CHECK_PORT;
 	optind = 0; /* tests come more than once */
 	while (status < 0 && (option = getopt_long(argc, argv, "hq", names, NULL)) != -1)
-		status = option_take(option, options);
+		status = option_take(option, options, &lists);
+	for (i = 0; status < 0 && i < lists.num; i++)
+		status = addrs_add(options, lists.texts[i]);
 	for (; status < 0 && optind < argc; optind++)
 		status = addrs_add(options, argv[optind]);
 	return status;

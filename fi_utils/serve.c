@@ -78,7 +78,7 @@ static int options_parse(int argc, char **argv, struct options *options)
 	memset(options, 0, sizeof(*options));
 	options->port = MESH_CHECK_PORT;
 	optind = 0; /* tests come more than once */
-	while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "h", names, NULL)) != -1) {
 		status = option_take(option, options);
 		if (status >= 0)
 			return status;

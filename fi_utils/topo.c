@@ -32,7 +32,7 @@ static const char usage_text[] =
 	"Reports of three nodes, over ssh:\n"
 	"  for node in a b c; do ssh $node fi_mesh nics --json >reports/$node.json; done\n"
 	"\n"
-	"Exit status: 0 drawn, 1 a cable is down or a file cannot be used, 2 wrong use.\n";
+	"Exit status: 0 drawn, 1 a NIC is down or a file cannot be used, 2 wrong use.\n";
 
 typedef int (*topo_printer)(FILE *file, const struct topo_map *map, const struct topo_path *pair);
 

@@ -38,7 +38,8 @@ static const char usage_text[] =
 	"  --stats-dir DIR     folder of the plugin's counters, as NCCL_MESH_STATS_DIR\n"
 	"  --sysfs DIR         read DIR instead of /sys\n"
 	"\n"
-	"Exit status: 0 fine, also after Ctrl-C; 1 the counters cannot be read; 2 wrong use.\n";
+	"Exit status: 0 fine, also after Ctrl-C; 1 the counters cannot be read, or the output not\n"
+	"be written; 2 wrong use.\n";
 
 #define COUNT_MAX 1000000000UL
 
@@ -119,7 +120,7 @@ static int options_parse(int argc, char **argv, struct options *options)
 
 	*options = (struct options){.interval_ms = 1000, .sysfs = "/sys"};
 	optind = 0; /* tests come more than once */
-	while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "h", names, NULL)) != -1) {
 		status = option_take(option, options);
 		if (status >= 0)
 			return status;

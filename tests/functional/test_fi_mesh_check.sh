@@ -400,8 +400,9 @@ test_options() {
 	local tool=$MESH_BUILD/fi_mesh words
 
 	"$tool" check --help >/dev/null || fail "--help"
+	"$tool" check --peer x --help >/dev/null || fail "--peer x --help, which --help names"
 	for words in "--only nothing" "--only" "--nccl /nonexistent" "--yaml" "junk" \
-		"--root /nonexistent"; do
+		"--root /nonexistent" "--peer x"; do
 		# shellcheck disable=SC2086 # several words
 		"$tool" check $words >/dev/null 2>&1
 		[[ $? == 2 ]] || fail "'$words' is no wrong use"
