@@ -119,6 +119,9 @@ void check_context_free(struct check_context *context);
 /** True if NCCL_MESH_NICS, or without it its kind, makes it one that should carry the mesh. */
 bool check_nic_is_wanted(const struct check_context *context, const struct mesh_nic *nic);
 
+/** An address that somebody gave it, or NULL: link-local ones come on their own. */
+const struct mesh_addr *check_given_address(const struct mesh_nic *nic);
+
 /** True if any NIC has an RDMA device behind it. */
 bool check_has_rdma(const struct check_context *context);
 

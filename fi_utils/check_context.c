@@ -43,6 +43,16 @@ bool check_nic_is_wanted(const struct check_context *context, const struct mesh_
 	       nic->kind == MESH_NIC_INFINIBAND;
 }
 
+const struct mesh_addr *check_given_address(const struct mesh_nic *nic)
+{
+	int i;
+
+	for (i = 0; i < nic->num_addrs; i++)
+		if (!mesh_addr_is_link_local(&nic->addrs[i]))
+			return &nic->addrs[i];
+	return NULL;
+}
+
 bool check_has_rdma(const struct check_context *context)
 {
 	int i;

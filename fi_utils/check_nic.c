@@ -25,17 +25,6 @@ static const char *base_name(const char *path)
 
 /* ---- carrier ---------------------------------------------------------------------------- */
 
-/* An address that somebody gave it: link-local ones come on their own. NULL: none. */
-static const struct mesh_addr *given_address(const struct mesh_nic *nic)
-{
-	int i;
-
-	for (i = 0; i < nic->num_addrs; i++)
-		if (!mesh_addr_is_link_local(&nic->addrs[i]))
-			return &nic->addrs[i];
-	return NULL;
-}
-
 /* True for a bridge's or bond's port, or what a VLAN stands on: those above have the addresses. */
 static bool nic_is_below(const struct check_context *context, const struct mesh_nic *nic)
 {
@@ -54,7 +43,7 @@ static bool nic_is_below(const struct check_context *context, const struct mesh_
 static void nic_carrier(const struct check_context *context, const struct mesh_nic *nic,
 			struct check_result *result)
 {
-	const struct mesh_addr *addr = given_address(nic);
+	const struct mesh_addr *addr = check_given_address(nic);
 	char text[MESH_ADDR_TEXT_MAX];
 
 	if (addr && !nic->admin_up) {

@@ -94,22 +94,12 @@ static void port_without_manager(const struct check_context *context, const stru
 		  guid);
 }
 
-static bool nic_has_address(const struct mesh_nic *nic)
-{
-	int i;
-
-	for (i = 0; nic && i < nic->num_addrs; i++)
-		if (!mesh_addr_is_link_local(&nic->addrs[i]))
-			return true;
-	return false;
-}
-
 /* A port that nobody gave an address is not in use; it may be down. */
 static void port_down(const struct port *port, struct check_result *result)
 {
 	bool disabled = strstr(port->physical, "Disabled");
 
-	if (!nic_has_address(port->nic))
+	if (!port->nic || !check_given_address(port->nic))
 		return;
 	check_say(result, CHECK_FAIL, "port %d of %s (%s) is down: %s", port->number, port->device,
 		  port->nic->netdev,

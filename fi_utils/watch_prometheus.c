@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "watch.h"
 
@@ -30,26 +31,18 @@ static void label(FILE *file, const char *separator, const char *name, const cha
 	fputc('"', file);
 }
 
-/* ---- NICs --------------------------------------------------------------------------------- */
-
-static void nic_metric(FILE *file, const struct watch_sample *sample, const char *name, size_t at,
-		       const char *help)
+/* Ends a line whose labels are written. @at: the counter's offset in @counters */
+static void value(FILE *file, const void *counters, size_t at)
 {
-	int i;
+	uint64_t count;
 
-	head(file, name, "counter", help);
-	for (i = 0; i < sample->num_nics; i++) {
-		const struct watch_nic *nic = &sample->nics[i];
-
-		if (!nic->netdev_known)
-			continue;
-		fprintf(file, "nccl_mesh_%s", name);
-		label(file, "{", "nic", nic->netdev);
-		fprintf(file, "} %" PRIu64 "\n",
-			*(const uint64_t *)(const void *)((const char *)nic + at));
-	}
+	memcpy(&count, (const char *)counters + at, sizeof(count));
+	fprintf(file, "} %" PRIu64 "\n", count);
 }
 
+/* ---- NICs --------------------------------------------------------------------------------- */
+
+/* The labels that all metrics of an RDMA port have. */
 static void rdma_labels(FILE *file, const struct watch_nic *nic)
 {
 	char port[16];
@@ -60,8 +53,9 @@ static void rdma_labels(FILE *file, const struct watch_nic *nic)
 	label(file, ",", "port", port);
 }
 
-static void rdma_metric(FILE *file, const struct watch_sample *sample, const char *name, size_t at,
-			const char *help)
+/* @at: the counter's offset in struct watch_nic; @rdma: it is the RDMA port's. */
+static void nic_metric(FILE *file, const struct watch_sample *sample, const char *name, bool rdma,
+		       size_t at, const char *help)
 {
 	int i;
 
@@ -69,12 +63,14 @@ static void rdma_metric(FILE *file, const struct watch_sample *sample, const cha
 	for (i = 0; i < sample->num_nics; i++) {
 		const struct watch_nic *nic = &sample->nics[i];
 
-		if (!nic->rdma_known)
+		if (!(rdma ? nic->rdma_known : nic->netdev_known))
 			continue;
 		fprintf(file, "nccl_mesh_%s", name);
-		rdma_labels(file, nic);
-		fprintf(file, "} %" PRIu64 "\n",
-			*(const uint64_t *)(const void *)((const char *)nic + at));
+		if (rdma)
+			rdma_labels(file, nic);
+		else
+			label(file, "{", "nic", nic->netdev);
+		value(file, nic, at);
 	}
 }
 
@@ -120,11 +116,9 @@ static void link_metric(FILE *file, const struct watch_sample *sample, const cha
 
 	head(file, name, "counter", help);
 	for (i = 0; i < sample->num_links; i++) {
-		const char *counters = (const char *)&sample->links[i].entry.counters;
-
 		fprintf(file, "nccl_mesh_%s", name);
 		link_labels(file, &sample->links[i]);
-		fprintf(file, "} %" PRIu64 "\n", *(const uint64_t *)(const void *)(counters + at));
+		value(file, &sample->links[i].entry.counters, at);
 	}
 }
 
@@ -149,13 +143,12 @@ static void process_metric(FILE *file, const struct watch_sample *sample, const 
 	head(file, name, "counter", help);
 	for (i = 0; i < sample->num_processes; i++) {
 		const struct mesh_stats_header *header = &sample->processes[i].header;
-		const char *counters = (const char *)&header->counters;
 
 		snprintf(pid, sizeof(pid), "%u", header->pid);
 		fprintf(file, "nccl_mesh_%s", name);
 		label(file, "{", "pid", pid);
 		label(file, ",", "program", header->program);
-		fprintf(file, "} %" PRIu64 "\n", *(const uint64_t *)(const void *)(counters + at));
+		value(file, &header->counters, at);
 	}
 }
 
@@ -165,16 +158,16 @@ static void process_metric(FILE *file, const struct watch_sample *sample, const 
 
 void watch_print_prometheus(FILE *file, const struct watch_sample *now)
 {
-	nic_metric(file, now, "nic_transmit_bytes_total", NIC(netdev_tx),
+	nic_metric(file, now, "nic_transmit_bytes_total", false, NIC(netdev_tx),
 		   "Bytes sent through the kernel's network stack");
-	nic_metric(file, now, "nic_receive_bytes_total", NIC(netdev_rx),
+	nic_metric(file, now, "nic_receive_bytes_total", false, NIC(netdev_rx),
 		   "Bytes received through the kernel's network stack");
-	nic_metric(file, now, "nic_errors_total", NIC(netdev_errors), "Errors and drops");
-	rdma_metric(file, now, "rdma_transmit_bytes_total", NIC(rdma_tx),
-		    "Bytes sent by the RDMA port");
-	rdma_metric(file, now, "rdma_receive_bytes_total", NIC(rdma_rx),
-		    "Bytes received by the RDMA port");
-	rdma_metric(file, now, "rdma_errors_total", NIC(rdma_errors), "Errors and discards");
+	nic_metric(file, now, "nic_errors_total", false, NIC(netdev_errors), "Errors and drops");
+	nic_metric(file, now, "rdma_transmit_bytes_total", true, NIC(rdma_tx),
+		   "Bytes sent by the RDMA port");
+	nic_metric(file, now, "rdma_receive_bytes_total", true, NIC(rdma_rx),
+		   "Bytes received by the RDMA port");
+	nic_metric(file, now, "rdma_errors_total", true, NIC(rdma_errors), "Errors and discards");
 	hw_metric(file, now);
 	link_metric(file, now, "link_bytes_total", LINK(bytes), "Bytes of messages");
 	link_metric(file, now, "link_messages_total", LINK(messages), "Complete messages");
