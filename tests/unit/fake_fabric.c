@@ -122,6 +122,19 @@ struct mesh_domain *fake_domain_open(enum mesh_provider_id provider)
 	return domain;
 }
 
+struct mesh_remote *fake_remote_open(struct mesh_domain *domain, uint16_t port)
+{
+	struct sockaddr_storage name;
+	struct mesh_remote *remote;
+	struct mesh_addr addr;
+	size_t len;
+
+	assert_int_equal(mesh_addr_parse("10.7.0.2", &addr), 0);
+	len = mesh_addr_to_sockaddr(&addr, port, &name);
+	assert_int_equal(mesh_remote_open(domain, &name, len, &remote), 0);
+	return remote;
+}
+
 static struct fake_completion *completion_add(void)
 {
 	assert_true(fake.completed < FAKE_POSTS_MAX);

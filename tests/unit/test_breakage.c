@@ -25,15 +25,9 @@ static int ends, end_error;
 
 static void opened(enum mesh_provider_id provider)
 {
-	struct sockaddr_storage name;
-	struct mesh_addr addr;
-	size_t len;
-
 	fake.mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 	domain = fake_domain_open(provider);
-	assert_int_equal(mesh_addr_parse("10.7.0.2", &addr), 0);
-	len = mesh_addr_to_sockaddr(&addr, 4321, &name);
-	assert_int_equal(mesh_remote_open(domain, &name, len, &remote), 0);
+	remote = fake_remote_open(domain, 4321);
 	log_capture_start();
 }
 

@@ -23,19 +23,6 @@ static int setup(void **state)
 	return 0;
 }
 
-static struct mesh_remote *remote_open(struct mesh_domain *domain, uint16_t port)
-{
-	struct sockaddr_storage name;
-	struct mesh_remote *remote;
-	struct mesh_addr addr;
-	size_t len;
-
-	mesh_addr_parse("10.7.0.2", &addr);
-	len = mesh_addr_to_sockaddr(&addr, port, &name);
-	assert_int_equal(mesh_remote_open(domain, &name, len, &remote), 0);
-	return remote;
-}
-
 /* A remote that takes nothing leaves as many buffers free as it holds: others always find some. */
 static void test_buffers_shared(void **state)
 {
@@ -47,13 +34,13 @@ static void test_buffers_shared(void **state)
 	(void)state;
 	fake_fail(FAKE_SEND, 0, 1 << 30, -FI_EAGAIN);
 	for (i = 0; i < 4; i++) {
-		stuck[i] = remote_open(domain, (uint16_t)(i + 1));
+		stuck[i] = fake_remote_open(domain, (uint16_t)(i + 1));
 		while ((buffer = mesh_buffer_get(domain, stuck[i]))) {
 			buffer->size = 24;
 			mesh_buffer_send(buffer);
 		}
 	}
-	other = remote_open(domain, 9);
+	other = fake_remote_open(domain, 9);
 	for (i = 0; (buffer = mesh_buffer_get(domain, other)); i++) {
 		buffer->size = 24;
 		mesh_buffer_send(buffer);
@@ -71,8 +58,8 @@ static void test_buffers_shared(void **state)
 static void test_flow_shared(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *a = remote_open(domain, 1), *b = remote_open(domain, 1);
-	struct mesh_remote *c = remote_open(domain, 2);
+	struct mesh_remote *a = fake_remote_open(domain, 1), *b = fake_remote_open(domain, 1);
+	struct mesh_remote *c = fake_remote_open(domain, 2);
 	struct mesh_flow *flow = a->flow;
 
 	(void)state;
@@ -92,13 +79,13 @@ static void test_flow_shared(void **state)
 static void test_flow_outlives(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *remote = remote_open(domain, 1);
+	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	struct mesh_flow *flow = remote->flow;
 
 	(void)state;
 	mesh_pace_posted(&flow->pace, 100, 1);
 	mesh_remote_close(domain, remote);
-	remote = remote_open(domain, 1);
+	remote = fake_remote_open(domain, 1);
 	assert_ptr_equal(remote->flow, flow);
 	mesh_remote_close(domain, remote);
 	mesh_domain_close(domain);
@@ -150,7 +137,7 @@ static void customer_turn(struct mesh_waiter *waiter)
 static void test_turns(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *remote = remote_open(domain, 1);
+	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	struct mesh_flow *flow = remote->flow;
 	struct customer customers[3];
 	int i;
@@ -194,7 +181,7 @@ static void count_turn(struct mesh_waiter *waiter);
 static void test_wait_on_idle(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *remote = remote_open(domain, 1);
+	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	struct customer customer = {.waiter.resume = count_turn, .domain = domain};
 
 	(void)state;
@@ -214,7 +201,7 @@ static void count_turn(struct mesh_waiter *waiter)
 static void test_line_changed(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *remote = remote_open(domain, 1);
+	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	struct customer customer = {.waiter.resume = count_turn, .domain = domain};
 
 	(void)state;
@@ -246,7 +233,7 @@ static void test_inject(void **state)
 	(void)state;
 	fake.inject_size = sizeof(text);
 	domain = fake_domain_open(MESH_PROVIDER_TCP);
-	remote = remote_open(domain, 1);
+	remote = fake_remote_open(domain, 1);
 	assert_int_equal(mesh_remote_inject(domain, remote, text, sizeof(text)), 0);
 	assert_int_equal(fake.injects.num, 1);
 	assert_int_equal(fake.injects.posts[0].to, 100);

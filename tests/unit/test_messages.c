@@ -32,19 +32,6 @@ static int setup(void **state)
 	return 0;
 }
 
-static struct mesh_remote *remote_open(struct mesh_domain *domain, uint16_t port)
-{
-	struct sockaddr_storage name;
-	struct mesh_remote *remote;
-	struct mesh_addr addr;
-	size_t len;
-
-	mesh_addr_parse("10.7.0.2", &addr);
-	len = mesh_addr_to_sockaddr(&addr, port, &name);
-	assert_int_equal(mesh_remote_open(domain, &name, len, &remote), 0);
-	return remote;
-}
-
 static void end_note(struct mesh_buffer *buffer, int error)
 {
 	assert_true(mesh_lock_held(&buffer->domain->lock));
@@ -85,7 +72,7 @@ static void remote_lose(struct mesh_domain *domain, struct mesh_remote *remote)
 static void test_send(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *remote = remote_open(domain, 1);
+	struct mesh_remote *remote = fake_remote_open(domain, 1);
 
 	(void)state;
 	message_send(domain, remote, 5);
@@ -108,7 +95,7 @@ static void test_send(void **state)
 static void test_backlog_order(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *remote = remote_open(domain, 1);
+	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	int i;
 
 	(void)state;
@@ -135,7 +122,7 @@ static void test_backlog_order(void **state)
 static void test_backlog_in_parts(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *remote = remote_open(domain, 1);
+	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	int i;
 
 	(void)state;
@@ -160,7 +147,8 @@ static void test_backlog_in_parts(void **state)
 static void test_backlogs_apart(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *busy = remote_open(domain, 1), *other = remote_open(domain, 2);
+	struct mesh_remote *busy = fake_remote_open(domain, 1),
+			   *other = fake_remote_open(domain, 2);
 
 	(void)state;
 	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
@@ -186,7 +174,7 @@ static void test_backlogs_apart(void **state)
 static void test_one_fails(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *remote = remote_open(domain, 1);
+	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	int i;
 
 	(void)state;
@@ -210,7 +198,7 @@ static void test_one_fails(void **state)
 static void test_many_fail(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *a = remote_open(domain, 1), *b = remote_open(domain, 2);
+	struct mesh_remote *a = fake_remote_open(domain, 1), *b = fake_remote_open(domain, 2);
 	int i, seen = 0;
 
 	(void)state;
@@ -234,7 +222,7 @@ static void test_many_fail(void **state)
 static void test_lost_remote(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *remote = remote_open(domain, 1), *again;
+	struct mesh_remote *remote = fake_remote_open(domain, 1), *again;
 	int i;
 
 	(void)state;
@@ -260,7 +248,7 @@ static void test_lost_remote(void **state)
 	assert_int_equal(ends.errors[4], -ECONNRESET);
 	assert_int_equal(fake.sends.num, 1);
 	/* A new connection with the same endpoint begins afresh. */
-	again = remote_open(domain, 1);
+	again = fake_remote_open(domain, 1);
 	assert_ptr_not_equal(again, remote);
 	message_send(domain, again, 9);
 	assert_int_equal(fake.sends.num, 2);
@@ -274,7 +262,7 @@ static void test_lost_remote(void **state)
 static void test_remotes_at_one_endpoint(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *a = remote_open(domain, 1), *b = remote_open(domain, 1);
+	struct mesh_remote *a = fake_remote_open(domain, 1), *b = fake_remote_open(domain, 1);
 
 	(void)state;
 	assert_ptr_not_equal(a, b);
@@ -293,7 +281,7 @@ static void test_remotes_at_one_endpoint(void **state)
 static void test_remote_closed_with_backlog(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *a = remote_open(domain, 1);
+	struct mesh_remote *a = fake_remote_open(domain, 1);
 
 	(void)state;
 	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
@@ -303,7 +291,7 @@ static void test_remote_closed_with_backlog(void **state)
 	mesh_domain_poll(domain);
 	assert_int_equal(ends.num, 1);
 	assert_int_equal(ends.errors[0], -ECONNRESET);
-	mesh_remote_close(domain, remote_open(domain, 2));
+	mesh_remote_close(domain, fake_remote_open(domain, 2));
 	assert_true(LIST_EMPTY(&domain->remotes));
 	mesh_domain_close(domain);
 }
@@ -335,7 +323,7 @@ static void test_remote_refused(void **state)
 static void test_completion_error(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *remote = remote_open(domain, 1);
+	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	int i;
 
 	(void)state;
@@ -361,7 +349,7 @@ static void test_completion_error(void **state)
 static void test_buffers(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *remote = remote_open(domain, 1);
+	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	struct mesh_buffer *buffer;
 	int total = 0, round, i;
 

@@ -15,6 +15,7 @@
 #include <mesh/system/netlink.h>
 
 #include "namespace.h"
+#include "nic_named.h"
 
 /* The kernel ends duplicate address detection after a second or two; this is never reached. */
 #define DAD_DEADLINE_S 30
@@ -32,13 +33,7 @@ static void load(void)
 
 static const struct mesh_nic *find(const char *netdev)
 {
-	int i;
-
-	for (i = 0; i < num_nics; i++)
-		if (!strcmp(nics[i].netdev, netdev))
-			return &nics[i];
-	fail_msg("%s is not listed", netdev);
-	return NULL;
+	return nic_named(nics, num_nics, netdev);
 }
 
 static void assert_addr(const struct mesh_nic *nic, int index, const char *text)

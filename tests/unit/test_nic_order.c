@@ -11,6 +11,8 @@
 
 #include <mesh/mesh/nic_order.h>
 
+#include "nic_named.h"
+
 #define NICS_MAX 12
 #define PCI "/sys/devices/pci0000:00/"
 
@@ -66,13 +68,7 @@ static void assert_order(const char *wanted)
 
 static const struct mesh_nic *find(const char *netdev)
 {
-	int i;
-
-	for (i = 0; i < table.num_nics; i++)
-		if (!strcmp(table.nics[i].netdev, netdev))
-			return &table.nics[i];
-	fail_msg("%s is gone", netdev);
-	return NULL;
+	return nic_named(table.nics, table.num_nics, netdev);
 }
 
 static void test_order(void **state)

@@ -13,6 +13,8 @@
 #include <mesh/base/log.h>
 #include <mesh/mesh/nic_select.h>
 
+#include "nic_named.h"
+
 #define NICS_MAX 12
 
 static struct mesh_nic *nics; /* NICS_MAX */
@@ -83,13 +85,7 @@ static void select_nics(const char *setting)
 
 static const struct mesh_nic *find(const char *netdev)
 {
-	int i;
-
-	for (i = 0; i < table.num_nics; i++)
-		if (!strcmp(table.nics[i].netdev, netdev))
-			return &table.nics[i];
-	fail_msg("%s is gone", netdev);
-	return NULL;
+	return nic_named(table.nics, table.num_nics, netdev);
 }
 
 /* The taken NICs, in their order, as "a b c". */

@@ -16,6 +16,7 @@
 #include <mesh/system/nic_table.h>
 
 #include "namespace.h"
+#include "nic_named.h"
 #include "sysfs_fixture.h"
 
 static struct sysfs_fixture fixture;
@@ -72,13 +73,7 @@ static void pair_make(const char *name, const char *mac, const char *addr)
 
 static const struct mesh_nic *find(const char *netdev)
 {
-	int i;
-
-	for (i = 0; i < table.num_nics; i++)
-		if (!strcmp(table.nics[i].netdev, netdev))
-			return &table.nics[i];
-	fail_msg("%s is not in the table", netdev);
-	return NULL;
+	return nic_named(table.nics, table.num_nics, netdev);
 }
 
 static void assert_taken(const char *wanted)

@@ -20,6 +20,7 @@
 #include <mesh/system/sysfs_text.h>
 
 #include "log_capture.h"
+#include "nic_named.h"
 #include "sysfs_fixture.h"
 
 #define NICS_MAX 8
@@ -82,13 +83,7 @@ static void load(void)
 
 static const struct mesh_nic *find(const char *netdev)
 {
-	int i;
-
-	for (i = 0; i < table.num_nics; i++)
-		if (!strcmp(nics[i].netdev, netdev))
-			return &nics[i];
-	fail_msg("%s is gone", netdev);
-	return NULL;
+	return nic_named(nics, table.num_nics, netdev);
 }
 
 static void assert_protocol(const char *netdev, const char *wanted)

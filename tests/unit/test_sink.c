@@ -394,25 +394,32 @@ static void test_written_no_buffer(void **state)
 	write_test_close(&test);
 }
 
+/* A message that stands for an immediate arrives. */
+static void written_deliver(struct mesh_domain *domain, const struct test_sink *to, uint32_t token)
+{
+	struct mesh_message_header header = {
+		.type = MESH_MESSAGE_WRITTEN,
+		.comm = to->sink.id,
+		.token = token,
+		.seq = immediate_to(to->sink.id),
+	};
+
+	fake_deliver(&header, sizeof(header));
+	mesh_domain_poll(domain);
+}
+
 static void test_written_received(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP_RXM);
-	struct mesh_message_header header = {.type = MESH_MESSAGE_WRITTEN};
 	struct test_sink a;
 
 	(void)state;
 	sink_add(domain, &a);
-	header.comm = a.sink.id;
-	header.token = a.sink.token;
-	header.seq = immediate_to(a.sink.id);
-	fake_deliver(&header, sizeof(header));
-	mesh_domain_poll(domain);
+	written_deliver(domain, &a, a.sink.token);
 	assert_int_equal(a.writes, 1);
 	assert_int_equal(a.immediate.segment, 5);
 	assert_int_equal(a.messages, 0);
-	header.token++; /* nobody who knows us */
-	fake_deliver(&header, sizeof(header));
-	mesh_domain_poll(domain);
+	written_deliver(domain, &a, a.sink.token + 1); /* nobody who knows us */
 	assert_int_equal(a.writes, 1);
 	assert_true(domain->strangers == 1);
 	mesh_domain_close(domain);
@@ -422,16 +429,11 @@ static void test_written_received(void **state)
 static void test_written_unexpected(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_message_header header = {.type = MESH_MESSAGE_WRITTEN};
 	struct test_sink a;
 
 	(void)state;
 	sink_add(domain, &a);
-	header.comm = a.sink.id;
-	header.token = a.sink.token;
-	header.seq = immediate_to(a.sink.id);
-	fake_deliver(&header, sizeof(header));
-	mesh_domain_poll(domain);
+	written_deliver(domain, &a, a.sink.token);
 	assert_int_equal(a.writes, 0);
 	assert_true(domain->strangers == 1);
 	mesh_domain_close(domain);
