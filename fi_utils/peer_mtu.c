@@ -130,7 +130,7 @@ static int probing_open(struct probing *probing, struct check_result *result)
 		ret = peer_stream_ask(&link->stream, &frame, MESH_CHECK_UDP_OPEN,
 				      MESH_CHECK_UDP_READY, ANSWER_MS, NULL, text);
 	probing->their_port = frame.udp.port;
-	if (ret)
+	if (ret && ret != -EINTR)
 		check_say(result, CHECK_UNKNOWN, "frames of full size were not tried: %s",
 			  *text ? text : strerror(-ret));
 	return ret;
@@ -164,31 +164,40 @@ static void hole_say(const struct probing *probing, uint32_t mtu, long passed,
 			passed);
 }
 
-/* One direction. Returns the largest packet that arrived, 0 for none, or a negative errno. */
-static long direction_check(struct probing *probing, uint32_t mtu, struct check_result *result)
+/* Bytes of the largest packet up to @mtu that arrives, or a negative errno. */
+static long largest_find(struct probing *probing, uint32_t mtu)
 {
-	const char *peer = probing->link->peer->name;
-	long passed;
 	int ret = passes(probing, mtu);
 
 	if (!ret)
 		return (long)mtu;
-	if (ret == -ETIMEDOUT || ret == -EMSGSIZE) {
-		ret = passes(probing, SMALL_MTU);
-		passed = ret ? ret : largest(probing, SMALL_MTU, mtu);
-		if (passed > 0)
-			hole_say(probing, mtu, passed, result);
-		if (passed != -ETIMEDOUT)
-			return passed;
-	}
-	if (ret == -EINTR)
+	if (ret != -ETIMEDOUT && ret != -EMSGSIZE)
 		return ret;
-	check_say(result, CHECK_WARN, "no UDP datagram arrives %s node %s%s%s",
-		  probing->back ? "from" : "at", peer, ret == -ETIMEDOUT ? "" : ": ",
-		  ret == -ETIMEDOUT ? "" : strerror(-ret));
-	check_fix(result, "a firewall drops them: trust the mesh's interfaces there and here; RoCE "
+	ret = passes(probing, SMALL_MTU);
+	return ret ? ret : largest(probing, SMALL_MTU, mtu);
+}
+
+/* One direction. Returns as largest_find(). */
+static long direction_check(struct probing *probing, uint32_t mtu, struct check_result *result)
+{
+	const char *peer = probing->link->peer->name;
+	long passed = largest_find(probing, mtu);
+
+	if (passed == (long)mtu || passed == -EINTR)
+		return passed;
+	if (passed > 0) {
+		hole_say(probing, mtu, passed, result);
+	} else if (passed == -ETIMEDOUT) {
+		check_say(result, CHECK_WARN, "no UDP datagram arrives %s node %s",
+			  probing->back ? "from" : "at", peer);
+		check_fix(result,
+			  "a firewall drops them: trust the mesh's interfaces there and here; RoCE "
 			  "needs UDP port 4791, `fi_mesh check` names the rule");
-	return ret;
+	} else {
+		check_say(result, CHECK_UNKNOWN, "what arrives %s node %s could not be tried: %s",
+			  probing->back ? "from" : "at", peer, strerror(-(int)passed));
+	}
+	return passed;
 }
 
 void peer_mtu_check(struct peer_link *link, struct check_result *result)
