@@ -17,8 +17,8 @@
 #include "peer_figures.h"
 
 /* As the plugin's default segments; enough of them in flight that a cable is never idle. */
-#define SEGMENT_BYTES ((size_t)1 << 20)
-#define WRITES 8
+#define SEGMENT_BYTES ((size_t)512 << 10)
+#define WRITES 16
 #define MEMORY_BYTES (WRITES * SEGMENT_BYTES)
 #define PAGE 4096
 /* Messages are headers only; the domain wants some room. */
