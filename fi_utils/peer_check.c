@@ -207,19 +207,31 @@ static void links_check(struct peer_checker *checker, const struct peer *peer,
 	}
 }
 
+/* Our address on that NIC in whose subnet @addr lies, or NULL. */
+static const struct mesh_addr *address_beside(const struct mesh_nic *nic,
+					      const struct mesh_addr *addr)
+{
+	int i;
+
+	for (i = 0; i < nic->num_addrs; i++)
+		if (mesh_addr_in_subnet(addr, &nic->addrs[i]))
+			return &nic->addrs[i];
+	return NULL;
+}
+
 /* From each NIC in whose subnet the address lies: a link-local one may be on any cable. */
 static int peer_dial_anyhow(const struct peer_checker *checker, const struct mesh_addr *addr,
 			    struct peer_stream *stream, struct mesh_check_hello *hello, char *text)
 {
+	const struct mesh_addr *local;
 	bool tried = false;
 	int i, ret = 0;
 
 	for (i = 0; i < checker->self.num_nics; i++) {
-		const struct mesh_addr *source = &checker->self.table.nics[i].source;
-
-		if (!mesh_addr_in_subnet(addr, source))
+		local = address_beside(&checker->self.table.nics[i], addr);
+		if (!local)
 			continue;
-		ret = peer_dial(checker, source, addr, stream, hello, text);
+		ret = peer_dial(checker, local, addr, stream, hello, text);
 		if (!ret || ret == -EINTR)
 			return ret;
 		tried = true;
@@ -320,7 +332,8 @@ static int totals_end(const struct peer_check_options *options, struct totals *t
 	} else if (interrupt_happened()) {
 		printf("\ninterrupted: not everything was checked\n");
 	} else if (!options->quiet || status != COMMAND_FINE) {
-		printf("\n%d nodes; paths and links: %s\n", totals->num_seen,
+		printf("\n%d node%s; paths and links: %s\n", totals->num_seen,
+		       totals->num_seen == 1 ? "" : "s",
 		       check_totals_text(&totals->verdicts, text));
 	}
 	return status;

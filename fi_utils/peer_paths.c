@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <mesh/mesh/nic_order.h>
+#include <mesh/mesh/subnet.h>
 
 #include "output.h"
 #include "peer_check.h"
@@ -214,6 +215,7 @@ static void nic_say(const struct peer_checker *checker, const struct peer *peer,
 	const struct mesh_check_cable *cable = cable_to(checker, peer, index);
 	const struct peer_facing *facing = &checker->facing[index];
 	const struct mesh_nic *nic = &checker->self.table.nics[index];
+	struct mesh_addr subnet = mesh_subnet_of(&nic->source);
 	char text[MESH_ADDR_TEXT_MAX];
 
 	if (cable) {
@@ -225,7 +227,7 @@ static void nic_say(const struct peer_checker *checker, const struct peer *peer,
 			  facing->heard[0].peer, facing->heard[0].peer_netdev);
 	else
 		check_say(result, CHECK_PASS, "not %s: its subnet, %s, is none of node %s's",
-			  nic->netdev, mesh_addr_text_prefix(&nic->source, text), peer->name);
+			  nic->netdev, mesh_addr_text_prefix(&subnet, text), peer->name);
 }
 
 /* NICs that would have been one: down, without an address, left by a setting. */

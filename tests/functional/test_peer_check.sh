@@ -84,6 +84,19 @@ all_is_well() {
 	PY
 }
 
+# Any address will do, also one that looks the same on every cable: c's second one leads there.
+link_local_address() {
+	local addr
+
+	addr=$(ip -n "$(mesh_ns b)" -6 -o address show dev bc scope link |
+		grep -oE 'fe80:[0-9a-f:]+')
+	check c "$addr"
+	expect_status 0
+	expect "paths to node b (asked at $addr)" \
+		"first choice: cb 10.77.2.2 -> bc 10.77.2.1, tcp" \
+		"not ca: its subnet, 10.77.3.0/24, is none of node b's" "1 node; paths and links:"
+}
+
 several_at_once() {
 	local pid1 pid2
 
@@ -263,6 +276,7 @@ main() {
 	serve c
 	all_is_well
 	note "all is well, and said so"
+	link_local_address
 	several_at_once
 	missing_cable
 	nobody_serves
