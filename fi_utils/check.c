@@ -189,7 +189,8 @@ static int checks_run(const struct options *options, const struct check_context 
 	status = check_totals_status(&totals);
 	if (!options->json) {
 		if (!options->quiet || status != COMMAND_FINE || totals.counts[CHECK_UNKNOWN])
-			printf("\n%d checks: %s\n", num, check_totals_text(&totals, text));
+			printf("\n%d check%s: %s\n", num, num == 1 ? "" : "s",
+			       check_totals_text(&totals, text));
 	} else if (output_json_print(who, stdout, check_totals_json(&totals, "checks", list))) {
 		status = COMMAND_PROBLEM;
 	}

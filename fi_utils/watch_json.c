@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* watch_json.c - the counters for programs: one JSON object a line. */
 #include <stdio.h>
-#include <time.h>
+
+#include <mesh/base/clock.h>
 
 #include "output.h"
 #include "watch.h"
@@ -119,7 +120,7 @@ int watch_print_json(FILE *file, const struct watch_sample *now, const struct wa
 		processes = output_json_append(processes, process_json(&now->processes[i]));
 	return output_json_print_line("fi_mesh watch", file,
 				      json_pack("{s:f, s:f, s:o, s:o, s:o, s:i}", "time",
-						(double)time(NULL), "seconds", seconds, "nics",
-						nics, "links", links, "processes", processes,
-						"unreadable", now->num_unread));
+						(double)mesh_clock_wall_ms() / 1000, "seconds",
+						seconds, "nics", nics, "links", links, "processes",
+						processes, "unreadable", now->num_unread));
 }
