@@ -94,6 +94,13 @@ void peer_mtu_check(struct peer_link *link, struct check_result *result);
 /** Latency and bandwidth (peer_measure.c). The stream is open. */
 void peer_measure(struct peer_link *link, struct check_result *result);
 
+/**
+ * The same through TCP, into link->numbers (peer_tcp.c). The stream is open.
+ *
+ * Returns 0 or a negative errno.
+ */
+int peer_tcp_measure(struct peer_link *link);
+
 /** True if the arguments of `fi_mesh check` ask for peers. */
 bool peer_check_is_wanted(int argc, char **argv);
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * peer_measure.c - latency and bandwidth of one link: through libfabric as the plugin uses it, or,
- * where that does not open, through TCP, so that there is a figure for the cable at least.
+ * peer_measure.c - latency and bandwidth of one link, through libfabric as the plugin uses it, and
+ * what they mean.
  */
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,7 +23,6 @@
 /* Another node is measuring at the peer: its turn ends soon. */
 #define BUSY_MS 60000
 #define BUSY_AGAIN_MS 300
-#define ECHOES 200
 
 /* ---- libfabric ---------------------------------------------------------------------------- */
 
@@ -122,115 +120,6 @@ static void fabric_end(struct peer_link *link, struct peer_fabric *fabric)
 	peer_stream_ask(&link->stream, &frame, MESH_CHECK_FABRIC_CLOSE, MESH_CHECK_FABRIC_RAN,
 			ANSWER_MS, peer_fabric_domain(fabric), why);
 	peer_fabric_close(fabric);
-}
-
-/* ---- TCP ---------------------------------------------------------------------------------- */
-
-static int tcp_latency(struct peer_link *link)
-{
-	struct peer_stream *stream = &link->stream;
-	uint64_t times[ECHOES], started, byte = 0;
-	char why[MESH_CHECK_TEXT_MAX];
-	struct mesh_check_frame frame;
-	int i, ret;
-
-	for (i = 0; i < ECHOES; i++) {
-		started = mesh_clock_ns();
-		ret = peer_stream_send_opaque(stream, MESH_CHECK_ECHO, ++stream->number, &byte,
-					      sizeof(byte));
-		if (!ret)
-			ret = peer_stream_await(stream, MESH_CHECK_ECHO, stream->number,
-						mesh_clock_ms() + ANSWER_MS, NULL, &frame, why);
-		if (ret)
-			return ret;
-		times[i] = mesh_clock_ns() - started;
-	}
-	link->numbers.half_rtt_us = (double)peer_half_rtt(times, ECHOES) / 1000;
-	return 0;
-}
-
-/* Waits until the queue is empty. */
-static int stream_drain(struct peer_stream *stream, uint64_t deadline_ms)
-{
-	int ret = peer_stream_flush(stream);
-
-	while (!ret && stream->out_size) {
-		ret = interrupt_wait(stream->fd, POLLOUT, deadline_ms);
-		if (!ret)
-			ret = peer_stream_flush(stream);
-	}
-	return ret;
-}
-
-static int tcp_forth(struct peer_link *link)
-{
-	static const uint8_t zeros[MESH_CHECK_PAYLOAD_MAX];
-	uint64_t until_ms = mesh_clock_ms() + RUN_MS, started = mesh_clock_ns();
-	struct mesh_check_frame frame;
-	char why[MESH_CHECK_TEXT_MAX];
-	int ret = 0;
-
-	while (!ret && mesh_clock_ms() < until_ms) {
-		ret = stream_drain(&link->stream, until_ms + ANSWER_MS);
-		if (!ret)
-			ret = peer_stream_send_opaque(&link->stream, MESH_CHECK_BULK, 0, zeros,
-						      sizeof(zeros));
-	}
-	memset(&frame, 0, sizeof(frame));
-	if (!ret)
-		ret = peer_stream_ask(&link->stream, &frame, MESH_CHECK_BULK_END,
-				      MESH_CHECK_BULK_END, ANSWER_MS, NULL, why);
-	if (!ret)
-		link->numbers.to_gbps = peer_gbps(frame.bulk.bytes, mesh_clock_ns() - started);
-	return ret;
-}
-
-/* Counts what comes up to the BULK_END. */
-static int bulk_receive(struct peer_stream *stream, uint64_t deadline_ms, uint64_t *bytes)
-{
-	struct mesh_check_frame frame;
-	int ret = 0;
-
-	*bytes = 0;
-	while (!ret && mesh_clock_ms() < deadline_ms) {
-		ret = peer_stream_next(stream, &frame);
-		if (ret == -EAGAIN)
-			ret = interrupt_wait(stream->fd, POLLIN, deadline_ms);
-		else if (!ret && frame.header.type == MESH_CHECK_BULK_END)
-			return 0;
-		else if (!ret && frame.header.type == MESH_CHECK_BULK)
-			*bytes += frame.header.length;
-		else if (!ret)
-			ret = -EPROTO;
-	}
-	return ret ? ret : -ETIMEDOUT;
-}
-
-static int tcp_back(struct peer_link *link)
-{
-	uint64_t bytes, started = mesh_clock_ns();
-	struct mesh_check_frame frame;
-	int ret;
-
-	memset(&frame, 0, sizeof(frame));
-	frame.bulk.ms = RUN_MS;
-	ret = peer_stream_send(&link->stream, &frame, MESH_CHECK_BULK_ASK, ++link->stream.number);
-	if (!ret)
-		ret = bulk_receive(&link->stream, mesh_clock_ms() + RUN_MS + ANSWER_MS, &bytes);
-	if (!ret)
-		link->numbers.from_gbps = peer_gbps(bytes, mesh_clock_ns() - started);
-	return ret;
-}
-
-static int tcp_measure(struct peer_link *link)
-{
-	int ret = tcp_latency(link);
-
-	if (!ret)
-		ret = tcp_forth(link);
-	if (!ret)
-		ret = tcp_back(link);
-	return ret;
 }
 
 /* ---- what it means ------------------------------------------------------------------------ */
@@ -363,13 +252,19 @@ void peer_measure(struct peer_link *link, struct check_result *result)
 	const char *provider = mesh_provider_id_text(link->provider);
 	int ret = fabric_try(link, result);
 
-	if (ret == -EINTR || ret == -EBUSY)
-		return;
-	link->numbers.over_tcp = ret != 0;
-	if (ret && tcp_measure(link)) {
-		check_say(result, CHECK_UNKNOWN, "TCP was not measured: the connection ended");
+	if (!ret) {
+		latency_say(link, provider, result);
+		bandwidth_say(link, provider, result);
 		return;
 	}
-	latency_say(link, ret ? "TCP" : provider, result);
-	bandwidth_say(link, ret ? "TCP without libfabric" : provider, result);
+	if (ret == -EINTR || ret == -EBUSY)
+		return;
+	link->numbers.over_tcp = true;
+	ret = peer_tcp_measure(link);
+	if (!ret) {
+		latency_say(link, "TCP", result);
+		bandwidth_say(link, "TCP without libfabric", result);
+	} else if (ret != -EINTR) {
+		check_say(result, CHECK_UNKNOWN, "TCP was not measured: %s", strerror(-ret));
+	}
 }
