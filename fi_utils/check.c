@@ -201,18 +201,16 @@ int command_check(int argc, char **argv)
 {
 	struct check_context context;
 	struct options options;
-	int status;
+	int status, ret;
 
 	if (peer_check_is_wanted(argc, argv))
 		return peer_check_command(argc, argv);
 	status = options_parse(argc, argv, &options);
 	if (status >= 0)
 		return status;
-	status = COMMAND_PROBLEM;
-	if (!check_context_load(&context, options.root)) {
-		context.nccl_file = options.nccl_file;
-		status = checks_run(&options, &context);
-	}
+	ret = check_context_load(&context, options.root);
+	context.nccl_file = options.nccl_file;
+	status = ret ? output_failure(who, ret) : checks_run(&options, &context);
 	check_context_free(&context);
 	return output_finish(who, status);
 }

@@ -21,8 +21,10 @@ int check_context_load(struct check_context *context, const char *root)
 		mesh_warn("cannot open %s: %s", root, strerror(-ret));
 		return ret;
 	}
-	if (snprintf(sysfs, sizeof(sysfs), "%s/sys", context->files.root) >= (int)sizeof(sysfs))
+	if (snprintf(sysfs, sizeof(sysfs), "%s/sys", context->files.root) >= (int)sizeof(sysfs)) {
+		mesh_warn("the path %s is too long", context->files.root);
 		return -ENAMETOOLONG;
+	}
 	/* A bad value was reported, and its default is used, as in the plugin. */
 	mesh_config_load(NULL, NULL, &context->config);
 	ret = mesh_nic_filter_parse(context->config.nics, &context->filter);

@@ -90,15 +90,16 @@ static int providers_find(const struct mesh_config *config, struct mesh_nic_tabl
 static int nics_show(const struct options *options, const struct mesh_config *config,
 		     struct mesh_nic_table *table)
 {
-	int i, status = COMMAND_PROBLEM, num = table->num_taken;
+	int i, ret, status, num = table->num_taken;
 	struct nics_provider *providers;
 
 	providers = calloc((size_t)num + 1, sizeof(*providers));
-	if (!providers) {
-		fprintf(stderr, "%s: out of memory\n", who);
-		return COMMAND_PROBLEM;
-	}
-	if (!providers_find(config, table, providers)) {
+	if (!providers)
+		return output_failure(who, -ENOMEM);
+	ret = providers_find(config, table, providers);
+	if (ret) {
+		status = output_failure(who, ret);
+	} else {
 		status = table->num_taken ? COMMAND_FINE : COMMAND_PROBLEM;
 		if (!options->json)
 			nics_print(stdout, table, providers);
@@ -116,15 +117,16 @@ int command_nics(int argc, char **argv)
 	struct mesh_nic_table table = {0};
 	struct mesh_config config;
 	struct options options;
-	int status;
+	int status, ret;
 
 	status = options_parse(argc, argv, &options);
 	if (status >= 0)
 		return status;
 	/* A bad value was reported, and its default is used, as in the plugin. */
 	mesh_config_load(NULL, NULL, &config);
-	if (mesh_nic_table_load(options.sysfs, &config, &table))
-		return COMMAND_PROBLEM;
+	ret = mesh_nic_table_load(options.sysfs, &config, &table);
+	if (ret)
+		return output_failure(who, ret);
 	status = nics_show(&options, &config, &table);
 	mesh_nic_table_free(&table);
 	return output_finish(who, status);

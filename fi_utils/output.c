@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* output.c - colour, columns and JSON for all subcommands. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -50,6 +51,13 @@ int output_finish(const char *who, int status)
 	if (!fflush(stdout) && !ferror(stdout))
 		return status;
 	fprintf(stderr, "%s: cannot write to standard output\n", who);
+	return COMMAND_PROBLEM;
+}
+
+int output_failure(const char *who, int error)
+{
+	if (error == -ENOMEM)
+		fprintf(stderr, "%s: out of memory\n", who);
 	return COMMAND_PROBLEM;
 }
 

@@ -44,6 +44,13 @@ char *output_clean(char *text);
  */
 int output_finish(const char *who, int status);
 
+/**
+ * Reports @error if it is -ENOMEM: whoever fails otherwise has said so.
+ *
+ * Returns COMMAND_PROBLEM.
+ */
+int output_failure(const char *who, int error);
+
 /* ---- columns ---------------------------------------------------------------------------- */
 
 /* Rows of cells, printed with each column as wide as its widest cell. */

@@ -293,7 +293,7 @@ static void peer_check(struct peer_checker *checker, const struct mesh_addr *add
 	bool met = false;
 
 	if (!peer) {
-		fprintf(stderr, "%s: out of memory\n", who);
+		output_failure(who, -ENOMEM);
 		totals->verdicts.counts[CHECK_UNKNOWN]++;
 		return;
 	}
@@ -344,15 +344,16 @@ int peer_check_command(int argc, char **argv)
 	struct peer_check_options options;
 	struct peer_checker *checker;
 	struct totals totals = {0};
-	int i, status;
+	int i, ret, status;
 
 	status = options_parse(argc, argv, &options);
 	if (status >= 0)
 		return status;
 	checker = calloc(1, sizeof(*checker));
-	if (!checker || peer_self_open(&checker->self)) {
+	ret = checker ? peer_self_open(&checker->self) : -ENOMEM;
+	if (ret) {
 		free(checker);
-		return COMMAND_PROBLEM;
+		return output_failure(who, ret);
 	}
 	interrupt_catch();
 	checker->options = &options;

@@ -215,7 +215,15 @@ static int cables_read(const char *path, struct plan_nodes *nodes, struct mesh_c
 	free(text);
 	if (!ret && !nodes->num_nodes)
 		ret = plan_nodes_add_listed(nodes, list);
-	return ret ? COMMAND_PROBLEM : -1;
+	return ret ? output_failure(WHO, ret) : -1;
+}
+
+/* Names of nodes and ports. Returns an exit status, or -1 to go on. */
+static int names_status(int ret)
+{
+	if (!ret)
+		return -1;
+	return ret == -ENOMEM ? output_failure(WHO, ret) : COMMAND_MISUSE;
 }
 
 /* Shape, nodes and ports. Returns an exit status, or -1 to go on. */
@@ -226,35 +234,33 @@ static int arguments_take(struct options *options, int argc, char **argv, struct
 	struct mesh_shape shape = {.kind = MESH_SHAPE_CABLES};
 	const char *shape_text = argv[optind];
 	bool listed = !strncmp(shape_text, cables, strlen(cables));
-	int i, status;
+	int i, status = -1;
 
 	if (!listed && mesh_shape_parse(shape_text, &shape))
 		return COMMAND_MISUSE;
 	shape.parallel = options->request.shape.parallel;
 	options->request.shape = shape;
-	for (i = optind + 1; i < argc; i++)
-		if (plan_nodes_add(nodes, argv[i]))
-			return COMMAND_MISUSE;
-	if (listed) {
+	for (i = optind + 1; i < argc && status < 0; i++)
+		status = names_status(plan_nodes_add(nodes, argv[i]));
+	if (listed && status < 0)
 		status = cables_read(shape_text + strlen(cables), nodes, list);
-		if (status >= 0)
-			return status;
+	if (status >= 0)
+		return status;
+	if (listed)
 		options->request.cables = list;
-	}
 	if (!nodes->num_nodes) {
 		fprintf(stderr, WHO ": name the nodes behind the shape: %s a b c\n", shape_text);
 		return COMMAND_MISUSE;
 	}
-	if (plan_nodes_check(nodes))
-		return COMMAND_MISUSE;
+	status = names_status(plan_nodes_check(nodes));
 	/* Those of single nodes first: a list for all leaves them alone. */
-	for (i = 0; i < options->num_ports_options; i++)
-		if (strchr(options->ports[i], '=') && plan_nodes_ports(nodes, options->ports[i]))
-			return COMMAND_MISUSE;
-	for (i = 0; i < options->num_ports_options; i++)
-		if (!strchr(options->ports[i], '=') && plan_nodes_ports(nodes, options->ports[i]))
-			return COMMAND_MISUSE;
-	return -1;
+	for (i = 0; i < options->num_ports_options && status < 0; i++)
+		if (strchr(options->ports[i], '='))
+			status = names_status(plan_nodes_ports(nodes, options->ports[i]));
+	for (i = 0; i < options->num_ports_options && status < 0; i++)
+		if (!strchr(options->ports[i], '='))
+			status = names_status(plan_nodes_ports(nodes, options->ports[i]));
+	return status;
 }
 
 static int node_find(const struct mesh_plan *plan, const char *name)
@@ -278,10 +284,8 @@ static int config_show(const struct options *options, const struct mesh_plan *pl
 		node = node_find(plan, options->node);
 	if (node < 0)
 		return COMMAND_MISUSE;
-	if (plan_ports_load(plan, &ports)) {
-		fprintf(stderr, WHO ": out of memory\n");
-		return COMMAND_PROBLEM;
-	}
+	if (plan_ports_load(plan, &ports))
+		return output_failure(WHO, -ENOMEM);
 	if (!options->folder)
 		plan_files_print(stdout, plan, &ports, options->format, node);
 	else if (plan_files_write(options->folder, plan, &ports, options->format))
@@ -320,11 +324,11 @@ int command_plan(int argc, char **argv)
 	struct plan_nodes nodes = {.num_nodes = 0};
 	struct mesh_plan plan;
 	struct options *options = malloc(sizeof(*options));
-	int status = COMMAND_PROBLEM, ret;
 	struct progress *progress;
+	int status, ret;
 
 	if (!options)
-		return status;
+		return output_failure(WHO, -ENOMEM);
 	status = options_parse(argc, argv, options);
 	if (status < 0)
 		status = arguments_take(options, argc, argv, &nodes, &list);
@@ -335,13 +339,9 @@ int command_plan(int argc, char **argv)
 		ret = mesh_plan_make(&options->request, &plan);
 		progress_end(progress);
 		nodes = (struct plan_nodes){.num_nodes = 0};
-		status = COMMAND_PROBLEM;
-		if (ret == -ENOMEM)
-			fprintf(stderr, WHO ": out of memory\n");
-		if (!ret) {
-			status = plan_show(options, &plan);
+		status = ret ? output_failure(WHO, ret) : plan_show(options, &plan);
+		if (!ret)
 			mesh_plan_free(&plan);
-		}
 	}
 	plan_nodes_free(&nodes);
 	mesh_cable_list_free(&list);

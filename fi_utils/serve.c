@@ -316,7 +316,7 @@ static void serve_run(struct serve *serve, int interrupt_fd)
 
 int command_serve(int argc, char **argv)
 {
-	int status, interrupt_fd;
+	int status, ret, interrupt_fd;
 	struct options options;
 	struct serve serve;
 
@@ -324,11 +324,10 @@ int command_serve(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	interrupt_fd = interrupt_catch();
-	status = COMMAND_PROBLEM;
-	if (!serve_open(&serve, &options)) {
+	ret = serve_open(&serve, &options);
+	if (!ret)
 		serve_run(&serve, interrupt_fd);
-		status = COMMAND_FINE;
-	}
+	status = ret ? output_failure(who, ret) : COMMAND_FINE;
 	serve_close(&serve);
 	if (status == COMMAND_FINE)
 		printf("%llu connections answered, %llu strangers sent away\n",

@@ -167,13 +167,6 @@ static int pair_find(const struct topo_map *map, const char *text, struct topo_p
 	return -1;
 }
 
-/* The one error that nobody below reports. */
-static void memory_report(int ret)
-{
-	if (ret == -ENOMEM)
-		fprintf(stderr, WHO ": out of memory\n");
-}
-
 /* Returns an exit status. */
 static int map_show(const struct options *options, const struct topo_map *map)
 {
@@ -185,9 +178,8 @@ static int map_show(const struct options *options, const struct topo_map *map)
 	if (status >= 0)
 		return status;
 	ret = options->print(stdout, map, options->pair ? &path : NULL);
-	memory_report(ret);
 	if (ret)
-		return COMMAND_PROBLEM;
+		return output_failure(WHO, ret);
 	for (i = 0; i < map->num_nics; i++)
 		if (map->nics[i].state == TOPO_DOWN)
 			return COMMAND_PROBLEM;
@@ -207,8 +199,7 @@ int command_topo(int argc, char **argv)
 	progress = progress_begin("reading the mesh");
 	ret = map_load(argc - optind, argv + optind, &map);
 	progress_end(progress);
-	memory_report(ret);
-	status = ret ? COMMAND_PROBLEM : map_show(&options, &map);
+	status = ret ? output_failure(WHO, ret) : map_show(&options, &map);
 	topo_map_free(&map);
 	return output_finish(WHO, status);
 }

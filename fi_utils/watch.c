@@ -172,10 +172,11 @@ static int file_replace(const char *path, const struct watch_sample *sample)
 static int prometheus_show(const struct options *options, const struct mesh_config *config)
 {
 	struct watch_sample sample;
-	int ret = 0;
+	int ret;
 
-	if (watch_sample_read(options->sysfs, config, &sample))
-		return COMMAND_PROBLEM;
+	ret = watch_sample_read(options->sysfs, config, &sample);
+	if (ret)
+		return output_failure(who, ret);
 	if (!options->output)
 		watch_print_prometheus(stdout, &sample);
 	else
@@ -207,24 +208,27 @@ static int watch_run(const struct options *options, const struct mesh_config *co
 {
 	struct watch_sample now, before;
 	uint64_t due_ms = mesh_clock_ms();
-	int status = COMMAND_FINE;
+	int ret, status = COMMAND_FINE;
 	unsigned long shown;
 
 	interrupt_catch();
 	/* The first look is only there to have something to compare with. */
-	if (watch_sample_read(options->sysfs, config, &before))
-		return COMMAND_PROBLEM;
+	ret = watch_sample_read(options->sysfs, config, &before);
+	if (ret)
+		return output_failure(who, ret);
 	for (shown = 0; !options->count || shown < options->count; shown++) {
 		due_ms += options->interval_ms;
 		if (interrupt_wait(-1, 0, due_ms) == -EINTR)
 			break;
-		if (watch_sample_read(options->sysfs, config, &now)) {
-			status = COMMAND_PROBLEM;
+		ret = watch_sample_read(options->sysfs, config, &now);
+		if (ret) {
+			status = output_failure(who, ret);
 			break;
 		}
 		if (sample_show(options, &now, &before, !shown)) {
 			watch_sample_free(&now);
-			break; /* output_finish() says it */
+			status = COMMAND_PROBLEM; /* output_finish() says why */
+			break;
 		}
 		watch_sample_free(&before);
 		before = now;

@@ -61,7 +61,7 @@ struct watch_sample {
 	int error; /* no page could be looked for: negative errno; -ENOENT: nobody has made one */
 };
 
-/** Reads everything. Returns 0 or a negative errno (reported). The caller frees @sample. */
+/** Reads everything. Returns 0, then free @sample; -ENOMEM; another negative errno (reported). */
 int watch_sample_read(const char *sysfs_root, const struct mesh_config *config,
 		      struct watch_sample *sample);
 
