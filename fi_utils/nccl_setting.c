@@ -6,6 +6,9 @@
 
 #include "nccl_setting.h"
 
+/* NCCL reads files of any size; this is far more than anybody writes. */
+#define CONF_MAX 65536
+
 bool nccl_conf_find(const char *text, const char *name, char *value, size_t size)
 {
 	size_t len = strlen(name), value_len;
@@ -31,7 +34,7 @@ bool nccl_conf_find(const char *text, const char *name, char *value, size_t size
 static bool file_find(const struct mesh_sysfs *files, const char *path, const char *name,
 		      struct nccl_setting *setting)
 {
-	char text[NCCL_SETTING_MAX];
+	char text[CONF_MAX];
 
 	while (*path == '/')
 		path++;

@@ -18,8 +18,6 @@
 #define LOWER_STEPS 4
 /* PCI Express Base Specification: x1 to x32. */
 #define PCI_LANES_MAX 32
-/* A sysfs file is at most a page, and those that we read are far below the smallest one. */
-#define SYSFS_FILE_MAX 4096
 
 int mesh_sysfs_open(const char *root, struct mesh_sysfs *sysfs)
 {
@@ -49,7 +47,7 @@ path_make(const struct mesh_sysfs *sysfs, char *path, const char *format, va_lis
 	return sysfs->fd < 0 ? -ENOENT : 0;
 }
 
-/* Reads until the end of the file; -EOVERFLOW if it has @size bytes or more. */
+/* Reads until the end of the file, but no more than @size bytes. */
 static ssize_t read_all(int fd, char *text, size_t size)
 {
 	size_t len = 0;
@@ -62,34 +60,40 @@ static ssize_t read_all(int fd, char *text, size_t size)
 		if (n < 0)
 			return -errno;
 		if (!n)
-			return (ssize_t)len;
+			break;
 		len += (size_t)n;
 	}
-	return -EOVERFLOW;
+	return (ssize_t)len;
+}
+
+/* Reads the whole file without its last newline, which may lie beyond @size - 1. */
+static ssize_t text_read(int fd, char *text, size_t size)
+{
+	ssize_t len = read_all(fd, text, size);
+	char more;
+
+	if (len < 0)
+		return len;
+	if ((size_t)len == size && (text[len - 1] != '\n' || read_all(fd, &more, 1)))
+		return -EOVERFLOW;
+	if (len && text[len - 1] == '\n')
+		len--;
+	return memchr(text, '\0', (size_t)len) ? -EINVAL : len;
 }
 
 static int file_read(const struct mesh_sysfs *sysfs, const char *path, char *text, size_t size)
 {
-	char data[SYSFS_FILE_MAX + 1];
 	ssize_t len;
 	int fd;
 
+	*text = '\0';
 	fd = openat(sysfs->fd, path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	len = read_all(fd, data, sizeof(data));
+	len = text_read(fd, text, size);
 	close(fd);
-	if (len < 0)
-		return (int)len;
-	if (len && data[len - 1] == '\n')
-		len--;
-	if (memchr(data, '\0', (size_t)len))
-		return -EINVAL;
-	if ((size_t)len >= size)
-		return -EOVERFLOW;
-	memcpy(text, data, (size_t)len);
-	text[len] = '\0';
-	return 0;
+	text[len < 0 ? 0 : len] = '\0';
+	return len < 0 ? (int)len : 0;
 }
 
 int mesh_sysfs_read(const struct mesh_sysfs *sysfs, char *text, size_t size, const char *format,

@@ -488,11 +488,17 @@ static void test_name(void **state)
 
 static void test_conf_file(void **state)
 {
+	char text[20000];
+
 	(void)state;
 	unsetenv("NCCL_CONF_FILE");
 	rewrite(&tree, "NCCL_NET_PLUGIN=none", "etc/nccl.conf");
 	assert_says("environment", CHECK_FAIL, "NCCL load no plugin at all");
 	assert_non_null(strstr(said, "/etc/nccl.conf: NCCL_NET_PLUGIN=none"));
+	memset(text, '#', sizeof(text)); /* a long file */
+	strcpy(text + sizeof(text) - 32, "\nNCCL_NET_PLUGIN=none");
+	rewrite(&tree, text, "etc/nccl.conf");
+	assert_says("environment", CHECK_FAIL, "NCCL load no plugin at all");
 	setenv("NCCL_NET_PLUGIN", "mesh", 1); /* goes before the file */
 	assert_well("environment");
 	unsetenv("NCCL_NET_PLUGIN");
