@@ -50,7 +50,19 @@ void mesh_flows_close(struct mesh_domain *domain)
 	}
 }
 
-void mesh_flow_wait(struct mesh_domain *domain, struct mesh_flow *flow, struct mesh_waiter *waiter)
+/* Under transmit_lock, as whoever writes num_claims. */
+static void claim_set(struct mesh_waiter *waiter, size_t claim)
+{
+	_Atomic(int) *num_claims = &waiter->flow->num_claims;
+	int num = atomic_load_explicit(num_claims, memory_order_relaxed);
+
+	num += (claim != 0) - (waiter->claim != 0);
+	atomic_store_explicit(num_claims, num, memory_order_relaxed);
+	waiter->claim = claim;
+}
+
+void mesh_flow_wait(struct mesh_domain *domain, struct mesh_flow *flow, struct mesh_waiter *waiter,
+		    size_t claim)
 {
 	mesh_lock_take(&domain->transmit_lock);
 	if (!waiter->queued && !waiter->flow) {
@@ -58,6 +70,8 @@ void mesh_flow_wait(struct mesh_domain *domain, struct mesh_flow *flow, struct m
 		TAILQ_INSERT_TAIL(&flow->waiters, waiter, entry);
 		atomic_store(&flow->has_waiters, true);
 	}
+	if (waiter->flow)
+		claim_set(waiter, claim);
 	mesh_lock_release(&domain->transmit_lock);
 	/*
 	 * The last completion may have come since the caller looked, and have seen nobody in line.
@@ -74,6 +88,7 @@ void mesh_flow_leave(struct mesh_domain *domain, struct mesh_waiter *waiter)
 	mesh_lock_assert_held(&domain->transmit_lock);
 	if (!flow)
 		return;
+	claim_set(waiter, 0);
 	waiter->flow = NULL;
 	TAILQ_REMOVE(&flow->waiters, waiter, entry);
 	if (TAILQ_EMPTY(&flow->waiters))
@@ -91,8 +106,9 @@ static unsigned int line_length(const struct mesh_flow *flow)
 }
 
 /*
- * Gives those that wait now a turn each, while there is room. Who is not served joins the end of
- * the line again, so the turns are counted.
+ * Gives those that wait now a turn each, while there is room for what the first of them claims: a
+ * long segment is not passed over because short ones fit. Who wants more after its turn joins the
+ * end of the line again, so the turns are counted.
  */
 static void waiters_serve(struct mesh_domain *domain, struct mesh_flow *flow)
 {
@@ -102,12 +118,14 @@ static void waiters_serve(struct mesh_domain *domain, struct mesh_flow *flow)
 	mesh_lock_take(&domain->transmit_lock);
 	for (turns = line_length(flow); turns; turns--) {
 		waiter = TAILQ_FIRST(&flow->waiters);
-		if (!waiter || !mesh_pace_has_room(&flow->pace, 1))
+		if (!waiter || !mesh_pace_has_room(&flow->pace, waiter->claim ? waiter->claim : 1))
 			break;
 		mesh_flow_leave(domain, waiter);
+		atomic_store_explicit(&flow->turn, waiter, memory_order_relaxed);
 		mesh_lock_release(&domain->transmit_lock);
 		waiter->resume(waiter);
 		mesh_lock_take(&domain->transmit_lock);
+		atomic_store_explicit(&flow->turn, NULL, memory_order_relaxed);
 	}
 	mesh_lock_release(&domain->transmit_lock);
 }

@@ -191,15 +191,20 @@ static void segment_done(struct mesh_op *op, int error)
 	mesh_flow_completed(path->domain, flow, size, posted_ns);
 }
 
-/* Every way is full: the next completion on any of them is our turn. */
-static void room_await(struct mesh_comm *comm)
+/*
+ * The way that has @bytes through first is full: they wait in its line. A completion on another
+ * way may make that one the better, and so may time alone where nothing is in flight: there the
+ * next poll asks.
+ */
+static void room_await(struct mesh_comm *comm, const struct mesh_path *chosen, size_t bytes)
 {
 	struct mesh_path *path;
 	int i;
 
 	for (i = 0; i < comm->num_paths; i++) {
 		path = &comm->paths[i];
-		mesh_flow_wait(path->domain, path->remote->flow, &path->waiter);
+		mesh_flow_wait(path->domain, path->remote->flow, &path->waiter,
+			       path == chosen ? bytes : 0);
 	}
 }
 
@@ -279,6 +284,7 @@ static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request
 				     const struct mesh_grant *grant, size_t bytes)
 {
 	size_t left = request->size - request->next_segment * bytes;
+	size_t size = left < bytes ? left : bytes;
 	uint64_t now_ns = mesh_clock_ns();
 	struct mesh_write write;
 	struct mesh_path *path;
@@ -288,8 +294,8 @@ static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request
 	if (!comm->send.free_segments)
 		return SEND_BLOCKED; /* a completion of ours pushes again */
 	path = mesh_comm_path_choose(comm, bytes, now_ns);
-	if (!mesh_pace_has_room(&path->remote->flow->pace, left < bytes ? left : bytes)) {
-		room_await(comm);
+	if (!mesh_flow_has_room(path->remote->flow, &path->waiter, size)) {
+		room_await(comm, path, size);
 		return SEND_FULL;
 	}
 	last = segment_write_make(request, path, grant, bytes, now_ns, &write);

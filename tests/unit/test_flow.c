@@ -97,6 +97,7 @@ struct customer {
 	struct mesh_waiter waiter;
 	struct mesh_domain *domain;
 	struct mesh_flow *flow;
+	uint64_t piece; /* bytes of one write */
 	uint64_t wants; /* bytes; posts no more than the room there is */
 	uint64_t got;
 	int turns;
@@ -116,21 +117,28 @@ static void complete(struct mesh_domain *domain, struct mesh_flow *flow, size_t 
 	mesh_lock_release(&domain->lock);
 }
 
-static void customer_turn(struct mesh_waiter *waiter)
+/* As a comm does it, whether it is called from a completion or from isend. */
+static void customer_push(struct customer *customer)
 {
-	const uint64_t piece = 256 << 10;
-	struct customer *customer = (struct customer *)waiter;
+	uint64_t piece = customer->piece;
 
-	assert_true(mesh_lock_held(&customer->domain->lock));
-	assert_false(mesh_lock_held(&customer->domain->transmit_lock));
-	assert_true(++customer->turns < 1000);
-	while (customer->wants && mesh_pace_has_room(&customer->flow->pace, piece)) {
+	while (customer->wants && mesh_flow_has_room(customer->flow, &customer->waiter, piece)) {
 		post(customer->domain, customer->flow, piece);
 		customer->wants -= piece;
 		customer->got += piece;
 	}
 	if (customer->wants)
-		mesh_flow_wait(customer->domain, customer->flow, waiter);
+		mesh_flow_wait(customer->domain, customer->flow, &customer->waiter, piece);
+}
+
+static void customer_turn(struct mesh_waiter *waiter)
+{
+	struct customer *customer = (struct customer *)waiter;
+
+	assert_true(mesh_lock_held(&customer->domain->lock));
+	assert_false(mesh_lock_held(&customer->domain->transmit_lock));
+	assert_true(++customer->turns < 1000);
+	customer_push(customer);
 }
 
 /* Each completion serves the one that waits longest, and nobody is passed over. */
@@ -149,10 +157,11 @@ static void test_turns(void **state)
 			.waiter.resume = customer_turn,
 			.domain = domain,
 			.flow = flow,
+			.piece = 256 << 10,
 			.wants = 16 << 20,
 		};
-		mesh_flow_wait(domain, flow, &customers[i].waiter);
-		mesh_flow_wait(domain, flow, &customers[i].waiter); /* counts once */
+		customer_push(&customers[i]);
+		customer_push(&customers[i]); /* counts once */
 	}
 	for (i = 0; i < 30; i++) {
 		assert_true(mesh_pace_in_flight(&flow->pace) <= MESH_PACE_WINDOW_MIN);
@@ -175,7 +184,68 @@ static void test_turns(void **state)
 	mesh_domain_close(domain);
 }
 
+/* Large pieces get as much as small ones: nobody passes by those that wait for more room. */
+static void test_large_beside_small(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct mesh_remote *remote = remote_open(domain, 1);
+	struct customer large = {
+		.waiter.resume = customer_turn,
+		.domain = domain,
+		.flow = remote->flow,
+		.piece = 512 << 10,
+		.wants = 4 << 20,
+	};
+	struct customer small = large;
+	int i;
+
+	(void)state;
+	small.piece = 64 << 10;
+	small.wants = 32 << 20;
+	customer_push(&small); /* fills the window */
+	customer_push(&large);
+	for (i = 0; large.got < 4 << 20; i++) {
+		assert_true(i < 400);
+		complete(domain, remote->flow, small.piece);
+		customer_push(&small); /* a new message of a busy comm */
+	}
+	assert_true(large.turns <= 8); /* and it is not asked before there is room for it */
+	mesh_lock_take(&domain->lock);
+	mesh_domain_wait_cancel(domain, &small.waiter);
+	mesh_lock_release(&domain->lock);
+	assert_int_equal(atomic_load(&remote->flow->num_claims), 0);
+	mesh_remote_close(domain, remote);
+	mesh_domain_close(domain);
+}
+
 static void count_turn(struct mesh_waiter *waiter);
+
+/* Who means to go another way is asked after each completion, and takes nobody's room. */
+static void test_wait_without_claim(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct mesh_remote *remote = remote_open(domain, 1);
+	struct mesh_flow *flow = remote->flow;
+	struct customer looker = {.waiter.resume = count_turn, .domain = domain};
+	struct customer other = {0};
+
+	(void)state;
+	post(domain, flow, 1000);
+	post(domain, flow, 1000);
+	mesh_flow_wait(domain, flow, &looker.waiter, 0);
+	assert_true(mesh_flow_has_room(flow, &other.waiter, 1000));
+	complete(domain, flow, 1000);
+	assert_int_equal(looker.turns, 1);
+	mesh_flow_wait(domain, flow, &looker.waiter, 0);
+	mesh_flow_wait(domain, flow, &looker.waiter, 1000); /* this one is the better by now */
+	assert_false(mesh_flow_has_room(flow, &other.waiter, 1000));
+	mesh_flow_wait(domain, flow, &looker.waiter, 0); /* no more */
+	assert_true(mesh_flow_has_room(flow, &other.waiter, 1000));
+	complete(domain, flow, 1000);
+	assert_int_equal(looker.turns, 2);
+	mesh_remote_close(domain, remote);
+	mesh_domain_close(domain);
+}
 
 /* The last completion came between looking for room and joining the line: the next poll serves. */
 static void test_wait_on_idle(void **state)
@@ -185,7 +255,7 @@ static void test_wait_on_idle(void **state)
 	struct customer customer = {.waiter.resume = count_turn, .domain = domain};
 
 	(void)state;
-	mesh_flow_wait(domain, remote->flow, &customer.waiter);
+	mesh_flow_wait(domain, remote->flow, &customer.waiter, 100);
 	mesh_domain_poll(domain);
 	assert_int_equal(customer.turns, 1);
 	mesh_remote_close(domain, remote);
@@ -206,11 +276,11 @@ static void test_line_changed(void **state)
 
 	(void)state;
 	post(domain, remote->flow, 100);
-	mesh_flow_wait(domain, remote->flow, &customer.waiter);
+	mesh_flow_wait(domain, remote->flow, &customer.waiter, 100);
 	mesh_domain_poll(domain);
 	assert_int_equal(customer.turns, 0);
 	mesh_domain_wait(domain, &customer.waiter);
-	mesh_flow_wait(domain, remote->flow, &customer.waiter); /* a poll comes first anyway */
+	mesh_flow_wait(domain, remote->flow, &customer.waiter, 100); /* a poll comes first anyway */
 	complete(domain, remote->flow, 100);
 	assert_int_equal(customer.turns, 0);
 	mesh_domain_poll(domain);
@@ -265,9 +335,15 @@ static void test_inject(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_buffers_shared), TEST(test_flow_shared),  TEST(test_flow_outlives),
-		TEST(test_turns),	   TEST(test_line_changed), TEST(test_wait_on_idle),
+		TEST(test_buffers_shared),
+		TEST(test_flow_shared),
+		TEST(test_flow_outlives),
+		TEST(test_turns),
+		TEST(test_line_changed),
+		TEST(test_wait_on_idle),
 		TEST(test_inject),
+		TEST(test_large_beside_small),
+		TEST(test_wait_without_claim),
 	};
 
 	log_capture_start();

@@ -76,6 +76,8 @@ struct mesh_flow {
 	int num_buffers;		 /* message buffers taken and not given back */
 	struct mesh_waiter_list waiters; /* for room; the one that waits longest first */
 	_Atomic(bool) has_waiters;
+	_Atomic(int) num_claims; /* waiters whose claim is not 0: nobody goes past them */
+	_Atomic(struct mesh_waiter *) turn; /* whose resume() is running for the room; or NULL */
 };
 
 /* Another node's endpoint, as one peer of this domain uses it. */
@@ -120,8 +122,9 @@ struct mesh_buffer {
  */
 struct mesh_waiter {
 	TAILQ_ENTRY(mesh_waiter) entry;
-	bool queued;				    /* for the next poll; under transmit_lock */
-	struct mesh_flow *flow;			    /* or for room there; under transmit_lock */
+	bool queued;		/* for the next poll; under transmit_lock */
+	struct mesh_flow *flow; /* or for room there; under transmit_lock */
+	size_t claim; /* bytes that it posts there next; 0: it asks whether that is best by now */
 	void (*resume)(struct mesh_waiter *waiter); /* domain->lock held, transmit_lock not */
 };
 
@@ -308,8 +311,28 @@ int mesh_domain_write(struct mesh_domain *domain, struct mesh_remote *remote,
 /** Asks to be called from the next poll. Idempotent. Any lock but transmit_lock may be held. */
 void mesh_domain_wait(struct mesh_domain *domain, struct mesh_waiter *waiter);
 
-/** Asks to be called when something is complete on @flow. Idempotent. The same locks. */
-void mesh_flow_wait(struct mesh_domain *domain, struct mesh_flow *flow, struct mesh_waiter *waiter);
+/**
+ * True if @bytes may be posted on @flow now: there is room, and nobody who came before @waiter has
+ * a claim to it. An estimate, without a lock.
+ */
+static inline bool mesh_flow_has_room(const struct mesh_flow *flow,
+				      const struct mesh_waiter *waiter, size_t bytes)
+{
+	if (atomic_load_explicit(&flow->num_claims, memory_order_relaxed) &&
+	    atomic_load_explicit(&flow->turn, memory_order_relaxed) != waiter)
+		return false;
+	return mesh_pace_has_room(&flow->pace, bytes);
+}
+
+/**
+ * Joins the line of @flow: to be called when it is our turn and there is room. A second call only
+ * changes the claim. The same locks.
+ *
+ * @claim: bytes that are to be posted here: whoever comes later leaves them that room. 0: another
+ *	   flow is the better one, unless that has changed by the next completion
+ */
+void mesh_flow_wait(struct mesh_domain *domain, struct mesh_flow *flow, struct mesh_waiter *waiter,
+		    size_t claim);
 
 /** Takes both requests back. domain->lock held, so that no resume() is running. */
 void mesh_domain_wait_cancel(struct mesh_domain *domain, struct mesh_waiter *waiter);
