@@ -138,3 +138,11 @@ void mesh_flow_completed(struct mesh_domain *domain, struct mesh_flow *flow, siz
 	if (atomic_load(&flow->has_waiters)) /* see mesh_flow_wait() */
 		waiters_serve(domain, flow);
 }
+
+void mesh_flow_forget(struct mesh_domain *domain, struct mesh_flow *flow, size_t size)
+{
+	mesh_lock_assert_held(&domain->lock);
+	mesh_pace_forget(&flow->pace, size);
+	if (atomic_load(&flow->has_waiters))
+		waiters_serve(domain, flow);
+}

@@ -277,6 +277,37 @@ static void cut_off(struct mesh_comm *comm)
 	wait_for(comm, is_drained, DRAIN_MS);
 }
 
+static void segment_forget(struct mesh_comm *comm, struct mesh_segment *segment)
+{
+	struct mesh_domain *domain = segment->path->domain;
+	struct mesh_flow *flow;
+
+	mesh_lock_take(&domain->lock);
+	mesh_lock_take(&comm->lock);
+	flow = segment->flow;
+	segment->flow = NULL;
+	mesh_lock_release(&comm->lock);
+	if (flow)
+		mesh_flow_forget(domain, flow, segment->size);
+	mesh_lock_release(&domain->lock);
+}
+
+/*
+ * What has not ended by now may never end. It keeps the comm, but not the room that others need
+ * on the way to that endpoint.
+ */
+static void writes_forget(struct mesh_comm *comm)
+{
+	int i;
+
+	if (!comm->sending || is_drained(comm))
+		return;
+	for (i = 0; i < MESH_COMM_WRITES; i++) {
+		if (comm->send.segments[i].path)
+			segment_forget(comm, &comm->send.segments[i]);
+	}
+}
+
 void mesh_comm_quiesce(struct mesh_comm *comm)
 {
 	bool drained, answered;
@@ -298,6 +329,7 @@ void mesh_comm_quiesce(struct mesh_comm *comm)
 		slow_remember(comm);
 	if (!is_at_rest(comm))
 		cut_off(comm);
+	writes_forget(comm);
 }
 
 void mesh_comm_close(struct mesh_comm *comm)

@@ -168,13 +168,15 @@ static void segment_done(struct mesh_op *op, int error)
 	struct mesh_path *path = segment->path;
 	struct mesh_request *request = segment->request;
 	struct mesh_comm *comm = request->comm;
-	struct mesh_flow *flow = segment->flow;
 	size_t size = segment->size;
 	uint64_t posted_ns = segment->posted_ns;
+	struct mesh_flow *flow;
 	bool starved;
 
 	mesh_lock_take(&comm->lock);
 	comm->unfinished--;
+	flow = segment->flow;
+	segment->flow = NULL;
 	starved = !comm->send.free_segments;
 	segment->next_free = comm->send.free_segments;
 	comm->send.free_segments = segment;
@@ -188,7 +190,8 @@ static void segment_done(struct mesh_op *op, int error)
 	if (starved)
 		comm_push(comm);
 	mesh_lock_release(&comm->lock);
-	mesh_flow_completed(path->domain, flow, size, posted_ns);
+	if (flow) /* closing did not give it up */
+		mesh_flow_completed(path->domain, flow, size, posted_ns);
 }
 
 /*
@@ -264,12 +267,12 @@ static int segment_write(struct mesh_comm *comm, struct mesh_request *request,
 	segment->op.complete = segment_done;
 	segment->request = request;
 	segment->path = path;
-	segment->flow = path->remote->flow;
 	segment->size = write->size;
 	segment->posted_ns = write->now_ns;
 	ret = mesh_domain_write(path->domain, path->remote, write, &segment->op);
 	if (ret)
 		return ret;
+	segment->flow = path->remote->flow;
 	mesh_count(&path->counters->segments, 1);
 	mesh_count(&path->counters->bytes, write->size);
 	comm->send.free_segments = segment->next_free;

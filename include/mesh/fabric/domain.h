@@ -346,6 +346,12 @@ void mesh_domain_wait_cancel(struct mesh_domain *domain, struct mesh_waiter *wai
 void mesh_flow_completed(struct mesh_domain *domain, struct mesh_flow *flow, size_t size,
 			 uint64_t posted_ns);
 
+/**
+ * The same for a write that has not ended and is not waited for any more: others have its room.
+ * When it does end, it must not be counted again.
+ */
+void mesh_flow_forget(struct mesh_domain *domain, struct mesh_flow *flow, size_t size);
+
 /** True if a message to @remote waits in its backlog. */
 bool mesh_remote_backlogged(struct mesh_domain *domain, struct mesh_remote *remote);
 

@@ -47,6 +47,9 @@ void mesh_pace_posted(struct mesh_pace *pace, uint64_t bytes, uint64_t now_ns);
 void mesh_pace_completed(struct mesh_pace *pace, uint64_t bytes, uint64_t posted_ns,
 			 uint64_t now_ns);
 
+/** @bytes that were posted may never complete: they count no more. Lock B. */
+void mesh_pace_forget(struct mesh_pace *pace, uint64_t bytes);
+
 /** Bytes in flight. */
 uint64_t mesh_pace_in_flight(const struct mesh_pace *pace);
 

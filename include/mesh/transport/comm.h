@@ -93,7 +93,7 @@ struct mesh_segment {
 	struct mesh_op op; /* must be first */
 	struct mesh_request *request;
 	struct mesh_path *path;
-	struct mesh_flow *flow; /* the path's */
+	struct mesh_flow *flow; /* the path's, while it counts there; else NULL. comm->lock */
 	size_t size;		/* bytes */
 	uint64_t posted_ns;	/* when */
 	struct mesh_segment *next_free;

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_close.c - the end of a comm whose peer is lost, over a provider that does what we say. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <mesh/transport/comm.h>
+#include <mesh/transport/node.h>
+#include <mesh/transport/protocol.h>
+
+#include "fake_fabric.h"
+#include "log_capture.h"
+
+#define MESSAGE ((size_t)512 << 10)
+
+static char memory[MESSAGE];
+static struct mesh_node node;
+static struct mesh_net net;
+static struct mesh_peer peer;
+static struct mesh_domain *domain;
+
+static void opened(enum mesh_provider_id provider)
+{
+	struct sockaddr_storage name;
+	size_t len;
+
+	domain = fake_domain_open(provider);
+	mesh_addr_parse("10.7.0.2", &peer.address.addr);
+	len = mesh_addr_to_sockaddr(&peer.address.addr, 4321, &name);
+	assert_int_equal(mesh_remote_open(domain, &name, len, &peer.remote), 0);
+	peer.domain = domain;
+	peer.state = MESH_PEER_UP;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	fake_reset();
+	memset(&node, 0, sizeof(node));
+	memset(&peer, 0, sizeof(peer));
+	mesh_lock_init(&node.lock);
+	node.config.dead_peer_timeout_s = 1;
+	node.config.segment_bytes = MESSAGE;
+	node.counters = &node.own_counters;
+	node.engine.wake_fd = -1;
+	net.node = &node;
+	peer.node = &node;
+	peer.watch.fd = -1;
+	log_capture_start();
+	opened(MESH_PROVIDER_TCP);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	log_capture_stop();
+	mesh_remote_close(domain, peer.remote);
+	mesh_domain_close(domain);
+	mesh_lock_destroy(&node.lock);
+	return fake_teardown(state);
+}
+
+static struct mesh_comm *comm_open(bool sending)
+{
+	struct mesh_comm *comm = NULL;
+
+	mesh_lock_take(&node.lock);
+	assert_int_equal(mesh_comm_open(&net, sending, &peer, 1, 1, &comm), 0);
+	mesh_lock_release(&node.lock);
+	return comm;
+}
+
+/* The control connection has ended. */
+static void peer_lose(void)
+{
+	mesh_lock_take(&node.lock);
+	peer.state = MESH_PEER_LOST;
+	mesh_lock_release(&node.lock);
+}
+
+/* The peer grants room for its @seq-th receive. */
+static void grant(struct mesh_comm *comm, uint32_t seq)
+{
+	const struct mesh_message_header header = {
+		.type = MESH_MESSAGE_GRANT, .count = 1, .paths = 1, .seq = seq};
+	const struct mesh_grant granted = {.size = MESSAGE};
+
+	mesh_lock_take(&domain->lock);
+	mesh_send_message(&comm->paths[0].sink, &header, &granted);
+	mesh_lock_release(&domain->lock);
+}
+
+static void message_post(struct mesh_comm *comm, uint32_t seq)
+{
+	struct mesh_registration *registration;
+	struct mesh_request *request;
+
+	if (LIST_EMPTY(&comm->registrations))
+		assert_int_equal(mesh_registration_open(comm, memory, MESSAGE, &registration), 0);
+	registration = LIST_FIRST(&comm->registrations);
+	assert_int_equal(mesh_comm_send(comm, memory, MESSAGE, registration, &request), 0);
+	assert_non_null(request);
+	grant(comm, seq);
+}
+
+/* What never ends takes nobody's room on the way to that endpoint, whether it ends after all. */
+static void test_unfinished_writes(void **state)
+{
+	struct mesh_comm *stuck = comm_open(true), *other = comm_open(true);
+	const struct mesh_pace *pace = &peer.remote->flow->pace;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < MESH_PACE_WINDOW_MIN / MESSAGE; i++)
+		message_post(stuck, i);
+	message_post(other, 0);
+	assert_int_equal(fake.writes.num, i); /* the other waits for room */
+	peer_lose();
+	mesh_comm_close(stuck);
+	assert_true(log_captured(MESH_LOG_INFO, "keeps 4 operations that never ended"));
+	assert_int_equal(fake.writes.num, i + 1);
+	assert_int_equal(mesh_pace_in_flight(pace), MESSAGE);
+	fake_complete(&fake.writes.posts[0]);
+	mesh_domain_poll(domain);
+	assert_int_equal(mesh_pace_in_flight(pace), MESSAGE);
+	fake_complete(&fake.writes.posts[i]);
+	mesh_domain_poll(domain);
+	assert_int_equal(mesh_pace_in_flight(pace), 0);
+	mesh_comm_close(other);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_unfinished_writes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
