@@ -94,13 +94,13 @@ static bool entry_is_socket(int dir, const char *name)
  * looked at is the one that is changed, even if its owner closes it meanwhile. Sockets only: to
  * close any copy of a file ends the process's POSIX locks on it.
  *
- * Returns how often @look returned true, or a negative errno.
+ * Returns how often @look returned true, or a negative errno if it could not see all of them.
  */
 static int sockets_visit(struct visit *visit, bool (*look)(struct visit *visit, int fd))
 {
 	DIR *dir = opendir("/proc/self/fd");
+	int count = 0, error = 0, copy;
 	struct dirent *entry;
-	int count = 0, copy;
 
 	if (!dir)
 		return -errno;
@@ -108,13 +108,16 @@ static int sockets_visit(struct visit *visit, bool (*look)(struct visit *visit, 
 		if (!entry_is_socket(dirfd(dir), entry->d_name))
 			continue;
 		copy = fcntl(atoi(entry->d_name), F_DUPFD_CLOEXEC, 0);
-		if (copy < 0)
+		if (copy < 0) {
+			if (errno != EBADF) /* that one was closed meanwhile */
+				error = -errno;
 			continue;
+		}
 		count += look(visit, copy);
 		close(copy);
 	}
 	closedir(dir);
-	return count;
+	return error ? error : count;
 }
 
 /* ---- cutting off one peer ------------------------------------------------------------------ */
