@@ -41,6 +41,12 @@ int mesh_write_post(struct mesh_domain *domain, struct mesh_remote *remote,
 		    const struct mesh_write *write, uint64_t flags, struct mesh_op *op);
 
 /**
+ * mesh_remote_fence() on tcp: disconnects the provider's sockets with the remote. Takes
+ * domain->lock. Returns how many, or a negative errno.
+ */
+int mesh_sockets_fence(struct mesh_domain *domain, struct mesh_remote *remote);
+
+/**
  * mesh_remote_fence() on verbs: ends the connection with the remote. Waits a bounded time; no lock
  * of the domain's held.
  *

@@ -169,7 +169,7 @@ static bool socket_cut(struct visit *visit, int fd)
 	return cut;
 }
 
-static int sockets_cut(struct mesh_domain *domain, struct mesh_remote *remote)
+int mesh_sockets_fence(struct mesh_domain *domain, struct mesh_remote *remote)
 {
 	struct visit visit = {.domain = domain, .remote = remote};
 	int count;
@@ -180,36 +180,6 @@ static int sockets_cut(struct mesh_domain *domain, struct mesh_remote *remote)
 	mesh_lock_release(&domain->transmit_lock);
 	mesh_lock_release(&domain->lock);
 	return count;
-}
-
-/* How many connections ended, or a negative errno. */
-static int verbs_cut(struct mesh_domain *domain, struct mesh_remote *remote)
-{
-	int ret = mesh_verbs_fence(domain, remote);
-
-	if (ret == -ENOTCONN)
-		return 0;
-	return ret ? ret : 1;
-}
-
-void mesh_remote_fence(struct mesh_domain *domain, struct mesh_remote *remote)
-{
-	bool verbs = domain->provider == MESH_PROVIDER_VERBS_RXM;
-	char text[MESH_ADDR_TEXT_MAX];
-	struct mesh_addr theirs;
-	uint16_t port;
-	int count;
-
-	count = verbs ? verbs_cut(domain, remote) : sockets_cut(domain, remote);
-	if (!remote_address(remote, &theirs, &port))
-		return;
-	if (count < 0)
-		mesh_warn("cannot cut the connection with %s: %s; a late message may reach memory "
-			  "that is in use again",
-			  mesh_addr_text(&theirs, text), strerror(-count));
-	else
-		mesh_info("cut %d connection%s with %s, which did not stop in time", count,
-			  count == 1 ? "" : "s", mesh_addr_text(&theirs, text));
 }
 
 static bool dialled_port_find(struct visit *visit, int fd)
