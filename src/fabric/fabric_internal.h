@@ -41,19 +41,23 @@ int mesh_write_post(struct mesh_domain *domain, struct mesh_remote *remote,
 		    const struct mesh_write *write, uint64_t flags, struct mesh_op *op);
 
 /**
- * mesh_remote_fence() on tcp: disconnects the provider's sockets with the remote. Takes
+ * mesh_remotes_fence() of one on tcp: disconnects the provider's sockets with the remote. Takes
  * domain->lock. Returns how many, or a negative errno.
  */
 int mesh_sockets_fence(struct mesh_domain *domain, struct mesh_remote *remote);
 
+/** mesh_remotes_fence() of one on verbs: to be stepped to its end. NULL without memory. */
+struct mesh_verbs_fence *mesh_verbs_fence_begin(struct mesh_domain *domain,
+						struct mesh_remote *remote);
+
 /**
- * mesh_remote_fence() on verbs: ends the connection with the remote. Waits a bounded time; no lock
- * of the domain's held.
+ * Ends the connection with the remote, in steps between polls. A bounded time; takes domain->lock.
  *
- * Returns 0 when it has ended; -ENOTCONN if there seems to be none; -ETIMEDOUT if the peer's NIC
- * does not answer, so that it ends when our NIC gives up; another negative errno.
+ * Returns -EAGAIN until it is over, and the fence gone: 0 when the connection has ended; -ENOTCONN
+ * if there seems to be none; -ETIMEDOUT if the peer's NIC does not answer, so that it ends when our
+ * NIC gives up; another negative errno.
  */
-int mesh_verbs_fence(struct mesh_domain *domain, struct mesh_remote *remote);
+int mesh_verbs_fence_step(struct mesh_verbs_fence *fence);
 
 /**
  * Says why a connection of verbs broke; its other operations are only flushed.

@@ -1,40 +1,76 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fence.c - cuts off a remote that did not stop in time, in its provider's way. */
+/* fence.c - cuts off remotes that did not stop in time, each in its provider's way. */
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include <mesh/base/log.h>
 #include <mesh/fabric/domain.h>
 
 #include "fabric_internal.h"
 
-/* How many connections ended, or a negative errno. */
-static int connections_cut(struct mesh_domain *domain, struct mesh_remote *remote)
+static void fence_begin(struct mesh_fence *fence)
+{
+	if (fence->domain->provider != MESH_PROVIDER_VERBS_RXM) {
+		fence->result = mesh_sockets_fence(fence->domain, fence->remote);
+		return;
+	}
+	fence->verbs = mesh_verbs_fence_begin(fence->domain, fence->remote);
+	if (!fence->verbs)
+		fence->result = -ENOMEM;
+}
+
+/* Returns true while it goes on. */
+static bool fence_step(struct mesh_fence *fence)
 {
 	int ret;
 
-	if (domain->provider != MESH_PROVIDER_VERBS_RXM)
-		return mesh_sockets_fence(domain, remote);
-	ret = mesh_verbs_fence(domain, remote);
+	if (!fence->verbs)
+		return false;
+	mesh_domain_poll(fence->domain);
+	ret = mesh_verbs_fence_step(fence->verbs);
+	if (ret == -EAGAIN)
+		return true;
+	fence->verbs = NULL;
+	fence->result = ret ? ret : 1;
 	if (ret == -ENOTCONN)
-		return 0;
-	return ret ? ret : 1;
+		fence->result = 0;
+	return false;
 }
 
-void mesh_remote_fence(struct mesh_domain *domain, struct mesh_remote *remote)
+static void fence_report(const struct mesh_fence *fence)
 {
-	int count = connections_cut(domain, remote);
+	const struct mesh_remote *remote = fence->remote;
 	char text[MESH_ADDR_TEXT_MAX];
 	struct mesh_addr theirs;
 
 	if (mesh_addr_from_sockaddr((const struct sockaddr *)remote->name, remote->name_len,
 				    &theirs, NULL))
 		return;
-	if (count < 0)
+	if (fence->result < 0)
 		mesh_warn("cannot cut the connection with %s: %s; a late message may reach memory "
 			  "that is in use again",
-			  mesh_addr_text(&theirs, text), strerror(-count));
+			  mesh_addr_text(&theirs, text), strerror(-fence->result));
 	else
-		mesh_info("cut %d connection%s with %s, which did not stop in time", count,
-			  count == 1 ? "" : "s", mesh_addr_text(&theirs, text));
+		mesh_info("cut %d connection%s with %s, which did not stop in time", fence->result,
+			  fence->result == 1 ? "" : "s", mesh_addr_text(&theirs, text));
+}
+
+void mesh_remotes_fence(struct mesh_fence *fences, int count)
+{
+	const struct timespec pause = {.tv_nsec = 500000};
+	bool going_on;
+	int i;
+
+	for (i = 0; i < count; i++)
+		fence_begin(&fences[i]);
+	do {
+		going_on = false;
+		for (i = 0; i < count; i++)
+			going_on |= fence_step(&fences[i]);
+		if (going_on)
+			nanosleep(&pause, NULL);
+	} while (going_on);
+	for (i = 0; i < count; i++)
+		fence_report(&fences[i]);
 }

@@ -13,7 +13,6 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
@@ -35,9 +34,13 @@
 #define NOWHERE 0
 #define NO_KEY 0
 
-struct fence {
+struct mesh_verbs_fence {
 	struct mesh_op op;
-	/* Both under domain->lock. */
+	struct mesh_domain *domain;
+	struct mesh_remote *remote;
+	bool posted;
+	uint64_t deadline_ms; /* for what it waits for now */
+	/* All under domain->lock. */
 	bool ended;
 	bool abandoned; /* whoever waited has gone: the completion frees it */
 	int error;
@@ -45,7 +48,7 @@ struct fence {
 
 static void fence_ended(struct mesh_op *op, int error)
 {
-	struct fence *fence = (struct fence *)op;
+	struct mesh_verbs_fence *fence = (struct mesh_verbs_fence *)op;
 
 	fence->ended = true;
 	fence->error = error;
@@ -53,9 +56,10 @@ static void fence_ended(struct mesh_op *op, int error)
 		free(fence);
 }
 
-static int fence_post(struct mesh_domain *domain, struct mesh_remote *remote, struct fence *fence)
+static int fence_post(struct mesh_verbs_fence *fence)
 {
-	struct mesh_write write = {
+	struct mesh_domain *domain = fence->domain;
+	const struct mesh_write write = {
 		.data = domain->slab,
 		.size = sizeof(uint64_t),
 		.mr = domain->slab_mr,
@@ -65,22 +69,33 @@ static int fence_post(struct mesh_domain *domain, struct mesh_remote *remote, st
 	int ret;
 
 	mesh_lock_take(&domain->transmit_lock);
-	ret = mesh_write_post(domain, remote, &write, FI_COMPLETION, &fence->op);
+	ret = mesh_write_post(domain, fence->remote, &write, FI_COMPLETION, &fence->op);
 	mesh_lock_release(&domain->transmit_lock);
 	return ret;
 }
 
-static void pause_and_poll(struct mesh_domain *domain)
+static int post_step(struct mesh_verbs_fence *fence)
 {
-	const struct timespec pause = {.tv_nsec = 500000};
+	int ret = fence_post(fence);
 
-	mesh_domain_poll(domain);
-	nanosleep(&pause, NULL);
+	if (!ret) {
+		fence->posted = true;
+		fence->deadline_ms = mesh_clock_ms() + REFUSAL_MS;
+		return -EAGAIN;
+	}
+	if (ret == -FI_EAGAIN) {
+		if (mesh_clock_ms() < fence->deadline_ms)
+			return -EAGAIN;
+		ret = -ENOTCONN;
+	}
+	free(fence);
+	return ret;
 }
 
 /* Takes the fence back if it has ended; else, at the deadline, leaves it to its completion. */
-static int fence_collect(struct mesh_domain *domain, struct fence *fence, bool late)
+static int refusal_step(struct mesh_verbs_fence *fence)
 {
+	struct mesh_domain *domain = fence->domain;
 	int ret = -EAGAIN;
 
 	mesh_lock_take(&domain->lock);
@@ -88,7 +103,7 @@ static int fence_collect(struct mesh_domain *domain, struct fence *fence, bool l
 		/* Nothing is there: whoever takes the write does not check what it is told. */
 		ret = fence->error ? 0 : -EIO;
 		free(fence);
-	} else if (late) {
+	} else if (mesh_clock_ms() >= fence->deadline_ms) {
 		ret = -ETIMEDOUT;
 		fence->abandoned = true;
 	}
@@ -96,25 +111,22 @@ static int fence_collect(struct mesh_domain *domain, struct fence *fence, bool l
 	return ret;
 }
 
-int mesh_verbs_fence(struct mesh_domain *domain, struct mesh_remote *remote)
+struct mesh_verbs_fence *mesh_verbs_fence_begin(struct mesh_domain *domain,
+						struct mesh_remote *remote)
 {
-	struct fence *fence = calloc(1, sizeof(*fence));
-	uint64_t deadline = mesh_clock_ms() + POST_MS;
-	int ret;
+	struct mesh_verbs_fence *fence = calloc(1, sizeof(*fence));
 
 	if (!fence)
-		return -ENOMEM;
+		return NULL;
 	fence->op.complete = fence_ended;
 	fence->op.expected_to_fail = true;
-	while ((ret = fence_post(domain, remote, fence)) == -FI_EAGAIN &&
-	       mesh_clock_ms() < deadline)
-		pause_and_poll(domain);
-	if (ret) {
-		free(fence);
-		return ret == -FI_EAGAIN ? -ENOTCONN : ret;
-	}
-	deadline = mesh_clock_ms() + REFUSAL_MS;
-	while ((ret = fence_collect(domain, fence, mesh_clock_ms() >= deadline)) == -EAGAIN)
-		pause_and_poll(domain);
-	return ret;
+	fence->domain = domain;
+	fence->remote = remote;
+	fence->deadline_ms = mesh_clock_ms() + POST_MS;
+	return fence;
+}
+
+int mesh_verbs_fence_step(struct mesh_verbs_fence *fence)
+{
+	return fence->posted ? refusal_step(fence) : post_step(fence);
 }

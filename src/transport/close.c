@@ -270,10 +270,14 @@ static bool is_at_rest(struct mesh_comm *comm)
 /* Cuts the peer off; the provider then reports what it dropped. */
 static void cut_off(struct mesh_comm *comm)
 {
+	struct mesh_fence fences[MESH_PATHS_MAX] = {0};
 	int i;
 
-	for (i = 0; i < comm->num_paths; i++)
-		mesh_remote_fence(comm->paths[i].domain, comm->paths[i].remote);
+	for (i = 0; i < comm->num_paths; i++) {
+		fences[i].domain = comm->paths[i].domain;
+		fences[i].remote = comm->paths[i].remote;
+	}
+	mesh_remotes_fence(fences, comm->num_paths);
 	wait_for(comm, is_drained, DRAIN_MS);
 }
 
@@ -310,7 +314,7 @@ static void writes_forget(struct mesh_comm *comm)
 
 void mesh_comm_quiesce(struct mesh_comm *comm)
 {
-	bool drained, answered;
+	bool drained;
 
 	if (comm->quiesced)
 		return;
@@ -320,14 +324,14 @@ void mesh_comm_quiesce(struct mesh_comm *comm)
 		slow_remember(comm);
 	/* One path may be lost while bytes are on their way over another. */
 	drained = is_drained(comm);
-	if (!drained)
+	/* A sender cuts before it tells, a receiver once the sender has had its chance to stop. */
+	if (comm->sending && !drained)
 		cut_off(comm);
 	/* What was cut off may still lie in the peer's socket: it must fence, too. */
 	close_tell(comm, !drained);
-	answered = wait_for(comm, is_answered, patience_ms(comm));
-	if (!answered)
+	if (!wait_for(comm, is_answered, patience_ms(comm)))
 		slow_remember(comm);
-	if (!is_at_rest(comm))
+	if (!comm->sending && !is_at_rest(comm))
 		cut_off(comm);
 	writes_forget(comm);
 }

@@ -188,8 +188,10 @@ static int sender(void)
 
 static void take_back(const char *how, struct mesh_mr **mr)
 {
+	struct mesh_fence fence = {.domain = domain, .remote = remote};
+
 	if (!strcmp(how, "fence"))
-		mesh_remote_fence(domain, remote);
+		mesh_remotes_fence(&fence, 1);
 	if (strcmp(how, "close") && strcmp(how, "cached"))
 		return;
 	mesh_mr_close(*mr);

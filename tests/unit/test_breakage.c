@@ -13,6 +13,7 @@
 #include <rdma/fi_errno.h>
 
 #include <mesh/fabric/mr.h>
+#include <mesh/base/clock.h>
 #include <mesh/mesh/rdma_error.h>
 
 #include "fake_fabric.h"
@@ -168,12 +169,19 @@ static void test_tcp(void **state)
 
 /* ---- the fence ----------------------------------------------------------------------------- */
 
+static void fence(void)
+{
+	struct mesh_fence one = {.domain = domain, .remote = remote};
+
+	mesh_remotes_fence(&one, 1);
+}
+
 /* The peer's NIC refuses a write to nowhere, which ends the connection; that is no failure. */
 static void test_fence(void **state)
 {
 	(void)state;
 	fake.writes_end_with = MESH_RDMA_REMOTE_ACCESS;
-	mesh_remote_fence(domain, remote);
+	fence();
 	assert_int_equal(fake.writes.num, 1);
 	assert_true(fake.writes.posts[0].address == 0);
 	assert_true(fake.writes.posts[0].key == 0);
@@ -192,7 +200,7 @@ static void test_fence_lost(void **state)
 	mesh_lock_take(&domain->lock);
 	mesh_remote_lose(domain, remote);
 	mesh_lock_release(&domain->lock);
-	mesh_remote_fence(domain, remote);
+	fence();
 	assert_int_equal(fake.writes.num, 1);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
 }
@@ -202,7 +210,7 @@ static void test_fence_not_connected(void **state)
 {
 	(void)state;
 	fake_fail(FAKE_WRITE, 0, 1 << 20, -FI_EAGAIN);
-	mesh_remote_fence(domain, remote);
+	fence();
 	assert_true(fake.on[FAKE_WRITE].calls > 1);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
 }
@@ -211,7 +219,7 @@ static void test_fence_not_connected(void **state)
 static void test_fence_unanswered(void **state)
 {
 	(void)state;
-	mesh_remote_fence(domain, remote);
+	fence();
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
 	assert_true(log_captured(MESH_LOG_WARN, "cannot cut the connection with 10.7.0.2"));
 	fake_complete_status(fake.writes.posts[0].context, FI_EIO, MESH_RDMA_RETRIES_EXCEEDED);
@@ -219,12 +227,31 @@ static void test_fence_unanswered(void **state)
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
 }
 
+/* Several wait at the same time: for the limit of one, 2 s. */
+static void test_fences_side_by_side(void **state)
+{
+	struct mesh_fence two[2] = {
+		{.domain = domain, .remote = remote},
+		{.domain = domain, .remote = remote},
+	};
+	uint64_t began_ms = mesh_clock_ms();
+
+	(void)state;
+	mesh_remotes_fence(two, 2);
+	assert_true(mesh_clock_ms() - began_ms < 4000);
+	assert_int_equal(fake.writes.num, 2);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 2);
+	fake_complete_status(fake.writes.posts[0].context, FI_EIO, MESH_RDMA_FLUSHED);
+	fake_complete_status(fake.writes.posts[1].context, FI_EIO, MESH_RDMA_FLUSHED);
+	mesh_domain_poll(domain);
+}
+
 /* A NIC that takes a write to nowhere protects nothing. */
 static void test_fence_taken(void **state)
 {
 	(void)state;
 	fake.writes_end_with = -1;
-	mesh_remote_fence(domain, remote);
+	fence();
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
 }
 
@@ -232,7 +259,7 @@ static void test_fence_impossible(void **state)
 {
 	(void)state;
 	fake_fail(FAKE_WRITE, 0, 1, -FI_ENOMEM);
-	mesh_remote_fence(domain, remote);
+	fence();
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
 	assert_true(log_captured(MESH_LOG_WARN, "cannot cut the connection"));
 }
@@ -253,6 +280,7 @@ int main(void)
 		TEST(test_fence_lost),
 		TEST(test_fence_not_connected),
 		TEST(test_fence_unanswered),
+		TEST(test_fences_side_by_side),
 		TEST(test_fence_taken),
 		TEST(test_fence_impossible),
 	};

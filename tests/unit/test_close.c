@@ -7,6 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include <mesh/mesh/rdma_error.h>
 #include <mesh/transport/comm.h>
 #include <mesh/transport/node.h>
 #include <mesh/transport/protocol.h>
@@ -132,12 +133,70 @@ static void test_unfinished_writes(void **state)
 	mesh_comm_close(other);
 }
 
+/* On verbs, where a fence is a short write. */
+static int fences_posted(void)
+{
+	int i, count = 0;
+
+	for (i = 0; i < fake.writes.num; i++)
+		count += fake.writes.posts[i].size == sizeof(uint64_t);
+	return count;
+}
+
+static void reopened_on_verbs(void)
+{
+	mesh_remote_close(domain, peer.remote);
+	mesh_domain_close(domain);
+	opened(MESH_PROVIDER_VERBS_RXM);
+}
+
+/* A sender whose writes do not end cuts its peer off once: closing takes no longer than that. */
+static void test_sender_fences_once(void **state)
+{
+	struct mesh_comm *comm;
+
+	(void)state;
+	reopened_on_verbs();
+	comm = comm_open(true);
+	message_post(comm, 0);
+	assert_int_equal(fake.writes.num, 1);
+	peer_lose();
+	fake.writes_end_with = MESH_RDMA_FLUSHED;
+	mesh_comm_close(comm);
+	assert_int_equal(fences_posted(), 1);
+	fake_complete(&fake.writes.posts[0]);
+	mesh_domain_poll(domain);
+}
+
+/* A receiver that could still be written to does so once, too. */
+static void test_receiver_fences_once(void **state)
+{
+	struct mesh_registration *registration;
+	struct mesh_request *request;
+	struct mesh_comm *comm;
+
+	(void)state;
+	reopened_on_verbs();
+	comm = comm_open(false);
+	assert_int_equal(mesh_registration_open(comm, memory, MESSAGE, &registration), 0);
+	assert_int_equal(mesh_comm_receive(comm, memory, MESSAGE, registration, &request), 0);
+	assert_int_equal(fake.sends.num, 1); /* the grant, which does not end */
+	peer_lose();
+	fake.writes_end_with = MESH_RDMA_FLUSHED;
+	mesh_comm_close(comm);
+	assert_int_equal(fences_posted(), 1);
+	fake_complete(&fake.sends.posts[0]);
+	mesh_domain_poll(domain);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_unfinished_writes),
+		TEST(test_sender_fences_once),
+		TEST(test_receiver_fences_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,10 +67,17 @@ static void descriptors_take(int left)
 		close(fds[--num_fds]);
 }
 
+static void fence(void)
+{
+	struct mesh_fence one = {.domain = domain, .remote = remote};
+
+	mesh_remotes_fence(&one, 1);
+}
+
 static void test_nothing_to_cut(void **state)
 {
 	(void)state;
-	mesh_remote_fence(domain, remote);
+	fence();
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
 	assert_true(log_captured(MESH_LOG_INFO, "cut 0 connections with 10.7.0.2"));
 }
@@ -80,7 +87,7 @@ static void test_no_descriptors(void **state)
 {
 	(void)state;
 	descriptors_take(1);
-	mesh_remote_fence(domain, remote);
+	fence();
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
 	assert_true(log_captured(MESH_LOG_WARN, "cannot cut the connection with 10.7.0.2: Too many "
 						"open files"));
@@ -91,7 +98,7 @@ static void test_no_descriptor(void **state)
 {
 	(void)state;
 	descriptors_take(0);
-	mesh_remote_fence(domain, remote);
+	fence();
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
 }
 

@@ -355,16 +355,26 @@ void mesh_flow_forget(struct mesh_domain *domain, struct mesh_flow *flow, size_t
 /** True if a message to @remote waits in its backlog. */
 bool mesh_remote_backlogged(struct mesh_domain *domain, struct mesh_remote *remote);
 
+/* One remote that is to be cut off, and the fence's notes. */
+struct mesh_fence {
+	struct mesh_domain *domain;
+	struct mesh_remote *remote;
+	struct mesh_verbs_fence *verbs; /* NULL, or going on */
+	int result;			/* connections that ended, or a negative errno */
+};
+
 /**
- * Makes sure that no operation of the remote's reads or writes this process's memory any more,
- * when it could not be asked to stop. Closing a registration is not enough: libfabric's tcp looks
+ * Makes sure that no operation of these remotes' reads or writes this process's memory any more,
+ * when they could not be asked to stop. Closing a registration is not enough: libfabric's tcp looks
  * at the key only when a write begins, and goes on writing, and on verbs the same key may become
  * valid again. So the provider's own connections to that endpoint are ended; it makes new ones when
  * they are needed (verbs: from libfabric 1.20 on).
  *
- * Takes domain->lock. On verbs it waits, up to 2.5 s.
+ * @fences: @count of them, domain and remote set, the rest zero; they are cut off side by side
+ *
+ * Takes domain->lock. On verbs it waits, up to 2.5 s for all of them.
  */
-void mesh_remote_fence(struct mesh_domain *domain, struct mesh_remote *remote);
+void mesh_remotes_fence(struct mesh_fence *fences, int count);
 
 /** Our TCP port of the provider's connection that we dialled to the remote; 0 if there is none. */
 uint16_t mesh_remote_dialled_port(struct mesh_domain *domain, struct mesh_remote *remote);
