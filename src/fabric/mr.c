@@ -70,14 +70,27 @@ static int region_open(struct mesh_domain *domain, const void *data, size_t size
 	return ret ? ret : fi_mr_reg(domain->domain, data, size, access, 0, key, flags, fid, NULL);
 }
 
+/* While a table of keys changes that posting may read (domain.h); verbs has none. */
+static void posts_hold(struct mesh_domain *domain)
+{
+	if (domain->provider != MESH_PROVIDER_VERBS_RXM)
+		mesh_lock_take(&domain->transmit_lock);
+}
+
+static void posts_let_go(struct mesh_domain *domain)
+{
+	if (domain->provider != MESH_PROVIDER_VERBS_RXM)
+		mesh_lock_release(&domain->transmit_lock);
+}
+
 static int mr_register(struct mesh_domain *domain, struct mesh_mr *mr)
 {
 	char hint[MESH_MEMLOCK_HINT_MAX] = "";
 	int ret;
 
-	mesh_lock_take(&domain->transmit_lock);
+	posts_hold(domain);
 	ret = region_open(domain, mr->data, mr->size, domain->mr_flags, &mr->fid);
-	mesh_lock_release(&domain->transmit_lock);
+	posts_let_go(domain);
 	if (ret == -FI_ENOMEM)
 		mesh_memlock_hint(hint);
 	if (ret)
@@ -179,9 +192,9 @@ void mesh_mr_close(struct mesh_mr *mr)
 		return;
 	}
 	LIST_REMOVE(mr, entry);
-	mesh_lock_take(&domain->transmit_lock);
+	posts_hold(domain);
 	ret = fi_close(&mr->fid->fid);
-	mesh_lock_release(&domain->transmit_lock);
+	posts_let_go(domain);
 	mesh_lock_release(&domain->lock);
 	if (ret)
 		mesh_warn("cannot end a memory registration of %s: %s", domain->nic->netdev,

@@ -205,6 +205,11 @@ static bool object_is_busy(enum fake_call kind)
 	}
 }
 
+static void mr_lock_look(void)
+{
+	fake.mr_locked += fake.mr_lock && mesh_lock_held(fake.mr_lock);
+}
+
 static int object_close(struct fid *fid)
 {
 	struct fake_object *object = (struct fake_object *)fid;
@@ -213,8 +218,10 @@ static int object_close(struct fid *fid)
 		fake.busy_closes++;
 		return -FI_EBUSY;
 	}
-	if (object->kind == FAKE_MR)
+	if (object->kind == FAKE_MR) {
+		mr_lock_look();
 		fake.mrs[object->index].open = false;
+	}
 	fake.open[object->kind]--;
 	free(object);
 	return 0;
@@ -460,6 +467,7 @@ static int domain_mr(struct fid *fid, const void *buf, size_t len, uint64_t acce
 	(void)fid;
 	(void)context;
 	assert_int_equal(offset, 0);
+	mr_lock_look();
 	if (flags & ~fake.mr_flags_known)
 		return -FI_EINVAL;
 	ret = object_open(FAKE_MR, &object);

@@ -90,8 +90,9 @@ struct fake_fabric {
 	uint64_t mr_flags_known; /* to fi_mr_reg; others are refused */
 	bool mr_cache;		 /* registrations of verbs are shared, as its cache does */
 	size_t rx_size, tx_size, inject_size, cq_data_size, mr_key_size, max_msg_size;
-	int writes_end_with; /* at once: a status of the NIC's, or -1: success; 0: not */
-	const char *name;    /* the endpoint's name; NULL: fake_nic()'s address */
+	int writes_end_with;	   /* at once: a status of the NIC's, or -1: success; 0: not */
+	const char *name;	   /* the endpoint's name; NULL: fake_nic()'s address */
+	struct mesh_lock *mr_lock; /* whether registrations change under it is counted */
 
 	/* For each call: let skip of them pass, then fail times with error. */
 	struct {
@@ -108,6 +109,7 @@ struct fake_fabric {
 	int receives_taken; /* that fake_deliver() has used */
 	struct fake_mr mrs[64];
 	int num_mrs;
+	int mr_locked;				  /* changes of registrations under mr_lock */
 	struct sockaddr_in addrs[FAKE_ADDRS_MAX]; /* in the address vector */
 	int num_addrs;
 	size_t cq_size; /* that was asked for */
