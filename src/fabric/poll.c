@@ -83,6 +83,17 @@ static void error_handle(struct mesh_domain *domain)
 	op->complete(op, error_decide(domain, op, &entry));
 }
 
+/* The queue itself is broken: nothing will complete any more, whoever polls. */
+static void queue_failed(struct mesh_domain *domain, int error)
+{
+	if (domain->queue_warned)
+		return;
+	domain->queue_warned = true;
+	mesh_warn(
+		"%s: cannot read the completion queue of %s: %s; nothing gets through on this NIC",
+		domain->nic->netdev, mesh_provider_id_text(domain->provider), fi_strerror(-error));
+}
+
 void mesh_domain_poll_locked(struct mesh_domain *domain)
 {
 	struct fi_cq_data_entry entries[POLL_ENTRIES];
@@ -98,9 +109,13 @@ void mesh_domain_poll_locked(struct mesh_domain *domain)
 		n = fi_cq_read(domain->cq, entries, POLL_ENTRIES);
 		for (i = 0; i < n; i++)
 			completion_handle(domain, &entries[i]);
-		if (n == -FI_EAVAIL)
+		if (n == -FI_EAVAIL) {
 			error_handle(domain);
-		else if (n < POLL_ENTRIES)
+			continue;
+		}
+		if (n < 0 && n != -FI_EAGAIN)
+			queue_failed(domain, (int)n);
+		if (n < POLL_ENTRIES)
 			break;
 	}
 	if (!TAILQ_EMPTY(&domain->unposted))

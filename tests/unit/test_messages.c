@@ -447,8 +447,26 @@ static void test_poll_busy(void **state)
 	assert_false(mesh_domain_poll(domain));
 	assert_true(domain->polls == polls + 1);
 	mesh_lock_release(&domain->lock);
-	fake_fail(FAKE_CQ_READ, 0, 1, -FI_EIO); /* ends the poll, no more */
-	assert_true(mesh_domain_poll(domain));
+	mesh_domain_close(domain);
+}
+
+/* A queue that cannot be read ends the poll, no more; but it is said, once. */
+static void test_poll_fails(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+
+	(void)state;
+	log_capture_start();
+	fake_fail(FAKE_CQ_READ, 0, 3, -FI_EOVERRUN);
+	while (fake.on[FAKE_CQ_READ].calls < 3)
+		assert_true(mesh_domain_poll(domain));
+	assert_true(domain->polls == 3);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
+	assert_true(log_captured(MESH_LOG_WARN, "eth7"));
+	fake_deliver_immediate(0); /* what comes after all is taken */
+	mesh_domain_poll(domain);
+	assert_true(domain->strangers == 1);
+	log_capture_stop();
 	mesh_domain_close(domain);
 }
 
@@ -561,6 +579,7 @@ int main(void)
 		TEST(test_poll_busy),
 		TEST(test_poll_bounded),
 		TEST(test_receive_posted_again),
+		TEST(test_poll_fails),
 		TEST(test_receive_busy),
 		TEST(test_receive_error),
 	};
