@@ -138,12 +138,13 @@ static size_t segment_size(const struct mesh_comm *comm, size_t size)
 		segment = share > SEGMENT_MIN ? share : SEGMENT_MIN;
 	if (segment < least)
 		segment = least;
+	/* Whole lines: no flag of LL128 is parted from its data. */
+	segment = (segment + MESH_LINE_BYTES - 1) / MESH_LINE_BYTES * MESH_LINE_BYTES;
 	for (i = 0; i < comm->num_paths; i++) {
 		if (segment > comm->paths[i].domain->segment_max)
 			segment = comm->paths[i].domain->segment_max;
 	}
-	/* Whole lines: no flag of LL128 is parted from its data. */
-	return (segment + MESH_LINE_BYTES - 1) / MESH_LINE_BYTES * MESH_LINE_BYTES;
+	return segment / MESH_LINE_BYTES * MESH_LINE_BYTES;
 }
 
 static enum send_result size_tell(struct mesh_comm *comm, struct mesh_request *request)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_close.c - the end of a comm whose peer is lost, over a provider that does what we say. */
+/* test_comm.c - a comm over a provider that does what we say: its segments, and its end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include <mesh/mesh/place.h>
 #include <mesh/mesh/rdma_error.h>
 #include <mesh/transport/comm.h>
 #include <mesh/transport/node.h>
@@ -107,6 +108,33 @@ static void message_post(struct mesh_comm *comm, uint32_t seq)
 	grant(comm, seq);
 }
 
+/* ---- segments ------------------------------------------------------------------------------- */
+
+/* Whole lines, and none longer than the provider's largest write, which may end within a line. */
+static void test_odd_segment_limit(void **state)
+{
+	const size_t limit = MESSAGE / 4 + 100;
+	size_t sum = 0;
+	struct mesh_comm *comm;
+	int i;
+
+	(void)state;
+	domain->segment_max = limit;
+	fake.writes_end_with = -1;
+	comm = comm_open(true);
+	message_post(comm, 0);
+	for (i = 0; i < fake.writes.num; i++) {
+		assert_true(fake.writes.posts[i].size <= limit);
+		assert_int_equal(fake.writes.posts[i].size % MESH_LINE_BYTES, 0);
+		sum += fake.writes.posts[i].size;
+	}
+	assert_int_equal(sum, MESSAGE);
+	peer_lose();
+	mesh_comm_close(comm);
+}
+
+/* ---- the end -------------------------------------------------------------------------------- */
+
 /* What never ends takes nobody's room on the way to that endpoint, whether it ends after all. */
 static void test_unfinished_writes(void **state)
 {
@@ -194,6 +222,7 @@ static void test_receiver_fences_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(test_odd_segment_limit),
 		TEST(test_unfinished_writes),
 		TEST(test_sender_fences_once),
 		TEST(test_receiver_fences_once),
