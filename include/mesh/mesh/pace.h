@@ -17,12 +17,13 @@
 #include <stdint.h>
 
 /*
- * Bytes in flight on one link before any more wait here. Enough to keep a link of a
- * cluster busy; more only fills caches (docs/performance.md). Links with a long way raise it.
+ * Bytes in flight on the way to one endpoint, which is one process on one link, before any more
+ * wait here. Enough to keep a link of a cluster busy; more only fills caches (docs/performance.md).
+ * Ways that are long raise it.
  */
 #define MESH_PACE_WINDOW_MIN (2u << 20)
 #define MESH_PACE_WINDOW_MAX (256u << 20)
-/* Bytes that a link is given to show what it can do, if it had nothing for so long. */
+/* A link that had nothing for so long is given a segment, to show what it can do now. */
 #define MESH_PACE_PROBE_NS 100000000ull
 
 struct mesh_pace {
