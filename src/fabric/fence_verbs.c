@@ -30,6 +30,12 @@
  */
 #define POST_MS 500
 #define REFUSAL_MS 2000
+/*
+ * Where a fence waited for all of that in vain, the next ones wait no longer than this for a while:
+ * an endpoint that is gone has many comms, which are closed one after the other.
+ */
+#define BRIEF_MS 20
+#define BRIEF_FOR_MS 5000
 /* The first page of memory belongs to nobody. */
 #define NOWHERE 0
 #define NO_KEY 0
@@ -39,6 +45,7 @@ struct mesh_verbs_fence {
 	struct mesh_domain *domain;
 	struct mesh_remote *remote;
 	bool posted;
+	bool brief;
 	uint64_t deadline_ms; /* for what it waits for now */
 	/* All under domain->lock. */
 	bool ended;
@@ -74,18 +81,35 @@ static int fence_post(struct mesh_verbs_fence *fence)
 	return ret;
 }
 
+static void deadline_set(struct mesh_verbs_fence *fence, uint64_t limit_ms)
+{
+	fence->deadline_ms = mesh_clock_ms() + (fence->brief ? BRIEF_MS : limit_ms);
+}
+
+/* Whether somebody is there, for the fences that follow. */
+static void answer_remember(struct mesh_verbs_fence *fence, bool answered)
+{
+	mesh_lock_take(&fence->domain->transmit_lock);
+	if (answered)
+		fence->remote->flow->silent_ms = 0;
+	else if (!fence->brief)
+		fence->remote->flow->silent_ms = mesh_clock_ms();
+	mesh_lock_release(&fence->domain->transmit_lock);
+}
+
 static int post_step(struct mesh_verbs_fence *fence)
 {
 	int ret = fence_post(fence);
 
 	if (!ret) {
 		fence->posted = true;
-		fence->deadline_ms = mesh_clock_ms() + REFUSAL_MS;
+		deadline_set(fence, REFUSAL_MS);
 		return -EAGAIN;
 	}
 	if (ret == -FI_EAGAIN) {
 		if (mesh_clock_ms() < fence->deadline_ms)
 			return -EAGAIN;
+		answer_remember(fence, false);
 		ret = -ENOTCONN;
 	}
 	free(fence);
@@ -102,9 +126,11 @@ static int refusal_step(struct mesh_verbs_fence *fence)
 	if (fence->ended) {
 		/* Nothing is there: whoever takes the write does not check what it is told. */
 		ret = fence->error ? 0 : -EIO;
+		answer_remember(fence, true);
 		free(fence);
 	} else if (mesh_clock_ms() >= fence->deadline_ms) {
 		ret = -ETIMEDOUT;
+		answer_remember(fence, false);
 		fence->abandoned = true;
 	}
 	mesh_lock_release(&domain->lock);
@@ -115,6 +141,7 @@ struct mesh_verbs_fence *mesh_verbs_fence_begin(struct mesh_domain *domain,
 						struct mesh_remote *remote)
 {
 	struct mesh_verbs_fence *fence = calloc(1, sizeof(*fence));
+	uint64_t silent_ms;
 
 	if (!fence)
 		return NULL;
@@ -122,7 +149,11 @@ struct mesh_verbs_fence *mesh_verbs_fence_begin(struct mesh_domain *domain,
 	fence->op.expected_to_fail = true;
 	fence->domain = domain;
 	fence->remote = remote;
-	fence->deadline_ms = mesh_clock_ms() + POST_MS;
+	mesh_lock_take(&domain->transmit_lock);
+	silent_ms = remote->flow->silent_ms;
+	mesh_lock_release(&domain->transmit_lock);
+	fence->brief = silent_ms && mesh_clock_ms() - silent_ms < BRIEF_FOR_MS;
+	deadline_set(fence, POST_MS);
 	return fence;
 }
 

@@ -246,6 +246,31 @@ static void test_fences_side_by_side(void **state)
 	mesh_domain_poll(domain);
 }
 
+/* Who has just waited in vain for one comm does not do so for each of the others. */
+static void test_fence_again(void **state)
+{
+	uint64_t began_ms;
+
+	(void)state;
+	fake_fail(FAKE_WRITE, 0, 1 << 20, -FI_EAGAIN);
+	fence();
+	began_ms = mesh_clock_ms();
+	fence();
+	assert_true(mesh_clock_ms() - began_ms < 500);
+	fake_fail(FAKE_WRITE, 0, 0, 0);
+	fence(); /* and somebody is there after all, but silent */
+	assert_true(mesh_clock_ms() - began_ms < 2000);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
+	fake_complete_status(fake.writes.posts[0].context, FI_EIO, MESH_RDMA_FLUSHED);
+	fake.writes_end_with = MESH_RDMA_FLUSHED;
+	fence();
+	/* It answers: the next one waits as long as any. */
+	fake_fail(FAKE_WRITE, 0, 1 << 20, -FI_EAGAIN);
+	began_ms = mesh_clock_ms();
+	fence();
+	assert_true(mesh_clock_ms() - began_ms >= 500);
+}
+
 /* A NIC that takes a write to nowhere protects nothing. */
 static void test_fence_taken(void **state)
 {
@@ -281,6 +306,7 @@ int main(void)
 		TEST(test_fence_not_connected),
 		TEST(test_fence_unanswered),
 		TEST(test_fences_side_by_side),
+		TEST(test_fence_again),
 		TEST(test_fence_taken),
 		TEST(test_fence_impossible),
 	};

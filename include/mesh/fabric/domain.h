@@ -74,6 +74,7 @@ struct mesh_flow {
 	int users;			      /* remotes */
 	/* Posting is under transmit_lock, completing under lock. */
 	struct mesh_pace pace;
+	uint64_t silent_ms;		 /* when a fence was last not answered; 0: it was */
 	int num_buffers;		 /* message buffers taken and not given back */
 	struct mesh_waiter_list waiters; /* for room; the one that waits longest first */
 	_Atomic(bool) has_waiters;
