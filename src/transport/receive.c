@@ -28,18 +28,19 @@
 /* True if this receive's grant goes out as soon as it can. */
 static bool grant_is_due(const struct mesh_comm *comm, const struct mesh_request *request)
 {
-	if (request->state != MESH_REQUEST_WAITING || request->granted)
+	if (request->state != MESH_REQUEST_WAITING || request->grant_sent)
 		return false;
 	return comm->receive.eager_run < EAGER_RUN ||
 	       mesh_seq_before(request->seq, comm->receive.wanted);
 }
 
-/* True if the sender will not miss a grant that comes later. */
-static bool grants_are_plenty(const struct mesh_comm *comm)
+/* True if the sender will not miss this grant if it comes later. */
+static bool grant_may_wait(const struct mesh_comm *comm, uint32_t seq)
 {
 	const struct mesh_receive_side *receive = &comm->receive;
 
-	return receive->granted * (uint64_t)receive->last_size >= GRANTED_BYTES;
+	return receive->granted * (uint64_t)receive->last_size >= GRANTED_BYTES &&
+	       !mesh_seq_before(seq, receive->wanted);
 }
 
 /* Writes the grant of one receive, mesh_grant_size() bytes. */
@@ -65,6 +66,7 @@ static void grant_write(const struct mesh_request *request, uint8_t *bytes)
 static bool grants_send(struct mesh_comm *comm, uint32_t seq, uint32_t *count)
 {
 	uint8_t payload[MESH_GRANTS_PER_MESSAGE * sizeof(struct mesh_grant)];
+	struct mesh_receive_side *receive = &comm->receive;
 	size_t size = mesh_grant_size(comm->num_paths);
 	struct mesh_outgoing message = {
 		.type = MESH_MESSAGE_GRANT,
@@ -83,11 +85,15 @@ static bool grants_send(struct mesh_comm *comm, uint32_t seq, uint32_t *count)
 	message.length = n * size;
 	if (!mesh_comm_message_send(comm, &message, NULL))
 		return false;
-	for (i = 0; i < n; i++)
-		mesh_comm_request(comm, seq + i)->granted = true;
-	comm->receive.granted += n;
-	if (mesh_seq_before(comm->receive.told, seq + n))
-		comm->receive.told = seq + n;
+	for (i = 0; i < n; i++) {
+		struct mesh_request *request = mesh_comm_request(comm, seq + i);
+
+		receive->granted += !request->granted;
+		request->granted = true;
+		request->grant_sent = true;
+	}
+	if (mesh_seq_before(receive->told, seq + n))
+		receive->told = seq + n;
 	*count = n;
 	return true;
 }
@@ -122,9 +128,9 @@ static void comm_tell(struct mesh_comm *comm)
 
 		count = 1;
 		if (grant_is_due(comm, request)) {
-			if (grants_are_plenty(comm) || !grants_send(comm, seq, &count))
+			if (grant_may_wait(comm, seq) || !grants_send(comm, seq, &count))
 				return;
-		} else if (request->state == MESH_REQUEST_WAITING && !request->granted) {
+		} else if (request->state == MESH_REQUEST_WAITING && !request->grant_sent) {
 			continue; /* held back: next_grant stays before it */
 		}
 		if (seq == receive->next_grant)
@@ -368,6 +374,17 @@ static void want_arrived(struct mesh_comm *comm, uint32_t seq)
 		receive->wanted = seq + 1;
 	receive->eager_run = 0;
 	comm_tell(comm);
+}
+
+void mesh_receive_tell_again(struct mesh_comm *comm, uint32_t seq)
+{
+	int i;
+
+	mesh_lock_assert_held(&comm->lock);
+	for (i = 0; i < MESH_COMM_REQUESTS; i++)
+		comm->requests[i].grant_sent = false;
+	comm->receive.next_grant = comm->next_seq - MESH_COMM_REQUESTS;
+	want_arrived(comm, seq);
 }
 
 void mesh_receive_message(struct mesh_sink *sink, const struct mesh_message_header *header,

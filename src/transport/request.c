@@ -43,6 +43,7 @@ struct mesh_request *mesh_request_take(struct mesh_comm *comm, void *data, size_
 	request->size_told = false;
 	request->posted = false;
 	request->granted = false;
+	request->grant_sent = false;
 	request->size_known = false;
 	request->num_arrived = 0;
 	mesh_request_state_set(request, MESH_REQUEST_WAITING);

@@ -3,9 +3,13 @@
  * stall.c - finds messages that were lost on the way.
  *
  * A small message counts as sent when the provider's socket has it. If that connection is then
- * reset between two living processes, the provider makes a new one and tells nobody. So a receiver
- * that has waited for a while asks the sender, over the control connection, whether the message is
- * already on its way; if it is, and does not come, the comm fails instead of waiting for ever.
+ * reset between two living processes, the provider makes a new one and tells nobody. So whoever has
+ * waited for a while asks the other side about its oldest request, over the control connection.
+ *
+ * A sender that is asked says so if the message is on its way; if it then does not come, the comm
+ * fails instead of waiting for ever. A receiver that is asked sends its grants again: they, or what
+ * asked for them, may have been lost. Either way its engine polls, while its NCCL may be asleep: so
+ * the acknowledgements move that the provider has kept back.
  *
  * On RDMA the sender itself can tell: a write is acknowledged by the peer's NIC, whatever its
  * process does. A NIC gives up by itself, but not every one, and not if its device went away.
@@ -19,11 +23,11 @@
 #include <mesh/transport/node.h>
 #include <mesh/transport/protocol.h>
 
-/* A receive that waits is normal: NCCL posts some minutes early. Asking is cheap. */
+/* A request that waits is normal: NCCL posts some minutes early. Asking is cheap. */
 #define ASK_MS 3000
 #define NS_PER_S 1000000000ull
 
-/* The oldest receive that is not complete. Returns false if there is none. */
+/* The oldest request that is not complete. Returns false if there is none. */
 static bool oldest_waiting(struct mesh_comm *comm, uint32_t *seq)
 {
 	uint32_t i;
@@ -43,7 +47,7 @@ static bool oldest_waiting(struct mesh_comm *comm, uint32_t *seq)
 /* True if it is time to ask about *seq. */
 static bool ask_is_due(struct mesh_comm *comm, uint64_t now_ms, uint32_t *seq)
 {
-	struct mesh_stall *stall = &comm->receive.stall;
+	struct mesh_stall *stall = &comm->stall;
 
 	mesh_lock_assert_held(&comm->lock);
 	if (comm->error || comm->peer_quiet || !oldest_waiting(comm, seq)) {
@@ -62,7 +66,7 @@ static bool ask_is_due(struct mesh_comm *comm, uint64_t now_ms, uint32_t *seq)
 
 static void lost_check(struct mesh_comm *comm, uint64_t now_ms)
 {
-	const struct mesh_stall *stall = &comm->receive.stall;
+	const struct mesh_stall *stall = &comm->stall;
 	uint64_t limit_ms = comm->node->config.dead_peer_timeout_s * 1000;
 	char why[160];
 
@@ -121,26 +125,18 @@ static void silence_check(struct mesh_comm *comm)
 	}
 }
 
-static void sender_tick(struct mesh_comm *comm)
-{
-	mesh_lock_take(&comm->lock);
-	silence_check(comm);
-	mesh_lock_release(&comm->lock);
-}
-
 void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms)
 {
 	struct mesh_frame frame;
 	uint32_t seq = 0;
 	bool ask;
 
-	if (comm->sending) {
-		sender_tick(comm);
-		return;
-	}
 	mesh_lock_take(&comm->lock);
 	ask = ask_is_due(comm, now_ms, &seq);
-	lost_check(comm, now_ms);
+	if (comm->sending)
+		silence_check(comm);
+	else
+		lost_check(comm, now_ms);
 	mesh_lock_release(&comm->lock);
 	if (!ask)
 		return;
@@ -153,10 +149,13 @@ void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms)
 void mesh_stall_asked(struct mesh_comm *comm, uint32_t seq)
 {
 	struct mesh_frame frame;
-	bool sent;
+	bool sent = false;
 
 	mesh_lock_take(&comm->lock);
-	sent = comm->sending && mesh_send_is_complete(comm, seq);
+	if (comm->sending)
+		sent = mesh_send_is_complete(comm, seq);
+	else
+		mesh_receive_tell_again(comm, seq);
 	mesh_lock_release(&comm->lock);
 	if (!sent)
 		return;
@@ -173,7 +172,7 @@ void mesh_stall_answered(struct mesh_comm *comm, uint32_t seq)
 	if (comm->sending)
 		return;
 	mesh_lock_take(&comm->lock);
-	stall = &comm->receive.stall;
+	stall = &comm->stall;
 	if (stall->watching && stall->seq == seq && !stall->sent_ms)
 		stall->sent_ms = mesh_clock_ms();
 	mesh_lock_release(&comm->lock);

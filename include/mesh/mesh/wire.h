@@ -35,8 +35,8 @@ enum mesh_frame_type {
 	MESH_FRAME_ACCEPT,    /* listener: made, the path's id is ... */
 	MESH_FRAME_CLOSE,     /* my end of this comm is closing: start nothing new */
 	MESH_FRAME_CLOSED,    /* nothing of mine is in flight on this comm any more */
-	MESH_FRAME_ASK,	      /* receiver: did you send this message already? */
-	MESH_FRAME_SENT,      /* sender: yes, all of it; no answer means not yet */
+	MESH_FRAME_ASK,	      /* either end: I have waited long for this message to complete */
+	MESH_FRAME_SENT,      /* sender: all of it is sent; no answer means not yet */
 	MESH_FRAME_PORT,      /* connector: its provider dialled yours from this TCP port */
 };
 

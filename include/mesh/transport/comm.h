@@ -68,6 +68,7 @@ struct mesh_request {
 	bool posted;	       /* everything is posted */
 	/* Receive. */
 	bool granted;	 /* the peer may write into the buffer */
+	bool grant_sent; /* and nothing says that it does not know */
 	bool size_known; /* size is the true size */
 	uint32_t num_arrived;
 	uint32_t arrived_on[MESH_PATHS_MAX];	  /* of num_arrived, by path: only counted */
@@ -119,7 +120,7 @@ struct mesh_send_side {
 	struct mesh_segment *free_segments;
 };
 
-/* The oldest receive that is not complete, and what the sender says of it (stall.c). */
+/* The oldest request that is not complete, and what the sender says of it (stall.c). */
 struct mesh_stall {
 	bool watching;
 	uint32_t seq;
@@ -138,7 +139,6 @@ struct mesh_receive_side {
 	uint32_t eager_run;  /* small messages since the last large one */
 	struct mesh_early early[MESH_EAGER_WINDOW];
 	uint8_t *early_data; /* allocated when the first one comes; owned */
-	struct mesh_stall stall;
 };
 
 struct mesh_comm {
@@ -172,7 +172,8 @@ struct mesh_comm {
 	bool peer_quiet; /* CLOSE or CLOSED came, or the peer is lost: it starts nothing any more */
 	uint32_t next_seq;				  /* of the next request */
 	struct mesh_request requests[MESH_COMM_REQUESTS]; /* by seq */
-	LIST_HEAD(, mesh_registration) registrations;	  /* those that NCCL has not ended yet */
+	struct mesh_stall stall;
+	LIST_HEAD(, mesh_registration) registrations; /* those that NCCL has not ended yet */
 	union {
 		struct mesh_send_side send;
 		struct mesh_receive_side receive;

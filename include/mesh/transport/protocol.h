@@ -35,6 +35,12 @@ uint32_t mesh_send_count(const struct mesh_comm *comm);
 /** True if message @seq has left this process for good. comm->lock held. */
 bool mesh_send_is_complete(struct mesh_comm *comm, uint32_t seq);
 
+/**
+ * Sends all grants once more that may not have arrived: the sender has waited with message @seq
+ * for long. They also tell how many receives are posted. comm->lock held.
+ */
+void mesh_receive_tell_again(struct mesh_comm *comm, uint32_t seq);
+
 /** Asks, answers, and learns whether a message is lost (stall.c). node->lock held. */
 void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms);
 void mesh_stall_asked(struct mesh_comm *comm, uint32_t seq);
