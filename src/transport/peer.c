@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peer.c - the life of a peer: connects, greets, tries again, is lost. */
 #include <errno.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <mesh/base/clock.h>
 #include <mesh/base/container.h>
@@ -165,45 +163,6 @@ static void greeting_check(struct mesh_peer *peer)
 
 /* ---- the socket ------------------------------------------------------------------------ */
 
-/* The kernel notices a silent peer within @timeout_s, even while nothing is sent. */
-static void keepalive_set(int fd, uint64_t timeout_s)
-{
-	int on = 1, idle = (int)(timeout_s + 1) / 2, interval = 1;
-	int count = (int)timeout_s - idle > 1 ? (int)timeout_s - idle : 1;
-	int user_timeout_ms = (int)timeout_s * 1000;
-
-	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
-	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
-	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout_ms, sizeof(user_timeout_ms));
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-}
-
-/* A socket bound to our NIC's address, connecting. Returns it, or a negative errno. */
-static int socket_connect(struct mesh_peer *peer)
-{
-	struct mesh_addr to_addr = peer->address.addr;
-	const struct mesh_addr *from_addr = &peer->domain->nic->source;
-	struct sockaddr_storage from, to;
-	socklen_t from_len, to_len;
-	int fd, ret;
-
-	to_addr.scope_id = from_addr->scope_id;
-	from_len = mesh_addr_to_sockaddr(from_addr, 0, &from);
-	to_len = mesh_addr_to_sockaddr(&to_addr, peer->control_port, &to);
-	fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	keepalive_set(fd, peer->node->config.dead_peer_timeout_s);
-	if (!bind(fd, (struct sockaddr *)&from, from_len) &&
-	    (!connect(fd, (struct sockaddr *)&to, to_len) || errno == EINPROGRESS))
-		return fd;
-	ret = -errno;
-	close(fd);
-	return ret;
-}
-
 void mesh_peer_retry(struct mesh_peer *peer, const char *reason)
 {
 	uint64_t now = mesh_clock_ms();
@@ -253,7 +212,7 @@ static void attempt_start(struct mesh_peer *peer)
 	if (!peer->silent_ms)
 		peer->silent_ms = peer->started_ms;
 	mesh_peer_state_set(peer, MESH_PEER_CONNECTING);
-	fd = socket_connect(peer);
+	fd = mesh_peer_socket_connect(peer);
 	if (fd < 0) {
 		errno_retry(peer, fd);
 		return;
@@ -395,7 +354,7 @@ int mesh_peer_accept(struct mesh_node *node, struct mesh_domain *domain, int fd,
 	peer->address.addr = *from;
 	peer->started_ms = mesh_clock_ms();
 	peer->state = MESH_PEER_HELLO;
-	keepalive_set(fd, node->config.dead_peer_timeout_s);
+	mesh_peer_keepalive_set(peer, fd);
 	peer->watch.fd = fd;
 	ret = mesh_engine_watch(&node->engine, &peer->watch, EPOLLIN);
 	if (ret) {

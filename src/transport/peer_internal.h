@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer_internal.h - what peer.c and peer_frames.c share with each other only. */
+/* peer_internal.h - what the files of a peer share with each other only. */
 #ifndef MESH_TRANSPORT_PEER_INTERNAL_H
 #define MESH_TRANSPORT_PEER_INTERNAL_H
 
@@ -10,17 +10,27 @@
 /** The only way to change a peer's state; asserts the legal steps. */
 void mesh_peer_state_set(struct mesh_peer *peer, enum mesh_peer_state state);
 
+/** Ends this attempt; an outgoing peer tries again soon, an incoming one is lost. */
+void mesh_peer_retry(struct mesh_peer *peer, const char *reason);
+
+/** Starts to greet: HELLO has told both sides where. */
+void mesh_peer_greet(struct mesh_peer *peer);
+
+/* ---- peer_socket.c ---- */
+
+/** A socket bound to our NIC's address, connecting. Returns it, or a negative errno. */
+int mesh_peer_socket_connect(const struct mesh_peer *peer);
+
+/** The kernel notices a silent peer in time, even while nothing is sent. */
+void mesh_peer_keepalive_set(const struct mesh_peer *peer, int fd);
+
+/* ---- peer_frames.c ---- */
+
 /** Introduces ourselves. */
 void mesh_peer_hello_send(struct mesh_peer *peer);
 
 /** Tells the peer which of its provider's sockets is ours. */
 void mesh_peer_port_send(struct mesh_peer *peer);
-
-/** Starts to greet: HELLO has told both sides where. */
-void mesh_peer_greet(struct mesh_peer *peer);
-
-/** Ends this attempt; an outgoing peer tries again soon, an incoming one is lost. */
-void mesh_peer_retry(struct mesh_peer *peer, const char *reason);
 
 /** Handles the whole frames in peer->in. */
 void mesh_peer_frames_handle(struct mesh_peer *peer);

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peer_socket.c - the socket of a control connection: from our NIC, kept alive by the kernel. */
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <mesh/transport/node.h>
+
+#include "peer_internal.h"
+
+void mesh_peer_keepalive_set(const struct mesh_peer *peer, int fd)
+{
+	uint64_t timeout_s = peer->node->config.dead_peer_timeout_s;
+	int on = 1, idle = (int)(timeout_s + 1) / 2, interval = 1;
+	int count = (int)timeout_s - idle > 1 ? (int)timeout_s - idle : 1;
+	int user_timeout_ms = (int)timeout_s * 1000;
+
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
+	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout_ms, sizeof(user_timeout_ms));
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+int mesh_peer_socket_connect(const struct mesh_peer *peer)
+{
+	struct mesh_addr to_addr = peer->address.addr;
+	const struct mesh_addr *from_addr = &peer->domain->nic->source;
+	struct sockaddr_storage from, to;
+	socklen_t from_len, to_len;
+	int fd, ret;
+
+	to_addr.scope_id = from_addr->scope_id;
+	from_len = mesh_addr_to_sockaddr(from_addr, 0, &from);
+	to_len = mesh_addr_to_sockaddr(&to_addr, peer->control_port, &to);
+	fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	mesh_peer_keepalive_set(peer, fd);
+	if (!bind(fd, (struct sockaddr *)&from, from_len) &&
+	    (!connect(fd, (struct sockaddr *)&to, to_len) || errno == EINPROGRESS))
+		return fd;
+	ret = -errno;
+	close(fd);
+	return ret;
+}
