@@ -163,6 +163,19 @@ static void greeting_check(struct mesh_peer *peer)
 
 /* ---- the socket ------------------------------------------------------------------------ */
 
+/*
+ * A greeting that the provider did not take yet ends here: it belongs to an attempt that is over.
+ * Else it would be tried again at every poll, and keep its buffer and the peer.
+ */
+static void greeting_drop(struct mesh_peer *peer)
+{
+	if (!peer->remote)
+		return;
+	mesh_lock_take(&peer->domain->lock);
+	mesh_remote_lose(peer->domain, peer->remote);
+	mesh_lock_release(&peer->domain->lock);
+}
+
 void mesh_peer_retry(struct mesh_peer *peer, const char *reason)
 {
 	uint64_t now = mesh_clock_ms();
@@ -173,6 +186,7 @@ void mesh_peer_retry(struct mesh_peer *peer, const char *reason)
 		return;
 	}
 	mesh_engine_unwatch(&peer->node->engine, &peer->watch);
+	greeting_drop(peer);
 	peer->retry_ms = now + RETRY_MS;
 	peer->in_size = 0;
 	peer->out_size = 0;
@@ -481,9 +495,10 @@ bool mesh_peer_urgent(const struct mesh_peer *peer)
 	       (peer->state == MESH_PEER_LOST && !peer->buried);
 }
 
-/* A greeting in flight points to the peer: then it stays until the next tick. */
+/* A greeting that the provider has points to the peer: then it stays until the next tick. */
 static void peer_try_free(struct mesh_peer *peer)
 {
+	greeting_drop(peer);
 	if (!atomic_load(&peer->greetings))
 		mesh_peer_free(peer);
 }

@@ -217,6 +217,7 @@ static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *
 	}
 	mtu_note(peer, hello);
 	atomic_store(&peer->greeted, false);
+	atomic_store(&peer->greet_error, 0);
 	if (peer->incoming)
 		mesh_peer_hello_send(peer);
 	mesh_peer_greet(peer);

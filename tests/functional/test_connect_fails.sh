@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_connect_fails.sh - connections that cannot be made: what is said, and what stays behind.
+#
+# The connector is on node a, the listener on b. A firewall on b takes a port away and gives it back.
+# seconds: 60
+set -u
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=tests/functional/faults.sh
+. "$here/faults.sh"
+
+# begin CASE: fresh files.
+begin() {
+	CASE=$1
+	rm -f "$FAULTS"/{handle,go,blocked,"done"}*
+}
+
+# finish REGEX: both ended, and the connector said why it failed.
+finish() {
+	ended connector
+	ended listener
+	said connector WARN "$1"
+	note "$CASE: $(grep -E "^WARN .*($1)" "$FAULTS/connector.log" | head -1)"
+}
+
+# The ports of a handle with one IPv4 NIC (src/mesh/handle.c).
+control_port() { od -An -tu2 -j28 -N2 "$FAULTS/handle" | tr -d ' '; }
+fabric_port() { od -An -tu2 -j36 -N2 "$FAULTS/handle" | tr -d ' '; }
+
+# block PORT [VERDICT...]: what comes to this port of b is dropped, or what VERDICT says.
+block() {
+	local port=$1
+
+	shift
+	on b nft "add table inet block
+		add chain inet block input { type filter hook input priority 0; }
+		add rule inet block input tcp dport $port counter ${*:-drop}" ||
+		fail "nft does not take the rule"
+}
+
+unblock() { on b nft flush ruleset; }
+
+# blocked: true once the firewall has met a packet.
+blocked() { on b nft list ruleset | grep -q 'counter packets [1-9]'; }
+
+# How often the plugin's thread of process NAME has gone to sleep.
+engine_turns() {
+	local task
+
+	for task in "/proc/${FAULTS_PID[$1]}/task"/*; do
+		[[ $(<"$task/comm") != nccl-net-mesh ]] ||
+			awk '/^voluntary/ {print $2}' "$task/status"
+	done
+}
+
+# rests NAME: the plugin's thread of process NAME does nothing for a second.
+rests() {
+	local before
+
+	before=$(engine_turns "$1")
+	read -rt 1 -u "$MESH_NEVER" || true
+	[[ $before && $before == "$(engine_turns "$1")" ]]
+}
+
+# --- what TCP lets through and the fabric does not -------------------------------------------------
+
+fabric_port_dropped() {
+	local attempts
+
+	begin "fabric port dropped"
+	# Long enough for the provider, which is seconds from its own next attempt when the way is free.
+	FAULTS_ENV[0]=NCCL_MESH_CONNECT_TIMEOUT=8 FAULTS_ENV[1]=NCCL_MESH_ACCEPT_TIMEOUT=20
+	play b listener <<-END
+		init 0
+		listen 0 $FAULTS/handle
+		await $FAULTS/go
+		$(receive_once)
+	END
+	play a connector <<-END
+		init 0
+		await $FAULTS/blocked
+		! within $(ms 9500) connect 1 $FAULTS/handle
+		close 1
+		touch $FAULTS/done
+		await $FAULTS/go
+		$(send_once)
+	END
+	arrives handle
+	block "$(fabric_port)"
+	touch "$FAULTS/blocked"
+	arrives "done"
+	# One attempt each three seconds: an error of the one before ends none.
+	attempts=$(grep -c '^INFO .*the connection with node a .* ended' "$FAULTS/listener.log")
+	((attempts <= 3)) || faults_show "$attempts attempts in 8 s"
+	wait_for "rests connector" 10 || faults_show "the connector's engine does not rest"
+	wait_for "rests listener" 10 || faults_show "the listener's engine does not rest"
+	unblock
+	touch "$FAULTS/go"
+	finish "gives no answer on port $(fabric_port): does a firewall drop it"
+}
+
+receive_once() {
+	cat <<-END
+		accept 0 0
+		buffer 0 1M
+		reg 0 0 0
+		transfer 0 64K 8 1
+		dereg 0
+		close 0
+		close-listen 0
+		within $(ms 3000) finalize 0
+	END
+}
+
+send_once() {
+	cat <<-END
+		connect 0 $FAULTS/handle
+		buffer 0 1M
+		reg 0 0 0
+		transfer 0 64K 8 1
+		dereg 0
+		close 0
+		within $(ms 3000) finalize 0
+	END
+}
+
+faults_init
+mesh_node a b
+mesh_link a ab 10.77.1.1/24 b ba 10.77.1.2/24
+on b nft list ruleset >/dev/null 2>&1 || skip "nft does not work here (Debian, Ubuntu: nftables)"
+fabric_port_dropped
