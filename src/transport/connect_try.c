@@ -221,15 +221,21 @@ static bool peer_is_spent(const struct mesh_connect *connect, const struct mesh_
 	return age_ms > (peer->state == MESH_PEER_RETRY ? FAILED_MS : CANDIDATE_MS);
 }
 
+/* True if the peer is over for all, but may come back for us as another one. */
+static bool is_over(const struct mesh_connect *connect, const struct mesh_peer *peer)
+{
+	return peer->state == MESH_PEER_LOST ||
+	       (peer->refusal && !mesh_peer_refuses(peer, connect->handle.cookie));
+}
+
 bool mesh_connect_try_is_spent(const struct mesh_connect *connect, uint64_t now_ms)
 {
 	bool all = true;
 	int i;
 
 	for (i = 0; i < connect->num_peers; i++) {
-		/* What is over comes back as another peer only, whatever the rest waits for. */
-		if (connect->peers[i]->state == MESH_PEER_LOST &&
-		    now_ms - connect->try_ms > FAILED_MS)
+		/* Whatever the rest waits for. */
+		if (is_over(connect, connect->peers[i]) && now_ms - connect->try_ms > FAILED_MS)
 			return true;
 		all &= peer_is_spent(connect, connect->peers[i], now_ms);
 	}
@@ -239,12 +245,13 @@ bool mesh_connect_try_is_spent(const struct mesh_connect *connect, uint64_t now_
 bool mesh_connect_try_is_refused(const struct mesh_connect *connect, uint64_t now_ms)
 {
 	uint64_t since_ms = connect->refused_ms ? connect->refused_ms : refused_since(connect);
-	bool told = true, any = false;
+	bool told = true, any = false, refuses;
 	int i;
 
 	for (i = 0; i < connect->num_peers; i++) {
-		told &= connect->peers[i]->refusal || is_silent(connect->peers[i], now_ms);
-		any |= connect->peers[i]->refusal != 0;
+		refuses = mesh_peer_refuses(connect->peers[i], connect->handle.cookie);
+		told &= refuses || is_silent(connect->peers[i], now_ms);
+		any |= refuses;
 	}
 	/* With other candidates left, they are all tried first. */
 	if (!has_no_others(connect) && now_ms - connect->started_ms <= REFUSED_MS)

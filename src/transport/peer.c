@@ -356,6 +356,12 @@ int mesh_peer_get(struct mesh_node *node, struct mesh_domain *domain,
 	return 0;
 }
 
+bool mesh_peer_refuses(const struct mesh_peer *peer, uint64_t cookie)
+{
+	return peer->refusal &&
+	       (peer->refusal != MESH_REFUSAL_COOKIE || peer->told_cookie == cookie);
+}
+
 int mesh_peer_accept(struct mesh_node *node, struct mesh_domain *domain, int fd,
 		     const struct mesh_addr *from)
 {

@@ -72,7 +72,8 @@ void mesh_peer_hello_send(struct mesh_peer *peer)
 	memset(&frame, 0, sizeof(frame));
 	hello->node_id = node->node_id;
 	hello->process_id = node->process_id;
-	hello->cookie = peer->incoming ? 0 : peer->cookie;
+	peer->told_cookie = peer->incoming ? 0 : peer->cookie;
+	hello->cookie = peer->told_cookie;
 	hello->listen_id = peer->incoming ? 0 : peer->listen_id;
 	hello->peer_id = peer->sink.id;
 	hello->peer_token = peer->sink.token;

@@ -12,7 +12,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # begin CASE: fresh files.
 begin() {
 	CASE=$1
-	rm -f "$FAULTS"/{handle,go,blocked,"done"}*
+	rm -f "$FAULTS"/{handle,go,blocked,closed,"done"}*
 }
 
 # finish REGEX: both ended, and the connector said why it failed.
@@ -96,7 +96,39 @@ fabric_port_dropped() {
 	wait_for "rests listener" 10 || faults_show "the listener's engine does not rest"
 	unblock
 	touch "$FAULTS/go"
-	finish "gives no answer on port $(fabric_port): does a firewall drop it"
+	finish "gave up connecting.* gives no answer on port $(fabric_port): does a firewall drop it"
+}
+
+# --- two connections at once, of which one comes too late -------------------------------------------
+
+anothers_cookie() {
+	begin "another's cookie"
+	play b listener <<-END
+		init 0
+		listen 0 $FAULTS/handle
+		listen 1 $FAULTS/handle.late
+		await $FAULTS/done
+		close-listen 1
+		touch $FAULTS/closed
+		$(receive_once)
+	END
+	arrives handle handle.late
+	block "$(control_port)"
+	play a connector <<-END
+		init 0
+		thread 1 connect 0 $FAULTS/handle
+		pause 200
+		thread 2 ! connect 1 $FAULTS/handle.late
+		pause 200
+		touch $FAULTS/done
+		join 1
+		join 2
+		close 1
+		$(send_once made)
+	END
+	arrives closed
+	unblock
+	finish "gave up connecting.* it has no such listener"
 }
 
 receive_once() {
@@ -112,9 +144,10 @@ receive_once() {
 	END
 }
 
+# send_once [made]: the comm is there already.
 send_once() {
 	cat <<-END
-		connect 0 $FAULTS/handle
+		$([[ ${1:-} ]] || echo "connect 0 $FAULTS/handle")
 		buffer 0 1M
 		reg 0 0 0
 		transfer 0 64K 8 1
@@ -129,3 +162,4 @@ mesh_node a b
 mesh_link a ab 10.77.1.1/24 b ba 10.77.1.2/24
 on b nft list ruleset >/dev/null 2>&1 || skip "nft does not work here (Debian, Ubuntu: nftables)"
 fabric_port_dropped
+anothers_cookie

@@ -62,9 +62,10 @@ struct mesh_peer {
 	/* Where it is. The ports are 0 until known. */
 	struct mesh_endpoint_addr address;
 	uint16_t control_port;
-	/* What its listener wants to see in our HELLO. */
+	/* What its listener wants to see in our next HELLO, and what our last one had. */
 	uint64_t cookie;
 	uint32_t listen_id;
+	uint64_t told_cookie;
 
 	/* From its HELLO. */
 	uint64_t node_id;
@@ -114,6 +115,12 @@ int mesh_peer_get(struct mesh_node *node, struct mesh_domain *domain,
 /** Makes an incoming peer from an accepted socket, which it takes over. node->lock held. */
 int mesh_peer_accept(struct mesh_node *node, struct mesh_domain *domain, int fd,
 		     const struct mesh_addr *from);
+
+/**
+ * True if the peer's word is that it will not talk to the user who came with @cookie. The refusal
+ * of another user's cookie says nothing of that: a new peer will tell.
+ */
+bool mesh_peer_refuses(const struct mesh_peer *peer, uint64_t cookie);
 
 /** Counts one more user, and one less. node->lock held. */
 void mesh_peer_use(struct mesh_peer *peer);
