@@ -18,8 +18,8 @@
 #define URGENT_MS 1
 #define PENDING_MS 20
 #define AWAKE_MS 20
-/* Looks without any poll of NCCL's in between, after which the engine goes to sleep. */
-#define AWAKE_TURNS 50
+/* After the last poll that was not its own the engine goes on looking for so long, then sleeps. */
+#define AWAKE_AFTER_MS 1000
 
 const char *mesh_endpoints_text(const struct mesh_endpoint_addr *endpoints, int num_endpoints,
 				const struct mesh_node *node, char *text, size_t size)
@@ -199,12 +199,24 @@ static uint64_t domain_polls(const struct mesh_domain *domain)
 	return atomic_load_explicit(&domain->polls, memory_order_relaxed);
 }
 
+/* @busy: somebody else has polled. So will whoever has just woken the engine. */
+static void rest_if_idle(struct mesh_node *node, bool busy, uint64_t now_ms)
+{
+	bool awake = atomic_load_explicit(&node->engine.awake, memory_order_relaxed);
+
+	if (busy || (awake && !node->was_awake))
+		node->busy_ms = now_ms;
+	node->was_awake = awake && now_ms - node->busy_ms < AWAKE_AFTER_MS;
+	if (awake && !node->was_awake)
+		atomic_store_explicit(&node->engine.awake, false, memory_order_relaxed);
+}
+
 /*
  * Polls each domain that nobody else has polled since the last look. A provider may have kept
  * something back (an acknowledgement that the socket did not take), and NCCL's threads may be
  * asleep; while they poll, a poll of ours would only be in their way.
  */
-static void domains_look_after(struct mesh_node *node)
+static void domains_look_after(struct mesh_node *node, uint64_t now_ms)
 {
 	struct mesh_domain *domain;
 	bool busy = false;
@@ -220,11 +232,7 @@ static void domains_look_after(struct mesh_node *node)
 			mesh_domain_poll(domain);
 		node->seen_polls[dev] = domain_polls(domain);
 	}
-	node->idle_turns = busy ? 0 : node->idle_turns + 1;
-	if (node->idle_turns <= AWAKE_TURNS)
-		return;
-	node->idle_turns = 0;
-	atomic_store_explicit(&node->engine.awake, false, memory_order_relaxed);
+	rest_if_idle(node, busy, now_ms);
 }
 
 void mesh_node_tick(struct mesh_node *node)
@@ -236,7 +244,7 @@ void mesh_node_tick(struct mesh_node *node)
 	struct mesh_comm *comm;
 
 	mesh_lock_assert_held(&node->lock);
-	domains_look_after(node);
+	domains_look_after(node, now);
 	LIST_FOREACH(connect, &node->connects, entry)
 		mesh_connect_advance(connect, now);
 	LIST_FOREACH(listener, &node->listeners, entry)

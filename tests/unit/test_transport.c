@@ -256,6 +256,41 @@ static void test_connects_again_after_a_reset(void **state)
 	pair_close(&first);
 }
 
+static bool engine_is_awake(struct mesh_node *node)
+{
+	return atomic_load(&node->engine.awake);
+}
+
+/* However often something else wakes it: a second after NCCL's last poll, and not before. */
+static void test_engine_rests_in_time(void **state)
+{
+	uint64_t deadline = mesh_clock_ms() + LIMIT_MS, before;
+	struct mesh_node *node;
+	struct pair pair;
+	int i;
+
+	(void)state;
+	pair_open(&pair);
+	node = pair.send->node;
+	message_move(&pair, 64, 64, false);
+	before = mesh_clock_ms();
+	mesh_lock_take(&node->lock);
+	for (i = 0; i < 200; i++)
+		mesh_node_tick(node);
+	mesh_lock_release(&node->lock);
+	if (mesh_clock_ms() - before < 500)
+		assert_true(engine_is_awake(node));
+	while (engine_is_awake(node))
+		assert_true(mesh_clock_ms() < deadline);
+	/* Whoever wakes it after a long time is about to poll. */
+	mesh_engine_busy(&node->engine);
+	mesh_lock_take(&node->lock);
+	mesh_node_tick(node);
+	mesh_lock_release(&node->lock);
+	assert_true(engine_is_awake(node));
+	pair_close(&pair);
+}
+
 static void test_net_opens_again(void **state)
 {
 	struct pair pair;
@@ -280,6 +315,7 @@ int main(void)
 		cmocka_unit_test(test_early_message_survives_close),
 		cmocka_unit_test(test_hosts_file_locks_survive),
 		cmocka_unit_test(test_connects_again_after_a_reset),
+		cmocka_unit_test(test_engine_rests_in_time),
 		cmocka_unit_test(test_net_opens_again),
 	};
 

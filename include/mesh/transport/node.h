@@ -60,7 +60,8 @@ struct mesh_node {
 	uint32_t next_listen_id;
 	uint64_t next_connect_id;
 	uint64_t seen_polls[MESH_NICS_MAX]; /* by dev, at the engine's last look */
-	int idle_turns;			    /* looks since somebody else polled */
+	uint64_t busy_ms;		    /* when it last saw that somebody else polls */
+	bool was_awake;			    /* engine.awake, at the same look */
 	/* For `fi_mesh watch`; counters is never NULL, and points into the page or to our own. */
 	struct mesh_stats_file stats;
 	struct mesh_process_counters *counters;
