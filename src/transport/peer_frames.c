@@ -82,7 +82,7 @@ void mesh_peer_hello_send(struct mesh_peer *peer)
 	hello->name_len = (uint8_t)domain->name_len;
 	memcpy(hello->endpoint_name, domain->name, domain->name_len);
 	memcpy(hello->node_name, node->name, sizeof(hello->node_name));
-	hello->eager_limit = (uint32_t)domain->payload_max;
+	hello->eager_limit = (uint32_t)node->config.eager_limit_bytes;
 	hello->mtu = (uint32_t)domain->nic->mtu;
 	hello->num_nics = (uint8_t)node->num_endpoints;
 	for (i = 0; i < node->num_endpoints; i++)

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_eager_off.c - a node whose setting allows no message by copy, however small, gets none. */
+#include <stdlib.h>
+
+#include <mesh/transport/comm.h>
+#include <mesh/transport/node.h>
+
+#include "transport_pair.h"
+
+/* The other side must know: its own setting may allow more. */
+static void test_hello_has_the_setting(void **state)
+{
+	struct mesh_peer *peer;
+	struct mesh_node *node;
+	uint32_t limit = 0;
+	struct pair pair;
+	int count = 0;
+
+	(void)state;
+	pair_open(&pair);
+	node = pair.send->node;
+	mesh_lock_take(&node->lock);
+	LIST_FOREACH(peer, &node->peers, entry) {
+		limit |= peer->eager_limit;
+		count++;
+	}
+	mesh_lock_release(&node->lock);
+	assert_int_equal(limit, 0);
+	assert_int_equal(count, 2); /* as each end sees the other */
+	pair_close(&pair);
+}
+
+static void test_nothing_is_copied(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	pair_open(&pair);
+	message_move(&pair, 1, 1, false);
+	message_move(&pair, 1000, 4096, true);
+	message_move(&pair, 100000, 100000, false);
+	assert_int_equal(pair.send->paths[0].counters->messages, 3);
+	assert_int_equal(pair.send->paths[0].counters->small, 0);
+	pair_close(&pair);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_hello_has_the_setting),
+		cmocka_unit_test(test_nothing_is_copied),
+	};
+
+	setenv("NCCL_MESH_NICS", "=lo", 1);
+	setenv("NCCL_MESH_EAGER_LIMIT", "0", 1);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
