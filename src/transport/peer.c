@@ -70,6 +70,8 @@ void mesh_peer_state_set(struct mesh_peer *peer, enum mesh_peer_state state)
 		   peer->name[0] ? peer->name : "(unknown)", peer_states[peer->state].name,
 		   peer_states[state].name);
 	state_count(peer, state);
+	if (state <= MESH_PEER_UP && state > peer->failed_in)
+		peer->reason[0] = '\0';
 	peer->state = state;
 	peer->state_ms = mesh_clock_ms();
 	/* Whatever waits for this peer looks at it again. */
@@ -190,6 +192,7 @@ void mesh_peer_retry(struct mesh_peer *peer, const char *reason)
 	peer->retry_ms = now + RETRY_MS;
 	peer->in_size = 0;
 	peer->out_size = 0;
+	peer->failed_in = peer->state;
 	mesh_peer_state_set(peer, MESH_PEER_RETRY);
 }
 

