@@ -196,26 +196,34 @@ void mesh_peer_retry(struct mesh_peer *peer, const char *reason)
 	mesh_peer_state_set(peer, MESH_PEER_RETRY);
 }
 
+/* Writes what the control connection's error means into @reason, MESH_PEER_REASON_MAX bytes. */
+static void errno_explain(int error, char *reason)
+{
+	const char *hint = "";
+
+	if (error == -ECONNREFUSED)
+		hint = ": its process has ended, or a firewall refuses";
+	else if (error == -ETIMEDOUT || error == -EHOSTUNREACH)
+		hint = ": is the cable in, the peer's link up, and no firewall between?";
+	else if (error == -ENETUNREACH || error == -EADDRNOTAVAIL)
+		hint = ": did this NIC lose its address or its route?";
+	else if (error == -EMFILE || error == -ENFILE)
+		hint = ": raise the limit of open files (ulimit -n)";
+	snprintf(reason, MESH_PEER_REASON_MAX, "%s%s", strerror(-error), hint);
+}
+
 static void errno_retry(struct mesh_peer *peer, int error)
 {
 	char reason[MESH_PEER_REASON_MAX];
-	const char *hint = "";
 
 	if (error == -ECONNREFUSED) {
 		peer->silent_ms = 0;
 		if (!peer->first_refused_ms)
 			peer->first_refused_ms = mesh_clock_ms();
-		hint = ": its process has ended, or a firewall refuses";
 	} else {
 		peer->first_refused_ms = 0;
-		if (error == -ETIMEDOUT || error == -EHOSTUNREACH)
-			hint = ": is the cable in, the peer's link up, and no firewall between?";
-		else if (error == -ENETUNREACH || error == -EADDRNOTAVAIL)
-			hint = ": did this NIC lose its address or its route?";
-		else if (error == -EMFILE || error == -ENFILE)
-			hint = ": raise the limit of open files (ulimit -n)";
 	}
-	snprintf(reason, sizeof(reason), "%s%s", strerror(-error), hint);
+	errno_explain(error, reason);
 	mesh_peer_retry(peer, reason);
 }
 
@@ -266,9 +274,11 @@ static void connection_ended(struct mesh_peer *peer, int error)
 			snprintf(reason, sizeof(reason),
 				 "no answer for %llu s: cable pulled, link down, node stopped",
 				 (unsigned long long)peer->node->config.dead_peer_timeout_s);
-		else
-			snprintf(reason, sizeof(reason), "%s",
+		else if (!error || error == -ECONNRESET || error == -EPIPE)
+			snprintf(reason, sizeof(reason),
 				 "its process ended, or closed the network plugin");
+		else
+			errno_explain(error, reason);
 		mesh_peer_lose(peer, reason);
 		return;
 	}

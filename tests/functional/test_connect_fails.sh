@@ -9,9 +9,11 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/faults.sh
 . "$here/faults.sh"
 
-# begin CASE: fresh files.
+# Each is a function; arguments select some of them.
+CASES=(fabric_port_dropped anothers_cookie refused_then_stopped unreachable)
+
+# Fresh files for the next case.
 begin() {
-	CASE=$1
 	rm -f "$FAULTS"/{handle,go,blocked,closed,"done"}*
 }
 
@@ -67,7 +69,7 @@ rests() {
 fabric_port_dropped() {
 	local attempts
 
-	begin "fabric port dropped"
+	begin
 	# Long enough for the provider, which is seconds from its own next attempt when the way is free.
 	FAULTS_ENV[0]=NCCL_MESH_CONNECT_TIMEOUT=8 FAULTS_ENV[1]=NCCL_MESH_ACCEPT_TIMEOUT=20
 	play b listener <<-END
@@ -102,7 +104,7 @@ fabric_port_dropped() {
 # --- two connections at once, of which one comes too late -------------------------------------------
 
 anothers_cookie() {
-	begin "another's cookie"
+	begin
 	play b listener <<-END
 		init 0
 		listen 0 $FAULTS/handle
@@ -134,7 +136,7 @@ anothers_cookie() {
 # --- refused at first, stopped then: only the last reason counts ------------------------------------
 
 refused_then_stopped() {
-	begin "refused, then stopped"
+	begin
 	play b listener <<-END
 		init 0
 		listen 0 $FAULTS/handle
@@ -154,6 +156,36 @@ refused_then_stopped() {
 	ended connector
 	signal listener CONT
 	finish "gave up connecting.* it does not answer our request"
+}
+
+# --- an error of the control connection that is not the peer's end ----------------------------------
+
+unreachable() {
+	begin
+	play b listener <<-END
+		init 0
+		$(meet listen 1M)
+		touch $FAULTS/go
+		await $FAULTS/done
+		? dereg 0
+		? close 0
+		finalize 0
+	END
+	play a connector <<-END
+		init 0
+		$(meet connect 1M)
+		post 0 0 0 1M
+		touch $FAULTS/blocked
+		! within $(ms 12000) test 0
+		? dereg 0
+		? close 0
+		touch $FAULTS/done
+		finalize 0
+	END
+	arrives go blocked
+	block "$(control_port)" reject with icmp type net-unreachable
+	finish "lost node b \(10.77.1.2\).* Network is unreachable"
+	unblock
 }
 
 receive_once() {
@@ -186,6 +218,6 @@ faults_init
 mesh_node a b
 mesh_link a ab 10.77.1.1/24 b ba 10.77.1.2/24
 on b nft list ruleset >/dev/null 2>&1 || skip "nft does not work here (Debian, Ubuntu: nftables)"
-#fabric_port_dropped
-#anothers_cookie
-refused_then_stopped
+for CASE in "${@:-${CASES[@]}}"; do
+	"$CASE"
+done
