@@ -192,6 +192,7 @@ static void mtu_note(struct mesh_peer *peer, const struct mesh_frame_hello *hell
 static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *hello)
 {
 	enum mesh_refusal refusal;
+	int ret;
 
 	if (peer->state != MESH_PEER_HELLO) {
 		mesh_peer_lose(peer, "it introduced itself twice");
@@ -212,8 +213,11 @@ static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *
 	peer->remote_token = hello->peer_token;
 	mesh_remote_close(peer->domain, peer->remote); /* of an attempt before this one */
 	peer->remote = NULL;
-	if (remote_open(peer, hello)) {
-		mesh_peer_lose(peer, "its endpoint name makes no sense for this link");
+	ret = remote_open(peer, hello);
+	if (ret) {
+		mesh_peer_lose(peer, ret == -EPROTO
+					     ? "its endpoint name makes no sense for this link"
+					     : "libfabric or memory has no room for its endpoint");
 		return;
 	}
 	mtu_note(peer, hello);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* log_capture.c - a log sink that keeps the lines. */
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,16 +15,19 @@ struct captured_line {
 
 static struct captured_line lines[LINES_MAX];
 static int num_lines;
+static pthread_mutex_t lines_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static void line_keep(enum mesh_log_level level, const char *file, int line, const char *text)
 {
 	(void)file;
 	(void)line;
-	if (num_lines == LINES_MAX)
-		return;
-	lines[num_lines].level = level;
-	snprintf(lines[num_lines].text, sizeof(lines[0].text), "%s", text);
-	num_lines++;
+	pthread_mutex_lock(&lines_mutex);
+	if (num_lines < LINES_MAX) {
+		lines[num_lines].level = level;
+		snprintf(lines[num_lines].text, sizeof(lines[0].text), "%s", text);
+		num_lines++;
+	}
+	pthread_mutex_unlock(&lines_mutex);
 }
 
 void log_capture_start(void)

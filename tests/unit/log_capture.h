@@ -7,7 +7,7 @@
 
 #include <mesh/base/log.h>
 
-/** Takes all lines from now on, and forgets the earlier ones. One thread at a time. */
+/** Takes all lines from now on, of any thread, forgets the earlier ones. Look when none logs. */
 void log_capture_start(void);
 
 /** Gives the log back to stderr. */

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_hello.c - what is said of a HELLO that cannot be taken. */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include <mesh/transport/node.h>
+#include <mesh/transport/peer.h>
+
+#include "log_capture.h"
+#include "transport_pair.h"
+
+static _Atomic(int) open_error; /* of the next remote; negative errno */
+
+int __real_mesh_remote_open(struct mesh_domain *domain, const void *name, size_t name_len,
+			    struct mesh_remote **remote);
+int __wrap_mesh_remote_open(struct mesh_domain *domain, const void *name, size_t name_len,
+			    struct mesh_remote **remote);
+
+int __wrap_mesh_remote_open(struct mesh_domain *domain, const void *name, size_t name_len,
+			    struct mesh_remote **remote)
+{
+	int error = atomic_exchange(&open_error, 0);
+
+	return error ? error : __real_mesh_remote_open(domain, name, name_len, remote);
+}
+
+/* The first attempt fails so, and the log says @why; the next one succeeds. */
+static void hello_fails(int error, const char *why)
+{
+	struct pair pair;
+
+	log_capture_start();
+	atomic_store(&open_error, error);
+	pair_open(&pair);
+	assert_true(log_captured(MESH_LOG_INFO, why));
+	message_move(&pair, 64, 64, false);
+	pair_close(&pair);
+	log_capture_stop();
+}
+
+static void test_bad_name(void **state)
+{
+	(void)state;
+	hello_fails(-EPROTO, "endpoint name makes no sense");
+}
+
+static void test_no_room(void **state)
+{
+	(void)state;
+	hello_fails(-ENOMEM, "no room for its endpoint");
+	hello_fails(-EINVAL, "no room for its endpoint");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_bad_name),
+		cmocka_unit_test(test_no_room),
+	};
+
+	setenv("NCCL_MESH_NICS", "=lo", 1);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
