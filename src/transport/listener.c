@@ -73,7 +73,7 @@ static enum mesh_refusal path_take(struct mesh_listener *listener, struct mesh_p
 {
 	if (!request->path) {
 		if (listener->num_waiting == MESH_LISTENER_QUEUE)
-			return MESH_REFUSAL_COOKIE;
+			return MESH_REFUSAL_RESOURCES;
 		if (mesh_comm_open(listener->net, false, peer, request->comm_key,
 				   request->num_paths, comm))
 			return MESH_REFUSAL_RESOURCES;

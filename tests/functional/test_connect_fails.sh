@@ -10,7 +10,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 . "$here/faults.sh"
 
 # Each is a function; arguments select some of them.
-CASES=(fabric_port_dropped anothers_cookie refused_then_stopped unreachable)
+CASES=(queue_full fabric_port_dropped anothers_cookie refused_then_stopped unreachable)
 
 # Fresh files for the next case.
 begin() {
@@ -62,6 +62,30 @@ rests() {
 	before=$(engine_turns "$1")
 	read -rt 1 -u "$MESH_NEVER" || true
 	[[ $before && $before == "$(engine_turns "$1")" ]]
+}
+
+# --- more connections than a listener keeps for accept ------------------------------------------------
+
+queue_full() {
+	local i
+
+	begin
+	play b listener <<-END
+		init 0
+		listen 0 $FAULTS/handle
+		await $FAULTS/done
+		finalize 0
+	END
+	play a connector <<-END
+		init 0
+		await $FAULTS/handle
+		$(for i in 0 1 2 3; do echo "connect $i $FAULTS/handle"; done)
+		! within $(ms 2000) connect 4 $FAULTS/handle
+		touch $FAULTS/done
+		$(for i in 0 1 2 3; do echo "close $i"; done)
+		finalize 0
+	END
+	finish "refused a connection: it is out of memory or connections"
 }
 
 # --- what TCP lets through and the fabric does not -------------------------------------------------
