@@ -138,6 +138,7 @@ void mesh_listener_tick(struct mesh_listener *listener)
 	for (i = listener->num_waiting - 1; i >= 0; i--) {
 		if (!is_void(listener->waiting[i]))
 			continue;
+		listener->num_left += is_whole(listener->waiting[i]);
 		mesh_comm_free(listener->waiting[i]);
 		waiting_remove(listener, i);
 	}
@@ -222,11 +223,17 @@ static void accept_timeout_log(const struct mesh_listener *listener)
 	const struct mesh_node *node = listener->net->node;
 	char local[384];
 
-	mesh_warn("node %s: nobody connected within %llu s to the listener on %s. The other rank's "
-		  "log tells why; NCCL_MESH_ACCEPT_TIMEOUT changes the time.",
-		  node->name, (unsigned long long)node->config.accept_timeout_s,
-		  mesh_endpoints_text(node->endpoints, node->num_endpoints, node, local,
-				      sizeof(local)));
+	mesh_endpoints_text(node->endpoints, node->num_endpoints, node, local, sizeof(local));
+	if (listener->num_left)
+		mesh_warn(
+			"node %s: whoever connected to the listener on %s was gone again before "
+			"this rank accepted, and nobody else came within %llu s. The other rank's "
+			"log tells why.",
+			node->name, local, (unsigned long long)node->config.accept_timeout_s);
+	else
+		mesh_warn("node %s: nobody connected within %llu s to the listener on %s. The "
+			  "other rank's log tells why; NCCL_MESH_ACCEPT_TIMEOUT changes the time.",
+			  node->name, (unsigned long long)node->config.accept_timeout_s, local);
 }
 
 /* Takes the first comm that is whole; NULL if there is none. */

@@ -10,7 +10,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 . "$here/faults.sh"
 
 # Each is a function; arguments select some of them.
-CASES=(queue_full fabric_port_dropped anothers_cookie refused_then_stopped unreachable)
+CASES=(queue_full left_again fabric_port_dropped anothers_cookie refused_then_stopped unreachable)
 
 # Fresh files for the next case.
 begin() {
@@ -86,6 +86,32 @@ queue_full() {
 		finalize 0
 	END
 	finish "refused a connection: it is out of memory or connections"
+}
+
+# --- one that comes and goes before the listener's NCCL has looked --------------------------------------
+
+left_again() {
+	begin
+	play b listener <<-END
+		init 0
+		listen 0 $FAULTS/handle
+		await $FAULTS/done
+		! within $(ms 7500) accept 0 0
+		finalize 0
+	END
+	play a connector <<-END
+		init 0
+		await $FAULTS/handle
+		connect 0 $FAULTS/handle
+		close 0
+		touch $FAULTS/done
+		finalize 0
+	END
+	ended connector
+	ended listener
+	said listener WARN "was gone again before this rank accepted"
+	unsaid listener WARN "nobody connected"
+	note "left_again: $(grep -m1 '^WARN' "$FAULTS/listener.log")"
 }
 
 # --- what TCP lets through and the fabric does not -------------------------------------------------

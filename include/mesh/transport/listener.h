@@ -20,6 +20,7 @@ struct mesh_listener {
 	uint64_t deadline_ms;				/* set by the first accept() */
 	struct mesh_comm *waiting[MESH_LISTENER_QUEUE]; /* whole or still growing */
 	int num_waiting;
+	int num_left; /* comms that ended before accept() took them */
 };
 
 /** A CONNECT came from @peer: makes the comm, or adds a path, and answers. node->lock held. */
