@@ -87,6 +87,15 @@ static int connect_check(const struct mesh_frame_connect *connect)
 	return 0;
 }
 
+/* A stranger's name is printed before anything of it is believed: no line ends, no escapes. */
+static void name_clean(char *name)
+{
+	for (; *name; name++) {
+		if (*name < ' ' || *name > '~')
+			*name = '?';
+	}
+}
+
 int mesh_frame_decode(const void *bytes, size_t size, struct mesh_frame *frame)
 {
 	struct mesh_frame_header header;
@@ -114,6 +123,8 @@ int mesh_frame_decode(const void *bytes, size_t size, struct mesh_frame *frame)
 		return -EPROTO;
 	if (header.type == MESH_FRAME_CONNECT && connect_check(&result.connect))
 		return -EPROTO;
+	if (header.type == MESH_FRAME_HELLO)
+		name_clean(result.hello.node_name);
 	*frame = result;
 	return (int)total;
 }

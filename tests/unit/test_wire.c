@@ -176,6 +176,20 @@ static void test_hello_text_end(void **state)
 	assert_int_equal(decode_exact(&frame, size, &got), (int)size);
 }
 
+/* It goes into the log. */
+static void test_hello_name_is_printable(void **state)
+{
+	struct mesh_frame frame, got;
+	size_t size;
+
+	(void)state;
+	hello_init(&frame, 1);
+	size = mesh_frame_finish(&frame, MESH_FRAME_HELLO);
+	strcpy(frame.hello.node_name, "a b~\n\x1b[2J\x7f\x9b\xff.c");
+	assert_int_equal(decode_exact(&frame, size, &got), (int)size);
+	assert_string_equal(got.hello.node_name, "a b~??[2J???.c");
+}
+
 /* Every length but the right one, for every type; the memory is large enough for all of them. */
 static void test_frame_lengths(void **state)
 {
@@ -463,6 +477,7 @@ int main(void)
 		cmocka_unit_test(test_hello),
 		cmocka_unit_test(test_hello_fields),
 		cmocka_unit_test(test_hello_text_end),
+		cmocka_unit_test(test_hello_name_is_printable),
 		cmocka_unit_test(test_frame_lengths),
 		cmocka_unit_test(test_frame_version),
 		cmocka_unit_test(test_frame_noise),

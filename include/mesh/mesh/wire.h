@@ -161,7 +161,8 @@ static inline size_t mesh_frame_hello_size(int num_nics)
 
 /**
  * Looks for one whole frame at the start of @size foreign bytes and checks it: type, length,
- * counts, text ends. Frames of another version are recognised by their header only.
+ * counts, text ends. Frames of another version are recognised by their header only. What cannot be
+ * printed of a node's name is a '?'.
  *
  * @frame: written on success; unused parts are zero
  *
