@@ -11,7 +11,7 @@
 
 #define HANDLE_MAGIC 0x4853454du /* "MESH" */
 
-/* Protocol version 1. Little-endian; wire.h refuses to compile on anything else. */
+/* Part of MESH_PROTOCOL_VERSION. Little-endian; wire.h refuses to compile on anything else. */
 struct handle_wire {
 	uint32_t magic;
 	uint8_t version;

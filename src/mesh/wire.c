@@ -17,8 +17,6 @@ const char *mesh_refusal_text(enum mesh_refusal refusal)
 		return "it has no such listener: it was closed, or the handle is from another run";
 	case MESH_REFUSAL_RESOURCES:
 		return "it is out of memory or connections";
-	case MESH_REFUSAL_PROTOCOL:
-		return "it did not understand us";
 	}
 	return "for a reason that this version does not know";
 }

@@ -24,7 +24,7 @@ bool mesh_connect_try_is_spent(const struct mesh_connect *connect, uint64_t now_
 /** True if a comm can be made: one peer is up, and those that may follow had time to. */
 bool mesh_connect_try_is_ready(struct mesh_connect *connect, uint64_t now_ms);
 
-/** Keeps the peers that are up and belong together; the others are let go. */
+/** Keeps the peers that are up and not much slower than the fastest; the others are let go. */
 void mesh_connect_try_settle(struct mesh_connect *connect);
 
 /** True if every peer refuses, and more time will not change it. */

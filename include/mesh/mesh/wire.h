@@ -44,8 +44,7 @@ enum mesh_refusal {
 	MESH_REFUSAL_VERSION = 1,   /* another protocol version */
 	MESH_REFUSAL_PROVIDER = 2,  /* another libfabric provider on this link */
 	MESH_REFUSAL_COOKIE = 3,    /* no such listener, or not its cookie */
-	MESH_REFUSAL_RESOURCES = 4, /* out of memory or comm ids */
-	MESH_REFUSAL_PROTOCOL = 5,  /* a frame that makes no sense here */
+	MESH_REFUSAL_RESOURCES = 4, /* out of memory or comm ids, or its queue is full */
 };
 
 /** The refusal in words. Never NULL. */

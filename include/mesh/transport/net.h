@@ -3,8 +3,8 @@
  * net.h - the plugin's operations without NCCL's types. src/nccl translates NCCL's calls into
  * these; everything below knows nothing of NCCL.
  *
- * No function here blocks, except mesh_registration_close() and mesh_comm_close(), which wait a
- * bounded time for operations in flight (see docs/protocol.md).
+ * No function here blocks, except mesh_registration_close(), mesh_comm_close() and
+ * mesh_net_close(), which wait a bounded time for operations in flight (see docs/protocol.md).
  */
 #ifndef MESH_TRANSPORT_NET_H
 #define MESH_TRANSPORT_NET_H

@@ -43,7 +43,7 @@ struct mesh_node {
 	uint64_t process_id;
 	char name[MESH_NODE_NAME_MAX];
 
-	int users; /* open mesh_nets */
+	int users; /* open mesh_nets; under net.c's own mutex */
 	/* From the first listen or connect until the last mesh_net closes. */
 	_Atomic(bool) started; /* set last: who sees it may poll the domains without the lock */
 	struct mesh_engine engine;
