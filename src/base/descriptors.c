@@ -29,7 +29,6 @@ bool mesh_descriptors_exhausted(void)
 
 const char *mesh_descriptors_hint(void)
 {
-	return mesh_descriptors_exhausted()
-		       ? "; out of file descriptors: raise the limit (ulimit -n)"
-		       : "";
+	return mesh_descriptors_exhausted() ? "; out of file descriptors: " MESH_DESCRIPTORS_RAISE
+					    : "";
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <mesh/base/clock.h>
+#include <mesh/base/descriptors.h>
 #include <mesh/base/log.h>
 #include <mesh/transport/counters.h>
 #include <mesh/transport/listener.h>
@@ -35,9 +36,7 @@ static void accept_pause(struct mesh_control *control, int error)
 {
 	if (!control->paused_until_ms)
 		mesh_warn("cannot accept a peer's connection: %s%s", strerror(error),
-			  error == EMFILE || error == ENFILE
-				  ? "; raise the limit of open files (ulimit -n)"
-				  : "");
+			  error == EMFILE || error == ENFILE ? "; " MESH_DESCRIPTORS_RAISE : "");
 	control->paused_until_ms = mesh_clock_ms() + PAUSE_MS;
 	mesh_engine_rewatch(&control->node->engine, &control->watch, 0);
 }

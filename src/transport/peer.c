@@ -208,7 +208,7 @@ static void errno_explain(int error, char *reason)
 	else if (error == -ENETUNREACH || error == -EADDRNOTAVAIL)
 		hint = ": did this NIC lose its address or its route?";
 	else if (error == -EMFILE || error == -ENFILE)
-		hint = ": raise the limit of open files (ulimit -n)";
+		hint = ": " MESH_DESCRIPTORS_RAISE;
 	snprintf(reason, MESH_PEER_REASON_MAX, "%s%s", strerror(-error), hint);
 }
 
@@ -542,8 +542,8 @@ static void incoming_check(struct mesh_peer *peer, uint64_t now_ms)
 	if (peer->state == MESH_PEER_GREETING && age_ms > GREETING_MS && !peer->stuck_told &&
 	    mesh_descriptors_exhausted()) {
 		peer->stuck_told = true;
-		mesh_warn("%s wants to connect, and there is no file descriptor left for it: raise "
-			  "the limit of open files (ulimit -n)",
+		mesh_warn("%s wants to connect, and there is no file descriptor left for "
+			  "it: " MESH_DESCRIPTORS_RAISE,
 			  mesh_peer_text(peer, text));
 	}
 	if (peer->state == MESH_PEER_HELLO && age_ms > SILENCE_MS)

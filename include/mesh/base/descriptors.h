@@ -5,13 +5,16 @@
 
 #include <stdbool.h>
 
+/* What the user can do; for the end of a message. */
+#define MESH_DESCRIPTORS_RAISE "raise the limit of open files (ulimit -n)"
+
 /**
  * True if no file descriptor can be had right now. libfabric hides EMFILE behind other errors, so
  * whoever explains one of those asks here.
  */
 bool mesh_descriptors_exhausted(void);
 
-/** "; out of file descriptors: raise the limit (ulimit -n)", or "". */
+/** "; out of file descriptors: " MESH_DESCRIPTORS_RAISE, or "". */
 const char *mesh_descriptors_hint(void);
 
 #endif
