@@ -8,6 +8,7 @@
 
 #include "help.h"
 #include "options.h"
+#include "rendezvous.h"
 
 struct option_entry {
 	const char *name;
@@ -374,9 +375,7 @@ static int read_environment(struct options *options)
 		help_print_usage(stderr);
 		return -EINVAL;
 	}
-	options->master_addr = getenv("MASTER_ADDR");
-	options->master_port = getenv("MASTER_PORT");
-	if (!options->master_addr || !options->master_port) {
+	if (rendezvous_address(options)) {
 		complain("set MASTER_ADDR to an address of rank 0's machine and MASTER_PORT to a "
 			 "free port there");
 		return -EINVAL;

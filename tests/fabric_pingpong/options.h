@@ -22,9 +22,10 @@ struct pair_name {
 
 struct options {
 	int rank, world;
-	const char *master_addr, *master_port;
-	const char *plugin; /* NULL: the default search */
-	int abi;	    /* 0: the newest one */
+	const char *master_addr;
+	char master_port[8]; /* digits */
+	const char *plugin;  /* NULL: the default search */
+	int abi;	     /* 0: the newest one */
 	bool json;
 	int verbose;
 	uint32_t rendezvous_s;

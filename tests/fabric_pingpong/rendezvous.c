@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rendezvous.c - listening and connecting with deadlines. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -7,6 +8,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,6 +17,26 @@
 #include "rendezvous.h"
 
 #define RETRY_MS 100
+
+int rendezvous_address(struct options *options)
+{
+	const char *address = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
+	/* torch/distributed/elastic/agent/server/local_elastic_agent.py sets it for each rank. */
+	const char *store = getenv("TORCHELASTIC_USE_AGENT_STORE");
+	unsigned long number;
+	char *end;
+
+	if (!address || !*address || !port || *port < '0' || *port > '9')
+		return -EINVAL;
+	number = strtoul(port, &end, 10);
+	if (store && !strcmp(store, "True"))
+		number++;
+	if (*end || !number || number > UINT16_MAX)
+		return -EINVAL;
+	options->master_addr = address;
+	snprintf(options->master_port, sizeof(options->master_port), "%lu", number);
+	return 0;
+}
 
 static int resolve(const struct options *options, int flags, struct addrinfo **found)
 {
@@ -26,6 +48,30 @@ static int resolve(const struct options *options, int flags, struct addrinfo **f
 	fprintf(stderr, "fabric_pingpong: MASTER_ADDR '%s' MASTER_PORT '%s': %s\n",
 		options->master_addr, options->master_port, gai_strerror(rc));
 	return -EINVAL;
+}
+
+/* An address is one that everybody may be told; "localhost" means that nobody else shall come. */
+static bool is_host_name(const char *name)
+{
+	uint8_t address[sizeof(struct in6_addr)];
+
+	return strcmp(name, "localhost") && inet_pton(AF_INET, name, address) != 1 &&
+	       inet_pton(AF_INET6, name, address) != 1;
+}
+
+/*
+ * Debian and Ubuntu give a machine's own name the address 127.0.1.1 in its /etc/hosts, while the
+ * others, who have the same name from Slurm or torchrun, come to its real address.
+ */
+static void widen_loopback(struct sockaddr *address)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)address;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)address;
+
+	if (address->sa_family == AF_INET && ntohl(in->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET)
+		in->sin_addr.s_addr = htonl(INADDR_ANY);
+	else if (address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr))
+		in6->sin6_addr = in6addr_any;
 }
 
 static int listen_on(const struct addrinfo *address)
@@ -50,8 +96,11 @@ int rendezvous_listen(const struct options *options)
 
 	if (resolve(options, AI_PASSIVE, &found))
 		return -EINVAL;
-	for (address = found; address && fd < 0; address = address->ai_next)
+	for (address = found; address && fd < 0; address = address->ai_next) {
+		if (is_host_name(options->master_addr))
+			widen_loopback(address->ai_addr);
 		fd = listen_on(address);
+	}
 	freeaddrinfo(found);
 	if (fd < 0)
 		fprintf(stderr, "fabric_pingpong: rank 0 cannot listen on %s port %s: %s%s\n",

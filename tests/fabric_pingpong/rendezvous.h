@@ -6,7 +6,16 @@
 #include "options.h"
 
 /**
- * Rank 0: listens on MASTER_ADDR:MASTER_PORT. Says on stderr why it cannot.
+ * Reads MASTER_ADDR and MASTER_PORT into @options. The ranks meet one port further where torchrun's
+ * store listens on MASTER_PORT, as it does for as long as they live.
+ *
+ * Returns 0, or -EINVAL if one is not set or the port is none.
+ */
+int rendezvous_address(struct options *options);
+
+/**
+ * Rank 0: listens on MASTER_ADDR:MASTER_PORT; on all addresses if MASTER_ADDR is a name that
+ * this machine takes for its loopback. Says on stderr why it cannot.
  *
  * Returns a non-blocking socket, or a negative errno.
  */

@@ -11,8 +11,10 @@ set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/lib.sh
 . "$here/lib.sh"
+# shellcheck source=tests/functional/guide.sh
+. "$here/guide.sh"
 
-GUIDE=$MESH_TOP/docs/guides/hardware.md
+GUIDE=hardware.md
 OUT=$MESH_BUILD/functional/test_guides
 export PATH=$MESH_BUILD:$PATH
 blocks=0 left=0
@@ -68,16 +70,6 @@ try_block() {
 	type_block "$remark" "$how" "$2"
 }
 
-# Writes each block that is to be tried into a file, and prints its remark.
-extract() {
-	awk -v out="$OUT" '
-		/^<!-- tried: .* -->$/ {remark = $0; gsub(/^<!-- tried: | -->$/, "", remark); next}
-		/^```/ && inside {close(file); inside = 0; print remark; remark = ""; next}
-		/^```/ && remark {inside = 1; file = sprintf("%s/block%02d", out, n++); next}
-		inside {print >file}
-	' "$GUIDE"
-}
-
 for tool in ping ethtool fi_info; do
 	command -v $tool >/dev/null || skip "'$tool' is missing (scripts/install-deps.sh)"
 done
@@ -90,7 +82,7 @@ n=0
 while read -r -u 3 remark; do
 	try_block "$remark" "$OUT/$(printf 'block%02d' $n)"
 	((++n))
-done 3< <(extract)
+done 3< <(guide_blocks "$GUIDE" "$OUT")
 ((blocks >= 10)) || fail "only $blocks blocks were found in $GUIDE"
 for pair in "0 .a. +1 .b. +enp1s0f0np0 192.168.101.1 -> 192.168.101.2" \
 	"0 .a. +2 .c. +enp1s0f1np1 192.168.100.1 -> 192.168.100.2" \

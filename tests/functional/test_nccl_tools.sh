@@ -33,8 +33,6 @@ launchers() {
 	launched "1 none     "
 	launched "0 torchrun 1 2 0 10.0.0.1 29400" RANK=1 WORLD_SIZE=2 MASTER_ADDR=10.0.0.1 \
 		MASTER_PORT=29400
-	launched "0 torchrun 1 2 0 10.0.0.1 29401" RANK=1 WORLD_SIZE=2 MASTER_ADDR=10.0.0.1 \
-		MASTER_PORT=29400 TORCHELASTIC_USE_AGENT_STORE=True
 	launched "0 slurm 1 3 0 n1 29500" "${slurm[@]}"
 	launched "0 slurm 1 3 0 10.0.0.9 29500" "${slurm[@]}" MASTER_ADDR=10.0.0.9
 	# mpirun inside a Slurm job: mpirun's numbers count.

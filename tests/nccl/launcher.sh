@@ -9,8 +9,6 @@ launcher_detect() {
 	if [[ ${RANK:-} && ${WORLD_SIZE:-} ]]; then
 		# torchrun, PyTorch's operator for Kubernetes, and many wrappers.
 		LAUNCHER=torchrun
-		# Its agent listens on MASTER_PORT for as long as the ranks live.
-		[[ ${TORCHELASTIC_USE_AGENT_STORE:-} != True ]] || ((MASTER_PORT += 1))
 	elif [[ ${OMPI_COMM_WORLD_SIZE:-} ]]; then
 		# Before Slurm: mpirun inside a Slurm job has Slurm's variables, too.
 		LAUNCHER=mpirun

@@ -43,10 +43,7 @@ static int read_environment(struct ranks *ranks, struct options *options)
 	ranks->world = number_of("WORLD_SIZE", RANKS_MAX);
 	options->rank = ranks->rank;
 	options->world = ranks->world;
-	options->master_addr = getenv("MASTER_ADDR");
-	options->master_port = getenv("MASTER_PORT");
-	if (ranks->rank >= 0 && ranks->world > ranks->rank && options->master_addr &&
-	    options->master_port)
+	if (ranks->rank >= 0 && ranks->world > ranks->rank && !rendezvous_address(options))
 		return 0;
 	fprintf(stderr,
 		"nccl_collectives: set RANK, WORLD_SIZE (at most %d), MASTER_ADDR and MASTER_PORT, "

@@ -8,7 +8,7 @@
 #   Each gets an NCCL_HOSTID of its own, so that NCCL takes them for machines and uses the network.
 #   Without CUDA MPS ranks on one GPU take turns: the bytes count, the times do not.
 # On several machines, one process for each rank:
-#   torchrun --nnodes N --nproc-per-node 1 ... --no-python tests/nccl/run.sh
+#   torchrun --nnodes N --nproc_per_node 1 ... --no_python tests/nccl/run.sh
 #   srun tests/nccl/run.sh
 #   mpirun -x MASTER_ADDR=10.0.0.1 tests/nccl/run.sh
 #
@@ -48,7 +48,7 @@ run_as_rank() {
 	local log=$LOGS/$LAUNCHER-rank$RANK.log status
 
 	mkdir -p "$LOGS"
-	echo "rank $RANK of $WORLD_SIZE, started by $LAUNCHER, rank 0 at $MASTER_ADDR:$MASTER_PORT"
+	echo "rank $RANK of $WORLD_SIZE, started by $LAUNCHER, rank 0 at $MASTER_ADDR"
 	env "${COMMON[@]}" NCCL_NET_PLUGIN="$PLUGIN" "$PROGRAM" "${LIBRARY[@]}" "$@" 2>&1 |
 		tee "$log" | grep -v 'NCCL INFO'
 	status=${PIPESTATUS[0]}
@@ -151,13 +151,14 @@ run_mesh() (
 main() {
 	local meshes=() mesh detected
 
-	while (($#)) && [[ $1 != -- ]]; do
+	# torchrun takes a '--' for its own.
+	while (($#)) && [[ $1 != -* ]]; do
 		[[ $1 == triangle || $1 == k4 ]] ||
 			fail "usage: $0 [triangle|k4]... [-- ARGUMENT...]"
 		meshes+=("$1")
 		shift
 	done
-	(($# == 0)) || shift
+	[[ ${1:-} != -- ]] || shift
 	[[ -x $PROGRAM ]] || skip "nccl.h was not at hand when this was built: no $PROGRAM"
 	mapfile -t LIBRARY < <(library_arguments)
 	launcher_detect
