@@ -50,18 +50,17 @@ static int resolve(const struct options *options, int flags, struct addrinfo **f
 	return -EINVAL;
 }
 
-/* An address is one that everybody may be told; "localhost" means that nobody else shall come. */
-static bool is_host_name(const char *name)
+static bool is_name(const char *text)
 {
 	uint8_t address[sizeof(struct in6_addr)];
 
-	return strcmp(name, "localhost") && inet_pton(AF_INET, name, address) != 1 &&
-	       inet_pton(AF_INET6, name, address) != 1;
+	return inet_pton(AF_INET, text, address) != 1 && inet_pton(AF_INET6, text, address) != 1;
 }
 
 /*
- * Debian and Ubuntu give a machine's own name the address 127.0.1.1 in its /etc/hosts, while the
- * others, who have the same name from Slurm or torchrun, come to its real address.
+ * A name that is the loopback here may be another address elsewhere: Debian and Ubuntu have the
+ * machine's own name at 127.0.1.1 in its /etc/hosts, and operators for Kubernetes tell rank 0 alone
+ * "localhost". PyTorch's store listens on all addresses, too.
  */
 static void widen_loopback(struct sockaddr *address)
 {
@@ -97,7 +96,7 @@ int rendezvous_listen(const struct options *options)
 	if (resolve(options, AI_PASSIVE, &found))
 		return -EINVAL;
 	for (address = found; address && fd < 0; address = address->ai_next) {
-		if (is_host_name(options->master_addr))
+		if (is_name(options->master_addr))
 			widen_loopback(address->ai_addr);
 		fd = listen_on(address);
 	}
