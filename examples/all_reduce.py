@@ -5,11 +5,12 @@
 On every machine (docs/guides/pytorch.md):
 
   export NCCL_NET_PLUGIN=mesh NCCL_DEBUG=INFO NCCL_SOCKET_IFNAME=<management NIC>
-  torchrun --nnodes 3 --nproc-per-node 1 --node-rank R \\
-      --master-addr <address of node 0> --master-port 29500 examples/all_reduce.py [--max-mib N]
+  torchrun --nnodes 3 --nproc_per_node 1 --node_rank R \\
+      --master_addr <address of node 0> --master_port 29500 examples/all_reduce.py [--max-mib N]
 
 Rank 0 prints size, time and bus bandwidth as nccl-tests defines it. Exit status 0 if every sum
-was right on every rank, 1 if not, 77 without a GPU.
+was right on every rank, 1 if not, 77 without a GPU. --cpu tries the launch where there is none: on
+the CPU, over PyTorch's own gloo, which uses neither NCCL nor the mesh.
 """
 import argparse
 import os
@@ -35,11 +36,15 @@ def sizes(largest):
         yield largest // 4
 
 
-def check_and_time(torch, dist, elements):
+def check_and_time(torch, dist, device, elements):
     """Seconds of one all-reduce of so many floats; None if a sum was wrong anywhere."""
+    def finish():
+        if device == "cuda":
+            torch.cuda.synchronize()
+
     ranks, rank = dist.get_world_size(), dist.get_rank()
     # Whole numbers below 2^24: exact in any order of adding.
-    pattern = torch.arange(elements, device="cuda", dtype=torch.int64) % 1021
+    pattern = torch.arange(elements, device=device, dtype=torch.int64) % 1021
     data = (pattern + rank).float()
     dist.all_reduce(data)
     wrong = (data != (pattern * ranks + ranks * (ranks - 1) // 2).float()).sum()
@@ -48,25 +53,31 @@ def check_and_time(torch, dist, elements):
         return None
     for _ in range(WARMUPS):
         dist.all_reduce(data)
-    torch.cuda.synchronize()
+    finish()
     begin = time.perf_counter()
     for _ in range(ITERATIONS):
         dist.all_reduce(data)
-    torch.cuda.synchronize()
+    finish()
     return (time.perf_counter() - begin) / ITERATIONS
 
 
-def run(torch, dist, largest):
+def library(torch, device):
+    """What PyTorch talks to, with its version."""
+    if device == "cpu":
+        return "gloo on the CPU"
+    return "NCCL " + ".".join(map(str, torch.cuda.nccl.version()))
+
+
+def run(torch, dist, device, largest):
     """The table; True if everything was right."""
     first = dist.get_rank() == 0
     right = True
     if first:
-        print("# PyTorch %s, NCCL %s, %d ranks" % (
-            torch.__version__, ".".join(map(str, torch.cuda.nccl.version())),
-            dist.get_world_size()))
+        print("# PyTorch %s, %s, %d ranks" % (
+            torch.__version__, library(torch, device), dist.get_world_size()))
         print("# %12s %12s %12s" % ("size (B)", "time (us)", "busbw (GB/s)"))
     for elements in sizes(largest):
-        seconds = check_and_time(torch, dist, elements)
+        seconds = check_and_time(torch, dist, device, elements)
         right = right and seconds is not None
         if first and seconds is None:
             print("  %12d wrong sums" % (elements * 4))
@@ -80,6 +91,7 @@ def run(torch, dist, largest):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--max-mib", type=int, default=256, help="largest size (default 256)")
+    parser.add_argument("--cpu", action="store_true", help="without GPUs and NCCL")
     options = parser.parse_args()
     try:
         import torch
@@ -87,12 +99,13 @@ def main():
     except ImportError:
         print("skipped: no PyTorch")
         return SKIP
-    if not torch.cuda.is_available():
-        print("skipped: no GPU")
+    if not options.cpu and not torch.cuda.is_available():
+        print("skipped: no GPU (--cpu tries the launch without)")
         return SKIP
-    torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
-    dist.init_process_group("nccl")
-    right = run(torch, dist, options.max_mib << 20)
+    if not options.cpu:
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
+    dist.init_process_group("gloo" if options.cpu else "nccl")
+    right = run(torch, dist, "cpu" if options.cpu else "cuda", options.max_mib << 20)
     dist.destroy_process_group()
     return 0 if right else 1
 
