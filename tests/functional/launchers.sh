@@ -50,6 +50,7 @@ launchers_up() {
 		launchers_management "$node"
 		launchers_hosts "$node" >"$OUT/hosts.$node"
 	done
+	launchers_hosts mgmt >"$OUT/hosts.mgmt"
 	# shellcheck disable=SC2016 # expanded in the node
 	printf '#!/bin/sh\nmount --bind "%s/hosts.$(hostname)" /etc/hosts && exec "$@"\n' "$OUT" \
 		>"$NAMED"
@@ -67,4 +68,27 @@ launchers_table() {
 		"1 .n2. +2 .n3. +to_n3" "2 .n3. +0 .n1. +to_n1" "2 .n3. +1 .n2. +to_n2"; do
 		grep -qE "$pair 10\..*ok$" "$1" || { cat "$1"; fail "no pair '$pair'"; }
 	done
+}
+
+# launchers_command NAME COMMAND...: from now on NAME, in the nodes too, is COMMAND.
+launchers_command() {
+	mkdir -p "$OUT/bin"
+	printf '#!/bin/sh\nexec %s "$@"\n' "${*:2}" >"$OUT/bin/$1"
+	chmod +x "$OUT/bin/$1"
+	[[ $PATH == "$OUT/bin:"* ]] || PATH=$OUT/bin:$PATH
+}
+
+# launchers_shorten FILE: fabric_pingpong in there measures nothing, which would take a minute.
+launchers_shorten() { sed -i 's/fabric_pingpong/& --check --check-max 16K/' "$1"; }
+
+# From now on python3 is one that has PyTorch. Status 1 if there is none.
+launchers_torch() {
+	local python
+
+	while read -r python; do
+		"$python" -c 'import torch.distributed' 2>/dev/null || continue
+		launchers_command python3 "$python"
+		return 0
+	done < <(type -ap python3)
+	return 1
 }
