@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* compat.c - the older ABI versions' signatures; each difference between versions once. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <time.h>
 
 #include <mesh/base/log.h>
 #include <mesh/nccl/compat.h>
 #include <mesh/nccl/log.h>
 #include <mesh/nccl/plugin.h>
 #include <mesh/nccl/properties.h>
+
+/* Between two errors of messages, which NCCL would else ask for 100000 times a second. */
+#define FAILED_PAUSE_NS 1000000
 
 /*
  * The context of all callers that have none of their own; NULL before the first success. These
@@ -94,10 +99,52 @@ enum nccl_result mesh_compat_reg_mr_v6(void *comm, void *data, int size, int typ
 	return mesh_plugin_reg_mr(comm, data, wide, type, registration);
 }
 
+/*
+ * NCCL before 2.28 does badly when a message fails (proxy.cc). 2.18, 2.26 and 2.27 forget the error:
+ * ncclCommGetAsyncError() says that all is well, while kernels wait. 2.19 to 2.25 ask for the same
+ * message again and again, as fast as they can, with three lines of log each time; in 2.23 to 2.25
+ * ncclCommAbort() waits for the end of that. We cannot end it: a message that failed must not seem
+ * to have come. So we warn once, and slow it down.
+ */
+static enum nccl_result message_result(enum nccl_result result)
+{
+	static const struct timespec pause = {.tv_nsec = FAILED_PAUSE_NS};
+	static atomic_flag told = ATOMIC_FLAG_INIT;
+
+	if (!result)
+		return result;
+	if (!atomic_flag_test_and_set(&told))
+		mesh_warn(
+			"NCCL before 2.28 may not tell the program of the failure above, or hang in "
+			"ncclCommAbort: kill what hangs, or use NCCL 2.28 or later");
+	nanosleep(&pause, NULL);
+	return result;
+}
+
+enum nccl_result mesh_compat_test_v6(void *request, int *done, int *sizes)
+{
+	return message_result(mesh_plugin_test(request, done, sizes));
+}
+
+enum nccl_result mesh_compat_isend_v10(void *send_comm, void *data, size_t size, int tag,
+				       void *registration, void *profiler_handle, void **request)
+{
+	return message_result(mesh_plugin_isend(send_comm, data, size, tag, registration,
+						profiler_handle, request));
+}
+
+enum nccl_result mesh_compat_irecv_v10(void *receive_comm, int n, void **data, size_t *sizes,
+				       int *tags, void **registrations, void **profiler_handles,
+				       void **request)
+{
+	return message_result(mesh_plugin_irecv(receive_comm, n, data, sizes, tags, registrations,
+						profiler_handles, request));
+}
+
 enum nccl_result mesh_compat_isend_v9(void *send_comm, void *data, size_t size, int tag,
 				      void *registration, void **request)
 {
-	return mesh_plugin_isend(send_comm, data, size, tag, registration, NULL, request);
+	return mesh_compat_isend_v10(send_comm, data, size, tag, registration, NULL, request);
 }
 
 enum nccl_result mesh_compat_isend_v6(void *send_comm, void *data, int size, int tag,
@@ -114,7 +161,8 @@ enum nccl_result mesh_compat_isend_v6(void *send_comm, void *data, int size, int
 enum nccl_result mesh_compat_irecv_v9(void *receive_comm, int n, void **data, size_t *sizes,
 				      int *tags, void **registrations, void **request)
 {
-	return mesh_plugin_irecv(receive_comm, n, data, sizes, tags, registrations, NULL, request);
+	return mesh_compat_irecv_v10(receive_comm, n, data, sizes, tags, registrations, NULL,
+				     request);
 }
 
 enum nccl_result mesh_compat_irecv_v6(void *receive_comm, int n, void **data, int *sizes, int *tags,

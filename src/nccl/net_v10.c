@@ -11,6 +11,7 @@ const struct nccl_net_v10 ncclNetPlugin_v10 = {
 	.connect = mesh_compat_connect_v10,
 	.accept = mesh_plugin_accept,
 	.reg_mr = mesh_plugin_reg_mr,
-	.isend = mesh_plugin_isend,
-	.irecv = mesh_plugin_irecv,
+	.isend = mesh_compat_isend_v10,
+	.irecv = mesh_compat_irecv_v10,
+	.test = mesh_compat_test_v6,
 };

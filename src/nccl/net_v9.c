@@ -13,4 +13,5 @@ const struct nccl_net_v9 ncclNetPlugin_v9 = {
 	.reg_mr = mesh_plugin_reg_mr,
 	.isend = mesh_compat_isend_v9,
 	.irecv = mesh_compat_irecv_v9,
+	.test = mesh_compat_test_v6,
 };

@@ -8,11 +8,13 @@
 #include <limits.h>
 #include <pthread.h>
 
+#include <tests/driver/clock.h>
+
 #include "plugin_fixture.h"
 
 static struct version versions[VERSIONS];
 
-/* --- init; the next three run first, in this order, while v6 to v10 have no context yet --- */
+/* --- init; the next four run first, in this order: v6 to v10 have no context yet --- */
 
 static void test_trap_calls_before_init_are_refused(void **state)
 {
@@ -79,6 +81,33 @@ static void test_trap_versions_without_context_share_one(void **state)
 		assert_null(failed);
 	}
 	assert_int_equal(atomic_load(&fake.opens), 1);
+}
+
+/*
+ * NCCL before 2.28 forgets the error of a message, or asks for it again for ever: its tables warn,
+ * once in a process, and take their time.
+ */
+static void test_trap_failed_messages_are_told_and_slow(void **state)
+{
+	uint64_t begin_ns;
+	int i, round, done;
+
+	(void)state;
+	for (i = 0; i < VERSIONS; i++) {
+		assert_int_equal(versions[i].init(logger, &context), NCCL_RESULT_SUCCESS);
+		memset(&logged, 0, sizeof(logged));
+		fake.error = -ECONNRESET;
+		begin_ns = now_ns();
+		for (round = 0; round < 5; round++)
+			assert_int_equal(versions[i].test(FAKE_REQUEST, &done, NULL),
+					 NCCL_RESULT_REMOTE_ERROR);
+		assert_true(versions[i].number > 10 || now_ns() - begin_ns >= 5 * NS_PER_MS);
+		fake.error = 0;
+		assert_int_equal(logged.warnings, i == 0);
+		assert_true(i || strstr(logged.text, "2.28"));
+		if (versions[i].finalize)
+			versions[i].finalize(context);
+	}
 }
 
 static void test_trap_each_init_has_its_own_context(void **state)
@@ -416,6 +445,7 @@ int main(void)
 		cmocka_unit_test_setup(test_trap_calls_before_init_are_refused, plugin_setup),
 		cmocka_unit_test_setup(test_trap_failed_init_leaves_no_context, plugin_setup),
 		cmocka_unit_test_setup(test_trap_versions_without_context_share_one, plugin_setup),
+		cmocka_unit_test_setup(test_trap_failed_messages_are_told_and_slow, plugin_setup),
 	};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_trap_each_init_has_its_own_context),

@@ -25,7 +25,13 @@ nccl_register_v6 mesh_compat_reg_mr_v6;
 nccl_isend_v6 mesh_compat_isend_v6;
 nccl_irecv_v6 mesh_compat_irecv_v6;
 
-/* Without profiler handles. */
+/*
+ * An error is told in the log, and not too often: see compat.c. Those of v9 have no profiler
+ * handles.
+ */
+nccl_isend_v10 mesh_compat_isend_v10;
+nccl_irecv_v10 mesh_compat_irecv_v10;
+nccl_test_v6 mesh_compat_test_v6;
 nccl_isend_v9 mesh_compat_isend_v9;
 nccl_irecv_v9 mesh_compat_irecv_v9;
 
