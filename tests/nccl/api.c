@@ -31,6 +31,7 @@ static void set_version(struct api *api)
 	int code = 0, major;
 
 	api->ncclGetVersion(&code);
+	api->version_code = code;
 	major = code >= 10000 ? 10000 : 1000;
 	snprintf(api->version, sizeof(api->version), "%d.%d.%d", code / major, code % major / 100,
 		 code % 100);

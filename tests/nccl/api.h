@@ -47,6 +47,7 @@
 struct api {
 	API_EVERYWHERE(API_MEMBER)
 	API_NEWER(API_MEMBER)
+	int version_code; /* as NCCL_VERSION() makes it */
 	char version[32]; /* "2.28.9" */
 };
 

@@ -235,6 +235,9 @@ int lifecycle_registered(struct job *job)
 
 /* --- a rank dies ----------------------------------------------------------------------------- */
 
+/* The time in which a plugin that is not at fault has noticed a death on the same machine. */
+#define DROPPED_AFTER_S 5
+
 /* From a signal handler: the process ends at once with status 1. */
 static void abort_is_late(int signal_number)
 {
@@ -246,7 +249,26 @@ static void abort_is_late(int signal_number)
 	_exit(1);
 }
 
-/* Seconds until the error came, or a negative errno. */
+/* True if the library's version is from 2.@first to 2.@last. */
+static bool version_within(const struct job *job, int first, int last)
+{
+	return job->api.version_code >= NCCL_VERSION(2, first, 0) &&
+	       job->api.version_code < NCCL_VERSION(2, last + 1, 0);
+}
+
+/* These forget why a message failed, whatever the network says (proxy.cc, ncclProxyProgress). */
+static bool errors_are_dropped(const struct job *job)
+{
+	return version_within(job, 18, 18) || version_within(job, 26, 27);
+}
+
+/* The progress thread of these repeats a failed message for ever, and the abort waits for it. */
+static bool abort_hangs(const struct job *job)
+{
+	return version_within(job, 23, 25);
+}
+
+/* Seconds until the error came or NCCL cannot be expected to tell it, or a negative errno. */
 static double await_error(const struct job *job, ncclComm_t comm)
 {
 	uint64_t begin_ns = now_ns();
@@ -259,6 +281,8 @@ static double await_error(const struct job *job, ncclComm_t comm)
 			return -EIO;
 		waited = (double)(now_ns() - begin_ns) / 1e9;
 		if (asynchronous != ncclSuccess && asynchronous != ncclInProgress)
+			return waited;
+		if (errors_are_dropped(job) && waited > DROPPED_AFTER_S)
 			return waited;
 		sched_yield();
 	}
@@ -275,13 +299,20 @@ static int survive(struct job *job, ncclComm_t comm)
 
 	if (noticed < 0)
 		return (int)noticed;
+	if (abort_hangs(job)) {
+		printf("rank %d: error %.2f s after rank %d died, no abort: this NCCL hangs in it\n",
+		       job->ranks.rank, noticed, job->victim);
+		return 0;
+	}
 	signal(SIGALRM, abort_is_late);
 	alarm(job->bound_s);
 	error = job_say(job, "ncclCommAbort", job->api.ncclCommAbort(comm));
 	alarm(0);
 	if (!error)
-		printf("rank %d: error %.2f s after rank %d died, abort took %.2f s\n",
-		       job->ranks.rank, noticed, job->victim, (double)(now_ns() - begin_ns) / 1e9);
+		printf("rank %d: %s %.2f s after rank %d died, abort took %.2f s\n",
+		       job->ranks.rank,
+		       errors_are_dropped(job) ? "this NCCL drops errors: none" : "error", noticed,
+		       job->victim, (double)(now_ns() - begin_ns) / 1e9);
 	return error;
 }
 

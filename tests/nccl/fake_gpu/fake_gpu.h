@@ -30,6 +30,9 @@ enum fake_error {
 
 /* The only GPU, as NCCL names it in its log. */
 #define FAKE_PCI_ADDRESS "0000:65:00.0"
+/* cudaUUID_t. All ranks of a machine have this GPU, as with a real one that they share. */
+#define FAKE_UUID "the fake GPU 000"
+#define FAKE_UUID_BYTES 16
 #define FAKE_CAPABILITY_MAJOR 8
 #define FAKE_CAPABILITY_MINOR 0
 
@@ -48,6 +51,7 @@ bool fake_memory_ours(const void *address);
 void fake_streams_synchronize(void);
 
 /* Functions of the runtime that the driver has, too. */
+enum fake_error cudaDriverGetVersion(int *version);
 enum fake_error cudaSetDevice(int device);
 enum fake_error cudaDeviceGetAttribute(int *value, int attribute, int device);
 const char *cudaGetErrorString(enum fake_error error);

@@ -22,6 +22,13 @@ struct extent {
 	unsigned int x, y, z;
 };
 
+/* cudaLaunchConfig_t, as far as we read it. */
+struct runtime_launch_configuration {
+	struct extent grid, block;
+	size_t shared_bytes;
+	struct fake_stream *stream;
+};
+
 /* Declared here, as nothing but nvcc's output declares them. */
 void **__cudaRegisterFatBinary(void *binary);
 void __cudaRegisterFatBinaryEnd(void **binary);
@@ -129,6 +136,16 @@ FAKE_EXPORT enum fake_error cudaLaunchKernel(const void *kernel, struct extent g
 	return fake_stream_append(stream, kernel_skip, NULL);
 }
 
+/* NCCL 2.18 and 2.19 launch by this one. */
+FAKE_EXPORT enum fake_error
+cudaLaunchKernelExC(const struct runtime_launch_configuration *configuration, const void *kernel,
+		    void **arguments)
+{
+	(void)kernel;
+	(void)arguments;
+	return fake_stream_append(configuration->stream, kernel_skip, NULL);
+}
+
 FAKE_EXPORT enum fake_error __cudaLaunchKernel(const void *kernel, struct extent grid,
 					       struct extent block, void **arguments,
 					       size_t shared_bytes, struct fake_stream *stream)
@@ -187,6 +204,14 @@ static enum fake_error cu_device(int *device, int ordinal)
 	return cudaSetDevice(ordinal);
 }
 
+/* NCCL 2.30 tells by it whether two ranks have the same GPU. */
+static enum fake_error cu_device_uuid(unsigned char *uuid, int device)
+{
+	(void)device;
+	memcpy(uuid, FAKE_UUID, FAKE_UUID_BYTES);
+	return FAKE_OK;
+}
+
 /* The only context is always current. */
 static enum fake_error cu_context(void **context)
 {
@@ -216,6 +241,7 @@ static const struct {
 	{"cuGetErrorName", (void (*)(void))cu_error_text},
 	{"cuDeviceGet", (void (*)(void))cu_device},
 	{"cuDeviceGetAttribute", (void (*)(void))cudaDeviceGetAttribute},
+	{"cuDeviceGetUuid", (void (*)(void))cu_device_uuid},
 	{"cuCtxGetCurrent", (void (*)(void))cu_context},
 	{"cuCtxSetCurrent", (void (*)(void))cu_context_set},
 	{"cuCtxGetDevice", (void (*)(void))cu_context_device},
@@ -244,4 +270,23 @@ FAKE_EXPORT enum fake_error cudaGetDriverEntryPointByVersion(const char *name, v
 {
 	(void)version;
 	return cudaGetDriverEntryPoint(name, function, flags, status);
+}
+
+/* NCCL before 2.22 takes these three from libcuda.so. */
+FAKE_EXPORT enum fake_error cuInit(unsigned int flags)
+{
+	(void)flags;
+	return FAKE_OK;
+}
+
+FAKE_EXPORT enum fake_error cuDriverGetVersion(int *version)
+{
+	return cudaDriverGetVersion(version);
+}
+
+FAKE_EXPORT enum fake_error cuGetProcAddress(const char *name, void **function, int version,
+					     uint64_t flags)
+{
+	(void)version;
+	return cudaGetDriverEntryPoint(name, function, flags, NULL);
 }

@@ -15,7 +15,7 @@
 /* The head of cudaDeviceProp, which is the same in CUDA 11 to 13; NCCL reads no more of it. */
 struct properties {
 	char name[256];
-	unsigned char uuid[16];
+	unsigned char uuid[FAKE_UUID_BYTES];
 	unsigned char luid[8];
 	unsigned int luid_device_node_mask;
 	size_t total_memory;
@@ -97,6 +97,7 @@ FAKE_EXPORT enum fake_error cudaGetDeviceProperties(struct properties *propertie
 	(void)device;
 	memset(properties, 0, sizeof(*properties));
 	snprintf(properties->name, sizeof(properties->name), "no GPU");
+	memcpy(properties->uuid, FAKE_UUID, FAKE_UUID_BYTES);
 	properties->total_memory = DEVICE_MEMORY;
 	return FAKE_OK;
 }
@@ -328,6 +329,9 @@ CANNOT(cudaArrayGetInfo)
 CANNOT(cudaGraphAddDependencies)
 CANNOT(cudaGraphAddDependencies_v2)
 CANNOT(cudaGraphAddEventRecordNode)
+CANNOT(cudaGraphAddEventWaitNode)
+CANNOT(cudaGraphAddHostNode)
+CANNOT(cudaGraphAddKernelNode)
 CANNOT(cudaGraphRetainUserObject)
 CANNOT(cudaUserObjectCreate)
 CANNOT(cudaStreamUpdateCaptureDependencies)
