@@ -30,16 +30,6 @@ static const struct runtime runtime = {
 };
 #endif
 
-static void *load(void)
-{
-	void *handle = NULL;
-	size_t i;
-
-	for (i = 0; runtime.libraries[i] && !handle; i++)
-		handle = dlopen(runtime.libraries[i], RTLD_NOW);
-	return handle;
-}
-
 /* Writes the address of the function; false if there is none. */
 static bool find(void *handle, const char *name, void *function)
 {
@@ -63,23 +53,41 @@ static bool find_all(struct gpu *gpu, void *handle)
 	       find(handle, "GetErrorString", &gpu->error_text);
 }
 
-int gpu_open(struct gpu *gpu, int local_rank, char *why, size_t why_size)
+/* The number of GPUs that this library can use; 0 with the reason in @why. */
+static int count_devices(struct gpu *gpu, const char *library, char *why, size_t why_size)
 {
-	int (*count_devices)(int *count);
+	int (*count_with)(int *count);
+	void *handle = dlopen(library, RTLD_NOW);
 	int count = 0, error;
-	void *handle = load();
 
-	if (!handle || !find_all(gpu, handle) || !find(handle, "GetDeviceCount", &count_devices)) {
+	if (!handle || !find_all(gpu, handle) || !find(handle, "GetDeviceCount", &count_with)) {
 		snprintf(why, why_size, "no %s runtime: %s", runtime.kind,
 			 handle ? "functions are missing" : dlerror());
-		return -ENODEV;
+		return 0;
 	}
+	error = count_with(&count);
+	if (!error && count > 0)
+		return count;
+	snprintf(why, why_size, "no GPU for %s: %s", library, gpu->error_text(error));
+	return 0;
+}
+
+int gpu_open(struct gpu *gpu, int local_rank, char *why, size_t why_size)
+{
+	char reason[256];
+	int i, error, count = 0;
+
+	why[0] = 0;
+	/* A runtime that is too new for the driver finds nothing; an older one may. */
+	for (i = 0; runtime.libraries[i] && !count; i++) {
+		count = count_devices(gpu, runtime.libraries[i], reason, sizeof(reason));
+		/* What is at hand and fails says more than what is missing. */
+		if (!count && (!why[0] || !strncmp(reason, "no GPU", 6)))
+			snprintf(why, why_size, "%s", reason);
+	}
+	if (!count)
+		return -ENODEV;
 	gpu->kind = runtime.kind;
-	error = count_devices(&count);
-	if (error || count < 1) {
-		snprintf(why, why_size, "no GPU: %s", gpu->error_text(error));
-		return -ENODEV;
-	}
 	gpu->device = local_rank % count;
 	error = gpu->set_device(gpu->device);
 	if (error) {

@@ -10,6 +10,7 @@ import os
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -108,6 +109,28 @@ class FindNccl(unittest.TestCase):
                       find_nccl.candidates("nccl", "header", {}, paths))
         self.assertIn(os.path.dirname(library),
                       find_nccl.candidates("nccl", "library", {}, paths))
+
+    def test_runtime_of_pytorch(self):
+        """The loader does not find it there, and NCCL keeps its own to itself."""
+        older = self.make("one/nvidia/cuda_runtime/lib/libcudart.so.12")
+        newer = self.make("two/nvidia/cu13/lib/libcudart.so.13")
+        for place, runtime in (("one", older), ("two", newer)):
+            self.assertIn(os.path.dirname(runtime), find_nccl.candidates(
+                "nccl", "runtime", {}, [os.path.join(self.box.name, place)]))
+        environ = {"CUDA_HOME": self.box.name + "/two/nvidia/cu13"}
+        self.assertEqual(find_nccl.find("nccl", "runtime", environ, []), os.path.dirname(newer))
+
+    def test_python_of_the_shell(self):
+        """PyTorch's Python need not be the one that runs scons."""
+        library = self.make("site/nvidia/nccl/lib/libnccl.so.2")
+        python = self.make("bin/python3")
+        with open(python, "w") as file:
+            file.write("#!/bin/sh\necho %s/site\n" % self.box.name)
+        os.chmod(python, 0o755)
+        self.addCleanup(find_nccl.shell_paths.cache_clear)
+        with unittest.mock.patch.dict(os.environ, PATH=self.box.name + "/bin:/usr/bin:/bin"):
+            find_nccl.shell_paths.cache_clear()
+            self.assertIn(os.path.dirname(library), find_nccl.candidates("nccl", "library", {}))
 
     def test_rccl(self):
         self.make("rocm/include/rccl/rccl.h")
