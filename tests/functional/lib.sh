@@ -70,6 +70,11 @@ mesh_init() {
 		ip netns del "$probe"
 		skip "the kernel has no veth devices"
 	fi
+	# Some containers may make a namespace, but not mount the /sys that belongs to it.
+	if ! ip netns exec "$probe" unshare --uts true 2>/dev/null; then
+		ip netns del "$probe"
+		skip "the kernel does not let us run anything in a namespace"
+	fi
 	ip netns del "$probe"
 	trap mesh_cleanup EXIT
 	trap 'exit 129' HUP

@@ -71,6 +71,38 @@ without_gpu() {
 	note "run.sh says 'skipped: no GPU'"
 }
 
+# What run.sh does around NCCL, with a program that only tells what it was given.
+runs_ranks() {
+	local build=$BOX/build output settings=() setting
+
+	mkdir -p "$build/nccl"
+	cat >"$build/nccl/nccl_collectives" <<-'END'
+		#!/bin/sh
+		[ "$1" != --check-gpu ] || exit 0
+		case "$*" in *"--tests death"*) [ "$RANK" != 1 ] || kill -9 $$;; esac
+		echo "NCCL INFO Using network $([ "$NCCL_NET_PLUGIN" = mesh ] && echo Mesh || echo Socket)"
+		echo "rank $RANK: error 1 s after rank 1 died"
+		env
+	END
+	chmod +x "$build/nccl/nccl_collectives"
+	output=$(NO_PYTORCH=1 NO_RATIO=1 MESH_BUILD=$build LD_LIBRARY_PATH=/mine \
+		"$NCCL_TESTS/run.sh" local 2>&1) || fail "run.sh local: $output"
+	# A path in NCCL_NET_PLUGIN, which NCCL before 2.21 does not take, would need no folder here.
+	settings=(NCCL_NET_PLUGIN=mesh NCCL_HOSTID=b NCCL_MESH_NODE_NAME=b NCCL_MESH_NICS=lo
+		NCCL_SOCKET_IFNAME=lo NCCL_RAS_ENABLE=0 MASTER_ADDR=127.0.0.1 RANK=1 WORLD_SIZE=3)
+	for setting in "${settings[@]}"; do
+		grep -qx "$setting" "$build/nccl/logs/local/rank1.out" || fail "not set: $setting"
+	done
+	grep -q "^LD_LIBRARY_PATH=$build:/mine" "$build/nccl/logs/local/rank1.out" ||
+		fail "LD_LIBRARY_PATH does not begin with the build"
+	# Where no namespaces can be made, ranks run all the same.
+	output=$(NO_PYTORCH=1 NO_RATIO=1 MESH_BUILD=$build unshare --map-root-user --user \
+		setpriv --bounding-set -all --inh-caps -all "$NCCL_TESTS/run.sh" 2>&1) ||
+		fail "run.sh without namespaces: $output"
+	[[ $output == *"==== local"*"PASS: local"* ]] || fail "run.sh without namespaces: $output"
+	note "run.sh starts ranks with and without namespaces"
+}
+
 # The collectives' calls and what they check, against a simulated NCCL.
 operations() {
 	[[ -x $MESH_BUILD/nccl/test_operations ]] || { note "no nccl.h here"; return; }
@@ -82,3 +114,4 @@ launchers
 operations
 stand_ins
 without_gpu
+runs_ranks

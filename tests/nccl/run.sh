@@ -3,10 +3,14 @@
 # run.sh - NCCL itself over the plugin: every operation, checked and timed, and for a ratio the
 # same over NCCL's own sockets.
 #
-# On one machine, as root:  tests/nccl/run.sh [triangle|k4]... [-- ARGUMENT...]
-#   One rank in each network namespace of these meshes (default: both), all on this machine's GPUs.
-#   Each gets an NCCL_HOSTID of its own, so that NCCL takes them for machines and uses the network.
-#   Without CUDA MPS ranks on one GPU take turns: the bytes count, the times do not.
+# On one machine:  tests/nccl/run.sh [triangle|k4|local]... [-- ARGUMENT...]
+#   triangle, k4   as root: one rank in each network namespace of such a mesh
+#   local          three ranks over the loopback interface, without namespaces and root
+#   Default: triangle and k4, or local where namespaces cannot be made. All ranks are on this
+#   machine's GPUs; each gets an NCCL_HOSTID of its own, so that NCCL takes them for machines and
+#   uses the network. Without CUDA MPS ranks on one GPU take turns: the bytes count, the times do
+#   not, and all sizes take long. To begin with:
+#     tests/nccl/run.sh triangle -- --max 16M --iterations 5 --repeats 10
 # On several machines, one process for each rank:
 #   torchrun --nnodes N --nproc_per_node 1 ... --no_python tests/nccl/run.sh
 #   srun tests/nccl/run.sh
@@ -16,6 +20,7 @@
 # MESH_BUILD    build folder (default build)
 # NCCL_LIBRARY  the NCCL or RCCL to test (default: tests/nccl/find_nccl.py)
 # NO_RATIO=1    leave out NCCL's own sockets
+# NO_PYTORCH=1  leave out examples/all_reduce.py, which runs where python3 has PyTorch
 # Exit status 0, 1, or 77 with the reason: 'skipped: no GPU'. Fails unless NCCL's log says that all
 # its communicators used our network.
 NCCL_TESTS=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -25,16 +30,27 @@ NCCL_TESTS=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$NCCL_TESTS/launcher.sh"
 
 PROGRAM=$MESH_BUILD/nccl/nccl_collectives
-PLUGIN=$MESH_BUILD/libnccl-net-mesh.so
 LOGS=$MESH_BUILD/nccl/logs
 # All six tests; the last ends the ranks.
 TESTS=operations,split,repeat,two,registered
 
 # What every rank gets, whoever starts it.
 COMMON=(NCCL_DEBUG=INFO "NCCL_DEBUG_SUBSYS=INIT,NET,ENV")
+# NCCL before 2.21 takes no path in NCCL_NET_PLUGIN.
+OURS=(NCCL_NET_PLUGIN=mesh)
 # Ranks that share a machine: its GPUs' own fabric must not join what HOSTID keeps apart, and the
-# kernels of all ranks have to fit on one GPU together.
-SHARED=(NCCL_MNNVL_ENABLE=0 NCCL_SOCKET_IFNAME=mgmt0 NCCL_MAX_NCHANNELS=4 NCCL_NET_GDR_LEVEL=LOC)
+# kernels of all ranks have to fit on one GPU together. The port of RAS is one for each machine.
+SHARED=(NCCL_MNNVL_ENABLE=0 NCCL_MAX_NCHANNELS=4 NCCL_NET_GDR_LEVEL=LOC NCCL_RAS_ENABLE=0)
+# NCCL's queues for one communicator of one rank are 4 MB to 10 MB of /dev/shm; Docker gives 64 MB.
+SHM_MIN_KB=$((256 << 10))
+
+# The plugin, and CUDA's runtime, which PyTorch keeps where the loader does not look.
+library_path() {
+	local runtime
+
+	runtime=$("$NCCL_TESTS/find_nccl.py" runtime)
+	echo "$MESH_BUILD${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}${runtime:+:$runtime}"
+}
 
 library_arguments() {
 	local library=${NCCL_LIBRARY:-}
@@ -49,7 +65,7 @@ run_as_rank() {
 
 	mkdir -p "$LOGS"
 	echo "rank $RANK of $WORLD_SIZE, started by $LAUNCHER, rank 0 at $MASTER_ADDR"
-	env "${COMMON[@]}" NCCL_NET_PLUGIN="$PLUGIN" "$PROGRAM" "${LIBRARY[@]}" "$@" 2>&1 |
+	env "${COMMON[@]}" "${OURS[@]}" "${COLLECTIVES[@]}" "$@" 2>&1 |
 		tee "$log" | grep -v 'NCCL INFO'
 	status=${PIPESTATUS[0]}
 	((status != 77)) || exit 77
@@ -57,13 +73,15 @@ run_as_rank() {
 	"$NCCL_TESTS/read_log.py" --inside "$log" || fail "NCCL did not use our network"
 }
 
-# mesh_of triangle|k4: makes the nodes and fills NODES.
+# mesh_of triangle|k4|local: makes the nodes and fills NODES.
 mesh_of() {
 	local names=(a b c d) i j number=20
 
+	NODES=(a b c)
+	[[ $1 != local ]] || return 0
+	mesh_init
 	case $1 in
 	triangle)
-		NODES=(a b c)
 		mesh_up triangle
 		;;
 	k4)
@@ -81,11 +99,30 @@ mesh_of() {
 	esac
 }
 
-# start_ranks RUN SETTING... -- ARGUMENT...: one rank in each of NODES; status in RANKS_STATUS.
+# rank_spawn NODE LOG COMMAND...: in the background; the node is a name only if there are none.
+rank_spawn() {
+	local node=$1 log=$2
+
+	if [[ $MESH != local ]]; then
+		mesh_spawn "$@"
+		return
+	fi
+	shift 2
+	NCCL_MESH_NODE_NAME=$node NCCL_MESH_NICS=lo "$@" >"$log" 2>&1 </dev/null &
+	MESH_SPAWNED=$!
+}
+
+# start_ranks RUN SETTING... -- COMMAND...: it as one rank in each of NODES; status in RANKS_STATUS.
 start_ranks() {
-	local folder=$LOGS/$1 settings=() pids=() rank node
+	local folder=$LOGS/$1 settings=(NCCL_SOCKET_IFNAME=mgmt0) pids=() first rank node
 
 	shift
+	if [[ $MESH == local ]]; then
+		first=127.0.0.1
+		settings=(NCCL_SOCKET_IFNAME=lo)
+	else
+		first=$(mesh_mgmt_addr "${NODES[0]}")
+	fi
 	while [[ $1 != -- ]]; do
 		settings+=("$1")
 		shift
@@ -95,11 +132,10 @@ start_ranks() {
 	RANKS_STATUS=()
 	for rank in "${!NODES[@]}"; do
 		node=${NODES[rank]}
-		mesh_spawn "$node" "$folder/rank$rank.out" env "${COMMON[@]}" "${SHARED[@]}" \
+		rank_spawn "$node" "$folder/rank$rank.out" env "${COMMON[@]}" "${SHARED[@]}" \
 			NCCL_HOSTID="$node" RANK="$rank" WORLD_SIZE="${#NODES[@]}" \
-			LOCAL_RANK="$rank" MASTER_ADDR="$(mesh_mgmt_addr "${NODES[0]}")" \
-			MASTER_PORT=29500 "${settings[@]}" \
-			timeout -k 10 "${TEST_TIMEOUT:-3000}" "$PROGRAM" "${LIBRARY[@]}" "$@"
+			LOCAL_RANK="$rank" MASTER_ADDR="$first" MASTER_PORT=29500 "${settings[@]}" \
+			timeout -k 10 "${TEST_TIMEOUT:-3000}" "$@"
 		pids+=("$MESH_SPAWNED")
 	done
 	for rank in "${!pids[@]}"; do
@@ -125,7 +161,8 @@ run_checked() {
 run_death() {
 	local run=$1 rank
 
-	start_ranks "$run" NCCL_NET_PLUGIN="$PLUGIN" -- --tests death --victim 1
+	shift
+	start_ranks "$run" "${OURS[@]}" -- "${COLLECTIVES[@]}" "$@" --tests death --victim 1
 	for rank in "${!RANKS_STATUS[@]}"; do
 		((RANKS_STATUS[rank] == (rank == 1 ? 137 : 0))) ||
 			{ ranks_show "$LOGS/$run"; fail "$run: ${RANKS_STATUS[*]}"; }
@@ -133,34 +170,70 @@ run_death() {
 	cat "$LOGS/$run"/rank*.out | grep 'after rank 1 died'
 }
 
+# PyTorch brings its own NCCL, which may be another version.
+run_pytorch() {
+	if [[ ${NO_PYTORCH:-} ]] ||
+		! python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
+		echo "skipped: PyTorch"
+		return
+	fi
+	run_checked "$MESH-pytorch" Mesh "${OURS[@]}" -- \
+		python3 "$MESH_TOP/examples/all_reduce.py" --max-mib 64
+}
+
 run_mesh() (
-	local mesh=$1
+	local MESH=$1
 
 	shift
-	mesh_init
-	mesh_of "$mesh"
-	echo "==== $mesh: ranks on ${NODES[*]}"
-	run_checked "$mesh" Mesh NCCL_NET_PLUGIN="$PLUGIN" -- --tests $TESTS "$@"
-	run_death "$mesh-death"
+	mesh_of "$MESH"
+	echo "==== $MESH: ranks on ${NODES[*]}"
+	run_checked "$MESH" Mesh "${OURS[@]}" -- "${COLLECTIVES[@]}" --tests $TESTS "$@"
+	run_death "$MESH-death" "$@"
+	run_pytorch
 	[[ ! ${NO_RATIO:-} ]] || return 0
-	run_checked "$mesh-socket" Socket NCCL_NET_PLUGIN=none NCCL_NET=Socket -- \
-		--tests operations "$@"
-	"$NCCL_TESTS/ratio.py" "$LOGS/$mesh/rank0.out" "$LOGS/$mesh-socket/rank0.out"
+	run_checked "$MESH-socket" Socket NCCL_NET_PLUGIN=none NCCL_NET=Socket -- \
+		"${COLLECTIVES[@]}" --tests operations "$@"
+	"$NCCL_TESTS/ratio.py" "$LOGS/$MESH/rank0.out" "$LOGS/$MESH-socket/rank0.out"
 )
+
+# Which meshes this machine lets us make.
+default_meshes() {
+	local reason
+
+	if reason=$(mesh_init); then
+		echo triangle k4
+	else
+		echo "no namespaces (${reason#SKIP: }): ranks talk over the loopback interface" >&2
+		echo local
+	fi
+}
+
+check_shared_memory() {
+	local free
+
+	free=$(df --output=avail -k /dev/shm 2>/dev/null | tail -1)
+	((${free:-0} >= SHM_MIN_KB)) ||
+		echo "/dev/shm has ${free:-no} KB free, which NCCL may find too little:" \
+			"mount -o remount,size=1G /dev/shm, or docker run --shm-size=1g" >&2
+}
 
 main() {
 	local meshes=() mesh detected
 
 	# torchrun takes a '--' for its own.
 	while (($#)) && [[ $1 != -* ]]; do
-		[[ $1 == triangle || $1 == k4 ]] ||
-			fail "usage: $0 [triangle|k4]... [-- ARGUMENT...]"
+		[[ $1 =~ ^(triangle|k4|local)$ ]] ||
+			fail "usage: $0 [triangle|k4|local]... [-- ARGUMENT...]"
 		meshes+=("$1")
 		shift
 	done
 	[[ ${1:-} != -- ]] || shift
-	[[ -x $PROGRAM ]] || skip "nccl.h was not at hand when this was built: no $PROGRAM"
+	[[ -x $PROGRAM ]] || skip "no $PROGRAM: nccl.h was not at hand when this was built;" \
+		"install libnccl-dev or PyTorch, or set NCCL_HOME, then call scons again"
 	mapfile -t LIBRARY < <(library_arguments)
+	COLLECTIVES=("$PROGRAM" "${LIBRARY[@]}")
+	LD_LIBRARY_PATH=$(library_path)
+	export LD_LIBRARY_PATH
 	launcher_detect
 	detected=$?
 	((detected != 2)) || exit 1
@@ -169,7 +242,8 @@ main() {
 		return
 	fi
 	"$PROGRAM" --check-gpu || exit
-	((${#meshes[@]})) || meshes=(triangle k4)
+	check_shared_memory
+	((${#meshes[@]})) || read -ra meshes <<<"$(default_meshes)"
 	rm -rf "$LOGS"
 	for mesh in "${meshes[@]}"; do
 		run_mesh "$mesh" "$@" || exit
