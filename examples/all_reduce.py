@@ -8,17 +8,26 @@ On every machine (docs/guides/pytorch.md):
   torchrun --nnodes 3 --nproc_per_node 1 --node_rank R \\
       --master_addr <address of node 0> --master_port 29500 examples/all_reduce.py [--max-mib N]
 
-Rank 0 prints size, time and bus bandwidth as nccl-tests defines it. Exit status 0 if every sum
-was right on every rank, 1 if not, 77 without a GPU. --cpu tries the launch where there is none: on
-the CPU, over PyTorch's own gloo, which uses neither NCCL nor the mesh.
+Several ranks may share a GPU (--nproc_per_node 3): then they talk over the network, too, and times
+mean nothing. Rank 0 prints size, time and bus bandwidth as nccl-tests defines it. Exit status 0 if
+every sum was right on every rank, 1 if not, 77 without a GPU. --cpu tries the launch where there is
+none: on the CPU, over PyTorch's own gloo, which uses neither NCCL nor the mesh.
 """
 import argparse
 import os
+import socket
 import sys
 import time
 
 SKIP = 77
 WARMUPS, ITERATIONS = 5, 20
+
+
+def share_gpus(environ, gpus):
+    """NCCL refuses ranks of one machine on one GPU, and shares memory between others: if they are
+    more than the GPUs, each becomes a machine of its own."""
+    if int(environ.get("LOCAL_WORLD_SIZE", "1")) > gpus:
+        environ.setdefault("NCCL_HOSTID", "%s-%s" % (socket.gethostname(), environ["LOCAL_RANK"]))
 
 
 def bus_bandwidth(size, seconds, ranks):
@@ -103,6 +112,7 @@ def main():
         print("skipped: no GPU (--cpu tries the launch without)")
         return SKIP
     if not options.cpu:
+        share_gpus(os.environ, torch.cuda.device_count())
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
     dist.init_process_group("gloo" if options.cpu else "nccl")
     right = run(torch, dist, "cpu" if options.cpu else "cuda", options.max_mib << 20)

@@ -19,9 +19,9 @@ USING = re.compile(r"NCCL INFO Using network (.+?)\s*$")
 # transport/*.cc: once for each connection.
 VIA = re.compile(r"NCCL INFO Channel \d+.* via (NET/[^/\s]+|P2P|SHM|[A-Za-z]+)")
 # What NCCL says about a plugin that it did not take; the reason stands behind it.
-REFUSED = re.compile(r"NCCL INFO ((?:NET|PLUGIN)/Plugin.*(?:[Cc]ould not find|[Ff]ailed)"
+REFUSED = re.compile(r"NCCL INFO ((?:NET|PLUGIN)/Plugin.*(?:could not find|failed|no plugin found)"
                      r".*|.*plugin.*(?:is unsupported|load .*returned).*"
-                     r"|External network plugin.*unsupported.*)$")
+                     r"|External network plugin.*unsupported.*)$", re.IGNORECASE)
 ABOUT_OTHERS = re.compile(r"CollNet|\bGIN\b|TUNER|PROFILER|ENV/Plugin|\bsymbol\b")
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""test_tools.py - tests of read_log.py, find_nccl.py and ratio.py; no GPU, no NCCL needed.
+"""test_tools.py - tests of read_log.py, find_nccl.py, ratio.py and of examples/all_reduce.py as far
+as it goes without PyTorch; no GPU, no NCCL needed.
 
 corpus/ has lines of real NCCL logs: VERSION-WHAT.log.
 """
@@ -14,8 +15,9 @@ import unittest.mock
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "examples")]
 
+import all_reduce  # noqa: E402
 import find_nccl  # noqa: E402
 import ratio  # noqa: E402
 import read_log  # noqa: E402
@@ -37,9 +39,14 @@ class ReadLog(unittest.TestCase):
                     self.assertNotEqual(found.complaints("Socket", False), [])
 
     def test_missing_plugin_is_named(self):
-        complaints = log("2.28.9-plugin-missing.log").complaints("Mesh", False)
-        self.assertIn("a communicator used Socket", complaints)
-        self.assertTrue([text for text in complaints if "libnccl-net-mesh.so" in text], complaints)
+        for name in sorted(os.listdir(os.path.join(HERE, "corpus"))):
+            if "-plugin-missing" in name:
+                with self.subTest(name):
+                    complaints = log(name).complaints("Mesh", False)
+                    self.assertIn("a communicator used Socket", complaints)
+                    self.assertTrue([text for text in complaints if "libnccl-net-mesh.so" in text],
+                                    complaints)
+                    self.assertFalse([text for text in complaints if "TUNER" in text], complaints)
 
     def test_switched_off(self):
         complaints = log("2.28.9-plugin-none.log").complaints("Mesh", False)
@@ -159,6 +166,18 @@ class Ratio(unittest.TestCase):
         lines = list(ratio.compare(ratio.rows(self.OURS.splitlines()), theirs))
         self.assertEqual(len(lines), 1)
         self.assertTrue(lines[0].endswith(" 2.00"), lines)
+
+
+class AllReduce(unittest.TestCase):
+    def test_ranks_of_one_gpu_are_machines(self):
+        environ = {"LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "3"}
+        all_reduce.share_gpus(environ, 3)
+        self.assertNotIn("NCCL_HOSTID", environ)
+        all_reduce.share_gpus(environ, 1)
+        self.assertTrue(environ["NCCL_HOSTID"].endswith("-1"))
+        environ["NCCL_HOSTID"] = "mine"
+        all_reduce.share_gpus(environ, 1)
+        self.assertEqual(environ["NCCL_HOSTID"], "mine")
 
 
 if __name__ == "__main__":
