@@ -188,7 +188,7 @@ static void test_turns(void **state)
 static void test_large_beside_small(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *remote = remote_open(domain, 1);
+	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	struct customer large = {
 		.waiter.resume = customer_turn,
 		.domain = domain,
@@ -224,7 +224,7 @@ static void count_turn(struct mesh_waiter *waiter);
 static void test_wait_without_claim(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct mesh_remote *remote = remote_open(domain, 1);
+	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	struct mesh_flow *flow = remote->flow;
 	struct customer looker = {.waiter.resume = count_turn, .domain = domain};
 	struct customer other = {0};
