@@ -138,6 +138,7 @@ void check_ports(const struct check_context *context, struct check_result *resul
 void check_gids(const struct check_context *context, struct check_result *result);
 void check_pcie(const struct check_context *context, struct check_result *result);
 void check_carrier(const struct check_context *context, struct check_result *result);
+void check_congestion(const struct check_context *context, struct check_result *result);
 void check_mtu(const struct check_context *context, struct check_result *result);
 void check_speed(const struct check_context *context, struct check_result *result);
 void check_subnets(const struct check_context *context, struct check_result *result);

@@ -80,14 +80,16 @@ runs_ranks() {
 		#!/bin/sh
 		[ "$1" != --check-gpu ] || exit 0
 		case "$*" in *"--tests death"*) [ "$RANK" != 1 ] || kill -9 $$;; esac
-		echo "NCCL INFO Using network $([ "$NCCL_NET_PLUGIN" = mesh ] && echo Mesh || echo Socket)"
+		network=Socket
+		[ "$NCCL_NET_PLUGIN" != mesh ] || network=Mesh
+		echo "NCCL INFO Using network $network"
 		echo "rank $RANK: error 1 s after rank 1 died"
 		env
 	END
 	chmod +x "$build/nccl/nccl_collectives"
 	output=$(NO_PYTORCH=1 NO_RATIO=1 MESH_BUILD=$build LD_LIBRARY_PATH=/mine \
 		"$NCCL_TESTS/run.sh" local 2>&1) || fail "run.sh local: $output"
-	# A path in NCCL_NET_PLUGIN, which NCCL before 2.21 does not take, would need no folder here.
+	# A path in NCCL_NET_PLUGIN, which NCCL before 2.21 does not take, would need no folder.
 	settings=(NCCL_NET_PLUGIN=mesh NCCL_HOSTID=b NCCL_MESH_NODE_NAME=b NCCL_MESH_NICS=lo
 		NCCL_SOCKET_IFNAME=lo NCCL_RAS_ENABLE=0 MASTER_ADDR=127.0.0.1 RANK=1 WORLD_SIZE=3)
 	for setting in "${settings[@]}"; do

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_fi_mesh_check.c - the checks of RDMA hardware, on recorded trees. */
 #include <fcntl.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,6 +23,7 @@
 #include "sysfs_fixture.h"
 
 #define MODEL "devices/pci0000:00/0000:00:01.0/0000:01:00.0"
+#define CONGESTION "proc/sys/net/ipv4/tcp_congestion_control"
 
 static struct sysfs_fixture tree, sysfs; /* "/" and its "/sys" */
 static struct check_context context;
@@ -39,6 +41,7 @@ static int setup(void **state)
 			   "Max locked memory         unlimited            unlimited     bytes",
 			   "proc/self/limits");
 	sysfs_fixture_file(&tree, "Name:\tcat\nCapEff:\t0000000000000000", "proc/self/status");
+	sysfs_fixture_file(&tree, "cubic", CONGESTION);
 	memset(&context, 0, sizeof(context));
 	return mesh_sysfs_open(tree.root, &context.files);
 }
@@ -396,6 +399,27 @@ static void test_pcie(void **state)
 	assert_says("pcie", CHECK_WARN, "runs on PCIe x8 at 2.5 GT/s");
 }
 
+static void test_congestion(void **state)
+{
+	char path[PATH_MAX];
+
+	(void)state;
+	spark_make();
+	rewrite(&tree, "bbr", CONGESTION);
+	assert_says("congestion", CHECK_PASS, "no NIC carries messages over TCP");
+	strcpy(context.config.provider, "tcp");
+	assert_says("congestion", CHECK_WARN, "such as that of enp1s0f0np0");
+	*context.config.provider = '\0';
+	*context.table.nics[1].rdma.device = '\0';
+	assert_says("congestion", CHECK_WARN, "such as that of enp1s0f1np1, can cost half");
+	assert_non_null(strstr(said, "do:   sysctl -w net.ipv4.tcp_congestion_control=cubic"));
+	rewrite(&tree, "cubic", CONGESTION);
+	assert_well("congestion");
+	snprintf(path, sizeof(path), "%s/" CONGESTION, tree.root);
+	assert_int_equal(unlink(path), 0);
+	assert_says("congestion", CHECK_UNKNOWN, "tcp_congestion_control does not tell");
+}
+
 static void test_mtu(void **state)
 {
 	(void)state;
@@ -541,6 +565,7 @@ int main(void)
 		TREE_TEST(test_ports_unused),
 		TREE_TEST(test_gids),
 		TREE_TEST(test_pcie),
+		TREE_TEST(test_congestion),
 		TREE_TEST(test_mtu),
 		TREE_TEST(test_speed),
 		TREE_TEST(test_silent_fallback),
