@@ -78,10 +78,10 @@ launchers_command() {
 	[[ $PATH == "$OUT/bin:"* ]] || PATH=$OUT/bin:$PATH
 }
 
-# launchers_shorten FILE: fabric_pingpong in there measures nothing, which would take a minute.
+# launchers_shorten FILE: fabric_pingpong in there only checks; to measure takes a minute.
 launchers_shorten() { sed -i 's/fabric_pingpong/& --check --check-max 16K/' "$1"; }
 
-# From now on python3 is one that has PyTorch. Status 1 if there is none.
+# launchers_torch: from now on python3 is one that has PyTorch. Status 1 if there is none.
 launchers_torch() {
 	local python
 
