@@ -213,12 +213,17 @@ static bool wait_for(struct mesh_comm *comm, bool (*condition)(struct mesh_comm 
 	return true;
 }
 
-static void close_begin(struct mesh_comm *comm)
+/* Returns false if it was done before. */
+static bool close_begin(struct mesh_comm *comm)
 {
+	bool first;
+
 	mesh_lock_take(&comm->lock);
+	first = !comm->closing;
 	comm->closing = true;
 	mesh_comm_fail(comm, -ECANCELED, true, NULL);
 	mesh_lock_release(&comm->lock);
+	return first;
 }
 
 static void close_tell(struct mesh_comm *comm, bool unclean)
@@ -316,10 +321,8 @@ void mesh_comm_quiesce(struct mesh_comm *comm)
 {
 	bool drained;
 
-	if (comm->quiesced)
+	if (!close_begin(comm))
 		return;
-	comm->quiesced = true;
-	close_begin(comm);
 	if (!wait_for(comm, is_drained_or_lost, patience_ms(comm)))
 		slow_remember(comm);
 	/* One path may be lost while bytes are on their way over another. */

@@ -162,8 +162,7 @@ struct mesh_comm {
 
 	uint32_t unfinished; /* our messages and writes in flight */
 	_Atomic(int) error;  /* negative errno; sticky; set under the lock */
-	bool closing;	     /* we start nothing new */
-	bool quiesced;	     /* nothing of this comm is in flight, nor will be */
+	bool closing;	     /* we start nothing new: mesh_comm_quiesce() was called */
 	bool peer_closing;   /* CLOSE came, and is not answered yet */
 	uint64_t peer_closing_ms;
 	uint32_t peer_sent;   /* receive: messages that the closing peer has sent */
