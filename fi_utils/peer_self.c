@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <mesh/fabric/provider.h>
 #include <mesh/system/nic_table.h>
@@ -50,11 +49,7 @@ int peer_self_open(struct peer_self *self)
 {
 	memset(self, 0, sizeof(*self));
 	mesh_config_load(NULL, NULL, &self->config);
-	if (*self->config.node_name)
-		snprintf(self->name, sizeof(self->name), "%.*s", MESH_NODE_NAME_MAX - 1,
-			 self->config.node_name);
-	else if (gethostname(self->name, sizeof(self->name) - 1))
-		snprintf(self->name, sizeof(self->name), "(unnamed)");
+	mesh_node_name(self->config.node_name, self->name, sizeof(self->name));
 	self->node_id = mesh_node_id();
 	return peer_self_refresh(self);
 }

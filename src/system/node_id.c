@@ -2,6 +2,7 @@
 /* node_id.c - which node this is. */
 #include <fcntl.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,6 +20,16 @@ static uint64_t hash_add(uint64_t hash, const void *bytes, size_t size)
 	for (i = 0; i < size; i++)
 		hash = (hash ^ byte[i]) * FNV_PRIME;
 	return hash;
+}
+
+const char *mesh_node_name(const char *setting, char *name, size_t size)
+{
+	if (*setting)
+		snprintf(name, size, "%s", setting);
+	else if (gethostname(name, size))
+		snprintf(name, size, "(unnamed)");
+	name[size - 1] = '\0';
+	return name;
 }
 
 uint64_t mesh_node_id(void)

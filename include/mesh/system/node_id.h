@@ -3,6 +3,7 @@
 #ifndef MESH_SYSTEM_NODE_ID_H
 #define MESH_SYSTEM_NODE_ID_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /**
@@ -10,5 +11,12 @@
  * else.
  */
 uint64_t mesh_node_id(void);
+
+/**
+ * Writes this node's name for messages into @name of @size bytes, cut if need be; returns @name.
+ *
+ * @setting: NCCL_MESH_NODE_NAME; "": the host name
+ */
+const char *mesh_node_name(const char *setting, char *name, size_t size);
 
 #endif

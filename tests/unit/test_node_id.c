@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_node_id.c - which node this is: one number for all processes, and a name. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include <mesh/system/node_id.h>
+
+static void test_same_in_every_process(void **state)
+{
+	uint64_t id = mesh_node_id();
+	int status;
+	pid_t pid = fork();
+
+	(void)state;
+	if (!pid)
+		_exit(mesh_node_id() == id ? 0 : 1);
+	assert_true(pid > 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_true(id == mesh_node_id() && id != 0);
+}
+
+static void test_name(void **state)
+{
+	char name[65], host[65] = "", small[4];
+
+	(void)state;
+	assert_string_equal(mesh_node_name("spark1", name, sizeof(name)), "spark1");
+	assert_string_equal(mesh_node_name("spark1", small, sizeof(small)), "spa");
+	assert_int_equal(gethostname(host, sizeof(host)), 0);
+	assert_string_equal(mesh_node_name("", name, sizeof(name)), host);
+	memset(small, 'x', sizeof(small));
+	mesh_node_name("", small, sizeof(small)); /* whatever the host is called, it ends */
+	assert_non_null(memchr(small, '\0', sizeof(small)));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_same_in_every_process),
+		cmocka_unit_test(test_name),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
