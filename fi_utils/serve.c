@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <mesh/base/clock.h>
+#include <mesh/base/descriptors.h>
 
 #include "arguments.h"
 #include "command.h"
@@ -197,14 +198,29 @@ static void serve_close(struct serve *serve)
 
 /* ---- the loop ----------------------------------------------------------------------------- */
 
-static bool place_is_free(const struct serve *serve)
+/* What nobody takes waits in the kernel. */
+static bool may_accept(const struct serve *serve)
 {
 	int i;
 
+	if (serve->deaf)
+		return false;
 	for (i = 0; i < SERVE_CLIENTS_MAX; i++)
 		if (serve->clients[i].stream.fd < 0)
 			return true;
 	return false;
+}
+
+/* The socket stays readable: without a pause we would do nothing else than to try again. */
+static void accept_failed(struct serve *serve, int error)
+{
+	if (error == EAGAIN || error == EINTR)
+		return;
+	serve->deaf = true;
+	if (!serve->deaf_said)
+		fprintf(stderr, "%s: cannot take a connection: %s%s\n", who, strerror(error),
+			mesh_descriptors_hint());
+	serve->deaf_said = true;
 }
 
 static void clients_accept(struct serve *serve, const struct serve_socket *listener)
@@ -214,12 +230,17 @@ static void clients_accept(struct serve *serve, const struct serve_socket *liste
 	socklen_t len;
 	int fd;
 
-	while (place_is_free(serve)) {
+	while (may_accept(serve)) {
 		len = sizeof(from);
 		fd = accept4(listener->fd, (struct sockaddr *)&from, &len,
 			     SOCK_NONBLOCK | SOCK_CLOEXEC);
-		if (fd < 0)
+		if (fd < 0 && errno == ECONNABORTED)
+			continue;
+		if (fd < 0) {
+			accept_failed(serve, errno);
 			return;
+		}
+		serve->deaf_said = false;
 		if (mesh_addr_from_sockaddr((struct sockaddr *)&from, len, &remote, NULL))
 			close(fd);
 		else
@@ -265,7 +286,7 @@ static void neighbours_answer(struct serve *serve)
 static int poll_fds_fill(const struct serve *serve, int interrupt_fd, struct pollfd *fds,
 			 bool *busy)
 {
-	bool accepting = place_is_free(serve);
+	bool accepting = may_accept(serve);
 	int i, num = 0;
 
 	*busy = false;
@@ -309,6 +330,7 @@ static void serve_run(struct serve *serve, int interrupt_fd)
 		if (now_ms < tick_ms)
 			continue;
 		tick_ms = now_ms + TICK_MS;
+		serve->deaf = false;
 		for (i = 0; i < SERVE_CLIENTS_MAX; i++)
 			serve_client_tick(serve, &serve->clients[i], now_ms);
 	}

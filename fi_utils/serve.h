@@ -63,6 +63,8 @@ struct serve {
 	struct serve_client clients[SERVE_CLIENTS_MAX];
 	struct mesh_addr told;	    /* of the last "node ... checks" line */
 	uint64_t served, strangers; /* connections */
+	bool deaf;	/* no descriptor was left for a connection; until the next tick */
+	bool deaf_said; /* reported since the last connection */
 };
 
 /** Takes an accepted socket into a free place; closes it without memory. */

@@ -258,6 +258,26 @@ noise() {
 	expect_status 0
 }
 
+# Without a file descriptor for a connection it says so, waits, and goes on once there is one.
+no_descriptors() {
+	local limit free=0 pid=${SERVED[0]} ticks # SERVED[0] is b's
+
+	while [[ -e /proc/$pid/fd/$free ]]; do ((++free)); done
+	limit=$(prlimit --pid "$pid" --nofile --noheadings --output SOFT)
+	prlimit --pid "$pid" --nofile=$free:
+	ticks=$(awk '{print $14 + $15}' "/proc/$pid/stat")
+	check a 10.77.1.2
+	expect_status 1
+	grep -q "cannot take a connection: Too many open files; out of file descriptors" \
+		"$WORK/b.out" || fail "b does not say what it lacks: $(cat "$WORK/b.out")"
+	ticks=$(($(awk '{print $14 + $15}' "/proc/$pid/stat") - ticks))
+	# In hundredths of a second; the check waited for seconds.
+	((ticks < 100)) || fail "b was busy for $ticks ticks while it could do nothing"
+	prlimit --pid "$pid" --nofile="$limit":
+	check a 10.77.1.2
+	expect_status 0
+}
+
 ctrl_c() {
 	mesh_spawn a "$WORK/interrupted" "$MESH" check --peer 10.77.1.2 10.77.1.2
 	wait_for "grep -q 'first choice' $WORK/interrupted" 20 || fail "the check does not begin"
@@ -287,6 +307,7 @@ main() {
 	note "frames and bandwidth"
 	firewalls
 	noise
+	no_descriptors
 	ctrl_c
 	end_serving
 	wrong_subnet
