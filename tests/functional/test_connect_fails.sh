@@ -233,6 +233,11 @@ unreachable() {
 		finalize 0
 	END
 	arrives go blocked
+	# The listener's end times out, too, and must not say so.
+	on b nft "add table inet block
+		add chain inet block output { type filter hook output priority 0; }
+		add rule inet block output tcp sport $(control_port) drop" ||
+		fail "nft does not take the rule"
 	block "$(control_port)" reject with icmp type net-unreachable
 	finish "lost node b \(10.77.1.2\).* Network is unreachable"
 	unblock
