@@ -9,7 +9,7 @@
 #include <mesh/nccl/plugin.h>
 #include <mesh/transport/net.h>
 
-_Static_assert(MESH_HANDLE_SIZE == NCCL_HANDLE_SIZE, "the handle is NCCL's");
+_Static_assert(MESH_HANDLE_BYTES == NCCL_HANDLE_SIZE, "the handle is NCCL's");
 _Static_assert(MESH_COMM_REQUESTS >= NCCL_REQUESTS_MAX, "NCCL may have this many requests");
 _Static_assert(MESH_MESSAGE_MAX == NCCL_MESSAGE_BYTES_MAX, "the largest message is NCCL's");
 _Static_assert(MESH_MESSAGE_MAX <= INT_MAX, "test reports sizes as int");

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_connect_fails.sh - connections that cannot be made: what is said, and what stays behind.
 #
-# The connector is on node a, the listener on b. A firewall on b takes a port away and gives it back.
-# seconds: 60
+# The connector is on node a, the listener on b, whose firewall takes ports away and gives them back.
+# seconds: 50
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/faults.sh
@@ -64,7 +64,7 @@ rests() {
 	[[ $before && $before == "$(engine_turns "$1")" ]]
 }
 
-# --- more connections than a listener keeps for accept ------------------------------------------------
+# --- more connections than a listener keeps for accept -------------------------------------------
 
 queue_full() {
 	local i
@@ -88,7 +88,7 @@ queue_full() {
 	finish "refused a connection: it is out of memory or connections"
 }
 
-# --- one that comes and goes before the listener's NCCL has looked --------------------------------------
+# --- one that comes and goes before the listener's NCCL has looked -------------------------------
 
 left_again() {
 	begin
@@ -114,14 +114,17 @@ left_again() {
 	note "left_again: $(grep -m1 '^WARN' "$FAULTS/listener.log")"
 }
 
-# --- what TCP lets through and the fabric does not -------------------------------------------------
+# --- what TCP lets through and the fabric does not -----------------------------------------------
 
 fabric_port_dropped() {
 	local attempts
 
 	begin
-	# Long enough for the provider, which is seconds from its own next attempt when the way is free.
-	FAULTS_ENV[0]=NCCL_MESH_CONNECT_TIMEOUT=8 FAULTS_ENV[1]=NCCL_MESH_ACCEPT_TIMEOUT=20
+	# When the way is free again the provider is seconds from its own next attempt.
+	local FAULTS_ENV=(
+		"NCCL_MESH_CONNECT_TIMEOUT=8" "NCCL_MESH_ACCEPT_TIMEOUT=20"
+		"NCCL_MESH_DEAD_PEER_TIMEOUT=3"
+	)
 	play b listener <<-END
 		init 0
 		listen 0 $FAULTS/handle
@@ -151,7 +154,7 @@ fabric_port_dropped() {
 	finish "gave up connecting.* gives no answer on port $(fabric_port): does a firewall drop it"
 }
 
-# --- two connections at once, of which one comes too late -------------------------------------------
+# --- two connections at once, of which one comes too late ----------------------------------------
 
 anothers_cookie() {
 	begin
@@ -183,7 +186,7 @@ anothers_cookie() {
 	finish "gave up connecting.* it has no such listener"
 }
 
-# --- refused at first, stopped then: only the last reason counts ------------------------------------
+# --- refused at first, stopped then: only the last reason counts ---------------------------------
 
 refused_then_stopped() {
 	begin
@@ -208,7 +211,7 @@ refused_then_stopped() {
 	finish "gave up connecting.* it does not answer our request"
 }
 
-# --- an error of the control connection that is not the peer's end ----------------------------------
+# --- an error of the control connection that is not the peer's end -------------------------------
 
 unreachable() {
 	begin

@@ -41,7 +41,7 @@ static void test_trap_handle_has_any_alignment(void **state)
 	uint64_t deadline = mesh_clock_ms() + LIMIT_MS;
 	struct pair pair = {.send = NULL};
 	struct mesh_listener *listener;
-	char space[MESH_HANDLE_SIZE + 8];
+	char space[MESH_HANDLE_BYTES + 8];
 	char *handle = space + 3;
 
 	(void)state;
@@ -62,7 +62,7 @@ static void test_trap_handle_has_any_alignment(void **state)
 /* One thread polls all connections in turn: none may wait for its own. */
 static void test_trap_nothing_blocks_while_connecting(void **state)
 {
-	uint8_t handle[MESH_HANDLE_SIZE];
+	uint8_t handle[MESH_HANDLE_BYTES];
 	struct mesh_listener *listener;
 	struct mesh_comm *comm = NULL;
 	struct mesh_net *net;
@@ -87,7 +87,7 @@ static void test_trap_nothing_blocks_while_connecting(void **state)
 static void test_trap_peer_sleeps_while_we_connect(void **state)
 {
 	uint64_t deadline = mesh_clock_ms() + LIMIT_MS;
-	uint8_t handle[MESH_HANDLE_SIZE];
+	uint8_t handle[MESH_HANDLE_BYTES];
 	struct mesh_listener *listener;
 	struct pair pair = {.send = NULL};
 
@@ -107,7 +107,7 @@ static void test_trap_peer_sleeps_while_we_connect(void **state)
 /* On abort NCCL closes neither listeners nor half open connections: finalize has to. */
 static void test_trap_finalize_closes_what_is_left(void **state)
 {
-	uint8_t handle[MESH_HANDLE_SIZE], other[MESH_HANDLE_SIZE];
+	uint8_t handle[MESH_HANDLE_BYTES], other[MESH_HANDLE_BYTES];
 	struct mesh_listener *listener;
 	struct mesh_registration *left;
 	struct mesh_comm *comm = NULL;

@@ -18,7 +18,7 @@ void pattern_fill(uint8_t *data, size_t size, uint32_t seed)
 void pair_connect(struct pair *pair)
 {
 	uint64_t deadline = mesh_clock_ms() + LIMIT_MS;
-	uint8_t handle[MESH_HANDLE_SIZE];
+	uint8_t handle[MESH_HANDLE_BYTES];
 	struct mesh_listener *listener;
 
 	pair->send = pair->receive = NULL;

@@ -13,10 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <mesh/mesh/handle.h>
 #include <mesh/mesh/nic.h>
 
-/* NCCL_NET_HANDLE_MAXSIZE (nccl_net.h), in bytes. */
-#define MESH_HANDLE_SIZE 128
 /* Requests that one comm can have outstanding: NCCL_NET_MAX_REQUESTS (nccl_net.h). */
 #define MESH_COMM_REQUESTS 32
 /* Largest message in bytes: NCCL_MAX_NET_SIZE (collectives.h), 2^30. */
@@ -49,7 +48,7 @@ int mesh_net_num_nics(void);
 const struct mesh_nic *mesh_net_nic(int dev);
 
 /**
- * Starts to listen and writes @handle (MESH_HANDLE_SIZE bytes, any alignment).
+ * Starts to listen and writes @handle (MESH_HANDLE_BYTES bytes, any alignment).
  * @dev is a hint about the NIC that NCCL would like.
  */
 int mesh_net_listen(struct mesh_net *net, int dev, void *handle, struct mesh_listener **listener);
@@ -60,7 +59,7 @@ void mesh_listener_close(struct mesh_listener *listener);
 /**
  * Connects to the listener behind @handle, which came from another process and is not trusted.
  * Call it again with the same @handle buffer until *comm is not NULL: state is kept in the buffer
- * (MESH_HANDLE_SIZE bytes, writable, any alignment).
+ * (MESH_HANDLE_BYTES bytes, writable, any alignment).
  *
  * Returns 0, with *comm NULL while the connection is not ready; or a negative errno, with *comm
  * NULL, after which the attempt is over.
