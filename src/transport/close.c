@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include <mesh/base/clock.h>
@@ -28,22 +27,19 @@
 
 /* ---- the peer's frames, and the engine's part -------------------------------------------- */
 
-/* @cut: some operations did not end, and were cut off. */
+/* CLOSE or CLOSED. @cut: some operations did not end, and were cut off. */
 static void frame_send(struct mesh_comm *comm, enum mesh_frame_type type, bool cut)
 {
-	struct mesh_frame frame;
+	struct mesh_frame_comm fields = {0};
 
-	mesh_lock_assert_held(&comm->node->lock);
-	memset(&frame, 0, sizeof(frame));
-	frame.comm.to_comm = comm->paths[0].remote_id;
 	mesh_lock_take(&comm->lock);
 	if (comm->sending) {
-		frame.comm.sent = mesh_send_count(comm);
-		frame.comm.writes = comm->send.writes;
-		frame.comm.unclean = cut || comm->send.unclean;
+		fields.sent = mesh_send_count(comm);
+		fields.writes = comm->send.writes;
+		fields.unclean = cut || comm->send.unclean;
 	}
 	mesh_lock_release(&comm->lock);
-	mesh_peer_send(comm->paths[0].peer, &frame, type);
+	mesh_comm_frame_send(comm, type, fields);
 }
 
 static void quiet_note(struct mesh_comm *comm, const struct mesh_frame_comm *frame)

@@ -180,6 +180,17 @@ void mesh_comm_peer_lost(struct mesh_comm *comm)
 	mesh_lock_release(&comm->lock);
 }
 
+void mesh_comm_frame_send(const struct mesh_comm *comm, enum mesh_frame_type type,
+			  struct mesh_frame_comm fields)
+{
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.comm = fields;
+	frame.comm.to_comm = comm->paths[0].remote_id;
+	mesh_peer_send(comm->paths[0].peer, &frame, type);
+}
+
 void mesh_comm_paths_log(const struct mesh_comm *comm)
 {
 	char local[MESH_ADDR_TEXT_MAX], remote[MESH_ADDR_TEXT_MAX];

@@ -33,16 +33,11 @@ static void connect_state_set(struct mesh_connect *connect, enum mesh_connect_st
 
 static void comm_drop(struct mesh_connect *connect)
 {
-	struct mesh_frame frame;
-
 	if (!connect->comm)
 		return;
-	if (connect->num_accepted) {
-		/* The listener has made its end already, or is growing it. */
-		memset(&frame, 0, sizeof(frame));
-		frame.comm.to_comm = connect->comm->paths[0].remote_id;
-		mesh_peer_send(connect->comm->paths[0].peer, &frame, MESH_FRAME_CLOSE);
-	}
+	/* The listener has made its end already, or is growing it. */
+	if (connect->num_accepted)
+		mesh_comm_frame_send(connect->comm, MESH_FRAME_CLOSE, (struct mesh_frame_comm){0});
 	mesh_comm_free(connect->comm);
 	connect->comm = NULL;
 	connect->num_accepted = 0;

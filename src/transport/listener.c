@@ -7,7 +7,6 @@
 #include <mesh/base/clock.h>
 #include <mesh/base/log.h>
 #include <mesh/base/random.h>
-#include <mesh/transport/counters.h>
 #include <mesh/transport/listener.h>
 #include <mesh/transport/node.h>
 #include <mesh/transport/protocol.h>
@@ -24,18 +23,6 @@ struct mesh_listener *mesh_listener_find(struct mesh_node *node, uint32_t id, ui
 			return listener;
 	}
 	return NULL;
-}
-
-static void connect_refuse(struct mesh_peer *peer, const struct mesh_frame_connect *request,
-			   enum mesh_refusal refusal)
-{
-	struct mesh_frame frame;
-
-	memset(&frame, 0, sizeof(frame));
-	frame.refuse.refusal = refusal;
-	frame.refuse.comm = request->comm;
-	mesh_count_event(&peer->node->counters->refused);
-	mesh_peer_send(peer, &frame, MESH_FRAME_REFUSE);
 }
 
 static void connect_accept(struct mesh_peer *peer, const struct mesh_frame_connect *request,
@@ -97,7 +84,7 @@ void mesh_listener_connect(struct mesh_peer *peer, const struct mesh_frame_conne
 	if (listener)
 		refusal = path_take(listener, peer, request, &comm);
 	if (refusal) {
-		connect_refuse(peer, request, refusal);
+		mesh_peer_refuse(peer, refusal, request->comm);
 		return;
 	}
 	path = &comm->paths[comm->num_paths - 1];
@@ -286,11 +273,7 @@ int mesh_listener_accept(struct mesh_listener *listener, struct mesh_comm **comm
 /* The connector learns that nobody will take its comm. */
 static void waiting_refuse(struct mesh_comm *comm)
 {
-	struct mesh_frame frame;
-
-	memset(&frame, 0, sizeof(frame));
-	frame.comm.to_comm = comm->paths[0].remote_id;
-	mesh_peer_send(comm->paths[0].peer, &frame, MESH_FRAME_CLOSE);
+	mesh_comm_frame_send(comm, MESH_FRAME_CLOSE, (struct mesh_frame_comm){0});
 	mesh_comm_free(comm);
 }
 

@@ -100,7 +100,7 @@ void mesh_peer_port_send(struct mesh_peer *peer)
 		mesh_peer_send(peer, &frame, MESH_FRAME_PORT);
 }
 
-static void refusal_send(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_t comm)
+void mesh_peer_refuse(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_t comm)
 {
 	struct mesh_frame frame;
 
@@ -127,7 +127,7 @@ static enum mesh_refusal hello_refusal(struct mesh_peer *peer, const struct mesh
 
 static void hello_refuse(struct mesh_peer *peer, enum mesh_refusal refusal)
 {
-	refusal_send(peer, refusal, 0);
+	mesh_peer_refuse(peer, refusal, 0);
 	if (refusal == MESH_REFUSAL_COOKIE)
 		mesh_peer_lose(peer,
 			       "it did not know a listener of this process (another job, or a "
@@ -347,7 +347,7 @@ static void noise_handle(struct mesh_peer *peer, int error)
 {
 	if (error == -EPROTONOSUPPORT) {
 		if (peer->incoming)
-			refusal_send(peer, MESH_REFUSAL_VERSION, 0);
+			mesh_peer_refuse(peer, MESH_REFUSAL_VERSION, 0);
 		if (peer->state == MESH_PEER_HELLO && !peer->incoming) {
 			peer->refusal = MESH_REFUSAL_VERSION;
 			mesh_peer_retry(peer, mesh_refusal_text(MESH_REFUSAL_VERSION));

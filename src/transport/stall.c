@@ -16,7 +16,6 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include <mesh/base/clock.h>
 #include <mesh/transport/comm.h>
@@ -127,7 +126,6 @@ static void silence_check(struct mesh_comm *comm)
 
 void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms)
 {
-	struct mesh_frame frame;
 	uint32_t seq = 0;
 	bool ask;
 
@@ -138,17 +136,12 @@ void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms)
 	else
 		lost_check(comm, now_ms);
 	mesh_lock_release(&comm->lock);
-	if (!ask)
-		return;
-	memset(&frame, 0, sizeof(frame));
-	frame.comm.to_comm = comm->paths[0].remote_id;
-	frame.comm.sent = seq;
-	mesh_peer_send(comm->paths[0].peer, &frame, MESH_FRAME_ASK);
+	if (ask)
+		mesh_comm_frame_send(comm, MESH_FRAME_ASK, (struct mesh_frame_comm){.sent = seq});
 }
 
 void mesh_stall_asked(struct mesh_comm *comm, uint32_t seq)
 {
-	struct mesh_frame frame;
 	bool sent = false;
 
 	mesh_lock_take(&comm->lock);
@@ -157,12 +150,8 @@ void mesh_stall_asked(struct mesh_comm *comm, uint32_t seq)
 	else
 		mesh_receive_tell_again(comm, seq);
 	mesh_lock_release(&comm->lock);
-	if (!sent)
-		return;
-	memset(&frame, 0, sizeof(frame));
-	frame.comm.to_comm = comm->paths[0].remote_id;
-	frame.comm.sent = seq;
-	mesh_peer_send(comm->paths[0].peer, &frame, MESH_FRAME_SENT);
+	if (sent)
+		mesh_comm_frame_send(comm, MESH_FRAME_SENT, (struct mesh_frame_comm){.sent = seq});
 }
 
 void mesh_stall_answered(struct mesh_comm *comm, uint32_t seq)

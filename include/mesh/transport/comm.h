@@ -210,6 +210,10 @@ void mesh_comm_fail(struct mesh_comm *comm, int error, bool quiet, const char *w
 /** Its peer is lost. node->lock and domain->lock held. */
 void mesh_comm_peer_lost(struct mesh_comm *comm);
 
+/** Sends a frame about the comm to its peer: CLOSE, CLOSED, ASK or SENT. node->lock held. */
+void mesh_comm_frame_send(const struct mesh_comm *comm, enum mesh_frame_type type,
+			  struct mesh_frame_comm fields);
+
 /** CLOSE and CLOSED came from its peer. node->lock held. */
 void mesh_comm_close_asked(struct mesh_comm *comm, const struct mesh_frame_comm *frame);
 void mesh_comm_close_answered(struct mesh_comm *comm, const struct mesh_frame_comm *frame);

@@ -135,6 +135,9 @@ void mesh_peer_put(struct mesh_peer *peer);
 /** Sends a frame, or queues it. What fails shows as a lost peer. node->lock held. */
 void mesh_peer_send(struct mesh_peer *peer, struct mesh_frame *frame, enum mesh_frame_type type);
 
+/** Refuses its HELLO, or the CONNECT of its comm @comm if that is not 0. node->lock held. */
+void mesh_peer_refuse(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_t comm);
+
 /** True while the engine must look at it all the time: greeting, or lost a moment ago. */
 bool mesh_peer_urgent(const struct mesh_peer *peer);
 
