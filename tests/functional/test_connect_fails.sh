@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_connect_fails.sh - connections that cannot be made: what is said, and what stays behind.
 #
-# The connector is on node a, the listener on b, whose firewall takes ports away and gives them back.
+# The connector is on node a, the listener on b, whose firewall takes ports and gives them back.
 # seconds: 50
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
@@ -151,7 +151,7 @@ fabric_port_dropped() {
 	wait_for "rests listener" 10 || faults_show "the listener's engine does not rest"
 	unblock
 	touch "$FAULTS/go"
-	finish "gave up connecting.* gives no answer on port $(fabric_port): does a firewall drop it"
+	finish "gave up connecting.* gives no answer on port $(fabric_port): does a firewall drop"
 }
 
 # --- two connections at once, of which one comes too late ----------------------------------------

@@ -93,8 +93,8 @@ struct mesh_peer {
 	enum mesh_refusal refusal; /* what it answered; 0 if nothing */
 	uint32_t refusal_detail;
 	/*
-	 * Why the last attempt failed, or it is lost, in words, and how far that attempt had come; ""
-	 * once another has come further.
+	 * Why the last attempt failed, or it is lost, in words, and how far that attempt had come.
+	 * Empty once another has come further.
 	 */
 	char reason[MESH_PEER_REASON_MAX];
 	enum mesh_peer_state failed_in;
