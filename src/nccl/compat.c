@@ -100,11 +100,11 @@ enum nccl_result mesh_compat_reg_mr_v6(void *comm, void *data, int size, int typ
 }
 
 /*
- * NCCL before 2.28 does badly when a message fails (proxy.cc). 2.18, 2.26 and 2.27 forget the error:
- * ncclCommGetAsyncError() says that all is well, while kernels wait. 2.19 to 2.25 ask for the same
- * message again and again, as fast as they can, with three lines of log each time; in 2.23 to 2.25
- * ncclCommAbort() waits for the end of that. We cannot end it: a message that failed must not seem
- * to have come. So we warn once, and slow it down.
+ * NCCL before 2.28 does badly when a message fails (proxy.cc). 2.18, 2.26 and 2.27 forget the
+ * error: ncclCommGetAsyncError() says that all is well, while kernels wait. 2.19 to 2.25 ask for
+ * the same message again and again, as fast as they can, with three lines of log each time; in 2.23
+ * to 2.25 ncclCommAbort() waits for the end of that. We cannot end it: a message that failed must
+ * not seem to have come. So we warn once, and slow it down.
  */
 static enum nccl_result message_result(enum nccl_result result)
 {
@@ -114,9 +114,8 @@ static enum nccl_result message_result(enum nccl_result result)
 	if (!result)
 		return result;
 	if (!atomic_flag_test_and_set(&told))
-		mesh_warn(
-			"NCCL before 2.28 may not tell the program of the failure above, or hang in "
-			"ncclCommAbort: kill what hangs, or use NCCL 2.28 or later");
+		mesh_warn("NCCL before 2.28 may not tell the program of this failure, or hang in "
+			  "ncclCommAbort: kill what hangs, or use NCCL 2.28 or later");
 	nanosleep(&pause, NULL);
 	return result;
 }

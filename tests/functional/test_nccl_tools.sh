@@ -89,7 +89,7 @@ runs_ranks() {
 	chmod +x "$build/nccl/nccl_collectives"
 	output=$(NO_PYTORCH=1 NO_RATIO=1 MESH_BUILD=$build LD_LIBRARY_PATH=/mine \
 		"$NCCL_TESTS/run.sh" local 2>&1) || fail "run.sh local: $output"
-	# A path in NCCL_NET_PLUGIN, which NCCL before 2.21 does not take, would need no folder.
+	# NCCL before 2.21 takes no path in NCCL_NET_PLUGIN, but finds the name in a folder.
 	settings=(NCCL_NET_PLUGIN=mesh NCCL_HOSTID=b NCCL_MESH_NODE_NAME=b NCCL_MESH_NICS=lo
 		NCCL_SOCKET_IFNAME=lo NCCL_RAS_ENABLE=0 MASTER_ADDR=127.0.0.1 RANK=1 WORLD_SIZE=3)
 	for setting in "${settings[@]}"; do

@@ -300,8 +300,7 @@ static int survive(struct job *job, ncclComm_t comm)
 	if (noticed < 0)
 		return (int)noticed;
 	if (abort_hangs(job)) {
-		printf("rank %d: error %.2f s after rank %d died, no abort: this NCCL hangs in "
-		       "it\n",
+		printf("rank %d: error %.2f s after rank %d died, not aborted: this NCCL hangs\n",
 		       job->ranks.rank, noticed, job->victim);
 		fflush(stdout);
 		/* An orderly exit could wait for the kernels. */
