@@ -41,7 +41,7 @@ OURS=(NCCL_NET_PLUGIN=mesh)
 # Ranks that share a machine: its GPUs' own fabric must not join what HOSTID keeps apart, and the
 # kernels of all ranks have to fit on one GPU together. The port of RAS is one for each machine.
 SHARED=(NCCL_MNNVL_ENABLE=0 NCCL_MAX_NCHANNELS=4 NCCL_NET_GDR_LEVEL=LOC NCCL_RAS_ENABLE=0)
-# NCCL's queues for one communicator of one rank are 4 MB to 10 MB of /dev/shm; Docker gives 64 MB.
+# NCCL keeps queues of some MB for each communicator of each rank there; Docker gives 64 MB to all.
 SHM_MIN_KB=$((256 << 10))
 
 # The plugin, and CUDA's runtime, which PyTorch keeps where the loader does not look.
