@@ -229,6 +229,8 @@ unreachable() {
 		$(meet connect 1M)
 		post 0 0 0 1M
 		touch $FAULTS/blocked
+		await $FAULTS/closed
+		connect-calls 1 $FAULTS/handle 1 # sends a frame: the kernel ignores errors of probes
 		! within $(ms 12000) test 0
 		? dereg 0
 		? close 0
@@ -242,6 +244,7 @@ unreachable() {
 		add rule inet block output tcp sport $(control_port) drop" ||
 		fail "nft does not take the rule"
 	block "$(control_port)" reject with icmp type net-unreachable
+	touch "$FAULTS/closed"
 	finish "lost node b \(10.77.1.2\).* Network is unreachable"
 	unblock
 }
