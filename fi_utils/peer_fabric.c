@@ -16,7 +16,7 @@
 #include "peer_fabric.h"
 #include "peer_figures.h"
 
-/* As the plugin's default segments; enough of them in flight that a cable is never idle. */
+/* Small enough for slow cables; enough of them in flight that a fast one is never idle. */
 #define SEGMENT_BYTES ((size_t)512 << 10)
 #define WRITES 16
 #define MEMORY_BYTES (WRITES * SEGMENT_BYTES)

@@ -98,7 +98,7 @@ static void test_defaults(void **state)
 	assert_int_equal(config.accept_timeout_s, 600);
 	assert_int_equal(config.dead_peer_timeout_s, 10);
 	assert_int_equal(config.eager_limit_bytes, 8192);
-	assert_int_equal(config.segment_bytes, 2 << 20);
+	assert_int_equal(config.segment_bytes, 4 << 20);
 }
 
 /* Each entry is sound, and together they cover the struct: nothing is set by no variable. */
@@ -286,7 +286,7 @@ static void test_log(void **state)
 	mesh_config_log(&config);
 	assert_int_equal(log_captured_lines(MESH_LOG_INFO), 2);
 	assert_true(log_captured(MESH_LOG_INFO, "NCCL_MESH_NICS=eth7"));
-	assert_true(log_captured(MESH_LOG_INFO, "NCCL_MESH_SEGMENT_SIZE=8192 (default 2M)"));
+	assert_true(log_captured(MESH_LOG_INFO, "NCCL_MESH_SEGMENT_SIZE=8192 (default 4M)"));
 	log_capture_stop();
 }
 

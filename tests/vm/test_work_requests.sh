@@ -53,7 +53,7 @@ mesh_node a b
 mesh_link a ab 10.77.1.1/24 b ba 10.77.1.2/24
 rdma_up
 per_message $((64 << 10)) 1
-per_message $((2 << 20)) 1
-per_message $((8 << 20)) 4
+per_message $((4 << 20)) 1
+per_message $((8 << 20)) 2
 FAULTS_ENV+=(NCCL_MESH_SEGMENT_SIZE=1G)
 per_message $((8 << 20)) 1
