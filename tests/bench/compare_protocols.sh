@@ -119,7 +119,10 @@ ip netns add "$right"
 ip link add raw0 netns "$left" type veth peer name raw0 netns "$right"
 ip -n "$left" addr add "$left_ip/24" dev raw0
 ip -n "$right" addr add "$right_ip/24" dev raw0
+congestion=/proc/sys/net/ipv4/tcp_congestion_control
 for ns in "$left" "$right"; do
+	# bbr would have its pacing measured, as in nodes.py.
+	ip netns exec "$ns" sh -c "grep -qw cubic $congestion || echo reno >$congestion"
 	ip -n "$ns" link set lo up
 	ip -n "$ns" link set raw0 up
 done
