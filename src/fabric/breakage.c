@@ -6,6 +6,7 @@
 
 #include <rdma/fi_domain.h>
 
+#include <mesh/base/descriptors.h>
 #include <mesh/base/log.h>
 #include <mesh/fabric/domain.h>
 #include <mesh/mesh/rdma_error.h>
@@ -87,8 +88,7 @@ const char *mesh_remote_silence_explain(struct mesh_domain *domain, struct mesh_
 		return mesh_rdma_silence_explain(&ends, text);
 	if (error)
 		snprintf(text, MESH_RDMA_ERROR_MAX, "%s could not send to it: %s%s", provider,
-			 strerror(-error),
-			 error == -EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
+			 strerror(-error), error == -EMFILE ? "; " MESH_DESCRIPTORS_RAISE : "");
 	else
 		snprintf(text, MESH_RDMA_ERROR_MAX,
 			 "the control connection works, but %s gives no answer on port %u: does a "

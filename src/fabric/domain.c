@@ -31,7 +31,7 @@ static int fail(const struct mesh_domain *domain, const char *what, int error)
 	const char *hint = memlock;
 
 	if (error == -FI_EMFILE)
-		hint = "; raise the limit of open files (ulimit -n)";
+		hint = "; " MESH_DESCRIPTORS_RAISE;
 	else if (mesh_descriptors_exhausted())
 		hint = mesh_descriptors_hint();
 	else if (error == -FI_ENOMEM && domain->provider == MESH_PROVIDER_VERBS_RXM)

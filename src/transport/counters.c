@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* counters.c - where a path and the process count. */
-#include <time.h>
-
+#include <mesh/base/clock.h>
 #include <mesh/transport/comm.h>
 #include <mesh/transport/counters.h>
 #include <mesh/transport/node.h>
@@ -22,14 +21,6 @@ void mesh_counters_close(struct mesh_node *node)
 	mesh_stats_file_close(&node->stats);
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 void mesh_path_counters_open(struct mesh_path *path)
 {
 	struct mesh_node *node = path->comm->node;
@@ -45,7 +36,7 @@ void mesh_path_counters_open(struct mesh_path *path)
 	mesh_lock_assert_held(&node->lock);
 	path->counters = NULL;
 	if (node->stats.page)
-		path->counters = mesh_stats_open(node->stats.page, &link, now_ms());
+		path->counters = mesh_stats_open(node->stats.page, &link, mesh_clock_wall_ms());
 	if (!path->counters)
 		path->counters = &path->own_counters;
 }

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* net.c - opens and closes the plugin for NCCL; the process's one node lives here. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include <mesh/base/log.h>
 #include <mesh/base/random.h>
@@ -21,18 +18,6 @@
  */
 static pthread_mutex_t node_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct mesh_node *_Atomic the_node;
-
-/* ---- who we are ---------------------------------------------------------------------------- */
-
-static void node_name_make(struct mesh_node *node)
-{
-	if (node->config.node_name[0])
-		snprintf(node->name, sizeof(node->name), "%.*s", MESH_NODE_NAME_MAX - 1,
-			 node->config.node_name);
-	else if (gethostname(node->name, sizeof(node->name) - 1))
-		snprintf(node->name, sizeof(node->name), "(unnamed)");
-	node->name[sizeof(node->name) - 1] = '\0';
-}
 
 /* ---- which NICs ---------------------------------------------------------------------------- */
 
@@ -84,7 +69,7 @@ static int node_make(struct mesh_node **made)
 		return -ENOMEM;
 	mesh_config_load(NULL, NULL, &node->config);
 	mesh_config_log(&node->config);
-	node_name_make(node);
+	mesh_node_name(node->config.node_name, node->name, sizeof(node->name));
 	node->node_id = mesh_node_id();
 	ret = mesh_random(&node->process_id, sizeof(node->process_id));
 	if (ret)
