@@ -24,9 +24,13 @@ enum send_result {
 	SEND_BUSY,    /* the provider has no room: again after the next poll */
 };
 
-/* Segments that a message is cut into for each of several paths, and the least in bytes. */
+/*
+ * Several paths: a message is cut into so many segments for each, within these bounds in bytes. The
+ * upper one is a quarter of what may be in flight, so that a fast path is never without.
+ */
 #define SEGMENTS_PER_PATH 2
 #define SEGMENT_MIN ((size_t)64 << 10)
+#define SEGMENT_MAX ((size_t)512 << 10)
 
 void mesh_send_init(struct mesh_comm *comm)
 {
@@ -134,6 +138,8 @@ static size_t segment_size(const struct mesh_comm *comm, size_t size)
 	size_t share = size / ((size_t)comm->num_paths * SEGMENTS_PER_PATH);
 	int i;
 
+	if (share > SEGMENT_MAX)
+		share = SEGMENT_MAX;
 	if (comm->num_paths > 1 && segment > share)
 		segment = share > SEGMENT_MIN ? share : SEGMENT_MIN;
 	if (segment < least)
