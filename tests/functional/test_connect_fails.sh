@@ -230,7 +230,7 @@ unreachable() {
 		post 0 0 0 1M
 		touch $FAULTS/blocked
 		await $FAULTS/closed
-		connect-calls 1 $FAULTS/handle 1 # sends a frame: the kernel ignores errors of probes
+		connect-calls 1 $FAULTS/handle 1 # sends a frame: probes do not count
 		! within $(ms 12000) test 0
 		? dereg 0
 		? close 0
