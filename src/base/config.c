@@ -54,8 +54,8 @@ const struct mesh_setting mesh_settings[] = {
 	       "cable for each connection; NCCL's connections still take turns."),
 	NUMBER("NCCL_MESH_SEGMENT_SIZE", MESH_SETTING_BYTES, segment_bytes, "4M", 4096, 1 << 30,
 	       "Larger messages are cut into segments of this size, and into more where there are "
-	       "several paths. What other connections send to the same node waits for one of "
-	       "them at most."),
+	       "several paths. What other connections send to the same node may wait for one of "
+	       "them."),
 	TEXT("NCCL_MESH_STATS_DIR", stats_dir,
 	     "Folder of the counters that `fi_mesh watch` reads, one small file for each process; "
 	     "'none' for no counters. Default: /dev/shm/nccl-net-mesh-UID."),

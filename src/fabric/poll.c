@@ -74,7 +74,10 @@ static void error_handle(struct mesh_domain *domain)
 	mesh_trace("%s: an operation failed: %s (provider error %d), flags 0x%llx",
 		   domain->nic->netdev, fi_strerror(entry.err), entry.prov_errno,
 		   (unsigned long long)entry.flags);
-	/* Without a context it was a peer's write that broke off: its sender is told. */
+	/*
+	 * Without a context it was a peer's write that broke off, and its sender is told; or one of
+	 * our injected messages, and whoever waits for it asks (stall.c).
+	 */
 	if (!op)
 		return;
 	mesh_op_take_back(op);
