@@ -262,6 +262,9 @@ noise() {
 no_descriptors() {
 	local limit free=0 pid=${SERVED[0]} ticks # SERVED[0] is b's
 
+	# What is still open for the last check would become free below the limit: the next works.
+	wait_for "[[ -z \$(on b ss -Htn state connected sport = :18620) ]]" 20 ||
+		fail "b keeps connections: $(on b ss -Htn sport = :18620)"
 	while [[ -e /proc/$pid/fd/$free ]]; do ((++free)); done
 	limit=$(prlimit --pid "$pid" --nofile --noheadings --output SOFT)
 	prlimit --pid "$pid" --nofile=$free:
