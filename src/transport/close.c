@@ -17,6 +17,7 @@
 #include <mesh/base/clock.h>
 #include <mesh/base/log.h>
 #include <mesh/transport/comm.h>
+#include <mesh/transport/counters.h>
 #include <mesh/transport/node.h>
 #include <mesh/transport/protocol.h>
 
@@ -25,7 +26,88 @@
 /* Turns of a waiting loop that only yield; a handshake on a quiet node takes fewer. */
 #define YIELDS 2000
 
-/* ---- the peer's frames, and the engine's part -------------------------------------------- */
+/* ---- the peer's end ----------------------------------------------------------------------- */
+
+static const struct {
+	const char *name;
+	uint8_t may_follow; /* bits of the states that may come before */
+} peer_ends[MESH_PEER_END_STATES] = {
+	[MESH_PEER_END_OPEN] = {"open", 0},
+	[MESH_PEER_END_ASKED] = {"asked", 1 << MESH_PEER_END_OPEN | 1 << MESH_PEER_END_QUIET},
+	[MESH_PEER_END_ASKED_UNCLEAN] = {"asked, unclean", 1 << MESH_PEER_END_OPEN |
+								   1 << MESH_PEER_END_ASKED |
+								   1 << MESH_PEER_END_QUIET |
+								   1 << MESH_PEER_END_UNCLEAN},
+	[MESH_PEER_END_QUIET] = {"quiet", 1 << MESH_PEER_END_OPEN | 1 << MESH_PEER_END_ASKED},
+	[MESH_PEER_END_UNCLEAN] = {"unclean", 1 << MESH_PEER_END_OPEN | 1 << MESH_PEER_END_ASKED |
+						      1 << MESH_PEER_END_ASKED_UNCLEAN |
+						      1 << MESH_PEER_END_QUIET},
+};
+
+void mesh_comm_peer_end_set(struct mesh_comm *comm, enum mesh_peer_end state)
+{
+	bool legal = peer_ends[state].may_follow & 1 << comm->peer_end;
+
+	mesh_lock_assert_held(&comm->lock);
+	assert(legal);
+	(void)legal;
+	mesh_trace("%s node %s, its end of the connection: %s -> %s",
+		   comm->sending ? "sending to" : "receiving from", comm->peer_name,
+		   peer_ends[comm->peer_end].name, peer_ends[state].name);
+	comm->peer_end = state;
+}
+
+/*
+ * The peer waits for an answer (@asks), or not any more. Frames are foreign: one that comes twice
+ * says nothing new, and none makes clean what was not.
+ */
+static void peer_end_learn(struct mesh_comm *comm, bool asks, bool unclean)
+{
+	enum mesh_peer_end state;
+
+	if (unclean || mesh_comm_peer_is_unclean(comm))
+		state = asks ? MESH_PEER_END_ASKED_UNCLEAN : MESH_PEER_END_UNCLEAN;
+	else
+		state = asks ? MESH_PEER_END_ASKED : MESH_PEER_END_QUIET;
+	if (state != comm->peer_end)
+		mesh_comm_peer_end_set(comm, state);
+}
+
+void mesh_comm_close_asked(struct mesh_comm *comm, const struct mesh_frame_comm *frame)
+{
+	mesh_lock_take(&comm->lock);
+	if (!mesh_comm_peer_asks(comm))
+		comm->peer_asked_ms = mesh_clock_ms();
+	comm->peer_sent = frame->sent;
+	comm->peer_writes = frame->writes;
+	/* A sender drains before it says so, if it can; a receiver takes nothing more. */
+	peer_end_learn(comm, true, frame->unclean);
+	mesh_lock_release(&comm->lock);
+	comm->paths[0].peer->slow_close = false;
+	mesh_comm_tick(comm);
+}
+
+void mesh_comm_close_answered(struct mesh_comm *comm, const struct mesh_frame_comm *frame)
+{
+	mesh_lock_take(&comm->lock);
+	comm->peer_writes = frame->writes;
+	peer_end_learn(comm, mesh_comm_peer_asks(comm), frame->unclean);
+	mesh_lock_release(&comm->lock);
+	comm->paths[0].peer->slow_close = false;
+}
+
+void mesh_comm_peer_lost(struct mesh_comm *comm)
+{
+	mesh_lock_take(&comm->lock);
+	peer_end_learn(comm, false, true);
+	if (!comm->error && !comm->closing)
+		mesh_count_event(&comm->node->counters->comms_failed);
+	/* The peer's own line has said it for all of its comms. */
+	mesh_comm_fail(comm, -ECONNRESET, true, "the peer is lost");
+	mesh_lock_release(&comm->lock);
+}
+
+/* ---- the answer, which is the engine's part ------------------------------------------------ */
 
 /* CLOSE or CLOSED. @cut: some operations did not end, and were cut off. */
 static void frame_send(struct mesh_comm *comm, enum mesh_frame_type type, bool cut)
@@ -42,38 +124,9 @@ static void frame_send(struct mesh_comm *comm, enum mesh_frame_type type, bool c
 	mesh_comm_frame_send(comm, type, fields);
 }
 
-static void quiet_note(struct mesh_comm *comm, const struct mesh_frame_comm *frame)
-{
-	mesh_lock_assert_held(&comm->lock);
-	comm->peer_quiet = true;
-	comm->peer_writes = frame->writes;
-	comm->peer_lost |= frame->unclean;
-}
-
-void mesh_comm_close_asked(struct mesh_comm *comm, const struct mesh_frame_comm *frame)
-{
-	mesh_lock_take(&comm->lock);
-	comm->peer_closing = true;
-	comm->peer_closing_ms = mesh_clock_ms();
-	comm->peer_sent = frame->sent;
-	/* A sender drains before it says so, if it can; a receiver takes nothing more. */
-	quiet_note(comm, frame);
-	mesh_lock_release(&comm->lock);
-	comm->paths[0].peer->slow_close = false;
-	mesh_comm_tick(comm);
-}
-
-void mesh_comm_close_answered(struct mesh_comm *comm, const struct mesh_frame_comm *frame)
-{
-	mesh_lock_take(&comm->lock);
-	quiet_note(comm, frame);
-	mesh_lock_release(&comm->lock);
-	comm->paths[0].peer->slow_close = false;
-}
-
 static bool answer_is_due(struct mesh_comm *comm)
 {
-	if (!comm->peer_closing)
+	if (!mesh_comm_peer_asks(comm))
 		return false;
 	if (comm->sending)
 		return !comm->unfinished;
@@ -85,8 +138,8 @@ static void missing_check(struct mesh_comm *comm)
 {
 	uint64_t limit_ms = comm->node->config.dead_peer_timeout_s * 1000;
 
-	if (comm->peer_closing && !comm->sending && !comm->error &&
-	    mesh_clock_ms() - comm->peer_closing_ms > limit_ms &&
+	if (mesh_comm_peer_asks(comm) && !comm->sending && !comm->error &&
+	    mesh_clock_ms() - comm->peer_asked_ms > limit_ms &&
 	    !mesh_receive_has_all(comm, comm->peer_sent))
 		mesh_comm_fail(comm, -EIO, false,
 			       "the sender closed the connection, and not all of what it sent has "
@@ -112,7 +165,7 @@ void mesh_comm_tick(struct mesh_comm *comm)
 	missing_check(comm);
 	due = answer_is_due(comm);
 	if (due)
-		comm->peer_closing = false;
+		peer_end_learn(comm, false, false);
 	/* Only now: what was on its way when CLOSE came has been delivered, and counts as sent. */
 	if (due && comm->sending)
 		mesh_comm_fail(comm, -EPIPE, comm->send.first_pending == comm->next_seq,
@@ -129,31 +182,34 @@ bool mesh_comm_urgent(struct mesh_comm *comm)
 	bool urgent;
 
 	mesh_lock_take(&comm->lock);
-	urgent = comm->peer_closing;
+	urgent = mesh_comm_peer_asks(comm);
 	mesh_lock_release(&comm->lock);
 	return urgent;
 }
 
 /* ---- our own closing ---------------------------------------------------------------------- */
 
-/* True if the sender is quiet, and all that it has ever written is here. */
+/* True if all that the sender will ever have written is here. */
 static bool is_settled(struct mesh_comm *comm)
 {
 	mesh_lock_assert_held(&comm->lock);
-	return comm->peer_quiet && !comm->peer_lost && comm->receive.writes == comm->peer_writes;
+	return mesh_comm_peer_is_over(comm) && !mesh_comm_peer_is_unclean(comm) &&
+	       comm->receive.writes == comm->peer_writes;
 }
 
-/* The peer's word that it is quiet, or its end. A sender asks for it, and so does a receiver that
- * could still be written to. */
+/*
+ * The peer's word that it starts nothing any more, or its loss. A sender asks for it, and so does a
+ * receiver that could still be written to.
+ */
 static bool is_answered(struct mesh_comm *comm)
 {
 	bool answered;
 
 	mesh_lock_take(&comm->node->lock);
 	mesh_lock_take(&comm->lock);
-	answered = comm->peer_lost || mesh_comm_is_cut(comm);
+	answered = mesh_comm_peer_is_unclean(comm) || mesh_comm_is_cut(comm);
 	if (comm->sending)
-		answered |= comm->peer_quiet;
+		answered |= mesh_comm_peer_is_over(comm);
 	else
 		answered |= is_settled(comm) || !mesh_receive_is_granted(comm);
 	mesh_lock_release(&comm->lock);

@@ -167,19 +167,6 @@ void mesh_comm_fail(struct mesh_comm *comm, int error, bool quiet, const char *w
 		 netdevs_text(comm, netdevs, sizeof(netdevs)), why);
 }
 
-void mesh_comm_peer_lost(struct mesh_comm *comm)
-{
-	mesh_lock_take(&comm->lock);
-	comm->peer_lost = true;
-	comm->peer_quiet = true;
-	comm->peer_closing = false;
-	if (!comm->error && !comm->closing)
-		mesh_count_event(&comm->node->counters->comms_failed);
-	/* The peer's own line has said it for all of its comms. */
-	mesh_comm_fail(comm, -ECONNRESET, true, "the peer is lost");
-	mesh_lock_release(&comm->lock);
-}
-
 void mesh_comm_frame_send(const struct mesh_comm *comm, enum mesh_frame_type type,
 			  struct mesh_frame_comm fields)
 {

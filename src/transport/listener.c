@@ -111,7 +111,7 @@ static bool is_void(struct mesh_comm *comm)
 	bool over = mesh_comm_is_cut(comm), holds;
 
 	mesh_lock_take(&comm->lock);
-	over |= comm->peer_quiet;
+	over |= mesh_comm_peer_is_over(comm);
 	holds = is_whole(comm) && mesh_receive_has_early(comm);
 	mesh_lock_release(&comm->lock);
 	return over && !holds;

@@ -441,7 +441,8 @@ static bool peer_is_missed(const struct mesh_peer *peer)
 		return false;
 	LIST_FOREACH(comm, &peer->node->comms, entry) {
 		mesh_lock_take(&comm->lock);
-		missed |= mesh_comm_uses_peer(comm, peer) && !comm->peer_quiet && !comm->closing;
+		missed |= mesh_comm_uses_peer(comm, peer) && !mesh_comm_peer_is_over(comm) &&
+			  !comm->closing;
 		mesh_lock_release(&comm->lock);
 	}
 	return missed;

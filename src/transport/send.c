@@ -377,7 +377,7 @@ static void comm_push(struct mesh_comm *comm)
 	uint32_t seq;
 
 	mesh_lock_assert_held(&comm->lock);
-	if (comm->peer_closing)
+	if (mesh_comm_peer_asks(comm))
 		return; /* nothing new; what is on its way ends first */
 	for (seq = send->first_pending; seq != comm->next_seq && !comm->error; seq++) {
 		request = mesh_comm_request(comm, seq);

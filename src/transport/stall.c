@@ -49,7 +49,7 @@ static bool ask_is_due(struct mesh_comm *comm, uint64_t now_ms, uint32_t *seq)
 	struct mesh_stall *stall = &comm->stall;
 
 	mesh_lock_assert_held(&comm->lock);
-	if (comm->error || comm->peer_quiet || !oldest_waiting(comm, seq)) {
+	if (comm->error || mesh_comm_peer_is_over(comm) || !oldest_waiting(comm, seq)) {
 		stall->watching = false;
 		return false;
 	}

@@ -141,6 +141,26 @@ struct mesh_receive_side {
 	uint8_t *early_data; /* allocated when the first one comes; owned */
 };
 
+/*
+ * What the peer has said of its end of the comm. In each state but the first it starts nothing any
+ * more.
+ *
+ *	OPEN ---- CLOSE ---> ASKED --- our answer ---> QUIET	it closes first
+ *	OPEN --------------- CLOSED -----------------> QUIET	we do, it answers, and then closes:
+ *	QUIET --- CLOSE ---> ASKED --- our answer ---> QUIET
+ *
+ * A frame that says unclean leads to the same states, unclean. So does the loss of the peer, from
+ * every state to UNCLEAN. It stays so: closing must know whether more may still be written here.
+ */
+enum mesh_peer_end {
+	MESH_PEER_END_OPEN,	     /* nothing: it may start what it likes */
+	MESH_PEER_END_ASKED,	     /* CLOSE came, and is not answered yet */
+	MESH_PEER_END_ASKED_UNCLEAN, /* the same, but writes that had failed may still arrive */
+	MESH_PEER_END_QUIET,	     /* all that it ever wrote arrives, and it has said how many */
+	MESH_PEER_END_UNCLEAN,	     /* it is lost, or writes that had failed may still arrive */
+	MESH_PEER_END_STATES
+};
+
 struct mesh_comm {
 	LIST_ENTRY(mesh_comm) entry; /* node->comms; node->lock */
 	struct mesh_lock lock;
@@ -163,13 +183,11 @@ struct mesh_comm {
 	uint32_t unfinished; /* our messages and writes in flight */
 	_Atomic(int) error;  /* negative errno; sticky; set under the lock */
 	bool closing;	     /* we start nothing new: mesh_comm_quiesce() was called */
-	bool peer_closing;   /* CLOSE came, and is not answered yet */
-	uint64_t peer_closing_ms;
-	uint32_t peer_sent;   /* receive: messages that the closing peer has sent */
-	uint32_t peer_writes; /* receive: writes that the quiet peer has started */
-	bool peer_lost;	      /* it never said that it is quiet: its bytes may still be queued */
-	bool peer_quiet; /* CLOSE or CLOSED came, or the peer is lost: it starts nothing any more */
-	uint32_t next_seq;				  /* of the next request */
+	enum mesh_peer_end peer_end;
+	uint64_t peer_asked_ms; /* since when it is ASKED */
+	uint32_t peer_sent;	/* receive: messages that the peer has sent, as its CLOSE said */
+	uint32_t peer_writes;	/* receive: writes that it has started, as CLOSE or CLOSED said */
+	uint32_t next_seq;	/* of the next request */
 	struct mesh_request requests[MESH_COMM_REQUESTS]; /* by seq */
 	struct mesh_stall stall;
 	LIST_HEAD(, mesh_registration) registrations; /* those that NCCL has not ended yet */
@@ -207,16 +225,39 @@ void mesh_comm_free(struct mesh_comm *comm);
  */
 void mesh_comm_fail(struct mesh_comm *comm, int error, bool quiet, const char *why);
 
-/** Its peer is lost. node->lock and domain->lock held. */
-void mesh_comm_peer_lost(struct mesh_comm *comm);
-
 /** Sends a frame about the comm to its peer: CLOSE, CLOSED, ASK or SENT. node->lock held. */
 void mesh_comm_frame_send(const struct mesh_comm *comm, enum mesh_frame_type type,
 			  struct mesh_frame_comm fields);
 
+/** The only way to change the state of the peer's end; asserts the legal steps. comm->lock held. */
+void mesh_comm_peer_end_set(struct mesh_comm *comm, enum mesh_peer_end state);
+
+/** True if the peer waits for our answer to its CLOSE. comm->lock held, as for the next two. */
+static inline bool mesh_comm_peer_asks(const struct mesh_comm *comm)
+{
+	return comm->peer_end == MESH_PEER_END_ASKED ||
+	       comm->peer_end == MESH_PEER_END_ASKED_UNCLEAN;
+}
+
+/** True if the peer starts nothing any more: it said so, or is lost. */
+static inline bool mesh_comm_peer_is_over(const struct mesh_comm *comm)
+{
+	return comm->peer_end != MESH_PEER_END_OPEN;
+}
+
+/** True if nobody knows whether all of its writes are here: only a fence keeps the rest away. */
+static inline bool mesh_comm_peer_is_unclean(const struct mesh_comm *comm)
+{
+	return comm->peer_end == MESH_PEER_END_ASKED_UNCLEAN ||
+	       comm->peer_end == MESH_PEER_END_UNCLEAN;
+}
+
 /** CLOSE and CLOSED came from its peer. node->lock held. */
 void mesh_comm_close_asked(struct mesh_comm *comm, const struct mesh_frame_comm *frame);
 void mesh_comm_close_answered(struct mesh_comm *comm, const struct mesh_frame_comm *frame);
+
+/** Its peer is lost. node->lock and domain->lock held. */
+void mesh_comm_peer_lost(struct mesh_comm *comm);
 
 /** Answers CLOSE once everything has arrived and nothing is in flight. node->lock held. */
 void mesh_comm_tick(struct mesh_comm *comm);
