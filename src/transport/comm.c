@@ -8,6 +8,7 @@
 #include <mesh/base/clock.h>
 #include <mesh/base/log.h>
 #include <mesh/base/random.h>
+#include <mesh/mesh/place.h>
 #include <mesh/transport/comm.h>
 #include <mesh/transport/counters.h>
 #include <mesh/transport/node.h>
@@ -15,6 +16,23 @@
 
 /* Longer messages take a buffer, whatever the provider could inject (tcp: 128 bytes). */
 #define MESH_INJECT_MAX 256
+
+/* What holds for all of the paths together: to be called whenever they change. */
+static void paths_learn(struct mesh_comm *comm)
+{
+	size_t segment_max = SIZE_MAX;
+	int i;
+
+	comm->sizes_travel = true;
+	for (i = 0; i < comm->num_paths; i++) {
+		const struct mesh_domain *domain = comm->paths[i].domain;
+
+		comm->sizes_travel &= domain->sizes_travel;
+		if (segment_max > domain->segment_max)
+			segment_max = domain->segment_max;
+	}
+	comm->segment_max = segment_max / MESH_LINE_BYTES * MESH_LINE_BYTES;
+}
 
 int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer)
 {
@@ -38,6 +56,7 @@ int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer)
 	mesh_peer_use(peer);
 	mesh_path_counters_open(path);
 	comm->paces[comm->num_paths++] = &peer->remote->flow->pace;
+	paths_learn(comm);
 	return 0;
 }
 

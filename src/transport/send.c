@@ -136,7 +136,6 @@ static size_t segment_size(const struct mesh_comm *comm, size_t size)
 	size_t segment = comm->node->config.segment_bytes;
 	size_t least = (size + MESH_SEGMENTS_MAX - 1) / MESH_SEGMENTS_MAX;
 	size_t share = size / ((size_t)comm->num_paths * SEGMENTS_PER_PATH);
-	int i;
 
 	if (share > SEGMENT_MAX)
 		share = SEGMENT_MAX;
@@ -146,11 +145,7 @@ static size_t segment_size(const struct mesh_comm *comm, size_t size)
 		segment = least;
 	/* Whole lines: no flag of LL128 is parted from its data. */
 	segment = (segment + MESH_LINE_BYTES - 1) / MESH_LINE_BYTES * MESH_LINE_BYTES;
-	for (i = 0; i < comm->num_paths; i++) {
-		if (segment > comm->paths[i].domain->segment_max)
-			segment = comm->paths[i].domain->segment_max;
-	}
-	return segment / MESH_LINE_BYTES * MESH_LINE_BYTES;
+	return segment < comm->segment_max ? segment : comm->segment_max;
 }
 
 static enum send_result size_tell(struct mesh_comm *comm, struct mesh_request *request)
@@ -221,14 +216,7 @@ static void room_await(struct mesh_comm *comm, const struct mesh_path *chosen, s
 /* True if the message's immediates tell its size; else a SIZE message does, where it matters. */
 static bool size_travels(const struct mesh_request *request)
 {
-	const struct mesh_comm *comm = request->comm;
-	int i;
-
-	for (i = 0; i < comm->num_paths; i++) {
-		if (!comm->paths[i].domain->sizes_travel)
-			return false;
-	}
-	return request->size <= UINT32_MAX;
+	return request->comm->sizes_travel && request->size <= UINT32_MAX;
 }
 
 /* The arguments of one segment's write. Returns whether it is the message's last. */

@@ -141,6 +141,49 @@ static void test_odd_segment_limit(void **state)
 	mesh_comm_close(comm);
 }
 
+/* A second domain, as far as a comm that sends nothing needs it. */
+static struct mesh_domain *domain_copy(void)
+{
+	struct mesh_domain *copy = malloc(sizeof(*copy));
+
+	assert_non_null(copy);
+	*copy = *domain;
+	mesh_lock_init(&copy->lock);
+	mesh_lock_init(&copy->transmit_lock);
+	TAILQ_INIT(&copy->waiters);
+	return copy;
+}
+
+/* What one path cannot do, the comm does not, whichever path came first. */
+static void test_limits_of_paths(void **state)
+{
+	struct mesh_domain *other = domain_copy();
+	struct mesh_domain *domains[] = {domain, other};
+	struct mesh_comm *comm;
+	int first;
+
+	(void)state;
+	other->sizes_travel = false;
+	other->segment_max = MESSAGE / 4 + 100;
+	for (first = 0; first < 2; first++) {
+		peer.domain = domains[first];
+		comm = comm_open(true);
+		assert_int_equal(comm->sizes_travel, !first);
+		mesh_lock_take(&node.lock);
+		peer.domain = domains[!first];
+		assert_int_equal(mesh_comm_path_add(comm, &peer), 0);
+		mesh_lock_release(&node.lock);
+		assert_false(comm->sizes_travel);
+		assert_int_equal(comm->segment_max, MESSAGE / 4);
+		peer_lose();
+		mesh_comm_close(comm);
+	}
+	peer.domain = domain;
+	mesh_lock_destroy(&other->lock);
+	mesh_lock_destroy(&other->transmit_lock);
+	free(other);
+}
+
 /* ---- the end -------------------------------------------------------------------------------- */
 
 /* What never ends takes nobody's room on the way to that endpoint, whether it ends after all. */
@@ -233,9 +276,8 @@ static void test_receiver_fences_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_odd_segment_limit),
-		TEST(test_unfinished_writes),
-		TEST(test_sender_fences_once),
+		TEST(test_odd_segment_limit),	 TEST(test_limits_of_paths),
+		TEST(test_unfinished_writes),	 TEST(test_sender_fences_once),
 		TEST(test_receiver_fences_once),
 	};
 

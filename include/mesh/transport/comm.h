@@ -177,8 +177,10 @@ struct mesh_comm {
 	struct mesh_path paths[MESH_PATHS_MAX];
 	const struct mesh_pace *paces[MESH_PATHS_MAX]; /* of the paths */
 	int num_paths;
-	int wanted_paths;  /* the comm is whole with so many */
-	uint32_t rotation; /* paths that are as good as each other take turns */
+	bool sizes_travel;  /* with the announcement of a write, on each of the paths */
+	size_t segment_max; /* bytes of the largest write that each of them takes; whole lines */
+	int wanted_paths;   /* the comm is whole with so many */
+	uint32_t rotation;  /* paths that are as good as each other take turns */
 
 	uint32_t unfinished; /* our messages and writes in flight */
 	_Atomic(int) error;  /* negative errno; sticky; set under the lock */
