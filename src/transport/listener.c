@@ -105,13 +105,16 @@ static bool is_whole(const struct mesh_comm *comm)
 	return comm->num_paths == comm->wanted_paths;
 }
 
-/* True for a comm that is over and holds no message that NCCL should still have. */
+/*
+ * True for a comm that is over and holds no message that NCCL should still have. A sender that asks
+ * is not over yet: what it has sent may still be on its way, and it waits for our answer.
+ */
 static bool is_void(struct mesh_comm *comm)
 {
 	bool over = mesh_comm_is_cut(comm), holds;
 
 	mesh_lock_take(&comm->lock);
-	over |= mesh_comm_peer_is_over(comm);
+	over |= mesh_comm_peer_is_over(comm) && !mesh_comm_peer_asks(comm);
 	holds = is_whole(comm) && mesh_receive_has_early(comm);
 	mesh_lock_release(&comm->lock);
 	return over && !holds;

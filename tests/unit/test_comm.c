@@ -11,6 +11,7 @@
 #include <mesh/mesh/place.h>
 #include <mesh/mesh/rdma_error.h>
 #include <mesh/transport/comm.h>
+#include <mesh/transport/listener.h>
 #include <mesh/transport/node.h>
 #include <mesh/transport/protocol.h>
 
@@ -271,6 +272,42 @@ static void test_receiver_fences_once(void **state)
 	left_free(comm);
 }
 
+/* A message of the peer's, which came before its receive. */
+static void data_arrive(struct mesh_comm *comm, uint32_t seq)
+{
+	const struct mesh_message_header header = {
+		.type = MESH_MESSAGE_DATA, .seq = seq, .length = sizeof(uint64_t)};
+	const uint64_t payload = 7;
+
+	mesh_lock_take(&domain->lock);
+	mesh_receive_message(&comm->paths[0].sink, &header, &payload);
+	mesh_lock_release(&domain->lock);
+}
+
+/* CLOSE may overtake what was sent before it: a listener keeps the comm until that is here. */
+static void test_close_overtakes_message(void **state)
+{
+	const struct mesh_frame_comm asks = {.sent = 1};
+	struct mesh_listener listener = {.net = &net, .num_waiting = 1};
+	struct mesh_comm *comm = comm_open(false), *accepted;
+
+	(void)state;
+	listener.waiting[0] = comm;
+	mesh_lock_take(&node.lock);
+	mesh_comm_close_asked(comm, &asks);
+	mesh_listener_tick(&listener);
+	assert_int_equal(listener.num_waiting, 1);
+	mesh_lock_release(&node.lock);
+	data_arrive(comm, 0);
+	mesh_lock_take(&node.lock);
+	mesh_comm_tick(comm);
+	mesh_listener_tick(&listener);
+	mesh_lock_release(&node.lock);
+	assert_int_equal(mesh_listener_accept(&listener, &accepted), 0);
+	assert_ptr_equal(accepted, comm);
+	mesh_comm_close(comm);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -278,7 +315,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_odd_segment_limit),	 TEST(test_limits_of_paths),
 		TEST(test_unfinished_writes),	 TEST(test_sender_fences_once),
-		TEST(test_receiver_fences_once),
+		TEST(test_receiver_fences_once), TEST(test_close_overtakes_message),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
