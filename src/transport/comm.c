@@ -133,18 +133,26 @@ static void path_close(struct mesh_path *path)
 
 void mesh_comm_free(struct mesh_comm *comm)
 {
+	uint32_t unfinished;
 	int i;
 
 	mesh_lock_assert_held(&comm->node->lock);
+	/*
+	 * Before the paths close: that waits for whoever polls. An operation that ends later may be
+	 * in its callback still, with the comm in its hands.
+	 */
+	mesh_lock_take(&comm->lock);
+	unfinished = comm->unfinished;
+	mesh_lock_release(&comm->lock);
 	mesh_registrations_close(comm);
 	for (i = 0; i < comm->num_paths; i++)
 		path_close(&comm->paths[i]);
 	LIST_REMOVE(comm, entry);
-	if (comm->unfinished) {
-		/* The provider still holds pointers into it and will never give them back. */
+	if (unfinished) {
+		/* The provider still holds pointers into it, and may never give them back. */
 		mesh_info("a connection with node %s keeps %u operations that never ended; its "
 			  "%zu bytes stay allocated",
-			  comm->peer_name, comm->unfinished, sizeof(*comm));
+			  comm->peer_name, unfinished, sizeof(*comm));
 		return;
 	}
 	if (!comm->sending)

@@ -214,6 +214,37 @@ static void test_unfinished_writes(void **state)
 	left_free(stuck);
 }
 
+/* Completes while a comm gives its peer back: its paths are closed by then. */
+static const struct fake_post *ends_late;
+
+void __real_mesh_peer_put(struct mesh_peer *given);
+void __wrap_mesh_peer_put(struct mesh_peer *given);
+
+void __wrap_mesh_peer_put(struct mesh_peer *given)
+{
+	__real_mesh_peer_put(given);
+	if (!ends_late)
+		return;
+	fake_complete(ends_late);
+	ends_late = NULL;
+	mesh_domain_poll(domain);
+}
+
+/* Another thread that polls may be in the callback of an operation which ends during the close. */
+static void test_write_ends_in_close(void **state)
+{
+	struct mesh_comm *comm = comm_open(true);
+
+	(void)state;
+	message_post(comm, 0);
+	peer_lose();
+	ends_late = &fake.writes.posts[0];
+	mesh_comm_close(comm);
+	assert_null(ends_late);
+	assert_true(log_captured(MESH_LOG_INFO, "keeps 1 operations that never ended"));
+	left_free(comm);
+}
+
 /* On verbs, where a fence is a short write. */
 static int fences_posted(void)
 {
@@ -313,9 +344,10 @@ static void test_close_overtakes_message(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_odd_segment_limit),	 TEST(test_limits_of_paths),
-		TEST(test_unfinished_writes),	 TEST(test_sender_fences_once),
-		TEST(test_receiver_fences_once), TEST(test_close_overtakes_message),
+		TEST(test_odd_segment_limit),	    TEST(test_limits_of_paths),
+		TEST(test_unfinished_writes),	    TEST(test_write_ends_in_close),
+		TEST(test_sender_fences_once),	    TEST(test_receiver_fences_once),
+		TEST(test_close_overtakes_message),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
