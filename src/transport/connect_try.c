@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include <mesh/base/clock.h>
 #include <mesh/mesh/addr.h>
 #include <mesh/transport/node.h>
 
@@ -132,7 +133,7 @@ static bool is_link_local(const struct mesh_peer *peer)
 /* True if nobody has answered there for long, this time or the last. */
 static bool is_silent(const struct mesh_peer *peer, uint64_t now_ms)
 {
-	return peer->silent_ms && now_ms - peer->silent_ms >= FOLLOW_MS;
+	return peer->silent_ms && mesh_clock_elapsed_ms(peer->silent_ms, now_ms) >= FOLLOW_MS;
 }
 
 /* True if it may be worth to wait for this peer, now that another one is up. */
@@ -257,5 +258,6 @@ bool mesh_connect_try_is_refused(const struct mesh_connect *connect, uint64_t no
 	if (!has_no_others(connect) && now_ms - connect->started_ms <= REFUSED_MS)
 		return false;
 	/* The peer's own word that it will not talk to us, or no process there. */
-	return (told && any) || (refused_since(connect) && now_ms - since_ms > REFUSED_MS);
+	return (told && any) ||
+	       (refused_since(connect) && mesh_clock_elapsed_ms(since_ms, now_ms) > REFUSED_MS);
 }

@@ -529,7 +529,7 @@ static bool peer_is_unwanted(const struct mesh_peer *peer, uint64_t now_ms)
 	if (peer->users)
 		return false;
 	/* The next connection shall know that nobody answers there, and not wait for it as long. */
-	if (peer->silent_ms && now_ms - peer->silent_ms < SILENCE_MEMORY_MS)
+	if (peer->silent_ms && mesh_clock_elapsed_ms(peer->silent_ms, now_ms) < SILENCE_MEMORY_MS)
 		return false;
 	return peer->state == MESH_PEER_LOST || (!peer->incoming && peer->state != MESH_PEER_UP);
 }
@@ -557,13 +557,14 @@ static void incoming_check(struct mesh_peer *peer, uint64_t now_ms)
 /* A HELLO or a greeting can be lost; the next attempt sends both again. */
 static void outgoing_check(struct mesh_peer *peer, uint64_t now_ms)
 {
+	uint64_t age_ms = mesh_clock_elapsed_ms(peer->state_ms, now_ms);
 	char reason[MESH_RDMA_ERROR_MAX];
 
-	if (peer->state == MESH_PEER_GREETING && now_ms - peer->state_ms > GREETING_MS) {
+	if (peer->state == MESH_PEER_GREETING && age_ms > GREETING_MS) {
 		mesh_remote_silence_explain(peer->domain, peer->remote, peer->address.port, 0,
 					    reason);
 		mesh_peer_retry(peer, reason);
-	} else if (peer->state == MESH_PEER_HELLO && now_ms - peer->state_ms > SILENCE_MS) {
+	} else if (peer->state == MESH_PEER_HELLO && age_ms > SILENCE_MS) {
 		mesh_peer_retry(peer, "it takes the connection and says nothing: is its process "
 				      "stopped, or is that not this plugin's port?");
 	}
@@ -580,7 +581,8 @@ void mesh_peer_tick(struct mesh_peer *peer, uint64_t now_ms)
 	if (peer->state == MESH_PEER_RETRY && peer->users && !peer->refusal &&
 	    now_ms >= peer->retry_ms)
 		attempt_start(peer);
-	if (peer->state == MESH_PEER_LOST && !peer->buried && now_ms - peer->lost_ms >= GRACE_MS)
+	if (peer->state == MESH_PEER_LOST && !peer->buried &&
+	    mesh_clock_elapsed_ms(peer->lost_ms, now_ms) >= GRACE_MS)
 		peer_bury(peer);
 	if (peer_is_unwanted(peer, now_ms))
 		peer_try_free(peer);

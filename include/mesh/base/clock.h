@@ -27,6 +27,12 @@ static inline uint64_t mesh_clock_ms(void)
 	return mesh_clock_ns() / 1000000;
 }
 
+/** Milliseconds from @since_ms to @now_ms; 0 if @since_ms was noted after @now_ms was taken. */
+static inline uint64_t mesh_clock_elapsed_ms(uint64_t since_ms, uint64_t now_ms)
+{
+	return now_ms > since_ms ? now_ms - since_ms : 0;
+}
+
 /** Milliseconds since 1970, for people and files: this clock jumps. */
 static inline uint64_t mesh_clock_wall_ms(void)
 {

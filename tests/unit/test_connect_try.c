@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_connect_try.c - when the peers of a try are waited for, and when they are not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <mesh/transport/node.h>
+#include <src/transport/connect_internal.h>
+
+#define NOW 1000000
+
+static struct mesh_node node;
+static struct mesh_net net;
+static struct mesh_peer peers[2];
+static struct mesh_connect trying;
+
+/* Two cables. One leads to a peer that is up, the other one's has just been tried. */
+static int setup(void **state)
+{
+	int i;
+
+	(void)state;
+	memset(&node, 0, sizeof(node));
+	memset(peers, 0, sizeof(peers));
+	memset(&trying, 0, sizeof(trying));
+	mesh_lock_init(&node.lock);
+	node.engine.wake_fd = -1;
+	net.node = &node;
+	trying.net = &net;
+	trying.started_ms = NOW;
+	trying.try_ms = NOW;
+	trying.num_peers = trying.choice.num_candidates = 2;
+	for (i = 0; i < 2; i++) {
+		trying.peers[i] = &peers[i];
+		peers[i].node = &node;
+		peers[i].watch.fd = -1;
+		mesh_addr_parse(i ? "10.7.1.2" : "10.7.0.2", &peers[i].address.addr);
+	}
+	peers[0].state = MESH_PEER_UP;
+	peers[1].state = MESH_PEER_CONNECTING;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	mesh_lock_destroy(&node.lock);
+	return 0;
+}
+
+static void test_other_path_follows(void **state)
+{
+	(void)state;
+	peers[1].silent_ms = NOW;
+	assert_false(mesh_connect_try_is_ready(&trying, NOW));
+	assert_false(mesh_connect_try_is_ready(&trying, NOW + 2999));
+	assert_true(mesh_connect_try_is_ready(&trying, NOW + 3000));
+}
+
+/* It was tried a moment after the caller had looked at the clock. */
+static void test_tried_just_now(void **state)
+{
+	(void)state;
+	peers[1].silent_ms = NOW + 1;
+	assert_false(mesh_connect_try_is_ready(&trying, NOW));
+}
+
+static void test_refused_just_now(void **state)
+{
+	int i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		peers[i].state = MESH_PEER_RETRY;
+		peers[i].first_refused_ms = NOW + 1;
+	}
+	assert_false(mesh_connect_try_is_refused(&trying, NOW));
+	assert_false(mesh_connect_try_is_refused(&trying, NOW + 3001));
+	assert_true(mesh_connect_try_is_refused(&trying, NOW + 3002));
+}
+
+/* What a peer sent before it was lost has its time, also if the loss is news. */
+static void test_lost_just_now(void **state)
+{
+	(void)state;
+	peers[1].state = MESH_PEER_LOST;
+	peers[1].users = 1;
+	peers[1].lost_ms = NOW + 1;
+	mesh_lock_take(&node.lock);
+	mesh_peer_tick(&peers[1], NOW);
+	mesh_lock_release(&node.lock);
+	assert_false(peers[1].buried);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_other_path_follows),
+		TEST(test_tried_just_now),
+		TEST(test_refused_just_now),
+		TEST(test_lost_just_now),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
