@@ -151,7 +151,8 @@ static void peers_wait(struct mesh_connect *connect, uint64_t now_ms)
 	}
 	if (mesh_connect_try_is_refused(connect, now_ms)) {
 		mesh_connect_log_timeout(connect, now_ms);
-		connect_fail(connect, connect->peers[0]->refusal ? -EPROTO : -ECONNREFUSED);
+		connect_fail(connect,
+			     mesh_connect_try_teller(connect)->refusal ? -EPROTO : -ECONNREFUSED);
 		return;
 	}
 	mesh_connect_log_slow(connect, now_ms);

@@ -30,12 +30,15 @@ void mesh_connect_try_settle(struct mesh_connect *connect);
 /** True if every peer refuses, and more time will not change it. */
 bool mesh_connect_try_is_refused(const struct mesh_connect *connect, uint64_t now_ms);
 
+/** The peer that tells most of why there is no connection yet: by its word, or its silence. */
+const struct mesh_peer *mesh_connect_try_teller(const struct mesh_connect *connect);
+
 /* ---- connect_log.c: how it goes, in words ---- */
 
 /** No candidate: every address on both sides. */
 void mesh_connect_log_no_path(const struct mesh_connect *connect);
 
-/** Given up: the first peer's reason. */
+/** Given up: why, as the peer says that tells most. */
 void mesh_connect_log_timeout(const struct mesh_connect *connect, uint64_t now_ms);
 
 /** Said once when it takes long. */

@@ -41,7 +41,7 @@ void mesh_connect_log_no_path(const struct mesh_connect *connect)
 void mesh_connect_log_timeout(const struct mesh_connect *connect, uint64_t now_ms)
 {
 	struct mesh_node *node = connect->net->node;
-	const struct mesh_peer *peer = connect->peers[0];
+	const struct mesh_peer *peer = mesh_connect_try_teller(connect);
 	char local[MESH_ADDR_TEXT_MAX], text[MESH_PEER_TEXT_MAX], why[MESH_PEER_REASON_MAX];
 	const struct mesh_domain *domain = peer->domain;
 
@@ -63,7 +63,7 @@ void mesh_connect_log_timeout(const struct mesh_connect *connect, uint64_t now_m
 
 void mesh_connect_log_slow(struct mesh_connect *connect, uint64_t now_ms)
 {
-	const struct mesh_peer *peer = connect->peers[0];
+	const struct mesh_peer *peer = mesh_connect_try_teller(connect);
 	char text[MESH_PEER_TEXT_MAX];
 
 	if (connect->slow_told || now_ms - connect->started_ms < SLOW_MS)

@@ -261,3 +261,19 @@ bool mesh_connect_try_is_refused(const struct mesh_connect *connect, uint64_t no
 	return (told && any) ||
 	       (refused_since(connect) && mesh_clock_elapsed_ms(since_ms, now_ms) > REFUSED_MS);
 }
+
+const struct mesh_peer *mesh_connect_try_teller(const struct mesh_connect *connect)
+{
+	const struct mesh_peer *teller = connect->peers[0];
+	int i;
+
+	if (connect->state == MESH_CONNECT_SENT)
+		return connect->peers[connect->num_accepted];
+	for (i = 0; i < connect->num_peers; i++) {
+		if (connect->peers[i]->refusal)
+			return connect->peers[i];
+		if (!teller->reason[0])
+			teller = connect->peers[i];
+	}
+	return teller->reason[0] ? teller : connect->peers[0];
+}

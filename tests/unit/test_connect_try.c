@@ -10,8 +10,12 @@
 #include <mesh/transport/node.h>
 #include <src/transport/connect_internal.h>
 
+#include "log_capture.h"
+
 #define NOW 1000000
 
+static const struct mesh_nic nic = {.netdev = "eth7", .source = {.family = MESH_FAMILY_IPV4}};
+static struct mesh_domain domain = {.nic = &nic};
 static struct mesh_node node;
 static struct mesh_net net;
 static struct mesh_peer peers[2];
@@ -36,6 +40,7 @@ static int setup(void **state)
 	for (i = 0; i < 2; i++) {
 		trying.peers[i] = &peers[i];
 		peers[i].node = &node;
+		peers[i].domain = &domain;
 		peers[i].watch.fd = -1;
 		mesh_addr_parse(i ? "10.7.1.2" : "10.7.0.2", &peers[i].address.addr);
 	}
@@ -95,15 +100,49 @@ static void test_lost_just_now(void **state)
 	assert_false(peers[1].buried);
 }
 
+/* Of several paths, all of which are up, the second one's ACCEPT does not come. */
+static void test_told_who(void **state)
+{
+	(void)state;
+	peers[1].state = MESH_PEER_UP;
+	trying.state = MESH_CONNECT_SENT;
+	trying.num_accepted = 1;
+	log_capture_start();
+	mesh_connect_log_timeout(&trying, NOW + 5000);
+	assert_true(log_captured(MESH_LOG_WARN, "to 10.7.1.2 after 5000 ms"));
+	assert_true(log_captured(MESH_LOG_WARN, "it does not answer our request"));
+	log_capture_stop();
+}
+
+/* Told is what the peer knows that has an answer, not what the first one does not know. */
+static void test_told_why(void **state)
+{
+	(void)state;
+	peers[0].state = MESH_PEER_CONNECTING;
+	peers[0].silent_ms = NOW;
+	log_capture_start();
+	mesh_connect_log_timeout(&trying, NOW + 5000);
+	assert_true(log_captured(MESH_LOG_WARN, "to 10.7.0.2 after 5000 ms"));
+	strcpy(peers[1].reason, "Connection refused");
+	mesh_connect_log_slow(&trying, NOW + 5000);
+	assert_true(log_captured(MESH_LOG_WARN, "to 10.7.1.2 (Connection refused)"));
+	strcpy(peers[0].reason, "Network is unreachable");
+	strcpy(peers[1].reason, "it speaks another protocol version");
+	peers[1].refusal = MESH_REFUSAL_VERSION;
+	assert_true(mesh_connect_try_is_refused(&trying, NOW + 5000));
+	mesh_connect_log_timeout(&trying, NOW + 5000);
+	assert_true(log_captured(MESH_LOG_WARN, "it speaks another protocol version"));
+	log_capture_stop();
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_other_path_follows),
-		TEST(test_tried_just_now),
-		TEST(test_refused_just_now),
-		TEST(test_lost_just_now),
+		TEST(test_other_path_follows), TEST(test_tried_just_now),
+		TEST(test_refused_just_now),   TEST(test_lost_just_now),
+		TEST(test_told_who),	       TEST(test_told_why),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
