@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <mesh/base/descriptors.h>
@@ -31,6 +32,8 @@ void mesh_engine_unwatch(struct mesh_engine *engine, struct mesh_watch *watch)
 	if (watch->fd < 0)
 		return;
 	epoll_ctl(engine->epoll_fd, EPOLL_CTL_DEL, watch->fd, NULL);
+	/* A process that the host has forked has it, too: closing alone would tell nobody. */
+	shutdown(watch->fd, SHUT_RDWR);
 	close(watch->fd);
 	watch->fd = -1;
 }

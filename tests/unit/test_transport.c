@@ -2,6 +2,7 @@
 /* test_transport.c - both ends of connections in one process, over the loopback interface. */
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -291,6 +292,46 @@ static void test_engine_rests_in_time(void **state)
 	pair_close(&pair);
 }
 
+/* The error of a TCP connection from 127.0.0.1 to @port there; 0 if it is made. */
+static int port_try(uint16_t port)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port)};
+	int fd = socket(AF_INET, SOCK_STREAM, 0), error;
+
+	assert_true(fd >= 0);
+	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	error = connect(fd, (struct sockaddr *)&to, sizeof(to)) ? errno : 0;
+	close(fd);
+	return error;
+}
+
+/* A host forks, as loaders of training data do, and its children live on with what we had open. */
+static void test_child_keeps_nothing_alive(void **state)
+{
+	int pipe_fds[2], status;
+	struct pair pair;
+	uint16_t port;
+	pid_t child;
+	char byte;
+
+	(void)state;
+	assert_int_equal(pipe(pipe_fds), 0);
+	pair_open(&pair);
+	port = pair.send->node->control_port;
+	child = fork();
+	if (!child) {
+		close(pipe_fds[1]);
+		_exit(read(pipe_fds[0], &byte, 1) != 0); /* until our end is closed */
+	}
+	assert_int_equal(port_try(port), 0);
+	pair_close(&pair);
+	assert_int_equal(port_try(port), ECONNREFUSED);
+	close(pipe_fds[1]);
+	close(pipe_fds[0]);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
 static void test_net_opens_again(void **state)
 {
 	struct pair pair;
@@ -316,6 +357,7 @@ int main(void)
 		cmocka_unit_test(test_hosts_file_locks_survive),
 		cmocka_unit_test(test_connects_again_after_a_reset),
 		cmocka_unit_test(test_engine_rests_in_time),
+		cmocka_unit_test(test_child_keeps_nothing_alive),
 		cmocka_unit_test(test_net_opens_again),
 	};
 

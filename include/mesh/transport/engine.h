@@ -64,7 +64,7 @@ int mesh_engine_watch(struct mesh_engine *engine, struct mesh_watch *watch, uint
 /** Changes what is watched for; 0 pauses. */
 void mesh_engine_rewatch(struct mesh_engine *engine, struct mesh_watch *watch, uint32_t events);
 
-/** Stops watching and closes the file descriptor. */
+/** Stops watching, ends the connection if it is one, and closes the file descriptor. */
 void mesh_engine_unwatch(struct mesh_engine *engine, struct mesh_watch *watch);
 
 #endif
