@@ -284,9 +284,7 @@ static struct mesh_request *request_of_immediate(struct mesh_comm *comm, uint32_
 
 	if (!request->granted || (request->seq & mask) != seq_bits)
 		return NULL;
-	if (request->state != MESH_REQUEST_WAITING && request->state != MESH_REQUEST_MOVING)
-		return NULL;
-	return request;
+	return mesh_request_is_open(request) ? request : NULL;
 }
 
 _Static_assert((1u << MESH_IMMEDIATE_SEQ_BITS) % MESH_COMM_REQUESTS == 0,
@@ -359,8 +357,7 @@ static void size_arrived(struct mesh_path *path, const struct mesh_message_heade
 	struct mesh_message_size message;
 
 	memcpy(&message, payload, sizeof(message));
-	if (request->seq != header->seq || !request->granted ||
-	    (request->state != MESH_REQUEST_WAITING && request->state != MESH_REQUEST_MOVING))
+	if (request->seq != header->seq || !request->granted || !mesh_request_is_open(request))
 		return;
 	if (size_learn(request, message.size))
 		request_check_complete(request, path);
@@ -462,8 +459,7 @@ bool mesh_receive_has_all(struct mesh_comm *comm, uint32_t count)
 	for (seq = comm->next_seq - MESH_COMM_REQUESTS; mesh_seq_before(seq, count); seq++) {
 		if (mesh_seq_before(seq, comm->next_seq)) {
 			request = mesh_comm_request(comm, seq);
-			if (request->seq == seq && (request->state == MESH_REQUEST_WAITING ||
-						    request->state == MESH_REQUEST_MOVING))
+			if (request->seq == seq && mesh_request_is_open(request))
 				return false;
 			continue;
 		}
@@ -485,8 +481,7 @@ bool mesh_receive_is_granted(const struct mesh_comm *comm)
 	for (i = 0; i < MESH_COMM_REQUESTS; i++) {
 		const struct mesh_request *request = &comm->requests[i];
 
-		if (request->granted && (request->state == MESH_REQUEST_WAITING ||
-					 request->state == MESH_REQUEST_MOVING))
+		if (request->granted && mesh_request_is_open(request))
 			return true;
 	}
 	return false;

@@ -45,9 +45,7 @@ static bool registration_is_used(struct mesh_comm *comm,
 	for (i = 0; i < MESH_COMM_REQUESTS; i++) {
 		const struct mesh_request *request = &comm->requests[i];
 
-		used |= request->registration == registration &&
-			(request->state == MESH_REQUEST_WAITING ||
-			 request->state == MESH_REQUEST_MOVING);
+		used |= request->registration == registration && mesh_request_is_open(request);
 	}
 	mesh_lock_release(&comm->lock);
 	return used;

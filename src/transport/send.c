@@ -404,8 +404,7 @@ bool mesh_send_is_complete(struct mesh_comm *comm, uint32_t seq)
 	if (!mesh_seq_before(seq, comm->next_seq))
 		return false;
 	/* Its slot is another's by now, or its own and over. */
-	return request->seq != seq || request->state == MESH_REQUEST_DONE ||
-	       request->state == MESH_REQUEST_FREE;
+	return request->seq != seq || !mesh_request_is_open(request);
 }
 
 static void posted_learn(struct mesh_comm *comm, uint32_t posted)

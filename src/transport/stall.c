@@ -34,11 +34,10 @@ static bool oldest_waiting(struct mesh_comm *comm, uint32_t *seq)
 	for (i = comm->next_seq - MESH_COMM_REQUESTS; i != comm->next_seq; i++) {
 		const struct mesh_request *request = mesh_comm_request(comm, i);
 
-		if (request->seq != i || (request->state != MESH_REQUEST_WAITING &&
-					  request->state != MESH_REQUEST_MOVING))
-			continue;
-		*seq = i;
-		return true;
+		if (request->seq == i && mesh_request_is_open(request)) {
+			*seq = i;
+			return true;
+		}
 	}
 	return false;
 }

@@ -288,6 +288,12 @@ static inline struct mesh_request *mesh_comm_request(struct mesh_comm *comm, uin
 	return &comm->requests[seq % MESH_COMM_REQUESTS];
 }
 
+/** True from isend or irecv until it is done: its memory is in use. comm->lock held. */
+static inline bool mesh_request_is_open(const struct mesh_request *request)
+{
+	return request->state == MESH_REQUEST_WAITING || request->state == MESH_REQUEST_MOVING;
+}
+
 /** Takes the slot for the next request; NULL if it is still in use. comm->lock held. */
 struct mesh_request *mesh_request_take(struct mesh_comm *comm, void *data, size_t size,
 				       struct mesh_registration *registration);
