@@ -9,13 +9,13 @@
 
 /* ---- connect_try.c: the peers that are tried together ---- */
 
-/** Starts with the candidates from connect->first_candidate on. Returns 0 or -ENOMEM. */
+/** Starts with the candidates from connect->first_candidate on. Returns 0 or a negative errno. */
 int mesh_connect_try_start(struct mesh_connect *connect, uint64_t now_ms);
 
 /** Lets go of the peers. */
 void mesh_connect_try_end(struct mesh_connect *connect);
 
-/** Tries the next candidates, or the same again if there are no others. Returns 0 or -ENOMEM. */
+/** Tries the next candidates, or the same again if there are no others. The same errors. */
 int mesh_connect_try_next(struct mesh_connect *connect, uint64_t now_ms);
 
 /** True if no peer of this try will be up soon. */

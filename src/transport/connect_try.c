@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <mesh/base/clock.h>
+#include <mesh/base/log.h>
 #include <mesh/mesh/addr.h>
 #include <mesh/transport/node.h>
 
@@ -78,7 +79,12 @@ int mesh_connect_try_start(struct mesh_connect *connect, uint64_t now_ms)
 		if (connect->num_peers == i + 1)
 			connect->next_candidate = (k + 1) % choice->num_candidates;
 	}
-	return connect->num_peers ? 0 : ret;
+	if (connect->num_peers)
+		return 0;
+	mesh_warn("node %s cannot begin to connect to node id %016llx: %s",
+		  connect->net->node->name, (unsigned long long)connect->handle.node_id,
+		  strerror(-ret));
+	return ret;
 }
 
 static void peer_leave(struct mesh_connect *connect, int i)

@@ -180,16 +180,14 @@ static void greeting_drop(struct mesh_peer *peer)
 
 void mesh_peer_retry(struct mesh_peer *peer, const char *reason)
 {
-	uint64_t now = mesh_clock_ms();
-
-	snprintf(peer->reason, sizeof(peer->reason), "%s", reason);
 	if (peer->incoming) {
 		mesh_peer_lose(peer, reason);
 		return;
 	}
+	snprintf(peer->reason, sizeof(peer->reason), "%s", reason);
 	mesh_engine_unwatch(&peer->node->engine, &peer->watch);
 	greeting_drop(peer);
-	peer->retry_ms = now + RETRY_MS;
+	peer->retry_ms = mesh_clock_ms() + RETRY_MS;
 	peer->in_size = 0;
 	peer->out_size = 0;
 	peer->failed_in = peer->state;
@@ -231,7 +229,7 @@ static void peer_ready(struct mesh_watch *watch, uint32_t events);
 
 static void attempt_start(struct mesh_peer *peer)
 {
-	int fd;
+	int fd, ret;
 
 	peer->started_ms = mesh_clock_ms();
 	if (!peer->silent_ms)
@@ -243,8 +241,9 @@ static void attempt_start(struct mesh_peer *peer)
 		return;
 	}
 	peer->watch.fd = fd;
-	if (mesh_engine_watch(&peer->node->engine, &peer->watch, EPOLLIN | EPOLLOUT))
-		errno_retry(peer, -ENOMEM);
+	ret = mesh_engine_watch(&peer->node->engine, &peer->watch, EPOLLIN | EPOLLOUT);
+	if (ret)
+		errno_retry(peer, ret);
 }
 
 static void connect_finish(struct mesh_peer *peer)
@@ -316,24 +315,28 @@ static void peer_ready(struct mesh_watch *watch, uint32_t events)
 
 /* ---- making and ending ----------------------------------------------------------------- */
 
-static struct mesh_peer *peer_alloc(struct mesh_node *node, struct mesh_domain *domain)
+static int peer_alloc(struct mesh_node *node, struct mesh_domain *domain, struct mesh_peer **made)
 {
 	struct mesh_peer *peer = calloc(1, sizeof(*peer));
+	int ret;
 
 	if (!peer)
-		return NULL;
+		return -ENOMEM;
 	peer->node = node;
 	peer->domain = domain;
 	peer->watch = (struct mesh_watch){.fd = -1, .ready = peer_ready};
 	peer->sink.message = greeting_arrived;
-	if (mesh_random(&peer->sink.token, sizeof(peer->sink.token)) ||
-	    mesh_sink_add(domain, &peer->sink)) {
+	ret = mesh_random(&peer->sink.token, sizeof(peer->sink.token));
+	if (!ret)
+		ret = mesh_sink_add(domain, &peer->sink);
+	if (ret) {
 		free(peer);
-		return NULL;
+		return ret;
 	}
 	peer->has_sink = true;
 	LIST_INSERT_HEAD(&node->peers, peer, entry);
-	return peer;
+	*made = peer;
+	return 0;
 }
 
 int mesh_peer_get(struct mesh_node *node, struct mesh_domain *domain,
@@ -341,6 +344,7 @@ int mesh_peer_get(struct mesh_node *node, struct mesh_domain *domain,
 		  uint32_t listen_id, uint64_t cookie, struct mesh_peer **peer)
 {
 	struct mesh_peer *found;
+	int ret;
 
 	mesh_lock_assert_held(&node->lock);
 	LIST_FOREACH(found, &node->peers, entry) {
@@ -350,9 +354,9 @@ int mesh_peer_get(struct mesh_node *node, struct mesh_domain *domain,
 			break;
 	}
 	if (!found) {
-		found = peer_alloc(node, domain);
-		if (!found)
-			return -ENOMEM;
+		ret = peer_alloc(node, domain, &found);
+		if (ret)
+			return ret;
 		found->address = *address;
 		found->control_port = control_port;
 		found->listen_id = listen_id;
@@ -378,15 +382,16 @@ bool mesh_peer_refuses(const struct mesh_peer *peer, uint64_t cookie)
 int mesh_peer_accept(struct mesh_node *node, struct mesh_domain *domain, int fd,
 		     const struct mesh_addr *from)
 {
-	struct mesh_peer *peer = peer_alloc(node, domain);
+	struct mesh_peer *peer;
 	int ret;
 
-	if (!peer)
-		return -ENOMEM;
+	ret = peer_alloc(node, domain, &peer);
+	if (ret)
+		return ret;
 	peer->incoming = true;
 	peer->address.addr = *from;
 	peer->started_ms = mesh_clock_ms();
-	peer->state = MESH_PEER_HELLO;
+	mesh_peer_state_set(peer, MESH_PEER_HELLO);
 	mesh_peer_keepalive_set(peer, fd);
 	peer->watch.fd = fd;
 	ret = mesh_engine_watch(&node->engine, &peer->watch, EPOLLIN);
@@ -484,8 +489,7 @@ void mesh_peer_lose(struct mesh_peer *peer, const char *reason)
 	mesh_lock_assert_held(&peer->node->lock);
 	if (peer->state == MESH_PEER_LOST)
 		return;
-	if (reason != peer->reason)
-		snprintf(peer->reason, sizeof(peer->reason), "%s", reason);
+	snprintf(peer->reason, sizeof(peer->reason), "%s", reason);
 	lost_log(peer);
 	sink_end(peer);
 	mesh_engine_unwatch(&peer->node->engine, &peer->watch);

@@ -205,7 +205,6 @@ static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *
 		hello_refuse(peer, refusal);
 		return;
 	}
-	peer->node_id = hello->node_id;
 	peer->process_id = hello->process_id;
 	peer->eager_limit = hello->eager_limit;
 	peer->speed_mbps = nic_speed(hello);
@@ -265,7 +264,6 @@ static void refuse_handle(struct mesh_peer *peer, const struct mesh_frame_refuse
 		return;
 	}
 	peer->refusal = (enum mesh_refusal)refuse->refusal;
-	peer->refusal_detail = refuse->detail;
 	mesh_peer_retry(peer, mesh_refusal_text(peer->refusal));
 }
 

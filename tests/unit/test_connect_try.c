@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_connect_try.c - when the peers of a try are waited for, and when they are not. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -135,6 +136,31 @@ static void test_told_why(void **state)
 	log_capture_stop();
 }
 
+/* No error is silent, nor called by another's name. */
+static void test_no_id_left(void **state)
+{
+	struct mesh_sink taken;
+	uint32_t i;
+
+	(void)state;
+	mesh_lock_init(&domain.lock);
+	for (i = 0; i < MESH_COMM_IDS; i++)
+		domain.sinks[i] = &taken;
+	node.domains[0] = &domain;
+	node.config.max_paths = 2;
+	trying.handle.node_id = 0xabc;
+	trying.choice.num_candidates = 1;
+	trying.num_peers = 0;
+	log_capture_start();
+	mesh_lock_take(&node.lock);
+	assert_int_equal(mesh_connect_try_start(&trying, NOW), -ENOSPC);
+	mesh_lock_release(&node.lock);
+	assert_true(
+		log_captured(MESH_LOG_WARN, "begin to connect to node id 0000000000000abc: No"));
+	log_capture_stop();
+	mesh_lock_destroy(&domain.lock);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -143,6 +169,7 @@ int main(void)
 		TEST(test_other_path_follows), TEST(test_tried_just_now),
 		TEST(test_refused_just_now),   TEST(test_lost_just_now),
 		TEST(test_told_who),	       TEST(test_told_why),
+		TEST(test_no_id_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

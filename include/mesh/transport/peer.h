@@ -69,7 +69,6 @@ struct mesh_peer {
 	uint64_t told_cookie;
 
 	/* From its HELLO. */
-	uint64_t node_id;
 	uint64_t process_id;
 	uint32_t eager_limit; /* bytes that it takes in one DATA message */
 	int speed_mbps;	      /* of its NIC; 0 where unknown */
@@ -91,7 +90,6 @@ struct mesh_peer {
 	uint64_t first_refused_ms; /* since when each attempt was refused; 0 if not */
 	uint64_t silent_ms; /* outgoing: since when nobody answers at all; 0 if somebody does */
 	enum mesh_refusal refusal; /* what it answered; 0 if nothing */
-	uint32_t refusal_detail;
 	/*
 	 * Why the last attempt failed, or it is lost, in words, and how far that attempt had come.
 	 * Empty once another has come further.
@@ -112,13 +110,13 @@ struct mesh_peer {
  *
  * @listen_id, @cookie: of a listener over there, to be let in
  *
- * Returns 0, or -ENOMEM.
+ * Returns 0, or a negative errno: no memory, or -ENOSPC if the domain has no id left.
  */
 int mesh_peer_get(struct mesh_node *node, struct mesh_domain *domain,
 		  const struct mesh_endpoint_addr *address, uint16_t control_port,
 		  uint32_t listen_id, uint64_t cookie, struct mesh_peer **peer);
 
-/** Makes an incoming peer from an accepted socket, which it takes over. node->lock held. */
+/** Makes an incoming peer from an accepted socket, which it takes over. The same errors. */
 int mesh_peer_accept(struct mesh_node *node, struct mesh_domain *domain, int fd,
 		     const struct mesh_addr *from);
 
