@@ -45,23 +45,42 @@ bool mesh_addr_equal(const struct mesh_addr *a, const struct mesh_addr *b)
 	       !memcmp(a->bytes, b->bytes, mesh_addr_size(a->family));
 }
 
+/* True when the first @bits of both are equal. */
+static bool bits_equal(const uint8_t *a, const uint8_t *b, size_t bits)
+{
+	size_t whole = bits / 8;
+	uint8_t mask = (uint8_t)(0xff00u >> bits % 8);
+
+	return !memcmp(a, b, whole) && (!(bits % 8) || !((a[whole] ^ b[whole]) & mask));
+}
+
 bool mesh_addr_in_subnet(const struct mesh_addr *addr, const struct mesh_addr *subnet)
 {
-	size_t whole = subnet->prefix_len / 8;
-	unsigned int rest = subnet->prefix_len % 8;
-	uint8_t mask = (uint8_t)(0xff00u >> rest);
+	size_t all = 8 * mesh_addr_size(subnet->family);
 
-	if (addr->family != subnet->family || subnet->prefix_len > 8 * mesh_addr_size(addr->family))
+	if (addr->family != subnet->family || subnet->prefix_len > all)
 		return false;
-	if (memcmp(addr->bytes, subnet->bytes, whole))
-		return false;
-	return !rest || (addr->bytes[whole] & mask) == (subnet->bytes[whole] & mask);
+	if (!subnet->has_peer)
+		return bits_equal(addr->bytes, subnet->bytes, subnet->prefix_len);
+	return bits_equal(addr->bytes, subnet->peer, subnet->prefix_len) ||
+	       bits_equal(addr->bytes, subnet->bytes, all);
+}
+
+/* True when @addr may have @other for its peer, which nobody has told us. */
+static bool peer_is_possible(const struct mesh_addr *addr, const struct mesh_addr *other)
+{
+	return !addr->has_peer && addr->prefix_len == 8 * mesh_addr_size(addr->family) &&
+	       other->has_peer;
 }
 
 bool mesh_addr_same_subnet(const struct mesh_addr *a, const struct mesh_addr *b)
 {
-	return a->family != MESH_FAMILY_NONE && mesh_addr_in_subnet(a, b) &&
-	       mesh_addr_in_subnet(b, a);
+	bool a_reaches = mesh_addr_in_subnet(b, a), b_reaches = mesh_addr_in_subnet(a, b);
+
+	if (a->family == MESH_FAMILY_NONE)
+		return false;
+	return (a_reaches && (b_reaches || peer_is_possible(b, a))) ||
+	       (b_reaches && peer_is_possible(a, b));
 }
 
 /* Reads a prefix length of at most @max bits. */

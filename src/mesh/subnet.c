@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* subnet.c - how the subnets of two NICs of one node get in each other's way. */
 #include <errno.h>
+#include <string.h>
 
 #include <mesh/mesh/subnet.h>
 
@@ -26,6 +27,10 @@ struct mesh_addr mesh_subnet_of(const struct mesh_addr *addr)
 	struct mesh_addr subnet = *addr;
 	size_t i, bits;
 
+	if (addr->has_peer)
+		memcpy(subnet.bytes, addr->peer, sizeof(subnet.bytes));
+	subnet.has_peer = false;
+	memset(subnet.peer, 0, sizeof(subnet.peer));
 	for (i = 0; i < sizeof(subnet.bytes); i++) {
 		bits = subnet.prefix_len > 8 * i ? subnet.prefix_len - 8 * i : 0;
 		if (bits < 8)
@@ -43,6 +48,16 @@ int mesh_subnet_neighbour(const struct mesh_addr *addr, int number, struct mesh_
 	bool has_ends = addr->family == MESH_FAMILY_IPV4 && host_bits > 1;
 	uint8_t last;
 
+	if (addr->has_peer) {
+		if (number)
+			return -EADDRNOTAVAIL;
+		*neighbour = (struct mesh_addr){
+			.family = addr->family,
+			.prefix_len = addr->prefix_len,
+		};
+		memcpy(neighbour->bytes, addr->peer, sizeof(neighbour->bytes));
+		return 0;
+	}
 	for (change = 1; change <= mask; change++) {
 		last = (uint8_t)(addr->bytes[bits / 8 - 1] ^ change);
 		host = last & mask;

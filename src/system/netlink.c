@@ -150,10 +150,12 @@ static void addr_store(struct entry *entry, const struct mesh_addr *addr, bool p
 	entry->num_primary += primary;
 }
 
-/* Fills @addr from the message; false for another family or a wrong size. */
+/* Fills @addr from the message; false for another family or a wrong size. @peer may be NULL. */
 static bool addr_from_attr(const struct ifaddrmsg *info, const struct nlattr *attr,
-			   struct mesh_addr *addr)
+			   const struct nlattr *peer, struct mesh_addr *addr)
 {
+	size_t size;
+
 	memset(addr, 0, sizeof(*addr));
 	if (info->ifa_family == AF_INET)
 		addr->family = MESH_FAMILY_IPV4;
@@ -161,11 +163,15 @@ static bool addr_from_attr(const struct ifaddrmsg *info, const struct nlattr *at
 		addr->family = MESH_FAMILY_IPV6;
 	else
 		return false;
-	if ((size_t)nla_len(attr) != mesh_addr_size(addr->family) ||
-	    info->ifa_prefixlen > 8 * mesh_addr_size(addr->family))
+	size = mesh_addr_size(addr->family);
+	if ((size_t)nla_len(attr) != size || info->ifa_prefixlen > 8 * size)
 		return false;
-	memcpy(addr->bytes, nla_data(attr), mesh_addr_size(addr->family));
+	memcpy(addr->bytes, nla_data(attr), size);
 	addr->prefix_len = info->ifa_prefixlen;
+	if (peer && (size_t)nla_len(peer) == size && memcmp(nla_data(peer), addr->bytes, size)) {
+		addr->has_peer = true;
+		memcpy(addr->peer, nla_data(peer), size);
+	}
 	if (addr->family == MESH_FAMILY_IPV6 && mesh_addr_is_link_local(addr))
 		addr->scope_id = info->ifa_index;
 	return true;
@@ -188,9 +194,9 @@ static int addr_read(struct nl_msg *msg, void *arg)
 		return NL_SKIP;
 	info = nlmsg_data(header);
 	entry = entry_find(arg, info->ifa_index);
-	/* On a point-to-point link IFA_ADDRESS is the peer. */
+	/* On a point-to-point link IFA_ADDRESS is the peer; else both are the same, or one is missing. */
 	attr = attrs[IFA_LOCAL] ? attrs[IFA_LOCAL] : attrs[IFA_ADDRESS];
-	if (!entry || !attr || !addr_from_attr(info, attr, &addr))
+	if (!entry || !attr || !addr_from_attr(info, attr, attrs[IFA_ADDRESS], &addr))
 		return NL_SKIP;
 	flags = attrs[IFA_FLAGS] ? nla_get_u32(attrs[IFA_FLAGS]) : info->ifa_flags;
 	/* bind() to these fails; an optimistic one is tentative too, but can be bound. */

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# test_subnets.sh - the real prefix decides: /30, /31, IPv6, both families, link-local, overlaps.
+# test_subnets.sh - the real prefix decides: /30, /31, peers, IPv6, both families, link-local.
 # seconds: 25
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
@@ -68,6 +68,33 @@ test_link_local() {
 	note "link-local: all six pairs, each on its own cable"
 }
 
+# peer NODE NIC ADDR PEER/PLEN: a point-to-point link, as `ip address add ADDR peer PEER` makes it.
+peer() { ip -n "$MESH_PREFIX$1" address add "$3" peer "$4" dev "$2" || fail "no address for $1 $2"; }
+
+# Both ends of a cable name each other, and have no subnet.
+test_peers() {
+	mesh_link a ab - b ba -
+	mesh_link b bc - c cb -
+	mesh_link c ca - a ac -
+	peer a ab 10.77.1.1 10.77.1.2/32
+	peer b ba 10.77.1.2 10.77.1.1/32
+	peer b bc fd77:2::1 fd77:2::2/128
+	peer c cb fd77:2::2 fd77:2::1/128
+	peer c ca 10.77.3.1 10.77.9.2/32
+	peer a ac 10.77.9.2 10.77.3.1/32
+	ranks_pass peers a b c -- "${RUN_ARGS[@]}"
+	expect_paths peers 0 1 "ab:10.77.1.1>10.77.1.2"
+	expect_paths peers 1 0 "ba:10.77.1.2>10.77.1.1"
+	expect_paths peers 1 2 "bc:fd77:2::1>fd77:2::2"
+	expect_paths peers 2 1 "cb:fd77:2::2>fd77:2::1"
+	expect_paths peers 2 0 "ca:10.77.3.1>10.77.9.2"
+	expect_paths peers 0 2 "ac:10.77.9.2>10.77.3.1"
+	ranks_pass peers-one-node a a -- "${RUN_ARGS[@]}"
+	uncable_triangle
+	expect_check
+	note "peers: point-to-point addresses, each on its own cable, and two ranks of one node"
+}
+
 mesh_init
 mesh_node a b c
 triangle "30-in-one-24" 10.77.9.1/30 10.77.9.2/30 10.77.9.5/30 \
@@ -80,4 +107,5 @@ triangle "families-mixed" 10.77.1.1/24 10.77.1.2/24 fd77:2::1/64 \
 # a's NIC towards c, and c's, have b's and the management network's addresses in their subnet.
 triangle "24-in-16" 10.77.1.1/24 10.77.1.2/24 10.77.2.1/24 \
 	 10.77.2.2/24 10.77.200.1/16 10.77.200.2/16
+test_peers
 test_link_local

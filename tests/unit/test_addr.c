@@ -135,6 +135,50 @@ static void test_same_subnet(void **state)
 	assert_false(same_subnet("0.0.0.0/0", "::/0"));
 }
 
+/* "ip address add A peer B/N" */
+static struct mesh_addr peered(const char *own, const char *peer)
+{
+	struct mesh_addr result = addr(own), other = addr(peer);
+
+	result.prefix_len = other.prefix_len;
+	result.has_peer = true;
+	memcpy(result.peer, other.bytes, sizeof(result.peer));
+	return result;
+}
+
+static bool both_ways(struct mesh_addr a, struct mesh_addr b)
+{
+	assert_int_equal(mesh_addr_same_subnet(&a, &b), mesh_addr_same_subnet(&b, &a));
+	return mesh_addr_same_subnet(&a, &b);
+}
+
+static void test_peers(void **state)
+{
+	struct mesh_addr own = peered("10.3.0.1", "10.3.0.2/32"), other = addr("10.3.0.2/32");
+
+	(void)state;
+	/* From another node the address comes without its peer. */
+	assert_true(both_ways(own, other));
+	assert_true(both_ways(own, peered("10.3.0.2", "10.3.0.1/32")));
+	assert_false(both_ways(own, peered("10.3.0.2", "10.3.0.9/32")));
+	assert_false(both_ways(own, addr("10.3.0.3/32")));
+	/* One whose subnet we lie in need not know of peers. */
+	assert_true(both_ways(own, addr("10.3.0.2/24")));
+	assert_false(both_ways(own, addr("10.3.0.3/24")));
+	assert_false(both_ways(own, addr("10.3.0.2/31"))); /* .2 and .3 */
+	/* The NIC's own address, of another process here. */
+	assert_true(both_ways(own, addr("10.3.0.1/32")));
+	assert_true(mesh_addr_in_subnet(&other, &own));
+	/* The subnet is the peer's, not ours. */
+	own = peered("10.3.0.1", "10.4.0.2/24");
+	assert_true(both_ways(own, addr("10.4.0.7/8")));
+	assert_false(both_ways(own, addr("10.3.0.7/8")));
+	own = peered("fd00::1", "fd00::2/128");
+	assert_true(both_ways(own, addr("fd00::2/128")));
+	assert_false(both_ways(own, addr("fd00::3/128")));
+	assert_false(both_ways(own, addr("10.3.0.1/32")));
+}
+
 static void test_no_family(void **state)
 {
 	const struct mesh_addr none = {.family = MESH_FAMILY_NONE};
@@ -277,12 +321,19 @@ static void test_sockaddr_refuses(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parse),	       cmocka_unit_test(test_parse_refuses),
-		cmocka_unit_test(test_text),	       cmocka_unit_test(test_same_subnet),
-		cmocka_unit_test(test_no_family),      cmocka_unit_test(test_long_prefix),
-		cmocka_unit_test(test_in_subnet),      cmocka_unit_test(test_kinds),
-		cmocka_unit_test(test_equal),	       cmocka_unit_test(test_sockaddr),
-		cmocka_unit_test(test_sockaddr_order), cmocka_unit_test(test_sockaddr_refuses),
+		cmocka_unit_test(test_parse),
+		cmocka_unit_test(test_parse_refuses),
+		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_same_subnet),
+		cmocka_unit_test(test_peers),
+		cmocka_unit_test(test_no_family),
+		cmocka_unit_test(test_long_prefix),
+		cmocka_unit_test(test_in_subnet),
+		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_equal),
+		cmocka_unit_test(test_sockaddr),
+		cmocka_unit_test(test_sockaddr_order),
+		cmocka_unit_test(test_sockaddr_refuses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -129,6 +129,7 @@ static void test_master(void **state)
 
 static void test_addresses(void **state)
 {
+	static const uint8_t peer[16] = {10, 3, 0, 2};
 	const struct mesh_nic *nic;
 
 	(void)state;
@@ -145,6 +146,9 @@ static void test_addresses(void **state)
 	assert_addr(nic, 0, "10.1.0.1/24");
 	assert_addr(nic, 1, "10.2.0.1/16");
 	assert_addr(nic, 2, "10.3.0.1/31"); /* ours, not the peer's */
+	assert_false(nic->addrs[0].has_peer);
+	assert_true(nic->addrs[2].has_peer);
+	assert_memory_equal(nic->addrs[2].peer, peer, sizeof(peer));
 	assert_addr(nic, 5, "10.1.0.2/24"); /* a secondary one comes last */
 	assert_int_equal(nic->num_unready, 0);
 	{
@@ -156,6 +160,24 @@ static void test_addresses(void **state)
 		assert_int_equal(local->prefix_len, 64);
 	}
 	assert_int_equal(find("n1p0")->num_addrs, 0);
+}
+
+/* The kernel tells IPv6 addresses with IFA_LOCAL only where there is a peer. */
+static void test_ipv6_peer(void **state)
+{
+	static const uint8_t peer[16] = {0xfd, [15] = 2};
+	const struct mesh_nic *nic;
+
+	(void)state;
+	pair_make("n0p0", "n1p0");
+	namespace_ip("addr add fd00::1 peer fd00::2/128 nodad dev n0p0");
+	namespace_ip("addr add fd00::3/64 nodad dev n1p0");
+	load();
+	nic = find("n0p0");
+	assert_addr(nic, 0, "fd00::1/128");
+	assert_true(nic->addrs[0].has_peer);
+	assert_memory_equal(nic->addrs[0].peer, peer, sizeof(peer));
+	assert_false(find("n1p0")->addrs[0].has_peer);
 }
 
 /* An address whose duplicate detection is not over cannot be bound; later it can. */
@@ -278,6 +300,7 @@ int main(void)
 		NAMESPACE_TEST(test_carrier),
 		NAMESPACE_TEST(test_master),
 		NAMESPACE_TEST(test_addresses),
+		NAMESPACE_TEST(test_ipv6_peer),
 		NAMESPACE_TEST(test_tentative),
 		NAMESPACE_TEST(test_many_addresses),
 		NAMESPACE_TEST(test_default_route),

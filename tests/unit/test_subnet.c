@@ -57,6 +57,7 @@ static void assert_neighbour(const char *addr, int number, const char *wanted)
 static void test_neighbour(void **state)
 {
 	struct mesh_addr own = parse("10.1.0.1/32"), other;
+	char text[MESH_ADDR_TEXT_MAX];
 	int i;
 
 	(void)state;
@@ -70,6 +71,16 @@ static void test_neighbour(void **state)
 	assert_int_equal(mesh_subnet_neighbour(&own, 0, &other), -EADDRNOTAVAIL);
 	own = parse("10.1.0.1/30");
 	assert_int_equal(mesh_subnet_neighbour(&own, 1, &other), -EADDRNOTAVAIL);
+	own = parse("10.1.0.1/32"); /* a point-to-point link has one */
+	own.has_peer = true;
+	memcpy(own.peer, (const uint8_t[]){10, 9, 0, 2}, 4);
+	assert_int_equal(mesh_subnet_neighbour(&own, 0, &other), 0);
+	assert_string_equal(mesh_addr_text_prefix(&other, text), "10.9.0.2/32");
+	assert_false(other.has_peer);
+	assert_int_equal(mesh_subnet_neighbour(&own, 1, &other), -EADDRNOTAVAIL);
+	other = mesh_subnet_of(&own);
+	assert_string_equal(mesh_addr_text_prefix(&other, text), "10.9.0.2/32");
+	assert_false(other.has_peer);
 	own = parse("10.1.0.1/16");
 	for (i = 0; !mesh_subnet_neighbour(&own, i, &other); i++)
 		assert_int_equal(mesh_subnet_compare(&own, &other), MESH_SUBNET_SAME);

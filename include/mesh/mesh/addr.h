@@ -21,6 +21,12 @@ struct mesh_addr {
 	uint8_t prefix_len; /* bits of the subnet, 0..32 or 0..128 */
 	uint8_t bytes[16];
 	uint32_t scope_id; /* interface index, for IPv6 link-local addresses; else 0 */
+	/*
+	 * A point-to-point link (ip address add A peer B): the subnet behind the NIC is the peer's, as
+	 * a rule the peer alone. Only the node itself knows it: neither the handle nor a frame has it.
+	 */
+	bool has_peer;
+	uint8_t peer[16];
 };
 
 /* "[fd00::1%4294967295]:65535/128" fits. */
@@ -41,11 +47,15 @@ bool mesh_addr_equal(const struct mesh_addr *a, const struct mesh_addr *b);
 /**
  * True when each address lies in the other's subnet by its real prefix length. Both directions
  * are asked, so that a /30 and a /24 that overlap count as one link only where both hosts
- * believe it.
+ * believe it. A whole address (/32, /128) that comes from another node may have a peer that we are
+ * not told: it counts if it is the other one's peer.
  */
 bool mesh_addr_same_subnet(const struct mesh_addr *a, const struct mesh_addr *b);
 
-/** True when @addr lies in the subnet of @subnet (by @subnet's prefix length only). */
+/**
+ * True when @addr lies in the subnet behind the NIC that has @subnet (by @subnet's prefix length
+ * only), or is @subnet's own address.
+ */
 bool mesh_addr_in_subnet(const struct mesh_addr *addr, const struct mesh_addr *subnet);
 
 /**

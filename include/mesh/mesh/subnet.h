@@ -18,12 +18,12 @@ enum mesh_subnet_relation {
  */
 enum mesh_subnet_relation mesh_subnet_compare(const struct mesh_addr *a, const struct mesh_addr *b);
 
-/** The subnet of @addr: its address bits behind the prefix are zero. */
+/** The subnet of @addr, a peer's if it has one: its address bits behind the prefix are zero. */
 struct mesh_addr mesh_subnet_of(const struct mesh_addr *addr);
 
 /**
  * Makes the @number-th address of @addr's subnet that a neighbour could have: not @addr itself, nor
- * (IPv4 up to /30) the subnet's first and last.
+ * (IPv4 up to /30) the subnet's first and last. On a point-to-point link it is the peer.
  *
  * @number: from 0
  *
