@@ -21,6 +21,8 @@
 /* We compile against 1.17 and run on anything newer. */
 #define MESH_FI_VERSION FI_VERSION(1, 17)
 
+_Static_assert(MESH_NIC_REASON_MAX >= MESH_PROVIDER_REASON_MAX + 8, "\"left: \" and a reason");
+
 /* The names under which libfabric knows a provider; both name the same wire protocol. */
 static const char *const provider_fi_names[][2] = {
 	[MESH_PROVIDER_VERBS_RXM] = {"verbs;ofi_rxm", NULL},
@@ -127,11 +129,38 @@ static const char *unusable_device(const struct mesh_rdma_port *port, char *path
 	return NULL;
 }
 
+/* The name under which this libfabric has the RDM endpoints of tcp. */
+static const char *tcp_fi_name(void)
+{
+	return FI_VERSION_LT(fi_version(), FI_VERSION(1, 18)) ? "net" : "tcp";
+}
+
+/*
+ * The first of libfabric's own variables that is set and takes NICs away from this provider, often
+ * with MPI in mind; NULL if none is. (fi_provider(7), fi_verbs(7), fi_tcp(7); net's like tcp's.)
+ */
+static const char *limiting_variable(enum mesh_provider_id id)
+{
+	const char *const of_verbs[] = {"FI_PROVIDER", "FI_VERBS_IFACE", "FI_VERBS_DEVICE_NAME",
+					NULL};
+	const char *const of_tcp[] = {"FI_PROVIDER", "FI_TCP_IFACE", NULL};
+	const char *const of_net[] = {"FI_PROVIDER", "FI_NET_IFACE", NULL};
+	const char *const *name = of_tcp;
+
+	if (id == MESH_PROVIDER_VERBS_RXM)
+		name = of_verbs;
+	else if (id == MESH_PROVIDER_TCP && !strcmp(tcp_fi_name(), "net"))
+		name = of_net;
+	while (*name && !getenv(*name))
+		name++;
+	return *name;
+}
+
 /* Says why libfabric may have no verbs entry for an RDMA port; the likeliest cause first. */
 static void verbs_missing_explain(const struct mesh_nic *nic, char *reason)
 {
+	const char *limiting = limiting_variable(MESH_PROVIDER_VERBS_RXM), *remedy;
 	char words[MESH_RDMA_PORT_TEXT_MAX], path[64], memlock[MESH_MEMLOCK_HINT_MAX];
-	const char *remedy;
 
 	if (!nic->rdma.device[0])
 		snprintf(reason, MESH_PROVIDER_REASON_MAX, "no RDMA device is behind %s",
@@ -147,37 +176,47 @@ static void verbs_missing_explain(const struct mesh_nic *nic, char *reason)
 	else
 		snprintf(reason, MESH_PROVIDER_REASON_MAX,
 			 "libfabric has no verbs;ofi_rxm for %s: is its verbs provider installed "
-			 "(fi_info -p verbs)%s?%s",
-			 nic->rdma.device,
-			 getenv("FI_PROVIDER") ? ", and does FI_PROVIDER allow it" : "",
-			 mesh_memlock_hint(memlock));
+			 "(fi_info -p verbs)%s%s%s?%s",
+			 nic->rdma.device, limiting ? ", and does " : "", limiting ? limiting : "",
+			 limiting ? " allow it" : "", mesh_memlock_hint(memlock));
+}
+
+static void tcp_missing_explain(const struct mesh_nic *nic, enum mesh_provider_id id, int error,
+				char *reason)
+{
+	const char *name = mesh_provider_id_text(id), *limiting = limiting_variable(id);
+	char address[MESH_ADDR_TEXT_MAX];
+
+	mesh_addr_text(&nic->source, address);
+	if (mesh_descriptors_exhausted())
+		snprintf(reason, MESH_PROVIDER_REASON_MAX, "libfabric cannot open %s for %s (%s)%s",
+			 name, nic->netdev, address, mesh_descriptors_hint());
+	else if (limiting)
+		snprintf(reason, MESH_PROVIDER_REASON_MAX,
+			 "libfabric offers no %s for %s (%s): %s=%.64s is set; unset it or add the "
+			 "%s",
+			 name, nic->netdev, address, limiting, getenv(limiting),
+			 strcmp(limiting, "FI_PROVIDER") ? "NIC" : "provider");
+	else
+		snprintf(reason, MESH_PROVIDER_REASON_MAX,
+			 "libfabric offers no %s for %s (%s): %s; see `fi_info -p \"%s\" -s %s`",
+			 name, nic->netdev, address, fi_strerror(error < 0 ? -error : error),
+			 id == MESH_PROVIDER_TCP ? tcp_fi_name() : name, address);
 }
 
 static void missing_explain(const struct mesh_nic *nic, enum mesh_provider_id id, int error,
 			    char *reason)
 {
-	const char *name = mesh_provider_id_text(id);
-	char address[MESH_ADDR_TEXT_MAX];
+	unsigned int version = fi_version();
 
-	if (id == MESH_PROVIDER_VERBS_RXM) {
-		verbs_missing_explain(nic, reason);
-		return;
-	}
-	mesh_addr_text(&nic->source, address);
-	if (mesh_descriptors_exhausted())
-		snprintf(reason, MESH_PROVIDER_REASON_MAX, "libfabric cannot open %s for %s (%s)%s",
-			 name, nic->netdev, address, mesh_descriptors_hint());
-	else if (getenv("FI_PROVIDER"))
-		snprintf(
-			reason, MESH_PROVIDER_REASON_MAX,
-			"libfabric offers no %s for %s (%s): FI_PROVIDER=%.64s is set; unset it or "
-			"add the provider",
-			name, nic->netdev, address, getenv("FI_PROVIDER"));
-	else
+	if (FI_VERSION_LT(version, MESH_FI_VERSION))
 		snprintf(reason, MESH_PROVIDER_REASON_MAX,
-			 "libfabric offers no %s for %s (%s): %s; see `fi_info -p %s`", name,
-			 nic->netdev, address, fi_strerror(error < 0 ? -error : error),
-			 id == MESH_PROVIDER_TCP ? "tcp or net" : name);
+			 "libfabric %u.%u is too old: %u.%u or later is needed", FI_MAJOR(version),
+			 FI_MINOR(version), FI_MAJOR(MESH_FI_VERSION), FI_MINOR(MESH_FI_VERSION));
+	else if (id == MESH_PROVIDER_VERBS_RXM)
+		verbs_missing_explain(nic, reason);
+	else
+		tcp_missing_explain(nic, id, error, reason);
 }
 
 int mesh_provider_find(const struct mesh_nic *nic, enum mesh_provider_id wanted,

@@ -21,9 +21,16 @@
 /* The machine: what a process may do here. */
 static struct {
 	bool no_rdma_cm, no_uverbs;
+	uint32_t fi_version;
 } machine;
 
 int __wrap_access(const char *path, int mode);
+uint32_t __wrap_fi_version(void);
+
+uint32_t __wrap_fi_version(void)
+{
+	return machine.fi_version;
+}
 
 int __wrap_access(const char *path, int mode)
 {
@@ -45,10 +52,14 @@ static int setup(void **state)
 	(void)state;
 	fake_reset();
 	memset(&machine, 0, sizeof(machine));
+	machine.fi_version = FI_VERSION(1, 17);
 	nic = *fake_nic();
 	nic.rdma.device[0] = '\0';
 	info = NULL;
 	unsetenv("FI_PROVIDER");
+	unsetenv("FI_TCP_IFACE");
+	unsetenv("FI_NET_IFACE");
+	unsetenv("FI_VERBS_IFACE");
 	log_capture_start(); /* mesh_provider_find logs nothing */
 	return 0;
 }
@@ -267,6 +278,35 @@ static void test_reason_fi_provider(void **state)
 	unsetenv("FI_PROVIDER");
 }
 
+/* What MPI's settings keep from us; net and tcp each have their own. */
+static void test_reason_iface(void **state)
+{
+	(void)state;
+	OFFERS({"shm", "shm", NULL});
+	setenv("FI_TCP_IFACE", "eth0", 1);
+	misses(MESH_PROVIDER_TCP_RXM, "FI_TCP_IFACE=eth0 is set; unset it or add the NIC");
+	misses(MESH_PROVIDER_TCP, "see `fi_info -p \"net\" -s 10.7.0.1`");
+	setenv("FI_NET_IFACE", "eth1", 1);
+	misses(MESH_PROVIDER_TCP, "FI_NET_IFACE=eth1 is set");
+	machine.fi_version = FI_VERSION(2, 0);
+	misses(MESH_PROVIDER_TCP, "FI_TCP_IFACE=eth0 is set");
+	unsetenv("FI_TCP_IFACE");
+	misses(MESH_PROVIDER_TCP, "see `fi_info -p \"tcp\" -s 10.7.0.1`");
+	rdma_set(true, MESH_LINK_LAYER_ETHERNET, "4: ACTIVE");
+	setenv("FI_VERBS_IFACE", "eth0", 1);
+	misses(MESH_PROVIDER_VERBS_RXM, "does FI_VERBS_IFACE allow it");
+	unsetenv("FI_VERBS_IFACE");
+	unsetenv("FI_NET_IFACE");
+}
+
+static void test_reason_old_library(void **state)
+{
+	(void)state;
+	machine.fi_version = FI_VERSION(1, 11);
+	fake_fail(FAKE_GETINFO, 0, 2, -FI_ENOSYS);
+	misses(MESH_PROVIDER_TCP, "libfabric 1.11 is too old: 1.17 or later is needed");
+}
+
 /* libfabric's own errors, and the longest texts that there can be. */
 static void test_reason_error(void **state)
 {
@@ -313,6 +353,22 @@ static void test_assign(void **state)
 	}
 }
 
+/* The table's log is all that the user gets to see: what to do stands at the end. */
+static void test_assign_long_reason(void **state)
+{
+	struct mesh_nic_table table = {.nics = &nic, .num_nics = 1, .num_taken = 1};
+	struct mesh_provider_verdict verdict;
+
+	(void)state;
+	rdma_set(true, MESH_LINK_LAYER_ETHERNET, "4: ACTIVE");
+	memset(nic.rdma.device, 'd', MESH_RDMA_NAME_MAX - 1);
+	machine.no_rdma_cm = true;
+	nic.taken = true;
+	assert_int_equal(mesh_providers_assign("verbs;ofi_rxm", &table, &verdict), 0);
+	assert_int_equal(table.num_taken, 0);
+	assert_non_null(strstr(nic.reason, "else load the module rdma_ucm"));
+}
+
 static void test_assign_setting(void **state)
 {
 	struct mesh_nic_table table = {.nics = &nic, .num_nics = 1, .num_taken = 1};
@@ -346,8 +402,11 @@ int main(void)
 		TEST(test_reason_uverbs),
 		TEST(test_reason_not_installed),
 		TEST(test_reason_fi_provider),
+		TEST(test_reason_iface),
+		TEST(test_reason_old_library),
 		TEST(test_reason_error),
 		TEST(test_assign),
+		TEST(test_assign_long_reason),
 		TEST(test_assign_setting),
 	};
 

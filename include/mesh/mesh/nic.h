@@ -18,7 +18,8 @@
 #define MESH_NIC_NAME_MAX 32
 /* IB_DEVICE_NAME_MAX of the kernel. */
 #define MESH_RDMA_NAME_MAX 64
-#define MESH_NIC_REASON_MAX 160
+/* "left: ", and what a provider lacks, with what to do (MESH_PROVIDER_REASON_MAX). */
+#define MESH_NIC_REASON_MAX 520
 #define MESH_NIC_GIDS_MAX 32
 /* IFLA_INFO_KIND, "openvswitch"; the kernel's MODULE_NAME_LEN allows more, nobody uses it. */
 #define MESH_LINK_KIND_MAX 24
