@@ -15,6 +15,7 @@
 
 #include <mesh/base/clock.h>
 #include <mesh/base/log.h>
+#include <mesh/base/private_descriptor.h>
 #include <mesh/base/random.h>
 #include <mesh/system/stats_file.h>
 
@@ -148,20 +149,28 @@ static void visit_none(void *arg, const char *name, int fd)
 
 /* ---- this process's own ---------------------------------------------------------------------- */
 
-static int page_map(struct mesh_stats_file *file)
+/*
+ * Opened once more for it: a mapping keeps its file, and with it the file's lock, and a forked
+ * child keeps the mapping.
+ */
+static int page_map(struct mesh_stats_file *file, const char *name)
 {
+	int ret, fd;
 	void *page;
-	int ret;
 
 	/* All of it now: a full file system must not become a SIGBUS in the middle of a run. */
 	ret = posix_fallocate(file->fd, 0, sizeof(*file->page));
 	if (ret)
 		return -ret;
-	page = mmap(NULL, sizeof(*file->page), PROT_READ | PROT_WRITE, MAP_SHARED, file->fd, 0);
-	if (page == MAP_FAILED)
+	fd = openat(file->folder_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
 		return -errno;
-	file->page = page;
-	return 0;
+	page = mmap(NULL, sizeof(*file->page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	ret = page == MAP_FAILED ? -errno : 0;
+	close(fd);
+	if (!ret)
+		file->page = page;
+	return ret;
 }
 
 /* Under its other name until it is locked and filled in: nobody takes it for a dead one's. */
@@ -180,10 +189,16 @@ static int file_make(struct mesh_stats_file *file, uint64_t node_id, const char 
 			  0600);
 	if (file->fd < 0)
 		return -errno;
+	/* A child would hold the lock with us, and after us. */
+	file->fd = mesh_descriptor_hide(file->fd);
+	if (file->fd < 0) {
+		unlinkat(file->folder_fd, name, 0);
+		return -ENOMEM;
+	}
 	if (flock(file->fd, LOCK_EX | LOCK_NB))
 		ret = -errno;
 	if (!ret)
-		ret = page_map(file);
+		ret = page_map(file, name);
 	if (!ret) {
 		mesh_stats_init(file->page, node_id, (uint32_t)getpid(), node,
 				program_invocation_short_name, mesh_clock_wall_ms());
@@ -230,8 +245,7 @@ void mesh_stats_file_close(struct mesh_stats_file *file)
 		munmap(file->page, sizeof(*file->page));
 		unlinkat(file->folder_fd, file->name, 0);
 	}
-	if (file->fd >= 0)
-		close(file->fd);
+	mesh_descriptor_close(file->fd);
 	if (file->folder_fd >= 0)
 		close(file->folder_fd);
 	*file = (struct mesh_stats_file){.fd = -1, .folder_fd = -1};

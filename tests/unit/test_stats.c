@@ -278,6 +278,32 @@ static void test_dead_files_go(void **state)
 	mesh_stats_file_close(&file);
 }
 
+/* A data loader that outlives its process is not its process. */
+static void test_child_lives_on(void **state)
+{
+	struct mesh_stats_file file;
+	int life[2], status;
+	char byte;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe(life), 0);
+	pid = fork();
+	if (!pid) {
+		close(life[1]);
+		if (mesh_stats_file_open(folder, 7, "dead", &file))
+			_exit(1);
+		if (!fork())
+			_exit(read(life[0], &byte, 1) != 0); /* until the test lets go */
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(seen_in(folder).count, 0);
+	close(life[1]);
+	close(life[0]);
+}
+
 static void write_file(const char *name, const char *text)
 {
 	FILE *file;
@@ -349,6 +375,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_file_none, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_dead_files_go, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_child_lives_on, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_other_files_stay, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_links_are_not_followed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_folder_that_others_can_write_to, setup,

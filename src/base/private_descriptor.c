@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* private_descriptor.c - file descriptors that a forked child of the host program must not keep. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <mesh/base/array.h>
+#include <mesh/base/private_descriptor.h>
+
+/*
+ * fork() has no argument to hand them over, so they are the process's. The lock is held only within
+ * this file, and across fork(): the child finds the list whole.
+ */
+static pthread_mutex_t hidden_lock = PTHREAD_MUTEX_INITIALIZER;
+static int *hidden; /* under hidden_lock, as num_hidden */
+static size_t num_hidden;
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&hidden_lock);
+}
+
+static void parent_after_fork(void)
+{
+	pthread_mutex_unlock(&hidden_lock);
+}
+
+/* Only what is allowed in a child of a process with threads: see fork(2). */
+static void child_after_fork(void)
+{
+	while (num_hidden)
+		close(hidden[--num_hidden]);
+	pthread_mutex_unlock(&hidden_lock);
+}
+
+static void fork_watch(void)
+{
+	/* Without memory for three pointers nothing is hidden, and nothing else is lost. */
+	pthread_atfork(before_fork, parent_after_fork, child_after_fork);
+}
+
+int mesh_descriptor_hide(int fd)
+{
+	static pthread_once_t watched = PTHREAD_ONCE_INIT;
+	int *grown;
+
+	if (fd < 0)
+		return -1;
+	pthread_once(&watched, fork_watch);
+	pthread_mutex_lock(&hidden_lock);
+	grown = mesh_array_room(hidden, num_hidden, sizeof(*hidden));
+	if (grown) {
+		hidden = grown;
+		hidden[num_hidden++] = fd;
+	}
+	pthread_mutex_unlock(&hidden_lock);
+	if (grown)
+		return fd;
+	close(fd);
+	errno = ENOMEM;
+	return -1;
+}
+
+void mesh_descriptor_close(int fd)
+{
+	int saved_errno = errno;
+	size_t i;
+
+	if (fd < 0)
+		return;
+	/* Both under the lock: no child forgets one number and closes the next file that has it. */
+	pthread_mutex_lock(&hidden_lock);
+	for (i = 0; i < num_hidden && hidden[i] != fd; i++)
+		;
+	if (i < num_hidden)
+		hidden[i] = hidden[--num_hidden];
+	close(fd);
+	pthread_mutex_unlock(&hidden_lock);
+	errno = saved_errno;
+}

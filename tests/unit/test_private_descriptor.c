@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_private_descriptor.c - a forked child has none of the hidden descriptors, and all others. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <mesh/base/private_descriptor.h>
+
+/* Enough for the list to grow several times. */
+#define MANY 20
+
+static int file_open(void)
+{
+	int fd = eventfd(0, EFD_CLOEXEC);
+
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static bool is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
+/* How many of these a child has. */
+static int open_in_child(const int *fds, int count)
+{
+	int status, i, n = 0;
+	pid_t child = fork();
+
+	assert_true(child >= 0);
+	if (!child) {
+		for (i = 0; i < count; i++)
+			n += is_open(fds[i]);
+		_exit(n);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void test_hidden(void **state)
+{
+	int hidden[MANY], open[MANY], i;
+
+	(void)state;
+	for (i = 0; i < MANY; i++) {
+		hidden[i] = mesh_descriptor_hide(file_open());
+		open[i] = file_open();
+	}
+	assert_int_equal(open_in_child(hidden, MANY), 0);
+	assert_int_equal(open_in_child(open, MANY), MANY);
+	for (i = 0; i < MANY; i++) { /* the process itself keeps them */
+		assert_true(is_open(hidden[i]));
+		mesh_descriptor_close(hidden[i]);
+		assert_false(is_open(hidden[i]));
+		close(open[i]);
+	}
+}
+
+/* The number of a closed one may be another file's next. */
+static void test_number_reused(void **state)
+{
+	int first = mesh_descriptor_hide(file_open()), second = mesh_descriptor_hide(file_open());
+	int again;
+
+	(void)state;
+	mesh_descriptor_close(first);
+	again = file_open();
+	assert_int_equal(again, first);
+	assert_int_equal(open_in_child(&again, 1), 1);
+	assert_int_equal(open_in_child(&second, 1), 0);
+	close(again);
+	mesh_descriptor_close(second);
+}
+
+/* Why all this: the other end of a pipe sees that the process has closed it, child or no child. */
+static void test_end_is_seen(void **state)
+{
+	int data[2], life[2], status;
+	pid_t child;
+	char byte;
+
+	(void)state;
+	assert_int_equal(pipe2(data, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(life, O_CLOEXEC), 0);
+	mesh_descriptor_hide(data[1]);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		close(life[1]);
+		_exit(read(life[0], &byte, 1) != 0); /* until the parent lets go */
+	}
+	mesh_descriptor_close(data[1]);
+	assert_int_equal(read(data[0], &byte, 1), 0);
+	close(life[1]);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	close(life[0]);
+	close(data[0]);
+}
+
+static void test_none(void **state)
+{
+	(void)state;
+	assert_int_equal(mesh_descriptor_hide(-1), -1);
+	errno = EDOM;
+	mesh_descriptor_close(-1);
+	assert_int_equal(errno, EDOM);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_hidden),
+		cmocka_unit_test(test_number_reused),
+		cmocka_unit_test(test_end_is_seen),
+		cmocka_unit_test(test_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
