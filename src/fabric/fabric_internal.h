@@ -67,6 +67,9 @@ int mesh_verbs_fence_step(struct mesh_verbs_fence *fence);
  */
 void mesh_breakage_report(struct mesh_domain *domain, const struct mesh_op *op, int status);
 
+/** Lets the host program fork without harm to registered memory. Before any is registered. */
+void mesh_verbs_fork_protect(void);
+
 /** Bounds the time that a stranger's handshake can hold up the endpoint. */
 void mesh_handshakes_limit(struct mesh_domain *domain);
 

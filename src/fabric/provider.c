@@ -18,6 +18,8 @@
 #include <mesh/mesh/rdma_port.h>
 #include <mesh/system/memlock.h>
 
+#include "fabric_internal.h"
+
 /* We compile against 1.17 and run on anything newer. */
 #define MESH_FI_VERSION FI_VERSION(1, 17)
 
@@ -110,6 +112,8 @@ static int provider_query(const struct mesh_nic *nic, enum mesh_provider_id id,
 {
 	int i, ret = -ENODEV;
 
+	if (id == MESH_PROVIDER_VERBS_RXM)
+		mesh_verbs_fork_protect();
 	for (i = 0; i < 2 && ret && provider_fi_names[id][i]; i++)
 		ret = info_query(nic, provider_fi_names[id][i], id, info);
 	return ret;

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_fork_verbs.c - verbs is told that the program may fork, once and before it is used. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <rdma/fabric.h>
+
+#include <mesh/fabric/provider.h>
+
+#include "fake_fabric.h"
+#include "log_capture.h"
+
+/* libibverbs. */
+static struct {
+	int opens, calls;
+	int asked_before; /* fi_getinfo's calls when ibv_fork_init was called */
+} verbs;
+
+void *__wrap_dlopen(const char *file, int flags);
+void *__wrap_dlsym(void *library, const char *name);
+int __wrap_access(const char *path, int mode);
+
+static int fork_init(void)
+{
+	verbs.calls++;
+	verbs.asked_before = fake.on[FAKE_GETINFO].calls;
+	return EINVAL;
+}
+
+void *__wrap_dlopen(const char *file, int flags)
+{
+	(void)flags;
+	assert_string_equal(file, "libibverbs.so.1");
+	verbs.opens++;
+	return &verbs;
+}
+
+void *__wrap_dlsym(void *library, const char *name)
+{
+	int (*function)(void) = fork_init;
+	void *result;
+
+	assert_ptr_equal(library, &verbs);
+	assert_string_equal(name, "ibv_fork_init");
+	memcpy(&result, &function, sizeof(result));
+	return result;
+}
+
+int __wrap_access(const char *path, int mode)
+{
+	(void)path;
+	(void)mode;
+	return 0;
+}
+
+static int find(struct mesh_nic *nic, enum mesh_provider_id wanted)
+{
+	char reason[MESH_PROVIDER_REASON_MAX];
+	enum mesh_provider_id id;
+	struct fi_info *info;
+	int ret = mesh_provider_find(nic, wanted, &info, &id, reason);
+
+	if (!ret)
+		fi_freeinfo(info);
+	return ret;
+}
+
+/* It cannot be undone in one process, so this is all one test. */
+static void test_once_and_first(void **state)
+{
+	struct mesh_nic nic = *fake_nic();
+
+	(void)state;
+	fake_reset();
+	log_capture_start();
+	assert_int_equal(find(&nic, MESH_PROVIDER_TCP), 0);
+	assert_int_equal(verbs.opens, 0); /* tcp forks as it likes */
+	fake.on[FAKE_GETINFO].calls = 0;
+	strcpy(nic.rdma.device, "mlx5_7");
+	find(&nic, MESH_PROVIDER_VERBS_RXM);
+	assert_int_equal(verbs.calls, 1);
+	assert_int_equal(verbs.asked_before, 0);
+	assert_true(log_captured(MESH_LOG_INFO, "RDMAV_FORK_SAFE=1"));
+	find(&nic, MESH_PROVIDER_VERBS_RXM);
+	assert_int_equal(verbs.calls, 1);
+	log_capture_stop();
+	fake_teardown(state);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_once_and_first),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
