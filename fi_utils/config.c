@@ -167,32 +167,6 @@ static int print_json(FILE *file, const struct mesh_config *config)
 
 /* ---- the command --------------------------------------------------------------------------- */
 
-/* Says which variables of the plugin's prefix are none of its settings: misspelt, most likely. */
-static int unknown_report(FILE *file)
-{
-	static const char prefix[] = "NCCL_MESH_";
-	const struct mesh_setting *setting;
-	char **variable;
-	int count = 0;
-
-	for (variable = environ; *variable; variable++) {
-		size_t length = strcspn(*variable, "=");
-
-		if (strncmp(*variable, prefix, sizeof(prefix) - 1))
-			continue;
-		for (setting = mesh_settings; setting->name; setting++)
-			if (strlen(setting->name) == length &&
-			    !strncmp(*variable, setting->name, length))
-				break;
-		if (setting->name)
-			continue;
-		fprintf(file, "%s: %.*s is set, and is no setting of this plugin\n", who,
-			(int)length, *variable);
-		count++;
-	}
-	return count;
-}
-
 static int config_show(int format)
 {
 	struct mesh_config config;
@@ -202,14 +176,14 @@ static int config_show(int format)
 		config_print_markdown(stdout);
 		return status;
 	}
-	/* A bad value is reported with the range and its default. */
+	/* A bad value is reported with the range and its default, an unknown name as such. */
 	if (mesh_config_load(NULL, NULL, &config))
 		status = COMMAND_PROBLEM;
 	if (format != 'j')
 		print_text(stdout, &config);
 	else if (print_json(stdout, &config))
 		status = COMMAND_PROBLEM;
-	return unknown_report(stderr) ? COMMAND_PROBLEM : status;
+	return status;
 }
 
 int command_config(int argc, char **argv)

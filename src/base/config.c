@@ -2,9 +2,11 @@
 /* config.c - the table of settings and the one routine that parses it. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <mesh/base/config.h>
 #include <mesh/base/log.h>
@@ -61,6 +63,9 @@ const struct mesh_setting mesh_settings[] = {
 	     "'none' for no counters. Default: /dev/shm/nccl-net-mesh-UID."),
 	{.name = NULL},
 };
+
+/* What all of their names begin with. */
+#define PREFIX "NCCL_MESH_"
 
 #undef TEXT
 #undef NUMBER
@@ -137,14 +142,46 @@ static void setting_refuse(const struct mesh_setting *setting, const char *text)
 			  setting->default_text);
 }
 
+static bool name_is_known(const char *name, size_t len)
+{
+	const struct mesh_setting *setting;
+
+	for (setting = mesh_settings; setting->name; setting++) {
+		if (strlen(setting->name) == len && !memcmp(setting->name, name, len))
+			return true;
+	}
+	return false;
+}
+
+/* A typing error, or a setting of another plugin: whoever set it believes that it works. */
+static int unknown_names_report(void)
+{
+	char **variable;
+	int ret = 0;
+	size_t len;
+
+	for (variable = environ; variable && *variable; variable++) {
+		len = strcspn(*variable, "=");
+		if (strncmp(*variable, PREFIX, strlen(PREFIX)) || name_is_known(*variable, len))
+			continue;
+		mesh_warn("%.*s is no setting of this plugin and changes nothing; `fi_mesh config` "
+			  "lists them",
+			  len < MESH_CONFIG_TEXT_MAX ? (int)len : MESH_CONFIG_TEXT_MAX, *variable);
+		ret = -EINVAL;
+	}
+	return ret;
+}
+
 int mesh_config_load(mesh_config_lookup lookup, void *arg, struct mesh_config *config)
 {
 	const struct mesh_setting *setting;
 	const char *text;
 	int ret = 0;
 
-	if (!lookup)
+	if (!lookup) {
 		lookup = environment_lookup;
+		ret = unknown_names_report();
+	}
 	memset(config, 0, sizeof(*config));
 	for (setting = mesh_settings; setting->name; setting++) {
 		setting_store(setting, setting->default_text, config);

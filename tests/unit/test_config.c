@@ -272,6 +272,32 @@ static void test_bad_among_good(void **state)
 	unsetenv("NCCL_MESH_SEGMENT_SIZE");
 }
 
+/* Whoever mistypes a name, or comes from another plugin, is told; values are nobody's business. */
+static void test_unknown_name(void **state)
+{
+	struct mesh_config config;
+
+	(void)state;
+	setenv("NCCL_MESH_NIC", "eth7", 1);
+	setenv("NCCL_MESH_NICS_", "eth7", 1);
+	setenv("NCCL_MESHED", "1", 1);
+	setenv("NCCL_MESH_NICS", "eth7", 1);
+	log_capture_start();
+	assert_int_equal(mesh_config_load(NULL, NULL, &config), -EINVAL);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 2);
+	assert_true(log_captured(MESH_LOG_WARN, "NCCL_MESH_NIC is no setting"));
+	assert_true(log_captured(MESH_LOG_WARN, "NCCL_MESH_NICS_ is no setting"));
+	assert_string_equal(config.nics, "eth7");
+	unsetenv("NCCL_MESH_NIC");
+	unsetenv("NCCL_MESH_NICS_");
+	unsetenv("NCCL_MESHED");
+	unsetenv("NCCL_MESH_NICS");
+	log_capture_start();
+	assert_int_equal(mesh_config_load(NULL, NULL, &config), 0);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
+	log_capture_stop();
+}
+
 static void test_log(void **state)
 {
 	struct mesh_config config;
@@ -293,11 +319,17 @@ static void test_log(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults),       cmocka_unit_test(test_table),
-		cmocka_unit_test(test_ranges),	       cmocka_unit_test(test_units),
-		cmocka_unit_test(test_overflow),       cmocka_unit_test(test_number_syntax),
-		cmocka_unit_test(test_text),	       cmocka_unit_test(test_environment),
-		cmocka_unit_test(test_bad_among_good), cmocka_unit_test(test_log),
+		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_units),
+		cmocka_unit_test(test_overflow),
+		cmocka_unit_test(test_number_syntax),
+		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_environment),
+		cmocka_unit_test(test_bad_among_good),
+		cmocka_unit_test(test_unknown_name),
+		cmocka_unit_test(test_log),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
