@@ -25,19 +25,32 @@
 /* 1,024 segments (MESH_SEGMENTS_MAX) of this size are NCCL's largest message. */
 #define SEGMENT_LEAST ((size_t)1 << 20)
 
-static int fail(const struct mesh_domain *domain, const char *what, int error)
+/* What to do about it, if that can be told; @memlock: MESH_MEMLOCK_HINT_MAX bytes. */
+static const char *failure_hint(const struct mesh_domain *domain, int error, char *memlock)
 {
-	char memlock[MESH_MEMLOCK_HINT_MAX] = "";
-	const char *hint = memlock;
+	bool verbs = domain->provider == MESH_PROVIDER_VERBS_RXM;
 
 	if (error == -FI_EMFILE)
-		hint = "; " MESH_DESCRIPTORS_RAISE;
-	else if (mesh_descriptors_exhausted())
-		hint = mesh_descriptors_hint();
-	else if (error == -FI_ENOMEM && domain->provider == MESH_PROVIDER_VERBS_RXM)
-		mesh_memlock_hint(memlock); /* queues and message buffers are locked memory */
+		return "; " MESH_DESCRIPTORS_RAISE;
+	if (mesh_descriptors_exhausted())
+		return mesh_descriptors_hint();
+	if (error == -FI_ENOMEM && verbs)
+		return mesh_memlock_hint(memlock); /* queues and buffers are locked memory */
+	if (error == -FI_EADDRNOTAVAIL)
+		return "; did this NIC lose its address since the start?";
+	if (error == -FI_EADDRINUSE && !verbs)
+		return "; if FI_TCP_PORT_LOW_RANGE is set (FI_NET_... for libfabric 1.17), the "
+		       "range needs a port for each process of this node";
+	return "";
+}
+
+static int fail(const struct mesh_domain *domain, const char *what, int error)
+{
+	char memlock[MESH_MEMLOCK_HINT_MAX];
+
 	mesh_warn("%s: cannot %s with %s: %s%s", domain->nic->netdev, what,
-		  mesh_provider_id_text(domain->provider), fi_strerror(-error), hint);
+		  mesh_provider_id_text(domain->provider), fi_strerror(-error),
+		  failure_hint(domain, error, memlock));
 	return error;
 }
 

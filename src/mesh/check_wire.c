@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include <mesh/base/text.h>
 #include <mesh/mesh/check_wire.h>
 
 size_t mesh_check_payload_size(enum mesh_check_type type)
@@ -64,11 +65,6 @@ size_t mesh_check_finish(struct mesh_check_frame *frame, enum mesh_check_type ty
 
 /* ---- reading --------------------------------------------------------------------------- */
 
-static bool text_ends(const char *text, size_t size)
-{
-	return memchr(text, '\0', size) != NULL;
-}
-
 static int header_check(const struct mesh_check_header *header)
 {
 	size_t least = mesh_check_payload_size((enum mesh_check_type)header->type), most = least;
@@ -100,7 +96,7 @@ static int header_check(const struct mesh_check_header *header)
 
 static bool nic_is_sound(const struct mesh_check_nic *nic)
 {
-	if (!text_ends(nic->netdev, sizeof(nic->netdev)) || !*nic->netdev)
+	if (!mesh_text_ends(nic->netdev, sizeof(nic->netdev)) || !*nic->netdev)
 		return false;
 	if (nic->provider > MESH_PROVIDER_ID_MAX || nic->carrier > 1)
 		return false;
@@ -116,7 +112,7 @@ static int hello_check(const struct mesh_check_hello *hello, size_t length)
 	    length != offsetof(struct mesh_check_hello, nics) +
 			      hello->num_nics * sizeof(hello->nics[0]))
 		return -EPROTO;
-	if (!text_ends(hello->node, sizeof(hello->node)))
+	if (!mesh_text_ends(hello->node, sizeof(hello->node)))
 		return -EPROTO;
 	for (i = 0; i < hello->num_nics; i++)
 		if (!nic_is_sound(&hello->nics[i]))
@@ -135,9 +131,9 @@ static int facing_check(const struct mesh_check_facing *facing, size_t length)
 	for (i = 0; i < facing->num_cables; i++) {
 		const struct mesh_check_cable *cable = &facing->cables[i];
 
-		if (!text_ends(cable->netdev, sizeof(cable->netdev)) ||
-		    !text_ends(cable->peer_netdev, sizeof(cable->peer_netdev)) ||
-		    !text_ends(cable->peer, sizeof(cable->peer)))
+		if (!mesh_text_ends(cable->netdev, sizeof(cable->netdev)) ||
+		    !mesh_text_ends(cable->peer_netdev, sizeof(cable->peer_netdev)) ||
+		    !mesh_text_ends(cable->peer, sizeof(cable->peer)))
 			return -EPROTO;
 	}
 	return 0;
@@ -158,9 +154,35 @@ static int payload_check(const struct mesh_check_frame *frame)
 	case MESH_CHECK_BULK_ASK:
 		return frame->bulk.ms > MESH_CHECK_RUN_MS_MAX ? -EPROTO : 0;
 	case MESH_CHECK_ERROR:
-		return text_ends(frame->error.text, sizeof(frame->error.text)) ? 0 : -EPROTO;
+		return mesh_text_ends(frame->error.text, sizeof(frame->error.text)) ? 0 : -EPROTO;
 	default:
 		return 0;
+	}
+}
+
+/* Every text of a frame that was checked. */
+static void texts_clean(struct mesh_check_frame *frame)
+{
+	int i;
+
+	switch (frame->header.type) {
+	case MESH_CHECK_HELLO:
+		mesh_text_clean(frame->hello.node);
+		for (i = 0; i < frame->hello.num_nics; i++)
+			mesh_text_clean(frame->hello.nics[i].netdev);
+		break;
+	case MESH_CHECK_FACING:
+		for (i = 0; i < frame->facing.num_cables; i++) {
+			mesh_text_clean(frame->facing.cables[i].netdev);
+			mesh_text_clean(frame->facing.cables[i].peer_netdev);
+			mesh_text_clean(frame->facing.cables[i].peer);
+		}
+		break;
+	case MESH_CHECK_ERROR:
+		mesh_text_clean(frame->error.text);
+		break;
+	default:
+		break;
 	}
 }
 
@@ -186,6 +208,7 @@ int mesh_check_decode(const void *bytes, size_t size, struct mesh_check_frame *f
 	ret = payload_check(&decoded);
 	if (ret)
 		return ret;
+	texts_clean(&decoded);
 	*frame = decoded;
 	return (int)(sizeof(decoded.header) + decoded.header.length);
 }
@@ -206,9 +229,11 @@ int mesh_check_who_decode(const void *bytes, size_t size, struct mesh_check_who 
 		return -EPROTO;
 	memcpy(&decoded, bytes, sizeof(decoded));
 	if (decoded.magic != MESH_CHECK_WHO_MAGIC || decoded.version != MESH_CHECK_VERSION ||
-	    decoded.answer > 1 || !text_ends(decoded.netdev, sizeof(decoded.netdev)) ||
-	    !text_ends(decoded.node, sizeof(decoded.node)))
+	    decoded.answer > 1 || !mesh_text_ends(decoded.netdev, sizeof(decoded.netdev)) ||
+	    !mesh_text_ends(decoded.node, sizeof(decoded.node)))
 		return -EPROTO;
+	mesh_text_clean(decoded.netdev);
+	mesh_text_clean(decoded.node);
 	*who = decoded;
 	return 0;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <mesh/base/text.h>
 #include <mesh/mesh/stats.h>
 
 /* Between these two a reader sees an odd sequence and comes again. */
@@ -126,11 +127,6 @@ void mesh_stats_close(struct mesh_stats_page *page, struct mesh_counters *counte
 
 /* ---- reading --------------------------------------------------------------------------- */
 
-static bool text_ends(const char *text, size_t size)
-{
-	return memchr(text, '\0', size) != NULL;
-}
-
 static bool entry_is_sound(const struct mesh_stats_entry *entry)
 {
 	if (entry->state == MESH_STATS_FREE)
@@ -138,8 +134,8 @@ static bool entry_is_sound(const struct mesh_stats_entry *entry)
 	return entry->state <= MESH_STATS_CLOSED && entry->sending <= 1 && entry->relayed <= 1 &&
 	       entry->provider <= MESH_PROVIDER_ID_MAX &&
 	       (entry->family == MESH_FAMILY_IPV4 || entry->family == MESH_FAMILY_IPV6) &&
-	       text_ends(entry->nic, sizeof(entry->nic)) &&
-	       text_ends(entry->peer, sizeof(entry->peer));
+	       mesh_text_ends(entry->nic, sizeof(entry->nic)) &&
+	       mesh_text_ends(entry->peer, sizeof(entry->peer));
 }
 
 static int header_check(const struct mesh_stats_header *header, size_t size)
@@ -153,8 +149,8 @@ static int header_check(const struct mesh_stats_header *header, size_t size)
 	    header->num_entries > MESH_STATS_PATHS ||
 	    size < sizeof(*header) + header->num_entries * sizeof(struct mesh_stats_entry))
 		return -EPROTO;
-	if (!text_ends(header->node, sizeof(header->node)) ||
-	    !text_ends(header->program, sizeof(header->program)))
+	if (!mesh_text_ends(header->node, sizeof(header->node)) ||
+	    !mesh_text_ends(header->program, sizeof(header->program)))
 		return -EPROTO;
 	return header->sequence & 1 ? -EAGAIN : 0;
 }
@@ -182,6 +178,14 @@ int mesh_stats_decode(const void *bytes, size_t size, struct mesh_stats_page *pa
 	memset(page, 0, sizeof(*page));
 	page->header = header;
 	memcpy(page->entries, entries, header.num_entries * entry_size);
+	mesh_text_clean(page->header.node);
+	mesh_text_clean(page->header.program);
+	for (i = 0; i < header.num_entries; i++) {
+		if (page->entries[i].state == MESH_STATS_FREE)
+			continue; /* its texts were not checked */
+		mesh_text_clean(page->entries[i].nic);
+		mesh_text_clean(page->entries[i].peer);
+	}
 	return 0;
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include <mesh/base/text.h>
 #include <mesh/mesh/wire.h>
 
 const char *mesh_refusal_text(enum mesh_refusal refusal)
@@ -67,7 +68,7 @@ static int hello_check(const struct mesh_frame_hello *hello, size_t length)
 		return -EPROTO;
 	if (!hello->name_len || hello->name_len > MESH_ENDPOINT_NAME_MAX)
 		return -EPROTO;
-	if (!memchr(hello->node_name, 0, sizeof(hello->node_name)))
+	if (!mesh_text_ends(hello->node_name, sizeof(hello->node_name)))
 		return -EPROTO;
 	if (hello->provider > MESH_PROVIDER_ID_MAX || hello->nic >= MESH_NICS_MAX)
 		return -EPROTO;
@@ -83,15 +84,6 @@ static int connect_check(const struct mesh_frame_connect *connect)
 	if (connect->num_paths > MESH_PATHS_MAX || connect->path >= connect->num_paths)
 		return -EPROTO;
 	return 0;
-}
-
-/* A stranger's name is printed before anything of it is believed: no line ends, no escapes. */
-static void name_clean(char *name)
-{
-	for (; *name; name++) {
-		if (*name < ' ' || *name > '~')
-			*name = '?';
-	}
 }
 
 int mesh_frame_decode(const void *bytes, size_t size, struct mesh_frame *frame)
@@ -121,8 +113,9 @@ int mesh_frame_decode(const void *bytes, size_t size, struct mesh_frame *frame)
 		return -EPROTO;
 	if (header.type == MESH_FRAME_CONNECT && connect_check(&result.connect))
 		return -EPROTO;
+	/* A stranger's name is printed before anything of it is believed. */
 	if (header.type == MESH_FRAME_HELLO)
-		name_clean(result.hello.node_name);
+		mesh_text_clean(result.hello.node_name);
 	*frame = result;
 	return (int)total;
 }

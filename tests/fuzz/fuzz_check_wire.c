@@ -8,6 +8,15 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+static void text_use(const char *text, size_t size)
+{
+	if (!memchr(text, '\0', size))
+		abort();
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			abort(); /* it is printed */
+}
+
 /* What users of a decoded frame rely on. */
 static void frame_use(const struct mesh_check_frame *frame)
 {
@@ -25,19 +34,20 @@ static void frame_use(const struct mesh_check_frame *frame)
 		return;
 	}
 	if (frame->header.type == MESH_CHECK_HELLO) {
-		if (strlen(frame->hello.node) >= sizeof(frame->hello.node))
-			abort();
+		text_use(frame->hello.node, sizeof(frame->hello.node));
 		for (i = 0; i < frame->hello.num_nics; i++) {
 			char text[MESH_ADDR_TEXT_MAX];
 
+			text_use(frame->hello.nics[i].netdev, MESH_CHECK_NETDEV_MAX);
 			mesh_check_nic_addr(&frame->hello.nics[i], &addr);
 			mesh_addr_text_prefix(&addr, text);
 		}
 	}
 	if (frame->header.type == MESH_CHECK_FACING)
 		for (i = 0; i < frame->facing.num_cables; i++)
-			if (strlen(frame->facing.cables[i].peer) >= MESH_NODE_NAME_MAX)
-				abort();
+			text_use(frame->facing.cables[i].peer, MESH_NODE_NAME_MAX);
+	if (frame->header.type == MESH_CHECK_ERROR)
+		text_use(frame->error.text, sizeof(frame->error.text));
 }
 
 static void stream_decode(const uint8_t *bytes, size_t size)

@@ -50,6 +50,7 @@ static void test_hello(void **state)
 	frame.hello.num_nics = 2;
 	nic_fill(&frame.hello.nics[0]);
 	nic_fill(&frame.hello.nics[1]);
+	strcpy(frame.hello.nics[1].netdev, "a\n");
 	size = finish(MESH_CHECK_HELLO);
 	assert_int_equal(size, 16 + 80 + 2 * 48);
 	for (part = 0; part < size; part++)
@@ -57,6 +58,7 @@ static void test_hello(void **state)
 	assert_int_equal(mesh_check_decode(bytes, sizeof(bytes), &decoded), size);
 	assert_int_equal(decoded.header.number, 7);
 	assert_string_equal(decoded.hello.node, "b");
+	assert_string_equal(decoded.hello.nics[1].netdev, "a?");
 	mesh_check_nic_addr(&decoded.hello.nics[1], &addr);
 	assert_string_equal(mesh_addr_text_prefix(&addr, text), "10.1.0.2/24");
 }
@@ -145,6 +147,33 @@ static void test_facing_and_error(void **state)
 	assert_int_equal(mesh_check_decode(bytes, finish(MESH_CHECK_ERROR), &decoded), -EPROTO);
 }
 
+/* What a stranger says is printed on root's terminal. */
+static void test_texts_are_printable(void **state)
+{
+	struct mesh_check_who who = {.magic = MESH_CHECK_WHO_MAGIC, .version = MESH_CHECK_VERSION},
+			      heard;
+
+	(void)state;
+	memset(&frame, 0, sizeof(frame));
+	strcpy(frame.error.text, "no\n\x1b[2J\xff");
+	assert_true(mesh_check_decode(bytes, finish(MESH_CHECK_ERROR), &decoded) > 0);
+	assert_string_equal(decoded.error.text, "no??[2J?");
+	memset(&frame, 0, sizeof(frame));
+	frame.facing.num_cables = 2;
+	strcpy(frame.facing.cables[1].netdev, "a\r");
+	strcpy(frame.facing.cables[1].peer_netdev, "b\x7f");
+	strcpy(frame.facing.cables[1].peer, "c\x1b");
+	assert_true(mesh_check_decode(bytes, finish(MESH_CHECK_FACING), &decoded) > 0);
+	assert_string_equal(decoded.facing.cables[1].netdev, "a?");
+	assert_string_equal(decoded.facing.cables[1].peer_netdev, "b?");
+	assert_string_equal(decoded.facing.cables[1].peer, "c?");
+	strcpy(who.netdev, "d\n");
+	strcpy(who.node, "e\x9b");
+	assert_int_equal(mesh_check_who_decode(&who, sizeof(who), &heard), 0);
+	assert_string_equal(heard.netdev, "d?");
+	assert_string_equal(heard.node, "e?");
+}
+
 static void test_datagrams(void **state)
 {
 	struct mesh_check_who who = {.magic = MESH_CHECK_WHO_MAGIC, .version = MESH_CHECK_VERSION},
@@ -171,6 +200,7 @@ int main(void)
 		cmocka_unit_test_setup(test_runs_are_bounded, setup),
 		cmocka_unit_test_setup(test_opaque, setup),
 		cmocka_unit_test_setup(test_facing_and_error, setup),
+		cmocka_unit_test_setup(test_texts_are_printable, setup),
 		cmocka_unit_test_setup(test_datagrams, setup),
 	};
 

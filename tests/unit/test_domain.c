@@ -145,6 +145,13 @@ static void test_emfile_hint(void **state)
 	step_fails(FAKE_CQ, 0, -FI_EMFILE, "ulimit -n");
 }
 
+static void test_address_hints(void **state)
+{
+	(void)state;
+	step_fails(FAKE_ENDPOINT, 0, -FI_EADDRNOTAVAIL, "did this NIC lose its address");
+	step_fails(FAKE_ENABLE, 0, -FI_EADDRINUSE, "FI_TCP_PORT_LOW_RANGE");
+}
+
 /* Locked memory runs out where RDMA's queues and buffers are made; the limit is said. */
 static void test_memlock_hint(void **state)
 {
@@ -304,6 +311,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_close_null, setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(test_open_fails, setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(test_emfile_hint, setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(test_address_hints, setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(test_memlock_hint, setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(test_too_little, setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(test_completions, setup, fake_teardown),

@@ -159,6 +159,25 @@ static void test_decode_refuses(void **state)
 	assert_int_equal(mesh_stats_decode(&page, all, &copy), -EPROTO);
 }
 
+/* Root looks at what other users' programs wrote. */
+static void test_texts_are_printable(void **state)
+{
+	struct mesh_stats_link link = link_to("10.1.0.2", "b\x1b[2J");
+
+	(void)state;
+	mesh_stats_open(&page, &link, 1);
+	strcpy(page.header.node, "a\n");
+	strcpy(page.header.program, "p\xff");
+	strcpy(page.entries[0].nic, "n\r");
+	memset(page.entries[1].nic, 1,
+	       sizeof(page.entries[1].nic)); /* of a free one: not looked at */
+	assert_int_equal(mesh_stats_decode(&page, sizeof(page), &copy), 0);
+	assert_string_equal(copy.header.node, "a?");
+	assert_string_equal(copy.header.program, "p?");
+	assert_string_equal(copy.entries[0].nic, "n?");
+	assert_string_equal(copy.entries[0].peer, "b?[2J");
+}
+
 static void test_decode_fewer_entries(void **state)
 {
 	struct mesh_stats_link link = link_to("10.1.0.2", "b");
@@ -282,26 +301,32 @@ static void test_dead_files_go(void **state)
 static void test_child_lives_on(void **state)
 {
 	struct mesh_stats_file file;
-	int life[2], status;
-	char byte;
+	int life[2], born[2], status;
+	char byte = 0;
 	pid_t pid;
 
 	(void)state;
 	assert_int_equal(pipe(life), 0);
+	assert_int_equal(pipe(born), 0);
 	pid = fork();
 	if (!pid) {
 		close(life[1]);
 		if (mesh_stats_file_open(folder, 7, "dead", &file))
 			_exit(1);
-		if (!fork())
+		if (!fork()) {
+			if (write(born[1], &byte, 1) != 1)
+				_exit(1);
 			_exit(read(life[0], &byte, 1) != 0); /* until the test lets go */
-		_exit(0);
+		}
+		_exit(read(born[0], &byte, 1) != 1);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	assert_int_equal(seen_in(folder).count, 0);
 	close(life[1]);
 	close(life[0]);
+	close(born[1]);
+	close(born[0]);
 }
 
 static void write_file(const char *name, const char *text)
@@ -371,6 +396,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_other_links_stay_apart, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_full, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_decode_refuses, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_texts_are_printable, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_decode_fewer_entries, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_file_none, setup, teardown),

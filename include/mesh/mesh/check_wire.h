@@ -183,7 +183,7 @@ void mesh_check_header_fill(struct mesh_check_header *header, enum mesh_check_ty
 
 /**
  * Looks for one whole frame at the start of @size foreign bytes and checks it: type, length,
- * counts, text ends, addresses.
+ * counts, text ends, addresses. What cannot be printed of its texts is a '?'.
  *
  * @frame: written on success; unused parts are zero; frame->opaque points into @bytes
  *

@@ -144,7 +144,8 @@ struct mesh_counters *mesh_stats_open(struct mesh_stats_page *page,
 void mesh_stats_close(struct mesh_stats_page *page, struct mesh_counters *counters);
 
 /**
- * Checks a copy of a page: @size foreign bytes, at any alignment.
+ * Checks a copy of a page: @size foreign bytes, at any alignment. What cannot be printed of its
+ * texts is a '?'.
  *
  * @page: written on success only; entries beyond those of the file are free
  *
