@@ -4,8 +4,8 @@
  *
  * After fork() parent and child share each page until one of them writes to it; the writer gets a
  * copy. On Linux before 5.12 that may be the parent, and the NIC goes on with the page that it had
- * pinned: what is sent is old, what is received is not seen. ibv_fork_init(3) prevents it, NCCL's own
- * network calls it, and libfabric's verbs does not. On newer kernels it does nothing.
+ * pinned: what is sent is old, what is received is not seen. ibv_fork_init(3) prevents it, NCCL's
+ * own network calls it, and libfabric's verbs does not. On newer kernels it does nothing.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -18,15 +18,18 @@
 
 static void protect(void)
 {
-	/* Never closed: libfabric uses it. Without it there is no verbs either. */
+	/* Stays open: libfabric uses it. Without it there is no verbs either. */
 	void *library = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
 	int (*fork_init)(void) = NULL;
 	int ret;
 
-	if (library)
-		*(void **)&fork_init = dlsym(library, "ibv_fork_init");
-	if (!fork_init)
+	if (!library)
 		return;
+	*(void **)&fork_init = dlsym(library, "ibv_fork_init");
+	if (!fork_init) {
+		dlclose(library);
+		return;
+	}
 	ret = fork_init();
 	/* EINVAL: somebody, MPI perhaps, has registered memory before. */
 	if (ret)

@@ -200,6 +200,21 @@ static void no_address_explain(struct candidate *candidate, const struct mesh_ni
 		candidate_move(candidate, TIER_NONE, "no address");
 }
 
+/* The bridge or bond that takes what arrives at this NIC; NULL if there is none. */
+static const struct mesh_nic *taker_of(const struct mesh_nic *nic,
+				       const struct mesh_nic_table *table)
+{
+	static const char *const takers[] = {"bridge", "openvswitch", "bond", "team"};
+	const struct mesh_nic *master;
+	size_t i;
+
+	master = nic->master ? mesh_nic_find(table->nics, table->num_nics, nic->master) : NULL;
+	for (i = 0; master && i < sizeof(takers) / sizeof(takers[0]); i++)
+		if (!strcmp(master->link_kind, takers[i]))
+			return master;
+	return NULL;
+}
+
 static void kind_judge(struct candidate *candidate)
 {
 	static const enum tier tiers[] = {
@@ -223,6 +238,7 @@ static void candidate_judge(struct selection *selection, struct candidate *candi
 			    const struct mesh_nic_table *table)
 {
 	const struct mesh_nic_filter *filter = &selection->filter;
+	const struct mesh_nic *taker = taker_of(candidate->nic, table);
 	struct mesh_nic *nic = candidate->nic;
 	const struct mesh_addr *source = source_choose(nic, &selection->subnets);
 	bool listed = mesh_nic_filter_names(filter, nic);
@@ -239,7 +255,10 @@ static void candidate_judge(struct selection *selection, struct candidate *candi
 	}
 	if (!candidate->named)
 		kind_judge(candidate);
-	if (usable)
+	if (usable && candidate->tier == TIER_MESH && taker && !candidate->named)
+		candidate_move(candidate, TIER_NONE,
+			       "it is part of %s, which takes what arrives here", taker->netdev);
+	else if (usable)
 		nic->source = *source;
 	else if (candidate->tier != TIER_MESH)
 		candidate->tier = TIER_NONE; /* and the reason stays */
@@ -255,7 +274,7 @@ static void candidate_judge(struct selection *selection, struct candidate *candi
 						      : NULL);
 }
 
-/* --- the management network */
+/* --- one cable, two interfaces */
 
 static bool has_rdma(const struct mesh_nic *nic)
 {
@@ -268,7 +287,34 @@ static bool is_open(const struct candidate *candidate)
 	return candidate->tier == TIER_MESH && !candidate->named;
 }
 
-/* Rule 4. Returns true if there is RDMA. */
+/* True if @upper, a VLAN or the like, is what the user means when @lower is there too. */
+static bool stands_for(const struct mesh_nic *upper, const struct mesh_nic *lower)
+{
+	return upper->lower == lower->ifindex && !upper->default_route &&
+	       mesh_addr_is_link_local(&lower->source) &&
+	       !mesh_addr_is_link_local(&upper->source) && (has_rdma(upper) || !has_rdma(lower));
+}
+
+/* Rule 4. */
+static void lower_leave(struct selection *selection)
+{
+	struct candidate *candidate, *other, *end = selection->candidates + selection->num;
+
+	for (candidate = selection->candidates; candidate < end; candidate++) {
+		for (other = selection->candidates; other < end && is_open(candidate); other++) {
+			if (other->tier != TIER_MESH || !stands_for(other->nic, candidate->nic))
+				continue;
+			candidate_move(candidate, TIER_MANAGEMENT,
+				       "link-local address only, and %s on the same cable has "
+				       "another" HINT,
+				       other->nic->netdev);
+		}
+	}
+}
+
+/* --- the management network */
+
+/* Rule 5. Returns true if there is RDMA. */
 static bool without_rdma_leave(struct selection *selection)
 {
 	struct candidate *candidate, *end = selection->candidates + selection->num;
@@ -283,7 +329,7 @@ static bool without_rdma_leave(struct selection *selection)
 	return found;
 }
 
-/* Rule 5. */
+/* Rule 6. */
 static void slow_leave(struct selection *selection, bool rdma)
 {
 	struct candidate *candidate, *end = selection->candidates + selection->num;
@@ -315,7 +361,7 @@ static bool can_replace(const struct mesh_nic *other, const struct mesh_nic *nic
 	       other->speed_mbps >= nic->speed_mbps;
 }
 
-/* Rule 6. */
+/* Rule 7. */
 static void default_route_leave(struct selection *selection)
 {
 	struct candidate *candidate, *other, *end = selection->candidates + selection->num;
@@ -353,7 +399,7 @@ static void nic_take(struct mesh_nic *nic, enum tier tier)
 		 tier == TIER_MESH ? "" : "; nothing better is there");
 }
 
-/* Rule 7. */
+/* Rule 8. */
 static void verdicts_give(struct selection *selection)
 {
 	struct candidate *candidate, *end = selection->candidates + selection->num;
@@ -398,6 +444,7 @@ int mesh_nic_select(const char *nics_setting, const char *addresses_setting,
 		candidate_judge(selection, &selection->candidates[i], table);
 	}
 	unknown_names_report(selection);
+	lower_leave(selection);
 	rdma = without_rdma_leave(selection);
 	slow_leave(selection, rdma);
 	if (!rdma)

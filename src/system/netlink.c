@@ -86,6 +86,17 @@ static void link_kind_store(struct mesh_nic *nic, struct nlattr *attr)
 		 nla_get_string(info[IFLA_INFO_KIND]));
 }
 
+/* Of a pair IFLA_LINK is the other end; with a namespace's number it is not ours. */
+static unsigned int lower_of(const struct mesh_nic *nic, const struct nlattr *link,
+			     const struct nlattr *netns)
+{
+	unsigned int lower = link && !netns ? nla_get_u32(link) : 0;
+
+	if (!strcmp(nic->link_kind, "veth") || !strcmp(nic->link_kind, "netkit"))
+		return 0;
+	return lower == nic->ifindex ? 0 : lower;
+}
+
 static int link_read(struct nl_msg *msg, void *arg)
 {
 	static const struct nla_policy policy[IFLA_MAX + 1] = {
@@ -93,6 +104,7 @@ static int link_read(struct nl_msg *msg, void *arg)
 		[IFLA_MTU] = {.type = NLA_U32},
 		[IFLA_CARRIER] = {.type = NLA_U8},
 		[IFLA_MASTER] = {.type = NLA_U32},
+		[IFLA_LINK] = {.type = NLA_U32},
 		[IFLA_LINKINFO] = {.type = NLA_NESTED},
 	};
 	struct nlmsghdr *header = nlmsg_hdr(msg);
@@ -125,6 +137,7 @@ static int link_read(struct nl_msg *msg, void *arg)
 		mac_store(nic, attrs[IFLA_ADDRESS]);
 	if (attrs[IFLA_LINKINFO])
 		link_kind_store(nic, attrs[IFLA_LINKINFO]);
+	nic->lower = lower_of(nic, attrs[IFLA_LINK], attrs[IFLA_LINK_NETNSID]);
 	return NL_OK;
 }
 
@@ -194,7 +207,7 @@ static int addr_read(struct nl_msg *msg, void *arg)
 		return NL_SKIP;
 	info = nlmsg_data(header);
 	entry = entry_find(arg, info->ifa_index);
-	/* On a point-to-point link IFA_ADDRESS is the peer; else both are the same, or one is missing. */
+	/* On a point-to-point link IFA_ADDRESS is the peer; else it is the same, or alone. */
 	attr = attrs[IFA_LOCAL] ? attrs[IFA_LOCAL] : attrs[IFA_ADDRESS];
 	if (!entry || !attr || !addr_from_attr(info, attr, attrs[IFA_ADDRESS], &addr))
 		return NL_SKIP;

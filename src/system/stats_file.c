@@ -155,8 +155,8 @@ static void visit_none(void *arg, const char *name, int fd)
  */
 static int page_map(struct mesh_stats_file *file, const char *name)
 {
-	int ret, fd;
 	void *page;
+	int ret, fd;
 
 	/* All of it now: a full file system must not become a SIGBUS in the middle of a run. */
 	ret = posix_fallocate(file->fd, 0, sizeof(*file->page));
@@ -166,11 +166,12 @@ static int page_map(struct mesh_stats_file *file, const char *name)
 	if (fd < 0)
 		return -errno;
 	page = mmap(NULL, sizeof(*file->page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	ret = page == MAP_FAILED ? -errno : 0;
+	ret = -errno;
 	close(fd);
-	if (!ret)
-		file->page = page;
-	return ret;
+	if (page == MAP_FAILED)
+		return ret;
+	file->page = page;
+	return 0;
 }
 
 /* Under its other name until it is locked and filled in: nobody takes it for a dead one's. */

@@ -127,6 +127,18 @@ static void test_master(void **state)
 	assert_int_equal(find("n1p0")->master, 0);
 }
 
+/* What a macvlan stands on, and not the other end of a pair. */
+static void test_lower(void **state)
+{
+	(void)state;
+	pair_make("n0p0", "n1p0");
+	namespace_ip("link add mv0 link n0p0 type macvlan");
+	load();
+	assert_int_equal(find("mv0")->lower, find("n0p0")->ifindex);
+	assert_int_equal(find("n0p0")->lower, 0);
+	assert_int_equal(find("lo")->lower, 0);
+}
+
 static void test_addresses(void **state)
 {
 	static const uint8_t peer[16] = {10, 3, 0, 2};
@@ -299,6 +311,7 @@ int main(void)
 		NAMESPACE_TEST(test_veth),
 		NAMESPACE_TEST(test_carrier),
 		NAMESPACE_TEST(test_master),
+		NAMESPACE_TEST(test_lower),
 		NAMESPACE_TEST(test_addresses),
 		NAMESPACE_TEST(test_ipv6_peer),
 		NAMESPACE_TEST(test_tentative),

@@ -57,7 +57,8 @@ typedef const char *(*mesh_config_lookup)(void *arg, const char *name);
  * cannot be used is reported at WARN with the value, the range and the default that is used
  * instead; so is a variable of the environment that is called like a setting and is none.
  *
- * Returns 0, or -EINVAL if any value was refused or name unknown; @config is complete in either case.
+ * Returns 0, or -EINVAL if any value was refused or name unknown; @config is complete in either
+ * case.
  */
 int mesh_config_load(mesh_config_lookup lookup, void *arg, struct mesh_config *config);
 

@@ -4,12 +4,12 @@
  *
  * There is one domain for each NIC and process. All comms on that NIC share it.
  *
- * Locks. `lock` belongs to whoever polls: it covers reading the completion queue and every
- * callback made from there, and the posting of receives. Whoever holds it polls for all.
- * `transmit_lock` is the innermost lock: free buffers, backlogs, waiters, and the posting of
- * messages and writes. Registrations change under lock, and on tcp under both: libfabric 1.17's net reads its table of keys while it polls,
- * and at times while it posts, without a lock of its own (fixed in 1.19), and a change then kills
- * a transfer. On verbs posting goes on meanwhile: pinning memory takes long.
+ * Locks. `lock` belongs to whoever polls: it covers reading the completion queue, every callback
+ * made from there, and the posting of receives. Whoever holds it polls for all. `transmit_lock` is
+ * the innermost lock: free buffers, backlogs, waiters, and the posting of messages and writes.
+ * Registrations change under lock, and on tcp under both: libfabric 1.17's net reads its table of
+ * keys while it polls, and at times while it posts, without a lock of its own (fixed in 1.19), and
+ * a change then kills a transfer. On verbs posting goes on meanwhile: pinning memory takes long.
  */
 #ifndef MESH_FABRIC_DOMAIN_H
 #define MESH_FABRIC_DOMAIN_H

@@ -22,8 +22,9 @@ struct mesh_addr {
 	uint8_t bytes[16];
 	uint32_t scope_id; /* interface index, for IPv6 link-local addresses; else 0 */
 	/*
-	 * A point-to-point link (ip address add A peer B): the subnet behind the NIC is the peer's, as
-	 * a rule the peer alone. Only the node itself knows it: neither the handle nor a frame has it.
+	 * A point-to-point link (ip address add A peer B): the subnet behind the NIC is the peer's,
+	 * as a rule the peer alone. Only the node itself knows it: neither the handle nor a frame
+	 * has it.
 	 */
 	bool has_peer;
 	uint8_t peer[16];

@@ -77,9 +77,10 @@ struct mesh_nic {
 	unsigned short link_type;	    /* ARPHRD_* of linux/if_arp.h */
 	char link_kind[MESH_LINK_KIND_MAX]; /* IFLA_INFO_KIND: "veth", "bond"; "" for hardware */
 	unsigned int master;		    /* ifindex of its bridge, bond or VRF; 0: none */
-	bool default_route;		    /* a default route of the main table leaves here */
-	bool wireless;			    /* Wi-Fi, says sysfs */
-	uint8_t mac[8];			    /* the last 8 bytes of a longer one (IPoIB) */
+	unsigned int lower; /* ifindex of what a VLAN or macvlan stands on; 0: none */
+	bool default_route; /* a default route of the main table leaves here */
+	bool wireless;	    /* Wi-Fi, says sysfs */
+	uint8_t mac[8];	    /* the last 8 bytes of a longer one (IPoIB) */
 	bool admin_up;
 	bool carrier;
 	int mtu;		 /* bytes */

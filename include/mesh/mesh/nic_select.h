@@ -17,14 +17,16 @@
  * 1. A list in @nics_setting (nic_filter.h) has the last word: what it excludes, or does not name,
  *    is left; what it names is taken if rule 2 allows, whatever it is.
  * 2. A NIC needs a link that is up, a carrier and an address.
- * 3. Bridges, containers' host ends, tunnels, Wi-Fi and loopback are left.
- * 4. Where a NIC has RDMA (a device whose port is ACTIVE), the ones without are left.
- * 5. A NIC slower than an eighth of the fastest is left: a management network. Where there is
+ * 3. Bridges, containers' host ends, tunnels, Wi-Fi and loopback are left, and ports of bridges and
+ *    bonds: these take what arrives there.
+ * 4. A NIC that has link-local addresses only is left where a VLAN or macvlan on it has another.
+ * 5. Where a NIC has RDMA (a device whose port is ACTIVE), the ones without are left.
+ * 6. A NIC slower than an eighth of the fastest is left: a management network. Where there is
  *    RDMA, only if it also carries the default route. Unknown speeds are not slow.
- * 6. Without RDMA, the NIC of the default route is left if another NIC without one can replace it:
+ * 7. Without RDMA, the NIC of the default route is left if another NIC without one can replace it:
  *    is not slower, as far as both speeds are known. A NIC that has link-local addresses only
  *    replaces it only if its speed is known: a BMC's USB network must not displace the real one.
- * 7. If nothing is taken by these rules, the first group that has a usable NIC is taken:
+ * 8. If nothing is taken by these rules, the first group that has a usable NIC is taken:
  *    management networks, then Wi-Fi, bridges, containers' and tunnels, loopback.
  *
  * The source address is the first that lies in a subnet of @addresses_setting (a comma list; the

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_nic_stack.c - interfaces that stand on others: VLANs and macvlans, ports of bridges. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <mesh/mesh/nic_select.h>
+
+#include "nic_named.h"
+
+#define NICS_MAX 6
+
+static struct mesh_nic nics[NICS_MAX];
+static struct mesh_nic_table table;
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(nics, 0, sizeof(nics));
+	table = (struct mesh_nic_table){.nics = nics};
+	return 0;
+}
+
+/* A NIC that is up. Its ifindex is its number, from 1. */
+static struct mesh_nic *add(const char *netdev, int speed_mbps, const char *addr)
+{
+	struct mesh_nic *nic = &nics[table.num_nics++];
+
+	snprintf(nic->netdev, sizeof(nic->netdev), "%s", netdev);
+	nic->ifindex = (unsigned int)table.num_nics;
+	nic->admin_up = nic->carrier = true;
+	nic->mac[0] = 2;
+	nic->mac[5] = (uint8_t)table.num_nics;
+	nic->speed_mbps = speed_mbps;
+	if (*addr)
+		assert_int_equal(mesh_addr_parse(addr, &nic->addrs[nic->num_addrs++]), 0);
+	return nic;
+}
+
+static void select_nics(const char *setting)
+{
+	assert_int_equal(mesh_nic_select(setting, "", &table), 0);
+}
+
+/* The taken NICs, in their order, as "a b c". */
+static void assert_taken(const char *wanted)
+{
+	char got[NICS_MAX * (IF_NAMESIZE + 1)] = "";
+	int i;
+
+	for (i = 0; i < table.num_taken; i++) {
+		if (*got)
+			strcat(got, " ");
+		strcat(got, nics[i].netdev);
+	}
+	assert_string_equal(got, wanted);
+}
+
+static void assert_reason(const char *netdev, const char *reason)
+{
+	assert_string_equal(nic_named(nics, table.num_nics, netdev)->reason, reason);
+}
+
+/* The kernel gives every interface a link-local address; a VLAN's cable is not two cables. */
+static void test_vlan(void **state)
+{
+	struct mesh_nic *vlan;
+
+	(void)state;
+	add("eth0", 10000, "fe80::1/64");
+	add("eth1", 10000, "fe80::2/64");
+	vlan = add("eth1.7", 10000, "10.1.0.1/24");
+	vlan->lower = 2;
+	select_nics("");
+	assert_taken("eth0 eth1.7");
+	assert_reason("eth1", "left: link-local address only, and eth1.7 on the same cable has "
+			      "another; name it in NCCL_MESH_NICS to use it");
+}
+
+/* What does not make the NIC below it useless. */
+static void test_vlan_beside(void **state)
+{
+	struct mesh_nic *vlan;
+
+	(void)state;
+	add("eth0", 10000, "10.2.0.1/24"); /* an address of its own */
+	vlan = add("eth0.7", 10000, "10.1.0.1/24");
+	vlan->lower = 1;
+	add("eth1", 10000, "fe80::1/64"); /* the VLAN has no better one */
+	vlan = add("eth1.7", 10000, "fe80::1/64");
+	vlan->lower = 3;
+	add("eth2", 10000, "fe80::1/64"); /* the VLAN is the management network */
+	vlan = add("eth2.7", 10000, "10.9.0.1/24");
+	vlan->lower = 5;
+	vlan->default_route = true;
+	select_nics("");
+	assert_taken("eth0 eth0.7 eth1 eth1.7 eth2");
+}
+
+static void test_vlan_rdma(void **state)
+{
+	struct mesh_nic *nic = add("eth0", 100000, "fe80::1/64"), *vlan;
+
+	(void)state;
+	strcpy(nic->rdma.device, "mlx5_0");
+	nic->rdma.port = 1;
+	nic->rdma.active = true;
+	vlan = add("mv0", 100000, "10.1.0.1/24"); /* a macvlan without a GID of its own */
+	vlan->lower = 1;
+	select_nics("");
+	assert_taken("eth0");
+}
+
+static void test_vlan_named(void **state)
+{
+	struct mesh_nic *vlan;
+
+	(void)state;
+	add("eth1", 10000, "fe80::2/64");
+	vlan = add("eth1.7", 10000, "10.1.0.1/24");
+	vlan->lower = 1;
+	select_nics("=eth1");
+	assert_taken("eth1");
+}
+
+/* A port has a link-local address, too, and whatever arrives there is the bridge's. */
+static void test_port(void **state)
+{
+	static const char *const kinds[] = {"bridge", "openvswitch", "bond", "team"};
+	size_t i;
+
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		setup(state);
+		add("eth0", 100000, "fe80::1/64")->master = 2;
+		strcpy(add("x", 100000, "10.1.0.1/24")->link_kind, kinds[i]);
+		select_nics("");
+		assert_taken("x");
+		assert_reason("eth0", "left: it is part of x, which takes what arrives here");
+	}
+	setup(state);
+	add("eth0", 100000, "10.1.0.1/24")->master = 2; /* a VRF leaves it its own */
+	strcpy(add("red", 0, "")->link_kind, "vrf");
+	select_nics("");
+	assert_taken("eth0");
+}
+
+#define STACK_TEST(test) cmocka_unit_test_setup(test, setup)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		STACK_TEST(test_vlan),	    STACK_TEST(test_vlan_beside),
+		STACK_TEST(test_vlan_rdma), STACK_TEST(test_vlan_named),
+		STACK_TEST(test_port),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
