@@ -19,20 +19,25 @@ ranks_start() {
 	for node in a b; do
 		mesh_spawn $node "$WORK/rank$rank.out" env RANK=$rank WORLD_SIZE=2 \
 			MASTER_ADDR="$(mesh_mgmt_addr a)" MASTER_PORT=29500 "$@" \
-			timeout -k 5 120 "$MESH_BUILD/fabric_pingpong" --sizes 4M --iters 100000
+			timeout -k 5 240 "$MESH_BUILD/fabric_pingpong" --sizes 4M --iters 100000
 		PIDS+=("$MESH_SPAWNED")
 		rank=$((rank + 1))
 	done
 }
 
-# The ranks themselves, not only the `timeout` around them: they get no chance to clean up.
-ranks_kill() {
+# ranks_signal SIGNAL: to the ranks themselves, not only to the `timeout` around them.
+ranks_signal() {
 	local node pids
 
 	for node in a b; do
 		mapfile -t pids < <(mesh_namespace_pids "$MESH_PREFIX$node")
-		kill -KILL "${pids[@]}" 2>/dev/null
+		kill "-$1" "${pids[@]}" 2>/dev/null
 	done
+}
+
+# They get no chance to clean up.
+ranks_kill() {
+	ranks_signal KILL
 	wait "${PIDS[@]}" 2>/dev/null
 }
 
@@ -45,7 +50,7 @@ bytes_moved() { watch_a --prometheus | awk '/^nccl_mesh_link_bytes_total.*nic="a
 
 living_counters() {
 	ranks_start NCCL_MESH_STATS_DIR="$STATS"
-	wait_for "[[ \$(bytes_moved) -gt 100000000 ]]" 60 ||
+	wait_for "[[ \$(bytes_moved) -gt 400000000 ]]" 120 ||
 		fail "no bytes are counted: $(cat "$WORK"/rank*.out)"
 	[[ $(stat -c %a "$STATS") == 700 ]] || fail "the folder is open: $(stat -c %a "$STATS")"
 	[[ $(stat -c %a "$STATS"/*.mesh | sort -u) == 600 ]] || fail "a file is open to others"
@@ -54,23 +59,39 @@ living_counters() {
 	grep -q ' b  *ab  *10.77.1.1 -> 10.77.1.2  tcp ' "$WORK/text" ||
 		fail "the path is not shown: $(cat "$WORK/text")"
 	watch_a --count 2 --interval 1 --json >"$WORK/json" || fail "watch --json: $?"
-	python3 - "$WORK/json" <<-'PY' || fail "the JSON does not fit together: $(cat "$WORK/json")"
+	# Both layers' counters at one moment: nothing moves between the two looks.
+	ranks_signal STOP
+	watch_a --count 1 --json >"$WORK/still" || fail "watch --json: $?"
+	ranks_signal CONT
+	python3 - "$WORK/json" "$WORK/still" <<-'PY' ||
 		import json, sys
-		looks = [json.loads(line) for line in open(sys.argv[1])]
-		assert len(looks) == 2, len(looks)
-		now = looks[1]
-		nic = [n for n in now["nics"] if n["netdev"] == "ab"][0]
-		assert nic["traffic"] == "kernel" and nic["rdma"] is None, nic
-		links = [l for l in now["links"] if l["peer"] == "b" and l["nic"] == "ab"]
-		assert {l["direction"] for l in links} == {"send", "receive"}, links
-		plugin = sum(l["bytes_per_s"] for l in links)
-		netdev = nic["tx_bytes_per_s"] + nic["rx_bytes_per_s"]
+		looks = [json.loads(line) for path in sys.argv[1:] for line in open(path)]
+		assert len(looks) == 3, len(looks)
+		nics = [[n for n in look["nics"] if n["netdev"] == "ab"][0] for look in looks]
+		links = [[l for l in look["links"] if l["peer"] == "b" and l["nic"] == "ab"]
+		         for look in looks]
+		assert nics[1]["traffic"] == "kernel" and nics[1]["rdma"] is None, nics[1]
+		assert {l["direction"] for l in links[1]} == {"send", "receive"}, links[1]
+		# A rate is what the counter has gained.
+		def fits(rate, now, before):
+		    assert abs(rate * looks[1]["seconds"] - (now - before)) < 2, (rate, now, before)
+		for way in "tx_bytes", "rx_bytes":
+		    assert nics[1][way + "_per_s"] > 0, nics[1]
+		    fits(nics[1][way + "_per_s"], nics[1][way], nics[0][way])
+		for now, before in zip(links[1], links[0]):
+		    assert now["direction"] == before["direction"]
+		    fits(now["bytes_per_s"], now["bytes"], before["bytes"])
+		assert sum(l["bytes_per_s"] for l in links[1]) > 0, links[1]
 		# The same traffic, seen from above and from below, with headers.
+		plugin = sum(l["bytes"] for l in links[2])
+		netdev = nics[2]["tx_bytes"] + nics[2]["rx_bytes"]
+		print("  the plugin's bytes are %.2f of the netdev's" % (plugin / netdev))
 		assert 0.7 * netdev < plugin < 1.1 * netdev, (plugin, netdev)
-		assert all(l["errors"] == 0 and l["open_paths"] >= 1 for l in links), links
-		big = [l for l in links if l["segments"]]
-		assert big and all(l["bytes"] > l["messages"] for l in big), links
+		assert all(l["errors"] == 0 and l["open_paths"] >= 1 for l in links[1]), links[1]
+		big = [l for l in links[1] if l["segments"]]
+		assert big and all(l["bytes"] > l["messages"] for l in big), links[1]
 	PY
+		fail "the JSON does not fit together: $(cat "$WORK/json" "$WORK/still")"
 	watch_a --prometheus --output "$WORK/mesh.prom" || fail "watch --output: $?"
 	[[ $(stat -c %a "$WORK/mesh.prom") == 644 ]] || fail "the textfile collector cannot read it"
 	grep -q '^nccl_mesh_link_paths{nic="ab",peer="b"' "$WORK/mesh.prom" ||
