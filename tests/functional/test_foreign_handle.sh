@@ -9,6 +9,10 @@ here=$(dirname "${BASH_SOURCE[0]}")
 
 VERSION=$(sed -n 's/^#define MESH_PROTOCOL_VERSION //p' "$MESH_TOP/include/mesh/mesh/wire.h")
 
+# What waits for somebody takes so many seconds; a refusal, at most AT_ONCE ms.
+FAULTS_ENV[0]=NCCL_MESH_CONNECT_TIMEOUT=30
+AT_ONCE=8000
+
 # One command for each forged handle: forge it, and connect to it within MS.
 forged() {
 	echo "forge $FAULTS/right $FAULTS/wrong $1 $2"
@@ -19,24 +23,24 @@ forged() {
 refusals() {
 	local bit bytes
 
-	forged zero 0 500
-	forged foreign 1 500
-	forged foreign 77 500
+	forged zero 0 $AT_ONCE
+	forged foreign 1 $AT_ONCE
+	forged foreign 77 $AT_ONCE
 	# Any bit but those of the connector's own note at the end.
 	for ((bit = 0; bit < 960; bit += 7)); do
-		forged flip $bit 500
+		forged flip $bit $AT_ONCE
 	done
 	for bytes in 0 1 4 8 31 32 40 115 116 119; do
-		forged cut $bytes 500
+		forged cut $bytes $AT_ONCE
 	done
-	forged version 0 500
-	forged version $((VERSION - 1)) 500
-	forged version $((VERSION + 1)) 500
-	forged version 255 500
-	forged cookie 0 2000
-	forged cookie 63 2000
-	forged listener 1 2000
-	forged port 1 5000
+	forged version 0 $AT_ONCE
+	forged version $((VERSION - 1)) $AT_ONCE
+	forged version $((VERSION + 1)) $AT_ONCE
+	forged version 255 $AT_ONCE
+	forged cookie 0 $AT_ONCE
+	forged cookie 63 $AT_ONCE
+	forged listener 1 $AT_ONCE
+	forged port 1 15000 # for the first seconds it may be that nobody listens yet
 }
 
 faults_init
@@ -63,16 +67,16 @@ play b survivor <<END
 init 0
 await $FAULTS/closed
 $(refusals)
-! within $(ms 2000) connect 1 $FAULTS/closed.first
+! within $(ms $AT_ONCE) connect 1 $FAULTS/closed.first
 close 1
 touch $FAULTS/done
 connect 0 $FAULTS/right
 buffer 0 1M
 reg 0 0 0
 transfer 0 64K 20 1
-! within $(ms 2000) connect 1 $FAULTS/closed.first
+! within $(ms $AT_ONCE) connect 1 $FAULTS/closed.first
 forge $FAULTS/right $FAULTS/wrong cookie 5
-! within $(ms 2000) connect 1 $FAULTS/wrong
+! within $(ms $AT_ONCE) connect 1 $FAULTS/wrong
 transfer 0 64K 20 2
 dereg 0
 close 0

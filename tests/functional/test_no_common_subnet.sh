@@ -6,6 +6,10 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/faults.sh
 . "$here/faults.sh"
 
+# What waits for somebody takes so many seconds; a refusal, at most AT_ONCE ms.
+FAULTS_ENV[0]=NCCL_MESH_CONNECT_TIMEOUT=30
+AT_ONCE=8000
+
 faults_init
 mesh_up line 3
 
@@ -32,9 +36,9 @@ play c survivor <<END
 init 0
 await $FAULTS/far
 await $FAULTS/near
-! within $(ms 1000) connect 0 $FAULTS/far
+! within $(ms $AT_ONCE) connect 0 $FAULTS/far
 close 0
-! within $(ms 1000) connect 0 $FAULTS/far
+! within $(ms $AT_ONCE) connect 0 $FAULTS/far
 connect 1 $FAULTS/near
 buffer 1 1M
 reg 1 1 1
