@@ -15,7 +15,7 @@ FAULTS_HERE=$(dirname "${BASH_SOURCE[0]}")
 . "$FAULTS_HERE/lib.sh"
 
 # Seconds after which a process that has not ended hangs.
-FAULTS_TIMEOUT=${FAULTS_TIMEOUT:-90}
+FAULTS_TIMEOUT=${FAULTS_TIMEOUT:-150}
 # How many times slower the build under test may be.
 FAULTS_SLOW=1
 [[ $MESH_BUILD != *sanitize* ]] || FAULTS_SLOW=5
@@ -47,15 +47,17 @@ play() {
 }
 
 # meet listen|connect SIZE...: the lines of a script in which comm 0 is made, with whoever plays the
-# other word. Each SIZE is a buffer, registered for it: buffer 0 with registration 0, and so on. A
-# receiver's are poisoned.
+# other word, once both are there: neither one's timeout runs while the other process starts. Each
+# SIZE is a buffer, registered for it: buffer 0 with registration 0, and so on. A receiver's are
+# poisoned.
 meet() {
 	local n=0 size
 
 	if [[ $1 == listen ]]; then
-		printf '%s\n' "listen 0 $FAULTS/handle" "accept 0 0"
+		printf '%s\n' "listen 0 $FAULTS/handle" "await $FAULTS/handle.met" "accept 0 0"
 	else
-		printf '%s\n' "await $FAULTS/handle" "connect 0 $FAULTS/handle"
+		printf '%s\n' "await $FAULTS/handle" "touch $FAULTS/handle.met" \
+			"connect 0 $FAULTS/handle"
 	fi
 	for size in "${@:2}"; do
 		echo "buffer $n $size"
@@ -95,9 +97,15 @@ arrives() {
 	local file
 
 	for file in "$@"; do
-		wait_for "[[ -e $FAULTS/$file ]]" $((20 * FAULTS_SLOW)) ||
+		wait_for "[[ -e $FAULTS/$file ]]" $((60 * FAULTS_SLOW)) ||
 			faults_show "$file does not come"
 	done
+}
+
+# stands NAME: waits until the process has come to its script's "stop".
+stands() {
+	wait_for "grep -q '^State:.T' /proc/${FAULTS_PID[$1]}/status" $((60 * FAULTS_SLOW)) ||
+		faults_show "$1 does not stop"
 }
 
 # said NAME LEVEL REGEX, unsaid NAME LEVEL REGEX: what the plugin wrote into NCCL's log.

@@ -166,6 +166,7 @@ finalize_only() {
 		clean 0 500
 		init 1
 		listen 2 $FAULTS/handle.again
+		await $FAULTS/ready.again
 		accept 1 2
 		buffer 1 8M
 		reg 1 1 1
@@ -186,6 +187,7 @@ finalize_only() {
 		within $(ms $BOUND) finalize 0
 		remap 0
 		init 0
+		touch $FAULTS/ready.again
 		await $FAULTS/handle.again
 		connect 1 $FAULTS/handle.again
 		buffer 1 8M
@@ -236,6 +238,7 @@ two_contexts() {
 		listen 0 $FAULTS/handle
 		init 1
 		listen 1 $FAULTS/handle.second
+		await $FAULTS/ready
 		accept 0 0
 		accept 1 1
 		buffer 0 8M
@@ -252,6 +255,7 @@ two_contexts() {
 	END
 	play b sender <<-END
 		init 0
+		touch $FAULTS/ready
 		await $FAULTS/handle.second
 		connect 0 $FAULTS/handle
 		init 1

@@ -15,8 +15,13 @@ ADDRESS='10\.77\.1\.1'
 DEAD=3 # seconds; NCCL_MESH_DEAD_PEER_TIMEOUT in faults.sh
 LOST=$((DEAD * 1000 + 4000)) # ms within which the survivor must know
 
+# For bystanders, whose own timeouts are no case's subject.
+PATIENT=("${FAULTS_ENV[@]}" NCCL_MESH_CONNECT_TIMEOUT=60 NCCL_MESH_ACCEPT_TIMEOUT=60)
+
 # begin CASE: fresh files, and the bystander on c.
 begin() {
+	local FAULTS_ENV=("${PATIENT[@]}")
+
 	CASE=$1
 	rm -f "$FAULTS"/{handle,third,sibling,calm,go,done,down,closed}*
 	play c third <<-END
@@ -33,10 +38,13 @@ begin() {
 	END
 }
 
-# survive: the survivor with both bystanders; standard input is what it does about the victim.
-survive() {
+# play_sibling: the bystander on a.
+play_sibling() {
+	local FAULTS_ENV=("${PATIENT[@]}")
+
 	play a sibling <<-END
 		init 0
+		touch $FAULTS/sibling.there
 		await $FAULTS/sibling
 		connect 0 $FAULTS/sibling
 		buffer 0 256K
@@ -46,10 +54,16 @@ survive() {
 		close 0
 		finalize 0
 	END
+}
+
+# survive: the survivor with both bystanders; standard input is what it does about the victim.
+survive() {
+	play_sibling
 	{
 		cat <<-END
 			init 0
 			listen 900 $FAULTS/sibling
+			await $FAULTS/sibling.there
 			accept 900 900
 			await $FAULTS/third
 			connect 901 $FAULTS/third
@@ -153,7 +167,7 @@ killed_while_connecting() {
 		stop
 	END
 	arrives handle
-	wait_for "grep -q '^State:.T' /proc/${FAULTS_PID[victim]}/status" 5 || fail "no stop"
+	stands victim
 	survive <<-END
 		thread 3 ! within $(ms 6000) connect 0 $FAULTS/handle
 		pause 500
@@ -174,7 +188,7 @@ stopped_while_connecting() {
 		stop
 	END
 	arrives handle
-	wait_for "grep -q '^State:.T' /proc/${FAULTS_PID[victim]}/status" 5 || fail "no stop"
+	stands victim
 	survive <<-END
 		! within $(ms 7500) connect 0 $FAULTS/handle
 		close 0
@@ -286,7 +300,6 @@ stopped_during_close() {
 	begin "stopped, and the survivor closes"
 	victim_listens <<-END
 		post 0 0 0 4M
-		touch $FAULTS/go
 		stop
 		? within $(ms 20000) test 0
 		? dereg 0
@@ -295,10 +308,11 @@ stopped_during_close() {
 	END
 	survive_connecting <<-END
 		await $FAULTS/go
-		pause 200
 		post 0 0 0 4M
 		pause 20
 	END
+	stands victim
+	touch "$FAULTS/go"
 	arrives closed
 	signal victim CONT
 	finish 0 "node a \($ADDRESS\).*did not answer"
