@@ -5,13 +5,16 @@
 # The bounds: bandwidth of large messages at least 0.9 of raw libfabric's best way to move them,
 # half a round trip of 8 bytes at most 1.3 of it. Both run in turn on one link, a core for each.
 # The machine is shared and its noise only slows a run down, so the best of all rounds counts on
-# either side; a plugin that is slow by design never gets there, however many rounds it has.
+# either side; a plugin that is slow by design never gets there, however many rounds it has. Where
+# hardly a round had both cores to itself a ratio that is too low says nothing: a skip.
 # alone: it measures
 set -u
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 ROUNDS_MIN=5
 ROUNDS_MAX=${ROUNDS_MAX:-12}
+LIMIT_S=200 # after which no round begins
+QUIET=90    # percent of a core that a round has to itself
 OUT=$MESH_BUILD/performance
 RAW=$MESH_BUILD/bench/fabric_raw
 PORT=18515
@@ -31,7 +34,7 @@ raw() {
 	mesh_spawn b "$OUT/raw-server" taskset -c 1 "$RAW" --source 10.77.1.2 --port $PORT
 	local server=$MESH_SPAWNED
 
-	wait_for "on b ss -Hltn sport = :$PORT | grep -q ." 10 || fail "raw server did not start"
+	wait_for "on b ss -Hltn sport = :$PORT | grep -q ." 60 || fail "raw server did not start"
 	on a taskset -c 0 "$RAW" --source 10.77.1.1 --peer 10.77.1.2 --port $PORT --json \
 		--mapping "$1" --mode "$2" --sizes "$3" --seconds 0.3 >"$OUT/raw.json" ||
 		fail "raw libfabric: $1 $2 $3"
@@ -57,14 +60,29 @@ plugin() {
 	END
 }
 
+# core_share: percent of a core that a spinning process gets, of the busier one.
+core_share() {
+	python3 - <<-'END'
+		import os, time
+		def share(core):
+		    os.sched_setaffinity(0, {core})
+		    wall, cpu = time.monotonic(), time.process_time()
+		    while time.monotonic() - wall < 0.1:
+		        pass
+		    return (time.process_time() - cpu) / (time.monotonic() - wall)
+		print(int(100 * min(share(0), share(1))))
+	END
+}
+
 most() { awk -v a="$1" -v b="$2" 'BEGIN {print (a > b) ? a : b}'; }
 least() { awk -v a="$1" -v b="$2" 'BEGIN {print (a < b) ? a : b}'; }
 ratio() { awk -v a="$1" -v b="$2" 'BEGIN {printf "%.2f", a / b}'; }
 holds() { awk "BEGIN {exit !($1)}"; }
 
 RANKS_PIN=(0 1)
-raw_1m=0 raw_4m=0 raw_us=1e9 our_1m=0 our_4m=0 our_us=1e9
-for ((round = 1; round <= ROUNDS_MAX; round++)); do
+raw_1m=0 raw_4m=0 raw_us=1e9 our_1m=0 our_4m=0 our_us=1e9 quiet=0
+for ((round = 1; round <= ROUNDS_MAX && SECONDS < LIMIT_S; round++)); do
+	before=$(core_share)
 	for mapping in tagged write grant; do
 		figure=$(raw $mapping stream 1M) || exit 1
 		raw_1m=$(most "$raw_1m" "$figure")
@@ -83,10 +101,13 @@ for ((round = 1; round <= ROUNDS_MAX; round++)); do
 	r1=$(ratio "$our_1m" "$raw_1m")
 	r4=$(ratio "$our_4m" "$raw_4m")
 	rl=$(ratio "$our_us" "$raw_us")
+	((before < QUIET || $(core_share) < QUIET)) || ((++quiet))
 	((round < ROUNDS_MIN)) || ! holds "$r1 >= 0.9 && $r4 >= 0.9 && $rl <= 1.3" || break
 done
-note "rounds: $((round < ROUNDS_MAX ? round : ROUNDS_MAX)), best of each side"
+note "rounds: $((round < ROUNDS_MAX ? round : ROUNDS_MAX)), $quiet of them quiet, best of each side"
 note "1 MiB: plugin $our_1m, raw $raw_1m Gbit/s, ratio $r1 (at least 0.9)"
 note "4 MiB: plugin $our_4m, raw $raw_4m Gbit/s, ratio $r4 (at least 0.9)"
 note "8 B: plugin $our_us, raw $raw_us us half round trip, ratio $rl (at most 1.3)"
-holds "$r1 >= 0.9 && $r4 >= 0.9 && $rl <= 1.3" || fail "the plugin is slower than it may be"
+holds "$r1 >= 0.9 && $r4 >= 0.9 && $rl <= 1.3" && exit
+((quiet >= ROUNDS_MIN)) || skip "this machine is busy: ratios $r1, $r4 and $rl say nothing"
+fail "the plugin is slower than it may be"
