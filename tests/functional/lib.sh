@@ -26,7 +26,7 @@ MESH_RESULTS=${MESH_RESULTS:-$MESH_BUILD/functional}
 # Of every cable, in bytes.
 MESH_MTU=${MESH_MTU:-1500}
 # Longest time that all ranks of one run may take, in seconds.
-RANKS_TIMEOUT=${RANKS_TIMEOUT:-120}
+RANKS_TIMEOUT=${RANKS_TIMEOUT:-300}
 # Variables for every rank: RANKS_ENV=(NCCL_DEBUG=INFO).
 RANKS_ENV=()
 # The core that each rank is bound to: RANKS_PIN=(0 1). Empty: wherever the kernel puts it.
@@ -313,7 +313,7 @@ mesh_carrier() {
 
 	read -ra peer <<<"${MESH_PEER["$1 $2"]}"
 	ip -n "$MESH_PREFIX${peer[0]}" link set "${peer[1]}" "$3" || fail "carrier $1 $2 $3"
-	wait_for "[[ \$(mesh_has_carrier $1 $2) == $([[ $3 == up ]] && echo 1 || echo 0) ]]" 5 ||
+	wait_for "[[ \$(mesh_has_carrier $1 $2) == $([[ $3 == up ]] && echo 1 || echo 0) ]]" 60 ||
 		fail "$1 $2 did not go $3"
 }
 

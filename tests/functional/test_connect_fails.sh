@@ -147,8 +147,8 @@ fabric_port_dropped() {
 	# One attempt each three seconds: an error of the one before ends none.
 	attempts=$(grep -c '^INFO .*the connection with node a .* ended' "$FAULTS/listener.log")
 	((attempts <= 3)) || faults_show "$attempts attempts in 8 s"
-	wait_for "rests connector" 10 || faults_show "the connector's engine does not rest"
-	wait_for "rests listener" 10 || faults_show "the listener's engine does not rest"
+	wait_for "rests connector" 60 || faults_show "the connector's engine does not rest"
+	wait_for "rests listener" 60 || faults_show "the listener's engine does not rest"
 	unblock
 	touch "$FAULTS/go"
 	finish "gave up connecting.* gives no answer on port $(fabric_port): does a firewall drop"
@@ -196,7 +196,7 @@ refused_then_stopped() {
 		stop
 	END
 	arrives handle
-	wait_for "grep -q '^State:.T' /proc/${FAULTS_PID[listener]}/status" 5 || fail "no stop"
+	stands listener
 	block "$(control_port)" reject with tcp reset
 	play a connector <<-END
 		init 0

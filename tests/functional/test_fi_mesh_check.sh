@@ -187,7 +187,7 @@ test_link_local() {
 	mesh_link l lm - m ml -
 	ip -n "$MESH_PREFIX"l link set mgmt0 down
 	wait_for "ip -n ${MESH_PREFIX}l -6 address show dev lm scope link | grep -v tentative |
-		grep -q fe80" 10 || fail "no link-local address"
+		grep -q fe80" 60 || fail "no link-local address"
 	says l subnets warn 'lm has a link-local address only'
 }
 
@@ -381,11 +381,11 @@ test_waiting() {
 	mesh_spawn a "$OUT/pty" script -qefc "echo \$\$ >$OUT/tool.pid
 		PATH=$slow:\$PATH exec env --default-signal=INT \
 			$MESH_BUILD/fi_mesh check --only firewall" /dev/null
-	wait_for "grep -q 'checking: no firewall rule drops the ports ... 2 s' $OUT/pty" 10 ||
+	wait_for "grep -q 'checking: no firewall rule drops the ports ... 2 s' $OUT/pty" 60 ||
 		fail "no progress: $(cat "$OUT/pty")"
 	pid=$(cat "$OUT/nft.pid")
 	kill -INT "$(cat "$OUT/tool.pid")"
-	wait_for "! kill -0 $pid 2>/dev/null" 5 || fail "nft runs on"
+	wait_for "! kill -0 $pid 2>/dev/null" 60 || fail "nft runs on"
 	wait "$MESH_SPAWNED"
 	[[ $? == 130 ]] || fail "Ctrl-C did not end it"
 	# Nobody is told to wait where nobody looks.

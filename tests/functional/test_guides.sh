@@ -44,7 +44,7 @@ type_block() {
 		case $2 in
 		stays) mesh_spawn "$node" "$3.stays" bash -e "$3" ;;
 		repeats)
-			wait_for "on $node bash -e '$3' >'$log' 2>&1" 20 ||
+			wait_for "on $node bash -e '$3' >'$log' 2>&1" 60 ||
 				{ cat "$3" "$log" "$OUT"/*.stays; fail "on $node"; }
 			;;
 		*)
@@ -87,7 +87,7 @@ done 3< <(guide_blocks "$GUIDE" "$OUT")
 for pair in "0 .a. +1 .b. +enp1s0f0np0 192.168.101.1 -> 192.168.101.2" \
 	"0 .a. +2 .c. +enp1s0f1np1 192.168.100.1 -> 192.168.100.2" \
 	"1 .b. +2 .c. +enp1s0f1np1 192.168.102.1 -> 192.168.102.2"; do
-	wait_for "cat '$OUT'/*.stays | grep -qE '$pair'" 20 ||
+	wait_for "cat '$OUT'/*.stays | grep -qE '$pair'" 60 ||
 		{ cat "$OUT"/*.stays; fail "no pair '$pair' in fabric_pingpong's table"; }
 done
 note "$blocks blocks of the guide worked, $left were left; each pair used its own cable"

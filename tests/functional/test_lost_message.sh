@@ -35,7 +35,7 @@ for ((i = 0; i < RESETS; i++)); do
 		--seconds 3 --repeat 1) &
 	run=$!
 	# shellcheck disable=SC2016 # wait_for evaluates it
-	wait_for '[[ -n $(data_sockets_reset) ]]' 20 || fail "there was no data connection to reset"
+	wait_for '[[ -n $(data_sockets_reset) ]]' 60 || fail "there was no data connection to reset"
 	started=$SECONDS
 	if wait $run; then
 		note "run $i: reset, and all was right"

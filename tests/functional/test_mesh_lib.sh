@@ -19,7 +19,7 @@ s = socket.create_server(('$2', $port))
 c, _ = s.accept()
 while c.recv(1 << 20): pass
 c.send(b'x')"
-	wait_for "on $4 ss -Hltn | grep -q :$port" 10 || fail "no server"
+	wait_for "on $4 ss -Hltn | grep -q :$port" 60 || fail "no server"
 	on "$1" python3 -c "
 import socket, time
 s = socket.create_connection(('$2', $port))
@@ -67,18 +67,18 @@ test_carrier() {
 	mesh_carrier a ab down
 	[[ $(mesh_has_carrier a ab) == 0 ]] || fail "a ab has carrier"
 	mesh_carrier a ab up
-	wait_for "reaches a ab 10.77.1.2" 5 || fail "the link did not come back"
+	wait_for "reaches a ab 10.77.1.2" 60 || fail "the link did not come back"
 }
 
 test_cable_pulled() {
 	mesh_node d e
 	mesh_cable d de 10.77.9.1/24 e ed 10.77.9.2/24
-	wait_for "reaches d de 10.77.9.2" 5 || fail "the cable does not carry"
+	wait_for "reaches d de 10.77.9.2" 60 || fail "the cable does not carry"
 	mesh_unplug d de
 	[[ $(mesh_has_carrier d de)$(mesh_has_carrier e ed) == 00 ]] || fail "there is carrier"
 	on e ip -o link show ed | grep -q '<[^>]*\bUP\b' || fail "ed is administratively down"
 	mesh_plug d de
-	wait_for "reaches e ed 10.77.9.1" 5 || fail "the cable did not come back"
+	wait_for "reaches e ed 10.77.9.1" 60 || fail "the cable did not come back"
 }
 
 test_switch() {

@@ -17,7 +17,7 @@ serve() {
 	shift
 	mesh_spawn "$node" "$WORK/$node.out" "$MESH" serve "$@"
 	SERVED+=("$MESH_SPAWNED")
-	wait_for "[[ \$(grep -c '^listening on' $WORK/$node.out) -ge 1 ]]" 20 ||
+	wait_for "[[ \$(grep -c '^listening on' $WORK/$node.out) -ge 1 ]]" 60 ||
 		fail "$node does not serve: $(cat "$WORK/$node.out")"
 }
 
@@ -63,7 +63,7 @@ all_is_well() {
 		"cable ac - ca: seen from here, ac faces node c; from there, ca faces node a" \
 		"frames of full size (1500 bytes) pass both ways" \
 		"of the link's 10 Gbit/s (tcp)" "2 nodes; paths and links:" "0 warn, 0 fail"
-	wait_for "grep -q 'ba faces node a (ab)' $WORK/b.out" 5 ||
+	wait_for "grep -q 'ba faces node a (ab)' $WORK/b.out" 60 ||
 		fail "b does not say whom it faces: $(cat "$WORK/b.out")"
 	check a 10.77.1.2,fd77:1::2 --quiet
 	expect_status 0
@@ -234,7 +234,7 @@ providers_differ() {
 	RANKS_ENV=()
 	mesh_spawn b "$WORK/b.out" env NCCL_MESH_PROVIDER="tcp;ofi_rxm" "$MESH" serve
 	SERVED+=("$MESH_SPAWNED")
-	wait_for "grep -q 'listening on 10.77.1.2' $WORK/b.out" 20 || fail "b does not serve"
+	wait_for "grep -q 'listening on 10.77.1.2' $WORK/b.out" 60 || fail "b does not serve"
 	check a 10.77.1.2
 	expect_status 1
 	expect "no direct path to node b" \
@@ -266,7 +266,7 @@ no_descriptors() {
 	local limit free=0 pid=$SERVES_B ticks
 
 	# What is still open for earlier checks becomes free below the limit, and the next one works.
-	wait_for "((\$(descriptors $pid) <= DESCRIPTORS))" 30 ||
+	wait_for "((\$(descriptors $pid) <= DESCRIPTORS))" 60 ||
 		fail "b keeps descriptors: $(ls -l "/proc/$pid/fd")"
 	while [[ -e /proc/$pid/fd/$free ]]; do ((++free)); done
 	limit=$(prlimit --pid "$pid" --nofile --noheadings --output SOFT)
@@ -286,7 +286,7 @@ no_descriptors() {
 
 ctrl_c() {
 	mesh_spawn a "$WORK/interrupted" "$MESH" check --peer 10.77.1.2 10.77.1.2
-	wait_for "grep -q 'first choice' $WORK/interrupted" 20 || fail "the check does not begin"
+	wait_for "grep -q 'first choice' $WORK/interrupted" 60 || fail "the check does not begin"
 	kill -INT "$MESH_SPAWNED"
 	wait "$MESH_SPAWNED"
 	(($? == 1)) || fail "an interrupted check says that all is well"

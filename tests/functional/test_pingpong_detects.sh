@@ -215,13 +215,13 @@ test_lost_ranks() {
 
 	for victim in 0 1 2; do
 		start_local 3 --no-check --seconds 100 --sizes 64K --timeout 20 -v
-		wait_for "grep -qs 'path: from' $DIR/err.0" 30 || complain "no rank 0 to kill"
+		wait_for "grep -qs 'path: from' $DIR/err.0" 60 || complain "no rank 0 to kill"
 		kill -KILL "${PIDS[victim]}"
 		end_local
 		expect_fail "rank $victim killed" 'is gone: its process ended|rank 0 is gone'
 	done
 	start_local 3 --no-check --seconds 100 --sizes 64K --timeout 3 -v
-	wait_for "grep -qs 'path: from' $DIR/err.0" 30 || complain "no rank 0 to go on"
+	wait_for "grep -qs 'path: from' $DIR/err.0" 60 || complain "no rank 0 to go on"
 	victim=${PIDS[2]}
 	kill -STOP "$victim"
 	unset 'PIDS[2]'

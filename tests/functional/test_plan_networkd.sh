@@ -32,7 +32,7 @@ has() {
 
 # expect_configured NODE PORT ADDRESS MTU
 expect_configured() {
-	wait_for "has $*" 20 || {
+	wait_for "has $*" 60 || {
 		cat "$OUT/networkd.log"
 		ip -n "$(mesh_ns "$1")" address
 		fail "networkd did not give $3 and MTU $4 to $2 of $1"

@@ -53,7 +53,7 @@ start_slurm() {
 	for node in "${NODES[@]}"; do
 		mesh_spawn "$node" "$OUT/slurmd-$node.log" "$NAMED" slurmd -D
 	done
-	wait_for "[[ \$(on mgmt sinfo -h -t idle -o %D 2>/dev/null) == 3 ]]" 30 ||
+	wait_for "[[ \$(on mgmt sinfo -h -t idle -o %D 2>/dev/null) == 3 ]]" 60 ||
 		{ tail "$OUT"/munged.log "$OUT"/slurm*.log; fail "the nodes do not come up"; }
 }
 

@@ -55,7 +55,7 @@ test_link_local() {
 	mesh_link c ca - a ac -
 	for nic in "a ab" "b ba" "b bc" "c cb" "c ca" "a ac"; do
 		# shellcheck disable=SC2086 # two words
-		wait_for "[[ \$(link_local $nic) ]]" 5 || fail "$nic has no link-local address"
+		wait_for "[[ \$(link_local $nic) ]]" 60 || fail "$nic has no link-local address"
 	done
 	ranks_pass link-local a b c -- "${RUN_ARGS[@]}" --all-at-once
 	for pair in ab ba bc cb ca ac; do

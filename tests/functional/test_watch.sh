@@ -103,7 +103,7 @@ living_counters() {
 
 ctrl_c() {
 	mesh_spawn a "$WORK/endless" "$MESH" watch --stats-dir "$STATS" --interval 0.2
-	wait_for "grep -q NETDEV $WORK/endless" 10 || fail "watch shows nothing"
+	wait_for "grep -q NETDEV $WORK/endless" 60 || fail "watch shows nothing"
 	kill -INT "$MESH_SPAWNED"
 	wait "$MESH_SPAWNED" || fail "watch ends with $? after Ctrl-C"
 }

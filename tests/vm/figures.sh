@@ -36,7 +36,7 @@ pair() {
 	shift
 	mesh_spawn b "$OUT/$log.server" timeout 100 "${server[@]}"
 	pid=$MESH_SPAWNED
-	wait_for "$ready" 20 || fail "$log: the server does not start"
+	wait_for "$ready" 60 || fail "$log: the server does not start"
 	on a timeout 100 "$@" >"$OUT/$log.client" 2>"$OUT/$log.errors" ||
 		{ cat "$OUT/$log".*; fail "$log"; }
 	# The figures are there: how the server ends is not our subject.

@@ -22,7 +22,7 @@ FAULTS_ENV+=("NCCL_MESH_CONNECT_TIMEOUT=15" "NCCL_MESH_ACCEPT_TIMEOUT=15")
 MESH_MTU=4200
 # Emulated: minutes on a busy machine.
 # shellcheck disable=SC2034 # lib.sh's
-RANKS_TIMEOUT=240
+RANKS_TIMEOUT=600
 
 [[ ${VM_SCRIPT:-} ]] || \
 	skip "this is a test for the virtual machine: tests/vm/run $(basename "$0")"
@@ -68,7 +68,7 @@ rdma_has_address() {
 rdma_device_add() {
 	ip netns exec "$MESH_PREFIX$1" rdma link add "rxe_$2" type rxe netdev "$2" ||
 		fail "cannot make an RDMA device of $1 $2"
-	wait_for "rdma_has_address $2" 10 || fail "rxe_$2 has no address"
+	wait_for "rdma_has_address $2" 60 || fail "rxe_$2 has no address"
 }
 
 # rdma_up: every NIC of every node becomes an RDMA device, and the nodes see only their own.
@@ -94,7 +94,7 @@ rdma_node_hold() {
 	done
 	ip netns exec "$MESH_PREFIX$node" unshare --mount --uts --ipc --propagation private \
 		bash "$RDMA_HERE/node_masks" "$node" "$RDMA_HOLDERS" "${devices[@]}" </dev/null &
-	wait_for "[[ -e $RDMA_HOLDERS/$node.pid ]]" 10 || fail "node $node does not come up"
+	wait_for "[[ -e $RDMA_HOLDERS/$node.pid ]]" 60 || fail "node $node does not come up"
 }
 
 # rdma_device_renew NODE NIC: takes the RDMA device away, if it is still there, and makes it anew.
@@ -134,7 +134,7 @@ rdma_count() {
 
 	mesh_spawn "$1" "$log" "$MESH_BUILD/vm/roce_count" "$2"
 	RDMA_COUNTER[$2]=$MESH_SPAWNED
-	wait_for "grep -qs counting '$log'" 10 || { cat "$log"; fail "roce_count does not start"; }
+	wait_for "grep -qs counting '$log'" 60 || { cat "$log"; fail "roce_count does not start"; }
 }
 
 # rdma_count_end NIC...: ends the counting; then `rdma_counted` tells.

@@ -22,7 +22,7 @@ begin() {
 
 # The processes are gone, and all that they had made.
 finish() {
-	wait_for "[[ \$(rdma_objects) == '$OBJECTS' ]]" 5 ||
+	wait_for "[[ \$(rdma_objects) == '$OBJECTS' ]]" 60 ||
 		fail "$CASE: RDMA objects are left: $(rdma_objects), before: $OBJECTS"
 	note "$CASE ($((SECONDS - STARTED)) s): $(grep -hE '^WARN ' "$FAULTS/$1.log" | head -1)"
 }
@@ -32,7 +32,7 @@ finish() {
 PLUGIN_OBJECTS=(pd cq qp cm_id mr srq)
 left_nothing() {
 	arrives closed
-	wait_for "[[ \$(rdma_objects ${PLUGIN_OBJECTS[*]}) == '$LEAST_OBJECTS' ]]" 5 ||
+	wait_for "[[ \$(rdma_objects ${PLUGIN_OBJECTS[*]}) == '$LEAST_OBJECTS' ]]" 60 ||
 		faults_show "$CASE: the living process keeps RDMA objects: $(rdma_objects)"
 	touch "$FAULTS/checked"
 }

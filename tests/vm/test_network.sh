@@ -88,7 +88,7 @@ firewall_for_a_while() {
 		faults_show "no packets"
 	firewall a ab
 	repeats=$(rdma_counter ab completer_retry_err)
-	wait_for "(($repeats + 4 < \$(rdma_counter ab completer_retry_err)))" 20 ||
+	wait_for "(($repeats + 4 < \$(rdma_counter ab completer_retry_err)))" 60 ||
 		faults_show "nothing is repeated"
 	qdisc a del dev ab root
 	ended sender
