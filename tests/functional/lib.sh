@@ -334,6 +334,21 @@ mesh_plug() {
 # mesh_bytes NODE NIC tx|rx: the interface's byte counter.
 mesh_bytes() { on "$1" cat "/sys/class/net/$2/statistics/$3_bytes"; }
 
+# core_share: percent of a core that a spinning process gets, of the busiest one. Where that is little,
+# a figure that is too low says nothing.
+core_share() {
+	python3 - <<-'END'
+		import os, time
+		def share(core):
+		    os.sched_setaffinity(0, {core})
+		    wall, cpu = time.monotonic(), time.process_time()
+		    while time.monotonic() - wall < 0.1:
+		        pass
+		    return (time.process_time() - cpu) / (time.monotonic() - wall)
+		print(int(100 * min(share(core) for core in os.sched_getaffinity(0))))
+	END
+}
+
 # --- ranks -----------------------------------------------------------------------------------
 
 # run_ranks FOLDER NODE... [-- ARGUMENT...]: fabric_pingpong as one rank in each node named (a

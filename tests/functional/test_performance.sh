@@ -60,20 +60,6 @@ plugin() {
 	END
 }
 
-# core_share: percent of a core that a spinning process gets, of the busier one.
-core_share() {
-	python3 - <<-'END'
-		import os, time
-		def share(core):
-		    os.sched_setaffinity(0, {core})
-		    wall, cpu = time.monotonic(), time.process_time()
-		    while time.monotonic() - wall < 0.1:
-		        pass
-		    return (time.process_time() - cpu) / (time.monotonic() - wall)
-		print(int(100 * min(share(0), share(1))))
-	END
-}
-
 most() { awk -v a="$1" -v b="$2" 'BEGIN {print (a > b) ? a : b}'; }
 least() { awk -v a="$1" -v b="$2" 'BEGIN {print (a < b) ? a : b}'; }
 ratio() { awk -v a="$1" -v b="$2" 'BEGIN {printf "%.2f", a / b}'; }

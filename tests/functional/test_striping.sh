@@ -6,7 +6,8 @@
 # A shaped cable (tbf) is a limit that the noise of the machine does not lift: the best of several
 # rounds counts on either side, and one is enough when it reaches what is wanted. Where CPU is short,
 # ENOUGH of that passes, with a word: a cable that is left idle, or a split that forgets the rates,
-# is far below. Where even that is not reached, the same with cables half as fast, and half of those.
+# is far below. Where even that is not reached, the same with cables half as fast, and half of those;
+# and where no try had half of each core to itself, a skip.
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/lib.sh
@@ -17,6 +18,7 @@ ROUNDS=${ROUNDS:-3} # at each rate
 RATE=${RATE:-500}   # Mbit/s of the slowest cable
 SLOWER=(1 2 4)      # and what it is divided by
 ENOUGH=0.88         # of what is wanted
+QUIET=50            # percent of a core
 
 case $MESH_BUILD in
 *sanitize*) skip "sanitizers slow the plugin down, but not the cables" ;;
@@ -87,19 +89,21 @@ judge() {
 
 # at_rates SECONDS NAME WANTED SIZES INFLIGHT RATE...: all cables beside the first alone, in turn.
 # The sum of the rates, in units of the first, times WANTED is what is wanted. More rounds only if one
-# falls short; status as judge's.
+# falls short; status as judge's. Sets quiet.
 at_rates() {
-	local seconds=$1 name=$2 wanted=$3 sizes=$4 inflight=$5 round short=2
+	local seconds=$1 name=$2 wanted=$3 sizes=$4 inflight=$5 round short=2 share
 
 	shift 5
 	cables "$@"
 	: >"$OUT.one"
 	: >"$OUT.all"
 	for ((round = 0; round < ROUNDS && short; round++)); do
+		share=$(core_share)
 		stream 1 "$seconds" "$sizes" "$inflight" >>"$OUT.one" || exit 1
 		stream 8 "$seconds" "$sizes" "$inflight" >>"$OUT.all" || exit 1
 		judge "$name" "$wanted" "$@"
 		short=$?
+		((share < QUIET || $(core_share) < QUIET)) || quiet=1
 	done
 	uncable
 	return $short
@@ -108,7 +112,7 @@ at_rates() {
 # compare NAME WANTED SIZES INFLIGHT TIMES...: the cables have so many times the slowest's rate.
 # Slower cables take as many bytes, in more time.
 compare() {
-	local slower times rates
+	local slower times rates quiet=0
 
 	for slower in "${SLOWER[@]}"; do
 		rates=()
@@ -123,12 +127,14 @@ compare() {
 		esac
 	done
 	FAILED=1
+	((!quiet)) || QUIET_FAILED=1
 }
 
-FAILED=0
+FAILED=0 QUIET_FAILED=0
 compare "two cables" 0.975 1M,4M 8 1 1
 compare "two cables, 4 in flight" 0.975 1M 4 1 1
 compare "three cables" 0.967 1M,4M 8 1 1 1
 compare "1:2" 0.95 1M,4M 8 1 2
 compare "1:4" 0.95 1M,4M 8 1 4
-((!FAILED)) || fail "several cables do not add up"
+((!QUIET_FAILED)) || fail "several cables do not add up"
+((!FAILED)) || skip "this machine is too busy to fill several cables"

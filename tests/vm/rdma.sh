@@ -154,6 +154,20 @@ rdma_counted() {
 	}' "$OUT/count-$1"
 }
 
+# rdma_quiet NIC...: waits until the devices have moved nothing for a while: what the end of
+# connections costs comes late on a busy machine.
+rdma_quiet() {
+	local before="" still=0 try
+
+	for try in {1..240}; do
+		if [[ $(rdma_packets "$@") == "$before" ]]; then ((++still)); else still=0; fi
+		((still < 3)) || return 0
+		before=$(rdma_packets "$@")
+		sleep 0.25
+	done
+	fail "the RDMA devices still move after $try looks: $before"
+}
+
 # rdma_packets NIC...: what each device has sent and received, as "NIC=SENT/RECEIVED ...".
 rdma_packets() {
 	local nic

@@ -5,9 +5,10 @@
  * Usage: roce_count NIC
  *
  * Prints "counting", and when it is told to end (SIGTERM, SIGINT) one line for each direction:
- * how many messages of each kind began there, which is how many work requests were posted as long
- * as nothing was sent twice. RoCE v2 is UDP to port 4791, and each packet's first byte behind the
- * UDP header is its opcode (InfiniBand Architecture Specification, volume 1, table 38).
+ * how many messages of each kind began there, which is how many work requests were posted. What a
+ * busy machine sends again counts once. RoCE v2 is UDP to port 4791, and behind the UDP header is the
+ * base transport header with the opcode, the queue pair and the packet's sequence number (InfiniBand
+ * Architecture Specification, volume 1, 9.2 and table 38).
  */
 #include <errno.h>
 #include <net/if.h>
@@ -28,7 +29,7 @@
 
 #define ROCE_PORT 4791
 /* Of every packet we only want the headers. */
-#define SNAP_BYTES 64
+#define SNAP_BYTES 96
 #define RECEIVE_BUFFER_BYTES (64 << 20)
 /* Behind Ethernet, IP and UDP. */
 #define OPCODE_OFFSET_IPV4 42
@@ -37,6 +38,13 @@
 #define OPCODE_WRITE_MIDDLE 0x07
 #define OPCODE_READ_RESPONSE_MIDDLE 0x0e
 #define OPCODES 256
+/* The base transport header: bytes of it, and where its numbers of 24 bits are. */
+#define BTH_BYTES 12
+#define BTH_QUEUE_PAIR 5
+#define BTH_SEQUENCE 9
+#define SEQUENCE_HALF (1u << 23)
+/* Queue pairs that are sent to in one direction. */
+#define QUEUE_PAIRS 256
 /* How late we may notice that we are to end, in microseconds. */
 #define PATIENCE_US 100000
 
@@ -67,9 +75,15 @@ static const uint8_t kind_of_opcode[OPCODES] = {
 /* Those that end a write with immediate data. */
 static const bool is_write_with_immediate[OPCODES] = {[0x09] = true, [0x0b] = true};
 
+struct queue_pair {
+	uint32_t number, sequence; /* of the newest packet */
+};
+
 struct counts {
 	uint64_t kinds[KINDS];
 	uint64_t immediates;
+	struct queue_pair queue_pairs[QUEUE_PAIRS];
+	int num_queue_pairs;
 };
 
 static volatile sig_atomic_t ended;
@@ -144,15 +158,52 @@ static int capture_open(const char *nic)
 	return fd;
 }
 
+static uint32_t number_24(const uint8_t *bytes)
+{
+	return (uint32_t)bytes[0] << 16 | (uint32_t)bytes[1] << 8 | bytes[2];
+}
+
+/* False for a packet that was sent before: each queue pair counts what it sends. */
+static bool is_first_time(const uint8_t *bth, struct counts *counts)
+{
+	uint32_t number = number_24(bth + BTH_QUEUE_PAIR), sequence = number_24(bth + BTH_SEQUENCE);
+	struct queue_pair *pair = counts->queue_pairs, *end = pair + counts->num_queue_pairs;
+	uint32_t ahead;
+
+	while (pair < end && pair->number != number)
+		pair++;
+	if (pair == end) {
+		if (counts->num_queue_pairs == QUEUE_PAIRS)
+			return true;
+		counts->num_queue_pairs++;
+		*pair = (struct queue_pair){number, sequence};
+		return true;
+	}
+	ahead = (sequence - pair->sequence) & (2 * SEQUENCE_HALF - 1);
+	if (!ahead || ahead >= SEQUENCE_HALF)
+		return false;
+	pair->sequence = sequence;
+	return true;
+}
+
+/* Of a reliable connection: answers have the sequence numbers of what they answer. */
+static bool is_request(uint8_t opcode)
+{
+	return kind_of_opcode[opcode] != KIND_NONE ? kind_of_opcode[opcode] < KIND_DATAGRAM
+						   : is_write_with_immediate[opcode];
+}
+
 static void packet_count(const uint8_t *packet, size_t size, struct counts *counts)
 {
 	bool ipv4 = packet[12] == ETH_P_IP >> 8 && packet[13] == (ETH_P_IP & 0xff);
 	size_t offset = ipv4 ? OPCODE_OFFSET_IPV4 : OPCODE_OFFSET_IPV6;
 	uint8_t opcode;
 
-	if (size <= offset)
+	if (size < offset + BTH_BYTES)
 		return;
 	opcode = packet[offset];
+	if (is_request(opcode) && !is_first_time(packet + offset, counts))
+		return;
 	counts->kinds[kind_of_opcode[opcode]]++;
 	counts->immediates += is_write_with_immediate[opcode];
 }

@@ -36,6 +36,7 @@ direction() {
 	local from=$x$y to=$y$x
 
 	run=$from
+	rdma_quiet "${NICS[@]}"
 	others=$(others_packets "$from" "$to")
 	sent=$(rdma_counter "$from" sent_pkts)
 	received=$(rdma_counter "$to" rcvd_pkts)
