@@ -16,7 +16,9 @@ RDMA_HERE=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck disable=SC2034 # faults.sh's
 FAULTS_SLOW=3
 # shellcheck disable=SC2034 # faults.sh's
-FAULTS_ENV+=("NCCL_MESH_CONNECT_TIMEOUT=15" "NCCL_MESH_ACCEPT_TIMEOUT=15")
+FAULTS_ENV+=(
+	"NCCL_MESH_CONNECT_TIMEOUT=15" "NCCL_MESH_ACCEPT_TIMEOUT=15" "NCCL_MESH_DEAD_PEER_TIMEOUT=8"
+)
 # Room for an RDMA packet of 4096 bytes with its headers.
 # shellcheck disable=SC2034 # lib.sh's
 MESH_MTU=4200

@@ -9,7 +9,8 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/vm/rdma.sh
 . "$here/rdma.sh"
 
-# Until a peer that went without a word counts as lost: FAULTS_ENV's 3 s, a probe, some slack.
+# Until a peer that went without a word counts as lost, in a third of a ms: FAULTS_ENV's 8 s, a probe,
+# and a close waits for as long again.
 LOST=9000
 
 begin() {

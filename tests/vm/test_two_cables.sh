@@ -17,6 +17,7 @@ MESSAGES=8
 SHARE=$((MESSAGES * MESSAGE_BYTES / 4096 / 8))
 NICS=(ab0 ab1)
 
+FAULTS_ENV+=("${TRANSFER_PATIENT[@]}")
 faults_init
 mesh_node a b
 mesh_link a ab0 10.77.1.1/24 b ba0 10.77.1.2/24

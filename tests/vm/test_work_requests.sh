@@ -48,6 +48,7 @@ per_message() {
 		fail "the receiver sent $answers messages for its receives"
 }
 
+FAULTS_ENV+=("${TRANSFER_PATIENT[@]}")
 faults_init
 mesh_node a b
 mesh_link a ab 10.77.1.1/24 b ba 10.77.1.2/24

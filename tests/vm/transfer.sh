@@ -6,6 +6,11 @@
 # How long one command may take, in ms: emulated, on a busy machine.
 TRANSFER_MS=120000
 
+# For transfers in which nothing is to fail: nobody is lost who is only slow.
+TRANSFER_PATIENT=(
+	NCCL_MESH_CONNECT_TIMEOUT=100 NCCL_MESH_ACCEPT_TIMEOUT=100 NCCL_MESH_DEAD_PEER_TIMEOUT=100
+)
+
 # transfer_start SIZE COUNT: node a sends, node b receives; both processes are under way.
 transfer_start() {
 	local size=$1 count=$2
