@@ -208,6 +208,12 @@ mesh_addresses() {
 	done
 }
 
+# mesh_await_link NAMESPACE NIC: the kernel says late that a link is operational, and libfabric
+# leaves out one that is not.
+mesh_await_link() {
+	wait_for "ip -n $1 link show dev $2 | grep -q 'state UP'" 60 || fail "$1 $2 stays down"
+}
+
 # A veth pair between two NICs that have no addresses yet.
 mesh_pair() {
 	local ns1=$MESH_PREFIX$1 nic1=$2 ns2=$MESH_PREFIX$3 nic2=$4
@@ -216,6 +222,8 @@ mesh_pair() {
 		peer name "$nic2" mtu "$MESH_MTU" netns "$ns2" &&
 		ip -n "$ns1" link set "$nic1" up && ip -n "$ns2" link set "$nic2" up ||
 		fail "cannot make the link $1 $nic1 - $3 $nic2"
+	mesh_await_link "$ns1" "$nic1"
+	mesh_await_link "$ns2" "$nic2"
 	MESH_PEER["$1 $nic1"]="$3 $nic2"
 	MESH_PEER["$3 $nic2"]="$1 $nic1"
 }
@@ -334,8 +342,8 @@ mesh_plug() {
 # mesh_bytes NODE NIC tx|rx: the interface's byte counter.
 mesh_bytes() { on "$1" cat "/sys/class/net/$2/statistics/$3_bytes"; }
 
-# core_share: percent of a core that a spinning process gets, of the busiest one. Where that is little,
-# a figure that is too low says nothing.
+# core_share: percent of a core that a spinning process gets, of the busiest one. Where that is
+# little, a figure that is too low says nothing.
 core_share() {
 	python3 - <<-'END'
 		import os, time

@@ -149,7 +149,7 @@ exhausted_at_connect() {
 
 # exhausted_at_accept FREE: the acceptor has none; it says so, and works once it has.
 exhausted_at_accept() {
-	rm -f "$FAULTS"/{1,2,go,released}
+	rm -f "$FAULTS"/{1,2,go,failed,released}
 	play a receiver <<-END
 		init 0
 		listen 1 $FAULTS/1
@@ -160,6 +160,7 @@ exhausted_at_accept() {
 		idle 1000 300
 		! within $(ms 7500) accept 2 2
 		close 2
+		await $FAULTS/failed
 		release
 		touch $FAULTS/released
 		$(receive_once 1)
@@ -170,6 +171,7 @@ exhausted_at_accept() {
 		buffer 0 1M
 		await $FAULTS/go
 		! within $(ms 7500) connect 2 $FAULTS/2
+		touch $FAULTS/failed
 		close 2
 		await $FAULTS/released
 		$(send_once 1)
@@ -184,7 +186,7 @@ exhausted_at_accept() {
 }
 
 # NCCL_MESH_ACCEPT_TIMEOUT must outlast the other side's timeout and its second attempt.
-FAULTS_ENV[1]=NCCL_MESH_ACCEPT_TIMEOUT=20
+FAULTS_ENV[1]=NCCL_MESH_ACCEPT_TIMEOUT=60
 faults_init
 mesh_up triangle
 no_leak

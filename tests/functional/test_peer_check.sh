@@ -26,9 +26,24 @@ check() {
 	local node=$1
 
 	shift
-	on "$node" timeout 90 "$MESH" check --peer "$@" >"$WORK/out" 2>"$WORK/err"
+	on "$node" timeout 180 "$MESH" check --peer "$@" >"$WORK/out" 2>"$WORK/err"
 	STATUS=$?
 	((STATUS != 124)) || fail "check --peer $* does not end"
+}
+
+# only_figures FILE: what was found there is about bandwidth or latency, and a busy machine's.
+only_figures() { ! grep -E '^(warn|fail)' "$1" | grep -qvE '(bandwidth|latency) [0-9]'; }
+
+# well ARGUMENT...: as check, where all is well; once more where only figures speak against it.
+well() {
+	local try
+
+	for try in {1..5}; do
+		check "$@"
+		((STATUS == 0)) && return
+		only_figures "$WORK/out" || break
+	done
+	fail "status $STATUS in try $try: $(cat "$WORK/out" "$WORK/err")"
 }
 
 # expect TEXT...: each stands in the output.
@@ -56,8 +71,7 @@ end_serving() {
 }
 
 all_is_well() {
-	check a 10.77.1.2 10.77.3.1
-	expect_status 0
+	well a 10.77.1.2 10.77.3.1
 	expect "first choice: ab 10.77.1.1 -> ba 10.77.1.2, tcp" "not ac: it faces node c (ca)" \
 		"cable ab - ba: seen from here, ab faces node b; from there, ba faces node a" \
 		"cable ac - ca: seen from here, ac faces node c; from there, ca faces node a" \
@@ -65,13 +79,11 @@ all_is_well() {
 		"of the link's 10 Gbit/s (tcp)" "2 nodes; paths and links:" "0 warn, 0 fail"
 	wait_for "grep -q 'ba faces node a (ab)' $WORK/b.out" 60 ||
 		fail "b does not say whom it faces: $(cat "$WORK/b.out")"
-	check a 10.77.1.2,fd77:1::2 --quiet
-	expect_status 0
+	well a 10.77.1.2,fd77:1::2 --quiet
 	# On a busy machine the bandwidth cannot be judged ("unknown"), which is no finding.
 	! grep -qE '^(pass|warn|fail)' "$WORK/out" ||
 		fail "something is said where all is well: $(cat "$WORK/out")"
-	check a 10.77.1.2 --json
-	expect_status 0
+	well a 10.77.1.2 --json
 	python3 - "$WORK/out" <<-'PY' || fail "the JSON is not as documented"
 		import json, sys
 		root = json.load(open(sys.argv[1]))
@@ -90,22 +102,33 @@ link_local_address() {
 
 	addr=$(ip -n "$(mesh_ns b)" -6 -o address show dev bc scope link |
 		grep -oE 'fe80:[0-9a-f:]+')
-	check c "$addr"
-	expect_status 0
+	well c "$addr"
 	expect "paths to node b (asked at $addr)" \
 		"first choice: cb 10.77.2.2 -> bc 10.77.2.1, tcp" \
 		"not ca: its subnet, 10.77.3.0/24, is none of node b's" "1 node; paths and links:"
 }
 
-several_at_once() {
-	local pid1 pid2
+# two_checks: at once; what they print is in $WORK/first and $WORK/second. Status 0: both are well.
+two_checks() {
+	local pid1 pid2 status=0
 
-	(on a timeout 90 "$MESH" check --peer 10.77.1.2 >"$WORK/first" 2>&1) &
+	(on a timeout 180 "$MESH" check --peer 10.77.1.2 >"$WORK/first" 2>&1) &
 	pid1=$!
-	(on c timeout 90 "$MESH" check --peer 10.77.2.1 >"$WORK/second" 2>&1) &
+	(on c timeout 180 "$MESH" check --peer 10.77.2.1 >"$WORK/second" 2>&1) &
 	pid2=$!
-	wait $pid1 || fail "the first of two checks: $(cat "$WORK/first")"
-	wait $pid2 || fail "the second of two checks: $(cat "$WORK/second")"
+	wait $pid1 || status=$?
+	wait $pid2 || status=$?
+	return $status
+}
+
+several_at_once() {
+	local try
+
+	for try in {1..5}; do
+		two_checks && return
+		only_figures "$WORK/first" && only_figures "$WORK/second" || break
+	done
+	fail "two checks at once, try $try: $(cat "$WORK/first" "$WORK/second")"
 }
 
 missing_cable() {
@@ -167,8 +190,7 @@ black_hole() {
 	for port in "${MESH_PEER["a ab"]}" "${MESH_PEER["b ba"]}"; do
 		ip -n "$(mesh_ns patch)" link set "${port#* }" mtu 9000
 	done
-	check a 10.77.1.2
-	expect_status 0
+	well a 10.77.1.2
 	expect "frames of full size (9000 bytes) pass both ways"
 	port=${MESH_PEER["b ba"]}
 	ip -n "$(mesh_ns patch)" link set "${port#* }" mtu 4000
@@ -254,8 +276,7 @@ noise() {
 	done
 	check a 10.77.1.2
 	# It may have to wait for a place, but not for long: strangers are sent away after 5 s.
-	((STATUS == 0)) || check a 10.77.1.2
-	expect_status 0
+	((STATUS == 0)) || well a 10.77.1.2
 }
 
 # descriptors PID: how many it has open.
@@ -265,8 +286,8 @@ descriptors() { find "/proc/$1/fd" -mindepth 1 | wc -l; }
 no_descriptors() {
 	local limit free=0 pid=$SERVES_B ticks
 
-	# What is still open for earlier checks becomes free below the limit, and the next one works.
-	wait_for "((\$(descriptors $pid) <= DESCRIPTORS))" 60 ||
+	# What is open for earlier checks would become free below the limit, and the next one work.
+	wait_for "((\$(descriptors $pid) <= $DESCRIPTORS))" 60 ||
 		fail "b keeps descriptors: $(ls -l "/proc/$pid/fd")"
 	while [[ -e /proc/$pid/fd/$free ]]; do ((++free)); done
 	limit=$(prlimit --pid "$pid" --nofile --noheadings --output SOFT)
@@ -280,8 +301,7 @@ no_descriptors() {
 	# In hundredths of a second; the check waited for seconds.
 	((ticks < 100)) || fail "b was busy for $ticks ticks while it could do nothing"
 	prlimit --pid "$pid" --nofile="$limit":
-	check a 10.77.1.2
-	expect_status 0
+	well a 10.77.1.2
 }
 
 ctrl_c() {
@@ -292,8 +312,7 @@ ctrl_c() {
 	(($? == 1)) || fail "an interrupted check says that all is well"
 	grep -q "interrupted: not everything was checked" "$WORK/interrupted" ||
 		fail "an interrupted check: $(cat "$WORK/interrupted")"
-	check a 10.77.1.2
-	expect_status 0
+	well a 10.77.1.2
 }
 
 main() {

@@ -4,10 +4,10 @@
 # alone: measures
 #
 # A shaped cable (tbf) is a limit that the noise of the machine does not lift: the best of several
-# rounds counts on either side, and one is enough when it reaches what is wanted. Where CPU is short,
+# rounds counts on either side, and one will do when it reaches what is wanted. Where CPU is short,
 # ENOUGH of that passes, with a word: a cable that is left idle, or a split that forgets the rates,
-# is far below. Where even that is not reached, the same with cables half as fast, and half of those;
-# and where no try had half of each core to itself, a skip.
+# is far below. Where even that is not reached, the same with cables half as fast, and half of
+# those; and where no try had half of each core to itself, a skip.
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/lib.sh
@@ -88,8 +88,8 @@ judge() {
 }
 
 # at_rates SECONDS NAME WANTED SIZES INFLIGHT RATE...: all cables beside the first alone, in turn.
-# The sum of the rates, in units of the first, times WANTED is what is wanted. More rounds only if one
-# falls short; status as judge's. Sets quiet.
+# The sum of the rates, in units of the first, times WANTED is what is wanted. More rounds only if
+# one falls short; status as judge's. Sets quiet.
 at_rates() {
 	local seconds=$1 name=$2 wanted=$3 sizes=$4 inflight=$5 round short=2 share
 

@@ -4,8 +4,8 @@
 # later both together carry what they can, and when it is back it is used again.
 #
 # Where CPU is short the bounds are not reached. Then it is tried again, ENOUGH of them will do, and
-# the cables are slower: a cable that is forgotten, or holds up the other, is far below. Where no try
-# had half of each core to itself, a skip.
+# the cables are slower: a cable that is forgotten, or holds up the other, is far below. Where no
+# try had half of each core to itself, a skip.
 # alone: measures
 # seconds: 30
 set -u

@@ -6,9 +6,9 @@
  *
  * Prints "counting", and when it is told to end (SIGTERM, SIGINT) one line for each direction:
  * how many messages of each kind began there, which is how many work requests were posted. What a
- * busy machine sends again counts once. RoCE v2 is UDP to port 4791, and behind the UDP header is the
- * base transport header with the opcode, the queue pair and the packet's sequence number (InfiniBand
- * Architecture Specification, volume 1, 9.2 and table 38).
+ * busy machine sends again counts once. RoCE v2 is UDP to port 4791, and behind the UDP header is
+ * the base transport header with the opcode, the queue pair and the packet's sequence number
+ * (InfiniBand Architecture Specification, volume 1, 9.2 and table 38).
  */
 #include <errno.h>
 #include <net/if.h>

@@ -9,8 +9,8 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/vm/rdma.sh
 . "$here/rdma.sh"
 
-# Until a peer that went without a word counts as lost, in a third of a ms: FAULTS_ENV's 8 s, a probe,
-# and a close waits for as long again.
+# Until a peer that went without a word counts as lost, and a close has waited for as long again:
+# three times this is more than twice FAULTS_ENV's 8 s and a probe.
 LOST=9000
 
 begin() {
