@@ -29,7 +29,7 @@ RECORD = os.path.join(TOP, "tests/bench/cost.json")
 GROWTH = 1.10
 SKIP = 77
 LIMIT_S = 300
-TRIES = 3
+TRIES = 6
 # The loopback's own MTU of 64 KiB makes TCP wait for windows of that size, for milliseconds.
 LOOPBACK_MTU = 9000
 # plugin_cost's WARM_UP: callgrind counts calls, unlike instructions, in the warm-up as well.

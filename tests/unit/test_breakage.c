@@ -249,15 +249,21 @@ static void test_fences_side_by_side(void **state)
 /* Who has just waited in vain for one comm does not do so for each of the others. */
 static void test_fence_again(void **state)
 {
-	uint64_t began_ms;
+	uint64_t began_ms, least_ms = UINT64_MAX, took_ms;
+	int i;
 
 	(void)state;
 	fake_fail(FAKE_WRITE, 0, 1 << 20, -FI_EAGAIN);
 	fence();
-	began_ms = mesh_clock_ms();
-	fence();
-	assert_true(mesh_clock_ms() - began_ms < 500);
+	for (i = 0; i < 3; i++) { /* this thread may lose the CPU in one of them */
+		began_ms = mesh_clock_ms();
+		fence();
+		took_ms = mesh_clock_ms() - began_ms;
+		least_ms = took_ms < least_ms ? took_ms : least_ms;
+	}
+	assert_true(least_ms < 500);
 	fake_fail(FAKE_WRITE, 0, 0, 0);
+	began_ms = mesh_clock_ms();
 	fence(); /* and somebody is there after all, but silent */
 	assert_true(mesh_clock_ms() - began_ms < 2000);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
