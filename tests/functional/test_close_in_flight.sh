@@ -10,7 +10,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 . "$here/faults.sh"
 
 # A close waits for a peer for NCCL_MESH_DEAD_PEER_TIMEOUT (3 s) twice at most, then cuts it off.
-BOUND=7500
+BOUND=12000
 
 begin() {
 	CASE=$1
@@ -53,7 +53,7 @@ receiver_closes() {
 		$(meet connect 64M 4M)
 		post 0 0 0 64M
 		$(for ((i = 1; i < 8; i++)); do echo "? post $i 1 0 512K"; done)
-		! within $(ms 15000) test 0
+		! within $(ms 30000) test 0
 		await $FAULTS/closed
 		$(let_go "dereg 1" "dereg 0" "close 0" "finalize 0")
 	END
@@ -84,7 +84,7 @@ sender_stopped() {
 		init 0
 		$(meet connect 64M)
 		post 0 0 0 64M
-		! within $(ms 20000) test 0
+		! within $(ms 60000) test 0
 		$(let_go "dereg 0" "close 0")
 		finalize 0
 	END
@@ -108,7 +108,7 @@ sender_closes() {
 		$(for ((i = 1; i < 16; i++)); do echo "post $i 0 0 $((i % 2 ? 99 : 999999))"; done)
 		await $FAULTS/ready
 		pause 100
-		$(for i in "$@"; do echo "within $(ms 8000) $i"; done)
+		$(for i in "$@"; do echo "within $(ms $BOUND) $i"; done)
 		remap 0
 		touch $FAULTS/closed
 		pause 500
@@ -119,7 +119,7 @@ sender_closes() {
 		$(meet listen 64M)
 		post 0 0 0 64M
 		touch $FAULTS/ready
-		? within $(ms 15000) test 0
+		? within $(ms 30000) test 0
 		await $FAULTS/closed
 		$(let_go "dereg 0" "close 0" "finalize 0")
 	END

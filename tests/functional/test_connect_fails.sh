@@ -67,7 +67,7 @@ rests() {
 # --- more connections than a listener keeps for accept -------------------------------------------
 
 queue_full() {
-	local i
+	local i FAULTS_ENV=(NCCL_MESH_CONNECT_TIMEOUT=30)
 
 	begin
 	play b listener <<-END
@@ -80,7 +80,7 @@ queue_full() {
 		init 0
 		await $FAULTS/handle
 		$(for i in 0 1 2 3; do echo "connect $i $FAULTS/handle"; done)
-		! within $(ms 2000) connect 4 $FAULTS/handle
+		! within $(ms 10000) connect 4 $FAULTS/handle
 		touch $FAULTS/done
 		$(for i in 0 1 2 3; do echo "close $i"; done)
 		finalize 0
@@ -96,7 +96,7 @@ left_again() {
 		init 0
 		listen 0 $FAULTS/handle
 		await $FAULTS/done
-		! within $(ms 7500) accept 0 0
+		! within $(ms 12000) accept 0 0
 		finalize 0
 	END
 	play a connector <<-END
@@ -202,7 +202,7 @@ refused_then_stopped() {
 	block "$(control_port)" reject with tcp reset
 	play a connector <<-END
 		init 0
-		! within $(ms 7500) connect 0 $FAULTS/handle
+		! within $(ms 12000) connect 0 $FAULTS/handle
 		close 0
 		finalize 0
 	END
@@ -233,7 +233,7 @@ unreachable() {
 		touch $FAULTS/blocked
 		await $FAULTS/closed
 		connect-calls 1 $FAULTS/handle 1 # sends a frame: probes do not count
-		! within $(ms 12000) test 0
+		! within $(ms 20000) test 0
 		? dereg 0
 		? close 0
 		touch $FAULTS/done

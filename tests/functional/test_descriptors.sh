@@ -18,7 +18,7 @@ receive_once() {
 		reg $1 $1 0
 		transfer $1 64K 4 $1
 		dereg $1
-		within $(ms 2000) close $1
+		within $(ms 5000) close $1
 		close-listen $1
 	END
 }
@@ -30,7 +30,7 @@ send_once() {
 		reg $1 $1 0
 		transfer $1 64K 4 $1
 		dereg $1
-		within $(ms 2000) close $1
+		within $(ms 5000) close $1
 	END
 }
 
@@ -95,7 +95,7 @@ exhausted_at_listen() {
 	play a receiver <<-END
 		init 0
 		exhaust $1
-		! within $(ms 2000) listen 0 $FAULTS/none
+		! within $(ms 10000) listen 0 $FAULTS/none
 		release
 		listen 1 $FAULTS/1
 		buffer 0 1M
@@ -133,7 +133,7 @@ exhausted_at_connect() {
 		buffer 0 1M
 		await $FAULTS/2
 		exhaust $1
-		! within $(ms 7500) connect 2 $FAULTS/2
+		! within $(ms 12000) connect 2 $FAULTS/2
 		close 2
 		release
 		$(send_once 1)
@@ -158,7 +158,7 @@ exhausted_at_accept() {
 		exhaust $1
 		touch $FAULTS/go
 		idle 1000 300
-		! within $(ms 7500) accept 2 2
+		! within $(ms 12000) accept 2 2
 		close 2
 		await $FAULTS/failed
 		release
@@ -170,7 +170,7 @@ exhausted_at_accept() {
 		init 0
 		buffer 0 1M
 		await $FAULTS/go
-		! within $(ms 7500) connect 2 $FAULTS/2
+		! within $(ms 12000) connect 2 $FAULTS/2
 		touch $FAULTS/failed
 		close 2
 		await $FAULTS/released

@@ -10,6 +10,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 
 # Strangers of each kind.
 EACH=40
+FAULTS_ENV=(NCCL_MESH_CONNECT_TIMEOUT=30 NCCL_MESH_ACCEPT_TIMEOUT=30)
 # Descriptors that may stay behind.
 LEAK=0
 
@@ -49,11 +50,11 @@ host() {
 		within $(ms 20000) transfer 0 64K 300 3
 		within $(ms 20000) transfer 0 500 300 4
 		listen 1 $FAULTS/handle.1
-		within $(ms 6000) accept 1 1
+		within $(ms 20000) accept 1 1
 		reg 1 1 0
 		within $(ms 20000) transfer 1 64K 50 5
 		dereg 1
-		within $(ms 4000) close 1
+		within $(ms 10000) close 1
 		close-listen 1
 		idle 2000 $(ms 400)
 		touch $FAULTS/hush
@@ -79,7 +80,7 @@ host() {
 		transfer 0 64K 300 3
 		transfer 0 500 300 4
 		await $FAULTS/handle.1
-		within $(ms 6000) connect 1 $FAULTS/handle.1
+		within $(ms 20000) connect 1 $FAULTS/handle.1
 		reg 1 1 0
 		transfer 1 64K 50 5
 		dereg 1

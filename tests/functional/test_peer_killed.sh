@@ -13,10 +13,13 @@ here=$(dirname "${BASH_SOURCE[0]}")
 
 ADDRESS='10\.77\.1\.1'
 DEAD=3 # seconds; NCCL_MESH_DEAD_PEER_TIMEOUT in faults.sh
-LOST=$((DEAD * 1000 + 4000)) # ms within which the survivor must know
+LOST=$((DEAD * 1000 + 9000)) # ms within which the survivor must know
+AT_ONCE=10000 # ms, where a process that ends is what tells, not a timeout of $PATIENT
 
-# For bystanders, whose own timeouts are no case's subject.
-PATIENT=("${FAULTS_ENV[@]}" NCCL_MESH_CONNECT_TIMEOUT=60 NCCL_MESH_ACCEPT_TIMEOUT=60)
+# For bystanders, and for cases in which no timeout is to tell.
+PATIENT=(
+	NCCL_MESH_CONNECT_TIMEOUT=60 NCCL_MESH_ACCEPT_TIMEOUT=60 NCCL_MESH_DEAD_PEER_TIMEOUT=30
+)
 
 # begin CASE: fresh files, and the bystander on c.
 begin() {
@@ -83,8 +86,8 @@ survive() {
 			join 2
 			dereg 900
 			dereg 901
-			within $(ms 2000) close 900
-			within $(ms 2000) close 901
+			within $(ms 5000) close 900
+			within $(ms 5000) close 901
 			close-listen 900
 			within $(ms 3000) finalize 0
 		END
@@ -144,6 +147,8 @@ survive_connecting() {
 # --- while the connection is made ---------------------------------------------------------------
 
 killed_after_listen() {
+	local FAULTS_ENV=("${PATIENT[@]}")
+
 	begin "killed after listen"
 	play a victim <<-END
 		init 0
@@ -153,13 +158,15 @@ killed_after_listen() {
 	ended victim 137
 	survive <<-END
 		await $FAULTS/handle
-		! within $(ms 5000) connect 0 $FAULTS/handle
+		! within $(ms $AT_ONCE) connect 0 $FAULTS/handle
 		close 0
 	END
 	finish 137 "$ADDRESS"
 }
 
 killed_while_connecting() {
+	local FAULTS_ENV=("${PATIENT[@]}")
+
 	begin "killed while the survivor connects"
 	play a victim <<-END
 		init 0
@@ -169,7 +176,7 @@ killed_while_connecting() {
 	arrives handle
 	stands victim
 	survive <<-END
-		thread 3 ! within $(ms 6000) connect 0 $FAULTS/handle
+		thread 3 ! within $(ms $AT_ONCE) connect 0 $FAULTS/handle
 		pause 500
 		touch $FAULTS/go
 		join 3
@@ -190,7 +197,7 @@ stopped_while_connecting() {
 	arrives handle
 	stands victim
 	survive <<-END
-		! within $(ms 7500) connect 0 $FAULTS/handle
+		! within $(ms 12000) connect 0 $FAULTS/handle
 		close 0
 		touch $FAULTS/done
 	END
@@ -210,7 +217,7 @@ killed_as_connector() {
 	survive <<-END
 		listen 0 $FAULTS/handle
 		await $FAULTS/go
-		! within $(ms 7500) accept 0 0
+		! within $(ms 12000) accept 0 0
 		close 0
 		close-listen 0
 	END
@@ -223,16 +230,20 @@ killed_as_connector() {
 # --- before the first message --------------------------------------------------------------------
 
 killed_after_accept() {
+	local FAULTS_ENV=("${PATIENT[@]}")
+
 	begin "killed after accept"
 	victim_listens <<<"die"
 	survive_connecting <<-END
 		post 0 0 0 32M
-		! within $(ms 2000) test 0
+		! within $(ms $AT_ONCE) test 0
 	END
 	finish 137 "lost node a \($ADDRESS\)"
 }
 
 killed_after_connect() {
+	local FAULTS_ENV=("${PATIENT[@]}")
+
 	begin "killed after connect, with a receive posted"
 	victim_connects <<-END
 		await $FAULTS/go
@@ -241,7 +252,7 @@ killed_after_connect() {
 	survive_listening <<-END
 		post 0 0 0 32M
 		touch $FAULTS/go
-		! within $(ms 2000) test 0
+		! within $(ms $AT_ONCE) test 0
 	END
 	finish 137 "lost node a \($ADDRESS\)"
 }
@@ -249,6 +260,8 @@ killed_after_connect() {
 # --- in the middle of a transfer ---------------------------------------------------------------
 
 sender_killed() {
+	local FAULTS_ENV=("${PATIENT[@]}")
+
 	begin "sender killed, the receive half written"
 	mesh_shape a ab 200mbit
 	victim_connects <<-END
@@ -260,7 +273,7 @@ sender_killed() {
 		thread 3 ! test 0
 		written 0 2M
 		touch $FAULTS/go
-		join 3 $(ms 2500)
+		join 3 $(ms $AT_ONCE)
 	END
 	arrives go
 	signal victim KILL
@@ -269,6 +282,8 @@ sender_killed() {
 }
 
 receiver_killed() {
+	local FAULTS_ENV=("${PATIENT[@]}")
+
 	begin "receiver killed, writes in flight"
 	mesh_shape b ba 200mbit
 	victim_listens <<-END
@@ -285,7 +300,7 @@ receiver_killed() {
 		post 1 0 0 4096
 		post 2 0 0 4M
 		await $FAULTS/done
-		join 3 $(ms 2500)
+		join 3 $(ms $AT_ONCE)
 	END
 	arrives go
 	signal victim KILL
