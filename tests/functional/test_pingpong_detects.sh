@@ -11,7 +11,7 @@ set -u
 PINGPONG=${FABRIC_PINGPONG:-$MESH_BUILD/fabric_pingpong}
 PLUGIN=${FAKE_PLUGIN:-$MESH_BUILD/unit/fake_plugin.so}
 # No run may take longer than this, whatever happens in it; sanitizers are slow.
-LIMIT=60
+LIMIT=180
 QUICK=(--check --check-max 4K --sizes 8 --timeout 20)
 
 [[ -x $PINGPONG && -r $PLUGIN ]] || skip "$PINGPONG or $PLUGIN is not built"
@@ -187,10 +187,10 @@ test_broken_contract() {
 
 test_hangs() {
 	fault never-complete 'no progress for .*pair 0 .* -> 1 .*check of .*messages done' \
-		--timeout 2
-	fault never-connect 'no progress for .*pair 0 .* -> 1 .*asked [0-9]+ times' --timeout 2
-	fault hang "The plugin's isend\(\) has not returned" --timeout 2
-	fault hang "The plugin's isend\(\) has not returned" --timeout 2 --json
+		--timeout 5
+	fault never-connect 'no progress for .*pair 0 .* -> 1 .*asked [0-9]+ times' --timeout 5
+	fault hang "The plugin's isend\(\) has not returned" --timeout 5
+	fault hang "The plugin's isend\(\) has not returned" --timeout 5 --json
 	json "a document in spite of the hang" 'd["ok"] is False and len(p) == 2 and d["errors"]'
 	start_local 0
 	FAKE_PLUGIN_FAULT=crash start_rank 1 2 "${QUICK[@]}"
@@ -220,7 +220,7 @@ test_lost_ranks() {
 		end_local
 		expect_fail "rank $victim killed" 'is gone: its process ended|rank 0 is gone'
 	done
-	start_local 3 --no-check --seconds 100 --sizes 64K --timeout 3 -v
+	start_local 3 --no-check --seconds 100 --sizes 64K --timeout 6 -v
 	wait_for "grep -qs 'path: from' $DIR/err.0" 60 || complain "no rank 0 to go on"
 	victim=${PIDS[2]}
 	kill -STOP "$victim"
