@@ -170,7 +170,7 @@ fuzz_one() {
 	seeds=("build/fuzz/corpus/$name")
 	mkdir -p "${seeds[0]}"
 	[[ ! -d tests/fuzz/corpus/$name ]] || seeds+=("tests/fuzz/corpus/$name")
-	if "build/fuzz/$name" -max_total_time="$FUZZ_SECONDS" -timeout=10 -rss_limit_mb=2048 \
+	if "build/fuzz/$name" -max_total_time="$FUZZ_SECONDS" -timeout=30 -rss_limit_mb=2048 \
 		-artifact_prefix=build/fuzz/ -verbosity=0 -print_final_stats=1 \
 		"${seeds[@]}" >"$log" 2>&1; then
 		echo "PASS $name" >>"$log"
