@@ -168,13 +168,18 @@ static void hole_say(const struct probing *probing, uint32_t mtu, long passed,
 static long largest_find(struct probing *probing, uint32_t mtu)
 {
 	int ret = passes(probing, mtu);
+	long found;
 
 	if (!ret)
 		return (long)mtu;
 	if (ret != -ETIMEDOUT && ret != -EMSGSIZE)
 		return ret;
 	ret = passes(probing, SMALL_MTU);
-	return ret ? ret : largest(probing, SMALL_MTU, mtu);
+	if (ret)
+		return ret;
+	found = largest(probing, SMALL_MTU, mtu);
+	/* A node without CPU may have slept through all tries of one size: the first one counts. */
+	return found < 0 || passes(probing, mtu) ? found : (long)mtu;
 }
 
 /* One direction. Returns as largest_find(). */
