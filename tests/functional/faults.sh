@@ -15,7 +15,7 @@ FAULTS_HERE=$(dirname "${BASH_SOURCE[0]}")
 . "$FAULTS_HERE/lib.sh"
 
 # Seconds after which a process that has not ended hangs.
-FAULTS_TIMEOUT=${FAULTS_TIMEOUT:-150}
+FAULTS_TIMEOUT=${FAULTS_TIMEOUT:-300}
 # How many times slower the build under test may be.
 FAULTS_SLOW=1
 [[ $MESH_BUILD != *sanitize* ]] || FAULTS_SLOW=5
