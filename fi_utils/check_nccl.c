@@ -10,14 +10,32 @@
 #include "check.h"
 #include "nccl_library.h"
 #include "nccl_setting.h"
+#include "own_plugin.h"
 #include "plugin_probe.h"
 
 /* What our tables call themselves; NCCL_NET must say the same. A unit test compares. */
 #define NET_NAME "Mesh"
-#define PLUGIN_FILE "libnccl-net-mesh.so"
 /* These versions forget the plugin's name when the last communicator ends (net.cc). */
 #define FORGETS_FROM 22803
 #define FORGETS_TO 22907
+
+/*
+ * What leads NCCL to our own file. @nccl: NULL where it is not known. Where no path is taken, the
+ * default names, which are in the same folder, lead there.
+ */
+static void export_fix(const struct nccl_library *nccl, struct check_result *result)
+{
+	char folder[PATH_MAX];
+
+	if (!own_plugin_folder(false, folder))
+		strcpy(folder, "/path/to");
+	if (!nccl || nccl_takes_paths(nccl))
+		check_fix(result, "export NCCL_NET_PLUGIN=%s/" OWN_PLUGIN_FILE, folder);
+	else
+		check_fix(result,
+			  "unset NCCL_NET_PLUGIN; export LD_LIBRARY_PATH=%s:$LD_LIBRARY_PATH",
+			  folder);
+}
 
 /* ---- environment ------------------------------------------------------------------------ */
 
@@ -67,7 +85,7 @@ static void plugin_setting_judge(const struct check_context *context, struct che
 		return;
 	}
 	setting_fix(&setting, "NCCL_NET_PLUGIN", result);
-	check_fix(result, "export NCCL_NET_PLUGIN=mesh");
+	export_fix(NULL, result);
 }
 
 void check_environment(const struct check_context *context, struct check_result *result)
@@ -100,67 +118,40 @@ static int highest(uint32_t versions)
 	return versions ? 31 - __builtin_clz(versions) : 0;
 }
 
-/* Our own file: beside this program, as built, or in lib/ beside its folder, as installed. */
-static bool own_plugin_find(char *path, size_t size)
-{
-	static const char *const places[] = {"", "../lib/", "../lib64/"};
-	char program[PATH_MAX], *slash;
-	ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
-	size_t i;
-
-	if (len < 0)
-		return false;
-	program[len] = '\0';
-	slash = strrchr(program, '/');
-	for (i = 0; slash && i < sizeof(places) / sizeof(places[0]); i++)
-		if (snprintf(path, size, "%.*s/%s" PLUGIN_FILE, (int)(slash - program), program,
-			     places[i]) < (int)size &&
-		    !access(path, R_OK))
-			return true;
-	return false;
-}
-
-static void export_fix(struct check_result *result)
-{
-	char path[PATH_MAX];
-
-	if (own_plugin_find(path, sizeof(path)))
-		check_fix(result, "export NCCL_NET_PLUGIN=%s", path);
-	else
-		check_fix(result, "export NCCL_NET_PLUGIN=/path/to/" PLUGIN_FILE);
-}
-
 /*
  * Loads one name of the list: as it is, then as libnccl-net-NAME.so, where it is neither a path
- * nor a file name of that kind (plugin_open.cc).
+ * nor a file name of that kind (plugin_open.cc). Older versions do the latter only (net.cc).
  */
-static int name_probe(const char *name, const struct nccl_library *nccl, struct plugin_probe *probe)
+static int name_probe(const char *name, const struct nccl_library *nccl, bool only_within,
+		      struct plugin_probe *probe)
 {
 	size_t len = strlen(name);
 	char file[300];
 	int ret;
 
-	ret = plugin_probe(name, probe);
-	if (ret || *probe->path || strchr(name, '/') ||
-	    (!strncmp(name, "lib", 3) && len > 3 && !strcmp(name + len - 3, ".so")))
-		return ret;
+	if (!only_within) {
+		ret = plugin_probe(name, probe);
+		if (ret || *probe->path || strchr(name, '/') ||
+		    (!strncmp(name, "lib", 3) && len > 3 && !strcmp(name + len - 3, ".so")))
+			return ret;
+	}
 	snprintf(file, sizeof(file), "%s-net-%s.so", nccl->is_rccl ? "librccl" : "libnccl", name);
 	ret = plugin_probe(file, probe);
-	if (ret || *probe->path || !nccl->is_rccl)
+	if (ret || *probe->path || !nccl->is_rccl || only_within)
 		return ret;
 	snprintf(file, sizeof(file), "libnccl-net-%s.so", name);
 	return plugin_probe(file, probe);
 }
 
 static void other_plugin_say(const struct plugin_probe *probe, int version, const char *name,
-			     struct check_result *result)
+			     const struct nccl_library *nccl, struct check_result *result)
 {
 	check_say(result, CHECK_FAIL,
 		  "NCCL takes another plugin before ours: %s, which calls itself \"%s\"",
 		  probe->path, probe->names[version]);
 	check_seen(result, "dlopen(\"%s\"), as NCCL does; LD_LIBRARY_PATH=%.300s", name,
 		   getenv("LD_LIBRARY_PATH") ? getenv("LD_LIBRARY_PATH") : "");
-	export_fix(result);
+	export_fix(nccl, result);
 }
 
 /* With v12 in the plugin and v11 in NCCL it is v11 that counts. True: NCCL's search ends here. */
@@ -187,7 +178,7 @@ static bool probe_judge(const struct plugin_probe *probe, const struct nccl_libr
 		return true;
 	}
 	if (strcasecmp(probe->names[version], NET_NAME)) {
-		other_plugin_say(probe, version, name, result);
+		other_plugin_say(probe, version, name, nccl, result);
 		return true;
 	}
 	check_say(result, CHECK_PASS, "NCCL loads %s and takes its ABI v%d", probe->path, version);
@@ -196,16 +187,21 @@ static bool probe_judge(const struct plugin_probe *probe, const struct nccl_libr
 }
 
 /* No name of the list led to a plugin. */
-static void nothing_loaded_say(const char *list, const char *error, struct check_result *result)
+static void nothing_loaded_say(const char *list, const char *error, bool only_within,
+			       const struct nccl_library *nccl, struct check_result *result)
 {
 	check_say(result, CHECK_FAIL,
 		  "NCCL finds no plugin and falls back to its own networks without a word");
-	check_seen(result, "it looks for %.300s: %s", list, error);
-	export_fix(result);
+	if (only_within && strchr(list, '/'))
+		check_seen(result, "%s %s takes NCCL_NET_PLUGIN for a part of a file's name: %s",
+			   nccl_library_name(nccl), nccl->version, error);
+	else
+		check_seen(result, "it looks for %.300s: %s", list, error);
+	export_fix(nccl, result);
 }
 
 /* Goes through the list as NCCL does. */
-static void list_judge(const char *list, const struct nccl_library *nccl,
+static void list_judge(const char *list, const struct nccl_library *nccl, bool only_within,
 		       struct check_result *result)
 {
 	char name[256], error[600] = "";
@@ -219,7 +215,7 @@ static void list_judge(const char *list, const struct nccl_library *nccl,
 			continue;
 		memcpy(name, at, len);
 		name[len] = '\0';
-		if (name_probe(name, nccl, &probe)) {
+		if (name_probe(name, nccl, only_within, &probe)) {
 			check_say(result, CHECK_UNKNOWN, "%s could not be tried", name);
 			return;
 		}
@@ -229,7 +225,7 @@ static void list_judge(const char *list, const struct nccl_library *nccl,
 			snprintf(error, sizeof(error), "%s",
 				 *probe.error ? probe.error : "it has no ncclNetPlugin_v*");
 	}
-	nothing_loaded_say(list, error, result);
+	nothing_loaded_say(list, error, only_within, nccl, result);
 }
 
 /* NCCL 2.28.3 to 2.29.7: the second communicator of a process may not find the plugin again. */
@@ -260,6 +256,7 @@ void check_plugin(const struct check_context *context, struct check_result *resu
 {
 	struct nccl_setting setting;
 	struct nccl_library nccl;
+	bool is_set;
 	int ret;
 
 	ret = nccl_library_find(context->nccl_file, &nccl);
@@ -272,12 +269,14 @@ void check_plugin(const struct check_context *context, struct check_result *resu
 			  nccl.path);
 		check_fix(result, "fi_mesh check --nccl /path/to/libnccl.so.2");
 	} else {
-		check_say(result, CHECK_PASS, "NCCL %s is %s", nccl.version, nccl.path);
+		check_say(result, CHECK_PASS, "%s %s is %s", nccl_library_name(&nccl),
+			  *nccl.version ? nccl.version : "of unknown version", nccl.path);
 	}
-	if (!nccl_setting_find(&context->files, "NCCL_NET_PLUGIN", &setting))
+	is_set = nccl_setting_find(&context->files, "NCCL_NET_PLUGIN", &setting);
+	if (!is_set)
 		strcpy(setting.value, nccl.is_rccl ? "librccl-net.so" : "libnccl-net.so");
 	if (!*setting.value || !strcasecmp(setting.value, "none"))
 		return; /* the check of the environment says it */
-	list_judge(setting.value, &nccl, result);
+	list_judge(setting.value, &nccl, is_set && !nccl_takes_paths(&nccl), result);
 	forgetting_judge(context, &nccl, result);
 }

@@ -31,15 +31,20 @@ static void asked_scan(const char *bytes, size_t size, struct nccl_library *libr
 	}
 }
 
-/* "NCCL version 2.28.3+cuda12.9", which it prints with NCCL_DEBUG=VERSION. */
+/*
+ * "NCCL version 2.28.3+cuda12.9", which it prints with NCCL_DEBUG=VERSION; RCCL's is "RCCL version
+ * 2.18.3+hip6.0" or "RCCL version : 2.22.3" (init.cc).
+ */
 static void version_scan(const char *bytes, size_t size, struct nccl_library *library)
 {
-	static const char name[] = "NCCL version ";
+	static const char name[] = "CCL version ";
 	const char *at = bytes, *end = bytes + size;
 	size_t len;
 
 	while ((at = memmem(at, (size_t)(end - at), name, sizeof(name) - 1))) {
 		at += sizeof(name) - 1;
+		if (end - at > 2 && !memcmp(at, ": ", 2))
+			at += 2;
 		for (len = 0; at + len < end && len < sizeof(library->version) - 1; len++)
 			if (!isalnum((unsigned char)at[len]) && !memchr(".+-_", at[len], 4))
 				break;
@@ -66,6 +71,22 @@ int nccl_version_number(const char *version)
 	if (sscanf(version, "%2u.%2u.%2u", &major, &minor, &patch) != 3)
 		return 0;
 	return (int)(10000 * major + 100 * minor + patch);
+}
+
+const char *nccl_library_name(const struct nccl_library *library)
+{
+	return library->is_rccl ? "RCCL" : "NCCL";
+}
+
+/* NCCL's and RCCL's first versions with an ncclOpenNetPluginLib() that tries the value as it is. */
+#define NCCL_PATHS_FROM 22100
+#define RCCL_PATHS_FROM 22200
+
+bool nccl_takes_paths(const struct nccl_library *library)
+{
+	int version = nccl_version_number(library->version);
+
+	return !version || version >= (library->is_rccl ? RCCL_PATHS_FROM : NCCL_PATHS_FROM);
 }
 
 /* ---- where it is ------------------------------------------------------------------------ */

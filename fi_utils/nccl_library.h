@@ -24,6 +24,12 @@ void nccl_library_scan(const void *bytes, size_t size, struct nccl_library *libr
 /** 20000 and so on: "2.28.3+cuda12.9" is 22803; 0 if @version is not of that kind. */
 int nccl_version_number(const char *version);
 
+/** "NCCL" or "RCCL". */
+const char *nccl_library_name(const struct nccl_library *library);
+
+/** True if NCCL_NET_PLUGIN may be a path; false if only a part of the name libnccl-net-PART.so. */
+bool nccl_takes_paths(const struct nccl_library *library);
+
 /**
  * Looks where a program would find it: @file, VLLM_NCCL_SO_PATH, LD_PRELOAD, LD_LIBRARY_PATH,
  * Python environments, system folders; and reads it.

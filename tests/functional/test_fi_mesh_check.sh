@@ -364,6 +364,23 @@ test_plugin_versions() {
 	silent a plugin
 }
 
+# Before 2.21 NCCL_NET_PLUGIN is a part of a name, not a path; the command is one that works.
+test_plugin_old_nccl() {
+	printf 'NCCL version 2.18.6+cuda12.0\0ncclNetPlugin_v6\0' >"$NCCL"
+	says a plugin fail 'NCCL finds no plugin'
+	grep -q 'seen: NCCL 2.18.6+cuda12.0 takes NCCL_NET_PLUGIN for a part of' <<<"$SAID" ||
+		fail "$SAID"
+	grep -q "do:   unset NCCL_NET_PLUGIN; export LD_LIBRARY_PATH=$MESH_BUILD:" <<<"$SAID" ||
+		fail "$SAID"
+	PLUGIN=(-u NCCL_NET_PLUGIN) EXTRA=("LD_LIBRARY_PATH=$MESH_BUILD")
+	silent a plugin
+	PLUGIN=(NCCL_NET_PLUGIN=mesh)
+	silent a plugin
+	PLUGIN=("NCCL_NET_PLUGIN=$MESH_BUILD/libnccl-net-mesh.so") EXTRA=()
+	nccl_make
+	silent a plugin
+}
+
 nccl_make() {
 	printf 'NCCL version 2.27.3+cuda12.9\0ncclNetPlugin_v10\0ncclNetPlugin_v9\0' >"$NCCL"
 }
@@ -431,7 +448,7 @@ nccl_make
 mesh_up triangle
 for t in all_well carrier no_nic provider mtu recorded_rdma subnets shared_subnet link_local \
 	firewall_nft firewall_iptables firewall_legacy firewall_ipv6 not_root environment plugin \
-	plugin_versions waiting options; do
+	plugin_versions plugin_old_nccl waiting options; do
 	"test_$t"
 	note "ok $t"
 done

@@ -42,6 +42,30 @@ static void test_scan(void **state)
 	assert_int_equal(strlen(library.version), sizeof(library.version) - 1);
 	nccl_library_scan("", 0, &library);
 	assert_int_equal(library.asked, 0);
+	SCAN("RCCL version 2.18.3+hip6.0");
+	assert_string_equal(library.version, "2.18.3+hip6.0");
+	SCAN("RCCL version : 2.22.3-HEAD:7d8d67c");
+	assert_string_equal(library.version, "2.22.3-HEAD");
+	SCAN("RCCL version :");
+	assert_string_equal(library.version, "");
+	SCAN("RCCL version : ");
+	assert_string_equal(library.version, "");
+}
+
+static void test_takes_paths(void **state)
+{
+	struct nccl_library library = {.version = "2.20.5+cuda12.4"};
+
+	(void)state;
+	assert_false(nccl_takes_paths(&library));
+	strcpy(library.version, "2.21.5+cuda12.4");
+	assert_true(nccl_takes_paths(&library));
+	library.is_rccl = true;
+	assert_false(nccl_takes_paths(&library));
+	strcpy(library.version, "2.22.3-HEAD");
+	assert_true(nccl_takes_paths(&library));
+	strcpy(library.version, ""); /* not known: as the newest */
+	assert_true(nccl_takes_paths(&library));
 }
 
 static void test_conf(void **state)
@@ -137,11 +161,9 @@ static void test_probe_of_rude_plugins(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_scan),
-		cmocka_unit_test(test_conf),
-		cmocka_unit_test(test_find),
-		cmocka_unit_test(test_probe),
-		cmocka_unit_test(test_probe_of_rude_plugins),
+		cmocka_unit_test(test_scan),  cmocka_unit_test(test_takes_paths),
+		cmocka_unit_test(test_conf),  cmocka_unit_test(test_find),
+		cmocka_unit_test(test_probe), cmocka_unit_test(test_probe_of_rude_plugins),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
