@@ -206,6 +206,9 @@ step_install() {
 	done
 	MESH_BUILD=$box/usr/lib tests/lint/run exports || status=1
 	"$box/usr/bin/fi_mesh" --help >/dev/null || { echo "fi_mesh --help fails"; status=1; }
+	"$box/usr/bin/fi_mesh" plan triangle a b c |
+		grep -q "NCCL_NET_PLUGIN='$box/usr/lib/libnccl-net-mesh.so'" ||
+		{ echo "fi_mesh plan names another plugin than the installed one"; status=1; }
 	(cd "$box" && find . -not -type d | sort)
 	rm -rf "$box"
 	return $status

@@ -2,9 +2,12 @@
 /* plan_environment.c - what NCCL must be told in a planned mesh, and in which order ranks go. */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "own_plugin.h"
 #include "plan.h"
 
 static int names_compare(const void *left, const void *right)
@@ -46,12 +49,22 @@ static char *socket_value(const struct mesh_plan *plan)
 	return value;
 }
 
+/* As on this node, or where `scons install` would have put it. To be freed; NULL without memory. */
+static char *plugin_value(void)
+{
+	char folder[PATH_MAX], *value;
+
+	if (!own_plugin_folder(true, folder))
+		strcpy(folder, OWN_PLUGIN_FOLDER);
+	return asprintf(&value, "%s/" OWN_PLUGIN_FILE, folder) < 0 ? NULL : value;
+}
+
 int plan_environment(const struct mesh_plan *plan, struct plan_variable *variables)
 {
 	int i, num = 0;
 
 	variables[num++] =
-		(struct plan_variable){"NCCL_NET_PLUGIN", strdup("mesh"), "takes this plugin"};
+		(struct plan_variable){"NCCL_NET_PLUGIN", plugin_value(), "takes this plugin"};
 	variables[num++] = (struct plan_variable){
 		"NCCL_SOCKET_IFNAME", socket_value(plan),
 		"the ranks meet on the network that reaches all nodes, not on a cable"};

@@ -238,7 +238,7 @@ static void test_text(void **state)
 		  "2      A     mesh1  192.168.101.1/24  B   mesh0  192.168.101.2/24\n"
 		  "3      B     mesh1  192.168.102.1/24  C   mesh0  192.168.102.2/24\n");
 	has(text, "  A B C\nEach rank is cabled to the next one, and the last to the first.\n");
-	has(text, "export NCCL_NET_PLUGIN='mesh'\n");
+	has(text, "export NCCL_NET_PLUGIN='/usr/local/lib/libnccl-net-mesh.so'\n");
 	has(text, "export NCCL_SOCKET_IFNAME='^docker,lo,mesh0,mesh1'\n");
 	has(text, "stand for ports that were not named");
 	assert_null(strstr(text, "NCCL_ALGO"));
