@@ -194,6 +194,17 @@ step_fuzz() {
 	return "$status"
 }
 
+# Two ranks of the installed fabric_pingpong, as the guides start it: without --plugin.
+installed_pingpong() {
+	local port=$((20000 + $$ % 10000)) first status=0
+
+	export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port NCCL_MESH_NICS=lo
+	RANK=0 "$1" --check --check-max 8 --timeout 30 &
+	first=$!
+	RANK=1 "$1" || status=1
+	wait $first && return $status
+}
+
 # What `scons install` leaves, and that the installed tools run.
 step_install() {
 	local box file status=0
@@ -201,7 +212,7 @@ step_install() {
 	box=$(mktemp -d)
 	build CC=gcc install PREFIX=/usr "--install-sandbox=$box" || return 1
 	for file in lib/libnccl-net-mesh.so lib/libnccl-net.so lib/librccl-net.so bin/fi_mesh \
-		bin/fabric_pingpong; do
+		bin/fabric_pingpong share/doc/nccl-net-mesh/README.md; do
 		[[ -e $box/usr/$file ]] || { echo "$file is not installed"; status=1; }
 	done
 	MESH_BUILD=$box/usr/lib tests/lint/run exports || status=1
@@ -209,6 +220,8 @@ step_install() {
 	"$box/usr/bin/fi_mesh" plan triangle a b c |
 		grep -q "NCCL_NET_PLUGIN='$box/usr/lib/libnccl-net-mesh.so'" ||
 		{ echo "fi_mesh plan names another plugin than the installed one"; status=1; }
+	(installed_pingpong "$box/usr/bin/fabric_pingpong") ||
+		{ echo "the installed fabric_pingpong fails"; status=1; }
 	(cd "$box" && find . -not -type d | sort)
 	rm -rf "$box"
 	return $status

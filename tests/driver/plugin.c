@@ -68,16 +68,24 @@ static enum nccl_result profiler(void **event, int type, void *profiler_handle, 
 	return NCCL_RESULT_SUCCESS;
 }
 
+/* Beside this program, as built, or in lib/ beside its folder, as installed. */
 static bool default_path(char *path, size_t size)
 {
+	static const char *const places[] = {"", "../lib/", "../lib64/"};
 	char exe[PATH_MAX];
+	const char *folder;
 	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 
 	if (n <= 0)
 		return false;
 	exe[n] = '\0';
-	n = snprintf(path, size, "%s/%s", dirname(exe), DEFAULT_FILE);
-	return n > 0 && (size_t)n < size && !access(path, R_OK);
+	folder = dirname(exe);
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		n = snprintf(path, size, "%s/%s%s", folder, places[i], DEFAULT_FILE);
+		if (n > 0 && (size_t)n < size && !access(path, R_OK))
+			return true;
+	}
+	return false;
 }
 
 static int open_library(struct plugin *plugin, const char *path, char *error)
