@@ -3,7 +3,8 @@
 # demo.sh - builds the plugin and shows it on a switchless triangle of three nodes.
 #
 # The nodes are network namespaces of this machine, the cables are veth pairs: no GPU, no RDMA NIC
-# and no setting is needed. Needs root for the namespaces. Everything it made is gone at the end.
+# and no setting is needed. Namespaces need root: it installs and builds as whoever calls it, and
+# goes on with sudo. Everything it made but the build is gone at the end.
 # Exit status 0 only if every pair of ranks was right and used its own cable.
 set -u
 TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -24,17 +25,23 @@ step() {
 }
 mb() { awk -v b="$1" 'BEGIN {printf "%.1f", b / 1e6}'; }
 
+# Packages and the build, each with its output in a log.
 prepare() {
-	mkdir -p "$OUT"
-	if ((EUID != 0)); then
-		command -v sudo >/dev/null || skip "demo.sh needs root, for network namespaces"
-		echo "network namespaces need root: going on with sudo"
-		exec sudo "$TOP/demo.sh" "$@"
-	fi
+	mkdir -p "$OUT/all" "$OUT"/pair{01,02,10,12,20,21} || exit 1
+	echo "installing the packages that are missing (log: $OUT/install.log)"
 	scripts/install-deps.sh demo >"$OUT/install.log" 2>&1 ||
 		{ cat "$OUT/install.log"; fail "the packages could not be installed"; }
+	echo "building (log: $OUT/build.log)"
 	scons -Q -j "$(nproc)" >"$OUT/build.log" 2>&1 ||
-		{ tail -n 40 "$OUT/build.log"; fail "the build failed (demo/build.log)"; }
+		{ tail -n 40 "$OUT/build.log"; fail "the build failed ($OUT/build.log)"; }
+}
+
+# Goes on as root, which finds everything built.
+become_root() {
+	((EUID != 0)) || return 0
+	command -v sudo >/dev/null || skip "demo.sh needs root, for network namespaces"
+	echo "network namespaces need root: going on with sudo"
+	exec sudo MESH_BUILD="$MESH_BUILD" "$TOP/demo.sh" built
 }
 
 # Bytes so far on cable $1 in both directions; on the management network for "mgmt".
@@ -92,7 +99,8 @@ prove() {
 	((wrong == 0)) || fail "a pair left its own cable"
 }
 
-prepare "$@"
+[[ ${1:-} == built ]] || prepare
+become_root
 mesh_init
 mesh_up triangle
 step "Three nodes, three cables, no switch; each cable is a subnet of its own"
