@@ -19,7 +19,8 @@ struct plugin {
 /**
  * Loads the plugin and takes the table of @abi, or of the newest one that it has for 0.
  *
- * @path: what --plugin says; NULL for libnccl-net-mesh.so beside this program, in ../lib, or by the loader
+ * @path: what --plugin says; NULL for libnccl-net-mesh.so beside this program, in ../lib or
+ *        ../lib64, or by the loader
  * @error: says why it failed, PLUGIN_ERROR_MAX bytes
  *
  * Returns 0, or a negative errno.
