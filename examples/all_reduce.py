@@ -4,7 +4,8 @@
 
 On every machine (docs/guides/pytorch.md):
 
-  export NCCL_NET_PLUGIN=mesh NCCL_DEBUG=INFO NCCL_SOCKET_IFNAME=<management NIC>
+  export NCCL_NET_PLUGIN=/usr/local/lib/libnccl-net-mesh.so NCCL_NET=Mesh
+  export NCCL_DEBUG=INFO NCCL_SOCKET_IFNAME=<management NIC>
   torchrun --nnodes 3 --nproc_per_node 1 --node_rank R \\
       --master_addr <address of node 0> --master_port 29500 examples/all_reduce.py [--max-mib N]
 
