@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""docs.py - what the documentation points to is there.
+
+Usage: docs.py [TREE]   (default: this one)
+In README.md, CONTRIBUTING.md and docs/: links and their anchors, paths of the tree in backticks,
+options of fi_mesh's commands, settings NCCL_MESH_*. One line for each that is not there; exit
+status 1.
+"""
+import glob
+import os
+import re
+import sys
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+# docs/architecture.md says where they will be.
+PLANNED = {"src/transport/relay.c", "src/transport/recovery.c"}
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+QUOTED_PATH = re.compile(r"`((?:src|tests|docs|fi_utils|include|examples|scripts)/[^`\s]*)")
+COMMAND = re.compile(r"fi_mesh (nics|check|plan|topo|serve|watch|config)\b([^`|;#>]*)")
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+SETTING = re.compile(r"NCCL_MESH_[A-Z_]*[A-Z]")
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def anchors(path):
+    """What a page's headings are called in links (GitHub's rule)."""
+    for heading in re.findall(r"^#+ (.*)$", read(path), re.MULTILINE):
+        yield re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def links_missing(page, text):
+    for link in LINK.findall(text):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        path = os.path.normpath(os.path.join(os.path.dirname(page), path)) if path else page
+        if not os.path.exists(path):
+            yield "link to %s, which is not there" % link
+        elif anchor and anchor not in anchors(path):
+            yield "link to %s: there is no such heading" % link
+
+
+def paths_missing(text):
+    for path in QUOTED_PATH.findall(text):
+        path = re.sub(r"\b(LAYER|NAME)\b", "*", path).rstrip(".,:")
+        if path not in PLANNED and "…" not in path and not glob.glob(path):
+            yield "%s is not in the tree" % path
+
+
+def options_missing(text, commands):
+    for command, rest in COMMAND.findall(text):
+        for option in OPTION.findall(rest):
+            if option not in commands[command] and option != "--help":
+                yield "fi_mesh %s has no option %s" % (command, option)
+
+
+def settings_missing(text, settings):
+    for name in SETTING.findall(text):
+        if name not in settings and not name.startswith("NCCL_MESH_CHECK"):
+            yield "there is no setting %s" % name
+
+
+def main():
+    os.chdir(sys.argv[1] if len(sys.argv) > 1 else TOP)
+    settings = set(SETTING.findall(read("src/base/config.c")))
+    commands = {command: set(OPTION.findall(read("fi_utils/%s.c" % command)))
+                for command in ("nics", "check", "plan", "topo", "serve", "watch", "config")}
+    pages = [page for page in ("README.md", "CONTRIBUTING.md") if os.path.exists(page)]
+    pages += sorted(glob.glob("docs/**/*.md", recursive=True) + glob.glob("docs/man/*.1"))
+    bad = 0
+    for page in pages:
+        text = read(page)
+        for problem in sorted({*links_missing(page, text), *paths_missing(text),
+                               *options_missing(text, commands),
+                               *settings_missing(text, settings)}):
+            print("%s: %s" % (page, problem))
+            bad = 1
+    return bad
+
+
+if __name__ == "__main__":
+    sys.exit(main())
