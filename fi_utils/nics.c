@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include <mesh/fabric/provider.h>
+#include <mesh/mesh/handle.h>
+#include <mesh/mesh/nic_order.h>
 #include <mesh/system/nic_table.h>
 
 #include "arguments.h"
@@ -86,6 +88,15 @@ static int providers_find(const struct mesh_config *config, struct mesh_nic_tabl
 	return ret;
 }
 
+/* The plugin takes no more than fit into its messages; the last ones are left. */
+static void excess_leave(struct mesh_nic_table *table)
+{
+	while (table->num_taken > MESH_NICS_MAX)
+		mesh_nic_table_leave(table, table->num_taken - 1,
+				     "the plugin uses %d NICs at most; NCCL_MESH_NICS chooses",
+				     MESH_NICS_MAX);
+}
+
 /* Returns an exit status. */
 static int nics_show(const struct options *options, const struct mesh_config *config,
 		     struct mesh_nic_table *table)
@@ -100,6 +111,7 @@ static int nics_show(const struct options *options, const struct mesh_config *co
 	if (ret) {
 		status = output_failure(who, ret);
 	} else {
+		excess_leave(table);
 		status = table->num_taken ? COMMAND_FINE : COMMAND_PROBLEM;
 		if (!options->json)
 			nics_print(stdout, table, providers);

@@ -57,8 +57,8 @@ static void row_add(struct output_table *rows, int dev, const struct mesh_nic *n
 	pci_cells(rows, nic);
 }
 
-/* Addresses that the mesh does not use, in a line below. */
-static void others_print(FILE *file, const struct mesh_nic *nic)
+/* Addresses that the mesh does not use, in a line; *lines counts those below the table. */
+static void others_print(FILE *file, const struct mesh_nic *nic, int *lines)
 {
 	char text[MESH_ADDR_TEXT_MAX];
 	int i, num = 0;
@@ -67,7 +67,7 @@ static void others_print(FILE *file, const struct mesh_nic *nic)
 		if (mesh_addr_equal(&nic->addrs[i], &nic->source))
 			continue;
 		if (!num++)
-			fprintf(file, "\n%s also has ", nic->netdev);
+			fprintf(file, "%s%s also has ", (*lines)++ ? "" : "\n", nic->netdev);
 		else
 			fputs(", ", file);
 		fputs(mesh_addr_text_prefix(&nic->addrs[i], text), file);
@@ -84,7 +84,7 @@ static void taken_print(FILE *file, const struct mesh_nic_table *table,
 					     "MTU",  "PCI", "PCI LINK"};
 	const int num_columns = sizeof(titles) / sizeof(titles[0]);
 	struct output_table *rows = output_table_new(num_columns);
-	int i;
+	int i, lines = 0;
 
 	output_table_titles(rows, titles);
 	for (i = 0; i < table->num_taken; i++)
@@ -92,9 +92,10 @@ static void taken_print(FILE *file, const struct mesh_nic_table *table,
 	output_table_print(rows, file, 0);
 	output_table_free(rows);
 	for (i = 0; i < table->num_taken; i++) {
-		others_print(file, &table->nics[i]);
+		others_print(file, &table->nics[i], &lines);
 		if (providers[i].note)
-			fprintf(file, "\n%s: %s\n", table->nics[i].netdev, providers[i].note);
+			fprintf(file, "%s%s: %s\n", lines++ ? "" : "\n", table->nics[i].netdev,
+				providers[i].note);
 	}
 }
 

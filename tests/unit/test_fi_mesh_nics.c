@@ -124,7 +124,6 @@ static void test_table_plain(void **state)
 		       "10.1.0.1/24  9000  -    -\n"
 		       "\n"
 		       "enp1s0f0np0 also has fd00::1/64, fe80::1/64\n"
-		       "\n"
 		       "enp1s0f0np0: memlock is too low\n");
 }
 
