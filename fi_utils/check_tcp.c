@@ -7,6 +7,7 @@
 #include "check.h"
 
 #define FILE_CONGESTION "proc/sys/net/ipv4/tcp_congestion_control"
+#define FILE_AVAILABLE "proc/sys/net/ipv4/tcp_available_congestion_control"
 
 /* The wanted NIC that libfabric would use TCP on; NULL if there is none. */
 static const struct mesh_nic *tcp_nic(const struct check_context *context)
@@ -24,6 +25,17 @@ static const struct mesh_nic *tcp_nic(const struct check_context *context)
 			return nic;
 	}
 	return NULL;
+}
+
+/* Linux's own default, where this kernel has it; every kernel has reno. */
+static const char *unpaced_control(const struct check_context *context)
+{
+	char available[256];
+
+	if (!mesh_sysfs_read(&context->files, available, sizeof(available), FILE_AVAILABLE) &&
+	    !strstr(available, "cubic"))
+		return "reno";
+	return "cubic";
 }
 
 void check_congestion(const struct check_context *context, struct check_result *result)
@@ -46,7 +58,8 @@ void check_congestion(const struct check_context *context, struct check_result *
 			  "%s, can cost half of the bandwidth",
 			  name, nic->netdev);
 		check_seen(result, "/" FILE_CONGESTION ": %s", name);
-		check_fix(result, "sysctl -w net.ipv4.tcp_congestion_control=cubic");
+		check_fix(result, "sysctl -w net.ipv4.tcp_congestion_control=%s",
+			  unpaced_control(context));
 		return;
 	}
 	check_say(result, CHECK_PASS, "TCP does not pace itself: it uses %s", name);

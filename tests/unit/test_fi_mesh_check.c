@@ -413,6 +413,9 @@ static void test_congestion(void **state)
 	*context.table.nics[1].rdma.device = '\0';
 	assert_says("congestion", CHECK_WARN, "such as that of enp1s0f1np1, can cost half");
 	assert_non_null(strstr(said, "do:   sysctl -w net.ipv4.tcp_congestion_control=cubic"));
+	rewrite(&tree, "reno bbr", "proc/sys/net/ipv4/tcp_available_congestion_control");
+	assert_says("congestion", CHECK_WARN, "such as that of enp1s0f1np1");
+	assert_non_null(strstr(said, "do:   sysctl -w net.ipv4.tcp_congestion_control=reno"));
 	rewrite(&tree, "cubic", CONGESTION);
 	assert_well("congestion");
 	snprintf(path, sizeof(path), "%s/" CONGESTION, tree.root);
