@@ -44,6 +44,16 @@ static void foreign_handlers_remove(void)
 			signal(signals[i], SIG_DFL);
 }
 
+/* getopt() begins its messages with argv[0]. */
+static int command_run(const struct command *command, int argc, char **argv)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "fi_mesh %s", command->name);
+	argv[0] = name;
+	return command->run(argc, argv);
+}
+
 int main(int argc, char **argv)
 {
 	const struct command *command;
@@ -59,7 +69,7 @@ int main(int argc, char **argv)
 	}
 	for (command = commands; command->name; command++)
 		if (!strcmp(argv[1], command->name))
-			return command->run(argc - 1, argv + 1);
+			return command_run(command, argc - 1, argv + 1);
 	fprintf(stderr, "fi_mesh: there is no command \"%s\"\n", argv[1]);
 	usage(stderr);
 	return COMMAND_MISUSE;

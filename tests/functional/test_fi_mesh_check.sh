@@ -90,6 +90,23 @@ test_no_nic() {
 	says z libfabric fail 'no NIC of this node can carry the mesh'
 }
 
+# The 17th NIC is not used, and said so; test_no_nic has made z.
+test_many_nics() {
+	local i
+
+	for ((i = 10; i < 27; i++)); do
+		ip -n "$MESH_PREFIX"z link add "n$i" type veth peer name "f$i" &&
+			ip -n "$MESH_PREFIX"z link set "f$i" up &&
+			ip -n "$MESH_PREFIX"z link set "n$i" up || fail "cannot make n$i"
+		mesh_addresses z "n$i" "10.77.$i.1/24"
+	done
+	on z env NCCL_MESH_NICS=n "$MESH_BUILD/fi_mesh" nics >"$OUT/nics" || fail "fi_mesh nics"
+	grep -q '^15 .*10.77.25.1/24' "$OUT/nics" || fail "$(cat "$OUT/nics")"
+	grep -q '^  n26 *the plugin uses 16 NICs at most; NCCL_MESH_NICS chooses' "$OUT/nics" ||
+		fail "$(cat "$OUT/nics")"
+	note "$(grep '^  n26' "$OUT/nics")"
+}
+
 test_provider() {
 	EXTRA=(FI_PROVIDER=udp)
 	says a libfabric fail 'libfabric has nothing for ab: .*FI_PROVIDER=udp is set'
@@ -426,6 +443,8 @@ test_options() {
 		"$tool" check $words >/dev/null 2>&1
 		[[ $? == 2 ]] || fail "'$words' is no wrong use"
 	done
+	"$tool" check --yaml 2>&1 | head -1 | grep -q "^fi_mesh check: .*'--yaml'" ||
+		fail "who says that there is no --yaml"
 	on a "$tool" check --json --only subnets,mtu | python3 -c '
 import json, sys
 found = json.load(sys.stdin)
@@ -446,8 +465,8 @@ mesh_init
 trap end EXIT
 nccl_make
 mesh_up triangle
-for t in all_well carrier no_nic provider mtu recorded_rdma subnets shared_subnet link_local \
-	firewall_nft firewall_iptables firewall_legacy firewall_ipv6 not_root environment plugin \
+for t in all_well carrier no_nic many_nics provider mtu recorded_rdma subnets shared_subnet \
+	link_local firewall_nft firewall_iptables firewall_legacy firewall_ipv6 not_root environment plugin \
 	plugin_versions plugin_old_nccl waiting options; do
 	"test_$t"
 	note "ok $t"
