@@ -4,6 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <rdma/fabric.h>
+
+#include <mesh/mesh/wire.h>
+
 #include "command.h"
 
 /* A new subcommand is one file, one prototype in command.h and one row here. */
@@ -25,8 +29,18 @@ static void usage(FILE *file)
 	fprintf(file, "usage: fi_mesh COMMAND [OPTION...]\n\n");
 	for (command = commands; command->name; command++)
 		fprintf(file, "  %-10s %s\n", command->name, command->summary);
-	fprintf(file, "\n`fi_mesh COMMAND --help` tells more. Exit status: 0 fine, 1 a problem was "
-		      "found, 2 wrong use.\n");
+	fprintf(file,
+		"\n`fi_mesh COMMAND --help` tells more, `fi_mesh --version` which protocol it "
+		"speaks.\nExit status: 0 fine, 1 a problem was found, 2 wrong use.\n");
+}
+
+/* What must be the same on all nodes, and what a report of a fault should tell. */
+static void version_print(void)
+{
+	const uint32_t libfabric = fi_version();
+
+	printf("fi_mesh of nccl-net-mesh, protocol version %d, libfabric %u.%u\n",
+	       MESH_PROTOCOL_VERSION, FI_MAJOR(libfabric), FI_MINOR(libfabric));
 }
 
 /*
@@ -65,6 +79,10 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
 		usage(stdout);
+		return COMMAND_FINE;
+	}
+	if (!strcmp(argv[1], "--version")) {
+		version_print();
 		return COMMAND_FINE;
 	}
 	for (command = commands; command->name; command++)

@@ -443,6 +443,9 @@ test_options() {
 		"$tool" check $words >/dev/null 2>&1
 		[[ $? == 2 ]] || fail "'$words' is no wrong use"
 	done
+	"$tool" --version |
+		grep -qE '^fi_mesh .*, protocol version [0-9]+, libfabric [12]\.[0-9]+$' ||
+		fail "--version: $("$tool" --version)"
 	"$tool" check --yaml 2>&1 | head -1 | grep -q "^fi_mesh check: .*'--yaml'" ||
 		fail "who says that there is no --yaml"
 	on a "$tool" check --json --only subnets,mtu | python3 -c '
@@ -466,8 +469,8 @@ trap end EXIT
 nccl_make
 mesh_up triangle
 for t in all_well carrier no_nic many_nics provider mtu recorded_rdma subnets shared_subnet \
-	link_local firewall_nft firewall_iptables firewall_legacy firewall_ipv6 not_root environment plugin \
-	plugin_versions plugin_old_nccl waiting options; do
+	link_local firewall_nft firewall_iptables firewall_legacy firewall_ipv6 not_root \
+	environment plugin plugin_versions plugin_old_nccl waiting options; do
 	"test_$t"
 	note "ok $t"
 done
