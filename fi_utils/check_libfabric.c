@@ -81,7 +81,7 @@ static void nic_ask(const struct check_context *context, const struct mesh_nic *
 void check_libfabric(const struct check_context *context, struct check_result *result)
 {
 	const struct mesh_nic_table *table = &context->table;
-	unsigned int version = fi_version();
+	char version[MESH_LIBFABRIC_VERSION_MAX];
 	int i;
 
 	if (*context->config.provider &&
@@ -91,7 +91,7 @@ void check_libfabric(const struct check_context *context, struct check_result *r
 		check_fix(result, "unset NCCL_MESH_PROVIDER");
 		return;
 	}
-	check_say(result, CHECK_PASS, "libfabric %u.%u", FI_MAJOR(version), FI_MINOR(version));
+	check_say(result, CHECK_PASS, "libfabric %s", mesh_libfabric_version(version));
 	for (i = 0; i < table->num_taken; i++)
 		nic_ask(context, &table->nics[i], result);
 	if (!table->num_taken) {

@@ -139,15 +139,17 @@ static void limits_log(const struct mesh_domain *domain)
 	const struct fi_info *info = domain->info;
 	char protocol[MESH_RDMA_PORT_TEXT_MAX] = "";
 	char rdma[MESH_RDMA_NAME_MAX + MESH_RDMA_PORT_TEXT_MAX + 32] = "";
+	char version[MESH_LIBFABRIC_VERSION_MAX];
 
 	if (domain->provider == MESH_PROVIDER_VERBS_RXM)
 		snprintf(rdma, sizeof(rdma), " on %s port %d (%s)", domain->nic->rdma.device,
 			 domain->nic->rdma.port, mesh_rdma_protocol_text(domain->nic, protocol));
-	mesh_info("%s: %s%s; largest write %zu bytes, inject %zu bytes, %zu sends and %zu receives "
-		  "posted, immediates of %zu bytes, keys of %zu bytes, mr_mode 0x%x",
+	mesh_info("%s: %s%s; libfabric %s, largest write %zu bytes, inject %zu bytes, %zu sends "
+		  "and %zu receives posted, immediates of %zu bytes, keys of %zu bytes, mr_mode "
+		  "0x%x",
 		  domain->nic->netdev, mesh_provider_id_text(domain->provider), rdma,
-		  domain->segment_max, info->tx_attr->inject_size, info->tx_attr->size,
-		  info->rx_attr->size, info->domain_attr->cq_data_size,
+		  mesh_libfabric_version(version), domain->segment_max, info->tx_attr->inject_size,
+		  info->tx_attr->size, info->rx_attr->size, info->domain_attr->cq_data_size,
 		  info->domain_attr->mr_key_size, (unsigned int)info->domain_attr->mr_mode);
 }
 

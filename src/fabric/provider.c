@@ -273,3 +273,11 @@ int mesh_providers_assign(const char *setting, struct mesh_nic_table *table,
 	}
 	return 0;
 }
+
+const char *mesh_libfabric_version(char *text)
+{
+	/* The type FI_TYPE_VERSION has no value to show, but NULL would show nothing. */
+	snprintf(text, MESH_LIBFABRIC_VERSION_MAX, "?");
+	fi_tostr_r(text, MESH_LIBFABRIC_VERSION_MAX, "", FI_TYPE_VERSION);
+	return text;
+}

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -383,6 +384,18 @@ static void test_assign_setting(void **state)
 	log_capture_start(); /* forget it: the teardown wants no lines */
 }
 
+/* Of what runs, not of what was compiled with: that may be older. */
+static void test_version(void **state)
+{
+	char text[MESH_LIBFABRIC_VERSION_MAX], begin[16];
+	unsigned int version = fi_version();
+
+	(void)state;
+	assert_ptr_equal(mesh_libfabric_version(text), text);
+	snprintf(begin, sizeof(begin), "%u.%u.", FI_MAJOR(version), FI_MINOR(version));
+	assert_memory_equal(text, begin, strlen(begin));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -390,6 +403,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_by_source),
 		TEST(test_net_first),
+		TEST(test_version),
 		TEST(test_wrong_domain),
 		TEST(test_ipv6),
 		TEST(test_link_local),

@@ -46,4 +46,13 @@ struct mesh_provider_verdict {
 int mesh_providers_assign(const char *setting, struct mesh_nic_table *table,
 			  struct mesh_provider_verdict *verdicts);
 
+#define MESH_LIBFABRIC_VERSION_MAX 32
+
+/**
+ * The version of the libfabric that runs, "2.1.0"; what we were compiled with may be another.
+ * @text: MESH_LIBFABRIC_VERSION_MAX bytes
+ * Returns @text.
+ */
+const char *mesh_libfabric_version(char *text);
+
 #endif
