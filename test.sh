@@ -7,7 +7,7 @@
 #
 # FUZZ_SECONDS   time for each fuzz target (default 20)
 # NCCL_SRC       an NCCL source tree: our headers are compared with its own
-# LIBFABRIC_SRC  a libfabric source tree: our code must compile with its headers, too
+# LIBFABRIC_PREFIX  where another libfabric is installed, to test with instead of Debian 13's
 # TEST_TIMEOUT   seconds that one functional test may take
 # TEST_JOBS      functional tests at a time (default: one more than there are cores)
 # Logs are in build/log. Ends with 'N passed, N failed, N skipped', where a step counts its tests
@@ -20,6 +20,10 @@ STEPS=(deps gcc unit lint install clang arm64 functional cost vm asan tsan fuzz 
 QUICK=(deps gcc unit lint)
 SKIP=77
 FUZZ_SECONDS=${FUZZ_SECONDS:-20}
+# With another libfabric: what depends on it, and fails in another way where it does.
+LIBFABRIC_FUNCTIONAL=${LIBFABRIC_FUNCTIONAL:-test_abi test_close_in_flight test_connect_fails
+	test_descriptors test_libfabric_versions test_lost_message test_peer_killed test_providers
+	test_sizes test_two_cables}
 JOBS=$(nproc)
 LOGS=build/log
 ASAN_BUILD=build/sanitize-address-undefined
@@ -232,12 +236,58 @@ step_nccl() {
 	build CC=gcc "nccl=$NCCL_SRC"
 }
 
-step_libfabric() {
-	local netlink
+# libfabric_link FOLDER: linker options for programs that are to run with the libraries in there,
+# whatever LD_LIBRARY_PATH says, and with the loader of a C library among them. That one is newer
+# than the machine's, which is where the linker looks.
+libfabric_link() {
+	local loader
 
-	[[ ${LIBFABRIC_SRC:-} ]] || { skip "LIBFABRIC_SRC names no libfabric source tree"; return; }
-	read -ra netlink < <(pkg-config --cflags libnl-3.0 libnl-route-3.0)
-	compile_all gcc "-I$LIBFABRIC_SRC/include" "${netlink[@]}"
+	loader=$(compgen -G "$1/ld-linux*.so*")
+	echo "-Wl,--disable-new-dtags,--allow-shlib-undefined,-rpath,$1"
+	[[ ! $loader ]] || echo "-Wl,--dynamic-linker=$loader"
+}
+
+# libfabric_tests PREFIX LIB VERSION: as programs of Debian 12 meet a newer libfabric, then compiled
+# with its headers, too.
+libfabric_tests() {
+	local folder=build/libfabric-$3 link says status=0
+
+	link=$(libfabric_link "$2")
+	build CC=gcc && build CC=gcc "build=$folder" "LDFLAGS=$link" || return 1
+	says=$("$folder/fi_mesh" check | sed -n 's/.* libfabric \([0-9]\S*\)$/\1/p' | head -1)
+	echo "the programs in $folder run with libfabric $says"
+	[[ $says == "$3".* ]] || { echo "which is not $3"; return 1; }
+	unit_tests "$folder" CC=gcc "build=$folder" "LDFLAGS=$link" || status=1
+	# shellcheck disable=SC2086 # one word per test
+	MESH_BUILD=$folder MESH_OTHER_BUILD=build tests/functional/run $LIBFABRIC_FUNCTIONAL ||
+		status=1
+	MESH_BUILD=$folder tests/vm/run triangle
+	(($? == 0 || $? == SKIP)) || status=1
+	link+=" -L$2"
+	folder+=-headers
+	unit_tests "$folder" CC=gcc "build=$folder" "CFLAGS=-I$1/include" "LDFLAGS=$link" ||
+		status=1
+	return $status
+}
+
+step_libfabric() {
+	local prefix=${LIBFABRIC_PREFIX:-} lib version log status
+
+	if [[ ! $prefix ]]; then
+		! pkg-config --atleast-version=2 libfabric ||
+			{ skip "this machine's own libfabric is 2.x: all steps use it"; return; }
+		prefix=$(tests/libfabric/debian) || return # it said why
+	fi
+	lib=$(find "$prefix" -name 'libfabric.so.1' -printf '%h\n' -quit)
+	version=$(sed -nE 's/^#define FI_(MAJOR|MINOR)_VERSION +([0-9]+).*/\2/p' \
+		"$prefix/include/rdma/fabric.h" | paste -sd.)
+	[[ $lib && $version ]] || { echo "no libfabric with its headers in $prefix"; return 1; }
+	log=$(mktemp)
+	libfabric_tests "$prefix" "$lib" "$version" 2>&1 | tee "$log"
+	status=${PIPESTATUS[0]}
+	count_line "$log"
+	rm -f "$log"
+	return "$status"
 }
 
 # Building and testing must leave the tree as it was.
