@@ -30,7 +30,9 @@ struct fake_object {
 		struct fid_mr mr;
 	};
 	enum fake_call kind;
-	int index; /* in fake.mrs */
+	int index;		   /* in fake.mrs */
+	struct fake_object *owner; /* the domain, or the domain's fabric */
+	int num_owned, num_endpoints;
 };
 
 struct fake_fabric fake;
@@ -145,6 +147,7 @@ void fake_complete(const struct fake_post *post)
 {
 	struct fake_completion *completion = completion_add();
 
+	completion->domain = post->domain;
 	completion->entry.op_context = post->context;
 	completion->entry.flags = FI_MSG | FI_SEND;
 	completion->entry.len = post->size;
@@ -188,21 +191,12 @@ void fake_deliver_immediate(uint64_t immediate)
 
 /* ---- objects ----------------------------------------------------------------------------- */
 
-/* What must be closed before an object of this kind. */
-static bool object_is_busy(enum fake_call kind)
+/* True while something must be closed before. */
+static bool object_is_busy(const struct fake_object *object)
 {
-	switch (kind) {
-	case FAKE_FABRIC:
-		return fake.open[FAKE_DOMAIN];
-	case FAKE_DOMAIN:
-		return fake.open[FAKE_AV] || fake.open[FAKE_CQ] || fake.open[FAKE_ENDPOINT] ||
-		       fake.open[FAKE_MR];
-	case FAKE_AV:
-	case FAKE_CQ:
-		return fake.open[FAKE_ENDPOINT];
-	default:
-		return false;
-	}
+	if (object->kind == FAKE_AV || object->kind == FAKE_CQ)
+		return object->owner->num_endpoints;
+	return object->num_owned;
 }
 
 static void mr_lock_look(void)
@@ -214,7 +208,7 @@ static int object_close(struct fid *fid)
 {
 	struct fake_object *object = (struct fake_object *)fid;
 
-	if (object_is_busy(object->kind)) {
+	if (object_is_busy(object)) {
 		fake.busy_closes++;
 		return -FI_EBUSY;
 	}
@@ -223,6 +217,10 @@ static int object_close(struct fid *fid)
 		fake.mrs[object->index].open = false;
 	}
 	fake.open[object->kind]--;
+	if (object->owner) {
+		object->owner->num_owned--;
+		object->owner->num_endpoints -= object->kind == FAKE_ENDPOINT;
+	}
 	free(object);
 	return 0;
 }
@@ -251,7 +249,7 @@ static struct fi_ops object_ops = {
 };
 
 /* Returns 0 and an open object, or what the test wants to see. */
-static int object_open(enum fake_call kind, struct fake_object **object)
+static int object_open(enum fake_call kind, void *owner, struct fake_object **object)
 {
 	int ret = fake_called(kind);
 
@@ -261,11 +259,27 @@ static int object_open(enum fake_call kind, struct fake_object **object)
 	assert_non_null(*object);
 	(*object)->kind = kind;
 	(*object)->fid.ops = &object_ops;
+	(*object)->owner = owner;
+	if (owner) {
+		(*object)->owner->num_owned++;
+		(*object)->owner->num_endpoints += kind == FAKE_ENDPOINT;
+	}
 	fake.open[kind]++;
 	return 0;
 }
 
 /* ---- completion queue and address vector --------------------------------------------------- */
+
+/* The next completion, if it is this queue's; those of all domains come in one order. */
+static const struct fake_completion *completion_next(const struct fid_cq *cq)
+{
+	const struct fake_completion *next = &fake.completions[fake.read];
+
+	if (fake.read == fake.completed)
+		return NULL;
+	return !next->domain || next->domain == ((const struct fake_object *)cq)->owner ? next
+											: NULL;
+}
 
 static ssize_t cq_read(struct fid_cq *cq, void *buf, size_t count)
 {
@@ -273,10 +287,9 @@ static ssize_t cq_read(struct fid_cq *cq, void *buf, size_t count)
 	size_t n = 0;
 	int ret = fake_called(FAKE_CQ_READ);
 
-	(void)cq;
 	if (ret)
 		return ret;
-	while (n < count && fake.read < fake.completed) {
+	while (n < count && completion_next(cq)) {
 		if (fake.completions[fake.read].error)
 			return n ? (ssize_t)n : -FI_EAVAIL;
 		entries[n++] = fake.completions[fake.read++].entry;
@@ -286,11 +299,10 @@ static ssize_t cq_read(struct fid_cq *cq, void *buf, size_t count)
 
 static ssize_t cq_readerr(struct fid_cq *cq, struct fi_cq_err_entry *entry, uint64_t flags)
 {
-	const struct fake_completion *completion = &fake.completions[fake.read];
+	const struct fake_completion *completion = completion_next(cq);
 
-	(void)cq;
 	(void)flags;
-	if (fake.read == fake.completed || !completion->error)
+	if (!completion || !completion->error)
 		return -FI_EAGAIN;
 	entry->op_context = completion->entry.op_context;
 	entry->err = completion->error;
@@ -342,13 +354,14 @@ static struct fi_ops_av av_ops = {
 
 /* ---- endpoint ------------------------------------------------------------------------------ */
 
-static struct fake_post *post_add(struct fake_posts *posts, void *context, const void *buffer,
-				  size_t size)
+static struct fake_post *post_add(struct fake_posts *posts, const struct fid_ep *ep, void *context,
+				  const void *buffer, size_t size)
 {
 	struct fake_post *post = &posts->posts[posts->num];
 
 	assert_true(posts->num < FAKE_POSTS_MAX);
 	posts->num++;
+	post->domain = ((const struct fake_object *)ep)->owner;
 	post->context = context;
 	post->buffer = (uint8_t *)(uintptr_t)buffer;
 	post->size = size;
@@ -360,11 +373,10 @@ static ssize_t ep_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_
 {
 	int ret = fake_called(FAKE_RECV);
 
-	(void)ep;
 	assert_true(src_addr == FI_ADDR_UNSPEC);
 	if (ret)
 		return ret;
-	post_add(&fake.receives, context, buf, len)->desc = desc;
+	post_add(&fake.receives, ep, context, buf, len)->desc = desc;
 	return 0;
 }
 
@@ -382,13 +394,12 @@ static ssize_t ep_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t 
 {
 	int ret = fake_called(FAKE_SEND);
 
-	(void)ep;
 	assert_int_equal(msg->iov_count, 1);
 	if (ret)
 		return ret;
-	post_fill(
-		post_add(&fake.sends, msg->context, msg->msg_iov->iov_base, msg->msg_iov->iov_len),
-		msg->addr, msg->desc, flags);
+	post_fill(post_add(&fake.sends, ep, msg->context, msg->msg_iov->iov_base,
+			   msg->msg_iov->iov_len),
+		  msg->addr, msg->desc, flags);
 	return 0;
 }
 
@@ -396,11 +407,11 @@ static ssize_t ep_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr
 {
 	int ret = fake_called(FAKE_INJECT);
 
-	(void)ep;
 	assert_true(len <= fake.inject_size);
 	if (ret)
 		return ret;
-	post_fill(post_add(&fake.injects, NULL, (void *)(uintptr_t)buf, len), dest_addr, NULL, 0);
+	post_fill(post_add(&fake.injects, ep, NULL, (void *)(uintptr_t)buf, len), dest_addr, NULL,
+		  0);
 	return 0;
 }
 
@@ -409,13 +420,13 @@ static ssize_t ep_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint
 	struct fake_post *post;
 	int ret = fake_called(FAKE_WRITE);
 
-	(void)ep;
 	assert_int_equal(msg->iov_count, 1);
 	assert_int_equal(msg->rma_iov_count, 1);
 	assert_int_equal(msg->rma_iov->len, msg->msg_iov->iov_len);
 	if (ret)
 		return ret;
-	post = post_add(&fake.writes, msg->context, msg->msg_iov->iov_base, msg->msg_iov->iov_len);
+	post = post_add(&fake.writes, ep, msg->context, msg->msg_iov->iov_base,
+			msg->msg_iov->iov_len);
 	post_fill(post, msg->addr, msg->desc, flags);
 	post->address = msg->rma_iov->addr;
 	post->key = msg->rma_iov->key;
@@ -464,13 +475,12 @@ static int domain_mr(struct fid *fid, const void *buf, size_t len, uint64_t acce
 	struct fake_object *object;
 	int ret;
 
-	(void)fid;
 	(void)context;
 	assert_int_equal(offset, 0);
 	mr_lock_look();
 	if (flags & ~fake.mr_flags_known)
 		return -FI_EINVAL;
-	ret = object_open(FAKE_MR, &object);
+	ret = object_open(FAKE_MR, fid, &object);
 	if (ret)
 		return ret;
 	assert_true(fake.num_mrs < (int)(sizeof(fake.mrs) / sizeof(fake.mrs[0])));
@@ -489,9 +499,8 @@ static int domain_av(struct fid_domain *domain, struct fi_av_attr *attr, struct 
 		     void *context)
 {
 	struct fake_object *object;
-	int ret = object_open(FAKE_AV, &object);
+	int ret = object_open(FAKE_AV, domain, &object);
 
-	(void)domain;
 	(void)attr;
 	(void)context;
 	if (ret)
@@ -505,9 +514,8 @@ static int domain_cq(struct fid_domain *domain, struct fi_cq_attr *attr, struct 
 		     void *context)
 {
 	struct fake_object *object;
-	int ret = object_open(FAKE_CQ, &object);
+	int ret = object_open(FAKE_CQ, domain, &object);
 
-	(void)domain;
 	(void)context;
 	assert_int_equal(attr->format, FI_CQ_FORMAT_DATA);
 	fake.cq_size = attr->size;
@@ -522,9 +530,8 @@ static int domain_endpoint(struct fid_domain *domain, struct fi_info *info, stru
 			   void *context)
 {
 	struct fake_object *object;
-	int ret = object_open(FAKE_ENDPOINT, &object);
+	int ret = object_open(FAKE_ENDPOINT, domain, &object);
 
-	(void)domain;
 	(void)info;
 	(void)context;
 	if (ret)
@@ -548,9 +555,8 @@ static int fabric_domain(struct fid_fabric *fabric, struct fi_info *info,
 			 struct fid_domain **domain, void *context)
 {
 	struct fake_object *object;
-	int ret = object_open(FAKE_DOMAIN, &object);
+	int ret = object_open(FAKE_DOMAIN, fabric, &object);
 
-	(void)fabric;
 	(void)info;
 	(void)context;
 	if (ret)
@@ -569,7 +575,7 @@ static struct fi_ops_fabric fabric_ops = {
 int __wrap_fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context)
 {
 	struct fake_object *object;
-	int ret = object_open(FAKE_FABRIC, &object);
+	int ret = object_open(FAKE_FABRIC, NULL, &object);
 
 	(void)attr;
 	(void)context;

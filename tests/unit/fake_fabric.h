@@ -55,6 +55,7 @@ struct fake_offer {
 };
 
 struct fake_post {
+	const void *domain; /* libfabric's, of the endpoint */
 	void *context;
 	uint64_t flags;
 	fi_addr_t to;
@@ -79,7 +80,8 @@ struct fake_mr {
 
 struct fake_completion {
 	struct fi_cq_data_entry entry;
-	int error; /* FI_E*, or 0 */
+	const void *domain; /* whose queue it comes from; NULL: that which is read next */
+	int error;	    /* FI_E*, or 0 */
 	int prov_errno;
 };
 

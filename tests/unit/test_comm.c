@@ -15,106 +15,37 @@
 #include <mesh/transport/node.h>
 #include <mesh/transport/protocol.h>
 
-#include "fake_fabric.h"
+#include "comm_fixture.h"
 #include "log_capture.h"
 
 #define MESSAGE ((size_t)512 << 10)
 
 static char memory[MESSAGE];
-static struct mesh_node node;
-static struct mesh_net net;
-static struct mesh_peer peer;
-static struct mesh_domain *domain;
-
-static void opened(enum mesh_provider_id provider)
-{
-	struct sockaddr_storage name;
-	size_t len;
-
-	domain = fake_domain_open(provider);
-	mesh_addr_parse("10.7.0.2", &peer.address.addr);
-	len = mesh_addr_to_sockaddr(&peer.address.addr, 4321, &name);
-	assert_int_equal(mesh_remote_open(domain, &name, len, &peer.remote), 0);
-	peer.domain = domain;
-	peer.state = MESH_PEER_UP;
-}
 
 static int setup(void **state)
 {
-	(void)state;
-	fake_reset();
-	memset(&node, 0, sizeof(node));
-	memset(&peer, 0, sizeof(peer));
-	mesh_lock_init(&node.lock);
-	node.config.dead_peer_timeout_s = 1;
-	node.config.segment_bytes = MESSAGE;
-	node.counters = &node.own_counters;
-	node.engine.wake_fd = -1;
-	net.node = &node;
-	peer.node = &node;
-	peer.watch.fd = -1;
-	log_capture_start();
-	opened(MESH_PROVIDER_TCP);
+	fixture_setup(state);
+	fixture.node.config.segment_bytes = MESSAGE;
 	return 0;
 }
 
-static int teardown(void **state)
+static struct mesh_comm *sender_open(void)
 {
-	log_capture_stop();
-	mesh_remote_close(domain, peer.remote);
-	mesh_domain_close(domain);
-	mesh_lock_destroy(&node.lock);
-	return fake_teardown(state);
-}
+	struct mesh_comm *comm = fixture_comm_open(true);
 
-static struct mesh_comm *comm_open(bool sending)
-{
-	struct mesh_comm *comm = NULL;
-
-	mesh_lock_take(&node.lock);
-	assert_int_equal(mesh_comm_open(&net, sending, &peer, 1, 1, &comm), 0);
-	mesh_lock_release(&node.lock);
+	fixture_register(comm, memory, MESSAGE);
 	return comm;
-}
-
-/* Closing left it, because a provider might still use it; ours will not. */
-static void left_free(struct mesh_comm *comm)
-{
-	mesh_lock_destroy(&comm->lock);
-	free(comm);
-}
-
-/* The control connection has ended. */
-static void peer_lose(void)
-{
-	mesh_lock_take(&node.lock);
-	peer.state = MESH_PEER_LOST;
-	mesh_lock_release(&node.lock);
-}
-
-/* The peer grants room for its @seq-th receive. */
-static void grant(struct mesh_comm *comm, uint32_t seq)
-{
-	const struct mesh_message_header header = {
-		.type = MESH_MESSAGE_GRANT, .count = 1, .paths = 1, .seq = seq};
-	const struct mesh_grant granted = {.size = MESSAGE};
-
-	mesh_lock_take(&domain->lock);
-	mesh_send_message(&comm->paths[0].sink, &header, &granted);
-	mesh_lock_release(&domain->lock);
 }
 
 static void message_post(struct mesh_comm *comm, uint32_t seq)
 {
-	struct mesh_registration *registration;
 	struct mesh_request *request;
 
-	if (LIST_EMPTY(&comm->registrations))
-		assert_int_equal(mesh_registration_open(comm, memory, MESSAGE, &registration), 0);
-	registration = LIST_FIRST(&comm->registrations);
-	assert_int_equal(mesh_comm_send(comm, memory, MESSAGE, registration, &request), 0);
+	assert_int_equal(
+		mesh_comm_send(comm, memory, MESSAGE, LIST_FIRST(&comm->registrations), &request),
+		0);
 	assert_non_null(request);
-	grant(comm, seq);
+	fixture_grant(comm, seq, 1, MESSAGE);
 }
 
 /* ---- segments ------------------------------------------------------------------------------- */
@@ -128,9 +59,10 @@ static void test_odd_segment_limit(void **state)
 	int i;
 
 	(void)state;
-	domain->segment_max = limit;
+	fixture_paths_open(MESH_PROVIDER_TCP, 1);
+	fixture.domains[0]->segment_max = limit;
 	fake.writes_end_with = -1;
-	comm = comm_open(true);
+	comm = sender_open();
 	message_post(comm, 0);
 	for (i = 0; i < fake.writes.num; i++) {
 		assert_true(fake.writes.posts[i].size <= limit);
@@ -138,51 +70,31 @@ static void test_odd_segment_limit(void **state)
 		sum += fake.writes.posts[i].size;
 	}
 	assert_int_equal(sum, MESSAGE);
-	peer_lose();
+	fixture_peers_lose();
 	mesh_comm_close(comm);
-}
-
-/* A second domain, as far as a comm that sends nothing needs it. */
-static struct mesh_domain *domain_copy(void)
-{
-	struct mesh_domain *copy = malloc(sizeof(*copy));
-
-	assert_non_null(copy);
-	*copy = *domain;
-	mesh_lock_init(&copy->lock);
-	mesh_lock_init(&copy->transmit_lock);
-	TAILQ_INIT(&copy->waiters);
-	return copy;
 }
 
 /* What one path cannot do, the comm does not, whichever path came first. */
 static void test_limits_of_paths(void **state)
 {
-	struct mesh_domain *other = domain_copy();
-	struct mesh_domain *domains[] = {domain, other};
 	struct mesh_comm *comm;
 	int first;
 
 	(void)state;
-	other->sizes_travel = false;
-	other->segment_max = MESSAGE / 4 + 100;
+	fixture_paths_open(MESH_PROVIDER_TCP, 2);
+	fixture.domains[1]->sizes_travel = false;
+	fixture.domains[1]->segment_max = MESSAGE / 4 + 100;
 	for (first = 0; first < 2; first++) {
-		peer.domain = domains[first];
-		comm = comm_open(true);
+		mesh_lock_take(&fixture.node.lock);
+		assert_int_equal(
+			mesh_comm_open(&fixture.net, true, &fixture.peers[first], 1, 2, &comm), 0);
 		assert_int_equal(comm->sizes_travel, !first);
-		mesh_lock_take(&node.lock);
-		peer.domain = domains[!first];
-		assert_int_equal(mesh_comm_path_add(comm, &peer), 0);
-		mesh_lock_release(&node.lock);
+		assert_int_equal(mesh_comm_path_add(comm, &fixture.peers[!first]), 0);
+		mesh_lock_release(&fixture.node.lock);
 		assert_false(comm->sizes_travel);
 		assert_int_equal(comm->segment_max, MESSAGE / 4);
-		peer_lose();
-		mesh_comm_close(comm);
+		fixture_comm_close(comm);
 	}
-	peer.domain = domain;
-	mesh_lock_destroy(&other->lock);
-	mesh_lock_destroy(&other->transmit_lock);
-	free(other);
 }
 
 /* ---- the end -------------------------------------------------------------------------------- */
@@ -190,28 +102,32 @@ static void test_limits_of_paths(void **state)
 /* What never ends takes nobody's room on the way to that endpoint, whether it ends after all. */
 static void test_unfinished_writes(void **state)
 {
-	struct mesh_comm *stuck = comm_open(true), *other = comm_open(true);
-	const struct mesh_pace *pace = &peer.remote->flow->pace;
+	struct mesh_comm *stuck, *other;
+	const struct mesh_pace *pace;
 	uint32_t i;
 
 	(void)state;
+	fixture_paths_open(MESH_PROVIDER_TCP, 1);
+	pace = &fixture.peers[0].remote->flow->pace;
+	stuck = sender_open();
+	other = sender_open();
 	for (i = 0; i < MESH_PACE_WINDOW_MIN / MESSAGE; i++)
 		message_post(stuck, i);
 	message_post(other, 0);
 	assert_int_equal(fake.writes.num, i); /* the other waits for room */
-	peer_lose();
+	fixture_peers_lose();
 	mesh_comm_close(stuck);
 	assert_true(log_captured(MESH_LOG_INFO, "keeps 4 operations that never ended"));
 	assert_int_equal(fake.writes.num, i + 1);
 	assert_int_equal(mesh_pace_in_flight(pace), MESSAGE);
 	fake_complete(&fake.writes.posts[0]);
-	mesh_domain_poll(domain);
+	fixture_poll();
 	assert_int_equal(mesh_pace_in_flight(pace), MESSAGE);
 	fake_complete(&fake.writes.posts[i]);
-	mesh_domain_poll(domain);
+	fixture_poll();
 	assert_int_equal(mesh_pace_in_flight(pace), 0);
 	mesh_comm_close(other);
-	left_free(stuck);
+	fixture_left_free(stuck);
 }
 
 /* Completes while a comm gives its peer back: its paths are closed by then. */
@@ -227,22 +143,24 @@ void __wrap_mesh_peer_put(struct mesh_peer *given)
 		return;
 	fake_complete(ends_late);
 	ends_late = NULL;
-	mesh_domain_poll(domain);
+	fixture_poll();
 }
 
 /* Another thread that polls may be in the callback of an operation which ends during the close. */
 static void test_write_ends_in_close(void **state)
 {
-	struct mesh_comm *comm = comm_open(true);
+	struct mesh_comm *comm;
 
 	(void)state;
+	fixture_paths_open(MESH_PROVIDER_TCP, 1);
+	comm = sender_open();
 	message_post(comm, 0);
-	peer_lose();
+	fixture_peers_lose();
 	ends_late = &fake.writes.posts[0];
 	mesh_comm_close(comm);
 	assert_null(ends_late);
 	assert_true(log_captured(MESH_LOG_INFO, "keeps 1 operations that never ended"));
-	left_free(comm);
+	fixture_left_free(comm);
 }
 
 /* On verbs, where a fence is a short write. */
@@ -255,30 +173,23 @@ static int fences_posted(void)
 	return count;
 }
 
-static void reopened_on_verbs(void)
-{
-	mesh_remote_close(domain, peer.remote);
-	mesh_domain_close(domain);
-	opened(MESH_PROVIDER_VERBS_RXM);
-}
-
 /* A sender whose writes do not end cuts its peer off once: closing takes no longer than that. */
 static void test_sender_fences_once(void **state)
 {
 	struct mesh_comm *comm;
 
 	(void)state;
-	reopened_on_verbs();
-	comm = comm_open(true);
+	fixture_paths_open(MESH_PROVIDER_VERBS_RXM, 1);
+	comm = sender_open();
 	message_post(comm, 0);
 	assert_int_equal(fake.writes.num, 1);
-	peer_lose();
+	fixture_peers_lose();
 	fake.writes_end_with = MESH_RDMA_FLUSHED;
 	mesh_comm_close(comm);
 	assert_int_equal(fences_posted(), 1);
 	fake_complete(&fake.writes.posts[0]);
-	mesh_domain_poll(domain);
-	left_free(comm);
+	fixture_poll();
+	fixture_left_free(comm);
 }
 
 /* A receiver that could still be written to does so once, too. */
@@ -289,57 +200,48 @@ static void test_receiver_fences_once(void **state)
 	struct mesh_comm *comm;
 
 	(void)state;
-	reopened_on_verbs();
-	comm = comm_open(false);
-	assert_int_equal(mesh_registration_open(comm, memory, MESSAGE, &registration), 0);
+	fixture_paths_open(MESH_PROVIDER_VERBS_RXM, 1);
+	comm = fixture_comm_open(false);
+	registration = fixture_register(comm, memory, MESSAGE);
 	assert_int_equal(mesh_comm_receive(comm, memory, MESSAGE, registration, &request), 0);
 	assert_int_equal(fake.sends.num, 1); /* the grant, which does not end */
-	peer_lose();
+	fixture_peers_lose();
 	fake.writes_end_with = MESH_RDMA_FLUSHED;
 	mesh_comm_close(comm);
 	assert_int_equal(fences_posted(), 1);
 	fake_complete(&fake.sends.posts[0]);
-	mesh_domain_poll(domain);
-	left_free(comm);
-}
-
-/* A message of the peer's, which came before its receive. */
-static void data_arrive(struct mesh_comm *comm, uint32_t seq)
-{
-	const struct mesh_message_header header = {
-		.type = MESH_MESSAGE_DATA, .seq = seq, .length = sizeof(uint64_t)};
-	const uint64_t payload = 7;
-
-	mesh_lock_take(&domain->lock);
-	mesh_receive_message(&comm->paths[0].sink, &header, &payload);
-	mesh_lock_release(&domain->lock);
+	fixture_poll();
+	fixture_left_free(comm);
 }
 
 /* CLOSE may overtake what was sent before it: a listener keeps the comm until that is here. */
 static void test_close_overtakes_message(void **state)
 {
 	const struct mesh_frame_comm asks = {.sent = 1};
-	struct mesh_listener listener = {.net = &net, .num_waiting = 1};
-	struct mesh_comm *comm = comm_open(false), *accepted;
+	struct mesh_listener listener = {.net = &fixture.net, .num_waiting = 1};
+	const uint64_t payload = 7;
+	struct mesh_comm *comm, *accepted;
 
 	(void)state;
+	fixture_paths_open(MESH_PROVIDER_TCP, 1);
+	comm = fixture_comm_open(false);
 	listener.waiting[0] = comm;
-	mesh_lock_take(&node.lock);
+	mesh_lock_take(&fixture.node.lock);
 	mesh_comm_close_asked(comm, &asks);
 	mesh_listener_tick(&listener);
 	assert_int_equal(listener.num_waiting, 1);
-	mesh_lock_release(&node.lock);
-	data_arrive(comm, 0);
-	mesh_lock_take(&node.lock);
+	mesh_lock_release(&fixture.node.lock);
+	fixture_message(comm, 0, MESH_MESSAGE_DATA, 0, &payload, sizeof(payload));
+	mesh_lock_take(&fixture.node.lock);
 	mesh_comm_tick(comm);
 	mesh_listener_tick(&listener);
-	mesh_lock_release(&node.lock);
+	mesh_lock_release(&fixture.node.lock);
 	assert_int_equal(mesh_listener_accept(&listener, &accepted), 0);
 	assert_ptr_equal(accepted, comm);
 	mesh_comm_close(comm);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
 
 int main(void)
 {

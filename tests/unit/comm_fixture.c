@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* comm_fixture.c - a comm over a provider that does what we say. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "comm_fixture.h"
+#include "log_capture.h"
+
+#define SEGMENT_BYTES ((size_t)4 << 20)
+
+struct comm_fixture fixture;
+
+int fixture_setup(void **state)
+{
+	struct mesh_node *node = &fixture.node;
+
+	(void)state;
+	fake_reset();
+	memset(&fixture, 0, sizeof(fixture));
+	mesh_lock_init(&node->lock);
+	node->config.dead_peer_timeout_s = 1;
+	node->config.segment_bytes = SEGMENT_BYTES;
+	node->config.eager_limit_bytes = FIXTURE_EAGER_LIMIT;
+	node->counters = &node->own_counters;
+	node->engine.wake_fd = node->engine.epoll_fd = -1;
+	fixture.net.node = node;
+	fixture.frames = -1;
+	log_capture_start();
+	return 0;
+}
+
+static void peer_open(int i)
+{
+	struct mesh_peer *peer = &fixture.peers[i];
+	struct sockaddr_storage name;
+	size_t len;
+
+	peer->node = &fixture.node;
+	peer->domain = fixture.domains[i];
+	peer->watch.fd = -1;
+	peer->state = MESH_PEER_UP;
+	peer->eager_limit = FIXTURE_EAGER_LIMIT;
+	strcpy(peer->name, "b");
+	mesh_addr_parse("10.7.0.2", &peer->address.addr);
+	len = mesh_addr_to_sockaddr(&peer->address.addr, (uint16_t)(4321 + i), &name);
+	assert_int_equal(mesh_remote_open(peer->domain, &name, len, &peer->remote), 0);
+}
+
+void fixture_paths_open(enum mesh_provider_id provider, int num_paths)
+{
+	int i, ends[2];
+
+	for (i = 0; i < num_paths; i++) {
+		fixture.domains[i] = fake_domain_open(provider);
+		peer_open(i);
+	}
+	fixture.num_paths = num_paths;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	fixture.peers[0].watch.fd = ends[0];
+	fixture.frames = ends[1];
+}
+
+int fixture_teardown(void **state)
+{
+	int i;
+
+	log_capture_stop();
+	for (i = 0; i < fixture.num_paths; i++) {
+		mesh_remote_close(fixture.domains[i], fixture.peers[i].remote);
+		mesh_domain_close(fixture.domains[i]);
+		free(fixture.peers[i].out);
+	}
+	if (fixture.frames >= 0) {
+		close(fixture.peers[0].watch.fd);
+		close(fixture.frames);
+	}
+	mesh_lock_destroy(&fixture.node.lock);
+	return fake_teardown(state);
+}
+
+struct mesh_comm *fixture_comm_open(bool sending)
+{
+	struct mesh_comm *comm = NULL;
+	int i;
+
+	mesh_lock_take(&fixture.node.lock);
+	assert_int_equal(mesh_comm_open(&fixture.net, sending, &fixture.peers[0], 1,
+					fixture.num_paths, &comm),
+			 0);
+	for (i = 1; i < fixture.num_paths; i++)
+		assert_int_equal(mesh_comm_path_add(comm, &fixture.peers[i]), 0);
+	for (i = 0; i < fixture.num_paths; i++) {
+		comm->paths[i].remote_id = FIXTURE_REMOTE_ID + (uint32_t)i;
+		comm->paths[i].remote_token = FIXTURE_REMOTE_TOKEN + (uint32_t)i;
+	}
+	mesh_lock_release(&fixture.node.lock);
+	return comm;
+}
+
+void fixture_left_free(struct mesh_comm *comm)
+{
+	if (!comm->sending)
+		free(comm->receive.early_data);
+	mesh_lock_destroy(&comm->lock);
+	free(comm);
+}
+
+void fixture_peers_lose(void)
+{
+	int i;
+
+	mesh_lock_take(&fixture.node.lock);
+	for (i = 0; i < fixture.num_paths; i++)
+		fixture.peers[i].state = MESH_PEER_LOST;
+	mesh_lock_release(&fixture.node.lock);
+}
+
+void fixture_comm_close(struct mesh_comm *comm)
+{
+	fixture_sends_complete();
+	fixture_peers_lose();
+	mesh_comm_close(comm);
+}
+
+void fixture_poll(void)
+{
+	int i, turn;
+
+	for (turn = 0; turn < 2000 && (!turn || fake.read < fake.completed); turn++) {
+		for (i = 0; i < fixture.num_paths; i++)
+			mesh_domain_poll(fixture.domains[i]);
+	}
+	assert_int_equal(fake.read, fake.completed);
+}
+
+void fixture_sends_complete(void)
+{
+	while (fixture.sends_completed < fake.sends.num)
+		fake_complete(&fake.sends.posts[fixture.sends_completed++]);
+	fixture_poll();
+}
+
+void fixture_writes_complete(int count)
+{
+	while (count--) {
+		assert_true(fixture.writes_completed < fake.writes.num);
+		fake_complete(&fake.writes.posts[fixture.writes_completed++]);
+	}
+	fixture_poll();
+}
+
+void assert_failed(struct mesh_comm *comm, int error, const char *why)
+{
+	assert_int_equal(atomic_load(&comm->error), error);
+	assert_true(log_captured(MESH_LOG_WARN, why));
+}
+
+static void message_deliver(struct mesh_comm *comm, int path,
+			    const struct mesh_message_header *header, const void *payload)
+{
+	struct mesh_domain *domain = fixture.domains[path];
+
+	mesh_lock_take(&domain->lock);
+	comm->paths[path].sink.message(&comm->paths[path].sink, header, payload);
+	mesh_lock_release(&domain->lock);
+}
+
+void fixture_message(struct mesh_comm *comm, int path, enum mesh_message_type type, uint32_t seq,
+		     const void *payload, size_t length)
+{
+	const struct mesh_message_header header = {
+		.type = (uint8_t)type, .seq = seq, .length = (uint32_t)length};
+
+	message_deliver(comm, path, &header, payload);
+}
+
+void fixture_written(struct mesh_comm *comm, int path, struct mesh_immediate immediate)
+{
+	struct mesh_domain *domain = fixture.domains[path];
+
+	mesh_lock_take(&domain->lock);
+	comm->paths[path].sink.written(&comm->paths[path].sink, &immediate);
+	mesh_lock_release(&domain->lock);
+}
+
+void fixture_grant(struct mesh_comm *comm, uint32_t seq, int count, uint64_t size)
+{
+	uint8_t payload[MESH_GRANTS_PER_MESSAGE * sizeof(struct mesh_grant)];
+	const struct mesh_message_header header = {
+		.type = MESH_MESSAGE_GRANT,
+		.count = (uint8_t)count,
+		.paths = (uint8_t)fixture.num_paths,
+		.seq = seq,
+	};
+	struct mesh_grant grant = {.size = size};
+	int i;
+
+	for (i = 0; i < fixture.num_paths; i++) {
+		grant.targets[i].address = FIXTURE_ADDRESS((unsigned int)i);
+		grant.targets[i].key = FIXTURE_KEY((unsigned int)i);
+	}
+	for (i = 0; i < count; i++)
+		memcpy(payload + (size_t)i * mesh_grant_size(fixture.num_paths), &grant,
+		       mesh_grant_size(fixture.num_paths));
+	message_deliver(comm, 0, &header, payload);
+}
+
+struct mesh_registration *fixture_register(struct mesh_comm *comm, void *data, size_t size)
+{
+	struct mesh_registration *registration = NULL;
+
+	assert_int_equal(mesh_registration_open(comm, data, size, &registration), 0);
+	return registration;
+}
+
+/* The last message of this type among those that took a buffer, or NULL. */
+static const struct fake_post *sent_find(enum mesh_message_type type, int *count)
+{
+	const struct fake_post *found = NULL;
+	int i;
+
+	*count = 0;
+	for (i = 0; i < fake.sends.num; i++) {
+		if (fake.sends.posts[i].bytes[0] != type)
+			continue;
+		found = &fake.sends.posts[i];
+		(*count)++;
+	}
+	return found;
+}
+
+int fixture_sent(enum mesh_message_type type)
+{
+	int count;
+
+	sent_find(type, &count);
+	return count;
+}
+
+struct mesh_message_header fixture_last_sent(enum mesh_message_type type, const void **payload)
+{
+	struct mesh_message_header header;
+	const struct fake_post *post;
+	int count;
+
+	post = sent_find(type, &count);
+	assert_non_null(post);
+	memcpy(&header, post->bytes, sizeof(header));
+	assert_int_equal(post->size, sizeof(header) + header.length);
+	if (payload)
+		*payload = post->buffer + sizeof(header);
+	return header;
+}
+
+bool fixture_no_frame(void)
+{
+	char byte;
+
+	return recv(fixture.frames, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
+struct mesh_frame fixture_frame(enum mesh_frame_type type)
+{
+	struct mesh_frame frame;
+	uint8_t bytes[sizeof(frame)];
+	ssize_t n = recv(fixture.frames, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
+	int size;
+
+	assert_true(n > 0);
+	size = mesh_frame_decode(bytes, (size_t)n, &frame);
+	assert_true(size > 0);
+	assert_int_equal(frame.header.type, type);
+	assert_int_equal(recv(fixture.frames, bytes, (size_t)size, 0), size);
+	return frame;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * comm_fixture.h - a comm over a provider that does what we say, with one path or two, and its
+ * peer's end in the test's hands. As with fake_fabric.h, a test that uses it has ldflags.
+ */
+#ifndef MESH_TESTS_COMM_FIXTURE_H
+#define MESH_TESTS_COMM_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <mesh/transport/comm.h>
+#include <mesh/transport/node.h>
+#include <mesh/transport/protocol.h>
+
+#include "fake_fabric.h"
+
+#define FIXTURE_PATHS 2
+#define FIXTURE_EAGER_LIMIT 1024
+/* What the peer's end of each path is called. */
+#define FIXTURE_REMOTE_ID 0x4d2
+#define FIXTURE_REMOTE_TOKEN 0xfeed
+
+/* All of it belongs to the test that runs. */
+struct comm_fixture {
+	struct mesh_node node;
+	struct mesh_net net;
+	struct mesh_domain *domains[FIXTURE_PATHS];
+	struct mesh_peer peers[FIXTURE_PATHS];
+	int frames; /* the peer's end of the first control connection; -1: nobody reads them */
+	int num_paths;
+	int sends_completed, writes_completed; /* of fake.sends, fake.writes */
+};
+
+extern struct comm_fixture fixture;
+
+/** cmocka's setup: a node without paths; and teardown. Log lines are captured meanwhile. */
+int fixture_setup(void **state);
+int fixture_teardown(void **state);
+
+/** Opens domains and peers for so many paths. Set what @fake offers before. */
+void fixture_paths_open(enum mesh_provider_id provider, int num_paths);
+
+/** A comm over all of them. */
+struct mesh_comm *fixture_comm_open(bool sending);
+
+/** The peer is lost, so that closing waits for nobody; then closes. */
+void fixture_comm_close(struct mesh_comm *comm);
+
+/** Frees a comm that closing left, because a provider might still use it; ours will not. */
+void fixture_left_free(struct mesh_comm *comm);
+
+/** The control connections have ended. */
+void fixture_peers_lose(void);
+
+/** Polls every domain until what the fake has completed is taken. */
+void fixture_poll(void);
+
+/** Completes all messages, or @count more writes, that were posted. */
+void fixture_sends_complete(void);
+void fixture_writes_complete(int count);
+
+/** Fails the test unless the comm has failed so, and a WARN line has @why. */
+void assert_failed(struct mesh_comm *comm, int error, const char *why);
+
+/** From the peer, on path @path: a message, or a write's immediate. */
+void fixture_message(struct mesh_comm *comm, int path, enum mesh_message_type type, uint32_t seq,
+		     const void *payload, size_t length);
+void fixture_written(struct mesh_comm *comm, int path, struct mesh_immediate immediate);
+
+/** From the peer of a sending comm: grants for the receives from @seq on, of @size bytes each. */
+void fixture_grant(struct mesh_comm *comm, uint32_t seq, int count, uint64_t size);
+
+/* Where a granted receive lies on each path. */
+#define FIXTURE_ADDRESS(path) (0x10000000u * ((path) + 1u))
+#define FIXTURE_KEY(path) (0xc0ffee00u + (path))
+
+/** Memory of the test, registered with @comm. */
+struct mesh_registration *fixture_register(struct mesh_comm *comm, void *data, size_t size);
+
+/** Messages of this type that went out, also injected ones; the last one's header and payload. */
+int fixture_sent(enum mesh_message_type type);
+struct mesh_message_header fixture_last_sent(enum mesh_message_type type, const void **payload);
+
+/** The next frame that the peer's end reads; fails the test if there is none of this type. */
+struct mesh_frame fixture_frame(enum mesh_frame_type type);
+/** True if it has nothing to read. */
+bool fixture_no_frame(void);
+
+#endif

@@ -1,0 +1,633 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_send.c - what a sending comm posts, on which path, and when. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <rdma/fi_errno.h>
+
+#include "comm_fixture.h"
+#include "log_capture.h"
+
+#define KIB ((size_t)1 << 10)
+#define MIB ((size_t)1 << 20)
+#define ROOM (8 * MIB)
+#define SMALL ((size_t)64)
+#define LARGE (64 * KIB)
+
+static char memory[ROOM];
+static struct mesh_comm *comm;
+static struct mesh_registration *registration;
+
+static void sender_open(enum mesh_provider_id provider, int num_paths)
+{
+	fixture_paths_open(provider, num_paths);
+	comm = fixture_comm_open(true);
+	registration = fixture_register(comm, memory, sizeof(memory));
+}
+
+static struct mesh_request *post(size_t size)
+{
+	struct mesh_request *request = NULL;
+
+	assert_int_equal(mesh_comm_send(comm, memory, size, registration, &request), 0);
+	assert_non_null(request);
+	return request;
+}
+
+static bool is_done(struct mesh_request *request)
+{
+	size_t size = 0;
+	bool done = false;
+
+	assert_int_equal(mesh_request_test(request, &done, &size), 0);
+	return done;
+}
+
+static int path_of(const struct fake_post *write)
+{
+	return (int)(write->to - FAKE_ADDR_FIRST);
+}
+
+static struct mesh_counters *counters(int path)
+{
+	return comm->paths[path].counters;
+}
+
+/* ---- segments ------------------------------------------------------------------------------ */
+
+/* The writes since @first are the whole message, in segments of @segment, each to where it goes. */
+static void message_check(const char *data, int first, size_t size, size_t segment, uint64_t room)
+{
+	size_t offset = 0, left;
+	int i;
+
+	for (i = first; i < fake.writes.num; i++) {
+		const struct fake_post *write = &fake.writes.posts[i];
+		struct mesh_immediate immediate = mesh_immediate_decode(write->data);
+		int path = path_of(write);
+
+		left = size - offset;
+		assert_ptr_equal(write->buffer, data + offset);
+		assert_int_equal(write->size, left < segment ? left : segment);
+		assert_true(write->address == FIXTURE_ADDRESS((unsigned int)path) + offset);
+		assert_true(write->key == FIXTURE_KEY((unsigned int)path));
+		assert_int_equal(immediate.comm, FIXTURE_REMOTE_ID + path);
+		assert_int_equal(immediate.segment, i - first);
+		assert_int_equal(immediate.last, offset + write->size == size);
+		assert_int_equal(immediate.full, size == room);
+		offset += write->size;
+	}
+	assert_int_equal(offset, size);
+}
+
+/* One message over @num_paths of NCCL's size; its memory is never touched but for reading. */
+static void segments_are(int num_paths, size_t size, size_t segment)
+{
+	void *state = NULL;
+	struct mesh_request *request;
+	char *data =
+		mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	assert_true(data != MAP_FAILED);
+	fixture_setup(&state);
+	fake.writes_end_with = -1;
+	sender_open(MESH_PROVIDER_TCP, num_paths);
+	registration = fixture_register(comm, data, size);
+	assert_int_equal(mesh_comm_send(comm, data, size, registration, &request), 0);
+	fixture_grant(comm, 0, 1, size);
+	fixture_poll();
+	assert_true(fake.writes.num <= (int)MESH_SEGMENTS_MAX);
+	message_check(data, 0, size, segment, size);
+	assert_true(is_done(request));
+	fixture_comm_close(comm);
+	assert_int_equal(fixture_teardown(&state), 0);
+	munmap(data, size);
+}
+
+static void test_segment_sizes(void **state)
+{
+	(void)state;
+	segments_are(1, 2 * KIB, 2 * KIB);
+	segments_are(1, 9 * MIB + 5, 4 * MIB);
+	/* Two for each path, within 64 and 512 KiB, and whole lines. */
+	segments_are(2, 100000, 64 * KIB);
+	segments_are(2, 1 * MIB, 256 * KIB);
+	segments_are(2, 4 * 100 * KIB + 4, 100 * KIB + 128);
+	segments_are(2, 8 * MIB, 512 * KIB);
+	/* As many as an immediate can number, and not one more. */
+	segments_are(2, (size_t)600000001, 585984);
+	segments_are(2, MESH_MESSAGE_MAX, 1 * MIB);
+}
+
+/* Each path has its own registration, and counts what it carried. */
+static void test_two_paths(void **state)
+{
+	uint64_t bytes[2] = {0}, segments[2] = {0};
+	int i;
+
+	(void)state;
+	fake.mr_mode |= FI_MR_LOCAL;
+	fake.writes_end_with = -1;
+	sender_open(MESH_PROVIDER_TCP, 2);
+	post(MIB);
+	fixture_grant(comm, 0, 1, MIB + 1);
+	fixture_poll();
+	message_check(memory, 0, MIB, 256 * KIB, MIB + 1);
+	for (i = 0; i < fake.writes.num; i++) {
+		const struct fake_post *write = &fake.writes.posts[i];
+
+		bytes[path_of(write)] += write->size;
+		segments[path_of(write)]++;
+		assert_true(write->flags & FI_DELIVERY_COMPLETE);
+		assert_ptr_equal(write->desc, mesh_mr_desc(registration->mrs[path_of(write)]));
+	}
+	for (i = 0; i < 2; i++) {
+		assert_true(bytes[i] >= 256 * KIB);
+		assert_int_equal(counters(i)->bytes, bytes[i]);
+		assert_int_equal(counters(i)->segments, segments[i]);
+		assert_int_equal(counters(i)->errors + counters(i)->busy + counters(i)->small, 0);
+	}
+	assert_int_equal(counters(0)->messages + counters(1)->messages, 1);
+	assert_int_equal(comm->send.writes, fake.writes.num);
+	fixture_comm_close(comm);
+}
+
+/* One path needs no acknowledgement for each write. */
+static void test_one_path_completes_plainly(void **state)
+{
+	(void)state;
+	fake.writes_end_with = -1;
+	sender_open(MESH_PROVIDER_TCP, 1);
+	post(LARGE);
+	fixture_grant(comm, 0, 1, LARGE);
+	assert_int_equal(fake.writes.num, 1);
+	assert_false(fake.writes.posts[0].flags & FI_DELIVERY_COMPLETE);
+	fixture_comm_close(comm);
+}
+
+/* Small messages and segments that make no difference take turns. */
+static void test_paths_take_turns(void **state)
+{
+	int i, used[2] = {0};
+
+	(void)state;
+	sender_open(MESH_PROVIDER_TCP, 2);
+	for (i = 0; i < 8; i++) {
+		post(SMALL);
+		used[fake.sends.posts[i].to - FAKE_ADDR_FIRST]++;
+	}
+	assert_int_equal(used[0], 4);
+	assert_int_equal(used[1], 4);
+	assert_int_equal(counters(0)->small, 4);
+	assert_int_equal(counters(0)->messages, 4);
+	assert_int_equal(counters(1)->bytes, 4 * SMALL);
+	fixture_comm_close(comm);
+}
+
+/* A request is done when all of it is posted and complete, not before. */
+static void test_done_with_the_last_segment(void **state)
+{
+	struct mesh_request *request;
+	int i;
+
+	(void)state;
+	fixture.node.config.segment_bytes = 4096;
+	sender_open(MESH_PROVIDER_TCP, 1);
+	request = post(300 * 4096);
+	fixture_grant(comm, 0, 1, 300 * 4096);
+	assert_int_equal(fake.writes.num, MESH_COMM_WRITES);
+	fixture_writes_complete(1);
+	assert_int_equal(fake.writes.num, MESH_COMM_WRITES + 1);
+	/* The last of those that are posted, and more are to come. */
+	for (i = 0; i < 299; i++) {
+		assert_false(is_done(request));
+		if (fixture.writes_completed < 299)
+			fixture_writes_complete(1);
+	}
+	assert_int_equal(fake.writes.num, 300);
+	assert_false(is_done(request));
+	fixture_writes_complete(1);
+	assert_true(is_done(request));
+	fixture_comm_close(comm);
+}
+
+/* ---- what the provider does ------------------------------------------------------------------ */
+
+/* A way that is full takes no more; small messages go past, and each completion lets one in. */
+static void test_window_is_kept(void **state)
+{
+	(void)state;
+	sender_open(MESH_PROVIDER_TCP, 2);
+	post(8 * MIB);
+	post(8 * MIB);
+	fixture_grant(comm, 0, 2, 8 * MIB);
+	assert_int_equal(fake.writes.num, 2 * MESH_PACE_WINDOW_MIN / (512 * KIB));
+	post(SMALL);
+	assert_int_equal(fixture_sent(MESH_MESSAGE_DATA), 1);
+	fixture_writes_complete(1);
+	assert_int_equal(fake.writes.num, 2 * MESH_PACE_WINDOW_MIN / (512 * KIB) + 1);
+	fake.writes_end_with = -1;
+	fixture_writes_complete(8);
+	while (fake.writes.num < 32)
+		fixture_poll();
+	message_check(memory, 16, 8 * MIB, 512 * KIB, 8 * MIB);
+	fixture_comm_close(comm);
+}
+
+/* Within its turn a comm does not let a short message go past a long one that is too large. */
+static void test_full_for_all_that_follow(void **state)
+{
+	(void)state;
+	fixture.node.config.segment_bytes = 768 * KIB;
+	sender_open(MESH_PROVIDER_TCP, 1);
+	post(8 * MIB);
+	post(LARGE);
+	fixture_grant(comm, 0, 2, 8 * MIB);
+	assert_int_equal(fake.writes.num, 2);
+	fixture_writes_complete(1);
+	assert_int_equal(fake.writes.num, 3);
+	assert_int_equal(mesh_immediate_decode(fake.writes.posts[2].data).seq, 0);
+	fixture_writes_complete(2);
+	fixture_peers_lose();
+	mesh_comm_close(comm);
+	fixture_writes_complete(fake.writes.num - fixture.writes_completed);
+	fixture_left_free(comm);
+}
+
+/* The way that is the fastest keeps room for us; on the other we only want to be asked. */
+static void test_one_claim(void **state)
+{
+	int i, claims = 0;
+
+	(void)state;
+	sender_open(MESH_PROVIDER_TCP, 2);
+	post(8 * MIB);
+	fixture_grant(comm, 0, 1, 8 * MIB);
+	for (i = 0; i < 2; i++) {
+		assert_true(atomic_load(&comm->paths[i].remote->flow->has_waiters));
+		claims += atomic_load(&comm->paths[i].remote->flow->num_claims);
+	}
+	assert_int_equal(claims, 1);
+	fake.writes_end_with = -1;
+	fixture_writes_complete(fake.writes.num);
+	fixture_comm_close(comm);
+}
+
+/* What was not taken is tried again by the next poll, and nothing behind it before. */
+static void test_busy_provider(void **state)
+{
+	struct mesh_request *request;
+
+	(void)state;
+	fixture.node.config.segment_bytes = LARGE;
+	sender_open(MESH_PROVIDER_TCP, 1);
+	request = post(2 * LARGE);
+	post(LARGE);
+	fake_fail(FAKE_WRITE, 1, 2, -FI_EAGAIN);
+	fixture_grant(comm, 0, 2, 2 * LARGE);
+	assert_int_equal(fake.on[FAKE_WRITE].calls, 2);
+	assert_int_equal(fake.writes.num, 1);
+	assert_int_equal(counters(0)->busy, 1);
+	fixture_writes_complete(1); /* it was the only one in flight */
+	assert_false(is_done(request));
+	fixture_poll();
+	assert_int_equal(fake.writes.num, 3);
+	fixture_writes_complete(2);
+	assert_true(is_done(request));
+	fixture_comm_close(comm);
+}
+
+/* A size that was told is not told again when the write behind it has to wait. */
+static void test_size_is_told_once(void **state)
+{
+	(void)state;
+	fake.cq_data_size = 4;
+	sender_open(MESH_PROVIDER_VERBS_RXM, 1);
+	post(LARGE);
+	fake_fail(FAKE_WRITE, 0, 2, -FI_EAGAIN);
+	fixture_grant(comm, 0, 1, LARGE + 1);
+	fixture_poll();
+	fixture_poll();
+	assert_int_equal(fake.writes.num, 1);
+	assert_int_equal(fixture_sent(MESH_MESSAGE_SIZE), 1);
+	fixture_writes_complete(1);
+	fixture_comm_close(comm);
+}
+
+static void test_write_is_refused(void **state)
+{
+	(void)state;
+	sender_open(MESH_PROVIDER_TCP, 1);
+	fake_fail(FAKE_WRITE, 0, 1, -FI_EIO);
+	post(LARGE);
+	fixture_grant(comm, 0, 1, LARGE);
+	assert_failed(comm, -EIO, "message 0 of 65536 bytes was not delivered");
+	fixture_comm_close(comm);
+}
+
+/* What failed may still arrive: the peer is told, and fences. */
+static void test_write_fails(void **state)
+{
+	struct mesh_request *request;
+	bool done;
+	size_t size;
+
+	(void)state;
+	sender_open(MESH_PROVIDER_TCP, 1);
+	request = post(LARGE);
+	fixture_grant(comm, 0, 1, LARGE);
+	fake_complete_error(fake.writes.posts[0].context, FI_ECONNRESET);
+	fixture_poll();
+	assert_failed(comm, -ECONNRESET, "was not delivered");
+	assert_int_equal(counters(0)->errors, 1);
+	assert_int_equal(mesh_request_test(request, &done, &size), -ECONNRESET);
+	fixture_comm_close(comm);
+	assert_int_equal(fixture_frame(MESH_FRAME_CLOSE).comm.unclean, 1);
+}
+
+static void test_message_fails(void **state)
+{
+	struct mesh_request *request;
+	bool done;
+	size_t size;
+
+	(void)state;
+	sender_open(MESH_PROVIDER_TCP, 2);
+	post(SMALL);
+	request = post(SMALL);
+	fake_complete_error(fake.sends.posts[1].context, FI_EIO);
+	fixture_poll();
+	assert_failed(comm, -EIO, "message 1 of 64 bytes was not delivered");
+	assert_int_equal(counters(path_of(&fake.sends.posts[1]))->errors, 1);
+	assert_int_equal(counters(path_of(&fake.sends.posts[0]))->errors, 0);
+	assert_int_equal(mesh_request_test(request, &done, &size), -EIO);
+	fake_complete(&fake.sends.posts[0]);
+	fixture_poll();
+	fixture.sends_completed = 2;
+	fixture_comm_close(comm);
+}
+
+/* A message that is nobody's request: WANT. */
+static void test_want_fails(void **state)
+{
+	(void)state;
+	sender_open(MESH_PROVIDER_TCP, 1);
+	post(SMALL);
+	post(LARGE);
+	assert_int_equal(fixture_sent(MESH_MESSAGE_WANT), 1);
+	fake_complete_error(fake.sends.posts[1].context, FI_EIO);
+	fixture_poll();
+	assert_failed(comm, -EIO, "a message could not be delivered");
+	fake_complete(&fake.sends.posts[0]);
+	fixture_poll();
+	fixture.sends_completed = 2;
+	fixture_comm_close(comm);
+}
+
+/* ---- small messages -------------------------------------------------------------------------- */
+
+static void test_eager_limit(void **state)
+{
+	struct mesh_message_header header;
+	struct mesh_request *request;
+	const void *payload;
+
+	(void)state;
+	memset(memory, 0x5a, FIXTURE_EAGER_LIMIT);
+	sender_open(MESH_PROVIDER_TCP, 1);
+	request = post(FIXTURE_EAGER_LIMIT);
+	header = fixture_last_sent(MESH_MESSAGE_DATA, &payload);
+	assert_int_equal(header.comm, FIXTURE_REMOTE_ID);
+	assert_int_equal(header.token, FIXTURE_REMOTE_TOKEN);
+	assert_int_equal(header.length, FIXTURE_EAGER_LIMIT);
+	assert_memory_equal(payload, memory, FIXTURE_EAGER_LIMIT);
+	assert_false(is_done(request)); /* the buffer is the provider's yet */
+	fixture_sends_complete();
+	assert_true(is_done(request));
+	post(FIXTURE_EAGER_LIMIT + 1);
+	assert_int_equal(fixture_sent(MESH_MESSAGE_DATA), 1);
+	fixture_comm_close(comm);
+}
+
+/* The smaller limit of both ends holds. */
+static void test_eager_limit_of_the_peer(void **state)
+{
+	(void)state;
+	fixture_paths_open(MESH_PROVIDER_TCP, 1);
+	fixture.peers[0].eager_limit = 100;
+	comm = fixture_comm_open(true);
+	registration = fixture_register(comm, memory, sizeof(memory));
+	post(100);
+	post(101);
+	assert_int_equal(fixture_sent(MESH_MESSAGE_DATA), 1);
+	fixture_comm_close(comm);
+}
+
+/* As many as the receiver keeps before it has posted; more, once it says what it has posted. */
+static void test_eager_window(void **state)
+{
+	int i;
+
+	(void)state;
+	sender_open(MESH_PROVIDER_TCP, 1);
+	for (i = 0; i < MESH_EAGER_WINDOW + 4; i++)
+		post(SMALL);
+	assert_int_equal(fixture_sent(MESH_MESSAGE_DATA), MESH_EAGER_WINDOW);
+	fixture_message(comm, 0, MESH_MESSAGE_POSTED, 2, NULL, 0);
+	assert_int_equal(fixture_sent(MESH_MESSAGE_DATA), MESH_EAGER_WINDOW + 2);
+	fixture_message(comm, 0, MESH_MESSAGE_POSTED, 1, NULL, 0); /* came late */
+	assert_int_equal(comm->send.peer_posted, 2);
+	fixture_grant(comm, 2, 1, SMALL);
+	assert_int_equal(fixture_sent(MESH_MESSAGE_DATA), MESH_EAGER_WINDOW + 3);
+	assert_int_equal(comm->send.peer_posted, 3);
+	fixture_comm_close(comm);
+}
+
+/* ---- grants -------------------------------------------------------------------------------- */
+
+/* The receiver is asked once for what it holds back; and for all that there is by now. */
+static void test_want(void **state)
+{
+	(void)state;
+	sender_open(MESH_PROVIDER_TCP, 1);
+	post(LARGE);
+	assert_int_equal(fixture_sent(MESH_MESSAGE_WANT), 0); /* nothing is held back yet */
+	post(SMALL);
+	post(SMALL);
+	assert_int_equal(fixture_sent(MESH_MESSAGE_WANT), 1);
+	assert_int_equal(fixture_last_sent(MESH_MESSAGE_WANT, NULL).seq, 2);
+	post(LARGE);
+	post(LARGE);
+	assert_int_equal(fixture_sent(MESH_MESSAGE_WANT), 2); /* the second small one came after */
+	post(LARGE);
+	assert_int_equal(fixture_sent(MESH_MESSAGE_WANT), 2);
+	fixture_comm_close(comm);
+}
+
+/* A grant is for one receive: that of a round before says nothing. */
+static void test_grant_of_another_round(void **state)
+{
+	uint32_t seq;
+
+	(void)state;
+	fake.writes_end_with = -1;
+	sender_open(MESH_PROVIDER_TCP, 1);
+	for (seq = 0; seq < MESH_COMM_REQUESTS; seq++) {
+		struct mesh_request *request = post(LARGE);
+
+		assert_int_equal(fake.writes.num, seq); /* not without a grant */
+		fixture_grant(comm, seq, 1, LARGE);
+		fixture_poll();
+		assert_int_equal(fake.writes.num, seq + 1);
+		assert_true(is_done(request));
+	}
+	post(LARGE);
+	fixture_grant(comm, 0, 1, LARGE); /* comes twice, a round later */
+	assert_int_equal(fake.writes.num, MESH_COMM_REQUESTS);
+	fixture_grant(comm, MESH_COMM_REQUESTS, 2, LARGE);
+	assert_int_equal(fake.writes.num, MESH_COMM_REQUESTS + 1);
+	fixture_grant(comm, 1, 1, LARGE); /* the same, and another has come for its slot */
+	post(LARGE);
+	assert_int_equal(fake.writes.num, MESH_COMM_REQUESTS + 2);
+	fixture_poll();
+	fixture_comm_close(comm);
+}
+
+/* A large message that waits does not hold up those behind it. */
+static void test_grant_of_the_next_message(void **state)
+{
+	(void)state;
+	fake.writes_end_with = -1;
+	sender_open(MESH_PROVIDER_TCP, 1);
+	post(LARGE);
+	post(LARGE);
+	fixture_grant(comm, 1, 1, LARGE);
+	assert_int_equal(fake.writes.num, 1);
+	assert_int_equal(mesh_immediate_decode(fake.writes.posts[0].data).seq, 1);
+	assert_int_equal(mesh_send_count(comm), 0);
+	fixture_grant(comm, 0, 1, LARGE);
+	assert_int_equal(mesh_send_count(comm), 2);
+	fixture_poll();
+	fixture_comm_close(comm);
+}
+
+static void test_grant_for_other_paths(void **state)
+{
+	(void)state;
+	sender_open(MESH_PROVIDER_TCP, 1);
+	post(LARGE);
+	fixture.num_paths = 2;
+	fixture_grant(comm, 0, 1, LARGE);
+	fixture.num_paths = 1;
+	assert_failed(comm, -EPROTO, "counts our paths in another way");
+	assert_int_equal(fake.writes.num, 0);
+	fixture_comm_close(comm);
+}
+
+static void test_wrong_kind_of_message(void **state)
+{
+	(void)state;
+	sender_open(MESH_PROVIDER_TCP, 1);
+	fixture_message(comm, 0, MESH_MESSAGE_DATA, 0, memory, 8);
+	assert_failed(comm, -EPROTO, "a message of the wrong kind");
+	fixture_comm_close(comm);
+}
+
+/* ---- sizes --------------------------------------------------------------------------------- */
+
+/* Immediates of 64 bits tell the true size; those of 32 need a SIZE, unless the grant is filled. */
+static void test_size_is_told(void **state)
+{
+	static const struct {
+		size_t cq_data_size;
+		uint64_t room;
+		int messages;
+		uint32_t in_immediate;
+	} cases[] = {
+		{8, LARGE, 0, LARGE},
+		{8, LARGE + 1, 0, LARGE},
+		{4, LARGE, 0, 0},
+		{4, LARGE + 1, 1, 0},
+	};
+	const void *payload;
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct mesh_message_size size;
+
+		fixture_setup(state);
+		fake.writes_end_with = -1;
+		fake.cq_data_size = cases[i].cq_data_size;
+		sender_open(MESH_PROVIDER_VERBS_RXM, 1);
+		post(LARGE);
+		fixture_grant(comm, 0, 1, cases[i].room);
+		fixture_poll();
+		message_check(memory, 0, LARGE, LARGE, cases[i].room);
+		assert_int_equal(mesh_immediate_decode(fake.writes.posts[0].data).size,
+				 cases[i].in_immediate);
+		assert_int_equal(fixture_sent(MESH_MESSAGE_SIZE), cases[i].messages);
+		if (cases[i].messages) {
+			fixture_last_sent(MESH_MESSAGE_SIZE, &payload);
+			memcpy(&size, payload, sizeof(size));
+			assert_true(size.size == LARGE);
+		}
+		fixture_comm_close(comm);
+		assert_int_equal(fixture_teardown(state), 0);
+	}
+}
+
+/* Larger than its receive: nothing is written, and the receiver learns the size, too. */
+static void test_larger_than_its_receive(void **state)
+{
+	struct mesh_request *request;
+
+	(void)state;
+	sender_open(MESH_PROVIDER_TCP, 1);
+	post(LARGE);
+	fixture_grant(comm, 0, 1, LARGE - 1);
+	assert_failed(comm, -EMSGSIZE, "message 0 of 65536 bytes is larger than the receive");
+	assert_int_equal(fake.writes.num, 0);
+	assert_int_equal(fixture_sent(MESH_MESSAGE_SIZE), 1);
+	/* Nothing starts on a comm that has failed. */
+	fixture_grant(comm, 0, 1, LARGE);
+	assert_int_equal(fake.writes.num, 0);
+	assert_int_equal(mesh_comm_send(comm, memory, 8, registration, &request), -EMSGSIZE);
+	assert_null(request);
+	fixture_comm_close(comm);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_segment_sizes),
+		TEST(test_two_paths),
+		TEST(test_one_path_completes_plainly),
+		TEST(test_paths_take_turns),
+		TEST(test_done_with_the_last_segment),
+		TEST(test_window_is_kept),
+		TEST(test_full_for_all_that_follow),
+		TEST(test_one_claim),
+		TEST(test_busy_provider),
+		TEST(test_write_is_refused),
+		TEST(test_write_fails),
+		TEST(test_message_fails),
+		TEST(test_want_fails),
+		TEST(test_eager_limit),
+		TEST(test_eager_limit_of_the_peer),
+		TEST(test_eager_window),
+		TEST(test_want),
+		TEST(test_grant_of_another_round),
+		TEST(test_grant_of_the_next_message),
+		TEST(test_grant_for_other_paths),
+		TEST(test_wrong_kind_of_message),
+		cmocka_unit_test(test_size_is_told),
+		TEST(test_size_is_told_once),
+		TEST(test_larger_than_its_receive),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
