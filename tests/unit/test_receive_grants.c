@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_receive_grants.c - what a receiving comm tells its sender, and when. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "comm_fixture.h"
+#include "log_capture.h"
+
+#define ROOM ((size_t)1 << 20)
+#define SMALL ((size_t)64)
+/* After so many small messages in a row grants are held back (receive.c). */
+#define EAGER_RUN 4
+
+static char memory[ROOM], payload[SMALL];
+static struct mesh_comm *comm;
+static struct mesh_registration *registration;
+
+static void receiver_open(enum mesh_provider_id provider, int num_paths)
+{
+	fixture_paths_open(provider, num_paths);
+	comm = fixture_comm_open(false);
+	registration = fixture_register(comm, memory, sizeof(memory));
+	memset(memory, 0, sizeof(memory));
+}
+
+static struct mesh_request *post(size_t size)
+{
+	struct mesh_request *request = NULL;
+
+	assert_int_equal(mesh_comm_receive(comm, memory, size, registration, &request), 0);
+	assert_non_null(request);
+	return request;
+}
+
+static void data(uint32_t seq, size_t size)
+{
+	fixture_message(comm, 0, MESH_MESSAGE_DATA, seq, payload, size);
+}
+
+/* The size of what has come; -1 if it has not. */
+static int64_t received(struct mesh_request *request)
+{
+	size_t size = 0;
+	bool done = false;
+
+	assert_int_equal(mesh_request_test(request, &done, &size), 0);
+	return done ? (int64_t)size : -1;
+}
+
+struct arrival {
+	uint32_t seq, segment;
+	bool last, full;
+	uint32_t size;
+};
+
+static void written(int path, struct arrival arrival)
+{
+	fixture_written(comm, path,
+			(struct mesh_immediate){
+				.seq = arrival.seq & 0x3f,
+				.segment = arrival.segment,
+				.last = arrival.last,
+				.full = arrival.full,
+				.size = arrival.size,
+			});
+}
+
+/* ---- grants -------------------------------------------------------------------------------- */
+
+/* Where each path may write, and with which key; nothing where there is no room. */
+static void test_grant_has_all_paths(void **state)
+{
+	struct mesh_message_header header;
+	struct mesh_request *request;
+	struct mesh_grant grant;
+	const void *sent;
+	int i;
+
+	(void)state;
+	receiver_open(MESH_PROVIDER_TCP, 2);
+	assert_int_equal(mesh_comm_receive(comm, memory + 4096, 5000, registration, &request), 0);
+	header = fixture_last_sent(MESH_MESSAGE_GRANT, &sent);
+	assert_int_equal(header.seq, 0);
+	assert_int_equal(header.count, 1);
+	assert_int_equal(header.paths, 2);
+	assert_int_equal(header.length, mesh_grant_size(2));
+	memcpy(&grant, sent, mesh_grant_size(2));
+	assert_int_equal(grant.size, 5000);
+	for (i = 0; i < 2; i++) {
+		assert_true(grant.targets[i].address == (uintptr_t)memory + 4096);
+		assert_true(grant.targets[i].key == mesh_mr_key(registration->mrs[i]));
+	}
+	assert_true(grant.targets[0].key != grant.targets[1].key);
+	assert_int_equal(mesh_comm_receive(comm, NULL, 0, NULL, &request), 0);
+	fixture_poll();
+	header = fixture_last_sent(MESH_MESSAGE_GRANT, &sent);
+	assert_int_equal(header.seq, 1);
+	memcpy(&grant, sent, mesh_grant_size(2));
+	assert_int_equal(grant.size + grant.targets[0].address + grant.targets[0].key, 0);
+	fixture_comm_close(comm);
+}
+
+/* The first leaves at once; those behind it with the next poll, in one message. */
+static void test_grants_leave_together(void **state)
+{
+	struct mesh_message_header header;
+	int i;
+
+	(void)state;
+	receiver_open(MESH_PROVIDER_TCP, 1);
+	for (i = 0; i < 3 + MESH_GRANTS_PER_MESSAGE; i++)
+		post(ROOM);
+	assert_int_equal(fixture_sent(MESH_MESSAGE_GRANT), 1);
+	fixture_poll();
+	assert_int_equal(fixture_sent(MESH_MESSAGE_GRANT), 3);
+	header = fixture_last_sent(MESH_MESSAGE_GRANT, NULL);
+	assert_int_equal(header.seq, 1 + MESH_GRANTS_PER_MESSAGE);
+	assert_int_equal(header.count, 2);
+	assert_int_equal(comm->receive.granted, 3 + MESH_GRANTS_PER_MESSAGE);
+	fixture_poll();
+	assert_int_equal(fixture_sent(MESH_MESSAGE_GRANT), 3);
+	fixture_comm_close(comm);
+}
+
+/* With grants for 2 MiB in hand the sender does not miss the next one, unless it asks. */
+static void test_grants_that_may_wait(void **state)
+{
+	uint32_t seq;
+
+	(void)state;
+	receiver_open(MESH_PROVIDER_TCP, 1);
+	for (seq = 0; seq < 4; seq++)
+		post(ROOM);
+	fixture_poll();
+	written(0, (struct arrival){.seq = 0, .last = true, .full = true});
+	assert_int_equal(received(&comm->requests[0]), ROOM);
+	post(ROOM);
+	fixture_poll();
+	assert_int_equal(comm->receive.granted, 3);
+	fixture_message(comm, 0, MESH_MESSAGE_WANT, 4, NULL, 0);
+	assert_int_equal(comm->receive.granted, 4);
+	assert_int_equal(fixture_last_sent(MESH_MESSAGE_GRANT, NULL).seq, 4);
+	/* One that is small leaves room for more. */
+	for (seq = 1; seq < 4; seq++) {
+		post(ROOM);
+		fixture_poll();
+		assert_int_equal(comm->receive.granted, 5 - seq);
+		written(0,
+			(struct arrival){.seq = seq, .last = true, .size = seq < 3 ? ROOM : 1000});
+		assert_int_equal(received(&comm->requests[seq]), seq < 3 ? ROOM : 1000);
+	}
+	assert_int_equal(comm->receive.granted, 4);
+	fixture_comm_close(comm);
+}
+
+/* So many small messages come and are taken, from @seq on. */
+static void small_run(uint32_t seq, int count)
+{
+	int i;
+
+	for (i = 0; i < count; i++) {
+		struct mesh_request *request = post(SMALL);
+
+		data(seq + (uint32_t)i, SMALL);
+		assert_int_equal(received(request), SMALL);
+	}
+}
+
+/* After a run of small messages there is a POSTED every eighth receive, and no grant. */
+static void test_grants_are_held_back(void **state)
+{
+	int grants;
+
+	(void)state;
+	receiver_open(MESH_PROVIDER_TCP, 1);
+	small_run(0, EAGER_RUN - 1);
+	grants = fixture_sent(MESH_MESSAGE_GRANT);
+	assert_int_equal(grants, EAGER_RUN - 1);
+	small_run(EAGER_RUN - 1, 1);
+	assert_int_equal(fixture_sent(MESH_MESSAGE_GRANT), grants + 1);
+	small_run(EAGER_RUN, 7);
+	assert_int_equal(fixture_sent(MESH_MESSAGE_GRANT), grants + 1);
+	assert_int_equal(fixture_sent(MESH_MESSAGE_POSTED), 0);
+	small_run(EAGER_RUN + 7, 1);
+	assert_int_equal(fixture_sent(MESH_MESSAGE_POSTED), 1);
+	assert_int_equal(fixture_last_sent(MESH_MESSAGE_POSTED, NULL).seq, EAGER_RUN + 8);
+	small_run(EAGER_RUN + 8, 8);
+	assert_int_equal(fixture_sent(MESH_MESSAGE_POSTED), 2);
+	assert_int_equal(fixture_sent(MESH_MESSAGE_GRANT), grants + 1);
+	fixture_comm_close(comm);
+}
+
+/* Whoever asks gets the grants of all that is posted, and the run is over. */
+static void test_want_ends_the_run(void **state)
+{
+	const struct mesh_message_size size = {.size = 1};
+	struct mesh_message_header header;
+	struct mesh_request *request;
+
+	(void)state;
+	receiver_open(MESH_PROVIDER_TCP, 1);
+	small_run(0, 2 * EAGER_RUN);
+	request = post(ROOM);
+	post(ROOM);
+	fixture_poll();
+	/* Nobody can know where to write: it is not our peer's, or late. */
+	fixture_message(comm, 0, MESH_MESSAGE_SIZE, 2 * EAGER_RUN, &size, sizeof(size));
+	written(0, (struct arrival){.seq = 2 * EAGER_RUN, .last = true, .full = true});
+	assert_int_equal(received(request), -1);
+	assert_false(request->size_known);
+	fixture_message(comm, 0, MESH_MESSAGE_WANT, 2 * EAGER_RUN + 2, NULL, 0);
+	header = fixture_last_sent(MESH_MESSAGE_GRANT, NULL);
+	assert_int_equal(header.seq, 2 * EAGER_RUN);
+	assert_int_equal(header.count, 2);
+	/* It asked for the next one, too, and small ones from before say nothing new. */
+	data(2 * EAGER_RUN, SMALL);
+	data(2 * EAGER_RUN + 1, SMALL);
+	data(2 * EAGER_RUN + 2, SMALL);
+	assert_int_equal(comm->receive.eager_run, 0);
+	post(ROOM);
+	post(ROOM);
+	fixture_poll();
+	header = fixture_last_sent(MESH_MESSAGE_GRANT, NULL);
+	assert_int_equal(header.seq, 2 * EAGER_RUN + 3);
+	fixture_comm_close(comm);
+}
+
+/* It may name what is not posted yet, with small messages behind it. */
+static void test_want_comes_early(void **state)
+{
+	uint32_t seq;
+
+	(void)state;
+	receiver_open(MESH_PROVIDER_TCP, 1);
+	fixture_message(comm, 0, MESH_MESSAGE_WANT, 1, NULL, 0);
+	fixture_message(comm, 0, MESH_MESSAGE_WANT, 0, NULL, 0); /* says less */
+	for (seq = 0; seq < EAGER_RUN; seq++)
+		data(2 + seq, SMALL);
+	assert_int_equal(comm->receive.eager_run, EAGER_RUN);
+	post(ROOM);
+	post(ROOM);
+	fixture_poll();
+	assert_int_equal(comm->receive.granted, 2);
+	fixture_comm_close(comm);
+}
+
+/* Grants that are held back keep POSTED from nobody: it leaves at once. */
+static void test_posted_leaves_at_once(void **state)
+{
+	int i;
+
+	(void)state;
+	receiver_open(MESH_PROVIDER_TCP, 1);
+	post(ROOM);
+	small_run(1, EAGER_RUN);
+	assert_true(comm->receive.granted > 0);
+	for (i = 0; i < 8; i++)
+		post(SMALL);
+	assert_int_equal(fixture_sent(MESH_MESSAGE_POSTED), 1);
+	fixture_comm_close(comm);
+}
+
+/* A large message ends the run as well: what was held back leaves. */
+static void test_large_ends_the_run(void **state)
+{
+	struct mesh_message_header header;
+
+	(void)state;
+	receiver_open(MESH_PROVIDER_TCP, 1);
+	small_run(0, EAGER_RUN - 1);
+	post(ROOM); /* granted */
+	post(ROOM);
+	data(EAGER_RUN, SMALL);
+	fixture_poll();
+	post(ROOM);
+	fixture_poll();
+	assert_int_equal(fixture_last_sent(MESH_MESSAGE_GRANT, NULL).seq, EAGER_RUN - 1);
+	written(0, (struct arrival){.seq = EAGER_RUN - 1, .segment = 0, .size = ROOM});
+	header = fixture_last_sent(MESH_MESSAGE_GRANT, NULL);
+	assert_int_equal(header.seq, EAGER_RUN + 1);
+	fixture_comm_close(comm);
+}
+
+/* The peer has lost them: all that is posted is granted once more, and counts once. */
+static void test_grants_again(void **state)
+{
+	struct mesh_message_header header;
+
+	(void)state;
+	receiver_open(MESH_PROVIDER_TCP, 1);
+	post(ROOM);
+	post(ROOM);
+	fixture_poll();
+	assert_int_equal(comm->receive.granted, 2);
+	mesh_lock_take(&fixture.node.lock);
+	mesh_stall_asked(comm, 0);
+	mesh_lock_release(&fixture.node.lock);
+	header = fixture_last_sent(MESH_MESSAGE_GRANT, NULL);
+	assert_int_equal(header.seq, 0);
+	assert_int_equal(header.count, 2);
+	assert_int_equal(comm->receive.granted, 2);
+	assert_true(fixture_no_frame());
+	fixture_comm_close(comm);
+}
+
+/* A comm that has failed grants nothing more. */
+static void test_nothing_is_granted_after_the_end(void **state)
+{
+	(void)state;
+	receiver_open(MESH_PROVIDER_TCP, 1);
+	post(ROOM);
+	post(ROOM);
+	mesh_lock_take(&comm->lock);
+	mesh_comm_fail(comm, -EPIPE, true, NULL);
+	mesh_lock_release(&comm->lock);
+	fixture_poll();
+	assert_int_equal(fixture_sent(MESH_MESSAGE_GRANT), 1);
+	fixture_comm_close(comm);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_grant_has_all_paths),	  TEST(test_grants_leave_together),
+		TEST(test_grants_that_may_wait),  TEST(test_grants_are_held_back),
+		TEST(test_want_ends_the_run),	  TEST(test_want_comes_early),
+		TEST(test_posted_leaves_at_once), TEST(test_large_ends_the_run),
+		TEST(test_grants_again),	  TEST(test_nothing_is_granted_after_the_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
