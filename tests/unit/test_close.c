@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_close.c - the end of a comm: what is told, what is waited for, and who is cut off. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "comm_fixture.h"
+#include "log_capture.h"
+
+#define SMALL ((size_t)64)
+#define LARGE ((size_t)64 << 10)
+
+static char memory[LARGE], payload[SMALL];
+static struct mesh_comm *comm;
+static struct mesh_registration *registration;
+
+static void opened(bool sending)
+{
+	fixture_paths_open(MESH_PROVIDER_TCP, 1);
+	comm = fixture_comm_open(sending);
+	registration = fixture_register(comm, memory, sizeof(memory));
+}
+
+static void post(size_t size)
+{
+	struct mesh_request *request = NULL;
+
+	if (comm->sending)
+		mesh_comm_send(comm, memory, size, registration, &request);
+	else
+		mesh_comm_receive(comm, memory, size, registration, &request);
+	assert_non_null(request);
+}
+
+static void data(uint32_t seq)
+{
+	fixture_message(comm, 0, MESH_MESSAGE_DATA, seq, payload, SMALL);
+}
+
+static void tick(void)
+{
+	mesh_lock_take(&fixture.node.lock);
+	mesh_comm_tick(comm);
+	mesh_lock_release(&fixture.node.lock);
+}
+
+/* CLOSE or CLOSED came. */
+static void peer_says(enum mesh_frame_type type, struct mesh_frame_comm frame)
+{
+	mesh_lock_take(&fixture.node.lock);
+	if (type == MESH_FRAME_CLOSE)
+		mesh_comm_close_asked(comm, &frame);
+	else
+		mesh_comm_close_answered(comm, &frame);
+	mesh_lock_release(&fixture.node.lock);
+}
+
+/* Whether somebody was cut off; looks at the log, and forgets it. */
+static bool was_cut_off(void)
+{
+	bool cut = log_captured_lines(MESH_LOG_INFO) && log_captured(MESH_LOG_INFO, "did not stop");
+
+	log_capture_start();
+	return cut;
+}
+
+static void close_now(void)
+{
+	fixture_sends_complete();
+	log_capture_start();
+	mesh_comm_close(comm);
+}
+
+/* ---- we close -------------------------------------------------------------------------------- */
+
+static void test_sender_tells_what_it_sent(void **state)
+{
+	struct mesh_frame frame;
+
+	(void)state;
+	opened(true);
+	post(SMALL);
+	post(SMALL);
+	post(LARGE);
+	fake.writes_end_with = -1;
+	fixture_grant(comm, 2, 1, LARGE);
+	fixture_poll();
+	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_comm){0});
+	close_now();
+	frame = fixture_frame(MESH_FRAME_CLOSE);
+	assert_int_equal(frame.comm.to_comm, FIXTURE_REMOTE_ID);
+	assert_int_equal(frame.comm.sent, 3);
+	assert_int_equal(frame.comm.writes, 1);
+	assert_int_equal(frame.comm.unclean, 0);
+	assert_false(was_cut_off());
+}
+
+/* What it cut off may still lie in the receiver's socket. */
+static void test_sender_tells_what_did_not_end(void **state)
+{
+	(void)state;
+	opened(true);
+	post(LARGE);
+	fixture_grant(comm, 0, 1, LARGE);
+	fixture_sends_complete();
+	fixture_peers_lose();
+	log_capture_start();
+	mesh_comm_close(comm);
+	assert_int_equal(fixture_frame(MESH_FRAME_CLOSE).comm.unclean, 1);
+	assert_true(was_cut_off());
+	fixture_writes_complete(1);
+	fixture_left_free(comm);
+}
+
+/* A peer that does not answer is waited for once. */
+static void test_slow_peer_is_remembered(void **state)
+{
+	(void)state;
+	opened(true);
+	mesh_comm_close(comm);
+	assert_true(fixture.peers[0].slow_close);
+	assert_true(log_captured(MESH_LOG_WARN, "did not answer the end of a connection"));
+	log_capture_start();
+	comm = fixture_comm_open(true);
+	mesh_comm_close(comm);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
+	/* Until it answers. */
+	comm = fixture_comm_open(true);
+	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_comm){0});
+	assert_false(fixture.peers[0].slow_close);
+	mesh_comm_close(comm);
+}
+
+static void test_receiver_without_grants(void **state)
+{
+	uint32_t seq;
+
+	(void)state;
+	opened(false);
+	for (seq = 0; seq < 4; seq++) {
+		struct mesh_request *request = &comm->requests[seq];
+		bool done = false;
+		size_t size;
+
+		post(SMALL);
+		data(seq);
+		assert_int_equal(mesh_request_test(request, &done, &size), 0);
+		assert_true(done);
+	}
+	post(SMALL); /* its grant is held back: nobody can write there */
+	close_now();
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
+	assert_false(was_cut_off());
+	fixture_frame(MESH_FRAME_CLOSE);
+}
+
+/* The sender's word, and all that it has written: then nothing can touch our memory any more. */
+static void test_receiver_with_grants(void **state)
+{
+	static const struct {
+		struct mesh_frame_comm closed;
+		bool cut;
+	} cases[] = {
+		{{.writes = 1}, false},
+		{{.writes = 1, .unclean = 1}, true},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		fixture_setup(state);
+		opened(false);
+		post(LARGE);
+		fixture_written(comm, 0, (struct mesh_immediate){.segment = 0});
+		peer_says(MESH_FRAME_CLOSED, cases[i].closed);
+		close_now();
+		assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
+		assert_int_equal(was_cut_off(), cases[i].cut);
+		assert_int_equal(fixture_teardown(state), 0);
+	}
+}
+
+/* A lost peer gave no word. */
+static void test_receiver_of_a_lost_peer(void **state)
+{
+	(void)state;
+	opened(false);
+	post(LARGE);
+	mesh_lock_take(&fixture.node.lock);
+	mesh_comm_peer_lost(comm);
+	mesh_lock_release(&fixture.node.lock);
+	assert_int_equal(atomic_load(&comm->error), -ECONNRESET);
+	assert_int_equal(fixture.node.own_counters.comms_failed, 1);
+	close_now();
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
+	assert_true(was_cut_off());
+}
+
+/* What NCCL closes anyway has not failed. */
+static void test_loss_while_closing(void **state)
+{
+	(void)state;
+	opened(false);
+	comm->closing = true;
+	mesh_lock_take(&fixture.node.lock);
+	mesh_comm_peer_lost(comm);
+	mesh_lock_release(&fixture.node.lock);
+	assert_int_equal(fixture.node.own_counters.comms_failed, 0);
+	comm->closing = false;
+	close_now();
+}
+
+/* NCCL takes memory back that a request uses: the comm ends first. Other memory is its own. */
+static void test_memory_in_use_is_taken_back(void **state)
+{
+	struct mesh_registration *other;
+
+	(void)state;
+	opened(true);
+	other = fixture_register(comm, memory, 16);
+	post(LARGE);
+	mesh_registration_close(comm, other);
+	assert_false(comm->closing);
+	fixture_grant(comm, 0, 1, LARGE);
+	fixture_peers_lose();
+	mesh_registration_close(comm, registration);
+	assert_true(comm->closing);
+	assert_int_equal(fixture_frame(MESH_FRAME_CLOSE).comm.writes, 1);
+	mesh_comm_close(comm);
+	assert_true(fixture_no_frame()); /* told once */
+	fixture_writes_complete(1);
+	fixture_left_free(comm);
+}
+
+/* ---- the peer closes ------------------------------------------------------------------------- */
+
+static void test_sender_closed_and_all_is_here(void **state)
+{
+	struct mesh_request *request;
+
+	(void)state;
+	opened(false);
+	data(0);
+	peer_says(MESH_FRAME_CLOSE, (struct mesh_frame_comm){.sent = 1});
+	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).comm.to_comm, FIXTURE_REMOTE_ID);
+	assert_false(mesh_comm_urgent(comm));
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
+	post(SMALL); /* what came is NCCL's all the same */
+	assert_int_equal(mesh_comm_receive(comm, memory, SMALL, registration, &request), -EPIPE);
+	tick();
+	assert_true(fixture_no_frame());
+	close_now();
+}
+
+static void test_sender_closed_and_some_is_on_its_way(void **state)
+{
+	(void)state;
+	opened(false);
+	data(0);
+	peer_says(MESH_FRAME_CLOSE, (struct mesh_frame_comm){.sent = 2});
+	assert_true(fixture_no_frame());
+	assert_true(mesh_comm_urgent(comm));
+	tick();
+	assert_int_equal(atomic_load(&comm->error), 0);
+	data(1);
+	tick();
+	fixture_frame(MESH_FRAME_CLOSED);
+	close_now();
+}
+
+static void test_sender_closed_and_some_is_missing(void **state)
+{
+	(void)state;
+	opened(false);
+	peer_says(MESH_FRAME_CLOSE, (struct mesh_frame_comm){.sent = 1});
+	comm->peer_asked_ms -= 2000;
+	tick();
+	assert_failed(comm, -EIO, "not all of what it sent has arrived");
+	fixture_frame(MESH_FRAME_CLOSED);
+	close_now();
+}
+
+static void test_sender_closed_before_our_receives(void **state)
+{
+	(void)state;
+	opened(false);
+	post(SMALL);
+	peer_says(MESH_FRAME_CLOSE, (struct mesh_frame_comm){0});
+	assert_failed(comm, -EPIPE, "closed the connection while receives were posted");
+	fixture_frame(MESH_FRAME_CLOSED);
+	close_now();
+}
+
+/* What is on its way ends first; nothing new starts; then the receiver learns how much it was. */
+static void test_receiver_closed(void **state)
+{
+	struct mesh_frame frame;
+
+	(void)state;
+	opened(true);
+	post(LARGE);
+	fixture_grant(comm, 0, 1, LARGE);
+	peer_says(MESH_FRAME_CLOSE, (struct mesh_frame_comm){0});
+	assert_true(fixture_no_frame());
+	post(LARGE);
+	fixture_grant(comm, 1, 1, LARGE);
+	assert_int_equal(fake.writes.num, 1);
+	tick();
+	assert_true(fixture_no_frame());
+	assert_int_equal(atomic_load(&comm->error), 0);
+	fixture_writes_complete(1);
+	tick();
+	assert_failed(comm, -EPIPE, "the receiver closed the connection");
+	frame = fixture_frame(MESH_FRAME_CLOSED);
+	assert_int_equal(frame.comm.writes, 1);
+	assert_int_equal(frame.comm.unclean, 0);
+	fixture_comm_close(comm);
+}
+
+/* Nothing was left to send: that is how every job ends. */
+static void test_receiver_closed_at_the_end(void **state)
+{
+	(void)state;
+	opened(true);
+	post(SMALL);
+	fixture_sends_complete();
+	peer_says(MESH_FRAME_CLOSE, (struct mesh_frame_comm){0});
+	assert_int_equal(atomic_load(&comm->error), -EPIPE);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
+	assert_int_equal(fixture.node.own_counters.comms_failed, 0);
+	fixture_frame(MESH_FRAME_CLOSED);
+	close_now();
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_sender_tells_what_it_sent),
+		TEST(test_sender_tells_what_did_not_end),
+		TEST(test_slow_peer_is_remembered),
+		TEST(test_receiver_without_grants),
+		cmocka_unit_test(test_receiver_with_grants),
+		TEST(test_receiver_of_a_lost_peer),
+		TEST(test_loss_while_closing),
+		TEST(test_memory_in_use_is_taken_back),
+		TEST(test_sender_closed_and_all_is_here),
+		TEST(test_sender_closed_and_some_is_on_its_way),
+		TEST(test_sender_closed_and_some_is_missing),
+		TEST(test_sender_closed_before_our_receives),
+		TEST(test_receiver_closed),
+		TEST(test_receiver_closed_at_the_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
