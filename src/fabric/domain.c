@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* domain.c - opens and closes one NIC's libfabric objects. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -241,12 +242,24 @@ static void fid_close(struct fid *fid)
 		mesh_info("a libfabric object did not close: %s", fi_strerror(-ret));
 }
 
+/* A few are the last words of closed connections; many are somebody else's on this link. */
+static void strangers_log(const struct mesh_domain *domain)
+{
+	uint64_t strangers = atomic_load(&domain->strangers);
+
+	if (strangers)
+		mesh_info("%s: %" PRIu64 " messages or writes belonged to no connection: late ones "
+			  "of closed connections, or a stranger's",
+			  domain->nic->netdev, strangers);
+}
+
 void mesh_domain_close(struct mesh_domain *domain)
 {
 	struct mesh_remote *remote;
 
 	if (!domain)
 		return;
+	strangers_log(domain);
 	if (domain->endpoint)
 		fid_close(&domain->endpoint->fid);
 	mesh_buffers_close(domain);

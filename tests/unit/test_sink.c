@@ -14,6 +14,7 @@
 #include <mesh/fabric/mr.h>
 
 #include "fake_fabric.h"
+#include "log_capture.h"
 
 #define TOKEN 0xfeed0001
 
@@ -132,7 +133,10 @@ static void test_strangers(void **state)
 	mesh_domain_poll(domain);
 	assert_int_equal(a.messages, 1);
 	assert_true(domain->strangers == 6);
+	log_capture_start();
 	mesh_domain_close(domain);
+	assert_true(log_captured(MESH_LOG_INFO, "eth7: 6 messages or writes belonged to no"));
+	log_capture_stop();
 }
 
 /* After a failed receive, what its buffer held before is not taken for a message. */
