@@ -38,6 +38,13 @@ void mesh_engine_unwatch(struct mesh_engine *engine, struct mesh_watch *watch)
 	watch->fd = -1;
 }
 
+void mesh_engine_let_go(struct mesh_watch *watch)
+{
+	if (watch->fd >= 0)
+		close(watch->fd);
+	watch->fd = -1;
+}
+
 void mesh_engine_wake(struct mesh_engine *engine)
 {
 	const uint64_t one = 1;

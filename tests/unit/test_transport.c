@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -311,6 +313,12 @@ static int port_try(uint16_t port)
 	return error;
 }
 
+/* As if a fork had not found the time to let go. */
+static pid_t fork_plainly(void)
+{
+	return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+}
+
 /* A host forks, as loaders of training data do, and its children live on with what we had open. */
 static void test_child_keeps_nothing_alive(void **state)
 {
@@ -324,7 +332,7 @@ static void test_child_keeps_nothing_alive(void **state)
 	assert_int_equal(pipe(pipe_fds), 0);
 	pair_open(&pair);
 	port = pair.send->node->control_port;
-	child = fork();
+	child = fork_plainly();
 	if (!child) {
 		close(pipe_fds[1]);
 		_exit(read(pipe_fds[0], &byte, 1) != 0); /* until our end is closed */
@@ -336,6 +344,50 @@ static void test_child_keeps_nothing_alive(void **state)
 	close(pipe_fds[0]);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
+}
+
+static bool is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
+/* The control connections are the parent's alone, and what the child does is nothing to them. */
+static void test_child_lets_go(void **state)
+{
+	int fds[64], num = 0, i, status;
+	struct mesh_peer *peer;
+	struct mesh_node *node;
+	struct pair pair;
+	pid_t child;
+
+	(void)state;
+	pair_open(&pair);
+	node = pair.send->node;
+	mesh_lock_take(&node->lock);
+	fds[num++] = node->engine.epoll_fd;
+	fds[num++] = node->engine.wake_fd;
+	fds[num++] = node->controls[0].watch.fd;
+	fds[num++] = node->stats.fd;
+	LIST_FOREACH(peer, &node->peers, entry)
+		fds[num++] = peer->watch.fd;
+	mesh_lock_release(&node->lock);
+	assert_true(num >= 6); /* both ends of a connection */
+	child = fork();
+	if (!child) {
+		for (i = 0; i < num && !is_open(fds[i]); i++)
+			;
+		alarm(20);
+		mesh_lock_take(&node->lock);
+		while (i == num && (peer = LIST_FIRST(&node->peers)))
+			mesh_peer_free(peer);
+		_exit(i != num);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	for (i = 0; i < num; i++)
+		assert_true(is_open(fds[i]));
+	message_move(&pair, 100000, 100000, false);
+	pair_close(&pair);
 }
 
 static void test_net_opens_again(void **state)
@@ -364,6 +416,7 @@ int main(void)
 		cmocka_unit_test(test_connects_again_after_a_reset),
 		cmocka_unit_test(test_engine_rests_in_time),
 		cmocka_unit_test(test_child_keeps_nothing_alive),
+		cmocka_unit_test(test_child_lets_go),
 		cmocka_unit_test(test_net_opens_again),
 	};
 
