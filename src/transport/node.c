@@ -140,7 +140,7 @@ void mesh_node_stop(struct mesh_node *node)
 	mesh_lock_release(&node->lock);
 }
 
-/* What the provider has open stays, for there is no way to it; the control connection's end tells. */
+/* What the provider has open stays: there is no way to it. The control connection's end tells. */
 void mesh_node_let_go(struct mesh_node *node)
 {
 	struct mesh_peer *peer;
