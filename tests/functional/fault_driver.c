@@ -80,6 +80,17 @@ static int command_await(struct driver *d, int argc, char **argv)
 	return OUTCOME_OK;
 }
 
+/* fork FILE: a child that does nothing with what it has from us, until there is such a file. */
+static int command_fork(struct driver *d, int argc, char **argv)
+{
+	pid_t child = fork();
+
+	if (child)
+		return child > 0 ? OUTCOME_OK : wrong("cannot fork");
+	command_await(d, argc, argv);
+	_exit(0);
+}
+
 static int command_pause(struct driver *d, int argc, char **argv)
 {
 	(void)d;
@@ -133,6 +144,7 @@ static const struct command {
 	{"stop", 1, command_stop},
 	{"touch", 2, command_touch},
 	{"await", 2, command_await},
+	{"fork", 2, command_fork},
 	{"pause", 2, command_pause},
 };
 

@@ -5,7 +5,7 @@
 #
 # The victim is on node a, the survivor on b. Bystanders of the survivor: one more process on a,
 # which sends to it, and one on c, which receives from it.
-# seconds: 40
+# seconds: 45
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/faults.sh
@@ -241,6 +241,20 @@ killed_after_accept() {
 	finish 137 "lost node a \($ADDRESS\)"
 }
 
+# A loader of training data, which lives on for a while, has all descriptors of its parent's.
+killed_beside_a_child() {
+	begin "killed after it had forked a child"
+	victim_listens <<-END
+		fork $FAULTS/calm
+		die
+	END
+	survive_connecting <<-END
+		post 0 0 0 32M
+		! within $(ms 2000) test 0
+	END
+	finish 137 "lost node a \($ADDRESS\)"
+}
+
 killed_after_connect() {
 	local FAULTS_ENV=("${PATIENT[@]}")
 
@@ -385,6 +399,7 @@ killed_while_connecting
 stopped_while_connecting
 killed_as_connector
 killed_after_accept
+killed_beside_a_child
 killed_after_connect
 sender_killed
 receiver_killed
