@@ -134,7 +134,7 @@ sanitized_tests() {
 	((PIPESTATUS[0] == 0)) || status=1
 	if [[ ${3:-} != - && $(tests_of_programs) ]]; then
 		# shellcheck disable=SC2046,SC2086 # one word per test
-		TEST_TIMEOUT=${TEST_TIMEOUT:-1200} MESH_BUILD=$1 \
+		TEST_TIMEOUT=${TEST_TIMEOUT:-1800} MESH_BUILD=$1 \
 			fixed_layout tests/functional/run ${3:-$(tests_of_programs)} 2>&1 |
 			tee -a "$log"
 		((PIPESTATUS[0] == 0)) || status=1

@@ -25,7 +25,8 @@ MESH_PREFIX=mesh$$-
 MESH_RESULTS=${MESH_RESULTS:-$MESH_BUILD/functional}
 # Of every cable, in bytes.
 MESH_MTU=${MESH_MTU:-1500}
-# Longest time that all ranks of one run may take, in seconds.
+# Longest time that all ranks of one run may take, in seconds; with sanitizers, thrice.
+[[ $MESH_BUILD != *sanitize* ]] || RANKS_TIMEOUT=${RANKS_TIMEOUT:-900}
 RANKS_TIMEOUT=${RANKS_TIMEOUT:-300}
 # Variables for every rank: RANKS_ENV=(NCCL_DEBUG=INFO).
 RANKS_ENV=()
