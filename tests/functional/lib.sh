@@ -210,9 +210,10 @@ mesh_addresses() {
 }
 
 # mesh_await_link NAMESPACE NIC: the kernel says late that a link is operational, and libfabric
-# leaves out one that is not.
+# leaves out one that is not. ip looks at everybody's namespaces and complains of one that goes.
 mesh_await_link() {
-	wait_for "ip -n $1 link show dev $2 | grep -q 'state UP'" 60 || fail "$1 $2 stays down"
+	wait_for "ip -n $1 link show dev $2 2>/dev/null | grep -q 'state UP'" 60 ||
+		fail "$1 $2 stays down"
 }
 
 # A veth pair between two NICs that have no addresses yet.
