@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - fi_mesh: finds the subcommand and runs it. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <rdma/fabric.h>
 
+#include <mesh/base/log.h>
 #include <mesh/mesh/wire.h>
 
 #include "command.h"
@@ -58,13 +60,23 @@ static void foreign_handlers_remove(void)
 			signal(signals[i], SIG_DFL);
 }
 
+/* What the plugin's own code has to say, as the subcommand says everything. */
+static void log_print(enum mesh_log_level level, const char *file, int line, const char *text)
+{
+	(void)file;
+	(void)line;
+	if (level == MESH_LOG_WARN)
+		fprintf(stderr, "%s: %s\n", program_invocation_short_name, text);
+}
+
 /* getopt() begins its messages with argv[0]. */
 static int command_run(const struct command *command, int argc, char **argv)
 {
-	char name[32];
+	static char name[32]; /* errno.h's variable keeps it */
 
 	snprintf(name, sizeof(name), "fi_mesh %s", command->name);
-	argv[0] = name;
+	argv[0] = program_invocation_short_name = name;
+	mesh_log_sink_set(log_print);
 	return command->run(argc, argv);
 }
 

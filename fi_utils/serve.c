@@ -99,6 +99,16 @@ static bool listens_on(const struct serve *serve, const struct mesh_addr *addr)
 	return false;
 }
 
+/* What to do about it; "" if nothing comes to mind. */
+static const char *listen_hint(int error)
+{
+	if (error == -EADDRINUSE)
+		return "; is another `fi_mesh serve` running?";
+	if (error == -EADDRNOTAVAIL)
+		return "; no interface of this node has it (ip address)";
+	return "";
+}
+
 static int listen_on(struct serve *serve, const struct mesh_addr *addr, const char *netdev)
 {
 	char text[MESH_ADDR_TEXT_MAX];
@@ -112,7 +122,7 @@ static int listen_on(struct serve *serve, const struct mesh_addr *addr, const ch
 	if (fd < 0) {
 		fprintf(stderr, "%s: cannot listen on %s, port %u%s%s: %s%s\n", who, text,
 			serve->port, netdev ? ", " : "", netdev ? netdev : "", strerror(-fd),
-			fd == -EADDRINUSE ? "; is another `fi_mesh serve` running?" : "");
+			listen_hint(fd));
 		return fd;
 	}
 	printf("listening on %s%s%s%s, port %u\n", text, netdev ? " (" : "", netdev ? netdev : "",

@@ -446,6 +446,10 @@ test_options() {
 	"$tool" --version |
 		grep -qE '^fi_mesh .*, protocol version [0-9]+, libfabric [12]\.[0-9]+$' ||
 		fail "--version: $("$tool" --version)"
+	"$tool" plan triangle a b 2>&1 | grep -q '^fi_mesh plan: a triangle has 3 nodes' ||
+		fail "who says that a triangle has 3 nodes"
+	"$tool" serve --listen 203.0.113.1 2>&1 | grep -q 'no interface of this node has it' ||
+		fail "an address of nobody's"
 	"$tool" check --yaml 2>&1 | head -1 | grep -q "^fi_mesh check: .*'--yaml'" ||
 		fail "who says that there is no --yaml"
 	on a "$tool" check --json --only subnets,mtu | python3 -c '
