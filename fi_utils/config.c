@@ -11,6 +11,9 @@
 #include <jansson.h>
 
 #include <mesh/base/config.h>
+#include <mesh/fabric/provider.h>
+#include <mesh/mesh/nic_filter.h>
+#include <mesh/mesh/nic_select.h>
 
 #include "arguments.h"
 #include "command.h"
@@ -31,8 +34,8 @@ static const char usage_text[] =
 	"  --json       JSON instead of text\n"
 	"  --markdown   the settings reference: docs/settings.md\n"
 	"\n"
-	"Exit status: 0 fine, 1 a value cannot be used (its default is, as in the plugin), or a\n"
-	"variable NCCL_MESH_* is no setting, 2 wrong use.\n";
+	"Exit status: 0 fine, 1 a value cannot be used, or a variable NCCL_MESH_* is no setting,\n"
+	"2 wrong use.\n";
 
 static const char markdown_intro[] =
 	"# Settings\n"
@@ -40,8 +43,9 @@ static const char markdown_intro[] =
 	"None is needed. A setting is an environment variable of the process that runs NCCL, or\n"
 	"a line `NAME=VALUE` in `/etc/nccl.conf` or `~/.nccl.conf`, which NCCL puts into the\n"
 	"environment (and `fi_mesh` does not read). `fi_mesh config` shows the values in effect,\n"
-	"and with `NCCL_DEBUG=INFO` the plugin logs each that is not the default. A value that\n"
-	"cannot be used is reported, and the default is used.\n"
+	"and with `NCCL_DEBUG=INFO` the plugin logs each that is not the default. A number that\n"
+	"cannot be used is reported, and the default is used; with a list or a provider that\n"
+	"cannot be used the plugin does not start, and says so.\n"
 	"\n"
 	"<!-- Written by `fi_mesh config --markdown` from the table in src/base/config.c. -->\n";
 
@@ -167,6 +171,23 @@ static int print_json(FILE *file, const struct mesh_config *config)
 
 /* ---- the command --------------------------------------------------------------------------- */
 
+/*
+ * Texts that the plugin cannot use, which then does not start: whoever reads each of them says
+ * what is wrong with it. Returns how many there are.
+ */
+static int texts_check(const struct mesh_config *config)
+{
+	struct mesh_nic_table none = {0};
+	struct mesh_nic_filter filter;
+	int count = 0;
+
+	count += mesh_nic_filter_parse(config->nics, &filter) != 0;
+	count += mesh_nic_select("", config->addresses, &none) != 0;
+	if (*config->provider && mesh_provider_id_parse(config->provider) == MESH_PROVIDER_NONE)
+		count += mesh_providers_assign(config->provider, &none, NULL) != 0;
+	return count;
+}
+
 static int config_show(int format)
 {
 	struct mesh_config config;
@@ -178,6 +199,8 @@ static int config_show(int format)
 	}
 	/* A bad value is reported with the range and its default, an unknown name as such. */
 	if (mesh_config_load(NULL, NULL, &config))
+		status = COMMAND_PROBLEM;
+	if (texts_check(&config))
 		status = COMMAND_PROBLEM;
 	if (format != 'j')
 		print_text(stdout, &config);
