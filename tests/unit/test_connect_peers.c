@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_connect_peers.c - which peers a connection tries together, how long, and which it keeps. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <mesh/transport/node.h>
+#include <mesh/transport/peer.h>
+#include <src/transport/connect_internal.h>
+
+#define NICS 3
+#define CONTROL_PORT 4000
+#define COOKIE 77
+/* When every try of these tests starts, in milliseconds of the clock. */
+#define START 100000
+
+/* A node with some NICs, and peers for all pairs with the other node's: peers[here][there]. */
+static struct mesh_node node;
+static struct mesh_net net = {.node = &node};
+static struct mesh_nic nics[NICS];
+static struct mesh_domain domains[NICS];
+static struct mesh_peer peers[NICS][NICS];
+static struct mesh_connect attempt;
+
+static void peer_make(int here, int there)
+{
+	struct mesh_peer *peer = &peers[here][there];
+
+	peer->node = &node;
+	peer->domain = &domains[here];
+	peer->watch.fd = -1;
+	peer->address = attempt.handle.endpoints[there];
+	peer->control_port = CONTROL_PORT;
+	LIST_INSERT_HEAD(&node.peers, peer, entry);
+}
+
+static int setup(void **state)
+{
+	struct mesh_handle *handle = &attempt.handle;
+	int i, k;
+
+	(void)state;
+	memset(&node, 0, sizeof(node));
+	memset(peers, 0, sizeof(peers));
+	memset(nics, 0, sizeof(nics));
+	memset(&attempt, 0, sizeof(attempt));
+	mesh_lock_init(&node.lock);
+	node.engine.wake_fd = node.engine.epoll_fd = -1;
+	node.counters = &node.own_counters;
+	node.node_id = 1;
+	node.config.max_paths = 8;
+	attempt.net = &net;
+	attempt.started_ms = START;
+	handle->node_id = 2;
+	handle->control_port = CONTROL_PORT;
+	handle->cookie = COOKIE;
+	for (i = 0; i < NICS; i++) {
+		domains[i].nic = &nics[i];
+		node.domains[i] = &domains[i];
+		node.endpoints[i].nic = (uint8_t)i;
+		mesh_addr_parse("10.1.0.2", &handle->endpoints[i].addr);
+		handle->endpoints[i].addr.bytes[1] = (uint8_t)i;
+	}
+	for (i = 0; i < NICS; i++) {
+		for (k = 0; k < NICS; k++)
+			peer_make(i, k);
+	}
+	mesh_lock_take(&node.lock);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	mesh_connect_try_end(&attempt);
+	mesh_lock_release(&node.lock);
+	mesh_lock_destroy(&node.lock);
+	return 0;
+}
+
+static void candidate(int here, int there)
+{
+	attempt.choice.candidates[attempt.choice.num_candidates++] =
+		(struct mesh_path_candidate){(uint8_t)here, (uint8_t)there};
+}
+
+static void start(void)
+{
+	assert_int_equal(mesh_connect_try_start(&attempt, START), 0);
+}
+
+/* Starts a try of the pairs 0-0, 1-1 and so on. */
+static void start_pairs(int num)
+{
+	int i;
+
+	for (i = 0; i < num; i++)
+		candidate(i, i);
+	start();
+	assert_int_equal(attempt.num_peers, num);
+}
+
+static void tried(int i, int here, int there)
+{
+	assert_true(i < attempt.num_peers);
+	assert_ptr_equal(attempt.peers[i], &peers[here][there]);
+}
+
+static bool ready(uint64_t after_ms)
+{
+	return mesh_connect_try_is_ready(&attempt, START + after_ms);
+}
+
+static bool spent(uint64_t after_ms)
+{
+	return mesh_connect_try_is_spent(&attempt, START + after_ms);
+}
+
+static bool refused(uint64_t after_ms)
+{
+	return mesh_connect_try_is_refused(&attempt, START + after_ms);
+}
+
+/* ---- who is tried -------------------------------------------------------------------------- */
+
+/* Pairs that have no NIC in common; the next try begins with the first that was left out. */
+static void test_pairs_apart(void **state)
+{
+	(void)state;
+	candidate(0, 0);
+	candidate(0, 1);
+	candidate(2, 1);
+	candidate(1, 0);
+	start();
+	assert_int_equal(attempt.num_peers, 2);
+	tried(0, 0, 0);
+	tried(1, 2, 1);
+	assert_int_equal(peers[0][0].users, 1);
+	assert_int_equal(mesh_connect_try_next(&attempt, START), 0);
+	assert_int_equal(peers[0][0].users, 0);
+	assert_int_equal(attempt.num_peers, 2);
+	tried(0, 0, 1);
+	tried(1, 1, 0);
+	assert_int_equal(mesh_connect_try_next(&attempt, START), 0);
+	tried(0, 2, 1);
+	tried(1, 1, 0);
+}
+
+static void test_no_more_than_allowed(void **state)
+{
+	(void)state;
+	node.config.max_paths = 2;
+	candidate(0, 0);
+	candidate(1, 1);
+	candidate(2, 2);
+	start();
+	assert_int_equal(attempt.num_peers, 2);
+	/* Another cookie is told to a peer that is not up yet: its listener may be another by now. */
+	assert_int_equal(peers[0][0].cookie, COOKIE);
+	assert_int_equal(mesh_connect_try_next(&attempt, START), 0);
+	tried(0, 2, 2);
+	tried(1, 0, 0);
+	/* Between two ranks of one node every way is the same memory. */
+	attempt.handle.node_id = node.node_id;
+	assert_int_equal(mesh_connect_try_next(&attempt, START), 0);
+	assert_int_equal(attempt.num_peers, 1);
+}
+
+/* ---- until when it waits ------------------------------------------------------------------- */
+
+static void test_ready_when_all_are_up(void **state)
+{
+	(void)state;
+	start_pairs(2);
+	assert_false(ready(10));
+	peers[0][0].state = MESH_PEER_UP;
+	assert_false(ready(20));
+	peers[1][1].state = MESH_PEER_UP;
+	assert_true(ready(30));
+}
+
+/* The others have some time once the first is up, each by what is known of it. */
+static void test_ready_without_the_others(void **state)
+{
+	static const struct {
+		enum mesh_peer_state state;
+		const char *address;
+		bool refuses;
+		uint64_t wait_ms;
+	} cases[] = {
+		{MESH_PEER_GREETING, "10.0.0.2", false, 3000},
+		{MESH_PEER_CONNECTING, "10.0.0.2", false, 3000},
+		{MESH_PEER_RETRY, "10.0.0.2", false, 600},
+		{MESH_PEER_CONNECTING, "fe80::2", false, 300},
+		{MESH_PEER_RETRY, "fe80::2", false, 300},
+		{MESH_PEER_LOST, "10.0.0.2", false, 0},
+		{MESH_PEER_RETRY, "10.0.0.2", true, 0},
+	};
+	struct mesh_peer *other = &peers[1][1];
+	size_t i;
+
+	(void)state;
+	start_pairs(2);
+	peers[0][0].state = MESH_PEER_UP;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		other->state = cases[i].state;
+		other->refusal = cases[i].refuses ? MESH_REFUSAL_PROVIDER : 0;
+		mesh_addr_parse(cases[i].address, &other->address.addr);
+		attempt.up_ms = 0;
+		assert_int_equal(ready(1000), !cases[i].wait_ms);
+		if (!cases[i].wait_ms)
+			continue;
+		assert_false(ready(1000 + cases[i].wait_ms - 1));
+		assert_true(ready(1000 + cases[i].wait_ms));
+	}
+	/* Nobody has answered there for long. */
+	other->state = MESH_PEER_CONNECTING;
+	other->refusal = 0;
+	mesh_addr_parse("10.0.0.2", &other->address.addr);
+	attempt.up_ms = 0;
+	other->silent_ms = START + 1;
+	assert_false(ready(3000));
+	other->silent_ms = START;
+	assert_true(ready(3000));
+}
+
+/* The one that was up is lost while the other is waited for: the wait begins anew. */
+static void test_lost_again(void **state)
+{
+	(void)state;
+	start_pairs(2);
+	peers[0][0].state = MESH_PEER_UP;
+	assert_false(ready(1000));
+	peers[0][0].state = MESH_PEER_LOST;
+	assert_false(ready(3900));
+	peers[1][1].state = MESH_PEER_RETRY;
+	assert_false(ready(5000));
+	assert_int_equal(attempt.up_ms, 0);
+	peers[1][1].state = MESH_PEER_UP;
+	assert_true(ready(6000));
+}
+
+/* ---- who is kept --------------------------------------------------------------------------- */
+
+static void speeds(int i, int local, int remote)
+{
+	nics[i].speed_mbps = local;
+	peers[i][i].speed_mbps = remote;
+	peers[i][i].state = MESH_PEER_UP;
+}
+
+static void test_settle(void **state)
+{
+	static const struct {
+		int local, remote;
+		bool kept;
+	} cases[] = {
+		{100000, 100000, true}, {12500, 100000, true}, {12499, 100000, false},
+		{100000, 12499, false}, {0, 12499, false}, /* one end knows */
+		{12499, 0, false},	{0, 0, true},	   /* nobody knows */
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		attempt.choice.num_candidates = 0;
+		start_pairs(3);
+		speeds(0, 400000, 100000); /* the slower end counts */
+		speeds(1, cases[i].local, cases[i].remote);
+		peers[2][2].state = MESH_PEER_GREETING;
+		mesh_connect_try_settle(&attempt);
+		assert_int_equal(attempt.num_peers, cases[i].kept ? 2 : 1);
+		tried(0, 0, 0);
+		assert_int_equal(peers[2][2].users, 0);
+		mesh_connect_try_end(&attempt);
+	}
+}
+
+/* ---- when it is over ------------------------------------------------------------------------ */
+
+static void test_spent(void **state)
+{
+	(void)state;
+	candidate(0, 0);
+	candidate(1, 1);
+	candidate(0, 1); /* left for the next try */
+	start();
+	assert_int_equal(attempt.num_peers, 2);
+	assert_false(spent(3000));
+	assert_true(spent(3001));
+	peers[0][0].state = MESH_PEER_RETRY;
+	assert_false(spent(3000)); /* the other may come */
+	peers[1][1].state = MESH_PEER_RETRY;
+	assert_false(spent(250));
+	assert_true(spent(251));
+	/* One that is over, and may come back as another peer: whatever the other does. */
+	peers[1][1].state = MESH_PEER_GREETING;
+	peers[0][0].state = MESH_PEER_LOST;
+	assert_false(spent(250));
+	assert_true(spent(251));
+	/* A refusal of the cookie that another connection had says nothing of ours. */
+	peers[0][0].state = MESH_PEER_RETRY;
+	peers[0][0].refusal = MESH_REFUSAL_COOKIE;
+	peers[0][0].told_cookie = COOKIE + 1;
+	assert_true(spent(251));
+	peers[0][0].told_cookie = COOKIE;
+	assert_false(spent(251));
+}
+
+/* With no others to try, more time is the only thing that may help. */
+static void test_never_spent_without_others(void **state)
+{
+	(void)state;
+	start_pairs(2);
+	peers[0][0].state = MESH_PEER_RETRY;
+	assert_false(spent(30000));
+	peers[0][0].state = peers[1][1].state = MESH_PEER_LOST;
+	assert_false(spent(250));
+	assert_true(spent(251));
+}
+
+static void refuse(int i, enum mesh_refusal refusal)
+{
+	peers[i][i].state = MESH_PEER_RETRY;
+	peers[i][i].refusal = refusal;
+	peers[i][i].told_cookie = COOKIE;
+}
+
+/* The peer's word, of all but those that nobody answers at. */
+static void test_refused_in_words(void **state)
+{
+	(void)state;
+	start_pairs(2);
+	refuse(0, MESH_REFUSAL_VERSION);
+	assert_false(refused(10));
+	peers[1][1].silent_ms = START;
+	assert_false(refused(2999));
+	assert_true(refused(3000));
+	peers[1][1].silent_ms = 0;
+	refuse(1, MESH_REFUSAL_COOKIE);
+	assert_true(refused(10));
+	peers[1][1].told_cookie = COOKIE + 1;
+	assert_false(refused(10));
+	/* Silence alone is no refusal. */
+	peers[0][0].refusal = peers[1][1].refusal = 0;
+	peers[0][0].silent_ms = peers[1][1].silent_ms = START;
+	assert_false(refused(3000));
+}
+
+/* The kernel's word, for three seconds: the process is gone, and was not just starting. */
+static void test_refused_by_the_kernel(void **state)
+{
+	(void)state;
+	start_pairs(2);
+	peers[0][0].first_refused_ms = START + 10;
+	assert_false(refused(9000));
+	peers[1][1].first_refused_ms = START + 500;
+	assert_false(refused(3500));
+	assert_true(refused(3501));
+	peers[0][0].first_refused_ms = 0;
+	assert_false(refused(3501));
+}
+
+/* Candidates that are not in this try have their turn first; the time of refusals goes on. */
+static void test_refused_with_others_left(void **state)
+{
+	(void)state;
+	candidate(0, 0);
+	candidate(0, 1);
+	start();
+	peers[0][0].first_refused_ms = START + 10;
+	refuse(0, MESH_REFUSAL_VERSION);
+	assert_false(refused(3000));
+	assert_true(refused(3001));
+	peers[0][0].refusal = 0;
+	assert_int_equal(mesh_connect_try_next(&attempt, START + 300), 0);
+	tried(0, 0, 1);
+	peers[0][1].first_refused_ms = START + 400;
+	assert_false(refused(3010));
+	assert_true(refused(3011)); /* since the first of them refused */
+	assert_int_equal(mesh_connect_try_next(&attempt, START + 600), 0);
+	assert_true(refused(3011));
+	/* One that does not refuse: it begins anew. */
+	peers[0][0].first_refused_ms = 0;
+	assert_false(refused(9000));
+	assert_int_equal(mesh_connect_try_next(&attempt, START + 9000), 0);
+	peers[0][0].first_refused_ms = START + 9100;
+	peers[0][1].first_refused_ms = START + 9200;
+	assert_false(refused(12200));
+	assert_true(refused(12201));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_pairs_apart),
+		TEST(test_no_more_than_allowed),
+		TEST(test_ready_when_all_are_up),
+		TEST(test_ready_without_the_others),
+		TEST(test_lost_again),
+		TEST(test_settle),
+		TEST(test_spent),
+		TEST(test_never_spent_without_others),
+		TEST(test_refused_in_words),
+		TEST(test_refused_by_the_kernel),
+		TEST(test_refused_with_others_left),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
