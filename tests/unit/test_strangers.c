@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_strangers.c - the control connection with somebody who does not keep to the protocol. */
+#include <arpa/inet.h>
+#include <netinet/tcp.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include <mesh/base/clock.h>
+#include <mesh/transport/comm.h>
+#include <mesh/transport/listener.h>
+#include <mesh/transport/node.h>
+
+#include "log_capture.h"
+
+#define LIMIT_S 20
+/* What nobody here has. */
+#define NO_COMM 0x3fff
+
+static struct mesh_net *net;
+static struct mesh_listener *listener;
+static struct mesh_handle handle;
+static int stranger; /* our end of a control connection */
+
+static void limit_set(int fd)
+{
+	const struct timeval limit = {.tv_sec = LIMIT_S};
+
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)), 0);
+}
+
+static struct sockaddr_in loopback(uint16_t port)
+{
+	return (struct sockaddr_in){
+		.sin_family = AF_INET,
+		.sin_port = htons(port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+}
+
+static void dial(void)
+{
+	const struct sockaddr_in to = loopback(handle.control_port);
+
+	stranger = socket(AF_INET, SOCK_STREAM, 0);
+	assert_true(stranger >= 0);
+	limit_set(stranger);
+	assert_int_equal(connect(stranger, (const struct sockaddr *)&to, sizeof(to)), 0);
+}
+
+static int setup(void **state)
+{
+	uint8_t bytes[MESH_HANDLE_BYTES];
+
+	(void)state;
+	assert_int_equal(mesh_net_open(&net), 0);
+	assert_int_equal(mesh_net_listen(net, 0, bytes, &listener), 0);
+	assert_int_equal(mesh_handle_decode(bytes, &handle), 0);
+	log_capture_start();
+	dial();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	close(stranger);
+	mesh_listener_close(listener);
+	mesh_net_close(net);
+	log_capture_stop();
+	return 0;
+}
+
+static uint64_t refused_count(void)
+{
+	return net->node->counters->refused;
+}
+
+/* ---- frames -------------------------------------------------------------------------------- */
+
+static void frame_send(struct mesh_frame *frame, enum mesh_frame_type type)
+{
+	size_t size = mesh_frame_finish(frame, type);
+
+	assert_int_equal(send(stranger, frame, size, MSG_NOSIGNAL), size);
+}
+
+static struct mesh_frame frame_read(enum mesh_frame_type type)
+{
+	struct mesh_frame frame;
+	uint8_t bytes[sizeof(frame)];
+	size_t have = 0;
+	int taken = 0;
+
+	while (!taken) {
+		assert_int_equal(recv(stranger, bytes + have, 1, 0), 1);
+		taken = mesh_frame_decode(bytes, ++have, &frame);
+		assert_true(taken >= 0);
+	}
+	assert_int_equal(frame.header.type, type);
+	return frame;
+}
+
+/* It hangs up, and gives this reason in its own log. */
+static void hung_up(const char *why)
+{
+	char byte;
+	ssize_t n = recv(stranger, &byte, 1, 0);
+
+	assert_true(!n || (n < 0 && errno == ECONNRESET));
+	assert_true(log_captured(MESH_LOG_INFO, why));
+}
+
+/* What a peer at 127.0.0.1 with the right to be let in would say. */
+static struct mesh_frame hello_make(void)
+{
+	const struct sockaddr_in name = loopback(9);
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.hello.node_id = 5;
+	frame.hello.process_id = 6;
+	frame.hello.cookie = handle.cookie;
+	frame.hello.listen_id = handle.listen_id;
+	frame.hello.provider = (uint8_t)handle.endpoints[0].provider;
+	frame.hello.name_len = sizeof(name);
+	memcpy(frame.hello.endpoint_name, &name, sizeof(name));
+	strcpy(frame.hello.node_name, "stranger");
+	frame.hello.eager_limit = 100;
+	return frame;
+}
+
+static void introduced(void)
+{
+	struct mesh_frame frame = hello_make();
+
+	frame_send(&frame, MESH_FRAME_HELLO);
+	frame_read(MESH_FRAME_HELLO);
+}
+
+/* A CONNECT for the first of @num_paths. */
+static struct mesh_frame connect_make(uint32_t comm, int path, int num_paths)
+{
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.connect.cookie = handle.cookie;
+	frame.connect.listen_id = handle.listen_id;
+	frame.connect.comm_key = 1234;
+	frame.connect.comm = comm;
+	frame.connect.path = (uint8_t)path;
+	frame.connect.num_paths = (uint8_t)num_paths;
+	return frame;
+}
+
+/* ---- HELLO --------------------------------------------------------------------------------- */
+
+static void test_hello_is_answered(void **state)
+{
+	struct mesh_frame frame = hello_make();
+	const struct mesh_node *node = net->node;
+
+	(void)state;
+	frame_send(&frame, MESH_FRAME_HELLO);
+	frame = frame_read(MESH_FRAME_HELLO);
+	assert_true(frame.hello.node_id == node->node_id);
+	assert_true(frame.hello.process_id == node->process_id);
+	assert_true(frame.hello.cookie == 0 && frame.hello.listen_id == 0);
+	assert_int_equal(frame.hello.num_nics, node->num_endpoints);
+	assert_int_equal(frame.hello.eager_limit, node->config.eager_limit_bytes);
+	assert_int_equal(frame.hello.mtu, node->table.nics[0].mtu);
+	assert_int_equal(refused_count(), 0);
+	frame = hello_make();
+	frame_send(&frame, MESH_FRAME_HELLO);
+	hung_up("introduced itself twice");
+}
+
+/* Byte by byte: frames are put together again. */
+static void test_hello_in_pieces(void **state)
+{
+	struct mesh_frame frame = hello_make();
+	size_t size = mesh_frame_finish(&frame, MESH_FRAME_HELLO), i;
+	const int on = 1;
+
+	(void)state;
+	setsockopt(stranger, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	for (i = 0; i < size; i++)
+		assert_int_equal(send(stranger, (char *)&frame + i, 1, MSG_NOSIGNAL), 1);
+	frame_read(MESH_FRAME_HELLO);
+}
+
+static void refused_with(struct mesh_frame *hello, enum mesh_refusal refusal, uint32_t detail)
+{
+	uint64_t before = refused_count();
+	struct mesh_frame frame;
+
+	frame_send(hello, MESH_FRAME_HELLO);
+	frame = frame_read(MESH_FRAME_REFUSE);
+	assert_int_equal(frame.refuse.refusal, refusal);
+	assert_int_equal(frame.refuse.comm, 0);
+	assert_int_equal(frame.refuse.detail, detail);
+	assert_true(refused_count() == before + 1);
+}
+
+/* Both the listener's number and its cookie must be right. */
+static void test_wrong_cookie(void **state)
+{
+	const uint32_t provider = (uint32_t)handle.endpoints[0].provider;
+	struct mesh_frame frame = hello_make();
+
+	(void)state;
+	frame.hello.cookie ^= 1;
+	refused_with(&frame, MESH_REFUSAL_COOKIE, provider);
+	hung_up("did not know a listener");
+	close(stranger);
+	dial();
+	frame = hello_make();
+	frame.hello.listen_id++;
+	refused_with(&frame, MESH_REFUSAL_COOKIE, provider);
+	hung_up("did not know a listener");
+}
+
+static void test_wrong_provider(void **state)
+{
+	struct mesh_frame frame = hello_make();
+
+	(void)state;
+	frame.hello.provider = MESH_PROVIDER_VERBS_RXM;
+	refused_with(&frame, MESH_REFUSAL_PROVIDER, (uint32_t)handle.endpoints[0].provider);
+	hung_up("another libfabric provider");
+}
+
+static void test_wrong_version(void **state)
+{
+	struct mesh_frame frame = hello_make();
+	size_t size = mesh_frame_finish(&frame, MESH_FRAME_HELLO);
+
+	(void)state;
+	frame.header.version++;
+	assert_int_equal(send(stranger, &frame, size, MSG_NOSIGNAL), size);
+	frame = frame_read(MESH_FRAME_REFUSE);
+	assert_int_equal(frame.refuse.refusal, MESH_REFUSAL_VERSION);
+	assert_int_equal(frame.refuse.detail, MESH_PROTOCOL_VERSION);
+	hung_up("another protocol version");
+	assert_true(refused_count() == 1);
+}
+
+static void test_noise(void **state)
+{
+	(void)state;
+	assert_int_equal(send(stranger, "GET / HTTP/1.0\r\n\r\n", 18, MSG_NOSIGNAL), 18);
+	hung_up("bytes that are not this plugin's");
+	assert_true(refused_count() == 1);
+}
+
+/* Only the port is believed, and only with the address that TCP talks to. */
+static void test_endpoint_elsewhere(void **state)
+{
+	struct sockaddr_in name = loopback(9);
+	int i;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		struct mesh_frame frame = hello_make();
+
+		name = loopback(i == 1 ? 0 : 9);
+		if (!i)
+			name.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+		if (i == 2)
+			name.sin_family = AF_UNIX;
+		memcpy(frame.hello.endpoint_name, &name, sizeof(name));
+		frame_send(&frame, MESH_FRAME_HELLO);
+		hung_up("endpoint name makes no sense");
+		log_capture_start();
+		close(stranger);
+		dial();
+	}
+}
+
+/* ---- frames that nobody asked for ------------------------------------------------------------ */
+
+static void test_connect_before_hello(void **state)
+{
+	struct mesh_frame frame = connect_make(1, 0, 1);
+
+	(void)state;
+	frame_send(&frame, MESH_FRAME_CONNECT);
+	hung_up("before it introduced itself");
+}
+
+static void test_refusal_of_nothing(void **state)
+{
+	struct mesh_frame frame;
+
+	(void)state;
+	memset(&frame, 0, sizeof(frame));
+	frame.refuse.refusal = MESH_REFUSAL_COOKIE;
+	frame_send(&frame, MESH_FRAME_REFUSE);
+	hung_up("refused what was never asked");
+}
+
+/* They belong to nobody, and do no harm. */
+static void test_frames_for_nobody(void **state)
+{
+	static const enum mesh_frame_type types[] = {MESH_FRAME_CLOSE, MESH_FRAME_CLOSED,
+						     MESH_FRAME_ASK,   MESH_FRAME_SENT,
+						     MESH_FRAME_PORT,  MESH_FRAME_REFUSE};
+	struct mesh_frame frame;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i + 1 < sizeof(types) / sizeof(types[0]); i++) {
+		memset(&frame, 0, sizeof(frame));
+		frame.comm.to_comm = NO_COMM;
+		frame_send(&frame, types[i]);
+	}
+	memset(&frame, 0, sizeof(frame));
+	frame.refuse.refusal = MESH_REFUSAL_COOKIE;
+	frame.refuse.comm = NO_COMM;
+	frame_send(&frame, MESH_FRAME_REFUSE);
+	introduced();
+}
+
+/* NCCL may have given a connection up before its ACCEPT came: the other end must not wait. */
+static void test_accept_of_nothing(void **state)
+{
+	struct mesh_frame frame;
+
+	(void)state;
+	memset(&frame, 0, sizeof(frame));
+	frame.comm.to_comm = NO_COMM;
+	frame.comm.comm = 55;
+	frame_send(&frame, MESH_FRAME_ACCEPT);
+	assert_int_equal(frame_read(MESH_FRAME_CLOSE).comm.to_comm, 55);
+}
+
+/* ---- CONNECT ------------------------------------------------------------------------------- */
+
+static void connect_refused(struct mesh_frame request, enum mesh_refusal refusal)
+{
+	struct mesh_frame frame;
+
+	frame_send(&request, MESH_FRAME_CONNECT);
+	frame = frame_read(MESH_FRAME_REFUSE);
+	assert_int_equal(frame.refuse.refusal, refusal);
+	assert_int_equal(frame.refuse.comm, request.connect.comm);
+}
+
+static void test_connect_without_right(void **state)
+{
+	struct mesh_frame frame;
+
+	(void)state;
+	introduced();
+	frame = connect_make(7, 0, 1);
+	frame.connect.cookie ^= 1;
+	connect_refused(frame, MESH_REFUSAL_COOKIE);
+	frame = connect_make(8, 0, 1);
+	frame.connect.listen_id++;
+	connect_refused(frame, MESH_REFUSAL_COOKIE);
+	/* A second path of a comm that there is not. */
+	connect_refused(connect_make(9, 1, 2), MESH_REFUSAL_COOKIE);
+}
+
+/* A comm is NCCL's when all its paths are there; another's key, number or order adds none. */
+static void test_paths_of_one_comm(void **state)
+{
+	struct mesh_comm *comm = NULL;
+	struct mesh_frame frame;
+
+	(void)state;
+	introduced();
+	frame = connect_make(10, 0, 2);
+	frame_send(&frame, MESH_FRAME_CONNECT);
+	frame = frame_read(MESH_FRAME_ACCEPT);
+	assert_int_equal(frame.comm.to_comm, 10);
+	assert_int_equal(mesh_listener_accept(listener, &comm), 0);
+	assert_null(comm);
+	frame = connect_make(11, 1, 2);
+	frame.connect.comm_key++;
+	connect_refused(frame, MESH_REFUSAL_COOKIE);
+	connect_refused(connect_make(11, 1, 3), MESH_REFUSAL_COOKIE);
+	connect_refused(connect_make(11, 2, 3), MESH_REFUSAL_COOKIE);
+	frame = connect_make(11, 1, 2);
+	frame_send(&frame, MESH_FRAME_CONNECT);
+	frame = frame_read(MESH_FRAME_ACCEPT);
+	assert_int_equal(frame.comm.to_comm, 11);
+	connect_refused(connect_make(11, 1, 2), MESH_REFUSAL_COOKIE); /* it is there */
+	assert_int_equal(mesh_listener_accept(listener, &comm), 0);
+	assert_non_null(comm);
+	assert_int_equal(comm->num_paths, 2);
+	assert_int_equal(comm->paths[0].remote_id, 10);
+	assert_int_equal(comm->paths[1].remote_id, 11);
+	assert_int_equal(comm->eager_limit, 100);
+	close(stranger); /* closing the comm waits for nobody */
+	stranger = -1;
+	mesh_comm_close(comm);
+}
+
+/* A listener's queue is bounded; when it closes, whoever stands in it is told. */
+static void test_listener_is_full(void **state)
+{
+	struct mesh_frame frame;
+	int i;
+
+	(void)state;
+	introduced();
+	for (i = 0; i < MESH_LISTENER_QUEUE; i++) {
+		frame = connect_make((uint32_t)i + 1, 0, 1);
+		frame_send(&frame, MESH_FRAME_CONNECT);
+		frame_read(MESH_FRAME_ACCEPT);
+	}
+	connect_refused(connect_make(1000, 0, 1), MESH_REFUSAL_RESOURCES);
+	mesh_listener_close(listener);
+	listener = NULL;
+	for (i = 0; i < MESH_LISTENER_QUEUE; i++)
+		assert_int_equal(frame_read(MESH_FRAME_CLOSE).comm.to_comm, i + 1);
+}
+
+/* A connector that gives up before anybody accepts leaves room for others. */
+static void test_connector_gives_up(void **state)
+{
+	struct mesh_comm *comm = NULL;
+	struct mesh_frame frame;
+	uint32_t id;
+
+	(void)state;
+	introduced();
+	frame = connect_make(3, 0, 1);
+	frame_send(&frame, MESH_FRAME_CONNECT);
+	id = frame_read(MESH_FRAME_ACCEPT).comm.comm;
+	memset(&frame, 0, sizeof(frame));
+	frame.comm.to_comm = id;
+	frame_send(&frame, MESH_FRAME_CLOSE);
+	assert_int_equal(frame_read(MESH_FRAME_CLOSED).comm.to_comm, 3);
+	assert_int_equal(mesh_listener_accept(listener, &comm), 0);
+	assert_null(comm);
+	assert_int_equal(listener->num_waiting, 0);
+	assert_int_equal(listener->num_left, 1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_hello_is_answered),  TEST(test_hello_in_pieces),
+		TEST(test_wrong_cookie),       TEST(test_wrong_provider),
+		TEST(test_wrong_version),      TEST(test_noise),
+		TEST(test_endpoint_elsewhere), TEST(test_connect_before_hello),
+		TEST(test_refusal_of_nothing), TEST(test_frames_for_nobody),
+		TEST(test_accept_of_nothing),  TEST(test_connect_without_right),
+		TEST(test_paths_of_one_comm),  TEST(test_listener_is_full),
+		TEST(test_connector_gives_up),
+	};
+
+	setenv("NCCL_MESH_NICS", "=lo", 1);
+	setenv("NCCL_MESH_PROVIDER", "tcp", 1);
+	setenv("NCCL_MESH_DEAD_PEER_TIMEOUT", "2", 1);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
