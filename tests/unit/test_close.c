@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <mesh/base/clock.h>
+
 #include "comm_fixture.h"
 #include "log_capture.h"
 
@@ -95,6 +97,20 @@ static void test_sender_tells_what_it_sent(void **state)
 	assert_false(was_cut_off());
 }
 
+/* What ends in time is waited for. */
+static void test_sender_waits_for_its_writes(void **state)
+{
+	(void)state;
+	opened(true);
+	post(LARGE);
+	fixture_grant(comm, 0, 1, LARGE);
+	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_comm){0});
+	fake_complete(&fake.writes.posts[0]); /* for the next poll to find */
+	mesh_comm_close(comm);
+	assert_int_equal(fixture_frame(MESH_FRAME_CLOSE).comm.unclean, 0);
+	assert_false(was_cut_off());
+}
+
 /* What it cut off may still lie in the receiver's socket. */
 static void test_sender_tells_what_did_not_end(void **state)
 {
@@ -107,6 +123,7 @@ static void test_sender_tells_what_did_not_end(void **state)
 	log_capture_start();
 	mesh_comm_close(comm);
 	assert_int_equal(fixture_frame(MESH_FRAME_CLOSE).comm.unclean, 1);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0); /* who is lost is not waited for */
 	assert_true(was_cut_off());
 	fixture_writes_complete(1);
 	fixture_left_free(comm);
@@ -115,6 +132,8 @@ static void test_sender_tells_what_did_not_end(void **state)
 /* A peer that does not answer is waited for once. */
 static void test_slow_peer_is_remembered(void **state)
 {
+	uint64_t begin_ms;
+
 	(void)state;
 	opened(true);
 	mesh_comm_close(comm);
@@ -122,7 +141,10 @@ static void test_slow_peer_is_remembered(void **state)
 	assert_true(log_captured(MESH_LOG_WARN, "did not answer the end of a connection"));
 	log_capture_start();
 	comm = fixture_comm_open(true);
+	fixture.node.config.dead_peer_timeout_s = 120;
+	begin_ms = mesh_clock_ms();
 	mesh_comm_close(comm);
+	assert_true(mesh_clock_ms() - begin_ms < 60000);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
 	/* Until it answers. */
 	comm = fixture_comm_open(true);
@@ -158,11 +180,14 @@ static void test_receiver_without_grants(void **state)
 static void test_receiver_with_grants(void **state)
 {
 	static const struct {
-		struct mesh_frame_comm closed;
+		enum mesh_frame_type type;
+		struct mesh_frame_comm said;
 		bool cut;
 	} cases[] = {
-		{{.writes = 1}, false},
-		{{.writes = 1, .unclean = 1}, true},
+		{MESH_FRAME_CLOSED, {.writes = 1}, false},
+		{MESH_FRAME_CLOSED, {.writes = 1, .unclean = 1}, true},
+		{MESH_FRAME_CLOSE, {.writes = 1}, false},
+		{MESH_FRAME_CLOSE, {.writes = 1, .unclean = 1}, true},
 	};
 	size_t i;
 
@@ -171,7 +196,7 @@ static void test_receiver_with_grants(void **state)
 		opened(false);
 		post(LARGE);
 		fixture_written(comm, 0, (struct mesh_immediate){.segment = 0});
-		peer_says(MESH_FRAME_CLOSED, cases[i].closed);
+		peer_says(cases[i].type, cases[i].said);
 		close_now();
 		assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
 		assert_int_equal(was_cut_off(), cases[i].cut);
@@ -213,6 +238,7 @@ static void test_loss_while_closing(void **state)
 static void test_memory_in_use_is_taken_back(void **state)
 {
 	struct mesh_registration *other;
+	struct mesh_request *request;
 
 	(void)state;
 	opened(true);
@@ -224,6 +250,7 @@ static void test_memory_in_use_is_taken_back(void **state)
 	fixture_peers_lose();
 	mesh_registration_close(comm, registration);
 	assert_true(comm->closing);
+	assert_int_equal(mesh_comm_send(comm, NULL, 0, NULL, &request), -ECANCELED);
 	assert_int_equal(fixture_frame(MESH_FRAME_CLOSE).comm.writes, 1);
 	mesh_comm_close(comm);
 	assert_true(fixture_no_frame()); /* told once */
@@ -337,6 +364,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_sender_tells_what_it_sent),
+		TEST(test_sender_waits_for_its_writes),
 		TEST(test_sender_tells_what_did_not_end),
 		TEST(test_slow_peer_is_remembered),
 		TEST(test_receiver_without_grants),

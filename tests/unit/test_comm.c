@@ -192,6 +192,28 @@ static void test_sender_fences_once(void **state)
 	fixture_left_free(comm);
 }
 
+/* Its bytes may be on their way over any of its paths. */
+static void test_every_path_is_fenced(void **state)
+{
+	struct mesh_comm *comm;
+	int i, fenced = 0;
+
+	(void)state;
+	fixture_paths_open(MESH_PROVIDER_VERBS_RXM, 2);
+	comm = sender_open();
+	message_post(comm, 0);
+	i = fake.writes.num;
+	fixture_peers_lose();
+	fake.writes_end_with = MESH_RDMA_FLUSHED;
+	mesh_comm_close(comm);
+	assert_int_equal(fences_posted(), 2);
+	fixture_writes_complete(i);
+	for (; i < fake.writes.num; i++)
+		fenced |= 1 << (fake.writes.posts[i].to - FAKE_ADDR_FIRST);
+	assert_int_equal(fenced, 3);
+	fixture_left_free(comm);
+}
+
 /* A receiver that could still be written to does so once, too. */
 static void test_receiver_fences_once(void **state)
 {
@@ -249,7 +271,7 @@ int main(void)
 		TEST(test_odd_segment_limit),	    TEST(test_limits_of_paths),
 		TEST(test_unfinished_writes),	    TEST(test_write_ends_in_close),
 		TEST(test_sender_fences_once),	    TEST(test_receiver_fences_once),
-		TEST(test_close_overtakes_message),
+		TEST(test_close_overtakes_message), TEST(test_every_path_is_fenced),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

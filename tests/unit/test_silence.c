@@ -154,6 +154,8 @@ static void test_sent_and_not_here(void **state)
 	tick(now + 2 * limit_ms);
 	assert_int_equal(atomic_load(&comm->error), 0);
 	answered(0);
+	assert_true(comm->stall.sent_ms >= now);
+	now -= 10;
 	comm->stall.sent_ms = now;
 	answered(0); /* says nothing new */
 	assert_true(comm->stall.sent_ms == now);
@@ -204,6 +206,26 @@ static void test_silent_nic(void **state)
 	fixture_comm_close(comm);
 }
 
+/* Who waits for nothing does not fail for what another comm waits for on the same way. */
+static void test_silence_of_another(void **state)
+{
+	struct mesh_comm *idle, *waiting;
+
+	(void)state;
+	opened(MESH_PROVIDER_VERBS_RXM, true);
+	waiting = comm;
+	idle = fixture_comm_open(true);
+	post(LARGE);
+	fixture_grant(comm, 0, 1, LARGE);
+	write_is_old(9);
+	comm = idle;
+	tick(START_MS);
+	assert_int_equal(comm->paths[0].silent_ns, 0);
+	fixture_writes_complete(1);
+	fixture_comm_close(idle);
+	fixture_comm_close(waiting);
+}
+
 /* An answer ends the silence. */
 static void test_nic_that_answers(void **state)
 {
@@ -246,7 +268,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_asks_about_the_oldest), TEST(test_sender_is_asked),
 		TEST(test_sent_and_not_here),	  TEST(test_silent_nic),
-		TEST(test_nic_that_answers),	  TEST(test_silent_socket),
+		TEST(test_silence_of_another),	  TEST(test_nic_that_answers),
+		TEST(test_silent_socket),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
