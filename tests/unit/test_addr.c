@@ -201,8 +201,12 @@ static void test_long_prefix(void **state)
 	foreign.prefix_len = 33;
 	assert_false(mesh_addr_in_subnet(&ip4, &foreign));
 	assert_false(mesh_addr_same_subnet(&ip4, &foreign));
+	assert_false(mesh_addr_in_subnet(&foreign, &foreign));
 	foreign.prefix_len = 255;
 	assert_false(mesh_addr_same_subnet(&foreign, &ip4));
+	foreign = addr("fd00::1/64");
+	foreign.prefix_len = 129;
+	assert_false(mesh_addr_in_subnet(&foreign, &foreign));
 }
 
 static void test_in_subnet(void **state)
@@ -307,6 +311,10 @@ static void test_sockaddr_refuses(void **state)
 	assert_int_equal(mesh_addr_from_sockaddr((struct sockaddr *)&storage, len - 1, &out, &port),
 			 -EINVAL);
 	assert_int_equal(mesh_addr_from_sockaddr((struct sockaddr *)&storage, 0, &out, &port),
+			 -EINVAL);
+	storage.ss_family = AF_INET;
+	assert_int_equal(mesh_addr_from_sockaddr((struct sockaddr *)&storage,
+						 sizeof(struct sockaddr_in) - 1, &out, &port),
 			 -EINVAL);
 	storage.ss_family = AF_UNIX;
 	assert_int_equal(

@@ -209,6 +209,7 @@ static void test_number_syntax(void **state)
 		refuses("NCCL_MESH_EAGER_LIMIT", bad[i]);
 		refuses("NCCL_MESH_DEAD_PEER_TIMEOUT", bad[i]);
 	}
+	refuses("NCCL_MESH_EAGER_LIMIT", "0 "); /* whatever a blank is taken for: 0 times it is 0 */
 }
 
 static void test_text(void **state)

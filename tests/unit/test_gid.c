@@ -40,6 +40,7 @@ static void test_roce(void **state)
 	assert_int_equal(find(&roce, "10.1.0.2/24")->index, 5); /* v1 is better than nothing */
 	assert_null(find(&roce, "10.1.0.3/24"));
 	assert_int_equal(find(&roce, "fe80::/64")->index, 0);
+	assert_null(find(&roce, "0.0.0.0/0")); /* fe80:: ends so, and is another address */
 }
 
 static void test_infiniband(void **state)

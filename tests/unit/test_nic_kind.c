@@ -49,6 +49,8 @@ static void test_single(void **state)
 		 "host end of a container's network (veth)"},
 		{"lxc_health", "veth", ARPHRD_ETHER, MESH_NIC_CONTAINER,
 		 "host end of a container's network (veth)"},
+		{"lxc_health", "netkit", ARPHRD_ETHER, MESH_NIC_CONTAINER,
+		 "host end of a container's network (netkit)"},
 		{"flannel.1", "vxlan", ARPHRD_ETHER, MESH_NIC_CONTAINER, "tunnel (vxlan)"},
 		{"wg0", "wireguard", ARPHRD_NONE, MESH_NIC_CONTAINER, "tunnel (wireguard)"},
 		{"tap0", "tun", ARPHRD_ETHER, MESH_NIC_CONTAINER,

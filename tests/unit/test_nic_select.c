@@ -273,11 +273,11 @@ static void test_veth_mesh(void **state)
 			      "management network; name it in NCCL_MESH_NICS to use it");
 }
 
-/* The same without speeds (sysfs of another namespace). */
+/* The same without a speed (sysfs of another namespace). */
 static void test_veth_mesh_unknown_speeds(void **state)
 {
 	(void)state;
-	add("mgmt", 0, "192.168.99.1/24")->default_route = true;
+	add("mgmt", 10000, "192.168.99.1/24")->default_route = true;
 	add("n0p0", 0, "10.1.0.1/24");
 	select_nics("");
 	assert_taken("n0p0");
@@ -411,8 +411,8 @@ static void test_named(void **state)
 static void test_excluded(void **state)
 {
 	(void)state;
-	add_rdma("eth0", 100000, "10.1.0.1/24", "mlx5_0", 1);
-	add_rdma("eth1", 100000, "10.2.0.1/24", "mlx5_1", 1);
+	add_rdma("eth0", 1000000, "10.1.0.1/24", "mlx5_0", 1);
+	add_rdma("eth1", 1000000, "10.2.0.1/24", "mlx5_1", 1);
 	add("eth2", 100000, "10.3.0.1/24");
 	add("br0", 0, "10.4.0.1/24")->kind = MESH_NIC_BRIDGE;
 	select_nics("^mlx5_1");
@@ -421,6 +421,7 @@ static void test_excluded(void **state)
 	/* Without the RDMA NICs, which are excluded, the others are judged among themselves. */
 	select_nics("^=mlx5_1,mlx5_0");
 	assert_taken("eth2");
+	assert_reason("eth2", "taken: 100 Gb/s, 10.3.0.1/24");
 }
 
 static void test_unknown_name(void **state)
@@ -489,11 +490,11 @@ static void test_addresses_setting(void **state)
 {
 	(void)state;
 	add("a", 1000, "10.1.0.1/24 10.2.0.1/24 fd00::1/64");
-	add("b", 1000, "10.1.0.2/24 172.16.0.1/24");
+	add("b", 1000, "127.0.0.2/8 10.1.0.2/24 172.16.0.1/24");
 	assert_int_equal(mesh_nic_select("", " fd00::/8 , 10.2.0.0/16,,10.0.0.0/8", &table), 0);
 	assert_source("a", "fd00::1/64");
 	assert_source("b", "10.1.0.2/24");
-	assert_int_equal(mesh_nic_select("", "172.16.0.0/12,10.2.0.0/16", &table), 0);
+	assert_int_equal(mesh_nic_select("", "127.0.0.0/8,172.16.0.0/12,10.2.0.0/16", &table), 0);
 	assert_source("a", "10.2.0.1/24");
 	assert_source("b", "172.16.0.1/24");
 	/* A subnet is a wish, not a filter. */

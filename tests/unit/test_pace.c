@@ -288,13 +288,129 @@ static void test_window(void **state)
 	assert_int_equal(mesh_pace_in_flight(mesh.paces[0]), 0);
 }
 
+/* What a NIC claims is the first guess; without a claim 10 Gbit/s. */
+static void test_first_guess(void **state)
+{
+	struct mesh_pace pace;
+
+	(void)state;
+	mesh_pace_init(&pace, 100000);
+	assert_int_equal(mesh_pace_finish_ns(&pace, 12500000, 1), MS);
+	mesh_pace_init(&pace, 0);
+	assert_int_equal(mesh_pace_finish_ns(&pace, 12500000, 1), 10 * MS);
+}
+
+/* Since the last completion, or since there is something to complete again. */
+static void test_silence(void **state)
+{
+	struct mesh_pace pace;
+
+	(void)state;
+	mesh_pace_init(&pace, 0);
+	assert_int_equal(mesh_pace_silence_ns(&pace, 99), 0);
+	mesh_pace_posted(&pace, 1000, 100);
+	mesh_pace_posted(&pace, 1000, 120);
+	assert_int_equal(mesh_pace_silence_ns(&pace, 150), 50);
+	mesh_pace_completed(&pace, 1000, 100, 200);
+	assert_int_equal(mesh_pace_silence_ns(&pace, 230), 30);
+	mesh_pace_completed(&pace, 1000, 120, 240);
+	assert_int_equal(mesh_pace_silence_ns(&pace, 300), 0);
+	mesh_pace_posted(&pace, 1000, 1000);
+	assert_int_equal(mesh_pace_silence_ns(&pace, 1010), 10);
+	/* One that is quiet for longer than its queue should take counts as that much slower. */
+	assert_true(mesh_pace_finish_ns(&pace, 1000, 1000 + 50 * MS) > 50 * MS);
+	mesh_pace_forget(&pace, 1000);
+	assert_int_equal(mesh_pace_in_flight(&pace), 0);
+}
+
+static uint64_t rate_of(struct mesh_pace *pace)
+{
+	return atomic_load(&pace->rate);
+}
+
+/* One write of @bytes that takes @ns. */
+static void deliver(struct mesh_pace *pace, uint64_t bytes, uint64_t ns)
+{
+	uint64_t start_ns = atomic_load(&pace->last_ns) + MS;
+
+	mesh_pace_posted(pace, bytes, start_ns);
+	mesh_pace_completed(pace, bytes, start_ns, start_ns + ns);
+}
+
+/* A measurement counts once it has bytes or time enough, and one alone does not decide. */
+static void test_measurements(void **state)
+{
+	struct mesh_pace pace;
+	uint64_t before;
+	int i;
+
+	(void)state;
+	mesh_pace_init(&pace, 10000);
+	before = rate_of(&pace);
+	deliver(&pace, 1000, MS);
+	assert_int_equal(rate_of(&pace), before);
+	deliver(&pace, 1000, MS); /* 2 ms together */
+	assert_true(rate_of(&pace) < before);
+	assert_true(rate_of(&pace) > before / 2);
+	before = rate_of(&pace);
+	deliver(&pace, 1 << 20, MS / 100); /* a MiB */
+	assert_true(rate_of(&pace) > before);
+	/* However slow, it is never nothing. */
+	for (i = 0; i < 20; i++)
+		deliver(&pace, 1, 1000 * MS);
+	assert_int_equal(rate_of(&pace), 1);
+	assert_true(mesh_pace_finish_ns(&pace, 1, 0) > 0);
+}
+
+/* However long and fast a way is, what is in flight is bounded. */
+static void test_window_is_bounded(void **state)
+{
+	struct mesh_pace pace;
+	int i;
+
+	(void)state;
+	mesh_pace_init(&pace, 1000000);
+	for (i = 0; i < 20; i++)
+		deliver(&pace, 1ull << 40, 1000 * MS);
+	mesh_pace_posted(&pace, MESH_PACE_WINDOW_MAX - 1000, 1);
+	assert_true(mesh_pace_has_room(&pace, 1000));
+	assert_false(mesh_pace_has_room(&pace, 1001));
+}
+
+/* A slow link is tried when it was measured long ago, and has nothing: not if it never carried. */
+static void test_probe(void **state)
+{
+	struct mesh_pace fast, slow;
+	const struct mesh_pace *paces[] = {&fast, &slow};
+	uint64_t now_ns;
+
+	(void)state;
+	mesh_pace_init(&fast, 100000);
+	mesh_pace_init(&slow, 100);
+	assert_int_equal(mesh_pace_choose(paces, 2, 1 << 20, 1, 1000 * MS), 0);
+	deliver(&slow, 1000, MS);
+	now_ns = atomic_load(&slow.last_ns) + MESH_PACE_PROBE_NS;
+	assert_int_equal(mesh_pace_choose(paces, 2, 1 << 20, 1, now_ns), 0);
+	assert_int_equal(mesh_pace_choose(paces, 2, 1 << 20, 1, now_ns + 1), 1);
+	mesh_pace_posted(&slow, 1000, now_ns);
+	assert_int_equal(mesh_pace_choose(paces, 2, 1 << 20, 1, now_ns + 1), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_shares),	       cmocka_unit_test(test_drop_and_recovery),
-		cmocka_unit_test(test_drop_in_flight), cmocka_unit_test(test_dead_link),
-		cmocka_unit_test(test_small_rotate),   cmocka_unit_test(test_long_way),
+		cmocka_unit_test(test_shares),
+		cmocka_unit_test(test_drop_and_recovery),
+		cmocka_unit_test(test_drop_in_flight),
+		cmocka_unit_test(test_dead_link),
+		cmocka_unit_test(test_small_rotate),
+		cmocka_unit_test(test_long_way),
 		cmocka_unit_test(test_window),
+		cmocka_unit_test(test_first_guess),
+		cmocka_unit_test(test_silence),
+		cmocka_unit_test(test_measurements),
+		cmocka_unit_test(test_window_is_bounded),
+		cmocka_unit_test(test_probe),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -82,6 +82,19 @@ static void test_triangle(void **state)
 	only_path(&b, &c, 1, 1);
 }
 
+/* More NICs here than there, all on one subnet: the search for pairs ends. */
+static void test_more_nics_than_peers(void **state)
+{
+	struct side a = SIDE("10.0.0.1/24", "10.0.0.2/24", "10.0.0.3/24", "10.0.0.4/24");
+	struct side b = SIDE("10.0.0.5/24", "10.0.0.6/24");
+	struct mesh_path_choice choice = choose(&a, &b, &no_hints);
+
+	(void)state;
+	assert_int_equal(choice.num_candidates, 8);
+	assert_int_not_equal(choice.candidates[0].local, choice.candidates[1].local);
+	assert_int_not_equal(choice.candidates[0].remote, choice.candidates[1].remote);
+}
+
 static void test_k4(void **state)
 {
 	struct side nodes[4] = {
@@ -380,6 +393,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_triangle),
+		cmocka_unit_test(test_more_nics_than_peers),
 		cmocka_unit_test(test_k4),
 		cmocka_unit_test(test_real_prefixes),
 		cmocka_unit_test(test_none),

@@ -292,6 +292,22 @@ static void test_wire_nic(void **state)
 	}
 }
 
+/* No bits are compared of an address that is none. */
+static void test_wire_nic_family(void **state)
+{
+	struct mesh_wire_nic wire = {.provider = MESH_PROVIDER_TCP};
+	struct mesh_endpoint_addr got;
+	unsigned int family;
+
+	(void)state;
+	for (family = 0; family < 256; family++) {
+		bool known = family == MESH_FAMILY_IPV4 || family == MESH_FAMILY_IPV6;
+
+		wire.family = (uint8_t)family;
+		assert_int_equal(mesh_wire_nic_decode(&wire, &got), known ? 0 : -EPROTO);
+	}
+}
+
 /* Unknown stays unknown, slow is not unknown, and what is too fast for 16 bits is the fastest. */
 static void test_wire_speed(void **state)
 {
@@ -482,6 +498,7 @@ int main(void)
 		cmocka_unit_test(test_frame_version),
 		cmocka_unit_test(test_frame_noise),
 		cmocka_unit_test(test_wire_nic),
+		cmocka_unit_test(test_wire_nic_family),
 		cmocka_unit_test(test_wire_speed),
 		cmocka_unit_test(test_messages),
 		cmocka_unit_test(test_grants),
