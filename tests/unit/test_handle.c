@@ -328,6 +328,23 @@ static void test_forged(void **state)
 	}
 }
 
+/* One entry more than there is room for would be read from the checksum, which is good at times. */
+static void test_forged_beyond_the_entries(void **state)
+{
+	uint8_t whole[MESH_HANDLE_BYTES], forged[MESH_HANDLE_BYTES];
+	unsigned int i;
+
+	(void)state;
+	full_handle_encode(whole);
+	whole[5] = 11;
+	whole[6] = 0;
+	for (i = 0; i < 1000; i++) {
+		whole[8] = (uint8_t)i;
+		forge(whole, 9, (uint8_t)(i >> 8), forged);
+		assert_refused(forged, -EPROTO);
+	}
+}
+
 static void test_connect_id(void **state)
 {
 	uint8_t room[MESH_HANDLE_BYTES + 1], *bytes = room + 1;
@@ -357,12 +374,19 @@ static void test_noise(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_empty),	     cmocka_unit_test(test_mixed),
-		cmocka_unit_test(test_ten_ipv4),     cmocka_unit_test(test_four_ipv6),
-		cmocka_unit_test(test_full_mix),     cmocka_unit_test(test_first_come),
-		cmocka_unit_test(test_smaller_fits), cmocka_unit_test(test_corruption),
-		cmocka_unit_test(test_swaps),	     cmocka_unit_test(test_truncation),
-		cmocka_unit_test(test_forged),	     cmocka_unit_test(test_connect_id),
+		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_mixed),
+		cmocka_unit_test(test_ten_ipv4),
+		cmocka_unit_test(test_four_ipv6),
+		cmocka_unit_test(test_full_mix),
+		cmocka_unit_test(test_first_come),
+		cmocka_unit_test(test_smaller_fits),
+		cmocka_unit_test(test_corruption),
+		cmocka_unit_test(test_swaps),
+		cmocka_unit_test(test_truncation),
+		cmocka_unit_test(test_forged),
+		cmocka_unit_test(test_forged_beyond_the_entries),
+		cmocka_unit_test(test_connect_id),
 		cmocka_unit_test(test_noise),
 	};
 

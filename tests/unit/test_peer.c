@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_peer.c - the life of a peer by the clock: deadlines, retries, loss, and who is told. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <mesh/base/clock.h>
+
+#include "comm_fixture.h"
+#include "log_capture.h"
+
+/* All in milliseconds; those of peer.c. */
+#define START 1000000
+#define SILENCE 10000
+#define SILENCE_MEMORY 30000
+#define GREETING 3000
+#define GRACE 500
+
+static struct mesh_peer *peer; /* the first of the fixture's */
+
+static int setup(void **state)
+{
+	int i;
+
+	fixture_setup(state);
+	fixture_paths_open(MESH_PROVIDER_TCP, 2);
+	fixture.node.config.connect_timeout_s = 6;
+	for (i = 0; i < FIXTURE_PATHS; i++) {
+		LIST_INSERT_HEAD(&fixture.node.peers, &fixture.peers[i], entry);
+		fixture.peers[i].address.port = 4321;
+	}
+	peer = &fixture.peers[0];
+	mesh_lock_take(&fixture.node.lock);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	mesh_lock_release(&fixture.node.lock);
+	/* A lost peer has closed its socket; the fixture closes it as well. */
+	if (peer->watch.fd < 0) {
+		close(fixture.frames);
+		fixture.frames = -1;
+	}
+	return fixture_teardown(state);
+}
+
+static void is(enum mesh_peer_state state, bool incoming)
+{
+	peer->state = state;
+	peer->incoming = incoming;
+	peer->started_ms = peer->state_ms = START;
+	peer->users = 1;
+}
+
+static void tick(uint64_t after_ms)
+{
+	mesh_peer_tick(peer, START + after_ms);
+}
+
+static struct mesh_comm *comm_open(bool sending, int path)
+{
+	struct mesh_comm *comm = NULL;
+
+	assert_int_equal(mesh_comm_open(&fixture.net, sending, &fixture.peers[path], 1, 1, &comm),
+			 0);
+	return comm;
+}
+
+/* ---- deadlines ----------------------------------------------------------------------------- */
+
+static void test_stranger_who_says_nothing(void **state)
+{
+	(void)state;
+	is(MESH_PEER_HELLO, true);
+	tick(SILENCE);
+	assert_int_equal(peer->state, MESH_PEER_HELLO);
+	tick(SILENCE + 1);
+	assert_int_equal(peer->state, MESH_PEER_LOST);
+	assert_true(log_captured(MESH_LOG_INFO, "connected to the control port and said nothing"));
+}
+
+/* As long as its own connecting may last. */
+static void test_stranger_whose_greeting_is_lost(void **state)
+{
+	(void)state;
+	is(MESH_PEER_GREETING, true);
+	tick(6000 + SILENCE);
+	assert_int_equal(peer->state, MESH_PEER_GREETING);
+	tick(6000 + SILENCE + 1);
+	assert_int_equal(peer->state, MESH_PEER_LOST);
+	assert_true(log_captured(MESH_LOG_INFO, "greeting did not come through the fabric"));
+}
+
+static void test_hello_is_not_answered(void **state)
+{
+	(void)state;
+	is(MESH_PEER_HELLO, false);
+	tick(SILENCE);
+	assert_int_equal(peer->state, MESH_PEER_HELLO);
+	tick(SILENCE + 1);
+	assert_int_equal(peer->state, MESH_PEER_RETRY);
+	assert_int_equal(peer->failed_in, MESH_PEER_HELLO);
+	assert_non_null(strstr(peer->reason, "takes the connection and says nothing"));
+}
+
+/* An attempt that failed leaves nothing behind for the next. */
+static void test_greeting_is_not_answered(void **state)
+{
+	(void)state;
+	is(MESH_PEER_GREETING, false);
+	peer->in_size = 5;
+	tick(GREETING);
+	assert_int_equal(peer->state, MESH_PEER_GREETING);
+	assert_true(mesh_peer_urgent(peer));
+	tick(GREETING + 1);
+	assert_int_equal(peer->state, MESH_PEER_RETRY);
+	assert_non_null(strstr(peer->reason, "gives no answer on port 4321"));
+	assert_int_equal(peer->in_size, 0);
+	assert_int_equal(peer->out_size, 0);
+	assert_true(peer->remote->lost);
+	assert_int_equal(fixture.node.own_counters.retries, 1);
+}
+
+static void test_greeting_is_answered(void **state)
+{
+	(void)state;
+	is(MESH_PEER_GREETING, false);
+	strcpy(peer->reason, "an attempt before this one failed");
+	tick(0);
+	assert_int_equal(peer->state, MESH_PEER_GREETING);
+	atomic_store(&peer->greeted, true);
+	tick(0);
+	assert_int_equal(peer->state, MESH_PEER_UP);
+	assert_string_equal(peer->reason, "");
+	assert_int_equal(fixture.node.own_counters.peers_up, 1);
+	tick(100000);
+	assert_int_equal(peer->state, MESH_PEER_UP);
+}
+
+static void test_greeting_cannot_be_sent(void **state)
+{
+	(void)state;
+	is(MESH_PEER_GREETING, false);
+	atomic_store(&peer->greet_error, -EIO);
+	tick(0);
+	assert_int_equal(peer->state, MESH_PEER_RETRY);
+	assert_non_null(strstr(peer->reason, "tcp could not send to it"));
+	assert_int_equal(atomic_load(&peer->greet_error), 0);
+}
+
+/* Only who comes further than the last attempt makes its reason old. */
+static void test_reason_stays(void **state)
+{
+	(void)state;
+	is(MESH_PEER_GREETING, false);
+	tick(GREETING + 1);
+	peer->retry_ms = START;
+	tick(GREETING + 2); /* this address is not ours, so the attempt ends at once */
+	assert_int_equal(peer->state, MESH_PEER_RETRY);
+	assert_non_null(strstr(peer->reason, "did this NIC lose its address"));
+	assert_int_equal(peer->failed_in, MESH_PEER_CONNECTING);
+	assert_int_equal(fixture.node.own_counters.retries, 2);
+}
+
+static void test_retry_in_time(void **state)
+{
+	(void)state;
+	is(MESH_PEER_RETRY, false);
+	peer->retry_ms = START + 250;
+	tick(249);
+	assert_int_equal(fixture.node.own_counters.retries, 0);
+	peer->refusal = MESH_REFUSAL_VERSION; /* its word stands */
+	tick(250);
+	assert_int_equal(fixture.node.own_counters.retries, 0);
+	peer->refusal = 0;
+	tick(250);
+	assert_int_equal(fixture.node.own_counters.retries, 1);
+}
+
+/* ---- loss ---------------------------------------------------------------------------------- */
+
+/* What it sent before has its time to arrive; then its comms fail, and no other's. */
+static void test_lost_peer_is_buried(void **state)
+{
+	struct mesh_comm *its, *others;
+
+	(void)state;
+	is(MESH_PEER_UP, true);
+	its = comm_open(false, 0);
+	others = comm_open(false, 1);
+	mesh_peer_lose(peer, "a test says so");
+	assert_true(log_captured(MESH_LOG_WARN, "lost node b (10.7.0.2), reached from eth7"));
+	assert_int_equal(fixture.node.own_counters.peers_lost, 1);
+	peer->lost_ms = START;
+	tick(GRACE - 1);
+	assert_int_equal(atomic_load(&its->error), 0);
+	assert_true(mesh_peer_urgent(peer));
+	tick(GRACE);
+	assert_int_equal(atomic_load(&its->error), -ECONNRESET);
+	assert_int_equal(atomic_load(&others->error), 0);
+	assert_true(peer->remote->lost);
+	assert_false(mesh_peer_urgent(peer));
+	mesh_comm_free(its);
+	mesh_comm_free(others);
+}
+
+/* Nobody is warned of what nobody needs any more. */
+static void test_loss_that_nobody_minds(void **state)
+{
+	struct mesh_comm *comm, *others;
+	int i;
+
+	(void)state;
+	others = comm_open(false, 1);
+	for (i = 0; i < 3; i++) {
+		is(MESH_PEER_UP, true);
+		comm = comm_open(false, 0);
+		comm->peer_end = i == 0 ? MESH_PEER_END_QUIET : MESH_PEER_END_OPEN;
+		comm->closing = i == 1;
+		if (i == 2) {
+			mesh_comm_free(comm);
+			peer->users = 0;
+		}
+		mesh_peer_lose(peer, "a test says so");
+		assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
+		if (i < 2)
+			mesh_comm_free(comm);
+	}
+	assert_int_equal(fixture.node.own_counters.peers_lost, 2);
+	mesh_comm_free(others);
+}
+
+/* Two connections with one process, one each way: its end is told once. */
+static void test_loss_is_told_once(void **state)
+{
+	struct mesh_comm *comms[2];
+	int i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		fixture.peers[i].incoming = i;
+		fixture.peers[i].process_id = 7;
+		comms[i] = comm_open(!i, i);
+	}
+	mesh_peer_lose(&fixture.peers[0], "first");
+	fixture.peers[1].domain = fixture.peers[0].domain; /* the same link */
+	mesh_peer_lose(&fixture.peers[1], "second");
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
+	fixture.peers[1].domain = fixture.domains[1];
+	for (i = 0; i < 2; i++)
+		mesh_comm_free(comms[i]);
+}
+
+/* ---- finding and forgetting ---------------------------------------------------------------- */
+
+static struct mesh_peer *get(uint16_t port, uint64_t cookie)
+{
+	const struct mesh_endpoint_addr address = fixture.peers[0].address;
+	struct mesh_peer *found = NULL;
+
+	assert_int_equal(
+		mesh_peer_get(&fixture.node, fixture.domains[0], &address, port, 3, cookie, &found),
+		0);
+	return found;
+}
+
+/* One connection for all who go the same way; none that is over, or another's. */
+static void test_peer_is_shared(void **state)
+{
+	struct mesh_peer *other;
+	int i;
+
+	(void)state;
+	is(MESH_PEER_UP, false);
+	peer->control_port = 40;
+	peer->cookie = 1;
+	assert_ptr_equal(get(40, 2), peer);
+	assert_int_equal(peer->users, 2);
+	assert_true(peer->cookie == 1); /* what let it in */
+	peer->state = MESH_PEER_HELLO;
+	assert_ptr_equal(get(40, 2), peer);
+	assert_true(peer->cookie == 2);
+	for (i = 0; i < 4; i++) {
+		is(i == 0 ? MESH_PEER_LOST : MESH_PEER_UP, i == 1);
+		peer->refusal = i == 2 ? MESH_REFUSAL_COOKIE : 0;
+		other = get(i == 3 ? 41 : 40, 5);
+		assert_ptr_not_equal(other, peer);
+		assert_int_equal(other->users, 1);
+		assert_true(other->cookie == 5);
+		mesh_peer_free(other);
+	}
+}
+
+/* Where nobody answered, the next connection does not wait as long: that is remembered a while. */
+static void test_silence_is_remembered(void **state)
+{
+	struct mesh_peer *other = get(99, 5);
+
+	(void)state;
+	assert_true(other->silent_ms);
+	mesh_peer_put(other);
+	assert_int_equal(other->users, 0);
+	mesh_peer_tick(other, other->silent_ms + SILENCE_MEMORY - 1);
+	assert_ptr_equal(LIST_FIRST(&fixture.node.peers), other);
+	assert_ptr_equal(get(99, 5), other);
+	mesh_peer_tick(other, other->silent_ms + SILENCE_MEMORY + 1); /* it has a user */
+	assert_ptr_equal(LIST_FIRST(&fixture.node.peers), other);
+	mesh_peer_put(other);
+	mesh_peer_tick(other, other->silent_ms + SILENCE_MEMORY + 1);
+	assert_ptr_not_equal(LIST_FIRST(&fixture.node.peers), other);
+}
+
+/* A cookie's refusal is for who came with it; all others are for everybody. */
+static void test_who_is_refused(void **state)
+{
+	(void)state;
+	assert_false(mesh_peer_refuses(peer, 1));
+	peer->told_cookie = 1;
+	peer->refusal = MESH_REFUSAL_COOKIE;
+	assert_true(mesh_peer_refuses(peer, 1));
+	assert_false(mesh_peer_refuses(peer, 2));
+	peer->refusal = MESH_REFUSAL_VERSION;
+	assert_true(mesh_peer_refuses(peer, 2));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_stranger_who_says_nothing),
+		TEST(test_stranger_whose_greeting_is_lost),
+		TEST(test_hello_is_not_answered),
+		TEST(test_greeting_is_not_answered),
+		TEST(test_greeting_is_answered),
+		TEST(test_greeting_cannot_be_sent),
+		TEST(test_reason_stays),
+		TEST(test_retry_in_time),
+		TEST(test_lost_peer_is_buried),
+		TEST(test_loss_that_nobody_minds),
+		TEST(test_loss_is_told_once),
+		TEST(test_peer_is_shared),
+		TEST(test_silence_is_remembered),
+		TEST(test_who_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
