@@ -332,12 +332,16 @@ static void test_forged(void **state)
 static void test_forged_beyond_the_entries(void **state)
 {
 	uint8_t whole[MESH_HANDLE_BYTES], forged[MESH_HANDLE_BYTES];
+	struct mesh_handle handle;
 	unsigned int i;
 
 	(void)state;
-	full_handle_encode(whole);
-	whole[5] = 11;
-	whole[6] = 0;
+	handle_init(&handle);
+	for (i = 0; i < 10; i++)
+		endpoint_add(&handle, "10.1.0.1/24");
+	mesh_handle_encode(&handle, whole);
+	assert_int_equal(whole[5], 10);
+	whole[5]++;
 	for (i = 0; i < 1000; i++) {
 		whole[8] = (uint8_t)i;
 		forge(whole, 9, (uint8_t)(i >> 8), forged);
