@@ -203,6 +203,40 @@ static void test_early_message_survives_close(void **state)
 	pair_close(&pair);
 }
 
+/* Nor need it have accepted anything. */
+static void test_early_message_survives_close_before_accept(void **state)
+{
+	uint64_t deadline = mesh_clock_ms() + LIMIT_MS;
+	uint8_t handle[MESH_HANDLE_BYTES];
+	struct mesh_listener *listener;
+	struct mesh_request *request;
+	struct pair pair = {NULL};
+	char out[64], in[64];
+	struct mesh_registration *from, *to;
+
+	(void)state;
+	assert_int_equal(mesh_net_open(&pair.net), 0);
+	assert_int_equal(mesh_net_listen(pair.net, 0, handle, &listener), 0);
+	while (!pair.send) {
+		assert_true(mesh_clock_ms() < deadline);
+		assert_int_equal(mesh_net_connect(pair.net, 0, handle, &pair.send), 0);
+	}
+	memset(out, 0x5a, sizeof(out));
+	assert_int_equal(mesh_registration_open(pair.send, out, sizeof(out), &from), 0);
+	assert_int_equal(mesh_comm_send(pair.send, out, sizeof(out), from, &request), 0);
+	request_finish(request, sizeof(out));
+	mesh_comm_close(pair.send);
+	pair.send = NULL;
+	assert_int_equal(mesh_listener_accept(listener, &pair.receive), 0);
+	assert_non_null(pair.receive);
+	assert_int_equal(mesh_registration_open(pair.receive, in, sizeof(in), &to), 0);
+	assert_int_equal(mesh_comm_receive(pair.receive, in, sizeof(in), to, &request), 0);
+	request_finish(request, sizeof(in));
+	assert_memory_equal(in, out, sizeof(in));
+	mesh_listener_close(listener);
+	pair_close(&pair);
+}
+
 /* To look at a descriptor must not end the host's locks on its file. */
 static void test_hosts_file_locks_survive(void **state)
 {
@@ -412,6 +446,7 @@ int main(void)
 		cmocka_unit_test(test_large_after_rounds_of_small),
 		cmocka_unit_test(test_held_grant_is_asked_for),
 		cmocka_unit_test(test_early_message_survives_close),
+		cmocka_unit_test(test_early_message_survives_close_before_accept),
 		cmocka_unit_test(test_hosts_file_locks_survive),
 		cmocka_unit_test(test_connects_again_after_a_reset),
 		cmocka_unit_test(test_engine_rests_in_time),
