@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_connect.c - NCCL's connect() towards a listener that is in the test's hands, and accept(). */
 #include <arpa/inet.h>
+#include <netinet/tcp.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -374,6 +375,53 @@ static void test_listener_comes_up_late(void **state)
 	assert_int_equal(listen(server, 8), 0);
 	fd = hello_accept(&hello);
 	assert_true(refused_ms(0) == 0);
+	mesh_lock_take(&net->node->lock);
+	assert_true(LIST_FIRST(&net->node->connects)->peers[0]->silent_ms == 0);
+	mesh_lock_release(&net->node->lock);
+	close(fd);
+}
+
+/* The kernel notices at both ends that nobody is there, whether anything is sent or not. */
+static void kernel_watches(const struct mesh_peer *peer)
+{
+	int on = 0, timeout_ms = 0, idle_s = 0, count = 0, fd = peer->watch.fd;
+	socklen_t len = sizeof(int);
+
+	getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, &len);
+	getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, &len);
+	getsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, &len);
+	getsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, &len);
+	assert_true(on);
+	assert_int_equal(timeout_ms, 10000);
+	assert_int_equal(idle_s + count, 10);
+}
+
+static void test_kernel_keeps_watch(void **state)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(net->node->control_port)};
+	uint64_t deadline = mesh_clock_ms() + LIMIT_MS;
+	struct mesh_frame hello;
+	struct mesh_peer *peer;
+	int fd, stranger, seen = 0;
+
+	(void)state;
+	assert_int_equal(try_once(net, bytes), 0);
+	fd = hello_accept(&hello);
+	stranger = socket(AF_INET, SOCK_STREAM, 0);
+	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(connect(stranger, (struct sockaddr *)&to, sizeof(to)), 0);
+	while (seen != 3) {
+		assert_true(mesh_clock_ms() < deadline);
+		mesh_lock_take(&net->node->lock);
+		LIST_FOREACH(peer, &net->node->peers, entry) {
+			if (peer->state != MESH_PEER_HELLO)
+				continue;
+			kernel_watches(peer);
+			seen |= 1 << peer->incoming;
+		}
+		mesh_lock_release(&net->node->lock);
+	}
+	close(stranger);
 	close(fd);
 }
 
@@ -420,12 +468,19 @@ static void test_nobody_connects(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_foreign_handle),	   TEST(test_no_common_subnet),
-		TEST(test_other_provider),	   TEST(test_attempt_is_found_again),
-		TEST(test_hello_has_the_cookie),   TEST(test_refusals),
-		TEST(test_another_version),	   TEST(test_refusal_of_another),
-		TEST(test_no_answer_in_time),	   TEST(test_nobody_listens),
-		TEST(test_listener_comes_up_late), TEST(test_listen),
+		TEST(test_foreign_handle),
+		TEST(test_no_common_subnet),
+		TEST(test_other_provider),
+		TEST(test_attempt_is_found_again),
+		TEST(test_hello_has_the_cookie),
+		TEST(test_refusals),
+		TEST(test_another_version),
+		TEST(test_refusal_of_another),
+		TEST(test_no_answer_in_time),
+		TEST(test_nobody_listens),
+		TEST(test_listener_comes_up_late),
+		TEST(test_kernel_keeps_watch),
+		TEST(test_listen),
 		TEST(test_nobody_connects),
 	};
 

@@ -5,7 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rdma/fi_errno.h>
+
 #include <mesh/base/clock.h>
+#include <src/transport/peer_internal.h>
 
 #include "comm_fixture.h"
 #include "log_capture.h"
@@ -110,7 +113,8 @@ static void test_greeting_is_not_answered(void **state)
 {
 	(void)state;
 	is(MESH_PEER_GREETING, false);
-	peer->in_size = 5;
+	peer->in_size = peer->out_size = 5;
+	peer->out = malloc(peer->out_size);
 	tick(GREETING);
 	assert_int_equal(peer->state, MESH_PEER_GREETING);
 	assert_true(mesh_peer_urgent(peer));
@@ -150,6 +154,72 @@ static void test_greeting_cannot_be_sent(void **state)
 	assert_int_equal(atomic_load(&peer->greet_error), 0);
 }
 
+static void test_greeting_fails_on_the_way(void **state)
+{
+	(void)state;
+	is(MESH_PEER_HELLO, false);
+	mesh_peer_greet(peer);
+	assert_int_equal(peer->state, MESH_PEER_GREETING);
+	assert_int_equal(fixture_sent(MESH_MESSAGE_GREET), 1);
+	fake_complete_error(fake.sends.posts[0].context, FI_EHOSTUNREACH);
+	fixture_poll();
+	peer->state_ms = START;
+	tick(0);
+	assert_int_equal(peer->state, MESH_PEER_RETRY);
+	assert_non_null(strstr(peer->reason, "could not send to it"));
+}
+
+static void greeting_deliver(struct mesh_peer *to, enum mesh_message_type type)
+{
+	const struct mesh_message_header header = {.type = (uint8_t)type};
+
+	mesh_lock_take(&to->domain->lock);
+	to->sink.message(&to->sink, &header, NULL);
+	mesh_lock_release(&to->domain->lock);
+}
+
+static struct mesh_peer *get(uint16_t port, uint64_t cookie);
+
+/* Whoever connects is greeted back, and whoever is connected to is greeted: nothing else counts. */
+static void test_greetings_of_the_right_kind(void **state)
+{
+	struct mesh_peer *other = get(99, 5);
+
+	(void)state;
+	greeting_deliver(other, MESH_MESSAGE_GREET);
+	greeting_deliver(other, MESH_MESSAGE_DATA);
+	assert_false(atomic_load(&other->greeted));
+	greeting_deliver(other, MESH_MESSAGE_GREET_REPLY);
+	assert_true(atomic_load(&other->greeted));
+	atomic_store(&other->greeted, false);
+	other->incoming = true;
+	greeting_deliver(other, MESH_MESSAGE_GREET_REPLY);
+	assert_false(atomic_load(&other->greeted));
+	greeting_deliver(other, MESH_MESSAGE_GREET);
+	assert_true(atomic_load(&other->greeted));
+	mesh_peer_free(other);
+}
+
+/* What the provider still has points to the peer: until then it stays. */
+static void test_greeting_keeps_its_peer(void **state)
+{
+	struct mesh_peer *other = get(99, 5);
+
+	(void)state;
+	assert_int_equal(mesh_remote_open(other->domain, peer->remote->name, peer->remote->name_len,
+					  &other->remote),
+			 0);
+	other->state = MESH_PEER_HELLO;
+	mesh_peer_greet(other);
+	mesh_peer_put(other);
+	other->silent_ms = 0;
+	mesh_peer_tick(other, START);
+	assert_ptr_equal(LIST_FIRST(&fixture.node.peers), other);
+	fixture_sends_complete();
+	mesh_peer_tick(other, START);
+	assert_ptr_not_equal(LIST_FIRST(&fixture.node.peers), other);
+}
+
 /* Only who comes further than the last attempt makes its reason old. */
 static void test_reason_stays(void **state)
 {
@@ -157,7 +227,9 @@ static void test_reason_stays(void **state)
 	is(MESH_PEER_GREETING, false);
 	tick(GREETING + 1);
 	peer->retry_ms = START;
+	peer->silent_ms = 5;
 	tick(GREETING + 2); /* this address is not ours, so the attempt ends at once */
+	assert_int_equal(peer->silent_ms, 5); /* nobody has answered since */
 	assert_int_equal(peer->state, MESH_PEER_RETRY);
 	assert_non_null(strstr(peer->reason, "did this NIC lose its address"));
 	assert_int_equal(peer->failed_in, MESH_PEER_CONNECTING);
@@ -336,6 +408,9 @@ int main(void)
 		TEST(test_greeting_is_not_answered),
 		TEST(test_greeting_is_answered),
 		TEST(test_greeting_cannot_be_sent),
+		TEST(test_greeting_fails_on_the_way),
+		TEST(test_greetings_of_the_right_kind),
+		TEST(test_greeting_keeps_its_peer),
 		TEST(test_reason_stays),
 		TEST(test_retry_in_time),
 		TEST(test_lost_peer_is_buried),

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_connect_paths.c - a connection whose peers are up: it asks for one path after the other. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <mesh/base/clock.h>
+#include <src/transport/connect_internal.h>
+
+#include "comm_fixture.h"
+#include "log_capture.h"
+
+#define COOKIE 0xabcdef
+
+static struct mesh_connect *attempt;
+static uint64_t start_ms;
+static int second_frames; /* the peer's end of the second control connection */
+
+static int setup(void **state)
+{
+	int i, ends[2];
+
+	fixture_setup(state);
+	fixture_paths_open(MESH_PROVIDER_TCP, 2);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	fixture.peers[1].watch.fd = ends[0];
+	second_frames = ends[1];
+	start_ms = mesh_clock_ms();
+	attempt = calloc(1, sizeof(*attempt));
+	assert_non_null(attempt);
+	attempt->net = &fixture.net;
+	attempt->handle.node_id = 2;
+	attempt->handle.cookie = COOKIE;
+	attempt->handle.listen_id = 3;
+	attempt->started_ms = attempt->try_ms = start_ms;
+	attempt->deadline_ms = start_ms + 60000;
+	attempt->choice.num_candidates = 2;
+	fixture.node.config.max_paths = 8;
+	for (i = 0; i < 2; i++) {
+		struct mesh_peer *peer = &fixture.peers[i];
+
+		fixture.node.endpoints[i].nic = (uint8_t)i;
+		fixture.node.domains[i] = fixture.domains[i];
+		attempt->handle.endpoints[i] = peer->address;
+		attempt->choice.candidates[i] =
+			(struct mesh_path_candidate){(uint8_t)i, (uint8_t)i};
+		LIST_INSERT_HEAD(&fixture.node.peers, peer, entry);
+	}
+	mesh_lock_take(&fixture.node.lock);
+	LIST_INSERT_HEAD(&fixture.node.connects, attempt, entry);
+	assert_int_equal(mesh_connect_try_start(attempt, start_ms), 0);
+	assert_int_equal(attempt->num_peers, 2);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	if (attempt)
+		mesh_connect_free(attempt);
+	mesh_lock_release(&fixture.node.lock);
+	close(fixture.peers[1].watch.fd);
+	close(second_frames);
+	return fixture_teardown(state);
+}
+
+/* From peer @i's end. */
+static struct mesh_frame frame_of(int i, enum mesh_frame_type type)
+{
+	const int first = fixture.frames;
+	struct mesh_frame frame;
+
+	fixture.frames = i ? second_frames : first;
+	frame = fixture_frame(type);
+	fixture.frames = first;
+	return frame;
+}
+
+static void advance(void)
+{
+	mesh_connect_advance(attempt, start_ms + 10);
+}
+
+static void test_one_path_after_the_other(void **state)
+{
+	struct mesh_frame first, second;
+	struct mesh_comm *comm;
+
+	(void)state;
+	advance();
+	assert_int_equal(attempt->state, MESH_CONNECT_SENT);
+	comm = attempt->comm;
+	first = frame_of(0, MESH_FRAME_CONNECT);
+	assert_true(first.connect.cookie == COOKIE);
+	assert_int_equal(first.connect.listen_id, 3);
+	assert_int_equal(first.connect.path, 0);
+	assert_int_equal(first.connect.num_paths, 2);
+	assert_int_equal(first.connect.comm, comm->paths[0].sink.id);
+	assert_int_equal(first.connect.token, comm->paths[0].sink.token);
+	/* Its answer is known by the peer and the path. */
+	assert_true(mesh_connect_awaits(attempt, &fixture.peers[0], first.connect.comm));
+	assert_false(mesh_connect_awaits(attempt, &fixture.peers[1], first.connect.comm));
+	assert_false(mesh_connect_awaits(attempt, &fixture.peers[0], first.connect.comm + 1));
+	mesh_connect_accepted(attempt, 70, 700);
+	assert_int_equal(attempt->state, MESH_CONNECT_SENT);
+	second = frame_of(1, MESH_FRAME_CONNECT);
+	assert_int_equal(second.connect.path, 1);
+	assert_true(second.connect.comm_key == first.connect.comm_key);
+	assert_false(mesh_connect_awaits(attempt, &fixture.peers[0], first.connect.comm));
+	assert_true(mesh_connect_awaits(attempt, &fixture.peers[1], second.connect.comm));
+	mesh_connect_accepted(attempt, 71, 701);
+	assert_int_equal(attempt->state, MESH_CONNECT_DONE);
+	assert_false(mesh_connect_awaits(attempt, &fixture.peers[1], second.connect.comm));
+	assert_int_equal(comm->num_paths, 2);
+	assert_int_equal(comm->paths[1].remote_id, 71);
+	assert_int_equal(comm->paths[1].remote_token, 701);
+	advance(); /* changes nothing more */
+	assert_int_equal(attempt->state, MESH_CONNECT_DONE);
+}
+
+/* A path breaks before all are accepted: the listener's half is ended, and it begins anew. */
+static void test_cut_on_the_way(void **state)
+{
+	(void)state;
+	advance();
+	frame_of(0, MESH_FRAME_CONNECT);
+	advance(); /* nothing has happened */
+	assert_true(fixture_no_frame());
+	mesh_connect_accepted(attempt, 70, 700);
+	frame_of(1, MESH_FRAME_CONNECT);
+	fixture.peers[1].state = MESH_PEER_LOST;
+	fixture.peers[1].refusal = 0;
+	advance();
+	assert_int_equal(frame_of(0, MESH_FRAME_CLOSE).comm.to_comm, 70);
+	/* The next try has another peer for the second pair, which is not up yet. */
+	assert_int_equal(attempt->state, MESH_CONNECT_PEERS);
+	assert_null(attempt->comm);
+	assert_int_equal(attempt->num_accepted, 0);
+	assert_int_equal(attempt->num_peers, 2);
+}
+
+/* What was not accepted yet needs no end. */
+static void test_given_up_before_any_answer(void **state)
+{
+	(void)state;
+	advance();
+	frame_of(0, MESH_FRAME_CONNECT);
+	mesh_connect_free(attempt);
+	attempt = NULL;
+	assert_true(fixture_no_frame());
+	assert_true(LIST_EMPTY(&fixture.node.comms));
+	assert_int_equal(fixture.peers[0].users + fixture.peers[1].users, 0);
+}
+
+static void test_refused_on_the_way(void **state)
+{
+	(void)state;
+	advance();
+	mesh_connect_accepted(attempt, 70, 700);
+	mesh_connect_refused(attempt, MESH_REFUSAL_RESOURCES);
+	assert_int_equal(attempt->state, MESH_CONNECT_FAILED);
+	assert_int_equal(attempt->error, -ECONNREFUSED);
+	assert_true(log_captured(MESH_LOG_WARN, "refused a connection: it is out of memory"));
+	frame_of(0, MESH_FRAME_CONNECT);
+	assert_int_equal(frame_of(0, MESH_FRAME_CLOSE).comm.to_comm, 70);
+	assert_null(attempt->comm);
+}
+
+/* The time is over while an answer is missing. */
+static void test_no_accept_in_time(void **state)
+{
+	(void)state;
+	advance();
+	mesh_connect_advance(attempt, attempt->deadline_ms - 1);
+	assert_int_equal(attempt->state, MESH_CONNECT_SENT);
+	mesh_connect_advance(attempt, attempt->deadline_ms);
+	assert_int_equal(attempt->state, MESH_CONNECT_FAILED);
+	assert_int_equal(attempt->error, -ETIMEDOUT);
+	assert_true(log_captured(MESH_LOG_WARN, "it does not answer our request"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_one_path_after_the_other),   TEST(test_cut_on_the_way),
+		TEST(test_given_up_before_any_answer), TEST(test_refused_on_the_way),
+		TEST(test_no_accept_in_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
