@@ -125,6 +125,14 @@ const struct mesh_addr *check_given_address(const struct mesh_nic *nic);
 /** True if any NIC has an RDMA device behind it. */
 bool check_has_rdma(const struct check_context *context);
 
+/**
+ * What the kernel uses of net.ipv4.conf.*.NAME: the larger of "all" and the NIC's own
+ * (ip-sysctl.rst); -1 if it cannot be read.
+ *
+ * @files: opened at "/"
+ */
+int check_ipv4_setting(const struct mesh_sysfs *files, const char *netdev, const char *name);
+
 /** True in a container, where devices and limits are the runtime's business. */
 bool check_in_container(const struct check_context *context);
 

@@ -79,15 +79,12 @@ void check_subnets(const struct check_context *context, struct check_result *res
 
 /* ---- one subnet on two NICs ------------------------------------------------------------- */
 
-/* What the kernel uses: the larger of "all" and the NIC's own (ip-sysctl.rst); -1 if unknown. */
-static int sysctl_read(const struct check_context *context, const char *netdev, const char *name)
+int check_ipv4_setting(const struct mesh_sysfs *files, const char *netdev, const char *name)
 {
 	uint64_t all, own;
 
-	if (mesh_sysfs_read_number(&context->files, 255, &all, "proc/sys/net/ipv4/conf/all/%s",
-				   name) ||
-	    mesh_sysfs_read_number(&context->files, 255, &own, "proc/sys/net/ipv4/conf/%s/%s",
-				   netdev, name))
+	if (mesh_sysfs_read_number(files, 255, &all, "proc/sys/net/ipv4/conf/all/%s", name) ||
+	    mesh_sysfs_read_number(files, 255, &own, "proc/sys/net/ipv4/conf/%s/%s", netdev, name))
 		return -1;
 	return (int)(all > own ? all : own);
 }
@@ -107,7 +104,7 @@ static void arp_judge(const struct check_context *context, const struct mesh_nic
 	int value;
 
 	for (i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
-		value = sysctl_read(context, nic->netdev, rules[i].name);
+		value = check_ipv4_setting(&context->files, nic->netdev, rules[i].name);
 		if (value >= rules[i].low && value <= rules[i].high)
 			continue;
 		if (value < 0) {
@@ -141,7 +138,7 @@ static bool is_own(const struct mesh_nic_table *table, const struct mesh_addr *a
 static void rp_filter_judge(const struct check_context *context, const struct mesh_nic *nic,
 			    struct check_result *result)
 {
-	if (sysctl_read(context, nic->netdev, "rp_filter") != 1)
+	if (check_ipv4_setting(&context->files, nic->netdev, "rp_filter") != 1)
 		return;
 	check_say(result, CHECK_FAIL,
 		  "%s drops what arrives there, because the kernel would answer by another NIC",

@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <mesh/base/clock.h>
+#include <mesh/system/sysfs.h>
 
+#include "check.h"
 #include "interrupt.h"
 #include "peer_check.h"
 #include "progress.h"
@@ -158,6 +160,44 @@ static void cable_check(struct peer_link *link, struct check_result *result)
 			link->peer->name);
 }
 
+/* Another NIC of ours that the far NIC hears, too; NULL if there is none. */
+static const char *wire_sharer(const struct peer_link *link)
+{
+	const struct mesh_check_cable *cable = link->facing.cables;
+	int i;
+
+	for (i = 0; i < link->facing.num_cables; i++, cable++)
+		if (cable->node_id == link->checker->self.node_id &&
+		    !strcmp(cable->netdev, link->theirs->netdev) &&
+		    strcmp(cable->peer_netdev, link->nic->netdev))
+			return cable->peer_netdev;
+	return NULL;
+}
+
+/*
+ * Two NICs on one wire, such as the halves of a DGX Spark's port, with a subnet each: Linux answers
+ * ARP for both addresses on either, and whichever answer comes first gets all of it.
+ */
+static void wire_check(const struct peer_link *link, struct check_result *result)
+{
+	const char *netdev = link->nic->netdev, *other = wire_sharer(link);
+	struct mesh_sysfs files;
+
+	if (!other || link->local.family != MESH_FAMILY_IPV4 || mesh_sysfs_open("/", &files))
+		return;
+	if (!check_ipv4_setting(&files, netdev, "arp_ignore")) {
+		check_say(result, CHECK_WARN,
+			  "%s and %s are on one wire, and %s answers for the address of either: "
+			  "all that comes may take one of them",
+			  netdev, other, netdev);
+		check_seen(result, "%s of node %s hears both; arp_ignore of %s is 0",
+			   link->theirs->netdev, link->peer->name, netdev);
+		check_fix(result, "sysctl -w net.ipv4.conf.all.arp_ignore=1 "
+				  "net.ipv4.conf.all.arp_announce=2");
+	}
+	mesh_sysfs_close(&files);
+}
+
 static void facing_ask(struct peer_link *link)
 {
 	struct mesh_check_frame frame;
@@ -219,6 +259,7 @@ void peer_link_check(struct peer_link *link, struct check_result *result)
 		return;
 	facing_ask(link);
 	cable_check(link, result);
+	wire_check(link, result);
 	speeds_check(link, result);
 	progress_say(link->checker->progress, "node %s: frames of full size over %s",
 		     link->peer->name, link->nic->netdev);
