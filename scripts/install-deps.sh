@@ -9,8 +9,9 @@ set -u
 BUILD=(gcc libc6-dev pkg-config scons python3 libfabric-dev libnl-3-dev libnl-route-3-dev
 	libjansson-dev libcmocka-dev)
 DEMO=(iproute2 procps)
-# The virtual machine: its kernel's build, its tools, and what the plugin is compared with.
-VM=(bc bison busybox flex ibverbs-providers make perftest xz-utils)
+# The virtual machine: its kernel's build, its tools, and what the plugin is compared with. Ubuntu
+# lacks the key of Debian's archive, which a second libfabric comes from, too.
+VM=(bc bison busybox debian-archive-keyring flex ibverbs-providers make perftest xz-utils)
 TEST=(g++ clang clang-format shellcheck codespell cppcheck binutils git iputils-ping
 	valgrind mandoc netplan.io gir1.2-nm-1.0 python3-gi nftables iptables ethtool
 	libfabric-bin)
