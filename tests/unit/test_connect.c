@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_connect.c - NCCL's connect() towards a listener that is in the test's hands, and accept(). */
+/* test_connect.c - connect() towards a listener that is in the test's hands; and accept(). */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <errno.h>
@@ -204,7 +204,7 @@ static void test_attempt_is_found_again(void **state)
 	assert_int_equal(try_once(net, bytes), 0);
 }
 
-/* ---- what the listener answers ----------------------------------------------------------------- */
+/* ---- what the listener answers -------------------------------------------------------------- */
 
 static void test_hello_has_the_cookie(void **state)
 {
@@ -334,6 +334,20 @@ static uint64_t refused_ms(uint64_t ms)
 	return since;
 }
 
+/* True if the first peer waits for its next attempt, and does not count as silent. */
+static bool is_quiet_in_retry(void)
+{
+	struct mesh_node *node = net->node;
+	struct mesh_peer *peer;
+	bool quiet;
+
+	mesh_lock_take(&node->lock);
+	peer = LIST_FIRST(&node->connects)->peers[0];
+	quiet = peer->state == MESH_PEER_RETRY && !peer->silent_ms;
+	mesh_lock_release(&node->lock);
+	return quiet;
+}
+
 /* A process may be starting: the kernel's refusal counts after three seconds of nothing else. */
 static void test_nobody_listens(void **state)
 {
@@ -344,6 +358,8 @@ static void test_nobody_listens(void **state)
 	server = -1;
 	assert_int_equal(try_once(net, bytes), 0);
 	while (!(since = refused_ms(0)))
+		assert_true(mesh_clock_ms() < deadline);
+	while (!is_quiet_in_retry()) /* the kernel did answer */
 		assert_true(mesh_clock_ms() < deadline);
 	retries = net->node->counters->retries;
 	while (net->node->counters->retries < retries + 2)

@@ -158,7 +158,7 @@ static void test_no_more_than_allowed(void **state)
 	candidate(2, 2);
 	start();
 	assert_int_equal(attempt.num_peers, 2);
-	/* Another cookie is told to a peer that is not up yet: its listener may be another by now. */
+	/* A peer that is not up yet is told our cookie: its listener may be another by now. */
 	assert_int_equal(peers[0][0].cookie, COOKIE);
 	assert_int_equal(mesh_connect_try_next(&attempt, START), 0);
 	tried(0, 2, 2);

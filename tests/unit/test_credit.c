@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_credit.c - what a sending comm may send: small messages ahead, large ones by their grants. */
+/* test_credit.c - what a sending comm may send: small messages ahead, large ones by grants. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

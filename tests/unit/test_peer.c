@@ -200,6 +200,26 @@ static void test_greetings_of_the_right_kind(void **state)
 	mesh_peer_free(other);
 }
 
+/* It is up when its greeting is on its way back: until there is a buffer, it is not. */
+static void test_greeting_waits_for_a_buffer(void **state)
+{
+	struct mesh_buffer *buffer, *taken = NULL;
+	int i;
+
+	(void)state;
+	is(MESH_PEER_GREETING, true);
+	for (i = 0; (buffer = mesh_buffer_get(peer->domain, peer->remote)); i++)
+		taken = buffer;
+	assert_non_null(taken);
+	atomic_store(&peer->greeted, true);
+	tick(0);
+	assert_int_equal(peer->state, MESH_PEER_GREETING);
+	mesh_buffer_put(taken);
+	tick(0);
+	assert_int_equal(peer->state, MESH_PEER_UP);
+	assert_int_equal(fixture_sent(MESH_MESSAGE_GREET_REPLY), 1);
+}
+
 /* What the provider still has points to the peer: until then it stays. */
 static void test_greeting_keeps_its_peer(void **state)
 {
@@ -227,9 +247,10 @@ static void test_reason_stays(void **state)
 	is(MESH_PEER_GREETING, false);
 	tick(GREETING + 1);
 	peer->retry_ms = START;
-	peer->silent_ms = 5;
+	peer->silent_ms = peer->first_refused_ms = 5;
 	tick(GREETING + 2); /* this address is not ours, so the attempt ends at once */
 	assert_int_equal(peer->silent_ms, 5); /* nobody has answered since */
+	assert_int_equal(peer->first_refused_ms, 0);
 	assert_int_equal(peer->state, MESH_PEER_RETRY);
 	assert_non_null(strstr(peer->reason, "did this NIC lose its address"));
 	assert_int_equal(peer->failed_in, MESH_PEER_CONNECTING);
@@ -410,6 +431,7 @@ int main(void)
 		TEST(test_greeting_cannot_be_sent),
 		TEST(test_greeting_fails_on_the_way),
 		TEST(test_greetings_of_the_right_kind),
+		TEST(test_greeting_waits_for_a_buffer),
 		TEST(test_greeting_keeps_its_peer),
 		TEST(test_reason_stays),
 		TEST(test_retry_in_time),

@@ -22,6 +22,7 @@
 #include "log_capture.h"
 
 #define LIMIT_S 20
+#define STRANGERS_MAX 256 /* control.c */
 /* What nobody here has. */
 #define NO_COMM 0x3fff
 
@@ -285,6 +286,25 @@ static void test_endpoint_elsewhere(void **state)
 	}
 }
 
+/* So many may stand at the door; who comes after them is shown out at once. */
+static void test_too_many_strangers(void **state)
+{
+	int fds[STRANGERS_MAX], i;
+	char byte;
+
+	(void)state;
+	for (i = 0; i < STRANGERS_MAX; i++) { /* the first is there already */
+		fds[i] = stranger;
+		dial();
+	}
+	assert_int_equal(recv(stranger, &byte, 1, 0), 0);
+	assert_true(refused_count() == 1);
+	assert_true(recv(fds[STRANGERS_MAX - 1], &byte, 1, MSG_DONTWAIT) < 0);
+	assert_int_equal(errno, EAGAIN);
+	for (i = 0; i < STRANGERS_MAX; i++)
+		close(fds[i]);
+}
+
 /* ---- frames that nobody asked for ------------------------------------------------------------ */
 
 static void test_connect_before_hello(void **state)
@@ -452,14 +472,14 @@ static void test_connector_gives_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_hello_is_answered),  TEST(test_hello_in_pieces),
-		TEST(test_wrong_cookie),       TEST(test_wrong_provider),
-		TEST(test_wrong_version),      TEST(test_noise),
-		TEST(test_endpoint_elsewhere), TEST(test_connect_before_hello),
-		TEST(test_refusal_of_nothing), TEST(test_frames_for_nobody),
-		TEST(test_accept_of_nothing),  TEST(test_connect_without_right),
-		TEST(test_paths_of_one_comm),  TEST(test_listener_is_full),
-		TEST(test_connector_gives_up),
+		TEST(test_hello_is_answered),	  TEST(test_hello_in_pieces),
+		TEST(test_wrong_cookie),	  TEST(test_wrong_provider),
+		TEST(test_wrong_version),	  TEST(test_noise),
+		TEST(test_endpoint_elsewhere),	  TEST(test_too_many_strangers),
+		TEST(test_connect_before_hello),  TEST(test_refusal_of_nothing),
+		TEST(test_frames_for_nobody),	  TEST(test_accept_of_nothing),
+		TEST(test_connect_without_right), TEST(test_paths_of_one_comm),
+		TEST(test_listener_is_full),	  TEST(test_connector_gives_up),
 	};
 
 	setenv("NCCL_MESH_NICS", "=lo", 1);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_transport.c - both ends of connections in one process, over the loopback interface. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -424,6 +426,43 @@ static void test_child_lets_go(void **state)
 	pair_close(&pair);
 }
 
+/* Signals are for the host's own threads: a handler of its may run anywhere else. */
+static void test_engine_takes_no_signals(void **state)
+{
+	char path[300], line[256], name[32];
+	struct dirent *entry;
+	struct pair pair;
+	int found = 0;
+	DIR *tasks;
+	FILE *file;
+
+	(void)state;
+	pair_open(&pair);
+	tasks = opendir("/proc/self/task");
+	assert_non_null(tasks);
+	while ((entry = readdir(tasks))) {
+		unsigned long long blocked = 0;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/status", entry->d_name);
+		file = fopen(path, "r");
+		*name = '\0';
+		while (file && fgets(line, sizeof(line), file)) {
+			sscanf(line, "Name: %31s", name);
+			sscanf(line, "SigBlk: %llx", &blocked);
+		}
+		if (file)
+			fclose(file);
+		if (strcmp(name, "nccl-net-mesh") != 0)
+			continue;
+		found++;
+		assert_true(blocked & 1ull << (SIGINT - 1));
+		assert_true(blocked & 1ull << (SIGUSR1 - 1));
+	}
+	closedir(tasks);
+	assert_int_equal(found, 1);
+	pair_close(&pair);
+}
+
 static void test_net_opens_again(void **state)
 {
 	struct pair pair;
@@ -452,6 +491,7 @@ int main(void)
 		cmocka_unit_test(test_engine_rests_in_time),
 		cmocka_unit_test(test_child_keeps_nothing_alive),
 		cmocka_unit_test(test_child_lets_go),
+		cmocka_unit_test(test_engine_takes_no_signals),
 		cmocka_unit_test(test_net_opens_again),
 	};
 
