@@ -39,10 +39,11 @@ static void data(uint32_t seq)
 	fixture_message(comm, 0, MESH_MESSAGE_DATA, seq, payload, SMALL);
 }
 
+/* As the engine does it. */
 static void tick(void)
 {
 	mesh_lock_take(&fixture.node.lock);
-	mesh_comm_tick(comm);
+	mesh_node_tick(&fixture.node);
 	mesh_lock_release(&fixture.node.lock);
 }
 

@@ -426,6 +426,31 @@ static void test_child_lets_go(void **state)
 	pair_close(&pair);
 }
 
+/* The end that was dialled knows the other's port: a fence can tell its socket from others'. */
+static void test_dialled_port_is_told(void **state)
+{
+	uint64_t deadline = mesh_clock_ms() + LIMIT_MS;
+	struct mesh_node *node;
+	struct mesh_peer *peer;
+	struct pair pair;
+	uint16_t port = 0;
+
+	(void)state;
+	pair_open(&pair);
+	node = pair.send->node;
+	while (!port) {
+		assert_true(mesh_clock_ms() < deadline);
+		mesh_lock_take(&node->lock);
+		LIST_FOREACH(peer, &node->peers, entry) {
+			if (peer->incoming && peer->remote)
+				port = peer->remote->dialled_from;
+		}
+		mesh_lock_release(&node->lock);
+	}
+	assert_int_not_equal(port, node->domains[0]->port);
+	pair_close(&pair);
+}
+
 /* Signals are for the host's own threads: a handler of its may run anywhere else. */
 static void test_engine_takes_no_signals(void **state)
 {
@@ -491,6 +516,7 @@ int main(void)
 		cmocka_unit_test(test_engine_rests_in_time),
 		cmocka_unit_test(test_child_keeps_nothing_alive),
 		cmocka_unit_test(test_child_lets_go),
+		cmocka_unit_test(test_dialled_port_is_told),
 		cmocka_unit_test(test_engine_takes_no_signals),
 		cmocka_unit_test(test_net_opens_again),
 	};
