@@ -348,6 +348,16 @@ static bool is_quiet_in_retry(void)
 	return quiet;
 }
 
+static uint64_t retries_count(void)
+{
+	uint64_t count;
+
+	mesh_lock_take(&net->node->lock);
+	count = net->node->counters->retries;
+	mesh_lock_release(&net->node->lock);
+	return count;
+}
+
 /* A process may be starting: the kernel's refusal counts after three seconds of nothing else. */
 static void test_nobody_listens(void **state)
 {
@@ -361,8 +371,8 @@ static void test_nobody_listens(void **state)
 		assert_true(mesh_clock_ms() < deadline);
 	while (!is_quiet_in_retry()) /* the kernel did answer */
 		assert_true(mesh_clock_ms() < deadline);
-	retries = net->node->counters->retries;
-	while (net->node->counters->retries < retries + 2)
+	retries = retries_count();
+	while (retries_count() < retries + 2)
 		assert_true(mesh_clock_ms() < deadline);
 	assert_true(refused_ms(3001) == since);
 	assert_int_equal(fails_with(), -ECONNREFUSED);

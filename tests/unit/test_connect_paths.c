@@ -122,6 +122,8 @@ static void test_one_path_after_the_other(void **state)
 /* A path breaks before all are accepted: the listener's half is ended, and it begins anew. */
 static void test_cut_on_the_way(void **state)
 {
+	struct mesh_peer *other;
+
 	(void)state;
 	advance();
 	frame_of(0, MESH_FRAME_CONNECT);
@@ -138,6 +140,10 @@ static void test_cut_on_the_way(void **state)
 	assert_null(attempt->comm);
 	assert_int_equal(attempt->num_accepted, 0);
 	assert_int_equal(attempt->num_peers, 2);
+	other = attempt->peers[1];
+	assert_ptr_not_equal(other, &fixture.peers[1]);
+	mesh_connect_try_end(attempt);
+	mesh_peer_free(other);
 }
 
 /* What was not accepted yet needs no end. */

@@ -80,9 +80,15 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* The engine works under this lock: what it did with a connection is over, and can be seen. */
 static uint64_t refused_count(void)
 {
-	return net->node->counters->refused;
+	uint64_t count;
+
+	mesh_lock_take(&net->node->lock);
+	count = net->node->counters->refused;
+	mesh_lock_release(&net->node->lock);
+	return count;
 }
 
 /* ---- frames -------------------------------------------------------------------------------- */
@@ -117,6 +123,7 @@ static void hung_up(const char *why)
 	ssize_t n = recv(stranger, &byte, 1, 0);
 
 	assert_true(!n || (n < 0 && errno == ECONNRESET));
+	refused_count();
 	assert_true(log_captured(MESH_LOG_INFO, why));
 }
 
