@@ -71,8 +71,8 @@ bench() {
 	local common=(--meet "$DIR/meet" --workload "$2" --plugin "$FAKE" --seconds 0.01
 		--sizes 256K --comms 20)
 
-	FAKE_PLUGIN_FAULT=$1 timeout 60 "$BENCH" --rank 1 "${common[@]}" >"$DIR/rank1" 2>&1 &
-	FAKE_PLUGIN_FAULT=$1 timeout 60 "$BENCH" --rank 0 "${common[@]}" >"$DIR/rank0" 2>&1
+	FAKE_PLUGIN_FAULT=$1 timeout 300 "$BENCH" --rank 1 "${common[@]}" >"$DIR/rank1" 2>&1 &
+	FAKE_PLUGIN_FAULT=$1 timeout 300 "$BENCH" --rank 0 "${common[@]}" >"$DIR/rank0" 2>&1
 	local status=$?
 
 	wait $! && ((status == 0))

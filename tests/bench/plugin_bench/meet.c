@@ -12,7 +12,7 @@
 #include "clock.h"
 #include "meet.h"
 
-#define LIMIT_S 60
+#define LIMIT_S 240
 
 void fatal(const char *format, ...)
 {
