@@ -138,9 +138,11 @@ void fixture_poll(void)
 
 void fixture_sends_complete(void)
 {
-	while (fixture.sends_completed < fake.sends.num)
-		fake_complete(&fake.sends.posts[fixture.sends_completed++]);
-	fixture_poll();
+	do {
+		while (fixture.sends_completed < fake.sends.num)
+			fake_complete(&fake.sends.posts[fixture.sends_completed++]);
+		fixture_poll(); /* which may send more */
+	} while (fixture.sends_completed < fake.sends.num);
 }
 
 void fixture_writes_complete(int count)
