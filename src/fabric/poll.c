@@ -86,12 +86,12 @@ static void error_handle(struct mesh_domain *domain)
 	op->complete(op, error_decide(domain, op, &entry));
 }
 
-/* The queue itself is broken: nothing will complete any more, whoever polls. */
+/* The queue itself is broken: nothing will complete any more. The engine loses its peers. */
 static void queue_failed(struct mesh_domain *domain, int error)
 {
-	if (domain->queue_warned)
+	if (domain->broken)
 		return;
-	domain->queue_warned = true;
+	domain->broken = true;
 	mesh_warn(
 		"%s: cannot read the completion queue of %s: %s; nothing gets through on this NIC",
 		domain->nic->netdev, mesh_provider_id_text(domain->provider), fi_strerror(-error));

@@ -193,10 +193,13 @@ static bool is_urgent(struct mesh_node *node)
 
 static bool is_pending(const struct mesh_node *node)
 {
+	const struct mesh_connect *connect;
 	const struct mesh_peer *peer;
 
-	if (!LIST_EMPTY(&node->connects))
-		return true;
+	LIST_FOREACH(connect, &node->connects, entry) {
+		if (connect->state < MESH_CONNECT_DONE) /* the rest waits for NCCL, if it comes */
+			return true;
+	}
 	LIST_FOREACH(peer, &node->peers, entry) {
 		if (peer->state == MESH_PEER_HELLO || peer->state == MESH_PEER_CONNECTING ||
 		    peer->state == MESH_PEER_RETRY ||

@@ -576,6 +576,9 @@ static void outgoing_check(struct mesh_peer *peer, uint64_t now_ms)
 
 void mesh_peer_tick(struct mesh_peer *peer, uint64_t now_ms)
 {
+	/* What is in flight would never end. A peer that is not up runs into its deadline. */
+	if (peer->state == MESH_PEER_UP && peer->domain->broken)
+		mesh_peer_lose(peer, "our NIC's completion queue cannot be read");
 	if (peer->state == MESH_PEER_GREETING)
 		greeting_check(peer);
 	if (peer->incoming)

@@ -299,6 +299,33 @@ static void test_lost_peer_is_buried(void **state)
 	mesh_comm_free(others);
 }
 
+/* Without its completion queue a NIC is of no use: who waits for it is told, others go on. */
+static void test_broken_queue(void **state)
+{
+	struct mesh_comm *comms[2];
+	int i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		fixture.peers[i].users = 1;
+		comms[i] = comm_open(false, i);
+	}
+	fake_fail(FAKE_CQ_READ, 0, 2, -FI_EIO);
+	for (i = 0; i < 2; i++)
+		mesh_domain_poll(peer->domain);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
+	assert_true(log_captured(MESH_LOG_WARN, "cannot read the completion queue"));
+	for (i = 0; i < 2; i++)
+		mesh_peer_tick(&fixture.peers[i], mesh_clock_ms());
+	assert_int_equal(peer->state, MESH_PEER_LOST);
+	assert_int_equal(fixture.peers[1].state, MESH_PEER_UP);
+	mesh_peer_tick(peer, mesh_clock_ms() + GRACE);
+	assert_int_equal(comms[0]->error, -ECONNRESET);
+	assert_int_equal(comms[1]->error, 0);
+	for (i = 0; i < 2; i++)
+		mesh_comm_free(comms[i]);
+}
+
 /* Nobody is warned of what nobody needs any more. */
 static void test_loss_that_nobody_minds(void **state)
 {
@@ -436,6 +463,7 @@ int main(void)
 		TEST(test_reason_stays),
 		TEST(test_retry_in_time),
 		TEST(test_lost_peer_is_buried),
+		TEST(test_broken_queue),
 		TEST(test_loss_that_nobody_minds),
 		TEST(test_loss_is_told_once),
 		TEST(test_peer_is_shared),

@@ -194,7 +194,7 @@ struct mesh_domain {
 	_Atomic(uint64_t) polls;     /* how often somebody polled: tells whether anybody does */
 	_Atomic(uint64_t) strangers; /* messages and writes that belonged to nobody */
 	bool receive_warned;	     /* a failing post was reported; under lock */
-	bool queue_warned;	     /* the same for reading the queue */
+	_Atomic(bool) broken;	     /* its queue cannot be read: nothing will complete any more */
 	struct mesh_buffer_list unposted;	/* receives to post again; under lock */
 	struct mesh_sink *sinks[MESH_COMM_IDS]; /* under lock */
 	uint32_t next_sink;			/* under lock; only grows, so ids are reused late */

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_node.c - how soon the engine wakes by itself: only while something has a deadline. */
+#include <mesh/transport/connect.h>
+
+#include "comm_fixture.h"
+
+/* NCCL's tables up to v10 never come back for an attempt that they gave up. */
+static void test_connect_given_up(void **state)
+{
+	struct mesh_connect connect = {.state = MESH_CONNECT_PEERS};
+	struct mesh_node *node = &fixture.node;
+
+	(void)state;
+	mesh_lock_take(&node->lock);
+	assert_int_equal(mesh_node_timeout(node), -1);
+	LIST_INSERT_HEAD(&node->connects, &connect, entry);
+	assert_int_equal(mesh_node_timeout(node), 20);
+	connect.state = MESH_CONNECT_SENT;
+	assert_int_equal(mesh_node_timeout(node), 20);
+	connect.state = MESH_CONNECT_FAILED;
+	assert_int_equal(mesh_node_timeout(node), -1);
+	connect.state = MESH_CONNECT_DONE;
+	assert_int_equal(mesh_node_timeout(node), -1);
+	LIST_REMOVE(&connect, entry);
+	mesh_lock_release(&node->lock);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_connect_given_up, fixture_setup,
+						fixture_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
