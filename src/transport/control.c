@@ -4,11 +4,11 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <mesh/base/clock.h>
 #include <mesh/base/descriptors.h>
 #include <mesh/base/log.h>
+#include <mesh/base/private_descriptor.h>
 #include <mesh/transport/counters.h>
 #include <mesh/transport/listener.h>
 #include <mesh/transport/node.h>
@@ -51,7 +51,8 @@ static void control_ready(struct mesh_watch *watch, uint32_t events)
 	int fd;
 
 	(void)events;
-	fd = accept4(watch->fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	fd = mesh_descriptor_hide(
+		accept4(watch->fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC));
 	if (fd < 0) {
 		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
 			accept_pause(control, errno);
@@ -61,7 +62,7 @@ static void control_ready(struct mesh_watch *watch, uint32_t events)
 	    mesh_addr_from_sockaddr((struct sockaddr *)&from, len, &address, NULL) ||
 	    mesh_peer_accept(node, node->domains[control->dev], fd, &address)) {
 		mesh_count_event(&node->counters->refused);
-		close(fd);
+		mesh_descriptor_close(fd);
 	}
 }
 
@@ -72,13 +73,14 @@ static int socket_listen(const struct mesh_addr *address, uint16_t port)
 	socklen_t len = mesh_addr_to_sockaddr(address, port, &sockaddr);
 	int fd, ret;
 
-	fd = socket(sockaddr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	fd = mesh_descriptor_hide(
+		socket(sockaddr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 	if (fd < 0)
 		return -errno;
 	if (!bind(fd, (struct sockaddr *)&sockaddr, len) && !listen(fd, BACKLOG))
 		return fd;
 	ret = -errno;
-	close(fd);
+	mesh_descriptor_close(fd);
 	return ret;
 }
 
@@ -98,8 +100,7 @@ static void sockets_close(struct mesh_node *node)
 	int dev;
 
 	for (dev = 0; dev < node->num_nics; dev++) {
-		if (node->controls[dev].watch.fd >= 0)
-			close(node->controls[dev].watch.fd);
+		mesh_descriptor_close(node->controls[dev].watch.fd);
 		node->controls[dev].watch.fd = -1;
 	}
 }

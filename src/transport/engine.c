@@ -10,6 +10,7 @@
 
 #include <mesh/base/descriptors.h>
 #include <mesh/base/log.h>
+#include <mesh/base/private_descriptor.h>
 #include <mesh/transport/engine.h>
 #include <mesh/transport/node.h>
 
@@ -34,14 +35,7 @@ void mesh_engine_unwatch(struct mesh_engine *engine, struct mesh_watch *watch)
 	epoll_ctl(engine->epoll_fd, EPOLL_CTL_DEL, watch->fd, NULL);
 	/* A process that the host has forked has it, too: closing alone would tell nobody. */
 	shutdown(watch->fd, SHUT_RDWR);
-	close(watch->fd);
-	watch->fd = -1;
-}
-
-void mesh_engine_let_go(struct mesh_watch *watch)
-{
-	if (watch->fd >= 0)
-		close(watch->fd);
+	mesh_descriptor_close(watch->fd);
 	watch->fd = -1;
 }
 
@@ -128,9 +122,9 @@ int mesh_engine_open(struct mesh_engine *engine, struct mesh_node *node)
 	engine->node = node;
 	atomic_store(&engine->stop, false);
 	engine->wake_fd = -1;
-	engine->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	engine->epoll_fd = mesh_descriptor_hide(epoll_create1(EPOLL_CLOEXEC));
 	if (engine->epoll_fd >= 0)
-		engine->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		engine->wake_fd = mesh_descriptor_hide(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (engine->wake_fd >= 0 &&
 	    !epoll_ctl(engine->epoll_fd, EPOLL_CTL_ADD, engine->wake_fd, &wake))
 		return 0;
@@ -161,9 +155,7 @@ void mesh_engine_stop(struct mesh_engine *engine)
 
 void mesh_engine_close(struct mesh_engine *engine)
 {
-	if (engine->epoll_fd >= 0)
-		close(engine->epoll_fd);
-	if (engine->wake_fd >= 0)
-		close(engine->wake_fd);
+	mesh_descriptor_close(engine->epoll_fd);
+	mesh_descriptor_close(engine->wake_fd);
 	engine->epoll_fd = engine->wake_fd = -1;
 }

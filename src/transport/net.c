@@ -2,7 +2,6 @@
 /* net.c - opens and closes the plugin for NCCL; the process's one node lives here. */
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <mesh/base/log.h>
 #include <mesh/base/random.h>
@@ -93,46 +92,6 @@ free_node:
 	return ret;
 }
 
-/* ---- a host that forks --------------------------------------------------------------------- */
-
-/* How long a fork waits for the node, in milliseconds: mostly not at all. */
-#define FORK_WAIT_MS 100
-
-/* The thread that forks has node->lock. */
-static _Thread_local bool fork_has_node;
-
-/* Nothing changes while the process is copied. Never more than a delay: the lock may be ours. */
-static void fork_begin(void)
-{
-	const struct timespec pause = {.tv_nsec = 1000000};
-	struct mesh_node *node = atomic_load(&the_node);
-	int i;
-
-	fork_has_node = mesh_lock_try(&node->lock);
-	for (i = 0; i < FORK_WAIT_MS && !fork_has_node; i++) {
-		nanosleep(&pause, NULL);
-		fork_has_node = mesh_lock_try(&node->lock);
-	}
-}
-
-static void fork_end(void)
-{
-	if (fork_has_node)
-		mesh_lock_release(&atomic_load(&the_node)->lock);
-	fork_has_node = false;
-}
-
-/*
- * Loaders of training data are such children. While one had our sockets, peers would not be told
- * that this process ended; and to end them there would end them here.
- */
-static void fork_child(void)
-{
-	if (fork_has_node)
-		mesh_node_let_go(atomic_load(&the_node));
-	fork_end();
-}
-
 /* ---- NCCL's calls -------------------------------------------------------------------------- */
 
 int mesh_net_open(struct mesh_net **net)
@@ -150,8 +109,6 @@ int mesh_net_open(struct mesh_net **net)
 		if (ret)
 			goto unlock;
 		atomic_store(&the_node, node);
-		/* For good, like the node. Without memory for it all else works. */
-		pthread_atfork(fork_begin, fork_end, fork_child);
 	}
 	node->users++;
 	opened->node = node;

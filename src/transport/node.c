@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <mesh/base/clock.h>
 #include <mesh/base/log.h>
@@ -138,27 +137,6 @@ void mesh_node_stop(struct mesh_node *node)
 		mesh_counters_close(node);
 	}
 	mesh_lock_release(&node->lock);
-}
-
-/* What the provider has open stays: there is no way to it. The control connection's end tells. */
-void mesh_node_let_go(struct mesh_node *node)
-{
-	struct mesh_peer *peer;
-	int dev;
-
-	mesh_lock_assert_held(&node->lock);
-	if (!atomic_load(&node->started))
-		return;
-	LIST_FOREACH(peer, &node->peers, entry)
-		mesh_engine_let_go(&peer->watch);
-	for (dev = 0; dev < node->num_nics; dev++)
-		mesh_engine_let_go(&node->controls[dev].watch);
-	mesh_engine_close(&node->engine);
-	node->engine.running = false; /* the thread is the parent's */
-	/* Its lock tells `fi_mesh watch` that the process lives. */
-	if (node->stats.fd >= 0)
-		close(node->stats.fd);
-	node->stats.fd = -1;
 }
 
 void mesh_node_poll(struct mesh_node *node)

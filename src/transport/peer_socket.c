@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
+#include <mesh/base/private_descriptor.h>
 #include <mesh/transport/node.h>
 
 #include "peer_internal.h"
@@ -35,7 +35,8 @@ int mesh_peer_socket_connect(const struct mesh_peer *peer)
 	to_addr.scope_id = from_addr->scope_id;
 	from_len = mesh_addr_to_sockaddr(from_addr, 0, &from);
 	to_len = mesh_addr_to_sockaddr(&to_addr, peer->control_port, &to);
-	fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	fd = mesh_descriptor_hide(
+		socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 	if (fd < 0)
 		return -errno;
 	mesh_peer_keepalive_set(peer, fd);
@@ -43,6 +44,6 @@ int mesh_peer_socket_connect(const struct mesh_peer *peer)
 	    (!connect(fd, (struct sockaddr *)&to, to_len) || errno == EINPROGRESS))
 		return fd;
 	ret = -errno;
-	close(fd);
+	mesh_descriptor_close(fd);
 	return ret;
 }

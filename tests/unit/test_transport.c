@@ -212,7 +212,7 @@ static void test_early_message_survives_close_before_accept(void **state)
 	uint8_t handle[MESH_HANDLE_BYTES];
 	struct mesh_listener *listener;
 	struct mesh_request *request;
-	struct pair pair = {NULL};
+	struct pair pair = {.net = NULL};
 	char out[64], in[64];
 	struct mesh_registration *from, *to;
 

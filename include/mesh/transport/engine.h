@@ -64,9 +64,6 @@ int mesh_engine_watch(struct mesh_engine *engine, struct mesh_watch *watch, uint
 /** Changes what is watched for; 0 pauses. */
 void mesh_engine_rewatch(struct mesh_engine *engine, struct mesh_watch *watch, uint32_t events);
 
-/** Closes the file descriptor, with which another process goes on: nothing ends by it. */
-void mesh_engine_let_go(struct mesh_watch *watch);
-
 /** Stops watching, ends the connection if it is one, and closes the file descriptor. */
 void mesh_engine_unwatch(struct mesh_engine *engine, struct mesh_watch *watch);
 

@@ -79,9 +79,6 @@ int mesh_node_start(struct mesh_node *node);
 /** Ends the engine and closes the domains, once nothing uses them. No lock held. */
 void mesh_node_stop(struct mesh_node *node);
 
-/** In a forked child: closes what tells others that the parent lives. node->lock held. */
-void mesh_node_let_go(struct mesh_node *node);
-
 /** Polls each domain that nobody else is polling. No lock held, or node->lock. */
 void mesh_node_poll(struct mesh_node *node);
 
