@@ -126,6 +126,22 @@ static void test_segments_of_the_next_round(void **state)
 	fixture_comm_close(comm);
 }
 
+/* Nor of its size: each message tells its own, smaller than the room for it. */
+static void test_sizes_of_the_next_round(void **state)
+{
+	struct mesh_request *request;
+	uint32_t seq;
+
+	(void)state;
+	receiver_open(MESH_PROVIDER_TCP, 1);
+	for (seq = 0; seq <= MESH_COMM_REQUESTS; seq++) {
+		request = post(1000);
+		written(0, (struct arrival){.seq = seq, .last = true, .size = 10 + seq});
+		assert_int_equal(received(request), 10 + seq);
+	}
+	fixture_comm_close(comm);
+}
+
 /* The true size comes with the immediate, in a SIZE before or after, or is the room itself. */
 static void test_sizes(void **state)
 {
@@ -358,6 +374,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_segments_are_counted),
 		TEST(test_segments_of_the_next_round),
+		TEST(test_sizes_of_the_next_round),
 		TEST(test_sizes),
 		cmocka_unit_test(test_size_beyond_the_receive),
 		TEST(test_small_messages),
