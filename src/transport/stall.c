@@ -72,7 +72,7 @@ static void lost_check(struct mesh_comm *comm, uint64_t now_ms)
 		return;
 	snprintf(why, sizeof(why),
 		 "message %u was sent and has not arrived after %llu s: the provider's connection "
-		 "was reset on the way",
+		 "was reset on the way, or large frames are lost (MTU)",
 		 stall->seq, (unsigned long long)limit_ms / 1000);
 	mesh_comm_fail(comm, -EIO, false, why);
 }
