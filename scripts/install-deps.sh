@@ -16,8 +16,8 @@ TEST=(g++ clang clang-format shellcheck codespell cppcheck binutils git iputils-
 	valgrind mandoc netplan.io gir1.2-nm-1.0 python3-gi nftables iptables ethtool
 	libfabric-bin)
 # arm64, emulated; its libraries come from Debian's archive on any system.
-[[ $(uname -m) != x86_64 ]] || TEST+=(debian-archive-keyring gcc-aarch64-linux-gnu
-	libc6-dev-arm64-cross qemu-user-static)
+[[ $(uname -m) != x86_64 ]] || TEST+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+	qemu-user-static)
 
 say() { echo "install-deps: $*" >&2; }
 
