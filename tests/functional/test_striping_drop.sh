@@ -58,9 +58,9 @@ at_least() {
 drop() {
 	local rate=$1 second=$(($2 * 1000)) whole
 
-	# Round trips come first; the stream is what fills both.
+	# Round trips come first and last as long as the stream then, which is what fills both.
 	wait_for "((\$(carried $((second * 3 / 10))) >= 2 * $rate * 95 * ENOUGH / 10000))" \
-		$((5 * $2)) || { note "the stream never fills both"; return 1; }
+		$((20 * $2)) || { note "the stream never fills both"; return 1; }
 	whole=$(carried "$second")
 	at_least "both whole" "$whole" $((2 * rate * 93 / 100)) || return
 	mesh_shape a x2 "$((rate / 10))mbit"
