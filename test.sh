@@ -71,6 +71,18 @@ count_line() {
 		END {printf "%d passed, %d failed, %d skipped\n", p, f, s}' "$1"
 }
 
+# counted COMMAND...: runs it, and adds up what it said.
+counted() {
+	local log status
+
+	log=$(mktemp)
+	"$@" 2>&1 | tee "$log"
+	status=${PIPESTATUS[0]}
+	((status == SKIP)) || count_line "$log"
+	rm -f "$log"
+	return "$status"
+}
+
 # Children of the sanitizer's runtime need a layout of memory that it knows.
 fixed_layout() {
 	if setarch "$(uname -m)" -R true 2>/dev/null; then
@@ -95,7 +107,7 @@ step_clang() {
 }
 
 # Where DGX Spark lives.
-step_arm64() { tests/arm64/run; }
+step_arm64() { counted tests/arm64/run; }
 
 step_functional() { tests/functional/run; }
 
@@ -258,7 +270,7 @@ libfabric_tests() {
 }
 
 step_libfabric() {
-	local prefix=${LIBFABRIC_PREFIX:-} lib version log status
+	local prefix=${LIBFABRIC_PREFIX:-} lib version
 
 	if [[ ! $prefix ]]; then
 		! pkg-config --atleast-version=2 libfabric ||
@@ -270,12 +282,7 @@ step_libfabric() {
 	version=$(sed -nE 's/^#define FI_(MAJOR|MINOR)_VERSION +([0-9]+).*/\2/p' \
 		"$prefix/include/rdma/fabric.h" | paste -sd.)
 	[[ $lib && $version ]] || { echo "no libfabric with its headers in $prefix"; return 1; }
-	log=$(mktemp)
-	libfabric_tests "$prefix" "$lib" "$version" 2>&1 | tee "$log"
-	status=${PIPESTATUS[0]}
-	count_line "$log"
-	rm -f "$log"
-	return "$status"
+	counted libfabric_tests "$prefix" "$lib" "$version"
 }
 
 # Building and testing must leave the tree as it was.
