@@ -33,7 +33,7 @@ void mesh_engine_unwatch(struct mesh_engine *engine, struct mesh_watch *watch)
 	if (watch->fd < 0)
 		return;
 	epoll_ctl(engine->epoll_fd, EPOLL_CTL_DEL, watch->fd, NULL);
-	/* A process that the host has forked has it, too: closing alone would tell nobody. */
+	/* A child that was not made by fork() has it, too: closing alone would tell nobody. */
 	shutdown(watch->fd, SHUT_RDWR);
 	mesh_descriptor_close(watch->fd);
 	watch->fd = -1;

@@ -349,7 +349,7 @@ static int port_try(uint16_t port)
 	return error;
 }
 
-/* As if a fork had not found the time to let go. */
+/* Past the handlers that let the child go of what is hidden. */
 static pid_t fork_plainly(void)
 {
 	return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
