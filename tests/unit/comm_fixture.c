@@ -250,6 +250,8 @@ struct mesh_message_header fixture_last_sent(enum mesh_message_type type, const 
 
 	post = sent_find(type, &count);
 	assert_non_null(post);
+	if (!post) /* gcc does not know that this cannot be */
+		abort();
 	memcpy(&header, post->bytes, sizeof(header));
 	assert_int_equal(post->size, sizeof(header) + header.length);
 	if (payload)
