@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * wire.h - every byte that two nodes exchange, but for the handle (handle.h) and the payload
- * itself. docs/protocol.md tells the story; this file is the reference.
+ * itself. docs/protocol.md describes when each is sent; this file is the reference.
  *
  * Two channels. Frames travel on the control connection, a TCP connection between the same two
  * NICs: they make and end comms. Messages travel through libfabric, beside the RMA writes.

@@ -4,7 +4,8 @@
  * these; everything below knows nothing of NCCL.
  *
  * No function here blocks, except mesh_registration_close(), mesh_comm_close() and
- * mesh_net_close(), which wait a bounded time for operations in flight (see docs/protocol.md).
+ * mesh_net_close(), which wait a bounded time for operations in flight
+ * (docs/protocol/closing.md).
  */
 #ifndef MESH_TRANSPORT_NET_H
 #define MESH_TRANSPORT_NET_H

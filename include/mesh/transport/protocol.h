@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * protocol.h - the two halves of the data protocol as comm.c plugs them in: send.c and receive.c.
- * docs/protocol.md tells how they talk to each other.
+ * docs/protocol/data.md describes how they work together.
  */
 #ifndef MESH_TRANSPORT_PROTOCOL_H
 #define MESH_TRANSPORT_PROTOCOL_H
