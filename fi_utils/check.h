@@ -14,9 +14,9 @@
 
 #include <jansson.h>
 
-#include <mesh/base/config.h>
-#include <mesh/mesh/nic_filter.h>
-#include <mesh/system/sysfs.h>
+#include "base/config.h"
+#include "nic/nic_filter.h"
+#include "system/sysfs.h"
 
 /* From the best to the worst; a check is as good as its worst finding. */
 enum check_verdict {

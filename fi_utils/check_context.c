@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <mesh/base/log.h>
-#include <mesh/system/nic_table.h>
+#include "base/log.h"
+#include "system/nic_table.h"
 
 #include "check.h"
 

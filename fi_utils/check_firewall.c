@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mesh/mesh/subnet.h>
+#include "nic/subnet.h"
 
 #include "check.h"
 #include "firewall.h"

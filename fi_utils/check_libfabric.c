@@ -6,7 +6,7 @@
 
 #include <rdma/fabric.h>
 
-#include <mesh/fabric/provider.h>
+#include "fabric/provider.h"
 
 #include "check.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <mesh/mesh/nic_select.h>
+#include "nic/nic_select.h"
 
 #include "check.h"
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mesh/mesh/gid.h>
-#include <mesh/system/sysfs_text.h>
+#include "nic/gid.h"
+#include "system/sysfs_text.h"
 
 #include "check.h"
 

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <mesh/system/memlock.h>
-#include <mesh/system/sysfs_text.h>
+#include "system/memlock.h"
+#include "system/sysfs_text.h"
 
 #include "check.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mesh/base/array.h>
+#include "base/array.h"
 
 #include "check.h"
 #include "command.h"

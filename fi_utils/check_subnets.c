@@ -3,9 +3,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include <mesh/mesh/nic_kind.h>
-#include <mesh/mesh/subnet.h>
-#include <mesh/system/route.h>
+#include "nic/nic_kind.h"
+#include "nic/subnet.h"
+#include "system/route.h"
 
 #include "check.h"
 

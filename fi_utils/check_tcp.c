@@ -2,7 +2,7 @@
 /* check_tcp.c - checks how the kernel's TCP behaves on the cables that have nothing better. */
 #include <string.h>
 
-#include <mesh/mesh/provider_id.h>
+#include "nic/provider_id.h"
 
 #include "check.h"
 

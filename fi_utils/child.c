@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <mesh/base/clock.h>
+#include "base/clock.h"
 
 #include "child.h"
 

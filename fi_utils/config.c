@@ -10,10 +10,10 @@
 
 #include <jansson.h>
 
-#include <mesh/base/config.h>
-#include <mesh/fabric/provider.h>
-#include <mesh/mesh/nic_filter.h>
-#include <mesh/mesh/nic_select.h>
+#include "base/config.h"
+#include "fabric/provider.h"
+#include "nic/nic_filter.h"
+#include "nic/nic_select.h"
 
 #include "arguments.h"
 #include "command.h"

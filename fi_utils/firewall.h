@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include <mesh/mesh/addr.h>
+#include "nic/addr.h"
 
 /* The first packet of a TCP connection, to or from one of our NICs. */
 struct firewall_packet {

@@ -8,7 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <mesh/base/clock.h>
+#include "base/clock.h"
 
 #include "interrupt.h"
 

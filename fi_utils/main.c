@@ -7,8 +7,8 @@
 
 #include <rdma/fabric.h>
 
-#include <mesh/base/log.h>
-#include <mesh/mesh/wire.h>
+#include "base/log.h"
+#include "wire/wire.h"
 
 #include "command.h"
 

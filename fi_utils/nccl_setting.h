@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include <mesh/system/sysfs.h>
+#include "system/sysfs.h"
 
 #define NCCL_SETTING_MAX 4096
 

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mesh/fabric/provider.h>
-#include <mesh/mesh/handle.h>
-#include <mesh/mesh/nic_order.h>
-#include <mesh/system/nic_table.h>
+#include "fabric/provider.h"
+#include "nic/nic_order.h"
+#include "system/nic_table.h"
+#include "wire/handle.h"
 
 #include "arguments.h"
 #include "command.h"

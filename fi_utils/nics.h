@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include <mesh/mesh/nic.h>
+#include "nic/nic.h"
 
 /* What libfabric says of one mesh NIC. */
 struct nics_provider {

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <mesh/mesh/gid.h>
+#include "nic/gid.h"
 
 #include "nics.h"
 #include "output.h"

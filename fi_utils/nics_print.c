@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <mesh/mesh/gid.h>
-#include <mesh/mesh/nic_order.h>
-#include <mesh/mesh/nic_select.h>
+#include "nic/gid.h"
+#include "nic/nic_order.h"
+#include "nic/nic_select.h"
 
 #include "nics.h"
 #include "output.h"

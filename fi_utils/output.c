@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <mesh/base/array.h>
+#include "base/array.h"
 
 #include "command.h"
 #include "output.h"

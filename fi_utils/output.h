@@ -11,7 +11,7 @@
 
 #include <jansson.h>
 
-#include <mesh/mesh/addr.h>
+#include "nic/addr.h"
 
 enum output_style {
 	OUTPUT_PLAIN,

@@ -10,7 +10,8 @@
 #include <stdint.h>
 
 #include <mesh/mesh/check_wire.h>
-#include <mesh/mesh/path_choice.h>
+
+#include "nic/path_choice.h"
 
 #include "check.h"
 #include "peer_facing.h"

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mesh/base/clock.h>
-#include <mesh/base/container.h>
-#include <mesh/base/log.h>
-#include <mesh/base/random.h>
-#include <mesh/fabric/domain.h>
-#include <mesh/fabric/mr.h>
+#include "base/clock.h"
+#include "base/container.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "fabric/domain.h"
+#include "fabric/mr.h"
 
 #include "interrupt.h"
 #include "peer_fabric.h"

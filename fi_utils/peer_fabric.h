@@ -12,7 +12,8 @@
 #include <stdint.h>
 
 #include <mesh/mesh/check_wire.h>
-#include <mesh/mesh/nic.h>
+
+#include "nic/nic.h"
 
 struct peer_fabric;
 

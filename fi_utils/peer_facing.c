@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <mesh/base/clock.h>
-#include <mesh/base/random.h>
+#include "base/clock.h"
+#include "base/random.h"
 
 #include "interrupt.h"
 #include "peer_facing.h"

@@ -11,7 +11,8 @@
 #include <stdint.h>
 
 #include <mesh/mesh/check_wire.h>
-#include <mesh/mesh/nic.h>
+
+#include "nic/nic.h"
 
 /* Nodes kept for one NIC: one on a cable, more on a switch. */
 #define PEER_FACING_MAX 8

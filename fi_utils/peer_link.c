@@ -7,8 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <mesh/base/clock.h>
-#include <mesh/system/sysfs.h>
+#include "base/clock.h"
+#include "system/sysfs.h"
 
 #include "check.h"
 #include "interrupt.h"

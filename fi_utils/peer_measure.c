@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <mesh/base/clock.h>
+#include "base/clock.h"
 
 #include "interrupt.h"
 #include "peer_check.h"

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <mesh/base/clock.h>
-#include <mesh/base/random.h>
+#include "base/clock.h"
+#include "base/random.h"
 
 #include "interrupt.h"
 #include "peer_check.h"

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <mesh/mesh/nic_order.h>
-#include <mesh/mesh/subnet.h>
+#include "nic/nic_order.h"
+#include "nic/subnet.h"
 
 #include "output.h"
 #include "peer_check.h"

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mesh/fabric/provider.h>
-#include <mesh/system/nic_table.h>
-#include <mesh/system/node_id.h>
+#include "fabric/provider.h"
+#include "system/nic_table.h"
+#include "system/node_id.h"
 
 #include "peer_self.h"
 

@@ -3,9 +3,10 @@
 #ifndef MESH_FI_UTILS_PEER_SELF_H
 #define MESH_FI_UTILS_PEER_SELF_H
 
-#include <mesh/base/config.h>
 #include <mesh/mesh/check_wire.h>
-#include <mesh/mesh/nic.h>
+
+#include "base/config.h"
+#include "nic/nic.h"
 
 struct peer_self {
 	struct mesh_config config;

@@ -10,8 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <mesh/base/clock.h>
-#include <mesh/fabric/domain.h>
+#include "base/clock.h"
+#include "fabric/domain.h"
 
 #include "interrupt.h"
 #include "peer_stream.h"

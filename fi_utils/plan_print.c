@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include <mesh/mesh/nic_select.h>
+#include "nic/nic_select.h"
 
 #include "output.h"
 #include "plan.h"

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <mesh/base/clock.h>
-#include <mesh/base/descriptors.h>
+#include "base/clock.h"
+#include "base/descriptors.h"
 
 #include "arguments.h"
 #include "command.h"

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <mesh/base/clock.h>
-#include <mesh/base/random.h>
-#include <mesh/fabric/domain.h>
+#include "base/clock.h"
+#include "base/random.h"
+#include "fabric/domain.h"
 
 #include "output.h"
 #include "peer_fabric.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* topo_dot.c - a map for Graphviz: `fi_mesh topo --dot plan.json | neato -Tpdf`. */
-#include "topo.h"
+#include "nic/nic_select.h"
 
-#include <mesh/mesh/nic_select.h>
+#include "topo.h"
 
 /* A quoted string of DOT; in the label of a record some more characters mean something. */
 static void text_put(FILE *file, const char *text)

@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mesh/mesh/nic_select.h>
 #include <mesh/mesh/topology.h>
+
+#include "nic/nic_select.h"
 
 #include "topo_drawing.h"
 

@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mesh/base/array.h>
 #include <mesh/mesh/subnet_range.h>
 #include <mesh/mesh/topology.h>
+
+#include "base/array.h"
 
 #include "topo_map.h"
 

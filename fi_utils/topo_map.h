@@ -7,9 +7,10 @@
 #include <stddef.h>
 
 #include <mesh/mesh/cable_list.h>
-#include <mesh/mesh/nic.h>
-#include <mesh/mesh/provider_id.h>
 #include <mesh/mesh/shape.h>
+
+#include "nic/nic.h"
+#include "nic/provider_id.h"
 
 enum topo_state {
 	TOPO_PLANNED, /* on paper */

@@ -3,8 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <mesh/mesh/path_choice.h>
 #include <mesh/mesh/subnet_range.h>
+
+#include "nic/path_choice.h"
 
 #include "topo_path.h"
 

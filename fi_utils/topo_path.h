@@ -15,7 +15,7 @@ struct topo_path {
 };
 
 /**
- * Asks the plugin's own choice (mesh/mesh/path_choice.h) without NCCL's hints, which only decide
+ * Asks the plugin's own choice (src/nic/path_choice.h) without NCCL's hints, which only decide
  * among equals. NICs that are down are left out, as the plugin leaves them.
  */
 void topo_path_find(const struct topo_map *map, int from, int to, struct topo_path *path);

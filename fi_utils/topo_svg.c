@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mesh/mesh/nic_select.h>
+#include "nic/nic_select.h"
 
 #include "topo.h"
 #include "topo_drawing.h"

@@ -2,9 +2,9 @@
 /* topo_text.c - a map for a terminal: each node with its NICs and what is at the other end. */
 #include <string.h>
 
-#include <mesh/mesh/nic_select.h>
-
 #include <stdlib.h>
+
+#include "nic/nic_select.h"
 
 #include "output.h"
 #include "topo.h"

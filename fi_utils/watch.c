@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <mesh/base/clock.h>
+#include "base/clock.h"
 
 #include "arguments.h"
 #include "command.h"

@@ -7,9 +7,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include <mesh/base/config.h>
-#include <mesh/mesh/nic.h>
-#include <mesh/mesh/stats.h>
+#include "base/config.h"
+#include "nic/nic.h"
+#include "wire/stats.h"
 
 /* hw_counters of one RDMA port that are kept; ConnectX-7 has about 40. */
 #define WATCH_HW_COUNTERS 64

@@ -2,7 +2,7 @@
 /* watch_json.c - the counters for programs: one JSON object a line. */
 #include <stdio.h>
 
-#include <mesh/base/clock.h>
+#include "base/clock.h"
 
 #include "output.h"
 #include "watch.h"

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <mesh/mesh/nic_select.h>
-#include <mesh/system/stats_file.h>
+#include "nic/nic_select.h"
+#include "system/stats_file.h"
 
 #include "output.h"
 #include "watch.h"

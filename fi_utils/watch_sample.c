@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mesh/base/array.h>
-#include <mesh/base/clock.h>
-#include <mesh/system/nic_table.h>
-#include <mesh/system/stats_file.h>
-#include <mesh/system/sysfs.h>
+#include "base/array.h"
+#include "base/clock.h"
+#include "system/nic_table.h"
+#include "system/stats_file.h"
+#include "system/sysfs.h"
 
 #include "watch.h"
 

@@ -2,7 +2,7 @@
 /* array.c - arrays that grow by one. */
 #include <stdlib.h>
 
-#include <mesh/base/array.h>
+#include "base/array.h"
 
 void *mesh_array_room(void *array, size_t num, size_t size)
 {

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <mesh/base/config.h>
-#include <mesh/base/log.h>
+#include "base/config.h"
+#include "base/log.h"
 
 #define TEXT(variable, member, help_text)                                                          \
 	{                                                                                          \

@@ -5,7 +5,7 @@
 
 #include <sys/eventfd.h>
 
-#include <mesh/base/descriptors.h>
+#include "base/descriptors.h"
 
 /* libfabric needs several at once: an endpoint of tcp some six. */
 #define PROBES 8

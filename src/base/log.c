@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <mesh/base/log.h>
+#include "base/log.h"
 
 static void log_to_stderr(enum mesh_log_level level, const char *file, int line, const char *text);
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <mesh/base/array.h>
-#include <mesh/base/private_descriptor.h>
+#include "base/array.h"
+#include "base/private_descriptor.h"
 
 /*
  * fork() has no argument to hand them over, so they are the process's. The lock is held only within

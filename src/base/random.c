@@ -4,7 +4,7 @@
 #include <sys/random.h>
 #include <sys/types.h>
 
-#include <mesh/base/random.h>
+#include "base/random.h"
 
 int mesh_random(void *bytes, size_t size)
 {

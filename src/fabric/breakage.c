@@ -6,12 +6,11 @@
 
 #include <rdma/fi_domain.h>
 
-#include <mesh/base/descriptors.h>
-#include <mesh/base/log.h>
-#include <mesh/fabric/domain.h>
-#include <mesh/mesh/rdma_error.h>
-
-#include "fabric_internal.h"
+#include "base/descriptors.h"
+#include "base/log.h"
+#include "fabric/domain.h"
+#include "fabric/fabric_internal.h"
+#include "nic/rdma_error.h"
 
 void mesh_remote_mtu_set(struct mesh_domain *domain, struct mesh_remote *remote, int mtu)
 {

@@ -6,11 +6,10 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 
-#include <mesh/base/log.h>
-#include <mesh/fabric/domain.h>
-#include <mesh/fabric/mr.h>
-
-#include "fabric_internal.h"
+#include "base/log.h"
+#include "fabric/domain.h"
+#include "fabric/fabric_internal.h"
+#include "fabric/mr.h"
 
 /*
  * Every message is handled and its buffer posted again by whoever polls, before anything else,

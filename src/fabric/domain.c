@@ -10,14 +10,13 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 
-#include <mesh/base/descriptors.h>
-#include <mesh/base/log.h>
-#include <mesh/fabric/domain.h>
-#include <mesh/fabric/provider.h>
-#include <mesh/mesh/rdma_port.h>
-#include <mesh/system/memlock.h>
-
-#include "fabric_internal.h"
+#include "base/descriptors.h"
+#include "base/log.h"
+#include "fabric/domain.h"
+#include "fabric/fabric_internal.h"
+#include "fabric/provider.h"
+#include "nic/rdma_port.h"
+#include "system/memlock.h"
 
 /* Room for completions at least; the providers that we use keep more in a list of their own. */
 #define CQ_ENTRIES 4096

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fabric_internal.h - what the files of src/fabric share with each other only. */
-#ifndef MESH_FABRIC_INTERNAL_H
-#define MESH_FABRIC_INTERNAL_H
+#ifndef MESH_FABRIC_FABRIC_INTERNAL_H
+#define MESH_FABRIC_FABRIC_INTERNAL_H
 
-#include <mesh/fabric/domain.h>
+#include "fabric/domain.h"
 
 /** Tries again what the provider did not take before. domain->lock held. */
 void mesh_waiting_resume(struct mesh_domain *domain);

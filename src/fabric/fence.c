@@ -4,10 +4,9 @@
 #include <string.h>
 #include <time.h>
 
-#include <mesh/base/log.h>
-#include <mesh/fabric/domain.h>
-
-#include "fabric_internal.h"
+#include "base/log.h"
+#include "fabric/domain.h"
+#include "fabric/fabric_internal.h"
 
 static void fence_begin(struct mesh_fence *fence)
 {

@@ -18,11 +18,10 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 
-#include <mesh/base/clock.h>
-#include <mesh/base/log.h>
-#include <mesh/fabric/mr.h>
-
-#include "fabric_internal.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "fabric/fabric_internal.h"
+#include "fabric/mr.h"
 
 /*
  * How long to wait for room in the queue; there is none for good if there is no connection.

@@ -3,10 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mesh/base/clock.h>
-#include <mesh/fabric/domain.h>
-
-#include "fabric_internal.h"
+#include "base/clock.h"
+#include "fabric/domain.h"
+#include "fabric/fabric_internal.h"
 
 struct mesh_flow *mesh_flow_get(struct mesh_domain *domain, const void *name, size_t name_len)
 {

@@ -12,9 +12,8 @@
 #include <pthread.h>
 #include <string.h>
 
-#include <mesh/base/log.h>
-
-#include "fabric_internal.h"
+#include "base/log.h"
+#include "fabric/fabric_internal.h"
 
 static void protect(void)
 {

@@ -7,12 +7,11 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_errno.h>
 
-#include <mesh/base/log.h>
-#include <mesh/base/random.h>
-#include <mesh/fabric/mr.h>
-#include <mesh/system/memlock.h>
-
-#include "fabric_internal.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "fabric/fabric_internal.h"
+#include "fabric/mr.h"
+#include "system/memlock.h"
 
 /*
  * libfabric's verbs caches registrations by default (1.17 to 2.6 at least; FI_MR_CACHE_*): after

@@ -6,11 +6,10 @@
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
 
-#include <mesh/base/log.h>
-#include <mesh/fabric/domain.h>
-#include <mesh/mesh/rdma_error.h>
-
-#include "fabric_internal.h"
+#include "base/log.h"
+#include "fabric/domain.h"
+#include "fabric/fabric_internal.h"
+#include "nic/rdma_error.h"
 
 /* Completions taken at once, and batches in one poll: a poll ends, however busy the NIC is. */
 #define POLL_ENTRIES 16

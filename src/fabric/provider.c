@@ -11,14 +11,13 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 
-#include <mesh/base/descriptors.h>
-#include <mesh/base/log.h>
-#include <mesh/fabric/provider.h>
-#include <mesh/mesh/nic_order.h>
-#include <mesh/mesh/rdma_port.h>
-#include <mesh/system/memlock.h>
-
-#include "fabric_internal.h"
+#include "base/descriptors.h"
+#include "base/log.h"
+#include "fabric/fabric_internal.h"
+#include "fabric/provider.h"
+#include "nic/nic_order.h"
+#include "nic/rdma_port.h"
+#include "system/memlock.h"
 
 /* We compile against 1.17 and run on anything newer. */
 #define MESH_FI_VERSION FI_VERSION(1, 17)

@@ -12,10 +12,9 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include <mesh/base/log.h>
-#include <mesh/fabric/domain.h>
-
-#include "fabric_internal.h"
+#include "base/log.h"
+#include "fabric/domain.h"
+#include "fabric/fabric_internal.h"
 
 /*
  * How long a stranger who opens libfabric's handshake and says no more may hold up everybody: the

@@ -8,11 +8,10 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 
-#include <mesh/base/log.h>
-#include <mesh/fabric/domain.h>
-#include <mesh/fabric/mr.h>
-
-#include "fabric_internal.h"
+#include "base/log.h"
+#include "fabric/domain.h"
+#include "fabric/fabric_internal.h"
+#include "fabric/mr.h"
 
 /* Frees the remotes that were closed while messages waited for them. */
 static void remotes_reap(struct mesh_domain *domain)

@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mesh/base/log.h>
 #include <mesh/mesh/cable_list.h>
 #include <mesh/mesh/topology.h>
+
+#include "base/log.h"
 
 static bool name_valid(const char *name, size_t size, const char *extra)
 {

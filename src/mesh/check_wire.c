@@ -4,8 +4,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include <mesh/base/text.h>
 #include <mesh/mesh/check_wire.h>
+
+#include "base/text.h"
 
 size_t mesh_check_payload_size(enum mesh_check_type type)
 {

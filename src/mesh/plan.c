@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mesh/base/log.h>
 #include <mesh/mesh/plan.h>
 #include <mesh/mesh/plan_cables.h>
+
+#include "base/log.h"
 
 /* IPv4 below 68 bytes is no link (RFC 791); 65535 is the largest packet. */
 enum {

@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mesh/base/log.h>
 #include <mesh/mesh/plan_cables.h>
+
+#include "base/log.h"
 
 /* ---- regular shapes --------------------------------------------------------------------- */
 

@@ -3,9 +3,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include <mesh/base/log.h>
-#include <mesh/mesh/checksum.h>
 #include <mesh/mesh/subnet_range.h>
+
+#include "base/log.h"
+#include "wire/checksum.h"
 
 /* An address as a number, IPv4 in the low 32 bits. */
 __extension__ typedef unsigned __int128 number;

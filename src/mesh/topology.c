@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mesh/base/log.h>
 #include <mesh/mesh/topology.h>
+
+#include "base/log.h"
 
 int mesh_topology_init(struct mesh_topology *topology, int num_nodes)
 {

@@ -5,11 +5,11 @@
 #include <stdbool.h>
 #include <time.h>
 
-#include <mesh/base/log.h>
-#include <mesh/nccl/compat.h>
-#include <mesh/nccl/log.h>
-#include <mesh/nccl/plugin.h>
-#include <mesh/nccl/properties.h>
+#include "base/log.h"
+#include "nccl/compat.h"
+#include "nccl/log.h"
+#include "nccl/plugin.h"
+#include "nccl/properties.h"
 
 /* Between two errors of messages, which NCCL would else ask for 100000 times a second. */
 #define FAILED_PAUSE_NS 1000000

@@ -2,8 +2,8 @@
 /* log.c - hands the plugin's log lines to NCCL's logger. */
 #include <stdatomic.h>
 
-#include <mesh/base/log.h>
-#include <mesh/nccl/log.h>
+#include "base/log.h"
+#include "nccl/log.h"
 
 /* Written by init, read by every thread that logs; both may happen at once. */
 static _Atomic(nccl_logger) nccl_log;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* net_v10.c - the table of version 10 of NCCL's net-plugin ABI. */
-#include <mesh/nccl/table.h>
 #include <nccl/net_v10.h>
+
+#include "nccl/table.h"
 
 const struct nccl_net_v10 ncclNetPlugin_v10 = {
 	MESH_TABLE_SLOTS,

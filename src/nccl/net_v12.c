@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* net_v12.c - the table of version 12 of NCCL's net-plugin ABI. */
-#include <mesh/nccl/table.h>
 #include <nccl/net_v12.h>
+
+#include "nccl/table.h"
 
 const struct nccl_net_v12 ncclNetPlugin_v12 = {
 	MESH_TABLE_SLOTS,

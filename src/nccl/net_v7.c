@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* net_v7.c - the table of version 7 of NCCL's net-plugin ABI. */
-#include <mesh/nccl/table.h>
 #include <nccl/net_v7.h>
+
+#include "nccl/table.h"
 
 static enum nccl_result get_properties(int dev, struct nccl_net_properties_v7 *properties)
 {

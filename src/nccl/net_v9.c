@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* net_v9.c - the table of version 9 of NCCL's net-plugin ABI. */
-#include <mesh/nccl/table.h>
 #include <nccl/net_v9.h>
+
+#include "nccl/table.h"
 
 const struct nccl_net_v9 ncclNetPlugin_v9 = {
 	MESH_TABLE_SLOTS,

@@ -4,10 +4,10 @@
 #include <limits.h>
 #include <string.h>
 
-#include <mesh/base/log.h>
-#include <mesh/nccl/log.h>
-#include <mesh/nccl/plugin.h>
-#include <mesh/transport/net.h>
+#include "base/log.h"
+#include "nccl/log.h"
+#include "nccl/plugin.h"
+#include "transport/net.h"
 
 _Static_assert(MESH_HANDLE_BYTES == NCCL_HANDLE_SIZE, "the handle is NCCL's");
 _Static_assert(MESH_COMM_REQUESTS >= NCCL_REQUESTS_MAX, "NCCL may have this many requests");

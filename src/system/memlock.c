@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <mesh/system/memlock.h>
+#include "system/memlock.h"
 
 bool mesh_uid_map_is_first(const char *uid_map)
 {

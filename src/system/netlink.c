@@ -12,9 +12,9 @@
 #include <netlink/msg.h>
 #include <netlink/netlink.h>
 
-#include <mesh/base/array.h>
-#include <mesh/base/log.h>
-#include <mesh/system/netlink.h>
+#include "base/array.h"
+#include "base/log.h"
+#include "system/netlink.h"
 
 /* The kernel marks a dump during which something changed; how often we ask again. */
 #define DUMP_ATTEMPTS 5

@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mesh/base/log.h>
-#include <mesh/mesh/nic_kind.h>
-#include <mesh/mesh/nic_select.h>
-#include <mesh/system/netlink.h>
-#include <mesh/system/nic_table.h>
-#include <mesh/system/sysfs.h>
-#include <mesh/system/sysfs_rdma.h>
+#include "base/log.h"
+#include "nic/nic_kind.h"
+#include "nic/nic_select.h"
+#include "system/netlink.h"
+#include "system/nic_table.h"
+#include "system/sysfs.h"
+#include "system/sysfs_rdma.h"
 
 static int sysfs_load(const char *root, struct mesh_nic_table *table)
 {

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <mesh/system/node_id.h>
+#include "system/node_id.h"
 
 /* FNV-1a, 64 bits (draft-eastlake-fnv). */
 #define FNV_START 0xcbf29ce484222325ull

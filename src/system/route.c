@@ -6,7 +6,7 @@
 #include <netlink/msg.h>
 #include <netlink/netlink.h>
 
-#include <mesh/system/route.h>
+#include "system/route.h"
 
 struct answer {
 	unsigned int ifindex; /* 0: none yet */

@@ -13,11 +13,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <mesh/base/clock.h>
-#include <mesh/base/log.h>
-#include <mesh/base/private_descriptor.h>
-#include <mesh/base/random.h>
-#include <mesh/system/stats_file.h>
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/private_descriptor.h"
+#include "base/random.h"
+#include "system/stats_file.h"
 
 /* "nccl-net-mesh-1000" in MESH_STATS_ROOT. */
 #define FOLDER_PREFIX "nccl-net-mesh-"

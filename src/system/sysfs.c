@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <mesh/base/log.h>
-#include <mesh/system/sysfs.h>
-#include <mesh/system/sysfs_text.h>
+#include "base/log.h"
+#include "system/sysfs.h"
+#include "system/sysfs_text.h"
 
 /* A VLAN on a bond on a port is two steps down; more than this is a loop or nonsense. */
 #define LOWER_STEPS 4

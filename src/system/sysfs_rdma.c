@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mesh/base/array.h>
-#include <mesh/base/log.h>
-#include <mesh/mesh/gid.h>
-#include <mesh/mesh/rdma_port.h>
-#include <mesh/system/sysfs_rdma.h>
-#include <mesh/system/sysfs_text.h>
+#include "base/array.h"
+#include "base/log.h"
+#include "nic/gid.h"
+#include "nic/rdma_port.h"
+#include "system/sysfs_rdma.h"
+#include "system/sysfs_text.h"
 
 #define CLASS "class/infiniband"
 /* A port number is a byte (rdma_is_port_valid); a GID index fits 16 bits. */

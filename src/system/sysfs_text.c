@@ -4,7 +4,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include <mesh/system/sysfs_text.h>
+#include "system/sysfs_text.h"
 
 /* More than any port has; keeps the sum in an int. */
 #define RATE_GBPS_MAX 100000

@@ -14,12 +14,12 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include <mesh/base/clock.h>
-#include <mesh/base/log.h>
-#include <mesh/transport/comm.h>
-#include <mesh/transport/counters.h>
-#include <mesh/transport/node.h>
-#include <mesh/transport/protocol.h>
+#include "base/clock.h"
+#include "base/log.h"
+#include "transport/comm.h"
+#include "transport/counters.h"
+#include "transport/node.h"
+#include "transport/protocol.h"
 
 /* After a fence the provider reports what it dropped at once. */
 #define DRAIN_MS 1000

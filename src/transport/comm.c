@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mesh/base/clock.h>
-#include <mesh/base/log.h>
-#include <mesh/base/random.h>
-#include <mesh/mesh/place.h>
-#include <mesh/transport/comm.h>
-#include <mesh/transport/counters.h>
-#include <mesh/transport/node.h>
-#include <mesh/transport/protocol.h>
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "transport/comm.h"
+#include "transport/counters.h"
+#include "transport/node.h"
+#include "transport/place.h"
+#include "transport/protocol.h"
 
 /* Longer messages take a buffer, whatever the provider could inject (tcp: 128 bytes). */
 #define MESH_INJECT_MAX 256

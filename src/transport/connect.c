@@ -7,12 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mesh/base/clock.h>
-#include <mesh/base/log.h>
-#include <mesh/base/random.h>
-#include <mesh/transport/node.h>
-
-#include "connect_internal.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "transport/connect_internal.h"
+#include "transport/node.h"
 
 static const uint8_t connect_may_follow[MESH_CONNECT_STATES] = {
 	[MESH_CONNECT_PEERS] = 1 << MESH_CONNECT_SENT, /* a path broke before all were accepted */

@@ -3,7 +3,7 @@
 #ifndef MESH_TRANSPORT_CONNECT_INTERNAL_H
 #define MESH_TRANSPORT_CONNECT_INTERNAL_H
 
-#include <mesh/transport/connect.h>
+#include "transport/connect.h"
 
 /* All with node->lock held. */
 

@@ -2,10 +2,9 @@
 /* connect_log.c - what a connection in the making says to the person at the keyboard. */
 #include <stdio.h>
 
-#include <mesh/base/log.h>
-#include <mesh/transport/node.h>
-
-#include "connect_internal.h"
+#include "base/log.h"
+#include "transport/connect_internal.h"
+#include "transport/node.h"
 
 /* A connection that takes longer is mentioned, once. */
 #define SLOW_MS 5000

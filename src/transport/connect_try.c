@@ -6,12 +6,11 @@
 #include <errno.h>
 #include <string.h>
 
-#include <mesh/base/clock.h>
-#include <mesh/base/log.h>
-#include <mesh/mesh/addr.h>
-#include <mesh/transport/node.h>
-
-#include "connect_internal.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "nic/addr.h"
+#include "transport/connect_internal.h"
+#include "transport/node.h"
 
 /* A peer that is not up after this gives way to the next candidates; it has its turn again. */
 #define CANDIDATE_MS 3000

@@ -5,14 +5,14 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include <mesh/base/clock.h>
-#include <mesh/base/descriptors.h>
-#include <mesh/base/log.h>
-#include <mesh/base/private_descriptor.h>
-#include <mesh/transport/counters.h>
-#include <mesh/transport/listener.h>
-#include <mesh/transport/node.h>
-#include <mesh/transport/peer.h>
+#include "base/clock.h"
+#include "base/descriptors.h"
+#include "base/log.h"
+#include "base/private_descriptor.h"
+#include "transport/counters.h"
+#include "transport/listener.h"
+#include "transport/node.h"
+#include "transport/peer.h"
 
 /* Every NIC listens on the same port, which the kernel chose for the first: another may hold it. */
 #define PORT_TRIES 32

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* counters.c - where a path and the process count. */
-#include <mesh/base/clock.h>
-#include <mesh/transport/comm.h>
-#include <mesh/transport/counters.h>
-#include <mesh/transport/node.h>
+#include "base/clock.h"
+#include "transport/comm.h"
+#include "transport/counters.h"
+#include "transport/node.h"
 
 void mesh_counters_open(struct mesh_node *node)
 {

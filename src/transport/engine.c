@@ -8,11 +8,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <mesh/base/descriptors.h>
-#include <mesh/base/log.h>
-#include <mesh/base/private_descriptor.h>
-#include <mesh/transport/engine.h>
-#include <mesh/transport/node.h>
+#include "base/descriptors.h"
+#include "base/log.h"
+#include "base/private_descriptor.h"
+#include "transport/engine.h"
+#include "transport/node.h"
 
 int mesh_engine_watch(struct mesh_engine *engine, struct mesh_watch *watch, uint32_t events)
 {

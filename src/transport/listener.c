@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mesh/base/clock.h>
-#include <mesh/base/log.h>
-#include <mesh/base/random.h>
-#include <mesh/transport/listener.h>
-#include <mesh/transport/node.h>
-#include <mesh/transport/protocol.h>
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "transport/listener.h"
+#include "transport/node.h"
+#include "transport/protocol.h"
 
 /* ---- the engine's side ----------------------------------------------------------------- */
 

@@ -3,14 +3,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include <mesh/base/log.h>
-#include <mesh/base/random.h>
-#include <mesh/fabric/provider.h>
-#include <mesh/system/nic_table.h>
-#include <mesh/system/node_id.h>
-#include <mesh/transport/connect.h>
-#include <mesh/transport/listener.h>
-#include <mesh/transport/node.h>
+#include "base/log.h"
+#include "base/random.h"
+#include "fabric/provider.h"
+#include "system/nic_table.h"
+#include "system/node_id.h"
+#include "transport/connect.h"
+#include "transport/listener.h"
+#include "transport/node.h"
 
 /*
  * The one node of this process. Made by the first mesh_net_open() and never freed: NCCL may

@@ -4,14 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <mesh/base/clock.h>
-#include <mesh/base/log.h>
-#include <mesh/transport/connect.h>
-#include <mesh/transport/counters.h>
-#include <mesh/transport/listener.h>
-#include <mesh/transport/node.h>
-#include <mesh/transport/peer.h>
-#include <mesh/transport/protocol.h>
+#include "base/clock.h"
+#include "base/log.h"
+#include "transport/connect.h"
+#include "transport/counters.h"
+#include "transport/listener.h"
+#include "transport/node.h"
+#include "transport/peer.h"
+#include "transport/protocol.h"
 
 /* While something must be looked at all the time, while something has a deadline, and while NCCL
  * has been polling lately. */

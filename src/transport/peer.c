@@ -7,18 +7,17 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include <mesh/base/clock.h>
-#include <mesh/base/container.h>
-#include <mesh/base/descriptors.h>
-#include <mesh/base/log.h>
-#include <mesh/base/random.h>
-#include <mesh/mesh/rdma_error.h>
-#include <mesh/transport/comm.h>
-#include <mesh/transport/counters.h>
-#include <mesh/transport/node.h>
-#include <mesh/transport/peer.h>
-
-#include "peer_internal.h"
+#include "base/clock.h"
+#include "base/container.h"
+#include "base/descriptors.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "nic/rdma_error.h"
+#include "transport/comm.h"
+#include "transport/counters.h"
+#include "transport/node.h"
+#include "transport/peer.h"
+#include "transport/peer_internal.h"
 
 /* Between two attempts to connect. Short: a refusal comes at once while a peer is starting. */
 #define RETRY_MS 250

@@ -8,16 +8,15 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include <mesh/base/log.h>
-#include <mesh/transport/comm.h>
-#include <mesh/transport/connect.h>
-#include <mesh/transport/counters.h>
-#include <mesh/transport/listener.h>
-#include <mesh/transport/node.h>
-#include <mesh/transport/peer.h>
-#include <mesh/transport/protocol.h>
-
-#include "peer_internal.h"
+#include "base/log.h"
+#include "transport/comm.h"
+#include "transport/connect.h"
+#include "transport/counters.h"
+#include "transport/listener.h"
+#include "transport/node.h"
+#include "transport/peer.h"
+#include "transport/peer_internal.h"
+#include "transport/protocol.h"
 
 /* ---- sending --------------------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
 #ifndef MESH_TRANSPORT_PEER_INTERNAL_H
 #define MESH_TRANSPORT_PEER_INTERNAL_H
 
-#include <mesh/transport/peer.h>
+#include "transport/peer.h"
 
 /* All with node->lock held. */
 

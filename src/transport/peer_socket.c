@@ -4,10 +4,9 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-#include <mesh/base/private_descriptor.h>
-#include <mesh/transport/node.h>
-
-#include "peer_internal.h"
+#include "base/private_descriptor.h"
+#include "transport/node.h"
+#include "transport/peer_internal.h"
 
 void mesh_peer_keepalive_set(const struct mesh_peer *peer, int fd)
 {

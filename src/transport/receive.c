@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mesh/base/container.h>
-#include <mesh/base/log.h>
-#include <mesh/mesh/place.h>
-#include <mesh/transport/comm.h>
-#include <mesh/transport/counters.h>
-#include <mesh/transport/node.h>
-#include <mesh/transport/protocol.h>
+#include "base/container.h"
+#include "base/log.h"
+#include "transport/comm.h"
+#include "transport/counters.h"
+#include "transport/node.h"
+#include "transport/place.h"
+#include "transport/protocol.h"
 
 /* After so many small messages in a row grants are sent only when asked for (WANT). */
 #define EAGER_RUN 4

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include <mesh/base/log.h>
-#include <mesh/transport/comm.h>
+#include "base/log.h"
+#include "transport/comm.h"
 
 int mesh_registration_open(struct mesh_comm *comm, void *data, size_t size,
 			   struct mesh_registration **registration)

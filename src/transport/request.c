@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include <mesh/base/log.h>
-#include <mesh/transport/comm.h>
-#include <mesh/transport/node.h>
+#include "base/log.h"
+#include "transport/comm.h"
+#include "transport/node.h"
 
 /* DONE to FREE is request_reap()'s. */
 static const uint8_t request_may_follow[MESH_REQUEST_STATES] = {

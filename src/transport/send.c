@@ -7,14 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <mesh/base/clock.h>
-#include <mesh/base/container.h>
-#include <mesh/base/log.h>
-#include <mesh/mesh/place.h>
-#include <mesh/transport/comm.h>
-#include <mesh/transport/counters.h>
-#include <mesh/transport/node.h>
-#include <mesh/transport/protocol.h>
+#include "base/clock.h"
+#include "base/container.h"
+#include "base/log.h"
+#include "transport/comm.h"
+#include "transport/counters.h"
+#include "transport/node.h"
+#include "transport/place.h"
+#include "transport/protocol.h"
 
 /* What one attempt to move a request on came to. */
 enum send_result {

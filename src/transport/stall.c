@@ -17,10 +17,10 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include <mesh/base/clock.h>
-#include <mesh/transport/comm.h>
-#include <mesh/transport/node.h>
-#include <mesh/transport/protocol.h>
+#include "base/clock.h"
+#include "transport/comm.h"
+#include "transport/node.h"
+#include "transport/protocol.h"
 
 /* A request that waits is normal: NCCL posts some minutes early. Asking is cheap. */
 #define ASK_MS 3000

@@ -25,7 +25,7 @@ finish() {
 	note "$CASE: $(grep -E "^WARN .*($1)" "$FAULTS/connector.log" | head -1)"
 }
 
-# The ports of a handle with one IPv4 NIC (src/mesh/handle.c).
+# The ports of a handle with one IPv4 NIC (src/wire/handle.c).
 control_port() { od -An -tu2 -j28 -N2 "$FAULTS/handle" | tr -d ' '; }
 fabric_port() { od -An -tu2 -j36 -N2 "$FAULTS/handle" | tr -d ' '; }
 

@@ -22,10 +22,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <mesh/base/clock.h>
-#include <mesh/base/log.h>
-#include <mesh/fabric/domain.h>
-#include <mesh/fabric/mr.h>
+#include "base/clock.h"
+#include "base/log.h"
+#include "fabric/domain.h"
+#include "fabric/mr.h"
 
 #define MEMORY_BYTES 65536
 #define STEP_MS 30000

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mesh/mesh/addr.h>
+#include "nic/addr.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

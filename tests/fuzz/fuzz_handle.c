@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mesh/mesh/checksum.h>
-#include <mesh/mesh/handle.h>
-#include <mesh/mesh/path_choice.h>
+#include "nic/path_choice.h"
+#include "wire/checksum.h"
+#include "wire/handle.h"
 
 /* Offset of the checksum in the wire format. */
 #define CHECKSUM_OFFSET 116

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mesh/base/log.h>
-#include <mesh/mesh/nic_filter.h>
-#include <mesh/mesh/nic_select.h>
-#include <mesh/system/sysfs_text.h>
+#include "base/log.h"
+#include "nic/nic_filter.h"
+#include "nic/nic_select.h"
+#include "system/sysfs_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mesh/base/config.h>
-#include <mesh/base/log.h>
-#include <mesh/mesh/nic_filter.h>
-#include <mesh/mesh/nic_select.h>
-#include <mesh/mesh/provider_id.h>
+#include "base/config.h"
+#include "base/log.h"
+#include "nic/nic_filter.h"
+#include "nic/nic_select.h"
+#include "nic/provider_id.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

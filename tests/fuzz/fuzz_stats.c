@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mesh/mesh/stats.h>
+#include "wire/stats.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mesh/system/sysfs_text.h>
+#include "system/sysfs_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -11,11 +11,9 @@ import sys
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-# From the bottom to the top: a file includes its own layer and those to the left of it.
-LAYERS = ["base", "mesh", "system", "fabric", "transport", "nccl"]
-
-# src/base and src/mesh are logic; a test can call them with any input. No I/O belongs there.
-FOREIGN_TO_MESH = re.compile(
+# These are logic; a test can call them with any input. No I/O belongs there.
+PURE = ("nic", "wire")
+FOREIGN_TO_PURE = re.compile(
     r"rdma/|infiniband/|netlink/|linux/|dirent\.h|fcntl\.h|ifaddrs\.h|netdb\.h|poll\.h|"
     r"pthread\.h|threads\.h|unistd\.h|sys/(?!socket\.h|types\.h|param\.h|uio\.h)")
 
@@ -34,13 +32,17 @@ def read(path):
         return f.read().splitlines()
 
 
+def layers():
+    """src/LAYERS: from the bottom to the top."""
+    return [line.strip() for line in read("src/LAYERS")
+            if line.strip() and not line.startswith("#")]
+
+
 def layer_of(path):
-    """The layer of src/<layer>/... and include/mesh/<layer>/...; None elsewhere."""
+    """The layer of src/<layer>/...; "nccl" for include/nccl/...; None elsewhere."""
     parts = path.split("/")
     if parts[0] == "src" and len(parts) > 2:
         return parts[1]
-    if parts[:2] == ["include", "mesh"] and len(parts) > 3:
-        return parts[2]
     if parts[:2] == ["include", "nccl"]:
         return "nccl"
     if parts[0] == "fi_utils":
@@ -49,10 +51,12 @@ def layer_of(path):
 
 
 def layer_of_include(name):
+    """Project headers are included as "layer/file.h"; NCCL's ABI as <nccl/file.h>."""
     parts = name.split("/")
-    if parts[0] == "mesh" and len(parts) > 2:
-        return parts[1]
-    return "nccl" if parts[0] == "nccl" else None
+    if len(parts) == 2 and (parts[0] in layers() or
+                            os.path.isdir(os.path.join(TOP, "src", parts[0]))):
+        return parts[0]
+    return None
 
 
 def includes(path):
@@ -66,22 +70,23 @@ def check_layers(path):
     own = layer_of(path)
     if not path.endswith(CODE) or own is None:
         return
-    if own != "fi_utils" and own not in LAYERS:
-        yield 1, "'%s' is not a layer (%s)" % (own, " < ".join(LAYERS))
+    order = layers()
+    if own != "fi_utils" and own not in order:
+        yield 1, "'%s' is not a layer (%s)" % (own, " < ".join(order))
         return
-    rank = LAYERS.index("transport") if own == "fi_utils" else LAYERS.index(own)
+    rank = order.index("nccl") - 1 if own == "fi_utils" else order.index(own)
     for number, quote, name in includes(path):
         other = layer_of_include(name)
-        if other is not None and other not in LAYERS:
-            yield number, "<%s> is in no layer" % name
-        elif other is not None and LAYERS.index(other) > rank:
-            yield number, "%s must not include <%s>: %s lies above it" % (own, name, other)
-        if own in ("base", "mesh") and name.startswith("rdma/"):
+        if other is not None and other not in order:
+            yield number, '"%s" is in no layer' % name
+        elif other is not None and order.index(other) > rank:
+            yield number, '%s must not include "%s": %s lies above it' % (own, name, other)
+        if own in ("base",) + PURE and name.startswith("rdma/"):
             yield number, "%s must not include <%s>: libfabric starts at fabric" % (own, name)
-        elif own == "mesh" and FOREIGN_TO_MESH.match(name):
-            yield number, "mesh is pure logic and must not include <%s>" % name
-        if quote == '"' and own != "fi_utils" and "/" in name:
-            yield number, 'write <mesh/<layer>/x.h> instead of "%s"' % name
+        elif own in PURE and FOREIGN_TO_PURE.match(name):
+            yield number, "%s is pure logic and must not include <%s>" % (own, name)
+        if quote == '"' and own != "fi_utils" and "/" not in name:
+            yield number, 'write "<layer>/%s"' % name
 
 
 def functions(lines):

@@ -12,9 +12,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <mesh/transport/comm.h>
-#include <mesh/transport/node.h>
-#include <mesh/transport/protocol.h>
+#include "transport/comm.h"
+#include "transport/node.h"
+#include "transport/protocol.h"
 
 #include "fake_fabric.h"
 

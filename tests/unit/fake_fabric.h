@@ -14,7 +14,7 @@
 
 #include <rdma/fabric.h>
 
-#include <mesh/fabric/domain.h>
+#include "fabric/domain.h"
 
 enum fake_call {
 	FAKE_GETINFO,

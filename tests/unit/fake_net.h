@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fake_net.h - a transport without a network: it answers as the test says and notes what it was
- * asked. Defines the functions of mesh/transport/net.h. For test programs only.
+ * asked. Defines the functions of src/transport/net.h. For test programs only.
  */
 #ifndef TEST_FAKE_NET_H
 #define TEST_FAKE_NET_H
@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include <mesh/transport/net.h>
+#include "transport/net.h"
 
 #define FAKE_NICS 2
 

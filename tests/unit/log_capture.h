@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include <mesh/base/log.h>
+#include "base/log.h"
 
 /** Takes all lines from now on, of any thread, forgets the earlier ones. Look when none logs. */
 void log_capture_start(void);

@@ -3,7 +3,7 @@
 #ifndef MESH_TESTS_NIC_NAMED_H
 #define MESH_TESTS_NIC_NAMED_H
 
-#include <mesh/mesh/nic.h>
+#include "nic/nic.h"
 
 /** The NIC called @netdev; fails the test if there is none. */
 const struct mesh_nic *nic_named(const struct mesh_nic *nics, int num_nics, const char *netdev);

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include <mesh/base/log.h>
+#include "base/log.h"
 
 #include "fake_net.h"
 #include "nccl_versions.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include <mesh/mesh/addr.h>
+#include "nic/addr.h"
 
 static struct mesh_addr addr(const char *text)
 {

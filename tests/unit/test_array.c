@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include <mesh/base/array.h>
+#include "base/array.h"
 
 #define ELEMENTS 1000
 

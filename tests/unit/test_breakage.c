@@ -12,9 +12,9 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 
-#include <mesh/fabric/mr.h>
-#include <mesh/base/clock.h>
-#include <mesh/mesh/rdma_error.h>
+#include "base/clock.h"
+#include "fabric/mr.h"
+#include "nic/rdma_error.h"
 
 #include "fake_fabric.h"
 #include "log_capture.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mesh/base/clock.h>
+#include "base/clock.h"
 
 #include "comm_fixture.h"
 #include "log_capture.h"

@@ -8,12 +8,12 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include <mesh/mesh/place.h>
-#include <mesh/mesh/rdma_error.h>
-#include <mesh/transport/comm.h>
-#include <mesh/transport/listener.h>
-#include <mesh/transport/node.h>
-#include <mesh/transport/protocol.h>
+#include "nic/rdma_error.h"
+#include "transport/comm.h"
+#include "transport/listener.h"
+#include "transport/node.h"
+#include "transport/place.h"
+#include "transport/protocol.h"
 
 #include "comm_fixture.h"
 #include "log_capture.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include <mesh/base/config.h>
+#include "base/config.h"
 
 #include "log_capture.h"
 

@@ -14,10 +14,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include <mesh/base/clock.h>
-#include <mesh/transport/connect.h>
-#include <mesh/transport/listener.h>
-#include <mesh/transport/node.h>
+#include "base/clock.h"
+#include "transport/connect.h"
+#include "transport/listener.h"
+#include "transport/node.h"
 
 #include "log_capture.h"
 

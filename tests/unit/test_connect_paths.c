@@ -6,8 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <mesh/base/clock.h>
-#include <src/transport/connect_internal.h>
+#include "base/clock.h"
+#include "transport/connect_internal.h"
 
 #include "comm_fixture.h"
 #include "log_capture.h"

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include <mesh/transport/node.h>
-#include <mesh/transport/peer.h>
-#include <src/transport/connect_internal.h>
+#include "transport/connect_internal.h"
+#include "transport/node.h"
+#include "transport/peer.h"
 
 #define NICS 3
 #define CONTROL_PORT 4000

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include <mesh/transport/node.h>
-#include <src/transport/connect_internal.h>
+#include "transport/connect_internal.h"
+#include "transport/node.h"
 
 #include "log_capture.h"
 

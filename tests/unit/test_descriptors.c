@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include <mesh/base/descriptors.h>
+#include "base/descriptors.h"
 
 #define LIMIT 64
 

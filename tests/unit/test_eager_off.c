@@ -2,8 +2,8 @@
 /* test_eager_off.c - a node whose setting allows no message by copy, however small, gets none. */
 #include <stdlib.h>
 
-#include <mesh/transport/comm.h>
-#include <mesh/transport/node.h>
+#include "transport/comm.h"
+#include "transport/node.h"
 
 #include "transport_pair.h"
 

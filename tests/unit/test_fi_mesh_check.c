@@ -14,12 +14,12 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include <mesh/mesh/nic_order.h>
-#include <mesh/nccl/plugin.h>
-#include <mesh/system/sysfs_rdma.h>
-
 #include "fi_utils/check.h"
 #include "fi_utils/command.h"
+#include "nccl/plugin.h"
+#include "nic/nic_order.h"
+#include "system/sysfs_rdma.h"
+
 #include "sysfs_fixture.h"
 
 #define MODEL "devices/pci0000:00/0000:00:01.0/0000:01:00.0"

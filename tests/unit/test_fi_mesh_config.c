@@ -9,8 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include <mesh/base/config.h>
-
+#include "base/config.h"
 #include "fi_utils/command.h"
 #include "fi_utils/config.h"
 

@@ -13,10 +13,9 @@
 
 #include <jansson.h>
 
-#include <mesh/mesh/nic_order.h>
-
 #include "fi_utils/command.h"
 #include "fi_utils/nics.h"
+#include "nic/nic_order.h"
 
 static struct mesh_nic *nics; /* two */
 static struct mesh_nic_table table;

@@ -13,8 +13,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include <mesh/base/clock.h>
-
+#include "base/clock.h"
 #include "fi_utils/interrupt.h"
 #include "fi_utils/peer_figures.h"
 #include "fi_utils/peer_stream.h"

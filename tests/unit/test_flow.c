@@ -11,7 +11,7 @@
 
 #include <rdma/fi_errno.h>
 
-#include <mesh/base/clock.h>
+#include "base/clock.h"
 
 #include "fake_fabric.h"
 #include "log_capture.h"

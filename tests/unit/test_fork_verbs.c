@@ -10,7 +10,7 @@
 
 #include <rdma/fabric.h>
 
-#include <mesh/fabric/provider.h>
+#include "fabric/provider.h"
 
 #include "fake_fabric.h"
 #include "log_capture.h"

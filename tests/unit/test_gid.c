@@ -7,8 +7,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include <mesh/mesh/gid.h>
-#include <mesh/mesh/pci_link.h>
+#include "nic/gid.h"
+#include "nic/pci_link.h"
 
 #define MAPPED(last)                                                                               \
 	{                                                                                          \

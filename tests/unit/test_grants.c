@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mesh/base/clock.h>
-#include <mesh/transport/comm.h>
-#include <mesh/transport/net.h>
-#include <mesh/transport/node.h>
+#include "base/clock.h"
+#include "transport/comm.h"
+#include "transport/net.h"
+#include "transport/node.h"
 
 #include "log_capture.h"
 #include "transport_pair.h"

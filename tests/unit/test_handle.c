@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include <mesh/mesh/handle.h>
+#include "wire/handle.h"
 
 /* Of the wire format: where the connector's note begins, and which byte is the version. */
 #define CONNECT_ID_OFFSET 120

@@ -4,8 +4,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include <mesh/transport/node.h>
-#include <mesh/transport/peer.h>
+#include "transport/node.h"
+#include "transport/peer.h"
 
 #include "log_capture.h"
 #include "transport_pair.h"

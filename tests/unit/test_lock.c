@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include <mesh/base/lock.h>
+#include "base/lock.h"
 
 #define THREADS 4
 #define ROUNDS 20000

@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include <mesh/base/log.h>
+#include "base/log.h"
 
 #define THREADS 4
 #define LINES_EACH 500

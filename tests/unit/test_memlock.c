@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include <mesh/system/memlock.h>
+#include "system/memlock.h"
 
 static bool is_root(void)
 {

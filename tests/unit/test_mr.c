@@ -11,7 +11,7 @@
 
 #include <rdma/fi_errno.h>
 
-#include <mesh/fabric/mr.h>
+#include "fabric/mr.h"
 
 #include "fake_fabric.h"
 #include "log_capture.h"

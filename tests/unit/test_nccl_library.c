@@ -10,11 +10,11 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include <mesh/nccl/plugin.h>
-
 #include "fi_utils/nccl_library.h"
 #include "fi_utils/nccl_setting.h"
 #include "fi_utils/plugin_probe.h"
+#include "nccl/plugin.h"
+
 #include "sysfs_fixture.h"
 
 #define SCAN(text) nccl_library_scan(text, sizeof(text) - 1, &library)

@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include <mesh/system/netlink.h>
+#include "system/netlink.h"
 
 #include "namespace.h"
 #include "nic_named.h"

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include <mesh/base/log.h>
-#include <mesh/mesh/nic_filter.h>
+#include "base/log.h"
+#include "nic/nic_filter.h"
 
 static int warnings;
 static char last_warning[1024];

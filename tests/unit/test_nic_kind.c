@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include <mesh/mesh/nic_kind.h>
+#include "nic/nic_kind.h"
 
 static struct mesh_nic make(const char *netdev, const char *link_kind, unsigned short link_type)
 {

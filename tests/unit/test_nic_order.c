@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include <mesh/mesh/nic_order.h>
+#include "nic/nic_order.h"
 
 #include "nic_named.h"
 

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include <mesh/base/log.h>
-#include <mesh/mesh/nic_select.h>
+#include "base/log.h"
+#include "nic/nic_select.h"
 
 #include "nic_named.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include <mesh/mesh/nic_select.h>
+#include "nic/nic_select.h"
 
 #include "nic_named.h"
 

@@ -11,9 +11,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include <mesh/base/log.h>
-#include <mesh/mesh/nic_order.h>
-#include <mesh/system/nic_table.h>
+#include "base/log.h"
+#include "nic/nic_order.h"
+#include "system/nic_table.h"
 
 #include "namespace.h"
 #include "nic_named.h"

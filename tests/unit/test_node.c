@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_node.c - how soon the engine wakes by itself: only while something has a deadline. */
-#include <mesh/transport/connect.h>
+#include "transport/connect.h"
 
 #include "comm_fixture.h"
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include <mesh/system/node_id.h>
+#include "system/node_id.h"
 
 static void test_same_in_every_process(void **state)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include <mesh/mesh/pace.h>
+#include "fabric/pace.h"
 
 #define MS 1000000ull
 #define LINKS_MAX 4

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include <mesh/mesh/path_choice.h>
+#include "nic/path_choice.h"
 
 struct side {
 	struct mesh_endpoint_addr nics[MESH_NICS_MAX];

@@ -7,8 +7,8 @@
 
 #include <rdma/fi_errno.h>
 
-#include <mesh/base/clock.h>
-#include <src/transport/peer_internal.h>
+#include "base/clock.h"
+#include "transport/peer_internal.h"
 
 #include "comm_fixture.h"
 #include "log_capture.h"

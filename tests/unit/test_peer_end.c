@@ -11,8 +11,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include <mesh/transport/comm.h>
-#include <mesh/transport/node.h>
+#include "transport/comm.h"
+#include "transport/node.h"
 
 #include "log_capture.h"
 

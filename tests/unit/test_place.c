@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include <mesh/mesh/place.h>
+#include "transport/place.h"
 
 #define WORDS_OF_LINE (MESH_LINE_BYTES / 8)
 #define LINES 64

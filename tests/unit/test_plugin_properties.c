@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 
-#include <mesh/base/log.h>
+#include "base/log.h"
 
 #include "plugin_fixture.h"
 

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include <mesh/base/private_descriptor.h>
+#include "base/private_descriptor.h"
 
 /* Enough for the list to grow several times. */
 #define MANY 20

@@ -14,7 +14,7 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 
-#include <mesh/fabric/provider.h>
+#include "fabric/provider.h"
 
 #include "fake_fabric.h"
 #include "log_capture.h"

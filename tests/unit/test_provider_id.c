@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include <mesh/mesh/provider_id.h>
+#include "nic/provider_id.h"
 
 static void test_round_trip(void **state)
 {

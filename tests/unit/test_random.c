@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include <mesh/base/random.h>
+#include "base/random.h"
 
 #define ROUNDS 64
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include <mesh/mesh/rdma_error.h>
+#include "nic/rdma_error.h"
 
 /* Where the headers of verbs are installed. */
 #if __has_include(<infiniband/verbs.h>)

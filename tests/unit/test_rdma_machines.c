@@ -12,12 +12,12 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include <mesh/mesh/nic_kind.h>
-#include <mesh/mesh/nic_select.h>
-#include <mesh/mesh/rdma_port.h>
-#include <mesh/system/sysfs.h>
-#include <mesh/system/sysfs_rdma.h>
-#include <mesh/system/sysfs_text.h>
+#include "nic/nic_kind.h"
+#include "nic/nic_select.h"
+#include "nic/rdma_port.h"
+#include "system/sysfs.h"
+#include "system/sysfs_rdma.h"
+#include "system/sysfs_text.h"
 
 #include "log_capture.h"
 #include "nic_named.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include <mesh/system/route.h>
+#include "system/route.h"
 
 #include "namespace.h"
 

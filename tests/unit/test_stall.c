@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mesh/transport/comm.h>
+#include "transport/comm.h"
 
 #include "transport_pair.h"
 

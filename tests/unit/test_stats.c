@@ -14,8 +14,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include <mesh/mesh/stats.h>
-#include <mesh/system/stats_file.h>
+#include "system/stats_file.h"
+#include "wire/stats.h"
 
 #include "log_capture.h"
 

@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <cmocka.h>
 
-#include <mesh/system/sysfs.h>
-#include <mesh/system/sysfs_rdma.h>
-#include <mesh/system/sysfs_text.h>
+#include "system/sysfs.h"
+#include "system/sysfs_rdma.h"
+#include "system/sysfs_text.h"
 
 #include "sysfs_fixture.h"
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <mesh/system/sysfs_text.h>
+#include "system/sysfs_text.h"
 
 static void test_number(void **state)
 {

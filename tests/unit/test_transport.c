@@ -13,11 +13,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <mesh/base/clock.h>
-#include <mesh/transport/comm.h>
-#include <mesh/transport/net.h>
-#include <mesh/transport/node.h>
-#include <mesh/transport/peer.h>
+#include "base/clock.h"
+#include "transport/comm.h"
+#include "transport/net.h"
+#include "transport/node.h"
+#include "transport/peer.h"
 
 #include "transport_pair.h"
 

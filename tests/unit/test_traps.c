@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mesh/base/clock.h>
-#include <mesh/transport/net.h>
+#include "base/clock.h"
+#include "transport/net.h"
 
 #include "transport_pair.h"
 

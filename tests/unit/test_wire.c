@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include <mesh/mesh/wire.h>
+#include "wire/wire.h"
 
 /* Offsets in a frame, with its header of 8 bytes. */
 #define VERSION_OFFSET 4

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mesh/base/clock.h>
+#include "base/clock.h"
 
 #include "transport_pair.h"
 

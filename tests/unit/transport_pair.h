@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include <mesh/transport/net.h>
+#include "transport/net.h"
 
 /* Whatever takes longer than this has failed. */
 #define LIMIT_MS 20000

@@ -26,9 +26,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <mesh/mesh/addr.h>
-#include <mesh/mesh/handle.h>
-#include <mesh/mesh/wire.h>
+#include "nic/addr.h"
+#include "wire/handle.h"
+#include "wire/wire.h"
 
 #define MESH_CHECK_MAGIC 0x4b48434du /* "MCHK" */
 #define MESH_CHECK_VERSION 1

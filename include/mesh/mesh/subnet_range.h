@@ -3,7 +3,7 @@
 #ifndef MESH_MESH_SUBNET_RANGE_H
 #define MESH_MESH_SUBNET_RANGE_H
 
-#include <mesh/mesh/subnet.h>
+#include "nic/subnet.h"
 
 /*
  * Subnets of prefix_len, one behind the other. The address of @first says where they start, its

@@ -6,9 +6,9 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <mesh/mesh/checksum.h>
-#include <mesh/mesh/handle.h>
-#include <mesh/mesh/wire.h>
+#include "wire/checksum.h"
+#include "wire/handle.h"
+#include "wire/wire.h"
 
 #include "driver.h"
 

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pace.c - measures links by their completions, and chooses the one that is done first. */
+#include "fabric/pace.h"
+
+#define NS_PER_MS 1000000ull
+/* Where a NIC claims no speed: 10 Gbit/s, in megabits a second. */
+#define SPEED_GUESS_MBPS 10000
+/* A measurement counts once it has so many bytes, or took so long. */
+#define SAMPLE_BYTES (256u << 10)
+#define SAMPLE_NS (2 * NS_PER_MS)
+/* One that took this long replaces half of what was known before. */
+#define MEMORY_NS (20 * NS_PER_MS)
+/* Differences below this, plus an eighth of the time, decide nothing. */
+#define EVEN_NS 20000ull
+
+static uint64_t load(const _Atomic(uint64_t) *value)
+{
+	return atomic_load_explicit(value, memory_order_relaxed);
+}
+
+static void store(_Atomic(uint64_t) *value, uint64_t number)
+{
+	atomic_store_explicit(value, number, memory_order_relaxed);
+}
+
+void mesh_pace_init(struct mesh_pace *pace, int speed_mbps)
+{
+	uint64_t mbps = speed_mbps > 0 ? (uint64_t)speed_mbps : SPEED_GUESS_MBPS;
+
+	store(&pace->posted, 0);
+	store(&pace->completed, 0);
+	store(&pace->busy_ns, 0);
+	store(&pace->last_ns, 0);
+	store(&pace->rate, mbps * 1000 / 8);
+	store(&pace->window, MESH_PACE_WINDOW_MIN);
+	pace->sample_bytes = 0;
+	pace->sample_ns = 0;
+	pace->shortest_ns = 0;
+}
+
+uint64_t mesh_pace_in_flight(const struct mesh_pace *pace)
+{
+	/*
+	 * In this order: bytes complete after they were posted, so this is never negative. The
+	 * strongest order, because mesh_flow_wait() must not miss the last completion.
+	 */
+	uint64_t completed = atomic_load(&pace->completed);
+
+	return load(&pace->posted) - completed;
+}
+
+void mesh_pace_posted(struct mesh_pace *pace, uint64_t bytes, uint64_t now_ns)
+{
+	if (!mesh_pace_in_flight(pace))
+		store(&pace->busy_ns, now_ns);
+	store(&pace->posted, load(&pace->posted) + bytes);
+}
+
+/*
+ * A way that is long for its rate needs more in flight: twice what it holds, so that the rate
+ * that it shows can grow until the link is full.
+ */
+static void window_set(struct mesh_pace *pace, uint64_t rate)
+{
+	uint64_t window = rate * (pace->shortest_ns / 1000) / 1000 * 2;
+
+	if (window < MESH_PACE_WINDOW_MIN)
+		window = MESH_PACE_WINDOW_MIN;
+	if (window > MESH_PACE_WINDOW_MAX)
+		window = MESH_PACE_WINDOW_MAX;
+	store(&pace->window, window);
+}
+
+static void sample_take(struct mesh_pace *pace)
+{
+	uint64_t old = load(&pace->rate), ns = pace->sample_ns, rate;
+
+	rate = pace->sample_bytes * NS_PER_MS / (ns ? ns : 1);
+	rate = (rate * ns + old * MEMORY_NS) / (ns + MEMORY_NS);
+	rate = rate ? rate : 1;
+	store(&pace->rate, rate);
+	window_set(pace, rate);
+	pace->sample_bytes = 0;
+	pace->sample_ns = 0;
+}
+
+void mesh_pace_completed(struct mesh_pace *pace, uint64_t bytes, uint64_t posted_ns,
+			 uint64_t now_ns)
+{
+	uint64_t last_ns = load(&pace->last_ns);
+	uint64_t since_ns = last_ns > posted_ns ? last_ns : posted_ns;
+
+	store(&pace->last_ns, now_ns);
+	atomic_store(&pace->completed, load(&pace->completed) + bytes);
+	if (now_ns > since_ns)
+		pace->sample_ns += now_ns - since_ns;
+	pace->sample_bytes += bytes;
+	if (now_ns > posted_ns && (!pace->shortest_ns || now_ns - posted_ns < pace->shortest_ns))
+		pace->shortest_ns = now_ns - posted_ns;
+	if (pace->sample_bytes >= SAMPLE_BYTES || pace->sample_ns >= SAMPLE_NS)
+		sample_take(pace);
+}
+
+/* Nothing is measured: how long they took says nothing about the link. */
+void mesh_pace_forget(struct mesh_pace *pace, uint64_t bytes)
+{
+	atomic_store(&pace->completed, load(&pace->completed) + bytes);
+}
+
+bool mesh_pace_has_room(const struct mesh_pace *pace, uint64_t bytes)
+{
+	uint64_t in_flight = mesh_pace_in_flight(pace);
+
+	return !in_flight || in_flight + bytes <= load(&pace->window);
+}
+
+uint64_t mesh_pace_silence_ns(const struct mesh_pace *pace, uint64_t now_ns)
+{
+	uint64_t last_ns = load(&pace->last_ns), busy_ns = load(&pace->busy_ns);
+	uint64_t since_ns = last_ns > busy_ns ? last_ns : busy_ns;
+
+	return mesh_pace_in_flight(pace) && now_ns > since_ns ? now_ns - since_ns : 0;
+}
+
+uint64_t mesh_pace_finish_ns(const struct mesh_pace *pace, uint64_t bytes, uint64_t now_ns)
+{
+	uint64_t in_flight = mesh_pace_in_flight(pace), rate = load(&pace->rate);
+	uint64_t queue_ns = in_flight * NS_PER_MS / rate, quiet_ns;
+
+	/* One that is quiet for longer than all of its queue takes is slower than it was. */
+	quiet_ns = mesh_pace_silence_ns(pace, now_ns);
+	if (quiet_ns > queue_ns)
+		queue_ns = quiet_ns;
+	return queue_ns + bytes * NS_PER_MS / rate;
+}
+
+/* What was measured long ago may not hold any more: such a link is tried. */
+static bool probe_is_due(const struct mesh_pace *pace, uint64_t now_ns)
+{
+	uint64_t last_ns = load(&pace->last_ns);
+
+	return last_ns && !mesh_pace_in_flight(pace) && now_ns > last_ns + MESH_PACE_PROBE_NS;
+}
+
+/* As good as the best, as far as it matters. */
+static bool is_even(uint64_t ns, uint64_t best_ns)
+{
+	return ns <= best_ns + best_ns / 8 + EVEN_NS;
+}
+
+int mesh_pace_choose(const struct mesh_pace *const *paces, int count, uint64_t bytes,
+		     uint32_t rotation, uint64_t now_ns)
+{
+	uint64_t best_ns = UINT64_MAX, ns;
+	int i, k;
+
+	for (i = 0; i < count; i++) {
+		ns = mesh_pace_finish_ns(paces[i], bytes, now_ns);
+		if (ns < best_ns)
+			best_ns = ns;
+	}
+	for (i = 0; i < count; i++) {
+		k = (int)((rotation + (uint32_t)i) % (uint32_t)count);
+		if (is_even(mesh_pace_finish_ns(paces[k], bytes, now_ns), best_ns) ||
+		    probe_is_due(paces[k], now_ns))
+			return k;
+	}
+	return 0;
+}

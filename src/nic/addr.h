@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* addr.h - an IP address with its prefix length, and what two of them have in common. */
+#ifndef MESH_NIC_ADDR_H
+#define MESH_NIC_ADDR_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+enum mesh_family {
+	MESH_FAMILY_NONE = 0,
+	MESH_FAMILY_IPV4 = 4,
+	MESH_FAMILY_IPV6 = 6
+};
+
+/* An address as a NIC carries it. Bytes are in network order; IPv4 uses the first four. */
+struct mesh_addr {
+	enum mesh_family family;
+	uint8_t prefix_len; /* bits of the subnet, 0..32 or 0..128 */
+	uint8_t bytes[16];
+	uint32_t scope_id; /* interface index, for IPv6 link-local addresses; else 0 */
+	/*
+	 * A point-to-point link (ip address add A peer B): the subnet behind the NIC is the peer's,
+	 * as a rule the peer alone. Only the node itself knows it: neither the handle nor a frame
+	 * has it.
+	 */
+	bool has_peer;
+	uint8_t peer[16];
+};
+
+/* "[fd00::1%4294967295]:65535/128" fits. */
+#define MESH_ADDR_TEXT_MAX 80
+
+/** Number of bytes of an address of this family: 4, 16, or 0 for MESH_FAMILY_NONE. */
+size_t mesh_addr_size(enum mesh_family family);
+
+/** True for 169.254/16 and fe80::/10. */
+bool mesh_addr_is_link_local(const struct mesh_addr *addr);
+
+/** True for 127/8 and ::1. */
+bool mesh_addr_is_loopback(const struct mesh_addr *addr);
+
+/** True when family, bytes and scope are equal; the prefix length does not count. */
+bool mesh_addr_equal(const struct mesh_addr *a, const struct mesh_addr *b);
+
+/**
+ * True when each address lies in the other's subnet by its real prefix length. Both directions
+ * are asked, so that a /30 and a /24 that overlap count as one link only where both hosts
+ * believe it. A whole address (/32, /128) that comes from another node may have a peer that we are
+ * not told: it counts if it is the other one's peer.
+ */
+bool mesh_addr_same_subnet(const struct mesh_addr *a, const struct mesh_addr *b);
+
+/**
+ * True when @addr lies in the subnet behind the NIC that has @subnet (by @subnet's prefix length
+ * only), or is @subnet's own address.
+ */
+bool mesh_addr_in_subnet(const struct mesh_addr *addr, const struct mesh_addr *subnet);
+
+/**
+ * Reads "10.1.0.1", "10.1.0.0/24", "fd00::1" or "fd00::/64" with nothing behind it. Without a
+ * prefix length it is 32 or 128.
+ *
+ * Returns 0, or -EINVAL; @addr is written on success only.
+ */
+int mesh_addr_parse(const char *text, struct mesh_addr *addr);
+
+/** Writes "10.1.0.1" or "fe80::1%3" into @text (MESH_ADDR_TEXT_MAX bytes); returns @text. */
+const char *mesh_addr_text(const struct mesh_addr *addr, char *text);
+
+/** As mesh_addr_text, with the prefix length: "10.1.0.1/24". */
+const char *mesh_addr_text_prefix(const struct mesh_addr *addr, char *text);
+
+/** Fills @sockaddr from @addr and @port (host order); returns its bytes, 0 for no family. */
+socklen_t mesh_addr_to_sockaddr(const struct mesh_addr *addr, uint16_t port,
+				struct sockaddr_storage *sockaddr);
+
+/**
+ * Reads address and port (host order, may be NULL) from @sockaddr of @len bytes.
+ * The prefix length becomes 32 or 128. Returns 0, or -EINVAL for another family or too few bytes.
+ */
+int mesh_addr_from_sockaddr(const struct sockaddr *sockaddr, size_t len, struct mesh_addr *addr,
+			    uint16_t *port);
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* path_choice.c - which of our NICs reaches which of the peer's. */
+#include <stdbool.h>
+#include <string.h>
+
+#include "nic/path_choice.h"
+
+/* A candidate's worth; each term outweighs all that follow it. */
+enum {
+	SCORE_ROUTABLE = 1 << 12,
+	SCORE_LOCAL_HINT = 1 << 11,
+	SCORE_REMOTE_HINT = 1 << 10,
+	SCORE_SPREAD_MAX = (1 << 10) - 1, /* at least MESH_PATH_CANDIDATES_MAX */
+};
+
+_Static_assert(MESH_PATH_CANDIDATES_MAX <= SCORE_SPREAD_MAX, "the rotation fits below the hints");
+
+struct scored_candidate {
+	struct mesh_path_candidate candidate;
+	int score;
+	bool chosen;
+};
+
+static int candidate_score(const struct mesh_endpoint_addr *local,
+			   const struct mesh_endpoint_addr *remote,
+			   const struct mesh_path_hints *hints)
+{
+	int score = 0;
+
+	if (!mesh_addr_is_link_local(&local->addr))
+		score += SCORE_ROUTABLE;
+	if (local->nic == hints->local_nic)
+		score += SCORE_LOCAL_HINT;
+	if (remote->nic == hints->remote_nic)
+		score += SCORE_REMOTE_HINT;
+	return score;
+}
+
+/* Collects every pair that shares a link; returns how many. */
+static int candidates_collect(const struct mesh_endpoint_addr *local, int num_local,
+			      const struct mesh_endpoint_addr *remote, int num_remote,
+			      const struct mesh_path_hints *hints, struct mesh_path_choice *choice,
+			      struct scored_candidate *scored)
+{
+	int l, r, count = 0;
+
+	for (l = 0; l < num_local; l++) {
+		for (r = 0; r < num_remote; r++) {
+			struct mesh_path_candidate pair = {(uint8_t)l, (uint8_t)r};
+
+			if (!mesh_addr_same_subnet(&local[l].addr, &remote[r].addr))
+				continue;
+			if (mesh_addr_is_loopback(&local[l].addr) && !hints->same_node)
+				continue;
+			if (local[l].provider != remote[r].provider) {
+				choice->provider_differs = true;
+				choice->differing = pair;
+				continue;
+			}
+			scored[count++] = (struct scored_candidate){
+				.candidate = pair,
+				.score = candidate_score(&local[l], &remote[r], hints),
+			};
+		}
+	}
+	return count;
+}
+
+/* Matches the NICs of both sides: pairs that have no NIC in common. */
+struct matching {
+	struct scored_candidate *scored;
+	int count;
+	int of_local[MESH_NICS_MAX];  /* index into scored, -1: no pair */
+	int of_remote[MESH_NICS_MAX]; /* the same */
+	uint32_t visited;	      /* remote NICs, in one search */
+};
+
+/*
+ * The best unused candidate of this local NIC whose remote NIC was not visited and is free, or
+ * else taken; -1 if there is none.
+ */
+static int candidate_of_local(const struct matching *matching, int local, bool taken)
+{
+	const struct scored_candidate *scored = matching->scored;
+	int i, remote, best = -1;
+
+	for (i = 0; i < matching->count; i++) {
+		remote = scored[i].candidate.remote;
+		if (scored[i].chosen || scored[i].candidate.local != local ||
+		    matching->visited & 1u << remote || (matching->of_remote[remote] >= 0) != taken)
+			continue;
+		if (best < 0 || scored[i].score > scored[best].score)
+			best = i;
+	}
+	return best;
+}
+
+/*
+ * Finds a pair for this local NIC. Where every remote NIC that it reaches is taken, one that has
+ * such a NIC looks for another (an augmenting path); depth is bounded by the NICs of a node.
+ */
+static bool local_match(struct matching *matching, int local)
+{
+	int i, remote, holder;
+
+	while ((i = candidate_of_local(matching, local, false)) >= 0 ||
+	       (i = candidate_of_local(matching, local, true)) >= 0) {
+		remote = matching->scored[i].candidate.remote;
+		matching->visited |= 1u << remote;
+		holder = matching->of_remote[remote];
+		if (holder >= 0 && !local_match(matching, matching->scored[holder].candidate.local))
+			continue;
+		matching->of_local[local] = i;
+		matching->of_remote[remote] = i;
+		return true;
+	}
+	return false;
+}
+
+/* The best candidate of a local NIC that is not in @done and has one; NULL if there is none. */
+static struct scored_candidate *candidate_best(struct scored_candidate *scored, int count,
+					       uint32_t done)
+{
+	struct scored_candidate *best = NULL;
+	int i;
+
+	for (i = 0; i < count; i++) {
+		if (scored[i].chosen || done & 1u << scored[i].candidate.local)
+			continue;
+		if (!best || scored[i].score > best->score)
+			best = &scored[i];
+	}
+	return best;
+}
+
+/* As many pairs as there can be without a NIC in common, the best first. */
+static void round_choose(struct scored_candidate *scored, int count,
+			 struct mesh_path_choice *choice)
+{
+	struct matching matching = {.scored = scored, .count = count};
+	struct scored_candidate *best;
+	uint32_t done = 0;
+	int i, local;
+
+	for (i = 0; i < MESH_NICS_MAX; i++)
+		matching.of_local[i] = matching.of_remote[i] = -1;
+	while ((best = candidate_best(scored, count, done))) {
+		done |= 1u << best->candidate.local;
+		matching.visited = 0;
+		local_match(&matching, best->candidate.local);
+	}
+	do {
+		best = NULL;
+		for (local = 0; local < MESH_NICS_MAX; local++) {
+			i = matching.of_local[local];
+			if (i >= 0 && !scored[i].chosen && (!best || scored[i].score > best->score))
+				best = &scored[i];
+		}
+		if (best) {
+			best->chosen = true;
+			choice->candidates[choice->num_candidates++] = best->candidate;
+		}
+	} while (best);
+}
+
+void mesh_path_choose(const struct mesh_endpoint_addr *local, int num_local,
+		      const struct mesh_endpoint_addr *remote, int num_remote,
+		      const struct mesh_path_hints *hints, struct mesh_path_choice *choice)
+{
+	struct scored_candidate scored[MESH_PATH_CANDIDATES_MAX];
+	int i, count;
+
+	memset(choice, 0, sizeof(*choice));
+	count = candidates_collect(local, num_local, remote, num_remote, hints, choice, scored);
+	for (i = 0; i < count; i++)
+		scored[i].score += (int)((hints->spread + (uint32_t)i) % (uint32_t)count);
+	while (choice->num_candidates < count)
+		round_choose(scored, count, choice);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* provider_id.h - the libfabric providers that the mesh speaks, as they travel on the wire. */
+#ifndef MESH_NIC_PROVIDER_ID_H
+#define MESH_NIC_PROVIDER_ID_H
+
+/*
+ * Two nodes understand each other only with equal ids: libfabric's tcp and tcp;ofi_rxm connect
+ * to each other and then hang. Values are part of the wire format; four bits in the handle.
+ */
+enum mesh_provider_id {
+	MESH_PROVIDER_NONE = 0,
+	MESH_PROVIDER_VERBS_RXM = 1,
+	MESH_PROVIDER_TCP = 2, /* called "net" by libfabric 1.16 and 1.17 */
+	MESH_PROVIDER_TCP_RXM = 3,
+};
+
+#define MESH_PROVIDER_ID_MAX MESH_PROVIDER_TCP_RXM
+
+/** The name that users know: "verbs;ofi_rxm", "tcp", "tcp;ofi_rxm", or "none". Never NULL. */
+const char *mesh_provider_id_text(enum mesh_provider_id id);
+
+/** Reads such a name ("net" means tcp); MESH_PROVIDER_NONE for any other text. */
+enum mesh_provider_id mesh_provider_id_parse(const char *text);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rdma_error.h - what an RDMA device's errors mean, and what a person can do about them. */
+#ifndef MESH_NIC_RDMA_ERROR_H
+#define MESH_NIC_RDMA_ERROR_H
+
+#include <stddef.h>
+
+#include "nic/nic.h"
+
+/*
+ * How a work request ended: enum ibv_wc_status of infiniband/verbs.h, an ABI. libfabric's verbs
+ * passes it on as prov_errno. Those that have no line of their own in the table are not here.
+ */
+enum mesh_rdma_status {
+	MESH_RDMA_LOCAL_LENGTH = 1,
+	MESH_RDMA_LOCAL_OPERATION = 2,
+	MESH_RDMA_LOCAL_PROTECTION = 4,
+	MESH_RDMA_FLUSHED = 5, /* the connection had failed before, or was closed */
+	MESH_RDMA_LOCAL_ACCESS = 8,
+	MESH_RDMA_REMOTE_REQUEST = 9,
+	MESH_RDMA_REMOTE_ACCESS = 10,
+	MESH_RDMA_REMOTE_OPERATION = 11,
+	MESH_RDMA_RETRIES_EXCEEDED = 12,
+	MESH_RDMA_RECEIVER_NOT_READY = 13,
+};
+
+/* What is known of the two ends. */
+struct mesh_rdma_ends {
+	enum mesh_link_layer link_layer;
+	int mtu;      /* bytes, of our netdev; 0: unknown */
+	int peer_mtu; /* bytes, of the peer's netdev; 0: unknown */
+};
+
+#define MESH_RDMA_ERROR_MAX 512
+
+/**
+ * The negative errno that says the same best: -ETIMEDOUT where the peer does not answer.
+ *
+ * @status: of enum ibv_wc_status, not trusted
+ */
+int mesh_rdma_status_errno(int status);
+
+/**
+ * Writes cause and remedy of a failed work request into @text (MESH_RDMA_ERROR_MAX bytes): "the
+ * peer's NIC did not acknowledge (...): check the cable, ...". Returns @text.
+ */
+const char *mesh_rdma_status_explain(int status, const struct mesh_rdma_ends *ends, char *text);
+
+/**
+ * Writes what keeps RDMA messages from a peer that TCP reaches on the same link into @text
+ * (MESH_RDMA_ERROR_MAX bytes); returns @text.
+ */
+const char *mesh_rdma_silence_explain(const struct mesh_rdma_ends *ends, char *text);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nic_table.h - the NICs of this node: read from the kernel, judged, and explained. */
+#ifndef MESH_SYSTEM_NIC_TABLE_H
+#define MESH_SYSTEM_NIC_TABLE_H
+
+#include "base/config.h"
+#include "nic/nic.h"
+
+/**
+ * Reads the interfaces of the current network namespace and decides which carry the mesh
+ * (nic_select.h), by @config's nics and addresses.
+ *
+ * @sysfs_root: "/sys"; where it cannot be read (logged), speeds, PCI paths and RDMA devices stay
+ * unknown
+ *
+ * Returns 0, also if no NIC is taken: look at num_taken; -EINVAL if a setting cannot be
+ * understood; -EIO if the kernel does not answer; -ENOMEM. What failed was logged.
+ */
+int mesh_nic_table_load(const char *sysfs_root, const struct mesh_config *config,
+			struct mesh_nic_table *table);
+
+/** Frees what mesh_nic_table_load() gave. A zeroed table is allowed. */
+void mesh_nic_table_free(struct mesh_nic_table *table);
+
+/** Logs each NIC with its reason: at INFO, or at WARN if no NIC is taken. */
+void mesh_nic_table_log(const struct mesh_nic_table *table);
+
+#endif

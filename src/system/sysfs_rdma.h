@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sysfs_rdma.h - finds the RDMA port behind each NIC. */
+#ifndef MESH_SYSTEM_SYSFS_RDMA_H
+#define MESH_SYSTEM_SYSFS_RDMA_H
+
+#include "nic/nic.h"
+#include "system/sysfs.h"
+
+/**
+ * Fills in rdma of each NIC that has an RDMA port, and what only that port knows: pci_path where
+ * the netdev has none (bond), speed_mbps where it has none (InfiniBand: the port's always).
+ *
+ * class/infiniband lists the devices of all network namespaces, whose interfaces may be called
+ * alike; so a port counts as a NIC's by what cannot be shared. The strongest evidence wins:
+ * - InfiniBand: the hardware address of IPoIB ends with the port's GUID; else (no GID to be seen)
+ *   the same PCI function and the port's number (dev_port, dev_id of old kernels);
+ * - Ethernet: a GID of this netdev that is made of one of the NIC's addresses or of its MAC; else
+ *   the same PCI function and a GID of this netdev; else the same PCI function, the port's number
+ *   and no GID that names a netdev; else a port without GIDs whose parent file names the netdev
+ *   (soft-RoCE).
+ *
+ * @nics: with netdev, mac, link_type, addrs, pci_path and speed_mbps filled in
+ *
+ * Returns 0, also where there is no RDMA at all; -ENOMEM.
+ */
+int mesh_sysfs_rdma_load(const struct mesh_sysfs *sysfs, struct mesh_nic *nics, int num_nics);
+
+#endif

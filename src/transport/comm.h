@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * comm.h - one NCCL connection: a set of paths to the peer, and the requests on it.
+ *
+ * Lock: comm->lock covers all that is not marked otherwise. Order: node, domain, comm, transmit.
+ * The poller calls in with domain->lock held; NCCL's threads call in with nothing held.
+ */
+#ifndef MESH_TRANSPORT_COMM_H
+#define MESH_TRANSPORT_COMM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/lock.h"
+#include "fabric/domain.h"
+#include "fabric/mr.h"
+#include "transport/net.h"
+#include "transport/peer.h"
+#include "wire/stats.h"
+#include "wire/wire.h"
+
+/* RMA writes of one comm that may be in flight; more wait for a completion. */
+#define MESH_COMM_WRITES 64
+/*
+ * Small messages that may arrive before their receive is posted. At least NCCL_STEPS (8,
+ * device.h), so that a receiver that is one round late stalls nobody.
+ */
+#define MESH_EAGER_WINDOW 16
+
+/* A direct path: one of our NICs and the peer's NIC on the same link. */
+struct mesh_path {
+	struct mesh_sink sink; /* must be first: what arrives for this comm on this path */
+	struct mesh_waiter waiter;
+	struct mesh_comm *comm;
+	struct mesh_domain *domain;
+	struct mesh_peer *peer; /* node->lock */
+	struct mesh_remote *remote;
+	uint32_t remote_id, remote_token; /* the peer's sink for this path */
+	uint64_t silent_ns, silent_polls; /* stall.c's notes; comm->lock */
+	_Atomic(uint64_t) seen_polls;	  /* of the domain, when a request was last tested */
+	struct mesh_counters *counters;	  /* in the process's page, or our own; comm->lock */
+	struct mesh_counters own_counters;
+};
+
+enum mesh_request_state {
+	MESH_REQUEST_FREE,
+	MESH_REQUEST_WAITING, /* nothing of it is on its way, or has arrived, yet */
+	MESH_REQUEST_MOVING,  /* some of it is on its way */
+	MESH_REQUEST_DONE,    /* NCCL may be told */
+	MESH_REQUEST_STATES
+};
+
+struct mesh_request {
+	struct mesh_comm *comm;
+	/* Set under comm->lock, but for DONE to FREE: that is test's alone, and takes no lock. */
+	_Atomic(enum mesh_request_state) state;
+	uint32_t seq; /* position on the comm, from 0 */
+	char *data;
+	size_t size; /* send: bytes to send; receive: room, then bytes received */
+	struct mesh_registration *registration;
+	/* Send. */
+	uint32_t next_segment; /* to post */
+	uint32_t num_segments; /* receive: 0 until known */
+	uint32_t unfinished;   /* operations posted and not complete */
+	bool size_told;	       /* the SIZE message is sent, or none is needed */
+	bool posted;	       /* everything is posted */
+	/* Receive. */
+	bool granted;	 /* the peer may write into the buffer */
+	bool grant_sent; /* and nothing says that it does not know */
+	bool size_known; /* size is the true size */
+	uint32_t num_arrived;
+	uint32_t arrived_on[MESH_PATHS_MAX];	  /* of num_arrived, by path: only counted */
+	uint64_t arrived[MESH_SEGMENTS_MAX / 64]; /* one bit a segment: none counts twice */
+};
+
+struct mesh_registration {
+	LIST_ENTRY(mesh_registration) entry; /* comm->registrations; comm->lock */
+	void *data;
+	size_t size;			     /* bytes */
+	struct mesh_mr *mrs[MESH_PATHS_MAX]; /* one for each path's domain */
+};
+
+/* The grant of one receive, as the sender keeps it. */
+struct mesh_held_grant {
+	bool valid;
+	uint32_t seq;
+	struct mesh_grant grant;
+};
+
+/* One RMA write on its way. */
+struct mesh_segment {
+	struct mesh_op op; /* must be first */
+	struct mesh_request *request;
+	struct mesh_path *path;
+	struct mesh_flow *flow; /* the path's, while it counts there; else NULL. comm->lock */
+	size_t size;		/* bytes */
+	uint64_t posted_ns;	/* when */
+	struct mesh_segment *next_free;
+};
+
+/* A small message that came before its receive was posted. */
+struct mesh_early {
+	bool full;
+	uint32_t seq;
+	uint32_t size; /* bytes */
+	uint8_t *data; /* in receive.early_data */
+};
+
+/* What only a sending comm has. */
+struct mesh_send_side {
+	uint32_t peer_posted;	/* receives that the peer has posted, as far as we know */
+	uint32_t first_pending; /* the oldest request that is not fully posted */
+	uint32_t eager_run;	/* small messages sent since the last WANT */
+	uint32_t writes;	/* started, ever */
+	bool unclean;		/* one of them failed: some of it may still arrive */
+	struct mesh_held_grant grants[MESH_COMM_REQUESTS];
+	struct mesh_segment segments[MESH_COMM_WRITES];
+	struct mesh_segment *free_segments;
+};
+
+/* The oldest request that is not complete, and what the sender says of it (stall.c). */
+struct mesh_stall {
+	bool watching;
+	uint32_t seq;
+	uint64_t asked_ms; /* last; at first: since when it is the oldest */
+	uint64_t sent_ms;  /* when the sender said that it had sent it all; 0 if it has not */
+};
+
+/* What only a receiving comm has. */
+struct mesh_receive_side {
+	uint32_t told;	     /* posted receives that the peer knows of */
+	uint32_t next_grant; /* the oldest request that may still need a grant */
+	uint32_t wanted;     /* the peer waits for the grants of all receives below this one */
+	uint32_t writes;     /* that have arrived, ever */
+	uint32_t granted;    /* receives that are granted and not complete */
+	size_t last_size;    /* of the last message that was written, bytes */
+	uint32_t eager_run;  /* small messages since the last large one */
+	struct mesh_early early[MESH_EAGER_WINDOW];
+	uint8_t *early_data; /* allocated when the first one comes; owned */
+};
+
+/*
+ * What the peer has said of its end of the comm. In each state but the first it starts nothing any
+ * more.
+ *
+ *	OPEN ---- CLOSE ---> ASKED --- our answer ---> QUIET	it closes first
+ *	OPEN --------------- CLOSED -----------------> QUIET	we do, it answers, and then closes:
+ *	QUIET --- CLOSE ---> ASKED --- our answer ---> QUIET
+ *
+ * A frame that says unclean leads to the same states, unclean. So does the loss of the peer, from
+ * every state to UNCLEAN. It stays so: closing must know whether more may still be written here.
+ */
+enum mesh_peer_end {
+	MESH_PEER_END_OPEN,	     /* nothing: it may start what it likes */
+	MESH_PEER_END_ASKED,	     /* CLOSE came, and is not answered yet */
+	MESH_PEER_END_ASKED_UNCLEAN, /* the same, but writes that had failed may still arrive */
+	MESH_PEER_END_QUIET,	     /* all that it ever wrote arrives, and it has said how many */
+	MESH_PEER_END_UNCLEAN,	     /* it is lost, or writes that had failed may still arrive */
+	MESH_PEER_END_STATES
+};
+
+struct mesh_comm {
+	LIST_ENTRY(mesh_comm) entry; /* node->comms; node->lock */
+	struct mesh_lock lock;
+	struct mesh_node *node;
+	struct mesh_net *net;		    /* whose mesh_net_close() closes it */
+	bool sending;			    /* constant: isend, or else irecv */
+	char peer_name[MESH_NODE_NAME_MAX]; /* constant */
+	size_t eager_limit;		    /* bytes, the smaller of both sides; constant */
+	uint64_t key;			    /* the same at both ends; constant */
+	/*
+	 * The first path's control connection carries the comm's frames. Constant once NCCL has
+	 * the comm; before that node->lock covers them.
+	 */
+	struct mesh_path paths[MESH_PATHS_MAX];
+	const struct mesh_pace *paces[MESH_PATHS_MAX]; /* of the paths */
+	int num_paths;
+	bool sizes_travel;  /* with the announcement of a write, on each of the paths */
+	size_t segment_max; /* bytes of the largest write that each of them takes; whole lines */
+	int wanted_paths;   /* the comm is whole with so many */
+	uint32_t rotation;  /* paths that are as good as each other take turns */
+
+	uint32_t unfinished; /* our messages and writes in flight */
+	_Atomic(int) error;  /* negative errno; sticky; set under the lock */
+	bool closing;	     /* we start nothing new: mesh_comm_quiesce() was called */
+	enum mesh_peer_end peer_end;
+	uint64_t peer_asked_ms; /* since when it is ASKED */
+	uint32_t peer_sent;	/* receive: messages that the peer has sent, as its CLOSE said */
+	uint32_t peer_writes;	/* receive: writes that it has started, as CLOSE or CLOSED said */
+	uint32_t next_seq;	/* of the next request */
+	struct mesh_request requests[MESH_COMM_REQUESTS]; /* by seq */
+	struct mesh_stall stall;
+	LIST_HEAD(, mesh_registration) registrations; /* those that NCCL has not ended yet */
+	union {
+		struct mesh_send_side send;
+		struct mesh_receive_side receive;
+	};
+};
+
+/**
+ * Makes a comm with its first path, through @peer. node->lock held.
+ *
+ * @key: random, the same at both ends; @wanted_paths: how many it will have
+ *
+ * Returns 0, -ENOMEM, or -ENOSPC if the domain has no id left.
+ */
+int mesh_comm_open(struct mesh_net *net, bool sending, struct mesh_peer *peer, uint64_t key,
+		   int wanted_paths, struct mesh_comm **comm);
+
+/** Adds the next path, through @peer, whose domain's table it enters. The same errors. */
+int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer);
+
+/** True if one of the comm's paths goes through @peer. */
+bool mesh_comm_uses_peer(const struct mesh_comm *comm, const struct mesh_peer *peer);
+
+/** True if the peer of one of its paths is lost. node->lock held. */
+bool mesh_comm_is_cut(const struct mesh_comm *comm);
+
+/** Frees a comm that nothing is in flight on. node->lock held. */
+void mesh_comm_free(struct mesh_comm *comm);
+
+/**
+ * Ends the comm with @error: every request that is not done fails from now on. The first call
+ * decides, and writes a line if @why is given: WARN, or INFO if @quiet. comm->lock held.
+ */
+void mesh_comm_fail(struct mesh_comm *comm, int error, bool quiet, const char *why);
+
+/** Sends a frame about the comm to its peer: CLOSE, CLOSED, ASK or SENT. node->lock held. */
+void mesh_comm_frame_send(const struct mesh_comm *comm, enum mesh_frame_type type,
+			  struct mesh_frame_comm fields);
+
+/** The only way to change the state of the peer's end; asserts the legal steps. comm->lock held. */
+void mesh_comm_peer_end_set(struct mesh_comm *comm, enum mesh_peer_end state);
+
+/** True if the peer waits for our answer to its CLOSE. comm->lock held, as for the next two. */
+static inline bool mesh_comm_peer_asks(const struct mesh_comm *comm)
+{
+	return comm->peer_end == MESH_PEER_END_ASKED ||
+	       comm->peer_end == MESH_PEER_END_ASKED_UNCLEAN;
+}
+
+/** True if the peer starts nothing any more: it said so, or is lost. */
+static inline bool mesh_comm_peer_is_over(const struct mesh_comm *comm)
+{
+	return comm->peer_end != MESH_PEER_END_OPEN;
+}
+
+/** True if nobody knows whether all of its writes are here: only a fence keeps the rest away. */
+static inline bool mesh_comm_peer_is_unclean(const struct mesh_comm *comm)
+{
+	return comm->peer_end == MESH_PEER_END_ASKED_UNCLEAN ||
+	       comm->peer_end == MESH_PEER_END_UNCLEAN;
+}
+
+/** CLOSE and CLOSED came from its peer. node->lock held. */
+void mesh_comm_close_asked(struct mesh_comm *comm, const struct mesh_frame_comm *frame);
+void mesh_comm_close_answered(struct mesh_comm *comm, const struct mesh_frame_comm *frame);
+
+/** Its peer is lost. node->lock and domain->lock held. */
+void mesh_comm_peer_lost(struct mesh_comm *comm);
+
+/** Answers CLOSE once everything has arrived and nothing is in flight. node->lock held. */
+void mesh_comm_tick(struct mesh_comm *comm);
+
+/** True while mesh_comm_tick() has something to wait for. node->lock held. */
+bool mesh_comm_urgent(struct mesh_comm *comm);
+
+/**
+ * Brings the comm to rest: it starts nothing new, the peer is told and has answered, and nothing
+ * in flight touches the memory of its requests. Waits a bounded time; a peer that does not answer
+ * is fenced off. No lock held.
+ */
+void mesh_comm_quiesce(struct mesh_comm *comm);
+
+/** Logs the lines that tools read: which paths the comm took. */
+void mesh_comm_paths_log(const struct mesh_comm *comm);
+
+/** Ends the registrations that NCCL left behind. No lock but node->lock held. */
+void mesh_registrations_close(struct mesh_comm *comm);
+
+/** The only way to change a request's state but for the last step; asserts the legal steps. */
+void mesh_request_state_set(struct mesh_request *request, enum mesh_request_state state);
+
+static inline struct mesh_request *mesh_comm_request(struct mesh_comm *comm, uint32_t seq)
+{
+	return &comm->requests[seq % MESH_COMM_REQUESTS];
+}
+
+/** True from isend or irecv until it is done: its memory is in use. comm->lock held. */
+static inline bool mesh_request_is_open(const struct mesh_request *request)
+{
+	return request->state == MESH_REQUEST_WAITING || request->state == MESH_REQUEST_MOVING;
+}
+
+/** Takes the slot for the next request; NULL if it is still in use. comm->lock held. */
+struct mesh_request *mesh_request_take(struct mesh_comm *comm, void *data, size_t size,
+				       struct mesh_registration *registration);
+
+/** Checks what NCCL passed: direction, size, registration. Returns 0 or -EINVAL after a WARN. */
+int mesh_request_check(const struct mesh_comm *comm, bool sending, const void *data, size_t size,
+		       const struct mesh_registration *registration);
+
+/** A message as it goes out. */
+struct mesh_outgoing {
+	enum mesh_message_type type;
+	uint32_t seq;
+	uint8_t count, paths; /* GRANT */
+	const void *payload;
+	size_t length; /* bytes of payload */
+};
+
+/**
+ * Chooses the path that has @bytes through first; where it makes no difference they take turns.
+ * The path may be full: then waiting for it is the fastest. comm->lock held.
+ */
+struct mesh_path *mesh_comm_path_choose(struct mesh_comm *comm, size_t bytes, uint64_t now_ns);
+
+/**
+ * Sends a message to the peer. Short ones leave at once; others take a buffer, and @request, which
+ * may be NULL, has one more unfinished operation until they are out. comm->lock held.
+ *
+ * Returns false if there is no buffer now: the next poll calls comm's resume function.
+ */
+bool mesh_comm_message_send(struct mesh_comm *comm, const struct mesh_outgoing *message,
+			    struct mesh_request *request);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* listener.h - a listener, and the comms that were made for it and wait for NCCL to accept. */
+#ifndef MESH_TRANSPORT_LISTENER_H
+#define MESH_TRANSPORT_LISTENER_H
+
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "transport/comm.h"
+
+/* Comms that wait for accept(). NCCL accepts one; the rest are strangers with the right cookie. */
+#define MESH_LISTENER_QUEUE 4
+
+struct mesh_listener {
+	LIST_ENTRY(mesh_listener) entry; /* node->listeners; all under node->lock */
+	struct mesh_net *net;
+	uint32_t id;
+	uint64_t cookie;
+	int dev;
+	uint64_t deadline_ms;				/* set by the first accept() */
+	struct mesh_comm *waiting[MESH_LISTENER_QUEUE]; /* whole or still growing */
+	int num_waiting;
+	int num_left; /* comms that ended before accept() took them */
+};
+
+/** A CONNECT came from @peer: makes the comm, or adds a path, and answers. node->lock held. */
+void mesh_listener_connect(struct mesh_peer *peer, const struct mesh_frame_connect *request);
+
+/** The listener with this id and cookie, or NULL. node->lock held. */
+struct mesh_listener *mesh_listener_find(struct mesh_node *node, uint32_t id, uint64_t cookie);
+
+/** Drops the failed comms that nobody has accepted. node->lock held. */
+void mesh_listener_tick(struct mesh_listener *listener);
+
+/** Opens and closes the control listeners of all domains. node->lock held. */
+int mesh_controls_open(struct mesh_node *node);
+void mesh_controls_close(struct mesh_node *node);
+
+/** True while a control listener waits for file descriptors. node->lock held. */
+bool mesh_controls_paused(const struct mesh_node *node);
+
+/** Listens again where accept() had run out of file descriptors. node->lock held. */
+void mesh_controls_tick(struct mesh_node *node, uint64_t now_ms);
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * peer.h - a peer: another process's endpoint as one of our domains reaches it, with the control
+ * connection to it.
+ *
+ * The control connection is an ordinary TCP connection between the same two NICs. It carries the
+ * frames of wire.h, and the kernel at each end keeps it alive or ends it, whether the processes
+ * run or sleep: that is how a refused, unreachable, dead or lost peer is told, of which libfabric
+ * says nothing.
+ *
+ * A peer is outgoing (we connected, its comms send) or incoming (its comms receive). Two
+ * processes that send to each other have one of each on a link.
+ */
+#ifndef MESH_TRANSPORT_PEER_H
+#define MESH_TRANSPORT_PEER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "fabric/domain.h"
+#include "transport/engine.h"
+#include "wire/wire.h"
+
+struct mesh_node;
+struct mesh_comm;
+
+/* The first four are passed in this order. */
+enum mesh_peer_state {
+	/* Outgoing: the TCP connection is being made. */
+	MESH_PEER_CONNECTING,
+	/* TCP is up. Outgoing: our HELLO is sent. Incoming: we wait for one. */
+	MESH_PEER_HELLO,
+	/* Both know each other's endpoint. GREET or its reply is on its way through the fabric. */
+	MESH_PEER_GREETING,
+	/* The fabric works in both directions: comms can be made. */
+	MESH_PEER_UP,
+	/* Outgoing: an attempt failed; the next starts at retry_ms. */
+	MESH_PEER_RETRY,
+	/*
+	 * Over: its process ended, the link is lost, or it misbehaved. What it sent before may
+	 * still be on its way through the fabric, so its comms fail a moment later.
+	 */
+	MESH_PEER_LOST,
+	MESH_PEER_STATES
+};
+
+#define MESH_PEER_REASON_MAX 256
+/* Frames that wait for the socket. They are small; a peer that takes none is not well. */
+#define MESH_PEER_OUT_MAX (64 * 1024)
+
+struct mesh_peer {
+	LIST_ENTRY(mesh_peer) entry; /* node->peers */
+	struct mesh_node *node;
+	struct mesh_domain *domain;
+	struct mesh_watch watch;
+	enum mesh_peer_state state;
+	bool incoming;
+	bool buried;	 /* LOST, and its comms have failed */
+	bool told;	 /* LOST, and the user was warned */
+	bool slow_close; /* it did not answer a CLOSE in time: do not wait for it again */
+
+	/* Where it is. The ports are 0 until known. */
+	struct mesh_endpoint_addr address;
+	uint16_t control_port;
+	/* What its listener wants to see in our next HELLO, and what our last one had. */
+	uint64_t cookie;
+	uint32_t listen_id;
+	uint64_t told_cookie;
+
+	/* From its HELLO. */
+	uint64_t process_id;
+	uint32_t eager_limit; /* bytes that it takes in one DATA message */
+	int speed_mbps;	      /* of its NIC; 0 where unknown */
+	uint32_t remote_id, remote_token;
+	char name[MESH_NODE_NAME_MAX]; /* its node's; "" until known */
+	struct mesh_remote *remote;
+
+	struct mesh_sink sink; /* for GREET and GREET_REPLY */
+	bool has_sink;
+	/* Set by the poller, with domain->lock held. */
+	_Atomic(bool) greeted;
+	_Atomic(int) greet_error;  /* a greeting could not be sent: negative errno */
+	_Atomic(int) greetings;	   /* in flight, with a pointer to us */
+	uint64_t started_ms;	   /* of this attempt */
+	uint64_t state_ms;	   /* since when it is in its state */
+	bool stuck_told;	   /* the user knows that it is stuck for want of descriptors */
+	uint64_t lost_ms;	   /* LOST: since when */
+	uint64_t retry_ms;	   /* RETRY: when */
+	uint64_t first_refused_ms; /* since when each attempt was refused; 0 if not */
+	uint64_t silent_ms; /* outgoing: since when nobody answers at all; 0 if somebody does */
+	enum mesh_refusal refusal; /* what it answered; 0 if nothing */
+	/*
+	 * Why the last attempt failed, or it is lost, in words, and how far that attempt had come.
+	 * Empty once another has come further.
+	 */
+	char reason[MESH_PEER_REASON_MAX];
+	enum mesh_peer_state failed_in;
+
+	int users; /* connects and comms; an outgoing peer without any may go */
+	uint8_t in[2 * sizeof(struct mesh_frame)];
+	size_t in_size;
+	uint8_t *out; /* frames that wait for the socket; owned */
+	size_t out_size;
+};
+
+/**
+ * Finds or makes the outgoing peer at @address, and counts one user. Starts to connect if it is
+ * new. node->lock held.
+ *
+ * @listen_id, @cookie: of a listener over there, to be let in
+ *
+ * Returns 0, or a negative errno: no memory, or -ENOSPC if the domain has no id left.
+ */
+int mesh_peer_get(struct mesh_node *node, struct mesh_domain *domain,
+		  const struct mesh_endpoint_addr *address, uint16_t control_port,
+		  uint32_t listen_id, uint64_t cookie, struct mesh_peer **peer);
+
+/** Makes an incoming peer from an accepted socket, which it takes over. The same errors. */
+int mesh_peer_accept(struct mesh_node *node, struct mesh_domain *domain, int fd,
+		     const struct mesh_addr *from);
+
+/**
+ * True if the peer's word is that it will not talk to the user who came with @cookie. The refusal
+ * of another user's cookie says nothing of that: a new peer will tell.
+ */
+bool mesh_peer_refuses(const struct mesh_peer *peer, uint64_t cookie);
+
+/** Counts one more user, and one less. node->lock held. */
+void mesh_peer_use(struct mesh_peer *peer);
+void mesh_peer_put(struct mesh_peer *peer);
+
+/** Sends a frame, or queues it. What fails shows as a lost peer. node->lock held. */
+void mesh_peer_send(struct mesh_peer *peer, struct mesh_frame *frame, enum mesh_frame_type type);
+
+/** Refuses its HELLO, or the CONNECT of its comm @comm if that is not 0. node->lock held. */
+void mesh_peer_refuse(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_t comm);
+
+/** True while the engine must look at it all the time: greeting, or lost a moment ago. */
+bool mesh_peer_urgent(const struct mesh_peer *peer);
+
+/** Retries and deadlines of one peer. May free it. node->lock held. */
+void mesh_peer_tick(struct mesh_peer *peer, uint64_t now_ms);
+
+/** Frees the peer with everything it holds, at shutdown. node->lock held. */
+void mesh_peer_free(struct mesh_peer *peer);
+
+/**
+ * Declares the peer lost, with @reason in the log; its comms fail soon after, from
+ * mesh_peer_tick(). Idempotent. node->lock held; takes domain->lock.
+ */
+void mesh_peer_lose(struct mesh_peer *peer, const char *reason);
+
+/** "node b (10.1.0.2)" for messages; @text has MESH_PEER_TEXT_MAX bytes. Returns @text. */
+#define MESH_PEER_TEXT_MAX (MESH_NODE_NAME_MAX + MESH_ADDR_TEXT_MAX + 16)
+const char *mesh_peer_text(const struct mesh_peer *peer, char *text);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * handle.h - the 128 bytes that NCCL carries from the listener to the connector: who listens,
+ * and every address under which it can be reached.
+ */
+#ifndef MESH_WIRE_HANDLE_H
+#define MESH_WIRE_HANDLE_H
+
+#include <stdint.h>
+
+#include "nic/endpoint_addr.h"
+
+/* NCCL_NET_HANDLE_MAXSIZE (nccl_net.h), in bytes. */
+#define MESH_HANDLE_BYTES 128
+/* Room for addresses: 10 NICs with IPv4 (8 bytes each) or 4 with IPv6 (20 bytes each). */
+#define MESH_HANDLE_ENTRY_BYTES 84
+
+struct mesh_handle {
+	uint64_t node_id;
+	uint64_t cookie;       /* of the listener: nobody else's CONNECT is taken */
+	uint64_t connect_id;   /* the connector's own note between calls; 0 from the listener */
+	uint32_t listen_id;    /* which listener of the process */
+	uint16_t control_port; /* TCP, the same on each address, host order */
+	uint8_t dev;	       /* the NIC that NCCL chose on the listening side: a hint */
+	uint8_t total_nics;    /* NICs of the node, of which num_endpoints fitted in here */
+	int num_endpoints;
+	struct mesh_endpoint_addr endpoints[MESH_NICS_MAX];
+};
+
+/**
+ * Writes @handle into MESH_HANDLE_BYTES at @bytes (any alignment). Endpoints are written in
+ * order as long as they fit.
+ *
+ * Returns the number of endpoints that fitted.
+ */
+int mesh_handle_encode(const struct mesh_handle *handle, void *bytes);
+
+/**
+ * Reads MESH_HANDLE_BYTES foreign bytes.
+ *
+ * Returns 0; -EPROTO if this is no handle of ours or a damaged one; -EPROTONOSUPPORT if it is one
+ * of another protocol version. @handle is written on success only.
+ */
+int mesh_handle_decode(const void *bytes, struct mesh_handle *handle);
+
+/** Reads and writes the connector's note in an encoded handle (any alignment). */
+uint64_t mesh_handle_connect_id_get(const void *bytes);
+void mesh_handle_connect_id_set(void *bytes, uint64_t connect_id);
+
+#endif

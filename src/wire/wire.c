@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wire.c - checks the bytes that come from other nodes. Nothing foreign is trusted. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "wire/wire.h"
+
+const char *mesh_refusal_text(enum mesh_refusal refusal)
+{
+	switch (refusal) {
+	case MESH_REFUSAL_VERSION:
+		return "it speaks another protocol version: install the same plugin on all nodes";
+	case MESH_REFUSAL_PROVIDER:
+		return "it uses another libfabric provider on this link: set NCCL_MESH_PROVIDER to "
+		       "the same on all nodes";
+	case MESH_REFUSAL_COOKIE:
+		return "it has no such listener: it was closed, or the handle is from another run";
+	case MESH_REFUSAL_RESOURCES:
+		return "it is out of memory or connections";
+	}
+	return "for a reason that this version does not know";
+}
+
+/* Bytes behind the header that a frame of this type has; HELLO has at least so many. */
+static size_t frame_payload_size(uint8_t type)
+{
+	switch ((enum mesh_frame_type)type) {
+	case MESH_FRAME_HELLO:
+		return mesh_frame_hello_size(0);
+	case MESH_FRAME_REFUSE:
+		return sizeof(struct mesh_frame_refuse);
+	case MESH_FRAME_CONNECT:
+		return sizeof(struct mesh_frame_connect);
+	case MESH_FRAME_ACCEPT:
+	case MESH_FRAME_CLOSE:
+	case MESH_FRAME_CLOSED:
+	case MESH_FRAME_ASK:
+	case MESH_FRAME_SENT:
+	case MESH_FRAME_PORT:
+		return sizeof(struct mesh_frame_comm);
+	}
+	return 0;
+}
+
+static int frame_header_check(const struct mesh_frame_header *header)
+{
+	size_t size;
+
+	if (header->magic != MESH_FRAME_MAGIC)
+		return -EPROTO;
+	if (header->version != MESH_PROTOCOL_VERSION)
+		return -EPROTONOSUPPORT;
+	size = frame_payload_size(header->type);
+	if (header->type == MESH_FRAME_HELLO)
+		return header->length >= size && header->length <= sizeof(struct mesh_frame_hello)
+			       ? 0
+			       : -EPROTO;
+	return size && header->length == size ? 0 : -EPROTO;
+}
+
+static int hello_check(const struct mesh_frame_hello *hello, size_t length)
+{
+	struct mesh_endpoint_addr endpoint;
+	int i;
+
+	if (hello->num_nics > MESH_NICS_MAX || length != mesh_frame_hello_size(hello->num_nics))
+		return -EPROTO;
+	if (!hello->name_len || hello->name_len > MESH_ENDPOINT_NAME_MAX)
+		return -EPROTO;
+	if (!mesh_text_ends(hello->node_name, sizeof(hello->node_name)))
+		return -EPROTO;
+	if (hello->provider > MESH_PROVIDER_ID_MAX || hello->nic >= MESH_NICS_MAX)
+		return -EPROTO;
+	for (i = 0; i < hello->num_nics; i++) {
+		if (mesh_wire_nic_decode(&hello->nics[i], &endpoint))
+			return -EPROTO;
+	}
+	return 0;
+}
+
+static int connect_check(const struct mesh_frame_connect *connect)
+{
+	if (connect->num_paths > MESH_PATHS_MAX || connect->path >= connect->num_paths)
+		return -EPROTO;
+	return 0;
+}
+
+int mesh_frame_decode(const void *bytes, size_t size, struct mesh_frame *frame)
+{
+	struct mesh_frame_header header;
+	struct mesh_frame result;
+	size_t total;
+	int ret;
+
+	if (size < sizeof(header)) {
+		/* Noise is told as soon as its first bytes are here. */
+		uint32_t magic = MESH_FRAME_MAGIC;
+		size_t known = size < sizeof(magic) ? size : sizeof(magic);
+
+		return memcmp(bytes, &magic, known) ? -EPROTO : 0;
+	}
+	memcpy(&header, bytes, sizeof(header));
+	ret = frame_header_check(&header);
+	if (ret)
+		return ret;
+	total = sizeof(header) + header.length;
+	if (size < total)
+		return 0;
+	memset(&result, 0, sizeof(result));
+	memcpy(&result, bytes, total);
+	if (header.type == MESH_FRAME_HELLO && hello_check(&result.hello, header.length))
+		return -EPROTO;
+	if (header.type == MESH_FRAME_CONNECT && connect_check(&result.connect))
+		return -EPROTO;
+	/* A stranger's name is printed before anything of it is believed. */
+	if (header.type == MESH_FRAME_HELLO)
+		mesh_text_clean(result.hello.node_name);
+	*frame = result;
+	return (int)total;
+}
+
+size_t mesh_frame_finish(struct mesh_frame *frame, enum mesh_frame_type type)
+{
+	size_t length = type == MESH_FRAME_HELLO ? mesh_frame_hello_size(frame->hello.num_nics)
+						 : frame_payload_size((uint8_t)type);
+
+	frame->header = (struct mesh_frame_header){
+		.magic = MESH_FRAME_MAGIC,
+		.version = MESH_PROTOCOL_VERSION,
+		.type = (uint8_t)type,
+		.length = (uint16_t)length,
+	};
+	return sizeof(frame->header) + length;
+}
+
+/* Rounded up, so that a slow NIC is not taken for one of unknown speed. */
+static uint16_t speed_encode(int mbps)
+{
+	int units = mbps / MESH_WIRE_SPEED_MBPS + (mbps % MESH_WIRE_SPEED_MBPS > 0);
+
+	return (uint16_t)(units > UINT16_MAX ? UINT16_MAX : units);
+}
+
+void mesh_wire_nic_encode(const struct mesh_endpoint_addr *endpoint, struct mesh_wire_nic *wire)
+{
+	memset(wire, 0, sizeof(*wire));
+	wire->family = (uint8_t)endpoint->addr.family;
+	wire->prefix_len = endpoint->addr.prefix_len;
+	wire->nic = endpoint->nic;
+	wire->provider = (uint8_t)endpoint->provider;
+	wire->port = endpoint->port;
+	wire->speed = speed_encode(endpoint->speed_mbps);
+	memcpy(wire->addr, endpoint->addr.bytes, mesh_addr_size(endpoint->addr.family));
+}
+
+int mesh_wire_nic_decode(const struct mesh_wire_nic *wire, struct mesh_endpoint_addr *endpoint)
+{
+	size_t bytes;
+
+	if (wire->family != MESH_FAMILY_IPV4 && wire->family != MESH_FAMILY_IPV6)
+		return -EPROTO;
+	bytes = mesh_addr_size((enum mesh_family)wire->family);
+	if (wire->prefix_len > 8 * bytes || wire->nic >= MESH_NICS_MAX ||
+	    wire->provider > MESH_PROVIDER_ID_MAX)
+		return -EPROTO;
+	memset(endpoint, 0, sizeof(*endpoint));
+	endpoint->addr.family = (enum mesh_family)wire->family;
+	endpoint->addr.prefix_len = wire->prefix_len;
+	memcpy(endpoint->addr.bytes, wire->addr, bytes);
+	endpoint->port = wire->port;
+	endpoint->speed_mbps = wire->speed * MESH_WIRE_SPEED_MBPS;
+	endpoint->nic = wire->nic;
+	endpoint->provider = (enum mesh_provider_id)wire->provider;
+	return 0;
+}
+
+static int grants_check(const struct mesh_message_header *header)
+{
+	if (!header->count || header->count > MESH_GRANTS_PER_MESSAGE || !header->paths ||
+	    header->paths > MESH_PATHS_MAX)
+		return -EPROTO;
+	return header->length == header->count * mesh_grant_size(header->paths) ? 0 : -EPROTO;
+}
+
+static int message_payload_check(const struct mesh_message_header *header)
+{
+	switch ((enum mesh_message_type)header->type) {
+	case MESH_MESSAGE_GRANT:
+		return grants_check(header);
+	case MESH_MESSAGE_SIZE:
+		return header->length == sizeof(struct mesh_message_size) ? 0 : -EPROTO;
+	case MESH_MESSAGE_DATA:
+		return 0;
+	case MESH_MESSAGE_GREET:
+	case MESH_MESSAGE_GREET_REPLY:
+	case MESH_MESSAGE_POSTED:
+	case MESH_MESSAGE_WANT:
+	case MESH_MESSAGE_WRITTEN:
+		return header->length == 0 ? 0 : -EPROTO;
+	}
+	return -EPROTO;
+}
+
+int mesh_message_check(const void *bytes, size_t size, struct mesh_message_header *header)
+{
+	struct mesh_message_header result;
+
+	if (size < sizeof(result))
+		return -EPROTO;
+	memcpy(&result, bytes, sizeof(result));
+	if (result.length != size - sizeof(result) || message_payload_check(&result))
+		return -EPROTO;
+	*header = result;
+	return 0;
+}
