@@ -3,9 +3,10 @@
 """docs.py - what the documentation points to is there.
 
 Usage: docs.py [TREE]   (default: this one)
-In README.md, CONTRIBUTING.md and docs/: links and their anchors, paths of the tree in backticks,
-options of fi_mesh's commands, settings NCCL_MESH_*. One line for each that is not there; exit
-status 1.
+In README.md, CONTRIBUTING.md, NEWS.md and docs/: links and their anchors, paths of the tree in
+backticks, options of fi_mesh's commands, settings NCCL_MESH_*. Lines of Markdown have at most 100
+columns; headings, tables, code blocks and quoted messages may be longer. One line for each
+finding; exit status 1.
 """
 import glob
 import os
@@ -20,6 +21,9 @@ QUOTED_PATH = re.compile(r"`((?:src|tests|docs|fi_utils|include|examples|scripts
 COMMAND = re.compile(r"fi_mesh (nics|check|plan|topo|serve|watch|config)\b([^`|;#>]*)")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 SETTING = re.compile(r"NCCL_MESH_[A-Z_]*[A-Z]")
+COLUMNS = 100
+# A heading, a table's row, a quoted message, and a link or path that cannot be broken.
+MAY_BE_LONG = re.compile(r"#|\s*\||> |\s*(?:[-*]\s+)?\S+$")
 
 
 def read(path):
@@ -65,12 +69,22 @@ def settings_missing(text, settings):
             yield "there is no setting %s" % name
 
 
+def lines_too_long(text):
+    code = False
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.lstrip().startswith("```"):
+            code = not code
+        elif len(line) > COLUMNS and not code and not MAY_BE_LONG.match(line):
+            yield "line %d has %d columns; wrap it at %d" % (number, len(line), COLUMNS)
+
+
 def main():
     os.chdir(sys.argv[1] if len(sys.argv) > 1 else TOP)
     settings = set(SETTING.findall(read("src/base/config.c")))
     commands = {command: set(OPTION.findall(read("fi_utils/%s.c" % command)))
                 for command in ("nics", "check", "plan", "topo", "serve", "watch", "config")}
-    pages = [page for page in ("README.md", "CONTRIBUTING.md") if os.path.exists(page)]
+    pages = [page for page in ("README.md", "CONTRIBUTING.md", "NEWS.md")
+             if os.path.exists(page)]
     pages += sorted(glob.glob("docs/**/*.md", recursive=True) + glob.glob("docs/man/*.1"))
     bad = 0
     for page in pages:
@@ -80,6 +94,10 @@ def main():
                                *settings_missing(text, settings)}):
             print("%s: %s" % (page, problem))
             bad = 1
+        if page.endswith(".md"):
+            for problem in lines_too_long(text):
+                print("%s: %s" % (page, problem))
+                bad = 1
     return bad
 
 
