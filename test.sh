@@ -14,6 +14,8 @@
 # or, having none, itself. Exit status 1 if anything failed.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
+# shellcheck source=tests/ahead.sh
+. tests/ahead.sh
 
 STEPS=(deps gcc unit lint install clang arm64 functional cost vm asan tsan fuzz nccl libfabric
 	tree)
@@ -112,7 +114,16 @@ step_arm64() { counted tests/arm64/run; }
 step_functional() { tests/functional/run; }
 
 # Our own instructions for each message, against tests/bench/cost.json.
-step_cost() { build CC=gcc && tests/bench/cost.py check; }
+step_cost() {
+	local status
+
+	build CC=gcc || return
+	ahead_suspend
+	tests/bench/cost.py check
+	status=$?
+	ahead_resume
+	return $status
+}
 
 # Over RDMA devices: the tests of which the rest is variations. tests/vm/run runs all.
 step_vm() { build CC=gcc && tests/vm/run triangle two_cables work_requests faults; }
@@ -129,7 +140,8 @@ step_tsan() {
 
 # Functional tests that run our programs; a test of scripts, of a guide or of a test gains nothing
 # from a sanitizer, nor do more cablings of what test_four_nodes cables.
-NOT_SANITIZED='test_@(guides|mesh_lib|mpirun|pingpong_detects|slurm|torchrun|triangle_cablings).sh'
+NOT_SANITIZED='test_@(ahead|guides|mesh_lib|mpirun|pingpong_detects|slurm|torchrun'
+NOT_SANITIZED+='|triangle_cablings).sh'
 tests_of_programs() {
 	local file
 
@@ -295,7 +307,8 @@ step_tree() {
 
 # --- jobs ahead of their step ----------------------------------------------------------------
 
-# Long jobs that a step needs: they run beside the steps before it, on what CPU time those leave.
+# Long jobs that a step needs: they run beside the steps before it, on what CPU time those leave,
+# and are suspended while a test or a step measures.
 declare -A AHEAD=([vm]=tests/vm/build) # step -> command
 declare -A AHEAD_PID=()                # step -> the job's process group
 
@@ -311,21 +324,31 @@ start_ahead() {
 		set +m
 		AHEAD_PID[$step]=$!
 	done
+	export_ahead
 }
+
+# For those that suspend the jobs.
+export_ahead() { export MESH_AHEAD="${AHEAD_PID[*]}"; }
 
 # finish_ahead STEP: the step that needs the job waits for it, and the job is in no one's way any
 # more. How it ended is for the step to find out.
 finish_ahead() {
 	[[ ${AHEAD_PID[$1]:-} ]] || return 0
+	# Whoever suspended it may have been killed.
+	kill -CONT -- "-${AHEAD_PID[$1]}" 2>/dev/null
 	renice -n 0 -g "${AHEAD_PID[$1]}" >/dev/null 2>&1
 	wait "${AHEAD_PID[$1]}"
 	unset "AHEAD_PID[$1]"
+	export_ahead
 }
 
 kill_ahead() {
 	local pid
 
-	for pid in "${AHEAD_PID[@]}"; do kill -TERM -- "-$pid" 2>/dev/null; done
+	for pid in "${AHEAD_PID[@]}"; do
+		kill -TERM -- "-$pid" 2>/dev/null
+		kill -CONT -- "-$pid" 2>/dev/null # a suspended job does not see that it is to end
+	done
 }
 
 # --- running them ----------------------------------------------------------------------------

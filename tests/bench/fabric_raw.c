@@ -360,7 +360,7 @@ static int session_agree(struct raw_session *session)
 		return ret;
 	if (params->magic != RAW_MAGIC || params->version != RAW_VERSION ||
 	    params->mapping >= RAW_MAPPING_COUNT || params->mode > RAW_IDLE || !params->window ||
-	    params->window > RAW_MAX_WINDOW || !params->size_count ||
+	    params->window > RAW_MAX_WINDOW || !params->yield_polls || !params->size_count ||
 	    params->size_count > RAW_MAX_SIZES)
 		return raw_failed("the client's parameters", -EPROTO);
 	for (i = 1; i < params->size_count; i++)
@@ -421,7 +421,11 @@ int main(int argc, char **argv)
 		.provider = "tcp",
 		.port = "18515",
 		.seconds = 0.5,
-		.params = {.magic = RAW_MAGIC, .version = RAW_VERSION, .window = 8, .inject = 1},
+		.params = {.magic = RAW_MAGIC,
+			   .version = RAW_VERSION,
+			   .window = 8,
+			   .inject = 1,
+			   .yield_polls = RAW_YIELD_POLLS},
 	};
 	int ret;
 

@@ -13,7 +13,7 @@
 #define RAW_CTRL_COUNT (RAW_MAX_WINDOW + 2)
 #define RAW_CQ_BATCH 16
 #define RAW_PAGE 4096
-#define RAW_YIELD_POLLS 256
+#define RAW_YIELD_POLLS 256 /* unless --yield says otherwise */
 /* rxm over verbs injects up to 16384 bytes, by a copy that large messages should not pay for. */
 #define RAW_INJECT_MAX 256
 
@@ -378,9 +378,8 @@ static int raw_completion_error(struct raw_flow *flow)
  */
 static int raw_check_deadline(struct raw_flow *flow)
 {
-	if (++flow->idle % RAW_YIELD_POLLS)
-		return 0;
-	sched_yield();
+	if (++flow->idle % flow->params->yield_polls == 0)
+		sched_yield();
 	if (flow->idle % 65536)
 		return 0;
 	if (flow->idle == 65536) {

@@ -26,7 +26,7 @@
 #include <rdma/fi_tagged.h>
 
 #define RAW_MAGIC 0x6d657368
-#define RAW_VERSION 2
+#define RAW_VERSION 3
 #define RAW_MAX_SIZES 32
 #define RAW_MAX_WINDOW 128
 #define RAW_NAME_MAX 64
@@ -44,7 +44,7 @@ struct raw_params {
 	uint32_t delivery_complete;
 	uint32_t inject;
 	uint32_t size_count;
-	uint32_t reserved;
+	uint32_t yield_polls; /* idle polls between two sched_yield() */
 	uint64_t sizes[RAW_MAX_SIZES];
 };
 

@@ -37,6 +37,7 @@ static void usage(FILE *to)
 	      "  --late                post or grant only after the last was consumed\n"
 	      "  --delivery-complete   a send completes when the peer has the bytes\n"
 	      "  --no-inject           no inject calls for small data\n"
+	      "  --yield N             gives the CPU away after N idle polls            [256]\n"
 	      "  --seconds S           measured time for each size                      [0.5]\n"
 	      "  --iters N             messages for each size, instead of --seconds\n"
 	      "  --port N              TCP port of the side channel                     [18515]\n"
@@ -146,6 +147,8 @@ static int parse_option(struct raw_options *options, int option)
 		return parse_sizes(optarg, params);
 	case 'w':
 		return parse_u32(optarg, RAW_MAX_WINDOW, &params->window);
+	case 'y':
+		return parse_u32(optarg, UINT32_MAX, &params->yield_polls);
 	case 't':
 		return parse_seconds(optarg, &options->seconds);
 	case 'i':
@@ -156,14 +159,23 @@ static int parse_option(struct raw_options *options, int option)
 }
 
 static const struct option raw_long_options[] = {
-	{"provider", required_argument, NULL, 'p'}, {"source", required_argument, NULL, 's'},
-	{"peer", required_argument, NULL, 'c'},	    {"port", required_argument, NULL, 'P'},
-	{"mapping", required_argument, NULL, 'm'},  {"mode", required_argument, NULL, 'o'},
-	{"sizes", required_argument, NULL, 'z'},    {"inflight", required_argument, NULL, 'w'},
-	{"seconds", required_argument, NULL, 't'},  {"iters", required_argument, NULL, 'i'},
-	{"late", no_argument, NULL, 'l'},	    {"delivery-complete", no_argument, NULL, 'd'},
-	{"no-inject", no_argument, NULL, 'n'},	    {"json", no_argument, NULL, 'j'},
-	{"help", no_argument, NULL, 'h'},	    {NULL, 0, NULL, 0},
+	{"provider", required_argument, NULL, 'p'},
+	{"source", required_argument, NULL, 's'},
+	{"peer", required_argument, NULL, 'c'},
+	{"port", required_argument, NULL, 'P'},
+	{"mapping", required_argument, NULL, 'm'},
+	{"mode", required_argument, NULL, 'o'},
+	{"sizes", required_argument, NULL, 'z'},
+	{"inflight", required_argument, NULL, 'w'},
+	{"seconds", required_argument, NULL, 't'},
+	{"iters", required_argument, NULL, 'i'},
+	{"yield", required_argument, NULL, 'y'},
+	{"late", no_argument, NULL, 'l'},
+	{"delivery-complete", no_argument, NULL, 'd'},
+	{"no-inject", no_argument, NULL, 'n'},
+	{"json", no_argument, NULL, 'j'},
+	{"help", no_argument, NULL, 'h'},
+	{NULL, 0, NULL, 0},
 };
 
 static int parse_arguments(struct raw_options *options, int argc, char **argv)
