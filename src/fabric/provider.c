@@ -264,6 +264,7 @@ int mesh_providers_assign(const char *setting, struct mesh_nic_table *table,
 
 		if (mesh_provider_find(&table->nics[dev], wanted, &info, &verdict->id,
 				       verdict->note)) {
+			table->nics[dev].no_provider = true;
 			mesh_nic_table_leave(table, dev, "%s", verdict->note);
 			continue;
 		}

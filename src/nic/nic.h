@@ -83,6 +83,8 @@ struct mesh_nic {
 	uint8_t mac[8];	    /* the last 8 bytes of a longer one (IPoIB) */
 	bool admin_up;
 	bool carrier;
+	bool starting;		 /* has a carrier, but is not IFF_RUNNING yet: cannot be used */
+	bool no_provider;	 /* left because libfabric offers nothing for it */
 	int mtu;		 /* bytes */
 	int speed_mbps;		 /* of the netdev or the RDMA port; 0 where unknown */
 	char pci_path[PATH_MAX]; /* real path of the PCI device, "" where there is none */

@@ -242,7 +242,7 @@ static void candidate_judge(struct selection *selection, struct candidate *candi
 	struct mesh_nic *nic = candidate->nic;
 	const struct mesh_addr *source = source_choose(nic, &selection->subnets);
 	bool listed = mesh_nic_filter_names(filter, nic);
-	bool usable = nic->admin_up && nic->carrier && source;
+	bool usable = nic->admin_up && nic->carrier && !nic->starting && source;
 
 	candidate->named = listed && !filter->exclude;
 	if (filter->exclude && listed) {
@@ -267,6 +267,10 @@ static void candidate_judge(struct selection *selection, struct candidate *candi
 			       nic->netdev);
 	else if (!nic->carrier)
 		no_carrier_explain(candidate);
+	else if (source)
+		candidate_move(candidate, TIER_NONE,
+			       "its link has just come up, and the kernel does not report it as "
+			       "running yet");
 	else
 		no_address_explain(candidate, nic->master
 						      ? mesh_nic_find(table->nics, table->num_nics,

@@ -16,7 +16,8 @@
  * Rules, in this order:
  * 1. A list in @nics_setting (nic_filter.h) has the last word: what it excludes, or does not name,
  *    is left; what it names is taken if rule 2 allows, whatever it is.
- * 2. A NIC needs a link that is up, a carrier and an address.
+ * 2. A NIC needs a link that is up, a carrier and an address, and the kernel must report it as
+ *    running (IFF_RUNNING).
  * 3. Bridges, containers' host ends, tunnels, Wi-Fi and loopback are left, and ports of bridges and
  *    bonds: these take what arrives there.
  * 4. A NIC that has link-local addresses only is left where a VLAN or macvlan on it has another.

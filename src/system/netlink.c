@@ -131,6 +131,8 @@ static int link_read(struct nl_msg *msg, void *arg)
 	nic->admin_up = info->ifi_flags & IFF_UP;
 	nic->carrier = nic->admin_up && (attrs[IFLA_CARRIER] ? nla_get_u8(attrs[IFLA_CARRIER])
 							     : info->ifi_flags & IFF_RUNNING);
+	/* The kernel sets IFF_RUNNING up to 1 s after the carrier (net/core/link_watch.c). */
+	nic->starting = nic->carrier && !(info->ifi_flags & IFF_RUNNING);
 	nic->mtu = attrs[IFLA_MTU] ? (int)nla_get_u32(attrs[IFLA_MTU]) : 0;
 	nic->master = attrs[IFLA_MASTER] ? nla_get_u32(attrs[IFLA_MASTER]) : 0;
 	if (attrs[IFLA_ADDRESS])

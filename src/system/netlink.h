@@ -8,9 +8,9 @@
 /**
  * Lists every network interface of the current network namespace.
  *
- * Written are netdev, ifindex, link_type, link_kind, master, lower, mac, admin_up, carrier, mtu,
- * addrs (the ones that can be bound; secondary and deprecated ones last), num_unready and
- * default_route; all else is zero.
+ * Written are netdev, ifindex, link_type, link_kind, master, lower, mac, admin_up, carrier,
+ * starting, mtu, addrs (the ones that can be bound; secondary and deprecated ones last),
+ * num_unready and default_route; all else is zero.
  *
  * @nics: receives an array that the caller frees with free(); NULL if there are none
  * @num_nics: receives its length

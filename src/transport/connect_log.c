@@ -3,12 +3,14 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "nic/nic_skipped.h"
 #include "transport/connect_internal.h"
 #include "transport/node.h"
 
 /* A connection that takes longer is mentioned, once. */
 #define SLOW_MS 5000
 #define ENDPOINTS_TEXT_MAX 384
+#define SKIPPED_TEXT_MAX 512
 
 /* Every address on both sides: whoever reads it sees which cable is missing. */
 void mesh_connect_log_no_path(const struct mesh_connect *connect)
@@ -16,8 +18,10 @@ void mesh_connect_log_no_path(const struct mesh_connect *connect)
 	struct mesh_node *node = connect->net->node;
 	const struct mesh_handle *handle = &connect->handle;
 	const struct mesh_path_choice *choice = &connect->choice;
-	char local[ENDPOINTS_TEXT_MAX], remote[ENDPOINTS_TEXT_MAX];
+	char local[ENDPOINTS_TEXT_MAX], remote[ENDPOINTS_TEXT_MAX], skipped[SKIPPED_TEXT_MAX];
 
+	mesh_nics_skipped_text(&node->table, handle->endpoints, handle->num_endpoints, skipped,
+			       sizeof(skipped));
 	mesh_endpoints_text(node->endpoints, node->num_endpoints, node, local, sizeof(local));
 	mesh_endpoints_text(handle->endpoints, handle->num_endpoints, NULL, remote, sizeof(remote));
 	if (choice->provider_differs)
@@ -33,8 +37,9 @@ void mesh_connect_log_no_path(const struct mesh_connect *connect)
 		mesh_warn(
 			"node %s cannot connect to node id %016llx: no common subnet. Here: %s; "
 			"there: %s. Is there a cable between the two, with addresses of one subnet "
-			"at both ends?",
-			node->name, (unsigned long long)handle->node_id, local, remote);
+			"at both ends?%s%s",
+			node->name, (unsigned long long)handle->node_id, local, remote,
+			*skipped ? " Skipped here: " : "", skipped);
 }
 
 void mesh_connect_log_timeout(const struct mesh_connect *connect, uint64_t now_ms)

@@ -6,11 +6,15 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "fabric/provider.h"
+#include "system/nic_await.h"
 #include "system/nic_table.h"
 #include "system/node_id.h"
 #include "transport/connect.h"
 #include "transport/listener.h"
 #include "transport/node.h"
+
+/* Links that have a carrier get so long to become usable; the kernel takes up to 1 s. */
+#define LINKS_MS 2000
 
 /*
  * The one node of this process. Made by the first mesh_net_open() and never freed: NCCL may
@@ -44,7 +48,7 @@ static int nics_find(struct mesh_node *node)
 {
 	int ret;
 
-	ret = mesh_nic_table_load("/sys", &node->config, &node->table);
+	ret = mesh_nic_table_load_running("/sys", &node->config, LINKS_MS, &node->table);
 	if (ret)
 		return ret;
 	ret = providers_check(node);

@@ -12,6 +12,9 @@ AT_ONCE=8000
 
 faults_init
 mesh_up line 3
+# A cable from c to a that somebody pulled.
+mesh_link a ac 10.77.9.1/24 c ca 10.77.9.2/24
+mesh_carrier c ca down
 
 play a far <<END
 init 0
@@ -53,4 +56,5 @@ ended near
 ended far
 # Both sides' addresses, so that the reader sees which cable is missing.
 said survivor WARN "node c .*no common subnet.*10\.77\.2\.2/24.*10\.77\.1\.1/24"
+said survivor WARN "no common subnet.*Skipped here: ca \(10\.77\.9\.2/24\): no carrier"
 note "no common subnet: said at once, with both sides' addresses; the neighbour still works"

@@ -137,6 +137,7 @@ static void test_reasons(void **state)
 	add_rdma("eth5", 100000, "", "mlx5_5", 1)->master = nic->ifindex;
 	add("lo", 0, "127.0.0.1/8")->kind = MESH_NIC_LOOPBACK;
 	add("eth6", 1000, "10.4.0.1/24");
+	add_rdma("eth7", 100000, "10.7.0.1/24", "mlx5_7", 1)->starting = true;
 	nic = add_rdma("ib0", 56000, "10.5.0.1/24", "mlx4_0", 1);
 	nic->kind = MESH_NIC_INFINIBAND;
 	nic->carrier = false;
@@ -150,6 +151,8 @@ static void test_reasons(void **state)
 	assert_reason("eth1", "left: link is down (ip link set eth1 up)");
 	assert_reason("eth2", "left: no carrier (cable or peer down)");
 	assert_reason("eth3", "left: no address");
+	assert_reason("eth7", "left: its link has just come up, and the kernel does not report it "
+			      "as running yet");
 	assert_reason("eth4", "left: no address yet (IPv6 duplicate address detection runs or has "
 			      "failed)");
 	assert_reason("eth5", "left: no address of its own: it is part of br0");

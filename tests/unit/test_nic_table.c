@@ -11,8 +11,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "nic/nic_order.h"
+#include "system/nic_await.h"
 #include "system/nic_table.h"
 
 #include "namespace.h"
@@ -171,6 +173,37 @@ static void test_addresses(void **state)
 	assert_string_equal(mesh_addr_text_prefix(&find("n0p0")->source, text), "fd00::1/64");
 }
 
+/* Right after link up the kernel does not report a NIC as running: it is waited for. */
+static void test_link_just_up(void **state)
+{
+	const struct mesh_config config = {.connect_timeout_s = 60};
+
+	(void)state;
+	pair_make("n0p0", "02:00:00:00:00:01", "10.1.0.1/24");
+	mesh_nic_table_free(&table);
+	assert_int_equal(mesh_nic_table_load_running("/nonexistent", &config, 60000, &table), 0);
+	assert_taken("n0p0");
+	assert_false(find("n0p0")->starting);
+}
+
+/* No link is starting: no wait, although one has no carrier. */
+static void test_no_wait(void **state)
+{
+	const struct mesh_config config = {.connect_timeout_s = 60};
+	uint64_t start_ms;
+
+	test_link_just_up(state);
+	namespace_ip("link add n1p0 type veth peer name xn1p0");
+	namespace_ip("link set n1p0 addrgenmode none up");
+	namespace_ip("addr add 10.2.0.1/24 dev n1p0");
+	mesh_nic_table_free(&table);
+	start_ms = mesh_clock_ms();
+	assert_int_equal(mesh_nic_table_load_running("/nonexistent", &config, 60000, &table), 0);
+	assert_true(mesh_clock_ms() - start_ms < 30000);
+	assert_taken("n0p0");
+	assert_null(strstr(log_text, "waiting up to 60000 ms for n1p0"));
+}
+
 static void test_nothing_usable(void **state)
 {
 	(void)state;
@@ -202,6 +235,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TABLE_TEST(test_veth_mesh),	 TABLE_TEST(test_bridge),
 		TABLE_TEST(test_rdma),		 TABLE_TEST(test_addresses),
+		TABLE_TEST(test_link_just_up),	 TABLE_TEST(test_no_wait),
 		TABLE_TEST(test_nothing_usable), TABLE_TEST(test_bad_setting),
 	};
 
