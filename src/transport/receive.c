@@ -20,8 +20,14 @@
 #define EAGER_RUN 4
 /* While no grants are sent, the sender hears of posted receives this often. */
 #define POSTED_EVERY (MESH_EAGER_WINDOW / 2)
-/* With grants for so many bytes in hand the sender is busy: the next ones travel together. */
-#define GRANTED_BYTES ((uint64_t)2 << 20)
+/*
+ * A sender that holds so many grants does not miss the next ones yet, so they travel together. They
+ * leave when it holds one less: it has three messages to send until they are there. Counted in
+ * messages, because a sender that has one left waits for a round trip, however long that one is;
+ * but short messages are soon sent, so they have to be so many bytes as well (5 us at 200 Gbit/s).
+ */
+#define GRANTS_HELD 4
+#define GRANTED_BYTES ((uint64_t)128 << 10)
 
 /* ---- telling the sender ------------------------------------------------------------------ */
 
@@ -34,12 +40,17 @@ static bool grant_is_due(const struct mesh_comm *comm, const struct mesh_request
 	       mesh_seq_before(request->seq, comm->receive.wanted);
 }
 
-/* True if the sender will not miss this grant if it comes later. */
-static bool grant_may_wait(const struct mesh_comm *comm, uint32_t seq)
+/*
+ * True if the sender will not miss the grants from @seq on if they come later. Not where they fill
+ * a message: waiting saves nothing more, and one that has many receives posted keeps most of them.
+ */
+static bool grants_may_wait(const struct mesh_comm *comm, uint32_t seq)
 {
 	const struct mesh_receive_side *receive = &comm->receive;
 
-	return receive->granted * (uint64_t)receive->last_size >= GRANTED_BYTES &&
+	return receive->granted >= GRANTS_HELD &&
+	       receive->granted * (uint64_t)receive->last_size >= GRANTED_BYTES &&
+	       comm->next_seq - seq < MESH_GRANTS_PER_MESSAGE &&
 	       !mesh_seq_before(seq, receive->wanted);
 }
 
@@ -128,7 +139,7 @@ static void comm_tell(struct mesh_comm *comm)
 
 		count = 1;
 		if (grant_is_due(comm, request)) {
-			if (grant_may_wait(comm, seq) || !grants_send(comm, seq, &count))
+			if (grants_may_wait(comm, seq) || !grants_send(comm, seq, &count))
 				return;
 		} else if (request->state == MESH_REQUEST_WAITING && !request->grant_sent) {
 			continue; /* held back: next_grant stays before it */
@@ -146,6 +157,8 @@ static void comm_tell(struct mesh_comm *comm)
  */
 static void comm_tell_soon(struct mesh_comm *comm)
 {
+	if (grants_may_wait(comm, comm->receive.next_grant))
+		return; /* receive_done() sends it with others */
 	if (comm->receive.granted && comm->receive.eager_run < EAGER_RUN)
 		mesh_domain_wait(comm->paths[0].domain, &comm->paths[0].waiter);
 	else
