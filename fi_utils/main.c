@@ -8,7 +8,7 @@
 #include <rdma/fabric.h>
 
 #include "base/log.h"
-#include "wire/wire.h"
+#include "wire/version.h"
 
 #include "command.h"
 

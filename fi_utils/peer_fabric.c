@@ -9,8 +9,11 @@
 #include "base/container.h"
 #include "base/log.h"
 #include "base/random.h"
-#include "fabric/domain.h"
+#include "fabric/domain_open.h"
 #include "fabric/mr.h"
+#include "fabric/poll.h"
+#include "fabric/sink.h"
+#include "fabric/write.h"
 
 #include "interrupt.h"
 #include "peer_fabric.h"
@@ -81,14 +84,14 @@ static int message_send(struct peer_fabric *fabric, enum mesh_message_type type,
 	/* As the plugin does with what is short. */
 	if (!mesh_remote_inject(fabric->domain, fabric->remote, &header, sizeof(header)))
 		return 0;
-	buffer = mesh_buffer_get(fabric->domain, fabric->remote);
+	buffer = mesh_remote_buffer_get(fabric->domain, fabric->remote);
 	if (!buffer)
 		return -EAGAIN;
 	memcpy(buffer->bytes, &header, sizeof(header));
 	buffer->size = sizeof(header);
 	buffer->owner = fabric;
 	buffer->sent = message_sent;
-	mesh_buffer_send(buffer);
+	mesh_remote_send(buffer);
 	return 0;
 }
 

@@ -11,7 +11,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "fabric/domain.h"
+#include "fabric/domain_open.h"
+#include "fabric/poll.h"
+#include "fabric/sink.h"
+#include "fabric/write.h"
 
 #include "interrupt.h"
 #include "peer_stream.h"

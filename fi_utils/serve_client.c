@@ -7,7 +7,10 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "fabric/domain.h"
+#include "fabric/domain_open.h"
+#include "fabric/poll.h"
+#include "fabric/sink.h"
+#include "fabric/write.h"
 
 #include "output.h"
 #include "peer_fabric.h"

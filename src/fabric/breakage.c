@@ -8,16 +8,8 @@
 
 #include "base/descriptors.h"
 #include "base/log.h"
-#include "fabric/domain.h"
-#include "fabric/fabric_internal.h"
+#include "fabric/breakage.h"
 #include "nic/rdma_error.h"
-
-void mesh_remote_mtu_set(struct mesh_domain *domain, struct mesh_remote *remote, int mtu)
-{
-	mesh_lock_take(&domain->transmit_lock);
-	remote->mtu = mtu;
-	mesh_lock_release(&domain->transmit_lock);
-}
 
 /* What was posted to, as it is called over there; false for a receive. */
 static bool target_address(struct mesh_domain *domain, const struct mesh_op *op,

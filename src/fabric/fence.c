@@ -5,8 +5,10 @@
 #include <time.h>
 
 #include "base/log.h"
-#include "fabric/domain.h"
-#include "fabric/fabric_internal.h"
+#include "fabric/fence.h"
+#include "fabric/fence_verbs.h"
+#include "fabric/poll.h"
+#include "fabric/provider_sockets.h"
 
 static void fence_begin(struct mesh_fence *fence)
 {

@@ -20,8 +20,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "fabric/fabric_internal.h"
-#include "fabric/mr.h"
+#include "fabric/fence_verbs.h"
+#include "fabric/write.h"
 
 /*
  * How long to wait for room in the queue; there is none for good if there is no connection.

@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "fabric/domain.h"
-#include "fabric/fabric_internal.h"
+#include "fabric/flow.h"
 
 struct mesh_flow *mesh_flow_get(struct mesh_domain *domain, const void *name, size_t name_len)
 {
@@ -144,4 +143,47 @@ void mesh_flow_forget(struct mesh_domain *domain, struct mesh_flow *flow, size_t
 	mesh_pace_forget(&flow->pace, size);
 	if (atomic_load(&flow->has_waiters))
 		waiters_serve(domain, flow);
+}
+
+void mesh_domain_wait(struct mesh_domain *domain, struct mesh_waiter *waiter)
+{
+	mesh_lock_take(&domain->transmit_lock);
+	mesh_flow_leave(domain, waiter);
+	if (!waiter->queued) {
+		waiter->queued = true;
+		TAILQ_INSERT_TAIL(&domain->waiters, waiter, entry);
+		atomic_store_explicit(&domain->has_waiting, true, memory_order_relaxed);
+	}
+	mesh_lock_release(&domain->transmit_lock);
+}
+
+void mesh_domain_wait_cancel(struct mesh_domain *domain, struct mesh_waiter *waiter)
+{
+	mesh_lock_assert_held(&domain->lock);
+	mesh_lock_take(&domain->transmit_lock);
+	mesh_flow_leave(domain, waiter);
+	if (waiter->queued) {
+		waiter->queued = false;
+		TAILQ_REMOVE(&domain->waiters, waiter, entry);
+	}
+	mesh_lock_release(&domain->transmit_lock);
+}
+
+void mesh_waiters_resume(struct mesh_domain *domain)
+{
+	struct mesh_waiter_list ready = TAILQ_HEAD_INITIALIZER(ready);
+	struct mesh_waiter *waiter;
+
+	mesh_lock_assert_held(&domain->lock);
+	/* Only those who wait now: a resume() that must wait again joins for the next poll. */
+	mesh_lock_take(&domain->transmit_lock);
+	TAILQ_CONCAT(&ready, &domain->waiters, entry);
+	while ((waiter = TAILQ_FIRST(&ready))) {
+		TAILQ_REMOVE(&ready, waiter, entry);
+		waiter->queued = false;
+		mesh_lock_release(&domain->transmit_lock);
+		waiter->resume(waiter);
+		mesh_lock_take(&domain->transmit_lock);
+	}
+	mesh_lock_release(&domain->transmit_lock);
 }

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "fabric/fabric_internal.h"
+#include "fabric/fork_verbs.h"
 
 static void protect(void)
 {

@@ -9,7 +9,6 @@
 
 #include "base/log.h"
 #include "base/random.h"
-#include "fabric/fabric_internal.h"
 #include "fabric/mr.h"
 #include "system/memlock.h"
 

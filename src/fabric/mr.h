@@ -30,4 +30,10 @@ uint64_t mesh_mr_key(const struct mesh_mr *mr);
 /** The local descriptor for fi_send and fi_write; NULL where the provider wants none. */
 void *mesh_mr_desc(const struct mesh_mr *mr);
 
+/**
+ * Sees to it that a registration ends when it is closed, and says so if it cannot. Before the
+ * first mesh_mr_open(). Returns 0, or a negative errno if nothing can be registered at all.
+ */
+int mesh_mrs_prepare(struct mesh_domain *domain);
+
 #endif

@@ -7,8 +7,9 @@
 #include <rdma/fi_errno.h>
 
 #include "base/log.h"
-#include "fabric/domain.h"
-#include "fabric/fabric_internal.h"
+#include "fabric/breakage.h"
+#include "fabric/poll.h"
+#include "fabric/sink.h"
 #include "nic/rdma_error.h"
 
 /* Completions taken at once, and batches in one poll: a poll ends, however busy the NIC is. */
@@ -96,6 +97,19 @@ static void queue_failed(struct mesh_domain *domain, int error)
 		domain->nic->netdev, mesh_provider_id_text(domain->provider), fi_strerror(-error));
 }
 
+/* Tries again what the provider did not take before. */
+static void waiting_resume(struct mesh_domain *domain)
+{
+	bool more;
+
+	mesh_backlogs_resume(domain);
+	mesh_waiters_resume(domain);
+	mesh_lock_take(&domain->transmit_lock);
+	more = !TAILQ_EMPTY(&domain->backlogged) || !TAILQ_EMPTY(&domain->waiters);
+	atomic_store_explicit(&domain->has_waiting, more, memory_order_relaxed);
+	mesh_lock_release(&domain->transmit_lock);
+}
+
 void mesh_domain_poll_locked(struct mesh_domain *domain)
 {
 	struct fi_cq_data_entry entries[POLL_ENTRIES];
@@ -123,7 +137,7 @@ void mesh_domain_poll_locked(struct mesh_domain *domain)
 	if (!TAILQ_EMPTY(&domain->unposted))
 		mesh_receives_resume(domain);
 	if (atomic_load_explicit(&domain->has_waiting, memory_order_relaxed))
-		mesh_waiting_resume(domain);
+		waiting_resume(domain);
 }
 
 bool mesh_domain_poll(struct mesh_domain *domain)

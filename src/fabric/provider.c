@@ -13,7 +13,7 @@
 
 #include "base/descriptors.h"
 #include "base/log.h"
-#include "fabric/fabric_internal.h"
+#include "fabric/fork_verbs.h"
 #include "fabric/provider.h"
 #include "nic/nic_order.h"
 #include "nic/rdma_port.h"

@@ -13,8 +13,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "fabric/domain.h"
-#include "fabric/fabric_internal.h"
+#include "fabric/provider_sockets.h"
 
 /*
  * How long a stranger who opens libfabric's handshake and says no more may hold up everybody: the

@@ -6,12 +6,10 @@
 
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
-#include <rdma/fi_rma.h>
 
 #include "base/log.h"
-#include "fabric/domain.h"
-#include "fabric/fabric_internal.h"
 #include "fabric/mr.h"
+#include "fabric/remote.h"
 
 /* Frees the remotes that were closed while messages waited for them. */
 static void remotes_reap(struct mesh_domain *domain)
@@ -83,6 +81,13 @@ void mesh_remote_close(struct mesh_domain *domain, struct mesh_remote *remote)
 	mesh_lock_release(&domain->transmit_lock);
 }
 
+void mesh_remote_mtu_set(struct mesh_domain *domain, struct mesh_remote *remote, int mtu)
+{
+	mesh_lock_take(&domain->transmit_lock);
+	remote->mtu = mtu;
+	mesh_lock_release(&domain->transmit_lock);
+}
+
 /* Moves the whole backlog to @buffers. */
 static void backlog_detach(struct mesh_domain *domain, struct mesh_remote *remote,
 			   struct mesh_buffer_list *buffers)
@@ -114,37 +119,13 @@ void mesh_remote_lose(struct mesh_domain *domain, struct mesh_remote *remote)
 	}
 }
 
-struct mesh_buffer *mesh_buffer_get(struct mesh_domain *domain, struct mesh_remote *remote)
+struct mesh_buffer *mesh_remote_buffer_get(struct mesh_domain *domain, struct mesh_remote *remote)
 {
-	struct mesh_buffer *buffer = NULL;
+	struct mesh_buffer *buffer = mesh_buffer_take(domain, remote->flow);
 
-	mesh_lock_take(&domain->transmit_lock);
-	if (remote->flow->num_buffers < domain->num_free_buffers)
-		buffer = TAILQ_FIRST(&domain->free_buffers);
-	if (buffer) {
-		TAILQ_REMOVE(&domain->free_buffers, buffer, entry);
-		domain->num_free_buffers--;
-		remote->flow->num_buffers++;
+	if (buffer)
 		buffer->remote = remote;
-		buffer->flow = remote->flow;
-	}
-	mesh_lock_release(&domain->transmit_lock);
 	return buffer;
-}
-
-void mesh_buffer_put(struct mesh_buffer *buffer)
-{
-	struct mesh_domain *domain = buffer->domain;
-
-	buffer->sent = NULL;
-	buffer->owner = NULL;
-	mesh_lock_take(&domain->transmit_lock);
-	TAILQ_INSERT_HEAD(&domain->free_buffers, buffer, entry);
-	domain->num_free_buffers++;
-	if (buffer->flow)
-		buffer->flow->num_buffers--;
-	buffer->flow = NULL;
-	mesh_lock_release(&domain->transmit_lock);
 }
 
 /* One attempt. Returns as fi_sendmsg does. */
@@ -177,7 +158,7 @@ static void backlog_append(struct mesh_domain *domain, struct mesh_buffer *buffe
 	atomic_store_explicit(&domain->has_waiting, true, memory_order_relaxed);
 }
 
-void mesh_buffer_send(struct mesh_buffer *buffer)
+void mesh_remote_send(struct mesh_buffer *buffer)
 {
 	struct mesh_domain *domain = buffer->domain;
 	struct mesh_remote *remote = buffer->remote;
@@ -231,12 +212,13 @@ static struct mesh_buffer *backlog_push(struct mesh_domain *domain, struct mesh_
 }
 
 /* Tries every backlog once; one failed message at a time, because its callback runs unlocked. */
-static void backlogs_resume(struct mesh_domain *domain)
+void mesh_backlogs_resume(struct mesh_domain *domain)
 {
 	struct mesh_remote *remote, *next;
 	struct mesh_buffer *failed;
 	int error = 0;
 
+	mesh_lock_assert_held(&domain->lock);
 	do {
 		failed = NULL;
 		mesh_lock_take(&domain->transmit_lock);
@@ -248,138 +230,4 @@ static void backlogs_resume(struct mesh_domain *domain)
 		if (failed)
 			failed->op.complete(&failed->op, error);
 	} while (failed);
-}
-
-static void waiters_resume(struct mesh_domain *domain)
-{
-	struct mesh_waiter_list ready = TAILQ_HEAD_INITIALIZER(ready);
-	struct mesh_waiter *waiter;
-
-	/* Only those who wait now: a resume() that must wait again joins for the next poll. */
-	mesh_lock_take(&domain->transmit_lock);
-	TAILQ_CONCAT(&ready, &domain->waiters, entry);
-	while ((waiter = TAILQ_FIRST(&ready))) {
-		TAILQ_REMOVE(&ready, waiter, entry);
-		waiter->queued = false;
-		mesh_lock_release(&domain->transmit_lock);
-		waiter->resume(waiter);
-		mesh_lock_take(&domain->transmit_lock);
-	}
-	mesh_lock_release(&domain->transmit_lock);
-}
-
-void mesh_waiting_resume(struct mesh_domain *domain)
-{
-	bool more;
-
-	mesh_lock_assert_held(&domain->lock);
-	backlogs_resume(domain);
-	waiters_resume(domain);
-	mesh_lock_take(&domain->transmit_lock);
-	more = !TAILQ_EMPTY(&domain->backlogged) || !TAILQ_EMPTY(&domain->waiters);
-	atomic_store_explicit(&domain->has_waiting, more, memory_order_relaxed);
-	mesh_lock_release(&domain->transmit_lock);
-}
-
-void mesh_domain_wait(struct mesh_domain *domain, struct mesh_waiter *waiter)
-{
-	mesh_lock_take(&domain->transmit_lock);
-	mesh_flow_leave(domain, waiter);
-	if (!waiter->queued) {
-		waiter->queued = true;
-		TAILQ_INSERT_TAIL(&domain->waiters, waiter, entry);
-		atomic_store_explicit(&domain->has_waiting, true, memory_order_relaxed);
-	}
-	mesh_lock_release(&domain->transmit_lock);
-}
-
-void mesh_domain_wait_cancel(struct mesh_domain *domain, struct mesh_waiter *waiter)
-{
-	mesh_lock_assert_held(&domain->lock);
-	mesh_lock_take(&domain->transmit_lock);
-	mesh_flow_leave(domain, waiter);
-	if (waiter->queued) {
-		waiter->queued = false;
-		TAILQ_REMOVE(&domain->waiters, waiter, entry);
-	}
-	mesh_lock_release(&domain->transmit_lock);
-}
-
-bool mesh_remote_backlogged(struct mesh_domain *domain, struct mesh_remote *remote)
-{
-	bool backlogged;
-
-	mesh_lock_take(&domain->transmit_lock);
-	backlogged = !TAILQ_EMPTY(&remote->backlog);
-	mesh_lock_release(&domain->transmit_lock);
-	return backlogged;
-}
-
-/* Announces a write that carries no immediate; it travels behind the write. */
-static void written_send(struct mesh_buffer *buffer, const struct mesh_write *write)
-{
-	struct mesh_message_header header = {
-		.type = MESH_MESSAGE_WRITTEN,
-		.comm = write->sink_id,
-		.token = write->sink_token,
-		.seq = (uint32_t)write->immediate,
-		.size = (uint32_t)(write->immediate >> 32),
-	};
-
-	memcpy(buffer->bytes, &header, sizeof(header));
-	buffer->size = sizeof(header);
-	mesh_buffer_send(buffer);
-}
-
-int mesh_write_post(struct mesh_domain *domain, struct mesh_remote *remote,
-		    const struct mesh_write *write, uint64_t flags, struct mesh_op *op)
-{
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)write->data, .iov_len = write->size};
-	struct fi_rma_iov target = {
-		.addr = write->address,
-		.len = write->size,
-		.key = write->key,
-	};
-	void *desc = mesh_mr_desc(write->mr);
-	struct fi_msg_rma msg = {
-		.msg_iov = &iov,
-		.desc = &desc,
-		.iov_count = 1,
-		.addr = remote->fi_addr,
-		.rma_iov = &target,
-		.rma_iov_count = 1,
-		.context = &op->context,
-		.data = write->immediate,
-	};
-
-	mesh_lock_assert_held(&domain->transmit_lock);
-	op->to = remote->fi_addr;
-	mesh_op_hand_over(op);
-	return (int)fi_writemsg(domain->endpoint, &msg, flags);
-}
-
-int mesh_domain_write(struct mesh_domain *domain, struct mesh_remote *remote,
-		      const struct mesh_write *write, struct mesh_op *op)
-{
-	uint64_t flags = domain->write_flags | (write->delivery ? domain->delivery_flag : 0);
-	struct mesh_buffer *written = NULL;
-	int ret;
-
-	if (!domain->immediates) {
-		written = mesh_buffer_get(domain, remote);
-		if (!written)
-			return -EAGAIN;
-	}
-	mesh_lock_take(&domain->transmit_lock);
-	ret = -ECONNRESET;
-	if (!remote->lost)
-		ret = mesh_write_post(domain, remote, write, flags, op);
-	if (!ret)
-		mesh_pace_posted(&remote->flow->pace, write->size, write->now_ns);
-	mesh_lock_release(&domain->transmit_lock);
-	if (written && ret)
-		mesh_buffer_put(written);
-	else if (written)
-		written_send(written, write);
-	return ret;
 }

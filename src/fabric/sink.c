@@ -2,8 +2,7 @@
 /* sink.c - finds the addressee of what arrives. Ids and tokens come from the network. */
 #include <errno.h>
 
-#include "fabric/domain.h"
-#include "fabric/fabric_internal.h"
+#include "fabric/sink.h"
 
 #define SINK_INDEX(id) ((id) & (MESH_COMM_IDS - 1))
 

@@ -16,6 +16,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "fabric/fence.h"
+#include "fabric/poll.h"
 #include "transport/comm.h"
 #include "transport/counters.h"
 #include "transport/node.h"

@@ -8,6 +8,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "fabric/buffer.h"
+#include "fabric/remote.h"
 #include "transport/comm.h"
 #include "transport/counters.h"
 #include "transport/node.h"
@@ -297,7 +299,7 @@ bool mesh_comm_message_send(struct mesh_comm *comm, const struct mesh_outgoing *
 		message_count(path, message);
 		return true;
 	}
-	buffer = mesh_buffer_get(path->domain, path->remote);
+	buffer = mesh_remote_buffer_get(path->domain, path->remote);
 	if (!buffer) {
 		mesh_count(&path->counters->busy, 1);
 		mesh_domain_wait(path->domain, &path->waiter);
@@ -312,7 +314,7 @@ bool mesh_comm_message_send(struct mesh_comm *comm, const struct mesh_outgoing *
 	if (request)
 		request->unfinished++;
 	comm->unfinished++;
-	mesh_buffer_send(buffer);
+	mesh_remote_send(buffer);
 	message_count(path, message);
 	return true;
 }

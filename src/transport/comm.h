@@ -14,12 +14,16 @@
 #include <sys/queue.h>
 
 #include "base/lock.h"
-#include "fabric/domain.h"
+#include "fabric/flow.h"
 #include "fabric/mr.h"
+#include "fabric/op.h"
+#include "fabric/remote.h"
+#include "fabric/sink.h"
 #include "transport/net.h"
 #include "transport/peer.h"
+#include "wire/frame.h"
+#include "wire/message.h"
 #include "wire/stats.h"
-#include "wire/wire.h"
 
 /* RMA writes of one comm that may be in flight; more wait for a completion. */
 #define MESH_COMM_WRITES 64

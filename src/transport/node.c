@@ -6,6 +6,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "fabric/domain_open.h"
+#include "fabric/poll.h"
 #include "transport/connect.h"
 #include "transport/counters.h"
 #include "transport/listener.h"

@@ -12,6 +12,8 @@
 #include "base/descriptors.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "fabric/breakage.h"
+#include "fabric/provider_sockets.h"
 #include "nic/rdma_error.h"
 #include "transport/comm.h"
 #include "transport/counters.h"
@@ -117,7 +119,7 @@ static void greeting_sent(struct mesh_buffer *buffer, int error)
 
 static int greeting_send(struct mesh_peer *peer, enum mesh_message_type type)
 {
-	struct mesh_buffer *buffer = mesh_buffer_get(peer->domain, peer->remote);
+	struct mesh_buffer *buffer = mesh_remote_buffer_get(peer->domain, peer->remote);
 	struct mesh_message_header header = {
 		.type = (uint8_t)type,
 		.comm = peer->remote_id,
@@ -131,7 +133,7 @@ static int greeting_send(struct mesh_peer *peer, enum mesh_message_type type)
 	buffer->owner = peer;
 	buffer->sent = greeting_sent;
 	atomic_fetch_add(&peer->greetings, 1);
-	mesh_buffer_send(buffer);
+	mesh_remote_send(buffer);
 	return 0;
 }
 

@@ -4,7 +4,7 @@
  * connection to it.
  *
  * The control connection is an ordinary TCP connection between the same two NICs. It carries the
- * frames of wire.h, and the kernel at each end keeps it alive or ends it, whether the processes
+ * frames of frame.h, and the kernel at each end keeps it alive or ends it, whether the processes
  * run or sleep: that is how a refused, unreachable, dead or lost peer is told, of which libfabric
  * says nothing.
  *
@@ -18,9 +18,10 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "fabric/domain.h"
+#include "fabric/remote.h"
+#include "fabric/sink.h"
 #include "transport/engine.h"
-#include "wire/wire.h"
+#include "wire/frame.h"
 
 struct mesh_node;
 struct mesh_comm;

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #include "base/log.h"
+#include "fabric/provider_sockets.h"
 #include "transport/comm.h"
 #include "transport/connect.h"
 #include "transport/counters.h"

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "fabric/poll.h"
 #include "transport/comm.h"
 #include "transport/node.h"
 

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/container.h"
 #include "base/log.h"
+#include "fabric/write.h"
 #include "transport/comm.h"
 #include "transport/counters.h"
 #include "transport/node.h"

@@ -7,11 +7,11 @@
 
 #include "wire/checksum.h"
 #include "wire/handle.h"
-#include "wire/wire.h"
+#include "wire/version.h"
 
 #define HANDLE_MAGIC 0x4853454du /* "MESH" */
 
-/* Part of MESH_PROTOCOL_VERSION. Little-endian; wire.h refuses to compile on anything else. */
+/* Part of MESH_PROTOCOL_VERSION. Little-endian; version.h refuses to compile on anything else. */
 struct handle_wire {
 	uint32_t magic;
 	uint8_t version;

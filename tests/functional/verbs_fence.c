@@ -24,8 +24,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "fabric/domain.h"
+#include "fabric/domain_open.h"
+#include "fabric/fence.h"
 #include "fabric/mr.h"
+#include "fabric/poll.h"
+#include "fabric/write.h"
 
 #define MEMORY_BYTES 65536
 #define STEP_MS 30000

@@ -14,7 +14,9 @@
 
 #include <rdma/fabric.h>
 
-#include "fabric/domain.h"
+#include "fabric/domain_open.h"
+#include "fabric/poll.h"
+#include "fabric/remote.h"
 
 enum fake_call {
 	FAKE_GETINFO,

@@ -13,7 +13,10 @@
 #include <rdma/fi_errno.h>
 
 #include "base/clock.h"
+#include "fabric/breakage.h"
+#include "fabric/fence.h"
 #include "fabric/mr.h"
+#include "fabric/write.h"
 #include "nic/rdma_error.h"
 
 #include "fake_fabric.h"
@@ -128,11 +131,11 @@ static void test_flushed(void **state)
 
 static void test_message(void **state)
 {
-	struct mesh_buffer *buffer = mesh_buffer_get(domain, remote);
+	struct mesh_buffer *buffer = mesh_remote_buffer_get(domain, remote);
 
 	(void)state;
 	buffer->size = 8;
-	mesh_buffer_send(buffer);
+	mesh_remote_send(buffer);
 	fake_complete_status(fake.sends.posts[0].context, FI_EIO, MESH_RDMA_REMOTE_OPERATION);
 	mesh_domain_poll(domain);
 	assert_true(log_captured(MESH_LOG_WARN, "to 10.7.0.2 failed: the peer's NIC failed"));

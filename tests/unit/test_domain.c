@@ -13,6 +13,8 @@
 
 #include <rdma/fi_errno.h>
 
+#include "wire/message.h"
+
 #include "fake_fabric.h"
 #include "log_capture.h"
 

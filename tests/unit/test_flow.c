@@ -35,15 +35,15 @@ static void test_buffers_shared(void **state)
 	fake_fail(FAKE_SEND, 0, 1 << 30, -FI_EAGAIN);
 	for (i = 0; i < 4; i++) {
 		stuck[i] = fake_remote_open(domain, (uint16_t)(i + 1));
-		while ((buffer = mesh_buffer_get(domain, stuck[i]))) {
+		while ((buffer = mesh_remote_buffer_get(domain, stuck[i]))) {
 			buffer->size = 24;
-			mesh_buffer_send(buffer);
+			mesh_remote_send(buffer);
 		}
 	}
 	other = fake_remote_open(domain, 9);
-	for (i = 0; (buffer = mesh_buffer_get(domain, other)); i++) {
+	for (i = 0; (buffer = mesh_remote_buffer_get(domain, other)); i++) {
 		buffer->size = 24;
-		mesh_buffer_send(buffer);
+		mesh_remote_send(buffer);
 	}
 	assert_true(i >= 4);
 	for (i = 0; i < 4; i++)
@@ -316,9 +316,9 @@ static void test_inject(void **state)
 	assert_int_equal(mesh_remote_inject(domain, remote, text, sizeof(text)), -EAGAIN);
 	/* Nothing passes by those that wait. */
 	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
-	buffer = mesh_buffer_get(domain, remote);
+	buffer = mesh_remote_buffer_get(domain, remote);
 	buffer->size = 24;
-	mesh_buffer_send(buffer);
+	mesh_remote_send(buffer);
 	assert_int_equal(mesh_remote_inject(domain, remote, text, sizeof(text)), -EAGAIN);
 	mesh_domain_poll(domain);
 	assert_int_equal(mesh_remote_inject(domain, remote, text, sizeof(text)), 0);

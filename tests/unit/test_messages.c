@@ -11,6 +11,8 @@
 
 #include <rdma/fi_errno.h>
 
+#include "wire/message.h"
+
 #include "fake_fabric.h"
 #include "log_capture.h"
 
@@ -44,13 +46,13 @@ static void end_note(struct mesh_buffer *buffer, int error)
 
 static void message_send(struct mesh_domain *domain, struct mesh_remote *remote, int number)
 {
-	struct mesh_buffer *buffer = mesh_buffer_get(domain, remote);
+	struct mesh_buffer *buffer = mesh_remote_buffer_get(domain, remote);
 
 	assert_non_null(buffer);
 	memcpy(buffer->bytes, &number, sizeof(number));
 	buffer->size = 24;
 	buffer->sent = end_note;
-	mesh_buffer_send(buffer);
+	mesh_remote_send(buffer);
 }
 
 static int sent_number(int i)
@@ -80,7 +82,7 @@ static void test_send(void **state)
 	assert_int_equal(sent_number(0), 5);
 	assert_int_equal(fake.sends.posts[0].size, 24);
 	assert_int_equal(fake.sends.posts[0].to, 100);
-	assert_false(mesh_remote_backlogged(domain, remote));
+	assert_true(TAILQ_EMPTY(&remote->backlog));
 	assert_true(mesh_domain_poll(domain));
 	assert_int_equal(ends.num, 0); /* not before it is done */
 	fake_complete(&fake.sends.posts[0]);
@@ -104,13 +106,13 @@ static void test_backlog_order(void **state)
 		message_send(domain, remote, i);
 	assert_int_equal(fake.sends.num, 2);
 	assert_int_equal(fake.on[FAKE_SEND].calls, 3); /* those behind it do not even try */
-	assert_true(mesh_remote_backlogged(domain, remote));
+	assert_false(TAILQ_EMPTY(&remote->backlog));
 	mesh_domain_poll(domain);
 	mesh_domain_poll(domain);
 	assert_int_equal(fake.sends.num, 2);
 	mesh_domain_poll(domain);
 	assert_int_equal(fake.sends.num, 6);
-	assert_false(mesh_remote_backlogged(domain, remote));
+	assert_true(TAILQ_EMPTY(&remote->backlog));
 	for (i = 0; i < 6; i++)
 		assert_int_equal(sent_number(i), i);
 	assert_int_equal(ends.num, 0);
@@ -132,7 +134,7 @@ static void test_backlog_in_parts(void **state)
 	fake_fail(FAKE_SEND, 3, 1, -FI_EAGAIN);
 	mesh_domain_poll(domain);
 	assert_int_equal(fake.sends.num, 3);
-	assert_true(mesh_remote_backlogged(domain, remote));
+	assert_false(TAILQ_EMPTY(&remote->backlog));
 	message_send(domain, remote, 8); /* must not overtake */
 	assert_int_equal(fake.sends.num, 3);
 	mesh_domain_poll(domain);
@@ -162,7 +164,7 @@ static void test_backlogs_apart(void **state)
 	mesh_domain_poll(domain);
 	assert_int_equal(fake.sends.num, 2);
 	assert_int_equal(sent_number(1), 3);
-	assert_true(mesh_remote_backlogged(domain, busy));
+	assert_false(TAILQ_EMPTY(&busy->backlog));
 	mesh_domain_poll(domain);
 	assert_int_equal(sent_number(2), 1);
 	mesh_remote_close(domain, busy);
@@ -189,7 +191,7 @@ static void test_one_fails(void **state)
 	assert_int_equal(fake.sends.num, 2);
 	assert_int_equal(sent_number(0), 1);
 	assert_int_equal(sent_number(1), 2);
-	assert_false(mesh_remote_backlogged(domain, remote));
+	assert_true(TAILQ_EMPTY(&remote->backlog));
 	mesh_remote_close(domain, remote);
 	mesh_domain_close(domain);
 }
@@ -235,7 +237,7 @@ static void test_lost_remote(void **state)
 		assert_int_equal(ends.numbers[i], i + 1);
 		assert_int_equal(ends.errors[i], -ECONNRESET);
 	}
-	assert_false(mesh_remote_backlogged(domain, remote));
+	assert_true(TAILQ_EMPTY(&remote->backlog));
 	fake_complete_error(fake.sends.posts[0].context, FI_ECONNABORTED);
 	mesh_domain_poll(domain);
 	assert_int_equal(ends.num, 4);
@@ -358,11 +360,11 @@ static void test_buffers(void **state)
 		int sends = fake.sends.num;
 
 		fake_fail(FAKE_SEND, 2, round == 1 ? 1000 : 0, -FI_EIO);
-		for (i = 0; (buffer = mesh_buffer_get(domain, remote)); i++) {
+		for (i = 0; (buffer = mesh_remote_buffer_get(domain, remote)); i++) {
 			memset(buffer->bytes, i, sizeof(struct mesh_message_header) + PAYLOAD_MAX);
 			buffer->size = 24;
 			buffer->sent = NULL;
-			mesh_buffer_send(buffer);
+			mesh_remote_send(buffer);
 		}
 		if (!round)
 			total = i;
@@ -373,7 +375,7 @@ static void test_buffers(void **state)
 		for (i = 0; i < 10; i++)
 			mesh_domain_poll(domain);
 	}
-	buffer = mesh_buffer_get(domain, remote);
+	buffer = mesh_remote_buffer_get(domain, remote);
 	assert_non_null(buffer);
 	mesh_buffer_put(buffer);
 	mesh_remote_close(domain, remote);

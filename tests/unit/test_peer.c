@@ -211,7 +211,7 @@ static void test_greeting_waits_for_a_buffer(void **state)
 
 	(void)state;
 	is(MESH_PEER_GREETING, true);
-	for (i = 0; (buffer = mesh_buffer_get(peer->domain, peer->remote)); i++)
+	for (i = 0; (buffer = mesh_remote_buffer_get(peer->domain, peer->remote)); i++)
 		taken = buffer;
 	assert_non_null(taken);
 	atomic_store(&peer->greeted, true);

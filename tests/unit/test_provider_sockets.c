@@ -10,6 +10,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "fabric/fence.h"
+#include "fabric/provider_sockets.h"
+
 #include "fake_fabric.h"
 #include "log_capture.h"
 

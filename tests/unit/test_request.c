@@ -179,7 +179,7 @@ static void test_no_buffer(void **state)
 
 	(void)state;
 	opened(true);
-	while ((buffer = mesh_buffer_get(fixture.domains[0], fixture.peers[0].remote)))
+	while ((buffer = mesh_remote_buffer_get(fixture.domains[0], fixture.peers[0].remote)))
 		taken[num++] = buffer;
 	assert_int_equal(sent(memory, SMALL, registration), 0);
 	assert_int_equal(fake.sends.num, 0);

@@ -12,6 +12,8 @@
 #include <rdma/fi_errno.h>
 
 #include "fabric/mr.h"
+#include "fabric/sink.h"
+#include "fabric/write.h"
 
 #include "fake_fabric.h"
 #include "log_capture.h"
@@ -388,7 +390,7 @@ static void test_written_no_buffer(void **state)
 
 	(void)state;
 	write_test_open(&test, MESH_PROVIDER_TCP_RXM);
-	while ((buffers[i] = mesh_buffer_get(test.domain, test.remote)))
+	while ((buffers[i] = mesh_remote_buffer_get(test.domain, test.remote)))
 		i++;
 	assert_int_equal(write_start(&test), -EAGAIN);
 	assert_int_equal(fake.on[FAKE_WRITE].calls, 0);

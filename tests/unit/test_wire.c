@@ -10,7 +10,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "wire/wire.h"
+#include "wire/frame.h"
+#include "wire/immediate.h"
+#include "wire/message.h"
 
 /* Offsets in a frame, with its header of 8 bytes. */
 #define VERSION_OFFSET 4

@@ -7,8 +7,9 @@
 #include <sys/socket.h>
 
 #include "wire/checksum.h"
+#include "wire/frame.h"
 #include "wire/handle.h"
-#include "wire/wire.h"
+#include "wire/message.h"
 
 #include "driver.h"
 

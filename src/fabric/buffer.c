@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* buffers.c - the message buffers of a domain: posted receives, and sends. */
+/* buffer.c - the message buffers of a domain: posted receives, and sends. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -7,9 +7,10 @@
 #include <rdma/fi_errno.h>
 
 #include "base/log.h"
-#include "fabric/domain.h"
-#include "fabric/fabric_internal.h"
+#include "fabric/buffer.h"
 #include "fabric/mr.h"
+#include "fabric/sink.h"
+#include "wire/message.h"
 
 /*
  * Every message is handled and its buffer posted again by whoever polls, before anything else,
@@ -18,6 +19,38 @@
 #define RECEIVE_BUFFERS 256
 #define SEND_BUFFERS 256
 #define CACHE_LINE 64
+
+struct mesh_buffer *mesh_buffer_take(struct mesh_domain *domain, struct mesh_flow *flow)
+{
+	struct mesh_buffer *buffer = NULL;
+
+	mesh_lock_take(&domain->transmit_lock);
+	if (flow->num_buffers < domain->num_free_buffers)
+		buffer = TAILQ_FIRST(&domain->free_buffers);
+	if (buffer) {
+		TAILQ_REMOVE(&domain->free_buffers, buffer, entry);
+		domain->num_free_buffers--;
+		flow->num_buffers++;
+		buffer->flow = flow;
+	}
+	mesh_lock_release(&domain->transmit_lock);
+	return buffer;
+}
+
+void mesh_buffer_put(struct mesh_buffer *buffer)
+{
+	struct mesh_domain *domain = buffer->domain;
+
+	buffer->sent = NULL;
+	buffer->owner = NULL;
+	mesh_lock_take(&domain->transmit_lock);
+	TAILQ_INSERT_HEAD(&domain->free_buffers, buffer, entry);
+	domain->num_free_buffers++;
+	if (buffer->flow)
+		buffer->flow->num_buffers--;
+	buffer->flow = NULL;
+	mesh_lock_release(&domain->transmit_lock);
+}
 
 static void send_complete(struct mesh_op *op, int error)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* domain.c - opens and closes one NIC's libfabric objects. */
+/* domain_open.c - opens and closes one NIC's libfabric objects. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,9 +12,13 @@
 
 #include "base/descriptors.h"
 #include "base/log.h"
-#include "fabric/domain.h"
-#include "fabric/fabric_internal.h"
+#include "fabric/buffer.h"
+#include "fabric/domain_open.h"
+#include "fabric/flow.h"
+#include "fabric/mr.h"
 #include "fabric/provider.h"
+#include "fabric/provider_sockets.h"
+#include "fabric/remote.h"
 #include "nic/rdma_port.h"
 #include "system/memlock.h"
 

@@ -1,32 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * wire.h - every byte that two nodes exchange, but for the handle (handle.h) and the payload
- * itself. docs/protocol.md describes when each is sent; this file is the reference.
- *
- * Two channels. Frames travel on the control connection, a TCP connection between the same two
- * NICs: they make and end comms. Messages travel through libfabric, beside the RMA writes.
- *
- * All integers are little-endian: every machine that runs NCCL is. A port to another byte order
- * starts by converting here.
- */
-#ifndef MESH_WIRE_WIRE_H
-#define MESH_WIRE_WIRE_H
+/* frame.h - frames on the control connection: its connecting, its comms, their ends. */
+#ifndef MESH_WIRE_FRAME_H
+#define MESH_WIRE_FRAME_H
 
-#include <endian.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "wire/handle.h"
-
-#if __BYTE_ORDER != __LITTLE_ENDIAN
-#error "the wire format is little-endian: convert the fields in src/mesh"
-#endif
-
-/* Both ends must agree. Raised with any change of handle, frames, messages or immediates. */
-#define MESH_PROTOCOL_VERSION 3
-
-/* ---- frames on the control connection ------------------------------------------------- */
+#include "nic/endpoint_addr.h"
+#include "wire/version.h"
 
 enum mesh_frame_type {
 	MESH_FRAME_HELLO = 1, /* first in each direction: who I am, my endpoint's name */
@@ -59,10 +40,6 @@ struct mesh_frame_header {
 	uint16_t length; /* bytes behind this header */
 };
 _Static_assert(sizeof(struct mesh_frame_header) == 8, "wire format");
-
-/* libfabric names of our providers are a sockaddr_in (16 bytes) or sockaddr_in6 (28). */
-#define MESH_ENDPOINT_NAME_MAX 64
-#define MESH_NODE_NAME_MAX 64
 
 /* Unit of a NIC's speed on the wire, in Mbit/s: 16 bits reach beyond 6 Tbit/s. */
 #define MESH_WIRE_SPEED_MBPS 100
@@ -110,9 +87,6 @@ struct mesh_frame_refuse {
 	uint32_t reserved;
 };
 _Static_assert(sizeof(struct mesh_frame_refuse) == 16, "wire format");
-
-/* Paths of one comm. */
-#define MESH_PATHS_MAX 8
 
 /* CONNECT: one for each path, over that path's control connection, in order. */
 struct mesh_frame_connect {
@@ -176,112 +150,5 @@ size_t mesh_frame_finish(struct mesh_frame *frame, enum mesh_frame_type type);
 /** Copies an endpoint address into its wire form and back (-EPROTO if it is none). */
 void mesh_wire_nic_encode(const struct mesh_endpoint_addr *endpoint, struct mesh_wire_nic *wire);
 int mesh_wire_nic_decode(const struct mesh_wire_nic *wire, struct mesh_endpoint_addr *endpoint);
-
-/* ---- messages through libfabric -------------------------------------------------------- */
-
-enum mesh_message_type {
-	MESH_MESSAGE_GREET = 1,	  /* first message on a path: proves that the fabric works */
-	MESH_MESSAGE_GREET_REPLY, /* and back */
-	MESH_MESSAGE_GRANT,	  /* receiver: these receives may be written there */
-	MESH_MESSAGE_POSTED,	  /* receiver: so many receives have been posted (eager credit) */
-	MESH_MESSAGE_WANT,	  /* sender: I need the grant of this sequence number */
-	MESH_MESSAGE_DATA,	  /* sender: a small message itself */
-	MESH_MESSAGE_SIZE,	  /* sender: the true size, where immediates have no room for it */
-	MESH_MESSAGE_WRITTEN,	  /* in place of an immediate, where the provider's are unsafe */
-};
-
-struct mesh_message_header {
-	uint8_t type;	  /* enum mesh_message_type */
-	uint8_t count;	  /* GRANT: grants behind this header; else 0 */
-	uint8_t paths;	  /* GRANT: targets in each grant; else 0 */
-	uint8_t reserved; /* 0 */
-	uint32_t length;  /* bytes behind this header */
-	uint32_t comm;	  /* the addressee's comm id; GREET: peer id */
-	uint32_t token;	  /* the addressee's token */
-	uint32_t seq;	  /* of the message; GRANT: of its first grant; POSTED: the number posted;
-			    WRITTEN: the immediate's lower half */
-	uint32_t size;	  /* WRITTEN: the immediate's upper half; else 0 */
-};
-_Static_assert(sizeof(struct mesh_message_header) == 24, "wire format");
-
-/* Where a receive may be written over one path. */
-struct mesh_target {
-	uint64_t address; /* as fi_write wants it: an address or an offset, the receiver knows */
-	uint64_t key;
-};
-_Static_assert(sizeof(struct mesh_target) == 16, "wire format");
-
-/* One receive. On the wire only the targets of the comm's paths follow the size. */
-struct mesh_grant {
-	uint64_t size; /* bytes */
-	struct mesh_target targets[MESH_PATHS_MAX];
-};
-_Static_assert(offsetof(struct mesh_grant, targets) == 8, "wire format");
-
-/** Bytes of one grant of a comm with so many paths. */
-static inline size_t mesh_grant_size(int num_paths)
-{
-	return offsetof(struct mesh_grant, targets) +
-	       (size_t)num_paths * sizeof(struct mesh_target);
-}
-
-struct mesh_message_size {
-	uint64_t size; /* bytes of the whole message */
-};
-_Static_assert(sizeof(struct mesh_message_size) == 8, "wire format");
-
-/* Grants that one message may carry: what NCCL posts in one go (NCCL_STEPS, device.h). */
-#define MESH_GRANTS_PER_MESSAGE 8
-
-/**
- * Checks a message of @size foreign bytes: type, count, and that header and payload fill the
- * bytes exactly.
- *
- * Returns 0, or -EPROTO. @header is written on success only; the payload lies behind it in @bytes.
- */
-int mesh_message_check(const void *bytes, size_t size, struct mesh_message_header *header);
-
-/* ---- the immediate of an RMA write ----------------------------------------------------- */
-
-/*
- * It names comm, request and segment, so that a segment that arrives twice is recognised: 32 bits,
- * because verbs has no more. tcp has 64, and the upper half tells the true size of the message.
- */
-#define MESH_IMMEDIATE_COMM_BITS 14
-#define MESH_IMMEDIATE_SEQ_BITS 6
-#define MESH_IMMEDIATE_SEGMENT_BITS 10
-
-#define MESH_COMM_IDS (1u << MESH_IMMEDIATE_COMM_BITS)
-#define MESH_SEGMENTS_MAX (1u << MESH_IMMEDIATE_SEGMENT_BITS)
-
-struct mesh_immediate {
-	uint32_t comm;	  /* index of the receiver's comm in its domain */
-	uint32_t seq;	  /* lowest MESH_IMMEDIATE_SEQ_BITS of the sequence number */
-	uint32_t segment; /* from 0 */
-	bool last;	  /* the message has segment + 1 segments */
-	bool full;	  /* the message fills the grant exactly */
-	uint32_t size;	  /* bytes of the whole message; 0: not told here */
-};
-
-static inline uint64_t mesh_immediate_encode(const struct mesh_immediate *immediate)
-{
-	return (uint64_t)immediate->size << 32 | immediate->comm << 18 |
-	       (immediate->seq & 0x3f) << 12 | immediate->segment << 2 |
-	       (uint32_t)immediate->last << 1 | (uint32_t)immediate->full;
-}
-
-static inline struct mesh_immediate mesh_immediate_decode(uint64_t immediate)
-{
-	const uint32_t bits = (uint32_t)immediate;
-
-	return (struct mesh_immediate){
-		.size = (uint32_t)(immediate >> 32),
-		.comm = bits >> 18,
-		.seq = bits >> 12 & 0x3f,
-		.segment = bits >> 2 & 0x3ff,
-		.last = bits >> 1 & 1,
-		.full = bits & 1,
-	};
-}
 
 #endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* buffer.h - the message buffers of a domain: posted receives, and sends. */
+#ifndef MESH_FABRIC_BUFFER_H
+#define MESH_FABRIC_BUFFER_H
+
+#include "fabric/domain.h"
+#include "fabric/flow.h"
+#include "fabric/op.h"
+
+/* A message on its way out, or a posted receive. Room for the largest message. */
+struct mesh_buffer {
+	struct mesh_op op;
+	struct mesh_domain *domain;
+	TAILQ_ENTRY(mesh_buffer) entry; /* domain->free_buffers or remote->backlog */
+	struct mesh_remote *remote;
+	struct mesh_flow *flow; /* the remote's, which may end before the buffer comes back */
+	size_t size;		/* bytes to send */
+	uint8_t *bytes;
+	/*
+	 * Called once after mesh_remote_send(), domain->lock held, before the buffer is reused.
+	 * After an error it must not send to the same remote again.
+	 */
+	void (*sent)(struct mesh_buffer *buffer, int error);
+	void *owner; /* the caller's */
+};
+
+/**
+ * Takes a free buffer, counted with @flow; NULL if there is none, or if the flow holds as many as
+ * are left: a stalled remote may hold at most half of the free buffers.
+ */
+struct mesh_buffer *mesh_buffer_take(struct mesh_domain *domain, struct mesh_flow *flow);
+
+/** Gives back a buffer that was not sent. */
+void mesh_buffer_put(struct mesh_buffer *buffer);
+
+/** Allocates the buffers, registers them and posts the receives. */
+int mesh_buffers_open(struct mesh_domain *domain);
+void mesh_buffers_close(struct mesh_domain *domain);
+
+/** Posts again the receives that the provider did not take. domain->lock held. */
+void mesh_receives_resume(struct mesh_domain *domain);
+
+#endif

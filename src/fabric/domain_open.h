@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* domain_open.h - opens and closes one NIC's libfabric objects. */
+#ifndef MESH_FABRIC_DOMAIN_OPEN_H
+#define MESH_FABRIC_DOMAIN_OPEN_H
+
+#include "fabric/domain.h"
+
+struct mesh_domain_options {
+	const struct mesh_nic *nic; /* outlives the domain */
+	int dev;
+	enum mesh_provider_id provider; /* wanted; NONE: the best */
+	size_t payload_max;		/* bytes of the largest message payload */
+};
+
+/**
+ * Opens the domain of one NIC and posts its receives.
+ *
+ * Returns 0, or a negative errno after a WARN line that says what failed and what to do.
+ */
+int mesh_domain_open(const struct mesh_domain_options *options, struct mesh_domain **domain);
+
+/** Closes it. Nobody may use it or anything from it any more; NULL is allowed. */
+void mesh_domain_close(struct mesh_domain *domain);
+
+#endif

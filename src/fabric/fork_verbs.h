@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fork_verbs.h - registered memory and a host program that forks. */
+#ifndef MESH_FABRIC_FORK_VERBS_H
+#define MESH_FABRIC_FORK_VERBS_H
+
+/** Lets the host program fork without harm to registered memory. Before any is registered. */
+void mesh_verbs_fork_protect(void);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* op.h - one posted libfabric operation, and what its completion calls. */
+#ifndef MESH_FABRIC_OP_H
+#define MESH_FABRIC_OP_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rdma/fabric.h>
+
+/*
+ * One posted libfabric operation. It lives inside the object that it belongs to and must stay
+ * there until complete() was called, which happens exactly once, with domain->lock held.
+ */
+struct mesh_op {
+	struct fi_context2 context; /* libfabric's, must be first: it comes back as op_context */
+	/* @error: 0, or a negative errno */
+	void (*complete)(struct mesh_op *op, int error);
+	/*
+	 * Orders what the poster wrote before what the poller reads. The provider's own locks do
+	 * that as well, but neither the C standard nor a thread sanitizer knows of them.
+	 */
+	_Atomic(uint32_t) handed_over;
+	fi_addr_t to;	       /* of a send or write */
+	bool expected_to_fail; /* an error is no news */
+};
+
+/** Before an operation is posted. */
+static inline void mesh_op_hand_over(struct mesh_op *op)
+{
+	atomic_store_explicit(&op->handed_over, 1, memory_order_release);
+}
+
+/** When its completion is read. */
+static inline void mesh_op_take_back(struct mesh_op *op)
+{
+	atomic_load_explicit(&op->handed_over, memory_order_acquire);
+}
+
+#endif

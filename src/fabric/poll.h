@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* poll.h - reads a domain's completion queue. */
+#ifndef MESH_FABRIC_POLL_H
+#define MESH_FABRIC_POLL_H
+
+#include "fabric/domain.h"
+
+/**
+ * Makes progress, unless another thread is at it. Never waits.
+ *
+ * Returns true if this thread polled.
+ */
+bool mesh_domain_poll(struct mesh_domain *domain);
+
+/** As mesh_domain_poll() for a caller who holds domain->lock. */
+void mesh_domain_poll_locked(struct mesh_domain *domain);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* message.c - checks the messages that come from other nodes. Nothing foreign is trusted. */
+#include <errno.h>
+#include <string.h>
+
+#include "wire/message.h"
+
+static int grants_check(const struct mesh_message_header *header)
+{
+	if (!header->count || header->count > MESH_GRANTS_PER_MESSAGE || !header->paths ||
+	    header->paths > MESH_PATHS_MAX)
+		return -EPROTO;
+	return header->length == header->count * mesh_grant_size(header->paths) ? 0 : -EPROTO;
+}
+
+static int message_payload_check(const struct mesh_message_header *header)
+{
+	switch ((enum mesh_message_type)header->type) {
+	case MESH_MESSAGE_GRANT:
+		return grants_check(header);
+	case MESH_MESSAGE_SIZE:
+		return header->length == sizeof(struct mesh_message_size) ? 0 : -EPROTO;
+	case MESH_MESSAGE_DATA:
+		return 0;
+	case MESH_MESSAGE_GREET:
+	case MESH_MESSAGE_GREET_REPLY:
+	case MESH_MESSAGE_POSTED:
+	case MESH_MESSAGE_WANT:
+	case MESH_MESSAGE_WRITTEN:
+		return header->length == 0 ? 0 : -EPROTO;
+	}
+	return -EPROTO;
+}
+
+int mesh_message_check(const void *bytes, size_t size, struct mesh_message_header *header)
+{
+	struct mesh_message_header result;
+
+	if (size < sizeof(result))
+		return -EPROTO;
+	memcpy(&result, bytes, sizeof(result));
+	if (result.length != size - sizeof(result) || message_payload_check(&result))
+		return -EPROTO;
+	*header = result;
+	return 0;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* message.h - messages through libfabric: grants, small messages, and what announces writes. */
+#ifndef MESH_WIRE_MESSAGE_H
+#define MESH_WIRE_MESSAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/version.h"
+
+enum mesh_message_type {
+	MESH_MESSAGE_GREET = 1,	  /* first message on a path: proves that the fabric works */
+	MESH_MESSAGE_GREET_REPLY, /* and back */
+	MESH_MESSAGE_GRANT,	  /* receiver: these receives may be written there */
+	MESH_MESSAGE_POSTED,	  /* receiver: so many receives have been posted (eager credit) */
+	MESH_MESSAGE_WANT,	  /* sender: I need the grant of this sequence number */
+	MESH_MESSAGE_DATA,	  /* sender: a small message itself */
+	MESH_MESSAGE_SIZE,	  /* sender: the true size, where immediates have no room for it */
+	MESH_MESSAGE_WRITTEN,	  /* in place of an immediate, where the provider's are unsafe */
+};
+
+struct mesh_message_header {
+	uint8_t type;	  /* enum mesh_message_type */
+	uint8_t count;	  /* GRANT: grants behind this header; else 0 */
+	uint8_t paths;	  /* GRANT: targets in each grant; else 0 */
+	uint8_t reserved; /* 0 */
+	uint32_t length;  /* bytes behind this header */
+	uint32_t comm;	  /* the addressee's comm id; GREET: peer id */
+	uint32_t token;	  /* the addressee's token */
+	uint32_t seq;	  /* of the message; GRANT: of its first grant; POSTED: the number posted;
+			    WRITTEN: the immediate's lower half */
+	uint32_t size;	  /* WRITTEN: the immediate's upper half; else 0 */
+};
+_Static_assert(sizeof(struct mesh_message_header) == 24, "wire format");
+
+/* Where a receive may be written over one path. */
+struct mesh_target {
+	uint64_t address; /* as fi_write wants it: an address or an offset, the receiver knows */
+	uint64_t key;
+};
+_Static_assert(sizeof(struct mesh_target) == 16, "wire format");
+
+/* One receive. On the wire only the targets of the comm's paths follow the size. */
+struct mesh_grant {
+	uint64_t size; /* bytes */
+	struct mesh_target targets[MESH_PATHS_MAX];
+};
+_Static_assert(offsetof(struct mesh_grant, targets) == 8, "wire format");
+
+/** Bytes of one grant of a comm with so many paths. */
+static inline size_t mesh_grant_size(int num_paths)
+{
+	return offsetof(struct mesh_grant, targets) +
+	       (size_t)num_paths * sizeof(struct mesh_target);
+}
+
+struct mesh_message_size {
+	uint64_t size; /* bytes of the whole message */
+};
+_Static_assert(sizeof(struct mesh_message_size) == 8, "wire format");
+
+/* Grants that one message may carry: what NCCL posts in one go (NCCL_STEPS, device.h). */
+#define MESH_GRANTS_PER_MESSAGE 8
+
+/**
+ * Checks a message of @size foreign bytes: type, count, and that header and payload fill the
+ * bytes exactly.
+ *
+ * Returns 0, or -EPROTO. @header is written on success only; the payload lies behind it in @bytes.
+ */
+int mesh_message_check(const void *bytes, size_t size, struct mesh_message_header *header);
+
+#endif

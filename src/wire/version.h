@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * version.h - what all that two nodes exchange has in common: the version, the byte order, limits.
+ *
+ * Two channels. Frames (frame.h) travel on the control connection, a TCP connection between the
+ * same two NICs: they make and end comms. Messages (message.h) travel through libfabric, beside the
+ * RMA writes with their immediates (immediate.h). The handle (handle.h) travels through NCCL.
+ * docs/protocol.md describes when each is sent; these files are the reference.
+ *
+ * All integers are little-endian: every machine that runs NCCL is. A port to another byte order
+ * starts by converting in this folder.
+ */
+#ifndef MESH_WIRE_VERSION_H
+#define MESH_WIRE_VERSION_H
+
+#include <endian.h>
+
+#if __BYTE_ORDER != __LITTLE_ENDIAN
+#error "the wire format is little-endian: convert the fields in src/wire"
+#endif
+
+/* Both ends must agree. Raised with any change of handle, frames, messages or immediates. */
+#define MESH_PROTOCOL_VERSION 3
+
+/* libfabric names of our providers are a sockaddr_in (16 bytes) or sockaddr_in6 (28). */
+#define MESH_ENDPOINT_NAME_MAX 64
+#define MESH_NODE_NAME_MAX 64
+
+/* Paths of one comm. */
+#define MESH_PATHS_MAX 8
+
+#endif
