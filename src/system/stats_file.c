@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -149,6 +150,14 @@ static void visit_none(void *arg, const char *name, int fd)
 
 /* ---- this process's own ---------------------------------------------------------------------- */
 
+/* A file beyond this limit costs SIGXFSZ, which ends a process that does not handle it. */
+static bool size_is_allowed(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur >= sizeof(struct mesh_stats_page);
+}
+
 /*
  * Opened once more for it: a mapping keeps its file, and with it the file's lock, and a forked
  * child keeps the mapping.
@@ -158,6 +167,8 @@ static int page_map(struct mesh_stats_file *file, const char *name)
 	void *page;
 	int ret, fd;
 
+	if (!size_is_allowed())
+		return -EFBIG;
 	/* All of it now: a full file system must not become a SIGBUS in the middle of a run. */
 	ret = posix_fallocate(file->fd, 0, sizeof(*file->page));
 	if (ret)
@@ -211,6 +222,15 @@ static int file_make(struct mesh_stats_file *file, uint64_t node_id, const char 
 	return ret;
 }
 
+static const char *error_hint(int error)
+{
+	if (error == -EPERM)
+		return "; it must be this user's and nobody else may write there";
+	if (error == -EFBIG)
+		return "; this process may not write files of that size (ulimit -f)";
+	return "; NCCL_MESH_STATS_DIR names another";
+}
+
 int mesh_stats_file_open(const char *setting, uint64_t node_id, const char *node,
 			 struct mesh_stats_file *file)
 {
@@ -232,9 +252,7 @@ int mesh_stats_file_open(const char *setting, uint64_t node_id, const char *node
 	}
 	if (ret) {
 		mesh_info("no counters for `fi_mesh watch`: cannot use the folder %s: %s%s", path,
-			  strerror(-ret),
-			  ret == -EPERM ? "; it must be this user's and nobody else may write there"
-					: "; NCCL_MESH_STATS_DIR names another");
+			  strerror(-ret), error_hint(ret));
 		mesh_stats_file_close(file);
 	}
 	return ret;

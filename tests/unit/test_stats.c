@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -297,6 +298,31 @@ static void test_dead_files_go(void **state)
 	mesh_stats_file_close(&file);
 }
 
+/* `ulimit -f 0`, or a container's limit: the kernel ends a process that makes a larger file. */
+static void test_file_size_limit(void **state)
+{
+	struct rlimit limit = {0, 0};
+	struct mesh_stats_file file;
+	int status, bad;
+	pid_t pid;
+
+	(void)state;
+	pid = fork();
+	if (!pid) {
+		if (setrlimit(RLIMIT_FSIZE, &limit))
+			_exit(2);
+		log_capture_start();
+		bad = mesh_stats_file_open(folder, 7, "a", &file) != -EFBIG || file.page;
+		bad |= log_captured_lines(MESH_LOG_WARN) ||
+		       !log_captured(MESH_LOG_INFO, "ulimit -f");
+		mesh_stats_file_close(&file);
+		_exit(bad);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(files_in_folder(), 0);
+}
+
 /* A data loader that outlives its process is not its process. */
 static void test_child_lives_on(void **state)
 {
@@ -401,6 +427,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_file, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_file_none, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_dead_files_go, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_file_size_limit, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_child_lives_on, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_other_files_stay, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_links_are_not_followed, setup, teardown),
