@@ -25,8 +25,10 @@ int check_context_load(struct check_context *context, const char *root)
 		mesh_warn("the path %s is too long", context->files.root);
 		return -ENAMETOOLONG;
 	}
-	/* A bad value was reported, and its default is used, as in the plugin. */
-	mesh_config_load(NULL, NULL, &context->config);
+	/* A bad value was reported, and its default is used where the plugin uses it, too. */
+	ret = mesh_config_load(NULL, NULL, &context->config);
+	if (ret == -E2BIG)
+		return ret;
 	ret = mesh_nic_filter_parse(context->config.nics, &context->filter);
 	return ret ? ret : mesh_nic_table_load(sysfs, &context->config, &context->table);
 }

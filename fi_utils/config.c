@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "base/config.h"
+#include "base/text.h"
 #include "fabric/provider.h"
 #include "nic/nic_filter.h"
 #include "nic/nic_select.h"
@@ -45,7 +46,8 @@ static const char markdown_intro[] =
 	"environment (and `fi_mesh` does not read). `fi_mesh config` shows the values in effect,\n"
 	"and with `NCCL_DEBUG=INFO` the plugin logs each that is not the default. A number that\n"
 	"cannot be used is reported, and the default is used; with a list or a provider that\n"
-	"cannot be used the plugin does not start, and says so.\n"
+	"cannot be used the plugin does not start, and says so. An empty value counts as not set;\n"
+	"a text may have 511 bytes.\n"
 	"\n"
 	"<!-- Written by `fi_mesh config --markdown` from the table in src/base/config.c. -->\n";
 
@@ -85,7 +87,7 @@ static void range_describe(const struct mesh_setting *setting, char *text, size_
 			 setting->type == MESH_SETTING_BYTES ? "; K, M, G are powers of 1024" : "");
 }
 
-/* The value in @config, as the user would write it. */
+/* The value in @config, as the user would write it; printable, whatever the user wrote. */
 static void value_text(const struct mesh_setting *setting, const struct mesh_config *config,
 		       char *text, size_t size)
 {
@@ -94,6 +96,7 @@ static void value_text(const struct mesh_setting *setting, const struct mesh_con
 
 	if (setting->type == MESH_SETTING_TEXT) {
 		snprintf(text, size, "%s", member);
+		mesh_text_clean(text);
 		return;
 	}
 	memcpy(&value, member, sizeof(value));
@@ -102,7 +105,9 @@ static void value_text(const struct mesh_setting *setting, const struct mesh_con
 
 static bool is_set(const struct mesh_setting *setting)
 {
-	return getenv(setting->name);
+	const char *text = getenv(setting->name);
+
+	return text && *text;
 }
 
 static void print_text(FILE *file, const struct mesh_config *config)
@@ -145,11 +150,13 @@ void config_print_markdown(FILE *file)
 static json_t *setting_json(const struct mesh_setting *setting, const struct mesh_config *config)
 {
 	const char *member = (const char *)config + setting->offset;
+	char text[MESH_CONFIG_TEXT_MAX];
 	uint64_t value;
 
+	value_text(setting, config, text, sizeof(text));
 	if (setting->type == MESH_SETTING_TEXT)
 		return json_pack("{s:s, s:b, s:s, s:s, s:s}", "name", setting->name, "set",
-				 is_set(setting), "value", member, "default", "", "help",
+				 is_set(setting), "value", text, "default", "", "help",
 				 setting->help);
 	memcpy(&value, member, sizeof(value));
 	return json_pack("{s:s, s:b, s:I, s:s, s:I, s:I, s:s, s:s}", "name", setting->name, "set",

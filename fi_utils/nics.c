@@ -134,8 +134,10 @@ int command_nics(int argc, char **argv)
 	status = options_parse(argc, argv, &options);
 	if (status >= 0)
 		return status;
-	/* A bad value was reported, and its default is used, as in the plugin. */
-	mesh_config_load(NULL, NULL, &config);
+	/* A bad value was reported, and its default is used where the plugin uses it, too. */
+	ret = mesh_config_load(NULL, NULL, &config);
+	if (ret == -E2BIG)
+		return output_failure(who, ret);
 	ret = mesh_nic_table_load(options.sysfs, &config, &table);
 	if (ret)
 		return output_failure(who, ret);

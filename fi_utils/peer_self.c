@@ -47,8 +47,12 @@ int peer_self_refresh(struct peer_self *self)
 
 int peer_self_open(struct peer_self *self)
 {
+	int ret;
+
 	memset(self, 0, sizeof(*self));
-	mesh_config_load(NULL, NULL, &self->config);
+	ret = mesh_config_load(NULL, NULL, &self->config);
+	if (ret == -E2BIG)
+		return ret;
 	mesh_node_name(self->config.node_name, self->name, sizeof(self->name));
 	self->node_id = mesh_node_id();
 	return peer_self_refresh(self);

@@ -11,11 +11,11 @@
 #include "base/config.h"
 #include "base/log.h"
 
-#define TEXT(variable, member, help_text)                                                          \
+#define TEXT(variable, member, help_text, ...)                                                     \
 	{                                                                                          \
 		.name = (variable), .type = MESH_SETTING_TEXT,                                     \
 		.offset = offsetof(struct mesh_config, member), .default_text = "",                \
-		.help = (help_text)                                                                \
+		.help = (help_text), __VA_ARGS__                                                   \
 	}
 #define NUMBER(variable, setting_type, member, standard, low, high, help_text)                     \
 	{                                                                                          \
@@ -28,16 +28,19 @@ const struct mesh_setting mesh_settings[] = {
 	TEXT("NCCL_MESH_NICS", nics,
 	     "NICs to use, by netdev or RDMA device name, with NCCL_IB_HCA's grammar: a comma list "
 	     "of prefixes; '=' first asks for exact names, '^' first excludes. Default: all that "
-	     "look like mesh NICs."),
+	     "look like mesh NICs.",
+	     .needed = true),
 	TEXT("NCCL_MESH_ADDRESSES", addresses,
 	     "Comma list of subnets (10.0.0.0/8,fd00::/8). A NIC with several addresses uses the "
-	     "first that lies in one of them. Default: IPv4 before IPv6, link-local last."),
+	     "first that lies in one of them. Default: IPv4 before IPv6, link-local last.",
+	     .needed = true),
 	TEXT("NCCL_MESH_PROVIDER", provider,
 	     "libfabric provider to use on every NIC: verbs;ofi_rxm, tcp or tcp;ofi_rxm. Default: "
 	     "verbs;ofi_rxm where an RDMA device is behind the NIC, else tcp. Must be the same on "
-	     "all nodes."),
+	     "all nodes.",
+	     .needed = true),
 	TEXT("NCCL_MESH_NODE_NAME", node_name,
-	     "This node's name in messages. Default: the host name."),
+	     "This node's name in messages. Default: the host name.", .needed = false),
 	NUMBER("NCCL_MESH_CONNECT_TIMEOUT", MESH_SETTING_SECONDS, connect_timeout_s, "60", 1, 86400,
 	       "Seconds after which a connection that cannot be made is an error. A peer that is "
 	       "alive answers at once, even while its NCCL is busy elsewhere."),
@@ -59,8 +62,9 @@ const struct mesh_setting mesh_settings[] = {
 	       "several paths. What other connections send to the same node may wait for one of "
 	       "them."),
 	TEXT("NCCL_MESH_STATS_DIR", stats_dir,
-	     "Folder of the counters that `fi_mesh watch` reads, one small file for each process; "
-	     "'none' for no counters. Default: /dev/shm/nccl-net-mesh-UID."),
+	     "Folder of the counters that `fi_mesh watch` reads, one small file for each process: "
+	     "an absolute path, or 'none' for no counters. Default: /dev/shm/nccl-net-mesh-UID.",
+	     .is_folder = true),
 	{.name = NULL},
 };
 
@@ -96,7 +100,7 @@ static int number_parse(const char *text, enum mesh_setting_type type, uint64_t 
 	return 0;
 }
 
-/* Stores @text into @config if it is a legal value of @setting; else -EINVAL and no change. */
+/* Stores @text into @config if it is a legal value of @setting; else an error and no change. */
 static int setting_store(const struct mesh_setting *setting, const char *text,
 			 struct mesh_config *config)
 {
@@ -105,6 +109,8 @@ static int setting_store(const struct mesh_setting *setting, const char *text,
 
 	if (setting->type == MESH_SETTING_TEXT) {
 		if (strlen(text) >= MESH_CONFIG_TEXT_MAX)
+			return setting->needed ? -E2BIG : -EINVAL;
+		if (setting->is_folder && *text && *text != '/' && strcmp(text, "none"))
 			return -EINVAL;
 		memcpy(member, text, strlen(text) + 1);
 		return 0;
@@ -132,9 +138,13 @@ static const char *unit_text(enum mesh_setting_type type)
 
 static void setting_refuse(const struct mesh_setting *setting, const char *text)
 {
-	if (setting->type == MESH_SETTING_TEXT)
-		mesh_warn("%s is longer than %d bytes and is not used", setting->name,
-			  MESH_CONFIG_TEXT_MAX - 1);
+	if (setting->type == MESH_SETTING_TEXT && strlen(text) >= MESH_CONFIG_TEXT_MAX)
+		mesh_warn("%s has %zu bytes, more than the %d that it may have; %s", setting->name,
+			  strlen(text), MESH_CONFIG_TEXT_MAX - 1,
+			  setting->needed ? "the plugin does not start" : "using the default");
+	else if (setting->type == MESH_SETTING_TEXT)
+		mesh_warn("%s=\"%.64s\" is not an absolute path, nor 'none'; using the default",
+			  setting->name, text);
 	else
 		mesh_warn("%s=\"%.64s\" is not a whole number from %" PRIu64 " to %" PRIu64
 			  "%s; using the default, %s",
@@ -176,7 +186,7 @@ int mesh_config_load(mesh_config_lookup lookup, void *arg, struct mesh_config *c
 {
 	const struct mesh_setting *setting;
 	const char *text;
-	int ret = 0;
+	int ret = 0, error;
 
 	if (!lookup) {
 		lookup = environment_lookup;
@@ -186,10 +196,12 @@ int mesh_config_load(mesh_config_lookup lookup, void *arg, struct mesh_config *c
 	for (setting = mesh_settings; setting->name; setting++) {
 		setting_store(setting, setting->default_text, config);
 		text = lookup(arg, setting->name);
-		if (!text || !setting_store(setting, text, config))
+		error = text && *text ? setting_store(setting, text, config) : 0;
+		if (!error)
 			continue;
 		setting_refuse(setting, text);
-		ret = -EINVAL;
+		if (ret != -E2BIG)
+			ret = error;
 	}
 	return ret;
 }

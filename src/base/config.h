@@ -6,6 +6,7 @@
 #ifndef MESH_BASE_CONFIG_H
 #define MESH_BASE_CONFIG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -39,6 +40,8 @@ struct mesh_setting {
 	size_t offset;		  /* in struct mesh_config */
 	const char *default_text; /* parsed like a user's value */
 	uint64_t min, max;	  /* of numbers */
+	bool needed;		  /* nothing starts with a text that cannot be used */
+	bool is_folder;		  /* a text: an absolute path, or "none" */
 	const char *help;
 };
 
@@ -55,10 +58,12 @@ typedef const char *(*mesh_config_lookup)(void *arg, const char *name);
 /**
  * Fills @config from the defaults and what @lookup knows (NULL: the environment). A value that
  * cannot be used is reported at WARN with the value, the range and the default that is used
- * instead; so is a variable of the environment that is called like a setting and is none.
+ * instead; so is a variable of the environment that is called like a setting and is none. An empty
+ * value counts as not set.
  *
- * Returns 0, or -EINVAL if any value was refused or name unknown; @config is complete in either
- * case.
+ * Returns 0; -EINVAL if a value was refused or a name is unknown; -E2BIG if one of them is a list
+ * or provider that is too long, without which the plugin must not start. @config is complete in
+ * every case.
  */
 int mesh_config_load(mesh_config_lookup lookup, void *arg, struct mesh_config *config);
 

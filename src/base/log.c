@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/text.h"
 
 static void log_to_stderr(enum mesh_log_level level, const char *file, int line, const char *text);
 
@@ -50,6 +51,7 @@ void mesh_log(enum mesh_log_level level, const char *file, int line, const char 
 		snprintf(text, sizeof(text), "(a log line could not be formatted: %s)", format);
 	else if ((size_t)n >= sizeof(text))
 		memcpy(text + sizeof(text) - 4, "...", 4);
+	mesh_text_clean(text); /* settings and names may have anything in them */
 	atomic_load (&log_sink)(level, file, line, text);
 	errno = saved_errno;
 }

@@ -71,7 +71,9 @@ static int node_make(struct mesh_node **made)
 
 	if (!node)
 		return -ENOMEM;
-	mesh_config_load(NULL, NULL, &node->config);
+	ret = mesh_config_load(NULL, NULL, &node->config);
+	if (ret == -E2BIG)
+		goto free_node; /* of the others the default is used */
 	mesh_config_log(&node->config);
 	mesh_node_name(node->config.node_name, node->name, sizeof(node->name));
 	node->node_id = mesh_node_id();

@@ -46,9 +46,28 @@ static void test_text_has_values(void **state)
 	unsetenv("NCCL_MESH_EAGER_LIMIT");
 }
 
+/* On root's terminal, and in JSON, which must be UTF-8. */
+static void test_values_are_printable(void **state)
+{
+	int status;
+	char *text;
+
+	(void)state;
+	setenv("NCCL_MESH_NODE_NAME", "a\033[31m\xff", 1);
+	text = run(NULL, &status);
+	assert_non_null(strstr(text, "NCCL_MESH_NODE_NAME=a?[31m?\n"));
+	free(text);
+	text = run("--json", &status);
+	assert_int_equal(status, COMMAND_FINE);
+	assert_non_null(strstr(text, "\"a?[31m?\""));
+	free(text);
+	unsetenv("NCCL_MESH_NODE_NAME");
+}
+
 static void test_problems(void **state)
 {
 	int status;
+	char *text;
 
 	(void)state;
 	setenv("NCCL_MESH_CONNECT_TIMEOUT", "soon", 1);
@@ -74,6 +93,12 @@ static void test_problems(void **state)
 	free(run(NULL, &status));
 	assert_int_equal(status, COMMAND_PROBLEM);
 	unsetenv("NCCL_MESH_NIC");
+	setenv("NCCL_MESH_CONNECT_TIMEOUT", "", 1);
+	text = run(NULL, &status);
+	assert_int_equal(status, COMMAND_FINE);
+	assert_non_null(strstr(text, "NCCL_MESH_CONNECT_TIMEOUT (not set; default: 60)\n"));
+	free(text);
+	unsetenv("NCCL_MESH_CONNECT_TIMEOUT");
 	free(run("--jsn", &status));
 	assert_int_equal(status, COMMAND_MISUSE);
 	free(run("surplus", &status));
@@ -141,6 +166,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_text_has_values),
+		cmocka_unit_test(test_values_are_printable),
 		cmocka_unit_test(test_problems),
 		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_lines_are_short),

@@ -67,6 +67,16 @@ static void test_sink(void **state)
 	mesh_log_sink_set(NULL);
 }
 
+/* Whatever a setting, a file or a node's name has in it: no escapes on a terminal, one line. */
+static void test_text_is_printable(void **state)
+{
+	(void)state;
+	mesh_log_sink_set(sink_keep);
+	mesh_warn("NICS=%s, %s", "\033[31mred\a\n\x7f\x9b", "ab");
+	assert_string_equal(last.text, "NICS=?[31mred????, ab");
+	mesh_log_sink_set(NULL);
+}
+
 static void test_errno_kept(void **state)
 {
 	(void)state;
@@ -179,9 +189,9 @@ static void test_threads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sink),	cmocka_unit_test(test_errno_kept),
-		cmocka_unit_test(test_cut),	cmocka_unit_test(test_stderr),
-		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_sink),	   cmocka_unit_test(test_text_is_printable),
+		cmocka_unit_test(test_errno_kept), cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_stderr),	   cmocka_unit_test(test_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

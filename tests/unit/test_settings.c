@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_settings.c - what the plugin does with settings that it cannot use. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "transport/net.h"
+
+#include "log_capture.h"
+
+/* Other NICs than the user's choice may be the wrong ones: then nothing starts. */
+static void test_list_too_long(void **state)
+{
+	static const char *const names[] = {"NCCL_MESH_NICS", "NCCL_MESH_ADDRESSES",
+					    "NCCL_MESH_PROVIDER"};
+	struct mesh_net *net;
+	char list[600];
+	size_t i;
+
+	(void)state;
+	memset(list, 'e', sizeof(list) - 1);
+	list[sizeof(list) - 1] = '\0';
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		setenv(names[i], list, 1);
+		log_capture_start();
+		assert_int_equal(mesh_net_open(&net), -E2BIG);
+		assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
+		assert_true(log_captured(MESH_LOG_WARN, names[i]));
+		assert_true(log_captured(MESH_LOG_WARN, "has 599 bytes, more than the 511"));
+		log_capture_stop();
+		unsetenv(names[i]);
+	}
+	setenv("NCCL_MESH_NICS", "=lo", 1);
+	setenv("NCCL_MESH_NODE_NAME", list, 1); /* it has a default that is as good */
+	assert_int_equal(mesh_net_open(&net), 0);
+	mesh_net_close(net);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_list_too_long),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
