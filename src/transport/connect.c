@@ -30,13 +30,23 @@ static void connect_state_set(struct mesh_connect *connect, enum mesh_connect_st
 	connect->state = state;
 }
 
+/* The listener may have its end of @comm already, and an ACCEPT may be on its way. */
+static void withdraw_send(const struct mesh_connect *connect, const struct mesh_comm *comm)
+{
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.withdraw.cookie = connect->handle.cookie;
+	frame.withdraw.listen_id = connect->handle.listen_id;
+	frame.withdraw.comm_key = comm->key;
+	mesh_peer_send(comm->paths[0].peer, &frame, MESH_FRAME_WITHDRAW);
+}
+
 static void comm_drop(struct mesh_connect *connect)
 {
 	if (!connect->comm)
 		return;
-	/* The listener has made its end already, or is growing it. */
-	if (connect->num_accepted)
-		mesh_comm_frame_send(connect->comm, MESH_FRAME_CLOSE, (struct mesh_frame_comm){0});
+	withdraw_send(connect, connect->comm);
 	mesh_comm_free(connect->comm);
 	connect->comm = NULL;
 	connect->num_accepted = 0;

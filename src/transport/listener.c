@@ -11,6 +11,9 @@
 #include "transport/node.h"
 #include "transport/protocol.h"
 
+/* So long a lost connector has to come again, where nobody knows if it got the comm. */
+#define DOUBT_MS 3000
+
 /* ---- the engine's side ----------------------------------------------------------------- */
 
 struct mesh_listener *mesh_listener_find(struct mesh_node *node, uint32_t id, uint64_t cookie)
@@ -105,33 +108,74 @@ static bool is_whole(const struct mesh_comm *comm)
 	return comm->num_paths == comm->wanted_paths;
 }
 
-/*
- * True for a comm that is over and holds no message that NCCL should still have. A sender that asks
- * is not over yet: what it has sent may still be on its way, and it waits for our answer.
- */
-static bool is_void(struct mesh_comm *comm)
+/* The connector may try again on another path: this comm grows no more. */
+static bool is_broken(struct mesh_comm *comm)
 {
-	bool over = mesh_comm_is_cut(comm), holds;
+	bool broken = mesh_comm_is_cut(comm);
 
 	mesh_lock_take(&comm->lock);
-	over |= mesh_comm_peer_is_over(comm) && !mesh_comm_peer_asks(comm);
-	holds = is_whole(comm) && mesh_receive_has_early(comm);
+	broken |= mesh_comm_peer_is_over(comm);
 	mesh_lock_release(&comm->lock);
-	return over && !holds;
+	return broken;
+}
+
+static void waiting_drop(struct mesh_listener *listener, int i)
+{
+	listener->num_left++;
+	mesh_comm_free(listener->waiting[i]);
+	waiting_remove(listener, i);
 }
 
 void mesh_listener_tick(struct mesh_listener *listener)
 {
 	int i;
 
-	/* Its connector gave up, or tries again on another path. */
 	for (i = listener->num_waiting - 1; i >= 0; i--) {
-		if (!is_void(listener->waiting[i]))
-			continue;
-		listener->num_left += is_whole(listener->waiting[i]);
-		mesh_comm_free(listener->waiting[i]);
-		waiting_remove(listener, i);
+		if (!is_whole(listener->waiting[i]) && is_broken(listener->waiting[i]))
+			waiting_drop(listener, i);
 	}
+}
+
+static struct mesh_comm *comm_of_key(const struct mesh_peer *peer, uint64_t key)
+{
+	struct mesh_comm *comm;
+
+	LIST_FOREACH(comm, &peer->node->comms, entry) {
+		if (!comm->sending && comm->key == key && comm->paths[0].peer == peer)
+			return comm;
+	}
+	return NULL;
+}
+
+/* Drops the comm if it waits for accept() here. */
+static bool waiting_find_drop(struct mesh_listener *listener, const struct mesh_comm *comm)
+{
+	int i;
+
+	for (i = 0; i < listener->num_waiting; i++) {
+		if (listener->waiting[i] != comm)
+			continue;
+		waiting_drop(listener, i);
+		return true;
+	}
+	return false;
+}
+
+void mesh_listener_withdrawn(struct mesh_peer *peer, const struct mesh_frame_withdraw *withdraw)
+{
+	const struct mesh_frame_comm nothing = {0};
+	struct mesh_listener *listener;
+	struct mesh_comm *comm;
+
+	comm = comm_of_key(peer, withdraw->comm_key);
+	if (!comm)
+		return;
+	LIST_FOREACH(listener, &peer->node->listeners, entry) {
+		if (waiting_find_drop(listener, comm))
+			return;
+	}
+	/* NCCL has it already. */
+	mesh_comm_close_asked(comm, &nothing);
 }
 
 /* ---- NCCL's side ----------------------------------------------------------------------- */
@@ -215,31 +259,69 @@ static void accept_timeout_log(const struct mesh_listener *listener)
 
 	mesh_endpoints_text(node->endpoints, node->num_endpoints, node, local, sizeof(local));
 	if (listener->num_left)
-		mesh_warn(
-			"node %s: whoever connected to the listener on %s was gone again before "
-			"this rank accepted, and nobody else came within %llu s. The other rank's "
-			"log tells why.",
-			node->name, local, (unsigned long long)node->config.accept_timeout_s);
+		mesh_warn("node %s: a peer began to connect to the listener on %s and did not "
+			  "finish, and no other connected within %llu s. The other rank's log has "
+			  "the reason.",
+			  node->name, local, (unsigned long long)node->config.accept_timeout_s);
 	else
 		mesh_warn("node %s: nobody connected within %llu s to the listener on %s. The "
 			  "other rank's log tells why; NCCL_MESH_ACCEPT_TIMEOUT changes the time.",
 			  node->name, (unsigned long long)node->config.accept_timeout_s, local);
 }
 
-/* Takes the first comm that is whole; NULL if there is none. */
-static struct mesh_comm *whole_take(struct mesh_listener *listener)
+/*
+ * True for a whole comm whose peer is lost, while nothing tells that the connector knew the comm to
+ * be whole: the last ACCEPT may have been lost, and the connector may come again.
+ */
+static bool is_doubtful(struct mesh_comm *comm)
+{
+	bool known;
+
+	mesh_lock_take(&comm->lock);
+	known = comm->peer_asked_ms || mesh_receive_has_early(comm);
+	mesh_lock_release(&comm->lock);
+	return mesh_comm_is_cut(comm) && !known;
+}
+
+static bool is_lost_for_long(const struct mesh_comm *comm, uint64_t now_ms)
+{
+	const struct mesh_peer *peer;
+	int i;
+
+	for (i = 0; i < comm->num_paths; i++) {
+		peer = comm->paths[i].peer;
+		if (peer->state == MESH_PEER_LOST &&
+		    mesh_clock_elapsed_ms(peer->lost_ms, now_ms) >= DOUBT_MS)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Takes the first comm that is whole, also if it is over: with what was sent on it, and then its
+ * error. NULL if there is none.
+ */
+static struct mesh_comm *whole_take(struct mesh_listener *listener, uint64_t now_ms)
 {
 	struct mesh_comm *comm;
-	int i;
+	int i, k = -1;
 
 	for (i = 0; i < listener->num_waiting; i++) {
 		comm = listener->waiting[i];
 		if (!is_whole(comm))
 			continue;
-		waiting_remove(listener, i);
-		return comm;
+		if (!is_doubtful(comm)) {
+			k = i;
+			break;
+		}
+		if (k < 0 && is_lost_for_long(comm, now_ms))
+			k = i;
 	}
-	return NULL;
+	if (k < 0)
+		return NULL;
+	comm = listener->waiting[k];
+	waiting_remove(listener, k);
+	return comm;
 }
 
 static int accept_whole(struct mesh_listener *listener, struct mesh_comm **comm)
@@ -247,7 +329,7 @@ static int accept_whole(struct mesh_listener *listener, struct mesh_comm **comm)
 	uint64_t now = mesh_clock_ms();
 
 	mesh_listener_tick(listener);
-	*comm = whole_take(listener);
+	*comm = whole_take(listener, now);
 	if (*comm)
 		return 0;
 	if (!listener->deadline_ms)

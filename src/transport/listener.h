@@ -8,8 +8,8 @@
 
 #include "transport/comm.h"
 
-/* Comms that wait for accept(). NCCL accepts one; the rest are strangers with the right cookie. */
-#define MESH_LISTENER_QUEUE 4
+/* Comms that wait for accept(). NCCL accepts one; another program may be late with many. */
+#define MESH_LISTENER_QUEUE 64
 
 struct mesh_listener {
 	LIST_ENTRY(mesh_listener) entry; /* node->listeners; all under node->lock */
@@ -20,16 +20,19 @@ struct mesh_listener {
 	uint64_t deadline_ms;				/* set by the first accept() */
 	struct mesh_comm *waiting[MESH_LISTENER_QUEUE]; /* whole or still growing */
 	int num_waiting;
-	int num_left; /* comms that ended before accept() took them */
+	int num_left; /* comms whose connector dropped them before they were connected */
 };
 
 /** A CONNECT came from @peer: makes the comm, or adds a path, and answers. node->lock held. */
 void mesh_listener_connect(struct mesh_peer *peer, const struct mesh_frame_connect *request);
 
+/** @peer's connector drops a comm that its NCCL never had. node->lock held. */
+void mesh_listener_withdrawn(struct mesh_peer *peer, const struct mesh_frame_withdraw *withdraw);
+
 /** The listener with this id and cookie, or NULL. node->lock held. */
 struct mesh_listener *mesh_listener_find(struct mesh_node *node, uint32_t id, uint64_t cookie);
 
-/** Drops the failed comms that nobody has accepted. node->lock held. */
+/** Drops the comms that failed before all of their paths were there. node->lock held. */
 void mesh_listener_tick(struct mesh_listener *listener);
 
 /** Opens and closes the control listeners of all domains. node->lock held. */

@@ -270,16 +270,10 @@ static void refuse_handle(struct mesh_peer *peer, const struct mesh_frame_refuse
 static void accept_handle(struct mesh_peer *peer, const struct mesh_frame_comm *accept)
 {
 	struct mesh_connect *connect = connect_of_comm(peer, accept->to_comm);
-	struct mesh_frame frame;
 
-	if (connect) {
+	/* Else the connection was dropped meanwhile, and WITHDRAW is on its way. */
+	if (connect)
 		mesh_connect_accepted(connect, accept->comm, accept->token);
-		return;
-	}
-	/* NCCL gave the connection up meanwhile: the other end must not wait for it. */
-	memset(&frame, 0, sizeof(frame));
-	frame.comm.to_comm = accept->comm;
-	mesh_peer_send(peer, &frame, MESH_FRAME_CLOSE);
 }
 
 /* Frames for a comm that exists already. One that was closed meanwhile is nobody's. */
@@ -322,6 +316,9 @@ static void frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 		else
 			mesh_peer_lose(peer,
 				       "it asked for a connection before it introduced itself");
+		return;
+	case MESH_FRAME_WITHDRAW:
+		mesh_listener_withdrawn(peer, &frame->withdraw);
 		return;
 	case MESH_FRAME_ACCEPT:
 		accept_handle(peer, &frame->comm);

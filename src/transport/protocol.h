@@ -49,7 +49,7 @@ void mesh_stall_answered(struct mesh_comm *comm, uint32_t seq);
 /** True if the first @count messages have all arrived. comm->lock held. */
 bool mesh_receive_has_all(struct mesh_comm *comm, uint32_t count);
 
-/** True if the next receive will find its message here already. comm->lock held. */
+/** True if the sender has sent something that no receive was posted for. comm->lock held. */
 bool mesh_receive_has_early(const struct mesh_comm *comm);
 
 /** True if the peer may still write into the memory of a posted receive. comm->lock held. */

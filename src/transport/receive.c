@@ -484,7 +484,8 @@ bool mesh_receive_has_all(struct mesh_comm *comm, uint32_t count)
 
 bool mesh_receive_has_early(const struct mesh_comm *comm)
 {
-	return early_is_here(comm, comm->next_seq);
+	/* A large message has only asked for its grant. */
+	return comm->receive.early_data || comm->receive.wanted;
 }
 
 bool mesh_receive_is_granted(const struct mesh_comm *comm)

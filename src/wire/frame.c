@@ -32,6 +32,8 @@ static size_t frame_payload_size(uint8_t type)
 		return sizeof(struct mesh_frame_refuse);
 	case MESH_FRAME_CONNECT:
 		return sizeof(struct mesh_frame_connect);
+	case MESH_FRAME_WITHDRAW:
+		return sizeof(struct mesh_frame_withdraw);
 	case MESH_FRAME_ACCEPT:
 	case MESH_FRAME_CLOSE:
 	case MESH_FRAME_CLOSED:

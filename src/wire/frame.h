@@ -19,6 +19,7 @@ enum mesh_frame_type {
 	MESH_FRAME_ASK,	      /* either end: I have waited long for this message to complete */
 	MESH_FRAME_SENT,      /* sender: all of it is sent; no answer means not yet */
 	MESH_FRAME_PORT,      /* connector: its provider dialled yours from this TCP port */
+	MESH_FRAME_WITHDRAW,  /* connector: it drops a comm that its NCCL never had, or gives up */
 };
 
 enum mesh_refusal {
@@ -102,6 +103,19 @@ struct mesh_frame_connect {
 _Static_assert(offsetof(struct mesh_frame_connect, path) == 28, "wire format");
 _Static_assert(sizeof(struct mesh_frame_connect) == 32, "wire format");
 
+/*
+ * WITHDRAW: not CLOSE, because the connector's NCCL never had this comm: the listener's must
+ * not get it either. It travels on the comm's first path, behind its CONNECT.
+ */
+struct mesh_frame_withdraw {
+	uint64_t cookie;    /* of the listener */
+	uint64_t comm_key;  /* of the comm; 0 if there is none yet */
+	uint32_t listen_id; /* whose cookie it is */
+	uint32_t final;	    /* 1: the connector has given up; 0: it tries again */
+};
+_Static_assert(offsetof(struct mesh_frame_withdraw, listen_id) == 16, "wire format");
+_Static_assert(sizeof(struct mesh_frame_withdraw) == 24, "wire format");
+
 /* ACCEPT: the sender's id and token for this path. The others: for a comm, on its first path. */
 struct mesh_frame_comm {
 	uint64_t reserved; /* 0 */
@@ -121,6 +135,7 @@ struct mesh_frame {
 		struct mesh_frame_hello hello;
 		struct mesh_frame_refuse refuse;
 		struct mesh_frame_connect connect;
+		struct mesh_frame_withdraw withdraw;
 		struct mesh_frame_comm comm;
 	};
 };

@@ -20,7 +20,7 @@
 #endif
 
 /* Both ends must agree. Raised with any change of handle, frames, messages or immediates. */
-#define MESH_PROTOCOL_VERSION 3
+#define MESH_PROTOCOL_VERSION 4
 
 /* libfabric names of our providers are a sockaddr_in (16 bytes) or sockaddr_in6 (28). */
 #define MESH_ENDPOINT_NAME_MAX 64

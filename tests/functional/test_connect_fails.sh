@@ -79,16 +79,16 @@ queue_full() {
 	play a connector <<-END
 		init 0
 		await $FAULTS/handle
-		$(for i in 0 1 2 3; do echo "connect $i $FAULTS/handle"; done)
-		! within $(ms 10000) connect 4 $FAULTS/handle
+		$(for i in {0..63}; do echo "connect $i $FAULTS/handle"; done)
+		! within $(ms 10000) connect 64 $FAULTS/handle
 		touch $FAULTS/done
-		$(for i in 0 1 2 3; do echo "close $i"; done)
+		$(for i in {0..63}; do echo "close $i"; done)
 		finalize 0
 	END
 	finish "refused a connection: it is out of memory or connections"
 }
 
-# --- one that comes and goes before the listener's NCCL has looked -------------------------------
+# --- one that comes, sends and goes before the listener's NCCL has looked ------------------------
 
 left_again() {
 	begin
@@ -96,22 +96,39 @@ left_again() {
 		init 0
 		listen 0 $FAULTS/handle
 		await $FAULTS/done
-		! within $(ms 12000) accept 0 0
+		within $(ms 5000) accept 0 0
+		buffer 0 64K
+		reg 0 0 0
+		transfer 0 8K 3 1
+		! within $(ms 5000) post 0 0 0 8K
+		dereg 0
+		close 0
+		within $(ms 5000) accept 1 0
+		buffer 1 64K
+		reg 1 1 1
+		! within $(ms 5000) post 1 1 1 8K
+		dereg 1
+		close 1
 		finalize 0
 	END
 	play a connector <<-END
 		init 0
 		await $FAULTS/handle
 		connect 0 $FAULTS/handle
+		buffer 0 64K
+		reg 0 0 0
+		transfer 0 8K 3 1
+		dereg 0
 		close 0
-		touch $FAULTS/done
+		connect 1 $FAULTS/handle
+		close 1
 		finalize 0
 	END
 	ended connector
+	touch "$FAULTS/done"
 	ended listener
-	said listener WARN "was gone again before this rank accepted"
-	unsaid listener WARN "nobody connected"
-	note "left_again: $(grep -m1 '^WARN' "$FAULTS/listener.log")"
+	unsaid listener WARN "did not finish|nobody connected"
+	note "left_again: both connections were handed over, with what was sent on them"
 }
 
 # --- what TCP lets through and the fabric does not -----------------------------------------------

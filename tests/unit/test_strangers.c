@@ -337,14 +337,14 @@ static void test_refusal_of_nothing(void **state)
 /* They belong to nobody, and do no harm. */
 static void test_frames_for_nobody(void **state)
 {
-	static const enum mesh_frame_type types[] = {MESH_FRAME_CLOSE, MESH_FRAME_CLOSED,
-						     MESH_FRAME_ASK,   MESH_FRAME_SENT,
-						     MESH_FRAME_PORT,  MESH_FRAME_REFUSE};
+	static const enum mesh_frame_type types[] = {
+		MESH_FRAME_CLOSE, MESH_FRAME_CLOSED, MESH_FRAME_ASK,	 MESH_FRAME_SENT,
+		MESH_FRAME_PORT,  MESH_FRAME_ACCEPT, MESH_FRAME_WITHDRAW};
 	struct mesh_frame frame;
 	size_t i;
 
 	(void)state;
-	for (i = 0; i + 1 < sizeof(types) / sizeof(types[0]); i++) {
+	for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		memset(&frame, 0, sizeof(frame));
 		frame.comm.to_comm = NO_COMM;
 		frame_send(&frame, types[i]);
@@ -354,19 +354,6 @@ static void test_frames_for_nobody(void **state)
 	frame.refuse.comm = NO_COMM;
 	frame_send(&frame, MESH_FRAME_REFUSE);
 	introduced();
-}
-
-/* NCCL may have given a connection up before its ACCEPT came: the other end must not wait. */
-static void test_accept_of_nothing(void **state)
-{
-	struct mesh_frame frame;
-
-	(void)state;
-	memset(&frame, 0, sizeof(frame));
-	frame.comm.to_comm = NO_COMM;
-	frame.comm.comm = 55;
-	frame_send(&frame, MESH_FRAME_ACCEPT);
-	assert_int_equal(frame_read(MESH_FRAME_CLOSE).comm.to_comm, 55);
 }
 
 /* ---- CONNECT ------------------------------------------------------------------------------- */
@@ -452,26 +439,127 @@ static void test_listener_is_full(void **state)
 		assert_int_equal(frame_read(MESH_FRAME_CLOSE).comm.to_comm, i + 1);
 }
 
-/* A connector that gives up before anybody accepts leaves room for others. */
+/* Makes a whole comm as a connector does. Returns the listener's id of it. */
+static uint32_t comm_make(uint32_t id, uint64_t key)
+{
+	struct mesh_frame frame = connect_make(id, 0, 1);
+
+	frame.connect.comm_key = key;
+	frame_send(&frame, MESH_FRAME_CONNECT);
+	return frame_read(MESH_FRAME_ACCEPT).comm.comm;
+}
+
+static void withdraw(uint64_t key)
+{
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.withdraw.cookie = handle.cookie;
+	frame.withdraw.listen_id = handle.listen_id;
+	frame.withdraw.comm_key = key;
+	frame_send(&frame, MESH_FRAME_WITHDRAW);
+}
+
+/* A connector that gives up before it has the comm leaves room for others. */
 static void test_connector_gives_up(void **state)
 {
 	struct mesh_comm *comm = NULL;
-	struct mesh_frame frame;
-	uint32_t id;
 
 	(void)state;
 	introduced();
-	frame = connect_make(3, 0, 1);
-	frame_send(&frame, MESH_FRAME_CONNECT);
-	id = frame_read(MESH_FRAME_ACCEPT).comm.comm;
+	comm_make(3, 30);
+	comm_make(4, 40);
+	withdraw(50);
+	withdraw(30);
+	connect_refused(connect_make(99, 1, 2), MESH_REFUSAL_COOKIE); /* both are handled */
+	assert_int_equal(listener->num_waiting, 1);
+	assert_int_equal(listener->num_left, 1);
+	assert_int_equal(mesh_listener_accept(listener, &comm), 0);
+	assert_non_null(comm);
+	assert_int_equal(comm->paths[0].remote_id, 4);
+	close(stranger);
+	stranger = -1;
+	mesh_comm_close(comm);
+}
+
+/* It had the comm, and closes it: NCCL gets its end, which is over. */
+static void test_close_before_accept(void **state)
+{
+	struct mesh_comm *comm = NULL;
+	struct mesh_frame frame;
+
+	(void)state;
+	introduced();
 	memset(&frame, 0, sizeof(frame));
-	frame.comm.to_comm = id;
+	frame.comm.to_comm = comm_make(3, 30);
 	frame_send(&frame, MESH_FRAME_CLOSE);
 	assert_int_equal(frame_read(MESH_FRAME_CLOSED).comm.to_comm, 3);
 	assert_int_equal(mesh_listener_accept(listener, &comm), 0);
-	assert_null(comm);
-	assert_int_equal(listener->num_waiting, 0);
-	assert_int_equal(listener->num_left, 1);
+	assert_non_null(comm);
+	assert_int_equal(comm->error, -EPIPE);
+	mesh_comm_close(comm);
+}
+
+/* accept() was faster than its connector's change of mind. */
+static void test_withdraw_after_accept(void **state)
+{
+	struct mesh_comm *comm = NULL;
+
+	(void)state;
+	introduced();
+	comm_make(3, 30);
+	assert_int_equal(mesh_listener_accept(listener, &comm), 0);
+	assert_non_null(comm);
+	withdraw(30);
+	assert_int_equal(frame_read(MESH_FRAME_CLOSED).comm.to_comm, 3);
+	assert_int_equal(comm->error, -EPIPE);
+	mesh_comm_close(comm);
+}
+
+/* As if all lost peers had been lost so much earlier. Returns how many there are. */
+static int lost_peers_age(uint64_t ms)
+{
+	struct mesh_peer *peer;
+	int count = 0;
+
+	mesh_lock_take(&net->node->lock);
+	LIST_FOREACH(peer, &net->node->peers, entry) {
+		if (peer->state != MESH_PEER_LOST || !peer->users)
+			continue;
+		peer->lost_ms -= ms;
+		count++;
+	}
+	mesh_lock_release(&net->node->lock);
+	return count;
+}
+
+/* Lost, and nobody knows if it got our ACCEPT: another comm comes first; in the end NCCL has it. */
+static void test_lost_before_accept(void **state)
+{
+	uint64_t deadline = mesh_clock_ms() + LIMIT_S * 1000;
+	struct mesh_comm *comm = NULL;
+
+	(void)state;
+	introduced();
+	comm_make(3, 30);
+	close(stranger);
+	while (!lost_peers_age(0))
+		assert_true(mesh_clock_ms() < deadline);
+	dial();
+	introduced();
+	comm_make(4, 40);
+	lost_peers_age(3000);
+	assert_int_equal(mesh_listener_accept(listener, &comm), 0);
+	assert_non_null(comm);
+	assert_int_equal(comm->paths[0].remote_id, 4);
+	close(stranger);
+	stranger = -1;
+	mesh_comm_close(comm);
+	comm = NULL;
+	assert_int_equal(mesh_listener_accept(listener, &comm), 0);
+	assert_non_null(comm);
+	assert_int_equal(comm->paths[0].remote_id, 3);
+	mesh_comm_close(comm);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -484,7 +572,8 @@ int main(void)
 		TEST(test_wrong_version),	  TEST(test_noise),
 		TEST(test_endpoint_elsewhere),	  TEST(test_too_many_strangers),
 		TEST(test_connect_before_hello),  TEST(test_refusal_of_nothing),
-		TEST(test_frames_for_nobody),	  TEST(test_accept_of_nothing),
+		TEST(test_frames_for_nobody),	  TEST(test_close_before_accept),
+		TEST(test_withdraw_after_accept), TEST(test_lost_before_accept),
 		TEST(test_connect_without_right), TEST(test_paths_of_one_comm),
 		TEST(test_listener_is_full),	  TEST(test_connector_gives_up),
 	};

@@ -208,6 +208,7 @@ static void test_frame_lengths(void **state)
 	for (type = 0; type < 256; type++) {
 		unsigned int right = type == MESH_FRAME_HELLO				     ? 224
 				     : type == MESH_FRAME_REFUSE			     ? 16
+				     : type == MESH_FRAME_WITHDRAW			     ? 24
 				     : type >= MESH_FRAME_CONNECT && type <= MESH_FRAME_PORT ? 32
 											     : 0;
 

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_accept.c - what was sent, and closed, before accept() was polled: each version's table, over
+ * the loopback interface. NCCL may be minutes late with accept().
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "transport/comm.h"
+#include "transport/node.h"
+#include "transport/peer.h"
+
+#include "nccl_versions.h"
+
+/* Whatever takes longer than this has failed. */
+#define LIMIT_MS 20000
+#define ROUNDS 200
+#define COMMS_MAX 64
+#define MESSAGES_MAX 3
+#define LARGE 100001
+#define HANDLE_BYTES 128
+
+/* One connection, with both of its ends here. */
+struct link {
+	uint8_t handle[HANDLE_BYTES];
+	void *listen, *send, *receive, *from, *to;
+	uint8_t out[MESSAGES_MAX][LARGE], in[LARGE];
+	size_t sizes[MESSAGES_MAX];
+	int messages;
+};
+
+static struct version versions[VERSIONS];
+static void *contexts[VERSIONS]; /* NULL before v11 */
+static struct link *links;
+static uint32_t random_state = 1; /* of draw() */
+
+static void __attribute__((format(printf, 5, 6)))
+logger(enum nccl_level level, unsigned long flags, const char *file, int line, const char *format,
+       ...)
+{
+	(void)level;
+	(void)flags;
+	(void)file;
+	(void)line;
+	(void)format;
+}
+
+static uint32_t draw(uint32_t below)
+{
+	random_state = random_state * 1664525 + 1013904223;
+	return (random_state >> 8) % below;
+}
+
+/* ---- one step of a connection's life --------------------------------------------------- */
+
+static void link_connect(const struct version *v, void *context, struct link *link, int messages)
+{
+	uint64_t deadline = mesh_clock_ms() + LIMIT_MS;
+
+	link->receive = link->send = NULL;
+	link->messages = messages;
+	assert_int_equal(v->listen(context, 0, link->handle, &link->listen), 0);
+	while (!link->send) {
+		assert_true(mesh_clock_ms() < deadline);
+		assert_int_equal(v->connect(context, 0, link->handle, &link->send, NULL), 0);
+	}
+	assert_int_equal(
+		v->reg_mr(link->send, link->out, sizeof(link->out), NCCL_POINTER_HOST, &link->from),
+		0);
+}
+
+/* 0: no end yet; 1: done; -1: failed. */
+static int state_of(const struct version *v, void *request, int *size)
+{
+	int done = 0;
+
+	if (v->test(request, &done, size))
+		return -1;
+	return done;
+}
+
+static int end_of(const struct version *v, void *request, int *size)
+{
+	uint64_t deadline = mesh_clock_ms() + LIMIT_MS;
+	int state;
+
+	while (!(state = state_of(v, request, size)))
+		assert_true(mesh_clock_ms() < deadline);
+	return state;
+}
+
+static void *message_send(const struct version *v, struct link *link, int i, size_t size)
+{
+	void *request;
+	size_t k;
+
+	link->sizes[i] = size;
+	for (k = 0; k < size; k++)
+		link->out[i][k] = (uint8_t)(draw(256));
+	assert_int_equal(v->isend(link->send, link->out[i], size, 0, link->from, &request), 0);
+	assert_non_null(request);
+	return request;
+}
+
+static void link_close_send(const struct version *v, struct link *link)
+{
+	assert_int_equal(v->dereg_mr(link->send, link->from), 0);
+	assert_int_equal(v->close_send(link->send), 0);
+	link->send = NULL;
+}
+
+static void link_accept(const struct version *v, struct link *link)
+{
+	uint64_t deadline = mesh_clock_ms() + LIMIT_MS;
+
+	while (!link->receive) {
+		assert_true(mesh_clock_ms() < deadline);
+		assert_int_equal(v->accept(link->listen, &link->receive, NULL), 0);
+	}
+	assert_int_equal(
+		v->reg_mr(link->receive, link->in, sizeof(link->in), NCCL_POINTER_HOST, &link->to),
+		0);
+}
+
+/* Posts a receive; NULL if that was refused. */
+static void *receive_post(const struct version *v, struct link *link)
+{
+	size_t size = sizeof(link->in);
+	void *data = link->in, *request = NULL;
+	int tag = 0;
+
+	if (v->irecv(link->receive, 1, &data, &size, &tag, &link->to, &request))
+		return NULL;
+	assert_non_null(request);
+	return request;
+}
+
+static void message_receive(const struct version *v, struct link *link, int i)
+{
+	void *request = receive_post(v, link);
+	int size = -1;
+
+	assert_non_null(request);
+	assert_int_equal(end_of(v, request, &size), 1);
+	assert_int_equal(size, link->sizes[i]);
+	assert_memory_equal(link->in, link->out[i], link->sizes[i]);
+}
+
+/* Nothing more comes, and NCCL is told so. */
+static void link_is_over(const struct version *v, struct link *link)
+{
+	void *request = receive_post(v, link);
+	int size;
+
+	if (request)
+		assert_int_equal(end_of(v, request, &size), -1);
+}
+
+static void link_close(const struct version *v, struct link *link)
+{
+	assert_int_equal(v->dereg_mr(link->receive, link->to), 0);
+	assert_int_equal(v->close_receive(link->receive), 0);
+	assert_int_equal(v->close_listen(link->listen), 0);
+}
+
+/* ---- the tests ----------------------------------------------------------------------- */
+
+static void small_before_accept(const struct version *v, struct link *link)
+{
+	static const size_t sizes[] = {0, 1, 8, 127, 4096, 8191, 8192};
+	void *requests[MESSAGES_MAX];
+	int i, size;
+
+	for (i = 0; i < link->messages; i++)
+		requests[i] = message_send(v, link, i, sizes[draw(7)]);
+	for (i = 0; i < link->messages; i++)
+		assert_int_equal(end_of(v, requests[i], &size), 1);
+	link_close_send(v, link);
+}
+
+/* Connect, send 0 to 3 messages, close, and only then accept and receive. */
+static void test_close_before_accept(void **state)
+{
+	int round, n, i, k;
+
+	(void)state;
+	for (round = 0; round < ROUNDS; round++) {
+		const struct version *v = &versions[round % VERSIONS];
+		void *context = contexts[round % VERSIONS];
+
+		n = round < VERSIONS ? COMMS_MAX : 1 + (int)draw(16);
+		for (i = 0; i < n; i++)
+			link_connect(v, context, &links[i], (int)draw(MESSAGES_MAX + 1));
+		for (i = 0; i < n; i++)
+			small_before_accept(v, &links[i]);
+		for (i = 0; i < n; i++) {
+			link_accept(v, &links[i]);
+			for (k = 0; k < links[i].messages; k++)
+				message_receive(v, &links[i], k);
+			link_is_over(v, &links[i]);
+			link_close(v, &links[i]);
+		}
+	}
+}
+
+/* A large message waits for the receive, and so for accept(): what is done by then arrives. */
+static void test_large_waits_for_accept(void **state)
+{
+	void *requests[MESSAGES_MAX], *receives[MESSAGES_MAX];
+	struct link *link = &links[0];
+	int round, i, size;
+
+	(void)state;
+	for (round = 0; round < 3 * VERSIONS; round++) {
+		const struct version *v = &versions[round % VERSIONS];
+
+		link_connect(v, contexts[round % VERSIONS], link, 2);
+		requests[0] = message_send(v, link, 0, 64);
+		requests[1] = message_send(v, link, 1, LARGE - draw(1000));
+		assert_int_equal(end_of(v, requests[0], &size), 1);
+		link_accept(v, link);
+		message_receive(v, link, 0);
+		receives[0] = receive_post(v, link);
+		receives[1] = receive_post(v, link);
+		assert_int_equal(end_of(v, requests[1], &size), 1);
+		link_close_send(v, link);
+		assert_int_equal(end_of(v, receives[0], &size), 1);
+		assert_int_equal(size, link->sizes[1]);
+		for (i = 0; i < size; i++)
+			assert_int_equal(link->in[i], link->out[1][i]);
+		assert_int_equal(end_of(v, receives[1], &size), -1);
+		link_close(v, link);
+	}
+}
+
+/* NCCL aborts with a large message that nobody has received: those before it arrive. */
+static void test_large_is_cancelled(void **state)
+{
+	struct link *link = &links[0];
+	int round, size;
+
+	(void)state;
+	for (round = 0; round < VERSIONS; round++) {
+		const struct version *v = &versions[round];
+
+		link_connect(v, contexts[round], link, 1);
+		assert_int_equal(end_of(v, message_send(v, link, 0, 300), &size), 1);
+		message_send(v, link, 1, LARGE);
+		link_close_send(v, link);
+		link_accept(v, link);
+		message_receive(v, link, 0);
+		link_is_over(v, link);
+		link_close(v, link);
+	}
+}
+
+/* All of them stand in one listener's queue. */
+static void test_one_listener_for_all(void **state)
+{
+	const struct version *v = &versions[VERSIONS - 1];
+	struct link *first = &links[0];
+	uint64_t deadline;
+	int i;
+
+	(void)state;
+	link_connect(v, contexts[VERSIONS - 1], first, 0);
+	link_close_send(v, first);
+	for (i = 1; i < COMMS_MAX; i++) {
+		deadline = mesh_clock_ms() + LIMIT_MS;
+		first->send = NULL;
+		while (!first->send) {
+			assert_true(mesh_clock_ms() < deadline);
+			assert_int_equal(v->connect(contexts[VERSIONS - 1], 0, first->handle,
+						    &first->send, NULL),
+					 0);
+		}
+		assert_int_equal(v->close_send(first->send), 0);
+	}
+	for (i = 0; i < COMMS_MAX; i++) {
+		first->receive = NULL;
+		link_accept(v, first);
+		link_is_over(v, first);
+		assert_int_equal(v->dereg_mr(first->receive, first->to), 0);
+		assert_int_equal(v->close_receive(first->receive), 0);
+	}
+	assert_int_equal(v->close_listen(first->listen), 0);
+}
+
+/* What its node's network has become of the connector's end: as if its process had ended. */
+static void connector_loses(struct mesh_node *node)
+{
+	struct mesh_peer *peer;
+
+	mesh_lock_take(&node->lock);
+	LIST_FOREACH(peer, &node->peers, entry) {
+		if (peer->incoming && peer->watch.fd >= 0)
+			mesh_peer_lose(peer, "its process ended");
+	}
+	mesh_lock_release(&node->lock);
+}
+
+static struct mesh_node *node_of(void *comm)
+{
+	return ((struct mesh_comm *)comm)->node;
+}
+
+/* Its process closes, and ends, before accept() is called. */
+static void test_peer_ends_before_accept(void **state)
+{
+	struct link *link = &links[0];
+	struct mesh_node *node;
+	int round, messages, i;
+
+	(void)state;
+	for (round = 0; round < 2 * VERSIONS; round++) {
+		const struct version *v = &versions[round % VERSIONS];
+
+		messages = round % (MESSAGES_MAX + 1);
+		link_connect(v, contexts[round % VERSIONS], link, messages);
+		node = node_of(link->send);
+		small_before_accept(v, link);
+		connector_loses(node);
+		link_accept(v, link);
+		for (i = 0; i < messages; i++)
+			message_receive(v, link, i);
+		link_is_over(v, link);
+		link_close(v, link);
+	}
+}
+
+static int setup(void **state)
+{
+	int i;
+
+	(void)state;
+	versions_get(versions);
+	for (i = 0; i < VERSIONS; i++)
+		assert_int_equal(versions[i].init(logger, &contexts[i]), 0);
+	links = calloc(COMMS_MAX, sizeof(*links));
+	return links ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	int i;
+
+	(void)state;
+	for (i = 0; i < VERSIONS; i++) {
+		if (versions[i].finalize)
+			versions[i].finalize(contexts[i]);
+	}
+	free(links);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_close_before_accept),
+		cmocka_unit_test(test_large_waits_for_accept),
+		cmocka_unit_test(test_large_is_cancelled),
+		cmocka_unit_test(test_one_listener_for_all),
+		cmocka_unit_test(test_peer_ends_before_accept),
+	};
+
+	setenv("NCCL_MESH_NICS", "=lo", 1);
+	setenv("NCCL_MESH_PROVIDER", "tcp", 1);
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
