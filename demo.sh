@@ -3,8 +3,8 @@
 # demo.sh - builds the plugin and shows it on a switchless triangle of three nodes.
 #
 # The nodes are network namespaces of this machine, the cables are veth pairs: no GPU, no RDMA NIC
-# and no setting is needed. Namespaces need root: it installs and builds as whoever calls it, and
-# goes on with sudo. Everything it made but the build is gone at the end.
+# and no setting is needed. Namespaces need root: it installs and builds as the calling user, and
+# continues with sudo. At the end it removes everything that it made except the build.
 # Exit status 0 only if every pair of ranks was right and used its own cable.
 set -u
 TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -40,7 +40,7 @@ ASAN_STANDARD=detect_stack_use_after_return=1:strict_string_checks=1:quarantine_
 export ASAN_OPTIONS=${ASAN_OPTIONS:-$ASAN_STANDARD}
 SUPPRESSIONS=$PWD/tests/sanitizers
 export LSAN_OPTIONS=${LSAN_OPTIONS:-suppressions=$SUPPRESSIONS/lsan.supp:print_suppressions=0}
-# A test program that is told to end does so from its signal handler.
+# A test program that receives a signal exits from its signal handler.
 TSAN_STANDARD=suppressions=$SUPPRESSIONS/tsan.supp:history_size=4:report_signal_unsafe=0
 export TSAN_OPTIONS=${TSAN_OPTIONS:-$TSAN_STANDARD}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
