@@ -10,9 +10,23 @@
 #include "base/log.h"
 #include "wire/version.h"
 
-#include "command.h"
+#include "check/command.h"
+#include "common/exit_status.h"
+#include "config/command.h"
+#include "nics/command.h"
+#include "plan/command.h"
+#include "serve/command.h"
+#include "topo/command.h"
+#include "watch/command.h"
 
-/* A new subcommand is one file, one prototype in command.h and one row here. */
+struct command {
+	const char *name;
+	/* argv[0] is the subcommand's name; returns an exit status. */
+	int (*run)(int argc, char **argv);
+	const char *summary; /* one line for `fi_mesh --help` */
+};
+
+/* A new subcommand is a folder with command.c and command.h, and one row here. */
 static const struct command commands[] = {
 	{"nics", command_nics, "list the NICs of this node, which carry the mesh, and why"},
 	{"check", command_check, "find what keeps the mesh from working, and how to mend it"},

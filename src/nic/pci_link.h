@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pci_link.h - how wide and fast a PCI Express card is connected, and what that carries. */
+/* pci_link.h - how wide and fast a PCI Express card is connected. */
 #ifndef MESH_NIC_PCI_LINK_H
 #define MESH_NIC_PCI_LINK_H
 
@@ -11,21 +11,5 @@ struct mesh_pci_link {
 	int max_width, max_speed_mts;	/* of the card: LnkCap */
 	int slot_width, slot_speed_mts; /* of the port above it */
 };
-
-/**
- * Mb/s that @width lanes of @speed_mts carry one way, without the lanes' own coding (8b/10b
- * up to 5 GT/s, 128b/130b above; PCI Express Base Specification). Packet headers take another
- * 5 to 15 %. 0 where something is unknown.
- */
-int mesh_pci_link_mbps(int width, int speed_mts);
-
-/** True if it is known to run with fewer lanes, or more slowly, than the card can. */
-bool mesh_pci_link_is_reduced(const struct mesh_pci_link *link);
-
-/* "x16 at 32.0 GT/s" */
-#define MESH_PCI_LINK_TEXT_MAX 48
-
-/** Writes "x4 at 8.0 GT/s" ("" if unknown) into @text (MESH_PCI_LINK_TEXT_MAX); returns @text. */
-const char *mesh_pci_link_text(int width, int speed_mts, char *text);
 
 #endif

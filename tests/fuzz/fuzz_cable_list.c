@@ -5,7 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fi_utils/plan.h"
+#include "plan/cable_list.h"
+#include "plan/json.h"
+#include "plan/make.h"
+#include "plan/nodes.h"
+#include "plan/plan.h"
+#include "plan/shape.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <mesh/mesh/check_wire.h>
+#include "peer/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

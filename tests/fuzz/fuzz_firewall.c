@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fi_utils/firewall.h"
+#include "check/firewall_iptables.h"
+#include "check/firewall_nft.h"
+#include "check/firewall_rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

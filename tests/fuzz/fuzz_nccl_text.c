@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fi_utils/nccl_library.h"
-#include "fi_utils/nccl_setting.h"
+#include "check/nccl_library.h"
+#include "check/nccl_setting.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "fi_utils/topo.h"
+#include "topo/dot.h"
+#include "topo/json.h"
+#include "topo/map.h"
+#include "topo/path.h"
+#include "topo/read.h"
+#include "topo/svg.h"
+#include "topo/text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);

@@ -81,7 +81,7 @@ def lines_too_long(text):
 def main():
     os.chdir(sys.argv[1] if len(sys.argv) > 1 else TOP)
     settings = set(SETTING.findall(read("src/base/config.c")))
-    commands = {command: set(OPTION.findall(read("fi_utils/%s.c" % command)))
+    commands = {command: set(OPTION.findall(read("fi_utils/%s/command.c" % command)))
                 for command in ("nics", "check", "plan", "topo", "serve", "watch", "config")}
     pages = [page for page in ("README.md", "CONTRIBUTING.md", "NEWS.md")
              if os.path.exists(page)]

@@ -16,8 +16,8 @@ PAGE = os.path.join(TOP, "docs/troubleshooting.md")
 # Who prints it: where its messages are, and the file without which it is not part of the tree.
 SOURCES = {
     "plugin": ("src/*/*.c", "src/nccl/plugin.c"),
-    "fi_mesh check": ("fi_utils/*.c", "fi_utils/check.c"),
-    "fi_mesh check --peer": ("fi_utils/*.c", "fi_utils/peer_check.c"),
+    "fi_mesh check": ("fi_utils/*/*.c", "fi_utils/check/command.c"),
+    "fi_mesh check --peer": ("fi_utils/*/*.c", "fi_utils/peer/command.c"),
 }
 LITERAL = r'"(?:[^"\\\n]|\\.)*"'
 # Neighbouring literals are one; what the preprocessor puts between them is filled in.

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include <mesh/mesh/check_wire.h>
+#include "peer/wire.h"
 
 static struct mesh_check_frame frame, decoded;
 static uint8_t bytes[sizeof(frame) + MESH_CHECK_PAYLOAD_MAX];

@@ -12,8 +12,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "fi_utils/child.h"
-#include "fi_utils/run_program.h"
+#include "common/child.h"
+#include "common/run_program.h"
 
 /* Whatever takes longer than this has failed. */
 #define LIMIT_MS 60000

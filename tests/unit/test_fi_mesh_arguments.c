@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "fi_utils/arguments.h"
+#include "common/arguments.h"
 
 static void test_numbers(void **state)
 {

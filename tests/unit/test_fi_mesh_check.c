@@ -14,8 +14,11 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "fi_utils/check.h"
-#include "fi_utils/command.h"
+#include "check/checks.h"
+#include "check/context.h"
+#include "common/exit_status.h"
+#include "common/finding.h"
+#include "common/report.h"
 #include "nccl/plugin.h"
 #include "nic/nic_order.h"
 #include "system/sysfs_rdma.h"
@@ -109,7 +112,7 @@ static enum check_verdict run(const char *id)
 	verdict = check_verdict_of(&result);
 	memset(said, 0, sizeof(said));
 	file = fmemopen(said, sizeof(said) - 1, "w");
-	check_print(file, check, &result, false);
+	check_print(file, check->id, &result, false);
 	fclose(file);
 	check_result_free(&result);
 	return verdict;

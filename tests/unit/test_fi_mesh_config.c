@@ -10,8 +10,9 @@
 #include <cmocka.h>
 
 #include "base/config.h"
-#include "fi_utils/command.h"
-#include "fi_utils/config.h"
+#include "common/exit_status.h"
+#include "config/command.h"
+#include "config/print.h"
 
 /* What @argv[1] prints, and its exit status. To be freed. */
 static char *run(const char *argument, int *status)

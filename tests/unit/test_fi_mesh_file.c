@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "fi_utils/file.h"
+#include "common/file.h"
 
 /* More than the first buffer of both sides. */
 #define SIZE 300000

@@ -13,9 +13,12 @@
 
 #include <jansson.h>
 
-#include "fi_utils/command.h"
-#include "fi_utils/nics.h"
+#include "common/exit_status.h"
 #include "nic/nic_order.h"
+#include "nics/command.h"
+#include "nics/json.h"
+#include "nics/print.h"
+#include "nics/provider.h"
 
 static struct mesh_nic *nics; /* two */
 static struct mesh_nic_table table;

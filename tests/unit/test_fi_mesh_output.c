@@ -12,9 +12,11 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "fi_utils/interrupt.h"
-#include "fi_utils/output.h"
-#include "fi_utils/progress.h"
+#include "common/interrupt.h"
+#include "common/json.h"
+#include "common/output.h"
+#include "common/progress.h"
+#include "common/table.h"
 
 static void test_table(void **state)
 {

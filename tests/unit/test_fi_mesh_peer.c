@@ -14,9 +14,11 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "fi_utils/interrupt.h"
-#include "fi_utils/peer_figures.h"
-#include "fi_utils/peer_stream.h"
+#include "common/finding.h"
+#include "common/interrupt.h"
+#include "peer/figures.h"
+#include "peer/stream.h"
+#include "peer/wire.h"
 
 /* Whatever takes longer than this has failed. */
 #define LIMIT_MS 20000

@@ -12,8 +12,18 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "fi_utils/command.h"
-#include "fi_utils/plan.h"
+#include "common/exit_status.h"
+#include "plan/command.h"
+#include "plan/files.h"
+#include "plan/formats.h"
+#include "plan/json.h"
+#include "plan/make.h"
+#include "plan/nodes.h"
+#include "plan/plan.h"
+#include "plan/ports.h"
+#include "plan/print.h"
+#include "plan/rank_order.h"
+#include "plan/shape.h"
 
 #include "log_capture.h"
 

@@ -11,8 +11,19 @@
 
 #include <jansson.h>
 
-#include "fi_utils/plan.h"
-#include "fi_utils/topo.h"
+#include "plan/json.h"
+#include "plan/make.h"
+#include "plan/nodes.h"
+#include "plan/plan.h"
+#include "plan/shape.h"
+#include "topo/dot.h"
+#include "topo/json.h"
+#include "topo/map.h"
+#include "topo/path.h"
+#include "topo/read.h"
+#include "topo/summary.h"
+#include "topo/svg.h"
+#include "topo/text.h"
 
 static int read_text(struct topo_map *map, const char *text, const char *source)
 {

@@ -11,8 +11,13 @@
 
 #include <jansson.h>
 
-#include "fi_utils/command.h"
-#include "fi_utils/watch.h"
+#include "common/exit_status.h"
+#include "watch/command.h"
+#include "watch/json.h"
+#include "watch/print.h"
+#include "watch/prometheus.h"
+#include "watch/rates.h"
+#include "watch/sample.h"
 
 static struct watch_nic nics[2], nics_before[2];
 static struct watch_link links[1], links_before[1];

@@ -10,7 +10,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "fi_utils/firewall.h"
+#include "check/firewall_iptables.h"
+#include "check/firewall_nft.h"
+#include "check/firewall_rules.h"
 
 static struct firewall_packet packet;
 

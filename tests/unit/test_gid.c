@@ -7,8 +7,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "common/pci_link.h"
 #include "nic/gid.h"
-#include "nic/pci_link.h"
 
 #define MAPPED(last)                                                                               \
 	{                                                                                          \

@@ -10,9 +10,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "fi_utils/nccl_library.h"
-#include "fi_utils/nccl_setting.h"
-#include "fi_utils/plugin_probe.h"
+#include "check/nccl_library.h"
+#include "check/nccl_setting.h"
+#include "check/plugin_probe.h"
 #include "nccl/plugin.h"
 
 #include "sysfs_fixture.h"

@@ -10,7 +10,14 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include <mesh/mesh/plan.h>
+#include "base/log.h"
+#include "common/subnet.h"
+#include "plan/cable_list.h"
+#include "plan/make.h"
+#include "plan/plan.h"
+#include "plan/rank_order.h"
+#include "plan/shape.h"
+#include "plan/subnet_range.h"
 
 #include "log_capture.h"
 
@@ -165,7 +172,7 @@ static struct mesh_plan_request request_of(const char *shape, int num_nodes)
 	request.nodes = calloc((size_t)num_nodes, sizeof(*request.nodes));
 	assert_non_null(request.nodes);
 	for (i = 0; i < num_nodes; i++)
-		snprintf(request.nodes[i].name, MESH_NODE_NAME_MAX, "n%d", i);
+		snprintf(request.nodes[i].name, MESH_PLAN_NAME_MAX, "n%d", i);
 	return request;
 }
 

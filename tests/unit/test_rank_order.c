@@ -8,7 +8,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include <mesh/mesh/rank_order.h>
+#include "plan/rank_order.h"
+#include "plan/topology.h"
 
 static void join(struct mesh_topology *topology, int a, int b)
 {

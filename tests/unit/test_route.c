@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "system/route.h"
+#include "check/route.h"
 
 #include "namespace.h"
 

@@ -10,7 +10,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include <mesh/mesh/shape.h>
+#include "base/log.h"
+#include "plan/shape.h"
+#include "plan/shape_order.h"
+#include "plan/topology.h"
 
 #include "log_capture.h"
 

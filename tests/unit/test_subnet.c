@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "nic/subnet.h"
+#include "common/subnet.h"
 
 static struct mesh_addr parse(const char *text)
 {

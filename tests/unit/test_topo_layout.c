@@ -10,9 +10,14 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include <mesh/mesh/plan.h>
-
-#include "fi_utils/topo_drawing.h"
+#include "plan/cable_list.h"
+#include "plan/shape.h"
+#include "plan/subnet_range.h"
+#include "plan/topology.h"
+#include "topo/drawing.h"
+#include "topo/geometry.h"
+#include "topo/graph.h"
+#include "topo/map.h"
 
 /* ---- maps ------------------------------------------------------------------------------- */
 
@@ -21,7 +26,7 @@ static void map_of_topology(const struct mesh_topology *topology, const struct m
 			    const char *name, int rate_mbps, struct topo_map *map)
 {
 	struct mesh_subnets subnets = {.prefix_len = 24};
-	char text[MESH_NODE_NAME_MAX];
+	char text[MESH_PLAN_NAME_MAX];
 	int node, port, i;
 
 	*map = (struct topo_map){.planned = true, .shape = *shape};

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* command.c - `fi_mesh check`: runs the table of checks and shows what they find. */
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "check/checks.h"
+#include "check/command.h"
+#include "check/context.h"
+#include "common/arguments.h"
+#include "common/exit_status.h"
+#include "common/finding.h"
+#include "common/json.h"
+#include "common/output.h"
+#include "common/progress.h"
+#include "common/report.h"
+#include "peer/command.h"
+
+static const char who[] = "fi_mesh check";
+
+static const char usage_text[] =
+	"usage: fi_mesh check [--quiet] [--json] [--only ID[,ID...]] [--nccl FILE]\n"
+	"       fi_mesh check --peer ADDR... [--port PORT] [--quiet] [--json]\n"
+	"\n"
+	"Looks at everything on this node that a working mesh needs, and gives the command that\n"
+	"mends what is not right. It changes nothing and needs no root; what it may not see, it\n"
+	"names. NCCL_* and NCCL_MESH_* variables count as they do for NCCL and the plugin.\n"
+	"\n"
+	"  -q, --quiet   only what is not right\n"
+	"  --json        JSON instead of text\n"
+	"  --only IDS    only these checks\n"
+	"  --nccl FILE   the libnccl.so.2 or librccl.so.1 that your program uses\n"
+	"  --peer ADDR   check the links to the node with this address instead, which must run\n"
+	"                `fi_mesh serve` (`fi_mesh check --peer x --help` tells more)\n"
+	"\n"
+	"Exit status: 0 nothing is wrong, 1 something is (warn or fail), 2 wrong use.\n";
+
+struct options {
+	bool json, quiet;
+	uint32_t chosen; /* --only: bit n for checks[n] */
+	const char *root, *nccl_file;
+};
+
+/* The place in the table of the check whose id is @len bytes at @id, or -1. */
+static int check_find(const char *id, size_t len)
+{
+	int i;
+
+	for (i = 0; checks[i].id; i++)
+		if (strlen(checks[i].id) == len && !memcmp(checks[i].id, id, len))
+			return i;
+	return -1;
+}
+
+/* Chooses what the comma list names. False (reported) if it names what is no check. */
+static bool only_take(const char *only, uint32_t *chosen)
+{
+	const char *at, *end;
+	int i;
+
+	for (at = only; at; at = *end ? end + 1 : NULL) {
+		end = strchrnul(at, ',');
+		i = check_find(at, (size_t)(end - at));
+		if (i >= 0) {
+			*chosen |= 1u << i;
+			continue;
+		}
+		fprintf(stderr, "%s: there is no check \"%.*s\"; there are:", who, (int)(end - at),
+			at);
+		for (i = 0; checks[i].id; i++)
+			fprintf(stderr, " %s", checks[i].id);
+		fputc('\n', stderr);
+		return false;
+	}
+	return true;
+}
+
+/* What getopt cannot judge. Returns an exit status, or -1 to go on. */
+static int options_verify(int argc, char **argv, const struct options *options)
+{
+	struct stat info;
+
+	if (options->nccl_file && (stat(options->nccl_file, &info) || !S_ISREG(info.st_mode))) {
+		fprintf(stderr, "%s: %s is no file\n", who, options->nccl_file);
+		return COMMAND_MISUSE;
+	}
+	if (!argument_is_folder(who, options->root))
+		return COMMAND_MISUSE;
+	return arguments_none(who, argc, argv);
+}
+
+/* Returns an exit status, or -1 to go on. */
+static int options_parse(int argc, char **argv, struct options *options)
+{
+	static const struct option names[] = {
+		{"json", no_argument, NULL, 'j'},	{"quiet", no_argument, NULL, 'q'},
+		{"only", required_argument, NULL, 'o'}, {"nccl", required_argument, NULL, 'n'},
+		{"root", required_argument, NULL, 'r'}, /* a recorded tree, for tests and reports */
+		{"help", no_argument, NULL, 'h'},	{NULL, 0, NULL, 0},
+	};
+	uint32_t only = 0;
+	int option;
+
+	*options = (struct options){.chosen = UINT32_MAX, .root = "/"};
+	optind = 0; /* glibc: start afresh, also when called again */
+	while ((option = getopt_long(argc, argv, "hq", names, NULL)) != -1) {
+		switch (option) {
+		case 'j':
+			options->json = true;
+			break;
+		case 'q':
+			options->quiet = true;
+			break;
+		case 'o':
+			if (!only_take(optarg, &only))
+				return COMMAND_MISUSE;
+			break;
+		case 'n':
+			options->nccl_file = optarg;
+			break;
+		case 'r':
+			options->root = optarg;
+			break;
+		case 'h':
+			fputs(usage_text, stdout);
+			return COMMAND_FINE;
+		default:
+			fputs(usage_text, stderr);
+			return COMMAND_MISUSE;
+		}
+	}
+	if (only)
+		options->chosen = only;
+	return options_verify(argc, argv, options);
+}
+
+/* Returns the check's verdict. @list: with --json, what it found is appended. */
+static enum check_verdict check_run(const struct check *check, const struct options *options,
+				    const struct check_context *context, json_t **list)
+{
+	struct progress *progress = progress_begin("checking: %s", check->title);
+	struct check_result result = {0};
+	enum check_verdict verdict;
+
+	check->run(context, &result);
+	progress_end(progress);
+	verdict = check_verdict_of(&result);
+	if (options->json)
+		*list = output_json_append(*list, check_json(check->id, check->title, &result));
+	else
+		check_print(stdout, check->id, &result, options->quiet);
+	check_result_free(&result);
+	fflush(stdout);
+	return verdict;
+}
+
+/* Returns an exit status. */
+static int checks_run(const struct options *options, const struct check_context *context)
+{
+	json_t *list = options->json ? json_array() : NULL;
+	struct check_totals totals = {0};
+	char text[CHECK_TOTALS_TEXT_MAX];
+	int i, status, num = 0;
+
+	for (i = 0; checks[i].id; i++) {
+		if (!(options->chosen & 1u << i))
+			continue;
+		totals.counts[check_run(&checks[i], options, context, &list)]++;
+		num++;
+	}
+	status = check_totals_status(&totals);
+	if (!options->json) {
+		if (!options->quiet || status != COMMAND_FINE || totals.counts[CHECK_UNKNOWN])
+			printf("\n%d check%s: %s\n", num, num == 1 ? "" : "s",
+			       check_totals_text(&totals, text));
+	} else if (output_json_print(who, stdout, check_totals_json(&totals, "checks", list))) {
+		status = COMMAND_PROBLEM;
+	}
+	return status;
+}
+
+int command_check(int argc, char **argv)
+{
+	struct check_context context;
+	struct options options;
+	int status, ret;
+
+	if (peer_check_is_wanted(argc, argv))
+		return peer_check_command(argc, argv);
+	status = options_parse(argc, argv, &options);
+	if (status >= 0)
+		return status;
+	ret = check_context_load(&context, options.root);
+	context.nccl_file = options.nccl_file;
+	status = ret ? output_failure(who, ret) : checks_run(&options, &context);
+	check_context_free(&context);
+	return output_finish(who, status);
+}

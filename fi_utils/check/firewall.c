@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* firewall.c - sends an imagined packet through the rules that nft and iptables have. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check/context.h"
+#include "check/firewall.h"
+#include "check/firewall_iptables.h"
+#include "check/firewall_nft.h"
+#include "check/firewall_rules.h"
+#include "common/finding.h"
+#include "common/run_program.h"
+#include "common/subnet.h"
+
+#define PROGRAM_TIMEOUT_MS 10000
+
+enum source {
+	SOURCE_NFT,
+	SOURCE_IPTABLES,
+	SOURCE_IP6TABLES,
+	SOURCE_LEGACY, /* the kernel's older tables; asked only where the newer tool sees some */
+	SOURCE_LEGACY6,
+	NUM_SOURCES
+};
+
+/* What the programs printed; NULL with the reason where they did not. */
+struct dump {
+	char *texts[NUM_SOURCES];
+	int errors[NUM_SOURCES];
+	char complaints[NUM_SOURCES][RUN_PROGRAM_COMPLAINT_MAX];
+};
+
+static const char *const source_names[NUM_SOURCES] = {
+	"nft", "iptables-save", "ip6tables-save", "iptables-legacy-save", "ip6tables-legacy-save"};
+
+static void source_take(struct dump *dump, enum source source)
+{
+	char *argv[] = {(char *)source_names[source], NULL, NULL, NULL, NULL};
+	char json[] = "-j", list[] = "list", ruleset[] = "ruleset";
+
+	if (source == SOURCE_NFT) {
+		argv[1] = json;
+		argv[2] = list;
+		argv[3] = ruleset;
+	}
+	dump->errors[source] = run_program(argv, PROGRAM_TIMEOUT_MS, &dump->texts[source],
+					   dump->complaints[source]);
+}
+
+static void dump_take(struct dump *dump)
+{
+	enum source source;
+
+	for (source = SOURCE_NFT; source <= SOURCE_IP6TABLES; source++)
+		source_take(dump, source);
+	/* "# Warning: iptables-legacy tables present, use iptables-legacy-save to see them" */
+	if (strstr(dump->complaints[SOURCE_IPTABLES], "legacy tables present"))
+		source_take(dump, SOURCE_LEGACY);
+	if (strstr(dump->complaints[SOURCE_IP6TABLES], "legacy tables present"))
+		source_take(dump, SOURCE_LEGACY6);
+}
+
+static void dump_free(struct dump *dump)
+{
+	int i;
+
+	for (i = 0; i < NUM_SOURCES; i++)
+		free(dump->texts[i]);
+}
+
+/* Reads one program's rules for the packet, and follows it. Returns 0 or a negative errno. */
+static int source_follow(const struct dump *dump, enum source source,
+			 const struct firewall_packet *packet, struct firewall_verdict *verdict)
+{
+	struct firewall_rules rules;
+	int ret;
+
+	if (source == SOURCE_NFT)
+		ret = firewall_nft_read(dump->texts[source], packet, dump->texts[SOURCE_IPTABLES],
+					&rules);
+	else
+		ret = firewall_iptables_read(dump->texts[source], packet, &rules);
+	if (!ret)
+		firewall_follow(&rules, verdict);
+	firewall_rules_free(&rules);
+	return ret;
+}
+
+static void drop_fix(const struct check_context *context, const struct mesh_nic *nic, bool outgoing,
+		     enum source source, const struct firewall_verdict *verdict,
+		     struct check_result *result)
+{
+	const struct mesh_sysfs *files = &context->files;
+
+	if (mesh_sysfs_exists(files, "run/firewalld") || strstr(verdict->where, "firewalld"))
+		check_fix(result,
+			  "firewall-cmd --permanent --zone=trusted --add-interface=%s && "
+			  "firewall-cmd --reload",
+			  nic->netdev);
+	else if (strstr(verdict->where, "ufw-"))
+		check_fix(result, "ufw allow in on %s", nic->netdev);
+	else if (source == SOURCE_NFT)
+		check_fix(result, "nft insert rule %s %s %s accept", verdict->base,
+			  outgoing ? "oifname" : "iifname", nic->netdev);
+	else
+		check_fix(result, "%.*s -I %s %s %s -j ACCEPT",
+			  (int)(strlen(source_names[source]) - strlen("-save")),
+			  source_names[source], outgoing ? "OUTPUT" : "INPUT",
+			  outgoing ? "-o" : "-i", nic->netdev);
+}
+
+static void verdict_say(const struct check_context *context, const struct mesh_nic *nic,
+			const struct firewall_packet *packet, enum source source,
+			const struct firewall_verdict *verdict, struct check_result *result)
+{
+	const char *way = packet->outgoing ? "out by" : "in on";
+
+	if (verdict->answer == FIREWALL_DROP) {
+		check_say(result, CHECK_FAIL,
+			  "the firewall drops TCP connections %s %s (port %u, for example)", way,
+			  nic->netdev, packet->port);
+		check_seen(result, "%s: %s", source_names[source], verdict->where);
+		drop_fix(context, nic, packet->outgoing, source, verdict, result);
+	} else if (verdict->answer == FIREWALL_CONTINUE) {
+		check_say(result, CHECK_UNKNOWN,
+			  "the firewall may drop TCP connections %s %s; its rules are more than "
+			  "this check follows",
+			  way, nic->netdev);
+		check_seen(result, "%s: %s", source_names[source], verdict->where);
+	}
+}
+
+/* The ports that the kernel hands out: the plugin and libfabric listen on such. */
+static void port_range_read(const struct check_context *context, unsigned int *low,
+			    unsigned int *high)
+{
+	char text[64];
+
+	*low = 32768;
+	*high = 60999;
+	if (!mesh_sysfs_read(&context->files, text, sizeof(text),
+			     "proc/sys/net/ipv4/ip_local_port_range") &&
+	    (sscanf(text, "%5u %5u", low, high) != 2 || *low > *high || *high > 65535)) {
+		*low = 32768;
+		*high = 60999;
+	}
+}
+
+static bool source_fits(enum source source, enum mesh_family family)
+{
+	switch (source) {
+	case SOURCE_IPTABLES:
+	case SOURCE_LEGACY:
+		return family == MESH_FAMILY_IPV4;
+	case SOURCE_IP6TABLES:
+	case SOURCE_LEGACY6:
+		return family == MESH_FAMILY_IPV6;
+	default:
+		return true;
+	}
+}
+
+/* One direction of one NIC, over some ports; ends at the first that does not pass. */
+static void direction_judge(const struct check_context *context, const struct mesh_nic *nic,
+			    const struct dump *dump, bool outgoing, struct check_result *result)
+{
+	struct firewall_packet packet = {.outgoing = outgoing, .nic = nic->netdev};
+	struct firewall_verdict verdict;
+	unsigned int low, high, ports[3], i;
+	struct mesh_addr neighbour;
+	enum source source;
+
+	if (mesh_subnet_neighbour(&nic->source, 0, &neighbour))
+		return;
+	packet.source = outgoing ? nic->source : neighbour;
+	packet.destination = outgoing ? neighbour : nic->source;
+	port_range_read(context, &low, &high);
+	ports[0] = low;
+	ports[1] = low + (high - low) / 2;
+	ports[2] = high;
+	for (source = SOURCE_NFT; source < NUM_SOURCES; source++) {
+		if (!dump->texts[source] || !source_fits(source, neighbour.family))
+			continue;
+		for (i = 0; i < 3; i++) {
+			packet.port = ports[i];
+			if (source_follow(dump, source, &packet, &verdict)) {
+				check_say(result, CHECK_UNKNOWN, "what %s says is not understood",
+					  source_names[source]);
+				return;
+			}
+			verdict_say(context, nic, &packet, source, &verdict, result);
+			if (verdict.answer != FIREWALL_ACCEPT)
+				return;
+		}
+	}
+}
+
+/* Says what could not be looked at. True if nothing could. */
+static bool dump_is_blind(const struct dump *dump, struct check_result *result)
+{
+	if (!dump->texts[SOURCE_NFT] && !dump->texts[SOURCE_IPTABLES]) {
+		check_say(result, CHECK_UNKNOWN,
+			  "the firewall's rules cannot be seen (nft: %s; iptables-save: %s)",
+			  dump->complaints[SOURCE_NFT], dump->complaints[SOURCE_IPTABLES]);
+		check_fix(result, dump->errors[SOURCE_NFT] == -ENOENT &&
+						  dump->errors[SOURCE_IPTABLES] == -ENOENT
+					  ? "install nftables, or: fi_mesh check --peer ADDRESS"
+					  : "sudo fi_mesh check --only firewall");
+		return true;
+	}
+	/* nft shows what iptables-nft made, too; old iptables keeps its rules to itself. */
+	if (!dump->texts[SOURCE_NFT] && dump->errors[SOURCE_NFT] != -ENOENT)
+		check_say(result, CHECK_UNKNOWN, "nft does not show its rules: %s",
+			  dump->complaints[SOURCE_NFT]);
+	if (!dump->texts[SOURCE_IPTABLES] && dump->errors[SOURCE_IPTABLES] != -ENOENT)
+		check_say(result, CHECK_UNKNOWN, "iptables-save does not show its rules: %s",
+			  dump->complaints[SOURCE_IPTABLES]);
+	return false;
+}
+
+void check_firewall(const struct check_context *context, struct check_result *result)
+{
+	const struct mesh_nic_table *table = &context->table;
+	struct dump dump = {.errors = {0}};
+	int i;
+
+	dump_take(&dump);
+	if (!dump_is_blind(&dump, result))
+		for (i = 0; i < table->num_taken; i++) {
+			direction_judge(context, &table->nics[i], &dump, false, result);
+			direction_judge(context, &table->nics[i], &dump, true, result);
+		}
+	dump_free(&dump);
+	if (!result->num_findings)
+		check_say(result, CHECK_PASS,
+			  "no rule of this node's firewall drops connections on the mesh NICs");
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nccl.c - whether NCCL, as it is set up here, comes to the plugin at all. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "check/context.h"
+#include "check/nccl.h"
+#include "check/nccl_library.h"
+#include "check/nccl_setting.h"
+#include "check/plugin_probe.h"
+#include "common/finding.h"
+#include "common/own_plugin.h"
+
+/* What our tables call themselves; NCCL_NET must say the same. A unit test compares. */
+#define NET_NAME "Mesh"
+/* These versions forget the plugin's name when the last communicator ends (net.cc). */
+#define FORGETS_FROM 22803
+#define FORGETS_TO 22907
+
+/*
+ * What leads NCCL to our own file. @nccl: NULL where it is not known. Where no path is taken, the
+ * default names, which are in the same folder, lead there.
+ */
+static void export_fix(const struct nccl_library *nccl, struct check_result *result)
+{
+	char folder[PATH_MAX];
+
+	if (!own_plugin_folder(false, folder))
+		strcpy(folder, "/path/to");
+	if (!nccl || nccl_takes_paths(nccl))
+		check_fix(result, "export NCCL_NET_PLUGIN=%s/" OWN_PLUGIN_FILE, folder);
+	else
+		check_fix(result,
+			  "unset NCCL_NET_PLUGIN; export LD_LIBRARY_PATH=%s:$LD_LIBRARY_PATH",
+			  folder);
+}
+
+/* ---- environment ------------------------------------------------------------------------ */
+
+static void setting_fix(const struct nccl_setting *setting, const char *name,
+			struct check_result *result)
+{
+	check_seen(result, "%s: %s=%.300s", setting->origin, name, setting->value);
+	if (setting->origin[0] == '/')
+		check_fix(result, "take the line %s= out of %s", name, setting->origin);
+	else
+		check_fix(result, "unset %s", name);
+}
+
+static void net_judge(const struct check_context *context, struct check_result *result)
+{
+	struct nccl_setting setting;
+
+	if (!nccl_setting_find(&context->files, "NCCL_NET", &setting) || !*setting.value ||
+	    !strcasecmp(setting.value, NET_NAME))
+		return;
+	check_say(result, CHECK_FAIL,
+		  "NCCL_NET=%.64s makes NCCL take that network and pass over the plugin, which is "
+		  "called " NET_NAME,
+		  setting.value);
+	setting_fix(&setting, "NCCL_NET", result);
+}
+
+static void plugin_setting_judge(const struct check_context *context, struct check_result *result)
+{
+	struct nccl_setting setting;
+	size_t len;
+
+	if (!nccl_setting_find(&context->files, "NCCL_NET_PLUGIN", &setting))
+		return;
+	len = strlen(setting.value);
+	if (!len || !strcasecmp(setting.value, "none")) {
+		check_say(
+			result, CHECK_FAIL,
+			"NCCL_NET_PLUGIN=%s makes NCCL load no plugin at all: the mesh is not used",
+			setting.value);
+	} else if (!strncasecmp(setting.value, "STATIC_PLUGIN", len)) {
+		check_say(result, CHECK_FAIL,
+			  "NCCL takes NCCL_NET_PLUGIN=%s for a short form of STATIC_PLUGIN and "
+			  "loads no file",
+			  setting.value);
+	} else {
+		return;
+	}
+	setting_fix(&setting, "NCCL_NET_PLUGIN", result);
+	export_fix(NULL, result);
+}
+
+void check_environment(const struct check_context *context, struct check_result *result)
+{
+	net_judge(context, result);
+	plugin_setting_judge(context, result);
+	if (!result->num_findings)
+		check_say(result, CHECK_PASS, "no setting of NCCL's keeps it from the plugin");
+}
+
+/* ---- plugin ----------------------------------------------------------------------------- */
+
+/* "v6 v7 v8" */
+static const char *versions_text(uint32_t versions, char *text, size_t size)
+{
+	size_t len = 0;
+	int version;
+
+	*text = '\0';
+	for (version = 1; version <= NCCL_ABI_MAX && len + 5 < size; version++)
+		if (versions >> version & 1)
+			len += (size_t)snprintf(text + len, size - len, "%sv%d", len ? " " : "",
+						version);
+	return text;
+}
+
+/* The highest bit, which is what NCCL tries first; 0 for none. */
+static int highest(uint32_t versions)
+{
+	return versions ? 31 - __builtin_clz(versions) : 0;
+}
+
+/*
+ * Loads one name of the list: as it is, then as libnccl-net-NAME.so, where it is neither a path
+ * nor a file name of that kind (plugin_open.cc). Older versions do the latter only (net.cc).
+ */
+static int name_probe(const char *name, const struct nccl_library *nccl, bool only_within,
+		      struct plugin_probe *probe)
+{
+	size_t len = strlen(name);
+	char file[300];
+	int ret;
+
+	if (!only_within) {
+		ret = plugin_probe(name, probe);
+		if (ret || *probe->path || strchr(name, '/') ||
+		    (!strncmp(name, "lib", 3) && len > 3 && !strcmp(name + len - 3, ".so")))
+			return ret;
+	}
+	snprintf(file, sizeof(file), "%s-net-%s.so", nccl->is_rccl ? "librccl" : "libnccl", name);
+	ret = plugin_probe(file, probe);
+	if (ret || *probe->path || !nccl->is_rccl || only_within)
+		return ret;
+	snprintf(file, sizeof(file), "libnccl-net-%s.so", name);
+	return plugin_probe(file, probe);
+}
+
+static void other_plugin_say(const struct plugin_probe *probe, int version, const char *name,
+			     const struct nccl_library *nccl, struct check_result *result)
+{
+	check_say(result, CHECK_FAIL,
+		  "NCCL takes another plugin before ours: %s, which calls itself \"%s\"",
+		  probe->path, probe->names[version]);
+	check_seen(result, "dlopen(\"%s\"), as NCCL does; LD_LIBRARY_PATH=%.300s", name,
+		   getenv("LD_LIBRARY_PATH") ? getenv("LD_LIBRARY_PATH") : "");
+	export_fix(nccl, result);
+}
+
+/* With v12 in the plugin and v11 in NCCL it is v11 that counts. True: NCCL's search ends here. */
+static bool probe_judge(const struct plugin_probe *probe, const struct nccl_library *nccl,
+			const char *name, struct check_result *result)
+{
+	uint32_t asked = nccl->asked ? nccl->asked : UINT32_MAX;
+	int version = highest(probe->exported & asked), own = highest(probe->exported);
+	char has[200], wants[200];
+
+	if (!probe->exported)
+		return false; /* NCCL goes on to the next name */
+	versions_text(probe->exported, has, sizeof(has));
+	if (!version) {
+		if (strcasecmp(probe->names[own], NET_NAME))
+			return false;
+		check_say(result, CHECK_FAIL,
+			  "NCCL %s does not understand the plugin %s: it asks for %s, the plugin "
+			  "has %s",
+			  nccl->version, probe->path,
+			  versions_text(nccl->asked, wants, sizeof(wants)), has);
+		check_seen(result, "the names in %s", nccl->path);
+		check_fix(result, "take a newer version of the plugin, or another NCCL");
+		return true;
+	}
+	if (strcasecmp(probe->names[version], NET_NAME)) {
+		other_plugin_say(probe, version, name, nccl, result);
+		return true;
+	}
+	check_say(result, CHECK_PASS, "NCCL loads %s and takes its ABI v%d", probe->path, version);
+	check_seen(result, "dlopen(\"%s\"); it has %s", name, has);
+	return true;
+}
+
+/* No name of the list led to a plugin. */
+static void nothing_loaded_say(const char *list, const char *error, bool only_within,
+			       const struct nccl_library *nccl, struct check_result *result)
+{
+	check_say(result, CHECK_FAIL,
+		  "NCCL finds no plugin and falls back to its own networks without a word");
+	if (only_within && strchr(list, '/'))
+		check_seen(result, "%s %s takes NCCL_NET_PLUGIN for a part of a file's name: %s",
+			   nccl_library_name(nccl), nccl->version, error);
+	else
+		check_seen(result, "it looks for %.300s: %s", list, error);
+	export_fix(nccl, result);
+}
+
+/* Goes through the list as NCCL does. */
+static void list_judge(const char *list, const struct nccl_library *nccl, bool only_within,
+		       struct check_result *result)
+{
+	char name[256], error[600] = "";
+	struct plugin_probe probe;
+	const char *at = list;
+	size_t len;
+
+	for (; *at; at += len + (at[len] == ',')) {
+		len = strcspn(at, ",");
+		if (!len || len >= sizeof(name)) /* NCCL takes names up to 254 bytes */
+			continue;
+		memcpy(name, at, len);
+		name[len] = '\0';
+		if (name_probe(name, nccl, only_within, &probe)) {
+			check_say(result, CHECK_UNKNOWN, "%s could not be tried", name);
+			return;
+		}
+		if (probe_judge(&probe, nccl, name, result))
+			return;
+		if (!*error)
+			snprintf(error, sizeof(error), "%s",
+				 *probe.error ? probe.error : "it has no ncclNetPlugin_v*");
+	}
+	nothing_loaded_say(list, error, only_within, nccl, result);
+}
+
+/* NCCL 2.28.3 to 2.29.7: the second communicator of a process may not find the plugin again. */
+static void forgetting_judge(const struct check_context *context, const struct nccl_library *nccl,
+			     struct check_result *result)
+{
+	int version = nccl_version_number(nccl->version);
+	struct nccl_setting setting;
+	struct plugin_probe probe;
+
+	if (version < FORGETS_FROM || version > FORGETS_TO || nccl->is_rccl ||
+	    !nccl_setting_find(&context->files, "NCCL_NET_PLUGIN", &setting) ||
+	    (nccl_setting_find(&context->files, "NCCL_NET_PLUGIN_REF_COUNT", &setting) &&
+	     !strcmp(setting.value, "1")))
+		return;
+	if (!plugin_probe("libnccl-net.so", &probe) &&
+	    !strcasecmp(probe.names[highest(probe.exported)], NET_NAME))
+		return;
+	check_say(result, CHECK_WARN,
+		  "NCCL %s forgets the plugin's name when a program's last communicator ends; the "
+		  "next one falls back to NCCL's own networks",
+		  nccl->version);
+	check_seen(result, "%s", nccl->path);
+	check_fix(result, "export NCCL_NET_PLUGIN_REF_COUNT=1");
+}
+
+void check_plugin(const struct check_context *context, struct check_result *result)
+{
+	struct nccl_setting setting;
+	struct nccl_library nccl;
+	bool is_set;
+	int ret;
+
+	ret = nccl_library_find(context->nccl_file, &nccl);
+	if (ret == -ENOENT) {
+		check_say(result, CHECK_UNKNOWN,
+			  "no NCCL or RCCL was found: which plugin versions it wants is not known");
+		check_fix(result, "fi_mesh check --nccl /path/to/libnccl.so.2");
+	} else if (ret || !nccl.asked) {
+		check_say(result, CHECK_UNKNOWN, "%s does not tell which plugin versions it wants",
+			  nccl.path);
+		check_fix(result, "fi_mesh check --nccl /path/to/libnccl.so.2");
+	} else {
+		check_say(result, CHECK_PASS, "%s %s is %s", nccl_library_name(&nccl),
+			  *nccl.version ? nccl.version : "of unknown version", nccl.path);
+	}
+	is_set = nccl_setting_find(&context->files, "NCCL_NET_PLUGIN", &setting);
+	if (!is_set)
+		strcpy(setting.value, nccl.is_rccl ? "librccl-net.so" : "libnccl-net.so");
+	if (!*setting.value || !strcasecmp(setting.value, "none"))
+		return; /* the check of the environment says it */
+	list_judge(setting.value, &nccl, is_set && !nccl_takes_paths(&nccl), result);
+	forgetting_judge(context, &nccl, result);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nccl_library.h - finds the NCCL or RCCL of this machine, and reads what it wants of a plugin. */
+#ifndef MESH_FI_UTILS_CHECK_NCCL_LIBRARY_H
+#define MESH_FI_UTILS_CHECK_NCCL_LIBRARY_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ncclNetPlugin_v0 to _v31: one bit each. */
+#define NCCL_ABI_MAX 31
+
+struct nccl_library {
+	char path[PATH_MAX];
+	char version[48]; /* "2.28.3+cuda12.9"; "" where it does not tell */
+	uint32_t asked;	  /* bit n: it looks for ncclNetPlugin_vn */
+	bool is_rccl;
+};
+
+/** Reads version and asked from a library's @size bytes. Nothing in them is trusted. */
+void nccl_library_scan(const void *bytes, size_t size, struct nccl_library *library);
+
+/** 20000 and so on: "2.28.3+cuda12.9" is 22803; 0 if @version is not of that kind. */
+int nccl_version_number(const char *version);
+
+/** "NCCL" or "RCCL". */
+const char *nccl_library_name(const struct nccl_library *library);
+
+/** True if NCCL_NET_PLUGIN may be a path; false if only a part of the name libnccl-net-PART.so. */
+bool nccl_takes_paths(const struct nccl_library *library);
+
+/**
+ * Looks where a program would find it: @file, VLLM_NCCL_SO_PATH, LD_PRELOAD, LD_LIBRARY_PATH,
+ * Python environments, system folders; and reads it.
+ *
+ * @file: NULL to look
+ *
+ * Returns 0; -ENOENT if there is none; another negative errno if it cannot be read.
+ */
+int nccl_library_find(const char *file, struct nccl_library *library);
+
+#endif

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nic.c - checks of single NICs: carrier, speed, MTU, PCIe link. */
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "nic/nic_select.h"
+
+#include "check/context.h"
+#include "check/nic.h"
+#include "common/finding.h"
+#include "common/pci_link.h"
+
+/* From here on 1,500 bytes a packet cost more than the cable: see the field's figures for MTU 1500
+ * and 9000 on 100 Gb/s. */
+#define FAST_MBPS 25000
+#define USUAL_MTU 1500
+/* RoCE packets hold 4,096 bytes and 104 of headers at most (IBTA, annex A17). */
+#define ROCE_FULL_MTU 4200
+#define JUMBO_MTU 9000
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* ---- carrier ---------------------------------------------------------------------------- */
+
+/* True for a bridge's or bond's port, or what a VLAN stands on: those above have the addresses. */
+static bool nic_is_below(const struct check_context *context, const struct mesh_nic *nic)
+{
+	bool below = nic->master;
+	char path[64], **names = NULL;
+	int i, num;
+
+	snprintf(path, sizeof(path), "sys/class/net/%s", nic->netdev);
+	num = mesh_sysfs_list(&context->files, path, &names);
+	for (i = 0; i < num && !below; i++)
+		below = !strncmp(names[i], "upper_", 6);
+	mesh_sysfs_names_free(names, num);
+	return below;
+}
+
+static void nic_carrier(const struct check_context *context, const struct mesh_nic *nic,
+			struct check_result *result)
+{
+	const struct mesh_addr *addr = check_given_address(nic);
+	char text[MESH_ADDR_TEXT_MAX];
+
+	if (addr && !nic->admin_up) {
+		check_say(result, CHECK_FAIL, "%s has the address %s but is switched off",
+			  nic->netdev, mesh_addr_text_prefix(addr, text));
+		check_seen(result, "ip link show %s: not UP", nic->netdev);
+		check_fix(result, "ip link set %s up", nic->netdev);
+	} else if (addr && !nic->carrier) {
+		check_say(result, CHECK_FAIL,
+			  "%s has the address %s but no carrier: its cable is out, or the port at "
+			  "the other end is off",
+			  nic->netdev, mesh_addr_text_prefix(addr, text));
+		check_seen(result, "ip link show %s: NO-CARRIER", nic->netdev);
+		check_fix(result, "push the plug in until it clicks; at the other end: ip link set "
+				  "NIC up");
+	} else if (nic->carrier && !nic->num_addrs && !nic_is_below(context, nic)) {
+		check_say(result, CHECK_WARN,
+			  "%s has a carrier but no address, so the mesh cannot use it",
+			  nic->netdev);
+		check_seen(result, "ip address show %s: none%s", nic->netdev,
+			   nic->num_unready ? " that can be bound (tentative or duplicate)" : "");
+		check_fix(result, "ip address add ADDRESS/PREFIX dev %s (`fi_mesh plan` gives one)",
+			  nic->netdev);
+	}
+}
+
+void check_carrier(const struct check_context *context, struct check_result *result)
+{
+	const struct mesh_nic_table *table = &context->table;
+	int i;
+
+	for (i = 0; i < table->num_nics; i++)
+		if (check_nic_is_wanted(context, &table->nics[i]))
+			nic_carrier(context, &table->nics[i], result);
+	if (!result->num_findings)
+		check_say(result, CHECK_PASS, "every NIC with an address has a carrier");
+}
+
+/* ---- speed ------------------------------------------------------------------------------ */
+
+static bool read_net(const struct check_context *context, const struct mesh_nic *nic,
+		     const char *file, char *text, size_t size)
+{
+	return !mesh_sysfs_read(&context->files, text, size, "sys/class/net/%s/%s", nic->netdev,
+				file);
+}
+
+/* True if both NICs are ports of one kind of card. */
+static bool same_model(const struct check_context *context, const struct mesh_nic *a,
+		       const struct mesh_nic *b)
+{
+	char ids[2][2][32];
+	const struct mesh_nic *nics[] = {a, b};
+	int i;
+
+	for (i = 0; i < 2; i++)
+		if (!read_net(context, nics[i], "device/vendor", ids[i][0], sizeof(ids[i][0])) ||
+		    !read_net(context, nics[i], "device/device", ids[i][1], sizeof(ids[i][1])))
+			return false;
+	return !strcmp(ids[0][0], ids[1][0]) && !strcmp(ids[0][1], ids[1][1]) && a->kind == b->kind;
+}
+
+/* A faster taken NIC of the same kind of card, or NULL. */
+static const struct mesh_nic *faster_twin(const struct check_context *context,
+					  const struct mesh_nic *nic)
+{
+	const struct mesh_nic_table *table = &context->table;
+	int i;
+
+	for (i = 0; i < table->num_taken; i++)
+		if (table->nics[i].speed_mbps > nic->speed_mbps &&
+		    same_model(context, &table->nics[i], nic))
+			return &table->nics[i];
+	return NULL;
+}
+
+static void nic_speed(const struct check_context *context, const struct mesh_nic *nic,
+		      struct check_result *result)
+{
+	char speed[MESH_NIC_SPEED_TEXT_MAX], other[MESH_NIC_SPEED_TEXT_MAX], duplex[16];
+	const struct mesh_nic *twin;
+
+	if (read_net(context, nic, "duplex", duplex, sizeof(duplex)) && !strcmp(duplex, "half")) {
+		check_say(result, CHECK_FAIL,
+			  "%s runs at half duplex: it loses packets as soon as both ends send",
+			  nic->netdev);
+		check_seen(result, "/sys/class/net/%s/duplex = half", nic->netdev);
+		check_fix(result, "ethtool -s %s autoneg on (at both ends)", nic->netdev);
+	}
+	if (!nic->speed_mbps) {
+		check_say(result, CHECK_UNKNOWN, "%s does not tell its speed", nic->netdev);
+		return;
+	}
+	twin = faster_twin(context, nic);
+	if (!twin)
+		return;
+	check_say(result, CHECK_WARN,
+		  "%s runs at %s, while %s, a port of the same kind of card, runs at %s",
+		  nic->netdev, mesh_nic_speed_text(nic->speed_mbps, speed), twin->netdev,
+		  mesh_nic_speed_text(twin->speed_mbps, other));
+	check_seen(result, "/sys/class/net/%s/speed", nic->netdev);
+	check_fix(result,
+		  "try the cable of %s here: a cable or module for a lower rate, or a port "
+		  "set to one, is the usual cause (ethtool %s)",
+		  twin->netdev, nic->netdev);
+}
+
+void check_speed(const struct check_context *context, struct check_result *result)
+{
+	const struct mesh_nic_table *table = &context->table;
+	int i;
+
+	for (i = 0; i < table->num_taken; i++)
+		nic_speed(context, &table->nics[i], result);
+	if (!result->num_findings)
+		check_say(result, CHECK_PASS, "all mesh NICs run at full speed and full duplex");
+}
+
+/* ---- MTU -------------------------------------------------------------------------------- */
+
+static void nic_mtu(const struct mesh_nic *nic, struct check_result *result)
+{
+	char speed[MESH_NIC_SPEED_TEXT_MAX];
+	bool rdma = *nic->rdma.device;
+
+	if (rdma && nic->mtu < ROCE_FULL_MTU)
+		check_say(result, CHECK_WARN,
+			  "%s has MTU %d: RoCE then sends packets of %d bytes instead of 4096",
+			  nic->netdev, nic->mtu, nic->mtu < 2200 ? 1024 : 2048);
+	else if (nic->speed_mbps >= FAST_MBPS && nic->mtu <= USUAL_MTU)
+		check_say(result, CHECK_WARN, "%s has MTU %d at %s: small packets cost bandwidth",
+			  nic->netdev, nic->mtu, mesh_nic_speed_text(nic->speed_mbps, speed));
+	else
+		return;
+	check_seen(result, "ip link show %s: mtu %d", nic->netdev, nic->mtu);
+	check_fix(result,
+		  "ip link set %s mtu %d (at both ends of the cable, and in the network "
+		  "configuration, so that it stays)",
+		  nic->netdev, JUMBO_MTU);
+}
+
+/* IPoIB's MTU follows rules of its own: it says nothing about the RDMA underneath. */
+static bool mtu_counts(const struct mesh_nic *nic)
+{
+	return nic->kind != MESH_NIC_INFINIBAND;
+}
+
+static void mtus_differ(const struct mesh_nic_table *table, struct check_result *result)
+{
+	const struct mesh_nic *low = NULL, *high = NULL, *nic;
+
+	for (nic = table->nics; nic < table->nics + table->num_taken; nic++) {
+		if (!mtu_counts(nic))
+			continue;
+		low = !low || nic->mtu < low->mtu ? nic : low;
+		high = !high || nic->mtu > high->mtu ? nic : high;
+	}
+	if (!low || low->mtu == high->mtu)
+		return;
+	check_say(result, CHECK_WARN,
+		  "the mesh NICs have different MTUs: %s has %d, %s has %d; both ends of a cable "
+		  "must agree",
+		  low->netdev, low->mtu, high->netdev, high->mtu);
+	check_seen(result, "ip link show");
+	check_fix(result, "ip link set %s mtu %d", low->netdev, high->mtu);
+}
+
+void check_mtu(const struct check_context *context, struct check_result *result)
+{
+	const struct mesh_nic_table *table = &context->table;
+	int i;
+
+	for (i = 0; i < table->num_taken; i++)
+		if (mtu_counts(&table->nics[i]))
+			nic_mtu(&table->nics[i], result);
+	mtus_differ(table, result);
+	if (!result->num_findings)
+		check_say(result, CHECK_PASS,
+			  "the MTUs of the mesh NICs fit their speeds; whether "
+			  "a full frame arrives, `fi_mesh check --peer` tries");
+}
+
+/* ---- PCIe ------------------------------------------------------------------------------- */
+
+static void reduced_fix(const struct mesh_nic *nic, struct check_result *result)
+{
+	const struct mesh_pci_link *link = &nic->pci_link;
+
+	if (link->slot_width && link->slot_width <= link->width && link->width < link->max_width)
+		check_fix(result,
+			  "the slot has %d lanes: move the card to one with %d, or live with it "
+			  "(lspci -vv -s %s shows LnkSta and LnkCap)",
+			  link->slot_width, link->max_width, base_name(nic->pci_path));
+	else
+		check_fix(result,
+			  "seat the card and its adapter or riser cable anew, and look at the "
+			  "slot's lanes and generation in the BIOS (lspci -vv -s %s shows LnkSta "
+			  "and LnkCap)",
+			  base_name(nic->pci_path));
+}
+
+static void nic_pcie(const struct mesh_nic *nic, struct check_result *result)
+{
+	const struct mesh_pci_link *link = &nic->pci_link;
+	char now[MESH_PCI_LINK_TEXT_MAX], best[MESH_PCI_LINK_TEXT_MAX];
+	char carries[MESH_NIC_SPEED_TEXT_MAX], port[MESH_NIC_SPEED_TEXT_MAX];
+	int mbps = mesh_pci_link_mbps(link->width, link->speed_mts);
+	bool limits = mbps && mbps < nic->speed_mbps;
+
+	mesh_pci_link_text(link->width, link->speed_mts, now);
+	mesh_pci_link_text(link->max_width, link->max_speed_mts, best);
+	mesh_nic_speed_text(mbps / 100 * 100, carries);
+	mesh_nic_speed_text(nic->speed_mbps, port);
+	if (mesh_pci_link_is_reduced(link)) {
+		check_say(result, CHECK_WARN,
+			  "the card of %s runs on PCIe %s, but could do %s: %s%s%s%s", nic->netdev,
+			  now, best, "its slot carries at most ", carries,
+			  limits ? ", less than the port's " : "", limits ? port : "");
+		check_seen(result, "%s/current_link_width, current_link_speed", nic->pci_path);
+		reduced_fix(nic, result);
+	} else if (limits) {
+		check_say(result, CHECK_PASS,
+			  "%s has all of its card's PCIe link, %s, which carries %s of the port's "
+			  "%s",
+			  nic->netdev, now, carries, port);
+	}
+}
+
+void check_pcie(const struct check_context *context, struct check_result *result)
+{
+	const struct mesh_nic_table *table = &context->table;
+	int i, known = 0;
+
+	for (i = 0; i < table->num_nics; i++) {
+		if (!check_nic_is_wanted(context, &table->nics[i]) ||
+		    !table->nics[i].pci_link.max_width)
+			continue;
+		known++;
+		nic_pcie(&table->nics[i], result);
+	}
+	if (!result->num_findings)
+		check_say(result, CHECK_PASS, "%s",
+			  known ? "every NIC has all the PCIe lanes and speed that its card can use"
+				: "no NIC has a PCIe link that the kernel shows");
+}

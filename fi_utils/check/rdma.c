@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rdma.c - what RDMA needs of the system: modules, device files, locked memory. */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "system/memlock.h"
+#include "system/sysfs_text.h"
+
+#include "check/context.h"
+#include "check/rdma.h"
+#include "common/finding.h"
+
+#define PCI_MELLANOX 0x15b3
+
+/* ---- modules ---------------------------------------------------------------------------- */
+
+/* Network drivers whose RDMA half is a module of its own (drivers/infiniband/hw of the kernel). */
+static const char *rdma_module_of(const char *driver)
+{
+	static const char *const halves[][2] = {
+		{"mlx4_core", "mlx4_ib"}, {"mlx5_core", "mlx5_ib"}, {"ice", "irdma"},
+		{"bnxt_en", "bnxt_re"},	  {"qede", "qedr"},	    {"hns3", "hns_roce_hw_v2"},
+		{"cxgb4", "iw_cxgb4"},	  {"mana", "mana_ib"},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(halves) / sizeof(halves[0]); i++)
+		if (!strcmp(driver, halves[i][0]))
+			return halves[i][1];
+	return NULL;
+}
+
+/* The last part of what a link below the root points to, a driver's name; false without one. */
+static bool link_name(const struct check_context *context, const char *path, char *name,
+		      size_t size)
+{
+	char target[PATH_MAX];
+	const char *slash;
+	ssize_t len;
+
+	len = readlinkat(context->files.fd, path, target, sizeof(target) - 1);
+	if (len < 0)
+		return false;
+	target[len] = '\0';
+	slash = strrchr(target, '/');
+	return snprintf(name, size, "%s", slash ? slash + 1 : target) < (int)size;
+}
+
+static bool module_is_there(const struct check_context *context, const char *module)
+{
+	return mesh_sysfs_exists(&context->files, "sys/module/%s", module);
+}
+
+static void nic_module(const struct check_context *context, const struct mesh_nic *nic,
+		       struct check_result *result)
+{
+	char path[128], driver[64];
+	const char *module;
+
+	snprintf(path, sizeof(path), "sys/class/net/%s/device/driver", nic->netdev);
+	/* A management network may do without. */
+	if (*nic->rdma.device || (nic->default_route && !nic->taken) ||
+	    !link_name(context, path, driver, sizeof(driver)))
+		return;
+	module = rdma_module_of(driver);
+	if (!module)
+		return;
+	if (module_is_there(context, module)) {
+		check_say(result, CHECK_WARN,
+			  "%s has an RDMA card (%s), but no RDMA device is behind it: it carries "
+			  "TCP only",
+			  nic->netdev, driver);
+		check_seen(result, "/sys/class/infiniband; the module %s is loaded", module);
+		if (check_in_container(context))
+			check_fix(result, "pass the RDMA device of %s into the container",
+				  nic->netdev);
+		else
+			check_fix(result, "dmesg | grep %s", module);
+		return;
+	}
+	check_say(result, CHECK_WARN,
+		  "%s has an RDMA card (%s), but the module %s is not loaded: it carries TCP only",
+		  nic->netdev, driver, module);
+	check_seen(result, "/sys/module/%s is missing", module);
+	check_fix(result, "modprobe %s", module);
+}
+
+/* A network or InfiniBand card (PCI class 02) that no driver has taken. */
+static void card_without_driver(const struct check_context *context, const char *function,
+				struct check_result *result)
+{
+	uint64_t class, vendor, device;
+	const struct mesh_sysfs *files = &context->files;
+	const char *module = "the card's driver";
+
+	if (mesh_sysfs_read_number(files, UINT32_MAX, &class, "sys/bus/pci/devices/%s/class",
+				   function) ||
+	    class >> 16 != 0x02 ||
+	    mesh_sysfs_exists(files, "sys/bus/pci/devices/%s/driver", function) ||
+	    mesh_sysfs_read_number(files, UINT16_MAX, &vendor, "sys/bus/pci/devices/%s/vendor",
+				   function) ||
+	    mesh_sysfs_read_number(files, UINT16_MAX, &device, "sys/bus/pci/devices/%s/device",
+				   function))
+		return;
+	/* ConnectX-3 and older have 0x1002 to 0x1010 (pci.ids); what came later is mlx5's. */
+	if (vendor == PCI_MELLANOX)
+		module = device <= 0x1010 ? "mlx4_core" : "mlx5_core";
+	check_say(result, CHECK_WARN,
+		  "the network card in %s (%04" PRIx64 ":%04" PRIx64 ") has no driver", function,
+		  vendor, device);
+	check_seen(result, "/sys/bus/pci/devices/%s/driver is missing", function);
+	check_fix(result, "modprobe %s (lspci -k -s %s)", module, function);
+}
+
+static void cards_without_driver(const struct check_context *context, struct check_result *result)
+{
+	char **names = NULL;
+	int i, num;
+
+	num = mesh_sysfs_list(&context->files, "sys/bus/pci/devices", &names);
+	for (i = 0; i < num; i++)
+		card_without_driver(context, names[i], result);
+	mesh_sysfs_names_free(names, num);
+}
+
+/* The modules that give programs a way to the devices. */
+static void user_modules(const struct check_context *context, struct check_result *result)
+{
+	static const struct {
+		const char *module, *class, *does;
+	} needed[] = {
+		{"ib_uverbs", "infiniband_verbs", "programs cannot reach any RDMA device"},
+		{"rdma_ucm", "misc/rdma_cm", "programs cannot make RDMA connections"},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
+		if (module_is_there(context, needed[i].module) ||
+		    mesh_sysfs_exists(&context->files, "sys/class/%s", needed[i].class))
+			continue;
+		check_say(result, CHECK_FAIL, "the module %s is not loaded: %s", needed[i].module,
+			  needed[i].does);
+		check_seen(result, "/sys/module/%s and /sys/class/%s are missing", needed[i].module,
+			   needed[i].class);
+		check_fix(result, "modprobe %s && echo %s > /etc/modules-load.d/%s.conf",
+			  needed[i].module, needed[i].module, needed[i].module);
+	}
+}
+
+void check_modules(const struct check_context *context, struct check_result *result)
+{
+	const struct mesh_nic_table *table = &context->table;
+	int i;
+
+	for (i = 0; i < table->num_nics; i++)
+		if (check_nic_is_wanted(context, &table->nics[i]))
+			nic_module(context, &table->nics[i], result);
+	cards_without_driver(context, result);
+	if (check_has_rdma(context))
+		user_modules(context, result);
+	if (!result->num_findings)
+		check_say(result, CHECK_PASS, "%s",
+			  check_has_rdma(context) ? "every RDMA card has its modules"
+						  : "there is no RDMA card to have modules for");
+}
+
+/* ---- device files ----------------------------------------------------------------------- */
+
+static void missing_fix(const struct check_context *context, struct check_result *result)
+{
+	if (check_in_container(context))
+		check_fix(result, "pass the devices into the container: --device /dev/infiniband "
+				  "--cap-add IPC_LOCK --ulimit memlock=-1");
+	else
+		check_fix(result, "modprobe -a ib_uverbs rdma_ucm && udevadm trigger");
+}
+
+static void forbidden_fix(const struct check_context *context, const char *path, int error,
+			  struct check_result *result)
+{
+	const struct group *group;
+	struct stat info;
+
+	if (fstatat(context->files.fd, path, &info, 0)) {
+		missing_fix(context, result);
+		return;
+	}
+	/* cppcheck-suppress getgrgidCalled ; one thread */
+	group = getgrgid(info.st_gid);
+	check_seen(result, "/%s: %s, owner %u, group %s, mode %03o", path, strerror(error),
+		   (unsigned int)info.st_uid, group ? group->gr_name : "?",
+		   (unsigned int)info.st_mode & 0777);
+	if (error == EPERM) /* the mode would say EACCES */
+		missing_fix(context, result);
+	else if (info.st_gid && group && (info.st_mode & 060) == 060)
+		check_fix(result, "sudo usermod -aG %s $USER, then log in again", group->gr_name);
+	else
+		check_fix(result,
+			  "sudo chmod 666 /%s, and for good a udev rule: "
+			  "SUBSYSTEM==\"infiniband_verbs\", MODE=\"0666\"",
+			  path);
+}
+
+static void device_file(const struct check_context *context, const char *path, const char *what,
+			struct check_result *result)
+{
+	int fd = openat(context->files.fd, path, O_RDWR | O_CLOEXEC | O_NONBLOCK), error = errno;
+
+	if (fd >= 0) {
+		close(fd);
+		return;
+	}
+	if (error == ENOENT || error == ENOTDIR) {
+		check_say(result, CHECK_FAIL, "/%s is missing: no RDMA %s", path, what);
+		check_seen(result, "/%s: %s", path, strerror(error));
+		missing_fix(context, result);
+		return;
+	}
+	check_say(result, CHECK_FAIL, "you may not open /%s: no RDMA %s", path, what);
+	forbidden_fix(context, path, error, result);
+}
+
+static bool device_is_ours(const struct check_context *context, const char *device)
+{
+	const struct mesh_nic_table *table = &context->table;
+	int i;
+
+	for (i = 0; i < table->num_nics; i++)
+		if (!strcmp(table->nics[i].rdma.device, device))
+			return true;
+	return false;
+}
+
+void check_device_files(const struct check_context *context, struct check_result *result)
+{
+	char path[300], what[100], device[MESH_RDMA_NAME_MAX], **names = NULL;
+	int i, num;
+
+	if (!check_has_rdma(context)) {
+		check_say(result, CHECK_PASS, "there is no RDMA device to open");
+		return;
+	}
+	device_file(context, "dev/infiniband/rdma_cm", "connections", result);
+	num = mesh_sysfs_list(&context->files, "sys/class/infiniband_verbs", &names);
+	for (i = 0; i < num; i++) {
+		if (mesh_sysfs_read(&context->files, device, sizeof(device),
+				    "sys/class/infiniband_verbs/%.200s/ibdev", names[i]) ||
+		    !device_is_ours(context, device))
+			continue;
+		snprintf(path, sizeof(path), "dev/infiniband/%.200s", names[i]);
+		snprintf(what, sizeof(what), "over %s", device);
+		device_file(context, path, what, result);
+	}
+	mesh_sysfs_names_free(names, num);
+	if (!result->num_findings)
+		check_say(result, CHECK_PASS, "/dev/infiniband can be opened");
+}
+
+/* ---- locked memory ---------------------------------------------------------------------- */
+
+/* rxm's receives and NCCL's first buffers. */
+#define MEMLOCK_ENOUGH (UINT64_C(128) << 20)
+/* linux/capability.h */
+#define CAP_IPC_LOCK_BIT 14
+
+/* The text behind @name at the start of a line, up to its end; false if there is none. */
+static bool field_find(const char *text, const char *name, char *value, size_t size)
+{
+	const char *line = text, *end;
+	size_t len = strlen(name);
+
+	for (; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (strncmp(line, name, len))
+			continue;
+		line += len;
+		line += strspn(line, " \t");
+		end = line + strcspn(line, " \t\n");
+		if ((size_t)(end - line) >= size)
+			return false;
+		memcpy(value, line, (size_t)(end - line));
+		value[end - line] = '\0';
+		return true;
+	}
+	return false;
+}
+
+static bool in_first_user_namespace(const struct check_context *context)
+{
+	char text[4096];
+	int ret = mesh_sysfs_read(&context->files, text, sizeof(text), "proc/self/uid_map");
+
+	/* Without the file the kernel has no user namespaces. */
+	return ret == -ENOENT || (!ret && mesh_uid_map_is_first(text));
+}
+
+static bool may_lock_all(const struct check_context *context)
+{
+	char text[4096], value[32];
+	uint64_t capabilities;
+
+	if (!in_first_user_namespace(context) ||
+	    mesh_sysfs_read(&context->files, text, sizeof(text), "proc/self/status") ||
+	    !field_find(text, "CapEff:", value + 2, sizeof(value) - 2))
+		return false;
+	memcpy(value, "0x", 2);
+	return !mesh_sysfs_number_parse(value, UINT64_MAX, &capabilities) &&
+	       capabilities >> CAP_IPC_LOCK_BIT & 1;
+}
+
+static void memlock_fix(const struct check_context *context, struct check_result *result)
+{
+	if (check_in_container(context))
+		check_fix(result, "start the container with --ulimit memlock=-1 (Kubernetes: "
+				  "capability IPC_LOCK, or LimitMEMLOCK=infinity of the runtime)");
+	else
+		check_fix(result,
+			  "put \"* - memlock unlimited\" into /etc/security/limits.d/"
+			  "rdma.conf and log in again; for a service LimitMEMLOCK=infinity");
+}
+
+void check_memlock(const struct check_context *context, struct check_result *result)
+{
+	char text[4096], value[32];
+	uint64_t limit = 0;
+	bool rdma = check_has_rdma(context);
+
+	if (mesh_sysfs_read(&context->files, text, sizeof(text), "proc/self/limits") ||
+	    !field_find(text, "Max locked memory", value, sizeof(value)) ||
+	    (strcmp(value, "unlimited") && mesh_sysfs_number_parse(value, UINT64_MAX, &limit))) {
+		check_say(result, CHECK_UNKNOWN,
+			  "/proc/self/limits does not tell how much memory may be locked");
+		return;
+	}
+	if (!strcmp(value, "unlimited") || may_lock_all(context) || !rdma) {
+		check_say(result, CHECK_PASS, "%s",
+			  rdma ? "as much memory as wanted may be locked"
+			       : "TCP needs no locked memory");
+		return;
+	}
+	check_say(result, limit < MEMLOCK_ENOUGH ? CHECK_FAIL : CHECK_WARN,
+		  "only %" PRIu64 " KiB of memory may be locked: RDMA %s", limit >> 10,
+		  limit < MEMLOCK_ENOUGH ? "cannot register its buffers"
+					 : "fails once NCCL registers more");
+	check_seen(result, "ulimit -l; /proc/self/limits; no CAP_IPC_LOCK");
+	memlock_fix(context, result);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* route.c - asks the kernel which way a packet would leave. */
+#include <errno.h>
+
+#include <linux/rtnetlink.h>
+#include <netlink/msg.h>
+#include <netlink/netlink.h>
+
+#include "check/route.h"
+
+struct answer {
+	unsigned int ifindex; /* 0: none yet */
+	int error;	      /* the kernel's own, negative errno */
+};
+
+static int route_read(struct nl_msg *msg, void *arg)
+{
+	static const struct nla_policy policy[RTA_MAX + 1] = {
+		[RTA_OIF] = {.type = NLA_U32},
+	};
+	struct nlattr *attrs[RTA_MAX + 1];
+	struct answer *answer = arg;
+
+	if (nlmsg_hdr(msg)->nlmsg_type != RTM_NEWROUTE ||
+	    nlmsg_parse(nlmsg_hdr(msg), sizeof(struct rtmsg), attrs, RTA_MAX, policy))
+		return NL_SKIP;
+	if (attrs[RTA_OIF])
+		answer->ifindex = nla_get_u32(attrs[RTA_OIF]);
+	return NL_OK;
+}
+
+/* libnl turns the kernel's errno into its own numbers; we want the kernel's. */
+static int error_read(struct sockaddr_nl *from, struct nlmsgerr *error, void *arg)
+{
+	struct answer *answer = arg;
+
+	(void)from;
+	answer->error = error->error;
+	return NL_STOP;
+}
+
+static int request_send(struct nl_sock *sock, const struct mesh_addr *source,
+			const struct mesh_addr *destination)
+{
+	int size = (int)mesh_addr_size(source->family), ret;
+	struct rtmsg header = {
+		.rtm_family = source->family == MESH_FAMILY_IPV4 ? AF_INET : AF_INET6,
+		.rtm_src_len = (unsigned char)(8 * size),
+		.rtm_dst_len = (unsigned char)(8 * size),
+	};
+	struct nl_msg *msg = nlmsg_alloc_simple(RTM_GETROUTE, NLM_F_REQUEST);
+
+	if (!msg)
+		return -NLE_NOMEM;
+	ret = nlmsg_append(msg, &header, sizeof(header), NLMSG_ALIGNTO);
+	if (!ret)
+		ret = nla_put(msg, RTA_SRC, size, source->bytes);
+	if (!ret)
+		ret = nla_put(msg, RTA_DST, size, destination->bytes);
+	if (!ret)
+		ret = nl_send_auto(sock, msg);
+	nlmsg_free(msg);
+	return ret < 0 ? ret : 0;
+}
+
+int mesh_route_find(const struct mesh_addr *source, const struct mesh_addr *destination,
+		    unsigned int *ifindex)
+{
+	struct answer answer = {0};
+	struct nl_sock *sock;
+	int ret;
+
+	if (source->family != destination->family || !mesh_addr_size(source->family))
+		return -EINVAL;
+	sock = nl_socket_alloc();
+	if (!sock)
+		return -ENOMEM;
+	nl_socket_disable_auto_ack(sock);
+	nl_socket_modify_cb(sock, NL_CB_VALID, NL_CB_CUSTOM, route_read, &answer);
+	nl_socket_modify_err_cb(sock, NL_CB_CUSTOM, error_read, &answer);
+	ret = nl_connect(sock, NETLINK_ROUTE);
+	if (!ret)
+		ret = request_send(sock, source, destination);
+	if (!ret)
+		ret = nl_recvmsgs_default(sock);
+	nl_socket_free(sock);
+	if (answer.error)
+		return answer.error;
+	if (ret < 0 || !answer.ifindex)
+		return -EIO;
+	*ifindex = answer.ifindex;
+	return 0;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* route.h - asks the kernel which way a packet would leave. */
+#ifndef MESH_FI_UTILS_CHECK_ROUTE_H
+#define MESH_FI_UTILS_CHECK_ROUTE_H
+
+#include "nic/addr.h"
+
+/**
+ * Asks for the route of a packet from @source (an address of this node) to @destination, as `ip
+ * route get DESTINATION from SOURCE` does.
+ *
+ * @ifindex: the interface by which it would leave
+ *
+ * Returns 0; -ENETUNREACH and the like if the kernel has no such route; -EIO if it does not
+ * answer. Logs nothing.
+ */
+int mesh_route_find(const struct mesh_addr *source, const struct mesh_addr *destination,
+		    unsigned int *ifindex);
+
+#endif

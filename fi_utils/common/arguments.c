@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* arguments.c - what several subcommands ask of the values that they are given. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "common/arguments.h"
+#include "common/exit_status.h"
+
+int arguments_misuse(const char *who, const char *usage, const char *format, ...)
+{
+	va_list args;
+
+	fprintf(stderr, "%s: ", who);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fprintf(stderr, "\n%s", usage);
+	return COMMAND_MISUSE;
+}
+
+int arguments_none(const char *who, int argc, char **argv)
+{
+	if (optind >= argc)
+		return -1;
+	fprintf(stderr, "%s: \"%s\" is one argument too many\n", who, argv[optind]);
+	return COMMAND_MISUSE;
+}
+
+bool argument_number(const char *text, unsigned long min, unsigned long max, unsigned long *number)
+{
+	unsigned long value;
+	char *end;
+
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	/* strtoul() takes blanks and signs, too. */
+	if (*text < '0' || *text > '9' || *end || errno || value < min || value > max)
+		return false;
+	*number = value;
+	return true;
+}
+
+bool argument_port(const char *text, uint16_t *port)
+{
+	unsigned long value;
+
+	if (!argument_number(text, 1, UINT16_MAX, &value))
+		return false;
+	*port = (uint16_t)value;
+	return true;
+}
+
+bool argument_is_folder(const char *who, const char *path)
+{
+	struct stat info;
+
+	if (!stat(path, &info) && S_ISDIR(info.st_mode))
+		return true;
+	fprintf(stderr, "%s: %s is no folder\n", who, path);
+	return false;
+}

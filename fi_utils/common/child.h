@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* child.h - runs something in a child process and reads what it writes. */
+#ifndef MESH_FI_UTILS_COMMON_CHILD_H
+#define MESH_FI_UTILS_COMMON_CHILD_H
+
+#include <stddef.h>
+
+/* Who writes more is killed. */
+#define CHILD_OUTPUT_MAX (16u << 20)
+/* The first line of what it says on standard error; the rest is read and dropped. */
+#define CHILD_COMPLAINT_MAX 160
+
+struct child_result {
+	char *output; /* its standard output and a zero byte; to be freed; NULL on failure */
+	size_t size;  /* of the output */
+	int status;   /* of waitpid(2) */
+	char complaint[CHILD_COMPLAINT_MAX]; /* set on failure, too */
+};
+
+/**
+ * Calls @body in a child process, without standard input, and waits for its end, but no longer
+ * than @timeout_ms. Whatever ends this process, Ctrl-C too, ends the child.
+ *
+ * @body: may end the process or return: then it ends with status 0
+ *
+ * Returns 0 however it ended; -ETIMEDOUT and -EOVERFLOW: it was killed; another negative errno.
+ */
+int child_run(void (*body)(void *arg), void *arg, int timeout_ms, struct child_result *result);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* interrupt.c - turns the first Ctrl-C into something that poll() sees. */
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#include "common/interrupt.h"
+
+/* A signal handler can reach nothing else. */
+static int interrupt_fd = -1;
+static volatile sig_atomic_t interrupt_seen;
+
+static void on_signal(int number)
+{
+	const uint64_t one = 1;
+	int saved_errno = errno;
+
+	(void)number;
+	interrupt_seen = 1;
+	if (write(interrupt_fd, &one, sizeof(one)) < 0)
+		interrupt_seen = 1; /* the flag has to do */
+	errno = saved_errno;
+}
+
+int interrupt_catch(void)
+{
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+	size_t i;
+
+	if (interrupt_fd < 0)
+		interrupt_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (interrupt_fd < 0)
+		return -1;
+	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		sigaction(signals[i], &action, NULL);
+	return interrupt_fd;
+}
+
+bool interrupt_happened(void)
+{
+	return interrupt_seen;
+}
+
+int interrupt_wait(int fd, short events, uint64_t deadline_ms)
+{
+	struct pollfd fds[2] = {
+		{.fd = fd, .events = events},
+		{.fd = interrupt_fd, .events = POLLIN}, /* poll() passes over descriptors below 0 */
+	};
+	uint64_t now, left;
+
+	for (;;) {
+		if (interrupt_seen)
+			return -EINTR;
+		now = mesh_clock_ms();
+		if (now >= deadline_ms)
+			return -ETIMEDOUT;
+		left = deadline_ms - now;
+		/* An error of poll() itself leaves nothing else to do than to look again. */
+		if (poll(fds, 2, left > INT_MAX ? INT_MAX : (int)left) > 0 && fds[0].revents)
+			return 0;
+	}
+}

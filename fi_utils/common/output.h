@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * output.h - colour only where somebody sees it, text that a terminal can show, and the end of a
+ * subcommand.
+ */
+#ifndef MESH_FI_UTILS_COMMON_OUTPUT_H
+#define MESH_FI_UTILS_COMMON_OUTPUT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+enum output_style {
+	OUTPUT_PLAIN,
+	OUTPUT_GOOD,   /* green */
+	OUTPUT_NOTICE, /* yellow */
+	OUTPUT_BAD,    /* red */
+	OUTPUT_STRONG, /* bold */
+	OUTPUT_FAINT,
+};
+
+/**
+ * The escape sequence that starts @style on @file, or "" where there is no colour. It ends with
+ * output_style(file, OUTPUT_PLAIN).
+ */
+const char *output_style(FILE *file, enum output_style style);
+
+/** True when @file is a terminal that shows colours and NO_COLOR (no-color.org) is not set. */
+bool output_is_coloured(FILE *file);
+
+/**
+ * Replaces control characters, which a terminal would obey, by '?'. For every text that the
+ * kernel's users or another node chose: names of interfaces and nodes. Returns @text.
+ */
+char *output_clean(char *text);
+
+/**
+ * Flushes standard output at the end of a subcommand.
+ *
+ * Returns @status, or COMMAND_PROBLEM if it could not be written (reported).
+ */
+int output_finish(const char *who, int status);
+
+/**
+ * Reports @error if it is -ENOMEM: whoever fails otherwise has said so.
+ *
+ * Returns COMMAND_PROBLEM.
+ */
+int output_failure(const char *who, int error);
+
+#endif

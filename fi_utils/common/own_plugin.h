@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* own_plugin.h - where the plugin is that was built or installed together with this program. */
+#ifndef MESH_FI_UTILS_COMMON_OWN_PLUGIN_H
+#define MESH_FI_UTILS_COMMON_OWN_PLUGIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define OWN_PLUGIN_FILE "libnccl-net-mesh.so"
+/* Of `scons install` without options. */
+#define OWN_PLUGIN_FOLDER "/usr/local/lib"
+
+/**
+ * Finds the folder that has OWN_PLUGIN_FILE: this program's own, as built, or lib/ beside it, as
+ * installed.
+ *
+ * @installed: look where it is installed only
+ * @folder: PATH_MAX bytes; absolute, without links; written on success only
+ */
+bool own_plugin_folder(bool installed, char *folder);
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* table.c - rows of cells, each column as wide as its widest cell. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+
+#include "common/output.h"
+#include "common/table.h"
+
+struct cell {
+	char *text; /* owned */
+	enum output_style style;
+};
+
+struct output_table {
+	int num_columns;
+	int *widths;	    /* of each column so far, owned */
+	struct cell *cells; /* row by row */
+	int num_cells;
+	bool incomplete; /* memory ran out */
+};
+
+struct output_table *output_table_new(int num_columns)
+{
+	struct output_table *table = calloc(1, sizeof(*table));
+
+	if (!table)
+		return NULL;
+	table->num_columns = num_columns;
+	table->widths = calloc((size_t)num_columns, sizeof(*table->widths));
+	if (!table->widths) {
+		free(table);
+		return NULL;
+	}
+	return table;
+}
+
+static struct cell *cell_add(struct output_table *table)
+{
+	struct cell *cells;
+
+	cells = mesh_array_room(table->cells, (size_t)table->num_cells, sizeof(*cells));
+	if (!cells)
+		return NULL;
+	table->cells = cells;
+	return &cells[table->num_cells++];
+}
+
+void output_table_cell(struct output_table *table, enum output_style style, const char *format, ...)
+{
+	struct cell *cell = table ? cell_add(table) : NULL;
+	va_list args;
+	int *width, len;
+
+	if (!cell) {
+		if (table)
+			table->incomplete = true;
+		return;
+	}
+	cell->style = style;
+	va_start(args, format);
+	if (vasprintf(&cell->text, format, args) < 0)
+		cell->text = NULL;
+	va_end(args);
+	if (!cell->text) {
+		table->incomplete = true;
+		return;
+	}
+	len = (int)strlen(output_clean(cell->text));
+	width = &table->widths[(table->num_cells - 1) % table->num_columns];
+	*width = len > *width ? len : *width;
+}
+
+void output_table_titles(struct output_table *table, const char *const *titles)
+{
+	int i;
+
+	for (i = 0; table && i < table->num_columns; i++)
+		output_table_cell(table, OUTPUT_STRONG, "%s", titles[i]);
+}
+
+static void row_print(const struct output_table *table, FILE *file, int first, int indent)
+{
+	int column, width;
+	const struct cell *cell;
+
+	fprintf(file, "%*s", indent, "");
+	for (column = 0; column < table->num_columns; column++) {
+		cell = &table->cells[first + column];
+		/* Nothing is padded behind the last column. */
+		width = column < table->num_columns - 1 ? table->widths[column] : 0;
+		if (cell->style != OUTPUT_PLAIN)
+			fputs(output_style(file, cell->style), file);
+		fputs(cell->text, file);
+		if (cell->style != OUTPUT_PLAIN)
+			fputs(output_style(file, OUTPUT_PLAIN), file);
+		if (column < table->num_columns - 1)
+			fprintf(file, "%*s", width - (int)strlen(cell->text) + 2, "");
+	}
+	fputc('\n', file);
+}
+
+void output_table_print(const struct output_table *table, FILE *file, int indent)
+{
+	int first;
+
+	if (!table || table->incomplete) {
+		fprintf(file, "%*s(out of memory)\n", indent, "");
+		return;
+	}
+	for (first = 0; first + table->num_columns <= table->num_cells; first += table->num_columns)
+		row_print(table, file, first, indent);
+}
+
+void output_table_free(struct output_table *table)
+{
+	int i;
+
+	for (i = 0; table && i < table->num_cells; i++)
+		free(table->cells[i].text);
+	if (table) {
+		free(table->cells);
+		free(table->widths);
+	}
+	free(table);
+}

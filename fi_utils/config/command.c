@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* command.c - `fi_mesh config`: the settings, their values here and now, and docs/settings.md. */
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "base/config.h"
+#include "common/arguments.h"
+#include "common/exit_status.h"
+#include "common/output.h"
+#include "config/command.h"
+#include "config/print.h"
+#include "fabric/provider.h"
+#include "nic/nic_filter.h"
+#include "nic/nic_select.h"
+
+static const char who[] = "fi_mesh config";
+
+static const char usage_text[] =
+	"usage: fi_mesh config [--json | --markdown]\n"
+	"\n"
+	"Lists the plugin's settings, NCCL_MESH_*, with the values that the environment gives\n"
+	"them here and now. None needs to be set.\n"
+	"\n"
+	"  --json       JSON instead of text\n"
+	"  --markdown   the settings reference: docs/settings.md\n"
+	"\n"
+	"Exit status: 0 fine, 1 a value cannot be used, or a variable NCCL_MESH_* is no setting,\n"
+	"2 wrong use.\n";
+
+/*
+ * Texts that the plugin cannot use, which then does not start: whoever reads each of them says
+ * what is wrong with it. Returns how many there are.
+ */
+static int texts_check(const struct mesh_config *config)
+{
+	struct mesh_nic_table none = {0};
+	struct mesh_nic_filter filter;
+	int count = 0;
+
+	count += mesh_nic_filter_parse(config->nics, &filter) != 0;
+	count += mesh_nic_select("", config->addresses, &none) != 0;
+	if (*config->provider && mesh_provider_id_parse(config->provider) == MESH_PROVIDER_NONE)
+		count += mesh_providers_assign(config->provider, &none, NULL) != 0;
+	return count;
+}
+
+static int config_show(int format)
+{
+	struct mesh_config config;
+	int status = COMMAND_FINE;
+
+	if (format == 'm') {
+		config_print_markdown(stdout);
+		return status;
+	}
+	/* A bad value is reported with the range and its default, an unknown name as such. */
+	if (mesh_config_load(NULL, NULL, &config))
+		status = COMMAND_PROBLEM;
+	if (texts_check(&config))
+		status = COMMAND_PROBLEM;
+	if (format != 'j')
+		config_print(stdout, &config);
+	else if (config_print_json(who, stdout, &config))
+		status = COMMAND_PROBLEM;
+	return status;
+}
+
+int command_config(int argc, char **argv)
+{
+	static const struct option names[] = {
+		{"json", no_argument, NULL, 'j'},
+		{"markdown", no_argument, NULL, 'm'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	int option, status, format = 't';
+
+	optind = 0; /* glibc: start afresh, also when called again */
+	while ((option = getopt_long(argc, argv, "h", names, NULL)) != -1) {
+		if (option == 'h') {
+			fputs(usage_text, stdout);
+			return COMMAND_FINE;
+		}
+		if (option == '?' || format != 't') {
+			fputs(usage_text, stderr);
+			return COMMAND_MISUSE;
+		}
+		format = option;
+	}
+	status = arguments_none(who, argc, argv);
+	return status >= 0 ? status : output_finish(who, config_show(format));
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* print.c - the settings and their values: for people, for programs, and as docs/settings.md. */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "common/json.h"
+#include "config/print.h"
+
+/* Columns of the text that people read in a terminal or in docs/. */
+#define COLUMNS 100
+
+static const char markdown_intro[] =
+	"# Settings\n"
+	"\n"
+	"None is needed. A setting is an environment variable of the process that runs NCCL, or\n"
+	"a line `NAME=VALUE` in `/etc/nccl.conf` or `~/.nccl.conf`, which NCCL puts into the\n"
+	"environment (and `fi_mesh` does not read). `fi_mesh config` shows the values in effect,\n"
+	"and with `NCCL_DEBUG=INFO` the plugin logs each that is not the default. A number that\n"
+	"cannot be used is reported, and the default is used; with a list or a provider that\n"
+	"cannot be used the plugin does not start, and says so. An empty value counts as not set;\n"
+	"a text may have 511 bytes.\n"
+	"\n"
+	"<!-- Written by `fi_mesh config --markdown` from the table in src/base/config.c. -->\n";
+
+/* ---- text ---------------------------------------------------------------------------------- */
+
+void config_print_wrapped(FILE *file, const char *text, const char *indent)
+{
+	size_t column = 0, word;
+
+	while (*text) {
+		word = strcspn(text, " ");
+		if (column && column + 1 + word > COLUMNS) {
+			fputc('\n', file);
+			column = 0;
+		}
+		column += (size_t)fprintf(file, "%s%.*s", column ? " " : indent, (int)word, text);
+		text += word;
+		text += strspn(text, " ");
+	}
+	fputc('\n', file);
+}
+
+static const char *unit_name(enum mesh_setting_type type)
+{
+	if (type == MESH_SETTING_BYTES)
+		return "bytes";
+	return type == MESH_SETTING_SECONDS ? "seconds" : "number";
+}
+
+/* "seconds from 1 to 86400"; "" for text. Writes at most @size bytes. */
+static void range_describe(const struct mesh_setting *setting, char *text, size_t size)
+{
+	*text = 0;
+	if (setting->type != MESH_SETTING_TEXT)
+		snprintf(text, size, "%s from %" PRIu64 " to %" PRIu64 "%s",
+			 unit_name(setting->type), setting->min, setting->max,
+			 setting->type == MESH_SETTING_BYTES ? "; K, M, G are powers of 1024" : "");
+}
+
+/* The value in @config, as the user would write it; printable, whatever the user wrote. */
+static void value_text(const struct mesh_setting *setting, const struct mesh_config *config,
+		       char *text, size_t size)
+{
+	const char *member = (const char *)config + setting->offset;
+	uint64_t value;
+
+	if (setting->type == MESH_SETTING_TEXT) {
+		snprintf(text, size, "%s", member);
+		mesh_text_clean(text);
+		return;
+	}
+	memcpy(&value, member, sizeof(value));
+	snprintf(text, size, "%" PRIu64, value);
+}
+
+static bool is_set(const struct mesh_setting *setting)
+{
+	const char *text = getenv(setting->name);
+
+	return text && *text;
+}
+
+void config_print(FILE *file, const struct mesh_config *config)
+{
+	char value[MESH_CONFIG_TEXT_MAX], range[128];
+	const struct mesh_setting *setting;
+
+	for (setting = mesh_settings; setting->name; setting++) {
+		value_text(setting, config, value, sizeof(value));
+		range_describe(setting, range, sizeof(range));
+		if (is_set(setting))
+			fprintf(file, "%s=%s\n", setting->name, value);
+		else
+			fprintf(file, "%s (not set; default: %s)\n", setting->name,
+				*setting->default_text ? setting->default_text : "see below");
+		if (*range)
+			fprintf(file, "    %s\n", range);
+		config_print_wrapped(file, setting->help, "    ");
+		fputc('\n', file);
+	}
+}
+
+void config_print_markdown(FILE *file)
+{
+	const struct mesh_setting *setting;
+	char range[128];
+
+	fputs(markdown_intro, file);
+	for (setting = mesh_settings; setting->name; setting++) {
+		range_describe(setting, range, sizeof(range));
+		fprintf(file, "\n## %s\n\n", setting->name);
+		if (*range)
+			fprintf(file, "Default `%s`; %s.\n\n", setting->default_text, range);
+		config_print_wrapped(file, setting->help, "");
+	}
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------- */
+
+static json_t *setting_json(const struct mesh_setting *setting, const struct mesh_config *config)
+{
+	const char *member = (const char *)config + setting->offset;
+	char text[MESH_CONFIG_TEXT_MAX];
+	uint64_t value;
+
+	value_text(setting, config, text, sizeof(text));
+	if (setting->type == MESH_SETTING_TEXT)
+		return json_pack("{s:s, s:b, s:s, s:s, s:s}", "name", setting->name, "set",
+				 is_set(setting), "value", text, "default", "", "help",
+				 setting->help);
+	memcpy(&value, member, sizeof(value));
+	return json_pack("{s:s, s:b, s:I, s:s, s:I, s:I, s:s, s:s}", "name", setting->name, "set",
+			 is_set(setting), "value", (json_int_t)value, "default",
+			 setting->default_text, "min", (json_int_t)setting->min, "max",
+			 (json_int_t)setting->max, "unit", unit_name(setting->type), "help",
+			 setting->help);
+}
+
+int config_print_json(const char *who, FILE *file, const struct mesh_config *config)
+{
+	const struct mesh_setting *setting;
+	json_t *list = json_array();
+
+	for (setting = mesh_settings; setting->name && list; setting++)
+		list = output_json_append(list, setting_json(setting, config));
+	return output_json_print(who, file, json_pack("{s:o}", "settings", list));
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* print.h - the settings and their values: for people, for programs, and as docs/settings.md. */
+#ifndef MESH_FI_UTILS_CONFIG_PRINT_H
+#define MESH_FI_UTILS_CONFIG_PRINT_H
+
+#include <stdio.h>
+
+#include "base/config.h"
+
+/** The settings with the values of @config, for people. */
+void config_print(FILE *file, const struct mesh_config *config);
+
+/** The same for programs. Returns 0, or -1 (reported). */
+int config_print_json(const char *who, FILE *file, const struct mesh_config *config);
+
+/** The settings reference, docs/settings.md, from mesh_settings. */
+void config_print_markdown(FILE *file);
+
+/** @text in lines of at most 100 columns behind @indent, broken at blanks. */
+void config_print_wrapped(FILE *file, const char *text, const char *indent);
+
+#endif

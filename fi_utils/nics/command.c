@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* command.c - `fi_mesh nics`: shows the NIC table as the plugin would see it here and now. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fabric/provider.h"
+#include "nic/nic_order.h"
+#include "system/nic_table.h"
+#include "wire/handle.h"
+
+#include "common/arguments.h"
+#include "common/exit_status.h"
+#include "common/output.h"
+#include "nics/command.h"
+#include "nics/json.h"
+#include "nics/print.h"
+#include "nics/provider.h"
+
+static const char who[] = "fi_mesh nics";
+
+static const char usage_text[] =
+	"usage: fi_mesh nics [--json] [--sysfs DIR]\n"
+	"\n"
+	"Lists the network interfaces of this node: which of them the plugin uses, and why the\n"
+	"others are left. NCCL_MESH_* variables count as they do in the plugin.\n"
+	"\n"
+	"  --json       JSON instead of a table\n"
+	"  --sysfs DIR  read DIR instead of /sys\n"
+	"\n"
+	"Exit status: 0 at least one NIC is used, 1 none is or they cannot be read, 2 wrong use.\n";
+
+struct options {
+	bool json;
+	const char *sysfs;
+};
+
+/* Returns an exit status, or -1 to go on. */
+static int options_parse(int argc, char **argv, struct options *options)
+{
+	static const struct option names[] = {
+		{"json", no_argument, NULL, 'j'},
+		{"sysfs", required_argument, NULL, 's'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	int option;
+
+	*options = (struct options){.sysfs = "/sys"};
+	optind = 0; /* glibc: start afresh, also when called again */
+	while ((option = getopt_long(argc, argv, "h", names, NULL)) != -1) {
+		switch (option) {
+		case 'j':
+			options->json = true;
+			break;
+		case 's':
+			options->sysfs = optarg;
+			break;
+		case 'h':
+			fputs(usage_text, stdout);
+			return COMMAND_FINE;
+		default:
+			fputs(usage_text, stderr);
+			return COMMAND_MISUSE;
+		}
+	}
+	if (!argument_is_folder(who, options->sysfs))
+		return COMMAND_MISUSE;
+	return arguments_none(who, argc, argv);
+}
+
+/* Asks libfabric as the plugin does, and leaves the NICs that it has nothing for. */
+static int providers_find(const struct mesh_config *config, struct mesh_nic_table *table,
+			  struct nics_provider *providers)
+{
+	struct mesh_provider_verdict *verdicts;
+	int dev, ret;
+
+	verdicts = calloc((size_t)table->num_taken + 1, sizeof(*verdicts));
+	if (!verdicts)
+		return -ENOMEM;
+	ret = mesh_providers_assign(config->provider, table, verdicts);
+	for (dev = 0; dev < table->num_taken && !ret; dev++) {
+		providers[dev].name = mesh_provider_id_text(verdicts[dev].id);
+		providers[dev].note = *verdicts[dev].note ? strdup(verdicts[dev].note) : NULL;
+	}
+	free(verdicts);
+	return ret;
+}
+
+/* The plugin takes no more than fit into its messages; the last ones are left. */
+static void excess_leave(struct mesh_nic_table *table)
+{
+	while (table->num_taken > MESH_NICS_MAX)
+		mesh_nic_table_leave(table, table->num_taken - 1,
+				     "the plugin uses %d NICs at most; NCCL_MESH_NICS chooses",
+				     MESH_NICS_MAX);
+}
+
+/* Returns an exit status. */
+static int nics_show(const struct options *options, const struct mesh_config *config,
+		     struct mesh_nic_table *table)
+{
+	int i, ret, status, num = table->num_taken;
+	struct nics_provider *providers;
+
+	providers = calloc((size_t)num + 1, sizeof(*providers));
+	if (!providers)
+		return output_failure(who, -ENOMEM);
+	ret = providers_find(config, table, providers);
+	if (ret) {
+		status = output_failure(who, ret);
+	} else {
+		excess_leave(table);
+		status = table->num_taken ? COMMAND_FINE : COMMAND_PROBLEM;
+		if (!options->json)
+			nics_print(stdout, table, providers);
+		else if (nics_print_json(stdout, table, providers))
+			status = COMMAND_PROBLEM;
+	}
+	for (i = 0; i < num; i++)
+		free(providers[i].note);
+	free(providers);
+	return status;
+}
+
+int command_nics(int argc, char **argv)
+{
+	struct mesh_nic_table table = {0};
+	struct mesh_config config;
+	struct options options;
+	int status, ret;
+
+	status = options_parse(argc, argv, &options);
+	if (status >= 0)
+		return status;
+	/* A bad value was reported, and its default is used where the plugin uses it, too. */
+	ret = mesh_config_load(NULL, NULL, &config);
+	if (ret == -E2BIG)
+		return output_failure(who, ret);
+	ret = mesh_nic_table_load(options.sysfs, &config, &table);
+	if (ret)
+		return output_failure(who, ret);
+	status = nics_show(&options, &config, &table);
+	mesh_nic_table_free(&table);
+	return output_finish(who, status);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * checker.h - what `fi_mesh check --peer` knows of this node, of a peer, and of a link between
+ * them.
+ */
+#ifndef MESH_FI_UTILS_PEER_CHECKER_H
+#define MESH_FI_UTILS_PEER_CHECKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "nic/addr.h"
+#include "nic/endpoint_addr.h"
+#include "nic/nic.h"
+#include "nic/path_choice.h"
+#include "nic/provider_id.h"
+#include "peer/facing.h"
+#include "peer/self.h"
+#include "peer/stream.h"
+#include "peer/wire.h"
+#include "wire/handle.h"
+#include "wire/version.h"
+
+/* Addresses that one call may name. */
+#define PEER_ADDRS_MAX 64
+
+struct peer_check_options {
+	struct mesh_addr addrs[PEER_ADDRS_MAX];
+	int num_addrs;
+	uint16_t port;
+	bool json, quiet;
+};
+
+/* What was measured on one link; negative: not measured. */
+struct peer_numbers {
+	double half_rtt_us;
+	double to_gbps, from_gbps;
+	double cpu_here, cpu_there; /* of one processor, for the measurement; 1: all of it */
+	bool over_tcp;		    /* not through libfabric: it would not open */
+	long to_mtu, from_mtu;	    /* bytes of the largest IP packet that arrived */
+};
+
+/* This side of a check. */
+struct peer_checker {
+	const struct peer_check_options *options;
+	struct peer_self self;
+	struct peer_facing facing[MESH_NICS_MAX]; /* beside self.table.nics */
+	struct progress *progress;
+};
+
+/* One node that answered. */
+struct peer {
+	struct mesh_addr addr; /* under which it was asked */
+	struct mesh_check_hello hello;
+	char name[MESH_NODE_NAME_MAX + 8]; /* fit to be printed */
+	struct mesh_path_choice choice;
+};
+
+/* One direct path to it. */
+struct peer_link {
+	const struct peer_checker *checker;
+	const struct peer *peer;
+	const struct mesh_nic *nic; /* ours */
+	const struct mesh_check_nic *theirs;
+	struct mesh_addr local, remote; /* their addresses */
+	enum mesh_provider_id provider;
+	struct peer_stream stream;
+	struct mesh_check_facing facing; /* what the peer's NICs hear */
+	struct peer_numbers numbers;
+};
+
+#endif

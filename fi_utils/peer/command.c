@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* command.c - `fi_mesh check --peer`: checks each link to the nodes behind some addresses. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/arguments.h"
+#include "common/exit_status.h"
+#include "common/finding.h"
+#include "common/interrupt.h"
+#include "common/json.h"
+#include "common/output.h"
+#include "common/progress.h"
+#include "common/report.h"
+#include "peer/checker.h"
+#include "peer/command.h"
+#include "peer/dial.h"
+#include "peer/explain.h"
+#include "peer/facing.h"
+#include "peer/link.h"
+#include "peer/paths.h"
+#include "peer/self.h"
+#include "peer/stream.h"
+#include "peer/wire.h"
+
+static const char who[] = "fi_mesh check";
+
+static const char usage_text[] =
+	"usage: fi_mesh check --peer ADDR... [--port PORT] [--quiet] [--json]\n"
+	"\n"
+	"Checks each link to the nodes that have these addresses, end to end; `fi_mesh serve`\n"
+	"must run there. Any address of a node will do; all links to it are found and checked.\n"
+	"\n"
+	"  --port PORT  that of `fi_mesh serve` (default 18620)\n"
+	"  -q, --quiet  only what is not right\n"
+	"  --json       JSON instead of text\n"
+	"\n"
+	"Exit status: 0 nothing is wrong, 1 something is (warn or fail), 2 wrong use.\n";
+
+/* Answers of neighbours come within a millisecond; a busy `fi_mesh serve` takes longer. */
+#define FACING_MS 1000
+
+/* What all sections came to. */
+struct totals {
+	struct check_totals verdicts;
+	json_t *peers;		       /* with --json; NULL once memory ran out */
+	json_t *sections;	       /* of the present one */
+	uint64_t seen[PEER_ADDRS_MAX]; /* node ids */
+	int num_seen;
+};
+
+/* ---- options ------------------------------------------------------------------------------ */
+
+bool peer_check_is_wanted(int argc, char **argv)
+{
+	int i;
+
+	for (i = 1; i < argc && strcmp(argv[i], "--"); i++)
+		if (!strcmp(argv[i], "--peer") || !strncmp(argv[i], "--peer=", 7))
+			return true;
+	return false;
+}
+
+/* A comma list. Returns an exit status, or -1 to go on. */
+static int addrs_add(struct peer_check_options *options, const char *list)
+{
+	char item[MESH_ADDR_TEXT_MAX];
+	const char *at = list, *end;
+
+	for (; at; at = *end ? end + 1 : NULL) {
+		end = strchrnul(at, ',');
+		if (options->num_addrs == PEER_ADDRS_MAX)
+			return arguments_misuse(who, usage_text, "too many addresses: %s", at);
+		snprintf(item, sizeof(item), "%.*s", (int)(end - at), at);
+		if (strchr(item, '/') || mesh_addr_parse(item, &options->addrs[options->num_addrs]))
+			return arguments_misuse(who, usage_text, "not an IP address: %s", item);
+		options->num_addrs++;
+	}
+	return -1;
+}
+
+/* Values of --peer, to be read after the last option: --help counts wherever it stands. */
+struct peer_lists {
+	const char *texts[PEER_ADDRS_MAX];
+	int num;
+};
+
+static int option_take(int option, struct peer_check_options *options, struct peer_lists *lists)
+{
+	switch (option) {
+	case 'a':
+		if (lists->num == PEER_ADDRS_MAX)
+			return arguments_misuse(who, usage_text, "too many addresses: %s", optarg);
+		lists->texts[lists->num++] = optarg;
+		return -1;
+	case 'p':
+		return argument_port(optarg, &options->port)
+			       ? -1
+			       : arguments_misuse(who, usage_text, "not a port: %s", optarg);
+	case 'q':
+		options->quiet = true;
+		return -1;
+	case 'j':
+		options->json = true;
+		return -1;
+	case 'h':
+		fputs(usage_text, stdout);
+		return COMMAND_FINE;
+	default:
+		fputs(usage_text, stderr);
+		return COMMAND_MISUSE;
+	}
+}
+
+static int options_parse(int argc, char **argv, struct peer_check_options *options)
+{
+	static const struct option names[] = {
+		{"peer", required_argument, NULL, 'a'}, {"port", required_argument, NULL, 'p'},
+		{"quiet", no_argument, NULL, 'q'},	{"json", no_argument, NULL, 'j'},
+		{"help", no_argument, NULL, 'h'},	{NULL, 0, NULL, 0},
+	};
+	struct peer_lists lists = {.num = 0};
+	int option, i, status = -1;
+
+	memset(options, 0, sizeof(*options));
+	options->port = MESH_CHECK_PORT;
+	optind = 0; /* tests come more than once */
+	while (status < 0 && (option = getopt_long(argc, argv, "hq", names, NULL)) != -1)
+		status = option_take(option, options, &lists);
+	for (i = 0; status < 0 && i < lists.num; i++)
+		status = addrs_add(options, lists.texts[i]);
+	for (; status < 0 && optind < argc; optind++)
+		status = addrs_add(options, argv[optind]);
+	return status;
+}
+
+/* ---- showing ------------------------------------------------------------------------------ */
+
+static void section_end(const struct peer_checker *checker, struct totals *totals, const char *id,
+			const char *title, struct check_result *result, json_t *numbers)
+{
+	json_t *section;
+
+	totals->verdicts.counts[check_verdict_of(result)]++;
+	if (checker->options->json) {
+		section = check_json(id, title, result);
+		if (numbers && section)
+			json_object_update(section, numbers);
+		totals->sections = output_json_append(totals->sections, section);
+	} else {
+		if (!checker->options->quiet || check_verdict_of(result) != CHECK_PASS)
+			printf("\n%s%s%s\n", output_style(stdout, OUTPUT_STRONG), title,
+			       output_style(stdout, OUTPUT_PLAIN));
+		check_print(stdout, id, result, checker->options->quiet);
+		fflush(stdout);
+	}
+	json_decref(numbers);
+	check_result_free(result);
+}
+
+static json_t *number_json(double value)
+{
+	return value < 0 ? json_null() : json_real(value);
+}
+
+static json_t *link_json(const struct peer_link *link)
+{
+	const struct peer_numbers *numbers = &link->numbers;
+	char local[MESH_ADDR_TEXT_MAX], remote[MESH_ADDR_TEXT_MAX];
+
+	return json_pack(
+		"{s:o, s:o, s:s, s:s, s:s, s:b, s:o, s:o, s:o, s:o, s:o}", "nic",
+		output_json_text(link->nic->netdev), "peer_nic",
+		output_json_text(link->theirs->netdev), "local",
+		mesh_addr_text(&link->local, local), "remote",
+		mesh_addr_text(&link->remote, remote), "provider",
+		mesh_provider_id_text(link->provider), "measured_over_tcp", numbers->over_tcp,
+		"half_rtt_us", number_json(numbers->half_rtt_us), "to_gbps",
+		number_json(numbers->to_gbps), "from_gbps", number_json(numbers->from_gbps),
+		"to_mtu", numbers->to_mtu > 0 ? json_integer(numbers->to_mtu) : json_null(),
+		"from_mtu", numbers->from_mtu > 0 ? json_integer(numbers->from_mtu) : json_null());
+}
+
+/* ---- one peer ----------------------------------------------------------------------------- */
+
+static void links_check(struct peer_checker *checker, const struct peer *peer,
+			struct totals *totals)
+{
+	char title[256];
+	int i;
+
+	for (i = 0; i < peer->choice.num_candidates && !interrupt_happened(); i++) {
+		const struct mesh_path_candidate *pair = &peer->choice.candidates[i];
+		struct check_result result = {0};
+		struct peer_link link = {
+			.checker = checker,
+			.peer = peer,
+			.nic = &checker->self.table.nics[pair->local],
+			.theirs = &peer->hello.nics[pair->remote],
+			.provider = checker->self.providers[pair->local],
+			.numbers = {-1, -1, -1, 1, 1, false, -1, -1},
+			.stream = {.fd = -1},
+		};
+
+		link.local = link.nic->source;
+		mesh_check_nic_addr(link.theirs, &link.remote);
+		snprintf(title, sizeof(title), "node %s over %s - %s", peer->name, link.nic->netdev,
+			 link.theirs->netdev);
+		output_clean(title);
+		checker->progress = progress_begin("%s", title);
+		peer_link_check(&link, &result);
+		progress_end(checker->progress);
+		checker->progress = NULL;
+		section_end(checker, totals, "link", title, &result,
+			    checker->options->json ? link_json(&link) : NULL);
+	}
+}
+
+/* Our address on that NIC in whose subnet @addr lies, or NULL. */
+static const struct mesh_addr *address_beside(const struct mesh_nic *nic,
+					      const struct mesh_addr *addr)
+{
+	int i;
+
+	for (i = 0; i < nic->num_addrs; i++)
+		if (mesh_addr_in_subnet(addr, &nic->addrs[i]))
+			return &nic->addrs[i];
+	return NULL;
+}
+
+/* From each NIC in whose subnet the address lies: a link-local one may be on any cable. */
+static int peer_dial_anyhow(const struct peer_checker *checker, const struct mesh_addr *addr,
+			    struct peer_stream *stream, struct mesh_check_hello *hello, char *text)
+{
+	const struct mesh_addr *local;
+	bool tried = false;
+	int i, ret = 0;
+
+	for (i = 0; i < checker->self.num_nics; i++) {
+		local = address_beside(&checker->self.table.nics[i], addr);
+		if (!local)
+			continue;
+		ret = peer_dial(checker, local, addr, stream, hello, text);
+		if (!ret || ret == -EINTR)
+			return ret;
+		tried = true;
+	}
+	return tried ? ret : peer_dial(checker, NULL, addr, stream, hello, text);
+}
+
+static bool already_seen(struct totals *totals, uint64_t node_id)
+{
+	int i;
+
+	for (i = 0; i < totals->num_seen; i++)
+		if (totals->seen[i] == node_id)
+			return true;
+	totals->seen[totals->num_seen++] = node_id;
+	return false;
+}
+
+/* Returns 0 if it answered. */
+static int peer_meet(struct peer_checker *checker, const struct mesh_addr *addr, struct peer *peer,
+		     struct check_result *result)
+{
+	char text[MESH_CHECK_TEXT_MAX], at[MESH_ADDR_TEXT_MAX];
+	struct peer_stream stream;
+	int ret;
+
+	peer->addr = *addr;
+	checker->progress = progress_begin("asking %s", mesh_addr_text(addr, at));
+	ret = peer_dial_anyhow(checker, addr, &stream, &peer->hello, text);
+	progress_end(checker->progress);
+	checker->progress = NULL;
+	if (ret) {
+		peer_explain(checker, addr, ret, text, result);
+		return ret;
+	}
+	peer_stream_close(&stream);
+	snprintf(peer->name, sizeof(peer->name), "%s", peer->hello.node);
+	output_clean(peer->name);
+	return 0;
+}
+
+static void peer_json_add(struct totals *totals, const struct mesh_addr *addr,
+			  const struct peer *peer, bool met)
+{
+	char text[MESH_ADDR_TEXT_MAX];
+
+	totals->peers = output_json_append(
+		totals->peers, json_pack("{s:s, s:o, s:o}", "address", mesh_addr_text(addr, text),
+					 "node", met ? output_json_text(peer->name) : json_null(),
+					 "sections", totals->sections));
+}
+
+static void peer_check(struct peer_checker *checker, const struct mesh_addr *addr,
+		       struct totals *totals)
+{
+	struct check_result result = {0};
+	struct peer *peer = calloc(1, sizeof(*peer));
+	char title[256], at[MESH_ADDR_TEXT_MAX];
+	bool met = false;
+
+	if (!peer) {
+		output_failure(who, -ENOMEM);
+		totals->verdicts.counts[CHECK_UNKNOWN]++;
+		return;
+	}
+	totals->sections = checker->options->json ? json_array() : NULL;
+	mesh_addr_text(addr, at);
+	if (peer_meet(checker, addr, peer, &result)) {
+		snprintf(title, sizeof(title), "%s", at);
+		section_end(checker, totals, "peer", title, &result, NULL);
+	} else if (!already_seen(totals, peer->hello.node_id)) {
+		met = true;
+		peer_paths_check(checker, peer, &result);
+		snprintf(title, sizeof(title), "paths to node %s (asked at %s)", peer->name, at);
+		section_end(checker, totals, "paths", title, &result, NULL);
+		links_check(checker, peer, totals);
+	} else {
+		met = true; /* another address of a node that was checked */
+	}
+	if (checker->options->json)
+		peer_json_add(totals, addr, peer, met);
+	free(peer);
+}
+
+/* ---- all of them -------------------------------------------------------------------------- */
+
+static int totals_end(const struct peer_check_options *options, struct totals *totals)
+{
+	int status = check_totals_status(&totals->verdicts);
+	char text[CHECK_TOTALS_TEXT_MAX];
+
+	if (interrupt_happened())
+		status = COMMAND_PROBLEM;
+	if (options->json) {
+		if (output_json_print(who, stdout,
+				      check_totals_json(&totals->verdicts, "peers", totals->peers)))
+			status = COMMAND_PROBLEM;
+	} else if (interrupt_happened()) {
+		printf("\ninterrupted: not everything was checked\n");
+	} else if (!options->quiet || status != COMMAND_FINE) {
+		printf("\n%d node%s; paths and links: %s\n", totals->num_seen,
+		       totals->num_seen == 1 ? "" : "s",
+		       check_totals_text(&totals->verdicts, text));
+	}
+	return status;
+}
+
+int peer_check_command(int argc, char **argv)
+{
+	struct peer_check_options options;
+	struct peer_checker *checker;
+	struct totals totals = {0};
+	int i, ret, status;
+
+	status = options_parse(argc, argv, &options);
+	if (status >= 0)
+		return status;
+	checker = calloc(1, sizeof(*checker));
+	ret = checker ? peer_self_open(&checker->self) : -ENOMEM;
+	if (ret) {
+		free(checker);
+		return output_failure(who, ret);
+	}
+	interrupt_catch();
+	checker->options = &options;
+	totals.peers = options.json ? json_array() : NULL;
+	peer_facing_ask(checker->self.table.nics, checker->self.num_nics, options.port,
+			checker->self.node_id, checker->self.name, FACING_MS, checker->facing);
+	for (i = 0; i < options.num_addrs && !interrupt_happened(); i++)
+		peer_check(checker, &options.addrs[i], &totals);
+	status = totals_end(&options, &totals);
+	peer_self_close(&checker->self);
+	free(checker);
+	return output_finish(who, status);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dial.c - connects to `fi_mesh serve` of a peer, and says HELLO. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "common/interrupt.h"
+#include "peer/checker.h"
+#include "peer/dial.h"
+#include "peer/self.h"
+#include "peer/socket.h"
+#include "peer/stream.h"
+#include "peer/wire.h"
+
+/* A node on a cable answers within a millisecond; the kernel repeats a lost SYN after 1 and 3 s. */
+#define CONNECT_MS 4000
+#define ANSWER_MS 5000
+
+static int connection_wait(int fd, uint64_t deadline_ms)
+{
+	socklen_t len = sizeof(int);
+	int error = 0, ret;
+
+	ret = interrupt_wait(fd, POLLOUT, deadline_ms);
+	if (ret)
+		return ret;
+	return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) ? -errno : -error;
+}
+
+static void error_text(int error, char *text)
+{
+	const char *words = strerror(-error);
+
+	switch (error) {
+	case -ECONNREFUSED:
+		words = "it refuses: nothing listens there";
+		break;
+	case -ETIMEDOUT:
+		words = "no answer";
+		break;
+	case -EHOSTUNREACH:
+		words = "nobody at this end of the cable has that address";
+		break;
+	case -ENETUNREACH:
+		words = "no route to it";
+		break;
+	case -EPROTO:
+		words = "what answers is no `fi_mesh serve`";
+		break;
+	case -EPROTONOSUPPORT:
+		words = "`fi_mesh serve` there is of another version";
+		break;
+	}
+	snprintf(text, MESH_CHECK_TEXT_MAX, "%s", words);
+}
+
+static int hello_exchange(const struct peer_checker *checker, struct peer_stream *stream,
+			  struct mesh_check_hello *hello, char *text)
+{
+	struct mesh_check_frame frame;
+	int ret;
+
+	memset(&frame, 0, sizeof(frame));
+	peer_self_hello(&checker->self, &frame.hello);
+	ret = peer_stream_ask(stream, &frame, MESH_CHECK_HELLO, MESH_CHECK_HELLO, ANSWER_MS, NULL,
+			      text);
+	if (!ret)
+		*hello = frame.hello;
+	return ret;
+}
+
+int peer_dial(const struct peer_checker *checker, const struct mesh_addr *local,
+	      const struct mesh_addr *remote, struct peer_stream *stream,
+	      struct mesh_check_hello *hello, char *text)
+{
+	int fd, ret;
+
+	*text = '\0';
+	fd = peer_socket_connect(local, remote, checker->options->port);
+	ret = fd < 0 ? fd : connection_wait(fd, mesh_clock_ms() + CONNECT_MS);
+	if (!ret)
+		ret = peer_stream_open(stream, fd);
+	else if (fd >= 0)
+		close(fd);
+	if (!ret) {
+		ret = hello_exchange(checker, stream, hello, text);
+		if (ret)
+			peer_stream_close(stream);
+	}
+	if (ret && !*text)
+		error_text(ret, text);
+	return ret;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dial.h - connects to `fi_mesh serve` of a peer. */
+#ifndef MESH_FI_UTILS_PEER_DIAL_H
+#define MESH_FI_UTILS_PEER_DIAL_H
+
+#include "nic/addr.h"
+#include "peer/checker.h"
+#include "peer/stream.h"
+#include "peer/wire.h"
+
+/**
+ * Connects and says HELLO.
+ *
+ * @local: from which address; NULL leaves that to the kernel's routes
+ * @text: MESH_CHECK_TEXT_MAX bytes; why it failed, in words
+ *
+ * Returns 0 or a negative errno; @stream is open on success only.
+ */
+int peer_dial(const struct peer_checker *checker, const struct mesh_addr *local,
+	      const struct mesh_addr *remote, struct peer_stream *stream,
+	      struct mesh_check_hello *hello, char *text);
+
+#endif

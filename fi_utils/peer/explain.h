@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* explain.h - why a peer does not answer. */
+#ifndef MESH_FI_UTILS_PEER_EXPLAIN_H
+#define MESH_FI_UTILS_PEER_EXPLAIN_H
+
+#include "common/finding.h"
+#include "nic/addr.h"
+#include "peer/checker.h"
+
+/** Says why nobody answers at @addr, from what this node can see (peer_paths.c). */
+void peer_explain(const struct peer_checker *checker, const struct mesh_addr *addr, int error,
+		  const char *text, struct check_result *result);
+
+#endif

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* facing.c - asks, and answers, who is at the other end of a cable. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/random.h"
+
+#include "common/interrupt.h"
+#include "peer/facing.h"
+#include "peer/wire.h"
+
+/* Datagrams handled in one call: a flood does not keep us from everything else. */
+#define ANSWERS_MAX 32
+/* A lost question is asked again. */
+#define ASK_AGAIN_MS 250
+
+const struct mesh_addr *peer_facing_address(const struct mesh_nic *nic)
+{
+	int i;
+
+	for (i = 0; i < nic->num_addrs; i++)
+		if (nic->addrs[i].family == MESH_FAMILY_IPV6 &&
+		    mesh_addr_is_link_local(&nic->addrs[i]))
+			return &nic->addrs[i];
+	return NULL;
+}
+
+/* ff02::1, all nodes of the link (RFC 4291, 2.7.1). */
+static struct sockaddr_in6 all_nodes(const struct mesh_nic *nic, uint16_t port)
+{
+	return (struct sockaddr_in6){
+		.sin6_family = AF_INET6,
+		.sin6_port = htons(port),
+		.sin6_addr = {{{0xff, 0x02, [15] = 1}}},
+		.sin6_scope_id = nic->ifindex,
+	};
+}
+
+static int datagram_socket(const struct sockaddr_in6 *address)
+{
+	int fd, on = 1, off = 0, ret;
+
+	fd = socket(AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, &off, sizeof(off));
+	if (!bind(fd, (const struct sockaddr *)address, sizeof(*address)))
+		return fd;
+	ret = -errno;
+	close(fd);
+	return ret;
+}
+
+int peer_facing_listen(const struct mesh_nic *nic, uint16_t port)
+{
+	struct sockaddr_in6 address = all_nodes(nic, port);
+
+	if (!peer_facing_address(nic))
+		return -EADDRNOTAVAIL;
+	return datagram_socket(&address);
+}
+
+static void who_fill(struct mesh_check_who *who, const struct mesh_nic *nic, uint64_t node_id,
+		     const char *node, uint64_t token, bool answer)
+{
+	memset(who, 0, sizeof(*who));
+	who->magic = MESH_CHECK_WHO_MAGIC;
+	who->version = MESH_CHECK_VERSION;
+	who->answer = answer;
+	who->token = token;
+	who->node_id = node_id;
+	snprintf(who->netdev, sizeof(who->netdev), "%s", nic->netdev);
+	snprintf(who->node, sizeof(who->node), "%s", node);
+}
+
+static void cable_fill(struct mesh_check_cable *cable, const struct mesh_nic *nic,
+		       const struct mesh_check_who *who)
+{
+	memset(cable, 0, sizeof(*cable));
+	cable->node_id = who->node_id;
+	memcpy(cable->netdev, nic->netdev, sizeof(cable->netdev));
+	memcpy(cable->peer_netdev, who->netdev, sizeof(cable->peer_netdev));
+	memcpy(cable->peer, who->node, sizeof(cable->peer));
+}
+
+_Static_assert(sizeof(((struct mesh_nic *)0)->netdev) == MESH_CHECK_NETDEV_MAX, "IF_NAMESIZE");
+
+/* The next sound datagram from a neighbour. Returns false if there is none. */
+static bool who_receive(int fd, struct mesh_check_who *who, struct sockaddr_in6 *from)
+{
+	struct mesh_check_who bytes;
+	socklen_t len;
+	ssize_t n;
+	int i;
+
+	for (i = 0; i < ANSWERS_MAX; i++) {
+		len = sizeof(*from);
+		n = recvfrom(fd, &bytes, sizeof(bytes), MSG_TRUNC, (struct sockaddr *)from, &len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return false;
+		if (IN6_IS_ADDR_LINKLOCAL(&from->sin6_addr) && (size_t)n == sizeof(bytes) &&
+		    !mesh_check_who_decode(&bytes, sizeof(bytes), who))
+			return true;
+	}
+	return false;
+}
+
+void peer_facing_answer(int fd, const struct mesh_nic *nic, uint64_t node_id, const char *node,
+			void (*heard)(void *arg, const struct mesh_check_cable *cable), void *arg)
+{
+	struct mesh_check_who who, answer;
+	struct mesh_check_cable cable;
+	struct sockaddr_in6 from;
+	int i;
+
+	for (i = 0; i < ANSWERS_MAX && who_receive(fd, &who, &from); i++) {
+		if (who.answer)
+			continue;
+		who_fill(&answer, nic, node_id, node, who.token, true);
+		/* As large as the question: nobody gains by a false sender. */
+		sendto(fd, &answer, sizeof(answer), 0, (struct sockaddr *)&from, sizeof(from));
+		cable_fill(&cable, nic, &who);
+		heard(arg, &cable);
+	}
+}
+
+void peer_facing_enter(struct peer_facing *facing, const struct mesh_check_cable *cable)
+{
+	int i;
+
+	for (i = 0; i < facing->num_heard; i++)
+		if (facing->heard[i].node_id == cable->node_id &&
+		    !strcmp(facing->heard[i].peer_netdev, cable->peer_netdev))
+			break;
+	if (i == PEER_FACING_MAX) { /* the one heard of first gives way */
+		memmove(&facing->heard[0], &facing->heard[1], (size_t)--i * sizeof(*cable));
+	} else if (i == facing->num_heard) {
+		facing->num_heard++;
+	}
+	facing->heard[i] = *cable;
+}
+
+/* ---- asking ------------------------------------------------------------------------------- */
+
+struct asker {
+	int fds[MESH_NICS_MAX];
+	uint64_t token;
+	uint64_t node_id;
+	const char *node;
+	uint16_t port;
+};
+
+static int asker_open(const struct mesh_nic *nic)
+{
+	const struct mesh_addr *address = peer_facing_address(nic);
+	struct sockaddr_storage from;
+
+	if (!address)
+		return -EADDRNOTAVAIL;
+	mesh_addr_to_sockaddr(address, 0, &from);
+	((struct sockaddr_in6 *)&from)->sin6_scope_id = nic->ifindex;
+	return datagram_socket((struct sockaddr_in6 *)&from);
+}
+
+static void questions_send(const struct asker *asker, const struct mesh_nic *nics, int num_nics,
+			   struct peer_facing *facing)
+{
+	struct mesh_check_who who;
+	struct sockaddr_in6 to;
+	int i;
+
+	for (i = 0; i < num_nics; i++) {
+		if (asker->fds[i] < 0 || facing[i].num_heard)
+			continue;
+		who_fill(&who, &nics[i], asker->node_id, asker->node, asker->token, false);
+		to = all_nodes(&nics[i], asker->port);
+		if (sendto(asker->fds[i], &who, sizeof(who), 0, (struct sockaddr *)&to,
+			   sizeof(to)) < 0)
+			facing[i].error = -errno;
+		else
+			facing[i].asked = true;
+	}
+}
+
+static void answers_take(const struct asker *asker, const struct mesh_nic *nics, int num_nics,
+			 struct peer_facing *facing)
+{
+	struct mesh_check_cable cable;
+	struct mesh_check_who who;
+	struct sockaddr_in6 from;
+	int i, count;
+
+	for (i = 0; i < num_nics; i++) {
+		for (count = 0; asker->fds[i] >= 0 && count < ANSWERS_MAX &&
+				who_receive(asker->fds[i], &who, &from);
+		     count++) {
+			if (!who.answer || who.token != asker->token)
+				continue;
+			cable_fill(&cable, &nics[i], &who);
+			peer_facing_enter(&facing[i], &cable);
+		}
+	}
+}
+
+static bool all_answered(const struct asker *asker, int num_nics, const struct peer_facing *facing)
+{
+	int i;
+
+	for (i = 0; i < num_nics; i++)
+		if (asker->fds[i] >= 0 && !facing[i].num_heard)
+			return false;
+	return true;
+}
+
+static void answers_wait(const struct asker *asker, int num_nics, uint32_t ms)
+{
+	struct pollfd poll_fds[MESH_NICS_MAX];
+	int i;
+
+	/* poll() passes over descriptors below 0. */
+	for (i = 0; i < num_nics; i++)
+		poll_fds[i] = (struct pollfd){.fd = asker->fds[i], .events = POLLIN};
+	poll(poll_fds, (nfds_t)num_nics, (int)ms);
+}
+
+void peer_facing_ask(const struct mesh_nic *nics, int num_nics, uint16_t port, uint64_t node_id,
+		     const char *node, uint32_t ms, struct peer_facing *facing)
+{
+	struct asker asker = {.node_id = node_id, .node = node, .port = port};
+	uint64_t until_ms = mesh_clock_ms() + ms, again_ms = 0, now;
+	int i;
+
+	memset(facing, 0, (size_t)num_nics * sizeof(*facing));
+	if (num_nics > MESH_NICS_MAX || mesh_random(&asker.token, sizeof(asker.token)))
+		return;
+	for (i = 0; i < num_nics; i++) {
+		asker.fds[i] = nics[i].carrier ? asker_open(&nics[i]) : -ENETDOWN;
+		facing[i].error = asker.fds[i] < 0 ? asker.fds[i] : 0;
+	}
+	while ((now = mesh_clock_ms()) < until_ms && !interrupt_happened() &&
+	       !all_answered(&asker, num_nics, facing)) {
+		if (now >= again_ms) {
+			questions_send(&asker, nics, num_nics, facing);
+			again_ms = now + ASK_AGAIN_MS;
+		}
+		answers_wait(&asker, num_nics, 50);
+		answers_take(&asker, nics, num_nics, facing);
+	}
+	for (i = 0; i < num_nics; i++)
+		if (asker.fds[i] >= 0)
+			close(asker.fds[i]);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * facing.h - which node a cable leads to. A question to all nodes of the link (ff02::1), from
+ * the NIC's IPv6 link-local address: that works without any other address, in the wrong subnet,
+ * and with every cable in the wrong port.
+ */
+#ifndef MESH_FI_UTILS_PEER_FACING_H
+#define MESH_FI_UTILS_PEER_FACING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "nic/addr.h"
+#include "nic/nic.h"
+#include "peer/wire.h"
+
+/* Nodes kept for one NIC: one on a cable, more on a switch. */
+#define PEER_FACING_MAX 8
+
+/* What one NIC has heard. */
+struct peer_facing {
+	bool asked; /* the question could be sent */
+	int error;  /* why not: negative errno; -EADDRNOTAVAIL without a link-local address */
+	struct mesh_check_cable heard[PEER_FACING_MAX];
+	int num_heard;
+};
+
+/** The link-local address of @nic, or NULL. */
+const struct mesh_addr *peer_facing_address(const struct mesh_nic *nic);
+
+/**
+ * A socket that hears the questions of @nic's link, or a negative errno. Only what comes to ff02::1
+ * through this very interface reaches it.
+ */
+int peer_facing_listen(const struct mesh_nic *nic, uint16_t port);
+
+/**
+ * Answers what has come to such a socket.
+ *
+ * @heard: called for each question, with who asked
+ */
+void peer_facing_answer(int fd, const struct mesh_nic *nic, uint64_t node_id, const char *node,
+			void (*heard)(void *arg, const struct mesh_check_cable *cable), void *arg);
+
+/**
+ * Asks on all NICs at once and waits for the answers, at most @ms; ends earlier once each NIC has
+ * one.
+ *
+ * @facing: num_nics of them
+ */
+void peer_facing_ask(const struct mesh_nic *nics, int num_nics, uint16_t port, uint64_t node_id,
+		     const char *node, uint32_t ms, struct peer_facing *facing);
+
+/** Enters @cable, once for each node and NIC of it. */
+void peer_facing_enter(struct peer_facing *facing, const struct mesh_check_cable *cable);
+
+#endif

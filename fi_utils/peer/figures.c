@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* figures.c - what the times and bytes of a measurement come to, and what is worth a word. */
+#include <stdlib.h>
+
+#include "common/finding.h"
+#include "peer/figures.h"
+
+/*
+ * What is worth a warning. RDMA fills a link; TCP takes what the processor gives, so that only
+ * what no machine of today explains counts.
+ */
+#define RDMA_SHARE 0.80
+#define TCP_SHARE 0.25
+#define TCP_GBPS_MAX 10.0
+#define SLOW_US 5000.0
+/* With less of a processor than this the figures say more of the nodes than of the link. */
+#define BUSY_SHARE 0.8
+/* With less than this TCP says nothing of the link: the two ends hardly ever run together. */
+#define BLIND_SHARE 0.3
+
+double peer_gbps(uint64_t bytes, uint64_t ns)
+{
+	return ns ? 8.0 * (double)bytes / (double)ns : 0;
+}
+
+static int number_order(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+uint64_t peer_half_rtt(uint64_t *times, int num)
+{
+	qsort(times, (size_t)num, sizeof(*times), number_order);
+	return times[num / 10] / 2;
+}
+
+bool peer_nodes_are_busy(double cpu_share)
+{
+	return cpu_share < BUSY_SHARE;
+}
+
+enum check_verdict peer_latency_verdict(double half_rtt_us, double cpu_share)
+{
+	return half_rtt_us > SLOW_US && !peer_nodes_are_busy(cpu_share) ? CHECK_WARN : CHECK_PASS;
+}
+
+enum check_verdict peer_bandwidth_verdict(double gbps, double rate_gbps, bool rdma,
+					  double cpu_share)
+{
+	double tcp_rate = rate_gbps < TCP_GBPS_MAX ? rate_gbps : TCP_GBPS_MAX;
+	double wanted = rdma ? RDMA_SHARE * rate_gbps : TCP_SHARE * tcp_rate * cpu_share;
+
+	if (gbps >= wanted)
+		return CHECK_PASS;
+	return !rdma && cpu_share < BLIND_SHARE ? CHECK_UNKNOWN : CHECK_WARN;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* figures.h - what the times and bytes of a measurement come to, and what is worth a word. */
+#ifndef MESH_FI_UTILS_PEER_FIGURES_H
+#define MESH_FI_UTILS_PEER_FIGURES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/finding.h"
+
+/** Gbit/s; 0 for no time at all. */
+double peer_gbps(uint64_t bytes, uint64_t ns);
+
+/**
+ * Half of the round trip that a tenth of them undercuts: the link's, not the load's.
+ *
+ * @times: @num of them, at least one; they are sorted
+ */
+uint64_t peer_half_rtt(uint64_t *times, int num);
+
+/**
+ * True if the figures say more of the nodes than of the link.
+ *
+ * @cpu_share: of a processor that the measurement had, at the end that had less; 0 to 1
+ */
+bool peer_nodes_are_busy(double cpu_share);
+
+/** CHECK_WARN for what is no quiet cable's, else CHECK_PASS. */
+enum check_verdict peer_latency_verdict(double half_rtt_us, double cpu_share);
+
+/**
+ * @gbps: of the slower direction
+ * @rate_gbps: of the link; 0: unknown
+ *
+ * Returns CHECK_PASS, CHECK_WARN, or CHECK_UNKNOWN: too slow, and the nodes may be why.
+ */
+enum check_verdict peer_bandwidth_verdict(double gbps, double rate_gbps, bool rdma,
+					  double cpu_share);
+
+#endif

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * measure.c - latency and bandwidth of one link, through libfabric as the plugin uses it, and
+ * what they mean.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+#include "common/finding.h"
+#include "common/interrupt.h"
+#include "common/progress.h"
+#include "peer/checker.h"
+#include "peer/fabric.h"
+#include "peer/figures.h"
+#include "peer/measure.h"
+#include "peer/stream.h"
+#include "peer/tcp.h"
+#include "peer/wire.h"
+
+#define RUN_MS 1000
+#define ANSWER_MS 5000
+/* Opening an endpoint takes 0.1 s; a slow machine with many cores, longer. */
+#define OPEN_MS 20000
+#define PING_MS 5000
+/* Another node is measuring at the peer: its turn ends soon. */
+#define BUSY_MS 60000
+#define BUSY_AGAIN_MS 300
+
+/* ---- libfabric ---------------------------------------------------------------------------- */
+
+/* Opens both ends. @text says what went wrong, and where. */
+static int fabric_open(struct peer_link *link, struct peer_fabric **fabric, char *text)
+{
+	uint64_t until_ms = mesh_clock_ms() + BUSY_MS;
+	struct mesh_check_frame frame;
+	char why[MESH_CHECK_TEXT_MAX] = "";
+	int ret;
+
+	ret = peer_fabric_open(link->nic, link->provider, fabric, why);
+	if (ret) {
+		snprintf(text, 2 * MESH_CHECK_TEXT_MAX, "%s", why);
+		return ret;
+	}
+	do {
+		memset(&frame, 0, sizeof(frame));
+		peer_fabric_offer(*fabric, &frame.fabric);
+		ret = peer_stream_ask(&link->stream, &frame, MESH_CHECK_FABRIC_OPEN,
+				      MESH_CHECK_FABRIC_READY, OPEN_MS, peer_fabric_domain(*fabric),
+				      why);
+		if (ret == -EBUSY) {
+			progress_say(link->checker->progress, "another node is checking node %s",
+				     link->peer->name);
+			if (interrupt_wait(-1, 0, mesh_clock_ms() + BUSY_AGAIN_MS) == -EINTR)
+				return -EINTR;
+		}
+	} while (ret == -EBUSY && mesh_clock_ms() < until_ms);
+	if (!ret)
+		ret = peer_fabric_meet(*fabric, &link->remote, &frame.fabric);
+	if (ret)
+		snprintf(text, 2 * MESH_CHECK_TEXT_MAX, "on node %s: %s", link->peer->name,
+			 *why ? why : strerror(-ret));
+	return ret;
+}
+
+static int fabric_forth(struct peer_link *link, struct peer_fabric *fabric)
+{
+	uint64_t bytes = 0, ns = 0;
+	int ret;
+
+	peer_fabric_write(fabric, RUN_MS);
+	do {
+		ret = peer_fabric_step(fabric, &bytes, &ns);
+	} while (ret == -EAGAIN && !interrupt_happened());
+	if (!ret)
+		link->numbers.to_gbps = peer_gbps(bytes, ns);
+	return ret == -EAGAIN ? -EINTR : ret;
+}
+
+static int fabric_back(struct peer_link *link, struct peer_fabric *fabric)
+{
+	struct mesh_check_frame frame;
+	char why[MESH_CHECK_TEXT_MAX];
+	int ret;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.fabric.ms = RUN_MS;
+	ret = peer_stream_ask(&link->stream, &frame, MESH_CHECK_FABRIC_RUN, MESH_CHECK_FABRIC_RAN,
+			      RUN_MS + ANSWER_MS, peer_fabric_domain(fabric), why);
+	if (!ret)
+		link->numbers.from_gbps = peer_gbps(frame.fabric.bytes, frame.fabric.ns);
+	if (!ret && frame.fabric.cpu_permille < 1000)
+		link->numbers.cpu_there = frame.fabric.cpu_permille / 1000.0;
+	link->numbers.cpu_here = peer_fabric_cpu_share(fabric);
+	return ret;
+}
+
+/* Returns 0, or what went wrong, with the step in @step. */
+static int fabric_measure(struct peer_link *link, struct peer_fabric *fabric, const char **step)
+{
+	uint64_t half_ns = 0;
+	int ret;
+
+	*step = "messages do not come back";
+	ret = peer_fabric_ping(fabric, PING_MS, &half_ns);
+	if (ret)
+		return ret;
+	link->numbers.half_rtt_us = (double)half_ns / 1000;
+	*step = "writes to it do not complete";
+	ret = fabric_forth(link, fabric);
+	if (ret)
+		return ret;
+	*step = "its writes to us do not complete";
+	return fabric_back(link, fabric);
+}
+
+static void fabric_end(struct peer_link *link, struct peer_fabric *fabric)
+{
+	struct mesh_check_frame frame;
+	char why[MESH_CHECK_TEXT_MAX];
+
+	memset(&frame, 0, sizeof(frame));
+	peer_stream_ask(&link->stream, &frame, MESH_CHECK_FABRIC_CLOSE, MESH_CHECK_FABRIC_RAN,
+			ANSWER_MS, peer_fabric_domain(fabric), why);
+	peer_fabric_close(fabric);
+}
+
+/* ---- what it means ------------------------------------------------------------------------ */
+
+/* The processor is what TCP needs: the share that the needier end had. */
+static double cpu_share(const struct peer_link *link)
+{
+	const struct peer_numbers *numbers = &link->numbers;
+
+	return numbers->cpu_here < numbers->cpu_there ? numbers->cpu_here : numbers->cpu_there;
+}
+
+/* Beside a figure that the nodes' load has made. */
+static void load_say(const struct peer_link *link, struct check_result *result)
+{
+	if (peer_nodes_are_busy(cpu_share(link)))
+		check_seen(result,
+			   "both nodes should be idle: the measurement had %.0f %% of a processor "
+			   "here and %.0f %% there",
+			   100 * link->numbers.cpu_here, 100 * link->numbers.cpu_there);
+}
+
+static void latency_say(const struct peer_link *link, const char *over, struct check_result *result)
+{
+	double us = link->numbers.half_rtt_us;
+	enum check_verdict verdict = peer_latency_verdict(us, cpu_share(link));
+
+	check_say(result, verdict, "latency %.1f us to node %s (half of a round trip, %s)", us,
+		  link->peer->name, over);
+	load_say(link, result);
+	if (verdict != CHECK_PASS)
+		check_fix(result,
+			  "that is no quiet cable: look for load on both nodes, and for what "
+			  "lies between them");
+}
+
+/* Gbit/s that both ends' NICs can do; 0 where it is not known. */
+static double link_rate(const struct peer_link *link)
+{
+	double ours = link->nic->speed_mbps / 1000.0, theirs = link->theirs->speed_mbps / 1000.0;
+
+	if (ours <= 0 || theirs <= 0)
+		return ours > theirs ? ours : theirs;
+	return ours < theirs ? ours : theirs;
+}
+
+static void bandwidth_say(const struct peer_link *link, const char *over,
+			  struct check_result *result)
+{
+	const struct peer_numbers *numbers = &link->numbers;
+	bool rdma = link->provider == MESH_PROVIDER_VERBS_RXM && !numbers->over_tcp;
+	double rate = link_rate(link), least;
+	enum check_verdict verdict;
+
+	least = numbers->to_gbps < numbers->from_gbps ? numbers->to_gbps : numbers->from_gbps;
+	verdict = peer_bandwidth_verdict(least, rate, rdma, cpu_share(link));
+	if (rate > 0)
+		check_say(result, verdict,
+			  "bandwidth %.2f Gbit/s to node %s, %.2f back: %.0f %% of the link's %.0f "
+			  "Gbit/s (%s)",
+			  numbers->to_gbps, link->peer->name, numbers->from_gbps,
+			  100 * least / rate, rate, over);
+	else
+		check_say(result, CHECK_PASS,
+			  "bandwidth %.2f Gbit/s to node %s, %.2f back; the link's rate is not "
+			  "known (%s)",
+			  numbers->to_gbps, link->peer->name, numbers->from_gbps, over);
+	load_say(link, result);
+	if (verdict != CHECK_PASS)
+		check_fix(result,
+			  "look for a narrow PCIe slot or a slow port (`fi_mesh check` on both "
+			  "nodes), load, and shaping (tc qdisc show dev %s)",
+			  link->nic->netdev);
+}
+
+static void fabric_fail_say(struct peer_link *link, int error, const char *step,
+			    struct check_result *result)
+{
+	check_say(result, CHECK_FAIL,
+		  "libfabric (%s) does not work between %s and %s of node %s: "
+		  "%s (%s)",
+		  mesh_provider_id_text(link->provider), link->nic->netdev, link->theirs->netdev,
+		  link->peer->name, step, strerror(-error));
+	check_fix(
+		result,
+		link->provider == MESH_PROVIDER_VERBS_RXM
+			? "see that RDMA works alone: ib_write_bw -R between the two addresses; "
+			  "RoCE needs UDP port 4791"
+			: "the provider uses TCP ports of its own: trust the mesh's interfaces in "
+			  "the firewalls of both nodes");
+}
+
+static void fabric_shut_say(const struct peer_link *link, int error, const char *text,
+			    struct check_result *result)
+{
+	if (error == -EBUSY) {
+		check_say(result, CHECK_UNKNOWN, "latency and bandwidth were not measured: %s",
+			  text);
+		check_fix(result, "run this again once the other check has ended");
+		return;
+	}
+	check_say(result, CHECK_FAIL, "libfabric (%s) does not open: %s",
+		  mesh_provider_id_text(link->provider), text);
+	check_fix(result, "`fi_mesh nics` and `fi_mesh check` on both nodes");
+}
+
+/* Returns 0 or a negative errno, which is said, but for -EINTR. */
+static int fabric_try(struct peer_link *link, struct check_result *result)
+{
+	char text[2 * MESH_CHECK_TEXT_MAX] = "";
+	struct peer_fabric *fabric = NULL;
+	const char *step = NULL;
+	int ret = fabric_open(link, &fabric, text);
+
+	if (ret) {
+		peer_fabric_close(fabric);
+		if (ret != -EINTR)
+			fabric_shut_say(link, ret, text, result);
+		return ret;
+	}
+	ret = fabric_measure(link, fabric, &step);
+	fabric_end(link, fabric);
+	if (ret && ret != -EINTR)
+		fabric_fail_say(link, ret, step, result);
+	return ret;
+}
+
+void peer_measure(struct peer_link *link, struct check_result *result)
+{
+	const char *provider = mesh_provider_id_text(link->provider);
+	int ret = fabric_try(link, result);
+
+	if (!ret) {
+		latency_say(link, provider, result);
+		bandwidth_say(link, provider, result);
+		return;
+	}
+	if (ret == -EINTR || ret == -EBUSY)
+		return;
+	link->numbers.over_tcp = true;
+	ret = peer_tcp_measure(link);
+	if (!ret) {
+		latency_say(link, "TCP", result);
+		bandwidth_say(link, "TCP without libfabric", result);
+	} else if (ret != -EINTR) {
+		check_say(result, CHECK_UNKNOWN, "TCP was not measured: %s", strerror(-ret));
+	}
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* paths.c - which paths lead to a peer, why not the others, and why nobody answers. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/finding.h"
+#include "common/subnet.h"
+#include "nic/nic_order.h"
+#include "peer/checker.h"
+#include "peer/facing.h"
+#include "peer/paths.h"
+#include "peer/wire.h"
+
+static void endpoints_fill(const struct peer_checker *checker, const struct peer *peer,
+			   struct mesh_endpoint_addr *local, struct mesh_endpoint_addr *remote)
+{
+	int i;
+
+	for (i = 0; i < checker->self.num_nics; i++)
+		local[i] = (struct mesh_endpoint_addr){
+			.addr = checker->self.table.nics[i].source,
+			.nic = (uint8_t)i,
+			.provider = checker->self.providers[i],
+		};
+	for (i = 0; i < peer->hello.num_nics; i++) {
+		remote[i] = (struct mesh_endpoint_addr){
+			.nic = (uint8_t)i,
+			.provider = (enum mesh_provider_id)peer->hello.nics[i].provider,
+		};
+		mesh_check_nic_addr(&peer->hello.nics[i], &remote[i].addr);
+	}
+}
+
+static bool nic_has_path(const struct mesh_path_choice *choice, int nic)
+{
+	int i;
+
+	for (i = 0; i < choice->num_candidates; i++)
+		if (choice->candidates[i].local == nic)
+			return true;
+	return false;
+}
+
+static void path_say(const struct peer_checker *checker, const struct peer *peer, int index,
+		     struct check_result *result)
+{
+	const struct mesh_path_candidate *pair = &peer->choice.candidates[index];
+	const struct mesh_nic *nic = &checker->self.table.nics[pair->local];
+	const struct mesh_check_nic *theirs = &peer->hello.nics[pair->remote];
+	char local[MESH_ADDR_TEXT_MAX], remote[MESH_ADDR_TEXT_MAX];
+	struct mesh_addr addr;
+
+	mesh_check_nic_addr(theirs, &addr);
+	check_say(result, CHECK_PASS, "%s: %s %s -> %s %s, %s",
+		  index ? "another path" : "first choice", nic->netdev,
+		  mesh_addr_text(&nic->source, local), theirs->netdev,
+		  mesh_addr_text(&addr, remote),
+		  mesh_provider_id_text((enum mesh_provider_id)theirs->provider));
+}
+
+/* Whom this NIC faces, if it is this peer; else NULL. */
+static const struct mesh_check_cable *cable_to(const struct peer_checker *checker,
+					       const struct peer *peer, int nic)
+{
+	const struct peer_facing *facing = &checker->facing[nic];
+	int i;
+
+	for (i = 0; i < facing->num_heard; i++)
+		if (facing->heard[i].node_id == peer->hello.node_id)
+			return &facing->heard[i];
+	return NULL;
+}
+
+static const struct mesh_check_nic *their_nic(const struct peer *peer, const char *netdev)
+{
+	int i;
+
+	for (i = 0; i < peer->hello.num_nics; i++)
+		if (!strcmp(peer->hello.nics[i].netdev, netdev))
+			return &peer->hello.nics[i];
+	return NULL;
+}
+
+/* Both NICs are on one cable, and yet there is no path between them. */
+static void unused_cable_say(const struct peer_checker *checker, const struct peer *peer, int index,
+			     const struct mesh_check_cable *cable, struct check_result *result)
+{
+	const struct mesh_nic *nic = &checker->self.table.nics[index];
+	const struct mesh_check_nic *theirs = their_nic(peer, cable->peer_netdev);
+	char local[MESH_ADDR_TEXT_MAX], remote[MESH_ADDR_TEXT_MAX];
+	struct mesh_addr addr;
+
+	if (!theirs) {
+		check_say(result, CHECK_FAIL,
+			  "%s faces %s of node %s, which does not carry the mesh there",
+			  nic->netdev, cable->peer_netdev, peer->name);
+		check_fix(result, "`fi_mesh nics` on node %s says why", peer->name);
+		return;
+	}
+	mesh_check_nic_addr(theirs, &addr);
+	mesh_addr_text_prefix(&nic->source, local);
+	mesh_addr_text_prefix(&addr, remote);
+	if (!mesh_addr_same_subnet(&nic->source, &addr)) {
+		check_say(result, CHECK_FAIL,
+			  "%s faces %s of node %s, but %s and %s have no subnet in common",
+			  nic->netdev, theirs->netdev, peer->name, local, remote);
+		check_fix(
+			result,
+			"give both ends of this cable addresses of one subnet that no other cable "
+			"has; `fi_mesh plan` makes them");
+		return;
+	}
+	check_say(result, CHECK_FAIL, "%s and %s of node %s use different providers: %s and %s",
+		  nic->netdev, theirs->netdev, peer->name,
+		  mesh_provider_id_text(checker->self.providers[index]),
+		  mesh_provider_id_text((enum mesh_provider_id)theirs->provider));
+	check_fix(result, "`fi_mesh nics` on both nodes says why; NCCL_MESH_PROVIDER=tcp on both "
+			  "makes them alike");
+}
+
+/* Why there is no path to the peer over this NIC. */
+static void nic_say(const struct peer_checker *checker, const struct peer *peer, int index,
+		    struct check_result *result)
+{
+	const struct mesh_check_cable *cable = cable_to(checker, peer, index);
+	const struct peer_facing *facing = &checker->facing[index];
+	const struct mesh_nic *nic = &checker->self.table.nics[index];
+	struct mesh_addr subnet = mesh_subnet_of(&nic->source);
+	char text[MESH_ADDR_TEXT_MAX];
+
+	if (cable) {
+		unused_cable_say(checker, peer, index, cable, result);
+		return;
+	}
+	if (facing->num_heard)
+		check_say(result, CHECK_PASS, "not %s: it faces node %s (%s)", nic->netdev,
+			  facing->heard[0].peer, facing->heard[0].peer_netdev);
+	else
+		check_say(result, CHECK_PASS, "not %s: its subnet, %s, is none of node %s's",
+			  nic->netdev, mesh_addr_text_prefix(&subnet, text), peer->name);
+}
+
+/* NICs that would have been one: down, without an address, left by a setting. */
+static void left_say(const struct peer_checker *checker, struct check_result *result)
+{
+	const struct mesh_nic_table *table = &checker->self.table;
+	int i;
+
+	for (i = checker->self.num_nics; i < table->num_nics; i++) {
+		const struct mesh_nic *nic = &table->nics[i];
+
+		if (nic->kind != MESH_NIC_LOOPBACK)
+			check_say(result, CHECK_PASS, "not %s: %s", nic->netdev,
+				  mesh_nic_bare_reason(nic));
+	}
+}
+
+static void none_say(const struct peer_checker *checker, const struct peer *peer,
+		     struct check_result *result)
+{
+	const struct mesh_path_candidate *differing = &peer->choice.differing;
+
+	check_say(result, CHECK_FAIL,
+		  "no direct path to node %s: no NIC of this node shares a "
+		  "subnet and a provider with one of its %d",
+		  peer->name, peer->hello.num_nics);
+	if (peer->choice.provider_differs)
+		check_seen(result, "%s uses %s, %s of node %s uses %s",
+			   checker->self.table.nics[differing->local].netdev,
+			   mesh_provider_id_text(checker->self.providers[differing->local]),
+			   peer->hello.nics[differing->remote].netdev, peer->name,
+			   mesh_provider_id_text(
+				   (enum mesh_provider_id)peer->hello.nics[differing->remote]
+					   .provider));
+	check_fix(result, "lay a cable between the two nodes, or mend what the lines below say");
+}
+
+void peer_paths_check(const struct peer_checker *checker, struct peer *peer,
+		      struct check_result *result)
+{
+	struct mesh_endpoint_addr local[MESH_NICS_MAX], remote[MESH_NICS_MAX];
+	struct mesh_path_hints hints = {0};
+	int i;
+
+	endpoints_fill(checker, peer, local, remote);
+	mesh_path_choose(local, checker->self.num_nics, remote, peer->hello.num_nics, &hints,
+			 &peer->choice);
+	if (!peer->choice.num_candidates)
+		none_say(checker, peer, result);
+	for (i = 0; i < peer->choice.num_candidates; i++)
+		path_say(checker, peer, i, result);
+	for (i = 0; i < checker->self.num_nics; i++)
+		if (!nic_has_path(&peer->choice, i))
+			nic_say(checker, peer, i, result);
+	left_say(checker, result);
+	if (peer->hello.plugin_protocol != MESH_PROTOCOL_VERSION) {
+		check_say(result, CHECK_FAIL,
+			  "node %s speaks version %u of the plugin's protocol, this node %u",
+			  peer->name, peer->hello.plugin_protocol, MESH_PROTOCOL_VERSION);
+		check_fix(result, "install the same plugin on all nodes");
+	}
+}

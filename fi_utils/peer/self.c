@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* self.c - reads what this node is, with the plugin's own layers. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fabric/provider.h"
+#include "system/nic_table.h"
+#include "system/node_id.h"
+
+#include "peer/self.h"
+#include "peer/wire.h"
+
+static int nics_read(const struct peer_self *self, struct mesh_nic_table *table,
+		     enum mesh_provider_id *providers)
+{
+	struct mesh_provider_verdict *verdicts;
+	int i, ret;
+
+	ret = mesh_nic_table_load("/sys", &self->config, table);
+	if (ret)
+		return ret;
+	verdicts = calloc((size_t)table->num_taken + 1, sizeof(*verdicts));
+	ret = verdicts ? mesh_providers_assign(self->config.provider, table, verdicts) : -ENOMEM;
+	for (i = 0; !ret && i < table->num_taken && i < MESH_NICS_MAX; i++)
+		providers[i] = verdicts[i].id;
+	free(verdicts);
+	if (ret)
+		mesh_nic_table_free(table);
+	return ret;
+}
+
+int peer_self_refresh(struct peer_self *self)
+{
+	enum mesh_provider_id providers[MESH_NICS_MAX] = {MESH_PROVIDER_NONE};
+	struct mesh_nic_table table = {0};
+	int ret = nics_read(self, &table, providers);
+
+	if (ret)
+		return ret;
+	mesh_nic_table_free(&self->table);
+	self->table = table;
+	self->num_nics = table.num_taken < MESH_NICS_MAX ? table.num_taken : MESH_NICS_MAX;
+	memcpy(self->providers, providers, sizeof(providers));
+	return 0;
+}
+
+int peer_self_open(struct peer_self *self)
+{
+	int ret;
+
+	memset(self, 0, sizeof(*self));
+	ret = mesh_config_load(NULL, NULL, &self->config);
+	if (ret == -E2BIG)
+		return ret;
+	mesh_node_name(self->config.node_name, self->name, sizeof(self->name));
+	self->node_id = mesh_node_id();
+	return peer_self_refresh(self);
+}
+
+void peer_self_close(struct peer_self *self)
+{
+	mesh_nic_table_free(&self->table);
+}
+
+void peer_self_hello(const struct peer_self *self, struct mesh_check_hello *hello)
+{
+	int i;
+
+	memset(hello, 0, sizeof(*hello));
+	hello->node_id = self->node_id;
+	hello->plugin_protocol = MESH_PROTOCOL_VERSION;
+	hello->num_nics = (uint8_t)self->num_nics;
+	memcpy(hello->node, self->name, sizeof(hello->node));
+	for (i = 0; i < self->num_nics; i++) {
+		const struct mesh_nic *nic = &self->table.nics[i];
+		struct mesh_check_nic *told = &hello->nics[i];
+
+		told->family = (uint8_t)nic->source.family;
+		told->prefix_len = nic->source.prefix_len;
+		told->provider = (uint8_t)self->providers[i];
+		told->carrier = nic->carrier;
+		told->mtu = (uint32_t)nic->mtu;
+		told->speed_mbps = (uint32_t)nic->speed_mbps;
+		memcpy(told->addr, nic->source.bytes, sizeof(told->addr));
+		memcpy(told->netdev, nic->netdev, sizeof(told->netdev));
+	}
+}
+
+const struct mesh_nic *peer_self_nic(const struct peer_self *self, const struct mesh_addr *addr)
+{
+	int i;
+
+	for (i = 0; i < self->num_nics; i++) {
+		const struct mesh_addr *source = &self->table.nics[i].source;
+
+		if (source->family == addr->family &&
+		    !memcmp(source->bytes, addr->bytes, mesh_addr_size(addr->family)))
+			return &self->table.nics[i];
+	}
+	return NULL;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* self.h - this node, as `fi_mesh check --peer` and `fi_mesh serve` see it and tell of it. */
+#ifndef MESH_FI_UTILS_PEER_SELF_H
+#define MESH_FI_UTILS_PEER_SELF_H
+
+#include "base/config.h"
+#include "nic/addr.h"
+#include "nic/endpoint_addr.h"
+#include "nic/nic.h"
+#include "nic/provider_id.h"
+#include "peer/wire.h"
+#include "wire/version.h"
+
+struct peer_self {
+	struct mesh_config config;
+	struct mesh_nic_table table;
+	int num_nics; /* that carry the mesh and can be told of: at most MESH_NICS_MAX */
+	enum mesh_provider_id providers[MESH_NICS_MAX]; /* of table.nics[0 .. num_nics - 1] */
+	uint64_t node_id;				/* tells two nodes of one name apart */
+	char name[MESH_NODE_NAME_MAX];
+};
+
+/** Reads settings, NICs and providers as the plugin does. Returns 0 or a negative errno. */
+int peer_self_open(struct peer_self *self);
+
+/** Reads the NICs again: carriers and addresses change. On failure the old ones stay. */
+int peer_self_refresh(struct peer_self *self);
+
+void peer_self_close(struct peer_self *self);
+
+/** What a HELLO says of this node. */
+void peer_self_hello(const struct peer_self *self, struct mesh_check_hello *hello);
+
+/** The NIC whose source address is @addr, or NULL. */
+const struct mesh_nic *peer_self_nic(const struct peer_self *self, const struct mesh_addr *addr);
+
+#endif

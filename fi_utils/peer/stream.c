@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stream.c - frames in and out of a non-blocking socket. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "fabric/domain_open.h"
+#include "fabric/poll.h"
+#include "fabric/sink.h"
+#include "fabric/write.h"
+
+#include "common/interrupt.h"
+#include "peer/stream.h"
+#include "peer/wire.h"
+
+int peer_stream_open(struct peer_stream *stream, int fd)
+{
+	*stream = (struct peer_stream){.fd = fd};
+	stream->in = malloc(PEER_STREAM_IN_MAX);
+	stream->out = malloc(PEER_STREAM_OUT_MAX);
+	if (stream->in && stream->out)
+		return 0;
+	peer_stream_close(stream);
+	return -ENOMEM;
+}
+
+void peer_stream_close(struct peer_stream *stream)
+{
+	if (stream->fd >= 0)
+		close(stream->fd);
+	free(stream->in);
+	free(stream->out);
+	*stream = (struct peer_stream){.fd = -1};
+}
+
+/* ---- out ---------------------------------------------------------------------------------- */
+
+size_t peer_stream_room(const struct peer_stream *stream)
+{
+	return PEER_STREAM_OUT_MAX - stream->out_size;
+}
+
+int peer_stream_flush(struct peer_stream *stream)
+{
+	ssize_t n = 0;
+	size_t sent = 0;
+
+	while (sent < stream->out_size) {
+		n = send(stream->fd, stream->out + sent, stream->out_size - sent, MSG_NOSIGNAL);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			break;
+		sent += (size_t)n;
+	}
+	if (n < 0 && errno != EAGAIN)
+		return -errno;
+	stream->out_size -= sent;
+	memmove(stream->out, stream->out + sent, stream->out_size);
+	return 0;
+}
+
+static int bytes_queue(struct peer_stream *stream, const void *head, size_t head_size,
+		       const void *bytes, size_t size)
+{
+	if (peer_stream_room(stream) < head_size + size)
+		return -ENOBUFS;
+	memcpy(stream->out + stream->out_size, head, head_size);
+	stream->out_size += head_size;
+	if (size)
+		memcpy(stream->out + stream->out_size, bytes, size);
+	stream->out_size += size;
+	return peer_stream_flush(stream);
+}
+
+int peer_stream_send(struct peer_stream *stream, struct mesh_check_frame *frame,
+		     enum mesh_check_type type, uint32_t number)
+{
+	size_t size = mesh_check_finish(frame, type, number);
+
+	return bytes_queue(stream, frame, sizeof(frame->header), &frame->hello,
+			   size - sizeof(frame->header));
+}
+
+int peer_stream_send_opaque(struct peer_stream *stream, enum mesh_check_type type, uint32_t number,
+			    const void *bytes, size_t size)
+{
+	struct mesh_check_header header;
+
+	mesh_check_header_fill(&header, type, number, size);
+	return bytes_queue(stream, &header, sizeof(header), bytes, size);
+}
+
+/* ---- in ----------------------------------------------------------------------------------- */
+
+static int stream_read(struct peer_stream *stream)
+{
+	size_t room = PEER_STREAM_IN_MAX - stream->in_size;
+	ssize_t n;
+
+	do {
+		n = recv(stream->fd, stream->in + stream->in_size, room, 0);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	if (!n)
+		return -ECONNRESET;
+	stream->in_size += (size_t)n;
+	return 0;
+}
+
+int peer_stream_next(struct peer_stream *stream, struct mesh_check_frame *frame)
+{
+	int ret;
+
+	stream->in_size -= stream->in_taken;
+	memmove(stream->in, stream->in + stream->in_taken, stream->in_size);
+	stream->in_taken = 0;
+	for (;;) {
+		ret = mesh_check_decode(stream->in, stream->in_size, frame);
+		if (ret > 0) {
+			stream->in_taken = (size_t)ret;
+			return 0;
+		}
+		if (!ret)
+			ret = stream_read(stream);
+		if (ret)
+			return ret == -EWOULDBLOCK ? -EAGAIN : ret;
+	}
+}
+
+/* Waits for the socket, or polls the domain in its place. Returns as interrupt_wait(). */
+static int stream_wait(struct peer_stream *stream, uint64_t deadline_ms, struct mesh_domain *domain)
+{
+	if (!domain)
+		return interrupt_wait(stream->fd, stream->out_size ? POLLIN | POLLOUT : POLLIN,
+				      deadline_ms);
+	mesh_domain_poll(domain);
+	if (interrupt_happened())
+		return -EINTR;
+	return mesh_clock_ms() >= deadline_ms ? -ETIMEDOUT : 0;
+}
+
+/* News of a datagram that nobody waits for any more. */
+static bool frame_is_late(const struct mesh_check_frame *frame, enum mesh_check_type type,
+			  uint32_t number)
+{
+	return frame->header.type == MESH_CHECK_UDP_GOT &&
+	       (type != MESH_CHECK_UDP_GOT || frame->header.number != number);
+}
+
+static int frame_judge(const struct mesh_check_frame *frame, enum mesh_check_type type,
+		       uint32_t number, char *text)
+{
+	if (frame->header.type == MESH_CHECK_ERROR) {
+		snprintf(text, MESH_CHECK_TEXT_MAX, "%s", frame->error.text);
+		/* What an errno can be: nothing foreign becomes a success, or our Ctrl-C. */
+		return frame->error.error && frame->error.error < 4096 &&
+				       frame->error.error != EINTR
+			       ? -(int)frame->error.error
+			       : -EPROTO;
+	}
+	return frame->header.type == type && frame->header.number == number ? 0 : -EPROTO;
+}
+
+int peer_stream_await(struct peer_stream *stream, enum mesh_check_type type, uint32_t number,
+		      uint64_t deadline_ms, struct mesh_domain *domain,
+		      struct mesh_check_frame *frame, char *text)
+{
+	int ret;
+
+	*text = '\0';
+	for (;;) {
+		ret = peer_stream_flush(stream);
+		if (!ret)
+			ret = peer_stream_next(stream, frame);
+		if (!ret && frame_is_late(frame, type, number))
+			continue;
+		if (!ret)
+			return frame_judge(frame, type, number, text);
+		if (ret == -EAGAIN)
+			ret = stream_wait(stream, deadline_ms, domain);
+		if (ret)
+			return ret;
+	}
+}
+
+int peer_stream_ask(struct peer_stream *stream, struct mesh_check_frame *frame,
+		    enum mesh_check_type question, enum mesh_check_type answer, uint32_t ms,
+		    struct mesh_domain *domain, char *text)
+{
+	int ret = peer_stream_send(stream, frame, question, ++stream->number);
+
+	*text = '\0';
+	if (ret)
+		return ret;
+	return peer_stream_await(stream, answer, stream->number, mesh_clock_ms() + ms, domain,
+				 frame, text);
+}

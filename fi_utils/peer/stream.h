@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stream.h - frames of wire.h on one TCP connection. Nothing here waits, except
+ * peer_stream_await(), which has a deadline.
+ */
+#ifndef MESH_FI_UTILS_PEER_STREAM_H
+#define MESH_FI_UTILS_PEER_STREAM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "peer/wire.h"
+
+struct mesh_domain;
+
+/* One whole frame of the largest size fits; a BULK on its way out, and an answer behind it. */
+#define PEER_STREAM_IN_MAX (sizeof(struct mesh_check_header) + MESH_CHECK_PAYLOAD_MAX)
+#define PEER_STREAM_OUT_MAX (2 * PEER_STREAM_IN_MAX)
+
+struct peer_stream {
+	int fd;	     /* -1: closed; owned */
+	uint8_t *in; /* PEER_STREAM_IN_MAX; owned */
+	size_t in_size;
+	size_t in_taken; /* bytes of the frame that was given out last */
+	uint8_t *out;	 /* PEER_STREAM_OUT_MAX; owned */
+	size_t out_size;
+	uint32_t number; /* of the latest question */
+};
+
+/** Takes @fd (connected or connecting, non-blocking). Returns 0 or -ENOMEM; then @fd is closed. */
+int peer_stream_open(struct peer_stream *stream, int fd);
+
+void peer_stream_close(struct peer_stream *stream);
+
+/**
+ * Queues a frame and writes what the socket takes.
+ *
+ * Returns 0; -ENOBUFS if there is no room for it; another negative errno if the connection is
+ * over.
+ */
+int peer_stream_send(struct peer_stream *stream, struct mesh_check_frame *frame,
+		     enum mesh_check_type type, uint32_t number);
+
+/** As peer_stream_send(), for ECHO and BULK. */
+int peer_stream_send_opaque(struct peer_stream *stream, enum mesh_check_type type, uint32_t number,
+			    const void *bytes, size_t size);
+
+/** Writes what waits. Returns 0 or a negative errno. */
+int peer_stream_flush(struct peer_stream *stream);
+
+/** Bytes that the queue can still take. */
+size_t peer_stream_room(const struct peer_stream *stream);
+
+/**
+ * The next whole frame, reading from the socket if need be.
+ *
+ * @frame: written on success; what frame->opaque points to lasts until the next call
+ *
+ * Returns 0; -EAGAIN if none is there yet; -ECONNRESET if the peer has closed; another negative
+ * errno.
+ */
+int peer_stream_next(struct peer_stream *stream, struct mesh_check_frame *frame);
+
+/**
+ * Waits for the answer to question @number of this @type.
+ *
+ * @domain: makes progress meanwhile; may be NULL
+ * @text: MESH_CHECK_TEXT_MAX bytes; what an ERROR said, else ""
+ *
+ * Returns 0; -ETIMEDOUT at @deadline_ms (mesh_clock_ms()); -EINTR if Ctrl-C came; the ERROR's
+ * number; -EPROTO for any other frame; another negative errno.
+ */
+int peer_stream_await(struct peer_stream *stream, enum mesh_check_type type, uint32_t number,
+		      uint64_t deadline_ms, struct mesh_domain *domain,
+		      struct mesh_check_frame *frame, char *text);
+
+/**
+ * Asks and waits for the answer.
+ *
+ * @frame: its content goes out as @question; then, on success, it is the @answer
+ * @ms: for the answer
+ *
+ * All else as peer_stream_send() and peer_stream_await().
+ */
+int peer_stream_ask(struct peer_stream *stream, struct mesh_check_frame *frame,
+		    enum mesh_check_type question, enum mesh_check_type answer, uint32_t ms,
+		    struct mesh_domain *domain, char *text);
+
+#endif

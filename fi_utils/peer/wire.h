@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wire.h - what `fi_mesh check --peer` and `fi_mesh serve` say to each other. It is not the
+ * plugin's protocol (wire.h) and shares nothing with it but the numbers of the providers.
+ *
+ * Frames travel on one TCP connection for each link, from the checking NIC's address to the served
+ * one's. The checker asks, the server answers; each question has one answer, or an ERROR.
+ *
+ *   HELLO         -> HELLO         who I am, all my NICs
+ *   FACING        -> FACING        which node each NIC's cable leads to, as heard there
+ *   ECHO          -> ECHO          the same bytes again: latency of TCP
+ *   UDP_OPEN      -> UDP_READY     a UDP port for frames of full size
+ *   UDP_SEND      -> UDP_SENT      send me a datagram of this size, not to be cut into fragments
+ *   (a datagram)  -> UDP_GOT       it arrived, with so many bytes
+ *   BULK..., BULK_END -> BULK_END  so many bytes arrived: bandwidth of TCP
+ *   BULK_ASK      -> BULK..., BULK_END
+ *   FABRIC_OPEN   -> FABRIC_READY  open the NIC's libfabric endpoint as the plugin does
+ *   FABRIC_RUN    -> FABRIC_RAN    write into my memory for so long
+ *   FABRIC_CLOSE  -> FABRIC_RAN    (its numbers mean nothing)
+ *
+ * All integers are little-endian, as in wire.h. Texts end in a zero byte.
+ */
+#ifndef MESH_FI_UTILS_PEER_WIRE_H
+#define MESH_FI_UTILS_PEER_WIRE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nic/addr.h"
+#include "wire/handle.h"
+#include "wire/version.h"
+
+#define MESH_CHECK_MAGIC 0x4b48434du /* "MCHK" */
+#define MESH_CHECK_VERSION 1
+/* TCP and UDP; IANA has given it to nobody. */
+#define MESH_CHECK_PORT 18620
+/* Bytes behind a header, at most: one BULK. */
+#define MESH_CHECK_PAYLOAD_MAX 65536
+#define MESH_CHECK_ECHO_MAX 64
+#define MESH_CHECK_TEXT_MAX 160
+#define MESH_CHECK_NETDEV_MAX 16
+/* Longest measurement that a server takes part in. */
+#define MESH_CHECK_RUN_MS_MAX 5000
+
+enum mesh_check_type {
+	MESH_CHECK_HELLO = 1,
+	MESH_CHECK_FACING,
+	MESH_CHECK_ECHO,
+	MESH_CHECK_UDP_OPEN,
+	MESH_CHECK_UDP_READY,
+	MESH_CHECK_UDP_SEND,
+	MESH_CHECK_UDP_SENT,
+	MESH_CHECK_UDP_GOT,
+	MESH_CHECK_BULK,
+	MESH_CHECK_BULK_ASK,
+	MESH_CHECK_BULK_END,
+	MESH_CHECK_FABRIC_OPEN,
+	MESH_CHECK_FABRIC_READY,
+	MESH_CHECK_FABRIC_RUN,
+	MESH_CHECK_FABRIC_RAN,
+	MESH_CHECK_FABRIC_CLOSE,
+	MESH_CHECK_ERROR,
+	MESH_CHECK_TYPES
+};
+
+struct mesh_check_header {
+	uint32_t magic;
+	uint8_t version;
+	uint8_t type;	   /* enum mesh_check_type */
+	uint16_t reserved; /* 0 */
+	uint32_t length;   /* bytes behind this header */
+	uint32_t number;   /* of the question; its answer has the same */
+};
+_Static_assert(sizeof(struct mesh_check_header) == 16, "wire format");
+
+/* One NIC that carries the mesh. */
+struct mesh_check_nic {
+	uint8_t family; /* 4 or 6, of its source address */
+	uint8_t prefix_len;
+	uint8_t provider;    /* enum mesh_provider_id; 0: libfabric has nothing for it */
+	uint8_t carrier;     /* 1: its link is up */
+	uint32_t mtu;	     /* bytes */
+	uint32_t speed_mbps; /* 0: unknown */
+	uint32_t reserved;
+	uint8_t addr[16];
+	char netdev[MESH_CHECK_NETDEV_MAX];
+};
+_Static_assert(sizeof(struct mesh_check_nic) == 48, "wire format");
+
+struct mesh_check_hello {
+	uint64_t node_id;
+	uint16_t plugin_protocol; /* MESH_PROTOCOL_VERSION of the plugin beside it */
+	uint8_t num_nics;
+	uint8_t reserved[5];
+	char node[MESH_NODE_NAME_MAX];
+	struct mesh_check_nic nics[MESH_NICS_MAX]; /* num_nics of them are sent */
+};
+_Static_assert(offsetof(struct mesh_check_hello, nics) == 80, "wire format");
+
+/* A cable as its near end heard it: who is at the far one. */
+struct mesh_check_cable {
+	uint64_t node_id;
+	char netdev[MESH_CHECK_NETDEV_MAX]; /* the speaker's */
+	char peer_netdev[MESH_CHECK_NETDEV_MAX];
+	char peer[MESH_NODE_NAME_MAX];
+};
+_Static_assert(sizeof(struct mesh_check_cable) == 104, "wire format");
+
+struct mesh_check_facing {
+	uint8_t num_cables;
+	uint8_t reserved[7];
+	struct mesh_check_cable cables[MESH_NICS_MAX]; /* num_cables of them are sent */
+};
+_Static_assert(offsetof(struct mesh_check_facing, cables) == 8, "wire format");
+
+struct mesh_check_udp {
+	uint16_t port; /* UDP_READY: where to send to; UDP_SEND: where to */
+	uint16_t reserved;
+	uint32_t size;	/* bytes of the datagram, without its headers */
+	uint32_t id;	/* of the datagram */
+	uint32_t error; /* UDP_SENT: errno of the sender's kernel, or 0 */
+	uint64_t token; /* in each datagram of this session */
+};
+_Static_assert(sizeof(struct mesh_check_udp) == 24, "wire format");
+
+struct mesh_check_bulk {
+	uint64_t bytes; /* BULK_END: that arrived, or were sent */
+	uint64_t ns;	/* BULK_END: in this time */
+	uint32_t ms;	/* BULK_ASK: for so long */
+	uint32_t reserved;
+};
+_Static_assert(sizeof(struct mesh_check_bulk) == 24, "wire format");
+
+struct mesh_check_fabric {
+	uint16_t port;	  /* of the speaker's endpoint; its address is that of the connection */
+	uint8_t provider; /* enum mesh_provider_id */
+	uint8_t reserved;
+	uint32_t sink_id; /* what messages to the speaker must name */
+	uint32_t sink_token;
+	uint32_t ms;	  /* FABRIC_RUN: for so long */
+	uint64_t address; /* the speaker's memory that may be written */
+	uint64_t key;
+	uint64_t size;	/* bytes of it */
+	uint64_t bytes; /* FABRIC_RAN: written and complete */
+	uint64_t ns;	/* FABRIC_RAN: in this time */
+	/* FABRIC_RAN: of a processor, what the speaker had for it: 1000 is all of one. */
+	uint32_t cpu_permille;
+	uint32_t reserved2;
+};
+_Static_assert(sizeof(struct mesh_check_fabric) == 64, "wire format");
+
+struct mesh_check_error {
+	uint32_t error; /* errno: EBUSY, EPROTO, ... */
+	uint32_t reserved;
+	char text[MESH_CHECK_TEXT_MAX];
+};
+_Static_assert(sizeof(struct mesh_check_error) == 168, "wire format");
+
+/* A whole frame; of BULK and ECHO only `opaque` says where its bytes are. */
+struct mesh_check_frame {
+	struct mesh_check_header header;
+	union {
+		struct mesh_check_hello hello;
+		struct mesh_check_facing facing;
+		struct mesh_check_udp udp;
+		struct mesh_check_bulk bulk;
+		struct mesh_check_fabric fabric;
+		struct mesh_check_error error;
+	};
+	const void *opaque; /* not sent: the bytes of BULK and ECHO */
+};
+
+/** Bytes of a frame of this type behind its header; of HELLO and FACING without their lists. */
+size_t mesh_check_payload_size(enum mesh_check_type type);
+
+/** Fills in the header; returns the bytes to send. Not for BULK and ECHO. */
+size_t mesh_check_finish(struct mesh_check_frame *frame, enum mesh_check_type type,
+			 uint32_t number);
+
+/** The header of a BULK or ECHO with @length bytes behind it. */
+void mesh_check_header_fill(struct mesh_check_header *header, enum mesh_check_type type,
+			    uint32_t number, size_t length);
+
+/**
+ * Looks for one whole frame at the start of @size foreign bytes and checks it: type, length,
+ * counts, text ends, addresses. What cannot be printed of its texts is a '?'.
+ *
+ * @frame: written on success; unused parts are zero; frame->opaque points into @bytes
+ *
+ * Returns the bytes taken; 0 if more are needed; -EPROTONOSUPPORT for another version; -EPROTO if
+ * this is no frame.
+ */
+int mesh_check_decode(const void *bytes, size_t size, struct mesh_check_frame *frame);
+
+/** The address of a checked NIC. */
+void mesh_check_nic_addr(const struct mesh_check_nic *nic, struct mesh_addr *addr);
+
+/* ---- datagrams ---------------------------------------------------------------------------- */
+
+#define MESH_CHECK_PROBE_MAGIC 0x4250434du /* "MCPB" */
+
+/* Starts a datagram of full size; zeros follow. */
+struct mesh_check_probe {
+	uint32_t magic;
+	uint32_t id;
+	uint64_t token;
+};
+_Static_assert(sizeof(struct mesh_check_probe) == 16, "wire format");
+
+#define MESH_CHECK_WHO_MAGIC 0x4f57434du /* "MCWO" */
+
+/*
+ * Who is at the other end of this cable? Sent to all nodes of one link (ff02::1), which needs no
+ * IPv4 address and no subnet in common. Answered with the same, and `answer` set.
+ */
+struct mesh_check_who {
+	uint32_t magic;
+	uint8_t version;
+	uint8_t answer; /* 0: a question, 1: an answer */
+	uint16_t reserved;
+	uint64_t token; /* the question's; its answer has the same */
+	uint64_t node_id;
+	char netdev[MESH_CHECK_NETDEV_MAX];
+	char node[MESH_NODE_NAME_MAX];
+};
+_Static_assert(sizeof(struct mesh_check_who) == 104, "wire format");
+
+/** Checks such a datagram. Returns 0 or -EPROTO; @who is written on success only. */
+int mesh_check_who_decode(const void *bytes, size_t size, struct mesh_check_who *who);
+
+/** Checks a probe. Returns 0 or -EPROTO; @probe is written on success only. */
+int mesh_check_probe_decode(const void *bytes, size_t size, struct mesh_check_probe *probe);
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cable_list.c - reads a list of cables, one a line. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "plan/cable_list.h"
+#include "plan/topology.h"
+
+static bool name_valid(const char *name, size_t size, const char *extra)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				      "0123456789";
+	size_t i, len = strlen(name);
+
+	if (!len || len >= size || !strchr(letters, *name))
+		return false;
+	for (i = 0; i < len; i++)
+		if (!strchr(letters, name[i]) && !strchr(extra, name[i]))
+			return false;
+	return true;
+}
+
+bool mesh_node_name_valid(const char *name)
+{
+	return name_valid(name, MESH_PLAN_NAME_MAX, ".-_");
+}
+
+static int names_compare(const void *left, const void *right)
+{
+	return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+const char *mesh_names_repeated(const char **names, size_t num)
+{
+	size_t i;
+
+	qsort(names, num, sizeof(*names), names_compare);
+	for (i = 1; i < num; i++)
+		if (!strcmp(names[i - 1], names[i]))
+			return names[i];
+	return NULL;
+}
+
+bool mesh_port_name_valid(const char *name)
+{
+	return name_valid(name, IF_NAMESIZE, ".-_@");
+}
+
+/* The next word of a line; returns its length, 0 at the end of the line. */
+static size_t word_next(const char **at, const char *end, const char **word)
+{
+	while (*at < end && (**at == ' ' || **at == '\t' || **at == '\r'))
+		(*at)++;
+	*word = *at;
+	while (*at < end && **at != ' ' && **at != '\t' && **at != '\r' && **at != '#')
+		(*at)++;
+	return (size_t)(*at - *word);
+}
+
+/* Copies a word that may hold any bytes; false if it does not fit. */
+static bool word_copy(const char *word, size_t len, char *text, size_t size)
+{
+	if (len >= size || memchr(word, '\0', len))
+		return false;
+	memcpy(text, word, len);
+	text[len] = '\0';
+	return true;
+}
+
+static int end_parse(const char *word, size_t len, struct mesh_listed_end *end)
+{
+	const char *colon = memchr(word, ':', len);
+	size_t node_len = colon ? (size_t)(colon - word) : len;
+
+	*end = (struct mesh_listed_end){.port = ""};
+	if (!word_copy(word, node_len, end->node, sizeof(end->node)) ||
+	    !mesh_node_name_valid(end->node))
+		return -EINVAL;
+	if (!colon)
+		return 0;
+	if (!word_copy(colon + 1, len - node_len - 1, end->port, sizeof(end->port)) ||
+	    !mesh_port_name_valid(end->port))
+		return -EINVAL;
+	return 0;
+}
+
+/* Reads one line; *@present tells whether it held a cable. */
+static int line_parse(const char *at, const char *end, int number, struct mesh_listed_cable *cable,
+		      bool *present)
+{
+	const char *word;
+	size_t len;
+	int i;
+
+	*present = false;
+	for (i = 0; i < 2; i++) {
+		len = word_next(&at, end, &word);
+		if (!len && !i)
+			return 0;
+		if (!len || end_parse(word, len, &cable->ends[i])) {
+			mesh_warn("cables, line %d: write the two ends as NODE NODE or "
+				  "NODE:PORT NODE:PORT",
+				  number);
+			return -EINVAL;
+		}
+	}
+	if (word_next(&at, end, &word)) {
+		mesh_warn("cables, line %d: a cable has two ends, not three", number);
+		return -EINVAL;
+	}
+	if (!strcmp(cable->ends[0].node, cable->ends[1].node)) {
+		mesh_warn("cables, line %d: both ends are on %s", number, cable->ends[0].node);
+		return -EINVAL;
+	}
+	*present = true;
+	return 0;
+}
+
+static int cable_append(struct mesh_cable_list *list, int *capacity,
+			const struct mesh_listed_cable *cable)
+{
+	struct mesh_listed_cable *cables;
+
+	if (list->num_cables == MESH_TOPOLOGY_CABLES_MAX) {
+		mesh_warn("more than %d cables", MESH_TOPOLOGY_CABLES_MAX);
+		return -E2BIG;
+	}
+	if (list->num_cables == *capacity) {
+		*capacity = *capacity ? 2 * *capacity : 16;
+		cables = realloc(list->cables, (size_t)*capacity * sizeof(*cables));
+		if (!cables)
+			return -ENOMEM;
+		list->cables = cables;
+	}
+	list->cables[list->num_cables++] = *cable;
+	return 0;
+}
+
+int mesh_cable_list_parse(const char *text, size_t size, struct mesh_cable_list *list)
+{
+	struct mesh_cable_list result = {.num_cables = 0};
+	const char *at = text, *stop = text + size, *end;
+	struct mesh_listed_cable cable;
+	int number, ret = 0, capacity = 0;
+	bool present;
+
+	for (number = 1; at < stop && !ret; number++, at = end + 1) {
+		end = memchr(at, '\n', (size_t)(stop - at));
+		if (!end)
+			end = stop;
+		ret = line_parse(at, end, number, &cable, &present);
+		if (!ret && present)
+			ret = cable_append(&result, &capacity, &cable);
+		if (end == stop)
+			break;
+	}
+	if (!ret && !result.num_cables) {
+		mesh_warn("the list names no cable");
+		ret = -EINVAL;
+	}
+	if (ret)
+		mesh_cable_list_free(&result);
+	else
+		*list = result;
+	return ret;
+}
+
+void mesh_cable_list_free(struct mesh_cable_list *list)
+{
+	free(list->cables);
+	memset(list, 0, sizeof(*list));
+}

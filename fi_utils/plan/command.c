@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* command.c - `fi_mesh plan`: which cable goes where, and the configuration of every node. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/arguments.h"
+#include "common/exit_status.h"
+#include "common/file.h"
+#include "common/json.h"
+#include "common/output.h"
+#include "common/progress.h"
+#include "plan/cable_list.h"
+#include "plan/command.h"
+#include "plan/files.h"
+#include "plan/format.h"
+#include "plan/formats.h"
+#include "plan/json.h"
+#include "plan/make.h"
+#include "plan/nodes.h"
+#include "plan/plan.h"
+#include "plan/ports.h"
+#include "plan/print.h"
+#include "plan/shape.h"
+
+#define WHO "fi_mesh plan"
+
+static const char usage_text[] =
+	"usage: fi_mesh plan [OPTION...] SHAPE NODE...\n"
+	"       fi_mesh plan [OPTION...] cables:FILE [NODE...]\n"
+	"\n"
+	"Plans a mesh of directly cabled nodes: the wiring table, a subnet for each cable, the\n"
+	"order of ranks that follows the cables, the environment, and the configuration.\n"
+	"\n"
+	"  SHAPE  triangle, full, ring, line, torus:3x4 (up to four sizes), or cables:FILE with\n"
+	"         lines NODE NODE or NODE:PORT NODE:PORT\n"
+	"  NODE   a name, or many: a,b,c or spark[1-4]\n"
+	"\n"
+	"  --ports LIST     names of the ports, in order: enp1s0f0np0,enp1s0f1np1; for one node\n"
+	"                   NODE=LIST, which may come several times; or just how many: 2\n"
+	"  --parallel N     cables between each two neighbours (1)\n"
+	"  --range ADDR/N   addresses to use: subnets begin at ADDR and stay inside its /N\n"
+	"                   (192.168.100.0/16, for large meshes 10.0.0.0/8)\n"
+	"  --prefix N       size of each subnet (24, for large meshes 30; IPv6 64)\n"
+	"  --ipv6           unique local IPv6 addresses\n"
+	"  --infiniband     IPoIB instead of Ethernet\n"
+	"  --mtu BYTES      (9000; IPoIB 2044)\n"
+	"  --rate GBIT      of each cable, in Gb/s, for drawings\n"
+	"\n"
+	"  --json           the plan as JSON; `fi_mesh topo` draws it\n"
+	"  --config FORMAT  configuration of one node: netplan, nm, networkd or ip\n"
+	"  --node NODE      that node\n"
+	"  --write FOLDER   plan.json and all configuration files: FOLDER/NODE/FORMAT/...;\n"
+	"                   with --config only those of that format; FOLDER must be new or empty\n"
+	"\n"
+	"Exit status: 0 planned, 1 it cannot be built or written, 2 wrong use.\n";
+
+enum {
+	PORTS_OPTIONS_MAX = 1024
+};
+
+struct options {
+	struct mesh_plan_request request;
+	const char *ports[PORTS_OPTIONS_MAX];
+	int num_ports_options;
+	const char *node;
+	const char *folder;
+	const struct plan_format *format;
+	bool json;
+};
+
+/* Reads a whole number; false (reported) unless it is @min to @max. */
+static bool number_parse(const char *option, const char *text, int min, int max, int *number)
+{
+	unsigned long value;
+
+	if (!argument_number(text, (unsigned long)min, (unsigned long)max, &value)) {
+		fprintf(stderr, WHO ": --%s takes a number from %d to %d, not \"%.40s\"\n", option,
+			min, max, text);
+		return false;
+	}
+	*number = (int)value;
+	return true;
+}
+
+/* "200" or "12.5" Gb/s. */
+static bool rate_parse(const char *text, int *mbps)
+{
+	char *end;
+	double gbit = strtod(text, &end);
+
+	if (end == text || *end || !(gbit >= 0.001) || gbit > 100000) {
+		fprintf(stderr, WHO ": --rate takes Gb/s, such as 100, not \"%.40s\"\n", text);
+		return false;
+	}
+	*mbps = (int)(gbit * 1000 + 0.5);
+	return true;
+}
+
+static bool ports_option(struct options *options, const char *text)
+{
+	if (strspn(text, "0123456789") == strlen(text))
+		return number_parse("ports", text, 1, MESH_PLAN_PORTS_MAX,
+				    &options->request.num_ports);
+	if (options->num_ports_options == PORTS_OPTIONS_MAX) {
+		fprintf(stderr, WHO ": --ports may come %d times\n", PORTS_OPTIONS_MAX);
+		return false;
+	}
+	options->ports[options->num_ports_options++] = text;
+	return true;
+}
+
+static bool range_option(struct options *options, const char *text)
+{
+	if (strchr(text, '/') && !mesh_addr_parse(text, &options->request.range))
+		return true;
+	fprintf(stderr,
+		WHO ": --range takes an address and a prefix length, such as 10.0.0.0/8, "
+		    "not \"%.80s\"\n",
+		text);
+	return false;
+}
+
+static bool format_option(struct options *options, const char *text)
+{
+	options->format = plan_format_find(text);
+	if (!options->format)
+		fprintf(stderr, WHO ": --config takes netplan, nm, networkd or ip, not \"%.40s\"\n",
+			text);
+	return options->format;
+}
+
+static const struct option option_names[] = {
+	{"ports", required_argument, NULL, 'P'}, {"parallel", required_argument, NULL, 'p'},
+	{"range", required_argument, NULL, 'r'}, {"prefix", required_argument, NULL, 'l'},
+	{"ipv6", no_argument, NULL, '6'},	 {"infiniband", no_argument, NULL, 'i'},
+	{"mtu", required_argument, NULL, 'm'},	 {"rate", required_argument, NULL, 's'},
+	{"json", no_argument, NULL, 'j'},	 {"config", required_argument, NULL, 'c'},
+	{"node", required_argument, NULL, 'n'},	 {"write", required_argument, NULL, 'w'},
+	{"help", no_argument, NULL, 'h'},	 {NULL, 0, NULL, 0},
+};
+
+/* Takes one option; false if its value is no good. */
+static bool option_take(struct options *options, int option, const char *value)
+{
+	struct mesh_plan_request *request = &options->request;
+
+	switch (option) {
+	case 'P':
+		return ports_option(options, value);
+	case 'p':
+		return number_parse("parallel", value, 1, MESH_PARALLEL_MAX,
+				    &request->shape.parallel);
+	case 'r':
+		return range_option(options, value);
+	case 'l':
+		return number_parse("prefix", value, 1, 127, &request->prefix_len);
+	case '6':
+		request->ipv6 = true;
+		return true;
+	case 'i':
+		request->infiniband = true;
+		return true;
+	case 'm':
+		return number_parse("mtu", value, 1280, 65520, &request->mtu);
+	case 's':
+		return rate_parse(value, &request->rate_mbps);
+	case 'j':
+		options->json = true;
+		return true;
+	case 'c':
+		return format_option(options, value);
+	case 'n':
+		options->node = value;
+		return true;
+	case 'w':
+		options->folder = value;
+		return true;
+	default:
+		fputs(usage_text, stderr);
+		return false;
+	}
+}
+
+/* Returns an exit status, or -1 to go on. */
+static int options_parse(int argc, char **argv, struct options *options)
+{
+	int option;
+
+	memset(options, 0, sizeof(*options));
+	options->request.shape.parallel = 1;
+	optind = 0; /* glibc: start afresh, also when called again */
+	while ((option = getopt_long(argc, argv, "h", option_names, NULL)) != -1) {
+		if (option == 'h') {
+			fputs(usage_text, stdout);
+			return COMMAND_FINE;
+		}
+		if (!option_take(options, option, optarg))
+			return COMMAND_MISUSE;
+	}
+	if (optind >= argc) {
+		fputs(usage_text, stderr);
+		return COMMAND_MISUSE;
+	}
+	if (options->format && !options->folder && !options->node) {
+		fprintf(stderr, WHO ": --config needs --node NODE, or --write FOLDER\n");
+		return COMMAND_MISUSE;
+	}
+	if (options->node && !options->format) {
+		fprintf(stderr, WHO ": --node needs --config FORMAT\n");
+		return COMMAND_MISUSE;
+	}
+	return -1;
+}
+
+/* Reads "cables:FILE". Returns an exit status, or -1 to go on. */
+static int cables_read(const char *path, struct plan_nodes *nodes, struct mesh_cable_list *list)
+{
+	size_t size;
+	char *text = file_read(WHO, path, &size);
+	int ret;
+
+	if (!text)
+		return COMMAND_PROBLEM;
+	ret = mesh_cable_list_parse(text, size, list);
+	free(text);
+	if (!ret && !nodes->num_nodes)
+		ret = plan_nodes_add_listed(nodes, list);
+	return ret ? output_failure(WHO, ret) : -1;
+}
+
+/* Names of nodes and ports. Returns an exit status, or -1 to go on. */
+static int names_status(int ret)
+{
+	if (!ret)
+		return -1;
+	return ret == -ENOMEM ? output_failure(WHO, ret) : COMMAND_MISUSE;
+}
+
+/* Shape, nodes and ports. Returns an exit status, or -1 to go on. */
+static int arguments_take(struct options *options, int argc, char **argv, struct plan_nodes *nodes,
+			  struct mesh_cable_list *list)
+{
+	static const char cables[] = "cables:";
+	struct mesh_shape shape = {.kind = MESH_SHAPE_CABLES};
+	const char *shape_text = argv[optind];
+	bool listed = !strncmp(shape_text, cables, strlen(cables));
+	int i, status = -1;
+
+	if (!listed && mesh_shape_parse(shape_text, &shape))
+		return COMMAND_MISUSE;
+	shape.parallel = options->request.shape.parallel;
+	options->request.shape = shape;
+	for (i = optind + 1; i < argc && status < 0; i++)
+		status = names_status(plan_nodes_add(nodes, argv[i]));
+	if (listed && status < 0)
+		status = cables_read(shape_text + strlen(cables), nodes, list);
+	if (status >= 0)
+		return status;
+	if (listed)
+		options->request.cables = list;
+	if (!nodes->num_nodes) {
+		fprintf(stderr, WHO ": name the nodes behind the shape: %s a b c\n", shape_text);
+		return COMMAND_MISUSE;
+	}
+	status = names_status(plan_nodes_check(nodes));
+	/* Those of single nodes first: a list for all leaves them alone. */
+	for (i = 0; i < options->num_ports_options && status < 0; i++)
+		if (strchr(options->ports[i], '='))
+			status = names_status(plan_nodes_ports(nodes, options->ports[i]));
+	for (i = 0; i < options->num_ports_options && status < 0; i++)
+		if (!strchr(options->ports[i], '='))
+			status = names_status(plan_nodes_ports(nodes, options->ports[i]));
+	return status;
+}
+
+static int node_find(const struct mesh_plan *plan, const char *name)
+{
+	int i;
+
+	for (i = 0; i < plan->topology.num_nodes; i++)
+		if (!strcmp(plan->nodes[i].name, name))
+			return i;
+	fprintf(stderr, WHO ": there is no node %.100s in this plan\n", name);
+	return -1;
+}
+
+/* Returns an exit status. */
+static int config_show(const struct options *options, const struct mesh_plan *plan)
+{
+	struct plan_ports ports;
+	int node = 0, status = COMMAND_FINE;
+
+	if (options->node)
+		node = node_find(plan, options->node);
+	if (node < 0)
+		return COMMAND_MISUSE;
+	if (plan_ports_load(plan, &ports))
+		return output_failure(WHO, -ENOMEM);
+	if (!options->folder)
+		plan_files_print(stdout, plan, &ports, options->format, node);
+	else if (plan_files_write(options->folder, plan, &ports, options->format))
+		status = COMMAND_PROBLEM;
+	else if (!options->json)
+		printf("%s has plan.json and the files of %d nodes.\n", options->folder,
+		       plan->topology.num_nodes);
+	plan_ports_free(&ports);
+	return status;
+}
+
+/* Returns an exit status. */
+static int plan_show(const struct options *options, const struct mesh_plan *plan)
+{
+	struct progress *progress;
+	int status = COMMAND_FINE;
+	json_t *root;
+
+	if (options->folder || options->format)
+		status = config_show(options, plan);
+	if (status || (options->format && !options->json) || (options->folder && !options->json))
+		return status;
+	if (!options->json) {
+		plan_print(stdout, plan);
+		return status;
+	}
+	progress = progress_begin("writing the plan down");
+	root = plan_json(plan);
+	progress_end(progress);
+	return output_json_print(WHO, stdout, root) ? COMMAND_PROBLEM : status;
+}
+
+int command_plan(int argc, char **argv)
+{
+	struct mesh_cable_list list = {.num_cables = 0};
+	struct plan_nodes nodes = {.num_nodes = 0};
+	struct mesh_plan plan;
+	struct options *options = malloc(sizeof(*options));
+	struct progress *progress;
+	int status, ret;
+
+	if (!options)
+		return output_failure(WHO, -ENOMEM);
+	status = options_parse(argc, argv, options);
+	if (status < 0)
+		status = arguments_take(options, argc, argv, &nodes, &list);
+	if (status < 0) {
+		options->request.nodes = nodes.nodes;
+		options->request.num_nodes = nodes.num_nodes;
+		progress = progress_begin("planning %d nodes", nodes.num_nodes);
+		ret = mesh_plan_make(&options->request, &plan);
+		progress_end(progress);
+		nodes = (struct plan_nodes){.num_nodes = 0};
+		status = ret ? output_failure(WHO, ret) : plan_show(options, &plan);
+		if (!ret)
+			mesh_plan_free(&plan);
+	}
+	plan_nodes_free(&nodes);
+	mesh_cable_list_free(&list);
+	free(options);
+	return output_finish(WHO, status);
+}

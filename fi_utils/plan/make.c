@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* make.c - makes a plan: checks what is asked for, cuts the addresses, orders the ranks. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "nic/addr.h"
+#include "plan/cables.h"
+#include "plan/make.h"
+#include "plan/plan.h"
+#include "plan/rank_order.h"
+#include "plan/shape_order.h"
+#include "plan/subnet_range.h"
+#include "plan/topology.h"
+
+/* IPv4 below 68 bytes is no link (RFC 791); 65535 is the largest packet. */
+enum {
+	MTU_MIN = 1280,
+	MTU_MAX = 65520
+};
+
+/* ---- addresses -------------------------------------------------------------------------- */
+
+/* Prefix lengths to try for one range, the roomier first; ended by 0. */
+static const int prefixes_ipv4[] = {24, 30, 0}, prefixes_ipv6[] = {64, 127, 0};
+
+/* Whether @range has a subnet for each cable; quiet. */
+static bool range_holds(struct mesh_addr range, int prefix_len, int num_cables,
+			struct mesh_subnets *subnets)
+{
+	*subnets = (struct mesh_subnets){range, (uint8_t)prefix_len};
+	return prefix_len >= range.prefix_len &&
+	       mesh_subnets_count(subnets) >= (uint64_t)num_cables;
+}
+
+/* Says how far the range goes, and which prefix or range would do. */
+static int range_refuse(struct mesh_addr range, int prefix_len, int num_cables)
+{
+	struct mesh_subnets subnets = {range, (uint8_t)prefix_len};
+	int longest = range.family == MESH_FAMILY_IPV4 ? 30 : 127;
+	char text[MESH_ADDR_TEXT_MAX];
+
+	mesh_addr_text_prefix(&range, text);
+	if (prefix_len < longest && range_holds(range, longest, num_cables, &subnets)) {
+		subnets.prefix_len = (uint8_t)prefix_len;
+		mesh_warn("%d cables need as many subnets; %s has %" PRIu64
+			  " of /%d: try --prefix %d or a larger --range",
+			  num_cables, text, mesh_subnets_count(&subnets), prefix_len, longest);
+		return -ENOSPC;
+	}
+	subnets.prefix_len = (uint8_t)prefix_len;
+	mesh_warn("%d cables need as many subnets; %s has %" PRIu64
+		  " of /%d: try a larger --range, such as %s",
+		  num_cables, text, mesh_subnets_count(&subnets), prefix_len,
+		  range.family == MESH_FAMILY_IPV4 ? "10.0.0.0/8" : "fd00::/32");
+	return -ENOSPC;
+}
+
+/* Cuts one range that the user gave. */
+static int range_cut(const struct mesh_plan_request *request, int num_cables,
+		     struct mesh_subnets *subnets)
+{
+	const int *prefix = request->range.family == MESH_FAMILY_IPV4 ? prefixes_ipv4
+								      : prefixes_ipv6;
+	int prefix_len = request->prefix_len;
+
+	for (; !request->prefix_len && *prefix; prefix++) {
+		prefix_len = *prefix;
+		if (range_holds(request->range, prefix_len, num_cables, subnets))
+			break;
+	}
+	*subnets = (struct mesh_subnets){request->range, (uint8_t)prefix_len};
+	if (prefix_len > 128 || mesh_subnets_check(subnets))
+		return -EINVAL;
+	if (!range_holds(request->range, prefix_len, num_cables, subnets))
+		return range_refuse(request->range, prefix_len, num_cables);
+	return 0;
+}
+
+/* The names of all nodes make the seed of a range that is ours alone. */
+static struct mesh_addr ula_of(const struct mesh_plan_request *request)
+{
+	char seed[256] = "";
+	size_t len = 0;
+	int i;
+
+	for (i = 0; i < request->num_nodes && len < sizeof(seed); i++)
+		len += (size_t)snprintf(seed + len, sizeof(seed) - len, "%s ",
+					request->nodes[i].name);
+	return mesh_subnet_ula(seed);
+}
+
+static int subnets_choose(const struct mesh_plan_request *request, int num_cables,
+			  struct mesh_subnets *subnets)
+{
+	struct mesh_plan_request with_range = *request;
+
+	if (request->range.family == MESH_FAMILY_NONE) {
+		if (request->ipv6) {
+			with_range.range = ula_of(request);
+			return range_cut(&with_range, num_cables, subnets);
+		}
+		mesh_addr_parse("192.168.100.0/16", &with_range.range);
+		with_range.prefix_len = request->prefix_len ? request->prefix_len : 30;
+		if (!range_holds(with_range.range, with_range.prefix_len, num_cables, subnets))
+			mesh_addr_parse("10.0.0.0/8", &with_range.range);
+		with_range.prefix_len = request->prefix_len;
+	}
+	return range_cut(&with_range, num_cables, subnets);
+}
+
+/* ---- the plan --------------------------------------------------------------------------- */
+
+static int values_check(const struct mesh_plan_request *request)
+{
+	if (request->mtu && (request->mtu < MTU_MIN || request->mtu > MTU_MAX)) {
+		mesh_warn("an MTU is %d to %d bytes, not %d", MTU_MIN, MTU_MAX, request->mtu);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* Every node must be reachable over cables. */
+static int connection_check(const struct mesh_plan *plan)
+{
+	size_t num = (size_t)plan->topology.num_nodes;
+	int *seen = calloc(num, sizeof(*seen)), *queue = calloc(num, sizeof(*queue));
+	struct mesh_neighbours neighbours;
+	int ret = -ENOMEM, parts;
+
+	if (!seen || !queue)
+		goto out;
+	ret = mesh_neighbours_load(&plan->topology, &neighbours);
+	if (ret)
+		goto out;
+	parts = mesh_neighbours_parts(&neighbours, (int)num, -1, seen, queue);
+	mesh_neighbours_free(&neighbours);
+	if (parts > 1) {
+		mesh_warn("the cables leave %d parts that are not joined: one node of each needs "
+			  "a cable to another part",
+			  parts);
+		ret = -EINVAL;
+	}
+out:
+	free(seen);
+	free(queue);
+	return ret;
+}
+
+static int order_find(struct mesh_plan *plan)
+{
+	int num = plan->topology.num_nodes, ret;
+	int *hint = calloc((size_t)num, sizeof(*hint));
+
+	if (!hint)
+		return -ENOMEM;
+	ret = mesh_shape_order(&plan->shape, num, hint);
+	if (ret != -ENOMEM)
+		ret = mesh_rank_order_find(&plan->topology, ret ? NULL : hint, &plan->order);
+	free(hint);
+	return ret;
+}
+
+static bool ports_all_named(const struct mesh_plan *plan)
+{
+	int i;
+
+	for (i = 0; i < plan->topology.num_nodes; i++)
+		if (!plan->nodes[i].ports_named)
+			return false;
+	return true;
+}
+
+int mesh_plan_make(struct mesh_plan_request *request, struct mesh_plan *plan)
+{
+	struct mesh_plan result = {
+		.shape = request->shape,
+		.infiniband = request->infiniband,
+		.mtu = request->mtu,
+		.rate_mbps = request->rate_mbps,
+	};
+	int ret = values_check(request);
+
+	if (!ret)
+		ret = mesh_plan_cables_make(request, &result);
+	if (!ret)
+		ret = subnets_choose(request, result.topology.num_cables, &result.subnets);
+	result.nodes = request->nodes;
+	result.topology.num_nodes = request->num_nodes;
+	request->nodes = NULL;
+	if (!result.mtu)
+		result.mtu = result.infiniband ? MESH_PLAN_MTU_INFINIBAND : MESH_PLAN_MTU_ETHERNET;
+	if (!ret)
+		ret = connection_check(&result);
+	if (!ret)
+		ret = order_find(&result);
+	if (ret) {
+		mesh_plan_free(&result);
+		return ret;
+	}
+	result.ports_named = ports_all_named(&result);
+	*plan = result;
+	return 0;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nodes.c - the names of nodes and ports that `fi_mesh plan` is given. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+
+#include "plan/cable_list.h"
+#include "plan/nodes.h"
+#include "plan/plan.h"
+#include "plan/topology.h"
+
+static int refuse(const char *text, const char *why)
+{
+	fprintf(stderr, "fi_mesh plan: \"%.100s\": %s\n", text, why);
+	return -EINVAL;
+}
+
+static int node_append(struct plan_nodes *nodes, const char *name)
+{
+	struct mesh_plan_node *grown;
+
+	if (!mesh_node_name_valid(name))
+		return refuse(name, "a node's name has up to 64 letters, digits, '.', '-' and '_'");
+	if (nodes->num_nodes == MESH_TOPOLOGY_NODES_MAX)
+		return refuse(name, "too many nodes");
+	grown = mesh_array_room(nodes->nodes, (size_t)nodes->num_nodes, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	nodes->nodes = grown;
+	grown += nodes->num_nodes++;
+	*grown = (struct mesh_plan_node){.num_ports = 0};
+	snprintf(grown->name, sizeof(grown->name), "%s", name);
+	return 0;
+}
+
+/* "node[001-128]": adds each; @open points to the bracket. */
+static int range_add(struct plan_nodes *nodes, const char *text, const char *open)
+{
+	int first, last, number, digits = 0, digits_last = 0, end = 0, ret = 0;
+	char name[MESH_PLAN_NAME_MAX + 16];
+
+	if (sscanf(open, "[%n%5d%n-%n%5d]%n", &digits, &first, &digits_last, &number, &last, &end) <
+		    2 ||
+	    !end || open[1] < '0' || open[1] > '9' || open[number] < '0' || open[number] > '9')
+		return refuse(text, "a range is written node[1-8] or node[01-16]");
+	digits = digits_last - digits;
+	if (first > last || last - first >= MESH_TOPOLOGY_NODES_MAX)
+		return refuse(text, "a range goes upward, over 10,000 nodes at most");
+	for (number = first; number <= last && !ret; number++) {
+		snprintf(name, sizeof(name), "%.*s%0*d%s", (int)(open - text), text, digits, number,
+			 open + end);
+		ret = node_append(nodes, name);
+	}
+	return ret;
+}
+
+int plan_nodes_add(struct plan_nodes *nodes, const char *text)
+{
+	char *copy = strdup(text), *rest = copy, *name;
+	const char *open;
+	int ret = copy ? 0 : -ENOMEM;
+
+	while (!ret && (name = strsep(&rest, ","))) {
+		if (strlen(name) >= MESH_PLAN_NAME_MAX)
+			ret = refuse(name, "too long for the name of a node");
+		else if ((open = strchr(name, '[')))
+			ret = range_add(nodes, name, open);
+		else
+			ret = node_append(nodes, name);
+	}
+	free(copy);
+	return ret;
+}
+
+int plan_nodes_check(const struct plan_nodes *nodes)
+{
+	const char **names = calloc((size_t)nodes->num_nodes + 1, sizeof(*names)), *repeated;
+	int i, ret = 0;
+
+	if (!names)
+		return -ENOMEM;
+	for (i = 0; i < nodes->num_nodes; i++)
+		names[i] = nodes->nodes[i].name;
+	repeated = mesh_names_repeated(names, (size_t)nodes->num_nodes);
+	if (repeated)
+		ret = refuse(repeated, "two nodes have this name");
+	free(names);
+	return ret;
+}
+
+/* A place in the list: node names sorted, each with where it first stands. */
+struct listed_name {
+	const char *name;
+	int place;
+};
+
+static int listed_compare_name(const void *left, const void *right)
+{
+	const struct listed_name *a = left, *b = right;
+	int names = strcmp(a->name, b->name);
+
+	return names ? names : (a->place > b->place) - (a->place < b->place);
+}
+
+static int listed_compare_place(const void *left, const void *right)
+{
+	const struct listed_name *a = left, *b = right;
+
+	return (a->place > b->place) - (a->place < b->place);
+}
+
+int plan_nodes_add_listed(struct plan_nodes *nodes, const struct mesh_cable_list *list)
+{
+	size_t num = 2 * (size_t)list->num_cables, kept = 0, i;
+	struct listed_name *names = calloc(num + 1, sizeof(*names));
+	int ret = 0;
+
+	if (!names)
+		return -ENOMEM;
+	for (i = 0; i < num; i++)
+		names[i] = (struct listed_name){list->cables[i / 2].ends[i % 2].node, (int)i};
+	qsort(names, num, sizeof(*names), listed_compare_name);
+	for (i = 0; i < num; i++)
+		if (!i || strcmp(names[kept - 1].name, names[i].name))
+			names[kept++] = names[i];
+	qsort(names, kept, sizeof(*names), listed_compare_place);
+	for (i = 0; i < kept && !ret; i++)
+		ret = node_append(nodes, names[i].name);
+	free(names);
+	return ret;
+}
+
+static int ports_add(struct mesh_plan_node *node, const char *list)
+{
+	char *copy = strdup(list), *rest = copy, *name;
+	int ret = copy ? 0 : -ENOMEM;
+
+	while (!ret && (name = strsep(&rest, ",")))
+		ret = mesh_plan_port_add(node, name);
+	node->ports_named = true;
+	free(copy);
+	return ret;
+}
+
+int plan_nodes_ports(struct plan_nodes *nodes, const char *text)
+{
+	const char *equals = strchr(text, '=');
+	size_t len = equals ? (size_t)(equals - text) : 0;
+	int i, ret = 0;
+
+	for (i = 0; i < nodes->num_nodes && !ret; i++) {
+		struct mesh_plan_node *node = &nodes->nodes[i];
+
+		if (!equals && !node->ports_named)
+			ret = ports_add(node, text);
+		if (!equals || strlen(node->name) != len || memcmp(node->name, text, len))
+			continue;
+		return node->ports_named ? refuse(text, "the ports of this node are named already")
+					 : ports_add(node, equals + 1);
+	}
+	return equals ? refuse(text, "no node has this name") : ret;
+}
+
+void plan_nodes_free(struct plan_nodes *nodes)
+{
+	mesh_plan_nodes_free(nodes->nodes, nodes->num_nodes);
+	*nodes = (struct plan_nodes){.num_nodes = 0};
+}

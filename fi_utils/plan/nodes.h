@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nodes.h - the names of nodes and ports that `fi_mesh plan` is given. */
+#ifndef MESH_FI_UTILS_PLAN_NODES_H
+#define MESH_FI_UTILS_PLAN_NODES_H
+
+#include "plan/cable_list.h"
+#include "plan/plan.h"
+
+/* Nodes in the order of the arguments. */
+struct plan_nodes {
+	struct mesh_plan_node *nodes; /* owned */
+	int num_nodes;
+};
+
+/**
+ * Adds the nodes of one argument: "a", "a,b,c", "spark[1-4]", "node[001-128]".
+ *
+ * Returns 0; -EINVAL (reported): a bad name, a name twice, too many; -ENOMEM.
+ */
+int plan_nodes_add(struct plan_nodes *nodes, const char *text);
+
+/** Refuses a name that two nodes have. Returns 0, -EINVAL (reported) or -ENOMEM. */
+int plan_nodes_check(const struct plan_nodes *nodes);
+
+/** Adds the nodes of a list of cables that are not there yet. Returns as plan_nodes_add(). */
+int plan_nodes_add_listed(struct plan_nodes *nodes, const struct mesh_cable_list *list);
+
+/**
+ * Names ports: "enp1s0f0,enp1s0f1" for all nodes that have none yet, "a=enp1s0,enp2s0" for one.
+ *
+ * Returns 0; -EINVAL (reported); -ENOMEM.
+ */
+int plan_nodes_ports(struct plan_nodes *nodes, const char *text);
+
+void plan_nodes_free(struct plan_nodes *nodes);
+
+#endif

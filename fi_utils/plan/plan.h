@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan.h - a mesh before it is built: cables, addresses, and the order of ranks. */
+#ifndef MESH_FI_UTILS_PLAN_PLAN_H
+#define MESH_FI_UTILS_PLAN_PLAN_H
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "nic/addr.h"
+#include "plan/cable_list.h"
+#include "plan/rank_order.h"
+#include "plan/shape.h"
+#include "plan/subnet_range.h"
+#include "plan/topology.h"
+
+/* Ports of one node, of which a plan may leave some unused. */
+#define MESH_PLAN_PORTS_MAX 256
+
+struct mesh_plan_node {
+	char name[MESH_PLAN_NAME_MAX];
+	char (*ports)[IF_NAMESIZE]; /* owned; their names, in the order in which they are used */
+	int num_ports;
+	bool ports_named; /* by the user; else they are mesh0, mesh1, ... */
+};
+
+/* What is asked for. Zero stands for "choose". */
+struct mesh_plan_request {
+	struct mesh_shape shape;
+	int num_nodes;
+	struct mesh_plan_node *nodes; /* num_nodes of them; mesh_plan_make() takes them over */
+	int num_ports;		      /* of nodes whose ports have no names; 0: as many as needed */
+	const struct mesh_cable_list *cables; /* for MESH_SHAPE_CABLES */
+	struct mesh_addr range;		      /* family NONE: a private range */
+	int prefix_len;			      /* of each cable's subnet */
+	bool ipv6;			      /* of the range that is chosen */
+	bool infiniband;		      /* IPoIB, else Ethernet */
+	int mtu;			      /* bytes */
+	int rate_mbps;			      /* of each cable; 0: unknown */
+};
+
+struct mesh_plan {
+	struct mesh_shape shape;
+	struct mesh_topology topology;
+	struct mesh_plan_node *nodes; /* owned, topology.num_nodes of them */
+	struct mesh_subnets subnets;  /* cable i has subnet i */
+	struct mesh_rank_order order;
+	bool infiniband;
+	bool ports_named; /* every name of a port is the user's */
+	int mtu;
+	int rate_mbps;
+};
+
+void mesh_plan_free(struct mesh_plan *plan);
+
+void mesh_plan_nodes_free(struct mesh_plan_node *nodes, int num_nodes);
+
+/** Adds a port to @node. Returns 0; -EINVAL (logged): bad name, twice, too many; -ENOMEM. */
+int mesh_plan_port_add(struct mesh_plan_node *node, const char *name);
+
+/** The address of one end (0 or 1) of a cable, with the prefix length. */
+struct mesh_addr mesh_plan_addr(const struct mesh_plan *plan, int cable, int end);
+
+/** The name of the node or port at one end (0 or 1) of a cable. */
+const char *mesh_plan_node_name(const struct mesh_plan *plan, int cable, int end);
+const char *mesh_plan_port_name(const struct mesh_plan *plan, int cable, int end);
+
+/** Number of pairs of nodes that no cable joins; -1 without memory. */
+int64_t mesh_plan_pairs_apart(const struct mesh_plan *plan);
+
+#endif

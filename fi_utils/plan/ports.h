@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ports.h - the cables of a plan from each node's side. */
+#ifndef MESH_FI_UTILS_PLAN_PORTS_H
+#define MESH_FI_UTILS_PLAN_PORTS_H
+
+#include <stddef.h>
+
+#include "plan/plan.h"
+
+/* One end of a cable. */
+struct plan_port {
+	int node;
+	int port;
+	int cable;
+	int end; /* 0 or 1 */
+};
+
+/* Node n's ports are ports[first[n]] .. ports[first[n + 1] - 1], in their order. */
+struct plan_ports {
+	struct plan_port *ports; /* owned */
+	int *first;		 /* owned */
+};
+
+/** Returns 0 or -ENOMEM; free with plan_ports_free(). */
+int plan_ports_load(const struct mesh_plan *plan, struct plan_ports *ports);
+
+void plan_ports_free(struct plan_ports *ports);
+
+/** The name of the port; and what it is for: "cable 3, to b mesh1". @text: @size bytes; returned */
+const char *plan_port_name(const struct mesh_plan *plan, const struct plan_port *port);
+const char *plan_port_purpose(const struct mesh_plan *plan, const struct plan_port *port,
+			      char *text, size_t size);
+
+#endif

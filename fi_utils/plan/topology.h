@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* topology.h - which port of which node a cable joins. Nodes and ports are numbers from 0. */
+#ifndef MESH_FI_UTILS_PLAN_TOPOLOGY_H
+#define MESH_FI_UTILS_PLAN_TOPOLOGY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Bounds of what is planned or drawn: they keep every product of two counts inside 64 bits. */
+#define MESH_TOPOLOGY_NODES_MAX 10000
+#define MESH_TOPOLOGY_CABLES_MAX 1000000
+
+struct mesh_cable_end {
+	int node;
+	int port;
+};
+
+struct mesh_cable {
+	struct mesh_cable_end ends[2];
+};
+
+struct mesh_topology {
+	int num_nodes;
+	struct mesh_cable *cables; /* owned */
+	int num_cables;
+	int capacity; /* cables that there is memory for */
+};
+
+/* The same cables from each node's side: node n's are entries first[n] .. first[n + 1] - 1. */
+struct mesh_neighbours {
+	int *first;	 /* num_nodes + 1 of them, owned */
+	int *nodes;	 /* at the far end, owned */
+	int *cables;	 /* index of the cable, owned */
+	int num_entries; /* twice the number of cables */
+};
+
+/**
+ * Starts a topology without cables.
+ *
+ * Returns 0, or -EINVAL (logged) for less than 1 node or more than MESH_TOPOLOGY_NODES_MAX.
+ */
+int mesh_topology_init(struct mesh_topology *topology, int num_nodes);
+
+void mesh_topology_free(struct mesh_topology *topology);
+
+/**
+ * Adds a cable. The end with the lower node comes first, whichever way round it is given.
+ *
+ * Returns 0; -EINVAL (logged) for a node that is not there, or both ends on one node; -E2BIG
+ * (logged) for more than MESH_TOPOLOGY_CABLES_MAX; -ENOMEM.
+ */
+int mesh_topology_add(struct mesh_topology *topology, struct mesh_cable_end a,
+		      struct mesh_cable_end b);
+
+/**
+ * Replaces the ports, which until now only say an order, by 0, 1, 2 ... on each node. Equal ones
+ * are told apart by the order of their cables.
+ *
+ * Returns 0 or -ENOMEM.
+ */
+int mesh_topology_number_ports(struct mesh_topology *topology);
+
+/** Number of cables that end at @node. */
+int mesh_topology_degree(const struct mesh_topology *topology, int node);
+
+/** The largest number of cables at one node. */
+int mesh_topology_max_degree(const struct mesh_topology *topology);
+
+/** Fills @neighbours; free them with mesh_neighbours_free(). Returns 0 or -ENOMEM. */
+int mesh_neighbours_load(const struct mesh_topology *topology, struct mesh_neighbours *neighbours);
+
+void mesh_neighbours_free(struct mesh_neighbours *neighbours);
+
+/** True if a cable joins the two nodes. */
+bool mesh_neighbours_joined(const struct mesh_neighbours *neighbours, int a, int b);
+
+/**
+ * Number of parts that the mesh falls into when node @without is taken away (-1: none is).
+ *
+ * @seen: room for num_nodes numbers, overwritten
+ * @queue: the same
+ */
+int mesh_neighbours_parts(const struct mesh_neighbours *neighbours, int num_nodes, int without,
+			  int *seen, int *queue);
+
+#endif

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* command.c - `fi_mesh serve`: answers `fi_mesh check --peer` of other nodes until Ctrl-C. */
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/descriptors.h"
+
+#include "common/arguments.h"
+#include "common/exit_status.h"
+#include "common/interrupt.h"
+#include "common/output.h"
+#include "peer/facing.h"
+#include "peer/self.h"
+#include "peer/socket.h"
+#include "peer/wire.h"
+#include "serve/client.h"
+#include "serve/command.h"
+#include "serve/state.h"
+
+static const char who[] = "fi_mesh serve";
+
+static const char usage_text[] =
+	"usage: fi_mesh serve [--listen ADDR]... [--port PORT]\n"
+	"\n"
+	"Answers `fi_mesh check --peer` of other nodes until Ctrl-C. Listens on the addresses of\n"
+	"the NICs that carry the mesh, and on no others.\n"
+	"\n"
+	"  --listen ADDR  listen on this address of the node, too: of its management network, so\n"
+	"                 that it can be asked while no cable works\n"
+	"  --port PORT    TCP and UDP port (default 18620); the same for `check`\n"
+	"\n"
+	"Exit status: 0 ended by a signal; 1 it cannot listen; 2 wrong use.\n";
+
+/* Deadlines are looked at this often. */
+#define TICK_MS 500
+#define POLLFDS_MAX (1 + SERVE_SOCKETS_MAX + MESH_NICS_MAX + 2 * SERVE_CLIENTS_MAX)
+
+struct options {
+	struct mesh_addr listen[SERVE_LISTEN_MAX];
+	int num_listen;
+	uint16_t port;
+};
+
+/* ---- options ------------------------------------------------------------------------------ */
+
+static int option_take(int option, struct options *options)
+{
+	switch (option) {
+	case 'l':
+		if (options->num_listen == SERVE_LISTEN_MAX)
+			return arguments_misuse(who, usage_text, "too many addresses: %s", optarg);
+		if (mesh_addr_parse(optarg, &options->listen[options->num_listen]))
+			return arguments_misuse(who, usage_text, "not an IP address: %s", optarg);
+		options->num_listen++;
+		return -1;
+	case 'p':
+		return argument_port(optarg, &options->port)
+			       ? -1
+			       : arguments_misuse(who, usage_text, "not a port: %s", optarg);
+	case 'h':
+		fputs(usage_text, stdout);
+		return COMMAND_FINE;
+	default:
+		fputs(usage_text, stderr);
+		return COMMAND_MISUSE;
+	}
+}
+
+static int options_parse(int argc, char **argv, struct options *options)
+{
+	static const struct option names[] = {
+		{"listen", required_argument, NULL, 'l'},
+		{"port", required_argument, NULL, 'p'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	int option, status;
+
+	memset(options, 0, sizeof(*options));
+	options->port = MESH_CHECK_PORT;
+	optind = 0; /* tests come more than once */
+	while ((option = getopt_long(argc, argv, "h", names, NULL)) != -1) {
+		status = option_take(option, options);
+		if (status >= 0)
+			return status;
+	}
+	return arguments_none(who, argc, argv);
+}
+
+/* ---- listening ---------------------------------------------------------------------------- */
+
+static bool listens_on(const struct serve *serve, const struct mesh_addr *addr)
+{
+	int i;
+
+	for (i = 0; i < serve->num_sockets; i++)
+		if (mesh_addr_equal(&serve->sockets[i].addr, addr))
+			return true;
+	return false;
+}
+
+/* What to do about it; "" if nothing comes to mind. */
+static const char *listen_hint(int error)
+{
+	if (error == -EADDRINUSE)
+		return "; is another `fi_mesh serve` running?";
+	if (error == -EADDRNOTAVAIL)
+		return "; no interface of this node has it (ip address)";
+	return "";
+}
+
+static int listen_on(struct serve *serve, const struct mesh_addr *addr, const char *netdev)
+{
+	char text[MESH_ADDR_TEXT_MAX];
+	int fd = -ENOSPC;
+
+	if (listens_on(serve, addr)) /* --listen may name a NIC's own address */
+		return 0;
+	if (serve->num_sockets < SERVE_SOCKETS_MAX)
+		fd = peer_socket_listen(addr, serve->port);
+	mesh_addr_text(addr, text);
+	if (fd < 0) {
+		fprintf(stderr, "%s: cannot listen on %s, port %u%s%s: %s%s\n", who, text,
+			serve->port, netdev ? ", " : "", netdev ? netdev : "", strerror(-fd),
+			listen_hint(fd));
+		return fd;
+	}
+	printf("listening on %s%s%s%s, port %u\n", text, netdev ? " (" : "", netdev ? netdev : "",
+	       netdev ? ")" : "", serve->port);
+	serve->sockets[serve->num_sockets++] = (struct serve_socket){.fd = fd, .addr = *addr};
+	return 0;
+}
+
+/* Links are checked between the source addresses; under the others a node can be asked as well. */
+static int listen_on_nic(struct serve *serve, const struct mesh_nic *nic)
+{
+	int i, ret = listen_on(serve, &nic->source, nic->netdev);
+
+	for (i = 0; !ret && i < nic->num_addrs; i++)
+		if (!mesh_addr_equal(&nic->addrs[i], &nic->source))
+			listen_on(serve, &nic->addrs[i], nic->netdev);
+	return ret;
+}
+
+/* The sockets that tell the far end of a cable who is here. Without them all else works. */
+static void who_open(struct serve *serve)
+{
+	int i, fd;
+
+	serve->who_nics = calloc((size_t)serve->self.num_nics + 1, sizeof(*serve->who_nics));
+	for (i = 0; serve->who_nics && i < serve->self.num_nics; i++) {
+		serve->who_nics[i] = serve->self.table.nics[i];
+		fd = peer_facing_listen(&serve->who_nics[i], serve->port);
+		serve->who_fds[i] = fd;
+		serve->num_who++;
+		if (fd < 0)
+			fprintf(stderr, "%s: %s cannot tell its neighbour who it is: %s\n", who,
+				serve->who_nics[i].netdev,
+				fd == -EADDRNOTAVAIL ? "it has no IPv6 link-local address"
+						     : strerror(-fd));
+	}
+}
+
+static int serve_open(struct serve *serve, const struct options *options)
+{
+	int i, ret;
+
+	memset(serve, 0, sizeof(*serve));
+	for (i = 0; i < SERVE_CLIENTS_MAX; i++)
+		serve->clients[i].stream.fd = -1;
+	serve->port = options->port;
+	ret = peer_self_open(&serve->self);
+	if (ret)
+		return ret;
+	for (i = 0; !ret && i < options->num_listen; i++)
+		ret = listen_on(serve, &options->listen[i], NULL);
+	for (i = 0; !ret && i < serve->self.num_nics; i++)
+		ret = listen_on_nic(serve, &serve->self.table.nics[i]);
+	if (ret)
+		return ret; /* half a server would mislead */
+	if (!serve->num_sockets) {
+		fprintf(stderr,
+			"%s: no NIC of this node can carry the mesh; `fi_mesh nics` says why, "
+			"--listen names another address\n",
+			who);
+		return -ENODEV;
+	}
+	who_open(serve);
+	fflush(stdout);
+	return 0;
+}
+
+static void serve_close(struct serve *serve)
+{
+	int i;
+
+	for (i = 0; i < SERVE_CLIENTS_MAX; i++)
+		if (serve->clients[i].stream.fd >= 0)
+			serve_client_close(serve, &serve->clients[i]);
+	for (i = 0; i < serve->num_sockets; i++)
+		close(serve->sockets[i].fd);
+	for (i = 0; i < serve->num_who; i++)
+		if (serve->who_fds[i] >= 0)
+			close(serve->who_fds[i]);
+	free(serve->who_nics);
+	peer_self_close(&serve->self);
+}
+
+/* ---- the loop ----------------------------------------------------------------------------- */
+
+/* What nobody takes waits in the kernel. */
+static bool may_accept(const struct serve *serve)
+{
+	int i;
+
+	if (serve->deaf)
+		return false;
+	for (i = 0; i < SERVE_CLIENTS_MAX; i++)
+		if (serve->clients[i].stream.fd < 0)
+			return true;
+	return false;
+}
+
+/* The socket stays readable: without a pause we would do nothing else than to try again. */
+static void accept_failed(struct serve *serve, int error)
+{
+	if (error == EAGAIN || error == EINTR)
+		return;
+	serve->deaf = true;
+	if (!serve->deaf_said)
+		fprintf(stderr, "%s: cannot take a connection: %s%s\n", who, strerror(error),
+			mesh_descriptors_hint());
+	serve->deaf_said = true;
+}
+
+static void clients_accept(struct serve *serve, const struct serve_socket *listener)
+{
+	struct sockaddr_storage from;
+	struct mesh_addr remote;
+	socklen_t len;
+	int fd;
+
+	while (may_accept(serve)) {
+		len = sizeof(from);
+		fd = accept4(listener->fd, (struct sockaddr *)&from, &len,
+			     SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd < 0 && errno == ECONNABORTED)
+			continue;
+		if (fd < 0) {
+			accept_failed(serve, errno);
+			return;
+		}
+		serve->deaf_said = false;
+		if (mesh_addr_from_sockaddr((struct sockaddr *)&from, len, &remote, NULL))
+			close(fd);
+		else
+			serve_client_open(serve, fd, &listener->addr, &remote);
+	}
+}
+
+struct heard {
+	struct serve *serve;
+	int index;
+};
+
+static void cable_heard(void *arg, const struct mesh_check_cable *cable)
+{
+	struct heard *heard = arg;
+	struct peer_facing *facing = &heard->serve->facing[heard->index];
+	int before = facing->num_heard;
+	struct mesh_check_cable shown = *cable;
+
+	peer_facing_enter(facing, cable);
+	if (facing->num_heard == before)
+		return;
+	printf("%s faces node %s (%s)\n", cable->netdev, output_clean(shown.peer),
+	       output_clean(shown.peer_netdev));
+	fflush(stdout);
+}
+
+static void neighbours_answer(struct serve *serve)
+{
+	int i;
+
+	for (i = 0; i < serve->num_who; i++) {
+		struct heard heard = {serve, i};
+
+		if (serve->who_fds[i] >= 0)
+			peer_facing_answer(serve->who_fds[i], &serve->who_nics[i],
+					   serve->self.node_id, serve->self.name, cable_heard,
+					   &heard);
+	}
+}
+
+/* Returns how many descriptors there are to wait for. */
+static int poll_fds_fill(const struct serve *serve, int interrupt_fd, struct pollfd *fds,
+			 bool *busy)
+{
+	bool accepting = may_accept(serve);
+	int i, num = 0;
+
+	*busy = false;
+	fds[num++] = (struct pollfd){.fd = interrupt_fd, .events = POLLIN};
+	for (i = 0; accepting && i < serve->num_sockets; i++)
+		fds[num++] = (struct pollfd){.fd = serve->sockets[i].fd, .events = POLLIN};
+	for (i = 0; i < serve->num_who; i++)
+		fds[num++] = (struct pollfd){.fd = serve->who_fds[i], .events = POLLIN};
+	for (i = 0; i < SERVE_CLIENTS_MAX; i++) {
+		const struct serve_client *client = &serve->clients[i];
+		bool sends = client->stream.out_size || client->bulk_until_ns;
+
+		if (client->stream.fd < 0)
+			continue;
+		fds[num++] = (struct pollfd){.fd = client->stream.fd,
+					     .events = sends ? POLLIN | POLLOUT : POLLIN};
+		fds[num++] = (struct pollfd){.fd = client->udp_fd, .events = POLLIN};
+		*busy |= serve_client_is_busy(client);
+	}
+	return num;
+}
+
+static void serve_run(struct serve *serve, int interrupt_fd)
+{
+	struct pollfd fds[POLLFDS_MAX];
+	uint64_t now_ms, tick_ms = 0;
+	bool busy;
+	int i, num;
+
+	while (!interrupt_happened()) {
+		num = poll_fds_fill(serve, interrupt_fd, fds, &busy);
+		/* libfabric's providers move only while they are polled. */
+		poll(fds, (nfds_t)num, busy ? 0 : TICK_MS);
+		neighbours_answer(serve);
+		for (i = 0; i < serve->num_sockets; i++)
+			clients_accept(serve, &serve->sockets[i]);
+		for (i = 0; i < SERVE_CLIENTS_MAX; i++)
+			if (serve->clients[i].stream.fd >= 0)
+				serve_client_advance(serve, &serve->clients[i]);
+		now_ms = mesh_clock_ms();
+		if (now_ms < tick_ms)
+			continue;
+		tick_ms = now_ms + TICK_MS;
+		serve->deaf = false;
+		for (i = 0; i < SERVE_CLIENTS_MAX; i++)
+			serve_client_tick(serve, &serve->clients[i], now_ms);
+	}
+}
+
+int command_serve(int argc, char **argv)
+{
+	int status, ret, interrupt_fd;
+	struct options options;
+	struct serve serve;
+
+	status = options_parse(argc, argv, &options);
+	if (status >= 0)
+		return status;
+	interrupt_fd = interrupt_catch();
+	ret = serve_open(&serve, &options);
+	if (!ret)
+		serve_run(&serve, interrupt_fd);
+	status = ret ? output_failure(who, ret) : COMMAND_FINE;
+	serve_close(&serve);
+	if (status == COMMAND_FINE)
+		printf("%llu connections answered, %llu strangers sent away\n",
+		       (unsigned long long)serve.served, (unsigned long long)serve.strangers);
+	return output_finish(who, status);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * state.h - what `fi_mesh serve` holds: sockets, neighbours, connections. One thread, one poll();
+ * every connection has a deadline, and its memory is bounded.
+ */
+#ifndef MESH_FI_UTILS_SERVE_STATE_H
+#define MESH_FI_UTILS_SERVE_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "nic/addr.h"
+#include "nic/endpoint_addr.h"
+#include "nic/nic.h"
+#include "peer/facing.h"
+#include "peer/self.h"
+#include "peer/stream.h"
+#include "wire/handle.h"
+#include "wire/version.h"
+
+struct peer_fabric;
+
+/* Connections at once; more wait in the kernel. */
+#define SERVE_CLIENTS_MAX 8
+/* Addresses that --listen may add to those of the NICs. */
+#define SERVE_LISTEN_MAX 8
+#define SERVE_SOCKETS_MAX 64
+/* A connection that says nothing for so long, or takes none of what it asked for, is closed. */
+#define SERVE_IDLE_MS 15000
+/* The first frame comes at once. */
+#define SERVE_HELLO_MS 5000
+/* A whole check of one link is over long before. */
+#define SERVE_CLIENT_MS 120000
+
+struct serve_client {
+	struct peer_stream stream; /* fd -1: this place is free */
+	struct mesh_addr local, remote;
+	char node[MESH_NODE_NAME_MAX]; /* from its HELLO; "" before */
+	uint64_t idle_until_ms, until_ms;
+	bool noise; /* it never said HELLO */
+	/* Datagrams of full size. */
+	int udp_fd; /* -1: none */
+	uint64_t token;
+	/* BULK that comes, and that goes. */
+	uint64_t bulk_bytes, bulk_started_ns;
+	uint64_t bulk_until_ns; /* 0: none goes */
+	uint32_t bulk_number;
+	/* libfabric. */
+	struct peer_fabric *fabric; /* at most one client has one */
+	bool running;		    /* we are writing */
+	uint32_t run_number;
+};
+
+struct serve_socket {
+	int fd;
+	struct mesh_addr addr;
+};
+
+struct serve {
+	struct peer_self self;
+	uint16_t port;
+	struct serve_socket sockets[SERVE_SOCKETS_MAX];
+	int num_sockets;
+	int who_fds[MESH_NICS_MAX];		  /* -1: none; beside who_nics */
+	struct mesh_nic *who_nics;		  /* copies of the NICs at the start; owned */
+	struct peer_facing facing[MESH_NICS_MAX]; /* beside who_nics */
+	int num_who;
+	struct serve_client clients[SERVE_CLIENTS_MAX];
+	struct mesh_addr told;	    /* of the last "node ... checks" line */
+	uint64_t served, strangers; /* connections */
+	bool deaf;	/* no descriptor was left for a connection; until the next tick */
+	bool deaf_said; /* reported since the last connection */
+};
+
+#endif

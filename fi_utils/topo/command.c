@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* command.c - `fi_mesh topo`: draws a mesh from a plan or from what the nodes report. */
+#include <dirent.h>
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/exit_status.h"
+#include "common/file.h"
+#include "common/output.h"
+#include "common/progress.h"
+#include "plan/cable_list.h"
+#include "topo/command.h"
+#include "topo/dot.h"
+#include "topo/json.h"
+#include "topo/map.h"
+#include "topo/path.h"
+#include "topo/read.h"
+#include "topo/svg.h"
+#include "topo/text.h"
+
+#define WHO "fi_mesh topo"
+
+static const char usage_text[] =
+	"usage: fi_mesh topo [--dot | --json | --svg] [--pair A,B] FILE...\n"
+	"\n"
+	"Draws a mesh: nodes, NICs, cables with rate and subnet, their state, and the path that\n"
+	"the plugin takes between any two nodes, with the reason.\n"
+	"\n"
+	"  FILE        a plan (fi_mesh plan --json), or reports of nodes (fi_mesh nics --json):\n"
+	"              files named NODE.json, or a folder of them; - is standard input\n"
+	"  --dot       for Graphviz\n"
+	"  --json      for programs\n"
+	"  --svg       a picture\n"
+	"  --pair A,B  point out the path between these two nodes\n"
+	"\n"
+	"Reports of three nodes, over ssh:\n"
+	"  for node in a b c; do ssh $node fi_mesh nics --json >reports/$node.json; done\n"
+	"\n"
+	"Exit status: 0 drawn, 1 a NIC is down or a file cannot be used, 2 wrong use.\n";
+
+typedef int (*topo_printer)(FILE *file, const struct topo_map *map, const struct topo_path *pair);
+
+struct options {
+	topo_printer print;
+	const char *pair;
+};
+
+/* Returns an exit status, or -1 to go on. */
+static int options_parse(int argc, char **argv, struct options *options)
+{
+	static const struct option names[] = {
+		{"dot", no_argument, NULL, 'd'},  {"json", no_argument, NULL, 'j'},
+		{"svg", no_argument, NULL, 's'},  {"pair", required_argument, NULL, 'p'},
+		{"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0},
+	};
+	int option;
+
+	*options = (struct options){.print = topo_print_text};
+	optind = 0; /* glibc: start afresh, also when called again */
+	while ((option = getopt_long(argc, argv, "h", names, NULL)) != -1) {
+		switch (option) {
+		case 'd':
+			options->print = topo_print_dot;
+			break;
+		case 'j':
+			options->print = topo_print_json;
+			break;
+		case 's':
+			options->print = topo_print_svg;
+			break;
+		case 'p':
+			options->pair = optarg;
+			break;
+		case 'h':
+			fputs(usage_text, stdout);
+			return COMMAND_FINE;
+		default:
+			fputs(usage_text, stderr);
+			return COMMAND_MISUSE;
+		}
+	}
+	if (optind < argc)
+		return -1;
+	fputs(usage_text, stderr);
+	return COMMAND_MISUSE;
+}
+
+static int document_load(const char *path, struct topo_map *map)
+{
+	size_t size;
+	char *text = file_read(WHO, path, &size);
+	int ret;
+
+	if (!text)
+		return -EIO;
+	ret = topo_document_read(map, text, size, path);
+	free(text);
+	return ret;
+}
+
+static int json_entry(const struct dirent *entry)
+{
+	const char *dot = strrchr(entry->d_name, '.');
+
+	return dot && dot != entry->d_name && !strcmp(dot, ".json");
+}
+
+/* All *.json of a folder, eth2 before eth10. */
+static int folder_load(const char *folder, struct topo_map *map)
+{
+	struct dirent **entries;
+	int i, ret = 0, num = scandir(folder, &entries, json_entry, versionsort);
+	char path[PATH_MAX];
+
+	if (num < 0) {
+		ret = -errno;
+		fprintf(stderr, WHO ": cannot read %s: %s\n", folder, strerror(-ret));
+		return ret;
+	}
+	if (!num) {
+		fprintf(stderr, WHO ": %s holds no .json files\n", folder);
+		ret = -ENOENT;
+	}
+	for (i = 0; i < num; i++) {
+		if (!ret && snprintf(path, sizeof(path), "%s/%s", folder, entries[i]->d_name) >=
+				    (int)sizeof(path)) {
+			fprintf(stderr, WHO ": the path of %s is too long\n", entries[i]->d_name);
+			ret = -ENAMETOOLONG;
+		}
+		if (!ret)
+			ret = document_load(path, map);
+		free(entries[i]);
+	}
+	free(entries);
+	return ret;
+}
+
+static int map_load(int num, char **paths, struct topo_map *map)
+{
+	struct stat info;
+	int i, ret = 0;
+
+	for (i = 0; i < num && !ret; i++) {
+		if (!stat(paths[i], &info) && S_ISDIR(info.st_mode))
+			ret = folder_load(paths[i], map);
+		else
+			ret = document_load(paths[i], map);
+	}
+	return ret ? ret : topo_map_join(map);
+}
+
+/* Reads "A,B". Returns an exit status, or -1 to go on. */
+static int pair_find(const struct topo_map *map, const char *text, struct topo_path *path)
+{
+	const char *comma = strchr(text, ',');
+	char first[MESH_PLAN_NAME_MAX];
+	int from, to;
+
+	if (!comma || (size_t)(comma - text) >= sizeof(first)) {
+		fprintf(stderr, WHO ": --pair takes two nodes, such as a,b\n");
+		return COMMAND_MISUSE;
+	}
+	snprintf(first, sizeof(first), "%.*s", (int)(comma - text), text);
+	from = topo_map_node_find(map, first);
+	to = topo_map_node_find(map, comma + 1);
+	if (from < 0 || to < 0 || from == to) {
+		fprintf(stderr, WHO ": --pair: \"%.130s\" are no two nodes of this mesh\n", text);
+		return COMMAND_MISUSE;
+	}
+	topo_path_find(map, from, to, path);
+	return -1;
+}
+
+/* Returns an exit status. */
+static int map_show(const struct options *options, const struct topo_map *map)
+{
+	struct topo_path path;
+	int i, ret, status = -1;
+
+	if (options->pair)
+		status = pair_find(map, options->pair, &path);
+	if (status >= 0)
+		return status;
+	ret = options->print(stdout, map, options->pair ? &path : NULL);
+	if (ret)
+		return output_failure(WHO, ret);
+	for (i = 0; i < map->num_nics; i++)
+		if (map->nics[i].state == TOPO_DOWN)
+			return COMMAND_PROBLEM;
+	return COMMAND_FINE;
+}
+
+int command_topo(int argc, char **argv)
+{
+	struct topo_map map = {.planned = false};
+	struct progress *progress;
+	struct options options;
+	int status, ret;
+
+	status = options_parse(argc, argv, &options);
+	if (status >= 0)
+		return status;
+	progress = progress_begin("reading the mesh");
+	ret = map_load(argc - optind, argv + optind, &map);
+	progress_end(progress);
+	status = ret ? output_failure(WHO, ret) : map_show(&options, &map);
+	topo_map_free(&map);
+	return output_finish(WHO, status);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* graph.h - what a layout places, and where: sizes and positions, no text. */
+#ifndef MESH_FI_UTILS_TOPO_GRAPH_H
+#define MESH_FI_UTILS_TOPO_GRAPH_H
+
+#include <stdbool.h>
+
+#include "topo/geometry.h"
+
+/* Radius of the numbered dot where a cable meets a box. */
+#define LAYOUT_DOT_RADIUS 8.0
+/* Least distance between two dots on one box, centre to centre. */
+#define LAYOUT_DOT_DISTANCE 20.0
+#define LAYOUT_TAG_HEIGHT 18.0
+/* Room around the drawing. */
+#define LAYOUT_MARGIN 30.0
+
+/* A node, or a switch. */
+struct layout_vertex {
+	double width, height; /* of its box */
+	double tag_width;     /* of its name where a cable's far end is elsewhere */
+	int row, column;      /* in a grid */
+};
+
+struct layout_edge {
+	int ends[2];			  /* different vertices */
+	double label_width, label_height; /* 0: no label */
+	int bundle; /* the first edge between the same two; its label stands for all of them */
+};
+
+struct layout_graph {
+	const struct layout_vertex *vertices;
+	int num_vertices;
+	const struct layout_edge *edges;
+	int num_edges;
+	bool grid;	  /* else a circle */
+	const int *order; /* circle: vertices in the order around it; NULL: 0, 1, 2 ... */
+};
+
+enum layout_edge_kind {
+	LAYOUT_EDGE_LINE, /* from dot to dot */
+	LAYOUT_EDGE_TAGS, /* a short end at each box, with a tag that names the far vertex */
+	LAYOUT_EDGE_NONE, /* no room: only the text inside the boxes tells of it */
+};
+
+struct layout_cable {
+	enum layout_edge_kind kind;
+	struct layout_point dots[2];
+	bool labelled;
+	struct layout_rect label;
+	/* For LAYOUT_EDGE_TAGS: tags[i] is near end i and names the other end. */
+	struct layout_rect tags[2];
+};
+
+struct layout {
+	double width, height;
+	struct layout_rect *boxes;   /* owned, one for each vertex */
+	struct layout_cable *cables; /* owned, one for each edge */
+};
+
+#endif

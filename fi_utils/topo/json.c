@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* json.c - a map for programs; docs/fi_mesh-json.md describes it. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/json.h"
+#include "plan/shape.h"
+#include "topo/json.h"
+#include "topo/map.h"
+#include "topo/path.h"
+
+/* Of the document. */
+#define TOPO_VERSION 1
+
+static json_t *nics_json(const struct topo_map *map, int node)
+{
+	const struct topo_node *at = &map->nodes[node];
+	json_t *list = json_array();
+	int i;
+
+	for (i = at->first_nic; i < at->first_nic + at->num_nics && list; i++) {
+		const struct topo_nic *nic = &map->nics[i];
+		json_t *provider = nic->provider == MESH_PROVIDER_NONE
+					   ? json_null()
+					   : json_string(mesh_provider_id_text(nic->provider));
+
+		list = output_json_append(
+			list, json_pack("{s:o, s:o, s:i, s:s, s:o, s:o, s:o}", "name",
+					output_json_text(nic->name), "address",
+					output_json_addr(&nic->addr), "rate_mbps", nic->rate_mbps,
+					"state", topo_state_text(nic->state), "provider", provider,
+					"note", output_json_text(nic->note), "link",
+					nic->link < 0 ? json_null() : json_integer(nic->link)));
+	}
+	return list;
+}
+
+static json_t *nodes_json(const struct topo_map *map)
+{
+	json_t *list = json_array();
+	int i;
+
+	for (i = 0; i < map->num_nodes && list; i++)
+		list = output_json_append(list, json_pack("{s:s, s:o}", "name", map->nodes[i].name,
+							  "nics", nics_json(map, i)));
+	return list;
+}
+
+static json_t *links_json(const struct topo_map *map)
+{
+	json_t *list = json_array(), *ends;
+	int i, k;
+
+	for (i = 0; i < map->num_links && list; i++) {
+		const struct topo_link *link = &map->links[i];
+
+		ends = json_array();
+		for (k = link->first; k < link->first + link->num && ends; k++) {
+			const struct topo_nic *nic = &map->nics[map->members[k]];
+
+			ends = output_json_append(ends, json_pack("{s:s, s:o}", "node",
+								  map->nodes[nic->node].name, "nic",
+								  output_json_text(nic->name)));
+		}
+		list = output_json_append(
+			list, json_pack("{s:o, s:s, s:i, s:s, s:o}", "subnet",
+					output_json_addr(&link->subnet), "kind",
+					link->num == 2 ? "cable" : "switch", "rate_mbps",
+					topo_link_rate(map, i), "state",
+					topo_state_text(topo_link_state(map, i)), "ends", ends));
+	}
+	return list;
+}
+
+static json_t *path_end_json(const struct topo_map *map, int nic)
+{
+	if (nic < 0)
+		return json_null();
+	return json_pack("{s:o, s:o}", "nic", output_json_text(map->nics[nic].name), "address",
+			 output_json_addr(&map->nics[nic].addr));
+}
+
+/* All pairs, or the one that was asked for; null where they are too many. */
+static json_t *paths_json(const struct topo_map *map, const struct topo_path *pair)
+{
+	struct topo_path *paths = NULL;
+	json_t *list;
+	long i, num = 1;
+
+	if (!pair) {
+		paths = topo_paths_find(map, TOPO_PATHS_MAX, &num);
+		if (!paths)
+			return json_null();
+		pair = paths;
+	}
+	list = json_array();
+	for (i = 0; i < num && list; i++)
+		list = output_json_append(list,
+					  json_pack("{s:s, s:s, s:o, s:o, s:i, s:s}", "from",
+						    map->nodes[pair[i].from].name, "to",
+						    map->nodes[pair[i].to].name, "local",
+						    path_end_json(map, pair[i].local), "remote",
+						    path_end_json(map, pair[i].remote), "cables",
+						    pair[i].num_cables, "reason", pair[i].reason));
+	free(paths);
+	return list;
+}
+
+int topo_print_json(FILE *file, const struct topo_map *map, const struct topo_path *pair)
+{
+	char shape[MESH_SHAPE_TEXT_MAX];
+	json_t *root;
+
+	root = json_pack("{s:i, s:s, s:b, s:o, s:o, s:o}", "topo", TOPO_VERSION, "shape",
+			 mesh_shape_text(&map->shape, shape), "planned", map->planned, "nodes",
+			 nodes_json(map), "links", links_json(map), "paths", paths_json(map, pair));
+	return output_json_print("fi_mesh topo", file, root) ? -EIO : 0;
+}

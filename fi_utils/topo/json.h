@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* json.h - a map for programs. */
+#ifndef MESH_FI_UTILS_TOPO_JSON_H
+#define MESH_FI_UTILS_TOPO_JSON_H
+
+#include <stdio.h>
+
+#include "topo/map.h"
+#include "topo/path.h"
+
+/**
+ * Prints @map on @file; @pair, if not NULL, is a path to point out, and the only one listed.
+ *
+ * Returns 0; -ENOMEM; another negative errno (reported).
+ */
+int topo_print_json(FILE *file, const struct topo_map *map, const struct topo_path *pair);
+
+#endif

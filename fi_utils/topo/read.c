@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* read.c - plans and reports of nodes, as JSON from anywhere, into a map. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "plan/cable_list.h"
+#include "plan/shape.h"
+#include "topo/map.h"
+#include "topo/read.h"
+
+/* Rates beyond this are junk; so that sums and products stay within an int. */
+#define RATE_MAX_MBPS 100000000
+/* What `fi_mesh plan --json` writes today. */
+#define PLAN_VERSION_MAX 1
+
+static int refuse(const char *source, const char *why)
+{
+	fprintf(stderr, "fi_mesh topo: %s: %s\n", source, why);
+	return -EINVAL;
+}
+
+/* Text of a member, "" where there is none. */
+static const char *text_of(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+static int rate_of(const json_t *object, const char *key)
+{
+	json_int_t rate = json_integer_value(json_object_get(object, key));
+
+	return rate > 0 && rate <= RATE_MAX_MBPS ? (int)rate : 0;
+}
+
+static bool name_copy(char *to, size_t size, const char *from)
+{
+	const unsigned char *at;
+
+	for (at = (const unsigned char *)from; *at; at++)
+		if (*at <= ' ' || *at == 0x7f)
+			return false;
+	return *from && (size_t)snprintf(to, size, "%s", from) < size;
+}
+
+/* ---- plans ------------------------------------------------------------------------------ */
+
+static int plan_ports_read(struct topo_map *map, const json_t *ports, int rate_mbps,
+			   const char *source)
+{
+	struct topo_nic nic = {.state = TOPO_PLANNED, .rate_mbps = rate_mbps};
+	json_t *port;
+	size_t i;
+	int ret;
+
+	json_array_foreach(ports, i, port) {
+		if (!json_is_string(port) ||
+		    !name_copy(nic.name, sizeof(nic.name), json_string_value(port)))
+			return refuse(source, "\"ports\" are names");
+		ret = topo_map_nic_add(map, &nic);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+static int plan_nodes_read(struct topo_map *map, const json_t *root, const char *source)
+{
+	const json_t *nodes = json_object_get(root, "nodes");
+	int ret, rate_mbps = rate_of(root, "rate_mbps");
+	json_t *node;
+	size_t i;
+
+	if (!json_array_size(nodes))
+		return refuse(source, "a plan has \"nodes\"");
+	json_array_foreach(nodes, i, node) {
+		ret = topo_map_node_add(map, text_of(node, "name"));
+		if (!ret)
+			ret = plan_ports_read(map, json_object_get(node, "ports"), rate_mbps,
+					      source);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+/* One end of a cable: gives the port its address. */
+static int plan_end_read(struct topo_map *map, const json_t *end, json_t *names, const char *source)
+{
+	const json_t *number = json_object_get(names, text_of(end, "node"));
+	int nic = -1;
+
+	if (number)
+		nic = topo_map_nic_find(map, (int)json_integer_value(number), text_of(end, "port"));
+	if (nic < 0)
+		return refuse(source, "a cable ends at a port that no node has");
+	if (map->nics[nic].addr.family != MESH_FAMILY_NONE)
+		return refuse(source, "two cables end at one port");
+	if (!strchr(text_of(end, "address"), '/') ||
+	    mesh_addr_parse(text_of(end, "address"), &map->nics[nic].addr))
+		return refuse(source, "the end of a cable has an address such as 10.0.0.1/24");
+	return 0;
+}
+
+static int plan_cables_read(struct topo_map *map, const json_t *root, json_t *names,
+			    const char *source)
+{
+	const json_t *cables = json_object_get(root, "cables"), *ends;
+	json_t *cable;
+	size_t i;
+	int ret;
+
+	json_array_foreach(cables, i, cable) {
+		ends = json_object_get(cable, "ends");
+		if (json_array_size(ends) != 2)
+			return refuse(source, "a cable has two \"ends\"");
+		ret = plan_end_read(map, json_array_get(ends, 0), names, source);
+		if (!ret)
+			ret = plan_end_read(map, json_array_get(ends, 1), names, source);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+/* The shape only helps drawing: one that the nodes do not fit is a list of cables. */
+static void plan_shape_read(struct topo_map *map, const json_t *root)
+{
+	const char *text = text_of(root, "shape");
+	struct mesh_shape shape;
+	int64_t product = 1;
+	int i;
+
+	if (!*text || !strcmp(text, "cables") || mesh_shape_parse(text, &shape))
+		return;
+	for (i = 0; i < shape.num_sizes && product <= map->num_nodes; i++)
+		product *= shape.sizes[i];
+	if (shape.kind != MESH_SHAPE_TORUS || product == map->num_nodes)
+		map->shape = shape;
+}
+
+static int plan_read(struct topo_map *map, const json_t *root, const char *source)
+{
+	json_t *names;
+	int i, ret;
+
+	if (json_integer_value(json_object_get(root, "plan")) > PLAN_VERSION_MAX)
+		return refuse(source, "this plan is of a later version of fi_mesh");
+	if (map->num_nodes)
+		return refuse(source, "a plan stands alone: it is drawn without other files");
+	map->planned = true;
+	ret = plan_nodes_read(map, root, source);
+	if (ret)
+		return ret;
+	plan_shape_read(map, root);
+	names = json_object();
+	for (i = 0; names && i < map->num_nodes; i++)
+		json_object_set_new(names, map->nodes[i].name, json_integer(i));
+	ret = names ? plan_cables_read(map, root, names, source) : -ENOMEM;
+	json_decref(names);
+	return ret;
+}
+
+/* ---- reports of nodes ------------------------------------------------------------------- */
+
+/* "reports/spark1.json" -> "spark1" */
+static void source_name(const char *source, char *name, size_t size)
+{
+	const char *slash = strrchr(source, '/');
+	const char *start = slash ? slash + 1 : source;
+	const char *dot = strstr(start, ".json");
+
+	snprintf(name, size, "%.*s", (int)(dot ? dot - start : (long)strlen(start)), start);
+}
+
+/*
+ * Whether a NIC belongs into the picture: the plugin takes it, or it would be a NIC of the mesh if
+ * its cable had a carrier.
+ */
+static bool nic_wanted(const json_t *nic)
+{
+	const char *kind = text_of(nic, "kind");
+
+	if (json_is_true(json_object_get(nic, "taken")))
+		return true;
+	return (!strcmp(kind, "physical") || !strcmp(kind, "infiniband")) &&
+	       !json_is_true(json_object_get(nic, "default_route")) &&
+	       !json_is_true(json_object_get(nic, "carrier")) &&
+	       json_array_size(json_object_get(nic, "addresses"));
+}
+
+static int nic_read(struct topo_map *map, const json_t *object, const char *source)
+{
+	const json_t *addresses = json_object_get(object, "addresses");
+	bool taken = json_is_true(json_object_get(object, "taken"));
+	struct topo_nic nic = {
+		.rate_mbps = rate_of(object, "speed_mbps"),
+		.state = taken ? TOPO_UP : TOPO_DOWN,
+		.provider = mesh_provider_id_parse(text_of(object, "provider")),
+	};
+	const char *addr = text_of(object, "source");
+
+	if (!*addr && json_is_string(json_array_get(addresses, 0)))
+		addr = json_string_value(json_array_get(addresses, 0));
+	if (!name_copy(nic.name, sizeof(nic.name), text_of(object, "netdev")))
+		return refuse(source, "a NIC has a \"netdev\", which is a name");
+	if (*addr && mesh_addr_parse(addr, &nic.addr))
+		return refuse(source, "a NIC has a \"source\" such as 10.0.0.1/24");
+	if (!taken)
+		snprintf(nic.note, sizeof(nic.note), "%s", text_of(object, "reason"));
+	return topo_map_nic_add(map, &nic);
+}
+
+static int report_read(struct topo_map *map, const json_t *root, const char *source)
+{
+	const json_t *nics = json_object_get(root, "nics");
+	const char *own_name = text_of(root, "node");
+	char name[MESH_PLAN_NAME_MAX];
+	json_t *nic;
+	size_t i;
+	int ret;
+
+	if (map->planned)
+		return refuse(source, "a plan stands alone: it is drawn without other files");
+	source_name(source, name, sizeof(name));
+	ret = topo_map_node_add(map, *own_name ? own_name : name);
+	json_array_foreach(nics, i, nic) {
+		if (!ret && nic_wanted(nic))
+			ret = nic_read(map, nic, source);
+	}
+	return ret;
+}
+
+int topo_document_read(struct topo_map *map, const char *text, size_t size, const char *source)
+{
+	json_error_t error;
+	json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
+	char why[JSON_ERROR_TEXT_LENGTH + 64];
+	int ret;
+
+	if (!map->num_nodes)
+		map->shape = (struct mesh_shape){.kind = MESH_SHAPE_CABLES};
+	if (!root) {
+		snprintf(why, sizeof(why), "no JSON: line %d: %s", error.line, error.text);
+		return refuse(source, why);
+	}
+	if (json_is_integer(json_object_get(root, "plan")))
+		ret = plan_read(map, root, source);
+	else if (json_is_array(json_object_get(root, "nics")))
+		ret = report_read(map, root, source);
+	else
+		ret = refuse(source, "this is neither a plan (fi_mesh plan --json) nor a node's "
+				     "report (fi_mesh nics --json)");
+	json_decref(root);
+	return ret;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* text.c - a map for a terminal: each node with its NICs and what is at the other end. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/output.h"
+#include "common/table.h"
+#include "nic/nic_select.h"
+#include "topo/map.h"
+#include "topo/path.h"
+#include "topo/summary.h"
+#include "topo/text.h"
+
+/* Who is at the other end: "b mesh0", "switch: b, c", "nobody". */
+static void far_text(const struct topo_map *map, int nic, char *text, size_t size)
+{
+	const struct topo_nic *at = &map->nics[nic];
+	const struct topo_link *link;
+	size_t len;
+	int i;
+
+	snprintf(text, size, "%s", *at->note ? at->note : "nobody");
+	if (at->link < 0)
+		return;
+	link = &map->links[at->link];
+	len = (size_t)snprintf(text, size, "%s", link->num == 2 ? "" : "switch: ");
+	for (i = link->first; i < link->first + link->num && len < size; i++) {
+		const struct topo_nic *other = &map->nics[map->members[i]];
+
+		if (map->members[i] == nic)
+			continue;
+		len += (size_t)snprintf(text + len, size - len, "%s%s %s",
+					len > strlen("switch: ") ? ", " : "",
+					map->nodes[other->node].name, other->name);
+	}
+	if (*at->note && len < size)
+		snprintf(text + len, size - len, " (%s)", at->note);
+}
+
+static enum output_style state_style(enum topo_state state)
+{
+	static const enum output_style styles[] = {
+		[TOPO_PLANNED] = OUTPUT_PLAIN,
+		[TOPO_UP] = OUTPUT_GOOD,
+		[TOPO_DOWN] = OUTPUT_BAD,
+	};
+
+	return styles[state];
+}
+
+static void node_print(struct output_table *table, const struct topo_map *map, int node)
+{
+	const struct topo_node *at = &map->nodes[node];
+	char addr[MESH_ADDR_TEXT_MAX], rate[MESH_NIC_SPEED_TEXT_MAX], far[600];
+	int i;
+
+	if (!at->num_nics) {
+		output_table_cell(table, OUTPUT_STRONG, "%s", at->name);
+		for (i = 1; i < 6; i++)
+			output_table_cell(table, OUTPUT_PLAIN, "-");
+	}
+	for (i = at->first_nic; i < at->first_nic + at->num_nics; i++) {
+		const struct topo_nic *nic = &map->nics[i];
+
+		output_table_cell(table, OUTPUT_STRONG, "%s", i == at->first_nic ? at->name : "");
+		output_table_cell(table, OUTPUT_PLAIN, "%s", nic->name);
+		output_table_cell(table, OUTPUT_PLAIN, "%s",
+				  nic->addr.family == MESH_FAMILY_NONE
+					  ? "-"
+					  : mesh_addr_text_prefix(&nic->addr, addr));
+		output_table_cell(table, OUTPUT_PLAIN, "%s",
+				  nic->rate_mbps ? mesh_nic_speed_text(nic->rate_mbps, rate) : "-");
+		output_table_cell(table, state_style(nic->state), "%s",
+				  topo_state_text(nic->state));
+		far_text(map, i, far, sizeof(far));
+		output_table_cell(table, OUTPUT_PLAIN, "%s", far);
+	}
+}
+
+static void nodes_print(FILE *file, const struct topo_map *map)
+{
+	static const char *const titles[] = {"NODE", "NIC", "ADDRESS", "RATE", "STATE", "LEADS TO"};
+	struct output_table *table = output_table_new(6);
+	int i;
+
+	output_table_titles(table, titles);
+	for (i = 0; i < map->num_nodes; i++)
+		node_print(table, map, i);
+	output_table_print(table, file, 0);
+	output_table_free(table);
+}
+
+static void path_cells(struct output_table *table, const struct topo_map *map,
+		       const struct topo_path *path)
+{
+	char text[300];
+
+	output_table_cell(table, OUTPUT_PLAIN, "%s", map->nodes[path->from].name);
+	output_table_cell(table, OUTPUT_PLAIN, "%s", map->nodes[path->to].name);
+	output_table_cell(table, path->local < 0 ? OUTPUT_BAD : OUTPUT_PLAIN, "%s",
+			  topo_path_text(map, path, text, sizeof(text)));
+	output_table_cell(table, OUTPUT_FAINT, "%s", path->reason);
+}
+
+static void paths_print(FILE *file, const struct topo_map *map, const struct topo_path *paths,
+			long num)
+{
+	static const char *const titles[] = {"FROM", "TO", "PATH", "WHY"};
+	struct output_table *table = output_table_new(4);
+	long i;
+
+	fprintf(file, "\n");
+	output_table_titles(table, titles);
+	for (i = 0; i < num; i++)
+		path_cells(table, map, &paths[i]);
+	output_table_print(table, file, 0);
+	output_table_free(table);
+}
+
+int topo_print_text(FILE *file, const struct topo_map *map, const struct topo_path *pair)
+{
+	struct topo_path *paths;
+	char text[200];
+	long num;
+
+	fprintf(file, "%s%s%s\n\n", output_style(file, OUTPUT_STRONG),
+		topo_summary(map, text, sizeof(text)), output_style(file, OUTPUT_PLAIN));
+	nodes_print(file, map);
+	if (pair) {
+		paths_print(file, map, pair, 1);
+		return 0;
+	}
+	paths = topo_paths_find(map, TOPO_PATHS_MAX, &num);
+	if (paths)
+		paths_print(file, map, paths, num);
+	else
+		fprintf(file, "\n%ld pairs are too many to list; --pair A,B shows one.\n", num);
+	free(paths);
+	return 0;
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* command.c - `fi_mesh watch`: shows the counters again and again, or once for Prometheus. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#include "common/arguments.h"
+#include "common/exit_status.h"
+#include "common/file.h"
+#include "common/interrupt.h"
+#include "common/output.h"
+#include "watch/command.h"
+#include "watch/json.h"
+#include "watch/print.h"
+#include "watch/prometheus.h"
+#include "watch/sample.h"
+
+static const char who[] = "fi_mesh watch";
+
+static const char usage_text[] =
+	"usage: fi_mesh watch [--interval SECONDS] [--count N] [--json] [--stats-dir DIR]\n"
+	"                     [--sysfs DIR]\n"
+	"       fi_mesh watch --prometheus [--output FILE] [--stats-dir DIR] [--sysfs DIR]\n"
+	"\n"
+	"Shows what moves over each NIC and to each peer, and whether it is RDMA: the RDMA port's\n"
+	"counters beside the netdev's, and those that the plugin keeps in each process.\n"
+	"\n"
+	"  --interval SECONDS  time between two looks (default 1; 0.1 to 3600)\n"
+	"  --count N           end after N looks\n"
+	"  --json              one JSON object a line\n"
+	"  --prometheus        print the totals once, in Prometheus' text format\n"
+	"  --output FILE       replace FILE by them, in one step (for node_exporter's textfiles)\n"
+	"  --stats-dir DIR     folder of the plugin's counters, as NCCL_MESH_STATS_DIR\n"
+	"  --sysfs DIR         read DIR instead of /sys\n"
+	"\n"
+	"Exit status: 0 fine, also after Ctrl-C; 1 the counters cannot be read, or the output not\n"
+	"be written; 2 wrong use.\n";
+
+#define COUNT_MAX 1000000000UL
+
+struct options {
+	bool json, prometheus;
+	uint64_t interval_ms;
+	unsigned long count; /* 0: no end */
+	const char *output, *stats_dir, *sysfs;
+};
+
+static bool seconds_parse(const char *text, uint64_t *ms)
+{
+	double seconds;
+	char *end;
+
+	seconds = strtod(text, &end);
+	if (end == text || *end || !(seconds >= 0.1 && seconds <= 3600))
+		return false;
+	*ms = (uint64_t)(seconds * 1000);
+	return true;
+}
+
+static int misuse(const char *what)
+{
+	return arguments_misuse(who, usage_text, "%s", what);
+}
+
+/* One option. Returns an exit status, or -1 to go on. */
+static int option_take(int option, struct options *options)
+{
+	switch (option) {
+	case 'i':
+		return seconds_parse(optarg, &options->interval_ms)
+			       ? -1
+			       : misuse("--interval takes seconds from 0.1 to 3600");
+	case 'c':
+		return argument_number(optarg, 1, COUNT_MAX, &options->count)
+			       ? -1
+			       : misuse("--count takes a number");
+	case 'j':
+		options->json = true;
+		return -1;
+	case 'p':
+		options->prometheus = true;
+		return -1;
+	case 'o':
+		options->output = optarg;
+		return -1;
+	case 'd':
+		options->stats_dir = optarg;
+		return -1;
+	case 's':
+		options->sysfs = optarg;
+		return -1;
+	case 'h':
+		fputs(usage_text, stdout);
+		return COMMAND_FINE;
+	default:
+		fputs(usage_text, stderr);
+		return COMMAND_MISUSE;
+	}
+}
+
+static int options_parse(int argc, char **argv, struct options *options)
+{
+	static const struct option names[] = {
+		{"interval", required_argument, NULL, 'i'},
+		{"count", required_argument, NULL, 'c'},
+		{"json", no_argument, NULL, 'j'},
+		{"prometheus", no_argument, NULL, 'p'},
+		{"output", required_argument, NULL, 'o'},
+		{"stats-dir", required_argument, NULL, 'd'},
+		{"sysfs", required_argument, NULL, 's'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	int option, status;
+
+	*options = (struct options){.interval_ms = 1000, .sysfs = "/sys"};
+	optind = 0; /* tests come more than once */
+	while ((option = getopt_long(argc, argv, "h", names, NULL)) != -1) {
+		status = option_take(option, options);
+		if (status >= 0)
+			return status;
+	}
+	if (options->output && !options->prometheus)
+		return misuse("--output belongs to --prometheus");
+	if (options->prometheus && (options->json || options->count))
+		return misuse("--prometheus prints once, and no JSON");
+	if (!argument_is_folder(who, options->sysfs))
+		return COMMAND_MISUSE;
+	return arguments_none(who, argc, argv);
+}
+
+/* ---- Prometheus --------------------------------------------------------------------------- */
+
+/* Writes the whole file and closes @fd. */
+static int sample_write(int fd, const struct watch_sample *sample)
+{
+	FILE *file = fchmod(fd, 0644) ? NULL : fdopen(fd, "w");
+	int ret = -errno;
+
+	if (!file) {
+		close(fd);
+		return ret;
+	}
+	watch_print_prometheus(file, sample);
+	return file_close(file);
+}
+
+/* A reader finds the old file or the new one, never a part of it. Returns 0 or a negative errno. */
+static int file_replace(const char *path, const struct watch_sample *sample)
+{
+	char temporary[PATH_MAX];
+	int fd, ret;
+
+	if (snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path) >= (int)sizeof(temporary))
+		return -ENAMETOOLONG;
+	fd = mkostemp(temporary, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	ret = sample_write(fd, sample);
+	if (!ret && rename(temporary, path))
+		ret = -errno;
+	if (ret)
+		unlink(temporary);
+	return ret;
+}
+
+static int prometheus_show(const struct options *options, const struct mesh_config *config)
+{
+	struct watch_sample sample;
+	int ret;
+
+	ret = watch_sample_read(options->sysfs, config, &sample);
+	if (ret)
+		return output_failure(who, ret);
+	if (!options->output)
+		watch_print_prometheus(stdout, &sample);
+	else
+		ret = file_replace(options->output, &sample);
+	if (ret)
+		fprintf(stderr, "%s: cannot write %s: %s\n", who, options->output, strerror(-ret));
+	watch_sample_free(&sample);
+	return ret ? COMMAND_PROBLEM : COMMAND_FINE;
+}
+
+/* ---- again and again ---------------------------------------------------------------------- */
+
+/* Returns 0, or -1 if nobody can read it any more. */
+static int sample_show(const struct options *options, const struct watch_sample *now,
+		       const struct watch_sample *before, bool first)
+{
+	if (options->json)
+		return watch_print_json(stdout, now, before) || fflush(stdout) ? -1 : 0;
+	/* Cursor to the corner, and the rest of the screen erased (ECMA-48 CUP, ED). */
+	if (isatty(STDOUT_FILENO))
+		fputs("\033[H\033[J", stdout);
+	else if (!first)
+		fputc('\n', stdout);
+	watch_print(stdout, now, before);
+	return fflush(stdout) ? -1 : 0;
+}
+
+static int watch_run(const struct options *options, const struct mesh_config *config)
+{
+	struct watch_sample now, before;
+	uint64_t due_ms = mesh_clock_ms();
+	int ret, status = COMMAND_FINE;
+	unsigned long shown;
+
+	interrupt_catch();
+	/* The first look is only there to have something to compare with. */
+	ret = watch_sample_read(options->sysfs, config, &before);
+	if (ret)
+		return output_failure(who, ret);
+	for (shown = 0; !options->count || shown < options->count; shown++) {
+		due_ms += options->interval_ms;
+		if (interrupt_wait(-1, 0, due_ms) == -EINTR)
+			break;
+		ret = watch_sample_read(options->sysfs, config, &now);
+		if (ret) {
+			status = output_failure(who, ret);
+			break;
+		}
+		if (sample_show(options, &now, &before, !shown)) {
+			watch_sample_free(&now);
+			status = COMMAND_PROBLEM; /* output_finish() says why */
+			break;
+		}
+		watch_sample_free(&before);
+		before = now;
+	}
+	watch_sample_free(&before);
+	return status;
+}
+
+int command_watch(int argc, char **argv)
+{
+	struct mesh_config config;
+	struct options options;
+	int status;
+
+	status = options_parse(argc, argv, &options);
+	if (status >= 0)
+		return status;
+	mesh_config_load(NULL, NULL, &config);
+	if (options.stats_dir && snprintf(config.stats_dir, sizeof(config.stats_dir), "%s",
+					  options.stats_dir) >= (int)sizeof(config.stats_dir))
+		return misuse("--stats-dir: that path is too long");
+	status = options.prometheus ? prometheus_show(&options, &config)
+				    : watch_run(&options, &config);
+	return output_finish(who, status);
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* print.c - the counters as tables for people. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "nic/nic_select.h"
+#include "system/stats_file.h"
+
+#include "common/output.h"
+#include "common/table.h"
+#include "watch/print.h"
+#include "watch/rates.h"
+#include "watch/sample.h"
+
+/* A rate of bytes as bits a second: "12.4 Gb/s"; "-" before there is a second sample. */
+static const char *rate_text(bool known, double bytes, char *text)
+{
+	double bits = 8 * bytes;
+
+	if (!known)
+		snprintf(text, 32, "-");
+	else if (bits >= 1e9)
+		snprintf(text, 32, "%.2f Gb/s", bits / 1e9);
+	else if (bits >= 1e6)
+		snprintf(text, 32, "%.1f Mb/s", bits / 1e6);
+	else if (bits >= 1e3)
+		snprintf(text, 32, "%.0f kb/s", bits / 1e3);
+	else
+		snprintf(text, 32, "%.0f b/s", bits);
+	return text;
+}
+
+static const char *bytes_text(uint64_t bytes, char *text)
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	double value = (double)bytes;
+	size_t unit = 0;
+
+	while (value >= 1024 && unit + 1 < sizeof(units) / sizeof(units[0])) {
+		value /= 1024;
+		unit++;
+	}
+	snprintf(text, 32, unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
+	return text;
+}
+
+static enum output_style traffic_style(enum watch_traffic traffic, const struct watch_nic *nic)
+{
+	if (traffic == WATCH_RDMA)
+		return OUTPUT_GOOD;
+	/* An RDMA NIC whose traffic is the kernel's is what people look for with this. */
+	if (*nic->rdma && (traffic == WATCH_KERNEL || traffic == WATCH_BOTH))
+		return OUTPUT_NOTICE;
+	return OUTPUT_PLAIN;
+}
+
+static void nic_row(struct output_table *table, const struct watch_nic *nic,
+		    const struct watch_nic *before, double seconds)
+{
+	enum watch_traffic traffic = watch_traffic(nic, before, seconds);
+	bool netdev = before && nic->netdev_known, rdma = before && nic->rdma_known;
+	uint64_t errors = nic->netdev_errors + nic->rdma_errors;
+	char text[32];
+
+	output_table_cell(table, OUTPUT_PLAIN, "%s", nic->netdev);
+	output_table_cell(table, OUTPUT_PLAIN, "%s", *nic->rdma ? nic->rdma : "-");
+	output_table_cell(table, OUTPUT_PLAIN, "%s", mesh_nic_speed_text(nic->speed_mbps, text));
+	output_table_cell(table, traffic_style(traffic, nic), "%s", watch_traffic_text(traffic));
+#define RATE(known, member)                                                                        \
+	output_table_cell(                                                                         \
+		table, OUTPUT_PLAIN, "%s",                                                         \
+		rate_text(known, (known) ? watch_rate(nic->member, before->member, seconds) : 0,   \
+			  text))
+	RATE(netdev, netdev_tx);
+	RATE(netdev, netdev_rx);
+	RATE(rdma, rdma_tx);
+	RATE(rdma, rdma_rx);
+#undef RATE
+	output_table_cell(table, errors ? OUTPUT_NOTICE : OUTPUT_PLAIN, "%llu",
+			  (unsigned long long)errors);
+}
+
+static void nics_print(FILE *file, const struct watch_sample *now,
+		       const struct watch_sample *before)
+{
+	static const char *const titles[] = {"NIC",	   "RDMA",	   "SPEED",
+					     "TRAFFIC",	   "NETDEV SENDS", "RECEIVES",
+					     "RDMA SENDS", "RECEIVES",	   "ERRORS"};
+	const int num = (int)(sizeof(titles) / sizeof(titles[0]));
+	struct output_table *table = output_table_new(num);
+	int i;
+
+	output_table_titles(table, titles);
+	for (i = 0; i < now->num_nics; i++)
+		nic_row(table, &now->nics[i], watch_nic_find(before, &now->nics[i]),
+			watch_seconds(now, before));
+	output_table_print(table, file, 0);
+	output_table_free(table);
+}
+
+static void link_row(struct output_table *table, const struct watch_link *link,
+		     const struct watch_link *before, bool has_before, double seconds)
+{
+	const struct mesh_stats_entry *entry = &link->entry;
+	const struct mesh_counters *counters = &entry->counters;
+	char local[MESH_ADDR_TEXT_MAX], remote[MESH_ADDR_TEXT_MAX], text[32];
+	struct mesh_addr from, to;
+
+	mesh_stats_addresses(entry, &from, &to);
+	output_table_cell(table, OUTPUT_PLAIN, "%u", link->pid);
+	output_table_cell(table, OUTPUT_STRONG, "%s", entry->peer);
+	output_table_cell(table, OUTPUT_PLAIN, "%s", entry->nic);
+	output_table_cell(table, OUTPUT_PLAIN, "%s %s %s", mesh_addr_text(&from, local),
+			  entry->sending ? "->" : "<-", mesh_addr_text(&to, remote));
+	output_table_cell(table, OUTPUT_PLAIN, "%s%s",
+			  mesh_provider_id_text((enum mesh_provider_id)entry->provider),
+			  entry->relayed ? ", relayed" : "");
+	output_table_cell(table, OUTPUT_PLAIN, "%s",
+			  rate_text(has_before,
+				    watch_rate(counters->bytes,
+					       before ? before->entry.counters.bytes : 0, seconds),
+				    text));
+	output_table_cell(table, OUTPUT_PLAIN, "%s", bytes_text(counters->bytes, text));
+	output_table_cell(table, OUTPUT_PLAIN, "%llu", (unsigned long long)counters->messages);
+	output_table_cell(table, OUTPUT_PLAIN, "%llu", (unsigned long long)counters->segments);
+	output_table_cell(table, OUTPUT_PLAIN, "%u", link->open_paths);
+	output_table_cell(table, counters->errors ? OUTPUT_BAD : OUTPUT_PLAIN, "%llu",
+			  (unsigned long long)counters->errors);
+}
+
+static void links_print(FILE *file, const struct watch_sample *now,
+			const struct watch_sample *before)
+{
+	static const char *const titles[] = {"PID",	 "PEER",  "NIC",   "ADDRESSES",
+					     "PROVIDER", "RATE",  "BYTES", "MESSAGES",
+					     "SEGMENTS", "PATHS", "ERRORS"};
+	const int num = (int)(sizeof(titles) / sizeof(titles[0]));
+	struct output_table *table = output_table_new(num);
+	int i;
+
+	output_table_titles(table, titles);
+	for (i = 0; i < now->num_links; i++)
+		link_row(table, &now->links[i], watch_link_find(before, &now->links[i]),
+			 before != NULL, watch_seconds(now, before));
+	fputc('\n', file);
+	output_table_print(table, file, 0);
+	output_table_free(table);
+}
+
+static void process_print(FILE *file, const struct watch_process *process)
+{
+	const struct mesh_process_counters *counters = &process->header.counters;
+	char program[MESH_STATS_NAME_MAX];
+
+	snprintf(program, sizeof(program), "%s", process->header.program);
+	fprintf(file, "%s (pid %u): %llu connections opened, %d paths open", output_clean(program),
+		process->header.pid, (unsigned long long)counters->comms_opened, process->num_open);
+	if (counters->comms_failed)
+		fprintf(file, ", %s%llu connections failed%s", output_style(file, OUTPUT_BAD),
+			(unsigned long long)counters->comms_failed,
+			output_style(file, OUTPUT_PLAIN));
+	if (counters->peers_lost)
+		fprintf(file, ", %llu of %llu peers lost", (unsigned long long)counters->peers_lost,
+			(unsigned long long)counters->peers_up);
+	if (counters->retries)
+		fprintf(file, ", %llu attempts to connect made again",
+			(unsigned long long)counters->retries);
+	if (counters->refused)
+		fprintf(file, ", %llu connections refused", (unsigned long long)counters->refused);
+	if (counters->unlisted)
+		fprintf(file, ", %llu paths are not listed for want of room",
+			(unsigned long long)counters->unlisted);
+	fputc('\n', file);
+}
+
+static void processes_print(FILE *file, const struct watch_sample *now)
+{
+	int i;
+
+	fputc('\n', file);
+	for (i = 0; i < now->num_processes; i++)
+		process_print(file, &now->processes[i]);
+	if (now->num_unread)
+		fprintf(file,
+			"%d processes have counters that cannot be read: they run another version "
+			"of the plugin.\n",
+			now->num_unread);
+	if (now->error && now->error != -ENOENT)
+		fprintf(file, "The counters of other processes cannot be read: %s.\n",
+			strerror(-now->error));
+	if (!now->num_processes && !now->num_unread)
+		fprintf(file, "No process uses the plugin now.\n");
+}
+
+void watch_print(FILE *file, const struct watch_sample *now, const struct watch_sample *before)
+{
+	if (now->num_nics)
+		nics_print(file, now, before);
+	else
+		fprintf(file, "No NIC of this node can carry the mesh; `fi_mesh nics` says why.\n");
+	if (now->num_links)
+		links_print(file, now, before);
+	processes_print(file, now);
+}

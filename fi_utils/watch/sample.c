@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sample.c - reads the counters of NICs, RDMA ports and plugins at one moment. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+#include "system/nic_table.h"
+#include "system/stats_file.h"
+#include "system/sysfs.h"
+
+#include "watch/sample.h"
+
+/* ---- the kernel's counters ---------------------------------------------------------------- */
+
+/* Adds the counter to @sum; false if there is none. */
+static bool netdev_add(const struct mesh_sysfs *sysfs, const char *netdev, const char *name,
+		       uint64_t *sum)
+{
+	uint64_t value;
+
+	if (mesh_sysfs_read_number(sysfs, UINT64_MAX, &value, "class/net/%s/statistics/%s", netdev,
+				   name))
+		return false;
+	*sum += value;
+	return true;
+}
+
+static bool port_add(const struct mesh_sysfs *sysfs, const struct watch_nic *nic, const char *name,
+		     uint64_t *sum)
+{
+	uint64_t value;
+
+	if (mesh_sysfs_read_number(sysfs, UINT64_MAX, &value,
+				   "class/infiniband/%s/ports/%d/counters/%s", nic->rdma,
+				   nic->rdma_port, name))
+		return false;
+	*sum += value;
+	return true;
+}
+
+static void hw_counters_read(const struct mesh_sysfs *sysfs, struct watch_nic *nic)
+{
+	char path[128], **names = NULL;
+	int i, num;
+
+	snprintf(path, sizeof(path), "class/infiniband/%s/ports/%d/hw_counters", nic->rdma,
+		 nic->rdma_port);
+	num = mesh_sysfs_list(sysfs, path, &names);
+	for (i = 0; i < num && nic->num_hw < WATCH_HW_COUNTERS; i++) {
+		struct watch_hw_counter *counter = &nic->hw[nic->num_hw];
+
+		if (strlen(names[i]) >= sizeof(counter->name) || !strcmp(names[i], "lifespan"))
+			continue; /* lifespan is a setting */
+		if (mesh_sysfs_read_number(sysfs, UINT64_MAX, &counter->value, "%s/%s", path,
+					   names[i]))
+			continue;
+		snprintf(counter->name, sizeof(counter->name), "%s", names[i]);
+		nic->num_hw++;
+	}
+	mesh_sysfs_names_free(names, num);
+}
+
+static void rdma_read(const struct mesh_sysfs *sysfs, struct watch_nic *nic)
+{
+	static const char *const errors[] = {"symbol_error", "port_rcv_errors",
+					     "port_xmit_discards", "local_link_integrity_errors",
+					     "excessive_buffer_overrun_errors"};
+	size_t i;
+
+	nic->rdma_known = port_add(sysfs, nic, "port_xmit_data", &nic->rdma_tx) &&
+			  port_add(sysfs, nic, "port_rcv_data", &nic->rdma_rx);
+	/* Both count 32-bit words (InfiniBand architecture 16.1.3.5, PortXmitData). */
+	nic->rdma_tx *= 4;
+	nic->rdma_rx *= 4;
+	for (i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
+		port_add(sysfs, nic, errors[i], &nic->rdma_errors);
+	hw_counters_read(sysfs, nic);
+}
+
+static void nic_read(const struct mesh_sysfs *sysfs, const struct mesh_nic *from,
+		     struct watch_nic *nic)
+{
+	static const char *const errors[] = {"tx_errors", "rx_errors", "tx_dropped", "rx_dropped"};
+	size_t i;
+
+	snprintf(nic->netdev, sizeof(nic->netdev), "%s", from->netdev);
+	nic->speed_mbps = from->speed_mbps;
+	nic->netdev_known = netdev_add(sysfs, nic->netdev, "tx_bytes", &nic->netdev_tx) &&
+			    netdev_add(sysfs, nic->netdev, "rx_bytes", &nic->netdev_rx);
+	for (i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
+		netdev_add(sysfs, nic->netdev, errors[i], &nic->netdev_errors);
+	if (!*from->rdma.device)
+		return;
+	snprintf(nic->rdma, sizeof(nic->rdma), "%s", from->rdma.device);
+	nic->rdma_port = from->rdma.port;
+	rdma_read(sysfs, nic);
+}
+
+static int nics_read(const char *sysfs_root, const struct mesh_config *config,
+		     struct watch_sample *sample)
+{
+	struct mesh_nic_table table = {0};
+	struct mesh_sysfs sysfs;
+	int i, ret;
+
+	ret = mesh_nic_table_load(sysfs_root, config, &table);
+	if (ret)
+		return ret;
+	sample->nics = calloc((size_t)table.num_taken + 1, sizeof(*sample->nics));
+	if (!sample->nics) {
+		mesh_nic_table_free(&table);
+		return -ENOMEM;
+	}
+	mesh_sysfs_open(sysfs_root, &sysfs);
+	for (i = 0; i < table.num_taken; i++)
+		nic_read(&sysfs, &table.nics[i], &sample->nics[sample->num_nics++]);
+	mesh_sysfs_close(&sysfs);
+	mesh_nic_table_free(&table);
+	return 0;
+}
+
+/* ---- the plugins' pages ------------------------------------------------------------------- */
+
+bool watch_link_is(const struct watch_link *link, const struct mesh_stats_entry *entry,
+		   uint32_t pid)
+{
+	return link->pid == pid && mesh_stats_same_link(&link->entry, entry);
+}
+
+/* The link of this entry, new without counts if need be; NULL without memory. */
+static struct watch_link *link_get(struct watch_sample *sample,
+				   const struct mesh_stats_entry *entry, uint32_t pid)
+{
+	struct watch_link *links;
+	int i;
+
+	for (i = 0; i < sample->num_links; i++)
+		if (watch_link_is(&sample->links[i], entry, pid))
+			return &sample->links[i];
+	links = mesh_array_room(sample->links, (size_t)sample->num_links, sizeof(*links));
+	if (!links)
+		return NULL;
+	sample->links = links;
+	links += sample->num_links++;
+	*links = (struct watch_link){.entry = *entry, .pid = pid};
+	memset(&links->entry.counters, 0, sizeof(links->entry.counters));
+	return links;
+}
+
+static void entry_add(struct watch_sample *sample, const struct mesh_stats_entry *entry,
+		      uint32_t pid)
+{
+	struct watch_link *link = link_get(sample, entry, pid);
+
+	if (!link)
+		return;
+	mesh_counters_add(&link->entry.counters, &entry->counters);
+	link->open_paths += entry->state == MESH_STATS_OPEN;
+}
+
+static void page_add(void *arg, const struct mesh_stats_found *found)
+{
+	struct watch_sample *sample = arg;
+	struct watch_process *process;
+	uint32_t i;
+
+	if (found->error) {
+		sample->num_unread++;
+		return;
+	}
+	process =
+		mesh_array_room(sample->processes, (size_t)sample->num_processes, sizeof(*process));
+	if (!process)
+		return;
+	sample->processes = process;
+	process += sample->num_processes++;
+	*process = (struct watch_process){.header = found->page.header};
+	for (i = 0; i < found->page.header.num_entries; i++) {
+		const struct mesh_stats_entry *entry = &found->page.entries[i];
+
+		if (entry->state == MESH_STATS_FREE)
+			continue;
+		process->num_open += entry->state == MESH_STATS_OPEN;
+		entry_add(sample, entry, process->header.pid);
+	}
+}
+
+static int link_order(const void *a, const void *b)
+{
+	const struct watch_link *x = a, *y = b;
+	int order = strcmp(x->entry.nic, y->entry.nic);
+
+	if (!order)
+		order = strcmp(x->entry.peer, y->entry.peer);
+	if (!order)
+		order = memcmp(x->entry.remote, y->entry.remote, sizeof(x->entry.remote));
+	if (!order)
+		order = (int)y->entry.sending - (int)x->entry.sending;
+	return order ? order : (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+int watch_sample_read(const char *sysfs_root, const struct mesh_config *config,
+		      struct watch_sample *sample)
+{
+	int ret;
+
+	memset(sample, 0, sizeof(*sample));
+	sample->time_ns = mesh_clock_ns();
+	ret = nics_read(sysfs_root, config, sample);
+	if (ret)
+		return ret;
+	if (strcmp(config->stats_dir, MESH_STATS_NONE) != 0)
+		ret = mesh_stats_files_read(config->stats_dir, page_add, sample);
+	sample->error = ret < 0 ? ret : 0;
+	if (sample->num_links)
+		qsort(sample->links, (size_t)sample->num_links, sizeof(*sample->links), link_order);
+	return 0;
+}
+
+void watch_sample_free(struct watch_sample *sample)
+{
+	free(sample->nics);
+	free(sample->links);
+	free(sample->processes);
+	memset(sample, 0, sizeof(*sample));
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sample.h - the counters of NICs, RDMA ports and plugins at one moment. */
+#ifndef MESH_FI_UTILS_WATCH_SAMPLE_H
+#define MESH_FI_UTILS_WATCH_SAMPLE_H
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/config.h"
+#include "nic/nic.h"
+#include "wire/stats.h"
+
+/* hw_counters of one RDMA port that are kept; ConnectX-7 has about 40. */
+#define WATCH_HW_COUNTERS 64
+#define WATCH_HW_NAME_MAX 48
+
+struct watch_hw_counter {
+	char name[WATCH_HW_NAME_MAX];
+	uint64_t value;
+};
+
+/* One NIC's counters, as the kernel has them. */
+struct watch_nic {
+	char netdev[IF_NAMESIZE];
+	char rdma[MESH_RDMA_NAME_MAX]; /* "" where there is no RDMA device */
+	int rdma_port;
+	int speed_mbps;		       /* 0: unknown */
+	bool netdev_known, rdma_known; /* the counters below could be read */
+	uint64_t netdev_tx, netdev_rx; /* bytes */
+	uint64_t netdev_errors;	       /* errors and drops, both directions */
+	uint64_t rdma_tx, rdma_rx;     /* bytes */
+	uint64_t rdma_errors;	       /* errors, discards */
+	struct watch_hw_counter hw[WATCH_HW_COUNTERS];
+	int num_hw;
+};
+
+/* What one process's plugin moves between two NICs in one direction. */
+struct watch_link {
+	struct mesh_stats_entry entry; /* counters: of open and closed paths together */
+	uint32_t pid;
+	uint32_t open_paths;
+};
+
+struct watch_process {
+	struct mesh_stats_header header;
+	int num_open; /* paths */
+};
+
+struct watch_sample {
+	uint64_t time_ns; /* mesh_clock_ns() */
+	struct watch_nic *nics;
+	int num_nics;
+	struct watch_link *links;
+	int num_links;
+	struct watch_process *processes;
+	int num_processes;
+	int num_unread; /* pages that could not be read: another version, damaged */
+	int error; /* no page could be looked for: negative errno; -ENOENT: nobody has made one */
+};
+
+/** Reads everything. Returns 0, then free @sample; -ENOMEM; another negative errno (reported). */
+int watch_sample_read(const char *sysfs_root, const struct mesh_config *config,
+		      struct watch_sample *sample);
+
+void watch_sample_free(struct watch_sample *sample);
+
+/** True if @link is what process @pid counts in @entry, or in an older entry of the same link. */
+bool watch_link_is(const struct watch_link *link, const struct mesh_stats_entry *entry,
+		   uint32_t pid);
+
+#endif
