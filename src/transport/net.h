@@ -93,7 +93,9 @@ void mesh_registration_close(struct mesh_comm *comm, struct mesh_registration *r
  * @registration: covers the data; may be NULL if @size is 0
  *
  * Returns 0; -EINVAL for a receive comm, a message over MESH_MESSAGE_MAX or outside its
- * registration; the comm's error (negative errno) once it has failed.
+ * registration. On a comm that has failed a request is started all the same, and fails in
+ * mesh_request_test(), as in NCCL's own transports; the comm's error (negative errno) only if it is
+ * closing, or has no request left.
  */
 int mesh_comm_send(struct mesh_comm *comm, const void *data, size_t size,
 		   struct mesh_registration *registration, struct mesh_request **request);

@@ -443,6 +443,7 @@ static void early_take(struct mesh_comm *comm, struct mesh_request *request)
 int mesh_comm_receive(struct mesh_comm *comm, void *data, size_t size,
 		      struct mesh_registration *registration, struct mesh_request **request)
 {
+	bool in_order;
 	int ret;
 
 	*request = NULL;
@@ -450,15 +451,19 @@ int mesh_comm_receive(struct mesh_comm *comm, void *data, size_t size,
 	if (ret)
 		return ret;
 	mesh_lock_take(&comm->lock);
-	/* What came before the peer closed, or was lost, is NCCL's all the same. */
-	if (comm->closing || !early_is_here(comm, comm->next_seq))
-		ret = comm->error;
-	if (!ret)
+	/*
+	 * What came before the peer closed, or was lost, is NCCL's all the same, up to the first
+	 * message that did not come.
+	 */
+	in_order = !comm->error || mesh_receive_has_all(comm, comm->next_seq);
+	if (!comm->closing)
 		*request = mesh_request_take(comm, data, size, registration);
-	if (*request) {
+	if (*request && in_order)
 		early_take(comm, *request);
+	if (*request)
 		comm_tell_soon(comm);
-	}
+	else
+		ret = comm->error;
 	mesh_lock_release(&comm->lock);
 	return ret;
 }

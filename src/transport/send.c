@@ -472,11 +472,12 @@ int mesh_comm_send(struct mesh_comm *comm, const void *data, size_t size,
 	if (ret)
 		return ret;
 	mesh_lock_take(&comm->lock);
-	ret = comm->error;
-	if (!ret)
+	if (!comm->closing)
 		*request = mesh_request_take(comm, (void *)(uintptr_t)data, size, registration);
 	if (*request)
 		comm_push(comm);
+	else
+		ret = comm->error;
 	mesh_lock_release(&comm->lock);
 	return ret;
 }

@@ -100,13 +100,15 @@ left_again() {
 		buffer 0 64K
 		reg 0 0 0
 		transfer 0 8K 3 1
-		! within $(ms 5000) post 0 0 0 8K
+		post 0 0 0 8K
+		! within $(ms 5000) test 0
 		dereg 0
 		close 0
 		within $(ms 5000) accept 1 0
 		buffer 1 64K
 		reg 1 1 1
-		! within $(ms 5000) post 1 1 1 8K
+		post 1 1 1 8K
+		! within $(ms 5000) test 1
 		dereg 1
 		close 1
 		finalize 0

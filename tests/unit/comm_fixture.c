@@ -160,6 +160,16 @@ void assert_failed(struct mesh_comm *comm, int error, const char *why)
 	assert_true(log_captured(MESH_LOG_WARN, why));
 }
 
+void fixture_request_fails(struct mesh_request *request, int error)
+{
+	size_t size = 0;
+	bool done = true;
+
+	assert_non_null(request);
+	assert_int_equal(mesh_request_test(request, &done, &size), error);
+	assert_false(done);
+}
+
 static void message_deliver(struct mesh_comm *comm, int path,
 			    const struct mesh_message_header *header, const void *payload)
 {

@@ -66,6 +66,9 @@ void fixture_writes_complete(int count);
 /** Fails the test unless the comm has failed so, and a WARN line has @why. */
 void assert_failed(struct mesh_comm *comm, int error, const char *why);
 
+/** Fails the test unless @request is there, and test reports @error for it. */
+void fixture_request_fails(struct mesh_request *request, int error);
+
 /** From the peer, on path @path: a message, or a write's immediate. */
 void fixture_message(struct mesh_comm *comm, int path, enum mesh_message_type type, uint32_t seq,
 		     const void *payload, size_t length);

@@ -129,15 +129,13 @@ static void link_accept(const struct version *v, struct link *link)
 		0);
 }
 
-/* Posts a receive; NULL if that was refused. */
 static void *receive_post(const struct version *v, struct link *link)
 {
 	size_t size = sizeof(link->in);
 	void *data = link->in, *request = NULL;
 	int tag = 0;
 
-	if (v->irecv(link->receive, 1, &data, &size, &tag, &link->to, &request))
-		return NULL;
+	assert_int_equal(v->irecv(link->receive, 1, &data, &size, &tag, &link->to, &request), 0);
 	assert_non_null(request);
 	return request;
 }
@@ -147,7 +145,6 @@ static void message_receive(const struct version *v, struct link *link, int i)
 	void *request = receive_post(v, link);
 	int size = -1;
 
-	assert_non_null(request);
 	assert_int_equal(end_of(v, request, &size), 1);
 	assert_int_equal(size, link->sizes[i]);
 	assert_memory_equal(link->in, link->out[i], link->sizes[i]);
@@ -159,8 +156,7 @@ static void link_is_over(const struct version *v, struct link *link)
 	void *request = receive_post(v, link);
 	int size;
 
-	if (request)
-		assert_int_equal(end_of(v, request, &size), -1);
+	assert_int_equal(end_of(v, request, &size), -1);
 }
 
 static void link_close(const struct version *v, struct link *link)
@@ -335,6 +331,35 @@ static void test_peer_ends_before_accept(void **state)
 	}
 }
 
+/* The receiver closes: isend still gives a request, and test its error, as in NCCL's transports. */
+static void test_receiver_closes_first(void **state)
+{
+	struct link *link = &links[0];
+	uint64_t deadline;
+	int round, size;
+
+	(void)state;
+	for (round = 0; round < VERSIONS; round++) {
+		const struct version *v = &versions[round];
+		struct mesh_comm *comm;
+		int error = 0;
+
+		link_connect(v, contexts[round], link, 1);
+		comm = link->send;
+		link_accept(v, link);
+		link_close(v, link);
+		deadline = mesh_clock_ms() + LIMIT_MS;
+		while (!error) {
+			assert_true(mesh_clock_ms() < deadline);
+			mesh_lock_take(&comm->lock);
+			error = comm->error;
+			mesh_lock_release(&comm->lock);
+		}
+		assert_int_equal(end_of(v, message_send(v, link, 0, 64), &size), -1);
+		link_close_send(v, link);
+	}
+}
+
 static int setup(void **state)
 {
 	int i;
@@ -368,6 +393,7 @@ int main(void)
 		cmocka_unit_test(test_large_is_cancelled),
 		cmocka_unit_test(test_one_listener_for_all),
 		cmocka_unit_test(test_peer_ends_before_accept),
+		cmocka_unit_test(test_receiver_closes_first),
 	};
 
 	setenv("NCCL_MESH_NICS", "=lo", 1);
