@@ -30,31 +30,48 @@ static void connect_state_set(struct mesh_connect *connect, enum mesh_connect_st
 	connect->state = state;
 }
 
-/* The listener may have its end of @comm already, and an ACCEPT may be on its way. */
-static void withdraw_send(const struct mesh_connect *connect, const struct mesh_comm *comm)
+/* Drops @comm; NULL: gives up for good. */
+static void withdraw_send(const struct mesh_connect *connect, struct mesh_peer *peer,
+			  const struct mesh_comm *comm)
 {
 	struct mesh_frame frame;
 
 	memset(&frame, 0, sizeof(frame));
 	frame.withdraw.cookie = connect->handle.cookie;
 	frame.withdraw.listen_id = connect->handle.listen_id;
-	frame.withdraw.comm_key = comm->key;
-	mesh_peer_send(comm->paths[0].peer, &frame, MESH_FRAME_WITHDRAW);
+	frame.withdraw.comm_key = comm ? comm->key : 0;
+	frame.withdraw.final = !comm;
+	mesh_peer_send(peer, &frame, MESH_FRAME_WITHDRAW);
 }
 
 static void comm_drop(struct mesh_connect *connect)
 {
 	if (!connect->comm)
 		return;
-	withdraw_send(connect, connect->comm);
+	/* The listener may have its end already, and an ACCEPT may be on its way. */
+	withdraw_send(connect, connect->comm->paths[0].peer, connect->comm);
 	mesh_comm_free(connect->comm);
 	connect->comm = NULL;
 	connect->num_accepted = 0;
 }
 
+/* Whoever waits in accept() learns that nobody comes, if a connection is there to tell it over. */
+static void give_up_send(const struct mesh_connect *connect)
+{
+	struct mesh_peer *peer;
+	int i;
+
+	for (i = 0; i < connect->num_peers; i++) {
+		peer = connect->peers[i];
+		if (peer->state == MESH_PEER_GREETING || peer->state == MESH_PEER_UP)
+			withdraw_send(connect, peer, NULL);
+	}
+}
+
 static void connect_fail(struct mesh_connect *connect, int error)
 {
 	comm_drop(connect);
+	give_up_send(connect);
 	mesh_connect_try_end(connect);
 	connect_state_set(connect, MESH_CONNECT_FAILED);
 	connect->error = error;
@@ -189,8 +206,13 @@ void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms)
 
 void mesh_connect_free(struct mesh_connect *connect)
 {
+	bool gives_up;
+
 	mesh_lock_assert_held(&connect->net->node->lock);
+	gives_up = connect->comm || connect->state < MESH_CONNECT_DONE;
 	comm_drop(connect);
+	if (gives_up)
+		give_up_send(connect);
 	mesh_connect_try_end(connect);
 	LIST_REMOVE(connect, entry);
 	free(connect);

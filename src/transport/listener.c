@@ -61,6 +61,7 @@ static enum mesh_refusal path_take(struct mesh_listener *listener, struct mesh_p
 				   const struct mesh_frame_connect *request,
 				   struct mesh_comm **comm)
 {
+	mesh_accept_wait_heard(listener, peer);
 	if (!request->path) {
 		if (listener->num_waiting == MESH_LISTENER_QUEUE)
 			return MESH_REFUSAL_RESOURCES;
@@ -167,6 +168,9 @@ void mesh_listener_withdrawn(struct mesh_peer *peer, const struct mesh_frame_wit
 	struct mesh_listener *listener;
 	struct mesh_comm *comm;
 
+	listener = mesh_listener_find(peer->node, withdraw->listen_id, withdraw->cookie);
+	if (listener && withdraw->final)
+		mesh_accept_wait_given_up(listener, peer);
 	comm = comm_of_key(peer, withdraw->comm_key);
 	if (!comm)
 		return;
@@ -252,23 +256,6 @@ free_listener:
 	return ret;
 }
 
-static void accept_timeout_log(const struct mesh_listener *listener)
-{
-	const struct mesh_node *node = listener->net->node;
-	char local[384];
-
-	mesh_endpoints_text(node->endpoints, node->num_endpoints, node, local, sizeof(local));
-	if (listener->num_left)
-		mesh_warn("node %s: a peer began to connect to the listener on %s and did not "
-			  "finish, and no other connected within %llu s. The other rank's log has "
-			  "the reason.",
-			  node->name, local, (unsigned long long)node->config.accept_timeout_s);
-	else
-		mesh_warn("node %s: nobody connected within %llu s to the listener on %s. The "
-			  "other rank's log tells why; NCCL_MESH_ACCEPT_TIMEOUT changes the time.",
-			  node->name, (unsigned long long)node->config.accept_timeout_s, local);
-}
-
 /*
  * True for a whole comm whose peer is lost, while nothing tells that the connector knew the comm to
  * be whole: the last ACCEPT may have been lost, and the connector may come again.
@@ -321,6 +308,7 @@ static struct mesh_comm *whole_take(struct mesh_listener *listener, uint64_t now
 		return NULL;
 	comm = listener->waiting[k];
 	waiting_remove(listener, k);
+	mesh_accept_wait_end(listener);
 	return comm;
 }
 
@@ -330,14 +318,7 @@ static int accept_whole(struct mesh_listener *listener, struct mesh_comm **comm)
 
 	mesh_listener_tick(listener);
 	*comm = whole_take(listener, now);
-	if (*comm)
-		return 0;
-	if (!listener->deadline_ms)
-		listener->deadline_ms = now + listener->net->node->config.accept_timeout_s * 1000;
-	if (now < listener->deadline_ms)
-		return 0;
-	accept_timeout_log(listener);
-	return -ETIMEDOUT;
+	return *comm ? 0 : mesh_accept_wait_check(listener, now);
 }
 
 int mesh_listener_accept(struct mesh_listener *listener, struct mesh_comm **comm)

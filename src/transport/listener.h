@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "transport/accept_wait.h"
 #include "transport/comm.h"
 
 /* Comms that wait for accept(). NCCL accepts one; another program may be late with many. */
@@ -17,7 +18,8 @@ struct mesh_listener {
 	uint32_t id;
 	uint64_t cookie;
 	int dev;
-	uint64_t deadline_ms;				/* set by the first accept() */
+	uint64_t deadline_ms; /* set by the first accept() */
+	struct mesh_accept_wait wait;
 	struct mesh_comm *waiting[MESH_LISTENER_QUEUE]; /* whole or still growing */
 	int num_waiting;
 	int num_left; /* comms whose connector dropped them before they were connected */

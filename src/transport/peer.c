@@ -16,6 +16,7 @@
 #include "fabric/provider_sockets.h"
 #include "nic/rdma_error.h"
 #include "transport/comm.h"
+#include "transport/accept_wait.h"
 #include "transport/counters.h"
 #include "transport/node.h"
 #include "transport/peer.h"
@@ -492,6 +493,7 @@ void mesh_peer_lose(struct mesh_peer *peer, const char *reason)
 		return;
 	snprintf(peer->reason, sizeof(peer->reason), "%s", reason);
 	lost_log(peer);
+	mesh_accept_wait_peer_lost(peer, peer->told);
 	sink_end(peer);
 	mesh_engine_unwatch(&peer->node->engine, &peer->watch);
 	peer->lost_ms = mesh_clock_ms();

@@ -189,6 +189,16 @@ static void mtu_note(struct mesh_peer *peer, const struct mesh_frame_hello *hell
 			 peer->domain->nic->netdev, there);
 }
 
+/* The listener of the HELLO's cookie knows now who is to connect. */
+static void listener_tell(struct mesh_peer *peer, const struct mesh_frame_hello *hello)
+{
+	struct mesh_listener *listener;
+
+	listener = mesh_listener_find(peer->node, hello->listen_id, hello->cookie);
+	if (listener)
+		mesh_accept_wait_heard(listener, peer);
+}
+
 static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *hello)
 {
 	enum mesh_refusal refusal;
@@ -220,6 +230,8 @@ static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *
 		return;
 	}
 	mtu_note(peer, hello);
+	if (peer->incoming)
+		listener_tell(peer, hello);
 	atomic_store(&peer->greeted, false);
 	atomic_store(&peer->greet_error, 0);
 	if (peer->incoming)

@@ -9,6 +9,8 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # What waits for somebody takes so many seconds; a refusal, at most AT_ONCE ms.
 FAULTS_ENV[0]=NCCL_MESH_CONNECT_TIMEOUT=30
 AT_ONCE=8000
+# accept() says after 10 s that it waits, here for a rank that no cable leads to.
+FAULTS_ENV[1]=NCCL_MESH_ACCEPT_TIMEOUT=12
 
 faults_init
 mesh_up line 3
@@ -19,6 +21,8 @@ mesh_carrier c ca down
 play a far <<END
 init 0
 listen 0 $FAULTS/far
+limit 120000
+! accept 0 0
 await $FAULTS/done
 close-listen 0
 finalize 0
@@ -57,4 +61,6 @@ ended far
 # Both sides' addresses, so that the reader sees which cable is missing.
 said survivor WARN "node c .*no common subnet.*10\.77\.2\.2/24.*10\.77\.1\.1/24"
 said survivor WARN "no common subnet.*Skipped here: ca \(10\.77\.9\.2/24\): no carrier"
+said far WARN "node a has waited 1[0-9] s .*10\.77\.1\.1/24.*NCCL_MESH_ACCEPT_TIMEOUT"
+said far WARN "nobody connected within 12 s"
 note "no common subnet: said at once, with both sides' addresses; the neighbour still works"

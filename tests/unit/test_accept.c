@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "transport/comm.h"
+#include "transport/listener.h"
 #include "transport/node.h"
 #include "transport/peer.h"
 
@@ -360,6 +361,61 @@ static void test_receiver_closes_first(void **state)
 	}
 }
 
+/* Waits until the listener knows that its connector has given up; as if that were long ago. */
+static void given_up(struct mesh_listener *listener)
+{
+	uint64_t deadline = mesh_clock_ms() + LIMIT_MS;
+	struct mesh_node *node = listener->net->node;
+	bool told = false;
+
+	while (!told) {
+		assert_true(mesh_clock_ms() < deadline);
+		mesh_lock_take(&node->lock);
+		told = listener->wait.gave_up;
+		mesh_lock_release(&node->lock);
+	}
+	mesh_lock_take(&node->lock);
+	listener->wait.since_ms = listener->wait.gone_ms = mesh_clock_ms() - 5000;
+	mesh_lock_release(&node->lock);
+}
+
+/* NCCL aborts a connector before it has its comm: whoever waits in accept() does not for long. */
+static void test_connector_gives_up(void **state)
+{
+	struct link *living = &links[0], *link = &links[1];
+	int i;
+
+	(void)state;
+	link_connect(&versions[VERSIONS - 1], contexts[VERSIONS - 1], living, 0);
+	for (i = 0; i < VERSIONS; i++) {
+		const struct version *v = &versions[i];
+		struct version newest = versions[VERSIONS - 1];
+		void *context = NULL, *comm = NULL;
+
+		assert_int_equal(v->listen(contexts[i], 0, link->handle, &link->listen), 0);
+		assert_int_equal(newest.init(logger, &context), 0);
+		/* Over the connection that is there already: CONNECT leaves at once. */
+		assert_int_equal(newest.connect(context, 0, link->handle, &comm, NULL), 0);
+		if (comm)
+			assert_int_equal(newest.close_send(comm), 0);
+		assert_int_equal(newest.finalize(context), 0);
+		link->receive = NULL;
+		if (comm)
+			link_accept(v, link); /* the engine was faster */
+		else
+			given_up(link->listen);
+		if (!comm)
+			assert_int_equal(v->accept(link->listen, &link->receive, NULL),
+					 NCCL_RESULT_REMOTE_ERROR);
+		else
+			assert_int_equal(v->close_receive(link->receive), 0);
+		assert_int_equal(v->close_listen(link->listen), 0);
+	}
+	link_close_send(&versions[VERSIONS - 1], living);
+	link_accept(&versions[VERSIONS - 1], living);
+	link_close(&versions[VERSIONS - 1], living);
+}
+
 static int setup(void **state)
 {
 	int i;
@@ -394,6 +450,7 @@ int main(void)
 		cmocka_unit_test(test_one_listener_for_all),
 		cmocka_unit_test(test_peer_ends_before_accept),
 		cmocka_unit_test(test_receiver_closes_first),
+		cmocka_unit_test(test_connector_gives_up),
 	};
 
 	setenv("NCCL_MESH_NICS", "=lo", 1);

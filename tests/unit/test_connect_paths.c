@@ -89,7 +89,7 @@ static void withdrawn(uint64_t key)
 
 	assert_true(frame.withdraw.cookie == COOKIE);
 	assert_int_equal(frame.withdraw.listen_id, 3);
-	assert_true(key && frame.withdraw.comm_key == key);
+	assert_true(key && frame.withdraw.comm_key == key && !frame.withdraw.final);
 }
 
 static void test_one_path_after_the_other(void **state)
@@ -161,6 +161,7 @@ static void test_cut_on_the_way(void **state)
 static void test_given_up_before_any_answer(void **state)
 {
 	uint64_t key;
+	int i;
 
 	(void)state;
 	advance();
@@ -168,6 +169,8 @@ static void test_given_up_before_any_answer(void **state)
 	mesh_connect_free(attempt);
 	attempt = NULL;
 	withdrawn(key);
+	for (i = 0; i < 2; i++) /* whoever waits in accept() is told, over each path */
+		assert_int_equal(frame_of(i, MESH_FRAME_WITHDRAW).withdraw.final, 1);
 	assert_true(LIST_EMPTY(&fixture.node.comms));
 	assert_int_equal(fixture.peers[0].users + fixture.peers[1].users, 0);
 }

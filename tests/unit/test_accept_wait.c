@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_accept_wait.c - how long accept() waits for whom, and what it says, by the clock. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "transport/accept_wait.h"
+#include "transport/listener.h"
+#include "transport/node.h"
+
+#include "log_capture.h"
+
+static struct mesh_node node;
+static struct mesh_net net = {.node = &node};
+static struct mesh_listener listener;
+static struct mesh_nic nic;
+static struct mesh_peer peers[2];
+static uint64_t start; /* of the first accept() */
+
+static int setup(void **state)
+{
+	int i;
+
+	(void)state;
+	memset(&node, 0, sizeof(node));
+	memset(&listener, 0, sizeof(listener));
+	memset(peers, 0, sizeof(peers));
+	mesh_lock_init(&node.lock);
+	strcpy(node.name, "a");
+	strcpy(nic.netdev, "ab0");
+	node.config.accept_timeout_s = 600;
+	node.config.connect_timeout_s = 60;
+	node.table.nics = &nic;
+	node.num_endpoints = 1;
+	mesh_addr_parse("10.7.0.1", &node.endpoints[0].addr);
+	node.endpoints[0].addr.prefix_len = 24;
+	listener.net = &net;
+	LIST_INSERT_HEAD(&node.listeners, &listener, entry);
+	for (i = 0; i < 2; i++) {
+		peers[i].node = &node;
+		peers[i].process_id = 5;
+		peers[i].state = MESH_PEER_UP;
+		strcpy(peers[i].name, "b");
+		strcpy(peers[i].reason, "its process ended");
+		mesh_addr_parse("10.7.0.2", &peers[i].address.addr);
+		LIST_INSERT_HEAD(&node.peers, &peers[i], entry);
+	}
+	mesh_lock_take(&node.lock);
+	start = mesh_clock_ms();
+	log_capture_start();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	log_capture_stop();
+	mesh_lock_release(&node.lock);
+	mesh_lock_destroy(&node.lock);
+	return 0;
+}
+
+/* What accept() does so long after the first. */
+static int check(uint64_t after_ms)
+{
+	return mesh_accept_wait_check(&listener, start + after_ms);
+}
+
+static void lose(int i, bool missed)
+{
+	mesh_accept_wait_peer_lost(&peers[i], missed);
+	peers[i].state = MESH_PEER_LOST;
+}
+
+/* Ranks may start minutes apart: one line after 10 s, which says so, and an error after 600 s. */
+static void test_nobody_comes(void **state)
+{
+	(void)state;
+	assert_int_equal(check(0), 0);
+	assert_int_equal(check(9999), 0);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
+	assert_int_equal(check(10000), 0);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
+	assert_true(log_captured(MESH_LOG_WARN, "node a has waited 10 s for another rank"));
+	assert_true(log_captured(MESH_LOG_WARN, "10.7.0.1/24 (ab0)"));
+	assert_true(log_captured(MESH_LOG_WARN, "If that rank starts later, this is normal"));
+	assert_true(log_captured(MESH_LOG_WARN, "in 590 s (NCCL_MESH_ACCEPT_TIMEOUT)"));
+	assert_int_equal(check(599999), 0);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
+	assert_int_equal(check(600000), -ETIMEDOUT);
+	assert_true(log_captured(MESH_LOG_WARN, "nobody connected within 600 s"));
+}
+
+/* It came with the cookie and is still busy: its name is known. */
+static void test_somebody_does_not_finish(void **state)
+{
+	(void)state;
+	mesh_accept_wait_heard(&listener, &peers[0]);
+	assert_int_equal(check(0), 0);
+	assert_int_equal(check(10000), 0);
+	assert_true(log_captured(MESH_LOG_WARN, "node b (10.7.0.2) has begun to connect"));
+	assert_int_equal(check(600000), -ETIMEDOUT);
+	assert_true(log_captured(MESH_LOG_WARN, "did not finish"));
+}
+
+/* All of its connections are gone: another one may come within a moment. */
+static void test_process_is_gone(void **state)
+{
+	(void)state;
+	mesh_accept_wait_heard(&listener, &peers[0]);
+	assert_int_equal(check(0), 0);
+	lose(0, false);
+	assert_int_equal(listener.wait.gone_ms, 0); /* there is another one */
+	lose(1, false);
+	assert_true(listener.wait.gone_ms >= start);
+	listener.wait.gone_ms = start + 1000;
+	assert_int_equal(check(5999), 0);
+	assert_int_equal(check(6000), -ECONNRESET);
+	assert_true(log_captured(MESH_LOG_WARN, "node b (10.7.0.2) was connecting"));
+	assert_true(log_captured(MESH_LOG_WARN, "is gone: its process ended"));
+	/* It comes again. */
+	mesh_accept_wait_heard(&listener, &peers[0]);
+	assert_int_equal(check(6000), 0);
+}
+
+/* What never was complete may be tried again for as long as a connect lasts. */
+static void test_attempt_fails(void **state)
+{
+	(void)state;
+	peers[0].state = peers[1].state = MESH_PEER_GREETING;
+	mesh_accept_wait_heard(&listener, &peers[0]);
+	lose(0, false);
+	lose(1, false);
+	listener.wait.gone_ms = start;
+	assert_int_equal(check(0), 0);
+	assert_int_equal(check(59999), 0);
+	assert_true(log_captured(MESH_LOG_WARN, "began to connect, and its connection ended"));
+	assert_int_equal(check(60000), -ECONNRESET);
+}
+
+/* Others come and go: that says nothing of whom we wait for. */
+static void test_others_are_lost(void **state)
+{
+	(void)state;
+	assert_int_equal(check(0), 0);
+	assert_int_equal(check(10000), 0);
+	lose(0, false);
+	assert_int_equal(check(20000), 0);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
+	lose(1, true); /* comms of ours used it */
+	assert_int_equal(check(30000), 0);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 2);
+	assert_true(log_captured(MESH_LOG_WARN, "This rank has lost node b (10.7.0.2)"));
+	assert_int_equal(check(599999), 0);
+}
+
+/* It has said so; what it gave up before accept() was called counts from that call on. */
+static void test_peer_gives_up(void **state)
+{
+	(void)state;
+	mesh_accept_wait_given_up(&listener, &peers[0]);
+	lose(0, false);
+	lose(1, false);
+	listener.wait.gone_ms = start - 100000;
+	assert_int_equal(check(0), 0);
+	assert_int_equal(check(4999), 0);
+	assert_int_equal(check(5000), -ECONNRESET);
+	assert_true(log_captured(MESH_LOG_WARN, "reports that it has given up"));
+	/* After a comm that accept() took, the next one is waited for anew. */
+	mesh_accept_wait_end(&listener);
+	start += 700000;
+	assert_int_equal(check(0), 0);
+	assert_int_equal(check(9999), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_nobody_comes),    TEST(test_somebody_does_not_finish),
+		TEST(test_process_is_gone), TEST(test_attempt_fails),
+		TEST(test_others_are_lost), TEST(test_peer_gives_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
