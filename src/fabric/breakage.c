@@ -6,10 +6,14 @@
 
 #include <rdma/fi_domain.h>
 
+#include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/log.h"
 #include "fabric/breakage.h"
 #include "nic/rdma_error.h"
+
+/* About broken connections, within MESH_LOG_LIMIT_PERIOD_MS. */
+#define BREAKAGE_LINES 8
 
 /* What was posted to, as it is called over there; false for a receive. */
 static bool target_address(struct mesh_domain *domain, const struct mesh_op *op,
@@ -56,15 +60,17 @@ void mesh_breakage_report(struct mesh_domain *domain, const struct mesh_op *op, 
 {
 	struct mesh_rdma_ends ends = ends_of(domain, target_mtu(domain, op));
 	char local[MESH_ADDR_TEXT_MAX], peer[MESH_ADDR_TEXT_MAX] = "a peer";
-	char text[MESH_RDMA_ERROR_MAX];
+	char text[MESH_RDMA_ERROR_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
 	struct mesh_addr address;
 
+	if (!mesh_log_limit_pass(&domain->breakages, BREAKAGE_LINES, mesh_clock_ms(), more))
+		return;
 	if (target_address(domain, op, &address))
 		mesh_addr_text(&address, peer);
-	mesh_warn("%s: RDMA with %s port %d from %s to %s failed: %s", domain->nic->netdev,
+	mesh_warn("%s: RDMA with %s port %d from %s to %s failed: %s%s", domain->nic->netdev,
 		  domain->nic->rdma.device, domain->nic->rdma.port,
 		  mesh_addr_text(&domain->nic->source, local), peer,
-		  mesh_rdma_status_explain(status, &ends, text));
+		  mesh_rdma_status_explain(status, &ends, text), more);
 }
 
 const char *mesh_remote_silence_explain(struct mesh_domain *domain, struct mesh_remote *remote,

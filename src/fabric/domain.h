@@ -24,6 +24,7 @@
 #include <rdma/fi_domain.h>
 
 #include "base/lock.h"
+#include "base/log_limit.h"
 #include "nic/nic.h"
 #include "nic/provider_id.h"
 #include "wire/immediate.h"
@@ -57,9 +58,10 @@ struct mesh_domain {
 	struct fid_ep *endpoint;
 	uint8_t name[MESH_ENDPOINT_NAME_MAX];
 	size_t name_len;
-	uint16_t port;	    /* of the endpoint's name, host order */
-	size_t segment_max; /* bytes of the largest RMA write */
-	size_t inject_max;  /* bytes of the largest message that needs no buffer */
+	uint16_t port;			 /* of the endpoint's name, host order */
+	size_t segment_max;		 /* bytes of the largest RMA write */
+	size_t inject_max;		 /* bytes of the largest message that needs no buffer */
+	struct mesh_log_limit breakages; /* under lock */
 	/*
 	 * RMA writes carry their immediate. Not so on tcp;ofi_rxm: libfabric (1.17 to 2.6 at
 	 * least) crashes the receiver when a sender dies in the middle of a write with immediate

@@ -34,10 +34,15 @@ static int strangers_count(const struct mesh_node *node)
 
 static void accept_pause(struct mesh_control *control, int error)
 {
-	if (!control->paused_until_ms)
-		mesh_warn("cannot accept a peer's connection: %s%s", strerror(error),
-			  error == EMFILE || error == ENFILE ? "; " MESH_DESCRIPTORS_RAISE : "");
-	control->paused_until_ms = mesh_clock_ms() + PAUSE_MS;
+	struct mesh_log_limit *limit = &control->node->limits.accept_fails;
+	uint64_t now_ms = mesh_clock_ms();
+	char more[MESH_LOG_LIMIT_TEXT_MAX];
+
+	if (mesh_log_limit_pass(limit, 1, now_ms, more))
+		mesh_warn("cannot accept a peer's connection: %s%s%s", strerror(error),
+			  error == EMFILE || error == ENFILE ? "; " MESH_DESCRIPTORS_RAISE : "",
+			  more);
+	control->paused_until_ms = now_ms + PAUSE_MS;
 	mesh_engine_rewatch(&control->node->engine, &control->watch, 0);
 }
 

@@ -28,6 +28,36 @@ struct mesh_listener *mesh_listener_find(struct mesh_node *node, uint32_t id, ui
 	return NULL;
 }
 
+static bool comm_waits(const struct mesh_node *node, const struct mesh_comm *comm)
+{
+	const struct mesh_listener *listener;
+	int i;
+
+	LIST_FOREACH(listener, &node->listeners, entry) {
+		for (i = 0; i < listener->num_waiting; i++) {
+			if (listener->waiting[i] == comm)
+				return true;
+		}
+	}
+	return false;
+}
+
+bool mesh_listener_holds_all(const struct mesh_peer *peer)
+{
+	struct mesh_comm *comm;
+	bool uses;
+
+	mesh_lock_assert_held(&peer->node->lock);
+	LIST_FOREACH(comm, &peer->node->comms, entry) {
+		mesh_lock_take(&comm->lock);
+		uses = mesh_comm_uses_peer(comm, peer);
+		mesh_lock_release(&comm->lock);
+		if (uses && !comm_waits(peer->node, comm))
+			return false;
+	}
+	return true;
+}
+
 static void connect_accept(struct mesh_peer *peer, const struct mesh_frame_connect *request,
 			   const struct mesh_path *path)
 {

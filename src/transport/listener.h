@@ -34,6 +34,9 @@ void mesh_listener_withdrawn(struct mesh_peer *peer, const struct mesh_frame_wit
 /** The listener with this id and cookie, or NULL. node->lock held. */
 struct mesh_listener *mesh_listener_find(struct mesh_node *node, uint32_t id, uint64_t cookie);
 
+/** True if NCCL has no comm of @peer yet: all wait in a listener. node->lock held, no comm's. */
+bool mesh_listener_holds_all(const struct mesh_peer *peer);
+
 /** Drops the comms that failed before all of their paths were there. node->lock held. */
 void mesh_listener_tick(struct mesh_listener *listener);
 

@@ -13,6 +13,7 @@
 
 #include "base/config.h"
 #include "base/lock.h"
+#include "base/log_limit.h"
 #include "fabric/domain.h"
 #include "nic/nic.h"
 #include "system/stats_file.h"
@@ -52,6 +53,15 @@ struct mesh_node {
 	int num_endpoints;
 	struct mesh_control controls[MESH_NICS_MAX]; /* by dev */
 	uint16_t control_port;
+
+	/* What strangers and a lack of file descriptors can cause for ever. */
+	struct {
+		struct mesh_log_limit accept_fails;
+		struct mesh_log_limit no_descriptor; /* for a peer that greets */
+		struct mesh_log_limit strangers;     /* ended before they were up */
+		struct mesh_log_limit unaccepted; /* lost before NCCL accepted a comm of theirs */
+		struct mesh_log_limit mtu;
+	} limits;
 
 	LIST_HEAD(, mesh_peer) peers;
 	LIST_HEAD(, mesh_listener) listeners;

@@ -438,61 +438,13 @@ void mesh_peer_free(struct mesh_peer *peer)
 	free(peer);
 }
 
-/* True if somebody still expects something of it: at a normal end, nobody does. */
-static bool peer_is_missed(const struct mesh_peer *peer)
-{
-	struct mesh_comm *comm;
-	bool missed = false;
-
-	if (peer->state != MESH_PEER_UP)
-		return false;
-	LIST_FOREACH(comm, &peer->node->comms, entry) {
-		mesh_lock_take(&comm->lock);
-		missed |= mesh_comm_uses_peer(comm, peer) && !mesh_comm_peer_is_over(comm) &&
-			  !comm->closing;
-		mesh_lock_release(&comm->lock);
-	}
-	return missed;
-}
-
-/* The same process over the same link, in the other direction, whose loss was just told. */
-static bool twin_is_lost(const struct mesh_peer *peer)
-{
-	const struct mesh_peer *other;
-
-	LIST_FOREACH(other, &peer->node->peers, entry) {
-		if (other != peer && other->state == MESH_PEER_LOST && other->told &&
-		    other->domain == peer->domain && other->process_id == peer->process_id)
-			return true;
-	}
-	return false;
-}
-
-/*
- * One WARN for a peer that somebody uses, whatever the number of comms. INFO for the rest: of an
- * attempt to connect, the connect tells how it ended.
- */
-static void lost_log(struct mesh_peer *peer)
-{
-	char text[MESH_PEER_TEXT_MAX], local[MESH_ADDR_TEXT_MAX];
-
-	mesh_addr_text(&peer->domain->nic->source, local);
-	peer->told = peer_is_missed(peer) && !twin_is_lost(peer);
-	if (peer->told)
-		mesh_warn("lost %s, reached from %s (%s): %s", mesh_peer_text(peer, text),
-			  peer->domain->nic->netdev, local, peer->reason);
-	else
-		mesh_info("the connection with %s on %s ended: %s", mesh_peer_text(peer, text),
-			  peer->domain->nic->netdev, peer->reason);
-}
-
 void mesh_peer_lose(struct mesh_peer *peer, const char *reason)
 {
 	mesh_lock_assert_held(&peer->node->lock);
 	if (peer->state == MESH_PEER_LOST)
 		return;
 	snprintf(peer->reason, sizeof(peer->reason), "%s", reason);
-	lost_log(peer);
+	mesh_peer_loss_log(peer);
 	mesh_accept_wait_peer_lost(peer, peer->told);
 	sink_end(peer);
 	mesh_engine_unwatch(&peer->node->engine, &peer->watch);
@@ -544,15 +496,17 @@ static bool peer_is_unwanted(const struct mesh_peer *peer, uint64_t now_ms)
 /* Strangers, and those whose greeting does not come through, are shown out. */
 static void incoming_check(struct mesh_peer *peer, uint64_t now_ms)
 {
+	struct mesh_log_limit *limit = &peer->node->limits.no_descriptor;
 	uint64_t age_ms = now_ms - peer->started_ms;
-	char text[MESH_PEER_TEXT_MAX];
+	char text[MESH_PEER_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
 
 	if (peer->state == MESH_PEER_GREETING && age_ms > GREETING_MS && !peer->stuck_told &&
 	    mesh_descriptors_exhausted()) {
 		peer->stuck_told = true;
-		mesh_warn("%s wants to connect, and there is no file descriptor left for "
-			  "it: " MESH_DESCRIPTORS_RAISE,
-			  mesh_peer_text(peer, text));
+		if (mesh_log_limit_pass(limit, 1, now_ms, more))
+			mesh_warn("%s wants to connect, and there is no file descriptor left for "
+				  "it: " MESH_DESCRIPTORS_RAISE "%s",
+				  mesh_peer_text(peer, text), more);
 	}
 	if (peer->state == MESH_PEER_HELLO && age_ms > SILENCE_MS)
 		mesh_peer_lose(peer, "it connected to the control port and said nothing");

@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "fabric/provider_sockets.h"
 #include "transport/comm.h"
@@ -18,6 +19,9 @@
 #include "transport/peer.h"
 #include "transport/peer_internal.h"
 #include "transport/protocol.h"
+
+/* About MTUs, within MESH_LOG_LIMIT_PERIOD_MS. */
+#define MTU_LINES 8
 
 /* ---- sending --------------------------------------------------------------------------- */
 
@@ -176,17 +180,19 @@ static int nic_speed(const struct mesh_frame_hello *hello)
 static void mtu_note(struct mesh_peer *peer, const struct mesh_frame_hello *hello)
 {
 	int here = peer->domain->nic->mtu, there = hello->mtu <= INT_MAX ? (int)hello->mtu : 0;
-	char text[MESH_PEER_TEXT_MAX];
+	struct mesh_log_limit *limit = &peer->node->limits.mtu;
+	char text[MESH_PEER_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
 
 	mesh_remote_mtu_set(peer->domain, peer->remote, there);
-	if (here && there && here != there)
+	if (here && there && here != there &&
+	    mesh_log_limit_pass(limit, MTU_LINES, mesh_clock_ms(), more))
 		mesh_log(peer->domain->provider == MESH_PROVIDER_VERBS_RXM ? MESH_LOG_WARN
 									   : MESH_LOG_INFO,
 			 __FILE__, __LINE__,
 			 "the MTU of %s is %d bytes, and %d at %s: make them equal (ip link set "
-			 "dev %s mtu %d)",
+			 "dev %s mtu %d)%s",
 			 peer->domain->nic->netdev, here, there, mesh_peer_text(peer, text),
-			 peer->domain->nic->netdev, there);
+			 peer->domain->nic->netdev, there, more);
 }
 
 /* The listener of the HELLO's cookie knows now who is to connect. */

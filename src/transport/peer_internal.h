@@ -24,6 +24,14 @@ int mesh_peer_socket_connect(const struct mesh_peer *peer);
 /** The kernel notices a silent peer in time, even while nothing is sent. */
 void mesh_peer_keepalive_set(const struct mesh_peer *peer, int fd);
 
+/* ---- peer_loss.c ---- */
+
+/**
+ * Logs the end of @peer for its reason: one WARN if somebody uses it, whatever the number of comms;
+ * INFO for the rest: of an attempt to connect, the connect tells how it ended.
+ */
+void mesh_peer_loss_log(struct mesh_peer *peer);
+
 /* ---- peer_frames.c ---- */
 
 /** Introduces ourselves. */

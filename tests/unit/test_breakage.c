@@ -90,6 +90,20 @@ static void test_said(void **state)
 	assert_true(log_captured(MESH_LOG_WARN, "UDP port 4791"));
 }
 
+/* A peer can come and break as often as it likes. */
+static void test_said_seldom(void **state)
+{
+	struct mesh_op ops[20];
+	int i;
+
+	(void)state;
+	memset(ops, 0, sizeof(ops));
+	for (i = 0; i < 20; i++)
+		write_fails(&ops[i], FI_EIO, MESH_RDMA_RETRIES_EXCEEDED);
+	assert_int_equal(ends, 20);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 8);
+}
+
 /* What the peer has told of its MTU is compared with ours. */
 static void test_mtus(void **state)
 {
@@ -304,6 +318,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_said),
+		TEST(test_said_seldom),
 		TEST(test_mtus),
 		TEST(test_silence),
 		TEST(test_flushed),

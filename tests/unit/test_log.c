@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_log.c - one line to the sink, cut where it is too long, and errno left alone. */
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/log.h"
+#include "base/log_limit.h"
 
 #define THREADS 4
 #define LINES_EACH 500
@@ -75,6 +77,29 @@ static void test_text_is_printable(void **state)
 	mesh_warn("NICS=%s, %s", "\033[31mred\a\n\x7f\x9b", "ab");
 	assert_string_equal(last.text, "NICS=?[31mred????, ab");
 	mesh_log_sink_set(NULL);
+}
+
+/* So many in each period, and the first of the next says how many there were. */
+static void test_limit(void **state)
+{
+	struct mesh_log_limit limit = {0};
+	char text[MESH_LOG_LIMIT_TEXT_MAX];
+	int i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		assert_true(mesh_log_limit_pass(&limit, 2, 1000, text));
+		assert_string_equal(text, "");
+	}
+	for (i = 0; i < 300; i++)
+		assert_false(mesh_log_limit_pass(&limit, 2, 999 + MESH_LOG_LIMIT_PERIOD_MS, text));
+	assert_true(mesh_log_limit_pass(&limit, 2, 1000 + MESH_LOG_LIMIT_PERIOD_MS, text));
+	assert_string_equal(text, " (300 more such lines were left out)");
+	assert_true(mesh_log_limit_pass(&limit, 2, 1000 + MESH_LOG_LIMIT_PERIOD_MS, text));
+	assert_string_equal(text, "");
+	limit.held = UINT_MAX;
+	assert_true(mesh_log_limit_pass(&limit, 2, 1000 + 2 * MESH_LOG_LIMIT_PERIOD_MS, text));
+	assert_string_equal(text, " (4294967295 more such lines were left out)");
 }
 
 static void test_errno_kept(void **state)
@@ -189,9 +214,10 @@ static void test_threads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sink),	   cmocka_unit_test(test_text_is_printable),
-		cmocka_unit_test(test_errno_kept), cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_stderr),	   cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_sink),	cmocka_unit_test(test_text_is_printable),
+		cmocka_unit_test(test_limit),	cmocka_unit_test(test_errno_kept),
+		cmocka_unit_test(test_cut),	cmocka_unit_test(test_stderr),
+		cmocka_unit_test(test_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #include <rdma/fi_errno.h>
 
 #include "base/clock.h"
+#include "transport/listener.h"
 #include "transport/peer_internal.h"
 
 #include "comm_fixture.h"
@@ -376,6 +377,38 @@ static void test_loss_is_told_once(void **state)
 		mesh_comm_free(comms[i]);
 }
 
+/* Whoever knows a cookie can connect and go for ever, and NCCL has none of these comms. */
+static void test_losses_before_accept(void **state)
+{
+	struct mesh_listener listener = {.net = &fixture.net};
+	struct mesh_log_limit *limit = &fixture.node.limits.unaccepted;
+	int i;
+
+	(void)state;
+	LIST_INSERT_HEAD(&fixture.node.listeners, &listener, entry);
+	for (i = 0; i < 2; i++) {
+		fixture.peers[i].incoming = true;
+		listener.waiting[listener.num_waiting++] = comm_open(false, i);
+	}
+	for (i = 0; i < 20; i++) {
+		is(MESH_PEER_UP, true);
+		mesh_peer_lose(peer, "a stranger");
+	}
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
+	limit->since_ms = 0; /* long ago */
+	is(MESH_PEER_UP, true);
+	mesh_peer_lose(peer, "a stranger");
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 2);
+	assert_true(log_captured(MESH_LOG_WARN, "a stranger (19 more such lines were left out)"));
+	/* NCCL has accepted the other's. */
+	listener.num_waiting = 1;
+	mesh_peer_lose(&fixture.peers[1], "a loss");
+	assert_true(log_captured(MESH_LOG_WARN, "a loss"));
+	LIST_REMOVE(&listener, entry);
+	mesh_comm_free(listener.waiting[0]);
+	mesh_comm_free(listener.waiting[1]);
+}
+
 /* ---- finding and forgetting ---------------------------------------------------------------- */
 
 static struct mesh_peer *get(uint16_t port, uint64_t cookie)
@@ -469,6 +502,7 @@ int main(void)
 		TEST(test_broken_queue),
 		TEST(test_loss_that_nobody_minds),
 		TEST(test_loss_is_told_once),
+		TEST(test_losses_before_accept),
 		TEST(test_peer_is_shared),
 		TEST(test_silence_is_remembered),
 		TEST(test_who_is_refused),
