@@ -8,7 +8,8 @@
 #include <rdma/fabric.h>
 
 #include "base/log.h"
-#include "wire/version.h"
+#include "base/version.h"
+#include "wire/protocol.h"
 
 #include "check/command.h"
 #include "common/exit_status.h"
@@ -55,8 +56,8 @@ static void version_print(void)
 {
 	const uint32_t libfabric = fi_version();
 
-	printf("fi_mesh of nccl-net-mesh, protocol version %d, libfabric %u.%u\n",
-	       MESH_PROTOCOL_VERSION, FI_MAJOR(libfabric), FI_MINOR(libfabric));
+	printf("fi_mesh of nccl-net-mesh %s, protocol version %d, libfabric %u.%u\n",
+	       mesh_version(), MESH_PROTOCOL_VERSION, FI_MAJOR(libfabric), FI_MINOR(libfabric));
 }
 
 /*

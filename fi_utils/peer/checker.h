@@ -19,7 +19,7 @@
 #include "peer/stream.h"
 #include "peer/wire.h"
 #include "wire/handle.h"
-#include "wire/version.h"
+#include "wire/protocol.h"
 
 /* Addresses that one call may name. */
 #define PEER_ADDRS_MAX 64

@@ -9,7 +9,7 @@
 #include "nic/nic.h"
 #include "nic/provider_id.h"
 #include "peer/wire.h"
-#include "wire/version.h"
+#include "wire/protocol.h"
 
 struct peer_self {
 	struct mesh_config config;

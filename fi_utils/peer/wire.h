@@ -28,7 +28,7 @@
 
 #include "nic/addr.h"
 #include "wire/handle.h"
-#include "wire/version.h"
+#include "wire/protocol.h"
 
 #define MESH_CHECK_MAGIC 0x4b48434du /* "MCHK" */
 #define MESH_CHECK_VERSION 1

@@ -16,7 +16,7 @@
 #include "peer/self.h"
 #include "peer/stream.h"
 #include "wire/handle.h"
-#include "wire/version.h"
+#include "wire/protocol.h"
 
 struct peer_fabric;
 

@@ -28,7 +28,7 @@
 #include "nic/nic.h"
 #include "nic/provider_id.h"
 #include "wire/immediate.h"
-#include "wire/version.h"
+#include "wire/protocol.h"
 
 struct mesh_buffer;
 struct mesh_flow;

@@ -10,8 +10,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "base/version.h"
 #include "transport/connect_internal.h"
 #include "transport/node.h"
+#include "wire/protocol.h"
 
 static const uint8_t connect_may_follow[MESH_CONNECT_STATES] = {
 	[MESH_CONNECT_PEERS] = 1 << MESH_CONNECT_SENT, /* a path broke before all were accepted */
@@ -276,10 +278,11 @@ static int handle_read(const struct mesh_node *node, const void *bytes, struct m
 	int ret = mesh_handle_decode(bytes, handle);
 
 	if (ret == -EPROTONOSUPPORT)
-		mesh_warn(
-			"node %s got a handle of another version of this plugin: install the same "
-			"version on all nodes",
-			node->name);
+		mesh_warn("node %s got a handle of another version of this plugin: it has protocol "
+			  "%u, and nccl-net-mesh %s here has protocol %d. Install the same version "
+			  "on all nodes",
+			  node->name, mesh_handle_protocol(bytes), mesh_version(),
+			  MESH_PROTOCOL_VERSION);
 	else if (ret)
 		mesh_warn(
 			"node %s got a handle that is not this plugin's: does every rank load "

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/random.h"
+#include "base/version.h"
 #include "fabric/provider.h"
 #include "system/nic_await.h"
 #include "system/nic_table.h"
@@ -12,6 +13,7 @@
 #include "transport/connect.h"
 #include "transport/listener.h"
 #include "transport/node.h"
+#include "wire/protocol.h"
 
 /* Links that have a carrier get so long to become usable; the kernel takes up to 1 s. */
 #define LINKS_MS 2000
@@ -67,10 +69,13 @@ static int nics_find(struct mesh_node *node)
 static int node_make(struct mesh_node **made)
 {
 	struct mesh_node *node = calloc(1, sizeof(*node));
+	char libfabric[MESH_LIBFABRIC_VERSION_MAX];
 	int ret;
 
 	if (!node)
 		return -ENOMEM;
+	mesh_info("nccl-net-mesh %s, protocol %d, libfabric %s", mesh_version(),
+		  MESH_PROTOCOL_VERSION, mesh_libfabric_version(libfabric));
 	ret = mesh_config_load(NULL, NULL, &node->config);
 	if (ret == -E2BIG)
 		goto free_node; /* of the others the default is used */

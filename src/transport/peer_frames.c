@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/version.h"
 #include "fabric/provider_sockets.h"
 #include "transport/comm.h"
 #include "transport/connect.h"
@@ -86,6 +87,7 @@ void mesh_peer_hello_send(struct mesh_peer *peer)
 	hello->name_len = (uint8_t)domain->name_len;
 	memcpy(hello->endpoint_name, domain->name, domain->name_len);
 	memcpy(hello->node_name, node->name, sizeof(hello->node_name));
+	snprintf(hello->version, sizeof(hello->version), "%s", mesh_version());
 	hello->eager_limit = (uint32_t)node->config.eager_limit_bytes;
 	hello->mtu = (uint32_t)domain->nic->mtu;
 	hello->num_nics = (uint8_t)node->num_endpoints;
@@ -355,20 +357,41 @@ static void frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 	}
 }
 
-/* Bytes that are no frame of ours. */
-static void noise_handle(struct mesh_peer *peer, int error)
+/* Writes into @reason (MESH_PEER_REASON_MAX bytes) which two versions meet. */
+static void versions_explain(const struct mesh_frame *frame, char *reason)
 {
-	if (error == -EPROTONOSUPPORT) {
-		if (peer->incoming)
-			mesh_peer_refuse(peer, MESH_REFUSAL_VERSION, 0);
-		if (peer->state == MESH_PEER_HELLO && !peer->incoming) {
-			peer->refusal = MESH_REFUSAL_VERSION;
-			mesh_peer_retry(peer, mesh_refusal_text(MESH_REFUSAL_VERSION));
-		} else {
-			mesh_peer_lose(peer, mesh_refusal_text(MESH_REFUSAL_VERSION));
-		}
-		return;
+	const char *theirs = frame->hello.version;
+
+	snprintf(reason, MESH_PEER_REASON_MAX,
+		 "it runs %s%s (protocol %u), and we run nccl-net-mesh %s (protocol %d): install "
+		 "the same version on all nodes",
+		 theirs[0] ? "nccl-net-mesh " : "another version of this plugin", theirs,
+		 frame->header.version, mesh_version(), MESH_PROTOCOL_VERSION);
+}
+
+/* A frame of another version. Who connected to us learns ours from our HELLO. */
+static void foreign_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	char reason[MESH_PEER_REASON_MAX];
+
+	versions_explain(frame, reason);
+	if (frame->hello.node_name[0])
+		memcpy(peer->name, frame->hello.node_name, sizeof(peer->name));
+	if (peer->incoming) {
+		mesh_peer_hello_send(peer);
+		mesh_peer_refuse(peer, MESH_REFUSAL_VERSION, 0);
 	}
+	if (peer->state == MESH_PEER_HELLO && !peer->incoming) {
+		peer->refusal = MESH_REFUSAL_VERSION;
+		mesh_peer_retry(peer, reason);
+	} else {
+		mesh_peer_lose(peer, reason);
+	}
+}
+
+/* Bytes that are not a frame. */
+static void noise_handle(struct mesh_peer *peer)
+{
 	mesh_count_event(&peer->node->counters->refused);
 	mesh_peer_lose(peer, "it sent bytes that are not this plugin's");
 }
@@ -381,8 +404,10 @@ void mesh_peer_frames_handle(struct mesh_peer *peer)
 	/* A handler may end the connection, but never frees the peer: that is the tick's work. */
 	while (peer->in_size) {
 		taken = mesh_frame_decode(peer->in, peer->in_size, &frame);
-		if (taken < 0)
-			noise_handle(peer, taken);
+		if (taken == -EPROTONOSUPPORT)
+			foreign_handle(peer, &frame);
+		else if (taken < 0)
+			noise_handle(peer);
 		if (taken <= 0)
 			return;
 		peer->in_size -= (size_t)taken;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* frame.c - checks the frames that come from other nodes. Nothing foreign is trusted. */
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -51,8 +52,6 @@ static int frame_header_check(const struct mesh_frame_header *header)
 
 	if (header->magic != MESH_FRAME_MAGIC)
 		return -EPROTO;
-	if (header->version != MESH_PROTOCOL_VERSION)
-		return -EPROTONOSUPPORT;
 	size = frame_payload_size(header->type);
 	if (header->type == MESH_FRAME_HELLO)
 		return header->length >= size && header->length <= sizeof(struct mesh_frame_hello)
@@ -70,7 +69,8 @@ static int hello_check(const struct mesh_frame_hello *hello, size_t length)
 		return -EPROTO;
 	if (!hello->name_len || hello->name_len > MESH_ENDPOINT_NAME_MAX)
 		return -EPROTO;
-	if (!mesh_text_ends(hello->node_name, sizeof(hello->node_name)))
+	if (!mesh_text_ends(hello->version, sizeof(hello->version)) ||
+	    !mesh_text_ends(hello->node_name, sizeof(hello->node_name)))
 		return -EPROTO;
 	if (hello->provider > MESH_PROVIDER_ID_MAX || hello->nic >= MESH_NICS_MAX)
 		return -EPROTO;
@@ -88,6 +88,33 @@ static int connect_check(const struct mesh_frame_connect *connect)
 	return 0;
 }
 
+/* A stranger's texts are printed before anything of it is believed. */
+static void hello_texts_clean(struct mesh_frame_hello *hello)
+{
+	mesh_text_clean(hello->version);
+	mesh_text_clean(hello->node_name);
+}
+
+/* A frame of another version: of a HELLO we know the first bytes, of others only the header. */
+static int foreign_decode(const struct mesh_frame_header *header, const uint8_t *bytes, size_t size,
+			  struct mesh_frame *frame)
+{
+	struct mesh_frame_hello *hello = &frame->hello;
+	bool named = header->type == MESH_FRAME_HELLO && header->length >= MESH_HELLO_FROZEN_BYTES;
+
+	if (named && size < sizeof(*header) + MESH_HELLO_FROZEN_BYTES)
+		return 0;
+	memset(frame, 0, sizeof(*frame));
+	frame->header = *header;
+	if (named) {
+		memcpy(hello, bytes + sizeof(*header), MESH_HELLO_FROZEN_BYTES);
+		hello->version[sizeof(hello->version) - 1] = '\0';
+		hello->node_name[sizeof(hello->node_name) - 1] = '\0';
+		hello_texts_clean(hello);
+	}
+	return -EPROTONOSUPPORT;
+}
+
 int mesh_frame_decode(const void *bytes, size_t size, struct mesh_frame *frame)
 {
 	struct mesh_frame_header header;
@@ -103,6 +130,8 @@ int mesh_frame_decode(const void *bytes, size_t size, struct mesh_frame *frame)
 		return memcmp(bytes, &magic, known) ? -EPROTO : 0;
 	}
 	memcpy(&header, bytes, sizeof(header));
+	if (header.magic == MESH_FRAME_MAGIC && header.version != MESH_PROTOCOL_VERSION)
+		return foreign_decode(&header, bytes, size, frame);
 	ret = frame_header_check(&header);
 	if (ret)
 		return ret;
@@ -115,9 +144,8 @@ int mesh_frame_decode(const void *bytes, size_t size, struct mesh_frame *frame)
 		return -EPROTO;
 	if (header.type == MESH_FRAME_CONNECT && connect_check(&result.connect))
 		return -EPROTO;
-	/* A stranger's name is printed before anything of it is believed. */
 	if (header.type == MESH_FRAME_HELLO)
-		mesh_text_clean(result.hello.node_name);
+		hello_texts_clean(&result.hello);
 	*frame = result;
 	return (int)total;
 }

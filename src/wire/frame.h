@@ -6,8 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/version.h"
 #include "nic/endpoint_addr.h"
-#include "wire/version.h"
+#include "wire/protocol.h"
 
 enum mesh_frame_type {
 	MESH_FRAME_HELLO = 1, /* first in each direction: who I am, my endpoint's name */
@@ -34,6 +35,7 @@ const char *mesh_refusal_text(enum mesh_refusal refusal);
 
 #define MESH_FRAME_MAGIC 0x4c54434du /* "MCTL" */
 
+/* The same in all protocol versions. */
 struct mesh_frame_header {
 	uint32_t magic;
 	uint8_t version;
@@ -57,7 +59,13 @@ struct mesh_wire_nic {
 };
 _Static_assert(sizeof(struct mesh_wire_nic) == 24, "wire format");
 
+/*
+ * Each protocol version begins with the header above and, in a HELLO, with these two texts, so that
+ * versions that share nothing else can still refuse each other by name. They end in a zero byte.
+ */
 struct mesh_frame_hello {
+	char version[MESH_VERSION_MAX]; /* of the plugin: mesh_version() */
+	char node_name[MESH_NODE_NAME_MAX];
 	uint64_t node_id;
 	uint64_t process_id; /* random; tells two processes of a node apart */
 	uint64_t cookie;     /* of the listener that is wanted; 0 in the answer */
@@ -69,17 +77,18 @@ struct mesh_frame_hello {
 	uint8_t num_nics;
 	uint8_t name_len;			       /* bytes used of endpoint_name */
 	uint8_t endpoint_name[MESH_ENDPOINT_NAME_MAX]; /* what fi_getname returned */
-	char node_name[MESH_NODE_NAME_MAX];	       /* ends in a zero byte */
 	uint32_t eager_limit; /* bytes of the largest message that may come as DATA */
 	uint32_t mtu;	      /* of the sender's NIC on this link, in bytes; 0 where unknown */
 	struct mesh_wire_nic nics[MESH_NICS_MAX]; /* num_nics of them are sent */
 };
-_Static_assert(offsetof(struct mesh_frame_hello, listen_id) == 24, "wire format");
-_Static_assert(offsetof(struct mesh_frame_hello, provider) == 36, "wire format");
-_Static_assert(offsetof(struct mesh_frame_hello, endpoint_name) == 40, "wire format");
-_Static_assert(offsetof(struct mesh_frame_hello, node_name) == 104, "wire format");
-_Static_assert(offsetof(struct mesh_frame_hello, eager_limit) == 168, "wire format");
-_Static_assert(offsetof(struct mesh_frame_hello, nics) == 176, "wire format");
+#define MESH_HELLO_FROZEN_BYTES offsetof(struct mesh_frame_hello, node_id)
+_Static_assert(offsetof(struct mesh_frame_hello, node_name) == 24, "frozen");
+_Static_assert(MESH_HELLO_FROZEN_BYTES == 88, "frozen");
+_Static_assert(offsetof(struct mesh_frame_hello, listen_id) == 112, "wire format");
+_Static_assert(offsetof(struct mesh_frame_hello, provider) == 124, "wire format");
+_Static_assert(offsetof(struct mesh_frame_hello, endpoint_name) == 128, "wire format");
+_Static_assert(offsetof(struct mesh_frame_hello, eager_limit) == 192, "wire format");
+_Static_assert(offsetof(struct mesh_frame_hello, nics) == 200, "wire format");
 
 struct mesh_frame_refuse {
 	uint32_t refusal; /* enum mesh_refusal */
@@ -152,7 +161,8 @@ static inline size_t mesh_frame_hello_size(int num_nics)
  * counts, text ends. Frames of another version are recognised by their header only. What cannot be
  * printed of a node's name is a '?'.
  *
- * @frame: written on success; unused parts are zero
+ * @frame: written on success; unused parts are zero. For another version only the header and what
+ *	   all versions have in a HELLO are written
  *
  * Returns the bytes taken; 0 if more are needed; -EPROTONOSUPPORT for another version; -EPROTO if
  * this is no frame.

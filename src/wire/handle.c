@@ -7,11 +7,11 @@
 
 #include "wire/checksum.h"
 #include "wire/handle.h"
-#include "wire/version.h"
+#include "wire/protocol.h"
 
 #define HANDLE_MAGIC 0x4853454du /* "MESH" */
 
-/* Part of MESH_PROTOCOL_VERSION. Little-endian; version.h refuses to compile on anything else. */
+/* Part of MESH_PROTOCOL_VERSION. Little-endian; protocol.h refuses to compile on anything else. */
 struct handle_wire {
 	uint32_t magic;
 	uint8_t version;
@@ -30,6 +30,7 @@ struct handle_wire {
 };
 
 _Static_assert(sizeof(struct handle_wire) == MESH_HANDLE_BYTES, "NCCL carries 128 bytes");
+_Static_assert(offsetof(struct handle_wire, version) == 4, "frozen, as the magic before it");
 _Static_assert(offsetof(struct handle_wire, node_id) == 8, "wire format");
 _Static_assert(offsetof(struct handle_wire, listen_id) == 24, "wire format");
 _Static_assert(offsetof(struct handle_wire, entries) == 32, "wire format");
@@ -185,6 +186,11 @@ int mesh_handle_decode(const void *bytes, struct mesh_handle *handle)
 		return -EPROTO;
 	*handle = result;
 	return 0;
+}
+
+uint8_t mesh_handle_protocol(const void *bytes)
+{
+	return ((const uint8_t *)bytes)[offsetof(struct handle_wire, version)];
 }
 
 uint64_t mesh_handle_connect_id_get(const void *bytes)

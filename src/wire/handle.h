@@ -43,6 +43,9 @@ int mesh_handle_encode(const struct mesh_handle *handle, void *bytes);
  */
 int mesh_handle_decode(const void *bytes, struct mesh_handle *handle);
 
+/** The protocol version that wrote a handle of ours: its first bytes never change. */
+uint8_t mesh_handle_protocol(const void *bytes);
+
 /** Reads and writes the connector's note in an encoded handle (any alignment). */
 uint64_t mesh_handle_connect_id_get(const void *bytes);
 void mesh_handle_connect_id_set(void *bytes, uint64_t connect_id);

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "wire/version.h"
+#include "wire/protocol.h"
 
 enum mesh_message_type {
 	MESH_MESSAGE_GREET = 1,	  /* first message on a path: proves that the fabric works */

@@ -56,6 +56,7 @@ static const char *const page[] = {
 	"        --rendezvous-timeout S\n"
 	"                        how long ranks wait for each other at the start (default 60)\n"
 	"    -h, --help          this page\n"
+	"        --version       the version of this program\n"
 	"\n"
 	"WHAT IS CHECKED\n"
 	"    Each 8-byte word of a message holds sender, receiver, channel, message number and\n"

@@ -436,6 +436,10 @@ enum options_result options_parse(int argc, char **argv, struct options *options
 		help_print(stdout);
 		return OPTIONS_DONE;
 	}
+	if (argc == 2 && !strcmp(argv[1], "--version")) {
+		puts("fabric_pingpong of nccl-net-mesh " MESH_VERSION);
+		return OPTIONS_DONE;
+	}
 	while (next < argc)
 		if (parse_one(options, argc, argv, &next))
 			return OPTIONS_WRONG;

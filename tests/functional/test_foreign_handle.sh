@@ -7,7 +7,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/faults.sh
 . "$here/faults.sh"
 
-VERSION=$(sed -n 's/^#define MESH_PROTOCOL_VERSION //p' "$MESH_TOP/src/wire/version.h")
+VERSION=$(sed -n 's/^#define MESH_PROTOCOL_VERSION //p' "$MESH_TOP/src/wire/protocol.h")
 
 # What waits for somebody takes so many seconds; a refusal, at most AT_ONCE ms.
 FAULTS_ENV[0]=NCCL_MESH_CONNECT_TIMEOUT=30

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -15,6 +16,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/version.h"
 #include "transport/comm.h"
 #include "transport/listener.h"
 #include "transport/node.h"
@@ -253,14 +255,23 @@ static void test_wrong_version(void **state)
 {
 	struct mesh_frame frame = hello_make();
 	size_t size = mesh_frame_finish(&frame, MESH_FRAME_HELLO);
+	char why[160];
 
 	(void)state;
-	frame.header.version++;
+	frame.header.version = MESH_PROTOCOL_VERSION + 1;
+	strcpy(frame.hello.version, "7.8.9");
+	memset(&frame.hello.node_id, 0xee, size - sizeof(frame.header) - MESH_HELLO_FROZEN_BYTES);
 	assert_int_equal(send(stranger, &frame, size, MSG_NOSIGNAL), size);
+	frame = frame_read(MESH_FRAME_HELLO); /* which names our version */
+	assert_string_equal(frame.hello.version, mesh_version());
 	frame = frame_read(MESH_FRAME_REFUSE);
 	assert_int_equal(frame.refuse.refusal, MESH_REFUSAL_VERSION);
 	assert_int_equal(frame.refuse.detail, MESH_PROTOCOL_VERSION);
-	hung_up("another protocol version");
+	snprintf(why, sizeof(why),
+		 "it runs nccl-net-mesh 7.8.9 (protocol %d), and we run "
+		 "nccl-net-mesh %s (protocol %d)",
+		 MESH_PROTOCOL_VERSION + 1, mesh_version(), MESH_PROTOCOL_VERSION);
+	hung_up(why);
 	assert_true(refused_count() == 1);
 }
 

@@ -119,7 +119,7 @@ static void test_hello(void **state)
 	(void)state;
 	for (n = 0; n <= MESH_NICS_MAX; n++) {
 		hello_init(&frame, n);
-		frame_round_trip(&frame, MESH_FRAME_HELLO, 8 + 176 + 24 * (size_t)n);
+		frame_round_trip(&frame, MESH_FRAME_HELLO, 8 + 200 + 24 * (size_t)n);
 	}
 }
 
@@ -203,10 +203,11 @@ static void test_frame_lengths(void **state)
 	hello_init(&frame, 2);
 	mesh_frame_finish(&frame, MESH_FRAME_HELLO);
 	memset(bytes, 0, sizeof(bytes));
-	frame.connect.num_paths = MESH_PATHS_MAX; /* HELLO has other bytes there, and no NICs */
+	frame.connect.path = 0; /* HELLO has other bytes there, and its name shrinks */
+	frame.connect.num_paths = MESH_PATHS_MAX;
 	memcpy(bytes, &frame, sizeof(frame));
 	for (type = 0; type < 256; type++) {
-		unsigned int right = type == MESH_FRAME_HELLO				     ? 224
+		unsigned int right = type == MESH_FRAME_HELLO				     ? 248
 				     : type == MESH_FRAME_REFUSE			     ? 16
 				     : type == MESH_FRAME_WITHDRAW			     ? 24
 				     : type >= MESH_FRAME_CONNECT && type <= MESH_FRAME_PORT ? 32
@@ -227,10 +228,10 @@ static void test_frame_lengths(void **state)
 	}
 }
 
-/* Another version is told by the header alone, whatever type and length it uses. */
+/* The header alone shows another version, whatever type and length it uses, except in a HELLO. */
 static void test_frame_version(void **state)
 {
-	struct mesh_frame frame;
+	struct mesh_frame frame, got;
 	unsigned int version;
 
 	(void)state;
@@ -242,10 +243,42 @@ static void test_frame_version(void **state)
 		frame.header.version = (uint8_t)version;
 		frame.header.type = 200;
 		frame.header.length = 9999;
-		frame_refused(&frame, 8, -EPROTONOSUPPORT);
-		frame_refused(&frame, sizeof(frame), -EPROTONOSUPPORT);
+		assert_int_equal(decode_exact(&frame, 8, &got), -EPROTONOSUPPORT);
+		assert_int_equal(decode_exact(&frame, sizeof(frame), &got), -EPROTONOSUPPORT);
+		assert_int_equal(got.header.version, version);
 		frame_refused(&frame, 7, 0);
 	}
+}
+
+/* Of a HELLO of another version the first bytes are read; nothing behind them is looked at. */
+static void test_foreign_hello(void **state)
+{
+	const size_t known = sizeof(struct mesh_frame_header) + MESH_HELLO_FROZEN_BYTES;
+	struct mesh_frame frame, got;
+	uint8_t bytes[sizeof(frame)];
+	size_t len;
+
+	(void)state;
+	hello_init(&frame, 1);
+	strcpy(frame.hello.version, "9.0\x1b[1");
+	memset(frame.hello.node_name, 'n', sizeof(frame.hello.node_name)); /* no end */
+	mesh_frame_finish(&frame, MESH_FRAME_HELLO);
+	frame.header.version = MESH_PROTOCOL_VERSION + 1;
+	frame.header.length = 9999;
+	memset(&frame.hello.node_id, 0xee, sizeof(frame) - known);
+	memcpy(bytes, &frame, sizeof(bytes));
+	for (len = 8; len < known; len++)
+		assert_int_equal(mesh_frame_decode(bytes, len, &got), 0);
+	assert_int_equal(mesh_frame_decode(bytes, known, &got), -EPROTONOSUPPORT);
+	assert_int_equal(got.header.version, MESH_PROTOCOL_VERSION + 1);
+	assert_string_equal(got.hello.version, "9.0?[1");
+	assert_int_equal(strlen(got.hello.node_name), MESH_NODE_NAME_MAX - 1);
+	assert_int_equal(got.hello.node_id, 0);
+	/* One that is too short for them says nothing. */
+	frame.header.length = MESH_HELLO_FROZEN_BYTES - 1;
+	memcpy(bytes, &frame, sizeof(bytes));
+	assert_int_equal(mesh_frame_decode(bytes, 8, &got), -EPROTONOSUPPORT);
+	assert_string_equal(got.hello.version, "");
 }
 
 /* Noise is refused at its first byte, so that nobody waits for the rest of it. */
@@ -264,7 +297,7 @@ static void test_frame_noise(void **state)
 		uint8_t *byte = (uint8_t *)&frame + i;
 
 		*byte ^= 0x10;
-		for (len = i + 1; len <= 8 + 192; len++)
+		for (len = i + 1; len <= 8 + 216; len++)
 			frame_refused(&frame, len, -EPROTO);
 		*byte ^= 0x10;
 	}
@@ -499,6 +532,7 @@ int main(void)
 		cmocka_unit_test(test_hello_name_is_printable),
 		cmocka_unit_test(test_frame_lengths),
 		cmocka_unit_test(test_frame_version),
+		cmocka_unit_test(test_foreign_hello),
 		cmocka_unit_test(test_frame_noise),
 		cmocka_unit_test(test_wire_nic),
 		cmocka_unit_test(test_wire_nic_family),

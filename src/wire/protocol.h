@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * version.h - what all that two nodes exchange has in common: the version, the byte order, limits.
+ * protocol.h - what all that two nodes exchange has in common: the version, the byte order, limits.
  *
  * Two channels. Frames (frame.h) travel on the control connection, a TCP connection between the
  * same two NICs: they make and end comms. Messages (message.h) travel through libfabric, beside the
@@ -10,8 +10,8 @@
  * All integers are little-endian: every machine that runs NCCL is. A port to another byte order
  * starts by converting in this folder.
  */
-#ifndef MESH_WIRE_VERSION_H
-#define MESH_WIRE_VERSION_H
+#ifndef MESH_WIRE_PROTOCOL_H
+#define MESH_WIRE_PROTOCOL_H
 
 #include <endian.h>
 

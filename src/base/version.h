@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* version.h - which release of nccl-net-mesh this is. */
+#ifndef MESH_BASE_VERSION_H
+#define MESH_BASE_VERSION_H
+
+/* Bytes of a version's text on the wire, with its zero byte; part of what HELLO freezes. */
+#define MESH_VERSION_MAX 24
+
+/** The text of the file VERSION, such as "0.1.0"; at most MESH_VERSION_MAX - 1 characters. */
+const char *mesh_version(void);
+
+#endif
