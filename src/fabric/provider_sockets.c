@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * provider_sockets.c - the TCP sockets that libfabric's tcp providers keep to themselves. Two
- * things have to be done to them that libfabric has no call for.
+ * provider_sockets.c - the TCP sockets that libfabric's tcp providers keep to themselves. What has
+ * to be done to them, or known of them, for which libfabric has no call.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "fabric/provider_sockets.h"
+#include "system/tcp_look.h"
 
 /*
  * How long a stranger who opens libfabric's handshake and says no more may hold up everybody: the
@@ -22,18 +23,29 @@
  */
 #define HANDSHAKE_LIMIT_US 250000
 
-/* One look at all sockets of the process. */
-struct visit {
-	struct mesh_domain *domain;
-	const struct mesh_remote *remote;
-	uint16_t port; /* what a search for a port has found */
-};
-
 /* The ends of a TCP connection between our NIC and the remote's. */
 struct ports {
 	uint16_t local;
 	uint16_t peer;
 	uint16_t endpoint; /* of the remote's endpoint */
+};
+
+/* Connections between two addresses; other processes' are among them. */
+#define FOUND_MAX 32
+
+struct found {
+	struct mesh_remote_socket socket;
+	struct ports ports;
+};
+
+/* One look at all sockets of the process. */
+struct visit {
+	struct mesh_domain *domain;
+	const struct mesh_remote *remote;
+	int number;    /* of the socket in the process; what is looked at is a copy */
+	uint16_t port; /* what a search for a port has found */
+	struct found *found;
+	int num_found;
 };
 
 static bool socket_name(int fd, bool peer, struct mesh_addr *address, uint16_t *port)
@@ -105,7 +117,8 @@ static int sockets_visit(struct visit *visit, bool (*look)(struct visit *visit, 
 	while ((entry = readdir(dir))) {
 		if (!entry_is_socket(dirfd(dir), entry->d_name))
 			continue;
-		copy = fcntl(atoi(entry->d_name), F_DUPFD_CLOEXEC, 0);
+		visit->number = atoi(entry->d_name);
+		copy = fcntl(visit->number, F_DUPFD_CLOEXEC, 0);
 		if (copy < 0) {
 			if (errno != EBADF) /* that one was closed meanwhile */
 				error = -errno;
@@ -140,15 +153,18 @@ static bool port_is_anothers(const struct visit *visit, uint16_t port)
  * other side dialled comes from a port that says nothing of the process behind it; what other
  * processes at the same address have said to be theirs is left alone.
  */
+static bool ports_are_remotes(const struct visit *visit, const struct ports *ports)
+{
+	if (ports->peer == ports->endpoint)
+		return true;
+	return ports->local == visit->domain->port && !port_is_anothers(visit, ports->peer);
+}
+
 static bool socket_is_remotes(const struct visit *visit, int fd)
 {
 	struct ports ports;
 
-	if (!socket_ports(visit, fd, &ports))
-		return false;
-	if (ports.peer == ports.endpoint)
-		return true;
-	return ports.local == visit->domain->port && !port_is_anothers(visit, ports.peer);
+	return socket_ports(visit, fd, &ports) && ports_are_remotes(visit, &ports);
 }
 
 /*
@@ -205,6 +221,54 @@ void mesh_remote_dialled_from(struct mesh_domain *domain, struct mesh_remote *re
 	mesh_lock_take(&domain->transmit_lock);
 	remote->dialled_from = port;
 	mesh_lock_release(&domain->transmit_lock);
+}
+
+/* ---- looking at them --------------------------------------------------------------------- */
+
+static bool connection_note(struct visit *visit, int fd)
+{
+	struct found *found = &visit->found[visit->num_found];
+
+	if (visit->num_found == FOUND_MAX || !socket_ports(visit, fd, &found->ports))
+		return false;
+	found->socket.fd = visit->number;
+	found->socket.cookie = mesh_socket_cookie(fd);
+	visit->num_found++;
+	return true;
+}
+
+void mesh_remote_sockets_find(struct mesh_domain *domain, const struct mesh_remote *remote,
+			      struct mesh_remote_sockets *sockets)
+{
+	struct found found[FOUND_MAX];
+	struct visit visit = {.domain = domain, .remote = remote, .found = found};
+	int i;
+
+	sockets->num = 0;
+	if (domain->provider == MESH_PROVIDER_VERBS_RXM)
+		return;
+	/* Nobody posts or polls later for it: the lock is only for choosing among them. */
+	sockets_visit(&visit, connection_note);
+	mesh_lock_take(&domain->transmit_lock);
+	for (i = 0; i < visit.num_found && sockets->num < MESH_REMOTE_SOCKETS_MAX; i++) {
+		if (ports_are_remotes(&visit, &found[i].ports))
+			sockets->sockets[sockets->num++] = found[i].socket;
+	}
+	mesh_lock_release(&domain->transmit_lock);
+}
+
+int mesh_remote_sockets_look(const struct mesh_remote_sockets *sockets, struct mesh_tcp_look *looks)
+{
+	int i, num = 0;
+
+	for (i = 0; i < sockets->num; i++) {
+		looks[num].data = true;
+		/* The provider may have closed it, and the number may be another file's. */
+		if (!mesh_tcp_look(sockets->sockets[i].fd, &looks[num]) &&
+		    looks[num].cookie == sockets->sockets[i].cookie)
+			num++;
+	}
+	return num;
 }
 
 /* ---- strangers ----------------------------------------------------------------------------- */

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tcp_look.c - TCP_INFO and keep-alive. */
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+
+#include "system/tcp_look.h"
+
+/* linux/tcp.h since 6.15: the longest time between two retransmissions, in ms. */
+#ifndef TCP_RTO_MAX_MS
+#define TCP_RTO_MAX_MS 44
+#endif
+/* The smallest that the kernel takes. */
+#define RTO_MAX_MS 1000
+/* net/tcp_states.h, which netinet/tcp.h has, but not beside linux/tcp.h. */
+#define STATE_SYN_SENT 2
+#define STATE_SYN_RECV 3
+#define STATE_CLOSE 7
+#define STATE_LISTEN 10
+
+uint64_t mesh_socket_cookie(int fd)
+{
+	uint64_t cookie = 0;
+	socklen_t len = sizeof(cookie);
+
+	return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &len) ? 0 : cookie;
+}
+
+static bool state_is_connected(uint8_t state)
+{
+	return state != STATE_SYN_SENT && state != STATE_SYN_RECV && state != STATE_CLOSE &&
+	       state != STATE_LISTEN;
+}
+
+int mesh_tcp_look(int fd, struct mesh_tcp_look *look)
+{
+	struct tcp_info info;
+	socklen_t len = sizeof(info);
+	int queued = 0;
+
+	memset(&info, 0, sizeof(info));
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) ||
+	    !state_is_connected(info.tcpi_state) || ioctl(fd, SIOCOUTQ, &queued))
+		return -ENOTCONN;
+	if (len < offsetof(struct tcp_info, tcpi_data_segs_out))
+		return -ENOTSUP;
+	look->bytes_acked = info.tcpi_bytes_acked;
+	look->queued = queued > 0 ? (uint32_t)queued : 0;
+	look->unacked = info.tcpi_unacked;
+	look->segments_in = info.tcpi_segs_in;
+	look->data_segments_in = info.tcpi_data_segs_in;
+	look->resent = info.tcpi_total_retrans;
+	look->retries = info.tcpi_retransmits;
+	look->probes = info.tcpi_probes;
+	look->heard_ago_ms = info.tcpi_last_ack_recv < info.tcpi_last_data_recv
+				     ? info.tcpi_last_ack_recv
+				     : info.tcpi_last_data_recv;
+	look->cookie = mesh_socket_cookie(fd);
+	return 0;
+}
+
+void mesh_tcp_keepalive_set(int fd, const struct mesh_tcp_keepalive *keepalive)
+{
+	int rto_max_ms = RTO_MAX_MS, on = 1, none = 0;
+
+	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &none, sizeof(none));
+	/* Refused before Linux 6.15: there, data that is lost is repeated ever less often. */
+	setsockopt(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, &rto_max_ms, sizeof(rto_max_ms));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &keepalive->count, sizeof(keepalive->count));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &keepalive->interval_s,
+		   sizeof(keepalive->interval_s));
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &keepalive->idle_s, sizeof(keepalive->idle_s));
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_tcp_look.c - what the kernel says of connections over lo. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "system/tcp_look.h"
+
+static int ends[2];
+
+static int setup(void **state)
+{
+	struct sockaddr_in addr = {.sin_family = AF_INET};
+	socklen_t len = sizeof(addr);
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
+
+	(void)state;
+	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(bind(listener, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&addr, &len), 0);
+	ends[0] = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(connect(ends[0], (struct sockaddr *)&addr, len), 0);
+	ends[1] = accept(listener, NULL, NULL);
+	assert_true(ends[1] >= 0);
+	close(listener);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	close(ends[0]);
+	close(ends[1]);
+	return 0;
+}
+
+static struct mesh_tcp_look look(int fd)
+{
+	struct mesh_tcp_look look = {.data = true};
+
+	assert_int_equal(mesh_tcp_look(fd, &look), 0);
+	assert_true(look.data);
+	return look;
+}
+
+static void test_counts(void **state)
+{
+	uint64_t deadline = mesh_clock_ms() + 10000;
+	struct mesh_tcp_look before = look(ends[0]), after;
+	static char bytes[1000];
+
+	(void)state;
+	assert_int_equal(before.queued, 0);
+	assert_true(before.cookie && before.cookie == mesh_socket_cookie(ends[0]));
+	assert_true(before.cookie != look(ends[1]).cookie);
+	assert_int_equal(send(ends[0], bytes, sizeof(bytes), 0), sizeof(bytes));
+	do
+		after = look(ends[0]);
+	while (after.queued && mesh_clock_ms() < deadline);
+	assert_int_equal(after.bytes_acked - before.bytes_acked, sizeof(bytes));
+	assert_true(after.segments_in > before.segments_in);
+	assert_int_equal(after.data_segments_in, before.data_segments_in);
+	assert_int_equal(look(ends[1]).data_segments_in, 1);
+}
+
+/* The reader does not read: what is queued stays, and nothing of it is in flight in the end. */
+static void test_closed_window(void **state)
+{
+	uint64_t deadline = mesh_clock_ms() + 10000;
+	static char bytes[1 << 20];
+	struct mesh_tcp_look now;
+
+	(void)state;
+	while (send(ends[0], bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		;
+	do
+		now = look(ends[0]);
+	while (now.unacked && mesh_clock_ms() < deadline);
+	assert_int_equal(now.unacked, 0);
+	assert_true(now.queued > 0);
+}
+
+/* A connection that has been silent for longer than idle_s is asked at once. */
+static void test_asks_at_once(void **state)
+{
+	const struct mesh_tcp_keepalive keepalive = {.idle_s = 1, .interval_s = 60, .count = 9};
+	uint64_t deadline = mesh_clock_ms() + 10000;
+	struct mesh_tcp_look before, after;
+
+	(void)state;
+	do
+		before = look(ends[0]);
+	while (before.heard_ago_ms < 1200 && mesh_clock_ms() < deadline);
+	mesh_tcp_keepalive_set(ends[0], &keepalive);
+	deadline = mesh_clock_ms() + 900;
+	do
+		after = look(ends[0]);
+	while (after.segments_in == before.segments_in && mesh_clock_ms() < deadline);
+	assert_int_equal(after.segments_in, before.segments_in + 1);
+	assert_int_equal(after.probes, 0); /* answered */
+	assert_true(after.heard_ago_ms < before.heard_ago_ms);
+}
+
+static void test_no_connection(void **state)
+{
+	struct mesh_tcp_look none;
+	int fd = socket(AF_INET, SOCK_STREAM, 0), pair[2];
+
+	(void)state;
+	assert_int_equal(mesh_tcp_look(fd, &none), -ENOTCONN);
+	close(fd);
+	assert_int_equal(mesh_tcp_look(fd, &none), -ENOTCONN);
+	assert_int_equal(mesh_socket_cookie(fd), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	assert_int_equal(mesh_tcp_look(pair[0], &none), -ENOTCONN);
+	close(pair[0]);
+	close(pair[1]);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_counts),
+		TEST(test_closed_window),
+		TEST(test_asks_at_once),
+		TEST(test_no_connection),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
