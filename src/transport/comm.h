@@ -124,12 +124,16 @@ struct mesh_send_side {
 	struct mesh_segment *free_segments;
 };
 
-/* The oldest request that is not complete, and what the sender says of it (stall.c). */
+/* The oldest request that is not complete, and what is asked and said of it (stall.c). */
 struct mesh_stall {
 	bool watching;
 	uint32_t seq;
-	uint64_t asked_ms; /* last; at first: since when it is the oldest */
+	uint64_t since_ms; /* it is the oldest */
+	uint64_t asked_ms; /* last; at first: since_ms */
 	uint64_t sent_ms;  /* when the sender said that it had sent it all; 0 if it has not */
+	/* Send: the message that the receiver asked about last, and since when it does; 0: none. */
+	uint32_t told_seq;
+	uint64_t told_ms;
 };
 
 /* What only a receiving comm has. */

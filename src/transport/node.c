@@ -10,6 +10,7 @@
 #include "fabric/poll.h"
 #include "transport/connect.h"
 #include "transport/counters.h"
+#include "transport/link.h"
 #include "transport/listener.h"
 #include "transport/node.h"
 #include "transport/peer.h"
@@ -186,7 +187,7 @@ static bool is_pending(const struct mesh_node *node)
 		    (peer->state == MESH_PEER_LOST && !peer->users))
 			return true;
 	}
-	return mesh_controls_paused(node);
+	return mesh_links_pending(node) || mesh_controls_paused(node);
 }
 
 int mesh_node_timeout(struct mesh_node *node)
@@ -258,6 +259,7 @@ void mesh_node_tick(struct mesh_node *node)
 		mesh_comm_tick(comm);
 		mesh_stall_tick(comm, now);
 	}
+	mesh_links_tick(node, now);
 	for (peer = LIST_FIRST(&node->peers); peer; peer = next) {
 		next = LIST_NEXT(peer, entry); /* a tick may free its own peer, no other */
 		mesh_peer_tick(peer, now);

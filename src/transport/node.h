@@ -25,6 +25,7 @@ struct mesh_peer;
 struct mesh_listener;
 struct mesh_connect;
 struct mesh_comm;
+struct mesh_link;
 
 /* One NIC's control listener. */
 struct mesh_control {
@@ -64,6 +65,7 @@ struct mesh_node {
 	} limits;
 
 	LIST_HEAD(, mesh_peer) peers;
+	LIST_HEAD(, mesh_link) links; /* of the peers that are up */
 	LIST_HEAD(, mesh_listener) listeners;
 	LIST_HEAD(, mesh_connect) connects;
 	LIST_HEAD(, mesh_comm) comms;

@@ -18,6 +18,7 @@
 #include "transport/comm.h"
 #include "transport/accept_wait.h"
 #include "transport/counters.h"
+#include "transport/link.h"
 #include "transport/node.h"
 #include "transport/peer.h"
 #include "transport/peer_internal.h"
@@ -161,6 +162,7 @@ static void greeting_check(struct mesh_peer *peer)
 	if (peer->incoming && greeting_send(peer, MESH_MESSAGE_GREET_REPLY))
 		return; /* at the next tick */
 	mesh_peer_state_set(peer, MESH_PEER_UP);
+	mesh_link_join(peer);
 	if (!peer->incoming)
 		mesh_peer_port_send(peer);
 }
@@ -196,22 +198,6 @@ void mesh_peer_retry(struct mesh_peer *peer, const char *reason)
 	mesh_peer_state_set(peer, MESH_PEER_RETRY);
 }
 
-/* Writes what the control connection's error means into @reason, MESH_PEER_REASON_MAX bytes. */
-static void errno_explain(int error, char *reason)
-{
-	const char *hint = "";
-
-	if (error == -ECONNREFUSED)
-		hint = ": its process has ended, or a firewall refuses";
-	else if (error == -ETIMEDOUT || error == -EHOSTUNREACH)
-		hint = ": is the cable in, the peer's link up, and no firewall between?";
-	else if (error == -ENETUNREACH || error == -EADDRNOTAVAIL)
-		hint = ": did this NIC lose its address or its route?";
-	else if (error == -EMFILE || error == -ENFILE)
-		hint = ": " MESH_DESCRIPTORS_RAISE;
-	snprintf(reason, MESH_PEER_REASON_MAX, "%s%s", strerror(-error), hint);
-}
-
 static void errno_retry(struct mesh_peer *peer, int error)
 {
 	char reason[MESH_PEER_REASON_MAX];
@@ -223,7 +209,7 @@ static void errno_retry(struct mesh_peer *peer, int error)
 	} else {
 		peer->first_refused_ms = 0;
 	}
-	errno_explain(error, reason);
+	mesh_peer_errno_explain(error, reason);
 	mesh_peer_retry(peer, reason);
 }
 
@@ -270,20 +256,18 @@ static void connection_ended(struct mesh_peer *peer, int error)
 {
 	char reason[MESH_PEER_REASON_MAX];
 
-	if (peer->state == MESH_PEER_UP || peer->incoming) {
-		if (error == -ETIMEDOUT || error == -EHOSTUNREACH)
-			snprintf(reason, sizeof(reason),
-				 "no answer for %llu s: cable pulled, link down, node stopped",
-				 (unsigned long long)peer->node->config.dead_peer_timeout_s);
-		else if (!error || error == -ECONNRESET || error == -EPIPE)
-			snprintf(reason, sizeof(reason),
-				 "its process ended, or closed the network plugin");
-		else
-			errno_explain(error, reason);
-		mesh_peer_lose(peer, reason);
+	if (peer->state != MESH_PEER_UP && !peer->incoming) {
+		errno_retry(peer, error ? error : -ECONNRESET);
 		return;
 	}
-	errno_retry(peer, error ? error : -ECONNRESET);
+	if (error == -ETIMEDOUT || error == -EHOSTUNREACH) {
+		mesh_link_timed_out(peer);
+		return;
+	}
+	snprintf(reason, sizeof(reason), "its process ended, or closed the network plugin");
+	if (error && error != -ECONNRESET && error != -EPIPE)
+		mesh_peer_errno_explain(error, reason);
+	mesh_peer_lose(peer, reason);
 }
 
 static void peer_read(struct mesh_peer *peer)
@@ -430,6 +414,7 @@ static void sink_end(struct mesh_peer *peer)
 void mesh_peer_free(struct mesh_peer *peer)
 {
 	mesh_lock_assert_held(&peer->node->lock);
+	mesh_link_leave(peer);
 	sink_end(peer);
 	mesh_engine_unwatch(&peer->node->engine, &peer->watch);
 	mesh_remote_close(peer->domain, peer->remote);
@@ -446,6 +431,7 @@ void mesh_peer_lose(struct mesh_peer *peer, const char *reason)
 	snprintf(peer->reason, sizeof(peer->reason), "%s", reason);
 	mesh_peer_loss_log(peer);
 	mesh_accept_wait_peer_lost(peer, peer->told);
+	mesh_link_leave(peer);
 	sink_end(peer);
 	mesh_engine_unwatch(&peer->node->engine, &peer->watch);
 	peer->lost_ms = mesh_clock_ms();

@@ -25,6 +25,7 @@
 
 struct mesh_node;
 struct mesh_comm;
+struct mesh_link;
 
 /* The first four are passed in this order. */
 enum mesh_peer_state {
@@ -55,6 +56,7 @@ struct mesh_peer {
 	struct mesh_node *node;
 	struct mesh_domain *domain;
 	struct mesh_watch watch;
+	struct mesh_link *link; /* UP: what it shares with the other direction; else NULL */
 	enum mesh_peer_state state;
 	bool incoming;
 	bool buried;	 /* LOST, and its comms have failed */

@@ -15,6 +15,7 @@
 #include "transport/comm.h"
 #include "transport/connect.h"
 #include "transport/counters.h"
+#include "transport/link.h"
 #include "transport/listener.h"
 #include "transport/node.h"
 #include "transport/peer.h"
@@ -64,6 +65,7 @@ void mesh_peer_send(struct mesh_peer *peer, struct mesh_frame *frame, enum mesh_
 		return;
 	out_append(peer, frame, mesh_frame_finish(frame, type));
 	mesh_peer_flush(peer);
+	mesh_link_sent(peer);
 }
 
 void mesh_peer_hello_send(struct mesh_peer *peer)
@@ -277,6 +279,11 @@ static void refuse_handle(struct mesh_peer *peer, const struct mesh_frame_refuse
 		connect = connect_of_comm(peer, refuse->comm);
 		if (connect)
 			mesh_connect_refused(connect, (enum mesh_refusal)refuse->refusal);
+		return;
+	}
+	if (peer->state == MESH_PEER_UP && (refuse->refusal == MESH_REFUSAL_NO_ANSWER ||
+					    refuse->refusal == MESH_REFUSAL_NO_DATA)) {
+		mesh_link_given_up(peer, (enum mesh_refusal)refuse->refusal, refuse->detail);
 		return;
 	}
 	if (peer->incoming || peer->state != MESH_PEER_HELLO) {

@@ -24,6 +24,9 @@ int mesh_peer_socket_connect(const struct mesh_peer *peer);
 /** The kernel notices a silent peer in time, even while nothing is sent. */
 void mesh_peer_keepalive_set(const struct mesh_peer *peer, int fd);
 
+/** Writes what its error means into @reason, MESH_PEER_REASON_MAX bytes. */
+void mesh_peer_errno_explain(int error, char *reason);
+
 /* ---- peer_loss.c ---- */
 
 /**

@@ -2,8 +2,11 @@
 /* peer_socket.c - the socket of a control connection: from our NIC, kept alive by the kernel. */
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 
+#include "base/descriptors.h"
 #include "base/private_descriptor.h"
 #include "transport/node.h"
 #include "transport/peer_internal.h"
@@ -45,4 +48,19 @@ int mesh_peer_socket_connect(const struct mesh_peer *peer)
 	ret = -errno;
 	mesh_descriptor_close(fd);
 	return ret;
+}
+
+void mesh_peer_errno_explain(int error, char *reason)
+{
+	const char *hint = "";
+
+	if (error == -ECONNREFUSED)
+		hint = ": its process has ended, or a firewall refuses";
+	else if (error == -ETIMEDOUT || error == -EHOSTUNREACH)
+		hint = ": is the cable in, the peer's link up, and no firewall between?";
+	else if (error == -ENETUNREACH || error == -EADDRNOTAVAIL)
+		hint = ": did this NIC lose its address or its route?";
+	else if (error == -EMFILE || error == -ENFILE)
+		hint = ": " MESH_DESCRIPTORS_RAISE;
+	snprintf(reason, MESH_PEER_REASON_MAX, "%s%s", strerror(-error), hint);
 }

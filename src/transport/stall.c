@@ -6,10 +6,10 @@
  * reset between two living processes, the provider makes a new one and tells nobody. So whoever has
  * waited for a while asks the other side about its oldest request, over the control connection.
  *
- * A sender that is asked says so if the message is on its way; if it then does not come, the comm
- * fails instead of waiting for ever. A receiver that is asked sends its grants again: they, or what
- * asked for them, may have been lost. Either way its engine polls, while its NCCL may be asleep: so
- * the acknowledgements move that the provider has kept back.
+ * A sender that is asked says so if the receiver's kernel has the message; if it then does not
+ * come, the comm fails instead of waiting for ever. A receiver that is asked sends its grants
+ * again: they, or what asked for them, may have been lost. Either way its engine polls, while its
+ * NCCL may be asleep: so the acknowledgements move that the provider has kept back.
  *
  * On RDMA the sender itself can tell: a write is acknowledged by the peer's NIC, whatever its
  * process does. A NIC gives up by itself, but not every one, and not if its device went away.
@@ -19,11 +19,14 @@
 
 #include "base/clock.h"
 #include "transport/comm.h"
+#include "transport/link.h"
 #include "transport/node.h"
 #include "transport/protocol.h"
 
 /* A request that waits is normal: NCCL posts some minutes early. Asking is cheap. */
 #define ASK_MS 3000
+/* A request that waits longer has its links watched. */
+#define WATCH_MS 500
 #define NS_PER_S 1000000000ull
 
 /* The oldest request that is not complete. Returns false if there is none. */
@@ -42,7 +45,16 @@ static bool oldest_waiting(struct mesh_comm *comm, uint32_t *seq)
 	return false;
 }
 
-/* True if it is time to ask about *seq. */
+/* It is waited for the peer on each of the paths. node->lock held. */
+static void links_want(struct mesh_comm *comm, uint64_t until_ms)
+{
+	int i;
+
+	for (i = 0; i < comm->num_paths; i++)
+		mesh_link_want(comm->paths[i].peer, until_ms);
+}
+
+/* True if it is time to ask about *seq. node->lock held. */
 static bool ask_is_due(struct mesh_comm *comm, uint64_t now_ms, uint32_t *seq)
 {
 	struct mesh_stall *stall = &comm->stall;
@@ -53,10 +65,16 @@ static bool ask_is_due(struct mesh_comm *comm, uint64_t now_ms, uint32_t *seq)
 		return false;
 	}
 	if (!stall->watching || stall->seq != *seq) {
-		*stall = (struct mesh_stall){.watching = true, .seq = *seq, .asked_ms = now_ms};
+		stall->watching = true;
+		stall->seq = *seq;
+		stall->since_ms = stall->asked_ms = now_ms;
+		stall->sent_ms = 0;
 		return false;
 	}
-	if (now_ms - stall->asked_ms < ASK_MS)
+	if (now_ms - stall->since_ms >= WATCH_MS)
+		links_want(comm, now_ms + WATCH_MS);
+	/* All frames go over the first path. */
+	if (now_ms - stall->asked_ms < ASK_MS || !mesh_link_is_fresh(comm->paths[0].peer, now_ms))
 		return false;
 	stall->asked_ms = now_ms;
 	return true;
@@ -72,7 +90,7 @@ static void lost_check(struct mesh_comm *comm, uint64_t now_ms)
 		return;
 	snprintf(why, sizeof(why),
 		 "message %u was sent and has not arrived after %llu s: the provider's connection "
-		 "was reset on the way, or large frames are lost (MTU)",
+		 "was reset on the way",
 		 stall->seq, (unsigned long long)limit_ms / 1000);
 	mesh_comm_fail(comm, -EIO, false, why);
 }
@@ -139,13 +157,38 @@ void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms)
 		mesh_comm_frame_send(comm, MESH_FRAME_ASK, (struct mesh_frame_comm){.sent = seq});
 }
 
+/*
+ * True if the kernel of the receiver has all of a message that is complete here. That a provider's
+ * socket has it is not enough: over a slow link the rest may take minutes. Then there is no answer
+ * yet, and the receiver asks again; meanwhile the link is watched, so that data which is stuck
+ * fails here. node->lock held.
+ */
+static bool is_delivered(struct mesh_comm *comm, uint32_t seq)
+{
+	struct mesh_stall *stall = &comm->stall;
+	uint64_t now_ms = mesh_clock_ms();
+	bool drained = true;
+	int i;
+
+	mesh_lock_assert_held(&comm->lock);
+	if (!stall->told_ms || stall->told_seq != seq) {
+		stall->told_seq = seq;
+		stall->told_ms = now_ms;
+	}
+	for (i = 0; i < comm->num_paths; i++)
+		drained &= mesh_link_is_drained(comm->paths[i].peer, stall->told_ms, now_ms);
+	if (!drained)
+		links_want(comm, now_ms + 2 * ASK_MS);
+	return drained;
+}
+
 void mesh_stall_asked(struct mesh_comm *comm, uint32_t seq)
 {
 	bool sent = false;
 
 	mesh_lock_take(&comm->lock);
 	if (comm->sending)
-		sent = mesh_send_is_complete(comm, seq);
+		sent = mesh_send_is_complete(comm, seq) && is_delivered(comm, seq);
 	else
 		mesh_receive_tell_again(comm, seq);
 	mesh_lock_release(&comm->lock);

@@ -19,6 +19,12 @@ const char *mesh_refusal_text(enum mesh_refusal refusal)
 		return "it has no such listener: it was closed, or the handle is from another run";
 	case MESH_REFUSAL_RESOURCES:
 		return "it is out of memory or connections";
+	case MESH_REFUSAL_NO_ANSWER:
+		return "it gave this link up, because no answer from here had reached it for too "
+		       "long";
+	case MESH_REFUSAL_NO_DATA:
+		return "it gave this link up, because its large frames do not arrive here: is the "
+		       "MTU of both NICs the same?";
 	}
 	return "for a reason that this version does not know";
 }

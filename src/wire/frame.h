@@ -28,6 +28,9 @@ enum mesh_refusal {
 	MESH_REFUSAL_PROVIDER = 2,  /* another libfabric provider on this link */
 	MESH_REFUSAL_COOKIE = 3,    /* no such listener, or not its cookie */
 	MESH_REFUSAL_RESOURCES = 4, /* out of memory or comm ids, or its queue is full */
+	/* Of a peer that is up: the sender of the frame has given it up. */
+	MESH_REFUSAL_NO_ANSWER = 5, /* nothing was heard from it for too long */
+	MESH_REFUSAL_NO_DATA = 6,   /* large frames to it are lost */
 };
 
 /** The refusal in words. Never NULL. */
@@ -93,10 +96,17 @@ _Static_assert(offsetof(struct mesh_frame_hello, nics) == 200, "wire format");
 struct mesh_frame_refuse {
 	uint32_t refusal; /* enum mesh_refusal */
 	uint32_t comm;	  /* the CONNECT's comm, or 0 for a HELLO */
-	uint32_t detail;  /* the refuser's version or provider id */
+	/* The refuser's version or provider id, or the link that it gave up: 0 is this one. */
+	uint32_t detail;
 	uint32_t reserved;
 };
 _Static_assert(sizeof(struct mesh_frame_refuse) == 16, "wire format");
+
+/* A link between two processes, by their NICs' numbers; never 0. */
+static inline uint32_t mesh_link_name(uint8_t refusers_nic, uint8_t other_nic)
+{
+	return 1u << 16 | (uint32_t)refusers_nic << 8 | other_nic;
+}
 
 /* CONNECT: one for each path, over that path's control connection, in order. */
 struct mesh_frame_connect {

@@ -1,0 +1,355 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_liveness.sh - a link that is silent, slow, interrupted or too small for large frames: both
+# nodes judge it alike, in time, and with the reason that is true.
+# seconds: 75
+set -u
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=tests/functional/faults.sh
+. "$here/faults.sh"
+
+DEAD=4 # seconds; NCCL_MESH_DEAD_PEER_TIMEOUT
+# Both ends must fail within DEAD + 0.5 s; the rest is for a loaded machine.
+BOUND=$((DEAD * 1000 + 500 + 700))
+
+# The cable that fails, as both nodes' logs name it.
+AB=ab BA=ba NET='10\.77\.1'
+
+# timeouts DEAD: for every process from now on.
+timeouts() {
+	FAULTS_ENV=(
+		"NCCL_MESH_CONNECT_TIMEOUT=20" "NCCL_MESH_ACCEPT_TIMEOUT=20"
+		"NCCL_MESH_DEAD_PEER_TIMEOUT=$1" "NCCL_MESH_PROVIDER=${PROVIDER:-}"
+	)
+}
+
+begin() {
+	CASE=$1
+	rm -f "$FAULTS"/{handle,back,go,down,failed,calm,done}*
+}
+
+# cut, heal NODE NIC: the cable of a mesh_cable forwards nothing, and every carrier stays.
+cut() {
+	local port
+
+	read -ra port <<<"${MESH_PEER["$1 $2"]}"
+	BRIDGE=$(ip -n "$MESH_PREFIX${port[0]}" -o link show dev "${port[1]}" |
+		sed -n 's/.* master \([^ ]*\) .*/\1/p')
+	ip -n "$MESH_PREFIX${port[0]}" link set "${port[1]}" nomaster || fail "cannot cut $1 $2"
+}
+
+heal() {
+	local port
+
+	read -ra port <<<"${MESH_PEER["$1 $2"]}"
+	ip -n "$MESH_PREFIX${port[0]}" link set "${port[1]}" master "$BRIDGE" ||
+		fail "cannot heal $1 $2"
+}
+
+# await_ms MS: the time passes that a fault lasts.
+await_ms() { read -rt "$(($1 / 1000)).$(printf %03d $(($1 % 1000)))" -u "$MESH_NEVER"; }
+
+now_ms() { echo $(($(date +%s%N) / 1000000)); }
+
+# --- pulled in mid-transfer -------------------------------------------------------------------
+
+pulled() {
+	local from node name
+
+	begin "$1"
+	timeouts $DEAD
+	mesh_shape a ab 200mbit
+	play a sender <<-END
+		init 0
+		$(meet connect 256M)
+		post 0 0 0 256M
+		thread 3 ! test 0
+		await $FAULTS/down
+		join 3 $(ms $BOUND)
+		touch $FAULTS/failed.sender
+		dereg 0
+		within $(ms 2000) close 0
+		finalize 0
+	END
+	play b receiver <<-END
+		init 0
+		$(meet listen 256M)
+		post 0 0 0 256M
+		thread 3 ! test 0
+		written 0 2M
+		touch $FAULTS/go
+		await $FAULTS/down
+		join 3 $(ms $BOUND)
+		touch $FAULTS/failed.receiver
+		dereg 0
+		within $(ms 2000) close 0
+		finalize 0
+	END
+	arrives go
+	await_ms 700 # in the middle of the transfer, whatever was asked before
+	"${@:2}"
+	touch "$FAULTS/down"
+	from=$(now_ms)
+	for name in sender receiver; do
+		arrives failed.$name
+		note "$CASE: $name failed within $(($(now_ms) - from)) ms"
+	done
+	ended sender
+	ended receiver
+	said sender WARN "lost node b \($NET\.2\), reached from $AB \($NET\.1\): .*no answer"
+	said receiver WARN "lost node a \($NET\.1\), reached from $BA \($NET\.2\): .*no answer"
+	for name in sender receiver; do
+		unsaid $name WARN "has not arrived|its process ended"
+		(($(grep -c "^WARN .*lost" "$FAULTS/$name.log") == 1)) ||
+			faults_show "$name: more than one line"
+	done
+	mesh_shape a ab none
+}
+
+# --- a flap -----------------------------------------------------------------------------------
+
+# both SEND RECEIVE: a script in which comm 0 sends what SEND seeds, and comm 1 receives.
+both() {
+	local one=$1 two=$2
+
+	cat <<-END
+		init 0
+		listen 1 $FAULTS/handle.$one
+		await $FAULTS/handle.$two
+		connect 0 $FAULTS/handle.$two
+		accept 1 1
+		buffer 0 1M
+		buffer 1 1M
+		reg 0 0 0
+		reg 1 1 1
+		limit 40000
+		thread 1 stream 0 ${3:-256K} $FAULTS/calm $one
+		thread 2 stream 1 ${3:-256K} none $two
+		touch $FAULTS/go.$one
+		join 1
+		join 2
+		dereg 0
+		dereg 1
+		close 0
+		close 1
+		close-listen 1
+		finalize 0
+	END
+}
+
+# flap BOUND_S MS
+flap() {
+	local name
+
+	begin "flap of $2 ms, bound $1 s"
+	timeouts "$1"
+	play a left < <(both 1 2)
+	play b right < <(both 2 1)
+	arrives go.1 go.2
+	await_ms 300
+	cut a ab
+	await_ms "$2"
+	heal a ab
+	await_ms 4000 # whoever judges wrongly does so now
+	touch "$FAULTS/calm"
+	for name in left right; do
+		ended $name
+		unsaid $name WARN "."
+	done
+	note "$CASE: $(grep -h "^note stream" "$FAULTS/left.log" | tr '\n' ' ')"
+}
+
+# idle_flap BOUND_S MS: nobody waits, so the kernels alone keep the connections.
+idle_flap() {
+	local name
+
+	begin "flap of $2 ms with nothing to do, bound $1 s"
+	timeouts "$1"
+	play a sender <<-END
+		init 0
+		$(meet connect 1M)
+		transfer 0 1M 3 5
+		touch $FAULTS/go
+		await $FAULTS/down
+		transfer 0 1M 3 5
+		dereg 0
+		close 0
+		finalize 0
+	END
+	play b receiver <<-END
+		init 0
+		$(meet listen 1M)
+		transfer 0 1M 3 5
+		await $FAULTS/down
+		transfer 0 1M 3 5
+		dereg 0
+		close 0
+		finalize 0
+	END
+	arrives go
+	await_ms $(($1 * 700))
+	cut a ab
+	await_ms "$2"
+	heal a ab
+	await_ms 2000
+	touch "$FAULTS/down"
+	for name in sender receiver; do
+		ended $name
+		unsaid $name WARN "."
+	done
+	note "$CASE: nobody failed"
+}
+
+# --- slow -------------------------------------------------------------------------------------
+
+slow() {
+	local from name
+
+	begin "64 kbit/s"
+	timeouts 3
+	play a sender <<-END
+		init 0
+		$(meet connect 160K)
+		touch $FAULTS/go
+		await $FAULTS/down
+		limit 60000
+		transfer 0 160K 1 5
+		await $FAULTS/done
+		dereg 0
+		close 0
+		finalize 0
+	END
+	play b receiver <<-END
+		init 0
+		$(meet listen 160K)
+		await $FAULTS/down
+		limit 60000
+		transfer 0 160K 1 5
+		touch $FAULTS/done
+		dereg 0
+		close 0
+		finalize 0
+	END
+	arrives go
+	ip netns exec "${MESH_PREFIX}a" tc qdisc replace dev ab root tbf rate 64kbit burst 4kb \
+		latency 2s || fail "no tbf"
+	touch "$FAULTS/down"
+	from=$(now_ms)
+	ended sender
+	ended receiver
+	for name in sender receiver; do unsaid $name WARN "."; done
+	note "$CASE: 160 KiB took $(($(now_ms) - from)) ms"
+	mesh_shape a ab none
+}
+
+# --- stopped ----------------------------------------------------------------------------------
+
+stopped() {
+	local name
+
+	begin "stopped for thrice the bound"
+	timeouts 3
+	play a sender <<-END
+		init 0
+		$(meet connect 32M)
+		limit 60000
+		transfer 0 32M 2 5
+		dereg 0
+		close 0
+		finalize 0
+	END
+	play b receiver <<-END
+		init 0
+		$(meet listen 32M)
+		touch $FAULTS/go
+		stop
+		limit 60000
+		transfer 0 32M 2 5
+		dereg 0
+		close 0
+		finalize 0
+	END
+	arrives go
+	stands receiver
+	await_ms 9000
+	signal receiver CONT
+	ended sender
+	ended receiver
+	for name in sender receiver; do unsaid $name WARN "."; done
+	note "$CASE: nobody failed"
+}
+
+# --- large frames are lost ----------------------------------------------------------------------
+
+black_hole() {
+	local from
+
+	begin "large frames are lost"
+	timeouts $DEAD
+	play a sender <<-END
+		init 0
+		$(meet connect 8M)
+		touch $FAULTS/go
+		await $FAULTS/down
+		post 0 0 0 8M
+		! within $(ms $((BOUND + 1500))) test 0
+		touch $FAULTS/failed.sender
+		dereg 0
+		close 0
+		finalize 0
+	END
+	play b receiver <<-END
+		init 0
+		$(meet listen 8M)
+		await $FAULTS/down
+		post 0 0 0 8M
+		! within $(ms $((BOUND + 2500))) test 0
+		touch $FAULTS/failed.receiver
+		dereg 0
+		close 0
+		finalize 0
+	END
+	arrives go
+	on b nft "add table ip hole
+		add chain ip hole in { type filter hook prerouting priority -300; }
+		add rule ip hole in iifname ba meta length > 1000 counter drop" ||
+		fail "nft does not take the rule"
+	touch "$FAULTS/down"
+	from=$(now_ms)
+	arrives failed.sender
+	note "$CASE: sender failed within $(($(now_ms) - from)) ms"
+	arrives failed.receiver
+	note "$CASE: receiver failed within $(($(now_ms) - from)) ms"
+	ended sender
+	ended receiver
+	said sender WARN "lost node b .*large frames"
+	said receiver WARN "lost node a .*large frames"
+	on b nft flush ruleset
+}
+
+# A second cable: the one that fails is named, whoever notices first.
+one_of_two() {
+	mesh_cable a ax 10.77.9.1/24 b bx 10.77.9.2/24
+	mesh_shape a ax 200mbit
+	AB=ax BA=bx NET='10\.77\.9'
+	pulled "one of two cables silent" cut a ax
+	heal a ax
+}
+
+faults_init
+mesh_up line 2 patched
+all() {
+	pulled "cable pulled" mesh_unplug a ab
+	mesh_plug a ab
+	pulled "cable silent" cut a ab
+	heal a ab
+	flap 10 9000
+	flap 4 3000
+	idle_flap 4 3500
+	slow
+	stopped
+	if on b nft list ruleset >/dev/null 2>&1; then black_hole; fi
+	one_of_two
+}
+
+"${@:-all}"

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_link.c - peers that share a link: who belongs to it, and what is lost with it. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "transport/link.h"
+#include "transport/liveness.h"
+
+#include "comm_fixture.h"
+#include "log_capture.h"
+
+#define PROCESS 77
+
+static struct mesh_peer *one, *other; /* the same process over two NICs */
+static struct mesh_peer twin;	      /* over the first NIC, in the other direction */
+
+static void tcp_pair(int ends[2])
+{
+	struct sockaddr_in addr = {.sin_family = AF_INET};
+	socklen_t len = sizeof(addr);
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
+
+	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(bind(listener, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&addr, &len), 0);
+	ends[0] = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(connect(ends[0], (struct sockaddr *)&addr, len), 0);
+	ends[1] = accept(listener, NULL, NULL);
+	assert_true(ends[1] >= 0);
+	close(listener);
+}
+
+static int links_setup(void **state)
+{
+	int i, ends[2];
+
+	fixture_setup(state);
+	fixture_paths_open(MESH_PROVIDER_TCP, 2);
+	close(fixture.peers[0].watch.fd);
+	close(fixture.frames);
+	tcp_pair(ends);
+	fixture.peers[0].watch.fd = ends[0];
+	fixture.frames = ends[1];
+	one = &fixture.peers[0];
+	other = &fixture.peers[1];
+	memset(&twin, 0, sizeof(twin));
+	twin.node = one->node;
+	twin.domain = one->domain;
+	twin.address = one->address;
+	twin.watch.fd = -1;
+	twin.state = MESH_PEER_UP;
+	twin.incoming = true;
+	for (i = 0; i < 2; i++)
+		fixture.peers[i].address.nic = (uint8_t)(3 + i);
+	one->process_id = other->process_id = twin.process_id = PROCESS;
+	mesh_lock_take(&fixture.node.lock);
+	LIST_INSERT_HEAD(&fixture.node.peers, one, entry);
+	LIST_INSERT_HEAD(&fixture.node.peers, other, entry);
+	LIST_INSERT_HEAD(&fixture.node.peers, &twin, entry);
+	mesh_link_join(one);
+	mesh_link_join(&twin);
+	mesh_link_join(other);
+	return 0;
+}
+
+static int links_teardown(void **state)
+{
+	mesh_link_leave(one);
+	mesh_link_leave(&twin);
+	mesh_link_leave(other);
+	assert_true(LIST_EMPTY(&fixture.node.links));
+	free(twin.out);
+	if (one->watch.fd < 0) /* the fixture closes it */
+		one->watch.fd = dup(fixture.frames);
+	mesh_lock_release(&fixture.node.lock);
+	return fixture_teardown(state);
+}
+
+static void test_members(void **state)
+{
+	struct mesh_peer stranger = twin;
+
+	(void)state;
+	assert_non_null(one->link);
+	assert_ptr_equal(one->link, twin.link);
+	assert_ptr_not_equal(one->link, other->link); /* another NIC */
+	stranger.process_id++;
+	mesh_link_join(&stranger);
+	assert_ptr_not_equal(one->link, stranger.link);
+	mesh_link_leave(&stranger);
+	mesh_link_leave(&stranger); /* does nothing */
+}
+
+static void test_lost_together(void **state)
+{
+	struct mesh_frame frame;
+
+	(void)state;
+	mesh_link_lose(&twin, "for a test", MESH_REFUSAL_NO_ANSWER);
+	assert_int_equal(twin.state, MESH_PEER_LOST);
+	assert_int_equal(one->state, MESH_PEER_LOST);
+	assert_int_equal(other->state, MESH_PEER_UP);
+	assert_null(one->link);
+	assert_null(twin.link);
+	assert_string_equal(one->reason, "for a test");
+	frame = fixture_frame(MESH_FRAME_REFUSE);
+	assert_int_equal(frame.refuse.refusal, MESH_REFUSAL_NO_ANSWER);
+	assert_int_equal(frame.refuse.detail, 0);
+}
+
+/* The other process names one link over another. */
+static void test_given_up(void **state)
+{
+	uint32_t name = mesh_link_name(other->address.nic, (uint8_t)other->domain->dev);
+
+	(void)state;
+	mesh_link_given_up(one, MESH_REFUSAL_NO_ANSWER, name + 1); /* there is none such */
+	assert_int_equal(other->state, MESH_PEER_UP);
+	mesh_link_given_up(one, MESH_REFUSAL_NO_ANSWER, name);
+	assert_int_equal(other->state, MESH_PEER_LOST);
+	assert_int_equal(one->state, MESH_PEER_UP);
+	mesh_link_given_up(one, MESH_REFUSAL_NO_DATA, 0);
+	assert_int_equal(one->state, MESH_PEER_LOST);
+	assert_int_equal(twin.state, MESH_PEER_LOST);
+	assert_true(strstr(one->reason, "large frames"));
+}
+
+/* Nobody waits: nothing is pending but a frame that was sent, until it is acknowledged. */
+static void test_pending(void **state)
+{
+	uint64_t now = mesh_clock_ms();
+
+	(void)state;
+	assert_false(mesh_links_pending(&fixture.node));
+	mesh_link_sent(one);
+	assert_true(mesh_links_pending(&fixture.node));
+	mesh_links_tick(&fixture.node, now + 100);
+	assert_true(mesh_links_pending(&fixture.node));
+	mesh_links_tick(&fixture.node, now + 10000);
+	assert_false(mesh_links_pending(&fixture.node));
+	assert_int_equal(one->state, MESH_PEER_UP);
+}
+
+static void test_drained(void **state)
+{
+	uint64_t now = mesh_clock_ms();
+
+	(void)state;
+	assert_true(mesh_link_is_drained(one, now, now)); /* the provider has no sockets */
+	mesh_link_leave(one);
+	assert_true(mesh_link_is_drained(one, now, now));
+	assert_true(mesh_link_is_fresh(one, now));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, links_setup, links_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_members), TEST(test_lost_together), TEST(test_given_up),
+		TEST(test_pending), TEST(test_drained),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
