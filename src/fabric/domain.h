@@ -60,6 +60,7 @@ struct mesh_domain {
 	size_t name_len;
 	uint16_t port;			 /* of the endpoint's name, host order */
 	size_t segment_max;		 /* bytes of the largest RMA write */
+	size_t segment_bytes;		 /* of the usual large one, as configured; 0: not known */
 	size_t inject_max;		 /* bytes of the largest message that needs no buffer */
 	struct mesh_log_limit breakages; /* under lock */
 	/*

@@ -187,6 +187,7 @@ static void domain_init(struct mesh_domain *domain, const struct mesh_domain_opt
 	domain->nic = options->nic;
 	domain->dev = options->dev;
 	domain->payload_max = options->payload_max;
+	domain->segment_bytes = options->segment_bytes;
 }
 
 int mesh_domain_open(const struct mesh_domain_options *options, struct mesh_domain **domain)

@@ -10,6 +10,7 @@ struct mesh_domain_options {
 	int dev;
 	enum mesh_provider_id provider; /* wanted; NONE: the best */
 	size_t payload_max;		/* bytes of the largest message payload */
+	size_t segment_bytes;		/* of a large RMA write: a window holds several; or 0 */
 };
 
 /**

@@ -6,8 +6,33 @@
 #include "base/clock.h"
 #include "fabric/flow.h"
 
+/*
+ * The window of verbs, bytes: several segments, so that the link is never idle while nobody polls.
+ * The reason for less on tcp is the processor's cache, through which all bytes pass
+ * (docs/performance.md).
+ */
+#define VERBS_WINDOW_MIN ((size_t)16 << 20)
+#define VERBS_WINDOW_MAX ((size_t)32 << 20)
+#define VERBS_SEGMENTS 4
+
+static struct mesh_pace_bounds window_bounds(const struct mesh_domain *domain)
+{
+	struct mesh_pace_bounds bounds = {MESH_PACE_WINDOW_MIN, MESH_PACE_WINDOW_MIN};
+
+	if (domain->provider != MESH_PROVIDER_VERBS_RXM)
+		return bounds;
+	bounds.most = VERBS_WINDOW_MAX;
+	bounds.least = VERBS_WINDOW_MIN;
+	if (domain->segment_bytes > VERBS_WINDOW_MAX / VERBS_SEGMENTS)
+		bounds.least = VERBS_WINDOW_MAX;
+	else if (domain->segment_bytes > VERBS_WINDOW_MIN / VERBS_SEGMENTS)
+		bounds.least = domain->segment_bytes * VERBS_SEGMENTS;
+	return bounds;
+}
+
 struct mesh_flow *mesh_flow_get(struct mesh_domain *domain, const void *name, size_t name_len)
 {
+	struct mesh_pace_bounds bounds = window_bounds(domain);
 	struct mesh_flow *flow;
 
 	mesh_lock_assert_held(&domain->transmit_lock);
@@ -21,7 +46,7 @@ struct mesh_flow *mesh_flow_get(struct mesh_domain *domain, const void *name, si
 	memcpy(flow->name, name, name_len);
 	flow->name_len = name_len;
 	TAILQ_INIT(&flow->waiters);
-	mesh_pace_init(&flow->pace, domain->nic->speed_mbps);
+	mesh_pace_init(&flow->pace, domain->nic->speed_mbps, &bounds);
 	LIST_INSERT_HEAD(&domain->flows, flow, entry);
 found:
 	flow->users++;

@@ -23,21 +23,6 @@ static void store(_Atomic(uint64_t) *value, uint64_t number)
 	atomic_store_explicit(value, number, memory_order_relaxed);
 }
 
-void mesh_pace_init(struct mesh_pace *pace, int speed_mbps)
-{
-	uint64_t mbps = speed_mbps > 0 ? (uint64_t)speed_mbps : SPEED_GUESS_MBPS;
-
-	store(&pace->posted, 0);
-	store(&pace->completed, 0);
-	store(&pace->busy_ns, 0);
-	store(&pace->last_ns, 0);
-	store(&pace->rate, mbps * 1000 / 8);
-	store(&pace->window, MESH_PACE_WINDOW_MIN);
-	pace->sample_bytes = 0;
-	pace->sample_ns = 0;
-	pace->shortest_ns = 0;
-}
-
 uint64_t mesh_pace_in_flight(const struct mesh_pace *pace)
 {
 	/*
@@ -57,18 +42,38 @@ void mesh_pace_posted(struct mesh_pace *pace, uint64_t bytes, uint64_t now_ns)
 }
 
 /*
- * A way that is long for its rate needs more in flight: twice what it holds, so that the rate
- * that it shows can grow until the link is full.
+ * @rate is a millisecond's bytes. A path that is long for its rate needs more in flight: twice what
+ * it holds, so that the rate that it shows can grow until the link is full.
  */
 static void window_set(struct mesh_pace *pace, uint64_t rate)
 {
-	uint64_t window = rate * (pace->shortest_ns / 1000) / 1000 * 2;
+	const struct mesh_pace_bounds *bounds = &pace->bounds;
+	uint64_t window = rate < bounds->most ? rate : bounds->most;
+	uint64_t held = rate * (pace->shortest_ns / 1000) / 1000;
 
-	if (window < MESH_PACE_WINDOW_MIN)
-		window = MESH_PACE_WINDOW_MIN;
+	if (window < bounds->least)
+		window = bounds->least;
+	if (window < 2 * held)
+		window = 2 * held;
 	if (window > MESH_PACE_WINDOW_MAX)
 		window = MESH_PACE_WINDOW_MAX;
 	store(&pace->window, window);
+}
+
+void mesh_pace_init(struct mesh_pace *pace, int speed_mbps, const struct mesh_pace_bounds *bounds)
+{
+	uint64_t mbps = speed_mbps > 0 ? (uint64_t)speed_mbps : SPEED_GUESS_MBPS;
+
+	store(&pace->posted, 0);
+	store(&pace->completed, 0);
+	store(&pace->busy_ns, 0);
+	store(&pace->last_ns, 0);
+	store(&pace->rate, mbps * 1000 / 8);
+	pace->sample_bytes = 0;
+	pace->sample_ns = 0;
+	pace->shortest_ns = 0;
+	pace->bounds = *bounds;
+	window_set(pace, load(&pace->rate));
 }
 
 static void sample_take(struct mesh_pace *pace)

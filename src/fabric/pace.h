@@ -17,14 +17,21 @@
 #include <stdint.h>
 
 /*
- * Bytes in flight on the way to one endpoint, which is one process on one link, before any more
- * wait here. Enough to keep a link of a cluster busy; more only fills caches (docs/performance.md).
- * Ways that are long raise it.
+ * The window: bytes in flight on the way to one endpoint, which is one process on one link, before
+ * any more wait here. It is what the link carries in a millisecond, because the thread that polls
+ * may be that late, within the bounds that the provider sets (struct mesh_pace_bounds). Paths that
+ * hold more than that raise it.
  */
 #define MESH_PACE_WINDOW_MIN (2u << 20)
 #define MESH_PACE_WINDOW_MAX (256u << 20)
 /* A link that had nothing for so long is given a segment, to show what it can do now. */
 #define MESH_PACE_PROBE_NS 100000000ull
+
+/* Of the window, bytes. */
+struct mesh_pace_bounds {
+	uint64_t least;
+	uint64_t most; /* but for what the path holds: up to MESH_PACE_WINDOW_MAX then */
+};
 
 struct mesh_pace {
 	_Atomic(uint64_t) posted;    /* bytes, ever; lock A */
@@ -33,13 +40,14 @@ struct mesh_pace {
 	_Atomic(uint64_t) last_ns;   /* of the last completion; lock B */
 	_Atomic(uint64_t) rate;	     /* bytes in a millisecond, never 0; lock B */
 	_Atomic(uint64_t) window;    /* bytes; lock B */
-	uint64_t sample_bytes;	     /* of the measurement going on; lock B, as all below */
+	struct mesh_pace_bounds bounds;
+	uint64_t sample_bytes; /* of the measurement going on; lock B, as all below */
 	uint64_t sample_ns;
 	uint64_t shortest_ns; /* from posting to completion, the shortest ever; 0: none yet */
 };
 
 /** Starts to measure. @speed_mbps: what the NIC claims, 0 if nothing: only the first guess. */
-void mesh_pace_init(struct mesh_pace *pace, int speed_mbps);
+void mesh_pace_init(struct mesh_pace *pace, int speed_mbps, const struct mesh_pace_bounds *bounds);
 
 /** @bytes were given to the provider. Lock A. */
 void mesh_pace_posted(struct mesh_pace *pace, uint64_t bytes, uint64_t now_ns);

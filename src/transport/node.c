@@ -63,6 +63,7 @@ static int domains_open(struct mesh_node *node)
 	struct mesh_domain_options options = {
 		.provider = mesh_provider_id_parse(node->config.provider),
 		.payload_max = node->config.eager_limit_bytes,
+		.segment_bytes = node->config.segment_bytes,
 	};
 	struct mesh_domain *domain;
 	int dev;

@@ -27,7 +27,8 @@ enum send_result {
 
 /*
  * Several paths: a message is cut into so many segments for each, within these bounds in bytes. The
- * upper one is a quarter of what may be in flight, so that a fast path is never without.
+ * upper one is a quarter of tcp's window (MESH_PACE_WINDOW_MIN), so that a fast path is never
+ * without.
  */
 #define SEGMENTS_PER_PATH 2
 #define SEGMENT_MIN ((size_t)64 << 10)

@@ -91,6 +91,35 @@ static void test_flow_outlives(void **state)
 	mesh_domain_close(domain);
 }
 
+/* The window of a new flow with this provider, and with large segments of so many bytes. */
+static uint64_t window_of(enum mesh_provider_id provider, size_t segment_bytes)
+{
+	struct mesh_domain *domain;
+	struct mesh_remote *remote;
+	uint64_t window;
+
+	fake_reset();
+	domain = fake_domain_open(provider);
+	domain->segment_bytes = segment_bytes;
+	remote = fake_remote_open(domain, 1);
+	window = atomic_load(&remote->flow->pace.window);
+	mesh_remote_close(domain, remote);
+	mesh_domain_close(domain);
+	return window;
+}
+
+/* What the cache holds where a processor copies; several segments where it does not. */
+static void test_window_of_the_provider(void **state)
+{
+	(void)state;
+	assert_int_equal(window_of(MESH_PROVIDER_TCP, 4 << 20), 2 << 20);
+	assert_int_equal(window_of(MESH_PROVIDER_TCP_RXM, 4 << 20), 2 << 20);
+	assert_int_equal(window_of(MESH_PROVIDER_VERBS_RXM, 0), 16 << 20);
+	assert_int_equal(window_of(MESH_PROVIDER_VERBS_RXM, 4 << 20), 16 << 20);
+	assert_int_equal(window_of(MESH_PROVIDER_VERBS_RXM, 6 << 20), 24 << 20);
+	assert_int_equal(window_of(MESH_PROVIDER_VERBS_RXM, (size_t)1 << 30), 32 << 20);
+}
+
 /* ---- waiting for room ------------------------------------------------------------------------ */
 
 struct customer {
@@ -338,6 +367,7 @@ int main(void)
 		TEST(test_buffers_shared),
 		TEST(test_flow_shared),
 		TEST(test_flow_outlives),
+		TEST(test_window_of_the_provider),
 		TEST(test_turns),
 		TEST(test_line_changed),
 		TEST(test_wait_on_idle),

@@ -37,6 +37,10 @@ struct mesh {
 
 static struct mesh mesh;
 
+/* What the processor's cache bounds, and what it does not. */
+static const struct mesh_pace_bounds tcp = {MESH_PACE_WINDOW_MIN, MESH_PACE_WINDOW_MIN};
+static const struct mesh_pace_bounds rdma = {16 << 20, 32 << 20};
+
 static void links_make(int num, const uint64_t *rates)
 {
 	int i;
@@ -47,7 +51,7 @@ static void links_make(int num, const uint64_t *rates)
 	for (i = 0; i < num; i++) {
 		mesh.links[i].rate = rates[i];
 		mesh.links[i].delay_ns = 50000;
-		mesh_pace_init(&mesh.links[i].pace, 10000);
+		mesh_pace_init(&mesh.links[i].pace, 10000, &tcp);
 		mesh.paces[i] = &mesh.links[i].pace;
 	}
 }
@@ -288,15 +292,57 @@ static void test_window(void **state)
 	assert_int_equal(mesh_pace_in_flight(mesh.paces[0]), 0);
 }
 
+static uint64_t rate_of(struct mesh_pace *pace)
+{
+	return atomic_load(&pace->rate);
+}
+
+/* One write of @bytes that takes @ns. */
+static void deliver(struct mesh_pace *pace, uint64_t bytes, uint64_t ns)
+{
+	uint64_t start_ns = atomic_load(&pace->last_ns) + MS;
+
+	mesh_pace_posted(pace, bytes, start_ns);
+	mesh_pace_completed(pace, bytes, start_ns, start_ns + ns);
+}
+
+/* What the link carries in a millisecond, within bounds: a thread that polls may be that late. */
+static void test_window_follows_the_rate(void **state)
+{
+	static const struct {
+		int gbit;
+		uint64_t window;
+	} cases[] = {{10, 16 << 20}, {200, 25000000}, {400, 32 << 20}};
+	struct mesh_pace pace;
+	uint64_t window;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		mesh_pace_init(&pace, cases[i].gbit * 1000, &rdma);
+		assert_int_equal(atomic_load(&pace.window), cases[i].window);
+	}
+	/* It claimed 400 Gbit/s and shows what it does: 160. */
+	for (i = 0; i < 2000; i++)
+		deliver(&pace, 1 << 20, (1 << 20) / 20);
+	window = atomic_load(&pace.window);
+	assert_in_range(window, 19900000, 20200000);
+	/* A way that is long holds more than that. */
+	links_make(1, (const uint64_t[]){100 * GBIT});
+	mesh_pace_init(&mesh.links[0].pace, 100000, &rdma);
+	mesh.links[0].delay_ns = 10 * MS;
+	reaches(0.9, 4ull << 30, 1 << 20, 1ull << 30);
+}
+
 /* What a NIC claims is the first guess; without a claim 10 Gbit/s. */
 static void test_first_guess(void **state)
 {
 	struct mesh_pace pace;
 
 	(void)state;
-	mesh_pace_init(&pace, 100000);
+	mesh_pace_init(&pace, 100000, &tcp);
 	assert_int_equal(mesh_pace_finish_ns(&pace, 12500000, 1), MS);
-	mesh_pace_init(&pace, 0);
+	mesh_pace_init(&pace, 0, &tcp);
 	assert_int_equal(mesh_pace_finish_ns(&pace, 12500000, 1), 10 * MS);
 }
 
@@ -306,7 +352,7 @@ static void test_silence(void **state)
 	struct mesh_pace pace;
 
 	(void)state;
-	mesh_pace_init(&pace, 0);
+	mesh_pace_init(&pace, 0, &tcp);
 	assert_int_equal(mesh_pace_silence_ns(&pace, 99), 0);
 	mesh_pace_posted(&pace, 1000, 100);
 	mesh_pace_posted(&pace, 1000, 120);
@@ -323,20 +369,6 @@ static void test_silence(void **state)
 	assert_int_equal(mesh_pace_in_flight(&pace), 0);
 }
 
-static uint64_t rate_of(struct mesh_pace *pace)
-{
-	return atomic_load(&pace->rate);
-}
-
-/* One write of @bytes that takes @ns. */
-static void deliver(struct mesh_pace *pace, uint64_t bytes, uint64_t ns)
-{
-	uint64_t start_ns = atomic_load(&pace->last_ns) + MS;
-
-	mesh_pace_posted(pace, bytes, start_ns);
-	mesh_pace_completed(pace, bytes, start_ns, start_ns + ns);
-}
-
 /* A measurement counts once it has bytes or time enough, and one alone does not decide. */
 static void test_measurements(void **state)
 {
@@ -345,7 +377,7 @@ static void test_measurements(void **state)
 	int i;
 
 	(void)state;
-	mesh_pace_init(&pace, 10000);
+	mesh_pace_init(&pace, 10000, &tcp);
 	before = rate_of(&pace);
 	deliver(&pace, 1000, MS);
 	assert_int_equal(rate_of(&pace), before);
@@ -369,7 +401,7 @@ static void test_window_is_bounded(void **state)
 	int i;
 
 	(void)state;
-	mesh_pace_init(&pace, 1000000);
+	mesh_pace_init(&pace, 1000000, &tcp);
 	for (i = 0; i < 20; i++)
 		deliver(&pace, 1ull << 40, 1000 * MS);
 	mesh_pace_posted(&pace, MESH_PACE_WINDOW_MAX - 1000, 1);
@@ -385,8 +417,8 @@ static void test_probe(void **state)
 	uint64_t now_ns;
 
 	(void)state;
-	mesh_pace_init(&fast, 100000);
-	mesh_pace_init(&slow, 100);
+	mesh_pace_init(&fast, 100000, &tcp);
+	mesh_pace_init(&slow, 100, &tcp);
 	assert_int_equal(mesh_pace_choose(paces, 2, 1 << 20, 1, 1000 * MS), 0);
 	deliver(&slow, 1000, MS);
 	now_ns = atomic_load(&slow.last_ns) + MESH_PACE_PROBE_NS;
@@ -406,6 +438,7 @@ int main(void)
 		cmocka_unit_test(test_small_rotate),
 		cmocka_unit_test(test_long_way),
 		cmocka_unit_test(test_window),
+		cmocka_unit_test(test_window_follows_the_rate),
 		cmocka_unit_test(test_first_guess),
 		cmocka_unit_test(test_silence),
 		cmocka_unit_test(test_measurements),

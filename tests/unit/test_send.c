@@ -236,6 +236,70 @@ static void test_window_is_kept(void **state)
 	fixture_comm_close(comm);
 }
 
+/* Posts @count messages of @size on @sender, and grants them. */
+static void granted_post(struct mesh_comm *sender, struct mesh_registration *to, int count,
+			 size_t size)
+{
+	struct mesh_request *request;
+	int i;
+
+	for (i = 0; i < count; i++)
+		assert_int_equal(mesh_comm_send(sender, memory, size, to, &request), 0);
+	fixture_grant(sender, 0, count, size);
+}
+
+/* RDMA needs no cache to be quick: a late poll must not leave the link idle. */
+static void test_four_segments_in_flight(void **state)
+{
+	int i;
+
+	(void)state;
+	sender_open(MESH_PROVIDER_VERBS_RXM, 1);
+	granted_post(comm, registration, 8, 4 * MIB);
+	assert_int_equal(fake.writes.num, 4);
+	for (i = 1; i <= 4; i++) {
+		fixture_writes_complete(1);
+		assert_int_equal(fake.writes.num, 4 + i);
+	}
+	fixture_writes_complete(4);
+	fixture_comm_close(comm);
+}
+
+/* Writes in flight of eight comms with eight messages of @size each. */
+static int writes_of_eight(enum mesh_provider_id provider, size_t size)
+{
+	struct mesh_registration *registrations[8];
+	struct mesh_comm *comms[8];
+	void *state = NULL;
+	int i, writes;
+
+	fixture_setup(&state);
+	fixture_paths_open(provider, 1);
+	for (i = 0; i < 8; i++) {
+		comms[i] = fixture_comm_open(true);
+		registrations[i] = fixture_register(comms[i], memory, sizeof(memory));
+		granted_post(comms[i], registrations[i], 8, size);
+	}
+	writes = fake.writes.num;
+	while (fixture.writes_completed < fake.writes.num)
+		fixture_writes_complete(1);
+	assert_int_equal(fake.writes.num, 64);
+	for (i = 0; i < 8; i++)
+		fixture_comm_close(comms[i]);
+	assert_int_equal(fixture_teardown(&state), 0);
+	return writes;
+}
+
+/* As many as their grants and the window allow, for all comms together. */
+static void test_writes_of_eight_comms(void **state)
+{
+	(void)state;
+	assert_int_equal(writes_of_eight(MESH_PROVIDER_VERBS_RXM, 64 * KIB), 64);
+	assert_int_equal(writes_of_eight(MESH_PROVIDER_VERBS_RXM, 256 * KIB), 64);
+	assert_int_equal(writes_of_eight(MESH_PROVIDER_VERBS_RXM, 512 * KIB), 32);
+	assert_int_equal(writes_of_eight(MESH_PROVIDER_TCP, 512 * KIB), 4);
+}
+
 /* Within its turn a comm does not let a short message go past a long one that is too large. */
 static void test_full_for_all_that_follow(void **state)
 {
@@ -380,6 +444,8 @@ int main(void)
 		TEST(test_paths_take_turns),
 		TEST(test_done_with_the_last_segment),
 		TEST(test_window_is_kept),
+		TEST(test_four_segments_in_flight),
+		cmocka_unit_test(test_writes_of_eight_comms),
 		TEST(test_full_for_all_that_follow),
 		TEST(test_one_claim),
 		TEST(test_busy_provider),
