@@ -295,7 +295,8 @@ static void write_done(struct mesh_op *op, int error)
 	write->busy = false;
 	fabric->in_flight--;
 	fabric->ended_ns = mesh_clock_ns();
-	mesh_flow_completed(fabric->domain, fabric->remote->flow, SEGMENT_BYTES, write->posted_ns);
+	mesh_flow_completed(fabric->domain, fabric->remote->flow, SEGMENT_BYTES, write->posted_ns,
+			    false);
 	if (error && !fabric->error)
 		fabric->error = error;
 	if (!error)

@@ -6,6 +6,7 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "fabric/buffer.h"
 #include "fabric/mr.h"
@@ -43,6 +44,7 @@ void mesh_buffer_put(struct mesh_buffer *buffer)
 
 	buffer->sent = NULL;
 	buffer->owner = NULL;
+	buffer->posted_ns = 0;
 	mesh_lock_take(&domain->transmit_lock);
 	TAILQ_INSERT_HEAD(&domain->free_buffers, buffer, entry);
 	domain->num_free_buffers++;
@@ -56,6 +58,9 @@ static void send_complete(struct mesh_op *op, int error)
 {
 	struct mesh_buffer *buffer = (struct mesh_buffer *)op;
 
+	if (buffer->posted_ns && !error)
+		mesh_pace_round_trip(&buffer->flow->pace, buffer->size, buffer->posted_ns,
+				     mesh_clock_ns());
 	if (buffer->sent)
 		buffer->sent(buffer, error);
 	mesh_buffer_put(buffer);

@@ -21,7 +21,8 @@ struct mesh_buffer {
 	 * After an error it must not send to the same remote again.
 	 */
 	void (*sent)(struct mesh_buffer *buffer, int error);
-	void *owner; /* the caller's */
+	void *owner;	    /* the caller's */
+	uint64_t posted_ns; /* the caller's: its completion shows the latency; 0: it does not */
 };
 
 /**

@@ -154,10 +154,14 @@ static void waiters_serve(struct mesh_domain *domain, struct mesh_flow *flow)
 }
 
 void mesh_flow_completed(struct mesh_domain *domain, struct mesh_flow *flow, size_t size,
-			 uint64_t posted_ns)
+			 uint64_t posted_ns, bool arrived)
 {
+	uint64_t now_ns = mesh_clock_ns();
+
 	mesh_lock_assert_held(&domain->lock);
-	mesh_pace_completed(&flow->pace, size, posted_ns, mesh_clock_ns());
+	if (arrived)
+		mesh_pace_round_trip(&flow->pace, size, posted_ns, now_ns);
+	mesh_pace_completed(&flow->pace, size, posted_ns, now_ns);
 	if (atomic_load(&flow->has_waiters)) /* see mesh_flow_wait() */
 		waiters_serve(domain, flow);
 }

@@ -82,10 +82,11 @@ void mesh_domain_wait_cancel(struct mesh_domain *domain, struct mesh_waiter *wai
  * Counts a completed write, and gives those who wait for room their turn, the longest wait first.
  * domain->lock held, no comm's lock.
  *
- * @size: bytes of the write; @posted_ns: when it was posted
+ * @size: bytes of the write; @posted_ns: when it was posted; @arrived: the completion means that
+ * the peer has it, so that it shows the latency
  */
 void mesh_flow_completed(struct mesh_domain *domain, struct mesh_flow *flow, size_t size,
-			 uint64_t posted_ns);
+			 uint64_t posted_ns, bool arrived);
 
 /**
  * The same for a write that has not ended and is not waited for any more: others have its room.

@@ -12,6 +12,9 @@
 #define MEMORY_NS (20 * NS_PER_MS)
 /* Differences below this, plus an eighth of the time, decide nothing. */
 #define EVEN_NS 20000ull
+/* What is short enough to show the latency, and how many of them are one batch. */
+#define TRIP_BYTES (64u << 10)
+#define TRIPS 8
 
 static uint64_t load(const _Atomic(uint64_t) *value)
 {
@@ -72,6 +75,12 @@ void mesh_pace_init(struct mesh_pace *pace, int speed_mbps, const struct mesh_pa
 	pace->sample_bytes = 0;
 	pace->sample_ns = 0;
 	pace->shortest_ns = 0;
+	store(&pace->hint_ns, 0);
+	store(&pace->latency_ns, 0);
+	pace->speed = load(&pace->rate);
+	pace->trip_ns = 0;
+	pace->trip_before_ns = 0;
+	pace->trips = 0;
 	pace->bounds = *bounds;
 	window_set(pace, load(&pace->rate));
 }
@@ -104,6 +113,37 @@ void mesh_pace_completed(struct mesh_pace *pace, uint64_t bytes, uint64_t posted
 		pace->shortest_ns = now_ns - posted_ns;
 	if (pace->sample_bytes >= SAMPLE_BYTES || pace->sample_ns >= SAMPLE_NS)
 		sample_take(pace);
+}
+
+/*
+ * Trips are too long when the thread that polls is late, never too short: the least of them is the
+ * best. The least of the last batches and not of all time, so that a link may become longer.
+ */
+void mesh_pace_round_trip(struct mesh_pace *pace, uint64_t bytes, uint64_t posted_ns,
+			  uint64_t now_ns)
+{
+	uint64_t sent_ns = bytes * NS_PER_MS / pace->speed, ns, latency_ns;
+
+	/* Completions come in order: one since it was posted means that the link was not idle. */
+	if (bytes > TRIP_BYTES || now_ns <= posted_ns || load(&pace->last_ns) > posted_ns)
+		return;
+	ns = now_ns - posted_ns > sent_ns ? now_ns - posted_ns - sent_ns : 1;
+	if (!pace->trip_ns || ns < pace->trip_ns)
+		pace->trip_ns = ns;
+	latency_ns = pace->trip_ns;
+	if (pace->trip_before_ns && pace->trip_before_ns < latency_ns)
+		latency_ns = pace->trip_before_ns;
+	store(&pace->latency_ns, latency_ns);
+	if (++pace->trips < TRIPS)
+		return;
+	pace->trip_before_ns = pace->trip_ns;
+	pace->trip_ns = 0;
+	pace->trips = 0;
+}
+
+void mesh_pace_hint(struct mesh_pace *pace, uint64_t round_trip_ns)
+{
+	store(&pace->hint_ns, round_trip_ns);
 }
 
 /* Nothing is measured: how long they took says nothing about the link. */
@@ -153,22 +193,83 @@ static bool is_even(uint64_t ns, uint64_t best_ns)
 	return ns <= best_ns + best_ns / 8 + EVEN_NS;
 }
 
-int mesh_pace_choose(const struct mesh_pace *const *paces, int count, uint64_t bytes,
-		     uint32_t rotation, uint64_t now_ns)
+/* Which latencies of several links can be compared. */
+enum latency_basis {
+	LATENCY_UNKNOWN,
+	LATENCY_HINTS, /* not all links are measured: RDMA is shorter than its hint, TCP's trip */
+	LATENCY_MEASURED, /* all of them are */
+};
+
+static enum latency_basis latency_basis(const struct mesh_pace *const *paces, int count)
 {
-	uint64_t best_ns = UINT64_MAX, ns;
+	bool measured = true, hinted = true;
+	int i;
+
+	for (i = 0; i < count; i++) {
+		measured &= load(&paces[i]->latency_ns) != 0;
+		hinted &= load(&paces[i]->hint_ns) != 0;
+	}
+	if (measured)
+		return LATENCY_MEASURED;
+	return hinted ? LATENCY_HINTS : LATENCY_UNKNOWN;
+}
+
+static uint64_t latency_ns(const struct mesh_pace *pace, enum latency_basis basis)
+{
+	if (basis == LATENCY_UNKNOWN)
+		return 0;
+	return load(basis == LATENCY_MEASURED ? &pace->latency_ns : &pace->hint_ns);
+}
+
+/* What the bytes that are to be sent are. */
+struct burden {
+	uint64_t bytes;
+	bool segment; /* or else a message: it measures no rate, and needs no room */
+	uint32_t rotation;
+	uint64_t now_ns;
+};
+
+static int choose(const struct mesh_pace *const *paces, int count, const struct burden *what,
+		  enum latency_basis basis)
+{
+	uint64_t best_ns = UINT64_MAX, best_latency_ns = 0, ns;
 	int i, k;
 
 	for (i = 0; i < count; i++) {
-		ns = mesh_pace_finish_ns(paces[i], bytes, now_ns);
-		if (ns < best_ns)
+		ns = mesh_pace_finish_ns(paces[i], what->bytes, what->now_ns) +
+		     latency_ns(paces[i], basis);
+		if (ns < best_ns) {
 			best_ns = ns;
+			best_latency_ns = what->segment ? 0 : latency_ns(paces[i], basis);
+		}
 	}
 	for (i = 0; i < count; i++) {
-		k = (int)((rotation + (uint32_t)i) % (uint32_t)count);
-		if (is_even(mesh_pace_finish_ns(paces[k], bytes, now_ns), best_ns) ||
-		    probe_is_due(paces[k], now_ns))
+		k = (int)((what->rotation + (uint32_t)i) % (uint32_t)count);
+		ns = mesh_pace_finish_ns(paces[k], what->bytes, what->now_ns) +
+		     latency_ns(paces[k], basis);
+		if (is_even(ns, best_ns + best_latency_ns) ||
+		    (what->segment && probe_is_due(paces[k], what->now_ns)))
 			return k;
 	}
 	return 0;
+}
+
+int mesh_pace_choose(const struct mesh_pace *const *paces, int count, uint64_t bytes,
+		     uint32_t rotation, uint64_t now_ns)
+{
+	const struct burden what = {bytes, true, rotation, now_ns};
+	int k = choose(paces, count, &what, latency_basis(paces, count));
+
+	/* The short ones are full: what counts now is bandwidth, and the long ones add theirs. */
+	if (!mesh_pace_has_room(paces[k], bytes))
+		k = choose(paces, count, &what, LATENCY_UNKNOWN);
+	return k;
+}
+
+int mesh_pace_choose_for_message(const struct mesh_pace *const *paces, int count, uint64_t bytes,
+				 uint32_t rotation, uint64_t now_ns)
+{
+	const struct burden what = {bytes, false, rotation, now_ns};
+
+	return choose(paces, count, &what, latency_basis(paces, count));
 }

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "system/round_trip.h"
 #include "fabric/buffer.h"
 #include "fabric/remote.h"
 #include "transport/comm.h"
@@ -55,6 +56,7 @@ int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer)
 	ret = mesh_sink_add(path->domain, &path->sink);
 	if (ret)
 		return ret;
+	mesh_pace_hint(&peer->remote->flow->pace, mesh_socket_round_trip_ns(peer->watch.fd));
 	mesh_peer_use(peer);
 	mesh_path_counters_open(path);
 	comm->paces[comm->num_paths++] = &peer->remote->flow->pace;
@@ -253,6 +255,17 @@ struct mesh_path *mesh_comm_path_choose(struct mesh_comm *comm, size_t bytes, ui
 	return &comm->paths[i];
 }
 
+/* A message that is no segment: it is short, and somebody waits for it. */
+static struct mesh_path *message_path_choose(struct mesh_comm *comm, size_t bytes, uint64_t now_ns)
+{
+	int i = 0;
+
+	if (comm->num_paths > 1)
+		i = mesh_pace_choose_for_message(comm->paces, comm->num_paths, bytes,
+						 comm->rotation++, now_ns);
+	return &comm->paths[i];
+}
+
 /* The header and a short payload as one piece; returns false if it must go the long way. */
 static bool message_inject(const struct mesh_path *path, const struct mesh_message_header *header,
 			   const void *payload)
@@ -282,7 +295,7 @@ bool mesh_comm_message_send(struct mesh_comm *comm, const struct mesh_outgoing *
 			    struct mesh_request *request)
 {
 	uint64_t now_ns = comm->num_paths > 1 ? mesh_clock_ns() : 0;
-	struct mesh_path *path = mesh_comm_path_choose(comm, message->length, now_ns);
+	struct mesh_path *path = message_path_choose(comm, message->length, now_ns);
 	struct mesh_message_header header = {
 		.type = (uint8_t)message->type,
 		.count = message->count,
@@ -310,6 +323,8 @@ bool mesh_comm_message_send(struct mesh_comm *comm, const struct mesh_outgoing *
 		memcpy(buffer->bytes + sizeof(header), message->payload, message->length);
 	buffer->size = sizeof(header) + message->length;
 	buffer->owner = request ? (void *)request : comm;
+	/* Completions of verbs are the peer's NIC's; tcp's say nothing of the link. */
+	buffer->posted_ns = path->domain->delivery_flag ? 0 : now_ns;
 	buffer->sent = request ? mesh_send_message_sent : message_sent;
 	if (request)
 		request->unfinished++;

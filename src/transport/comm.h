@@ -320,8 +320,8 @@ struct mesh_outgoing {
 };
 
 /**
- * Chooses the path that has @bytes through first; where it makes no difference they take turns.
- * The path may be full: then waiting for it is the fastest. comm->lock held.
+ * Chooses the path that completes a segment of @bytes first; where it makes no difference they take
+ * turns. The path may be full: then waiting for it is the fastest. comm->lock held.
  */
 struct mesh_path *mesh_comm_path_choose(struct mesh_comm *comm, size_t bytes, uint64_t now_ns);
 

@@ -174,6 +174,8 @@ static void segment_done(struct mesh_op *op, int error)
 	struct mesh_comm *comm = request->comm;
 	size_t size = segment->size;
 	uint64_t posted_ns = segment->posted_ns;
+	/* tcp's plain completion means that the socket has it. */
+	bool arrived = !error && (comm->num_paths > 1 || !path->domain->delivery_flag);
 	struct mesh_flow *flow;
 	bool starved;
 
@@ -195,7 +197,7 @@ static void segment_done(struct mesh_op *op, int error)
 		comm_push(comm);
 	mesh_lock_release(&comm->lock);
 	if (flow) /* closing did not give it up */
-		mesh_flow_completed(path->domain, flow, size, posted_ns);
+		mesh_flow_completed(path->domain, flow, size, posted_ns, arrived);
 }
 
 /*

@@ -142,7 +142,7 @@ static void post(struct mesh_domain *domain, struct mesh_flow *flow, uint64_t by
 static void complete(struct mesh_domain *domain, struct mesh_flow *flow, size_t bytes)
 {
 	mesh_lock_take(&domain->lock);
-	mesh_flow_completed(domain, flow, bytes, mesh_clock_ns());
+	mesh_flow_completed(domain, flow, bytes, mesh_clock_ns(), false);
 	mesh_lock_release(&domain->lock);
 }
 

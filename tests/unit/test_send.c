@@ -186,6 +186,86 @@ static void test_paths_take_turns(void **state)
 	fixture_comm_close(comm);
 }
 
+static struct mesh_pace *pace(int path)
+{
+	return &comm->paths[path].remote->flow->pace;
+}
+
+/* Small and control messages take the shorter path, and long ones both. */
+static void test_short_path(void **state)
+{
+	int i, used[2] = {0};
+
+	(void)state;
+	sender_open(MESH_PROVIDER_TCP, 2);
+	mesh_pace_hint(pace(0), 200000);
+	mesh_pace_hint(pace(1), 2000);
+	for (i = 0; i < 8; i++)
+		post(SMALL);
+	post(8 * MIB);
+	assert_int_equal(fixture_sent(MESH_MESSAGE_WANT), 1);
+	for (i = 0; i < fake.sends.num; i++)
+		assert_int_equal(path_of(&fake.sends.posts[i]), 1);
+	fake.writes_end_with = -1;
+	fixture_grant(comm, 8, 1, 8 * MIB);
+	fixture_poll();
+	for (i = 0; i < fake.writes.num; i++)
+		used[path_of(&fake.writes.posts[i])]++;
+	assert_true(used[0] > 0);
+	assert_true(used[1] > 0);
+	fixture_comm_close(comm);
+}
+
+/* What a small message's completion says of the path. */
+static bool message_shows_latency(enum mesh_provider_id provider, int num_paths)
+{
+	void *state = NULL;
+	bool shows;
+
+	fixture_setup(&state);
+	sender_open(provider, num_paths);
+	post(SMALL);
+	fixture_sends_complete();
+	shows = atomic_load(&pace(0)->latency_ns) != 0;
+	fixture_comm_close(comm);
+	assert_int_equal(fixture_teardown(&state), 0);
+	return shows;
+}
+
+/* On verbs the peer's NIC has it; on tcp the socket. */
+static void test_messages_show_latency(void **state)
+{
+	(void)state;
+	assert_true(message_shows_latency(MESH_PROVIDER_VERBS_RXM, 2));
+	assert_false(message_shows_latency(MESH_PROVIDER_TCP, 2));
+	assert_false(message_shows_latency(MESH_PROVIDER_VERBS_RXM, 1)); /* nothing to choose */
+}
+
+/* The same of a write: on tcp only one with delivery completion. */
+static bool write_shows_latency(enum mesh_provider_id provider, int num_paths)
+{
+	void *state = NULL;
+	bool shows;
+
+	fixture_setup(&state);
+	sender_open(provider, num_paths);
+	post(LARGE);
+	fixture_grant(comm, 0, 1, LARGE);
+	fixture_writes_complete(1);
+	shows = atomic_load(&pace(0)->latency_ns) != 0;
+	fixture_comm_close(comm);
+	assert_int_equal(fixture_teardown(&state), 0);
+	return shows;
+}
+
+static void test_writes_show_latency(void **state)
+{
+	(void)state;
+	assert_true(write_shows_latency(MESH_PROVIDER_VERBS_RXM, 1));
+	assert_true(write_shows_latency(MESH_PROVIDER_TCP, 2));
+	assert_false(write_shows_latency(MESH_PROVIDER_TCP, 1));
+}
+
 /* A request is done when all of it is posted and complete, not before. */
 static void test_done_with_the_last_segment(void **state)
 {
@@ -442,6 +522,9 @@ int main(void)
 		TEST(test_two_paths),
 		TEST(test_one_path_completes_plainly),
 		TEST(test_paths_take_turns),
+		TEST(test_short_path),
+		cmocka_unit_test(test_messages_show_latency),
+		cmocka_unit_test(test_writes_show_latency),
 		TEST(test_done_with_the_last_segment),
 		TEST(test_window_is_kept),
 		TEST(test_four_segments_in_flight),
