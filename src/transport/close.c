@@ -2,12 +2,15 @@
 /*
  * close.c - brings a comm to rest before NCCL has its memory back.
  *
- * A sender drains what it has in flight, says CLOSE with the number of its messages, and waits
- * for CLOSED: then everything has arrived, and this process may end. A receiver says CLOSE, and
- * waits for CLOSED if the sender could still write into one of its receives. CLOSE from the other
- * side counts as an answer: it says the same. Both tell how many writes there were, and a receiver
- * waits for them all: the socket may still have them. All of it is bounded in time; who does not
- * answer is fenced off.
+ * Each end of a comm goes from OPEN over CLOSING to CLOSED (comm.h), and tells the other end of
+ * each step. CLOSE is sent at once, while operations are still in flight: from then on the peer's
+ * engine polls, and so they end, even if its NCCL does not poll. CLOSED follows when nothing of
+ * this end is on its way any more. A sender's CLOSED counts its messages and writes; a receiver's means
+ * that all of them have arrived. So a sender that has it may end its process, and a receiver that
+ * has it waits for what still lies in sockets.
+ *
+ * The end that closes first is answered by the other one's engine; if NCCL closes both ends at the
+ * same time, each answers the other. All waiting is bounded; who does not answer is fenced off.
  */
 #include <errno.h>
 #include <sched.h>
@@ -27,81 +30,128 @@
 #define DRAIN_MS 1000
 /* Turns of a waiting loop that only yield; a handshake on a quiet node takes fewer. */
 #define YIELDS 2000
+/* Between two turns of it: if they are further apart, this process did not run. */
+#define STOPPED_MS 1000
+/* A peer that waits for our answer too long is looked at only so often, in milliseconds. */
+#define LATE_MS 20
 
-/* ---- the peer's end ----------------------------------------------------------------------- */
+/* ---- the two ends ------------------------------------------------------------------------- */
 
 static const struct {
 	const char *name;
 	uint8_t may_follow; /* bits of the states that may come before */
-} peer_ends[MESH_PEER_END_STATES] = {
-	[MESH_PEER_END_OPEN] = {"open", 0},
-	[MESH_PEER_END_ASKED] = {"asked", 1 << MESH_PEER_END_OPEN | 1 << MESH_PEER_END_QUIET},
-	[MESH_PEER_END_ASKED_UNCLEAN] = {"asked, unclean", 1 << MESH_PEER_END_OPEN |
-								   1 << MESH_PEER_END_ASKED |
-								   1 << MESH_PEER_END_QUIET |
-								   1 << MESH_PEER_END_UNCLEAN},
-	[MESH_PEER_END_QUIET] = {"quiet", 1 << MESH_PEER_END_OPEN | 1 << MESH_PEER_END_ASKED},
-	[MESH_PEER_END_UNCLEAN] = {"unclean", 1 << MESH_PEER_END_OPEN | 1 << MESH_PEER_END_ASKED |
-						      1 << MESH_PEER_END_ASKED_UNCLEAN |
-						      1 << MESH_PEER_END_QUIET},
+} ends[MESH_END_STATES] = {
+	[MESH_END_OPEN] = {"open", 0},
+	[MESH_END_CLOSING] = {"closing", 1 << MESH_END_OPEN},
+	[MESH_END_CLOSED] = {"closed", 1 << MESH_END_OPEN | 1 << MESH_END_CLOSING},
+	[MESH_END_UNCLEAN] = {"unclean",
+			      1 << MESH_END_OPEN | 1 << MESH_END_CLOSING | 1 << MESH_END_CLOSED},
 };
 
-void mesh_comm_peer_end_set(struct mesh_comm *comm, enum mesh_peer_end state)
+static bool end_may_become(enum mesh_end end, enum mesh_end state)
 {
-	bool legal = peer_ends[state].may_follow & 1 << comm->peer_end;
+	return ends[state].may_follow & 1 << end;
+}
+
+void mesh_comm_end_set(struct mesh_comm *comm, enum mesh_end *end, enum mesh_end state)
+{
+	bool legal = end_may_become(*end, state);
 
 	mesh_lock_assert_held(&comm->lock);
 	assert(legal);
 	(void)legal;
-	mesh_trace("%s node %s, its end of the connection: %s -> %s",
+	mesh_trace("%s node %s, %s end of the connection: %s -> %s",
 		   comm->sending ? "sending to" : "receiving from", comm->peer_name,
-		   peer_ends[comm->peer_end].name, peer_ends[state].name);
-	comm->peer_end = state;
+		   end == &comm->own_end ? "our" : "its", ends[*end].name, ends[state].name);
+	*end = state;
+	if (end == &comm->peer_end)
+		comm->peer_end_ms = mesh_clock_ms();
+}
+
+/* Frames are foreign: one that comes twice, or late, says nothing new. */
+static void peer_end_learn(struct mesh_comm *comm, enum mesh_end state)
+{
+	mesh_lock_assert_held(&comm->lock);
+	if (end_may_become(comm->peer_end, state))
+		mesh_comm_end_set(comm, &comm->peer_end, state);
 }
 
 /*
- * The peer waits for an answer (@asks), or not any more. Frames are foreign: one that comes twice
- * says nothing new, and none makes clean what was not.
+ * Our end takes a step, and the peer is told. CLOSED and UNCLEAN are told by the same frame;
+ * whoever comes second, the engine or NCCL's thread, does nothing.
  */
-static void peer_end_learn(struct mesh_comm *comm, bool asks, bool unclean)
+static void own_end_tell(struct mesh_comm *comm, enum mesh_end state)
 {
-	enum mesh_peer_end state;
+	struct mesh_frame_comm fields = {0};
+	bool news;
 
-	if (unclean || mesh_comm_peer_is_unclean(comm))
-		state = asks ? MESH_PEER_END_ASKED_UNCLEAN : MESH_PEER_END_UNCLEAN;
-	else
-		state = asks ? MESH_PEER_END_ASKED : MESH_PEER_END_QUIET;
-	if (state != comm->peer_end)
-		mesh_comm_peer_end_set(comm, state);
-}
-
-void mesh_comm_close_asked(struct mesh_comm *comm, const struct mesh_frame_comm *frame)
-{
+	mesh_lock_assert_held(&comm->node->lock);
 	mesh_lock_take(&comm->lock);
-	if (!mesh_comm_peer_asks(comm))
-		comm->peer_asked_ms = mesh_clock_ms();
-	comm->peer_sent = frame->sent;
-	comm->peer_writes = frame->writes;
-	/* A sender drains before it says so, if it can; a receiver takes nothing more. */
-	peer_end_learn(comm, true, frame->unclean);
+	news = !mesh_end_is_over(comm->own_end) && end_may_become(comm->own_end, state);
+	if (news)
+		mesh_comm_end_set(comm, &comm->own_end, state);
+	if (comm->sending && state != MESH_END_CLOSING) {
+		fields.sent = mesh_send_count(comm);
+		fields.writes = comm->send.writes;
+		fields.unclean = state == MESH_END_UNCLEAN || comm->send.unclean;
+	}
 	mesh_lock_release(&comm->lock);
-	comm->paths[0].peer->slow_close = false;
-	mesh_comm_tick(comm);
+	if (news)
+		mesh_comm_frame_send(
+			comm, state == MESH_END_CLOSING ? MESH_FRAME_CLOSE : MESH_FRAME_CLOSED,
+			fields);
 }
 
-void mesh_comm_close_answered(struct mesh_comm *comm, const struct mesh_frame_comm *frame)
+void mesh_comm_refuse(const struct mesh_comm *comm)
 {
-	mesh_lock_take(&comm->lock);
-	comm->peer_writes = frame->writes;
-	peer_end_learn(comm, mesh_comm_peer_asks(comm), frame->unclean);
-	mesh_lock_release(&comm->lock);
-	comm->paths[0].peer->slow_close = false;
+	mesh_comm_frame_send(comm, MESH_FRAME_CLOSED, (struct mesh_frame_comm){0});
 }
+
+/* ---- who owes an answer -------------------------------------------------------------------- */
+
+/* The connections with one process, in both directions and over all links, have one engine. */
+static bool is_same_process(const struct mesh_peer *a, const struct mesh_peer *b)
+{
+	return a == b || (a->process_id && a->process_id == b->process_id);
+}
+
+/* A frame about a comm's end came: its process runs. */
+static void peer_answered(struct mesh_peer *peer)
+{
+	struct mesh_peer *other;
+
+	peer->owes_ms = 0;
+	peer->slow_told = false;
+	LIST_FOREACH(other, &peer->node->peers, entry) {
+		if (is_same_process(peer, other)) {
+			other->owes_ms = 0;
+			other->slow_told = false;
+		}
+	}
+}
+
+/* Since when the peer's process has owed us an answer; 0 if it does not. */
+static uint64_t peer_owes_since(const struct mesh_peer *peer)
+{
+	const struct mesh_peer *other;
+	uint64_t since_ms = peer->owes_ms;
+
+	LIST_FOREACH(other, &peer->node->peers, entry) {
+		if (is_same_process(peer, other) && other->owes_ms &&
+		    other->state != MESH_PEER_LOST && (!since_ms || other->owes_ms < since_ms))
+			since_ms = other->owes_ms;
+	}
+	return since_ms;
+}
+
+/* ---- the peer closes: the engine's part ---------------------------------------------------- */
 
 void mesh_comm_peer_lost(struct mesh_comm *comm)
 {
 	mesh_lock_take(&comm->lock);
-	peer_end_learn(comm, false, true);
+	peer_end_learn(comm, MESH_END_UNCLEAN);
+	if (!mesh_end_is_over(comm->own_end)) /* nobody is left to be told */
+		mesh_comm_end_set(comm, &comm->own_end, MESH_END_UNCLEAN);
 	if (!comm->error && !comm->closing)
 		mesh_count_event(&comm->node->counters->comms_failed);
 	/* The peer's own line has said it for all of its comms. */
@@ -109,39 +159,30 @@ void mesh_comm_peer_lost(struct mesh_comm *comm)
 	mesh_lock_release(&comm->lock);
 }
 
-/* ---- the answer, which is the engine's part ------------------------------------------------ */
-
-/* CLOSE or CLOSED. @cut: some operations did not end, and were cut off. */
-static void frame_send(struct mesh_comm *comm, enum mesh_frame_type type, bool cut)
-{
-	struct mesh_frame_comm fields = {0};
-
-	mesh_lock_take(&comm->lock);
-	if (comm->sending) {
-		fields.sent = mesh_send_count(comm);
-		fields.writes = comm->send.writes;
-		fields.unclean = cut || comm->send.unclean;
-	}
-	mesh_lock_release(&comm->lock);
-	mesh_comm_frame_send(comm, type, fields);
-}
-
+/* True if the peer waits, and our end is done. While NCCL closes it, NCCL's thread answers. */
 static bool answer_is_due(struct mesh_comm *comm)
 {
-	if (!mesh_comm_peer_asks(comm))
+	mesh_lock_assert_held(&comm->lock);
+	if (!mesh_comm_peer_asks(comm) || comm->closing)
 		return false;
 	if (comm->sending)
 		return !comm->unfinished;
-	return comm->error || mesh_receive_has_all(comm, comm->peer_sent);
+	return mesh_comm_peer_is_over(comm) &&
+	       (comm->error || mesh_receive_has_all(comm, comm->peer_sent));
+}
+
+static bool is_late(const struct mesh_comm *comm, uint64_t now_ms)
+{
+	uint64_t limit_ms = comm->node->config.dead_peer_timeout_s * 1000;
+
+	return mesh_clock_elapsed_ms(comm->peer_end_ms, now_ms) > limit_ms;
 }
 
 /* What the sender has sent does not come: its connection was reset on the way. */
 static void missing_check(struct mesh_comm *comm)
 {
-	uint64_t limit_ms = comm->node->config.dead_peer_timeout_s * 1000;
-
-	if (mesh_comm_peer_asks(comm) && !comm->sending && !comm->error &&
-	    mesh_clock_ms() - comm->peer_asked_ms > limit_ms &&
+	if (!comm->sending && !comm->error && mesh_comm_peer_asks(comm) &&
+	    mesh_comm_peer_is_over(comm) && is_late(comm, mesh_clock_ms()) &&
 	    !mesh_receive_has_all(comm, comm->peer_sent))
 		mesh_comm_fail(comm, -EIO, false,
 			       "the sender closed the connection, and not all of what it sent has "
@@ -166,8 +207,6 @@ void mesh_comm_tick(struct mesh_comm *comm)
 	mesh_lock_take(&comm->lock);
 	missing_check(comm);
 	due = answer_is_due(comm);
-	if (due)
-		peer_end_learn(comm, false, false);
 	/* Only now: what was on its way when CLOSE came has been delivered, and counts as sent. */
 	if (due && comm->sending)
 		mesh_comm_fail(comm, -EPIPE, comm->send.first_pending == comm->next_seq,
@@ -176,17 +215,54 @@ void mesh_comm_tick(struct mesh_comm *comm)
 		orphans_fail(comm);
 	mesh_lock_release(&comm->lock);
 	if (due)
-		frame_send(comm, MESH_FRAME_CLOSED, false);
+		own_end_tell(comm, MESH_END_CLOSED);
 }
 
-bool mesh_comm_urgent(struct mesh_comm *comm)
+/*
+ * What is on its way may take long. CLOSE of ours proves that this process runs, and a peer that
+ * has freed its end meanwhile polls for us.
+ */
+static void echo(struct mesh_comm *comm)
 {
-	bool urgent;
+	own_end_tell(comm, MESH_END_CLOSING);
+}
+
+void mesh_comm_close_came(struct mesh_comm *comm)
+{
+	mesh_lock_take(&comm->lock);
+	comm->peer_told = true;
+	peer_end_learn(comm, MESH_END_CLOSING);
+	mesh_lock_release(&comm->lock);
+	peer_answered(comm->paths[0].peer);
+	mesh_comm_tick(comm);
+	echo(comm);
+}
+
+void mesh_comm_closed_came(struct mesh_comm *comm, const struct mesh_frame_comm *frame)
+{
+	mesh_lock_take(&comm->lock);
+	comm->peer_told = true;
+	/* The first counts are the ones that are checked. */
+	if (!mesh_comm_peer_is_over(comm)) {
+		comm->peer_sent = frame->sent;
+		comm->peer_writes = frame->writes;
+	}
+	peer_end_learn(comm, frame->unclean ? MESH_END_UNCLEAN : MESH_END_CLOSED);
+	mesh_lock_release(&comm->lock);
+	peer_answered(comm->paths[0].peer);
+	mesh_comm_tick(comm);
+	echo(comm);
+}
+
+int mesh_comm_timeout(struct mesh_comm *comm, uint64_t now_ms)
+{
+	int timeout = -1;
 
 	mesh_lock_take(&comm->lock);
-	urgent = mesh_comm_peer_asks(comm);
+	if (mesh_comm_peer_asks(comm) && !comm->closing)
+		timeout = is_late(comm, now_ms) ? LATE_MS : 0;
 	mesh_lock_release(&comm->lock);
-	return urgent;
+	return timeout;
 }
 
 /* ---- our own closing ---------------------------------------------------------------------- */
@@ -195,28 +271,21 @@ bool mesh_comm_urgent(struct mesh_comm *comm)
 static bool is_settled(struct mesh_comm *comm)
 {
 	mesh_lock_assert_held(&comm->lock);
-	return mesh_comm_peer_is_over(comm) && !mesh_comm_peer_is_unclean(comm) &&
-	       comm->receive.writes == comm->peer_writes;
+	return comm->peer_end == MESH_END_CLOSED && comm->receive.writes == comm->peer_writes;
 }
 
-/*
- * The peer's word that it starts nothing any more, or its loss. A sender asks for it, and so does a
- * receiver that could still be written to.
- */
-static bool is_answered(struct mesh_comm *comm)
+/* True if nothing can touch our memory any more; else only a fence helps. */
+static bool is_at_rest(struct mesh_comm *comm)
 {
-	bool answered;
+	bool rest;
 
-	mesh_lock_take(&comm->node->lock);
 	mesh_lock_take(&comm->lock);
-	answered = mesh_comm_peer_is_unclean(comm) || mesh_comm_is_cut(comm);
-	if (comm->sending)
-		answered |= mesh_comm_peer_is_over(comm);
-	else
-		answered |= is_settled(comm) || !mesh_receive_is_granted(comm);
+	rest = !comm->unfinished;
+	/* Only the sender knows what it has written. A lost or unclean one does not say. */
+	if (!comm->sending && mesh_receive_is_granted(comm) && !is_settled(comm))
+		rest = false;
 	mesh_lock_release(&comm->lock);
-	mesh_lock_release(&comm->node->lock);
-	return answered;
+	return rest;
 }
 
 static bool is_drained(struct mesh_comm *comm)
@@ -229,14 +298,85 @@ static bool is_drained(struct mesh_comm *comm)
 	return drained;
 }
 
-static bool is_drained_or_lost(struct mesh_comm *comm)
+/* True if the peer has said its last word, or will never say it. */
+static bool is_answered(struct mesh_comm *comm)
 {
-	bool lost;
+	bool answered;
 
 	mesh_lock_take(&comm->node->lock);
-	lost = mesh_comm_is_cut(comm);
+	mesh_lock_take(&comm->lock);
+	answered = mesh_comm_peer_is_over(comm) || mesh_comm_is_cut(comm);
+	mesh_lock_release(&comm->lock);
 	mesh_lock_release(&comm->node->lock);
-	return lost || is_drained(comm);
+	return answered;
+}
+
+/* True if waiting helps no more. A receiver has no hope of a sender that is lost, or unclean. */
+static bool is_at_rest_or_hopeless(struct mesh_comm *comm)
+{
+	bool hopeless;
+
+	mesh_lock_take(&comm->node->lock);
+	mesh_lock_take(&comm->lock);
+	hopeless = mesh_comm_is_cut(comm) || (!comm->sending && comm->peer_end == MESH_END_UNCLEAN);
+	mesh_lock_release(&comm->lock);
+	mesh_lock_release(&comm->node->lock);
+	return hopeless || is_at_rest(comm);
+}
+
+/* ---- waiting ------------------------------------------------------------------------------- */
+
+/* How long a wait may take. All times in milliseconds. */
+struct patience {
+	bool for_peer; /* else for the provider */
+	uint64_t limit_ms;
+	uint64_t begin_ms;
+	uint64_t moved_ms;   /* when something last moved */
+	uint64_t looked_ms;  /* at the last turn */
+	uint64_t stopped_ms; /* for so long this process itself did not run */
+	uint32_t unfinished; /* operations in flight at the last turn */
+};
+
+static struct patience patience_begin(bool for_peer, uint64_t limit_ms)
+{
+	uint64_t now_ms = mesh_clock_ms();
+
+	return (struct patience){
+		.for_peer = for_peer,
+		.limit_ms = limit_ms,
+		.begin_ms = now_ms,
+		.moved_ms = now_ms,
+		.looked_ms = now_ms,
+	};
+}
+
+/* Since when the peer has been silent, or nothing has moved. */
+static uint64_t silent_since(struct mesh_comm *comm, struct patience *patience, uint64_t now_ms)
+{
+	uint64_t owes_ms = 0;
+
+	mesh_lock_take(&comm->node->lock);
+	mesh_lock_take(&comm->lock);
+	if (comm->unfinished < patience->unfinished)
+		patience->moved_ms = now_ms; /* a slow link is no dead one */
+	patience->unfinished = comm->unfinished;
+	mesh_lock_release(&comm->lock);
+	if (patience->for_peer)
+		owes_ms = peer_owes_since(comm->paths[0].peer);
+	mesh_lock_release(&comm->node->lock);
+	/* Others were waiting for it before: all of them stop at the same time. */
+	return owes_ms && owes_ms < patience->begin_ms ? owes_ms : patience->moved_ms;
+}
+
+static bool patience_is_over(struct mesh_comm *comm, struct patience *patience)
+{
+	uint64_t now_ms = mesh_clock_ms(), away_ms = now_ms - patience->looked_ms;
+	uint64_t since_ms = silent_since(comm, patience, now_ms);
+
+	patience->looked_ms = now_ms;
+	if (away_ms > STOPPED_MS)
+		patience->stopped_ms += away_ms;
+	return now_ms >= since_ms + patience->limit_ms + patience->stopped_ms;
 }
 
 static void comm_poll(struct mesh_comm *comm)
@@ -247,16 +387,15 @@ static void comm_poll(struct mesh_comm *comm)
 		mesh_domain_poll(comm->paths[i].domain);
 }
 
-/* Polls until @condition holds. Returns whether it did within @limit_ms. */
+/* Polls until @condition holds. Returns whether it did before the patience was over. */
 static bool wait_for(struct mesh_comm *comm, bool (*condition)(struct mesh_comm *),
-		     uint64_t limit_ms)
+		     struct patience patience)
 {
 	const struct timespec pause = {.tv_nsec = 500000};
-	uint64_t deadline = mesh_clock_ms() + limit_ms;
 	int turn;
 
 	for (turn = 0; !condition(comm); turn++) {
-		if (mesh_clock_ms() >= deadline)
+		if (patience_is_over(comm, &patience))
 			return false;
 		comm_poll(comm);
 		if (turn < YIELDS)
@@ -266,6 +405,61 @@ static bool wait_for(struct mesh_comm *comm, bool (*condition)(struct mesh_comm 
 	}
 	return true;
 }
+
+static void slow_tell(struct mesh_comm *comm)
+{
+	struct mesh_peer *peer = comm->paths[0].peer;
+	char text[MESH_PEER_TEXT_MAX];
+
+	mesh_lock_take(&comm->node->lock);
+	if (!peer->slow_told)
+		mesh_warn("%s did not answer the end of a connection within %llu s",
+			  mesh_peer_text(peer, text),
+			  (unsigned long long)comm->node->config.dead_peer_timeout_s);
+	peer->slow_told = true;
+	mesh_lock_release(&comm->node->lock);
+}
+
+/* The peer is to answer from @now_ms on, unless it has said all that it has to say. */
+static void answer_expect(struct mesh_comm *comm, uint64_t now_ms)
+{
+	struct mesh_peer *peer = comm->paths[0].peer;
+
+	mesh_lock_take(&comm->lock);
+	if (!peer->owes_ms && !mesh_comm_peer_is_over(comm))
+		peer->owes_ms = now_ms;
+	mesh_lock_release(&comm->lock);
+}
+
+/* It did, or it need not have: a lost peer, or a NIC that acknowledged all by itself. */
+static void answer_had(struct mesh_comm *comm, uint64_t begin_ms)
+{
+	struct mesh_peer *peer = comm->paths[0].peer;
+
+	mesh_lock_take(&comm->node->lock);
+	if (peer->owes_ms >= begin_ms)
+		peer->owes_ms = 0;
+	mesh_lock_release(&comm->node->lock);
+}
+
+/* Our end takes a step, and waits for what the peer has to do then. */
+static void step_and_wait(struct mesh_comm *comm, enum mesh_end state,
+			  bool (*condition)(struct mesh_comm *))
+{
+	uint64_t limit_ms = comm->node->config.dead_peer_timeout_s * 1000;
+	struct patience patience = patience_begin(true, limit_ms);
+
+	mesh_lock_take(&comm->node->lock);
+	own_end_tell(comm, state);
+	answer_expect(comm, patience.begin_ms);
+	mesh_lock_release(&comm->node->lock);
+	if (wait_for(comm, condition, patience))
+		answer_had(comm, patience.begin_ms);
+	else
+		slow_tell(comm);
+}
+
+/* ---- the end of it ------------------------------------------------------------------------- */
 
 /* Returns false if it was done before. */
 static bool close_begin(struct mesh_comm *comm)
@@ -280,52 +474,6 @@ static bool close_begin(struct mesh_comm *comm)
 	return first;
 }
 
-static void close_tell(struct mesh_comm *comm, bool unclean)
-{
-	mesh_lock_take(&comm->node->lock);
-	frame_send(comm, MESH_FRAME_CLOSE, unclean);
-	mesh_lock_release(&comm->node->lock);
-}
-
-/* How long this peer is worth waiting for: one that kept us waiting before is not. */
-static uint64_t patience_ms(struct mesh_comm *comm)
-{
-	bool slow;
-
-	mesh_lock_take(&comm->node->lock);
-	slow = comm->paths[0].peer->slow_close;
-	mesh_lock_release(&comm->node->lock);
-	return slow ? 0 : comm->node->config.dead_peer_timeout_s * 1000;
-}
-
-static void slow_remember(struct mesh_comm *comm)
-{
-	struct mesh_peer *peer = comm->paths[0].peer;
-	char text[MESH_PEER_TEXT_MAX];
-
-	mesh_lock_take(&comm->node->lock);
-	if (!peer->slow_close)
-		mesh_warn("%s did not answer the end of a connection within %llu s",
-			  mesh_peer_text(peer, text),
-			  (unsigned long long)comm->node->config.dead_peer_timeout_s);
-	peer->slow_close = true;
-	mesh_lock_release(&comm->node->lock);
-}
-
-/* True if nothing can touch our memory any more; else only a fence helps. */
-static bool is_at_rest(struct mesh_comm *comm)
-{
-	bool rest;
-
-	mesh_lock_take(&comm->lock);
-	rest = !comm->unfinished;
-	/* CLOSED is the sender's word. A lost peer gave none, and its bytes may still be queued. */
-	if (!comm->sending && mesh_receive_is_granted(comm) && !is_settled(comm))
-		rest = false;
-	mesh_lock_release(&comm->lock);
-	return rest;
-}
-
 /* Cuts the peer off; the provider then reports what it dropped. */
 static void cut_off(struct mesh_comm *comm)
 {
@@ -337,7 +485,7 @@ static void cut_off(struct mesh_comm *comm)
 		fences[i].remote = comm->paths[i].remote;
 	}
 	mesh_remotes_fence(fences, comm->num_paths);
-	wait_for(comm, is_drained, DRAIN_MS);
+	wait_for(comm, is_drained, patience_begin(false, DRAIN_MS));
 }
 
 static void segment_forget(struct mesh_comm *comm, struct mesh_segment *segment)
@@ -373,23 +521,24 @@ static void writes_forget(struct mesh_comm *comm)
 
 void mesh_comm_quiesce(struct mesh_comm *comm)
 {
-	bool drained;
+	enum mesh_end last = MESH_END_CLOSED;
 
 	if (!close_begin(comm))
 		return;
-	if (!wait_for(comm, is_drained_or_lost, patience_ms(comm)))
-		slow_remember(comm);
-	/* One path may be lost while bytes are on their way over another. */
-	drained = is_drained(comm);
-	/* A sender cuts before it tells, a receiver once the sender has had its chance to stop. */
-	if (comm->sending && !drained)
+	if (!is_at_rest(comm))
+		step_and_wait(comm, MESH_END_CLOSING, is_at_rest_or_hopeless);
+	if (!is_at_rest(comm)) {
+		/* What was cut off may still lie in the peer's socket: it must fence, too. */
+		last = MESH_END_UNCLEAN;
 		cut_off(comm);
-	/* What was cut off may still lie in the peer's socket: it must fence, too. */
-	close_tell(comm, !drained);
-	if (!wait_for(comm, is_answered, patience_ms(comm)))
-		slow_remember(comm);
-	if (!comm->sending && !is_at_rest(comm))
-		cut_off(comm);
+	}
+	if (comm->sending) {
+		step_and_wait(comm, last, is_answered);
+	} else {
+		mesh_lock_take(&comm->node->lock);
+		own_end_tell(comm, last);
+		mesh_lock_release(&comm->node->lock);
+	}
 	writes_forget(comm);
 }
 

@@ -150,23 +150,24 @@ struct mesh_receive_side {
 };
 
 /*
- * What the peer has said of its end of the comm. In each state but the first it starts nothing any
- * more.
+ * One end of a comm, ours or the peer's, as far as the other one has been told.
  *
- *	OPEN ---- CLOSE ---> ASKED --- our answer ---> QUIET	it closes first
- *	OPEN --------------- CLOSED -----------------> QUIET	we do, it answers, and then closes:
- *	QUIET --- CLOSE ---> ASKED --- our answer ---> QUIET
+ *	OPEN ---- CLOSE ----> CLOSING ---- CLOSED ----> CLOSED
+ *	OPEN ------------------------------ CLOSED ----> CLOSED	  nothing was on its way
  *
- * A frame that says unclean leads to the same states, unclean. So does the loss of the peer, from
- * every state to UNCLEAN. It stays so: closing must know whether more may still be written here.
+ * CLOSED that says unclean leads to UNCLEAN, and so does the loss of the peer, from each state. No
+ * step leads back, whatever a peer sends.
  */
-enum mesh_peer_end {
-	MESH_PEER_END_OPEN,	     /* nothing: it may start what it likes */
-	MESH_PEER_END_ASKED,	     /* CLOSE came, and is not answered yet */
-	MESH_PEER_END_ASKED_UNCLEAN, /* the same, but writes that had failed may still arrive */
-	MESH_PEER_END_QUIET,	     /* all that it ever wrote arrives, and it has said how many */
-	MESH_PEER_END_UNCLEAN,	     /* it is lost, or writes that had failed may still arrive */
-	MESH_PEER_END_STATES
+enum mesh_end {
+	MESH_END_OPEN,	  /* it may start what it likes */
+	MESH_END_CLOSING, /* it starts nothing new, and what is on its way moves on: engines poll */
+	/*
+	 * Nothing of it is on its way any more. A sender has said how much there was, a receiver
+	 * has all of that, or does not want it.
+	 */
+	MESH_END_CLOSED,
+	MESH_END_UNCLEAN, /* over, but nobody knows whether more of it may still arrive */
+	MESH_END_STATES
 };
 
 struct mesh_comm {
@@ -193,11 +194,12 @@ struct mesh_comm {
 	uint32_t unfinished; /* our messages and writes in flight */
 	_Atomic(int) error;  /* negative errno; sticky; set under the lock */
 	bool closing;	     /* we start nothing new: mesh_comm_quiesce() was called */
-	enum mesh_peer_end peer_end;
-	uint64_t peer_asked_ms; /* since when it is ASKED */
-	uint32_t peer_sent;	/* receive: messages that the peer has sent, as its CLOSE said */
-	uint32_t peer_writes;	/* receive: writes that it has started, as CLOSE or CLOSED said */
-	uint32_t next_seq;	/* of the next request */
+	enum mesh_end own_end, peer_end;
+	uint64_t peer_end_ms; /* since when peer_end is what it is */
+	bool peer_told;	      /* the peer has sent CLOSE or CLOSED */
+	uint32_t peer_sent;   /* receive: messages that the peer has sent, as its CLOSED said */
+	uint32_t peer_writes; /* receive: writes that it has started, as its CLOSED said */
+	uint32_t next_seq;    /* of the next request */
 	struct mesh_request requests[MESH_COMM_REQUESTS]; /* by seq */
 	struct mesh_stall stall;
 	LIST_HEAD(, mesh_registration) registrations; /* those that NCCL has not ended yet */
@@ -239,41 +241,51 @@ void mesh_comm_fail(struct mesh_comm *comm, int error, bool quiet, const char *w
 void mesh_comm_frame_send(const struct mesh_comm *comm, enum mesh_frame_type type,
 			  struct mesh_frame_comm fields);
 
-/** The only way to change the state of the peer's end; asserts the legal steps. comm->lock held. */
-void mesh_comm_peer_end_set(struct mesh_comm *comm, enum mesh_peer_end state);
+/**
+ * The only way to change the state of an end; asserts the legal steps. comm->lock held.
+ *
+ * @end: &comm->own_end or &comm->peer_end
+ */
+void mesh_comm_end_set(struct mesh_comm *comm, enum mesh_end *end, enum mesh_end state);
 
-/** True if the peer waits for our answer to its CLOSE. comm->lock held, as for the next two. */
-static inline bool mesh_comm_peer_asks(const struct mesh_comm *comm)
+static inline bool mesh_end_is_over(enum mesh_end end)
 {
-	return comm->peer_end == MESH_PEER_END_ASKED ||
-	       comm->peer_end == MESH_PEER_END_ASKED_UNCLEAN;
+	return end == MESH_END_CLOSED || end == MESH_END_UNCLEAN;
 }
 
-/** True if the peer starts nothing any more: it said so, or is lost. */
+/** True if the peer is done with its end: it said so, or is lost. comm->lock held. */
 static inline bool mesh_comm_peer_is_over(const struct mesh_comm *comm)
 {
-	return comm->peer_end != MESH_PEER_END_OPEN;
+	return mesh_end_is_over(comm->peer_end);
 }
 
-/** True if nobody knows whether all of its writes are here: only a fence keeps the rest away. */
-static inline bool mesh_comm_peer_is_unclean(const struct mesh_comm *comm)
+/** True if the peer waits for us to be done with our end. comm->lock held. */
+static inline bool mesh_comm_peer_asks(const struct mesh_comm *comm)
 {
-	return comm->peer_end == MESH_PEER_END_ASKED_UNCLEAN ||
-	       comm->peer_end == MESH_PEER_END_UNCLEAN;
+	return comm->peer_end != MESH_END_OPEN && !mesh_end_is_over(comm->own_end);
 }
 
 /** CLOSE and CLOSED came from its peer. node->lock held. */
-void mesh_comm_close_asked(struct mesh_comm *comm, const struct mesh_frame_comm *frame);
-void mesh_comm_close_answered(struct mesh_comm *comm, const struct mesh_frame_comm *frame);
+void mesh_comm_close_came(struct mesh_comm *comm);
+void mesh_comm_closed_came(struct mesh_comm *comm, const struct mesh_frame_comm *frame);
 
 /** Its peer is lost. node->lock and domain->lock held. */
 void mesh_comm_peer_lost(struct mesh_comm *comm);
 
-/** Answers CLOSE once everything has arrived and nothing is in flight. node->lock held. */
+/** Answers a closing peer once everything is here and nothing is in flight. node->lock held. */
 void mesh_comm_tick(struct mesh_comm *comm);
 
-/** True while mesh_comm_tick() has something to wait for. node->lock held. */
-bool mesh_comm_urgent(struct mesh_comm *comm);
+/**
+ * How soon mesh_comm_tick() is to be called again, in milliseconds: 0 while a closing peer waits
+ * for what is on its way, -1 if there is nothing to wait for. node->lock held.
+ */
+int mesh_comm_timeout(struct mesh_comm *comm, uint64_t now_ms);
+
+/**
+ * Tells the peer that our end is over, and was never NCCL's: of a comm that is freed next.
+ * node->lock held.
+ */
+void mesh_comm_refuse(const struct mesh_comm *comm);
 
 /**
  * Brings the comm to rest: it starts nothing new, the peer is told and has answered, and nothing

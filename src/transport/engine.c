@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* engine.c - the plugin's own thread: one epoll loop. */
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -72,6 +73,8 @@ static void engine_turn(struct mesh_engine *engine)
 	timeout = mesh_node_timeout(node);
 	mesh_lock_release(&node->lock);
 	n = epoll_wait(engine->epoll_fd, &event, 1, timeout);
+	if (!n && !timeout)
+		sched_yield(); /* it polls without a pause: others want the lock, and the CPU */
 
 	mesh_lock_take(&node->lock);
 	if (n == 1 && event.data.ptr) {

@@ -209,7 +209,7 @@ void mesh_listener_withdrawn(struct mesh_peer *peer, const struct mesh_frame_wit
 			return;
 	}
 	/* NCCL has it already. */
-	mesh_comm_close_asked(comm, &nothing);
+	mesh_comm_closed_came(comm, &nothing);
 }
 
 /* ---- NCCL's side ----------------------------------------------------------------------- */
@@ -295,7 +295,7 @@ static bool is_doubtful(struct mesh_comm *comm)
 	bool known;
 
 	mesh_lock_take(&comm->lock);
-	known = comm->peer_asked_ms || mesh_receive_has_early(comm);
+	known = comm->peer_told || mesh_receive_has_early(comm);
 	mesh_lock_release(&comm->lock);
 	return mesh_comm_is_cut(comm) && !known;
 }
@@ -369,7 +369,7 @@ int mesh_listener_accept(struct mesh_listener *listener, struct mesh_comm **comm
 /* The connector learns that nobody will take its comm. */
 static void waiting_refuse(struct mesh_comm *comm)
 {
-	mesh_comm_frame_send(comm, MESH_FRAME_CLOSE, (struct mesh_frame_comm){0});
+	mesh_comm_refuse(comm);
 	mesh_comm_free(comm);
 }
 

@@ -157,20 +157,38 @@ void mesh_node_poll(struct mesh_node *node)
 
 /* ---- what is due --------------------------------------------------------------------------- */
 
-static bool is_urgent(struct mesh_node *node)
+static bool is_urgent(const struct mesh_node *node)
 {
-	struct mesh_peer *peer;
-	struct mesh_comm *comm;
+	const struct mesh_peer *peer;
 
 	LIST_FOREACH(peer, &node->peers, entry) {
 		if (mesh_peer_urgent(peer))
 			return true;
 	}
-	LIST_FOREACH(comm, &node->comms, entry) {
-		if (mesh_comm_urgent(comm))
-			return true;
-	}
 	return false;
+}
+
+/* The soonest of two timeouts; -1 is never. */
+static int sooner(int a, int b)
+{
+	return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
+/* Of comms whose peer is closing, and waits. */
+static int closing_timeout(struct mesh_node *node)
+{
+	uint64_t now_ms = mesh_clock_ms();
+	struct mesh_peer *peer;
+	struct mesh_comm *comm;
+	int timeout = -1;
+
+	LIST_FOREACH(peer, &node->peers, entry) {
+		if (mesh_peer_drains(peer, now_ms))
+			return 0;
+	}
+	LIST_FOREACH(comm, &node->comms, entry)
+		timeout = sooner(timeout, mesh_comm_timeout(comm, now_ms));
+	return timeout;
 }
 
 static bool is_pending(const struct mesh_node *node)
@@ -193,12 +211,17 @@ static bool is_pending(const struct mesh_node *node)
 
 int mesh_node_timeout(struct mesh_node *node)
 {
+	int timeout;
+
 	mesh_lock_assert_held(&node->lock);
+	timeout = closing_timeout(node);
 	if (is_urgent(node))
-		return URGENT_MS;
+		return sooner(timeout, URGENT_MS);
 	if (is_pending(node))
-		return PENDING_MS;
-	return atomic_load_explicit(&node->engine.awake, memory_order_relaxed) ? AWAKE_MS : -1;
+		return sooner(timeout, PENDING_MS);
+	if (atomic_load_explicit(&node->engine.awake, memory_order_relaxed))
+		return sooner(timeout, AWAKE_MS);
+	return timeout;
 }
 
 static uint64_t domain_polls(const struct mesh_domain *domain)

@@ -59,9 +59,13 @@ struct mesh_peer {
 	struct mesh_link *link; /* UP: what it shares with the other direction; else NULL */
 	enum mesh_peer_state state;
 	bool incoming;
-	bool buried;	 /* LOST, and its comms have failed */
-	bool told;	 /* LOST, and the user was warned */
-	bool slow_close; /* it did not answer a CLOSE in time: do not wait for it again */
+	bool buried;	  /* LOST, and its comms have failed */
+	bool told;	  /* LOST, and the user was warned */
+	bool slow_told;	  /* the user was warned that it owes us an answer */
+	uint64_t owes_ms; /* since when it owes us a frame about a comm's end; 0: it does not */
+	/* A comm that we have freed, and on which the peer still has something in flight. */
+	uint32_t stray;
+	uint64_t stray_until_ms; /* the engine polls for it so long */
 
 	/* Where it is. The ports are 0 until known. */
 	struct mesh_endpoint_addr address;
@@ -141,6 +145,12 @@ void mesh_peer_refuse(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_
 
 /** True while the engine must look at it all the time: greeting, or lost a moment ago. */
 bool mesh_peer_urgent(const struct mesh_peer *peer);
+
+/** True while the peer waits for what it has in flight on a comm that we have freed. */
+static inline bool mesh_peer_drains(const struct mesh_peer *peer, uint64_t now_ms)
+{
+	return now_ms < peer->stray_until_ms;
+}
 
 /** Retries and deadlines of one peer. May free it. node->lock held. */
 void mesh_peer_tick(struct mesh_peer *peer, uint64_t now_ms);

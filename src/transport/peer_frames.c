@@ -303,19 +303,38 @@ static void accept_handle(struct mesh_peer *peer, const struct mesh_frame_comm *
 		mesh_connect_accepted(connect, accept->comm, accept->token);
 }
 
-/* Frames for a comm that exists already. One that was closed meanwhile is nobody's. */
+/*
+ * For a comm that we have freed. The peer cannot close its end while something of it is in flight,
+ * and that moves only while somebody polls here.
+ */
+static void stray_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	if (peer->state != MESH_PEER_UP)
+		return;
+	if (frame->header.type == MESH_FRAME_CLOSE) {
+		peer->stray = frame->comm.to_comm;
+		peer->stray_until_ms =
+			mesh_clock_ms() + peer->node->config.dead_peer_timeout_s * 1000;
+	} else if (frame->header.type == MESH_FRAME_CLOSED && peer->stray == frame->comm.to_comm) {
+		peer->stray_until_ms = 0;
+	}
+}
+
+/* Frames for a comm that exists already. */
 static void comm_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
 	struct mesh_comm *comm = comm_of_id(peer, frame->comm.to_comm);
 
-	if (!comm)
+	if (!comm) {
+		stray_handle(peer, frame);
 		return;
+	}
 	switch ((enum mesh_frame_type)frame->header.type) {
 	case MESH_FRAME_CLOSE:
-		mesh_comm_close_asked(comm, &frame->comm);
+		mesh_comm_close_came(comm);
 		break;
 	case MESH_FRAME_CLOSED:
-		mesh_comm_close_answered(comm, &frame->comm);
+		mesh_comm_closed_came(comm, &frame->comm);
 		break;
 	case MESH_FRAME_ASK:
 		mesh_stall_asked(comm, frame->comm.sent);

@@ -369,7 +369,7 @@ static void comm_push(struct mesh_comm *comm)
 	uint32_t seq;
 
 	mesh_lock_assert_held(&comm->lock);
-	if (mesh_comm_peer_asks(comm))
+	if (comm->peer_end != MESH_END_OPEN)
 		return; /* nothing new; what is on its way ends first */
 	for (seq = send->first_pending; seq != comm->next_seq && !comm->error; seq++) {
 		request = mesh_comm_request(comm, seq);

@@ -15,8 +15,8 @@ enum mesh_frame_type {
 	MESH_FRAME_REFUSE,    /* HELLO or CONNECT is not taken, and why */
 	MESH_FRAME_CONNECT,   /* connector: make a comm with this listener, or add a path to it */
 	MESH_FRAME_ACCEPT,    /* listener: made, the path's id is ... */
-	MESH_FRAME_CLOSE,     /* my end of this comm is closing: start nothing new */
-	MESH_FRAME_CLOSED,    /* nothing of mine is in flight on this comm any more */
+	MESH_FRAME_CLOSE,     /* my end of this comm is closing: start nothing new, and poll */
+	MESH_FRAME_CLOSED,    /* my end is closed: nothing of it is in flight any more */
 	MESH_FRAME_ASK,	      /* either end: I have waited long for this message to complete */
 	MESH_FRAME_SENT,      /* sender: all of it is sent; no answer means not yet */
 	MESH_FRAME_PORT,      /* connector: its provider dialled yours from this TCP port */
@@ -138,12 +138,12 @@ _Static_assert(sizeof(struct mesh_frame_withdraw) == 24, "wire format");
 /* ACCEPT: the sender's id and token for this path. The others: for a comm, on its first path. */
 struct mesh_frame_comm {
 	uint64_t reserved; /* 0 */
-	uint32_t writes;   /* CLOSE, CLOSED from a sending comm: RMA writes started */
+	uint32_t writes;   /* CLOSED from a sending comm: RMA writes started */
 	uint32_t to_comm;  /* the addressee's comm id */
 	uint32_t comm;	   /* ACCEPT: the sender's comm id */
 	uint32_t token;	   /* ACCEPT: the sender's token */
-	uint32_t sent; /* CLOSE from a sending comm: messages sent; ASK, SENT: which; PORT: port */
-	uint32_t unclean; /* CLOSE, CLOSED: 1 if some of them may arrive at any time; else 0 */
+	uint32_t sent; /* CLOSED from a sending comm: messages sent; ASK, SENT: which; PORT: port */
+	uint32_t unclean; /* CLOSED: 1 if some of them may arrive at any time; else 0 */
 };
 _Static_assert(sizeof(struct mesh_frame_comm) == 32, "wire format");
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "transport/peer_internal.h"
 
 #include "comm_fixture.h"
 #include "log_capture.h"
@@ -52,9 +53,9 @@ static void peer_says(enum mesh_frame_type type, struct mesh_frame_comm frame)
 {
 	mesh_lock_take(&fixture.node.lock);
 	if (type == MESH_FRAME_CLOSE)
-		mesh_comm_close_asked(comm, &frame);
+		mesh_comm_close_came(comm);
 	else
-		mesh_comm_close_answered(comm, &frame);
+		mesh_comm_closed_came(comm, &frame);
 	mesh_lock_release(&fixture.node.lock);
 }
 
@@ -88,9 +89,10 @@ static void test_sender_tells_what_it_sent(void **state)
 	fake.writes_end_with = -1;
 	fixture_grant(comm, 2, 1, LARGE);
 	fixture_poll();
-	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_comm){0});
+	fixture_sends_complete();
+	comm->peer_end = MESH_END_CLOSED; /* it has said all that it has to say */
 	close_now();
-	frame = fixture_frame(MESH_FRAME_CLOSE);
+	frame = fixture_frame(MESH_FRAME_CLOSED);
 	assert_int_equal(frame.comm.to_comm, FIXTURE_REMOTE_ID);
 	assert_int_equal(frame.comm.sent, 3);
 	assert_int_equal(frame.comm.writes, 1);
@@ -105,10 +107,11 @@ static void test_sender_waits_for_its_writes(void **state)
 	opened(true);
 	post(LARGE);
 	fixture_grant(comm, 0, 1, LARGE);
-	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_comm){0});
+	comm->peer_end = MESH_END_CLOSED;     /* it has said all that it has to say */
 	fake_complete(&fake.writes.posts[0]); /* for the next poll to find */
 	mesh_comm_close(comm);
-	assert_int_equal(fixture_frame(MESH_FRAME_CLOSE).comm.unclean, 0);
+	fixture_frame(MESH_FRAME_CLOSE); /* at once: the peer's engine must poll for them */
+	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).comm.unclean, 0);
 	assert_false(was_cut_off());
 }
 
@@ -123,35 +126,64 @@ static void test_sender_tells_what_did_not_end(void **state)
 	fixture_peers_lose();
 	log_capture_start();
 	mesh_comm_close(comm);
-	assert_int_equal(fixture_frame(MESH_FRAME_CLOSE).comm.unclean, 1);
+	fixture_frame(MESH_FRAME_CLOSE);
+	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).comm.unclean, 1);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0); /* who is lost is not waited for */
 	assert_true(was_cut_off());
 	fixture_writes_complete(1);
 	fixture_left_free(comm);
 }
 
-/* A peer that does not answer is waited for once. */
-static void test_slow_peer_is_remembered(void **state)
+/* A peer that does not answer is waited for once, whoever waits, and from the first question on. */
+static void test_silent_peer_is_remembered(void **state)
 {
 	uint64_t begin_ms;
 
 	(void)state;
 	opened(true);
 	mesh_comm_close(comm);
-	assert_true(fixture.peers[0].slow_close);
+	assert_true(fixture.peers[0].owes_ms);
 	assert_true(log_captured(MESH_LOG_WARN, "did not answer the end of a connection"));
 	log_capture_start();
 	comm = fixture_comm_open(true);
 	fixture.node.config.dead_peer_timeout_s = 120;
+	fixture.peers[0].owes_ms -= 120000;
 	begin_ms = mesh_clock_ms();
 	mesh_comm_close(comm);
 	assert_true(mesh_clock_ms() - begin_ms < 60000);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
-	/* Until it answers. */
+	/* Until it answers, on any of its connections. */
 	comm = fixture_comm_open(true);
 	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_comm){0});
-	assert_false(fixture.peers[0].slow_close);
+	assert_int_equal(fixture.peers[0].owes_ms, 0);
 	mesh_comm_close(comm);
+	assert_int_equal(fixture.peers[0].owes_ms, 0); /* nothing was to be answered */
+}
+
+/* What a process owes on one connection, it owes on the others; and so with its answers. */
+static void test_one_process_has_one_engine(void **state)
+{
+	struct mesh_peer twin = {
+		.node = &fixture.node, .process_id = 5, .state = MESH_PEER_UP, .owes_ms = 1};
+	uint64_t begin_ms = mesh_clock_ms();
+
+	(void)state;
+	opened(true);
+	fixture.peers[0].process_id = 5;
+	fixture.node.config.dead_peer_timeout_s = 120;
+	twin.owes_ms = begin_ms - 120000;
+	mesh_lock_take(&fixture.node.lock);
+	LIST_INSERT_HEAD(&fixture.node.peers, &twin, entry);
+	mesh_lock_release(&fixture.node.lock);
+	mesh_comm_close(comm);
+	assert_true(mesh_clock_ms() - begin_ms < 60000);
+	comm = fixture_comm_open(true);
+	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_comm){0});
+	assert_int_equal(twin.owes_ms, 0);
+	mesh_comm_close(comm);
+	mesh_lock_take(&fixture.node.lock);
+	LIST_REMOVE(&twin, entry);
+	mesh_lock_release(&fixture.node.lock);
 }
 
 static void test_receiver_without_grants(void **state)
@@ -174,21 +206,19 @@ static void test_receiver_without_grants(void **state)
 	close_now();
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
 	assert_false(was_cut_off());
-	fixture_frame(MESH_FRAME_CLOSE);
+	fixture_frame(MESH_FRAME_CLOSED); /* there was nothing to wait for */
+	assert_true(fixture_no_frame());
 }
 
 /* The sender's word, and all that it has written: then nothing can touch our memory any more. */
 static void test_receiver_with_grants(void **state)
 {
 	static const struct {
-		enum mesh_frame_type type;
 		struct mesh_frame_comm said;
 		bool cut;
 	} cases[] = {
-		{MESH_FRAME_CLOSED, {.writes = 1}, false},
-		{MESH_FRAME_CLOSED, {.writes = 1, .unclean = 1}, true},
-		{MESH_FRAME_CLOSE, {.writes = 1}, false},
-		{MESH_FRAME_CLOSE, {.writes = 1, .unclean = 1}, true},
+		{{.writes = 1}, false},
+		{{.writes = 1, .unclean = 1}, true},
 	};
 	size_t i;
 
@@ -197,7 +227,7 @@ static void test_receiver_with_grants(void **state)
 		opened(false);
 		post(LARGE);
 		fixture_written(comm, 0, (struct mesh_immediate){.segment = 0});
-		peer_says(cases[i].type, cases[i].said);
+		peer_says(MESH_FRAME_CLOSED, cases[i].said);
 		close_now();
 		assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
 		assert_int_equal(was_cut_off(), cases[i].cut);
@@ -252,7 +282,8 @@ static void test_memory_in_use_is_taken_back(void **state)
 	mesh_registration_close(comm, registration);
 	assert_true(comm->closing);
 	assert_int_equal(mesh_comm_send(comm, NULL, 0, NULL, &request), -ECANCELED);
-	assert_int_equal(fixture_frame(MESH_FRAME_CLOSE).comm.writes, 1);
+	fixture_frame(MESH_FRAME_CLOSE);
+	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).comm.writes, 1);
 	mesh_comm_close(comm);
 	assert_true(fixture_no_frame()); /* told once */
 	fixture_writes_complete(1);
@@ -268,9 +299,9 @@ static void test_sender_closed_and_all_is_here(void **state)
 	(void)state;
 	opened(false);
 	data(0);
-	peer_says(MESH_FRAME_CLOSE, (struct mesh_frame_comm){.sent = 1});
+	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_comm){.sent = 1});
 	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).comm.to_comm, FIXTURE_REMOTE_ID);
-	assert_false(mesh_comm_urgent(comm));
+	assert_int_equal(mesh_comm_timeout(comm, mesh_clock_ms()), -1);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
 	post(SMALL); /* what came is NCCL's all the same */
 	assert_int_equal(mesh_comm_receive(comm, memory, SMALL, registration, &request), 0);
@@ -285,9 +316,9 @@ static void test_sender_closed_and_some_is_on_its_way(void **state)
 	(void)state;
 	opened(false);
 	data(0);
-	peer_says(MESH_FRAME_CLOSE, (struct mesh_frame_comm){.sent = 2});
-	assert_true(fixture_no_frame());
-	assert_true(mesh_comm_urgent(comm));
+	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_comm){.sent = 2});
+	fixture_frame(MESH_FRAME_CLOSE); /* this process runs */
+	assert_int_equal(mesh_comm_timeout(comm, mesh_clock_ms()), 0);
 	tick();
 	assert_int_equal(atomic_load(&comm->error), 0);
 	data(1);
@@ -300,11 +331,33 @@ static void test_sender_closed_and_some_is_missing(void **state)
 {
 	(void)state;
 	opened(false);
-	peer_says(MESH_FRAME_CLOSE, (struct mesh_frame_comm){.sent = 1});
-	comm->peer_asked_ms -= 2000;
+	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_comm){.sent = 1});
+	fixture_frame(MESH_FRAME_CLOSE);
+	comm->peer_end_ms -= 2000;
 	tick();
 	assert_failed(comm, -EIO, "not all of what it sent has arrived");
 	fixture_frame(MESH_FRAME_CLOSED);
+	close_now();
+}
+
+/* Before it has counted: receives go on, and the engine polls. */
+static void test_sender_is_closing(void **state)
+{
+	(void)state;
+	opened(false);
+	post(SMALL);
+	peer_says(MESH_FRAME_CLOSE, (struct mesh_frame_comm){0});
+	fixture_frame(MESH_FRAME_CLOSE);
+	assert_int_equal(mesh_comm_timeout(comm, mesh_clock_ms()), 0);
+	peer_says(MESH_FRAME_CLOSE, (struct mesh_frame_comm){0});
+	assert_true(fixture_no_frame());
+	data(0);
+	tick();
+	assert_int_equal(atomic_load(&comm->error), 0);
+	assert_true(fixture_no_frame());
+	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_comm){.sent = 1});
+	fixture_frame(MESH_FRAME_CLOSED);
+	assert_int_equal(mesh_comm_timeout(comm, mesh_clock_ms()), -1);
 	close_now();
 }
 
@@ -313,7 +366,7 @@ static void test_sender_closed_before_our_receives(void **state)
 	(void)state;
 	opened(false);
 	post(SMALL);
-	peer_says(MESH_FRAME_CLOSE, (struct mesh_frame_comm){0});
+	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_comm){0});
 	assert_failed(comm, -EPIPE, "closed the connection while receives were posted");
 	fixture_frame(MESH_FRAME_CLOSED);
 	close_now();
@@ -329,7 +382,8 @@ static void test_receiver_closed(void **state)
 	post(LARGE);
 	fixture_grant(comm, 0, 1, LARGE);
 	peer_says(MESH_FRAME_CLOSE, (struct mesh_frame_comm){0});
-	assert_true(fixture_no_frame());
+	fixture_frame(MESH_FRAME_CLOSE);
+	assert_int_equal(mesh_comm_timeout(comm, mesh_clock_ms()), 0);
 	post(LARGE);
 	fixture_grant(comm, 1, 1, LARGE);
 	assert_int_equal(fake.writes.num, 1);
@@ -343,6 +397,7 @@ static void test_receiver_closed(void **state)
 	assert_int_equal(frame.comm.writes, 1);
 	assert_int_equal(frame.comm.unclean, 0);
 	fixture_comm_close(comm);
+	assert_true(fixture_no_frame());
 }
 
 /* Nothing was left to send: that is how every job ends. */
@@ -360,6 +415,47 @@ static void test_receiver_closed_at_the_end(void **state)
 	close_now();
 }
 
+/* As it comes from the control connection. */
+static void frame_comes(enum mesh_frame_type type, uint32_t to_comm)
+{
+	struct mesh_peer *peer = &fixture.peers[0];
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.comm.to_comm = to_comm;
+	peer->in_size = mesh_frame_finish(&frame, type);
+	memcpy(peer->in, &frame, peer->in_size);
+	mesh_lock_take(&fixture.node.lock);
+	mesh_peer_frames_handle(peer);
+	mesh_lock_release(&fixture.node.lock);
+	assert_int_equal(peer->in_size, 0);
+}
+
+/*
+ * We have freed our end, and something of the peer's is still on its way to it: the engine polls
+ * until the peer says that it is not, but not for ever, and not for a stranger.
+ */
+static void test_peer_drains_to_a_freed_comm(void **state)
+{
+	const struct mesh_peer *peer = &fixture.peers[0];
+	uint64_t now_ms = mesh_clock_ms();
+
+	(void)state;
+	fixture_paths_open(MESH_PROVIDER_TCP, 1);
+	frame_comes(MESH_FRAME_CLOSED, 9);
+	assert_false(mesh_peer_drains(peer, now_ms));
+	frame_comes(MESH_FRAME_CLOSE, 9);
+	assert_true(mesh_peer_drains(peer, now_ms));
+	assert_false(mesh_peer_drains(peer, mesh_clock_ms() + 1001));
+	frame_comes(MESH_FRAME_CLOSED, 8);
+	assert_true(mesh_peer_drains(peer, now_ms));
+	frame_comes(MESH_FRAME_CLOSED, 9);
+	assert_false(mesh_peer_drains(peer, now_ms));
+	fixture.peers[0].state = MESH_PEER_GREETING;
+	frame_comes(MESH_FRAME_CLOSE, 9);
+	assert_false(mesh_peer_drains(peer, now_ms));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -368,7 +464,8 @@ int main(void)
 		TEST(test_sender_tells_what_it_sent),
 		TEST(test_sender_waits_for_its_writes),
 		TEST(test_sender_tells_what_did_not_end),
-		TEST(test_slow_peer_is_remembered),
+		TEST(test_silent_peer_is_remembered),
+		TEST(test_one_process_has_one_engine),
 		TEST(test_receiver_without_grants),
 		cmocka_unit_test(test_receiver_with_grants),
 		TEST(test_receiver_of_a_lost_peer),
@@ -377,9 +474,11 @@ int main(void)
 		TEST(test_sender_closed_and_all_is_here),
 		TEST(test_sender_closed_and_some_is_on_its_way),
 		TEST(test_sender_closed_and_some_is_missing),
+		TEST(test_sender_is_closing),
 		TEST(test_sender_closed_before_our_receives),
 		TEST(test_receiver_closed),
 		TEST(test_receiver_closed_at_the_end),
+		TEST(test_peer_drains_to_a_freed_comm),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

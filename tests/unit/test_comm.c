@@ -236,7 +236,7 @@ static void test_receiver_fences_once(void **state)
 	fixture_left_free(comm);
 }
 
-/* CLOSE may overtake what was sent before it: a listener keeps the comm until that is here. */
+/* CLOSED may overtake what was sent before it: a listener keeps the comm until that is here. */
 static void test_close_overtakes_message(void **state)
 {
 	const struct mesh_frame_comm asks = {.sent = 1};
@@ -249,7 +249,7 @@ static void test_close_overtakes_message(void **state)
 	comm = fixture_comm_open(false);
 	listener.waiting[0] = comm;
 	mesh_lock_take(&fixture.node.lock);
-	mesh_comm_close_asked(comm, &asks);
+	mesh_comm_closed_came(comm, &asks);
 	mesh_listener_tick(&listener);
 	assert_int_equal(listener.num_waiting, 1);
 	mesh_lock_release(&fixture.node.lock);

@@ -341,7 +341,7 @@ static void test_loss_that_nobody_minds(void **state)
 	for (i = 0; i < 3; i++) {
 		is(MESH_PEER_UP, true);
 		comm = comm_open(false, 0);
-		comm->peer_end = i == 0 ? MESH_PEER_END_QUIET : MESH_PEER_END_OPEN;
+		comm->peer_end = i == 0 ? MESH_END_CLOSED : MESH_END_OPEN;
 		comm->closing = i == 1;
 		if (i == 2) {
 			mesh_comm_free(comm);

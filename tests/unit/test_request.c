@@ -140,13 +140,14 @@ static void test_quiet_failures(void **state)
 {
 	(void)state;
 	opened(false);
-	comm->peer_end = MESH_PEER_END_ASKED;
+	comm->peer_end = MESH_END_CLOSING;
 	mesh_lock_take(&fixture.node.lock);
 	mesh_comm_peer_lost(comm);
 	mesh_lock_release(&fixture.node.lock);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
 	assert_int_equal(fixture.node.own_counters.comms_failed, 1);
-	assert_int_equal(comm->peer_end, MESH_PEER_END_UNCLEAN); /* nobody waits for our answer */
+	assert_int_equal(comm->peer_end, MESH_END_UNCLEAN);
+	assert_false(mesh_comm_peer_asks(comm));
 	fixture_comm_close(comm);
 }
 

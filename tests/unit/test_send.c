@@ -471,7 +471,7 @@ static void test_write_fails(void **state)
 	assert_int_equal(counters(0)->errors, 1);
 	assert_int_equal(mesh_request_test(request, &done, &size), -ECONNRESET);
 	fixture_comm_close(comm);
-	assert_int_equal(fixture_frame(MESH_FRAME_CLOSE).comm.unclean, 1);
+	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).comm.unclean, 1);
 }
 
 static void test_message_fails(void **state)

@@ -100,8 +100,8 @@ static void test_asks_about_the_oldest(void **state)
 	assert_true(fixture_no_frame());
 	tick(now + 4 * ASK_MS);
 	assert_int_equal(fixture_frame(MESH_FRAME_ASK).comm.sent, 1);
-	/* A peer that said it is quiet is not asked. */
-	comm->peer_end = MESH_PEER_END_QUIET;
+	/* A peer that said it is closed is not asked. */
+	comm->peer_end = MESH_END_CLOSED;
 	tick(now + 9 * ASK_MS);
 	assert_true(fixture_no_frame());
 	fixture_comm_close(comm);

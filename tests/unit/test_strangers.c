@@ -450,7 +450,7 @@ static void test_listener_is_full(void **state)
 	mesh_listener_close(listener);
 	listener = NULL;
 	for (i = 0; i < MESH_LISTENER_QUEUE; i++)
-		assert_int_equal(frame_read(MESH_FRAME_CLOSE).comm.to_comm, i + 1);
+		assert_int_equal(frame_read(MESH_FRAME_CLOSED).comm.to_comm, i + 1);
 }
 
 /* Makes a whole comm as a connector does. Returns the listener's id of it. */
@@ -506,7 +506,7 @@ static void test_close_before_accept(void **state)
 	introduced();
 	memset(&frame, 0, sizeof(frame));
 	frame.comm.to_comm = comm_make(3, 30);
-	frame_send(&frame, MESH_FRAME_CLOSE);
+	frame_send(&frame, MESH_FRAME_CLOSED);
 	assert_int_equal(frame_read(MESH_FRAME_CLOSED).comm.to_comm, 3);
 	assert_int_equal(mesh_listener_accept(listener, &comm), 0);
 	assert_non_null(comm);
