@@ -5,9 +5,9 @@
  * Each end of a comm goes from OPEN over CLOSING to CLOSED (comm.h), and tells the other end of
  * each step. CLOSE is sent at once, while operations are still in flight: from then on the peer's
  * engine polls, and so they end, even if its NCCL does not poll. CLOSED follows when nothing of
- * this end is on its way any more. A sender's CLOSED counts its messages and writes; a receiver's means
- * that all of them have arrived. So a sender that has it may end its process, and a receiver that
- * has it waits for what still lies in sockets.
+ * this end is on its way any more. A sender's CLOSED counts its messages and writes; a receiver's
+ * means that all of them have arrived. So a sender that has it may end its process, and a receiver
+ * that has it waits for what still lies in sockets.
  *
  * The end that closes first is answered by the other one's engine; if NCCL closes both ends at the
  * same time, each answers the other. All waiting is bounded; who does not answer is fenced off.
@@ -19,10 +19,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "fabric/fence.h"
 #include "fabric/poll.h"
 #include "transport/comm.h"
 #include "transport/counters.h"
+#include "transport/cut.h"
 #include "transport/node.h"
 #include "transport/protocol.h"
 
@@ -46,6 +46,8 @@ static const struct {
 	[MESH_END_CLOSED] = {"closed", 1 << MESH_END_OPEN | 1 << MESH_END_CLOSING},
 	[MESH_END_UNCLEAN] = {"unclean",
 			      1 << MESH_END_OPEN | 1 << MESH_END_CLOSING | 1 << MESH_END_CLOSED},
+	[MESH_END_CUT] = {"cut off", 1 << MESH_END_OPEN | 1 << MESH_END_CLOSING |
+					     1 << MESH_END_CLOSED | 1 << MESH_END_UNCLEAN},
 };
 
 static bool end_may_become(enum mesh_end end, enum mesh_end state)
@@ -146,17 +148,26 @@ static uint64_t peer_owes_since(const struct mesh_peer *peer)
 
 /* ---- the peer closes: the engine's part ---------------------------------------------------- */
 
-void mesh_comm_peer_lost(struct mesh_comm *comm)
+bool mesh_comm_end(struct mesh_comm *comm, int error, const char *why)
 {
+	bool used;
+
+	mesh_lock_assert_held(&comm->node->lock);
 	mesh_lock_take(&comm->lock);
 	peer_end_learn(comm, MESH_END_UNCLEAN);
-	if (!mesh_end_is_over(comm->own_end)) /* nobody is left to be told */
+	if (!mesh_end_is_over(comm->own_end))
 		mesh_comm_end_set(comm, &comm->own_end, MESH_END_UNCLEAN);
-	if (!comm->error && !comm->closing)
+	used = !comm->error && !comm->closing;
+	if (used)
 		mesh_count_event(&comm->node->counters->comms_failed);
-	/* The peer's own line has said it for all of its comms. */
-	mesh_comm_fail(comm, -ECONNRESET, true, "the peer is lost");
+	mesh_comm_fail(comm, error, true, why);
 	mesh_lock_release(&comm->lock);
+	return used;
+}
+
+void mesh_comm_peer_lost(struct mesh_comm *comm)
+{
+	mesh_comm_end(comm, -ECONNRESET, "the peer is lost");
 }
 
 /* True if the peer waits, and our end is done. While NCCL closes it, NCCL's thread answers. */
@@ -271,7 +282,8 @@ int mesh_comm_timeout(struct mesh_comm *comm, uint64_t now_ms)
 static bool is_settled(struct mesh_comm *comm)
 {
 	mesh_lock_assert_held(&comm->lock);
-	return comm->peer_end == MESH_END_CLOSED && comm->receive.writes == comm->peer_writes;
+	return comm->peer_end == MESH_END_CUT ||
+	       (comm->peer_end == MESH_END_CLOSED && comm->receive.writes == comm->peer_writes);
 }
 
 /* True if nothing can touch our memory any more; else only a fence helps. */
@@ -477,14 +489,15 @@ static bool close_begin(struct mesh_comm *comm)
 /* Cuts the peer off; the provider then reports what it dropped. */
 static void cut_off(struct mesh_comm *comm)
 {
-	struct mesh_fence fences[MESH_PATHS_MAX] = {0};
-	int i;
+	enum mesh_cut_reason reason = MESH_CUT_SILENT;
 
-	for (i = 0; i < comm->num_paths; i++) {
-		fences[i].domain = comm->paths[i].domain;
-		fences[i].remote = comm->paths[i].remote;
-	}
-	mesh_remotes_fence(fences, comm->num_paths);
+	mesh_lock_take(&comm->node->lock);
+	mesh_lock_take(&comm->lock);
+	if (mesh_comm_is_cut(comm) || comm->peer_end == MESH_END_UNCLEAN)
+		reason = MESH_CUT_BROKEN;
+	mesh_lock_release(&comm->lock);
+	mesh_lock_release(&comm->node->lock);
+	mesh_comm_cut_off(comm, reason);
 	wait_for(comm, is_drained, patience_begin(false, DRAIN_MS));
 }
 

@@ -155,8 +155,8 @@ struct mesh_receive_side {
  *	OPEN ---- CLOSE ----> CLOSING ---- CLOSED ----> CLOSED
  *	OPEN ------------------------------ CLOSED ----> CLOSED	  nothing was on its way
  *
- * CLOSED that says unclean leads to UNCLEAN, and so does the loss of the peer, from each state. No
- * step leads back, whatever a peer sends.
+ * CLOSED that says unclean leads to UNCLEAN, and so does the loss of the peer, from each state. A
+ * fence then leads to CUT. No step leads back, whatever a peer sends.
  */
 enum mesh_end {
 	MESH_END_OPEN,	  /* it may start what it likes */
@@ -167,6 +167,7 @@ enum mesh_end {
 	 */
 	MESH_END_CLOSED,
 	MESH_END_UNCLEAN, /* over, but nobody knows whether more of it may still arrive */
+	MESH_END_CUT,	  /* we have cut it off: nothing of it arrives any more */
 	MESH_END_STATES
 };
 
@@ -250,7 +251,7 @@ void mesh_comm_end_set(struct mesh_comm *comm, enum mesh_end *end, enum mesh_end
 
 static inline bool mesh_end_is_over(enum mesh_end end)
 {
-	return end == MESH_END_CLOSED || end == MESH_END_UNCLEAN;
+	return end >= MESH_END_CLOSED;
 }
 
 /** True if the peer is done with its end: it said so, or is lost. comm->lock held. */
@@ -268,6 +269,14 @@ static inline bool mesh_comm_peer_asks(const struct mesh_comm *comm)
 /** CLOSE and CLOSED came from its peer. node->lock held. */
 void mesh_comm_close_came(struct mesh_comm *comm);
 void mesh_comm_closed_came(struct mesh_comm *comm, const struct mesh_frame_comm *frame);
+
+/**
+ * Ends it at once, at both ends: nobody is left to be told, and what was on its way is lost. Quiet:
+ * the caller has a line for all of its comms. node->lock held.
+ *
+ * Returns whether NCCL still used it.
+ */
+bool mesh_comm_end(struct mesh_comm *comm, int error, const char *why);
 
 /** Its peer is lost. node->lock and domain->lock held. */
 void mesh_comm_peer_lost(struct mesh_comm *comm);

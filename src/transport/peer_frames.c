@@ -15,6 +15,7 @@
 #include "transport/comm.h"
 #include "transport/connect.h"
 #include "transport/counters.h"
+#include "transport/cut.h"
 #include "transport/link.h"
 #include "transport/listener.h"
 #include "transport/node.h"
@@ -374,6 +375,10 @@ static void frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 	case MESH_FRAME_ASK:
 	case MESH_FRAME_SENT:
 		comm_frame_handle(peer, frame);
+		return;
+	case MESH_FRAME_CUT:
+		if (peer->state == MESH_PEER_UP)
+			mesh_peer_cut_came(peer, &frame->cut);
 		return;
 	case MESH_FRAME_PORT:
 		if (peer->remote)

@@ -48,6 +48,8 @@ static size_t frame_payload_size(uint8_t type)
 	case MESH_FRAME_SENT:
 	case MESH_FRAME_PORT:
 		return sizeof(struct mesh_frame_comm);
+	case MESH_FRAME_CUT:
+		return sizeof(struct mesh_frame_cut);
 	}
 	return 0;
 }

@@ -21,6 +21,7 @@ enum mesh_frame_type {
 	MESH_FRAME_SENT,      /* sender: all of it is sent; no answer means not yet */
 	MESH_FRAME_PORT,      /* connector: its provider dialled yours from this TCP port */
 	MESH_FRAME_WITHDRAW,  /* connector: it drops a comm that its NCCL never had, or gives up */
+	MESH_FRAME_CUT,	      /* either end: I have cut the provider's connections between us */
 };
 
 enum mesh_refusal {
@@ -147,6 +148,19 @@ struct mesh_frame_comm {
 };
 _Static_assert(sizeof(struct mesh_frame_comm) == 32, "wire format");
 
+enum mesh_cut_reason {
+	MESH_CUT_SILENT = 1, /* the addressee did not answer in time */
+	MESH_CUT_BROKEN = 2, /* another connection with it is lost, or was cut by it */
+};
+
+/* CUT: for all comms of this control connection. */
+struct mesh_frame_cut {
+	uint32_t reason;   /* enum mesh_cut_reason */
+	uint32_t waited_s; /* SILENT: for so long */
+	uint64_t reserved; /* 0 */
+};
+_Static_assert(sizeof(struct mesh_frame_cut) == 16, "wire format");
+
 /* A whole frame, as large as one can be. */
 struct mesh_frame {
 	struct mesh_frame_header header;
@@ -156,6 +170,7 @@ struct mesh_frame {
 		struct mesh_frame_connect connect;
 		struct mesh_frame_withdraw withdraw;
 		struct mesh_frame_comm comm;
+		struct mesh_frame_cut cut;
 	};
 };
 

@@ -456,6 +456,31 @@ static void test_peer_drains_to_a_freed_comm(void **state)
 	assert_false(mesh_peer_drains(peer, now_ms));
 }
 
+/* What was on its way is lost, whichever comm it was for. */
+static void test_peer_cuts_us_off(void **state)
+{
+	struct mesh_comm *other;
+
+	(void)state;
+	opened(true);
+	other = fixture_comm_open(false);
+	fixture.peers[0].state = MESH_PEER_GREETING;
+	frame_comes(MESH_FRAME_CUT, 0);
+	assert_int_equal(atomic_load(&comm->error), 0);
+	fixture.peers[0].state = MESH_PEER_UP;
+	frame_comes(MESH_FRAME_CUT, 0);
+	assert_failed(comm, -ECONNABORTED, "cut its connections with this process");
+	assert_failed(other, -ECONNABORTED, "2 that NCCL uses failed");
+	assert_int_equal(comm->peer_end, MESH_END_UNCLEAN);
+	assert_int_equal(fixture.node.own_counters.comms_failed, 2);
+	log_capture_start();
+	frame_comes(MESH_FRAME_CUT, 0);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
+	mesh_comm_close(other);
+	close_now();
+	assert_true(fixture_no_frame());
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -479,6 +504,7 @@ int main(void)
 		TEST(test_receiver_closed),
 		TEST(test_receiver_closed_at_the_end),
 		TEST(test_peer_drains_to_a_freed_comm),
+		TEST(test_peer_cuts_us_off),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -214,6 +214,39 @@ static void test_every_path_is_fenced(void **state)
 	fixture_left_free(comm);
 }
 
+/* What else was on the connection ends at both ends, and needs no fence of its own. */
+static void test_fence_ends_others(void **state)
+{
+	struct mesh_comm *comm, *other;
+	struct mesh_frame frame;
+
+	(void)state;
+	fixture_paths_open(MESH_PROVIDER_VERBS_RXM, 1);
+	mesh_lock_take(&fixture.node.lock);
+	LIST_INSERT_HEAD(&fixture.node.peers, &fixture.peers[0], entry);
+	mesh_lock_release(&fixture.node.lock);
+	other = sender_open();
+	comm = sender_open();
+	message_post(comm, 0);
+	fake.writes_end_with = MESH_RDMA_FLUSHED;
+	mesh_comm_quiesce(comm);
+	assert_int_equal(comm->peer_end, MESH_END_CUT);
+	assert_failed(other, -ECONNABORTED, "1 more that NCCL uses shared them and failed");
+	assert_int_equal(other->peer_end, MESH_END_CUT);
+	assert_int_equal(fixture.node.own_counters.comms_failed, 1);
+	fixture_frame(MESH_FRAME_CLOSE);
+	frame = fixture_frame(MESH_FRAME_CUT);
+	assert_int_equal(frame.cut.reason, MESH_CUT_SILENT);
+	assert_int_equal(frame.cut.waited_s, 1);
+	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).comm.unclean, 1);
+	fake_complete(&fake.writes.posts[0]);
+	fixture_poll();
+	mesh_comm_close(comm);
+	mesh_comm_close(other);
+	assert_int_equal(fences_posted(), 1);
+	assert_true(fixture_no_frame());
+}
+
 /* A receiver that could still be written to does so once, too. */
 static void test_receiver_fences_once(void **state)
 {
@@ -268,10 +301,11 @@ static void test_close_overtakes_message(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_odd_segment_limit),	    TEST(test_limits_of_paths),
-		TEST(test_unfinished_writes),	    TEST(test_write_ends_in_close),
-		TEST(test_sender_fences_once),	    TEST(test_receiver_fences_once),
-		TEST(test_close_overtakes_message), TEST(test_every_path_is_fenced),
+		TEST(test_odd_segment_limit),	 TEST(test_limits_of_paths),
+		TEST(test_unfinished_writes),	 TEST(test_write_ends_in_close),
+		TEST(test_sender_fences_once),	 TEST(test_receiver_fences_once),
+		TEST(test_fence_ends_others),	 TEST(test_close_overtakes_message),
+		TEST(test_every_path_is_fenced),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,6 +20,7 @@
 #define CLOSING MESH_END_CLOSING
 #define CLOSED MESH_END_CLOSED
 #define UNCLEAN MESH_END_UNCLEAN
+#define CUT MESH_END_CUT
 #define STATES MESH_END_STATES
 
 static struct mesh_node node;
@@ -57,9 +58,10 @@ static int teardown(void **state)
 /* ---- the table ------------------------------------------------------------------------------ */
 
 static const bool may_follow[STATES][STATES] = {
-	[OPEN] = {[CLOSING] = true, [CLOSED] = true, [UNCLEAN] = true},
-	[CLOSING] = {[CLOSED] = true, [UNCLEAN] = true},
-	[CLOSED] = {[UNCLEAN] = true},
+	[OPEN] = {[CLOSING] = true, [CLOSED] = true, [UNCLEAN] = true, [CUT] = true},
+	[CLOSING] = {[CLOSED] = true, [UNCLEAN] = true, [CUT] = true},
+	[CLOSED] = {[UNCLEAN] = true, [CUT] = true},
+	[UNCLEAN] = {[CUT] = true},
 };
 
 static void step(enum mesh_end from, enum mesh_end to)
@@ -131,9 +133,9 @@ static void test_questions(void **state)
 			comm.peer_end = theirs;
 			comm.own_end = own;
 			assert_int_equal(mesh_comm_peer_is_over(&comm),
-					 theirs == CLOSED || theirs == UNCLEAN);
+					 theirs != OPEN && theirs != CLOSING);
 			assert_int_equal(mesh_comm_peer_asks(&comm),
-					 theirs != OPEN && own != CLOSED && own != UNCLEAN);
+					 theirs != OPEN && own <= CLOSING);
 		}
 	}
 }
@@ -180,18 +182,20 @@ static void test_events(void **state)
 		enum mesh_end peer[STATES], own[STATES]; /* by the peer's state before */
 	} events[] = {
 		{on_close,
-		 {CLOSING, CLOSING, CLOSED, UNCLEAN},
-		 {CLOSING, CLOSING, CLOSING, CLOSING}},
+		 {CLOSING, CLOSING, CLOSED, UNCLEAN, CUT},
+		 {CLOSING, CLOSING, CLOSING, CLOSING, CLOSING}},
 		{on_closed,
-		 {CLOSED, CLOSED, CLOSED, UNCLEAN},
-		 {CLOSING, CLOSING, CLOSING, CLOSING}},
+		 {CLOSED, CLOSED, CLOSED, UNCLEAN, CUT},
+		 {CLOSING, CLOSING, CLOSING, CLOSING, CLOSING}},
 		{on_closed_unclean,
-		 {UNCLEAN, UNCLEAN, UNCLEAN, UNCLEAN},
-		 {CLOSING, CLOSING, CLOSING, CLOSING}},
+		 {UNCLEAN, UNCLEAN, UNCLEAN, UNCLEAN, CUT},
+		 {CLOSING, CLOSING, CLOSING, CLOSING, CLOSING}},
 		{on_loss,
-		 {UNCLEAN, UNCLEAN, UNCLEAN, UNCLEAN},
-		 {UNCLEAN, UNCLEAN, UNCLEAN, UNCLEAN}},
-		{on_drained, {OPEN, CLOSING, CLOSED, UNCLEAN}, {OPEN, CLOSED, CLOSED, CLOSED}},
+		 {UNCLEAN, UNCLEAN, UNCLEAN, UNCLEAN, CUT},
+		 {UNCLEAN, UNCLEAN, UNCLEAN, UNCLEAN, UNCLEAN}},
+		{on_drained,
+		 {OPEN, CLOSING, CLOSED, UNCLEAN, CUT},
+		 {OPEN, CLOSED, CLOSED, CLOSED, CLOSED}},
 	};
 	size_t i;
 	int from;

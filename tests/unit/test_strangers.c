@@ -363,6 +363,7 @@ static void test_frames_for_nobody(void **state)
 		frame.comm.to_comm = NO_COMM;
 		frame_send(&frame, types[i]);
 	}
+	frame_send(&frame, MESH_FRAME_CUT);
 	memset(&frame, 0, sizeof(frame));
 	frame.refuse.refusal = MESH_REFUSAL_COOKIE;
 	frame.refuse.comm = NO_COMM;

@@ -109,6 +109,9 @@ static void test_frames(void **state)
 	memset(&frame, 0, sizeof(frame));
 	frame.refuse = (struct mesh_frame_refuse){MESH_REFUSAL_VERSION, 1, 2, 0};
 	frame_round_trip(&frame, MESH_FRAME_REFUSE, 8 + 16);
+	memset(&frame, 0, sizeof(frame));
+	frame.cut = (struct mesh_frame_cut){MESH_CUT_SILENT, 10, 0};
+	frame_round_trip(&frame, MESH_FRAME_CUT, 8 + 16);
 }
 
 static void test_hello(void **state)
@@ -208,7 +211,7 @@ static void test_frame_lengths(void **state)
 	memcpy(bytes, &frame, sizeof(frame));
 	for (type = 0; type < 256; type++) {
 		unsigned int right = type == MESH_FRAME_HELLO				     ? 248
-				     : type == MESH_FRAME_REFUSE			     ? 16
+				     : type == MESH_FRAME_REFUSE || type == MESH_FRAME_CUT   ? 16
 				     : type == MESH_FRAME_WITHDRAW			     ? 24
 				     : type >= MESH_FRAME_CONNECT && type <= MESH_FRAME_PORT ? 32
 											     : 0;

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cut.c - cuts off a peer, and ends whatever else was on the connections that were cut.
+ *
+ * The comms with one process share the provider's connection on each link. A fence drops all that
+ * is queued there, also messages of other comms that count as sent already. So both ends of each of
+ * them fail, in words: this one now, the other one when its engine reads CUT.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "fabric/fence.h"
+#include "transport/comm.h"
+#include "transport/cut.h"
+#include "transport/node.h"
+
+/* True if what was on its way to or from the peer went over the connections that were cut. */
+static bool is_affected(const struct mesh_peer *peer, const struct mesh_fence *fence)
+{
+	return peer->remote && peer->remote->flow == fence->remote->flow;
+}
+
+static bool path_is_fenced(const struct mesh_path *path, const struct mesh_fence *fences, int count)
+{
+	int i;
+
+	for (i = 0; i < count; i++) {
+		if (fences[i].result >= 0 && path->remote->flow == fences[i].remote->flow)
+			return true;
+	}
+	return false;
+}
+
+/* True if nothing of the peer's can arrive on any of the comm's paths any more. */
+static bool is_fenced(const struct mesh_comm *comm, const struct mesh_fence *fences, int count)
+{
+	int i;
+
+	for (i = 0; i < comm->num_paths; i++) {
+		if (!path_is_fenced(&comm->paths[i], fences, count))
+			return false;
+	}
+	return true;
+}
+
+/* Ends the comms that use @peer, but for @but. Returns how many of them NCCL still used. */
+static int comms_end(struct mesh_peer *peer, const struct mesh_comm *but, const char *why)
+{
+	struct mesh_comm *comm;
+	int count = 0;
+
+	LIST_FOREACH(comm, &peer->node->comms, entry) {
+		if (comm != but && mesh_comm_uses_peer(comm, peer))
+			count += mesh_comm_end(comm, -ECONNABORTED, why);
+	}
+	return count;
+}
+
+/* ---- here ---------------------------------------------------------------------------------- */
+
+static void others_warn(const struct mesh_peer *peer, int count)
+{
+	char text[MESH_PEER_TEXT_MAX], local[MESH_ADDR_TEXT_MAX];
+
+	mesh_addr_text(&peer->domain->nic->source, local);
+	mesh_warn("cut the connections with %s on %s (%s), because it did not stop in time: %d "
+		  "more that NCCL uses shared them and failed, because messages may be lost",
+		  mesh_peer_text(peer, text), peer->domain->nic->netdev, local, count);
+}
+
+static void cut_tell(struct mesh_peer *peer, enum mesh_cut_reason reason)
+{
+	struct mesh_frame frame = {
+		.cut = {.reason = reason,
+			.waited_s = (uint32_t)peer->node->config.dead_peer_timeout_s},
+	};
+
+	mesh_peer_send(peer, &frame, MESH_FRAME_CUT);
+}
+
+/* Whatever else went over the connections that @fence has cut. */
+static void others_end(struct mesh_comm *comm, const struct mesh_fence *fence,
+		       enum mesh_cut_reason reason)
+{
+	struct mesh_node *node = comm->node;
+	struct mesh_peer *peer, *told = NULL;
+	int count = 0;
+
+	LIST_FOREACH(peer, &node->peers, entry) {
+		if (!is_affected(peer, fence))
+			continue;
+		cut_tell(peer, reason);
+		count += comms_end(peer, comm,
+				   "another connection cut the provider's connection with this "
+				   "peer, which did not stop in time");
+		told = peer;
+	}
+	/* A lost peer has had its line, for all of its comms. */
+	if (count && reason == MESH_CUT_SILENT)
+		others_warn(told, count);
+}
+
+static void fenced_learn(struct mesh_node *node, const struct mesh_comm *own,
+			 const struct mesh_fence *fences, int count)
+{
+	struct mesh_comm *comm;
+
+	LIST_FOREACH(comm, &node->comms, entry) {
+		/* The others are over only where something was cut: see others_end(). */
+		mesh_lock_take(&comm->lock);
+		if ((comm == own || comm->peer_end == MESH_END_UNCLEAN) &&
+		    is_fenced(comm, fences, count) && comm->peer_end != MESH_END_CUT)
+			mesh_comm_end_set(comm, &comm->peer_end, MESH_END_CUT);
+		mesh_lock_release(&comm->lock);
+	}
+}
+
+void mesh_comm_cut_off(struct mesh_comm *comm, enum mesh_cut_reason reason)
+{
+	struct mesh_fence fences[MESH_PATHS_MAX] = {0};
+	int i;
+
+	for (i = 0; i < comm->num_paths; i++) {
+		fences[i].domain = comm->paths[i].domain;
+		fences[i].remote = comm->paths[i].remote;
+	}
+	mesh_remotes_fence(fences, comm->num_paths);
+	mesh_lock_take(&comm->node->lock);
+	for (i = 0; i < comm->num_paths; i++) {
+		if (fences[i].result) /* else there was no connection */
+			others_end(comm, &fences[i], reason);
+	}
+	fenced_learn(comm->node, comm, fences, comm->num_paths);
+	mesh_lock_release(&comm->node->lock);
+}
+
+/* ---- at the other end ---------------------------------------------------------------------- */
+
+static const char *reason_text(const struct mesh_frame_cut *cut, char *text, size_t size)
+{
+	if (cut->reason == MESH_CUT_SILENT)
+		snprintf(text, size,
+			 "this process had not answered for %u s: was it stopped, or the machine "
+			 "overloaded?",
+			 cut->waited_s);
+	else
+		snprintf(text, size, "another connection between the two had broken");
+	return text;
+}
+
+void mesh_peer_cut_came(struct mesh_peer *peer, const struct mesh_frame_cut *cut)
+{
+	char text[MESH_PEER_TEXT_MAX], why[160];
+	int count;
+
+	mesh_lock_assert_held(&peer->node->lock);
+	count = comms_end(peer, NULL, "the peer cut the provider's connection with this process");
+	if (count)
+		mesh_warn("%s cut its connections with this process on %s; %d that NCCL uses "
+			  "failed, because messages may be lost: %s",
+			  mesh_peer_text(peer, text), peer->domain->nic->netdev, count,
+			  reason_text(cut, why, sizeof(why)));
+}

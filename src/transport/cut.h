@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cut.h - cuts off a peer, and ends whatever else was on the connections that were cut. */
+#ifndef MESH_TRANSPORT_CUT_H
+#define MESH_TRANSPORT_CUT_H
+
+#include "transport/comm.h"
+
+/**
+ * Cuts the peer off on all paths of the comm: nothing of it is written into this process's memory
+ * any more, and the provider reports what it dropped. All other comms with that process on these
+ * links fail, at both ends. No lock held; on verbs it waits, for 2.5 s at most.
+ */
+void mesh_comm_cut_off(struct mesh_comm *comm, enum mesh_cut_reason reason);
+
+/** The peer has cut us off: its comms fail. node->lock held. */
+void mesh_peer_cut_came(struct mesh_peer *peer, const struct mesh_frame_cut *cut);
+
+#endif
