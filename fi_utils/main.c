@@ -30,7 +30,7 @@ struct command {
 /* A new subcommand is a folder with command.c and command.h, and one row here. */
 static const struct command commands[] = {
 	{"nics", command_nics, "list the NICs of this node, which carry the mesh, and why"},
-	{"check", command_check, "find what keeps the mesh from working, and how to mend it"},
+	{"check", command_check, "find what keeps the mesh from working, and how to fix it"},
 	{"plan", command_plan, "plan cables, addresses and configuration of a mesh"},
 	{"topo", command_topo, "draw a mesh: text, Graphviz, JSON, SVG"},
 	{"serve", command_serve, "answer `fi_mesh check --peer` of other nodes"},
@@ -46,12 +46,11 @@ static void usage(FILE *file)
 	fprintf(file, "usage: fi_mesh COMMAND [OPTION...]\n\n");
 	for (command = commands; command->name; command++)
 		fprintf(file, "  %-10s %s\n", command->name, command->summary);
-	fprintf(file,
-		"\n`fi_mesh COMMAND --help` tells more, `fi_mesh --version` which protocol it "
-		"speaks.\nExit status: 0 fine, 1 a problem was found, 2 wrong use.\n");
+	fprintf(file, "\n`fi_mesh COMMAND --help` has more, `fi_mesh --version` which protocol it "
+		      "speaks.\nExit status: 0 fine, 1 a problem was found, 2 usage error.\n");
 }
 
-/* What must be the same on all nodes, and what a report of a fault should tell. */
+/* What must be the same on all nodes, and what a report of a fault should name. */
 static void version_print(void)
 {
 	const uint32_t libfabric = fi_version();

@@ -25,7 +25,7 @@ static const char usage_text[] =
 	"       fi_mesh check --peer ADDR... [--port PORT] [--quiet] [--json]\n"
 	"\n"
 	"Looks at everything on this node that a working mesh needs, and gives the command that\n"
-	"mends what is not right. It changes nothing and needs no root; what it may not see, it\n"
+	"fixes what is wrong. It changes nothing and needs no root; what it may not read, it\n"
 	"names. NCCL_* and NCCL_MESH_* variables count as they do for NCCL and the plugin.\n"
 	"\n"
 	"  -q, --quiet   only what is not right\n"
@@ -33,9 +33,9 @@ static const char usage_text[] =
 	"  --only IDS    only these checks\n"
 	"  --nccl FILE   the libnccl.so.2 or librccl.so.1 that your program uses\n"
 	"  --peer ADDR   check the links to the node with this address instead, which must run\n"
-	"                `fi_mesh serve` (`fi_mesh check --peer x --help` tells more)\n"
+	"                `fi_mesh serve` (`fi_mesh check --peer x --help` has more)\n"
 	"\n"
-	"Exit status: 0 nothing is wrong, 1 something is (warn or fail), 2 wrong use.\n";
+	"Exit status: 0 nothing is wrong, 1 something is (warn or fail), 2 usage error.\n";
 
 struct options {
 	bool json, quiet;
@@ -83,7 +83,7 @@ static int options_verify(int argc, char **argv, const struct options *options)
 	struct stat info;
 
 	if (options->nccl_file && (stat(options->nccl_file, &info) || !S_ISREG(info.st_mode))) {
-		fprintf(stderr, "%s: %s is no file\n", who, options->nccl_file);
+		fprintf(stderr, "%s: %s is not a file\n", who, options->nccl_file);
 		return COMMAND_MISUSE;
 	}
 	if (!argument_is_folder(who, options->root))

@@ -115,19 +115,19 @@ static void verdict_say(const struct check_context *context, const struct mesh_n
 			const struct firewall_packet *packet, enum source source,
 			const struct firewall_verdict *verdict, struct check_result *result)
 {
-	const char *way = packet->outgoing ? "out by" : "in on";
+	const char *direction = packet->outgoing ? "out by" : "in on";
 
 	if (verdict->answer == FIREWALL_DROP) {
 		check_say(result, CHECK_FAIL,
-			  "the firewall drops TCP connections %s %s (port %u, for example)", way,
-			  nic->netdev, packet->port);
+			  "the firewall drops TCP connections %s %s (port %u, for example)",
+			  direction, nic->netdev, packet->port);
 		check_seen(result, "%s: %s", source_names[source], verdict->where);
 		drop_fix(context, nic, packet->outgoing, source, verdict, result);
 	} else if (verdict->answer == FIREWALL_CONTINUE) {
 		check_say(result, CHECK_UNKNOWN,
 			  "the firewall may drop TCP connections %s %s; its rules are more than "
 			  "this check follows",
-			  way, nic->netdev);
+			  direction, nic->netdev);
 		check_seen(result, "%s: %s", source_names[source], verdict->where);
 	}
 }

@@ -57,7 +57,7 @@ bool firewall_name_fits(const char *pattern, const char *name, char wildcard)
 
 struct walk {
 	const struct firewall_rules *rules;
-	bool uncertain; /* something before may have ended the packet's way, or let it through */
+	bool uncertain; /* something before may have dropped or accepted the packet */
 	char maybe[FIREWALL_WHERE_MAX]; /* the first rule that may drop it */
 	char where[FIREWALL_WHERE_MAX]; /* the rule that ended it */
 	long steps;
@@ -122,7 +122,7 @@ static enum firewall_action chain_walk(struct walk *walk, const char *table, con
 	return FIREWALL_CONTINUE;
 }
 
-/* One base chain. Returns ACCEPT, DROP or CONTINUE (cannot be told). */
+/* One base chain. Returns ACCEPT, DROP or CONTINUE (unknown). */
 static enum firewall_action base_walk(const struct firewall_rules *rules,
 				      const struct firewall_chain *chain, char *where)
 {
@@ -156,7 +156,7 @@ void firewall_follow(const struct firewall_rules *rules, struct firewall_verdict
 			continue;
 		*where = '\0';
 		action = base_walk(rules, &rules->chains[i], where);
-		/* Whoever drops has the last word; a maybe only stands if nobody surely drops. */
+		/* A chain that drops decides; "maybe" counts only if no chain surely drops. */
 		if (action == FIREWALL_DROP ||
 		    (action == FIREWALL_CONTINUE && verdict->answer == FIREWALL_ACCEPT)) {
 			verdict->answer = action;

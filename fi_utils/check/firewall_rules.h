@@ -46,7 +46,7 @@ struct firewall_rule {
 struct firewall_chain {
 	char table[FIREWALL_NAME_MAX]; /* "inet filter"; iptables: "filter" */
 	char name[FIREWALL_NAME_MAX];
-	bool visited; /* a base chain on this packet's way */
+	bool visited; /* a base chain that this packet visits */
 	bool policy_drops;
 };
 
@@ -59,7 +59,7 @@ struct firewall_rules {
 
 #define FIREWALL_WHERE_MAX 400
 
-/* FIREWALL_ACCEPT, FIREWALL_DROP, or FIREWALL_CONTINUE: it cannot be told. */
+/* FIREWALL_ACCEPT, FIREWALL_DROP, or FIREWALL_CONTINUE: unknown. */
 struct firewall_verdict {
 	enum firewall_action answer;
 	char where[FIREWALL_WHERE_MAX];	  /* "rule 3 of chain input, table inet filter" */

@@ -267,8 +267,8 @@ void check_plugin(const struct check_context *context, struct check_result *resu
 			  "no NCCL or RCCL was found: which plugin versions it wants is not known");
 		check_fix(result, "fi_mesh check --nccl /path/to/libnccl.so.2");
 	} else if (ret || !nccl.asked) {
-		check_say(result, CHECK_UNKNOWN, "%s does not tell which plugin versions it wants",
-			  nccl.path);
+		check_say(result, CHECK_UNKNOWN,
+			  "%s does not say which plugin versions it supports", nccl.path);
 		check_fix(result, "fi_mesh check --nccl /path/to/libnccl.so.2");
 	} else {
 		check_say(result, CHECK_PASS, "%s %s is %s", nccl_library_name(&nccl),

@@ -13,7 +13,7 @@
 
 struct nccl_library {
 	char path[PATH_MAX];
-	char version[48]; /* "2.28.3+cuda12.9"; "" where it does not tell */
+	char version[48]; /* "2.28.3+cuda12.9"; "" if unknown */
 	uint32_t asked;	  /* bit n: it looks for ncclNetPlugin_vn */
 	bool is_rccl;
 };

@@ -15,7 +15,7 @@ struct nccl_setting {
 };
 
 /**
- * Looks NCCL's way (src/misc/param.cc): the environment first, then the user's file
+ * Looks as NCCL does (src/misc/param.cc): the environment first, then the user's file
  * (NCCL_CONF_FILE, or .nccl.conf in the home folder), then /etc/nccl.conf.
  *
  * @files: opened at "/" or at a recorded tree

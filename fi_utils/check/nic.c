@@ -137,7 +137,7 @@ static void nic_speed(const struct check_context *context, const struct mesh_nic
 		check_fix(result, "ethtool -s %s autoneg on (at both ends)", nic->netdev);
 	}
 	if (!nic->speed_mbps) {
-		check_say(result, CHECK_UNKNOWN, "%s does not tell its speed", nic->netdev);
+		check_say(result, CHECK_UNKNOWN, "%s does not report its speed", nic->netdev);
 		return;
 	}
 	twin = faster_twin(context, nic);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plugin_probe.c - loads a net plugin the way NCCL does, and tells what it is. */
+/* plugin_probe.c - loads a net plugin as NCCL does, and reads its tables. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plugin_probe.h - loads a net plugin the way NCCL does, and tells what it is. */
+/* plugin_probe.h - loads a net plugin as NCCL does, and reads its tables. */
 #ifndef MESH_FI_UTILS_CHECK_PLUGIN_PROBE_H
 #define MESH_FI_UTILS_CHECK_PLUGIN_PROBE_H
 

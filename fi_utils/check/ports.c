@@ -86,8 +86,8 @@ static void port_without_manager(const struct check_context *context, const stru
 
 	port_guid_text(context, port, guid, sizeof(guid));
 	check_say(result, CHECK_FAIL,
-		  "port %d of %s waits for a subnet manager: nobody on its cable runs one",
-		  port->number, port->device);
+		  "port %d of %s waits for a subnet manager: its cable has none", port->number,
+		  port->device);
 	check_seen(result, "/" CLASS "/%s/ports/%d/state = %s", port->device, port->number,
 		   port->state);
 	check_fix(result,
@@ -96,7 +96,7 @@ static void port_without_manager(const struct check_context *context, const stru
 		  guid);
 }
 
-/* A port that nobody gave an address is not in use; it may be down. */
+/* A port without a configured address is not in use; it may be down. */
 static void port_down(const struct port *port, struct check_result *result)
 {
 	bool disabled = strstr(port->physical, "Disabled");
@@ -179,7 +179,7 @@ void check_ports(const struct check_context *context, struct check_result *resul
 
 /* ---- GIDs ------------------------------------------------------------------------------- */
 
-/* What NCCL's own transport would have to be told. */
+/* The settings that NCCL's own transport would need. */
 struct exports {
 	char hcas[512]; /* "rocep1s0f0:1,rocep1s0f1:1" */
 	int index;	/* of the first GID */

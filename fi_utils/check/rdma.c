@@ -131,7 +131,7 @@ static void cards_without_driver(const struct check_context *context, struct che
 	mesh_sysfs_names_free(names, num);
 }
 
-/* The modules that give programs a way to the devices. */
+/* The modules that give programs access to the devices. */
 static void user_modules(const struct check_context *context, struct check_result *result)
 {
 	static const struct {
@@ -337,7 +337,7 @@ void check_memlock(const struct check_context *context, struct check_result *res
 	    !field_find(text, "Max locked memory", value, sizeof(value)) ||
 	    (strcmp(value, "unlimited") && mesh_sysfs_number_parse(value, UINT64_MAX, &limit))) {
 		check_say(result, CHECK_UNKNOWN,
-			  "/proc/self/limits does not tell how much memory may be locked");
+			  "/proc/self/limits does not show the limit of locked memory");
 		return;
 	}
 	if (!strcmp(value, "unlimited") || may_lock_all(context) || !rdma) {

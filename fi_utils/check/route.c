@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* route.c - asks the kernel which way a packet would leave. */
+/* route.c - asks the kernel by which interface a packet would leave. */
 #include <errno.h>
 
 #include <linux/rtnetlink.h>

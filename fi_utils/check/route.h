@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* route.h - asks the kernel which way a packet would leave. */
+/* route.h - asks the kernel by which interface a packet would leave. */
 #ifndef MESH_FI_UTILS_CHECK_ROUTE_H
 #define MESH_FI_UTILS_CHECK_ROUTE_H
 

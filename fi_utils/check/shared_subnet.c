@@ -86,7 +86,7 @@ static void wrong_way_say(const struct check_context *context, const struct mesh
 	mesh_addr_text_prefix(&subnet, net);
 	check_say(result, CHECK_FAIL,
 		  "what %s sends from its address %s leaves by %s: two NICs share the subnet, and "
-		  "no source route tells them apart",
+		  "no source route separates them",
 		  nic->netdev, source, other ? other->netdev : "another interface");
 	check_seen(result, "ip route get %s from %s", to, source);
 	check_fix(result, "ip rule add from %s table %u && ip route add %s dev %s src %s table %u",

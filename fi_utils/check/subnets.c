@@ -20,8 +20,8 @@ static void addrs_judge(const struct mesh_nic *nic, const struct mesh_addr *addr
 	mesh_addr_text_prefix(other_addr, b);
 	if (relation == MESH_SUBNET_SAME_ADDRESS) {
 		check_say(result, CHECK_FAIL,
-			  "%s and %s both have the address %s: nobody can say which one answers",
-			  nic->netdev, other->netdev, a);
+			  "%s and %s both have the address %s: either may answer", nic->netdev,
+			  other->netdev, a);
 		check_seen(result, "ip address show");
 		check_fix(result, "ip address del %s dev %s, and give it one of its own", b,
 			  other->netdev);

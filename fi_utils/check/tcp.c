@@ -50,10 +50,10 @@ void check_congestion(const struct check_context *context, struct check_result *
 		return;
 	}
 	if (mesh_sysfs_read(&context->files, name, sizeof(name), FILE_CONGESTION)) {
-		check_say(result, CHECK_UNKNOWN, "/" FILE_CONGESTION " does not tell");
+		check_say(result, CHECK_UNKNOWN, "/" FILE_CONGESTION " cannot be read");
 		return;
 	}
-	/* It keeps to the pace that it believes a shared way to have: docs/performance.md. */
+	/* It paces itself as on a shared path: docs/performance.md. */
 	if (!strncmp(name, "bbr", 3)) {
 		check_say(result, CHECK_WARN,
 			  "TCP paces itself (%s), which on a cable of its own, such as that of "

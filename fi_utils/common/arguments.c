@@ -26,7 +26,7 @@ int arguments_none(const char *who, int argc, char **argv)
 {
 	if (optind >= argc)
 		return -1;
-	fprintf(stderr, "%s: \"%s\" is one argument too many\n", who, argv[optind]);
+	fprintf(stderr, "%s: \"%s\" is an unexpected argument\n", who, argv[optind]);
 	return COMMAND_MISUSE;
 }
 
@@ -60,6 +60,6 @@ bool argument_is_folder(const char *who, const char *path)
 
 	if (!stat(path, &info) && S_ISDIR(info.st_mode))
 		return true;
-	fprintf(stderr, "%s: %s is no folder\n", who, path);
+	fprintf(stderr, "%s: %s is not a folder\n", who, path);
 	return false;
 }

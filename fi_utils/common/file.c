@@ -52,7 +52,7 @@ char *file_read(const char *who, const char *path, size_t *size)
 
 int file_close(FILE *file)
 {
-	/* What failed before may have been forgotten by now: fclose() only tells of the rest. */
+	/* What failed before may have been forgotten by now: fclose() reports the rest only. */
 	bool lost = ferror(file);
 
 	if (fclose(file))

@@ -33,7 +33,7 @@ struct check_result {
 void check_say(struct check_result *result, enum check_verdict verdict, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/** Adds to the latest finding where it was seen, or the command that mends it. */
+/** Adds to the latest finding where it was seen, or the command that fixes it. */
 void check_seen(struct check_result *result, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 void check_fix(struct check_result *result, const char *format, ...)

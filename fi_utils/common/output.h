@@ -41,7 +41,7 @@ char *output_clean(char *text);
 int output_finish(const char *who, int status);
 
 /**
- * Reports @error if it is -ENOMEM: whoever fails otherwise has said so.
+ * Reports @error if it is -ENOMEM: other errors are reported where they occur.
  *
  * Returns COMMAND_PROBLEM.
  */

@@ -8,9 +8,9 @@
 #include "nic/pci_link.h"
 
 /**
- * Mb/s that @width lanes of @speed_mts carry one way, without the lanes' own coding (8b/10b
- * up to 5 GT/s, 128b/130b above; PCI Express Base Specification). Packet headers take another
- * 5 to 15 %. 0 where something is unknown.
+ * Mb/s that @width lanes of @speed_mts carry in one direction, without the lanes' own coding
+ * (8b/10b up to 5 GT/s, 128b/130b above; PCI Express Base Specification). Packet headers take
+ * another 5 to 15 %. 0 where something is unknown.
  */
 int mesh_pci_link_mbps(int width, int speed_mts);
 

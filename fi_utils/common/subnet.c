@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* subnet.c - how the subnets of two NICs of one node get in each other's way. */
+/* subnet.c - how the subnets of two NICs of one node conflict. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* subnet.h - how the subnets of two NICs of one node get in each other's way. */
+/* subnet.h - how the subnets of two NICs of one node conflict. */
 #ifndef MESH_FI_UTILS_COMMON_SUBNET_H
 #define MESH_FI_UTILS_COMMON_SUBNET_H
 

@@ -32,11 +32,11 @@ static const char usage_text[] =
 	"  --markdown   the settings reference: docs/settings.md\n"
 	"\n"
 	"Exit status: 0 fine, 1 a value cannot be used, or a variable NCCL_MESH_* is no setting,\n"
-	"2 wrong use.\n";
+	"2 usage error.\n";
 
 /*
- * Texts that the plugin cannot use, which then does not start: whoever reads each of them says
- * what is wrong with it. Returns how many there are.
+ * Texts that the plugin cannot use, which then does not start: the parser of each logs what
+ * is wrong with it. Returns how many there are.
  */
 static int texts_check(const struct mesh_config *config)
 {

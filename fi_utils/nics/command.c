@@ -31,7 +31,8 @@ static const char usage_text[] =
 	"  --json       JSON instead of a table\n"
 	"  --sysfs DIR  read DIR instead of /sys\n"
 	"\n"
-	"Exit status: 0 at least one NIC is used, 1 none is or they cannot be read, 2 wrong use.\n";
+	"Exit status: 0 at least one NIC is used, 1 none is or they cannot be read,\n"
+	"2 usage error.\n";
 
 struct options {
 	bool json;

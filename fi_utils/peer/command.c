@@ -37,7 +37,7 @@ static const char usage_text[] =
 	"  -q, --quiet  only what is not right\n"
 	"  --json       JSON instead of text\n"
 	"\n"
-	"Exit status: 0 nothing is wrong, 1 something is (warn or fail), 2 wrong use.\n";
+	"Exit status: 0 nothing is wrong, 1 something is (warn or fail), 2 usage error.\n";
 
 /* Answers of neighbours come within a millisecond; a busy `fi_mesh serve` takes longer. */
 #define FACING_MS 1000

@@ -43,16 +43,16 @@ static void error_text(int error, char *text)
 		words = "no answer";
 		break;
 	case -EHOSTUNREACH:
-		words = "nobody at this end of the cable has that address";
+		words = "no node on this cable has that address";
 		break;
 	case -ENETUNREACH:
 		words = "no route to it";
 		break;
 	case -EPROTO:
-		words = "what answers is no `fi_mesh serve`";
+		words = "something else than `fi_mesh serve` is listening on that port";
 		break;
 	case -EPROTONOSUPPORT:
-		words = "`fi_mesh serve` there is of another version";
+		words = "`fi_mesh serve` there has another version";
 		break;
 	}
 	snprintf(text, MESH_CHECK_TEXT_MAX, "%s", words);

@@ -49,7 +49,8 @@ static void cable_explain(const struct peer_checker *checker, const struct mesh_
 		return;
 	}
 	if (!facing || !facing->num_heard) {
-		check_seen(result, "%s has a carrier; nobody at its far end says who it is",
+		check_seen(result,
+			   "%s has a carrier; the node at its far end does not identify itself",
 			   nic->netdev);
 		check_fix(
 			result,

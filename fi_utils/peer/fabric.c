@@ -33,7 +33,7 @@
 /* On a busy node each takes a turn of its scheduler: so many will do, after so long. */
 #define PINGS_LEAST 20
 #define PINGS_MS 1000
-/* Writes that are on their way when the time is up have so long to complete. */
+/* Writes in flight when the time is up have so long to complete. */
 #define DRAIN_MS 3000
 
 struct fabric_write {

@@ -126,7 +126,7 @@ void peer_facing_answer(int fd, const struct mesh_nic *nic, uint64_t node_id, co
 		if (who.answer)
 			continue;
 		who_fill(&answer, nic, node_id, node, who.token, true);
-		/* As large as the question: nobody gains by a false sender. */
+		/* As large as the question: a forged source address amplifies nothing. */
 		sendto(fd, &answer, sizeof(answer), 0, (struct sockaddr *)&from, sizeof(from));
 		cable_fill(&cable, nic, &who);
 		heard(arg, &cable);
@@ -141,7 +141,7 @@ void peer_facing_enter(struct peer_facing *facing, const struct mesh_check_cable
 		if (facing->heard[i].node_id == cable->node_id &&
 		    !strcmp(facing->heard[i].peer_netdev, cable->peer_netdev))
 			break;
-	if (i == PEER_FACING_MAX) { /* the one heard of first gives way */
+	if (i == PEER_FACING_MAX) { /* the oldest entry is replaced */
 		memmove(&facing->heard[0], &facing->heard[1], (size_t)--i * sizeof(*cable));
 	} else if (i == facing->num_heard) {
 		facing->num_heard++;

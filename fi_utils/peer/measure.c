@@ -156,9 +156,10 @@ static void latency_say(const struct peer_link *link, const char *over, struct c
 		  link->peer->name, over);
 	load_say(link, result);
 	if (verdict != CHECK_PASS)
-		check_fix(result,
-			  "that is no quiet cable: look for load on both nodes, and for what "
-			  "lies between them");
+		check_fix(
+			result,
+			"latency is high for a direct cable: look for load on both nodes, and for "
+			"what lies between them");
 }
 
 /* Gbit/s that both ends' NICs can do; 0 where it is not known. */

@@ -220,7 +220,8 @@ void peer_mtu_check(struct peer_link *link, struct check_result *result)
 		if (link->numbers.to_mtu == link->nic->mtu &&
 		    link->numbers.from_mtu == (long)link->theirs->mtu)
 			check_say(result, CHECK_PASS,
-				  "frames of full size (%d bytes) pass both ways", link->nic->mtu);
+				  "frames of full size (%d bytes) pass in both directions",
+				  link->nic->mtu);
 	}
 	if (probing.fd >= 0)
 		close(probing.fd);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* paths.c - which paths lead to a peer, why not the others, and why nobody answers. */
+/* paths.c - which paths lead to a peer, and why not the others. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -75,16 +75,16 @@ void peer_self_hello(const struct peer_self *self, struct mesh_check_hello *hell
 	memcpy(hello->node, self->name, sizeof(hello->node));
 	for (i = 0; i < self->num_nics; i++) {
 		const struct mesh_nic *nic = &self->table.nics[i];
-		struct mesh_check_nic *told = &hello->nics[i];
+		struct mesh_check_nic *entry = &hello->nics[i];
 
-		told->family = (uint8_t)nic->source.family;
-		told->prefix_len = nic->source.prefix_len;
-		told->provider = (uint8_t)self->providers[i];
-		told->carrier = nic->carrier;
-		told->mtu = (uint32_t)nic->mtu;
-		told->speed_mbps = (uint32_t)nic->speed_mbps;
-		memcpy(told->addr, nic->source.bytes, sizeof(told->addr));
-		memcpy(told->netdev, nic->netdev, sizeof(told->netdev));
+		entry->family = (uint8_t)nic->source.family;
+		entry->prefix_len = nic->source.prefix_len;
+		entry->provider = (uint8_t)self->providers[i];
+		entry->carrier = nic->carrier;
+		entry->mtu = (uint32_t)nic->mtu;
+		entry->speed_mbps = (uint32_t)nic->speed_mbps;
+		memcpy(entry->addr, nic->source.bytes, sizeof(entry->addr));
+		memcpy(entry->netdev, nic->netdev, sizeof(entry->netdev));
 	}
 }
 

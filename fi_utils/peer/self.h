@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* self.h - this node, as `fi_mesh check --peer` and `fi_mesh serve` see it and tell of it. */
+/* self.h - this node, as `fi_mesh check --peer` and `fi_mesh serve` see and describe it. */
 #ifndef MESH_FI_UTILS_PEER_SELF_H
 #define MESH_FI_UTILS_PEER_SELF_H
 
@@ -14,9 +14,9 @@
 struct peer_self {
 	struct mesh_config config;
 	struct mesh_nic_table table;
-	int num_nics; /* that carry the mesh and can be told of: at most MESH_NICS_MAX */
+	int num_nics; /* that carry the mesh and fit into a HELLO: at most MESH_NICS_MAX */
 	enum mesh_provider_id providers[MESH_NICS_MAX]; /* of table.nics[0 .. num_nics - 1] */
-	uint64_t node_id;				/* tells two nodes of one name apart */
+	uint64_t node_id;				/* differs between two nodes of one name */
 	char name[MESH_NODE_NAME_MAX];
 };
 

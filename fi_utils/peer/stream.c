@@ -148,7 +148,7 @@ static int stream_wait(struct peer_stream *stream, uint64_t deadline_ms, struct 
 	return mesh_clock_ms() >= deadline_ms ? -ETIMEDOUT : 0;
 }
 
-/* News of a datagram that nobody waits for any more. */
+/* A datagram was reported after the wait for it had ended. */
 static bool frame_is_late(const struct mesh_check_frame *frame, enum mesh_check_type type,
 			  uint32_t number)
 {

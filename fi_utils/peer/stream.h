@@ -13,7 +13,7 @@
 
 struct mesh_domain;
 
-/* One whole frame of the largest size fits; a BULK on its way out, and an answer behind it. */
+/* One whole frame of the largest size fits; an outgoing BULK, and an answer behind it. */
 #define PEER_STREAM_IN_MAX (sizeof(struct mesh_check_header) + MESH_CHECK_PAYLOAD_MAX)
 #define PEER_STREAM_OUT_MAX (2 * PEER_STREAM_IN_MAX)
 

@@ -32,7 +32,7 @@
 
 #define MESH_CHECK_MAGIC 0x4b48434du /* "MCHK" */
 #define MESH_CHECK_VERSION 1
-/* TCP and UDP; IANA has given it to nobody. */
+/* TCP and UDP; not assigned by IANA. */
 #define MESH_CHECK_PORT 18620
 /* Bytes behind a header, at most: one BULK. */
 #define MESH_CHECK_PAYLOAD_MAX 65536

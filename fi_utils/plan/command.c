@@ -54,7 +54,7 @@ static const char usage_text[] =
 	"  --write FOLDER   plan.json and all configuration files: FOLDER/NODE/FORMAT/...;\n"
 	"                   with --config only those of that format; FOLDER must be new or empty\n"
 	"\n"
-	"Exit status: 0 planned, 1 it cannot be built or written, 2 wrong use.\n";
+	"Exit status: 0 planned, 1 it cannot be built or written, 2 usage error.\n";
 
 enum {
 	PORTS_OPTIONS_MAX = 1024

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* environment.c - what NCCL must be told in a planned mesh, and in which order ranks go. */
+/* environment.c - the variables that NCCL needs in a planned mesh; the rank order in words. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>

@@ -139,7 +139,7 @@ static int entry_is_content(const struct dirent *entry)
 	return strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
 }
 
-/* Old files among new ones would be a trap: whoever copies a folder to a node copies both. */
+/* Old files among new ones would be a trap: who copies a folder to a node copies both. */
 static int folder_check(const char *folder)
 {
 	struct dirent **entries;

@@ -9,7 +9,7 @@
 #include "plan/plan.h"
 #include "plan/ports.h"
 
-/* One way to configure a node's ports. */
+/* A kind of configuration files for a node's ports. */
 struct plan_format {
 	const char *name;  /* "netplan" */
 	const char *title; /* for people */

@@ -14,7 +14,7 @@
  * (and which prefix fits), nodes that are not connected.
  *
  * Where no range is given, 192.168.100.0/16 is cut into subnets of /24, or of /30 if these do not
- * last; then 10.0.0.0/8 the same way. IPv6: a /48 that depends on the nodes' names, cut into
+ * last; then 10.0.0.0/8 likewise. IPv6: a /48 that depends on the nodes' names, cut into
  * subnets of /64, or of /127.
  *
  * Returns 0; -EINVAL, -ENOSPC (ports or addresses; all logged), -ENOMEM. @request->nodes are freed

@@ -36,7 +36,7 @@ int mesh_plan_port_add(struct mesh_plan_node *node, const char *name)
 	int i;
 
 	if (!mesh_port_name_valid(name)) {
-		mesh_warn("%s: \"%.40s\" is no name of a network interface", node->name, name);
+		mesh_warn("%s: \"%.40s\" is not a valid interface name", node->name, name);
 		return -EINVAL;
 	}
 	for (i = 0; i < node->num_ports; i++) {

@@ -87,13 +87,13 @@ static int open_neighbours(const struct search *search, int node)
 }
 
 /*
- * Lists where the path can go on from @node: the neighbour with the fewest ways on first
+ * Lists where the path can go on from @node: the neighbour with the fewest free neighbours first
  * (Warnsdorff's rule), since it is the one that is soon cut off.
  */
 static void candidates_rank(struct search *search, int node)
 {
 	const struct mesh_neighbours *n = search->neighbours;
-	int *list = search->ranked + n->first[node], count = 0, i, k, ways;
+	int *list = search->ranked + n->first[node], count = 0, i, k, free_ones;
 	int last = -1;
 
 	for (i = n->first[node]; i < n->first[node + 1]; i++) {
@@ -102,8 +102,8 @@ static void candidates_rank(struct search *search, int node)
 		if (search->place[other] >= 0 || other == last)
 			continue;
 		last = other; /* parallel cables mostly stand side by side */
-		ways = open_neighbours(search, other);
-		for (k = count; k > 0 && open_neighbours(search, list[k - 1]) > ways; k--)
+		free_ones = open_neighbours(search, other);
+		for (k = count; k > 0 && open_neighbours(search, list[k - 1]) > free_ones; k--)
 			list[k] = list[k - 1];
 		list[k] = other;
 		count++;
@@ -147,7 +147,7 @@ static bool search_from(struct search *search, int start)
 	return false;
 }
 
-/* A ring passes through every node: any start will do, and few ways on keep the search narrow. */
+/* A ring passes through every node: start where there are few neighbours. */
 static bool ring_search(struct search *search)
 {
 	int node, start = 0;

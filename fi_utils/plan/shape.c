@@ -54,9 +54,9 @@ int mesh_shape_parse(const char *text, struct mesh_shape *shape)
 		*shape = result;
 		return 0;
 	}
-	mesh_warn(
-		"\"%.60s\" is no shape: triangle, full, ring, line, or torus:3x4 (up to %d sizes)",
-		text, MESH_TORUS_DIMENSIONS_MAX);
+	mesh_warn("unknown shape \"%.60s\": triangle, full, ring, line, or torus:3x4 (up to %d "
+		  "sizes)",
+		  text, MESH_TORUS_DIMENSIONS_MAX);
 	return -EINVAL;
 }
 

@@ -10,8 +10,8 @@
 
 /*
  * A grid of rows * columns whose rows and columns are rings, walked row by row: each row from its
- * first column all the way round, which ends one column further left (or right, when the row is
- * walked the other way), where the next row starts. The walk closes if the shifts add up to a
+ * first column all round, which ends one column further left (or right, when the row is
+ * walked backward), where the next row starts. The walk closes if the shifts add up to a
  * multiple of the number of columns: rows - 2 * backward = 0 or columns.
  *
  * Returns how many rows have to be walked backward, or -1 if no number does.

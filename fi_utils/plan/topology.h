@@ -44,7 +44,7 @@ int mesh_topology_init(struct mesh_topology *topology, int num_nodes);
 void mesh_topology_free(struct mesh_topology *topology);
 
 /**
- * Adds a cable. The end with the lower node comes first, whichever way round it is given.
+ * Adds a cable. The end with the lower node comes first, in whichever order they are given.
  *
  * Returns 0; -EINVAL (logged) for a node that is not there, or both ends on one node; -E2BIG
  * (logged) for more than MESH_TOPOLOGY_CABLES_MAX; -ENOMEM.
@@ -54,7 +54,7 @@ int mesh_topology_add(struct mesh_topology *topology, struct mesh_cable_end a,
 
 /**
  * Replaces the ports, which until now only say an order, by 0, 1, 2 ... on each node. Equal ones
- * are told apart by the order of their cables.
+ * are ordered by their cables.
  *
  * Returns 0 or -ENOMEM.
  */

@@ -86,16 +86,17 @@ static int hello_answer(struct serve *serve, struct serve_client *client,
 	if (client->noise) {
 		memcpy(client->node, asked->hello.node, sizeof(client->node));
 		output_clean(client->node);
-		peer_self_refresh(&serve->self); /* else it tells what was true before */
+		peer_self_refresh(
+			&serve->self); /* the NICs may have changed since the last check */
 		nic = peer_self_nic(&serve->self, &client->local);
 		/* A check connects more than once. */
-		if (!mesh_addr_equal(&serve->told, &client->remote)) {
+		if (!mesh_addr_equal(&serve->announced, &client->remote)) {
 			printf("node %s (%s) checks %s\n", client->node,
 			       mesh_addr_text(&client->remote, text),
 			       nic ? nic->netdev : "this node");
 			fflush(stdout);
 		}
-		serve->told = client->remote;
+		serve->announced = client->remote;
 	}
 	client->noise = false;
 	memset(&frame, 0, sizeof(frame));
@@ -140,7 +141,7 @@ static int udp_open(struct serve_client *client, const struct mesh_check_frame *
 				asked->header.number);
 }
 
-/* Only to the address that this connection comes from: nobody is used against a third. */
+/* Only to the address that this connection comes from: a checker cannot aim at a third node. */
 static int udp_send(struct serve_client *client, const struct mesh_check_frame *asked)
 {
 	struct mesh_check_frame frame;
@@ -243,7 +244,7 @@ static int fabric_open(struct serve *serve, struct serve_client *client,
 	if (fabric_is_taken(serve, client))
 		return error_send(client, number, -EBUSY, "another node is measuring");
 	if (!nic)
-		return error_send(client, number, -ENODEV, "that is no address of a mesh NIC");
+		return error_send(client, number, -ENODEV, "that is not an address of a mesh NIC");
 	fabric_close(client);
 	ret = peer_fabric_open(nic, (enum mesh_provider_id)asked->fabric.provider, &client->fabric,
 			       text);

@@ -35,7 +35,7 @@ static const char usage_text[] =
 	"                 that it can be asked while no cable works\n"
 	"  --port PORT    TCP and UDP port (default 18620); the same for `check`\n"
 	"\n"
-	"Exit status: 0 ended by a signal; 1 it cannot listen; 2 wrong use.\n";
+	"Exit status: 0 ended by a signal; 1 it cannot listen; 2 usage error.\n";
 
 /* Deadlines are looked at this often. */
 #define TICK_MS 500
@@ -148,7 +148,7 @@ static int listen_on_nic(struct serve *serve, const struct mesh_nic *nic)
 	return ret;
 }
 
-/* The sockets that tell the far end of a cable who is here. Without them all else works. */
+/* The sockets that answer "who is there?" on each cable. Everything else works without them. */
 static void who_open(struct serve *serve)
 {
 	int i, fd;
@@ -160,7 +160,7 @@ static void who_open(struct serve *serve)
 		serve->who_fds[i] = fd;
 		serve->num_who++;
 		if (fd < 0)
-			fprintf(stderr, "%s: %s cannot tell its neighbour who it is: %s\n", who,
+			fprintf(stderr, "%s: %s cannot identify itself to its neighbour: %s\n", who,
 				serve->who_nics[i].netdev,
 				fd == -EADDRNOTAVAIL ? "it has no IPv6 link-local address"
 						     : strerror(-fd));
@@ -214,7 +214,7 @@ static void serve_close(struct serve *serve)
 
 /* ---- the loop ----------------------------------------------------------------------------- */
 
-/* What nobody takes waits in the kernel. */
+/* Connections without a free place wait in the kernel. */
 static bool may_accept(const struct serve *serve)
 {
 	int i;

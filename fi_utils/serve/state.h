@@ -66,7 +66,7 @@ struct serve {
 	struct peer_facing facing[MESH_NICS_MAX]; /* beside who_nics */
 	int num_who;
 	struct serve_client clients[SERVE_CLIENTS_MAX];
-	struct mesh_addr told;	    /* of the last "node ... checks" line */
+	struct mesh_addr announced; /* of the last "node ... checks" line */
 	uint64_t served, strangers; /* connections */
 	bool deaf;	/* no descriptor was left for a connection; until the next tick */
 	bool deaf_said; /* reported since the last connection */

@@ -40,7 +40,7 @@ static const char usage_text[] =
 	"Reports of three nodes, over ssh:\n"
 	"  for node in a b c; do ssh $node fi_mesh nics --json >reports/$node.json; done\n"
 	"\n"
-	"Exit status: 0 drawn, 1 a NIC is down or a file cannot be used, 2 wrong use.\n";
+	"Exit status: 0 drawn, 1 a NIC is down or a file cannot be used, 2 usage error.\n";
 
 typedef int (*topo_printer)(FILE *file, const struct topo_map *map, const struct topo_path *pair);
 
@@ -168,7 +168,8 @@ static int pair_find(const struct topo_map *map, const char *text, struct topo_p
 	from = topo_map_node_find(map, first);
 	to = topo_map_node_find(map, comma + 1);
 	if (from < 0 || to < 0 || from == to) {
-		fprintf(stderr, WHO ": --pair: \"%.130s\" are no two nodes of this mesh\n", text);
+		fprintf(stderr, WHO ": --pair: \"%.130s\" does not name two nodes of this mesh\n",
+			text);
 		return COMMAND_MISUSE;
 	}
 	topo_path_find(map, from, to, path);

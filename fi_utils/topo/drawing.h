@@ -20,7 +20,7 @@
 #define DRAWING_LABEL_LINE 14.0
 #define DRAWING_ROW_MAX 200
 
-/* One line of the drawing: a cable, or a NIC's way to a switch. */
+/* One line of the drawing: a cable, or a NIC's line to a switch. */
 struct drawing_edge {
 	int link;
 	int nics[2]; /* -1: that end is a switch */

@@ -40,7 +40,7 @@ struct layout_graph {
 enum layout_edge_kind {
 	LAYOUT_EDGE_LINE, /* from dot to dot */
 	LAYOUT_EDGE_TAGS, /* a short end at each box, with a tag that names the far vertex */
-	LAYOUT_EDGE_NONE, /* no room: only the text inside the boxes tells of it */
+	LAYOUT_EDGE_NONE, /* no room: only the text inside the boxes names it */
 };
 
 struct layout_cable {

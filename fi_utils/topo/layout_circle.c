@@ -80,7 +80,7 @@ double layout_circle_radius(const struct layout_graph *graph)
 struct attachment {
 	int vertex, edge, end;
 	double along;
-	int tie; /* the order of parallel cables, which the other box sees the other way round */
+	int tie; /* the order of parallel cables, which is reversed at the other box */
 };
 
 /* The border's point where a ray from the centre towards @target leaves the box. */

@@ -135,7 +135,7 @@ static void tag_widen(struct grid *grid, int vertex, int slot)
 		widen(&grid->gaps_y[at->row - 1], above);
 }
 
-/* A cable that finds a place at one end only is told of by the texts in the boxes alone. */
+/* A cable with a place at one end only is not drawn: the texts in the boxes name it. */
 static void tags_assign(struct grid *grid)
 {
 	const struct layout_graph *graph = grid->graph;
@@ -231,7 +231,7 @@ static void boxes_place(struct grid *grid)
 	}
 }
 
-/* Where a slot is on the box, and which way is out. */
+/* Where a slot is on the box, and the direction away from the box. */
 static struct layout_point slot_point(const struct layout_rect *box, enum slot slot,
 				      struct layout_point *out)
 {

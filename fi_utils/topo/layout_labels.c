@@ -67,7 +67,7 @@ static void bundle_line(const struct layout_graph *graph, const struct layout *l
 static bool label_place(const struct layout_graph *graph, struct layout *layout, int edge,
 			bool strict)
 {
-	/* Parts of the way along the cable, the middle first. */
+	/* Positions along the cable, the middle first. */
 	static const double places[] = {0.5, 0.45, 0.55, 0.4,  0.6,  0.35, 0.65,
 					0.3, 0.7,  0.26, 0.74, 0.22, 0.78};
 	const struct layout_edge *at = &graph->edges[edge];

@@ -84,7 +84,7 @@ static bool same_subnet(const struct located_nic *a, const struct located_nic *b
 	       mesh_addr_equal(&a->subnet, &b->subnet);
 }
 
-/* NICs that have a subnet which can tell links apart. */
+/* NICs whose subnet identifies one link. */
 static int nics_locate(const struct topo_map *map, struct located_nic *located)
 {
 	int i, num = 0;

@@ -25,7 +25,7 @@ struct topo_nic {
 	enum topo_state state;
 	enum mesh_provider_id provider; /* NONE: unknown, as in a plan */
 	char note[MESH_NIC_REASON_MAX]; /* why it is not used, or "" */
-	int link;			/* that it is on, -1: nobody else is on its subnet */
+	int link;			/* that it is on, -1: no other NIC is on its subnet */
 };
 
 struct topo_node {

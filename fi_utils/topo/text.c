@@ -11,7 +11,7 @@
 #include "topo/summary.h"
 #include "topo/text.h"
 
-/* Who is at the other end: "b mesh0", "switch: b, c", "nobody". */
+/* What is at the other end: "b mesh0", "switch: b, c", "nothing". */
 static void far_text(const struct topo_map *map, int nic, char *text, size_t size)
 {
 	const struct topo_nic *at = &map->nics[nic];
@@ -19,7 +19,7 @@ static void far_text(const struct topo_map *map, int nic, char *text, size_t siz
 	size_t len;
 	int i;
 
-	snprintf(text, size, "%s", *at->note ? at->note : "nobody");
+	snprintf(text, size, "%s", *at->note ? at->note : "nothing");
 	if (at->link < 0)
 		return;
 	link = &map->links[at->link];

@@ -43,7 +43,7 @@ static const char usage_text[] =
 	"  --sysfs DIR         read DIR instead of /sys\n"
 	"\n"
 	"Exit status: 0 fine, also after Ctrl-C; 1 the counters cannot be read, or the output not\n"
-	"be written; 2 wrong use.\n";
+	"be written; 2 usage error.\n";
 
 #define COUNT_MAX 1000000000UL
 
@@ -193,7 +193,7 @@ static int prometheus_show(const struct options *options, const struct mesh_conf
 
 /* ---- again and again ---------------------------------------------------------------------- */
 
-/* Returns 0, or -1 if nobody can read it any more. */
+/* Returns 0, or -1 if the output has no reader. */
 static int sample_show(const struct options *options, const struct watch_sample *now,
 		       const struct watch_sample *before, bool first)
 {

@@ -56,7 +56,7 @@ struct watch_sample {
 	struct watch_process *processes;
 	int num_processes;
 	int num_unread; /* pages that could not be read: another version, damaged */
-	int error; /* no page could be looked for: negative errno; -ENOENT: nobody has made one */
+	int error;	/* no page could be looked for: negative errno; -ENOENT: none exists */
 };
 
 /** Reads everything. Returns 0, then free @sample; -ENOMEM; another negative errno (reported). */

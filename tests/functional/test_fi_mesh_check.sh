@@ -376,7 +376,7 @@ test_plugin_versions() {
 	silent a plugin
 	EXTRA=()
 	printf 'nothing\0' >"$NCCL"
-	says a plugin unknown 'does not tell which plugin versions it wants'
+	says a plugin unknown 'does not say which plugin versions it supports'
 	nccl_make
 	silent a plugin
 }

@@ -319,7 +319,7 @@ static void test_memlock(void **state)
 	rewrite(&tree, "         0          0 4294967295", "proc/self/uid_map");
 	assert_well("memlock");
 	limits_write("junk");
-	assert_says("memlock", CHECK_UNKNOWN, "/proc/self/limits does not tell");
+	assert_says("memlock", CHECK_UNKNOWN, "/proc/self/limits does not show");
 }
 
 static void test_ports(void **state)
@@ -423,7 +423,7 @@ static void test_congestion(void **state)
 	assert_well("congestion");
 	snprintf(path, sizeof(path), "%s/" CONGESTION, tree.root);
 	assert_int_equal(unlink(path), 0);
-	assert_says("congestion", CHECK_UNKNOWN, "tcp_congestion_control does not tell");
+	assert_says("congestion", CHECK_UNKNOWN, "tcp_congestion_control cannot be read");
 }
 
 static void test_mtu(void **state)
@@ -461,7 +461,7 @@ static void test_speed(void **state)
 		    "enp1s0f1np1 runs at 25 Gb/s, while enp1s0f0np0, a port of "
 		    "the same kind of card, runs at 200 Gb/s");
 	context.table.nics[1].speed_mbps = 0;
-	assert_says("speed", CHECK_UNKNOWN, "enp1s0f1np1 does not tell its speed");
+	assert_says("speed", CHECK_UNKNOWN, "enp1s0f1np1 does not report its speed");
 }
 
 /* A NIC with RDMA that gets TCP is what nobody would notice. */
