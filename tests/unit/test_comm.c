@@ -269,6 +269,41 @@ static void test_receiver_fences_once(void **state)
 	fixture_left_free(comm);
 }
 
+static int entries_count(const struct mesh_stats_page *page, enum mesh_stats_entry_state state)
+{
+	int i, count = 0;
+
+	for (i = 0; i < MESH_STATS_PATHS; i++)
+		count += page->entries[i].state == state;
+	return count;
+}
+
+/* `fi_mesh watch` shows each path while its comm lives; what it counted remains, as one sum. */
+static void test_counters_are_given_back(void **state)
+{
+	static struct mesh_stats_page page;
+	const uint64_t payload = 7;
+	struct mesh_comm *comm;
+	int round;
+
+	(void)state;
+	mesh_stats_init(&page, 1, 2, "a", "test", 3);
+	fixture.node.stats.page = &page;
+	fixture_paths_open(MESH_PROVIDER_TCP, 1);
+	for (round = 1; round <= 3; round++) {
+		fixture.peers[0].state = MESH_PEER_UP;
+		comm = fixture_comm_open(false);
+		assert_int_equal(entries_count(&page, MESH_STATS_OPEN), 1);
+		fixture_message(comm, 0, MESH_MESSAGE_DATA, 0, &payload, sizeof(payload));
+		fixture_comm_close(comm);
+		assert_int_equal(entries_count(&page, MESH_STATS_OPEN), 0);
+		assert_int_equal(entries_count(&page, MESH_STATS_CLOSED), 1);
+		assert_int_equal(page.entries[0].paths, round);
+		assert_int_equal(page.entries[0].counters.small, round);
+	}
+	fixture.node.stats.page = NULL;
+}
+
 /* CLOSED may overtake what was sent before it: a listener keeps the comm until that is here. */
 static void test_close_overtakes_message(void **state)
 {
@@ -305,7 +340,7 @@ int main(void)
 		TEST(test_unfinished_writes),	 TEST(test_write_ends_in_close),
 		TEST(test_sender_fences_once),	 TEST(test_receiver_fences_once),
 		TEST(test_fence_ends_others),	 TEST(test_close_overtakes_message),
-		TEST(test_every_path_is_fenced),
+		TEST(test_every_path_is_fenced), TEST(test_counters_are_given_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -481,6 +481,17 @@ static void test_who_is_refused(void **state)
 	assert_true(mesh_peer_refuses(peer, 2));
 }
 
+/* The token keeps others from greeting in its name: nobody can guess it. */
+static void test_token_is_random(void **state)
+{
+	struct mesh_peer *one = get(98, 5), *other = get(99, 5);
+
+	(void)state;
+	assert_int_not_equal(one->sink.token, other->sink.token);
+	mesh_peer_free(one);
+	mesh_peer_free(other);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -506,6 +517,7 @@ int main(void)
 		TEST(test_peer_is_shared),
 		TEST(test_silence_is_remembered),
 		TEST(test_who_is_refused),
+		TEST(test_token_is_random),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

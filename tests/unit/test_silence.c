@@ -107,6 +107,30 @@ static void test_asks_about_the_oldest(void **state)
 	fixture_comm_close(comm);
 }
 
+/* Whichever of the requests that a comm can have is the oldest one, it is asked about. */
+static void test_asks_about_each(void **state)
+{
+	uint64_t now = START_MS;
+	uint32_t seq;
+
+	(void)state;
+	opened(MESH_PROVIDER_TCP, false);
+	for (seq = 0; seq < MESH_COMM_REQUESTS; seq++)
+		post(SMALL);
+	for (seq = 0; seq < MESH_COMM_REQUESTS; seq++) {
+		tick(now);
+		assert_true(fixture_no_frame());
+		now += ASK_MS;
+		tick(now);
+		assert_int_equal(fixture_frame(MESH_FRAME_ASK).comm.sent, seq);
+		data(seq);
+	}
+	tick(now);
+	tick(now + ASK_MS);
+	assert_true(fixture_no_frame()); /* all have arrived */
+	fixture_comm_close(comm);
+}
+
 /* A sender answers if all of it is sent, however long ago. */
 static void test_sender_is_asked(void **state)
 {
@@ -266,9 +290,13 @@ static void test_silent_socket(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_asks_about_the_oldest), TEST(test_sender_is_asked),
-		TEST(test_sent_and_not_here),	  TEST(test_silent_nic),
-		TEST(test_silence_of_another),	  TEST(test_nic_that_answers),
+		TEST(test_asks_about_the_oldest),
+		TEST(test_asks_about_each),
+		TEST(test_sender_is_asked),
+		TEST(test_sent_and_not_here),
+		TEST(test_silent_nic),
+		TEST(test_silence_of_another),
+		TEST(test_nic_that_answers),
 		TEST(test_silent_socket),
 	};
 

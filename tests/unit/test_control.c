@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_control.c - one control port on all NICs, whatever other programs have. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "transport/listener.h"
+#include "transport/node.h"
+
+#include "log_capture.h"
+
+#define NICS 2
+#define PORT_TRIES 32 /* control.c */
+
+static struct mesh_nic nics[NICS];
+static struct mesh_domain domains[NICS];
+static struct mesh_node node;
+
+/* On how many ports, one after the other, the second NIC's address cannot be bound, and why. */
+static int failures, failure;
+static int binds; /* of the second NIC's address */
+
+int __real_bind(int fd, const struct sockaddr *address, socklen_t size);
+int __wrap_bind(int fd, const struct sockaddr *address, socklen_t size);
+
+int __wrap_bind(int fd, const struct sockaddr *address, socklen_t size)
+{
+	struct mesh_addr addr;
+
+	assert_int_equal(mesh_addr_from_sockaddr(address, size, &addr, NULL), 0);
+	if (!mesh_addr_equal(&addr, &nics[1].source))
+		return __real_bind(fd, address, size);
+	if (binds++ >= failures)
+		return __real_bind(fd, address, size);
+	errno = failure;
+	return -1;
+}
+
+static int setup(void **state)
+{
+	int i;
+
+	(void)state;
+	memset(&node, 0, sizeof(node));
+	mesh_lock_init(&node.lock);
+	node.num_nics = NICS;
+	for (i = 0; i < NICS; i++) {
+		assert_int_equal(mesh_addr_parse(i ? "127.0.0.2" : "127.0.0.1", &nics[i].source),
+				 0);
+		domains[i].nic = &nics[i];
+		node.domains[i] = &domains[i];
+	}
+	node.engine.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	assert_true(node.engine.epoll_fd >= 0);
+	binds = failures = 0;
+	log_capture_start();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	log_capture_stop();
+	mesh_controls_close(&node);
+	close(node.engine.epoll_fd);
+	mesh_lock_destroy(&node.lock);
+	return 0;
+}
+
+static void fail_with(int error, int times)
+{
+	failure = error;
+	failures = times;
+}
+
+/* Every NIC listens on the port that the handle names. */
+static void assert_one_port(void)
+{
+	struct sockaddr_storage name;
+	struct mesh_addr addr;
+	socklen_t size;
+	uint16_t port;
+	int i;
+
+	assert_int_not_equal(node.control_port, 0);
+	for (i = 0; i < NICS; i++) {
+		size = sizeof(name);
+		assert_int_equal(
+			getsockname(node.controls[i].watch.fd, (struct sockaddr *)&name, &size), 0);
+		assert_int_equal(
+			mesh_addr_from_sockaddr((struct sockaddr *)&name, size, &addr, &port), 0);
+		assert_true(mesh_addr_equal(&addr, &nics[i].source));
+		assert_int_equal(port, node.control_port);
+	}
+}
+
+static void assert_not_open(int error)
+{
+	int i;
+
+	assert_int_equal(mesh_controls_open(&node), error);
+	for (i = 0; i < NICS; i++)
+		assert_int_equal(node.controls[i].watch.fd, -1);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
+	assert_true(log_captured(MESH_LOG_WARN, strerror(-error)));
+}
+
+/* Another program has the first NIC's port on the second one: both take another. */
+static void test_other_port_is_tried(void **state)
+{
+	(void)state;
+	fail_with(EADDRINUSE, PORT_TRIES - 1);
+	assert_int_equal(mesh_controls_open(&node), 0);
+	assert_int_equal(binds, PORT_TRIES);
+	assert_one_port();
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
+}
+
+static void test_no_port_is_free(void **state)
+{
+	(void)state;
+	fail_with(EADDRINUSE, PORT_TRIES);
+	assert_not_open(-EADDRINUSE);
+	assert_int_equal(binds, PORT_TRIES);
+}
+
+/* Another port would not change that. */
+static void test_other_errors_are_final(void **state)
+{
+	(void)state;
+	fail_with(EADDRNOTAVAIL, 1);
+	assert_not_open(-EADDRNOTAVAIL);
+	assert_int_equal(binds, 1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_other_port_is_tried),
+		TEST(test_no_port_is_free),
+		TEST(test_other_errors_are_final),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_net.c - this process as the plugin opens it: what the settings say of it is so. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "transport/comm.h"
+#include "transport/node.h"
+
+#include "transport_pair.h"
+
+#define NAME "not-the-host"
+
+/* Our own messages have the name that NCCL_MESH_NODE_NAME gives, and peers learn it from HELLO. */
+static void test_name_is_the_settings(void **state)
+{
+	char host[MESH_NODE_NAME_MAX] = "";
+	struct pair pair;
+
+	(void)state;
+	gethostname(host, sizeof(host) - 1);
+	assert_string_not_equal(host, NAME);
+	pair_open(&pair);
+	assert_string_equal(pair.net->node->name, NAME);
+	assert_string_equal(pair.receive->peer_name, NAME);
+	assert_string_equal(pair.send->peer_name, NAME);
+	pair_close(&pair);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_name_is_the_settings),
+	};
+
+	setenv("NCCL_MESH_NICS", "=lo", 1);
+	setenv("NCCL_MESH_NODE_NAME", NAME, 1);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
