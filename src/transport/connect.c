@@ -13,6 +13,7 @@
 #include "base/version.h"
 #include "transport/connect_internal.h"
 #include "transport/node.h"
+#include "transport/openings.h"
 #include "wire/protocol.h"
 
 static const uint8_t connect_may_follow[MESH_CONNECT_STATES] = {
@@ -326,8 +327,12 @@ int mesh_net_connect(struct mesh_net *net, int dev, void *handle_bytes, struct m
 	if (!connect) {
 		ret = mesh_node_start(node);
 		if (!ret)
+			ret = mesh_openings_result(node, mesh_clock_ms());
+		if (!ret)
 			ret = connect_start(net, dev, &handle, &connect);
-		if (ret)
+		if (ret == -EAGAIN)
+			ret = 0; /* not ready: NCCL calls again */
+		if (!connect)
 			goto unlock;
 		mesh_handle_connect_id_set(handle_bytes, connect->id);
 	}

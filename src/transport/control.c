@@ -104,7 +104,7 @@ static void sockets_close(struct mesh_node *node)
 {
 	int dev;
 
-	for (dev = 0; dev < node->num_nics; dev++) {
+	for (dev = 0; dev < node->num_devs; dev++) {
 		mesh_descriptor_close(node->controls[dev].watch.fd);
 		node->controls[dev].watch.fd = -1;
 	}
@@ -116,10 +116,8 @@ static int sockets_open(struct mesh_node *node)
 	int dev, fd, ret;
 
 	node->control_port = 0;
-	for (dev = 0; dev < node->num_nics; dev++) {
-		if (!node->domains[dev])
-			continue;
-		fd = socket_listen(&node->domains[dev]->nic->source, node->control_port);
+	for (dev = 0; dev < node->num_devs; dev++) {
+		fd = socket_listen(&node->nics[dev]->source, node->control_port);
 		if (fd < 0)
 			return fd;
 		node->controls[dev].watch.fd = fd;
@@ -132,11 +130,28 @@ static int sockets_open(struct mesh_node *node)
 	return 0;
 }
 
+void mesh_control_start(struct mesh_node *node, int dev)
+{
+	struct mesh_control *control = &node->controls[dev];
+	int ret = 0;
+
+	mesh_lock_assert_held(&node->lock);
+	if (control->watch.fd < 0)
+		return;
+	if (node->domains[dev])
+		ret = mesh_engine_watch(&node->engine, &control->watch, EPOLLIN);
+	if (ret)
+		mesh_warn("%s: cannot accept peers: %s", node->nics[dev]->netdev, strerror(-ret));
+	/* Without a domain, who dials is refused at once. */
+	if (ret || node->dev_states[dev] == MESH_DEV_FAILED)
+		mesh_engine_unwatch(&node->engine, &control->watch);
+}
+
 int mesh_controls_open(struct mesh_node *node)
 {
 	int dev, tries, ret = 0;
 
-	for (dev = 0; dev < node->num_nics; dev++) {
+	for (dev = 0; dev < node->num_devs; dev++) {
 		node->controls[dev] = (struct mesh_control){
 			.watch = {.fd = -1, .ready = control_ready},
 			.node = node,
@@ -151,10 +166,8 @@ int mesh_controls_open(struct mesh_node *node)
 		if (ret != -EADDRINUSE)
 			break;
 	}
-	for (dev = 0; dev < node->num_nics && !ret; dev++) {
-		if (node->controls[dev].watch.fd >= 0)
-			ret = mesh_engine_watch(&node->engine, &node->controls[dev].watch, EPOLLIN);
-	}
+	for (dev = 0; dev < node->num_devs && !ret; dev++)
+		mesh_control_start(node, dev);
 	if (ret) {
 		mesh_warn("cannot listen for peers: %s", strerror(-ret));
 		sockets_close(node);
@@ -166,7 +179,7 @@ void mesh_controls_close(struct mesh_node *node)
 {
 	int dev;
 
-	for (dev = 0; dev < node->num_nics; dev++)
+	for (dev = 0; dev < node->num_devs; dev++)
 		mesh_engine_unwatch(&node->engine, &node->controls[dev].watch);
 }
 
@@ -174,7 +187,7 @@ bool mesh_controls_paused(const struct mesh_node *node)
 {
 	int dev;
 
-	for (dev = 0; dev < node->num_nics; dev++) {
+	for (dev = 0; dev < node->num_devs; dev++) {
 		if (node->controls[dev].paused_until_ms)
 			return true;
 	}
@@ -185,7 +198,7 @@ void mesh_controls_tick(struct mesh_node *node, uint64_t now_ms)
 {
 	int dev;
 
-	for (dev = 0; dev < node->num_nics; dev++) {
+	for (dev = 0; dev < node->num_devs; dev++) {
 		struct mesh_control *control = &node->controls[dev];
 
 		if (!control->paused_until_ms || now_ms < control->paused_until_ms)

@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "transport/listener.h"
 #include "transport/node.h"
+#include "transport/openings.h"
 #include "transport/protocol.h"
 
 /* So long a lost connector has to come again, where nobody knows if it got the comm. */
@@ -217,15 +218,16 @@ void mesh_listener_withdrawn(struct mesh_peer *peer, const struct mesh_frame_wit
 /* The NIC that NCCL asked for comes first: if not all fit, it does. */
 static void endpoints_order(const struct mesh_node *node, int dev, struct mesh_handle *handle)
 {
-	int i, n = 0;
+	struct mesh_endpoint_addr offers[MESH_NICS_MAX];
+	int count = mesh_node_offers(node, offers), i, n = 0;
 
-	for (i = 0; i < node->num_endpoints; i++) {
-		if (node->endpoints[i].nic == dev)
-			handle->endpoints[n++] = node->endpoints[i];
+	for (i = 0; i < count; i++) {
+		if (offers[i].nic == dev)
+			handle->endpoints[n++] = offers[i];
 	}
-	for (i = 0; i < node->num_endpoints; i++) {
-		if (node->endpoints[i].nic != dev)
-			handle->endpoints[n++] = node->endpoints[i];
+	for (i = 0; i < count; i++) {
+		if (offers[i].nic != dev)
+			handle->endpoints[n++] = offers[i];
 	}
 	handle->num_endpoints = n;
 }
@@ -242,13 +244,13 @@ static void handle_write(const struct mesh_listener *listener, void *bytes)
 	handle.listen_id = listener->id;
 	handle.control_port = node->control_port;
 	handle.dev = (uint8_t)listener->dev;
-	handle.total_nics = (uint8_t)node->num_endpoints;
 	endpoints_order(node, listener->dev, &handle);
+	handle.total_nics = (uint8_t)handle.num_endpoints;
 	fitted = mesh_handle_encode(&handle, bytes);
-	if (fitted < node->num_endpoints)
+	if (fitted < handle.num_endpoints)
 		mesh_info("only %d of %d NICs fit into the handle; a peer that shares none of them "
 			  "cannot connect (NCCL_MESH_NICS chooses)",
-			  fitted, node->num_endpoints);
+			  fitted, handle.num_endpoints);
 }
 
 int mesh_net_listen(struct mesh_net *net, int dev, void *handle, struct mesh_listener **listener)
@@ -271,6 +273,8 @@ int mesh_net_listen(struct mesh_net *net, int dev, void *handle, struct mesh_lis
 		goto free_listener;
 	mesh_lock_take(&node->lock);
 	ret = mesh_node_start(node);
+	if (!ret)
+		ret = mesh_node_retry(node);
 	if (ret)
 		goto unlock;
 	opened->id = ++node->next_listen_id;
@@ -348,7 +352,11 @@ static int accept_whole(struct mesh_listener *listener, struct mesh_comm **comm)
 
 	mesh_listener_tick(listener);
 	*comm = whole_take(listener, now);
-	return *comm ? 0 : mesh_accept_wait_check(listener, now);
+	if (*comm)
+		return 0;
+	if (mesh_openings_result(listener->net->node, now) == -ENODEV)
+		return -ENODEV;
+	return mesh_accept_wait_check(listener, now);
 }
 
 int mesh_listener_accept(struct mesh_listener *listener, struct mesh_comm **comm)

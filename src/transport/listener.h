@@ -44,6 +44,12 @@ void mesh_listener_tick(struct mesh_listener *listener);
 int mesh_controls_open(struct mesh_node *node);
 void mesh_controls_close(struct mesh_node *node);
 
+/**
+ * Accepts peers on this NIC if its domain is open, refuses them if that has failed; until then they
+ * wait in the kernel's queue. node->lock held.
+ */
+void mesh_control_start(struct mesh_node *node, int dev);
+
 /** True while a control listener waits for file descriptors. node->lock held. */
 bool mesh_controls_paused(const struct mesh_node *node);
 

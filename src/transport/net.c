@@ -13,6 +13,7 @@
 #include "transport/connect.h"
 #include "transport/listener.h"
 #include "transport/node.h"
+#include "transport/openings.h"
 #include "wire/protocol.h"
 
 /* Links that have a carrier get so long to become usable; the kernel takes up to 1 s. */
@@ -38,6 +39,8 @@ static int providers_check(struct mesh_node *node)
 		return -ENOMEM;
 	ret = mesh_providers_assign(node->config.provider, &node->table, verdicts);
 	for (dev = 0; dev < node->table.num_taken && !ret; dev++) {
+		if (dev < MESH_NICS_MAX)
+			node->providers[dev] = verdicts[dev].id;
 		if (verdicts[dev].note[0])
 			mesh_warn("%s uses %s: %s", node->table.nics[dev].netdev,
 				  mesh_provider_id_text(verdicts[dev].id), verdicts[dev].note);
@@ -48,7 +51,7 @@ static int providers_check(struct mesh_node *node)
 
 static int nics_find(struct mesh_node *node)
 {
-	int ret;
+	int dev, ret;
 
 	ret = mesh_nic_table_load_running("/sys", &node->config, LINKS_MS, &node->table);
 	if (ret)
@@ -63,6 +66,9 @@ static int nics_find(struct mesh_node *node)
 			  node->num_nics, MESH_NICS_MAX);
 		node->num_nics = MESH_NICS_MAX;
 	}
+	for (dev = 0; dev < node->num_nics; dev++)
+		node->nics[dev] = &node->table.nics[dev];
+	node->num_devs = node->num_nics;
 	return node->num_nics ? 0 : -ENODEV;
 }
 
@@ -123,6 +129,10 @@ int mesh_net_open(struct mesh_net **net)
 	}
 	node->users++;
 	opened->node = node;
+	/* Most processes connect soon; those that only ask for devices pay little. */
+	mesh_lock_take(&node->lock);
+	mesh_openings_start(node, true);
+	mesh_lock_release(&node->lock);
 unlock:
 	pthread_mutex_unlock(&node_mutex);
 	if (ret)

@@ -13,6 +13,7 @@
 #include "transport/link.h"
 #include "transport/listener.h"
 #include "transport/node.h"
+#include "transport/openings.h"
 #include "transport/peer.h"
 #include "transport/protocol.h"
 
@@ -37,60 +38,43 @@ const char *mesh_endpoints_text(const struct mesh_endpoint_addr *endpoints, int 
 		n = snprintf(text + used, size - used, "%s%s", used ? ", " : "", address);
 		if (node && n > 0 && used + (size_t)n < size)
 			n += snprintf(text + used + n, size - used - (size_t)n, " (%s)",
-				      node->table.nics[endpoints[i].nic].netdev);
+				      node->nics[endpoints[i].nic]->netdev);
 		used += (size_t)n;
 	}
 	return text;
 }
 
-static void domain_enter(struct mesh_node *node, struct mesh_domain *domain)
+int mesh_node_offers(const struct mesh_node *node, struct mesh_endpoint_addr *endpoints)
 {
-	struct mesh_endpoint_addr *endpoint = &node->endpoints[node->num_endpoints++];
+	const struct mesh_domain *domain;
+	int dev, count = 0;
 
-	memset(endpoint, 0, sizeof(*endpoint));
-	endpoint->addr = domain->nic->source;
-	endpoint->port = domain->port;
-	endpoint->nic = (uint8_t)domain->dev;
-	endpoint->provider = domain->provider;
-	endpoint->speed_mbps = domain->nic->speed_mbps;
-	node->domains[domain->dev] = domain;
-	mesh_info("NIC %d: %s uses %s", domain->dev, domain->nic->netdev,
-		  mesh_provider_id_text(domain->provider));
-}
-
-static int domains_open(struct mesh_node *node)
-{
-	struct mesh_domain_options options = {
-		.provider = mesh_provider_id_parse(node->config.provider),
-		.payload_max = node->config.eager_limit_bytes,
-		.segment_bytes = node->config.segment_bytes,
-	};
-	struct mesh_domain *domain;
-	int dev;
-
-	/* GRANT is the largest message that is not data. */
-	if (options.payload_max < MESH_GRANTS_PER_MESSAGE * mesh_grant_size(MESH_PATHS_MAX))
-		options.payload_max = MESH_GRANTS_PER_MESSAGE * mesh_grant_size(MESH_PATHS_MAX);
-	node->num_endpoints = 0;
-	for (dev = 0; dev < node->num_nics; dev++) {
-		options.nic = &node->table.nics[dev];
-		options.dev = dev;
-		/* One NIC that fails does not take the others down; it has said why. */
-		if (!mesh_domain_open(&options, &domain))
-			domain_enter(node, domain);
+	for (dev = 0; dev < node->num_devs; dev++) {
+		if (node->dev_states[dev] == MESH_DEV_FAILED)
+			continue;
+		domain = node->domains[dev];
+		endpoints[count++] = (struct mesh_endpoint_addr){
+			.addr = node->nics[dev]->source,
+			.port = domain ? domain->port : 0,
+			.nic = (uint8_t)dev,
+			.provider = node->providers[dev],
+			.speed_mbps = node->nics[dev]->speed_mbps,
+		};
 	}
-	return node->num_endpoints ? 0 : -ENODEV;
+	return count;
 }
 
 static void domains_close(struct mesh_node *node)
 {
 	int dev;
 
-	for (dev = 0; dev < node->num_nics; dev++) {
+	for (dev = 0; dev < node->num_devs; dev++) {
 		mesh_domain_close(node->domains[dev]);
-		node->domains[dev] = NULL;
+		atomic_store(&node->domains[dev], NULL);
+		node->dev_states[dev] = MESH_DEV_CLOSED;
 	}
 	node->num_endpoints = 0;
+	node->settled = false;
 }
 
 int mesh_node_start(struct mesh_node *node)
@@ -100,12 +84,10 @@ int mesh_node_start(struct mesh_node *node)
 	mesh_lock_assert_held(&node->lock);
 	if (atomic_load(&node->started))
 		return 0;
-	ret = domains_open(node);
-	if (ret)
-		goto close_domains;
 	ret = mesh_engine_open(&node->engine, node);
 	if (ret)
-		goto close_domains;
+		return ret;
+	mesh_openings_start(node, false);
 	ret = mesh_controls_open(node);
 	if (ret)
 		goto close_engine;
@@ -120,9 +102,17 @@ close_controls:
 	mesh_controls_close(node);
 close_engine:
 	mesh_engine_close(&node->engine);
-close_domains:
-	domains_close(node);
 	return ret;
+}
+
+int mesh_node_retry(struct mesh_node *node)
+{
+	mesh_lock_assert_held(&node->lock);
+	if (!atomic_load(&node->started) || mesh_openings_result(node, mesh_clock_ms()) != -ENODEV)
+		return 0;
+	mesh_openings_start(node, false);
+	mesh_controls_close(node);
+	return mesh_controls_open(node);
 }
 
 void mesh_node_stop(struct mesh_node *node)
@@ -130,6 +120,7 @@ void mesh_node_stop(struct mesh_node *node)
 	struct mesh_peer *peer;
 
 	mesh_engine_stop(&node->engine);
+	mesh_openings_await();
 	mesh_lock_take(&node->lock);
 	if (atomic_load(&node->started)) {
 		while ((peer = LIST_FIRST(&node->peers)))
@@ -137,21 +128,23 @@ void mesh_node_stop(struct mesh_node *node)
 		mesh_controls_close(node);
 		mesh_engine_close(&node->engine);
 		atomic_store(&node->started, false);
-		domains_close(node);
 		mesh_counters_close(node);
 	}
+	domains_close(node); /* also those that were opened ahead, and never used */
 	mesh_lock_release(&node->lock);
 }
 
 void mesh_node_poll(struct mesh_node *node)
 {
+	struct mesh_domain *domain;
 	int dev;
 
 	if (!atomic_load(&node->started))
 		return;
-	for (dev = 0; dev < node->num_nics; dev++) {
-		if (node->domains[dev])
-			mesh_domain_poll(node->domains[dev]);
+	for (dev = 0; dev < node->num_devs; dev++) {
+		domain = atomic_load(&node->domains[dev]);
+		if (domain)
+			mesh_domain_poll(domain);
 	}
 }
 
@@ -252,7 +245,7 @@ static void domains_look_after(struct mesh_node *node, uint64_t now_ms)
 	bool busy = false;
 	int dev;
 
-	for (dev = 0; dev < node->num_nics; dev++) {
+	for (dev = 0; dev < node->num_devs; dev++) {
 		domain = node->domains[dev];
 		if (!domain)
 			continue;

@@ -35,12 +35,20 @@ struct mesh_control {
 	uint64_t paused_until_ms; /* after accept() ran out of file descriptors; else 0 */
 };
 
+/* How far the domain of a NIC is. */
+enum mesh_dev_state {
+	MESH_DEV_CLOSED,
+	MESH_DEV_OPENING, /* a thread of openings.c is at it */
+	MESH_DEV_OPEN,
+	MESH_DEV_FAILED, /* it has said why */
+};
+
 struct mesh_node {
 	struct mesh_lock lock;
 	/* Set once, then constant for the life of the process. */
 	struct mesh_config config;
 	struct mesh_nic_table table;
-	int num_nics; /* NCCL's devices: table.nics[0 .. num_nics - 1] */
+	int num_nics; /* NCCL's devices: table.nics[0 .. num_nics - 1], the first devs below */
 	uint64_t node_id;
 	uint64_t process_id;
 	char name[MESH_NODE_NAME_MAX];
@@ -49,8 +57,16 @@ struct mesh_node {
 	/* From the first listen or connect until the last mesh_net closes. */
 	_Atomic(bool) started; /* set last: who sees it may poll the domains without the lock */
 	struct mesh_engine engine;
-	struct mesh_domain *domains[MESH_NICS_MAX]; /* by dev; NULL if it could not be opened */
-	struct mesh_endpoint_addr endpoints[MESH_NICS_MAX]; /* those that could */
+	/* By dev. Domains may be read without the lock; NULL: not open. */
+	_Atomic(int) num_devs;
+	const struct mesh_nic *nics[MESH_NICS_MAX];
+	enum mesh_provider_id providers[MESH_NICS_MAX];
+	enum mesh_dev_state dev_states[MESH_NICS_MAX];
+	struct mesh_domain *_Atomic domains[MESH_NICS_MAX];
+	uint64_t opening_ms; /* since when domains are being opened */
+	bool settled;	     /* that is over, or took too long: connections are made */
+	/* Of the open domains, once that is settled; only grows while the node is started. */
+	struct mesh_endpoint_addr endpoints[MESH_NICS_MAX];
 	int num_endpoints;
 	struct mesh_control controls[MESH_NICS_MAX]; /* by dev */
 	uint16_t control_port;
@@ -85,8 +101,31 @@ struct mesh_net {
 	struct mesh_node *node;
 };
 
-/** Opens the domains and starts the engine, once. node->lock held. */
+/**
+ * Starts the engine and the opening of the domains, and listens on the control port, once. Does not
+ * wait for the domains: mesh_openings_result(). node->lock held.
+ *
+ * Returns 0 or a negative errno (logged).
+ */
 int mesh_node_start(struct mesh_node *node);
+
+/**
+ * If no domain could be opened, tries all of them again: file descriptors may be free by now. For
+ * listen: each one may have another result. node->lock held.
+ *
+ * Returns 0 or a negative errno (logged).
+ */
+int mesh_node_retry(struct mesh_node *node);
+
+/**
+ * Lists what other nodes are told of our NICs: the domains that are open or will be, which have
+ * port 0 so far. node->lock held.
+ *
+ * @endpoints: room for MESH_NICS_MAX
+ *
+ * Returns how many.
+ */
+int mesh_node_offers(const struct mesh_node *node, struct mesh_endpoint_addr *endpoints);
 
 /** Ends the engine and closes the domains, once nothing uses them. No lock held. */
 void mesh_node_stop(struct mesh_node *node);

@@ -75,6 +75,7 @@ void mesh_peer_hello_send(struct mesh_peer *peer)
 	struct mesh_domain *domain = peer->domain;
 	struct mesh_frame frame;
 	struct mesh_frame_hello *hello = &frame.hello;
+	struct mesh_endpoint_addr offers[MESH_NICS_MAX];
 	int i;
 
 	memset(&frame, 0, sizeof(frame));
@@ -93,9 +94,9 @@ void mesh_peer_hello_send(struct mesh_peer *peer)
 	snprintf(hello->version, sizeof(hello->version), "%s", mesh_version());
 	hello->eager_limit = (uint32_t)node->config.eager_limit_bytes;
 	hello->mtu = (uint32_t)domain->nic->mtu;
-	hello->num_nics = (uint8_t)node->num_endpoints;
-	for (i = 0; i < node->num_endpoints; i++)
-		mesh_wire_nic_encode(&node->endpoints[i], &hello->nics[i]);
+	hello->num_nics = (uint8_t)mesh_node_offers(node, offers);
+	for (i = 0; i < hello->num_nics; i++)
+		mesh_wire_nic_encode(&offers[i], &hello->nics[i]);
 	mesh_peer_send(peer, &frame, MESH_FRAME_HELLO);
 }
 

@@ -25,9 +25,13 @@ finish() {
 	note "$CASE: $(grep -E "^WARN .*($1)" "$FAULTS/connector.log" | head -1)"
 }
 
-# The ports of a handle with one IPv4 NIC (src/wire/handle.c).
+# The control port of a handle with one IPv4 NIC (src/wire/handle.c), and the provider's port: the
+# other one on which b listens there.
 control_port() { od -An -tu2 -j28 -N2 "$FAULTS/handle" | tr -d ' '; }
-fabric_port() { od -An -tu2 -j36 -N2 "$FAULTS/handle" | tr -d ' '; }
+fabric_port() {
+	on b ss -Hltn src 10.77.1.2 | awk '{sub(".*:", "", $4); print $4}' |
+		grep -vx "$(control_port)"
+}
 
 # block PORT [VERDICT...]: what comes to this port of b is dropped, or what VERDICT says.
 block() {
@@ -136,7 +140,7 @@ left_again() {
 # --- what TCP lets through and the fabric does not -----------------------------------------------
 
 fabric_port_dropped() {
-	local attempts
+	local attempts port
 
 	begin
 	# When the way is free again the kernel may be many seconds from its next SYN for what the
@@ -162,7 +166,9 @@ fabric_port_dropped() {
 		$(send_once made)
 	END
 	arrives handle
-	block "$(fabric_port)"
+	wait_for '[[ $(fabric_port) ]]' 60 || faults_show "no provider listens"
+	port=$(fabric_port)
+	block "$port"
 	touch "$FAULTS/blocked"
 	arrives "done"
 	# One attempt each three seconds: an error of the one before ends none.
@@ -172,7 +178,7 @@ fabric_port_dropped() {
 	wait_for "rests listener" 60 || faults_show "the listener's engine does not rest"
 	unblock
 	touch "$FAULTS/go"
-	finish "gave up connecting.* gives no answer on port $(fabric_port): does a firewall drop"
+	finish "gave up connecting.* gives no answer on port $port: does a firewall drop"
 }
 
 # --- two connections at once, of which one comes too late ----------------------------------------

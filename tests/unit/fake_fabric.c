@@ -74,6 +74,8 @@ void fake_fail(enum fake_call call, int skip, int times, int error)
 
 int fake_called(enum fake_call call)
 {
+	if (fake.before)
+		fake.before(call);
 	fake.on[call].calls++;
 	if (fake.on[call].skip) {
 		fake.on[call].skip--;

@@ -104,6 +104,9 @@ struct fake_fabric {
 		int calls; /* so far, failed ones too */
 	} on[FAKE_CALLS];
 
+	/* Runs in each call before anything else, in the thread that calls; NULL: nothing does. */
+	void (*before)(enum fake_call call);
+
 	/* Seen by the test. */
 	int open[FAKE_CALLS];  /* objects not closed yet */
 	int busy_closes;       /* closed while something in it was open: real providers refuse */

@@ -36,7 +36,7 @@ static int setup(void **state)
 	strcpy(nic.netdev, "ab0");
 	node.config.accept_timeout_s = 600;
 	node.config.connect_timeout_s = 60;
-	node.table.nics = &nic;
+	node.nics[0] = &nic;
 	node.num_endpoints = 1;
 	mesh_addr_parse("10.7.0.1", &node.endpoints[0].addr);
 	node.endpoints[0].addr.prefix_len = 24;

@@ -18,6 +18,7 @@
 #include "transport/connect.h"
 #include "transport/listener.h"
 #include "transport/node.h"
+#include "transport/openings.h"
 
 #include "log_capture.h"
 
@@ -57,6 +58,7 @@ static int setup(void **state)
 	(void)state;
 	assert_int_equal(mesh_net_open(&net), 0);
 	assert_int_equal(mesh_net_listen(net, 0, ours, &listener), 0);
+	mesh_openings_await();
 	server = socket(AF_INET, SOCK_STREAM, 0);
 	assert_true(server >= 0);
 	assert_int_equal(setsockopt(server, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)), 0);

@@ -50,17 +50,18 @@ static int setup(void **state)
 	(void)state;
 	memset(&node, 0, sizeof(node));
 	mesh_lock_init(&node.lock);
-	node.num_nics = NICS;
+	node.num_devs = NICS;
 	for (i = 0; i < NICS; i++) {
 		assert_int_equal(mesh_addr_parse(i ? "127.0.0.2" : "127.0.0.1", &nics[i].source),
 				 0);
-		domains[i].nic = &nics[i];
+		node.nics[i] = domains[i].nic = &nics[i];
 		node.domains[i] = &domains[i];
 	}
 	node.engine.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	assert_true(node.engine.epoll_fd >= 0);
 	binds = failures = 0;
 	log_capture_start();
+	mesh_lock_take(&node.lock);
 	return 0;
 }
 
@@ -69,6 +70,7 @@ static int teardown(void **state)
 	(void)state;
 	log_capture_stop();
 	mesh_controls_close(&node);
+	mesh_lock_release(&node.lock);
 	close(node.engine.epoll_fd);
 	mesh_lock_destroy(&node.lock);
 	return 0;

@@ -14,6 +14,7 @@
 
 #include "transport/listener.h"
 #include "transport/node.h"
+#include "transport/openings.h"
 
 #include "log_capture.h"
 
@@ -46,6 +47,7 @@ static int setup(void **state)
 	(void)state;
 	assert_int_equal(mesh_net_open(&net), 0);
 	assert_int_equal(mesh_net_listen(net, 0, bytes, &listener), 0);
+	mesh_openings_await();
 	mesh_lock_take(&net->node->lock);
 	memset(&net->node->limits, 0, sizeof(net->node->limits)); /* the node outlives a test */
 	mesh_lock_release(&net->node->lock);

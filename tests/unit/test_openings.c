@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_openings.c - libfabric takes its time to open a domain, and NCCL's calls do not wait. */
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include <rdma/fi_errno.h>
+
+#include "base/clock.h"
+#include "transport/net.h"
+#include "transport/node.h"
+#include "transport/openings.h"
+
+#include "fake_fabric.h"
+#include "log_capture.h"
+#include "namespace.h"
+
+/* Whatever takes longer than this has failed, or hangs. */
+#define LIMIT_S 60
+
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER; /* held while the provider is slow */
+static struct mesh_net *net;
+static struct mesh_listener *listener;
+static struct mesh_comm *comm;
+static uint8_t handle[MESH_HANDLE_BYTES];
+
+static void gate_pass(enum fake_call call)
+{
+	if (call != FAKE_DOMAIN)
+		return;
+	pthread_mutex_lock(&gate);
+	pthread_mutex_unlock(&gate);
+}
+
+static int setup(void **state)
+{
+	static const struct fake_offer offers[] = {
+		{"net", "lo", "127.0.0.1"}, {"tcp", "lo", "127.0.0.1"}, {NULL, NULL, NULL}};
+
+	(void)state;
+	fake_reset();
+	fake.offers = offers;
+	fake.before = gate_pass;
+	log_capture_start();
+	pthread_mutex_lock(&gate);
+	alarm(LIMIT_S); /* a call that waits for the provider never ends */
+	assert_int_equal(mesh_net_open(&net), 0);
+	assert_int_equal(mesh_net_listen(net, 0, handle, &listener), 0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	mesh_listener_close(listener);
+	mesh_net_close(net);
+	log_capture_stop();
+	alarm(0);
+	return fake_teardown(state);
+}
+
+/* Calls connect() until it says more than "not ready". */
+static int connect_result(void)
+{
+	uint64_t deadline_ms = mesh_clock_ms() + LIMIT_S * 1000;
+	bool waits = true;
+	int ret = 0;
+
+	while (waits && !ret) {
+		assert_true(mesh_clock_ms() < deadline_ms);
+		ret = mesh_net_connect(net, 0, handle, &comm);
+		assert_null(comm);
+		mesh_lock_take(&net->node->lock);
+		waits = LIST_EMPTY(&net->node->connects);
+		mesh_lock_release(&net->node->lock);
+	}
+	return ret;
+}
+
+/* Listen has returned already. The rest is not ready, and goes on when the domain is open. */
+static void test_slow_domain(void **state)
+{
+	(void)state;
+	assert_int_equal(mesh_net_connect(net, 0, handle, &comm), 0);
+	assert_null(comm);
+	assert_int_equal(mesh_listener_accept(listener, &comm), 0);
+	assert_null(comm);
+	assert_null(net->node->domains[0]);
+	pthread_mutex_unlock(&gate);
+	assert_int_equal(connect_result(), 0);
+	assert_non_null(net->node->domains[0]);
+	assert_int_equal(net->node->num_endpoints, 1);
+}
+
+static void test_domain_fails(void **state)
+{
+	(void)state;
+	fake_fail(FAKE_DOMAIN, 0, 1, -FI_ENOMEM);
+	pthread_mutex_unlock(&gate);
+	assert_int_equal(connect_result(), -ENODEV);
+	assert_int_equal(mesh_listener_accept(listener, &comm), -ENODEV);
+	assert_true(log_captured(MESH_LOG_WARN, "lo: cannot open the domain"));
+	/* The next listen tries again. */
+	mesh_listener_close(listener);
+	assert_int_equal(mesh_net_listen(net, 0, handle, &listener), 0);
+	assert_int_equal(connect_result(), 0);
+	assert_non_null(net->node->domains[0]);
+}
+
+/* NCCL gives up while the domain is being opened: closing waits for it, and closes it. */
+static void test_closed_meanwhile(void **state)
+{
+	(void)state;
+	pthread_mutex_unlock(&gate);
+}
+
+/* Without a listener nothing but the domains is there to close. */
+static void test_never_used(void **state)
+{
+	(void)state;
+	pthread_mutex_unlock(&gate);
+	mesh_listener_close(listener);
+	listener = NULL;
+	mesh_net_close(net);
+	assert_int_equal(fake_open_objects(), 0);
+	assert_int_equal(mesh_net_open(&net), 0);
+	mesh_openings_await();
+	assert_non_null(net->node->domains[0]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_slow_domain, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_domain_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_closed_meanwhile, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_never_used, setup, teardown),
+	};
+
+	if (!namespace_enter())
+		return 77;
+	namespace_ip("link set lo up");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
