@@ -75,7 +75,7 @@ all_is_well() {
 	expect "first choice: ab 10.77.1.1 -> ba 10.77.1.2, tcp" "not ac: it faces node c (ca)" \
 		"cable ab - ba: seen from here, ab faces node b; from there, ba faces node a" \
 		"cable ac - ca: seen from here, ac faces node c; from there, ca faces node a" \
-		"frames of full size (1500 bytes) pass both ways" \
+		"frames of full size (1500 bytes) pass in both directions" \
 		"of the link's 10 Gbit/s (tcp)" "2 nodes; paths and links:" "0 warn, 0 fail"
 	wait_for "grep -q 'ba faces node a (ab)' $WORK/b.out" 60 ||
 		fail "b does not say whom it faces: $(cat "$WORK/b.out")"
@@ -191,7 +191,7 @@ black_hole() {
 		ip -n "$(mesh_ns patch)" link set "${port#* }" mtu 9000
 	done
 	well a 10.77.1.2
-	expect "frames of full size (9000 bytes) pass both ways"
+	expect "frames of full size (9000 bytes) pass in both directions"
 	port=${MESH_PEER["b ba"]}
 	ip -n "$(mesh_ns patch)" link set "${port#* }" mtu 4000
 	check a 10.77.1.2
