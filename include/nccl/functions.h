@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * functions.h - the functions of NCCL's net-plugin tables, each signature once and named for the
- * version that brought it, and the order of a table's slots.
+ * functions.h - the functions of NCCL's net-plugin tables, each signature once and named after the
+ * version that introduced it, and the order of a table's slots.
  */
 #ifndef MESH_NCCL_FUNCTIONS_H
 #define MESH_NCCL_FUNCTIONS_H

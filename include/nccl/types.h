@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * types.h - what every version of NCCL's net-plugin ABI shares: results, constants, callbacks and
- * the small structs. Written from the ABI's documented layout; the names are ours, so that this
- * header and NCCL's own can be included together. Sizes and offsets are those of LP64.
+ * types.h - the types that all versions of NCCL's net-plugin ABI share: results, constants,
+ * callbacks and the small structs. Written from the ABI's documented layout; the names differ from
+ * NCCL's, so that both headers can be included together. Sizes and offsets are those of LP64.
  */
 #ifndef MESH_NCCL_TYPES_H
 #define MESH_NCCL_TYPES_H
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Asserts where a member lies and how many bytes it has. */
+/** Asserts the offset and the size of a member, in bytes. */
 #define NCCL_ASSERT_MEMBER(object, member, offset, bytes)                                          \
 	_Static_assert(offsetof(object, member) == (offset), #object "." #member ": offset");      \
 	_Static_assert(sizeof(((object *)0)->member) == (bytes), #object "." #member ": size")
@@ -19,7 +19,7 @@
 /** Asserts the size in bytes of a whole type. */
 #define NCCL_ASSERT_SIZE(object, bytes) _Static_assert(sizeof(object) == (bytes), #object ": size")
 
-/* ncclResult_t (nccl.h). 8 is not a result before 2.30, so we never return it. */
+/* ncclResult_t (nccl.h). 8 is not a result before 2.30, so the plugin never returns it. */
 enum nccl_result {
 	NCCL_RESULT_SUCCESS = 0,
 	NCCL_RESULT_UNHANDLED_CUDA_ERROR = 1,
@@ -46,7 +46,7 @@ NCCL_ASSERT_SIZE(enum nccl_result, 4);
 /* What NCCL may have stored in *request before a receive (NCCL_NET_OPTIONAL_RECV_COMPLETION). */
 #define NCCL_REQUEST_OPTIONAL_COMPLETION 0x1
 
-/* "Not known" in railId, planeId, a traffic class and a net attribute. */
+/* "Unknown" in railId, planeId, a traffic class and a net attribute. */
 #define NCCL_UNDEFINED (-1)
 
 /* ncclDebugLogLevel (nccl_common.h). */
@@ -60,7 +60,7 @@ enum nccl_level {
 };
 NCCL_ASSERT_SIZE(enum nccl_level, 4);
 
-/* ncclDebugLogSubSys (nccl_common.h): the two bits that we use. */
+/* ncclDebugLogSubSys (nccl_common.h): the two bits that the plugin uses. */
 #define NCCL_SUBSYSTEM_INIT 0x1UL
 #define NCCL_SUBSYSTEM_NET 0x10UL
 
@@ -75,7 +75,7 @@ typedef void (*nccl_logger)(enum nccl_level level, unsigned long flags, const ch
 typedef enum nccl_result (*nccl_profiler)(void **event, int type, void *profiler_handle,
 					  int64_t plugin_id, void *extra);
 
-/* ncclNetDeviceType (net_device.h): where a NIC's network stack runs. A plugin must say HOST. */
+/* ncclNetDeviceType (net_device.h): where a NIC's network stack runs. Must be HOST for a plugin. */
 enum nccl_device_type {
 	NCCL_DEVICE_HOST = 0,
 	NCCL_DEVICE_UNPACK = 1,

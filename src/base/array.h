@@ -6,13 +6,13 @@
 #include <stddef.h>
 
 /**
- * Makes room behind the @num elements of @array for one more. The array grows at powers of two, so
- * it needs no note of its capacity; it must have grown by this from the beginning.
+ * Makes room for one element more than the @num elements of @array. The array grows at powers of
+ * two, so its capacity need not be stored; it must have grown by this function from the beginning.
  *
  * @array: of realloc(), NULL while @num is 0
  * @size: of one element, in bytes
  *
- * Returns the array, which may have moved; NULL without memory: @array is as it was.
+ * Returns the array, which may have moved; NULL if memory is short, with @array unchanged.
  */
 void *mesh_array_room(void *array, size_t num, size_t size);
 

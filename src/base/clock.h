@@ -15,7 +15,7 @@ static inline uint64_t mesh_clock_read_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/** Nanoseconds of a clock that never jumps; its zero means nothing. */
+/** Nanoseconds of a clock that never jumps; its zero is arbitrary. */
 static inline uint64_t mesh_clock_ns(void)
 {
 	return mesh_clock_read_ns(CLOCK_MONOTONIC);
@@ -27,7 +27,7 @@ static inline uint64_t mesh_clock_ms(void)
 	return mesh_clock_ns() / 1000000;
 }
 
-/** Milliseconds from @since_ms to @now_ms; 0 if @since_ms was noted after @now_ms was taken. */
+/** Milliseconds from @since_ms to @now_ms; 0 if @since_ms was read after @now_ms. */
 static inline uint64_t mesh_clock_elapsed_ms(uint64_t since_ms, uint64_t now_ms)
 {
 	return now_ms > since_ms ? now_ms - since_ms : 0;

@@ -27,40 +27,41 @@
 const struct mesh_setting mesh_settings[] = {
 	TEXT("NCCL_MESH_NICS", nics,
 	     "NICs to use, by netdev or RDMA device name, with NCCL_IB_HCA's grammar: a comma list "
-	     "of prefixes; '=' first asks for exact names, '^' first excludes. Default: all that "
-	     "look like mesh NICs.",
+	     "of prefixes; a leading '=' selects exact names, a leading '^' excludes the names. "
+	     "Default: all that look like mesh NICs.",
 	     .needed = true),
 	TEXT("NCCL_MESH_ADDRESSES", addresses,
 	     "Comma list of subnets (10.0.0.0/8,fd00::/8). A NIC with several addresses uses the "
-	     "first that lies in one of them. Default: IPv4 before IPv6, link-local last.",
+	     "first address that lies in one of them. Default: IPv4 before IPv6, link-local last.",
 	     .needed = true),
 	TEXT("NCCL_MESH_PROVIDER", provider,
 	     "libfabric provider to use on every NIC: verbs;ofi_rxm, tcp or tcp;ofi_rxm. Default: "
-	     "verbs;ofi_rxm where an RDMA device is behind the NIC, else tcp. Must be the same on "
-	     "all nodes.",
+	     "verbs;ofi_rxm if the NIC has an RDMA device, else tcp. Must be the same on all "
+	     "nodes.",
 	     .needed = true),
 	TEXT("NCCL_MESH_NODE_NAME", node_name,
 	     "This node's name in messages. Default: the host name.", .needed = false),
 	NUMBER("NCCL_MESH_CONNECT_TIMEOUT", MESH_SETTING_SECONDS, connect_timeout_s, "60", 1, 86400,
-	       "Seconds after which a connection that cannot be made is an error. A peer that is "
-	       "alive answers at once, even while its NCCL is busy elsewhere."),
+	       "Seconds after which a connection attempt fails. A peer process that is alive "
+	       "answers at once, even while its NCCL is busy elsewhere."),
 	NUMBER("NCCL_MESH_ACCEPT_TIMEOUT", MESH_SETTING_SECONDS, accept_timeout_s, "600", 1, 86400,
-	       "Seconds for which a listener waits for its peer. Long, because ranks of a job "
-	       "start at different times."),
+	       "Seconds for which a listener waits for its peer. The default is long because the "
+	       "ranks of a job start at different times."),
 	NUMBER("NCCL_MESH_DEAD_PEER_TIMEOUT", MESH_SETTING_SECONDS, dead_peer_timeout_s, "10", 2,
 	       3600,
 	       "Seconds without an answer from a peer's kernel after which the peer counts as "
-	       "lost. A peer process that ends is noticed at once."),
+	       "lost. The exit of a peer process is detected at once."),
 	NUMBER("NCCL_MESH_EAGER_LIMIT", MESH_SETTING_BYTES, eager_limit_bytes, "8K", 0, 65536,
 	       "Messages up to this size travel in the control stream, without waiting for the "
-	       "receiver to say where they may be written."),
+	       "receiver's grant."),
 	NUMBER("NCCL_MESH_MAX_PATHS", MESH_SETTING_NUMBER, max_paths, "8", 1, 8,
-	       "Cables that one connection uses at once, where several lead to its peer. 1: one "
-	       "cable for each connection; NCCL's connections still take turns."),
+	       "Cables that one connection uses at once, if several lead to its peer. 1: one "
+	       "cable for each connection; the connections of NCCL are still spread over the "
+	       "cables."),
 	NUMBER("NCCL_MESH_SEGMENT_SIZE", MESH_SETTING_BYTES, segment_bytes, "4M", 4096, 1 << 30,
-	       "Larger messages are cut into segments of this size, and into more where there are "
-	       "several paths. What other connections send to the same node may wait for one of "
-	       "them."),
+	       "Larger messages are cut into segments of this size, and into smaller ones if there "
+	       "are several paths. Messages of other connections to the same node may wait for one "
+	       "segment."),
 	TEXT("NCCL_MESH_STATS_DIR", stats_dir,
 	     "Folder of the counters that `fi_mesh watch` reads, one small file for each process: "
 	     "an absolute path, or 'none' for no counters. Default: /dev/shm/nccl-net-mesh-UID.",
@@ -68,7 +69,7 @@ const struct mesh_setting mesh_settings[] = {
 	{.name = NULL},
 };
 
-/* What all of their names begin with. */
+/* The prefix of all their names. */
 #define PREFIX "NCCL_MESH_"
 
 #undef TEXT
@@ -139,11 +140,11 @@ static const char *unit_text(enum mesh_setting_type type)
 static void setting_refuse(const struct mesh_setting *setting, const char *text)
 {
 	if (setting->type == MESH_SETTING_TEXT && strlen(text) >= MESH_CONFIG_TEXT_MAX)
-		mesh_warn("%s has %zu bytes, more than the %d that it may have; %s", setting->name,
-			  strlen(text), MESH_CONFIG_TEXT_MAX - 1,
+		mesh_warn("%s has %zu bytes, the limit is %d; %s", setting->name, strlen(text),
+			  MESH_CONFIG_TEXT_MAX - 1,
 			  setting->needed ? "the plugin does not start" : "using the default");
 	else if (setting->type == MESH_SETTING_TEXT)
-		mesh_warn("%s=\"%.64s\" is not an absolute path, nor 'none'; using the default",
+		mesh_warn("%s=\"%.64s\" is neither an absolute path nor 'none'; using the default",
 			  setting->name, text);
 	else
 		mesh_warn("%s=\"%.64s\" is not a whole number from %" PRIu64 " to %" PRIu64
@@ -163,7 +164,7 @@ static bool name_is_known(const char *name, size_t len)
 	return false;
 }
 
-/* A typing error, or a setting of another plugin: whoever set it believes that it works. */
+/* An unknown name is a typing error or a setting of another plugin; the user expects an effect. */
 static int unknown_names_report(void)
 {
 	char **variable;
@@ -174,8 +175,7 @@ static int unknown_names_report(void)
 		len = strcspn(*variable, "=");
 		if (strncmp(*variable, PREFIX, strlen(PREFIX)) || name_is_known(*variable, len))
 			continue;
-		mesh_warn("%.*s is no setting of this plugin and changes nothing; `fi_mesh config` "
-			  "lists them",
+		mesh_warn("%.*s: unknown setting, ignored; `fi_mesh config` lists the settings",
 			  len < MESH_CONFIG_TEXT_MAX ? (int)len : MESH_CONFIG_TEXT_MAX, *variable);
 		ret = -EINVAL;
 	}

@@ -40,7 +40,7 @@ struct mesh_setting {
 	size_t offset;		  /* in struct mesh_config */
 	const char *default_text; /* parsed like a user's value */
 	uint64_t min, max;	  /* of numbers */
-	bool needed;		  /* nothing starts with a text that cannot be used */
+	bool needed;		  /* the plugin does not start if this text cannot be used */
 	bool is_folder;		  /* a text: an absolute path, or "none" */
 	const char *help;
 };
@@ -56,14 +56,14 @@ extern const struct mesh_setting mesh_settings[];
 typedef const char *(*mesh_config_lookup)(void *arg, const char *name);
 
 /**
- * Fills @config from the defaults and what @lookup knows (NULL: the environment). A value that
- * cannot be used is reported at WARN with the value, the range and the default that is used
- * instead; so is a variable of the environment that is called like a setting and is none. An empty
- * value counts as not set.
+ * Fills @config from the defaults and from @lookup (NULL: the environment). A value that cannot be
+ * used is reported at WARN with the value, the range and the default that is used instead. An
+ * environment variable that has the prefix of a setting and an unknown name is reported at WARN,
+ * too. An empty value counts as not set.
  *
  * Returns 0; -EINVAL if a value was refused or a name is unknown; -E2BIG if one of them is a list
- * or provider that is too long, without which the plugin must not start. @config is complete in
- * every case.
+ * or provider that is too long: the plugin must not start without it. @config is complete in every
+ * case.
  */
 int mesh_config_load(mesh_config_lookup lookup, void *arg, struct mesh_config *config);
 

@@ -7,7 +7,7 @@
 
 #include "base/descriptors.h"
 
-/* libfabric needs several at once: an endpoint of tcp some six. */
+/* libfabric needs several at once: an endpoint of tcp needs about six. */
 #define PROBES 8
 
 bool mesh_descriptors_exhausted(void)

@@ -5,12 +5,12 @@
 
 #include <stdbool.h>
 
-/* What the user can do; for the end of a message. */
+/* The remedy, for the end of a message. */
 #define MESH_DESCRIPTORS_RAISE "raise the limit of open files (ulimit -n)"
 
 /**
- * True if no file descriptor can be had right now. libfabric hides EMFILE behind other errors, so
- * whoever explains one of those asks here.
+ * True if no file descriptor can be opened now. libfabric hides EMFILE behind other errors, so code
+ * that explains one of those calls this.
  */
 bool mesh_descriptors_exhausted(void);
 

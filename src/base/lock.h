@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lock.h - a mutex that knows its holder, so that the lock contract can be asserted.
+ * lock.h - a mutex that records its holder, so that the lock contract can be asserted.
  *
- * Asserts, and the note of the holder, are compiled into debug and sanitizer builds (no NDEBUG).
+ * The asserts and the holder are compiled into debug and sanitizer builds (no NDEBUG).
  *
  * Order, outermost first: node (src/transport/node.h), domain, comm, transmit
  * (src/fabric/domain.h).
@@ -17,7 +17,7 @@
 
 struct mesh_lock {
 	pthread_mutex_t mutex;
-	_Atomic(pthread_t) holder; /* 0 while free; exact only for the asking thread itself */
+	_Atomic(pthread_t) holder; /* 0 while free; exact only for the thread that reads it */
 };
 
 static inline void mesh_lock_init(struct mesh_lock *lock)
@@ -47,7 +47,7 @@ static inline void mesh_lock_note(struct mesh_lock *lock, pthread_t holder)
 
 #else
 
-/* By anybody: good enough for tests with one thread. */
+/* True if any thread holds it; sufficient for tests with one thread. */
 static inline bool mesh_lock_held(struct mesh_lock *lock)
 {
 	if (pthread_mutex_trylock(&lock->mutex))

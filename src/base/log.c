@@ -11,7 +11,7 @@
 
 static void log_to_stderr(enum mesh_log_level level, const char *file, int line, const char *text);
 
-/* The two words of mutable state of the log; atomics, because threads log while init runs. */
+/* The mutable state of the log: two atomics, because threads log while init runs. */
 static _Atomic(mesh_log_sink) log_sink = log_to_stderr;
 static _Atomic(enum mesh_log_level) stderr_level = MESH_LOG_WARN;
 
@@ -51,7 +51,7 @@ void mesh_log(enum mesh_log_level level, const char *file, int line, const char 
 		snprintf(text, sizeof(text), "(a log line could not be formatted: %s)", format);
 	else if ((size_t)n >= sizeof(text))
 		memcpy(text + sizeof(text) - 4, "...", 4);
-	mesh_text_clean(text); /* settings and names may have anything in them */
+	mesh_text_clean(text); /* settings and names may contain any byte */
 	atomic_load (&log_sink)(level, file, line, text);
 	errno = saved_errno;
 }

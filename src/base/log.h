@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * log.h - one line of text for the person at the keyboard.
+ * log.h - one line of text for the user.
  *
- * Every layer logs through these macros. Where the lines go is the sink's business: the plugin
- * hands them to NCCL's logger, the tools write them to stderr.
+ * Every layer logs through these macros. The sink decides where the lines go: the plugin passes
+ * them to NCCL's logger, the tools write them to stderr.
  */
 #ifndef MESH_BASE_LOG_H
 #define MESH_BASE_LOG_H
 
 enum mesh_log_level {
-	MESH_LOG_WARN, /* something failed, or the user must act: say it once */
+	MESH_LOG_WARN, /* something failed, or the user must act: log it once */
 	MESH_LOG_INFO, /* what was chosen and why */
 	MESH_LOG_TRACE /* for developers */
 };
@@ -32,14 +32,14 @@ typedef void (*mesh_log_sink)(enum mesh_log_level level, const char *file, int l
 
 /**
  * Sends all later lines to @sink; NULL restores stderr, which shows WARN lines only unless
- * mesh_log_level_set() says otherwise.
+ * mesh_log_level_set() changed the level.
  */
 void mesh_log_sink_set(mesh_log_sink sink);
 
 /** Sets the least important level that the stderr sink prints (default MESH_LOG_WARN). */
 void mesh_log_level_set(enum mesh_log_level level);
 
-/** Formats one line and gives it to the sink. errno is preserved. Use the macros below. */
+/** Formats one line and passes it to the sink. errno is preserved. Use the macros below. */
 void mesh_log(enum mesh_log_level level, const char *file, int line, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log_limit.c - how often one kind of message is written. */
+/* log_limit.c - limits the rate of one kind of message. */
 #include <stdio.h>
 
 #include "base/clock.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * log_limit.h - for messages that a stranger, or a full table, can cause as often as it likes: a
- * few lines in each period, and how many more there were.
+ * log_limit.h - limits messages that an unknown client or a full table can cause at any rate: a few
+ * lines in each period, and then the number of lines that were dropped.
  */
 #ifndef MESH_BASE_LOG_LIMIT_H
 #define MESH_BASE_LOG_LIMIT_H
@@ -11,25 +11,25 @@
 
 /* Milliseconds. */
 #define MESH_LOG_LIMIT_PERIOD_MS 10000
-/* Room for what mesh_log_limit_pass() writes. */
+/* Room for the text of mesh_log_limit_pass(). */
 #define MESH_LOG_LIMIT_TEXT_MAX 48
 
-/* One for each kind of message; zeros at first. Lock: its owner's. */
+/* One for each kind of message; initialized with zeros. The owner's lock protects it. */
 struct mesh_log_limit {
-	uint64_t since_ms;  /* when the period began; 0: there was no line yet */
+	uint64_t since_ms;  /* start of the period; 0 before the first line */
 	unsigned int lines; /* in this period */
-	unsigned int held;  /* not written since the last line */
+	unsigned int held;  /* dropped since the last line */
 };
 
 /**
- * Asks whether a line may be written.
+ * Decides whether a line may be written.
  *
- * @lines: so many may be in one period
+ * @lines: the most lines in a period
  * @now_ms: mesh_clock_ms()
- * @text: becomes what the line ends with, MESH_LOG_LIMIT_TEXT_MAX bytes: "", or how many lines were
- *        not written since the last one
+ * @text: receives the end of the line, MESH_LOG_LIMIT_TEXT_MAX bytes: "", or the number of lines
+ *        dropped since the last one
  *
- * Returns true if so; otherwise the line has been counted.
+ * Returns true if the line may be written; otherwise the line is counted as dropped.
  */
 bool mesh_log_limit_pass(struct mesh_log_limit *limit, unsigned int lines, uint64_t now_ms,
 			 char *text);

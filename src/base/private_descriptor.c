@@ -9,8 +9,8 @@
 #include "base/private_descriptor.h"
 
 /*
- * fork() has no argument to hand them over, so they are the process's. The lock is held only within
- * this file, and across fork(): the child finds the list whole.
+ * A fork() handler takes no argument, so the list belongs to the process. The lock is held only
+ * within this file, and across fork(), so that the child finds a consistent list.
  */
 static pthread_mutex_t hidden_lock = PTHREAD_MUTEX_INITIALIZER;
 static int *hidden; /* under hidden_lock, as num_hidden */
@@ -26,7 +26,7 @@ static void parent_after_fork(void)
 	pthread_mutex_unlock(&hidden_lock);
 }
 
-/* Only what is allowed in a child of a process with threads: see fork(2). */
+/* Calls only async-signal-safe functions: the child of a process with threads, see fork(2). */
 static void child_after_fork(void)
 {
 	while (num_hidden)
@@ -36,7 +36,7 @@ static void child_after_fork(void)
 
 static void fork_watch(void)
 {
-	/* Without memory for three pointers nothing is hidden, and nothing else is lost. */
+	/* If memory for three pointers is short, children keep the descriptors; all else works. */
 	pthread_atfork(before_fork, parent_after_fork, child_after_fork);
 }
 
@@ -69,7 +69,10 @@ void mesh_descriptor_close(int fd)
 
 	if (fd < 0)
 		return;
-	/* Both under the lock: no child forgets one number and closes the next file that has it. */
+	/*
+	 * Removal and close() happen under one lock: otherwise a child could close another file
+	 * that has reused the number.
+	 */
 	pthread_mutex_lock(&hidden_lock);
 	for (i = 0; i < num_hidden && hidden[i] != fd; i++)
 		;

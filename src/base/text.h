@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text.h - texts from strangers: other nodes, and files that others write. */
+/* text.h - untrusted texts: from other nodes, and from files that other users write. */
 #ifndef MESH_BASE_TEXT_H
 #define MESH_BASE_TEXT_H
 
@@ -14,8 +14,8 @@ static inline bool mesh_text_ends(const char *text, size_t size)
 }
 
 /**
- * Makes a '?' of everything but printable ASCII: such a text may stand in a log, on root's terminal
- * (no line ends, no escapes) and in JSON (always valid).
+ * Replaces every byte that is not printable ASCII by '?'. The result is safe in a log, on root's
+ * terminal (no line ends, no escapes) and in JSON (always valid).
  */
 static inline void mesh_text_clean(char *text)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* version.c - which release this is. */
+/* version.c - the release of nccl-net-mesh. */
 #include "base/version.h"
 
 /* SConstruct defines it from the file VERSION. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* version.h - which release of nccl-net-mesh this is. */
+/* version.h - the release of nccl-net-mesh. */
 #ifndef MESH_BASE_VERSION_H
 #define MESH_BASE_VERSION_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* breakage.c - says why a connection broke, or never came to be, as far as the NICs' facts tell. */
+/* breakage.c - explains why a connection broke or failed to start, from the facts of the NICs. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,10 +12,10 @@
 #include "fabric/breakage.h"
 #include "nic/rdma_error.h"
 
-/* About broken connections, within MESH_LOG_LIMIT_PERIOD_MS. */
+/* Lines about broken connections, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define BREAKAGE_LINES 8
 
-/* What was posted to, as it is called over there; false for a receive. */
+/* The address that @op was posted to; false for a receive. */
 static bool target_address(struct mesh_domain *domain, const struct mesh_op *op,
 			   struct mesh_addr *address)
 {
@@ -32,7 +32,7 @@ static bool target_address(struct mesh_domain *domain, const struct mesh_op *op,
 	       !mesh_addr_from_sockaddr((struct sockaddr *)&name, (socklen_t)len, address, NULL);
 }
 
-/* 0 if none of the remotes at this address has told. The one that was meant may be gone. */
+/* The MTU that a remote at this address has reported; 0 if none has. The remote may be closed. */
 static int target_mtu(struct mesh_domain *domain, const struct mesh_op *op)
 {
 	const struct mesh_remote *remote;
@@ -80,7 +80,7 @@ const char *mesh_remote_silence_explain(struct mesh_domain *domain, struct mesh_
 	bool unanswered = !error || error == -ECONNRESET || error == -ETIMEDOUT;
 	struct mesh_rdma_ends ends = ends_of(domain, remote->mtu);
 
-	/* rdma_cm gives up by itself, and what had been posted is flushed then. */
+	/* rdma_cm times out by itself and then flushes the posted operations. */
 	if (domain->provider == MESH_PROVIDER_VERBS_RXM && unanswered)
 		return mesh_rdma_silence_explain(&ends, text);
 	if (error)
@@ -88,7 +88,7 @@ const char *mesh_remote_silence_explain(struct mesh_domain *domain, struct mesh_
 			 strerror(-error), error == -EMFILE ? "; " MESH_DESCRIPTORS_RAISE : "");
 	else
 		snprintf(text, MESH_RDMA_ERROR_MAX,
-			 "the control connection works, but %s gives no answer on port %u: does a "
+			 "the control connection works, but %s does not answer on port %u: does a "
 			 "firewall drop it?",
 			 provider, port);
 	return text;

@@ -14,8 +14,8 @@
 #include "wire/message.h"
 
 /*
- * Every message is handled and its buffer posted again by whoever polls, before anything else,
- * and no handler ever waits: so the receives never need to hold a peer's whole backlog.
+ * The polling thread handles each message and posts its buffer again at once, and no handler waits:
+ * so the receives need not hold a peer's whole backlog.
  */
 #define RECEIVE_BUFFERS 256
 #define SEND_BUFFERS 256
@@ -76,7 +76,7 @@ static int receive_post(struct mesh_buffer *buffer)
 	ret = (int)fi_recv(domain->endpoint, buffer->bytes, room, mesh_mr_desc(domain->slab_mr),
 			   FI_ADDR_UNSPEC, &buffer->op.context);
 	if (ret && ret != -FI_EAGAIN && !domain->receive_warned) {
-		domain->receive_warned = true; /* it is tried again from every poll */
+		domain->receive_warned = true; /* every poll retries it */
 		mesh_warn("%s: cannot post a receive: %s", domain->nic->netdev, fi_strerror(-ret));
 	}
 	return ret;

@@ -7,13 +7,13 @@
 #include "fabric/flow.h"
 #include "fabric/op.h"
 
-/* A message on its way out, or a posted receive. Room for the largest message. */
+/* A message that is being sent, or a posted receive. Room for the largest message. */
 struct mesh_buffer {
 	struct mesh_op op;
 	struct mesh_domain *domain;
 	TAILQ_ENTRY(mesh_buffer) entry; /* domain->free_buffers or remote->backlog */
 	struct mesh_remote *remote;
-	struct mesh_flow *flow; /* the remote's, which may end before the buffer comes back */
+	struct mesh_flow *flow; /* the remote's; the remote may close before the buffer is put */
 	size_t size;		/* bytes to send */
 	uint8_t *bytes;
 	/*
@@ -21,8 +21,8 @@ struct mesh_buffer {
 	 * After an error it must not send to the same remote again.
 	 */
 	void (*sent)(struct mesh_buffer *buffer, int error);
-	void *owner;	    /* the caller's */
-	uint64_t posted_ns; /* the caller's: its completion shows the latency; 0: it does not */
+	void *owner;	    /* for the caller */
+	uint64_t posted_ns; /* set by the caller if the completion shows the latency; else 0 */
 };
 
 /**
@@ -31,14 +31,14 @@ struct mesh_buffer {
  */
 struct mesh_buffer *mesh_buffer_take(struct mesh_domain *domain, struct mesh_flow *flow);
 
-/** Gives back a buffer that was not sent. */
+/** Frees a buffer that was not sent. */
 void mesh_buffer_put(struct mesh_buffer *buffer);
 
 /** Allocates the buffers, registers them and posts the receives. */
 int mesh_buffers_open(struct mesh_domain *domain);
 void mesh_buffers_close(struct mesh_domain *domain);
 
-/** Posts again the receives that the provider did not take. domain->lock held. */
+/** Retries the receives that the provider did not accept. domain->lock held. */
 void mesh_receives_resume(struct mesh_domain *domain);
 
 #endif

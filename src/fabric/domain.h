@@ -4,12 +4,13 @@
  *
  * There is one domain for each NIC and process. All comms on that NIC share it.
  *
- * Locks. `lock` belongs to whoever polls: it covers reading the completion queue, every callback
- * made from there, and the posting of receives. Whoever holds it polls for all. `transmit_lock` is
- * the innermost lock: free buffers, backlogs, waiters, and the posting of messages and writes.
+ * Locks. The polling thread holds `lock`, which covers reading the completion queue, every callback
+ * made from there, and the posting of receives. Its holder polls for all threads. `transmit_lock`
+ * is the innermost lock: free buffers, backlogs, waiters, and the posting of messages and writes.
  * Registrations change under lock, and on tcp under both: libfabric 1.17's net reads its table of
- * keys while it polls, and at times while it posts, without a lock of its own (fixed in 1.19), and
- * a change then kills a transfer. On verbs posting goes on meanwhile: pinning memory takes long.
+ * keys while it polls, and sometimes while it posts, without a lock of its own (fixed in 1.19), and
+ * a change during that read breaks a transfer. On verbs transmit_lock stays free, so that posting
+ * continues while memory is being pinned, which takes long.
  */
 #ifndef MESH_FABRIC_DOMAIN_H
 #define MESH_FABRIC_DOMAIN_H
@@ -40,7 +41,7 @@ struct mesh_waiter;
 TAILQ_HEAD(mesh_buffer_list, mesh_buffer);
 TAILQ_HEAD(mesh_waiter_list, mesh_waiter);
 
-/* The smallest there is; the kernel locks whole ones. */
+/* The smallest page size; the kernel locks whole pages. */
 #define MESH_PAGE_BYTES 4096
 
 struct mesh_domain {
@@ -60,21 +61,22 @@ struct mesh_domain {
 	size_t name_len;
 	uint16_t port;			 /* of the endpoint's name, host order */
 	size_t segment_max;		 /* bytes of the largest RMA write */
-	size_t segment_bytes;		 /* of the usual large one, as configured; 0: not known */
+	size_t segment_bytes;		 /* of a usual large one, as configured; 0 if unknown */
 	size_t inject_max;		 /* bytes of the largest message that needs no buffer */
 	struct mesh_log_limit breakages; /* under lock */
 	/*
-	 * RMA writes carry their immediate. Not so on tcp;ofi_rxm: libfabric (1.17 to 2.6 at
-	 * least) crashes the receiver when a sender dies in the middle of a write with immediate
-	 * (rxm_cq.c, rxm_handle_comp_error: NULL op_context). There a WRITTEN message follows.
+	 * True if RMA writes carry their immediate. False on tcp;ofi_rxm, where a WRITTEN message
+	 * follows the write: libfabric (1.17 to 2.6 at least) crashes the receiver if a sender dies
+	 * in the middle of a write with immediate (rxm_cq.c, rxm_handle_comp_error: NULL
+	 * op_context).
 	 */
 	bool immediates;
-	bool sizes_travel;	/* what announces a write has room for the size of its message */
+	bool sizes_travel;	/* the announcement of a write has room for its message's size */
 	uint64_t send_flags;	/* for every message */
 	uint64_t write_flags;	/* for every RMA write */
-	uint64_t delivery_flag; /* and for one that is complete when it is delivered */
+	uint64_t delivery_flag; /* in addition, for a write that completes when it is delivered */
 
-	/* Buffers: one slab, one registration where the provider wants one. */
+	/* Buffers: one slab, with one registration if the provider needs it. */
 	size_t payload_max; /* bytes of payload in a message */
 	uint8_t *slab;
 	struct mesh_mr *slab_mr;
@@ -92,13 +94,13 @@ struct mesh_domain {
 	LIST_HEAD(, mesh_mr) mrs; /* registrations (mr.c); under lock */
 	uint64_t mr_flags;	  /* for each of them */
 
-	_Atomic(uint64_t) polls;     /* how often somebody polled: tells whether anybody does */
-	_Atomic(uint64_t) strangers; /* messages and writes that belonged to nobody */
-	bool receive_warned;	     /* a failing post was reported; under lock */
-	_Atomic(bool) broken;	     /* its queue cannot be read: nothing will complete any more */
-	struct mesh_buffer_list unposted;	/* receives to post again; under lock */
+	_Atomic(uint64_t) polls;	  /* number of polls: shows whether any thread polls */
+	_Atomic(uint64_t) strangers;	  /* messages and writes without a sink (sink.h) */
+	bool receive_warned;		  /* a failing post was reported; under lock */
+	_Atomic(bool) broken;		  /* its queue cannot be read: no operation completes */
+	struct mesh_buffer_list unposted; /* receives to post again; under lock */
 	struct mesh_sink *sinks[MESH_COMM_IDS]; /* under lock */
-	uint32_t next_sink;			/* under lock; only grows, so ids are reused late */
+	uint32_t next_sink; /* under lock; only grows, so that ids are reused late */
 };
 
 #endif

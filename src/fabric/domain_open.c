@@ -22,14 +22,14 @@
 #include "nic/rdma_port.h"
 #include "system/memlock.h"
 
-/* Room for completions at least; the providers that we use keep more in a list of their own. */
+/* The least room for completions; the supported providers keep more in a list of their own. */
 #define CQ_ENTRIES 4096
-/* Peers expected; more are taken. */
+/* The expected number of peers; the address vector grows beyond it. */
 #define AV_ENTRIES 256
 /* 1,024 segments (MESH_SEGMENTS_MAX) of this size are NCCL's largest message. */
 #define SEGMENT_LEAST ((size_t)1 << 20)
 
-/* What to do about it, if that can be told; @memlock: MESH_MEMLOCK_HINT_MAX bytes. */
+/* The remedy, or "" if it is unknown; @memlock: MESH_MEMLOCK_HINT_MAX bytes. */
 static const char *failure_hint(const struct mesh_domain *domain, int error, char *memlock)
 {
 	bool verbs = domain->provider == MESH_PROVIDER_VERBS_RXM;
@@ -58,7 +58,7 @@ static int fail(const struct mesh_domain *domain, const char *what, int error)
 	return error;
 }
 
-/* All that we can post may complete at once, and one write of the peer's for each receive. */
+/* All posted operations may complete at once, plus one write of a peer for each receive. */
 static size_t completions_count(const struct fi_info *info)
 {
 	size_t posted = info->tx_attr->size + 2 * info->rx_attr->size;
@@ -118,7 +118,7 @@ static int name_read(struct mesh_domain *domain)
 	domain->name_len = len;
 	ret = mesh_addr_from_sockaddr((struct sockaddr *)domain->name, len, &address,
 				      &domain->port);
-	return ret ? fail(domain, "understand the endpoint's name", ret) : 0;
+	return ret ? fail(domain, "decode the endpoint's name", ret) : 0;
 }
 
 static void limits_set(struct mesh_domain *domain)
@@ -137,7 +137,7 @@ static void limits_set(struct mesh_domain *domain)
 	domain->inject_max = domain->info->tx_attr->inject_size;
 }
 
-/* What the provider said of itself, for whoever has to explain a figure or a failure. */
+/* Logs the provider's limits, which help to explain a figure or a failure. */
 static void limits_log(const struct mesh_domain *domain)
 {
 	const struct fi_info *info = domain->info;
@@ -157,7 +157,7 @@ static void limits_log(const struct mesh_domain *domain)
 		  info->domain_attr->mr_key_size, (unsigned int)info->domain_attr->mr_mode);
 }
 
-/* What the protocol cannot do without; hints asked for it. */
+/* Checks the limits that the protocol needs; the hints requested them. */
 static int limits_check(const struct mesh_domain *domain)
 {
 	const struct fi_info *info = domain->info;
@@ -243,17 +243,17 @@ static void fid_close(struct fid *fid)
 	int ret = fi_close(fid);
 
 	if (ret)
-		mesh_info("a libfabric object did not close: %s", fi_strerror(-ret));
+		mesh_info("cannot close a libfabric object: %s", fi_strerror(-ret));
 }
 
-/* A few are the last words of closed connections; many are somebody else's on this link. */
+/* A few are late messages of closed connections; many come from another program on this link. */
 static void strangers_log(const struct mesh_domain *domain)
 {
 	uint64_t strangers = atomic_load(&domain->strangers);
 
 	if (strangers)
-		mesh_info("%s: %" PRIu64 " messages or writes belonged to no connection: late ones "
-			  "of closed connections, or a stranger's",
+		mesh_info("%s: %" PRIu64 " messages or writes matched no connection: late ones of "
+			  "closed connections, or from another program",
 			  domain->nic->netdev, strangers);
 }
 

@@ -8,19 +8,19 @@
 struct mesh_domain_options {
 	const struct mesh_nic *nic; /* outlives the domain */
 	int dev;
-	enum mesh_provider_id provider; /* wanted; NONE: the best */
+	enum mesh_provider_id provider; /* to use; NONE: the best */
 	size_t payload_max;		/* bytes of the largest message payload */
-	size_t segment_bytes;		/* of a large RMA write: a window holds several; or 0 */
+	size_t segment_bytes;		/* of a large RMA write (a window holds several), or 0 */
 };
 
 /**
  * Opens the domain of one NIC and posts its receives.
  *
- * Returns 0, or a negative errno after a WARN line that says what failed and what to do.
+ * Returns 0, or a negative errno after a WARN line with the cause and the remedy.
  */
 int mesh_domain_open(const struct mesh_domain_options *options, struct mesh_domain **domain);
 
-/** Closes it. Nobody may use it or anything from it any more; NULL is allowed. */
+/** Closes it. No thread may use it or its objects afterwards; NULL is allowed. */
 void mesh_domain_close(struct mesh_domain *domain);
 
 #endif

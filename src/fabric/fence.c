@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fence.c - cuts off remotes that did not stop in time, each in its provider's way. */
+/* fence.c - cuts off remotes that did not stop in time, by a method of their provider. */
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -21,7 +21,7 @@ static void fence_begin(struct mesh_fence *fence)
 		fence->result = -ENOMEM;
 }
 
-/* Returns true while it goes on. */
+/* Returns true while the fence is in progress. */
 static bool fence_step(struct mesh_fence *fence)
 {
 	int ret;
@@ -50,7 +50,7 @@ static void fence_report(const struct mesh_fence *fence)
 		return;
 	if (fence->result < 0)
 		mesh_warn("cannot cut the connection with %s: %s; a late message may reach memory "
-			  "that is in use again",
+			  "that is in use for something else",
 			  mesh_addr_text(&theirs, text), strerror(-fence->result));
 	else
 		mesh_info("cut %d connection%s with %s, which did not stop in time", fence->result,
@@ -60,18 +60,18 @@ static void fence_report(const struct mesh_fence *fence)
 void mesh_remotes_fence(struct mesh_fence *fences, int count)
 {
 	const struct timespec pause = {.tv_nsec = 500000};
-	bool going_on;
+	bool in_progress;
 	int i;
 
 	for (i = 0; i < count; i++)
 		fence_begin(&fences[i]);
 	do {
-		going_on = false;
+		in_progress = false;
 		for (i = 0; i < count; i++)
-			going_on |= fence_step(&fences[i]);
-		if (going_on)
+			in_progress |= fence_step(&fences[i]);
+		if (in_progress)
 			nanosleep(&pause, NULL);
-	} while (going_on);
+	} while (in_progress);
 	for (i = 0; i < count; i++)
 		fence_report(&fences[i]);
 }

@@ -7,22 +7,22 @@
 
 struct mesh_verbs_fence;
 
-/* One remote that is to be cut off, and the fence's notes. */
+/* One remote to be cut off, and the state of its fence. */
 struct mesh_fence {
 	struct mesh_domain *domain;
 	struct mesh_remote *remote;
-	struct mesh_verbs_fence *verbs; /* NULL, or going on */
+	struct mesh_verbs_fence *verbs; /* NULL, or in progress */
 	int result;			/* connections that ended, or a negative errno */
 };
 
 /**
- * Makes sure that no operation of these remotes' reads or writes this process's memory any more,
- * when they could not be asked to stop. Closing a registration is not enough: libfabric's tcp looks
- * at the key only when a write begins, and goes on writing, and on verbs the same key may become
- * valid again. So the provider's own connections to that endpoint are ended; it makes new ones when
- * they are needed (verbs: from libfabric 1.20 on).
+ * Makes sure that no operation of these remotes can read or write this process's memory afterwards;
+ * for remotes that did not stop by themselves. Closing a registration is not enough: libfabric's
+ * tcp checks the key only when a write begins, and continues to write, and on verbs the same key
+ * may become valid again. So the fence ends the provider's own connections to that endpoint; the
+ * provider opens new ones on demand (verbs: from libfabric 1.20 on).
  *
- * @fences: @count of them, domain and remote set, the rest zero; they are cut off side by side
+ * @fences: @count of them, domain and remote set, the rest zero; they run concurrently
  *
  * Takes domain->lock. On verbs it waits, up to 2.5 s for all of them.
  */

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fence_verbs.c - ends a connection of verbs, so that no write of the peer's can arrive any more.
+ * fence_verbs.c - ends a connection of verbs, so that no further write of the peer can arrive.
  *
- * libfabric has no call for that: fi_av_remove() leaves the connection, unless a setting of the
- * whole process says otherwise, and then crashes 1.17 if there was none. But an RDMA connection
- * ends when one of its operations fails: both NICs put their queue pairs into the error state, and
- * what is still queued on either side is flushed. So we write to an address that no registration
- * of the peer's can cover. Its NIC refuses that without its process, which may be stopped.
+ * libfabric has no call for that: fi_av_remove() keeps the connection, unless a setting of the
+ * whole process changes this, and then 1.17 crashes if there was no connection. But an RDMA
+ * connection ends when one of its operations fails: both NICs put their queue pairs into the error
+ * state and flush the queued operations of both sides. So the fence writes to an address that no
+ * registration of the peer can cover. The peer's NIC refuses the write even if the peer's process
+ * is stopped.
  *
- * Closing the registration is not enough: a NIC's driver may hand out the same key again for the
- * same memory (mlx5 of Linux keeps a cache of keys), and then a late write would find it valid.
+ * Closing the registration is not enough: a NIC's driver may reuse the key for the same memory
+ * (mlx5 of Linux keeps a cache of keys), and then a late write would be valid.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,18 +25,18 @@
 #include "fabric/write.h"
 
 /*
- * How long to wait for room in the queue; there is none for good if there is no connection.
- * And for the refusal: a round trip, unless the peer's NIC is gone, which nothing speeds up.
+ * The longest wait for room in the queue, which never gets free without a connection, and for the
+ * refusal, which takes a round trip unless the peer's NIC is gone.
  */
 #define POST_MS 500
 #define REFUSAL_MS 2000
 /*
- * Where a fence waited for all of that in vain, the next ones wait no longer than this for a while:
- * an endpoint that is gone has many comms, which are closed one after the other.
+ * After a fence has timed out, later ones on the same flow wait only BRIEF_MS each, for
+ * BRIEF_FOR_MS: an endpoint that is gone has many comms, which are closed one after the other.
  */
 #define BRIEF_MS 20
 #define BRIEF_FOR_MS 5000
-/* The first page of memory belongs to nobody. */
+/* No registration covers the first page of memory. */
 #define NOWHERE 0
 #define NO_KEY 0
 
@@ -45,10 +46,10 @@ struct mesh_verbs_fence {
 	struct mesh_remote *remote;
 	bool posted;
 	bool brief;
-	uint64_t deadline_ms; /* for what it waits for now */
+	uint64_t deadline_ms; /* of the current step */
 	/* All under domain->lock. */
 	bool ended;
-	bool abandoned; /* whoever waited has gone: the completion frees it */
+	bool abandoned; /* the caller has stopped waiting: the completion frees the fence */
 	int error;
 };
 
@@ -85,7 +86,7 @@ static void deadline_set(struct mesh_verbs_fence *fence, uint64_t limit_ms)
 	fence->deadline_ms = mesh_clock_ms() + (fence->brief ? BRIEF_MS : limit_ms);
 }
 
-/* Whether somebody is there, for the fences that follow. */
+/* Records for later fences whether the peer's NIC has answered. */
 static void answer_remember(struct mesh_verbs_fence *fence, bool answered)
 {
 	mesh_lock_take(&fence->domain->transmit_lock);
@@ -115,7 +116,7 @@ static int post_step(struct mesh_verbs_fence *fence)
 	return ret;
 }
 
-/* Takes the fence back if it has ended; else, at the deadline, leaves it to its completion. */
+/* Frees the fence if it has ended; at the deadline, leaves that to its completion. */
 static int refusal_step(struct mesh_verbs_fence *fence)
 {
 	struct mesh_domain *domain = fence->domain;
@@ -123,7 +124,7 @@ static int refusal_step(struct mesh_verbs_fence *fence)
 
 	mesh_lock_take(&domain->lock);
 	if (fence->ended) {
-		/* Nothing is there: whoever takes the write does not check what it is told. */
+		/* A write without an error means that the peer's NIC does not check addresses. */
 		ret = fence->error ? 0 : -EIO;
 		answer_remember(fence, true);
 		free(fence);

@@ -7,16 +7,16 @@
 
 struct mesh_verbs_fence;
 
-/** mesh_remotes_fence() of one on verbs: to be stepped to its end. NULL without memory. */
+/** Starts the fence of one remote on verbs; the caller steps it. NULL if memory is short. */
 struct mesh_verbs_fence *mesh_verbs_fence_begin(struct mesh_domain *domain,
 						struct mesh_remote *remote);
 
 /**
- * Ends the connection with the remote, in steps between polls. A bounded time; takes domain->lock.
+ * Ends the connection with the remote, in steps between polls, in bounded time. Takes domain->lock.
  *
- * Returns -EAGAIN until it is over, and the fence gone: 0 when the connection has ended; -ENOTCONN
- * if there seems to be none; -ETIMEDOUT if the peer's NIC does not answer, so that it ends when our
- * NIC gives up; another negative errno.
+ * Returns -EAGAIN while it is in progress. Any other result ends the fence and frees it: 0 when the
+ * connection has ended; -ENOTCONN if there seems to be none; -ETIMEDOUT if the peer's NIC does not
+ * answer, so that the connection ends when the local NIC times out; another negative errno.
  */
 int mesh_verbs_fence_step(struct mesh_verbs_fence *fence);
 

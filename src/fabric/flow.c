@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* flow.c - the ways to other endpoints: shared by all comms, measured, taken in turns. */
+/* flow.c - per-destination flow control: window, rate, FIFO of waiters; shared by all comms. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,9 +7,8 @@
 #include "fabric/flow.h"
 
 /*
- * The window of verbs, bytes: several segments, so that the link is never idle while nobody polls.
- * The reason for less on tcp is the processor's cache, through which all bytes pass
- * (docs/performance.md).
+ * The window of verbs, bytes: several segments, so that the link stays busy between two polls. On
+ * tcp it is smaller, because all bytes pass through the processor's cache (docs/performance.md).
  */
 #define VERBS_WINDOW_MIN ((size_t)16 << 20)
 #define VERBS_WINDOW_MAX ((size_t)32 << 20)
@@ -56,7 +55,7 @@ found:
 void mesh_flow_put(struct mesh_domain *domain, struct mesh_flow *flow)
 {
 	mesh_lock_assert_held(&domain->transmit_lock);
-	/* A completion may still come: then it stays until the domain closes, or is used again. */
+	/* If a completion may still arrive, the flow stays until reuse or the domain's close. */
 	if (--flow->users || flow->num_buffers || mesh_pace_in_flight(&flow->pace))
 		return;
 	LIST_REMOVE(flow, entry);
@@ -73,7 +72,7 @@ void mesh_flows_close(struct mesh_domain *domain)
 	}
 }
 
-/* Under transmit_lock, as whoever writes num_claims. */
+/* Under transmit_lock, like all writers of num_claims. */
 static void claim_set(struct mesh_waiter *waiter, size_t claim)
 {
 	_Atomic(int) *num_claims = &waiter->flow->num_claims;
@@ -97,8 +96,9 @@ void mesh_flow_wait(struct mesh_domain *domain, struct mesh_flow *flow, struct m
 		claim_set(waiter, claim);
 	mesh_lock_release(&domain->transmit_lock);
 	/*
-	 * The last completion may have come since the caller looked, and have seen nobody in line.
-	 * Either it sees us, or we see it: each stores before it looks, all in one order (seq_cst).
+	 * The last completion may have arrived after the caller's check and before the waiter was
+	 * queued. Either the completion sees the waiter, or this check sees the completion: each
+	 * side stores before it loads, and all four are seq_cst.
 	 */
 	if (!mesh_pace_in_flight(&flow->pace))
 		mesh_domain_wait(domain, waiter);
@@ -118,7 +118,7 @@ void mesh_flow_leave(struct mesh_domain *domain, struct mesh_waiter *waiter)
 		atomic_store_explicit(&flow->has_waiters, false, memory_order_relaxed);
 }
 
-static unsigned int line_length(const struct mesh_flow *flow)
+static unsigned int num_waiters(const struct mesh_flow *flow)
 {
 	const struct mesh_waiter *waiter;
 	unsigned int length = 0;
@@ -129,9 +129,9 @@ static unsigned int line_length(const struct mesh_flow *flow)
 }
 
 /*
- * Gives those that wait now a turn each, while there is room for what the first of them claims: a
- * long segment is not passed over because short ones fit. Who wants more after its turn joins the
- * end of the line again, so the turns are counted.
+ * Resumes each of the present waiters once, in order, while there is room for the claim of the
+ * first: short segments do not overtake a long one. A waiter that needs more room is queued again
+ * at the end, so the loop is bounded by the number of waiters at its start.
  */
 static void waiters_serve(struct mesh_domain *domain, struct mesh_flow *flow)
 {
@@ -139,7 +139,7 @@ static void waiters_serve(struct mesh_domain *domain, struct mesh_flow *flow)
 	unsigned int turns;
 
 	mesh_lock_take(&domain->transmit_lock);
-	for (turns = line_length(flow); turns; turns--) {
+	for (turns = num_waiters(flow); turns; turns--) {
 		waiter = TAILQ_FIRST(&flow->waiters);
 		if (!waiter || !mesh_pace_has_room(&flow->pace, waiter->claim ? waiter->claim : 1))
 			break;
@@ -204,7 +204,7 @@ void mesh_waiters_resume(struct mesh_domain *domain)
 	struct mesh_waiter *waiter;
 
 	mesh_lock_assert_held(&domain->lock);
-	/* Only those who wait now: a resume() that must wait again joins for the next poll. */
+	/* Only the present waiters: a resume() that must wait again is queued for the next poll. */
 	mesh_lock_take(&domain->transmit_lock);
 	TAILQ_CONCAT(&ready, &domain->waiters, entry);
 	while ((waiter = TAILQ_FIRST(&ready))) {

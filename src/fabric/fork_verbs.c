@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fork_verbs.c - keeps RDMA memory whole when the host program forks, as PyTorch's data loaders do.
+ * fork_verbs.c - protects RDMA memory if the host program forks, as PyTorch's data loaders do.
  *
  * After fork() parent and child share each page until one of them writes to it; the writer gets a
- * copy. On Linux before 5.12 that may be the parent, and the NIC goes on with the page that it had
- * pinned: what is sent is old, what is received is not seen. ibv_fork_init(3) prevents it, NCCL's
- * own network calls it, and libfabric's verbs does not. On newer kernels it does nothing.
+ * copy. On Linux before 5.12 the parent may get the copy, while the NIC still uses the page that it
+ * had pinned: it sends old data, and the parent does not see what it receives. ibv_fork_init(3)
+ * prevents this. NCCL's own network calls it; libfabric's verbs does not. On newer kernels it does
+ * nothing.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -17,7 +18,7 @@
 
 static void protect(void)
 {
-	/* Stays open: libfabric uses it. Without it there is no verbs either. */
+	/* Never closed: libfabric uses it. If it is missing, libfabric has no verbs either. */
 	void *library = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
 	int (*fork_init)(void) = NULL;
 	int ret;
@@ -30,7 +31,7 @@ static void protect(void)
 		return;
 	}
 	ret = fork_init();
-	/* EINVAL: somebody, MPI perhaps, has registered memory before. */
+	/* EINVAL: another library, such as MPI, has already registered memory. */
 	if (ret)
 		mesh_info(
 			"RDMA memory may be damaged if this program forks (ibv_fork_init: %s): set "

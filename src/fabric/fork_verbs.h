@@ -3,7 +3,7 @@
 #ifndef MESH_FABRIC_FORK_VERBS_H
 #define MESH_FABRIC_FORK_VERBS_H
 
-/** Lets the host program fork without harm to registered memory. Before any is registered. */
+/** Protects registered memory if the host program forks. Call it before the first registration. */
 void mesh_verbs_fork_protect(void);
 
 #endif

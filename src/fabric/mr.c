@@ -15,10 +15,10 @@
 /*
  * libfabric's verbs caches registrations by default (1.17 to 2.6 at least; FI_MR_CACHE_*): after
  * fi_close() the memory stays registered under the same key until it is unmapped, and longer if
- * that goes unnoticed, as CUDA's and shared memory does. A late write would land in memory that
- * NCCL has back, so our registrations stay out of the cache, like ofi_rxm's own. This is its flag:
- * OFI_MR_NOCACHE of libfabric's include/ofi_util.h, unchanged since 1.10 but not in its interface,
- * which is why mesh_mrs_prepare() checks what it does.
+ * libfabric does not detect that, as with CUDA's and shared memory. A late write would land in
+ * memory that NCCL has back. So this plugin's registrations bypass the cache, like ofi_rxm's own,
+ * by the flag OFI_MR_NOCACHE of libfabric's include/ofi_util.h. The flag is unchanged since 1.10
+ * but not part of the interface, so mesh_mrs_prepare() checks its effect.
  */
 #define FI_MR_NOCACHE ((uint64_t)1 << 60)
 
@@ -45,8 +45,8 @@ static struct mesh_mr *mr_lookup(struct mesh_domain *domain, const char *data, s
 }
 
 /*
- * The key is ours to choose unless the provider says otherwise. Random: strangers cannot guess
- * it, and none comes twice, so that a late write finds no region.
+ * The plugin chooses the key unless the provider does (FI_MR_PROV_KEY). A random key cannot be
+ * guessed and does not repeat, so a late write finds no region.
  */
 static int key_choose(const struct mesh_domain *domain, uint64_t *key)
 {
@@ -68,7 +68,7 @@ static int region_open(struct mesh_domain *domain, const void *data, size_t size
 	return ret ? ret : fi_mr_reg(domain->domain, data, size, access, 0, key, flags, fid, NULL);
 }
 
-/* While a table of keys changes that posting may read (domain.h); verbs has none. */
+/* Held while the table of keys changes, which posting may read (domain.h); verbs has no table. */
 static void posts_hold(struct mesh_domain *domain)
 {
 	if (domain->provider != MESH_PROVIDER_VERBS_RXM)
@@ -98,7 +98,7 @@ static int mr_register(struct mesh_domain *domain, struct mesh_mr *mr)
 	return ret;
 }
 
-/* Two registrations of one page that are open at once have one key only if they are one. */
+/* If two open registrations of one page have the same key, libfabric caches registrations. */
 static int sharing_check(struct mesh_domain *domain, const void *page, bool *shared)
 {
 	struct fid_mr *first, *second;
@@ -122,7 +122,7 @@ int mesh_mrs_prepare(struct mesh_domain *domain)
 	void *page;
 	int ret;
 
-	/* The other providers keep nothing. */
+	/* The other providers have no cache. */
 	if (domain->provider != MESH_PROVIDER_VERBS_RXM)
 		return 0;
 	page = aligned_alloc(MESH_PAGE_BYTES, MESH_PAGE_BYTES);
@@ -130,15 +130,15 @@ int mesh_mrs_prepare(struct mesh_domain *domain)
 		return -ENOMEM;
 	domain->mr_flags = FI_MR_NOCACHE;
 	ret = sharing_check(domain, page, &shared);
-	if (ret && ret != -FI_ENOMEM) { /* a libfabric that does not know the flag */
+	if (ret && ret != -FI_ENOMEM) { /* this libfabric does not support the flag */
 		domain->mr_flags = 0;
 		ret = sharing_check(domain, page, &shared);
 	}
 	free(page);
 	if (shared)
-		mesh_warn("%s: libfabric keeps memory registered that was given back: after an "
-			  "abort a late write may reach memory that is in use again; set "
-			  "FI_MR_CACHE_MAX_COUNT=0",
+		mesh_warn("%s: libfabric keeps memory registered after its registration is closed: "
+			  "after an abort a late write may reach memory that is in use for "
+			  "something else; set FI_MR_CACHE_MAX_COUNT=0",
 			  domain->nic->netdev);
 	return ret;
 }
@@ -195,7 +195,7 @@ void mesh_mr_close(struct mesh_mr *mr)
 	posts_let_go(domain);
 	mesh_lock_release(&domain->lock);
 	if (ret)
-		mesh_warn("cannot end a memory registration of %s: %s", domain->nic->netdev,
+		mesh_warn("cannot close a memory registration of %s: %s", domain->nic->netdev,
 			  fi_strerror(-ret));
 	free(mr);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op.h - one posted libfabric operation, and what its completion calls. */
+/* op.h - one posted libfabric operation, and the callback of its completion. */
 #ifndef MESH_FABRIC_OP_H
 #define MESH_FABRIC_OP_H
 
@@ -10,20 +10,20 @@
 #include <rdma/fabric.h>
 
 /*
- * One posted libfabric operation. It lives inside the object that it belongs to and must stay
- * there until complete() was called, which happens exactly once, with domain->lock held.
+ * One posted libfabric operation. It is embedded in the object that it belongs to, which must live
+ * until complete() was called. complete() is called exactly once, with domain->lock held.
  */
 struct mesh_op {
 	struct fi_context2 context; /* libfabric's, must be first: it comes back as op_context */
 	/* @error: 0, or a negative errno */
 	void (*complete)(struct mesh_op *op, int error);
 	/*
-	 * Orders what the poster wrote before what the poller reads. The provider's own locks do
-	 * that as well, but neither the C standard nor a thread sanitizer knows of them.
+	 * Orders the poster's stores before the poller's loads. The provider's own locks do that,
+	 * too, but a thread sanitizer cannot see them.
 	 */
 	_Atomic(uint32_t) handed_over;
 	fi_addr_t to;	       /* of a send or write */
-	bool expected_to_fail; /* an error is no news */
+	bool expected_to_fail; /* an error is not reported */
 };
 
 /** Before an operation is posted. */

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pace.c - measures links by their completions, and chooses the one that is done first. */
+/* pace.c - measures links by their completions, and chooses the one that will finish first. */
 #include "fabric/pace.h"
 
 #define NS_PER_MS 1000000ull
-/* Where a NIC claims no speed: 10 Gbit/s, in megabits a second. */
+/* If the NIC's speed is unknown: 10 Gbit/s, in megabits a second. */
 #define SPEED_GUESS_MBPS 10000
-/* A measurement counts once it has so many bytes, or took so long. */
+/* A sample ends once it has this many bytes, or took this long. */
 #define SAMPLE_BYTES (256u << 10)
 #define SAMPLE_NS (2 * NS_PER_MS)
-/* One that took this long replaces half of what was known before. */
+/* A sample that took this long replaces half of the previous estimate. */
 #define MEMORY_NS (20 * NS_PER_MS)
-/* Differences below this, plus an eighth of the time, decide nothing. */
+/* Differences below this, plus an eighth of the time, are ignored. */
 #define EVEN_NS 20000ull
-/* What is short enough to show the latency, and how many of them are one batch. */
+/* The largest transfer that shows the latency, and the number of such trips in a batch. */
 #define TRIP_BYTES (64u << 10)
 #define TRIPS 8
 
@@ -45,8 +45,8 @@ void mesh_pace_posted(struct mesh_pace *pace, uint64_t bytes, uint64_t now_ns)
 }
 
 /*
- * @rate is a millisecond's bytes. A path that is long for its rate needs more in flight: twice what
- * it holds, so that the rate that it shows can grow until the link is full.
+ * @rate: bytes per millisecond. The window is a millisecond's bytes, within the bounds, and at
+ * least twice the bandwidth-delay product, so that the rate can grow until the link is full.
  */
 static void window_set(struct mesh_pace *pace, uint64_t rate)
 {
@@ -116,15 +116,15 @@ void mesh_pace_completed(struct mesh_pace *pace, uint64_t bytes, uint64_t posted
 }
 
 /*
- * Trips are too long when the thread that polls is late, never too short: the least of them is the
- * best. The least of the last batches and not of all time, so that a link may become longer.
+ * A late poll makes a trip too long, and nothing makes it too short: the shortest trip is the best
+ * estimate. Only the last batches count, so that the latency of a link may grow.
  */
 void mesh_pace_round_trip(struct mesh_pace *pace, uint64_t bytes, uint64_t posted_ns,
 			  uint64_t now_ns)
 {
 	uint64_t sent_ns = bytes * NS_PER_MS / pace->speed, ns, latency_ns;
 
-	/* Completions come in order: one since it was posted means that the link was not idle. */
+	/* Completions are in order: one after the post means that the link was not idle. */
 	if (bytes > TRIP_BYTES || now_ns <= posted_ns || load(&pace->last_ns) > posted_ns)
 		return;
 	ns = now_ns - posted_ns > sent_ns ? now_ns - posted_ns - sent_ns : 1;
@@ -146,7 +146,7 @@ void mesh_pace_hint(struct mesh_pace *pace, uint64_t round_trip_ns)
 	store(&pace->hint_ns, round_trip_ns);
 }
 
-/* Nothing is measured: how long they took says nothing about the link. */
+/* Takes no sample: the time of these bytes does not show the rate of the link. */
 void mesh_pace_forget(struct mesh_pace *pace, uint64_t bytes)
 {
 	atomic_store(&pace->completed, load(&pace->completed) + bytes);
@@ -172,14 +172,14 @@ uint64_t mesh_pace_finish_ns(const struct mesh_pace *pace, uint64_t bytes, uint6
 	uint64_t in_flight = mesh_pace_in_flight(pace), rate = load(&pace->rate);
 	uint64_t queue_ns = in_flight * NS_PER_MS / rate, quiet_ns;
 
-	/* One that is quiet for longer than all of its queue takes is slower than it was. */
+	/* No completion within the estimate: the link has become slower. */
 	quiet_ns = mesh_pace_silence_ns(pace, now_ns);
 	if (quiet_ns > queue_ns)
 		queue_ns = quiet_ns;
 	return queue_ns + bytes * NS_PER_MS / rate;
 }
 
-/* What was measured long ago may not hold any more: such a link is tried. */
+/* An old measurement may be outdated: such a link gets a probe. */
 static bool probe_is_due(const struct mesh_pace *pace, uint64_t now_ns)
 {
 	uint64_t last_ns = load(&pace->last_ns);
@@ -187,13 +187,13 @@ static bool probe_is_due(const struct mesh_pace *pace, uint64_t now_ns)
 	return last_ns && !mesh_pace_in_flight(pace) && now_ns > last_ns + MESH_PACE_PROBE_NS;
 }
 
-/* As good as the best, as far as it matters. */
+/* True if the difference to the best is negligible. */
 static bool is_even(uint64_t ns, uint64_t best_ns)
 {
 	return ns <= best_ns + best_ns / 8 + EVEN_NS;
 }
 
-/* Which latencies of several links can be compared. */
+/* The latencies that are comparable between several links. */
 enum latency_basis {
 	LATENCY_UNKNOWN,
 	LATENCY_HINTS, /* not all links are measured: RDMA is shorter than its hint, TCP's trip */
@@ -221,10 +221,10 @@ static uint64_t latency_ns(const struct mesh_pace *pace, enum latency_basis basi
 	return load(basis == LATENCY_MEASURED ? &pace->latency_ns : &pace->hint_ns);
 }
 
-/* What the bytes that are to be sent are. */
+/* The bytes to be sent. */
 struct burden {
 	uint64_t bytes;
-	bool segment; /* or else a message: it measures no rate, and needs no room */
+	bool segment; /* false: a message, which takes no sample and needs no room */
 	uint32_t rotation;
 	uint64_t now_ns;
 };

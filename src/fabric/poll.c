@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* poll.c - reads a domain's completion queue and tells each completion's owner. */
+/* poll.c - reads a domain's completion queue and calls the owner of each completion. */
 #include <errno.h>
 #include <string.h>
 
@@ -12,11 +12,11 @@
 #include "fabric/sink.h"
 #include "nic/rdma_error.h"
 
-/* Completions taken at once, and batches in one poll: a poll ends, however busy the NIC is. */
+/* Completions in a batch, and batches in a poll: they bound a poll, however busy the NIC is. */
 #define POLL_ENTRIES 16
 #define POLL_BATCHES 8
 
-/* A posted receive learns its size from the completion; every other op knows its own. */
+/* True for a posted receive: its size comes from the completion. */
 static bool op_is_receive(const struct mesh_domain *domain, const struct mesh_op *op)
 {
 	const struct mesh_buffer *buffer = (const struct mesh_buffer *)op;
@@ -29,7 +29,7 @@ static void completion_handle(struct mesh_domain *domain, const struct fi_cq_dat
 {
 	struct mesh_op *op = entry->op_context;
 
-	/* A peer's write with immediate. Its context is NULL, or on 1.17 not always ours. */
+	/* A peer's write with immediate. Its context is NULL; on 1.17 it may be invalid. */
 	if (entry->flags & FI_REMOTE_CQ_DATA && !(entry->flags & FI_RECV)) {
 		mesh_sink_written(domain, entry->data);
 		return;
@@ -44,11 +44,11 @@ static void completion_handle(struct mesh_domain *domain, const struct fi_cq_dat
 
 static int errno_from_fi(int error)
 {
-	/* Beyond the errno range libfabric has numbers of its own. */
+	/* Numbers beyond the errno range are libfabric's own. */
 	return error > 0 && error < FI_ERRNO_OFFSET ? -error : -EIO;
 }
 
-/* The errno of a failed operation that tells most. */
+/* The most specific errno of a failed operation. */
 static int error_decide(struct mesh_domain *domain, const struct mesh_op *op,
 			const struct fi_cq_err_entry *entry)
 {
@@ -66,7 +66,7 @@ static void error_handle(struct mesh_domain *domain)
 	struct mesh_op *op;
 	ssize_t ret;
 
-	memset(&entry, 0, sizeof(entry)); /* no buffer of ours for provider data */
+	memset(&entry, 0, sizeof(entry)); /* offers no buffer for provider data */
 	ret = fi_cq_readerr(domain->cq, &entry, 0);
 	if (ret < 0)
 		return;
@@ -75,8 +75,8 @@ static void error_handle(struct mesh_domain *domain)
 		   domain->nic->netdev, fi_strerror(entry.err), entry.prov_errno,
 		   (unsigned long long)entry.flags);
 	/*
-	 * Without a context it was a peer's write that broke off, and its sender is told; or one of
-	 * our injected messages, and whoever waits for it asks (stall.c).
+	 * No context: either a peer's write was interrupted, and its sender gets an error; or an
+	 * injected message failed, and the end that waits for it will ask for it (stall.c).
 	 */
 	if (!op)
 		return;
@@ -86,18 +86,18 @@ static void error_handle(struct mesh_domain *domain)
 	op->complete(op, error_decide(domain, op, &entry));
 }
 
-/* The queue itself is broken: nothing will complete any more. The engine loses its peers. */
+/* The queue itself is broken: no operation completes. The engine loses the peers. */
 static void queue_failed(struct mesh_domain *domain, int error)
 {
 	if (domain->broken)
 		return;
 	domain->broken = true;
-	mesh_warn(
-		"%s: cannot read the completion queue of %s: %s; nothing gets through on this NIC",
-		domain->nic->netdev, mesh_provider_id_text(domain->provider), fi_strerror(-error));
+	mesh_warn("%s: cannot read the completion queue of %s: %s; this NIC cannot be used",
+		  domain->nic->netdev, mesh_provider_id_text(domain->provider),
+		  fi_strerror(-error));
 }
 
-/* Tries again what the provider did not take before. */
+/* Retries the operations that the provider did not accept. */
 static void waiting_resume(struct mesh_domain *domain)
 {
 	bool more;
@@ -121,7 +121,7 @@ void mesh_domain_poll_locked(struct mesh_domain *domain)
 			      atomic_load_explicit(&domain->polls, memory_order_relaxed) + 1,
 			      memory_order_relaxed);
 	for (batch = 0; batch < POLL_BATCHES; batch++) {
-		errno = 0; /* 1.17's net looks at a stale one and may leak a stranger's socket */
+		errno = 0; /* 1.17's net reads a stale errno and may leak an accepted socket */
 		n = fi_cq_read(domain->cq, entries, POLL_ENTRIES);
 		for (i = 0; i < n; i++)
 			completion_handle(domain, &entries[i]);

@@ -6,13 +6,13 @@
 #include "fabric/domain.h"
 
 /**
- * Makes progress, unless another thread is at it. Never waits.
+ * Makes progress, unless another thread is polling. Never waits.
  *
  * Returns true if this thread polled.
  */
 bool mesh_domain_poll(struct mesh_domain *domain);
 
-/** As mesh_domain_poll() for a caller who holds domain->lock. */
+/** As mesh_domain_poll(), for a caller that holds domain->lock. */
 void mesh_domain_poll_locked(struct mesh_domain *domain);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* provider.c - asks libfabric for the entry that serves one NIC, and says what is missing. */
+/* provider.c - finds the libfabric entry that serves one NIC, or explains why there is none. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,16 +19,16 @@
 #include "nic/rdma_port.h"
 #include "system/memlock.h"
 
-/* We compile against 1.17 and run on anything newer. */
+/* The plugin compiles against 1.17 and runs on any newer version. */
 #define MESH_FI_VERSION FI_VERSION(1, 17)
 
-_Static_assert(MESH_NIC_REASON_MAX >= MESH_PROVIDER_REASON_MAX + 8, "\"left: \" and a reason");
+_Static_assert(MESH_NIC_REASON_MAX >= MESH_PROVIDER_REASON_MAX + 9, "\"skipped: \", a reason");
 
-/* The names under which libfabric knows a provider; both name the same wire protocol. */
+/* libfabric's names of a provider; both have the same wire protocol. */
 static const char *const provider_fi_names[][2] = {
 	[MESH_PROVIDER_VERBS_RXM] = {"verbs;ofi_rxm", NULL},
 	[MESH_PROVIDER_TCP] = {"net",
-			       "tcp"}, /* 1.16 and 1.17 say net; there "tcp" means MSG only */
+			       "tcp"}, /* 1.16 and 1.17 call it net; their "tcp" is MSG only */
 	[MESH_PROVIDER_TCP_RXM] = {"tcp;ofi_rxm", NULL},
 };
 
@@ -68,7 +68,7 @@ static bool info_matches(const struct fi_info *info, const char *fi_name,
 		return false;
 	if (mesh_addr_from_sockaddr(info->src_addr, info->src_addrlen, &source, NULL))
 		return false;
-	source.scope_id = nic->source.scope_id; /* providers differ in whether they fill it in */
+	source.scope_id = nic->source.scope_id; /* only some providers fill it in */
 	if (!mesh_addr_equal(&source, &nic->source))
 		return false;
 	if (id == MESH_PROVIDER_VERBS_RXM)
@@ -118,7 +118,10 @@ static int provider_query(const struct mesh_nic *nic, enum mesh_provider_id id,
 	return ret;
 }
 
-/* The devices that libfabric's verbs needs; NULL if both can be used, else with errno set. */
+/*
+ * Checks the devices that libfabric's verbs needs. Returns NULL if both can be used; else the
+ * remedy, with the device in @path and with errno set.
+ */
 static const char *unusable_device(const struct mesh_rdma_port *port, char *path, size_t size)
 {
 	snprintf(path, size, "/dev/infiniband/rdma_cm");
@@ -132,15 +135,15 @@ static const char *unusable_device(const struct mesh_rdma_port *port, char *path
 	return NULL;
 }
 
-/* The name under which this libfabric has the RDM endpoints of tcp. */
+/* This libfabric's name of the provider that has RDM endpoints over TCP. */
 static const char *tcp_fi_name(void)
 {
 	return FI_VERSION_LT(fi_version(), FI_VERSION(1, 18)) ? "net" : "tcp";
 }
 
 /*
- * The first of libfabric's own variables that is set and takes NICs away from this provider, often
- * with MPI in mind; NULL if none is. (fi_provider(7), fi_verbs(7), fi_tcp(7); net's like tcp's.)
+ * The first of libfabric's own variables that is set and hides NICs from this provider, often set
+ * for MPI; NULL if none is. (fi_provider(7), fi_verbs(7), fi_tcp(7); net's are like tcp's.)
  */
 static const char *limiting_variable(enum mesh_provider_id id)
 {
@@ -159,7 +162,7 @@ static const char *limiting_variable(enum mesh_provider_id id)
 	return *name;
 }
 
-/* Says why libfabric may have no verbs entry for an RDMA port; the likeliest cause first. */
+/* Explains why libfabric may have no verbs entry for an RDMA port; the likeliest cause first. */
 static void verbs_missing_explain(const struct mesh_nic *nic, char *reason)
 {
 	const char *limiting = limiting_variable(MESH_PROVIDER_VERBS_RXM), *remedy;
@@ -276,7 +279,7 @@ int mesh_providers_assign(const char *setting, struct mesh_nic_table *table,
 
 const char *mesh_libfabric_version(char *text)
 {
-	/* The type FI_TYPE_VERSION has no value to show, but NULL would show nothing. */
+	/* FI_TYPE_VERSION takes no value, but fi_tostr_r() writes nothing for NULL. */
 	snprintf(text, MESH_LIBFABRIC_VERSION_MAX, "?");
 	fi_tostr_r(text, MESH_LIBFABRIC_VERSION_MAX, "", FI_TYPE_VERSION);
 	return text;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* provider.h - asks libfabric for the entry that serves one NIC, and says what is missing. */
+/* provider.h - finds the libfabric entry that serves one NIC, or explains why there is none. */
 #ifndef MESH_FABRIC_PROVIDER_H
 #define MESH_FABRIC_PROVIDER_H
 
@@ -14,16 +14,16 @@
 #define MESH_PROVIDER_REASON_MAX 512
 
 /**
- * Finds the fi_getinfo entry for @nic by its source address, and verifies that it is this NIC's:
- * libfabric 1.17 ignores a domain name in the hints, and its tcp answers for an address that is
- * not local with an entry named after the provider.
+ * Finds the fi_getinfo entry for @nic by its source address, and verifies that it belongs to this
+ * NIC: libfabric 1.17 ignores a domain name in the hints, and for an address that is not local its
+ * tcp returns an entry named after the provider.
  *
- * @wanted: the only provider to try; MESH_PROVIDER_NONE tries verbs;ofi_rxm if an RDMA device is
- *          behind the NIC, then tcp
+ * @wanted: the only provider to try; MESH_PROVIDER_NONE tries verbs;ofi_rxm if the NIC has an RDMA
+ *          device, then tcp
  * @info: the entry; the caller frees it with fi_freeinfo()
  * @id: which provider it is
- * @reason: MESH_PROVIDER_REASON_MAX bytes; on failure, what is missing and what to do; on
- *          success, why a better provider was passed over, or ""
+ * @reason: MESH_PROVIDER_REASON_MAX bytes; on failure, what is missing and the remedy; on
+ *          success, why a better provider was skipped, or ""
  *
  * Returns 0, or -ENODEV. Logs nothing.
  */
@@ -32,16 +32,16 @@ int mesh_provider_find(const struct mesh_nic *nic, enum mesh_provider_id wanted,
 
 struct mesh_provider_verdict {
 	enum mesh_provider_id id;
-	char note[MESH_PROVIDER_REASON_MAX]; /* why a better provider was passed over, or "" */
+	char note[MESH_PROVIDER_REASON_MAX]; /* why a better provider was skipped, or "" */
 };
 
 /**
- * Asks for every taken NIC of @table, and leaves those that libfabric has nothing for.
+ * Finds the provider of every taken NIC of @table, and skips the NICs that have none.
  *
  * @setting: NCCL_MESH_PROVIDER's value, "" for the best of each NIC
- * @verdicts: room for @table->num_taken; those of the NICs that stay taken, by dev
+ * @verdicts: room for @table->num_taken; written for the NICs that stay taken, by dev
  *
- * Returns 0, or -EINVAL (logged) if @setting names no provider of ours.
+ * Returns 0, or -EINVAL (logged) if @setting is not a supported provider.
  */
 int mesh_providers_assign(const char *setting, struct mesh_nic_table *table,
 			  struct mesh_provider_verdict *verdicts);
@@ -49,7 +49,7 @@ int mesh_providers_assign(const char *setting, struct mesh_nic_table *table,
 #define MESH_LIBFABRIC_VERSION_MAX 32
 
 /**
- * The version of the libfabric that runs, "2.1.0"; what we were compiled with may be another.
+ * The version of the loaded libfabric, "2.1.0"; it may differ from the one at compile time.
  * @text: MESH_LIBFABRIC_VERSION_MAX bytes
  * Returns @text.
  */

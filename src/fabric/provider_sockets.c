@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * provider_sockets.c - the TCP sockets that libfabric's tcp providers keep to themselves. What has
- * to be done to them, or known of them, for which libfabric has no call.
+ * provider_sockets.c - the TCP sockets that libfabric's tcp providers do not expose: operations on
+ * them, and facts about them, for which libfabric has no call.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -17,20 +17,21 @@
 #include "system/tcp_look.h"
 
 /*
- * How long a stranger who opens libfabric's handshake and says no more may hold up everybody: the
- * provider reads the handshake with a blocking receive, from inside fi_cq_read() (net of 1.17,
- * xnet_cm.c:92; tcp of 2.6, xnet_cm.c:95). A peer sends its handshake in one piece.
+ * The longest time that an unknown client which stops in the middle of libfabric's handshake may
+ * block the endpoint: the provider reads the handshake with a blocking receive, from inside
+ * fi_cq_read() (net of 1.17, xnet_cm.c:92; tcp of 2.6, xnet_cm.c:95). A peer sends its handshake in
+ * one piece.
  */
 #define HANDSHAKE_LIMIT_US 250000
 
-/* The ends of a TCP connection between our NIC and the remote's. */
+/* The ends of a TCP connection between the local NIC and the remote's. */
 struct ports {
 	uint16_t local;
 	uint16_t peer;
 	uint16_t endpoint; /* of the remote's endpoint */
 };
 
-/* Connections between two addresses; other processes' are among them. */
+/* The most connections between two addresses, including those of other processes. */
 #define FOUND_MAX 32
 
 struct found {
@@ -38,12 +39,12 @@ struct found {
 	struct ports ports;
 };
 
-/* One look at all sockets of the process. */
+/* One pass over all sockets of the process. */
 struct visit {
 	struct mesh_domain *domain;
 	const struct mesh_remote *remote;
-	int number;    /* of the socket in the process; what is looked at is a copy */
-	uint16_t port; /* what a search for a port has found */
+	int number;    /* descriptor of the socket; the callback gets a duplicate of it */
+	uint16_t port; /* the result of a search for a port */
 	struct found *found;
 	int num_found;
 };
@@ -100,11 +101,11 @@ static bool entry_is_socket(int dir, const char *name)
 }
 
 /*
- * Calls @look for every socket of the process, each time with a copy, so that the socket that was
- * looked at is the one that is changed, even if its owner closes it meanwhile. Sockets only: to
- * close any copy of a file ends the process's POSIX locks on it.
+ * Calls @look for every socket of the process, each time with a duplicate, so that @look examines
+ * and changes the same socket even if its owner closes it meanwhile. It duplicates sockets only:
+ * closing any duplicate of a file releases the process's POSIX locks on that file.
  *
- * Returns how often @look returned true, or a negative errno if it could not see all of them.
+ * Returns how often @look returned true, or a negative errno if it could not visit all sockets.
  */
 static int sockets_visit(struct visit *visit, bool (*look)(struct visit *visit, int fd))
 {
@@ -120,7 +121,7 @@ static int sockets_visit(struct visit *visit, bool (*look)(struct visit *visit, 
 		visit->number = atoi(entry->d_name);
 		copy = fcntl(visit->number, F_DUPFD_CLOEXEC, 0);
 		if (copy < 0) {
-			if (errno != EBADF) /* that one was closed meanwhile */
+			if (errno != EBADF) /* EBADF: it was closed meanwhile */
 				error = -errno;
 			continue;
 		}
@@ -133,7 +134,7 @@ static int sockets_visit(struct visit *visit, bool (*look)(struct visit *visit, 
 
 /* ---- cutting off one peer ------------------------------------------------------------------ */
 
-/* True if another process, which is not lost, has said that it dialled from this port. */
+/* True if another remote, which is not lost, has reported that it connected from this port. */
 static bool port_is_anothers(const struct visit *visit, uint16_t port)
 {
 	const struct mesh_remote *remote = visit->remote, *other;
@@ -149,9 +150,9 @@ static bool port_is_anothers(const struct visit *visit, uint16_t port)
 }
 
 /*
- * True for a connection of our endpoint with the remote's, whoever of the two dialled. What the
- * other side dialled comes from a port that says nothing of the process behind it; what other
- * processes at the same address have said to be theirs is left alone.
+ * True for a connection between the local endpoint and the remote's, opened by either side. The
+ * port of a connection that the other side opened does not identify its process; ports that other
+ * processes at the same address have reported as theirs are excluded.
  */
 static bool ports_are_remotes(const struct visit *visit, const struct ports *ports)
 {
@@ -168,18 +169,18 @@ static bool socket_is_remotes(const struct visit *visit, int fd)
 }
 
 /*
- * Disconnecting empties the socket's queue at once, under the kernel's lock; the shutdown wakes
- * the provider, which then sees the end.
+ * The disconnect empties the socket's queue at once, under the kernel's lock; the shutdown wakes
+ * the provider, which then closes the connection.
  */
 static bool socket_cut(struct visit *visit, int fd)
 {
-	struct sockaddr nobody = {.sa_family = AF_UNSPEC};
+	struct sockaddr unspecified = {.sa_family = AF_UNSPEC};
 	bool cut;
 
 	if (!socket_is_remotes(visit, fd))
 		return false;
-	cut = !connect(fd, &nobody, sizeof(nobody));
-	shutdown(fd, SHUT_RDWR); /* -ENOTCONN by now, and still wakes */
+	cut = !connect(fd, &unspecified, sizeof(unspecified));
+	shutdown(fd, SHUT_RDWR); /* fails with ENOTCONN, but wakes the provider */
 	return cut;
 }
 
@@ -223,7 +224,7 @@ void mesh_remote_dialled_from(struct mesh_domain *domain, struct mesh_remote *re
 	mesh_lock_release(&domain->transmit_lock);
 }
 
-/* ---- looking at them --------------------------------------------------------------------- */
+/* ---- reading their state ----------------------------------------------------------------- */
 
 static bool connection_note(struct visit *visit, int fd)
 {
@@ -247,7 +248,7 @@ void mesh_remote_sockets_find(struct mesh_domain *domain, const struct mesh_remo
 	sockets->num = 0;
 	if (domain->provider == MESH_PROVIDER_VERBS_RXM)
 		return;
-	/* Nobody posts or polls later for it: the lock is only for choosing among them. */
+	/* The visit does not delay posting or polling: only the choice takes the lock. */
 	sockets_visit(&visit, connection_note);
 	mesh_lock_take(&domain->transmit_lock);
 	for (i = 0; i < visit.num_found && sockets->num < MESH_REMOTE_SOCKETS_MAX; i++) {
@@ -263,7 +264,7 @@ int mesh_remote_sockets_look(const struct mesh_remote_sockets *sockets, struct m
 
 	for (i = 0; i < sockets->num; i++) {
 		looks[num].data = true;
-		/* The provider may have closed it, and the number may be another file's. */
+		/* The provider may have closed it, and the number may have been reused. */
 		if (!mesh_tcp_look(sockets->sockets[i].fd, &looks[num]) &&
 		    looks[num].cookie == sockets->sockets[i].cookie)
 			num++;
@@ -271,7 +272,7 @@ int mesh_remote_sockets_look(const struct mesh_remote_sockets *sockets, struct m
 	return num;
 }
 
-/* ---- strangers ----------------------------------------------------------------------------- */
+/* ---- limiting the handshake ---------------------------------------------------------------- */
 
 static bool listener_limit(struct visit *visit, int fd)
 {
@@ -284,7 +285,7 @@ static bool listener_limit(struct visit *visit, int fd)
 		return false;
 	if (!socket_is_local(visit->domain, fd, &port) || port != visit->domain->port)
 		return false;
-	/* Linux hands the limit down to the connections that are accepted from here. */
+	/* On Linux accepted connections inherit the limit. */
 	return !setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 }
 
@@ -295,7 +296,7 @@ void mesh_handshakes_limit(struct mesh_domain *domain)
 	if (domain->provider == MESH_PROVIDER_VERBS_RXM)
 		return;
 	if (sockets_visit(&visit, listener_limit) < 1)
-		mesh_info("%s: the provider's listening socket was not found; a stranger who "
-			  "connects to port %u can hold up traffic",
+		mesh_info("%s: cannot find the provider's listening socket; an unknown client of "
+			  "port %u can block traffic",
 			  domain->nic->netdev, domain->port);
 }

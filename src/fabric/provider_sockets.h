@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* provider_sockets.h - what is done to, and known of, the TCP sockets that libfabric hides. */
+/* provider_sockets.h - operations on the TCP sockets that libfabric does not expose. */
 #ifndef MESH_FABRIC_PROVIDER_SOCKETS_H
 #define MESH_FABRIC_PROVIDER_SOCKETS_H
 
@@ -8,11 +8,11 @@
 #include "fabric/remote.h"
 #include "system/tcp_look.h"
 
-/* One that we dialled, one that the peer did, and the remains of two. */
+/* One connection opened by each side, and the remains of two earlier ones. */
 #define MESH_REMOTE_SOCKETS_MAX 4
 
 struct mesh_remote_socket {
-	int fd; /* the provider's own, which closes it when it likes */
+	int fd; /* owned by the provider, which may close it at any time */
 	uint64_t cookie;
 };
 
@@ -22,31 +22,31 @@ struct mesh_remote_sockets {
 };
 
 /**
- * mesh_remotes_fence() of one on tcp: disconnects the provider's sockets with the remote. Takes
- * domain->lock. Returns how many, or a negative errno.
+ * The fence of one remote on tcp: disconnects the provider's sockets with the remote. Takes
+ * domain->lock. Returns their number, or a negative errno.
  */
 int mesh_sockets_fence(struct mesh_domain *domain, struct mesh_remote *remote);
 
-/** Our TCP port of the provider's connection that we dialled to the remote; 0 if there is none. */
+/** The local TCP port of the connection that the provider opened to the remote; 0 if none. */
 uint16_t mesh_remote_dialled_port(struct mesh_domain *domain, struct mesh_remote *remote);
 
-/** The remote says that it dialled from this port of its own. */
+/** Stores the TCP port that the remote reports for the connection that its provider opened. */
 void mesh_remote_dialled_from(struct mesh_domain *domain, struct mesh_remote *remote,
 			      uint16_t port);
 
-/** Bounds the time that a stranger's handshake can hold up the endpoint. */
+/** Bounds the time that the handshake of an unknown client can block the endpoint. */
 void mesh_handshakes_limit(struct mesh_domain *domain);
 
 /**
- * Finds the provider's connections with @remote; none on verbs. Lists all descriptors of the
- * process; to look at them again costs little. Takes domain->transmit_lock.
+ * Finds the provider's connections with @remote; none on verbs. It lists all descriptors of the
+ * process, which is slow; mesh_remote_sockets_look() is fast. Takes domain->transmit_lock.
  */
 void mesh_remote_sockets_find(struct mesh_domain *domain, const struct mesh_remote *remote,
 			      struct mesh_remote_sockets *sockets);
 
 /**
- * Looks at those that still are what they were. Returns how many @looks it wrote, of
- * MESH_REMOTE_SOCKETS_MAX at most.
+ * Reads the state of those sockets that are still open and unchanged. Returns the number of @looks
+ * written, at most MESH_REMOTE_SOCKETS_MAX.
  */
 int mesh_remote_sockets_look(const struct mesh_remote_sockets *sockets,
 			     struct mesh_tcp_look *looks);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* remote.c - other nodes' endpoints, and the messages and writes that go to them. */
+/* remote.c - the endpoints of peers, and the messages that are sent to them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "fabric/mr.h"
 #include "fabric/remote.h"
 
-/* Frees the remotes that were closed while messages waited for them. */
+/* Frees closed remotes whose backlog is empty. */
 static void remotes_reap(struct mesh_domain *domain)
 {
 	struct mesh_remote *remote, *next;
@@ -35,7 +35,7 @@ static int remote_insert(struct mesh_domain *domain, struct mesh_remote *remote)
 		remote->flow = mesh_flow_get(domain, remote->name, remote->name_len);
 		return remote->flow ? 0 : -ENOMEM;
 	}
-	mesh_warn("%s: libfabric does not take a peer's endpoint name: %s", domain->nic->netdev,
+	mesh_warn("%s: libfabric rejects a peer's endpoint name: %s", domain->nic->netdev,
 		  ret < 0 ? fi_strerror(-ret) : "no such address");
 	return ret < 0 ? ret : -EINVAL;
 }
@@ -46,7 +46,7 @@ int mesh_remote_open(struct mesh_domain *domain, const void *name, size_t name_l
 	struct mesh_remote *opened;
 	int ret;
 
-	/* fi_av_insert reads as many bytes as our own names have. */
+	/* fi_av_insert reads as many bytes as the local endpoint's name has. */
 	if (name_len != domain->name_len)
 		return -EPROTO;
 	opened = calloc(1, sizeof(*opened));
@@ -73,10 +73,10 @@ void mesh_remote_close(struct mesh_domain *domain, struct mesh_remote *remote)
 	if (!remote)
 		return;
 	mesh_lock_take(&domain->transmit_lock);
-	/* What waits for it ends with an error from the next poll. */
+	/* The messages in its backlog fail at the next poll. */
 	remote->lost = true;
 	remote->closed = true;
-	/* The address stays in the AV: it is the same entry for all who inserted it. */
+	/* The address stays in the AV: equal addresses share one entry. */
 	remotes_reap(domain);
 	mesh_lock_release(&domain->transmit_lock);
 }
@@ -128,7 +128,7 @@ struct mesh_buffer *mesh_remote_buffer_get(struct mesh_domain *domain, struct me
 	return buffer;
 }
 
-/* One attempt. Returns as fi_sendmsg does. */
+/* Makes one attempt. Returns as fi_sendmsg does. */
 static ssize_t buffer_post(struct mesh_domain *domain, struct mesh_buffer *buffer)
 {
 	struct iovec iov = {.iov_base = buffer->bytes, .iov_len = buffer->size};
@@ -146,7 +146,7 @@ static ssize_t buffer_post(struct mesh_domain *domain, struct mesh_buffer *buffe
 	return fi_sendmsg(domain->endpoint, &msg, domain->send_flags);
 }
 
-/* The buffer is the caller's again; it goes back through a failed completion at the next poll. */
+/* Queues a buffer that was not posted; the next poll posts it, or completes it with an error. */
 static void backlog_append(struct mesh_domain *domain, struct mesh_buffer *buffer)
 {
 	struct mesh_remote *remote = buffer->remote;
@@ -164,7 +164,7 @@ void mesh_remote_send(struct mesh_buffer *buffer)
 	struct mesh_remote *remote = buffer->remote;
 
 	mesh_lock_take(&domain->transmit_lock);
-	/* Errors, too, come back from the next poll: never a callback from inside a send. */
+	/* The next poll reports errors, too: a send never makes a callback. */
 	if (remote->lost || !TAILQ_EMPTY(&remote->backlog) || buffer_post(domain, buffer))
 		backlog_append(domain, buffer);
 	mesh_lock_release(&domain->transmit_lock);
@@ -178,7 +178,7 @@ int mesh_remote_inject(struct mesh_domain *domain, struct mesh_remote *remote, c
 	if (size > domain->inject_max)
 		return -EAGAIN;
 	mesh_lock_take(&domain->transmit_lock);
-	/* What waits already goes first, and an error is the backlog's to report. */
+	/* The backlog goes first, and it reports the error of a lost remote. */
 	if (!remote->lost && TAILQ_EMPTY(&remote->backlog))
 		ret = fi_inject(domain->endpoint, bytes, size, remote->fi_addr);
 	mesh_lock_release(&domain->transmit_lock);
@@ -186,7 +186,7 @@ int mesh_remote_inject(struct mesh_domain *domain, struct mesh_remote *remote, c
 }
 
 /*
- * Sends what the provider takes now. Returns the first buffer that failed, taken out of the
+ * Posts messages until the provider is busy. Returns the first buffer that failed, removed from the
  * backlog, with its error; NULL if there is none.
  */
 static struct mesh_buffer *backlog_push(struct mesh_domain *domain, struct mesh_remote *remote,
@@ -211,7 +211,7 @@ static struct mesh_buffer *backlog_push(struct mesh_domain *domain, struct mesh_
 	return NULL;
 }
 
-/* Tries every backlog once; one failed message at a time, because its callback runs unlocked. */
+/* Tries every backlog once, one failed message at a time: its callback runs unlocked. */
 void mesh_backlogs_resume(struct mesh_domain *domain)
 {
 	struct mesh_remote *remote, *next;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sink.c - finds the addressee of what arrives. Ids and tokens come from the network. */
+/* sink.c - finds the sink of an arrived message or write. Ids and tokens are untrusted. */
 #include <errno.h>
 
 #include "fabric/sink.h"
@@ -8,7 +8,7 @@
 
 static void stranger_count(struct mesh_domain *domain)
 {
-	/* Late messages to a comm that was closed, or noise: nobody's, and harmless. */
+	/* Dropped: the comm is closed, or this is noise. */
 	atomic_fetch_add_explicit(&domain->strangers, 1, memory_order_relaxed);
 }
 

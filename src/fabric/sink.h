@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sink.h - the addressees of messages and writes, found by id and token. */
+/* sink.h - the sinks of messages and writes, found by id and token. */
 #ifndef MESH_FABRIC_SINK_H
 #define MESH_FABRIC_SINK_H
 
@@ -8,8 +8,8 @@
 #include "wire/message.h"
 
 /*
- * Whoever can be addressed by messages and writes: a comm's path, or a peer while it greets. The
- * domain keeps a table of them; a message names its sink by id and token.
+ * The destination of messages and writes: a comm's path, or a peer while it greets. The domain
+ * keeps a table of sinks; a message names its sink by id and token.
  */
 struct mesh_sink {
 	uint32_t id;	/* table index in the lowest MESH_IMMEDIATE_COMM_BITS, a generation above */
@@ -22,16 +22,16 @@ struct mesh_sink {
 };
 
 /**
- * Enters @sink into the table and sets its id; the caller set the rest. Takes domain->lock.
+ * Adds @sink to the table and sets its id; the caller has set the rest. Takes domain->lock.
  *
  * Returns 0, or -ENOSPC if all MESH_COMM_IDS are taken.
  */
 int mesh_sink_add(struct mesh_domain *domain, struct mesh_sink *sink);
 
-/** Takes it out; afterwards none of its functions runs. domain->lock held. */
+/** Removes it; none of its functions runs afterwards. domain->lock held. */
 void mesh_sink_remove(struct mesh_domain *domain, struct mesh_sink *sink);
 
-/** Hands a message, or the immediate of a write, to its sink. domain->lock held. */
+/** Passes a message, or the immediate of a write, to its sink. domain->lock held. */
 void mesh_sink_message(struct mesh_domain *domain, const struct mesh_message_header *header,
 		       const void *payload);
 void mesh_sink_written(struct mesh_domain *domain, uint64_t immediate);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* write.c - RMA writes, and what announces them. */
+/* write.c - RMA writes, and the messages that announce them. */
 #include <errno.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "fabric/write.h"
 #include "wire/message.h"
 
-/* Announces a write that carries no immediate; it travels behind the write. */
+/* Announces a write that carries no immediate; the message follows the write. */
 static void written_send(struct mesh_buffer *buffer, const struct mesh_write *write)
 {
 	struct mesh_message_header header = {

@@ -11,19 +11,20 @@ struct mesh_write {
 	const void *data;
 	size_t size;	    /* bytes, at most domain->segment_max */
 	struct mesh_mr *mr; /* covers the data */
-	uint64_t address;   /* at the remote, as its grant said */
+	uint64_t address;   /* at the remote, from its grant */
 	uint64_t key;
 	uint64_t immediate;
-	bool delivery; /* complete when delivered; else on tcp when the socket has it */
-	uint32_t sink_id, sink_token; /* the addressee's, for a WRITTEN message */
+	/* Request FI_DELIVERY_COMPLETE; a plain completion on tcp means "written to the socket". */
+	bool delivery;
+	uint32_t sink_id, sink_token; /* the receiver's, for a WRITTEN message */
 	uint64_t now_ns;	      /* for the flow's pace */
 };
 
 /**
  * Starts an RMA write with immediate.
  *
- * Returns 0: @op will complete. -EAGAIN: the provider is busy, try again after the next poll.
- * Another negative errno: it cannot be done. On failure @op is untouched.
+ * Returns 0 if @op will complete; -EAGAIN if the provider is busy: try again after the next poll;
+ * another negative errno if the write is impossible. On failure @op is unchanged.
  */
 int mesh_domain_write(struct mesh_domain *domain, struct mesh_remote *remote,
 		      const struct mesh_write *write, struct mesh_op *op);

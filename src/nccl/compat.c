@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compat.c - the older ABI versions' signatures; each difference between versions once. */
+/* compat.c - the signatures of the older ABI versions; each difference is written once. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -11,12 +11,12 @@
 #include "nccl/plugin.h"
 #include "nccl/properties.h"
 
-/* Between two errors of messages, which NCCL would else ask for 100000 times a second. */
+/* The pause after a failed message: otherwise NCCL retries it 100000 times a second. */
 #define FAILED_PAUSE_NS 1000000
 
 /*
- * The context of all callers that have none of their own; NULL before the first success. These
- * versions of the ABI leave no other place for it.
+ * The context of all callers whose ABI version has no context argument; NULL before the first
+ * successful init. Those versions can only use a global variable.
  */
 static pthread_mutex_t shared_lock = PTHREAD_MUTEX_INITIALIZER;
 static void *shared_context; /* under shared_lock */
@@ -77,11 +77,11 @@ enum nccl_result mesh_compat_accept_v6(void *listen_comm, void **receive_comm)
 	return mesh_plugin_accept(listen_comm, receive_comm, NULL);
 }
 
-/* True if NCCL's @size is one, which *wide then is. */
+/* Converts @size of NCCL to @wide. Returns false, after a WARN line, if it is negative. */
 static bool size_widen(int size, size_t *wide)
 {
 	if (size < 0) {
-		mesh_warn("NCCL gave a size of %d bytes: please report this", size);
+		mesh_warn("NCCL passed a size of %d bytes: please report this", size);
 		return false;
 	}
 	*wide = (size_t)size;
@@ -100,22 +100,22 @@ enum nccl_result mesh_compat_reg_mr_v6(void *comm, void *data, int size, int typ
 }
 
 /*
- * NCCL before 2.28 does badly when a message fails (proxy.cc). 2.18, 2.26 and 2.27 forget the
- * error: ncclCommGetAsyncError() says that all is well, while kernels wait. 2.19 to 2.25 ask for
- * the same message again and again, as fast as they can, with three lines of log each time; in 2.23
- * to 2.25 ncclCommAbort() waits for the end of that. We cannot end it: a message that failed must
- * not seem to have come. So we warn once, and slow it down.
+ * NCCL before 2.28 handles a failed message badly (proxy.cc). 2.18, 2.26 and 2.27 lose the error:
+ * ncclCommGetAsyncError() reports success while kernels wait. 2.19 to 2.25 retry the same message
+ * in a busy loop, with three log lines each time; in 2.23 to 2.25 ncclCommAbort() waits for that
+ * loop to end. The plugin cannot end it, because it must not report a failed message as complete.
+ * So it warns once, and slows the loop down.
  */
 static enum nccl_result message_result(enum nccl_result result)
 {
 	static const struct timespec pause = {.tv_nsec = FAILED_PAUSE_NS};
-	static atomic_flag told = ATOMIC_FLAG_INIT;
+	static atomic_flag warned = ATOMIC_FLAG_INIT;
 
 	if (!result)
 		return result;
-	if (!atomic_flag_test_and_set(&told))
-		mesh_warn("NCCL before 2.28 may not tell the program of this failure, or hang in "
-			  "ncclCommAbort: kill what hangs, or use NCCL 2.28 or later");
+	if (!atomic_flag_test_and_set(&warned))
+		mesh_warn("NCCL before 2.28 may hide this failure from the program, or hang in "
+			  "ncclCommAbort: kill processes that hang, or use NCCL 2.28 or later");
 	nanosleep(&pause, NULL);
 	return result;
 }
@@ -170,7 +170,7 @@ enum nccl_result mesh_compat_irecv_v6(void *receive_comm, int n, void **data, in
 	size_t wide = 0;
 
 	*request = NULL;
-	/* Any other n is refused below, before a size is read. */
+	/* mesh_plugin_irecv() refuses any other n before it reads a size. */
 	if (n == 1 && !size_widen(sizes[0], &wide))
 		return NCCL_RESULT_INVALID_ARGUMENT;
 	return mesh_compat_irecv_v9(receive_comm, n, data, &wide, tags, registrations, request);

@@ -7,8 +7,8 @@
 #include <nccl/net_v9.h>
 
 /*
- * Up to v10 an operation has no context. The first successful init opens the one that these
- * functions share; it lives as long as the process, because those versions never finalize.
+ * Up to v10 operations have no context argument. The first successful init opens one context that
+ * these functions share; it lives as long as the process, because those versions never finalize.
  */
 nccl_init_v6 mesh_compat_init_v6;
 nccl_init_v10 mesh_compat_init_v10;
@@ -26,8 +26,8 @@ nccl_isend_v6 mesh_compat_isend_v6;
 nccl_irecv_v6 mesh_compat_irecv_v6;
 
 /*
- * An error is told in the log, and not too often: see compat.c. Those of v9 have no profiler
- * handles.
+ * These warn about a failed message once and slow retries down: see compat.c. The v9 functions have
+ * no profiler handles.
  */
 nccl_isend_v10 mesh_compat_isend_v10;
 nccl_irecv_v10 mesh_compat_irecv_v10;
@@ -35,7 +35,7 @@ nccl_test_v6 mesh_compat_test_v6;
 nccl_isend_v9 mesh_compat_isend_v9;
 nccl_irecv_v9 mesh_compat_irecv_v9;
 
-/** Writes every byte of @properties, which v10 has too and v11 begins with. */
+/** Writes every byte of @properties. v10 has the same struct, and v11's begins with it. */
 enum nccl_result mesh_compat_get_properties_v9(int dev, struct nccl_net_properties_v9 *properties);
 
 #endif

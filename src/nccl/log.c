@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log.c - hands the plugin's log lines to NCCL's logger. */
+/* log.c - passes the plugin's log lines to NCCL's logger. */
 #include <stdatomic.h>
 
 #include "base/log.h"
@@ -18,10 +18,10 @@ static void log_to_nccl(enum mesh_log_level level, const char *file, int line, c
 {
 	nccl_logger logger = atomic_load(&nccl_log);
 
-	/* A sink that was read just before it was replaced may still be called. */
+	/* A thread may still call this sink after it was replaced. */
 	if (!logger)
 		return;
-	/* NCCL prints its own prefix and adds the newline; "NET/<name> : " is its nets' habit. */
+	/* NCCL prints its own prefix and adds the newline; its own nets log "NET/<name> : ". */
 	logger(levels[level], NCCL_SUBSYSTEM_INIT | NCCL_SUBSYSTEM_NET, file, line, "NET/Mesh : %s",
 	       text);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plugin.c - the plugin's operations: NCCL's terms in, the transport's calls out. */
+/* plugin.c - the plugin's operations: translates NCCL's calls into the transport's. */
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
@@ -14,12 +14,12 @@ _Static_assert(MESH_COMM_REQUESTS >= NCCL_REQUESTS_MAX, "NCCL may have this many
 _Static_assert(MESH_MESSAGE_MAX == NCCL_MESSAGE_BYTES_MAX, "the largest message is NCCL's");
 _Static_assert(MESH_MESSAGE_MAX <= INT_MAX, "test reports sizes as int");
 
-/* What NCCL itself assumes of a NIC without a speed, in Mb/s (graph/topo.cc). */
+/* The speed that NCCL itself assumes for a NIC of unknown speed, in Mb/s (graph/topo.cc). */
 #define SPEED_UNKNOWN_MBPS 10000
-/* There is no limit of ours; NCCL wants a number. */
+/* The plugin has no limit; NCCL requires a number. */
 #define COMMS_MAX 65536
 /*
- * NCCL copies the last component of pciPath into 16 bytes without looking (graph/xml.cc,
+ * NCCL copies the last component of pciPath into 16 bytes without a check (graph/xml.cc,
  * NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE).
  */
 #define PCI_ADDRESS_MAX 15
@@ -31,7 +31,7 @@ static const struct {
 } results[] = {
 	{EINVAL, NCCL_RESULT_INVALID_ARGUMENT},
 	{EMSGSIZE, NCCL_RESULT_INVALID_ARGUMENT},
-	/* the peer, or the network between us */
+	/* the peer, or the network to it */
 	{ECANCELED, NCCL_RESULT_REMOTE_ERROR},
 	{ECONNABORTED, NCCL_RESULT_REMOTE_ERROR},
 	{ECONNREFUSED, NCCL_RESULT_REMOTE_ERROR},
@@ -71,7 +71,7 @@ static const struct {
 	{EPERM, NCCL_RESULT_SYSTEM_ERROR},
 };
 
-/* 0 or a negative errno in NCCL's terms. Whoever decided the error has logged it. */
+/* NCCL's result for 0 or a negative errno. The function that returned the error has logged it. */
 static enum nccl_result result_of(int error)
 {
 	size_t i;
@@ -93,7 +93,7 @@ enum nccl_result mesh_plugin_init(void **context, uint64_t comm_id, struct nccl_
 	(void)comm_id;
 	(void)config;
 	(void)profiler;
-	/* NCCL 2.28 finalizes even what could not be initialised. */
+	/* NCCL 2.28 calls finalize even if init failed. */
 	*context = NULL;
 	mesh_nccl_log_set(logger);
 	error = mesh_net_open(&net);
@@ -114,7 +114,7 @@ enum nccl_result mesh_plugin_devices(int *num_devices)
 	return NCCL_RESULT_SUCCESS;
 }
 
-/* The NIC's PCI path as NCCL can take it, or NULL. */
+/* The NIC's PCI path if NCCL can use it, or NULL. */
 static char *pci_path_of(const struct mesh_nic *nic)
 {
 	const char *slash = strrchr(nic->pci_path, '/');
@@ -133,7 +133,7 @@ enum nccl_result mesh_plugin_get_properties(int dev, struct nccl_net_properties_
 			  mesh_net_num_nics());
 		return NCCL_RESULT_INVALID_ARGUMENT;
 	}
-	/* Padding too, and whatever is zero: forced flushes, global registrations, latency. */
+	/* Clears the padding and the members that are 0: forced flush, global mr, latency. */
 	memset(properties, 0, sizeof(*properties));
 	properties->identity.name = (char *)nic->name;
 	properties->identity.pci_path = pci_path_of(nic);
@@ -145,7 +145,7 @@ enum nccl_result mesh_plugin_get_properties(int dev, struct nccl_net_properties_
 	properties->link.max_receives = 1;
 	properties->device.type = NCCL_DEVICE_HOST;
 	properties->device.version = NCCL_DEVICE_NO_VERSION;
-	/* NCCL copies as many entries as this says. */
+	/* NCCL copies this many entries. */
 	properties->members.num_devs = 1;
 	properties->members.devs[0] = dev;
 	properties->limits.max_p2p_bytes = MESH_MESSAGE_MAX;
@@ -156,7 +156,7 @@ enum nccl_result mesh_plugin_get_properties(int dev, struct nccl_net_properties_
 	return NCCL_RESULT_SUCCESS;
 }
 
-/* A context is missing only if NCCL goes on after a failed init. */
+/* A context is missing only if NCCL continues after a failed init. */
 static enum nccl_result refuse_without_context(const char *operation)
 {
 	mesh_warn("NCCL called %s without a successful init: look for the reason above", operation);
@@ -184,7 +184,7 @@ enum nccl_result mesh_plugin_connect(void *context, int dev, void *handle, void 
 	int error;
 
 	(void)send_device;
-	/* NCCL closes what stands here after an error, and again at the end. */
+	/* After an error NCCL closes the comm that it finds here, and again at the end. */
 	*send_comm = NULL;
 	if (!context)
 		return refuse_without_context("connect");
@@ -216,8 +216,8 @@ enum nccl_result mesh_plugin_reg_mr(void *comm, void *data, size_t size, int typ
 
 	*registration = NULL;
 	if (type != NCCL_POINTER_HOST) {
-		mesh_warn("NCCL wants to send from or receive into GPU memory (type 0x%x), which "
-			  "this plugin cannot do and did not offer; set NCCL_NET_GDR_LEVEL=LOC",
+		mesh_warn("NCCL registers GPU memory (type 0x%x), which this plugin does not "
+			  "support and did not offer; set NCCL_NET_GDR_LEVEL=LOC",
 			  (unsigned int)type);
 		return NCCL_RESULT_INVALID_ARGUMENT;
 	}
@@ -241,7 +241,7 @@ enum nccl_result mesh_plugin_isend(void *send_comm, void *data, size_t size, int
 
 	(void)tag;
 	(void)profiler_handle;
-	/* It still holds an old request; NCCL would test that one. */
+	/* *request may hold an old request, which NCCL would test. */
 	*request = NULL;
 	error = mesh_comm_send(send_comm, data, size, registration, &started);
 	if (!error)
@@ -257,7 +257,7 @@ enum nccl_result mesh_plugin_irecv(void *receive_comm, int n, void **data, size_
 
 	(void)tags;
 	(void)profiler_handles;
-	/* An old request, or NCCL_REQUEST_OPTIONAL_COMPLETION, an offer that we do not need. */
+	/* It may hold an old request, or NCCL_REQUEST_OPTIONAL_COMPLETION, which is not used. */
 	*request = NULL;
 	if (n != 1) {
 		mesh_warn("NCCL asked for a receive of %d buffers, but this plugin offers 1: "

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plugin.h - the plugin's operations in the newest ABI's terms. net_v11.c and net_v12.c put them
- * into their tables as they are; compat.h gives them the older signatures.
+ * plugin.h - the plugin's operations with the newest ABI's signatures. net_v11.c and net_v12.c put
+ * them into their tables directly; compat.h wraps them in the older signatures.
  *
- * All of them return NCCL_RESULT_SUCCESS, or the result that fits the errno of the layer below.
+ * All of them return NCCL_RESULT_SUCCESS, or the result that matches the errno of the layer below.
  */
 #ifndef MESH_NCCL_PLUGIN_H
 #define MESH_NCCL_PLUGIN_H
@@ -20,14 +20,14 @@
  */
 nccl_init_v11 mesh_plugin_init;
 
-/** Closes what mesh_plugin_init() gave; NULL is allowed. Always a success. */
+/** Closes the context of mesh_plugin_init(); NULL is allowed. Always succeeds. */
 nccl_finalize_v11 mesh_plugin_finalize;
 
 /** Writes the number of NICs. */
 nccl_devices_v6 mesh_plugin_devices;
 
 /**
- * Writes every byte of @properties: NCCL hands over memory that is not zeroed. The strings live as
+ * Writes every byte of @properties: NCCL passes memory that is not zeroed. The strings live as
  * long as the process. Returns NCCL_RESULT_INVALID_ARGUMENT for a NIC that does not exist.
  */
 enum nccl_result mesh_plugin_get_properties(int dev, struct nccl_net_properties_v12 *properties);
@@ -36,8 +36,8 @@ enum nccl_result mesh_plugin_get_properties(int dev, struct nccl_net_properties_
 nccl_listen_v11 mesh_plugin_listen;
 
 /**
- * Writes a comm, or NULL if it is not ready (success: call again) or has failed. The last
- * argument may be NULL and is left alone: no code of ours runs on the GPU.
+ * Writes a comm, or NULL if it is not ready (success: call again) or has failed. The last argument
+ * may be NULL and is not written: the plugin runs no code on the GPU.
  */
 nccl_connect_v11 mesh_plugin_connect;
 nccl_accept_v7 mesh_plugin_accept;
@@ -45,13 +45,13 @@ nccl_accept_v7 mesh_plugin_accept;
 /** Writes a registration, or NULL on failure. @type must be NCCL_POINTER_HOST. */
 nccl_register_v8 mesh_plugin_reg_mr;
 
-/** Always a success: NCCL stops freeing other connections when one of these fails. */
+/** Always succeeds: NCCL stops freeing other connections if one of these fails. */
 nccl_deregister_v6 mesh_plugin_dereg_mr;
 nccl_close_v6 mesh_plugin_close_comm;
 nccl_close_v6 mesh_plugin_close_listen;
 
 /**
- * Writes a request, or NULL if nothing was started; with success that means: call again. The tag
+ * Writes a request, or NULL if nothing was started; NULL with success means: call again. The tag
  * and the profiler's handles are not used; @n of a receive must be 1.
  */
 nccl_isend_v10 mesh_plugin_isend;
@@ -60,7 +60,7 @@ nccl_irecv_v10 mesh_plugin_irecv;
 /** Nothing to flush: data is received in host memory only. Writes a NULL request. */
 nccl_iflush_v6 mesh_plugin_iflush;
 
-/** Writes *done always, and *sizes (may be NULL) when done. */
+/** Always writes *done, and *sizes (may be NULL) when done. */
 nccl_test_v6 mesh_plugin_test;
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * properties.h - fills an older version's properties from the newest's. Macros, because the
- * members have the same names in structs of different types; each adds what its version brought.
+ * members have the same names in structs of different types; each adds its version's members.
  */
 #ifndef MESH_NCCL_PROPERTIES_H
 #define MESH_NCCL_PROPERTIES_H
@@ -28,7 +28,7 @@
 		(older)->registration_is_global = (newest)->registration_is_global;                \
 	} while (0)
 
-/* Never more than one member: this plugin makes no virtual devices. */
+/* At most one member: this plugin makes no virtual devices. */
 #define MESH_PROPERTIES_V9(older, newest)                                                          \
 	do {                                                                                       \
 		MESH_PROPERTIES_V8(older, newest);                                                 \

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * table.h - the slots that several of NCCL's tables fill alike. A slot that no table names is NULL
- * on purpose, in all versions that have it:
- *   reg_mr_dmabuf   GPU memory is not offered, so NCCL never asks
+ * table.h - the slots that several of NCCL's tables fill alike. These slots are NULL on purpose, in
+ * all versions that have them:
+ *   reg_mr_dmabuf   GPU memory is not offered, so NCCL never calls it
  *   get_device_mr, irecv_consumed   for code on the GPU; the second would be called on every step
  *   make_vdevice    NCCL must not fuse NICs: in a mesh they lead to different neighbours
- *   set_attributes  hints that we do not use
+ *   set_attributes  hints that the plugin does not use
  */
 #ifndef MESH_NCCL_TABLE_H
 #define MESH_NCCL_TABLE_H
@@ -26,7 +26,7 @@
 	.init = mesh_compat_init_v6, .listen = mesh_compat_listen_v6,                              \
 	.isend = mesh_compat_isend_v6, .irecv = mesh_compat_irecv_v6, .test = mesh_compat_test_v6
 
-/* v11 and v12: the newest terms. */
+/* v11 and v12: the newest signatures. */
 #define MESH_TABLE_SLOTS_CONTEXT                                                                   \
 	.init = mesh_plugin_init, .listen = mesh_plugin_listen, .connect = mesh_plugin_connect,    \
 	.accept = mesh_plugin_accept, .reg_mr = mesh_plugin_reg_mr, .isend = mesh_plugin_isend,    \

@@ -66,7 +66,7 @@ bool mesh_addr_in_subnet(const struct mesh_addr *addr, const struct mesh_addr *s
 	       bits_equal(addr->bytes, subnet->bytes, all);
 }
 
-/* True when @addr may have @other for its peer, which nobody has told us. */
+/* True if @other may be the peer of @addr: @addr is a whole address whose peer is not known. */
 static bool peer_is_possible(const struct mesh_addr *addr, const struct mesh_addr *other)
 {
 	return !addr->has_peer && addr->prefix_len == 8 * mesh_addr_size(addr->family) &&

@@ -23,8 +23,8 @@ struct mesh_addr {
 	uint32_t scope_id; /* interface index, for IPv6 link-local addresses; else 0 */
 	/*
 	 * A point-to-point link (ip address add A peer B): the subnet behind the NIC is the peer's,
-	 * as a rule the peer alone. Only the node itself knows it: neither the handle nor a frame
-	 * has it.
+	 * usually the peer's address alone. Only the node itself knows it: neither the handle nor a
+	 * frame carries it.
 	 */
 	bool has_peer;
 	uint8_t peer[16];
@@ -42,14 +42,14 @@ bool mesh_addr_is_link_local(const struct mesh_addr *addr);
 /** True for 127/8 and ::1. */
 bool mesh_addr_is_loopback(const struct mesh_addr *addr);
 
-/** True when family, bytes and scope are equal; the prefix length does not count. */
+/** True when family, bytes and scope are equal; the prefix length is ignored. */
 bool mesh_addr_equal(const struct mesh_addr *a, const struct mesh_addr *b);
 
 /**
  * True when each address lies in the other's subnet by its real prefix length. Both directions
- * are asked, so that a /30 and a /24 that overlap count as one link only where both hosts
- * believe it. A whole address (/32, /128) that comes from another node may have a peer that we are
- * not told: it counts if it is the other one's peer.
+ * are checked, so that a /30 and a /24 that overlap count as one link only if each host finds the
+ * other in its subnet. A whole address (/32, /128) of another node may have a peer that the handle
+ * does not carry: it matches if it is the peer of the other address.
  */
 bool mesh_addr_same_subnet(const struct mesh_addr *a, const struct mesh_addr *b);
 

@@ -12,7 +12,7 @@
 #define MESH_NICS_MAX 16
 
 struct mesh_endpoint_addr {
-	struct mesh_addr addr; /* scope_id is not carried: it means nothing elsewhere */
+	struct mesh_addr addr; /* scope_id is not carried: it is only valid on its own node */
 	uint16_t port;	       /* of the fabric endpoint, host order */
 	uint8_t nic;	       /* index among that node's mesh NICs */
 	enum mesh_provider_id provider;

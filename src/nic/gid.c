@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gid.c - which entry of an RDMA port's GID table stands for an address. */
+/* gid.c - which entry of an RDMA port's GID table belongs to an address. */
 #include <string.h>
 
 #include "nic/gid.h"

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gid.h - which entry of an RDMA port's GID table stands for an address. */
+/* gid.h - which entry of an RDMA port's GID table belongs to an address. */
 #ifndef MESH_NIC_GID_H
 #define MESH_NIC_GID_H
 
 #include "nic/nic.h"
 
-/** True for the GID that RoCE makes of @addr: IPv4-mapped, or the IPv6 address itself. */
+/** True for the GID that RoCE derives from @addr: IPv4-mapped, or the IPv6 address itself. */
 bool mesh_gid_is_addr(const uint8_t gid[16], const struct mesh_addr *addr);
 
 /**
- * Finds the GID that the kernel's connection manager takes for @addr. On Ethernet it is the one
- * made of the address, as RoCE v2 where the port has that (CMA_PREFERRED_ROCE_GID_TYPE of
+ * Finds the GID that the kernel's connection manager uses for @addr. On Ethernet it is the one
+ * derived from the address, as RoCE v2 if the port has that (CMA_PREFERRED_ROCE_GID_TYPE of
  * drivers/infiniband/core/cma.c); on InfiniBand the port's own, index 0.
  *
  * Returns it, or NULL if there is none.

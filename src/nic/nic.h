@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nic.h - what we know of one NIC. Plain data: filled by src/system, read by everyone above. */
+/* nic.h - the facts about one NIC. Plain data: src/system fills it in, the layers above read it. */
 #ifndef MESH_NIC_NIC_H
 #define MESH_NIC_NIC_H
 
@@ -12,19 +12,19 @@
 #include "nic/addr.h"
 #include "nic/pci_link.h"
 
-/* More addresses on one NIC than this are counted and left out, with a log line. */
+/* Further addresses of a NIC are counted and skipped, with a log line. */
 #define MESH_NIC_ADDRS_MAX 16
 /* "mesh-" and a netdev name; must differ from every RDMA device name (NCCL merges by name). */
 #define MESH_NIC_NAME_MAX 32
 /* IB_DEVICE_NAME_MAX of the kernel. */
 #define MESH_RDMA_NAME_MAX 64
-/* "left: ", and what a provider lacks, with what to do (MESH_PROVIDER_REASON_MAX). */
-#define MESH_NIC_REASON_MAX 520
+/* "skipped: ", and what a provider lacks, with the remedy (MESH_PROVIDER_REASON_MAX). */
+#define MESH_NIC_REASON_MAX 524
 #define MESH_NIC_GIDS_MAX 32
-/* IFLA_INFO_KIND, "openvswitch"; the kernel's MODULE_NAME_LEN allows more, nobody uses it. */
+/* IFLA_INFO_KIND, "openvswitch"; the kernel's MODULE_NAME_LEN allows more, no driver uses it. */
 #define MESH_LINK_KIND_MAX 24
 
-/* What a netdev is; only the first three become mesh NICs without being named. */
+/* What a netdev is; only the first three kinds become mesh NICs unless the user names the NIC. */
 enum mesh_nic_kind {
 	MESH_NIC_PHYSICAL,   /* has a device behind it (PCI, USB, virtio, ...) */
 	MESH_NIC_VIRTUAL,    /* veth inside a network namespace, macvlan, ipvlan, vlan, bond, ... */
@@ -62,7 +62,7 @@ struct mesh_rdma_port {
 	bool iwarp;	    /* RDMA over TCP, not RoCE */
 	char uverbs[16];    /* its file in /dev/infiniband, "uverbs0"; "" where unknown */
 	bool active;	    /* port state 4: ACTIVE */
-	char state[32];	    /* the kernel's words, "4: ACTIVE" */
+	char state[32];	    /* as the kernel prints it, "4: ACTIVE" */
 	uint64_t node_guid; /* 0 where unknown */
 	int speed_mbps;	    /* 0 where unknown */
 	struct mesh_gid gids[MESH_NIC_GIDS_MAX];
@@ -77,14 +77,14 @@ struct mesh_nic {
 	unsigned short link_type;	    /* ARPHRD_* of linux/if_arp.h */
 	char link_kind[MESH_LINK_KIND_MAX]; /* IFLA_INFO_KIND: "veth", "bond"; "" for hardware */
 	unsigned int master;		    /* ifindex of its bridge, bond or VRF; 0: none */
-	unsigned int lower; /* ifindex of what a VLAN or macvlan stands on; 0: none */
+	unsigned int lower; /* ifindex of the interface below a VLAN or macvlan; 0: none */
 	bool default_route; /* a default route of the main table leaves here */
-	bool wireless;	    /* Wi-Fi, says sysfs */
+	bool wireless;	    /* Wi-Fi, according to sysfs */
 	uint8_t mac[8];	    /* the last 8 bytes of a longer one (IPoIB) */
 	bool admin_up;
 	bool carrier;
 	bool starting;		 /* has a carrier, but is not IFF_RUNNING yet: cannot be used */
-	bool no_provider;	 /* left because libfabric offers nothing for it */
+	bool no_provider;	 /* skipped because libfabric offers no provider for it */
 	int mtu;		 /* bytes */
 	int speed_mbps;		 /* of the netdev or the RDMA port; 0 where unknown */
 	char pci_path[PATH_MAX]; /* real path of the PCI device, "" where there is none */
@@ -94,11 +94,11 @@ struct mesh_nic {
 	struct mesh_rdma_port rdma;
 	struct mesh_addr addrs[MESH_NIC_ADDRS_MAX];
 	int num_addrs;
-	int num_unready; /* IPv6 addresses left out: tentative or duplicate, they cannot be bound */
+	int num_unready; /* IPv6 addresses skipped: tentative or duplicate, they cannot be bound */
 	struct mesh_addr
 		source; /* the address its endpoint is bound to; family NONE if not taken */
 	bool taken;	/* it is a mesh NIC */
-	char reason[MESH_NIC_REASON_MAX]; /* why it was taken or left, for the log */
+	char reason[MESH_NIC_REASON_MAX]; /* why it was taken or skipped, for the log */
 };
 
 /* All NICs of this node, the taken ones first, in a stable order. */

@@ -14,7 +14,7 @@
 
 static int refuse(const char *text, size_t len, const char *why)
 {
-	mesh_warn(VARIABLE ": \"%.*s\" cannot be understood: %s", (int)len, text, why);
+	mesh_warn(VARIABLE ": \"%.*s\" is not valid: %s", (int)len, text, why);
 	return -EINVAL;
 }
 
@@ -42,11 +42,11 @@ static int item_parse(const char *text, size_t len, struct mesh_nic_filter_item 
 
 	memset(item, 0, sizeof(*item));
 	if (memchr("^=", *text, 2))
-		return refuse(text, len, "'^' and '=' stand once, before the whole list: ^=a,b");
+		return refuse(text, len, "write '^' and '=' once, before the whole list: ^=a,b");
 	if (!name_len)
 		return refuse(text, len, "there is no name before the colon");
 	if (name_len >= sizeof(item->name))
-		return refuse(text, len, "no device has so long a name");
+		return refuse(text, len, "the name is longer than any device name");
 	if (strcspn(text, BLANKS) < name_len)
 		return refuse(text, len, "names are separated by commas");
 	memcpy(item->name, text, name_len);

@@ -14,7 +14,7 @@ struct mesh_nic_filter_item {
 	int port;		       /* of the RDMA device, from 1, or MESH_NIC_FILTER_ANY_PORT */
 };
 
-/* No items: nothing was named. */
+/* No items: the user named no NIC. */
 struct mesh_nic_filter {
 	bool exclude; /* '^': all but the named */
 	bool exact;   /* '=': whole names, not prefixes */
@@ -24,7 +24,7 @@ struct mesh_nic_filter {
 
 /**
  * Reads a list with NCCL_IB_HCA's grammar (NCCL manual, environment variables): a comma list of
- * names, each with an optional :port; '^' before the list excludes, '=' asks for exact names,
+ * names, each with an optional :port; '^' before the list excludes, '=' selects exact names,
  * "^=" does both. Blanks around names are allowed, empty items are skipped.
  *
  * Returns 0; -EINVAL (logged, with the cause) for anything else. @filter is written on success

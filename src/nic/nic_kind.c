@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nic_kind.c - tells cables from bridges, tunnels and containers' interfaces. */
+/* nic_kind.c - distinguishes cables from bridges, tunnels and containers' interfaces. */
 #include <net/if_arp.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "nic/nic_kind.h"
 
-/* Link kinds (rtnl_link_ops.kind of the kernel) that are no cable; all others are. */
+/* Link kinds (rtnl_link_ops.kind of the kernel) that are not cables; all others are. */
 static const struct {
 	const char *link_kind;
 	enum mesh_nic_kind kind;
@@ -61,7 +61,7 @@ static bool is_pair(const struct mesh_nic *nic)
 	return !strcmp(nic->link_kind, "veth") || !strcmp(nic->link_kind, "netkit");
 }
 
-/* veth0 is what a person makes; veth1a2b3c4 is what Docker, LXD and CNI plugins make. */
+/* An administrator chooses names like veth0; Docker, LXD and CNI plugins choose veth1a2b3c4. */
 static bool has_host_end_name(const char *netdev)
 {
 	size_t i;
@@ -138,7 +138,7 @@ const char *mesh_nic_kind_text(const struct mesh_nic *nic, char *text, size_t si
 	const char *word = nic->kind == MESH_NIC_CONTAINER ? container_words(nic)
 							   : words[nic->kind];
 
-	/* "bridge (bridge)" says nothing twice. */
+	/* Avoids "bridge (bridge)". */
 	if (*nic->link_kind && strcmp(nic->link_kind, word))
 		snprintf(text, size, "%s (%s)", word, nic->link_kind);
 	else

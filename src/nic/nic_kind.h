@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nic_kind.h - tells cables from bridges, tunnels and containers' interfaces. */
+/* nic_kind.h - distinguishes cables from bridges, tunnels and containers' interfaces. */
 #ifndef MESH_NIC_NIC_KIND_H
 #define MESH_NIC_NIC_KIND_H
 
@@ -9,9 +9,9 @@
  * Sets kind of each NIC from link_type, link_kind, wireless, name, addresses and master.
  *
  * A veth looks the same from both ends. It is a container's host end (MESH_NIC_CONTAINER) if a
- * bridge is its master or if its name is one that container software gives: veth and six or more
+ * bridge is its master or if its name is one that container software chooses: veth and six or more
  * hexadecimal digits, cali..., lxc..., ve-..., and the like. Any other veth is the NIC of the
- * container that we are in (MESH_NIC_VIRTUAL).
+ * container that the process runs in (MESH_NIC_VIRTUAL).
  *
  * @nics: all interfaces of the namespace, so that masters are found
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nic_order.c - the order of the NIC table, and the numbers that NCCL tells NICs apart by. */
+/* nic_order.c - the order of the NIC table, and the numbers by which NCCL distinguishes NICs. */
 #define _GNU_SOURCE /* strverscmp */
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,8 +12,8 @@
 #define FNV_OFFSET 0xcbf29ce484222325u
 #define FNV_PRIME 0x100000001b3u
 
-/* The beginning of the reason of a NIC that is left. */
-#define LEFT "left: "
+/* The beginning of the reason of a NIC that is skipped. */
+#define SKIPPED "skipped: "
 
 static uint64_t hash(uint64_t seed, const char *text)
 {
@@ -103,14 +103,16 @@ static void nic_leave_va(struct mesh_nic *nic, const char *format, va_list args)
 {
 	nic->taken = false;
 	memset(&nic->source, 0, sizeof(nic->source));
-	memcpy(nic->reason, LEFT, sizeof(LEFT));
-	vsnprintf(nic->reason + sizeof(LEFT) - 1, sizeof(nic->reason) - (sizeof(LEFT) - 1), format,
-		  args);
+	memcpy(nic->reason, SKIPPED, sizeof(SKIPPED));
+	vsnprintf(nic->reason + sizeof(SKIPPED) - 1, sizeof(nic->reason) - (sizeof(SKIPPED) - 1),
+		  format, args);
 }
 
 const char *mesh_nic_bare_reason(const struct mesh_nic *nic)
 {
-	return nic->reason + (strncmp(nic->reason, LEFT, sizeof(LEFT) - 1) ? 0 : sizeof(LEFT) - 1);
+	const size_t len = sizeof(SKIPPED) - 1;
+
+	return nic->reason + (strncmp(nic->reason, SKIPPED, len) ? 0 : len);
 }
 
 void mesh_nic_leave(struct mesh_nic *nic, const char *format, ...)

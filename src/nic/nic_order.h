@@ -1,37 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nic_order.h - the order of the NIC table, and the numbers that NCCL tells NICs apart by. */
+/* nic_order.h - the order of the NIC table, and the numbers by which NCCL distinguishes NICs. */
 #ifndef MESH_NIC_NIC_ORDER_H
 #define MESH_NIC_NIC_ORDER_H
 
 #include "nic/nic.h"
 
 /**
- * Brings the table into its order, which is the same after each boot, and sets num_taken: taken
- * NICs first; by PCI path (none: last), RDMA port of that PCI function, netdev in natural order
- * (eth2 before eth10).
+ * Sorts the table into an order that is the same after each boot, and sets num_taken: taken NICs
+ * first; by PCI path (none: last), RDMA port of that PCI function, netdev in natural order (eth2
+ * before eth10).
  */
 void mesh_nic_table_sort(struct mesh_nic_table *table);
 
 /**
- * Sets guid and port of all NICs: node GUID and port of the RDMA device, else made of the MAC. NCCL
- * takes NICs with the same pair for one; so a second NIC on the same port (a VLAN) gets a GUID of
- * its own, made of its name, and no GUID is 0. Call it once the table is in order: the first NIC of
- * a port keeps the port's own GUID.
+ * Sets guid and port of all NICs: node GUID and port of the RDMA device, else derived from the MAC.
+ * NCCL treats NICs with the same pair as one; so a second NIC on the same port (a VLAN) gets a GUID
+ * of its own, derived from its name, and no GUID is 0. Call it once the table is in order: the
+ * first NIC of a port keeps the port's own GUID.
  */
 void mesh_nic_table_identify(struct mesh_nic_table *table);
 
-/** Marks @nic as left for the reason @format (without "left: "); the table keeps its order. */
+/** Marks @nic as skipped with the reason @format (without "skipped: "); the order stays. */
 void mesh_nic_leave(struct mesh_nic *nic, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/** The reason without "left: ", for where a heading says that. */
+/** The reason without "skipped: ", for use below a heading with that word. */
 const char *mesh_nic_bare_reason(const struct mesh_nic *nic);
 
 /**
- * Moves the taken NIC @index to the ones that are left; later taken ones move up by one. Pointers
- * to NICs of the table are then void.
+ * Moves the taken NIC @index to the skipped ones; later taken ones move up by one. Pointers to NICs
+ * of the table become invalid.
  *
- * @format: the reason, without "left: "
+ * @format: the reason, without "skipped: "
  */
 void mesh_nic_table_leave(struct mesh_nic_table *table, int index, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nic_select.c - decides which NICs carry the mesh, and says why. */
+/* nic_select.c - decides which NICs carry the mesh, and gives the reasons. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,12 +15,12 @@
 
 #define SUBNETS_MAX 32
 #define BLANKS " \t\n"
-/* A NIC this many times slower than the fastest is not for the same work. */
+/* A NIC this many times slower than the fastest one belongs to the management network. */
 #define SLOW_FACTOR 8
 
 #define HINT "; name it in NCCL_MESH_NICS to use it"
 
-/* Which group of NICs is looked at first; NICs of the first group that has any are taken. */
+/* The groups of NICs, best first; the NICs of the first group that is not empty are taken. */
 enum tier {
 	TIER_MESH, /* by the rules, or because the user named it */
 	TIER_MANAGEMENT,
@@ -28,7 +28,7 @@ enum tier {
 	TIER_BRIDGE,
 	TIER_CONTAINER,
 	TIER_LOOPBACK,
-	TIER_NONE, /* cannot be used, or the user does not want it */
+	TIER_NONE, /* cannot be used, or the user excluded it */
 };
 
 struct subnets {
@@ -36,7 +36,7 @@ struct subnets {
 	int num;
 };
 
-/* A NIC of the table while it is being judged; why is in words, for when it is left. */
+/* A NIC of the table during selection; why is the reason, in words, if it is skipped. */
 struct candidate {
 	struct mesh_nic *nic;
 	enum tier tier;
@@ -81,7 +81,8 @@ static int subnet_add(const char *text, size_t len, struct subnets *subnets)
 		return -EINVAL;
 	}
 	if (mesh_addr_parse(subnet, &subnets->list[subnets->num])) {
-		mesh_warn("NCCL_MESH_ADDRESSES: \"%.*s\" is no subnet like 10.1.0.0/16 or fd00::/8",
+		mesh_warn("NCCL_MESH_ADDRESSES: \"%.*s\" is not a subnet like 10.1.0.0/16 or "
+			  "fd00::/8",
 			  (int)len, text);
 		return -EINVAL;
 	}
@@ -104,7 +105,7 @@ static int subnets_parse(const char *text, struct subnets *subnets)
 	return 0;
 }
 
-/* A name that nothing here has is a typing error, or is meant for other nodes. */
+/* A name without a NIC on this node is a typing error, or is meant for other nodes. */
 static void unknown_names_report(const struct selection *selection)
 {
 	const struct mesh_nic_filter *filter = &selection->filter;
@@ -117,8 +118,7 @@ static void unknown_names_report(const struct selection *selection)
 			found = mesh_nic_filter_item_matches(filter, &filter->items[i],
 							     selection->candidates[k].nic);
 		if (!found)
-			mesh_info("NCCL_MESH_NICS names \"%s\", and no NIC of this node is called "
-				  "so",
+			mesh_info("NCCL_MESH_NICS: no NIC of this node matches \"%s\"",
 				  filter->items[i].name);
 	}
 }
@@ -193,14 +193,14 @@ static void no_address_explain(struct candidate *candidate, const struct mesh_ni
 	else if (candidate->nic->kind == MESH_NIC_INFINIBAND)
 		candidate_move(
 			candidate, TIER_NONE,
-			"no address, and RDMA finds its peers by IPoIB addresses: give it one "
+			"no address, and RDMA needs an IPoIB address to find its peers: add one "
 			"(ip addr add 10.1.0.1/24 dev %s)",
 			candidate->nic->netdev);
 	else
 		candidate_move(candidate, TIER_NONE, "no address");
 }
 
-/* The bridge or bond that takes what arrives at this NIC; NULL if there is none. */
+/* The bridge or bond that receives the packets of this NIC; NULL if there is none. */
 static const struct mesh_nic *taker_of(const struct mesh_nic *nic,
 				       const struct mesh_nic_table *table)
 {
@@ -233,7 +233,10 @@ static void kind_judge(struct candidate *candidate)
 			       mesh_nic_kind_text(candidate->nic, words, sizeof(words)));
 }
 
-/* Rules 1 to 3. What a NIC is matters more to the reader than that a bridge has no carrier. */
+/*
+ * Rules 1 to 3. A NIC's kind explains more than its link state: a bridge without a carrier is
+ * reported as a bridge.
+ */
 static void candidate_judge(struct selection *selection, struct candidate *candidate,
 			    const struct mesh_nic_table *table)
 {
@@ -256,12 +259,12 @@ static void candidate_judge(struct selection *selection, struct candidate *candi
 	if (!candidate->named)
 		kind_judge(candidate);
 	if (usable && candidate->tier == TIER_MESH && taker && !candidate->named)
-		candidate_move(candidate, TIER_NONE,
-			       "it is part of %s, which takes what arrives here", taker->netdev);
+		candidate_move(candidate, TIER_NONE, "it is part of %s, which receives its packets",
+			       taker->netdev);
 	else if (usable)
 		nic->source = *source;
 	else if (candidate->tier != TIER_MESH)
-		candidate->tier = TIER_NONE; /* and the reason stays */
+		candidate->tier = TIER_NONE; /* keeps the reason of its kind */
 	else if (!nic->admin_up)
 		candidate_move(candidate, TIER_NONE, "link is down (ip link set %s up)",
 			       nic->netdev);
@@ -285,13 +288,13 @@ static bool has_rdma(const struct mesh_nic *nic)
 	return *nic->rdma.device && nic->rdma.active;
 }
 
-/* Only NICs that no rule has touched and that the user did not name are compared. */
+/* True for a NIC that no rule has skipped and that the user did not name: only these compare. */
 static bool is_open(const struct candidate *candidate)
 {
 	return candidate->tier == TIER_MESH && !candidate->named;
 }
 
-/* True if @upper, a VLAN or the like, is what the user means when @lower is there too. */
+/* True if @upper, a VLAN or the like on @lower, is to be used in place of @lower. */
 static bool stands_for(const struct mesh_nic *upper, const struct mesh_nic *lower)
 {
 	return upper->lower == lower->ifindex && !upper->default_route &&
@@ -329,7 +332,7 @@ static bool without_rdma_leave(struct selection *selection)
 	for (candidate = selection->candidates; found && candidate < end; candidate++)
 		if (is_open(candidate) && !has_rdma(candidate->nic))
 			candidate_move(candidate, TIER_MANAGEMENT,
-				       "no RDMA, beside NICs that have it" HINT);
+				       "no RDMA, while other NICs have it" HINT);
 	return found;
 }
 
@@ -349,14 +352,14 @@ static void slow_leave(struct selection *selection, bool rdma)
 		if (!is_open(candidate) || speed <= 0 || speed >= fastest / SLOW_FACTOR ||
 		    (rdma && !candidate->nic->default_route))
 			continue;
-		candidate_move(candidate, TIER_MANAGEMENT,
-			       "%s beside NICs of %s: looks like the management network" HINT,
-			       mesh_nic_speed_text(speed, slow),
-			       mesh_nic_speed_text(fastest, fast));
+		candidate_move(
+			candidate, TIER_MANAGEMENT,
+			"%s, while other NICs have %s: looks like the management network" HINT,
+			mesh_nic_speed_text(speed, slow), mesh_nic_speed_text(fastest, fast));
 	}
 }
 
-/* True when the mesh can do without @nic because it has @other. */
+/* True when @other makes @nic unnecessary for the mesh. */
 static bool can_replace(const struct mesh_nic *other, const struct mesh_nic *nic)
 {
 	if (mesh_addr_is_link_local(&other->source))
@@ -377,9 +380,10 @@ static void default_route_leave(struct selection *selection)
 			if (!is_open(other) || other->nic->default_route ||
 			    !can_replace(other->nic, candidate->nic))
 				continue;
-			candidate_move(candidate, TIER_MANAGEMENT,
-				       "has the default route, beside other NICs: looks like the "
-				       "management network" HINT);
+			candidate_move(
+				candidate, TIER_MANAGEMENT,
+				"has the default route, and there are other NICs: looks like "
+				"the management network" HINT);
 			break;
 		}
 	}
@@ -400,7 +404,7 @@ static void nic_take(struct mesh_nic *nic, enum tier tier)
 	snprintf(nic->reason, sizeof(nic->reason), "taken: %s, %.90s%s%s",
 		 mesh_nic_speed_text(nic->speed_mbps, speed), rdma,
 		 mesh_addr_text_prefix(&nic->source, addr),
-		 tier == TIER_MESH ? "" : "; nothing better is there");
+		 tier == TIER_MESH ? "" : "; no better NIC was found");
 }
 
 /* Rule 8. */

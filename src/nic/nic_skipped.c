@@ -20,7 +20,7 @@ shared_address(const struct mesh_nic *nic, const struct mesh_endpoint_addr *remo
 	return NULL;
 }
 
-/* The address to name; NULL if the NIC has nothing to do with a missing path. */
+/* The address to name; NULL if the NIC does not explain a missing path. */
 static const struct mesh_addr *address_of(const struct mesh_nic *nic,
 					  const struct mesh_endpoint_addr *remote, int num_remote)
 {

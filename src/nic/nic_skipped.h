@@ -10,8 +10,8 @@
 
 /**
  * Writes "eth1 (10.2.0.1/24): no carrier (cable or peer down); ..." into @text of @size bytes: each
- * NIC that has an address and was skipped because of its link or for want of a provider, and each
- * other one that has an address in a subnet of the peer's. "" if there is none.
+ * NIC that has an address and was skipped because of its link or because it has no provider, and
+ * each other skipped NIC that has an address in a subnet of the peer's. "" if there is none.
  *
  * @remote: the peer's addresses, @num_remote of them
  *

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* path_choice.c - which of our NICs reaches which of the peer's. */
+/* path_choice.c - which local NIC reaches which NIC of the peer. */
 #include <stdbool.h>
 #include <string.h>
 
 #include "nic/path_choice.h"
 
-/* A candidate's worth; each term outweighs all that follow it. */
+/* A candidate's score; each term outweighs all the terms after it. */
 enum {
 	SCORE_ROUTABLE = 1 << 12,
 	SCORE_LOCAL_HINT = 1 << 11,
@@ -96,8 +96,9 @@ static int candidate_of_local(const struct matching *matching, int local, bool t
 }
 
 /*
- * Finds a pair for this local NIC. Where every remote NIC that it reaches is taken, one that has
- * such a NIC looks for another (an augmenting path); depth is bounded by the NICs of a node.
+ * Finds a pair for this local NIC. If every remote NIC that it reaches is taken, the local NIC of
+ * one of those pairs moves to another (an augmenting path); the number of a node's NICs bounds the
+ * depth.
  */
 static bool local_match(struct matching *matching, int local)
 {
@@ -133,7 +134,7 @@ static struct scored_candidate *candidate_best(struct scored_candidate *scored, 
 	return best;
 }
 
-/* As many pairs as there can be without a NIC in common, the best first. */
+/* Chooses as many pairs as possible without a NIC in common, the best first. */
 static void round_choose(struct scored_candidate *scored, int count,
 			 struct mesh_path_choice *choice)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* provider_id.c - the names of the libfabric providers that the mesh speaks. */
+/* provider_id.c - the names of the libfabric providers that the mesh supports. */
 #include <string.h>
 
 #include "nic/provider_id.h"

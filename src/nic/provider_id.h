@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* provider_id.h - the libfabric providers that the mesh speaks, as they travel on the wire. */
+/* provider_id.h - the libfabric providers that the mesh supports, as they travel on the wire. */
 #ifndef MESH_NIC_PROVIDER_ID_H
 #define MESH_NIC_PROVIDER_ID_H
 
 /*
- * Two nodes understand each other only with equal ids: libfabric's tcp and tcp;ofi_rxm connect
- * to each other and then hang. Values are part of the wire format; four bits in the handle.
+ * Two nodes can communicate only with equal ids: libfabric's tcp and tcp;ofi_rxm connect to each
+ * other and then hang. Values are part of the wire format; four bits in the handle.
  */
 enum mesh_provider_id {
 	MESH_PROVIDER_NONE = 0,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rdma_error.c - what an RDMA device's errors mean, and what a person can do about them. */
+/* rdma_error.c - what an RDMA device's errors mean, and how to fix them. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,20 +16,20 @@ static const struct {
 	enum mesh_rdma_status status;
 	int error;
 	const char *cause;
-	const char *remedy; /* NULL: the link must be looked at */
+	const char *remedy; /* NULL: check the link, see link_append() */
 } statuses[] = {
 	{MESH_RDMA_LOCAL_LENGTH, -EIO,
 	 "a message did not fit into the receive (local length error)", REPORT},
 	{MESH_RDMA_LOCAL_OPERATION, -EIO, "the NIC refused an operation (local QP operation error)",
 	 REPORT},
 	{MESH_RDMA_LOCAL_PROTECTION, -EFAULT,
-	 "this node's NIC may not touch the memory of a message (local protection error)",
+	 "this node's NIC may not access the memory of a message (local protection error)",
 	 "was it freed or unregistered while it was still in use?"},
 	{MESH_RDMA_FLUSHED, -ECONNRESET,
 	 "the RDMA connection had failed before or was closed (work request flushed)",
-	 "the first error, here or on the peer, tells why"},
+	 "the first error, here or on the peer, gives the cause"},
 	{MESH_RDMA_LOCAL_ACCESS, -EFAULT,
-	 "the peer's NIC asked for memory that it may not touch (local access error)", REPORT},
+	 "the peer's NIC asked for memory that it may not access (local access error)", REPORT},
 	{MESH_RDMA_REMOTE_REQUEST, -EREMOTEIO,
 	 "the peer's NIC did not understand the operation (remote invalid request)",
 	 "an iWARP NIC cannot take writes with immediate data: for Intel E810 and X722, load irdma "
@@ -37,9 +37,9 @@ static const struct {
 	{MESH_RDMA_REMOTE_ACCESS, -EREMOTEIO,
 	 "the peer's NIC refused a write into its memory (remote access error)",
 	 "the peer's process ended, closed the connection or unregistered the memory: its log "
-	 "tells why"},
+	 "gives the cause"},
 	{MESH_RDMA_REMOTE_OPERATION, -EREMOTEIO, "the peer's NIC failed (remote operation error)",
-	 "look into the kernel log there (dmesg)"},
+	 "check the kernel log there (dmesg)"},
 	{MESH_RDMA_RETRIES_EXCEEDED, -ETIMEDOUT,
 	 "the peer's NIC does not acknowledge (transport retry counter exceeded)", NULL},
 	{MESH_RDMA_RECEIVER_NOT_READY, -ENOBUFS,
@@ -48,8 +48,8 @@ static const struct {
 };
 
 /*
- * What may be wrong with the link, and how to look; behind @used bytes of @text. If TCP passes,
- * the cable and the other node are well.
+ * Appends to @used bytes of @text what to check on the link. If TCP passes, the cable and the other
+ * node work.
  */
 static void link_append(const struct mesh_rdma_ends *ends, bool tcp_passes, char *text, size_t used)
 {
@@ -102,16 +102,16 @@ const char *mesh_rdma_status_explain(int status, const struct mesh_rdma_ends *en
 		return text;
 	}
 	snprintf(text, MESH_RDMA_ERROR_MAX,
-		 "the NIC reports status %d (enum ibv_wc_status): look into the kernel log (dmesg)",
+		 "the NIC reports status %d (enum ibv_wc_status): check the kernel log (dmesg)",
 		 status);
 	return text;
 }
 
 const char *mesh_rdma_silence_explain(const struct mesh_rdma_ends *ends, char *text)
 {
-	static const char said[] = "TCP reaches the peer on this link and RDMA does not: ";
+	static const char cause[] = "TCP reaches the peer on this link and RDMA does not: ";
 
-	snprintf(text, MESH_RDMA_ERROR_MAX, "%s", said);
-	link_append(ends, true, text, sizeof(said) - 1);
+	snprintf(text, MESH_RDMA_ERROR_MAX, "%s", cause);
+	link_append(ends, true, text, sizeof(cause) - 1);
 	return text;
 }

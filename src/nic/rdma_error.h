@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rdma_error.h - what an RDMA device's errors mean, and what a person can do about them. */
+/* rdma_error.h - what an RDMA device's errors mean, and how to fix them. */
 #ifndef MESH_NIC_RDMA_ERROR_H
 #define MESH_NIC_RDMA_ERROR_H
 
@@ -9,7 +9,7 @@
 
 /*
  * How a work request ended: enum ibv_wc_status of infiniband/verbs.h, an ABI. libfabric's verbs
- * passes it on as prov_errno. Those that have no line of their own in the table are not here.
+ * passes it on as prov_errno. Values without an entry in the table of explanations are not listed.
  */
 enum mesh_rdma_status {
 	MESH_RDMA_LOCAL_LENGTH = 1,
@@ -24,7 +24,7 @@ enum mesh_rdma_status {
 	MESH_RDMA_RECEIVER_NOT_READY = 13,
 };
 
-/* What is known of the two ends. */
+/* The known facts about the two ends of a link. */
 struct mesh_rdma_ends {
 	enum mesh_link_layer link_layer;
 	int mtu;      /* bytes, of our netdev; 0: unknown */
@@ -34,7 +34,7 @@ struct mesh_rdma_ends {
 #define MESH_RDMA_ERROR_MAX 512
 
 /**
- * The negative errno that says the same best: -ETIMEDOUT where the peer does not answer.
+ * The nearest negative errno: -ETIMEDOUT if the peer does not answer.
  *
  * @status: of enum ibv_wc_status, not trusted
  */
@@ -47,8 +47,8 @@ int mesh_rdma_status_errno(int status);
 const char *mesh_rdma_status_explain(int status, const struct mesh_rdma_ends *ends, char *text);
 
 /**
- * Writes what keeps RDMA messages from a peer that TCP reaches on the same link into @text
- * (MESH_RDMA_ERROR_MAX bytes); returns @text.
+ * Writes into @text (MESH_RDMA_ERROR_MAX bytes) what may block RDMA messages to a peer that TCP
+ * reaches on the same link; returns @text.
  */
 const char *mesh_rdma_silence_explain(const struct mesh_rdma_ends *ends, char *text);
 

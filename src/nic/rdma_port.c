@@ -47,7 +47,7 @@ const char *mesh_rdma_state_explain(const struct mesh_rdma_port *port, char *tex
 	uint64_t guid = port_guid(port);
 	char option[32] = "";
 
-	/* One subnet manager for each cable, so it must be told which port is meant. */
+	/* Each cable needs its own subnet manager, so the command names the port. */
 	if (guid)
 		snprintf(option, sizeof(option), " -g 0x%016" PRIx64, guid);
 	/* The digit is the kernel's enum ib_port_state. */
@@ -57,7 +57,7 @@ const char *mesh_rdma_state_explain(const struct mesh_rdma_port *port, char *tex
 			 port->state, option);
 	else if (infiniband && port->state[0] == '3')
 		snprintf(text, MESH_RDMA_PORT_TEXT_MAX,
-			 "the subnet manager has not finished with this link (%s)", port->state);
+			 "the subnet manager has not activated this link yet (%s)", port->state);
 	else if (port->state[0] == '1')
 		snprintf(text, MESH_RDMA_PORT_TEXT_MAX, "no link (%s): cable or peer down",
 			 port->state);

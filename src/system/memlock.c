@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memlock.c - how much memory the process may lock: RDMA needs more than the usual default. */
+/* memlock.c - the limit of locked memory: RDMA needs more than the usual default. */
 #include <linux/capability.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "system/netlink.h"
 
-/* The kernel marks a dump during which something changed; how often we ask again. */
+/* The kernel marks a dump during which something changed; the most attempts to get a clean one. */
 #define DUMP_ATTEMPTS 5
 
 /* One interface while its addresses are being collected. */
@@ -29,7 +29,7 @@ struct entry {
 struct load {
 	struct entry *entries;
 	int num;
-	int error; /* -ENOMEM from a callback; libnl has no way to pass it on */
+	int error; /* -ENOMEM from a callback; libnl cannot pass it on */
 };
 
 static struct entry *entry_find(struct load *load, unsigned int ifindex)
@@ -42,7 +42,7 @@ static struct entry *entry_find(struct load *load, unsigned int ifindex)
 	return NULL;
 }
 
-/* The entry of @ifindex, made if need be; NULL without memory. */
+/* The entry of @ifindex, added if missing; NULL if memory is short. */
 static struct entry *entry_get(struct load *load, unsigned int ifindex)
 {
 	struct entry *entry = entry_find(load, ifindex);
@@ -81,12 +81,15 @@ static void link_kind_store(struct mesh_nic *nic, struct nlattr *attr)
 
 	if (nla_parse_nested(info, IFLA_INFO_MAX, attr, policy) || !info[IFLA_INFO_KIND])
 		return;
-	/* A name that is cut is still a name that we do not know. */
+	/* No known name is that long, so a truncated one stays unknown. */
 	snprintf(nic->link_kind, sizeof(nic->link_kind), "%s",
 		 nla_get_string(info[IFLA_INFO_KIND]));
 }
 
-/* Of a pair IFLA_LINK is the other end; with a namespace's number it is not ours. */
+/*
+ * IFLA_LINK of a veth pair is the other end, not a lower interface. With IFLA_LINK_NETNSID the
+ * index belongs to another namespace.
+ */
 static unsigned int lower_of(const struct mesh_nic *nic, const struct nlattr *link,
 			     const struct nlattr *netns)
 {
@@ -143,7 +146,7 @@ static int link_read(struct nl_msg *msg, void *arg)
 	return NL_OK;
 }
 
-/* Primary addresses go before the others; what does not fit is dropped from the end. */
+/* Primary addresses precede the others; addresses that do not fit are dropped from the end. */
 static void addr_store(struct entry *entry, const struct mesh_addr *addr, bool primary)
 {
 	int at = primary ? entry->num_primary : entry->nic.num_addrs;
@@ -209,7 +212,7 @@ static int addr_read(struct nl_msg *msg, void *arg)
 		return NL_SKIP;
 	info = nlmsg_data(header);
 	entry = entry_find(arg, info->ifa_index);
-	/* On a point-to-point link IFA_ADDRESS is the peer; else it is the same, or alone. */
+	/* IFA_ADDRESS is the peer of a point-to-point link, else equal to IFA_LOCAL or alone. */
 	attr = attrs[IFA_LOCAL] ? attrs[IFA_LOCAL] : attrs[IFA_ADDRESS];
 	if (!entry || !attr || !addr_from_attr(info, attr, attrs[IFA_ADDRESS], &addr))
 		return NL_SKIP;
@@ -262,7 +265,7 @@ static int route_read(struct nl_msg *msg, void *arg)
 
 	if (header->nlmsg_type != RTM_NEWROUTE || !nlmsg_valid_hdr(header, sizeof(*route)))
 		return NL_SKIP;
-	route = nlmsg_data(header); /* most routes of a big table end here, unparsed */
+	route = nlmsg_data(header); /* most routes of a large table are skipped here, unparsed */
 	if (route->rtm_dst_len || route->rtm_type != RTN_UNICAST ||
 	    nlmsg_parse(header, sizeof(*route), attrs, RTA_MAX, policy))
 		return NL_SKIP;
@@ -287,7 +290,7 @@ static int dump(struct nl_sock *sock, int type, void *header, size_t size,
 	return ret < 0 ? ret : nl_recvmsgs_default(sock);
 }
 
-/* Asks for everything once. Returns libnl's 0 or negative error; load->error is to be looked at. */
+/* Requests all dumps once. Returns libnl's 0 or negative error; the caller checks load->error. */
 static int load_once(struct nl_sock *sock, struct load *load)
 {
 	struct ifinfomsg link = {.ifi_family = AF_UNSPEC};
@@ -315,7 +318,7 @@ static int load_once(struct nl_sock *sock, struct load *load)
 			changed = ret;
 		else if (ret < 0 && dumps[i].type != RTM_GETROUTE)
 			return ret;
-		else if (ret < 0) /* sandboxes have no routes; we lose a hint only */
+		else if (ret < 0) /* sandboxes have no routes; only a hint is lost */
 			mesh_trace("no list of routes: %s", nl_geterror(ret));
 		if (load->error)
 			return 0;
@@ -323,7 +326,7 @@ static int load_once(struct nl_sock *sock, struct load *load)
 	return changed;
 }
 
-/* Turns what was collected into the caller's array. */
+/* Copies the collected NICs into the caller's array. */
 static int load_finish(const struct load *load, struct mesh_nic **nics, int *num_nics)
 {
 	struct mesh_nic *result = NULL;
@@ -339,9 +342,8 @@ static int load_finish(const struct load *load, struct mesh_nic **nics, int *num
 	for (i = 0; i < load->num; i++) {
 		result[i] = load->entries[i].nic;
 		if (load->entries[i].num_dropped)
-			mesh_info("%s has more than %d addresses; %d are not looked at",
-				  result[i].netdev, MESH_NIC_ADDRS_MAX,
-				  load->entries[i].num_dropped);
+			mesh_info("%s has more than %d addresses; %d are ignored", result[i].netdev,
+				  MESH_NIC_ADDRS_MAX, load->entries[i].num_dropped);
 	}
 	*nics = result;
 	*num_nics = load->num;
@@ -357,14 +359,14 @@ int mesh_netlink_load(struct mesh_nic **nics, int *num_nics)
 	sock = nl_socket_alloc();
 	if (!sock)
 		return -ENOMEM;
-	/* Without this a message longer than a page is an error. */
+	/* Without this libnl fails on a message longer than a page. */
 	nl_socket_enable_msg_peek(sock);
 	ret = nl_connect(sock, NETLINK_ROUTE);
 	for (attempt = 0; !ret && attempt < DUMP_ATTEMPTS; attempt++) {
 		ret = load_once(sock, &load);
 		if (ret != -NLE_DUMP_INTR)
 			break;
-		ret = 0; /* the last attempt's answer has to do */
+		ret = 0; /* use the answer of the last attempt */
 	}
 	if (ret < 0) {
 		mesh_warn("the kernel does not list its network interfaces over netlink: %s",

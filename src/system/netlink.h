@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* netlink.h - the links and addresses of this network namespace, as the kernel tells them. */
+/* netlink.h - the links and addresses of this network namespace, as the kernel reports them. */
 #ifndef MESH_SYSTEM_NETLINK_H
 #define MESH_SYSTEM_NETLINK_H
 
@@ -8,14 +8,14 @@
 /**
  * Lists every network interface of the current network namespace.
  *
- * Written are netdev, ifindex, link_type, link_kind, master, lower, mac, admin_up, carrier,
- * starting, mtu, addrs (the ones that can be bound; secondary and deprecated ones last),
- * num_unready and default_route; all else is zero.
+ * It sets netdev, ifindex, link_type, link_kind, master, lower, mac, admin_up, carrier, starting,
+ * mtu, addrs (the ones that can be bound; secondary and deprecated ones last), num_unready and
+ * default_route; all other fields are zero.
  *
  * @nics: receives an array that the caller frees with free(); NULL if there are none
  * @num_nics: receives its length
  *
- * Returns 0; -ENOMEM; -EIO if the kernel does not answer as it should (logged).
+ * Returns 0; -ENOMEM; -EIO if the kernel gives no valid answer (logged).
  */
 int mesh_netlink_load(struct mesh_nic **nics, int *num_nics);
 

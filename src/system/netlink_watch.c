@@ -32,7 +32,7 @@ void mesh_netlink_watch_drain(int fd)
 {
 	char byte;
 
-	/* A datagram is dropped whole, however little of it is read. */
+	/* Reading one byte drops the whole datagram. */
 	while (recv(fd, &byte, sizeof(byte), 0) >= 0 || errno == ENOBUFS || errno == EINTR)
 		continue;
 }

@@ -12,7 +12,7 @@
 int mesh_netlink_watch_open(void);
 
 /**
- * Reads and drops every event that is there. The events only say when to look: the state itself
+ * Reads and drops all pending events. An event only shows that something changed: the state itself
  * comes from mesh_netlink_load(), so an overrun of the socket loses nothing.
  */
 void mesh_netlink_watch_drain(int fd);

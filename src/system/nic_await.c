@@ -25,8 +25,8 @@ static bool any_starting(const struct mesh_nic_table *table)
 }
 
 /*
- * Selects as if every NIC that has a carrier were running. Of the result, starting stands on the
- * taken NICs that have to be waited for.
+ * Selects as if every NIC that has a carrier were running. In the result, starting is set on the
+ * taken NICs to wait for.
  */
 static int awaited_find(const struct mesh_config *config, const struct mesh_nic_table *table,
 			struct mesh_nic_table *awaited)
@@ -51,7 +51,7 @@ static int awaited_find(const struct mesh_config *config, const struct mesh_nic_
 	return ret;
 }
 
-/* Looks at the awaited NICs again. Returns whether one of them is starting still. */
+/* Reads the awaited NICs again. Returns true if one of them is still starting. */
 static bool awaited_look(struct mesh_nic_table *awaited)
 {
 	struct mesh_nic *now = NULL;
@@ -81,7 +81,7 @@ static void awaited_log(const struct mesh_nic_table *awaited, uint64_t wait_ms)
 				  (unsigned long long)wait_ms, awaited->nics[i].netdev);
 }
 
-/* Waits until none of the awaited NICs is starting, or the time is over. */
+/* Waits until none of the awaited NICs is starting, or until the time is over. */
 static void awaited_wait(struct mesh_nic_table *awaited, uint64_t wait_ms)
 {
 	uint64_t start_ms = mesh_clock_ms(), waited_ms = 0;
@@ -93,7 +93,7 @@ static void awaited_wait(struct mesh_nic_table *awaited, uint64_t wait_ms)
 		return;
 	}
 	awaited_log(awaited, wait_ms);
-	/* The socket was open before the first look, so no change is missed. */
+	/* The socket is open before the first reading, so no change is missed. */
 	while (awaited_look(awaited) && waited_ms < wait_ms) {
 		if (poll(&event, 1, (int)(wait_ms - waited_ms)) > 0)
 			mesh_netlink_watch_drain(event.fd);

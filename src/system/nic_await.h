@@ -10,10 +10,10 @@
 
 /**
  * Reads the NICs as mesh_nic_table_load() does. If a NIC that would be taken has a carrier but is
- * not IFF_RUNNING yet, it waits for that first: libfabric skips such a NIC, and its verbs provider
- * lists the devices only once in the life of the process. Otherwise it does not wait at all.
+ * not IFF_RUNNING yet, it waits for IFF_RUNNING first: libfabric skips such a NIC, and its verbs
+ * provider lists the devices only once in the life of the process. Otherwise it does not wait.
  *
- * @wait_ms: the longest wait; a NIC that needs longer is left
+ * @wait_ms: the longest wait; a NIC that needs longer is skipped
  *
  * Returns as mesh_nic_table_load() does.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nic_table.c - the NICs of this node: read from the kernel, judged, and explained. */
+/* nic_table.c - the NICs of this node: read from the kernel, selected, with reasons. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static int sysfs_load(const char *root, struct mesh_nic_table *table)
 	ret = mesh_sysfs_open(root, &sysfs);
 	if (ret) {
 		mesh_warn("cannot read %s (%s): speeds, PCI paths and RDMA devices of the NICs are "
-			  "not known; mount sysfs there",
+			  "unknown; mount sysfs there",
 			  root, strerror(-ret));
 		return 0;
 	}
@@ -66,7 +66,7 @@ void mesh_nic_table_log(const struct mesh_nic_table *table)
 	const struct mesh_nic *nic;
 
 	if (!table->num_taken)
-		mesh_warn("no NIC of this node can carry the mesh; for each NIC the reason:");
+		mesh_warn("no NIC of this node can carry the mesh; the reason for each NIC:");
 	for (nic = table->nics; nic < table->nics + table->num_nics; nic++)
 		mesh_log(level, __FILE__, __LINE__, "NIC %s %s", nic->netdev, nic->reason);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nic_table.h - the NICs of this node: read from the kernel, judged, and explained. */
+/* nic_table.h - the NICs of this node: read from the kernel, selected, with reasons. */
 #ifndef MESH_SYSTEM_NIC_TABLE_H
 #define MESH_SYSTEM_NIC_TABLE_H
 
@@ -13,13 +13,13 @@
  * @sysfs_root: "/sys"; where it cannot be read (logged), speeds, PCI paths and RDMA devices stay
  * unknown
  *
- * Returns 0, also if no NIC is taken: look at num_taken; -EINVAL if a setting cannot be
- * understood; -EIO if the kernel does not answer; -ENOMEM. What failed was logged.
+ * Returns 0, also if no NIC is taken (check num_taken); -EINVAL if a setting is not valid; -EIO if
+ * the kernel does not answer; -ENOMEM. Failures are logged.
  */
 int mesh_nic_table_load(const char *sysfs_root, const struct mesh_config *config,
 			struct mesh_nic_table *table);
 
-/** Frees what mesh_nic_table_load() gave. A zeroed table is allowed. */
+/** Frees the contents of a table of mesh_nic_table_load(). A zeroed table is allowed. */
 void mesh_nic_table_free(struct mesh_nic_table *table);
 
 /** Logs each NIC with its reason: at INFO, or at WARN if no NIC is taken. */

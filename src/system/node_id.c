@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node_id.c - which node this is. */
+/* node_id.c - the identity and the name of this node. */
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>

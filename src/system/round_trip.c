@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* round_trip.c - asks the kernel; a file of its own because linux/tcp.h excludes netinet/tcp.h. */
+/* round_trip.c - a file of its own, because linux/tcp.h and netinet/tcp.h exclude each other. */
 #include "system/round_trip.h"
 
 #include <linux/tcp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stats_file.c - makes this process's page of counters, and reads everybody's. */
+/* stats_file.c - creates this process's page of counters, and reads those of all processes. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 
 /* "nccl-net-mesh-1000" in MESH_STATS_ROOT. */
 #define FOLDER_PREFIX "nccl-net-mesh-"
-/* A file has this name until it is locked; one left behind goes after this time. */
+/* A file's name has this prefix until it is locked; an abandoned one is removed after this time. */
 #define NEW_PREFIX "new-"
 #define NEW_MAX_AGE_S 60
 /* Files read from one folder: a bound, not an expectation. */
@@ -38,8 +38,8 @@ static void folder_default(uid_t uid, char *path)
 }
 
 /*
- * Opens a folder that nobody but @owner can have put anything into: not through a link, and never
- * one that somebody else made first. Returns its descriptor or a negative errno.
+ * Opens a folder that only @owner can write to: it follows no symbolic link, and refuses a folder
+ * that another user created. Returns its descriptor or a negative errno.
  */
 static int folder_open(const char *path, uid_t owner)
 {
@@ -75,13 +75,13 @@ static bool name_is_ours(const char *name)
 	return sscanf(name, "%9u-%16" SCNx64 ".mesh%n", &pid, &id, &end) == 2 && end && !name[end];
 }
 
-/* True if the open file's process lives, or is about to lock it. */
+/* True if the open file's process lives, or has not locked it yet. */
 static bool file_is_held(int fd, const char *name)
 {
 	bool in_the_making = !strncmp(name, NEW_PREFIX, strlen(NEW_PREFIX));
 	struct stat stat;
 
-	/* First: its process must not find its own file locked by us. */
+	/* Check this before the lock: otherwise the process could find its own file locked. */
 	if (in_the_making && (fstat(fd, &stat) || time(NULL) - stat.st_mtime < NEW_MAX_AGE_S))
 		return true;
 	if (flock(fd, LOCK_EX | LOCK_NB))
@@ -90,7 +90,7 @@ static bool file_is_held(int fd, const char *name)
 	return false;
 }
 
-/* Opens a file of a living process, and removes a dead one's. Returns a negative errno for none. */
+/* Opens a living process's file, and removes a dead one's. Returns a negative errno if none. */
 static int file_open_living(int folder_fd, const char *name, uid_t owner)
 {
 	struct stat stat;
@@ -148,9 +148,9 @@ static void visit_none(void *arg, const char *name, int fd)
 	(void)fd;
 }
 
-/* ---- this process's own ---------------------------------------------------------------------- */
+/* ---- the page of this process ---------------------------------------------------------------- */
 
-/* A file beyond this limit costs SIGXFSZ, which ends a process that does not handle it. */
+/* A file beyond this limit raises SIGXFSZ, which ends a process that does not handle it. */
 static bool size_is_allowed(void)
 {
 	struct rlimit limit;
@@ -159,8 +159,8 @@ static bool size_is_allowed(void)
 }
 
 /*
- * Opened once more for it: a mapping keeps its file, and with it the file's lock, and a forked
- * child keeps the mapping.
+ * Opens the file a second time for the mapping: a mapping keeps its open file, and with it the
+ * lock, and a forked child keeps the mapping.
  */
 static int page_map(struct mesh_stats_file *file, const char *name)
 {
@@ -169,7 +169,7 @@ static int page_map(struct mesh_stats_file *file, const char *name)
 
 	if (!size_is_allowed())
 		return -EFBIG;
-	/* All of it now: a full file system must not become a SIGBUS in the middle of a run. */
+	/* Allocate all of it now: otherwise a full file system raises SIGBUS during the run. */
 	ret = posix_fallocate(file->fd, 0, sizeof(*file->page));
 	if (ret)
 		return -ret;
@@ -185,7 +185,10 @@ static int page_map(struct mesh_stats_file *file, const char *name)
 	return 0;
 }
 
-/* Under its other name until it is locked and filled in: nobody takes it for a dead one's. */
+/*
+ * The file has its NEW_PREFIX name until it is locked and filled in: otherwise another process
+ * could take it for the file of a dead process.
+ */
 static int file_make(struct mesh_stats_file *file, uint64_t node_id, const char *node)
 {
 	char name[sizeof(NEW_PREFIX) + sizeof(file->name)];
@@ -201,7 +204,7 @@ static int file_make(struct mesh_stats_file *file, uint64_t node_id, const char 
 			  0600);
 	if (file->fd < 0)
 		return -errno;
-	/* A child would hold the lock with us, and after us. */
+	/* A forked child would keep the lock after this process has ended. */
 	file->fd = mesh_descriptor_hide(file->fd);
 	if (file->fd < 0) {
 		unlinkat(file->folder_fd, name, 0);
@@ -225,10 +228,10 @@ static int file_make(struct mesh_stats_file *file, uint64_t node_id, const char 
 static const char *error_hint(int error)
 {
 	if (error == -EPERM)
-		return "; it must be this user's and nobody else may write there";
+		return "; it must belong to this user, and other users must not have write access";
 	if (error == -EFBIG)
 		return "; this process may not write files of that size (ulimit -f)";
-	return "; NCCL_MESH_STATS_DIR names another";
+	return "; NCCL_MESH_STATS_DIR selects another folder";
 }
 
 int mesh_stats_file_open(const char *setting, uint64_t node_id, const char *node,
@@ -270,7 +273,7 @@ void mesh_stats_file_close(struct mesh_stats_file *file)
 	*file = (struct mesh_stats_file){.fd = -1, .folder_fd = -1};
 }
 
-/* ---- everybody's ----------------------------------------------------------------------------- */
+/* ---- the pages of all processes -------------------------------------------------------------- */
 
 struct reader {
 	const char *folder;
@@ -324,7 +327,7 @@ static int folder_read(struct reader *reader, const char *path, uid_t owner)
 	return ret;
 }
 
-/* The folder of each user: its name must tell its owner, or anybody could make one up. */
+/* Reads each user's folder. Its owner must match the user id in its name; others are forged. */
 static int root_read(struct reader *reader)
 {
 	DIR *root = opendir(MESH_STATS_ROOT);

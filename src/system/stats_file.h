@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stats_file.h - where the pages of counters lie, how a process makes its own, and how others
+ * stats_file.h - where the pages of counters are, how a process creates its own, and how others
  * find them.
  *
  * A file is called <pid>-<16 hex digits>.mesh and lies in a folder that only its user can enter.
- * Its process holds a lock on it (flock) for as long as it lives, whatever way it ends; so a file
- * that can be locked is a dead process's, also in containers, where process numbers say nothing.
+ * Its process holds a lock on it (flock) for as long as it lives, and the kernel releases the lock
+ * however the process ends. So a file that can be locked belongs to a dead process. This holds in
+ * containers, too, where process ids are not unique.
  */
 #ifndef MESH_SYSTEM_STATS_FILE_H
 #define MESH_SYSTEM_STATS_FILE_H
@@ -17,12 +18,12 @@
 
 #include "wire/stats.h"
 
-/* Each user's folder is here, called nccl-net-mesh-<uid>: memory, and gone after a reboot. */
+/* Holds each user's folder, nccl-net-mesh-<uid>: in memory, empty after a reboot. */
 #define MESH_STATS_ROOT "/dev/shm"
 /* NCCL_MESH_STATS_DIR's value for no page at all. */
 #define MESH_STATS_NONE "none"
 
-/* This process's own page. */
+/* The page of this process. */
 struct mesh_stats_file {
 	struct mesh_stats_page *page; /* mapped, shared; NULL if there is none */
 	int fd;			      /* holds the lock */
@@ -31,8 +32,8 @@ struct mesh_stats_file {
 };
 
 /**
- * Makes this process's file and maps it, after removing those of dead processes. The folder is made
- * with mode 0700 if it is missing; one that belongs to somebody else, or that others can enter, is
+ * Creates this process's file and maps it, after removing those of dead processes. A missing folder
+ * is created with mode 0700; a folder that belongs to another user, or that others can enter, is
  * refused.
  *
  * @setting: NCCL_MESH_STATS_DIR: a folder, "" for the user's folder in MESH_STATS_ROOT, or "none"
@@ -44,10 +45,10 @@ struct mesh_stats_file {
 int mesh_stats_file_open(const char *setting, uint64_t node_id, const char *node,
 			 struct mesh_stats_file *file);
 
-/** Unmaps and removes it. */
+/** Unmaps the page and removes the file. */
 void mesh_stats_file_close(struct mesh_stats_file *file);
 
-/* One process's page, as it was a moment ago. */
+/* A copy of one process's page. */
 struct mesh_stats_found {
 	char path[PATH_MAX]; /* for messages */
 	int error;	     /* 0, or why the page cannot be used: negative errno */
@@ -58,7 +59,7 @@ struct mesh_stats_found {
  * Reads the pages of living processes, and removes those of dead ones where that is allowed.
  *
  * @setting: as above; "" reads the folders of all users that may be entered
- * @visit: called for each; what it is given is valid during the call
+ * @visit: called for each; its arguments are valid during the call
  *
  * Returns the number of pages, those with an error included, or a negative errno: -ENOENT if there
  * is no folder, -EACCES and the like if it cannot be read. Logs nothing.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sysfs.c - reads files below /sys, and what they say of a network interface. */
+/* sysfs.c - reads files below /sys, and the facts there about a network interface. */
 #define _GNU_SOURCE /* scandirat, versionsort */
 #include <dirent.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "system/sysfs.h"
 #include "system/sysfs_text.h"
 
-/* A VLAN on a bond on a port is two steps down; more than this is a loop or nonsense. */
+/* A VLAN on a bond on a port is two steps down; a longer chain is a loop or invalid. */
 #define LOWER_STEPS 4
 /* PCI Express Base Specification: x1 to x32. */
 #define PCI_LANES_MAX 32
@@ -66,7 +66,7 @@ static ssize_t read_all(int fd, char *text, size_t size)
 	return (ssize_t)len;
 }
 
-/* Reads the whole file without its last newline, which may lie beyond @size - 1. */
+/* Reads the whole file without its last newline; the newline may be at @size - 1. */
 static ssize_t text_read(int fd, char *text, size_t size)
 {
 	ssize_t len = read_all(fd, text, size);
@@ -253,7 +253,7 @@ void mesh_sysfs_pci_link_load(const char *pci_path, struct mesh_pci_link *link)
 	mesh_sysfs_close(&folder);
 }
 
-/* False if class/net/X is not the interface that netlink told us about. */
+/* False if class/net/X is not the interface that netlink reported. */
 static bool netdev_is_same(const struct mesh_sysfs *sysfs, const struct mesh_nic *nic)
 {
 	uint64_t ifindex;
@@ -288,7 +288,7 @@ static bool lower_find(const struct mesh_sysfs *sysfs, const char *netdev, char 
 	return found;
 }
 
-/* A VLAN or bond has no device; the first interface below it has. */
+/* A VLAN or bond has no device of its own: use that of the first interface below it. */
 static void netdev_pci_path(const struct mesh_sysfs *sysfs, const char *netdev, char *pci_path)
 {
 	char name[IF_NAMESIZE], path[64];
@@ -313,12 +313,12 @@ bool mesh_sysfs_netdev_load(const struct mesh_sysfs *sysfs, struct mesh_nic *nic
 	if (!mesh_sysfs_exists(sysfs, "class/net/%s", nic->netdev))
 		return false;
 	if (!netdev_is_same(sysfs, nic)) {
-		mesh_trace("%s/class/net/%s is another network namespace's", sysfs->root,
+		mesh_trace("%s/class/net/%s belongs to another network namespace", sysfs->root,
 			   nic->netdev);
 		return false;
 	}
 	netdev_pci_path(sysfs, nic->netdev, nic->pci_path);
-	/* Reading the speed of a link that is down is an error. */
+	/* The kernel fails to read the speed of a link that is down. */
 	if (!mesh_sysfs_read(sysfs, text, sizeof(text), "class/net/%s/speed", nic->netdev))
 		mesh_sysfs_speed_parse(text, &nic->speed_mbps);
 	nic->wireless = mesh_sysfs_exists(sysfs, "class/net/%s/wireless", nic->netdev) ||

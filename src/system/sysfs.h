@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sysfs.h - reads files below /sys, and what they say of a network interface. */
+/* sysfs.h - reads files below /sys, and the facts there about a network interface. */
 #ifndef MESH_SYSTEM_SYSFS_H
 #define MESH_SYSTEM_SYSFS_H
 
@@ -12,7 +12,7 @@
 
 /* A mounted sysfs, or a folder that looks like one. */
 struct mesh_sysfs {
-	int fd;		     /* of the folder; -1: there is none, everything reads as missing */
+	int fd;		     /* of the folder; -1 if there is none: all files read as missing */
 	char root[PATH_MAX]; /* its real path */
 };
 
@@ -30,7 +30,7 @@ void mesh_sysfs_close(struct mesh_sysfs *sysfs);
  * Reads a file below the root into @text of @size bytes, without its last newline.
  *
  * Returns 0; -ENOENT if it is missing; -EOVERFLOW if it does not fit, @text is never cut; -EINVAL
- * for a NUL inside, or if the kernel says so; another negative errno. @text is "" on failure.
+ * for a NUL inside, or from the kernel; another negative errno. @text is "" on failure.
  */
 int mesh_sysfs_read(const struct mesh_sysfs *sysfs, char *text, size_t size, const char *format,
 		    ...) __attribute__((format(printf, 4, 5)));
@@ -52,30 +52,30 @@ bool mesh_sysfs_exists(const struct mesh_sysfs *sysfs, const char *format, ...)
  */
 int mesh_sysfs_list(const struct mesh_sysfs *sysfs, const char *path, char ***names);
 
-/** Frees such an array; NULL is allowed, whatever @num. */
+/** Frees such an array; NULL is allowed with any @num. */
 void mesh_sysfs_names_free(char **names, int num);
 
 /**
- * Finds the PCI function that a device is or sits on: a USB or virtio device's, a virtual
- * function's own.
+ * Finds the PCI function of a device, or the one that it is attached to: a USB or virtio device has
+ * its parent's, a virtual function has its own.
  *
- * @path: below the root, a symbolic link as a rule: "class/net/eth0/device"
- * @pci_path: PATH_MAX bytes; the real path, or "" where there is none that NCCL could take
+ * @path: below the root, usually a symbolic link: "class/net/eth0/device"
+ * @pci_path: PATH_MAX bytes; the real path, or "" if there is none that NCCL could use
  */
 void mesh_sysfs_pci_path(const struct mesh_sysfs *sysfs, const char *path, char *pci_path);
 
 /**
- * Reads what the PCI function's folder and the one above it say of its PCIe link; what they do not
- * say (virtual functions, other buses) is 0.
+ * Reads the PCIe link of a PCI function from its folder and the one above; a value that is missing
+ * there (virtual functions, other buses) is 0.
  *
  * @pci_path: as mesh_sysfs_pci_path() gives it, "" for none
  */
 void mesh_sysfs_pci_link_load(const char *pci_path, struct mesh_pci_link *link);
 
 /**
- * Adds to @nic what class/net says: pci_path, speed_mbps, wireless. Nothing is added if sysfs
- * shows another network namespace's interface under this name (it belongs to the namespace of
- * whoever mounted it).
+ * Adds to @nic the facts of class/net: pci_path, speed_mbps, wireless. Nothing is added if sysfs
+ * shows another network namespace's interface under this name: sysfs shows the namespace of the
+ * process that mounted it.
  *
  * Returns true if sysfs knows the interface.
  */

@@ -20,17 +20,17 @@
 /* IB_PORT_ACTIVE of the kernel's enum ib_port_state. */
 #define PORT_STATE_ACTIVE '4'
 
-/* An entry of a GID table, and whose it is. */
+/* An entry of a GID table, and its netdev. */
 struct port_gid {
 	struct mesh_gid gid;
-	char netdev[IF_NAMESIZE]; /* "" where the kernel does not say */
+	char netdev[IF_NAMESIZE]; /* "" if the kernel does not report it */
 };
 
 struct rdma_port {
 	struct mesh_rdma_port rdma; /* without its gids */
 	char pci_path[PATH_MAX];    /* "" for soft-RoCE */
 	char parent[IF_NAMESIZE];   /* netdev of soft-RoCE, else "" */
-	int num_siblings;	    /* ports of the device, this one too */
+	int num_siblings;	    /* ports of the device, including this one */
 	struct port_gid *gids;	    /* owned; the entries that are not empty */
 	int num_gids;
 };
@@ -40,13 +40,13 @@ struct rdma_ports {
 	int num;
 };
 
-/* Why a port is a NIC's, from the weakest reason to the strongest. */
+/* Why a port belongs to a NIC, from the weakest reason to the strongest. */
 enum evidence {
 	EVIDENCE_NONE,
 	EVIDENCE_PARENT,
 	EVIDENCE_HARDWARE, /* the same PCI function and port number */
 	EVIDENCE_NETDEV,   /* the same PCI function, and a GID names the netdev */
-	EVIDENCE_ADDRESS,  /* a GID is made of an address of the NIC */
+	EVIDENCE_ADDRESS,  /* a GID is derived from an address of the NIC */
 };
 
 static enum mesh_link_layer link_layer_parse(const char *text)
@@ -72,7 +72,7 @@ static bool gid_read(const struct mesh_sysfs *sysfs, const struct mesh_rdma_port
 	    mesh_sysfs_gid_parse(text, result->gid.bytes) ||
 	    !memcmp(result->gid.bytes, zero, sizeof(zero)))
 		return false;
-	/* Both files are errors (EINVAL) for some entries and missing on old kernels. */
+	/* Reading both files fails (EINVAL) for some entries, and old kernels lack them. */
 	if (!mesh_sysfs_read(sysfs, text, sizeof(text), CLASS "/%s/ports/%d/gid_attrs/types/%d",
 			     port->device, port->port, index))
 		mesh_sysfs_gid_type_parse(text, port->link_layer, &result->gid.type);
@@ -127,7 +127,7 @@ static void device_read(const struct mesh_sysfs *sysfs, struct rdma_port *port)
 
 	if (!mesh_sysfs_read(sysfs, text, sizeof(text), CLASS "/%s/node_guid", device))
 		mesh_sysfs_guid_parse(text, &port->rdma.node_guid);
-	/* "4: RNIC" of the kernel's node_type_show() is iWARP's. */
+	/* "4: RNIC" of the kernel's node_type_show() means iWARP. */
 	if (!mesh_sysfs_read(sysfs, text, sizeof(text), CLASS "/%s/node_type", device))
 		port->rdma.iwarp = text[0] == '4' && text[1] == ':';
 	uverbs_read(sysfs, &port->rdma);
@@ -136,7 +136,7 @@ static void device_read(const struct mesh_sysfs *sysfs, struct rdma_port *port)
 	mesh_sysfs_pci_path(sysfs, path, port->pci_path);
 }
 
-/* Fills in all but the names. Returns 0, -EINVAL for a port that we cannot use, -ENOMEM. */
+/* Fills in all but the names. Returns 0, -EINVAL for an unusable port, -ENOMEM. */
 static int port_read(const struct mesh_sysfs *sysfs, struct rdma_port *port)
 {
 	struct mesh_rdma_port *rdma = &port->rdma;
@@ -191,8 +191,7 @@ static int device_ports_read(const struct mesh_sysfs *sysfs, const char *device,
 		port = port_add(ports, device, (int)number);
 		ret = port ? port_read(sysfs, port) : -ENOMEM;
 		if (ret == -EINVAL) {
-			mesh_trace("%s port %d has no link layer that we know", device,
-				   (int)number);
+			mesh_trace("%s port %d has an unknown link layer", device, (int)number);
 			ports->num--;
 		}
 	}
@@ -211,7 +210,7 @@ static void ports_free(struct rdma_ports *ports)
 	free(ports->ports);
 }
 
-/* Reads every RDMA port; none is no error. Returns 0 or -ENOMEM. */
+/* Reads every RDMA port; there may be none. Returns 0 or -ENOMEM. */
 static int ports_load(const struct mesh_sysfs *sysfs, struct rdma_ports *ports)
 {
 	int num, i, ret = 0;
@@ -229,7 +228,7 @@ static int ports_load(const struct mesh_sysfs *sysfs, struct rdma_ports *ports)
 	return ret;
 }
 
-/* RoCE's first GID is fe80:: and the MAC as EUI-64; iWARP's only one is the MAC and zeros. */
+/* The first GID of RoCE is fe80:: and the MAC as EUI-64; the only GID of iWARP is MAC and zeros. */
 static bool gid_is_mac(const uint8_t *gid, const uint8_t *mac)
 {
 	const uint8_t roce[16] = {0xfe, 0x80, [8] = mac[0] ^ 2, mac[1], mac[2],
@@ -251,7 +250,7 @@ static bool gid_is_nics(const struct port_gid *entry, const struct mesh_nic *nic
 	return gid_is_mac(entry->gid.bytes, nic->mac);
 }
 
-/* True if both are known and differ in more than the function: ports of a LAG differ in that. */
+/* True if both are known and differ beyond the function number, in which ports of a LAG differ. */
 static bool on_different_cards(const char *pci_a, const char *pci_b)
 {
 	const char *dot_a = strrchr(pci_a, '.'), *dot_b = strrchr(pci_b, '.');
@@ -260,7 +259,7 @@ static bool on_different_cards(const char *pci_a, const char *pci_b)
 	       (dot_a - pci_a != dot_b - pci_b || memcmp(pci_a, pci_b, (size_t)(dot_a - pci_a)));
 }
 
-/* Of a device with several ports: is this the netdev's? dev_id is what kernels before 3.15 say. */
+/* True if @port is the netdev's among several ports. Kernels before 3.15 report it in dev_id. */
 static bool port_number_fits(const struct mesh_sysfs *sysfs, const struct mesh_nic *nic,
 			     const struct rdma_port *port)
 {
@@ -321,7 +320,7 @@ static enum evidence port_evidence(const struct mesh_sysfs *sysfs, const struct 
 			  : ethernet_evidence(sysfs, nic, port);
 }
 
-/* Copies the port's facts, and of its GIDs the ones that are this NIC's. */
+/* Copies the port's facts, and those of its GIDs that belong to this NIC. */
 static void port_adopt(struct mesh_nic *nic, const struct rdma_port *port)
 {
 	struct mesh_rdma_port *rdma = &nic->rdma;
@@ -339,17 +338,17 @@ static void port_adopt(struct mesh_nic *nic, const struct rdma_port *port)
 	}
 	rdma->num_gids = num < MESH_NIC_GIDS_MAX ? num : MESH_NIC_GIDS_MAX;
 	if (num > MESH_NIC_GIDS_MAX)
-		mesh_trace("%s has %d GIDs; %d are not looked at", nic->netdev, num,
+		mesh_trace("%s has %d GIDs; %d are ignored", nic->netdev, num,
 			   num - MESH_NIC_GIDS_MAX);
 	if (*port->pci_path)
 		memcpy(nic->pci_path, port->pci_path, sizeof(nic->pci_path));
-	/* IPoIB's own idea of its speed is younger than IPoIB; a RoCE port's is rounded. */
+	/* Only newer kernels report a speed for IPoIB; the rate of a RoCE port is rounded. */
 	if (rdma->active && rdma->speed_mbps &&
 	    (!nic->speed_mbps || rdma->link_layer == MESH_LINK_LAYER_INFINIBAND))
 		nic->speed_mbps = rdma->speed_mbps;
 }
 
-/* InfiniBand ports that the mesh cannot use because IPoIB is missing: nothing else shows them. */
+/* Logs InfiniBand ports that the mesh cannot use because IPoIB is missing: no NIC shows them. */
 static void lonely_ports_log(const struct rdma_ports *ports, const struct mesh_nic *nics,
 			     int num_nics)
 {
@@ -364,7 +363,7 @@ static void lonely_ports_log(const struct rdma_ports *ports, const struct mesh_n
 				break;
 		if (k == num_nics && rdma->link_layer == MESH_LINK_LAYER_INFINIBAND)
 			mesh_info("%s port %d (InfiniBand, %s) has no network interface here, and "
-				  "RDMA finds its peers by IPoIB addresses: load ib_ipoib",
+				  "RDMA needs an IPoIB address to find its peers: load ib_ipoib",
 				  rdma->device, rdma->port, rdma->state);
 	}
 }

@@ -7,14 +7,14 @@
 #include "system/sysfs.h"
 
 /**
- * Fills in rdma of each NIC that has an RDMA port, and what only that port knows: pci_path where
- * the netdev has none (bond), speed_mbps where it has none (InfiniBand: the port's always).
+ * Fills in rdma of each NIC that has an RDMA port, and the facts that only the port has: pci_path
+ * if the netdev has none (bond), speed_mbps if it has none (InfiniBand: always the port's).
  *
- * class/infiniband lists the devices of all network namespaces, whose interfaces may be called
- * alike; so a port counts as a NIC's by what cannot be shared. The strongest evidence wins:
- * - InfiniBand: the hardware address of IPoIB ends with the port's GUID; else (no GID to be seen)
+ * class/infiniband lists the devices of all network namespaces, whose interfaces may have equal
+ * names; so ports are matched to NICs by unique properties. The strongest evidence wins:
+ * - InfiniBand: the hardware address of IPoIB ends with the port's GUID; else (no GID is visible)
  *   the same PCI function and the port's number (dev_port, dev_id of old kernels);
- * - Ethernet: a GID of this netdev that is made of one of the NIC's addresses or of its MAC; else
+ * - Ethernet: a GID of this netdev that is derived from one of the NIC's addresses or MAC; else
  *   the same PCI function and a GID of this netdev; else the same PCI function, the port's number
  *   and no GID that names a netdev; else a port without GIDs whose parent file names the netdev
  *   (soft-RoCE).

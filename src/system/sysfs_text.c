@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sysfs_text.c - reads the texts that sysfs files hold. */
+/* sysfs_text.c - parses the texts of sysfs files. */
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
 
 #include "system/sysfs_text.h"
 
-/* More than any port has; keeps the sum in an int. */
+/* Above the rate of any port; keeps the sum within an int. */
 #define RATE_GBPS_MAX 100000
 /* PCIe 7.0 has 128. */
 #define PCI_GTPS_MAX 1000
@@ -202,7 +202,7 @@ bool mesh_sysfs_is_pci_function(const char *name)
 	const char *colon = strchr(name, ':');
 	size_t len = strlen(name);
 
-	/* The domain has four digits or more; behind it always ":01:00.0". */
+	/* The domain has four digits or more; ":01:00.0" always follows it. */
 	if (!colon || colon - name < 4 || len > PCI_FUNCTION_NAME_MAX || strlen(colon) != 8)
 		return false;
 	return hex_read(name, (int)(colon - name)) >= 0 && hex_read(colon + 1, 2) >= 0 &&

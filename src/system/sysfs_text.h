@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sysfs_text.h - reads the texts that sysfs files hold. Pure functions; nothing is trusted. */
+/* sysfs_text.h - parses the texts of sysfs files. Pure functions; the texts are not trusted. */
 #ifndef MESH_SYSTEM_SYSFS_TEXT_H
 #define MESH_SYSTEM_SYSFS_TEXT_H
 
@@ -9,8 +9,8 @@
 
 #include "nic/nic.h"
 
-/* Each takes the whole text without its newline, refuses anything behind the value, and returns
- * 0 or -EINVAL; outputs are written on success only. */
+/* Each takes the whole text without its newline, refuses trailing characters, and returns 0 or
+ * -EINVAL; outputs are written on success only. */
 
 /** Reads a decimal, or after 0x a hexadecimal, number from 0 to @max. */
 int mesh_sysfs_number_parse(const char *text, uint64_t max, uint64_t *value);
@@ -18,12 +18,12 @@ int mesh_sysfs_number_parse(const char *text, uint64_t max, uint64_t *value);
 /** Reads "12.5 Gb/sec (4X EDR)" of an RDMA port's rate file into Mb/s. */
 int mesh_sysfs_rate_parse(const char *text, int *mbps);
 
-/** Reads a speed file: Mb/s. "-1", and what old kernels make of it, is 0: unknown. */
+/** Reads a speed file: Mb/s. "-1", also printed as unsigned by old kernels, is 0: unknown. */
 int mesh_sysfs_speed_parse(const char *text, int *mbps);
 
 /**
  * Reads a current_link_speed or max_link_speed file, "8.0 GT/s PCIe", into MT/s. "Unknown" is 0;
- * old kernels say "8 GT/s".
+ * old kernels print "8 GT/s".
  */
 int mesh_sysfs_pci_speed_parse(const char *text, int *mts);
 

@@ -16,9 +16,9 @@
 #ifndef TCP_RTO_MAX_MS
 #define TCP_RTO_MAX_MS 44
 #endif
-/* The smallest that the kernel takes. */
+/* The smallest value that the kernel accepts. */
 #define RTO_MAX_MS 1000
-/* net/tcp_states.h, which netinet/tcp.h has, but not beside linux/tcp.h. */
+/* States of net/tcp_states.h; netinet/tcp.h has them, but conflicts with linux/tcp.h. */
 #define STATE_SYN_SENT 2
 #define STATE_SYN_RECV 3
 #define STATE_CLOSE 7
@@ -70,7 +70,7 @@ void mesh_tcp_keepalive_set(int fd, const struct mesh_tcp_keepalive *keepalive)
 	int rto_max_ms = RTO_MAX_MS, on = 1, none = 0;
 
 	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &none, sizeof(none));
-	/* Refused before Linux 6.15: there, data that is lost is repeated ever less often. */
+	/* Linux before 6.15 refuses it and doubles the time between retransmissions. */
 	setsockopt(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, &rto_max_ms, sizeof(rto_max_ms));
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &keepalive->count, sizeof(keepalive->count));
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &keepalive->interval_s,

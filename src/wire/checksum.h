@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* checksum.h - a 32-bit checksum that finds damaged or foreign bytes; no protection from malice. */
+/* checksum.h - a 32-bit checksum that detects damaged bytes; it does not authenticate. */
 #ifndef MESH_WIRE_CHECKSUM_H
 #define MESH_WIRE_CHECKSUM_H
 

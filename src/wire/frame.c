@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* frame.c - checks the frames that come from other nodes. Nothing foreign is trusted. */
+/* frame.c - checks the frames that come from other nodes: no field is trusted. */
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
@@ -11,7 +11,7 @@ const char *mesh_refusal_text(enum mesh_refusal refusal)
 {
 	switch (refusal) {
 	case MESH_REFUSAL_VERSION:
-		return "it speaks another protocol version: install the same plugin on all nodes";
+		return "it uses another protocol version: install the same plugin on all nodes";
 	case MESH_REFUSAL_PROVIDER:
 		return "it uses another libfabric provider on this link: set NCCL_MESH_PROVIDER to "
 		       "the same on all nodes";
@@ -29,7 +29,7 @@ const char *mesh_refusal_text(enum mesh_refusal refusal)
 	return "for a reason that this version does not know";
 }
 
-/* Bytes behind the header that a frame of this type has; HELLO has at least so many. */
+/* The payload size of a frame of this type, in bytes; for HELLO the smallest. */
 static size_t frame_payload_size(uint8_t type)
 {
 	switch ((enum mesh_frame_type)type) {
@@ -96,14 +96,14 @@ static int connect_check(const struct mesh_frame_connect *connect)
 	return 0;
 }
 
-/* A stranger's texts are printed before anything of it is believed. */
+/* The texts are untrusted and are printed before the peer is accepted. */
 static void hello_texts_clean(struct mesh_frame_hello *hello)
 {
 	mesh_text_clean(hello->version);
 	mesh_text_clean(hello->node_name);
 }
 
-/* A frame of another version: of a HELLO we know the first bytes, of others only the header. */
+/* A frame of another version: all versions share the header and the first bytes of a HELLO. */
 static int foreign_decode(const struct mesh_frame_header *header, const uint8_t *bytes, size_t size,
 			  struct mesh_frame *frame)
 {
@@ -131,7 +131,7 @@ int mesh_frame_decode(const void *bytes, size_t size, struct mesh_frame *frame)
 	int ret;
 
 	if (size < sizeof(header)) {
-		/* Noise is told as soon as its first bytes are here. */
+		/* The first bytes suffice to reject noise. */
 		uint32_t magic = MESH_FRAME_MAGIC;
 		size_t known = size < sizeof(magic) ? size : sizeof(magic);
 
@@ -172,7 +172,7 @@ size_t mesh_frame_finish(struct mesh_frame *frame, enum mesh_frame_type type)
 	return sizeof(frame->header) + length;
 }
 
-/* Rounded up, so that a slow NIC is not taken for one of unknown speed. */
+/* Rounds up, so that a slow NIC is not encoded as unknown speed (0). */
 static uint16_t speed_encode(int mbps)
 {
 	int units = mbps / MESH_WIRE_SPEED_MBPS + (mbps % MESH_WIRE_SPEED_MBPS > 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* frame.h - frames on the control connection: its connecting, its comms, their ends. */
+/* frame.h - frames on the control connection: they open it, and open and close its comms. */
 #ifndef MESH_WIRE_FRAME_H
 #define MESH_WIRE_FRAME_H
 
@@ -11,17 +11,17 @@
 #include "wire/protocol.h"
 
 enum mesh_frame_type {
-	MESH_FRAME_HELLO = 1, /* first in each direction: who I am, my endpoint's name */
-	MESH_FRAME_REFUSE,    /* HELLO or CONNECT is not taken, and why */
-	MESH_FRAME_CONNECT,   /* connector: make a comm with this listener, or add a path to it */
-	MESH_FRAME_ACCEPT,    /* listener: made, the path's id is ... */
-	MESH_FRAME_CLOSE,     /* my end of this comm is closing: start nothing new, and poll */
-	MESH_FRAME_CLOSED,    /* my end is closed: nothing of it is in flight any more */
-	MESH_FRAME_ASK,	      /* either end: I have waited long for this message to complete */
-	MESH_FRAME_SENT,      /* sender: all of it is sent; no answer means not yet */
-	MESH_FRAME_PORT,      /* connector: its provider dialled yours from this TCP port */
-	MESH_FRAME_WITHDRAW,  /* connector: it drops a comm that its NCCL never had, or gives up */
-	MESH_FRAME_CUT,	      /* either end: I have cut the provider's connections between us */
+	MESH_FRAME_HELLO = 1, /* first in each direction: the sender and its endpoint's name */
+	MESH_FRAME_REFUSE,    /* HELLO or CONNECT is refused, with the reason */
+	MESH_FRAME_CONNECT,   /* connector: open a comm with this listener, or add a path to it */
+	MESH_FRAME_ACCEPT,    /* listener: the path is accepted; carries the path's id */
+	MESH_FRAME_CLOSE,    /* the sender's end of this comm closes: start nothing new, and poll */
+	MESH_FRAME_CLOSED,   /* the sender's end is closed: it has nothing in flight */
+	MESH_FRAME_ASK,	     /* either end: this message has been pending for long */
+	MESH_FRAME_SENT,     /* sender: all of it is sent; if not, the sender does not answer */
+	MESH_FRAME_PORT,     /* connector: the TCP port that its provider connected from */
+	MESH_FRAME_WITHDRAW, /* connector: it drops a comm that its NCCL never had, or gives up */
+	MESH_FRAME_CUT, /* either end: the sender has cut the provider's connections to this peer */
 };
 
 enum mesh_refusal {
@@ -29,8 +29,8 @@ enum mesh_refusal {
 	MESH_REFUSAL_PROVIDER = 2,  /* another libfabric provider on this link */
 	MESH_REFUSAL_COOKIE = 3,    /* no such listener, or not its cookie */
 	MESH_REFUSAL_RESOURCES = 4, /* out of memory or comm ids, or its queue is full */
-	/* Of a peer that is up: the sender of the frame has given it up. */
-	MESH_REFUSAL_NO_ANSWER = 5, /* nothing was heard from it for too long */
+	/* About a connected peer: the sender of the frame has given it up. */
+	MESH_REFUSAL_NO_ANSWER = 5, /* it has not answered for too long */
 	MESH_REFUSAL_NO_DATA = 6,   /* large frames to it are lost */
 };
 
@@ -71,10 +71,10 @@ struct mesh_frame_hello {
 	char version[MESH_VERSION_MAX]; /* of the plugin: mesh_version() */
 	char node_name[MESH_NODE_NAME_MAX];
 	uint64_t node_id;
-	uint64_t process_id; /* random; tells two processes of a node apart */
-	uint64_t cookie;     /* of the listener that is wanted; 0 in the answer */
+	uint64_t process_id; /* random; distinguishes two processes of a node */
+	uint64_t cookie;     /* of the listener to connect to; 0 in the answer */
 	uint32_t listen_id;
-	uint32_t peer_id; /* put these two into a GREET to me */
+	uint32_t peer_id; /* a GREET to the sender carries these two */
 	uint32_t peer_token;
 	uint8_t provider; /* enum mesh_provider_id of this link */
 	uint8_t nic;	  /* the sender's NIC on this link */
@@ -97,7 +97,7 @@ _Static_assert(offsetof(struct mesh_frame_hello, nics) == 200, "wire format");
 struct mesh_frame_refuse {
 	uint32_t refusal; /* enum mesh_refusal */
 	uint32_t comm;	  /* the CONNECT's comm, or 0 for a HELLO */
-	/* The refuser's version or provider id, or the link that it gave up: 0 is this one. */
+	/* Version or provider id of the sender, or the link that it gave up (0: this link). */
 	uint32_t detail;
 	uint32_t reserved;
 };
@@ -113,38 +113,38 @@ static inline uint32_t mesh_link_name(uint8_t refusers_nic, uint8_t other_nic)
 struct mesh_frame_connect {
 	uint64_t cookie;    /* of the listener */
 	uint64_t comm_key;  /* random, the same on all paths of the comm */
-	uint32_t listen_id; /* whose cookie it is */
+	uint32_t listen_id; /* of the same listener */
 	uint32_t comm;	    /* the sender's comm id on this path */
-	uint32_t token;	    /* the sender's token: goes into each message to this comm */
-	uint8_t path;	    /* which path this is, from 0 */
-	uint8_t num_paths;  /* the comm is whole when all of them are there */
+	uint32_t token;	    /* the sender's token: each message to this comm carries it */
+	uint8_t path;	    /* index of this path, from 0 */
+	uint8_t num_paths;  /* the comm is whole when all of them have connected */
 	uint16_t reserved;  /* 0 */
 };
 _Static_assert(offsetof(struct mesh_frame_connect, path) == 28, "wire format");
 _Static_assert(sizeof(struct mesh_frame_connect) == 32, "wire format");
 
 /*
- * WITHDRAW: not CLOSE, because the connector's NCCL never had this comm: the listener's must
- * not get it either. It travels on the comm's first path, behind its CONNECT.
+ * WITHDRAW differs from CLOSE: the connector's NCCL never received this comm, so the listener's
+ * NCCL must not receive it. It travels on the comm's first path, after its CONNECT.
  */
 struct mesh_frame_withdraw {
 	uint64_t cookie;    /* of the listener */
 	uint64_t comm_key;  /* of the comm; 0 if there is none yet */
-	uint32_t listen_id; /* whose cookie it is */
+	uint32_t listen_id; /* of the same listener */
 	uint32_t final;	    /* 1: the connector has given up; 0: it tries again */
 };
 _Static_assert(offsetof(struct mesh_frame_withdraw, listen_id) == 16, "wire format");
 _Static_assert(sizeof(struct mesh_frame_withdraw) == 24, "wire format");
 
-/* ACCEPT: the sender's id and token for this path. The others: for a comm, on its first path. */
+/* ACCEPT: the sender's id and token for this path. Other types: about a comm, on its first path. */
 struct mesh_frame_comm {
 	uint64_t reserved; /* 0 */
 	uint32_t writes;   /* CLOSED from a sending comm: RMA writes started */
-	uint32_t to_comm;  /* the addressee's comm id */
+	uint32_t to_comm;  /* the receiver's comm id */
 	uint32_t comm;	   /* ACCEPT: the sender's comm id */
 	uint32_t token;	   /* ACCEPT: the sender's token */
 	uint32_t sent; /* CLOSED from a sending comm: messages sent; ASK, SENT: which; PORT: port */
-	uint32_t unclean; /* CLOSED: 1 if some of them may arrive at any time; else 0 */
+	uint32_t unclean; /* CLOSED: 1 if some writes may still arrive; else 0 */
 };
 _Static_assert(sizeof(struct mesh_frame_comm) == 32, "wire format");
 
@@ -182,22 +182,22 @@ static inline size_t mesh_frame_hello_size(int num_nics)
 }
 
 /**
- * Looks for one whole frame at the start of @size foreign bytes and checks it: type, length,
- * counts, text ends. Frames of another version are recognised by their header only. What cannot be
- * printed of a node's name is a '?'.
+ * Looks for one whole frame at the start of @size untrusted bytes and checks it: type, length,
+ * counts, text ends. Frames of another version are recognised by their header only. Unprintable
+ * characters of a node's name become '?'.
  *
- * @frame: written on success; unused parts are zero. For another version only the header and what
- *	   all versions have in a HELLO are written
+ * @frame: written on success; unused parts are zero. For another version only the header and the
+ *	   first bytes of a HELLO, which all versions share, are written
  *
- * Returns the bytes taken; 0 if more are needed; -EPROTONOSUPPORT for another version; -EPROTO if
- * this is no frame.
+ * Returns the bytes consumed; 0 if more are needed; -EPROTONOSUPPORT for another version; -EPROTO
+ * if this is not a frame.
  */
 int mesh_frame_decode(const void *bytes, size_t size, struct mesh_frame *frame);
 
 /** Fills in the header; returns the bytes of the frame to send. */
 size_t mesh_frame_finish(struct mesh_frame *frame, enum mesh_frame_type type);
 
-/** Copies an endpoint address into its wire form and back (-EPROTO if it is none). */
+/** Copies an endpoint address into its wire form and back (-EPROTO if it is not valid). */
 void mesh_wire_nic_encode(const struct mesh_endpoint_addr *endpoint, struct mesh_wire_nic *wire);
 int mesh_wire_nic_decode(const struct mesh_wire_nic *wire, struct mesh_endpoint_addr *endpoint);
 

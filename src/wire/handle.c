@@ -11,12 +11,12 @@
 
 #define HANDLE_MAGIC 0x4853454du /* "MESH" */
 
-/* Part of MESH_PROTOCOL_VERSION. Little-endian; protocol.h refuses to compile on anything else. */
+/* Part of MESH_PROTOCOL_VERSION. Little-endian; protocol.h does not compile for other orders. */
 struct handle_wire {
 	uint32_t magic;
 	uint8_t version;
 	uint8_t num_ipv4; /* entries of 8 bytes, first */
-	uint8_t num_ipv6; /* entries of 20 bytes, behind them */
+	uint8_t num_ipv6; /* entries of 20 bytes, after the IPv4 ones */
 	uint8_t dev;
 	uint64_t node_id;
 	uint64_t cookie;
@@ -25,7 +25,7 @@ struct handle_wire {
 	uint8_t total_nics;
 	uint8_t reserved; /* 0 */
 	uint8_t entries[MESH_HANDLE_ENTRY_BYTES];
-	uint32_t checksum;   /* of all bytes before it: a cut handle ends in zeros */
+	uint32_t checksum;   /* of all bytes before it: a truncated handle ends in zeros */
 	uint64_t connect_id; /* not covered: the connector writes here */
 };
 
@@ -37,7 +37,7 @@ _Static_assert(offsetof(struct handle_wire, entries) == 32, "wire format");
 _Static_assert(offsetof(struct handle_wire, checksum) == 116, "wire format");
 _Static_assert(offsetof(struct handle_wire, connect_id) == 120, "wire format");
 
-/* Behind the address in each entry: port (2 bytes), prefix length, provider << 4 | nic. */
+/* Follows the address in each entry: port (2 bytes), prefix length, provider << 4 | nic. */
 #define ENTRY_TAIL_BYTES 4
 
 static size_t entry_size(enum mesh_family family)
@@ -79,7 +79,7 @@ static uint32_t handle_checksum(const struct handle_wire *wire)
 }
 
 /*
- * Writes the endpoints of one family behind @used bytes of entries, while they fit.
+ * Writes the endpoints of one family after @used bytes of entries, while they fit.
  * Returns how many were written; *used grows.
  */
 static uint8_t entries_encode(const struct mesh_handle *handle, enum mesh_family family,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * handle.h - the 128 bytes that NCCL carries from the listener to the connector: who listens,
- * and every address under which it can be reached.
+ * handle.h - the 128 bytes that NCCL carries from the listener to the connector: the listener's
+ * identity and all addresses at which it can be reached.
  */
 #ifndef MESH_WIRE_HANDLE_H
 #define MESH_WIRE_HANDLE_H
@@ -17,12 +17,12 @@
 
 struct mesh_handle {
 	uint64_t node_id;
-	uint64_t cookie;       /* of the listener: nobody else's CONNECT is taken */
-	uint64_t connect_id;   /* the connector's own note between calls; 0 from the listener */
+	uint64_t cookie;       /* of the listener: only a CONNECT with it is accepted */
+	uint64_t connect_id;   /* state of the connector between its calls; 0 from the listener */
 	uint32_t listen_id;    /* which listener of the process */
 	uint16_t control_port; /* TCP, the same on each address, host order */
 	uint8_t dev;	       /* the NIC that NCCL chose on the listening side: a hint */
-	uint8_t total_nics;    /* NICs of the node, of which num_endpoints fitted in here */
+	uint8_t total_nics;    /* NICs of the node, of which num_endpoints fitted into the handle */
 	int num_endpoints;
 	struct mesh_endpoint_addr endpoints[MESH_NICS_MAX];
 };
@@ -36,17 +36,17 @@ struct mesh_handle {
 int mesh_handle_encode(const struct mesh_handle *handle, void *bytes);
 
 /**
- * Reads MESH_HANDLE_BYTES foreign bytes.
+ * Reads MESH_HANDLE_BYTES untrusted bytes.
  *
- * Returns 0; -EPROTO if this is no handle of ours or a damaged one; -EPROTONOSUPPORT if it is one
- * of another protocol version. @handle is written on success only.
+ * Returns 0; -EPROTO if this is not a handle of this plugin, or a damaged one; -EPROTONOSUPPORT for
+ * a handle of another protocol version. @handle is written on success only.
  */
 int mesh_handle_decode(const void *bytes, struct mesh_handle *handle);
 
-/** The protocol version that wrote a handle of ours: its first bytes never change. */
+/** The protocol version that wrote a handle of this plugin: its first bytes never change. */
 uint8_t mesh_handle_protocol(const void *bytes);
 
-/** Reads and writes the connector's note in an encoded handle (any alignment). */
+/** Read and write the connector's connect_id in an encoded handle (any alignment). */
 uint64_t mesh_handle_connect_id_get(const void *bytes);
 void mesh_handle_connect_id_set(void *bytes, uint64_t connect_id);
 

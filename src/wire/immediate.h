@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /*
- * It names comm, request and segment, so that a segment that arrives twice is recognised: 32 bits,
- * because verbs has no more. tcp has 64, and the upper half tells the true size of the message.
+ * It names comm, request and segment, so that a duplicate segment is recognised. It has 32 bits,
+ * the limit of verbs. tcp has 64, and the upper half carries the true size of the message.
  */
 #define MESH_IMMEDIATE_COMM_BITS 14
 #define MESH_IMMEDIATE_SEQ_BITS 6
@@ -23,7 +23,7 @@ struct mesh_immediate {
 	uint32_t segment; /* from 0 */
 	bool last;	  /* the message has segment + 1 segments */
 	bool full;	  /* the message fills the grant exactly */
-	uint32_t size;	  /* bytes of the whole message; 0: not told here */
+	uint32_t size;	  /* bytes of the whole message; 0: not carried here */
 };
 
 static inline uint64_t mesh_immediate_encode(const struct mesh_immediate *immediate)

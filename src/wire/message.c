@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* message.c - checks the messages that come from other nodes. Nothing foreign is trusted. */
+/* message.c - checks the messages that come from other nodes: no field is trusted. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* message.h - messages through libfabric: grants, small messages, and what announces writes. */
+/* message.h - messages through libfabric: grants, small messages, and announcements of writes. */
 #ifndef MESH_WIRE_MESSAGE_H
 #define MESH_WIRE_MESSAGE_H
 
@@ -10,13 +10,13 @@
 
 enum mesh_message_type {
 	MESH_MESSAGE_GREET = 1,	  /* first message on a path: proves that the fabric works */
-	MESH_MESSAGE_GREET_REPLY, /* and back */
-	MESH_MESSAGE_GRANT,	  /* receiver: these receives may be written there */
-	MESH_MESSAGE_POSTED,	  /* receiver: so many receives have been posted (eager credit) */
-	MESH_MESSAGE_WANT,	  /* sender: I need the grant of this sequence number */
+	MESH_MESSAGE_GREET_REPLY, /* the answer to GREET */
+	MESH_MESSAGE_GRANT,	  /* receiver: where these receives may be written */
+	MESH_MESSAGE_POSTED,	  /* receiver: the number of posted receives (eager credit) */
+	MESH_MESSAGE_WANT,	  /* sender: requests the grant of this sequence number */
 	MESH_MESSAGE_DATA,	  /* sender: a small message itself */
-	MESH_MESSAGE_SIZE,	  /* sender: the true size, where immediates have no room for it */
-	MESH_MESSAGE_WRITTEN,	  /* in place of an immediate, where the provider's are unsafe */
+	MESH_MESSAGE_SIZE,	  /* sender: the true size, if the immediate has no room for it */
+	MESH_MESSAGE_WRITTEN,	  /* replaces an immediate if the provider's are unsafe */
 };
 
 struct mesh_message_header {
@@ -25,8 +25,8 @@ struct mesh_message_header {
 	uint8_t paths;	  /* GRANT: targets in each grant; else 0 */
 	uint8_t reserved; /* 0 */
 	uint32_t length;  /* bytes behind this header */
-	uint32_t comm;	  /* the addressee's comm id; GREET: peer id */
-	uint32_t token;	  /* the addressee's token */
+	uint32_t comm;	  /* the receiver's comm id; GREET: peer id */
+	uint32_t token;	  /* the receiver's token */
 	uint32_t seq;	  /* of the message; GRANT: of its first grant; POSTED: the number posted;
 			    WRITTEN: the immediate's lower half */
 	uint32_t size;	  /* WRITTEN: the immediate's upper half; else 0 */
@@ -35,7 +35,7 @@ _Static_assert(sizeof(struct mesh_message_header) == 24, "wire format");
 
 /* Where a receive may be written over one path. */
 struct mesh_target {
-	uint64_t address; /* as fi_write wants it: an address or an offset, the receiver knows */
+	uint64_t address; /* argument of fi_write: an address or an offset, as the receiver chose */
 	uint64_t key;
 };
 _Static_assert(sizeof(struct mesh_target) == 16, "wire format");
@@ -59,14 +59,14 @@ struct mesh_message_size {
 };
 _Static_assert(sizeof(struct mesh_message_size) == 8, "wire format");
 
-/* Grants that one message may carry: what NCCL posts in one go (NCCL_STEPS, device.h). */
+/* Grants that one message may carry: as many as NCCL posts at once (NCCL_STEPS, device.h). */
 #define MESH_GRANTS_PER_MESSAGE 8
 
 /**
- * Checks a message of @size foreign bytes: type, count, and that header and payload fill the
+ * Checks a message of @size untrusted bytes: type, count, and that header and payload fill the
  * bytes exactly.
  *
- * Returns 0, or -EPROTO. @header is written on success only; the payload lies behind it in @bytes.
+ * Returns 0, or -EPROTO. @header is written on success only; the payload follows it in @bytes.
  */
 int mesh_message_check(const void *bytes, size_t size, struct mesh_message_header *header);
 

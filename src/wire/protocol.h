@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * protocol.h - what all that two nodes exchange has in common: the version, the byte order, limits.
+ * protocol.h - common to all data that two nodes exchange: the version, the byte order, limits.
  *
- * Two channels. Frames (frame.h) travel on the control connection, a TCP connection between the
- * same two NICs: they make and end comms. Messages (message.h) travel through libfabric, beside the
- * RMA writes with their immediates (immediate.h). The handle (handle.h) travels through NCCL.
- * docs/protocol.md describes when each is sent; these files are the reference.
+ * There are two channels. Frames (frame.h) travel on the control connection, a TCP connection
+ * between the same two NICs: they open and close comms. Messages (message.h) travel through
+ * libfabric, as do the RMA writes with their immediates (immediate.h). The handle (handle.h)
+ * travels through NCCL. docs/protocol.md describes when each is sent; these files are the
+ * reference.
  *
  * All integers are little-endian: every machine that runs NCCL is. A port to another byte order
  * starts by converting in this folder.
@@ -19,10 +20,10 @@
 #error "the wire format is little-endian: convert the fields in src/wire"
 #endif
 
-/* Both ends must agree. Raised with any change of handle, frames, messages or immediates. */
+/* Must be equal on both ends. Raised with any change of handle, frames, messages or immediates. */
 #define MESH_PROTOCOL_VERSION 4
 
-/* libfabric names of our providers are a sockaddr_in (16 bytes) or sockaddr_in6 (28). */
+/* Endpoint names of the supported providers: sockaddr_in (16 bytes) or sockaddr_in6 (28). */
 #define MESH_ENDPOINT_NAME_MAX 64
 #define MESH_NODE_NAME_MAX 64
 

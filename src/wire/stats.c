@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stats.c - the page of counters: its writer's entries, and the reader's checks. */
+/* stats.c - the page of counters: the writer's entries, and the reader's checks. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "wire/stats.h"
 
-/* Between these two a reader sees an odd sequence and comes again. */
+/* Between these two calls the sequence is odd, so a reader retries. */
 static void change_begin(struct mesh_stats_page *page)
 {
 	uint32_t *sequence = &page->header.sequence;
@@ -182,7 +182,7 @@ int mesh_stats_decode(const void *bytes, size_t size, struct mesh_stats_page *pa
 	mesh_text_clean(page->header.program);
 	for (i = 0; i < header.num_entries; i++) {
 		if (page->entries[i].state == MESH_STATS_FREE)
-			continue; /* its texts were not checked */
+			continue; /* entry_is_sound() did not check its texts */
 		mesh_text_clean(page->entries[i].nic);
 		mesh_text_clean(page->entries[i].peer);
 	}

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stats.h - the plugin's own counters as they lie in a shared page, one file for each process.
+ * stats.h - the layout of the plugin's counters in a shared page, one file for each process.
  *
- * The plugin maps the file and adds to its counters with plain stores; whoever wants to know reads
- * the file. Writer and reader share the machine, so numbers are in its own byte order: a file of
- * another order, version or size is refused.
+ * The plugin maps the file and adds to its counters with plain stores; a reader such as `fi_mesh
+ * watch` reads the file. Writer and reader share the machine, so numbers are in its own byte order:
+ * a file of another order, version or size is refused.
  *
- * Single writer for each counter: whoever holds the lock that the counter's user holds anyway
- * (comm->lock for a path's, node->lock for the process's). Entries come and go under node->lock,
- * while `sequence` is odd: a reader who finds it odd or changed reads again.
+ * Each counter has a single writer: the thread that holds the lock of the counter's user
+ * (comm->lock for a path's counters, node->lock for the process's). Entries are added and removed
+ * under node->lock, while `sequence` is odd: a reader that finds it odd or changed reads again.
  */
 #ifndef MESH_WIRE_STATS_H
 #define MESH_WIRE_STATS_H
@@ -22,32 +22,32 @@
 
 #define MESH_STATS_MAGIC 0x5354534dU /* "MSTS" on a little-endian machine */
 #define MESH_STATS_VERSION 1
-/* Paths of one process that have an entry; more are counted in the process's `unlisted`. */
+/* Paths of one process that have an entry; `unlisted` of the process counts the others. */
 #define MESH_STATS_PATHS 512
 /* MESH_NODE_NAME_MAX and IF_NAMESIZE, with their zero byte. */
 #define MESH_STATS_NAME_MAX 64
 #define MESH_STATS_NIC_MAX 16
 
-/* What one path has moved. Each is a number since the path was opened. */
+/* The traffic of one path, counted since the path was opened. */
 struct mesh_counters {
-	uint64_t messages; /* complete messages; on the path of their last part */
+	uint64_t messages; /* complete messages, counted on the path of their last part */
 	uint64_t bytes;	   /* of messages, without headers */
 	uint64_t segments; /* RMA writes */
 	uint64_t small;	   /* messages that travelled in the control stream */
-	uint64_t busy;	   /* times that the provider took nothing and it was tried again */
+	uint64_t busy;	   /* retries because the provider accepted no operation (-FI_EAGAIN) */
 	uint64_t errors;   /* operations that failed */
 	uint64_t reserved[2];
 };
 _Static_assert(sizeof(struct mesh_counters) == 64, "page layout");
 
-/* What the process did to have paths. */
+/* Connection counters of the process. */
 struct mesh_process_counters {
 	uint64_t comms_opened;
 	uint64_t comms_failed;
-	uint64_t peers_up;   /* processes reached over a link, or that reached us */
+	uint64_t peers_up;   /* peers connected over a link, by either side */
 	uint64_t peers_lost; /* of those */
-	uint64_t retries;    /* attempts to reach a peer that failed and were made again */
-	uint64_t refused;    /* connections and requests that we did not take */
+	uint64_t retries;    /* attempts to reach a peer that failed and were repeated */
+	uint64_t refused;    /* connections and requests that this process refused */
 	uint64_t unlisted;   /* paths that found no free entry */
 	uint64_t reserved;
 };
@@ -65,7 +65,7 @@ struct mesh_stats_entry {
 	uint8_t sending;      /* 1: to the peer, 0: from it */
 	uint8_t provider;     /* enum mesh_provider_id */
 	uint8_t family;	      /* 4 or 6, of both addresses */
-	uint8_t relayed;      /* 1: the remote NIC is a node's that forwards */
+	uint8_t relayed;      /* 1: the remote NIC belongs to a relay */
 	uint32_t paths;	      /* OPEN: 1; CLOSED: how many are in the sum */
 	uint32_t local_scope; /* interface index of link-local addresses, else 0 */
 	uint64_t opened_ms;   /* since 1970; CLOSED: of the first */
@@ -116,7 +116,7 @@ static inline void mesh_count(uint64_t *counter, uint64_t more)
 			 __ATOMIC_RELAXED);
 }
 
-/* Whom an entry is about. */
+/* The two NICs, the peer and the direction of an entry. */
 struct mesh_stats_link {
 	struct mesh_addr local, remote; /* of one family */
 	const char *nic, *peer;
@@ -125,7 +125,7 @@ struct mesh_stats_link {
 	enum mesh_provider_id provider;
 };
 
-/** Makes an empty page. @now_ms: since 1970. Longer names are cut. */
+/** Initializes an empty page. @now_ms: since 1970. Longer names are cut. */
 void mesh_stats_init(struct mesh_stats_page *page, uint64_t node_id, uint32_t pid, const char *node,
 		     const char *program, uint64_t now_ms);
 
@@ -138,18 +138,18 @@ struct mesh_counters *mesh_stats_open(struct mesh_stats_page *page,
 				      const struct mesh_stats_link *link, uint64_t now_ms);
 
 /**
- * Ends such an entry: what it counted goes into the sum of the closed paths of its link. Under the
- * same lock; nobody adds to @counters any more.
+ * Closes such an entry: its counters are added to the sum of the closed paths of its link. Under
+ * the same lock; the caller no longer adds to @counters.
  */
 void mesh_stats_close(struct mesh_stats_page *page, struct mesh_counters *counters);
 
 /**
- * Checks a copy of a page: @size foreign bytes, at any alignment. What cannot be printed of its
- * texts is a '?'.
+ * Checks a copy of a page: @size untrusted bytes, at any alignment. Unprintable characters of its
+ * texts become '?'.
  *
  * @page: written on success only; entries beyond those of the file are free
  *
- * Returns 0; -EPROTO if this is no such page or a damaged one; -EPROTONOSUPPORT for another
+ * Returns 0; -EPROTO if this is not such a page, or a damaged one; -EPROTONOSUPPORT for another
  * version; -EAGAIN if it was copied while its entries changed.
  */
 int mesh_stats_decode(const void *bytes, size_t size, struct mesh_stats_page *page);
@@ -158,10 +158,10 @@ int mesh_stats_decode(const void *bytes, size_t size, struct mesh_stats_page *pa
 void mesh_stats_addresses(const struct mesh_stats_entry *entry, struct mesh_addr *local,
 			  struct mesh_addr *remote);
 
-/** True if both are about the same two NICs, the same peer and direction. */
+/** True if both have the same two NICs, the same peer and the same direction. */
 bool mesh_stats_same_link(const struct mesh_stats_entry *a, const struct mesh_stats_entry *b);
 
-/** Adds what @from counted to @sum. */
+/** Adds the counters of @from to @sum. */
 void mesh_counters_add(struct mesh_counters *sum, const struct mesh_counters *from);
 
 #endif

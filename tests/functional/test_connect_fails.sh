@@ -178,7 +178,7 @@ fabric_port_dropped() {
 	wait_for "rests listener" 60 || faults_show "the listener's engine does not rest"
 	unblock
 	touch "$FAULTS/go"
-	finish "gave up connecting.* gives no answer on port $port: does a firewall drop"
+	finish "gave up connecting.* does not answer on port $port: does a firewall drop"
 }
 
 # --- two connections at once, of which one comes too late ----------------------------------------

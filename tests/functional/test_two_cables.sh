@@ -122,26 +122,26 @@ no_ipv6() {
 test_no_address() {
 	mesh_link a bad - b bad 10.77.2.2/24
 	no_ipv6 a bad
-	good_used no-address 'NIC bad left: no address'
+	good_used no-address 'NIC bad skipped: no address'
 }
 
 test_down() {
 	mesh_link a bad 10.77.2.1/24 b bad 10.77.2.2/24
 	ip -n "${MESH_PREFIX}a" link set bad down
-	good_used down 'NIC bad left: link is down'
+	good_used down 'NIC bad skipped: link is down'
 }
 
 test_no_carrier() {
 	mesh_cable a bad 10.77.2.1/24 b bad 10.77.2.2/24
 	mesh_unplug a bad
-	good_used no-carrier 'NIC bad left: no carrier'
+	good_used no-carrier 'NIC bad skipped: no carrier'
 	uncable b bad
 }
 
 test_peer_without_address() {
 	mesh_link a bad 10.77.2.1/24 b bad -
 	no_ipv6 b bad
-	good_used peer-without-address 'NIC bad left: no address'
+	good_used peer-without-address 'NIC bad skipped: no address'
 }
 
 # The peer's end is in a third node: a's NIC looks as good as the other.

@@ -174,7 +174,7 @@ static void test_tcp(void **state)
 	teardown(state);
 	opened(MESH_PROVIDER_TCP);
 	mesh_remote_silence_explain(domain, remote, 4321, 0, text);
-	assert_non_null(strstr(text, "tcp gives no answer on port 4321"));
+	assert_non_null(strstr(text, "tcp does not answer on port 4321"));
 	mesh_remote_silence_explain(domain, remote, 4321, -ECONNRESET, text);
 	assert_string_equal(text, "tcp could not send to it: Connection reset by peer");
 	mesh_remote_silence_explain(domain, remote, 4321, -EMFILE, text);

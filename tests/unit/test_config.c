@@ -312,8 +312,8 @@ static void test_unknown_name(void **state)
 	log_capture_start();
 	assert_int_equal(mesh_config_load(NULL, NULL, &config), -EINVAL);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 2);
-	assert_true(log_captured(MESH_LOG_WARN, "NCCL_MESH_NIC is no setting"));
-	assert_true(log_captured(MESH_LOG_WARN, "NCCL_MESH_NICS_ is no setting"));
+	assert_true(log_captured(MESH_LOG_WARN, "NCCL_MESH_NIC: unknown setting"));
+	assert_true(log_captured(MESH_LOG_WARN, "NCCL_MESH_NICS_: unknown setting"));
 	assert_string_equal(config.nics, "eth7");
 	unsetenv("NCCL_MESH_NIC");
 	unsetenv("NCCL_MESH_NICS_");

@@ -128,11 +128,11 @@ static void test_told_why(void **state)
 	mesh_connect_log_slow(&trying, NOW + 5000);
 	assert_true(log_captured(MESH_LOG_WARN, "to 10.7.1.2 (Connection refused)"));
 	strcpy(peers[0].reason, "Network is unreachable");
-	strcpy(peers[1].reason, "it speaks another protocol version");
+	strcpy(peers[1].reason, "it uses another protocol version");
 	peers[1].refusal = MESH_REFUSAL_VERSION;
 	assert_true(mesh_connect_try_is_refused(&trying, NOW + 5000));
 	mesh_connect_log_timeout(&trying, NOW + 5000);
-	assert_true(log_captured(MESH_LOG_WARN, "it speaks another protocol version"));
+	assert_true(log_captured(MESH_LOG_WARN, "it uses another protocol version"));
 	log_capture_stop();
 }
 

@@ -170,7 +170,7 @@ static void test_json(void **state)
 	assert_true(json_is_null(json_object_get(nic, "dev")));
 	assert_true(json_is_null(json_object_get(nic, "rdma")));
 	assert_true(json_is_null(json_object_get(nic, "source")));
-	assert_string_equal(json_string_value(json_object_get(nic, "reason")), "left: loopback");
+	assert_string_equal(json_string_value(json_object_get(nic, "reason")), "skipped: loopback");
 	json_decref(root);
 }
 

@@ -37,10 +37,10 @@ static int read_text(struct topo_map *map, const char *text, const char *source)
 	"\",\"speed_mbps\":100000,\"kind\":\"physical\",\"carrier\":true}"
 #define DOWN(netdev, addr)                                                                         \
 	"{\"netdev\":\"" netdev "\",\"taken\":false,\"source\":null,\"addresses\":[\"" addr        \
-	"\"],\"reason\":\"left: no carrier\",\"kind\":\"physical\",\"carrier\":false}"
+	"\"],\"reason\":\"skipped: no carrier\",\"kind\":\"physical\",\"carrier\":false}"
 #define OTHER                                                                                      \
 	"{\"netdev\":\"eth0\",\"taken\":false,\"addresses\":[\"10.9.0.1/24\"],\"kind\":"           \
-	"\"physical\",\"carrier\":true,\"default_route\":true,\"reason\":\"left: slow\"}"
+	"\"physical\",\"carrier\":true,\"default_route\":true,\"reason\":\"skipped: slow\"}"
 
 static void map_of(struct topo_map *map, const char *a, const char *b, const char *c)
 {

@@ -149,13 +149,13 @@ static void test_leave(void **state)
 	mesh_nic_table_leave(&table, 1, "libfabric has no %s for it", "provider");
 	assert_order("eth0 eth2 | a eth1 z");
 	assert_int_equal(table.num_taken, 2);
-	assert_string_equal(find("eth1")->reason, "left: libfabric has no provider for it");
+	assert_string_equal(find("eth1")->reason, "skipped: libfabric has no provider for it");
 	assert_int_equal(find("eth1")->source.family, MESH_FAMILY_NONE);
 	assert_int_equal(find("eth0")->source.family, MESH_FAMILY_IPV4);
 	mesh_nic_table_leave(&table, 2, "it is not a taken one");
 	mesh_nic_table_leave(&table, -1, "there is none");
 	assert_order("eth0 eth2 | a eth1 z");
-	assert_string_equal(find("a")->reason, "left: no carrier");
+	assert_string_equal(find("a")->reason, "skipped: no carrier");
 	assert_string_equal(mesh_nic_bare_reason(find("a")), "no carrier");
 	assert_string_equal(mesh_nic_bare_reason(find("eth0")), find("eth0")->reason);
 }

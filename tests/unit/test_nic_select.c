@@ -148,23 +148,24 @@ static void test_reasons(void **state)
 	select_nics("");
 	assert_taken("eth0");
 	assert_reason("eth0", "taken: 100 Gb/s, mlx5_0 port 1, 10.1.0.1/24");
-	assert_reason("eth1", "left: link is down (ip link set eth1 up)");
-	assert_reason("eth2", "left: no carrier (cable or peer down)");
-	assert_reason("eth3", "left: no address");
-	assert_reason("eth7", "left: its link has just come up, and the kernel does not report it "
-			      "as running yet");
-	assert_reason("eth4", "left: no address yet (IPv6 duplicate address detection runs or has "
-			      "failed)");
-	assert_reason("eth5", "left: no address of its own: it is part of br0");
-	assert_reason("br0", "left: bridge; name it in NCCL_MESH_NICS to use it");
-	assert_reason("lo", "left: loopback");
-	assert_reason("eth6", "left: no RDMA, beside NICs that have it; name it in NCCL_MESH_NICS "
-			      "to use it");
-	assert_reason("ib0", "left: mlx4_0 port 1: no subnet manager on this link (2: INIT); start "
-			     "one on one end: opensm");
-	assert_reason("ib1",
-		      "left: no address, and RDMA finds its peers by IPoIB addresses: give it "
-		      "one (ip addr add 10.1.0.1/24 dev ib1)");
+	assert_reason("eth1", "skipped: link is down (ip link set eth1 up)");
+	assert_reason("eth2", "skipped: no carrier (cable or peer down)");
+	assert_reason("eth3", "skipped: no address");
+	assert_reason("eth7", "skipped: its link has just come up, and the kernel does not report "
+			      "it as running yet");
+	assert_reason("eth4", "skipped: no address yet (IPv6 duplicate address detection runs or "
+			      "has failed)");
+	assert_reason("eth5", "skipped: no address of its own: it is part of br0");
+	assert_reason("br0", "skipped: bridge; name it in NCCL_MESH_NICS to use it");
+	assert_reason("lo", "skipped: loopback");
+	assert_reason("eth6", "skipped: no RDMA, while other NICs have it; name it in "
+			      "NCCL_MESH_NICS to use it");
+	assert_reason("ib0", "skipped: mlx4_0 port 1: no subnet manager on this link (2: INIT); "
+			     "start one on one end: opensm");
+	assert_reason(
+		"ib1",
+		"skipped: no address, and RDMA needs an IPoIB address to find its peers: add one "
+		"(ip addr add 10.1.0.1/24 dev ib1)");
 }
 
 /* Naming a NIC does not give it an address or a cable. */
@@ -176,9 +177,9 @@ static void test_named_but_unusable(void **state)
 	add("eth1", 1000, "10.2.0.1/24");
 	select_nics("eth0,br0");
 	assert_taken("");
-	assert_reason("eth0", "left: no carrier (cable or peer down)");
-	assert_reason("br0", "left: no address");
-	assert_reason("eth1", "left: not named in NCCL_MESH_NICS");
+	assert_reason("eth0", "skipped: no carrier (cable or peer down)");
+	assert_reason("br0", "skipped: no address");
+	assert_reason("eth1", "skipped: not named in NCCL_MESH_NICS");
 }
 
 /* --- the management network */
@@ -222,8 +223,8 @@ static void test_slow_rdma_with_default_route(void **state)
 	add_rdma("eth2", 25000, "10.1.2.1/24", "mlx5_2", 1); /* slow, but a cable */
 	select_nics("");
 	assert_taken("eth1 eth2");
-	assert_reason("eth0", "left: 25 Gb/s beside NICs of 400 Gb/s: looks like the management "
-			      "network; name it in NCCL_MESH_NICS to use it");
+	assert_reason("eth0", "skipped: 25 Gb/s, while other NICs have 400 Gb/s: looks like the "
+			      "management network; name it in NCCL_MESH_NICS to use it");
 }
 
 /* An RDMA device whose port is down is no RDMA. */
@@ -272,8 +273,9 @@ static void test_veth_mesh(void **state)
 	nics[0].kind = nics[1].kind = nics[2].kind = MESH_NIC_VIRTUAL;
 	select_nics("");
 	assert_taken("n0p0 n0p1");
-	assert_reason("mgmt", "left: has the default route, beside other NICs: looks like the "
-			      "management network; name it in NCCL_MESH_NICS to use it");
+	assert_reason("mgmt",
+		      "skipped: has the default route, and there are other NICs: looks like "
+		      "the management network; name it in NCCL_MESH_NICS to use it");
 }
 
 /* The same without a speed (sysfs of another namespace). */
@@ -333,8 +335,8 @@ static void test_slow(void **state)
 	add("eth3", 0, "10.4.0.1/24");
 	select_nics("");
 	assert_taken("eth0 eth1 eth3");
-	assert_reason("eth2", "left: 12.4 Gb/s beside NICs of 100 Gb/s: looks like the management "
-			      "network; name it in NCCL_MESH_NICS to use it");
+	assert_reason("eth2", "skipped: 12.4 Gb/s, while other NICs have 100 Gb/s: looks like the "
+			      "management network; name it in NCCL_MESH_NICS to use it");
 }
 
 /* The fast NIC has the default route, the other one is for the BMC. */
@@ -369,7 +371,7 @@ static void test_unusable_does_not_count(void **state)
 	assert_taken("eth2");
 }
 
-/* --- when nothing better is there */
+/* --- when no better NIC was found */
 
 static void test_fallbacks(void **state)
 {
@@ -384,7 +386,7 @@ static void test_fallbacks(void **state)
 	for (i = 0; i < 4; i++) {
 		select_nics("");
 		assert_taken(groups[i]);
-		assert_non_null(strstr(find(groups[i])->reason, "nothing better is there"));
+		assert_non_null(strstr(find(groups[i])->reason, "no better NIC was found"));
 		nics[0].admin_up = false; /* the taken one is first */
 	}
 	select_nics("");
@@ -402,7 +404,7 @@ static void test_named(void **state)
 	add("br0", 0, "10.4.0.1/24")->kind = MESH_NIC_BRIDGE;
 	select_nics("mlx5_1,mgmt,br0");
 	assert_taken("br0 eth1 mgmt");
-	assert_reason("eth0", "left: not named in NCCL_MESH_NICS");
+	assert_reason("eth0", "skipped: not named in NCCL_MESH_NICS");
 	assert_reason("mgmt", "taken: 1 Gb/s, 10.3.0.1/24");
 	/* Selecting again starts afresh. */
 	select_nics("=mesh-eth0");
@@ -420,7 +422,7 @@ static void test_excluded(void **state)
 	add("br0", 0, "10.4.0.1/24")->kind = MESH_NIC_BRIDGE;
 	select_nics("^mlx5_1");
 	assert_taken("eth0");
-	assert_reason("eth1", "left: excluded by NCCL_MESH_NICS");
+	assert_reason("eth1", "skipped: excluded by NCCL_MESH_NICS");
 	/* Without the RDMA NICs, which are excluded, the others are judged among themselves. */
 	select_nics("^=mlx5_1,mlx5_0");
 	assert_taken("eth2");
@@ -486,7 +488,7 @@ static void test_source_order(void **state)
 	assert_source("c", "169.254.0.1/16");
 	assert_source("d", "fe80::1/64");
 	assert_source("e", "10.3.0.1/24");
-	assert_reason("f", "left: no address");
+	assert_reason("f", "skipped: no address");
 }
 
 static void test_addresses_setting(void **state)

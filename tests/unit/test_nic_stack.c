@@ -77,7 +77,7 @@ static void test_vlan(void **state)
 	vlan->lower = 2;
 	select_nics("");
 	assert_taken("eth0 eth1.7");
-	assert_reason("eth1", "left: link-local address only, and eth1.7 on the same cable has "
+	assert_reason("eth1", "skipped: link-local address only, and eth1.7 on the same cable has "
 			      "another; name it in NCCL_MESH_NICS to use it");
 }
 
@@ -139,7 +139,7 @@ static void test_port(void **state)
 		strcpy(add("x", 100000, "10.1.0.1/24")->link_kind, kinds[i]);
 		select_nics("");
 		assert_taken("x");
-		assert_reason("eth0", "left: it is part of x, which takes what arrives here");
+		assert_reason("eth0", "skipped: it is part of x, which receives its packets");
 	}
 	setup(state);
 	add("eth0", 100000, "10.1.0.1/24")->master = 2; /* a VRF leaves it its own */

@@ -115,12 +115,12 @@ static void test_veth_mesh(void **state)
 	assert_true(find("n0p0")->guid == 0x020000fffe000001u);
 	assert_int_equal(find("n0p0")->kind, MESH_NIC_VIRTUAL);
 	assert_non_null(strstr(find("mgmt")->reason, "default route"));
-	assert_string_equal(find("xn0p0")->reason, "left: no address");
-	assert_string_equal(find("lo")->reason, "left: loopback");
+	assert_string_equal(find("xn0p0")->reason, "skipped: no address");
+	assert_string_equal(find("lo")->reason, "skipped: loopback");
 	mesh_nic_table_log(&table);
 	assert_int_equal(log_warnings, 0);
 	assert_non_null(strstr(log_text, "NIC n0p1 taken: 10 Gb/s, 10.2.0.1/24\n"));
-	assert_non_null(strstr(log_text, "NIC lo left: loopback\n"));
+	assert_non_null(strstr(log_text, "NIC lo skipped: loopback\n"));
 }
 
 /* The host's view: the bridge has the address, the veth of a container is in it. */
@@ -212,7 +212,7 @@ static void test_nothing_usable(void **state)
 	mesh_nic_table_log(&table); /* says it loud */
 	assert_int_equal(log_warnings, 3);
 	assert_non_null(strstr(log_text, "no NIC of this node"));
-	assert_non_null(strstr(log_text, "NIC lo left: loopback"));
+	assert_non_null(strstr(log_text, "NIC lo skipped: loopback"));
 }
 
 static void test_bad_setting(void **state)

@@ -124,7 +124,7 @@ static void test_greeting_is_not_answered(void **state)
 	assert_true(mesh_peer_urgent(peer));
 	tick(GREETING + 1);
 	assert_int_equal(peer->state, MESH_PEER_RETRY);
-	assert_non_null(strstr(peer->reason, "gives no answer on port 4321"));
+	assert_non_null(strstr(peer->reason, "does not answer on port 4321"));
 	assert_int_equal(peer->in_size, 0);
 	assert_int_equal(peer->out_size, 0);
 	assert_true(peer->remote->lost);

@@ -58,7 +58,7 @@ static void test_causes(void **state)
 	says(MESH_RDMA_RECEIVER_NOT_READY, &roce, "RNR retry counter exceeded");
 	says(MESH_RDMA_RECEIVER_NOT_READY, &roce, "is it stopped");
 	says(MESH_RDMA_REMOTE_ACCESS, &roce, "remote access error");
-	says(MESH_RDMA_REMOTE_ACCESS, &roce, "its log tells why");
+	says(MESH_RDMA_REMOTE_ACCESS, &roce, "its log gives the cause");
 	says(MESH_RDMA_LOCAL_PROTECTION, &roce, "local protection error");
 	says(MESH_RDMA_LOCAL_PROTECTION, &roce, "freed or unregistered");
 	says(MESH_RDMA_REMOTE_REQUEST, &roce, "roce_ena=1");

@@ -138,9 +138,10 @@ static void test_no_subnet_manager(void **state)
 	add("ib1", IB1_MAC, "10.2.0.1/24", false);
 	load();
 	assert_int_equal(table.num_taken, 1);
-	assert_string_equal(find("ib1")->reason,
-			    "left: mlx4_0 port 2: no subnet manager on this link (2: INIT); start "
-			    "one on one end: opensm -g 0x0002c90300ef1236");
+	assert_string_equal(
+		find("ib1")->reason,
+		"skipped: mlx4_0 port 2: no subnet manager on this link (2: INIT); start "
+		"one on one end: opensm -g 0x0002c90300ef1236");
 }
 
 /* rdma_cm needs IPoIB: an interface without an address, and a port without an interface. */
@@ -153,8 +154,8 @@ static void test_no_ipoib(void **state)
 	assert_int_equal(table.num_taken, 0);
 	assert_string_equal(
 		find("ib0")->reason,
-		"left: no address, and RDMA finds its peers by IPoIB addresses: give it "
-		"one (ip addr add 10.1.0.1/24 dev ib0)");
+		"skipped: no address, and RDMA needs an IPoIB address to find its peers: add one "
+		"(ip addr add 10.1.0.1/24 dev ib0)");
 	assert_int_equal(log_captured_lines(MESH_LOG_INFO), 1);
 	assert_true(log_captured(MESH_LOG_INFO,
 				 "mlx4_0 port 2 (InfiniBand, 2: INIT) has no network "
@@ -262,7 +263,7 @@ static void test_states(void **state)
 		{MESH_LINK_LAYER_INFINIBAND, "2: INIT",
 		 "no subnet manager on this link (2: INIT); start one on one end: opensm"},
 		{MESH_LINK_LAYER_INFINIBAND, "3: ARMED",
-		 "the subnet manager has not finished with this link (3: ARMED)"},
+		 "the subnet manager has not activated this link yet (3: ARMED)"},
 		{MESH_LINK_LAYER_INFINIBAND, "1: DOWN", "no link (1: DOWN): cable or peer down"},
 		{MESH_LINK_LAYER_ETHERNET, "1: DOWN", "no link (1: DOWN): cable or peer down"},
 		{MESH_LINK_LAYER_ETHERNET, "2: INIT", "the port is in state \"2: INIT\""},

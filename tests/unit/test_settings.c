@@ -31,7 +31,7 @@ static void test_list_too_long(void **state)
 		assert_int_equal(mesh_net_open(&net), -E2BIG);
 		assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
 		assert_true(log_captured(MESH_LOG_WARN, names[i]));
-		assert_true(log_captured(MESH_LOG_WARN, "has 599 bytes, more than the 511"));
+		assert_true(log_captured(MESH_LOG_WARN, "has 599 bytes, the limit is 511"));
 		log_capture_stop();
 		unsetenv(names[i]);
 	}

@@ -137,7 +137,7 @@ static void test_strangers(void **state)
 	assert_true(domain->strangers == 6);
 	log_capture_start();
 	mesh_domain_close(domain);
-	assert_true(log_captured(MESH_LOG_INFO, "eth7: 6 messages or writes belonged to no"));
+	assert_true(log_captured(MESH_LOG_INFO, "eth7: 6 messages or writes matched no"));
 	log_capture_stop();
 }
 
