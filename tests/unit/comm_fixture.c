@@ -12,6 +12,7 @@
 #define SEGMENT_BYTES ((size_t)4 << 20)
 
 struct comm_fixture fixture;
+char fixture_memory[FIXTURE_MEMORY];
 
 int fixture_setup(void **state)
 {
@@ -97,7 +98,52 @@ struct mesh_comm *fixture_comm_open(bool sending)
 		comm->paths[i].remote_token = FIXTURE_REMOTE_TOKEN + (uint32_t)i;
 	}
 	mesh_lock_release(&fixture.node.lock);
+	fixture_register(comm, fixture_memory, FIXTURE_MEMORY);
 	return comm;
+}
+
+struct mesh_comm *fixture_open(enum mesh_provider_id provider, int num_paths, bool sending)
+{
+	fixture_paths_open(provider, num_paths);
+	if (!sending)
+		memset(fixture_memory, 0, FIXTURE_MEMORY);
+	return fixture_comm_open(sending);
+}
+
+struct mesh_registration *fixture_registration(struct mesh_comm *comm)
+{
+	struct mesh_registration *registration;
+
+	LIST_FOREACH(registration, &comm->registrations, entry) {
+		if (registration->data == fixture_memory && registration->size == FIXTURE_MEMORY)
+			break;
+	}
+	assert_non_null(registration);
+	return registration;
+}
+
+struct mesh_request *fixture_post(struct mesh_comm *comm, size_t size)
+{
+	struct mesh_registration *registration = fixture_registration(comm);
+	struct mesh_request *request = NULL;
+
+	if (comm->sending)
+		assert_int_equal(mesh_comm_send(comm, fixture_memory, size, registration, &request),
+				 0);
+	else
+		assert_int_equal(
+			mesh_comm_receive(comm, fixture_memory, size, registration, &request), 0);
+	assert_non_null(request);
+	return request;
+}
+
+int64_t fixture_test(struct mesh_request *request)
+{
+	size_t size = 0;
+	bool done = false;
+
+	assert_int_equal(mesh_request_test(request, &done, &size), 0);
+	return done ? (int64_t)size : -1;
 }
 
 void fixture_left_free(struct mesh_comm *comm)
@@ -154,9 +200,16 @@ void fixture_writes_complete(int count)
 	fixture_poll();
 }
 
+void fixture_fail(struct mesh_comm *comm, int error)
+{
+	mesh_lock_take(&comm->lock);
+	mesh_comm_fail(comm, error, true, NULL);
+	mesh_lock_release(&comm->lock);
+}
+
 void assert_failed(struct mesh_comm *comm, int error, const char *why)
 {
-	assert_int_equal(atomic_load(&comm->error), error);
+	assert_int_equal(*fixture_inside(comm).error, error);
 	assert_true(log_captured(MESH_LOG_WARN, why));
 }
 
@@ -189,10 +242,17 @@ void fixture_message(struct mesh_comm *comm, int path, enum mesh_message_type ty
 	message_deliver(comm, path, &header, payload);
 }
 
+void fixture_data(struct mesh_comm *comm, uint32_t seq, size_t size)
+{
+	assert_true(size <= sizeof(fixture.payload));
+	fixture_message(comm, 0, MESH_MESSAGE_DATA, seq, fixture.payload, size);
+}
+
 void fixture_written(struct mesh_comm *comm, int path, struct mesh_immediate immediate)
 {
 	struct mesh_domain *domain = fixture.domains[path];
 
+	immediate.seq &= 0x3f; /* what an immediate has of it */
 	mesh_lock_take(&domain->lock);
 	comm->paths[path].sink.written(&comm->paths[path].sink, &immediate);
 	mesh_lock_release(&domain->lock);
@@ -289,4 +349,44 @@ struct mesh_frame fixture_frame(enum mesh_frame_type type)
 	assert_int_equal(frame.header.type, type);
 	assert_int_equal(recv(fixture.frames, bytes, (size_t)size, 0), size);
 	return frame;
+}
+
+struct comm_inside fixture_inside(struct mesh_comm *comm)
+{
+	struct comm_inside inside = {
+		.lock = &comm->lock,
+		.error = &comm->error,
+		.closing = &comm->closing,
+		.peer_end = &comm->peer_end,
+		.peer_end_ms = &comm->peer_end_ms,
+		.num_paths = &comm->num_paths,
+		.sizes_travel = &comm->sizes_travel,
+		.segment_max = &comm->segment_max,
+		.sent_ms = &comm->stall.sent_ms,
+	};
+
+	if (comm->sending) {
+		inside.peer_posted = &comm->send.peer_posted;
+		inside.writes_started = &comm->send.writes;
+	} else {
+		inside.granted = &comm->receive.granted;
+		inside.eager_run = &comm->receive.eager_run;
+		inside.writes_arrived = &comm->receive.writes;
+	}
+	return inside;
+}
+
+struct path_inside fixture_path(struct mesh_comm *comm, int path)
+{
+	struct mesh_path *of = &comm->paths[path];
+
+	return (struct path_inside){
+		.counters = of->counters,
+		.flow = of->remote->flow,
+		.sink = &of->sink,
+		.remote_id = &of->remote_id,
+		.remote_token = &of->remote_token,
+		.silent_ns = &of->silent_ns,
+		.silent_polls = &of->silent_polls,
+	};
 }

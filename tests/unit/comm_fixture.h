@@ -20,6 +20,8 @@
 
 #define FIXTURE_PATHS 2
 #define FIXTURE_EAGER_LIMIT 1024
+/* Bytes that each comm of the fixture has registered. */
+#define FIXTURE_MEMORY ((size_t)8 << 20)
 /* What the peer's end of each path is called. */
 #define FIXTURE_REMOTE_ID 0x4d2
 #define FIXTURE_REMOTE_TOKEN 0xfeed
@@ -33,9 +35,11 @@ struct comm_fixture {
 	int frames; /* the peer's end of the first control connection; -1: nobody reads them */
 	int num_paths;
 	int sends_completed, writes_completed; /* of fake.sends, fake.writes */
+	char payload[FIXTURE_EAGER_LIMIT];     /* what the peer's small messages contain */
 };
 
 extern struct comm_fixture fixture;
+extern char fixture_memory[FIXTURE_MEMORY];
 
 /** cmocka's setup: a node without paths; and teardown. Log lines are captured meanwhile. */
 int fixture_setup(void **state);
@@ -44,8 +48,24 @@ int fixture_teardown(void **state);
 /** Opens domains and peers for so many paths. Set what @fake offers before. */
 void fixture_paths_open(enum mesh_provider_id provider, int num_paths);
 
-/** A comm over all of them. */
+/** A comm over all of them, with fixture_memory registered. */
 struct mesh_comm *fixture_comm_open(bool sending);
+
+/** Both; a receiver's memory is zero. */
+struct mesh_comm *fixture_open(enum mesh_provider_id provider, int num_paths, bool sending);
+
+/** What fixture_comm_open() registered; constant while the comm lives. */
+struct mesh_registration *fixture_registration(struct mesh_comm *comm);
+
+/** isend or irecv of the first @size bytes of fixture_memory; fails the test without a request. */
+struct mesh_request *fixture_post(struct mesh_comm *comm, size_t size);
+
+/** What test reports: the size in bytes, or -1 while the request is not done. */
+int64_t fixture_test(struct mesh_request *request);
+static inline bool fixture_is_done(struct mesh_request *request)
+{
+	return fixture_test(request) >= 0;
+}
 
 /** The peer is lost, so that closing waits for nobody; then closes. */
 void fixture_comm_close(struct mesh_comm *comm);
@@ -69,10 +89,17 @@ void assert_failed(struct mesh_comm *comm, int error, const char *why);
 /** Fails the test unless @request is there, and test reports @error for it. */
 void fixture_request_fails(struct mesh_request *request, int error);
 
-/** From the peer, on path @path: a message, or a write's immediate. */
+/** Ends the comm with @error, without a line in the log. */
+void fixture_fail(struct mesh_comm *comm, int error);
+
+/**
+ * From the peer, on path @path: a message, or a write's immediate, whose seq may be a whole one.
+ * fixture_data: a small message of @size bytes of fixture.payload, on the first path.
+ */
 void fixture_message(struct mesh_comm *comm, int path, enum mesh_message_type type, uint32_t seq,
 		     const void *payload, size_t length);
 void fixture_written(struct mesh_comm *comm, int path, struct mesh_immediate immediate);
+void fixture_data(struct mesh_comm *comm, uint32_t seq, size_t size);
 
 /** From the peer of a sending comm: grants for the receives from @seq on, of @size bytes each. */
 void fixture_grant(struct mesh_comm *comm, uint32_t seq, int count, uint64_t size);
@@ -81,7 +108,7 @@ void fixture_grant(struct mesh_comm *comm, uint32_t seq, int count, uint64_t siz
 #define FIXTURE_ADDRESS(path) (0x10000000u * ((path) + 1u))
 #define FIXTURE_KEY(path) (0xc0ffee00u + (path))
 
-/** Memory of the test, registered with @comm. */
+/** Other memory of the test, registered with @comm. */
 struct mesh_registration *fixture_register(struct mesh_comm *comm, void *data, size_t size);
 
 /** Messages of this type that went out, also injected ones; the last one's header and payload. */
@@ -92,5 +119,39 @@ struct mesh_message_header fixture_last_sent(enum mesh_message_type type, const 
 struct mesh_frame fixture_frame(enum mesh_frame_type type);
 /** True if it has nothing to read. */
 bool fixture_no_frame(void);
+
+/*
+ * What tests look at, or change, inside a comm: only fixture_inside() knows where it is. Nothing
+ * is locked, because no other thread works on the comm.
+ */
+struct comm_inside {
+	struct mesh_lock *lock;
+	const _Atomic(int) *error;
+	bool *closing;
+	enum mesh_end *peer_end;
+	uint64_t *peer_end_ms;
+	const int *num_paths;
+	const bool *sizes_travel;
+	const size_t *segment_max;
+	uint64_t *sent_ms; /* when the peer said that it had sent what is waited for */
+	/* Send. */
+	const uint32_t *peer_posted;
+	const uint32_t *writes_started;
+	/* Receive. */
+	const uint32_t *granted;
+	const uint32_t *eager_run;
+	const uint32_t *writes_arrived;
+};
+struct comm_inside fixture_inside(struct mesh_comm *comm);
+
+/* The same for one of its paths. */
+struct path_inside {
+	struct mesh_counters *counters;
+	struct mesh_flow *flow;
+	const struct mesh_sink *sink;
+	const uint32_t *remote_id, *remote_token;
+	uint64_t *silent_ns, *silent_polls;
+};
+struct path_inside fixture_path(struct mesh_comm *comm, int path);
 
 #endif

@@ -13,32 +13,7 @@
 #define SMALL ((size_t)64)
 #define LARGE ((size_t)64 << 10)
 
-static char memory[LARGE], payload[SMALL];
 static struct mesh_comm *comm;
-static struct mesh_registration *registration;
-
-static void opened(bool sending)
-{
-	fixture_paths_open(MESH_PROVIDER_TCP, 1);
-	comm = fixture_comm_open(sending);
-	registration = fixture_register(comm, memory, sizeof(memory));
-}
-
-static void post(size_t size)
-{
-	struct mesh_request *request = NULL;
-
-	if (comm->sending)
-		mesh_comm_send(comm, memory, size, registration, &request);
-	else
-		mesh_comm_receive(comm, memory, size, registration, &request);
-	assert_non_null(request);
-}
-
-static void data(uint32_t seq)
-{
-	fixture_message(comm, 0, MESH_MESSAGE_DATA, seq, payload, SMALL);
-}
 
 /* As the engine does it. */
 static void tick(void)
@@ -82,15 +57,15 @@ static void test_sender_tells_what_it_sent(void **state)
 	struct mesh_frame frame;
 
 	(void)state;
-	opened(true);
-	post(SMALL);
-	post(SMALL);
-	post(LARGE);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
+	fixture_post(comm, SMALL);
+	fixture_post(comm, SMALL);
+	fixture_post(comm, LARGE);
 	fake.writes_end_with = -1;
 	fixture_grant(comm, 2, 1, LARGE);
 	fixture_poll();
 	fixture_sends_complete();
-	comm->peer_end = MESH_END_CLOSED; /* it has said all that it has to say */
+	*fixture_inside(comm).peer_end = MESH_END_CLOSED; /* it has said all that it has to say */
 	close_now();
 	frame = fixture_frame(MESH_FRAME_CLOSED);
 	assert_int_equal(frame.comm.to_comm, FIXTURE_REMOTE_ID);
@@ -104,11 +79,11 @@ static void test_sender_tells_what_it_sent(void **state)
 static void test_sender_waits_for_its_writes(void **state)
 {
 	(void)state;
-	opened(true);
-	post(LARGE);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
+	fixture_post(comm, LARGE);
 	fixture_grant(comm, 0, 1, LARGE);
-	comm->peer_end = MESH_END_CLOSED;     /* it has said all that it has to say */
-	fake_complete(&fake.writes.posts[0]); /* for the next poll to find */
+	*fixture_inside(comm).peer_end = MESH_END_CLOSED; /* it has said all that it has to say */
+	fake_complete(&fake.writes.posts[0]);		  /* for the next poll to find */
 	mesh_comm_close(comm);
 	fixture_frame(MESH_FRAME_CLOSE); /* at once: the peer's engine must poll for them */
 	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).comm.unclean, 0);
@@ -119,8 +94,8 @@ static void test_sender_waits_for_its_writes(void **state)
 static void test_sender_tells_what_did_not_end(void **state)
 {
 	(void)state;
-	opened(true);
-	post(LARGE);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
+	fixture_post(comm, LARGE);
 	fixture_grant(comm, 0, 1, LARGE);
 	fixture_sends_complete();
 	fixture_peers_lose();
@@ -140,7 +115,7 @@ static void test_silent_peer_is_remembered(void **state)
 	uint64_t begin_ms;
 
 	(void)state;
-	opened(true);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	mesh_comm_close(comm);
 	assert_true(fixture.peers[0].owes_ms);
 	assert_true(log_captured(MESH_LOG_WARN, "did not answer the end of a connection"));
@@ -168,7 +143,7 @@ static void test_one_process_has_one_engine(void **state)
 	uint64_t begin_ms = mesh_clock_ms();
 
 	(void)state;
-	opened(true);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	fixture.peers[0].process_id = 5;
 	fixture.node.config.dead_peer_timeout_s = 120;
 	twin.owes_ms = begin_ms - 120000;
@@ -191,18 +166,14 @@ static void test_receiver_without_grants(void **state)
 	uint32_t seq;
 
 	(void)state;
-	opened(false);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	for (seq = 0; seq < 4; seq++) {
-		struct mesh_request *request = &comm->requests[seq];
-		bool done = false;
-		size_t size;
+		struct mesh_request *request = fixture_post(comm, SMALL);
 
-		post(SMALL);
-		data(seq);
-		assert_int_equal(mesh_request_test(request, &done, &size), 0);
-		assert_true(done);
+		fixture_data(comm, seq, SMALL);
+		assert_true(fixture_is_done(request));
 	}
-	post(SMALL); /* its grant is held back: nobody can write there */
+	fixture_post(comm, SMALL); /* its grant is held back: nobody can write there */
 	close_now();
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
 	assert_false(was_cut_off());
@@ -224,8 +195,8 @@ static void test_receiver_with_grants(void **state)
 
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		fixture_setup(state);
-		opened(false);
-		post(LARGE);
+		comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
+		fixture_post(comm, LARGE);
 		fixture_written(comm, 0, (struct mesh_immediate){.segment = 0});
 		peer_says(MESH_FRAME_CLOSED, cases[i].said);
 		close_now();
@@ -239,12 +210,12 @@ static void test_receiver_with_grants(void **state)
 static void test_receiver_of_a_lost_peer(void **state)
 {
 	(void)state;
-	opened(false);
-	post(LARGE);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
+	fixture_post(comm, LARGE);
 	mesh_lock_take(&fixture.node.lock);
 	mesh_comm_peer_lost(comm);
 	mesh_lock_release(&fixture.node.lock);
-	assert_int_equal(atomic_load(&comm->error), -ECONNRESET);
+	assert_int_equal(*fixture_inside(comm).error, -ECONNRESET);
 	assert_int_equal(fixture.node.own_counters.comms_failed, 1);
 	close_now();
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
@@ -255,13 +226,13 @@ static void test_receiver_of_a_lost_peer(void **state)
 static void test_loss_while_closing(void **state)
 {
 	(void)state;
-	opened(false);
-	comm->closing = true;
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
+	*fixture_inside(comm).closing = true;
 	mesh_lock_take(&fixture.node.lock);
 	mesh_comm_peer_lost(comm);
 	mesh_lock_release(&fixture.node.lock);
 	assert_int_equal(fixture.node.own_counters.comms_failed, 0);
-	comm->closing = false;
+	*fixture_inside(comm).closing = false;
 	close_now();
 }
 
@@ -272,15 +243,15 @@ static void test_memory_in_use_is_taken_back(void **state)
 	struct mesh_request *request;
 
 	(void)state;
-	opened(true);
-	other = fixture_register(comm, memory, 16);
-	post(LARGE);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
+	other = fixture_register(comm, fixture_memory, 16);
+	fixture_post(comm, LARGE);
 	mesh_registration_close(comm, other);
-	assert_false(comm->closing);
+	assert_false(*fixture_inside(comm).closing);
 	fixture_grant(comm, 0, 1, LARGE);
 	fixture_peers_lose();
-	mesh_registration_close(comm, registration);
-	assert_true(comm->closing);
+	mesh_registration_close(comm, fixture_registration(comm));
+	assert_true(*fixture_inside(comm).closing);
 	assert_int_equal(mesh_comm_send(comm, NULL, 0, NULL, &request), -ECANCELED);
 	fixture_frame(MESH_FRAME_CLOSE);
 	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).comm.writes, 1);
@@ -294,18 +265,15 @@ static void test_memory_in_use_is_taken_back(void **state)
 
 static void test_sender_closed_and_all_is_here(void **state)
 {
-	struct mesh_request *request;
-
 	(void)state;
-	opened(false);
-	data(0);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
+	fixture_data(comm, 0, SMALL);
 	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_comm){.sent = 1});
 	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).comm.to_comm, FIXTURE_REMOTE_ID);
 	assert_int_equal(mesh_comm_timeout(comm, mesh_clock_ms()), -1);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
-	post(SMALL); /* what came is NCCL's all the same */
-	assert_int_equal(mesh_comm_receive(comm, memory, SMALL, registration, &request), 0);
-	fixture_request_fails(request, -EPIPE);
+	fixture_post(comm, SMALL); /* what came is NCCL's all the same */
+	fixture_request_fails(fixture_post(comm, SMALL), -EPIPE);
 	tick();
 	assert_true(fixture_no_frame());
 	close_now();
@@ -314,14 +282,14 @@ static void test_sender_closed_and_all_is_here(void **state)
 static void test_sender_closed_and_some_is_on_its_way(void **state)
 {
 	(void)state;
-	opened(false);
-	data(0);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
+	fixture_data(comm, 0, SMALL);
 	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_comm){.sent = 2});
 	fixture_frame(MESH_FRAME_CLOSE); /* this process runs */
 	assert_int_equal(mesh_comm_timeout(comm, mesh_clock_ms()), 0);
 	tick();
-	assert_int_equal(atomic_load(&comm->error), 0);
-	data(1);
+	assert_int_equal(*fixture_inside(comm).error, 0);
+	fixture_data(comm, 1, SMALL);
 	tick();
 	fixture_frame(MESH_FRAME_CLOSED);
 	close_now();
@@ -330,10 +298,10 @@ static void test_sender_closed_and_some_is_on_its_way(void **state)
 static void test_sender_closed_and_some_is_missing(void **state)
 {
 	(void)state;
-	opened(false);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_comm){.sent = 1});
 	fixture_frame(MESH_FRAME_CLOSE);
-	comm->peer_end_ms -= 2000;
+	*fixture_inside(comm).peer_end_ms -= 2000;
 	tick();
 	assert_failed(comm, -EIO, "not all of what it sent has arrived");
 	fixture_frame(MESH_FRAME_CLOSED);
@@ -344,16 +312,16 @@ static void test_sender_closed_and_some_is_missing(void **state)
 static void test_sender_is_closing(void **state)
 {
 	(void)state;
-	opened(false);
-	post(SMALL);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
+	fixture_post(comm, SMALL);
 	peer_says(MESH_FRAME_CLOSE, (struct mesh_frame_comm){0});
 	fixture_frame(MESH_FRAME_CLOSE);
 	assert_int_equal(mesh_comm_timeout(comm, mesh_clock_ms()), 0);
 	peer_says(MESH_FRAME_CLOSE, (struct mesh_frame_comm){0});
 	assert_true(fixture_no_frame());
-	data(0);
+	fixture_data(comm, 0, SMALL);
 	tick();
-	assert_int_equal(atomic_load(&comm->error), 0);
+	assert_int_equal(*fixture_inside(comm).error, 0);
 	assert_true(fixture_no_frame());
 	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_comm){.sent = 1});
 	fixture_frame(MESH_FRAME_CLOSED);
@@ -364,8 +332,8 @@ static void test_sender_is_closing(void **state)
 static void test_sender_closed_before_our_receives(void **state)
 {
 	(void)state;
-	opened(false);
-	post(SMALL);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
+	fixture_post(comm, SMALL);
 	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_comm){0});
 	assert_failed(comm, -EPIPE, "closed the connection while receives were posted");
 	fixture_frame(MESH_FRAME_CLOSED);
@@ -378,18 +346,18 @@ static void test_receiver_closed(void **state)
 	struct mesh_frame frame;
 
 	(void)state;
-	opened(true);
-	post(LARGE);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
+	fixture_post(comm, LARGE);
 	fixture_grant(comm, 0, 1, LARGE);
 	peer_says(MESH_FRAME_CLOSE, (struct mesh_frame_comm){0});
 	fixture_frame(MESH_FRAME_CLOSE);
 	assert_int_equal(mesh_comm_timeout(comm, mesh_clock_ms()), 0);
-	post(LARGE);
+	fixture_post(comm, LARGE);
 	fixture_grant(comm, 1, 1, LARGE);
 	assert_int_equal(fake.writes.num, 1);
 	tick();
 	assert_true(fixture_no_frame());
-	assert_int_equal(atomic_load(&comm->error), 0);
+	assert_int_equal(*fixture_inside(comm).error, 0);
 	fixture_writes_complete(1);
 	tick();
 	assert_failed(comm, -EPIPE, "the receiver closed the connection");
@@ -404,11 +372,11 @@ static void test_receiver_closed(void **state)
 static void test_receiver_closed_at_the_end(void **state)
 {
 	(void)state;
-	opened(true);
-	post(SMALL);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
+	fixture_post(comm, SMALL);
 	fixture_sends_complete();
 	peer_says(MESH_FRAME_CLOSE, (struct mesh_frame_comm){0});
-	assert_int_equal(atomic_load(&comm->error), -EPIPE);
+	assert_int_equal(*fixture_inside(comm).error, -EPIPE);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
 	assert_int_equal(fixture.node.own_counters.comms_failed, 0);
 	fixture_frame(MESH_FRAME_CLOSED);
@@ -462,16 +430,16 @@ static void test_peer_cuts_us_off(void **state)
 	struct mesh_comm *other;
 
 	(void)state;
-	opened(true);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	other = fixture_comm_open(false);
 	fixture.peers[0].state = MESH_PEER_GREETING;
 	frame_comes(MESH_FRAME_CUT, 0);
-	assert_int_equal(atomic_load(&comm->error), 0);
+	assert_int_equal(*fixture_inside(comm).error, 0);
 	fixture.peers[0].state = MESH_PEER_UP;
 	frame_comes(MESH_FRAME_CUT, 0);
 	assert_failed(comm, -ECONNABORTED, "cut its connections with this process");
 	assert_failed(other, -ECONNABORTED, "2 that NCCL uses failed");
-	assert_int_equal(comm->peer_end, MESH_END_UNCLEAN);
+	assert_int_equal(*fixture_inside(comm).peer_end, MESH_END_UNCLEAN);
 	assert_int_equal(fixture.node.own_counters.comms_failed, 2);
 	log_capture_start();
 	frame_comes(MESH_FRAME_CUT, 0);

@@ -20,8 +20,6 @@
 
 #define MESSAGE ((size_t)512 << 10)
 
-static char memory[MESSAGE];
-
 static int setup(void **state)
 {
 	fixture_setup(state);
@@ -29,22 +27,9 @@ static int setup(void **state)
 	return 0;
 }
 
-static struct mesh_comm *sender_open(void)
-{
-	struct mesh_comm *comm = fixture_comm_open(true);
-
-	fixture_register(comm, memory, MESSAGE);
-	return comm;
-}
-
 static void message_post(struct mesh_comm *comm, uint32_t seq)
 {
-	struct mesh_request *request;
-
-	assert_int_equal(
-		mesh_comm_send(comm, memory, MESSAGE, LIST_FIRST(&comm->registrations), &request),
-		0);
-	assert_non_null(request);
+	fixture_post(comm, MESSAGE);
 	fixture_grant(comm, seq, 1, MESSAGE);
 }
 
@@ -62,7 +47,7 @@ static void test_odd_segment_limit(void **state)
 	fixture_paths_open(MESH_PROVIDER_TCP, 1);
 	fixture.domains[0]->segment_max = limit;
 	fake.writes_end_with = -1;
-	comm = sender_open();
+	comm = fixture_comm_open(true);
 	message_post(comm, 0);
 	for (i = 0; i < fake.writes.num; i++) {
 		assert_true(fake.writes.posts[i].size <= limit);
@@ -88,11 +73,11 @@ static void test_limits_of_paths(void **state)
 		mesh_lock_take(&fixture.node.lock);
 		assert_int_equal(
 			mesh_comm_open(&fixture.net, true, &fixture.peers[first], 1, 2, &comm), 0);
-		assert_int_equal(comm->sizes_travel, !first);
+		assert_int_equal(*fixture_inside(comm).sizes_travel, !first);
 		assert_int_equal(mesh_comm_path_add(comm, &fixture.peers[!first]), 0);
 		mesh_lock_release(&fixture.node.lock);
-		assert_false(comm->sizes_travel);
-		assert_int_equal(comm->segment_max, MESSAGE / 4);
+		assert_false(*fixture_inside(comm).sizes_travel);
+		assert_int_equal(*fixture_inside(comm).segment_max, MESSAGE / 4);
 		fixture_comm_close(comm);
 	}
 }
@@ -109,8 +94,8 @@ static void test_unfinished_writes(void **state)
 	(void)state;
 	fixture_paths_open(MESH_PROVIDER_TCP, 1);
 	pace = &fixture.peers[0].remote->flow->pace;
-	stuck = sender_open();
-	other = sender_open();
+	stuck = fixture_comm_open(true);
+	other = fixture_comm_open(true);
 	for (i = 0; i < MESH_PACE_WINDOW_MIN / MESSAGE; i++)
 		message_post(stuck, i);
 	message_post(other, 0);
@@ -152,8 +137,7 @@ static void test_write_ends_in_close(void **state)
 	struct mesh_comm *comm;
 
 	(void)state;
-	fixture_paths_open(MESH_PROVIDER_TCP, 1);
-	comm = sender_open();
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	message_post(comm, 0);
 	fixture_peers_lose();
 	ends_late = &fake.writes.posts[0];
@@ -179,8 +163,7 @@ static void test_sender_fences_once(void **state)
 	struct mesh_comm *comm;
 
 	(void)state;
-	fixture_paths_open(MESH_PROVIDER_VERBS_RXM, 1);
-	comm = sender_open();
+	comm = fixture_open(MESH_PROVIDER_VERBS_RXM, 1, true);
 	message_post(comm, 0);
 	assert_int_equal(fake.writes.num, 1);
 	fixture_peers_lose();
@@ -199,8 +182,7 @@ static void test_every_path_is_fenced(void **state)
 	int i, fenced = 0;
 
 	(void)state;
-	fixture_paths_open(MESH_PROVIDER_VERBS_RXM, 2);
-	comm = sender_open();
+	comm = fixture_open(MESH_PROVIDER_VERBS_RXM, 2, true);
 	message_post(comm, 0);
 	i = fake.writes.num;
 	fixture_peers_lose();
@@ -225,12 +207,12 @@ static void test_fence_ends_others(void **state)
 	mesh_lock_take(&fixture.node.lock);
 	LIST_INSERT_HEAD(&fixture.node.peers, &fixture.peers[0], entry);
 	mesh_lock_release(&fixture.node.lock);
-	other = sender_open();
-	comm = sender_open();
+	other = fixture_comm_open(true);
+	comm = fixture_comm_open(true);
 	message_post(comm, 0);
 	fake.writes_end_with = MESH_RDMA_FLUSHED;
 	mesh_comm_quiesce(comm);
-	assert_int_equal(comm->peer_end, MESH_END_CUT);
+	assert_int_equal(*fixture_inside(comm).peer_end, MESH_END_CUT);
 	assert_failed(other, -ECONNABORTED, "1 more that NCCL uses shared them and failed");
 	assert_int_equal(other->peer_end, MESH_END_CUT);
 	assert_int_equal(fixture.node.own_counters.comms_failed, 1);
@@ -250,15 +232,11 @@ static void test_fence_ends_others(void **state)
 /* A receiver that could still be written to does so once, too. */
 static void test_receiver_fences_once(void **state)
 {
-	struct mesh_registration *registration;
-	struct mesh_request *request;
 	struct mesh_comm *comm;
 
 	(void)state;
-	fixture_paths_open(MESH_PROVIDER_VERBS_RXM, 1);
-	comm = fixture_comm_open(false);
-	registration = fixture_register(comm, memory, MESSAGE);
-	assert_int_equal(mesh_comm_receive(comm, memory, MESSAGE, registration, &request), 0);
+	comm = fixture_open(MESH_PROVIDER_VERBS_RXM, 1, false);
+	fixture_post(comm, MESSAGE);
 	assert_int_equal(fake.sends.num, 1); /* the grant, which does not end */
 	fixture_peers_lose();
 	fake.writes_end_with = MESH_RDMA_FLUSHED;
@@ -313,8 +291,7 @@ static void test_close_overtakes_message(void **state)
 	struct mesh_comm *comm, *accepted;
 
 	(void)state;
-	fixture_paths_open(MESH_PROVIDER_TCP, 1);
-	comm = fixture_comm_open(false);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	listener.waiting[0] = comm;
 	mesh_lock_take(&fixture.node.lock);
 	mesh_comm_closed_came(comm, &asks);

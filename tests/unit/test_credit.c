@@ -12,34 +12,7 @@
 #define SMALL ((size_t)64)
 #define LARGE ((size_t)64 << 10)
 
-static char memory[2 * LARGE];
 static struct mesh_comm *comm;
-static struct mesh_registration *registration;
-
-static void sender_open(enum mesh_provider_id provider, int num_paths)
-{
-	fixture_paths_open(provider, num_paths);
-	comm = fixture_comm_open(true);
-	registration = fixture_register(comm, memory, sizeof(memory));
-}
-
-static struct mesh_request *post(size_t size)
-{
-	struct mesh_request *request = NULL;
-
-	assert_int_equal(mesh_comm_send(comm, memory, size, registration, &request), 0);
-	assert_non_null(request);
-	return request;
-}
-
-static bool is_done(struct mesh_request *request)
-{
-	size_t size = 0;
-	bool done = false;
-
-	assert_int_equal(mesh_request_test(request, &done, &size), 0);
-	return done;
-}
 
 /* ---- small messages -------------------------------------------------------------------------- */
 
@@ -50,18 +23,18 @@ static void test_eager_limit(void **state)
 	const void *payload;
 
 	(void)state;
-	memset(memory, 0x5a, FIXTURE_EAGER_LIMIT);
-	sender_open(MESH_PROVIDER_TCP, 1);
-	request = post(FIXTURE_EAGER_LIMIT);
+	memset(fixture_memory, 0x5a, FIXTURE_EAGER_LIMIT);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
+	request = fixture_post(comm, FIXTURE_EAGER_LIMIT);
 	header = fixture_last_sent(MESH_MESSAGE_DATA, &payload);
 	assert_int_equal(header.comm, FIXTURE_REMOTE_ID);
 	assert_int_equal(header.token, FIXTURE_REMOTE_TOKEN);
 	assert_int_equal(header.length, FIXTURE_EAGER_LIMIT);
-	assert_memory_equal(payload, memory, FIXTURE_EAGER_LIMIT);
-	assert_false(is_done(request)); /* the buffer is the provider's yet */
+	assert_memory_equal(payload, fixture_memory, FIXTURE_EAGER_LIMIT);
+	assert_false(fixture_is_done(request)); /* the buffer is the provider's yet */
 	fixture_sends_complete();
-	assert_true(is_done(request));
-	post(FIXTURE_EAGER_LIMIT + 1);
+	assert_true(fixture_is_done(request));
+	fixture_post(comm, FIXTURE_EAGER_LIMIT + 1);
 	assert_int_equal(fixture_sent(MESH_MESSAGE_DATA), 1);
 	fixture_comm_close(comm);
 }
@@ -73,9 +46,8 @@ static void test_eager_limit_of_the_peer(void **state)
 	fixture_paths_open(MESH_PROVIDER_TCP, 1);
 	fixture.peers[0].eager_limit = 100;
 	comm = fixture_comm_open(true);
-	registration = fixture_register(comm, memory, sizeof(memory));
-	post(100);
-	post(101);
+	fixture_post(comm, 100);
+	fixture_post(comm, 101);
 	assert_int_equal(fixture_sent(MESH_MESSAGE_DATA), 1);
 	fixture_comm_close(comm);
 }
@@ -86,17 +58,17 @@ static void test_eager_window(void **state)
 	int i;
 
 	(void)state;
-	sender_open(MESH_PROVIDER_TCP, 1);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	for (i = 0; i < MESH_EAGER_WINDOW + 4; i++)
-		post(SMALL);
+		fixture_post(comm, SMALL);
 	assert_int_equal(fixture_sent(MESH_MESSAGE_DATA), MESH_EAGER_WINDOW);
 	fixture_message(comm, 0, MESH_MESSAGE_POSTED, 2, NULL, 0);
 	assert_int_equal(fixture_sent(MESH_MESSAGE_DATA), MESH_EAGER_WINDOW + 2);
 	fixture_message(comm, 0, MESH_MESSAGE_POSTED, 1, NULL, 0); /* came late */
-	assert_int_equal(comm->send.peer_posted, 2);
+	assert_int_equal(*fixture_inside(comm).peer_posted, 2);
 	fixture_grant(comm, 2, 1, SMALL);
 	assert_int_equal(fixture_sent(MESH_MESSAGE_DATA), MESH_EAGER_WINDOW + 3);
-	assert_int_equal(comm->send.peer_posted, 3);
+	assert_int_equal(*fixture_inside(comm).peer_posted, 3);
 	fixture_comm_close(comm);
 }
 
@@ -106,17 +78,17 @@ static void test_eager_window(void **state)
 static void test_want(void **state)
 {
 	(void)state;
-	sender_open(MESH_PROVIDER_TCP, 1);
-	post(LARGE);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
+	fixture_post(comm, LARGE);
 	assert_int_equal(fixture_sent(MESH_MESSAGE_WANT), 0); /* nothing is held back yet */
-	post(SMALL);
-	post(SMALL);
+	fixture_post(comm, SMALL);
+	fixture_post(comm, SMALL);
 	assert_int_equal(fixture_sent(MESH_MESSAGE_WANT), 1);
 	assert_int_equal(fixture_last_sent(MESH_MESSAGE_WANT, NULL).seq, 2);
-	post(LARGE);
-	post(LARGE);
+	fixture_post(comm, LARGE);
+	fixture_post(comm, LARGE);
 	assert_int_equal(fixture_sent(MESH_MESSAGE_WANT), 2); /* the second small one came after */
-	post(LARGE);
+	fixture_post(comm, LARGE);
 	assert_int_equal(fixture_sent(MESH_MESSAGE_WANT), 2);
 	fixture_comm_close(comm);
 }
@@ -128,23 +100,23 @@ static void test_grant_of_another_round(void **state)
 
 	(void)state;
 	fake.writes_end_with = -1;
-	sender_open(MESH_PROVIDER_TCP, 1);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	for (seq = 0; seq < MESH_COMM_REQUESTS; seq++) {
-		struct mesh_request *request = post(LARGE);
+		struct mesh_request *request = fixture_post(comm, LARGE);
 
 		assert_int_equal(fake.writes.num, seq); /* not without a grant */
 		fixture_grant(comm, seq, 1, LARGE);
 		fixture_poll();
 		assert_int_equal(fake.writes.num, seq + 1);
-		assert_true(is_done(request));
+		assert_true(fixture_is_done(request));
 	}
-	post(LARGE);
+	fixture_post(comm, LARGE);
 	fixture_grant(comm, 0, 1, LARGE); /* comes twice, a round later */
 	assert_int_equal(fake.writes.num, MESH_COMM_REQUESTS);
 	fixture_grant(comm, MESH_COMM_REQUESTS, 2, LARGE);
 	assert_int_equal(fake.writes.num, MESH_COMM_REQUESTS + 1);
 	fixture_grant(comm, 1, 1, LARGE); /* the same, and another has come for its slot */
-	post(LARGE);
+	fixture_post(comm, LARGE);
 	assert_int_equal(fake.writes.num, MESH_COMM_REQUESTS + 2);
 	fixture_poll();
 	fixture_comm_close(comm);
@@ -155,9 +127,9 @@ static void test_grant_of_the_next_message(void **state)
 {
 	(void)state;
 	fake.writes_end_with = -1;
-	sender_open(MESH_PROVIDER_TCP, 1);
-	post(LARGE);
-	post(LARGE);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
+	fixture_post(comm, LARGE);
+	fixture_post(comm, LARGE);
 	fixture_grant(comm, 1, 1, LARGE);
 	assert_int_equal(fake.writes.num, 1);
 	assert_int_equal(mesh_immediate_decode(fake.writes.posts[0].data).seq, 1);
@@ -171,8 +143,8 @@ static void test_grant_of_the_next_message(void **state)
 static void test_grant_for_other_paths(void **state)
 {
 	(void)state;
-	sender_open(MESH_PROVIDER_TCP, 1);
-	post(LARGE);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
+	fixture_post(comm, LARGE);
 	fixture.num_paths = 2;
 	fixture_grant(comm, 0, 1, LARGE);
 	fixture.num_paths = 1;
@@ -184,8 +156,8 @@ static void test_grant_for_other_paths(void **state)
 static void test_wrong_kind_of_message(void **state)
 {
 	(void)state;
-	sender_open(MESH_PROVIDER_TCP, 1);
-	fixture_message(comm, 0, MESH_MESSAGE_DATA, 0, memory, 8);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
+	fixture_message(comm, 0, MESH_MESSAGE_DATA, 0, fixture_memory, 8);
 	assert_failed(comm, -EPROTO, "a message of the wrong kind");
 	fixture_comm_close(comm);
 }
@@ -215,8 +187,8 @@ static void test_size_is_told(void **state)
 		fixture_setup(state);
 		fake.writes_end_with = -1;
 		fake.cq_data_size = cases[i].cq_data_size;
-		sender_open(MESH_PROVIDER_VERBS_RXM, 1);
-		post(LARGE);
+		comm = fixture_open(MESH_PROVIDER_VERBS_RXM, 1, true);
+		fixture_post(comm, LARGE);
 		fixture_grant(comm, 0, 1, cases[i].room);
 		fixture_poll();
 		assert_int_equal(fake.writes.num, 1);
@@ -241,8 +213,8 @@ static void test_size_is_told_once(void **state)
 {
 	(void)state;
 	fake.cq_data_size = 4;
-	sender_open(MESH_PROVIDER_VERBS_RXM, 1);
-	post(LARGE);
+	comm = fixture_open(MESH_PROVIDER_VERBS_RXM, 1, true);
+	fixture_post(comm, LARGE);
 	fake_fail(FAKE_WRITE, 0, 2, -FI_EAGAIN);
 	fixture_grant(comm, 0, 1, LARGE + 1);
 	fixture_poll();
@@ -256,11 +228,9 @@ static void test_size_is_told_once(void **state)
 /* Larger than its receive: nothing is written, and the receiver learns the size, too. */
 static void test_larger_than_its_receive(void **state)
 {
-	struct mesh_request *request;
-
 	(void)state;
-	sender_open(MESH_PROVIDER_TCP, 1);
-	post(LARGE);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
+	fixture_post(comm, LARGE);
 	fixture_grant(comm, 0, 1, LARGE - 1);
 	assert_failed(comm, -EMSGSIZE, "message 0 of 65536 bytes is larger than the receive");
 	assert_int_equal(fake.writes.num, 0);
@@ -268,8 +238,7 @@ static void test_larger_than_its_receive(void **state)
 	/* Nothing starts on a comm that has failed. */
 	fixture_grant(comm, 0, 1, LARGE);
 	assert_int_equal(fake.writes.num, 0);
-	assert_int_equal(mesh_comm_send(comm, memory, 8, registration, &request), 0);
-	fixture_request_fails(request, -EMSGSIZE);
+	fixture_request_fails(fixture_post(comm, 8), -EMSGSIZE);
 	assert_int_equal(fake.writes.num + fixture_sent(MESH_MESSAGE_DATA), 0);
 	fixture_comm_close(comm);
 }

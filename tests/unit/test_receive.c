@@ -10,66 +10,9 @@
 #define ROOM ((size_t)1 << 20)
 #define SMALL ((size_t)64)
 
-static char memory[ROOM], payload[ROOM];
 static struct mesh_comm *comm;
-static struct mesh_registration *registration;
-
-static void receiver_open(enum mesh_provider_id provider, int num_paths)
-{
-	fixture_paths_open(provider, num_paths);
-	comm = fixture_comm_open(false);
-	registration = fixture_register(comm, memory, sizeof(memory));
-	memset(memory, 0, sizeof(memory));
-}
-
-static struct mesh_request *post(size_t size)
-{
-	struct mesh_request *request = NULL;
-
-	assert_int_equal(mesh_comm_receive(comm, memory, size, registration, &request), 0);
-	assert_non_null(request);
-	return request;
-}
-
-static void data(uint32_t seq, size_t size)
-{
-	fixture_message(comm, 0, MESH_MESSAGE_DATA, seq, payload, size);
-}
-
-/* The size of what has come; -1 if it has not. */
-static int64_t received(struct mesh_request *request)
-{
-	size_t size = 0;
-	bool done = false;
-
-	assert_int_equal(mesh_request_test(request, &done, &size), 0);
-	return done ? (int64_t)size : -1;
-}
-
-static struct mesh_counters *counters(int path)
-{
-	return comm->paths[path].counters;
-}
 
 /* ---- large messages ------------------------------------------------------------------------ */
-
-struct arrival {
-	uint32_t seq, segment;
-	bool last, full;
-	uint32_t size;
-};
-
-static void written(int path, struct arrival arrival)
-{
-	fixture_written(comm, path,
-			(struct mesh_immediate){
-				.seq = arrival.seq & 0x3f,
-				.segment = arrival.segment,
-				.last = arrival.last,
-				.full = arrival.full,
-				.size = arrival.size,
-			});
-}
 
 /* In any order, over both paths, and a segment that comes twice counts once. */
 static void test_segments_are_counted(void **state)
@@ -77,23 +20,23 @@ static void test_segments_are_counted(void **state)
 	struct mesh_request *request;
 
 	(void)state;
-	receiver_open(MESH_PROVIDER_TCP, 2);
-	request = post(ROOM);
-	written(0, (struct arrival){.segment = 3, .last = true, .size = 400});
-	written(1, (struct arrival){.segment = 0, .size = 400});
-	written(1, (struct arrival){.segment = 0, .size = 400});
-	written(0, (struct arrival){.segment = 2, .size = 400});
-	written(0, (struct arrival){.segment = 2, .size = 400});
-	assert_int_equal(received(request), -1);
-	written(0, (struct arrival){.segment = 1, .size = 400});
-	assert_int_equal(received(request), 400);
-	assert_int_equal(counters(0)->segments, 3);
-	assert_int_equal(counters(1)->segments, 1);
-	assert_int_equal(counters(0)->bytes, 300);
-	assert_int_equal(counters(1)->bytes, 100);
-	assert_int_equal(counters(0)->messages, 1);
-	assert_int_equal(counters(1)->messages, 0);
-	assert_int_equal(comm->receive.writes,
+	comm = fixture_open(MESH_PROVIDER_TCP, 2, false);
+	request = fixture_post(comm, ROOM);
+	fixture_written(comm, 0, (struct mesh_immediate){.segment = 3, .last = true, .size = 400});
+	fixture_written(comm, 1, (struct mesh_immediate){.segment = 0, .size = 400});
+	fixture_written(comm, 1, (struct mesh_immediate){.segment = 0, .size = 400});
+	fixture_written(comm, 0, (struct mesh_immediate){.segment = 2, .size = 400});
+	fixture_written(comm, 0, (struct mesh_immediate){.segment = 2, .size = 400});
+	assert_int_equal(fixture_test(request), -1);
+	fixture_written(comm, 0, (struct mesh_immediate){.segment = 1, .size = 400});
+	assert_int_equal(fixture_test(request), 400);
+	assert_int_equal(fixture_path(comm, 0).counters->segments, 3);
+	assert_int_equal(fixture_path(comm, 1).counters->segments, 1);
+	assert_int_equal(fixture_path(comm, 0).counters->bytes, 300);
+	assert_int_equal(fixture_path(comm, 1).counters->bytes, 100);
+	assert_int_equal(fixture_path(comm, 0).counters->messages, 1);
+	assert_int_equal(fixture_path(comm, 1).counters->messages, 0);
+	assert_int_equal(*fixture_inside(comm).writes_arrived,
 			 6); /* those of the peer, to know when all are here */
 	fixture_comm_close(comm);
 }
@@ -105,24 +48,32 @@ static void test_segments_of_the_next_round(void **state)
 	uint32_t seq;
 
 	(void)state;
-	receiver_open(MESH_PROVIDER_TCP, 2);
+	comm = fixture_open(MESH_PROVIDER_TCP, 2, false);
 	for (seq = 0; seq <= MESH_COMM_REQUESTS; seq++) {
-		request = post(1000);
-		written(0, (struct arrival){.seq = seq, .segment = 0, .full = !seq, .size = 1000});
-		assert_int_equal(received(request), -1);
-		written(1, (struct arrival){.seq = seq, .segment = 1, .last = true, .size = 1000});
-		assert_int_equal(received(request), 1000);
+		request = fixture_post(comm, 1000);
+		fixture_written(comm, 0,
+				(struct mesh_immediate){
+					.seq = seq, .segment = 0, .full = !seq, .size = 1000});
+		assert_int_equal(fixture_test(request), -1);
+		fixture_written(comm, 1,
+				(struct mesh_immediate){
+					.seq = seq, .segment = 1, .last = true, .size = 1000});
+		assert_int_equal(fixture_test(request), 1000);
 	}
-	assert_int_equal(counters(0)->bytes, 500 * (MESH_COMM_REQUESTS + 1));
+	assert_int_equal(fixture_path(comm, 0).counters->bytes, 500 * (MESH_COMM_REQUESTS + 1));
 	/* For a receive that is not granted, that is done, or of another round: it is nobody's. */
-	written(0, (struct arrival){.seq = seq, .last = true, .full = true});
-	written(0, (struct arrival){.seq = seq - 1, .segment = 7, .last = true, .full = true});
-	request = post(1000);
-	written(0, (struct arrival){.seq = seq + MESH_COMM_REQUESTS, .last = true, .full = true});
-	assert_int_equal(received(request), -1);
-	assert_int_equal(counters(0)->segments, MESH_COMM_REQUESTS + 1);
-	written(0, (struct arrival){.seq = seq, .last = true, .full = true});
-	assert_int_equal(received(request), 1000);
+	fixture_written(comm, 0, (struct mesh_immediate){.seq = seq, .last = true, .full = true});
+	fixture_written(
+		comm, 0,
+		(struct mesh_immediate){.seq = seq - 1, .segment = 7, .last = true, .full = true});
+	request = fixture_post(comm, 1000);
+	fixture_written(comm, 0,
+			(struct mesh_immediate){
+				.seq = seq + MESH_COMM_REQUESTS, .last = true, .full = true});
+	assert_int_equal(fixture_test(request), -1);
+	assert_int_equal(fixture_path(comm, 0).counters->segments, MESH_COMM_REQUESTS + 1);
+	fixture_written(comm, 0, (struct mesh_immediate){.seq = seq, .last = true, .full = true});
+	assert_int_equal(fixture_test(request), 1000);
 	fixture_comm_close(comm);
 }
 
@@ -133,11 +84,13 @@ static void test_sizes_of_the_next_round(void **state)
 	uint32_t seq;
 
 	(void)state;
-	receiver_open(MESH_PROVIDER_TCP, 1);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	for (seq = 0; seq <= MESH_COMM_REQUESTS; seq++) {
-		request = post(1000);
-		written(0, (struct arrival){.seq = seq, .last = true, .size = 10 + seq});
-		assert_int_equal(received(request), 10 + seq);
+		request = fixture_post(comm, 1000);
+		fixture_written(
+			comm, 0,
+			(struct mesh_immediate){.seq = seq, .last = true, .size = 10 + seq});
+		assert_int_equal(fixture_test(request), 10 + seq);
 	}
 	fixture_comm_close(comm);
 }
@@ -149,24 +102,24 @@ static void test_sizes(void **state)
 	struct mesh_request *request;
 
 	(void)state;
-	receiver_open(MESH_PROVIDER_TCP, 1);
-	request = post(1000);
-	written(0, (struct arrival){.seq = 0, .last = true, .full = true});
-	assert_int_equal(received(request), 1000);
-	request = post(1000);
-	written(0, (struct arrival){.seq = 1, .last = true});
-	assert_int_equal(received(request), -1);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
+	request = fixture_post(comm, 1000);
+	fixture_written(comm, 0, (struct mesh_immediate){.seq = 0, .last = true, .full = true});
+	assert_int_equal(fixture_test(request), 1000);
+	request = fixture_post(comm, 1000);
+	fixture_written(comm, 0, (struct mesh_immediate){.seq = 1, .last = true});
+	assert_int_equal(fixture_test(request), -1);
 	fixture_message(comm, 0, MESH_MESSAGE_SIZE, 1, &size, sizeof(size));
-	assert_int_equal(received(request), 777);
-	request = post(1000);
+	assert_int_equal(fixture_test(request), 777);
+	request = fixture_post(comm, 1000);
 	fixture_message(comm, 0, MESH_MESSAGE_SIZE, 1, &other, sizeof(other)); /* the one before */
 	fixture_message(comm, 0, MESH_MESSAGE_SIZE, 3, &other, sizeof(other)); /* not posted */
 	fixture_message(comm, 0, MESH_MESSAGE_SIZE, 2 + MESH_COMM_REQUESTS, &other, sizeof(other));
 	fixture_message(comm, 0, MESH_MESSAGE_SIZE, 2, &size, sizeof(size));
 	fixture_message(comm, 0, MESH_MESSAGE_SIZE, 2, &other, sizeof(other)); /* once is enough */
-	assert_int_equal(received(request), -1);
-	written(0, (struct arrival){.seq = 2, .last = true});
-	assert_int_equal(received(request), 777);
+	assert_int_equal(fixture_test(request), -1);
+	fixture_written(comm, 0, (struct mesh_immediate){.seq = 2, .last = true});
+	assert_int_equal(fixture_test(request), 777);
 	fixture_comm_close(comm);
 }
 
@@ -177,12 +130,13 @@ static void test_size_beyond_the_receive(void **state)
 
 	for (i = 0; i < 2; i++) {
 		fixture_setup(state);
-		receiver_open(MESH_PROVIDER_TCP, 1);
-		post(1000);
+		comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
+		fixture_post(comm, 1000);
 		if (i)
 			fixture_message(comm, 0, MESH_MESSAGE_SIZE, 0, &size, sizeof(size));
 		else
-			written(0, (struct arrival){.last = true, .size = 1001});
+			fixture_written(comm, 0,
+					(struct mesh_immediate){.last = true, .size = 1001});
 		assert_failed(comm, -EMSGSIZE,
 			      "message 0 of 1001 bytes is larger than the receive");
 		fixture_comm_close(comm);
@@ -198,26 +152,26 @@ static void test_small_messages(void **state)
 	size_t i;
 
 	(void)state;
-	for (i = 0; i < ROOM; i++)
-		payload[i] = (char)(i * 7);
-	receiver_open(MESH_PROVIDER_TCP, 1);
-	first = post(SMALL);
-	second = post(SMALL);
-	data(1, SMALL - 1);
-	assert_int_equal(received(first), -1);
-	assert_int_equal(received(second), SMALL - 1);
-	assert_memory_equal(memory, payload, SMALL - 1);
-	assert_int_equal(memory[SMALL - 1], 0);
-	payload[0] ^= 1;
-	data(1, SMALL - 1); /* twice */
-	payload[0] ^= 1;
-	assert_memory_equal(memory, payload, SMALL - 1);
-	assert_int_equal(atomic_load(&comm->error), 0);
-	data(0, 0);
-	assert_int_equal(received(first), 0);
-	assert_int_equal(counters(0)->messages, 3);
-	assert_int_equal(counters(0)->small, 3);
-	assert_int_equal(counters(0)->bytes, 2 * (SMALL - 1));
+	for (i = 0; i < sizeof(fixture.payload); i++)
+		fixture.payload[i] = (char)(i * 7);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
+	first = fixture_post(comm, SMALL);
+	second = fixture_post(comm, SMALL);
+	fixture_data(comm, 1, SMALL - 1);
+	assert_int_equal(fixture_test(first), -1);
+	assert_int_equal(fixture_test(second), SMALL - 1);
+	assert_memory_equal(fixture_memory, fixture.payload, SMALL - 1);
+	assert_int_equal(fixture_memory[SMALL - 1], 0);
+	fixture.payload[0] ^= 1;
+	fixture_data(comm, 1, SMALL - 1); /* twice */
+	fixture.payload[0] ^= 1;
+	assert_memory_equal(fixture_memory, fixture.payload, SMALL - 1);
+	assert_int_equal(*fixture_inside(comm).error, 0);
+	fixture_data(comm, 0, 0);
+	assert_int_equal(fixture_test(first), 0);
+	assert_int_equal(fixture_path(comm, 0).counters->messages, 3);
+	assert_int_equal(fixture_path(comm, 0).counters->small, 3);
+	assert_int_equal(fixture_path(comm, 0).counters->bytes, 2 * (SMALL - 1));
 	fixture_comm_close(comm);
 }
 
@@ -228,17 +182,17 @@ static void test_small_message_of_another_round(void **state)
 	uint32_t seq;
 
 	(void)state;
-	receiver_open(MESH_PROVIDER_TCP, 1);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	for (seq = 0; seq < MESH_COMM_REQUESTS; seq++) {
-		request = post(SMALL);
-		data(seq, SMALL);
-		assert_int_equal(received(request), SMALL);
+		request = fixture_post(comm, SMALL);
+		fixture_data(comm, seq, SMALL);
+		assert_int_equal(fixture_test(request), SMALL);
 	}
-	request = post(SMALL);
-	data(0, SMALL);
-	assert_int_equal(received(request), -1);
-	data(MESH_COMM_REQUESTS, SMALL);
-	assert_int_equal(received(request), SMALL);
+	request = fixture_post(comm, SMALL);
+	fixture_data(comm, 0, SMALL);
+	assert_int_equal(fixture_test(request), -1);
+	fixture_data(comm, MESH_COMM_REQUESTS, SMALL);
+	assert_int_equal(fixture_test(request), SMALL);
 	fixture_comm_close(comm);
 }
 
@@ -246,13 +200,13 @@ static void test_small_message_of_another_round(void **state)
 static void test_small_message_while_closing(void **state)
 {
 	(void)state;
-	memset(payload, 1, SMALL);
-	receiver_open(MESH_PROVIDER_TCP, 1);
-	post(SMALL);
-	comm->closing = true;
-	data(0, SMALL);
-	assert_int_equal(memory[0], 0);
-	comm->closing = false;
+	memset(fixture.payload, 1, SMALL);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
+	fixture_post(comm, SMALL);
+	*fixture_inside(comm).closing = true;
+	fixture_data(comm, 0, SMALL);
+	assert_int_equal(fixture_memory[0], 0);
+	*fixture_inside(comm).closing = false;
 	fixture_comm_close(comm);
 }
 
@@ -262,24 +216,24 @@ static void test_has_all(void **state)
 	uint32_t seq;
 
 	(void)state;
-	receiver_open(MESH_PROVIDER_TCP, 1);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	for (seq = 0; seq < MESH_EAGER_WINDOW; seq++)
-		data(seq, SMALL);
-	mesh_lock_take(&comm->lock);
+		fixture_data(comm, seq, SMALL);
+	mesh_lock_take(fixture_inside(comm).lock);
 	assert_true(mesh_receive_has_all(comm, MESH_EAGER_WINDOW));
 	assert_false(mesh_receive_has_all(comm, MESH_EAGER_WINDOW + 1));
-	mesh_lock_release(&comm->lock);
+	mesh_lock_release(fixture_inside(comm).lock);
 	fixture_comm_close(comm);
 }
 
 static void test_small_beyond_the_receive(void **state)
 {
 	(void)state;
-	receiver_open(MESH_PROVIDER_TCP, 1);
-	post(SMALL);
-	data(0, SMALL + 1);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
+	fixture_post(comm, SMALL);
+	fixture_data(comm, 0, SMALL + 1);
 	assert_failed(comm, -EMSGSIZE, "message 0 of 65 bytes is larger than the receive");
-	assert_int_equal(memory[0], 0);
+	assert_int_equal(fixture_memory[0], 0);
 	fixture_comm_close(comm);
 }
 
@@ -291,32 +245,32 @@ static void test_early_messages(void **state)
 	int round;
 
 	(void)state;
-	receiver_open(MESH_PROVIDER_TCP, 1);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	for (round = 0; round < 2; round++) {
 		for (seq = 0; seq < MESH_EAGER_WINDOW; seq++) {
-			memset(payload, (int)seq + 1, SMALL);
-			data((uint32_t)round * MESH_EAGER_WINDOW + seq, SMALL - seq);
+			memset(fixture.payload, (int)seq + 1, SMALL);
+			fixture_data(comm, (uint32_t)round * MESH_EAGER_WINDOW + seq, SMALL - seq);
 		}
 		for (seq = 0; seq < MESH_EAGER_WINDOW; seq++) {
-			memset(memory, 0xee, SMALL);
-			request = post(SMALL);
-			assert_int_equal(received(request), SMALL - seq);
-			assert_int_equal(memory[SMALL - seq - 1], seq + 1);
-			assert_int_equal(memory[0], seq + 1);
+			memset(fixture_memory, 0xee, SMALL);
+			request = fixture_post(comm, SMALL);
+			assert_int_equal(fixture_test(request), SMALL - seq);
+			assert_int_equal(fixture_memory[SMALL - seq - 1], seq + 1);
+			assert_int_equal(fixture_memory[0], seq + 1);
 		}
 	}
-	request = post(SMALL);
-	assert_int_equal(received(request), -1);
-	assert_int_equal(atomic_load(&comm->error), 0);
+	request = fixture_post(comm, SMALL);
+	assert_int_equal(fixture_test(request), -1);
+	assert_int_equal(*fixture_inside(comm).error, 0);
 	fixture_comm_close(comm);
 }
 
 static void test_early_message_beyond_the_receive(void **state)
 {
 	(void)state;
-	receiver_open(MESH_PROVIDER_TCP, 1);
-	data(0, SMALL + 1);
-	post(SMALL);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
+	fixture_data(comm, 0, SMALL + 1);
+	fixture_post(comm, SMALL);
 	assert_failed(comm, -EMSGSIZE, "is larger than the receive");
 	fixture_comm_close(comm);
 }
@@ -328,16 +282,16 @@ static void test_what_a_sender_must_not_do(void **state)
 
 	for (i = 0; i < 3; i++) {
 		fixture_setup(state);
-		receiver_open(MESH_PROVIDER_TCP, 1);
+		comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 		switch (i) {
 		case 0:
-			data(MESH_EAGER_WINDOW, SMALL);
+			fixture_data(comm, MESH_EAGER_WINDOW, SMALL);
 			assert_failed(comm, -EPROTO, "sent more than it was allowed to");
 			break;
 		case 1:
-			data(3, SMALL);
-			assert_int_equal(atomic_load(&comm->error), 0);
-			data(3, SMALL);
+			fixture_data(comm, 3, SMALL);
+			assert_int_equal(*fixture_inside(comm).error, 0);
+			fixture_data(comm, 3, SMALL);
 			assert_failed(comm, -EPROTO, "sent more than it was allowed to");
 			break;
 		default:
@@ -355,14 +309,12 @@ static void test_early_message_after_the_end(void **state)
 	struct mesh_request *request;
 
 	(void)state;
-	receiver_open(MESH_PROVIDER_TCP, 1);
-	data(0, SMALL);
-	mesh_lock_take(&comm->lock);
-	mesh_comm_fail(comm, -EPIPE, true, NULL);
-	mesh_lock_release(&comm->lock);
-	request = post(SMALL);
-	assert_int_equal(received(request), SMALL);
-	fixture_request_fails(post(SMALL), -EPIPE);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
+	fixture_data(comm, 0, SMALL);
+	fixture_fail(comm, -EPIPE);
+	request = fixture_post(comm, SMALL);
+	assert_int_equal(fixture_test(request), SMALL);
+	fixture_request_fails(fixture_post(comm, SMALL), -EPIPE);
 	fixture_comm_close(comm);
 }
 
@@ -370,13 +322,11 @@ static void test_early_message_after_the_end(void **state)
 static void test_early_message_behind_a_hole(void **state)
 {
 	(void)state;
-	receiver_open(MESH_PROVIDER_TCP, 1);
-	data(1, SMALL);
-	mesh_lock_take(&comm->lock);
-	mesh_comm_fail(comm, -ECONNRESET, true, NULL);
-	mesh_lock_release(&comm->lock);
-	fixture_request_fails(post(SMALL), -ECONNRESET);
-	fixture_request_fails(post(SMALL), -ECONNRESET);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
+	fixture_data(comm, 1, SMALL);
+	fixture_fail(comm, -ECONNRESET);
+	fixture_request_fails(fixture_post(comm, SMALL), -ECONNRESET);
+	fixture_request_fails(fixture_post(comm, SMALL), -ECONNRESET);
 	fixture_comm_close(comm);
 }
 

@@ -12,59 +12,7 @@
 /* After so many small messages in a row grants are held back (receive.c). */
 #define EAGER_RUN 4
 
-static char memory[ROOM], payload[SMALL];
 static struct mesh_comm *comm;
-static struct mesh_registration *registration;
-
-static void receiver_open(enum mesh_provider_id provider, int num_paths)
-{
-	fixture_paths_open(provider, num_paths);
-	comm = fixture_comm_open(false);
-	registration = fixture_register(comm, memory, sizeof(memory));
-	memset(memory, 0, sizeof(memory));
-}
-
-static struct mesh_request *post(size_t size)
-{
-	struct mesh_request *request = NULL;
-
-	assert_int_equal(mesh_comm_receive(comm, memory, size, registration, &request), 0);
-	assert_non_null(request);
-	return request;
-}
-
-static void data(uint32_t seq, size_t size)
-{
-	fixture_message(comm, 0, MESH_MESSAGE_DATA, seq, payload, size);
-}
-
-/* The size of what has come; -1 if it has not. */
-static int64_t received(struct mesh_request *request)
-{
-	size_t size = 0;
-	bool done = false;
-
-	assert_int_equal(mesh_request_test(request, &done, &size), 0);
-	return done ? (int64_t)size : -1;
-}
-
-struct arrival {
-	uint32_t seq, segment;
-	bool last, full;
-	uint32_t size;
-};
-
-static void written(int path, struct arrival arrival)
-{
-	fixture_written(comm, path,
-			(struct mesh_immediate){
-				.seq = arrival.seq & 0x3f,
-				.segment = arrival.segment,
-				.last = arrival.last,
-				.full = arrival.full,
-				.size = arrival.size,
-			});
-}
 
 /* ---- grants -------------------------------------------------------------------------------- */
 
@@ -78,8 +26,10 @@ static void test_grant_has_all_paths(void **state)
 	int i;
 
 	(void)state;
-	receiver_open(MESH_PROVIDER_TCP, 2);
-	assert_int_equal(mesh_comm_receive(comm, memory + 4096, 5000, registration, &request), 0);
+	comm = fixture_open(MESH_PROVIDER_TCP, 2, false);
+	assert_int_equal(mesh_comm_receive(comm, fixture_memory + 4096, 5000,
+					   fixture_registration(comm), &request),
+			 0);
 	header = fixture_last_sent(MESH_MESSAGE_GRANT, &sent);
 	assert_int_equal(header.seq, 0);
 	assert_int_equal(header.count, 1);
@@ -88,8 +38,9 @@ static void test_grant_has_all_paths(void **state)
 	memcpy(&grant, sent, mesh_grant_size(2));
 	assert_int_equal(grant.size, 5000);
 	for (i = 0; i < 2; i++) {
-		assert_true(grant.targets[i].address == (uintptr_t)memory + 4096);
-		assert_true(grant.targets[i].key == mesh_mr_key(registration->mrs[i]));
+		assert_true(grant.targets[i].address == (uintptr_t)fixture_memory + 4096);
+		assert_true(grant.targets[i].key ==
+			    mesh_mr_key(fixture_registration(comm)->mrs[i]));
 	}
 	assert_true(grant.targets[0].key != grant.targets[1].key);
 	assert_int_equal(mesh_comm_receive(comm, NULL, 0, NULL, &request), 0);
@@ -108,16 +59,16 @@ static void test_grants_leave_together(void **state)
 	int i;
 
 	(void)state;
-	receiver_open(MESH_PROVIDER_TCP, 1);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	for (i = 0; i < 1 + 2 * MESH_GRANTS_PER_MESSAGE; i++)
-		post(ROOM);
+		fixture_post(comm, ROOM);
 	assert_int_equal(fixture_sent(MESH_MESSAGE_GRANT), 1);
 	fixture_poll();
 	assert_int_equal(fixture_sent(MESH_MESSAGE_GRANT), 3);
 	header = fixture_last_sent(MESH_MESSAGE_GRANT, NULL);
 	assert_int_equal(header.seq, 1 + MESH_GRANTS_PER_MESSAGE);
 	assert_int_equal(header.count, MESH_GRANTS_PER_MESSAGE);
-	assert_int_equal(comm->receive.granted, 1 + 2 * MESH_GRANTS_PER_MESSAGE);
+	assert_int_equal(*fixture_inside(comm).granted, 1 + 2 * MESH_GRANTS_PER_MESSAGE);
 	fixture_poll();
 	assert_int_equal(fixture_sent(MESH_MESSAGE_GRANT), 3);
 	fixture_comm_close(comm);
@@ -128,8 +79,8 @@ static void message_take(uint32_t seq)
 {
 	struct mesh_request *request = mesh_comm_request(comm, seq);
 
-	written(0, (struct arrival){.seq = seq, .last = true, .full = true});
-	assert_true(received(request) > 0);
+	fixture_written(comm, 0, (struct mesh_immediate){.seq = seq, .last = true, .full = true});
+	assert_true(fixture_test(request) > 0);
 }
 
 /* The sender holds four grants: further ones wait until it holds three, unless it asks. */
@@ -138,25 +89,25 @@ static void test_grants_that_may_wait(void **state)
 	uint32_t seq;
 
 	(void)state;
-	receiver_open(MESH_PROVIDER_TCP, 1);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	for (seq = 0; seq < 5; seq++)
-		post(ROOM);
+		fixture_post(comm, ROOM);
 	fixture_poll();
 	message_take(0);
-	post(ROOM);
+	fixture_post(comm, ROOM);
 	fixture_poll();
-	assert_int_equal(comm->receive.granted, 4);
+	assert_int_equal(*fixture_inside(comm).granted, 4);
 	fixture_message(comm, 0, MESH_MESSAGE_WANT, 5, NULL, 0);
-	assert_int_equal(comm->receive.granted, 5);
+	assert_int_equal(*fixture_inside(comm).granted, 5);
 	assert_int_equal(fixture_last_sent(MESH_MESSAGE_GRANT, NULL).seq, 5);
 	for (seq = 6; seq < 8; seq++)
-		post(ROOM);
+		fixture_post(comm, ROOM);
 	fixture_poll();
 	message_take(1);
-	assert_int_equal(comm->receive.granted, 4);
+	assert_int_equal(*fixture_inside(comm).granted, 4);
 	/* With the next one it holds three, and the two leave inside that poll. */
 	message_take(2);
-	assert_int_equal(comm->receive.granted, 5);
+	assert_int_equal(*fixture_inside(comm).granted, 5);
 	assert_int_equal(fixture_last_sent(MESH_MESSAGE_GRANT, NULL).seq, 6);
 	assert_int_equal(fixture_last_sent(MESH_MESSAGE_GRANT, NULL).count, 2);
 	fixture_comm_close(comm);
@@ -168,17 +119,17 @@ static void test_no_more_than_a_message_waits(void **state)
 	uint32_t seq, least = MESH_COMM_REQUESTS;
 
 	(void)state;
-	receiver_open(MESH_PROVIDER_TCP, 1);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	for (seq = 0; seq < MESH_COMM_REQUESTS; seq++)
-		post(ROOM);
+		fixture_post(comm, ROOM);
 	fixture_poll();
-	assert_true(comm->receive.granted >= least - (MESH_GRANTS_PER_MESSAGE - 1));
+	assert_true(*fixture_inside(comm).granted >= least - (MESH_GRANTS_PER_MESSAGE - 1));
 	for (seq = 0; seq < 4 * MESH_COMM_REQUESTS; seq++) {
 		message_take(seq);
-		post(ROOM);
+		fixture_post(comm, ROOM);
 		fixture_poll();
-		if (comm->receive.granted < least)
-			least = comm->receive.granted;
+		if (*fixture_inside(comm).granted < least)
+			least = *fixture_inside(comm).granted;
 	}
 	assert_true(least >= MESH_COMM_REQUESTS - MESH_GRANTS_PER_MESSAGE);
 	fixture_comm_close(comm);
@@ -198,15 +149,15 @@ static void test_short_messages_do_not_wait(void **state)
 	uint32_t seq;
 
 	(void)state;
-	receiver_open(MESH_PROVIDER_VERBS_RXM, 1);
+	comm = fixture_open(MESH_PROVIDER_VERBS_RXM, 1, false);
 	for (seq = 0; seq < 8; seq++)
-		post(16 << 10);
+		fixture_post(comm, 16 << 10);
 	fixture_poll();
 	for (seq = 0; seq < 32; seq++) {
 		message_take(seq);
-		post(16 << 10);
+		fixture_post(comm, 16 << 10);
 		fixture_poll();
-		assert_true(comm->receive.granted >= 7);
+		assert_true(*fixture_inside(comm).granted >= 7);
 	}
 	fixture_comm_close(comm);
 }
@@ -218,13 +169,13 @@ static int grants_of_stream(size_t size, uint32_t depth)
 	int grants = 0;
 
 	for (seq = 0; seq < depth; seq++)
-		post(size);
+		fixture_post(comm, size);
 	fixture_poll();
 	for (seq = 0; seq < 2048; seq++) {
 		message_take(seq);
-		if (comm->receive.granted < least)
-			least = comm->receive.granted;
-		post(size);
+		if (*fixture_inside(comm).granted < least)
+			least = *fixture_inside(comm).granted;
+		fixture_post(comm, size);
 		fixture_poll();
 		grants += fixture_sent(MESH_MESSAGE_GRANT);
 		fake_forget();
@@ -242,7 +193,7 @@ static void test_grants_of_a_stream(void **state)
 	size_t i;
 
 	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		receiver_open(MESH_PROVIDER_VERBS_RXM, 1);
+		comm = fixture_open(MESH_PROVIDER_VERBS_RXM, 1, false);
 		grants = grants_of_stream(sizes[i], 8);
 		if (grants > 2048 / 4 + 4)
 			fail_msg("%d GRANTs for 2048 messages of %zu bytes", grants, sizes[i]);
@@ -258,10 +209,10 @@ static void small_run(uint32_t seq, int count)
 	int i;
 
 	for (i = 0; i < count; i++) {
-		struct mesh_request *request = post(SMALL);
+		struct mesh_request *request = fixture_post(comm, SMALL);
 
-		data(seq + (uint32_t)i, SMALL);
-		assert_int_equal(received(request), SMALL);
+		fixture_data(comm, seq + (uint32_t)i, SMALL);
+		assert_int_equal(fixture_test(request), SMALL);
 	}
 }
 
@@ -271,7 +222,7 @@ static void test_grants_are_held_back(void **state)
 	int grants;
 
 	(void)state;
-	receiver_open(MESH_PROVIDER_TCP, 1);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	small_run(0, EAGER_RUN - 1);
 	grants = fixture_sent(MESH_MESSAGE_GRANT);
 	assert_int_equal(grants, EAGER_RUN - 1);
@@ -297,27 +248,28 @@ static void test_want_ends_the_run(void **state)
 	struct mesh_request *request;
 
 	(void)state;
-	receiver_open(MESH_PROVIDER_TCP, 1);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	small_run(0, 2 * EAGER_RUN);
-	request = post(ROOM);
-	post(ROOM);
+	request = fixture_post(comm, ROOM);
+	fixture_post(comm, ROOM);
 	fixture_poll();
 	/* Nobody can know where to write: it is not our peer's, or late. */
 	fixture_message(comm, 0, MESH_MESSAGE_SIZE, 2 * EAGER_RUN, &size, sizeof(size));
-	written(0, (struct arrival){.seq = 2 * EAGER_RUN, .last = true, .full = true});
-	assert_int_equal(received(request), -1);
+	fixture_written(comm, 0,
+			(struct mesh_immediate){.seq = 2 * EAGER_RUN, .last = true, .full = true});
+	assert_int_equal(fixture_test(request), -1);
 	assert_false(request->size_known);
 	fixture_message(comm, 0, MESH_MESSAGE_WANT, 2 * EAGER_RUN + 2, NULL, 0);
 	header = fixture_last_sent(MESH_MESSAGE_GRANT, NULL);
 	assert_int_equal(header.seq, 2 * EAGER_RUN);
 	assert_int_equal(header.count, 2);
 	/* It asked for the next one, too, and small ones from before say nothing new. */
-	data(2 * EAGER_RUN, SMALL);
-	data(2 * EAGER_RUN + 1, SMALL);
-	data(2 * EAGER_RUN + 2, SMALL);
-	assert_int_equal(comm->receive.eager_run, 0);
-	post(ROOM);
-	post(ROOM);
+	fixture_data(comm, 2 * EAGER_RUN, SMALL);
+	fixture_data(comm, 2 * EAGER_RUN + 1, SMALL);
+	fixture_data(comm, 2 * EAGER_RUN + 2, SMALL);
+	assert_int_equal(*fixture_inside(comm).eager_run, 0);
+	fixture_post(comm, ROOM);
+	fixture_post(comm, ROOM);
 	fixture_poll();
 	header = fixture_last_sent(MESH_MESSAGE_GRANT, NULL);
 	assert_int_equal(header.seq, 2 * EAGER_RUN + 3);
@@ -330,16 +282,16 @@ static void test_want_comes_early(void **state)
 	uint32_t seq;
 
 	(void)state;
-	receiver_open(MESH_PROVIDER_TCP, 1);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	fixture_message(comm, 0, MESH_MESSAGE_WANT, 1, NULL, 0);
 	fixture_message(comm, 0, MESH_MESSAGE_WANT, 0, NULL, 0); /* says less */
 	for (seq = 0; seq < EAGER_RUN; seq++)
-		data(2 + seq, SMALL);
-	assert_int_equal(comm->receive.eager_run, EAGER_RUN);
-	post(ROOM);
-	post(ROOM);
+		fixture_data(comm, 2 + seq, SMALL);
+	assert_int_equal(*fixture_inside(comm).eager_run, EAGER_RUN);
+	fixture_post(comm, ROOM);
+	fixture_post(comm, ROOM);
 	fixture_poll();
-	assert_int_equal(comm->receive.granted, 2);
+	assert_int_equal(*fixture_inside(comm).granted, 2);
 	fixture_comm_close(comm);
 }
 
@@ -349,12 +301,12 @@ static void test_posted_leaves_at_once(void **state)
 	int i;
 
 	(void)state;
-	receiver_open(MESH_PROVIDER_TCP, 1);
-	post(ROOM);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
+	fixture_post(comm, ROOM);
 	small_run(1, EAGER_RUN);
-	assert_true(comm->receive.granted > 0);
+	assert_true(*fixture_inside(comm).granted > 0);
 	for (i = 0; i < 8; i++)
-		post(SMALL);
+		fixture_post(comm, SMALL);
 	assert_int_equal(fixture_sent(MESH_MESSAGE_POSTED), 1);
 	fixture_comm_close(comm);
 }
@@ -365,16 +317,17 @@ static void test_large_ends_the_run(void **state)
 	struct mesh_message_header header;
 
 	(void)state;
-	receiver_open(MESH_PROVIDER_TCP, 1);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	small_run(0, EAGER_RUN - 1);
-	post(ROOM); /* granted */
-	post(ROOM);
-	data(EAGER_RUN, SMALL);
+	fixture_post(comm, ROOM); /* granted */
+	fixture_post(comm, ROOM);
+	fixture_data(comm, EAGER_RUN, SMALL);
 	fixture_poll();
-	post(ROOM);
+	fixture_post(comm, ROOM);
 	fixture_poll();
 	assert_int_equal(fixture_last_sent(MESH_MESSAGE_GRANT, NULL).seq, EAGER_RUN - 1);
-	written(0, (struct arrival){.seq = EAGER_RUN - 1, .segment = 0, .size = ROOM});
+	fixture_written(comm, 0,
+			(struct mesh_immediate){.seq = EAGER_RUN - 1, .segment = 0, .size = ROOM});
 	header = fixture_last_sent(MESH_MESSAGE_GRANT, NULL);
 	assert_int_equal(header.seq, EAGER_RUN + 1);
 	fixture_comm_close(comm);
@@ -386,18 +339,18 @@ static void test_grants_again(void **state)
 	struct mesh_message_header header;
 
 	(void)state;
-	receiver_open(MESH_PROVIDER_TCP, 1);
-	post(ROOM);
-	post(ROOM);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
+	fixture_post(comm, ROOM);
+	fixture_post(comm, ROOM);
 	fixture_poll();
-	assert_int_equal(comm->receive.granted, 2);
+	assert_int_equal(*fixture_inside(comm).granted, 2);
 	mesh_lock_take(&fixture.node.lock);
 	mesh_stall_asked(comm, 0);
 	mesh_lock_release(&fixture.node.lock);
 	header = fixture_last_sent(MESH_MESSAGE_GRANT, NULL);
 	assert_int_equal(header.seq, 0);
 	assert_int_equal(header.count, 2);
-	assert_int_equal(comm->receive.granted, 2);
+	assert_int_equal(*fixture_inside(comm).granted, 2);
 	assert_true(fixture_no_frame());
 	fixture_comm_close(comm);
 }
@@ -406,12 +359,10 @@ static void test_grants_again(void **state)
 static void test_nothing_is_granted_after_the_end(void **state)
 {
 	(void)state;
-	receiver_open(MESH_PROVIDER_TCP, 1);
-	post(ROOM);
-	post(ROOM);
-	mesh_lock_take(&comm->lock);
-	mesh_comm_fail(comm, -EPIPE, true, NULL);
-	mesh_lock_release(&comm->lock);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
+	fixture_post(comm, ROOM);
+	fixture_post(comm, ROOM);
+	fixture_fail(comm, -EPIPE);
 	fixture_poll();
 	assert_int_equal(fixture_sent(MESH_MESSAGE_GRANT), 1);
 	fixture_comm_close(comm);

@@ -14,20 +14,11 @@
 /* A message, with its header, that is injected at most (comm.c). */
 #define INJECT_MAX 256
 
-static char memory[LARGE];
 static struct mesh_comm *comm;
-static struct mesh_registration *registration;
-
-static void opened(bool sending)
-{
-	fixture_paths_open(MESH_PROVIDER_TCP, 1);
-	comm = fixture_comm_open(sending);
-	registration = fixture_register(comm, memory, sizeof(memory));
-}
 
 static int sent(const void *data, size_t size, struct mesh_registration *of)
 {
-	struct mesh_request *request = (struct mesh_request *)memory;
+	struct mesh_request *request = (struct mesh_request *)fixture_memory;
 	int ret = mesh_comm_send(comm, data, size, of, &request);
 
 	assert_true(!ret == (request != NULL));
@@ -39,8 +30,10 @@ static void test_wrong_direction(void **state)
 	struct mesh_request *request;
 
 	(void)state;
-	opened(true);
-	assert_int_equal(mesh_comm_receive(comm, memory, 8, registration, &request), -EINVAL);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
+	assert_int_equal(
+		mesh_comm_receive(comm, fixture_memory, 8, fixture_registration(comm), &request),
+		-EINVAL);
 	assert_null(request);
 	assert_true(log_captured(MESH_LOG_WARN, "irecv was called on a connection that sends"));
 	fixture_comm_close(comm);
@@ -51,16 +44,16 @@ static void test_memory_that_is_not_registered(void **state)
 	struct mesh_registration *part;
 
 	(void)state;
-	opened(true);
-	part = fixture_register(comm, memory + 100, 50);
-	assert_int_equal(sent(memory + 100, 50, part), 0);
-	assert_int_equal(sent(memory + 149, 1, part), 0);
-	assert_int_equal(sent(memory + 99, 1, part), -EINVAL);
-	assert_int_equal(sent(memory + 100, 51, part), -EINVAL);
-	assert_int_equal(sent(memory + 101, 50, part), -EINVAL);
-	assert_int_equal(sent(memory + 150, 1, part), -EINVAL);
-	assert_int_equal(sent(memory + 150, (size_t)-1, part), -EINVAL);
-	assert_int_equal(sent(memory, 1, NULL), -EINVAL);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
+	part = fixture_register(comm, fixture_memory + 100, 50);
+	assert_int_equal(sent(fixture_memory + 100, 50, part), 0);
+	assert_int_equal(sent(fixture_memory + 149, 1, part), 0);
+	assert_int_equal(sent(fixture_memory + 99, 1, part), -EINVAL);
+	assert_int_equal(sent(fixture_memory + 100, 51, part), -EINVAL);
+	assert_int_equal(sent(fixture_memory + 101, 50, part), -EINVAL);
+	assert_int_equal(sent(fixture_memory + 150, 1, part), -EINVAL);
+	assert_int_equal(sent(fixture_memory + 150, (size_t)-1, part), -EINVAL);
+	assert_int_equal(sent(fixture_memory, 1, NULL), -EINVAL);
 	assert_int_equal(sent(NULL, 0, NULL), 0); /* nothing is read */
 	assert_true(log_captured(MESH_LOG_WARN, "outside its registered memory"));
 	fixture_comm_close(comm);
@@ -73,16 +66,17 @@ static void test_largest_message(void **state)
 	struct mesh_request *request;
 
 	(void)state;
-	opened(true);
-	whole = fixture_register(comm, memory, 2 * MESH_MESSAGE_MAX);
-	assert_int_equal(sent(memory, MESH_MESSAGE_MAX, whole), 0);
-	assert_int_equal(sent(memory, MESH_MESSAGE_MAX + 1, whole), -EINVAL);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
+	whole = fixture_register(comm, fixture_memory, 2 * MESH_MESSAGE_MAX);
+	assert_int_equal(sent(fixture_memory, MESH_MESSAGE_MAX, whole), 0);
+	assert_int_equal(sent(fixture_memory, MESH_MESSAGE_MAX + 1, whole), -EINVAL);
 	assert_true(log_captured(MESH_LOG_WARN, "is larger than the largest"));
 	fixture_comm_close(comm);
 	fixture.peers[0].state = MESH_PEER_UP;
 	comm = fixture_comm_open(false);
-	whole = fixture_register(comm, memory, 2 * MESH_MESSAGE_MAX);
-	assert_int_equal(mesh_comm_receive(comm, memory, MESH_MESSAGE_MAX + 1, whole, &request), 0);
+	whole = fixture_register(comm, fixture_memory, 2 * MESH_MESSAGE_MAX);
+	assert_int_equal(
+		mesh_comm_receive(comm, fixture_memory, MESH_MESSAGE_MAX + 1, whole, &request), 0);
 	assert_non_null(request);
 	fixture_comm_close(comm);
 }
@@ -93,14 +87,14 @@ static void test_no_more_than_32(void **state)
 	int i;
 
 	(void)state;
-	opened(false);
-	for (i = 0; i < MESH_COMM_REQUESTS; i++) {
-		assert_int_equal(mesh_comm_receive(comm, memory, 8, registration, &request), 0);
-		assert_non_null(request);
-	}
-	assert_int_equal(mesh_comm_receive(comm, memory, 8, registration, &request), 0);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
+	for (i = 0; i < MESH_COMM_REQUESTS; i++)
+		fixture_post(comm, 8);
+	assert_int_equal(
+		mesh_comm_receive(comm, fixture_memory, 8, fixture_registration(comm), &request),
+		0);
 	assert_null(request);
-	assert_int_equal(comm->requests[0].seq, 0);
+	assert_int_equal(mesh_comm_request(comm, 0)->seq, 0);
 	fixture_comm_close(comm);
 }
 
@@ -108,29 +102,24 @@ static void test_no_more_than_32(void **state)
 static void test_failure_spares_what_was_done(void **state)
 {
 	struct mesh_request *first, *second;
-	bool done = false;
-	size_t size = 0;
 
 	(void)state;
-	opened(false);
-	mesh_comm_receive(comm, memory, SMALL, registration, &first);
-	mesh_comm_receive(comm, memory, SMALL, registration, &second);
-	fixture_message(comm, 0, MESH_MESSAGE_DATA, 0, memory + SMALL, 10);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
+	first = fixture_post(comm, SMALL);
+	second = fixture_post(comm, SMALL);
+	fixture_message(comm, 0, MESH_MESSAGE_DATA, 0, fixture_memory + SMALL, 10);
 	atomic_store(&fixture.node.engine.awake, false);
-	mesh_lock_take(&comm->lock);
+	mesh_lock_take(fixture_inside(comm).lock);
 	mesh_comm_fail(comm, -EPIPE, false, "the first reason");
 	mesh_comm_fail(comm, -EIO, false, "another reason");
-	mesh_lock_release(&comm->lock);
+	mesh_lock_release(fixture_inside(comm).lock);
 	assert_failed(comm, -EPIPE, "node b over eth7: the first reason");
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
 	assert_int_equal(fixture.node.own_counters.comms_opened, 1);
 	assert_int_equal(fixture.node.own_counters.comms_failed, 1);
-	assert_int_equal(mesh_request_test(first, &done, &size), 0);
-	assert_true(done);
-	assert_int_equal(size, 10);
+	assert_int_equal(fixture_test(first), 10);
 	assert_true(atomic_load(&fixture.node.engine.awake));
-	assert_int_equal(mesh_request_test(second, &done, &size), -EPIPE);
-	assert_false(done);
+	fixture_request_fails(second, -EPIPE);
 	assert_int_equal(first->state, MESH_REQUEST_FREE);
 	fixture_comm_close(comm);
 }
@@ -139,14 +128,14 @@ static void test_failure_spares_what_was_done(void **state)
 static void test_quiet_failures(void **state)
 {
 	(void)state;
-	opened(false);
-	comm->peer_end = MESH_END_CLOSING;
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
+	*fixture_inside(comm).peer_end = MESH_END_CLOSING;
 	mesh_lock_take(&fixture.node.lock);
 	mesh_comm_peer_lost(comm);
 	mesh_lock_release(&fixture.node.lock);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
 	assert_int_equal(fixture.node.own_counters.comms_failed, 1);
-	assert_int_equal(comm->peer_end, MESH_END_UNCLEAN);
+	assert_int_equal(*fixture_inside(comm).peer_end, MESH_END_UNCLEAN);
 	assert_false(mesh_comm_peer_asks(comm));
 	fixture_comm_close(comm);
 }
@@ -160,13 +149,13 @@ static void test_injected(void **state)
 
 	(void)state;
 	fake.inject_size = 4096;
-	opened(true);
-	assert_int_equal(sent(memory, most, registration), 0);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
+	assert_int_equal(sent(fixture_memory, most, fixture_registration(comm)), 0);
 	assert_int_equal(fake.injects.num, 1);
 	assert_int_equal(fake.injects.posts[0].size, INJECT_MAX);
-	assert_int_equal(comm->requests[0].state, MESH_REQUEST_DONE);
-	assert_int_equal(comm->paths[0].counters->small, 1);
-	assert_int_equal(sent(memory, most + 1, registration), 0);
+	assert_int_equal(mesh_comm_request(comm, 0)->state, MESH_REQUEST_DONE);
+	assert_int_equal(fixture_path(comm, 0).counters->small, 1);
+	assert_int_equal(sent(fixture_memory, most + 1, fixture_registration(comm)), 0);
 	assert_int_equal(fake.injects.num, 1);
 	assert_int_equal(fixture_sent(MESH_MESSAGE_DATA), 1);
 	fixture_comm_close(comm);
@@ -179,12 +168,12 @@ static void test_no_buffer(void **state)
 	int num = 0;
 
 	(void)state;
-	opened(true);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	while ((buffer = mesh_remote_buffer_get(fixture.domains[0], fixture.peers[0].remote)))
 		taken[num++] = buffer;
-	assert_int_equal(sent(memory, SMALL, registration), 0);
+	assert_int_equal(sent(fixture_memory, SMALL, fixture_registration(comm)), 0);
 	assert_int_equal(fake.sends.num, 0);
-	assert_int_equal(comm->paths[0].counters->busy, 1);
+	assert_int_equal(fixture_path(comm, 0).counters->busy, 1);
 	while (num)
 		mesh_buffer_put(taken[--num]);
 	fixture_poll();
@@ -203,16 +192,15 @@ static void test_requests_of_a_failed_comm(void **state)
 
 	for (sending = 0; sending < 2; sending++) {
 		assert_int_equal(fixture_setup(state), 0);
-		opened(sending);
-		mesh_lock_take(&comm->lock);
-		mesh_comm_fail(comm, -EPIPE, true, NULL);
-		mesh_lock_release(&comm->lock);
+		comm = fixture_open(MESH_PROVIDER_TCP, 1, sending);
+		fixture_fail(comm, -EPIPE);
 		for (i = 0; i <= MESH_COMM_REQUESTS; i++) {
 			if (sending)
-				ret = mesh_comm_send(comm, memory, SMALL, registration, &request);
+				ret = mesh_comm_send(comm, fixture_memory, SMALL,
+						     fixture_registration(comm), &request);
 			else
-				ret = mesh_comm_receive(comm, memory, SMALL, registration,
-							&request);
+				ret = mesh_comm_receive(comm, fixture_memory, SMALL,
+							fixture_registration(comm), &request);
 			if (i == MESH_COMM_REQUESTS)
 				break;
 			assert_int_equal(ret, 0);
@@ -233,22 +221,22 @@ static void test_requests_of_a_failed_comm(void **state)
 static void test_registrations_of_all_paths(void **state)
 {
 	struct mesh_registration *failed = NULL;
+	static char other[100];
 	int before;
 
 	(void)state;
-	fixture_paths_open(MESH_PROVIDER_TCP, 2);
-	comm = fixture_comm_open(true);
+	comm = fixture_open(MESH_PROVIDER_TCP, 2, true);
 	before = fake.open[FAKE_MR];
 	fixture_register(comm, NULL, 0);
 	assert_int_equal(fake.open[FAKE_MR], before);
 	fake_fail(FAKE_MR, 1, 1, -FI_ENOMEM);
-	assert_int_equal(mesh_registration_open(comm, memory, 100, &failed), -ENOMEM);
+	assert_int_equal(mesh_registration_open(comm, other, sizeof(other), &failed), -ENOMEM);
 	assert_null(failed);
 	assert_int_equal(fake.open[FAKE_MR], before);
-	fixture_register(comm, memory, 100); /* NCCL leaves it: closing ends it */
+	fixture_register(comm, other, sizeof(other)); /* NCCL leaves it: closing ends it */
 	assert_int_equal(fake.open[FAKE_MR], before + 2);
 	fixture_comm_close(comm);
-	assert_int_equal(fake.open[FAKE_MR], before);
+	assert_int_equal(fake.open[FAKE_MR], before - 2); /* and the fixture's */
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)

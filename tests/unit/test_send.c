@@ -16,43 +16,11 @@
 #define SMALL ((size_t)64)
 #define LARGE (64 * KIB)
 
-static char memory[ROOM];
 static struct mesh_comm *comm;
-static struct mesh_registration *registration;
-
-static void sender_open(enum mesh_provider_id provider, int num_paths)
-{
-	fixture_paths_open(provider, num_paths);
-	comm = fixture_comm_open(true);
-	registration = fixture_register(comm, memory, sizeof(memory));
-}
-
-static struct mesh_request *post(size_t size)
-{
-	struct mesh_request *request = NULL;
-
-	assert_int_equal(mesh_comm_send(comm, memory, size, registration, &request), 0);
-	assert_non_null(request);
-	return request;
-}
-
-static bool is_done(struct mesh_request *request)
-{
-	size_t size = 0;
-	bool done = false;
-
-	assert_int_equal(mesh_request_test(request, &done, &size), 0);
-	return done;
-}
 
 static int path_of(const struct fake_post *write)
 {
 	return (int)(write->to - FAKE_ADDR_FIRST);
-}
-
-static struct mesh_counters *counters(int path)
-{
-	return comm->paths[path].counters;
 }
 
 /* ---- segments ------------------------------------------------------------------------------ */
@@ -93,14 +61,14 @@ static void segments_are(int num_paths, size_t size, size_t segment)
 	assert_true(data != MAP_FAILED);
 	fixture_setup(&state);
 	fake.writes_end_with = -1;
-	sender_open(MESH_PROVIDER_TCP, num_paths);
-	registration = fixture_register(comm, data, size);
-	assert_int_equal(mesh_comm_send(comm, data, size, registration, &request), 0);
+	comm = fixture_open(MESH_PROVIDER_TCP, num_paths, true);
+	assert_int_equal(
+		mesh_comm_send(comm, data, size, fixture_register(comm, data, size), &request), 0);
 	fixture_grant(comm, 0, 1, size);
 	fixture_poll();
 	assert_true(fake.writes.num <= (int)MESH_SEGMENTS_MAX);
 	message_check(data, 0, size, segment, size);
-	assert_true(is_done(request));
+	assert_true(fixture_is_done(request));
 	fixture_comm_close(comm);
 	assert_int_equal(fixture_teardown(&state), 0);
 	munmap(data, size);
@@ -130,27 +98,33 @@ static void test_two_paths(void **state)
 	(void)state;
 	fake.mr_mode |= FI_MR_LOCAL;
 	fake.writes_end_with = -1;
-	sender_open(MESH_PROVIDER_TCP, 2);
-	post(MIB);
+	comm = fixture_open(MESH_PROVIDER_TCP, 2, true);
+	fixture_post(comm, MIB);
 	fixture_grant(comm, 0, 1, MIB + 1);
 	fixture_poll();
-	message_check(memory, 0, MIB, 256 * KIB, MIB + 1);
+	message_check(fixture_memory, 0, MIB, 256 * KIB, MIB + 1);
 	for (i = 0; i < fake.writes.num; i++) {
 		const struct fake_post *write = &fake.writes.posts[i];
 
 		bytes[path_of(write)] += write->size;
 		segments[path_of(write)]++;
 		assert_true(write->flags & FI_DELIVERY_COMPLETE);
-		assert_ptr_equal(write->desc, mesh_mr_desc(registration->mrs[path_of(write)]));
+		assert_ptr_equal(write->desc,
+				 mesh_mr_desc(fixture_registration(comm)->mrs[path_of(write)]));
 	}
 	for (i = 0; i < 2; i++) {
 		assert_true(bytes[i] >= 256 * KIB);
-		assert_int_equal(counters(i)->bytes, bytes[i]);
-		assert_int_equal(counters(i)->segments, segments[i]);
-		assert_int_equal(counters(i)->errors + counters(i)->busy + counters(i)->small, 0);
+		assert_int_equal(fixture_path(comm, i).counters->bytes, bytes[i]);
+		assert_int_equal(fixture_path(comm, i).counters->segments, segments[i]);
+		assert_int_equal(fixture_path(comm, i).counters->errors +
+					 fixture_path(comm, i).counters->busy +
+					 fixture_path(comm, i).counters->small,
+				 0);
 	}
-	assert_int_equal(counters(0)->messages + counters(1)->messages, 1);
-	assert_int_equal(comm->send.writes, fake.writes.num);
+	assert_int_equal(fixture_path(comm, 0).counters->messages +
+				 fixture_path(comm, 1).counters->messages,
+			 1);
+	assert_int_equal(*fixture_inside(comm).writes_started, fake.writes.num);
 	fixture_comm_close(comm);
 }
 
@@ -159,8 +133,8 @@ static void test_one_path_completes_plainly(void **state)
 {
 	(void)state;
 	fake.writes_end_with = -1;
-	sender_open(MESH_PROVIDER_TCP, 1);
-	post(LARGE);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
+	fixture_post(comm, LARGE);
 	fixture_grant(comm, 0, 1, LARGE);
 	assert_int_equal(fake.writes.num, 1);
 	assert_false(fake.writes.posts[0].flags & FI_DELIVERY_COMPLETE);
@@ -173,22 +147,22 @@ static void test_paths_take_turns(void **state)
 	int i, used[2] = {0};
 
 	(void)state;
-	sender_open(MESH_PROVIDER_TCP, 2);
+	comm = fixture_open(MESH_PROVIDER_TCP, 2, true);
 	for (i = 0; i < 8; i++) {
-		post(SMALL);
+		fixture_post(comm, SMALL);
 		used[fake.sends.posts[i].to - FAKE_ADDR_FIRST]++;
 	}
 	assert_int_equal(used[0], 4);
 	assert_int_equal(used[1], 4);
-	assert_int_equal(counters(0)->small, 4);
-	assert_int_equal(counters(0)->messages, 4);
-	assert_int_equal(counters(1)->bytes, 4 * SMALL);
+	assert_int_equal(fixture_path(comm, 0).counters->small, 4);
+	assert_int_equal(fixture_path(comm, 0).counters->messages, 4);
+	assert_int_equal(fixture_path(comm, 1).counters->bytes, 4 * SMALL);
 	fixture_comm_close(comm);
 }
 
 static struct mesh_pace *pace(int path)
 {
-	return &comm->paths[path].remote->flow->pace;
+	return &fixture_path(comm, path).flow->pace;
 }
 
 /* Small and control messages take the shorter path, and long ones both. */
@@ -197,12 +171,12 @@ static void test_short_path(void **state)
 	int i, used[2] = {0};
 
 	(void)state;
-	sender_open(MESH_PROVIDER_TCP, 2);
+	comm = fixture_open(MESH_PROVIDER_TCP, 2, true);
 	mesh_pace_hint(pace(0), 200000);
 	mesh_pace_hint(pace(1), 2000);
 	for (i = 0; i < 8; i++)
-		post(SMALL);
-	post(8 * MIB);
+		fixture_post(comm, SMALL);
+	fixture_post(comm, 8 * MIB);
 	assert_int_equal(fixture_sent(MESH_MESSAGE_WANT), 1);
 	for (i = 0; i < fake.sends.num; i++)
 		assert_int_equal(path_of(&fake.sends.posts[i]), 1);
@@ -223,8 +197,8 @@ static bool message_shows_latency(enum mesh_provider_id provider, int num_paths)
 	bool shows;
 
 	fixture_setup(&state);
-	sender_open(provider, num_paths);
-	post(SMALL);
+	comm = fixture_open(provider, num_paths, true);
+	fixture_post(comm, SMALL);
 	fixture_sends_complete();
 	shows = atomic_load(&pace(0)->latency_ns) != 0;
 	fixture_comm_close(comm);
@@ -248,8 +222,8 @@ static bool write_shows_latency(enum mesh_provider_id provider, int num_paths)
 	bool shows;
 
 	fixture_setup(&state);
-	sender_open(provider, num_paths);
-	post(LARGE);
+	comm = fixture_open(provider, num_paths, true);
+	fixture_post(comm, LARGE);
 	fixture_grant(comm, 0, 1, LARGE);
 	fixture_writes_complete(1);
 	shows = atomic_load(&pace(0)->latency_ns) != 0;
@@ -274,22 +248,22 @@ static void test_done_with_the_last_segment(void **state)
 
 	(void)state;
 	fixture.node.config.segment_bytes = 4096;
-	sender_open(MESH_PROVIDER_TCP, 1);
-	request = post(300 * 4096);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
+	request = fixture_post(comm, 300 * 4096);
 	fixture_grant(comm, 0, 1, 300 * 4096);
 	assert_int_equal(fake.writes.num, MESH_COMM_WRITES);
 	fixture_writes_complete(1);
 	assert_int_equal(fake.writes.num, MESH_COMM_WRITES + 1);
 	/* The last of those that are posted, and more are to come. */
 	for (i = 0; i < 299; i++) {
-		assert_false(is_done(request));
+		assert_false(fixture_is_done(request));
 		if (fixture.writes_completed < 299)
 			fixture_writes_complete(1);
 	}
 	assert_int_equal(fake.writes.num, 300);
-	assert_false(is_done(request));
+	assert_false(fixture_is_done(request));
 	fixture_writes_complete(1);
-	assert_true(is_done(request));
+	assert_true(fixture_is_done(request));
 	fixture_comm_close(comm);
 }
 
@@ -299,12 +273,12 @@ static void test_done_with_the_last_segment(void **state)
 static void test_window_is_kept(void **state)
 {
 	(void)state;
-	sender_open(MESH_PROVIDER_TCP, 2);
-	post(8 * MIB);
-	post(8 * MIB);
+	comm = fixture_open(MESH_PROVIDER_TCP, 2, true);
+	fixture_post(comm, 8 * MIB);
+	fixture_post(comm, 8 * MIB);
 	fixture_grant(comm, 0, 2, 8 * MIB);
 	assert_int_equal(fake.writes.num, 2 * MESH_PACE_WINDOW_MIN / (512 * KIB));
-	post(SMALL);
+	fixture_post(comm, SMALL);
 	assert_int_equal(fixture_sent(MESH_MESSAGE_DATA), 1);
 	fixture_writes_complete(1);
 	assert_int_equal(fake.writes.num, 2 * MESH_PACE_WINDOW_MIN / (512 * KIB) + 1);
@@ -312,7 +286,7 @@ static void test_window_is_kept(void **state)
 	fixture_writes_complete(8);
 	while (fake.writes.num < 32)
 		fixture_poll();
-	message_check(memory, 16, 8 * MIB, 512 * KIB, 8 * MIB);
+	message_check(fixture_memory, 16, 8 * MIB, 512 * KIB, 8 * MIB);
 	fixture_comm_close(comm);
 }
 
@@ -324,7 +298,7 @@ static void granted_post(struct mesh_comm *sender, struct mesh_registration *to,
 	int i;
 
 	for (i = 0; i < count; i++)
-		assert_int_equal(mesh_comm_send(sender, memory, size, to, &request), 0);
+		assert_int_equal(mesh_comm_send(sender, fixture_memory, size, to, &request), 0);
 	fixture_grant(sender, 0, count, size);
 }
 
@@ -334,8 +308,8 @@ static void test_four_segments_in_flight(void **state)
 	int i;
 
 	(void)state;
-	sender_open(MESH_PROVIDER_VERBS_RXM, 1);
-	granted_post(comm, registration, 8, 4 * MIB);
+	comm = fixture_open(MESH_PROVIDER_VERBS_RXM, 1, true);
+	granted_post(comm, fixture_registration(comm), 8, 4 * MIB);
 	assert_int_equal(fake.writes.num, 4);
 	for (i = 1; i <= 4; i++) {
 		fixture_writes_complete(1);
@@ -357,7 +331,7 @@ static int writes_of_eight(enum mesh_provider_id provider, size_t size)
 	fixture_paths_open(provider, 1);
 	for (i = 0; i < 8; i++) {
 		comms[i] = fixture_comm_open(true);
-		registrations[i] = fixture_register(comms[i], memory, sizeof(memory));
+		registrations[i] = fixture_register(comms[i], fixture_memory, FIXTURE_MEMORY);
 		granted_post(comms[i], registrations[i], 8, size);
 	}
 	writes = fake.writes.num;
@@ -385,9 +359,9 @@ static void test_full_for_all_that_follow(void **state)
 {
 	(void)state;
 	fixture.node.config.segment_bytes = 768 * KIB;
-	sender_open(MESH_PROVIDER_TCP, 1);
-	post(8 * MIB);
-	post(LARGE);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
+	fixture_post(comm, 8 * MIB);
+	fixture_post(comm, LARGE);
 	fixture_grant(comm, 0, 2, 8 * MIB);
 	assert_int_equal(fake.writes.num, 2);
 	fixture_writes_complete(1);
@@ -406,12 +380,12 @@ static void test_one_claim(void **state)
 	int i, claims = 0;
 
 	(void)state;
-	sender_open(MESH_PROVIDER_TCP, 2);
-	post(8 * MIB);
+	comm = fixture_open(MESH_PROVIDER_TCP, 2, true);
+	fixture_post(comm, 8 * MIB);
 	fixture_grant(comm, 0, 1, 8 * MIB);
 	for (i = 0; i < 2; i++) {
-		assert_true(atomic_load(&comm->paths[i].remote->flow->has_waiters));
-		claims += atomic_load(&comm->paths[i].remote->flow->num_claims);
+		assert_true(atomic_load(&fixture_path(comm, i).flow->has_waiters));
+		claims += atomic_load(&fixture_path(comm, i).flow->num_claims);
 	}
 	assert_int_equal(claims, 1);
 	fake.writes_end_with = -1;
@@ -426,29 +400,29 @@ static void test_busy_provider(void **state)
 
 	(void)state;
 	fixture.node.config.segment_bytes = LARGE;
-	sender_open(MESH_PROVIDER_TCP, 1);
-	request = post(2 * LARGE);
-	post(LARGE);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
+	request = fixture_post(comm, 2 * LARGE);
+	fixture_post(comm, LARGE);
 	fake_fail(FAKE_WRITE, 1, 2, -FI_EAGAIN);
 	fixture_grant(comm, 0, 2, 2 * LARGE);
 	assert_int_equal(fake.on[FAKE_WRITE].calls, 2);
 	assert_int_equal(fake.writes.num, 1);
-	assert_int_equal(counters(0)->busy, 1);
+	assert_int_equal(fixture_path(comm, 0).counters->busy, 1);
 	fixture_writes_complete(1); /* it was the only one in flight */
-	assert_false(is_done(request));
+	assert_false(fixture_is_done(request));
 	fixture_poll();
 	assert_int_equal(fake.writes.num, 3);
 	fixture_writes_complete(2);
-	assert_true(is_done(request));
+	assert_true(fixture_is_done(request));
 	fixture_comm_close(comm);
 }
 
 static void test_write_is_refused(void **state)
 {
 	(void)state;
-	sender_open(MESH_PROVIDER_TCP, 1);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	fake_fail(FAKE_WRITE, 0, 1, -FI_EIO);
-	post(LARGE);
+	fixture_post(comm, LARGE);
 	fixture_grant(comm, 0, 1, LARGE);
 	assert_failed(comm, -EIO, "message 0 of 65536 bytes was not delivered");
 	fixture_comm_close(comm);
@@ -458,18 +432,16 @@ static void test_write_is_refused(void **state)
 static void test_write_fails(void **state)
 {
 	struct mesh_request *request;
-	bool done;
-	size_t size;
 
 	(void)state;
-	sender_open(MESH_PROVIDER_TCP, 1);
-	request = post(LARGE);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
+	request = fixture_post(comm, LARGE);
 	fixture_grant(comm, 0, 1, LARGE);
 	fake_complete_error(fake.writes.posts[0].context, FI_ECONNRESET);
 	fixture_poll();
 	assert_failed(comm, -ECONNRESET, "was not delivered");
-	assert_int_equal(counters(0)->errors, 1);
-	assert_int_equal(mesh_request_test(request, &done, &size), -ECONNRESET);
+	assert_int_equal(fixture_path(comm, 0).counters->errors, 1);
+	fixture_request_fails(request, -ECONNRESET);
 	fixture_comm_close(comm);
 	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).comm.unclean, 1);
 }
@@ -477,19 +449,17 @@ static void test_write_fails(void **state)
 static void test_message_fails(void **state)
 {
 	struct mesh_request *request;
-	bool done;
-	size_t size;
 
 	(void)state;
-	sender_open(MESH_PROVIDER_TCP, 2);
-	post(SMALL);
-	request = post(SMALL);
+	comm = fixture_open(MESH_PROVIDER_TCP, 2, true);
+	fixture_post(comm, SMALL);
+	request = fixture_post(comm, SMALL);
 	fake_complete_error(fake.sends.posts[1].context, FI_EIO);
 	fixture_poll();
 	assert_failed(comm, -EIO, "message 1 of 64 bytes was not delivered");
-	assert_int_equal(counters(path_of(&fake.sends.posts[1]))->errors, 1);
-	assert_int_equal(counters(path_of(&fake.sends.posts[0]))->errors, 0);
-	assert_int_equal(mesh_request_test(request, &done, &size), -EIO);
+	assert_int_equal(fixture_path(comm, path_of(&fake.sends.posts[1])).counters->errors, 1);
+	assert_int_equal(fixture_path(comm, path_of(&fake.sends.posts[0])).counters->errors, 0);
+	fixture_request_fails(request, -EIO);
 	fake_complete(&fake.sends.posts[0]);
 	fixture_poll();
 	fixture.sends_completed = 2;
@@ -500,9 +470,9 @@ static void test_message_fails(void **state)
 static void test_want_fails(void **state)
 {
 	(void)state;
-	sender_open(MESH_PROVIDER_TCP, 1);
-	post(SMALL);
-	post(LARGE);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
+	fixture_post(comm, SMALL);
+	fixture_post(comm, LARGE);
 	assert_int_equal(fixture_sent(MESH_MESSAGE_WANT), 1);
 	fake_complete_error(fake.sends.posts[1].context, FI_EIO);
 	fixture_poll();

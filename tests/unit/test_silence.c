@@ -15,27 +15,7 @@
 #define START_MS 1000000
 #define NS_PER_S 1000000000ull
 
-static char memory[LARGE], payload[SMALL];
 static struct mesh_comm *comm;
-static struct mesh_registration *registration;
-
-static void opened(enum mesh_provider_id provider, bool sending)
-{
-	fixture_paths_open(provider, 1);
-	comm = fixture_comm_open(sending);
-	registration = fixture_register(comm, memory, sizeof(memory));
-}
-
-static void post(size_t size)
-{
-	struct mesh_request *request = NULL;
-
-	if (comm->sending)
-		mesh_comm_send(comm, memory, size, registration, &request);
-	else
-		mesh_comm_receive(comm, memory, size, registration, &request);
-	assert_non_null(request);
-}
 
 static void tick(uint64_t now_ms)
 {
@@ -60,13 +40,8 @@ static void answered(uint32_t seq)
 
 static void data(uint32_t seq)
 {
-	struct mesh_request *request = &comm->requests[seq];
-	bool done = false;
-	size_t size;
-
-	fixture_message(comm, 0, MESH_MESSAGE_DATA, seq, payload, SMALL);
-	assert_int_equal(mesh_request_test(request, &done, &size), 0);
-	assert_true(done);
+	fixture_data(comm, seq, SMALL);
+	assert_true(fixture_is_done(mesh_comm_request(comm, seq)));
 }
 
 /* About the oldest, after three seconds, and then every three seconds. */
@@ -76,12 +51,12 @@ static void test_asks_about_the_oldest(void **state)
 	struct mesh_frame frame;
 
 	(void)state;
-	opened(MESH_PROVIDER_TCP, false);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	tick(now);
 	tick(now + 10 * ASK_MS);
 	assert_true(fixture_no_frame()); /* nothing is posted */
-	post(SMALL);
-	post(SMALL);
+	fixture_post(comm, SMALL);
+	fixture_post(comm, SMALL);
 	now += 20 * ASK_MS;
 	tick(now);
 	tick(now + ASK_MS - 1);
@@ -101,7 +76,7 @@ static void test_asks_about_the_oldest(void **state)
 	tick(now + 4 * ASK_MS);
 	assert_int_equal(fixture_frame(MESH_FRAME_ASK).comm.sent, 1);
 	/* A peer that said it is closed is not asked. */
-	comm->peer_end = MESH_END_CLOSED;
+	*fixture_inside(comm).peer_end = MESH_END_CLOSED;
 	tick(now + 9 * ASK_MS);
 	assert_true(fixture_no_frame());
 	fixture_comm_close(comm);
@@ -114,9 +89,9 @@ static void test_asks_about_each(void **state)
 	uint32_t seq;
 
 	(void)state;
-	opened(MESH_PROVIDER_TCP, false);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	for (seq = 0; seq < MESH_COMM_REQUESTS; seq++)
-		post(SMALL);
+		fixture_post(comm, SMALL);
 	for (seq = 0; seq < MESH_COMM_REQUESTS; seq++) {
 		tick(now);
 		assert_true(fixture_no_frame());
@@ -134,15 +109,13 @@ static void test_asks_about_each(void **state)
 /* A sender answers if all of it is sent, however long ago. */
 static void test_sender_is_asked(void **state)
 {
-	bool done = false;
-	size_t size;
 	int i;
 
 	(void)state;
-	opened(MESH_PROVIDER_TCP, true);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	asked(0);
 	assert_true(fixture_no_frame()); /* not even begun */
-	post(LARGE);
+	fixture_post(comm, LARGE);
 	asked(0);
 	assert_true(fixture_no_frame());
 	fake.writes_end_with = -1;
@@ -150,12 +123,11 @@ static void test_sender_is_asked(void **state)
 	fixture_poll();
 	asked(0);
 	assert_int_equal(fixture_frame(MESH_FRAME_SENT).comm.sent, 0);
-	assert_int_equal(mesh_request_test(&comm->requests[0], &done, &size), 0);
-	assert_true(done);
+	assert_true(fixture_is_done(mesh_comm_request(comm, 0)));
 	asked(0);
 	fixture_frame(MESH_FRAME_SENT);
 	for (i = 1; i <= MESH_COMM_REQUESTS; i++) /* its slot is another's, which waits */
-		post(LARGE);
+		fixture_post(comm, LARGE);
 	asked(0);
 	fixture_frame(MESH_FRAME_SENT);
 	asked(MESH_COMM_REQUESTS);
@@ -169,22 +141,22 @@ static void test_sent_and_not_here(void **state)
 	uint64_t limit_ms = 1000, now;
 
 	(void)state;
-	opened(MESH_PROVIDER_TCP, false);
-	post(SMALL);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
+	fixture_post(comm, SMALL);
 	now = mesh_clock_ms();
 	answered(0); /* nobody asked yet */
 	tick(now);
 	answered(1); /* of another */
 	tick(now + 2 * limit_ms);
-	assert_int_equal(atomic_load(&comm->error), 0);
+	assert_int_equal(*fixture_inside(comm).error, 0);
 	answered(0);
-	assert_true(comm->stall.sent_ms >= now);
+	assert_true(*fixture_inside(comm).sent_ms >= now);
 	now -= 10;
-	comm->stall.sent_ms = now;
+	*fixture_inside(comm).sent_ms = now;
 	answered(0); /* says nothing new */
-	assert_true(comm->stall.sent_ms == now);
+	assert_true(*fixture_inside(comm).sent_ms == now);
 	tick(now + limit_ms - 1);
-	assert_int_equal(atomic_load(&comm->error), 0);
+	assert_int_equal(*fixture_inside(comm).error, 0);
 	tick(now + limit_ms);
 	assert_failed(comm, -EIO, "message 0 was sent and has not arrived after 1 s");
 	fixture_comm_close(comm);
@@ -200,30 +172,30 @@ static void write_is_old(uint64_t seconds)
 
 static void test_silent_nic(void **state)
 {
-	struct mesh_path *path;
+	struct path_inside path;
 
 	(void)state;
-	opened(MESH_PROVIDER_VERBS_RXM, true);
-	path = &comm->paths[0];
+	comm = fixture_open(MESH_PROVIDER_VERBS_RXM, 1, true);
+	path = fixture_path(comm, 0);
 	write_is_old(5); /* nothing is in flight */
 	tick(START_MS);
-	assert_int_equal(path->silent_ns, 0);
-	post(LARGE);
+	assert_int_equal(*path.silent_ns, 0);
+	fixture_post(comm, LARGE);
 	fixture_grant(comm, 0, 1, LARGE);
 	tick(START_MS);
-	assert_int_equal(path->silent_ns, 0);
+	assert_int_equal(*path.silent_ns, 0);
 	write_is_old(2);
 	tick(START_MS);
-	assert_true(path->silent_ns); /* noted; whoever was stopped has not polled yet */
+	assert_true(*path.silent_ns); /* noted; whoever was stopped has not polled yet */
 	fixture_poll();
 	fixture_poll();
 	tick(START_MS);
-	assert_int_equal(atomic_load(&comm->error), 0); /* nor had the time */
-	path->silent_ns -= NS_PER_S;
-	path->silent_polls = path->domain->polls - 1;
+	assert_int_equal(*fixture_inside(comm).error, 0); /* nor had the time */
+	*path.silent_ns -= NS_PER_S;
+	*path.silent_polls = fixture.domains[0]->polls - 1;
 	tick(START_MS);
-	assert_int_equal(atomic_load(&comm->error), 0);
-	path->silent_polls--;
+	assert_int_equal(*fixture_inside(comm).error, 0);
+	(*path.silent_polls)--;
 	tick(START_MS);
 	assert_failed(comm, -ETIMEDOUT, "no RDMA write has been answered on eth7 for 1 s");
 	fixture_writes_complete(1);
@@ -236,15 +208,15 @@ static void test_silence_of_another(void **state)
 	struct mesh_comm *idle, *waiting;
 
 	(void)state;
-	opened(MESH_PROVIDER_VERBS_RXM, true);
+	comm = fixture_open(MESH_PROVIDER_VERBS_RXM, 1, true);
 	waiting = comm;
 	idle = fixture_comm_open(true);
-	post(LARGE);
+	fixture_post(comm, LARGE);
 	fixture_grant(comm, 0, 1, LARGE);
 	write_is_old(9);
 	comm = idle;
 	tick(START_MS);
-	assert_int_equal(comm->paths[0].silent_ns, 0);
+	assert_int_equal(*fixture_path(comm, 0).silent_ns, 0);
 	fixture_writes_complete(1);
 	fixture_comm_close(idle);
 	fixture_comm_close(waiting);
@@ -253,20 +225,20 @@ static void test_silence_of_another(void **state)
 /* An answer ends the silence. */
 static void test_nic_that_answers(void **state)
 {
-	struct mesh_path *path;
+	struct path_inside path;
 
 	(void)state;
-	opened(MESH_PROVIDER_VERBS_RXM, true);
-	path = &comm->paths[0];
-	post(LARGE);
-	post(LARGE);
+	comm = fixture_open(MESH_PROVIDER_VERBS_RXM, 1, true);
+	path = fixture_path(comm, 0);
+	fixture_post(comm, LARGE);
+	fixture_post(comm, LARGE);
 	fixture_grant(comm, 0, 2, LARGE);
 	write_is_old(2);
 	tick(START_MS);
-	assert_true(path->silent_ns);
+	assert_true(*path.silent_ns);
 	fixture_writes_complete(1);
 	tick(START_MS);
-	assert_int_equal(path->silent_ns, 0);
+	assert_int_equal(*path.silent_ns, 0);
 	fixture_writes_complete(1);
 	fixture_comm_close(comm);
 }
@@ -275,12 +247,12 @@ static void test_nic_that_answers(void **state)
 static void test_silent_socket(void **state)
 {
 	(void)state;
-	opened(MESH_PROVIDER_TCP, true);
-	post(LARGE);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
+	fixture_post(comm, LARGE);
 	fixture_grant(comm, 0, 1, LARGE);
 	write_is_old(9);
 	tick(START_MS);
-	assert_int_equal(comm->paths[0].silent_ns, 0);
+	assert_int_equal(*fixture_path(comm, 0).silent_ns, 0);
 	fixture_writes_complete(1);
 	fixture_comm_close(comm);
 }
