@@ -6,6 +6,8 @@
 
 #include "nic/addr.h"
 
+#include "fuzz_text.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void text_round_trip(const struct mesh_addr *addr)
@@ -48,14 +50,12 @@ static void addr_use(const struct mesh_addr *addr)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *text = malloc(size + 1);
+	char *text = fuzz_text(data, size);
 	struct sockaddr *sockaddr = malloc(size ? size : 1);
 	struct mesh_addr addr;
 	uint16_t port;
 
 	if (text) {
-		memcpy(text, data, size);
-		text[size] = '\0';
 		if (!mesh_addr_parse(text, &addr))
 			addr_use(&addr);
 	}

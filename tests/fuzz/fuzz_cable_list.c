@@ -12,6 +12,8 @@
 #include "plan/plan.h"
 #include "plan/shape.h"
 
+#include "fuzz_text.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
@@ -77,11 +79,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		list_use(&list);
 		mesh_cable_list_free(&list);
 	}
-	text = malloc(size + 1);
+	text = fuzz_text(data, size);
 	if (!text)
 		return 0;
-	memcpy(text, data, size);
-	text[size] = '\0';
 	text_use(text);
 	free(text);
 	return 0;

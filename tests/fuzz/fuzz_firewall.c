@@ -9,6 +9,8 @@
 #include "check/firewall_nft.h"
 #include "check/firewall_rules.h"
 
+#include "fuzz_text.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void follow(int ret, struct firewall_rules *rules)
@@ -32,12 +34,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct firewall_packet packet = {.nic = "eth1", .port = 40000};
 	struct firewall_rules rules;
-	char *text = malloc(size + 1);
+	char *text = fuzz_text(data, size);
 
 	if (!text)
 		return 0;
-	memcpy(text, data, size);
-	text[size] = '\0';
 	mesh_addr_parse("10.1.0.2/24", &packet.source);
 	mesh_addr_parse("10.1.0.1/24", &packet.destination);
 	packet.outgoing = size & 1;

@@ -7,12 +7,14 @@
 #include "check/nccl_library.h"
 #include "check/nccl_setting.h"
 
+#include "fuzz_text.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct nccl_library library;
-	char *text = malloc(size + 1), value[16];
+	char *text = fuzz_text(data, size), value[16];
 
 	if (!text)
 		return 0;
@@ -22,8 +24,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	if (nccl_version_number(library.version) < 0)
 		abort();
-	memcpy(text, data, size);
-	text[size] = '\0';
 	memset(value, 0x5a, sizeof(value));
 	if (nccl_conf_find(text, "NCCL_NET", value, sizeof(value)) ? strlen(value) >= sizeof(value)
 								   : value[0] != 0x5a)

@@ -9,6 +9,8 @@
 #include "nic/nic_select.h"
 #include "system/sysfs_text.h"
 
+#include "fuzz_text.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void ignore(enum mesh_log_level level, const char *file, int line, const char *text)
@@ -55,12 +57,10 @@ static void settings(const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *text = malloc(size + 1); /* exactly as long as the text, so that ASan sees more */
+	char *text = fuzz_text(data, size);
 
 	if (!text)
 		return 0;
-	memcpy(text, data, size);
-	text[size] = '\0';
 	mesh_log_sink_set(ignore);
 	sysfs_texts(text);
 	settings(text);

@@ -11,6 +11,8 @@
 #include "nic/nic_select.h"
 #include "nic/provider_id.h"
 
+#include "fuzz_text.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void log_ignore(enum mesh_log_level level, const char *file, int line, const char *text)
@@ -110,13 +112,11 @@ static void filter_parse(const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *text = malloc(size + 1); /* exactly as long as the text */
+	char *text = fuzz_text(data, size);
 	struct mesh_config config;
 
 	if (!text)
 		return 0;
-	memcpy(text, data, size);
-	text[size] = '\0';
 	mesh_log_sink_set(log_ignore);
 	mesh_config_load(lookup, text, &config);
 	config_check(&config);

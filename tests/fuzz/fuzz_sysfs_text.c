@@ -7,6 +7,8 @@
 
 #include "system/sysfs_text.h"
 
+#include "fuzz_text.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* 0 or -EINVAL; on -EINVAL @untouched must hold. */
@@ -74,12 +76,10 @@ static void identities(const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *text = malloc(size + 1);
+	char *text = fuzz_text(data, size);
 
 	if (!text)
 		return 0;
-	memcpy(text, data, size);
-	text[size] = '\0';
 	numbers(text);
 	identities(text);
 	free(text);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nic_named.c - finds a NIC by its name, for tests of lists and tables of NICs. */
+/* nic_named.c - makes and finds NICs by name, for tests of lists and tables of NICs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -18,4 +19,20 @@ const struct mesh_nic *nic_named(const struct mesh_nic *nics, int num_nics, cons
 			return &nics[i];
 	fail_msg("%s is not among the NICs", netdev);
 	return NULL;
+}
+
+struct mesh_nic *nic_add(struct mesh_nic_table *table, const char *netdev, const char *addrs)
+{
+	struct mesh_nic *nic = &table->nics[table->num_nics++];
+	char list[256], *text, *rest = list;
+
+	snprintf(nic->netdev, sizeof(nic->netdev), "%s", netdev);
+	nic->ifindex = (unsigned int)table->num_nics;
+	nic->admin_up = nic->carrier = true;
+	nic->mac[0] = 2;
+	nic->mac[5] = (uint8_t)table->num_nics;
+	snprintf(list, sizeof(list), "%s", addrs);
+	while ((text = strtok_r(rest, " ", &rest)))
+		assert_int_equal(mesh_addr_parse(text, &nic->addrs[nic->num_addrs++]), 0);
+	return nic;
 }

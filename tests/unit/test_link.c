@@ -13,28 +13,12 @@
 
 #include "comm_fixture.h"
 #include "log_capture.h"
+#include "tcp_pair.h"
 
 #define PROCESS 77
 
 static struct mesh_peer *one, *other; /* the same process over two NICs */
 static struct mesh_peer twin;	      /* over the first NIC, in the other direction */
-
-static void tcp_pair(int ends[2])
-{
-	struct sockaddr_in addr = {.sin_family = AF_INET};
-	socklen_t len = sizeof(addr);
-	int listener = socket(AF_INET, SOCK_STREAM, 0);
-
-	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	assert_int_equal(bind(listener, (struct sockaddr *)&addr, sizeof(addr)), 0);
-	assert_int_equal(listen(listener, 1), 0);
-	assert_int_equal(getsockname(listener, (struct sockaddr *)&addr, &len), 0);
-	ends[0] = socket(AF_INET, SOCK_STREAM, 0);
-	assert_int_equal(connect(ends[0], (struct sockaddr *)&addr, len), 0);
-	ends[1] = accept(listener, NULL, NULL);
-	assert_true(ends[1] >= 0);
-	close(listener);
-}
 
 static int links_setup(void **state)
 {
@@ -44,7 +28,7 @@ static int links_setup(void **state)
 	fixture_paths_open(MESH_PROVIDER_TCP, 2);
 	close(fixture.peers[0].watch.fd);
 	close(fixture.frames);
-	tcp_pair(ends);
+	tcp_pair_open(ends);
 	fixture.peers[0].watch.fd = ends[0];
 	fixture.frames = ends[1];
 	one = &fixture.peers[0];

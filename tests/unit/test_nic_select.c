@@ -49,18 +49,9 @@ static int teardown(void **state)
 /* A NIC that is up; @addrs is a blank-separated list. */
 static struct mesh_nic *add(const char *netdev, int speed_mbps, const char *addrs)
 {
-	struct mesh_nic *nic = &nics[table.num_nics++];
-	char list[256], *text, *rest = list;
+	struct mesh_nic *nic = nic_add(&table, netdev, addrs);
 
-	snprintf(nic->netdev, sizeof(nic->netdev), "%s", netdev);
-	nic->ifindex = (unsigned int)table.num_nics;
-	nic->admin_up = nic->carrier = true;
-	nic->mac[0] = 2;
-	nic->mac[5] = (uint8_t)table.num_nics;
 	nic->speed_mbps = speed_mbps;
-	snprintf(list, sizeof(list), "%s", addrs);
-	while ((text = strtok_r(rest, " ", &rest)))
-		assert_int_equal(mesh_addr_parse(text, &nic->addrs[nic->num_addrs++]), 0);
 	return nic;
 }
 

@@ -10,6 +10,8 @@
 #include "nic/nic_order.h"
 #include "nic/nic_skipped.h"
 
+#include "nic_named.h"
+
 static struct mesh_nic nics[8];
 static struct mesh_nic_table table;
 static struct mesh_endpoint_addr remote;
@@ -24,12 +26,8 @@ static int setup(void **state)
 
 static struct mesh_nic *add(const char *netdev, const char *addr, const char *reason)
 {
-	struct mesh_nic *nic = &nics[table.num_nics++];
+	struct mesh_nic *nic = nic_add(&table, netdev, addr);
 
-	strcpy(nic->netdev, netdev);
-	nic->admin_up = nic->carrier = true;
-	if (*addr)
-		assert_int_equal(mesh_addr_parse(addr, &nic->addrs[nic->num_addrs++]), 0);
 	mesh_nic_leave(nic, "%s", reason);
 	return nic;
 }

@@ -28,16 +28,9 @@ static int setup(void **state)
 /* A NIC that is up. Its ifindex is its number, from 1. */
 static struct mesh_nic *add(const char *netdev, int speed_mbps, const char *addr)
 {
-	struct mesh_nic *nic = &nics[table.num_nics++];
+	struct mesh_nic *nic = nic_add(&table, netdev, addr);
 
-	snprintf(nic->netdev, sizeof(nic->netdev), "%s", netdev);
-	nic->ifindex = (unsigned int)table.num_nics;
-	nic->admin_up = nic->carrier = true;
-	nic->mac[0] = 2;
-	nic->mac[5] = (uint8_t)table.num_nics;
 	nic->speed_mbps = speed_mbps;
-	if (*addr)
-		assert_int_equal(mesh_addr_parse(addr, &nic->addrs[nic->num_addrs++]), 0);
 	return nic;
 }
 

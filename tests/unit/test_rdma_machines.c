@@ -55,17 +55,12 @@ static int teardown(void **state)
 /* An interface as netlink tells of it. */
 static struct mesh_nic *add(const char *netdev, const char *mac, const char *addr, bool carrier)
 {
-	struct mesh_nic *nic = &nics[table.num_nics++];
+	struct mesh_nic *nic = nic_add(&table, netdev, addr ? addr : "");
 
 	assert_true(table.num_nics <= NICS_MAX);
-	strcpy(nic->netdev, netdev);
-	nic->ifindex = (unsigned int)table.num_nics;
 	nic->link_type = strlen(mac) > 30 ? ARPHRD_INFINIBAND : ARPHRD_ETHER;
-	nic->admin_up = true;
 	nic->carrier = carrier;
 	assert_int_equal(mesh_sysfs_mac_parse(mac, nic->mac), 0);
-	if (addr)
-		assert_int_equal(mesh_addr_parse(addr, &nic->addrs[nic->num_addrs++]), 0);
 	return nic;
 }
 

@@ -22,66 +22,16 @@
 #include "transport/node.h"
 
 #include "log_capture.h"
+#include "stranger_fixture.h"
 
-#define LIMIT_S 20
 #define STRANGERS_MAX 256 /* control.c */
 /* What nobody here has. */
 #define NO_COMM 0x3fff
 
-static struct mesh_net *net;
-static struct mesh_listener *listener;
-static struct mesh_handle handle;
-static int stranger; /* our end of a control connection */
-
-static void limit_set(int fd)
-{
-	const struct timeval limit = {.tv_sec = LIMIT_S};
-
-	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)), 0);
-}
-
-static struct sockaddr_in loopback(uint16_t port)
-{
-	return (struct sockaddr_in){
-		.sin_family = AF_INET,
-		.sin_port = htons(port),
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-	};
-}
-
-static void dial(void)
-{
-	const struct sockaddr_in to = loopback(handle.control_port);
-
-	stranger = socket(AF_INET, SOCK_STREAM, 0);
-	assert_true(stranger >= 0);
-	limit_set(stranger);
-	assert_int_equal(connect(stranger, (const struct sockaddr *)&to, sizeof(to)), 0);
-}
-
 static int setup(void **state)
 {
-	uint8_t bytes[MESH_HANDLE_BYTES];
-
-	(void)state;
-	assert_int_equal(mesh_net_open(&net), 0);
-	assert_int_equal(mesh_net_listen(net, 0, bytes, &listener), 0);
-	assert_int_equal(mesh_handle_decode(bytes, &handle), 0);
-	mesh_lock_take(&net->node->lock);
-	memset(&net->node->limits, 0, sizeof(net->node->limits)); /* the node outlives a test */
-	mesh_lock_release(&net->node->lock);
-	log_capture_start();
-	dial();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	close(stranger);
-	mesh_listener_close(listener);
-	mesh_net_close(net);
-	log_capture_stop();
+	stranger_setup(state);
+	stranger_dial();
 	return 0;
 }
 
@@ -90,10 +40,20 @@ static uint64_t refused_count(void)
 {
 	uint64_t count;
 
-	mesh_lock_take(&net->node->lock);
-	count = net->node->counters->refused;
-	mesh_lock_release(&net->node->lock);
+	mesh_lock_take(&stranger.net->node->lock);
+	count = stranger.net->node->counters->refused;
+	mesh_lock_release(&stranger.net->node->lock);
 	return count;
+}
+
+/* NCCL takes the next comm, which is there. */
+static struct mesh_comm *accepted(void)
+{
+	struct mesh_comm *comm = NULL;
+
+	assert_int_equal(mesh_listener_accept(stranger.listener, &comm), 0);
+	assert_non_null(comm);
+	return comm;
 }
 
 /* ---- frames -------------------------------------------------------------------------------- */
@@ -102,7 +62,7 @@ static void frame_send(struct mesh_frame *frame, enum mesh_frame_type type)
 {
 	size_t size = mesh_frame_finish(frame, type);
 
-	assert_int_equal(send(stranger, frame, size, MSG_NOSIGNAL), size);
+	assert_int_equal(send(stranger.fd, frame, size, MSG_NOSIGNAL), size);
 }
 
 static struct mesh_frame frame_read(enum mesh_frame_type type)
@@ -113,7 +73,7 @@ static struct mesh_frame frame_read(enum mesh_frame_type type)
 	int taken = 0;
 
 	while (!taken) {
-		assert_int_equal(recv(stranger, bytes + have, 1, 0), 1);
+		assert_int_equal(recv(stranger.fd, bytes + have, 1, 0), 1);
 		taken = mesh_frame_decode(bytes, ++have, &frame);
 		assert_true(taken >= 0);
 	}
@@ -125,7 +85,7 @@ static struct mesh_frame frame_read(enum mesh_frame_type type)
 static void hung_up(const char *why)
 {
 	char byte;
-	ssize_t n = recv(stranger, &byte, 1, 0);
+	ssize_t n = recv(stranger.fd, &byte, 1, 0);
 
 	assert_true(!n || (n < 0 && errno == ECONNRESET));
 	refused_count();
@@ -135,15 +95,15 @@ static void hung_up(const char *why)
 /* What a peer at 127.0.0.1 with the right to be let in would say. */
 static struct mesh_frame hello_make(void)
 {
-	const struct sockaddr_in name = loopback(9);
+	const struct sockaddr_in name = stranger_loopback(9);
 	struct mesh_frame frame;
 
 	memset(&frame, 0, sizeof(frame));
 	frame.hello.node_id = 5;
 	frame.hello.process_id = 6;
-	frame.hello.cookie = handle.cookie;
-	frame.hello.listen_id = handle.listen_id;
-	frame.hello.provider = (uint8_t)handle.endpoints[0].provider;
+	frame.hello.cookie = stranger.handle.cookie;
+	frame.hello.listen_id = stranger.handle.listen_id;
+	frame.hello.provider = (uint8_t)stranger.handle.endpoints[0].provider;
 	frame.hello.name_len = sizeof(name);
 	memcpy(frame.hello.endpoint_name, &name, sizeof(name));
 	strcpy(frame.hello.node_name, "stranger");
@@ -165,8 +125,8 @@ static struct mesh_frame connect_make(uint32_t comm, int path, int num_paths)
 	struct mesh_frame frame;
 
 	memset(&frame, 0, sizeof(frame));
-	frame.connect.cookie = handle.cookie;
-	frame.connect.listen_id = handle.listen_id;
+	frame.connect.cookie = stranger.handle.cookie;
+	frame.connect.listen_id = stranger.handle.listen_id;
 	frame.connect.comm_key = 1234;
 	frame.connect.comm = comm;
 	frame.connect.path = (uint8_t)path;
@@ -179,7 +139,7 @@ static struct mesh_frame connect_make(uint32_t comm, int path, int num_paths)
 static void test_hello_is_answered(void **state)
 {
 	struct mesh_frame frame = hello_make();
-	const struct mesh_node *node = net->node;
+	const struct mesh_node *node = stranger.net->node;
 
 	(void)state;
 	frame_send(&frame, MESH_FRAME_HELLO);
@@ -204,9 +164,9 @@ static void test_hello_in_pieces(void **state)
 	const int on = 1;
 
 	(void)state;
-	setsockopt(stranger, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	setsockopt(stranger.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	for (i = 0; i < size; i++)
-		assert_int_equal(send(stranger, (char *)&frame + i, 1, MSG_NOSIGNAL), 1);
+		assert_int_equal(send(stranger.fd, (char *)&frame + i, 1, MSG_NOSIGNAL), 1);
 	frame_read(MESH_FRAME_HELLO);
 }
 
@@ -226,15 +186,15 @@ static void refused_with(struct mesh_frame *hello, enum mesh_refusal refusal, ui
 /* Both the listener's number and its cookie must be right. */
 static void test_wrong_cookie(void **state)
 {
-	const uint32_t provider = (uint32_t)handle.endpoints[0].provider;
+	const uint32_t provider = (uint32_t)stranger.handle.endpoints[0].provider;
 	struct mesh_frame frame = hello_make();
 
 	(void)state;
 	frame.hello.cookie ^= 1;
 	refused_with(&frame, MESH_REFUSAL_COOKIE, provider);
 	hung_up("did not know a listener");
-	close(stranger);
-	dial();
+	close(stranger.fd);
+	stranger_dial();
 	frame = hello_make();
 	frame.hello.listen_id++;
 	refused_with(&frame, MESH_REFUSAL_COOKIE, provider);
@@ -247,7 +207,8 @@ static void test_wrong_provider(void **state)
 
 	(void)state;
 	frame.hello.provider = MESH_PROVIDER_VERBS_RXM;
-	refused_with(&frame, MESH_REFUSAL_PROVIDER, (uint32_t)handle.endpoints[0].provider);
+	refused_with(&frame, MESH_REFUSAL_PROVIDER,
+		     (uint32_t)stranger.handle.endpoints[0].provider);
 	hung_up("another libfabric provider");
 }
 
@@ -261,7 +222,7 @@ static void test_wrong_version(void **state)
 	frame.header.version = MESH_PROTOCOL_VERSION + 1;
 	strcpy(frame.hello.version, "7.8.9");
 	memset(&frame.hello.node_id, 0xee, size - sizeof(frame.header) - MESH_HELLO_FROZEN_BYTES);
-	assert_int_equal(send(stranger, &frame, size, MSG_NOSIGNAL), size);
+	assert_int_equal(send(stranger.fd, &frame, size, MSG_NOSIGNAL), size);
 	frame = frame_read(MESH_FRAME_HELLO); /* which names our version */
 	assert_string_equal(frame.hello.version, mesh_version());
 	frame = frame_read(MESH_FRAME_REFUSE);
@@ -278,7 +239,7 @@ static void test_wrong_version(void **state)
 static void test_noise(void **state)
 {
 	(void)state;
-	assert_int_equal(send(stranger, "GET / HTTP/1.0\r\n\r\n", 18, MSG_NOSIGNAL), 18);
+	assert_int_equal(send(stranger.fd, "GET / HTTP/1.0\r\n\r\n", 18, MSG_NOSIGNAL), 18);
 	hung_up("bytes that are not this plugin's");
 	assert_true(refused_count() == 1);
 }
@@ -286,14 +247,14 @@ static void test_noise(void **state)
 /* Only the port is believed, and only with the address that TCP talks to. */
 static void test_endpoint_elsewhere(void **state)
 {
-	struct sockaddr_in name = loopback(9);
+	struct sockaddr_in name = stranger_loopback(9);
 	int i;
 
 	(void)state;
 	for (i = 0; i < 3; i++) {
 		struct mesh_frame frame = hello_make();
 
-		name = loopback(i == 1 ? 0 : 9);
+		name = stranger_loopback(i == 1 ? 0 : 9);
 		if (!i)
 			name.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
 		if (i == 2)
@@ -302,8 +263,8 @@ static void test_endpoint_elsewhere(void **state)
 		frame_send(&frame, MESH_FRAME_HELLO);
 		hung_up("endpoint name makes no sense");
 		log_capture_start();
-		close(stranger);
-		dial();
+		close(stranger.fd);
+		stranger_dial();
 	}
 }
 
@@ -315,10 +276,10 @@ static void test_too_many_strangers(void **state)
 
 	(void)state;
 	for (i = 0; i < STRANGERS_MAX; i++) { /* the first is there already */
-		fds[i] = stranger;
-		dial();
+		fds[i] = stranger.fd;
+		stranger_dial();
 	}
-	assert_int_equal(recv(stranger, &byte, 1, 0), 0);
+	assert_int_equal(recv(stranger.fd, &byte, 1, 0), 0);
 	assert_true(refused_count() == 1);
 	assert_true(recv(fds[STRANGERS_MAX - 1], &byte, 1, MSG_DONTWAIT) < 0);
 	assert_int_equal(errno, EAGAIN);
@@ -411,7 +372,7 @@ static void test_paths_of_one_comm(void **state)
 	frame_send(&frame, MESH_FRAME_CONNECT);
 	frame = frame_read(MESH_FRAME_ACCEPT);
 	assert_int_equal(frame.comm.to_comm, 10);
-	assert_int_equal(mesh_listener_accept(listener, &comm), 0);
+	assert_int_equal(mesh_listener_accept(stranger.listener, &comm), 0);
 	assert_null(comm);
 	frame = connect_make(11, 1, 2);
 	frame.connect.comm_key++;
@@ -423,14 +384,13 @@ static void test_paths_of_one_comm(void **state)
 	frame = frame_read(MESH_FRAME_ACCEPT);
 	assert_int_equal(frame.comm.to_comm, 11);
 	connect_refused(connect_make(11, 1, 2), MESH_REFUSAL_COOKIE); /* it is there */
-	assert_int_equal(mesh_listener_accept(listener, &comm), 0);
-	assert_non_null(comm);
+	comm = accepted();
 	assert_int_equal(comm->num_paths, 2);
 	assert_int_equal(comm->paths[0].remote_id, 10);
 	assert_int_equal(comm->paths[1].remote_id, 11);
 	assert_int_equal(comm->eager_limit, 100);
-	close(stranger); /* closing the comm waits for nobody */
-	stranger = -1;
+	close(stranger.fd); /* closing the comm waits for nobody */
+	stranger.fd = -1;
 	mesh_comm_close(comm);
 }
 
@@ -448,8 +408,8 @@ static void test_listener_is_full(void **state)
 		frame_read(MESH_FRAME_ACCEPT);
 	}
 	connect_refused(connect_make(1000, 0, 1), MESH_REFUSAL_RESOURCES);
-	mesh_listener_close(listener);
-	listener = NULL;
+	mesh_listener_close(stranger.listener);
+	stranger.listener = NULL;
 	for (i = 0; i < MESH_LISTENER_QUEUE; i++)
 		assert_int_equal(frame_read(MESH_FRAME_CLOSED).comm.to_comm, i + 1);
 }
@@ -469,8 +429,8 @@ static void withdraw(uint64_t key)
 	struct mesh_frame frame;
 
 	memset(&frame, 0, sizeof(frame));
-	frame.withdraw.cookie = handle.cookie;
-	frame.withdraw.listen_id = handle.listen_id;
+	frame.withdraw.cookie = stranger.handle.cookie;
+	frame.withdraw.listen_id = stranger.handle.listen_id;
 	frame.withdraw.comm_key = key;
 	frame_send(&frame, MESH_FRAME_WITHDRAW);
 }
@@ -478,7 +438,7 @@ static void withdraw(uint64_t key)
 /* A connector that gives up before it has the comm leaves room for others. */
 static void test_connector_gives_up(void **state)
 {
-	struct mesh_comm *comm = NULL;
+	struct mesh_comm *comm;
 
 	(void)state;
 	introduced();
@@ -487,20 +447,19 @@ static void test_connector_gives_up(void **state)
 	withdraw(50);
 	withdraw(30);
 	connect_refused(connect_make(99, 1, 2), MESH_REFUSAL_COOKIE); /* both are handled */
-	assert_int_equal(listener->num_waiting, 1);
-	assert_int_equal(listener->num_left, 1);
-	assert_int_equal(mesh_listener_accept(listener, &comm), 0);
-	assert_non_null(comm);
+	assert_int_equal(stranger.listener->num_waiting, 1);
+	assert_int_equal(stranger.listener->num_left, 1);
+	comm = accepted();
 	assert_int_equal(comm->paths[0].remote_id, 4);
-	close(stranger);
-	stranger = -1;
+	close(stranger.fd);
+	stranger.fd = -1;
 	mesh_comm_close(comm);
 }
 
 /* It had the comm, and closes it: NCCL gets its end, which is over. */
 static void test_close_before_accept(void **state)
 {
-	struct mesh_comm *comm = NULL;
+	struct mesh_comm *comm;
 	struct mesh_frame frame;
 
 	(void)state;
@@ -509,8 +468,7 @@ static void test_close_before_accept(void **state)
 	frame.comm.to_comm = comm_make(3, 30);
 	frame_send(&frame, MESH_FRAME_CLOSED);
 	assert_int_equal(frame_read(MESH_FRAME_CLOSED).comm.to_comm, 3);
-	assert_int_equal(mesh_listener_accept(listener, &comm), 0);
-	assert_non_null(comm);
+	comm = accepted();
 	assert_int_equal(comm->error, -EPIPE);
 	mesh_comm_close(comm);
 }
@@ -518,13 +476,12 @@ static void test_close_before_accept(void **state)
 /* accept() was faster than its connector's change of mind. */
 static void test_withdraw_after_accept(void **state)
 {
-	struct mesh_comm *comm = NULL;
+	struct mesh_comm *comm;
 
 	(void)state;
 	introduced();
 	comm_make(3, 30);
-	assert_int_equal(mesh_listener_accept(listener, &comm), 0);
-	assert_non_null(comm);
+	comm = accepted();
 	withdraw(30);
 	assert_int_equal(frame_read(MESH_FRAME_CLOSED).comm.to_comm, 3);
 	assert_int_equal(comm->error, -EPIPE);
@@ -537,47 +494,44 @@ static int lost_peers_age(uint64_t ms)
 	struct mesh_peer *peer;
 	int count = 0;
 
-	mesh_lock_take(&net->node->lock);
-	LIST_FOREACH(peer, &net->node->peers, entry) {
+	mesh_lock_take(&stranger.net->node->lock);
+	LIST_FOREACH(peer, &stranger.net->node->peers, entry) {
 		if (peer->state != MESH_PEER_LOST || !peer->users)
 			continue;
 		peer->lost_ms -= ms;
 		count++;
 	}
-	mesh_lock_release(&net->node->lock);
+	mesh_lock_release(&stranger.net->node->lock);
 	return count;
 }
 
 /* Lost, and nobody knows if it got our ACCEPT: another comm comes first; in the end NCCL has it. */
 static void test_lost_before_accept(void **state)
 {
-	uint64_t deadline = mesh_clock_ms() + LIMIT_S * 1000;
-	struct mesh_comm *comm = NULL;
+	uint64_t deadline = mesh_clock_ms() + STRANGER_LIMIT_S * 1000;
+	struct mesh_comm *comm;
 
 	(void)state;
 	introduced();
 	comm_make(3, 30);
-	close(stranger);
+	close(stranger.fd);
 	while (!lost_peers_age(0))
 		assert_true(mesh_clock_ms() < deadline);
-	dial();
+	stranger_dial();
 	introduced();
 	comm_make(4, 40);
 	lost_peers_age(3000);
-	assert_int_equal(mesh_listener_accept(listener, &comm), 0);
-	assert_non_null(comm);
+	comm = accepted();
 	assert_int_equal(comm->paths[0].remote_id, 4);
-	close(stranger);
-	stranger = -1;
+	close(stranger.fd);
+	stranger.fd = -1;
 	mesh_comm_close(comm);
-	comm = NULL;
-	assert_int_equal(mesh_listener_accept(listener, &comm), 0);
-	assert_non_null(comm);
+	comm = accepted();
 	assert_int_equal(comm->paths[0].remote_id, 3);
 	mesh_comm_close(comm);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, stranger_teardown)
 
 int main(void)
 {

@@ -14,24 +14,14 @@
 #include "base/clock.h"
 #include "system/tcp_look.h"
 
+#include "tcp_pair.h"
+
 static int ends[2];
 
 static int setup(void **state)
 {
-	struct sockaddr_in addr = {.sin_family = AF_INET};
-	socklen_t len = sizeof(addr);
-	int listener = socket(AF_INET, SOCK_STREAM, 0);
-
 	(void)state;
-	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	assert_int_equal(bind(listener, (struct sockaddr *)&addr, sizeof(addr)), 0);
-	assert_int_equal(listen(listener, 1), 0);
-	assert_int_equal(getsockname(listener, (struct sockaddr *)&addr, &len), 0);
-	ends[0] = socket(AF_INET, SOCK_STREAM, 0);
-	assert_int_equal(connect(ends[0], (struct sockaddr *)&addr, len), 0);
-	ends[1] = accept(listener, NULL, NULL);
-	assert_true(ends[1] >= 0);
-	close(listener);
+	tcp_pair_open(ends);
 	return 0;
 }
 

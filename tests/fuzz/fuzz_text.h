@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_text.h - the fuzzer's bytes as a string. */
+#ifndef MESH_TESTS_FUZZ_TEXT_H
+#define MESH_TESTS_FUZZ_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** A copy that is exactly as long as the text, so that ASan sees each byte too many; or NULL. */
+static inline char *fuzz_text(const uint8_t *data, size_t size)
+{
+	char *text = malloc(size + 1);
+
+	if (!text)
+		return NULL;
+	memcpy(text, data, size);
+	text[size] = '\0';
+	return text;
+}
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stranger_fixture.c - a listener, and somebody at its control port who is no peer. */
+#include <arpa/inet.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "transport/openings.h"
+
+#include "log_capture.h"
+#include "stranger_fixture.h"
+
+struct stranger_fixture stranger;
+
+int stranger_setup(void **state)
+{
+	uint8_t bytes[MESH_HANDLE_BYTES];
+	struct mesh_node *node;
+
+	(void)state;
+	stranger.fd = -1;
+	assert_int_equal(mesh_net_open(&stranger.net), 0);
+	assert_int_equal(mesh_net_listen(stranger.net, 0, bytes, &stranger.listener), 0);
+	assert_int_equal(mesh_handle_decode(bytes, &stranger.handle), 0);
+	mesh_openings_await();
+	node = stranger.net->node;
+	mesh_lock_take(&node->lock);
+	memset(&node->limits, 0, sizeof(node->limits)); /* the node outlives a test */
+	mesh_lock_release(&node->lock);
+	log_capture_start();
+	return 0;
+}
+
+int stranger_teardown(void **state)
+{
+	(void)state;
+	if (stranger.fd >= 0)
+		close(stranger.fd);
+	mesh_listener_close(stranger.listener);
+	mesh_net_close(stranger.net);
+	log_capture_stop();
+	return 0;
+}
+
+struct sockaddr_in stranger_loopback(uint16_t port)
+{
+	return (struct sockaddr_in){
+		.sin_family = AF_INET,
+		.sin_port = htons(port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+}
+
+void stranger_dial(void)
+{
+	const struct sockaddr_in to = stranger_loopback(stranger.handle.control_port);
+	const struct timeval limit = {.tv_sec = STRANGER_LIMIT_S};
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)), 0);
+	assert_int_equal(connect(fd, (const struct sockaddr *)&to, sizeof(to)), 0);
+	stranger.fd = fd;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stranger_fixture.h - a listener of this process, and somebody at its control port who may say
+ * what a test likes. Set NCCL_MESH_NICS to "=lo" before.
+ */
+#ifndef MESH_TESTS_STRANGER_FIXTURE_H
+#define MESH_TESTS_STRANGER_FIXTURE_H
+
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "transport/listener.h"
+#include "transport/node.h"
+
+/* Seconds after which reading fails the test. */
+#define STRANGER_LIMIT_S 20
+
+struct stranger_fixture {
+	struct mesh_net *net;
+	struct mesh_listener *listener;
+	struct mesh_handle handle;
+	int fd; /* the stranger's end of the last control connection; -1 if there is none */
+};
+
+extern struct stranger_fixture stranger;
+
+/** cmocka's setup: the listener, and a log without earlier lines, captured; and teardown. */
+int stranger_setup(void **state);
+int stranger_teardown(void **state);
+
+/** 127.0.0.1 with @port. */
+struct sockaddr_in stranger_loopback(uint16_t port);
+
+/** Another control connection; the test owns the one before. */
+void stranger_dial(void);
+
+#endif
