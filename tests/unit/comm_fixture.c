@@ -209,7 +209,7 @@ void fixture_fail(struct mesh_comm *comm, int error)
 
 void assert_failed(struct mesh_comm *comm, int error, const char *why)
 {
-	assert_int_equal(*fixture_inside(comm).error, error);
+	assert_int_equal(*comm_inside(comm).error, error);
 	assert_true(log_captured(MESH_LOG_WARN, why));
 }
 
@@ -349,44 +349,4 @@ struct mesh_frame fixture_frame(enum mesh_frame_type type)
 	assert_int_equal(frame.header.type, type);
 	assert_int_equal(recv(fixture.frames, bytes, (size_t)size, 0), size);
 	return frame;
-}
-
-struct comm_inside fixture_inside(struct mesh_comm *comm)
-{
-	struct comm_inside inside = {
-		.lock = &comm->lock,
-		.error = &comm->error,
-		.closing = &comm->closing,
-		.peer_end = &comm->peer_end,
-		.peer_end_ms = &comm->peer_end_ms,
-		.num_paths = &comm->num_paths,
-		.sizes_travel = &comm->sizes_travel,
-		.segment_max = &comm->segment_max,
-		.sent_ms = &comm->stall.sent_ms,
-	};
-
-	if (comm->sending) {
-		inside.peer_posted = &comm->send.peer_posted;
-		inside.writes_started = &comm->send.writes;
-	} else {
-		inside.granted = &comm->receive.granted;
-		inside.eager_run = &comm->receive.eager_run;
-		inside.writes_arrived = &comm->receive.writes;
-	}
-	return inside;
-}
-
-struct path_inside fixture_path(struct mesh_comm *comm, int path)
-{
-	struct mesh_path *of = &comm->paths[path];
-
-	return (struct path_inside){
-		.counters = of->counters,
-		.flow = of->remote->flow,
-		.sink = &of->sink,
-		.remote_id = &of->remote_id,
-		.remote_token = &of->remote_token,
-		.silent_ns = &of->silent_ns,
-		.silent_polls = &of->silent_polls,
-	};
 }

@@ -16,6 +16,7 @@
 #include "transport/node.h"
 #include "transport/protocol.h"
 
+#include "comm_inside.h"
 #include "fake_fabric.h"
 
 #define FIXTURE_PATHS 2
@@ -119,39 +120,5 @@ struct mesh_message_header fixture_last_sent(enum mesh_message_type type, const 
 struct mesh_frame fixture_frame(enum mesh_frame_type type);
 /** True if it has nothing to read. */
 bool fixture_no_frame(void);
-
-/*
- * What tests look at, or change, inside a comm: only fixture_inside() knows where it is. Nothing
- * is locked, because no other thread works on the comm.
- */
-struct comm_inside {
-	struct mesh_lock *lock;
-	const _Atomic(int) *error;
-	bool *closing;
-	enum mesh_end *peer_end;
-	uint64_t *peer_end_ms;
-	const int *num_paths;
-	const bool *sizes_travel;
-	const size_t *segment_max;
-	uint64_t *sent_ms; /* when the peer said that it had sent what is waited for */
-	/* Send. */
-	const uint32_t *peer_posted;
-	const uint32_t *writes_started;
-	/* Receive. */
-	const uint32_t *granted;
-	const uint32_t *eager_run;
-	const uint32_t *writes_arrived;
-};
-struct comm_inside fixture_inside(struct mesh_comm *comm);
-
-/* The same for one of its paths. */
-struct path_inside {
-	struct mesh_counters *counters;
-	struct mesh_flow *flow;
-	const struct mesh_sink *sink;
-	const uint32_t *remote_id, *remote_token;
-	uint64_t *silent_ns, *silent_polls;
-};
-struct path_inside fixture_path(struct mesh_comm *comm, int path);
 
 #endif

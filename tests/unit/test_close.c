@@ -65,7 +65,7 @@ static void test_sender_tells_what_it_sent(void **state)
 	fixture_grant(comm, 2, 1, LARGE);
 	fixture_poll();
 	fixture_sends_complete();
-	*fixture_inside(comm).peer_end = MESH_END_CLOSED; /* it has said all that it has to say */
+	*comm_inside(comm).peer_end = MESH_END_CLOSED; /* it has said all that it has to say */
 	close_now();
 	frame = fixture_frame(MESH_FRAME_CLOSED);
 	assert_int_equal(frame.comm.to_comm, FIXTURE_REMOTE_ID);
@@ -82,8 +82,8 @@ static void test_sender_waits_for_its_writes(void **state)
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	fixture_post(comm, LARGE);
 	fixture_grant(comm, 0, 1, LARGE);
-	*fixture_inside(comm).peer_end = MESH_END_CLOSED; /* it has said all that it has to say */
-	fake_complete(&fake.writes.posts[0]);		  /* for the next poll to find */
+	*comm_inside(comm).peer_end = MESH_END_CLOSED; /* it has said all that it has to say */
+	fake_complete(&fake.writes.posts[0]);	       /* for the next poll to find */
 	mesh_comm_close(comm);
 	fixture_frame(MESH_FRAME_CLOSE); /* at once: the peer's engine must poll for them */
 	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).comm.unclean, 0);
@@ -215,7 +215,7 @@ static void test_receiver_of_a_lost_peer(void **state)
 	mesh_lock_take(&fixture.node.lock);
 	mesh_comm_peer_lost(comm);
 	mesh_lock_release(&fixture.node.lock);
-	assert_int_equal(*fixture_inside(comm).error, -ECONNRESET);
+	assert_int_equal(*comm_inside(comm).error, -ECONNRESET);
 	assert_int_equal(fixture.node.own_counters.comms_failed, 1);
 	close_now();
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
@@ -227,12 +227,12 @@ static void test_loss_while_closing(void **state)
 {
 	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
-	*fixture_inside(comm).closing = true;
+	*comm_inside(comm).closing = true;
 	mesh_lock_take(&fixture.node.lock);
 	mesh_comm_peer_lost(comm);
 	mesh_lock_release(&fixture.node.lock);
 	assert_int_equal(fixture.node.own_counters.comms_failed, 0);
-	*fixture_inside(comm).closing = false;
+	*comm_inside(comm).closing = false;
 	close_now();
 }
 
@@ -247,11 +247,11 @@ static void test_memory_in_use_is_taken_back(void **state)
 	other = fixture_register(comm, fixture_memory, 16);
 	fixture_post(comm, LARGE);
 	mesh_registration_close(comm, other);
-	assert_false(*fixture_inside(comm).closing);
+	assert_false(*comm_inside(comm).closing);
 	fixture_grant(comm, 0, 1, LARGE);
 	fixture_peers_lose();
 	mesh_registration_close(comm, fixture_registration(comm));
-	assert_true(*fixture_inside(comm).closing);
+	assert_true(*comm_inside(comm).closing);
 	assert_int_equal(mesh_comm_send(comm, NULL, 0, NULL, &request), -ECANCELED);
 	fixture_frame(MESH_FRAME_CLOSE);
 	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).comm.writes, 1);
@@ -288,7 +288,7 @@ static void test_sender_closed_and_some_is_on_its_way(void **state)
 	fixture_frame(MESH_FRAME_CLOSE); /* this process runs */
 	assert_int_equal(mesh_comm_timeout(comm, mesh_clock_ms()), 0);
 	tick();
-	assert_int_equal(*fixture_inside(comm).error, 0);
+	assert_int_equal(*comm_inside(comm).error, 0);
 	fixture_data(comm, 1, SMALL);
 	tick();
 	fixture_frame(MESH_FRAME_CLOSED);
@@ -301,7 +301,7 @@ static void test_sender_closed_and_some_is_missing(void **state)
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_comm){.sent = 1});
 	fixture_frame(MESH_FRAME_CLOSE);
-	*fixture_inside(comm).peer_end_ms -= 2000;
+	*comm_inside(comm).peer_end_ms -= 2000;
 	tick();
 	assert_failed(comm, -EIO, "not all of what it sent has arrived");
 	fixture_frame(MESH_FRAME_CLOSED);
@@ -321,7 +321,7 @@ static void test_sender_is_closing(void **state)
 	assert_true(fixture_no_frame());
 	fixture_data(comm, 0, SMALL);
 	tick();
-	assert_int_equal(*fixture_inside(comm).error, 0);
+	assert_int_equal(*comm_inside(comm).error, 0);
 	assert_true(fixture_no_frame());
 	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_comm){.sent = 1});
 	fixture_frame(MESH_FRAME_CLOSED);
@@ -357,7 +357,7 @@ static void test_receiver_closed(void **state)
 	assert_int_equal(fake.writes.num, 1);
 	tick();
 	assert_true(fixture_no_frame());
-	assert_int_equal(*fixture_inside(comm).error, 0);
+	assert_int_equal(*comm_inside(comm).error, 0);
 	fixture_writes_complete(1);
 	tick();
 	assert_failed(comm, -EPIPE, "the receiver closed the connection");
@@ -376,7 +376,7 @@ static void test_receiver_closed_at_the_end(void **state)
 	fixture_post(comm, SMALL);
 	fixture_sends_complete();
 	peer_says(MESH_FRAME_CLOSE, (struct mesh_frame_comm){0});
-	assert_int_equal(*fixture_inside(comm).error, -EPIPE);
+	assert_int_equal(*comm_inside(comm).error, -EPIPE);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
 	assert_int_equal(fixture.node.own_counters.comms_failed, 0);
 	fixture_frame(MESH_FRAME_CLOSED);
@@ -434,12 +434,12 @@ static void test_peer_cuts_us_off(void **state)
 	other = fixture_comm_open(false);
 	fixture.peers[0].state = MESH_PEER_GREETING;
 	frame_comes(MESH_FRAME_CUT, 0);
-	assert_int_equal(*fixture_inside(comm).error, 0);
+	assert_int_equal(*comm_inside(comm).error, 0);
 	fixture.peers[0].state = MESH_PEER_UP;
 	frame_comes(MESH_FRAME_CUT, 0);
 	assert_failed(comm, -ECONNABORTED, "cut its connections with this process");
 	assert_failed(other, -ECONNABORTED, "2 that NCCL uses failed");
-	assert_int_equal(*fixture_inside(comm).peer_end, MESH_END_UNCLEAN);
+	assert_int_equal(*comm_inside(comm).peer_end, MESH_END_UNCLEAN);
 	assert_int_equal(fixture.node.own_counters.comms_failed, 2);
 	log_capture_start();
 	frame_comes(MESH_FRAME_CUT, 0);

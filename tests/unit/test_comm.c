@@ -73,11 +73,11 @@ static void test_limits_of_paths(void **state)
 		mesh_lock_take(&fixture.node.lock);
 		assert_int_equal(
 			mesh_comm_open(&fixture.net, true, &fixture.peers[first], 1, 2, &comm), 0);
-		assert_int_equal(*fixture_inside(comm).sizes_travel, !first);
+		assert_int_equal(*comm_inside(comm).sizes_travel, !first);
 		assert_int_equal(mesh_comm_path_add(comm, &fixture.peers[!first]), 0);
 		mesh_lock_release(&fixture.node.lock);
-		assert_false(*fixture_inside(comm).sizes_travel);
-		assert_int_equal(*fixture_inside(comm).segment_max, MESSAGE / 4);
+		assert_false(*comm_inside(comm).sizes_travel);
+		assert_int_equal(*comm_inside(comm).segment_max, MESSAGE / 4);
 		fixture_comm_close(comm);
 	}
 }
@@ -212,9 +212,9 @@ static void test_fence_ends_others(void **state)
 	message_post(comm, 0);
 	fake.writes_end_with = MESH_RDMA_FLUSHED;
 	mesh_comm_quiesce(comm);
-	assert_int_equal(*fixture_inside(comm).peer_end, MESH_END_CUT);
+	assert_int_equal(*comm_inside(comm).peer_end, MESH_END_CUT);
 	assert_failed(other, -ECONNABORTED, "1 more that NCCL uses shared them and failed");
-	assert_int_equal(other->peer_end, MESH_END_CUT);
+	assert_int_equal(*comm_inside(other).peer_end, MESH_END_CUT);
 	assert_int_equal(fixture.node.own_counters.comms_failed, 1);
 	fixture_frame(MESH_FRAME_CLOSE);
 	frame = fixture_frame(MESH_FRAME_CUT);

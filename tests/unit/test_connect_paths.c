@@ -106,8 +106,8 @@ static void test_one_path_after_the_other(void **state)
 	assert_int_equal(first.connect.listen_id, 3);
 	assert_int_equal(first.connect.path, 0);
 	assert_int_equal(first.connect.num_paths, 2);
-	assert_int_equal(first.connect.comm, fixture_path(comm, 0).sink->id);
-	assert_int_equal(first.connect.token, fixture_path(comm, 0).sink->token);
+	assert_int_equal(first.connect.comm, comm_path(comm, 0).sink->id);
+	assert_int_equal(first.connect.token, comm_path(comm, 0).sink->token);
 	/* Its answer is known by the peer and the path. */
 	assert_true(mesh_connect_awaits(attempt, &fixture.peers[0], first.connect.comm));
 	assert_false(mesh_connect_awaits(attempt, &fixture.peers[1], first.connect.comm));
@@ -122,9 +122,9 @@ static void test_one_path_after_the_other(void **state)
 	mesh_connect_accepted(attempt, 71, 701);
 	assert_int_equal(attempt->state, MESH_CONNECT_DONE);
 	assert_false(mesh_connect_awaits(attempt, &fixture.peers[1], second.connect.comm));
-	assert_int_equal(*fixture_inside(comm).num_paths, 2);
-	assert_int_equal(*fixture_path(comm, 1).remote_id, 71);
-	assert_int_equal(*fixture_path(comm, 1).remote_token, 701);
+	assert_int_equal(*comm_inside(comm).num_paths, 2);
+	assert_int_equal(*comm_path(comm, 1).remote_id, 71);
+	assert_int_equal(*comm_path(comm, 1).remote_token, 701);
 	advance(); /* changes nothing more */
 	assert_int_equal(attempt->state, MESH_CONNECT_DONE);
 }

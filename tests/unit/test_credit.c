@@ -65,10 +65,10 @@ static void test_eager_window(void **state)
 	fixture_message(comm, 0, MESH_MESSAGE_POSTED, 2, NULL, 0);
 	assert_int_equal(fixture_sent(MESH_MESSAGE_DATA), MESH_EAGER_WINDOW + 2);
 	fixture_message(comm, 0, MESH_MESSAGE_POSTED, 1, NULL, 0); /* came late */
-	assert_int_equal(*fixture_inside(comm).peer_posted, 2);
+	assert_int_equal(*comm_inside(comm).peer_posted, 2);
 	fixture_grant(comm, 2, 1, SMALL);
 	assert_int_equal(fixture_sent(MESH_MESSAGE_DATA), MESH_EAGER_WINDOW + 3);
-	assert_int_equal(*fixture_inside(comm).peer_posted, 3);
+	assert_int_equal(*comm_inside(comm).peer_posted, 3);
 	fixture_comm_close(comm);
 }
 

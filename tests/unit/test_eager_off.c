@@ -5,6 +5,7 @@
 #include "transport/comm.h"
 #include "transport/node.h"
 
+#include "comm_inside.h"
 #include "transport_pair.h"
 
 /* The other side must know: its own setting may allow more. */
@@ -39,8 +40,8 @@ static void test_nothing_is_copied(void **state)
 	message_move(&pair, 1, 1, false);
 	message_move(&pair, 1000, 4096, true);
 	message_move(&pair, 100000, 100000, false);
-	assert_int_equal(pair.send->paths[0].counters->messages, 3);
-	assert_int_equal(pair.send->paths[0].counters->small, 0);
+	assert_int_equal(comm_path(pair.send, 0).counters->messages, 3);
+	assert_int_equal(comm_path(pair.send, 0).counters->small, 0);
 	pair_close(&pair);
 }
 

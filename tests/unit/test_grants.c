@@ -9,6 +9,7 @@
 #include "transport/net.h"
 #include "transport/node.h"
 
+#include "comm_inside.h"
 #include "log_capture.h"
 #include "transport_pair.h"
 
@@ -55,18 +56,18 @@ static void test_grants_behind_the_answer(void **state)
 	for (i = 0; i < 2; i++)
 		transfer_open(&pair, &t[i], LARGE, LARGE);
 	receive_post(&pair, &t[0]);
-	assert_int_equal(pair.receive->receive.granted, 1);
-	mesh_lock_take(&pair.receive->paths[0].domain->lock); /* the engine polls, too */
+	assert_int_equal(*comm_inside(pair.receive).granted, 1);
+	mesh_lock_take(&comm_path(pair.receive, 0).domain->lock); /* the engine polls, too */
 	receive_post(&pair, &t[1]);
-	assert_int_equal(pair.receive->receive.granted, 1);
-	mesh_lock_release(&pair.receive->paths[0].domain->lock);
+	assert_int_equal(*comm_inside(pair.receive).granted, 1);
+	mesh_lock_release(&comm_path(pair.receive, 0).domain->lock);
 	poll_once(&pair);
-	assert_int_equal(pair.receive->receive.granted, 2);
+	assert_int_equal(*comm_inside(pair.receive).granted, 2);
 	for (i = 0; i < 2; i++)
 		send_post(&pair, &t[i], LARGE);
 	for (i = 0; i < 2; i++)
 		transfer_finish(&t[i], LARGE);
-	assert_int_equal(pair.receive->receive.granted, 0);
+	assert_int_equal(*comm_inside(pair.receive).granted, 0);
 	for (i = 0; i < 2; i++)
 		transfer_close(&pair, &t[i]);
 	pair_close(&pair);
@@ -87,17 +88,17 @@ static void test_grants_travel_together(void **state)
 		receive_post(&pair, &t[i]);
 	}
 	poll_once(&pair);
-	assert_int_equal(pair.receive->receive.granted, DEPTH);
+	assert_int_equal(*comm_inside(pair.receive).granted, DEPTH);
 	for (round = 0; round < 3 * DEPTH; round++) {
 		i = round % DEPTH;
 		send_post(&pair, &t[i], LARGE);
 		transfer_finish(&t[i], LARGE);
 		receive_post(&pair, &t[i]);
 		poll_once(&pair);
-		if (pair.receive->receive.granted < least)
-			least = pair.receive->receive.granted;
+		if (*comm_inside(pair.receive).granted < least)
+			least = *comm_inside(pair.receive).granted;
 		if (round == DEPTH / 2)
-			assert_int_equal(pair.receive->receive.granted, DEPTH - 1);
+			assert_int_equal(*comm_inside(pair.receive).granted, DEPTH - 1);
 	}
 	/* It held four, the next message came, and all others were granted at once. */
 	assert_int_equal(least, 4);
@@ -122,10 +123,11 @@ static void test_close_waits_for_writes(void **state)
 	receive_post(&pair, &t);
 	send_post(&pair, &t, LARGE);
 	transfer_finish(&t, LARGE);
-	assert_int_equal(pair.send->send.writes, pair.receive->receive.writes);
+	assert_int_equal(*comm_inside(pair.send).writes_started,
+			 *comm_inside(pair.receive).writes_arrived);
 	receive_post(&pair, &t);
 	/* As if one more lay in a socket, and never came. */
-	pair.send->send.writes++;
+	(*comm_inside(pair.send).writes_started)++;
 	pair.receive->node->config.dead_peer_timeout_s = 1;
 	log_capture_start();
 	start_ms = mesh_clock_ms();

@@ -7,6 +7,7 @@
 #include "transport/comm.h"
 #include "transport/node.h"
 
+#include "comm_inside.h"
 #include "transport_pair.h"
 
 #define NAME "not-the-host"
@@ -22,8 +23,8 @@ static void test_name_is_the_settings(void **state)
 	assert_string_not_equal(host, NAME);
 	pair_open(&pair);
 	assert_string_equal(pair.net->node->name, NAME);
-	assert_string_equal(pair.receive->peer_name, NAME);
-	assert_string_equal(pair.send->peer_name, NAME);
+	assert_string_equal(comm_inside(pair.receive).peer_name, NAME);
+	assert_string_equal(comm_inside(pair.send).peer_name, NAME);
 	pair_close(&pair);
 }
 

@@ -292,11 +292,11 @@ static void test_lost_peer_is_buried(void **state)
 	assert_int_equal(fixture.node.own_counters.peers_lost, 1);
 	peer->lost_ms = START;
 	tick(GRACE - 1);
-	assert_int_equal(*fixture_inside(its).error, 0);
+	assert_int_equal(*comm_inside(its).error, 0);
 	assert_true(mesh_peer_urgent(peer));
 	tick(GRACE);
-	assert_int_equal(*fixture_inside(its).error, -ECONNRESET);
-	assert_int_equal(*fixture_inside(others).error, 0);
+	assert_int_equal(*comm_inside(its).error, -ECONNRESET);
+	assert_int_equal(*comm_inside(others).error, 0);
 	assert_true(peer->remote->lost);
 	assert_false(mesh_peer_urgent(peer));
 	mesh_comm_free(its);
@@ -324,8 +324,8 @@ static void test_broken_queue(void **state)
 	assert_int_equal(peer->state, MESH_PEER_LOST);
 	assert_int_equal(fixture.peers[1].state, MESH_PEER_UP);
 	mesh_peer_tick(peer, mesh_clock_ms() + GRACE);
-	assert_int_equal(*fixture_inside(comms[0]).error, -ECONNRESET);
-	assert_int_equal(*fixture_inside(comms[1]).error, 0);
+	assert_int_equal(*comm_inside(comms[0]).error, -ECONNRESET);
+	assert_int_equal(*comm_inside(comms[1]).error, 0);
 	for (i = 0; i < 2; i++)
 		mesh_comm_free(comms[i]);
 }
@@ -341,8 +341,8 @@ static void test_loss_that_nobody_minds(void **state)
 	for (i = 0; i < 3; i++) {
 		is(MESH_PEER_UP, true);
 		comm = comm_open(false, 0);
-		*fixture_inside(comm).peer_end = i == 0 ? MESH_END_CLOSED : MESH_END_OPEN;
-		*fixture_inside(comm).closing = i == 1;
+		*comm_inside(comm).peer_end = i == 0 ? MESH_END_CLOSED : MESH_END_OPEN;
+		*comm_inside(comm).closing = i == 1;
 		if (i == 2) {
 			mesh_comm_free(comm);
 			peer->users = 0;

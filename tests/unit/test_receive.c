@@ -30,13 +30,13 @@ static void test_segments_are_counted(void **state)
 	assert_int_equal(fixture_test(request), -1);
 	fixture_written(comm, 0, (struct mesh_immediate){.segment = 1, .size = 400});
 	assert_int_equal(fixture_test(request), 400);
-	assert_int_equal(fixture_path(comm, 0).counters->segments, 3);
-	assert_int_equal(fixture_path(comm, 1).counters->segments, 1);
-	assert_int_equal(fixture_path(comm, 0).counters->bytes, 300);
-	assert_int_equal(fixture_path(comm, 1).counters->bytes, 100);
-	assert_int_equal(fixture_path(comm, 0).counters->messages, 1);
-	assert_int_equal(fixture_path(comm, 1).counters->messages, 0);
-	assert_int_equal(*fixture_inside(comm).writes_arrived,
+	assert_int_equal(comm_path(comm, 0).counters->segments, 3);
+	assert_int_equal(comm_path(comm, 1).counters->segments, 1);
+	assert_int_equal(comm_path(comm, 0).counters->bytes, 300);
+	assert_int_equal(comm_path(comm, 1).counters->bytes, 100);
+	assert_int_equal(comm_path(comm, 0).counters->messages, 1);
+	assert_int_equal(comm_path(comm, 1).counters->messages, 0);
+	assert_int_equal(*comm_inside(comm).writes_arrived,
 			 6); /* those of the peer, to know when all are here */
 	fixture_comm_close(comm);
 }
@@ -60,7 +60,7 @@ static void test_segments_of_the_next_round(void **state)
 					.seq = seq, .segment = 1, .last = true, .size = 1000});
 		assert_int_equal(fixture_test(request), 1000);
 	}
-	assert_int_equal(fixture_path(comm, 0).counters->bytes, 500 * (MESH_COMM_REQUESTS + 1));
+	assert_int_equal(comm_path(comm, 0).counters->bytes, 500 * (MESH_COMM_REQUESTS + 1));
 	/* For a receive that is not granted, that is done, or of another round: it is nobody's. */
 	fixture_written(comm, 0, (struct mesh_immediate){.seq = seq, .last = true, .full = true});
 	fixture_written(
@@ -71,7 +71,7 @@ static void test_segments_of_the_next_round(void **state)
 			(struct mesh_immediate){
 				.seq = seq + MESH_COMM_REQUESTS, .last = true, .full = true});
 	assert_int_equal(fixture_test(request), -1);
-	assert_int_equal(fixture_path(comm, 0).counters->segments, MESH_COMM_REQUESTS + 1);
+	assert_int_equal(comm_path(comm, 0).counters->segments, MESH_COMM_REQUESTS + 1);
 	fixture_written(comm, 0, (struct mesh_immediate){.seq = seq, .last = true, .full = true});
 	assert_int_equal(fixture_test(request), 1000);
 	fixture_comm_close(comm);
@@ -166,12 +166,12 @@ static void test_small_messages(void **state)
 	fixture_data(comm, 1, SMALL - 1); /* twice */
 	fixture.payload[0] ^= 1;
 	assert_memory_equal(fixture_memory, fixture.payload, SMALL - 1);
-	assert_int_equal(*fixture_inside(comm).error, 0);
+	assert_int_equal(*comm_inside(comm).error, 0);
 	fixture_data(comm, 0, 0);
 	assert_int_equal(fixture_test(first), 0);
-	assert_int_equal(fixture_path(comm, 0).counters->messages, 3);
-	assert_int_equal(fixture_path(comm, 0).counters->small, 3);
-	assert_int_equal(fixture_path(comm, 0).counters->bytes, 2 * (SMALL - 1));
+	assert_int_equal(comm_path(comm, 0).counters->messages, 3);
+	assert_int_equal(comm_path(comm, 0).counters->small, 3);
+	assert_int_equal(comm_path(comm, 0).counters->bytes, 2 * (SMALL - 1));
 	fixture_comm_close(comm);
 }
 
@@ -203,10 +203,10 @@ static void test_small_message_while_closing(void **state)
 	memset(fixture.payload, 1, SMALL);
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	fixture_post(comm, SMALL);
-	*fixture_inside(comm).closing = true;
+	*comm_inside(comm).closing = true;
 	fixture_data(comm, 0, SMALL);
 	assert_int_equal(fixture_memory[0], 0);
-	*fixture_inside(comm).closing = false;
+	*comm_inside(comm).closing = false;
 	fixture_comm_close(comm);
 }
 
@@ -219,10 +219,10 @@ static void test_has_all(void **state)
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	for (seq = 0; seq < MESH_EAGER_WINDOW; seq++)
 		fixture_data(comm, seq, SMALL);
-	mesh_lock_take(fixture_inside(comm).lock);
+	mesh_lock_take(comm_inside(comm).lock);
 	assert_true(mesh_receive_has_all(comm, MESH_EAGER_WINDOW));
 	assert_false(mesh_receive_has_all(comm, MESH_EAGER_WINDOW + 1));
-	mesh_lock_release(fixture_inside(comm).lock);
+	mesh_lock_release(comm_inside(comm).lock);
 	fixture_comm_close(comm);
 }
 
@@ -261,7 +261,7 @@ static void test_early_messages(void **state)
 	}
 	request = fixture_post(comm, SMALL);
 	assert_int_equal(fixture_test(request), -1);
-	assert_int_equal(*fixture_inside(comm).error, 0);
+	assert_int_equal(*comm_inside(comm).error, 0);
 	fixture_comm_close(comm);
 }
 
@@ -290,7 +290,7 @@ static void test_what_a_sender_must_not_do(void **state)
 			break;
 		case 1:
 			fixture_data(comm, 3, SMALL);
-			assert_int_equal(*fixture_inside(comm).error, 0);
+			assert_int_equal(*comm_inside(comm).error, 0);
 			fixture_data(comm, 3, SMALL);
 			assert_failed(comm, -EPROTO, "sent more than it was allowed to");
 			break;

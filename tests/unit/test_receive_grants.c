@@ -68,7 +68,7 @@ static void test_grants_leave_together(void **state)
 	header = fixture_last_sent(MESH_MESSAGE_GRANT, NULL);
 	assert_int_equal(header.seq, 1 + MESH_GRANTS_PER_MESSAGE);
 	assert_int_equal(header.count, MESH_GRANTS_PER_MESSAGE);
-	assert_int_equal(*fixture_inside(comm).granted, 1 + 2 * MESH_GRANTS_PER_MESSAGE);
+	assert_int_equal(*comm_inside(comm).granted, 1 + 2 * MESH_GRANTS_PER_MESSAGE);
 	fixture_poll();
 	assert_int_equal(fixture_sent(MESH_MESSAGE_GRANT), 3);
 	fixture_comm_close(comm);
@@ -96,18 +96,18 @@ static void test_grants_that_may_wait(void **state)
 	message_take(0);
 	fixture_post(comm, ROOM);
 	fixture_poll();
-	assert_int_equal(*fixture_inside(comm).granted, 4);
+	assert_int_equal(*comm_inside(comm).granted, 4);
 	fixture_message(comm, 0, MESH_MESSAGE_WANT, 5, NULL, 0);
-	assert_int_equal(*fixture_inside(comm).granted, 5);
+	assert_int_equal(*comm_inside(comm).granted, 5);
 	assert_int_equal(fixture_last_sent(MESH_MESSAGE_GRANT, NULL).seq, 5);
 	for (seq = 6; seq < 8; seq++)
 		fixture_post(comm, ROOM);
 	fixture_poll();
 	message_take(1);
-	assert_int_equal(*fixture_inside(comm).granted, 4);
+	assert_int_equal(*comm_inside(comm).granted, 4);
 	/* With the next one it holds three, and the two leave inside that poll. */
 	message_take(2);
-	assert_int_equal(*fixture_inside(comm).granted, 5);
+	assert_int_equal(*comm_inside(comm).granted, 5);
 	assert_int_equal(fixture_last_sent(MESH_MESSAGE_GRANT, NULL).seq, 6);
 	assert_int_equal(fixture_last_sent(MESH_MESSAGE_GRANT, NULL).count, 2);
 	fixture_comm_close(comm);
@@ -123,13 +123,13 @@ static void test_no_more_than_a_message_waits(void **state)
 	for (seq = 0; seq < MESH_COMM_REQUESTS; seq++)
 		fixture_post(comm, ROOM);
 	fixture_poll();
-	assert_true(*fixture_inside(comm).granted >= least - (MESH_GRANTS_PER_MESSAGE - 1));
+	assert_true(*comm_inside(comm).granted >= least - (MESH_GRANTS_PER_MESSAGE - 1));
 	for (seq = 0; seq < 4 * MESH_COMM_REQUESTS; seq++) {
 		message_take(seq);
 		fixture_post(comm, ROOM);
 		fixture_poll();
-		if (*fixture_inside(comm).granted < least)
-			least = *fixture_inside(comm).granted;
+		if (*comm_inside(comm).granted < least)
+			least = *comm_inside(comm).granted;
 	}
 	assert_true(least >= MESH_COMM_REQUESTS - MESH_GRANTS_PER_MESSAGE);
 	fixture_comm_close(comm);
@@ -157,7 +157,7 @@ static void test_short_messages_do_not_wait(void **state)
 		message_take(seq);
 		fixture_post(comm, 16 << 10);
 		fixture_poll();
-		assert_true(*fixture_inside(comm).granted >= 7);
+		assert_true(*comm_inside(comm).granted >= 7);
 	}
 	fixture_comm_close(comm);
 }
@@ -173,8 +173,8 @@ static int grants_of_stream(size_t size, uint32_t depth)
 	fixture_poll();
 	for (seq = 0; seq < 2048; seq++) {
 		message_take(seq);
-		if (*fixture_inside(comm).granted < least)
-			least = *fixture_inside(comm).granted;
+		if (*comm_inside(comm).granted < least)
+			least = *comm_inside(comm).granted;
 		fixture_post(comm, size);
 		fixture_poll();
 		grants += fixture_sent(MESH_MESSAGE_GRANT);
@@ -267,7 +267,7 @@ static void test_want_ends_the_run(void **state)
 	fixture_data(comm, 2 * EAGER_RUN, SMALL);
 	fixture_data(comm, 2 * EAGER_RUN + 1, SMALL);
 	fixture_data(comm, 2 * EAGER_RUN + 2, SMALL);
-	assert_int_equal(*fixture_inside(comm).eager_run, 0);
+	assert_int_equal(*comm_inside(comm).eager_run, 0);
 	fixture_post(comm, ROOM);
 	fixture_post(comm, ROOM);
 	fixture_poll();
@@ -287,11 +287,11 @@ static void test_want_comes_early(void **state)
 	fixture_message(comm, 0, MESH_MESSAGE_WANT, 0, NULL, 0); /* says less */
 	for (seq = 0; seq < EAGER_RUN; seq++)
 		fixture_data(comm, 2 + seq, SMALL);
-	assert_int_equal(*fixture_inside(comm).eager_run, EAGER_RUN);
+	assert_int_equal(*comm_inside(comm).eager_run, EAGER_RUN);
 	fixture_post(comm, ROOM);
 	fixture_post(comm, ROOM);
 	fixture_poll();
-	assert_int_equal(*fixture_inside(comm).granted, 2);
+	assert_int_equal(*comm_inside(comm).granted, 2);
 	fixture_comm_close(comm);
 }
 
@@ -304,7 +304,7 @@ static void test_posted_leaves_at_once(void **state)
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	fixture_post(comm, ROOM);
 	small_run(1, EAGER_RUN);
-	assert_true(*fixture_inside(comm).granted > 0);
+	assert_true(*comm_inside(comm).granted > 0);
 	for (i = 0; i < 8; i++)
 		fixture_post(comm, SMALL);
 	assert_int_equal(fixture_sent(MESH_MESSAGE_POSTED), 1);
@@ -343,14 +343,14 @@ static void test_grants_again(void **state)
 	fixture_post(comm, ROOM);
 	fixture_post(comm, ROOM);
 	fixture_poll();
-	assert_int_equal(*fixture_inside(comm).granted, 2);
+	assert_int_equal(*comm_inside(comm).granted, 2);
 	mesh_lock_take(&fixture.node.lock);
 	mesh_stall_asked(comm, 0);
 	mesh_lock_release(&fixture.node.lock);
 	header = fixture_last_sent(MESH_MESSAGE_GRANT, NULL);
 	assert_int_equal(header.seq, 0);
 	assert_int_equal(header.count, 2);
-	assert_int_equal(*fixture_inside(comm).granted, 2);
+	assert_int_equal(*comm_inside(comm).granted, 2);
 	assert_true(fixture_no_frame());
 	fixture_comm_close(comm);
 }

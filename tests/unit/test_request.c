@@ -109,10 +109,10 @@ static void test_failure_spares_what_was_done(void **state)
 	second = fixture_post(comm, SMALL);
 	fixture_message(comm, 0, MESH_MESSAGE_DATA, 0, fixture_memory + SMALL, 10);
 	atomic_store(&fixture.node.engine.awake, false);
-	mesh_lock_take(fixture_inside(comm).lock);
+	mesh_lock_take(comm_inside(comm).lock);
 	mesh_comm_fail(comm, -EPIPE, false, "the first reason");
 	mesh_comm_fail(comm, -EIO, false, "another reason");
-	mesh_lock_release(fixture_inside(comm).lock);
+	mesh_lock_release(comm_inside(comm).lock);
 	assert_failed(comm, -EPIPE, "node b over eth7: the first reason");
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
 	assert_int_equal(fixture.node.own_counters.comms_opened, 1);
@@ -129,13 +129,13 @@ static void test_quiet_failures(void **state)
 {
 	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
-	*fixture_inside(comm).peer_end = MESH_END_CLOSING;
+	*comm_inside(comm).peer_end = MESH_END_CLOSING;
 	mesh_lock_take(&fixture.node.lock);
 	mesh_comm_peer_lost(comm);
 	mesh_lock_release(&fixture.node.lock);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
 	assert_int_equal(fixture.node.own_counters.comms_failed, 1);
-	assert_int_equal(*fixture_inside(comm).peer_end, MESH_END_UNCLEAN);
+	assert_int_equal(*comm_inside(comm).peer_end, MESH_END_UNCLEAN);
 	assert_false(mesh_comm_peer_asks(comm));
 	fixture_comm_close(comm);
 }
@@ -154,7 +154,7 @@ static void test_injected(void **state)
 	assert_int_equal(fake.injects.num, 1);
 	assert_int_equal(fake.injects.posts[0].size, INJECT_MAX);
 	assert_int_equal(mesh_comm_request(comm, 0)->state, MESH_REQUEST_DONE);
-	assert_int_equal(fixture_path(comm, 0).counters->small, 1);
+	assert_int_equal(comm_path(comm, 0).counters->small, 1);
 	assert_int_equal(sent(fixture_memory, most + 1, fixture_registration(comm)), 0);
 	assert_int_equal(fake.injects.num, 1);
 	assert_int_equal(fixture_sent(MESH_MESSAGE_DATA), 1);
@@ -173,7 +173,7 @@ static void test_no_buffer(void **state)
 		taken[num++] = buffer;
 	assert_int_equal(sent(fixture_memory, SMALL, fixture_registration(comm)), 0);
 	assert_int_equal(fake.sends.num, 0);
-	assert_int_equal(fixture_path(comm, 0).counters->busy, 1);
+	assert_int_equal(comm_path(comm, 0).counters->busy, 1);
 	while (num)
 		mesh_buffer_put(taken[--num]);
 	fixture_poll();

@@ -114,17 +114,16 @@ static void test_two_paths(void **state)
 	}
 	for (i = 0; i < 2; i++) {
 		assert_true(bytes[i] >= 256 * KIB);
-		assert_int_equal(fixture_path(comm, i).counters->bytes, bytes[i]);
-		assert_int_equal(fixture_path(comm, i).counters->segments, segments[i]);
-		assert_int_equal(fixture_path(comm, i).counters->errors +
-					 fixture_path(comm, i).counters->busy +
-					 fixture_path(comm, i).counters->small,
+		assert_int_equal(comm_path(comm, i).counters->bytes, bytes[i]);
+		assert_int_equal(comm_path(comm, i).counters->segments, segments[i]);
+		assert_int_equal(comm_path(comm, i).counters->errors +
+					 comm_path(comm, i).counters->busy +
+					 comm_path(comm, i).counters->small,
 				 0);
 	}
-	assert_int_equal(fixture_path(comm, 0).counters->messages +
-				 fixture_path(comm, 1).counters->messages,
-			 1);
-	assert_int_equal(*fixture_inside(comm).writes_started, fake.writes.num);
+	assert_int_equal(
+		comm_path(comm, 0).counters->messages + comm_path(comm, 1).counters->messages, 1);
+	assert_int_equal(*comm_inside(comm).writes_started, fake.writes.num);
 	fixture_comm_close(comm);
 }
 
@@ -154,15 +153,15 @@ static void test_paths_take_turns(void **state)
 	}
 	assert_int_equal(used[0], 4);
 	assert_int_equal(used[1], 4);
-	assert_int_equal(fixture_path(comm, 0).counters->small, 4);
-	assert_int_equal(fixture_path(comm, 0).counters->messages, 4);
-	assert_int_equal(fixture_path(comm, 1).counters->bytes, 4 * SMALL);
+	assert_int_equal(comm_path(comm, 0).counters->small, 4);
+	assert_int_equal(comm_path(comm, 0).counters->messages, 4);
+	assert_int_equal(comm_path(comm, 1).counters->bytes, 4 * SMALL);
 	fixture_comm_close(comm);
 }
 
 static struct mesh_pace *pace(int path)
 {
-	return &fixture_path(comm, path).flow->pace;
+	return &comm_path(comm, path).flow->pace;
 }
 
 /* Small and control messages take the shorter path, and long ones both. */
@@ -384,8 +383,8 @@ static void test_one_claim(void **state)
 	fixture_post(comm, 8 * MIB);
 	fixture_grant(comm, 0, 1, 8 * MIB);
 	for (i = 0; i < 2; i++) {
-		assert_true(atomic_load(&fixture_path(comm, i).flow->has_waiters));
-		claims += atomic_load(&fixture_path(comm, i).flow->num_claims);
+		assert_true(atomic_load(&comm_path(comm, i).flow->has_waiters));
+		claims += atomic_load(&comm_path(comm, i).flow->num_claims);
 	}
 	assert_int_equal(claims, 1);
 	fake.writes_end_with = -1;
@@ -407,7 +406,7 @@ static void test_busy_provider(void **state)
 	fixture_grant(comm, 0, 2, 2 * LARGE);
 	assert_int_equal(fake.on[FAKE_WRITE].calls, 2);
 	assert_int_equal(fake.writes.num, 1);
-	assert_int_equal(fixture_path(comm, 0).counters->busy, 1);
+	assert_int_equal(comm_path(comm, 0).counters->busy, 1);
 	fixture_writes_complete(1); /* it was the only one in flight */
 	assert_false(fixture_is_done(request));
 	fixture_poll();
@@ -440,7 +439,7 @@ static void test_write_fails(void **state)
 	fake_complete_error(fake.writes.posts[0].context, FI_ECONNRESET);
 	fixture_poll();
 	assert_failed(comm, -ECONNRESET, "was not delivered");
-	assert_int_equal(fixture_path(comm, 0).counters->errors, 1);
+	assert_int_equal(comm_path(comm, 0).counters->errors, 1);
 	fixture_request_fails(request, -ECONNRESET);
 	fixture_comm_close(comm);
 	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).comm.unclean, 1);
@@ -457,8 +456,8 @@ static void test_message_fails(void **state)
 	fake_complete_error(fake.sends.posts[1].context, FI_EIO);
 	fixture_poll();
 	assert_failed(comm, -EIO, "message 1 of 64 bytes was not delivered");
-	assert_int_equal(fixture_path(comm, path_of(&fake.sends.posts[1])).counters->errors, 1);
-	assert_int_equal(fixture_path(comm, path_of(&fake.sends.posts[0])).counters->errors, 0);
+	assert_int_equal(comm_path(comm, path_of(&fake.sends.posts[1])).counters->errors, 1);
+	assert_int_equal(comm_path(comm, path_of(&fake.sends.posts[0])).counters->errors, 0);
 	fixture_request_fails(request, -EIO);
 	fake_complete(&fake.sends.posts[0]);
 	fixture_poll();

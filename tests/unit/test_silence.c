@@ -76,7 +76,7 @@ static void test_asks_about_the_oldest(void **state)
 	tick(now + 4 * ASK_MS);
 	assert_int_equal(fixture_frame(MESH_FRAME_ASK).comm.sent, 1);
 	/* A peer that said it is closed is not asked. */
-	*fixture_inside(comm).peer_end = MESH_END_CLOSED;
+	*comm_inside(comm).peer_end = MESH_END_CLOSED;
 	tick(now + 9 * ASK_MS);
 	assert_true(fixture_no_frame());
 	fixture_comm_close(comm);
@@ -148,15 +148,15 @@ static void test_sent_and_not_here(void **state)
 	tick(now);
 	answered(1); /* of another */
 	tick(now + 2 * limit_ms);
-	assert_int_equal(*fixture_inside(comm).error, 0);
+	assert_int_equal(*comm_inside(comm).error, 0);
 	answered(0);
-	assert_true(*fixture_inside(comm).sent_ms >= now);
+	assert_true(*comm_inside(comm).sent_ms >= now);
 	now -= 10;
-	*fixture_inside(comm).sent_ms = now;
+	*comm_inside(comm).sent_ms = now;
 	answered(0); /* says nothing new */
-	assert_true(*fixture_inside(comm).sent_ms == now);
+	assert_true(*comm_inside(comm).sent_ms == now);
 	tick(now + limit_ms - 1);
-	assert_int_equal(*fixture_inside(comm).error, 0);
+	assert_int_equal(*comm_inside(comm).error, 0);
 	tick(now + limit_ms);
 	assert_failed(comm, -EIO, "message 0 was sent and has not arrived after 1 s");
 	fixture_comm_close(comm);
@@ -176,7 +176,7 @@ static void test_silent_nic(void **state)
 
 	(void)state;
 	comm = fixture_open(MESH_PROVIDER_VERBS_RXM, 1, true);
-	path = fixture_path(comm, 0);
+	path = comm_path(comm, 0);
 	write_is_old(5); /* nothing is in flight */
 	tick(START_MS);
 	assert_int_equal(*path.silent_ns, 0);
@@ -190,11 +190,11 @@ static void test_silent_nic(void **state)
 	fixture_poll();
 	fixture_poll();
 	tick(START_MS);
-	assert_int_equal(*fixture_inside(comm).error, 0); /* nor had the time */
+	assert_int_equal(*comm_inside(comm).error, 0); /* nor had the time */
 	*path.silent_ns -= NS_PER_S;
 	*path.silent_polls = fixture.domains[0]->polls - 1;
 	tick(START_MS);
-	assert_int_equal(*fixture_inside(comm).error, 0);
+	assert_int_equal(*comm_inside(comm).error, 0);
 	(*path.silent_polls)--;
 	tick(START_MS);
 	assert_failed(comm, -ETIMEDOUT, "no RDMA write has been answered on eth7 for 1 s");
@@ -216,7 +216,7 @@ static void test_silence_of_another(void **state)
 	write_is_old(9);
 	comm = idle;
 	tick(START_MS);
-	assert_int_equal(*fixture_path(comm, 0).silent_ns, 0);
+	assert_int_equal(*comm_path(comm, 0).silent_ns, 0);
 	fixture_writes_complete(1);
 	fixture_comm_close(idle);
 	fixture_comm_close(waiting);
@@ -229,7 +229,7 @@ static void test_nic_that_answers(void **state)
 
 	(void)state;
 	comm = fixture_open(MESH_PROVIDER_VERBS_RXM, 1, true);
-	path = fixture_path(comm, 0);
+	path = comm_path(comm, 0);
 	fixture_post(comm, LARGE);
 	fixture_post(comm, LARGE);
 	fixture_grant(comm, 0, 2, LARGE);
@@ -252,7 +252,7 @@ static void test_silent_socket(void **state)
 	fixture_grant(comm, 0, 1, LARGE);
 	write_is_old(9);
 	tick(START_MS);
-	assert_int_equal(*fixture_path(comm, 0).silent_ns, 0);
+	assert_int_equal(*comm_path(comm, 0).silent_ns, 0);
 	fixture_writes_complete(1);
 	fixture_comm_close(comm);
 }

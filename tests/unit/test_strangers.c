@@ -21,6 +21,7 @@
 #include "transport/listener.h"
 #include "transport/node.h"
 
+#include "comm_inside.h"
 #include "log_capture.h"
 #include "stranger_fixture.h"
 
@@ -385,10 +386,10 @@ static void test_paths_of_one_comm(void **state)
 	assert_int_equal(frame.comm.to_comm, 11);
 	connect_refused(connect_make(11, 1, 2), MESH_REFUSAL_COOKIE); /* it is there */
 	comm = accepted();
-	assert_int_equal(comm->num_paths, 2);
-	assert_int_equal(comm->paths[0].remote_id, 10);
-	assert_int_equal(comm->paths[1].remote_id, 11);
-	assert_int_equal(comm->eager_limit, 100);
+	assert_int_equal(*comm_inside(comm).num_paths, 2);
+	assert_int_equal(*comm_path(comm, 0).remote_id, 10);
+	assert_int_equal(*comm_path(comm, 1).remote_id, 11);
+	assert_int_equal(*comm_inside(comm).eager_limit, 100);
 	close(stranger.fd); /* closing the comm waits for nobody */
 	stranger.fd = -1;
 	mesh_comm_close(comm);
@@ -450,7 +451,7 @@ static void test_connector_gives_up(void **state)
 	assert_int_equal(stranger.listener->num_waiting, 1);
 	assert_int_equal(stranger.listener->num_left, 1);
 	comm = accepted();
-	assert_int_equal(comm->paths[0].remote_id, 4);
+	assert_int_equal(*comm_path(comm, 0).remote_id, 4);
 	close(stranger.fd);
 	stranger.fd = -1;
 	mesh_comm_close(comm);
@@ -469,7 +470,7 @@ static void test_close_before_accept(void **state)
 	frame_send(&frame, MESH_FRAME_CLOSED);
 	assert_int_equal(frame_read(MESH_FRAME_CLOSED).comm.to_comm, 3);
 	comm = accepted();
-	assert_int_equal(comm->error, -EPIPE);
+	assert_int_equal(*comm_inside(comm).error, -EPIPE);
 	mesh_comm_close(comm);
 }
 
@@ -484,7 +485,7 @@ static void test_withdraw_after_accept(void **state)
 	comm = accepted();
 	withdraw(30);
 	assert_int_equal(frame_read(MESH_FRAME_CLOSED).comm.to_comm, 3);
-	assert_int_equal(comm->error, -EPIPE);
+	assert_int_equal(*comm_inside(comm).error, -EPIPE);
 	mesh_comm_close(comm);
 }
 
@@ -522,12 +523,12 @@ static void test_lost_before_accept(void **state)
 	comm_make(4, 40);
 	lost_peers_age(3000);
 	comm = accepted();
-	assert_int_equal(comm->paths[0].remote_id, 4);
+	assert_int_equal(*comm_path(comm, 0).remote_id, 4);
 	close(stranger.fd);
 	stranger.fd = -1;
 	mesh_comm_close(comm);
 	comm = accepted();
-	assert_int_equal(comm->paths[0].remote_id, 3);
+	assert_int_equal(*comm_path(comm, 0).remote_id, 3);
 	mesh_comm_close(comm);
 }
 

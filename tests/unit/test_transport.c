@@ -19,6 +19,7 @@
 #include "transport/node.h"
 #include "transport/peer.h"
 
+#include "comm_inside.h"
 #include "transport_pair.h"
 
 static void test_messages_of_all_sizes(void **state)
@@ -287,9 +288,7 @@ static void test_connects_again_after_a_reset(void **state)
 	pair_open(&second);
 	while (!buried) { /* what is left of the first has been cleared away */
 		assert_true(mesh_clock_ms() < deadline);
-		mesh_lock_take(&first.send->lock);
-		buried = first.send->error != 0;
-		mesh_lock_release(&first.send->lock);
+		buried = *comm_inside(first.send).error != 0;
 	}
 	message_move(&second, 64, 64, false);
 	message_move(&second, 100000, 100000, false);
