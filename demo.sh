@@ -5,7 +5,7 @@
 # The nodes are network namespaces of this machine, the cables are veth pairs: no GPU, no RDMA NIC
 # and no setting is needed. Namespaces need root: it installs and builds as the calling user, and
 # continues with sudo. At the end it removes everything that it made except the build.
-# Exit status 0 only if every pair of ranks was right and used its own cable.
+# Exit status 0 only if every pair of ranks received correct bytes and used its own cable.
 set -u
 TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$TOP" || exit 1
@@ -15,7 +15,7 @@ cd "$TOP" || exit 1
 OUT=$MESH_BUILD/demo
 NODES=(a b c)
 CABLES=(ab bc ca)
-# Each pair must put this share of all bytes on its own cable, in percent.
+# Each pair must send this share of all its bytes over its own cable, in percent.
 OWN_SHARE=98
 # Bytes that a pair must at least have moved for the shares to mean anything.
 ENOUGH=$((20 << 20))
@@ -36,11 +36,11 @@ prepare() {
 		{ tail -n 40 "$OUT/build.log"; fail "the build failed ($OUT/build.log)"; }
 }
 
-# Goes on as root, which finds everything built.
+# Continues as root, with everything built.
 become_root() {
 	((EUID != 0)) || return 0
 	command -v sudo >/dev/null || skip "demo.sh needs root, for network namespaces"
-	echo "network namespaces need root: going on with sudo"
+	echo "network namespaces need root: continuing with sudo"
 	exec sudo MESH_BUILD="$MESH_BUILD" "$TOP/demo.sh" built
 }
 
@@ -66,7 +66,7 @@ show_table() {
 	awk '!NF && seen {exit} /^from / {seen = 1} seen' "$OUT/all/rank0.out"
 }
 
-# prove_pair FROM TO CABLE: runs one pair alone and says where its bytes went.
+# prove_pair FROM TO CABLE: runs one pair alone and prints its bytes on each cable.
 prove_pair() {
 	local from=$1 to=$2 own=$3 name before=() moved=() i total=0 verdict="own cable"
 	local names=("${CABLES[@]}" mgmt) own_bytes=0

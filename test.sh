@@ -6,7 +6,7 @@
 # quick is: deps gcc unit lint. Without arguments every step runs.
 #
 # FUZZ_SECONDS   time for each fuzz target (default 20)
-# NCCL_SRC       an NCCL source tree: our headers are compared with its own
+# NCCL_SRC       an NCCL source tree: include/nccl is compared with its headers
 # LIBFABRIC_PREFIX  where another libfabric is installed, to test with instead of Debian 13's
 # TEST_TIMEOUT   seconds that one functional test may take
 # TEST_JOBS      functional tests at a time (default: one more than there are cores)
@@ -30,8 +30,8 @@ JOBS=$(nproc)
 LOGS=build/log
 ASAN_BUILD=build/sanitize-address-undefined
 TSAN_BUILD=build/sanitize-thread
-# The races worth finding are between the plugin's threads. What looks at memory while it is being
-# written (test_close_in_flight, test_ll_placement) races by design; all of it runs under ASan.
+# TSan is for races between the plugin's threads. Tests that read memory while it is being written
+# (test_close_in_flight, test_ll_placement) race by design; all tests run under ASan.
 TSAN_FUNCTIONAL=${TSAN_FUNCTIONAL:-test_descriptors test_foreign_handle test_lost_message
 	test_no_common_subnet test_peer_killed test_ranks test_sizes}
 
@@ -73,7 +73,7 @@ count_line() {
 		END {printf "%d passed, %d failed, %d skipped\n", p, f, s}' "$1"
 }
 
-# counted COMMAND...: runs it, and adds up what it said.
+# counted COMMAND...: runs it, and counts the results in its output.
 counted() {
 	local log status
 
@@ -138,8 +138,8 @@ step_tsan() {
 	sanitized_tests $TSAN_BUILD sanitize=thread "$TSAN_FUNCTIONAL"
 }
 
-# Functional tests that run our programs; a test of scripts, of a guide or of a test gains nothing
-# from a sanitizer, nor do more cablings of what test_four_nodes cables.
+# Functional tests that run this project's programs. A sanitizer finds nothing in a test of scripts,
+# of a guide or of a test, nor in further cablings than those of test_four_nodes.
 NOT_SANITIZED='test_@(ahead|guides|mesh_lib|mpirun|pingpong_detects|slurm|torchrun'
 NOT_SANITIZED+='|triangle_cablings).sh'
 tests_of_programs() {
@@ -241,9 +241,9 @@ step_nccl() {
 	build CC=gcc "nccl=$NCCL_SRC"
 }
 
-# libfabric_link FOLDER: linker options for programs that are to run with the libraries in there,
-# whatever LD_LIBRARY_PATH says, and with the loader of a C library among them. That one is newer
-# than the machine's, which is where the linker looks.
+# libfabric_link FOLDER: linker options for programs that run with the libraries in FOLDER, whatever
+# LD_LIBRARY_PATH is, and with the loader of the C library there, which is newer than the machine's:
+# the linker would use the machine's by default.
 libfabric_link() {
 	local loader
 
@@ -287,7 +287,7 @@ step_libfabric() {
 	if [[ ! $prefix ]]; then
 		! pkg-config --atleast-version=2 libfabric ||
 			{ skip "this machine's own libfabric is 2.x: all steps use it"; return; }
-		prefix=$(tests/libfabric/debian) || return # it said why
+		prefix=$(tests/libfabric/debian) || return # it has printed the reason
 	fi
 	prefix=$(realpath "$prefix")
 	lib=$(find "$prefix" -name 'libfabric.so.1' -printf '%h\n' -quit)
@@ -356,7 +356,7 @@ kill_ahead() {
 passed=0 failed=0 skipped=0
 SUMMARY=()
 
-# add_counts STATUS LOG: into the totals; prints what the step's line says of them.
+# add_counts STATUS LOG: adds a step's counts to the totals, and prints them for the step's line.
 add_counts() {
 	local status=$1 last p f s
 

@@ -3,7 +3,7 @@
 # install-deps.sh - installs the packages that this project needs and that are missing.
 #
 # Usage: scripts/install-deps.sh [build|demo|test]   (default test: everything)
-# Debian and Ubuntu: installs, as root or through sudo. Elsewhere: says what is missing.
+# Debian and Ubuntu: installs, as root or through sudo. Elsewhere: prints what is missing.
 set -u
 
 BUILD=(gcc libc6-dev pkg-config scons python3 libfabric-dev libnl-3-dev libnl-route-3-dev
@@ -75,7 +75,7 @@ install_debian() {
 	fi
 }
 
-# Elsewhere we know the commands and the pkg-config modules, not the packages' names.
+# Elsewhere the commands and the pkg-config modules are known, but not the packages' names.
 report_other() {
 	local what=$1 name missing=()
 

@@ -60,7 +60,7 @@ struct raw_grant {
 
 struct raw_flow;
 
-/* One way to carry a message. Every call may return -FI_EAGAIN. */
+/* One method to carry a message. Every call may return -FI_EAGAIN. */
 struct raw_mapping {
 	const char *name;
 	bool control_at_sender; /* the sender of a stream posts control buffers */
@@ -467,7 +467,7 @@ static uint32_t raw_receive_window(const struct raw_flow *flow)
 	return flow->params->late ? 1 : flow->params->window;
 }
 
-/* Tells the sender of mapping `write` which slots are free, a quarter of the window at once. */
+/* Reports free slots to the sender of mapping `write`, a quarter of the window at once. */
 static int raw_send_credit(struct raw_flow *flow, uint32_t end)
 {
 	const uint32_t batch = flow->rx_next == end ? 1 : (flow->params->window + 3) / 4;

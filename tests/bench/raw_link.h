@@ -48,7 +48,7 @@ struct raw_params {
 	uint64_t sizes[RAW_MAX_SIZES];
 };
 
-/* What each end tells the other about its endpoint. */
+/* What each end sends to the other about its endpoint. */
 struct raw_hello {
 	char provider[RAW_NAME_MAX];
 	uint8_t name[RAW_NAME_MAX];

@@ -5,7 +5,7 @@
 # Sanitizers make everything 5 to 20 times slower: tests then do less of the same.
 MESH_SLOW=${MESH_SLOW:-}
 [[ $MESH_BUILD != *sanitize* ]] || MESH_SLOW=1
-# What the ranks print stays here for whoever looks into a failure.
+# The ranks' output is kept here, to examine a failure.
 OUT=$MESH_RESULTS/$(basename "$0" .sh)
 EXPECTED=$OUT/expected
 

@@ -46,7 +46,7 @@ static int command_die(struct driver *d, int argc, char **argv)
 	return wrong("alive after SIGKILL");
 }
 
-/* stop: until somebody sends SIGCONT. */
+/* stop: until SIGCONT. */
 static int command_stop(struct driver *d, int argc, char **argv)
 {
 	(void)d;

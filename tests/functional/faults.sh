@@ -46,9 +46,9 @@ play() {
 	FAULTS_PID[$2]=$MESH_SPAWNED
 }
 
-# meet listen|connect SIZE...: the lines of a script in which comm 0 is made, with whoever plays the
-# other word, once both are there: neither one's timeout runs while the other process starts. Each
-# SIZE is a buffer, registered for it: buffer 0 with registration 0, and so on. A receiver's are
+# meet listen|connect SIZE...: the lines of a script that makes comm 0 with the process that plays
+# the other role, once both have started: no timeout runs while the other process starts. Each SIZE
+# is a buffer, registered for it: buffer 0 with registration 0, and so on. A receiver's are
 # poisoned.
 meet() {
 	local n=0 size
@@ -68,7 +68,7 @@ meet() {
 }
 
 # signal NAME SIGNAL
-signal() { kill "-$2" "${FAULTS_PID[$1]}" || fail "$1 is not there any more"; }
+signal() { kill "-$2" "${FAULTS_PID[$1]}" || fail "$1 has ended"; }
 
 # faults_show: what every process of the test said last.
 faults_show() {

@@ -6,7 +6,7 @@
 # Nodes n1, n2, n3 with a cable between any two and 192.168.1.10, .11, .12 on eno1, the management
 # NIC. Names resolve as Debian's installer leaves them: a machine's own to 127.0.1.1.
 
-# What the tools print stays here for whoever looks into a failure.
+# The tools' output is kept here, to examine a failure.
 OUT=$MESH_RESULTS/$(basename "$0" .sh)
 NODES=(n1 n2 n3)
 # $NAMED COMMAND...: runs it in a node where names resolve.

@@ -110,7 +110,7 @@ mesh_namespace_add() {
 	ip netns add "$ns" || fail "cannot make namespace $ns"
 	MESH_NAMESPACES+=("$ns")
 	ip -n "$ns" link set lo up
-	# IPv6 addresses are usable at once; nobody else forwards for us.
+	# IPv6 addresses are usable at once; no node forwards.
 	for key in ipv6/conf/{all,default}/accept_dad ipv6/conf/{all,default}/accept_ra \
 		ipv4/ip_forward; do
 		# shellcheck disable=SC2016 # expanded by the inner shell
@@ -210,7 +210,7 @@ mesh_addresses() {
 }
 
 # mesh_await_link NAMESPACE NIC: the kernel says late that a link is operational, and libfabric
-# leaves out one that is not. ip looks at everybody's namespaces and complains of one that goes.
+# leaves out one that is not. ip reads all namespaces and complains of one that disappears.
 mesh_await_link() {
 	wait_for "ip -n $1 link show dev $2 2>/dev/null | grep -q 'state UP'" 60 ||
 		fail "$1 $2 stays down"

@@ -124,7 +124,7 @@ test_interrupt_ends_the_job() {
 	done
 }
 
-# A runner that is told to end resumes the job; of one that is killed, the step that needs it does.
+# A runner that gets SIGTERM resumes the job; after a kill the step that needs it does.
 test_runner_ends() {
 	interrupted_by TERM runner
 	wait_for '[[ $(job_state) == [SR] ]]' || fail "after SIGTERM the job is '$(job_state)'"

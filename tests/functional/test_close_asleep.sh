@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # test_close_asleep.sh - closing with writes on their way to a peer whose process lives and whose
-# NCCL does not poll takes what those bytes take, and no timeout; nobody is cut off, and another
+# NCCL does not poll takes what those bytes take, and no timeout; no peer is cut off, and another
 # connection between the same two processes loses nothing. With a process that stands still, all
 # connections together wait once.
 # seconds: 45
@@ -41,7 +41,7 @@ begin() {
 	rm -f "$FAULTS"/{handle,go,ready,closed,stopped}*
 }
 
-# finish NAME: nobody waited for a timeout or was cut off; prints what NAME's closing took.
+# finish NAME: no timeout and no cut; prints the time that NAME's closing took.
 finish() {
 	ended sender
 	ended receiver

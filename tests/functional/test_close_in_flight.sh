@@ -20,7 +20,7 @@ begin() {
 # let_go COMMAND...: each within the bound.
 let_go() { printf '%s\n' "${@/#/within $(ms $BOUND) }"; }
 
-# finish: nobody found a check that failed.
+# finish: no check failed.
 finish() {
 	ended receiver
 	ended sender
@@ -60,7 +60,7 @@ receiver_closes() {
 	finish
 }
 
-# The sender's process stands still with bytes of a large message on their way, and goes on
+# The sender's process is stopped with bytes of a large message in flight, and continues
 # later.
 sender_stopped() {
 	begin "receiver closes while the sender stands still in the middle of a message"
@@ -96,7 +96,7 @@ sender_stopped() {
 	finish
 }
 
-# sender_closes ORDER...: its memory is given back, too, while its writes are under way.
+# sender_closes ORDER...: its memory is freed, too, while its writes are in flight.
 sender_closes() {
 	local i
 
@@ -126,7 +126,7 @@ sender_closes() {
 	finish
 }
 
-# Receives that were granted and that nobody sends for; the sender is idle, or gone to sleep.
+# Granted receives without a send; the sender is idle, or asleep.
 granted_only() {
 	begin "receiver closes with receives granted, nothing sent"
 	play a receiver <<-END

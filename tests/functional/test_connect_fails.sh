@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# test_connect_fails.sh - connections that cannot be made: what is said, and what stays behind.
+# test_connect_fails.sh - connections that cannot be made: the messages, and what stays behind.
 #
 # The connector is on node a, the listener on b, whose firewall takes ports and gives them back.
 # seconds: 50
@@ -33,7 +33,7 @@ fabric_port() {
 		grep -vx "$(control_port)"
 }
 
-# block PORT [VERDICT...]: what comes to this port of b is dropped, or what VERDICT says.
+# block PORT [VERDICT...]: packets to this port of b are dropped, or get VERDICT.
 block() {
 	local port=$1
 

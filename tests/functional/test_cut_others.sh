@@ -12,7 +12,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # Short enough messages are copied by the provider, and are done at once; more than these would
 # need another grant.
 MESSAGES=15
-# Far below NCCL_MESH_DEAD_PEER_TIMEOUT, after which a lost message is found in another way.
+# Far below NCCL_MESH_DEAD_PEER_TIMEOUT, after which another check finds a lost message.
 AT_ONCE=4000
 FAULTS_ENV+=("NCCL_MESH_DEAD_PEER_TIMEOUT=8")
 

@@ -156,7 +156,7 @@ exhausted_at_connect() {
 		"$FAULTS/sender.log")"
 }
 
-# exhausted_at_accept FREE: the acceptor has none; it says so, and works once it has.
+# exhausted_at_accept FREE: the acceptor has none; it reports that, and works once it has.
 exhausted_at_accept() {
 	rm -f "$FAULTS"/{1,2,go,failed,released,opened}
 	play a receiver <<-END

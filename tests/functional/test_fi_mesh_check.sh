@@ -298,7 +298,7 @@ test_firewall_ipv6() {
 	EXTRA=()
 }
 
-# Without root the rules are not to be seen, and that is what is said; nothing else needs root.
+# Without root the rules are unreadable, and the check reports that; nothing else needs root.
 test_not_root() {
 	local user=(setpriv --reuid 65534 --regid 65534 --clear-groups)
 
@@ -422,7 +422,7 @@ test_waiting() {
 	wait_for "! kill -0 $pid 2>/dev/null" 60 || fail "nft runs on"
 	wait "$MESH_SPAWNED"
 	[[ $? == 130 ]] || fail "Ctrl-C did not end it"
-	# Nobody is told to wait where nobody looks.
+	# There is no message to wait if no user sees it.
 	mesh_spawn a "$OUT/pty" env PATH="$slow:$PATH" "$MESH_BUILD/fi_mesh" check --only firewall
 	wait "$MESH_SPAWNED"
 	! grep -q checking "$OUT/pty" || fail "progress in a file: $(cat "$OUT/pty")"
@@ -447,11 +447,11 @@ test_options() {
 		grep -qE '^fi_mesh .*, protocol version [0-9]+, libfabric [12]\.[0-9]+$' ||
 		fail "--version: $("$tool" --version)"
 	"$tool" plan triangle a b 2>&1 | grep -q '^fi_mesh plan: a triangle has 3 nodes' ||
-		fail "who says that a triangle has 3 nodes"
+		fail "no message that a triangle has 3 nodes"
 	"$tool" serve --listen 203.0.113.1 2>&1 | grep -q 'no interface of this node has it' ||
-		fail "an address of nobody's"
+		fail "an address without an owner"
 	"$tool" check --yaml 2>&1 | head -1 | grep -q "^fi_mesh check: .*'--yaml'" ||
-		fail "who says that there is no --yaml"
+		fail "no message that --yaml is unknown"
 	on a "$tool" check --json --only subnets,mtu | python3 -c '
 import json, sys
 found = json.load(sys.stdin)

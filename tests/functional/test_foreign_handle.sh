@@ -9,7 +9,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 
 VERSION=$(sed -n 's/^#define MESH_PROTOCOL_VERSION //p' "$MESH_TOP/src/wire/protocol.h")
 
-# What waits for somebody takes so many seconds; a refusal, at most AT_ONCE ms.
+# A wait for a peer takes this many seconds; a refusal, at most AT_ONCE ms.
 FAULTS_ENV[0]=NCCL_MESH_CONNECT_TIMEOUT=30
 AT_ONCE=8000
 
@@ -40,7 +40,7 @@ refusals() {
 	forged cookie 0 $AT_ONCE
 	forged cookie 63 $AT_ONCE
 	forged listener 1 $AT_ONCE
-	forged port 1 15000 # for the first seconds it may be that nobody listens yet
+	forged port 1 15000 # in the first seconds there may be no listener yet
 }
 
 faults_init

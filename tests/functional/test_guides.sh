@@ -19,7 +19,7 @@ OUT=$MESH_BUILD/functional/test_guides
 export PATH=$MESH_BUILD:$PATH
 blocks=0 left=0
 
-# A triangle as the guide has it, before anybody gave addresses to the cables.
+# A triangle as the guide has it, before the cables have addresses.
 make_nodes() {
 	local node
 
@@ -36,7 +36,7 @@ available() {
 	command -v "$1" >/dev/null || fi_mesh --help | grep -qE "^  $1 "
 }
 
-# type_block NODES HOW FILE: as somebody would, who stops at the first command that fails.
+# type_block NODES HOW FILE: like a user who stops at the first command that fails.
 type_block() {
 	local node log=$3.log
 

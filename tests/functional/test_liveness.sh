@@ -150,7 +150,7 @@ flap() {
 	cut a ab
 	await_ms "$2"
 	heal a ab
-	await_ms 4000 # whoever judges wrongly does so now
+	await_ms 4000 # a wrong verdict would come now
 	touch "$FAULTS/calm"
 	for name in left right; do
 		ended $name
@@ -159,7 +159,7 @@ flap() {
 	note "$CASE: $(grep -h "^note stream" "$FAULTS/left.log" | tr '\n' ' ')"
 }
 
-# idle_flap BOUND_S MS: nobody waits, so the kernels alone keep the connections.
+# idle_flap BOUND_S MS: no comm waits, so the kernels alone keep the connections.
 idle_flap() {
 	local name
 
@@ -327,7 +327,7 @@ black_hole() {
 	on b nft flush ruleset
 }
 
-# A second cable: the one that fails is named, whoever notices first.
+# A second cable: the message names the one that failed, whichever end notices first.
 one_of_two() {
 	mesh_cable a ax 10.77.9.1/24 b bx 10.77.9.2/24
 	mesh_shape a ax 200mbit

@@ -28,7 +28,7 @@ CASES=(
 # Larger than NCCL_MESH_EAGER_LIMIT: written into place by the kernel.
 KERNEL_ORDERS='^PLACEMENT ll128, (8320|65536|307200|614400) bytes'
 
-# As try, but with every case: all are tried, then those that failed are told.
+# As try, but with every case: all are tried, then the failed ones are listed.
 script() {
 	local case kind size capacity
 

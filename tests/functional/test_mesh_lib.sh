@@ -40,7 +40,7 @@ test_triangle_carries() {
 	done
 	[[ $(mesh_addr b ba) == 10.77.1.2 ]] || fail "mesh_addr says '$(mesh_addr b ba)'"
 	on a ip route show default | grep -q mgmt0 || fail "default route is not on mgmt0"
-	# The cable b-c has no way into a, and nobody forwards.
+	# The cable b-c does not lead into a, and no node forwards.
 	! on a ping -c 1 -W 1 10.77.2.1 >/dev/null || fail "a reaches the cable between b and c"
 }
 
@@ -92,7 +92,7 @@ test_wait_for() {
 	! wait_for false 0 || fail "wait_for false"
 }
 
-# A script that ends in any way leaves no namespace and no process; a killed one is found.
+# A script leaves no namespace and no process, however it ends; a killed one is found.
 test_cleanup() {
 	local log pid how
 

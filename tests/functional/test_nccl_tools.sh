@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# test_nccl_tools.sh - what tests/nccl needs around NCCL: who started a rank, what a log says, where
-# nccl.h is; and that it says 'skipped: no GPU' where there is none.
+# test_nccl_tools.sh - the tools of tests/nccl: which launcher started a rank, the parts of a log,
+# where nccl.h is; and that they report 'skipped: no GPU' if there is none.
 # shellcheck source=tests/functional/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -42,7 +42,7 @@ launchers() {
 	launched "2 mpirun 2 3 0  29500" "${ompi[@]}" OMPI_COMM_WORLD_LOCAL_SIZE=1
 	launched "0 mpirun 0 2 1 10.0.0.9 29500" PMI_RANK=0 PMI_SIZE=2 MPI_LOCALRANKID=1 \
 		MASTER_ADDR=10.0.0.9
-	note "torchrun, Slurm and mpirun are told apart"
+	note "torchrun, Slurm and mpirun are distinguished"
 }
 
 # Each file must compile with NCCL's header alone: CUDA's own may be missing.
@@ -71,7 +71,7 @@ without_gpu() {
 	note "run.sh says 'skipped: no GPU'"
 }
 
-# What run.sh does around NCCL, with a program that only tells what it was given.
+# What run.sh does around NCCL, with a program that only prints its arguments.
 runs_ranks() {
 	local build=$BOX/build output settings=() setting
 

@@ -6,7 +6,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/faults.sh
 . "$here/faults.sh"
 
-# What waits for somebody takes so many seconds; a refusal, at most AT_ONCE ms.
+# A wait for a peer takes this many seconds; a refusal, at most AT_ONCE ms.
 FAULTS_ENV[0]=NCCL_MESH_CONNECT_TIMEOUT=30
 AT_ONCE=8000
 # accept() says after 10 s that it waits, here for a rank that no cable leads to.
@@ -14,7 +14,7 @@ FAULTS_ENV[1]=NCCL_MESH_ACCEPT_TIMEOUT=12
 
 faults_init
 mesh_up line 3
-# A cable from c to a that somebody pulled.
+# An unplugged cable from c to a.
 mesh_link a ac 10.77.9.1/24 c ca 10.77.9.2/24
 mesh_carrier c ca down
 

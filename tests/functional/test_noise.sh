@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# test_noise.sh - strangers at the control port and at the provider's port: whatever they send or
+# test_noise.sh - unknown clients at the control port and the provider's port: whatever they send or
 # leave out, connects and transfers go on, and nothing of them stays behind.
 # seconds: 25
 set -u
@@ -8,14 +8,14 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/faults.sh
 . "$here/faults.sh"
 
-# Strangers of each kind.
+# Unknown clients of each kind.
 EACH=40
 FAULTS_ENV=(NCCL_MESH_CONNECT_TIMEOUT=30 NCCL_MESH_ACCEPT_TIMEOUT=30)
 # Descriptors that may stay behind.
 LEAK=0
 
-# noise PORT COUNT KIND...: one process of strangers on a, the friend's node. When told, they wait
-# until COUNT of them have been shown out, and leave.
+# noise PORT COUNT KIND...: one process of unknown clients on a, the friend's node. On request, they
+# wait until the plugin has disconnected COUNT of them, and end.
 noise() {
 	local port=$1 count=$2 kind
 
@@ -109,7 +109,7 @@ try() {
 
 faults_init
 mesh_up triangle
-# The silent ones are shown out after 10 s (SILENCE_MS in peer.c).
+# The plugin disconnects the silent ones after 10 s (SILENCE_MS in peer.c).
 try control $((6 * EACH)) random half oversize version nothing header
 try endpoint 0 random half
 # libfabric 1.17 keeps the socket of who connects to its port and leaves without a word: it looks at

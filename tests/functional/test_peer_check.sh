@@ -264,7 +264,7 @@ providers_differ() {
 	end_serving
 }
 
-# Strangers that connect and say nothing, or nonsense, hold nobody up.
+# Clients that connect and send nothing, or nonsense, block no other.
 noise() {
 	local i
 
@@ -275,14 +275,14 @@ noise() {
 			>/dev/null 2>&1 &
 	done
 	check a 10.77.1.2
-	# It may have to wait for a place, but not for long: strangers are sent away after 5 s.
+	# It may have to wait for a place, but not for long: they are disconnected after 5 s.
 	((STATUS == 0)) || well a 10.77.1.2
 }
 
 # descriptors PID: how many it has open.
 descriptors() { find "/proc/$1/fd" -mindepth 1 | wc -l; }
 
-# Without a file descriptor for a connection it says so, waits, and goes on once there is one.
+# Without a file descriptor for a connection it reports that, waits, and then continues.
 no_descriptors() {
 	local limit free=0 pid=$SERVES_B ticks
 

@@ -14,7 +14,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 ADDRESS='10\.77\.1\.1'
 DEAD=3 # seconds; NCCL_MESH_DEAD_PEER_TIMEOUT in faults.sh
 LOST=$((DEAD * 1000 + 9000)) # ms within which the survivor must know
-AT_ONCE=10000 # ms, where a process that ends is what tells, not a timeout of $PATIENT
+AT_ONCE=10000 # ms, where the end of a process decides, not a timeout of $PATIENT
 
 # For bystanders, and for cases in which no timeout is to tell.
 PATIENT=(
@@ -95,7 +95,7 @@ survive() {
 	play b survivor <"$FAULTS/survivor.in"
 }
 
-# finish VICTIM_STATUS REGEX: everybody ended as they must, and the survivor said why.
+# finish VICTIM_STATUS REGEX: all processes ended as expected, and the survivor logged why.
 finish() {
 	ended survivor
 	ended third
@@ -223,7 +223,7 @@ killed_as_connector() {
 	END
 	ended victim 137
 	touch "$FAULTS/go"
-	# Its engine may have got further than its call: then somebody was there, and left.
+	# Its engine may have got further than its call: then a connector was there, and left.
 	finish 137 "(nobody|whoever) connected.*10\.77\.1\.2/24"
 }
 

@@ -62,7 +62,7 @@ unbuild_mesh() {
 	while read -r x port _; do uncable "$x" "$port"; done < <(wiring "$1/plan.json")
 }
 
-# Every pair of neighbours, both ways, each over the cable that the plan gives it.
+# Every pair of neighbours, in both directions, each over its cable of the plan.
 run_neighbours() {
 	local name=$1 plan=$2 count=$3 pairs="" x nic_x addr_x y nic_y addr_y r s
 

@@ -75,7 +75,7 @@ test_two_communicators() {
 	# The same with one wrong bit: does the check look?
 	run_communicators wrong TWO_COMMUNICATORS_FAULT=1
 	[[ ${STATUS[*]} == "1 1" ]] || fail "a wrong bit was not seen: ${STATUS[*]}"
-	grep -q 'is wrong' "$OUT"/wrong/rank*.out || fail "nobody says which byte is wrong"
+	grep -q 'is wrong' "$OUT"/wrong/rank*.out || fail "no message names the wrong byte"
 	note "two communicators in one process, four threads; a wrong bit is seen"
 }
 

@@ -37,7 +37,7 @@ hold_port() {
 		store = socket.create_server(('', $2))
 		time.sleep(600)"
 	# shellcheck disable=SC2016 # expanded by wait_for
-	wait_for "on $1 ss -Hltn 'sport = :$2' | grep -q LISTEN" 60 || fail "nobody listens on $2"
+	wait_for "on $1 ss -Hltn 'sport = :$2' | grep -q LISTEN" 60 || fail "no listener on $2"
 }
 
 mesh_init

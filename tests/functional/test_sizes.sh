@@ -47,7 +47,7 @@ test_huge() {
 	note "one message of up to 1 GiB ($sizes)"
 }
 
-# One thread of each rank drives 64 comms each way.
+# One thread of each rank drives 64 comms in each direction.
 test_comms() {
 	sizes_pass comms --comms 64 --check-max 512 --sizes 8,64K --iters 8 --pairs 0-1
 	note "64 comms on one thread"

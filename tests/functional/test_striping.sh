@@ -27,7 +27,7 @@ mesh_init
 mesh_node a b
 rm -rf "$OUT"
 
-# cables RATE...: that many cables between a and b, each with its rate in Mbit/s, both ways.
+# cables RATE...: as many cables between a and b, each with its rate in Mbit/s both ways.
 cables() {
 	local i=0 rate
 

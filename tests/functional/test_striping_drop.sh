@@ -22,7 +22,7 @@ QUIET=50 # percent of a core
 case $MESH_BUILD in
 *sanitize*) skip "sanitizers slow the plugin down, but not the cables" ;;
 esac
-# shape RATE: both cables, both ways.
+# shape RATE: both cables, in both directions.
 shape() {
 	local i
 

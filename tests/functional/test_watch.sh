@@ -11,7 +11,7 @@ WORK=$(mktemp -d) || exit 1
 STATS=$WORK/stats
 PIDS=()
 
-# ranks_start [VARIABLE=VALUE...]: two ranks that exchange data until they are told to end.
+# ranks_start [VARIABLE=VALUE...]: two ranks that exchange data until they are stopped.
 ranks_start() {
 	local rank=0 node
 

@@ -152,7 +152,7 @@ static int write_there(const struct card *card, struct mesh_mr *mr)
 
 	while ((ret = mesh_domain_write(domain, remote, &write, &end.op)) == -EAGAIN) {
 		if (mesh_clock_ms() > deadline)
-			return -EAGAIN; /* there is no connection any more */
+			return -EAGAIN; /* the connection has ended */
 		turn();
 	}
 	while (!ret && !end.done) {
@@ -222,7 +222,7 @@ static int receiver(const char *how)
 	if (memory[0] != 1 || memory[MEMORY_BYTES - 1] != 1)
 		fail("the first write did not arrive");
 	take_back(how, &mr);
-	memset(memory, 0, MEMORY_BYTES); /* somebody else's now */
+	memset(memory, 0, MEMORY_BYTES); /* reused */
 	card_put("taken_back", &mine);
 	card_get("late", &ignored);
 	for (until = mesh_clock_ms() + LOOK_MS; mesh_clock_ms() < until;)

@@ -33,7 +33,7 @@ struct comm_fixture {
 	struct mesh_net net;
 	struct mesh_domain *domains[FIXTURE_PATHS];
 	struct mesh_peer peers[FIXTURE_PATHS];
-	int frames; /* the peer's end of the first control connection; -1: nobody reads them */
+	int frames; /* the peer's end of the first control connection; -1: not read */
 	int num_paths;
 	int sends_completed, writes_completed; /* of fake.sends, fake.writes */
 	char payload[FIXTURE_EAGER_LIMIT];     /* what the peer's small messages contain */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fake_fabric.c - a libfabric that does what a test tells it. */
+/* fake_fabric.c - a libfabric that a test controls. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fake_fabric.h - a libfabric that does what a test tells it. A test that uses it has a file
+ * fake_fabric.h - a libfabric that a test controls. A test that uses it has a file
  * test_x.ldflags with --wrap=fi_getinfo and --wrap=fi_fabric. One thread at a time.
  */
 #ifndef MESH_TESTS_FAKE_FABRIC_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log_capture.h - a log sink that keeps the lines, for tests of what the user is told. */
+/* log_capture.h - a log sink that keeps the lines, for tests of messages to the user. */
 #ifndef MESH_TESTS_LOG_CAPTURE_H
 #define MESH_TESTS_LOG_CAPTURE_H
 

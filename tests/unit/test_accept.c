@@ -152,7 +152,7 @@ static void message_receive(const struct version *v, struct link *link, int i)
 	assert_memory_equal(link->in, link->out[i], link->sizes[i]);
 }
 
-/* Nothing more comes, and NCCL is told so. */
+/* Nothing more arrives, and NCCL gets an error. */
 static void link_is_over(const struct version *v, struct link *link)
 {
 	void *request = receive_post(v, link);
@@ -238,7 +238,7 @@ static void test_large_waits_for_accept(void **state)
 	}
 }
 
-/* NCCL aborts with a large message that nobody has received: those before it arrive. */
+/* NCCL aborts with a large message that was not received: those before it arrive. */
 static void test_large_is_cancelled(void **state)
 {
 	struct link *link = &links[0];
@@ -378,7 +378,7 @@ static void given_up(struct mesh_listener *listener)
 	mesh_lock_release(&node->lock);
 }
 
-/* NCCL aborts a connector before it has its comm: whoever waits in accept() does not for long. */
+/* NCCL aborts a connector before it has its comm: accept() does not wait long for it. */
 static void test_connector_gives_up(void **state)
 {
 	struct link *living = &links[0], *link = &links[1];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_accept_wait.c - how long accept() waits for whom, and what it says, by the clock. */
+/* test_accept_wait.c - the waits of accept() and its messages, by the clock. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

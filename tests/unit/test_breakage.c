@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_breakage.c - what is said, and done, when a connection of verbs breaks. */
+/* test_breakage.c - messages and actions when a connection of verbs breaks. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -74,7 +74,7 @@ static void write_fails(struct mesh_op *op, int error, int status)
 	mesh_mr_close(mr);
 }
 
-/* The first error of a connection is told, with both addresses, cause and remedy. */
+/* The first error of a connection is logged, with both addresses, cause and remedy. */
 static void test_said(void **state)
 {
 	struct mesh_op op = {0};
@@ -104,7 +104,7 @@ static void test_said_seldom(void **state)
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 8);
 }
 
-/* What the peer has told of its MTU is compared with ours. */
+/* The MTU that the peer reported is compared with ours. */
 static void test_mtus(void **state)
 {
 	char text[MESH_RDMA_ERROR_MAX];
@@ -155,7 +155,7 @@ static void test_message(void **state)
 	assert_true(log_captured(MESH_LOG_WARN, "to 10.7.0.2 failed: the peer's NIC failed"));
 }
 
-/* A receive has no address: it came to whoever sends. */
+/* A receive has no address: any peer may send to it. */
 static void test_receive(void **state)
 {
 	(void)state;
@@ -281,7 +281,7 @@ static void test_fence_again(void **state)
 	assert_true(least_ms < 500);
 	fake_fail(FAKE_WRITE, 0, 0, 0);
 	began_ms = mesh_clock_ms();
-	fence(); /* and somebody is there after all, but silent */
+	fence(); /* a peer that exists, but does not answer */
 	assert_true(mesh_clock_ms() - began_ms < 2000);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
 	fake_complete_status(fake.writes.posts[0].context, FI_EIO, MESH_RDMA_FLUSHED);

@@ -147,7 +147,7 @@ static void test_facing_and_error(void **state)
 	assert_int_equal(mesh_check_decode(bytes, finish(MESH_CHECK_ERROR), &decoded), -EPROTO);
 }
 
-/* What a stranger says is printed on root's terminal. */
+/* Untrusted text is printed on root's terminal. */
 static void test_texts_are_printable(void **state)
 {
 	struct mesh_check_who who = {.magic = MESH_CHECK_WHO_MAGIC, .version = MESH_CHECK_VERSION},

@@ -95,7 +95,7 @@ static void test_hangs(void **state)
 	assert_int_equal(errno, ECHILD);
 }
 
-/* A signal that somebody handles cuts no answer short. */
+/* A signal that has a handler cuts no answer short. */
 static void on_alarm(int number)
 {
 	(void)number;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_close.c - the end of a comm: what is told, what is waited for, and who is cut off. */
+/* test_close.c - the end of a comm: what is sent, what is awaited, and who is cut off. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static void peer_says(enum mesh_frame_type type, struct mesh_frame_comm frame)
 	mesh_lock_release(&fixture.node.lock);
 }
 
-/* Whether somebody was cut off; looks at the log, and forgets it. */
+/* Whether a peer was cut off; reads the log, and clears it. */
 static bool was_cut_off(void)
 {
 	bool cut = log_captured_lines(MESH_LOG_INFO) && log_captured(MESH_LOG_INFO, "did not stop");
@@ -109,7 +109,7 @@ static void test_sender_tells_what_did_not_end(void **state)
 	fixture_left_free(comm);
 }
 
-/* A peer that does not answer is waited for once, whoever waits, and from the first question on. */
+/* A silent peer is waited for once, for all comms, from the first question on. */
 static void test_silent_peer_is_remembered(void **state)
 {
 	uint64_t begin_ms;
@@ -181,7 +181,7 @@ static void test_receiver_without_grants(void **state)
 	assert_true(fixture_no_frame());
 }
 
-/* The sender's word, and all that it has written: then nothing can touch our memory any more. */
+/* The sender's word, and all that it has written: then nothing can touch our memory. */
 static void test_receiver_with_grants(void **state)
 {
 	static const struct {
@@ -256,7 +256,7 @@ static void test_memory_in_use_is_taken_back(void **state)
 	fixture_frame(MESH_FRAME_CLOSE);
 	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).comm.writes, 1);
 	mesh_comm_close(comm);
-	assert_true(fixture_no_frame()); /* told once */
+	assert_true(fixture_no_frame()); /* sent once */
 	fixture_writes_complete(1);
 	fixture_left_free(comm);
 }
@@ -340,7 +340,7 @@ static void test_sender_closed_before_our_receives(void **state)
 	close_now();
 }
 
-/* What is on its way ends first; nothing new starts; then the receiver learns how much it was. */
+/* Writes in flight end first; nothing new starts; then the receiver learns their number. */
 static void test_receiver_closed(void **state)
 {
 	struct mesh_frame frame;
@@ -400,7 +400,7 @@ static void frame_comes(enum mesh_frame_type type, uint32_t to_comm)
 }
 
 /*
- * We have freed our end, and something of the peer's is still on its way to it: the engine polls
+ * We have freed our end, and a write of the peer is still in flight to it: the engine polls
  * until the peer says that it is not, but not for ever, and not for a stranger.
  */
 static void test_peer_drains_to_a_freed_comm(void **state)
@@ -424,7 +424,7 @@ static void test_peer_drains_to_a_freed_comm(void **state)
 	assert_false(mesh_peer_drains(peer, now_ms));
 }
 
-/* What was on its way is lost, whichever comm it was for. */
+/* Messages in flight are lost, for all comms. */
 static void test_peer_cuts_us_off(void **state)
 {
 	struct mesh_comm *other;

@@ -84,7 +84,7 @@ static void test_limits_of_paths(void **state)
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
-/* What never ends takes nobody's room on the way to that endpoint, whether it ends after all. */
+/* A write that never ends takes no room in the flow, even if it ends later. */
 static void test_unfinished_writes(void **state)
 {
 	struct mesh_comm *stuck, *other;
@@ -175,7 +175,7 @@ static void test_sender_fences_once(void **state)
 	fixture_left_free(comm);
 }
 
-/* Its bytes may be on their way over any of its paths. */
+/* Its bytes may be in flight on any of its paths. */
 static void test_every_path_is_fenced(void **state)
 {
 	struct mesh_comm *comm;

@@ -166,7 +166,7 @@ static void on_loss(void)
 	mesh_comm_peer_lost(&comm);
 }
 
-/* Nothing of ours is in flight any more, so the answer goes out, if one is due. */
+/* Nothing of ours is in flight, so the answer is sent, if one is due. */
 static void on_drained(void)
 {
 	comm.unfinished = 0;

@@ -299,7 +299,7 @@ static void test_bad_among_good(void **state)
 	unsetenv("NCCL_MESH_SEGMENT_SIZE");
 }
 
-/* Whoever mistypes a name, or comes from another plugin, is told; values are nobody's business. */
+/* A mistyped name, or one of another plugin, is reported without its value. */
 static void test_unknown_name(void **state)
 {
 	struct mesh_config config;

@@ -31,7 +31,7 @@ static struct mesh_listener *listener;
 static int server; /* the listener's socket */
 static uint8_t bytes[MESH_HANDLE_BYTES];
 
-/* A handle of a listener at 127.0.0.1, on this node: else nobody would go there. */
+/* A handle of a listener at 127.0.0.1, on this node: connectors use it only there. */
 static void handle_make(uint64_t cookie)
 {
 	struct sockaddr_in name = {.sin_family = AF_INET};
@@ -268,7 +268,7 @@ static void test_another_version(void **state)
 	close(fd);
 }
 
-/* Another user of the same way had an old cookie: that says nothing of ours. */
+/* A refused cookie of another user of the same link does not affect ours. */
 static void test_refusal_of_another(void **state)
 {
 	uint8_t old[MESH_HANDLE_BYTES];
@@ -304,7 +304,7 @@ static void attempt_ages(void)
 	mesh_lock_release(&node->lock);
 }
 
-/* Whoever hangs up is tried again, until there is no time left. */
+/* A connection that the peer closes is retried until the deadline. */
 static void test_no_answer_in_time(void **state)
 {
 	struct mesh_frame hello;
@@ -411,7 +411,7 @@ static void test_listener_comes_up_late(void **state)
 	close(fd);
 }
 
-/* The kernel notices at both ends that nobody is there, whether anything is sent or not. */
+/* The kernels of both ends detect a lost peer, whether data is sent or not. */
 static void kernel_watches(const struct mesh_peer *peer)
 {
 	int on = 0, timeout_ms = 0, idle_s = 0, count = 0, fd = peer->watch.fd;

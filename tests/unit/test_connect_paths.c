@@ -157,7 +157,7 @@ static void test_cut_on_the_way(void **state)
 	mesh_peer_free(other);
 }
 
-/* The listener may have made its end, and its ACCEPT be on its way. */
+/* The listener may have made its end, with its ACCEPT in flight. */
 static void test_given_up_before_any_answer(void **state)
 {
 	uint64_t key;
@@ -169,7 +169,7 @@ static void test_given_up_before_any_answer(void **state)
 	mesh_connect_free(attempt);
 	attempt = NULL;
 	withdrawn(key);
-	for (i = 0; i < 2; i++) /* whoever waits in accept() is told, over each path */
+	for (i = 0; i < 2; i++) /* the listener learns of it, over each path */
 		assert_int_equal(frame_of(i, MESH_FRAME_WITHDRAW).withdraw.final, 1);
 	assert_true(LIST_EMPTY(&fixture.node.comms));
 	assert_int_equal(fixture.peers[0].users + fixture.peers[1].users, 0);

@@ -158,12 +158,12 @@ static void test_no_more_than_allowed(void **state)
 	candidate(2, 2);
 	start();
 	assert_int_equal(attempt.num_peers, 2);
-	/* A peer that is not up yet is told our cookie: its listener may be another by now. */
+	/* A peer that is not up yet gets our cookie: its listener may have changed. */
 	assert_int_equal(peers[0][0].cookie, COOKIE);
 	assert_int_equal(mesh_connect_try_next(&attempt, START), 0);
 	tried(0, 2, 2);
 	tried(1, 0, 0);
-	/* Between two ranks of one node every way is the same memory. */
+	/* Between two ranks of one node every path is the same memory. */
 	attempt.handle.node_id = node.node_id;
 	assert_int_equal(mesh_connect_try_next(&attempt, START), 0);
 	assert_int_equal(attempt.num_peers, 1);
@@ -216,7 +216,7 @@ static void test_ready_without_the_others(void **state)
 		assert_false(ready(1000 + cases[i].wait_ms - 1));
 		assert_true(ready(1000 + cases[i].wait_ms));
 	}
-	/* Nobody has answered there for long. */
+	/* There has been no answer for long. */
 	other->state = MESH_PEER_CONNECTING;
 	other->refusal = 0;
 	mesh_addr_parse("10.0.0.2", &other->address.addr);
@@ -260,7 +260,7 @@ static void test_settle(void **state)
 	} cases[] = {
 		{100000, 100000, true}, {12500, 100000, true}, {12499, 100000, false},
 		{100000, 12499, false}, {0, 12499, false}, /* one end knows */
-		{12499, 0, false},	{0, 0, true},	   /* nobody knows */
+		{12499, 0, false},	{0, 0, true},	   /* unknown */
 	};
 	size_t i;
 
@@ -329,7 +329,7 @@ static void refuse(int i, enum mesh_refusal refusal)
 	peers[i][i].told_cookie = COOKIE;
 }
 
-/* The peer's word, of all but those that nobody answers at. */
+/* The peer's addresses, except those that do not answer. */
 static void test_refused_in_words(void **state)
 {
 	(void)state;

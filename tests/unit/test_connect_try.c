@@ -115,7 +115,7 @@ static void test_told_who(void **state)
 	log_capture_stop();
 }
 
-/* Told is what the peer knows that has an answer, not what the first one does not know. */
+/* The message names the cause of a peer that answered, not of the first one. */
 static void test_told_why(void **state)
 {
 	(void)state;

@@ -52,7 +52,7 @@ static void test_eager_limit_of_the_peer(void **state)
 	fixture_comm_close(comm);
 }
 
-/* As many as the receiver keeps before it has posted; more, once it says what it has posted. */
+/* As many as the receiver keeps before it has posted; more, once it reports its posts. */
 static void test_eager_window(void **state)
 {
 	int i;
@@ -208,7 +208,7 @@ static void test_size_is_told(void **state)
 	}
 }
 
-/* A size that was told is not told again when the write behind it has to wait. */
+/* A size that was sent is not sent again if the write after it has to wait. */
 static void test_size_is_told_once(void **state)
 {
 	(void)state;

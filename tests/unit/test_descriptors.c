@@ -31,7 +31,7 @@ static void test_exhausted(void **state)
 		n++;
 	errno = EDOM;
 	assert_true(mesh_descriptors_exhausted());
-	assert_int_equal(errno, EDOM); /* whoever asks is explaining another error */
+	assert_int_equal(errno, EDOM); /* the caller is explaining another error */
 	assert_string_not_equal(mesh_descriptors_hint(), "");
 	while (n--)
 		close(fds[n]);

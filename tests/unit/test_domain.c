@@ -32,7 +32,7 @@ int __wrap_getrlimit(int resource, struct rlimit *limit)
 	return 0;
 }
 
-/* Nobody has privileges. */
+/* No privileges. */
 long __wrap_syscall(long number, ...)
 {
 	assert_int_equal(number, SYS_capget);
@@ -66,7 +66,7 @@ static void test_open(void **state)
 	mesh_domain_close(domain);
 }
 
-/* Receives are posted before anybody can send: as many as the provider takes, each elsewhere. */
+/* Receives are posted before a peer can send: as many as the provider accepts, each elsewhere. */
 static void test_receives_posted(void **state)
 {
 	struct mesh_domain *domain;
@@ -209,7 +209,7 @@ static void test_completions(void **state)
 	assert_true(fake.cq_size >= 1024);
 }
 
-/* The name must be an address that others can be told. */
+/* The name must be an address that others can use. */
 static void test_strange_name(void **state)
 {
 	static const char *const names[] = {
@@ -294,7 +294,7 @@ static void test_local_registration(void **state)
 	mesh_domain_close(domain);
 }
 
-/* Remotes that nobody closed go with the domain. */
+/* The domain frees remotes that were not closed. */
 static void test_close_with_remotes(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);

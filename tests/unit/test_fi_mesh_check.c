@@ -57,7 +57,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* A NIC as netlink would have told of it; the recorded tree adds the rest in loaded(). */
+/* A NIC as netlink would report it; the recorded tree adds the rest in loaded(). */
 static struct mesh_nic *nic_add(const char *netdev, const char *mac, const char *addr)
 {
 	struct mesh_nic_table *table = &context.table;
@@ -258,7 +258,7 @@ static void test_device_files(void **state)
 	assert_non_null(strstr(said, "--device /dev/infiniband"));
 }
 
-/* In a process of its own, as somebody who has no rights. Status 77: cannot be tried here. */
+/* In a process of its own, as an unprivileged user. Status 77: not possible here. */
 static int forbidden_child(void)
 {
 	char path[300];
@@ -464,7 +464,7 @@ static void test_speed(void **state)
 	assert_says("speed", CHECK_UNKNOWN, "enp1s0f1np1 does not report its speed");
 }
 
-/* A NIC with RDMA that gets TCP is what nobody would notice. */
+/* A NIC with RDMA that gets TCP would go unnoticed. */
 static void test_silent_fallback(void **state)
 {
 	struct mesh_nic *nic = nic_add("lo", "00:00:00:00:00:00", "127.0.0.1/8");

@@ -35,7 +35,7 @@ static void test_table(void **state)
 	output_table_print(table, file, 2);
 	output_table_free(table);
 	fclose(file);
-	/* No terminal, no colour; and nobody's name may bring its own. */
+	/* No terminal, no colour; and no name may contain its own. */
 	assert_string_equal(text, "  a          1000  x\n  long?[31m  -     last\n");
 	free(text);
 }

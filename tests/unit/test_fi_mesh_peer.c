@@ -83,7 +83,7 @@ static void test_ask(void **state)
 	char text[MESH_CHECK_TEXT_MAX];
 	struct ends *ends = *state;
 
-	/* The answer waits already: news of a datagram that nobody waits for stands before it. */
+	/* The answer waits already: it follows a datagram that is not expected. */
 	udp_frame_send(ends, MESH_CHECK_UDP_GOT, 5);
 	udp_frame_send(ends, MESH_CHECK_UDP_READY, 1);
 	assert_int_equal(udp_ask(ends, LIMIT_MS, &frame, text), 0);
@@ -139,7 +139,7 @@ static void test_wait(void **state)
 	assert_int_equal(interrupt_wait(-1, 0, started), -ETIMEDOUT);
 	assert_int_equal(write(fds[1], "x", 1), 1);
 	assert_int_equal(interrupt_wait(fds[0], POLLIN, mesh_clock_ms() + LIMIT_MS), 0);
-	/* A flood does not keep anybody beyond the time. */
+	/* A flood does not extend the wait. */
 	assert_int_equal(interrupt_wait(fds[0], POLLIN, mesh_clock_ms()), -ETIMEDOUT);
 	close(fds[1]);
 	close(fds[0]);

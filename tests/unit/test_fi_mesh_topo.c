@@ -164,7 +164,7 @@ static void test_plan(void **state)
 	free(text);
 }
 
-/* Every way of drawing has the same things in it. */
+/* Every drawing contains the same elements. */
 static void drawn(int (*print)(FILE *, const struct topo_map *, const struct topo_path *),
 		  const struct topo_map *map, const struct topo_path *pair, const char *part)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_floods.c - what strangers can cause as often as they like is written seldom. */
+/* test_floods.c - messages that unknown clients can cause at any rate are limited. */
 #include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_flow.c - several who use one way: its room, its buffers, and short messages. */
+/* test_flow.c - several users of one flow: its room, its buffers, and short messages. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,7 +52,7 @@ static void test_buffers_shared(void **state)
 	mesh_domain_close(domain);
 }
 
-/* ---- the way itself ------------------------------------------------------------------------- */
+/* ---- the flow itself ------------------------------------------------------------------------ */
 
 /* All who go to one endpoint share its flow; another endpoint has another. */
 static void test_flow_shared(void **state)
@@ -170,7 +170,7 @@ static void customer_turn(struct mesh_waiter *waiter)
 	customer_push(customer);
 }
 
-/* Each completion serves the one that waits longest, and nobody is passed over. */
+/* Each completion resumes the longest waiter; no waiter is skipped. */
 static void test_turns(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
@@ -213,7 +213,7 @@ static void test_turns(void **state)
 	mesh_domain_close(domain);
 }
 
-/* Large pieces get as much as small ones: nobody passes by those that wait for more room. */
+/* Large segments get as much as small ones, which do not overtake a waiter for more room. */
 static void test_large_beside_small(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
@@ -249,7 +249,7 @@ static void test_large_beside_small(void **state)
 
 static void count_turn(struct mesh_waiter *waiter);
 
-/* Who means to go another way is asked after each completion, and takes nobody's room. */
+/* A waiter without a claim is resumed after each completion, and reserves no room. */
 static void test_wait_without_claim(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
@@ -340,7 +340,7 @@ static void test_inject(void **state)
 	/* Too long by one: the provider would take it, and more of our memory. */
 	assert_int_equal(mesh_remote_inject(domain, remote, text, sizeof(text) + 1), -EAGAIN);
 	assert_int_equal(fake.on[FAKE_INJECT].calls, 1);
-	/* Whatever the provider says, the long way finds out more. */
+	/* Whatever the provider returns, the path with a completion reports more. */
 	fake_fail(FAKE_INJECT, 0, 1, -FI_ENETUNREACH);
 	assert_int_equal(mesh_remote_inject(domain, remote, text, sizeof(text)), -EAGAIN);
 	/* Nothing passes by those that wait. */

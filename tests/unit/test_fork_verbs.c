@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_fork_verbs.c - verbs is told that the program may fork, once and before it is used. */
+/* test_fork_verbs.c - fork protection is switched on once, before verbs is used. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -108,7 +108,7 @@ static void test_grants_travel_together(void **state)
 }
 
 /*
- * A sender's write is complete when the socket has it. CLOSED tells how many there were, and the
+ * A sender's write is complete when the socket has it. CLOSED carries their number, and the
  * receiver keeps its memory until all have come.
  */
 static void test_close_waits_for_writes(void **state)

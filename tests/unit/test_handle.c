@@ -107,7 +107,7 @@ static void test_ten_ipv4(void **state)
 	for (i = 0; i < 10; i++)
 		endpoint_add(&handle, "10.1.0.1/24");
 	round_trip(&handle, order, 10);
-	endpoint_add(&handle, "10.11.0.1/24"); /* does not fit any more */
+	endpoint_add(&handle, "10.11.0.1/24"); /* does not fit */
 	round_trip(&handle, order, 10);
 	while (handle.num_endpoints < MESH_NICS_MAX)
 		endpoint_add(&handle, "10.12.0.1/24");

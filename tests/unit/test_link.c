@@ -115,7 +115,7 @@ static void test_given_up(void **state)
 	assert_true(strstr(one->reason, "large frames"));
 }
 
-/* Nobody waits: nothing is pending but a frame that was sent, until it is acknowledged. */
+/* Without a waiter only a sent frame is pending, until it is acknowledged. */
 static void test_pending(void **state)
 {
 	uint64_t now = mesh_clock_ms();

@@ -61,7 +61,7 @@ static void look(void)
 		end.verdict = mesh_liveness_learn(&end.liveness, end.looks, end.num, end.now);
 }
 
-/* Time passes, somebody waits. @each: what happens meanwhile, at every look. */
+/* Time passes while a user waits. @each: called at every look. */
 static void pass(uint64_t ms, void (*each)(void))
 {
 	uint64_t until = end.now + ms;
@@ -202,7 +202,7 @@ static void test_one_of_two(void **state)
 	assert_int_equal(end.verdict, MESH_LIVENESS_GOES_ON);
 }
 
-/* What nobody asked says nothing: the peer need not speak. */
+/* Without a question the peer need not answer. */
 static void test_not_asked(void **state)
 {
 	(void)state;
@@ -211,7 +211,7 @@ static void test_not_asked(void **state)
 	assert_int_equal(end.verdict, MESH_LIVENESS_GOES_ON);
 }
 
-/* Silence before somebody waited is not held against the peer. */
+/* Silence before the first waiter does not count. */
 static void test_found_silent(void **state)
 {
 	uint64_t from;

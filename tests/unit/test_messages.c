@@ -145,7 +145,7 @@ static void test_backlog_in_parts(void **state)
 	mesh_domain_close(domain);
 }
 
-/* One peer that takes nothing holds nobody else up. */
+/* A stalled peer does not block the others. */
 static void test_backlogs_apart(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
@@ -196,7 +196,7 @@ static void test_one_fails(void **state)
 	mesh_domain_close(domain);
 }
 
-/* Several fail in one poll, of two peers; each is told once. */
+/* Several fail in one poll, of two peers; each is reported once. */
 static void test_many_fail(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
@@ -333,7 +333,7 @@ static void test_completion_error(void **state)
 		message_send(domain, remote, i);
 	fake_complete_error(fake.sends.posts[1].context, FI_ETOOSMALL); /* beyond errno's range */
 	fake_complete(&fake.sends.posts[0]);
-	fake_complete_error(NULL, FI_ECONNRESET); /* a peer's write broke off: nobody's */
+	fake_complete_error(NULL, FI_ECONNRESET); /* a peer's write was interrupted: no owner */
 	fake_complete_error(fake.sends.posts[2].context, FI_ETIMEDOUT);
 	for (i = 0; i < 4; i++)
 		mesh_domain_poll(domain);
@@ -436,7 +436,7 @@ static void test_waiters(void **state)
 	mesh_domain_close(domain);
 }
 
-/* Only one thread polls; whoever is late leaves it to the other. */
+/* Only one thread polls; the later one returns at once. */
 static void test_poll_busy(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);

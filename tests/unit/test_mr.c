@@ -205,7 +205,7 @@ static struct mesh_domain *verbs_open(void)
 	return fake_domain_open(MESH_PROVIDER_VERBS_RXM);
 }
 
-/* Registrations on verbs stay out of the cache, and nobody has to do anything. */
+/* Registrations on verbs bypass the cache without any setting. */
 static void test_no_cache(void **state)
 {
 	struct mesh_domain *domain;
@@ -265,7 +265,7 @@ static void test_cache_of_verbs_only(void **state)
 	mesh_domain_close(domain);
 }
 
-/* Nobody who sends on verbs waits until memory is pinned; on tcp a table of keys changes. */
+/* On verbs senders do not wait until memory is pinned; on tcp a table of keys changes. */
 static void test_posts_go_on(void **state)
 {
 	static const enum mesh_provider_id providers[] = {MESH_PROVIDER_VERBS_RXM,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_nccl_library.c - what an NCCL's file tells, its settings files, and loading plugins. */
+/* test_nccl_library.c - what NCCL's file contains, its settings files, and loading plugins. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -174,7 +174,7 @@ static void test_addresses(void **state)
 	assert_int_equal(find("n1p0")->num_addrs, 0);
 }
 
-/* The kernel tells IPv6 addresses with IFA_LOCAL only where there is a peer. */
+/* The kernel reports IPv6 addresses with IFA_LOCAL only if there is a peer. */
 static void test_ipv6_peer(void **state)
 {
 	static const uint8_t peer[16] = {0xfd, [15] = 2};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_nic_kind.c - cables, bridges, tunnels and containers' interfaces are told apart. */
+/* test_nic_kind.c - cables, bridges, tunnels and containers' interfaces are distinguished. */
 #include <net/if_arp.h>
 #include <setjmp.h>
 #include <stdarg.h>

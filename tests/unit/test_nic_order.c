@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_nic_order.c - the order of the NIC table, and what NCCL tells NICs apart by. */
+/* test_nic_order.c - the order of the NIC table, and the numbers of the NICs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_nic_table.c - the whole way from the kernel to the verdicts, in network namespaces. */
+/* test_nic_table.c - from the kernel's data to the verdicts, in network namespaces. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -109,7 +109,7 @@ static void test_veth_mesh(void **state)
 	namespace_unmount_sysfs(fixture.root);
 	assert_taken("n0p0 n0p1");
 	assert_int_equal(table.num_nics, 7);
-	assert_int_equal(find("n0p0")->speed_mbps, 10000); /* what veth says */
+	assert_int_equal(find("n0p0")->speed_mbps, 10000); /* what veth reports */
 	assert_string_equal(find("n0p0")->reason, "taken: 10 Gb/s, 10.1.0.1/24");
 	assert_string_equal(find("n0p0")->name, "mesh-n0p0");
 	assert_true(find("n0p0")->guid == 0x020000fffe000001u);

@@ -64,7 +64,7 @@ static int teardown(void **state)
 	return fake_teardown(state);
 }
 
-/* Calls connect() until it says more than "not ready". */
+/* Calls connect() until it returns more than "not ready". */
 static int connect_result(void)
 {
 	uint64_t deadline_ms = mesh_clock_ms() + LIMIT_S * 1000;

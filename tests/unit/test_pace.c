@@ -14,7 +14,7 @@
 #define QUEUE_MAX 4096
 #define GBIT 125000ull /* bytes in a millisecond */
 
-/* A link delivers what it was given in order, at its rate, and says so @delay_ns later. */
+/* A link delivers bytes in order, at its rate, and completes them @delay_ns later. */
 struct link {
 	struct mesh_pace pace;
 	uint64_t rate; /* bytes in a millisecond */
@@ -267,7 +267,7 @@ static void test_small_rotate(void **state)
 		assert_in_range(used[i], 90, 110);
 }
 
-/* Between two cities: 100 Gbit/s, 10 ms. What fits on the way is found out. */
+/* Between two cities: 100 Gbit/s, 10 ms. The window adapts to that. */
 static void test_long_way(void **state)
 {
 	static const uint64_t rates[] = {100 * GBIT};
@@ -469,7 +469,7 @@ static void test_window_follows_the_rate(void **state)
 		deliver(&pace, 1 << 20, (1 << 20) / 20);
 	window = atomic_load(&pace.window);
 	assert_in_range(window, 19900000, 20200000);
-	/* A way that is long holds more than that. */
+	/* A longer path holds more than that. */
 	links_make(1, (const uint64_t[]){100 * GBIT});
 	mesh_pace_init(&mesh.links[0].pace, 100000, &rdma);
 	mesh.links[0].delay_ns = 10 * MS;
@@ -536,7 +536,7 @@ static void test_measurements(void **state)
 	assert_true(mesh_pace_finish_ns(&pace, 1, 0) > 0);
 }
 
-/* However long and fast a way is, what is in flight is bounded. */
+/* However long and fast a path is, the bytes in flight are bounded. */
 static void test_window_is_bounded(void **state)
 {
 	struct mesh_pace pace;

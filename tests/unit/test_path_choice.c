@@ -143,7 +143,7 @@ static void test_none(void **state)
 	assert_int_equal(choose(&empty, &a, &no_hints).num_candidates, 0);
 }
 
-/* Two cables between the same nodes: both, whatever the spread; it says which comes first. */
+/* Two cables between the same nodes: both, with any spread, which decides the order. */
 static void test_two_cables(void **state)
 {
 	struct side a = SIDE("10.0.1.1/30", "10.0.2.1/30");
@@ -252,7 +252,7 @@ static void test_provider_mismatch(void **state)
 	assert_true(choice.provider_differs);
 	assert_int_equal(choice.differing.local, 1);
 	assert_int_equal(choice.differing.remote, 1);
-	/* A path that works is found beside it, and what keeps the other apart is still told. */
+	/* A working path is found as well, and the reason against the other is still reported. */
 	nic_add(&a, "10.0.3.2/24", MESH_PROVIDER_TCP);
 	choice = choose(&a, &b, &no_hints);
 	assert_int_equal(choice.num_candidates, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_peer.c - the life of a peer by the clock: deadlines, retries, loss, and who is told. */
+/* test_peer.c - the life of a peer by the clock: deadlines, retries, loss, and notifications. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,7 +184,7 @@ static void greeting_deliver(struct mesh_peer *to, enum mesh_message_type type)
 
 static struct mesh_peer *get(uint16_t port, uint64_t cookie);
 
-/* Whoever connects is greeted back, and whoever is connected to is greeted: nothing else counts. */
+/* Both ends greet: the connector and the listener each need the other's answer. */
 static void test_greetings_of_the_right_kind(void **state)
 {
 	struct mesh_peer *other = get(99, 5);
@@ -204,7 +204,7 @@ static void test_greetings_of_the_right_kind(void **state)
 	mesh_peer_free(other);
 }
 
-/* It is up when its greeting is on its way back: until there is a buffer, it is not. */
+/* It is up when the answer to its greeting is sent, which needs a buffer. */
 static void test_greeting_waits_for_a_buffer(void **state)
 {
 	struct mesh_buffer *buffer, *taken = NULL;
@@ -253,7 +253,7 @@ static void test_reason_stays(void **state)
 	peer->retry_ms = START;
 	peer->silent_ms = peer->first_refused_ms = 5;
 	tick(GREETING + 2); /* this address is not ours, so the attempt ends at once */
-	assert_int_equal(peer->silent_ms, 5); /* nobody has answered since */
+	assert_int_equal(peer->silent_ms, 5); /* no answer since */
 	assert_int_equal(peer->first_refused_ms, 0);
 	assert_int_equal(peer->state, MESH_PEER_RETRY);
 	assert_non_null(strstr(peer->reason, "did this NIC lose its address"));
@@ -303,7 +303,7 @@ static void test_lost_peer_is_buried(void **state)
 	mesh_comm_free(others);
 }
 
-/* Without its completion queue a NIC is of no use: who waits for it is told, others go on. */
+/* Without its completion queue a NIC is useless: its waiters get an error, others continue. */
 static void test_broken_queue(void **state)
 {
 	struct mesh_comm *comms[2];
@@ -330,7 +330,7 @@ static void test_broken_queue(void **state)
 		mesh_comm_free(comms[i]);
 }
 
-/* Nobody is warned of what nobody needs any more. */
+/* There is no warning about a connection that is no longer needed. */
 static void test_loss_that_nobody_minds(void **state)
 {
 	struct mesh_comm *comm, *others;
@@ -356,7 +356,7 @@ static void test_loss_that_nobody_minds(void **state)
 	mesh_comm_free(others);
 }
 
-/* Two connections with one process, one each way: its end is told once. */
+/* Two connections with one process, one in each direction: its end is reported once. */
 static void test_loss_is_told_once(void **state)
 {
 	struct mesh_comm *comms[2];
@@ -377,7 +377,7 @@ static void test_loss_is_told_once(void **state)
 		mesh_comm_free(comms[i]);
 }
 
-/* Whoever knows a cookie can connect and go for ever, and NCCL has none of these comms. */
+/* A client that knows a cookie can connect and leave any number of times; NCCL gets no comm. */
 static void test_losses_before_accept(void **state)
 {
 	struct mesh_listener listener = {.net = &fixture.net};
@@ -422,7 +422,7 @@ static struct mesh_peer *get(uint16_t port, uint64_t cookie)
 	return found;
 }
 
-/* One connection for all who go the same way; none that is over, or another's. */
+/* One connection for all users of a link; none that has ended, or is another's. */
 static void test_peer_is_shared(void **state)
 {
 	struct mesh_peer *other;
@@ -449,7 +449,7 @@ static void test_peer_is_shared(void **state)
 	}
 }
 
-/* Where nobody answered, the next connection does not wait as long: that is remembered a while. */
+/* After a timeout the next connections wait less, for a while. */
 static void test_silence_is_remembered(void **state)
 {
 	struct mesh_peer *other = get(99, 5);
@@ -468,7 +468,7 @@ static void test_silence_is_remembered(void **state)
 	assert_ptr_not_equal(LIST_FIRST(&fixture.node.peers), other);
 }
 
-/* A cookie's refusal is for who came with it; all others are for everybody. */
+/* A refused cookie concerns its user only; other refusals concern all users. */
 static void test_who_is_refused(void **state)
 {
 	(void)state;
@@ -481,7 +481,7 @@ static void test_who_is_refused(void **state)
 	assert_true(mesh_peer_refuses(peer, 2));
 }
 
-/* The token keeps others from greeting in its name: nobody can guess it. */
+/* Others cannot greet in its name, because they cannot guess the token. */
 static void test_token_is_random(void **state)
 {
 	struct mesh_peer *one = get(98, 5), *other = get(99, 5);

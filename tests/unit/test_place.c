@@ -27,7 +27,7 @@
  * leaves it a call: into an aligned buffer it may bring the odd bytes at the end, no more.
  */
 static struct {
-	const char *start; /* NULL: nobody watches */
+	const char *start; /* NULL: not watched */
 	size_t size;
 	size_t largest; /* bytes of the largest call into it */
 } watched;
@@ -86,7 +86,7 @@ static void test_bytes(void **state)
 	}
 }
 
-/* ---- order, told by a page fault in the middle of the copy ------------------------------ */
+/* ---- order, shown by a page fault in the middle of the copy ----------------------------- */
 
 /*
  * The destination begins in a page that cannot be written and ends in one that can. When the copy

@@ -193,7 +193,7 @@ static void test_verbs_first(void **state)
 	assert_string_equal(fake.queried[0], "net 10.7.0.1");
 }
 
-/* tcp takes over, and why it had to is told. */
+/* tcp is used instead, and the reason is logged. */
 static void test_verbs_passed_over(void **state)
 {
 	(void)state;

@@ -76,7 +76,7 @@ static void test_found(void **state)
 	order_is(&topology, MESH_ORDER_RING, true);
 	mesh_of(&topology, 3, PAIRS(0, 1, 1, 2, 2, 0));
 	order_is(&topology, MESH_ORDER_RING, true);
-	/* A ring with its nodes out of order, and a chord; parallel cables are no second way. */
+	/* A ring with its nodes out of order, and a chord; parallel cables are no second path. */
 	mesh_of(&topology, 6, PAIRS(0, 3, 3, 1, 3, 1, 1, 5, 5, 2, 2, 4, 4, 0, 1, 2));
 	order_is(&topology, MESH_ORDER_RING, true);
 	mesh_of(&topology, 5, PAIRS(4, 2, 2, 0, 0, 3, 3, 1));

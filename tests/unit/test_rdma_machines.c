@@ -52,7 +52,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* An interface as netlink tells of it. */
+/* An interface as netlink reports it. */
 static struct mesh_nic *add(const char *netdev, const char *mac, const char *addr, bool carrier)
 {
 	struct mesh_nic *nic = nic_add(&table, netdev, addr ? addr : "");
@@ -124,7 +124,7 @@ static void test_infiniband(void **state)
 	assert_protocol("ib0", "InfiniBand");
 }
 
-/* The usual trouble: nobody runs a subnet manager on the second cable; which port is said. */
+/* The usual fault: no subnet manager runs on the second cable; the message names the port. */
 static void test_no_subnet_manager(void **state)
 {
 	(void)state;
@@ -220,7 +220,7 @@ static void test_e810(void **state)
 	assert_protocol("ens1f1", "iWARP");
 }
 
-/* In a pod the GIDs start anywhere, and others' stand between them: nobody has to look them up. */
+/* In a pod the GIDs start anywhere, with others' between them: the user need not look them up. */
 static void test_pod(void **state)
 {
 	(void)state;

@@ -77,7 +77,7 @@ static void test_segments_of_the_next_round(void **state)
 	fixture_comm_close(comm);
 }
 
-/* Nor of its size: each message tells its own, smaller than the room for it. */
+/* Nor of its size: each message carries its own, smaller than the room for it. */
 static void test_sizes_of_the_next_round(void **state)
 {
 	struct mesh_request *request;
@@ -210,7 +210,7 @@ static void test_small_message_while_closing(void **state)
 	fixture_comm_close(comm);
 }
 
-/* Only what lies within the window is kept: nothing else has come, whatever a peer says. */
+/* Only messages within the window are kept: nothing else is valid, whatever a peer sends. */
 static void test_has_all(void **state)
 {
 	uint32_t seq;

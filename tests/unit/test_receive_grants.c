@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_receive_grants.c - what a receiving comm tells its sender, and when. */
+/* test_receive_grants.c - what a receiving comm sends to its sender, and when. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -240,7 +240,7 @@ static void test_grants_are_held_back(void **state)
 	fixture_comm_close(comm);
 }
 
-/* Whoever asks gets the grants of all that is posted, and the run is over. */
+/* WANT is answered with the grants of all posted receives, and ends the run. */
 static void test_want_ends_the_run(void **state)
 {
 	const struct mesh_message_size size = {.size = 1};
@@ -253,7 +253,7 @@ static void test_want_ends_the_run(void **state)
 	request = fixture_post(comm, ROOM);
 	fixture_post(comm, ROOM);
 	fixture_poll();
-	/* Nobody can know where to write: it is not our peer's, or late. */
+	/* Without a grant a write is not our peer's, or is late. */
 	fixture_message(comm, 0, MESH_MESSAGE_SIZE, 2 * EAGER_RUN, &size, sizeof(size));
 	fixture_written(comm, 0,
 			(struct mesh_immediate){.seq = 2 * EAGER_RUN, .last = true, .full = true});
@@ -295,7 +295,7 @@ static void test_want_comes_early(void **state)
 	fixture_comm_close(comm);
 }
 
-/* Grants that are held back keep POSTED from nobody: it leaves at once. */
+/* Grants that are held back do not delay POSTED: it leaves at once. */
 static void test_posted_leaves_at_once(void **state)
 {
 	int i;

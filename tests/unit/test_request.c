@@ -98,7 +98,7 @@ static void test_no_more_than_32(void **state)
 	fixture_comm_close(comm);
 }
 
-/* What was done before the comm failed counts; and whoever asks keeps the engine awake. */
+/* Requests done before the comm failed count; and a caller that tests keeps the engine awake. */
 static void test_failure_spares_what_was_done(void **state)
 {
 	struct mesh_request *first, *second;
@@ -124,7 +124,7 @@ static void test_failure_spares_what_was_done(void **state)
 	fixture_comm_close(comm);
 }
 
-/* A failure that is no news, and a peer whose loss was told, count differently. */
+/* An expected failure, and a peer whose loss was reported, count differently. */
 static void test_quiet_failures(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_round_trip.c - what the kernel says of a TCP connection. */
+/* test_round_trip.c - the kernel's round-trip time of a TCP connection. */
 #include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>

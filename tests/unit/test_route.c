@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_route.c - which way the kernel would send, with and without a source route. */
+/* test_route.c - the kernel's route, with and without a source route. */
 #include <errno.h>
 #include <net/if.h>
 #include <setjmp.h>

@@ -268,7 +268,7 @@ static void test_done_with_the_last_segment(void **state)
 
 /* ---- what the provider does ------------------------------------------------------------------ */
 
-/* A way that is full takes no more; small messages go past, and each completion lets one in. */
+/* A full flow accepts no more; small messages overtake, and each completion admits one. */
 static void test_window_is_kept(void **state)
 {
 	(void)state;
@@ -373,7 +373,7 @@ static void test_full_for_all_that_follow(void **state)
 	fixture_left_free(comm);
 }
 
-/* The way that is the fastest keeps room for us; on the other we only want to be asked. */
+/* The fastest flow keeps room for us; on the other we only wait for a completion. */
 static void test_one_claim(void **state)
 {
 	int i, claims = 0;
@@ -427,7 +427,7 @@ static void test_write_is_refused(void **state)
 	fixture_comm_close(comm);
 }
 
-/* What failed may still arrive: the peer is told, and fences. */
+/* A failed write may still arrive: the peer learns of it, and fences. */
 static void test_write_fails(void **state)
 {
 	struct mesh_request *request;
@@ -465,7 +465,7 @@ static void test_message_fails(void **state)
 	fixture_comm_close(comm);
 }
 
-/* A message that is nobody's request: WANT. */
+/* A message that belongs to no request: WANT. */
 static void test_want_fails(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_silence.c - whoever waits for long: when it asks, what is answered, when it gives up. */
+/* test_silence.c - long waits: when a comm asks, what is answered, when it gives up. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,7 +144,7 @@ static void test_sent_and_not_here(void **state)
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	fixture_post(comm, SMALL);
 	now = mesh_clock_ms();
-	answered(0); /* nobody asked yet */
+	answered(0); /* not asked yet */
 	tick(now);
 	answered(1); /* of another */
 	tick(now + 2 * limit_ms);
@@ -202,7 +202,7 @@ static void test_silent_nic(void **state)
 	fixture_comm_close(comm);
 }
 
-/* Who waits for nothing does not fail for what another comm waits for on the same way. */
+/* A comm that waits for nothing does not fail because another on the same link waits. */
 static void test_silence_of_another(void **state)
 {
 	struct mesh_comm *idle, *waiting;

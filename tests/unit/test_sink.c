@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_sink.c - what arrives finds its addressee, and nobody else; writes announce themselves. */
+/* test_sink.c - each message and write reaches its sink only; writes announce themselves. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -114,7 +114,7 @@ static void test_message(void **state)
 	mesh_domain_close(domain);
 }
 
-/* Noise, another's token, an id that nobody has, one of the past: counted, and harmless. */
+/* Noise, a wrong token, an unknown id, an old id: counted and dropped. */
 static void test_strangers(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
@@ -219,7 +219,7 @@ static void test_full(void **state)
 	late.sink.id = 77;
 	assert_int_equal(mesh_sink_add(domain, &late.sink), -ENOSPC);
 	assert_int_equal(late.sink.id, 77);
-	sink_remove(domain, &late); /* was never in: takes nobody out */
+	sink_remove(domain, &late); /* was never added: removes no other */
 	data_deliver(sinks[77].sink.id, TOKEN, 28);
 	mesh_domain_poll(domain);
 	assert_int_equal(sinks[77].messages, 1);
@@ -425,13 +425,13 @@ static void test_written_received(void **state)
 	assert_int_equal(a.writes, 1);
 	assert_int_equal(a.immediate.segment, 5);
 	assert_int_equal(a.messages, 0);
-	written_deliver(domain, &a, a.sink.token + 1); /* nobody who knows us */
+	written_deliver(domain, &a, a.sink.token + 1); /* a wrong token */
 	assert_int_equal(a.writes, 1);
 	assert_true(domain->strangers == 1);
 	mesh_domain_close(domain);
 }
 
-/* Where writes carry their immediates, such a message comes from a stranger. */
+/* If writes carry their immediates, such a message is not from a peer. */
 static void test_written_unexpected(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);

@@ -2,7 +2,7 @@
 /*
  * test_stall.c - messages of the protocol itself that are lost between two living processes.
  *
- * The provider drops what it had injected when its connection is reset, and says nothing. Here the
+ * The provider silently drops injected messages when its connection is reset. Here the
  * injecting function does so, by a type of message.
  */
 #include <stdatomic.h>

@@ -254,7 +254,7 @@ static void test_file_none(void **state)
 	mesh_stats_file_close(&file);
 }
 
-/* The one who has just been told that its page is there, is gone. */
+/* The process whose page was just found has ended. */
 static void file_left_behind(void)
 {
 	int status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_strangers.c - the control connection with somebody who does not keep to the protocol. */
+/* test_strangers.c - the control connection with a client that violates the protocol. */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <errno.h>
@@ -26,7 +26,7 @@
 #include "stranger_fixture.h"
 
 #define STRANGERS_MAX 256 /* control.c */
-/* What nobody here has. */
+/* An id that does not exist here. */
 #define NO_COMM 0x3fff
 
 static int setup(void **state)
@@ -269,7 +269,7 @@ static void test_endpoint_elsewhere(void **state)
 	}
 }
 
-/* So many may stand at the door; who comes after them is shown out at once. */
+/* The number of waiting connections is limited; a further one is disconnected at once. */
 static void test_too_many_strangers(void **state)
 {
 	int fds[STRANGERS_MAX], i;
@@ -288,7 +288,7 @@ static void test_too_many_strangers(void **state)
 		close(fds[i]);
 }
 
-/* ---- frames that nobody asked for ------------------------------------------------------------ */
+/* ---- unexpected frames ----------------------------------------------------------------------- */
 
 static void test_connect_before_hello(void **state)
 {
@@ -310,7 +310,7 @@ static void test_refusal_of_nothing(void **state)
 	hung_up("refused what was never asked");
 }
 
-/* They belong to nobody, and do no harm. */
+/* They have no comm and are dropped. */
 static void test_frames_for_nobody(void **state)
 {
 	static const enum mesh_frame_type types[] = {
@@ -395,7 +395,7 @@ static void test_paths_of_one_comm(void **state)
 	mesh_comm_close(comm);
 }
 
-/* A listener's queue is bounded; when it closes, whoever stands in it is told. */
+/* A listener's queue is bounded; when it closes, the queued connectors are refused. */
 static void test_listener_is_full(void **state)
 {
 	struct mesh_frame frame;
@@ -506,7 +506,7 @@ static int lost_peers_age(uint64_t ms)
 	return count;
 }
 
-/* Lost, and nobody knows if it got our ACCEPT: another comm comes first; in the end NCCL has it. */
+/* Lost, perhaps without our ACCEPT: another comm comes first; in the end NCCL gets it. */
 static void test_lost_before_accept(void **state)
 {
 	uint64_t deadline = mesh_clock_ms() + STRANGER_LIMIT_S * 1000;

@@ -287,7 +287,7 @@ static void test_connectx3(void **state)
 	assert_pci(machine, eth, "pci0000:00/0000:00:01.0/0000:01:00.0");
 }
 
-/* Ports whose GIDs are not (yet) there are told apart by their numbers. */
+/* Ports that have no GIDs (yet) are distinguished by their numbers. */
 static void test_dual_port_by_number(void **state)
 {
 	static const char device[] = "pci0000:00/0000:00:01.0/0000:01:00.0";

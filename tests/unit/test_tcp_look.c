@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_tcp_look.c - what the kernel says of connections over lo. */
+/* test_tcp_look.c - the kernel's state of connections over lo. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>

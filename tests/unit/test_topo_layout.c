@@ -21,7 +21,7 @@
 
 /* ---- maps ------------------------------------------------------------------------------- */
 
-/* What a plan would read like, without the way over JSON. */
+/* A plan's content, without the detour over JSON. */
 static void map_of_topology(const struct mesh_topology *topology, const struct mesh_shape *shape,
 			    const char *name, int rate_mbps, struct topo_map *map)
 {

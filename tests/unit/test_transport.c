@@ -325,7 +325,7 @@ static void test_engine_rests_in_time(void **state)
 		assert_true(awake);
 	while (engine_is_awake(node))
 		assert_true(mesh_clock_ms() < deadline);
-	/* Whoever wakes it after a long time is about to poll. */
+	/* The caller that wakes it after a long time is about to poll. */
 	before = mesh_clock_ms();
 	mesh_engine_busy(&node->engine);
 	mesh_lock_take(&node->lock);

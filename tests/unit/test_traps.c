@@ -74,7 +74,7 @@ static void test_trap_nothing_blocks_while_connecting(void **state)
 	start = mesh_clock_ms();
 	assert_int_equal(mesh_net_listen(net, 0, handle, &listener), 0);
 	for (i = 0; i < 10; i++) {
-		/* Nobody connects: success, and no comm. */
+		/* No connection: success, and no comm. */
 		assert_int_equal(mesh_listener_accept(listener, &comm), 0);
 		assert_null(comm);
 	}

@@ -15,7 +15,7 @@
 #define LANE_SLOTS_MAX 64
 #define LANE_HANDLE_BYTES 128 /* NCCL's */
 
-/* A message on its way over TCP. */
+/* A message in flight over TCP. */
 struct lane_message {
 	uint8_t *at;
 	size_t left; /* bytes */
@@ -47,8 +47,8 @@ struct lane_maker {
 };
 
 /**
- * Opens lanes to rank @next and from rank @previous, @count each way; either may be -1 for none.
- * All ranks call it together. Returns when all of this rank's are usable.
+ * Opens lanes to rank @next and from rank @previous, @count in each direction; either may be -1 for
+ * none. All ranks call it together. Returns when all of this rank's are usable.
  *
  * @sends, @receives: @count lanes each, zeroed
  * @slots, @slot_bytes: their staging buffers

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* meet.c - rank 0 collects what each rank says and repeats it to all. */
+/* meet.c - rank 0 collects the data of each rank and sends it to all. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

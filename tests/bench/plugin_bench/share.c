@@ -69,7 +69,7 @@ static void stream(void *argument, uint64_t count)
 	move(argument, count, 0, LANES - 1);
 }
 
-/* The sender has all that it may have on its way, and nobody posts a receive for it. */
+/* The sender has a full window in flight, and no receive is posted for it. */
 static void get_stuck(struct share *share)
 {
 	struct lane *lane = &share->lanes[STUCK];
@@ -83,7 +83,7 @@ static void get_stuck(struct share *share)
 	}
 }
 
-/* The receiver goes on: all that was on its way must come, and be right. */
+/* The receiver continues: all messages in flight must arrive, and be right. */
 static void get_going(struct share *share)
 {
 	struct lane *lane = &share->lanes[STUCK];

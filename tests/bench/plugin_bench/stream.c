@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stream.c - messages one way as fast as they go, and one message there and back. */
+/* stream.c - messages in one direction at full rate, and one message there and back. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

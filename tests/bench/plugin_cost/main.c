@@ -261,7 +261,7 @@ static void poll_idle(const struct cost *cost, struct end *receive)
 {
 	for (unsigned int i = 0; i < cost->idle_polls; i++)
 		if (reap(cost, receive, 0))
-			fatal("a message came that nobody sent");
+			fatal("a message arrived that was not sent");
 }
 
 /*

@@ -22,7 +22,7 @@
 /* How a command ended: 0, one of NCCL's results (above 0), or one of these. */
 #define OUTCOME_OK 0
 #define OUTCOME_LATE (-1)  /* neither success nor an error in time */
-#define OUTCOME_WRONG (-2) /* a check of ours failed; a line tells which */
+#define OUTCOME_WRONG (-2) /* a check of this program failed; a line names it */
 
 #define SLOTS 1024 /* objects of each kind, by the number that the script gives them */
 #define WORDS_MAX 16

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* noise.h - commands that send what no peer sends: changed handles, and strangers' bytes. */
+/* noise.h - commands that send what no peer sends: changed handles, and noise. */
 #ifndef FAULT_DRIVER_NOISE_H
 #define FAULT_DRIVER_NOISE_H
 
@@ -98,7 +98,7 @@ static int stranger_connect(const char *file, const char *port_name)
 	return -ECONNREFUSED;
 }
 
-/* What one stranger says. Returns the bytes. */
+/* The bytes that one client sends. Returns their number. */
 static size_t stranger_words(const char *kind, int turn, uint8_t *bytes, size_t room)
 {
 	struct mesh_frame_header frame = {
@@ -131,7 +131,7 @@ static size_t stranger_words(const char *kind, int turn, uint8_t *bytes, size_t 
 	return strcmp(kind, "half") ? room : sizeof(frame) + 40;
 }
 
-/* noise FILE control|endpoint KIND COUNT: strangers who stay until hush. */
+/* noise FILE control|endpoint KIND COUNT: unknown clients that stay until hush. */
 static int command_noise(struct driver *d, int argc, char **argv)
 {
 	uint64_t count = number(argv[4]), i;
@@ -153,7 +153,7 @@ static int command_noise(struct driver *d, int argc, char **argv)
 	return OUTCOME_OK;
 }
 
-/* shown-out COUNT: waits until the plugin has hung up on so many strangers. */
+/* shown-out COUNT: waits until the plugin has disconnected so many unknown clients. */
 static int command_shown_out(struct driver *d, int argc, char **argv)
 {
 	uint64_t deadline = clock_ms() + d->limit_ms;
@@ -170,7 +170,7 @@ static int command_shown_out(struct driver *d, int argc, char **argv)
 		if (count >= number(argv[1]))
 			return OUTCOME_OK;
 		if (clock_ms() > deadline)
-			return wrong("only %" PRIu64 " strangers were shown out", count);
+			return wrong("only %" PRIu64 " unknown clients were disconnected", count);
 		pause_us(20000);
 	}
 }

@@ -9,7 +9,7 @@
 #include "driver.h"
 
 #define POISON 0xa5
-/* Messages that transfer keeps under way: NCCL_STEPS. */
+/* Messages that transfer keeps in flight: NCCL_STEPS. */
 #define DEPTH_MAX 8
 
 /*
