@@ -19,12 +19,13 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "control/process.h"
 #include "fabric/poll.h"
-#include "transport/comm.h"
-#include "transport/counters.h"
+#include "transport/close.h"
+#include "transport/comm_end.h"
 #include "transport/cut.h"
-#include "transport/node.h"
-#include "transport/protocol.h"
+#include "transport/receive.h"
+#include "transport/send.h"
 
 /* After a fence the provider reports what it dropped at once. */
 #define DRAIN_MS 1000
@@ -35,48 +36,7 @@
 /* A peer that waits for our answer too long is looked at only so often, in milliseconds. */
 #define LATE_MS 20
 
-/* ---- the two ends ------------------------------------------------------------------------- */
-
-static const struct {
-	const char *name;
-	uint8_t may_follow; /* bits of the states that may come before */
-} ends[MESH_END_STATES] = {
-	[MESH_END_OPEN] = {"open", 0},
-	[MESH_END_CLOSING] = {"closing", 1 << MESH_END_OPEN},
-	[MESH_END_CLOSED] = {"closed", 1 << MESH_END_OPEN | 1 << MESH_END_CLOSING},
-	[MESH_END_UNCLEAN] = {"unclean",
-			      1 << MESH_END_OPEN | 1 << MESH_END_CLOSING | 1 << MESH_END_CLOSED},
-	[MESH_END_CUT] = {"cut off", 1 << MESH_END_OPEN | 1 << MESH_END_CLOSING |
-					     1 << MESH_END_CLOSED | 1 << MESH_END_UNCLEAN},
-};
-
-static bool end_may_become(enum mesh_end end, enum mesh_end state)
-{
-	return ends[state].may_follow & 1 << end;
-}
-
-void mesh_comm_end_set(struct mesh_comm *comm, enum mesh_end *end, enum mesh_end state)
-{
-	bool legal = end_may_become(*end, state);
-
-	mesh_lock_assert_held(&comm->lock);
-	assert(legal);
-	(void)legal;
-	mesh_trace("%s node %s, %s end of the connection: %s -> %s",
-		   comm->sending ? "sending to" : "receiving from", comm->peer_name,
-		   end == &comm->own_end ? "our" : "its", ends[*end].name, ends[state].name);
-	*end = state;
-	if (end == &comm->peer_end)
-		comm->peer_end_ms = mesh_clock_ms();
-}
-
-/* Frames are foreign: one that comes twice, or late, says nothing new. */
-static void peer_end_learn(struct mesh_comm *comm, enum mesh_end state)
-{
-	mesh_lock_assert_held(&comm->lock);
-	if (end_may_become(comm->peer_end, state))
-		mesh_comm_end_set(comm, &comm->peer_end, state);
-}
+/* ---- our own end --------------------------------------------------------------------------- */
 
 /*
  * Our end takes a step, and the peer is told. CLOSED and UNCLEAN are told by the same frame;
@@ -87,9 +47,9 @@ static void own_end_tell(struct mesh_comm *comm, enum mesh_end state)
 	struct mesh_frame_comm fields = {0};
 	bool news;
 
-	mesh_lock_assert_held(&comm->node->lock);
+	mesh_lock_assert_held(&comm->process->lock);
 	mesh_lock_take(&comm->lock);
-	news = !mesh_end_is_over(comm->own_end) && end_may_become(comm->own_end, state);
+	news = !mesh_end_is_over(comm->own_end) && mesh_end_may_become(comm->own_end, state);
 	if (news)
 		mesh_comm_end_set(comm, &comm->own_end, state);
 	if (comm->sending && state != MESH_END_CLOSING) {
@@ -124,7 +84,7 @@ static void peer_answered(struct mesh_peer *peer)
 
 	peer->owes_ms = 0;
 	peer->slow_told = false;
-	LIST_FOREACH(other, &peer->node->peers, entry) {
+	LIST_FOREACH(other, &peer->process->peers, entry) {
 		if (is_same_process(peer, other)) {
 			other->owes_ms = 0;
 			other->slow_told = false;
@@ -138,7 +98,7 @@ static uint64_t peer_owes_since(const struct mesh_peer *peer)
 	const struct mesh_peer *other;
 	uint64_t since_ms = peer->owes_ms;
 
-	LIST_FOREACH(other, &peer->node->peers, entry) {
+	LIST_FOREACH(other, &peer->process->peers, entry) {
 		if (is_same_process(peer, other) && other->owes_ms &&
 		    other->state != MESH_PEER_LOST && (!since_ms || other->owes_ms < since_ms))
 			since_ms = other->owes_ms;
@@ -147,28 +107,6 @@ static uint64_t peer_owes_since(const struct mesh_peer *peer)
 }
 
 /* ---- the peer closes: the engine's part ---------------------------------------------------- */
-
-bool mesh_comm_end(struct mesh_comm *comm, int error, const char *why)
-{
-	bool used;
-
-	mesh_lock_assert_held(&comm->node->lock);
-	mesh_lock_take(&comm->lock);
-	peer_end_learn(comm, MESH_END_UNCLEAN);
-	if (!mesh_end_is_over(comm->own_end))
-		mesh_comm_end_set(comm, &comm->own_end, MESH_END_UNCLEAN);
-	used = !comm->error && !comm->closing;
-	if (used)
-		mesh_count_event(&comm->node->counters->comms_failed);
-	mesh_comm_fail(comm, error, true, why);
-	mesh_lock_release(&comm->lock);
-	return used;
-}
-
-void mesh_comm_peer_lost(struct mesh_comm *comm)
-{
-	mesh_comm_end(comm, -ECONNRESET, "the peer is lost");
-}
 
 /* True if the peer waits, and our end is done. While NCCL closes it, NCCL's thread answers. */
 static bool answer_is_due(struct mesh_comm *comm)
@@ -184,7 +122,7 @@ static bool answer_is_due(struct mesh_comm *comm)
 
 static bool is_late(const struct mesh_comm *comm, uint64_t now_ms)
 {
-	uint64_t limit_ms = comm->node->config.dead_peer_timeout_s * 1000;
+	uint64_t limit_ms = comm->process->config.dead_peer_timeout_s * 1000;
 
 	return mesh_clock_elapsed_ms(comm->peer_end_ms, now_ms) > limit_ms;
 }
@@ -214,7 +152,7 @@ void mesh_comm_tick(struct mesh_comm *comm)
 {
 	bool due;
 
-	mesh_lock_assert_held(&comm->node->lock);
+	mesh_lock_assert_held(&comm->process->lock);
 	mesh_lock_take(&comm->lock);
 	missing_check(comm);
 	due = answer_is_due(comm);
@@ -242,7 +180,7 @@ void mesh_comm_close_came(struct mesh_comm *comm)
 {
 	mesh_lock_take(&comm->lock);
 	comm->peer_told = true;
-	peer_end_learn(comm, MESH_END_CLOSING);
+	mesh_comm_peer_end_learn(comm, MESH_END_CLOSING);
 	mesh_lock_release(&comm->lock);
 	peer_answered(comm->paths[0].peer);
 	mesh_comm_tick(comm);
@@ -258,7 +196,7 @@ void mesh_comm_closed_came(struct mesh_comm *comm, const struct mesh_frame_comm 
 		comm->peer_sent = frame->sent;
 		comm->peer_writes = frame->writes;
 	}
-	peer_end_learn(comm, frame->unclean ? MESH_END_UNCLEAN : MESH_END_CLOSED);
+	mesh_comm_peer_end_learn(comm, frame->unclean ? MESH_END_UNCLEAN : MESH_END_CLOSED);
 	mesh_lock_release(&comm->lock);
 	peer_answered(comm->paths[0].peer);
 	mesh_comm_tick(comm);
@@ -315,11 +253,11 @@ static bool is_answered(struct mesh_comm *comm)
 {
 	bool answered;
 
-	mesh_lock_take(&comm->node->lock);
+	mesh_lock_take(&comm->process->lock);
 	mesh_lock_take(&comm->lock);
 	answered = mesh_comm_peer_is_over(comm) || mesh_comm_is_cut(comm);
 	mesh_lock_release(&comm->lock);
-	mesh_lock_release(&comm->node->lock);
+	mesh_lock_release(&comm->process->lock);
 	return answered;
 }
 
@@ -328,11 +266,11 @@ static bool is_at_rest_or_hopeless(struct mesh_comm *comm)
 {
 	bool hopeless;
 
-	mesh_lock_take(&comm->node->lock);
+	mesh_lock_take(&comm->process->lock);
 	mesh_lock_take(&comm->lock);
 	hopeless = mesh_comm_is_cut(comm) || (!comm->sending && comm->peer_end == MESH_END_UNCLEAN);
 	mesh_lock_release(&comm->lock);
-	mesh_lock_release(&comm->node->lock);
+	mesh_lock_release(&comm->process->lock);
 	return hopeless || is_at_rest(comm);
 }
 
@@ -367,7 +305,7 @@ static uint64_t silent_since(struct mesh_comm *comm, struct patience *patience, 
 {
 	uint64_t owes_ms = 0;
 
-	mesh_lock_take(&comm->node->lock);
+	mesh_lock_take(&comm->process->lock);
 	mesh_lock_take(&comm->lock);
 	if (comm->unfinished < patience->unfinished)
 		patience->moved_ms = now_ms; /* a slow link is no dead one */
@@ -375,7 +313,7 @@ static uint64_t silent_since(struct mesh_comm *comm, struct patience *patience, 
 	mesh_lock_release(&comm->lock);
 	if (patience->for_peer)
 		owes_ms = peer_owes_since(comm->paths[0].peer);
-	mesh_lock_release(&comm->node->lock);
+	mesh_lock_release(&comm->process->lock);
 	/* Others were waiting for it before: all of them stop at the same time. */
 	return owes_ms && owes_ms < patience->begin_ms ? owes_ms : patience->moved_ms;
 }
@@ -423,13 +361,13 @@ static void slow_tell(struct mesh_comm *comm)
 	struct mesh_peer *peer = comm->paths[0].peer;
 	char text[MESH_PEER_TEXT_MAX];
 
-	mesh_lock_take(&comm->node->lock);
+	mesh_lock_take(&comm->process->lock);
 	if (!peer->slow_told)
 		mesh_warn("%s did not answer the end of a connection within %llu s",
 			  mesh_peer_text(peer, text),
-			  (unsigned long long)comm->node->config.dead_peer_timeout_s);
+			  (unsigned long long)comm->process->config.dead_peer_timeout_s);
 	peer->slow_told = true;
-	mesh_lock_release(&comm->node->lock);
+	mesh_lock_release(&comm->process->lock);
 }
 
 /* The peer is to answer from @now_ms on, unless it has said all that it has to say. */
@@ -448,23 +386,23 @@ static void answer_had(struct mesh_comm *comm, uint64_t begin_ms)
 {
 	struct mesh_peer *peer = comm->paths[0].peer;
 
-	mesh_lock_take(&comm->node->lock);
+	mesh_lock_take(&comm->process->lock);
 	if (peer->owes_ms >= begin_ms)
 		peer->owes_ms = 0;
-	mesh_lock_release(&comm->node->lock);
+	mesh_lock_release(&comm->process->lock);
 }
 
 /* Our end takes a step, and waits for what the peer has to do then. */
 static void step_and_wait(struct mesh_comm *comm, enum mesh_end state,
 			  bool (*condition)(struct mesh_comm *))
 {
-	uint64_t limit_ms = comm->node->config.dead_peer_timeout_s * 1000;
+	uint64_t limit_ms = comm->process->config.dead_peer_timeout_s * 1000;
 	struct patience patience = patience_begin(true, limit_ms);
 
-	mesh_lock_take(&comm->node->lock);
+	mesh_lock_take(&comm->process->lock);
 	own_end_tell(comm, state);
 	answer_expect(comm, patience.begin_ms);
-	mesh_lock_release(&comm->node->lock);
+	mesh_lock_release(&comm->process->lock);
 	if (wait_for(comm, condition, patience))
 		answer_had(comm, patience.begin_ms);
 	else
@@ -491,12 +429,12 @@ static void cut_off(struct mesh_comm *comm)
 {
 	enum mesh_cut_reason reason = MESH_CUT_SILENT;
 
-	mesh_lock_take(&comm->node->lock);
+	mesh_lock_take(&comm->process->lock);
 	mesh_lock_take(&comm->lock);
 	if (mesh_comm_is_cut(comm) || comm->peer_end == MESH_END_UNCLEAN)
 		reason = MESH_CUT_BROKEN;
 	mesh_lock_release(&comm->lock);
-	mesh_lock_release(&comm->node->lock);
+	mesh_lock_release(&comm->process->lock);
 	mesh_comm_cut_off(comm, reason);
 	wait_for(comm, is_drained, patience_begin(false, DRAIN_MS));
 }
@@ -548,22 +486,9 @@ void mesh_comm_quiesce(struct mesh_comm *comm)
 	if (comm->sending) {
 		step_and_wait(comm, last, is_answered);
 	} else {
-		mesh_lock_take(&comm->node->lock);
+		mesh_lock_take(&comm->process->lock);
 		own_end_tell(comm, last);
-		mesh_lock_release(&comm->node->lock);
+		mesh_lock_release(&comm->process->lock);
 	}
 	writes_forget(comm);
-}
-
-void mesh_comm_close(struct mesh_comm *comm)
-{
-	struct mesh_node *node;
-
-	if (!comm)
-		return;
-	node = comm->node;
-	mesh_comm_quiesce(comm);
-	mesh_lock_take(&node->lock);
-	mesh_comm_free(comm);
-	mesh_lock_release(&node->lock);
 }

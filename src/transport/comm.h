@@ -2,7 +2,7 @@
 /*
  * comm.h - one NCCL connection: a set of paths to the peer, and the requests on it.
  *
- * Lock: comm->lock covers all that is not marked otherwise. Order: node, domain, comm, transmit.
+ * Lock: comm->lock covers all that is not marked otherwise. Order: process, domain, comm, transmit.
  * The poller calls in with domain->lock held; NCCL's threads call in with nothing held.
  */
 #ifndef MESH_TRANSPORT_COMM_H
@@ -13,17 +13,22 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "base/container.h"
 #include "base/lock.h"
+#include "control/peer.h"
 #include "fabric/flow.h"
 #include "fabric/mr.h"
 #include "fabric/op.h"
 #include "fabric/remote.h"
 #include "fabric/sink.h"
-#include "transport/net.h"
-#include "transport/peer.h"
 #include "wire/frame.h"
 #include "wire/message.h"
 #include "wire/stats.h"
+
+/* Requests that one comm can have outstanding: NCCL_NET_MAX_REQUESTS (nccl_net.h). */
+#define MESH_COMM_REQUESTS 32
+/* Largest message in bytes: NCCL_MAX_NET_SIZE (collectives.h), 2^30. */
+#define MESH_MESSAGE_MAX ((size_t)1 << 30)
 
 /* RMA writes of one comm that may be in flight; more wait for a completion. */
 #define MESH_COMM_WRITES 64
@@ -36,10 +41,11 @@
 /* A direct path: one of our NICs and the peer's NIC on the same link. */
 struct mesh_path {
 	struct mesh_sink sink; /* must be first: what arrives for this comm on this path */
+	struct mesh_peer_user user;
 	struct mesh_waiter waiter;
 	struct mesh_comm *comm;
 	struct mesh_domain *domain;
-	struct mesh_peer *peer; /* node->lock */
+	struct mesh_peer *peer; /* process->lock */
 	struct mesh_remote *remote;
 	uint32_t remote_id, remote_token; /* the peer's sink for this path */
 	uint64_t silent_ns, silent_polls; /* stall.c's notes; comm->lock */
@@ -172,17 +178,18 @@ enum mesh_end {
 };
 
 struct mesh_comm {
-	LIST_ENTRY(mesh_comm) entry; /* node->comms; node->lock */
+	LIST_ENTRY(mesh_comm) entry; /* process->comms; process->lock */
 	struct mesh_lock lock;
-	struct mesh_node *node;
-	struct mesh_net *net;		    /* whose mesh_net_close() closes it */
-	bool sending;			    /* constant: isend, or else irecv */
+	struct mesh_process *process;
+	const void *owner; /* the mesh_net that closes it; constant */
+	bool sending;	   /* constant: isend, or else irecv */
+	bool waits;	   /* for accept(): NCCL does not know it yet; process->lock */
 	char peer_name[MESH_NODE_NAME_MAX]; /* constant */
 	size_t eager_limit;		    /* bytes, the smaller of both sides; constant */
 	uint64_t key;			    /* the same at both ends; constant */
 	/*
 	 * The first path's control connection carries the comm's frames. Constant once NCCL has
-	 * the comm; before that node->lock covers them.
+	 * the comm; before that process->lock covers them.
 	 */
 	struct mesh_path paths[MESH_PATHS_MAX];
 	const struct mesh_pace *paces[MESH_PATHS_MAX]; /* of the paths */
@@ -210,27 +217,11 @@ struct mesh_comm {
 	};
 };
 
-/**
- * Makes a comm with its first path, through @peer. node->lock held.
- *
- * @key: random, the same at both ends; @wanted_paths: how many it will have
- *
- * Returns 0, -ENOMEM, or -ENOSPC if the domain has no id left.
- */
-int mesh_comm_open(struct mesh_net *net, bool sending, struct mesh_peer *peer, uint64_t key,
-		   int wanted_paths, struct mesh_comm **comm);
-
-/** Adds the next path, through @peer, whose domain's table it enters. The same errors. */
-int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer);
-
 /** True if one of the comm's paths goes through @peer. */
 bool mesh_comm_uses_peer(const struct mesh_comm *comm, const struct mesh_peer *peer);
 
-/** True if the peer of one of its paths is lost. node->lock held. */
+/** True if the peer of one of its paths is lost. process->lock held. */
 bool mesh_comm_is_cut(const struct mesh_comm *comm);
-
-/** Frees a comm that nothing is in flight on. node->lock held. */
-void mesh_comm_free(struct mesh_comm *comm);
 
 /**
  * Ends the comm with @error: every request that is not done fails from now on. The first call
@@ -238,16 +229,9 @@ void mesh_comm_free(struct mesh_comm *comm);
  */
 void mesh_comm_fail(struct mesh_comm *comm, int error, bool quiet, const char *why);
 
-/** Sends a frame about the comm to its peer: CLOSE, CLOSED, ASK or SENT. node->lock held. */
+/** Sends a frame about the comm to its peer: CLOSE, CLOSED, ASK or SENT. process->lock held. */
 void mesh_comm_frame_send(const struct mesh_comm *comm, enum mesh_frame_type type,
 			  struct mesh_frame_comm fields);
-
-/**
- * The only way to change the state of an end; asserts the legal steps. comm->lock held.
- *
- * @end: &comm->own_end or &comm->peer_end
- */
-void mesh_comm_end_set(struct mesh_comm *comm, enum mesh_end *end, enum mesh_end state);
 
 static inline bool mesh_end_is_over(enum mesh_end end)
 {
@@ -266,51 +250,8 @@ static inline bool mesh_comm_peer_asks(const struct mesh_comm *comm)
 	return comm->peer_end != MESH_END_OPEN && !mesh_end_is_over(comm->own_end);
 }
 
-/** CLOSE and CLOSED came from its peer. node->lock held. */
-void mesh_comm_close_came(struct mesh_comm *comm);
-void mesh_comm_closed_came(struct mesh_comm *comm, const struct mesh_frame_comm *frame);
-
-/**
- * Ends it at once, at both ends: nobody is left to be told, and what was on its way is lost. Quiet:
- * the caller has a line for all of its comms. node->lock held.
- *
- * Returns whether NCCL still used it.
- */
-bool mesh_comm_end(struct mesh_comm *comm, int error, const char *why);
-
-/** Its peer is lost. node->lock and domain->lock held. */
-void mesh_comm_peer_lost(struct mesh_comm *comm);
-
-/** Answers a closing peer once everything is here and nothing is in flight. node->lock held. */
-void mesh_comm_tick(struct mesh_comm *comm);
-
-/**
- * How soon mesh_comm_tick() is to be called again, in milliseconds: 0 while a closing peer waits
- * for what is on its way, -1 if there is nothing to wait for. node->lock held.
- */
-int mesh_comm_timeout(struct mesh_comm *comm, uint64_t now_ms);
-
-/**
- * Tells the peer that our end is over, and was never NCCL's: of a comm that is freed next.
- * node->lock held.
- */
-void mesh_comm_refuse(const struct mesh_comm *comm);
-
-/**
- * Brings the comm to rest: it starts nothing new, the peer is told and has answered, and nothing
- * in flight touches the memory of its requests. Waits a bounded time; a peer that does not answer
- * is fenced off. No lock held.
- */
-void mesh_comm_quiesce(struct mesh_comm *comm);
-
 /** Logs the lines that tools read: which paths the comm took. */
 void mesh_comm_paths_log(const struct mesh_comm *comm);
-
-/** Ends the registrations that NCCL left behind. No lock but node->lock held. */
-void mesh_registrations_close(struct mesh_comm *comm);
-
-/** The only way to change a request's state but for the last step; asserts the legal steps. */
-void mesh_request_state_set(struct mesh_request *request, enum mesh_request_state state);
 
 static inline struct mesh_request *mesh_comm_request(struct mesh_comm *comm, uint32_t seq)
 {
@@ -323,36 +264,22 @@ static inline bool mesh_request_is_open(const struct mesh_request *request)
 	return request->state == MESH_REQUEST_WAITING || request->state == MESH_REQUEST_MOVING;
 }
 
-/** Takes the slot for the next request; NULL if it is still in use. comm->lock held. */
-struct mesh_request *mesh_request_take(struct mesh_comm *comm, void *data, size_t size,
-				       struct mesh_registration *registration);
-
-/** Checks what NCCL passed: direction, size, registration. Returns 0 or -EINVAL after a WARN. */
-int mesh_request_check(const struct mesh_comm *comm, bool sending, const void *data, size_t size,
-		       const struct mesh_registration *registration);
-
-/** A message as it goes out. */
-struct mesh_outgoing {
-	enum mesh_message_type type;
-	uint32_t seq;
-	uint8_t count, paths; /* GRANT */
-	const void *payload;
-	size_t length; /* bytes of payload */
-};
-
 /**
  * Chooses the path that completes a segment of @bytes first; where it makes no difference they take
  * turns. The path may be full: then waiting for it is the fastest. comm->lock held.
  */
 struct mesh_path *mesh_comm_path_choose(struct mesh_comm *comm, size_t bytes, uint64_t now_ns);
 
-/**
- * Sends a message to the peer. Short ones leave at once; others take a buffer, and @request, which
- * may be NULL, has one more unfinished operation until they are out. comm->lock held.
- *
- * Returns false if there is no buffer now: the next poll calls comm's resume function.
- */
-bool mesh_comm_message_send(struct mesh_comm *comm, const struct mesh_outgoing *message,
-			    struct mesh_request *request);
+/** True for a and b if a comes before b: sequence numbers wrap. */
+static inline bool mesh_seq_before(uint32_t a, uint32_t b)
+{
+	return (int32_t)(a - b) < 0;
+}
+
+/** The path that a user of a peer is. */
+static inline struct mesh_path *mesh_path_of_user(struct mesh_peer_user *user)
+{
+	return mesh_container_of(user, struct mesh_path, user);
+}
 
 #endif

@@ -10,10 +10,11 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "control/peer_send.h"
+#include "control/process.h"
 #include "fabric/fence.h"
-#include "transport/comm.h"
+#include "transport/comm_end.h"
 #include "transport/cut.h"
-#include "transport/node.h"
 
 /* True if what was on its way to or from the peer went over the connections that were cut. */
 static bool is_affected(const struct mesh_peer *peer, const struct mesh_fence *fence)
@@ -47,14 +48,31 @@ static bool is_fenced(const struct mesh_comm *comm, const struct mesh_fence *fen
 /* Ends the comms that use @peer, but for @but. Returns how many of them NCCL still used. */
 static int comms_end(struct mesh_peer *peer, const struct mesh_comm *but, const char *why)
 {
+	struct mesh_peer_user *user;
 	struct mesh_comm *comm;
 	int count = 0;
 
-	LIST_FOREACH(comm, &peer->node->comms, entry) {
-		if (comm != but && mesh_comm_uses_peer(comm, peer))
+	LIST_FOREACH(user, &peer->user_list, entry) {
+		comm = mesh_path_of_user(user)->comm;
+		if (comm != but)
 			count += mesh_comm_end(comm, -ECONNABORTED, why);
 	}
 	return count;
+}
+
+static void fenced_learn(struct mesh_process *process, const struct mesh_comm *own,
+			 const struct mesh_fence *fences, int count)
+{
+	struct mesh_comm *comm;
+
+	LIST_FOREACH(comm, &process->comms, entry) {
+		/* The others are over only where something was cut: see others_end(). */
+		mesh_lock_take(&comm->lock);
+		if ((comm == own || comm->peer_end == MESH_END_UNCLEAN) &&
+		    is_fenced(comm, fences, count) && comm->peer_end != MESH_END_CUT)
+			mesh_comm_end_set(comm, &comm->peer_end, MESH_END_CUT);
+		mesh_lock_release(&comm->lock);
+	}
 }
 
 /* ---- here ---------------------------------------------------------------------------------- */
@@ -73,7 +91,7 @@ static void cut_tell(struct mesh_peer *peer, enum mesh_cut_reason reason)
 {
 	struct mesh_frame frame = {
 		.cut = {.reason = reason,
-			.waited_s = (uint32_t)peer->node->config.dead_peer_timeout_s},
+			.waited_s = (uint32_t)peer->process->config.dead_peer_timeout_s},
 	};
 
 	mesh_peer_send(peer, &frame, MESH_FRAME_CUT);
@@ -83,11 +101,11 @@ static void cut_tell(struct mesh_peer *peer, enum mesh_cut_reason reason)
 static void others_end(struct mesh_comm *comm, const struct mesh_fence *fence,
 		       enum mesh_cut_reason reason)
 {
-	struct mesh_node *node = comm->node;
+	struct mesh_process *process = comm->process;
 	struct mesh_peer *peer, *told = NULL;
 	int count = 0;
 
-	LIST_FOREACH(peer, &node->peers, entry) {
+	LIST_FOREACH(peer, &process->peers, entry) {
 		if (!is_affected(peer, fence))
 			continue;
 		cut_tell(peer, reason);
@@ -101,21 +119,6 @@ static void others_end(struct mesh_comm *comm, const struct mesh_fence *fence,
 		others_warn(told, count);
 }
 
-static void fenced_learn(struct mesh_node *node, const struct mesh_comm *own,
-			 const struct mesh_fence *fences, int count)
-{
-	struct mesh_comm *comm;
-
-	LIST_FOREACH(comm, &node->comms, entry) {
-		/* The others are over only where something was cut: see others_end(). */
-		mesh_lock_take(&comm->lock);
-		if ((comm == own || comm->peer_end == MESH_END_UNCLEAN) &&
-		    is_fenced(comm, fences, count) && comm->peer_end != MESH_END_CUT)
-			mesh_comm_end_set(comm, &comm->peer_end, MESH_END_CUT);
-		mesh_lock_release(&comm->lock);
-	}
-}
-
 void mesh_comm_cut_off(struct mesh_comm *comm, enum mesh_cut_reason reason)
 {
 	struct mesh_fence fences[MESH_PATHS_MAX] = {0};
@@ -126,13 +129,13 @@ void mesh_comm_cut_off(struct mesh_comm *comm, enum mesh_cut_reason reason)
 		fences[i].remote = comm->paths[i].remote;
 	}
 	mesh_remotes_fence(fences, comm->num_paths);
-	mesh_lock_take(&comm->node->lock);
+	mesh_lock_take(&comm->process->lock);
 	for (i = 0; i < comm->num_paths; i++) {
 		if (fences[i].result) /* else there was no connection */
 			others_end(comm, &fences[i], reason);
 	}
-	fenced_learn(comm->node, comm, fences, comm->num_paths);
-	mesh_lock_release(&comm->node->lock);
+	fenced_learn(comm->process, comm, fences, comm->num_paths);
+	mesh_lock_release(&comm->process->lock);
 }
 
 /* ---- at the other end ---------------------------------------------------------------------- */
@@ -154,7 +157,7 @@ void mesh_peer_cut_came(struct mesh_peer *peer, const struct mesh_frame_cut *cut
 	char text[MESH_PEER_TEXT_MAX], why[160];
 	int count;
 
-	mesh_lock_assert_held(&peer->node->lock);
+	mesh_lock_assert_held(&peer->process->lock);
 	count = comms_end(peer, NULL, "the peer cut the provider's connection with this process");
 	if (count)
 		mesh_warn("%s cut its connections with this process on %s; %d that NCCL uses "

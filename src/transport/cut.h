@@ -12,7 +12,7 @@
  */
 void mesh_comm_cut_off(struct mesh_comm *comm, enum mesh_cut_reason reason);
 
-/** The peer has cut us off: its comms fail. node->lock held. */
+/** The peer has cut us off: its comms fail. process->lock held. */
 void mesh_peer_cut_came(struct mesh_peer *peer, const struct mesh_frame_cut *cut);
 
 #endif

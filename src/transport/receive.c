@@ -10,11 +10,14 @@
 
 #include "base/container.h"
 #include "base/log.h"
-#include "transport/comm.h"
+#include "control/process.h"
+#include "fabric/mr.h"
 #include "transport/counters.h"
-#include "transport/node.h"
+#include "transport/message.h"
 #include "transport/place.h"
-#include "transport/protocol.h"
+#include "transport/receive.h"
+#include "transport/request.h"
+#include "wire/immediate.h"
 
 /* After so many small messages in a row grants are sent only when asked for (WANT). */
 #define EAGER_RUN 4

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "transport/comm.h"
+#include "fabric/mr.h"
+#include "transport/close.h"
+#include "transport/registration.h"
 
 int mesh_registration_open(struct mesh_comm *comm, void *data, size_t size,
 			   struct mesh_registration **registration)

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "control/process.h"
 #include "fabric/poll.h"
-#include "transport/comm.h"
-#include "transport/node.h"
+#include "transport/request.h"
 
 /* DONE to FREE is request_reap()'s. */
 static const uint8_t request_may_follow[MESH_REQUEST_STATES] = {
@@ -121,7 +121,7 @@ int mesh_request_test(struct mesh_request *request, bool *done, size_t *size)
 
 	*done = false;
 	/* Also for a request that is done: the provider may still have its bytes. */
-	mesh_engine_busy(&comm->node->engine);
+	mesh_engine_busy(&comm->process->engine);
 	ret = request_reap(request, size);
 	if (!ret) {
 		for (i = 0; i < comm->num_paths; i++)

@@ -10,12 +10,16 @@
 #include "base/clock.h"
 #include "base/container.h"
 #include "base/log.h"
+#include "control/process.h"
+#include "fabric/flow.h"
+#include "fabric/mr.h"
 #include "fabric/write.h"
-#include "transport/comm.h"
 #include "transport/counters.h"
-#include "transport/node.h"
+#include "transport/message.h"
 #include "transport/place.h"
-#include "transport/protocol.h"
+#include "transport/request.h"
+#include "transport/send.h"
+#include "wire/immediate.h"
 
 /* What one attempt to move a request on came to. */
 enum send_result {
@@ -67,7 +71,7 @@ static void operation_failed(struct mesh_comm *comm, const struct mesh_request *
 /* ---- small messages --------------------------------------------------------------------- */
 
 /* The request lives until it is posted and nothing of it is unfinished. */
-void mesh_send_message_sent(struct mesh_buffer *buffer, int error)
+static void message_sent(struct mesh_buffer *buffer, int error)
 {
 	struct mesh_request *request = buffer->owner;
 	struct mesh_comm *comm = request->comm;
@@ -93,6 +97,7 @@ static enum send_result eager_send(struct mesh_comm *comm, struct mesh_request *
 	struct mesh_send_side *send = &comm->send;
 	const struct mesh_outgoing message = {
 		.type = MESH_MESSAGE_DATA,
+		.sent = message_sent,
 		.seq = request->seq,
 		.payload = request->data,
 		.length = request->size,
@@ -135,7 +140,7 @@ static enum send_result grant_await(struct mesh_comm *comm)
  */
 static size_t segment_size(const struct mesh_comm *comm, size_t size)
 {
-	size_t segment = comm->node->config.segment_bytes;
+	size_t segment = comm->process->config.segment_bytes;
 	size_t least = (size + MESH_SEGMENTS_MAX - 1) / MESH_SEGMENTS_MAX;
 	size_t share = size / ((size_t)comm->num_paths * SEGMENTS_PER_PATH);
 
@@ -155,6 +160,7 @@ static enum send_result size_tell(struct mesh_comm *comm, struct mesh_request *r
 	const struct mesh_message_size payload = {.size = request->size};
 	const struct mesh_outgoing message = {
 		.type = MESH_MESSAGE_SIZE,
+		.sent = message_sent,
 		.seq = request->seq,
 		.payload = &payload,
 		.length = sizeof(payload),

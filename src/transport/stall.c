@@ -18,10 +18,11 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "transport/comm.h"
-#include "transport/link.h"
-#include "transport/node.h"
-#include "transport/protocol.h"
+#include "control/link.h"
+#include "control/process.h"
+#include "transport/receive.h"
+#include "transport/send.h"
+#include "transport/stall.h"
 
 /* A request that waits is normal: NCCL posts some minutes early. Asking is cheap. */
 #define ASK_MS 3000
@@ -45,7 +46,7 @@ static bool oldest_waiting(struct mesh_comm *comm, uint32_t *seq)
 	return false;
 }
 
-/* It is waited for the peer on each of the paths. node->lock held. */
+/* It is waited for the peer on each of the paths. process->lock held. */
 static void links_want(struct mesh_comm *comm, uint64_t until_ms)
 {
 	int i;
@@ -54,7 +55,7 @@ static void links_want(struct mesh_comm *comm, uint64_t until_ms)
 		mesh_link_want(comm->paths[i].peer, until_ms);
 }
 
-/* True if it is time to ask about *seq. node->lock held. */
+/* True if it is time to ask about *seq. process->lock held. */
 static bool ask_is_due(struct mesh_comm *comm, uint64_t now_ms, uint32_t *seq)
 {
 	struct mesh_stall *stall = &comm->stall;
@@ -83,7 +84,7 @@ static bool ask_is_due(struct mesh_comm *comm, uint64_t now_ms, uint32_t *seq)
 static void lost_check(struct mesh_comm *comm, uint64_t now_ms)
 {
 	const struct mesh_stall *stall = &comm->stall;
-	uint64_t limit_ms = comm->node->config.dead_peer_timeout_s * 1000;
+	uint64_t limit_ms = comm->process->config.dead_peer_timeout_s * 1000;
 	char why[160];
 
 	if (!stall->watching || !stall->sent_ms || now_ms - stall->sent_ms < limit_ms)
@@ -101,7 +102,7 @@ static void lost_check(struct mesh_comm *comm, uint64_t now_ms)
  */
 static bool path_is_silent(struct mesh_path *path, const struct mesh_pace *pace, uint64_t now_ns)
 {
-	uint64_t limit_s = path->comm->node->config.dead_peer_timeout_s;
+	uint64_t limit_s = path->comm->process->config.dead_peer_timeout_s;
 	uint64_t polls = atomic_load_explicit(&path->domain->polls, memory_order_relaxed);
 
 	if (path->domain->provider != MESH_PROVIDER_VERBS_RXM ||
@@ -119,7 +120,7 @@ static bool path_is_silent(struct mesh_path *path, const struct mesh_pace *pace,
 /* Writes that no NIC acknowledges, though the peer's kernel answers on the control connection. */
 static void silence_check(struct mesh_comm *comm)
 {
-	uint64_t limit_s = comm->node->config.dead_peer_timeout_s;
+	uint64_t limit_s = comm->process->config.dead_peer_timeout_s;
 	uint64_t now_ns = mesh_clock_ns();
 	char why[200];
 	int i;
@@ -161,7 +162,7 @@ void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms)
  * True if the kernel of the receiver has all of a message that is complete here. That a provider's
  * socket has it is not enough: over a slow link the rest may take minutes. Then there is no answer
  * yet, and the receiver asks again; meanwhile the link is watched, so that data which is stuck
- * fails here. node->lock held.
+ * fails here. process->lock held.
  */
 static bool is_delivered(struct mesh_comm *comm, uint32_t seq)
 {

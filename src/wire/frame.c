@@ -50,6 +50,8 @@ static size_t frame_payload_size(uint8_t type)
 		return sizeof(struct mesh_frame_comm);
 	case MESH_FRAME_CUT:
 		return sizeof(struct mesh_frame_cut);
+	case MESH_FRAME_TYPES:
+		break;
 	}
 	return 0;
 }

@@ -22,6 +22,7 @@ enum mesh_frame_type {
 	MESH_FRAME_PORT,     /* connector: the TCP port that its provider connected from */
 	MESH_FRAME_WITHDRAW, /* connector: it drops a comm that its NCCL never had, or gives up */
 	MESH_FRAME_CUT, /* either end: the sender has cut the provider's connections to this peer */
+	MESH_FRAME_TYPES
 };
 
 enum mesh_refusal {

@@ -164,4 +164,10 @@ bool mesh_stats_same_link(const struct mesh_stats_entry *a, const struct mesh_st
 /** Adds the counters of @from to @sum. */
 void mesh_counters_add(struct mesh_counters *sum, const struct mesh_counters *from);
 
+/** An event of the process. Rare, so that any lock or none may be held. */
+static inline void mesh_count_event(uint64_t *counter)
+{
+	__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
+}
+
 #endif

@@ -6,6 +6,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "setup/events.h"
+#include "transport/comm_open.h"
+#include "transport/receive.h"
+#include "transport/registration.h"
+#include "transport/request.h"
+
 #include "comm_fixture.h"
 #include "log_capture.h"
 
@@ -16,18 +22,20 @@ char fixture_memory[FIXTURE_MEMORY];
 
 int fixture_setup(void **state)
 {
-	struct mesh_node *node = &fixture.node;
+	struct mesh_process *process = &fixture.setup.process;
 
 	(void)state;
 	fake_reset();
 	memset(&fixture, 0, sizeof(fixture));
-	mesh_lock_init(&node->lock);
-	node->config.dead_peer_timeout_s = 1;
-	node->config.segment_bytes = SEGMENT_BYTES;
-	node->config.eager_limit_bytes = FIXTURE_EAGER_LIMIT;
-	node->counters = &node->own_counters;
-	node->engine.wake_fd = node->engine.epoll_fd = -1;
-	fixture.net.node = node;
+	mesh_lock_init(&process->lock);
+	process->config.dead_peer_timeout_s = 1;
+	process->config.segment_bytes = SEGMENT_BYTES;
+	process->config.eager_limit_bytes = FIXTURE_EAGER_LIMIT;
+	process->counters = &process->own_counters;
+	process->engine.wake_fd = process->engine.epoll_fd = -1;
+	process->events = &mesh_setup_events;
+	fixture.net.setup = &fixture.setup;
+	fixture.net.process = process;
 	fixture.frames = -1;
 	log_capture_start();
 	return 0;
@@ -39,7 +47,7 @@ static void peer_open(int i)
 	struct sockaddr_storage name;
 	size_t len;
 
-	peer->node = &fixture.node;
+	peer->process = &fixture.setup.process;
 	peer->domain = fixture.domains[i];
 	peer->watch.fd = -1;
 	peer->state = MESH_PEER_UP;
@@ -78,7 +86,7 @@ int fixture_teardown(void **state)
 		close(fixture.peers[0].watch.fd);
 		close(fixture.frames);
 	}
-	mesh_lock_destroy(&fixture.node.lock);
+	mesh_lock_destroy(&fixture.setup.process.lock);
 	return fake_teardown(state);
 }
 
@@ -87,7 +95,7 @@ struct mesh_comm *fixture_comm_open(bool sending)
 	struct mesh_comm *comm = NULL;
 	int i;
 
-	mesh_lock_take(&fixture.node.lock);
+	mesh_lock_take(&fixture.setup.process.lock);
 	assert_int_equal(mesh_comm_open(&fixture.net, sending, &fixture.peers[0], 1,
 					fixture.num_paths, &comm),
 			 0);
@@ -97,7 +105,7 @@ struct mesh_comm *fixture_comm_open(bool sending)
 		comm->paths[i].remote_id = FIXTURE_REMOTE_ID + (uint32_t)i;
 		comm->paths[i].remote_token = FIXTURE_REMOTE_TOKEN + (uint32_t)i;
 	}
-	mesh_lock_release(&fixture.node.lock);
+	mesh_lock_release(&fixture.setup.process.lock);
 	fixture_register(comm, fixture_memory, FIXTURE_MEMORY);
 	return comm;
 }
@@ -158,10 +166,10 @@ void fixture_peers_lose(void)
 {
 	int i;
 
-	mesh_lock_take(&fixture.node.lock);
+	mesh_lock_take(&fixture.setup.process.lock);
 	for (i = 0; i < fixture.num_paths; i++)
 		fixture.peers[i].state = MESH_PEER_LOST;
-	mesh_lock_release(&fixture.node.lock);
+	mesh_lock_release(&fixture.setup.process.lock);
 }
 
 void fixture_comm_close(struct mesh_comm *comm)

@@ -13,8 +13,8 @@
 #include <cmocka.h>
 
 #include "transport/comm.h"
-#include "transport/node.h"
-#include "transport/protocol.h"
+#include "setup/setup.h"
+#include "transport/send.h"
 
 #include "comm_inside.h"
 #include "fake_fabric.h"
@@ -29,7 +29,7 @@
 
 /* All of it belongs to the test that runs. */
 struct comm_fixture {
-	struct mesh_node node;
+	struct mesh_setup setup;
 	struct mesh_net net;
 	struct mesh_domain *domains[FIXTURE_PATHS];
 	struct mesh_peer peers[FIXTURE_PATHS];

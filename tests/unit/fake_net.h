@@ -9,7 +9,14 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "transport/net.h"
+#include "setup/connect.h"
+#include "setup/listener.h"
+#include "setup/net.h"
+#include "transport/comm_open.h"
+#include "transport/receive.h"
+#include "transport/registration.h"
+#include "transport/request.h"
+#include "transport/send.h"
 
 #define FAKE_NICS 2
 

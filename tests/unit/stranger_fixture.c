@@ -6,7 +6,9 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "transport/openings.h"
+#include "setup/net.h"
+#include "setup/openings.h"
+#include "wire/handle.h"
 
 #include "log_capture.h"
 #include "stranger_fixture.h"
@@ -16,7 +18,7 @@ struct stranger_fixture stranger;
 int stranger_setup(void **state)
 {
 	uint8_t bytes[MESH_HANDLE_BYTES];
-	struct mesh_node *node;
+	struct mesh_process *process;
 
 	(void)state;
 	stranger.fd = -1;
@@ -24,10 +26,10 @@ int stranger_setup(void **state)
 	assert_int_equal(mesh_net_listen(stranger.net, 0, bytes, &stranger.listener), 0);
 	assert_int_equal(mesh_handle_decode(bytes, &stranger.handle), 0);
 	mesh_openings_await();
-	node = stranger.net->node;
-	mesh_lock_take(&node->lock);
-	memset(&node->limits, 0, sizeof(node->limits)); /* the node outlives a test */
-	mesh_lock_release(&node->lock);
+	process = stranger.net->process;
+	mesh_lock_take(&process->lock);
+	memset(&process->limits, 0, sizeof(process->limits)); /* the node outlives a test */
+	mesh_lock_release(&process->lock);
 	log_capture_start();
 	return 0;
 }

@@ -13,8 +13,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "transport/listener.h"
-#include "transport/node.h"
+#include "setup/listener.h"
+#include "setup/setup.h"
 
 /* Seconds after which reading fails the test. */
 #define STRANGER_LIMIT_S 20

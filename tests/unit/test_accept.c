@@ -13,10 +13,11 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "control/peer.h"
+#include "control/peer_end.h"
+#include "setup/listener.h"
+#include "setup/setup.h"
 #include "transport/comm.h"
-#include "transport/listener.h"
-#include "transport/node.h"
-#include "transport/peer.h"
 
 #include "comm_inside.h"
 #include "nccl_versions.h"
@@ -292,28 +293,28 @@ static void test_one_listener_for_all(void **state)
 }
 
 /* What its node's network has become of the connector's end: as if its process had ended. */
-static void connector_loses(struct mesh_node *node)
+static void connector_loses(struct mesh_process *process)
 {
 	struct mesh_peer *peer;
 
-	mesh_lock_take(&node->lock);
-	LIST_FOREACH(peer, &node->peers, entry) {
+	mesh_lock_take(&process->lock);
+	LIST_FOREACH(peer, &process->peers, entry) {
 		if (peer->incoming && peer->watch.fd >= 0)
 			mesh_peer_lose(peer, "its process ended");
 	}
-	mesh_lock_release(&node->lock);
+	mesh_lock_release(&process->lock);
 }
 
-static struct mesh_node *node_of(void *comm)
+static struct mesh_process *node_of(void *comm)
 {
-	return ((struct mesh_comm *)comm)->node;
+	return ((struct mesh_comm *)comm)->process;
 }
 
 /* Its process closes, and ends, before accept() is called. */
 static void test_peer_ends_before_accept(void **state)
 {
 	struct link *link = &links[0];
-	struct mesh_node *node;
+	struct mesh_process *process;
 	int round, messages, i;
 
 	(void)state;
@@ -322,9 +323,9 @@ static void test_peer_ends_before_accept(void **state)
 
 		messages = round % (MESSAGES_MAX + 1);
 		link_connect(v, contexts[round % VERSIONS], link, messages);
-		node = node_of(link->send);
+		process = node_of(link->send);
 		small_before_accept(v, link);
-		connector_loses(node);
+		connector_loses(process);
 		link_accept(v, link);
 		for (i = 0; i < messages; i++)
 			message_receive(v, link, i);
@@ -364,18 +365,18 @@ static void test_receiver_closes_first(void **state)
 static void given_up(struct mesh_listener *listener)
 {
 	uint64_t deadline = mesh_clock_ms() + LIMIT_MS;
-	struct mesh_node *node = listener->net->node;
+	struct mesh_process *process = listener->net->process;
 	bool told = false;
 
 	while (!told) {
 		assert_true(mesh_clock_ms() < deadline);
-		mesh_lock_take(&node->lock);
+		mesh_lock_take(&process->lock);
 		told = listener->wait.gave_up;
-		mesh_lock_release(&node->lock);
+		mesh_lock_release(&process->lock);
 	}
-	mesh_lock_take(&node->lock);
+	mesh_lock_take(&process->lock);
 	listener->wait.since_ms = listener->wait.gone_ms = mesh_clock_ms() - 5000;
-	mesh_lock_release(&node->lock);
+	mesh_lock_release(&process->lock);
 }
 
 /* NCCL aborts a connector before it has its comm: accept() does not wait long for it. */

@@ -10,14 +10,14 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "transport/accept_wait.h"
-#include "transport/listener.h"
-#include "transport/node.h"
+#include "setup/accept_wait.h"
+#include "setup/listener.h"
+#include "setup/setup.h"
 
 #include "log_capture.h"
 
-static struct mesh_node node;
-static struct mesh_net net = {.node = &node};
+static struct mesh_setup setup_state;
+static struct mesh_net net = {.setup = &setup_state, .process = &setup_state.process};
 static struct mesh_listener listener;
 static struct mesh_nic nic;
 static struct mesh_peer peers[2];
@@ -28,30 +28,31 @@ static int setup(void **state)
 	int i;
 
 	(void)state;
-	memset(&node, 0, sizeof(node));
+	memset(&setup_state, 0, sizeof(setup_state));
 	memset(&listener, 0, sizeof(listener));
 	memset(peers, 0, sizeof(peers));
-	mesh_lock_init(&node.lock);
-	strcpy(node.name, "a");
+	mesh_lock_init(&setup_state.process.lock);
+	strcpy(setup_state.process.name, "a");
 	strcpy(nic.netdev, "ab0");
-	node.config.accept_timeout_s = 600;
-	node.config.connect_timeout_s = 60;
-	node.nics[0] = &nic;
-	node.num_endpoints = 1;
-	mesh_addr_parse("10.7.0.1", &node.endpoints[0].addr);
-	node.endpoints[0].addr.prefix_len = 24;
+	setup_state.process.config.accept_timeout_s = 600;
+	setup_state.process.config.connect_timeout_s = 60;
+	setup_state.process.nics[0] = &nic;
+	setup_state.process.num_endpoints = 1;
+	mesh_addr_parse("10.7.0.1", &setup_state.process.endpoints[0].addr);
+	setup_state.process.endpoints[0].addr.prefix_len = 24;
 	listener.net = &net;
-	LIST_INSERT_HEAD(&node.listeners, &listener, entry);
+	listener.wait.process = &setup_state.process;
+	LIST_INSERT_HEAD(&setup_state.listeners, &listener, entry);
 	for (i = 0; i < 2; i++) {
-		peers[i].node = &node;
+		peers[i].process = &setup_state.process;
 		peers[i].process_id = 5;
 		peers[i].state = MESH_PEER_UP;
 		strcpy(peers[i].name, "b");
 		strcpy(peers[i].reason, "its process ended");
 		mesh_addr_parse("10.7.0.2", &peers[i].address.addr);
-		LIST_INSERT_HEAD(&node.peers, &peers[i], entry);
+		LIST_INSERT_HEAD(&setup_state.process.peers, &peers[i], entry);
 	}
-	mesh_lock_take(&node.lock);
+	mesh_lock_take(&setup_state.process.lock);
 	start = mesh_clock_ms();
 	log_capture_start();
 	return 0;
@@ -61,20 +62,20 @@ static int teardown(void **state)
 {
 	(void)state;
 	log_capture_stop();
-	mesh_lock_release(&node.lock);
-	mesh_lock_destroy(&node.lock);
+	mesh_lock_release(&setup_state.process.lock);
+	mesh_lock_destroy(&setup_state.process.lock);
 	return 0;
 }
 
 /* What accept() does so long after the first. */
 static int check(uint64_t after_ms)
 {
-	return mesh_accept_wait_check(&listener, start + after_ms);
+	return mesh_accept_wait_check(&listener.wait, listener.num_left, start + after_ms);
 }
 
 static void lose(int i, bool missed)
 {
-	mesh_accept_wait_peer_lost(&peers[i], missed);
+	mesh_listener_peer_lost(&peers[i], missed);
 	peers[i].state = MESH_PEER_LOST;
 }
 
@@ -101,7 +102,7 @@ static void test_nobody_comes(void **state)
 static void test_somebody_does_not_finish(void **state)
 {
 	(void)state;
-	mesh_accept_wait_heard(&listener, &peers[0]);
+	mesh_accept_wait_heard(&listener.wait, &peers[0]);
 	assert_int_equal(check(0), 0);
 	assert_int_equal(check(10000), 0);
 	assert_true(log_captured(MESH_LOG_WARN, "node b (10.7.0.2) has begun to connect"));
@@ -113,7 +114,7 @@ static void test_somebody_does_not_finish(void **state)
 static void test_process_is_gone(void **state)
 {
 	(void)state;
-	mesh_accept_wait_heard(&listener, &peers[0]);
+	mesh_accept_wait_heard(&listener.wait, &peers[0]);
 	assert_int_equal(check(0), 0);
 	lose(0, false);
 	assert_int_equal(listener.wait.gone_ms, 0); /* there is another one */
@@ -125,7 +126,7 @@ static void test_process_is_gone(void **state)
 	assert_true(log_captured(MESH_LOG_WARN, "node b (10.7.0.2) was connecting"));
 	assert_true(log_captured(MESH_LOG_WARN, "is gone: its process ended"));
 	/* It comes again. */
-	mesh_accept_wait_heard(&listener, &peers[0]);
+	mesh_accept_wait_heard(&listener.wait, &peers[0]);
 	assert_int_equal(check(6000), 0);
 }
 
@@ -134,7 +135,7 @@ static void test_attempt_fails(void **state)
 {
 	(void)state;
 	peers[0].state = peers[1].state = MESH_PEER_GREETING;
-	mesh_accept_wait_heard(&listener, &peers[0]);
+	mesh_accept_wait_heard(&listener.wait, &peers[0]);
 	lose(0, false);
 	lose(1, false);
 	listener.wait.gone_ms = start;
@@ -164,7 +165,7 @@ static void test_others_are_lost(void **state)
 static void test_peer_gives_up(void **state)
 {
 	(void)state;
-	mesh_accept_wait_given_up(&listener, &peers[0]);
+	mesh_accept_wait_given_up(&listener.wait, &peers[0]);
 	lose(0, false);
 	lose(1, false);
 	listener.wait.gone_ms = start - 100000;
@@ -173,7 +174,7 @@ static void test_peer_gives_up(void **state)
 	assert_int_equal(check(5000), -ECONNRESET);
 	assert_true(log_captured(MESH_LOG_WARN, "reports that it has given up"));
 	/* After a comm that accept() took, the next one is waited for anew. */
-	mesh_accept_wait_end(&listener);
+	mesh_accept_wait_end(&listener.wait);
 	start += 700000;
 	assert_int_equal(check(0), 0);
 	assert_int_equal(check(9999), 0);

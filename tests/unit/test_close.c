@@ -5,7 +5,13 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "transport/peer_internal.h"
+#include "control/peer_frames.h"
+#include "control/peer_life.h"
+#include "setup/work.h"
+#include "transport/close.h"
+#include "transport/comm_end.h"
+#include "transport/comm_open.h"
+#include "transport/registration.h"
 
 #include "comm_fixture.h"
 #include "log_capture.h"
@@ -18,20 +24,20 @@ static struct mesh_comm *comm;
 /* As the engine does it. */
 static void tick(void)
 {
-	mesh_lock_take(&fixture.node.lock);
-	mesh_node_tick(&fixture.node);
-	mesh_lock_release(&fixture.node.lock);
+	mesh_lock_take(&fixture.setup.process.lock);
+	mesh_setup_work.tick(&fixture.setup.process);
+	mesh_lock_release(&fixture.setup.process.lock);
 }
 
 /* CLOSE or CLOSED came. */
 static void peer_says(enum mesh_frame_type type, struct mesh_frame_comm frame)
 {
-	mesh_lock_take(&fixture.node.lock);
+	mesh_lock_take(&fixture.setup.process.lock);
 	if (type == MESH_FRAME_CLOSE)
 		mesh_comm_close_came(comm);
 	else
 		mesh_comm_closed_came(comm, &frame);
-	mesh_lock_release(&fixture.node.lock);
+	mesh_lock_release(&fixture.setup.process.lock);
 }
 
 /* Whether a peer was cut off; reads the log, and clears it. */
@@ -121,7 +127,7 @@ static void test_silent_peer_is_remembered(void **state)
 	assert_true(log_captured(MESH_LOG_WARN, "did not answer the end of a connection"));
 	log_capture_start();
 	comm = fixture_comm_open(true);
-	fixture.node.config.dead_peer_timeout_s = 120;
+	fixture.setup.process.config.dead_peer_timeout_s = 120;
 	fixture.peers[0].owes_ms -= 120000;
 	begin_ms = mesh_clock_ms();
 	mesh_comm_close(comm);
@@ -138,27 +144,29 @@ static void test_silent_peer_is_remembered(void **state)
 /* What a process owes on one connection, it owes on the others; and so with its answers. */
 static void test_one_process_has_one_engine(void **state)
 {
-	struct mesh_peer twin = {
-		.node = &fixture.node, .process_id = 5, .state = MESH_PEER_UP, .owes_ms = 1};
+	struct mesh_peer twin = {.process = &fixture.setup.process,
+				 .process_id = 5,
+				 .state = MESH_PEER_UP,
+				 .owes_ms = 1};
 	uint64_t begin_ms = mesh_clock_ms();
 
 	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	fixture.peers[0].process_id = 5;
-	fixture.node.config.dead_peer_timeout_s = 120;
+	fixture.setup.process.config.dead_peer_timeout_s = 120;
 	twin.owes_ms = begin_ms - 120000;
-	mesh_lock_take(&fixture.node.lock);
-	LIST_INSERT_HEAD(&fixture.node.peers, &twin, entry);
-	mesh_lock_release(&fixture.node.lock);
+	mesh_lock_take(&fixture.setup.process.lock);
+	LIST_INSERT_HEAD(&fixture.setup.process.peers, &twin, entry);
+	mesh_lock_release(&fixture.setup.process.lock);
 	mesh_comm_close(comm);
 	assert_true(mesh_clock_ms() - begin_ms < 60000);
 	comm = fixture_comm_open(true);
 	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_comm){0});
 	assert_int_equal(twin.owes_ms, 0);
 	mesh_comm_close(comm);
-	mesh_lock_take(&fixture.node.lock);
+	mesh_lock_take(&fixture.setup.process.lock);
 	LIST_REMOVE(&twin, entry);
-	mesh_lock_release(&fixture.node.lock);
+	mesh_lock_release(&fixture.setup.process.lock);
 }
 
 static void test_receiver_without_grants(void **state)
@@ -212,11 +220,11 @@ static void test_receiver_of_a_lost_peer(void **state)
 	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	fixture_post(comm, LARGE);
-	mesh_lock_take(&fixture.node.lock);
+	mesh_lock_take(&fixture.setup.process.lock);
 	mesh_comm_peer_lost(comm);
-	mesh_lock_release(&fixture.node.lock);
+	mesh_lock_release(&fixture.setup.process.lock);
 	assert_int_equal(*comm_inside(comm).error, -ECONNRESET);
-	assert_int_equal(fixture.node.own_counters.comms_failed, 1);
+	assert_int_equal(fixture.setup.process.own_counters.comms_failed, 1);
 	close_now();
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
 	assert_true(was_cut_off());
@@ -228,10 +236,10 @@ static void test_loss_while_closing(void **state)
 	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	*comm_inside(comm).closing = true;
-	mesh_lock_take(&fixture.node.lock);
+	mesh_lock_take(&fixture.setup.process.lock);
 	mesh_comm_peer_lost(comm);
-	mesh_lock_release(&fixture.node.lock);
-	assert_int_equal(fixture.node.own_counters.comms_failed, 0);
+	mesh_lock_release(&fixture.setup.process.lock);
+	assert_int_equal(fixture.setup.process.own_counters.comms_failed, 0);
 	*comm_inside(comm).closing = false;
 	close_now();
 }
@@ -378,7 +386,7 @@ static void test_receiver_closed_at_the_end(void **state)
 	peer_says(MESH_FRAME_CLOSE, (struct mesh_frame_comm){0});
 	assert_int_equal(*comm_inside(comm).error, -EPIPE);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
-	assert_int_equal(fixture.node.own_counters.comms_failed, 0);
+	assert_int_equal(fixture.setup.process.own_counters.comms_failed, 0);
 	fixture_frame(MESH_FRAME_CLOSED);
 	close_now();
 }
@@ -393,9 +401,9 @@ static void frame_comes(enum mesh_frame_type type, uint32_t to_comm)
 	frame.comm.to_comm = to_comm;
 	peer->in_size = mesh_frame_finish(&frame, type);
 	memcpy(peer->in, &frame, peer->in_size);
-	mesh_lock_take(&fixture.node.lock);
+	mesh_lock_take(&fixture.setup.process.lock);
 	mesh_peer_frames_handle(peer);
-	mesh_lock_release(&fixture.node.lock);
+	mesh_lock_release(&fixture.setup.process.lock);
 	assert_int_equal(peer->in_size, 0);
 }
 
@@ -440,7 +448,7 @@ static void test_peer_cuts_us_off(void **state)
 	assert_failed(comm, -ECONNABORTED, "cut its connections with this process");
 	assert_failed(other, -ECONNABORTED, "2 that NCCL uses failed");
 	assert_int_equal(*comm_inside(comm).peer_end, MESH_END_UNCLEAN);
-	assert_int_equal(fixture.node.own_counters.comms_failed, 2);
+	assert_int_equal(fixture.setup.process.own_counters.comms_failed, 2);
 	log_capture_start();
 	frame_comes(MESH_FRAME_CUT, 0);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);

@@ -9,11 +9,13 @@
 #include <cmocka.h>
 
 #include "nic/rdma_error.h"
+#include "setup/listener.h"
+#include "setup/setup.h"
+#include "transport/close.h"
 #include "transport/comm.h"
-#include "transport/listener.h"
-#include "transport/node.h"
+#include "transport/comm_open.h"
 #include "transport/place.h"
-#include "transport/protocol.h"
+#include "transport/send.h"
 
 #include "comm_fixture.h"
 #include "log_capture.h"
@@ -23,7 +25,7 @@
 static int setup(void **state)
 {
 	fixture_setup(state);
-	fixture.node.config.segment_bytes = MESSAGE;
+	fixture.setup.process.config.segment_bytes = MESSAGE;
 	return 0;
 }
 
@@ -70,12 +72,12 @@ static void test_limits_of_paths(void **state)
 	fixture.domains[1]->sizes_travel = false;
 	fixture.domains[1]->segment_max = MESSAGE / 4 + 100;
 	for (first = 0; first < 2; first++) {
-		mesh_lock_take(&fixture.node.lock);
+		mesh_lock_take(&fixture.setup.process.lock);
 		assert_int_equal(
 			mesh_comm_open(&fixture.net, true, &fixture.peers[first], 1, 2, &comm), 0);
 		assert_int_equal(*comm_inside(comm).sizes_travel, !first);
 		assert_int_equal(mesh_comm_path_add(comm, &fixture.peers[!first]), 0);
-		mesh_lock_release(&fixture.node.lock);
+		mesh_lock_release(&fixture.setup.process.lock);
 		assert_false(*comm_inside(comm).sizes_travel);
 		assert_int_equal(*comm_inside(comm).segment_max, MESSAGE / 4);
 		fixture_comm_close(comm);
@@ -118,12 +120,12 @@ static void test_unfinished_writes(void **state)
 /* Completes while a comm gives its peer back: its paths are closed by then. */
 static const struct fake_post *ends_late;
 
-void __real_mesh_peer_put(struct mesh_peer *given);
-void __wrap_mesh_peer_put(struct mesh_peer *given);
+void __real_mesh_peer_user_remove(struct mesh_peer *given, struct mesh_peer_user *user);
+void __wrap_mesh_peer_user_remove(struct mesh_peer *given, struct mesh_peer_user *user);
 
-void __wrap_mesh_peer_put(struct mesh_peer *given)
+void __wrap_mesh_peer_user_remove(struct mesh_peer *given, struct mesh_peer_user *user)
 {
-	__real_mesh_peer_put(given);
+	__real_mesh_peer_user_remove(given, user);
 	if (!ends_late)
 		return;
 	fake_complete(ends_late);
@@ -204,9 +206,9 @@ static void test_fence_ends_others(void **state)
 
 	(void)state;
 	fixture_paths_open(MESH_PROVIDER_VERBS_RXM, 1);
-	mesh_lock_take(&fixture.node.lock);
-	LIST_INSERT_HEAD(&fixture.node.peers, &fixture.peers[0], entry);
-	mesh_lock_release(&fixture.node.lock);
+	mesh_lock_take(&fixture.setup.process.lock);
+	LIST_INSERT_HEAD(&fixture.setup.process.peers, &fixture.peers[0], entry);
+	mesh_lock_release(&fixture.setup.process.lock);
 	other = fixture_comm_open(true);
 	comm = fixture_comm_open(true);
 	message_post(comm, 0);
@@ -215,7 +217,7 @@ static void test_fence_ends_others(void **state)
 	assert_int_equal(*comm_inside(comm).peer_end, MESH_END_CUT);
 	assert_failed(other, -ECONNABORTED, "1 more that NCCL uses shared them and failed");
 	assert_int_equal(*comm_inside(other).peer_end, MESH_END_CUT);
-	assert_int_equal(fixture.node.own_counters.comms_failed, 1);
+	assert_int_equal(fixture.setup.process.own_counters.comms_failed, 1);
 	fixture_frame(MESH_FRAME_CLOSE);
 	frame = fixture_frame(MESH_FRAME_CUT);
 	assert_int_equal(frame.cut.reason, MESH_CUT_SILENT);
@@ -266,7 +268,7 @@ static void test_counters_are_given_back(void **state)
 
 	(void)state;
 	mesh_stats_init(&page, 1, 2, "a", "test", 3);
-	fixture.node.stats.page = &page;
+	fixture.setup.process.stats.page = &page;
 	fixture_paths_open(MESH_PROVIDER_TCP, 1);
 	for (round = 1; round <= 3; round++) {
 		fixture.peers[0].state = MESH_PEER_UP;
@@ -279,7 +281,7 @@ static void test_counters_are_given_back(void **state)
 		assert_int_equal(page.entries[0].paths, round);
 		assert_int_equal(page.entries[0].counters.small, round);
 	}
-	fixture.node.stats.page = NULL;
+	fixture.setup.process.stats.page = NULL;
 }
 
 /* CLOSED may overtake what was sent before it: a listener keeps the comm until that is here. */
@@ -293,16 +295,16 @@ static void test_close_overtakes_message(void **state)
 	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	listener.waiting[0] = comm;
-	mesh_lock_take(&fixture.node.lock);
+	mesh_lock_take(&fixture.setup.process.lock);
 	mesh_comm_closed_came(comm, &asks);
 	mesh_listener_tick(&listener);
 	assert_int_equal(listener.num_waiting, 1);
-	mesh_lock_release(&fixture.node.lock);
+	mesh_lock_release(&fixture.setup.process.lock);
 	fixture_message(comm, 0, MESH_MESSAGE_DATA, 0, &payload, sizeof(payload));
-	mesh_lock_take(&fixture.node.lock);
+	mesh_lock_take(&fixture.setup.process.lock);
 	mesh_comm_tick(comm);
 	mesh_listener_tick(&listener);
-	mesh_lock_release(&fixture.node.lock);
+	mesh_lock_release(&fixture.setup.process.lock);
 	assert_int_equal(mesh_listener_accept(&listener, &accepted), 0);
 	assert_ptr_equal(accepted, comm);
 	mesh_comm_close(comm);

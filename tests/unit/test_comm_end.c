@@ -11,8 +11,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "setup/setup.h"
+#include "transport/close.h"
 #include "transport/comm.h"
-#include "transport/node.h"
+#include "transport/comm_end.h"
 
 #include "log_capture.h"
 
@@ -23,7 +25,7 @@
 #define CUT MESH_END_CUT
 #define STATES MESH_END_STATES
 
-static struct mesh_node node;
+static struct mesh_process process;
 static struct mesh_peer peer;
 static struct mesh_comm comm;
 
@@ -31,15 +33,15 @@ static struct mesh_comm comm;
 static int setup(void **state)
 {
 	(void)state;
-	memset(&node, 0, sizeof(node));
+	memset(&process, 0, sizeof(process));
 	memset(&peer, 0, sizeof(peer));
 	memset(&comm, 0, sizeof(comm));
-	mesh_lock_init(&node.lock);
+	mesh_lock_init(&process.lock);
 	mesh_lock_init(&comm.lock);
-	node.counters = &node.own_counters;
-	peer.node = &node;
+	process.counters = &process.own_counters;
+	peer.process = &process;
 	peer.watch.fd = -1;
-	comm.node = &node;
+	comm.process = &process;
 	comm.sending = true;
 	comm.paths[0].peer = &peer;
 	log_capture_start();
@@ -51,7 +53,7 @@ static int teardown(void **state)
 	(void)state;
 	log_capture_stop();
 	mesh_lock_destroy(&comm.lock);
-	mesh_lock_destroy(&node.lock);
+	mesh_lock_destroy(&process.lock);
 	return 0;
 }
 
@@ -202,7 +204,7 @@ static void test_events(void **state)
 
 	(void)state;
 	comm.unfinished = 1;
-	mesh_lock_take(&node.lock);
+	mesh_lock_take(&process.lock);
 	for (i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
 		for (from = 0; from < STATES; from++) {
 			comm.peer_end = from;
@@ -212,7 +214,7 @@ static void test_events(void **state)
 			assert_int_equal(comm.own_end, events[i].own[from]);
 		}
 	}
-	mesh_lock_release(&node.lock);
+	mesh_lock_release(&process.lock);
 }
 
 /* The counts that come first are the ones that are checked. */
@@ -221,13 +223,13 @@ static void test_counts_come_once(void **state)
 	const struct mesh_frame_comm other = {.sent = 9, .writes = 9, .unclean = 1};
 
 	(void)state;
-	mesh_lock_take(&node.lock);
+	mesh_lock_take(&process.lock);
 	on_closed();
 	mesh_comm_closed_came(&comm, &other);
 	assert_int_equal(comm.peer_sent, 7);
 	assert_int_equal(comm.peer_writes, 5);
 	assert_int_equal(comm.peer_end, UNCLEAN);
-	mesh_lock_release(&node.lock);
+	mesh_lock_release(&process.lock);
 }
 
 /* A peer that says the same over and over is not waited for any longer. */
@@ -236,9 +238,9 @@ static void test_limit_counts_from_the_first(void **state)
 	const uint64_t now_ms = 1000000, limit_ms = 3000;
 
 	(void)state;
-	node.config.dead_peer_timeout_s = limit_ms / 1000;
+	process.config.dead_peer_timeout_s = limit_ms / 1000;
 	comm.unfinished = 1;
-	mesh_lock_take(&node.lock);
+	mesh_lock_take(&process.lock);
 	assert_int_equal(mesh_comm_timeout(&comm, now_ms), -1);
 	on_close();
 	assert_true(comm.peer_end_ms > 0);
@@ -250,7 +252,7 @@ static void test_limit_counts_from_the_first(void **state)
 	assert_int_equal(mesh_comm_timeout(&comm, now_ms + limit_ms + 1), 20);
 	on_drained();
 	assert_int_equal(mesh_comm_timeout(&comm, now_ms), -1);
-	mesh_lock_release(&node.lock);
+	mesh_lock_release(&process.lock);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -15,10 +15,11 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "transport/connect.h"
-#include "transport/listener.h"
-#include "transport/node.h"
-#include "transport/openings.h"
+#include "setup/connect.h"
+#include "setup/listener.h"
+#include "setup/net.h"
+#include "setup/openings.h"
+#include "setup/setup.h"
 
 #include "log_capture.h"
 
@@ -40,12 +41,12 @@ static void handle_make(uint64_t cookie)
 
 	assert_int_equal(getsockname(server, (struct sockaddr *)&name, &len), 0);
 	memset(&handle, 0, sizeof(handle));
-	handle.node_id = net->node->node_id;
+	handle.node_id = net->process->node_id;
 	handle.cookie = cookie;
 	handle.listen_id = LISTEN_ID;
 	handle.control_port = ntohs(name.sin_port);
 	handle.num_endpoints = 1;
-	handle.endpoints[0] = net->node->endpoints[0];
+	handle.endpoints[0] = net->process->endpoints[0];
 	mesh_handle_encode(&handle, bytes);
 }
 
@@ -101,7 +102,7 @@ static int fails_with(void)
 		ret = try_once(net, bytes);
 	}
 	assert_true(mesh_handle_connect_id_get(bytes) == 0); /* a new attempt may use it again */
-	assert_true(LIST_EMPTY(&net->node->connects));
+	assert_true(LIST_EMPTY(&net->setup->connects));
 	return ret;
 }
 
@@ -160,7 +161,7 @@ static void test_no_common_subnet(void **state)
 	assert_true(log_captured(MESH_LOG_WARN, "no common subnet. Here: 127.0.0.1/8 (lo); "
 						"there: 10.255.254.253/30"));
 	assert_true(mesh_handle_connect_id_get(bytes) == 0);
-	assert_true(LIST_EMPTY(&net->node->connects));
+	assert_true(LIST_EMPTY(&net->setup->connects));
 }
 
 /* Another provider on the same subnet is said to be that. */
@@ -218,7 +219,7 @@ static void test_hello_has_the_cookie(void **state)
 	fd = hello_accept(&hello);
 	assert_true(hello.hello.cookie == COOKIE);
 	assert_int_equal(hello.hello.listen_id, LISTEN_ID);
-	assert_true(hello.hello.process_id == net->node->process_id);
+	assert_true(hello.hello.process_id == net->process->process_id);
 	close(fd);
 }
 
@@ -297,11 +298,11 @@ static void test_refusal_of_another(void **state)
 /* The only attempt there is, as if its time were over. */
 static void attempt_ages(void)
 {
-	struct mesh_node *node = net->node;
+	struct mesh_process *process = net->process;
 
-	mesh_lock_take(&node->lock);
-	LIST_FIRST(&node->connects)->deadline_ms = mesh_clock_ms();
-	mesh_lock_release(&node->lock);
+	mesh_lock_take(&process->lock);
+	LIST_FIRST(&net->setup->connects)->deadline_ms = mesh_clock_ms();
+	mesh_lock_release(&process->lock);
 }
 
 /* A connection that the peer closes is retried until the deadline. */
@@ -326,29 +327,29 @@ static void test_no_answer_in_time(void **state)
 /* Since when each attempt was refused; 0 if not. @ms: makes that so much longer ago. */
 static uint64_t refused_ms(uint64_t ms)
 {
-	struct mesh_node *node = net->node;
+	struct mesh_process *process = net->process;
 	struct mesh_peer *peer;
 	uint64_t since;
 
-	mesh_lock_take(&node->lock);
-	peer = LIST_FIRST(&node->connects)->peers[0];
+	mesh_lock_take(&process->lock);
+	peer = LIST_FIRST(&net->setup->connects)->peers[0];
 	since = peer->first_refused_ms;
 	peer->first_refused_ms -= ms;
-	mesh_lock_release(&node->lock);
+	mesh_lock_release(&process->lock);
 	return since;
 }
 
 /* True if the first peer waits for its next attempt, and does not count as silent. */
 static bool is_quiet_in_retry(void)
 {
-	struct mesh_node *node = net->node;
+	struct mesh_process *process = net->process;
 	struct mesh_peer *peer;
 	bool quiet;
 
-	mesh_lock_take(&node->lock);
-	peer = LIST_FIRST(&node->connects)->peers[0];
+	mesh_lock_take(&process->lock);
+	peer = LIST_FIRST(&net->setup->connects)->peers[0];
 	quiet = peer->state == MESH_PEER_RETRY && !peer->silent_ms;
-	mesh_lock_release(&node->lock);
+	mesh_lock_release(&process->lock);
 	return quiet;
 }
 
@@ -356,9 +357,9 @@ static uint64_t retries_count(void)
 {
 	uint64_t count;
 
-	mesh_lock_take(&net->node->lock);
-	count = net->node->counters->retries;
-	mesh_lock_release(&net->node->lock);
+	mesh_lock_take(&net->process->lock);
+	count = net->process->counters->retries;
+	mesh_lock_release(&net->process->lock);
 	return count;
 }
 
@@ -405,9 +406,9 @@ static void test_listener_comes_up_late(void **state)
 	assert_int_equal(listen(server, 8), 0);
 	fd = hello_accept(&hello);
 	assert_true(refused_ms(0) == 0);
-	mesh_lock_take(&net->node->lock);
-	assert_true(LIST_FIRST(&net->node->connects)->peers[0]->silent_ms == 0);
-	mesh_lock_release(&net->node->lock);
+	mesh_lock_take(&net->process->lock);
+	assert_true(LIST_FIRST(&net->setup->connects)->peers[0]->silent_ms == 0);
+	mesh_lock_release(&net->process->lock);
 	close(fd);
 }
 
@@ -428,7 +429,8 @@ static void kernel_watches(const struct mesh_peer *peer)
 
 static void test_kernel_keeps_watch(void **state)
 {
-	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(net->node->control_port)};
+	struct sockaddr_in to = {.sin_family = AF_INET,
+				 .sin_port = htons(net->process->control_port)};
 	uint64_t deadline = mesh_clock_ms() + LIMIT_MS;
 	struct mesh_frame hello;
 	struct mesh_peer *peer;
@@ -442,14 +444,14 @@ static void test_kernel_keeps_watch(void **state)
 	assert_int_equal(connect(stranger, (struct sockaddr *)&to, sizeof(to)), 0);
 	while (seen != 3) {
 		assert_true(mesh_clock_ms() < deadline);
-		mesh_lock_take(&net->node->lock);
-		LIST_FOREACH(peer, &net->node->peers, entry) {
+		mesh_lock_take(&net->process->lock);
+		LIST_FOREACH(peer, &net->process->peers, entry) {
 			if (peer->state != MESH_PEER_HELLO)
 				continue;
 			kernel_watches(peer);
 			seen |= 1 << peer->incoming;
 		}
-		mesh_lock_release(&net->node->lock);
+		mesh_lock_release(&net->process->lock);
 	}
 	close(stranger);
 	close(fd);
@@ -471,7 +473,7 @@ static void test_listen(void **state)
 	assert_int_equal(mesh_handle_decode(bytes, &handle), 0);
 	assert_int_equal(handle.total_nics, 1);
 	assert_int_equal(handle.num_endpoints, 1);
-	assert_int_equal(handle.control_port, net->node->control_port);
+	assert_int_equal(handle.control_port, net->process->control_port);
 	assert_true(handle.cookie == other->cookie && handle.cookie != listener->cookie);
 	assert_true(handle.listen_id == other->id && handle.listen_id != listener->id);
 	mesh_listener_close(other);
@@ -485,9 +487,9 @@ static void test_nobody_connects(void **state)
 	(void)state;
 	assert_int_equal(mesh_listener_accept(listener, &comm), 0);
 	assert_null(comm);
-	assert_in_range(listener->deadline_ms, begin_ms + 600000, mesh_clock_ms() + 600000);
+	assert_in_range(listener->wait.deadline_ms, begin_ms + 600000, mesh_clock_ms() + 600000);
 	assert_int_equal(mesh_listener_accept(listener, &comm), 0);
-	listener->deadline_ms = mesh_clock_ms();
+	listener->wait.deadline_ms = mesh_clock_ms();
 	assert_int_equal(mesh_listener_accept(listener, &comm), -ETIMEDOUT);
 	assert_null(comm);
 	assert_true(log_captured(MESH_LOG_WARN, "nobody connected within 600 s"));

@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "transport/connect_internal.h"
+#include "control/peer_life.h"
+#include "setup/connect.h"
+#include "setup/connect_try.h"
 
 #include "comm_fixture.h"
 #include "log_capture.h"
@@ -37,19 +39,19 @@ static int setup(void **state)
 	attempt->started_ms = attempt->try_ms = start_ms;
 	attempt->deadline_ms = start_ms + 60000;
 	attempt->choice.num_candidates = 2;
-	fixture.node.config.max_paths = 8;
+	fixture.setup.process.config.max_paths = 8;
 	for (i = 0; i < 2; i++) {
 		struct mesh_peer *peer = &fixture.peers[i];
 
-		fixture.node.endpoints[i].nic = (uint8_t)i;
-		fixture.node.domains[i] = fixture.domains[i];
+		fixture.setup.process.endpoints[i].nic = (uint8_t)i;
+		fixture.setup.process.domains[i] = fixture.domains[i];
 		attempt->handle.endpoints[i] = peer->address;
 		attempt->choice.candidates[i] =
 			(struct mesh_path_candidate){(uint8_t)i, (uint8_t)i};
-		LIST_INSERT_HEAD(&fixture.node.peers, peer, entry);
+		LIST_INSERT_HEAD(&fixture.setup.process.peers, peer, entry);
 	}
-	mesh_lock_take(&fixture.node.lock);
-	LIST_INSERT_HEAD(&fixture.node.connects, attempt, entry);
+	mesh_lock_take(&fixture.setup.process.lock);
+	LIST_INSERT_HEAD(&fixture.setup.connects, attempt, entry);
 	assert_int_equal(mesh_connect_try_start(attempt, start_ms), 0);
 	assert_int_equal(attempt->num_peers, 2);
 	return 0;
@@ -59,7 +61,7 @@ static int teardown(void **state)
 {
 	if (attempt)
 		mesh_connect_free(attempt);
-	mesh_lock_release(&fixture.node.lock);
+	mesh_lock_release(&fixture.setup.process.lock);
 	close(fixture.peers[1].watch.fd);
 	close(second_frames);
 	return fixture_teardown(state);
@@ -92,6 +94,33 @@ static void withdrawn(uint64_t key)
 	assert_true(key && frame.withdraw.comm_key == key && !frame.withdraw.final);
 }
 
+/* ACCEPT from peer @i's end, for the path with id @comm. */
+static void accepted(int i, uint32_t comm, uint32_t id, uint32_t token)
+{
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.comm.to_comm = comm;
+	frame.comm.comm = id;
+	frame.comm.token = token;
+	mesh_connect_accept_handle(&fixture.peers[i], &frame);
+}
+
+static uint32_t latest_path_id(void)
+{
+	return attempt->comm->paths[attempt->comm->num_paths - 1].sink.id;
+}
+
+static void refused(enum mesh_refusal refusal)
+{
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.refuse.comm = latest_path_id();
+	frame.refuse.refusal = refusal;
+	mesh_connect_refuse_handle(&fixture.peers[attempt->num_accepted], &frame);
+}
+
 static void test_one_path_after_the_other(void **state)
 {
 	struct mesh_frame first, second;
@@ -109,19 +138,20 @@ static void test_one_path_after_the_other(void **state)
 	assert_int_equal(first.connect.comm, comm_path(comm, 0).sink->id);
 	assert_int_equal(first.connect.token, comm_path(comm, 0).sink->token);
 	/* Its answer is known by the peer and the path. */
-	assert_true(mesh_connect_awaits(attempt, &fixture.peers[0], first.connect.comm));
-	assert_false(mesh_connect_awaits(attempt, &fixture.peers[1], first.connect.comm));
-	assert_false(mesh_connect_awaits(attempt, &fixture.peers[0], first.connect.comm + 1));
-	mesh_connect_accepted(attempt, 70, 700);
+	accepted(1, first.connect.comm, 70, 700);
+	accepted(0, first.connect.comm + 1, 70, 700);
+	assert_int_equal(attempt->num_accepted, 0);
+	accepted(0, first.connect.comm, 70, 700);
+	assert_int_equal(attempt->num_accepted, 1);
 	assert_int_equal(attempt->state, MESH_CONNECT_SENT);
 	second = frame_of(1, MESH_FRAME_CONNECT);
 	assert_int_equal(second.connect.path, 1);
 	assert_true(second.connect.comm_key == first.connect.comm_key);
-	assert_false(mesh_connect_awaits(attempt, &fixture.peers[0], first.connect.comm));
-	assert_true(mesh_connect_awaits(attempt, &fixture.peers[1], second.connect.comm));
-	mesh_connect_accepted(attempt, 71, 701);
+	accepted(0, first.connect.comm, 72, 702);
+	assert_int_equal(attempt->num_accepted, 1);
+	accepted(1, second.connect.comm, 71, 701);
 	assert_int_equal(attempt->state, MESH_CONNECT_DONE);
-	assert_false(mesh_connect_awaits(attempt, &fixture.peers[1], second.connect.comm));
+	accepted(1, second.connect.comm, 72, 702); /* nothing waits for it */
 	assert_int_equal(*comm_inside(comm).num_paths, 2);
 	assert_int_equal(*comm_path(comm, 1).remote_id, 71);
 	assert_int_equal(*comm_path(comm, 1).remote_token, 701);
@@ -140,7 +170,7 @@ static void test_cut_on_the_way(void **state)
 	key = frame_of(0, MESH_FRAME_CONNECT).connect.comm_key;
 	advance(); /* nothing has happened */
 	assert_true(fixture_no_frame());
-	mesh_connect_accepted(attempt, 70, 700);
+	accepted(attempt->num_accepted, latest_path_id(), 70, 700);
 	frame_of(1, MESH_FRAME_CONNECT);
 	fixture.peers[1].state = MESH_PEER_LOST;
 	fixture.peers[1].refusal = 0;
@@ -171,7 +201,7 @@ static void test_given_up_before_any_answer(void **state)
 	withdrawn(key);
 	for (i = 0; i < 2; i++) /* the listener learns of it, over each path */
 		assert_int_equal(frame_of(i, MESH_FRAME_WITHDRAW).withdraw.final, 1);
-	assert_true(LIST_EMPTY(&fixture.node.comms));
+	assert_true(LIST_EMPTY(&fixture.setup.process.comms));
 	assert_int_equal(fixture.peers[0].users + fixture.peers[1].users, 0);
 }
 
@@ -181,8 +211,8 @@ static void test_refused_on_the_way(void **state)
 
 	(void)state;
 	advance();
-	mesh_connect_accepted(attempt, 70, 700);
-	mesh_connect_refused(attempt, MESH_REFUSAL_RESOURCES);
+	accepted(attempt->num_accepted, latest_path_id(), 70, 700);
+	refused(MESH_REFUSAL_RESOURCES);
 	assert_int_equal(attempt->state, MESH_CONNECT_FAILED);
 	assert_int_equal(attempt->error, -ECONNREFUSED);
 	assert_true(log_captured(MESH_LOG_WARN, "refused a connection: it is out of memory"));

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "transport/connect_internal.h"
-#include "transport/node.h"
-#include "transport/peer.h"
+#include "setup/connect_try.h"
+#include "setup/setup.h"
+#include "control/peer.h"
 
 #define NICS 3
 #define CONTROL_PORT 4000
@@ -18,8 +18,8 @@
 #define START 100000
 
 /* A node with some NICs, and peers for all pairs with the other node's: peers[here][there]. */
-static struct mesh_node node;
-static struct mesh_net net = {.node = &node};
+static struct mesh_process process;
+static struct mesh_net net = {.process = &process};
 static struct mesh_nic nics[NICS];
 static struct mesh_domain domains[NICS];
 static struct mesh_peer peers[NICS][NICS];
@@ -29,12 +29,12 @@ static void peer_make(int here, int there)
 {
 	struct mesh_peer *peer = &peers[here][there];
 
-	peer->node = &node;
+	peer->process = &process;
 	peer->domain = &domains[here];
 	peer->watch.fd = -1;
 	peer->address = attempt.handle.endpoints[there];
 	peer->control_port = CONTROL_PORT;
-	LIST_INSERT_HEAD(&node.peers, peer, entry);
+	LIST_INSERT_HEAD(&process.peers, peer, entry);
 }
 
 static int setup(void **state)
@@ -43,15 +43,15 @@ static int setup(void **state)
 	int i, k;
 
 	(void)state;
-	memset(&node, 0, sizeof(node));
+	memset(&process, 0, sizeof(process));
 	memset(peers, 0, sizeof(peers));
 	memset(nics, 0, sizeof(nics));
 	memset(&attempt, 0, sizeof(attempt));
-	mesh_lock_init(&node.lock);
-	node.engine.wake_fd = node.engine.epoll_fd = -1;
-	node.counters = &node.own_counters;
-	node.node_id = 1;
-	node.config.max_paths = 8;
+	mesh_lock_init(&process.lock);
+	process.engine.wake_fd = process.engine.epoll_fd = -1;
+	process.counters = &process.own_counters;
+	process.node_id = 1;
+	process.config.max_paths = 8;
 	attempt.net = &net;
 	attempt.started_ms = START;
 	handle->node_id = 2;
@@ -59,8 +59,8 @@ static int setup(void **state)
 	handle->cookie = COOKIE;
 	for (i = 0; i < NICS; i++) {
 		domains[i].nic = &nics[i];
-		node.domains[i] = &domains[i];
-		node.endpoints[i].nic = (uint8_t)i;
+		process.domains[i] = &domains[i];
+		process.endpoints[i].nic = (uint8_t)i;
 		mesh_addr_parse("10.1.0.2", &handle->endpoints[i].addr);
 		handle->endpoints[i].addr.bytes[1] = (uint8_t)i;
 	}
@@ -68,7 +68,7 @@ static int setup(void **state)
 		for (k = 0; k < NICS; k++)
 			peer_make(i, k);
 	}
-	mesh_lock_take(&node.lock);
+	mesh_lock_take(&process.lock);
 	return 0;
 }
 
@@ -76,8 +76,8 @@ static int teardown(void **state)
 {
 	(void)state;
 	mesh_connect_try_end(&attempt);
-	mesh_lock_release(&node.lock);
-	mesh_lock_destroy(&node.lock);
+	mesh_lock_release(&process.lock);
+	mesh_lock_destroy(&process.lock);
 	return 0;
 }
 
@@ -152,7 +152,7 @@ static void test_pairs_apart(void **state)
 static void test_no_more_than_allowed(void **state)
 {
 	(void)state;
-	node.config.max_paths = 2;
+	process.config.max_paths = 2;
 	candidate(0, 0);
 	candidate(1, 1);
 	candidate(2, 2);
@@ -164,7 +164,7 @@ static void test_no_more_than_allowed(void **state)
 	tried(0, 2, 2);
 	tried(1, 0, 0);
 	/* Between two ranks of one node every path is the same memory. */
-	attempt.handle.node_id = node.node_id;
+	attempt.handle.node_id = process.node_id;
 	assert_int_equal(mesh_connect_try_next(&attempt, START), 0);
 	assert_int_equal(attempt.num_peers, 1);
 }

@@ -8,8 +8,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "transport/connect_internal.h"
-#include "transport/node.h"
+#include "control/peer_life.h"
+#include "setup/connect_log.h"
+#include "setup/connect_try.h"
+#include "setup/setup.h"
 
 #include "log_capture.h"
 
@@ -17,7 +19,7 @@
 
 static const struct mesh_nic nic = {.netdev = "eth7", .source = {.family = MESH_FAMILY_IPV4}};
 static struct mesh_domain domain = {.nic = &nic};
-static struct mesh_node node;
+static struct mesh_process process;
 static struct mesh_net net;
 static struct mesh_peer peers[2];
 static struct mesh_connect trying;
@@ -28,19 +30,19 @@ static int setup(void **state)
 	int i;
 
 	(void)state;
-	memset(&node, 0, sizeof(node));
+	memset(&process, 0, sizeof(process));
 	memset(peers, 0, sizeof(peers));
 	memset(&trying, 0, sizeof(trying));
-	mesh_lock_init(&node.lock);
-	node.engine.wake_fd = -1;
-	net.node = &node;
+	mesh_lock_init(&process.lock);
+	process.engine.wake_fd = -1;
+	net.process = &process;
 	trying.net = &net;
 	trying.started_ms = NOW;
 	trying.try_ms = NOW;
 	trying.num_peers = trying.choice.num_candidates = 2;
 	for (i = 0; i < 2; i++) {
 		trying.peers[i] = &peers[i];
-		peers[i].node = &node;
+		peers[i].process = &process;
 		peers[i].domain = &domain;
 		peers[i].watch.fd = -1;
 		mesh_addr_parse(i ? "10.7.1.2" : "10.7.0.2", &peers[i].address.addr);
@@ -53,7 +55,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	mesh_lock_destroy(&node.lock);
+	mesh_lock_destroy(&process.lock);
 	return 0;
 }
 
@@ -95,9 +97,9 @@ static void test_lost_just_now(void **state)
 	peers[1].state = MESH_PEER_LOST;
 	peers[1].users = 1;
 	peers[1].lost_ms = NOW + 1;
-	mesh_lock_take(&node.lock);
+	mesh_lock_take(&process.lock);
 	mesh_peer_tick(&peers[1], NOW);
-	mesh_lock_release(&node.lock);
+	mesh_lock_release(&process.lock);
 	assert_false(peers[1].buried);
 }
 
@@ -146,15 +148,15 @@ static void test_no_id_left(void **state)
 	mesh_lock_init(&domain.lock);
 	for (i = 0; i < MESH_COMM_IDS; i++)
 		domain.sinks[i] = &taken;
-	node.domains[0] = &domain;
-	node.config.max_paths = 2;
+	process.domains[0] = &domain;
+	process.config.max_paths = 2;
 	trying.handle.node_id = 0xabc;
 	trying.choice.num_candidates = 1;
 	trying.num_peers = 0;
 	log_capture_start();
-	mesh_lock_take(&node.lock);
+	mesh_lock_take(&process.lock);
 	assert_int_equal(mesh_connect_try_start(&trying, NOW), -ENOSPC);
-	mesh_lock_release(&node.lock);
+	mesh_lock_release(&process.lock);
 	assert_true(
 		log_captured(MESH_LOG_WARN, "begin to connect to node id 0000000000000abc: No"));
 	log_capture_stop();

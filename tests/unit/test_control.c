@@ -11,8 +11,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "transport/listener.h"
-#include "transport/node.h"
+#include "control/controls.h"
+#include "setup/listener.h"
+#include "setup/setup.h"
 
 #include "log_capture.h"
 
@@ -21,7 +22,7 @@
 
 static struct mesh_nic nics[NICS];
 static struct mesh_domain domains[NICS];
-static struct mesh_node node;
+static struct mesh_process process;
 
 /* On how many ports, one after the other, the second NIC's address cannot be bound, and why. */
 static int failures, failure;
@@ -48,20 +49,20 @@ static int setup(void **state)
 	int i;
 
 	(void)state;
-	memset(&node, 0, sizeof(node));
-	mesh_lock_init(&node.lock);
-	node.num_devs = NICS;
+	memset(&process, 0, sizeof(process));
+	mesh_lock_init(&process.lock);
+	process.num_devs = NICS;
 	for (i = 0; i < NICS; i++) {
 		assert_int_equal(mesh_addr_parse(i ? "127.0.0.2" : "127.0.0.1", &nics[i].source),
 				 0);
-		node.nics[i] = domains[i].nic = &nics[i];
-		node.domains[i] = &domains[i];
+		process.nics[i] = domains[i].nic = &nics[i];
+		process.domains[i] = &domains[i];
 	}
-	node.engine.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	assert_true(node.engine.epoll_fd >= 0);
+	process.engine.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	assert_true(process.engine.epoll_fd >= 0);
 	binds = failures = 0;
 	log_capture_start();
-	mesh_lock_take(&node.lock);
+	mesh_lock_take(&process.lock);
 	return 0;
 }
 
@@ -69,10 +70,10 @@ static int teardown(void **state)
 {
 	(void)state;
 	log_capture_stop();
-	mesh_controls_close(&node);
-	mesh_lock_release(&node.lock);
-	close(node.engine.epoll_fd);
-	mesh_lock_destroy(&node.lock);
+	mesh_controls_close(&process);
+	mesh_lock_release(&process.lock);
+	close(process.engine.epoll_fd);
+	mesh_lock_destroy(&process.lock);
 	return 0;
 }
 
@@ -91,15 +92,16 @@ static void assert_one_port(void)
 	uint16_t port;
 	int i;
 
-	assert_int_not_equal(node.control_port, 0);
+	assert_int_not_equal(process.control_port, 0);
 	for (i = 0; i < NICS; i++) {
 		size = sizeof(name);
 		assert_int_equal(
-			getsockname(node.controls[i].watch.fd, (struct sockaddr *)&name, &size), 0);
+			getsockname(process.controls[i].watch.fd, (struct sockaddr *)&name, &size),
+			0);
 		assert_int_equal(
 			mesh_addr_from_sockaddr((struct sockaddr *)&name, size, &addr, &port), 0);
 		assert_true(mesh_addr_equal(&addr, &nics[i].source));
-		assert_int_equal(port, node.control_port);
+		assert_int_equal(port, process.control_port);
 	}
 }
 
@@ -107,9 +109,9 @@ static void assert_not_open(int error)
 {
 	int i;
 
-	assert_int_equal(mesh_controls_open(&node), error);
+	assert_int_equal(mesh_controls_open(&process), error);
 	for (i = 0; i < NICS; i++)
-		assert_int_equal(node.controls[i].watch.fd, -1);
+		assert_int_equal(process.controls[i].watch.fd, -1);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
 	assert_true(log_captured(MESH_LOG_WARN, strerror(-error)));
 }
@@ -119,7 +121,7 @@ static void test_other_port_is_tried(void **state)
 {
 	(void)state;
 	fail_with(EADDRINUSE, PORT_TRIES - 1);
-	assert_int_equal(mesh_controls_open(&node), 0);
+	assert_int_equal(mesh_controls_open(&process), 0);
 	assert_int_equal(binds, PORT_TRIES);
 	assert_one_port();
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);

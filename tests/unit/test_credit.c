@@ -6,6 +6,8 @@
 
 #include <rdma/fi_errno.h>
 
+#include "transport/request.h"
+
 #include "comm_fixture.h"
 #include "log_capture.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "transport/comm.h"
-#include "transport/node.h"
+#include "setup/setup.h"
 
 #include "comm_inside.h"
 #include "transport_pair.h"
@@ -12,20 +12,20 @@
 static void test_hello_has_the_setting(void **state)
 {
 	struct mesh_peer *peer;
-	struct mesh_node *node;
+	struct mesh_process *process;
 	uint32_t limit = 0;
 	struct pair pair;
 	int count = 0;
 
 	(void)state;
 	pair_open(&pair);
-	node = pair.send->node;
-	mesh_lock_take(&node->lock);
-	LIST_FOREACH(peer, &node->peers, entry) {
+	process = pair.send->process;
+	mesh_lock_take(&process->lock);
+	LIST_FOREACH(peer, &process->peers, entry) {
 		limit |= peer->eager_limit;
 		count++;
 	}
-	mesh_lock_release(&node->lock);
+	mesh_lock_release(&process->lock);
 	assert_int_equal(limit, 0);
 	assert_int_equal(count, 2); /* as each end sees the other */
 	pair_close(&pair);

@@ -12,8 +12,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "transport/listener.h"
-#include "transport/node.h"
+#include "setup/listener.h"
+#include "setup/net.h"
+#include "setup/openings.h"
+#include "setup/setup.h"
 
 #include "log_capture.h"
 #include "stranger_fixture.h"
@@ -23,16 +25,16 @@ static int lines_of(enum mesh_log_level level)
 {
 	int count;
 
-	mesh_lock_take(&stranger.net->node->lock);
+	mesh_lock_take(&stranger.net->process->lock);
 	count = log_captured_lines(level);
-	mesh_lock_release(&stranger.net->node->lock);
+	mesh_lock_release(&stranger.net->process->lock);
 	return count;
 }
 
 /* A port scanner: some lines, and the rest is counted. */
 static void test_many_strangers_are_quiet(void **state)
 {
-	struct mesh_log_limit *limit = &stranger.net->node->limits.strangers;
+	struct mesh_log_limit *limit = &stranger.net->process->limits.strangers;
 	unsigned int held = 0;
 	int i;
 
@@ -43,9 +45,9 @@ static void test_many_strangers_are_quiet(void **state)
 		stranger.fd = -1;
 	}
 	while (held < 40 - 8) {
-		mesh_lock_take(&stranger.net->node->lock);
+		mesh_lock_take(&stranger.net->process->lock);
 		held = limit->held;
-		mesh_lock_release(&stranger.net->node->lock);
+		mesh_lock_release(&stranger.net->process->lock);
 	}
 	assert_int_equal(held, 40 - 8);
 	assert_int_equal(lines_of(MESH_LOG_INFO), 8);
@@ -54,13 +56,13 @@ static void test_many_strangers_are_quiet(void **state)
 /* How often accept() has failed, as long as the engine works under a lock. */
 static uint64_t pauses_await(int num)
 {
-	struct mesh_node *node = stranger.net->node;
+	struct mesh_process *process = stranger.net->process;
 	uint64_t last = 0, until;
 
 	while (num) {
-		mesh_lock_take(&node->lock);
-		until = node->controls[0].paused_until_ms;
-		mesh_lock_release(&node->lock);
+		mesh_lock_take(&process->lock);
+		until = process->controls[0].paused_until_ms;
+		mesh_lock_release(&process->lock);
 		if (until && until != last) {
 			last = until;
 			num--;

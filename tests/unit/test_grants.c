@@ -5,9 +5,12 @@
 
 #include "base/clock.h"
 #include "fabric/poll.h"
+#include "setup/net.h"
+#include "setup/setup.h"
+#include "transport/close.h"
 #include "transport/comm.h"
-#include "transport/net.h"
-#include "transport/node.h"
+#include "transport/receive.h"
+#include "transport/send.h"
 
 #include "comm_inside.h"
 #include "log_capture.h"
@@ -128,7 +131,7 @@ static void test_close_waits_for_writes(void **state)
 	receive_post(&pair, &t);
 	/* As if one more lay in a socket, and never came. */
 	(*comm_inside(pair.send).writes_started)++;
-	pair.receive->node->config.dead_peer_timeout_s = 1;
+	pair.receive->process->config.dead_peer_timeout_s = 1;
 	log_capture_start();
 	start_ms = mesh_clock_ms();
 	mesh_comm_quiesce(pair.receive);

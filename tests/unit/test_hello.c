@@ -4,8 +4,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "transport/node.h"
-#include "transport/peer.h"
+#include "setup/setup.h"
+#include "control/peer.h"
 
 #include "log_capture.h"
 #include "transport_pair.h"

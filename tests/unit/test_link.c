@@ -8,8 +8,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "transport/link.h"
-#include "transport/liveness.h"
+#include "control/link.h"
+#include "control/link_watch.h"
+#include "control/liveness.h"
 
 #include "comm_fixture.h"
 #include "log_capture.h"
@@ -34,7 +35,7 @@ static int links_setup(void **state)
 	one = &fixture.peers[0];
 	other = &fixture.peers[1];
 	memset(&twin, 0, sizeof(twin));
-	twin.node = one->node;
+	twin.process = one->process;
 	twin.domain = one->domain;
 	twin.address = one->address;
 	twin.watch.fd = -1;
@@ -43,10 +44,10 @@ static int links_setup(void **state)
 	for (i = 0; i < 2; i++)
 		fixture.peers[i].address.nic = (uint8_t)(3 + i);
 	one->process_id = other->process_id = twin.process_id = PROCESS;
-	mesh_lock_take(&fixture.node.lock);
-	LIST_INSERT_HEAD(&fixture.node.peers, one, entry);
-	LIST_INSERT_HEAD(&fixture.node.peers, other, entry);
-	LIST_INSERT_HEAD(&fixture.node.peers, &twin, entry);
+	mesh_lock_take(&fixture.setup.process.lock);
+	LIST_INSERT_HEAD(&fixture.setup.process.peers, one, entry);
+	LIST_INSERT_HEAD(&fixture.setup.process.peers, other, entry);
+	LIST_INSERT_HEAD(&fixture.setup.process.peers, &twin, entry);
 	mesh_link_join(one);
 	mesh_link_join(&twin);
 	mesh_link_join(other);
@@ -58,11 +59,11 @@ static int links_teardown(void **state)
 	mesh_link_leave(one);
 	mesh_link_leave(&twin);
 	mesh_link_leave(other);
-	assert_true(LIST_EMPTY(&fixture.node.links));
+	assert_true(LIST_EMPTY(&fixture.setup.process.links));
 	free(twin.out);
 	if (one->watch.fd < 0) /* the fixture closes it */
 		one->watch.fd = dup(fixture.frames);
-	mesh_lock_release(&fixture.node.lock);
+	mesh_lock_release(&fixture.setup.process.lock);
 	return fixture_teardown(state);
 }
 
@@ -121,13 +122,13 @@ static void test_pending(void **state)
 	uint64_t now = mesh_clock_ms();
 
 	(void)state;
-	assert_false(mesh_links_pending(&fixture.node));
+	assert_false(mesh_links_pending(&fixture.setup.process));
 	mesh_link_sent(one);
-	assert_true(mesh_links_pending(&fixture.node));
-	mesh_links_tick(&fixture.node, now + 100);
-	assert_true(mesh_links_pending(&fixture.node));
-	mesh_links_tick(&fixture.node, now + 10000);
-	assert_false(mesh_links_pending(&fixture.node));
+	assert_true(mesh_links_pending(&fixture.setup.process));
+	mesh_links_tick(&fixture.setup.process, now + 100);
+	assert_true(mesh_links_pending(&fixture.setup.process));
+	mesh_links_tick(&fixture.setup.process, now + 10000);
+	assert_false(mesh_links_pending(&fixture.setup.process));
 	assert_int_equal(one->state, MESH_PEER_UP);
 }
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "transport/liveness.h"
+#include "control/liveness.h"
 
 #define START 1000000ull
 #define LIMIT 10000

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "transport/comm.h"
-#include "transport/node.h"
+#include "setup/setup.h"
 
 #include "comm_inside.h"
 #include "transport_pair.h"
@@ -22,7 +22,7 @@ static void test_name_is_the_settings(void **state)
 	gethostname(host, sizeof(host) - 1);
 	assert_string_not_equal(host, NAME);
 	pair_open(&pair);
-	assert_string_equal(pair.net->node->name, NAME);
+	assert_string_equal(pair.net->process->name, NAME);
 	assert_string_equal(comm_inside(pair.receive).peer_name, NAME);
 	assert_string_equal(comm_inside(pair.send).peer_name, NAME);
 	pair_close(&pair);

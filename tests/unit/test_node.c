@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_node.c - how soon the engine wakes by itself: only while something has a deadline. */
-#include "transport/connect.h"
+#include "setup/connect.h"
+#include "setup/work.h"
 
 #include "comm_fixture.h"
 
@@ -8,21 +9,21 @@
 static void test_connect_given_up(void **state)
 {
 	struct mesh_connect connect = {.state = MESH_CONNECT_PEERS};
-	struct mesh_node *node = &fixture.node;
+	struct mesh_process *process = &fixture.setup.process;
 
 	(void)state;
-	mesh_lock_take(&node->lock);
-	assert_int_equal(mesh_node_timeout(node), -1);
-	LIST_INSERT_HEAD(&node->connects, &connect, entry);
-	assert_int_equal(mesh_node_timeout(node), 20);
+	mesh_lock_take(&process->lock);
+	assert_int_equal(mesh_setup_work.timeout(process), -1);
+	LIST_INSERT_HEAD(&fixture.setup.connects, &connect, entry);
+	assert_int_equal(mesh_setup_work.timeout(process), 20);
 	connect.state = MESH_CONNECT_SENT;
-	assert_int_equal(mesh_node_timeout(node), 20);
+	assert_int_equal(mesh_setup_work.timeout(process), 20);
 	connect.state = MESH_CONNECT_FAILED;
-	assert_int_equal(mesh_node_timeout(node), -1);
+	assert_int_equal(mesh_setup_work.timeout(process), -1);
 	connect.state = MESH_CONNECT_DONE;
-	assert_int_equal(mesh_node_timeout(node), -1);
+	assert_int_equal(mesh_setup_work.timeout(process), -1);
 	LIST_REMOVE(&connect, entry);
-	mesh_lock_release(&node->lock);
+	mesh_lock_release(&process->lock);
 }
 
 int main(void)

@@ -13,9 +13,11 @@
 #include <rdma/fi_errno.h>
 
 #include "base/clock.h"
-#include "transport/net.h"
-#include "transport/node.h"
-#include "transport/openings.h"
+#include "setup/connect.h"
+#include "setup/listener.h"
+#include "setup/net.h"
+#include "setup/openings.h"
+#include "setup/setup.h"
 
 #include "fake_fabric.h"
 #include "log_capture.h"
@@ -75,9 +77,9 @@ static int connect_result(void)
 		assert_true(mesh_clock_ms() < deadline_ms);
 		ret = mesh_net_connect(net, 0, handle, &comm);
 		assert_null(comm);
-		mesh_lock_take(&net->node->lock);
-		waits = LIST_EMPTY(&net->node->connects);
-		mesh_lock_release(&net->node->lock);
+		mesh_lock_take(&net->process->lock);
+		waits = LIST_EMPTY(&net->setup->connects);
+		mesh_lock_release(&net->process->lock);
 	}
 	return ret;
 }
@@ -90,11 +92,11 @@ static void test_slow_domain(void **state)
 	assert_null(comm);
 	assert_int_equal(mesh_listener_accept(listener, &comm), 0);
 	assert_null(comm);
-	assert_null(net->node->domains[0]);
+	assert_null(net->process->domains[0]);
 	pthread_mutex_unlock(&gate);
 	assert_int_equal(connect_result(), 0);
-	assert_non_null(net->node->domains[0]);
-	assert_int_equal(net->node->num_endpoints, 1);
+	assert_non_null(net->process->domains[0]);
+	assert_int_equal(net->process->num_endpoints, 1);
 }
 
 static void test_domain_fails(void **state)
@@ -109,7 +111,7 @@ static void test_domain_fails(void **state)
 	mesh_listener_close(listener);
 	assert_int_equal(mesh_net_listen(net, 0, handle, &listener), 0);
 	assert_int_equal(connect_result(), 0);
-	assert_non_null(net->node->domains[0]);
+	assert_non_null(net->process->domains[0]);
 }
 
 /* NCCL gives up while the domain is being opened: closing waits for it, and closes it. */
@@ -130,7 +132,7 @@ static void test_never_used(void **state)
 	assert_int_equal(fake_open_objects(), 0);
 	assert_int_equal(mesh_net_open(&net), 0);
 	mesh_openings_await();
-	assert_non_null(net->node->domains[0]);
+	assert_non_null(net->process->domains[0]);
 }
 
 int main(void)

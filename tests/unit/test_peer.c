@@ -8,8 +8,11 @@
 #include <rdma/fi_errno.h>
 
 #include "base/clock.h"
-#include "transport/listener.h"
-#include "transport/peer_internal.h"
+#include "control/peer_end.h"
+#include "control/peer_greeting.h"
+#include "control/peer_life.h"
+#include "setup/listener.h"
+#include "transport/comm_open.h"
 
 #include "comm_fixture.h"
 #include "log_capture.h"
@@ -32,19 +35,19 @@ static int setup(void **state)
 
 	fixture_setup(state);
 	fixture_paths_open(MESH_PROVIDER_TCP, 2);
-	fixture.node.config.connect_timeout_s = 6;
+	fixture.setup.process.config.connect_timeout_s = 6;
 	for (i = 0; i < FIXTURE_PATHS; i++) {
-		LIST_INSERT_HEAD(&fixture.node.peers, &fixture.peers[i], entry);
+		LIST_INSERT_HEAD(&fixture.setup.process.peers, &fixture.peers[i], entry);
 		fixture.peers[i].address.port = 4321;
 	}
 	peer = &fixture.peers[0];
-	mesh_lock_take(&fixture.node.lock);
+	mesh_lock_take(&fixture.setup.process.lock);
 	return 0;
 }
 
 static int teardown(void **state)
 {
-	mesh_lock_release(&fixture.node.lock);
+	mesh_lock_release(&fixture.setup.process.lock);
 	/* A lost peer has closed its socket; the fixture closes it as well. */
 	if (peer->watch.fd < 0) {
 		close(fixture.frames);
@@ -128,7 +131,7 @@ static void test_greeting_is_not_answered(void **state)
 	assert_int_equal(peer->in_size, 0);
 	assert_int_equal(peer->out_size, 0);
 	assert_true(peer->remote->lost);
-	assert_int_equal(fixture.node.own_counters.retries, 1);
+	assert_int_equal(fixture.setup.process.own_counters.retries, 1);
 }
 
 static void test_greeting_is_answered(void **state)
@@ -142,7 +145,7 @@ static void test_greeting_is_answered(void **state)
 	tick(0);
 	assert_int_equal(peer->state, MESH_PEER_UP);
 	assert_string_equal(peer->reason, "");
-	assert_int_equal(fixture.node.own_counters.peers_up, 1);
+	assert_int_equal(fixture.setup.process.own_counters.peers_up, 1);
 	tick(100000);
 	assert_int_equal(peer->state, MESH_PEER_UP);
 }
@@ -238,10 +241,10 @@ static void test_greeting_keeps_its_peer(void **state)
 	mesh_peer_put(other);
 	other->silent_ms = 0;
 	mesh_peer_tick(other, START);
-	assert_ptr_equal(LIST_FIRST(&fixture.node.peers), other);
+	assert_ptr_equal(LIST_FIRST(&fixture.setup.process.peers), other);
 	fixture_sends_complete();
 	mesh_peer_tick(other, START);
-	assert_ptr_not_equal(LIST_FIRST(&fixture.node.peers), other);
+	assert_ptr_not_equal(LIST_FIRST(&fixture.setup.process.peers), other);
 }
 
 /* Only who comes further than the last attempt makes its reason old. */
@@ -258,7 +261,7 @@ static void test_reason_stays(void **state)
 	assert_int_equal(peer->state, MESH_PEER_RETRY);
 	assert_non_null(strstr(peer->reason, "did this NIC lose its address"));
 	assert_int_equal(peer->failed_in, MESH_PEER_CONNECTING);
-	assert_int_equal(fixture.node.own_counters.retries, 2);
+	assert_int_equal(fixture.setup.process.own_counters.retries, 2);
 }
 
 static void test_retry_in_time(void **state)
@@ -267,13 +270,13 @@ static void test_retry_in_time(void **state)
 	is(MESH_PEER_RETRY, false);
 	peer->retry_ms = START + 250;
 	tick(249);
-	assert_int_equal(fixture.node.own_counters.retries, 0);
+	assert_int_equal(fixture.setup.process.own_counters.retries, 0);
 	peer->refusal = MESH_REFUSAL_VERSION; /* its word stands */
 	tick(250);
-	assert_int_equal(fixture.node.own_counters.retries, 0);
+	assert_int_equal(fixture.setup.process.own_counters.retries, 0);
 	peer->refusal = 0;
 	tick(250);
-	assert_int_equal(fixture.node.own_counters.retries, 1);
+	assert_int_equal(fixture.setup.process.own_counters.retries, 1);
 }
 
 /* ---- loss ---------------------------------------------------------------------------------- */
@@ -289,7 +292,7 @@ static void test_lost_peer_is_buried(void **state)
 	others = comm_open(false, 1);
 	mesh_peer_lose(peer, "a test says so");
 	assert_true(log_captured(MESH_LOG_WARN, "lost node b (10.7.0.2), reached from eth7"));
-	assert_int_equal(fixture.node.own_counters.peers_lost, 1);
+	assert_int_equal(fixture.setup.process.own_counters.peers_lost, 1);
 	peer->lost_ms = START;
 	tick(GRACE - 1);
 	assert_int_equal(*comm_inside(its).error, 0);
@@ -352,7 +355,7 @@ static void test_loss_that_nobody_minds(void **state)
 		if (i < 2)
 			mesh_comm_free(comm);
 	}
-	assert_int_equal(fixture.node.own_counters.peers_lost, 2);
+	assert_int_equal(fixture.setup.process.own_counters.peers_lost, 2);
 	mesh_comm_free(others);
 }
 
@@ -381,14 +384,15 @@ static void test_loss_is_told_once(void **state)
 static void test_losses_before_accept(void **state)
 {
 	struct mesh_listener listener = {.net = &fixture.net};
-	struct mesh_log_limit *limit = &fixture.node.limits.unaccepted;
+	struct mesh_log_limit *limit = &fixture.setup.process.limits.unaccepted;
 	int i;
 
 	(void)state;
-	LIST_INSERT_HEAD(&fixture.node.listeners, &listener, entry);
+	LIST_INSERT_HEAD(&fixture.setup.listeners, &listener, entry);
 	for (i = 0; i < 2; i++) {
 		fixture.peers[i].incoming = true;
-		listener.waiting[listener.num_waiting++] = comm_open(false, i);
+		listener.waiting[listener.num_waiting] = comm_open(false, i);
+		listener.waiting[listener.num_waiting++]->waits = true;
 	}
 	for (i = 0; i < 20; i++) {
 		is(MESH_PEER_UP, true);
@@ -402,6 +406,7 @@ static void test_losses_before_accept(void **state)
 	assert_true(log_captured(MESH_LOG_WARN, "a stranger (19 more such lines were left out)"));
 	/* NCCL has accepted the other's. */
 	listener.num_waiting = 1;
+	listener.waiting[1]->waits = false;
 	mesh_peer_lose(&fixture.peers[1], "a loss");
 	assert_true(log_captured(MESH_LOG_WARN, "a loss"));
 	LIST_REMOVE(&listener, entry);
@@ -416,9 +421,9 @@ static struct mesh_peer *get(uint16_t port, uint64_t cookie)
 	const struct mesh_endpoint_addr address = fixture.peers[0].address;
 	struct mesh_peer *found = NULL;
 
-	assert_int_equal(
-		mesh_peer_get(&fixture.node, fixture.domains[0], &address, port, 3, cookie, &found),
-		0);
+	assert_int_equal(mesh_peer_get(&fixture.setup.process, fixture.domains[0], &address, port,
+				       3, cookie, &found),
+			 0);
 	return found;
 }
 
@@ -459,13 +464,13 @@ static void test_silence_is_remembered(void **state)
 	mesh_peer_put(other);
 	assert_int_equal(other->users, 0);
 	mesh_peer_tick(other, other->silent_ms + SILENCE_MEMORY - 1);
-	assert_ptr_equal(LIST_FIRST(&fixture.node.peers), other);
+	assert_ptr_equal(LIST_FIRST(&fixture.setup.process.peers), other);
 	assert_ptr_equal(get(99, 5), other);
 	mesh_peer_tick(other, other->silent_ms + SILENCE_MEMORY + 1); /* it has a user */
-	assert_ptr_equal(LIST_FIRST(&fixture.node.peers), other);
+	assert_ptr_equal(LIST_FIRST(&fixture.setup.process.peers), other);
 	mesh_peer_put(other);
 	mesh_peer_tick(other, other->silent_ms + SILENCE_MEMORY + 1);
-	assert_ptr_not_equal(LIST_FIRST(&fixture.node.peers), other);
+	assert_ptr_not_equal(LIST_FIRST(&fixture.setup.process.peers), other);
 }
 
 /* A refused cookie concerns its user only; other refusals concern all users. */

@@ -6,7 +6,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "transport/peer.h"
+#include "control/peer.h"
+#include "control/peer_life.h"
+#include "control/peer_send.h"
 
 #include "comm_fixture.h"
 
@@ -17,13 +19,13 @@ static int setup(void **state)
 	fixture_setup(state);
 	fixture_paths_open(MESH_PROVIDER_TCP, 1);
 	peer = &fixture.peers[0];
-	mesh_lock_take(&fixture.node.lock);
+	mesh_lock_take(&fixture.setup.process.lock);
 	return 0;
 }
 
 static int teardown(void **state)
 {
-	mesh_lock_release(&fixture.node.lock);
+	mesh_lock_release(&fixture.setup.process.lock);
 	return fixture_teardown(state);
 }
 
@@ -35,11 +37,11 @@ static void test_accept_fails(void **state)
 
 	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
-	fixture.node.engine.epoll_fd = -1;
-	assert_int_equal(
-		mesh_peer_accept(&fixture.node, peer->domain, ends[0], &peer->address.addr),
-		-EBADF);
-	assert_true(LIST_EMPTY(&fixture.node.peers));
+	fixture.setup.process.engine.epoll_fd = -1;
+	assert_int_equal(mesh_peer_accept(&fixture.setup.process, peer->domain, ends[0],
+					  &peer->address.addr),
+			 -EBADF);
+	assert_true(LIST_EMPTY(&fixture.setup.process.peers));
 	assert_int_equal(send(ends[0], "x", 1, MSG_NOSIGNAL), 1);
 	assert_int_equal(recv(ends[1], &byte, 1, 0), 1);
 	assert_int_equal(close(ends[0]), 0);
@@ -52,7 +54,7 @@ static uint32_t engine_turn(void)
 	struct epoll_event event = {0};
 	struct mesh_watch *watch;
 
-	if (epoll_wait(fixture.node.engine.epoll_fd, &event, 1, 0) != 1)
+	if (epoll_wait(fixture.setup.process.engine.epoll_fd, &event, 1, 0) != 1)
 		return 0;
 	watch = event.data.ptr;
 	watch->ready(watch, event.events);
@@ -89,12 +91,13 @@ static void test_frames_wait_for_the_socket(void **state)
 	ssize_t n;
 
 	(void)state;
-	fixture.node.engine.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	fixture.setup.process.engine.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
 	assert_int_equal(setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)), 0);
-	assert_int_equal(
-		mesh_peer_accept(&fixture.node, peer->domain, ends[0], &peer->address.addr), 0);
-	slow = LIST_FIRST(&fixture.node.peers);
+	assert_int_equal(mesh_peer_accept(&fixture.setup.process, peer->domain, ends[0],
+					  &peer->address.addr),
+			 0);
+	slow = LIST_FIRST(&fixture.setup.process.peers);
 	while (slow->out_size < 16384) {
 		frame = (struct mesh_frame){.comm = {.to_comm = 1, .sent = sent++}};
 		mesh_peer_send(slow, &frame, MESH_FRAME_ASK);
@@ -114,8 +117,8 @@ static void test_frames_wait_for_the_socket(void **state)
 	assert_int_equal(engine_turn(), 0); /* there is room, and nothing to send */
 	mesh_peer_free(slow);
 	close(ends[1]);
-	close(fixture.node.engine.epoll_fd);
-	fixture.node.engine.epoll_fd = -1;
+	close(fixture.setup.process.engine.epoll_fd);
+	fixture.setup.process.engine.epoll_fd = -1;
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

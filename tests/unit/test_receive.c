@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "transport/receive.h"
+#include "transport/request.h"
+
 #include "comm_fixture.h"
 #include "log_capture.h"
 

@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "transport/receive.h"
+#include "transport/stall.h"
+
 #include "comm_fixture.h"
 #include "log_capture.h"
 
@@ -344,9 +347,9 @@ static void test_grants_again(void **state)
 	fixture_post(comm, ROOM);
 	fixture_poll();
 	assert_int_equal(*comm_inside(comm).granted, 2);
-	mesh_lock_take(&fixture.node.lock);
+	mesh_lock_take(&fixture.setup.process.lock);
 	mesh_stall_asked(comm, 0);
-	mesh_lock_release(&fixture.node.lock);
+	mesh_lock_release(&fixture.setup.process.lock);
 	header = fixture_last_sent(MESH_MESSAGE_GRANT, NULL);
 	assert_int_equal(header.seq, 0);
 	assert_int_equal(header.count, 2);

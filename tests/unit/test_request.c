@@ -6,6 +6,10 @@
 
 #include <rdma/fi_errno.h>
 
+#include "transport/comm_end.h"
+#include "transport/receive.h"
+#include "transport/registration.h"
+
 #include "comm_fixture.h"
 #include "log_capture.h"
 
@@ -108,17 +112,17 @@ static void test_failure_spares_what_was_done(void **state)
 	first = fixture_post(comm, SMALL);
 	second = fixture_post(comm, SMALL);
 	fixture_message(comm, 0, MESH_MESSAGE_DATA, 0, fixture_memory + SMALL, 10);
-	atomic_store(&fixture.node.engine.awake, false);
+	atomic_store(&fixture.setup.process.engine.awake, false);
 	mesh_lock_take(comm_inside(comm).lock);
 	mesh_comm_fail(comm, -EPIPE, false, "the first reason");
 	mesh_comm_fail(comm, -EIO, false, "another reason");
 	mesh_lock_release(comm_inside(comm).lock);
 	assert_failed(comm, -EPIPE, "node b over eth7: the first reason");
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
-	assert_int_equal(fixture.node.own_counters.comms_opened, 1);
-	assert_int_equal(fixture.node.own_counters.comms_failed, 1);
+	assert_int_equal(fixture.setup.process.own_counters.comms_opened, 1);
+	assert_int_equal(fixture.setup.process.own_counters.comms_failed, 1);
 	assert_int_equal(fixture_test(first), 10);
-	assert_true(atomic_load(&fixture.node.engine.awake));
+	assert_true(atomic_load(&fixture.setup.process.engine.awake));
 	fixture_request_fails(second, -EPIPE);
 	assert_int_equal(first->state, MESH_REQUEST_FREE);
 	fixture_comm_close(comm);
@@ -130,11 +134,11 @@ static void test_quiet_failures(void **state)
 	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	*comm_inside(comm).peer_end = MESH_END_CLOSING;
-	mesh_lock_take(&fixture.node.lock);
+	mesh_lock_take(&fixture.setup.process.lock);
 	mesh_comm_peer_lost(comm);
-	mesh_lock_release(&fixture.node.lock);
+	mesh_lock_release(&fixture.setup.process.lock);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
-	assert_int_equal(fixture.node.own_counters.comms_failed, 1);
+	assert_int_equal(fixture.setup.process.own_counters.comms_failed, 1);
 	assert_int_equal(*comm_inside(comm).peer_end, MESH_END_UNCLEAN);
 	assert_false(mesh_comm_peer_asks(comm));
 	fixture_comm_close(comm);

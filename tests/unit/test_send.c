@@ -7,6 +7,8 @@
 
 #include <rdma/fi_errno.h>
 
+#include "transport/comm_open.h"
+
 #include "comm_fixture.h"
 #include "log_capture.h"
 
@@ -246,7 +248,7 @@ static void test_done_with_the_last_segment(void **state)
 	int i;
 
 	(void)state;
-	fixture.node.config.segment_bytes = 4096;
+	fixture.setup.process.config.segment_bytes = 4096;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	request = fixture_post(comm, 300 * 4096);
 	fixture_grant(comm, 0, 1, 300 * 4096);
@@ -357,7 +359,7 @@ static void test_writes_of_eight_comms(void **state)
 static void test_full_for_all_that_follow(void **state)
 {
 	(void)state;
-	fixture.node.config.segment_bytes = 768 * KIB;
+	fixture.setup.process.config.segment_bytes = 768 * KIB;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	fixture_post(comm, 8 * MIB);
 	fixture_post(comm, LARGE);
@@ -398,7 +400,7 @@ static void test_busy_provider(void **state)
 	struct mesh_request *request;
 
 	(void)state;
-	fixture.node.config.segment_bytes = LARGE;
+	fixture.setup.process.config.segment_bytes = LARGE;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	request = fixture_post(comm, 2 * LARGE);
 	fixture_post(comm, LARGE);

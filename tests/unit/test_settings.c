@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "transport/net.h"
+#include "setup/net.h"
 
 #include "log_capture.h"
 

@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "transport/receive.h"
+#include "transport/request.h"
+#include "transport/stall.h"
 
 #include "comm_fixture.h"
 #include "log_capture.h"
@@ -19,23 +22,23 @@ static struct mesh_comm *comm;
 
 static void tick(uint64_t now_ms)
 {
-	mesh_lock_take(&fixture.node.lock);
+	mesh_lock_take(&fixture.setup.process.lock);
 	mesh_stall_tick(comm, now_ms);
-	mesh_lock_release(&fixture.node.lock);
+	mesh_lock_release(&fixture.setup.process.lock);
 }
 
 static void asked(uint32_t seq)
 {
-	mesh_lock_take(&fixture.node.lock);
+	mesh_lock_take(&fixture.setup.process.lock);
 	mesh_stall_asked(comm, seq);
-	mesh_lock_release(&fixture.node.lock);
+	mesh_lock_release(&fixture.setup.process.lock);
 }
 
 static void answered(uint32_t seq)
 {
-	mesh_lock_take(&fixture.node.lock);
+	mesh_lock_take(&fixture.setup.process.lock);
 	mesh_stall_answered(comm, seq);
-	mesh_lock_release(&fixture.node.lock);
+	mesh_lock_release(&fixture.setup.process.lock);
 }
 
 static void data(uint32_t seq)

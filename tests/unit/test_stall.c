@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "transport/comm.h"
+#include "transport/receive.h"
+#include "transport/send.h"
 
 #include "transport_pair.h"
 

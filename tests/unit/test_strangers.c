@@ -17,9 +17,10 @@
 
 #include "base/clock.h"
 #include "base/version.h"
-#include "transport/comm.h"
-#include "transport/listener.h"
-#include "transport/node.h"
+#include "setup/listener.h"
+#include "setup/net.h"
+#include "transport/comm_open.h"
+#include "wire/handle.h"
 
 #include "comm_inside.h"
 #include "log_capture.h"
@@ -41,9 +42,9 @@ static uint64_t refused_count(void)
 {
 	uint64_t count;
 
-	mesh_lock_take(&stranger.net->node->lock);
-	count = stranger.net->node->counters->refused;
-	mesh_lock_release(&stranger.net->node->lock);
+	mesh_lock_take(&stranger.net->process->lock);
+	count = stranger.net->process->counters->refused;
+	mesh_lock_release(&stranger.net->process->lock);
 	return count;
 }
 
@@ -140,17 +141,17 @@ static struct mesh_frame connect_make(uint32_t comm, int path, int num_paths)
 static void test_hello_is_answered(void **state)
 {
 	struct mesh_frame frame = hello_make();
-	const struct mesh_node *node = stranger.net->node;
+	const struct mesh_process *process = stranger.net->process;
 
 	(void)state;
 	frame_send(&frame, MESH_FRAME_HELLO);
 	frame = frame_read(MESH_FRAME_HELLO);
-	assert_true(frame.hello.node_id == node->node_id);
-	assert_true(frame.hello.process_id == node->process_id);
+	assert_true(frame.hello.node_id == process->node_id);
+	assert_true(frame.hello.process_id == process->process_id);
 	assert_true(frame.hello.cookie == 0 && frame.hello.listen_id == 0);
-	assert_int_equal(frame.hello.num_nics, node->num_endpoints);
-	assert_int_equal(frame.hello.eager_limit, node->config.eager_limit_bytes);
-	assert_int_equal(frame.hello.mtu, node->table.nics[0].mtu);
+	assert_int_equal(frame.hello.num_nics, process->num_endpoints);
+	assert_int_equal(frame.hello.eager_limit, process->config.eager_limit_bytes);
+	assert_int_equal(frame.hello.mtu, process->table.nics[0].mtu);
 	assert_int_equal(refused_count(), 0);
 	frame = hello_make();
 	frame_send(&frame, MESH_FRAME_HELLO);
@@ -229,10 +230,8 @@ static void test_wrong_version(void **state)
 	frame = frame_read(MESH_FRAME_REFUSE);
 	assert_int_equal(frame.refuse.refusal, MESH_REFUSAL_VERSION);
 	assert_int_equal(frame.refuse.detail, MESH_PROTOCOL_VERSION);
-	snprintf(why, sizeof(why),
-		 "it runs nccl-net-mesh 7.8.9 (protocol %d), and we run "
-		 "nccl-net-mesh %s (protocol %d)",
-		 MESH_PROTOCOL_VERSION + 1, mesh_version(), MESH_PROTOCOL_VERSION);
+	snprintf(why, sizeof(why), "nccl-net-mesh 7.8.9 (protocol %d), and we run nccl-net-mesh %s",
+		 MESH_PROTOCOL_VERSION + 1, mesh_version());
 	hung_up(why);
 	assert_true(refused_count() == 1);
 }
@@ -495,14 +494,14 @@ static int lost_peers_age(uint64_t ms)
 	struct mesh_peer *peer;
 	int count = 0;
 
-	mesh_lock_take(&stranger.net->node->lock);
-	LIST_FOREACH(peer, &stranger.net->node->peers, entry) {
+	mesh_lock_take(&stranger.net->process->lock);
+	LIST_FOREACH(peer, &stranger.net->process->peers, entry) {
 		if (peer->state != MESH_PEER_LOST || !peer->users)
 			continue;
 		peer->lost_ms -= ms;
 		count++;
 	}
-	mesh_lock_release(&stranger.net->node->lock);
+	mesh_lock_release(&stranger.net->process->lock);
 	return count;
 }
 

@@ -14,10 +14,19 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "control/peer.h"
+#include "control/peer_life.h"
+#include "setup/connect.h"
+#include "setup/listener.h"
+#include "setup/net.h"
+#include "setup/setup.h"
+#include "setup/work.h"
 #include "transport/comm.h"
-#include "transport/net.h"
-#include "transport/node.h"
-#include "transport/peer.h"
+#include "transport/comm_open.h"
+#include "transport/receive.h"
+#include "transport/registration.h"
+#include "transport/request.h"
+#include "transport/send.h"
 
 #include "comm_inside.h"
 #include "transport_pair.h"
@@ -273,18 +282,18 @@ static void test_connects_again_after_a_reset(void **state)
 	uint64_t deadline = mesh_clock_ms() + LIMIT_MS;
 	struct pair first, second;
 	struct mesh_peer *peer;
-	struct mesh_node *node;
+	struct mesh_process *process;
 	bool buried = false;
 
 	(void)state;
 	pair_open(&first);
-	node = first.send->node;
-	mesh_lock_take(&node->lock);
-	LIST_FOREACH(peer, &node->peers, entry) {
+	process = first.send->process;
+	mesh_lock_take(&process->lock);
+	LIST_FOREACH(peer, &process->peers, entry) {
 		if (!peer->incoming)
 			shutdown(peer->watch.fd, SHUT_RDWR);
 	}
-	mesh_lock_release(&node->lock);
+	mesh_lock_release(&process->lock);
 	pair_open(&second);
 	while (!buried) { /* what is left of the first has been cleared away */
 		assert_true(mesh_clock_ms() < deadline);
@@ -296,42 +305,42 @@ static void test_connects_again_after_a_reset(void **state)
 	pair_close(&first);
 }
 
-static bool engine_is_awake(struct mesh_node *node)
+static bool engine_is_awake(struct mesh_process *process)
 {
-	return atomic_load(&node->engine.awake);
+	return atomic_load(&process->engine.awake);
 }
 
 /* However often something else wakes it: a second after NCCL's last poll, and not before. */
 static void test_engine_rests_in_time(void **state)
 {
 	uint64_t deadline = mesh_clock_ms() + LIMIT_MS, before;
-	struct mesh_node *node;
+	struct mesh_process *process;
 	struct pair pair;
 	bool awake;
 	int i;
 
 	(void)state;
 	pair_open(&pair);
-	node = pair.send->node;
+	process = pair.send->process;
 	before = mesh_clock_ms();
 	message_move(&pair, 64, 64, false);
-	mesh_lock_take(&node->lock);
+	mesh_lock_take(&process->lock);
 	for (i = 0; i < 200; i++)
-		mesh_node_tick(node);
-	mesh_lock_release(&node->lock);
-	awake = engine_is_awake(node);
+		mesh_setup_work.tick(process);
+	mesh_lock_release(&process->lock);
+	awake = engine_is_awake(process);
 	/* Else this thread had no CPU for so long that it may have gone to sleep. */
 	if (mesh_clock_ms() - before < 500)
 		assert_true(awake);
-	while (engine_is_awake(node))
+	while (engine_is_awake(process))
 		assert_true(mesh_clock_ms() < deadline);
 	/* The caller that wakes it after a long time is about to poll. */
 	before = mesh_clock_ms();
-	mesh_engine_busy(&node->engine);
-	mesh_lock_take(&node->lock);
-	mesh_node_tick(node);
-	mesh_lock_release(&node->lock);
-	awake = engine_is_awake(node);
+	mesh_engine_busy(&process->engine);
+	mesh_lock_take(&process->lock);
+	mesh_setup_work.tick(process);
+	mesh_lock_release(&process->lock);
+	awake = engine_is_awake(process);
 	if (mesh_clock_ms() - before < 500)
 		assert_true(awake);
 	pair_close(&pair);
@@ -368,7 +377,7 @@ static void test_child_keeps_nothing_alive(void **state)
 	(void)state;
 	assert_int_equal(pipe(pipe_fds), 0);
 	pair_open(&pair);
-	port = pair.send->node->control_port;
+	port = pair.send->process->control_port;
 	child = fork_plainly();
 	if (!child) {
 		close(pipe_fds[1]);
@@ -393,19 +402,19 @@ static void test_child_lets_go(void **state)
 {
 	int fds[64], num = 0, i, status;
 	struct mesh_peer *peer;
-	struct mesh_node *node;
+	struct mesh_process *process;
 	struct pair pair;
 	pid_t child;
 
 	(void)state;
 	pair_open(&pair);
-	node = pair.send->node;
-	mesh_lock_take(&node->lock);
-	fds[num++] = node->engine.epoll_fd;
-	fds[num++] = node->engine.wake_fd;
-	fds[num++] = node->controls[0].watch.fd;
-	fds[num++] = node->stats.fd;
-	LIST_FOREACH(peer, &node->peers, entry)
+	process = pair.send->process;
+	mesh_lock_take(&process->lock);
+	fds[num++] = process->engine.epoll_fd;
+	fds[num++] = process->engine.wake_fd;
+	fds[num++] = process->controls[0].watch.fd;
+	fds[num++] = process->stats.fd;
+	LIST_FOREACH(peer, &process->peers, entry)
 		fds[num++] = peer->watch.fd;
 	assert_true(num >= 6); /* both ends of a connection */
 	/*
@@ -417,11 +426,11 @@ static void test_child_lets_go(void **state)
 		for (i = 0; i < num && !is_open(fds[i]); i++)
 			;
 		alarm(20);
-		while (i == num && (peer = LIST_FIRST(&node->peers)))
+		while (i == num && (peer = LIST_FIRST(&process->peers)))
 			mesh_peer_free(peer);
 		_exit(i != num);
 	}
-	mesh_lock_release(&node->lock);
+	mesh_lock_release(&process->lock);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 	for (i = 0; i < num; i++)
@@ -434,24 +443,24 @@ static void test_child_lets_go(void **state)
 static void test_dialled_port_is_told(void **state)
 {
 	uint64_t deadline = mesh_clock_ms() + LIMIT_MS;
-	struct mesh_node *node;
+	struct mesh_process *process;
 	struct mesh_peer *peer;
 	struct pair pair;
 	uint16_t port = 0;
 
 	(void)state;
 	pair_open(&pair);
-	node = pair.send->node;
+	process = pair.send->process;
 	while (!port) {
 		assert_true(mesh_clock_ms() < deadline);
-		mesh_lock_take(&node->lock);
-		LIST_FOREACH(peer, &node->peers, entry) {
+		mesh_lock_take(&process->lock);
+		LIST_FOREACH(peer, &process->peers, entry) {
 			if (peer->incoming && peer->remote)
 				port = peer->remote->dialled_from;
 		}
-		mesh_lock_release(&node->lock);
+		mesh_lock_release(&process->lock);
 	}
-	assert_int_not_equal(port, node->domains[0]->port);
+	assert_int_not_equal(port, process->domains[0]->port);
 	pair_close(&pair);
 }
 

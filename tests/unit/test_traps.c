@@ -11,7 +11,14 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "transport/net.h"
+#include "setup/connect.h"
+#include "setup/listener.h"
+#include "setup/net.h"
+#include "transport/comm_open.h"
+#include "transport/receive.h"
+#include "transport/registration.h"
+#include "transport/request.h"
+#include "transport/send.h"
 
 #include "transport_pair.h"
 

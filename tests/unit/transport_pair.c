@@ -4,6 +4,13 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "setup/connect.h"
+#include "setup/listener.h"
+#include "transport/comm_open.h"
+#include "transport/receive.h"
+#include "transport/registration.h"
+#include "transport/request.h"
+#include "transport/send.h"
 
 #include "transport_pair.h"
 

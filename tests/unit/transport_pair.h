@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "transport/net.h"
+#include "setup/net.h"
 
 /* Whatever takes longer than this has failed. */
 #define LIMIT_MS 20000

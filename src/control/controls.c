@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* controls.c - the control listeners: one TCP port, open on the mesh NICs' addresses only. */
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/descriptors.h"
+#include "base/log.h"
+#include "base/private_descriptor.h"
+#include "control/controls.h"
+#include "control/peer_life.h"
+#include "wire/protocol.h"
+#include "wire/stats.h"
+
+/* Every NIC listens on the same port, which the kernel chose for the first: another may hold it. */
+#define PORT_TRIES 32
+#define BACKLOG 1024
+/* After accept() ran out of file descriptors. */
+#define PAUSE_MS 200
+/* Connections that have not introduced themselves yet; more are closed at once. */
+#define STRANGERS_MAX 256
+
+static int strangers_count(const struct mesh_process *process)
+{
+	const struct mesh_peer *peer;
+	int count = 0;
+
+	LIST_FOREACH(peer, &process->peers, entry)
+		count += peer->incoming && peer->state == MESH_PEER_HELLO;
+	return count;
+}
+
+static void accept_pause(struct mesh_control *control, int error)
+{
+	struct mesh_log_limit *limit = &control->process->limits.accept_fails;
+	uint64_t now_ms = mesh_clock_ms();
+	char more[MESH_LOG_LIMIT_TEXT_MAX];
+
+	if (mesh_log_limit_pass(limit, 1, now_ms, more))
+		mesh_warn("cannot accept a peer's connection: %s%s%s", strerror(error),
+			  error == EMFILE || error == ENFILE ? "; " MESH_DESCRIPTORS_RAISE : "",
+			  more);
+	control->paused_until_ms = now_ms + PAUSE_MS;
+	mesh_engine_rewatch(&control->process->engine, &control->watch, 0);
+}
+
+static void control_ready(struct mesh_watch *watch, uint32_t events)
+{
+	struct mesh_control *control = (struct mesh_control *)watch;
+	struct mesh_process *process = control->process;
+	struct sockaddr_storage from;
+	socklen_t len = sizeof(from);
+	struct mesh_addr address;
+	int fd;
+
+	(void)events;
+	fd = mesh_descriptor_hide(
+		accept4(watch->fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC));
+	if (fd < 0) {
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+			accept_pause(control, errno);
+		return;
+	}
+	if (strangers_count(process) >= STRANGERS_MAX ||
+	    mesh_addr_from_sockaddr((struct sockaddr *)&from, len, &address, NULL) ||
+	    mesh_peer_accept(process, process->domains[control->dev], fd, &address)) {
+		mesh_count_event(&process->counters->refused);
+		mesh_descriptor_close(fd);
+	}
+}
+
+/* A listening socket on @address. Returns it, or a negative errno. */
+static int socket_listen(const struct mesh_addr *address, uint16_t port)
+{
+	struct sockaddr_storage sockaddr;
+	socklen_t len = mesh_addr_to_sockaddr(address, port, &sockaddr);
+	int fd, ret;
+
+	fd = mesh_descriptor_hide(
+		socket(sockaddr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+	if (fd < 0)
+		return -errno;
+	if (!bind(fd, (struct sockaddr *)&sockaddr, len) && !listen(fd, BACKLOG))
+		return fd;
+	ret = -errno;
+	mesh_descriptor_close(fd);
+	return ret;
+}
+
+static int socket_port(int fd, uint16_t *port)
+{
+	struct sockaddr_storage sockaddr;
+	socklen_t len = sizeof(sockaddr);
+	struct mesh_addr address;
+
+	if (getsockname(fd, (struct sockaddr *)&sockaddr, &len))
+		return -errno;
+	return mesh_addr_from_sockaddr((struct sockaddr *)&sockaddr, len, &address, port);
+}
+
+static void sockets_close(struct mesh_process *process)
+{
+	int dev;
+
+	for (dev = 0; dev < process->num_devs; dev++) {
+		mesh_descriptor_close(process->controls[dev].watch.fd);
+		process->controls[dev].watch.fd = -1;
+	}
+}
+
+/* One attempt to have one port on every NIC. */
+static int sockets_open(struct mesh_process *process)
+{
+	int dev, fd, ret;
+
+	process->control_port = 0;
+	for (dev = 0; dev < process->num_devs; dev++) {
+		fd = socket_listen(&process->nics[dev]->source, process->control_port);
+		if (fd < 0)
+			return fd;
+		process->controls[dev].watch.fd = fd;
+		if (process->control_port)
+			continue;
+		ret = socket_port(fd, &process->control_port);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+void mesh_control_start(struct mesh_process *process, int dev)
+{
+	struct mesh_control *control = &process->controls[dev];
+	int ret = 0;
+
+	mesh_lock_assert_held(&process->lock);
+	if (control->watch.fd < 0)
+		return;
+	if (process->domains[dev])
+		ret = mesh_engine_watch(&process->engine, &control->watch, EPOLLIN);
+	if (ret)
+		mesh_warn("%s: cannot accept peers: %s", process->nics[dev]->netdev,
+			  strerror(-ret));
+	/* Without a domain, who dials is refused at once. */
+	if (ret || process->dev_states[dev] == MESH_DEV_FAILED)
+		mesh_engine_unwatch(&process->engine, &control->watch);
+}
+
+int mesh_controls_open(struct mesh_process *process)
+{
+	int dev, tries, ret = 0;
+
+	for (dev = 0; dev < process->num_devs; dev++) {
+		process->controls[dev] = (struct mesh_control){
+			.watch = {.fd = -1, .ready = control_ready},
+			.process = process,
+			.dev = dev,
+		};
+	}
+	for (tries = 0; tries < PORT_TRIES; tries++) {
+		ret = sockets_open(process);
+		if (!ret)
+			break;
+		sockets_close(process);
+		if (ret != -EADDRINUSE)
+			break;
+	}
+	for (dev = 0; dev < process->num_devs && !ret; dev++)
+		mesh_control_start(process, dev);
+	if (ret) {
+		mesh_warn("cannot listen for peers: %s", strerror(-ret));
+		sockets_close(process);
+	}
+	return ret;
+}
+
+void mesh_controls_close(struct mesh_process *process)
+{
+	int dev;
+
+	for (dev = 0; dev < process->num_devs; dev++)
+		mesh_engine_unwatch(&process->engine, &process->controls[dev].watch);
+}
+
+bool mesh_controls_paused(const struct mesh_process *process)
+{
+	int dev;
+
+	for (dev = 0; dev < process->num_devs; dev++) {
+		if (process->controls[dev].paused_until_ms)
+			return true;
+	}
+	return false;
+}
+
+void mesh_controls_tick(struct mesh_process *process, uint64_t now_ms)
+{
+	int dev;
+
+	for (dev = 0; dev < process->num_devs; dev++) {
+		struct mesh_control *control = &process->controls[dev];
+
+		if (!control->paused_until_ms || now_ms < control->paused_until_ms)
+			continue;
+		control->paused_until_ms = 0;
+		mesh_engine_rewatch(&process->engine, &control->watch, EPOLLIN);
+	}
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* controls.h - the control listeners: one TCP port, on the mesh NICs' addresses only. */
+#ifndef MESH_CONTROL_CONTROLS_H
+#define MESH_CONTROL_CONTROLS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "control/process.h"
+
+/** Opens and closes the control listeners of all domains. process->lock held. */
+int mesh_controls_open(struct mesh_process *process);
+void mesh_controls_close(struct mesh_process *process);
+
+/**
+ * Accepts peers on this NIC if its domain is open, refuses them if that has failed; until then they
+ * wait in the kernel's queue. process->lock held.
+ */
+void mesh_control_start(struct mesh_process *process, int dev);
+
+/** True while a control listener waits for file descriptors. process->lock held. */
+bool mesh_controls_paused(const struct mesh_process *process);
+
+/** Listens again where accept() had run out of file descriptors. process->lock held. */
+void mesh_controls_tick(struct mesh_process *process, uint64_t now_ms);
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* link.c - one liveness for each process and link; one verdict for all peers there. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "control/link.h"
+
+/* The provider's sockets are searched for anew after this while somebody waits. */
+#define SEARCH_MS 5000
+/* Where one has gone, or there was none. */
+#define SEARCH_AGAIN_MS 1000
+/* linux/tcp.h: MAX_TCP_KEEPCNT. */
+#define KEEPALIVE_COUNT_MAX 127
+
+/* ---- keep-alive ---------------------------------------------------------------------------- */
+
+/*
+ * While nobody waits, the kernel alone notices a dead link: it wakes the engine by ending the
+ * connection, a little later than the limit, so that an interruption that is shorter ends nothing.
+ */
+static void keepalive_set(const struct mesh_peer *peer)
+{
+	int limit_s = (int)peer->process->config.dead_peer_timeout_s;
+	struct mesh_tcp_keepalive keepalive = {
+		.idle_s = limit_s / 4 > 1 ? limit_s / 4 : 1,
+		.interval_s = limit_s / MESH_LINK_QUESTIONS > 1 ? limit_s / MESH_LINK_QUESTIONS : 1,
+	};
+
+	keepalive.count = limit_s / keepalive.interval_s + 1;
+	if (keepalive.count > KEEPALIVE_COUNT_MAX)
+		keepalive.count = KEEPALIVE_COUNT_MAX;
+	if (peer->link->eager) {
+		keepalive.idle_s = 1;
+		keepalive.count = KEEPALIVE_COUNT_MAX;
+	}
+	mesh_tcp_keepalive_set(peer->watch.fd, &keepalive);
+}
+
+void mesh_link_keepalives_set(const struct mesh_link *link)
+{
+	const struct mesh_peer *peer;
+
+	LIST_FOREACH(peer, &link->process->peers, entry) {
+		if (peer->link == link)
+			keepalive_set(peer);
+	}
+}
+
+/* ---- members ------------------------------------------------------------------------------- */
+
+static struct mesh_link *link_find(const struct mesh_peer *peer)
+{
+	struct mesh_link *link;
+
+	LIST_FOREACH(link, &peer->process->links, entry) {
+		if (link->domain == peer->domain && link->process_id == peer->process_id &&
+		    mesh_addr_equal(&link->address, &peer->address.addr))
+			return link;
+	}
+	return NULL;
+}
+
+static struct mesh_link *link_make(const struct mesh_peer *peer)
+{
+	struct mesh_link *link = calloc(1, sizeof(*link));
+
+	if (!link)
+		return NULL;
+	link->process = peer->process;
+	link->domain = peer->domain;
+	link->process_id = peer->process_id;
+	link->address = peer->address.addr;
+	mesh_liveness_init(&link->liveness, peer->process->config.dead_peer_timeout_s * 1000);
+	LIST_INSERT_HEAD(&peer->process->links, link, entry);
+	return link;
+}
+
+void mesh_link_join(struct mesh_peer *peer)
+{
+	struct mesh_link *link = link_find(peer);
+
+	mesh_lock_assert_held(&peer->process->lock);
+	if (!link)
+		link = link_make(peer);
+	if (!link)
+		return;
+	link->num_peers++;
+	peer->link = link;
+	keepalive_set(peer);
+}
+
+void mesh_link_put(struct mesh_link *link)
+{
+	if (--link->num_peers)
+		return;
+	LIST_REMOVE(link, entry);
+	free(link);
+}
+
+void mesh_link_leave(struct mesh_peer *peer)
+{
+	struct mesh_link *link = peer->link;
+
+	mesh_lock_assert_held(&peer->process->lock);
+	peer->link = NULL;
+	if (link)
+		mesh_link_put(link);
+}
+
+/* ---- looking ------------------------------------------------------------------------------- */
+
+/* Any peer of the link: their remotes have the same name. */
+static struct mesh_remote *link_remote(const struct mesh_link *link)
+{
+	const struct mesh_peer *peer;
+
+	LIST_FOREACH(peer, &link->process->peers, entry) {
+		if (peer->link == link)
+			return peer->remote;
+	}
+	return NULL;
+}
+
+static int data_look(struct mesh_link *link, struct mesh_tcp_look *looks, uint64_t now_ms)
+{
+	int num = mesh_remote_sockets_look(&link->sockets, looks);
+	bool whole = num && num == link->sockets.num;
+	const struct mesh_remote *remote;
+
+	if (link->searched_ms && now_ms < link->searched_ms + (whole ? SEARCH_MS : SEARCH_AGAIN_MS))
+		return num;
+	remote = link_remote(link);
+	if (!remote)
+		return num;
+	mesh_remote_sockets_find(link->domain, remote, &link->sockets);
+	link->searched_ms = now_ms;
+	return mesh_remote_sockets_look(&link->sockets, looks);
+}
+
+enum mesh_liveness_verdict mesh_link_look(struct mesh_link *link, uint64_t now_ms)
+{
+	struct mesh_tcp_look looks[MESH_LIVENESS_SOCKETS];
+	const struct mesh_peer *peer;
+	int num = 0;
+
+	LIST_FOREACH(peer, &link->process->peers, entry) {
+		if (peer->link != link || num == MESH_LIVENESS_SOCKETS - MESH_REMOTE_SOCKETS_MAX)
+			continue;
+		looks[num].data = false;
+		if (!mesh_tcp_look(peer->watch.fd, &looks[num]))
+			num++;
+	}
+	if (num) /* else there is no telling whether the peer's kernel answers */
+		num += data_look(link, &looks[num], now_ms);
+	return mesh_liveness_learn(&link->liveness, looks, num, now_ms);
+}
+
+void mesh_link_want(struct mesh_peer *peer, uint64_t until_ms)
+{
+	if (peer->link)
+		mesh_liveness_want(&peer->link->liveness, until_ms);
+}
+
+void mesh_link_sent(struct mesh_peer *peer)
+{
+	if (!peer->link || peer->link->sent_ms)
+		return;
+	peer->link->sent_ms = mesh_clock_ms();
+	mesh_engine_wake(&peer->process->engine);
+}
+
+bool mesh_link_is_fresh(const struct mesh_peer *peer, uint64_t now_ms)
+{
+	return !peer->link || mesh_liveness_is_fresh(&peer->link->liveness, now_ms);
+}
+
+bool mesh_link_is_drained(struct mesh_peer *peer, uint64_t since_ms, uint64_t now_ms)
+{
+	mesh_lock_assert_held(&peer->process->lock);
+	if (!peer->link)
+		return true;
+	/* A verdict comes again at the next tick. */
+	mesh_link_look(peer->link, now_ms);
+	return peer->link->liveness.drained_ms >= since_ms;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* link_watch.c - looks at the links that somebody waits for, and loses those that are dead. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "control/link.h"
+#include "control/link_watch.h"
+#include "control/peer_end.h"
+#include "control/peer_send.h"
+#include "system/tcp_look.h"
+
+/* Longer without a sign of life, and the kernel is made to ask again, this often. */
+#define QUIET_MS 1000
+#define POKE_MS 200
+
+/* A frame is acknowledged within this; else somebody waits for it. */
+#define FRAME_MS 500
+
+/* ---- verdicts -------------------------------------------------------------------------- */
+
+static void refusal_tell(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_t detail)
+{
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.refuse.refusal = refusal;
+	frame.refuse.detail = detail;
+	mesh_peer_send(peer, &frame, MESH_FRAME_REFUSE);
+}
+
+/*
+ * Over each link that is left to the same process: which one is lost. It comes before what the
+ * comms will send when they close, so that the other node knows the reason, too.
+ */
+static void others_tell(const struct mesh_peer *lost, enum mesh_refusal refusal)
+{
+	uint32_t detail = mesh_link_name((uint8_t)lost->domain->dev, lost->address.nic);
+	struct mesh_peer *peer;
+
+	LIST_FOREACH(peer, &lost->process->peers, entry) {
+		if (peer->link && peer->link != lost->link && peer->process_id == lost->process_id)
+			refusal_tell(peer, refusal, detail);
+	}
+}
+
+void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusal tell)
+{
+	struct mesh_link *link = peer->link;
+	struct mesh_process *process = peer->process;
+
+	mesh_lock_assert_held(&process->lock);
+	if (!link) {
+		mesh_peer_lose(peer, reason);
+		return;
+	}
+	if (tell)
+		others_tell(peer, tell);
+	link->num_peers++; /* it stays until the end */
+	LIST_FOREACH(peer, &process->peers, entry) {
+		if (peer->link != link)
+			continue;
+		if (tell)
+			refusal_tell(peer, tell, 0);
+		mesh_peer_lose(peer, reason);
+		peer->lost_ms = 0; /* nothing is on its way any more: its comms need not wait */
+	}
+	mesh_link_put(link);
+}
+
+void mesh_link_given_up(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_t detail)
+{
+	struct mesh_peer *other;
+
+	mesh_lock_assert_held(&peer->process->lock);
+	LIST_FOREACH(other, &peer->process->peers, entry) {
+		if (!other->link || other->process_id != peer->process_id)
+			continue;
+		if (detail ? mesh_link_name(other->address.nic, (uint8_t)other->domain->dev) ==
+				     detail
+			   : other == peer)
+			break;
+	}
+	if (other)
+		mesh_link_lose(other, mesh_refusal_text(refusal), 0);
+}
+
+void mesh_link_timed_out(struct mesh_peer *peer)
+{
+	char reason[MESH_PEER_REASON_MAX];
+
+	snprintf(reason, sizeof(reason),
+		 "no answer for %llu s: cable pulled, link down, node stopped",
+		 (unsigned long long)peer->process->config.dead_peer_timeout_s);
+	mesh_link_lose(peer, reason, MESH_REFUSAL_NO_ANSWER);
+}
+
+static void link_judge(struct mesh_link *link, enum mesh_liveness_verdict verdict)
+{
+	unsigned long long limit_s = link->liveness.limit_ms / 1000;
+	char reason[MESH_PEER_REASON_MAX];
+	struct mesh_peer *peer;
+
+	LIST_FOREACH(peer, &link->process->peers, entry) {
+		if (peer->link == link)
+			break;
+	}
+	if (!peer)
+		return;
+	if (verdict == MESH_LIVENESS_NO_ANSWER) {
+		mesh_link_timed_out(peer);
+	} else if (verdict == MESH_LIVENESS_NO_DATA) {
+		snprintf(reason, sizeof(reason),
+			 "it has acknowledged no data for %llu s, though small packets get "
+			 "through: large frames are lost (is the MTU of both NICs the same?)",
+			 limit_s);
+		mesh_link_lose(peer, reason, MESH_REFUSAL_NO_DATA);
+	}
+}
+
+/* ---- what is due ----------------------------------------------------------------------- */
+
+/* Setting what is set already makes the kernel ask at once. */
+static void silence_poke(struct mesh_link *link, uint64_t now_ms)
+{
+	uint64_t pause_ms = link->liveness.limit_ms / MESH_LINK_QUESTIONS;
+
+	if (pause_ms < POKE_MS)
+		pause_ms = POKE_MS;
+	if (now_ms < link->liveness.heard_ms + QUIET_MS || now_ms < link->poked_ms + pause_ms)
+		return;
+	link->poked_ms = now_ms;
+	mesh_link_keepalives_set(link);
+}
+
+/* Frames that are not acknowledged: then somebody waits. */
+static void frames_check(struct mesh_link *link, uint64_t now_ms)
+{
+	struct mesh_tcp_look look = {.queued = 0};
+	const struct mesh_peer *peer;
+
+	if (!link->sent_ms || mesh_clock_elapsed_ms(link->sent_ms, now_ms) < FRAME_MS)
+		return;
+	LIST_FOREACH(peer, &link->process->peers, entry) {
+		if (peer->link == link && !mesh_tcp_look(peer->watch.fd, &look) && look.queued) {
+			mesh_liveness_want(&link->liveness, now_ms + FRAME_MS);
+			return;
+		}
+	}
+	link->sent_ms = 0;
+}
+
+void mesh_links_tick(struct mesh_process *process, uint64_t now_ms)
+{
+	struct mesh_link *link, *next;
+	bool due, eager;
+
+	mesh_lock_assert_held(&process->lock);
+	for (link = LIST_FIRST(&process->links); link; link = next) {
+		next = LIST_NEXT(link, entry); /* a verdict frees its own link, no other */
+		frames_check(link, now_ms);
+		due = mesh_liveness_is_due(&link->liveness, now_ms);
+		eager = link->liveness.state != MESH_LIVENESS_IDLE;
+		if (eager != link->eager) {
+			link->eager = eager;
+			mesh_link_keepalives_set(link);
+		}
+		if (!due)
+			continue;
+		silence_poke(link, now_ms);
+		link_judge(link, mesh_link_look(link, now_ms));
+	}
+}
+
+bool mesh_links_pending(const struct mesh_process *process)
+{
+	const struct mesh_link *link;
+
+	LIST_FOREACH(link, &process->links, entry) {
+		if (link->liveness.state == MESH_LIVENESS_SILENT || link->sent_ms)
+			return true;
+	}
+	return false;
+}

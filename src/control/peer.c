@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peer.c - what a peer is: its state, its name, its users. */
+#include <assert.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "control/peer.h"
+#include "wire/stats.h"
+
+static const struct {
+	const char *name;
+	uint8_t may_follow; /* bits of the states that may come before */
+} peer_states[MESH_PEER_STATES] = {
+	[MESH_PEER_CONNECTING] = {"connecting", 1 << MESH_PEER_CONNECTING | 1 << MESH_PEER_RETRY},
+	[MESH_PEER_HELLO] = {"waiting for hello", 1 << MESH_PEER_CONNECTING},
+	[MESH_PEER_GREETING] = {"greeting", 1 << MESH_PEER_HELLO},
+	[MESH_PEER_UP] = {"up", 1 << MESH_PEER_GREETING},
+	[MESH_PEER_RETRY] = {"waiting to try again", 1 << MESH_PEER_CONNECTING |
+							     1 << MESH_PEER_HELLO |
+							     1 << MESH_PEER_GREETING},
+	[MESH_PEER_LOST] = {"lost", 0xff},
+};
+
+/* For `fi_mesh watch`: a peer that ends when nobody uses it any more is not lost. */
+static void state_count(const struct mesh_peer *peer, enum mesh_peer_state state)
+{
+	struct mesh_process_counters *counters = peer->process->counters;
+
+	if (state == MESH_PEER_UP)
+		mesh_count_event(&counters->peers_up);
+	else if (state == MESH_PEER_RETRY)
+		mesh_count_event(&counters->retries);
+	else if (state == MESH_PEER_LOST && peer->state == MESH_PEER_UP && peer->users)
+		mesh_count_event(&counters->peers_lost);
+}
+
+void mesh_peer_state_set(struct mesh_peer *peer, enum mesh_peer_state state)
+{
+	bool legal;
+
+	mesh_lock_assert_held(&peer->process->lock);
+	legal = peer_states[state].may_follow & 1 << peer->state;
+	assert(legal);
+	(void)legal;
+	mesh_trace("peer %s %s: %s -> %s", peer->incoming ? "from" : "to",
+		   peer->name[0] ? peer->name : "(unknown)", peer_states[peer->state].name,
+		   peer_states[state].name);
+	state_count(peer, state);
+	if (state <= MESH_PEER_UP && state > peer->failed_in)
+		peer->reason[0] = '\0';
+	peer->state = state;
+	peer->state_ms = mesh_clock_ms();
+	/* Whatever waits for this peer looks at it again. */
+	mesh_engine_wake(&peer->process->engine);
+}
+
+const char *mesh_peer_text(const struct mesh_peer *peer, char *text)
+{
+	char address[MESH_ADDR_TEXT_MAX];
+
+	mesh_addr_text(&peer->address.addr, address);
+	if (peer->name[0])
+		snprintf(text, MESH_PEER_TEXT_MAX, "node %s (%s)", peer->name, address);
+	else
+		snprintf(text, MESH_PEER_TEXT_MAX, "%s", address);
+	return text;
+}
+
+void mesh_peer_use(struct mesh_peer *peer)
+{
+	mesh_lock_assert_held(&peer->process->lock);
+	peer->users++;
+}
+
+void mesh_peer_put(struct mesh_peer *peer)
+{
+	mesh_lock_assert_held(&peer->process->lock);
+	peer->users--;
+	mesh_engine_wake(&peer->process->engine); /* its tick may free it */
+}
+
+void mesh_peer_user_add(struct mesh_peer *peer, struct mesh_peer_user *user)
+{
+	mesh_peer_use(peer);
+	LIST_INSERT_HEAD(&peer->user_list, user, entry);
+}
+
+void mesh_peer_user_remove(struct mesh_peer *peer, struct mesh_peer_user *user)
+{
+	LIST_REMOVE(user, entry);
+	mesh_peer_put(peer);
+}
+
+bool mesh_peer_refuses(const struct mesh_peer *peer, uint64_t cookie)
+{
+	return peer->refusal &&
+	       (peer->refusal != MESH_REFUSAL_COOKIE || peer->told_cookie == cookie);
+}
+
+void mesh_peer_sink_end(struct mesh_peer *peer)
+{
+	if (!peer->has_sink)
+		return;
+	mesh_lock_take(&peer->domain->lock);
+	mesh_sink_remove(peer->domain, &peer->sink);
+	mesh_lock_release(&peer->domain->lock);
+	peer->has_sink = false;
+}

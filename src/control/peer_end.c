@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peer_end.c - ends a peer, or an attempt to reach it, and reports why. */
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "control/link.h"
+#include "control/peer_end.h"
+#include "fabric/remote.h"
+
+/* Between two attempts to connect. Short: a refusal comes at once while a peer is starting. */
+#define RETRY_MS 250
+/* About strangers that end, within MESH_LOG_LIMIT_PERIOD_MS. */
+#define STRANGER_LINES 8
+
+/* True if somebody still expects something of it: at a normal end, nobody does. */
+static bool peer_is_missed(const struct mesh_peer *peer)
+{
+	struct mesh_peer_user *user;
+	bool missed = false;
+
+	if (peer->state != MESH_PEER_UP)
+		return false;
+	LIST_FOREACH(user, &peer->user_list, entry)
+		missed |= user->ops->misses(user);
+	return missed;
+}
+
+/* True if NCCL has a comm with the peer. */
+static bool has_known_user(const struct mesh_peer *peer)
+{
+	struct mesh_peer_user *user;
+
+	LIST_FOREACH(user, &peer->user_list, entry) {
+		if (user->ops->is_known(user))
+			return true;
+	}
+	return false;
+}
+
+/* The same process over the same link, in the other direction, whose loss was just told. */
+static bool twin_is_lost(const struct mesh_peer *peer)
+{
+	const struct mesh_peer *other;
+
+	LIST_FOREACH(other, &peer->process->peers, entry) {
+		if (other != peer && other->state == MESH_PEER_LOST && other->told &&
+		    other->domain == peer->domain && other->process_id == peer->process_id)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Whether a line about the end of this peer may be written. Whoever knows a cookie can come and go
+ * as often as it likes; a peer that NCCL has a comm with cannot.
+ */
+static bool loss_passes(const struct mesh_peer *peer, char *more)
+{
+	struct mesh_process *process = peer->process;
+
+	*more = '\0';
+	if (peer->told)
+		return has_known_user(peer) ||
+		       mesh_log_limit_pass(&process->limits.unaccepted, 1, mesh_clock_ms(), more);
+	return !peer->incoming || peer->state == MESH_PEER_UP ||
+	       mesh_log_limit_pass(&process->limits.strangers, STRANGER_LINES, mesh_clock_ms(),
+				   more);
+}
+
+/*
+ * Logs the end of @peer for its reason: one WARN if somebody uses it, whatever the number of comms;
+ * INFO for the rest: of an attempt to connect, the connect tells how it ended.
+ */
+static void loss_log(struct mesh_peer *peer)
+{
+	char text[MESH_PEER_TEXT_MAX], local[MESH_ADDR_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
+
+	mesh_addr_text(&peer->domain->nic->source, local);
+	peer->told = peer_is_missed(peer) && !twin_is_lost(peer);
+	if (!loss_passes(peer, more))
+		return;
+	if (peer->told)
+		mesh_warn("lost %s, reached from %s (%s): %s%s", mesh_peer_text(peer, text),
+			  peer->domain->nic->netdev, local, peer->reason, more);
+	else
+		mesh_info("the connection with %s on %s ended: %s%s", mesh_peer_text(peer, text),
+			  peer->domain->nic->netdev, peer->reason, more);
+}
+
+void mesh_peer_lose(struct mesh_peer *peer, const char *reason)
+{
+	mesh_lock_assert_held(&peer->process->lock);
+	if (peer->state == MESH_PEER_LOST)
+		return;
+	snprintf(peer->reason, sizeof(peer->reason), "%s", reason);
+	loss_log(peer);
+	peer->process->events->lost(peer, peer->told);
+	mesh_link_leave(peer);
+	mesh_peer_sink_end(peer);
+	mesh_engine_unwatch(&peer->process->engine, &peer->watch);
+	peer->lost_ms = mesh_clock_ms();
+	mesh_peer_state_set(peer, MESH_PEER_LOST);
+}
+
+/*
+ * A greeting that the provider did not take yet ends here: it belongs to an attempt that is over.
+ * Else it would be tried again at every poll, and keep its buffer and the peer.
+ */
+void mesh_peer_greeting_drop(struct mesh_peer *peer)
+{
+	if (!peer->remote)
+		return;
+	mesh_lock_take(&peer->domain->lock);
+	mesh_remote_lose(peer->domain, peer->remote);
+	mesh_lock_release(&peer->domain->lock);
+}
+
+void mesh_peer_retry(struct mesh_peer *peer, const char *reason)
+{
+	if (peer->incoming) {
+		mesh_peer_lose(peer, reason);
+		return;
+	}
+	snprintf(peer->reason, sizeof(peer->reason), "%s", reason);
+	mesh_engine_unwatch(&peer->process->engine, &peer->watch);
+	mesh_peer_greeting_drop(peer);
+	peer->retry_ms = mesh_clock_ms() + RETRY_MS;
+	peer->in_size = 0;
+	peer->out_size = 0;
+	peer->failed_in = peer->state;
+	mesh_peer_state_set(peer, MESH_PEER_RETRY);
+}

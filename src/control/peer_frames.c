@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peer_frames.c - the frames of the control connection: what each one makes us do. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/version.h"
+#include "control/link_watch.h"
+#include "control/peer_end.h"
+#include "control/peer_frames.h"
+#include "control/peer_greeting.h"
+#include "control/peer_send.h"
+#include "fabric/provider_sockets.h"
+#include "wire/stats.h"
+
+/* About MTUs, within MESH_LOG_LIMIT_PERIOD_MS. */
+#define MTU_LINES 8
+
+/* Why the first HELLO of a stranger is not taken; 0 if it is. */
+static enum mesh_refusal hello_refusal(struct mesh_peer *peer, const struct mesh_frame_hello *hello)
+{
+	if (!peer->process->events->admits(peer->process, hello))
+		return MESH_REFUSAL_COOKIE;
+	if (hello->provider != peer->domain->provider)
+		return MESH_REFUSAL_PROVIDER;
+	return 0;
+}
+
+static void hello_refuse(struct mesh_peer *peer, enum mesh_refusal refusal)
+{
+	mesh_peer_refuse(peer, refusal, 0);
+	if (refusal == MESH_REFUSAL_COOKIE)
+		mesh_peer_lose(peer,
+			       "it did not know a listener of this process (another job, or a "
+			       "stranger)");
+	else
+		mesh_peer_lose(peer, mesh_refusal_text(refusal));
+}
+
+/*
+ * Takes only the port from the peer's endpoint name. The address must be the one that we talk to
+ * already; of a link-local one, the scope is ours.
+ */
+static int remote_open(struct mesh_peer *peer, const struct mesh_frame_hello *hello)
+{
+	struct mesh_addr address = peer->address.addr, named;
+	struct sockaddr_storage name;
+	socklen_t len;
+	uint16_t port;
+
+	if (mesh_addr_from_sockaddr((const struct sockaddr *)hello->endpoint_name, hello->name_len,
+				    &named, &port))
+		return -EPROTO;
+	named.scope_id = address.scope_id;
+	if (!port || !mesh_addr_equal(&named, &address))
+		return -EPROTO;
+	peer->address.port = port;
+	address.scope_id = peer->domain->nic->source.scope_id;
+	len = mesh_addr_to_sockaddr(&address, port, &name);
+	return mesh_remote_open(peer->domain, &name, len, &peer->remote);
+}
+
+/* Of the NIC that the peer is on; 0 where it does not say. */
+static int nic_speed(const struct mesh_frame_hello *hello)
+{
+	struct mesh_endpoint_addr endpoint;
+	int i;
+
+	for (i = 0; i < hello->num_nics; i++) {
+		if (!mesh_wire_nic_decode(&hello->nics[i], &endpoint) && endpoint.nic == hello->nic)
+			return endpoint.speed_mbps;
+	}
+	return 0;
+}
+
+/* On RDMA large writes break off where the ends' MTUs differ; TCP settles on the smaller one. */
+static void mtu_note(struct mesh_peer *peer, const struct mesh_frame_hello *hello)
+{
+	int here = peer->domain->nic->mtu, there = hello->mtu <= INT_MAX ? (int)hello->mtu : 0;
+	struct mesh_log_limit *limit = &peer->process->limits.mtu;
+	char text[MESH_PEER_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
+
+	mesh_remote_mtu_set(peer->domain, peer->remote, there);
+	if (here && there && here != there &&
+	    mesh_log_limit_pass(limit, MTU_LINES, mesh_clock_ms(), more))
+		mesh_log(peer->domain->provider == MESH_PROVIDER_VERBS_RXM ? MESH_LOG_WARN
+									   : MESH_LOG_INFO,
+			 __FILE__, __LINE__,
+			 "the MTU of %s is %d bytes, and %d at %s: make them equal (ip link set "
+			 "dev %s mtu %d)%s",
+			 peer->domain->nic->netdev, here, there, mesh_peer_text(peer, text),
+			 peer->domain->nic->netdev, there, more);
+}
+
+static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *hello)
+{
+	enum mesh_refusal refusal;
+	int ret;
+
+	if (peer->state != MESH_PEER_HELLO) {
+		mesh_peer_lose(peer, "it introduced itself twice");
+		return;
+	}
+	memcpy(peer->name, hello->node_name, sizeof(peer->name));
+	peer->address.nic = hello->nic;
+	refusal = peer->incoming ? hello_refusal(peer, hello) : 0;
+	if (refusal) {
+		hello_refuse(peer, refusal);
+		return;
+	}
+	peer->process_id = hello->process_id;
+	peer->eager_limit = hello->eager_limit;
+	peer->speed_mbps = nic_speed(hello);
+	peer->remote_id = hello->peer_id;
+	peer->remote_token = hello->peer_token;
+	mesh_remote_close(peer->domain, peer->remote); /* of an attempt before this one */
+	peer->remote = NULL;
+	ret = remote_open(peer, hello);
+	if (ret) {
+		mesh_peer_lose(peer, ret == -EPROTO
+					     ? "its endpoint name makes no sense for this link"
+					     : "libfabric or memory has no room for its endpoint");
+		return;
+	}
+	mtu_note(peer, hello);
+	if (peer->incoming)
+		peer->process->events->introduced(peer, hello);
+	atomic_store(&peer->greeted, false);
+	atomic_store(&peer->greet_error, 0);
+	if (peer->incoming)
+		mesh_peer_hello_send(peer);
+	mesh_peer_greet(peer);
+}
+
+static void refuse_handle(struct mesh_peer *peer, const struct mesh_frame_refuse *refuse)
+{
+	if (peer->state == MESH_PEER_UP && (refuse->refusal == MESH_REFUSAL_NO_ANSWER ||
+					    refuse->refusal == MESH_REFUSAL_NO_DATA)) {
+		mesh_link_given_up(peer, (enum mesh_refusal)refuse->refusal, refuse->detail);
+		return;
+	}
+	if (peer->incoming || peer->state != MESH_PEER_HELLO) {
+		mesh_peer_lose(peer, "it refused what was never asked");
+		return;
+	}
+	peer->refusal = (enum mesh_refusal)refuse->refusal;
+	mesh_peer_retry(peer, mesh_refusal_text(peer->refusal));
+}
+
+/* Returns false if the frame is for the layers above. */
+static bool own_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	switch ((enum mesh_frame_type)frame->header.type) {
+	case MESH_FRAME_HELLO:
+		hello_handle(peer, &frame->hello);
+		return true;
+	case MESH_FRAME_REFUSE:
+		if (frame->refuse.comm)
+			return false;
+		refuse_handle(peer, &frame->refuse);
+		return true;
+	case MESH_FRAME_PORT:
+		if (peer->remote)
+			mesh_remote_dialled_from(peer->domain, peer->remote,
+						 (uint16_t)frame->comm.sent);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	mesh_frame_handler *handler = peer->process->events->frames[frame->header.type];
+
+	if (!own_frame_handle(peer, frame) && handler)
+		handler(peer, frame);
+}
+
+/* Writes into @reason (MESH_PEER_REASON_MAX bytes) which two versions meet. */
+static void versions_explain(const struct mesh_frame *frame, char *reason)
+{
+	const char *theirs = frame->hello.version;
+
+	snprintf(reason, MESH_PEER_REASON_MAX,
+		 "it runs %s%s (protocol %u), and we run nccl-net-mesh %s (protocol %d): install "
+		 "the same version on all nodes",
+		 theirs[0] ? "nccl-net-mesh " : "another version of this plugin", theirs,
+		 frame->header.version, mesh_version(), MESH_PROTOCOL_VERSION);
+}
+
+/* A frame of another version. Who connected to us learns ours from our HELLO. */
+static void foreign_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	char reason[MESH_PEER_REASON_MAX];
+
+	versions_explain(frame, reason);
+	if (frame->hello.node_name[0])
+		memcpy(peer->name, frame->hello.node_name, sizeof(peer->name));
+	if (peer->incoming) {
+		mesh_peer_hello_send(peer);
+		mesh_peer_refuse(peer, MESH_REFUSAL_VERSION, 0);
+	}
+	if (peer->state == MESH_PEER_HELLO && !peer->incoming) {
+		peer->refusal = MESH_REFUSAL_VERSION;
+		mesh_peer_retry(peer, reason);
+	} else {
+		mesh_peer_lose(peer, reason);
+	}
+}
+
+/* Bytes that are not a frame. */
+static void noise_handle(struct mesh_peer *peer)
+{
+	mesh_count_event(&peer->process->counters->refused);
+	mesh_peer_lose(peer, "it sent bytes that are not this plugin's");
+}
+
+void mesh_peer_frames_handle(struct mesh_peer *peer)
+{
+	struct mesh_frame frame;
+	int taken;
+
+	/* A handler may end the connection, but never frees the peer: that is the tick's work. */
+	while (peer->in_size) {
+		taken = mesh_frame_decode(peer->in, peer->in_size, &frame);
+		if (taken == -EPROTONOSUPPORT)
+			foreign_handle(peer, &frame);
+		else if (taken < 0)
+			noise_handle(peer);
+		if (taken <= 0)
+			return;
+		peer->in_size -= (size_t)taken;
+		memmove(peer->in, peer->in + taken, peer->in_size);
+		frame_handle(peer, &frame);
+		if (peer->watch.fd < 0)
+			return;
+	}
+}

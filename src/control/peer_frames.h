@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peer_frames.h - the frames that come over a control connection. */
+#ifndef MESH_CONTROL_PEER_FRAMES_H
+#define MESH_CONTROL_PEER_FRAMES_H
+
+#include "control/peer.h"
+
+/** Handles the whole frames in peer->in. process->lock held. */
+void mesh_peer_frames_handle(struct mesh_peer *peer);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peer_greeting.c - proves that the fabric works in both directions, before any comm is made. */
+#include <string.h>
+
+#include "base/container.h"
+#include "control/link.h"
+#include "control/peer_end.h"
+#include "control/peer_greeting.h"
+#include "control/peer_send.h"
+#include "fabric/breakage.h"
+#include "nic/rdma_error.h"
+#include "wire/message.h"
+
+/* domain->lock held: sets a flag and leaves the rest to the engine. */
+void mesh_peer_greeting_arrived(struct mesh_sink *sink, const struct mesh_message_header *header,
+				const void *payload)
+{
+	struct mesh_peer *peer = mesh_container_of(sink, struct mesh_peer, sink);
+	uint8_t expected = peer->incoming ? MESH_MESSAGE_GREET : MESH_MESSAGE_GREET_REPLY;
+
+	(void)payload;
+	if (header->type != expected)
+		return;
+	atomic_store(&peer->greeted, true);
+	mesh_engine_wake(&peer->process->engine);
+}
+
+/* domain->lock held, like greeting_arrived(). The peer lives on while its remote is in use. */
+static void greeting_sent(struct mesh_buffer *buffer, int error)
+{
+	struct mesh_peer *peer = buffer->owner;
+
+	if (error)
+		atomic_store(&peer->greet_error, error);
+	atomic_fetch_sub(&peer->greetings, 1); /* last: now the peer may be freed */
+}
+
+static int greeting_send(struct mesh_peer *peer, enum mesh_message_type type)
+{
+	struct mesh_buffer *buffer = mesh_remote_buffer_get(peer->domain, peer->remote);
+	struct mesh_message_header header = {
+		.type = (uint8_t)type,
+		.comm = peer->remote_id,
+		.token = peer->remote_token,
+	};
+
+	if (!buffer)
+		return -EAGAIN;
+	memcpy(buffer->bytes, &header, sizeof(header));
+	buffer->size = sizeof(header);
+	buffer->owner = peer;
+	buffer->sent = greeting_sent;
+	atomic_fetch_add(&peer->greetings, 1);
+	mesh_remote_send(buffer);
+	return 0;
+}
+
+void mesh_peer_greet(struct mesh_peer *peer)
+{
+	mesh_peer_state_set(peer, MESH_PEER_GREETING);
+	if (!peer->incoming && greeting_send(peer, MESH_MESSAGE_GREET))
+		mesh_peer_retry(peer, "no message buffer was free for the greeting");
+}
+
+void mesh_peer_greeting_check(struct mesh_peer *peer)
+{
+	int error = atomic_exchange(&peer->greet_error, 0);
+	char reason[MESH_RDMA_ERROR_MAX];
+
+	if (error) {
+		mesh_remote_silence_explain(peer->domain, peer->remote, peer->address.port, error,
+					    reason);
+		mesh_peer_retry(peer, reason);
+		return;
+	}
+	if (!atomic_load(&peer->greeted))
+		return;
+	if (peer->incoming && greeting_send(peer, MESH_MESSAGE_GREET_REPLY))
+		return; /* at the next tick */
+	mesh_peer_state_set(peer, MESH_PEER_UP);
+	mesh_link_join(peer);
+	if (!peer->incoming)
+		mesh_peer_port_send(peer);
+}

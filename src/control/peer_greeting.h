@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peer_greeting.h - proves that the fabric works in both directions, before any comm is made. */
+#ifndef MESH_CONTROL_PEER_GREETING_H
+#define MESH_CONTROL_PEER_GREETING_H
+
+#include "control/peer.h"
+
+/** Starts to greet: HELLO has told both sides where. process->lock held. */
+void mesh_peer_greet(struct mesh_peer *peer);
+
+/** Ends the greeting once it was answered, or has failed. process->lock held. */
+void mesh_peer_greeting_check(struct mesh_peer *peer);
+
+/** GREET or its reply has come: the function of peer->sink. domain->lock held. */
+void mesh_peer_greeting_arrived(struct mesh_sink *sink, const struct mesh_message_header *header,
+				const void *payload);
+
+#endif

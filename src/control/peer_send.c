@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peer_send.c - sends the frames of a control connection. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "base/version.h"
+#include "control/link.h"
+#include "control/peer_end.h"
+#include "control/peer_send.h"
+#include "fabric/provider_sockets.h"
+#include "wire/stats.h"
+
+/* Frames that wait for the socket. They are small; a peer that reads none of them is not well. */
+#define OUT_MAX (64 * 1024)
+
+static void out_append(struct mesh_peer *peer, const void *bytes, size_t size)
+{
+	uint8_t *grown;
+
+	if (peer->out_size + size > MESH_PEER_OUT_MAX ||
+	    !(grown = realloc(peer->out, peer->out_size + size))) {
+		mesh_peer_lose(peer, "it does not read its control connection");
+		return;
+	}
+	memcpy(grown + peer->out_size, bytes, size);
+	peer->out = grown;
+	peer->out_size += size;
+}
+
+void mesh_peer_flush(struct mesh_peer *peer)
+{
+	ssize_t n;
+
+	if (peer->watch.fd < 0 || !peer->out_size)
+		return;
+	n = send(peer->watch.fd, peer->out, peer->out_size, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (n < 0 && errno != EAGAIN && errno != EINTR)
+		return; /* reading tells the same, with the reason */
+	if (n > 0) {
+		peer->out_size -= (size_t)n;
+		memmove(peer->out, peer->out + n, peer->out_size);
+	}
+	mesh_engine_rewatch(&peer->process->engine, &peer->watch,
+			    peer->out_size ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+void mesh_peer_send(struct mesh_peer *peer, struct mesh_frame *frame, enum mesh_frame_type type)
+{
+	mesh_lock_assert_held(&peer->process->lock);
+	if (peer->watch.fd < 0)
+		return;
+	out_append(peer, frame, mesh_frame_finish(frame, type));
+	mesh_peer_flush(peer);
+	mesh_link_sent(peer);
+}
+
+void mesh_peer_hello_send(struct mesh_peer *peer)
+{
+	struct mesh_process *process = peer->process;
+	struct mesh_domain *domain = peer->domain;
+	struct mesh_frame frame;
+	struct mesh_frame_hello *hello = &frame.hello;
+	struct mesh_endpoint_addr offers[MESH_NICS_MAX];
+	int i;
+
+	memset(&frame, 0, sizeof(frame));
+	hello->node_id = process->node_id;
+	hello->process_id = process->process_id;
+	peer->told_cookie = peer->incoming ? 0 : peer->cookie;
+	hello->cookie = peer->told_cookie;
+	hello->listen_id = peer->incoming ? 0 : peer->listen_id;
+	hello->peer_id = peer->sink.id;
+	hello->peer_token = peer->sink.token;
+	hello->provider = (uint8_t)domain->provider;
+	hello->nic = (uint8_t)domain->dev;
+	hello->name_len = (uint8_t)domain->name_len;
+	memcpy(hello->endpoint_name, domain->name, domain->name_len);
+	memcpy(hello->node_name, process->name, sizeof(hello->node_name));
+	snprintf(hello->version, sizeof(hello->version), "%s", mesh_version());
+	hello->eager_limit = (uint32_t)process->config.eager_limit_bytes;
+	hello->mtu = (uint32_t)domain->nic->mtu;
+	hello->num_nics = (uint8_t)mesh_process_offers(process, offers);
+	for (i = 0; i < hello->num_nics; i++)
+		mesh_wire_nic_encode(&offers[i], &hello->nics[i]);
+	mesh_peer_send(peer, &frame, MESH_FRAME_HELLO);
+}
+
+void mesh_peer_port_send(struct mesh_peer *peer)
+{
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.comm.sent = mesh_remote_dialled_port(peer->domain, peer->remote);
+	if (frame.comm.sent)
+		mesh_peer_send(peer, &frame, MESH_FRAME_PORT);
+}
+
+void mesh_peer_refuse(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_t comm)
+{
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.refuse.refusal = refusal;
+	frame.refuse.comm = comm;
+	frame.refuse.detail = refusal == MESH_REFUSAL_VERSION ? MESH_PROTOCOL_VERSION
+							      : (uint32_t)peer->domain->provider;
+	mesh_count_event(&peer->process->counters->refused);
+	mesh_peer_send(peer, &frame, MESH_FRAME_REFUSE);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * process.h - what this process is in the mesh: settings, ids, NICs, domains, peers, counters.
+ *
+ * Lock: process->lock covers everything here, in struct mesh_peer and struct mesh_link, and what
+ * src/setup keeps, where nothing else is said. It is the outermost lock; the data path never takes
+ * it.
+ */
+#ifndef MESH_CONTROL_PROCESS_H
+#define MESH_CONTROL_PROCESS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/config.h"
+#include "base/lock.h"
+#include "base/log_limit.h"
+#include "control/engine.h"
+#include "fabric/domain.h"
+#include "nic/endpoint_addr.h"
+#include "nic/nic.h"
+#include "system/stats_file.h"
+#include "wire/protocol.h"
+#include "wire/stats.h"
+
+struct mesh_comm;
+struct mesh_link;
+struct mesh_peer;
+struct mesh_peer_events;
+
+/* One NIC's control listener. */
+struct mesh_control {
+	struct mesh_watch watch;
+	struct mesh_process *process;
+	int dev;
+	uint64_t paused_until_ms; /* after accept() ran out of file descriptors; else 0 */
+};
+
+/* How far the domain of a NIC is. */
+enum mesh_dev_state {
+	MESH_DEV_CLOSED,
+	MESH_DEV_OPENING, /* a thread of openings.c is at it */
+	MESH_DEV_OPEN,
+	MESH_DEV_FAILED, /* it has said why */
+};
+
+struct mesh_process {
+	struct mesh_lock lock;
+	/* Set once, then constant for the life of the process. */
+	struct mesh_config config;
+	struct mesh_nic_table table;
+	int num_nics; /* NCCL's devices: table.nics[0 .. num_nics - 1], the first devs below */
+	uint64_t node_id;
+	uint64_t process_id;
+	char name[MESH_NODE_NAME_MAX];
+
+	/* From the first listen or connect until the last mesh_net closes. */
+	_Atomic(bool) started; /* set last: who sees it may poll the domains without the lock */
+	struct mesh_engine engine;
+	const struct mesh_peer_events *events; /* constant */
+	/* By dev. Domains may be read without the lock; NULL: not open. */
+	_Atomic(int) num_devs;
+	const struct mesh_nic *nics[MESH_NICS_MAX];
+	enum mesh_provider_id providers[MESH_NICS_MAX];
+	enum mesh_dev_state dev_states[MESH_NICS_MAX];
+	struct mesh_domain *_Atomic domains[MESH_NICS_MAX];
+	uint64_t opening_ms; /* since when domains are being opened */
+	bool settled;	     /* that is over, or took too long: connections are made */
+	/* Of the open domains, once that is settled; only grows while the node is started. */
+	struct mesh_endpoint_addr endpoints[MESH_NICS_MAX];
+	int num_endpoints;
+	struct mesh_control controls[MESH_NICS_MAX]; /* by dev */
+	uint16_t control_port;
+
+	/* What strangers and a lack of file descriptors can cause for ever. */
+	struct {
+		struct mesh_log_limit accept_fails;
+		struct mesh_log_limit no_descriptor; /* for a peer that greets */
+		struct mesh_log_limit strangers;     /* ended before they were up */
+		struct mesh_log_limit unaccepted; /* lost before NCCL accepted a comm of theirs */
+		struct mesh_log_limit mtu;
+	} limits;
+
+	LIST_HEAD(, mesh_peer) peers;
+	LIST_HEAD(, mesh_link) links; /* of the peers that are up */
+	LIST_HEAD(, mesh_comm) comms; /* all that src/transport has open */
+	/* For `fi_mesh watch`; counters is never NULL, and points into the page or to our own. */
+	struct mesh_stats_file stats;
+	struct mesh_process_counters *counters;
+	struct mesh_process_counters own_counters;
+};
+
+/**
+ * Lists what other nodes are told of our NICs: the domains that are open or will be, which have
+ * port 0 so far. process->lock held.
+ *
+ * @endpoints: room for MESH_NICS_MAX
+ *
+ * Returns how many.
+ */
+int mesh_process_offers(const struct mesh_process *process, struct mesh_endpoint_addr *endpoints);
+
+/** Polls each domain that nobody else is polling. No lock held, or process->lock. */
+void mesh_process_poll(struct mesh_process *process);
+
+/** The domain that serves @endpoint, which is one of process->endpoints. */
+static inline struct mesh_domain *mesh_process_domain(const struct mesh_process *process,
+						      const struct mesh_endpoint_addr *endpoint)
+{
+	return process->domains[endpoint->nic];
+}
+
+/** Writes "10.1.0.1/24 (ab0), ..." of endpoints into @text of @size bytes; returns @text. */
+const char *mesh_endpoints_text(const struct mesh_endpoint_addr *endpoints, int num_endpoints,
+				const struct mesh_process *process, char *text, size_t size);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* socket.h - the sockets of control connections: from our NIC, kept alive by the kernel. */
+#ifndef MESH_CONTROL_SOCKET_H
+#define MESH_CONTROL_SOCKET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nic/addr.h"
+
+/**
+ * A socket bound to our NIC's address, connecting; a silent peer ends it after @timeout_s seconds.
+ *
+ * Returns it, or a negative errno.
+ */
+int mesh_control_socket_connect(const struct mesh_addr *from_addr, struct mesh_addr to_addr,
+				uint16_t to_port, uint64_t timeout_s);
+
+/** Lets the kernel notice a silent peer within @timeout_s seconds, even while nothing is sent. */
+void mesh_control_keepalive_set(int fd, uint64_t timeout_s);
+
+/** Writes what the error of a control connection means into @reason, @size bytes. */
+void mesh_control_errno_explain(int error, char *reason, size_t size);
+
+#endif

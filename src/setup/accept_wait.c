@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* accept_wait.c - how long accept() waits, and what it says meanwhile. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "control/process.h"
+#include "setup/accept_wait.h"
+
+/* accept() that waits for so long is mentioned, once. */
+#define SLOW_MS 10000
+/* After the peer was lost, or has given up: for another attempt of its. */
+#define GONE_MS 5000
+
+#define ADDRESSES_TEXT_MAX 384
+
+/* ---- what is heard of the other process -------------------------------------------------- */
+
+/* True if a connection with the process of @peer is there, other than @peer itself. */
+static bool process_is_here(const struct mesh_peer *peer)
+{
+	const struct mesh_peer *other;
+
+	LIST_FOREACH(other, &peer->process->peers, entry) {
+		if (other != peer && other->process_id == peer->process_id &&
+		    (other->state == MESH_PEER_GREETING || other->state == MESH_PEER_UP))
+			return true;
+	}
+	return false;
+}
+
+void mesh_accept_wait_heard(struct mesh_accept_wait *wait, const struct mesh_peer *peer)
+{
+	mesh_lock_assert_held(&peer->process->lock);
+	wait->process_id = peer->process_id;
+	mesh_peer_text(peer, wait->name);
+	wait->gone_ms = 0;
+	wait->gave_up = false;
+}
+
+void mesh_accept_wait_given_up(struct mesh_accept_wait *wait, const struct mesh_peer *peer)
+{
+	mesh_accept_wait_heard(wait, peer);
+	wait->gave_up = true;
+	wait->gone_ms = mesh_clock_ms();
+}
+
+void mesh_accept_wait_peer_lost(struct mesh_accept_wait *wait, const struct mesh_peer *peer,
+				bool missed)
+{
+	if (missed) {
+		mesh_peer_text(peer, wait->lost);
+		wait->told = false;
+	}
+	if (!peer->process_id || wait->process_id != peer->process_id || wait->gave_up ||
+	    process_is_here(peer))
+		return;
+	wait->gone_ms = mesh_clock_ms();
+	wait->was_up = peer->state == MESH_PEER_UP;
+	snprintf(wait->reason, sizeof(wait->reason), "%s", peer->reason);
+}
+
+/* ---- accept ------------------------------------------------------------------------------ */
+
+static const char *addresses_text(const struct mesh_accept_wait *wait, char *text)
+{
+	const struct mesh_process *process = wait->process;
+
+	return mesh_endpoints_text(process->endpoints, process->num_endpoints, process, text,
+				   ADDRESSES_TEXT_MAX);
+}
+
+/*
+ * Since when the peer is gone, as far as this accept() is concerned, for longer than another
+ * attempt of it takes. One whose connection was never complete may be trying until its own
+ * NCCL_MESH_CONNECT_TIMEOUT, which we take for the same as ours.
+ */
+static bool is_gone(const struct mesh_accept_wait *wait, uint64_t now_ms)
+{
+	uint64_t since_ms = wait->gone_ms > wait->since_ms ? wait->gone_ms : wait->since_ms;
+	uint64_t limit_ms = wait->process->config.connect_timeout_s * 1000;
+
+	if (wait->gave_up || wait->was_up)
+		limit_ms = GONE_MS;
+	return wait->gone_ms && mesh_clock_elapsed_ms(since_ms, now_ms) >= limit_ms;
+}
+
+static void gone_log(const struct mesh_accept_wait *wait)
+{
+	char local[ADDRESSES_TEXT_MAX];
+
+	mesh_warn("node %s: %s was connecting to the listener on %s, and %s%s. Its log has the "
+		  "reason.",
+		  wait->process->name, wait->name, addresses_text(wait, local),
+		  wait->gave_up ? "reports that it has given up" : "is gone: ",
+		  wait->gave_up ? "" : wait->reason);
+}
+
+static void timeout_log(const struct mesh_accept_wait *wait, bool left)
+{
+	const struct mesh_process *process = wait->process;
+	char local[ADDRESSES_TEXT_MAX];
+
+	addresses_text(wait, local);
+	if (left || wait->process_id)
+		mesh_warn("node %s: a peer began to connect to the listener on %s and did not "
+			  "finish, and no other connected within %llu s. The other rank's log has "
+			  "the reason.",
+			  process->name, local,
+			  (unsigned long long)process->config.accept_timeout_s);
+	else
+		mesh_warn("node %s: nobody connected within %llu s to the listener on %s. The "
+			  "other rank's log has the reason; NCCL_MESH_ACCEPT_TIMEOUT changes the "
+			  "time.",
+			  process->name, (unsigned long long)process->config.accept_timeout_s,
+			  local);
+}
+
+/* What is known of the rank that does not come, as a sentence, or "". */
+static const char *suspect_text(const struct mesh_accept_wait *wait, char *text, size_t size)
+{
+	text[0] = '\0';
+	if (wait->process_id && wait->gone_ms)
+		snprintf(text, size, " %s began to connect, and its connection ended: %s.",
+			 wait->name, wait->reason);
+	else if (wait->process_id)
+		snprintf(text, size, " %s has begun to connect and has not finished.", wait->name);
+	else if (wait->lost[0])
+		snprintf(text, size, " This rank has lost %s meanwhile: the job may have failed.",
+			 wait->lost);
+	return text;
+}
+
+/* Ranks may start minutes apart: this is no error yet, and must not read like one. */
+static void slow_log(struct mesh_accept_wait *wait, uint64_t now_ms)
+{
+	const struct mesh_process *process = wait->process;
+	char local[ADDRESSES_TEXT_MAX], suspect[MESH_PEER_TEXT_MAX + MESH_PEER_REASON_MAX + 64];
+
+	if (wait->told || mesh_clock_elapsed_ms(wait->since_ms, now_ms) < SLOW_MS)
+		return;
+	wait->told = true;
+	mesh_warn("node %s has waited %llu s for another rank to connect to the listener on %s. "
+		  "If that rank starts later, this is normal. If it has started, its log has the "
+		  "reason. accept fails in %llu s (NCCL_MESH_ACCEPT_TIMEOUT).%s",
+		  process->name, (unsigned long long)(now_ms - wait->since_ms) / 1000,
+		  addresses_text(wait, local),
+		  (unsigned long long)(wait->deadline_ms - now_ms) / 1000,
+		  suspect_text(wait, suspect, sizeof(suspect)));
+}
+
+void mesh_accept_wait_end(struct mesh_accept_wait *wait)
+{
+	*wait = (struct mesh_accept_wait){.process = wait->process};
+}
+
+int mesh_accept_wait_check(struct mesh_accept_wait *wait, bool left, uint64_t now_ms)
+{
+	uint64_t timeout_s = wait->process->config.accept_timeout_s;
+
+	mesh_lock_assert_held(&wait->process->lock);
+	if (!wait->since_ms) {
+		wait->since_ms = now_ms;
+		wait->deadline_ms = now_ms + timeout_s * 1000;
+	}
+	if (is_gone(wait, now_ms)) {
+		gone_log(wait);
+		return -ECONNRESET;
+	}
+	if (now_ms >= wait->deadline_ms) {
+		timeout_log(wait, left);
+		return -ETIMEDOUT;
+	}
+	slow_log(wait, now_ms);
+	return 0;
+}

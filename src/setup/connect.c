@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * connect.c - makes a sending comm: finds the candidates, tries them, asks the listener for one
+ * path after the other.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "base/version.h"
+#include "control/peer_send.h"
+#include "setup/connect.h"
+#include "setup/connect_log.h"
+#include "setup/connect_try.h"
+#include "setup/openings.h"
+#include "setup/start.h"
+#include "transport/close.h"
+#include "transport/comm_open.h"
+#include "wire/protocol.h"
+
+static const uint8_t connect_may_follow[MESH_CONNECT_STATES] = {
+	[MESH_CONNECT_PEERS] = 1 << MESH_CONNECT_SENT, /* a path broke before all were accepted */
+	[MESH_CONNECT_SENT] = 1 << MESH_CONNECT_PEERS,
+	[MESH_CONNECT_DONE] = 1 << MESH_CONNECT_SENT,
+	[MESH_CONNECT_FAILED] = 1 << MESH_CONNECT_PEERS | 1 << MESH_CONNECT_SENT,
+};
+
+static void connect_state_set(struct mesh_connect *connect, enum mesh_connect_state state)
+{
+	bool legal = connect_may_follow[state] & 1 << connect->state;
+
+	mesh_lock_assert_held(&connect->net->process->lock);
+	assert(legal);
+	(void)legal;
+	connect->state = state;
+}
+
+/* Drops @comm; NULL: gives up for good. */
+static void withdraw_send(const struct mesh_connect *connect, struct mesh_peer *peer,
+			  const struct mesh_comm *comm)
+{
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.withdraw.cookie = connect->handle.cookie;
+	frame.withdraw.listen_id = connect->handle.listen_id;
+	frame.withdraw.comm_key = comm ? comm->key : 0;
+	frame.withdraw.final = !comm;
+	mesh_peer_send(peer, &frame, MESH_FRAME_WITHDRAW);
+}
+
+static void comm_drop(struct mesh_connect *connect)
+{
+	if (!connect->comm)
+		return;
+	/* The listener may have its end already, and an ACCEPT may be on its way. */
+	withdraw_send(connect, connect->comm->paths[0].peer, connect->comm);
+	mesh_comm_free(connect->comm);
+	connect->comm = NULL;
+	connect->num_accepted = 0;
+}
+
+/* Whoever waits in accept() learns that nobody comes, if a connection is there to tell it over. */
+static void give_up_send(const struct mesh_connect *connect)
+{
+	struct mesh_peer *peer;
+	int i;
+
+	for (i = 0; i < connect->num_peers; i++) {
+		peer = connect->peers[i];
+		if (peer->state == MESH_PEER_GREETING || peer->state == MESH_PEER_UP)
+			withdraw_send(connect, peer, NULL);
+	}
+}
+
+static void connect_fail(struct mesh_connect *connect, int error)
+{
+	comm_drop(connect);
+	give_up_send(connect);
+	mesh_connect_try_end(connect);
+	connect_state_set(connect, MESH_CONNECT_FAILED);
+	connect->error = error;
+}
+
+static void try_next(struct mesh_connect *connect, uint64_t now_ms)
+{
+	int ret;
+
+	comm_drop(connect);
+	ret = mesh_connect_try_next(connect, now_ms);
+	if (ret)
+		connect_fail(connect, ret);
+}
+
+/* ---- one path after the other ----------------------------------------------------------- */
+
+/* Asks for the comm's latest path. */
+static void request_send(struct mesh_connect *connect)
+{
+	const struct mesh_comm *comm = connect->comm;
+	const struct mesh_path *path = &comm->paths[comm->num_paths - 1];
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.connect.cookie = connect->handle.cookie;
+	frame.connect.comm_key = comm->key;
+	frame.connect.listen_id = connect->handle.listen_id;
+	frame.connect.comm = path->sink.id;
+	frame.connect.token = path->sink.token;
+	frame.connect.path = (uint8_t)(comm->num_paths - 1);
+	frame.connect.num_paths = (uint8_t)comm->wanted_paths;
+	mesh_peer_send(path->peer, &frame, MESH_FRAME_CONNECT);
+}
+
+/* Adds the next path to the comm, or makes the comm with its first, and asks for it. */
+static void path_request(struct mesh_connect *connect)
+{
+	struct mesh_peer *peer = connect->peers[connect->num_accepted];
+	char text[MESH_PEER_TEXT_MAX];
+	uint64_t key;
+	int ret;
+
+	if (connect->comm) {
+		ret = mesh_comm_path_add(connect->comm, peer);
+	} else {
+		ret = mesh_random(&key, sizeof(key));
+		if (!ret)
+			ret = mesh_comm_open(connect->net, true, peer, key, connect->num_peers,
+					     &connect->comm);
+	}
+	if (ret) {
+		mesh_warn("cannot make a connection to %s: %s", mesh_peer_text(peer, text),
+			  strerror(-ret));
+		connect_fail(connect, ret);
+		return;
+	}
+	request_send(connect);
+}
+
+static bool connect_awaits(const struct mesh_connect *connect, const struct mesh_peer *peer,
+			   uint32_t comm)
+{
+	const struct mesh_path *path;
+
+	if (connect->state != MESH_CONNECT_SENT)
+		return false;
+	path = &connect->comm->paths[connect->comm->num_paths - 1];
+	return path->peer == peer && path->sink.id == comm;
+}
+
+static void connect_accepted(struct mesh_connect *connect, uint32_t remote_id,
+			     uint32_t remote_token)
+{
+	struct mesh_path *path = &connect->comm->paths[connect->num_accepted++];
+
+	path->remote_id = remote_id;
+	path->remote_token = remote_token;
+	if (connect->num_accepted == connect->comm->wanted_paths)
+		connect_state_set(connect, MESH_CONNECT_DONE);
+	else
+		path_request(connect);
+}
+
+static void connect_refused(struct mesh_connect *connect, enum mesh_refusal refusal)
+{
+	char text[MESH_PEER_TEXT_MAX];
+
+	mesh_warn("%s refused a connection: %s",
+		  mesh_peer_text(connect->peers[connect->num_accepted], text),
+		  mesh_refusal_text(refusal));
+	connect_fail(connect, -ECONNREFUSED);
+}
+
+static struct mesh_connect *connect_of_comm(struct mesh_peer *peer, uint32_t comm)
+{
+	struct mesh_connect *connect;
+
+	LIST_FOREACH(connect, &mesh_setup_of(peer->process)->connects, entry) {
+		if (connect_awaits(connect, peer, comm))
+			return connect;
+	}
+	return NULL;
+}
+
+void mesh_connect_accept_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	struct mesh_connect *connect = connect_of_comm(peer, frame->comm.to_comm);
+
+	/* Else the connection was dropped meanwhile, and WITHDRAW is on its way. */
+	if (connect)
+		connect_accepted(connect, frame->comm.comm, frame->comm.token);
+}
+
+void mesh_connect_refuse_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	struct mesh_connect *connect = connect_of_comm(peer, frame->refuse.comm);
+
+	if (connect)
+		connect_refused(connect, (enum mesh_refusal)frame->refuse.refusal);
+}
+
+/* ---- moving on -------------------------------------------------------------------------- */
+
+static void peers_wait(struct mesh_connect *connect, uint64_t now_ms)
+{
+	if (mesh_connect_try_is_ready(connect, now_ms)) {
+		mesh_connect_try_settle(connect);
+		connect_state_set(connect, MESH_CONNECT_SENT);
+		path_request(connect);
+		return;
+	}
+	if (mesh_connect_try_is_refused(connect, now_ms)) {
+		mesh_connect_log_timeout(connect, now_ms);
+		connect_fail(connect,
+			     mesh_connect_try_teller(connect)->refusal ? -EPROTO : -ECONNREFUSED);
+		return;
+	}
+	mesh_connect_log_slow(connect, now_ms);
+	if (mesh_connect_try_is_spent(connect, now_ms))
+		try_next(connect, now_ms);
+}
+
+void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms)
+{
+	mesh_lock_assert_held(&connect->net->process->lock);
+	if (connect->state >= MESH_CONNECT_DONE)
+		return;
+	if (now_ms >= connect->deadline_ms) {
+		mesh_connect_log_timeout(connect, now_ms);
+		connect_fail(connect, -ETIMEDOUT);
+		return;
+	}
+	if (connect->state == MESH_CONNECT_SENT && mesh_comm_is_cut(connect->comm)) {
+		connect_state_set(connect, MESH_CONNECT_PEERS);
+		try_next(connect, now_ms);
+	}
+	if (connect->state == MESH_CONNECT_PEERS)
+		peers_wait(connect, now_ms);
+}
+
+void mesh_connect_free(struct mesh_connect *connect)
+{
+	bool gives_up;
+
+	mesh_lock_assert_held(&connect->net->process->lock);
+	gives_up = connect->comm || connect->state < MESH_CONNECT_DONE;
+	comm_drop(connect);
+	if (gives_up)
+		give_up_send(connect);
+	mesh_connect_try_end(connect);
+	LIST_REMOVE(connect, entry);
+	free(connect);
+}
+
+/* ---- NCCL's call ----------------------------------------------------------------------- */
+
+static struct mesh_connect *connect_find(struct mesh_net *net, uint64_t id,
+					 const struct mesh_handle *handle)
+{
+	struct mesh_connect *connect;
+
+	LIST_FOREACH(connect, &net->setup->connects, entry) {
+		/* The id comes from the buffer, so it is believed only with the right cookie. */
+		if (connect->id == id && connect->net == net &&
+		    connect->handle.cookie == handle->cookie)
+			return connect;
+	}
+	return NULL;
+}
+
+static int connect_start(struct mesh_net *net, int dev, const struct mesh_handle *handle,
+			 struct mesh_connect **started)
+{
+	struct mesh_process *process = net->process;
+	struct mesh_path_hints hints = {
+		.local_nic = dev,
+		.remote_nic = handle->dev,
+		.spread = handle->listen_id,
+		.same_node = handle->node_id == process->node_id,
+	};
+	struct mesh_connect *connect = calloc(1, sizeof(*connect));
+	int ret;
+
+	if (!connect)
+		return -ENOMEM;
+	connect->net = net;
+	connect->handle = *handle;
+	connect->started_ms = mesh_clock_ms();
+	connect->deadline_ms = connect->started_ms + process->config.connect_timeout_s * 1000;
+	mesh_path_choose(process->endpoints, process->num_endpoints, handle->endpoints,
+			 handle->num_endpoints, &hints, &connect->choice);
+	if (!connect->choice.num_candidates) {
+		mesh_connect_log_no_path(connect);
+		free(connect);
+		return -ENETUNREACH;
+	}
+	connect->id = ++net->setup->next_connect_id;
+	ret = mesh_connect_try_start(connect, connect->started_ms);
+	if (ret) {
+		free(connect);
+		return ret;
+	}
+	LIST_INSERT_HEAD(&net->setup->connects, connect, entry);
+	*started = connect;
+	return 0;
+}
+
+static int handle_read(const struct mesh_process *process, const void *bytes,
+		       struct mesh_handle *handle)
+{
+	int ret = mesh_handle_decode(bytes, handle);
+
+	if (ret == -EPROTONOSUPPORT)
+		mesh_warn("node %s got a handle of another version of this plugin: it has protocol "
+			  "%u, and nccl-net-mesh %s here has protocol %d. Install the same version "
+			  "on all nodes",
+			  process->name, mesh_handle_protocol(bytes), mesh_version(),
+			  MESH_PROTOCOL_VERSION);
+	else if (ret)
+		mesh_warn(
+			"node %s got a handle that is not this plugin's: does every rank load "
+			"libnccl-net-mesh.so? NCCL falls back to another network without a word if "
+			"the plugin cannot be loaded (NCCL_DEBUG=INFO on each rank tells)",
+			process->name);
+	return ret;
+}
+
+/* Hands over the comm, or the error, and forgets the connect. */
+static int connect_finish(struct mesh_connect *connect, struct mesh_comm **comm)
+{
+	int ret = 0;
+
+	if (connect->state == MESH_CONNECT_DONE) {
+		*comm = connect->comm;
+		connect->comm = NULL;
+	} else if (connect->state == MESH_CONNECT_FAILED) {
+		ret = connect->error;
+	} else {
+		return 0;
+	}
+	mesh_connect_free(connect);
+	return ret;
+}
+
+int mesh_net_connect(struct mesh_net *net, int dev, void *handle_bytes, struct mesh_comm **comm)
+{
+	struct mesh_process *process = net->process;
+	struct mesh_connect *connect;
+	struct mesh_handle handle;
+	int ret;
+
+	*comm = NULL;
+	ret = handle_read(process, handle_bytes, &handle);
+	if (ret)
+		return ret;
+	mesh_process_poll(process);
+	mesh_lock_take(&process->lock);
+	connect = connect_find(net, handle.connect_id, &handle);
+	if (!connect) {
+		ret = mesh_setup_start(process);
+		if (!ret)
+			ret = mesh_openings_result(process, mesh_clock_ms());
+		if (!ret)
+			ret = connect_start(net, dev, &handle, &connect);
+		if (ret == -EAGAIN)
+			ret = 0; /* not ready: NCCL calls again */
+		if (!connect)
+			goto unlock;
+		mesh_handle_connect_id_set(handle_bytes, connect->id);
+	}
+	mesh_connect_advance(connect, mesh_clock_ms());
+	ret = connect_finish(connect, comm);
+	if (ret)
+		mesh_handle_connect_id_set(handle_bytes, 0);
+unlock:
+	mesh_lock_release(&process->lock);
+	if (*comm)
+		mesh_comm_paths_log(*comm);
+	return ret;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* connect.h - makes a sending comm. */
+#include "control/peer.h"
+#include "setup/connecting.h"
+#ifndef MESH_SETUP_CONNECT_H
+#define MESH_SETUP_CONNECT_H
+
+/** Moves one connection on as far as it goes now. process->lock held. */
+void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms);
+
+/** Gives up, with everything it holds. process->lock held. */
+void mesh_connect_free(struct mesh_connect *connect);
+
+/** ACCEPT, and REFUSE of a CONNECT. process->lock held. */
+mesh_frame_handler mesh_connect_accept_handle;
+mesh_frame_handler mesh_connect_refuse_handle;
+
+/**
+ * Connects to the listener behind @handle, which came from another process and is not trusted.
+ * Call it again with the same @handle buffer until *comm is not NULL: state is kept in the buffer
+ * (MESH_HANDLE_BYTES bytes, writable, any alignment).
+ *
+ * Returns 0, with *comm NULL while the connection is not ready; or a negative errno, with *comm
+ * NULL, after which the attempt is over.
+ */
+int mesh_net_connect(struct mesh_net *net, int dev, void *handle, struct mesh_comm **comm);
+
+#endif

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * connect_try.c - the peers that a connection tries together: candidates whose NICs are all
+ * different. Whatever of them is up becomes a path of the comm.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "control/peer_life.h"
+#include "nic/addr.h"
+#include "setup/connect_try.h"
+
+/* A peer that is not up after this gives way to the next candidates; it has its turn again. */
+#define CANDIDATE_MS 3000
+/* One that failed gives way after this. */
+#define FAILED_MS 250
+/* Refused by every candidate for so long: the process is gone, more time will not help. */
+#define REFUSED_MS 3000
+/* When one peer is up, the others may take so long; one that failed tries again within RETRY. */
+#define FOLLOW_MS 3000
+#define FOLLOW_RETRY_MS 600
+/* Link-local addresses lead to every link, and most pairs of them to none: they get less. */
+#define FOLLOW_LINK_LOCAL_MS 300
+/* A path that is so many times slower than the fastest would only be in the way. */
+#define SPEED_RATIO_MAX 8
+
+static int paths_max(const struct mesh_connect *connect)
+{
+	const struct mesh_process *process = connect->net->process;
+
+	/* Between two ranks of one node every way is the same memory. */
+	if (connect->handle.node_id == process->node_id)
+		return 1;
+	return (int)process->config.max_paths;
+}
+
+static int peer_enter(struct mesh_connect *connect, struct mesh_path_candidate pair)
+{
+	struct mesh_process *process = connect->net->process;
+	const struct mesh_handle *handle = &connect->handle;
+	struct mesh_domain *domain = mesh_process_domain(process, &process->endpoints[pair.local]);
+	int ret;
+
+	ret = mesh_peer_get(process, domain, &handle->endpoints[pair.remote], handle->control_port,
+			    handle->listen_id, handle->cookie, &connect->peers[connect->num_peers]);
+	if (!ret)
+		connect->pairs[connect->num_peers++] = pair;
+	return ret;
+}
+
+/* True if neither NIC of the pair is in the try yet. */
+static bool pair_is_apart(const struct mesh_connect *connect, struct mesh_path_candidate pair)
+{
+	int i;
+
+	for (i = 0; i < connect->num_peers; i++) {
+		if (connect->pairs[i].local == pair.local ||
+		    connect->pairs[i].remote == pair.remote)
+			return false;
+	}
+	return true;
+}
+
+int mesh_connect_try_start(struct mesh_connect *connect, uint64_t now_ms)
+{
+	const struct mesh_path_choice *choice = &connect->choice;
+	int max = paths_max(connect), i, k, ret = 0;
+
+	connect->try_ms = now_ms;
+	connect->up_ms = 0;
+	connect->num_peers = 0;
+	for (i = 0; i < choice->num_candidates && connect->num_peers < max && !ret; i++) {
+		k = (connect->first_candidate + i) % choice->num_candidates;
+		if (pair_is_apart(connect, choice->candidates[k]))
+			ret = peer_enter(connect, choice->candidates[k]);
+		if (connect->num_peers == i + 1)
+			connect->next_candidate = (k + 1) % choice->num_candidates;
+	}
+	if (connect->num_peers)
+		return 0;
+	mesh_warn("node %s cannot begin to connect to node id %016llx: %s",
+		  connect->net->process->name, (unsigned long long)connect->handle.node_id,
+		  strerror(-ret));
+	return ret;
+}
+
+static void peer_leave(struct mesh_connect *connect, int i)
+{
+	mesh_peer_put(connect->peers[i]);
+	connect->num_peers--;
+	memmove(&connect->peers[i], &connect->peers[i + 1],
+		(size_t)(connect->num_peers - i) * sizeof(connect->peers[0]));
+	memmove(&connect->pairs[i], &connect->pairs[i + 1],
+		(size_t)(connect->num_peers - i) * sizeof(connect->pairs[0]));
+}
+
+void mesh_connect_try_end(struct mesh_connect *connect)
+{
+	while (connect->num_peers)
+		peer_leave(connect, connect->num_peers - 1);
+}
+
+/* Since when all of them refuse, in milliseconds of the clock; 0 if one does not. */
+static uint64_t refused_since(const struct mesh_connect *connect)
+{
+	uint64_t since = 0;
+	int i;
+
+	for (i = 0; i < connect->num_peers; i++) {
+		if (!connect->peers[i]->first_refused_ms)
+			return 0;
+		if (connect->peers[i]->first_refused_ms > since)
+			since = connect->peers[i]->first_refused_ms;
+	}
+	return since;
+}
+
+int mesh_connect_try_next(struct mesh_connect *connect, uint64_t now_ms)
+{
+	uint64_t refused_ms = refused_since(connect);
+
+	if (!refused_ms)
+		connect->refused_ms = 0;
+	else if (!connect->refused_ms)
+		connect->refused_ms = refused_ms;
+	mesh_connect_try_end(connect);
+	connect->first_candidate = connect->next_candidate;
+	return mesh_connect_try_start(connect, now_ms);
+}
+
+static bool is_link_local(const struct mesh_peer *peer)
+{
+	return mesh_addr_is_link_local(&peer->address.addr);
+}
+
+/* True if nobody has answered there for long, this time or the last. */
+static bool is_silent(const struct mesh_peer *peer, uint64_t now_ms)
+{
+	return peer->silent_ms && mesh_clock_elapsed_ms(peer->silent_ms, now_ms) >= FOLLOW_MS;
+}
+
+/* True if it may be worth to wait for this peer, now that another one is up. */
+static bool may_follow(const struct mesh_connect *connect, const struct mesh_peer *peer,
+		       uint64_t now_ms)
+{
+	uint64_t waited_ms = now_ms - connect->up_ms;
+
+	if (peer->state == MESH_PEER_UP || peer->state == MESH_PEER_LOST || peer->refusal)
+		return false;
+	if (is_silent(peer, now_ms))
+		return false;
+	if (is_link_local(peer))
+		return waited_ms < FOLLOW_LINK_LOCAL_MS;
+	return waited_ms < (peer->state == MESH_PEER_RETRY ? FOLLOW_RETRY_MS : FOLLOW_MS);
+}
+
+bool mesh_connect_try_is_ready(struct mesh_connect *connect, uint64_t now_ms)
+{
+	int i;
+
+	for (i = 0; i < connect->num_peers && !connect->up_ms; i++) {
+		if (connect->peers[i]->state == MESH_PEER_UP)
+			connect->up_ms = now_ms;
+	}
+	if (!connect->up_ms)
+		return false;
+	for (i = 0; i < connect->num_peers; i++) {
+		if (may_follow(connect, connect->peers[i], now_ms))
+			return false;
+	}
+	for (i = 0; i < connect->num_peers; i++) {
+		if (connect->peers[i]->state == MESH_PEER_UP)
+			return true;
+	}
+	connect->up_ms = 0; /* it was up, and is lost again */
+	return false;
+}
+
+/* Mbit/s of the slower end; 0 where neither end knows. */
+static int path_speed(const struct mesh_peer *peer)
+{
+	int local = peer->domain->nic->speed_mbps, remote = peer->speed_mbps;
+
+	if (!local || !remote)
+		return local ? local : remote;
+	return local < remote ? local : remote;
+}
+
+void mesh_connect_try_settle(struct mesh_connect *connect)
+{
+	int fastest = 0, i, speed;
+
+	for (i = connect->num_peers - 1; i >= 0; i--) {
+		if (connect->peers[i]->state != MESH_PEER_UP)
+			peer_leave(connect, i);
+	}
+	for (i = 0; i < connect->num_peers; i++) {
+		speed = path_speed(connect->peers[i]);
+		if (speed > fastest)
+			fastest = speed;
+	}
+	for (i = connect->num_peers - 1; i >= 0; i--) {
+		speed = path_speed(connect->peers[i]);
+		if (speed && speed < fastest / SPEED_RATIO_MAX)
+			peer_leave(connect, i);
+	}
+}
+
+/* True if every candidate there is takes part in this try. */
+static bool has_no_others(const struct mesh_connect *connect)
+{
+	return connect->num_peers == connect->choice.num_candidates;
+}
+
+/* True if a peer has had its time. One that failed keeps us for a moment: no rush. */
+static bool peer_is_spent(const struct mesh_connect *connect, const struct mesh_peer *peer,
+			  uint64_t now_ms)
+{
+	uint64_t age_ms = now_ms - connect->try_ms;
+
+	if (peer->state == MESH_PEER_LOST || peer->refusal)
+		return age_ms > FAILED_MS;
+	if (has_no_others(connect))
+		return false;
+	return age_ms > (peer->state == MESH_PEER_RETRY ? FAILED_MS : CANDIDATE_MS);
+}
+
+/* True if the peer is over for all, but may come back for us as another one. */
+static bool is_over(const struct mesh_connect *connect, const struct mesh_peer *peer)
+{
+	return peer->state == MESH_PEER_LOST ||
+	       (peer->refusal && !mesh_peer_refuses(peer, connect->handle.cookie));
+}
+
+bool mesh_connect_try_is_spent(const struct mesh_connect *connect, uint64_t now_ms)
+{
+	bool all = true;
+	int i;
+
+	for (i = 0; i < connect->num_peers; i++) {
+		/* Whatever the rest waits for. */
+		if (is_over(connect, connect->peers[i]) && now_ms - connect->try_ms > FAILED_MS)
+			return true;
+		all &= peer_is_spent(connect, connect->peers[i], now_ms);
+	}
+	return all;
+}
+
+bool mesh_connect_try_is_refused(const struct mesh_connect *connect, uint64_t now_ms)
+{
+	uint64_t since_ms = connect->refused_ms ? connect->refused_ms : refused_since(connect);
+	bool told = true, any = false, refuses;
+	int i;
+
+	for (i = 0; i < connect->num_peers; i++) {
+		refuses = mesh_peer_refuses(connect->peers[i], connect->handle.cookie);
+		told &= refuses || is_silent(connect->peers[i], now_ms);
+		any |= refuses;
+	}
+	/* With other candidates left, they are all tried first. */
+	if (!has_no_others(connect) && now_ms - connect->started_ms <= REFUSED_MS)
+		return false;
+	/* The peer's own word that it will not talk to us, or no process there. */
+	return (told && any) ||
+	       (refused_since(connect) && mesh_clock_elapsed_ms(since_ms, now_ms) > REFUSED_MS);
+}
+
+const struct mesh_peer *mesh_connect_try_teller(const struct mesh_connect *connect)
+{
+	const struct mesh_peer *teller = connect->peers[0];
+	int i;
+
+	if (connect->state == MESH_CONNECT_SENT)
+		return connect->peers[connect->num_accepted];
+	for (i = 0; i < connect->num_peers; i++) {
+		if (connect->peers[i]->refusal)
+			return connect->peers[i];
+		if (!teller->reason[0])
+			teller = connect->peers[i];
+	}
+	return teller->reason[0] ? teller : connect->peers[0];
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* connect_try.h - the peers that a connection tries together. All with process->lock held. */
+#ifndef MESH_SETUP_CONNECT_TRY_H
+#define MESH_SETUP_CONNECT_TRY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "setup/connecting.h"
+
+/** Starts with the candidates from connect->first_candidate on. Returns 0 or a negative errno. */
+int mesh_connect_try_start(struct mesh_connect *connect, uint64_t now_ms);
+
+/** Lets go of the peers. */
+void mesh_connect_try_end(struct mesh_connect *connect);
+
+/** Tries the next candidates, or the same again if there are no others. The same errors. */
+int mesh_connect_try_next(struct mesh_connect *connect, uint64_t now_ms);
+
+/** True if no peer of this try will be up soon. */
+bool mesh_connect_try_is_spent(const struct mesh_connect *connect, uint64_t now_ms);
+
+/** True if a comm can be made: one peer is up, and those that may follow had time to. */
+bool mesh_connect_try_is_ready(struct mesh_connect *connect, uint64_t now_ms);
+
+/** Keeps the peers that are up and not much slower than the fastest; the others are let go. */
+void mesh_connect_try_settle(struct mesh_connect *connect);
+
+/** True if every peer refuses, and more time will not change it. */
+bool mesh_connect_try_is_refused(const struct mesh_connect *connect, uint64_t now_ms);
+
+/** The peer that tells most of why there is no connection yet: by its word, or its silence. */
+const struct mesh_peer *mesh_connect_try_teller(const struct mesh_connect *connect);
+
+#endif

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* listener.c - NCCL's listen and accept, and the comms made in between. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "control/peer_send.h"
+#include "setup/listener.h"
+#include "setup/openings.h"
+#include "setup/start.h"
+#include "transport/close.h"
+#include "transport/comm_open.h"
+#include "transport/receive.h"
+#include "wire/handle.h"
+
+/* So long a lost connector has to come again, where nobody knows if it got the comm. */
+#define DOUBT_MS 3000
+
+/* ---- the engine's side ----------------------------------------------------------------- */
+
+struct mesh_listener *mesh_listener_find(struct mesh_process *process, uint32_t id, uint64_t cookie)
+{
+	struct mesh_listener *listener;
+
+	mesh_lock_assert_held(&process->lock);
+	LIST_FOREACH(listener, &mesh_setup_of(process)->listeners, entry) {
+		if (listener->id == id && listener->cookie == cookie)
+			return listener;
+	}
+	return NULL;
+}
+
+bool mesh_listener_admits(struct mesh_process *process, const struct mesh_frame_hello *hello)
+{
+	return mesh_listener_find(process, hello->listen_id, hello->cookie);
+}
+
+void mesh_listener_introduced(struct mesh_peer *peer, const struct mesh_frame_hello *hello)
+{
+	struct mesh_listener *listener;
+
+	listener = mesh_listener_find(peer->process, hello->listen_id, hello->cookie);
+	if (listener)
+		mesh_accept_wait_heard(&listener->wait, peer);
+}
+
+void mesh_listener_peer_lost(struct mesh_peer *peer, bool missed)
+{
+	struct mesh_listener *listener;
+
+	mesh_lock_assert_held(&peer->process->lock);
+	LIST_FOREACH(listener, &mesh_setup_of(peer->process)->listeners, entry)
+		mesh_accept_wait_peer_lost(&listener->wait, peer, missed);
+}
+
+static void connect_accept(struct mesh_peer *peer, const struct mesh_frame_connect *request,
+			   const struct mesh_path *path)
+{
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.comm.to_comm = request->comm;
+	frame.comm.comm = path->sink.id;
+	frame.comm.token = path->sink.token;
+	mesh_peer_send(peer, &frame, MESH_FRAME_ACCEPT);
+}
+
+/* The comm that this path belongs to, or NULL. */
+static struct mesh_comm *comm_growing(const struct mesh_listener *listener,
+				      const struct mesh_frame_connect *request)
+{
+	struct mesh_comm *comm;
+	int i;
+
+	for (i = 0; i < listener->num_waiting; i++) {
+		comm = listener->waiting[i];
+		if (comm->key == request->comm_key && comm->num_paths == request->path &&
+		    comm->wanted_paths == request->num_paths)
+			return comm;
+	}
+	return NULL;
+}
+
+/* Makes a comm, or adds to one. Returns 0 or why not. */
+static enum mesh_refusal path_take(struct mesh_listener *listener, struct mesh_peer *peer,
+				   const struct mesh_frame_connect *request,
+				   struct mesh_comm **comm)
+{
+	mesh_accept_wait_heard(&listener->wait, peer);
+	if (!request->path) {
+		if (listener->num_waiting == MESH_LISTENER_QUEUE)
+			return MESH_REFUSAL_RESOURCES;
+		if (mesh_comm_open(listener->net, false, peer, request->comm_key,
+				   request->num_paths, comm))
+			return MESH_REFUSAL_RESOURCES;
+		(*comm)->waits = true;
+		listener->waiting[listener->num_waiting++] = *comm;
+		return 0;
+	}
+	*comm = comm_growing(listener, request);
+	if (!*comm)
+		return MESH_REFUSAL_COOKIE;
+	return mesh_comm_path_add(*comm, peer) ? MESH_REFUSAL_RESOURCES : 0;
+}
+
+void mesh_listener_connect(struct mesh_peer *peer, const struct mesh_frame_connect *request)
+{
+	enum mesh_refusal refusal = MESH_REFUSAL_COOKIE;
+	struct mesh_listener *listener;
+	struct mesh_comm *comm = NULL;
+	struct mesh_path *path;
+
+	listener = mesh_listener_find(peer->process, request->listen_id, request->cookie);
+	if (listener)
+		refusal = path_take(listener, peer, request, &comm);
+	if (refusal) {
+		mesh_peer_refuse(peer, refusal, request->comm);
+		return;
+	}
+	path = &comm->paths[comm->num_paths - 1];
+	path->remote_id = request->comm;
+	path->remote_token = request->token;
+	connect_accept(peer, request, path);
+}
+
+static void waiting_remove(struct mesh_listener *listener, int i)
+{
+	listener->num_waiting--;
+	memmove(&listener->waiting[i], &listener->waiting[i + 1],
+		(size_t)(listener->num_waiting - i) * sizeof(listener->waiting[0]));
+}
+
+static bool is_whole(const struct mesh_comm *comm)
+{
+	return comm->num_paths == comm->wanted_paths;
+}
+
+/* The connector may try again on another path: this comm grows no more. */
+static bool is_broken(struct mesh_comm *comm)
+{
+	bool broken = mesh_comm_is_cut(comm);
+
+	mesh_lock_take(&comm->lock);
+	broken |= mesh_comm_peer_is_over(comm);
+	mesh_lock_release(&comm->lock);
+	return broken;
+}
+
+static void waiting_drop(struct mesh_listener *listener, int i)
+{
+	listener->num_left++;
+	mesh_comm_free(listener->waiting[i]);
+	waiting_remove(listener, i);
+}
+
+void mesh_listener_tick(struct mesh_listener *listener)
+{
+	int i;
+
+	for (i = listener->num_waiting - 1; i >= 0; i--) {
+		if (!is_whole(listener->waiting[i]) && is_broken(listener->waiting[i]))
+			waiting_drop(listener, i);
+	}
+}
+
+static struct mesh_comm *comm_of_key(const struct mesh_peer *peer, uint64_t key)
+{
+	struct mesh_comm *comm;
+
+	LIST_FOREACH(comm, &peer->process->comms, entry) {
+		if (!comm->sending && comm->key == key && comm->paths[0].peer == peer)
+			return comm;
+	}
+	return NULL;
+}
+
+/* Drops the comm if it waits for accept() here. */
+static bool waiting_find_drop(struct mesh_listener *listener, const struct mesh_comm *comm)
+{
+	int i;
+
+	for (i = 0; i < listener->num_waiting; i++) {
+		if (listener->waiting[i] != comm)
+			continue;
+		waiting_drop(listener, i);
+		return true;
+	}
+	return false;
+}
+
+void mesh_listener_withdrawn(struct mesh_peer *peer, const struct mesh_frame_withdraw *withdraw)
+{
+	const struct mesh_frame_comm nothing = {0};
+	struct mesh_listener *listener;
+	struct mesh_comm *comm;
+
+	listener = mesh_listener_find(peer->process, withdraw->listen_id, withdraw->cookie);
+	if (listener && withdraw->final)
+		mesh_accept_wait_given_up(&listener->wait, peer);
+	comm = comm_of_key(peer, withdraw->comm_key);
+	if (!comm)
+		return;
+	LIST_FOREACH(listener, &mesh_setup_of(peer->process)->listeners, entry) {
+		if (waiting_find_drop(listener, comm))
+			return;
+	}
+	/* NCCL has it already. */
+	mesh_comm_closed_came(comm, &nothing);
+}
+
+/* ---- NCCL's side ----------------------------------------------------------------------- */
+
+/* The NIC that NCCL asked for comes first: if not all fit, it does. */
+static void endpoints_order(const struct mesh_process *process, int dev, struct mesh_handle *handle)
+{
+	struct mesh_endpoint_addr offers[MESH_NICS_MAX];
+	int count = mesh_process_offers(process, offers), i, n = 0;
+
+	for (i = 0; i < count; i++) {
+		if (offers[i].nic == dev)
+			handle->endpoints[n++] = offers[i];
+	}
+	for (i = 0; i < count; i++) {
+		if (offers[i].nic != dev)
+			handle->endpoints[n++] = offers[i];
+	}
+	handle->num_endpoints = n;
+}
+
+static void handle_write(const struct mesh_listener *listener, void *bytes)
+{
+	const struct mesh_process *process = listener->net->process;
+	struct mesh_handle handle;
+	int fitted;
+
+	memset(&handle, 0, sizeof(handle));
+	handle.node_id = process->node_id;
+	handle.cookie = listener->cookie;
+	handle.listen_id = listener->id;
+	handle.control_port = process->control_port;
+	handle.dev = (uint8_t)listener->dev;
+	endpoints_order(process, listener->dev, &handle);
+	handle.total_nics = (uint8_t)handle.num_endpoints;
+	fitted = mesh_handle_encode(&handle, bytes);
+	if (fitted < handle.num_endpoints)
+		mesh_info("only %d of %d NICs fit into the handle; a peer that shares none of them "
+			  "cannot connect (NCCL_MESH_NICS chooses)",
+			  fitted, handle.num_endpoints);
+}
+
+int mesh_net_listen(struct mesh_net *net, int dev, void *handle, struct mesh_listener **listener)
+{
+	struct mesh_process *process = net->process;
+	struct mesh_listener *opened;
+	int ret;
+
+	if (dev < 0 || dev >= process->num_nics) {
+		mesh_warn("listen on device %d of %d", dev, process->num_nics);
+		return -EINVAL;
+	}
+	opened = calloc(1, sizeof(*opened));
+	if (!opened)
+		return -ENOMEM;
+	opened->net = net;
+	opened->wait.process = process;
+	opened->dev = dev;
+	ret = mesh_random(&opened->cookie, sizeof(opened->cookie));
+	if (ret)
+		goto free_listener;
+	mesh_lock_take(&process->lock);
+	ret = mesh_setup_start(process);
+	if (!ret)
+		ret = mesh_setup_retry(process);
+	if (ret)
+		goto unlock;
+	opened->id = ++mesh_setup_of(process)->next_listen_id;
+	LIST_INSERT_HEAD(&mesh_setup_of(process)->listeners, opened, entry);
+	handle_write(opened, handle);
+	mesh_lock_release(&process->lock);
+	*listener = opened;
+	return 0;
+unlock:
+	mesh_lock_release(&process->lock);
+free_listener:
+	free(opened);
+	return ret;
+}
+
+/*
+ * True for a whole comm whose peer is lost, while nothing tells that the connector knew the comm to
+ * be whole: the last ACCEPT may have been lost, and the connector may come again.
+ */
+static bool is_doubtful(struct mesh_comm *comm)
+{
+	bool known;
+
+	mesh_lock_take(&comm->lock);
+	known = comm->peer_told || mesh_receive_has_early(comm);
+	mesh_lock_release(&comm->lock);
+	return mesh_comm_is_cut(comm) && !known;
+}
+
+static bool is_lost_for_long(const struct mesh_comm *comm, uint64_t now_ms)
+{
+	const struct mesh_peer *peer;
+	int i;
+
+	for (i = 0; i < comm->num_paths; i++) {
+		peer = comm->paths[i].peer;
+		if (peer->state == MESH_PEER_LOST &&
+		    mesh_clock_elapsed_ms(peer->lost_ms, now_ms) >= DOUBT_MS)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Takes the first comm that is whole, also if it is over: with what was sent on it, and then its
+ * error. NULL if there is none.
+ */
+static struct mesh_comm *whole_take(struct mesh_listener *listener, uint64_t now_ms)
+{
+	struct mesh_comm *comm;
+	int i, k = -1;
+
+	for (i = 0; i < listener->num_waiting; i++) {
+		comm = listener->waiting[i];
+		if (!is_whole(comm))
+			continue;
+		if (!is_doubtful(comm)) {
+			k = i;
+			break;
+		}
+		if (k < 0 && is_lost_for_long(comm, now_ms))
+			k = i;
+	}
+	if (k < 0)
+		return NULL;
+	comm = listener->waiting[k];
+	comm->waits = false;
+	waiting_remove(listener, k);
+	mesh_accept_wait_end(&listener->wait);
+	return comm;
+}
+
+static int accept_whole(struct mesh_listener *listener, struct mesh_comm **comm)
+{
+	uint64_t now = mesh_clock_ms();
+
+	mesh_listener_tick(listener);
+	*comm = whole_take(listener, now);
+	if (*comm)
+		return 0;
+	if (mesh_openings_result(listener->net->process, now) == -ENODEV)
+		return -ENODEV;
+	return mesh_accept_wait_check(&listener->wait, listener->num_left, now);
+}
+
+int mesh_listener_accept(struct mesh_listener *listener, struct mesh_comm **comm)
+{
+	struct mesh_process *process = listener->net->process;
+	int ret;
+
+	*comm = NULL;
+	mesh_process_poll(process);
+	mesh_lock_take(&process->lock);
+	ret = accept_whole(listener, comm);
+	mesh_lock_release(&process->lock);
+	if (*comm)
+		mesh_comm_paths_log(*comm);
+	return ret;
+}
+
+/* The connector learns that nobody will take its comm. */
+static void waiting_refuse(struct mesh_comm *comm)
+{
+	mesh_comm_refuse(comm);
+	mesh_comm_free(comm);
+}
+
+void mesh_listener_close(struct mesh_listener *listener)
+{
+	struct mesh_process *process;
+	int i;
+
+	if (!listener)
+		return;
+	process = listener->net->process;
+	mesh_lock_take(&process->lock);
+	LIST_REMOVE(listener, entry);
+	for (i = 0; i < listener->num_waiting; i++)
+		waiting_refuse(listener->waiting[i]);
+	mesh_lock_release(&process->lock);
+	free(listener);
+}

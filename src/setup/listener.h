@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* listener.h - a listener, and the comms that were made for it and wait for NCCL to accept. */
+#ifndef MESH_SETUP_LISTENER_H
+#define MESH_SETUP_LISTENER_H
+
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "setup/accept_wait.h"
+#include "setup/setup.h"
+#include "transport/comm.h"
+
+/* Comms that wait for accept(). NCCL accepts one; another program may be late with many. */
+#define MESH_LISTENER_QUEUE 64
+
+struct mesh_listener {
+	LIST_ENTRY(mesh_listener) entry; /* setup->listeners; all under process->lock */
+	struct mesh_net *net;
+	uint32_t id;
+	uint64_t cookie;
+	int dev;
+	struct mesh_accept_wait wait;
+	struct mesh_comm *waiting[MESH_LISTENER_QUEUE]; /* whole or still growing */
+	int num_waiting;
+	int num_left; /* comms whose connector dropped them before they were connected */
+};
+
+/** A CONNECT came from @peer: makes the comm, or adds a path, and answers. process->lock held. */
+void mesh_listener_connect(struct mesh_peer *peer, const struct mesh_frame_connect *request);
+
+/** @peer's connector drops a comm that its NCCL never had. process->lock held. */
+void mesh_listener_withdrawn(struct mesh_peer *peer, const struct mesh_frame_withdraw *withdraw);
+
+/** Drops the comms that failed before all of their paths were there. process->lock held. */
+void mesh_listener_tick(struct mesh_listener *listener);
+
+/** The listener with this id and cookie, or NULL. process->lock held. */
+struct mesh_listener *mesh_listener_find(struct mesh_process *process, uint32_t id,
+					 uint64_t cookie);
+
+/** A stranger's HELLO names a listener of ours: the functions of struct mesh_peer_events. */
+bool mesh_listener_admits(struct mesh_process *process, const struct mesh_frame_hello *hello);
+void mesh_listener_introduced(struct mesh_peer *peer, const struct mesh_frame_hello *hello);
+void mesh_listener_peer_lost(struct mesh_peer *peer, bool missed);
+
+/**
+ * Starts to listen and writes @handle (MESH_HANDLE_BYTES bytes, any alignment).
+ * @dev is a hint about the NIC that NCCL would like.
+ */
+int mesh_net_listen(struct mesh_net *net, int dev, void *handle, struct mesh_listener **listener);
+
+/** The receiving side of mesh_net_connect(); the same rules. */
+int mesh_listener_accept(struct mesh_listener *listener, struct mesh_comm **comm);
+
+/** Ends listening; connections that nobody accepted are refused. NULL is allowed. */
+void mesh_listener_close(struct mesh_listener *listener);
+
+#endif

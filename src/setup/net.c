@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* net.c - opens and closes the plugin for NCCL; the one struct mesh_setup lives here. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/random.h"
+#include "base/version.h"
+#include "fabric/provider.h"
+#include "setup/connect.h"
+#include "setup/events.h"
+#include "setup/listener.h"
+#include "setup/net.h"
+#include "setup/openings.h"
+#include "setup/setup.h"
+#include "setup/start.h"
+#include "setup/work.h"
+#include "system/nic_await.h"
+#include "system/nic_table.h"
+#include "system/node_id.h"
+#include "transport/comm_open.h"
+#include "wire/protocol.h"
+
+/* Links that have a carrier get so long to become usable; the kernel takes up to 1 s. */
+#define LINKS_MS 2000
+
+/*
+ * The one of this process. Made by the first mesh_net_open() and never freed: NCCL may
+ * unload and load the plugin, and its devices must stay the same.
+ */
+static pthread_mutex_t setup_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct mesh_setup *_Atomic the_setup;
+
+/* ---- which NICs ---------------------------------------------------------------------------- */
+
+/* Leaves the NICs that libfabric offers nothing for; the table's log says why. */
+static int providers_check(struct mesh_process *process)
+{
+	struct mesh_provider_verdict *verdicts;
+	int dev, ret;
+
+	verdicts = calloc((size_t)process->table.num_taken + 1, sizeof(*verdicts));
+	if (!verdicts)
+		return -ENOMEM;
+	ret = mesh_providers_assign(process->config.provider, &process->table, verdicts);
+	for (dev = 0; dev < process->table.num_taken && !ret; dev++) {
+		if (dev < MESH_NICS_MAX)
+			process->providers[dev] = verdicts[dev].id;
+		if (verdicts[dev].note[0])
+			mesh_warn("%s uses %s: %s", process->table.nics[dev].netdev,
+				  mesh_provider_id_text(verdicts[dev].id), verdicts[dev].note);
+	}
+	free(verdicts);
+	return ret;
+}
+
+static int nics_find(struct mesh_process *process)
+{
+	int dev, ret;
+
+	ret = mesh_nic_table_load_running("/sys", &process->config, LINKS_MS, &process->table);
+	if (ret)
+		return ret;
+	ret = providers_check(process);
+	mesh_nic_table_log(&process->table);
+	if (ret)
+		return ret;
+	process->num_nics = process->table.num_taken;
+	if (process->num_nics > MESH_NICS_MAX) {
+		mesh_warn("%d NICs are more than the %d that can be used; NCCL_MESH_NICS chooses",
+			  process->num_nics, MESH_NICS_MAX);
+		process->num_nics = MESH_NICS_MAX;
+	}
+	for (dev = 0; dev < process->num_nics; dev++)
+		process->nics[dev] = &process->table.nics[dev];
+	process->num_devs = process->num_nics;
+	return process->num_nics ? 0 : -ENODEV;
+}
+
+static int setup_make(struct mesh_setup **made)
+{
+	struct mesh_setup *setup = calloc(1, sizeof(*setup));
+	struct mesh_process *process;
+	char libfabric[MESH_LIBFABRIC_VERSION_MAX];
+	int ret;
+
+	if (!setup)
+		return -ENOMEM;
+	process = &setup->process;
+	mesh_info("nccl-net-mesh %s, protocol %d, libfabric %s", mesh_version(),
+		  MESH_PROTOCOL_VERSION, mesh_libfabric_version(libfabric));
+	ret = mesh_config_load(NULL, NULL, &process->config);
+	if (ret == -E2BIG)
+		goto free_node; /* of the others the default is used */
+	mesh_config_log(&process->config);
+	mesh_node_name(process->config.node_name, process->name, sizeof(process->name));
+	process->node_id = mesh_node_id();
+	ret = mesh_random(&process->process_id, sizeof(process->process_id));
+	if (ret)
+		goto free_node;
+	ret = nics_find(process);
+	if (ret)
+		goto free_table;
+	mesh_lock_init(&process->lock);
+	process->counters = &process->own_counters;
+	process->events = &mesh_setup_events;
+	setup->work = &mesh_setup_work;
+	LIST_INIT(&process->peers);
+	LIST_INIT(&setup->listeners);
+	LIST_INIT(&setup->connects);
+	LIST_INIT(&process->comms);
+	*made = setup;
+	return 0;
+free_table:
+	mesh_nic_table_free(&process->table);
+free_node:
+	free(setup);
+	return ret;
+}
+
+/* ---- NCCL's calls -------------------------------------------------------------------------- */
+
+int mesh_net_open(struct mesh_net **net)
+{
+	struct mesh_net *opened = calloc(1, sizeof(*opened));
+	struct mesh_setup *setup;
+	int ret = 0;
+
+	if (!opened)
+		return -ENOMEM;
+	pthread_mutex_lock(&setup_mutex);
+	setup = atomic_load(&the_setup);
+	if (!setup) {
+		ret = setup_make(&setup);
+		if (ret)
+			goto unlock;
+		atomic_store(&the_setup, setup);
+	}
+	setup->users++;
+	opened->setup = setup;
+	opened->process = &setup->process;
+	/* Most processes that come here connect soon; those that ask for devices pay little. */
+	mesh_lock_take(&setup->process.lock);
+	mesh_openings_start(&setup->process, true);
+	mesh_lock_release(&setup->process.lock);
+unlock:
+	pthread_mutex_unlock(&setup_mutex);
+	if (ret)
+		free(opened);
+	else
+		*net = opened;
+	return ret;
+}
+
+/* What NCCL left behind: it closes nothing that it did not get to see. */
+static void leftovers_close(struct mesh_net *net)
+{
+	struct mesh_process *process = net->process;
+	struct mesh_listener *listener;
+	struct mesh_connect *connect;
+	struct mesh_comm *comm;
+
+	for (;;) {
+		mesh_lock_take(&process->lock);
+		LIST_FOREACH(listener, &net->setup->listeners, entry) {
+			if (listener->net == net)
+				break;
+		}
+		LIST_FOREACH(connect, &net->setup->connects, entry) {
+			if (connect->net == net)
+				break;
+		}
+		LIST_FOREACH(comm, &process->comms, entry) {
+			if (comm->owner == net)
+				break;
+		}
+		if (connect)
+			mesh_connect_free(connect);
+		mesh_lock_release(&process->lock);
+		/* A listener and a connect own comms of theirs: those go with them. */
+		if (listener)
+			mesh_listener_close(listener);
+		else if (!connect && comm)
+			mesh_comm_close(comm);
+		else if (!connect)
+			return;
+	}
+}
+
+void mesh_net_close(struct mesh_net *net)
+{
+	if (!net)
+		return;
+	leftovers_close(net);
+	pthread_mutex_lock(&setup_mutex);
+	if (--net->setup->users == 0)
+		mesh_setup_stop(net->process);
+	pthread_mutex_unlock(&setup_mutex);
+	free(net);
+}
+
+int mesh_net_num_nics(void)
+{
+	const struct mesh_setup *setup = atomic_load(&the_setup);
+
+	return setup ? setup->process.num_nics : 0;
+}
+
+const struct mesh_nic *mesh_net_nic(int dev)
+{
+	const struct mesh_setup *setup = atomic_load(&the_setup);
+
+	if (!setup || dev < 0 || dev >= setup->process.num_nics)
+		return NULL;
+	return &setup->process.table.nics[dev];
+}

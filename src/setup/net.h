@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * net.h - the plugin's operations without NCCL's types. src/nccl translates NCCL's calls into
+ * these; everything below knows nothing of NCCL.
+ *
+ * No function here blocks, except mesh_registration_close(), mesh_comm_close() and
+ * mesh_net_close(), which wait a bounded time for operations in flight
+ * (docs/protocol/closing.md).
+ */
+#ifndef MESH_SETUP_NET_H
+#define MESH_SETUP_NET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nic/nic.h"
+#include "wire/handle.h"
+
+struct mesh_net; /* one initialisation of the plugin: NCCL's ctx */
+
+/**
+ * Opens one use of the plugin. The first one reads the settings and the NIC table, which then
+ * stay the same for the life of the process. Thread-safe; may be called any number of times.
+ *
+ * Returns 0; -ENODEV if no NIC is usable (the log says why, NIC by NIC); another negative errno.
+ */
+int mesh_net_open(struct mesh_net **net);
+
+/**
+ * Closes what mesh_net_open() gave, with every listener, pending connect and comm of it that is
+ * still open (NCCL leaves them behind on abort). NULL is allowed.
+ */
+void mesh_net_close(struct mesh_net *net);
+
+/** Number of mesh NICs, 0 before the first mesh_net_open(). Thread-safe. */
+int mesh_net_num_nics(void);
+
+/** The NIC that NCCL calls @dev, for the life of the process; NULL if out of range. Thread-safe. */
+const struct mesh_nic *mesh_net_nic(int dev);
+
+#endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* openings.c - opens the NICs' domains, each in a thread of its own, without process->lock. */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "control/controls.h"
+#include "fabric/domain_open.h"
+#include "setup/openings.h"
+#include "wire/message.h"
+
+/* Connections wait so long for the slowest domain, then they go on with those that are open. */
+#define OPENING_MS 10000
+
+struct opening {
+	struct mesh_process *process;
+	struct mesh_domain_options options;
+};
+
+/* The threads of the whole process that are opening a domain; a forked child has none of them. */
+static pthread_mutex_t threads_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t threads_ended = PTHREAD_COND_INITIALIZER;
+static int num_threads;
+static pid_t threads_process;
+
+static void threads_count(int change)
+{
+	pthread_mutex_lock(&threads_mutex);
+	threads_process = getpid();
+	num_threads += change;
+	if (!num_threads)
+		pthread_cond_broadcast(&threads_ended);
+	pthread_mutex_unlock(&threads_mutex);
+}
+
+void mesh_openings_await(void)
+{
+	if (threads_process != getpid())
+		return;
+	pthread_mutex_lock(&threads_mutex);
+	while (num_threads)
+		pthread_cond_wait(&threads_ended, &threads_mutex);
+	pthread_mutex_unlock(&threads_mutex);
+}
+
+/* At exit(), before libfabric's own destructor takes away what the threads are using. */
+__attribute__((destructor)) static void openings_end(void)
+{
+	mesh_openings_await();
+}
+
+/* ---- what becomes of it ------------------------------------------------------------------ */
+
+static bool any_opening(const struct mesh_process *process)
+{
+	int dev;
+
+	for (dev = 0; dev < process->num_devs; dev++)
+		if (process->dev_states[dev] == MESH_DEV_OPENING)
+			return true;
+	return false;
+}
+
+/* Connections may use it. The endpoints only grow: a connect keeps indices into them. */
+static void endpoint_enter(struct mesh_process *process, int dev)
+{
+	struct mesh_endpoint_addr *endpoint = &process->endpoints[process->num_endpoints++];
+	const struct mesh_domain *domain = process->domains[dev];
+
+	memset(endpoint, 0, sizeof(*endpoint));
+	endpoint->addr = domain->nic->source;
+	endpoint->port = domain->port;
+	endpoint->nic = (uint8_t)dev;
+	endpoint->provider = domain->provider;
+	endpoint->speed_mbps = domain->nic->speed_mbps;
+}
+
+/* From now on connections are made; what is not open yet joins later. */
+static void openings_settle(struct mesh_process *process)
+{
+	int dev;
+
+	process->settled = true;
+	for (dev = 0; dev < process->num_devs; dev++)
+		if (process->dev_states[dev] == MESH_DEV_OPEN)
+			endpoint_enter(process, dev);
+}
+
+static void opening_finish(struct mesh_process *process, int dev, struct mesh_domain *domain)
+{
+	mesh_lock_assert_held(&process->lock);
+	process->dev_states[dev] = domain ? MESH_DEV_OPEN : MESH_DEV_FAILED;
+	if (domain) {
+		process->providers[dev] = domain->provider;
+		atomic_store(&process->domains[dev], domain);
+		mesh_info("NIC %d: %s uses %s", dev, domain->nic->netdev,
+			  mesh_provider_id_text(domain->provider));
+	}
+	if (atomic_load(&process->started))
+		mesh_control_start(process, dev);
+	if (process->settled && domain)
+		endpoint_enter(process, dev);
+	else if (!process->settled && !any_opening(process))
+		openings_settle(process);
+	if (atomic_load(&process->started))
+		mesh_engine_wake(&process->engine);
+}
+
+int mesh_openings_result(struct mesh_process *process, uint64_t now_ms)
+{
+	mesh_lock_assert_held(&process->lock);
+	if (!process->settled && mesh_clock_elapsed_ms(process->opening_ms, now_ms) < OPENING_MS)
+		return -EAGAIN;
+	if (!process->settled) {
+		mesh_warn("libfabric has not opened every NIC within %d s; going on with those "
+			  "that are open",
+			  OPENING_MS / 1000);
+		openings_settle(process);
+	}
+	return process->num_endpoints || any_opening(process) ? 0 : -ENODEV;
+}
+
+/* ---- the threads ------------------------------------------------------------------------- */
+
+static void *opening_main(void *arg)
+{
+	struct opening *opening = arg;
+	struct mesh_domain *domain = NULL;
+	struct mesh_process *process = opening->process;
+
+	/* One NIC that fails does not take the others down; it has said why. */
+	if (mesh_domain_open(&opening->options, &domain))
+		domain = NULL;
+	mesh_lock_take(&process->lock);
+	opening_finish(process, opening->options.dev, domain);
+	mesh_lock_release(&process->lock);
+	free(opening);
+	threads_count(-1);
+	return NULL;
+}
+
+/* Detached, and without the host's signals, as the engine's thread. */
+static int thread_start(void *(*main)(void *arg), void *arg)
+{
+	sigset_t all, before;
+	pthread_t thread;
+	int ret;
+
+	threads_count(1);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	ret = -pthread_create(&thread, NULL, main, arg);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (ret)
+		threads_count(-1);
+	else
+		pthread_detach(thread);
+	return ret;
+}
+
+static void opening_start(struct mesh_process *process, int dev)
+{
+	struct opening *opening = calloc(1, sizeof(*opening));
+	size_t least = MESH_GRANTS_PER_MESSAGE * mesh_grant_size(MESH_PATHS_MAX);
+	int ret = -ENOMEM;
+
+	if (opening) {
+		opening->process = process;
+		opening->options.nic = process->nics[dev];
+		opening->options.dev = dev;
+		opening->options.provider = process->providers[dev];
+		opening->options.payload_max = process->config.eager_limit_bytes;
+		opening->options.segment_bytes = process->config.segment_bytes;
+		/* GRANT is the largest message that is not data. */
+		if (opening->options.payload_max < least)
+			opening->options.payload_max = least;
+		ret = thread_start(opening_main, opening);
+	}
+	if (!ret)
+		return;
+	mesh_warn("%s: cannot start a thread to open it: %s", process->nics[dev]->netdev,
+		  strerror(-ret));
+	free(opening);
+	opening_finish(process, dev, NULL);
+}
+
+void mesh_openings_start(struct mesh_process *process, bool cheap)
+{
+	enum mesh_dev_state *states = process->dev_states;
+	bool chosen[MESH_NICS_MAX], any = false;
+	int dev;
+
+	mesh_lock_assert_held(&process->lock);
+	for (dev = 0; dev < process->num_devs; dev++) {
+		chosen[dev] = (states[dev] == MESH_DEV_CLOSED || states[dev] == MESH_DEV_FAILED) &&
+			      !(cheap && process->providers[dev] != MESH_PROVIDER_TCP);
+		any |= chosen[dev];
+		if (chosen[dev])
+			states[dev] = MESH_DEV_OPENING; /* before the first can be the last */
+	}
+	if (!any)
+		return;
+	process->opening_ms = mesh_clock_ms();
+	process->settled = false;
+	process->num_endpoints = 0; /* no connection exists yet */
+	for (dev = 0; dev < process->num_devs; dev++)
+		if (chosen[dev])
+			opening_start(process, dev);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * setup.h - what the plugin keeps for NCCL's calls: listeners and connections in the making.
+ *
+ * Lock: process->lock covers everything here.
+ */
+#ifndef MESH_SETUP_SETUP_H
+#define MESH_SETUP_SETUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/container.h"
+#include "control/process.h"
+
+struct mesh_listener;
+struct mesh_connect;
+
+struct mesh_setup {
+	struct mesh_process process;
+	const struct mesh_engine_work *work; /* constant */
+	int users;			     /* open mesh_nets; under net.c's own mutex */
+
+	LIST_HEAD(, mesh_listener) listeners;
+	LIST_HEAD(, mesh_connect) connects;
+	uint32_t next_listen_id;
+	uint64_t next_connect_id;
+	uint64_t seen_polls[MESH_NICS_MAX]; /* by dev, at the engine's last look */
+	uint64_t busy_ms;		    /* when it last saw that somebody else polls */
+	bool was_awake;			    /* engine.awake, at the same look */
+};
+
+/** One mesh_net_open(): NCCL's ctx. What belongs to it carries a pointer to it. */
+struct mesh_net {
+	struct mesh_setup *setup;
+	struct mesh_process *process; /* setup's */
+};
+
+static inline struct mesh_setup *mesh_setup_of(struct mesh_process *process)
+{
+	return mesh_container_of(process, struct mesh_setup, process);
+}
+
+#endif

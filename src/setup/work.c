@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* work.c - what the plugin's own thread does: whatever is due of all that exists. */
+#include "base/clock.h"
+#include "control/controls.h"
+#include "control/link_watch.h"
+#include "control/peer_life.h"
+#include "fabric/poll.h"
+#include "setup/connect.h"
+#include "setup/listener.h"
+#include "setup/work.h"
+#include "transport/close.h"
+#include "transport/stall.h"
+
+/* While something must be looked at all the time, while something has a deadline, and while NCCL
+ * has been polling lately. */
+#define URGENT_MS 1
+#define PENDING_MS 20
+#define AWAKE_MS 20
+/* After the last poll that was not its own the engine goes on looking for so long, then sleeps. */
+#define AWAKE_AFTER_MS 1000
+
+static bool is_urgent(const struct mesh_process *process)
+{
+	const struct mesh_peer *peer;
+
+	LIST_FOREACH(peer, &process->peers, entry) {
+		if (mesh_peer_urgent(peer))
+			return true;
+	}
+	return false;
+}
+
+/* The soonest of two timeouts; -1 is never. */
+static int sooner(int a, int b)
+{
+	return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
+/* Of comms whose peer is closing, and waits. */
+static int closing_timeout(struct mesh_process *process)
+{
+	uint64_t now_ms = mesh_clock_ms();
+	struct mesh_peer *peer;
+	struct mesh_comm *comm;
+	int timeout = -1;
+
+	LIST_FOREACH(peer, &process->peers, entry) {
+		if (mesh_peer_drains(peer, now_ms))
+			return 0;
+	}
+	LIST_FOREACH(comm, &process->comms, entry)
+		timeout = sooner(timeout, mesh_comm_timeout(comm, now_ms));
+	return timeout;
+}
+
+static bool is_pending(struct mesh_process *process)
+{
+	const struct mesh_connect *connect;
+	const struct mesh_peer *peer;
+
+	LIST_FOREACH(connect, &mesh_setup_of(process)->connects, entry) {
+		if (connect->state < MESH_CONNECT_DONE) /* the rest waits for NCCL, if it comes */
+			return true;
+	}
+	LIST_FOREACH(peer, &process->peers, entry) {
+		if (peer->state == MESH_PEER_HELLO || peer->state == MESH_PEER_CONNECTING ||
+		    peer->state == MESH_PEER_RETRY ||
+		    (peer->state == MESH_PEER_LOST && !peer->users))
+			return true;
+	}
+	return mesh_links_pending(process) || mesh_controls_paused(process);
+}
+
+static int setup_timeout(void *owner)
+{
+	struct mesh_process *process = owner;
+	int timeout;
+
+	mesh_lock_assert_held(&process->lock);
+	timeout = closing_timeout(process);
+	if (is_urgent(process))
+		return sooner(timeout, URGENT_MS);
+	if (is_pending(process))
+		return sooner(timeout, PENDING_MS);
+	if (atomic_load_explicit(&process->engine.awake, memory_order_relaxed))
+		return sooner(timeout, AWAKE_MS);
+	return timeout;
+}
+
+static uint64_t domain_polls(const struct mesh_domain *domain)
+{
+	return atomic_load_explicit(&domain->polls, memory_order_relaxed);
+}
+
+/* @busy: somebody else has polled. So will whoever has just woken the engine. */
+static void rest_if_idle(struct mesh_setup *setup, bool busy, uint64_t now_ms)
+{
+	bool awake = atomic_load_explicit(&setup->process.engine.awake, memory_order_relaxed);
+
+	if (busy || (awake && !setup->was_awake))
+		setup->busy_ms = now_ms;
+	setup->was_awake = awake && now_ms - setup->busy_ms < AWAKE_AFTER_MS;
+	if (awake && !setup->was_awake)
+		atomic_store_explicit(&setup->process.engine.awake, false, memory_order_relaxed);
+}
+
+/*
+ * Polls each domain that nobody else has polled since the last look. A provider may have kept
+ * something back (an acknowledgement that the socket did not take), and NCCL's threads may be
+ * asleep; while they poll, a poll of ours would only be in their way.
+ */
+static void domains_look_after(struct mesh_setup *setup, uint64_t now_ms)
+{
+	struct mesh_domain *domain;
+	bool busy = false;
+	int dev;
+
+	for (dev = 0; dev < setup->process.num_devs; dev++) {
+		domain = setup->process.domains[dev];
+		if (!domain)
+			continue;
+		if (domain_polls(domain) != setup->seen_polls[dev])
+			busy = true;
+		else
+			mesh_domain_poll(domain);
+		setup->seen_polls[dev] = domain_polls(domain);
+	}
+	rest_if_idle(setup, busy, now_ms);
+}
+
+static void setup_tick(void *owner)
+{
+	struct mesh_process *process = owner;
+	uint64_t now = mesh_clock_ms();
+	struct mesh_listener *listener;
+	struct mesh_connect *connect;
+	struct mesh_peer *peer, *next;
+	struct mesh_comm *comm;
+
+	mesh_lock_assert_held(&process->lock);
+	domains_look_after(mesh_setup_of(process), now);
+	LIST_FOREACH(connect, &mesh_setup_of(process)->connects, entry)
+		mesh_connect_advance(connect, now);
+	LIST_FOREACH(listener, &mesh_setup_of(process)->listeners, entry)
+		mesh_listener_tick(listener);
+	LIST_FOREACH(comm, &process->comms, entry) {
+		mesh_comm_tick(comm);
+		mesh_stall_tick(comm, now);
+	}
+	mesh_links_tick(process, now);
+	for (peer = LIST_FIRST(&process->peers); peer; peer = next) {
+		next = LIST_NEXT(peer, entry); /* a tick may free its own peer, no other */
+		mesh_peer_tick(peer, now);
+	}
+	mesh_controls_tick(process, now);
+}
+
+const struct mesh_engine_work mesh_setup_work = {
+	.timeout = setup_timeout,
+	.tick = setup_tick,
+};

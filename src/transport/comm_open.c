@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* comm_open.c - makes a comm, adds paths to it, closes and frees it. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/random.h"
+#include "control/process.h"
+#include "fabric/mr.h"
+#include "system/round_trip.h"
+#include "transport/close.h"
+#include "transport/comm_end.h"
+#include "transport/comm_open.h"
+#include "transport/counters.h"
+#include "transport/place.h"
+#include "transport/receive.h"
+#include "transport/registration.h"
+#include "transport/send.h"
+#include "wire/stats.h"
+
+/* ---- what the peer asks of its users ------------------------------------------------------- */
+
+static bool path_misses(struct mesh_peer_user *user)
+{
+	struct mesh_comm *comm = mesh_path_of_user(user)->comm;
+	bool misses;
+
+	mesh_lock_take(&comm->lock);
+	misses = !mesh_comm_peer_is_over(comm) && !comm->closing;
+	mesh_lock_release(&comm->lock);
+	return misses;
+}
+
+static bool path_is_known(struct mesh_peer_user *user)
+{
+	return !mesh_path_of_user(user)->comm->waits;
+}
+
+static void path_lost(struct mesh_peer_user *user)
+{
+	mesh_comm_peer_lost(mesh_path_of_user(user)->comm);
+}
+
+static const struct mesh_peer_user_ops path_user_ops = {
+	.misses = path_misses,
+	.is_known = path_is_known,
+	.lost = path_lost,
+};
+
+/* ---- opening ------------------------------------------------------------------------------- */
+
+/* What holds for all of the paths together: to be called whenever they change. */
+static void paths_learn(struct mesh_comm *comm)
+{
+	size_t segment_max = SIZE_MAX;
+	int i;
+
+	comm->sizes_travel = true;
+	for (i = 0; i < comm->num_paths; i++) {
+		const struct mesh_domain *domain = comm->paths[i].domain;
+
+		comm->sizes_travel &= domain->sizes_travel;
+		if (segment_max > domain->segment_max)
+			segment_max = domain->segment_max;
+	}
+	comm->segment_max = segment_max / MESH_LINE_BYTES * MESH_LINE_BYTES;
+}
+
+int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer)
+{
+	struct mesh_path *path = &comm->paths[comm->num_paths];
+	int ret;
+
+	mesh_lock_assert_held(&comm->process->lock);
+	path->comm = comm;
+	path->domain = peer->domain;
+	path->peer = peer;
+	path->remote = peer->remote;
+	path->sink.message = comm->sending ? mesh_send_message : mesh_receive_message;
+	path->sink.written = comm->sending ? NULL : mesh_receive_written;
+	path->waiter.resume = comm->sending ? mesh_send_resume : mesh_receive_resume;
+	ret = mesh_random(&path->sink.token, sizeof(path->sink.token));
+	if (ret)
+		return ret;
+	ret = mesh_sink_add(path->domain, &path->sink);
+	if (ret)
+		return ret;
+	mesh_pace_hint(&peer->remote->flow->pace, mesh_socket_round_trip_ns(peer->watch.fd));
+	path->user.ops = &path_user_ops;
+	mesh_peer_user_add(peer, &path->user);
+	mesh_path_counters_open(path);
+	comm->paces[comm->num_paths++] = &peer->remote->flow->pace;
+	paths_learn(comm);
+	return 0;
+}
+
+int mesh_comm_open(const void *owner, bool sending, struct mesh_peer *peer, uint64_t key,
+		   int wanted_paths, struct mesh_comm **comm)
+{
+	struct mesh_process *process = peer->process;
+	struct mesh_comm *opened;
+	int i, ret;
+
+	mesh_lock_assert_held(&process->lock);
+	opened = calloc(1, sizeof(*opened));
+	if (!opened)
+		return -ENOMEM;
+	mesh_lock_init(&opened->lock);
+	opened->process = process;
+	opened->owner = owner;
+	opened->sending = sending;
+	opened->key = key;
+	opened->wanted_paths = wanted_paths;
+	memcpy(opened->peer_name, peer->name, sizeof(opened->peer_name));
+	opened->eager_limit = process->config.eager_limit_bytes;
+	if (opened->eager_limit > peer->eager_limit)
+		opened->eager_limit = peer->eager_limit;
+	LIST_INIT(&opened->registrations);
+	for (i = 0; i < MESH_COMM_REQUESTS; i++)
+		opened->requests[i].comm = opened;
+	if (sending)
+		mesh_send_init(opened);
+	ret = mesh_comm_path_add(opened, peer);
+	if (ret) {
+		mesh_lock_destroy(&opened->lock);
+		free(opened);
+		return ret;
+	}
+	LIST_INSERT_HEAD(&process->comms, opened, entry);
+	mesh_count_event(&process->counters->comms_opened);
+	*comm = opened;
+	return 0;
+}
+
+/* ---- closing ------------------------------------------------------------------------------- */
+
+static void path_close(struct mesh_path *path)
+{
+	mesh_lock_take(&path->domain->lock);
+	mesh_sink_remove(path->domain, &path->sink);
+	mesh_domain_wait_cancel(path->domain, &path->waiter);
+	mesh_lock_release(&path->domain->lock);
+	mesh_path_counters_close(path);
+	mesh_peer_user_remove(path->peer, &path->user);
+}
+
+void mesh_comm_free(struct mesh_comm *comm)
+{
+	uint32_t unfinished;
+	int i;
+
+	mesh_lock_assert_held(&comm->process->lock);
+	/*
+	 * Before the paths close: that waits for whoever polls. An operation that ends later may be
+	 * in its callback still, with the comm in its hands.
+	 */
+	mesh_lock_take(&comm->lock);
+	unfinished = comm->unfinished;
+	mesh_lock_release(&comm->lock);
+	mesh_registrations_close(comm);
+	for (i = 0; i < comm->num_paths; i++)
+		path_close(&comm->paths[i]);
+	LIST_REMOVE(comm, entry);
+	if (unfinished) {
+		/* The provider still holds pointers into it, and may never give them back. */
+		mesh_info("a connection with node %s keeps %u operations that never ended; its "
+			  "%zu bytes stay allocated",
+			  comm->peer_name, unfinished, sizeof(*comm));
+		return;
+	}
+	if (!comm->sending)
+		free(comm->receive.early_data);
+	mesh_lock_destroy(&comm->lock);
+	free(comm);
+}
+
+void mesh_comm_close(struct mesh_comm *comm)
+{
+	struct mesh_process *process;
+
+	if (!comm)
+		return;
+	process = comm->process;
+	mesh_comm_quiesce(comm);
+	mesh_lock_take(&process->lock);
+	mesh_comm_free(comm);
+	mesh_lock_release(&process->lock);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* comm_open.h - makes a comm, adds paths to it, closes and frees it. */
+#ifndef MESH_TRANSPORT_COMM_OPEN_H
+#define MESH_TRANSPORT_COMM_OPEN_H
+
+#include "transport/comm.h"
+
+/**
+ * Makes a comm with its first path, through @peer. process->lock held.
+ *
+ * @owner: the mesh_net that closes it; @key: random, the same at both ends; @wanted_paths: how many
+ * paths it will have
+ *
+ * Returns 0, -ENOMEM, or -ENOSPC if the domain has no id left.
+ */
+int mesh_comm_open(const void *owner, bool sending, struct mesh_peer *peer, uint64_t key,
+		   int wanted_paths, struct mesh_comm **comm);
+
+/** Adds the next path, through @peer, whose domain's table it enters. The same errors. */
+int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer);
+
+/** Frees a comm that nothing is in flight on. process->lock held. */
+void mesh_comm_free(struct mesh_comm *comm);
+
+/**
+ * Closes a send or receive comm. Waits a bounded time for operations in flight; afterwards nothing
+ * reads or writes the memory of its requests. NULL is allowed.
+ */
+void mesh_comm_close(struct mesh_comm *comm);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* frames.c - the frames of the control connection that are for a comm. */
+#include "base/clock.h"
+#include "control/process.h"
+#include "transport/close.h"
+#include "transport/cut.h"
+#include "transport/frames.h"
+#include "transport/stall.h"
+
+static struct mesh_comm *comm_of_id(struct mesh_peer *peer, uint32_t id)
+{
+	struct mesh_peer_user *user;
+	struct mesh_path *path;
+
+	LIST_FOREACH(user, &peer->user_list, entry) {
+		path = mesh_path_of_user(user);
+		if (path == &path->comm->paths[0] && path->sink.id == id)
+			return path->comm;
+	}
+	return NULL;
+}
+
+/*
+ * For a comm that we have freed. The peer cannot close its end while something of it is in flight,
+ * and that moves only while somebody polls here.
+ */
+static void stray_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	if (peer->state != MESH_PEER_UP)
+		return;
+	if (frame->header.type == MESH_FRAME_CLOSE) {
+		peer->stray = frame->comm.to_comm;
+		peer->stray_until_ms =
+			mesh_clock_ms() + peer->process->config.dead_peer_timeout_s * 1000;
+	} else if (frame->header.type == MESH_FRAME_CLOSED && peer->stray == frame->comm.to_comm) {
+		peer->stray_until_ms = 0;
+	}
+}
+
+/* Frames for a comm that exists already. */
+void mesh_comm_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	struct mesh_comm *comm = comm_of_id(peer, frame->comm.to_comm);
+
+	if (!comm) {
+		stray_handle(peer, frame);
+		return;
+	}
+	switch ((enum mesh_frame_type)frame->header.type) {
+	case MESH_FRAME_CLOSE:
+		mesh_comm_close_came(comm);
+		break;
+	case MESH_FRAME_CLOSED:
+		mesh_comm_closed_came(comm, &frame->comm);
+		break;
+	case MESH_FRAME_ASK:
+		mesh_stall_asked(comm, frame->comm.sent);
+		break;
+	case MESH_FRAME_SENT:
+		mesh_stall_answered(comm, frame->comm.sent);
+		break;
+	default:
+		break;
+	}
+}
+
+void mesh_cut_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	if (peer->state == MESH_PEER_UP)
+		mesh_peer_cut_came(peer, &frame->cut);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* message.c - sends messages to the peer over the path that suits them best. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "control/process.h"
+#include "fabric/buffer.h"
+#include "fabric/remote.h"
+#include "transport/counters.h"
+#include "transport/message.h"
+
+/* Longer messages take a buffer, whatever the provider could inject (tcp: 128 bytes). */
+#define INJECT_MAX 256
+
+static void message_sent(struct mesh_buffer *buffer, int error)
+{
+	struct mesh_comm *comm = buffer->owner;
+	char why[128];
+
+	mesh_lock_take(&comm->lock);
+	comm->unfinished--;
+	if (error) {
+		mesh_comm_count_error(comm, buffer->remote);
+		snprintf(why, sizeof(why), "a message could not be delivered: %s",
+			 strerror(-error));
+		mesh_comm_fail(comm, error, comm->closing, why);
+	}
+	mesh_lock_release(&comm->lock);
+}
+
+/* A message that is no segment: it is short, and somebody waits for it. */
+static struct mesh_path *message_path_choose(struct mesh_comm *comm, size_t bytes, uint64_t now_ns)
+{
+	int i = 0;
+
+	if (comm->num_paths > 1)
+		i = mesh_pace_choose_for_message(comm->paces, comm->num_paths, bytes,
+						 comm->rotation++, now_ns);
+	return &comm->paths[i];
+}
+
+/* The header and a short payload as one piece; returns false if it must go the long way. */
+static bool message_inject(const struct mesh_path *path, const struct mesh_message_header *header,
+			   const void *payload)
+{
+	uint8_t bytes[INJECT_MAX];
+	size_t size = sizeof(*header) + header->length;
+
+	if (size > sizeof(bytes) || size > path->domain->inject_max)
+		return false;
+	memcpy(bytes, header, sizeof(*header));
+	if (header->length)
+		memcpy(bytes + sizeof(*header), payload, header->length);
+	return !mesh_remote_inject(path->domain, path->remote, bytes, size);
+}
+
+/* Only NCCL's own bytes count, not what makes them move. */
+static void message_count(struct mesh_path *path, const struct mesh_outgoing *message)
+{
+	if (message->type != MESH_MESSAGE_DATA)
+		return;
+	mesh_count(&path->counters->messages, 1);
+	mesh_count(&path->counters->small, 1);
+	mesh_count(&path->counters->bytes, message->length);
+}
+
+bool mesh_comm_message_send(struct mesh_comm *comm, const struct mesh_outgoing *message,
+			    struct mesh_request *request)
+{
+	uint64_t now_ns = comm->num_paths > 1 ? mesh_clock_ns() : 0;
+	struct mesh_path *path = message_path_choose(comm, message->length, now_ns);
+	struct mesh_message_header header = {
+		.type = (uint8_t)message->type,
+		.count = message->count,
+		.paths = message->paths,
+		.length = (uint32_t)message->length,
+		.comm = path->remote_id,
+		.token = path->remote_token,
+		.seq = message->seq,
+	};
+	struct mesh_buffer *buffer;
+
+	mesh_lock_assert_held(&comm->lock);
+	if (message_inject(path, &header, message->payload)) {
+		message_count(path, message);
+		return true;
+	}
+	buffer = mesh_remote_buffer_get(path->domain, path->remote);
+	if (!buffer) {
+		mesh_count(&path->counters->busy, 1);
+		mesh_domain_wait(path->domain, &path->waiter);
+		return false;
+	}
+	memcpy(buffer->bytes, &header, sizeof(header));
+	if (message->length)
+		memcpy(buffer->bytes + sizeof(header), message->payload, message->length);
+	buffer->size = sizeof(header) + message->length;
+	buffer->owner = request ? (void *)request : comm;
+	/* Completions of verbs are the peer's NIC's; tcp's say nothing of the link. */
+	buffer->posted_ns = path->domain->delivery_flag ? 0 : now_ns;
+	buffer->sent = request ? message->sent : message_sent;
+	if (request)
+		request->unfinished++;
+	comm->unfinished++;
+	mesh_remote_send(buffer);
+	message_count(path, message);
+	return true;
+}

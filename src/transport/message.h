@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* message.h - sends messages to the peer over the path that suits them best. */
+#ifndef MESH_TRANSPORT_MESSAGE_H
+#define MESH_TRANSPORT_MESSAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fabric/buffer.h"
+#include "transport/comm.h"
+
+/** A message as it goes out. */
+struct mesh_outgoing {
+	enum mesh_message_type type;
+	uint32_t seq;
+	uint8_t count, paths; /* GRANT */
+	const void *payload;
+	size_t length; /* bytes of payload */
+	/* With a request: called when the message has left its buffer, owned by the request. */
+	void (*sent)(struct mesh_buffer *buffer, int error);
+};
+
+/**
+ * Sends a message to the peer. Short ones leave at once; others take a buffer, and @request, which
+ * may be NULL, has one more unfinished operation until they are out. comm->lock held.
+ *
+ * Returns false if there is no buffer now: the next poll calls comm's resume function.
+ */
+bool mesh_comm_message_send(struct mesh_comm *comm, const struct mesh_outgoing *message,
+			    struct mesh_request *request);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* registration.h - NCCL's memory handles: one registration for each path's domain. */
+#ifndef MESH_TRANSPORT_REGISTRATION_H
+#define MESH_TRANSPORT_REGISTRATION_H
+
+#include "transport/comm.h"
+
+/**
+ * Registers host memory for the comm. May run beside send, receive and test of the same comm.
+ *
+ * @size: bytes, may be 0
+ */
+int mesh_registration_open(struct mesh_comm *comm, void *data, size_t size,
+			   struct mesh_registration **registration);
+
+/** Ends a registration; operations of the comm that use it are ended first. NULL is allowed. */
+void mesh_registration_close(struct mesh_comm *comm, struct mesh_registration *registration);
+
+/** Ends the registrations that NCCL left behind. No lock but process->lock held. */
+void mesh_registrations_close(struct mesh_comm *comm);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* send.h - the sending half of the data protocol: docs/protocol/data.md. */
+#ifndef MESH_TRANSPORT_SEND_H
+#define MESH_TRANSPORT_SEND_H
+
+#include "transport/comm.h"
+
+/**
+ * Starts to send @size bytes. *request is NULL if nothing could be started: call again later.
+ *
+ * @registration: covers the data; may be NULL if @size is 0
+ *
+ * Returns 0; -EINVAL for a receive comm, a message over MESH_MESSAGE_MAX or outside its
+ * registration. On a comm that has failed a request is started all the same, and fails in
+ * mesh_request_test(), as in NCCL's own transports; the comm's error (negative errno) only if it is
+ * closing, or has no request left.
+ */
+int mesh_comm_send(struct mesh_comm *comm, const void *data, size_t size,
+		   struct mesh_registration *registration, struct mesh_request **request);
+
+/** Prepares the segments of a new sending comm. */
+void mesh_send_init(struct mesh_comm *comm);
+
+/** What arrives for a sending comm: GRANT, POSTED. domain->lock held. */
+void mesh_send_message(struct mesh_sink *sink, const struct mesh_message_header *header,
+		       const void *payload);
+
+/** Try again from a poll what could not be posted. domain->lock held. */
+void mesh_send_resume(struct mesh_waiter *waiter);
+
+/** Messages that are fully on their way, from the first on. comm->lock held. */
+uint32_t mesh_send_count(const struct mesh_comm *comm);
+
+/** True if message @seq has left this process for good. comm->lock held. */
+bool mesh_send_is_complete(struct mesh_comm *comm, uint32_t seq);
+
+#endif

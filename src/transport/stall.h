@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stall.h - finds messages that were lost on the way. */
+#ifndef MESH_TRANSPORT_STALL_H
+#define MESH_TRANSPORT_STALL_H
+
+#include "transport/comm.h"
+
+/** Asks, answers, and learns whether a message is lost (stall.c). process->lock held. */
+void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms);
+void mesh_stall_asked(struct mesh_comm *comm, uint32_t seq);
+void mesh_stall_answered(struct mesh_comm *comm, uint32_t seq);
+
+#endif
