@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_control.c - one control port on all NICs, whatever other programs have. */
+/* test_controls.c - one control port on all NICs, whatever other programs have. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
