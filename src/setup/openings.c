@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,13 +26,14 @@ struct opening {
 /* The threads of the whole process that are opening a domain; a forked child has none of them. */
 static pthread_mutex_t threads_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t threads_ended = PTHREAD_COND_INITIALIZER;
-static int num_threads;
-static pid_t threads_process;
+static int num_threads; /* under threads_mutex */
+/* Read without threads_mutex, which a child may have inherited locked by a thread it lacks. */
+static _Atomic(pid_t) threads_process;
 
 static void threads_count(int change)
 {
 	pthread_mutex_lock(&threads_mutex);
-	threads_process = getpid();
+	atomic_store(&threads_process, getpid());
 	num_threads += change;
 	if (!num_threads)
 		pthread_cond_broadcast(&threads_ended);
@@ -40,7 +42,7 @@ static void threads_count(int change)
 
 void mesh_openings_await(void)
 {
-	if (threads_process != getpid())
+	if (atomic_load(&threads_process) != getpid())
 		return;
 	pthread_mutex_lock(&threads_mutex);
 	while (num_threads)
