@@ -178,7 +178,7 @@ enum nccl_result mesh_compat_irecv_v6(void *receive_comm, int n, void **data, in
 
 enum nccl_result mesh_compat_get_properties_v9(int dev, struct nccl_net_properties_v9 *properties)
 {
-	struct nccl_net_properties_v12 newest;
+	struct nccl_net_properties_newest newest;
 	enum nccl_result result = mesh_plugin_get_properties(dev, &newest);
 
 	if (!result)

@@ -6,7 +6,7 @@
 
 static enum nccl_result get_properties(int dev, struct nccl_net_properties_v6 *properties)
 {
-	struct nccl_net_properties_v12 newest;
+	struct nccl_net_properties_newest newest;
 	enum nccl_result result = mesh_plugin_get_properties(dev, &newest);
 
 	if (!result)

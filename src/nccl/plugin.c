@@ -131,7 +131,7 @@ static char *pci_path_of(const struct mesh_nic *nic)
 	return (char *)nic->pci_path;
 }
 
-enum nccl_result mesh_plugin_get_properties(int dev, struct nccl_net_properties_v12 *properties)
+enum nccl_result mesh_plugin_get_properties(int dev, struct nccl_net_properties_newest *properties)
 {
 	const struct mesh_nic *nic = mesh_net_nic(dev);
 

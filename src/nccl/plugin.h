@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plugin.h - the plugin's operations with the newest ABI's signatures. net_v11.c and net_v12.c put
- * them into their tables directly; compat.h wraps them in the older signatures.
+ * plugin.h - the plugin's operations with the newest ABI's signatures. The tables since v11 hold
+ * these functions directly; compat.h wraps them in the older signatures.
  *
  * All of them return NCCL_RESULT_SUCCESS, or the result that matches the errno of the layer below.
  */
@@ -9,7 +9,7 @@
 #define MESH_NCCL_PLUGIN_H
 
 #include <nccl/functions.h>
-#include <nccl/net_v12.h>
+#include <nccl/net_newest.h>
 
 /* The name in every table: what users put into NCCL_NET. NCCL compares it without case. */
 #define MESH_PLUGIN_NAME "Mesh"
@@ -30,7 +30,7 @@ nccl_devices_v6 mesh_plugin_devices;
  * Writes every byte of @properties: NCCL passes memory that is not zeroed. The strings live as
  * long as the process. Returns NCCL_RESULT_INVALID_ARGUMENT for a NIC that does not exist.
  */
-enum nccl_result mesh_plugin_get_properties(int dev, struct nccl_net_properties_v12 *properties);
+enum nccl_result mesh_plugin_get_properties(int dev, struct nccl_net_properties_newest *properties);
 
 /** Writes a listener, or NULL on failure. @handle: NCCL_HANDLE_SIZE bytes, any alignment. */
 nccl_listen_v11 mesh_plugin_listen;

@@ -26,7 +26,7 @@
 	.init = mesh_compat_init_v6, .listen = mesh_compat_listen_v6,                              \
 	.isend = mesh_compat_isend_v6, .irecv = mesh_compat_irecv_v6, .test = mesh_compat_test_v6
 
-/* v11 and v12: the newest signatures. */
+/* Since v11: the newest signatures. */
 #define MESH_TABLE_SLOTS_CONTEXT                                                                   \
 	.init = mesh_plugin_init, .listen = mesh_plugin_listen, .connect = mesh_plugin_connect,    \
 	.accept = mesh_plugin_accept, .reg_mr = mesh_plugin_reg_mr, .isend = mesh_plugin_isend,    \

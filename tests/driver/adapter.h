@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <nccl/net_newest.h>
 #include <nccl/net_v10.h>
 #include <nccl/net_v11.h>
 #include <nccl/net_v12.h>
@@ -89,7 +90,7 @@ enum nccl_result adapter_devices(const struct adapter *adapter, int *num_devices
  * @unset: names the fields that the plugin did not write ("" if none), ADAPTER_UNSET_MAX bytes
  */
 enum nccl_result adapter_properties(const struct adapter *adapter, int dev,
-				    struct nccl_net_properties_v12 *properties, char *unset);
+				    struct nccl_net_properties_newest *properties, char *unset);
 
 enum nccl_result adapter_listen(const struct adapter *adapter, int dev, void *handle,
 				void **listen_comm);

@@ -155,7 +155,7 @@ static int bad_property(int dev, char *error, const char *words)
 }
 
 /* What NCCL checks, and what makes it overrun a buffer if it is wrong. */
-static int judge(const struct nccl_net_properties_v12 *p, int abi, int dev, char *error)
+static int judge(const struct nccl_net_properties_newest *p, int abi, int dev, char *error)
 {
 	const char *last = p->identity.pci_path ? strrchr(p->identity.pci_path, '/') : NULL;
 
@@ -179,7 +179,7 @@ static int judge(const struct nccl_net_properties_v12 *p, int abi, int dev, char
 }
 
 static int read_properties(const struct plugin *plugin, int dev,
-			   struct nccl_net_properties_v12 *properties, char *error)
+			   struct nccl_net_properties_newest *properties, char *error)
 {
 	char unset[ADAPTER_UNSET_MAX], words[ADAPTER_UNSET_MAX + 40];
 	enum nccl_result result = adapter_properties(&plugin->adapter, dev, properties, unset);
@@ -194,7 +194,7 @@ static int read_properties(const struct plugin *plugin, int dev,
 }
 
 /* NCCL merges NICs by name, and takes an equal guid and port for one physical port. */
-static int judge_together(const struct nccl_net_properties_v12 *all, int n, char *error)
+static int judge_together(const struct nccl_net_properties_newest *all, int n, char *error)
 {
 	for (int i = 0; i < n; i++) {
 		for (int j = 0; j < i; j++) {
@@ -207,7 +207,7 @@ static int judge_together(const struct nccl_net_properties_v12 *all, int n, char
 
 static int start_devices(struct plugin *plugin, char *error)
 {
-	struct nccl_net_properties_v12 all[PLUGIN_DEVICES_MAX];
+	struct nccl_net_properties_newest all[PLUGIN_DEVICES_MAX];
 	int rc = 0, n = -1;
 	enum nccl_result result = adapter_devices(&plugin->adapter, &n);
 

@@ -63,7 +63,7 @@ static void note_unset(char *unset, const char *name, const void *field, size_t 
 		TAKE(to, from, limits.max_coll_bytes, "maxCollBytes");                             \
 	} while (0)
 
-static void fill_compat(struct nccl_net_properties_v12 *properties, int dev)
+static void fill_compat(struct nccl_net_properties_newest *properties, int dev)
 {
 	memset(properties, 0, sizeof(*properties));
 	properties->device.type = NCCL_DEVICE_HOST;
@@ -78,7 +78,7 @@ static void fill_compat(struct nccl_net_properties_v12 *properties, int dev)
 /* One function per ABI that has its own properties: @raw is poisoned and handed to the plugin. */
 #define ASK(name, version, take, more)                                                             \
 	static enum nccl_result name(const struct adapter *adapter, int dev,                       \
-				     struct nccl_net_properties_v12 *properties, char *unset)      \
+				     struct nccl_net_properties_newest *properties, char *unset)   \
 	{                                                                                          \
 		struct nccl_net_properties_##version raw;                                          \
 		enum nccl_result result;                                                           \
@@ -100,10 +100,10 @@ ASK(ask_v12, v12, TAKE_V9, TAKE(properties, &raw, max_multi_request_size, "maxMu
     TAKE(properties, &raw, rail_id, "railId"); TAKE(properties, &raw, plane_id, "planeId");)
 
 enum nccl_result adapter_properties(const struct adapter *adapter, int dev,
-				    struct nccl_net_properties_v12 *properties, char *unset)
+				    struct nccl_net_properties_newest *properties, char *unset)
 {
 	static enum nccl_result (*const ask[])(const struct adapter *adapter, int dev,
-					       struct nccl_net_properties_v12 *properties,
+					       struct nccl_net_properties_newest *properties,
 					       char *unset) = {
 		ask_v6, ask_v7, ask_v8, ask_v9, ask_v9, ask_v11, ask_v12,
 	};

@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <nccl/net_v12.h>
+#include <nccl/net_newest.h>
 
 #define COMMUNICATORS 2
 #define MESSAGES 300 /* of communicator 0; 1 has twice as many and outlives it */
@@ -34,7 +34,7 @@ struct side {
 };
 
 struct communicator {
-	const struct nccl_net_v12 *net;
+	const struct nccl_net_newest *net;
 	const char *folder;
 	int rank, id, dev;
 	uint32_t messages;
@@ -283,7 +283,7 @@ int main(int argc, char **argv)
 {
 	struct communicator communicators[COMMUNICATORS];
 	pthread_t threads[COMMUNICATORS];
-	const struct nccl_net_v12 *net;
+	const struct nccl_net_newest *net;
 	void *library;
 	int i;
 
@@ -292,7 +292,7 @@ int main(int argc, char **argv)
 	library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
 	if (!library)
 		die("%s", dlerror());
-	net = dlsym(library, "ncclNetPlugin_v12");
+	net = dlsym(library, NCCL_NET_SYMBOL_NEWEST);
 	if (!net)
 		die("%s", dlerror());
 	memset(communicators, 0, sizeof(communicators));

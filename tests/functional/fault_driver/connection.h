@@ -37,7 +37,7 @@ static int command_load(struct driver *d, int argc, char **argv)
 	(void)argc;
 	if (!library)
 		return wrong("%s", dlerror());
-	d->net = dlsym(library, "ncclNetPlugin_v12");
+	d->net = dlsym(library, NCCL_NET_SYMBOL_NEWEST);
 	return d->net ? OUTCOME_OK : wrong("%s", dlerror());
 }
 

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <nccl/net_v12.h>
+#include <nccl/net_newest.h>
 
 /* How a command ended: 0, one of NCCL's results (above 0), or one of these. */
 #define OUTCOME_OK 0
@@ -50,7 +50,7 @@ struct note {
 };
 
 struct driver {
-	const struct nccl_net_v12 *net;
+	const struct nccl_net_newest *net;
 	uint64_t limit_ms; /* for calls that are repeated until they are done */
 	int context;	   /* in use */
 	void *contexts[8];
