@@ -37,7 +37,7 @@
 #define DRAIN_MS 3000
 
 struct fabric_write {
-	struct mesh_op op; /* must be first */
+	struct mesh_op op;
 	struct peer_fabric *fabric;
 	bool busy;
 	uint64_t posted_ns;
@@ -289,7 +289,7 @@ int peer_fabric_ping(struct peer_fabric *fabric, uint32_t limit_ms, uint64_t *ha
 /* domain->lock held. */
 static void write_done(struct mesh_op *op, int error)
 {
-	struct fabric_write *write = (struct fabric_write *)op;
+	struct fabric_write *write = mesh_container_of(op, struct fabric_write, op);
 	struct peer_fabric *fabric = write->fabric;
 
 	write->busy = false;

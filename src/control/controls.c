@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "base/container.h"
 #include "base/descriptors.h"
 #include "base/log.h"
 #include "base/private_descriptor.h"
@@ -46,9 +47,14 @@ static void accept_pause(struct mesh_control *control, int error)
 	mesh_engine_rewatch(&control->process->engine, &control->watch, 0);
 }
 
+static struct mesh_control *control_of_watch(struct mesh_watch *watch)
+{
+	return mesh_container_of(watch, struct mesh_control, watch);
+}
+
 static void control_ready(struct mesh_watch *watch, uint32_t events)
 {
-	struct mesh_control *control = (struct mesh_control *)watch;
+	struct mesh_control *control = control_of_watch(watch);
 	struct mesh_process *process = control->process;
 	struct sockaddr_storage from;
 	socklen_t len = sizeof(from);

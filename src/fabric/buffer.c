@@ -56,7 +56,7 @@ void mesh_buffer_put(struct mesh_buffer *buffer)
 
 static void send_complete(struct mesh_op *op, int error)
 {
-	struct mesh_buffer *buffer = (struct mesh_buffer *)op;
+	struct mesh_buffer *buffer = mesh_buffer_of_op(op);
 
 	if (buffer->posted_ns && !error)
 		mesh_pace_round_trip(&buffer->flow->pace, buffer->size, buffer->posted_ns,
@@ -85,7 +85,7 @@ static int receive_post(struct mesh_buffer *buffer)
 /* buffer->size was set from the completion. */
 static void receive_complete(struct mesh_op *op, int error)
 {
-	struct mesh_buffer *buffer = (struct mesh_buffer *)op;
+	struct mesh_buffer *buffer = mesh_buffer_of_op(op);
 	struct mesh_domain *domain = buffer->domain;
 	struct mesh_message_header header;
 

@@ -3,6 +3,7 @@
 #ifndef MESH_FABRIC_BUFFER_H
 #define MESH_FABRIC_BUFFER_H
 
+#include "base/container.h"
 #include "fabric/domain.h"
 #include "fabric/flow.h"
 #include "fabric/op.h"
@@ -24,6 +25,12 @@ struct mesh_buffer {
 	void *owner;	    /* for the caller */
 	uint64_t posted_ns; /* set by the caller if the completion shows the latency; else 0 */
 };
+
+/** The buffer that an operation belongs to. */
+static inline struct mesh_buffer *mesh_buffer_of_op(struct mesh_op *op)
+{
+	return mesh_container_of(op, struct mesh_buffer, op);
+}
 
 /**
  * Takes a free buffer, counted with @flow; NULL if there is none, or if the flow holds as many as

@@ -20,6 +20,7 @@
 #include <rdma/fi_rma.h>
 
 #include "base/clock.h"
+#include "base/container.h"
 #include "base/log.h"
 #include "fabric/fence_verbs.h"
 #include "fabric/write.h"
@@ -55,7 +56,7 @@ struct mesh_verbs_fence {
 
 static void fence_ended(struct mesh_op *op, int error)
 {
-	struct mesh_verbs_fence *fence = (struct mesh_verbs_fence *)op;
+	struct mesh_verbs_fence *fence = mesh_container_of(op, struct mesh_verbs_fence, op);
 
 	fence->ended = true;
 	fence->error = error;

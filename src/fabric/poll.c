@@ -38,7 +38,7 @@ static void completion_handle(struct mesh_domain *domain, const struct fi_cq_dat
 		return;
 	mesh_op_take_back(op);
 	if (op_is_receive(domain, op))
-		((struct mesh_buffer *)op)->size = entry->len;
+		mesh_buffer_of_op(op)->size = entry->len;
 	op->complete(op, 0);
 }
 
@@ -82,7 +82,7 @@ static void error_handle(struct mesh_domain *domain)
 		return;
 	mesh_op_take_back(op);
 	if (op_is_receive(domain, op))
-		((struct mesh_buffer *)op)->size = 0;
+		mesh_buffer_of_op(op)->size = 0;
 	op->complete(op, error_decide(domain, op, &entry));
 }
 

@@ -40,7 +40,7 @@
 
 /* A direct path: one of our NICs and the peer's NIC on the same link. */
 struct mesh_path {
-	struct mesh_sink sink; /* must be first: what arrives for this comm on this path */
+	struct mesh_sink sink; /* what arrives for this comm on this path */
 	struct mesh_peer_user user;
 	struct mesh_waiter waiter;
 	struct mesh_comm *comm;
@@ -101,7 +101,7 @@ struct mesh_held_grant {
 
 /* One RMA write on its way. */
 struct mesh_segment {
-	struct mesh_op op; /* must be first */
+	struct mesh_op op;
 	struct mesh_request *request;
 	struct mesh_path *path;
 	struct mesh_flow *flow; /* the path's, while it counts there; else NULL. comm->lock */
@@ -276,7 +276,17 @@ static inline bool mesh_seq_before(uint32_t a, uint32_t b)
 	return (int32_t)(a - b) < 0;
 }
 
-/** The path that a user of a peer is. */
+/** The path that a sink, a waiter, or a user of a peer is. */
+static inline struct mesh_path *mesh_path_of_sink(struct mesh_sink *sink)
+{
+	return mesh_container_of(sink, struct mesh_path, sink);
+}
+
+static inline struct mesh_path *mesh_path_of_waiter(struct mesh_waiter *waiter)
+{
+	return mesh_container_of(waiter, struct mesh_path, waiter);
+}
+
 static inline struct mesh_path *mesh_path_of_user(struct mesh_peer_user *user)
 {
 	return mesh_container_of(user, struct mesh_path, user);

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/container.h"
 #include "base/log.h"
 #include "control/process.h"
 #include "fabric/mr.h"
@@ -170,7 +169,7 @@ static void comm_tell_soon(struct mesh_comm *comm)
 
 void mesh_receive_resume(struct mesh_waiter *waiter)
 {
-	struct mesh_comm *comm = mesh_container_of(waiter, struct mesh_path, waiter)->comm;
+	struct mesh_comm *comm = mesh_path_of_waiter(waiter)->comm;
 
 	mesh_lock_take(&comm->lock);
 	comm_tell(comm);
@@ -353,7 +352,7 @@ static void segment_arrived(struct mesh_path *path, struct mesh_request *request
 
 void mesh_receive_written(struct mesh_sink *sink, const struct mesh_immediate *immediate)
 {
-	struct mesh_path *path = (struct mesh_path *)sink;
+	struct mesh_path *path = mesh_path_of_sink(sink);
 	struct mesh_comm *comm = path->comm;
 	struct mesh_request *request;
 
@@ -403,7 +402,7 @@ void mesh_receive_tell_again(struct mesh_comm *comm, uint32_t seq)
 void mesh_receive_message(struct mesh_sink *sink, const struct mesh_message_header *header,
 			  const void *payload)
 {
-	struct mesh_path *path = (struct mesh_path *)sink;
+	struct mesh_path *path = mesh_path_of_sink(sink);
 	struct mesh_comm *comm = path->comm;
 
 	mesh_lock_take(&comm->lock);

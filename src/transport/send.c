@@ -172,9 +172,14 @@ static enum send_result size_tell(struct mesh_comm *comm, struct mesh_request *r
 	return SEND_POSTED;
 }
 
+static struct mesh_segment *segment_of_op(struct mesh_op *op)
+{
+	return mesh_container_of(op, struct mesh_segment, op);
+}
+
 static void segment_done(struct mesh_op *op, int error)
 {
-	struct mesh_segment *segment = (struct mesh_segment *)op;
+	struct mesh_segment *segment = segment_of_op(op);
 	struct mesh_path *path = segment->path;
 	struct mesh_request *request = segment->request;
 	struct mesh_comm *comm = request->comm;
@@ -395,7 +400,7 @@ static void comm_push(struct mesh_comm *comm)
 
 void mesh_send_resume(struct mesh_waiter *waiter)
 {
-	struct mesh_comm *comm = mesh_container_of(waiter, struct mesh_path, waiter)->comm;
+	struct mesh_comm *comm = mesh_path_of_waiter(waiter)->comm;
 
 	mesh_lock_take(&comm->lock);
 	comm_push(comm);
@@ -452,7 +457,7 @@ static void grants_learn(struct mesh_comm *comm, const struct mesh_message_heade
 void mesh_send_message(struct mesh_sink *sink, const struct mesh_message_header *header,
 		       const void *payload)
 {
-	struct mesh_comm *comm = ((struct mesh_path *)sink)->comm;
+	struct mesh_comm *comm = mesh_path_of_sink(sink)->comm;
 
 	mesh_lock_take(&comm->lock);
 	switch ((enum mesh_message_type)header->type) {
