@@ -62,6 +62,26 @@ enum mesh_request_state {
 	MESH_REQUEST_STATES
 };
 
+/* What only a request of a sending comm has. */
+struct mesh_request_send {
+	uint32_t next_segment; /* to post */
+	uint32_t unfinished;   /* operations posted and not complete */
+	bool size_told;	       /* the SIZE message is sent, or none is needed */
+	bool posted;	       /* everything is posted */
+};
+
+/* What only a request of a receiving comm has. */
+struct mesh_request_receive {
+	bool granted;	       /* the peer may write into the buffer */
+	bool grant_sent;       /* and nothing says that it does not know */
+	bool size_known;       /* size is the true size */
+	uint32_t num_segments; /* 0 until known */
+	uint32_t num_arrived;
+	/* Both are valid from the first segment on, which resets them. */
+	uint32_t arrived_on[MESH_PATHS_MAX];	  /* of num_arrived, by path: only counted */
+	uint64_t arrived[MESH_SEGMENTS_MAX / 64]; /* one bit a segment: none counts twice */
+};
+
 struct mesh_request {
 	struct mesh_comm *comm;
 	/* Set under comm->lock, but for DONE to FREE: that is test's alone, and takes no lock. */
@@ -70,19 +90,10 @@ struct mesh_request {
 	char *data;
 	size_t size; /* send: bytes to send; receive: room, then bytes received */
 	struct mesh_registration *registration;
-	/* Send. */
-	uint32_t next_segment; /* to post */
-	uint32_t num_segments; /* receive: 0 until known */
-	uint32_t unfinished;   /* operations posted and not complete */
-	bool size_told;	       /* the SIZE message is sent, or none is needed */
-	bool posted;	       /* everything is posted */
-	/* Receive. */
-	bool granted;	 /* the peer may write into the buffer */
-	bool grant_sent; /* and nothing says that it does not know */
-	bool size_known; /* size is the true size */
-	uint32_t num_arrived;
-	uint32_t arrived_on[MESH_PATHS_MAX];	  /* of num_arrived, by path: only counted */
-	uint64_t arrived[MESH_SEGMENTS_MAX / 64]; /* one bit a segment: none counts twice */
+	union { /* by comm->sending */
+		struct mesh_request_send send;
+		struct mesh_request_receive receive;
+	};
 };
 
 struct mesh_registration {

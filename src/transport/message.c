@@ -102,7 +102,7 @@ bool mesh_comm_message_send(struct mesh_comm *comm, const struct mesh_outgoing *
 	buffer->posted_ns = path->domain->delivery_flag ? 0 : now_ns;
 	buffer->sent = request ? message->sent : message_sent;
 	if (request)
-		request->unfinished++;
+		request->send.unfinished++;
 	comm->unfinished++;
 	mesh_remote_send(buffer);
 	message_count(path, message);

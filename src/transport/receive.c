@@ -36,7 +36,7 @@
 /* True if this receive's grant goes out as soon as it can. */
 static bool grant_is_due(const struct mesh_comm *comm, const struct mesh_request *request)
 {
-	if (request->state != MESH_REQUEST_WAITING || request->grant_sent)
+	if (request->state != MESH_REQUEST_WAITING || request->receive.grant_sent)
 		return false;
 	return comm->receive.eager_run < EAGER_RUN ||
 	       mesh_seq_before(request->seq, comm->receive.wanted);
@@ -101,9 +101,9 @@ static bool grants_send(struct mesh_comm *comm, uint32_t seq, uint32_t *count)
 	for (i = 0; i < n; i++) {
 		struct mesh_request *request = mesh_comm_request(comm, seq + i);
 
-		receive->granted += !request->granted;
-		request->granted = true;
-		request->grant_sent = true;
+		receive->granted += !request->receive.granted;
+		request->receive.granted = true;
+		request->receive.grant_sent = true;
 	}
 	if (mesh_seq_before(receive->told, seq + n))
 		receive->told = seq + n;
@@ -143,7 +143,7 @@ static void comm_tell(struct mesh_comm *comm)
 		if (grant_is_due(comm, request)) {
 			if (grants_may_wait(comm, seq) || !grants_send(comm, seq, &count))
 				return;
-		} else if (request->state == MESH_REQUEST_WAITING && !request->grant_sent) {
+		} else if (request->state == MESH_REQUEST_WAITING && !request->receive.grant_sent) {
 			continue; /* held back: next_grant stays before it */
 		}
 		if (seq == receive->next_grant)
@@ -194,7 +194,7 @@ static void receive_done(struct mesh_request *request)
 	struct mesh_comm *comm = request->comm;
 
 	mesh_request_state_set(request, MESH_REQUEST_DONE);
-	if (!request->granted)
+	if (!request->receive.granted)
 		return;
 	comm->receive.granted--;
 	if (comm->receive.next_grant != comm->next_seq)
@@ -267,6 +267,7 @@ static void data_arrived(struct mesh_path *path, const struct mesh_message_heade
 /* A segment does not tell its size: each path has its share of the whole message. */
 static void request_count(const struct mesh_request *request)
 {
+	const struct mesh_request_receive *got = &request->receive;
 	struct mesh_comm *comm = request->comm;
 	int i;
 
@@ -276,14 +277,15 @@ static void request_count(const struct mesh_request *request)
 	}
 	for (i = 0; i < comm->num_paths; i++)
 		mesh_count(&comm->paths[i].counters->bytes,
-			   request->size * request->arrived_on[i] / request->num_arrived);
+			   request->size * got->arrived_on[i] / got->num_arrived);
 }
 
 /* @path: of what has just arrived. */
 static void request_check_complete(struct mesh_request *request, struct mesh_path *path)
 {
-	if (!request->size_known || !request->num_segments ||
-	    request->num_arrived != request->num_segments)
+	const struct mesh_request_receive *got = &request->receive;
+
+	if (!got->size_known || !got->num_segments || got->num_arrived != got->num_segments)
 		return;
 	mesh_count(&path->counters->messages, 1);
 	request_count(request);
@@ -297,7 +299,7 @@ static struct mesh_request *request_of_immediate(struct mesh_comm *comm, uint32_
 	const uint32_t mask = (1u << MESH_IMMEDIATE_SEQ_BITS) - 1;
 	struct mesh_request *request = mesh_comm_request(comm, seq_bits);
 
-	if (!request->granted || (request->seq & mask) != seq_bits)
+	if (!request->receive.granted || (request->seq & mask) != seq_bits)
 		return NULL;
 	return mesh_request_is_open(request) ? request : NULL;
 }
@@ -308,39 +310,40 @@ _Static_assert((1u << MESH_IMMEDIATE_SEQ_BITS) % MESH_COMM_REQUESTS == 0,
 /* Returns false if the message is larger than its receive, which ends the comm. */
 static bool size_learn(struct mesh_request *request, uint64_t size)
 {
-	if (request->size_known)
+	if (request->receive.size_known)
 		return true;
 	if (size > request->size) {
 		overflow(request->comm, request, size);
 		return false;
 	}
 	request->size = size;
-	request->size_known = true;
+	request->receive.size_known = true;
 	return true;
 }
 
 static void segment_arrived(struct mesh_path *path, struct mesh_request *request,
 			    const struct mesh_immediate *immediate)
 {
-	uint64_t *word = &request->arrived[immediate->segment / 64];
+	struct mesh_request_receive *got = &request->receive;
+	uint64_t *word = &got->arrived[immediate->segment / 64];
 	uint64_t bit = 1ull << immediate->segment % 64;
 	struct mesh_comm *comm = path->comm;
 
 	if (request->state == MESH_REQUEST_WAITING) {
-		memset(request->arrived, 0, sizeof(request->arrived));
-		memset(request->arrived_on, 0, sizeof(request->arrived_on));
+		memset(got->arrived, 0, sizeof(got->arrived));
+		memset(got->arrived_on, 0, sizeof(got->arrived_on));
 		mesh_request_state_set(request, MESH_REQUEST_MOVING);
 	}
 	if (*word & bit)
 		return; /* it came twice */
 	*word |= bit;
-	request->num_arrived++;
-	request->arrived_on[path - comm->paths]++;
+	got->num_arrived++;
+	got->arrived_on[path - comm->paths]++;
 	mesh_count(&path->counters->segments, 1);
 	if (immediate->last)
-		request->num_segments = immediate->segment + 1;
+		got->num_segments = immediate->segment + 1;
 	if (immediate->full)
-		request->size_known = true;
+		got->size_known = true;
 	if (immediate->size && !size_learn(request, immediate->size))
 		return;
 	request_check_complete(request, path);
@@ -372,7 +375,8 @@ static void size_arrived(struct mesh_path *path, const struct mesh_message_heade
 	struct mesh_message_size message;
 
 	memcpy(&message, payload, sizeof(message));
-	if (request->seq != header->seq || !request->granted || !mesh_request_is_open(request))
+	if (request->seq != header->seq || !request->receive.granted ||
+	    !mesh_request_is_open(request))
 		return;
 	if (size_learn(request, message.size))
 		request_check_complete(request, path);
@@ -394,7 +398,7 @@ void mesh_receive_tell_again(struct mesh_comm *comm, uint32_t seq)
 
 	mesh_lock_assert_held(&comm->lock);
 	for (i = 0; i < MESH_COMM_REQUESTS; i++)
-		comm->requests[i].grant_sent = false;
+		comm->requests[i].receive.grant_sent = false;
 	comm->receive.next_grant = comm->next_seq - MESH_COMM_REQUESTS;
 	want_arrived(comm, seq);
 }
@@ -502,7 +506,7 @@ bool mesh_receive_is_granted(const struct mesh_comm *comm)
 	for (i = 0; i < MESH_COMM_REQUESTS; i++) {
 		const struct mesh_request *request = &comm->requests[i];
 
-		if (request->granted && mesh_request_is_open(request))
+		if (request->receive.granted && mesh_request_is_open(request))
 			return true;
 	}
 	return false;

@@ -26,6 +26,16 @@ void mesh_request_state_set(struct mesh_request *request, enum mesh_request_stat
 	atomic_store_explicit(&request->state, state, memory_order_release);
 }
 
+/* The arrays are reset by the first segment: small messages, which have none, do not pay for it. */
+static void receive_reset(struct mesh_request_receive *receive)
+{
+	receive->granted = false;
+	receive->grant_sent = false;
+	receive->size_known = false;
+	receive->num_segments = 0;
+	receive->num_arrived = 0;
+}
+
 struct mesh_request *mesh_request_take(struct mesh_comm *comm, void *data, size_t size,
 				       struct mesh_registration *registration)
 {
@@ -38,15 +48,10 @@ struct mesh_request *mesh_request_take(struct mesh_comm *comm, void *data, size_
 	request->data = data;
 	request->size = size;
 	request->registration = registration;
-	request->next_segment = 0;
-	request->num_segments = 0;
-	request->unfinished = 0;
-	request->size_told = false;
-	request->posted = false;
-	request->granted = false;
-	request->grant_sent = false;
-	request->size_known = false;
-	request->num_arrived = 0;
+	if (comm->sending)
+		request->send = (struct mesh_request_send){0};
+	else
+		receive_reset(&request->receive);
 	mesh_request_state_set(request, MESH_REQUEST_WAITING);
 	return request;
 }

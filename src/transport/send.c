@@ -54,8 +54,9 @@ static void comm_push(struct mesh_comm *comm);
 /* One operation of the request is complete. */
 static void request_progress(struct mesh_request *request)
 {
-	request->unfinished--;
-	if (!request->unfinished && request->posted && request->state == MESH_REQUEST_MOVING)
+	request->send.unfinished--;
+	if (!request->send.unfinished && request->send.posted &&
+	    request->state == MESH_REQUEST_MOVING)
 		mesh_request_state_set(request, MESH_REQUEST_DONE);
 }
 
@@ -107,9 +108,9 @@ static enum send_result eager_send(struct mesh_comm *comm, struct mesh_request *
 		return SEND_BLOCKED;
 	if (!mesh_comm_message_send(comm, &message, request))
 		return SEND_BUSY;
-	request->posted = true;
+	request->send.posted = true;
 	mesh_request_state_set(request,
-			       request->unfinished ? MESH_REQUEST_MOVING : MESH_REQUEST_DONE);
+			       request->send.unfinished ? MESH_REQUEST_MOVING : MESH_REQUEST_DONE);
 	send->eager_run++;
 	return SEND_POSTED;
 }
@@ -168,7 +169,7 @@ static enum send_result size_tell(struct mesh_comm *comm, struct mesh_request *r
 
 	if (!mesh_comm_message_send(comm, &message, request))
 		return SEND_BUSY;
-	request->size_told = true;
+	request->send.size_told = true;
 	return SEND_POSTED;
 }
 
@@ -240,12 +241,12 @@ static bool segment_write_make(const struct mesh_request *request, const struct 
 			       struct mesh_write *write)
 {
 	int i = (int)(path - request->comm->paths);
-	size_t offset = request->next_segment * bytes;
+	size_t offset = request->send.next_segment * bytes;
 	size_t left = request->size - offset;
 	struct mesh_immediate immediate = {
 		.comm = path->remote_id & (MESH_COMM_IDS - 1),
 		.seq = request->seq,
-		.segment = request->next_segment,
+		.segment = request->send.next_segment,
 		.last = left <= bytes,
 		.full = request->size == grant->size,
 		.size = size_travels(request) ? (uint32_t)request->size : 0,
@@ -288,15 +289,15 @@ static int segment_write(struct mesh_comm *comm, struct mesh_request *request,
 	comm->send.free_segments = segment->next_free;
 	comm->send.writes++;
 	comm->unfinished++;
-	request->unfinished++;
-	request->next_segment++;
+	request->send.unfinished++;
+	request->send.next_segment++;
 	return 0;
 }
 
 static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request *request,
 				     const struct mesh_grant *grant, size_t bytes)
 {
-	size_t left = request->size - request->next_segment * bytes;
+	size_t left = request->size - request->send.next_segment * bytes;
 	size_t size = left < bytes ? left : bytes;
 	uint64_t now_ns = mesh_clock_ns();
 	struct mesh_write write;
@@ -323,7 +324,7 @@ static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request
 		return SEND_BLOCKED;
 	}
 	mesh_count(&path->counters->messages, last);
-	request->posted = last;
+	request->send.posted = last;
 	return SEND_POSTED;
 }
 
@@ -333,7 +334,7 @@ static enum send_result overflow(struct mesh_comm *comm, struct mesh_request *re
 {
 	char why[160];
 
-	if (!request->size_told && size_tell(comm, request) == SEND_BUSY)
+	if (!request->send.size_told && size_tell(comm, request) == SEND_BUSY)
 		return SEND_BUSY;
 	snprintf(why, sizeof(why),
 		 "message %u of %zu bytes is larger than the receive posted for "
@@ -355,12 +356,13 @@ static enum send_result granted_send(struct mesh_comm *comm, struct mesh_request
 		return overflow(comm, request, &held->grant);
 	if (request->state == MESH_REQUEST_WAITING) {
 		mesh_request_state_set(request, MESH_REQUEST_MOVING);
-		request->size_told = request->size == held->grant.size || size_travels(request);
+		request->send.size_told = request->size == held->grant.size ||
+					  size_travels(request);
 	}
-	if (!request->size_told)
+	if (!request->send.size_told)
 		result = size_tell(comm, request);
 	bytes = segment_size(comm, request->size);
-	while (result == SEND_POSTED && !request->posted)
+	while (result == SEND_POSTED && !request->send.posted)
 		result = segment_post(comm, request, &held->grant, bytes);
 	return result;
 }
@@ -384,7 +386,7 @@ static void comm_push(struct mesh_comm *comm)
 		return; /* nothing new; what is on its way ends first */
 	for (seq = send->first_pending; seq != comm->next_seq && !comm->error; seq++) {
 		request = mesh_comm_request(comm, seq);
-		if (request->posted)
+		if (request->send.posted)
 			result = SEND_POSTED;
 		else if (request_is_eager(request))
 			result = eager_send(comm, request); /* needs no room: it may go past */

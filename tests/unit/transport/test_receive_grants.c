@@ -261,7 +261,7 @@ static void test_want_ends_the_run(void **state)
 	fixture_written(comm, 0,
 			(struct mesh_immediate){.seq = 2 * EAGER_RUN, .last = true, .full = true});
 	assert_int_equal(fixture_test(request), -1);
-	assert_false(request->size_known);
+	assert_false(request->receive.size_known);
 	fixture_message(comm, 0, MESH_MESSAGE_WANT, 2 * EAGER_RUN + 2, NULL, 0);
 	header = fixture_last_sent(MESH_MESSAGE_GRANT, NULL);
 	assert_int_equal(header.seq, 2 * EAGER_RUN);
