@@ -8,6 +8,7 @@
 #include <rdma/fi_errno.h>
 
 #include "base/clock.h"
+#include "control/link.h"
 #include "control/peer_end.h"
 #include "control/peer_greeting.h"
 #include "control/peer_life.h"
@@ -47,6 +48,11 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
+	int i;
+
+	/* Those that were greeted have joined a link; the fixture frees no peer. */
+	for (i = 0; i < FIXTURE_PATHS; i++)
+		mesh_link_leave(&fixture.peers[i]);
 	mesh_lock_release(&fixture.setup.process.lock);
 	/* A lost peer has closed its socket; the fixture closes it as well. */
 	if (peer->watch.fd < 0) {
