@@ -36,6 +36,7 @@ struct mesh_flow;
 struct mesh_mr;
 struct mesh_remote;
 struct mesh_sink;
+struct mesh_verbs_fence;
 struct mesh_waiter;
 
 TAILQ_HEAD(mesh_buffer_list, mesh_buffer);
@@ -101,6 +102,7 @@ struct mesh_domain {
 	struct mesh_buffer_list unposted; /* receives to post again; under lock */
 	struct mesh_sink *sinks[MESH_COMM_IDS]; /* under lock */
 	uint32_t next_sink; /* under lock; only grows, so that ids are reused late */
+	LIST_HEAD(, mesh_verbs_fence) abandoned; /* fences without a caller; under lock */
 };
 
 #endif

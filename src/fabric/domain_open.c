@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "fabric/buffer.h"
 #include "fabric/domain_open.h"
+#include "fabric/fence_verbs.h"
 #include "fabric/flow.h"
 #include "fabric/mr.h"
 #include "fabric/provider.h"
@@ -184,6 +185,7 @@ static void domain_init(struct mesh_domain *domain, const struct mesh_domain_opt
 	LIST_INIT(&domain->remotes);
 	LIST_INIT(&domain->flows);
 	LIST_INIT(&domain->mrs);
+	LIST_INIT(&domain->abandoned);
 	domain->nic = options->nic;
 	domain->dev = options->dev;
 	domain->payload_max = options->payload_max;
@@ -274,6 +276,7 @@ void mesh_domain_close(struct mesh_domain *domain)
 	mesh_flows_close(domain);
 	if (domain->cq)
 		fid_close(&domain->cq->fid);
+	mesh_verbs_fences_free(domain);
 	if (domain->av)
 		fid_close(&domain->av->fid);
 	if (domain->domain)

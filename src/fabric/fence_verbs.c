@@ -51,6 +51,7 @@ struct mesh_verbs_fence {
 	/* All under domain->lock. */
 	bool ended;
 	bool abandoned; /* the caller has stopped waiting: the completion frees the fence */
+	LIST_ENTRY(mesh_verbs_fence) entry; /* in domain->abandoned, if it is abandoned */
 	int error;
 };
 
@@ -60,8 +61,10 @@ static void fence_ended(struct mesh_op *op, int error)
 
 	fence->ended = true;
 	fence->error = error;
-	if (fence->abandoned)
+	if (fence->abandoned) {
+		LIST_REMOVE(fence, entry);
 		free(fence);
+	}
 }
 
 static int fence_post(struct mesh_verbs_fence *fence)
@@ -117,7 +120,7 @@ static int post_step(struct mesh_verbs_fence *fence)
 	return ret;
 }
 
-/* Frees the fence if it has ended; at the deadline, leaves that to its completion. */
+/* Frees the fence if it has ended; at the deadline, leaves that to its completion or the domain. */
 static int refusal_step(struct mesh_verbs_fence *fence)
 {
 	struct mesh_domain *domain = fence->domain;
@@ -133,6 +136,7 @@ static int refusal_step(struct mesh_verbs_fence *fence)
 		ret = -ETIMEDOUT;
 		answer_remember(fence, false);
 		fence->abandoned = true;
+		LIST_INSERT_HEAD(&domain->abandoned, fence, entry);
 	}
 	mesh_lock_release(&domain->lock);
 	return ret;
@@ -161,4 +165,14 @@ struct mesh_verbs_fence *mesh_verbs_fence_begin(struct mesh_domain *domain,
 int mesh_verbs_fence_step(struct mesh_verbs_fence *fence)
 {
 	return fence->posted ? refusal_step(fence) : post_step(fence);
+}
+
+void mesh_verbs_fences_free(struct mesh_domain *domain)
+{
+	struct mesh_verbs_fence *fence;
+
+	while ((fence = LIST_FIRST(&domain->abandoned))) {
+		LIST_REMOVE(fence, entry);
+		free(fence);
+	}
 }

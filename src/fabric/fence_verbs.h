@@ -20,4 +20,10 @@ struct mesh_verbs_fence *mesh_verbs_fence_begin(struct mesh_domain *domain,
  */
 int mesh_verbs_fence_step(struct mesh_verbs_fence *fence);
 
+/**
+ * Frees the fences that timed out and whose completions have not come. The domain's endpoint and
+ * completion queue are closed.
+ */
+void mesh_verbs_fences_free(struct mesh_domain *domain);
+
 #endif

@@ -258,8 +258,8 @@ static void test_fences_side_by_side(void **state)
 	assert_true(mesh_clock_ms() - began_ms < 4000);
 	assert_int_equal(fake.writes.num, 2);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 2);
+	/* The second's completion never comes: closing the domain frees that fence. */
 	fake_complete_status(fake.writes.posts[0].context, FI_EIO, MESH_RDMA_FLUSHED);
-	fake_complete_status(fake.writes.posts[1].context, FI_EIO, MESH_RDMA_FLUSHED);
 	mesh_domain_poll(domain);
 }
 
