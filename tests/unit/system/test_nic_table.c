@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nic_table.c - from the kernel's data to the verdicts, in network namespaces. */
 #include <errno.h>
+#include <net/if.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -73,6 +77,22 @@ static void pair_make(const char *name, const char *mac, const char *addr)
 		namespace_ip("addr add %s dev %s", addr, name);
 }
 
+/* The kernel reports a new bridge as running up to 1 s after its first port, or later if busy. */
+static void running_await(const char *name)
+{
+	uint64_t deadline_ms = mesh_clock_ms() + 60000;
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq request = {.ifr_flags = 0};
+
+	assert_true(fd >= 0);
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+	while (!ioctl(fd, SIOCGIFFLAGS, &request) && !(request.ifr_flags & IFF_RUNNING) &&
+	       mesh_clock_ms() < deadline_ms)
+		poll(NULL, 0, 1);
+	close(fd);
+	assert_true(request.ifr_flags & IFF_RUNNING);
+}
+
 static const struct mesh_nic *find(const char *netdev)
 {
 	return nic_named(table.nics, table.num_nics, netdev);
@@ -132,6 +152,7 @@ static void test_bridge(void **state)
 	namespace_ip("addr add 172.17.0.1/16 dev br0");
 	pair_make("eth9", "02:00:00:00:00:01", "10.9.0.1/24");
 	namespace_ip("link set eth9 master br0");
+	running_await("br0");
 	pair_make("n0p0", "02:00:00:00:00:02", "10.1.0.1/24");
 	assert_int_equal(load("/nonexistent", "", ""), 0);
 	assert_taken("n0p0");
