@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* link_watch.c - looks at the links that somebody waits for, and loses those that are dead. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include "control/link_watch.h"
 #include "control/peer_end.h"
 #include "control/peer_send.h"
+#include "control/socket.h"
 #include "system/tcp_look.h"
 
 /* Longer without a sign of life, and the kernel is made to ask again, this often. */
@@ -85,13 +87,36 @@ void mesh_link_given_up(struct mesh_peer *peer, enum mesh_refusal refusal, uint3
 		mesh_link_lose(other, mesh_refusal_text(refusal), 0);
 }
 
-void mesh_link_timed_out(struct mesh_peer *peer)
+/* No host there answers ARP, which a dead link explains, or the kernel has no error at all. */
+static bool error_is_silence(int error)
 {
+	return !error || error == -ETIMEDOUT || error == -EHOSTUNREACH;
+}
+
+/* What the kernel met on one of the link's control connections, such as -ENETUNREACH; 0: nothing */
+static int link_error_take(const struct mesh_link *link)
+{
+	const struct mesh_peer *peer;
+	int error = 0;
+
+	LIST_FOREACH(peer, &link->process->peers, entry) {
+		if (peer->link == link && error_is_silence(error))
+			error = mesh_tcp_error_take(peer->watch.fd);
+	}
+	return error;
+}
+
+void mesh_link_timed_out(struct mesh_peer *peer, int error)
+{
+	char why[MESH_PEER_REASON_MAX / 2] = "cable pulled, link down, node stopped";
 	char reason[MESH_PEER_REASON_MAX];
 
-	snprintf(reason, sizeof(reason),
-		 "no answer for %llu s: cable pulled, link down, node stopped",
-		 (unsigned long long)peer->process->config.dead_peer_timeout_s);
+	if (!error && peer->link)
+		error = link_error_take(peer->link);
+	if (!error_is_silence(error))
+		mesh_control_errno_explain(error, why, sizeof(why));
+	snprintf(reason, sizeof(reason), "no answer for %llu s: %s",
+		 (unsigned long long)peer->process->config.dead_peer_timeout_s, why);
 	mesh_link_lose(peer, reason, MESH_REFUSAL_NO_ANSWER);
 }
 
@@ -108,7 +133,7 @@ static void link_judge(struct mesh_link *link, enum mesh_liveness_verdict verdic
 	if (!peer)
 		return;
 	if (verdict == MESH_LIVENESS_NO_ANSWER) {
-		mesh_link_timed_out(peer);
+		mesh_link_timed_out(peer, 0);
 	} else if (verdict == MESH_LIVENESS_NO_DATA) {
 		snprintf(reason, sizeof(reason),
 			 "it has acknowledged no data for %llu s, though small packets get "

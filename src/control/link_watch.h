@@ -15,8 +15,13 @@
  */
 void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusal tell);
 
-/** mesh_link_lose(), because nothing has come from there for NCCL_MESH_DEAD_PEER_TIMEOUT. */
-void mesh_link_timed_out(struct mesh_peer *peer);
+/**
+ * mesh_link_lose(), because nothing has come from there for NCCL_MESH_DEAD_PEER_TIMEOUT.
+ *
+ * @error: with which the kernel has ended a connection; 0 if it has not: then it is asked for the
+ *         error that it met on the control connections, if any
+ */
+void mesh_link_timed_out(struct mesh_peer *peer, int error);
 
 /**
  * The other process has given a link up: the one that the frame came over, or the one that @detail

@@ -97,8 +97,8 @@ static void connection_ended(struct mesh_peer *peer, int error)
 		errno_retry(peer, error ? error : -ECONNRESET);
 		return;
 	}
-	if (error == -ETIMEDOUT || error == -EHOSTUNREACH) {
-		mesh_link_timed_out(peer);
+	if (error == -ETIMEDOUT || error == -EHOSTUNREACH || error == -ENETUNREACH) {
+		mesh_link_timed_out(peer, error);
 		return;
 	}
 	snprintf(reason, sizeof(reason), "its process ended, or closed the network plugin");

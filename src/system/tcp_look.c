@@ -65,6 +65,15 @@ int mesh_tcp_look(int fd, struct mesh_tcp_look *look)
 	return 0;
 }
 
+int mesh_tcp_error_take(int fd)
+{
+	socklen_t len = sizeof(int);
+	int error = 0;
+
+	getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len);
+	return -error;
+}
+
 void mesh_tcp_keepalive_set(int fd, const struct mesh_tcp_keepalive *keepalive)
 {
 	int rto_max_ms = RTO_MAX_MS, on = 1, none = 0;

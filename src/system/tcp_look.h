@@ -34,6 +34,12 @@ uint64_t mesh_socket_cookie(int fd);
  */
 int mesh_tcp_look(int fd, struct mesh_tcp_look *look);
 
+/**
+ * The error that the kernel met when it last sent on a connection, which did not end it, such as
+ * -ENETUNREACH. The kernel forgets it. Returns 0 if there was none.
+ */
+int mesh_tcp_error_take(int fd);
+
 /** How the kernel keeps a connection alive. */
 struct mesh_tcp_keepalive {
 	int idle_s;	/* silence before the first probe */

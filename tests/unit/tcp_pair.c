@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tcp_pair.c - both ends of a TCP connection over the loopback interface. */
 #include <arpa/inet.h>
+#include <linux/filter.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +10,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/clock.h"
+#include "system/tcp_look.h"
+
+#include "namespace.h"
 #include "tcp_pair.h"
 
 void tcp_pair_open(int ends[2])
@@ -26,4 +31,22 @@ void tcp_pair_open(int ends[2])
 	ends[1] = accept(listener, NULL, NULL);
 	assert_true(ends[1] >= 0);
 	close(listener);
+}
+
+void tcp_pair_cut_off(int ends[2])
+{
+	struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
+	struct sock_fprog filter = {.len = 1, .filter = &nothing};
+	uint64_t deadline_ms = mesh_clock_ms() + 30000;
+	struct mesh_tcp_look before, after;
+
+	assert_int_equal(setsockopt(ends[1], SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)),
+			 0);
+	assert_int_equal(send(ends[0], "", 1, 0), 1);
+	namespace_ip("route flush table local");
+	assert_int_equal(mesh_tcp_look(ends[0], &before), 0);
+	do
+		assert_int_equal(mesh_tcp_look(ends[0], &after), 0);
+	while (after.retries == before.retries && mesh_clock_ms() < deadline_ms);
+	assert_true(after.retries > before.retries);
 }

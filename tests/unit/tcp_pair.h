@@ -6,4 +6,11 @@
 /** Writes the connecting and the accepted end into @ends; the caller owns both. */
 void tcp_pair_open(int ends[2]);
 
+/**
+ * Takes the routes away while a byte from ends[0] has no answer, and waits until the kernel has
+ * tried to send it again: ends[0] stays connected, and its kernel knows that the network is
+ * unreachable. Only in a namespace of the test's own (namespace.h).
+ */
+void tcp_pair_cut_off(int ends[2]);
+
 #endif

@@ -14,6 +14,7 @@
 
 #include "comm_fixture.h"
 #include "log_capture.h"
+#include "namespace.h"
 #include "tcp_pair.h"
 
 #define PROCESS 77
@@ -143,13 +144,46 @@ static void test_drained(void **state)
 	assert_true(mesh_link_is_fresh(one, now));
 }
 
+/* The verdict has the reason that the kernel knows. */
+static void test_unreachable(void **state)
+{
+	int ends[2];
+
+	(void)state;
+	if (!namespace_enter()) {
+		skip();
+		return;
+	}
+	namespace_ip("link set lo up");
+	tcp_pair_open(ends);
+	tcp_pair_cut_off(ends);
+	assert_int_equal(dup2(ends[0], one->watch.fd), one->watch.fd);
+	mesh_link_timed_out(&twin, 0);
+	assert_true(strstr(one->reason, "no answer for"));
+	assert_true(strstr(one->reason, "Network is unreachable"));
+	assert_string_equal(one->reason, twin.reason);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+/* The kernel has ended a connection itself, and said why; or there is no route to a host. */
+static void test_ended_by_kernel(void **state)
+{
+	(void)state;
+	mesh_link_timed_out(other, -ENETUNREACH);
+	assert_true(strstr(other->reason, "Network is unreachable"));
+	mesh_link_timed_out(one, -EHOSTUNREACH); /* a neighbour that does not answer ARP */
+	assert_true(strstr(one->reason, "cable pulled"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, links_setup, links_teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_members), TEST(test_lost_together), TEST(test_given_up),
-		TEST(test_pending), TEST(test_drained),
+		TEST(test_members),	TEST(test_lost_together), TEST(test_given_up),
+		TEST(test_pending),	TEST(test_drained),	  TEST(test_ended_by_kernel),
+		TEST(test_unreachable), /* last: it enters another namespace */
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

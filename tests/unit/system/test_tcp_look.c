@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "system/tcp_look.h"
 
+#include "namespace.h"
 #include "tcp_pair.h"
 
 static int ends[2];
@@ -116,15 +117,34 @@ static void test_no_connection(void **state)
 	close(pair[1]);
 }
 
+/* What the kernel met without ending the connection; it tells once. */
+static void test_error(void **state)
+{
+	int pair[2];
+
+	(void)state;
+	assert_int_equal(mesh_tcp_error_take(ends[0]), 0);
+	assert_int_equal(mesh_tcp_error_take(-1), 0);
+	if (!namespace_enter()) {
+		skip();
+		return;
+	}
+	namespace_ip("link set lo up");
+	tcp_pair_open(pair);
+	tcp_pair_cut_off(pair);
+	assert_int_equal(mesh_tcp_error_take(pair[0]), -ENETUNREACH);
+	assert_int_equal(mesh_tcp_error_take(pair[0]), 0);
+	close(pair[0]);
+	close(pair[1]);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_counts),
-		TEST(test_closed_window),
-		TEST(test_asks_at_once),
-		TEST(test_no_connection),
+		TEST(test_counts),	  TEST(test_closed_window), TEST(test_asks_at_once),
+		TEST(test_no_connection), TEST(test_error), /* last: it enters another namespace */
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
