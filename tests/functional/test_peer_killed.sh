@@ -224,7 +224,8 @@ killed_as_connector() {
 	ended victim 137
 	touch "$FAULTS/go"
 	# Its engine may have got further than its call: then a connector was there, and left.
-	finish 137 "(nobody|whoever) connected.*10\.77\.1\.2/24"
+	local came="nobody connected|began to connect|was connecting"
+	finish 137 "($came) .*the listener on 10\.77\.1\.2/24"
 }
 
 # --- before the first message --------------------------------------------------------------------
