@@ -45,17 +45,23 @@ static bool is_fenced(const struct mesh_comm *comm, const struct mesh_fence *fen
 	return true;
 }
 
-/* Ends the comms that use @peer, but for @but. Returns how many of them NCCL still used. */
+/*
+ * Ends the comms that use @peer, but for @but. Returns how many of them NCCL still used, apart from
+ * those with a lost peer: that has had its line, and they would have failed soon.
+ */
 static int comms_end(struct mesh_peer *peer, const struct mesh_comm *but, const char *why)
 {
 	struct mesh_peer_user *user;
 	struct mesh_comm *comm;
 	int count = 0;
+	bool used;
 
 	LIST_FOREACH(user, &peer->user_list, entry) {
 		comm = mesh_path_of_user(user)->comm;
-		if (comm != but)
-			count += mesh_comm_end(comm, -ECONNABORTED, why);
+		if (comm == but)
+			continue;
+		used = mesh_comm_end(comm, -ECONNABORTED, why);
+		count += used && !mesh_comm_is_cut(comm);
 	}
 	return count;
 }

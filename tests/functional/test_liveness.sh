@@ -100,7 +100,7 @@ pulled() {
 	said receiver WARN "lost node a \($NET\.1\), reached from $BA \($NET\.2\): .*no answer"
 	for name in sender receiver; do
 		unsaid $name WARN "has not arrived|its process ended"
-		(($(grep -c "^WARN .*lost" "$FAULTS/$name.log") == 1)) ||
+		(($(grep -c "^WARN .*\<\(lost\|cut\)\>" "$FAULTS/$name.log") == 1)) ||
 			faults_show "$name: more than one line"
 	done
 	mesh_shape a ab none

@@ -457,6 +457,19 @@ static void test_peer_cuts_us_off(void **state)
 	assert_true(fixture_no_frame());
 }
 
+/* The link that broke has had its line: the comm fails without another. */
+static void test_cut_after_a_loss(void **state)
+{
+	(void)state;
+	comm = fixture_open(MESH_PROVIDER_TCP, 2, true);
+	fixture.peers[1].state = MESH_PEER_LOST;
+	frame_comes(MESH_FRAME_CUT, 0);
+	assert_int_equal(*comm_inside(comm).error, -ECONNABORTED);
+	assert_int_equal(fixture.setup.process.own_counters.comms_failed, 1);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
+	close_now();
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -481,6 +494,7 @@ int main(void)
 		TEST(test_receiver_closed_at_the_end),
 		TEST(test_peer_drains_to_a_freed_comm),
 		TEST(test_peer_cuts_us_off),
+		TEST(test_cut_after_a_loss),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
