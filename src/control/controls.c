@@ -15,12 +15,15 @@
 #include "wire/protocol.h"
 #include "wire/stats.h"
 
-/* Every NIC listens on the same port, which the kernel chose for the first: another may hold it. */
+/*
+ * All NICs listen on one port, which the kernel chooses for the first NIC. If another process holds
+ * it on a later NIC, the next try gets another port.
+ */
 #define PORT_TRIES 32
 #define BACKLOG 1024
-/* After accept() ran out of file descriptors. */
+/* The pause after accept() ran out of file descriptors. */
 #define PAUSE_MS 200
-/* Connections that have not introduced themselves yet; more are closed at once. */
+/* At most this many connections may be without a HELLO; further ones are closed at once. */
 #define STRANGERS_MAX 256
 
 static int strangers_count(const struct mesh_process *process)
@@ -77,7 +80,7 @@ static void control_ready(struct mesh_watch *watch, uint32_t events)
 	}
 }
 
-/* A listening socket on @address. Returns it, or a negative errno. */
+/* Opens a listening socket on @address. Returns its file descriptor, or a negative errno. */
 static int socket_listen(const struct mesh_addr *address, uint16_t port)
 {
 	struct sockaddr_storage sockaddr;
@@ -116,7 +119,7 @@ static void sockets_close(struct mesh_process *process)
 	}
 }
 
-/* One attempt to have one port on every NIC. */
+/* Tries once to listen on the same port on every NIC. */
 static int sockets_open(struct mesh_process *process)
 {
 	int dev, fd, ret;
@@ -149,7 +152,7 @@ void mesh_control_start(struct mesh_process *process, int dev)
 	if (ret)
 		mesh_warn("%s: cannot accept peers: %s", process->nics[dev]->netdev,
 			  strerror(-ret));
-	/* Without a domain, who dials is refused at once. */
+	/* Without a domain, connections are refused at once. */
 	if (ret || process->dev_states[dev] == MESH_DEV_FAILED)
 		mesh_engine_unwatch(&process->engine, &control->watch);
 }

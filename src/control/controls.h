@@ -13,8 +13,8 @@ int mesh_controls_open(struct mesh_process *process);
 void mesh_controls_close(struct mesh_process *process);
 
 /**
- * Accepts peers on this NIC if its domain is open, refuses them if that has failed; until then they
- * wait in the kernel's queue. process->lock held.
+ * Accepts peers on this NIC if its domain is open, and refuses them if the domain failed to open.
+ * While the domain is being opened, they wait in the kernel's queue. process->lock held.
  */
 void mesh_control_start(struct mesh_process *process, int dev);
 

@@ -33,7 +33,10 @@ void mesh_engine_unwatch(struct mesh_engine *engine, struct mesh_watch *watch)
 	if (watch->fd < 0)
 		return;
 	epoll_ctl(engine->epoll_fd, EPOLL_CTL_DEL, watch->fd, NULL);
-	/* A child that was not made by fork() has it, too: closing alone would tell nobody. */
+	/*
+	 * A child process that was not made by fork() may hold a copy of the descriptor: then
+	 * close() alone does not end the connection.
+	 */
 	shutdown(watch->fd, SHUT_RDWR);
 	mesh_descriptor_close(watch->fd);
 	watch->fd = -1;
@@ -44,7 +47,7 @@ void mesh_engine_wake(struct mesh_engine *engine)
 	const uint64_t one = 1;
 
 	atomic_store_explicit(&engine->awake, true, memory_order_relaxed);
-	/* A full counter wakes as well as a new count, so the result does not matter. */
+	/* A full counter also wakes the thread, so the result does not matter. */
 	if (write(engine->wake_fd, &one, sizeof(one)) < 0)
 		return;
 }
@@ -58,8 +61,8 @@ static void wakes_drain(struct mesh_engine *engine)
 }
 
 /*
- * One event at a time: its handler may free the owners of others, which a second event from the
- * same batch would still point to.
+ * Handles one event at a time: the handler may free the owners of other watches, to which further
+ * events of the same batch would still point.
  */
 static void engine_turn(struct mesh_engine *engine)
 {
@@ -72,7 +75,7 @@ static void engine_turn(struct mesh_engine *engine)
 	mesh_lock_release(engine->lock);
 	n = epoll_wait(engine->epoll_fd, &event, 1, timeout);
 	if (!n && !timeout)
-		sched_yield(); /* it polls without a pause: others want the lock, and the CPU */
+		sched_yield(); /* it polls without a pause: let others have the lock and the CPU */
 
 	mesh_lock_take(engine->lock);
 	if (n == 1 && event.data.ptr) {
@@ -94,7 +97,7 @@ static void *engine_main(void *arg)
 	return NULL;
 }
 
-/* The host's signal handlers are for the host's own threads. */
+/* Blocks all signals: the host's handlers must run in the host's own threads. */
 static int thread_start(struct mesh_engine *engine)
 {
 	sigset_t all, before;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine.h - the plugin's own thread. It sleeps on file descriptors, does everything that must
- * move while NCCL's threads sleep (greeting peers, noticing dead ones, closing), and costs
- * nothing when there is nothing to do.
+ * engine.h - the plugin's own thread. It waits on file descriptors and does the work that must go
+ * on while NCCL's threads sleep: greeting peers, detecting dead ones, closing. It uses no CPU while
+ * there is nothing to do.
  */
 #ifndef MESH_CONTROL_ENGINE_H
 #define MESH_CONTROL_ENGINE_H
@@ -14,7 +14,7 @@
 
 #include "base/lock.h"
 
-/* A file descriptor and who is called when it is ready. Embedded in its owner. */
+/* A file descriptor and the function to call when it is ready. Embedded in its owner. */
 struct mesh_watch {
 	int fd; /* -1 while there is none */
 	/* @events: EPOLLIN and so on; the engine's lock is held. May free its owner. */
@@ -25,12 +25,12 @@ struct mesh_watch {
 struct mesh_engine_work {
 	/* Milliseconds until tick() is due, -1 for never. The engine's lock is held for both. */
 	int (*timeout)(void *owner);
-	/* Whatever is due by now. Called after each event, and when the time is over. */
+	/* Does the work that is due. Called after each event and after each timeout. */
 	void (*tick)(void *owner);
 };
 
 struct mesh_engine {
-	struct mesh_lock *lock; /* the owner's, held while the thread does anything */
+	struct mesh_lock *lock; /* the owner's; held during every callback */
 	const struct mesh_engine_work *work;
 	void *owner;
 	int epoll_fd;
@@ -39,15 +39,16 @@ struct mesh_engine {
 	bool running;
 	_Atomic(bool) stop;
 	/*
-	 * True while the thread looks at the domains from time to time, because NCCL's threads
-	 * have been polling lately. They set it again with mesh_engine_busy().
+	 * True while the thread polls the domains periodically, because NCCL's threads have polled
+	 * recently. They set it again with mesh_engine_busy().
 	 */
 	_Atomic(bool) awake;
 };
 
 /**
- * Makes what is watched with, so that watches can be added; starts the thread; both return 0 or a
- * negative errno after a WARN line. Without a thread, mesh_engine_close() undoes the first.
+ * mesh_engine_open() opens the event queue, so that watches can be added; mesh_engine_start()
+ * starts the thread. Both return 0, or a negative errno after a WARN line. If the thread does not
+ * start, mesh_engine_close() undoes mesh_engine_open().
  */
 int mesh_engine_open(struct mesh_engine *engine, struct mesh_lock *lock,
 		     const struct mesh_engine_work *work, void *owner);
@@ -56,13 +57,13 @@ int mesh_engine_start(struct mesh_engine *engine);
 /** Ends the thread, if there is one, and waits for it. The engine's lock must not be held. */
 void mesh_engine_stop(struct mesh_engine *engine);
 
-/** Ends the rest; watches may still be taken out afterwards. The thread must not run. */
+/** Closes the event queue; watches may still be removed afterwards. The thread must not run. */
 void mesh_engine_close(struct mesh_engine *engine);
 
-/** Lets the thread look at everything soon. Any thread, any lock. */
+/** Makes the thread run a tick soon. Any thread may call it, with any lock held. */
 void mesh_engine_wake(struct mesh_engine *engine);
 
-/** Called by whoever polls for NCCL: costs one load while the thread is awake. */
+/** Called by the threads that poll for NCCL; costs one load while the thread is awake. */
 static inline void mesh_engine_busy(struct mesh_engine *engine)
 {
 	if (!atomic_load_explicit(&engine->awake, memory_order_relaxed))
@@ -72,10 +73,10 @@ static inline void mesh_engine_busy(struct mesh_engine *engine)
 /** Starts to watch watch->fd for @events. Returns 0 or a negative errno. */
 int mesh_engine_watch(struct mesh_engine *engine, struct mesh_watch *watch, uint32_t events);
 
-/** Changes what is watched for; 0 pauses. */
+/** Changes the events that are watched for; 0 pauses the watch. */
 void mesh_engine_rewatch(struct mesh_engine *engine, struct mesh_watch *watch, uint32_t events);
 
-/** Stops watching, ends the connection if it is one, and closes the file descriptor. */
+/** Removes the watch, shuts the connection down if it is one, and closes the descriptor. */
 void mesh_engine_unwatch(struct mesh_engine *engine, struct mesh_watch *watch);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* link.c - one liveness for each process and link; one verdict for all peers there. */
+/* link.c - one liveness state for each link to a process; one verdict for all of its peers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,9 +7,9 @@
 #include "base/clock.h"
 #include "control/link.h"
 
-/* The provider's sockets are searched for anew after this while somebody waits. */
+/* While the link is watched, the provider's sockets are searched for again after this. */
 #define SEARCH_MS 5000
-/* Where one has gone, or there was none. */
+/* The same, if a socket was closed or none was found. */
 #define SEARCH_AGAIN_MS 1000
 /* linux/tcp.h: MAX_TCP_KEEPCNT. */
 #define KEEPALIVE_COUNT_MAX 127
@@ -17,8 +17,9 @@
 /* ---- keep-alive ---------------------------------------------------------------------------- */
 
 /*
- * While nobody waits, the kernel alone notices a dead link: it wakes the engine by ending the
- * connection, a little later than the limit, so that an interruption that is shorter ends nothing.
+ * While the link is not watched, only the kernel detects that it is dead: it wakes the engine by
+ * ending the connection. It does so a little after the limit, so that a shorter interruption ends
+ * nothing.
  */
 static void keepalive_set(const struct mesh_peer *peer)
 {
@@ -111,7 +112,7 @@ void mesh_link_leave(struct mesh_peer *peer)
 
 /* ---- looking ------------------------------------------------------------------------------- */
 
-/* Any peer of the link: their remotes have the same name. */
+/* The remote of any peer of the link: all of them have the same endpoint name. */
 static struct mesh_remote *link_remote(const struct mesh_link *link)
 {
 	const struct mesh_peer *peer;
@@ -152,7 +153,7 @@ enum mesh_liveness_verdict mesh_link_look(struct mesh_link *link, uint64_t now_m
 		if (!mesh_tcp_look(peer->watch.fd, &looks[num]))
 			num++;
 	}
-	if (num) /* else there is no telling whether the peer's kernel answers */
+	if (num) /* without a control connection the peer's liveness is unknown */
 		num += data_look(link, &looks[num], now_ms);
 	return mesh_liveness_learn(&link->liveness, looks, num, now_ms);
 }
@@ -181,7 +182,7 @@ bool mesh_link_is_drained(struct mesh_peer *peer, uint64_t since_ms, uint64_t no
 	mesh_lock_assert_held(&peer->process->lock);
 	if (!peer->link)
 		return true;
-	/* A verdict comes again at the next tick. */
+	/* The verdict is ignored here: the next tick repeats it. */
 	mesh_link_look(peer->link, now_ms);
 	return peer->link->liveness.drained_ms >= since_ms;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* link_watch.c - looks at the links that somebody waits for, and loses those that are dead. */
+/* link_watch.c - checks the links that are watched, and loses those that are dead. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,16 +12,16 @@
 #include "control/socket.h"
 #include "system/tcp_look.h"
 
-/* Longer without a sign of life, and the kernel is made to ask again, this often. */
+/* After QUIET_MS without a sign of life, the kernel is made to send probes, at this interval. */
 #define QUIET_MS 1000
 #define POKE_MS 200
 
-/* A frame is acknowledged within this; else somebody waits for it. */
+/* If a frame is not acknowledged within this, its link is watched. */
 #define FRAME_MS 500
 
 /* ---- verdicts -------------------------------------------------------------------------- */
 
-static void refusal_tell(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_t detail)
+static void refusal_send(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_t detail)
 {
 	struct mesh_frame frame;
 
@@ -32,21 +32,21 @@ static void refusal_tell(struct mesh_peer *peer, enum mesh_refusal refusal, uint
 }
 
 /*
- * Over each link that is left to the same process: which one is lost. It comes before what the
- * comms will send when they close, so that the other node knows the reason, too.
+ * Reports the lost link over each other link to the same process. This frame precedes those that
+ * the comms send when they close, so that the other node also knows the reason.
  */
-static void others_tell(const struct mesh_peer *lost, enum mesh_refusal refusal)
+static void others_notify(const struct mesh_peer *lost, enum mesh_refusal refusal)
 {
 	uint32_t detail = mesh_link_name((uint8_t)lost->domain->dev, lost->address.nic);
 	struct mesh_peer *peer;
 
 	LIST_FOREACH(peer, &lost->process->peers, entry) {
 		if (peer->link && peer->link != lost->link && peer->process_id == lost->process_id)
-			refusal_tell(peer, refusal, detail);
+			refusal_send(peer, refusal, detail);
 	}
 }
 
-void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusal tell)
+void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusal refusal)
 {
 	struct mesh_link *link = peer->link;
 	struct mesh_process *process = peer->process;
@@ -56,16 +56,16 @@ void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusa
 		mesh_peer_lose(peer, reason);
 		return;
 	}
-	if (tell)
-		others_tell(peer, tell);
-	link->num_peers++; /* it stays until the end */
+	if (refusal)
+		others_notify(peer, refusal);
+	link->num_peers++; /* keeps the link until mesh_link_put() below */
 	LIST_FOREACH(peer, &process->peers, entry) {
 		if (peer->link != link)
 			continue;
-		if (tell)
-			refusal_tell(peer, tell, 0);
+		if (refusal)
+			refusal_send(peer, refusal, 0);
 		mesh_peer_lose(peer, reason);
-		peer->lost_ms = 0; /* nothing is on its way any more: its comms need not wait */
+		peer->lost_ms = 0; /* nothing is in flight: its comms need not wait */
 	}
 	mesh_link_put(link);
 }
@@ -145,7 +145,7 @@ static void link_judge(struct mesh_link *link, enum mesh_liveness_verdict verdic
 
 /* ---- what is due ----------------------------------------------------------------------- */
 
-/* Setting what is set already makes the kernel ask at once. */
+/* If keep-alive is set again, the kernel sends a probe at once. */
 static void silence_poke(struct mesh_link *link, uint64_t now_ms)
 {
 	uint64_t pause_ms = link->liveness.limit_ms / MESH_LINK_QUESTIONS;
@@ -158,7 +158,7 @@ static void silence_poke(struct mesh_link *link, uint64_t now_ms)
 	mesh_link_keepalives_set(link);
 }
 
-/* Frames that are not acknowledged: then somebody waits. */
+/* Watches the link if a frame is not acknowledged. */
 static void frames_check(struct mesh_link *link, uint64_t now_ms)
 {
 	struct mesh_tcp_look look = {.queued = 0};
@@ -182,7 +182,7 @@ void mesh_links_tick(struct mesh_process *process, uint64_t now_ms)
 
 	mesh_lock_assert_held(&process->lock);
 	for (link = LIST_FIRST(&process->links); link; link = next) {
-		next = LIST_NEXT(link, entry); /* a verdict frees its own link, no other */
+		next = LIST_NEXT(link, entry); /* a verdict frees only its own link */
 		frames_check(link, now_ms);
 		due = mesh_liveness_is_due(&link->liveness, now_ms);
 		eager = link->liveness.state != MESH_LIVENESS_IDLE;

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* liveness.c - when a silent link is dead, when data is stuck, and when sockets are drained. */
+/* liveness.c - decides when a link is dead, when data is stuck, and when sockets are drained. */
 #include <assert.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "control/liveness.h"
 
-/* Between two looks. A verdict is at most so late. */
+/* The interval of looks: a verdict is late by at most this. */
 #define LOOK_MS 100
 /* Longer than the kernel's keep-alive interval of 1 s and a round trip: the link is silent. */
 #define SILENT_MS 1300
 /*
- * Keep-alive asks after 1 s of silence. The cable may have been pulled at any time in this second;
- * counting from its middle keeps the error below half a second in both directions.
+ * Keep-alive probes after 1 s of silence. The cable may have been pulled at any time in this
+ * second; counting from its middle keeps the error below half a second in both directions.
  */
 #define ASK_SLACK_MS 600
-/* A sign of life that is no older. */
+/* A peer is fresh if its last sign of life is not older than this. */
 #define FRESH_MS 300
-/* Data that is stuck has been sent again so often while the link was audible. */
+/* Data is stuck if it was retransmitted this often while the link was audible. */
 #define STUCK_RESENT 2
 
 static const struct {
@@ -60,7 +60,7 @@ bool mesh_liveness_is_due(struct mesh_liveness *liveness, uint64_t now_ms)
 	}
 	if (liveness->state == MESH_LIVENESS_IDLE) {
 		state_set(liveness, MESH_LIVENESS_WATCHED);
-		/* What happened unobserved is not held against it. */
+		/* Probes that failed before the watch do not count. */
 		liveness->asked_ms = 0;
 		liveness->audible_ms = now_ms;
 		return true;
@@ -82,8 +82,8 @@ static struct mesh_liveness_socket *socket_find(struct mesh_liveness *liveness, 
 }
 
 /*
- * When the socket last heard from the peer. The kernel's own time does not count the peer's
- * keep-alive probes: those only show as a segment more.
+ * When the socket last heard from the peer. The kernel's own time ignores the peer's keep-alive
+ * probes: they only increase the count of segments.
  */
 static uint64_t look_heard_ms(const struct mesh_liveness *liveness,
 			      const struct mesh_liveness_socket *before,
@@ -146,8 +146,9 @@ static void silence_note(struct mesh_liveness *liveness, uint64_t now_ms)
 /* ---- data in flight ------------------------------------------------------------------------ */
 
 /*
- * An acknowledgement without progress counts as an answer: the peer's kernel has the data and no
- * room for it, because its process is stopped. In a black hole for large frames none comes.
+ * An acknowledgement without progress counts as an answer: the peer's kernel has no room for the
+ * data, because its process is stopped. If the network drops large frames, no acknowledgement
+ * arrives.
  */
 static bool data_is_answered(const struct mesh_tcp_look *before, const struct mesh_tcp_look *look)
 {
@@ -215,7 +216,7 @@ static bool mark_is_passed(const struct mesh_liveness *liveness)
 	return true;
 }
 
-/* A socket that is gone, or came after the mark, has nothing of what the mark stands for. */
+/* A socket that was closed, or opened after the mark, holds nothing from before the mark. */
 static void drained_learn(struct mesh_liveness *liveness, uint64_t now_ms)
 {
 	int i;

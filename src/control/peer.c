@@ -22,7 +22,7 @@ static const struct {
 	[MESH_PEER_LOST] = {"lost", 0xff},
 };
 
-/* For `fi_mesh watch`: a peer that ends when nobody uses it any more is not lost. */
+/* For `fi_mesh watch`: a peer that ends without users does not count as lost. */
 static void state_count(const struct mesh_peer *peer, enum mesh_peer_state state)
 {
 	struct mesh_process_counters *counters = peer->process->counters;
@@ -51,7 +51,7 @@ void mesh_peer_state_set(struct mesh_peer *peer, enum mesh_peer_state state)
 		peer->reason[0] = '\0';
 	peer->state = state;
 	peer->state_ms = mesh_clock_ms();
-	/* Whatever waits for this peer looks at it again. */
+	/* Makes the connects that wait for this peer check it again. */
 	mesh_engine_wake(&peer->process->engine);
 }
 
@@ -95,7 +95,7 @@ void mesh_peer_user_remove(struct mesh_peer *peer, struct mesh_peer_user *user)
 bool mesh_peer_refuses(const struct mesh_peer *peer, uint64_t cookie)
 {
 	return peer->refusal &&
-	       (peer->refusal != MESH_REFUSAL_COOKIE || peer->told_cookie == cookie);
+	       (peer->refusal != MESH_REFUSAL_COOKIE || peer->sent_cookie == cookie);
 }
 
 void mesh_peer_sink_end(struct mesh_peer *peer)

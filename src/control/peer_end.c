@@ -10,10 +10,10 @@
 
 /* Between two attempts to connect. Short: a refusal comes at once while a peer is starting. */
 #define RETRY_MS 250
-/* About strangers that end, within MESH_LOG_LIMIT_PERIOD_MS. */
+/* Lines about strangers that disconnect, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define STRANGER_LINES 8
 
-/* True if somebody still expects something of it: at a normal end, nobody does. */
+/* True if a user still expects something from it; at a normal end none does. */
 static bool peer_is_missed(const struct mesh_peer *peer)
 {
 	struct mesh_peer_user *user;
@@ -38,13 +38,16 @@ static bool has_known_user(const struct mesh_peer *peer)
 	return false;
 }
 
-/* The same process over the same link, in the other direction, whose loss was just told. */
+/*
+ * True if a WARN already reported the loss of the same process over the same link, in the other
+ * direction.
+ */
 static bool twin_is_lost(const struct mesh_peer *peer)
 {
 	const struct mesh_peer *other;
 
 	LIST_FOREACH(other, &peer->process->peers, entry) {
-		if (other != peer && other->state == MESH_PEER_LOST && other->told &&
+		if (other != peer && other->state == MESH_PEER_LOST && other->warned &&
 		    other->domain == peer->domain && other->process_id == peer->process_id)
 			return true;
 	}
@@ -52,15 +55,15 @@ static bool twin_is_lost(const struct mesh_peer *peer)
 }
 
 /*
- * Whether a line about the end of this peer may be written. Whoever knows a cookie can come and go
- * as often as it likes; a peer that NCCL has a comm with cannot.
+ * True if a line about the end of this peer may be written. Any process with a cookie can connect
+ * and disconnect as often as it likes, but a peer with a comm of NCCL cannot.
  */
 static bool loss_passes(const struct mesh_peer *peer, char *more)
 {
 	struct mesh_process *process = peer->process;
 
 	*more = '\0';
-	if (peer->told)
+	if (peer->warned)
 		return has_known_user(peer) ||
 		       mesh_log_limit_pass(&process->limits.unaccepted, 1, mesh_clock_ms(), more);
 	return !peer->incoming || peer->state == MESH_PEER_UP ||
@@ -69,18 +72,18 @@ static bool loss_passes(const struct mesh_peer *peer, char *more)
 }
 
 /*
- * Logs the end of @peer for its reason: one WARN if somebody uses it, whatever the number of comms;
- * INFO for the rest: of an attempt to connect, the connect tells how it ended.
+ * Logs the end of @peer with its reason: one WARN if users expect more from it, however many comms
+ * it has; otherwise INFO, because the connect itself reports how an attempt ended.
  */
 static void loss_log(struct mesh_peer *peer)
 {
 	char text[MESH_PEER_TEXT_MAX], local[MESH_ADDR_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
 
 	mesh_addr_text(&peer->domain->nic->source, local);
-	peer->told = peer_is_missed(peer) && !twin_is_lost(peer);
+	peer->warned = peer_is_missed(peer) && !twin_is_lost(peer);
 	if (!loss_passes(peer, more))
 		return;
-	if (peer->told)
+	if (peer->warned)
 		mesh_warn("lost %s, reached from %s (%s): %s%s", mesh_peer_text(peer, text),
 			  peer->domain->nic->netdev, local, peer->reason, more);
 	else
@@ -95,7 +98,7 @@ void mesh_peer_lose(struct mesh_peer *peer, const char *reason)
 		return;
 	snprintf(peer->reason, sizeof(peer->reason), "%s", reason);
 	loss_log(peer);
-	peer->process->events->lost(peer, peer->told);
+	peer->process->events->lost(peer, peer->warned);
 	mesh_link_leave(peer);
 	mesh_peer_sink_end(peer);
 	mesh_engine_unwatch(&peer->process->engine, &peer->watch);
@@ -104,8 +107,8 @@ void mesh_peer_lose(struct mesh_peer *peer, const char *reason)
 }
 
 /*
- * A greeting that the provider did not take yet ends here: it belongs to an attempt that is over.
- * Else it would be tried again at every poll, and keep its buffer and the peer.
+ * Drops a greeting that the provider has not accepted yet, because its attempt is over. Otherwise
+ * every poll would retry it, and it would hold its buffer and the peer.
  */
 void mesh_peer_greeting_drop(struct mesh_peer *peer)
 {

@@ -14,7 +14,7 @@ void mesh_peer_lose(struct mesh_peer *peer, const char *reason);
 /** Ends this attempt; an outgoing peer tries again soon, an incoming one is lost. */
 void mesh_peer_retry(struct mesh_peer *peer, const char *reason);
 
-/** Drops a greeting that the provider has not taken yet: its attempt is over. */
+/** Drops a greeting that the provider has not accepted yet: its attempt is over. */
 void mesh_peer_greeting_drop(struct mesh_peer *peer);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer_frames.c - the frames of the control connection: what each one makes us do. */
+/* peer_frames.c - handles the frames that arrive over a control connection. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -19,10 +19,10 @@
 #include "fabric/provider_sockets.h"
 #include "wire/stats.h"
 
-/* About MTUs, within MESH_LOG_LIMIT_PERIOD_MS. */
+/* Lines about MTUs, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define MTU_LINES 8
 
-/* Why the first HELLO of a stranger is not taken; 0 if it is. */
+/* Why the first HELLO of a stranger is refused; 0 if it is accepted. */
 static enum mesh_refusal hello_refusal(struct mesh_peer *peer, const struct mesh_frame_hello *hello)
 {
 	if (!peer->process->events->admits(peer->process, hello))
@@ -37,15 +37,15 @@ static void hello_refuse(struct mesh_peer *peer, enum mesh_refusal refusal)
 	mesh_peer_refuse(peer, refusal, 0);
 	if (refusal == MESH_REFUSAL_COOKIE)
 		mesh_peer_lose(peer,
-			       "it did not know a listener of this process (another job, or a "
+			       "its HELLO names no listener of this process (another job, or a "
 			       "stranger)");
 	else
 		mesh_peer_lose(peer, mesh_refusal_text(refusal));
 }
 
 /*
- * Takes only the port from the peer's endpoint name. The address must be the one that we talk to
- * already; of a link-local one, the scope is ours.
+ * Uses only the port of the peer's endpoint name. The address must be that of the control
+ * connection; the scope of a link-local address is that of our NIC.
  */
 static int remote_open(struct mesh_peer *peer, const struct mesh_frame_hello *hello)
 {
@@ -66,7 +66,7 @@ static int remote_open(struct mesh_peer *peer, const struct mesh_frame_hello *he
 	return mesh_remote_open(peer->domain, &name, len, &peer->remote);
 }
 
-/* Of the NIC that the peer is on; 0 where it does not say. */
+/* The speed of the peer's NIC; 0 if HELLO does not contain it. */
 static int nic_speed(const struct mesh_frame_hello *hello)
 {
 	struct mesh_endpoint_addr endpoint;
@@ -79,7 +79,7 @@ static int nic_speed(const struct mesh_frame_hello *hello)
 	return 0;
 }
 
-/* On RDMA large writes break off where the ends' MTUs differ; TCP settles on the smaller one. */
+/* On RDMA, large writes fail if the MTUs of the two ends differ; TCP uses the smaller one. */
 static void mtu_note(struct mesh_peer *peer, const struct mesh_frame_hello *hello)
 {
 	int here = peer->domain->nic->mtu, there = hello->mtu <= INT_MAX ? (int)hello->mtu : 0;
@@ -104,7 +104,7 @@ static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *
 	int ret;
 
 	if (peer->state != MESH_PEER_HELLO) {
-		mesh_peer_lose(peer, "it introduced itself twice");
+		mesh_peer_lose(peer, "it sent HELLO twice");
 		return;
 	}
 	memcpy(peer->name, hello->node_name, sizeof(peer->name));
@@ -119,13 +119,12 @@ static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *
 	peer->speed_mbps = nic_speed(hello);
 	peer->remote_id = hello->peer_id;
 	peer->remote_token = hello->peer_token;
-	mesh_remote_close(peer->domain, peer->remote); /* of an attempt before this one */
+	mesh_remote_close(peer->domain, peer->remote); /* of an earlier attempt */
 	peer->remote = NULL;
 	ret = remote_open(peer, hello);
 	if (ret) {
-		mesh_peer_lose(peer, ret == -EPROTO
-					     ? "its endpoint name makes no sense for this link"
-					     : "libfabric or memory has no room for its endpoint");
+		mesh_peer_lose(peer, ret == -EPROTO ? "its endpoint name does not match this link"
+						    : "libfabric cannot add its address");
 		return;
 	}
 	mtu_note(peer, hello);
@@ -146,7 +145,7 @@ static void refuse_handle(struct mesh_peer *peer, const struct mesh_frame_refuse
 		return;
 	}
 	if (peer->incoming || peer->state != MESH_PEER_HELLO) {
-		mesh_peer_lose(peer, "it refused what was never asked");
+		mesh_peer_lose(peer, "it sent REFUSE without a request");
 		return;
 	}
 	peer->refusal = (enum mesh_refusal)refuse->refusal;
@@ -183,7 +182,7 @@ static void frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 		handler(peer, frame);
 }
 
-/* Writes into @reason (MESH_PEER_REASON_MAX bytes) which two versions meet. */
+/* Writes both versions into @reason (MESH_PEER_REASON_MAX bytes). */
 static void versions_explain(const struct mesh_frame *frame, char *reason)
 {
 	const char *theirs = frame->hello.version;
@@ -195,7 +194,7 @@ static void versions_explain(const struct mesh_frame *frame, char *reason)
 		 frame->header.version, mesh_version(), MESH_PROTOCOL_VERSION);
 }
 
-/* A frame of another version. Who connected to us learns ours from our HELLO. */
+/* Handles a frame of another version. An incoming peer learns our version from our HELLO. */
 static void foreign_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
 	char reason[MESH_PEER_REASON_MAX];
@@ -215,11 +214,11 @@ static void foreign_handle(struct mesh_peer *peer, const struct mesh_frame *fram
 	}
 }
 
-/* Bytes that are not a frame. */
+/* Handles bytes that are not a frame. */
 static void noise_handle(struct mesh_peer *peer)
 {
 	mesh_count_event(&peer->process->counters->refused);
-	mesh_peer_lose(peer, "it sent bytes that are not this plugin's");
+	mesh_peer_lose(peer, "it sent bytes that are not frames of this plugin");
 }
 
 void mesh_peer_frames_handle(struct mesh_peer *peer)

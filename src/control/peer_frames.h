@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer_frames.h - the frames that come over a control connection. */
+/* peer_frames.h - handles the frames that arrive over a control connection. */
 #ifndef MESH_CONTROL_PEER_FRAMES_H
 #define MESH_CONTROL_PEER_FRAMES_H
 
 #include "control/peer.h"
 
-/** Handles the whole frames in peer->in. process->lock held. */
+/** Handles the complete frames in peer->in. process->lock held. */
 void mesh_peer_frames_handle(struct mesh_peer *peer);
 
 #endif

@@ -25,7 +25,10 @@ void mesh_peer_greeting_arrived(struct mesh_sink *sink, const struct mesh_messag
 	mesh_engine_wake(&peer->process->engine);
 }
 
-/* domain->lock held, like greeting_arrived(). The peer lives on while its remote is in use. */
+/*
+ * domain->lock held, as in mesh_peer_greeting_arrived(). The peer exists while its remote is in
+ * use.
+ */
 static void greeting_sent(struct mesh_buffer *buffer, int error)
 {
 	struct mesh_peer *peer = buffer->owner;
@@ -76,7 +79,7 @@ void mesh_peer_greeting_check(struct mesh_peer *peer)
 	if (!atomic_load(&peer->greeted))
 		return;
 	if (peer->incoming && greeting_send(peer, MESH_MESSAGE_GREET_REPLY))
-		return; /* at the next tick */
+		return; /* the next tick retries */
 	mesh_peer_state_set(peer, MESH_PEER_UP);
 	mesh_link_join(peer);
 	if (!peer->incoming)

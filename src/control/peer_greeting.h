@@ -5,13 +5,13 @@
 
 #include "control/peer.h"
 
-/** Starts to greet: HELLO has told both sides where. process->lock held. */
+/** Starts to greet: from HELLO both sides know each other's endpoint. process->lock held. */
 void mesh_peer_greet(struct mesh_peer *peer);
 
 /** Ends the greeting once it was answered, or has failed. process->lock held. */
 void mesh_peer_greeting_check(struct mesh_peer *peer);
 
-/** GREET or its reply has come: the function of peer->sink. domain->lock held. */
+/** Handles GREET or its reply: the function of peer->sink. domain->lock held. */
 void mesh_peer_greeting_arrived(struct mesh_sink *sink, const struct mesh_message_header *header,
 				const void *payload);
 

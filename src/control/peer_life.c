@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer_life.c - the life of a peer: connects, introduces itself, greets, tries again, goes. */
+/* peer_life.c - the life of a peer: it connects, sends HELLO, greets, retries, ends. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,13 +22,13 @@
 #include "fabric/breakage.h"
 #include "nic/rdma_error.h"
 
-/* A stranger who connects and says nothing is disconnected after this. */
+/* A stranger that connects and sends nothing is disconnected after this. */
 #define SILENCE_MS 10000
-/* An address that gave no answer is remembered for so long. */
+/* An address that gave no answer is remembered for this long. */
 #define SILENCE_MEMORY_MS 30000
-/* The fabric answers a greeting within this, or the attempt starts afresh. */
+/* If a greeting is not answered within this, the attempt starts again. */
 #define GREETING_MS 3000
-/* After the control connection ended: for what the peer had sent through the fabric before. */
+/* After the control connection has ended, messages in flight may arrive for this long. */
 #define GRACE_MS 500
 
 /* ---- the socket ------------------------------------------------------------------------ */
@@ -88,7 +88,9 @@ static void connect_finish(struct mesh_peer *peer)
 	mesh_peer_hello_send(peer);
 }
 
-/* The connection ended. Before it was up that is a failed attempt; afterwards the peer is gone. */
+/*
+ * The connection has ended: if the peer was not up, the attempt has failed; else the peer is lost.
+ */
 static void connection_ended(struct mesh_peer *peer, int error)
 {
 	char reason[MESH_PEER_REASON_MAX];
@@ -189,7 +191,7 @@ int mesh_peer_get(struct mesh_process *process, struct mesh_domain *domain,
 		attempt_start(found);
 	}
 	if (found->state != MESH_PEER_UP) {
-		/* The listener that let us in before may be closed by now. */
+		/* The listener that admitted us before may be closed by now. */
 		found->listen_id = listen_id;
 		found->cookie = cookie;
 	}
@@ -215,7 +217,7 @@ int mesh_peer_accept(struct mesh_process *process, struct mesh_domain *domain, i
 	peer->watch.fd = fd;
 	ret = mesh_engine_watch(&process->engine, &peer->watch, EPOLLIN);
 	if (ret) {
-		peer->watch.fd = -1; /* stays the caller's */
+		peer->watch.fd = -1; /* the caller still owns the descriptor */
 		mesh_peer_free(peer);
 	}
 	return ret;
@@ -235,7 +237,7 @@ void mesh_peer_free(struct mesh_peer *peer)
 
 /* ---- what is due ----------------------------------------------------------------------- */
 
-/* What it sent before it went has had its time to arrive. */
+/* What the peer sent before its end has had time to arrive. */
 static void peer_bury(struct mesh_peer *peer)
 {
 	struct mesh_peer_user *user;
@@ -255,7 +257,7 @@ bool mesh_peer_urgent(const struct mesh_peer *peer)
 	       (peer->state == MESH_PEER_LOST && !peer->buried);
 }
 
-/* A greeting that the provider has points to the peer: then it stays until the next tick. */
+/* A greeting that the provider holds points to the peer: then the next tick retries. */
 static void peer_try_free(struct mesh_peer *peer)
 {
 	mesh_peer_greeting_drop(peer);
@@ -263,37 +265,37 @@ static void peer_try_free(struct mesh_peer *peer)
 		mesh_peer_free(peer);
 }
 
-/* An attempt that nobody waits for any more, or what is left of a lost peer. */
+/* True for an attempt without users, and for a lost peer without users. */
 static bool peer_is_unwanted(const struct mesh_peer *peer, uint64_t now_ms)
 {
 	if (peer->users)
 		return false;
-	/* The next connection shall know that nobody answers there, and not wait for it as long. */
+	/* Remembers that nothing answers there, so that the next connection waits for less time. */
 	if (peer->silent_ms && mesh_clock_elapsed_ms(peer->silent_ms, now_ms) < SILENCE_MEMORY_MS)
 		return false;
 	return peer->state == MESH_PEER_LOST || (!peer->incoming && peer->state != MESH_PEER_UP);
 }
 
-/* Strangers, and those whose greeting does not come through, are shown out. */
+/* Disconnects strangers, and peers whose greeting does not arrive. */
 static void incoming_check(struct mesh_peer *peer, uint64_t now_ms)
 {
 	struct mesh_log_limit *limit = &peer->process->limits.no_descriptor;
 	uint64_t age_ms = now_ms - peer->started_ms;
 	char text[MESH_PEER_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
 
-	if (peer->state == MESH_PEER_GREETING && age_ms > GREETING_MS && !peer->stuck_told &&
+	if (peer->state == MESH_PEER_GREETING && age_ms > GREETING_MS && !peer->stuck_warned &&
 	    mesh_descriptors_exhausted()) {
-		peer->stuck_told = true;
+		peer->stuck_warned = true;
 		if (mesh_log_limit_pass(limit, 1, now_ms, more))
-			mesh_warn("%s wants to connect, and there is no file descriptor left for "
+			mesh_warn("%s cannot connect, because no file descriptor is left for "
 				  "it: " MESH_DESCRIPTORS_RAISE "%s",
 				  mesh_peer_text(peer, text), more);
 	}
 	if (peer->state == MESH_PEER_HELLO && age_ms > SILENCE_MS)
-		mesh_peer_lose(peer, "it connected to the control port and said nothing");
+		mesh_peer_lose(peer, "it connected to the control port and sent nothing");
 	else if (peer->state == MESH_PEER_GREETING &&
 		 age_ms > peer->process->config.connect_timeout_s * 1000 + SILENCE_MS)
-		mesh_peer_lose(peer, "its greeting did not come through the fabric");
+		mesh_peer_lose(peer, "its greeting did not arrive through the fabric");
 }
 
 /* A HELLO or a greeting can be lost; the next attempt sends both again. */
@@ -307,14 +309,14 @@ static void outgoing_check(struct mesh_peer *peer, uint64_t now_ms)
 					    reason);
 		mesh_peer_retry(peer, reason);
 	} else if (peer->state == MESH_PEER_HELLO && age_ms > SILENCE_MS) {
-		mesh_peer_retry(peer, "it takes the connection and says nothing: is its process "
-				      "stopped, or is that not this plugin's port?");
+		mesh_peer_retry(peer, "it accepts the connection and sends nothing: is its process "
+				      "stopped, or does another program use that port?");
 	}
 }
 
 void mesh_peer_tick(struct mesh_peer *peer, uint64_t now_ms)
 {
-	/* What is in flight would never end. A peer that is not up runs into its deadline. */
+	/* Operations in flight would never complete. A peer that is not up reaches its deadline. */
 	if (peer->state == MESH_PEER_UP && peer->domain->broken)
 		mesh_peer_lose(peer, "our NIC's completion queue cannot be read");
 	if (peer->state == MESH_PEER_GREETING)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer_life.h - the life of a peer: connects, introduces itself, greets, tries again, goes. */
+/* peer_life.h - the life of a peer: it connects, sends HELLO, greets, retries, ends. */
 #ifndef MESH_CONTROL_PEER_LIFE_H
 #define MESH_CONTROL_PEER_LIFE_H
 
@@ -12,7 +12,7 @@
  * Finds or makes the outgoing peer at @address, and counts one user. Starts to connect if it is
  * new. process->lock held.
  *
- * @listen_id, @cookie: of a listener over there, to be let in
+ * @listen_id, @cookie: of the peer's listener, for HELLO
  *
  * Returns 0, or a negative errno: no memory, or -ENOSPC if the domain has no id left.
  */
@@ -20,14 +20,14 @@ int mesh_peer_get(struct mesh_process *process, struct mesh_domain *domain,
 		  const struct mesh_endpoint_addr *address, uint16_t control_port,
 		  uint32_t listen_id, uint64_t cookie, struct mesh_peer **peer);
 
-/** Makes an incoming peer from an accepted socket, which it takes over. The same errors. */
+/** Makes an incoming peer from an accepted socket, and owns the socket. The same errors. */
 int mesh_peer_accept(struct mesh_process *process, struct mesh_domain *domain, int fd,
 		     const struct mesh_addr *from);
 
 /** Frees the peer with everything it holds, at shutdown. process->lock held. */
 void mesh_peer_free(struct mesh_peer *peer);
 
-/** True while the engine must look at it all the time: greeting, or lost a moment ago. */
+/** True while the engine must check it all the time: it greets, or was lost a moment ago. */
 bool mesh_peer_urgent(const struct mesh_peer *peer);
 
 /** Retries and deadlines of one peer. May free it. process->lock held. */

@@ -14,9 +14,6 @@
 #include "fabric/provider_sockets.h"
 #include "wire/stats.h"
 
-/* Frames that wait for the socket. They are small; a peer that reads none of them is not well. */
-#define OUT_MAX (64 * 1024)
-
 static void out_append(struct mesh_peer *peer, const void *bytes, size_t size)
 {
 	uint8_t *grown;
@@ -39,7 +36,7 @@ void mesh_peer_flush(struct mesh_peer *peer)
 		return;
 	n = send(peer->watch.fd, peer->out, peer->out_size, MSG_NOSIGNAL | MSG_DONTWAIT);
 	if (n < 0 && errno != EAGAIN && errno != EINTR)
-		return; /* reading tells the same, with the reason */
+		return; /* recv() reports the same error */
 	if (n > 0) {
 		peer->out_size -= (size_t)n;
 		memmove(peer->out, peer->out + n, peer->out_size);
@@ -70,8 +67,8 @@ void mesh_peer_hello_send(struct mesh_peer *peer)
 	memset(&frame, 0, sizeof(frame));
 	hello->node_id = process->node_id;
 	hello->process_id = process->process_id;
-	peer->told_cookie = peer->incoming ? 0 : peer->cookie;
-	hello->cookie = peer->told_cookie;
+	peer->sent_cookie = peer->incoming ? 0 : peer->cookie;
+	hello->cookie = peer->sent_cookie;
 	hello->listen_id = peer->incoming ? 0 : peer->listen_id;
 	hello->peer_id = peer->sink.id;
 	hello->peer_token = peer->sink.token;

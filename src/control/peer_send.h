@@ -5,19 +5,22 @@
 
 #include "control/peer.h"
 
-/** Sends a frame, or queues it. What fails shows as a lost peer. process->lock held. */
+/** Sends a frame, or queues it. If that fails, the peer is lost. process->lock held. */
 void mesh_peer_send(struct mesh_peer *peer, struct mesh_frame *frame, enum mesh_frame_type type);
 
-/** Refuses its HELLO, or the CONNECT of its comm @comm if that is not 0. process->lock held. */
+/**
+ * Refuses the peer's HELLO or, if @comm is not 0, the CONNECT of its comm @comm. process->lock
+ * held.
+ */
 void mesh_peer_refuse(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_t comm);
 
-/** Introduces ourselves. */
+/** Sends HELLO. */
 void mesh_peer_hello_send(struct mesh_peer *peer);
 
-/** Tells the peer which of its provider's sockets is ours. */
+/** Sends the port of our provider's socket, so that the peer finds its own end of it. */
 void mesh_peer_port_send(struct mesh_peer *peer);
 
-/** Sends what waits in peer->out, as far as the socket takes it. */
+/** Sends the frames in peer->out, as far as the socket accepts them. */
 void mesh_peer_flush(struct mesh_peer *peer);
 
 #endif

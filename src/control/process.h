@@ -3,8 +3,7 @@
  * process.h - what this process is in the mesh: settings, ids, NICs, domains, peers, counters.
  *
  * Lock: process->lock covers everything here, in struct mesh_peer and struct mesh_link, and what
- * src/setup keeps, where nothing else is said. It is the outermost lock; the data path never takes
- * it.
+ * src/setup keeps, unless noted otherwise. It is the outermost lock; the data path never takes it.
  */
 #ifndef MESH_CONTROL_PROCESS_H
 #define MESH_CONTROL_PROCESS_H
@@ -38,12 +37,12 @@ struct mesh_control {
 	uint64_t paused_until_ms; /* after accept() ran out of file descriptors; else 0 */
 };
 
-/* How far the domain of a NIC is. */
+/* The state of a NIC's domain. */
 enum mesh_dev_state {
 	MESH_DEV_CLOSED,
-	MESH_DEV_OPENING, /* a thread of openings.c is at it */
+	MESH_DEV_OPENING, /* a thread of openings.c opens it */
 	MESH_DEV_OPEN,
-	MESH_DEV_FAILED, /* it has said why */
+	MESH_DEV_FAILED, /* the reason is logged */
 };
 
 struct mesh_process {
@@ -57,7 +56,7 @@ struct mesh_process {
 	char name[MESH_NODE_NAME_MAX];
 
 	/* From the first listen or connect until the last mesh_net closes. */
-	_Atomic(bool) started; /* set last: who sees it may poll the domains without the lock */
+	_Atomic(bool) started; /* set last; then any thread may poll without the lock */
 	struct mesh_engine engine;
 	const struct mesh_peer_events *events; /* constant */
 	/* By dev. Domains may be read without the lock; NULL: not open. */
@@ -67,14 +66,14 @@ struct mesh_process {
 	enum mesh_dev_state dev_states[MESH_NICS_MAX];
 	struct mesh_domain *_Atomic domains[MESH_NICS_MAX];
 	uint64_t opening_ms; /* since when domains are being opened */
-	bool settled;	     /* that is over, or took too long: connections are made */
-	/* Of the open domains, once that is settled; only grows while the node is started. */
+	bool settled;	     /* all are open, or it took too long: connections are made */
+	/* Of the open domains, once settled; only grows while started. */
 	struct mesh_endpoint_addr endpoints[MESH_NICS_MAX];
 	int num_endpoints;
 	struct mesh_control controls[MESH_NICS_MAX]; /* by dev */
 	uint16_t control_port;
 
-	/* What strangers and a lack of file descriptors can cause for ever. */
+	/* Limits of messages that strangers or a lack of descriptors can cause without end. */
 	struct {
 		struct mesh_log_limit accept_fails;
 		struct mesh_log_limit no_descriptor; /* for a peer that greets */
@@ -93,8 +92,8 @@ struct mesh_process {
 };
 
 /**
- * Lists what other nodes are told of our NICs: the domains that are open or will be, which have
- * port 0 so far. process->lock held.
+ * Lists our NICs for handles and HELLO: the domains that are open, and those being opened, which
+ * have port 0 so far. process->lock held.
  *
  * @endpoints: room for MESH_NICS_MAX
  *
@@ -102,7 +101,7 @@ struct mesh_process {
  */
 int mesh_process_offers(const struct mesh_process *process, struct mesh_endpoint_addr *endpoints);
 
-/** Polls each domain that nobody else is polling. No lock held, or process->lock. */
+/** Polls each domain that no other thread is polling. No lock held, or process->lock. */
 void mesh_process_poll(struct mesh_process *process);
 
 /** The domain that serves @endpoint, which is one of process->endpoints. */

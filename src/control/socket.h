@@ -9,14 +9,15 @@
 #include "nic/addr.h"
 
 /**
- * A socket bound to our NIC's address, connecting; a silent peer ends it after @timeout_s seconds.
+ * Starts to connect a socket that is bound to our NIC's address. The kernel ends it if the peer is
+ * silent for @timeout_s seconds.
  *
- * Returns it, or a negative errno.
+ * Returns the descriptor, or a negative errno.
  */
 int mesh_control_socket_connect(const struct mesh_addr *from_addr, struct mesh_addr to_addr,
 				uint16_t to_port, uint64_t timeout_s);
 
-/** Lets the kernel notice a silent peer within @timeout_s seconds, even while nothing is sent. */
+/** Makes the kernel detect a silent peer within @timeout_s seconds, even if nothing is sent. */
 void mesh_control_keepalive_set(int fd, uint64_t timeout_s);
 
 /** Writes what the error of a control connection means into @reason, @size bytes. */

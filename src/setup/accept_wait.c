@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* accept_wait.c - how long accept() waits, and what it says meanwhile. */
+/* accept_wait.c - how long accept() waits, and the messages about the wait. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,16 +9,16 @@
 #include "control/process.h"
 #include "setup/accept_wait.h"
 
-/* accept() that waits for so long is mentioned, once. */
+/* If accept() waits for this long, one WARN reports it. */
 #define SLOW_MS 10000
-/* After the peer was lost, or has given up: for another attempt of its. */
+/* The time for another attempt, after the peer was lost or has given up. */
 #define GONE_MS 5000
 
 #define ADDRESSES_TEXT_MAX 384
 
-/* ---- what is heard of the other process -------------------------------------------------- */
+/* ---- the other process ------------------------------------------------------------------ */
 
-/* True if a connection with the process of @peer is there, other than @peer itself. */
+/* True if another peer has a connection with the process of @peer. */
 static bool process_is_here(const struct mesh_peer *peer)
 {
 	const struct mesh_peer *other;
@@ -52,7 +52,7 @@ void mesh_accept_wait_peer_lost(struct mesh_accept_wait *wait, const struct mesh
 {
 	if (missed) {
 		mesh_peer_text(peer, wait->lost);
-		wait->told = false;
+		wait->warned = false;
 	}
 	if (!peer->process_id || wait->process_id != peer->process_id || wait->gave_up ||
 	    process_is_here(peer))
@@ -73,9 +73,9 @@ static const char *addresses_text(const struct mesh_accept_wait *wait, char *tex
 }
 
 /*
- * Since when the peer is gone, as far as this accept() is concerned, for longer than another
- * attempt of it takes. One whose connection was never complete may be trying until its own
- * NCCL_MESH_CONNECT_TIMEOUT, which we take for the same as ours.
+ * True if the peer is gone, and during this accept() for longer than another attempt takes. A peer
+ * whose connection was never complete may retry until its own NCCL_MESH_CONNECT_TIMEOUT, which we
+ * assume to equal ours.
  */
 static bool is_gone(const struct mesh_accept_wait *wait, uint64_t now_ms)
 {
@@ -111,14 +111,14 @@ static void timeout_log(const struct mesh_accept_wait *wait, bool left)
 			  process->name, local,
 			  (unsigned long long)process->config.accept_timeout_s);
 	else
-		mesh_warn("node %s: nobody connected within %llu s to the listener on %s. The "
+		mesh_warn("node %s: no rank connected within %llu s to the listener on %s. The "
 			  "other rank's log has the reason; NCCL_MESH_ACCEPT_TIMEOUT changes the "
 			  "time.",
 			  process->name, (unsigned long long)process->config.accept_timeout_s,
 			  local);
 }
 
-/* What is known of the rank that does not come, as a sentence, or "". */
+/* What is known of the rank that does not connect, as a sentence, or "". */
 static const char *suspect_text(const struct mesh_accept_wait *wait, char *text, size_t size)
 {
 	text[0] = '\0';
@@ -133,15 +133,15 @@ static const char *suspect_text(const struct mesh_accept_wait *wait, char *text,
 	return text;
 }
 
-/* Ranks may start minutes apart: this is no error yet, and must not read like one. */
+/* Ranks may start minutes apart: this is not an error yet, and must not read like one. */
 static void slow_log(struct mesh_accept_wait *wait, uint64_t now_ms)
 {
 	const struct mesh_process *process = wait->process;
 	char local[ADDRESSES_TEXT_MAX], suspect[MESH_PEER_TEXT_MAX + MESH_PEER_REASON_MAX + 64];
 
-	if (wait->told || mesh_clock_elapsed_ms(wait->since_ms, now_ms) < SLOW_MS)
+	if (wait->warned || mesh_clock_elapsed_ms(wait->since_ms, now_ms) < SLOW_MS)
 		return;
-	wait->told = true;
+	wait->warned = true;
 	mesh_warn("node %s has waited %llu s for another rank to connect to the listener on %s. "
 		  "If that rank starts later, this is normal. If it has started, its log has the "
 		  "reason. accept fails in %llu s (NCCL_MESH_ACCEPT_TIMEOUT).%s",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * accept_wait.h - how long accept() waits: what its listener knows of the process that is to
- * connect, and what the user is told meanwhile.
+ * connect, and the messages about the wait.
  */
 #ifndef MESH_SETUP_ACCEPT_WAIT_H
 #define MESH_SETUP_ACCEPT_WAIT_H
@@ -16,33 +16,33 @@ struct mesh_accept_wait {
 	struct mesh_process *process; /* constant */
 	uint64_t deadline_ms;	      /* set by the first accept() */
 	uint64_t since_ms;	      /* of the first accept(); 0 before that */
-	bool told;		      /* the user knows that it takes long */
-	/* The process that last came with the listener's cookie, in a HELLO or CONNECT. */
-	uint64_t process_id; /* 0: none has come */
+	bool warned;		      /* a WARN reported that it takes long */
+	/* The process that last sent the listener's cookie, in HELLO or CONNECT. */
+	uint64_t process_id; /* 0: none so far */
 	char name[MESH_PEER_TEXT_MAX];
 	uint64_t gone_ms; /* since when no connection with it is left, or it gave up; else 0 */
-	bool gave_up;	  /* it said so */
+	bool gave_up;	  /* it has sent a final WITHDRAW */
 	bool was_up;	  /* the last connection with it was complete */
 	char reason[MESH_PEER_REASON_MAX]; /* why that ended; "" if it did not */
 	/* The last process with comms of ours that was lost meanwhile; "" if none was. */
 	char lost[MESH_PEER_TEXT_MAX];
 };
 
-/** @peer came with the listener's cookie. process->lock held, as for all of these. */
+/** @peer has sent the listener's cookie. process->lock held, as for all of these. */
 void mesh_accept_wait_heard(struct mesh_accept_wait *wait, const struct mesh_peer *peer);
 
-/** Its process has given up to connect to this listener. */
+/** The process of @peer has given up connecting to this listener. */
 void mesh_accept_wait_given_up(struct mesh_accept_wait *wait, const struct mesh_peer *peer);
 
 /** @peer is about to be lost, for peer->reason; @missed: comms use it. */
 void mesh_accept_wait_peer_lost(struct mesh_accept_wait *wait, const struct mesh_peer *peer,
 				bool missed);
 
-/** accept() has found a comm: another one is waited for anew. */
+/** accept() has found a comm: the wait for the next one starts again. */
 void mesh_accept_wait_end(struct mesh_accept_wait *wait);
 
 /**
- * Called by each accept() that finds no comm. Writes a WARN once when that lasts long.
+ * Called by each accept() that finds no comm. Logs one WARN if that lasts long.
  *
  * @left: a peer has begun to connect, and did not finish
  *

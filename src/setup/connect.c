@@ -38,7 +38,7 @@ static void connect_state_set(struct mesh_connect *connect, enum mesh_connect_st
 	connect->state = state;
 }
 
-/* Drops @comm; NULL: gives up for good. */
+/* Withdraws @comm; NULL: gives the whole connection up. */
 static void withdraw_send(const struct mesh_connect *connect, struct mesh_peer *peer,
 			  const struct mesh_comm *comm)
 {
@@ -56,14 +56,14 @@ static void comm_drop(struct mesh_connect *connect)
 {
 	if (!connect->comm)
 		return;
-	/* The listener may have its end already, and an ACCEPT may be on its way. */
+	/* The listener may have its end already, and an ACCEPT may be in flight. */
 	withdraw_send(connect, connect->comm->paths[0].peer, connect->comm);
 	mesh_comm_free(connect->comm);
 	connect->comm = NULL;
 	connect->num_accepted = 0;
 }
 
-/* Whoever waits in accept() learns that nobody comes, if a connection is there to tell it over. */
+/* Notifies the accept() on the other node over each connection that exists. */
 static void give_up_send(const struct mesh_connect *connect)
 {
 	struct mesh_peer *peer;
@@ -189,7 +189,7 @@ void mesh_connect_accept_handle(struct mesh_peer *peer, const struct mesh_frame 
 {
 	struct mesh_connect *connect = connect_of_comm(peer, frame->comm.to_comm);
 
-	/* Else the connection was dropped meanwhile, and WITHDRAW is on its way. */
+	/* Otherwise the connection was dropped meanwhile, and WITHDRAW is in flight. */
 	if (connect)
 		connect_accepted(connect, frame->comm.comm, frame->comm.token);
 }
@@ -202,7 +202,7 @@ void mesh_connect_refuse_handle(struct mesh_peer *peer, const struct mesh_frame 
 		connect_refused(connect, (enum mesh_refusal)frame->refuse.refusal);
 }
 
-/* ---- moving on -------------------------------------------------------------------------- */
+/* ---- advancing -------------------------------------------------------------------------- */
 
 static void peers_wait(struct mesh_connect *connect, uint64_t now_ms)
 {
@@ -214,8 +214,9 @@ static void peers_wait(struct mesh_connect *connect, uint64_t now_ms)
 	}
 	if (mesh_connect_try_is_refused(connect, now_ms)) {
 		mesh_connect_log_timeout(connect, now_ms);
-		connect_fail(connect,
-			     mesh_connect_try_teller(connect)->refusal ? -EPROTO : -ECONNREFUSED);
+		connect_fail(connect, mesh_connect_try_informative(connect)->refusal
+					      ? -EPROTO
+					      : -ECONNREFUSED);
 		return;
 	}
 	mesh_connect_log_slow(connect, now_ms);
@@ -263,7 +264,7 @@ static struct mesh_connect *connect_find(struct mesh_net *net, uint64_t id,
 	struct mesh_connect *connect;
 
 	LIST_FOREACH(connect, &net->setup->connects, entry) {
-		/* The id comes from the buffer, so it is believed only with the right cookie. */
+		/* The id comes from the buffer, so it is trusted only with the right cookie. */
 		if (connect->id == id && connect->net == net &&
 		    connect->handle.cookie == handle->cookie)
 			return connect;
@@ -320,15 +321,14 @@ static int handle_read(const struct mesh_process *process, const void *bytes,
 			  process->name, mesh_handle_protocol(bytes), mesh_version(),
 			  MESH_PROTOCOL_VERSION);
 	else if (ret)
-		mesh_warn(
-			"node %s got a handle that is not this plugin's: does every rank load "
-			"libnccl-net-mesh.so? NCCL falls back to another network without a word if "
-			"the plugin cannot be loaded (NCCL_DEBUG=INFO on each rank tells)",
-			process->name);
+		mesh_warn("node %s got a handle that is not this plugin's: does every rank load "
+			  "libnccl-net-mesh.so? NCCL falls back to another network silently if "
+			  "the plugin cannot be loaded (NCCL_DEBUG=INFO on each rank shows it)",
+			  process->name);
 	return ret;
 }
 
-/* Hands over the comm, or the error, and forgets the connect. */
+/* Returns the comm, or the error, and frees the connect. */
 static int connect_finish(struct mesh_connect *connect, struct mesh_comm **comm)
 {
 	int ret = 0;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* connect.h - makes a sending comm. */
-#include "control/peer.h"
-#include "setup/connecting.h"
 #ifndef MESH_SETUP_CONNECT_H
 #define MESH_SETUP_CONNECT_H
 
-/** Moves one connection on as far as it goes now. process->lock held. */
+#include "control/peer.h"
+#include "setup/connecting.h"
+
+/** Advances one connection as far as possible now. process->lock held. */
 void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms);
 
-/** Gives up, with everything it holds. process->lock held. */
+/** Ends a connection attempt, and frees it with everything it holds. process->lock held. */
 void mesh_connect_free(struct mesh_connect *connect);
 
-/** ACCEPT, and REFUSE of a CONNECT. process->lock held. */
+/** Handle ACCEPT, and REFUSE of a CONNECT. process->lock held. */
 mesh_frame_handler mesh_connect_accept_handle;
 mesh_frame_handler mesh_connect_refuse_handle;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* connect_log.c - what a connection in the making says to the person at the keyboard. */
+/* connect_log.c - messages to the user about a connection attempt. */
 #include <stdio.h>
 
 #include "base/log.h"
@@ -7,12 +7,12 @@
 #include "setup/connect_log.h"
 #include "setup/connect_try.h"
 
-/* A connection that takes longer is mentioned, once. */
+/* If a connection takes longer, one WARN reports it. */
 #define SLOW_MS 5000
 #define ENDPOINTS_TEXT_MAX 384
 #define SKIPPED_TEXT_MAX 512
 
-/* Every address on both sides: whoever reads it sees which cable is missing. */
+/* Logs every address on both sides, so that the reader sees which cable is missing. */
 void mesh_connect_log_no_path(const struct mesh_connect *connect)
 {
 	struct mesh_process *process = connect->net->process;
@@ -46,7 +46,7 @@ void mesh_connect_log_no_path(const struct mesh_connect *connect)
 void mesh_connect_log_timeout(const struct mesh_connect *connect, uint64_t now_ms)
 {
 	struct mesh_process *process = connect->net->process;
-	const struct mesh_peer *peer = mesh_connect_try_teller(connect);
+	const struct mesh_peer *peer = mesh_connect_try_informative(connect);
 	char local[MESH_ADDR_TEXT_MAX], text[MESH_PEER_TEXT_MAX], why[MESH_PEER_REASON_MAX];
 	const struct mesh_domain *domain = peer->domain;
 
@@ -68,12 +68,12 @@ void mesh_connect_log_timeout(const struct mesh_connect *connect, uint64_t now_m
 
 void mesh_connect_log_slow(struct mesh_connect *connect, uint64_t now_ms)
 {
-	const struct mesh_peer *peer = mesh_connect_try_teller(connect);
+	const struct mesh_peer *peer = mesh_connect_try_informative(connect);
 	char text[MESH_PEER_TEXT_MAX];
 
-	if (connect->slow_told || now_ms - connect->started_ms < SLOW_MS)
+	if (connect->slow_warned || now_ms - connect->started_ms < SLOW_MS)
 		return;
-	connect->slow_told = true;
+	connect->slow_warned = true;
 	mesh_warn("still connecting from %s to %s (%s); giving up in %llu s",
 		  peer->domain->nic->netdev, mesh_peer_text(peer, text),
 		  peer->reason[0] ? peer->reason : "no answer yet",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* connect_log.h - what a connection in the making says to the user. process->lock held. */
+/* connect_log.h - messages to the user about a connection attempt. process->lock held. */
 #ifndef MESH_SETUP_CONNECT_LOG_H
 #define MESH_SETUP_CONNECT_LOG_H
 
@@ -7,13 +7,13 @@
 
 #include "setup/connecting.h"
 
-/** No candidate: every address on both sides. */
+/** Logs that there is no candidate, with every address on both sides. */
 void mesh_connect_log_no_path(const struct mesh_connect *connect);
 
-/** Given up: why, as the peer says that tells most. */
+/** Logs that the connection was given up, with the reason of the most informative peer. */
 void mesh_connect_log_timeout(const struct mesh_connect *connect, uint64_t now_ms);
 
-/** Said once when it takes long. */
+/** Logs once that the connection takes long. */
 void mesh_connect_log_slow(struct mesh_connect *connect, uint64_t now_ms);
 
 #endif

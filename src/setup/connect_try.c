@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * connect_try.c - the peers that a connection tries together: candidates whose NICs are all
- * different. Whatever of them is up becomes a path of the comm.
+ * different. Each of them that is up becomes a path of the comm.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,25 +12,27 @@
 #include "nic/addr.h"
 #include "setup/connect_try.h"
 
-/* A peer that is not up after this gives way to the next candidates; it has its turn again. */
+/* A peer that is not up after this is replaced by the next candidates, and retried later. */
 #define CANDIDATE_MS 3000
-/* One that failed gives way after this. */
+/* A peer that failed is replaced after this. */
 #define FAILED_MS 250
-/* Refused by every candidate for so long: the process is gone, more time will not help. */
+/* If every candidate refuses for this long, the process is gone, and more time does not help. */
 #define REFUSED_MS 3000
-/* When one peer is up, the others may take so long; one that failed tries again within RETRY. */
+/*
+ * Once one peer is up, the others have this long to follow; a peer that failed has only the second.
+ */
 #define FOLLOW_MS 3000
 #define FOLLOW_RETRY_MS 600
-/* Link-local addresses lead to every link, and most pairs of them to none: they get less. */
+/* Every link has link-local addresses, and most pairs of them do not connect: they get less. */
 #define FOLLOW_LINK_LOCAL_MS 300
-/* A path that is so many times slower than the fastest would only be in the way. */
+/* A path that is this many times slower than the fastest would only slow the comm down. */
 #define SPEED_RATIO_MAX 8
 
 static int paths_max(const struct mesh_connect *connect)
 {
 	const struct mesh_process *process = connect->net->process;
 
-	/* Between two ranks of one node every way is the same memory. */
+	/* Between two ranks of one node every path is the same memory. */
 	if (connect->handle.node_id == process->node_id)
 		return 1;
 	return (int)process->config.max_paths;
@@ -135,13 +137,13 @@ static bool is_link_local(const struct mesh_peer *peer)
 	return mesh_addr_is_link_local(&peer->address.addr);
 }
 
-/* True if nobody has answered there for long, this time or the last. */
+/* True if nothing has answered there for long, in this try or an earlier one. */
 static bool is_silent(const struct mesh_peer *peer, uint64_t now_ms)
 {
 	return peer->silent_ms && mesh_clock_elapsed_ms(peer->silent_ms, now_ms) >= FOLLOW_MS;
 }
 
-/* True if it may be worth to wait for this peer, now that another one is up. */
+/* True if it may be worth waiting for this peer, now that another one is up. */
 static bool may_follow(const struct mesh_connect *connect, const struct mesh_peer *peer,
 		       uint64_t now_ms)
 {
@@ -174,7 +176,7 @@ bool mesh_connect_try_is_ready(struct mesh_connect *connect, uint64_t now_ms)
 		if (connect->peers[i]->state == MESH_PEER_UP)
 			return true;
 	}
-	connect->up_ms = 0; /* it was up, and is lost again */
+	connect->up_ms = 0; /* it was up, and is lost now */
 	return false;
 }
 
@@ -208,13 +210,13 @@ void mesh_connect_try_settle(struct mesh_connect *connect)
 	}
 }
 
-/* True if every candidate there is takes part in this try. */
+/* True if this try contains every candidate. */
 static bool has_no_others(const struct mesh_connect *connect)
 {
 	return connect->num_peers == connect->choice.num_candidates;
 }
 
-/* True if a peer has had its time. One that failed keeps us for a moment: no rush. */
+/* True if the peer's time is over. A failed peer keeps FAILED_MS, to pace the attempts. */
 static bool peer_is_spent(const struct mesh_connect *connect, const struct mesh_peer *peer,
 			  uint64_t now_ms)
 {
@@ -227,7 +229,7 @@ static bool peer_is_spent(const struct mesh_connect *connect, const struct mesh_
 	return age_ms > (peer->state == MESH_PEER_RETRY ? FAILED_MS : CANDIDATE_MS);
 }
 
-/* True if the peer is over for all, but may come back for us as another one. */
+/* True if this peer cannot come up, but a new peer at the same address may. */
 static bool is_over(const struct mesh_connect *connect, const struct mesh_peer *peer)
 {
 	return peer->state == MESH_PEER_LOST ||
@@ -240,7 +242,7 @@ bool mesh_connect_try_is_spent(const struct mesh_connect *connect, uint64_t now_
 	int i;
 
 	for (i = 0; i < connect->num_peers; i++) {
-		/* Whatever the rest waits for. */
+		/* Even if the others are still waiting. */
 		if (is_over(connect, connect->peers[i]) && now_ms - connect->try_ms > FAILED_MS)
 			return true;
 		all &= peer_is_spent(connect, connect->peers[i], now_ms);
@@ -251,25 +253,25 @@ bool mesh_connect_try_is_spent(const struct mesh_connect *connect, uint64_t now_
 bool mesh_connect_try_is_refused(const struct mesh_connect *connect, uint64_t now_ms)
 {
 	uint64_t since_ms = connect->refused_ms ? connect->refused_ms : refused_since(connect);
-	bool told = true, any = false, refuses;
+	bool all = true, any = false, refuses;
 	int i;
 
 	for (i = 0; i < connect->num_peers; i++) {
 		refuses = mesh_peer_refuses(connect->peers[i], connect->handle.cookie);
-		told &= refuses || is_silent(connect->peers[i], now_ms);
+		all &= refuses || is_silent(connect->peers[i], now_ms);
 		any |= refuses;
 	}
-	/* With other candidates left, they are all tried first. */
+	/* The candidates outside this try are tried first. */
 	if (!has_no_others(connect) && now_ms - connect->started_ms <= REFUSED_MS)
 		return false;
-	/* The peer's own word that it will not talk to us, or no process there. */
-	return (told && any) ||
+	/* The peers refuse explicitly, or no process listens there. */
+	return (all && any) ||
 	       (refused_since(connect) && mesh_clock_elapsed_ms(since_ms, now_ms) > REFUSED_MS);
 }
 
-const struct mesh_peer *mesh_connect_try_teller(const struct mesh_connect *connect)
+const struct mesh_peer *mesh_connect_try_informative(const struct mesh_connect *connect)
 {
-	const struct mesh_peer *teller = connect->peers[0];
+	const struct mesh_peer *informative = connect->peers[0];
 	int i;
 
 	if (connect->state == MESH_CONNECT_SENT)
@@ -277,8 +279,8 @@ const struct mesh_peer *mesh_connect_try_teller(const struct mesh_connect *conne
 	for (i = 0; i < connect->num_peers; i++) {
 		if (connect->peers[i]->refusal)
 			return connect->peers[i];
-		if (!teller->reason[0])
-			teller = connect->peers[i];
+		if (!informative->reason[0])
+			informative = connect->peers[i];
 	}
-	return teller->reason[0] ? teller : connect->peers[0];
+	return informative->reason[0] ? informative : connect->peers[0];
 }

@@ -11,7 +11,7 @@
 /** Starts with the candidates from connect->first_candidate on. Returns 0 or a negative errno. */
 int mesh_connect_try_start(struct mesh_connect *connect, uint64_t now_ms);
 
-/** Lets go of the peers. */
+/** Releases the peers. */
 void mesh_connect_try_end(struct mesh_connect *connect);
 
 /** Tries the next candidates, or the same again if there are no others. The same errors. */
@@ -23,13 +23,13 @@ bool mesh_connect_try_is_spent(const struct mesh_connect *connect, uint64_t now_
 /** True if a comm can be made: one peer is up, and those that may follow had time to. */
 bool mesh_connect_try_is_ready(struct mesh_connect *connect, uint64_t now_ms);
 
-/** Keeps the peers that are up and not much slower than the fastest; the others are let go. */
+/** Keeps the peers that are up and not much slower than the fastest; releases the others. */
 void mesh_connect_try_settle(struct mesh_connect *connect);
 
 /** True if every peer refuses, and more time will not change it. */
 bool mesh_connect_try_is_refused(const struct mesh_connect *connect, uint64_t now_ms);
 
-/** The peer that tells most of why there is no connection yet: by its word, or its silence. */
-const struct mesh_peer *mesh_connect_try_teller(const struct mesh_connect *connect);
+/** The peer that explains best why there is no connection yet: it refused, failed or is silent. */
+const struct mesh_peer *mesh_connect_try_informative(const struct mesh_connect *connect);
 
 #endif

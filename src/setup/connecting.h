@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* connecting.h - a connection in the making: NCCL calls connect() again until it is there. */
+/* connecting.h - a connection attempt: NCCL calls connect() again until it is ready. */
 #ifndef MESH_SETUP_CONNECTING_H
 #define MESH_SETUP_CONNECTING_H
 
@@ -14,7 +14,7 @@
 enum mesh_connect_state {
 	MESH_CONNECT_PEERS, /* waiting until the peers of this try are up */
 	MESH_CONNECT_SENT,  /* CONNECT is sent for the latest path, waiting for its ACCEPT */
-	MESH_CONNECT_DONE,  /* the comm is there for NCCL to take */
+	MESH_CONNECT_DONE,  /* the comm is ready for NCCL */
 	MESH_CONNECT_FAILED,
 	MESH_CONNECT_STATES
 };
@@ -27,8 +27,8 @@ struct mesh_connect {
 	struct mesh_handle handle;
 	struct mesh_path_choice choice;
 	/*
-	 * The try that is going on: candidates whose NICs are all different, of which each may
-	 * become a path. One user of each peer is us.
+	 * The current try: candidates whose NICs are all different, each of which may become a
+	 * path. This connect is one user of each peer.
 	 */
 	int first_candidate; /* index into choice */
 	int next_candidate;  /* the first one that this try leaves out */
@@ -41,8 +41,8 @@ struct mesh_connect {
 	struct mesh_comm *comm; /* from SENT on */
 	int num_accepted;	/* of its paths */
 	uint64_t started_ms, deadline_ms;
-	uint64_t refused_ms; /* since when every candidate was refused; 0 if one was not */
-	bool slow_told;	     /* the user knows that it takes long */
+	uint64_t refused_ms; /* since when every candidate is refused; 0 if one is not */
+	bool slow_warned;    /* a WARN reported that it takes long */
 	int error;	     /* FAILED: negative errno */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* events.c - what set-up and transport do when something comes from a peer. */
+/* events.c - what set-up and transport do when a frame arrives or a peer is lost. */
 #include "control/peer_end.h"
 #include "setup/connect.h"
 #include "setup/events.h"
@@ -11,7 +11,7 @@ static void connect_handle(struct mesh_peer *peer, const struct mesh_frame *fram
 	if (peer->incoming && peer->remote)
 		mesh_listener_connect(peer, &frame->connect);
 	else
-		mesh_peer_lose(peer, "it asked for a connection before it introduced itself");
+		mesh_peer_lose(peer, "it sent CONNECT before HELLO");
 }
 
 static void withdraw_handle(struct mesh_peer *peer, const struct mesh_frame *frame)

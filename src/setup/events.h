@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* events.h - what set-up and transport do when something comes from a peer. */
+/* events.h - what set-up and transport do when a frame arrives or a peer is lost. */
 #ifndef MESH_SETUP_EVENTS_H
 #define MESH_SETUP_EVENTS_H
 

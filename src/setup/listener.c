@@ -16,7 +16,7 @@
 #include "transport/receive.h"
 #include "wire/handle.h"
 
-/* So long a lost connector has to come again, where nobody knows if it got the comm. */
+/* If it is unknown whether a lost connector got the comm, it has this long to connect again. */
 #define DOUBT_MS 3000
 
 /* ---- the engine's side ----------------------------------------------------------------- */
@@ -84,7 +84,7 @@ static struct mesh_comm *comm_growing(const struct mesh_listener *listener,
 	return NULL;
 }
 
-/* Makes a comm, or adds to one. Returns 0 or why not. */
+/* Makes a comm, or adds a path to one. Returns 0 or the refusal. */
 static enum mesh_refusal path_take(struct mesh_listener *listener, struct mesh_peer *peer,
 				   const struct mesh_frame_connect *request,
 				   struct mesh_comm **comm)
@@ -138,7 +138,7 @@ static bool is_whole(const struct mesh_comm *comm)
 	return comm->num_paths == comm->wanted_paths;
 }
 
-/* The connector may try again on another path: this comm grows no more. */
+/* The connector may try again on another path: this comm gets no further path. */
 static bool is_broken(struct mesh_comm *comm)
 {
 	bool broken = mesh_comm_is_cut(comm);
@@ -213,7 +213,7 @@ void mesh_listener_withdrawn(struct mesh_peer *peer, const struct mesh_frame_wit
 
 /* ---- NCCL's side ----------------------------------------------------------------------- */
 
-/* The NIC that NCCL asked for comes first: if not all fit, it does. */
+/* Puts the NIC that NCCL asked for first, so that it fits even if others do not. */
 static void endpoints_order(const struct mesh_process *process, int dev, struct mesh_handle *handle)
 {
 	struct mesh_endpoint_addr offers[MESH_NICS_MAX];
@@ -247,7 +247,7 @@ static void handle_write(const struct mesh_listener *listener, void *bytes)
 	fitted = mesh_handle_encode(&handle, bytes);
 	if (fitted < handle.num_endpoints)
 		mesh_info("only %d of %d NICs fit into the handle; a peer that shares none of them "
-			  "cannot connect (NCCL_MESH_NICS chooses)",
+			  "cannot connect (choose them with NCCL_MESH_NICS)",
 			  fitted, handle.num_endpoints);
 }
 
@@ -258,7 +258,8 @@ int mesh_net_listen(struct mesh_net *net, int dev, void *handle, struct mesh_lis
 	int ret;
 
 	if (dev < 0 || dev >= process->num_nics) {
-		mesh_warn("listen on device %d of %d", dev, process->num_nics);
+		mesh_warn("NCCL listens on NIC %d, but there are %d: please report this", dev,
+			  process->num_nics);
 		return -EINVAL;
 	}
 	opened = calloc(1, sizeof(*opened));
@@ -290,8 +291,8 @@ free_listener:
 }
 
 /*
- * True for a whole comm whose peer is lost, while nothing tells that the connector knew the comm to
- * be whole: the last ACCEPT may have been lost, and the connector may come again.
+ * True for a complete comm whose peer is lost, if it is unknown whether the connector received the
+ * last ACCEPT: the connector may connect again.
  */
 static bool is_doubtful(struct mesh_comm *comm)
 {
@@ -318,8 +319,8 @@ static bool is_lost_for_long(const struct mesh_comm *comm, uint64_t now_ms)
 }
 
 /*
- * Takes the first comm that is whole, also if it is over: with what was sent on it, and then its
- * error. NULL if there is none.
+ * Takes the first complete comm, even if it has ended: NCCL then gets what was sent on it, and
+ * after that the error. NULL if there is none.
  */
 static struct mesh_comm *whole_take(struct mesh_listener *listener, uint64_t now_ms)
 {
@@ -374,7 +375,7 @@ int mesh_listener_accept(struct mesh_listener *listener, struct mesh_comm **comm
 	return ret;
 }
 
-/* The connector learns that nobody will take its comm. */
+/* Notifies the connector that its comm is refused. */
 static void waiting_refuse(struct mesh_comm *comm)
 {
 	mesh_comm_refuse(comm);

@@ -10,7 +10,9 @@
 #include "setup/setup.h"
 #include "transport/comm.h"
 
-/* Comms that wait for accept(). NCCL accepts one; another program may be late with many. */
+/*
+ * Comms that wait for accept(). NCCL accepts one; another program may make many before it accepts.
+ */
 #define MESH_LISTENER_QUEUE 64
 
 struct mesh_listener {
@@ -20,15 +22,18 @@ struct mesh_listener {
 	uint64_t cookie;
 	int dev;
 	struct mesh_accept_wait wait;
-	struct mesh_comm *waiting[MESH_LISTENER_QUEUE]; /* whole or still growing */
+	struct mesh_comm *waiting[MESH_LISTENER_QUEUE]; /* complete, or still without some paths */
 	int num_waiting;
 	int num_left; /* comms whose connector dropped them before they were connected */
 };
 
-/** A CONNECT came from @peer: makes the comm, or adds a path, and answers. process->lock held. */
+/** Handles CONNECT of @peer: makes the comm, or adds a path, and answers. process->lock held. */
 void mesh_listener_connect(struct mesh_peer *peer, const struct mesh_frame_connect *request);
 
-/** @peer's connector drops a comm that its NCCL never had. process->lock held. */
+/**
+ * Handles WITHDRAW of @peer: its connector drops a comm that its NCCL never had. process->lock
+ * held.
+ */
 void mesh_listener_withdrawn(struct mesh_peer *peer, const struct mesh_frame_withdraw *withdraw);
 
 /** Drops the comms that failed before all of their paths were there. process->lock held. */
@@ -38,21 +43,21 @@ void mesh_listener_tick(struct mesh_listener *listener);
 struct mesh_listener *mesh_listener_find(struct mesh_process *process, uint32_t id,
 					 uint64_t cookie);
 
-/** A stranger's HELLO names a listener of ours: the functions of struct mesh_peer_events. */
+/** The functions of struct mesh_peer_events; a stranger must name a listener of ours. */
 bool mesh_listener_admits(struct mesh_process *process, const struct mesh_frame_hello *hello);
 void mesh_listener_introduced(struct mesh_peer *peer, const struct mesh_frame_hello *hello);
 void mesh_listener_peer_lost(struct mesh_peer *peer, bool missed);
 
 /**
- * Starts to listen and writes @handle (MESH_HANDLE_BYTES bytes, any alignment).
- * @dev is a hint about the NIC that NCCL would like.
+ * Starts to listen and writes @handle (MESH_HANDLE_BYTES bytes, any alignment). @dev is a hint
+ * about the NIC that NCCL prefers.
  */
 int mesh_net_listen(struct mesh_net *net, int dev, void *handle, struct mesh_listener **listener);
 
 /** The receiving side of mesh_net_connect(); the same rules. */
 int mesh_listener_accept(struct mesh_listener *listener, struct mesh_comm **comm);
 
-/** Ends listening; connections that nobody accepted are refused. NULL is allowed. */
+/** Stops listening, and refuses the connections that were not accepted. NULL is allowed. */
 void mesh_listener_close(struct mesh_listener *listener);
 
 #endif

@@ -21,7 +21,7 @@
 #include "transport/comm_open.h"
 #include "wire/protocol.h"
 
-/* Links that have a carrier get so long to become usable; the kernel takes up to 1 s. */
+/* The time for links with a carrier to become usable; the kernel takes up to 1 s. */
 #define LINKS_MS 2000
 
 /*
@@ -33,7 +33,7 @@ static struct mesh_setup *_Atomic the_setup;
 
 /* ---- which NICs ---------------------------------------------------------------------------- */
 
-/* Leaves the NICs that libfabric offers nothing for; the table's log says why. */
+/* Skips the NICs for which libfabric has no provider; the table's log has the reasons. */
 static int providers_check(struct mesh_process *process)
 {
 	struct mesh_provider_verdict *verdicts;
@@ -67,7 +67,7 @@ static int nics_find(struct mesh_process *process)
 		return ret;
 	process->num_nics = process->table.num_taken;
 	if (process->num_nics > MESH_NICS_MAX) {
-		mesh_warn("%d NICs are more than the %d that can be used; NCCL_MESH_NICS chooses",
+		mesh_warn("%d NICs, of which only %d can be used: choose them with NCCL_MESH_NICS",
 			  process->num_nics, MESH_NICS_MAX);
 		process->num_nics = MESH_NICS_MAX;
 	}
@@ -91,7 +91,7 @@ static int setup_make(struct mesh_setup **made)
 		  MESH_PROTOCOL_VERSION, mesh_libfabric_version(libfabric));
 	ret = mesh_config_load(NULL, NULL, &process->config);
 	if (ret == -E2BIG)
-		goto free_node; /* of the others the default is used */
+		goto free_node; /* after other errors the default is used */
 	mesh_config_log(&process->config);
 	mesh_node_name(process->config.node_name, process->name, sizeof(process->name));
 	process->node_id = mesh_node_id();
@@ -139,7 +139,7 @@ int mesh_net_open(struct mesh_net **net)
 	setup->users++;
 	opened->setup = setup;
 	opened->process = &setup->process;
-	/* Most processes that come here connect soon; those that ask for devices pay little. */
+	/* Most processes connect soon after this; one that only lists devices loses little. */
 	mesh_lock_take(&setup->process.lock);
 	mesh_openings_start(&setup->process, true);
 	mesh_lock_release(&setup->process.lock);
@@ -152,7 +152,7 @@ unlock:
 	return ret;
 }
 
-/* What NCCL left behind: it closes nothing that it did not get to see. */
+/* Closes what NCCL left open: it closes nothing that it never received. */
 static void leftovers_close(struct mesh_net *net)
 {
 	struct mesh_process *process = net->process;
@@ -177,7 +177,7 @@ static void leftovers_close(struct mesh_net *net)
 		if (connect)
 			mesh_connect_free(connect);
 		mesh_lock_release(&process->lock);
-		/* A listener and a connect own comms of theirs: those go with them. */
+		/* A listener and a connect own comms, which end with them. */
 		if (listener)
 			mesh_listener_close(listener);
 		else if (!connect && comm)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * net.h - the plugin's operations without NCCL's types. src/nccl translates NCCL's calls into
- * these; everything below knows nothing of NCCL.
+ * these; the layers below do not depend on NCCL.
  *
  * No function here blocks, except mesh_registration_close(), mesh_comm_close() and
  * mesh_net_close(), which wait a bounded time for operations in flight
@@ -23,7 +23,8 @@ struct mesh_net; /* one initialisation of the plugin: NCCL's ctx */
  * Opens one use of the plugin. The first one reads the settings and the NIC table, which then
  * stay the same for the life of the process. Thread-safe; may be called any number of times.
  *
- * Returns 0; -ENODEV if no NIC is usable (the log says why, NIC by NIC); another negative errno.
+ * Returns 0; -ENODEV if no NIC is usable (the log has the reason for each NIC); another negative
+ * errno.
  */
 int mesh_net_open(struct mesh_net **net);
 

@@ -15,7 +15,7 @@
 #include "setup/openings.h"
 #include "wire/message.h"
 
-/* Connections wait so long for the slowest domain, then they go on with those that are open. */
+/* Connections wait this long for the slowest domain, then use the domains that are open. */
 #define OPENING_MS 10000
 
 struct opening {
@@ -50,13 +50,13 @@ void mesh_openings_await(void)
 	pthread_mutex_unlock(&threads_mutex);
 }
 
-/* At exit(), before libfabric's own destructor takes away what the threads are using. */
+/* At exit(), before libfabric's own destructor frees what the threads use. */
 __attribute__((destructor)) static void openings_end(void)
 {
 	mesh_openings_await();
 }
 
-/* ---- what becomes of it ------------------------------------------------------------------ */
+/* ---- the result -------------------------------------------------------------------------- */
 
 static bool any_opening(const struct mesh_process *process)
 {
@@ -68,7 +68,7 @@ static bool any_opening(const struct mesh_process *process)
 	return false;
 }
 
-/* Connections may use it. The endpoints only grow: a connect keeps indices into them. */
+/* Lets connections use the domain. The endpoints only grow: a connect keeps indices into them. */
 static void endpoint_enter(struct mesh_process *process, int dev)
 {
 	struct mesh_endpoint_addr *endpoint = &process->endpoints[process->num_endpoints++];
@@ -82,7 +82,7 @@ static void endpoint_enter(struct mesh_process *process, int dev)
 	endpoint->speed_mbps = domain->nic->speed_mbps;
 }
 
-/* From now on connections are made; what is not open yet joins later. */
+/* Allows connections; a domain that is not open yet is added later. */
 static void openings_settle(struct mesh_process *process)
 {
 	int dev;
@@ -135,7 +135,7 @@ static void *opening_main(void *arg)
 	struct mesh_domain *domain = NULL;
 	struct mesh_process *process = opening->process;
 
-	/* One NIC that fails does not take the others down; it has said why. */
+	/* A NIC that fails does not affect the others; its reason is logged. */
 	if (mesh_domain_open(&opening->options, &domain))
 		domain = NULL;
 	mesh_lock_take(&process->lock);
@@ -146,7 +146,7 @@ static void *opening_main(void *arg)
 	return NULL;
 }
 
-/* Detached, and without the host's signals, as the engine's thread. */
+/* Starts a detached thread that blocks the host's signals, like the engine's. */
 static int thread_start(void *(*main)(void *arg), void *arg)
 {
 	sigset_t all, before;
@@ -203,7 +203,7 @@ void mesh_openings_start(struct mesh_process *process, bool cheap)
 			      !(cheap && process->providers[dev] != MESH_PROVIDER_TCP);
 		any |= chosen[dev];
 		if (chosen[dev])
-			states[dev] = MESH_DEV_OPENING; /* before the first can be the last */
+			states[dev] = MESH_DEV_OPENING; /* before the first one can finish */
 	}
 	if (!any)
 		return;

@@ -4,7 +4,7 @@
  *
  * A domain takes milliseconds on tcp and up to seconds on ofi_rxm. Neither listen nor connect waits
  * for it: a handle and a control listener need no domain, and connect is "not ready" meanwhile.
- * Whoever dials a control listener stays in the kernel's queue until the domain is open.
+ * Connections to a control listener wait in the kernel's queue until the domain is open.
  */
 #ifndef MESH_SETUP_OPENINGS_H
 #define MESH_SETUP_OPENINGS_H
@@ -21,12 +21,12 @@
  */
 void mesh_openings_start(struct mesh_process *process, bool cheap);
 
-/** Waits until no thread opens a domain any more. No lock held. At once in a forked child. */
+/** Waits until no thread opens a domain. No lock held. Returns at once in a forked child. */
 void mesh_openings_await(void);
 
 /**
  * Whether connections can be made: 0; -EAGAIN while domains are being opened, for a bounded time;
- * -ENODEV if none could be opened, of which each has told why. process->lock held.
+ * -ENODEV if none could be opened, each with its reason in the log. process->lock held.
  */
 int mesh_openings_result(struct mesh_process *process, uint64_t now_ms);
 

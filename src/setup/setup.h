@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * setup.h - what the plugin keeps for NCCL's calls: listeners and connections in the making.
+ * setup.h - what the plugin keeps for NCCL's calls: listeners and connection attempts.
  *
  * Lock: process->lock covers everything here.
  */
@@ -27,7 +27,7 @@ struct mesh_setup {
 	uint32_t next_listen_id;
 	uint64_t next_connect_id;
 	uint64_t seen_polls[MESH_NICS_MAX]; /* by dev, at the engine's last look */
-	uint64_t busy_ms;		    /* when it last saw that somebody else polls */
+	uint64_t busy_ms;		    /* when it last saw that another thread polls */
 	bool was_awake;			    /* engine.awake, at the same look */
 };
 

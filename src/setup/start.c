@@ -14,7 +14,7 @@
 static void page_open(struct mesh_process *process)
 {
 	mesh_lock_assert_held(&process->lock);
-	/* Without a page everything works; it was said why there is none. */
+	/* The page is optional; if it is missing, the reason was logged. */
 	mesh_stats_file_open(process->config.stats_dir, process->node_id, process->name,
 			     &process->stats);
 	process->counters = process->stats.page ? &process->stats.page->header.counters
@@ -56,7 +56,7 @@ int mesh_setup_start(struct mesh_process *process)
 	ret = mesh_controls_open(process);
 	if (ret)
 		goto close_engine;
-	/* Last, because the thread could not be ended again while we hold the lock. */
+	/* The thread is last, because it cannot be stopped while we hold the lock. */
 	ret = mesh_engine_start(&process->engine);
 	if (ret)
 		goto close_controls;
@@ -96,6 +96,6 @@ void mesh_setup_stop(struct mesh_process *process)
 		atomic_store(&process->started, false);
 		page_close(process);
 	}
-	domains_close(process); /* also those that were opened ahead, and never used */
+	domains_close(process); /* also those that were opened early and never used */
 	mesh_lock_release(&process->lock);
 }

@@ -14,8 +14,8 @@
 int mesh_setup_start(struct mesh_process *process);
 
 /**
- * If no domain could be opened, tries all of them again: file descriptors may be free by now. For
- * listen: each one may have another result. process->lock held.
+ * If no domain could be opened, tries all of them again: file descriptors may be free by now. Each
+ * listen calls it, because the result may change. process->lock held.
  *
  * Returns 0 or a negative errno (logged).
  */

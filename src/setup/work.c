@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* work.c - what the plugin's own thread does: whatever is due of all that exists. */
+/* work.c - what the plugin's own thread does: the work of all objects that is due. */
 #include "base/clock.h"
 #include "control/controls.h"
 #include "control/link_watch.h"
@@ -11,12 +11,14 @@
 #include "transport/close.h"
 #include "transport/stall.h"
 
-/* While something must be looked at all the time, while something has a deadline, and while NCCL
- * has been polling lately. */
+/*
+ * Timeouts: while something must be checked all the time, while something has a deadline, and while
+ * NCCL has polled recently.
+ */
 #define URGENT_MS 1
 #define PENDING_MS 20
 #define AWAKE_MS 20
-/* After the last poll that was not its own the engine goes on looking for so long, then sleeps. */
+/* The engine polls for this long after the last poll by another thread, then sleeps. */
 #define AWAKE_AFTER_MS 1000
 
 static bool is_urgent(const struct mesh_process *process)
@@ -36,7 +38,7 @@ static int sooner(int a, int b)
 	return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
-/* Of comms whose peer is closing, and waits. */
+/* The timeout of comms whose peer is closing, and waits. */
 static int closing_timeout(struct mesh_process *process)
 {
 	uint64_t now_ms = mesh_clock_ms();
@@ -59,7 +61,7 @@ static bool is_pending(struct mesh_process *process)
 	const struct mesh_peer *peer;
 
 	LIST_FOREACH(connect, &mesh_setup_of(process)->connects, entry) {
-		if (connect->state < MESH_CONNECT_DONE) /* the rest waits for NCCL, if it comes */
+		if (connect->state < MESH_CONNECT_DONE) /* else NCCL's call is next */
 			return true;
 	}
 	LIST_FOREACH(peer, &process->peers, entry) {
@@ -92,7 +94,7 @@ static uint64_t domain_polls(const struct mesh_domain *domain)
 	return atomic_load_explicit(&domain->polls, memory_order_relaxed);
 }
 
-/* @busy: somebody else has polled. So will whoever has just woken the engine. */
+/* @busy: another thread has polled. One that has just woken the engine is going to. */
 static void rest_if_idle(struct mesh_setup *setup, bool busy, uint64_t now_ms)
 {
 	bool awake = atomic_load_explicit(&setup->process.engine.awake, memory_order_relaxed);
@@ -105,9 +107,9 @@ static void rest_if_idle(struct mesh_setup *setup, bool busy, uint64_t now_ms)
 }
 
 /*
- * Polls each domain that nobody else has polled since the last look. A provider may have kept
- * something back (an acknowledgement that the socket did not take), and NCCL's threads may be
- * asleep; while they poll, a poll of ours would only be in their way.
+ * Polls each domain that no other thread has polled since the last look. A provider may hold
+ * something back (an acknowledgement that the socket did not accept) while NCCL's threads sleep.
+ * While they poll, a poll here would only delay them.
  */
 static void domains_look_after(struct mesh_setup *setup, uint64_t now_ms)
 {
@@ -149,7 +151,7 @@ static void setup_tick(void *owner)
 	}
 	mesh_links_tick(process, now);
 	for (peer = LIST_FIRST(&process->peers); peer; peer = next) {
-		next = LIST_NEXT(peer, entry); /* a tick may free its own peer, no other */
+		next = LIST_NEXT(peer, entry); /* a tick may free only its own peer */
 		mesh_peer_tick(peer, now);
 	}
 	mesh_controls_tick(process, now);

@@ -133,7 +133,7 @@ left_again() {
 	ended connector
 	touch "$FAULTS/done"
 	ended listener
-	unsaid listener WARN "did not finish|nobody connected"
+	unsaid listener WARN "did not finish|no rank connected"
 	note "left_again: both connections were handed over, with what was sent on them"
 }
 

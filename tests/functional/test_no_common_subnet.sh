@@ -62,5 +62,5 @@ ended far
 said survivor WARN "node c .*no common subnet.*10\.77\.2\.2/24.*10\.77\.1\.1/24"
 said survivor WARN "no common subnet.*Skipped here: ca \(10\.77\.9\.2/24\): no carrier"
 said far WARN "node a has waited 1[0-9] s .*10\.77\.1\.1/24.*NCCL_MESH_ACCEPT_TIMEOUT"
-said far WARN "nobody connected within 12 s"
+said far WARN "no rank connected within 12 s"
 note "no common subnet: said at once, with both sides' addresses; the neighbour still works"

@@ -224,7 +224,7 @@ killed_as_connector() {
 	ended victim 137
 	touch "$FAULTS/go"
 	# Its engine may have got further than its call: then a connector was there, and left.
-	local came="nobody connected|began to connect|was connecting"
+	local came="no rank connected|began to connect|was connecting"
 	finish 137 "($came) .*the listener on 10\.77\.1\.2/24"
 }
 

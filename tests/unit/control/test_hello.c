@@ -42,14 +42,14 @@ static void hello_fails(int error, const char *why)
 static void test_bad_name(void **state)
 {
 	(void)state;
-	hello_fails(-EPROTO, "endpoint name makes no sense");
+	hello_fails(-EPROTO, "endpoint name does not match");
 }
 
 static void test_no_room(void **state)
 {
 	(void)state;
-	hello_fails(-ENOMEM, "no room for its endpoint");
-	hello_fails(-EINVAL, "no room for its endpoint");
+	hello_fails(-ENOMEM, "libfabric cannot add its address");
+	hello_fails(-EINVAL, "libfabric cannot add its address");
 }
 
 int main(void)

@@ -94,7 +94,7 @@ static void test_stranger_who_says_nothing(void **state)
 	assert_int_equal(peer->state, MESH_PEER_HELLO);
 	tick(SILENCE + 1);
 	assert_int_equal(peer->state, MESH_PEER_LOST);
-	assert_true(log_captured(MESH_LOG_INFO, "connected to the control port and said nothing"));
+	assert_true(log_captured(MESH_LOG_INFO, "connected to the control port and sent nothing"));
 }
 
 /* As long as its own connecting may last. */
@@ -106,7 +106,7 @@ static void test_stranger_whose_greeting_is_lost(void **state)
 	assert_int_equal(peer->state, MESH_PEER_GREETING);
 	tick(6000 + SILENCE + 1);
 	assert_int_equal(peer->state, MESH_PEER_LOST);
-	assert_true(log_captured(MESH_LOG_INFO, "greeting did not come through the fabric"));
+	assert_true(log_captured(MESH_LOG_INFO, "greeting did not arrive through the fabric"));
 }
 
 static void test_hello_is_not_answered(void **state)
@@ -118,7 +118,7 @@ static void test_hello_is_not_answered(void **state)
 	tick(SILENCE + 1);
 	assert_int_equal(peer->state, MESH_PEER_RETRY);
 	assert_int_equal(peer->failed_in, MESH_PEER_HELLO);
-	assert_non_null(strstr(peer->reason, "takes the connection and says nothing"));
+	assert_non_null(strstr(peer->reason, "accepts the connection and sends nothing"));
 }
 
 /* An attempt that failed leaves nothing behind for the next. */
@@ -366,7 +366,7 @@ static void test_loss_that_nobody_minds(void **state)
 }
 
 /* Two connections with one process, one in each direction: its end is reported once. */
-static void test_loss_is_told_once(void **state)
+static void test_loss_is_reported_once(void **state)
 {
 	struct mesh_comm *comms[2];
 	int i;
@@ -484,7 +484,7 @@ static void test_who_is_refused(void **state)
 {
 	(void)state;
 	assert_false(mesh_peer_refuses(peer, 1));
-	peer->told_cookie = 1;
+	peer->sent_cookie = 1;
 	peer->refusal = MESH_REFUSAL_COOKIE;
 	assert_true(mesh_peer_refuses(peer, 1));
 	assert_false(mesh_peer_refuses(peer, 2));
@@ -523,7 +523,7 @@ int main(void)
 		TEST(test_lost_peer_is_buried),
 		TEST(test_broken_queue),
 		TEST(test_loss_that_nobody_minds),
-		TEST(test_loss_is_told_once),
+		TEST(test_loss_is_reported_once),
 		TEST(test_losses_before_accept),
 		TEST(test_peer_is_shared),
 		TEST(test_silence_is_remembered),

@@ -155,7 +155,7 @@ static void test_hello_is_answered(void **state)
 	assert_int_equal(refused_count(), 0);
 	frame = hello_make();
 	frame_send(&frame, MESH_FRAME_HELLO);
-	hung_up("introduced itself twice");
+	hung_up("sent HELLO twice");
 }
 
 /* Byte by byte: frames are put together again. */
@@ -194,13 +194,13 @@ static void test_wrong_cookie(void **state)
 	(void)state;
 	frame.hello.cookie ^= 1;
 	refused_with(&frame, MESH_REFUSAL_COOKIE, provider);
-	hung_up("did not know a listener");
+	hung_up("names no listener");
 	close(stranger.fd);
 	stranger_dial();
 	frame = hello_make();
 	frame.hello.listen_id++;
 	refused_with(&frame, MESH_REFUSAL_COOKIE, provider);
-	hung_up("did not know a listener");
+	hung_up("names no listener");
 }
 
 static void test_wrong_provider(void **state)
@@ -240,7 +240,7 @@ static void test_noise(void **state)
 {
 	(void)state;
 	assert_int_equal(send(stranger.fd, "GET / HTTP/1.0\r\n\r\n", 18, MSG_NOSIGNAL), 18);
-	hung_up("bytes that are not this plugin's");
+	hung_up("bytes that are not frames of this plugin");
 	assert_true(refused_count() == 1);
 }
 
@@ -261,7 +261,7 @@ static void test_endpoint_elsewhere(void **state)
 			name.sin_family = AF_UNIX;
 		memcpy(frame.hello.endpoint_name, &name, sizeof(name));
 		frame_send(&frame, MESH_FRAME_HELLO);
-		hung_up("endpoint name makes no sense");
+		hung_up("endpoint name does not match");
 		log_capture_start();
 		close(stranger.fd);
 		stranger_dial();
@@ -295,7 +295,7 @@ static void test_connect_before_hello(void **state)
 
 	(void)state;
 	frame_send(&frame, MESH_FRAME_CONNECT);
-	hung_up("before it introduced itself");
+	hung_up("sent CONNECT before HELLO");
 }
 
 static void test_refusal_of_nothing(void **state)
@@ -306,7 +306,7 @@ static void test_refusal_of_nothing(void **state)
 	memset(&frame, 0, sizeof(frame));
 	frame.refuse.refusal = MESH_REFUSAL_COOKIE;
 	frame_send(&frame, MESH_FRAME_REFUSE);
-	hung_up("refused what was never asked");
+	hung_up("sent REFUSE without a request");
 }
 
 /* They have no comm and are dropped. */

@@ -95,7 +95,7 @@ static void test_nobody_comes(void **state)
 	assert_int_equal(check(599999), 0);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
 	assert_int_equal(check(600000), -ETIMEDOUT);
-	assert_true(log_captured(MESH_LOG_WARN, "nobody connected within 600 s"));
+	assert_true(log_captured(MESH_LOG_WARN, "no rank connected within 600 s"));
 }
 
 /* It came with the cookie and is still busy: its name is known. */

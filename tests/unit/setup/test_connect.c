@@ -468,7 +468,7 @@ static void test_listen(void **state)
 	assert_int_equal(mesh_net_listen(net, -1, bytes, &other), -EINVAL);
 	assert_int_equal(mesh_net_listen(net, mesh_net_num_nics(), bytes, &other), -EINVAL);
 	assert_null(other);
-	assert_true(log_captured(MESH_LOG_WARN, "listen on device 1 of 1"));
+	assert_true(log_captured(MESH_LOG_WARN, "listens on NIC 1, but there are 1"));
 	assert_int_equal(mesh_net_listen(net, 0, bytes, &other), 0);
 	assert_int_equal(mesh_handle_decode(bytes, &handle), 0);
 	assert_int_equal(handle.total_nics, 1);
@@ -492,7 +492,7 @@ static void test_nobody_connects(void **state)
 	listener->wait.deadline_ms = mesh_clock_ms();
 	assert_int_equal(mesh_listener_accept(listener, &comm), -ETIMEDOUT);
 	assert_null(comm);
-	assert_true(log_captured(MESH_LOG_WARN, "nobody connected within 600 s"));
+	assert_true(log_captured(MESH_LOG_WARN, "no rank connected within 600 s"));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -304,9 +304,9 @@ static void test_spent(void **state)
 	/* A refusal of the cookie that another connection had says nothing of ours. */
 	peers[0][0].state = MESH_PEER_RETRY;
 	peers[0][0].refusal = MESH_REFUSAL_COOKIE;
-	peers[0][0].told_cookie = COOKIE + 1;
+	peers[0][0].sent_cookie = COOKIE + 1;
 	assert_true(spent(251));
-	peers[0][0].told_cookie = COOKIE;
+	peers[0][0].sent_cookie = COOKIE;
 	assert_false(spent(251));
 }
 
@@ -326,7 +326,7 @@ static void refuse(int i, enum mesh_refusal refusal)
 {
 	peers[i][i].state = MESH_PEER_RETRY;
 	peers[i][i].refusal = refusal;
-	peers[i][i].told_cookie = COOKIE;
+	peers[i][i].sent_cookie = COOKIE;
 }
 
 /* The peer's addresses, except those that do not answer. */
@@ -342,7 +342,7 @@ static void test_refused_in_words(void **state)
 	peers[1][1].silent_ms = 0;
 	refuse(1, MESH_REFUSAL_COOKIE);
 	assert_true(refused(10));
-	peers[1][1].told_cookie = COOKIE + 1;
+	peers[1][1].sent_cookie = COOKIE + 1;
 	assert_false(refused(10));
 	/* Silence alone is no refusal. */
 	peers[0][0].refusal = peers[1][1].refusal = 0;
