@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* command.c - `fi_mesh check`: runs the table of checks and shows what they find. */
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "common/exit_status.h"
 #include "common/finding.h"
 #include "common/json.h"
+#include "common/options.h"
 #include "common/output.h"
 #include "common/progress.h"
 #include "common/report.h"
@@ -27,19 +27,15 @@ static const char usage_text[] =
 	"Looks at everything on this node that a working mesh needs, and gives the command that\n"
 	"fixes what is wrong. It changes nothing and needs no root; what it may not read, it\n"
 	"names. NCCL_* and NCCL_MESH_* variables count as they do for NCCL and the plugin.\n"
-	"\n"
-	"  -q, --quiet   only what is not right\n"
-	"  --json        JSON instead of text\n"
-	"  --only IDS    only these checks\n"
-	"  --nccl FILE   the libnccl.so.2 or librccl.so.1 that your program uses\n"
-	"  --peer ADDR   check the links to the node with this address instead, which must run\n"
-	"                `fi_mesh serve` (`fi_mesh check --peer x --help` has more)\n"
+	"\n";
+
+static const char notes_text[] =
 	"\n"
 	"Exit status: 0 nothing is wrong, 1 something is (warn or fail), 2 usage error.\n";
 
 struct options {
 	bool json, quiet;
-	uint32_t chosen; /* --only: bit n for checks[n] */
+	uint32_t only; /* bit n for checks[n]; 0: all of them */
 	const char *root, *nccl_file;
 };
 
@@ -77,63 +73,44 @@ static bool only_take(const char *only, uint32_t *chosen)
 	return true;
 }
 
-/* What getopt cannot judge. Returns an exit status, or -1 to go on. */
-static int options_verify(int argc, char **argv, const struct options *options)
+static int only_option(const struct option_row *row, const char *text, void *arg)
 {
-	struct stat info;
+	struct options *options = arg;
 
-	if (options->nccl_file && (stat(options->nccl_file, &info) || !S_ISREG(info.st_mode))) {
-		fprintf(stderr, "%s: %s is not a file\n", who, options->nccl_file);
-		return COMMAND_MISUSE;
-	}
-	if (!argument_is_folder(who, options->root))
-		return COMMAND_MISUSE;
-	return arguments_none(who, argc, argv);
+	(void)row;
+	return only_take(text, &options->only) ? -1 : COMMAND_MISUSE;
 }
+
+static const struct option_row option_rows[] = {
+	{"quiet", 'q', NULL, "only what is not right", OPTION_FLAG(struct options, quiet)},
+	{"json", 0, NULL, "JSON instead of text", OPTION_FLAG(struct options, json)},
+	{"only", 0, "IDS", "only these checks", OPTION_HANDLER(only_option)},
+	{"nccl", 0, "FILE", "the libnccl.so.2 or librccl.so.1 that your program uses",
+	 OPTION_TEXT(struct options, nccl_file)},
+	{"root", 0, "DIR", NULL, /* a recorded tree, for tests and reports */
+	 OPTION_TEXT(struct options, root)},
+	{"peer", 0, "ADDR",
+	 "check the links to the node with this address instead, which must run\n"
+	 "`fi_mesh serve` (`fi_mesh check --peer x --help` has more)",
+	 OPTION_HELP_ONLY}, /* peer_check_is_wanted() finds it */
+	{.name = NULL},
+};
+
+static const struct option_table option_table = {who, usage_text, notes_text, option_rows};
 
 /* Returns an exit status, or -1 to go on. */
 static int options_parse(int argc, char **argv, struct options *options)
 {
-	static const struct option names[] = {
-		{"json", no_argument, NULL, 'j'},	{"quiet", no_argument, NULL, 'q'},
-		{"only", required_argument, NULL, 'o'}, {"nccl", required_argument, NULL, 'n'},
-		{"root", required_argument, NULL, 'r'}, /* a recorded tree, for tests and reports */
-		{"help", no_argument, NULL, 'h'},	{NULL, 0, NULL, 0},
-	};
-	uint32_t only = 0;
-	int option;
+	struct stat info;
+	int status;
 
-	*options = (struct options){.chosen = UINT32_MAX, .root = "/"};
-	optind = 0; /* glibc: start afresh, also when called again */
-	while ((option = getopt_long(argc, argv, "hq", names, NULL)) != -1) {
-		switch (option) {
-		case 'j':
-			options->json = true;
-			break;
-		case 'q':
-			options->quiet = true;
-			break;
-		case 'o':
-			if (!only_take(optarg, &only))
-				return COMMAND_MISUSE;
-			break;
-		case 'n':
-			options->nccl_file = optarg;
-			break;
-		case 'r':
-			options->root = optarg;
-			break;
-		case 'h':
-			fputs(usage_text, stdout);
-			return COMMAND_FINE;
-		default:
-			fputs(usage_text, stderr);
-			return COMMAND_MISUSE;
-		}
-	}
-	if (only)
-		options->chosen = only;
-	return options_verify(argc, argv, options);
+	*options = (struct options){.root = "/"};
+	status = option_table_parse(&option_table, argc, argv, options, NULL);
+	if (status >= 0)
+		return status;
+	if (options->nccl_file && (stat(options->nccl_file, &info) || !S_ISREG(info.st_mode)))
+		return arguments_misuse(who, "%s is not a file", options->nccl_file);
+	return argument_is_folder(who, options->root) ? -1 : COMMAND_MISUSE;
 }
 
 /* Returns the check's verdict. @list: with --json, what it found is appended. */
@@ -165,7 +142,7 @@ static int checks_run(const struct options *options, const struct check_context 
 	int i, status, num = 0;
 
 	for (i = 0; checks[i].id; i++) {
-		if (!(options->chosen & 1u << i))
+		if (options->only && !(options->only & 1u << i))
 			continue;
 		totals.counts[check_run(&checks[i], options, context, &list)]++;
 		num++;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* arguments.c - what several subcommands ask of the values that they are given. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +9,7 @@
 #include "common/arguments.h"
 #include "common/exit_status.h"
 
-int arguments_misuse(const char *who, const char *usage, const char *format, ...)
+int arguments_misuse(const char *who, const char *format, ...)
 {
 	va_list args;
 
@@ -18,15 +17,7 @@ int arguments_misuse(const char *who, const char *usage, const char *format, ...
 	va_start(args, format);
 	vfprintf(stderr, format, args);
 	va_end(args);
-	fprintf(stderr, "\n%s", usage);
-	return COMMAND_MISUSE;
-}
-
-int arguments_none(const char *who, int argc, char **argv)
-{
-	if (optind >= argc)
-		return -1;
-	fprintf(stderr, "%s: \"%s\" is an unexpected argument\n", who, argv[optind]);
+	fputc('\n', stderr);
 	return COMMAND_MISUSE;
 }
 
@@ -41,16 +32,6 @@ bool argument_number(const char *text, unsigned long min, unsigned long max, uns
 	if (*text < '0' || *text > '9' || *end || errno || value < min || value > max)
 		return false;
 	*number = value;
-	return true;
-}
-
-bool argument_port(const char *text, uint16_t *port)
-{
-	unsigned long value;
-
-	if (!argument_number(text, 1, UINT16_MAX, &value))
-		return false;
-	*port = (uint16_t)value;
 	return true;
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* command.c - `fi_mesh config`: the settings, their values here and now, and docs/settings.md. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,6 +12,7 @@
 #include "base/config.h"
 #include "common/arguments.h"
 #include "common/exit_status.h"
+#include "common/options.h"
 #include "common/output.h"
 #include "config/command.h"
 #include "config/print.h"
@@ -27,12 +27,37 @@ static const char usage_text[] =
 	"\n"
 	"Lists the plugin's settings, NCCL_MESH_*, with the values that the environment gives\n"
 	"them here and now. None needs to be set.\n"
-	"\n"
-	"  --json       JSON instead of text\n"
-	"  --markdown   the settings reference: docs/settings.md\n"
+	"\n";
+
+static const char notes_text[] =
 	"\n"
 	"Exit status: 0 fine, 1 a value cannot be used, or a variable NCCL_MESH_* is no setting,\n"
 	"2 usage error.\n";
+
+struct options {
+	const char *format; /* the name of the option that chose it, or NULL */
+};
+
+static int format_take(const struct option_row *row, const char *text, void *arg)
+{
+	struct options *options = arg;
+
+	(void)text;
+	if (options->format)
+		return arguments_misuse(who, "--%s: --%s was given already", row->name,
+					options->format);
+	options->format = row->name;
+	return -1;
+}
+
+static const struct option_row option_rows[] = {
+	{"json", 0, NULL, "JSON instead of text", OPTION_HANDLER(format_take)},
+	{"markdown", 0, NULL, "the settings reference: docs/settings.md",
+	 OPTION_HANDLER(format_take)},
+	{.name = NULL},
+};
+
+static const struct option_table option_table = {who, usage_text, notes_text, option_rows};
 
 /*
  * Texts that the plugin cannot use, which then does not start: the parser of each logs what
@@ -51,12 +76,12 @@ static int texts_check(const struct mesh_config *config)
 	return count;
 }
 
-static int config_show(int format)
+static int config_show(const char *format)
 {
 	struct mesh_config config;
 	int status = COMMAND_FINE;
 
-	if (format == 'm') {
+	if (format && !strcmp(format, "markdown")) {
 		config_print_markdown(stdout);
 		return status;
 	}
@@ -65,7 +90,7 @@ static int config_show(int format)
 		status = COMMAND_PROBLEM;
 	if (texts_check(&config))
 		status = COMMAND_PROBLEM;
-	if (format != 'j')
+	if (!format)
 		config_print(stdout, &config);
 	else if (config_print_json(who, stdout, &config))
 		status = COMMAND_PROBLEM;
@@ -74,26 +99,8 @@ static int config_show(int format)
 
 int command_config(int argc, char **argv)
 {
-	static const struct option names[] = {
-		{"json", no_argument, NULL, 'j'},
-		{"markdown", no_argument, NULL, 'm'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
-	int option, status, format = 't';
+	struct options options = {.format = NULL};
+	int status = option_table_parse(&option_table, argc, argv, &options, NULL);
 
-	optind = 0; /* glibc: start afresh, also when called again */
-	while ((option = getopt_long(argc, argv, "h", names, NULL)) != -1) {
-		if (option == 'h') {
-			fputs(usage_text, stdout);
-			return COMMAND_FINE;
-		}
-		if (option == '?' || format != 't') {
-			fputs(usage_text, stderr);
-			return COMMAND_MISUSE;
-		}
-		format = option;
-	}
-	status = arguments_none(who, argc, argv);
-	return status >= 0 ? status : output_finish(who, config_show(format));
+	return status >= 0 ? status : output_finish(who, config_show(options.format));
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* command.c - `fi_mesh nics`: shows the NIC table as the plugin would see it here and now. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 
 #include "common/arguments.h"
 #include "common/exit_status.h"
+#include "common/options.h"
 #include "common/output.h"
 #include "nics/command.h"
 #include "nics/json.h"
@@ -27,9 +27,9 @@ static const char usage_text[] =
 	"\n"
 	"Lists the network interfaces of this node: which of them the plugin uses, and why the\n"
 	"others are left. NCCL_MESH_* variables count as they do in the plugin.\n"
-	"\n"
-	"  --json       JSON instead of a table\n"
-	"  --sysfs DIR  read DIR instead of /sys\n"
+	"\n";
+
+static const char notes_text[] =
 	"\n"
 	"Exit status: 0 at least one NIC is used, 1 none is or they cannot be read,\n"
 	"2 usage error.\n";
@@ -39,38 +39,24 @@ struct options {
 	const char *sysfs;
 };
 
+static const struct option_row option_rows[] = {
+	{"json", 0, NULL, "JSON instead of a table", OPTION_FLAG(struct options, json)},
+	{"sysfs", 0, "DIR", "read DIR instead of /sys", OPTION_TEXT(struct options, sysfs)},
+	{.name = NULL},
+};
+
+static const struct option_table option_table = {who, usage_text, notes_text, option_rows};
+
 /* Returns an exit status, or -1 to go on. */
 static int options_parse(int argc, char **argv, struct options *options)
 {
-	static const struct option names[] = {
-		{"json", no_argument, NULL, 'j'},
-		{"sysfs", required_argument, NULL, 's'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
-	int option;
+	int status;
 
 	*options = (struct options){.sysfs = "/sys"};
-	optind = 0; /* glibc: start afresh, also when called again */
-	while ((option = getopt_long(argc, argv, "h", names, NULL)) != -1) {
-		switch (option) {
-		case 'j':
-			options->json = true;
-			break;
-		case 's':
-			options->sysfs = optarg;
-			break;
-		case 'h':
-			fputs(usage_text, stdout);
-			return COMMAND_FINE;
-		default:
-			fputs(usage_text, stderr);
-			return COMMAND_MISUSE;
-		}
-	}
-	if (!argument_is_folder(who, options->sysfs))
-		return COMMAND_MISUSE;
-	return arguments_none(who, argc, argv);
+	status = option_table_parse(&option_table, argc, argv, options, NULL);
+	if (status >= 0)
+		return status;
+	return argument_is_folder(who, options->sysfs) ? -1 : COMMAND_MISUSE;
 }
 
 /* Asks libfabric as the plugin does, and leaves the NICs that it has nothing for. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* command.c - `fi_mesh check --peer`: checks each link to the nodes behind some addresses. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "common/finding.h"
 #include "common/interrupt.h"
 #include "common/json.h"
+#include "common/options.h"
 #include "common/output.h"
 #include "common/progress.h"
 #include "common/report.h"
@@ -32,10 +32,9 @@ static const char usage_text[] =
 	"\n"
 	"Checks each link to the nodes that have these addresses, end to end; `fi_mesh serve`\n"
 	"must run there. Any address of a node will do; all links to it are found and checked.\n"
-	"\n"
-	"  --port PORT  that of `fi_mesh serve` (default 18620)\n"
-	"  -q, --quiet  only what is not right\n"
-	"  --json       JSON instead of text\n"
+	"\n";
+
+static const char notes_text[] =
 	"\n"
 	"Exit status: 0 nothing is wrong, 1 something is (warn or fail), 2 usage error.\n";
 
@@ -72,67 +71,56 @@ static int addrs_add(struct peer_check_options *options, const char *list)
 	for (; at; at = *end ? end + 1 : NULL) {
 		end = strchrnul(at, ',');
 		if (options->num_addrs == PEER_ADDRS_MAX)
-			return arguments_misuse(who, usage_text, "too many addresses: %s", at);
+			return arguments_misuse(who, "too many addresses: %s", at);
 		snprintf(item, sizeof(item), "%.*s", (int)(end - at), at);
 		if (strchr(item, '/') || mesh_addr_parse(item, &options->addrs[options->num_addrs]))
-			return arguments_misuse(who, usage_text, "not an IP address: %s", item);
+			return arguments_misuse(who, "not an IP address: %s", item);
 		options->num_addrs++;
 	}
 	return -1;
 }
 
-/* Values of --peer, to be read after the last option: --help counts wherever it stands. */
-struct peer_lists {
-	const char *texts[PEER_ADDRS_MAX];
-	int num;
+struct options {
+	struct peer_check_options check;
+	/* Values of --peer, read after the last option: --help works wherever it stands. */
+	const char *lists[PEER_ADDRS_MAX];
+	int num_lists;
 };
 
-static int option_take(int option, struct peer_check_options *options, struct peer_lists *lists)
+static int peer_take(const struct option_row *row, const char *text, void *arg)
 {
-	switch (option) {
-	case 'a':
-		if (lists->num == PEER_ADDRS_MAX)
-			return arguments_misuse(who, usage_text, "too many addresses: %s", optarg);
-		lists->texts[lists->num++] = optarg;
-		return -1;
-	case 'p':
-		return argument_port(optarg, &options->port)
-			       ? -1
-			       : arguments_misuse(who, usage_text, "not a port: %s", optarg);
-	case 'q':
-		options->quiet = true;
-		return -1;
-	case 'j':
-		options->json = true;
-		return -1;
-	case 'h':
-		fputs(usage_text, stdout);
-		return COMMAND_FINE;
-	default:
-		fputs(usage_text, stderr);
-		return COMMAND_MISUSE;
-	}
+	struct options *options = arg;
+
+	(void)row;
+	if (options->num_lists == PEER_ADDRS_MAX)
+		return arguments_misuse(who, "too many addresses: %s", text);
+	options->lists[options->num_lists++] = text;
+	return -1;
 }
 
-static int options_parse(int argc, char **argv, struct peer_check_options *options)
-{
-	static const struct option names[] = {
-		{"peer", required_argument, NULL, 'a'}, {"port", required_argument, NULL, 'p'},
-		{"quiet", no_argument, NULL, 'q'},	{"json", no_argument, NULL, 'j'},
-		{"help", no_argument, NULL, 'h'},	{NULL, 0, NULL, 0},
-	};
-	struct peer_lists lists = {.num = 0};
-	int option, i, status = -1;
+static const struct option_row option_rows[] = {
+	{"peer", 0, "ADDR", NULL, OPTION_HANDLER(peer_take)}, /* the synopsis explains it */
+	{"port", 0, "PORT", "that of `fi_mesh serve` (default 18620)",
+	 OPTION_NUMBER(struct options, check.port, 1, UINT16_MAX)},
+	{"quiet", 'q', NULL, "only what is not right", OPTION_FLAG(struct options, check.quiet)},
+	{"json", 0, NULL, "JSON instead of text", OPTION_FLAG(struct options, check.json)},
+	{.name = NULL},
+};
 
-	memset(options, 0, sizeof(*options));
-	options->port = MESH_CHECK_PORT;
-	optind = 0; /* tests come more than once */
-	while (status < 0 && (option = getopt_long(argc, argv, "hq", names, NULL)) != -1)
-		status = option_take(option, options, &lists);
-	for (i = 0; status < 0 && i < lists.num; i++)
-		status = addrs_add(options, lists.texts[i]);
-	for (; status < 0 && optind < argc; optind++)
-		status = addrs_add(options, argv[optind]);
+static const struct option_table option_table = {who, usage_text, notes_text, option_rows};
+
+/* Returns an exit status, or -1 to go on. */
+static int options_parse(int argc, char **argv, struct peer_check_options *check)
+{
+	struct options options = {.check.port = MESH_CHECK_PORT};
+	int i, operand, status;
+
+	status = option_table_parse(&option_table, argc, argv, &options, &operand);
+	for (i = 0; status < 0 && i < options.num_lists; i++)
+		status = addrs_add(&options.check, options.lists[i]);
+	for (; status < 0 && operand < argc; operand++)
+		status = addrs_add(&options.check, argv[operand]);
+	*check = options.check;
 	return status;
 }
 

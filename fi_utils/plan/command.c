@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* command.c - `fi_mesh plan`: which cable goes where, and the configuration of every node. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +8,7 @@
 #include "common/exit_status.h"
 #include "common/file.h"
 #include "common/json.h"
+#include "common/options.h"
 #include "common/output.h"
 #include "common/progress.h"
 #include "plan/cable_list.h"
@@ -36,23 +36,9 @@ static const char usage_text[] =
 	"  SHAPE  triangle, full, ring, line, torus:3x4 (up to four sizes), or cables:FILE with\n"
 	"         lines NODE NODE or NODE:PORT NODE:PORT\n"
 	"  NODE   a name, or many: a,b,c or spark[1-4]\n"
-	"\n"
-	"  --ports LIST     names of the ports, in order: enp1s0f0np0,enp1s0f1np1; for one node\n"
-	"                   NODE=LIST, which may come several times; or just how many: 2\n"
-	"  --parallel N     cables between each two neighbours (1)\n"
-	"  --range ADDR/N   addresses to use: subnets begin at ADDR and stay inside its /N\n"
-	"                   (192.168.100.0/16, for large meshes 10.0.0.0/8)\n"
-	"  --prefix N       size of each subnet (24, for large meshes 30; IPv6 64)\n"
-	"  --ipv6           unique local IPv6 addresses\n"
-	"  --infiniband     IPoIB instead of Ethernet\n"
-	"  --mtu BYTES      (9000; IPoIB 2044)\n"
-	"  --rate GBIT      of each cable, in Gb/s, for drawings\n"
-	"\n"
-	"  --json           the plan as JSON; `fi_mesh topo` draws it\n"
-	"  --config FORMAT  configuration of one node: netplan, nm, networkd or ip\n"
-	"  --node NODE      that node\n"
-	"  --write FOLDER   plan.json and all configuration files: FOLDER/NODE/FORMAT/...;\n"
-	"                   with --config only those of that format; FOLDER must be new or empty\n"
+	"\n";
+
+static const char notes_text[] =
 	"\n"
 	"Exit status: 0 planned, 1 it cannot be built or written, 2 usage error.\n";
 
@@ -66,151 +52,114 @@ struct options {
 	int num_ports_options;
 	const char *node;
 	const char *folder;
+	const char *format_name; /* NULL: none */
 	const struct plan_format *format;
 	bool json;
 };
 
-/* Reads a whole number; false (reported) unless it is @min to @max. */
-static bool number_parse(const char *option, const char *text, int min, int max, int *number)
-{
-	unsigned long value;
-
-	if (!argument_number(text, (unsigned long)min, (unsigned long)max, &value)) {
-		fprintf(stderr, WHO ": --%s takes a number from %d to %d, not \"%.40s\"\n", option,
-			min, max, text);
-		return false;
-	}
-	*number = (int)value;
-	return true;
-}
-
 /* "200" or "12.5" Gb/s. */
-static bool rate_parse(const char *text, int *mbps)
+static int rate_take(const struct option_row *row, const char *text, void *arg)
 {
+	struct options *options = arg;
 	char *end;
 	double gbit = strtod(text, &end);
 
-	if (end == text || *end || !(gbit >= 0.001) || gbit > 100000) {
-		fprintf(stderr, WHO ": --rate takes Gb/s, such as 100, not \"%.40s\"\n", text);
-		return false;
-	}
-	*mbps = (int)(gbit * 1000 + 0.5);
-	return true;
+	(void)row;
+	if (end == text || *end || !(gbit >= 0.001) || gbit > 100000)
+		return arguments_misuse(WHO, "--rate takes Gb/s, such as 100, not \"%.40s\"", text);
+	options->request.rate_mbps = (int)(gbit * 1000 + 0.5);
+	return -1;
 }
 
-static bool ports_option(struct options *options, const char *text)
+static int ports_take(const struct option_row *row, const char *text, void *arg)
 {
-	if (strspn(text, "0123456789") == strlen(text))
-		return number_parse("ports", text, 1, MESH_PLAN_PORTS_MAX,
-				    &options->request.num_ports);
-	if (options->num_ports_options == PORTS_OPTIONS_MAX) {
-		fprintf(stderr, WHO ": --ports may come %d times\n", PORTS_OPTIONS_MAX);
-		return false;
+	struct options *options = arg;
+	unsigned long number;
+
+	(void)row;
+	if (strspn(text, "0123456789") == strlen(text)) {
+		if (!argument_number(text, 1, MESH_PLAN_PORTS_MAX, &number))
+			return arguments_misuse(
+				WHO, "--ports takes a number from 1 to %d, not \"%.40s\"",
+				MESH_PLAN_PORTS_MAX, text);
+		options->request.num_ports = (int)number;
+		return -1;
 	}
+	if (options->num_ports_options == PORTS_OPTIONS_MAX)
+		return arguments_misuse(WHO, "--ports may come %d times", PORTS_OPTIONS_MAX);
 	options->ports[options->num_ports_options++] = text;
-	return true;
+	return -1;
 }
 
-static bool range_option(struct options *options, const char *text)
+static int range_take(const struct option_row *row, const char *text, void *arg)
 {
+	struct options *options = arg;
+
+	(void)row;
 	if (strchr(text, '/') && !mesh_addr_parse(text, &options->request.range))
-		return true;
-	fprintf(stderr,
-		WHO ": --range takes an address and a prefix length, such as 10.0.0.0/8, "
-		    "not \"%.80s\"\n",
-		text);
-	return false;
+		return -1;
+	return arguments_misuse(WHO,
+				"--range takes an address and a prefix length, such as 10.0.0.0/8, "
+				"not \"%.80s\"",
+				text);
 }
 
-static bool format_option(struct options *options, const char *text)
-{
-	options->format = plan_format_find(text);
-	if (!options->format)
-		fprintf(stderr, WHO ": --config takes netplan, nm, networkd or ip, not \"%.40s\"\n",
-			text);
-	return options->format;
-}
+static const char *const format_names[] = {"netplan", "nm", "networkd", "ip", NULL};
 
-static const struct option option_names[] = {
-	{"ports", required_argument, NULL, 'P'}, {"parallel", required_argument, NULL, 'p'},
-	{"range", required_argument, NULL, 'r'}, {"prefix", required_argument, NULL, 'l'},
-	{"ipv6", no_argument, NULL, '6'},	 {"infiniband", no_argument, NULL, 'i'},
-	{"mtu", required_argument, NULL, 'm'},	 {"rate", required_argument, NULL, 's'},
-	{"json", no_argument, NULL, 'j'},	 {"config", required_argument, NULL, 'c'},
-	{"node", required_argument, NULL, 'n'},	 {"write", required_argument, NULL, 'w'},
-	{"help", no_argument, NULL, 'h'},	 {NULL, 0, NULL, 0},
+static const struct option_row option_rows[] = {
+	{"ports", 0, "LIST",
+	 "names of the ports, in order: enp1s0f0np0,enp1s0f1np1; for one node\n"
+	 "NODE=LIST, which may come several times; or just how many: 2",
+	 OPTION_HANDLER(ports_take)},
+	{"parallel", 0, "N", "cables between each two neighbours (1)",
+	 OPTION_NUMBER(struct options, request.shape.parallel, 1, MESH_PARALLEL_MAX)},
+	{"range", 0, "ADDR/N",
+	 "addresses to use: subnets begin at ADDR and stay inside its /N\n"
+	 "(192.168.100.0/16, for large meshes 10.0.0.0/8)",
+	 OPTION_HANDLER(range_take)},
+	{"prefix", 0, "N", "size of each subnet (24, for large meshes 30; IPv6 64)",
+	 OPTION_NUMBER(struct options, request.prefix_len, 1, 127)},
+	{"ipv6", 0, NULL, "unique local IPv6 addresses", OPTION_FLAG(struct options, request.ipv6)},
+	{"infiniband", 0, NULL, "IPoIB instead of Ethernet",
+	 OPTION_FLAG(struct options, request.infiniband)},
+	{"mtu", 0, "BYTES", "(9000; IPoIB 2044)",
+	 OPTION_NUMBER(struct options, request.mtu, 1280, 65520)},
+	{"rate", 0, "GBIT", "of each cable, in Gb/s, for drawings\n", OPTION_HANDLER(rate_take)},
+
+	{"json", 0, NULL, "the plan as JSON; `fi_mesh topo` draws it",
+	 OPTION_FLAG(struct options, json)},
+	{"config", 0, "FORMAT", "configuration of one node: netplan, nm, networkd or ip",
+	 OPTION_CHOICE(struct options, format_name, format_names)},
+	{"node", 0, "NODE", "that node", OPTION_TEXT(struct options, node)},
+	{"write", 0, "FOLDER",
+	 "plan.json and all configuration files: FOLDER/NODE/FORMAT/...;\n"
+	 "with --config only those of that format; FOLDER must be new or empty",
+	 OPTION_TEXT(struct options, folder)},
+	{.name = NULL},
 };
 
-/* Takes one option; false if its value is no good. */
-static bool option_take(struct options *options, int option, const char *value)
-{
-	struct mesh_plan_request *request = &options->request;
-
-	switch (option) {
-	case 'P':
-		return ports_option(options, value);
-	case 'p':
-		return number_parse("parallel", value, 1, MESH_PARALLEL_MAX,
-				    &request->shape.parallel);
-	case 'r':
-		return range_option(options, value);
-	case 'l':
-		return number_parse("prefix", value, 1, 127, &request->prefix_len);
-	case '6':
-		request->ipv6 = true;
-		return true;
-	case 'i':
-		request->infiniband = true;
-		return true;
-	case 'm':
-		return number_parse("mtu", value, 1280, 65520, &request->mtu);
-	case 's':
-		return rate_parse(value, &request->rate_mbps);
-	case 'j':
-		options->json = true;
-		return true;
-	case 'c':
-		return format_option(options, value);
-	case 'n':
-		options->node = value;
-		return true;
-	case 'w':
-		options->folder = value;
-		return true;
-	default:
-		fputs(usage_text, stderr);
-		return false;
-	}
-}
+static const struct option_table option_table = {WHO, usage_text, notes_text, option_rows};
 
 /* Returns an exit status, or -1 to go on. */
-static int options_parse(int argc, char **argv, struct options *options)
+static int options_parse(int argc, char **argv, struct options *options, int *operands)
 {
-	int option;
+	int status;
 
 	memset(options, 0, sizeof(*options));
 	options->request.shape.parallel = 1;
-	optind = 0; /* glibc: start afresh, also when called again */
-	while ((option = getopt_long(argc, argv, "h", option_names, NULL)) != -1) {
-		if (option == 'h') {
-			fputs(usage_text, stdout);
-			return COMMAND_FINE;
-		}
-		if (!option_take(options, option, optarg))
-			return COMMAND_MISUSE;
-	}
-	if (optind >= argc) {
-		fputs(usage_text, stderr);
+	status = option_table_parse(&option_table, argc, argv, options, operands);
+	if (status >= 0)
+		return status;
+	if (*operands >= argc) {
+		option_table_help(stderr, &option_table);
 		return COMMAND_MISUSE;
 	}
-	if (options->format && !options->folder && !options->node) {
-		fprintf(stderr, WHO ": --config needs --node NODE, or --write FOLDER\n");
-		return COMMAND_MISUSE;
-	}
-	if (options->node && !options->format) {
-		fprintf(stderr, WHO ": --node needs --config FORMAT\n");
-		return COMMAND_MISUSE;
-	}
+	if (options->format_name)
+		options->format = plan_format_find(options->format_name);
+	if (options->format && !options->folder && !options->node)
+		return arguments_misuse(WHO, "--config needs --node NODE, or --write FOLDER");
+	if (options->node && !options->format)
+		return arguments_misuse(WHO, "--node needs --config FORMAT");
 	return -1;
 }
 
@@ -238,13 +187,13 @@ static int names_status(int ret)
 	return ret == -ENOMEM ? output_failure(WHO, ret) : COMMAND_MISUSE;
 }
 
-/* Shape, nodes and ports. Returns an exit status, or -1 to go on. */
-static int arguments_take(struct options *options, int argc, char **argv, struct plan_nodes *nodes,
-			  struct mesh_cable_list *list)
+/* Shape, nodes and ports, @num of them. Returns an exit status, or -1 to go on. */
+static int operands_take(struct options *options, int num, char **operands,
+			 struct plan_nodes *nodes, struct mesh_cable_list *list)
 {
 	static const char cables[] = "cables:";
 	struct mesh_shape shape = {.kind = MESH_SHAPE_CABLES};
-	const char *shape_text = argv[optind];
+	const char *shape_text = operands[0];
 	bool listed = !strncmp(shape_text, cables, strlen(cables));
 	int i, status = -1;
 
@@ -252,8 +201,8 @@ static int arguments_take(struct options *options, int argc, char **argv, struct
 		return COMMAND_MISUSE;
 	shape.parallel = options->request.shape.parallel;
 	options->request.shape = shape;
-	for (i = optind + 1; i < argc && status < 0; i++)
-		status = names_status(plan_nodes_add(nodes, argv[i]));
+	for (i = 1; i < num && status < 0; i++)
+		status = names_status(plan_nodes_add(nodes, operands[i]));
 	if (listed && status < 0)
 		status = cables_read(shape_text + strlen(cables), nodes, list);
 	if (status >= 0)
@@ -337,13 +286,13 @@ int command_plan(int argc, char **argv)
 	struct mesh_plan plan;
 	struct options *options = malloc(sizeof(*options));
 	struct progress *progress;
-	int status, ret;
+	int status, ret, operands;
 
 	if (!options)
 		return output_failure(WHO, -ENOMEM);
-	status = options_parse(argc, argv, options);
+	status = options_parse(argc, argv, options, &operands);
 	if (status < 0)
-		status = arguments_take(options, argc, argv, &nodes, &list);
+		status = operands_take(options, argc - operands, argv + operands, &nodes, &list);
 	if (status < 0) {
 		options->request.nodes = nodes.nodes;
 		options->request.num_nodes = nodes.num_nodes;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* command.c - `fi_mesh serve`: answers `fi_mesh check --peer` of other nodes until Ctrl-C. */
 #include <errno.h>
-#include <getopt.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include "common/arguments.h"
 #include "common/exit_status.h"
 #include "common/interrupt.h"
+#include "common/options.h"
 #include "common/output.h"
 #include "peer/facing.h"
 #include "peer/self.h"
@@ -30,10 +30,9 @@ static const char usage_text[] =
 	"\n"
 	"Answers `fi_mesh check --peer` of other nodes until Ctrl-C. Listens on the addresses of\n"
 	"the NICs that carry the mesh, and on no others.\n"
-	"\n"
-	"  --listen ADDR  listen on this address of the node, too: of its management network, so\n"
-	"                 that it can be asked while no cable works\n"
-	"  --port PORT    TCP and UDP port (default 18620); the same for `check`\n"
+	"\n";
+
+static const char notes_text[] =
 	"\n"
 	"Exit status: 0 ended by a signal; 1 it cannot listen; 2 usage error.\n";
 
@@ -49,48 +48,37 @@ struct options {
 
 /* ---- options ------------------------------------------------------------------------------ */
 
-static int option_take(int option, struct options *options)
+static int listen_take(const struct option_row *row, const char *text, void *arg)
 {
-	switch (option) {
-	case 'l':
-		if (options->num_listen == SERVE_LISTEN_MAX)
-			return arguments_misuse(who, usage_text, "too many addresses: %s", optarg);
-		if (mesh_addr_parse(optarg, &options->listen[options->num_listen]))
-			return arguments_misuse(who, usage_text, "not an IP address: %s", optarg);
-		options->num_listen++;
-		return -1;
-	case 'p':
-		return argument_port(optarg, &options->port)
-			       ? -1
-			       : arguments_misuse(who, usage_text, "not a port: %s", optarg);
-	case 'h':
-		fputs(usage_text, stdout);
-		return COMMAND_FINE;
-	default:
-		fputs(usage_text, stderr);
-		return COMMAND_MISUSE;
-	}
+	struct options *options = arg;
+
+	(void)row;
+	if (options->num_listen == SERVE_LISTEN_MAX)
+		return arguments_misuse(who, "too many addresses: %s", text);
+	if (mesh_addr_parse(text, &options->listen[options->num_listen]))
+		return arguments_misuse(who, "not an IP address: %s", text);
+	options->num_listen++;
+	return -1;
 }
 
+static const struct option_row option_rows[] = {
+	{"listen", 0, "ADDR",
+	 "listen on this address of the node, too: of its management network, so\n"
+	 "that it can be asked while no cable works",
+	 OPTION_HANDLER(listen_take)},
+	{"port", 0, "PORT", "TCP and UDP port (default 18620); the same for `check`",
+	 OPTION_NUMBER(struct options, port, 1, UINT16_MAX)},
+	{.name = NULL},
+};
+
+static const struct option_table option_table = {who, usage_text, notes_text, option_rows};
+
+/* Returns an exit status, or -1 to go on. */
 static int options_parse(int argc, char **argv, struct options *options)
 {
-	static const struct option names[] = {
-		{"listen", required_argument, NULL, 'l'},
-		{"port", required_argument, NULL, 'p'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
-	int option, status;
-
 	memset(options, 0, sizeof(*options));
 	options->port = MESH_CHECK_PORT;
-	optind = 0; /* tests come more than once */
-	while ((option = getopt_long(argc, argv, "h", names, NULL)) != -1) {
-		status = option_take(option, options);
-		if (status >= 0)
-			return status;
-	}
-	return arguments_none(who, argc, argv);
+	return option_table_parse(&option_table, argc, argv, options, NULL);
 }
 
 /* ---- listening ---------------------------------------------------------------------------- */

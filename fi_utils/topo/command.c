@@ -2,7 +2,6 @@
 /* command.c - `fi_mesh topo`: draws a mesh from a plan or from what the nodes report. */
 #include <dirent.h>
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 
 #include "common/exit_status.h"
 #include "common/file.h"
+#include "common/options.h"
 #include "common/output.h"
 #include "common/progress.h"
 #include "plan/cable_list.h"
@@ -30,62 +30,58 @@ static const char usage_text[] =
 	"Draws a mesh: nodes, NICs, cables with rate and subnet, their state, and the path that\n"
 	"the plugin takes between any two nodes, with the reason.\n"
 	"\n"
-	"  FILE        a plan (fi_mesh plan --json), or reports of nodes (fi_mesh nics --json):\n"
-	"              files named NODE.json, or a folder of them; - is standard input\n"
-	"  --dot       for Graphviz\n"
-	"  --json      for programs\n"
-	"  --svg       a picture\n"
-	"  --pair A,B  point out the path between these two nodes\n"
+	"  FILE  a plan (fi_mesh plan --json), or reports of nodes (fi_mesh nics --json):\n"
+	"        files named NODE.json, or a folder of them; - is standard input\n"
+	"\n";
+
+static const char notes_text[] =
 	"\n"
 	"Reports of three nodes, over ssh:\n"
 	"  for node in a b c; do ssh $node fi_mesh nics --json >reports/$node.json; done\n"
 	"\n"
 	"Exit status: 0 drawn, 1 a NIC is down or a file cannot be used, 2 usage error.\n";
 
-typedef int (*topo_printer)(FILE *file, const struct topo_map *map, const struct topo_path *pair);
+enum format {
+	FORMAT_TEXT,
+	FORMAT_DOT,
+	FORMAT_JSON,
+	FORMAT_SVG,
+};
+
+static int (*const printers[])(FILE *file, const struct topo_map *map,
+			       const struct topo_path *pair) = {
+	[FORMAT_TEXT] = topo_print_text,
+	[FORMAT_DOT] = topo_print_dot,
+	[FORMAT_JSON] = topo_print_json,
+	[FORMAT_SVG] = topo_print_svg,
+};
 
 struct options {
-	topo_printer print;
+	int format;
 	const char *pair;
 };
 
-/* Returns an exit status, or -1 to go on. */
-static int options_parse(int argc, char **argv, struct options *options)
-{
-	static const struct option names[] = {
-		{"dot", no_argument, NULL, 'd'},  {"json", no_argument, NULL, 'j'},
-		{"svg", no_argument, NULL, 's'},  {"pair", required_argument, NULL, 'p'},
-		{"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0},
-	};
-	int option;
+static const struct option_row option_rows[] = {
+	{"dot", 0, NULL, "for Graphviz", OPTION_CONSTANT(struct options, format, FORMAT_DOT)},
+	{"json", 0, NULL, "for programs", OPTION_CONSTANT(struct options, format, FORMAT_JSON)},
+	{"svg", 0, NULL, "a picture", OPTION_CONSTANT(struct options, format, FORMAT_SVG)},
+	{"pair", 0, "A,B", "point out the path between these two nodes",
+	 OPTION_TEXT(struct options, pair)},
+	{.name = NULL},
+};
 
-	*options = (struct options){.print = topo_print_text};
-	optind = 0; /* glibc: start afresh, also when called again */
-	while ((option = getopt_long(argc, argv, "h", names, NULL)) != -1) {
-		switch (option) {
-		case 'd':
-			options->print = topo_print_dot;
-			break;
-		case 'j':
-			options->print = topo_print_json;
-			break;
-		case 's':
-			options->print = topo_print_svg;
-			break;
-		case 'p':
-			options->pair = optarg;
-			break;
-		case 'h':
-			fputs(usage_text, stdout);
-			return COMMAND_FINE;
-		default:
-			fputs(usage_text, stderr);
-			return COMMAND_MISUSE;
-		}
-	}
-	if (optind < argc)
-		return -1;
-	fputs(usage_text, stderr);
+static const struct option_table option_table = {WHO, usage_text, notes_text, option_rows};
+
+/* Returns an exit status, or -1 to go on. */
+static int options_parse(int argc, char **argv, struct options *options, int *files)
+{
+	int status;
+
+	*options = (struct options){.format = FORMAT_TEXT};
+	status = option_table_parse(&option_table, argc, argv, options, files);
+	if (status >= 0 || *files < argc)
+		return status;
+	option_table_help(stderr, &option_table);
 	return COMMAND_MISUSE;
 }
 
@@ -186,7 +182,7 @@ static int map_show(const struct options *options, const struct topo_map *map)
 		status = pair_find(map, options->pair, &path);
 	if (status >= 0)
 		return status;
-	ret = options->print(stdout, map, options->pair ? &path : NULL);
+	ret = printers[options->format](stdout, map, options->pair ? &path : NULL);
 	if (ret)
 		return output_failure(WHO, ret);
 	for (i = 0; i < map->num_nics; i++)
@@ -200,13 +196,13 @@ int command_topo(int argc, char **argv)
 	struct topo_map map = {.planned = false};
 	struct progress *progress;
 	struct options options;
-	int status, ret;
+	int status, ret, files;
 
-	status = options_parse(argc, argv, &options);
+	status = options_parse(argc, argv, &options, &files);
 	if (status >= 0)
 		return status;
 	progress = progress_begin("reading the mesh");
-	ret = map_load(argc - optind, argv + optind, &map);
+	ret = map_load(argc - files, argv + files, &map);
 	progress_end(progress);
 	status = ret ? output_failure(WHO, ret) : map_show(&options, &map);
 	topo_map_free(&map);

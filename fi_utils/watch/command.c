@@ -2,7 +2,6 @@
 /* command.c - `fi_mesh watch`: shows the counters again and again, or once for Prometheus. */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,6 +16,7 @@
 #include "common/exit_status.h"
 #include "common/file.h"
 #include "common/interrupt.h"
+#include "common/options.h"
 #include "common/output.h"
 #include "watch/command.h"
 #include "watch/json.h"
@@ -33,14 +33,9 @@ static const char usage_text[] =
 	"\n"
 	"Shows what moves over each NIC and to each peer, and whether it is RDMA: the RDMA port's\n"
 	"counters beside the netdev's, and those that the plugin keeps in each process.\n"
-	"\n"
-	"  --interval SECONDS  time between two looks (default 1; 0.1 to 3600)\n"
-	"  --count N           end after N looks\n"
-	"  --json              one JSON object a line\n"
-	"  --prometheus        print the totals once, in Prometheus' text format\n"
-	"  --output FILE       replace FILE by them, in one step (for node_exporter's textfiles)\n"
-	"  --stats-dir DIR     folder of the plugin's counters, as NCCL_MESH_STATS_DIR\n"
-	"  --sysfs DIR         read DIR instead of /sys\n"
+	"\n";
+
+static const char notes_text[] =
 	"\n"
 	"Exit status: 0 fine, also after Ctrl-C; 1 the counters cannot be read, or the output not\n"
 	"be written; 2 usage error.\n";
@@ -68,74 +63,50 @@ static bool seconds_parse(const char *text, uint64_t *ms)
 
 static int misuse(const char *what)
 {
-	return arguments_misuse(who, usage_text, "%s", what);
+	return arguments_misuse(who, "%s", what);
 }
 
-/* One option. Returns an exit status, or -1 to go on. */
-static int option_take(int option, struct options *options)
+static int interval_take(const struct option_row *row, const char *text, void *arg)
 {
-	switch (option) {
-	case 'i':
-		return seconds_parse(optarg, &options->interval_ms)
-			       ? -1
-			       : misuse("--interval takes seconds from 0.1 to 3600");
-	case 'c':
-		return argument_number(optarg, 1, COUNT_MAX, &options->count)
-			       ? -1
-			       : misuse("--count takes a number");
-	case 'j':
-		options->json = true;
-		return -1;
-	case 'p':
-		options->prometheus = true;
-		return -1;
-	case 'o':
-		options->output = optarg;
-		return -1;
-	case 'd':
-		options->stats_dir = optarg;
-		return -1;
-	case 's':
-		options->sysfs = optarg;
-		return -1;
-	case 'h':
-		fputs(usage_text, stdout);
-		return COMMAND_FINE;
-	default:
-		fputs(usage_text, stderr);
-		return COMMAND_MISUSE;
-	}
+	struct options *options = arg;
+
+	(void)row;
+	return seconds_parse(text, &options->interval_ms)
+		       ? -1
+		       : misuse("--interval takes seconds from 0.1 to 3600");
 }
 
+static const struct option_row option_rows[] = {
+	{"interval", 0, "SECONDS", "time between two looks (default 1; 0.1 to 3600)",
+	 OPTION_HANDLER(interval_take)},
+	{"count", 0, "N", "end after N looks", OPTION_NUMBER(struct options, count, 1, COUNT_MAX)},
+	{"json", 0, NULL, "one JSON object a line", OPTION_FLAG(struct options, json)},
+	{"prometheus", 0, NULL, "print the totals once, in Prometheus' text format",
+	 OPTION_FLAG(struct options, prometheus)},
+	{"output", 0, "FILE", "replace FILE by them, in one step (for node_exporter's textfiles)",
+	 OPTION_TEXT(struct options, output)},
+	{"stats-dir", 0, "DIR", "folder of the plugin's counters, as NCCL_MESH_STATS_DIR",
+	 OPTION_TEXT(struct options, stats_dir)},
+	{"sysfs", 0, "DIR", "read DIR instead of /sys", OPTION_TEXT(struct options, sysfs)},
+	{.name = NULL},
+};
+
+static const struct option_table option_table = {who, usage_text, notes_text, option_rows};
+
+/* Returns an exit status, or -1 to go on. */
 static int options_parse(int argc, char **argv, struct options *options)
 {
-	static const struct option names[] = {
-		{"interval", required_argument, NULL, 'i'},
-		{"count", required_argument, NULL, 'c'},
-		{"json", no_argument, NULL, 'j'},
-		{"prometheus", no_argument, NULL, 'p'},
-		{"output", required_argument, NULL, 'o'},
-		{"stats-dir", required_argument, NULL, 'd'},
-		{"sysfs", required_argument, NULL, 's'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
-	int option, status;
+	int status;
 
 	*options = (struct options){.interval_ms = 1000, .sysfs = "/sys"};
-	optind = 0; /* tests come more than once */
-	while ((option = getopt_long(argc, argv, "h", names, NULL)) != -1) {
-		status = option_take(option, options);
-		if (status >= 0)
-			return status;
-	}
+	status = option_table_parse(&option_table, argc, argv, options, NULL);
+	if (status >= 0)
+		return status;
 	if (options->output && !options->prometheus)
 		return misuse("--output belongs to --prometheus");
 	if (options->prometheus && (options->json || options->count))
 		return misuse("--prometheus prints once, and no JSON");
-	if (!argument_is_folder(who, options->sysfs))
-		return COMMAND_MISUSE;
-	return arguments_none(who, argc, argv);
+	return argument_is_folder(who, options->sysfs) ? -1 : COMMAND_MISUSE;
 }
 
 /* ---- Prometheus --------------------------------------------------------------------------- */

@@ -5,8 +5,8 @@
 Usage: docs.py [TREE]   (default: this one)
 In README.md, CONTRIBUTING.md, NEWS.md and docs/: links and their anchors, paths of the tree in
 backticks, options of fi_mesh's commands, settings NCCL_MESH_*. Lines of Markdown have at most 100
-columns; headings, tables, code blocks and quoted messages may be longer. One line for each
-finding; exit status 1.
+columns; headings, tables, code blocks and quoted messages may be longer. Each manual page describes
+all options that --help lists. One line for each finding; exit status 1.
 """
 import glob
 import os
@@ -18,8 +18,13 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 PLANNED = {"src/transport/relay.c", "src/transport/recovery.c"}
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 QUOTED_PATH = re.compile(r"`((?:src|tests|docs|fi_utils|include|examples|scripts)/[^`\s]*)")
-COMMAND = re.compile(r"fi_mesh (nics|check|plan|topo|serve|watch|config)\b([^`|;#>]*)")
-OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
+# A row of a subcommand's table of options (fi_utils/common/options.h): name, value, help or NULL.
+OPTION_ROW = re.compile(r"""\{"([a-z][a-z0-9-]*)",\s*(?:'.'|0),\s*(?:"[^"]*"|NULL),\s*(NULL|")""")
+COMMANDS = {command: ["fi_utils/%s/command.c" % command]
+            for command in ("nics", "check", "plan", "topo", "serve", "watch", "config")}
+COMMANDS["check"].append("fi_utils/peer/command.c")
+COMMAND = re.compile(r"fi_mesh (%s)\b([^`|;#>]*)" % "|".join(COMMANDS))
 SETTING = re.compile(r"NCCL_MESH_[A-Z_]*[A-Z]")
 COLUMNS = 100
 # A heading, a table's row, a quoted message, and a link or path that cannot be broken.
@@ -59,8 +64,19 @@ def paths_missing(text):
 def options_missing(text, commands):
     for command, rest in COMMAND.findall(text):
         for option in OPTION.findall(rest):
-            if option not in commands[command] and option != "--help":
+            if option[2:] not in commands[command] and option != "--help":
                 yield "fi_mesh %s has no option %s" % (command, option)
+
+
+def options_undescribed(command, rows):
+    """Options that --help lists and the manual page does not."""
+    page = "docs/man/fi_mesh-%s.1" % command
+    text = read(page).replace("\\-", "-")
+    if not rows:
+        yield "fi_mesh %s: no row of its options was found" % command
+    for name, shown in rows:
+        if shown != "NULL" and "--" + name not in OPTION.findall(text):
+            yield "%s: does not describe --%s" % (page, name)
 
 
 def settings_missing(text, settings):
@@ -81,12 +97,17 @@ def lines_too_long(text):
 def main():
     os.chdir(sys.argv[1] if len(sys.argv) > 1 else TOP)
     settings = set(SETTING.findall(read("src/base/config.c")))
-    commands = {command: set(OPTION.findall(read("fi_utils/%s/command.c" % command)))
-                for command in ("nics", "check", "plan", "topo", "serve", "watch", "config")}
+    rows = {command: [row for path in paths for row in OPTION_ROW.findall(read(path))]
+            for command, paths in COMMANDS.items()}
+    commands = {command: {name for name, _ in found} for command, found in rows.items()}
     pages = [page for page in ("README.md", "CONTRIBUTING.md", "NEWS.md")
              if os.path.exists(page)]
     pages += sorted(glob.glob("docs/**/*.md", recursive=True) + glob.glob("docs/man/*.1"))
     bad = 0
+    for command, found in rows.items():
+        for problem in options_undescribed(command, found):
+            print(problem)
+            bad = 1
     for page in pages:
         text = read(page)
         for problem in sorted({*links_missing(page, text), *paths_missing(text),

@@ -1,13 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_fi_mesh_arguments.c - numbers, ports and folders that the subcommands are given. */
+/*
+ * test_fi_mesh_arguments.c - numbers and folders that the subcommands are given, and the table of
+ * options: each kind of row, each error, and --help.
+ */
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "common/arguments.h"
+#include "common/exit_status.h"
+#include "common/options.h"
+
+/* ---- values ------------------------------------------------------------------------------- */
 
 static void test_numbers(void **state)
 {
@@ -37,18 +47,6 @@ static void test_no_numbers(void **state)
 	assert_int_equal(number, 7);
 }
 
-static void test_ports(void **state)
-{
-	uint16_t port = 1;
-
-	(void)state;
-	assert_true(argument_port("65535", &port));
-	assert_int_equal(port, 65535);
-	assert_false(argument_port("0", &port));
-	assert_false(argument_port("65536", &port));
-	assert_int_equal(port, 65535);
-}
-
 static void test_folders(void **state)
 {
 	(void)state;
@@ -57,13 +55,270 @@ static void test_folders(void **state)
 	assert_false(argument_is_folder("test", "/proc/none"));
 }
 
+/* ---- the table ---------------------------------------------------------------------------- */
+
+struct options {
+	bool loud;
+	int shape;
+	const char *file;
+	uint16_t port, port_after;
+	int mtu, mtu_after;
+	unsigned long count;
+	const char *format;
+	char items[64]; /* values of --item, each with a ';' */
+};
+
+static int item_take(const struct option_row *row, const char *text, void *arg)
+{
+	struct options *options = arg;
+
+	assert_string_equal(row->name, "item");
+	if (!strcmp(text, "bad"))
+		return arguments_misuse("fi_mesh test", "--%s: a bad item", row->name);
+	strcat(strcat(options->items, text), ";");
+	return -1;
+}
+
+static int plain_take(const struct option_row *row, const char *text, void *arg)
+{
+	(void)row;
+	(void)arg;
+	assert_null(text);
+	return COMMAND_PROBLEM;
+}
+
+static const char *const formats[] = {"text", "json", "svg", NULL};
+
+static const struct option_row option_rows[] = {
+	{"loud", 'l', NULL, "say more", OPTION_FLAG(struct options, loud)},
+	{"ring", 0, NULL, NULL, OPTION_CONSTANT(struct options, shape, 1)},
+	{"line", 0, NULL, NULL, OPTION_CONSTANT(struct options, shape, 2)},
+	{"file", 'f', "FILE", "a file of\nsome kind\n", OPTION_TEXT(struct options, file)},
+	{"port", 0, "PORT", "where", OPTION_NUMBER(struct options, port, 1, UINT16_MAX)},
+	{"mtu", 0, "BYTES", NULL, OPTION_NUMBER(struct options, mtu, 1280, 65520)},
+	{"count", 0, "N", NULL, OPTION_NUMBER(struct options, count, 0, ULONG_MAX)},
+	{"format", 0, "FORMAT", NULL, OPTION_CHOICE(struct options, format, formats)},
+	{"item", 0, "ITEM", NULL, OPTION_HANDLER(item_take)},
+	{"plain", 0, NULL, NULL, OPTION_HANDLER(plain_take)},
+	{"other", 'o', "X", "elsewhere", OPTION_HELP_ONLY},
+	{.name = NULL},
+};
+
+static const struct option_table option_table = {
+	.who = "fi_mesh test",
+	.usage = "usage: test\n\n",
+	.notes = "\nThe end.\n",
+	.rows = option_rows,
+};
+
+static const char help[] = "usage: test\n"
+			   "\n"
+			   "  -l, --loud       say more\n"
+			   "  -f, --file FILE  a file of\n"
+			   "                   some kind\n"
+			   "\n"
+			   "  --port PORT      where\n"
+			   "  -o, --other X    elsewhere\n"
+			   "\n"
+			   "The end.\n";
+
+/* The last parse: its options, operands, and what it printed. */
+static struct options options;
+static char *arguments[12];
+static int num_arguments, first_operand;
+static char printed[2][2000]; /* on standard output, on standard error */
+
+static void file_read_back(FILE *file, char *text, size_t size)
+{
+	rewind(file);
+	text[fread(text, 1, size - 1, file)] = 0;
+	fclose(file);
+}
+
+/* Parses words that are separated by blanks. */
+static int parse(const char *words, bool takes_operands)
+{
+	FILE *files[2] = {tmpfile(), tmpfile()};
+	int saved[2] = {dup(STDOUT_FILENO), dup(STDERR_FILENO)}, status, i;
+	static char buffer[200];
+
+	assert_true(strlen(words) < sizeof(buffer));
+	strcpy(buffer, words);
+	arguments[0] = (char *)"test";
+	for (num_arguments = 1;
+	     (arguments[num_arguments] = strtok(num_arguments == 1 ? buffer : NULL, " "));)
+		num_arguments++;
+	memset(&options, 0, sizeof(options));
+	options.port_after = options.mtu_after = 7;
+	fflush(stdout);
+	for (i = 0; i < 2; i++)
+		dup2(fileno(files[i]), STDOUT_FILENO + i);
+	status = option_table_parse(&option_table, num_arguments, arguments, &options,
+				    takes_operands ? &first_operand : NULL);
+	fflush(stdout);
+	for (i = 0; i < 2; i++) {
+		dup2(saved[i], STDOUT_FILENO + i);
+		close(saved[i]);
+		file_read_back(files[i], printed[i], sizeof(printed[i]));
+	}
+	return status;
+}
+
+/* Good options print nothing, and the parser goes on. */
+static void takes(const char *words)
+{
+	assert_int_equal(parse(words, false), -1);
+	assert_string_equal(printed[0], "");
+	assert_string_equal(printed[1], "");
+}
+
+/* Refused with this message, with or without --help's text behind it. */
+static void refuses(const char *words, const char *message, bool with_help)
+{
+	char expected[2000];
+
+	assert_int_equal(parse(words, false), COMMAND_MISUSE);
+	snprintf(expected, sizeof(expected), "%s\n%s", message, with_help ? help : "");
+	assert_string_equal(printed[0], "");
+	assert_string_equal(printed[1], expected);
+}
+
+static void test_spellings(void **state)
+{
+	(void)state;
+	takes("");
+	assert_false(options.loud);
+	takes("--loud");
+	assert_true(options.loud);
+	takes("-l");
+	assert_true(options.loud);
+	takes("--file a");
+	assert_string_equal(options.file, "a");
+	takes("--file=a=b");
+	assert_string_equal(options.file, "a=b");
+	takes("--file=");
+	assert_string_equal(options.file, "");
+	takes("-f a");
+	assert_string_equal(options.file, "a");
+	takes("-lfa");
+	assert_true(options.loud);
+	assert_string_equal(options.file, "a");
+	takes("--fi --loud"); /* a value may look like an option */
+	assert_string_equal(options.file, "--loud");
+	assert_false(options.loud);
+}
+
+static void test_constants(void **state)
+{
+	(void)state;
+	takes("--ring");
+	assert_int_equal(options.shape, 1);
+	takes("--ring --line");
+	assert_int_equal(options.shape, 2);
+}
+
+/* Each size of field is written, and nothing beside it. */
+static void test_number_rows(void **state)
+{
+	(void)state;
+	takes("--port 65535 --mtu 65520 --count 18446744073709551615");
+	assert_int_equal(options.port, 65535);
+	assert_int_equal(options.port_after, 7);
+	assert_int_equal(options.mtu, 65520);
+	assert_int_equal(options.mtu_after, 7);
+	assert_true(options.count == ULONG_MAX);
+	takes("--port 1 --mtu 1280 --count 0");
+	assert_int_equal(options.port, 1);
+	assert_int_equal(options.mtu, 1280);
+	refuses("--port 0", "fi_mesh test: --port takes a number from 1 to 65535, not \"0\"",
+		false);
+	refuses("--port=65536",
+		"fi_mesh test: --port takes a number from 1 to 65535, not \"65536\"", false);
+	refuses("--mtu 9k", "fi_mesh test: --mtu takes a number from 1280 to 65520, not \"9k\"",
+		false);
+	assert_int_equal(options.mtu, 0);
+}
+
+static void test_choices(void **state)
+{
+	(void)state;
+	takes("--format text");
+	assert_string_equal(options.format, "text");
+	takes("--format=svg");
+	assert_string_equal(options.format, "svg");
+	refuses("--format sv", "fi_mesh test: --format takes text, json or svg, not \"sv\"", false);
+	assert_null(options.format);
+}
+
+static void test_handlers(void **state)
+{
+	(void)state;
+	takes("--item a --loud --item=b");
+	assert_string_equal(options.items, "a;b;");
+	refuses("--item a --item bad --loud", "fi_mesh test: --item: a bad item", false);
+	assert_string_equal(options.items, "a;");
+	assert_false(options.loud);
+	assert_int_equal(parse("--plain --unknown", false), COMMAND_PROBLEM);
+}
+
+static void test_misuse(void **state)
+{
+	(void)state;
+	refuses("--yaml", "fi_mesh test: unknown option '--yaml'", true);
+	refuses("--yaml=x", "fi_mesh test: unknown option '--yaml'", true);
+	refuses("-x", "fi_mesh test: unknown option '-x'", true);
+	refuses("-lx", "fi_mesh test: unknown option '-x'", true);
+	refuses("--l", "fi_mesh test: ambiguous option '--l': --loud, --line", true);
+	refuses("--p=1", "fi_mesh test: ambiguous option '--p': --port, --plain", true);
+	refuses("--file", "fi_mesh test: option --file needs a value: FILE", true);
+	refuses("-lf", "fi_mesh test: option --file needs a value: FILE", true);
+	refuses("--loud=yes", "fi_mesh test: option --loud takes no value", true);
+	refuses("--lo=yes", "fi_mesh test: option --loud takes no value", true);
+	refuses("--help=me", "fi_mesh test: option --help takes no value", true);
+	refuses("--other x", "fi_mesh test: unknown option '--other'", true);
+	refuses("-o x", "fi_mesh test: unknown option '-o'", true);
+}
+
+static void test_operands(void **state)
+{
+	(void)state;
+	refuses("--loud a b", "fi_mesh test: unexpected argument \"a\"", false);
+	refuses("-- --loud", "fi_mesh test: unexpected argument \"--loud\"", false);
+	assert_int_equal(parse("a --loud b -f c -- --line", true), -1);
+	assert_true(options.loud);
+	assert_int_equal(options.shape, 0);
+	assert_int_equal(num_arguments - first_operand, 3);
+	assert_string_equal(arguments[first_operand], "a");
+	assert_string_equal(arguments[first_operand + 1], "b");
+	assert_string_equal(arguments[first_operand + 2], "--line");
+	assert_int_equal(parse("--loud", true), -1);
+	assert_int_equal(first_operand, num_arguments);
+}
+
+/* It prints, and counts where it stands: errors before it come first. */
+static void test_help(void **state)
+{
+	static const char *const spellings[] = {"--help", "-h", "--he", "-lh", "a --help --yaml"};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(spellings) / sizeof(spellings[0]); i++) {
+		assert_int_equal(parse(spellings[i], false), COMMAND_FINE);
+		assert_string_equal(printed[0], help);
+		assert_string_equal(printed[1], "");
+	}
+	refuses("--yaml --help", "fi_mesh test: unknown option '--yaml'", true);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_no_numbers),
-		cmocka_unit_test(test_ports),
-		cmocka_unit_test(test_folders),
+		cmocka_unit_test(test_numbers),	  cmocka_unit_test(test_no_numbers),
+		cmocka_unit_test(test_folders),	  cmocka_unit_test(test_spellings),
+		cmocka_unit_test(test_constants), cmocka_unit_test(test_number_rows),
+		cmocka_unit_test(test_choices),	  cmocka_unit_test(test_handlers),
+		cmocka_unit_test(test_misuse),	  cmocka_unit_test(test_operands),
+		cmocka_unit_test(test_help),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -88,6 +88,18 @@ static void test_exit_status(void **state)
 	assert_int_equal(run("ring", "a", "b", "--ports", "x,x", NULL), COMMAND_MISUSE);
 }
 
+/* --config's choices are the formats that there are. */
+static void test_config_names(void **state)
+{
+	int i;
+
+	(void)state;
+	for (i = 0; plan_formats[i]; i++)
+		assert_int_equal(run("line", "a", "b", "--node", "a", "--config",
+				     plan_formats[i]->name, NULL),
+				 COMMAND_FINE);
+}
+
 /* The folder has the plan and the files, nothing is mixed with older ones. */
 static void test_write(void **state)
 {
@@ -317,10 +329,10 @@ static void test_thousand(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_exit_status), cmocka_unit_test(test_write),
-		cmocka_unit_test(test_node_names),  cmocka_unit_test(test_formats),
-		cmocka_unit_test(test_text),	    cmocka_unit_test(test_json),
-		cmocka_unit_test(test_thousand),
+		cmocka_unit_test(test_exit_status), cmocka_unit_test(test_config_names),
+		cmocka_unit_test(test_write),	    cmocka_unit_test(test_node_names),
+		cmocka_unit_test(test_formats),	    cmocka_unit_test(test_text),
+		cmocka_unit_test(test_json),	    cmocka_unit_test(test_thousand),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
