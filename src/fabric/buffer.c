@@ -44,6 +44,7 @@ void mesh_buffer_put(struct mesh_buffer *buffer)
 
 	buffer->sent = NULL;
 	buffer->owner = NULL;
+	buffer->about = NULL;
 	buffer->posted_ns = 0;
 	mesh_lock_take(&domain->transmit_lock);
 	TAILQ_INSERT_HEAD(&domain->free_buffers, buffer, entry);

@@ -22,8 +22,8 @@ struct mesh_buffer {
 	 * After an error it must not send to the same remote again.
 	 */
 	void (*sent)(struct mesh_buffer *buffer, int error);
-	void *owner;	    /* for the caller */
-	uint64_t posted_ns; /* set by the caller if the completion shows the latency; else 0 */
+	void *owner, *about; /* for the caller */
+	uint64_t posted_ns;  /* set by the caller if the completion shows the latency; else 0 */
 };
 
 /** The buffer that an operation belongs to. */

@@ -57,7 +57,7 @@ static void comm_drop(struct mesh_connect *connect)
 	if (!connect->comm)
 		return;
 	/* The listener may have its end already, and an ACCEPT may be in flight. */
-	withdraw_send(connect, connect->comm->paths[0].peer, connect->comm);
+	withdraw_send(connect, mesh_path_peer(&connect->comm->paths[0]), connect->comm);
 	mesh_comm_free(connect->comm);
 	connect->comm = NULL;
 	connect->num_accepted = 0;
@@ -112,7 +112,7 @@ static void request_send(struct mesh_connect *connect)
 	frame.connect.token = path->sink.token;
 	frame.connect.path = (uint8_t)(comm->num_paths - 1);
 	frame.connect.num_paths = (uint8_t)comm->wanted_paths;
-	mesh_peer_send(path->peer, &frame, MESH_FRAME_CONNECT);
+	mesh_peer_send(mesh_path_peer(path), &frame, MESH_FRAME_CONNECT);
 }
 
 /* Adds the next path to the comm, or makes the comm with its first, and asks for it. */
@@ -148,7 +148,7 @@ static bool connect_awaits(const struct mesh_connect *connect, const struct mesh
 	if (connect->state != MESH_CONNECT_SENT)
 		return false;
 	path = &connect->comm->paths[connect->comm->num_paths - 1];
-	return path->peer == peer && path->sink.id == comm;
+	return mesh_path_peer(path) == peer && path->sink.id == comm;
 }
 
 static void connect_accepted(struct mesh_connect *connect, uint32_t remote_id,

@@ -171,7 +171,7 @@ static struct mesh_comm *comm_of_key(const struct mesh_peer *peer, uint64_t key)
 	struct mesh_comm *comm;
 
 	LIST_FOREACH(comm, &peer->process->comms, entry) {
-		if (!comm->sending && comm->key == key && comm->paths[0].peer == peer)
+		if (!comm->sending && comm->key == key && mesh_path_peer(&comm->paths[0]) == peer)
 			return comm;
 	}
 	return NULL;
@@ -310,7 +310,7 @@ static bool is_lost_for_long(const struct mesh_comm *comm, uint64_t now_ms)
 	int i;
 
 	for (i = 0; i < comm->num_paths; i++) {
-		peer = comm->paths[i].peer;
+		peer = mesh_path_peer(&comm->paths[i]);
 		if (peer->state == MESH_PEER_LOST &&
 		    mesh_clock_elapsed_ms(peer->lost_ms, now_ms) >= DOUBT_MS)
 			return true;

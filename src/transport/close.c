@@ -20,7 +20,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/process.h"
-#include "fabric/poll.h"
 #include "transport/close.h"
 #include "transport/comm_end.h"
 #include "transport/cut.h"
@@ -182,7 +181,7 @@ void mesh_comm_close_came(struct mesh_comm *comm)
 	comm->peer_told = true;
 	mesh_comm_peer_end_learn(comm, MESH_END_CLOSING);
 	mesh_lock_release(&comm->lock);
-	peer_answered(comm->paths[0].peer);
+	peer_answered(mesh_path_peer(&comm->paths[0]));
 	mesh_comm_tick(comm);
 	echo(comm);
 }
@@ -198,7 +197,7 @@ void mesh_comm_closed_came(struct mesh_comm *comm, const struct mesh_frame_comm 
 	}
 	mesh_comm_peer_end_learn(comm, frame->unclean ? MESH_END_UNCLEAN : MESH_END_CLOSED);
 	mesh_lock_release(&comm->lock);
-	peer_answered(comm->paths[0].peer);
+	peer_answered(mesh_path_peer(&comm->paths[0]));
 	mesh_comm_tick(comm);
 	echo(comm);
 }
@@ -312,7 +311,7 @@ static uint64_t silent_since(struct mesh_comm *comm, struct patience *patience, 
 	patience->unfinished = comm->unfinished;
 	mesh_lock_release(&comm->lock);
 	if (patience->for_peer)
-		owes_ms = peer_owes_since(comm->paths[0].peer);
+		owes_ms = peer_owes_since(mesh_path_peer(&comm->paths[0]));
 	mesh_lock_release(&comm->process->lock);
 	/* Others were waiting for it before: all of them stop at the same time. */
 	return owes_ms && owes_ms < patience->begin_ms ? owes_ms : patience->moved_ms;
@@ -334,7 +333,7 @@ static void comm_poll(struct mesh_comm *comm)
 	int i;
 
 	for (i = 0; i < comm->num_paths; i++)
-		mesh_domain_poll(comm->paths[i].domain);
+		mesh_path_poll(&comm->paths[i]);
 }
 
 /* Polls until @condition holds. Returns whether it did before the patience was over. */
@@ -358,7 +357,7 @@ static bool wait_for(struct mesh_comm *comm, bool (*condition)(struct mesh_comm 
 
 static void slow_tell(struct mesh_comm *comm)
 {
-	struct mesh_peer *peer = comm->paths[0].peer;
+	struct mesh_peer *peer = mesh_path_peer(&comm->paths[0]);
 	char text[MESH_PEER_TEXT_MAX];
 
 	mesh_lock_take(&comm->process->lock);
@@ -373,7 +372,7 @@ static void slow_tell(struct mesh_comm *comm)
 /* The peer is to answer from @now_ms on, unless it has said all that it has to say. */
 static void answer_expect(struct mesh_comm *comm, uint64_t now_ms)
 {
-	struct mesh_peer *peer = comm->paths[0].peer;
+	struct mesh_peer *peer = mesh_path_peer(&comm->paths[0]);
 
 	mesh_lock_take(&comm->lock);
 	if (!peer->owes_ms && !mesh_comm_peer_is_over(comm))
@@ -384,7 +383,7 @@ static void answer_expect(struct mesh_comm *comm, uint64_t now_ms)
 /* It did, or it need not have: a lost peer, or a NIC that acknowledged all by itself. */
 static void answer_had(struct mesh_comm *comm, uint64_t begin_ms)
 {
-	struct mesh_peer *peer = comm->paths[0].peer;
+	struct mesh_peer *peer = mesh_path_peer(&comm->paths[0]);
 
 	mesh_lock_take(&comm->process->lock);
 	if (peer->owes_ms >= begin_ms)
@@ -439,34 +438,21 @@ static void cut_off(struct mesh_comm *comm)
 	wait_for(comm, is_drained, patience_begin(false, DRAIN_MS));
 }
 
-static void segment_forget(struct mesh_comm *comm, struct mesh_segment *segment)
-{
-	struct mesh_domain *domain = segment->path->domain;
-	struct mesh_flow *flow;
-
-	mesh_lock_take(&domain->lock);
-	mesh_lock_take(&comm->lock);
-	flow = segment->flow;
-	segment->flow = NULL;
-	mesh_lock_release(&comm->lock);
-	if (flow)
-		mesh_flow_forget(domain, flow, segment->size);
-	mesh_lock_release(&domain->lock);
-}
-
 /*
  * What has not ended by now may never end. It keeps the comm, but not the room that others need
  * on the way to that endpoint.
  */
 static void writes_forget(struct mesh_comm *comm)
 {
+	struct mesh_segment *segment;
 	int i;
 
 	if (!comm->sending || is_drained(comm))
 		return;
 	for (i = 0; i < MESH_COMM_WRITES; i++) {
-		if (comm->send.segments[i].path)
-			segment_forget(comm, &comm->send.segments[i]);
+		segment = &comm->send.segments[i];
+		if (segment->path)
+			mesh_path_write_forget(segment->path, segment);
 	}
 }
 

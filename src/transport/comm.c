@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "control/peer_send.h"
 #include "control/process.h"
-#include "fabric/remote.h"
 #include "nic/provider_id.h"
 #include "transport/comm.h"
 #include "wire/stats.h"
@@ -16,7 +15,7 @@ bool mesh_comm_uses_peer(const struct mesh_comm *comm, const struct mesh_peer *p
 	int i;
 
 	for (i = 0; i < comm->num_paths; i++) {
-		if (comm->paths[i].peer == peer)
+		if (mesh_path_peer(&comm->paths[i]) == peer)
 			return true;
 	}
 	return false;
@@ -28,7 +27,7 @@ bool mesh_comm_is_cut(const struct mesh_comm *comm)
 
 	mesh_lock_assert_held(&comm->process->lock);
 	for (i = 0; i < comm->num_paths; i++) {
-		if (comm->paths[i].peer->state == MESH_PEER_LOST)
+		if (mesh_path_peer(&comm->paths[i])->state == MESH_PEER_LOST)
 			return true;
 	}
 	return false;
@@ -43,7 +42,7 @@ static const char *netdevs_text(const struct mesh_comm *comm, char *text, size_t
 	text[0] = '\0';
 	for (i = 0; i < comm->num_paths && used < size; i++) {
 		n = snprintf(text + used, size - used, "%s%s", i ? " and " : "",
-			     comm->paths[i].domain->nic->netdev);
+			     mesh_path_describe(&comm->paths[i]).nic);
 		used += (size_t)n;
 	}
 	return text;
@@ -75,25 +74,24 @@ void mesh_comm_frame_send(const struct mesh_comm *comm, enum mesh_frame_type typ
 	memset(&frame, 0, sizeof(frame));
 	frame.comm = fields;
 	frame.comm.to_comm = comm->paths[0].remote_id;
-	mesh_peer_send(comm->paths[0].peer, &frame, type);
+	mesh_peer_send(mesh_path_peer(&comm->paths[0]), &frame, type);
 }
 
 void mesh_comm_paths_log(const struct mesh_comm *comm)
 {
 	char local[MESH_ADDR_TEXT_MAX], remote[MESH_ADDR_TEXT_MAX];
-	const struct mesh_path *path;
+	struct mesh_path_ends ends;
 	int i;
 
 	for (i = 0; i < comm->num_paths; i++) {
-		path = &comm->paths[i];
-		mesh_addr_text(&path->domain->nic->source, local);
-		mesh_addr_text(&path->peer->address.addr, remote);
+		ends = mesh_path_describe(&comm->paths[i]);
+		mesh_addr_text(ends.local, local);
+		mesh_addr_text(ends.remote, remote);
 		/* Stable: fabric_pingpong and users' scripts read it. */
-		mesh_info("path: from=%s to=%s nic=%s local=%s remote=%s via=direct provider=%s",
+		mesh_info("path: from=%s to=%s nic=%s local=%s remote=%s via=%s provider=%s",
 			  comm->sending ? comm->process->name : comm->peer_name,
-			  comm->sending ? comm->peer_name : comm->process->name,
-			  path->domain->nic->netdev, local, remote,
-			  mesh_provider_id_text(path->domain->provider));
+			  comm->sending ? comm->peer_name : comm->process->name, ends.nic, local,
+			  remote, comm->paths[i].kind->name, mesh_provider_id_text(ends.provider));
 	}
 }
 

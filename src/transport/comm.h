@@ -13,17 +13,11 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "base/container.h"
 #include "base/lock.h"
-#include "control/peer.h"
-#include "fabric/flow.h"
-#include "fabric/mr.h"
 #include "fabric/op.h"
-#include "fabric/remote.h"
-#include "fabric/sink.h"
+#include "transport/path.h"
 #include "wire/frame.h"
 #include "wire/message.h"
-#include "wire/stats.h"
 
 /* Requests that one comm can have outstanding: NCCL_NET_MAX_REQUESTS (nccl_net.h). */
 #define MESH_COMM_REQUESTS 32
@@ -37,22 +31,6 @@
  * device.h), so that a receiver that is one round late stalls nobody.
  */
 #define MESH_EAGER_WINDOW 16
-
-/* A direct path: one of our NICs and the peer's NIC on the same link. */
-struct mesh_path {
-	struct mesh_sink sink; /* what arrives for this comm on this path */
-	struct mesh_peer_user user;
-	struct mesh_waiter waiter;
-	struct mesh_comm *comm;
-	struct mesh_domain *domain;
-	struct mesh_peer *peer; /* process->lock */
-	struct mesh_remote *remote;
-	uint32_t remote_id, remote_token; /* the peer's sink for this path */
-	uint64_t silent_ns, silent_polls; /* stall.c's notes; comm->lock */
-	_Atomic(uint64_t) seen_polls;	  /* of the domain, when a request was last tested */
-	struct mesh_counters *counters;	  /* in the process's page, or our own; comm->lock */
-	struct mesh_counters own_counters;
-};
 
 enum mesh_request_state {
 	MESH_REQUEST_FREE,
@@ -115,9 +93,9 @@ struct mesh_segment {
 	struct mesh_op op;
 	struct mesh_request *request;
 	struct mesh_path *path;
-	struct mesh_flow *flow; /* the path's, while it counts there; else NULL. comm->lock */
-	size_t size;		/* bytes */
-	uint64_t posted_ns;	/* when */
+	bool counted;	    /* in what is in flight on the path; comm->lock */
+	size_t size;	    /* bytes */
+	uint64_t posted_ns; /* when */
 	struct mesh_segment *next_free;
 };
 
@@ -285,22 +263,6 @@ struct mesh_path *mesh_comm_path_choose(struct mesh_comm *comm, size_t bytes, ui
 static inline bool mesh_seq_before(uint32_t a, uint32_t b)
 {
 	return (int32_t)(a - b) < 0;
-}
-
-/** The path that a sink, a waiter, or a user of a peer is. */
-static inline struct mesh_path *mesh_path_of_sink(struct mesh_sink *sink)
-{
-	return mesh_container_of(sink, struct mesh_path, sink);
-}
-
-static inline struct mesh_path *mesh_path_of_waiter(struct mesh_waiter *waiter)
-{
-	return mesh_container_of(waiter, struct mesh_path, waiter);
-}
-
-static inline struct mesh_path *mesh_path_of_user(struct mesh_peer_user *user)
-{
-	return mesh_container_of(user, struct mesh_path, user);
 }
 
 #endif

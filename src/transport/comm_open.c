@@ -7,12 +7,11 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "control/process.h"
-#include "fabric/mr.h"
-#include "system/round_trip.h"
 #include "transport/close.h"
 #include "transport/comm_end.h"
 #include "transport/comm_open.h"
 #include "transport/counters.h"
+#include "transport/path_direct.h"
 #include "transport/place.h"
 #include "transport/receive.h"
 #include "transport/registration.h"
@@ -58,11 +57,11 @@ static void paths_learn(struct mesh_comm *comm)
 
 	comm->sizes_travel = true;
 	for (i = 0; i < comm->num_paths; i++) {
-		const struct mesh_domain *domain = comm->paths[i].domain;
+		const struct mesh_path *path = &comm->paths[i];
 
-		comm->sizes_travel &= domain->sizes_travel;
-		if (segment_max > domain->segment_max)
-			segment_max = domain->segment_max;
+		comm->sizes_travel &= path->sizes_travel;
+		if (segment_max > path->segment_max)
+			segment_max = path->segment_max;
 	}
 	comm->segment_max = segment_max / MESH_LINE_BYTES * MESH_LINE_BYTES;
 }
@@ -74,23 +73,19 @@ int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer)
 
 	mesh_lock_assert_held(&comm->process->lock);
 	path->comm = comm;
-	path->domain = peer->domain;
-	path->peer = peer;
-	path->remote = peer->remote;
 	path->sink.message = comm->sending ? mesh_send_message : mesh_receive_message;
 	path->sink.written = comm->sending ? NULL : mesh_receive_written;
 	path->waiter.resume = comm->sending ? mesh_send_resume : mesh_receive_resume;
 	ret = mesh_random(&path->sink.token, sizeof(path->sink.token));
 	if (ret)
 		return ret;
-	ret = mesh_sink_add(path->domain, &path->sink);
+	ret = mesh_path_direct_open(path, peer);
 	if (ret)
 		return ret;
-	mesh_pace_hint(&peer->remote->flow->pace, mesh_socket_round_trip_ns(peer->watch.fd));
 	path->user.ops = &path_user_ops;
 	mesh_peer_user_add(peer, &path->user);
 	mesh_path_counters_open(path);
-	comm->paces[comm->num_paths++] = &peer->remote->flow->pace;
+	comm->paces[comm->num_paths++] = path->pace;
 	paths_learn(comm);
 	return 0;
 }
@@ -137,12 +132,9 @@ int mesh_comm_open(const void *owner, bool sending, struct mesh_peer *peer, uint
 
 static void path_close(struct mesh_path *path)
 {
-	mesh_lock_take(&path->domain->lock);
-	mesh_sink_remove(path->domain, &path->sink);
-	mesh_domain_wait_cancel(path->domain, &path->waiter);
-	mesh_lock_release(&path->domain->lock);
+	mesh_path_close(path);
 	mesh_path_counters_close(path);
-	mesh_peer_user_remove(path->peer, &path->user);
+	mesh_peer_user_remove(mesh_path_peer(path), &path->user);
 }
 
 void mesh_comm_free(struct mesh_comm *comm)

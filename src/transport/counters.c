@@ -8,13 +8,14 @@
 void mesh_path_counters_open(struct mesh_path *path)
 {
 	struct mesh_process *process = path->comm->process;
+	const struct mesh_path_ends ends = mesh_path_describe(path);
 	const struct mesh_stats_link link = {
-		.local = path->domain->nic->source,
-		.remote = path->peer->address.addr,
-		.nic = path->domain->nic->netdev,
+		.local = *ends.local,
+		.remote = *ends.remote,
+		.nic = ends.nic,
 		.peer = path->comm->peer_name,
 		.sending = path->comm->sending,
-		.provider = path->domain->provider,
+		.provider = ends.provider,
 	};
 
 	mesh_lock_assert_held(&process->lock);
@@ -38,14 +39,4 @@ void mesh_path_counters_close(struct mesh_path *path)
 	mesh_lock_release(&path->comm->lock);
 	if (counters != &path->own_counters)
 		mesh_stats_close(process->stats.page, counters);
-}
-
-void mesh_comm_count_error(struct mesh_comm *comm, const struct mesh_remote *remote)
-{
-	int i;
-
-	mesh_lock_assert_held(&comm->lock);
-	for (i = 0; i < comm->num_paths; i++)
-		if (comm->paths[i].remote == remote)
-			mesh_count(&comm->paths[i].counters->errors, 1);
 }

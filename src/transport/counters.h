@@ -11,14 +11,9 @@
 #include "wire/stats.h"
 
 struct mesh_path;
-struct mesh_comm;
-struct mesh_remote;
 
 /** Gives a new path its counters, and takes them back. process->lock held, comm->lock not. */
 void mesh_path_counters_open(struct mesh_path *path);
 void mesh_path_counters_close(struct mesh_path *path);
-
-/** An operation to @remote, which is that of one of comm's paths, failed. comm->lock held. */
-void mesh_comm_count_error(struct mesh_comm *comm, const struct mesh_remote *remote);
 
 #endif

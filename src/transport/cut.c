@@ -24,10 +24,12 @@ static bool is_affected(const struct mesh_peer *peer, const struct mesh_fence *f
 
 static bool path_is_fenced(const struct mesh_path *path, const struct mesh_fence *fences, int count)
 {
+	struct mesh_fence own;
 	int i;
 
+	mesh_path_fence_prepare(path, &own);
 	for (i = 0; i < count; i++) {
-		if (fences[i].result >= 0 && path->remote->flow == fences[i].remote->flow)
+		if (fences[i].result >= 0 && own.remote->flow == fences[i].remote->flow)
 			return true;
 	}
 	return false;
@@ -130,10 +132,8 @@ void mesh_comm_cut_off(struct mesh_comm *comm, enum mesh_cut_reason reason)
 	struct mesh_fence fences[MESH_PATHS_MAX] = {0};
 	int i;
 
-	for (i = 0; i < comm->num_paths; i++) {
-		fences[i].domain = comm->paths[i].domain;
-		fences[i].remote = comm->paths[i].remote;
-	}
+	for (i = 0; i < comm->num_paths; i++)
+		mesh_path_fence_prepare(&comm->paths[i], &fences[i]);
 	mesh_remotes_fence(fences, comm->num_paths);
 	mesh_lock_take(&comm->process->lock);
 	for (i = 0; i < comm->num_paths; i++) {

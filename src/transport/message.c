@@ -16,13 +16,14 @@
 
 static void message_sent(struct mesh_buffer *buffer, int error)
 {
-	struct mesh_comm *comm = buffer->owner;
+	struct mesh_path *path = buffer->owner;
+	struct mesh_comm *comm = path->comm;
 	char why[128];
 
 	mesh_lock_take(&comm->lock);
 	comm->unfinished--;
 	if (error) {
-		mesh_comm_count_error(comm, buffer->remote);
+		mesh_count(&path->counters->errors, 1);
 		snprintf(why, sizeof(why), "a message could not be delivered: %s",
 			 strerror(-error));
 		mesh_comm_fail(comm, error, comm->closing, why);
@@ -48,12 +49,12 @@ static bool message_inject(const struct mesh_path *path, const struct mesh_messa
 	uint8_t bytes[INJECT_MAX];
 	size_t size = sizeof(*header) + header->length;
 
-	if (size > sizeof(bytes) || size > path->domain->inject_max)
+	if (size > sizeof(bytes) || size > path->inject_max)
 		return false;
 	memcpy(bytes, header, sizeof(*header));
 	if (header->length)
 		memcpy(bytes + sizeof(*header), payload, header->length);
-	return !mesh_remote_inject(path->domain, path->remote, bytes, size);
+	return !mesh_path_inject(path, bytes, size);
 }
 
 /* Only NCCL's own bytes count, not what makes them move. */
@@ -87,19 +88,20 @@ bool mesh_comm_message_send(struct mesh_comm *comm, const struct mesh_outgoing *
 		message_count(path, message);
 		return true;
 	}
-	buffer = mesh_remote_buffer_get(path->domain, path->remote);
+	buffer = mesh_path_buffer_get(path);
 	if (!buffer) {
 		mesh_count(&path->counters->busy, 1);
-		mesh_domain_wait(path->domain, &path->waiter);
+		mesh_path_poll_await(path);
 		return false;
 	}
 	memcpy(buffer->bytes, &header, sizeof(header));
 	if (message->length)
 		memcpy(buffer->bytes + sizeof(header), message->payload, message->length);
 	buffer->size = sizeof(header) + message->length;
-	buffer->owner = request ? (void *)request : comm;
+	buffer->owner = path;
+	buffer->about = request;
 	/* Completions of verbs are the peer's NIC's; tcp's say nothing of the link. */
-	buffer->posted_ns = path->domain->delivery_flag ? 0 : now_ns;
+	buffer->posted_ns = path->is_acknowledged ? now_ns : 0;
 	buffer->sent = request ? message->sent : message_sent;
 	if (request)
 		request->send.unfinished++;

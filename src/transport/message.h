@@ -17,7 +17,8 @@ struct mesh_outgoing {
 	uint8_t count, paths; /* GRANT */
 	const void *payload;
 	size_t length; /* bytes of payload */
-	/* With a request: called when the message has left its buffer, owned by the request. */
+	/* With a request: called when the message has left its buffer, which is owned by the
+	 * path and about the request. */
 	void (*sent)(struct mesh_buffer *buffer, int error);
 };
 

@@ -10,7 +10,6 @@
 
 #include "base/log.h"
 #include "control/process.h"
-#include "fabric/mr.h"
 #include "transport/counters.h"
 #include "transport/message.h"
 #include "transport/place.h"
@@ -66,12 +65,9 @@ static void grant_write(const struct mesh_request *request, uint8_t *bytes)
 	/* Nothing can be written there; a sender who tries learns that it has no room. */
 	memset(&grant, 0, sizeof(grant));
 	grant.size = request->size;
-	for (i = 0; i < comm->num_paths && request->size; i++) {
-		const struct mesh_mr *mr = request->registration->mrs[i];
-
-		grant.targets[i].address = mesh_mr_remote_address(mr, request->data);
-		grant.targets[i].key = mesh_mr_key(mr);
-	}
+	for (i = 0; i < comm->num_paths && request->size; i++)
+		mesh_path_target(&comm->paths[i], request->registration->mrs[i], request->data,
+				 &grant.targets[i]);
 	memcpy(bytes, &grant, mesh_grant_size(comm->num_paths));
 }
 
@@ -162,7 +158,7 @@ static void comm_tell_soon(struct mesh_comm *comm)
 	if (grants_may_wait(comm, comm->receive.next_grant))
 		return; /* receive_done() sends it with others */
 	if (comm->receive.granted && comm->receive.eager_run < EAGER_RUN)
-		mesh_domain_wait(comm->paths[0].domain, &comm->paths[0].waiter);
+		mesh_path_poll_await(&comm->paths[0]);
 	else
 		comm_tell(comm);
 }
@@ -217,7 +213,7 @@ static void data_place(struct mesh_comm *comm, struct mesh_request *request, con
 static void early_keep(struct mesh_comm *comm, uint32_t seq, const void *data, uint32_t size)
 {
 	struct mesh_receive_side *receive = &comm->receive;
-	size_t room = comm->paths[0].domain->payload_max;
+	size_t room = comm->paths[0].payload_max;
 	struct mesh_early *early = &receive->early[seq % MESH_EAGER_WINDOW];
 
 	if (early->full || !mesh_seq_before(seq, comm->next_seq + MESH_EAGER_WINDOW)) {

@@ -20,7 +20,7 @@ int mesh_registration_open(struct mesh_comm *comm, void *data, size_t size,
 	opened->data = data;
 	opened->size = size;
 	for (i = 0; i < comm->num_paths && size; i++) {
-		ret = mesh_mr_open(comm->paths[i].domain, data, size, &opened->mrs[i]);
+		ret = mesh_path_mr_open(&comm->paths[i], data, size, &opened->mrs[i]);
 		if (ret)
 			goto close;
 	}

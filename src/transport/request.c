@@ -5,7 +5,6 @@
 
 #include "base/log.h"
 #include "control/process.h"
-#include "fabric/poll.h"
 #include "transport/request.h"
 
 /* DONE to FREE is request_reap()'s. */
@@ -84,9 +83,9 @@ int mesh_request_check(const struct mesh_comm *comm, bool sending, const void *d
 
 /*
  * Returns 1 if the request was done and is free now, 0 if not yet, or the comm's error. Takes no
- * lock: who sets DONE or an error writes all else before it.
+ * lock: who sets DONE or an error writes all else before it. Inline: each test calls it twice.
  */
-static int request_reap(struct mesh_request *request, size_t *size)
+static inline int request_reap(struct mesh_request *request, size_t *size)
 {
 	int error;
 
@@ -111,11 +110,11 @@ static int request_reap(struct mesh_request *request, size_t *size)
  */
 static void path_poll(struct mesh_path *path)
 {
-	uint64_t polls = atomic_load_explicit(&path->domain->polls, memory_order_relaxed);
+	uint64_t polls = atomic_load_explicit(path->polls, memory_order_relaxed);
 
 	if (polls == atomic_load_explicit(&path->seen_polls, memory_order_relaxed) &&
-	    mesh_domain_poll(path->domain))
-		polls = atomic_load_explicit(&path->domain->polls, memory_order_relaxed);
+	    mesh_path_poll(path))
+		polls = atomic_load_explicit(path->polls, memory_order_relaxed);
 	atomic_store_explicit(&path->seen_polls, polls, memory_order_relaxed);
 }
 

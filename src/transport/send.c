@@ -11,8 +11,6 @@
 #include "base/container.h"
 #include "base/log.h"
 #include "control/process.h"
-#include "fabric/flow.h"
-#include "fabric/mr.h"
 #include "fabric/write.h"
 #include "transport/counters.h"
 #include "transport/message.h"
@@ -74,13 +72,14 @@ static void operation_failed(struct mesh_comm *comm, const struct mesh_request *
 /* The request lives until it is posted and nothing of it is unfinished. */
 static void message_sent(struct mesh_buffer *buffer, int error)
 {
-	struct mesh_request *request = buffer->owner;
-	struct mesh_comm *comm = request->comm;
+	struct mesh_path *path = buffer->owner;
+	struct mesh_request *request = buffer->about;
+	struct mesh_comm *comm = path->comm;
 
 	mesh_lock_take(&comm->lock);
 	comm->unfinished--;
 	if (error) {
-		mesh_comm_count_error(comm, buffer->remote);
+		mesh_count(&path->counters->errors, 1);
 		operation_failed(comm, request, error);
 	} else {
 		request_progress(request);
@@ -187,14 +186,13 @@ static void segment_done(struct mesh_op *op, int error)
 	size_t size = segment->size;
 	uint64_t posted_ns = segment->posted_ns;
 	/* tcp's plain completion means that the socket has it. */
-	bool arrived = !error && (comm->num_paths > 1 || !path->domain->delivery_flag);
-	struct mesh_flow *flow;
-	bool starved;
+	bool arrived = !error && (comm->num_paths > 1 || path->is_acknowledged);
+	bool starved, counted;
 
 	mesh_lock_take(&comm->lock);
 	comm->unfinished--;
-	flow = segment->flow;
-	segment->flow = NULL;
+	counted = segment->counted;
+	segment->counted = false;
 	starved = !comm->send.free_segments;
 	segment->next_free = comm->send.free_segments;
 	comm->send.free_segments = segment;
@@ -208,8 +206,8 @@ static void segment_done(struct mesh_op *op, int error)
 	if (starved)
 		comm_push(comm);
 	mesh_lock_release(&comm->lock);
-	if (flow) /* closing did not give it up */
-		mesh_flow_completed(path->domain, flow, size, posted_ns, arrived);
+	if (counted) /* closing did not give it up */
+		mesh_path_write_completed(path, size, posted_ns, arrived);
 }
 
 /*
@@ -224,8 +222,7 @@ static void room_await(struct mesh_comm *comm, const struct mesh_path *chosen, s
 
 	for (i = 0; i < comm->num_paths; i++) {
 		path = &comm->paths[i];
-		mesh_flow_wait(path->domain, path->remote->flow, &path->waiter,
-			       path == chosen ? bytes : 0);
+		mesh_path_room_await(path, path == chosen ? bytes : 0);
 	}
 }
 
@@ -268,7 +265,7 @@ static bool segment_write_make(const struct mesh_request *request, const struct 
 	return immediate.last;
 }
 
-/* Takes a free segment for the write, and posts it. Returns 0 or what mesh_domain_write() does. */
+/* Takes a free segment for the write, and posts it. Returns 0 or what mesh_path_write() does. */
 static int segment_write(struct mesh_comm *comm, struct mesh_request *request,
 			 struct mesh_path *path, const struct mesh_write *write)
 {
@@ -280,10 +277,10 @@ static int segment_write(struct mesh_comm *comm, struct mesh_request *request,
 	segment->path = path;
 	segment->size = write->size;
 	segment->posted_ns = write->now_ns;
-	ret = mesh_domain_write(path->domain, path->remote, write, &segment->op);
+	ret = mesh_path_write(path, write, &segment->op);
 	if (ret)
 		return ret;
-	segment->flow = path->remote->flow;
+	segment->counted = true;
 	mesh_count(&path->counters->segments, 1);
 	mesh_count(&path->counters->bytes, write->size);
 	comm->send.free_segments = segment->next_free;
@@ -308,7 +305,7 @@ static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request
 	if (!comm->send.free_segments)
 		return SEND_BLOCKED; /* a completion of ours pushes again */
 	path = mesh_comm_path_choose(comm, bytes, now_ns);
-	if (!mesh_flow_has_room(path->remote->flow, &path->waiter, size)) {
+	if (!mesh_path_has_room(path, size)) {
 		room_await(comm, path, size);
 		return SEND_FULL;
 	}
@@ -316,7 +313,7 @@ static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request
 	ret = segment_write(comm, request, path, &write);
 	if (ret == -EAGAIN) {
 		mesh_count(&path->counters->busy, 1);
-		mesh_domain_wait(path->domain, &path->waiter);
+		mesh_path_poll_await(path);
 		return SEND_BUSY;
 	}
 	if (ret) {

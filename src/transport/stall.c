@@ -52,7 +52,7 @@ static void links_want(struct mesh_comm *comm, uint64_t until_ms)
 	int i;
 
 	for (i = 0; i < comm->num_paths; i++)
-		mesh_link_want(comm->paths[i].peer, until_ms);
+		mesh_link_want(mesh_path_peer(&comm->paths[i]), until_ms);
 }
 
 /* True if it is time to ask about *seq. process->lock held. */
@@ -75,7 +75,8 @@ static bool ask_is_due(struct mesh_comm *comm, uint64_t now_ms, uint32_t *seq)
 	if (now_ms - stall->since_ms >= WATCH_MS)
 		links_want(comm, now_ms + WATCH_MS);
 	/* All frames go over the first path. */
-	if (now_ms - stall->asked_ms < ASK_MS || !mesh_link_is_fresh(comm->paths[0].peer, now_ms))
+	if (now_ms - stall->asked_ms < ASK_MS ||
+	    !mesh_link_is_fresh(mesh_path_peer(&comm->paths[0]), now_ms))
 		return false;
 	stall->asked_ms = now_ms;
 	return true;
@@ -100,13 +101,13 @@ static void lost_check(struct mesh_comm *comm, uint64_t now_ms)
  * True if the path has been silent for the limit, and still is after somebody has polled: a
  * process that was stopped finds its completions only then.
  */
-static bool path_is_silent(struct mesh_path *path, const struct mesh_pace *pace, uint64_t now_ns)
+static bool path_is_silent(struct mesh_path *path, uint64_t now_ns)
 {
 	uint64_t limit_s = path->comm->process->config.dead_peer_timeout_s;
-	uint64_t polls = atomic_load_explicit(&path->domain->polls, memory_order_relaxed);
+	uint64_t polls = atomic_load_explicit(path->polls, memory_order_relaxed);
 
-	if (path->domain->provider != MESH_PROVIDER_VERBS_RXM ||
-	    mesh_pace_silence_ns(pace, now_ns) / NS_PER_S < limit_s) {
+	if (!path->is_acknowledged ||
+	    mesh_pace_silence_ns(path->pace, now_ns) / NS_PER_S < limit_s) {
 		path->silent_ns = 0;
 		return false;
 	}
@@ -131,12 +132,12 @@ static void silence_check(struct mesh_comm *comm)
 	for (i = 0; i < comm->num_paths; i++) {
 		struct mesh_path *path = &comm->paths[i];
 
-		if (!path_is_silent(path, comm->paces[i], now_ns))
+		if (!path_is_silent(path, now_ns))
 			continue;
 		snprintf(why, sizeof(why),
 			 "no RDMA write has been answered on %s for %llu s, though TCP gets "
 			 "through: does a firewall drop UDP port 4791, or is the RDMA device gone?",
-			 path->domain->nic->netdev, (unsigned long long)limit_s);
+			 mesh_path_describe(path).nic, (unsigned long long)limit_s);
 		mesh_comm_fail(comm, -ETIMEDOUT, false, why);
 		return;
 	}
@@ -177,7 +178,8 @@ static bool is_delivered(struct mesh_comm *comm, uint32_t seq)
 		stall->told_ms = now_ms;
 	}
 	for (i = 0; i < comm->num_paths; i++)
-		drained &= mesh_link_is_drained(comm->paths[i].peer, stall->told_ms, now_ms);
+		drained &= mesh_link_is_drained(mesh_path_peer(&comm->paths[i]), stall->told_ms,
+						now_ms);
 	if (!drained)
 		links_want(comm, now_ms + 2 * ASK_MS);
 	return drained;

@@ -29,6 +29,14 @@ static struct mesh_process process;
 static struct mesh_peer peer;
 static struct mesh_comm comm;
 
+static struct mesh_peer *kind_peer(const struct mesh_path *path)
+{
+	(void)path;
+	return &peer;
+}
+
+static const struct mesh_path_kind kind = {.name = "test", .peer = kind_peer};
+
 /* A sending comm without paths, but for the peer that its frames would go to. */
 static int setup(void **state)
 {
@@ -43,7 +51,7 @@ static int setup(void **state)
 	peer.watch.fd = -1;
 	comm.process = &process;
 	comm.sending = true;
-	comm.paths[0].peer = &peer;
+	comm.paths[0].kind = &kind;
 	log_capture_start();
 	return 0;
 }

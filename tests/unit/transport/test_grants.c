@@ -37,7 +37,7 @@ static void poll_once(struct pair *pair)
 	bool polled = false;
 
 	while (!polled)
-		polled = mesh_domain_poll(pair->receive->paths[0].domain);
+		polled = mesh_domain_poll(comm_path(pair->receive, 0).domain);
 }
 
 static void transfer_finish(struct transfer *t, size_t size)

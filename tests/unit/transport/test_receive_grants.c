@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fabric/mr.h"
 #include "transport/receive.h"
 #include "transport/stall.h"
 

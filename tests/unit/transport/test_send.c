@@ -7,6 +7,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include "fabric/mr.h"
 #include "transport/comm_open.h"
 
 #include "comm_fixture.h"

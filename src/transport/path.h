@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * path.h - one path of a comm to its peer, and what each kind of path does in its own manner.
+ *
+ * Sending, receiving, closing and logging see a path only through these functions and through the
+ * fields that all kinds have. A kind is a table of operations, in a file of its own: path_direct.c.
+ */
+#ifndef MESH_TRANSPORT_PATH_H
+#define MESH_TRANSPORT_PATH_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/container.h"
+#include "control/peer.h"
+#include "fabric/flow.h"
+#include "fabric/sink.h"
+#include "nic/addr.h"
+#include "nic/provider_id.h"
+#include "wire/message.h"
+#include "wire/stats.h"
+
+struct mesh_buffer;
+struct mesh_comm;
+struct mesh_fence;
+struct mesh_mr;
+struct mesh_op;
+struct mesh_pace;
+struct mesh_path;
+struct mesh_segment;
+struct mesh_write;
+
+/* The two NICs that a path connects, for the log and the counters. */
+struct mesh_path_ends {
+	const struct mesh_addr *local, *remote; /* of one family */
+	const char *nic;			/* our netdev */
+	enum mesh_provider_id provider;
+};
+
+/* What a kind of path does. The inline functions below say what each operation means. */
+struct mesh_path_kind {
+	const char *name; /* in the log: via= */
+	struct mesh_peer *(*peer)(const struct mesh_path *path);
+	void (*describe)(const struct mesh_path *path, struct mesh_path_ends *ends);
+	int (*inject)(const struct mesh_path *path, const void *bytes, size_t size);
+	struct mesh_buffer *(*buffer_get)(const struct mesh_path *path);
+	int (*write)(const struct mesh_path *path, const struct mesh_write *write,
+		     struct mesh_op *op);
+	void (*write_completed)(const struct mesh_path *path, size_t size, uint64_t posted_ns,
+				bool arrived);
+	void (*write_forget)(const struct mesh_path *path, struct mesh_segment *segment);
+	bool (*has_room)(const struct mesh_path *path, size_t size);
+	void (*room_await)(struct mesh_path *path, size_t claim);
+	void (*poll_await)(struct mesh_path *path);
+	bool (*poll)(const struct mesh_path *path);
+	int (*mr_open)(const struct mesh_path *path, const void *data, size_t size,
+		       struct mesh_mr **mr);
+	void (*target)(const struct mesh_path *path, const struct mesh_mr *mr, const void *data,
+		       struct mesh_target *target);
+	void (*fence_prepare)(const struct mesh_path *path, struct mesh_fence *fence);
+	void (*close)(struct mesh_path *path);
+};
+
+/* What only a direct path has: one of our NICs and the peer's NIC on the same link. */
+struct mesh_path_direct {
+	struct mesh_domain *domain;
+	struct mesh_peer *peer; /* process->lock */
+	struct mesh_remote *remote;
+	struct mesh_flow *flow; /* the remote's */
+};
+
+struct mesh_path {
+	/* Constant, set by the kind when it opens the path. */
+	const struct mesh_path_kind *kind;
+	const struct mesh_pace *pace;	/* of what is in flight on it */
+	const _Atomic(uint64_t) *polls; /* number of polls: shows whether any thread polls */
+	size_t inject_max;		/* bytes of the largest message that needs no buffer */
+	size_t payload_max;		/* bytes of payload in a message */
+	size_t segment_max;		/* bytes of the largest write */
+	bool sizes_travel;    /* the announcement of a write has room for its message's size */
+	bool is_acknowledged; /* plain completions mean that the peer's NIC has the data */
+
+	struct mesh_comm *comm;
+	struct mesh_sink sink; /* what arrives for this comm on this path */
+	struct mesh_peer_user user;
+	struct mesh_waiter waiter;
+	uint32_t remote_id, remote_token; /* the peer's sink for this path */
+	uint64_t silent_ns, silent_polls; /* stall.c's notes; comm->lock */
+	_Atomic(uint64_t) seen_polls;	  /* *polls, when a request was last tested */
+	struct mesh_counters *counters;	  /* in the process's page, or our own; comm->lock */
+	struct mesh_counters own_counters;
+	union { /* by kind */
+		struct mesh_path_direct direct;
+	};
+};
+
+/** The path that a sink, a waiter, or a user of a peer is. */
+static inline struct mesh_path *mesh_path_of_sink(struct mesh_sink *sink)
+{
+	return mesh_container_of(sink, struct mesh_path, sink);
+}
+
+static inline struct mesh_path *mesh_path_of_waiter(struct mesh_waiter *waiter)
+{
+	return mesh_container_of(waiter, struct mesh_path, waiter);
+}
+
+static inline struct mesh_path *mesh_path_of_user(struct mesh_peer_user *user)
+{
+	return mesh_container_of(user, struct mesh_path, user);
+}
+
+/** The peer whose loss ends the path. On the first path it carries the comm's frames as well. */
+static inline struct mesh_peer *mesh_path_peer(const struct mesh_path *path)
+{
+	return path->kind->peer(path);
+}
+
+/** Reports the two ends; the pointers are valid while the path is open. */
+static inline struct mesh_path_ends mesh_path_describe(const struct mesh_path *path)
+{
+	struct mesh_path_ends ends;
+
+	path->kind->describe(path, &ends);
+	return ends;
+}
+
+/**
+ * Sends a message that the provider copies at once: no buffer, no completion.
+ *
+ * @size: bytes, at most path->inject_max
+ *
+ * Returns 0, or -EAGAIN: take a buffer.
+ */
+static inline int mesh_path_inject(const struct mesh_path *path, const void *bytes, size_t size)
+{
+	return path->kind->inject(path, bytes, size);
+}
+
+/** Takes a buffer for a message, to be sent by mesh_remote_send(). NULL if none is free now. */
+static inline struct mesh_buffer *mesh_path_buffer_get(const struct mesh_path *path)
+{
+	return path->kind->buffer_get(path);
+}
+
+/** Starts a write of one segment. Returns as mesh_domain_write() does. */
+static inline int mesh_path_write(const struct mesh_path *path, const struct mesh_write *write,
+				  struct mesh_op *op)
+{
+	return path->kind->write(path, write, op);
+}
+
+/**
+ * Counts a completed write, and resumes those that wait for room. domain->lock held, no comm's.
+ *
+ * @size: bytes of the write; @arrived: its completion means that the peer has the data
+ */
+static inline void mesh_path_write_completed(const struct mesh_path *path, size_t size,
+					     uint64_t posted_ns, bool arrived)
+{
+	path->kind->write_completed(path, size, posted_ns, arrived);
+}
+
+/**
+ * Stops counting a write that may never complete: its room becomes free for others. Does nothing if
+ * the segment is not counted. Takes domain->lock and comm->lock.
+ */
+static inline void mesh_path_write_forget(const struct mesh_path *path,
+					  struct mesh_segment *segment)
+{
+	path->kind->write_forget(path, segment);
+}
+
+/** True if @size bytes may be written now. An estimate, without a lock. */
+static inline bool mesh_path_has_room(const struct mesh_path *path, size_t size)
+{
+	return path->kind->has_room(path, size);
+}
+
+/** Resumes path->waiter when there is room for @claim bytes: see mesh_flow_wait(). */
+static inline void mesh_path_room_await(struct mesh_path *path, size_t claim)
+{
+	path->kind->room_await(path, claim);
+}
+
+/** Resumes path->waiter at the next poll. Idempotent. */
+static inline void mesh_path_poll_await(struct mesh_path *path)
+{
+	path->kind->poll_await(path);
+}
+
+/** Makes progress, unless another thread is polling. Returns true if this thread polled. */
+static inline bool mesh_path_poll(const struct mesh_path *path)
+{
+	return path->kind->poll(path);
+}
+
+/** Registers memory for writes from it and into it. Takes domain->lock. As mesh_mr_open(). */
+static inline int mesh_path_mr_open(const struct mesh_path *path, const void *data, size_t size,
+				    struct mesh_mr **mr)
+{
+	return path->kind->mr_open(path, data, size, mr);
+}
+
+/** The target for the peer's write to @data, which @mr covers. */
+static inline void mesh_path_target(const struct mesh_path *path, const struct mesh_mr *mr,
+				    const void *data, struct mesh_target *target)
+{
+	path->kind->target(path, mr, data, target);
+}
+
+/** Prepares the fence that cuts the path off, for mesh_remotes_fence(). */
+static inline void mesh_path_fence_prepare(const struct mesh_path *path, struct mesh_fence *fence)
+{
+	path->kind->fence_prepare(path, fence);
+}
+
+/**
+ * Closes what the kind opened: nothing arrives at the sink and the waiter is not resumed
+ * afterwards. Takes domain->lock.
+ */
+static inline void mesh_path_close(struct mesh_path *path)
+{
+	path->kind->close(path);
+}
+
+#endif

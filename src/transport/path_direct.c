@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* path_direct.c - direct paths: one of our NICs and the peer's NIC on the same link. */
+#include "fabric/fence.h"
+#include "fabric/mr.h"
+#include "fabric/poll.h"
+#include "fabric/remote.h"
+#include "fabric/write.h"
+#include "system/round_trip.h"
+#include "transport/comm.h"
+#include "transport/path_direct.h"
+
+static struct mesh_peer *direct_peer(const struct mesh_path *path)
+{
+	return path->direct.peer;
+}
+
+static void direct_describe(const struct mesh_path *path, struct mesh_path_ends *ends)
+{
+	const struct mesh_domain *domain = path->direct.domain;
+
+	*ends = (struct mesh_path_ends){
+		.local = &domain->nic->source,
+		.remote = &path->direct.peer->address.addr,
+		.nic = domain->nic->netdev,
+		.provider = domain->provider,
+	};
+}
+
+/* ---- sending ------------------------------------------------------------------------------- */
+
+static int direct_inject(const struct mesh_path *path, const void *bytes, size_t size)
+{
+	return mesh_remote_inject(path->direct.domain, path->direct.remote, bytes, size);
+}
+
+static struct mesh_buffer *direct_buffer_get(const struct mesh_path *path)
+{
+	return mesh_remote_buffer_get(path->direct.domain, path->direct.remote);
+}
+
+static int direct_write(const struct mesh_path *path, const struct mesh_write *write,
+			struct mesh_op *op)
+{
+	return mesh_domain_write(path->direct.domain, path->direct.remote, write, op);
+}
+
+static void direct_write_completed(const struct mesh_path *path, size_t size, uint64_t posted_ns,
+				   bool arrived)
+{
+	mesh_flow_completed(path->direct.domain, path->direct.flow, size, posted_ns, arrived);
+}
+
+static void direct_write_forget(const struct mesh_path *path, struct mesh_segment *segment)
+{
+	struct mesh_domain *domain = path->direct.domain;
+	bool counted;
+
+	mesh_lock_take(&domain->lock);
+	mesh_lock_take(&path->comm->lock);
+	counted = segment->counted;
+	segment->counted = false;
+	mesh_lock_release(&path->comm->lock);
+	if (counted)
+		mesh_flow_forget(domain, path->direct.flow, segment->size);
+	mesh_lock_release(&domain->lock);
+}
+
+static bool direct_has_room(const struct mesh_path *path, size_t size)
+{
+	return mesh_flow_has_room(path->direct.flow, &path->waiter, size);
+}
+
+static void direct_room_await(struct mesh_path *path, size_t claim)
+{
+	mesh_flow_wait(path->direct.domain, path->direct.flow, &path->waiter, claim);
+}
+
+static void direct_poll_await(struct mesh_path *path)
+{
+	mesh_domain_wait(path->direct.domain, &path->waiter);
+}
+
+static bool direct_poll(const struct mesh_path *path)
+{
+	return mesh_domain_poll(path->direct.domain);
+}
+
+/* ---- memory -------------------------------------------------------------------------------- */
+
+static int direct_mr_open(const struct mesh_path *path, const void *data, size_t size,
+			  struct mesh_mr **mr)
+{
+	return mesh_mr_open(path->direct.domain, data, size, mr);
+}
+
+static void direct_target(const struct mesh_path *path, const struct mesh_mr *mr, const void *data,
+			  struct mesh_target *target)
+{
+	(void)path;
+	target->address = mesh_mr_remote_address(mr, data);
+	target->key = mesh_mr_key(mr);
+}
+
+static void direct_fence_prepare(const struct mesh_path *path, struct mesh_fence *fence)
+{
+	*fence = (struct mesh_fence){
+		.domain = path->direct.domain,
+		.remote = path->direct.remote,
+	};
+}
+
+/* ---- opening and closing ------------------------------------------------------------------- */
+
+static void direct_close(struct mesh_path *path)
+{
+	struct mesh_domain *domain = path->direct.domain;
+
+	mesh_lock_take(&domain->lock);
+	mesh_sink_remove(domain, &path->sink);
+	mesh_domain_wait_cancel(domain, &path->waiter);
+	mesh_lock_release(&domain->lock);
+}
+
+static const struct mesh_path_kind direct = {
+	.name = "direct", /* Stable: fabric_pingpong and users' scripts read it. */
+	.peer = direct_peer,
+	.describe = direct_describe,
+	.inject = direct_inject,
+	.buffer_get = direct_buffer_get,
+	.write = direct_write,
+	.write_completed = direct_write_completed,
+	.write_forget = direct_write_forget,
+	.has_room = direct_has_room,
+	.room_await = direct_room_await,
+	.poll_await = direct_poll_await,
+	.poll = direct_poll,
+	.mr_open = direct_mr_open,
+	.target = direct_target,
+	.fence_prepare = direct_fence_prepare,
+	.close = direct_close,
+};
+
+int mesh_path_direct_open(struct mesh_path *path, struct mesh_peer *peer)
+{
+	struct mesh_domain *domain = peer->domain;
+	struct mesh_flow *flow = peer->remote->flow;
+	int ret;
+
+	path->kind = &direct;
+	path->pace = &flow->pace;
+	path->polls = &domain->polls;
+	path->inject_max = domain->inject_max;
+	path->payload_max = domain->payload_max;
+	path->segment_max = domain->segment_max;
+	path->sizes_travel = domain->sizes_travel;
+	path->is_acknowledged = !domain->delivery_flag;
+	path->direct = (struct mesh_path_direct){
+		.domain = domain,
+		.peer = peer,
+		.remote = peer->remote,
+		.flow = flow,
+	};
+	ret = mesh_sink_add(domain, &path->sink);
+	if (!ret)
+		mesh_pace_hint(&flow->pace, mesh_socket_round_trip_ns(peer->watch.fd));
+	return ret;
+}
