@@ -166,7 +166,7 @@ fabric_port_dropped() {
 		$(send_once made)
 	END
 	arrives handle
-	wait_for '[[ $(fabric_port) ]]' 60 || faults_show "no provider listens"
+	wait_for "[[ \$(fabric_port) ]]" 60 || faults_show "no provider listens"
 	port=$(fabric_port)
 	block "$port"
 	touch "$FAULTS/blocked"
