@@ -193,9 +193,9 @@ void peer_fabric_close(struct peer_fabric *fabric)
 	if (!fabric)
 		return;
 	if (fabric->has_sink) {
-		mesh_lock_take(&fabric->domain->lock);
+		mesh_domain_lock(fabric->domain);
 		mesh_sink_remove(fabric->domain, &fabric->sink);
-		mesh_lock_release(&fabric->domain->lock);
+		mesh_domain_unlock(fabric->domain);
 	}
 	mesh_mr_close(fabric->mr);
 	mesh_domain_close(fabric->domain); /* with the remote */
@@ -287,6 +287,7 @@ int peer_fabric_ping(struct peer_fabric *fabric, uint32_t limit_ms, uint64_t *ha
 /* ---- writes ------------------------------------------------------------------------------- */
 
 /* domain->lock held. */
+MESH_HOLDS(domain)
 static void write_done(struct mesh_op *op, int error)
 {
 	struct fabric_write *write = mesh_container_of(op, struct fabric_write, op);

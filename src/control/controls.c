@@ -26,6 +26,7 @@
 /* At most this many connections may be without a HELLO; further ones are closed at once. */
 #define STRANGERS_MAX 256
 
+MESH_HOLDS(process)
 static int strangers_count(const struct mesh_process *process)
 {
 	const struct mesh_peer *peer;
@@ -55,6 +56,7 @@ static struct mesh_control *control_of_watch(struct mesh_watch *watch)
 	return mesh_container_of(watch, struct mesh_control, watch);
 }
 
+MESH_HOLDS(process)
 static void control_ready(struct mesh_watch *watch, uint32_t events)
 {
 	struct mesh_control *control = control_of_watch(watch);
@@ -120,6 +122,7 @@ static void sockets_close(struct mesh_process *process)
 }
 
 /* Tries once to listen on the same port on every NIC. */
+MESH_HOLDS(process)
 static int sockets_open(struct mesh_process *process)
 {
 	int dev, fd, ret;
@@ -144,7 +147,7 @@ void mesh_control_start(struct mesh_process *process, int dev)
 	struct mesh_control *control = &process->controls[dev];
 	int ret = 0;
 
-	mesh_lock_assert_held(&process->lock);
+	mesh_process_assert_locked(process);
 	if (control->watch.fd < 0)
 		return;
 	if (process->domains[dev])

@@ -6,9 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/lock.h"
 #include "control/process.h"
 
 /** Opens and closes the control listeners of all domains. process->lock held. */
+MESH_HOLDS(process)
 int mesh_controls_open(struct mesh_process *process);
 void mesh_controls_close(struct mesh_process *process);
 
@@ -16,6 +18,7 @@ void mesh_controls_close(struct mesh_process *process);
  * Accepts peers on this NIC if its domain is open, and refuses them if the domain failed to open.
  * While the domain is being opened, they wait in the kernel's queue. process->lock held.
  */
+MESH_HOLDS(process)
 void mesh_control_start(struct mesh_process *process, int dev);
 
 /** True while a control listener waits for file descriptors. process->lock held. */

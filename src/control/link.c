@@ -21,6 +21,7 @@
  * ending the connection. It does so a little after the limit, so that a shorter interruption ends
  * nothing.
  */
+MESH_HOLDS(process)
 static void keepalive_set(const struct mesh_peer *peer)
 {
 	int limit_s = (int)peer->process->config.dead_peer_timeout_s;
@@ -51,6 +52,7 @@ void mesh_link_keepalives_set(const struct mesh_link *link)
 
 /* ---- members ------------------------------------------------------------------------------- */
 
+MESH_HOLDS(process)
 static struct mesh_link *link_find(const struct mesh_peer *peer)
 {
 	struct mesh_link *link;
@@ -63,6 +65,7 @@ static struct mesh_link *link_find(const struct mesh_peer *peer)
 	return NULL;
 }
 
+MESH_HOLDS(process)
 static struct mesh_link *link_make(const struct mesh_peer *peer)
 {
 	struct mesh_link *link = calloc(1, sizeof(*link));
@@ -82,7 +85,7 @@ void mesh_link_join(struct mesh_peer *peer)
 {
 	struct mesh_link *link = link_find(peer);
 
-	mesh_lock_assert_held(&peer->process->lock);
+	mesh_process_assert_locked(peer->process);
 	if (!link)
 		link = link_make(peer);
 	if (!link)
@@ -104,7 +107,7 @@ void mesh_link_leave(struct mesh_peer *peer)
 {
 	struct mesh_link *link = peer->link;
 
-	mesh_lock_assert_held(&peer->process->lock);
+	mesh_process_assert_locked(peer->process);
 	peer->link = NULL;
 	if (link)
 		mesh_link_put(link);
@@ -113,6 +116,7 @@ void mesh_link_leave(struct mesh_peer *peer)
 /* ---- looking ------------------------------------------------------------------------------- */
 
 /* The remote of any peer of the link: all of them have the same endpoint name. */
+MESH_HOLDS(process)
 static struct mesh_remote *link_remote(const struct mesh_link *link)
 {
 	const struct mesh_peer *peer;
@@ -124,6 +128,7 @@ static struct mesh_remote *link_remote(const struct mesh_link *link)
 	return NULL;
 }
 
+MESH_HOLDS(process)
 static int data_look(struct mesh_link *link, struct mesh_tcp_look *looks, uint64_t now_ms)
 {
 	int num = mesh_remote_sockets_look(&link->sockets, looks);
@@ -179,7 +184,7 @@ bool mesh_link_is_fresh(const struct mesh_peer *peer, uint64_t now_ms)
 
 bool mesh_link_is_drained(struct mesh_peer *peer, uint64_t since_ms, uint64_t now_ms)
 {
-	mesh_lock_assert_held(&peer->process->lock);
+	mesh_process_assert_locked(peer->process);
 	if (!peer->link)
 		return true;
 	/* The verdict is ignored here: the next tick repeats it. */

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/lock.h"
 #include "control/liveness.h"
 #include "control/peer.h"
 #include "fabric/provider_sockets.h"
@@ -40,18 +41,23 @@ struct mesh_link {
  * link, and only the kernel's keep-alive ends its control connection. process->lock held, as for
  * all of these.
  */
+MESH_HOLDS(process)
 void mesh_link_join(struct mesh_peer *peer);
 
 /** Removes the peer from its link, if it has one; the last peer frees the link. */
+MESH_HOLDS(process)
 void mesh_link_leave(struct mesh_peer *peer);
 
 /** Watches the peer's link from now on until @until_ms, because the caller waits for it. */
+MESH_HOLDS(process)
 void mesh_link_want(struct mesh_peer *peer, uint64_t until_ms);
 
 /** A frame was sent: the link is watched if the frame is not acknowledged soon. */
+MESH_HOLDS(process)
 void mesh_link_sent(struct mesh_peer *peer);
 
 /** False while the link is silent: a frame sent now would delay the next sign of life. */
+MESH_HOLDS(process)
 bool mesh_link_is_fresh(const struct mesh_peer *peer, uint64_t now_ms);
 
 /**
@@ -59,12 +65,15 @@ bool mesh_link_is_fresh(const struct mesh_peer *peer, uint64_t now_ms);
  * anything that they held at @since_ms: the peer's kernel has acknowledged it, or the connection
  * has ended.
  */
+MESH_HOLDS(process)
 bool mesh_link_is_drained(struct mesh_peer *peer, uint64_t since_ms, uint64_t now_ms);
 
 /** Reads the state of all TCP connections with the process over this link. Returns the verdict. */
+MESH_HOLDS(process)
 enum mesh_liveness_verdict mesh_link_look(struct mesh_link *link, uint64_t now_ms);
 
 /** Sets keep-alive on all of its control connections; each setting sends a probe at once. */
+MESH_HOLDS(process)
 void mesh_link_keepalives_set(const struct mesh_link *link);
 
 /** Counts one peer less; the last one frees the link. */

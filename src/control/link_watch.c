@@ -21,6 +21,7 @@
 
 /* ---- verdicts -------------------------------------------------------------------------- */
 
+MESH_HOLDS(process)
 static void refusal_send(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_t detail)
 {
 	struct mesh_frame frame;
@@ -35,6 +36,7 @@ static void refusal_send(struct mesh_peer *peer, enum mesh_refusal refusal, uint
  * Reports the lost link over each other link to the same process. This frame precedes those that
  * the comms send when they close, so that the other node also knows the reason.
  */
+MESH_HOLDS(process)
 static void others_notify(const struct mesh_peer *lost, enum mesh_refusal refusal)
 {
 	uint32_t detail = mesh_link_name((uint8_t)lost->domain->dev, lost->address.nic);
@@ -51,7 +53,7 @@ void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusa
 	struct mesh_link *link = peer->link;
 	struct mesh_process *process = peer->process;
 
-	mesh_lock_assert_held(&process->lock);
+	mesh_process_assert_locked(process);
 	if (!link) {
 		mesh_peer_lose(peer, reason);
 		return;
@@ -74,7 +76,7 @@ void mesh_link_given_up(struct mesh_peer *peer, enum mesh_refusal refusal, uint3
 {
 	struct mesh_peer *other;
 
-	mesh_lock_assert_held(&peer->process->lock);
+	mesh_process_assert_locked(peer->process);
 	LIST_FOREACH(other, &peer->process->peers, entry) {
 		if (!other->link || other->process_id != peer->process_id)
 			continue;
@@ -94,6 +96,7 @@ static bool error_is_silence(int error)
 }
 
 /* What the kernel met on one of the link's control connections, such as -ENETUNREACH; 0: nothing */
+MESH_HOLDS(process)
 static int link_error_take(const struct mesh_link *link)
 {
 	const struct mesh_peer *peer;
@@ -120,6 +123,7 @@ void mesh_link_timed_out(struct mesh_peer *peer, int error)
 	mesh_link_lose(peer, reason, MESH_REFUSAL_NO_ANSWER);
 }
 
+MESH_HOLDS(process)
 static void link_judge(struct mesh_link *link, enum mesh_liveness_verdict verdict)
 {
 	unsigned long long limit_s = link->liveness.limit_ms / 1000;
@@ -146,6 +150,7 @@ static void link_judge(struct mesh_link *link, enum mesh_liveness_verdict verdic
 /* ---- what is due ----------------------------------------------------------------------- */
 
 /* If keep-alive is set again, the kernel sends a probe at once. */
+MESH_HOLDS(process)
 static void silence_poke(struct mesh_link *link, uint64_t now_ms)
 {
 	uint64_t pause_ms = link->liveness.limit_ms / MESH_LINK_QUESTIONS;
@@ -159,6 +164,7 @@ static void silence_poke(struct mesh_link *link, uint64_t now_ms)
 }
 
 /* Watches the link if a frame is not acknowledged. */
+MESH_HOLDS(process)
 static void frames_check(struct mesh_link *link, uint64_t now_ms)
 {
 	struct mesh_tcp_look look = {.queued = 0};
@@ -180,7 +186,7 @@ void mesh_links_tick(struct mesh_process *process, uint64_t now_ms)
 	struct mesh_link *link, *next;
 	bool due, eager;
 
-	mesh_lock_assert_held(&process->lock);
+	mesh_process_assert_locked(process);
 	for (link = LIST_FIRST(&process->links); link; link = next) {
 		next = LIST_NEXT(link, entry); /* a verdict frees only its own link */
 		frames_check(link, now_ms);

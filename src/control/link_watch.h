@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/lock.h"
 #include "control/peer.h"
 
 /**
@@ -13,6 +14,7 @@
  *
  * @refusal: sent over the link and over the process's other links before; 0: nothing is sent
  */
+MESH_HOLDS(process)
 void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusal refusal);
 
 /**
@@ -21,15 +23,18 @@ void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusa
  * @error: that ended the connection; 0 if the kernel has not ended it: then the kernel's pending
  *         error of the control connections is read, if there is one
  */
+MESH_HOLDS(process)
 void mesh_link_timed_out(struct mesh_peer *peer, int error);
 
 /**
  * Loses a link that the other process has given up: the link that @detail names (mesh_link_name())
  * or, if @detail is 0, the one that the frame came over.
  */
+MESH_HOLDS(process)
 void mesh_link_given_up(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_t detail);
 
 /** Checks the links that are due, and loses those that are dead. */
+MESH_HOLDS(process)
 void mesh_links_tick(struct mesh_process *process, uint64_t now_ms);
 
 /** True while a link must be checked even if no thread polls. */

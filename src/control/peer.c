@@ -23,6 +23,7 @@ static const struct {
 };
 
 /* For `fi_mesh watch`: a peer that ends without users does not count as lost. */
+MESH_HOLDS(process)
 static void state_count(const struct mesh_peer *peer, enum mesh_peer_state state)
 {
 	struct mesh_process_counters *counters = peer->process->counters;
@@ -39,7 +40,7 @@ void mesh_peer_state_set(struct mesh_peer *peer, enum mesh_peer_state state)
 {
 	bool legal;
 
-	mesh_lock_assert_held(&peer->process->lock);
+	mesh_process_assert_locked(peer->process);
 	legal = peer_states[state].may_follow & 1 << peer->state;
 	assert(legal);
 	(void)legal;
@@ -69,13 +70,13 @@ const char *mesh_peer_text(const struct mesh_peer *peer, char *text)
 
 void mesh_peer_use(struct mesh_peer *peer)
 {
-	mesh_lock_assert_held(&peer->process->lock);
+	mesh_process_assert_locked(peer->process);
 	peer->users++;
 }
 
 void mesh_peer_put(struct mesh_peer *peer)
 {
-	mesh_lock_assert_held(&peer->process->lock);
+	mesh_process_assert_locked(peer->process);
 	peer->users--;
 	mesh_engine_wake(&peer->process->engine); /* its tick may free it */
 }
@@ -102,8 +103,8 @@ void mesh_peer_sink_end(struct mesh_peer *peer)
 {
 	if (!peer->has_sink)
 		return;
-	mesh_lock_take(&peer->domain->lock);
+	mesh_domain_lock(peer->domain);
 	mesh_sink_remove(peer->domain, &peer->sink);
-	mesh_lock_release(&peer->domain->lock);
+	mesh_domain_unlock(peer->domain);
 	peer->has_sink = false;
 }

@@ -18,9 +18,10 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "base/lock.h"
+#include "control/process.h"
 #include "fabric/remote.h"
 #include "fabric/sink.h"
-#include "control/process.h"
 #include "wire/frame.h"
 
 struct mesh_link;
@@ -85,16 +86,18 @@ struct mesh_peer {
 	struct mesh_process *process;
 	struct mesh_domain *domain;
 	struct mesh_watch watch;
-	struct mesh_link *link; /* UP: what it shares with the other direction; else NULL */
-	enum mesh_peer_state state;
+	struct mesh_link *link MESH_GUARDED_BY(
+		process); /* UP: what it shares with the other direction; else NULL */
+	enum mesh_peer_state state MESH_GUARDED_BY(process);
 	bool incoming;
-	bool buried;	  /* LOST, and its comms have failed */
-	bool warned;	  /* LOST, and a WARN reported it */
-	bool slow_told;	  /* a WARN reported that it owes us an answer */
-	uint64_t owes_ms; /* since when it owes us a frame about a comm's end; 0: it does not */
+	bool buried MESH_GUARDED_BY(process); /* LOST, and its comms have failed */
+	bool warned;			      /* LOST, and a WARN reported it */
+	bool slow_told;			      /* a WARN reported that it owes us an answer */
+	uint64_t owes_ms MESH_GUARDED_BY(
+		process); /* since when it owes us a frame about a comm's end; 0: it does not */
 	/* A comm that we have freed, and on which the peer still has something in flight. */
-	uint32_t stray;
-	uint64_t stray_until_ms; /* the engine polls for it until then */
+	uint32_t stray MESH_GUARDED_BY(process);
+	uint64_t stray_until_ms MESH_GUARDED_BY(process); /* the engine polls for it until then */
 
 	/* Where it is. The ports are 0 until known. */
 	struct mesh_endpoint_addr address;
@@ -105,7 +108,7 @@ struct mesh_peer {
 	uint64_t sent_cookie;
 
 	/* From its HELLO. */
-	uint64_t process_id;
+	uint64_t process_id MESH_GUARDED_BY(process);
 	uint32_t eager_limit; /* bytes that it accepts in one DATA message */
 	int speed_mbps;	      /* of its NIC; 0 where unknown */
 	uint32_t remote_id, remote_token;
@@ -113,32 +116,36 @@ struct mesh_peer {
 	struct mesh_remote *remote;
 
 	struct mesh_sink sink; /* for GREET and GREET_REPLY */
-	bool has_sink;
+	bool has_sink MESH_GUARDED_BY(process);
 	/* Set by the poller, with domain->lock held. */
 	_Atomic(bool) greeted;
-	_Atomic(int) greet_error;  /* a greeting could not be sent: negative errno */
-	_Atomic(int) greetings;	   /* in flight, with a pointer to us */
-	uint64_t started_ms;	   /* of this attempt */
-	uint64_t state_ms;	   /* when it entered its state */
-	bool stuck_warned;	   /* a WARN reported that it lacks a descriptor */
-	uint64_t lost_ms;	   /* LOST: since when */
-	uint64_t retry_ms;	   /* RETRY: when */
-	uint64_t first_refused_ms; /* since when each attempt was refused; 0 if not */
-	uint64_t silent_ms; /* outgoing: since when nothing answers at all; 0 if it answers */
-	enum mesh_refusal refusal; /* its last refusal; 0 if none */
+	_Atomic(int) greet_error; /* a greeting could not be sent: negative errno */
+	_Atomic(int) greetings;	  /* in flight, with a pointer to us */
+	uint64_t started_ms MESH_GUARDED_BY(process); /* of this attempt */
+	uint64_t state_ms MESH_GUARDED_BY(process);   /* when it entered its state */
+	bool stuck_warned;			    /* a WARN reported that it lacks a descriptor */
+	uint64_t lost_ms MESH_GUARDED_BY(process);  /* LOST: since when */
+	uint64_t retry_ms MESH_GUARDED_BY(process); /* RETRY: when */
+	uint64_t first_refused_ms
+		MESH_GUARDED_BY(process); /* since when each attempt was refused; 0 if not */
+	uint64_t silent_ms MESH_GUARDED_BY(
+		process); /* outgoing: since when nothing answers at all; 0 if it answers */
+	enum mesh_refusal refusal MESH_GUARDED_BY(process); /* its last refusal; 0 if none */
 	/*
 	 * In words why the last attempt failed or the peer is lost, and the state in which that
 	 * attempt failed. Empty once a later attempt has passed that state.
 	 */
-	char reason[MESH_PEER_REASON_MAX];
-	enum mesh_peer_state failed_in;
+	char reason[MESH_PEER_REASON_MAX] MESH_GUARDED_BY(process);
+	enum mesh_peer_state failed_in MESH_GUARDED_BY(process);
 
-	int users; /* connects and comms; an outgoing peer without any may be freed */
-	LIST_HEAD(, mesh_peer_user) user_list; /* those of them that are comms */
-	uint8_t in[2 * sizeof(struct mesh_frame)];
-	size_t in_size;
-	uint8_t *out; /* frames that wait for the socket; owned */
-	size_t out_size;
+	int users MESH_GUARDED_BY(
+		process); /* connects and comms; an outgoing peer without any may be freed */
+	LIST_HEAD(, mesh_peer_user)
+	user_list MESH_GUARDED_BY(process); /* those of them that are comms */
+	uint8_t in[2 * sizeof(struct mesh_frame)] MESH_GUARDED_BY(process);
+	size_t in_size MESH_GUARDED_BY(process);
+	uint8_t *out MESH_GUARDED_BY(process); /* frames that wait for the socket; owned */
+	size_t out_size MESH_GUARDED_BY(process);
 };
 
 /** "node b (10.1.0.2)" for messages; @text has MESH_PEER_TEXT_MAX bytes. Returns @text. */
@@ -149,29 +156,37 @@ const char *mesh_peer_text(const struct mesh_peer *peer, char *text);
  * Changes the peer's state, which no other code may do; asserts the legal steps. process->lock
  * held.
  */
+MESH_HOLDS(process)
 void mesh_peer_state_set(struct mesh_peer *peer, enum mesh_peer_state state);
 
 /** Adds a user, which is notified if the peer is lost, and removes it. process->lock held. */
+MESH_HOLDS(process)
 void mesh_peer_user_add(struct mesh_peer *peer, struct mesh_peer_user *user);
+MESH_HOLDS(process)
 void mesh_peer_user_remove(struct mesh_peer *peer, struct mesh_peer_user *user);
 
 /** Counts one more user, and one less. process->lock held. */
+MESH_HOLDS(process)
 void mesh_peer_use(struct mesh_peer *peer);
+MESH_HOLDS(process)
 void mesh_peer_put(struct mesh_peer *peer);
 
 /**
  * True if the peer has refused the user with @cookie. If it refused the cookie of another user,
  * this one is untried, and a new peer has to try it.
  */
+MESH_HOLDS(process)
 bool mesh_peer_refuses(const struct mesh_peer *peer, uint64_t cookie);
 
 /** True while the peer waits for what it has in flight on a comm that we have freed. */
+MESH_HOLDS(process)
 static inline bool mesh_peer_drains(const struct mesh_peer *peer, uint64_t now_ms)
 {
 	return now_ms < peer->stray_until_ms;
 }
 
 /** Removes the sink at which greetings arrive. process->lock held; takes domain->lock. */
+MESH_HOLDS(process)
 void mesh_peer_sink_end(struct mesh_peer *peer);
 
 #endif

@@ -14,6 +14,7 @@
 #define STRANGER_LINES 8
 
 /* True if a user still expects something from it; at a normal end none does. */
+MESH_HOLDS(process)
 static bool peer_is_missed(const struct mesh_peer *peer)
 {
 	struct mesh_peer_user *user;
@@ -42,6 +43,7 @@ static bool has_known_user(const struct mesh_peer *peer)
  * True if a WARN already reported the loss of the same process over the same link, in the other
  * direction.
  */
+MESH_HOLDS(process)
 static bool twin_is_lost(const struct mesh_peer *peer)
 {
 	const struct mesh_peer *other;
@@ -58,6 +60,7 @@ static bool twin_is_lost(const struct mesh_peer *peer)
  * True if a line about the end of this peer may be written. Any process with a cookie can connect
  * and disconnect as often as it likes, but a peer with a comm of NCCL cannot.
  */
+MESH_HOLDS(process)
 static bool loss_passes(const struct mesh_peer *peer, char *more)
 {
 	struct mesh_process *process = peer->process;
@@ -75,6 +78,7 @@ static bool loss_passes(const struct mesh_peer *peer, char *more)
  * Logs the end of @peer with its reason: one WARN if users expect more from it, however many comms
  * it has; otherwise INFO, because the connect itself reports how an attempt ended.
  */
+MESH_HOLDS(process)
 static void loss_log(struct mesh_peer *peer)
 {
 	char text[MESH_PEER_TEXT_MAX], local[MESH_ADDR_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
@@ -93,7 +97,7 @@ static void loss_log(struct mesh_peer *peer)
 
 void mesh_peer_lose(struct mesh_peer *peer, const char *reason)
 {
-	mesh_lock_assert_held(&peer->process->lock);
+	mesh_process_assert_locked(peer->process);
 	if (peer->state == MESH_PEER_LOST)
 		return;
 	snprintf(peer->reason, sizeof(peer->reason), "%s", reason);
@@ -114,9 +118,9 @@ void mesh_peer_greeting_drop(struct mesh_peer *peer)
 {
 	if (!peer->remote)
 		return;
-	mesh_lock_take(&peer->domain->lock);
+	mesh_domain_lock(peer->domain);
 	mesh_remote_lose(peer->domain, peer->remote);
-	mesh_lock_release(&peer->domain->lock);
+	mesh_domain_unlock(peer->domain);
 }
 
 void mesh_peer_retry(struct mesh_peer *peer, const char *reason)

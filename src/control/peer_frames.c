@@ -32,6 +32,7 @@ static enum mesh_refusal hello_refusal(struct mesh_peer *peer, const struct mesh
 	return 0;
 }
 
+MESH_HOLDS(process)
 static void hello_refuse(struct mesh_peer *peer, enum mesh_refusal refusal)
 {
 	mesh_peer_refuse(peer, refusal, 0);
@@ -98,6 +99,7 @@ static void mtu_note(struct mesh_peer *peer, const struct mesh_frame_hello *hell
 			 peer->domain->nic->netdev, there, more);
 }
 
+MESH_HOLDS(process)
 static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *hello)
 {
 	enum mesh_refusal refusal;
@@ -137,6 +139,7 @@ static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *
 	mesh_peer_greet(peer);
 }
 
+MESH_HOLDS(process)
 static void refuse_handle(struct mesh_peer *peer, const struct mesh_frame_refuse *refuse)
 {
 	if (peer->state == MESH_PEER_UP && (refuse->refusal == MESH_REFUSAL_NO_ANSWER ||
@@ -153,6 +156,7 @@ static void refuse_handle(struct mesh_peer *peer, const struct mesh_frame_refuse
 }
 
 /* Returns false if the frame is for the layers above. */
+MESH_HOLDS(process)
 static bool own_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
 	switch ((enum mesh_frame_type)frame->header.type) {
@@ -174,6 +178,7 @@ static bool own_frame_handle(struct mesh_peer *peer, const struct mesh_frame *fr
 	}
 }
 
+MESH_HOLDS(process)
 static void frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
 	mesh_frame_handler *handler = peer->process->events->frames[frame->header.type];
@@ -195,6 +200,7 @@ static void versions_explain(const struct mesh_frame *frame, char *reason)
 }
 
 /* Handles a frame of another version. An incoming peer learns our version from our HELLO. */
+MESH_HOLDS(process)
 static void foreign_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
 	char reason[MESH_PEER_REASON_MAX];
@@ -215,6 +221,7 @@ static void foreign_handle(struct mesh_peer *peer, const struct mesh_frame *fram
 }
 
 /* Handles bytes that are not a frame. */
+MESH_HOLDS(process)
 static void noise_handle(struct mesh_peer *peer)
 {
 	mesh_count_event(&peer->process->counters->refused);

@@ -3,9 +3,11 @@
 #ifndef MESH_CONTROL_PEER_FRAMES_H
 #define MESH_CONTROL_PEER_FRAMES_H
 
+#include "base/lock.h"
 #include "control/peer.h"
 
 /** Handles the complete frames in peer->in. process->lock held. */
+MESH_HOLDS(process)
 void mesh_peer_frames_handle(struct mesh_peer *peer);
 
 #endif

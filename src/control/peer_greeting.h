@@ -3,12 +3,15 @@
 #ifndef MESH_CONTROL_PEER_GREETING_H
 #define MESH_CONTROL_PEER_GREETING_H
 
+#include "base/lock.h"
 #include "control/peer.h"
 
 /** Starts to greet: from HELLO both sides know each other's endpoint. process->lock held. */
+MESH_HOLDS(process)
 void mesh_peer_greet(struct mesh_peer *peer);
 
 /** Ends the greeting once it was answered, or has failed. process->lock held. */
+MESH_HOLDS(process)
 void mesh_peer_greeting_check(struct mesh_peer *peer);
 
 /** Handles GREET or its reply: the function of peer->sink. domain->lock held. */

@@ -33,6 +33,7 @@
 
 /* ---- the socket ------------------------------------------------------------------------ */
 
+MESH_HOLDS(process)
 static void errno_retry(struct mesh_peer *peer, int error)
 {
 	char reason[MESH_PEER_REASON_MAX];
@@ -48,8 +49,10 @@ static void errno_retry(struct mesh_peer *peer, int error)
 	mesh_peer_retry(peer, reason);
 }
 
+MESH_HOLDS(process)
 static void peer_ready(struct mesh_watch *watch, uint32_t events);
 
+MESH_HOLDS(process)
 static void attempt_start(struct mesh_peer *peer)
 {
 	int fd, ret;
@@ -71,6 +74,7 @@ static void attempt_start(struct mesh_peer *peer)
 		errno_retry(peer, ret);
 }
 
+MESH_HOLDS(process)
 static void connect_finish(struct mesh_peer *peer)
 {
 	socklen_t len = sizeof(int);
@@ -91,6 +95,7 @@ static void connect_finish(struct mesh_peer *peer)
 /*
  * The connection has ended: if the peer was not up, the attempt has failed; else the peer is lost.
  */
+MESH_HOLDS(process)
 static void connection_ended(struct mesh_peer *peer, int error)
 {
 	char reason[MESH_PEER_REASON_MAX];
@@ -109,6 +114,7 @@ static void connection_ended(struct mesh_peer *peer, int error)
 	mesh_peer_lose(peer, reason);
 }
 
+MESH_HOLDS(process)
 static void peer_read(struct mesh_peer *peer)
 {
 	ssize_t n;
@@ -140,6 +146,7 @@ static void peer_ready(struct mesh_watch *watch, uint32_t events)
 
 /* ---- making and freeing ---------------------------------------------------------------- */
 
+MESH_HOLDS(process)
 static int peer_alloc(struct mesh_process *process, struct mesh_domain *domain,
 		      struct mesh_peer **made)
 {
@@ -173,7 +180,7 @@ int mesh_peer_get(struct mesh_process *process, struct mesh_domain *domain,
 	struct mesh_peer *found;
 	int ret;
 
-	mesh_lock_assert_held(&process->lock);
+	mesh_process_assert_locked(process);
 	LIST_FOREACH(found, &process->peers, entry) {
 		if (!found->incoming && found->state != MESH_PEER_LOST && found->domain == domain &&
 		    found->control_port == control_port && !found->refusal &&
@@ -225,7 +232,7 @@ int mesh_peer_accept(struct mesh_process *process, struct mesh_domain *domain, i
 
 void mesh_peer_free(struct mesh_peer *peer)
 {
-	mesh_lock_assert_held(&peer->process->lock);
+	mesh_process_assert_locked(peer->process);
 	mesh_link_leave(peer);
 	mesh_peer_sink_end(peer);
 	mesh_engine_unwatch(&peer->process->engine, &peer->watch);
@@ -238,17 +245,18 @@ void mesh_peer_free(struct mesh_peer *peer)
 /* ---- what is due ----------------------------------------------------------------------- */
 
 /* What the peer sent before its end has had time to arrive. */
+MESH_HOLDS(process)
 static void peer_bury(struct mesh_peer *peer)
 {
 	struct mesh_peer_user *user;
 
 	peer->buried = true;
-	mesh_lock_take(&peer->domain->lock);
+	mesh_domain_lock(peer->domain);
 	LIST_FOREACH(user, &peer->user_list, entry)
 		user->ops->lost(user);
 	if (peer->remote)
 		mesh_remote_lose(peer->domain, peer->remote);
-	mesh_lock_release(&peer->domain->lock);
+	mesh_domain_unlock(peer->domain);
 }
 
 bool mesh_peer_urgent(const struct mesh_peer *peer)
@@ -258,6 +266,7 @@ bool mesh_peer_urgent(const struct mesh_peer *peer)
 }
 
 /* A greeting that the provider holds points to the peer: then the next tick retries. */
+MESH_HOLDS(process)
 static void peer_try_free(struct mesh_peer *peer)
 {
 	mesh_peer_greeting_drop(peer);
@@ -266,6 +275,7 @@ static void peer_try_free(struct mesh_peer *peer)
 }
 
 /* True for an attempt without users, and for a lost peer without users. */
+MESH_HOLDS(process)
 static bool peer_is_unwanted(const struct mesh_peer *peer, uint64_t now_ms)
 {
 	if (peer->users)
@@ -277,6 +287,7 @@ static bool peer_is_unwanted(const struct mesh_peer *peer, uint64_t now_ms)
 }
 
 /* Disconnects strangers, and peers whose greeting does not arrive. */
+MESH_HOLDS(process)
 static void incoming_check(struct mesh_peer *peer, uint64_t now_ms)
 {
 	struct mesh_log_limit *limit = &peer->process->limits.no_descriptor;
@@ -299,6 +310,7 @@ static void incoming_check(struct mesh_peer *peer, uint64_t now_ms)
 }
 
 /* A HELLO or a greeting can be lost; the next attempt sends both again. */
+MESH_HOLDS(process)
 static void outgoing_check(struct mesh_peer *peer, uint64_t now_ms)
 {
 	uint64_t age_ms = mesh_clock_elapsed_ms(peer->state_ms, now_ms);

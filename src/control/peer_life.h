@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/lock.h"
 #include "control/peer.h"
 
 /**
@@ -16,21 +17,26 @@
  *
  * Returns 0, or a negative errno: no memory, or -ENOSPC if the domain has no id left.
  */
+MESH_HOLDS(process)
 int mesh_peer_get(struct mesh_process *process, struct mesh_domain *domain,
 		  const struct mesh_endpoint_addr *address, uint16_t control_port,
 		  uint32_t listen_id, uint64_t cookie, struct mesh_peer **peer);
 
 /** Makes an incoming peer from an accepted socket, and owns the socket. The same errors. */
+MESH_HOLDS(process)
 int mesh_peer_accept(struct mesh_process *process, struct mesh_domain *domain, int fd,
 		     const struct mesh_addr *from);
 
 /** Frees the peer with everything it holds, at shutdown. process->lock held. */
+MESH_HOLDS(process)
 void mesh_peer_free(struct mesh_peer *peer);
 
 /** True while the engine must check it all the time: it greets, or was lost a moment ago. */
+MESH_HOLDS(process)
 bool mesh_peer_urgent(const struct mesh_peer *peer);
 
 /** Retries and deadlines of one peer. May free it. process->lock held. */
+MESH_HOLDS(process)
 void mesh_peer_tick(struct mesh_peer *peer, uint64_t now_ms);
 
 #endif

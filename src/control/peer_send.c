@@ -14,6 +14,7 @@
 #include "fabric/provider_sockets.h"
 #include "wire/stats.h"
 
+MESH_HOLDS(process)
 static void out_append(struct mesh_peer *peer, const void *bytes, size_t size)
 {
 	uint8_t *grown;
@@ -47,7 +48,7 @@ void mesh_peer_flush(struct mesh_peer *peer)
 
 void mesh_peer_send(struct mesh_peer *peer, struct mesh_frame *frame, enum mesh_frame_type type)
 {
-	mesh_lock_assert_held(&peer->process->lock);
+	mesh_process_assert_locked(peer->process);
 	if (peer->watch.fd < 0)
 		return;
 	out_append(peer, frame, mesh_frame_finish(frame, type));

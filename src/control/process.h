@@ -65,13 +65,14 @@ struct mesh_process {
 	enum mesh_provider_id providers[MESH_NICS_MAX];
 	enum mesh_dev_state dev_states[MESH_NICS_MAX];
 	struct mesh_domain *_Atomic domains[MESH_NICS_MAX];
-	uint64_t opening_ms; /* since when domains are being opened */
-	bool settled;	     /* all are open, or it took too long: connections are made */
+	uint64_t opening_ms MESH_GUARDED_BY(process); /* since when domains are being opened */
+	bool settled MESH_GUARDED_BY(
+		process); /* all are open, or it took too long: connections are made */
 	/* Of the open domains, once settled; only grows while started. */
 	struct mesh_endpoint_addr endpoints[MESH_NICS_MAX];
-	int num_endpoints;
+	int num_endpoints MESH_GUARDED_BY(process);
 	struct mesh_control controls[MESH_NICS_MAX]; /* by dev */
-	uint16_t control_port;
+	uint16_t control_port MESH_GUARDED_BY(process);
 
 	/* Limits of messages that strangers or a lack of descriptors can cause without end. */
 	struct {
@@ -82,14 +83,16 @@ struct mesh_process {
 		struct mesh_log_limit mtu;
 	} limits;
 
-	LIST_HEAD(, mesh_peer) peers;
-	LIST_HEAD(, mesh_link) links; /* of the peers that are up */
-	LIST_HEAD(, mesh_comm) comms; /* all that src/transport has open */
+	LIST_HEAD(, mesh_peer) peers MESH_GUARDED_BY(process);
+	LIST_HEAD(, mesh_link) links MESH_GUARDED_BY(process); /* of the peers that are up */
+	LIST_HEAD(, mesh_comm) comms MESH_GUARDED_BY(process); /* all that src/transport has open */
 	/* For `fi_mesh watch`; counters is never NULL, and points into the page or to our own. */
 	struct mesh_stats_file stats;
 	struct mesh_process_counters *counters;
 	struct mesh_process_counters own_counters;
 };
+
+MESH_LOCK_FUNCTIONS(process, mesh_process, lock)
 
 /**
  * Lists our NICs for handles and HELLO: the domains that are open, and those being opened, which

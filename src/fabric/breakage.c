@@ -25,9 +25,9 @@ static bool target_address(struct mesh_domain *domain, const struct mesh_op *op,
 
 	if (!op)
 		return false;
-	mesh_lock_take(&domain->transmit_lock);
+	mesh_transmit_lock(domain);
 	ret = fi_av_lookup(domain->av, op->to, &name, &len);
-	mesh_lock_release(&domain->transmit_lock);
+	mesh_transmit_unlock(domain);
 	return !ret &&
 	       !mesh_addr_from_sockaddr((struct sockaddr *)&name, (socklen_t)len, address, NULL);
 }
@@ -38,12 +38,12 @@ static int target_mtu(struct mesh_domain *domain, const struct mesh_op *op)
 	const struct mesh_remote *remote;
 	int mtu = 0;
 
-	mesh_lock_take(&domain->transmit_lock);
+	mesh_transmit_lock(domain);
 	LIST_FOREACH(remote, &domain->remotes, entry) {
 		if (op && remote->fi_addr == op->to && remote->mtu)
 			mtu = remote->mtu;
 	}
-	mesh_lock_release(&domain->transmit_lock);
+	mesh_transmit_unlock(domain);
 	return mtu;
 }
 

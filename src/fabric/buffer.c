@@ -25,7 +25,7 @@ struct mesh_buffer *mesh_buffer_take(struct mesh_domain *domain, struct mesh_flo
 {
 	struct mesh_buffer *buffer = NULL;
 
-	mesh_lock_take(&domain->transmit_lock);
+	mesh_transmit_lock(domain);
 	if (flow->num_buffers < domain->num_free_buffers)
 		buffer = TAILQ_FIRST(&domain->free_buffers);
 	if (buffer) {
@@ -34,7 +34,7 @@ struct mesh_buffer *mesh_buffer_take(struct mesh_domain *domain, struct mesh_flo
 		flow->num_buffers++;
 		buffer->flow = flow;
 	}
-	mesh_lock_release(&domain->transmit_lock);
+	mesh_transmit_unlock(domain);
 	return buffer;
 }
 
@@ -46,13 +46,13 @@ void mesh_buffer_put(struct mesh_buffer *buffer)
 	buffer->owner = NULL;
 	buffer->about = NULL;
 	buffer->posted_ns = 0;
-	mesh_lock_take(&domain->transmit_lock);
+	mesh_transmit_lock(domain);
 	TAILQ_INSERT_HEAD(&domain->free_buffers, buffer, entry);
 	domain->num_free_buffers++;
 	if (buffer->flow)
 		buffer->flow->num_buffers--;
 	buffer->flow = NULL;
-	mesh_lock_release(&domain->transmit_lock);
+	mesh_transmit_unlock(domain);
 }
 
 static void send_complete(struct mesh_op *op, int error)
@@ -67,6 +67,7 @@ static void send_complete(struct mesh_op *op, int error)
 	mesh_buffer_put(buffer);
 }
 
+MESH_HOLDS(domain)
 static int receive_post(struct mesh_buffer *buffer)
 {
 	struct mesh_domain *domain = buffer->domain;
@@ -84,6 +85,7 @@ static int receive_post(struct mesh_buffer *buffer)
 }
 
 /* buffer->size was set from the completion. */
+MESH_HOLDS(domain)
 static void receive_complete(struct mesh_op *op, int error)
 {
 	struct mesh_buffer *buffer = mesh_buffer_of_op(op);
@@ -102,7 +104,7 @@ void mesh_receives_resume(struct mesh_domain *domain)
 {
 	struct mesh_buffer *buffer;
 
-	mesh_lock_assert_held(&domain->lock);
+	mesh_domain_assert_locked(domain);
 	while ((buffer = TAILQ_FIRST(&domain->unposted))) {
 		if (receive_post(buffer))
 			return;
@@ -156,6 +158,7 @@ static int slab_open(struct mesh_domain *domain, int receives)
 	return mesh_mr_open(domain, domain->slab, size, &domain->slab_mr);
 }
 
+MESH_NOT_ANALYSED
 int mesh_buffers_open(struct mesh_domain *domain)
 {
 	size_t stride = buffer_stride(domain);
@@ -183,6 +186,7 @@ int mesh_buffers_open(struct mesh_domain *domain)
 	return 0;
 }
 
+MESH_NOT_ANALYSED
 void mesh_buffers_close(struct mesh_domain *domain)
 {
 	mesh_mr_close(domain->slab_mr);

@@ -4,6 +4,7 @@
 #define MESH_FABRIC_BUFFER_H
 
 #include "base/container.h"
+#include "base/lock.h"
 #include "fabric/domain.h"
 #include "fabric/flow.h"
 #include "fabric/op.h"
@@ -46,6 +47,7 @@ int mesh_buffers_open(struct mesh_domain *domain);
 void mesh_buffers_close(struct mesh_domain *domain);
 
 /** Retries the receives that the provider did not accept. domain->lock held. */
+MESH_HOLDS(domain)
 void mesh_receives_resume(struct mesh_domain *domain);
 
 #endif

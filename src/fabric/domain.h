@@ -84,25 +84,30 @@ struct mesh_domain {
 	struct mesh_buffer *receive_buffers;
 	struct mesh_buffer *send_buffers;
 	int num_receive_buffers;
-	struct mesh_buffer_list free_buffers; /* transmit_lock */
-	int num_free_buffers;		      /* transmit_lock */
-	TAILQ_HEAD(, mesh_remote) backlogged; /* transmit_lock */
-	struct mesh_waiter_list waiters;      /* transmit_lock */
-	LIST_HEAD(, mesh_remote) remotes;     /* transmit_lock */
-	LIST_HEAD(, mesh_flow) flows;	      /* transmit_lock */
-	_Atomic(bool) has_waiting;	      /* backlogged or waiters may not be empty */
+	struct mesh_buffer_list free_buffers MESH_GUARDED_BY(transmit); /* transmit_lock */
+	int num_free_buffers MESH_GUARDED_BY(transmit);			/* transmit_lock */
+	TAILQ_HEAD(, mesh_remote) backlogged MESH_GUARDED_BY(transmit); /* transmit_lock */
+	struct mesh_waiter_list waiters MESH_GUARDED_BY(transmit);	/* transmit_lock */
+	LIST_HEAD(, mesh_remote) remotes MESH_GUARDED_BY(transmit);	/* transmit_lock */
+	LIST_HEAD(, mesh_flow) flows MESH_GUARDED_BY(transmit);		/* transmit_lock */
+	_Atomic(bool) has_waiting; /* backlogged or waiters may not be empty */
 
-	LIST_HEAD(, mesh_mr) mrs; /* registrations (mr.c); under lock */
-	uint64_t mr_flags;	  /* for each of them */
+	LIST_HEAD(, mesh_mr) mrs MESH_GUARDED_BY(domain); /* registrations (mr.c); under lock */
+	uint64_t mr_flags;				  /* for each of them */
 
-	_Atomic(uint64_t) polls;	  /* number of polls: shows whether any thread polls */
-	_Atomic(uint64_t) strangers;	  /* messages and writes without a sink (sink.h) */
-	bool receive_warned;		  /* a failing post was reported; under lock */
-	_Atomic(bool) broken;		  /* its queue cannot be read: no operation completes */
-	struct mesh_buffer_list unposted; /* receives to post again; under lock */
-	struct mesh_sink *sinks[MESH_COMM_IDS]; /* under lock */
-	uint32_t next_sink; /* under lock; only grows, so that ids are reused late */
+	_Atomic(uint64_t) polls;     /* number of polls: shows whether any thread polls */
+	_Atomic(uint64_t) strangers; /* messages and writes without a sink (sink.h) */
+	bool receive_warned MESH_GUARDED_BY(domain); /* a failing post was reported; under lock */
+	_Atomic(bool) broken; /* its queue cannot be read: no operation completes */
+	struct mesh_buffer_list
+		unposted MESH_GUARDED_BY(domain); /* receives to post again; under lock */
+	struct mesh_sink *sinks[MESH_COMM_IDS] MESH_GUARDED_BY(domain); /* under lock */
+	uint32_t next_sink
+		MESH_GUARDED_BY(domain); /* under lock; only grows, so that ids are reused late */
 	LIST_HEAD(, mesh_verbs_fence) abandoned; /* fences without a caller; under lock */
 };
+
+MESH_LOCK_FUNCTIONS(domain, mesh_domain, lock)
+MESH_LOCK_FUNCTIONS(transmit, mesh_domain, transmit_lock)
 
 #endif

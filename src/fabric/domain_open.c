@@ -174,6 +174,7 @@ static int limits_check(const struct mesh_domain *domain)
 	return -EOPNOTSUPP;
 }
 
+MESH_NOT_ANALYSED
 static void domain_init(struct mesh_domain *domain, const struct mesh_domain_options *options)
 {
 	mesh_lock_init(&domain->lock);
@@ -192,6 +193,7 @@ static void domain_init(struct mesh_domain *domain, const struct mesh_domain_opt
 	domain->segment_bytes = options->segment_bytes;
 }
 
+MESH_NOT_ANALYSED
 int mesh_domain_open(const struct mesh_domain_options *options, struct mesh_domain **domain)
 {
 	char reason[MESH_PROVIDER_REASON_MAX];
@@ -259,6 +261,7 @@ static void strangers_log(const struct mesh_domain *domain)
 			  domain->nic->netdev, strangers);
 }
 
+MESH_NOT_ANALYSED
 void mesh_domain_close(struct mesh_domain *domain)
 {
 	struct mesh_remote *remote;

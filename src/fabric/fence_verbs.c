@@ -79,9 +79,9 @@ static int fence_post(struct mesh_verbs_fence *fence)
 	};
 	int ret;
 
-	mesh_lock_take(&domain->transmit_lock);
+	mesh_transmit_lock(domain);
 	ret = mesh_write_post(domain, fence->remote, &write, FI_COMPLETION, &fence->op);
-	mesh_lock_release(&domain->transmit_lock);
+	mesh_transmit_unlock(domain);
 	return ret;
 }
 
@@ -93,12 +93,12 @@ static void deadline_set(struct mesh_verbs_fence *fence, uint64_t limit_ms)
 /* Records for later fences whether the peer's NIC has answered. */
 static void answer_remember(struct mesh_verbs_fence *fence, bool answered)
 {
-	mesh_lock_take(&fence->domain->transmit_lock);
+	mesh_transmit_lock(fence->domain);
 	if (answered)
 		fence->remote->flow->silent_ms = 0;
 	else if (!fence->brief)
 		fence->remote->flow->silent_ms = mesh_clock_ms();
-	mesh_lock_release(&fence->domain->transmit_lock);
+	mesh_transmit_unlock(fence->domain);
 }
 
 static int post_step(struct mesh_verbs_fence *fence)
@@ -126,7 +126,7 @@ static int refusal_step(struct mesh_verbs_fence *fence)
 	struct mesh_domain *domain = fence->domain;
 	int ret = -EAGAIN;
 
-	mesh_lock_take(&domain->lock);
+	mesh_domain_lock(domain);
 	if (fence->ended) {
 		/* A write without an error means that the peer's NIC does not check addresses. */
 		ret = fence->error ? 0 : -EIO;
@@ -138,7 +138,7 @@ static int refusal_step(struct mesh_verbs_fence *fence)
 		fence->abandoned = true;
 		LIST_INSERT_HEAD(&domain->abandoned, fence, entry);
 	}
-	mesh_lock_release(&domain->lock);
+	mesh_domain_unlock(domain);
 	return ret;
 }
 
@@ -154,9 +154,9 @@ struct mesh_verbs_fence *mesh_verbs_fence_begin(struct mesh_domain *domain,
 	fence->op.expected_to_fail = true;
 	fence->domain = domain;
 	fence->remote = remote;
-	mesh_lock_take(&domain->transmit_lock);
+	mesh_transmit_lock(domain);
 	silent_ms = remote->flow->silent_ms;
-	mesh_lock_release(&domain->transmit_lock);
+	mesh_transmit_unlock(domain);
 	fence->brief = silent_ms && mesh_clock_ms() - silent_ms < BRIEF_FOR_MS;
 	deadline_set(fence, POST_MS);
 	return fence;

@@ -34,7 +34,7 @@ struct mesh_flow *mesh_flow_get(struct mesh_domain *domain, const void *name, si
 	struct mesh_pace_bounds bounds = window_bounds(domain);
 	struct mesh_flow *flow;
 
-	mesh_lock_assert_held(&domain->transmit_lock);
+	mesh_transmit_assert_locked(domain);
 	LIST_FOREACH(flow, &domain->flows, entry) {
 		if (flow->name_len == name_len && !memcmp(flow->name, name, name_len))
 			goto found;
@@ -54,7 +54,7 @@ found:
 
 void mesh_flow_put(struct mesh_domain *domain, struct mesh_flow *flow)
 {
-	mesh_lock_assert_held(&domain->transmit_lock);
+	mesh_transmit_assert_locked(domain);
 	/* If a completion may still arrive, the flow stays until reuse or the domain's close. */
 	if (--flow->users || flow->num_buffers || mesh_pace_in_flight(&flow->pace))
 		return;
@@ -86,7 +86,7 @@ static void claim_set(struct mesh_waiter *waiter, size_t claim)
 void mesh_flow_wait(struct mesh_domain *domain, struct mesh_flow *flow, struct mesh_waiter *waiter,
 		    size_t claim)
 {
-	mesh_lock_take(&domain->transmit_lock);
+	mesh_transmit_lock(domain);
 	if (!waiter->queued && !waiter->flow) {
 		waiter->flow = flow;
 		TAILQ_INSERT_TAIL(&flow->waiters, waiter, entry);
@@ -94,7 +94,7 @@ void mesh_flow_wait(struct mesh_domain *domain, struct mesh_flow *flow, struct m
 	}
 	if (waiter->flow)
 		claim_set(waiter, claim);
-	mesh_lock_release(&domain->transmit_lock);
+	mesh_transmit_unlock(domain);
 	/*
 	 * The last completion may have arrived after the caller's check and before the waiter was
 	 * queued. Either the completion sees the waiter, or this check sees the completion: each
@@ -108,7 +108,7 @@ void mesh_flow_leave(struct mesh_domain *domain, struct mesh_waiter *waiter)
 {
 	struct mesh_flow *flow = waiter->flow;
 
-	mesh_lock_assert_held(&domain->transmit_lock);
+	mesh_transmit_assert_locked(domain);
 	if (!flow)
 		return;
 	claim_set(waiter, 0);
@@ -138,19 +138,19 @@ static void waiters_serve(struct mesh_domain *domain, struct mesh_flow *flow)
 	struct mesh_waiter *waiter;
 	unsigned int turns;
 
-	mesh_lock_take(&domain->transmit_lock);
+	mesh_transmit_lock(domain);
 	for (turns = num_waiters(flow); turns; turns--) {
 		waiter = TAILQ_FIRST(&flow->waiters);
 		if (!waiter || !mesh_pace_has_room(&flow->pace, waiter->claim ? waiter->claim : 1))
 			break;
 		mesh_flow_leave(domain, waiter);
 		atomic_store_explicit(&flow->turn, waiter, memory_order_relaxed);
-		mesh_lock_release(&domain->transmit_lock);
+		mesh_transmit_unlock(domain);
 		waiter->resume(waiter);
-		mesh_lock_take(&domain->transmit_lock);
+		mesh_transmit_lock(domain);
 		atomic_store_explicit(&flow->turn, NULL, memory_order_relaxed);
 	}
-	mesh_lock_release(&domain->transmit_lock);
+	mesh_transmit_unlock(domain);
 }
 
 void mesh_flow_completed(struct mesh_domain *domain, struct mesh_flow *flow, size_t size,
@@ -158,7 +158,7 @@ void mesh_flow_completed(struct mesh_domain *domain, struct mesh_flow *flow, siz
 {
 	uint64_t now_ns = mesh_clock_ns();
 
-	mesh_lock_assert_held(&domain->lock);
+	mesh_domain_assert_locked(domain);
 	if (arrived)
 		mesh_pace_round_trip(&flow->pace, size, posted_ns, now_ns);
 	mesh_pace_completed(&flow->pace, size, posted_ns, now_ns);
@@ -168,7 +168,7 @@ void mesh_flow_completed(struct mesh_domain *domain, struct mesh_flow *flow, siz
 
 void mesh_flow_forget(struct mesh_domain *domain, struct mesh_flow *flow, size_t size)
 {
-	mesh_lock_assert_held(&domain->lock);
+	mesh_domain_assert_locked(domain);
 	mesh_pace_forget(&flow->pace, size);
 	if (atomic_load(&flow->has_waiters))
 		waiters_serve(domain, flow);
@@ -176,26 +176,26 @@ void mesh_flow_forget(struct mesh_domain *domain, struct mesh_flow *flow, size_t
 
 void mesh_domain_wait(struct mesh_domain *domain, struct mesh_waiter *waiter)
 {
-	mesh_lock_take(&domain->transmit_lock);
+	mesh_transmit_lock(domain);
 	mesh_flow_leave(domain, waiter);
 	if (!waiter->queued) {
 		waiter->queued = true;
 		TAILQ_INSERT_TAIL(&domain->waiters, waiter, entry);
 		atomic_store_explicit(&domain->has_waiting, true, memory_order_relaxed);
 	}
-	mesh_lock_release(&domain->transmit_lock);
+	mesh_transmit_unlock(domain);
 }
 
 void mesh_domain_wait_cancel(struct mesh_domain *domain, struct mesh_waiter *waiter)
 {
-	mesh_lock_assert_held(&domain->lock);
-	mesh_lock_take(&domain->transmit_lock);
+	mesh_domain_assert_locked(domain);
+	mesh_transmit_lock(domain);
 	mesh_flow_leave(domain, waiter);
 	if (waiter->queued) {
 		waiter->queued = false;
 		TAILQ_REMOVE(&domain->waiters, waiter, entry);
 	}
-	mesh_lock_release(&domain->transmit_lock);
+	mesh_transmit_unlock(domain);
 }
 
 void mesh_waiters_resume(struct mesh_domain *domain)
@@ -203,16 +203,16 @@ void mesh_waiters_resume(struct mesh_domain *domain)
 	struct mesh_waiter_list ready = TAILQ_HEAD_INITIALIZER(ready);
 	struct mesh_waiter *waiter;
 
-	mesh_lock_assert_held(&domain->lock);
+	mesh_domain_assert_locked(domain);
 	/* Only the present waiters: a resume() that must wait again is queued for the next poll. */
-	mesh_lock_take(&domain->transmit_lock);
+	mesh_transmit_lock(domain);
 	TAILQ_CONCAT(&ready, &domain->waiters, entry);
 	while ((waiter = TAILQ_FIRST(&ready))) {
 		TAILQ_REMOVE(&ready, waiter, entry);
 		waiter->queued = false;
-		mesh_lock_release(&domain->transmit_lock);
+		mesh_transmit_unlock(domain);
 		waiter->resume(waiter);
-		mesh_lock_take(&domain->transmit_lock);
+		mesh_transmit_lock(domain);
 	}
-	mesh_lock_release(&domain->transmit_lock);
+	mesh_transmit_unlock(domain);
 }

@@ -3,6 +3,7 @@
 #ifndef MESH_FABRIC_FLOW_H
 #define MESH_FABRIC_FLOW_H
 
+#include "base/lock.h"
 #include "fabric/domain.h"
 #include "fabric/pace.h"
 
@@ -41,12 +42,15 @@ struct mesh_waiter {
  * Returns the flow to the endpoint of this name (MESH_ENDPOINT_NAME_MAX bytes at most) and counts
  * one user more. NULL if memory is short. transmit_lock held.
  */
+MESH_HOLDS(transmit)
 struct mesh_flow *mesh_flow_get(struct mesh_domain *domain, const void *name, size_t name_len);
 /** Counts one user less; frees the flow after the last one. transmit_lock held. */
+MESH_HOLDS(transmit)
 void mesh_flow_put(struct mesh_domain *domain, struct mesh_flow *flow);
 /** Frees the remaining flows of the domain. */
 void mesh_flows_close(struct mesh_domain *domain);
 /** Removes a waiter from the queue of its flow, if it is in one. transmit_lock held. */
+MESH_HOLDS(transmit)
 void mesh_flow_leave(struct mesh_domain *domain, struct mesh_waiter *waiter);
 
 /** Queues @waiter for the next poll. Idempotent. Any lock except transmit_lock may be held. */
@@ -76,6 +80,7 @@ void mesh_flow_wait(struct mesh_domain *domain, struct mesh_flow *flow, struct m
 		    size_t claim);
 
 /** Removes @waiter from both queues. domain->lock held, so that no resume() is running. */
+MESH_HOLDS(domain)
 void mesh_domain_wait_cancel(struct mesh_domain *domain, struct mesh_waiter *waiter);
 
 /**
@@ -85,6 +90,7 @@ void mesh_domain_wait_cancel(struct mesh_domain *domain, struct mesh_waiter *wai
  * @size: bytes of the write; @posted_ns: when it was posted; @arrived: true if the completion means
  * that the peer has the data, so that it shows the latency
  */
+MESH_HOLDS(domain)
 void mesh_flow_completed(struct mesh_domain *domain, struct mesh_flow *flow, size_t size,
 			 uint64_t posted_ns, bool arrived);
 
@@ -92,9 +98,11 @@ void mesh_flow_completed(struct mesh_domain *domain, struct mesh_flow *flow, siz
  * The same for a write that has not completed and is no longer waited for: its room becomes free.
  * The caller must not count it again when it completes.
  */
+MESH_HOLDS(domain)
 void mesh_flow_forget(struct mesh_domain *domain, struct mesh_flow *flow, size_t size);
 
 /** Resumes the waiters for the next poll. domain->lock held. */
+MESH_HOLDS(domain)
 void mesh_waiters_resume(struct mesh_domain *domain);
 
 #endif

@@ -31,11 +31,12 @@ struct mesh_mr {
 	int users;   /* under domain->lock */
 };
 
+MESH_HOLDS(domain)
 static struct mesh_mr *mr_lookup(struct mesh_domain *domain, const char *data, size_t size)
 {
 	struct mesh_mr *mr;
 
-	mesh_lock_assert_held(&domain->lock);
+	mesh_domain_assert_locked(domain);
 	LIST_FOREACH(mr, &domain->mrs, entry) {
 		if (data >= mr->data && size <= mr->size &&
 		    (size_t)(data - mr->data) <= mr->size - size)
@@ -69,16 +70,18 @@ static int region_open(struct mesh_domain *domain, const void *data, size_t size
 }
 
 /* Held while the table of keys changes, which posting may read (domain.h); verbs has no table. */
+MESH_NOT_ANALYSED
 static void posts_hold(struct mesh_domain *domain)
 {
 	if (domain->provider != MESH_PROVIDER_VERBS_RXM)
-		mesh_lock_take(&domain->transmit_lock);
+		mesh_transmit_lock(domain);
 }
 
+MESH_NOT_ANALYSED
 static void posts_let_go(struct mesh_domain *domain)
 {
 	if (domain->provider != MESH_PROVIDER_VERBS_RXM)
-		mesh_lock_release(&domain->transmit_lock);
+		mesh_transmit_unlock(domain);
 }
 
 static int mr_register(struct mesh_domain *domain, struct mesh_mr *mr)
@@ -148,7 +151,7 @@ int mesh_mr_open(struct mesh_domain *domain, const void *data, size_t size, stru
 	struct mesh_mr *found;
 	int ret = 0;
 
-	mesh_lock_take(&domain->lock);
+	mesh_domain_lock(domain);
 	found = mr_lookup(domain, data, size);
 	if (found) {
 		found->users++;
@@ -170,7 +173,7 @@ int mesh_mr_open(struct mesh_domain *domain, const void *data, size_t size, stru
 	}
 	LIST_INSERT_HEAD(&domain->mrs, found, entry);
 unlock:
-	mesh_lock_release(&domain->lock);
+	mesh_domain_unlock(domain);
 	if (!ret)
 		*mr = found;
 	return ret;
@@ -184,16 +187,16 @@ void mesh_mr_close(struct mesh_mr *mr)
 	if (!mr)
 		return;
 	domain = mr->domain;
-	mesh_lock_take(&domain->lock);
+	mesh_domain_lock(domain);
 	if (--mr->users) {
-		mesh_lock_release(&domain->lock);
+		mesh_domain_unlock(domain);
 		return;
 	}
 	LIST_REMOVE(mr, entry);
 	posts_hold(domain);
 	ret = fi_close(&mr->fid->fid);
 	posts_let_go(domain);
-	mesh_lock_release(&domain->lock);
+	mesh_domain_unlock(domain);
 	if (ret)
 		mesh_warn("cannot close a memory registration of %s: %s", domain->nic->netdev,
 			  fi_strerror(-ret));

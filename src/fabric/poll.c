@@ -25,6 +25,7 @@ static bool op_is_receive(const struct mesh_domain *domain, const struct mesh_op
 	       buffer < domain->receive_buffers + domain->num_receive_buffers;
 }
 
+MESH_HOLDS(domain)
 static void completion_handle(struct mesh_domain *domain, const struct fi_cq_data_entry *entry)
 {
 	struct mesh_op *op = entry->op_context;
@@ -98,16 +99,17 @@ static void queue_failed(struct mesh_domain *domain, int error)
 }
 
 /* Retries the operations that the provider did not accept. */
+MESH_HOLDS(domain)
 static void waiting_resume(struct mesh_domain *domain)
 {
 	bool more;
 
 	mesh_backlogs_resume(domain);
 	mesh_waiters_resume(domain);
-	mesh_lock_take(&domain->transmit_lock);
+	mesh_transmit_lock(domain);
 	more = !TAILQ_EMPTY(&domain->backlogged) || !TAILQ_EMPTY(&domain->waiters);
 	atomic_store_explicit(&domain->has_waiting, more, memory_order_relaxed);
-	mesh_lock_release(&domain->transmit_lock);
+	mesh_transmit_unlock(domain);
 }
 
 void mesh_domain_poll_locked(struct mesh_domain *domain)
@@ -116,7 +118,7 @@ void mesh_domain_poll_locked(struct mesh_domain *domain)
 	int batch;
 	ssize_t n, i;
 
-	mesh_lock_assert_held(&domain->lock);
+	mesh_domain_assert_locked(domain);
 	atomic_store_explicit(&domain->polls,
 			      atomic_load_explicit(&domain->polls, memory_order_relaxed) + 1,
 			      memory_order_relaxed);
@@ -142,9 +144,9 @@ void mesh_domain_poll_locked(struct mesh_domain *domain)
 
 bool mesh_domain_poll(struct mesh_domain *domain)
 {
-	if (!mesh_lock_try(&domain->lock))
+	if (!mesh_domain_try_lock(domain))
 		return false;
 	mesh_domain_poll_locked(domain);
-	mesh_lock_release(&domain->lock);
+	mesh_domain_unlock(domain);
 	return true;
 }

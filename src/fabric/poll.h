@@ -3,6 +3,7 @@
 #ifndef MESH_FABRIC_POLL_H
 #define MESH_FABRIC_POLL_H
 
+#include "base/lock.h"
 #include "fabric/domain.h"
 
 /**
@@ -13,6 +14,7 @@
 bool mesh_domain_poll(struct mesh_domain *domain);
 
 /** As mesh_domain_poll(), for a caller that holds domain->lock. */
+MESH_HOLDS(domain)
 void mesh_domain_poll_locked(struct mesh_domain *domain);
 
 #endif

@@ -135,11 +135,12 @@ static int sockets_visit(struct visit *visit, bool (*look)(struct visit *visit, 
 /* ---- cutting off one peer ------------------------------------------------------------------ */
 
 /* True if another remote, which is not lost, has reported that it connected from this port. */
+MESH_HOLDS(transmit)
 static bool port_is_anothers(const struct visit *visit, uint16_t port)
 {
 	const struct mesh_remote *remote = visit->remote, *other;
 
-	mesh_lock_assert_held(&visit->domain->transmit_lock);
+	mesh_transmit_assert_locked(visit->domain);
 	LIST_FOREACH(other, &visit->domain->remotes, entry) {
 		if (!other->lost && other->dialled_from == port &&
 		    (other->name_len != remote->name_len ||
@@ -154,6 +155,7 @@ static bool port_is_anothers(const struct visit *visit, uint16_t port)
  * port of a connection that the other side opened does not identify its process; ports that other
  * processes at the same address have reported as theirs are excluded.
  */
+MESH_HOLDS(transmit)
 static bool ports_are_remotes(const struct visit *visit, const struct ports *ports)
 {
 	if (ports->peer == ports->endpoint)
@@ -161,6 +163,7 @@ static bool ports_are_remotes(const struct visit *visit, const struct ports *por
 	return ports->local == visit->domain->port && !port_is_anothers(visit, ports->peer);
 }
 
+MESH_HOLDS(transmit)
 static bool socket_is_remotes(const struct visit *visit, int fd)
 {
 	struct ports ports;
@@ -172,6 +175,7 @@ static bool socket_is_remotes(const struct visit *visit, int fd)
  * The disconnect empties the socket's queue at once, under the kernel's lock; the shutdown wakes
  * the provider, which then closes the connection.
  */
+MESH_HOLDS(transmit)
 static bool socket_cut(struct visit *visit, int fd)
 {
 	struct sockaddr unspecified = {.sa_family = AF_UNSPEC};
@@ -189,11 +193,11 @@ int mesh_sockets_fence(struct mesh_domain *domain, struct mesh_remote *remote)
 	struct visit visit = {.domain = domain, .remote = remote};
 	int count;
 
-	mesh_lock_take(&domain->lock);
-	mesh_lock_take(&domain->transmit_lock);
+	mesh_domain_lock(domain);
+	mesh_transmit_lock(domain);
 	count = sockets_visit(&visit, socket_cut);
-	mesh_lock_release(&domain->transmit_lock);
-	mesh_lock_release(&domain->lock);
+	mesh_transmit_unlock(domain);
+	mesh_domain_unlock(domain);
 	return count;
 }
 
@@ -219,9 +223,9 @@ uint16_t mesh_remote_dialled_port(struct mesh_domain *domain, struct mesh_remote
 
 void mesh_remote_dialled_from(struct mesh_domain *domain, struct mesh_remote *remote, uint16_t port)
 {
-	mesh_lock_take(&domain->transmit_lock);
+	mesh_transmit_lock(domain);
 	remote->dialled_from = port;
-	mesh_lock_release(&domain->transmit_lock);
+	mesh_transmit_unlock(domain);
 }
 
 /* ---- reading their state ----------------------------------------------------------------- */
@@ -250,12 +254,12 @@ void mesh_remote_sockets_find(struct mesh_domain *domain, const struct mesh_remo
 		return;
 	/* The visit does not delay posting or polling: only the choice takes the lock. */
 	sockets_visit(&visit, connection_note);
-	mesh_lock_take(&domain->transmit_lock);
+	mesh_transmit_lock(domain);
 	for (i = 0; i < visit.num_found && sockets->num < MESH_REMOTE_SOCKETS_MAX; i++) {
 		if (ports_are_remotes(&visit, &found[i].ports))
 			sockets->sockets[sockets->num++] = found[i].socket;
 	}
-	mesh_lock_release(&domain->transmit_lock);
+	mesh_transmit_unlock(domain);
 }
 
 int mesh_remote_sockets_look(const struct mesh_remote_sockets *sockets, struct mesh_tcp_look *looks)

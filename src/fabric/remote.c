@@ -12,11 +12,12 @@
 #include "fabric/remote.h"
 
 /* Frees closed remotes whose backlog is empty. */
+MESH_HOLDS(transmit)
 static void remotes_reap(struct mesh_domain *domain)
 {
 	struct mesh_remote *remote, *next;
 
-	mesh_lock_assert_held(&domain->transmit_lock);
+	mesh_transmit_assert_locked(domain);
 	for (remote = LIST_FIRST(&domain->remotes); remote; remote = next) {
 		next = LIST_NEXT(remote, entry);
 		if (!remote->closed || !TAILQ_EMPTY(&remote->backlog))
@@ -27,6 +28,7 @@ static void remotes_reap(struct mesh_domain *domain)
 	}
 }
 
+MESH_HOLDS(transmit)
 static int remote_insert(struct mesh_domain *domain, struct mesh_remote *remote)
 {
 	int ret = fi_av_insert(domain->av, remote->name, 1, &remote->fi_addr, 0, NULL);
@@ -55,12 +57,12 @@ int mesh_remote_open(struct mesh_domain *domain, const void *name, size_t name_l
 	memcpy(opened->name, name, name_len);
 	opened->name_len = name_len;
 	TAILQ_INIT(&opened->backlog);
-	mesh_lock_take(&domain->transmit_lock);
+	mesh_transmit_lock(domain);
 	remotes_reap(domain);
 	ret = remote_insert(domain, opened);
 	if (!ret)
 		LIST_INSERT_HEAD(&domain->remotes, opened, entry);
-	mesh_lock_release(&domain->transmit_lock);
+	mesh_transmit_unlock(domain);
 	if (ret)
 		free(opened);
 	else
@@ -72,29 +74,30 @@ void mesh_remote_close(struct mesh_domain *domain, struct mesh_remote *remote)
 {
 	if (!remote)
 		return;
-	mesh_lock_take(&domain->transmit_lock);
+	mesh_transmit_lock(domain);
 	/* The messages in its backlog fail at the next poll. */
 	remote->lost = true;
 	remote->closed = true;
 	/* The address stays in the AV: equal addresses share one entry. */
 	remotes_reap(domain);
-	mesh_lock_release(&domain->transmit_lock);
+	mesh_transmit_unlock(domain);
 }
 
 void mesh_remote_mtu_set(struct mesh_domain *domain, struct mesh_remote *remote, int mtu)
 {
-	mesh_lock_take(&domain->transmit_lock);
+	mesh_transmit_lock(domain);
 	remote->mtu = mtu;
-	mesh_lock_release(&domain->transmit_lock);
+	mesh_transmit_unlock(domain);
 }
 
 /* Moves the whole backlog to @buffers. */
+MESH_HOLDS(transmit)
 static void backlog_detach(struct mesh_domain *domain, struct mesh_remote *remote,
 			   struct mesh_buffer_list *buffers)
 {
 	struct mesh_buffer *buffer;
 
-	mesh_lock_assert_held(&domain->transmit_lock);
+	mesh_transmit_assert_locked(domain);
 	if (!TAILQ_EMPTY(&remote->backlog))
 		TAILQ_REMOVE(&domain->backlogged, remote, waiting);
 	while ((buffer = TAILQ_FIRST(&remote->backlog))) {
@@ -108,11 +111,11 @@ void mesh_remote_lose(struct mesh_domain *domain, struct mesh_remote *remote)
 	struct mesh_buffer_list dropped = TAILQ_HEAD_INITIALIZER(dropped);
 	struct mesh_buffer *buffer;
 
-	mesh_lock_assert_held(&domain->lock);
-	mesh_lock_take(&domain->transmit_lock);
+	mesh_domain_assert_locked(domain);
+	mesh_transmit_lock(domain);
 	remote->lost = true;
 	backlog_detach(domain, remote, &dropped);
-	mesh_lock_release(&domain->transmit_lock);
+	mesh_transmit_unlock(domain);
 	while ((buffer = TAILQ_FIRST(&dropped))) {
 		TAILQ_REMOVE(&dropped, buffer, entry);
 		buffer->op.complete(&buffer->op, -ECONNRESET);
@@ -147,11 +150,12 @@ static ssize_t buffer_post(struct mesh_domain *domain, struct mesh_buffer *buffe
 }
 
 /* Queues a buffer that was not posted; the next poll posts it, or completes it with an error. */
+MESH_HOLDS(transmit)
 static void backlog_append(struct mesh_domain *domain, struct mesh_buffer *buffer)
 {
 	struct mesh_remote *remote = buffer->remote;
 
-	mesh_lock_assert_held(&domain->transmit_lock);
+	mesh_transmit_assert_locked(domain);
 	if (TAILQ_EMPTY(&remote->backlog))
 		TAILQ_INSERT_TAIL(&domain->backlogged, remote, waiting);
 	TAILQ_INSERT_TAIL(&remote->backlog, buffer, entry);
@@ -163,11 +167,11 @@ void mesh_remote_send(struct mesh_buffer *buffer)
 	struct mesh_domain *domain = buffer->domain;
 	struct mesh_remote *remote = buffer->remote;
 
-	mesh_lock_take(&domain->transmit_lock);
+	mesh_transmit_lock(domain);
 	/* The next poll reports errors, too: a send never makes a callback. */
 	if (remote->lost || !TAILQ_EMPTY(&remote->backlog) || buffer_post(domain, buffer))
 		backlog_append(domain, buffer);
-	mesh_lock_release(&domain->transmit_lock);
+	mesh_transmit_unlock(domain);
 }
 
 int mesh_remote_inject(struct mesh_domain *domain, struct mesh_remote *remote, const void *bytes,
@@ -177,11 +181,11 @@ int mesh_remote_inject(struct mesh_domain *domain, struct mesh_remote *remote, c
 
 	if (size > domain->inject_max)
 		return -EAGAIN;
-	mesh_lock_take(&domain->transmit_lock);
+	mesh_transmit_lock(domain);
 	/* The backlog goes first, and it reports the error of a lost remote. */
 	if (!remote->lost && TAILQ_EMPTY(&remote->backlog))
 		ret = fi_inject(domain->endpoint, bytes, size, remote->fi_addr);
-	mesh_lock_release(&domain->transmit_lock);
+	mesh_transmit_unlock(domain);
 	return ret ? -EAGAIN : 0;
 }
 
@@ -189,13 +193,14 @@ int mesh_remote_inject(struct mesh_domain *domain, struct mesh_remote *remote, c
  * Posts messages until the provider is busy. Returns the first buffer that failed, removed from the
  * backlog, with its error; NULL if there is none.
  */
+MESH_HOLDS(transmit)
 static struct mesh_buffer *backlog_push(struct mesh_domain *domain, struct mesh_remote *remote,
 					int *error)
 {
 	struct mesh_buffer *buffer;
 	ssize_t ret;
 
-	mesh_lock_assert_held(&domain->transmit_lock);
+	mesh_transmit_assert_locked(domain);
 	while ((buffer = TAILQ_FIRST(&remote->backlog))) {
 		ret = remote->lost ? -ECONNRESET : buffer_post(domain, buffer);
 		if (ret == -FI_EAGAIN)
@@ -218,15 +223,15 @@ void mesh_backlogs_resume(struct mesh_domain *domain)
 	struct mesh_buffer *failed;
 	int error = 0;
 
-	mesh_lock_assert_held(&domain->lock);
+	mesh_domain_assert_locked(domain);
 	do {
 		failed = NULL;
-		mesh_lock_take(&domain->transmit_lock);
+		mesh_transmit_lock(domain);
 		for (remote = TAILQ_FIRST(&domain->backlogged); remote && !failed; remote = next) {
 			next = TAILQ_NEXT(remote, waiting);
 			failed = backlog_push(domain, remote, &error);
 		}
-		mesh_lock_release(&domain->transmit_lock);
+		mesh_transmit_unlock(domain);
 		if (failed)
 			failed->op.complete(&failed->op, error);
 	} while (failed);

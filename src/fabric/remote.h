@@ -3,6 +3,7 @@
 #ifndef MESH_FABRIC_REMOTE_H
 #define MESH_FABRIC_REMOTE_H
 
+#include "base/lock.h"
 #include "fabric/buffer.h"
 #include "fabric/domain.h"
 #include "fabric/flow.h"
@@ -38,6 +39,7 @@ void mesh_remote_close(struct mesh_domain *domain, struct mesh_remote *remote);
  * Marks the remote as lost: its backlog fails with -ECONNRESET (now, in this thread; the caller
  * holds domain->lock), and so do later messages to it.
  */
+MESH_HOLDS(domain)
 void mesh_remote_lose(struct mesh_domain *domain, struct mesh_remote *remote);
 
 /** Stores the MTU that the remote reports, in bytes, to explain a later error. */
@@ -68,6 +70,7 @@ int mesh_remote_inject(struct mesh_domain *domain, struct mesh_remote *remote, c
 		       size_t size);
 
 /** Posts the messages of all backlogs until the provider is busy. domain->lock held. */
+MESH_HOLDS(domain)
 void mesh_backlogs_resume(struct mesh_domain *domain);
 
 #endif

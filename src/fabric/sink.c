@@ -17,7 +17,7 @@ int mesh_sink_add(struct mesh_domain *domain, struct mesh_sink *sink)
 	uint32_t tries;
 	int ret = -ENOSPC;
 
-	mesh_lock_take(&domain->lock);
+	mesh_domain_lock(domain);
 	for (tries = 0; tries < MESH_COMM_IDS; tries++) {
 		uint32_t id = domain->next_sink++;
 
@@ -28,13 +28,13 @@ int mesh_sink_add(struct mesh_domain *domain, struct mesh_sink *sink)
 		ret = 0;
 		break;
 	}
-	mesh_lock_release(&domain->lock);
+	mesh_domain_unlock(domain);
 	return ret;
 }
 
 void mesh_sink_remove(struct mesh_domain *domain, struct mesh_sink *sink)
 {
-	mesh_lock_assert_held(&domain->lock);
+	mesh_domain_assert_locked(domain);
 	if (domain->sinks[SINK_INDEX(sink->id)] == sink)
 		domain->sinks[SINK_INDEX(sink->id)] = NULL;
 }
@@ -44,7 +44,7 @@ void mesh_sink_message(struct mesh_domain *domain, const struct mesh_message_hea
 {
 	struct mesh_sink *sink = domain->sinks[SINK_INDEX(header->comm)];
 
-	mesh_lock_assert_held(&domain->lock);
+	mesh_domain_assert_locked(domain);
 	if (!sink || sink->id != header->comm || sink->token != header->token)
 		stranger_count(domain);
 	else if (header->type != MESH_MESSAGE_WRITTEN)
@@ -60,7 +60,7 @@ void mesh_sink_written(struct mesh_domain *domain, uint64_t immediate)
 	struct mesh_immediate decoded = mesh_immediate_decode(immediate);
 	struct mesh_sink *sink = domain->sinks[decoded.comm];
 
-	mesh_lock_assert_held(&domain->lock);
+	mesh_domain_assert_locked(domain);
 	if (sink && sink->written)
 		sink->written(sink, &decoded);
 	else

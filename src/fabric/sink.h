@@ -3,6 +3,7 @@
 #ifndef MESH_FABRIC_SINK_H
 #define MESH_FABRIC_SINK_H
 
+#include "base/lock.h"
 #include "fabric/domain.h"
 #include "wire/immediate.h"
 #include "wire/message.h"
@@ -29,11 +30,14 @@ struct mesh_sink {
 int mesh_sink_add(struct mesh_domain *domain, struct mesh_sink *sink);
 
 /** Removes it; none of its functions runs afterwards. domain->lock held. */
+MESH_HOLDS(domain)
 void mesh_sink_remove(struct mesh_domain *domain, struct mesh_sink *sink);
 
 /** Passes a message, or the immediate of a write, to its sink. domain->lock held. */
+MESH_HOLDS(domain)
 void mesh_sink_message(struct mesh_domain *domain, const struct mesh_message_header *header,
 		       const void *payload);
+MESH_HOLDS(domain)
 void mesh_sink_written(struct mesh_domain *domain, uint64_t immediate);
 
 #endif

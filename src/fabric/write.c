@@ -47,7 +47,7 @@ int mesh_write_post(struct mesh_domain *domain, struct mesh_remote *remote,
 		.data = write->immediate,
 	};
 
-	mesh_lock_assert_held(&domain->transmit_lock);
+	mesh_transmit_assert_locked(domain);
 	op->to = remote->fi_addr;
 	mesh_op_hand_over(op);
 	return (int)fi_writemsg(domain->endpoint, &msg, flags);
@@ -65,13 +65,13 @@ int mesh_domain_write(struct mesh_domain *domain, struct mesh_remote *remote,
 		if (!written)
 			return -EAGAIN;
 	}
-	mesh_lock_take(&domain->transmit_lock);
+	mesh_transmit_lock(domain);
 	ret = -ECONNRESET;
 	if (!remote->lost)
 		ret = mesh_write_post(domain, remote, write, flags, op);
 	if (!ret)
 		mesh_pace_posted(&remote->flow->pace, write->size, write->now_ns);
-	mesh_lock_release(&domain->transmit_lock);
+	mesh_transmit_unlock(domain);
 	if (written && ret)
 		mesh_buffer_put(written);
 	else if (written)

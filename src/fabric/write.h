@@ -3,6 +3,7 @@
 #ifndef MESH_FABRIC_WRITE_H
 #define MESH_FABRIC_WRITE_H
 
+#include "base/lock.h"
 #include "fabric/mr.h"
 #include "fabric/op.h"
 #include "fabric/remote.h"
@@ -33,6 +34,7 @@ int mesh_domain_write(struct mesh_domain *domain, struct mesh_remote *remote,
  * Starts an RMA write with these libfabric flags, even to a lost remote. Returns as
  * mesh_domain_write(). transmit_lock held.
  */
+MESH_HOLDS(transmit)
 int mesh_write_post(struct mesh_domain *domain, struct mesh_remote *remote,
 		    const struct mesh_write *write, uint64_t flags, struct mesh_op *op);
 

@@ -19,6 +19,7 @@
 /* ---- the other process ------------------------------------------------------------------ */
 
 /* True if another peer has a connection with the process of @peer. */
+MESH_HOLDS(process)
 static bool process_is_here(const struct mesh_peer *peer)
 {
 	const struct mesh_peer *other;
@@ -33,7 +34,7 @@ static bool process_is_here(const struct mesh_peer *peer)
 
 void mesh_accept_wait_heard(struct mesh_accept_wait *wait, const struct mesh_peer *peer)
 {
-	mesh_lock_assert_held(&peer->process->lock);
+	mesh_process_assert_locked(peer->process);
 	wait->process_id = peer->process_id;
 	mesh_peer_text(peer, wait->name);
 	wait->gone_ms = 0;
@@ -64,6 +65,7 @@ void mesh_accept_wait_peer_lost(struct mesh_accept_wait *wait, const struct mesh
 
 /* ---- accept ------------------------------------------------------------------------------ */
 
+MESH_HOLDS(process)
 static const char *addresses_text(const struct mesh_accept_wait *wait, char *text)
 {
 	const struct mesh_process *process = wait->process;
@@ -87,6 +89,7 @@ static bool is_gone(const struct mesh_accept_wait *wait, uint64_t now_ms)
 	return wait->gone_ms && mesh_clock_elapsed_ms(since_ms, now_ms) >= limit_ms;
 }
 
+MESH_HOLDS(process)
 static void gone_log(const struct mesh_accept_wait *wait)
 {
 	char local[ADDRESSES_TEXT_MAX];
@@ -98,6 +101,7 @@ static void gone_log(const struct mesh_accept_wait *wait)
 		  wait->gave_up ? "" : wait->reason);
 }
 
+MESH_HOLDS(process)
 static void timeout_log(const struct mesh_accept_wait *wait, bool left)
 {
 	const struct mesh_process *process = wait->process;
@@ -134,6 +138,7 @@ static const char *suspect_text(const struct mesh_accept_wait *wait, char *text,
 }
 
 /* Ranks may start minutes apart: this is not an error yet, and must not read like one. */
+MESH_HOLDS(process)
 static void slow_log(struct mesh_accept_wait *wait, uint64_t now_ms)
 {
 	const struct mesh_process *process = wait->process;
@@ -160,7 +165,7 @@ int mesh_accept_wait_check(struct mesh_accept_wait *wait, bool left, uint64_t no
 {
 	uint64_t timeout_s = wait->process->config.accept_timeout_s;
 
-	mesh_lock_assert_held(&wait->process->lock);
+	mesh_process_assert_locked(wait->process);
 	if (!wait->since_ms) {
 		wait->since_ms = now_ms;
 		wait->deadline_ms = now_ms + timeout_s * 1000;

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/lock.h"
 #include "control/peer.h"
 
 /* All under process->lock. */
@@ -29,12 +30,15 @@ struct mesh_accept_wait {
 };
 
 /** @peer has sent the listener's cookie. process->lock held, as for all of these. */
+MESH_HOLDS(process)
 void mesh_accept_wait_heard(struct mesh_accept_wait *wait, const struct mesh_peer *peer);
 
 /** The process of @peer has given up connecting to this listener. */
+MESH_HOLDS(process)
 void mesh_accept_wait_given_up(struct mesh_accept_wait *wait, const struct mesh_peer *peer);
 
 /** @peer is about to be lost, for peer->reason; @missed: comms use it. */
+MESH_HOLDS(process)
 void mesh_accept_wait_peer_lost(struct mesh_accept_wait *wait, const struct mesh_peer *peer,
 				bool missed);
 
@@ -49,6 +53,7 @@ void mesh_accept_wait_end(struct mesh_accept_wait *wait);
  * Returns 0 while it is worth waiting; after a WARN -ECONNRESET if the process that is to connect
  * is gone or has given up, -ETIMEDOUT after NCCL_MESH_ACCEPT_TIMEOUT.
  */
+MESH_HOLDS(process)
 int mesh_accept_wait_check(struct mesh_accept_wait *wait, bool left, uint64_t now_ms);
 
 #endif

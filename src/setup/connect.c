@@ -28,17 +28,19 @@ static const uint8_t connect_may_follow[MESH_CONNECT_STATES] = {
 	[MESH_CONNECT_FAILED] = 1 << MESH_CONNECT_PEERS | 1 << MESH_CONNECT_SENT,
 };
 
+MESH_HOLDS(process)
 static void connect_state_set(struct mesh_connect *connect, enum mesh_connect_state state)
 {
 	bool legal = connect_may_follow[state] & 1 << connect->state;
 
-	mesh_lock_assert_held(&connect->net->process->lock);
+	mesh_process_assert_locked(connect->net->process);
 	assert(legal);
 	(void)legal;
 	connect->state = state;
 }
 
 /* Withdraws @comm; NULL: gives the whole connection up. */
+MESH_HOLDS(process)
 static void withdraw_send(const struct mesh_connect *connect, struct mesh_peer *peer,
 			  const struct mesh_comm *comm)
 {
@@ -52,6 +54,7 @@ static void withdraw_send(const struct mesh_connect *connect, struct mesh_peer *
 	mesh_peer_send(peer, &frame, MESH_FRAME_WITHDRAW);
 }
 
+MESH_HOLDS(process)
 static void comm_drop(struct mesh_connect *connect)
 {
 	if (!connect->comm)
@@ -64,6 +67,7 @@ static void comm_drop(struct mesh_connect *connect)
 }
 
 /* Notifies the accept() on the other node over each connection that exists. */
+MESH_HOLDS(process)
 static void give_up_send(const struct mesh_connect *connect)
 {
 	struct mesh_peer *peer;
@@ -76,6 +80,7 @@ static void give_up_send(const struct mesh_connect *connect)
 	}
 }
 
+MESH_HOLDS(process)
 static void connect_fail(struct mesh_connect *connect, int error)
 {
 	comm_drop(connect);
@@ -85,6 +90,7 @@ static void connect_fail(struct mesh_connect *connect, int error)
 	connect->error = error;
 }
 
+MESH_HOLDS(process)
 static void try_next(struct mesh_connect *connect, uint64_t now_ms)
 {
 	int ret;
@@ -98,6 +104,7 @@ static void try_next(struct mesh_connect *connect, uint64_t now_ms)
 /* ---- one path after the other ----------------------------------------------------------- */
 
 /* Asks for the comm's latest path. */
+MESH_HOLDS(process)
 static void request_send(struct mesh_connect *connect)
 {
 	const struct mesh_comm *comm = connect->comm;
@@ -116,6 +123,7 @@ static void request_send(struct mesh_connect *connect)
 }
 
 /* Adds the next path to the comm, or makes the comm with its first, and asks for it. */
+MESH_HOLDS(process)
 static void path_request(struct mesh_connect *connect)
 {
 	struct mesh_peer *peer = connect->peers[connect->num_accepted];
@@ -151,6 +159,7 @@ static bool connect_awaits(const struct mesh_connect *connect, const struct mesh
 	return mesh_path_peer(path) == peer && path->sink.id == comm;
 }
 
+MESH_HOLDS(process)
 static void connect_accepted(struct mesh_connect *connect, uint32_t remote_id,
 			     uint32_t remote_token)
 {
@@ -164,6 +173,7 @@ static void connect_accepted(struct mesh_connect *connect, uint32_t remote_id,
 		path_request(connect);
 }
 
+MESH_HOLDS(process)
 static void connect_refused(struct mesh_connect *connect, enum mesh_refusal refusal)
 {
 	char text[MESH_PEER_TEXT_MAX];
@@ -204,6 +214,7 @@ void mesh_connect_refuse_handle(struct mesh_peer *peer, const struct mesh_frame 
 
 /* ---- advancing -------------------------------------------------------------------------- */
 
+MESH_HOLDS(process)
 static void peers_wait(struct mesh_connect *connect, uint64_t now_ms)
 {
 	if (mesh_connect_try_is_ready(connect, now_ms)) {
@@ -226,7 +237,7 @@ static void peers_wait(struct mesh_connect *connect, uint64_t now_ms)
 
 void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms)
 {
-	mesh_lock_assert_held(&connect->net->process->lock);
+	mesh_process_assert_locked(connect->net->process);
 	if (connect->state >= MESH_CONNECT_DONE)
 		return;
 	if (now_ms >= connect->deadline_ms) {
@@ -246,7 +257,7 @@ void mesh_connect_free(struct mesh_connect *connect)
 {
 	bool gives_up;
 
-	mesh_lock_assert_held(&connect->net->process->lock);
+	mesh_process_assert_locked(connect->net->process);
 	gives_up = connect->comm || connect->state < MESH_CONNECT_DONE;
 	comm_drop(connect);
 	if (gives_up)
@@ -272,6 +283,7 @@ static struct mesh_connect *connect_find(struct mesh_net *net, uint64_t id,
 	return NULL;
 }
 
+MESH_HOLDS(process)
 static int connect_start(struct mesh_net *net, int dev, const struct mesh_handle *handle,
 			 struct mesh_connect **started)
 {
@@ -329,6 +341,7 @@ static int handle_read(const struct mesh_process *process, const void *bytes,
 }
 
 /* Returns the comm, or the error, and frees the connect. */
+MESH_HOLDS(process)
 static int connect_finish(struct mesh_connect *connect, struct mesh_comm **comm)
 {
 	int ret = 0;
@@ -357,7 +370,7 @@ int mesh_net_connect(struct mesh_net *net, int dev, void *handle_bytes, struct m
 	if (ret)
 		return ret;
 	mesh_process_poll(process);
-	mesh_lock_take(&process->lock);
+	mesh_process_lock(process);
 	connect = connect_find(net, handle.connect_id, &handle);
 	if (!connect) {
 		ret = mesh_setup_start(process);
@@ -376,7 +389,7 @@ int mesh_net_connect(struct mesh_net *net, int dev, void *handle_bytes, struct m
 	if (ret)
 		mesh_handle_connect_id_set(handle_bytes, 0);
 unlock:
-	mesh_lock_release(&process->lock);
+	mesh_process_unlock(process);
 	if (*comm)
 		mesh_comm_paths_log(*comm);
 	return ret;

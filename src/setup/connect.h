@@ -3,18 +3,23 @@
 #ifndef MESH_SETUP_CONNECT_H
 #define MESH_SETUP_CONNECT_H
 
+#include "base/lock.h"
 #include "control/peer.h"
 #include "setup/connecting.h"
 
 /** Advances one connection as far as possible now. process->lock held. */
+MESH_HOLDS(process)
 void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms);
 
 /** Ends a connection attempt, and frees it with everything it holds. process->lock held. */
+MESH_HOLDS(process)
 void mesh_connect_free(struct mesh_connect *connect);
 
 /** Handle ACCEPT, and REFUSE of a CONNECT. process->lock held. */
-mesh_frame_handler mesh_connect_accept_handle;
-mesh_frame_handler mesh_connect_refuse_handle;
+MESH_HOLDS(process)
+void mesh_connect_accept_handle(struct mesh_peer *peer, const struct mesh_frame *frame);
+MESH_HOLDS(process)
+void mesh_connect_refuse_handle(struct mesh_peer *peer, const struct mesh_frame *frame);
 
 /**
  * Connects to the listener behind @handle, which came from another process and is not trusted.

@@ -38,6 +38,7 @@ static int paths_max(const struct mesh_connect *connect)
 	return (int)process->config.max_paths;
 }
 
+MESH_HOLDS(process)
 static int peer_enter(struct mesh_connect *connect, struct mesh_path_candidate pair)
 {
 	struct mesh_process *process = connect->net->process;
@@ -88,6 +89,7 @@ int mesh_connect_try_start(struct mesh_connect *connect, uint64_t now_ms)
 	return ret;
 }
 
+MESH_HOLDS(process)
 static void peer_leave(struct mesh_connect *connect, int i)
 {
 	mesh_peer_put(connect->peers[i]);
@@ -105,6 +107,7 @@ void mesh_connect_try_end(struct mesh_connect *connect)
 }
 
 /* Since when all of them refuse, in milliseconds of the clock; 0 if one does not. */
+MESH_HOLDS(process)
 static uint64_t refused_since(const struct mesh_connect *connect)
 {
 	uint64_t since = 0;
@@ -138,12 +141,14 @@ static bool is_link_local(const struct mesh_peer *peer)
 }
 
 /* True if nothing has answered there for long, in this try or an earlier one. */
+MESH_HOLDS(process)
 static bool is_silent(const struct mesh_peer *peer, uint64_t now_ms)
 {
 	return peer->silent_ms && mesh_clock_elapsed_ms(peer->silent_ms, now_ms) >= FOLLOW_MS;
 }
 
 /* True if it may be worth waiting for this peer, now that another one is up. */
+MESH_HOLDS(process)
 static bool may_follow(const struct mesh_connect *connect, const struct mesh_peer *peer,
 		       uint64_t now_ms)
 {
@@ -217,6 +222,7 @@ static bool has_no_others(const struct mesh_connect *connect)
 }
 
 /* True if the peer's time is over. A failed peer keeps FAILED_MS, to pace the attempts. */
+MESH_HOLDS(process)
 static bool peer_is_spent(const struct mesh_connect *connect, const struct mesh_peer *peer,
 			  uint64_t now_ms)
 {
@@ -230,6 +236,7 @@ static bool peer_is_spent(const struct mesh_connect *connect, const struct mesh_
 }
 
 /* True if this peer cannot come up, but a new peer at the same address may. */
+MESH_HOLDS(process)
 static bool is_over(const struct mesh_connect *connect, const struct mesh_peer *peer)
 {
 	return peer->state == MESH_PEER_LOST ||

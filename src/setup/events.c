@@ -6,6 +6,7 @@
 #include "setup/listener.h"
 #include "transport/frames.h"
 
+MESH_HOLDS(process)
 static void connect_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
 	if (peer->incoming && peer->remote)
@@ -14,6 +15,7 @@ static void connect_handle(struct mesh_peer *peer, const struct mesh_frame *fram
 		mesh_peer_lose(peer, "it sent CONNECT before HELLO");
 }
 
+MESH_HOLDS(process)
 static void withdraw_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
 	mesh_listener_withdrawn(peer, &frame->withdraw);

@@ -25,7 +25,7 @@ struct mesh_listener *mesh_listener_find(struct mesh_process *process, uint32_t 
 {
 	struct mesh_listener *listener;
 
-	mesh_lock_assert_held(&process->lock);
+	mesh_process_assert_locked(process);
 	LIST_FOREACH(listener, &mesh_setup_of(process)->listeners, entry) {
 		if (listener->id == id && listener->cookie == cookie)
 			return listener;
@@ -51,11 +51,12 @@ void mesh_listener_peer_lost(struct mesh_peer *peer, bool missed)
 {
 	struct mesh_listener *listener;
 
-	mesh_lock_assert_held(&peer->process->lock);
+	mesh_process_assert_locked(peer->process);
 	LIST_FOREACH(listener, &mesh_setup_of(peer->process)->listeners, entry)
 		mesh_accept_wait_peer_lost(&listener->wait, peer, missed);
 }
 
+MESH_HOLDS(process)
 static void connect_accept(struct mesh_peer *peer, const struct mesh_frame_connect *request,
 			   const struct mesh_path *path)
 {
@@ -85,6 +86,7 @@ static struct mesh_comm *comm_growing(const struct mesh_listener *listener,
 }
 
 /* Makes a comm, or adds a path to one. Returns 0 or the refusal. */
+MESH_HOLDS(process)
 static enum mesh_refusal path_take(struct mesh_listener *listener, struct mesh_peer *peer,
 				   const struct mesh_frame_connect *request,
 				   struct mesh_comm **comm)
@@ -139,16 +141,18 @@ static bool is_whole(const struct mesh_comm *comm)
 }
 
 /* The connector may try again on another path: this comm gets no further path. */
+MESH_HOLDS(process)
 static bool is_broken(struct mesh_comm *comm)
 {
 	bool broken = mesh_comm_is_cut(comm);
 
-	mesh_lock_take(&comm->lock);
+	mesh_comm_lock(comm);
 	broken |= mesh_comm_peer_is_over(comm);
-	mesh_lock_release(&comm->lock);
+	mesh_comm_unlock(comm);
 	return broken;
 }
 
+MESH_HOLDS(process)
 static void waiting_drop(struct mesh_listener *listener, int i)
 {
 	listener->num_left++;
@@ -178,6 +182,7 @@ static struct mesh_comm *comm_of_key(const struct mesh_peer *peer, uint64_t key)
 }
 
 /* Drops the comm if it waits for accept() here. */
+MESH_HOLDS(process)
 static bool waiting_find_drop(struct mesh_listener *listener, const struct mesh_comm *comm)
 {
 	int i;
@@ -230,6 +235,7 @@ static void endpoints_order(const struct mesh_process *process, int dev, struct 
 	handle->num_endpoints = n;
 }
 
+MESH_HOLDS(process)
 static void handle_write(const struct mesh_listener *listener, void *bytes)
 {
 	const struct mesh_process *process = listener->net->process;
@@ -271,7 +277,7 @@ int mesh_net_listen(struct mesh_net *net, int dev, void *handle, struct mesh_lis
 	ret = mesh_random(&opened->cookie, sizeof(opened->cookie));
 	if (ret)
 		goto free_listener;
-	mesh_lock_take(&process->lock);
+	mesh_process_lock(process);
 	ret = mesh_setup_start(process);
 	if (!ret)
 		ret = mesh_setup_retry(process);
@@ -280,11 +286,11 @@ int mesh_net_listen(struct mesh_net *net, int dev, void *handle, struct mesh_lis
 	opened->id = ++mesh_setup_of(process)->next_listen_id;
 	LIST_INSERT_HEAD(&mesh_setup_of(process)->listeners, opened, entry);
 	handle_write(opened, handle);
-	mesh_lock_release(&process->lock);
+	mesh_process_unlock(process);
 	*listener = opened;
 	return 0;
 unlock:
-	mesh_lock_release(&process->lock);
+	mesh_process_unlock(process);
 free_listener:
 	free(opened);
 	return ret;
@@ -294,16 +300,18 @@ free_listener:
  * True for a complete comm whose peer is lost, if it is unknown whether the connector received the
  * last ACCEPT: the connector may connect again.
  */
+MESH_HOLDS(process)
 static bool is_doubtful(struct mesh_comm *comm)
 {
 	bool known;
 
-	mesh_lock_take(&comm->lock);
+	mesh_comm_lock(comm);
 	known = comm->peer_told || mesh_receive_has_early(comm);
-	mesh_lock_release(&comm->lock);
+	mesh_comm_unlock(comm);
 	return mesh_comm_is_cut(comm) && !known;
 }
 
+MESH_HOLDS(process)
 static bool is_lost_for_long(const struct mesh_comm *comm, uint64_t now_ms)
 {
 	const struct mesh_peer *peer;
@@ -322,6 +330,7 @@ static bool is_lost_for_long(const struct mesh_comm *comm, uint64_t now_ms)
  * Takes the first complete comm, even if it has ended: NCCL then gets what was sent on it, and
  * after that the error. NULL if there is none.
  */
+MESH_HOLDS(process)
 static struct mesh_comm *whole_take(struct mesh_listener *listener, uint64_t now_ms)
 {
 	struct mesh_comm *comm;
@@ -347,6 +356,7 @@ static struct mesh_comm *whole_take(struct mesh_listener *listener, uint64_t now
 	return comm;
 }
 
+MESH_HOLDS(process)
 static int accept_whole(struct mesh_listener *listener, struct mesh_comm **comm)
 {
 	uint64_t now = mesh_clock_ms();
@@ -367,15 +377,16 @@ int mesh_listener_accept(struct mesh_listener *listener, struct mesh_comm **comm
 
 	*comm = NULL;
 	mesh_process_poll(process);
-	mesh_lock_take(&process->lock);
+	mesh_process_lock(process);
 	ret = accept_whole(listener, comm);
-	mesh_lock_release(&process->lock);
+	mesh_process_unlock(process);
 	if (*comm)
 		mesh_comm_paths_log(*comm);
 	return ret;
 }
 
 /* Notifies the connector that its comm is refused. */
+MESH_HOLDS(process)
 static void waiting_refuse(struct mesh_comm *comm)
 {
 	mesh_comm_refuse(comm);
@@ -390,10 +401,10 @@ void mesh_listener_close(struct mesh_listener *listener)
 	if (!listener)
 		return;
 	process = listener->net->process;
-	mesh_lock_take(&process->lock);
+	mesh_process_lock(process);
 	LIST_REMOVE(listener, entry);
 	for (i = 0; i < listener->num_waiting; i++)
 		waiting_refuse(listener->waiting[i]);
-	mesh_lock_release(&process->lock);
+	mesh_process_unlock(process);
 	free(listener);
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "base/lock.h"
 #include "setup/accept_wait.h"
 #include "setup/setup.h"
 #include "transport/comm.h"
@@ -28,24 +29,31 @@ struct mesh_listener {
 };
 
 /** Handles CONNECT of @peer: makes the comm, or adds a path, and answers. process->lock held. */
+MESH_HOLDS(process)
 void mesh_listener_connect(struct mesh_peer *peer, const struct mesh_frame_connect *request);
 
 /**
  * Handles WITHDRAW of @peer: its connector drops a comm that its NCCL never had. process->lock
  * held.
  */
+MESH_HOLDS(process)
 void mesh_listener_withdrawn(struct mesh_peer *peer, const struct mesh_frame_withdraw *withdraw);
 
 /** Drops the comms that failed before all of their paths were there. process->lock held. */
+MESH_HOLDS(process)
 void mesh_listener_tick(struct mesh_listener *listener);
 
 /** The listener with this id and cookie, or NULL. process->lock held. */
+MESH_HOLDS(process)
 struct mesh_listener *mesh_listener_find(struct mesh_process *process, uint32_t id,
 					 uint64_t cookie);
 
 /** The functions of struct mesh_peer_events; a stranger must name a listener of ours. */
+MESH_HOLDS(process)
 bool mesh_listener_admits(struct mesh_process *process, const struct mesh_frame_hello *hello);
+MESH_HOLDS(process)
 void mesh_listener_introduced(struct mesh_peer *peer, const struct mesh_frame_hello *hello);
+MESH_HOLDS(process)
 void mesh_listener_peer_lost(struct mesh_peer *peer, bool missed);
 
 /**

@@ -77,6 +77,7 @@ static int nics_find(struct mesh_process *process)
 	return process->num_nics ? 0 : -ENODEV;
 }
 
+MESH_NOT_ANALYSED
 static int setup_make(struct mesh_setup **made)
 {
 	struct mesh_setup *setup = calloc(1, sizeof(*setup));
@@ -140,9 +141,9 @@ int mesh_net_open(struct mesh_net **net)
 	opened->setup = setup;
 	opened->process = &setup->process;
 	/* Most processes connect soon after this; one that only lists devices loses little. */
-	mesh_lock_take(&setup->process.lock);
+	mesh_process_lock(&setup->process);
 	mesh_openings_start(&setup->process, true);
-	mesh_lock_release(&setup->process.lock);
+	mesh_process_unlock(&setup->process);
 unlock:
 	pthread_mutex_unlock(&setup_mutex);
 	if (ret)
@@ -161,7 +162,7 @@ static void leftovers_close(struct mesh_net *net)
 	struct mesh_comm *comm;
 
 	for (;;) {
-		mesh_lock_take(&process->lock);
+		mesh_process_lock(process);
 		LIST_FOREACH(listener, &net->setup->listeners, entry) {
 			if (listener->net == net)
 				break;
@@ -176,7 +177,7 @@ static void leftovers_close(struct mesh_net *net)
 		}
 		if (connect)
 			mesh_connect_free(connect);
-		mesh_lock_release(&process->lock);
+		mesh_process_unlock(process);
 		/* A listener and a connect own comms, which end with them. */
 		if (listener)
 			mesh_listener_close(listener);

@@ -69,6 +69,7 @@ static bool any_opening(const struct mesh_process *process)
 }
 
 /* Lets connections use the domain. The endpoints only grow: a connect keeps indices into them. */
+MESH_HOLDS(process)
 static void endpoint_enter(struct mesh_process *process, int dev)
 {
 	struct mesh_endpoint_addr *endpoint = &process->endpoints[process->num_endpoints++];
@@ -83,6 +84,7 @@ static void endpoint_enter(struct mesh_process *process, int dev)
 }
 
 /* Allows connections; a domain that is not open yet is added later. */
+MESH_HOLDS(process)
 static void openings_settle(struct mesh_process *process)
 {
 	int dev;
@@ -93,9 +95,10 @@ static void openings_settle(struct mesh_process *process)
 			endpoint_enter(process, dev);
 }
 
+MESH_HOLDS(process)
 static void opening_finish(struct mesh_process *process, int dev, struct mesh_domain *domain)
 {
-	mesh_lock_assert_held(&process->lock);
+	mesh_process_assert_locked(process);
 	process->dev_states[dev] = domain ? MESH_DEV_OPEN : MESH_DEV_FAILED;
 	if (domain) {
 		process->providers[dev] = domain->provider;
@@ -115,7 +118,7 @@ static void opening_finish(struct mesh_process *process, int dev, struct mesh_do
 
 int mesh_openings_result(struct mesh_process *process, uint64_t now_ms)
 {
-	mesh_lock_assert_held(&process->lock);
+	mesh_process_assert_locked(process);
 	if (!process->settled && mesh_clock_elapsed_ms(process->opening_ms, now_ms) < OPENING_MS)
 		return -EAGAIN;
 	if (!process->settled) {
@@ -138,9 +141,9 @@ static void *opening_main(void *arg)
 	/* A NIC that fails does not affect the others; its reason is logged. */
 	if (mesh_domain_open(&opening->options, &domain))
 		domain = NULL;
-	mesh_lock_take(&process->lock);
+	mesh_process_lock(process);
 	opening_finish(process, opening->options.dev, domain);
-	mesh_lock_release(&process->lock);
+	mesh_process_unlock(process);
 	free(opening);
 	threads_count(-1);
 	return NULL;
@@ -165,6 +168,7 @@ static int thread_start(void *(*main)(void *arg), void *arg)
 	return ret;
 }
 
+MESH_HOLDS(process)
 static void opening_start(struct mesh_process *process, int dev)
 {
 	struct opening *opening = calloc(1, sizeof(*opening));
@@ -197,7 +201,7 @@ void mesh_openings_start(struct mesh_process *process, bool cheap)
 	bool chosen[MESH_NICS_MAX], any = false;
 	int dev;
 
-	mesh_lock_assert_held(&process->lock);
+	mesh_process_assert_locked(process);
 	for (dev = 0; dev < process->num_devs; dev++) {
 		chosen[dev] = (states[dev] == MESH_DEV_CLOSED || states[dev] == MESH_DEV_FAILED) &&
 			      !(cheap && process->providers[dev] != MESH_PROVIDER_TCP);

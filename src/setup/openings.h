@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/lock.h"
 #include "control/process.h"
 
 /**
@@ -19,6 +20,7 @@
  *
  * @cheap: only those that cost little memory: tcp, not ofi_rxm with its 70 to 134 MB
  */
+MESH_HOLDS(process)
 void mesh_openings_start(struct mesh_process *process, bool cheap);
 
 /** Waits until no thread opens a domain. No lock held. Returns at once in a forked child. */
@@ -28,6 +30,7 @@ void mesh_openings_await(void);
  * Whether connections can be made: 0; -EAGAIN while domains are being opened, for a bounded time;
  * -ENODEV if none could be opened, each with its reason in the log. process->lock held.
  */
+MESH_HOLDS(process)
 int mesh_openings_result(struct mesh_process *process, uint64_t now_ms);
 
 #endif

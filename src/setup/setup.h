@@ -12,6 +12,7 @@
 #include <sys/queue.h>
 
 #include "base/container.h"
+#include "base/lock.h"
 #include "control/process.h"
 
 struct mesh_listener;
@@ -22,13 +23,13 @@ struct mesh_setup {
 	const struct mesh_engine_work *work; /* constant */
 	int users;			     /* open mesh_nets; under net.c's own mutex */
 
-	LIST_HEAD(, mesh_listener) listeners;
-	LIST_HEAD(, mesh_connect) connects;
-	uint32_t next_listen_id;
-	uint64_t next_connect_id;
-	uint64_t seen_polls[MESH_NICS_MAX]; /* by dev, at the engine's last look */
-	uint64_t busy_ms;		    /* when it last saw that another thread polls */
-	bool was_awake;			    /* engine.awake, at the same look */
+	LIST_HEAD(, mesh_listener) listeners MESH_GUARDED_BY(process);
+	LIST_HEAD(, mesh_connect) connects MESH_GUARDED_BY(process);
+	uint32_t next_listen_id MESH_GUARDED_BY(process);
+	uint64_t next_connect_id MESH_GUARDED_BY(process);
+	uint64_t seen_polls[MESH_NICS_MAX];	   /* by dev, at the engine's last look */
+	uint64_t busy_ms MESH_GUARDED_BY(process); /* when it last saw that another thread polls */
+	bool was_awake MESH_GUARDED_BY(process);   /* engine.awake, at the same look */
 };
 
 /** One mesh_net_open(): NCCL's ctx. What belongs to it carries a pointer to it. */

@@ -11,9 +11,10 @@
 #include "setup/setup.h"
 #include "setup/start.h"
 
+MESH_HOLDS(process)
 static void page_open(struct mesh_process *process)
 {
-	mesh_lock_assert_held(&process->lock);
+	mesh_process_assert_locked(process);
 	/* The page is optional; if it is missing, the reason was logged. */
 	mesh_stats_file_open(process->config.stats_dir, process->node_id, process->name,
 			     &process->stats);
@@ -21,13 +22,15 @@ static void page_open(struct mesh_process *process)
 						: &process->own_counters;
 }
 
+MESH_HOLDS(process)
 static void page_close(struct mesh_process *process)
 {
-	mesh_lock_assert_held(&process->lock);
+	mesh_process_assert_locked(process);
 	process->counters = &process->own_counters;
 	mesh_stats_file_close(&process->stats);
 }
 
+MESH_HOLDS(process)
 static void domains_close(struct mesh_process *process)
 {
 	int dev;
@@ -45,7 +48,7 @@ int mesh_setup_start(struct mesh_process *process)
 {
 	int ret;
 
-	mesh_lock_assert_held(&process->lock);
+	mesh_process_assert_locked(process);
 	if (atomic_load(&process->started))
 		return 0;
 	ret = mesh_engine_open(&process->engine, &process->lock, mesh_setup_of(process)->work,
@@ -72,7 +75,7 @@ close_engine:
 
 int mesh_setup_retry(struct mesh_process *process)
 {
-	mesh_lock_assert_held(&process->lock);
+	mesh_process_assert_locked(process);
 	if (!atomic_load(&process->started) ||
 	    mesh_openings_result(process, mesh_clock_ms()) != -ENODEV)
 		return 0;
@@ -87,7 +90,7 @@ void mesh_setup_stop(struct mesh_process *process)
 
 	mesh_engine_stop(&process->engine);
 	mesh_openings_await();
-	mesh_lock_take(&process->lock);
+	mesh_process_lock(process);
 	if (atomic_load(&process->started)) {
 		while ((peer = LIST_FIRST(&process->peers)))
 			mesh_peer_free(peer);
@@ -97,5 +100,5 @@ void mesh_setup_stop(struct mesh_process *process)
 		page_close(process);
 	}
 	domains_close(process); /* also those that were opened early and never used */
-	mesh_lock_release(&process->lock);
+	mesh_process_unlock(process);
 }

@@ -3,6 +3,7 @@
 #ifndef MESH_SETUP_START_H
 #define MESH_SETUP_START_H
 
+#include "base/lock.h"
 #include "control/process.h"
 
 /**
@@ -11,6 +12,7 @@
  *
  * Returns 0 or a negative errno (logged).
  */
+MESH_HOLDS(process)
 int mesh_setup_start(struct mesh_process *process);
 
 /**
@@ -19,6 +21,7 @@ int mesh_setup_start(struct mesh_process *process);
  *
  * Returns 0 or a negative errno (logged).
  */
+MESH_HOLDS(process)
 int mesh_setup_retry(struct mesh_process *process);
 
 /** Ends the engine and closes the domains, once nothing uses them. No lock held. */

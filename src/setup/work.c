@@ -21,6 +21,7 @@
 /* The engine polls for this long after the last poll by another thread, then sleeps. */
 #define AWAKE_AFTER_MS 1000
 
+MESH_HOLDS(process)
 static bool is_urgent(const struct mesh_process *process)
 {
 	const struct mesh_peer *peer;
@@ -39,6 +40,7 @@ static int sooner(int a, int b)
 }
 
 /* The timeout of comms whose peer is closing, and waits. */
+MESH_HOLDS(process)
 static int closing_timeout(struct mesh_process *process)
 {
 	uint64_t now_ms = mesh_clock_ms();
@@ -55,6 +57,7 @@ static int closing_timeout(struct mesh_process *process)
 	return timeout;
 }
 
+MESH_HOLDS(process)
 static bool is_pending(struct mesh_process *process)
 {
 	const struct mesh_connect *connect;
@@ -73,12 +76,13 @@ static bool is_pending(struct mesh_process *process)
 	return mesh_links_pending(process) || mesh_controls_paused(process);
 }
 
+MESH_HOLDS(process)
 static int setup_timeout(void *owner)
 {
 	struct mesh_process *process = owner;
 	int timeout;
 
-	mesh_lock_assert_held(&process->lock);
+	mesh_process_assert_locked(process);
 	timeout = closing_timeout(process);
 	if (is_urgent(process))
 		return sooner(timeout, URGENT_MS);
@@ -95,6 +99,7 @@ static uint64_t domain_polls(const struct mesh_domain *domain)
 }
 
 /* @busy: another thread has polled. One that has just woken the engine is going to. */
+MESH_HOLDS(process)
 static void rest_if_idle(struct mesh_setup *setup, bool busy, uint64_t now_ms)
 {
 	bool awake = atomic_load_explicit(&setup->process.engine.awake, memory_order_relaxed);
@@ -111,6 +116,7 @@ static void rest_if_idle(struct mesh_setup *setup, bool busy, uint64_t now_ms)
  * something back (an acknowledgement that the socket did not accept) while NCCL's threads sleep.
  * While they poll, a poll here would only delay them.
  */
+MESH_HOLDS(process)
 static void domains_look_after(struct mesh_setup *setup, uint64_t now_ms)
 {
 	struct mesh_domain *domain;
@@ -130,6 +136,7 @@ static void domains_look_after(struct mesh_setup *setup, uint64_t now_ms)
 	rest_if_idle(setup, busy, now_ms);
 }
 
+MESH_HOLDS(process)
 static void setup_tick(void *owner)
 {
 	struct mesh_process *process = owner;
@@ -139,7 +146,7 @@ static void setup_tick(void *owner)
 	struct mesh_peer *peer, *next;
 	struct mesh_comm *comm;
 
-	mesh_lock_assert_held(&process->lock);
+	mesh_process_assert_locked(process);
 	domains_look_after(mesh_setup_of(process), now);
 	LIST_FOREACH(connect, &mesh_setup_of(process)->connects, entry)
 		mesh_connect_advance(connect, now);

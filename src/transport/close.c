@@ -41,13 +41,14 @@
  * Our end takes a step, and the peer is told. CLOSED and UNCLEAN are told by the same frame;
  * whoever comes second, the engine or NCCL's thread, does nothing.
  */
+MESH_HOLDS(process)
 static void own_end_tell(struct mesh_comm *comm, enum mesh_end state)
 {
 	struct mesh_frame_comm fields = {0};
 	bool news;
 
-	mesh_lock_assert_held(&comm->process->lock);
-	mesh_lock_take(&comm->lock);
+	mesh_process_assert_locked(comm->process);
+	mesh_comm_lock(comm);
 	news = !mesh_end_is_over(comm->own_end) && mesh_end_may_become(comm->own_end, state);
 	if (news)
 		mesh_comm_end_set(comm, &comm->own_end, state);
@@ -56,7 +57,7 @@ static void own_end_tell(struct mesh_comm *comm, enum mesh_end state)
 		fields.writes = comm->send.writes;
 		fields.unclean = state == MESH_END_UNCLEAN || comm->send.unclean;
 	}
-	mesh_lock_release(&comm->lock);
+	mesh_comm_unlock(comm);
 	if (news)
 		mesh_comm_frame_send(
 			comm, state == MESH_END_CLOSING ? MESH_FRAME_CLOSE : MESH_FRAME_CLOSED,
@@ -71,12 +72,14 @@ void mesh_comm_refuse(const struct mesh_comm *comm)
 /* ---- who owes an answer -------------------------------------------------------------------- */
 
 /* The connections with one process, in both directions and over all links, have one engine. */
+MESH_HOLDS(process)
 static bool is_same_process(const struct mesh_peer *a, const struct mesh_peer *b)
 {
 	return a == b || (a->process_id && a->process_id == b->process_id);
 }
 
 /* A frame about a comm's end came: its process runs. */
+MESH_HOLDS(process)
 static void peer_answered(struct mesh_peer *peer)
 {
 	struct mesh_peer *other;
@@ -92,6 +95,7 @@ static void peer_answered(struct mesh_peer *peer)
 }
 
 /* Since when the peer's process has owed us an answer; 0 if it does not. */
+MESH_HOLDS(process)
 static uint64_t peer_owes_since(const struct mesh_peer *peer)
 {
 	const struct mesh_peer *other;
@@ -108,9 +112,10 @@ static uint64_t peer_owes_since(const struct mesh_peer *peer)
 /* ---- the peer closes: the engine's part ---------------------------------------------------- */
 
 /* True if the peer waits, and our end is done. While NCCL closes it, NCCL's thread answers. */
+MESH_HOLDS(comm)
 static bool answer_is_due(struct mesh_comm *comm)
 {
-	mesh_lock_assert_held(&comm->lock);
+	mesh_comm_assert_locked(comm);
 	if (!mesh_comm_peer_asks(comm) || comm->closing)
 		return false;
 	if (comm->sending)
@@ -119,6 +124,7 @@ static bool answer_is_due(struct mesh_comm *comm)
 	       (comm->error || mesh_receive_has_all(comm, comm->peer_sent));
 }
 
+MESH_HOLDS(comm)
 static bool is_late(const struct mesh_comm *comm, uint64_t now_ms)
 {
 	uint64_t limit_ms = comm->process->config.dead_peer_timeout_s * 1000;
@@ -127,6 +133,7 @@ static bool is_late(const struct mesh_comm *comm, uint64_t now_ms)
 }
 
 /* What the sender has sent does not come: its connection was reset on the way. */
+MESH_HOLDS(comm)
 static void missing_check(struct mesh_comm *comm)
 {
 	if (!comm->sending && !comm->error && mesh_comm_peer_asks(comm) &&
@@ -138,6 +145,7 @@ static void missing_check(struct mesh_comm *comm)
 }
 
 /* Receives that the peer will never send for. */
+MESH_HOLDS(comm)
 static void orphans_fail(struct mesh_comm *comm)
 {
 	bool orphans = !mesh_receive_has_all(comm, comm->next_seq);
@@ -151,8 +159,8 @@ void mesh_comm_tick(struct mesh_comm *comm)
 {
 	bool due;
 
-	mesh_lock_assert_held(&comm->process->lock);
-	mesh_lock_take(&comm->lock);
+	mesh_process_assert_locked(comm->process);
+	mesh_comm_lock(comm);
 	missing_check(comm);
 	due = answer_is_due(comm);
 	/* Only now: what was on its way when CLOSE came has been delivered, and counts as sent. */
@@ -161,7 +169,7 @@ void mesh_comm_tick(struct mesh_comm *comm)
 			       "the receiver closed the connection");
 	else if (due && !comm->error)
 		orphans_fail(comm);
-	mesh_lock_release(&comm->lock);
+	mesh_comm_unlock(comm);
 	if (due)
 		own_end_tell(comm, MESH_END_CLOSED);
 }
@@ -170,6 +178,7 @@ void mesh_comm_tick(struct mesh_comm *comm)
  * What is on its way may take long. CLOSE of ours proves that this process runs, and a peer that
  * has freed its end meanwhile polls for us.
  */
+MESH_HOLDS(process)
 static void echo(struct mesh_comm *comm)
 {
 	own_end_tell(comm, MESH_END_CLOSING);
@@ -177,10 +186,10 @@ static void echo(struct mesh_comm *comm)
 
 void mesh_comm_close_came(struct mesh_comm *comm)
 {
-	mesh_lock_take(&comm->lock);
+	mesh_comm_lock(comm);
 	comm->peer_told = true;
 	mesh_comm_peer_end_learn(comm, MESH_END_CLOSING);
-	mesh_lock_release(&comm->lock);
+	mesh_comm_unlock(comm);
 	peer_answered(mesh_path_peer(&comm->paths[0]));
 	mesh_comm_tick(comm);
 	echo(comm);
@@ -188,7 +197,7 @@ void mesh_comm_close_came(struct mesh_comm *comm)
 
 void mesh_comm_closed_came(struct mesh_comm *comm, const struct mesh_frame_comm *frame)
 {
-	mesh_lock_take(&comm->lock);
+	mesh_comm_lock(comm);
 	comm->peer_told = true;
 	/* The first counts are the ones that are checked. */
 	if (!mesh_comm_peer_is_over(comm)) {
@@ -196,7 +205,7 @@ void mesh_comm_closed_came(struct mesh_comm *comm, const struct mesh_frame_comm 
 		comm->peer_writes = frame->writes;
 	}
 	mesh_comm_peer_end_learn(comm, frame->unclean ? MESH_END_UNCLEAN : MESH_END_CLOSED);
-	mesh_lock_release(&comm->lock);
+	mesh_comm_unlock(comm);
 	peer_answered(mesh_path_peer(&comm->paths[0]));
 	mesh_comm_tick(comm);
 	echo(comm);
@@ -206,19 +215,20 @@ int mesh_comm_timeout(struct mesh_comm *comm, uint64_t now_ms)
 {
 	int timeout = -1;
 
-	mesh_lock_take(&comm->lock);
+	mesh_comm_lock(comm);
 	if (mesh_comm_peer_asks(comm) && !comm->closing)
 		timeout = is_late(comm, now_ms) ? LATE_MS : 0;
-	mesh_lock_release(&comm->lock);
+	mesh_comm_unlock(comm);
 	return timeout;
 }
 
 /* ---- our own closing ---------------------------------------------------------------------- */
 
 /* True if all that the sender will ever have written is here. */
+MESH_HOLDS(comm)
 static bool is_settled(struct mesh_comm *comm)
 {
-	mesh_lock_assert_held(&comm->lock);
+	mesh_comm_assert_locked(comm);
 	return comm->peer_end == MESH_END_CUT ||
 	       (comm->peer_end == MESH_END_CLOSED && comm->receive.writes == comm->peer_writes);
 }
@@ -228,12 +238,12 @@ static bool is_at_rest(struct mesh_comm *comm)
 {
 	bool rest;
 
-	mesh_lock_take(&comm->lock);
+	mesh_comm_lock(comm);
 	rest = !comm->unfinished;
 	/* Only the sender knows what it has written. A lost or unclean one does not say. */
 	if (!comm->sending && mesh_receive_is_granted(comm) && !is_settled(comm))
 		rest = false;
-	mesh_lock_release(&comm->lock);
+	mesh_comm_unlock(comm);
 	return rest;
 }
 
@@ -241,9 +251,9 @@ static bool is_drained(struct mesh_comm *comm)
 {
 	bool drained;
 
-	mesh_lock_take(&comm->lock);
+	mesh_comm_lock(comm);
 	drained = !comm->unfinished;
-	mesh_lock_release(&comm->lock);
+	mesh_comm_unlock(comm);
 	return drained;
 }
 
@@ -252,11 +262,11 @@ static bool is_answered(struct mesh_comm *comm)
 {
 	bool answered;
 
-	mesh_lock_take(&comm->process->lock);
-	mesh_lock_take(&comm->lock);
+	mesh_process_lock(comm->process);
+	mesh_comm_lock(comm);
 	answered = mesh_comm_peer_is_over(comm) || mesh_comm_is_cut(comm);
-	mesh_lock_release(&comm->lock);
-	mesh_lock_release(&comm->process->lock);
+	mesh_comm_unlock(comm);
+	mesh_process_unlock(comm->process);
 	return answered;
 }
 
@@ -265,11 +275,11 @@ static bool is_at_rest_or_hopeless(struct mesh_comm *comm)
 {
 	bool hopeless;
 
-	mesh_lock_take(&comm->process->lock);
-	mesh_lock_take(&comm->lock);
+	mesh_process_lock(comm->process);
+	mesh_comm_lock(comm);
 	hopeless = mesh_comm_is_cut(comm) || (!comm->sending && comm->peer_end == MESH_END_UNCLEAN);
-	mesh_lock_release(&comm->lock);
-	mesh_lock_release(&comm->process->lock);
+	mesh_comm_unlock(comm);
+	mesh_process_unlock(comm->process);
 	return hopeless || is_at_rest(comm);
 }
 
@@ -304,15 +314,15 @@ static uint64_t silent_since(struct mesh_comm *comm, struct patience *patience, 
 {
 	uint64_t owes_ms = 0;
 
-	mesh_lock_take(&comm->process->lock);
-	mesh_lock_take(&comm->lock);
+	mesh_process_lock(comm->process);
+	mesh_comm_lock(comm);
 	if (comm->unfinished < patience->unfinished)
 		patience->moved_ms = now_ms; /* a slow link is no dead one */
 	patience->unfinished = comm->unfinished;
-	mesh_lock_release(&comm->lock);
+	mesh_comm_unlock(comm);
 	if (patience->for_peer)
 		owes_ms = peer_owes_since(mesh_path_peer(&comm->paths[0]));
-	mesh_lock_release(&comm->process->lock);
+	mesh_process_unlock(comm->process);
 	/* Others were waiting for it before: all of them stop at the same time. */
 	return owes_ms && owes_ms < patience->begin_ms ? owes_ms : patience->moved_ms;
 }
@@ -360,24 +370,25 @@ static void slow_tell(struct mesh_comm *comm)
 	struct mesh_peer *peer = mesh_path_peer(&comm->paths[0]);
 	char text[MESH_PEER_TEXT_MAX];
 
-	mesh_lock_take(&comm->process->lock);
+	mesh_process_lock(comm->process);
 	if (!peer->slow_told)
 		mesh_warn("%s did not answer the end of a connection within %llu s",
 			  mesh_peer_text(peer, text),
 			  (unsigned long long)comm->process->config.dead_peer_timeout_s);
 	peer->slow_told = true;
-	mesh_lock_release(&comm->process->lock);
+	mesh_process_unlock(comm->process);
 }
 
 /* The peer is to answer from @now_ms on, unless it has said all that it has to say. */
+MESH_HOLDS(process)
 static void answer_expect(struct mesh_comm *comm, uint64_t now_ms)
 {
 	struct mesh_peer *peer = mesh_path_peer(&comm->paths[0]);
 
-	mesh_lock_take(&comm->lock);
+	mesh_comm_lock(comm);
 	if (!peer->owes_ms && !mesh_comm_peer_is_over(comm))
 		peer->owes_ms = now_ms;
-	mesh_lock_release(&comm->lock);
+	mesh_comm_unlock(comm);
 }
 
 /* It did, or it need not have: a lost peer, or a NIC that acknowledged all by itself. */
@@ -385,10 +396,10 @@ static void answer_had(struct mesh_comm *comm, uint64_t begin_ms)
 {
 	struct mesh_peer *peer = mesh_path_peer(&comm->paths[0]);
 
-	mesh_lock_take(&comm->process->lock);
+	mesh_process_lock(comm->process);
 	if (peer->owes_ms >= begin_ms)
 		peer->owes_ms = 0;
-	mesh_lock_release(&comm->process->lock);
+	mesh_process_unlock(comm->process);
 }
 
 /* Our end takes a step, and waits for what the peer has to do then. */
@@ -398,10 +409,10 @@ static void step_and_wait(struct mesh_comm *comm, enum mesh_end state,
 	uint64_t limit_ms = comm->process->config.dead_peer_timeout_s * 1000;
 	struct patience patience = patience_begin(true, limit_ms);
 
-	mesh_lock_take(&comm->process->lock);
+	mesh_process_lock(comm->process);
 	own_end_tell(comm, state);
 	answer_expect(comm, patience.begin_ms);
-	mesh_lock_release(&comm->process->lock);
+	mesh_process_unlock(comm->process);
 	if (wait_for(comm, condition, patience))
 		answer_had(comm, patience.begin_ms);
 	else
@@ -415,11 +426,11 @@ static bool close_begin(struct mesh_comm *comm)
 {
 	bool first;
 
-	mesh_lock_take(&comm->lock);
+	mesh_comm_lock(comm);
 	first = !comm->closing;
 	comm->closing = true;
 	mesh_comm_fail(comm, -ECANCELED, true, NULL);
-	mesh_lock_release(&comm->lock);
+	mesh_comm_unlock(comm);
 	return first;
 }
 
@@ -428,12 +439,12 @@ static void cut_off(struct mesh_comm *comm)
 {
 	enum mesh_cut_reason reason = MESH_CUT_SILENT;
 
-	mesh_lock_take(&comm->process->lock);
-	mesh_lock_take(&comm->lock);
+	mesh_process_lock(comm->process);
+	mesh_comm_lock(comm);
 	if (mesh_comm_is_cut(comm) || comm->peer_end == MESH_END_UNCLEAN)
 		reason = MESH_CUT_BROKEN;
-	mesh_lock_release(&comm->lock);
-	mesh_lock_release(&comm->process->lock);
+	mesh_comm_unlock(comm);
+	mesh_process_unlock(comm->process);
 	mesh_comm_cut_off(comm, reason);
 	wait_for(comm, is_drained, patience_begin(false, DRAIN_MS));
 }
@@ -472,9 +483,9 @@ void mesh_comm_quiesce(struct mesh_comm *comm)
 	if (comm->sending) {
 		step_and_wait(comm, last, is_answered);
 	} else {
-		mesh_lock_take(&comm->process->lock);
+		mesh_process_lock(comm->process);
 		own_end_tell(comm, last);
-		mesh_lock_release(&comm->process->lock);
+		mesh_process_unlock(comm->process);
 	}
 	writes_forget(comm);
 }

@@ -5,13 +5,17 @@
 
 #include <stdint.h>
 
+#include "base/lock.h"
 #include "transport/comm.h"
 
 /** CLOSE and CLOSED came from its peer. process->lock held. */
+MESH_HOLDS(process)
 void mesh_comm_close_came(struct mesh_comm *comm);
+MESH_HOLDS(process)
 void mesh_comm_closed_came(struct mesh_comm *comm, const struct mesh_frame_comm *frame);
 
 /** Answers a closing peer once everything is here and nothing is in flight. process->lock held. */
+MESH_HOLDS(process)
 void mesh_comm_tick(struct mesh_comm *comm);
 
 /**
@@ -24,6 +28,7 @@ int mesh_comm_timeout(struct mesh_comm *comm, uint64_t now_ms);
  * Tells the peer that our end is over, and was never NCCL's: of a comm that is freed next.
  * process->lock held.
  */
+MESH_HOLDS(process)
 void mesh_comm_refuse(const struct mesh_comm *comm);
 
 /**

@@ -25,7 +25,7 @@ bool mesh_comm_is_cut(const struct mesh_comm *comm)
 {
 	int i;
 
-	mesh_lock_assert_held(&comm->process->lock);
+	mesh_process_assert_locked(comm->process);
 	for (i = 0; i < comm->num_paths; i++) {
 		if (mesh_path_peer(&comm->paths[i])->state == MESH_PEER_LOST)
 			return true;
@@ -52,7 +52,7 @@ void mesh_comm_fail(struct mesh_comm *comm, int error, bool quiet, const char *w
 {
 	char netdevs[MESH_PATHS_MAX * (IF_NAMESIZE + 5)];
 
-	mesh_lock_assert_held(&comm->lock);
+	mesh_comm_assert_locked(comm);
 	if (comm->error)
 		return;
 	atomic_store_explicit(&comm->error, error, memory_order_release);

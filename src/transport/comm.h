@@ -188,37 +188,46 @@ struct mesh_comm {
 	int wanted_paths;   /* the comm is whole with so many */
 	uint32_t rotation;  /* paths that are as good as each other take turns */
 
-	uint32_t unfinished; /* our messages and writes in flight */
-	_Atomic(int) error;  /* negative errno; sticky; set under the lock */
-	bool closing;	     /* we start nothing new: mesh_comm_quiesce() was called */
-	enum mesh_end own_end, peer_end;
-	uint64_t peer_end_ms; /* since when peer_end is what it is */
-	bool peer_told;	      /* the peer has sent CLOSE or CLOSED */
-	uint32_t peer_sent;   /* receive: messages that the peer has sent, as its CLOSED said */
-	uint32_t peer_writes; /* receive: writes that it has started, as its CLOSED said */
-	uint32_t next_seq;    /* of the next request */
+	uint32_t unfinished MESH_GUARDED_BY(comm); /* our messages and writes in flight */
+	_Atomic(int) error;			   /* negative errno; sticky; set under the lock */
+	bool closing
+		MESH_GUARDED_BY(comm); /* we start nothing new: mesh_comm_quiesce() was called */
+	enum mesh_end own_end, peer_end MESH_GUARDED_BY(comm);
+	uint64_t peer_end_ms MESH_GUARDED_BY(comm); /* since when peer_end is what it is */
+	bool peer_told;				    /* the peer has sent CLOSE or CLOSED */
+	uint32_t peer_sent MESH_GUARDED_BY(
+		comm); /* receive: messages that the peer has sent, as its CLOSED said */
+	uint32_t peer_writes
+		MESH_GUARDED_BY(comm); /* receive: writes that it has started, as its CLOSED said */
+	uint32_t next_seq MESH_GUARDED_BY(comm);	  /* of the next request */
 	struct mesh_request requests[MESH_COMM_REQUESTS]; /* by seq */
-	struct mesh_stall stall;
-	LIST_HEAD(, mesh_registration) registrations; /* those that NCCL has not ended yet */
+	struct mesh_stall stall MESH_GUARDED_BY(comm);
+	LIST_HEAD(, mesh_registration)
+	registrations MESH_GUARDED_BY(comm); /* those that NCCL has not ended yet */
 	union {
 		struct mesh_send_side send;
 		struct mesh_receive_side receive;
 	};
 };
 
+MESH_LOCK_FUNCTIONS(comm, mesh_comm, lock)
+
 /** True if one of the comm's paths goes through @peer. */
 bool mesh_comm_uses_peer(const struct mesh_comm *comm, const struct mesh_peer *peer);
 
 /** True if the peer of one of its paths is lost. process->lock held. */
+MESH_HOLDS(process)
 bool mesh_comm_is_cut(const struct mesh_comm *comm);
 
 /**
  * Ends the comm with @error: every request that is not done fails from now on. The first call
  * decides, and writes a line if @why is given: WARN, or INFO if @quiet. comm->lock held.
  */
+MESH_HOLDS(comm)
 void mesh_comm_fail(struct mesh_comm *comm, int error, bool quiet, const char *why);
 
 /** Sends a frame about the comm to its peer: CLOSE, CLOSED, ASK or SENT. process->lock held. */
+MESH_HOLDS(process)
 void mesh_comm_frame_send(const struct mesh_comm *comm, enum mesh_frame_type type,
 			  struct mesh_frame_comm fields);
 
@@ -228,12 +237,14 @@ static inline bool mesh_end_is_over(enum mesh_end end)
 }
 
 /** True if the peer is done with its end: it said so, or is lost. comm->lock held. */
+MESH_HOLDS(comm)
 static inline bool mesh_comm_peer_is_over(const struct mesh_comm *comm)
 {
 	return mesh_end_is_over(comm->peer_end);
 }
 
 /** True if the peer waits for us to be done with our end. comm->lock held. */
+MESH_HOLDS(comm)
 static inline bool mesh_comm_peer_asks(const struct mesh_comm *comm)
 {
 	return comm->peer_end != MESH_END_OPEN && !mesh_end_is_over(comm->own_end);

@@ -31,7 +31,7 @@ void mesh_comm_end_set(struct mesh_comm *comm, enum mesh_end *end, enum mesh_end
 {
 	bool legal = mesh_end_may_become(*end, state);
 
-	mesh_lock_assert_held(&comm->lock);
+	mesh_comm_assert_locked(comm);
 	assert(legal);
 	(void)legal;
 	mesh_trace("%s node %s, %s end of the connection: %s -> %s",
@@ -45,7 +45,7 @@ void mesh_comm_end_set(struct mesh_comm *comm, enum mesh_end *end, enum mesh_end
 /* Frames are foreign: one that comes twice, or late, says nothing new. */
 void mesh_comm_peer_end_learn(struct mesh_comm *comm, enum mesh_end state)
 {
-	mesh_lock_assert_held(&comm->lock);
+	mesh_comm_assert_locked(comm);
 	if (mesh_end_may_become(comm->peer_end, state))
 		mesh_comm_end_set(comm, &comm->peer_end, state);
 }
@@ -54,8 +54,8 @@ bool mesh_comm_end(struct mesh_comm *comm, int error, const char *why)
 {
 	bool used;
 
-	mesh_lock_assert_held(&comm->process->lock);
-	mesh_lock_take(&comm->lock);
+	mesh_process_assert_locked(comm->process);
+	mesh_comm_lock(comm);
 	mesh_comm_peer_end_learn(comm, MESH_END_UNCLEAN);
 	if (!mesh_end_is_over(comm->own_end))
 		mesh_comm_end_set(comm, &comm->own_end, MESH_END_UNCLEAN);
@@ -63,7 +63,7 @@ bool mesh_comm_end(struct mesh_comm *comm, int error, const char *why)
 	if (used)
 		mesh_count_event(&comm->process->counters->comms_failed);
 	mesh_comm_fail(comm, error, true, why);
-	mesh_lock_release(&comm->lock);
+	mesh_comm_unlock(comm);
 	return used;
 }
 

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "base/lock.h"
 #include "transport/comm.h"
 
 /** True if this step is legal. */
@@ -15,9 +16,11 @@ bool mesh_end_may_become(enum mesh_end end, enum mesh_end state);
  *
  * @end: &comm->own_end or &comm->peer_end
  */
+MESH_HOLDS(comm)
 void mesh_comm_end_set(struct mesh_comm *comm, enum mesh_end *end, enum mesh_end state);
 
 /** Notes what the peer reports of its end; a late report is ignored. comm->lock held. */
+MESH_HOLDS(comm)
 void mesh_comm_peer_end_learn(struct mesh_comm *comm, enum mesh_end state);
 
 /**
@@ -26,9 +29,11 @@ void mesh_comm_peer_end_learn(struct mesh_comm *comm, enum mesh_end state);
  *
  * Returns whether NCCL still used it.
  */
+MESH_HOLDS(process)
 bool mesh_comm_end(struct mesh_comm *comm, int error, const char *why);
 
 /** Its peer is lost. process->lock and domain->lock held. */
+MESH_HOLDS(process)
 void mesh_comm_peer_lost(struct mesh_comm *comm);
 
 #endif

@@ -25,9 +25,9 @@ static bool path_misses(struct mesh_peer_user *user)
 	struct mesh_comm *comm = mesh_path_of_user(user)->comm;
 	bool misses;
 
-	mesh_lock_take(&comm->lock);
+	mesh_comm_lock(comm);
 	misses = !mesh_comm_peer_is_over(comm) && !comm->closing;
-	mesh_lock_release(&comm->lock);
+	mesh_comm_unlock(comm);
 	return misses;
 }
 
@@ -36,6 +36,7 @@ static bool path_is_known(struct mesh_peer_user *user)
 	return !mesh_path_of_user(user)->comm->waits;
 }
 
+MESH_HOLDS(process)
 static void path_lost(struct mesh_peer_user *user)
 {
 	mesh_comm_peer_lost(mesh_path_of_user(user)->comm);
@@ -71,7 +72,7 @@ int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer)
 	struct mesh_path *path = &comm->paths[comm->num_paths];
 	int ret;
 
-	mesh_lock_assert_held(&comm->process->lock);
+	mesh_process_assert_locked(comm->process);
 	path->comm = comm;
 	path->sink.message = comm->sending ? mesh_send_message : mesh_receive_message;
 	path->sink.written = comm->sending ? NULL : mesh_receive_written;
@@ -90,6 +91,7 @@ int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer)
 	return 0;
 }
 
+MESH_NOT_ANALYSED
 int mesh_comm_open(const void *owner, bool sending, struct mesh_peer *peer, uint64_t key,
 		   int wanted_paths, struct mesh_comm **comm)
 {
@@ -97,7 +99,7 @@ int mesh_comm_open(const void *owner, bool sending, struct mesh_peer *peer, uint
 	struct mesh_comm *opened;
 	int i, ret;
 
-	mesh_lock_assert_held(&process->lock);
+	mesh_process_assert_locked(process);
 	opened = calloc(1, sizeof(*opened));
 	if (!opened)
 		return -ENOMEM;
@@ -130,6 +132,7 @@ int mesh_comm_open(const void *owner, bool sending, struct mesh_peer *peer, uint
 
 /* ---- closing ------------------------------------------------------------------------------- */
 
+MESH_HOLDS(process)
 static void path_close(struct mesh_path *path)
 {
 	mesh_path_close(path);
@@ -142,14 +145,14 @@ void mesh_comm_free(struct mesh_comm *comm)
 	uint32_t unfinished;
 	int i;
 
-	mesh_lock_assert_held(&comm->process->lock);
+	mesh_process_assert_locked(comm->process);
 	/*
 	 * Before the paths close: that waits for whoever polls. An operation that ends later may be
 	 * in its callback still, with the comm in its hands.
 	 */
-	mesh_lock_take(&comm->lock);
+	mesh_comm_lock(comm);
 	unfinished = comm->unfinished;
-	mesh_lock_release(&comm->lock);
+	mesh_comm_unlock(comm);
 	mesh_registrations_close(comm);
 	for (i = 0; i < comm->num_paths; i++)
 		path_close(&comm->paths[i]);
@@ -175,7 +178,7 @@ void mesh_comm_close(struct mesh_comm *comm)
 		return;
 	process = comm->process;
 	mesh_comm_quiesce(comm);
-	mesh_lock_take(&process->lock);
+	mesh_process_lock(process);
 	mesh_comm_free(comm);
-	mesh_lock_release(&process->lock);
+	mesh_process_unlock(process);
 }

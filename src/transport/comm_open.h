@@ -3,6 +3,7 @@
 #ifndef MESH_TRANSPORT_COMM_OPEN_H
 #define MESH_TRANSPORT_COMM_OPEN_H
 
+#include "base/lock.h"
 #include "transport/comm.h"
 
 /**
@@ -13,13 +14,16 @@
  *
  * Returns 0, -ENOMEM, or -ENOSPC if the domain has no id left.
  */
+MESH_HOLDS(process)
 int mesh_comm_open(const void *owner, bool sending, struct mesh_peer *peer, uint64_t key,
 		   int wanted_paths, struct mesh_comm **comm);
 
 /** Adds the next path, through @peer, whose domain's table it enters. The same errors. */
+MESH_HOLDS(process)
 int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer);
 
 /** Frees a comm that nothing is in flight on. process->lock held. */
+MESH_HOLDS(process)
 void mesh_comm_free(struct mesh_comm *comm);
 
 /**

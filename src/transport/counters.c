@@ -18,7 +18,7 @@ void mesh_path_counters_open(struct mesh_path *path)
 		.provider = ends.provider,
 	};
 
-	mesh_lock_assert_held(&process->lock);
+	mesh_process_assert_locked(process);
 	path->counters = NULL;
 	if (process->stats.page)
 		path->counters = mesh_stats_open(process->stats.page, &link, mesh_clock_wall_ms());
@@ -31,12 +31,12 @@ void mesh_path_counters_close(struct mesh_path *path)
 	struct mesh_process *process = path->comm->process;
 	struct mesh_counters *counters;
 
-	mesh_lock_assert_held(&process->lock);
+	mesh_process_assert_locked(process);
 	/* An operation that never ended may still complete: it counts at home then. */
-	mesh_lock_take(&path->comm->lock);
+	mesh_comm_lock(path->comm);
 	counters = path->counters;
 	path->counters = &path->own_counters;
-	mesh_lock_release(&path->comm->lock);
+	mesh_comm_unlock(path->comm);
 	if (counters != &path->own_counters)
 		mesh_stats_close(process->stats.page, counters);
 }

@@ -8,12 +8,15 @@
 #ifndef MESH_TRANSPORT_COUNTERS_H
 #define MESH_TRANSPORT_COUNTERS_H
 
+#include "base/lock.h"
 #include "wire/stats.h"
 
 struct mesh_path;
 
 /** Gives a new path its counters, and takes them back. process->lock held, comm->lock not. */
+MESH_HOLDS(process)
 void mesh_path_counters_open(struct mesh_path *path);
+MESH_HOLDS(process)
 void mesh_path_counters_close(struct mesh_path *path);
 
 #endif

@@ -51,6 +51,7 @@ static bool is_fenced(const struct mesh_comm *comm, const struct mesh_fence *fen
  * Ends the comms that use @peer, but for @but. Returns how many of them NCCL still used, apart from
  * those with a lost peer: that has had its line, and they would have failed soon.
  */
+MESH_HOLDS(process)
 static int comms_end(struct mesh_peer *peer, const struct mesh_comm *but, const char *why)
 {
 	struct mesh_peer_user *user;
@@ -75,11 +76,11 @@ static void fenced_learn(struct mesh_process *process, const struct mesh_comm *o
 
 	LIST_FOREACH(comm, &process->comms, entry) {
 		/* The others are over only where something was cut: see others_end(). */
-		mesh_lock_take(&comm->lock);
+		mesh_comm_lock(comm);
 		if ((comm == own || comm->peer_end == MESH_END_UNCLEAN) &&
 		    is_fenced(comm, fences, count) && comm->peer_end != MESH_END_CUT)
 			mesh_comm_end_set(comm, &comm->peer_end, MESH_END_CUT);
-		mesh_lock_release(&comm->lock);
+		mesh_comm_unlock(comm);
 	}
 }
 
@@ -95,6 +96,7 @@ static void others_warn(const struct mesh_peer *peer, int count)
 		  mesh_peer_text(peer, text), peer->domain->nic->netdev, local, count);
 }
 
+MESH_HOLDS(process)
 static void cut_tell(struct mesh_peer *peer, enum mesh_cut_reason reason)
 {
 	struct mesh_frame frame = {
@@ -106,6 +108,7 @@ static void cut_tell(struct mesh_peer *peer, enum mesh_cut_reason reason)
 }
 
 /* Whatever else went over the connections that @fence has cut. */
+MESH_HOLDS(process)
 static void others_end(struct mesh_comm *comm, const struct mesh_fence *fence,
 		       enum mesh_cut_reason reason)
 {
@@ -135,13 +138,13 @@ void mesh_comm_cut_off(struct mesh_comm *comm, enum mesh_cut_reason reason)
 	for (i = 0; i < comm->num_paths; i++)
 		mesh_path_fence_prepare(&comm->paths[i], &fences[i]);
 	mesh_remotes_fence(fences, comm->num_paths);
-	mesh_lock_take(&comm->process->lock);
+	mesh_process_lock(comm->process);
 	for (i = 0; i < comm->num_paths; i++) {
 		if (fences[i].result) /* else there was no connection */
 			others_end(comm, &fences[i], reason);
 	}
 	fenced_learn(comm->process, comm, fences, comm->num_paths);
-	mesh_lock_release(&comm->process->lock);
+	mesh_process_unlock(comm->process);
 }
 
 /* ---- at the other end ---------------------------------------------------------------------- */
@@ -163,7 +166,7 @@ void mesh_peer_cut_came(struct mesh_peer *peer, const struct mesh_frame_cut *cut
 	char text[MESH_PEER_TEXT_MAX], why[160];
 	int count;
 
-	mesh_lock_assert_held(&peer->process->lock);
+	mesh_process_assert_locked(peer->process);
 	count = comms_end(peer, NULL, "the peer cut the provider's connection with this process");
 	if (count)
 		mesh_warn("%s cut its connections with this process on %s; %d that NCCL uses "

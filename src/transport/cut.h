@@ -3,6 +3,7 @@
 #ifndef MESH_TRANSPORT_CUT_H
 #define MESH_TRANSPORT_CUT_H
 
+#include "base/lock.h"
 #include "transport/comm.h"
 
 /**
@@ -13,6 +14,7 @@
 void mesh_comm_cut_off(struct mesh_comm *comm, enum mesh_cut_reason reason);
 
 /** The peer has cut us off: its comms fail. process->lock held. */
+MESH_HOLDS(process)
 void mesh_peer_cut_came(struct mesh_peer *peer, const struct mesh_frame_cut *cut);
 
 #endif

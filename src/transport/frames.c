@@ -24,6 +24,7 @@ static struct mesh_comm *comm_of_id(struct mesh_peer *peer, uint32_t id)
  * For a comm that we have freed. The peer cannot close its end while something of it is in flight,
  * and that moves only while somebody polls here.
  */
+MESH_HOLDS(process)
 static void stray_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
 	if (peer->state != MESH_PEER_UP)

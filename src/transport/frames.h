@@ -3,12 +3,15 @@
 #ifndef MESH_TRANSPORT_FRAMES_H
 #define MESH_TRANSPORT_FRAMES_H
 
+#include "base/lock.h"
 #include "control/peer.h"
 
 /** CLOSE, CLOSED, ASK and SENT. */
-mesh_frame_handler mesh_comm_frame_handle;
+MESH_HOLDS(process)
+void mesh_comm_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame);
 
 /** CUT. */
-mesh_frame_handler mesh_cut_frame_handle;
+MESH_HOLDS(process)
+void mesh_cut_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame);
 
 #endif

@@ -20,7 +20,7 @@ static void message_sent(struct mesh_buffer *buffer, int error)
 	struct mesh_comm *comm = path->comm;
 	char why[128];
 
-	mesh_lock_take(&comm->lock);
+	mesh_comm_lock(comm);
 	comm->unfinished--;
 	if (error) {
 		mesh_count(&path->counters->errors, 1);
@@ -28,7 +28,7 @@ static void message_sent(struct mesh_buffer *buffer, int error)
 			 strerror(-error));
 		mesh_comm_fail(comm, error, comm->closing, why);
 	}
-	mesh_lock_release(&comm->lock);
+	mesh_comm_unlock(comm);
 }
 
 /* A message that is no segment: it is short, and somebody waits for it. */
@@ -83,7 +83,7 @@ bool mesh_comm_message_send(struct mesh_comm *comm, const struct mesh_outgoing *
 	};
 	struct mesh_buffer *buffer;
 
-	mesh_lock_assert_held(&comm->lock);
+	mesh_comm_assert_locked(comm);
 	if (message_inject(path, &header, message->payload)) {
 		message_count(path, message);
 		return true;

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/lock.h"
 #include "fabric/buffer.h"
 #include "transport/comm.h"
 
@@ -28,6 +29,7 @@ struct mesh_outgoing {
  *
  * Returns false if there is no buffer now: the next poll calls comm's resume function.
  */
+MESH_HOLDS(comm)
 bool mesh_comm_message_send(struct mesh_comm *comm, const struct mesh_outgoing *message,
 			    struct mesh_request *request);
 

@@ -44,6 +44,7 @@ static int direct_write(const struct mesh_path *path, const struct mesh_write *w
 	return mesh_domain_write(path->direct.domain, path->direct.remote, write, op);
 }
 
+MESH_HOLDS(domain)
 static void direct_write_completed(const struct mesh_path *path, size_t size, uint64_t posted_ns,
 				   bool arrived)
 {
@@ -55,14 +56,14 @@ static void direct_write_forget(const struct mesh_path *path, struct mesh_segmen
 	struct mesh_domain *domain = path->direct.domain;
 	bool counted;
 
-	mesh_lock_take(&domain->lock);
-	mesh_lock_take(&path->comm->lock);
+	mesh_domain_lock(domain);
+	mesh_comm_lock(path->comm);
 	counted = segment->counted;
 	segment->counted = false;
-	mesh_lock_release(&path->comm->lock);
+	mesh_comm_unlock(path->comm);
 	if (counted)
 		mesh_flow_forget(domain, path->direct.flow, segment->size);
-	mesh_lock_release(&domain->lock);
+	mesh_domain_unlock(domain);
 }
 
 static bool direct_has_room(const struct mesh_path *path, size_t size)
@@ -115,10 +116,10 @@ static void direct_close(struct mesh_path *path)
 {
 	struct mesh_domain *domain = path->direct.domain;
 
-	mesh_lock_take(&domain->lock);
+	mesh_domain_lock(domain);
 	mesh_sink_remove(domain, &path->sink);
 	mesh_domain_wait_cancel(domain, &path->waiter);
-	mesh_lock_release(&domain->lock);
+	mesh_domain_unlock(domain);
 }
 
 static const struct mesh_path_kind direct = {

@@ -45,6 +45,7 @@ static bool grant_is_due(const struct mesh_comm *comm, const struct mesh_request
  * True if the sender will not miss the grants from @seq on if they come later. Not where they fill
  * a message: waiting saves nothing more, and one that has many receives posted keeps most of them.
  */
+MESH_HOLDS(comm)
 static bool grants_may_wait(const struct mesh_comm *comm, uint32_t seq)
 {
 	const struct mesh_receive_side *receive = &comm->receive;
@@ -72,6 +73,7 @@ static void grant_write(const struct mesh_request *request, uint8_t *bytes)
 }
 
 /* Sends the grants of the receives from @seq on, as many as are due in a row. */
+MESH_HOLDS(comm)
 static bool grants_send(struct mesh_comm *comm, uint32_t seq, uint32_t *count)
 {
 	uint8_t payload[MESH_GRANTS_PER_MESSAGE * sizeof(struct mesh_grant)];
@@ -107,6 +109,7 @@ static bool grants_send(struct mesh_comm *comm, uint32_t seq, uint32_t *count)
 	return true;
 }
 
+MESH_HOLDS(comm)
 static bool posted_send(struct mesh_comm *comm)
 {
 	const struct mesh_outgoing message = {
@@ -121,12 +124,13 @@ static bool posted_send(struct mesh_comm *comm)
 }
 
 /* Tells the sender what it is to know by now. What finds no buffer is tried again from a poll. */
+MESH_HOLDS(comm)
 static void comm_tell(struct mesh_comm *comm)
 {
 	struct mesh_receive_side *receive = &comm->receive;
 	uint32_t seq, count;
 
-	mesh_lock_assert_held(&comm->lock);
+	mesh_comm_assert_locked(comm);
 	if (comm->error)
 		return;
 	/* What completed without a grant may be a round behind: its slot is another's now. */
@@ -153,6 +157,7 @@ static void comm_tell(struct mesh_comm *comm)
  * A sender that has grants in hand does not wait for this one. It goes out with the next poll,
  * after what NCCL does before that: the answer to the last message, mostly.
  */
+MESH_HOLDS(comm)
 static void comm_tell_soon(struct mesh_comm *comm)
 {
 	if (grants_may_wait(comm, comm->receive.next_grant))
@@ -167,13 +172,14 @@ void mesh_receive_resume(struct mesh_waiter *waiter)
 {
 	struct mesh_comm *comm = mesh_path_of_waiter(waiter)->comm;
 
-	mesh_lock_take(&comm->lock);
+	mesh_comm_lock(comm);
 	comm_tell(comm);
-	mesh_lock_release(&comm->lock);
+	mesh_comm_unlock(comm);
 }
 
 /* ---- small messages ---------------------------------------------------------------------- */
 
+MESH_HOLDS(comm)
 static void overflow(struct mesh_comm *comm, const struct mesh_request *request, uint64_t size)
 {
 	char why[160];
@@ -185,6 +191,7 @@ static void overflow(struct mesh_comm *comm, const struct mesh_request *request,
 	mesh_comm_fail(comm, -EMSGSIZE, false, why);
 }
 
+MESH_HOLDS(comm)
 static void receive_done(struct mesh_request *request)
 {
 	struct mesh_comm *comm = request->comm;
@@ -197,6 +204,7 @@ static void receive_done(struct mesh_request *request)
 		comm_tell(comm);
 }
 
+MESH_HOLDS(comm)
 static void data_place(struct mesh_comm *comm, struct mesh_request *request, const void *data,
 		       size_t size)
 {
@@ -210,6 +218,7 @@ static void data_place(struct mesh_comm *comm, struct mesh_request *request, con
 }
 
 /* Its receive is not posted yet: the bytes wait here. */
+MESH_HOLDS(comm)
 static void early_keep(struct mesh_comm *comm, uint32_t seq, const void *data, uint32_t size)
 {
 	struct mesh_receive_side *receive = &comm->receive;
@@ -233,6 +242,7 @@ static void early_keep(struct mesh_comm *comm, uint32_t seq, const void *data, u
 	memcpy(early->data, data, size);
 }
 
+MESH_HOLDS(comm)
 static void data_arrived(struct mesh_path *path, const struct mesh_message_header *header,
 			 const void *payload)
 {
@@ -277,6 +287,7 @@ static void request_count(const struct mesh_request *request)
 }
 
 /* @path: of what has just arrived. */
+MESH_HOLDS(comm)
 static void request_check_complete(struct mesh_request *request, struct mesh_path *path)
 {
 	const struct mesh_request_receive *got = &request->receive;
@@ -304,6 +315,7 @@ _Static_assert((1u << MESH_IMMEDIATE_SEQ_BITS) % MESH_COMM_REQUESTS == 0,
 	       "the low bits of a sequence number find its slot");
 
 /* Returns false if the message is larger than its receive, which ends the comm. */
+MESH_HOLDS(comm)
 static bool size_learn(struct mesh_request *request, uint64_t size)
 {
 	if (request->receive.size_known)
@@ -317,6 +329,7 @@ static bool size_learn(struct mesh_request *request, uint64_t size)
 	return true;
 }
 
+MESH_HOLDS(comm)
 static void segment_arrived(struct mesh_path *path, struct mesh_request *request,
 			    const struct mesh_immediate *immediate)
 {
@@ -355,14 +368,15 @@ void mesh_receive_written(struct mesh_sink *sink, const struct mesh_immediate *i
 	struct mesh_comm *comm = path->comm;
 	struct mesh_request *request;
 
-	mesh_lock_take(&comm->lock);
+	mesh_comm_lock(comm);
 	comm->receive.writes++;
 	request = request_of_immediate(comm, immediate->seq);
 	if (request)
 		segment_arrived(path, request, immediate);
-	mesh_lock_release(&comm->lock);
+	mesh_comm_unlock(comm);
 }
 
+MESH_HOLDS(comm)
 static void size_arrived(struct mesh_path *path, const struct mesh_message_header *header,
 			 const void *payload)
 {
@@ -378,6 +392,7 @@ static void size_arrived(struct mesh_path *path, const struct mesh_message_heade
 		request_check_complete(request, path);
 }
 
+MESH_HOLDS(comm)
 static void want_arrived(struct mesh_comm *comm, uint32_t seq)
 {
 	struct mesh_receive_side *receive = &comm->receive;
@@ -392,7 +407,7 @@ void mesh_receive_tell_again(struct mesh_comm *comm, uint32_t seq)
 {
 	int i;
 
-	mesh_lock_assert_held(&comm->lock);
+	mesh_comm_assert_locked(comm);
 	for (i = 0; i < MESH_COMM_REQUESTS; i++)
 		comm->requests[i].receive.grant_sent = false;
 	comm->receive.next_grant = comm->next_seq - MESH_COMM_REQUESTS;
@@ -405,7 +420,7 @@ void mesh_receive_message(struct mesh_sink *sink, const struct mesh_message_head
 	struct mesh_path *path = mesh_path_of_sink(sink);
 	struct mesh_comm *comm = path->comm;
 
-	mesh_lock_take(&comm->lock);
+	mesh_comm_lock(comm);
 	switch ((enum mesh_message_type)header->type) {
 	case MESH_MESSAGE_DATA:
 		data_arrived(path, header, payload);
@@ -420,7 +435,7 @@ void mesh_receive_message(struct mesh_sink *sink, const struct mesh_message_head
 		mesh_comm_fail(comm, -EPROTO, false, "the peer sent a message of the wrong kind");
 		break;
 	}
-	mesh_lock_release(&comm->lock);
+	mesh_comm_unlock(comm);
 }
 
 /* ---- NCCL's call, and closing ------------------------------------------------------------ */
@@ -432,6 +447,7 @@ static bool early_is_here(const struct mesh_comm *comm, uint32_t seq)
 	return early->full && early->seq == seq;
 }
 
+MESH_HOLDS(comm)
 static void early_take(struct mesh_comm *comm, struct mesh_request *request)
 {
 	struct mesh_early *early = &comm->receive.early[request->seq % MESH_EAGER_WINDOW];
@@ -452,7 +468,7 @@ int mesh_comm_receive(struct mesh_comm *comm, void *data, size_t size,
 	ret = mesh_request_check(comm, false, data, size, registration);
 	if (ret)
 		return ret;
-	mesh_lock_take(&comm->lock);
+	mesh_comm_lock(comm);
 	/*
 	 * What came before the peer closed, or was lost, is NCCL's all the same, up to the first
 	 * message that did not come.
@@ -466,7 +482,7 @@ int mesh_comm_receive(struct mesh_comm *comm, void *data, size_t size,
 		comm_tell_soon(comm);
 	else
 		ret = comm->error;
-	mesh_lock_release(&comm->lock);
+	mesh_comm_unlock(comm);
 	return ret;
 }
 
@@ -475,7 +491,7 @@ bool mesh_receive_has_all(struct mesh_comm *comm, uint32_t count)
 	const struct mesh_request *request;
 	uint32_t seq;
 
-	mesh_lock_assert_held(&comm->lock);
+	mesh_comm_assert_locked(comm);
 	for (seq = comm->next_seq - MESH_COMM_REQUESTS; mesh_seq_before(seq, count); seq++) {
 		if (mesh_seq_before(seq, comm->next_seq)) {
 			request = mesh_comm_request(comm, seq);

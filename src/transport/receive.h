@@ -3,6 +3,7 @@
 #ifndef MESH_TRANSPORT_RECEIVE_H
 #define MESH_TRANSPORT_RECEIVE_H
 
+#include "base/lock.h"
 #include "transport/comm.h"
 
 /** Starts to receive up to @size bytes; the same rules as mesh_comm_send(). */
@@ -23,9 +24,11 @@ void mesh_receive_resume(struct mesh_waiter *waiter);
  * Sends all grants once more that may not have arrived: the sender has waited with message @seq
  * for long. They also tell how many receives are posted. comm->lock held.
  */
+MESH_HOLDS(comm)
 void mesh_receive_tell_again(struct mesh_comm *comm, uint32_t seq);
 
 /** True if the first @count messages have all arrived. comm->lock held. */
+MESH_HOLDS(comm)
 bool mesh_receive_has_all(struct mesh_comm *comm, uint32_t count);
 
 /** True if the sender has sent something that no receive was posted for. comm->lock held. */

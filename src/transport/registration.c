@@ -24,9 +24,9 @@ int mesh_registration_open(struct mesh_comm *comm, void *data, size_t size,
 		if (ret)
 			goto close;
 	}
-	mesh_lock_take(&comm->lock);
+	mesh_comm_lock(comm);
 	LIST_INSERT_HEAD(&comm->registrations, opened, entry);
-	mesh_lock_release(&comm->lock);
+	mesh_comm_unlock(comm);
 	*registration = opened;
 	return 0;
 close:
@@ -43,13 +43,13 @@ static bool registration_is_used(struct mesh_comm *comm,
 	bool used = false;
 	int i;
 
-	mesh_lock_take(&comm->lock);
+	mesh_comm_lock(comm);
 	for (i = 0; i < MESH_COMM_REQUESTS; i++) {
 		const struct mesh_request *request = &comm->requests[i];
 
 		used |= request->registration == registration && mesh_request_is_open(request);
 	}
-	mesh_lock_release(&comm->lock);
+	mesh_comm_unlock(comm);
 	return used;
 }
 
@@ -58,9 +58,9 @@ static void registration_free(struct mesh_comm *comm, struct mesh_registration *
 {
 	int i;
 
-	mesh_lock_take(&comm->lock);
+	mesh_comm_lock(comm);
 	LIST_REMOVE(registration, entry);
-	mesh_lock_release(&comm->lock);
+	mesh_comm_unlock(comm);
 	for (i = 0; i < comm->num_paths; i++)
 		mesh_mr_close(registration->mrs[i]);
 	free(registration);

@@ -19,7 +19,7 @@ void mesh_request_state_set(struct mesh_request *request, enum mesh_request_stat
 	bool legal = request_may_follow[state] &
 		     1 << atomic_load_explicit(&request->state, memory_order_relaxed);
 
-	mesh_lock_assert_held(&request->comm->lock);
+	mesh_comm_assert_locked(request->comm);
 	assert(legal);
 	(void)legal;
 	atomic_store_explicit(&request->state, state, memory_order_release);
@@ -40,7 +40,7 @@ struct mesh_request *mesh_request_take(struct mesh_comm *comm, void *data, size_
 {
 	struct mesh_request *request = mesh_comm_request(comm, comm->next_seq);
 
-	mesh_lock_assert_held(&comm->lock);
+	mesh_comm_assert_locked(comm);
 	if (atomic_load_explicit(&request->state, memory_order_acquire) != MESH_REQUEST_FREE)
 		return NULL;
 	request->seq = comm->next_seq++;

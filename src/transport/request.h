@@ -3,6 +3,7 @@
 #ifndef MESH_TRANSPORT_REQUEST_H
 #define MESH_TRANSPORT_REQUEST_H
 
+#include "base/lock.h"
 #include "transport/comm.h"
 
 /**
@@ -16,9 +17,11 @@
 int mesh_request_test(struct mesh_request *request, bool *done, size_t *size);
 
 /** The only way to change a request's state but for the last step; asserts the legal steps. */
+MESH_HOLDS(comm)
 void mesh_request_state_set(struct mesh_request *request, enum mesh_request_state state);
 
 /** Takes the slot for the next request; NULL if it is still in use. comm->lock held. */
+MESH_HOLDS(comm)
 struct mesh_request *mesh_request_take(struct mesh_comm *comm, void *data, size_t size,
 				       struct mesh_registration *registration);
 

@@ -47,9 +47,11 @@ void mesh_send_init(struct mesh_comm *comm)
 	}
 }
 
+MESH_HOLDS(comm)
 static void comm_push(struct mesh_comm *comm);
 
 /* One operation of the request is complete. */
+MESH_HOLDS(comm)
 static void request_progress(struct mesh_request *request)
 {
 	request->send.unfinished--;
@@ -58,6 +60,7 @@ static void request_progress(struct mesh_request *request)
 		mesh_request_state_set(request, MESH_REQUEST_DONE);
 }
 
+MESH_HOLDS(comm)
 static void operation_failed(struct mesh_comm *comm, const struct mesh_request *request, int error)
 {
 	char why[160];
@@ -76,7 +79,7 @@ static void message_sent(struct mesh_buffer *buffer, int error)
 	struct mesh_request *request = buffer->about;
 	struct mesh_comm *comm = path->comm;
 
-	mesh_lock_take(&comm->lock);
+	mesh_comm_lock(comm);
 	comm->unfinished--;
 	if (error) {
 		mesh_count(&path->counters->errors, 1);
@@ -84,7 +87,7 @@ static void message_sent(struct mesh_buffer *buffer, int error)
 	} else {
 		request_progress(request);
 	}
-	mesh_lock_release(&comm->lock);
+	mesh_comm_unlock(comm);
 }
 
 static bool request_is_eager(const struct mesh_request *request)
@@ -92,6 +95,7 @@ static bool request_is_eager(const struct mesh_request *request)
 	return request->size <= request->comm->eager_limit;
 }
 
+MESH_HOLDS(comm)
 static enum send_result eager_send(struct mesh_comm *comm, struct mesh_request *request)
 {
 	struct mesh_send_side *send = &comm->send;
@@ -117,6 +121,7 @@ static enum send_result eager_send(struct mesh_comm *comm, struct mesh_request *
 /* ---- large messages --------------------------------------------------------------------- */
 
 /* The receiver holds its grants back while messages are small; tell it that one is needed. */
+MESH_HOLDS(comm)
 static enum send_result grant_await(struct mesh_comm *comm)
 {
 	/*
@@ -155,6 +160,7 @@ static size_t segment_size(const struct mesh_comm *comm, size_t size)
 	return segment < comm->segment_max ? segment : comm->segment_max;
 }
 
+MESH_HOLDS(comm)
 static enum send_result size_tell(struct mesh_comm *comm, struct mesh_request *request)
 {
 	const struct mesh_message_size payload = {.size = request->size};
@@ -189,7 +195,7 @@ static void segment_done(struct mesh_op *op, int error)
 	bool arrived = !error && (comm->num_paths > 1 || path->is_acknowledged);
 	bool starved, counted;
 
-	mesh_lock_take(&comm->lock);
+	mesh_comm_lock(comm);
 	comm->unfinished--;
 	counted = segment->counted;
 	segment->counted = false;
@@ -205,7 +211,7 @@ static void segment_done(struct mesh_op *op, int error)
 	}
 	if (starved)
 		comm_push(comm);
-	mesh_lock_release(&comm->lock);
+	mesh_comm_unlock(comm);
 	if (counted) /* closing did not give it up */
 		mesh_path_write_completed(path, size, posted_ns, arrived);
 }
@@ -266,6 +272,7 @@ static bool segment_write_make(const struct mesh_request *request, const struct 
 }
 
 /* Takes a free segment for the write, and posts it. Returns 0 or what mesh_path_write() does. */
+MESH_HOLDS(comm)
 static int segment_write(struct mesh_comm *comm, struct mesh_request *request,
 			 struct mesh_path *path, const struct mesh_write *write)
 {
@@ -291,6 +298,7 @@ static int segment_write(struct mesh_comm *comm, struct mesh_request *request,
 	return 0;
 }
 
+MESH_HOLDS(comm)
 static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request *request,
 				     const struct mesh_grant *grant, size_t bytes)
 {
@@ -326,6 +334,7 @@ static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request
 }
 
 /* The peer posted too small a receive: both sides must know. */
+MESH_HOLDS(comm)
 static enum send_result overflow(struct mesh_comm *comm, struct mesh_request *request,
 				 const struct mesh_grant *grant)
 {
@@ -341,6 +350,7 @@ static enum send_result overflow(struct mesh_comm *comm, struct mesh_request *re
 	return SEND_BLOCKED;
 }
 
+MESH_HOLDS(comm)
 static enum send_result granted_send(struct mesh_comm *comm, struct mesh_request *request)
 {
 	struct mesh_held_grant *held = &comm->send.grants[request->seq % MESH_COMM_REQUESTS];
@@ -378,7 +388,7 @@ static void comm_push(struct mesh_comm *comm)
 	bool full = false;
 	uint32_t seq;
 
-	mesh_lock_assert_held(&comm->lock);
+	mesh_comm_assert_locked(comm);
 	if (comm->peer_end != MESH_END_OPEN)
 		return; /* nothing new; what is on its way ends first */
 	for (seq = send->first_pending; seq != comm->next_seq && !comm->error; seq++) {
@@ -401,9 +411,9 @@ void mesh_send_resume(struct mesh_waiter *waiter)
 {
 	struct mesh_comm *comm = mesh_path_of_waiter(waiter)->comm;
 
-	mesh_lock_take(&comm->lock);
+	mesh_comm_lock(comm);
 	comm_push(comm);
-	mesh_lock_release(&comm->lock);
+	mesh_comm_unlock(comm);
 }
 
 uint32_t mesh_send_count(const struct mesh_comm *comm)
@@ -427,6 +437,7 @@ static void posted_learn(struct mesh_comm *comm, uint32_t posted)
 		comm->send.peer_posted = posted;
 }
 
+MESH_HOLDS(comm)
 static void grants_learn(struct mesh_comm *comm, const struct mesh_message_header *header,
 			 const void *payload)
 {
@@ -458,7 +469,7 @@ void mesh_send_message(struct mesh_sink *sink, const struct mesh_message_header 
 {
 	struct mesh_comm *comm = mesh_path_of_sink(sink)->comm;
 
-	mesh_lock_take(&comm->lock);
+	mesh_comm_lock(comm);
 	switch ((enum mesh_message_type)header->type) {
 	case MESH_MESSAGE_GRANT:
 		grants_learn(comm, header, payload);
@@ -472,7 +483,7 @@ void mesh_send_message(struct mesh_sink *sink, const struct mesh_message_header 
 		mesh_comm_fail(comm, -EPROTO, false, "the peer sent a message of the wrong kind");
 		break;
 	}
-	mesh_lock_release(&comm->lock);
+	mesh_comm_unlock(comm);
 }
 
 int mesh_comm_send(struct mesh_comm *comm, const void *data, size_t size,
@@ -484,13 +495,13 @@ int mesh_comm_send(struct mesh_comm *comm, const void *data, size_t size,
 	ret = mesh_request_check(comm, true, data, size, registration);
 	if (ret)
 		return ret;
-	mesh_lock_take(&comm->lock);
+	mesh_comm_lock(comm);
 	if (!comm->closing)
 		*request = mesh_request_take(comm, (void *)(uintptr_t)data, size, registration);
 	if (*request)
 		comm_push(comm);
 	else
 		ret = comm->error;
-	mesh_lock_release(&comm->lock);
+	mesh_comm_unlock(comm);
 	return ret;
 }

@@ -32,6 +32,7 @@ void mesh_send_resume(struct mesh_waiter *waiter);
 uint32_t mesh_send_count(const struct mesh_comm *comm);
 
 /** True if message @seq has left this process for good. comm->lock held. */
+MESH_HOLDS(comm)
 bool mesh_send_is_complete(struct mesh_comm *comm, uint32_t seq);
 
 #endif

@@ -31,6 +31,7 @@
 #define NS_PER_S 1000000000ull
 
 /* The oldest request that is not complete. Returns false if there is none. */
+MESH_HOLDS(comm)
 static bool oldest_waiting(struct mesh_comm *comm, uint32_t *seq)
 {
 	uint32_t i;
@@ -47,6 +48,7 @@ static bool oldest_waiting(struct mesh_comm *comm, uint32_t *seq)
 }
 
 /* It is waited for the peer on each of the paths. process->lock held. */
+MESH_HOLDS(process)
 static void links_want(struct mesh_comm *comm, uint64_t until_ms)
 {
 	int i;
@@ -56,11 +58,13 @@ static void links_want(struct mesh_comm *comm, uint64_t until_ms)
 }
 
 /* True if it is time to ask about *seq. process->lock held. */
+MESH_HOLDS(comm)
+MESH_HOLDS(process)
 static bool ask_is_due(struct mesh_comm *comm, uint64_t now_ms, uint32_t *seq)
 {
 	struct mesh_stall *stall = &comm->stall;
 
-	mesh_lock_assert_held(&comm->lock);
+	mesh_comm_assert_locked(comm);
 	if (comm->error || mesh_comm_peer_is_over(comm) || !oldest_waiting(comm, seq)) {
 		stall->watching = false;
 		return false;
@@ -82,6 +86,7 @@ static bool ask_is_due(struct mesh_comm *comm, uint64_t now_ms, uint32_t *seq)
 	return true;
 }
 
+MESH_HOLDS(comm)
 static void lost_check(struct mesh_comm *comm, uint64_t now_ms)
 {
 	const struct mesh_stall *stall = &comm->stall;
@@ -119,6 +124,7 @@ static bool path_is_silent(struct mesh_path *path, uint64_t now_ns)
 }
 
 /* Writes that no NIC acknowledges, though the peer's kernel answers on the control connection. */
+MESH_HOLDS(comm)
 static void silence_check(struct mesh_comm *comm)
 {
 	uint64_t limit_s = comm->process->config.dead_peer_timeout_s;
@@ -126,7 +132,7 @@ static void silence_check(struct mesh_comm *comm)
 	char why[200];
 	int i;
 
-	mesh_lock_assert_held(&comm->lock);
+	mesh_comm_assert_locked(comm);
 	if (!comm->unfinished || comm->error)
 		return;
 	for (i = 0; i < comm->num_paths; i++) {
@@ -148,13 +154,13 @@ void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms)
 	uint32_t seq = 0;
 	bool ask;
 
-	mesh_lock_take(&comm->lock);
+	mesh_comm_lock(comm);
 	ask = ask_is_due(comm, now_ms, &seq);
 	if (comm->sending)
 		silence_check(comm);
 	else
 		lost_check(comm, now_ms);
-	mesh_lock_release(&comm->lock);
+	mesh_comm_unlock(comm);
 	if (ask)
 		mesh_comm_frame_send(comm, MESH_FRAME_ASK, (struct mesh_frame_comm){.sent = seq});
 }
@@ -165,6 +171,8 @@ void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms)
  * yet, and the receiver asks again; meanwhile the link is watched, so that data which is stuck
  * fails here. process->lock held.
  */
+MESH_HOLDS(comm)
+MESH_HOLDS(process)
 static bool is_delivered(struct mesh_comm *comm, uint32_t seq)
 {
 	struct mesh_stall *stall = &comm->stall;
@@ -172,7 +180,7 @@ static bool is_delivered(struct mesh_comm *comm, uint32_t seq)
 	bool drained = true;
 	int i;
 
-	mesh_lock_assert_held(&comm->lock);
+	mesh_comm_assert_locked(comm);
 	if (!stall->told_ms || stall->told_seq != seq) {
 		stall->told_seq = seq;
 		stall->told_ms = now_ms;
@@ -189,12 +197,12 @@ void mesh_stall_asked(struct mesh_comm *comm, uint32_t seq)
 {
 	bool sent = false;
 
-	mesh_lock_take(&comm->lock);
+	mesh_comm_lock(comm);
 	if (comm->sending)
 		sent = mesh_send_is_complete(comm, seq) && is_delivered(comm, seq);
 	else
 		mesh_receive_tell_again(comm, seq);
-	mesh_lock_release(&comm->lock);
+	mesh_comm_unlock(comm);
 	if (sent)
 		mesh_comm_frame_send(comm, MESH_FRAME_SENT, (struct mesh_frame_comm){.sent = seq});
 }
@@ -205,9 +213,9 @@ void mesh_stall_answered(struct mesh_comm *comm, uint32_t seq)
 
 	if (comm->sending)
 		return;
-	mesh_lock_take(&comm->lock);
+	mesh_comm_lock(comm);
 	stall = &comm->stall;
 	if (stall->watching && stall->seq == seq && !stall->sent_ms)
 		stall->sent_ms = mesh_clock_ms();
-	mesh_lock_release(&comm->lock);
+	mesh_comm_unlock(comm);
 }

@@ -3,10 +3,13 @@
 #ifndef MESH_TRANSPORT_STALL_H
 #define MESH_TRANSPORT_STALL_H
 
+#include "base/lock.h"
 #include "transport/comm.h"
 
 /** Asks, answers, and learns whether a message is lost (stall.c). process->lock held. */
+MESH_HOLDS(process)
 void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms);
+MESH_HOLDS(process)
 void mesh_stall_asked(struct mesh_comm *comm, uint32_t seq);
 void mesh_stall_answered(struct mesh_comm *comm, uint32_t seq);
 
