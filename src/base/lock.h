@@ -4,7 +4,7 @@
  *
  * The asserts and the holder are compiled into debug and sanitizer builds (no NDEBUG).
  *
- * Order, outermost first: node (src/transport/node.h), domain, comm, transmit
+ * Order, outermost first: process (src/control/process.h), domain, comm, transmit
  * (src/fabric/domain.h).
  */
 #ifndef MESH_BASE_LOCK_H
