@@ -2,10 +2,10 @@
 /*
  * close.c - brings a comm to rest before NCCL has its memory back.
  *
- * Each end of a comm goes from OPEN over CLOSING to CLOSED (comm.h), and tells the other end of
+ * Each end of a comm goes from OPEN over CLOSING to CLOSED (comm.h), and informs the other end of
  * each step. CLOSE is sent at once, while operations are still in flight: from then on the peer's
  * engine polls, and so they end, even if its NCCL does not poll. CLOSED follows when nothing of
- * this end is on its way any more. A sender's CLOSED counts its messages and writes; a receiver's
+ * this end is in flight. A sender's CLOSED counts its messages and writes; a receiver's
  * means that all of them have arrived. So a sender that has it may end its process, and a receiver
  * that has it waits for what still lies in sockets.
  *
@@ -38,8 +38,8 @@
 /* ---- our own end --------------------------------------------------------------------------- */
 
 /*
- * Our end takes a step, and the peer is told. CLOSED and UNCLEAN are told by the same frame;
- * whoever comes second, the engine or NCCL's thread, does nothing.
+ * Takes a step of our end and informs the peer. CLOSED and UNCLEAN travel in the same frame. The
+ * engine and NCCL's thread may both come here: the second one does nothing.
  */
 MESH_HOLDS(process)
 static void own_end_tell(struct mesh_comm *comm, enum mesh_end state)
@@ -233,7 +233,7 @@ static bool is_settled(struct mesh_comm *comm)
 	       (comm->peer_end == MESH_END_CLOSED && comm->receive.writes == comm->peer_writes);
 }
 
-/* True if nothing can touch our memory any more; else only a fence helps. */
+/* True if nothing can touch our memory; else a fence is needed. */
 static bool is_at_rest(struct mesh_comm *comm)
 {
 	bool rest;

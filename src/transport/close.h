@@ -32,7 +32,7 @@ MESH_HOLDS(process)
 void mesh_comm_refuse(const struct mesh_comm *comm);
 
 /**
- * Brings the comm to rest: it starts nothing new, the peer is told and has answered, and nothing
+ * Brings the comm to rest: it starts nothing new, the peer knows and has answered, and nothing
  * in flight touches the memory of its requests. Waits a bounded time; a peer that does not answer
  * is fenced off. No lock held.
  */

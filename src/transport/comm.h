@@ -28,7 +28,7 @@
 #define MESH_COMM_WRITES 64
 /*
  * Small messages that may arrive before their receive is posted. At least NCCL_STEPS (8,
- * device.h), so that a receiver that is one round late stalls nobody.
+ * device.h), so that a receiver that is one round late stalls no sender.
  */
 #define MESH_EAGER_WINDOW 16
 
@@ -36,7 +36,7 @@ enum mesh_request_state {
 	MESH_REQUEST_FREE,
 	MESH_REQUEST_WAITING, /* nothing of it is on its way, or has arrived, yet */
 	MESH_REQUEST_MOVING,  /* some of it is on its way */
-	MESH_REQUEST_DONE,    /* NCCL may be told */
+	MESH_REQUEST_DONE,    /* test() reports it */
 	MESH_REQUEST_STATES
 };
 
@@ -145,7 +145,7 @@ struct mesh_receive_side {
 };
 
 /*
- * One end of a comm, ours or the peer's, as far as the other one has been told.
+ * One end of a comm, ours or the peer's, as far as the other end knows.
  *
  *	OPEN ---- CLOSE ----> CLOSING ---- CLOSED ----> CLOSED
  *	OPEN ------------------------------ CLOSED ----> CLOSED	  nothing was on its way
@@ -157,12 +157,12 @@ enum mesh_end {
 	MESH_END_OPEN,	  /* it may start what it likes */
 	MESH_END_CLOSING, /* it starts nothing new, and what is on its way moves on: engines poll */
 	/*
-	 * Nothing of it is on its way any more. A sender has said how much there was, a receiver
+	 * Nothing of it is in flight. A sender has reported how much there was, a receiver
 	 * has all of that, or does not want it.
 	 */
 	MESH_END_CLOSED,
-	MESH_END_UNCLEAN, /* over, but nobody knows whether more of it may still arrive */
-	MESH_END_CUT,	  /* we have cut it off: nothing of it arrives any more */
+	MESH_END_UNCLEAN, /* over, but more of it may still arrive */
+	MESH_END_CUT,	  /* we have fenced it: nothing more of it arrives */
 	MESH_END_STATES
 };
 

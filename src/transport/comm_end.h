@@ -24,7 +24,7 @@ MESH_HOLDS(comm)
 void mesh_comm_peer_end_learn(struct mesh_comm *comm, enum mesh_end state);
 
 /**
- * Ends it at once, at both ends: nobody is left to be told, and what was on its way is lost. Quiet:
+ * Ends it at once, at both ends: no frame is exchanged, and what was in flight is lost. Quiet:
  * the caller has a line for all of its comms. process->lock held.
  *
  * Returns whether NCCL still used it.

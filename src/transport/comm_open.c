@@ -147,8 +147,8 @@ void mesh_comm_free(struct mesh_comm *comm)
 
 	mesh_process_assert_locked(comm->process);
 	/*
-	 * Before the paths close: that waits for whoever polls. An operation that ends later may be
-	 * in its callback still, with the comm in its hands.
+	 * Before the paths close: that waits for the thread that polls. An operation that ends
+	 * later may be in its callback still, with the comm in its hands.
 	 */
 	mesh_comm_lock(comm);
 	unfinished = comm->unfinished;

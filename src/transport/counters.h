@@ -3,7 +3,7 @@
  * counters.h - what the plugin counts for `fi_mesh watch` (src/wire/stats.h has the page).
  *
  * Counting is an addition in memory, under a lock that is held anyway. It never fails: what finds
- * no place in the page is counted where nobody looks.
+ * no place in the page is counted where it is not read.
  */
 #ifndef MESH_TRANSPORT_COUNTERS_H
 #define MESH_TRANSPORT_COUNTERS_H

@@ -35,7 +35,7 @@ static bool path_is_fenced(const struct mesh_path *path, const struct mesh_fence
 	return false;
 }
 
-/* True if nothing of the peer's can arrive on any of the comm's paths any more. */
+/* True if a fence has ended all of the comm's paths. */
 static bool is_fenced(const struct mesh_comm *comm, const struct mesh_fence *fences, int count)
 {
 	int i;
@@ -113,7 +113,7 @@ static void others_end(struct mesh_comm *comm, const struct mesh_fence *fence,
 		       enum mesh_cut_reason reason)
 {
 	struct mesh_process *process = comm->process;
-	struct mesh_peer *peer, *told = NULL;
+	struct mesh_peer *peer, *informed = NULL;
 	int count = 0;
 
 	LIST_FOREACH(peer, &process->peers, entry) {
@@ -123,11 +123,11 @@ static void others_end(struct mesh_comm *comm, const struct mesh_fence *fence,
 		count += comms_end(peer, comm,
 				   "another connection cut the provider's connection with this "
 				   "peer, which did not stop in time");
-		told = peer;
+		informed = peer;
 	}
 	/* A lost peer has had its line, for all of its comms. */
 	if (count && reason == MESH_CUT_SILENT)
-		others_warn(told, count);
+		others_warn(informed, count);
 }
 
 void mesh_comm_cut_off(struct mesh_comm *comm, enum mesh_cut_reason reason)

@@ -7,8 +7,8 @@
 #include "transport/comm.h"
 
 /**
- * Cuts the peer off on all paths of the comm: nothing of it is written into this process's memory
- * any more, and the provider reports what it dropped. All other comms with that process on these
+ * Fences the peer on all paths of the comm: afterwards nothing of it is written into this process's
+ * memory, and the provider has reported what it dropped. All other comms with that process on these
  * links fail, at both ends. No lock held; on verbs it waits, for 2.5 s at most.
  */
 void mesh_comm_cut_off(struct mesh_comm *comm, enum mesh_cut_reason reason);

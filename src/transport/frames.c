@@ -22,7 +22,7 @@ static struct mesh_comm *comm_of_id(struct mesh_peer *peer, uint32_t id)
 
 /*
  * For a comm that we have freed. The peer cannot close its end while something of it is in flight,
- * and that moves only while somebody polls here.
+ * and that moves only while this process polls.
  */
 MESH_HOLDS(process)
 static void stray_handle(struct mesh_peer *peer, const struct mesh_frame *frame)

@@ -31,7 +31,7 @@ static void message_sent(struct mesh_buffer *buffer, int error)
 	mesh_comm_unlock(comm);
 }
 
-/* A message that is no segment: it is short, and somebody waits for it. */
+/* The path of a message that is no segment: it is short, and the peer waits for it. */
 static struct mesh_path *message_path_choose(struct mesh_comm *comm, size_t bytes, uint64_t now_ns)
 {
 	int i = 0;

@@ -105,8 +105,8 @@ static inline int request_reap(struct mesh_request *request, size_t *size)
 }
 
 /*
- * One poll serves all comms of a NIC: who finds that somebody has polled since its own last look
- * leaves it at that, once.
+ * One poll serves all comms of a NIC: if another thread has polled since the last look of this
+ * path, the path skips its own poll, once.
  */
 static void path_poll(struct mesh_path *path)
 {

@@ -262,7 +262,7 @@ static bool segment_write_make(const struct mesh_request *request, const struct 
 		.address = grant->targets[i].address + offset,
 		.key = grant->targets[i].key,
 		.immediate = mesh_immediate_encode(&immediate),
-		/* It measures the path, and tells what is queued there. One path needs neither. */
+		/* It measures the path and what is queued there. One path needs neither. */
 		.delivery = request->comm->num_paths > 1,
 		.sink_id = path->remote_id,
 		.sink_token = path->remote_token,

@@ -3,8 +3,9 @@
  * stall.c - finds messages that were lost on the way.
  *
  * A small message counts as sent when the provider's socket has it. If that connection is then
- * reset between two living processes, the provider makes a new one and tells nobody. So whoever has
- * waited for a while asks the other side about its oldest request, over the control connection.
+ * reset between two living processes, the provider makes a new one and reports nothing. So an end
+ * that has waited for a while asks the other end about its oldest request, over the control
+ * connection.
  *
  * A sender that is asked says so if the receiver's kernel has the message; if it then does not
  * come, the comm fails instead of waiting for ever. A receiver that is asked sends its grants
@@ -103,7 +104,7 @@ static void lost_check(struct mesh_comm *comm, uint64_t now_ms)
 }
 
 /*
- * True if the path has been silent for the limit, and still is after somebody has polled: a
+ * True if the path has been silent for the limit, and still is after another poll: a
  * process that was stopped finds its completions only then.
  */
 static bool path_is_silent(struct mesh_path *path, uint64_t now_ns)
