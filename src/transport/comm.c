@@ -10,17 +10,6 @@
 #include "transport/comm.h"
 #include "wire/stats.h"
 
-bool mesh_comm_uses_peer(const struct mesh_comm *comm, const struct mesh_peer *peer)
-{
-	int i;
-
-	for (i = 0; i < comm->num_paths; i++) {
-		if (mesh_path_peer(&comm->paths[i]) == peer)
-			return true;
-	}
-	return false;
-}
-
 bool mesh_comm_is_cut(const struct mesh_comm *comm)
 {
 	int i;

@@ -212,9 +212,6 @@ struct mesh_comm {
 
 MESH_LOCK_FUNCTIONS(comm, mesh_comm, lock)
 
-/** True if one of the comm's paths goes through @peer. */
-bool mesh_comm_uses_peer(const struct mesh_comm *comm, const struct mesh_peer *peer);
-
 /** True if the peer of one of its paths is lost. process->lock held. */
 MESH_HOLDS(process)
 bool mesh_comm_is_cut(const struct mesh_comm *comm);
