@@ -2,10 +2,12 @@
 /* tcp_pair.c - both ends of a TCP connection over the loopback interface. */
 #include <arpa/inet.h>
 #include <linux/filter.h>
+#include <netinet/tcp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -31,6 +33,21 @@ void tcp_pair_open(int ends[2])
 	ends[1] = accept(listener, NULL, NULL);
 	assert_true(ends[1] >= 0);
 	close(listener);
+}
+
+bool tcp_pair_has_info(void)
+{
+	struct tcp_info info;
+	socklen_t len = sizeof(info);
+	int ends[2];
+
+	tcp_pair_open(ends);
+	assert_int_equal(getsockopt(ends[0], IPPROTO_TCP, TCP_INFO, &info, &len), 0);
+	close(ends[0]);
+	close(ends[1]);
+	if (len < sizeof(info))
+		fprintf(stderr, "skipped: TCP_INFO has %u bytes here\n", len);
+	return len >= sizeof(info);
 }
 
 void tcp_pair_cut_off(int ends[2])

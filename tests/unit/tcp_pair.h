@@ -3,8 +3,17 @@
 #ifndef MESH_TESTS_TCP_PAIR_H
 #define MESH_TESTS_TCP_PAIR_H
 
+#include <stdbool.h>
+
 /** Writes the connecting and the accepted end into @ends; the caller owns both. */
 void tcp_pair_open(int ends[2]);
+
+/**
+ * Whether the kernel tells all of TCP_INFO. qemu's user emulation hands on the first four bytes.
+ *
+ * Returns false with a line on stderr: skip.
+ */
+bool tcp_pair_has_info(void);
 
 /**
  * Takes the routes away while a byte from ends[0] has no answer, and waits until the kernel has
