@@ -98,17 +98,54 @@ static void sample_take(struct mesh_pace *pace)
 	pace->sample_ns = 0;
 }
 
+/* The latencies that are comparable between several links. */
+enum latency_basis {
+	LATENCY_UNKNOWN,
+	LATENCY_HINTS, /* not all links are measured: RDMA is shorter than its hint, TCP's trip */
+	LATENCY_MEASURED, /* all of them are */
+};
+
+static uint64_t latency_ns(const struct mesh_pace *pace, enum latency_basis basis)
+{
+	if (basis == LATENCY_UNKNOWN)
+		return 0;
+	return load(basis == LATENCY_MEASURED ? &pace->latency_ns : &pace->hint_ns);
+}
+
+static uint64_t latency_own_ns(const struct mesh_pace *pace)
+{
+	uint64_t measured_ns = load(&pace->latency_ns);
+
+	return measured_ns ? measured_ns : load(&pace->hint_ns);
+}
+
+/*
+ * The time that the link needed for these bytes. If it was idle before, the bytes took the way
+ * there and the completion the way back as well. What is known of that may be too long, so the
+ * bytes count as no faster than the NIC.
+ */
+static uint64_t carried_ns(const struct mesh_pace *pace, uint64_t bytes, uint64_t posted_ns,
+			   uint64_t now_ns)
+{
+	uint64_t last_ns = load(&pace->last_ns), ns, travel_ns, least_ns;
+
+	if (last_ns > posted_ns)
+		return now_ns > last_ns ? now_ns - last_ns : 0;
+	ns = now_ns > posted_ns ? now_ns - posted_ns : 0;
+	travel_ns = latency_own_ns(pace);
+	least_ns = bytes * NS_PER_MS / pace->speed;
+	if (ns > least_ns + travel_ns)
+		return ns - travel_ns;
+	return ns < least_ns ? ns : least_ns;
+}
+
 void mesh_pace_completed(struct mesh_pace *pace, uint64_t bytes, uint64_t posted_ns,
 			 uint64_t now_ns)
 {
-	uint64_t last_ns = load(&pace->last_ns);
-	uint64_t since_ns = last_ns > posted_ns ? last_ns : posted_ns;
-
+	pace->sample_ns += carried_ns(pace, bytes, posted_ns, now_ns);
+	pace->sample_bytes += bytes;
 	store(&pace->last_ns, now_ns);
 	atomic_store(&pace->completed, load(&pace->completed) + bytes);
-	if (now_ns > since_ns)
-		pace->sample_ns += now_ns - since_ns;
-	pace->sample_bytes += bytes;
 	if (now_ns > posted_ns && (!pace->shortest_ns || now_ns - posted_ns < pace->shortest_ns))
 		pace->shortest_ns = now_ns - posted_ns;
 	if (pace->sample_bytes >= SAMPLE_BYTES || pace->sample_ns >= SAMPLE_NS)
@@ -167,16 +204,19 @@ uint64_t mesh_pace_silence_ns(const struct mesh_pace *pace, uint64_t now_ns)
 	return mesh_pace_in_flight(pace) && now_ns > since_ns ? now_ns - since_ns : 0;
 }
 
-uint64_t mesh_pace_finish_ns(const struct mesh_pace *pace, uint64_t bytes, uint64_t now_ns)
+/* The nanoseconds for which the bytes in flight occupy the link. */
+static uint64_t queue_ns(const struct mesh_pace *pace, uint64_t now_ns)
 {
-	uint64_t in_flight = mesh_pace_in_flight(pace), rate = load(&pace->rate);
-	uint64_t queue_ns = in_flight * NS_PER_MS / rate, quiet_ns;
+	uint64_t ns = mesh_pace_in_flight(pace) * NS_PER_MS / load(&pace->rate);
+	uint64_t quiet_ns = mesh_pace_silence_ns(pace, now_ns);
 
 	/* No completion within the estimate: the link has become slower. */
-	quiet_ns = mesh_pace_silence_ns(pace, now_ns);
-	if (quiet_ns > queue_ns)
-		queue_ns = quiet_ns;
-	return queue_ns + bytes * NS_PER_MS / rate;
+	return quiet_ns > ns + latency_own_ns(pace) ? quiet_ns : ns;
+}
+
+uint64_t mesh_pace_finish_ns(const struct mesh_pace *pace, uint64_t bytes, uint64_t now_ns)
+{
+	return queue_ns(pace, now_ns) + bytes * NS_PER_MS / load(&pace->rate);
 }
 
 /* An old measurement may be outdated: such a link gets a probe. */
@@ -193,13 +233,6 @@ static bool is_even(uint64_t ns, uint64_t best_ns)
 	return ns <= best_ns + best_ns / 8 + EVEN_NS;
 }
 
-/* The latencies that are comparable between several links. */
-enum latency_basis {
-	LATENCY_UNKNOWN,
-	LATENCY_HINTS, /* not all links are measured: RDMA is shorter than its hint, TCP's trip */
-	LATENCY_MEASURED, /* all of them are */
-};
-
 static enum latency_basis latency_basis(const struct mesh_pace *const *paces, int count)
 {
 	bool measured = true, hinted = true;
@@ -214,13 +247,6 @@ static enum latency_basis latency_basis(const struct mesh_pace *const *paces, in
 	return hinted ? LATENCY_HINTS : LATENCY_UNKNOWN;
 }
 
-static uint64_t latency_ns(const struct mesh_pace *pace, enum latency_basis basis)
-{
-	if (basis == LATENCY_UNKNOWN)
-		return 0;
-	return load(basis == LATENCY_MEASURED ? &pace->latency_ns : &pace->hint_ns);
-}
-
 /* The bytes to be sent. */
 struct burden {
 	uint64_t bytes;
@@ -229,6 +255,13 @@ struct burden {
 	uint64_t now_ns;
 };
 
+/* When the bytes would have arrived. */
+static uint64_t arrival_ns(const struct mesh_pace *pace, const struct burden *what,
+			   enum latency_basis basis)
+{
+	return mesh_pace_finish_ns(pace, what->bytes, what->now_ns) + latency_ns(pace, basis);
+}
+
 static int choose(const struct mesh_pace *const *paces, int count, const struct burden *what,
 		  enum latency_basis basis)
 {
@@ -236,8 +269,7 @@ static int choose(const struct mesh_pace *const *paces, int count, const struct 
 	int i, k;
 
 	for (i = 0; i < count; i++) {
-		ns = mesh_pace_finish_ns(paces[i], what->bytes, what->now_ns) +
-		     latency_ns(paces[i], basis);
+		ns = arrival_ns(paces[i], what, basis);
 		if (ns < best_ns) {
 			best_ns = ns;
 			best_latency_ns = what->segment ? 0 : latency_ns(paces[i], basis);
@@ -245,24 +277,46 @@ static int choose(const struct mesh_pace *const *paces, int count, const struct 
 	}
 	for (i = 0; i < count; i++) {
 		k = (int)((what->rotation + (uint32_t)i) % (uint32_t)count);
-		ns = mesh_pace_finish_ns(paces[k], what->bytes, what->now_ns) +
-		     latency_ns(paces[k], basis);
-		if (is_even(ns, best_ns + best_latency_ns) ||
+		if (is_even(arrival_ns(paces[k], what, basis), best_ns + best_latency_ns) ||
 		    (what->segment && probe_is_due(paces[k], what->now_ns)))
 			return k;
 	}
 	return 0;
 }
 
+/*
+ * The link that will be idle first, so that all of them are kept busy: what is on its way already
+ * does not occupy a link any more.
+ */
+static int choose_hungriest(const struct mesh_pace *const *paces, int count,
+			    const struct burden *what, enum latency_basis basis)
+{
+	uint64_t best_ns = UINT64_MAX, ns, travel_ns;
+	int best = 0, i, k;
+
+	for (i = 0; i < count; i++) {
+		k = (int)((what->rotation + (uint32_t)i) % (uint32_t)count);
+		ns = mesh_pace_finish_ns(paces[k], what->bytes, what->now_ns);
+		travel_ns = latency_ns(paces[k], basis);
+		ns = ns > travel_ns ? ns - travel_ns : 0;
+		if (ns < best_ns) {
+			best_ns = ns;
+			best = k;
+		}
+	}
+	return best;
+}
+
 int mesh_pace_choose(const struct mesh_pace *const *paces, int count, uint64_t bytes,
 		     uint32_t rotation, uint64_t now_ns)
 {
 	const struct burden what = {bytes, true, rotation, now_ns};
-	int k = choose(paces, count, &what, latency_basis(paces, count));
+	enum latency_basis basis = latency_basis(paces, count);
+	int k = choose(paces, count, &what, basis);
 
 	/* The short ones are full: what counts now is bandwidth, and the long ones add theirs. */
 	if (!mesh_pace_has_room(paces[k], bytes))
-		k = choose(paces, count, &what, LATENCY_UNKNOWN);
+		k = choose_hungriest(paces, count, &what, basis);
 	return k;
 }
 

@@ -4,7 +4,9 @@
  *
  * A link is measured by its completions: the time between two completions while it is busy is the
  * time that it needed for those bytes, whatever else waits in its queue. Nothing is configured,
- * and a link that slows down, or is shared with other traffic, is detected within milliseconds.
+ * and a link that slows down, or is shared with other traffic, is detected within milliseconds. The
+ * first completion after a pause contains the latency as well, which is subtracted: two links of
+ * one rate carry equal parts of a large stream, however different their latencies are.
  *
  * Latency is measured separately, because a rate does not show it. A short transfer on an idle link
  * shows the round trip if its completion means that it has arrived: all completions of verbs do,
