@@ -365,16 +365,28 @@ static bool wait_for(struct mesh_comm *comm, bool (*condition)(struct mesh_comm 
 	return true;
 }
 
+MESH_HOLDS(process)
+static void slow_warn(const struct mesh_peer *peer)
+{
+	unsigned long long limit_s = peer->process->config.dead_peer_timeout_s;
+	char text[MESH_PEER_TEXT_MAX];
+
+	if (peer_owes_since(peer))
+		mesh_warn("%s did not answer the end of a connection within %llu s",
+			  mesh_peer_text(peer, text), limit_s);
+	else
+		mesh_warn("%s answered the end of a connection, but nothing has moved between the "
+			  "two on %s for %llu s: " MESH_CUT_STUCK_HINT,
+			  mesh_peer_text(peer, text), peer->domain->nic->netdev, limit_s);
+}
+
 static void slow_tell(struct mesh_comm *comm)
 {
 	struct mesh_peer *peer = mesh_path_peer(&comm->paths[0]);
-	char text[MESH_PEER_TEXT_MAX];
 
 	mesh_process_lock(comm->process);
 	if (!peer->slow_told)
-		mesh_warn("%s did not answer the end of a connection within %llu s",
-			  mesh_peer_text(peer, text),
-			  (unsigned long long)comm->process->config.dead_peer_timeout_s);
+		slow_warn(peer);
 	peer->slow_told = true;
 	mesh_process_unlock(comm->process);
 }
@@ -437,9 +449,11 @@ static bool close_begin(struct mesh_comm *comm)
 /* Cuts the peer off; the provider then reports what it dropped. */
 static void cut_off(struct mesh_comm *comm)
 {
-	enum mesh_cut_reason reason = MESH_CUT_SILENT;
+	enum mesh_cut_reason reason;
 
 	mesh_process_lock(comm->process);
+	reason = peer_owes_since(mesh_path_peer(&comm->paths[0])) ? MESH_CUT_SILENT
+								  : MESH_CUT_STUCK;
 	mesh_comm_lock(comm);
 	if (mesh_comm_is_cut(comm) || comm->peer_end == MESH_END_UNCLEAN)
 		reason = MESH_CUT_BROKEN;

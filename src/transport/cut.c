@@ -86,14 +86,16 @@ static void fenced_learn(struct mesh_process *process, const struct mesh_comm *o
 
 /* ---- here ---------------------------------------------------------------------------------- */
 
-static void others_warn(const struct mesh_peer *peer, int count)
+static void others_warn(const struct mesh_peer *peer, int count, enum mesh_cut_reason reason)
 {
+	const char *why = reason == MESH_CUT_SILENT ? "it did not stop in time"
+						    : "nothing moved between the two any more";
 	char text[MESH_PEER_TEXT_MAX], local[MESH_ADDR_TEXT_MAX];
 
 	mesh_addr_text(&peer->domain->nic->source, local);
-	mesh_warn("cut the connections with %s on %s (%s), because it did not stop in time: %d "
-		  "more that NCCL uses shared them and failed, because messages may be lost",
-		  mesh_peer_text(peer, text), peer->domain->nic->netdev, local, count);
+	mesh_warn("cut the connections with %s on %s (%s), because %s: %d more that NCCL uses "
+		  "shared them and failed, because messages may be lost",
+		  mesh_peer_text(peer, text), peer->domain->nic->netdev, local, why, count);
 }
 
 MESH_HOLDS(process)
@@ -126,8 +128,8 @@ static void others_end(struct mesh_comm *comm, const struct mesh_fence *fence,
 		informed = peer;
 	}
 	/* A lost peer has had its line, for all of its comms. */
-	if (count && reason == MESH_CUT_SILENT)
-		others_warn(informed, count);
+	if (count && reason != MESH_CUT_BROKEN)
+		others_warn(informed, count, reason);
 }
 
 void mesh_comm_cut_off(struct mesh_comm *comm, enum mesh_cut_reason reason)
@@ -156,6 +158,9 @@ static const char *reason_text(const struct mesh_frame_cut *cut, char *text, siz
 			 "this process had not answered for %u s: was it stopped, or the machine "
 			 "overloaded?",
 			 cut->waited_s);
+	else if (cut->reason == MESH_CUT_STUCK)
+		snprintf(text, size, "nothing had moved there for %u s: " MESH_CUT_STUCK_HINT,
+			 cut->waited_s);
 	else
 		snprintf(text, size, "another connection between the two had broken");
 	return text;
@@ -163,7 +168,7 @@ static const char *reason_text(const struct mesh_frame_cut *cut, char *text, siz
 
 void mesh_peer_cut_came(struct mesh_peer *peer, const struct mesh_frame_cut *cut)
 {
-	char text[MESH_PEER_TEXT_MAX], why[160];
+	char text[MESH_PEER_TEXT_MAX], why[200];
 	int count;
 
 	mesh_process_assert_locked(peer->process);

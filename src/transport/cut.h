@@ -6,6 +6,10 @@
 #include "base/lock.h"
 #include "transport/comm.h"
 
+/* Frames pass on the control connection, data does not. */
+#define MESH_CUT_STUCK_HINT                                                                        \
+	"does a firewall drop the data's packets (RDMA: UDP port 4791), or is the RDMA device gone?"
+
 /**
  * Fences the peer on all paths of the comm: afterwards nothing of it is written into this process's
  * memory, and the provider has reported what it dropped. All other comms with that process on these

@@ -152,12 +152,13 @@ _Static_assert(sizeof(struct mesh_frame_comm) == 32, "wire format");
 enum mesh_cut_reason {
 	MESH_CUT_SILENT = 1, /* the addressee did not answer in time */
 	MESH_CUT_BROKEN = 2, /* another connection with it is lost, or was cut by it */
+	MESH_CUT_STUCK = 3,  /* it answers, but nothing moved on the link for too long */
 };
 
 /* CUT: for all comms of this control connection. */
 struct mesh_frame_cut {
 	uint32_t reason;   /* enum mesh_cut_reason */
-	uint32_t waited_s; /* SILENT: for so long */
+	uint32_t waited_s; /* SILENT, STUCK: for so long */
 	uint64_t reserved; /* 0 */
 };
 _Static_assert(sizeof(struct mesh_frame_cut) == 16, "wire format");

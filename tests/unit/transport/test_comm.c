@@ -231,6 +231,30 @@ static void test_fence_ends_others(void **state)
 	assert_true(fixture_no_frame());
 }
 
+/* A peer that answers, and whose data does not pass, is called neither stopped nor overloaded. */
+static void test_fence_of_a_peer_that_answers(void **state)
+{
+	struct mesh_comm *comm;
+
+	(void)state;
+	fixture_paths_open(MESH_PROVIDER_VERBS_RXM, 1);
+	mesh_lock_take(&fixture.setup.process.lock);
+	LIST_INSERT_HEAD(&fixture.setup.process.peers, &fixture.peers[0], entry);
+	mesh_lock_release(&fixture.setup.process.lock);
+	comm = fixture_comm_open(true);
+	message_post(comm, 0);
+	fake.writes_end_with = MESH_RDMA_FLUSHED;
+	*comm_inside(comm).peer_end = MESH_END_CLOSED;
+	mesh_comm_quiesce(comm);
+	assert_true(log_captured(MESH_LOG_WARN, "answered the end of a connection, but nothing"));
+	fixture_frame(MESH_FRAME_CLOSE);
+	assert_int_equal(fixture_frame(MESH_FRAME_CUT).cut.reason, MESH_CUT_STUCK);
+	fixture_frame(MESH_FRAME_CLOSED);
+	fake_complete(&fake.writes.posts[0]);
+	fixture_poll();
+	mesh_comm_close(comm);
+}
+
 /* A receiver that could still be written to does so once, too. */
 static void test_receiver_fences_once(void **state)
 {
@@ -315,11 +339,12 @@ static void test_close_overtakes_message(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_odd_segment_limit),	 TEST(test_limits_of_paths),
-		TEST(test_unfinished_writes),	 TEST(test_write_ends_in_close),
-		TEST(test_sender_fences_once),	 TEST(test_receiver_fences_once),
-		TEST(test_fence_ends_others),	 TEST(test_close_overtakes_message),
-		TEST(test_every_path_is_fenced), TEST(test_counters_are_given_back),
+		TEST(test_odd_segment_limit),	    TEST(test_limits_of_paths),
+		TEST(test_unfinished_writes),	    TEST(test_write_ends_in_close),
+		TEST(test_sender_fences_once),	    TEST(test_receiver_fences_once),
+		TEST(test_fence_ends_others),	    TEST(test_fence_of_a_peer_that_answers),
+		TEST(test_close_overtakes_message), TEST(test_every_path_is_fenced),
+		TEST(test_counters_are_given_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
