@@ -92,7 +92,7 @@ struct mesh_peer {
 	bool incoming;
 	bool buried MESH_GUARDED_BY(process); /* LOST, and its comms have failed */
 	bool warned;			      /* LOST, and a WARN reported it */
-	bool slow_told;			      /* a WARN reported that it owes us an answer */
+	bool slow_warned;		      /* a WARN reported that it owes us an answer */
 	uint64_t owes_ms MESH_GUARDED_BY(
 		process); /* since when it owes us a frame about a comm's end; 0: it does not */
 	/* A comm that we have freed, and on which the peer still has something in flight. */

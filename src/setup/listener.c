@@ -306,7 +306,7 @@ static bool is_doubtful(struct mesh_comm *comm)
 	bool known;
 
 	mesh_comm_lock(comm);
-	known = comm->peer_told || mesh_receive_has_early(comm);
+	known = comm->close_received || mesh_receive_has_early(comm);
 	mesh_comm_unlock(comm);
 	return mesh_comm_is_cut(comm) && !known;
 }

@@ -2,15 +2,17 @@
 /*
  * close.c - brings a comm to rest before NCCL has its memory back.
  *
- * Each end of a comm goes from OPEN over CLOSING to CLOSED (comm.h), and informs the other end of
- * each step. CLOSE is sent at once, while operations are still in flight: from then on the peer's
- * engine polls, and so they end, even if its NCCL does not poll. CLOSED follows when nothing of
- * this end is in flight. A sender's CLOSED counts its messages and writes; a receiver's
- * means that all of them have arrived. So a sender that has it may end its process, and a receiver
- * that has it waits for what still lies in sockets.
+ * Each end of a comm goes from OPEN through CLOSING to CLOSED (comm.h), and informs the other end
+ * of each step. CLOSE is sent at once, while operations are still in flight: from then on the
+ * peer's engine polls, so that they complete even if its NCCL does not poll. CLOSED follows when
+ * nothing of this end is in flight. A sender's CLOSED carries the number of its messages and
+ * writes; a receiver's means that all of them have arrived. So a sender that has received CLOSED
+ * may end its process, and a receiver that has received CLOSED waits for the bytes that are still
+ * in sockets.
  *
- * The end that closes first is answered by the other one's engine; if NCCL closes both ends at the
- * same time, each answers the other. All waiting is bounded; who does not answer is fenced off.
+ * The engine of the other process answers the end that closes first; if NCCL closes both ends at
+ * the same time, each answers the other. All waits are bounded; a peer that does not answer is
+ * fenced.
  */
 #include <errno.h>
 #include <sched.h>
@@ -28,11 +30,11 @@
 
 /* After a fence the provider reports what it dropped at once. */
 #define DRAIN_MS 1000
-/* Turns of a waiting loop that only yield; a handshake on a quiet node takes fewer. */
+/* The first turns of a waiting loop only yield; a handshake on an idle node takes fewer. */
 #define YIELDS 2000
-/* Between two turns of it: if they are further apart, this process did not run. */
+/* If two turns of that loop are further apart than this, this process did not run. */
 #define STOPPED_MS 1000
-/* A peer that waits for our answer too long is looked at only so often, in milliseconds. */
+/* The interval of checks, in milliseconds, once a peer has waited for our answer for too long. */
 #define LATE_MS 20
 
 /* ---- our own end --------------------------------------------------------------------------- */
@@ -42,7 +44,7 @@
  * engine and NCCL's thread may both come here: the second one does nothing.
  */
 MESH_HOLDS(process)
-static void own_end_tell(struct mesh_comm *comm, enum mesh_end state)
+static void own_end_step(struct mesh_comm *comm, enum mesh_end state)
 {
 	struct mesh_frame_comm fields = {0};
 	bool news;
@@ -78,18 +80,18 @@ static bool is_same_process(const struct mesh_peer *a, const struct mesh_peer *b
 	return a == b || (a->process_id && a->process_id == b->process_id);
 }
 
-/* A frame about a comm's end came: its process runs. */
+/* A frame about a comm's end has arrived: the process of @peer runs. */
 MESH_HOLDS(process)
 static void peer_answered(struct mesh_peer *peer)
 {
 	struct mesh_peer *other;
 
 	peer->owes_ms = 0;
-	peer->slow_told = false;
+	peer->slow_warned = false;
 	LIST_FOREACH(other, &peer->process->peers, entry) {
 		if (is_same_process(peer, other)) {
 			other->owes_ms = 0;
-			other->slow_told = false;
+			other->slow_warned = false;
 		}
 	}
 }
@@ -111,7 +113,7 @@ static uint64_t peer_owes_since(const struct mesh_peer *peer)
 
 /* ---- the peer closes: the engine's part ---------------------------------------------------- */
 
-/* True if the peer waits, and our end is done. While NCCL closes it, NCCL's thread answers. */
+/* True if the peer waits, and our end can close. If NCCL closes our end, NCCL's thread answers. */
 MESH_HOLDS(comm)
 static bool answer_is_due(struct mesh_comm *comm)
 {
@@ -132,7 +134,7 @@ static bool is_late(const struct mesh_comm *comm, uint64_t now_ms)
 	return mesh_clock_elapsed_ms(comm->peer_end_ms, now_ms) > limit_ms;
 }
 
-/* What the sender has sent does not come: its connection was reset on the way. */
+/* Fails the comm if messages that the sender has sent do not arrive. */
 MESH_HOLDS(comm)
 static void missing_check(struct mesh_comm *comm)
 {
@@ -144,7 +146,7 @@ static void missing_check(struct mesh_comm *comm)
 			       "arrived: the provider's connection was reset on the way");
 }
 
-/* Receives that the peer will never send for. */
+/* Fails the comm; logs it if receives are posted, for which nothing will arrive. */
 MESH_HOLDS(comm)
 static void orphans_fail(struct mesh_comm *comm)
 {
@@ -163,7 +165,7 @@ void mesh_comm_tick(struct mesh_comm *comm)
 	mesh_comm_lock(comm);
 	missing_check(comm);
 	due = answer_is_due(comm);
-	/* Only now: what was on its way when CLOSE came has been delivered, and counts as sent. */
+	/* Not earlier: what was in flight when CLOSE arrived has been delivered, and is sent. */
 	if (due && comm->sending)
 		mesh_comm_fail(comm, -EPIPE, comm->send.first_pending == comm->next_seq,
 			       "the receiver closed the connection");
@@ -171,23 +173,23 @@ void mesh_comm_tick(struct mesh_comm *comm)
 		orphans_fail(comm);
 	mesh_comm_unlock(comm);
 	if (due)
-		own_end_tell(comm, MESH_END_CLOSED);
+		own_end_step(comm, MESH_END_CLOSED);
 }
 
 /*
- * What is on its way may take long. CLOSE of ours proves that this process runs, and a peer that
- * has freed its end meanwhile polls for us.
+ * Answers with CLOSE, because our operations in flight may take long: it proves that this process
+ * runs, and a peer that frees its end meanwhile polls for us.
  */
 MESH_HOLDS(process)
 static void echo(struct mesh_comm *comm)
 {
-	own_end_tell(comm, MESH_END_CLOSING);
+	own_end_step(comm, MESH_END_CLOSING);
 }
 
 void mesh_comm_close_came(struct mesh_comm *comm)
 {
 	mesh_comm_lock(comm);
-	comm->peer_told = true;
+	comm->close_received = true;
 	mesh_comm_peer_end_learn(comm, MESH_END_CLOSING);
 	mesh_comm_unlock(comm);
 	peer_answered(mesh_path_peer(&comm->paths[0]));
@@ -198,8 +200,8 @@ void mesh_comm_close_came(struct mesh_comm *comm)
 void mesh_comm_closed_came(struct mesh_comm *comm, const struct mesh_frame_comm *frame)
 {
 	mesh_comm_lock(comm);
-	comm->peer_told = true;
-	/* The first counts are the ones that are checked. */
+	comm->close_received = true;
+	/* Only the first counts are used. */
 	if (!mesh_comm_peer_is_over(comm)) {
 		comm->peer_sent = frame->sent;
 		comm->peer_writes = frame->writes;
@@ -224,7 +226,7 @@ int mesh_comm_timeout(struct mesh_comm *comm, uint64_t now_ms)
 
 /* ---- our own closing ---------------------------------------------------------------------- */
 
-/* True if all that the sender will ever have written is here. */
+/* True if all writes of the sender have arrived, or can no longer arrive. */
 MESH_HOLDS(comm)
 static bool is_settled(struct mesh_comm *comm)
 {
@@ -240,7 +242,9 @@ static bool is_at_rest(struct mesh_comm *comm)
 
 	mesh_comm_lock(comm);
 	rest = !comm->unfinished;
-	/* Only the sender knows what it has written. A lost or unclean one does not say. */
+	/*
+	 * Only the sender knows what it has written, and a lost or unclean one does not report it.
+	 */
 	if (!comm->sending && mesh_receive_is_granted(comm) && !is_settled(comm))
 		rest = false;
 	mesh_comm_unlock(comm);
@@ -257,7 +261,7 @@ static bool is_drained(struct mesh_comm *comm)
 	return drained;
 }
 
-/* True if the peer has said its last word, or will never say it. */
+/* True if the peer has sent CLOSED, or is lost. */
 static bool is_answered(struct mesh_comm *comm)
 {
 	bool answered;
@@ -270,7 +274,7 @@ static bool is_answered(struct mesh_comm *comm)
 	return answered;
 }
 
-/* True if waiting helps no more. A receiver has no hope of a sender that is lost, or unclean. */
+/* True if waiting is of no use: a receiver expects nothing of a lost or unclean sender. */
 static bool is_at_rest_or_hopeless(struct mesh_comm *comm)
 {
 	bool hopeless;
@@ -292,7 +296,7 @@ struct patience {
 	uint64_t begin_ms;
 	uint64_t moved_ms;   /* when something last moved */
 	uint64_t looked_ms;  /* at the last turn */
-	uint64_t stopped_ms; /* for so long this process itself did not run */
+	uint64_t stopped_ms; /* how long this process itself did not run */
 	uint32_t unfinished; /* operations in flight at the last turn */
 };
 
@@ -317,13 +321,13 @@ static uint64_t silent_since(struct mesh_comm *comm, struct patience *patience, 
 	mesh_process_lock(comm->process);
 	mesh_comm_lock(comm);
 	if (comm->unfinished < patience->unfinished)
-		patience->moved_ms = now_ms; /* a slow link is no dead one */
+		patience->moved_ms = now_ms; /* the link may be slow, but it works */
 	patience->unfinished = comm->unfinished;
 	mesh_comm_unlock(comm);
 	if (patience->for_peer)
 		owes_ms = peer_owes_since(mesh_path_peer(&comm->paths[0]));
 	mesh_process_unlock(comm->process);
-	/* Others were waiting for it before: all of them stop at the same time. */
+	/* Comms that waited for this peer before us: all of them give up at the same time. */
 	return owes_ms && owes_ms < patience->begin_ms ? owes_ms : patience->moved_ms;
 }
 
@@ -366,7 +370,7 @@ static bool wait_for(struct mesh_comm *comm, bool (*condition)(struct mesh_comm 
 }
 
 MESH_HOLDS(process)
-static void slow_warn(const struct mesh_peer *peer)
+static void slow_log(const struct mesh_peer *peer)
 {
 	unsigned long long limit_s = peer->process->config.dead_peer_timeout_s;
 	char text[MESH_PEER_TEXT_MAX];
@@ -380,18 +384,18 @@ static void slow_warn(const struct mesh_peer *peer)
 			  mesh_peer_text(peer, text), peer->domain->nic->netdev, limit_s);
 }
 
-static void slow_tell(struct mesh_comm *comm)
+static void slow_warn(struct mesh_comm *comm)
 {
 	struct mesh_peer *peer = mesh_path_peer(&comm->paths[0]);
 
 	mesh_process_lock(comm->process);
-	if (!peer->slow_told)
-		slow_warn(peer);
-	peer->slow_told = true;
+	if (!peer->slow_warned)
+		slow_log(peer);
+	peer->slow_warned = true;
 	mesh_process_unlock(comm->process);
 }
 
-/* The peer is to answer from @now_ms on, unless it has said all that it has to say. */
+/* Notes that the peer owes an answer from @now_ms on, unless its end has ended. */
 MESH_HOLDS(process)
 static void answer_expect(struct mesh_comm *comm, uint64_t now_ms)
 {
@@ -403,7 +407,10 @@ static void answer_expect(struct mesh_comm *comm, uint64_t now_ms)
 	mesh_comm_unlock(comm);
 }
 
-/* It did, or it need not have: a lost peer, or a NIC that acknowledged all by itself. */
+/*
+ * Notes that no answer is owed: it has arrived, or is not needed, because the peer is lost or its
+ * NIC has acknowledged everything.
+ */
 static void answer_had(struct mesh_comm *comm, uint64_t begin_ms)
 {
 	struct mesh_peer *peer = mesh_path_peer(&comm->paths[0]);
@@ -414,7 +421,7 @@ static void answer_had(struct mesh_comm *comm, uint64_t begin_ms)
 	mesh_process_unlock(comm->process);
 }
 
-/* Our end takes a step, and waits for what the peer has to do then. */
+/* Our end takes a step, and waits until @condition holds, which the peer's answer causes. */
 static void step_and_wait(struct mesh_comm *comm, enum mesh_end state,
 			  bool (*condition)(struct mesh_comm *))
 {
@@ -422,18 +429,18 @@ static void step_and_wait(struct mesh_comm *comm, enum mesh_end state,
 	struct patience patience = patience_begin(true, limit_ms);
 
 	mesh_process_lock(comm->process);
-	own_end_tell(comm, state);
+	own_end_step(comm, state);
 	answer_expect(comm, patience.begin_ms);
 	mesh_process_unlock(comm->process);
 	if (wait_for(comm, condition, patience))
 		answer_had(comm, patience.begin_ms);
 	else
-		slow_tell(comm);
+		slow_warn(comm);
 }
 
 /* ---- the end of it ------------------------------------------------------------------------- */
 
-/* Returns false if it was done before. */
+/* Returns false if the comm was closing already. */
 static bool close_begin(struct mesh_comm *comm)
 {
 	bool first;
@@ -446,7 +453,7 @@ static bool close_begin(struct mesh_comm *comm)
 	return first;
 }
 
-/* Cuts the peer off; the provider then reports what it dropped. */
+/* Fences the peer, and waits until the provider has reported what it dropped. */
 static void cut_off(struct mesh_comm *comm)
 {
 	enum mesh_cut_reason reason;
@@ -464,8 +471,8 @@ static void cut_off(struct mesh_comm *comm)
 }
 
 /*
- * What has not ended by now may never end. It keeps the comm, but not the room that others need
- * on the way to that endpoint.
+ * Writes that have not completed by now may never complete. They keep the comm allocated, but no
+ * longer count against the window of the flow, which other comms need.
  */
 static void writes_forget(struct mesh_comm *comm)
 {
@@ -490,7 +497,7 @@ void mesh_comm_quiesce(struct mesh_comm *comm)
 	if (!is_at_rest(comm))
 		step_and_wait(comm, MESH_END_CLOSING, is_at_rest_or_hopeless);
 	if (!is_at_rest(comm)) {
-		/* What was cut off may still lie in the peer's socket: it must fence, too. */
+		/* Bytes may remain in the peer's socket: it must fence as well. */
 		last = MESH_END_UNCLEAN;
 		cut_off(comm);
 	}
@@ -498,7 +505,7 @@ void mesh_comm_quiesce(struct mesh_comm *comm)
 		step_and_wait(comm, last, is_answered);
 	} else {
 		mesh_process_lock(comm->process);
-		own_end_tell(comm, last);
+		own_end_step(comm, last);
 		mesh_process_unlock(comm->process);
 	}
 	writes_forget(comm);

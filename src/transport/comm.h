@@ -34,8 +34,8 @@
 
 enum mesh_request_state {
 	MESH_REQUEST_FREE,
-	MESH_REQUEST_WAITING, /* nothing of it is on its way, or has arrived, yet */
-	MESH_REQUEST_MOVING,  /* some of it is on its way */
+	MESH_REQUEST_WAITING, /* nothing of it is posted, or has arrived, yet */
+	MESH_REQUEST_MOVING,  /* some of it is posted, or has arrived */
 	MESH_REQUEST_DONE,    /* test() reports it */
 	MESH_REQUEST_STATES
 };
@@ -51,7 +51,7 @@ struct mesh_request_send {
 /* What only a request of a receiving comm has. */
 struct mesh_request_receive {
 	bool granted;	       /* the peer may write into the buffer */
-	bool grant_sent;       /* and nothing says that it does not know */
+	bool grant_sent;       /* the peer has its grant, as far as we know */
 	bool size_known;       /* size is the true size */
 	uint32_t num_segments; /* 0 until known */
 	uint32_t num_arrived;
@@ -62,7 +62,7 @@ struct mesh_request_receive {
 
 struct mesh_request {
 	struct mesh_comm *comm;
-	/* Set under comm->lock, but for DONE to FREE: that is test's alone, and takes no lock. */
+	/* Set under comm->lock, except from DONE to FREE: only test() does that, without a lock. */
 	_Atomic(enum mesh_request_state) state;
 	uint32_t seq; /* position on the comm, from 0 */
 	char *data;
@@ -99,7 +99,7 @@ struct mesh_segment {
 	struct mesh_segment *next_free;
 };
 
-/* A small message that came before its receive was posted. */
+/* A small message that arrived before its receive was posted. */
 struct mesh_early {
 	bool full;
 	uint32_t seq;
@@ -109,34 +109,35 @@ struct mesh_early {
 
 /* What only a sending comm has. */
 struct mesh_send_side {
-	uint32_t peer_posted;	/* receives that the peer has posted, as far as we know */
+	uint32_t peer_posted;	/* receives that the peer has reported as posted */
 	uint32_t first_pending; /* the oldest request that is not fully posted */
 	uint32_t eager_run;	/* small messages sent since the last WANT */
-	uint32_t writes;	/* started, ever */
-	bool unclean;		/* one of them failed: some of it may still arrive */
+	uint32_t writes;	/* started so far */
+	bool unclean;		/* one of them failed: some of its bytes may still arrive */
 	struct mesh_held_grant grants[MESH_COMM_REQUESTS];
 	struct mesh_segment segments[MESH_COMM_WRITES];
 	struct mesh_segment *free_segments;
 };
 
-/* The oldest request that is not complete, and what is asked and said of it (stall.c). */
+/* The oldest request that is not complete, and what ASK and SENT reported about it (stall.c). */
 struct mesh_stall {
 	bool watching;
 	uint32_t seq;
-	uint64_t since_ms; /* it is the oldest */
-	uint64_t asked_ms; /* last; at first: since_ms */
-	uint64_t sent_ms;  /* when the sender said that it had sent it all; 0 if it has not */
-	/* Send: the message that the receiver asked about last, and since when it does; 0: none. */
-	uint32_t told_seq;
-	uint64_t told_ms;
+	uint64_t since_ms; /* since when it is the oldest */
+	uint64_t asked_ms; /* when ASK was last sent; at first since_ms */
+	uint64_t sent_ms;  /* receive: when SENT arrived; 0 if it has not */
+	/* Send: the message that the last ASK of the receiver named, and when the first ASK about
+	 * it arrived; 0: none. */
+	uint32_t peer_asked_seq;
+	uint64_t peer_asked_ms;
 };
 
 /* What only a receiving comm has. */
 struct mesh_receive_side {
-	uint32_t told;	     /* posted receives that the peer knows of */
+	uint32_t reported;   /* posted receives that were reported to the peer */
 	uint32_t next_grant; /* the oldest request that may still need a grant */
-	uint32_t wanted;     /* the peer waits for the grants of all receives below this one */
-	uint32_t writes;     /* that have arrived, ever */
+	uint32_t wanted;     /* the peer waits for the grants of all receives before this one */
+	uint32_t writes;     /* that have arrived so far */
 	uint32_t granted;    /* receives that are granted and not complete */
 	size_t last_size;    /* of the last message that was written, bytes */
 	uint32_t eager_run;  /* small messages since the last large one */
@@ -148,21 +149,21 @@ struct mesh_receive_side {
  * One end of a comm, ours or the peer's, as far as the other end knows.
  *
  *	OPEN ---- CLOSE ----> CLOSING ---- CLOSED ----> CLOSED
- *	OPEN ------------------------------ CLOSED ----> CLOSED	  nothing was on its way
+ *	OPEN ------------------------------ CLOSED ----> CLOSED	  nothing was in flight
  *
- * CLOSED that says unclean leads to UNCLEAN, and so does the loss of the peer, from each state. A
- * fence then leads to CUT. No step leads back, whatever a peer sends.
+ * A CLOSED that reports unclean writes leads to UNCLEAN, and so does the loss of the peer, from
+ * each state. A fence then leads to CUT. No step leads back, whatever a peer sends.
  */
 enum mesh_end {
-	MESH_END_OPEN,	  /* it may start what it likes */
-	MESH_END_CLOSING, /* it starts nothing new, and what is on its way moves on: engines poll */
+	MESH_END_OPEN,	  /* it may start operations */
+	MESH_END_CLOSING, /* it starts nothing new; the engines poll for what is in flight */
 	/*
-	 * Nothing of it is in flight. A sender has reported how much there was, a receiver
-	 * has all of that, or does not want it.
+	 * Nothing of it is in flight. A sender has reported how much it sent; a receiver has
+	 * received all of that, or no longer needs it.
 	 */
 	MESH_END_CLOSED,
-	MESH_END_UNCLEAN, /* over, but more of it may still arrive */
-	MESH_END_CUT,	  /* we have fenced it: nothing more of it arrives */
+	MESH_END_UNCLEAN, /* it has ended, but its writes may still arrive */
+	MESH_END_CUT,	  /* we have fenced it: nothing of it arrives any longer */
 	MESH_END_STATES
 };
 
@@ -172,7 +173,7 @@ struct mesh_comm {
 	struct mesh_process *process;
 	const void *owner; /* the mesh_net that closes it; constant */
 	bool sending;	   /* constant: isend, or else irecv */
-	bool waits;	   /* for accept(): NCCL does not know it yet; process->lock */
+	bool waits;	   /* for accept(): NCCL does not have it yet; process->lock */
 	char peer_name[MESH_NODE_NAME_MAX]; /* constant */
 	size_t eager_limit;		    /* bytes, the smaller of both sides; constant */
 	uint64_t key;			    /* the same at both ends; constant */
@@ -185,8 +186,8 @@ struct mesh_comm {
 	int num_paths;
 	bool sizes_travel;  /* with the announcement of a write, on each of the paths */
 	size_t segment_max; /* bytes of the largest write that each of them takes; whole lines */
-	int wanted_paths;   /* the comm is whole with so many */
-	uint32_t rotation;  /* paths that are as good as each other take turns */
+	int wanted_paths;   /* the comm is complete with this many */
+	uint32_t rotation;  /* counts choices: equally good paths take turns */
 
 	uint32_t unfinished MESH_GUARDED_BY(comm); /* our messages and writes in flight */
 	_Atomic(int) error;			   /* negative errno; sticky; set under the lock */
@@ -194,7 +195,7 @@ struct mesh_comm {
 		MESH_GUARDED_BY(comm); /* we start nothing new: mesh_comm_quiesce() was called */
 	enum mesh_end own_end, peer_end MESH_GUARDED_BY(comm);
 	uint64_t peer_end_ms MESH_GUARDED_BY(comm); /* since when peer_end is what it is */
-	bool peer_told;				    /* the peer has sent CLOSE or CLOSED */
+	bool close_received;			    /* the peer has sent CLOSE or CLOSED */
 	uint32_t peer_sent MESH_GUARDED_BY(
 		comm); /* receive: messages that the peer has sent, as its CLOSED said */
 	uint32_t peer_writes
@@ -217,8 +218,8 @@ MESH_HOLDS(process)
 bool mesh_comm_is_cut(const struct mesh_comm *comm);
 
 /**
- * Ends the comm with @error: every request that is not done fails from now on. The first call
- * decides, and writes a line if @why is given: WARN, or INFO if @quiet. comm->lock held.
+ * Ends the comm with @error: every request that is not done fails from now on. Only the first call
+ * has an effect. It logs @why unless that is NULL: at WARN, or at INFO if @quiet. comm->lock held.
  */
 MESH_HOLDS(comm)
 void mesh_comm_fail(struct mesh_comm *comm, int error, bool quiet, const char *why);
@@ -233,21 +234,21 @@ static inline bool mesh_end_is_over(enum mesh_end end)
 	return end >= MESH_END_CLOSED;
 }
 
-/** True if the peer is done with its end: it said so, or is lost. comm->lock held. */
+/** True if the peer's end has ended: the peer reported it, or is lost. comm->lock held. */
 MESH_HOLDS(comm)
 static inline bool mesh_comm_peer_is_over(const struct mesh_comm *comm)
 {
 	return mesh_end_is_over(comm->peer_end);
 }
 
-/** True if the peer waits for us to be done with our end. comm->lock held. */
+/** True if the peer is closing, and waits until our end is closed. comm->lock held. */
 MESH_HOLDS(comm)
 static inline bool mesh_comm_peer_asks(const struct mesh_comm *comm)
 {
 	return comm->peer_end != MESH_END_OPEN && !mesh_end_is_over(comm->own_end);
 }
 
-/** Logs the lines that tools read: which paths the comm took. */
+/** Logs one line for each path of the comm, in the format that tools read. */
 void mesh_comm_paths_log(const struct mesh_comm *comm);
 
 static inline struct mesh_request *mesh_comm_request(struct mesh_comm *comm, uint32_t seq)
@@ -262,8 +263,8 @@ static inline bool mesh_request_is_open(const struct mesh_request *request)
 }
 
 /**
- * Chooses the path that completes a segment of @bytes first; where it makes no difference they take
- * turns. The path may be full: then waiting for it is the fastest. comm->lock held.
+ * Chooses the path that completes a segment of @bytes first; equally good paths take turns. The
+ * path may be full: then waiting for it is faster than using another one. comm->lock held.
  */
 struct mesh_path *mesh_comm_path_choose(struct mesh_comm *comm, size_t bytes, uint64_t now_ns);
 

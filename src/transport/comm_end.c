@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* comm_end.c - the two ends of a comm: how far each is on its way to be closed. */
+/* comm_end.c - the states of a comm's two ends, from open to closed. */
 #include <assert.h>
 #include <errno.h>
 
@@ -42,7 +42,7 @@ void mesh_comm_end_set(struct mesh_comm *comm, enum mesh_end *end, enum mesh_end
 		comm->peer_end_ms = mesh_clock_ms();
 }
 
-/* Frames are foreign: one that comes twice, or late, says nothing new. */
+/* Frames come from another node: one that is late or a duplicate is ignored. */
 void mesh_comm_peer_end_learn(struct mesh_comm *comm, enum mesh_end state)
 {
 	mesh_comm_assert_locked(comm);

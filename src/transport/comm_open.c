@@ -18,7 +18,7 @@
 #include "transport/send.h"
 #include "wire/stats.h"
 
-/* ---- what the peer asks of its users ------------------------------------------------------- */
+/* ---- a path as the user of a peer ---------------------------------------------------------- */
 
 static bool path_misses(struct mesh_peer_user *user)
 {
@@ -50,7 +50,7 @@ static const struct mesh_peer_user_ops path_user_ops = {
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
-/* What holds for all of the paths together: to be called whenever they change. */
+/* Sets what depends on all of the paths. To be called whenever a path is added. */
 static void paths_learn(struct mesh_comm *comm)
 {
 	size_t segment_max = SIZE_MAX;
@@ -147,8 +147,8 @@ void mesh_comm_free(struct mesh_comm *comm)
 
 	mesh_process_assert_locked(comm->process);
 	/*
-	 * Before the paths close: that waits for the thread that polls. An operation that ends
-	 * later may be in its callback still, with the comm in its hands.
+	 * Read before the paths close, which waits for the thread that polls. The callback of an
+	 * operation that completes later may still be running, with a pointer to the comm.
 	 */
 	mesh_comm_lock(comm);
 	unfinished = comm->unfinished;
@@ -158,7 +158,7 @@ void mesh_comm_free(struct mesh_comm *comm)
 		path_close(&comm->paths[i]);
 	LIST_REMOVE(comm, entry);
 	if (unfinished) {
-		/* The provider still holds pointers into it, and may never give them back. */
+		/* The provider still holds pointers into the comm, and may never release them. */
 		mesh_info("a connection with node %s keeps %u operations that never ended; its "
 			  "%zu bytes stay allocated",
 			  comm->peer_name, unfinished, sizeof(*comm));

@@ -32,7 +32,7 @@ void mesh_path_counters_close(struct mesh_path *path)
 	struct mesh_counters *counters;
 
 	mesh_process_assert_locked(process);
-	/* An operation that never ended may still complete: it counts at home then. */
+	/* An operation that never ended may still complete: then it counts in own_counters. */
 	mesh_comm_lock(path->comm);
 	counters = path->counters;
 	path->counters = &path->own_counters;

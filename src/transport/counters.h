@@ -2,8 +2,8 @@
 /*
  * counters.h - what the plugin counts for `fi_mesh watch` (src/wire/stats.h has the page).
  *
- * Counting is an addition in memory, under a lock that is held anyway. It never fails: what finds
- * no place in the page is counted where it is not read.
+ * Counting is an addition in memory, under a lock that is held anyway. It never fails: a path for
+ * which the page has no room counts in memory that no tool reads.
  */
 #ifndef MESH_TRANSPORT_COUNTERS_H
 #define MESH_TRANSPORT_COUNTERS_H
@@ -13,7 +13,7 @@
 
 struct mesh_path;
 
-/** Gives a new path its counters, and takes them back. process->lock held, comm->lock not. */
+/** Assigns counters to a new path, and releases them. process->lock held, comm->lock not. */
 MESH_HOLDS(process)
 void mesh_path_counters_open(struct mesh_path *path);
 MESH_HOLDS(process)

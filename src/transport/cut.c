@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cut.c - cuts off a peer, and ends whatever else was on the connections that were cut.
+ * cut.c - fences a peer, and ends all other comms on the connections that were cut.
  *
  * The comms with one process share the provider's connection on each link. A fence drops all that
  * is queued there, also messages of other comms that count as sent already. So both ends of each of
- * them fail, in words: this one now, the other one when its engine reads CUT.
+ * these comms fail with a message: ours now, the peer's when its engine reads CUT.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "transport/comm_end.h"
 #include "transport/cut.h"
 
-/* True if what was on its way to or from the peer went over the connections that were cut. */
+/* True if @peer uses the connections that @fence has cut. */
 static bool is_affected(const struct mesh_peer *peer, const struct mesh_fence *fence)
 {
 	return peer->remote && peer->remote->flow == fence->remote->flow;
@@ -48,11 +48,11 @@ static bool is_fenced(const struct mesh_comm *comm, const struct mesh_fence *fen
 }
 
 /*
- * Ends the comms that use @peer, but for @but. Returns how many of them NCCL still used, apart from
- * those with a lost peer: that has had its line, and they would have failed soon.
+ * Ends the comms that use @peer, except @except. Returns how many of them NCCL still used, without
+ * those whose peer is lost: one line reported that loss, and they would have failed soon.
  */
 MESH_HOLDS(process)
-static int comms_end(struct mesh_peer *peer, const struct mesh_comm *but, const char *why)
+static int comms_end(struct mesh_peer *peer, const struct mesh_comm *except, const char *why)
 {
 	struct mesh_peer_user *user;
 	struct mesh_comm *comm;
@@ -61,7 +61,7 @@ static int comms_end(struct mesh_peer *peer, const struct mesh_comm *but, const 
 
 	LIST_FOREACH(user, &peer->user_list, entry) {
 		comm = mesh_path_of_user(user)->comm;
-		if (comm == but)
+		if (comm == except)
 			continue;
 		used = mesh_comm_end(comm, -ECONNABORTED, why);
 		count += used && !mesh_comm_is_cut(comm);
@@ -75,7 +75,7 @@ static void fenced_learn(struct mesh_process *process, const struct mesh_comm *o
 	struct mesh_comm *comm;
 
 	LIST_FOREACH(comm, &process->comms, entry) {
-		/* The others are over only where something was cut: see others_end(). */
+		/* Of the other comms, only those that have ended count: see others_end(). */
 		mesh_comm_lock(comm);
 		if ((comm == own || comm->peer_end == MESH_END_UNCLEAN) &&
 		    is_fenced(comm, fences, count) && comm->peer_end != MESH_END_CUT)
@@ -99,7 +99,7 @@ static void others_warn(const struct mesh_peer *peer, int count, enum mesh_cut_r
 }
 
 MESH_HOLDS(process)
-static void cut_tell(struct mesh_peer *peer, enum mesh_cut_reason reason)
+static void cut_send(struct mesh_peer *peer, enum mesh_cut_reason reason)
 {
 	struct mesh_frame frame = {
 		.cut = {.reason = reason,
@@ -109,7 +109,7 @@ static void cut_tell(struct mesh_peer *peer, enum mesh_cut_reason reason)
 	mesh_peer_send(peer, &frame, MESH_FRAME_CUT);
 }
 
-/* Whatever else went over the connections that @fence has cut. */
+/* Ends all other comms on the connections that @fence has cut. */
 MESH_HOLDS(process)
 static void others_end(struct mesh_comm *comm, const struct mesh_fence *fence,
 		       enum mesh_cut_reason reason)
@@ -121,13 +121,13 @@ static void others_end(struct mesh_comm *comm, const struct mesh_fence *fence,
 	LIST_FOREACH(peer, &process->peers, entry) {
 		if (!is_affected(peer, fence))
 			continue;
-		cut_tell(peer, reason);
+		cut_send(peer, reason);
 		count += comms_end(peer, comm,
 				   "another connection cut the provider's connection with this "
 				   "peer, which did not stop in time");
 		informed = peer;
 	}
-	/* A lost peer has had its line, for all of its comms. */
+	/* The loss of a peer was reported once, for all of its comms. */
 	if (count && reason != MESH_CUT_BROKEN)
 		others_warn(informed, count, reason);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cut.h - cuts off a peer, and ends whatever else was on the connections that were cut. */
+/* cut.h - fences a peer, and ends all other comms on the connections that were cut. */
 #ifndef MESH_TRANSPORT_CUT_H
 #define MESH_TRANSPORT_CUT_H
 
@@ -17,7 +17,7 @@
  */
 void mesh_comm_cut_off(struct mesh_comm *comm, enum mesh_cut_reason reason);
 
-/** The peer has cut us off: its comms fail. process->lock held. */
+/** The peer has cut its connections with us: the comms with it fail. process->lock held. */
 MESH_HOLDS(process)
 void mesh_peer_cut_came(struct mesh_peer *peer, const struct mesh_frame_cut *cut);
 

@@ -21,8 +21,8 @@ static struct mesh_comm *comm_of_id(struct mesh_peer *peer, uint32_t id)
 }
 
 /*
- * For a comm that we have freed. The peer cannot close its end while something of it is in flight,
- * and that moves only while this process polls.
+ * Handles a frame for a comm that we have freed. The peer cannot close its end while it has
+ * operations in flight, and they progress only while this process polls.
  */
 MESH_HOLDS(process)
 static void stray_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
@@ -38,7 +38,6 @@ static void stray_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 	}
 }
 
-/* Frames for a comm that exists already. */
 void mesh_comm_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
 	struct mesh_comm *comm = comm_of_id(peer, frame->comm.to_comm);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* message.c - sends messages to the peer over the path that suits them best. */
+/* message.c - sends messages to the peer over the path that delivers them first. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static void message_sent(struct mesh_buffer *buffer, int error)
 	mesh_comm_unlock(comm);
 }
 
-/* The path of a message that is no segment: it is short, and the peer waits for it. */
+/* Chooses the path of a message that is not a segment: it is short, and the peer waits for it. */
 static struct mesh_path *message_path_choose(struct mesh_comm *comm, size_t bytes, uint64_t now_ns)
 {
 	int i = 0;
@@ -57,7 +57,7 @@ static bool message_inject(const struct mesh_path *path, const struct mesh_messa
 	return !mesh_path_inject(path, bytes, size);
 }
 
-/* Only NCCL's own bytes count, not what makes them move. */
+/* Counts NCCL's own bytes only, not the protocol's. */
 static void message_count(struct mesh_path *path, const struct mesh_outgoing *message)
 {
 	if (message->type != MESH_MESSAGE_DATA)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* message.h - sends messages to the peer over the path that suits them best. */
+/* message.h - sends messages to the peer over the path that delivers them first. */
 #ifndef MESH_TRANSPORT_MESSAGE_H
 #define MESH_TRANSPORT_MESSAGE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * path.h - one path of a comm to its peer, and what each kind of path does in its own manner.
+ * path.h - one path of a comm to its peer, and the operations that each kind of path implements.
  *
  * Sending, receiving, closing and logging see a path only through these functions and through the
  * fields that all kinds have. A kind is a table of operations, in a file of its own: path_direct.c.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * receive.c - the receiving half of the protocol: grants say where large messages may be
- * written; small ones come by themselves, at times before their receive is posted.
+ * receive.c - the receiving half of the protocol: grants name the memory that large messages may be
+ * written to; small ones arrive without a grant, sometimes before their receive is posted.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,22 +17,23 @@
 #include "transport/request.h"
 #include "wire/immediate.h"
 
-/* After so many small messages in a row grants are sent only when asked for (WANT). */
+/* After this many small messages in a row, grants are sent only on request (WANT). */
 #define EAGER_RUN 4
-/* While no grants are sent, the sender hears of posted receives this often. */
+/* While no grants are sent, POSTED is sent once for this many posted receives. */
 #define POSTED_EVERY (MESH_EAGER_WINDOW / 2)
 /*
- * A sender that holds so many grants does not miss the next ones yet, so they travel together. They
- * leave when it holds one less: it has three messages to send until they are there. Counted in
- * messages, because a sender that has one left waits for a round trip, however long that one is;
- * but short messages are soon sent, so they have to be so many bytes as well (5 us at 200 Gbit/s).
+ * A sender that holds this many grants does not need the next ones yet, so those are sent together
+ * when it holds one less: it can send three messages until they arrive. The limit is in messages,
+ * because a sender that has one grant left waits for a round trip, however large that message is.
+ * Small messages are sent quickly, so the grants must also cover this many bytes (5 us at
+ * 200 Gbit/s).
  */
 #define GRANTS_HELD 4
 #define GRANTED_BYTES ((uint64_t)128 << 10)
 
-/* ---- telling the sender ------------------------------------------------------------------ */
+/* ---- grants -------------------------------------------------------------------------------- */
 
-/* True if this receive's grant goes out as soon as it can. */
+/* True if this receive's grant is to be sent now. */
 static bool grant_is_due(const struct mesh_comm *comm, const struct mesh_request *request)
 {
 	if (request->state != MESH_REQUEST_WAITING || request->receive.grant_sent)
@@ -42,8 +43,9 @@ static bool grant_is_due(const struct mesh_comm *comm, const struct mesh_request
 }
 
 /*
- * True if the sender will not miss the grants from @seq on if they come later. Not where they fill
- * a message: waiting saves nothing more, and one that has many receives posted keeps most of them.
+ * True if the grants from @seq on may be sent later without delaying the sender. False if they fill
+ * a message: then waiting saves nothing, and would keep most grants of a receiver that has posted
+ * many receives.
  */
 MESH_HOLDS(comm)
 static bool grants_may_wait(const struct mesh_comm *comm, uint32_t seq)
@@ -63,7 +65,7 @@ static void grant_write(const struct mesh_request *request, uint8_t *bytes)
 	struct mesh_grant grant;
 	int i;
 
-	/* Nothing can be written there; a sender who tries learns that it has no room. */
+	/* Without targets if the size is 0: a sender that has data finds that it does not fit. */
 	memset(&grant, 0, sizeof(grant));
 	grant.size = request->size;
 	for (i = 0; i < comm->num_paths && request->size; i++)
@@ -103,8 +105,8 @@ static bool grants_send(struct mesh_comm *comm, uint32_t seq, uint32_t *count)
 		request->receive.granted = true;
 		request->receive.grant_sent = true;
 	}
-	if (mesh_seq_before(receive->told, seq + n))
-		receive->told = seq + n;
+	if (mesh_seq_before(receive->reported, seq + n))
+		receive->reported = seq + n;
 	*count = n;
 	return true;
 }
@@ -119,13 +121,15 @@ static bool posted_send(struct mesh_comm *comm)
 
 	if (!mesh_comm_message_send(comm, &message, NULL))
 		return false;
-	comm->receive.told = comm->next_seq;
+	comm->receive.reported = comm->next_seq;
 	return true;
 }
 
-/* Tells the sender what it is to know by now. What finds no buffer is tried again from a poll. */
+/*
+ * Sends the grants that are due, and POSTED. What finds no free buffer is sent from a later poll.
+ */
 MESH_HOLDS(comm)
-static void comm_tell(struct mesh_comm *comm)
+static void grants_update(struct mesh_comm *comm)
 {
 	struct mesh_receive_side *receive = &comm->receive;
 	uint32_t seq, count;
@@ -133,7 +137,9 @@ static void comm_tell(struct mesh_comm *comm)
 	mesh_comm_assert_locked(comm);
 	if (comm->error)
 		return;
-	/* What completed without a grant may be a round behind: its slot is another's now. */
+	/*
+	 * Receives that completed without a grant may be so old that their slots have been reused.
+	 */
 	if (comm->next_seq - receive->next_grant > MESH_COMM_REQUESTS)
 		receive->next_grant = comm->next_seq - MESH_COMM_REQUESTS;
 	for (seq = receive->next_grant; seq != comm->next_seq; seq += count) {
@@ -149,23 +155,23 @@ static void comm_tell(struct mesh_comm *comm)
 		if (seq == receive->next_grant)
 			receive->next_grant += count;
 	}
-	if (comm->next_seq - receive->told >= POSTED_EVERY)
+	if (comm->next_seq - receive->reported >= POSTED_EVERY)
 		posted_send(comm);
 }
 
 /*
- * A sender that has grants in hand does not wait for this one. It goes out with the next poll,
- * after what NCCL does before that: the answer to the last message, mostly.
+ * A sender that holds grants does not wait for this one. The next poll sends it, after what NCCL
+ * sends before that, which is usually the answer to the last message.
  */
 MESH_HOLDS(comm)
-static void comm_tell_soon(struct mesh_comm *comm)
+static void grants_update_soon(struct mesh_comm *comm)
 {
 	if (grants_may_wait(comm, comm->receive.next_grant))
 		return; /* receive_done() sends it with others */
 	if (comm->receive.granted && comm->receive.eager_run < EAGER_RUN)
 		mesh_path_poll_await(&comm->paths[0]);
 	else
-		comm_tell(comm);
+		grants_update(comm);
 }
 
 void mesh_receive_resume(struct mesh_waiter *waiter)
@@ -173,7 +179,7 @@ void mesh_receive_resume(struct mesh_waiter *waiter)
 	struct mesh_comm *comm = mesh_path_of_waiter(waiter)->comm;
 
 	mesh_comm_lock(comm);
-	comm_tell(comm);
+	grants_update(comm);
 	mesh_comm_unlock(comm);
 }
 
@@ -201,7 +207,7 @@ static void receive_done(struct mesh_request *request)
 		return;
 	comm->receive.granted--;
 	if (comm->receive.next_grant != comm->next_seq)
-		comm_tell(comm);
+		grants_update(comm);
 }
 
 MESH_HOLDS(comm)
@@ -217,7 +223,7 @@ static void data_place(struct mesh_comm *comm, struct mesh_request *request, con
 	receive_done(request);
 }
 
-/* Its receive is not posted yet: the bytes wait here. */
+/* Keeps the bytes of a message whose receive is not posted yet. */
 MESH_HOLDS(comm)
 static void early_keep(struct mesh_comm *comm, uint32_t seq, const void *data, uint32_t size)
 {
@@ -253,10 +259,10 @@ static void data_arrived(struct mesh_path *path, const struct mesh_message_heade
 	mesh_count(&path->counters->messages, 1);
 	mesh_count(&path->counters->small, 1);
 	mesh_count(&path->counters->bytes, header->length);
-	/* NCCL may have the memory of its receives back already. */
+	/* NCCL may use the memory of its receives for something else already. */
 	if (comm->closing)
 		return;
-	/* A message behind one that was asked for may overtake it, but says nothing new. */
+	/* A message after one for which WANT came may overtake that one, and starts no new run. */
 	if (!mesh_seq_before(header->seq, receive->wanted))
 		receive->eager_run++;
 	if (!mesh_seq_before(header->seq, comm->next_seq)) {
@@ -265,12 +271,12 @@ static void data_arrived(struct mesh_path *path, const struct mesh_message_heade
 	}
 	if (request->seq == header->seq && request->state == MESH_REQUEST_WAITING)
 		data_place(comm, request, payload, header->length);
-	/* Anything else came twice. */
+	/* Otherwise it is a duplicate. */
 }
 
 /* ---- large messages ---------------------------------------------------------------------- */
 
-/* A segment does not tell its size: each path has its share of the whole message. */
+/* The size of a segment is unknown here: each path counts its share of the whole message. */
 static void request_count(const struct mesh_request *request)
 {
 	const struct mesh_request_receive *got = &request->receive;
@@ -358,7 +364,7 @@ static void segment_arrived(struct mesh_path *path, struct mesh_request *request
 	request_check_complete(request, path);
 	if (comm->receive.eager_run) {
 		comm->receive.eager_run = 0;
-		comm_tell(comm); /* grants that were held back */
+		grants_update(comm); /* grants that were held back */
 	}
 }
 
@@ -400,10 +406,10 @@ static void want_arrived(struct mesh_comm *comm, uint32_t seq)
 	if (mesh_seq_before(receive->wanted, seq + 1))
 		receive->wanted = seq + 1;
 	receive->eager_run = 0;
-	comm_tell(comm);
+	grants_update(comm);
 }
 
-void mesh_receive_tell_again(struct mesh_comm *comm, uint32_t seq)
+void mesh_receive_grants_resend(struct mesh_comm *comm, uint32_t seq)
 {
 	int i;
 
@@ -470,8 +476,8 @@ int mesh_comm_receive(struct mesh_comm *comm, void *data, size_t size,
 		return ret;
 	mesh_comm_lock(comm);
 	/*
-	 * What came before the peer closed, or was lost, is NCCL's all the same, up to the first
-	 * message that did not come.
+	 * Messages that arrived before the peer closed or was lost are delivered, up to the first
+	 * one that did not arrive.
 	 */
 	in_order = !comm->error || mesh_receive_has_all(comm, comm->next_seq);
 	if (!comm->closing)
@@ -479,7 +485,7 @@ int mesh_comm_receive(struct mesh_comm *comm, void *data, size_t size,
 	if (*request && in_order)
 		early_take(comm, *request);
 	if (*request)
-		comm_tell_soon(comm);
+		grants_update_soon(comm);
 	else
 		ret = comm->error;
 	mesh_comm_unlock(comm);
@@ -507,7 +513,7 @@ bool mesh_receive_has_all(struct mesh_comm *comm, uint32_t count)
 
 bool mesh_receive_has_early(const struct mesh_comm *comm)
 {
-	/* A large message has only asked for its grant. */
+	/* Of a large message only the request for its grant has arrived. */
 	return comm->receive.early_data || comm->receive.wanted;
 }
 

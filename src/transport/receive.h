@@ -17,15 +17,15 @@ void mesh_receive_message(struct mesh_sink *sink, const struct mesh_message_head
 /** A segment has been written into a receive. domain->lock held. */
 void mesh_receive_written(struct mesh_sink *sink, const struct mesh_immediate *immediate);
 
-/** Tries again from a poll what could not be sent. domain->lock held. */
+/** Called from a poll: sends what found no room before. domain->lock held. */
 void mesh_receive_resume(struct mesh_waiter *waiter);
 
 /**
- * Sends all grants once more that may not have arrived: the sender has waited with message @seq
- * for long. They also tell how many receives are posted. comm->lock held.
+ * Sends all grants again, because they may not have arrived: the sender has waited with message
+ * @seq for long. Grants also report how many receives are posted. comm->lock held.
  */
 MESH_HOLDS(comm)
-void mesh_receive_tell_again(struct mesh_comm *comm, uint32_t seq);
+void mesh_receive_grants_resend(struct mesh_comm *comm, uint32_t seq);
 
 /** True if the first @count messages have all arrived. comm->lock held. */
 MESH_HOLDS(comm)

@@ -70,7 +70,7 @@ void mesh_registration_close(struct mesh_comm *comm, struct mesh_registration *r
 {
 	if (!registration)
 		return;
-	/* NCCL does this when it aborts: the comm is of no more use, its memory is. */
+	/* NCCL does this when it aborts: it needs the memory, and no longer the comm. */
 	if (registration_is_used(comm, registration))
 		mesh_comm_quiesce(comm);
 	registration_free(comm, registration);

@@ -13,10 +13,10 @@
 int mesh_registration_open(struct mesh_comm *comm, void *data, size_t size,
 			   struct mesh_registration **registration);
 
-/** Ends a registration; operations of the comm that use it are ended first. NULL is allowed. */
+/** Closes a registration; if requests still use it, the comm is ended first. NULL is allowed. */
 void mesh_registration_close(struct mesh_comm *comm, struct mesh_registration *registration);
 
-/** Ends the registrations that NCCL left behind. No lock but process->lock held. */
+/** Closes the registrations that NCCL left open. No lock except process->lock held. */
 void mesh_registrations_close(struct mesh_comm *comm);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* request.c - NCCL's requests: taken by isend and irecv, asked for and freed by test. */
+/* request.c - NCCL's requests: isend and irecv take them, test reports and frees them. */
 #include <errno.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "control/process.h"
 #include "transport/request.h"
 
-/* DONE to FREE is request_reap()'s. */
+/* The step from DONE to FREE is not here: request_reap() takes it. */
 static const uint8_t request_may_follow[MESH_REQUEST_STATES] = {
 	[MESH_REQUEST_WAITING] = 1 << MESH_REQUEST_FREE,
 	[MESH_REQUEST_MOVING] = 1 << MESH_REQUEST_WAITING,
@@ -83,7 +83,8 @@ int mesh_request_check(const struct mesh_comm *comm, bool sending, const void *d
 
 /*
  * Returns 1 if the request was done and is free now, 0 if not yet, or the comm's error. Takes no
- * lock: who sets DONE or an error writes all else before it. Inline: each test calls it twice.
+ * lock: whatever sets DONE or an error writes everything else before it. Inline: each test calls it
+ * twice.
  */
 static inline int request_reap(struct mesh_request *request, size_t *size)
 {
@@ -93,7 +94,7 @@ static inline int request_reap(struct mesh_request *request, size_t *size)
 		error = atomic_load_explicit(&request->comm->error, memory_order_acquire);
 		if (!error)
 			return 0;
-		/* What was done before the comm failed counts. */
+		/* A request that was done before the comm failed succeeds. */
 		if (atomic_load_explicit(&request->state, memory_order_acquire) !=
 		    MESH_REQUEST_DONE)
 			return error;
@@ -124,7 +125,7 @@ int mesh_request_test(struct mesh_request *request, bool *done, size_t *size)
 	int i, ret;
 
 	*done = false;
-	/* Also for a request that is done: the provider may still have its bytes. */
+	/* Also for a request that is done: the provider may still hold its bytes. */
 	mesh_engine_busy(&comm->process->engine);
 	ret = request_reap(request, size);
 	if (!ret) {

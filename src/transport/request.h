@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* request.h - NCCL's requests: taken by isend and irecv, asked for and freed by test. */
+/* request.h - NCCL's requests: isend and irecv take them, test reports and frees them. */
 #ifndef MESH_TRANSPORT_REQUEST_H
 #define MESH_TRANSPORT_REQUEST_H
 
@@ -7,7 +7,7 @@
 #include "transport/comm.h"
 
 /**
- * Makes progress and asks whether @request is complete. Once it is, the request is gone.
+ * Makes progress and checks whether @request is complete; a complete request is freed.
  *
  * @done: always written
  * @size: bytes received or sent, written when done; may be NULL
@@ -16,7 +16,10 @@
  */
 int mesh_request_test(struct mesh_request *request, bool *done, size_t *size);
 
-/** The only way to change a request's state but for the last step; asserts the legal steps. */
+/**
+ * Changes a request's state, which no other code may do, except from DONE to FREE; asserts the
+ * legal steps.
+ */
 MESH_HOLDS(comm)
 void mesh_request_state_set(struct mesh_request *request, enum mesh_request_state state);
 

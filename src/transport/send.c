@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * send.c - the sending half of the protocol: small messages travel at once while the receiver
- * has room for them; large ones wait for the receiver's grant and are written where it says.
+ * send.c - the sending half of the protocol: small messages are sent at once while the receiver has
+ * room for them; large ones wait for the receiver's grant, which names the memory to write to.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,18 +19,18 @@
 #include "transport/send.h"
 #include "wire/immediate.h"
 
-/* What one attempt to move a request on came to. */
+/* The result of one attempt to post a request. */
 enum send_result {
-	SEND_POSTED,  /* all of it is on its way */
-	SEND_BLOCKED, /* the peer, or a completion of ours, has to come first */
-	SEND_FULL,    /* enough is in flight: again after a completion on one of the paths */
-	SEND_BUSY,    /* the provider has no room: again after the next poll */
+	SEND_POSTED,  /* all of it is posted */
+	SEND_BLOCKED, /* it waits for the peer, or for a completion of ours */
+	SEND_FULL,    /* enough is in flight: tried again after a completion on one of the paths */
+	SEND_BUSY,    /* the provider has no room: tried again after the next poll */
 };
 
 /*
- * Several paths: a message is cut into so many segments for each, within these bounds in bytes. The
- * upper one is a quarter of tcp's window (MESH_PACE_WINDOW_MIN), so that a fast path is never
- * without.
+ * With several paths a message is cut into this many segments for each path, within these bounds in
+ * bytes. The upper bound is a quarter of tcp's window (MESH_PACE_WINDOW_MIN), so that a fast path
+ * always has a segment to send.
  */
 #define SEGMENTS_PER_PATH 2
 #define SEGMENT_MIN ((size_t)64 << 10)
@@ -120,17 +120,17 @@ static enum send_result eager_send(struct mesh_comm *comm, struct mesh_request *
 
 /* ---- large messages --------------------------------------------------------------------- */
 
-/* The receiver holds its grants back while messages are small; tell it that one is needed. */
+/* Requests a grant: the receiver holds its grants back while messages are small. */
 MESH_HOLDS(comm)
 static enum send_result grant_await(struct mesh_comm *comm)
 {
 	/*
-	 * It names the latest message, not the one that waits: small ones on their way over other
-	 * paths may come after it, and must not start another run at the receiver.
+	 * WANT names the latest message, not the one that waits: small messages in flight over
+	 * other paths may arrive after it, and must not start another run at the receiver.
 	 */
 	const struct mesh_outgoing want = {.type = MESH_MESSAGE_WANT, .seq = comm->next_seq - 1};
 
-	/* Only asking ends the run: an old grant used up says nothing about the next ones. */
+	/* Only WANT resets eager_run: a grant that was used does not mean that more will follow. */
 	if (!comm->send.eager_run)
 		return SEND_BLOCKED;
 	if (!mesh_comm_message_send(comm, &want, NULL))
@@ -140,8 +140,8 @@ static enum send_result grant_await(struct mesh_comm *comm)
 }
 
 /*
- * One path: as large as they may be, for every segment costs. Several: small enough that the paths
- * end together, large enough that they are worth it.
+ * One path: the largest segment, because each one has a fixed cost. Several paths: small enough
+ * that all paths end together, large enough that the fixed cost does not matter.
  */
 static size_t segment_size(const struct mesh_comm *comm, size_t size)
 {
@@ -155,7 +155,7 @@ static size_t segment_size(const struct mesh_comm *comm, size_t size)
 		segment = share > SEGMENT_MIN ? share : SEGMENT_MIN;
 	if (segment < least)
 		segment = least;
-	/* Whole lines: no flag of LL128 is parted from its data. */
+	/* Whole lines, so that no flag of LL128 is separated from its data. */
 	segment = (segment + MESH_LINE_BYTES - 1) / MESH_LINE_BYTES * MESH_LINE_BYTES;
 	return segment < comm->segment_max ? segment : comm->segment_max;
 }
@@ -191,7 +191,7 @@ static void segment_done(struct mesh_op *op, int error)
 	struct mesh_comm *comm = request->comm;
 	size_t size = segment->size;
 	uint64_t posted_ns = segment->posted_ns;
-	/* tcp's plain completion means that the socket has it. */
+	/* A plain completion on tcp means only "written to the socket". */
 	bool arrived = !error && (comm->num_paths > 1 || path->is_acknowledged);
 	bool starved, counted;
 
@@ -212,14 +212,14 @@ static void segment_done(struct mesh_op *op, int error)
 	if (starved)
 		comm_push(comm);
 	mesh_comm_unlock(comm);
-	if (counted) /* closing did not give it up */
+	if (counted) /* else mesh_path_write_forget() has released its room */
 		mesh_path_write_completed(path, size, posted_ns, arrived);
 }
 
 /*
- * The way that has @bytes through first is full: they wait in its line. A completion on another
- * way may make that one the better, and so may time alone where nothing is in flight: there the
- * next poll asks.
+ * The path that completes @bytes first is full: they wait for room there. On the other paths the
+ * comm waits as well, because a completion there may make that path the better choice. Where
+ * nothing is in flight, time alone may do so, and the next poll checks.
  */
 static void room_await(struct mesh_comm *comm, const struct mesh_path *chosen, size_t bytes)
 {
@@ -377,8 +377,8 @@ static enum send_result granted_send(struct mesh_comm *comm, struct mesh_request
 /* ---- both -------------------------------------------------------------------------------- */
 
 /*
- * Moves on every request that can move. A large message that waits for its grant does not hold up
- * those behind it: each message names its sequence number.
+ * Posts what can be posted of each request. A large message that waits for its grant does not delay
+ * the messages after it: each message carries its sequence number.
  */
 static void comm_push(struct mesh_comm *comm)
 {
@@ -390,13 +390,13 @@ static void comm_push(struct mesh_comm *comm)
 
 	mesh_comm_assert_locked(comm);
 	if (comm->peer_end != MESH_END_OPEN)
-		return; /* nothing new; what is on its way ends first */
+		return; /* start nothing new; what is in flight completes */
 	for (seq = send->first_pending; seq != comm->next_seq && !comm->error; seq++) {
 		request = mesh_comm_request(comm, seq);
 		if (request->send.posted)
 			result = SEND_POSTED;
 		else if (request_is_eager(request))
-			result = eager_send(comm, request); /* needs no room: it may go past */
+			result = eager_send(comm, request); /* it may overtake: needs no room */
 		else
 			result = full ? SEND_FULL : granted_send(comm, request);
 		if (result == SEND_POSTED && seq == send->first_pending)
@@ -427,7 +427,7 @@ bool mesh_send_is_complete(struct mesh_comm *comm, uint32_t seq)
 
 	if (!mesh_seq_before(seq, comm->next_seq))
 		return false;
-	/* Its slot is another's by now, or its own and over. */
+	/* Either the slot has been reused, or the request in it is complete. */
 	return request->seq != seq || !mesh_request_is_open(request);
 }
 
@@ -447,13 +447,14 @@ static void grants_learn(struct mesh_comm *comm, const struct mesh_message_heade
 	uint32_t i, seq;
 
 	if (header->paths != comm->wanted_paths) {
-		mesh_comm_fail(comm, -EPROTO, false, "the peer counts our paths in another way");
+		mesh_comm_fail(comm, -EPROTO, false,
+			       "the peer sent a grant for another number of paths");
 		return;
 	}
 	for (i = 0; i < header->count; i++) {
 		seq = header->seq + i;
 		grant = (const char *)payload + i * size;
-		/* Late for a message that has already gone out small. */
+		/* The grant is late: the message was small, and has been sent. */
 		if (mesh_seq_before(seq, comm->send.first_pending))
 			continue;
 		held = &comm->send.grants[seq % MESH_COMM_REQUESTS];

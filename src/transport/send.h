@@ -11,7 +11,7 @@
  * @registration: covers the data; may be NULL if @size is 0
  *
  * Returns 0; -EINVAL for a receive comm, a message over MESH_MESSAGE_MAX or outside its
- * registration. On a comm that has failed a request is started all the same, and fails in
+ * registration. On a comm that has failed a request is started nevertheless, and fails in
  * mesh_request_test(), as in NCCL's own transports; the comm's error (negative errno) only if it is
  * closing, or has no request left.
  */
@@ -25,13 +25,13 @@ void mesh_send_init(struct mesh_comm *comm);
 void mesh_send_message(struct mesh_sink *sink, const struct mesh_message_header *header,
 		       const void *payload);
 
-/** Try again from a poll what could not be posted. domain->lock held. */
+/** Called from a poll: posts what found no room before. domain->lock held. */
 void mesh_send_resume(struct mesh_waiter *waiter);
 
-/** Messages that are fully on their way, from the first on. comm->lock held. */
+/** The number of messages that are fully posted, counted from the first. comm->lock held. */
 uint32_t mesh_send_count(const struct mesh_comm *comm);
 
-/** True if message @seq has left this process for good. comm->lock held. */
+/** True if message @seq is complete at this end. comm->lock held. */
 MESH_HOLDS(comm)
 bool mesh_send_is_complete(struct mesh_comm *comm, uint32_t seq);
 

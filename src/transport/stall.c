@@ -4,16 +4,16 @@
  *
  * A small message counts as sent when the provider's socket has it. If that connection is then
  * reset between two living processes, the provider makes a new one and reports nothing. So an end
- * that has waited for a while asks the other end about its oldest request, over the control
- * connection.
+ * that has waited for a while sends ASK about its oldest request, over the control connection.
  *
- * A sender that is asked says so if the receiver's kernel has the message; if it then does not
- * come, the comm fails instead of waiting for ever. A receiver that is asked sends its grants
- * again: they, or what asked for them, may have been lost. Either way its engine polls, while its
- * NCCL may be asleep: so the acknowledgements move that the provider has kept back.
+ * A sender answers SENT if the receiver's kernel has the message; if the message does not arrive
+ * then, the comm fails. A receiver answers by sending its grants again: they, or the WANT for them,
+ * may have been lost. In both cases the engine that receives ASK polls, even if its NCCL is asleep,
+ * so that acknowledgements which the provider has held back are sent.
  *
- * On RDMA the sender itself can tell: a write is acknowledged by the peer's NIC, whatever its
- * process does. A NIC gives up by itself, but not every one, and not if its device went away.
+ * On RDMA the sender detects the loss without ASK: the peer's NIC acknowledges each write, whatever
+ * its process does. A NIC reports an error if there is no acknowledgement, but not every NIC does,
+ * and none whose device is gone.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,9 +25,9 @@
 #include "transport/send.h"
 #include "transport/stall.h"
 
-/* A request that waits is normal: NCCL posts some minutes early. Asking is cheap. */
+/* A waiting request is normal: NCCL posts some of them minutes early. ASK is cheap. */
 #define ASK_MS 3000
-/* A request that waits longer has its links watched. */
+/* If a request waits for longer, its links are watched. */
 #define WATCH_MS 500
 #define NS_PER_S 1000000000ull
 
@@ -48,7 +48,7 @@ static bool oldest_waiting(struct mesh_comm *comm, uint32_t *seq)
 	return false;
 }
 
-/* It is waited for the peer on each of the paths. process->lock held. */
+/* Watches the link of each path, because the comm waits for its peer. process->lock held. */
 MESH_HOLDS(process)
 static void links_want(struct mesh_comm *comm, uint64_t until_ms)
 {
@@ -58,7 +58,7 @@ static void links_want(struct mesh_comm *comm, uint64_t until_ms)
 		mesh_link_want(mesh_path_peer(&comm->paths[i]), until_ms);
 }
 
-/* True if it is time to ask about *seq. process->lock held. */
+/* True if it is time to send ASK about *seq. process->lock held. */
 MESH_HOLDS(comm)
 MESH_HOLDS(process)
 static bool ask_is_due(struct mesh_comm *comm, uint64_t now_ms, uint32_t *seq)
@@ -104,8 +104,8 @@ static void lost_check(struct mesh_comm *comm, uint64_t now_ms)
 }
 
 /*
- * True if the path has been silent for the limit, and still is after another poll: a
- * process that was stopped finds its completions only then.
+ * True if the path has been silent for the limit, and still is after another poll: a process that
+ * was stopped finds its completions only then.
  */
 static bool path_is_silent(struct mesh_path *path, uint64_t now_ns)
 {
@@ -124,7 +124,10 @@ static bool path_is_silent(struct mesh_path *path, uint64_t now_ns)
 	return now_ns - path->silent_ns >= NS_PER_S && polls >= path->silent_polls + 2;
 }
 
-/* Writes that no NIC acknowledges, though the peer's kernel answers on the control connection. */
+/*
+ * Fails the comm if its writes are not acknowledged although the peer's kernel answers on the
+ * control connection.
+ */
 MESH_HOLDS(comm)
 static void silence_check(struct mesh_comm *comm)
 {
@@ -167,10 +170,10 @@ void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms)
 }
 
 /*
- * True if the kernel of the receiver has all of a message that is complete here. That a provider's
- * socket has it is not enough: over a slow link the rest may take minutes. Then there is no answer
- * yet, and the receiver asks again; meanwhile the link is watched, so that data which is stuck
- * fails here. process->lock held.
+ * True if the kernel of the receiver has all of a message that is complete here. It is not enough
+ * that the provider's socket has it: over a slow link the rest may take minutes. If false, SENT is
+ * not sent yet, and the receiver sends ASK again; meanwhile the link is watched, so that the comm
+ * fails here if its data is stuck. process->lock held.
  */
 MESH_HOLDS(comm)
 MESH_HOLDS(process)
@@ -182,13 +185,13 @@ static bool is_delivered(struct mesh_comm *comm, uint32_t seq)
 	int i;
 
 	mesh_comm_assert_locked(comm);
-	if (!stall->told_ms || stall->told_seq != seq) {
-		stall->told_seq = seq;
-		stall->told_ms = now_ms;
+	if (!stall->peer_asked_ms || stall->peer_asked_seq != seq) {
+		stall->peer_asked_seq = seq;
+		stall->peer_asked_ms = now_ms;
 	}
 	for (i = 0; i < comm->num_paths; i++)
-		drained &= mesh_link_is_drained(mesh_path_peer(&comm->paths[i]), stall->told_ms,
-						now_ms);
+		drained &= mesh_link_is_drained(mesh_path_peer(&comm->paths[i]),
+						stall->peer_asked_ms, now_ms);
 	if (!drained)
 		links_want(comm, now_ms + 2 * ASK_MS);
 	return drained;
@@ -202,7 +205,7 @@ void mesh_stall_asked(struct mesh_comm *comm, uint32_t seq)
 	if (comm->sending)
 		sent = mesh_send_is_complete(comm, seq) && is_delivered(comm, seq);
 	else
-		mesh_receive_tell_again(comm, seq);
+		mesh_receive_grants_resend(comm, seq);
 	mesh_comm_unlock(comm);
 	if (sent)
 		mesh_comm_frame_send(comm, MESH_FRAME_SENT, (struct mesh_frame_comm){.sent = seq});

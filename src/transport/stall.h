@@ -6,7 +6,9 @@
 #include "base/lock.h"
 #include "transport/comm.h"
 
-/** Asks, answers, and learns whether a message is lost (stall.c). process->lock held. */
+/**
+ * Send ASK when it is due, answer the peer's, and note its answer (stall.c). process->lock held.
+ */
 MESH_HOLDS(process)
 void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms);
 MESH_HOLDS(process)

@@ -150,7 +150,7 @@ static void test_grant_for_other_paths(void **state)
 	fixture.num_paths = 2;
 	fixture_grant(comm, 0, 1, LARGE);
 	fixture.num_paths = 1;
-	assert_failed(comm, -EPROTO, "counts our paths in another way");
+	assert_failed(comm, -EPROTO, "a grant for another number of paths");
 	assert_int_equal(fake.writes.num, 0);
 	fixture_comm_close(comm);
 }
