@@ -44,10 +44,8 @@ void mesh_link_keepalives_set(const struct mesh_link *link)
 {
 	const struct mesh_peer *peer;
 
-	LIST_FOREACH(peer, &link->process->peers, entry) {
-		if (peer->link == link)
-			keepalive_set(peer);
-	}
+	LIST_FOREACH(peer, &link->peers, link_entry)
+		keepalive_set(peer);
 }
 
 /* ---- members ------------------------------------------------------------------------------- */
@@ -76,6 +74,7 @@ static struct mesh_link *link_make(const struct mesh_peer *peer)
 	link->domain = peer->domain;
 	link->process_id = peer->process_id;
 	link->address = peer->address.addr;
+	LIST_INIT(&link->peers);
 	mesh_liveness_init(&link->liveness, peer->process->config.dead_peer_timeout_s * 1000);
 	LIST_INSERT_HEAD(&peer->process->links, link, entry);
 	return link;
@@ -90,17 +89,9 @@ void mesh_link_join(struct mesh_peer *peer)
 		link = link_make(peer);
 	if (!link)
 		return;
-	link->num_peers++;
+	LIST_INSERT_HEAD(&link->peers, peer, link_entry);
 	peer->link = link;
 	keepalive_set(peer);
-}
-
-void mesh_link_put(struct mesh_link *link)
-{
-	if (--link->num_peers)
-		return;
-	LIST_REMOVE(link, entry);
-	free(link);
 }
 
 void mesh_link_leave(struct mesh_peer *peer)
@@ -108,39 +99,28 @@ void mesh_link_leave(struct mesh_peer *peer)
 	struct mesh_link *link = peer->link;
 
 	mesh_process_assert_locked(peer->process);
+	if (!link)
+		return;
 	peer->link = NULL;
-	if (link)
-		mesh_link_put(link);
+	LIST_REMOVE(peer, link_entry);
+	if (LIST_EMPTY(&link->peers)) {
+		LIST_REMOVE(link, entry);
+		free(link);
+	}
 }
 
 /* ---- looking ------------------------------------------------------------------------------- */
-
-/* The remote of any peer of the link: all of them have the same endpoint name. */
-MESH_HOLDS(process)
-static struct mesh_remote *link_remote(const struct mesh_link *link)
-{
-	const struct mesh_peer *peer;
-
-	LIST_FOREACH(peer, &link->process->peers, entry) {
-		if (peer->link == link)
-			return peer->remote;
-	}
-	return NULL;
-}
 
 MESH_HOLDS(process)
 static int data_look(struct mesh_link *link, struct mesh_tcp_look *looks, uint64_t now_ms)
 {
 	int num = mesh_remote_sockets_look(&link->sockets, looks);
 	bool whole = num && num == link->sockets.num;
-	const struct mesh_remote *remote;
 
 	if (link->searched_ms && now_ms < link->searched_ms + (whole ? SEARCH_MS : SEARCH_AGAIN_MS))
 		return num;
-	remote = link_remote(link);
-	if (!remote)
-		return num;
-	mesh_remote_sockets_find(link->domain, remote, &link->sockets);
+	/* The remotes of all peers of the link have the same endpoint name. */
+	mesh_remote_sockets_find(link->domain, LIST_FIRST(&link->peers)->remote, &link->sockets);
 	link->searched_ms = now_ms;
 	return mesh_remote_sockets_look(&link->sockets, looks);
 }
@@ -151,9 +131,9 @@ enum mesh_liveness_verdict mesh_link_look(struct mesh_link *link, uint64_t now_m
 	const struct mesh_peer *peer;
 	int num = 0;
 
-	LIST_FOREACH(peer, &link->process->peers, entry) {
-		if (peer->link != link || num == MESH_LIVENESS_SOCKETS - MESH_REMOTE_SOCKETS_MAX)
-			continue;
+	LIST_FOREACH(peer, &link->peers, link_entry) {
+		if (num == MESH_LIVENESS_SOCKETS - MESH_REMOTE_SOCKETS_MAX)
+			break;
 		looks[num].data = false;
 		if (!mesh_tcp_look(peer->watch.fd, &looks[num]))
 			num++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * link.h - a link to another process: all peers with the same process, domain and address, in both
- * directions. They are lost together.
+ * directions. They are lost together, and the last one to leave frees the link.
  *
  * A link is watched while something waits for the process: the engine reads the kernel's state of
  * all TCP connections with it, a few times a second (liveness.h). Otherwise the engine does
@@ -27,7 +27,7 @@ struct mesh_link {
 	struct mesh_domain *domain;
 	uint64_t process_id;
 	struct mesh_addr address;
-	int num_peers;
+	LIST_HEAD(, mesh_peer) peers MESH_GUARDED_BY(process); /* those that are up; never empty */
 	bool eager; /* keep-alive probes often, and does not end the connection */
 	struct mesh_liveness liveness;
 	struct mesh_remote_sockets sockets;
@@ -75,8 +75,5 @@ enum mesh_liveness_verdict mesh_link_look(struct mesh_link *link, uint64_t now_m
 /** Sets keep-alive on all of its control connections; each setting sends a probe at once. */
 MESH_HOLDS(process)
 void mesh_link_keepalives_set(const struct mesh_link *link);
-
-/** Counts one peer less; the last one frees the link. */
-void mesh_link_put(struct mesh_link *link);
 
 #endif

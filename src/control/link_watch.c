@@ -40,10 +40,10 @@ MESH_HOLDS(process)
 static void others_notify(const struct mesh_peer *lost, enum mesh_refusal refusal)
 {
 	uint32_t detail = mesh_link_name((uint8_t)lost->domain->dev, lost->address.nic);
-	struct mesh_peer *peer;
+	struct mesh_peer *peer = NULL;
 
-	LIST_FOREACH(peer, &lost->process->peers, entry) {
-		if (peer->link && peer->link != lost->link && peer->process_id == lost->process_id)
+	while ((peer = mesh_peer_of_process(lost, peer))) {
+		if (peer->link && peer->link != lost->link)
 			refusal_send(peer, refusal, detail);
 	}
 }
@@ -51,34 +51,31 @@ static void others_notify(const struct mesh_peer *lost, enum mesh_refusal refusa
 void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusal refusal)
 {
 	struct mesh_link *link = peer->link;
-	struct mesh_process *process = peer->process;
+	struct mesh_peer *next;
 
-	mesh_process_assert_locked(process);
+	mesh_process_assert_locked(peer->process);
 	if (!link) {
 		mesh_peer_lose(peer, reason);
 		return;
 	}
 	if (refusal)
 		others_notify(peer, refusal);
-	link->num_peers++; /* keeps the link until mesh_link_put() below */
-	LIST_FOREACH(peer, &process->peers, entry) {
-		if (peer->link != link)
-			continue;
+	for (peer = LIST_FIRST(&link->peers); peer; peer = next) {
+		next = LIST_NEXT(peer, link_entry); /* the last one to leave frees the link */
 		if (refusal)
 			refusal_send(peer, refusal, 0);
 		mesh_peer_lose(peer, reason);
 		peer->lost_ms = 0; /* nothing is in flight: its comms need not wait */
 	}
-	mesh_link_put(link);
 }
 
 void mesh_link_given_up(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_t detail)
 {
-	struct mesh_peer *other;
+	struct mesh_peer *other = NULL;
 
 	mesh_process_assert_locked(peer->process);
-	LIST_FOREACH(other, &peer->process->peers, entry) {
-		if (!other->link || other->process_id != peer->process_id)
+	while ((other = mesh_peer_of_process(peer, other))) {
+		if (!other->link)
 			continue;
 		if (detail ? mesh_link_name(other->address.nic, (uint8_t)other->domain->dev) ==
 				     detail
@@ -102,8 +99,8 @@ static int link_error_take(const struct mesh_link *link)
 	const struct mesh_peer *peer;
 	int error = 0;
 
-	LIST_FOREACH(peer, &link->process->peers, entry) {
-		if (peer->link == link && error_is_silence(error))
+	LIST_FOREACH(peer, &link->peers, link_entry) {
+		if (error_is_silence(error))
 			error = mesh_tcp_error_take(peer->watch.fd);
 	}
 	return error;
@@ -127,15 +124,9 @@ MESH_HOLDS(process)
 static void link_judge(struct mesh_link *link, enum mesh_liveness_verdict verdict)
 {
 	unsigned long long limit_s = link->liveness.limit_ms / 1000;
+	struct mesh_peer *peer = LIST_FIRST(&link->peers);
 	char reason[MESH_PEER_REASON_MAX];
-	struct mesh_peer *peer;
 
-	LIST_FOREACH(peer, &link->process->peers, entry) {
-		if (peer->link == link)
-			break;
-	}
-	if (!peer)
-		return;
 	if (verdict == MESH_LIVENESS_NO_ANSWER) {
 		mesh_link_timed_out(peer, 0);
 	} else if (verdict == MESH_LIVENESS_NO_DATA) {
@@ -172,8 +163,8 @@ static void frames_check(struct mesh_link *link, uint64_t now_ms)
 
 	if (!link->sent_ms || mesh_clock_elapsed_ms(link->sent_ms, now_ms) < FRAME_MS)
 		return;
-	LIST_FOREACH(peer, &link->process->peers, entry) {
-		if (peer->link == link && !mesh_tcp_look(peer->watch.fd, &look) && look.queued) {
+	LIST_FOREACH(peer, &link->peers, link_entry) {
+		if (!mesh_tcp_look(peer->watch.fd, &look) && look.queued) {
 			mesh_liveness_want(&link->liveness, now_ms + FRAME_MS);
 			return;
 		}

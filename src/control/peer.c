@@ -68,6 +68,19 @@ const char *mesh_peer_text(const struct mesh_peer *peer, char *text)
 	return text;
 }
 
+struct mesh_peer *mesh_peer_of_process(const struct mesh_peer *peer, struct mesh_peer *previous)
+{
+	struct mesh_peer *other;
+
+	mesh_process_assert_locked(peer->process);
+	other = previous ? LIST_NEXT(previous, entry) : LIST_FIRST(&peer->process->peers);
+	/* The process is unknown, and the id 0, until HELLO has arrived. */
+	while (other && other != peer &&
+	       (!peer->process_id || other->process_id != peer->process_id))
+		other = LIST_NEXT(other, entry);
+	return other;
+}
+
 void mesh_peer_use(struct mesh_peer *peer)
 {
 	mesh_process_assert_locked(peer->process);

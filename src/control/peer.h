@@ -88,6 +88,7 @@ struct mesh_peer {
 	struct mesh_watch watch;
 	struct mesh_link *link MESH_GUARDED_BY(
 		process); /* UP: what it shares with the other direction; else NULL */
+	LIST_ENTRY(mesh_peer) link_entry MESH_GUARDED_BY(process); /* link->peers */
 	enum mesh_peer_state state MESH_GUARDED_BY(process);
 	bool incoming;
 	bool buried MESH_GUARDED_BY(process); /* LOST, and its comms have failed */
@@ -158,6 +159,16 @@ const char *mesh_peer_text(const struct mesh_peer *peer, char *text);
  */
 MESH_HOLDS(process)
 void mesh_peer_state_set(struct mesh_peer *peer, enum mesh_peer_state state);
+
+/**
+ * Iterates over the peers of one process: over all links, in both directions, @peer included.
+ *
+ * @previous: what the last call returned; NULL: begins
+ *
+ * Returns NULL after the last one. process->lock held.
+ */
+MESH_HOLDS(process)
+struct mesh_peer *mesh_peer_of_process(const struct mesh_peer *peer, struct mesh_peer *previous);
 
 /** Adds a user, which is notified if the peer is lost, and removes it. process->lock held. */
 MESH_HOLDS(process)

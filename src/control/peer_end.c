@@ -28,6 +28,7 @@ static bool peer_is_missed(const struct mesh_peer *peer)
 }
 
 /* True if NCCL has a comm with the peer. */
+MESH_HOLDS(process)
 static bool has_known_user(const struct mesh_peer *peer)
 {
 	struct mesh_peer_user *user;
@@ -46,11 +47,11 @@ static bool has_known_user(const struct mesh_peer *peer)
 MESH_HOLDS(process)
 static bool twin_is_lost(const struct mesh_peer *peer)
 {
-	const struct mesh_peer *other;
+	struct mesh_peer *other = NULL;
 
-	LIST_FOREACH(other, &peer->process->peers, entry) {
+	while ((other = mesh_peer_of_process(peer, other))) {
 		if (other != peer && other->state == MESH_PEER_LOST && other->warned &&
-		    other->domain == peer->domain && other->process_id == peer->process_id)
+		    other->domain == peer->domain)
 			return true;
 	}
 	return false;

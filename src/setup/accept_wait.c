@@ -22,10 +22,10 @@
 MESH_HOLDS(process)
 static bool process_is_here(const struct mesh_peer *peer)
 {
-	const struct mesh_peer *other;
+	struct mesh_peer *other = NULL;
 
-	LIST_FOREACH(other, &peer->process->peers, entry) {
-		if (other != peer && other->process_id == peer->process_id &&
+	while ((other = mesh_peer_of_process(peer, other))) {
+		if (other != peer &&
 		    (other->state == MESH_PEER_GREETING || other->state == MESH_PEER_UP))
 			return true;
 	}

@@ -73,26 +73,18 @@ void mesh_comm_refuse(const struct mesh_comm *comm)
 
 /* ---- who owes an answer -------------------------------------------------------------------- */
 
-/* The connections with one process, in both directions and over all links, have one engine. */
+/*
+ * A frame about a comm's end has arrived: the process of @peer runs. One engine serves all of its
+ * connections, in both directions and over all links.
+ */
 MESH_HOLDS(process)
-static bool is_same_process(const struct mesh_peer *a, const struct mesh_peer *b)
+static void peer_answered(const struct mesh_peer *peer)
 {
-	return a == b || (a->process_id && a->process_id == b->process_id);
-}
+	struct mesh_peer *other = NULL;
 
-/* A frame about a comm's end has arrived: the process of @peer runs. */
-MESH_HOLDS(process)
-static void peer_answered(struct mesh_peer *peer)
-{
-	struct mesh_peer *other;
-
-	peer->owes_ms = 0;
-	peer->slow_warned = false;
-	LIST_FOREACH(other, &peer->process->peers, entry) {
-		if (is_same_process(peer, other)) {
-			other->owes_ms = 0;
-			other->slow_warned = false;
-		}
+	while ((other = mesh_peer_of_process(peer, other))) {
+		other->owes_ms = 0;
+		other->slow_warned = false;
 	}
 }
 
@@ -100,12 +92,12 @@ static void peer_answered(struct mesh_peer *peer)
 MESH_HOLDS(process)
 static uint64_t peer_owes_since(const struct mesh_peer *peer)
 {
-	const struct mesh_peer *other;
 	uint64_t since_ms = peer->owes_ms;
+	struct mesh_peer *other = NULL;
 
-	LIST_FOREACH(other, &peer->process->peers, entry) {
-		if (is_same_process(peer, other) && other->owes_ms &&
-		    other->state != MESH_PEER_LOST && (!since_ms || other->owes_ms < since_ms))
+	while ((other = mesh_peer_of_process(peer, other))) {
+		if (other->owes_ms && other->state != MESH_PEER_LOST &&
+		    (!since_ms || other->owes_ms < since_ms))
 			since_ms = other->owes_ms;
 	}
 	return since_ms;

@@ -171,12 +171,12 @@ struct mesh_comm {
 	LIST_ENTRY(mesh_comm) entry; /* process->comms; process->lock */
 	struct mesh_lock lock;
 	struct mesh_process *process;
-	const void *owner; /* the mesh_net that closes it; constant */
-	bool sending;	   /* constant: isend, or else irecv */
-	bool waits;	   /* for accept(): NCCL does not have it yet; process->lock */
-	char peer_name[MESH_NODE_NAME_MAX]; /* constant */
-	size_t eager_limit;		    /* bytes, the smaller of both sides; constant */
-	uint64_t key;			    /* the same at both ends; constant */
+	const void *owner;		     /* the mesh_net that closes it; constant */
+	bool sending;			     /* constant: isend, or else irecv */
+	bool waits MESH_GUARDED_BY(process); /* for accept(): NCCL does not have it yet */
+	char peer_name[MESH_NODE_NAME_MAX];  /* constant */
+	size_t eager_limit;		     /* bytes, the smaller of both sides; constant */
+	uint64_t key;			     /* the same at both ends; constant */
 	/*
 	 * The first path's control connection carries the comm's frames. Constant once NCCL has
 	 * the comm; before that process->lock covers them.

@@ -31,6 +31,7 @@ static bool path_misses(struct mesh_peer_user *user)
 	return misses;
 }
 
+MESH_HOLDS(process)
 static bool path_is_known(struct mesh_peer_user *user)
 {
 	return !mesh_path_of_user(user)->comm->waits;

@@ -39,6 +39,7 @@ static int links_setup(void **state)
 	twin.process = one->process;
 	twin.domain = one->domain;
 	twin.address = one->address;
+	twin.remote = one->remote;
 	twin.watch.fd = -1;
 	twin.state = MESH_PEER_UP;
 	twin.incoming = true;

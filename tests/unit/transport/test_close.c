@@ -122,6 +122,9 @@ static void test_silent_peer_is_remembered(void **state)
 
 	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
+	mesh_lock_take(&fixture.setup.process.lock);
+	LIST_INSERT_HEAD(&fixture.setup.process.peers, &fixture.peers[0], entry);
+	mesh_lock_release(&fixture.setup.process.lock);
 	mesh_comm_close(comm);
 	assert_true(fixture.peers[0].owes_ms);
 	assert_true(log_captured(MESH_LOG_WARN, "did not answer the end of a connection"));
@@ -157,6 +160,7 @@ static void test_one_process_has_one_engine(void **state)
 	twin.owes_ms = begin_ms - 120000;
 	mesh_lock_take(&fixture.setup.process.lock);
 	LIST_INSERT_HEAD(&fixture.setup.process.peers, &twin, entry);
+	LIST_INSERT_HEAD(&fixture.setup.process.peers, &fixture.peers[0], entry);
 	mesh_lock_release(&fixture.setup.process.lock);
 	mesh_comm_close(comm);
 	assert_true(mesh_clock_ms() - begin_ms < 60000);
