@@ -318,6 +318,18 @@ static int finish(struct control *c)
 	return c->status;
 }
 
+/* Before the ranks meet: a rank whose plugin does not load has nothing to wait for. */
+static int load_plugin(struct control *c)
+{
+	char error[PLUGIN_ERROR_MAX];
+	int rc = plugin_load(&c->worker.plugin, c->options->plugin, c->options->abi, &c->activity,
+			     error);
+
+	if (rc)
+		fprintf(stderr, "fabric_pingpong: rank %d ends: %s\n", c->options->rank, error);
+	return rc;
+}
+
 int control_run(struct options *options)
 {
 	struct control *c = calloc(1, sizeof(*c));
@@ -331,7 +343,7 @@ int control_run(struct options *options)
 	c->options = options;
 	activity_init(&c->activity);
 	activity_watch_init(&c->watch, &c->activity);
-	if (!open_link(c) && !say_hello(c)) {
+	if (!load_plugin(c) && !open_link(c) && !say_hello(c)) {
 		loop(c);
 		status = finish(c);
 	}

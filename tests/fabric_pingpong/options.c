@@ -338,8 +338,12 @@ static bool wants_help(int argc, char **argv)
 	return false;
 }
 
-/* The first of the names that is set decides; 1 = found, 0 = none, negative = not a number. */
-static int number_from_environment(const char *const *names, uint64_t max, int *value)
+/*
+ * The first of the names that is set decides, and *name is that one. Returns 1 if there is one,
+ * 0 if not, and a negative errno if it is not a number.
+ */
+static int number_from_environment(const char *const *names, uint64_t max, int *value,
+				   const char **name)
 {
 	const char *text;
 	uint64_t n;
@@ -353,6 +357,7 @@ static int number_from_environment(const char *const *names, uint64_t max, int *
 			return -EINVAL;
 		}
 		*value = (int)n;
+		*name = *names;
 		return 1;
 	}
 	return 0;
@@ -365,8 +370,11 @@ static int read_environment(struct options *options)
 					    "PMI_RANK", NULL};
 	static const char *const worlds[] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS",
 					     "PMI_SIZE", NULL};
-	int rank = number_from_environment(ranks, OPTIONS_RANKS_MAX - 1, &options->rank);
-	int world = number_from_environment(worlds, OPTIONS_RANKS_MAX, &options->world);
+	const char *rank_name = ranks[0], *world_name = worlds[0];
+	int rank =
+		number_from_environment(ranks, OPTIONS_RANKS_MAX - 1, &options->rank, &rank_name);
+	int world =
+		number_from_environment(worlds, OPTIONS_RANKS_MAX, &options->world, &world_name);
 
 	if (rank < 0 || world < 0)
 		return -EINVAL;
@@ -375,17 +383,16 @@ static int read_environment(struct options *options)
 		help_print_usage(stderr);
 		return -EINVAL;
 	}
-	if (rendezvous_address(options)) {
-		complain("set MASTER_ADDR to an address of rank 0's machine and MASTER_PORT to a "
-			 "free port there");
+	if (options->world < 2) {
+		complain("%s=%d: at least two ranks are needed", world_name, options->world);
 		return -EINVAL;
 	}
-	if (options->world < 2 || options->rank >= options->world) {
-		complain("rank %d of %d: at least two ranks are needed, numbered from 0",
-			 options->rank, options->world);
+	if (options->rank >= options->world) {
+		complain("%s=%d with %s=%d: ranks are numbered from 0 to %d", rank_name,
+			 options->rank, world_name, options->world, options->world - 1);
 		return -EINVAL;
 	}
-	return 0;
+	return rendezvous_address(options);
 }
 
 static int check_together(const struct options *options)

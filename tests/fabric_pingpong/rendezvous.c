@@ -23,16 +23,30 @@ int rendezvous_address(struct options *options)
 	const char *address = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
 	/* torch/distributed/elastic/agent/server/local_elastic_agent.py sets it for each rank. */
 	const char *store = getenv("TORCHELASTIC_USE_AGENT_STORE");
-	unsigned long number;
+	bool beside = store && !strcmp(store, "True");
+	unsigned long number, last = beside ? UINT16_MAX - 1 : UINT16_MAX;
 	char *end;
 
-	if (!address || !*address || !port || *port < '0' || *port > '9')
+	if (!address || !*address) {
+		fputs("fabric_pingpong: MASTER_ADDR is not set: it is an address of rank 0's "
+		      "machine that all ranks reach\n",
+		      stderr);
 		return -EINVAL;
+	}
+	if (!port || !*port) {
+		fputs("fabric_pingpong: MASTER_PORT is not set: it is a free TCP port of rank 0's "
+		      "machine, the same for all ranks\n",
+		      stderr);
+		return -EINVAL;
+	}
 	number = strtoul(port, &end, 10);
-	if (store && !strcmp(store, "True"))
-		number++;
-	if (*end || !number || number > UINT16_MAX)
+	if (*port < '0' || *port > '9' || *end || !number || number > last) {
+		fprintf(stderr,
+			"fabric_pingpong: MASTER_PORT='%s' is not a TCP port from 1 to %lu\n", port,
+			last);
 		return -EINVAL;
+	}
+	number += beside;
 	options->master_addr = address;
 	snprintf(options->master_port, sizeof(options->master_port), "%lu", number);
 	return 0;
@@ -45,8 +59,10 @@ static int resolve(const struct options *options, int flags, struct addrinfo **f
 
 	if (!rc)
 		return 0;
-	fprintf(stderr, "fabric_pingpong: MASTER_ADDR '%s' MASTER_PORT '%s': %s\n",
-		options->master_addr, options->master_port, gai_strerror(rc));
+	fprintf(stderr,
+		"fabric_pingpong: rank %d cannot resolve MASTER_ADDR='%s': %s. Use an IP address "
+		"of rank 0's machine, or a name that this machine knows (getent hosts %s)\n",
+		options->rank, options->master_addr, gai_strerror(rc), options->master_addr);
 	return -EINVAL;
 }
 

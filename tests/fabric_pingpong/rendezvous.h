@@ -9,7 +9,7 @@
  * Reads MASTER_ADDR and MASTER_PORT into @options. The ranks meet one port further where torchrun's
  * store listens on MASTER_PORT, as it does for as long as they live.
  *
- * Returns 0, or -EINVAL if one is not set or the port is none.
+ * Returns 0, or -EINVAL after saying on stderr what is missing or wrong.
  */
 int rendezvous_address(struct options *options);
 

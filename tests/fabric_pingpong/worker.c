@@ -281,16 +281,15 @@ static void serve(struct worker *worker, const struct plugin *plugin)
 	}
 }
 
-static int load(struct worker *worker, struct plugin *plugin)
+static int start_plugin(struct worker *worker)
 {
 	const struct options *options = worker->options;
+	struct plugin *plugin = &worker->plugin;
 	char error[PLUGIN_ERROR_MAX], words[PLUGIN_ERROR_MAX];
 	int rc;
 
-	activity_step(worker->activity, "loading the plugin");
-	rc = plugin_load(plugin, options->plugin, options->abi, worker->activity, error);
-	if (!rc)
-		rc = plugin_start(plugin, options->rank, options->verbose, error);
+	activity_step(worker->activity, "starting the plugin");
+	rc = plugin_start(plugin, options->rank, options->verbose, error);
 	if (rc) {
 		say(worker, FRAME_FAIL, 0, error);
 		return rc;
@@ -305,16 +304,15 @@ static int load(struct worker *worker, struct plugin *plugin)
 static void *worker_main(void *arg)
 {
 	struct worker *worker = arg;
-	struct plugin plugin;
 	char error[PLUGIN_ERROR_MAX] = "";
 
 	activity_thread_is(ACTIVITY_SERVICE);
 	atomic_store(&worker->activity->busy, true);
-	if (!load(worker, &plugin)) {
-		serve(worker, &plugin);
+	if (!start_plugin(worker)) {
+		serve(worker, &worker->plugin);
 		atomic_store(&worker->activity->busy, true);
 		activity_step(worker->activity, "unloading the plugin");
-		plugin_stop(&plugin, error);
+		plugin_stop(&worker->plugin, error);
 		say(worker, FRAME_BYE, 0, error);
 	}
 	atomic_store(&worker->activity->busy, false);

@@ -10,9 +10,11 @@
 #include "activity.h"
 #include "frame.h"
 #include "options.h"
+#include "plugin.h"
 
 struct worker {
 	const struct options *options;
+	struct plugin plugin; /* loaded, not started */
 	const char *hosts[OPTIONS_RANKS_MAX];
 	struct activity *activity;
 	struct mailbox *inbox, *outbox;

@@ -247,6 +247,38 @@ test_rendezvous() {
 	expect_fail "ranks of two different runs" 'another WORLD_SIZE'
 }
 
+# ends_at_once NAME WORDS VARIABLE=VALUE... -- ARG...: one rank, which has a minute to wait for the
+# other one and must not.
+ends_at_once() {
+	local name=$1 words=$2 rank status
+	local -a environment=("MASTER_ADDR=127.0.0.1" "MASTER_PORT=$((++port))")
+
+	shift 2
+	while [[ $1 != -- ]]; do
+		environment+=("$1")
+		shift
+	done
+	shift
+	for rank in 0 1; do
+		env "${environment[@]}" RANK=$rank WORLD_SIZE=2 timeout 20 "$PINGPONG" "$@" \
+			--rendezvous-timeout 60 >"$DIR/out.0" 2>"$DIR/err.0"
+		status=$?
+		if [[ $status != 1 ]] || ! grep -qE "rank $rank .*$words" "$DIR/err.0"; then
+			complain "$name: rank $rank: status $status"
+		fi
+	done
+	echo "  $name: at once"
+}
+
+test_ends_at_once() {
+	ends_at_once "no such plugin" 'the plugin cannot be loaded: /nonexist.so' -- \
+		--plugin /nonexist.so
+	ends_at_once "no such table" 'exports no ncclNetPlugin' -- --plugin libm.so.6
+	# Longer than a label of a name may be, so that no server is asked for it.
+	ends_at_once "no such host" "cannot resolve MASTER_ADDR='no-host" \
+		MASTER_ADDR="no-host$(printf '%070d' 0)" -- --plugin "$PLUGIN"
+}
+
 # wrong_use WORDS ENVIRONMENT... -- ARG...
 wrong_use() {
 	local words=$1 output status
@@ -269,14 +301,20 @@ test_wrong_use() {
 	local -a good=(RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 "MASTER_PORT=$port")
 
 	wrong_use 'RANK is not set' -- --json
-	wrong_use 'MASTER_ADDR' RANK=0 WORLD_SIZE=2 -- --json
+	wrong_use 'MASTER_ADDR is not set' RANK=0 WORLD_SIZE=2 -- --json
+	wrong_use 'MASTER_PORT is not set' RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 --
+	wrong_use "MASTER_PORT='99999' is not a TCP port from 1 to 65535" "${good[@]}" \
+		MASTER_PORT=99999 --
+	wrong_use "MASTER_PORT='65535' is not a TCP port from 1 to 65534" "${good[@]}" \
+		MASTER_PORT=65535 TORCHELASTIC_USE_AGENT_STORE=True --
 	wrong_use "there is no option '--jsn'" "${good[@]}" -- --jsn
 	wrong_use 'number from 6 to 12' "${good[@]}" -- --abi 5
 	wrong_use 'expected FROM-TO' "${good[@]}" -- --pairs 0-1x
 	wrong_use 'there is no pair 0-2' "${good[@]}" -- --pairs 0-2
 	wrong_use 'expected up to' "${good[@]}" -- --sizes 8,,9
 	wrong_use 'is not a number' "${good[@]}" RANK=1x --
-	wrong_use 'at least two ranks' "${good[@]}" RANK=2 --
+	wrong_use 'RANK=2 with WORLD_SIZE=2: ranks are numbered from 0 to 1' "${good[@]}" RANK=2 --
+	wrong_use 'WORLD_SIZE=1: at least two ranks' "${good[@]}" WORLD_SIZE=1 --
 	"$PINGPONG" --help | grep -q 'EXIT STATUS' || complain "--help prints no page"
 	echo "  wrong use: status 2"
 }
@@ -288,6 +326,7 @@ test_broken_contract
 test_hangs
 test_other_pairs_go_on
 test_rendezvous
+test_ends_at_once
 test_lost_ranks
 ((failures == 0)) || { echo "$failures checks failed"; exit 1; }
 echo "all faults were seen"
