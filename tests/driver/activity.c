@@ -115,7 +115,6 @@ bool activity_has_details(struct activity *activity)
 void activity_describe(struct activity *activity, char *text, size_t size)
 {
 	pthread_mutex_lock(&activity->lock);
-	snprintf(text, size, "%s%s%s", activity->step, activity->details[0] ? ": " : "",
-		 activity->details);
+	snprintf(text, size, "%s", activity->details[0] ? activity->details : activity->step);
 	pthread_mutex_unlock(&activity->lock);
 }

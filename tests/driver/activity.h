@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define ACTIVITY_STEP_MAX 400
-#define ACTIVITY_DETAILS_MAX 900
+#define ACTIVITY_DETAILS_MAX 1400
 
 /* NCCL's two proxy threads. */
 enum activity_thread {
@@ -87,7 +87,7 @@ const char *activity_watch_stuck(const struct activity_watch *watch,
 /** True once activity_details() was called. */
 bool activity_has_details(struct activity *activity);
 
-/** Copies step and details as one text of at most @size bytes. */
+/** Copies the details, or the step if there are none, as a text of at most @size bytes. */
 void activity_describe(struct activity *activity, char *text, size_t size);
 
 #endif

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <libgen.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,11 +20,38 @@
 
 /* NCCL's logger has no argument of ours, so these cannot be elsewhere. Set before init. */
 static int logger_rank, logger_verbose;
-static _Thread_local struct path_list *capture;
+static _Thread_local struct plugin_words *capture;
 
-void plugin_capture_paths(struct path_list *paths)
+/* Its threads log, too. */
+static pthread_mutex_t warning_lock = PTHREAD_MUTEX_INITIALIZER;
+static char last_warning[PLUGIN_WARNING_MAX];
+static unsigned long num_warnings;
+
+void plugin_capture(struct plugin_words *words)
 {
-	capture = paths;
+	capture = words;
+}
+
+unsigned long plugin_last_warning(char *text)
+{
+	unsigned long n;
+
+	pthread_mutex_lock(&warning_lock);
+	memcpy(text, last_warning, sizeof(last_warning));
+	n = num_warnings;
+	pthread_mutex_unlock(&warning_lock);
+	return n;
+}
+
+static void keep_warning(const char *text)
+{
+	if (capture)
+		snprintf(capture->warning, PLUGIN_WARNING_MAX, "%.*s", PLUGIN_WARNING_MAX - 1,
+			 text);
+	pthread_mutex_lock(&warning_lock);
+	snprintf(last_warning, PLUGIN_WARNING_MAX, "%.*s", PLUGIN_WARNING_MAX - 1, text);
+	num_warnings++;
+	pthread_mutex_unlock(&warning_lock);
 }
 
 static void logger(enum nccl_level level, unsigned long flags, const char *file, int line,
@@ -41,7 +69,9 @@ static void logger(enum nccl_level level, unsigned long flags, const char *file,
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	if (capture)
-		paths_take_line(capture, text);
+		paths_take_line(&capture->paths, text);
+	if (level == NCCL_LEVEL_WARN)
+		keep_warning(text);
 	if (level == NCCL_LEVEL_WARN)
 		fprintf(stderr, "rank %d: plugin warning: %s (%s:%d)\n", logger_rank, text,
 			file ? file : "?", line);

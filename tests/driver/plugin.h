@@ -8,6 +8,7 @@
 
 #define PLUGIN_ERROR_MAX 800
 #define PLUGIN_DEVICES_MAX 64
+#define PLUGIN_WARNING_MAX 600
 
 struct plugin {
 	void *library;
@@ -38,10 +39,23 @@ int plugin_start(struct plugin *plugin, int rank, int verbose, char *error);
 /** finalize and dlclose. Returns 0, or -EIO with @error. */
 int plugin_stop(struct plugin *plugin, char *error);
 
+/* What the plugin logged about one connection. */
+struct plugin_words {
+	struct path_list paths;
+	char warning[PLUGIN_WARNING_MAX]; /* the last one; "" if there was none */
+};
+
 /**
- * Until the next call, path lines that the plugin logs from this thread go to @paths (NULL:
- * nowhere).
+ * Until the next call, what the plugin logs from this thread goes to @words, too (NULL: nowhere).
  */
-void plugin_capture_paths(struct path_list *paths);
+void plugin_capture(struct plugin_words *words);
+
+/**
+ * Copies the last warning that the plugin logged from any thread (PLUGIN_WARNING_MAX bytes, "" if
+ * there was none). Any thread may call this.
+ *
+ * Returns the number of warnings so far.
+ */
+unsigned long plugin_last_warning(char *text);
 
 #endif

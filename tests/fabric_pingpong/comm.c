@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 
 #include "comm.h"
-#include "plugin.h"
 
 #define PAGE ((size_t)4096)
 
@@ -24,6 +23,19 @@ static int failed(struct comm *comm, const char *call, enum nccl_result result)
 	comm_describe(comm, name, sizeof(name));
 	snprintf(comm->error, COMM_ERROR_MAX, "%s() of %s returned %s", call, name,
 		 adapter_result_text(result));
+	return -EIO;
+}
+
+/* As failed(), with the reason that the plugin logged while it was connecting. */
+static int failed_to_connect(struct comm *comm, const char *call, enum nccl_result result)
+{
+	size_t used;
+
+	failed(comm, call, result);
+	used = strlen(comm->error);
+	if (comm->words.warning[0])
+		snprintf(comm->error + used, COMM_ERROR_MAX - used, ". The plugin's reason: %s",
+			 comm->words.warning);
 	return -EIO;
 }
 
@@ -112,7 +124,7 @@ static int finish_accept(struct comm *comm)
  */
 static int setup_failed(struct comm *comm, const char *call, enum nccl_result result)
 {
-	failed(comm, call, result);
+	failed_to_connect(comm, call, result);
 	if (comm->plugin_comm)
 		broken(comm, "connect() or accept() failed and left a comm that is not NULL; NCCL "
 			     "would close it twice");
@@ -129,15 +141,14 @@ int comm_poll_setup(struct comm *comm)
 	enum nccl_result result;
 	int rc;
 
-	comm->polls++;
 	comm->plugin_comm = NULL;
-	plugin_capture_paths(&comm->paths);
+	plugin_capture(&comm->words);
 	if (comm->sender)
 		result =
 			adapter_connect(comm->adapter, comm->dev, comm->handle, &comm->plugin_comm);
 	else
 		result = adapter_accept(comm->adapter, comm->listen_comm, &comm->plugin_comm);
-	plugin_capture_paths(NULL);
+	plugin_capture(NULL);
 	if (result)
 		return setup_failed(comm, comm->sender ? "connect" : "accept", result);
 	if (!comm->plugin_comm)

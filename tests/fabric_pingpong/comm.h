@@ -10,11 +10,11 @@
 
 #include "adapter.h"
 #include "options.h"
-#include "paths.h"
 #include "pattern.h"
 #include "phase.h"
+#include "plugin.h"
 
-#define COMM_ERROR_MAX 700
+#define COMM_ERROR_MAX 1400
 
 struct comm_region {
 	uint8_t *base;
@@ -38,8 +38,7 @@ struct comm {
 	uint8_t handle[NCCL_HANDLE_SIZE] __attribute__((aligned(16)));
 	void *plugin_comm; /* sendComm or recvComm */
 	bool connected;
-	unsigned long polls; /* of connect or accept */
-	struct path_list paths;
+	struct plugin_words words; /* what the plugin logged during connect or accept */
 
 	uint8_t *memory; /* one allocation; the regions are parts of it */
 	size_t memory_bytes;

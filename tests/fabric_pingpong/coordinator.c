@@ -8,7 +8,7 @@
 #include "coordinator.h"
 #include "report.h"
 
-#define WORDS_MAX 1600
+#define WORDS_MAX 2000
 /*
  * Between the first failure and the end of all: when one rank hangs its peer does not move either,
  * and what each of them says should be in the report.
@@ -23,7 +23,8 @@ static void list_pairs(struct coordinator *c)
 	c->num_pairs = o->num_pairs ? o->num_pairs : (size_t)(o->world * (o->world - 1));
 	c->pairs = calloc(c->num_pairs, sizeof(*c->pairs));
 	c->sides = calloc(c->num_pairs, sizeof(*c->sides));
-	if (!c->pairs || !c->sides) {
+	c->finished = calloc(c->num_pairs, sizeof(*c->finished));
+	if (!c->pairs || !c->sides || !c->finished) {
 		fputs("fabric_pingpong: out of memory\n", stderr);
 		exit(1);
 	}
@@ -59,6 +60,7 @@ void coordinator_close(struct coordinator *coordinator)
 	free(coordinator->failure);
 	free(coordinator->pairs);
 	free(coordinator->sides);
+	free(coordinator->finished);
 	json_decref(coordinator->report);
 }
 
@@ -202,9 +204,12 @@ static void on_result(struct coordinator *c, const struct frame *frame)
 	if (c->state != COORDINATOR_RUN || frame->pair >= c->next_pair ||
 	    c->sides[frame->pair] == 2)
 		return;
-	report_merge(c->report, frame->pair, (const char *)frame->body);
+	if (report_merge(c->report, frame->pair, (const char *)frame->body))
+		c->finished[frame->pair]++;
 	if (++c->sides[frame->pair] < 2)
 		return;
+	if (c->finished[frame->pair] == 2)
+		report_pair_ok(c->report, frame->pair);
 	c->num_done++;
 	advance(c);
 }

@@ -29,7 +29,8 @@ struct coordinator {
 	char *hosts[OPTIONS_RANKS_MAX]; /* NULL: not there yet */
 	int num_reported;		/* ranks that said LOADED or BYE in this state */
 	struct pair_name *pairs;
-	uint8_t *sides; /* results that came for each pair, 0 to 2 */
+	uint8_t *sides;	   /* results that came for each pair, 0 to 2 */
+	uint8_t *finished; /* of these, the ones of a side that did all that was to be done */
 	size_t num_pairs;
 	size_t next_pair; /* the first that was not started */
 	size_t num_done;

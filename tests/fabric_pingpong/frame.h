@@ -18,7 +18,7 @@
 #define FRAME_BODY_MAX (4u << 20)
 
 /* Of the messages; raised when any of them changes. */
-#define FRAME_VERSION 1
+#define FRAME_VERSION 2
 
 enum frame_type {
 	FRAME_HELLO = 1, /* rank to coordinator: u32 version, u32 ranks, host name */

@@ -17,8 +17,8 @@ void report_add_pair(json_t *report, struct pair_name name, const char *from_nod
 		     const char *to_node)
 {
 	/* s? : a host name that is not UTF-8 becomes null instead of failing the whole. */
-	json_t *pair = json_pack("{s:i, s:i, s:[], s:[], s:[]}", "from", name.from, "to", name.to,
-				 "paths", "sizes", "errors");
+	json_t *pair = json_pack("{s:i, s:i, s:b, s:[], s:[], s:[]}", "from", name.from, "to",
+				 name.to, "ok", 0, "paths", "sizes", "errors");
 	json_t *from = json_string(from_node), *to = json_string(to_node);
 
 	json_object_set_new(pair, "from_node", from ? from : json_null());
@@ -38,20 +38,35 @@ void report_error(json_t *report, long index, const char *text)
 	json_array_append_new(json_object_get(owner, "errors"), string);
 }
 
-void report_merge(json_t *report, size_t index, const char *text)
+bool report_merge(json_t *report, size_t index, const char *text)
 {
 	static const char *const keys[] = {"paths", "sizes", "errors"};
 	json_t *pair = json_array_get(json_object_get(report, "pairs"), index);
 	json_t *part = json_loads(text, 0, NULL);
+	bool finished = json_is_true(json_object_get(part, "finished"));
 
 	if (!json_is_object(part)) {
 		report_error(report, (long)index, "a rank sent a result that is not understood");
 		json_decref(part);
-		return;
+		return false;
 	}
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		json_array_extend(json_object_get(pair, keys[i]), json_object_get(part, keys[i]));
 	json_decref(part);
+	return finished;
+}
+
+void report_pair_ok(json_t *report, size_t index)
+{
+	json_t *pair = json_array_get(json_object_get(report, "pairs"), index);
+
+	json_object_set_new(pair, "ok", json_true());
+}
+
+static bool pair_is_ok(const json_t *pair)
+{
+	return json_is_true(json_object_get(pair, "ok")) &&
+	       !json_array_size(json_object_get(pair, "errors"));
 }
 
 bool report_settle(json_t *report)
@@ -60,9 +75,11 @@ bool report_settle(json_t *report)
 	bool ok = !json_array_size(json_object_get(report, "errors")) && json_array_size(pairs);
 	size_t i;
 
-	json_array_foreach(pairs, i, pair)
-		if (json_array_size(json_object_get(pair, "errors")))
+	json_array_foreach(pairs, i, pair) {
+		json_object_set_new(pair, "ok", json_boolean(pair_is_ok(pair)));
+		if (!pair_is_ok(pair))
 			ok = false;
+	}
 	json_object_set_new(report, "ok", json_boolean(ok));
 	return ok;
 }
@@ -119,12 +136,11 @@ static double number_of(const json_t *size, const char *key)
 	return json_number_value(json_object_get(size, key));
 }
 
-static void print_pair(const json_t *pair)
+static void print_pair(const json_t *pair, const char *right)
 {
 	const json_t *sizes = json_object_get(pair, "sizes");
 	const json_t *paths = json_object_get(pair, "paths");
 	size_t num_sizes = json_array_size(sizes);
-	bool failed = json_array_size(json_object_get(pair, "errors"));
 
 	print_cell(pair, "from", "from_node");
 	print_cell(pair, "to", "to_node");
@@ -134,7 +150,7 @@ static void print_pair(const json_t *pair)
 		       number_of(json_array_get(sizes, num_sizes - 1), "gbit_s"));
 	else
 		printf("%10s %12s", "-", "-");
-	printf("  %s\n", failed ? "FAILED" : "ok");
+	printf("  %s\n", pair_is_ok(pair) ? right : "FAILED");
 	for (size_t i = 1; i < json_array_size(paths); i++) {
 		printf("%34s", "");
 		print_path(json_array_get(paths, i));
@@ -185,7 +201,7 @@ static void print_text(const json_t *report, const struct options *options)
 	printf("%-16s %-16s %-44s %10s %12s\n", "", "", "", rtt, rate);
 	printf("%-16s %-16s %-44s %10s %12s\n", "", "", "", "us", "Gbit/s");
 	json_array_foreach(pairs, i, pair)
-		print_pair(pair);
+		print_pair(pair, options->check ? "ok" : "samples");
 	if (options->measure)
 		print_sizes(pairs);
 	printf("\n");

@@ -10,7 +10,7 @@
 /*
  * The document:
  *   {"ok": bool,
- *    "pairs": [{"from": rank, "to": rank, "from_node": host, "to_node": host,
+ *    "pairs": [{"from": rank, "to": rank, "ok": bool, "from_node": host, "to_node": host,
  *               "paths": [{"nic", "local", "remote", "via"}],
  *               "sizes": [{"bytes", "half_rtt_us", "gbit_s"}],
  *               "errors": [text]}],
@@ -20,20 +20,27 @@
 /** Returns a new document with no pairs. */
 json_t *report_new(void);
 
-/** Appends a pair without results. */
+/** Appends a pair without results, which is not ok. */
 void report_add_pair(json_t *report, struct pair_name name, const char *from_node,
 		     const char *to_node);
 
 /**
- * Adds what one side of a pair says (JSON text with "paths", "sizes" and "errors", each of them
- * optional) to pair @index. Text that is not understood becomes an error of the pair.
+ * Adds what one side of a pair says (JSON text with "finished", "paths", "sizes" and "errors", each
+ * of them optional) to pair @index. Text that is not understood becomes an error of the pair.
+ *
+ * Returns true if that side says that it did all that was to be done.
  */
-void report_merge(json_t *report, size_t index, const char *text);
+bool report_merge(json_t *report, size_t index, const char *text);
+
+/** Both sides of pair @index have finished. */
+void report_pair_ok(json_t *report, size_t index);
 
 /** Appends an error to pair @index, or to the whole if @index is -1. */
 void report_error(json_t *report, long index, const char *text);
 
-/** True if no error was reported and there is at least one pair. Also stored as "ok". */
+/**
+ * True if all pairs are ok, there is at least one, and no error was reported. Also stored as "ok".
+ */
 bool report_settle(json_t *report);
 
 /** Prints the settled report on stdout as @options say. Returns 0, or -EIO. */

@@ -13,10 +13,22 @@ static void send_to_peer(struct session *s, enum frame_type type, const void *bo
 		    frame_new(type, (uint16_t)s->self, (uint16_t)s->peer, s->pair, body, size));
 }
 
+/* What the plugin logged since the session began is the best reason that there is. */
+static void add_plugin_reason(struct session *s)
+{
+	char warning[PLUGIN_WARNING_MAX];
+	size_t used = strlen(s->error);
+
+	if (plugin_last_warning(warning) != s->warnings_before && !strstr(s->error, warning))
+		snprintf(s->error + used, sizeof(s->error) - used,
+			 ". The plugin's last warning: %s", warning);
+}
+
 void session_fail(struct session *s)
 {
 	if (s->failed)
 		return;
+	add_plugin_reason(s);
 	s->failed = true;
 	s->state = SESSION_OVER;
 	atomic_store(&s->checking, false);
@@ -74,7 +86,10 @@ static int listen_all(struct session *s)
 
 void session_open(struct session *s)
 {
+	char warning[PLUGIN_WARNING_MAX];
+
 	activity_step(s->activity, "%s: listen", s->name);
+	s->warnings_before = plugin_last_warning(warning);
 	if (s->leads)
 		nic_counters_read(&s->counters);
 	if (make_comms(s) || listen_all(s))
@@ -162,8 +177,8 @@ static json_t *find_paths(struct session *s)
 	struct path_list list = {.num_paths = 0};
 
 	for (uint32_t i = 0; s->sends && i < s->options->channels; i++)
-		paths_merge(&list, &s->sends[i].paths);
-	if (!list.num_paths && !s->failed)
+		paths_merge(&list, &s->sends[i].words.paths);
+	if (!list.num_paths && s->finished)
 		nic_counters_guess(&s->counters, &list);
 	return paths_json(&list);
 }
@@ -191,7 +206,10 @@ char *session_result(struct session *s)
 	}
 	add_error(errors, s, s->error);
 	add_error(errors, s, s->scratch_error);
+	if (!s->finished && !s->failed)
+		add_error(errors, s, "not finished");
 	json_object_set_new(result, "errors", errors);
+	json_object_set_new(result, "finished", json_boolean(s->finished && !s->failed));
 	text = json_dumps(result, JSON_COMPACT);
 	json_decref(result);
 	return text;
@@ -215,20 +233,38 @@ static void append(char *text, size_t size, const char *more)
 	snprintf(text + used, size - used, "%s", more);
 }
 
-static void describe_setup(const struct session *s, const struct comm *comm, char *text,
-			   size_t size)
+/* How many are not connected; *words is what the plugin logged of one of them, if anything. */
+static uint32_t count_waiting(const struct session *s, const struct comm *comms, const char **words)
 {
-	char name[120], words[300];
+	uint32_t n = 0;
 
-	if (comm->connected)
-		return;
-	comm_describe(comm, name, sizeof(name));
-	snprintf(words, sizeof(words), "; %s was asked %lu times and is not ready (%s)", name,
-		 comm->polls,
-		 s->state == SESSION_LISTEN ? "the peer's handles did not come"
-		 : comm->sender		    ? "connect"
-					    : "accept");
-	append(text, size, words);
+	for (uint32_t i = 0; i < s->options->channels; i++) {
+		if (comms[i].connected)
+			continue;
+		n++;
+		if (comms[i].words.warning[0])
+			*words = comms[i].words.warning;
+	}
+	return n;
+}
+
+/* A connect's reason says more than an accept's, which only knows that nobody came. */
+static void describe_setup(const struct session *s, char *text, size_t size)
+{
+	char counts[120];
+	const char *words = NULL;
+	uint32_t accepts = count_waiting(s, s->receives, &words);
+	uint32_t connects = count_waiting(s, s->sends, &words);
+
+	snprintf(counts, sizeof(counts), "%u connections to rank %u and %u from it are not made",
+		 connects, s->peer, accepts);
+	append(text, size, counts);
+	if (s->state == SESSION_LISTEN)
+		append(text, size, "; that rank has not begun to listen");
+	if (words) {
+		append(text, size, ". The plugin's reason: ");
+		append(text, size, words);
+	}
 }
 
 static void describe_data(const struct comm *comm, char *text, size_t size)
@@ -250,18 +286,21 @@ void session_describe(const struct session *s, char *text, size_t size)
 {
 	static const char *const steps[] = {"between two phases", "moving messages",
 					    "done, but the peer is not"};
-	const struct comm *comms[2];
+	char words[200];
 
-	snprintf(text, size, "%s: %s", s->name,
-		 s->state == SESSION_DATA ? steps[s->step] : "connecting");
-	for (uint32_t i = 0; i < s->options->channels && s->sends && s->receives; i++) {
-		comms[0] = &s->sends[i];
-		comms[1] = &s->receives[i];
-		for (int side = 0; side < 2; side++) {
-			if (s->state != SESSION_DATA)
-				describe_setup(s, comms[side], text, size);
-			else
-				describe_data(comms[side], text, size);
-		}
+	snprintf(text, size, "%s: ", s->name);
+	if (!s->sends || !s->receives)
+		return;
+	if (s->state != SESSION_DATA) {
+		describe_setup(s, text, size);
+		return;
+	}
+	phase_describe(&s->phase, words, sizeof(words));
+	append(text, size, words);
+	append(text, size, ": ");
+	append(text, size, steps[s->step]);
+	for (uint32_t i = 0; i < s->options->channels; i++) {
+		describe_data(&s->sends[i], text, size);
+		describe_data(&s->receives[i], text, size);
 	}
 }

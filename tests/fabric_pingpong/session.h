@@ -37,9 +37,11 @@ struct session {
 
 	struct comm *sends, *receives; /* one of each per channel */
 	enum session_state state;
+	bool finished; /* everything that was to be done was done */
 	bool failed;
 	bool peer_failed;
-	char error[COMM_ERROR_MAX]; /* "" if nothing went wrong on this side */
+	unsigned long warnings_before; /* that the plugin had logged */
+	char error[COMM_ERROR_MAX];    /* "" if nothing went wrong on this side */
 
 	/* Progress thread only. */
 	enum session_step step;

@@ -54,6 +54,7 @@ static void lead(struct session *s)
 	if (!leader_next(&s->leader, &s->phase)) {
 		mailbox_put(s->outbox, frame_new(FRAME_END, (uint16_t)s->self, (uint16_t)s->peer,
 						 s->pair, NULL, 0));
+		s->finished = true;
 		s->state = SESSION_OVER;
 		atomic_store(&s->checking, false);
 		return;
@@ -268,6 +269,7 @@ void session_frame(struct session *s, const struct frame *frame)
 			take_number(s, frame, &s->peer_done);
 		break;
 	case FRAME_END:
+		s->finished = true;
 		s->state = SESSION_OVER;
 		atomic_store(&s->checking, false);
 		break;

@@ -4,7 +4,7 @@
 #
 # Ranks run on 127.0.0.1 with fake_plugin.so, which breaks NCCL's contract on demand
 # (FAKE_PLUGIN_FAULT). A fault must end all ranks with a status that is not 0, and with words.
-# seconds: 45
+# seconds: 60
 set -u
 # shellcheck source=tests/functional/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh" # for wait_for and skip; no namespaces are needed
@@ -113,7 +113,7 @@ json() {
 	python3 -c '
 import json, sys
 d = json.load(open(sys.argv[1]))
-sys.exit(not eval(sys.argv[2], {"d": d, "p": d["pairs"]}))' "$DIR/out.0" "$2" ||
+sys.exit(not eval("(" + sys.argv[2] + ")", {"d": d, "p": d["pairs"]}))' "$DIR/out.0" "$2" ||
 		complain "$1: the JSON document is not so: $2"
 }
 
@@ -156,6 +156,11 @@ test_good_plugin() {
 	expect_pass "a plugin that logs no paths"
 	json "NIC by its counters" 'p[0]["paths"] == [dict(nic="lo", local=None, remote=None,
 		via=None)]'
+	json "a pair is ok" 'all(x["ok"] for x in p)'
+	run_local 2 --no-check --sizes 8 --iters 20
+	expect_pass "no correctness matrix"
+	grep -q ' samples$' "$DIR/out.0" || complain "--no-check: the column check is not so"
+	! grep -q '[0-9)]  ok$' "$DIR/out.0" || complain "--no-check: the column check says ok"
 }
 
 test_wrong_data() {
@@ -177,10 +182,10 @@ test_broken_contract() {
 	fault unset-property 'these fields were not written: maxRecvs'
 	fault no-device 'devices\(\): ncclSuccess, 0 devices'
 	fault init-error 'init\(\) of plugin fake returned ncclSystemError'
-	fault connect-error 'connect\(\) of send comm .* returned ncclRemoteError'
+	fault connect-error 'pair 0 -> 1: .*connect\(\) of .* returned ncclRemoteError.*: refused'
 	fault accept-error 'accept\(\) of receive comm .* returned ncclRemoteError'
 	fault register-error 'regMr\(\) of .* returned ncclSystemError'
-	fault test-error 'test\(\) returned ncclRemoteError'
+	fault test-error 'pair 0 -> 1: .*test\(\) returned ncclRemoteError. .*fake: lost descriptor'
 	fault close-error 'closeSend\(\) of .* returned ncclSystemError'
 	fault finalize-error 'finalize\(\) returned ncclInternalError'
 }
@@ -188,7 +193,14 @@ test_broken_contract() {
 test_hangs() {
 	fault never-complete 'no progress for .*pair 0 .* -> 1 .*check of .*messages done' \
 		--timeout 5
-	fault never-connect 'no progress for .*pair 0 .* -> 1 .*asked [0-9]+ times' --timeout 5
+	fault never-connect 'pair 0 .*: 2 connections to rank 1 and 2 from it are not made' \
+		--timeout 5
+	! grep -qE ' ok$|asked [0-9]+ times|: connecting' "$DIR/out.0" "$DIR"/err.* ||
+		complain "never-connect: a pair is ok, or the words are internals"
+	fault never-connect 'no progress' --timeout 5 --json
+	json "no pair is ok" 'len(p) == 2 and not any(x["ok"] or x["paths"] for x in p)'
+	json "each pair says why" '"not finished" in p[0]["errors"][0] and
+		p[1]["errors"] == ["not run"]'
 	fault hang "The plugin's isend\(\) has not returned" --timeout 5
 	fault hang "The plugin's isend\(\) has not returned" --timeout 5 --json
 	json "a document in spite of the hang" 'd["ok"] is False and len(p) == 2 and d["errors"]'

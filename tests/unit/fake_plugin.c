@@ -66,6 +66,12 @@ struct handle {
 	struct comm *connecting; /* the sender's, between two calls of connect */
 };
 
+static enum nccl_result lost(const char *words, int number)
+{
+	logger(NCCL_LEVEL_WARN, NCCL_SUBSYSTEM_NET, __FILE__, __LINE__, "%s %d", words, number);
+	return NCCL_RESULT_REMOTE_ERROR;
+}
+
 static bool is_due(enum fault which)
 {
 	return fault == which && atomic_load(&num_messages) >= fault_after;
@@ -73,11 +79,9 @@ static bool is_due(enum fault which)
 
 static enum nccl_result start(nccl_logger log)
 {
-	const char *after = getenv("FAKE_PLUGIN_AFTER");
-
 	logger = log;
 	fault = fault_named(getenv("FAKE_PLUGIN_FAULT"));
-	fault_after = after ? atol(after) : 5;
+	fault_after = getenv("FAKE_PLUGIN_AFTER") ? atol(getenv("FAKE_PLUGIN_AFTER")) : 5;
 	return fault == FAULT_INIT_ERROR ? NCCL_RESULT_SYSTEM_ERROR : NCCL_RESULT_SUCCESS;
 }
 
@@ -221,7 +225,7 @@ static enum nccl_result connect_v6(int dev, void *opaque, void **send_comm)
 	*send_comm = NULL;
 	memcpy(&handle, opaque, sizeof(handle));
 	if (fault == FAULT_CONNECT_ERROR || handle.magic != HANDLE_MAGIC)
-		return NCCL_RESULT_REMOTE_ERROR;
+		return lost("fake: refused by port", handle.port);
 	if (fault == FAULT_NEVER_CONNECT)
 		return NCCL_RESULT_SUCCESS;
 	if (!handle.connecting) {
@@ -541,7 +545,7 @@ static enum nccl_result test(void *opaque, int *done, int *sizes)
 	if (request != &comm->requests[comm->tail % NCCL_REQUESTS_MAX])
 		return NCCL_RESULT_INVALID_USAGE;
 	if (is_due(FAULT_TEST_ERROR) || !progress(comm))
-		return NCCL_RESULT_REMOTE_ERROR;
+		return lost("fake: lost descriptor", comm->fd);
 	if (is_due(FAULT_UNSET_DONE))
 		return NCCL_RESULT_SUCCESS;
 	*done = request->complete && !(is_due(FAULT_NEVER_COMPLETE) && !comm->sender);

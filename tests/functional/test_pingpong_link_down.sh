@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_pingpong_link_down.sh - a link that goes down before its pair's turn: fabric_pingpong says
+# that this pair failed, and the plugin's reason, not the name of another NIC and "ok".
+# seconds: 15
+set -u
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=tests/functional/lib.sh
+. "$here/lib.sh"
+# shellcheck source=tests/functional/expect.sh
+. "$here/expect.sh"
+
+mesh_init
+mesh_up triangle patched
+# Rank 0 logs its first path when all ranks have loaded the plugin and looked at their NICs.
+(
+	wait_for "grep -qs 'path: from=' $OUT/run/rank0.out" 60
+	mesh_unplug b bc
+) &
+! run_ranks "$OUT/run" a b c -- --json -v --timeout 8 --sizes 8 --seconds 0.1 --check-max 4K \
+	--pairs 0-1,0-2,1-2 || fail "the ranks end well"
+wait
+python3 - "$OUT/run/rank0.out" <<-'END' || { ranks_show "$OUT/run"; fail "a wrong report"; }
+	import json, sys
+	text = open(sys.argv[1]).read()
+	report = json.loads(text[text.index("{\n"):])
+	ab, ac, bc = report["pairs"]
+	assert ab["ok"] and ac["ok"] and not bc["ok"] and not report["ok"], report
+	assert not bc["paths"] and "not finished" in bc["errors"][0], bc
+	words = "still connecting from bc to 10.77.2.2"
+	assert any(words in error and "(b)" in error for error in report["errors"]), report
+END
+note "the pair without a link is not ok, with the plugin's reason"
