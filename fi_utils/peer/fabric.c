@@ -322,8 +322,6 @@ static int write_post(struct peer_fabric *fabric, int index)
 		.address = fabric->theirs.address + write_offset(fabric, index),
 		.key = fabric->theirs.key,
 		.immediate = mesh_immediate_encode(&immediate),
-		.sink_id = fabric->theirs.sink_id,
-		.sink_token = fabric->theirs.sink_token,
 		.now_ns = mesh_clock_ns(),
 	};
 	struct fabric_write *slot = &fabric->writes[index];

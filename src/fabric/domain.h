@@ -66,15 +66,12 @@ struct mesh_domain {
 	size_t inject_max;		 /* bytes of the largest message that needs no buffer */
 	struct mesh_log_limit breakages; /* under lock */
 	/*
-	 * True if RMA writes carry their immediate. False on tcp;ofi_rxm, where a WRITTEN message
-	 * follows the write: libfabric (1.17 to 2.6 at least) crashes the receiver if a sender dies
-	 * in the middle of a write with immediate (rxm_cq.c, rxm_handle_comp_error: NULL
-	 * op_context).
+	 * Of the immediate that an RMA write carries: 64, 32 or 0. On tcp;ofi_rxm it is 0, because
+	 * libfabric (1.17 to 2.6 at least) crashes the receiver if a sender dies in the middle of a
+	 * write with immediate (rxm_cq.c, rxm_handle_comp_error: NULL op_context).
 	 */
-	bool immediates;
-	bool sizes_travel;	/* the announcement of a write has room for its message's size */
+	int immediate_bits;
 	uint64_t send_flags;	/* for every message */
-	uint64_t write_flags;	/* for every RMA write */
 	uint64_t delivery_flag; /* in addition, for a write that completes when it is delivered */
 
 	/* Buffers: one slab, with one registration if the provider needs it. */

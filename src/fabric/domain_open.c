@@ -124,12 +124,8 @@ static int name_read(struct mesh_domain *domain)
 
 static void limits_set(struct mesh_domain *domain)
 {
-	domain->immediates = domain->provider != MESH_PROVIDER_TCP_RXM;
-	domain->write_flags = FI_COMPLETION;
-	if (domain->immediates)
-		domain->write_flags |= FI_REMOTE_CQ_DATA;
-	domain->sizes_travel = !domain->immediates ||
-			       domain->info->domain_attr->cq_data_size >= sizeof(uint64_t);
+	if (domain->provider != MESH_PROVIDER_TCP_RXM)
+		domain->immediate_bits = (int)domain->info->domain_attr->cq_data_size * 8;
 	domain->send_flags = FI_COMPLETION;
 	/* On verbs a plain completion already means that the peer's NIC has acknowledged. */
 	if (domain->provider != MESH_PROVIDER_VERBS_RXM)

@@ -131,8 +131,7 @@ struct mesh_buffer *mesh_remote_buffer_get(struct mesh_domain *domain, struct me
 	return buffer;
 }
 
-/* Makes one attempt. Returns as fi_sendmsg does. */
-static ssize_t buffer_post(struct mesh_domain *domain, struct mesh_buffer *buffer)
+int mesh_buffer_post(struct mesh_domain *domain, struct mesh_buffer *buffer)
 {
 	struct iovec iov = {.iov_base = buffer->bytes, .iov_len = buffer->size};
 	void *desc = mesh_mr_desc(domain->slab_mr);
@@ -144,9 +143,10 @@ static ssize_t buffer_post(struct mesh_domain *domain, struct mesh_buffer *buffe
 		.context = &buffer->op.context,
 	};
 
+	mesh_transmit_assert_locked(domain);
 	buffer->op.to = buffer->remote->fi_addr;
 	mesh_op_hand_over(&buffer->op);
-	return fi_sendmsg(domain->endpoint, &msg, domain->send_flags);
+	return (int)fi_sendmsg(domain->endpoint, &msg, domain->send_flags);
 }
 
 /* Queues a buffer that was not posted; the next poll posts it, or completes it with an error. */
@@ -169,7 +169,7 @@ void mesh_remote_send(struct mesh_buffer *buffer)
 
 	mesh_transmit_lock(domain);
 	/* The next poll reports errors, too: a send never makes a callback. */
-	if (remote->lost || !TAILQ_EMPTY(&remote->backlog) || buffer_post(domain, buffer))
+	if (remote->lost || !TAILQ_EMPTY(&remote->backlog) || mesh_buffer_post(domain, buffer))
 		backlog_append(domain, buffer);
 	mesh_transmit_unlock(domain);
 }
@@ -198,18 +198,18 @@ static struct mesh_buffer *backlog_push(struct mesh_domain *domain, struct mesh_
 					int *error)
 {
 	struct mesh_buffer *buffer;
-	ssize_t ret;
+	int ret;
 
 	mesh_transmit_assert_locked(domain);
 	while ((buffer = TAILQ_FIRST(&remote->backlog))) {
-		ret = remote->lost ? -ECONNRESET : buffer_post(domain, buffer);
+		ret = remote->lost ? -ECONNRESET : mesh_buffer_post(domain, buffer);
 		if (ret == -FI_EAGAIN)
 			return NULL;
 		TAILQ_REMOVE(&remote->backlog, buffer, entry);
 		if (TAILQ_EMPTY(&remote->backlog))
 			TAILQ_REMOVE(&domain->backlogged, remote, waiting);
 		if (ret) {
-			*error = (int)ret;
+			*error = ret;
 			return buffer;
 		}
 	}

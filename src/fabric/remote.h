@@ -59,6 +59,14 @@ struct mesh_buffer *mesh_remote_buffer_get(struct mesh_domain *domain, struct me
 void mesh_remote_send(struct mesh_buffer *buffer);
 
 /**
+ * Makes one attempt to post the message. transmit_lock held.
+ *
+ * Returns 0, and then the provider owns the buffer; else the provider's error, and nothing changed.
+ */
+MESH_HOLDS(transmit)
+int mesh_buffer_post(struct mesh_domain *domain, struct mesh_buffer *buffer);
+
+/**
  * Sends a message that is short enough for the provider to copy it at once: no buffer, no
  * completion.
  *

@@ -47,12 +47,8 @@ void mesh_sink_message(struct mesh_domain *domain, const struct mesh_message_hea
 	mesh_domain_assert_locked(domain);
 	if (!sink || sink->id != header->comm || sink->token != header->token)
 		stranger_count(domain);
-	else if (header->type != MESH_MESSAGE_WRITTEN)
-		sink->message(sink, header, payload);
-	else if (!domain->immediates)
-		mesh_sink_written(domain, (uint64_t)header->size << 32 | header->seq);
 	else
-		stranger_count(domain);
+		sink->message(sink, header, payload);
 }
 
 void mesh_sink_written(struct mesh_domain *domain, uint64_t immediate)

@@ -1,30 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* write.c - RMA writes, and the messages that announce them. */
+/* write.c - RMA writes to a remote, and the messages that announce them. */
 #include <errno.h>
-#include <string.h>
 
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 
 #include "fabric/write.h"
-#include "wire/message.h"
-
-/* Announces a write that carries no immediate; the message follows the write. */
-static void written_send(struct mesh_buffer *buffer, const struct mesh_write *write)
-{
-	struct mesh_message_header header = {
-		.type = MESH_MESSAGE_WRITTEN,
-		.comm = write->sink_id,
-		.token = write->sink_token,
-		.seq = (uint32_t)write->immediate,
-		.size = (uint32_t)(write->immediate >> 32),
-	};
-
-	memcpy(buffer->bytes, &header, sizeof(header));
-	buffer->size = sizeof(header);
-	mesh_remote_send(buffer);
-}
 
 int mesh_write_post(struct mesh_domain *domain, struct mesh_remote *remote,
 		    const struct mesh_write *write, uint64_t flags, struct mesh_op *op)
@@ -53,28 +35,35 @@ int mesh_write_post(struct mesh_domain *domain, struct mesh_remote *remote,
 	return (int)fi_writemsg(domain->endpoint, &msg, flags);
 }
 
+/* The write, and what follows it. Returns as mesh_domain_write() does. */
+MESH_HOLDS(transmit)
+static int write_and_behind(struct mesh_domain *domain, struct mesh_remote *remote,
+			    const struct mesh_write *write, struct mesh_op *op)
+{
+	uint64_t flags = FI_COMPLETION | (write->delivery ? domain->delivery_flag : 0);
+	int ret;
+
+	mesh_transmit_assert_locked(domain);
+	if (remote->lost)
+		return -ECONNRESET;
+	if (write->behind && !TAILQ_EMPTY(&remote->backlog))
+		return -EAGAIN; /* the provider is busy: it would not accept the message */
+	if (!write->behind && domain->immediate_bits)
+		flags |= FI_REMOTE_CQ_DATA;
+	ret = mesh_write_post(domain, remote, write, flags, op);
+	if (ret)
+		return ret;
+	mesh_pace_posted(&remote->flow->pace, write->size, write->now_ns);
+	return write->behind && mesh_buffer_post(domain, write->behind) ? MESH_WRITE_ALONE : 0;
+}
+
 int mesh_domain_write(struct mesh_domain *domain, struct mesh_remote *remote,
 		      const struct mesh_write *write, struct mesh_op *op)
 {
-	uint64_t flags = domain->write_flags | (write->delivery ? domain->delivery_flag : 0);
-	struct mesh_buffer *written = NULL;
 	int ret;
 
-	if (!domain->immediates) {
-		written = mesh_remote_buffer_get(domain, remote);
-		if (!written)
-			return -EAGAIN;
-	}
 	mesh_transmit_lock(domain);
-	ret = -ECONNRESET;
-	if (!remote->lost)
-		ret = mesh_write_post(domain, remote, write, flags, op);
-	if (!ret)
-		mesh_pace_posted(&remote->flow->pace, write->size, write->now_ns);
+	ret = write_and_behind(domain, remote, write, op);
 	mesh_transmit_unlock(domain);
-	if (written && ret)
-		mesh_buffer_put(written);
-	else if (written)
-		written_send(written, write);
 	return ret;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* write.h - RMA writes to a remote. */
+/* write.h - RMA writes to a remote, and the messages that announce them. */
 #ifndef MESH_FABRIC_WRITE_H
 #define MESH_FABRIC_WRITE_H
 
@@ -14,18 +14,25 @@ struct mesh_write {
 	struct mesh_mr *mr; /* covers the data */
 	uint64_t address;   /* at the remote, from its grant */
 	uint64_t key;
-	uint64_t immediate;
+	uint64_t immediate;	    /* unless the provider has none, or a message follows */
+	struct mesh_buffer *behind; /* this message: sent directly behind the write; or NULL */
 	/* Request FI_DELIVERY_COMPLETE; a plain completion on tcp means "written to the socket". */
 	bool delivery;
-	uint32_t sink_id, sink_token; /* the receiver's, for a WRITTEN message */
-	uint64_t now_ns;	      /* for the flow's pace */
+	uint64_t now_ns; /* for the flow's pace */
 };
 
+/* mesh_domain_write() has posted the write, but not yet what is to follow it. */
+#define MESH_WRITE_ALONE 1
+
 /**
- * Starts an RMA write with immediate.
+ * Starts an RMA write, with its immediate or with the message behind it.
  *
- * Returns 0 if @op will complete; -EAGAIN if the provider is busy: try again after the next poll;
- * another negative errno if the write is impossible. On failure @op is unchanged.
+ * The provider keeps the order of the two on one connection only. So if it does not accept the
+ * message at once, the caller keeps that buffer, and sends it when the write has completed.
+ *
+ * Returns 0 if @op will complete; MESH_WRITE_ALONE: the same, but write->behind is still to be
+ * sent; -EAGAIN if the provider is busy: try again after the next poll; another negative errno if
+ * the write is impossible. On failure @op and write->behind are unchanged.
  */
 int mesh_domain_write(struct mesh_domain *domain, struct mesh_remote *remote,
 		      const struct mesh_write *write, struct mesh_op *op);

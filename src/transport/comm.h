@@ -44,7 +44,6 @@ enum mesh_request_state {
 struct mesh_request_send {
 	uint32_t next_segment; /* to post */
 	uint32_t unfinished;   /* operations posted and not complete */
-	bool size_told;	       /* the SIZE message is sent, or none is needed */
 	bool posted;	       /* everything is posted */
 };
 
@@ -52,7 +51,6 @@ struct mesh_request_send {
 struct mesh_request_receive {
 	bool granted;	       /* the peer may write into the buffer */
 	bool grant_sent;       /* the peer has its grant, as far as we know */
-	bool size_known;       /* size is the true size */
 	uint32_t num_segments; /* 0 until known */
 	uint32_t num_arrived;
 	/* Both are valid from the first segment on, which resets them. */
@@ -66,7 +64,7 @@ struct mesh_request {
 	_Atomic(enum mesh_request_state) state;
 	uint32_t seq; /* position on the comm, from 0 */
 	char *data;
-	size_t size; /* send: bytes to send; receive: room, then bytes received */
+	size_t size; /* send: bytes to send; receive: room, then (MOVING) bytes of the message */
 	struct mesh_registration *registration;
 	union { /* by comm->sending */
 		struct mesh_request_send send;
@@ -93,9 +91,10 @@ struct mesh_segment {
 	struct mesh_op op;
 	struct mesh_request *request;
 	struct mesh_path *path;
-	bool counted;	    /* in what is in flight on the path; comm->lock */
-	size_t size;	    /* bytes */
-	uint64_t posted_ns; /* when */
+	struct mesh_buffer *behind; /* still to be sent when the write has completed; or NULL */
+	bool counted;		    /* in what is in flight on the path; comm->lock */
+	size_t size;		    /* bytes */
+	uint64_t posted_ns;	    /* when */
 	struct mesh_segment *next_free;
 };
 
@@ -184,7 +183,6 @@ struct mesh_comm {
 	struct mesh_path paths[MESH_PATHS_MAX];
 	const struct mesh_pace *paces[MESH_PATHS_MAX]; /* of the paths */
 	int num_paths;
-	bool sizes_travel;  /* with the announcement of a write, on each of the paths */
 	size_t segment_max; /* bytes of the largest write that each of them takes; whole lines */
 	int wanted_paths;   /* the comm is complete with this many */
 	uint32_t rotation;  /* counts choices: equally good paths take turns */

@@ -57,11 +57,9 @@ static void paths_learn(struct mesh_comm *comm)
 	size_t segment_max = SIZE_MAX;
 	int i;
 
-	comm->sizes_travel = true;
 	for (i = 0; i < comm->num_paths; i++) {
 		const struct mesh_path *path = &comm->paths[i];
 
-		comm->sizes_travel &= path->sizes_travel;
 		if (segment_max > path->segment_max)
 			segment_max = path->segment_max;
 	}

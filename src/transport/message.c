@@ -42,18 +42,34 @@ static struct mesh_path *message_path_choose(struct mesh_comm *comm, size_t byte
 	return &comm->paths[i];
 }
 
+static struct mesh_message_header header_make(const struct mesh_path *path,
+					      const struct mesh_outgoing *message)
+{
+	return (struct mesh_message_header){
+		.type = (uint8_t)message->type,
+		.count = message->count,
+		.paths = message->paths,
+		.length = (uint32_t)message->length,
+		.comm = path->remote_id,
+		.token = path->remote_token,
+		.seq = message->seq,
+		.size = message->size,
+	};
+}
+
 /* The header and a short payload as one piece; returns false if it must go the long way. */
-static bool message_inject(const struct mesh_path *path, const struct mesh_message_header *header,
-			   const void *payload)
+static bool message_inject(const struct mesh_path *path, const struct mesh_outgoing *message)
 {
 	uint8_t bytes[INJECT_MAX];
-	size_t size = sizeof(*header) + header->length;
+	struct mesh_message_header header;
+	size_t size = sizeof(header) + message->length;
 
 	if (size > sizeof(bytes) || size > path->inject_max)
 		return false;
-	memcpy(bytes, header, sizeof(*header));
-	if (header->length)
-		memcpy(bytes + sizeof(*header), payload, header->length);
+	header = header_make(path, message);
+	memcpy(bytes, &header, sizeof(header));
+	if (message->length)
+		memcpy(bytes + sizeof(header), message->payload, message->length);
 	return !mesh_path_inject(path, bytes, size);
 }
 
@@ -67,32 +83,19 @@ static void message_count(struct mesh_path *path, const struct mesh_outgoing *me
 	mesh_count(&path->counters->bytes, message->length);
 }
 
-bool mesh_comm_message_send(struct mesh_comm *comm, const struct mesh_outgoing *message,
-			    struct mesh_request *request)
+struct mesh_buffer *mesh_message_prepare(struct mesh_path *path,
+					 const struct mesh_outgoing *message,
+					 struct mesh_request *request)
 {
-	uint64_t now_ns = comm->num_paths > 1 ? mesh_clock_ns() : 0;
-	struct mesh_path *path = message_path_choose(comm, message->length, now_ns);
-	struct mesh_message_header header = {
-		.type = (uint8_t)message->type,
-		.count = message->count,
-		.paths = message->paths,
-		.length = (uint32_t)message->length,
-		.comm = path->remote_id,
-		.token = path->remote_token,
-		.seq = message->seq,
-	};
+	const struct mesh_message_header header = header_make(path, message);
 	struct mesh_buffer *buffer;
 
-	mesh_comm_assert_locked(comm);
-	if (message_inject(path, &header, message->payload)) {
-		message_count(path, message);
-		return true;
-	}
+	mesh_comm_assert_locked(path->comm);
 	buffer = mesh_path_buffer_get(path);
 	if (!buffer) {
 		mesh_count(&path->counters->busy, 1);
 		mesh_path_poll_await(path);
-		return false;
+		return NULL;
 	}
 	memcpy(buffer->bytes, &header, sizeof(header));
 	if (message->length)
@@ -100,9 +103,27 @@ bool mesh_comm_message_send(struct mesh_comm *comm, const struct mesh_outgoing *
 	buffer->size = sizeof(header) + message->length;
 	buffer->owner = path;
 	buffer->about = request;
+	buffer->sent = request ? message->sent : message_sent;
+	return buffer;
+}
+
+bool mesh_comm_message_send(struct mesh_comm *comm, const struct mesh_outgoing *message,
+			    struct mesh_request *request)
+{
+	uint64_t now_ns = comm->num_paths > 1 ? mesh_clock_ns() : 0;
+	struct mesh_path *path = message_path_choose(comm, message->length, now_ns);
+	struct mesh_buffer *buffer;
+
+	mesh_comm_assert_locked(comm);
+	if (message_inject(path, message)) {
+		message_count(path, message);
+		return true;
+	}
+	buffer = mesh_message_prepare(path, message, request);
+	if (!buffer)
+		return false;
 	/* Completions of verbs are the peer's NIC's; tcp's say nothing of the link. */
 	buffer->posted_ns = path->is_acknowledged ? now_ns : 0;
-	buffer->sent = request ? message->sent : message_sent;
 	if (request)
 		request->send.unfinished++;
 	comm->unfinished++;

@@ -16,6 +16,7 @@ struct mesh_outgoing {
 	enum mesh_message_type type;
 	uint32_t seq;
 	uint8_t count, paths; /* GRANT */
+	uint32_t size;	      /* WRITTEN: bytes of the message that it announces */
 	const void *payload;
 	size_t length; /* bytes of payload */
 	/* With a request: called when the message has left its buffer, which is owned by the
@@ -32,5 +33,16 @@ struct mesh_outgoing {
 MESH_HOLDS(comm)
 bool mesh_comm_message_send(struct mesh_comm *comm, const struct mesh_outgoing *message,
 			    struct mesh_request *request);
+
+/**
+ * Prepares a message for @path in a buffer, which the caller sends with mesh_remote_send() or gives
+ * back. The caller counts it as an operation of @request. comm->lock held.
+ *
+ * Returns NULL if there is no buffer now: the next poll calls comm's resume function.
+ */
+MESH_HOLDS(comm)
+struct mesh_buffer *mesh_message_prepare(struct mesh_path *path,
+					 const struct mesh_outgoing *message,
+					 struct mesh_request *request);
 
 #endif

@@ -79,7 +79,7 @@ struct mesh_path {
 	size_t inject_max;		/* bytes of the largest message that needs no buffer */
 	size_t payload_max;		/* bytes of payload in a message */
 	size_t segment_max;		/* bytes of the largest write */
-	bool sizes_travel;    /* the announcement of a write has room for its message's size */
+	int immediate_bits;		/* of a write: 64, 32, or 0 if it cannot have one */
 	bool is_acknowledged; /* plain completions mean that the peer's NIC has the data */
 
 	struct mesh_comm *comm;

@@ -153,7 +153,7 @@ int mesh_path_direct_open(struct mesh_path *path, struct mesh_peer *peer)
 	path->inject_max = domain->inject_max;
 	path->payload_max = domain->payload_max;
 	path->segment_max = domain->segment_max;
-	path->sizes_travel = domain->sizes_travel;
+	path->immediate_bits = domain->immediate_bits;
 	path->is_acknowledged = !domain->delivery_flag;
 	path->direct = (struct mesh_path_direct){
 		.domain = domain,

@@ -298,7 +298,7 @@ static void request_check_complete(struct mesh_request *request, struct mesh_pat
 {
 	const struct mesh_request_receive *got = &request->receive;
 
-	if (!got->size_known || !got->num_segments || got->num_arrived != got->num_segments)
+	if (!got->num_segments || got->num_arrived != got->num_segments)
 		return;
 	mesh_count(&path->counters->messages, 1);
 	request_count(request);
@@ -320,47 +320,50 @@ static struct mesh_request *request_of_immediate(struct mesh_comm *comm, uint32_
 _Static_assert((1u << MESH_IMMEDIATE_SEQ_BITS) % MESH_COMM_REQUESTS == 0,
 	       "the low bits of a sequence number find its slot");
 
-/* Returns false if the message is larger than its receive, which ends the comm. */
+/* One segment, as an immediate or a WRITTEN announces it. */
+struct segment {
+	uint32_t index;
+	uint32_t num;  /* segments of the message; 0: not said here */
+	uint64_t size; /* bytes of the message; 0: it fills its receive */
+};
+
+/* The first segment says how large the message is. False if that ends the comm. */
 MESH_HOLDS(comm)
-static bool size_learn(struct mesh_request *request, uint64_t size)
+static bool request_begin(struct mesh_request *request, uint64_t size)
 {
-	if (request->receive.size_known)
-		return true;
+	struct mesh_request_receive *got = &request->receive;
+
 	if (size > request->size) {
 		overflow(request->comm, request, size);
 		return false;
 	}
-	request->size = size;
-	request->receive.size_known = true;
+	if (size)
+		request->size = size;
+	memset(got->arrived, 0, sizeof(got->arrived));
+	memset(got->arrived_on, 0, sizeof(got->arrived_on));
+	mesh_request_state_set(request, MESH_REQUEST_MOVING);
 	return true;
 }
 
 MESH_HOLDS(comm)
 static void segment_arrived(struct mesh_path *path, struct mesh_request *request,
-			    const struct mesh_immediate *immediate)
+			    const struct segment *segment)
 {
 	struct mesh_request_receive *got = &request->receive;
-	uint64_t *word = &got->arrived[immediate->segment / 64];
-	uint64_t bit = 1ull << immediate->segment % 64;
+	uint64_t *word = &got->arrived[segment->index / 64];
+	uint64_t bit = 1ull << segment->index % 64;
 	struct mesh_comm *comm = path->comm;
 
-	if (request->state == MESH_REQUEST_WAITING) {
-		memset(got->arrived, 0, sizeof(got->arrived));
-		memset(got->arrived_on, 0, sizeof(got->arrived_on));
-		mesh_request_state_set(request, MESH_REQUEST_MOVING);
-	}
+	if (request->state == MESH_REQUEST_WAITING && !request_begin(request, segment->size))
+		return;
 	if (*word & bit)
 		return; /* it came twice */
 	*word |= bit;
 	got->num_arrived++;
 	got->arrived_on[path - comm->paths]++;
 	mesh_count(&path->counters->segments, 1);
-	if (immediate->last)
-		got->num_segments = immediate->segment + 1;
-	if (immediate->full)
-		got->size_known = true;
-	if (immediate->size && !size_learn(request, immediate->size))
-		return;
+	if (segment->num)
+		got->num_segments = segment->num;
 	request_check_complete(request, path);
 	if (comm->receive.eager_run) {
 		comm->receive.eager_run = 0;
@@ -370,6 +373,11 @@ static void segment_arrived(struct mesh_path *path, struct mesh_request *request
 
 void mesh_receive_written(struct mesh_sink *sink, const struct mesh_immediate *immediate)
 {
+	const struct segment segment = {
+		.index = immediate->segment,
+		.num = immediate->last ? immediate->segment + 1 : 0,
+		.size = immediate->size,
+	};
 	struct mesh_path *path = mesh_path_of_sink(sink);
 	struct mesh_comm *comm = path->comm;
 	struct mesh_request *request;
@@ -378,24 +386,34 @@ void mesh_receive_written(struct mesh_sink *sink, const struct mesh_immediate *i
 	comm->receive.writes++;
 	request = request_of_immediate(comm, immediate->seq);
 	if (request)
-		segment_arrived(path, request, immediate);
+		segment_arrived(path, request, &segment);
 	mesh_comm_unlock(comm);
 }
 
+/* The same without an immediate. No segments: the message does not fit, and nothing is written. */
 MESH_HOLDS(comm)
-static void size_arrived(struct mesh_path *path, const struct mesh_message_header *header,
-			 const void *payload)
+static void written_arrived(struct mesh_path *path, const struct mesh_message_header *header,
+			    const void *payload)
 {
 	struct mesh_comm *comm = path->comm;
 	struct mesh_request *request = mesh_comm_request(comm, header->seq);
-	struct mesh_message_size message;
+	struct mesh_message_written written;
 
-	memcpy(&message, payload, sizeof(message));
+	memcpy(&written, payload, sizeof(written));
+	if (written.num_segments)
+		comm->receive.writes++;
 	if (request->seq != header->seq || !request->receive.granted ||
 	    !mesh_request_is_open(request))
-		return;
-	if (size_learn(request, message.size))
-		request_check_complete(request, path);
+		return; /* it came twice, or late */
+	if (written.num_segments)
+		segment_arrived(path, request,
+				&(struct segment){
+					.index = written.segment,
+					.num = written.num_segments,
+					.size = header->size,
+				});
+	else
+		overflow(comm, request, header->size);
 }
 
 MESH_HOLDS(comm)
@@ -431,8 +449,8 @@ void mesh_receive_message(struct mesh_sink *sink, const struct mesh_message_head
 	case MESH_MESSAGE_DATA:
 		data_arrived(path, header, payload);
 		break;
-	case MESH_MESSAGE_SIZE:
-		size_arrived(path, header, payload);
+	case MESH_MESSAGE_WRITTEN:
+		written_arrived(path, header, payload);
 		break;
 	case MESH_MESSAGE_WANT:
 		want_arrived(comm, header->seq);

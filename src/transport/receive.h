@@ -10,7 +10,7 @@
 int mesh_comm_receive(struct mesh_comm *comm, void *data, size_t size,
 		      struct mesh_registration *registration, struct mesh_request **request);
 
-/** What arrives for a receiving comm: DATA, WANT, SIZE. domain->lock held. */
+/** What arrives for a receiving comm: DATA, WANT, WRITTEN. domain->lock held. */
 void mesh_receive_message(struct mesh_sink *sink, const struct mesh_message_header *header,
 			  const void *payload);
 

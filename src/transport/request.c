@@ -30,7 +30,6 @@ static void receive_reset(struct mesh_request_receive *receive)
 {
 	receive->granted = false;
 	receive->grant_sent = false;
-	receive->size_known = false;
 	receive->num_segments = 0;
 	receive->num_arrived = 0;
 }

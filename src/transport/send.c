@@ -12,12 +12,12 @@
 #include "base/log.h"
 #include "control/process.h"
 #include "fabric/write.h"
+#include "transport/announce.h"
 #include "transport/counters.h"
 #include "transport/message.h"
 #include "transport/place.h"
 #include "transport/request.h"
 #include "transport/send.h"
-#include "wire/immediate.h"
 
 /* The result of one attempt to post a request. */
 enum send_result {
@@ -160,27 +160,38 @@ static size_t segment_size(const struct mesh_comm *comm, size_t size)
 	return segment < comm->segment_max ? segment : comm->segment_max;
 }
 
-MESH_HOLDS(comm)
-static enum send_result size_tell(struct mesh_comm *comm, struct mesh_request *request)
-{
-	const struct mesh_message_size payload = {.size = request->size};
-	const struct mesh_outgoing message = {
-		.type = MESH_MESSAGE_SIZE,
-		.sent = message_sent,
-		.seq = request->seq,
-		.payload = &payload,
-		.length = sizeof(payload),
-	};
-
-	if (!mesh_comm_message_send(comm, &message, request))
-		return SEND_BUSY;
-	request->send.size_told = true;
-	return SEND_POSTED;
-}
-
 static struct mesh_segment *segment_of_op(struct mesh_op *op)
 {
 	return mesh_container_of(op, struct mesh_segment, op);
+}
+
+/* The message behind a write has left its buffer. */
+static void announcement_sent(struct mesh_buffer *buffer, int error)
+{
+	struct mesh_path *path = buffer->owner;
+	struct mesh_comm *comm = path->comm;
+
+	if (error) {
+		mesh_comm_lock(comm);
+		comm->send.unclean = true; /* the receiver will never count this write */
+		mesh_comm_unlock(comm);
+	}
+	message_sent(buffer, error);
+}
+
+/* The write is complete, and the provider did not accept its announcement then. */
+MESH_HOLDS(comm)
+static void behind_send(struct mesh_segment *segment, int error)
+{
+	struct mesh_buffer *behind = segment->behind;
+
+	segment->behind = NULL;
+	if (!error) {
+		mesh_remote_send(behind);
+		return;
+	}
+	mesh_buffer_put(behind);
+	segment->request->comm->unfinished--;
 }
 
 static void segment_done(struct mesh_op *op, int error)
@@ -202,6 +213,8 @@ static void segment_done(struct mesh_op *op, int error)
 	starved = !comm->send.free_segments;
 	segment->next_free = comm->send.free_segments;
 	comm->send.free_segments = segment;
+	if (segment->behind)
+		behind_send(segment, error);
 	if (error) {
 		mesh_count(&path->counters->errors, 1);
 		comm->send.unclean = true;
@@ -232,46 +245,36 @@ static void room_await(struct mesh_comm *comm, const struct mesh_path *chosen, s
 	}
 }
 
-/* True if the message's immediates tell its size; else a SIZE message does, where it matters. */
-static bool size_travels(const struct mesh_request *request)
-{
-	return request->comm->sizes_travel && request->size <= UINT32_MAX;
-}
-
-/* The arguments of one segment's write. Returns whether it is the message's last. */
-static bool segment_write_make(const struct mesh_request *request, const struct mesh_path *path,
-			       const struct mesh_grant *grant, size_t bytes, uint64_t now_ns,
-			       struct mesh_write *write)
+/* The arguments of one segment's write, without its announcement. */
+static struct mesh_write segment_write_make(const struct mesh_request *request,
+					    const struct mesh_path *path,
+					    const struct mesh_grant *grant, size_t bytes,
+					    uint64_t now_ns)
 {
 	int i = (int)(path - request->comm->paths);
 	size_t offset = request->send.next_segment * bytes;
 	size_t left = request->size - offset;
-	struct mesh_immediate immediate = {
-		.comm = path->remote_id & (MESH_COMM_IDS - 1),
-		.seq = request->seq,
-		.segment = request->send.next_segment,
-		.last = left <= bytes,
-		.full = request->size == grant->size,
-		.size = size_travels(request) ? (uint32_t)request->size : 0,
-	};
 
-	*write = (struct mesh_write){
+	return (struct mesh_write){
 		.data = request->data + offset,
 		.size = left < bytes ? left : bytes,
 		.mr = request->registration->mrs[i],
 		.address = grant->targets[i].address + offset,
 		.key = grant->targets[i].key,
-		.immediate = mesh_immediate_encode(&immediate),
-		/* It measures the path and what is queued there. One path needs neither. */
-		.delivery = request->comm->num_paths > 1,
-		.sink_id = path->remote_id,
-		.sink_token = path->remote_token,
+		/*
+		 * It measures the path and what is queued there; a single path needs neither. On
+		 * tcp;ofi_rxm a message announces the write: if the connection is reset between the
+		 * two, a plain completion would hide that the write is lost.
+		 */
+		.delivery = request->comm->num_paths > 1 || !path->immediate_bits,
 		.now_ns = now_ns,
 	};
-	return immediate.last;
 }
 
-/* Takes a free segment for the write, and posts it. Returns 0 or what mesh_path_write() does. */
+/*
+ * Takes a free segment for the write, and posts it. Returns 0 or an error of mesh_path_write(), and
+ * then the announcement is given back.
+ */
 MESH_HOLDS(comm)
 static int segment_write(struct mesh_comm *comm, struct mesh_request *request,
 			 struct mesh_path *path, const struct mesh_write *write)
@@ -285,15 +288,19 @@ static int segment_write(struct mesh_comm *comm, struct mesh_request *request,
 	segment->size = write->size;
 	segment->posted_ns = write->now_ns;
 	ret = mesh_path_write(path, write, &segment->op);
-	if (ret)
+	if (ret < 0) {
+		if (write->behind)
+			mesh_buffer_put(write->behind);
 		return ret;
+	}
 	segment->counted = true;
+	segment->behind = ret == MESH_WRITE_ALONE ? write->behind : NULL;
 	mesh_count(&path->counters->segments, 1);
 	mesh_count(&path->counters->bytes, write->size);
 	comm->send.free_segments = segment->next_free;
 	comm->send.writes++;
-	comm->unfinished++;
-	request->send.unfinished++;
+	comm->unfinished += write->behind ? 2 : 1;
+	request->send.unfinished += write->behind ? 2 : 1;
 	request->send.next_segment++;
 	return 0;
 }
@@ -302,22 +309,27 @@ MESH_HOLDS(comm)
 static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request *request,
 				     const struct mesh_grant *grant, size_t bytes)
 {
-	size_t left = request->size - request->send.next_segment * bytes;
-	size_t size = left < bytes ? left : bytes;
+	const struct mesh_announcement announcement = {
+		.segment = request->send.next_segment,
+		.num_segments = (uint32_t)((request->size + bytes - 1) / bytes),
+		.full = request->size == grant->size,
+	};
+	bool last = announcement.segment + 1 == announcement.num_segments;
 	uint64_t now_ns = mesh_clock_ns();
 	struct mesh_write write;
 	struct mesh_path *path;
-	bool last;
 	int ret;
 
 	if (!comm->send.free_segments)
 		return SEND_BLOCKED; /* a completion of ours pushes again */
 	path = mesh_comm_path_choose(comm, bytes, now_ns);
-	if (!mesh_path_has_room(path, size)) {
-		room_await(comm, path, size);
+	write = segment_write_make(request, path, grant, bytes, now_ns);
+	if (!mesh_path_has_room(path, write.size)) {
+		room_await(comm, path, write.size);
 		return SEND_FULL;
 	}
-	last = segment_write_make(request, path, grant, bytes, now_ns, &write);
+	if (!mesh_announce(request, path, &announcement, announcement_sent, &write))
+		return SEND_BUSY;
 	ret = segment_write(comm, request, path, &write);
 	if (ret == -EAGAIN) {
 		mesh_count(&path->counters->busy, 1);
@@ -340,7 +352,7 @@ static enum send_result overflow(struct mesh_comm *comm, struct mesh_request *re
 {
 	char why[160];
 
-	if (!request->send.size_told && size_tell(comm, request) == SEND_BUSY)
+	if (!mesh_announce_too_large(request))
 		return SEND_BUSY;
 	snprintf(why, sizeof(why),
 		 "message %u of %zu bytes is larger than the receive posted for "
@@ -361,13 +373,8 @@ static enum send_result granted_send(struct mesh_comm *comm, struct mesh_request
 		return grant_await(comm);
 	if (request->size > held->grant.size)
 		return overflow(comm, request, &held->grant);
-	if (request->state == MESH_REQUEST_WAITING) {
+	if (request->state == MESH_REQUEST_WAITING)
 		mesh_request_state_set(request, MESH_REQUEST_MOVING);
-		request->send.size_told = request->size == held->grant.size ||
-					  size_travels(request);
-	}
-	if (!request->send.size_told)
-		result = size_tell(comm, request);
 	bytes = segment_size(comm, request->size);
 	while (result == SEND_POSTED && !request->send.posted)
 		result = segment_post(comm, request, &held->grant, bytes);

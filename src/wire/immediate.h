@@ -7,8 +7,9 @@
 #include <stdint.h>
 
 /*
- * It names comm, request and segment, so that a duplicate segment is recognised. It has 32 bits,
- * the limit of verbs. tcp has 64, and the upper half carries the true size of the message.
+ * It names comm, request and segment, so that a duplicate segment is recognised. That takes 31
+ * bits; verbs has 32. tcp has 64, and the upper half carries the true size of the message. So one
+ * of 32 bits only announces a message that fills its grant.
  */
 #define MESH_IMMEDIATE_COMM_BITS 14
 #define MESH_IMMEDIATE_SEQ_BITS 6
@@ -22,15 +23,20 @@ struct mesh_immediate {
 	uint32_t seq;	  /* lowest MESH_IMMEDIATE_SEQ_BITS of the sequence number */
 	uint32_t segment; /* from 0 */
 	bool last;	  /* the message has segment + 1 segments */
-	bool full;	  /* the message fills the grant exactly */
-	uint32_t size;	  /* bytes of the whole message; 0: not carried here */
+	uint32_t size;	  /* bytes of the whole message; 0: it fills its grant */
 };
+
+/** True if an immediate of so many bits announces a write of a message that fills its grant. */
+static inline bool mesh_immediate_suffices(int bits, bool full)
+{
+	return bits >= 64 || (bits >= 32 && full);
+}
 
 static inline uint64_t mesh_immediate_encode(const struct mesh_immediate *immediate)
 {
 	return (uint64_t)immediate->size << 32 | immediate->comm << 18 |
 	       (immediate->seq & 0x3f) << 12 | immediate->segment << 2 |
-	       (uint32_t)immediate->last << 1 | (uint32_t)immediate->full;
+	       (uint32_t)immediate->last << 1;
 }
 
 static inline struct mesh_immediate mesh_immediate_decode(uint64_t immediate)
@@ -43,7 +49,6 @@ static inline struct mesh_immediate mesh_immediate_decode(uint64_t immediate)
 		.seq = bits >> 12 & 0x3f,
 		.segment = bits >> 2 & 0x3ff,
 		.last = bits >> 1 & 1,
-		.full = bits & 1,
 	};
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "wire/immediate.h"
 #include "wire/message.h"
 
 static int grants_check(const struct mesh_message_header *header)
@@ -13,20 +14,33 @@ static int grants_check(const struct mesh_message_header *header)
 	return header->length == header->count * mesh_grant_size(header->paths) ? 0 : -EPROTO;
 }
 
-static int message_payload_check(const struct mesh_message_header *header)
+static int written_check(const struct mesh_message_header *header, const uint8_t *payload)
+{
+	struct mesh_message_written written;
+
+	if (header->length != sizeof(written))
+		return -EPROTO;
+	memcpy(&written, payload, sizeof(written));
+	if (!written.num_segments)
+		return written.segment ? -EPROTO : 0;
+	if (written.num_segments > MESH_SEGMENTS_MAX || written.segment >= written.num_segments)
+		return -EPROTO;
+	return 0;
+}
+
+static int message_payload_check(const struct mesh_message_header *header, const uint8_t *payload)
 {
 	switch ((enum mesh_message_type)header->type) {
 	case MESH_MESSAGE_GRANT:
 		return grants_check(header);
-	case MESH_MESSAGE_SIZE:
-		return header->length == sizeof(struct mesh_message_size) ? 0 : -EPROTO;
+	case MESH_MESSAGE_WRITTEN:
+		return written_check(header, payload);
 	case MESH_MESSAGE_DATA:
 		return 0;
 	case MESH_MESSAGE_GREET:
 	case MESH_MESSAGE_GREET_REPLY:
 	case MESH_MESSAGE_POSTED:
 	case MESH_MESSAGE_WANT:
-	case MESH_MESSAGE_WRITTEN:
 		return header->length == 0 ? 0 : -EPROTO;
 	}
 	return -EPROTO;
@@ -39,7 +53,8 @@ int mesh_message_check(const void *bytes, size_t size, struct mesh_message_heade
 	if (size < sizeof(result))
 		return -EPROTO;
 	memcpy(&result, bytes, sizeof(result));
-	if (result.length != size - sizeof(result) || message_payload_check(&result))
+	if (result.length != size - sizeof(result) ||
+	    message_payload_check(&result, (const uint8_t *)bytes + sizeof(result)))
 		return -EPROTO;
 	*header = result;
 	return 0;

@@ -15,8 +15,7 @@ enum mesh_message_type {
 	MESH_MESSAGE_POSTED,	  /* receiver: the number of posted receives (eager credit) */
 	MESH_MESSAGE_WANT,	  /* sender: requests the grant of this sequence number */
 	MESH_MESSAGE_DATA,	  /* sender: a small message itself */
-	MESH_MESSAGE_SIZE,	  /* sender: the true size, if the immediate has no room for it */
-	MESH_MESSAGE_WRITTEN,	  /* replaces an immediate if the provider's are unsafe */
+	MESH_MESSAGE_WRITTEN,	  /* sender: a segment is written, if no immediate says all of it */
 };
 
 struct mesh_message_header {
@@ -27,9 +26,8 @@ struct mesh_message_header {
 	uint32_t length;  /* bytes behind this header */
 	uint32_t comm;	  /* the receiver's comm id; GREET: peer id */
 	uint32_t token;	  /* the receiver's token */
-	uint32_t seq;	  /* of the message; GRANT: of its first grant; POSTED: the number posted;
-			    WRITTEN: the immediate's lower half */
-	uint32_t size;	  /* WRITTEN: the immediate's upper half; else 0 */
+	uint32_t seq;	  /* of the message; GRANT: of its first grant; POSTED: the number posted */
+	uint32_t size;	  /* WRITTEN: bytes of the whole message; else 0 */
 };
 _Static_assert(sizeof(struct mesh_message_header) == 24, "wire format");
 
@@ -54,17 +52,22 @@ static inline size_t mesh_grant_size(int num_paths)
 	       (size_t)num_paths * sizeof(struct mesh_target);
 }
 
-struct mesh_message_size {
-	uint64_t size; /* bytes of the whole message */
+/*
+ * One segment of a message has been written into its grant. It follows the write over the same
+ * path. Without segments: nothing was written, because the message is larger than its grant.
+ */
+struct mesh_message_written {
+	uint32_t segment;      /* from 0 */
+	uint32_t num_segments; /* of the message, at most MESH_SEGMENTS_MAX */
 };
-_Static_assert(sizeof(struct mesh_message_size) == 8, "wire format");
+_Static_assert(sizeof(struct mesh_message_written) == 8, "wire format");
 
 /* Grants that one message may carry: as many as NCCL posts at once (NCCL_STEPS, device.h). */
 #define MESH_GRANTS_PER_MESSAGE 8
 
 /**
- * Checks a message of @size untrusted bytes: type, count, and that header and payload fill the
- * bytes exactly.
+ * Checks a message of @size untrusted bytes: type, count, segment, and that header and payload fill
+ * the bytes exactly.
  *
  * Returns 0, or -EPROTO. @header is written on success only; the payload follows it in @bytes.
  */

@@ -126,6 +126,7 @@ static const struct command {
 	{"test", 2, command_test},
 	{"pending", 3, command_pending},
 	{"transfer", 5, command_transfer},
+	{"transfer_into", 6, command_transfer},
 	{"stream", 5, command_stream},
 	{"placement", 6, command_placement},
 	{"fds", 2, command_fds},

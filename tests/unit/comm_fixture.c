@@ -250,6 +250,19 @@ void fixture_message(struct mesh_comm *comm, int path, enum mesh_message_type ty
 	message_deliver(comm, path, &header, payload);
 }
 
+void fixture_announce(struct mesh_comm *comm, int path, uint32_t seq, uint32_t size,
+		      const struct mesh_message_written *written)
+{
+	const struct mesh_message_header header = {
+		.type = MESH_MESSAGE_WRITTEN,
+		.seq = seq,
+		.size = size,
+		.length = sizeof(*written),
+	};
+
+	message_deliver(comm, path, &header, written);
+}
+
 void fixture_data(struct mesh_comm *comm, uint32_t seq, size_t size)
 {
 	assert_true(size <= sizeof(fixture.payload));

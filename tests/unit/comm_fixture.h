@@ -101,6 +101,9 @@ void fixture_message(struct mesh_comm *comm, int path, enum mesh_message_type ty
 		     const void *payload, size_t length);
 void fixture_written(struct mesh_comm *comm, int path, struct mesh_immediate immediate);
 void fixture_data(struct mesh_comm *comm, uint32_t seq, size_t size);
+/** The same for a WRITTEN of a message of @size bytes. */
+void fixture_announce(struct mesh_comm *comm, int path, uint32_t seq, uint32_t size,
+		      const struct mesh_message_written *written);
 
 /** From the peer of a sending comm: grants for the receives from @seq on, of @size bytes each. */
 void fixture_grant(struct mesh_comm *comm, uint32_t seq, int count, uint64_t size);

@@ -13,7 +13,6 @@ struct comm_inside comm_inside(struct mesh_comm *comm)
 		.peer_name = comm->peer_name,
 		.eager_limit = &comm->eager_limit,
 		.num_paths = &comm->num_paths,
-		.sizes_travel = &comm->sizes_travel,
 		.segment_max = &comm->segment_max,
 		.sent_ms = &comm->stall.sent_ms,
 	};

@@ -18,7 +18,6 @@ struct comm_inside {
 	const char *peer_name;
 	const size_t *eager_limit; /* bytes */
 	const int *num_paths;
-	const bool *sizes_travel;
 	const size_t *segment_max;
 	uint64_t *sent_ms; /* when the peer said that it had sent what is waited for */
 	/* Send. */

@@ -3,7 +3,8 @@
 # test_work_requests.sh - how many verbs work requests a large message costs, counted on the wire.
 #
 # The lower bound is one RDMA write with immediate, and one send the other way that says where to
-# write. docs/verbs.md has the figures and what explains the difference.
+# write. A message that does not fill its receive takes a write and a send for each segment.
+# docs/verbs.md has the figures and what explains the difference.
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/faults.sh
@@ -16,10 +17,11 @@ here=$(dirname "${BASH_SOURCE[0]}")
 OUT=$MESH_RESULTS
 FEW=8 MANY=24 # messages; the difference leaves out what the connection itself costs
 
-# count SIZE COUNT: what node a sent and got for so many messages, into WRITES, SENDS, ANSWERS.
+# count SIZE COUNT ROOM: what node a sent and got for so many messages into receives of ROOM bytes:
+# WRITES, IMMEDIATES, SENDS, ANSWERS.
 count() {
 	rdma_count a ab
-	transfer "$1" "$2"
+	transfer "$@"
 	rdma_count_end ab
 	WRITES=$(rdma_counted ab sent writes)
 	IMMEDIATES=$(rdma_counted ab sent immediates)
@@ -27,24 +29,26 @@ count() {
 	ANSWERS=$(rdma_counted ab received sends)
 }
 
-# per_message SIZE WRITES: so many writes for each message, and little else.
+# per_message SIZE WRITES [ROOM]: so many writes for each message, and little else. A write into a
+# larger receive has a send behind it in place of an immediate.
 per_message() {
-	local writes sends answers immediates
+	local writes sends answers immediates behind=0 room=${3:-$1} extra=$((MANY - FEW))
 
-	count "$1" $FEW
+	count "$1" $FEW "$room"
 	writes=$WRITES sends=$SENDS answers=$ANSWERS immediates=$IMMEDIATES
-	count "$1" $MANY
+	count "$1" $MANY "$room"
 	((writes = WRITES - writes, sends = SENDS - sends, answers = ANSWERS - answers))
 	((immediates = IMMEDIATES - immediates))
-	note "$(($1 >> 10)) KiB x $((MANY - FEW)): $writes writes ($immediates with immediate)," \
-		"$sends sends, $answers sends of the receiver"
-	((writes == $2 * (MANY - FEW))) ||
-		fail "$writes writes for $((MANY - FEW)) messages of $1 bytes, not $2 each"
-	((immediates == writes)) || fail "$immediates of $writes writes carry an immediate"
-	((sends <= (MANY - FEW) / 4)) ||
-		fail "the sender sent $sends messages beside its writes"
+	((room > $1)) && behind=$writes
+	note "$(($1 >> 10)) KiB x $extra into $room bytes: $writes writes ($immediates with" \
+		"immediate), $sends sends, $answers sends of the receiver"
+	((writes == $2 * extra)) ||
+		fail "$writes writes for $extra messages of $1 bytes, not $2 each"
+	((immediates == writes - behind)) || fail "$immediates of $writes writes carry an immediate"
+	((sends >= behind && sends <= behind + extra / 4)) ||
+		fail "the sender sent $sends messages beside its writes, not $behind"
 	# A grant each, and libfabric's credits: one message for every 64 that came.
-	((answers <= MANY - FEW + writes / 64 + 1)) ||
+	((answers <= extra + writes / 64 + 1)) ||
 		fail "the receiver sent $answers messages for its receives"
 }
 
@@ -54,7 +58,11 @@ mesh_node a b
 mesh_link a ab 10.77.1.1/24 b ba 10.77.1.2/24
 rdma_up
 per_message $((64 << 10)) 1
+for size in 16 64 256 1024; do
+	per_message $((size << 10)) 1 $((size + 1 << 10))
+done
 per_message $((4 << 20)) 1
 per_message $((8 << 20)) 2
+per_message $((8 << 20)) 2 $((9 << 20))
 FAULTS_ENV+=(NCCL_MESH_SEGMENT_SIZE=1G)
 per_message $((8 << 20)) 1

@@ -12,9 +12,10 @@ TRANSFER_PATIENT=(
 	NCCL_MESH_CONNECT_TIMEOUT=100 NCCL_MESH_ACCEPT_TIMEOUT=100 NCCL_MESH_DEAD_PEER_TIMEOUT=100
 )
 
-# transfer_start SIZE COUNT: node a sends, node b receives; both processes are under way.
+# transfer_start SIZE COUNT [ROOM]: node a sends, node b receives, into receives of ROOM bytes if
+# that is more; both processes are under way.
 transfer_start() {
-	local size=$1 count=$2
+	local size=$1 count=$2 room=${3:-$1}
 
 	rm -f "$FAULTS"/{handle,connected}
 	play b receiver <<-END
@@ -22,9 +23,9 @@ transfer_start() {
 		init 0
 		listen 0 $FAULTS/handle
 		accept 0 0
-		buffer 0 $size
+		buffer 0 $room
 		reg 0 0 0
-		transfer 0 $size $count 1
+		transfer_into 0 $size $count 1 $room
 		dereg 0
 		close 0
 		close-listen 0
@@ -36,16 +37,16 @@ transfer_start() {
 		await $FAULTS/handle
 		connect 0 $FAULTS/handle
 		touch $FAULTS/connected
-		buffer 0 $size
+		buffer 0 $room
 		reg 0 0 0
-		transfer 0 $size $count 1
+		transfer_into 0 $size $count 1 $room
 		dereg 0
 		close 0
 		finalize 0
 	END
 }
 
-# transfer SIZE COUNT: the same, and all has arrived.
+# transfer SIZE COUNT [ROOM]: the same, and all has arrived.
 transfer() {
 	transfer_start "$@"
 	ended sender

@@ -263,24 +263,26 @@ static int pattern_check(const char *data, size_t size, uint64_t seed, uint64_t 
 struct flow {
 	const struct comm *comm;
 	const struct registration *registration;
-	size_t size;
+	size_t size, room; /* bytes: of each message, and of its slot and receive */
 	uint64_t seed, posted, reaped;
 	unsigned int depth;
 	void *requests[DEPTH_MAX];
 	size_t sizes[DEPTH_MAX];
 };
 
-static int flow_open(struct driver *d, struct flow *flow, char **argv)
+/* @room: bytes of each receive; 0: exactly a message's */
+static int flow_open(struct driver *d, struct flow *flow, char **argv, size_t room)
 {
-	size_t room;
+	size_t memory;
 
 	memset(flow, 0, sizeof(*flow));
 	flow->registration = &d->registrations[slot(argv[1])];
 	flow->comm = &d->comms[flow->registration->comm];
 	flow->size = number(argv[2]);
 	flow->seed = number(argv[4]);
-	room = d->buffers[flow->registration->buffer].size;
-	flow->depth = flow->size ? (unsigned int)(room / flow->size) : DEPTH_MAX;
+	flow->room = room > flow->size ? room : flow->size;
+	memory = d->buffers[flow->registration->buffer].size;
+	flow->depth = flow->room ? (unsigned int)(memory / flow->room) : DEPTH_MAX;
 	if (flow->depth > DEPTH_MAX)
 		flow->depth = DEPTH_MAX;
 	return flow->depth ? OUTCOME_OK : wrong("the buffer is too small");
@@ -289,23 +291,23 @@ static int flow_open(struct driver *d, struct flow *flow, char **argv)
 static int flow_post(struct driver *d, struct flow *flow, size_t size)
 {
 	unsigned int i = (unsigned int)(flow->posted % flow->depth);
-	char *data = d->buffers[flow->registration->buffer].data + i * flow->size;
+	char *data = d->buffers[flow->registration->buffer].data + i * flow->room;
 
 	if (flow->comm->sending)
 		pattern_fill(data, size, flow->seed, flow->posted);
 	else
-		memset(data, POISON, size);
+		memset(data, POISON, flow->room);
 	flow->sizes[i] = size;
 	flow->posted++;
-	return message_start(d, flow->comm, flow->registration, i * flow->size, size,
-			     &flow->requests[i]);
+	return message_start(d, flow->comm, flow->registration, i * flow->room,
+			     flow->comm->sending ? size : flow->room, &flow->requests[i]);
 }
 
 /* @size: what came; may be less than the room if @last_empty allows an empty one. */
 static int flow_reap(struct driver *d, struct flow *flow, int *size)
 {
 	unsigned int i = (unsigned int)(flow->reaped % flow->depth);
-	const char *data = d->buffers[flow->registration->buffer].data + i * flow->size;
+	const char *data = d->buffers[flow->registration->buffer].data + i * flow->room;
 	int sizes[64] = {0};
 	int outcome = request_wait(d, flow->requests[i], sizes);
 
@@ -321,14 +323,16 @@ static int flow_reap(struct driver *d, struct flow *flow, int *size)
 	return outcome;
 }
 
-/* transfer M SIZE COUNT SEED: the same command on both sides; the receiver checks each byte. */
+/*
+ * transfer M SIZE COUNT SEED: the same command on both sides; the receiver checks each byte.
+ * transfer_into M SIZE COUNT SEED ROOM: the same into receives of ROOM bytes.
+ */
 static int command_transfer(struct driver *d, int argc, char **argv)
 {
 	uint64_t count = number(argv[3]);
 	struct flow flow;
-	int size, outcome = flow_open(d, &flow, argv);
+	int size, outcome = flow_open(d, &flow, argv, argc > 5 ? number(argv[5]) : 0);
 
-	(void)argc;
 	while (!outcome && flow.reaped < count) {
 		if (flow.posted < count && flow.posted - flow.reaped < flow.depth)
 			outcome = flow_post(d, &flow, flow.size);
@@ -352,7 +356,7 @@ static int command_stream(struct driver *d, int argc, char **argv)
 	bool last = false;
 
 	(void)argc;
-	outcome = flow_open(d, &flow, argv);
+	outcome = flow_open(d, &flow, argv, 0);
 	while (!outcome && !last) {
 		last = flow.comm->sending && !access(argv[3], F_OK);
 		outcome = flow_post(d, &flow, last ? 0 : flow.size);

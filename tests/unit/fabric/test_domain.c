@@ -256,17 +256,15 @@ static void test_limits(void **state)
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 
 	(void)state;
-	assert_true(domain->immediates);
-	assert_true(domain->write_flags == (FI_COMPLETION | FI_REMOTE_CQ_DATA));
+	assert_int_equal(domain->immediate_bits, 64);
 	assert_true(domain->send_flags & FI_COMPLETION);
 	mesh_domain_close(domain);
 	domain = fake_domain_open(MESH_PROVIDER_TCP_RXM);
-	assert_false(domain->immediates);
-	assert_true(domain->write_flags == FI_COMPLETION);
+	assert_int_equal(domain->immediate_bits, 0);
 	mesh_domain_close(domain);
+	fake.cq_data_size = 4;
 	domain = fake_domain_open(MESH_PROVIDER_VERBS_RXM);
-	assert_true(domain->immediates);
-	assert_true(domain->write_flags == (FI_COMPLETION | FI_REMOTE_CQ_DATA));
+	assert_int_equal(domain->immediate_bits, 32);
 	mesh_domain_close(domain);
 }
 

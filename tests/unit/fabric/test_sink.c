@@ -196,7 +196,6 @@ static void test_immediates(void **state)
 	assert_int_equal(a.immediate.seq, 3);
 	assert_int_equal(a.immediate.segment, 5);
 	assert_true(a.immediate.last);
-	assert_false(a.immediate.full);
 	assert_true(domain->strangers == 0);
 	fake_deliver_immediate(immediate_to(deaf.sink.id));
 	fake_deliver_immediate(immediate_to(MESH_COMM_IDS - 1));
@@ -322,127 +321,78 @@ static void test_write(void **state)
 	write_test_close(&test);
 }
 
-/* A write that the provider does not take leaves no trace, and no buffer is lost over it. */
-static void test_write_busy(void **state)
+/* A message that is to follow the write. */
+static struct mesh_buffer *behind_make(struct write_test *test)
 {
-	struct write_test test;
-	int i;
+	struct mesh_buffer *buffer = mesh_remote_buffer_get(test->domain, test->remote);
 
-	(void)state;
-	write_test_open(&test, MESH_PROVIDER_TCP_RXM);
-	fake_fail(FAKE_WRITE, 0, 1000, -FI_EAGAIN);
-	for (i = 0; i < 1000; i++)
-		assert_int_equal(write_start(&test), -EAGAIN);
-	fake_fail(FAKE_WRITE, 0, 1, -FI_EINVAL);
-	assert_int_equal(write_start(&test), -EINVAL);
-	assert_int_equal(write_start(&test), 0);
-	assert_int_equal(fake.writes.num, 1);
-	assert_int_equal(fake.sends.num, 1);
-	assert_int_equal(write_ends, 0);
-	write_test_close(&test);
+	assert_non_null(buffer);
+	memset(buffer->bytes, 0x77, 40);
+	buffer->size = 40;
+	return buffer;
 }
 
-/* Where immediates are not safe, a WRITTEN message follows the write, never before it. */
-static void test_written_messages(void **state)
+/* The message is posted directly behind the write, which then has no immediate. */
+static void test_behind(void **state)
 {
-	struct mesh_message_header header;
 	struct write_test test;
 
 	(void)state;
-	write_test_open(&test, MESH_PROVIDER_TCP_RXM);
+	write_test_open(&test, MESH_PROVIDER_TCP);
+	test.write.behind = behind_make(&test);
 	assert_int_equal(write_start(&test), 0);
 	assert_int_equal(fake.writes.num, 1);
 	assert_false(fake.writes.posts[0].flags & FI_REMOTE_CQ_DATA);
 	assert_int_equal(fake.sends.num, 1);
-	assert_int_equal(fake.sends.posts[0].size, sizeof(header));
-	assert_int_equal(mesh_message_check(fake.sends.posts[0].bytes, sizeof(header), &header), 0);
-	assert_int_equal(header.type, MESH_MESSAGE_WRITTEN);
-	assert_int_equal(header.seq, immediate_to(9));
+	assert_ptr_equal(fake.sends.posts[0].context, &test.write.behind->op.context);
+	assert_int_equal(fake.sends.posts[0].size, 40);
 	assert_true(fake.hints->tx_attr->msg_order & FI_ORDER_SAW);
 	assert_true(fake.hints->rx_attr->msg_order & FI_ORDER_SAW);
 	write_test_close(&test);
 }
 
-/* The message is busy, not the write: it goes out later, and the write ends once. */
-static void test_written_backlogged(void **state)
+/* The provider accepts the write and not the message: the caller has the buffer. */
+static void test_behind_busy(void **state)
 {
 	struct write_test test;
 
 	(void)state;
-	write_test_open(&test, MESH_PROVIDER_TCP_RXM);
-	fake_fail(FAKE_SEND, 0, 2, -FI_EAGAIN);
-	assert_int_equal(write_start(&test), 0);
+	write_test_open(&test, MESH_PROVIDER_TCP);
+	test.write.behind = behind_make(&test);
+	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
+	assert_int_equal(write_start(&test), MESH_WRITE_ALONE);
+	assert_int_equal(fake.writes.num, 1);
+	mesh_domain_poll(test.domain);
 	assert_int_equal(fake.sends.num, 0);
 	fake_complete(&fake.writes.posts[0]);
 	mesh_domain_poll(test.domain);
 	assert_int_equal(write_ends, 1);
+	mesh_buffer_put(test.write.behind);
+	write_test_close(&test);
+}
+
+/* Nothing starts that could not be announced, or goes to a lost remote. */
+static void test_behind_refused(void **state)
+{
+	struct write_test test;
+
+	(void)state;
+	write_test_open(&test, MESH_PROVIDER_TCP);
+	test.write.behind = behind_make(&test);
+	fake_fail(FAKE_WRITE, 0, 1, -FI_EINVAL);
+	assert_int_equal(write_start(&test), -EINVAL);
+	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
+	mesh_remote_send(behind_make(&test)); /* into the backlog */
+	assert_int_equal(write_start(&test), -EAGAIN);
+	assert_int_equal(fake.writes.num + fake.sends.num, 0);
 	mesh_domain_poll(test.domain);
 	assert_int_equal(fake.sends.num, 1);
+	mesh_domain_lock(test.domain);
+	mesh_remote_lose(test.domain, test.remote);
+	mesh_domain_unlock(test.domain);
+	assert_int_equal(write_start(&test), -ECONNRESET);
+	mesh_buffer_put(test.write.behind);
 	write_test_close(&test);
-}
-
-/* No buffer for the message: the write does not start either. */
-static void test_written_no_buffer(void **state)
-{
-	struct mesh_buffer *buffers[600];
-	struct write_test test;
-	int i = 0;
-
-	(void)state;
-	write_test_open(&test, MESH_PROVIDER_TCP_RXM);
-	while ((buffers[i] = mesh_remote_buffer_get(test.domain, test.remote)))
-		i++;
-	assert_int_equal(write_start(&test), -EAGAIN);
-	assert_int_equal(fake.on[FAKE_WRITE].calls, 0);
-	mesh_buffer_put(buffers[0]);
-	mesh_buffer_put(buffers[1]); /* half of them are for others */
-	assert_int_equal(write_start(&test), 0);
-	write_test_close(&test);
-}
-
-/* A message that stands for an immediate arrives. */
-static void written_deliver(struct mesh_domain *domain, const struct test_sink *to, uint32_t token)
-{
-	struct mesh_message_header header = {
-		.type = MESH_MESSAGE_WRITTEN,
-		.comm = to->sink.id,
-		.token = token,
-		.seq = immediate_to(to->sink.id),
-	};
-
-	fake_deliver(&header, sizeof(header));
-	mesh_domain_poll(domain);
-}
-
-static void test_written_received(void **state)
-{
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP_RXM);
-	struct test_sink a;
-
-	(void)state;
-	sink_add(domain, &a);
-	written_deliver(domain, &a, a.sink.token);
-	assert_int_equal(a.writes, 1);
-	assert_int_equal(a.immediate.segment, 5);
-	assert_int_equal(a.messages, 0);
-	written_deliver(domain, &a, a.sink.token + 1); /* a wrong token */
-	assert_int_equal(a.writes, 1);
-	assert_true(domain->strangers == 1);
-	mesh_domain_close(domain);
-}
-
-/* If writes carry their immediates, such a message is not from a peer. */
-static void test_written_unexpected(void **state)
-{
-	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
-	struct test_sink a;
-
-	(void)state;
-	sink_add(domain, &a);
-	written_deliver(domain, &a, a.sink.token);
-	assert_int_equal(a.writes, 0);
-	assert_true(domain->strangers == 1);
-	mesh_domain_close(domain);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fake_teardown)
@@ -450,19 +400,10 @@ static void test_written_unexpected(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_message),
-		TEST(test_strangers),
-		TEST(test_stale_bytes),
-		TEST(test_removed),
-		TEST(test_immediates),
-		TEST(test_full),
-		TEST(test_write),
-		TEST(test_write_busy),
-		TEST(test_written_messages),
-		TEST(test_written_backlogged),
-		TEST(test_written_no_buffer),
-		TEST(test_written_received),
-		TEST(test_written_unexpected),
+		TEST(test_message),	   TEST(test_strangers),  TEST(test_stale_bytes),
+		TEST(test_removed),	   TEST(test_immediates), TEST(test_full),
+		TEST(test_write),	   TEST(test_behind),	  TEST(test_behind_busy),
+		TEST(test_behind_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -164,87 +164,6 @@ static void test_wrong_kind_of_message(void **state)
 	fixture_comm_close(comm);
 }
 
-/* ---- sizes --------------------------------------------------------------------------------- */
-
-/* Immediates of 64 bits tell the true size; those of 32 need a SIZE, unless the grant is filled. */
-static void test_size_is_told(void **state)
-{
-	static const struct {
-		size_t cq_data_size;
-		uint64_t room;
-		int messages;
-		uint32_t in_immediate;
-	} cases[] = {
-		{8, LARGE, 0, LARGE},
-		{8, LARGE + 1, 0, LARGE},
-		{4, LARGE, 0, 0},
-		{4, LARGE + 1, 1, 0},
-	};
-	const void *payload;
-	size_t i;
-
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct mesh_message_size size;
-
-		fixture_setup(state);
-		fake.writes_end_with = -1;
-		fake.cq_data_size = cases[i].cq_data_size;
-		comm = fixture_open(MESH_PROVIDER_VERBS_RXM, 1, true);
-		fixture_post(comm, LARGE);
-		fixture_grant(comm, 0, 1, cases[i].room);
-		fixture_poll();
-		assert_int_equal(fake.writes.num, 1);
-		assert_int_equal(fake.writes.posts[0].size, LARGE);
-		assert_int_equal(mesh_immediate_decode(fake.writes.posts[0].data).full,
-				 cases[i].room == LARGE);
-		assert_int_equal(mesh_immediate_decode(fake.writes.posts[0].data).size,
-				 cases[i].in_immediate);
-		assert_int_equal(fixture_sent(MESH_MESSAGE_SIZE), cases[i].messages);
-		if (cases[i].messages) {
-			fixture_last_sent(MESH_MESSAGE_SIZE, &payload);
-			memcpy(&size, payload, sizeof(size));
-			assert_true(size.size == LARGE);
-		}
-		fixture_comm_close(comm);
-		assert_int_equal(fixture_teardown(state), 0);
-	}
-}
-
-/* A size that was sent is not sent again if the write after it has to wait. */
-static void test_size_is_told_once(void **state)
-{
-	(void)state;
-	fake.cq_data_size = 4;
-	comm = fixture_open(MESH_PROVIDER_VERBS_RXM, 1, true);
-	fixture_post(comm, LARGE);
-	fake_fail(FAKE_WRITE, 0, 2, -FI_EAGAIN);
-	fixture_grant(comm, 0, 1, LARGE + 1);
-	fixture_poll();
-	fixture_poll();
-	assert_int_equal(fake.writes.num, 1);
-	assert_int_equal(fixture_sent(MESH_MESSAGE_SIZE), 1);
-	fixture_writes_complete(1);
-	fixture_comm_close(comm);
-}
-
-/* Larger than its receive: nothing is written, and the receiver learns the size, too. */
-static void test_larger_than_its_receive(void **state)
-{
-	(void)state;
-	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
-	fixture_post(comm, LARGE);
-	fixture_grant(comm, 0, 1, LARGE - 1);
-	assert_failed(comm, -EMSGSIZE, "message 0 of 65536 bytes is larger than the receive");
-	assert_int_equal(fake.writes.num, 0);
-	assert_int_equal(fixture_sent(MESH_MESSAGE_SIZE), 1);
-	/* Nothing starts on a comm that has failed. */
-	fixture_grant(comm, 0, 1, LARGE);
-	assert_int_equal(fake.writes.num, 0);
-	fixture_request_fails(fixture_post(comm, 8), -EMSGSIZE);
-	assert_int_equal(fake.writes.num + fixture_sent(MESH_MESSAGE_DATA), 0);
-	fixture_comm_close(comm);
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -258,9 +177,6 @@ int main(void)
 		TEST(test_grant_of_the_next_message),
 		TEST(test_grant_for_other_paths),
 		TEST(test_wrong_kind_of_message),
-		cmocka_unit_test(test_size_is_told),
-		TEST(test_size_is_told_once),
-		TEST(test_larger_than_its_receive),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -55,8 +55,7 @@ static void test_segments_of_the_next_round(void **state)
 	for (seq = 0; seq <= MESH_COMM_REQUESTS; seq++) {
 		request = fixture_post(comm, 1000);
 		fixture_written(comm, 0,
-				(struct mesh_immediate){
-					.seq = seq, .segment = 0, .full = !seq, .size = 1000});
+				(struct mesh_immediate){.seq = seq, .segment = 0, .size = 1000});
 		assert_int_equal(fixture_test(request), -1);
 		fixture_written(comm, 1,
 				(struct mesh_immediate){
@@ -65,17 +64,15 @@ static void test_segments_of_the_next_round(void **state)
 	}
 	assert_int_equal(comm_path(comm, 0).counters->bytes, 500 * (MESH_COMM_REQUESTS + 1));
 	/* For a receive that is not granted, that is done, or of another round: it is nobody's. */
-	fixture_written(comm, 0, (struct mesh_immediate){.seq = seq, .last = true, .full = true});
-	fixture_written(
-		comm, 0,
-		(struct mesh_immediate){.seq = seq - 1, .segment = 7, .last = true, .full = true});
+	fixture_written(comm, 0, (struct mesh_immediate){.seq = seq, .last = true});
+	fixture_written(comm, 0,
+			(struct mesh_immediate){.seq = seq - 1, .segment = 7, .last = true});
 	request = fixture_post(comm, 1000);
 	fixture_written(comm, 0,
-			(struct mesh_immediate){
-				.seq = seq + MESH_COMM_REQUESTS, .last = true, .full = true});
+			(struct mesh_immediate){.seq = seq + MESH_COMM_REQUESTS, .last = true});
 	assert_int_equal(fixture_test(request), -1);
 	assert_int_equal(comm_path(comm, 0).counters->segments, MESH_COMM_REQUESTS + 1);
-	fixture_written(comm, 0, (struct mesh_immediate){.seq = seq, .last = true, .full = true});
+	fixture_written(comm, 0, (struct mesh_immediate){.seq = seq, .last = true});
 	assert_int_equal(fixture_test(request), 1000);
 	fixture_comm_close(comm);
 }
@@ -98,50 +95,76 @@ static void test_sizes_of_the_next_round(void **state)
 	fixture_comm_close(comm);
 }
 
-/* The true size comes with the immediate, in a SIZE before or after, or is the room itself. */
+/* A WRITTEN of a message of @size bytes. */
+static void written(uint32_t seq, uint32_t segment, uint32_t num_segments, uint32_t size)
+{
+	const struct mesh_message_written payload = {segment, num_segments};
+
+	fixture_announce(comm, 0, seq, size, &payload);
+}
+
+/* The true size comes with the immediate, in a WRITTEN, or is the room itself. */
 static void test_sizes(void **state)
 {
-	const struct mesh_message_size size = {.size = 777}, other = {.size = 5};
 	struct mesh_request *request;
 
 	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	request = fixture_post(comm, 1000);
-	fixture_written(comm, 0, (struct mesh_immediate){.seq = 0, .last = true, .full = true});
+	fixture_written(comm, 0, (struct mesh_immediate){.seq = 0, .last = true});
 	assert_int_equal(fixture_test(request), 1000);
 	request = fixture_post(comm, 1000);
-	fixture_written(comm, 0, (struct mesh_immediate){.seq = 1, .last = true});
-	assert_int_equal(fixture_test(request), -1);
-	fixture_message(comm, 0, MESH_MESSAGE_SIZE, 1, &size, sizeof(size));
-	assert_int_equal(fixture_test(request), 777);
+	fixture_written(comm, 0, (struct mesh_immediate){.seq = 1, .last = true, .size = 999});
+	assert_int_equal(fixture_test(request), 999);
 	request = fixture_post(comm, 1000);
-	fixture_message(comm, 0, MESH_MESSAGE_SIZE, 1, &other, sizeof(other)); /* the one before */
-	fixture_message(comm, 0, MESH_MESSAGE_SIZE, 3, &other, sizeof(other)); /* not posted */
-	fixture_message(comm, 0, MESH_MESSAGE_SIZE, 2 + MESH_COMM_REQUESTS, &other, sizeof(other));
-	fixture_message(comm, 0, MESH_MESSAGE_SIZE, 2, &size, sizeof(size));
-	fixture_message(comm, 0, MESH_MESSAGE_SIZE, 2, &other, sizeof(other)); /* once is enough */
-	assert_int_equal(fixture_test(request), -1);
-	fixture_written(comm, 0, (struct mesh_immediate){.seq = 2, .last = true});
+	written(2, 0, 1, 777);
 	assert_int_equal(fixture_test(request), 777);
+	assert_int_equal(*comm_inside(comm).writes_arrived, 3);
+	assert_int_equal(comm_path(comm, 0).counters->bytes, 1000 + 999 + 777);
 	fixture_comm_close(comm);
 }
 
+/* Segments in any order, twice, and announced in both ways: each counts once. */
+static void test_written(void **state)
+{
+	struct mesh_request *request;
+
+	(void)state;
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
+	fixture_post(comm, 1000);
+	written(0, 0, 1, 10);
+	request = fixture_post(comm, 1000);
+	written(0, 0, 1, 5);			  /* the one before */
+	written(2, 0, 1, 5);			  /* not posted */
+	written(1 + MESH_COMM_REQUESTS, 0, 1, 5); /* of another round */
+	written(1, 2, 3, 777);
+	written(1, 2, 3, 777);
+	fixture_written(comm, 0, (struct mesh_immediate){.seq = 1, .segment = 0, .size = 777});
+	assert_int_equal(fixture_test(request), -1);
+	written(1, 1, 3, 777);
+	assert_int_equal(fixture_test(request), 777);
+	assert_int_equal(comm_path(comm, 0).counters->segments, 4);
+	assert_int_equal(*comm_inside(comm).writes_arrived, 8);
+	fixture_comm_close(comm);
+}
+
+/* In an immediate, in a WRITTEN, and in the one of a sender that has written nothing. */
 static void test_size_beyond_the_receive(void **state)
 {
-	const struct mesh_message_size size = {.size = 1001};
 	int i;
 
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < 3; i++) {
 		fixture_setup(state);
 		comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 		fixture_post(comm, 1000);
-		if (i)
-			fixture_message(comm, 0, MESH_MESSAGE_SIZE, 0, &size, sizeof(size));
-		else
+		if (i == 2)
 			fixture_written(comm, 0,
 					(struct mesh_immediate){.last = true, .size = 1001});
+		else
+			written(0, 0, (uint32_t)i, 1001);
 		assert_failed(comm, -EMSGSIZE,
 			      "message 0 of 1001 bytes is larger than the receive");
+		assert_int_equal(*comm_inside(comm).writes_arrived, i != 0);
 		fixture_comm_close(comm);
 		assert_int_equal(fixture_teardown(state), 0);
 	}
@@ -342,6 +365,7 @@ int main(void)
 		TEST(test_segments_of_the_next_round),
 		TEST(test_sizes_of_the_next_round),
 		TEST(test_sizes),
+		TEST(test_written),
 		cmocka_unit_test(test_size_beyond_the_receive),
 		TEST(test_small_messages),
 		TEST(test_small_message_of_another_round),

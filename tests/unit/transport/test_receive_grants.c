@@ -83,7 +83,7 @@ static void message_take(uint32_t seq)
 {
 	struct mesh_request *request = mesh_comm_request(comm, seq);
 
-	fixture_written(comm, 0, (struct mesh_immediate){.seq = seq, .last = true, .full = true});
+	fixture_written(comm, 0, (struct mesh_immediate){.seq = seq, .last = true});
 	assert_true(fixture_test(request) > 0);
 }
 
@@ -247,7 +247,7 @@ static void test_grants_are_held_back(void **state)
 /* WANT is answered with the grants of all posted receives, and ends the run. */
 static void test_want_ends_the_run(void **state)
 {
-	const struct mesh_message_size size = {.size = 1};
+	const struct mesh_message_written written = {0, 1};
 	struct mesh_message_header header;
 	struct mesh_request *request;
 
@@ -258,11 +258,9 @@ static void test_want_ends_the_run(void **state)
 	fixture_post(comm, ROOM);
 	fixture_poll();
 	/* Without a grant a write is not our peer's, or is late. */
-	fixture_message(comm, 0, MESH_MESSAGE_SIZE, 2 * EAGER_RUN, &size, sizeof(size));
-	fixture_written(comm, 0,
-			(struct mesh_immediate){.seq = 2 * EAGER_RUN, .last = true, .full = true});
+	fixture_announce(comm, 0, 2 * EAGER_RUN, 1, &written);
+	fixture_written(comm, 0, (struct mesh_immediate){.seq = 2 * EAGER_RUN, .last = true});
 	assert_int_equal(fixture_test(request), -1);
-	assert_false(request->receive.size_known);
 	fixture_message(comm, 0, MESH_MESSAGE_WANT, 2 * EAGER_RUN + 2, NULL, 0);
 	header = fixture_last_sent(MESH_MESSAGE_GRANT, NULL);
 	assert_int_equal(header.seq, 2 * EAGER_RUN);

@@ -374,7 +374,7 @@ static int message_check(struct mesh_message_header header, size_t size)
 	int ret;
 
 	assert_non_null(bytes);
-	memset(bytes, 0x33, size);
+	memset(bytes, 0, size); /* a legal payload, if its length is */
 	memcpy(bytes, &header, size < sizeof(header) ? size : sizeof(header));
 	memset(&got, 0xa5, sizeof(got));
 	ret = mesh_message_check(bytes, size, &got);
@@ -397,10 +397,9 @@ static void test_messages(void **state)
 				.type = (uint8_t)type, .length = length, .comm = 1};
 			bool legal =
 				type == MESH_MESSAGE_DATA ||
-				(type == MESH_MESSAGE_SIZE && length == 8) ||
+				(type == MESH_MESSAGE_WRITTEN && length == 8) ||
 				((type == MESH_MESSAGE_GREET || type == MESH_MESSAGE_GREET_REPLY ||
-				  type == MESH_MESSAGE_POSTED || type == MESH_MESSAGE_WANT ||
-				  type == MESH_MESSAGE_WRITTEN) &&
+				  type == MESH_MESSAGE_POSTED || type == MESH_MESSAGE_WANT) &&
 				 length == 0);
 
 			assert_int_equal(message_check(header, 24 + length), legal ? 0 : -EPROTO);
@@ -409,6 +408,48 @@ static void test_messages(void **state)
 			assert_int_equal(message_check(header, 24 + length - 1), -EPROTO);
 		}
 	}
+}
+
+/* A segment that the receiver has no bit for is refused here. */
+static void test_written(void **state)
+{
+	static const struct {
+		struct mesh_message_written written;
+		bool legal;
+	} cases[] = {
+		{{0, 1}, true},
+		{{MESH_SEGMENTS_MAX - 1, MESH_SEGMENTS_MAX}, true},
+		{{0, 0}, true}, /* nothing was written */
+		{{1, 0}, false},
+		{{1, 1}, false},
+		{{0, MESH_SEGMENTS_MAX + 1}, false},
+		{{UINT32_MAX, UINT32_MAX}, false},
+	};
+	struct mesh_message_header header = {
+		.type = MESH_MESSAGE_WRITTEN,
+		.length = sizeof(struct mesh_message_written),
+	};
+	uint8_t bytes[sizeof(header) + sizeof(struct mesh_message_written)];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		memcpy(bytes, &header, sizeof(header));
+		memcpy(bytes + sizeof(header), &cases[i].written, sizeof(cases[i].written));
+		assert_int_equal(mesh_message_check(bytes, sizeof(bytes), &header),
+				 cases[i].legal ? 0 : -EPROTO);
+	}
+}
+
+/* 64 bits always say all, 32 only that the grant is filled. */
+static void test_immediate_suffices(void **state)
+{
+	(void)state;
+	assert_true(mesh_immediate_suffices(64, false));
+	assert_true(mesh_immediate_suffices(64, true));
+	assert_false(mesh_immediate_suffices(32, false));
+	assert_true(mesh_immediate_suffices(32, true));
+	assert_false(mesh_immediate_suffices(0, true));
 }
 
 static void test_grants(void **state)
@@ -480,14 +521,14 @@ static void test_immediate_bits(void **state)
 
 	(void)state;
 	assert_int_equal(MESH_IMMEDIATE_COMM_BITS + MESH_IMMEDIATE_SEQ_BITS +
-				 MESH_IMMEDIATE_SEGMENT_BITS + 2,
-			 32);
+				 MESH_IMMEDIATE_SEGMENT_BITS + 1,
+			 31);
 	assert_int_equal(mesh_immediate_encode(&immediate), 0);
-	immediate = (struct mesh_immediate){
-		MESH_COMM_IDS - 1, 0x3f, MESH_SEGMENTS_MAX - 1, true, true, 0};
-	assert_true(mesh_immediate_encode(&immediate) == UINT32_MAX);
+	immediate =
+		(struct mesh_immediate){MESH_COMM_IDS - 1, 0x3f, MESH_SEGMENTS_MAX - 1, true, 0};
+	assert_true(mesh_immediate_encode(&immediate) == 0xfffffffe);
 	immediate.size = 0x12345678;
-	assert_true(mesh_immediate_encode(&immediate) == 0x12345678ffffffff);
+	assert_true(mesh_immediate_encode(&immediate) == 0x12345678fffffffe);
 	/* Of the sequence number only the lowest bits travel. */
 	immediate = (struct mesh_immediate){.seq = 0xffffff41};
 	got = mesh_immediate_decode(mesh_immediate_encode(&immediate));
@@ -507,7 +548,7 @@ static void test_immediate_round_trip(void **state)
 
 		assert_in_range(decoded.comm, 0, MESH_COMM_IDS - 1);
 		assert_in_range(decoded.segment, 0, MESH_SEGMENTS_MAX - 1);
-		assert_true(mesh_immediate_encode(&decoded) == bits);
+		assert_true(mesh_immediate_encode(&decoded) == (bits & ~1ull));
 		bits = bits * 6364136223846793005u + 1442695040888963407u;
 	}
 }
@@ -541,10 +582,12 @@ int main(void)
 		cmocka_unit_test(test_wire_nic_family),
 		cmocka_unit_test(test_wire_speed),
 		cmocka_unit_test(test_messages),
+		cmocka_unit_test(test_written),
 		cmocka_unit_test(test_grants),
 		cmocka_unit_test(test_connect),
 		cmocka_unit_test(test_message_truncated),
 		cmocka_unit_test(test_immediate_bits),
+		cmocka_unit_test(test_immediate_suffices),
 		cmocka_unit_test(test_immediate_round_trip),
 		cmocka_unit_test(test_refusals),
 	};

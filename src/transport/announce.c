@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* announce.c - how the receiver learns of a write: from its immediate, or the message behind. */
+#include "transport/announce.h"
+#include "transport/message.h"
+#include "wire/immediate.h"
+
+static uint64_t immediate_make(const struct mesh_request *request, const struct mesh_path *path,
+			       const struct mesh_announcement *announcement)
+{
+	const struct mesh_immediate immediate = {
+		.comm = path->remote_id & (MESH_COMM_IDS - 1),
+		.seq = request->seq,
+		.segment = announcement->segment,
+		.last = announcement->segment + 1 == announcement->num_segments,
+		.size = path->immediate_bits >= 64 ? (uint32_t)request->size : 0,
+	};
+
+	return mesh_immediate_encode(&immediate);
+}
+
+bool mesh_announce(struct mesh_request *request, struct mesh_path *path,
+		   const struct mesh_announcement *announcement,
+		   void (*sent)(struct mesh_buffer *buffer, int error), struct mesh_write *write)
+{
+	const struct mesh_message_written payload = {
+		.segment = announcement->segment,
+		.num_segments = announcement->num_segments,
+	};
+	const struct mesh_outgoing message = {
+		.type = MESH_MESSAGE_WRITTEN,
+		.seq = request->seq,
+		.size = (uint32_t)request->size,
+		.payload = &payload,
+		.length = sizeof(payload),
+		.sent = sent,
+	};
+
+	if (mesh_immediate_suffices(path->immediate_bits, announcement->full)) {
+		write->immediate = immediate_make(request, path, announcement);
+		return true;
+	}
+	write->behind = mesh_message_prepare(path, &message, request);
+	return write->behind;
+}
+
+bool mesh_announce_too_large(struct mesh_request *request)
+{
+	const struct mesh_message_written payload = {0};
+	const struct mesh_outgoing message = {
+		.type = MESH_MESSAGE_WRITTEN,
+		.seq = request->seq,
+		.size = (uint32_t)request->size,
+		.payload = &payload,
+		.length = sizeof(payload),
+	};
+
+	return mesh_comm_message_send(request->comm, &message, NULL);
+}

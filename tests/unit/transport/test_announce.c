@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_announce.c - how a sending comm announces its writes: immediates, and messages behind. */
+#include <errno.h>
+#include <string.h>
+
+#include <rdma/fi_errno.h>
+
+#include "transport/request.h"
+
+#include "comm_fixture.h"
+#include "log_capture.h"
+
+#define LARGE ((size_t)64 << 10)
+
+static struct mesh_comm *comm;
+
+/* A comm over @provider whose first message, of @size bytes, is granted @room. */
+static struct mesh_request *message_start(enum mesh_provider_id provider, size_t size,
+					  uint64_t room)
+{
+	struct mesh_request *request;
+
+	comm = fixture_open(provider, 1, true);
+	request = fixture_post(comm, size);
+	fixture_grant(comm, 0, 1, room);
+	return request;
+}
+
+static struct mesh_message_written written_last(struct mesh_message_header *header)
+{
+	struct mesh_message_written written;
+	const void *payload;
+
+	*header = fixture_last_sent(MESH_MESSAGE_WRITTEN, &payload);
+	memcpy(&written, payload, sizeof(written));
+	return written;
+}
+
+/* An immediate where it says all: with 64 bits always, with 32 if the grant is filled. */
+static void test_each_provider(void **state)
+{
+	static const struct {
+		enum mesh_provider_id provider;
+		size_t cq_data_size;
+		uint64_t room;
+		bool message;
+		uint32_t in_immediate;
+	} cases[] = {
+		{MESH_PROVIDER_TCP, 8, LARGE, false, LARGE},
+		{MESH_PROVIDER_TCP, 8, LARGE + 1, false, LARGE},
+		{MESH_PROVIDER_VERBS_RXM, 4, LARGE, false, 0},
+		{MESH_PROVIDER_VERBS_RXM, 4, LARGE + 1, true, 0},
+		{MESH_PROVIDER_TCP_RXM, 8, LARGE, true, 0},
+		{MESH_PROVIDER_TCP_RXM, 8, LARGE + 1, true, 0},
+	};
+	struct mesh_message_written written;
+	struct mesh_message_header header;
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct fake_post *write = &fake.writes.posts[0];
+
+		fixture_setup(state);
+		fake.cq_data_size = cases[i].cq_data_size;
+		message_start(cases[i].provider, LARGE, cases[i].room);
+		assert_int_equal(fake.writes.num, 1);
+		assert_int_equal(write->size, LARGE);
+		assert_int_equal(!(write->flags & FI_REMOTE_CQ_DATA), cases[i].message);
+		assert_int_equal(fixture_sent(MESH_MESSAGE_WRITTEN), cases[i].message);
+		if (cases[i].message) {
+			written = written_last(&header);
+			assert_int_equal(header.comm, FIXTURE_REMOTE_ID);
+			assert_int_equal(header.token, FIXTURE_REMOTE_TOKEN);
+			assert_int_equal(header.size, LARGE);
+			assert_int_equal(written.segment, 0);
+			assert_int_equal(written.num_segments, 1);
+		} else {
+			assert_int_equal(mesh_immediate_decode(write->data).size,
+					 cases[i].in_immediate);
+		}
+		fixture_writes_complete(1);
+		fixture_comm_close(comm);
+		assert_int_equal(fixture_teardown(state), 0);
+	}
+}
+
+/* Each message names its segment and how many there are; the paths may differ. */
+static void test_segments(void **state)
+{
+	struct mesh_message_written written;
+	struct mesh_message_header header;
+	int i, behind = 0;
+
+	(void)state;
+	fake.cq_data_size = 4;
+	fixture_paths_open(MESH_PROVIDER_VERBS_RXM, 2);
+	fixture.domains[1]->immediate_bits = 64;
+	comm = fixture_comm_open(true);
+	fixture_post(comm, 4 * LARGE);
+	fixture_grant(comm, 0, 1, 5 * LARGE);
+	assert_int_equal(fake.writes.num, 4);
+	for (i = 0; i < 4; i++) {
+		bool first = fake.writes.posts[i].domain == fixture.domains[0]->domain;
+
+		behind += first;
+		assert_int_equal(!(fake.writes.posts[i].flags & FI_REMOTE_CQ_DATA), first);
+	}
+	assert_true(behind && behind < 4);
+	assert_int_equal(fixture_sent(MESH_MESSAGE_WRITTEN), behind);
+	written = written_last(&header);
+	assert_int_equal(header.size, 4 * LARGE);
+	assert_int_equal(written.num_segments, 4);
+	fixture_writes_complete(4);
+	fixture_comm_close(comm);
+}
+
+/* The message is an operation of the request. If it fails, the comm does. */
+static void test_message_fails(void **state)
+{
+	struct mesh_request *request = message_start(MESH_PROVIDER_TCP_RXM, LARGE, LARGE);
+
+	(void)state;
+	fixture_writes_complete(1);
+	assert_false(fixture_is_done(request));
+	fake_complete_error(fake.sends.posts[fixture.sends_completed++].context, FI_ECONNRESET);
+	fixture_poll();
+	assert_failed(comm, -ECONNRESET, "message 0 of 65536 bytes was not delivered");
+	fixture_request_fails(request, -ECONNRESET);
+	assert_int_equal(comm_path(comm, 0).counters->errors, 1);
+	fixture_comm_close(comm);
+}
+
+/* Both have to complete, in whichever order. */
+static void test_message_completes(void **state)
+{
+	struct mesh_request *request = message_start(MESH_PROVIDER_TCP_RXM, LARGE, LARGE);
+
+	(void)state;
+	fixture_sends_complete();
+	assert_false(fixture_is_done(request));
+	fixture_writes_complete(1);
+	assert_true(fixture_is_done(request));
+	fixture_comm_close(comm);
+}
+
+/* What is not accepted directly behind its write leaves after the write has completed. */
+static void test_message_waits_for_its_write(void **state)
+{
+	struct mesh_request *request;
+
+	(void)state;
+	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
+	request = message_start(MESH_PROVIDER_TCP_RXM, LARGE, LARGE);
+	assert_int_equal(fake.writes.num, 1);
+	fixture_poll();
+	assert_int_equal(fixture_sent(MESH_MESSAGE_WRITTEN), 0);
+	fixture_writes_complete(1);
+	assert_int_equal(fixture_sent(MESH_MESSAGE_WRITTEN), 1);
+	assert_false(fixture_is_done(request));
+	fixture_sends_complete();
+	assert_true(fixture_is_done(request));
+	fixture_comm_close(comm);
+}
+
+/* A write that fails is never announced. */
+static void test_write_fails_before_its_message(void **state)
+{
+	struct mesh_request *request;
+
+	(void)state;
+	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
+	request = message_start(MESH_PROVIDER_TCP_RXM, LARGE, LARGE);
+	fake_complete_error(fake.writes.posts[fixture.writes_completed++].context, FI_EIO);
+	fixture_poll();
+	fixture_poll();
+	assert_int_equal(fixture_sent(MESH_MESSAGE_WRITTEN), 0);
+	fixture_request_fails(request, -EIO);
+	fixture_comm_close(comm);
+}
+
+/* While other messages wait for the provider, a write that a message follows does not start. */
+static void test_backlog_goes_first(void **state)
+{
+	struct mesh_request *small, *large;
+
+	(void)state;
+	comm = fixture_open(MESH_PROVIDER_TCP_RXM, 1, true);
+	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
+	small = fixture_post(comm, FIXTURE_EAGER_LIMIT);
+	large = fixture_post(comm, LARGE);
+	fixture_grant(comm, 1, 1, LARGE);
+	assert_int_equal(fake.writes.num, 0);
+	fixture_poll();
+	fixture_poll();
+	assert_int_equal(fixture_sent(MESH_MESSAGE_DATA), 1);
+	assert_int_equal(fixture_sent(MESH_MESSAGE_WRITTEN), 1);
+	fixture_writes_complete(1);
+	fixture_sends_complete();
+	assert_true(fixture_is_done(small));
+	assert_true(fixture_is_done(large));
+	fixture_comm_close(comm);
+}
+
+/* Attempts that come to nothing take no buffer with them. */
+static void test_busy_writes(void **state)
+{
+	struct mesh_request *request;
+	int i;
+
+	(void)state;
+	fake_fail(FAKE_WRITE, 0, 1000, -FI_EAGAIN);
+	request = message_start(MESH_PROVIDER_TCP_RXM, LARGE, LARGE);
+	for (i = 0; i < 1000; i++)
+		fixture_poll();
+	assert_int_equal(fake.writes.num, 1);
+	assert_int_equal(fixture_sent(MESH_MESSAGE_WRITTEN), 1);
+	fixture_writes_complete(1);
+	fixture_sends_complete();
+	assert_true(fixture_is_done(request));
+	fixture_comm_close(comm);
+}
+
+/* Without a buffer for the message the write does not start; the next poll tries again. */
+static void test_no_buffer(void **state)
+{
+	struct mesh_buffer *buffers[600];
+	int i = 0;
+
+	(void)state;
+	fixture_paths_open(MESH_PROVIDER_TCP_RXM, 1);
+	comm = fixture_comm_open(true);
+	while ((buffers[i] = mesh_remote_buffer_get(fixture.domains[0], fixture.peers[0].remote)))
+		i++;
+	fixture_post(comm, LARGE);
+	fixture_grant(comm, 0, 1, LARGE);
+	assert_int_equal(fake.on[FAKE_WRITE].calls, 0);
+	while (i)
+		mesh_buffer_put(buffers[--i]);
+	fixture_poll();
+	assert_int_equal(fake.writes.num, 1);
+	assert_int_equal(fixture_sent(MESH_MESSAGE_WRITTEN), 1);
+	fixture_writes_complete(1);
+	fixture_comm_close(comm);
+}
+
+/* Larger than its receive: nothing is written, and the receiver learns the size, too. */
+static void test_larger_than_its_receive(void **state)
+{
+	struct mesh_message_written written;
+	struct mesh_message_header header;
+
+	(void)state;
+	message_start(MESH_PROVIDER_TCP, LARGE, LARGE - 1);
+	assert_failed(comm, -EMSGSIZE, "message 0 of 65536 bytes is larger than the receive");
+	assert_int_equal(fake.writes.num, 0);
+	assert_int_equal(fixture_sent(MESH_MESSAGE_WRITTEN), 1);
+	written = written_last(&header);
+	assert_int_equal(header.size, LARGE);
+	assert_int_equal(written.num_segments, 0);
+	assert_int_equal(*comm_inside(comm).writes_started, 0);
+	/* Nothing starts on a comm that has failed. */
+	fixture_grant(comm, 0, 1, LARGE);
+	assert_int_equal(fake.writes.num, 0);
+	fixture_request_fails(fixture_post(comm, 8), -EMSGSIZE);
+	assert_int_equal(fake.writes.num + fixture_sent(MESH_MESSAGE_DATA), 0);
+	fixture_comm_close(comm);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_each_provider),
+		TEST(test_segments),
+		TEST(test_message_fails),
+		TEST(test_message_completes),
+		TEST(test_message_waits_for_its_write),
+		TEST(test_write_fails_before_its_message),
+		TEST(test_backlog_goes_first),
+		TEST(test_busy_writes),
+		TEST(test_no_buffer),
+		TEST(test_larger_than_its_receive),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
