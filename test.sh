@@ -222,10 +222,15 @@ step_install() {
 
 	box=$(mktemp -d)
 	build CC=gcc install PREFIX=/usr "--install-sandbox=$box" || return 1
-	for file in lib/libnccl-net-mesh.so lib/libnccl-net.so lib/librccl-net.so bin/fi_mesh \
+	for file in lib/libnccl-net-mesh.so lib/librccl-net-mesh.so bin/fi_mesh \
 		bin/fabric_pingpong share/doc/nccl-net-mesh/README.md; do
 		[[ -e $box/usr/$file ]] || { echo "$file is not installed"; status=1; }
 	done
+	[[ ! -e $box/usr/lib/libnccl-net.so ]] ||
+		{ echo "libnccl-net.so, which shadows other plugins, is installed"; status=1; }
+	/sbin/ldconfig -n "$box/usr/lib"
+	[[ -z $(find "$box/usr/lib" -type l) ]] ||
+		{ echo "ldconfig makes a link: the soname is not the file's name"; status=1; }
 	MESH_BUILD=$box/usr/lib tests/lint/run exports || status=1
 	"$box/usr/bin/fi_mesh" --help >/dev/null || { echo "fi_mesh --help fails"; status=1; }
 	"$box/usr/bin/fi_mesh" plan triangle a b c |

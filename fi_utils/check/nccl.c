@@ -23,7 +23,7 @@
 
 /*
  * What leads NCCL to our own file. @nccl: NULL where it is not known. Where no path is taken, the
- * default names, which are in the same folder, lead there.
+ * name leads there: the files for NCCL and for RCCL are in the same folder.
  */
 static void export_fix(const struct nccl_library *nccl, struct check_result *result)
 {
@@ -35,7 +35,7 @@ static void export_fix(const struct nccl_library *nccl, struct check_result *res
 		check_fix(result, "export NCCL_NET_PLUGIN=%s/" OWN_PLUGIN_FILE, folder);
 	else
 		check_fix(result,
-			  "unset NCCL_NET_PLUGIN; export LD_LIBRARY_PATH=%s:$LD_LIBRARY_PATH",
+			  "export NCCL_NET_PLUGIN=mesh LD_LIBRARY_PATH=%s:$LD_LIBRARY_PATH",
 			  folder);
 }
 

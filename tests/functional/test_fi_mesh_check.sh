@@ -387,11 +387,9 @@ test_plugin_old_nccl() {
 	says a plugin fail 'NCCL finds no plugin'
 	grep -q 'seen: NCCL 2.18.6+cuda12.0 takes NCCL_NET_PLUGIN for a part of' <<<"$SAID" ||
 		fail "$SAID"
-	grep -q "do:   unset NCCL_NET_PLUGIN; export LD_LIBRARY_PATH=$MESH_BUILD:" <<<"$SAID" ||
+	grep -q "do:   export NCCL_NET_PLUGIN=mesh LD_LIBRARY_PATH=$MESH_BUILD:" <<<"$SAID" ||
 		fail "$SAID"
-	PLUGIN=(-u NCCL_NET_PLUGIN) EXTRA=("LD_LIBRARY_PATH=$MESH_BUILD")
-	silent a plugin
-	PLUGIN=(NCCL_NET_PLUGIN=mesh)
+	PLUGIN=(NCCL_NET_PLUGIN=mesh) EXTRA=("LD_LIBRARY_PATH=$MESH_BUILD")
 	silent a plugin
 	PLUGIN=("NCCL_NET_PLUGIN=$MESH_BUILD/libnccl-net-mesh.so") EXTRA=()
 	nccl_make

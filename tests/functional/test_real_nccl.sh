@@ -50,7 +50,8 @@ nccl_ranks() {
 			RANK="$rank" WORLD_SIZE="${#nodes[@]}" MASTER_PORT=29500 \
 			MASTER_ADDR="$(mesh_mgmt_addr "${nodes[0]}")" \
 			NCCL_HOSTID="${nodes[rank]}" NCCL_DEBUG=INFO NCCL_SOCKET_IFNAME=mgmt0 \
-			NCCL_NET_PLUGIN=mesh NCCL_RAS_ENABLE=0 "${SETTINGS[@]}" \
+			NCCL_NET_PLUGIN=mesh NCCL_NET_PLUGIN_REF_COUNT=1 \
+			NCCL_RAS_ENABLE=0 "${SETTINGS[@]}" \
 			LD_LIBRARY_PATH="$FAKE:$MESH_BUILD:$(dirname "$LIBRARY")" \
 			timeout -k 5 $LIMIT "$COLLECTIVES" --idle-gpu --nccl "$LIBRARY" "$@"
 		pids+=("$MESH_SPAWNED")

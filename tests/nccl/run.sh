@@ -37,7 +37,8 @@ TESTS=operations,split,repeat,two,registered
 # What every rank gets, whoever starts it.
 COMMON=(NCCL_DEBUG=INFO "NCCL_DEBUG_SUBSYS=INIT,NET,ENV")
 # NCCL before 2.21 takes no path in NCCL_NET_PLUGIN.
-OURS=(NCCL_NET_PLUGIN=mesh)
+# NCCL 2.28.3 to 2.29.7 forget it without the reference.
+OURS=(NCCL_NET_PLUGIN=mesh NCCL_NET_PLUGIN_REF_COUNT=1)
 # Ranks that share a machine: its GPUs' own fabric must not join what HOSTID keeps apart, and the
 # kernels of all ranks have to fit on one GPU together. The port of RAS is one for each machine.
 SHARED=(NCCL_MNNVL_ENABLE=0 NCCL_MAX_NCHANNELS=4 NCCL_NET_GDR_LEVEL=LOC NCCL_RAS_ENABLE=0)
