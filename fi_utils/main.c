@@ -14,6 +14,7 @@
 #include "check/command.h"
 #include "common/exit_status.h"
 #include "config/command.h"
+#include "enable/command.h"
 #include "nics/command.h"
 #include "plan/command.h"
 #include "serve/command.h"
@@ -31,6 +32,8 @@ struct command {
 static const struct command commands[] = {
 	{"nics", command_nics, "list the NICs of this node, which carry the mesh, and why"},
 	{"check", command_check, "find what keeps the mesh from working, and how to fix it"},
+	{"enable", command_enable, "make NCCL use the plugin, in all programs, by its own file"},
+	{"disable", command_disable, "take that back"},
 	{"plan", command_plan, "plan cables, addresses and configuration of a mesh"},
 	{"topo", command_topo, "draw a mesh: text, Graphviz, JSON, SVG"},
 	{"serve", command_serve, "answer `fi_mesh check --peer` of other nodes"},

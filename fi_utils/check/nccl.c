@@ -9,10 +9,11 @@
 
 #include "check/context.h"
 #include "check/nccl.h"
+#include "check/nccl_files.h"
 #include "check/nccl_library.h"
-#include "check/nccl_setting.h"
 #include "check/plugin_probe.h"
 #include "common/finding.h"
+#include "common/nccl_setting.h"
 #include "common/own_plugin.h"
 
 /* What our tables call themselves; NCCL_NET must say the same. A unit test compares. */
@@ -34,8 +35,7 @@ static void export_fix(const struct nccl_library *nccl, struct check_result *res
 	if (!nccl || nccl_takes_paths(nccl))
 		check_fix(result, "export NCCL_NET_PLUGIN=%s/" OWN_PLUGIN_FILE, folder);
 	else
-		check_fix(result,
-			  "export NCCL_NET_PLUGIN=mesh LD_LIBRARY_PATH=%s:$LD_LIBRARY_PATH",
+		check_fix(result, "export NCCL_NET_PLUGIN=mesh LD_LIBRARY_PATH=%s:$LD_LIBRARY_PATH",
 			  folder);
 }
 
@@ -45,17 +45,18 @@ static void setting_fix(const struct nccl_setting *setting, const char *name,
 			struct check_result *result)
 {
 	check_seen(result, "%s: %s=%.300s", setting->origin, name, setting->value);
-	if (setting->origin[0] == '/')
+	if (setting->line)
 		check_fix(result, "take the line %s= out of %s", name, setting->origin);
 	else
 		check_fix(result, "unset %s", name);
 }
 
-static void net_judge(const struct check_context *context, struct check_result *result)
+static void net_judge(const struct check_context *context, bool is_rccl,
+		      struct check_result *result)
 {
 	struct nccl_setting setting;
 
-	if (!nccl_setting_find(&context->files, "NCCL_NET", &setting) || !*setting.value ||
+	if (!nccl_setting_find(&context->files, is_rccl, "NCCL_NET", &setting) || !*setting.value ||
 	    !strcasecmp(setting.value, NET_NAME))
 		return;
 	check_say(result, CHECK_FAIL,
@@ -65,12 +66,13 @@ static void net_judge(const struct check_context *context, struct check_result *
 	setting_fix(&setting, "NCCL_NET", result);
 }
 
-static void plugin_setting_judge(const struct check_context *context, struct check_result *result)
+static void plugin_setting_judge(const struct check_context *context, bool is_rccl,
+				 struct check_result *result)
 {
 	struct nccl_setting setting;
 	size_t len;
 
-	if (!nccl_setting_find(&context->files, "NCCL_NET_PLUGIN", &setting))
+	if (!nccl_setting_find(&context->files, is_rccl, "NCCL_NET_PLUGIN", &setting))
 		return;
 	len = strlen(setting.value);
 	if (!len || !strcasecmp(setting.value, "none")) {
@@ -92,10 +94,13 @@ static void plugin_setting_judge(const struct check_context *context, struct che
 
 void check_environment(const struct check_context *context, struct check_result *result)
 {
-	net_judge(context, result);
-	plugin_setting_judge(context, result);
+	const bool is_rccl = nccl_library_is_rccl(context->nccl_file);
+
+	net_judge(context, is_rccl, result);
+	plugin_setting_judge(context, is_rccl, result);
 	if (!result->num_findings)
 		check_say(result, CHECK_PASS, "no setting of NCCL's keeps it from the plugin");
+	nccl_files_judge(context, is_rccl, result);
 }
 
 /* ---- plugin ----------------------------------------------------------------------------- */
@@ -239,8 +244,8 @@ static void forgetting_judge(const struct check_context *context, const struct n
 	struct plugin_probe probe;
 
 	if (version < FORGETS_FROM || version > FORGETS_TO || nccl->is_rccl ||
-	    !nccl_setting_find(&context->files, "NCCL_NET_PLUGIN", &setting) ||
-	    (nccl_setting_find(&context->files, "NCCL_NET_PLUGIN_REF_COUNT", &setting) &&
+	    !nccl_setting_find(&context->files, false, "NCCL_NET_PLUGIN", &setting) ||
+	    (nccl_setting_find(&context->files, false, "NCCL_NET_PLUGIN_REF_COUNT", &setting) &&
 	     !strcmp(setting.value, "1")))
 		return;
 	if (!plugin_probe("libnccl-net.so", &probe) &&
@@ -274,7 +279,7 @@ void check_plugin(const struct check_context *context, struct check_result *resu
 		check_say(result, CHECK_PASS, "%s %s is %s", nccl_library_name(&nccl),
 			  *nccl.version ? nccl.version : "of unknown version", nccl.path);
 	}
-	is_set = nccl_setting_find(&context->files, "NCCL_NET_PLUGIN", &setting);
+	is_set = nccl_setting_find(&context->files, nccl.is_rccl, "NCCL_NET_PLUGIN", &setting);
 	if (!is_set)
 		strcpy(setting.value, nccl.is_rccl ? "librccl-net.so" : "libnccl-net.so");
 	if (!*setting.value || !strcasecmp(setting.value, "none"))

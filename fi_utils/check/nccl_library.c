@@ -208,18 +208,34 @@ static bool anywhere_take(struct nccl_library *library)
 	return false;
 }
 
-int nccl_library_find(const char *file, struct nccl_library *library)
+/* Sets path and is_rccl. */
+static bool library_locate(const char *file, struct nccl_library *library)
 {
 	const char *slash;
+
+	memset(library, 0, sizeof(*library));
+	if (file ? !file_take(file, library) : !anywhere_take(library))
+		return false;
+	slash = strrchr(library->path, '/');
+	library->is_rccl = strstr(slash ? slash : library->path, "rccl");
+	return true;
+}
+
+bool nccl_library_is_rccl(const char *file)
+{
+	struct nccl_library library;
+
+	return library_locate(file, &library) && library.is_rccl;
+}
+
+int nccl_library_find(const char *file, struct nccl_library *library)
+{
 	struct stat info;
 	void *bytes;
 	int fd, ret = 0;
 
-	memset(library, 0, sizeof(*library));
-	if (file ? !file_take(file, library) : !anywhere_take(library))
+	if (!library_locate(file, library))
 		return -ENOENT;
-	slash = strrchr(library->path, '/');
-	library->is_rccl = strstr(slash ? slash : library->path, "rccl");
 	fd = open(library->path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &info)) {
 		ret = -errno;

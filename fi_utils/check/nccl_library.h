@@ -40,4 +40,7 @@ bool nccl_takes_paths(const struct nccl_library *library);
  */
 int nccl_library_find(const char *file, struct nccl_library *library);
 
+/** True if the library that nccl_library_find() would read is RCCL, which has other files. */
+bool nccl_library_is_rccl(const char *file);
+
 #endif

@@ -8,6 +8,13 @@
 
 #include "common/own_plugin.h"
 
+/* Debian's name of this machine's kind, as a folder of libraries. */
+#ifdef __aarch64__
+#define MULTIARCH "aarch64-linux-gnu"
+#else
+#define MULTIARCH "x86_64-linux-gnu"
+#endif
+
 static bool has_plugin(const char *folder)
 {
 	char path[PATH_MAX];
@@ -18,8 +25,8 @@ static bool has_plugin(const char *folder)
 
 bool own_plugin_folder(bool installed, char *folder)
 {
-	/* From the program's folder. */
-	static const char *const places[] = {"", "../lib", "../lib64"};
+	/* From the program's folder; Debian's packages install into the second one. */
+	static const char *const places[] = {"", "../lib/" MULTIARCH, "../lib", "../lib64"};
 	char program[PATH_MAX], place[PATH_MAX], found[PATH_MAX];
 	ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
 	char *slash;
@@ -41,4 +48,13 @@ bool own_plugin_folder(bool installed, char *folder)
 		}
 	}
 	return false;
+}
+
+bool own_plugin_is_named(const char *value)
+{
+	const char *slash = strrchr(value, '/');
+	const char *file = slash ? slash + 1 : value;
+
+	return !strcmp(value, OWN_PLUGIN_NAME) || !strcmp(file, OWN_PLUGIN_FILE) ||
+	       !strcmp(file, OWN_PLUGIN_FILE_RCCL);
 }

@@ -7,6 +7,10 @@
 #include <stddef.h>
 
 #define OWN_PLUGIN_FILE "libnccl-net-mesh.so"
+/* The same for RCCL before 2.22, which looks for no other name than librccl-net-NAME.so. */
+#define OWN_PLUGIN_FILE_RCCL "librccl-net-mesh.so"
+/* NAME in these: NCCL_NET_PLUGIN=mesh, in every version of NCCL and RCCL. */
+#define OWN_PLUGIN_NAME "mesh"
 /* Of `scons install` without options. */
 #define OWN_PLUGIN_FOLDER "/usr/local/lib"
 
@@ -18,5 +22,8 @@
  * @folder: PATH_MAX bytes; absolute, without links; written on success only
  */
 bool own_plugin_folder(bool installed, char *folder);
+
+/** True if NCCL_NET_PLUGIN=@value leads to this plugin, by its name or a path of its files. */
+bool own_plugin_is_named(const char *value);
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "check/nccl_library.h"
-#include "check/nccl_setting.h"
+#include "common/nccl_setting.h"
 
 #include "fuzz_text.h"
 

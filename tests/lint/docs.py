@@ -22,8 +22,13 @@ OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 # A row of a subcommand's table of options (fi_utils/common/options.h): name, value, help or NULL.
 OPTION_ROW = re.compile(r"""\{"([a-z][a-z0-9-]*)",\s*(?:'.'|0),\s*(?:"[^"]*"|NULL),\s*(NULL|")""")
 COMMANDS = {command: ["fi_utils/%s/command.c" % command]
-            for command in ("nics", "check", "plan", "topo", "serve", "watch", "config")}
+            for command in ("nics", "check", "plan", "topo", "serve", "watch", "config",
+                            "enable")}
+# One file has both tables; `fi_mesh disable` has no option of its own.
+COMMANDS["disable"] = COMMANDS["enable"]
 COMMANDS["check"].append("fi_utils/peer/command.c")
+# Where another command's page describes it.
+PAGES = {"disable": "enable"}
 COMMAND = re.compile(r"fi_mesh (%s)\b([^`|;#>]*)" % "|".join(COMMANDS))
 SETTING = re.compile(r"NCCL_MESH_[A-Z_]*[A-Z]")
 COLUMNS = 100
@@ -70,7 +75,7 @@ def options_missing(text, commands):
 
 def options_undescribed(command, rows):
     """Options that --help lists and the manual page does not."""
-    page = "docs/man/fi_mesh-%s.1" % command
+    page = "docs/man/fi_mesh-%s.1" % PAGES.get(command, command)
     text = read(page).replace("\\-", "-")
     if not rows:
         yield "fi_mesh %s: no row of its options was found" % command

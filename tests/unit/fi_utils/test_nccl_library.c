@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "check/nccl_library.h"
-#include "check/nccl_setting.h"
+#include "common/nccl_setting.h"
 #include "check/plugin_probe.h"
 #include "nccl/plugin.h"
 
@@ -73,15 +73,77 @@ static void test_conf(void **state)
 	char value[8];
 
 	(void)state;
-	assert_true(nccl_conf_find("# NCCL_NET=no\nNCCL_NETX=no\n NCCL_NET=IB \r\nNCCL_NET=no",
-				   "NCCL_NET", value, sizeof(value)));
-	assert_string_equal(value, "IB");
-	assert_true(nccl_conf_find("NCCL_NET=", "NCCL_NET", value, sizeof(value)));
+	/* NCCL trims nothing, and the first line counts. */
+	assert_int_equal(nccl_conf_find("#NCCL_NET=no\nNCCL_NETX=no\n NCCL_NET=no\nNCCL_NET=IB \r\n"
+					"NCCL_NET=no",
+					"NCCL_NET", value, sizeof(value)),
+			 4);
+	assert_string_equal(value, "IB \r");
+	assert_int_equal(nccl_conf_find("NCCL_NET=", "NCCL_NET", value, sizeof(value)), 1);
 	assert_string_equal(value, "");
-	assert_false(nccl_conf_find("NCCL_NET", "NCCL_NET", value, sizeof(value)));
-	assert_false(nccl_conf_find("", "NCCL_NET", value, sizeof(value)));
-	assert_false(nccl_conf_find("NCCL_NET=12345678", "NCCL_NET", value, sizeof(value)));
-	assert_true(nccl_conf_find("NCCL_NET=1234567", "NCCL_NET", value, sizeof(value)));
+	assert_int_equal(nccl_conf_find("NCCL_NET==a", "NCCL_NET", value, sizeof(value)), 1);
+	assert_string_equal(value, "=a");
+	assert_int_equal(nccl_conf_find("NCCL_NET", "NCCL_NET", value, sizeof(value)), 0);
+	assert_int_equal(nccl_conf_find("", "NCCL_NET", value, sizeof(value)), 0);
+	assert_int_equal(nccl_conf_find("NCCL_NET=12345678", "NCCL_NET", value, sizeof(value)), 0);
+	assert_int_equal(nccl_conf_find("NCCL_NET=1234567", "NCCL_NET", value, sizeof(value)), 1);
+}
+
+/* NCCL copies into arrays of 1024 bytes. */
+static void test_conf_long(void **state)
+{
+	char text[3000] = "NCCL_NET=", value[2048];
+
+	(void)state;
+	memset(text + 9, 'x', 2000);
+	assert_int_equal(nccl_conf_find(text, "NCCL_NET", value, sizeof(value)), 1);
+	assert_int_equal(strlen(value), NCCL_CONF_VALUE_MAX);
+}
+
+/* The environment, then the user's file or NCCL_CONF_FILE, then the system's. */
+static void test_setting_order(void **state)
+{
+	struct mesh_sysfs files;
+	struct nccl_setting setting;
+	struct nccl_conf_files list;
+	struct sysfs_fixture tree;
+	char home[PATH_MAX];
+
+	(void)state;
+	unsetenv("NCCL_CONF_FILE");
+	unsetenv("NCCL_NET");
+	setenv("HOME", "/nonexistent", 1); /* NCCL asks the user database */
+	assert_true(nccl_conf_home_file(false, home));
+	assert_null(strstr(home, "/nonexistent"));
+	sysfs_fixture_make(&tree);
+	assert_int_equal(mesh_sysfs_open(tree.root, &files), 0);
+	assert_false(nccl_setting_find(&files, false, "NCCL_NET", &setting));
+	sysfs_fixture_file(&tree, "NCCL_NET=system", "etc/nccl.conf");
+	sysfs_fixture_file(&tree, "NCCL_NET=rccl", "etc/rccl.conf");
+	assert_true(nccl_setting_find(&files, true, "NCCL_NET", &setting));
+	assert_string_equal(setting.value, "rccl");
+	assert_string_equal(setting.origin, "/etc/rccl.conf");
+	assert_true(nccl_setting_find(&files, false, "NCCL_NET", &setting));
+	assert_string_equal(setting.value, "system");
+	sysfs_fixture_file(&tree, "# user\nNCCL_NET=user", "%s", home + 1);
+	assert_true(nccl_setting_find(&files, false, "NCCL_NET", &setting));
+	assert_string_equal(setting.value, "user");
+	assert_string_equal(setting.origin, home);
+	assert_int_equal(setting.line, 2);
+	sysfs_fixture_file(&tree, "NCCL_DEBUG=INFO", "x/other.conf");
+	setenv("NCCL_CONF_FILE", "/x/other.conf", 1); /* in place of the user's */
+	assert_true(nccl_setting_find(&files, false, "NCCL_NET", &setting));
+	assert_string_equal(setting.value, "system");
+	nccl_conf_files_list(false, &list);
+	assert_int_equal(list.num, 2);
+	setenv("NCCL_NET", "", 1); /* set to nothing is set */
+	assert_true(nccl_setting_find(&files, false, "NCCL_NET", &setting));
+	assert_string_equal(setting.value, "");
+	assert_int_equal(setting.line, 0);
+	unsetenv("NCCL_NET");
+	unsetenv("NCCL_CONF_FILE");
+	mesh_sysfs_close(&files);
+	sysfs_fixture_remove(&tree);
 }
 
 /* Where a program would find it: the order decides. */
@@ -161,9 +223,10 @@ static void test_probe_of_rude_plugins(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_scan),  cmocka_unit_test(test_takes_paths),
-		cmocka_unit_test(test_conf),  cmocka_unit_test(test_find),
-		cmocka_unit_test(test_probe), cmocka_unit_test(test_probe_of_rude_plugins),
+		cmocka_unit_test(test_scan),	      cmocka_unit_test(test_takes_paths),
+		cmocka_unit_test(test_conf),	      cmocka_unit_test(test_conf_long),
+		cmocka_unit_test(test_setting_order), cmocka_unit_test(test_find),
+		cmocka_unit_test(test_probe),	      cmocka_unit_test(test_probe_of_rude_plugins),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_fi_mesh_enable.c - the block in NCCL's files: foreign bytes stay as they are. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "common/exit_status.h"
+#include "common/nccl_setting.h"
+#include "common/own_plugin.h"
+#include "enable/block.h"
+#include "enable/command.h"
+#include "enable/conf_file.h"
+#include "enable/values.h"
+
+#define NUM_VALUES 4
+/* More than the hundred that somebody may do by hand. */
+#define NUM_EDITS 3000
+
+static const struct conf_value values[NUM_VALUES] = {
+	{CONF_NEEDED, "NCCL_NET_PLUGIN", "mesh", false},
+	{CONF_OPTIONAL, "NCCL_NET_PLUGIN_REF_COUNT", "1", false},
+	{CONF_WATCHED, "NCCL_NET", "Mesh", true},
+	{CONF_OPTIONAL, "NCCL_SOCKET_IFNAME", "=eno1", false},
+};
+
+static struct conf_obstacle obstacle;
+
+static struct conf_text text_of(const char *bytes)
+{
+	return (struct conf_text){(char *)bytes, strlen(bytes)};
+}
+
+/* The text with the block, or NULL with the error in errno. To be freed. */
+static char *put(const char *old, bool is_new)
+{
+	struct conf_text text = text_of(old), made;
+	int ret = conf_block_put(&text, is_new, values, NUM_VALUES, &made, &obstacle);
+
+	errno = -ret;
+	if (ret)
+		return NULL;
+	assert_int_equal(strlen(made.bytes), made.size);
+	return made.bytes;
+}
+
+static char *take(const char *old, bool *unmake)
+{
+	struct conf_text text = text_of(old), made;
+	int ret = conf_block_remove(&text, &made, unmake, &obstacle);
+
+	errno = ret < 0 ? -ret : 0;
+	return ret == 1 ? made.bytes : NULL;
+}
+
+static void assert_value(const char *text, const char *name, const char *want)
+{
+	char value[NCCL_CONF_VALUE_MAX + 1] = "(none)";
+
+	nccl_conf_find(text, name, value, sizeof(value));
+	assert_string_equal(value, want);
+}
+
+/* Puts the block into @old, twice, and takes it out: nothing of @old may be different. */
+static void assert_undone(const char *old)
+{
+	char *with = put(old, false), *again, *without;
+	bool unmake;
+
+	assert_non_null(with);
+	assert_value(with, "NCCL_NET_PLUGIN", "mesh");
+	again = put(with, false);
+	assert_string_equal(again, with);
+	without = take(again, &unmake);
+	assert_non_null(without);
+	assert_string_equal(without, old);
+	assert_false(unmake);
+	free(with);
+	free(again);
+	free(without);
+}
+
+static void test_undone(void **state)
+{
+	(void)state;
+	assert_undone("");
+	assert_undone("\n");
+	assert_undone("NCCL_DEBUG=INFO\n");
+	assert_undone("NCCL_DEBUG=INFO");
+	assert_undone("# a\r\nNCCL_DEBUG=INFO\r\n\r\n");
+	assert_undone("NCCL_DEBUG=INFO\r");
+	assert_undone("\n\n\n");
+	assert_undone("NCCL_NET_PLUGIN=mesh\n"); /* by hand, to the same effect */
+	assert_undone("NCCL_NET=mesh\nNCCL_NET_PLUGINS=x\n# NCCL_NET_PLUGIN=other\n");
+	assert_undone(" NCCL_NET_PLUGIN=other\n"); /* a variable " NCCL_NET_PLUGIN" */
+}
+
+static void test_new_file(void **state)
+{
+	char *with = put("", true), *again = put(with, false), *without, *longer;
+	bool unmake = false;
+
+	(void)state;
+	without = take(again, &unmake);
+	assert_string_equal(without, "");
+	assert_true(unmake);
+	free(without);
+	/* Somebody has added a line to our file: it is theirs now. */
+	assert_true(asprintf(&longer, "%sNCCL_DEBUG=INFO", with) > 0);
+	without = take(longer, &unmake);
+	assert_string_equal(without, "NCCL_DEBUG=INFO");
+	assert_false(unmake);
+	free(without);
+	free(longer);
+	free(with);
+	free(again);
+}
+
+static void test_new_line(void **state)
+{
+	char *with = put("A=1", false), *longer, *without;
+	bool unmake;
+
+	(void)state;
+	/* A line behind the block needs the newline that was added before it. */
+	assert_true(asprintf(&longer, "%sB=2\n", with) > 0);
+	without = take(longer, &unmake);
+	assert_string_equal(without, "A=1\nB=2\n");
+	free(without);
+	free(longer);
+	free(with);
+}
+
+static void assert_refused(const char *old, int error, int line, const char *text)
+{
+	char *with = put(old, false);
+
+	assert_null(with);
+	assert_int_equal(errno, error);
+	assert_int_equal(obstacle.line, line);
+	assert_string_equal(obstacle.text, text);
+}
+
+static void test_foreign_values(void **state)
+{
+	char *with;
+
+	(void)state;
+	assert_refused("# x\nNCCL_NET_PLUGIN=ofi\n", EEXIST, 2, "NCCL_NET_PLUGIN=ofi");
+	assert_refused("NCCL_NET_PLUGIN=", EEXIST, 1, "NCCL_NET_PLUGIN=");
+	assert_refused("NCCL_NET=IB\n", EEXIST, 1, "NCCL_NET=IB");
+	assert_refused("NCCL_NET_PLUGIN=mesh\r\n", EEXIST, 1, "NCCL_NET_PLUGIN=mesh");
+	assert_refused("NCCL_NET_PLUGIN=\033[31m\n", EEXIST, 1, "NCCL_NET_PLUGIN=?[31m");
+	with = put("NCCL_SOCKET_IFNAME=eth7\nNCCL_NET_PLUGIN_REF_COUNT=0\n", false);
+	assert_value(with, "NCCL_SOCKET_IFNAME", "eth7");
+	assert_null(strstr(with, "=eno1"));
+	assert_null(strstr(with, "COUNT=1"));
+	free(with);
+}
+
+/* What somebody has written between our markers is theirs. */
+static void test_foreign_inside(void **state)
+{
+	char *with = put("A=1\n", false), *edited, *without,
+	     *end = strstr(with, "# fi_mesh enable: end");
+	bool unmake;
+
+	(void)state;
+	assert_true(asprintf(&edited, "%.*sNCCL_DEBUG=WARN\n%s", (int)(end - with), with, end) > 0);
+	without = take(edited, &unmake);
+	assert_string_equal(without, "A=1\nNCCL_DEBUG=WARN\n");
+	free(without);
+	free(edited);
+	/* Our line, with another value. */
+	assert_true(asprintf(&edited, "%.*sNCCL_NET_PLUGIN=ofi\n%s", (int)(end - with), with, end) >
+		    0);
+	assert_null(put(edited, false));
+	assert_int_equal(errno, EEXIST);
+	without = take(edited, &unmake);
+	assert_string_equal(without, "A=1\nNCCL_NET_PLUGIN=ofi\n");
+	free(without);
+	free(edited);
+	free(with);
+}
+
+static void test_markers(void **state)
+{
+	char *with = put("A=1\n", false), *end = strstr(with, "# fi_mesh enable: end"), *half;
+	bool unmake;
+
+	(void)state;
+	assert_true(asprintf(&half, "%.*s", (int)(end - with), with) > 0);
+	assert_null(take(half, &unmake));
+	assert_int_equal(errno, EBADMSG);
+	assert_null(put(half, false));
+	assert_int_equal(errno, EBADMSG);
+	free(half);
+	assert_null(take(end, &unmake));
+	assert_int_equal(errno, EBADMSG);
+	assert_null(take("A=1\n", &unmake)); /* there is none */
+	assert_int_equal(errno, 0);
+	/* No marker may look like a setting: NCCL before 2.26 knew no comments. */
+	assert_null(memchr(with, '=', 1));
+	for (half = strtok(with, "\n"); half; half = strtok(NULL, "\n"))
+		assert_true(*half != '#' || !strchr(half, '='));
+	free(with);
+}
+
+/* A line that an editor has turned into CRLF is still ours. */
+static void test_carriage_returns(void **state)
+{
+	char *with = put("", false), dos[4096], *to = dos, *from, *without;
+	bool unmake;
+
+	(void)state;
+	for (from = with; *from; from++) {
+		if (*from == '\n')
+			*to++ = '\r';
+		*to++ = *from;
+	}
+	*to = '\0';
+	without = take(dos, &unmake);
+	assert_string_equal(without, "");
+	free(without);
+	free(with);
+}
+
+/* ---- random edits ------------------------------------------------------------------------ */
+
+static const char *const pieces[] = {
+	"NCCL_DEBUG=INFO",
+	"# comment",
+	"NCCL_NET_PLUGIN=mesh",
+	"NCCL_NET=Mesh",
+	"X",
+	"=",
+	"#NCCL_NET_PLUGIN=ofi",
+	" ",
+	"\t",
+	"\r",
+	"\n",
+	"\n",
+	"\n",
+	"\r\n",
+	"\xff\x01",
+	"NCCL_NET_PLUGIN=ofi\n",
+	"NCCL_SOCKET_IFNAME=eth0\n",
+	"# fi_mesh enable",
+	"NCCL_MESH_NICS==ab",
+};
+
+static void random_text(char *text, size_t size)
+{
+	int num = rand() % 12;
+	const char *piece;
+
+	*text = '\0';
+	while (num-- > 0) {
+		piece = pieces[(size_t)rand() % (sizeof(pieces) / sizeof(pieces[0]))];
+		if (strlen(text) + strlen(piece) < size)
+			strcat(text, piece);
+	}
+}
+
+/* All of @foreign's lines stand in @text, in their order and whole. */
+static void assert_lines_kept(const char *foreign, const char *text)
+{
+	const char *at = text;
+	size_t len;
+
+	for (; *foreign; foreign += len + (foreign[len] == '\n')) {
+		len = strcspn(foreign, "\n");
+		while (strncmp(at, foreign, len) || (at[len] && at[len] != '\n')) {
+			at = strchr(at, '\n');
+			assert_non_null(at);
+			at++;
+		}
+		at += len + (at[len] == '\n');
+	}
+}
+
+static void test_random_edits(void **state)
+{
+	char old[512], behind[512], *with, *again, *without, *edited;
+	int i, num_put = 0;
+	bool unmake;
+
+	(void)state;
+	srand(16);
+	for (i = 0; i < NUM_EDITS; i++) {
+		random_text(old, sizeof(old));
+		with = put(old, false);
+		if (!with) {
+			assert_int_equal(errno, EEXIST);
+			continue;
+		}
+		num_put++;
+		without = take(with, &unmake);
+		assert_string_equal(without, old);
+		free(without);
+		/* Somebody edits the file behind the block, and enables again. */
+		random_text(behind, sizeof(behind));
+		assert_true(asprintf(&edited, "%s%s", with, behind) > 0);
+		again = put(edited, false);
+		without = again ? take(again, &unmake) : NULL;
+		if (without) {
+			assert_lines_kept(old, without);
+			assert_lines_kept(behind, without);
+			assert_true(strlen(without) <= strlen(old) + strlen(behind) + 1);
+		}
+		free(edited);
+		free(again);
+		free(without);
+		free(with);
+	}
+	assert_true(num_put > NUM_EDITS / 10);
+}
+
+/* ---- files ------------------------------------------------------------------------------- */
+
+static char folder[] = "/tmp/mesh-enable-XXXXXX", conf[64], other[64];
+
+static int folder_make(void **state)
+{
+	(void)state;
+	strcpy(strrchr(folder, '-'), "-XXXXXX");
+	if (!mkdtemp(folder) || chmod(folder, 0755))
+		return -1;
+	snprintf(conf, sizeof(conf), "%s/nccl.conf", folder);
+	snprintf(other, sizeof(other), "%s/other", folder);
+	return 0;
+}
+
+static int folder_remove(void **state)
+{
+	char command[100];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	return system(command);
+}
+
+static void file_write(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "w");
+
+	assert_non_null(file);
+	fputs(text, file);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void assert_file(const char *path, const char *text)
+{
+	struct conf_file file;
+
+	assert_int_equal(conf_file_read(path, &file), 0);
+	assert_true(file.exists);
+	assert_string_equal(file.text.bytes, text);
+	conf_file_free(&file);
+}
+
+static int replace(const char *path, const char *bytes)
+{
+	struct conf_text text = text_of(bytes);
+	struct conf_file file;
+	int ret = conf_file_read(path, &file);
+
+	if (ret)
+		return ret;
+	ret = conf_file_replace(&file, &text);
+	conf_file_free(&file);
+	return ret;
+}
+
+static int entries(void)
+{
+	char command[100];
+
+	snprintf(command, sizeof(command), "exit $(ls -A %s | wc -l)", folder);
+	return WEXITSTATUS(system(command));
+}
+
+static void test_file(void **state)
+{
+	struct stat info;
+	struct conf_file file;
+
+	(void)state;
+	assert_int_equal(replace(conf, "A=1\n"), 0);
+	assert_file(conf, "A=1\n");
+	assert_int_equal(stat(conf, &info), 0);
+	assert_int_equal(info.st_mode & 07777, 0644);
+	assert_int_equal(chmod(conf, 0640), 0);
+	if (!geteuid())
+		assert_int_equal(chown(conf, 7, 8), 0);
+	assert_int_equal(replace(conf, "A=2\n"), 0);
+	assert_int_equal(stat(conf, &info), 0);
+	assert_int_equal(info.st_mode & 07777, 0640);
+	assert_int_equal(info.st_uid, geteuid() ? geteuid() : 7);
+	assert_int_equal(conf_file_read(conf, &file), 0);
+	assert_int_equal(conf_file_remove(&file), 0);
+	conf_file_free(&file);
+	assert_int_equal(entries(), 0); /* nor a temporary file */
+}
+
+static void test_link(void **state)
+{
+	struct stat info;
+
+	(void)state;
+	assert_int_equal(symlink("other", conf), 0);
+	assert_int_equal(replace(conf, "A=1\n"), -ENOENT);
+	file_write(other, "A=1\n");
+	assert_int_equal(replace(conf, "A=2\n"), 0);
+	assert_int_equal(lstat(conf, &info), 0);
+	assert_true(S_ISLNK(info.st_mode));
+	assert_file(other, "A=2\n");
+	assert_int_equal(entries(), 2);
+}
+
+static void test_no_file(void **state)
+{
+	(void)state;
+	assert_int_equal(mkdir(conf, 0755), 0);
+	assert_int_equal(replace(conf, ""), -EINVAL);
+	assert_int_equal(rmdir(conf), 0);
+	assert_int_equal(mkfifo(conf, 0644), 0);
+	assert_int_equal(replace(conf, ""), -EINVAL);
+	assert_int_equal(unlink(conf), 0);
+	file_write(conf, "");
+	assert_int_equal(truncate(conf, 2 << 20), 0);
+	assert_int_equal(replace(conf, ""), -EFBIG);
+	assert_int_equal(replace("/nonexistent/nccl.conf", ""), -ENOENT);
+}
+
+/* Somebody writes between our reading and our writing. */
+static void test_changed_meanwhile(void **state)
+{
+	struct conf_text text = text_of("ours\n");
+	struct conf_file file;
+
+	(void)state;
+	assert_int_equal(conf_file_read(conf, &file), 0);
+	file_write(conf, "theirs, new\n");
+	assert_int_equal(conf_file_replace(&file, &text), -EBUSY);
+	conf_file_free(&file);
+	assert_int_equal(conf_file_read(conf, &file), 0);
+	file_write(conf, "theirs\n");
+	assert_int_equal(conf_file_replace(&file, &text), -EBUSY);
+	assert_int_equal(conf_file_remove(&file), -EBUSY);
+	conf_file_free(&file);
+	assert_file(conf, "theirs\n");
+	assert_int_equal(entries(), 1);
+}
+
+/* A user who may write the folder, but not the file. */
+static void test_read_only(void **state)
+{
+	pid_t child;
+	int status;
+
+	(void)state;
+	file_write(conf, "A=1\n");
+	assert_int_equal(chmod(conf, 0444), 0);
+	assert_int_equal(chmod(folder, 0777), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		if (!geteuid() && setresuid(65534, 65534, 65534))
+			_exit(2);
+		_exit(replace(conf, "A=2\n") == -EACCES ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_file(conf, "A=1\n");
+	assert_int_equal(entries(), 1);
+}
+
+/* ---- values ------------------------------------------------------------------------------ */
+
+static void test_cache(void **state)
+{
+	char cache[1000], path[100];
+
+	(void)state;
+	file_write(other, "");
+	snprintf(path, sizeof(path), "%s/../%s/other", folder, strrchr(folder, '/'));
+	snprintf(cache, sizeof(cache),
+		 "2 libs found in cache `/etc/ld.so.cache'\n\tlibother.so (libc6) => %s\n"
+		 "\tother (libc6,x86-64) => %s\n",
+		 other, path);
+	assert_true(enable_cache_has(cache, other));
+	assert_false(enable_cache_has(cache, conf));
+	file_write(conf, "");
+	assert_false(enable_cache_has(cache, conf));
+	assert_false(enable_cache_has("\tother (libc6) => /nonexistent/other\n", other));
+	assert_false(enable_cache_has("\tother (libc6)\n\tother", other));
+	assert_false(enable_cache_has("", other));
+}
+
+static void test_ifname(void **state)
+{
+	struct mesh_nic nics[3] = {
+		{.netdev = "ab", .taken = true, .default_route = true},
+		{.netdev = "eno1"},
+		{.netdev = "eno2"},
+	};
+	struct mesh_nic_table table = {.nics = nics, .num_nics = 3};
+
+	(void)state;
+	assert_null(enable_ifname_find(&table));
+	nics[1].default_route = true;
+	assert_string_equal(enable_ifname_find(&table), "eno1");
+	nics[2].default_route = true;
+	assert_null(enable_ifname_find(&table));
+}
+
+static void test_own_name(void **state)
+{
+	(void)state;
+	assert_true(own_plugin_is_named("mesh"));
+	assert_true(own_plugin_is_named("/opt/x/libnccl-net-mesh.so"));
+	assert_true(own_plugin_is_named("librccl-net-mesh.so"));
+	assert_false(own_plugin_is_named("Mesh"));
+	assert_false(own_plugin_is_named(""));
+	assert_false(own_plugin_is_named("/libnccl-net-mesh.so/"));
+}
+
+static void test_usage(void **state)
+{
+	char name[] = "fi_mesh", strict[] = "--strict", ifname[] = "--ifname=a,b", now[] = "now";
+
+	(void)state;
+	assert_int_equal(command_disable(2, (char *[]){name, strict, NULL}), COMMAND_MISUSE);
+	assert_int_equal(command_enable(2, (char *[]){name, ifname, NULL}), COMMAND_MISUSE);
+	assert_int_equal(command_enable(2, (char *[]){name, now, NULL}), COMMAND_MISUSE);
+}
+
+#define FILE_TEST(test) cmocka_unit_test_setup_teardown(test, folder_make, folder_remove)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_undone),
+		cmocka_unit_test(test_new_file),
+		cmocka_unit_test(test_new_line),
+		cmocka_unit_test(test_foreign_values),
+		cmocka_unit_test(test_foreign_inside),
+		cmocka_unit_test(test_markers),
+		cmocka_unit_test(test_carriage_returns),
+		cmocka_unit_test(test_random_edits),
+		FILE_TEST(test_file),
+		FILE_TEST(test_link),
+		FILE_TEST(test_no_file),
+		FILE_TEST(test_changed_meanwhile),
+		FILE_TEST(test_read_only),
+		FILE_TEST(test_cache),
+		cmocka_unit_test(test_ifname),
+		cmocka_unit_test(test_own_name),
+		cmocka_unit_test(test_usage),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
