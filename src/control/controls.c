@@ -160,17 +160,34 @@ void mesh_control_start(struct mesh_process *process, int dev)
 		mesh_engine_unwatch(&process->engine, &control->watch);
 }
 
+MESH_HOLDS(process)
+static void control_init(struct mesh_process *process, int dev, int fd)
+{
+	process->controls[dev] = (struct mesh_control){
+		.watch = {.fd = fd, .ready = control_ready},
+		.process = process,
+		.dev = dev,
+	};
+}
+
+int mesh_control_open(struct mesh_process *process, int dev)
+{
+	int fd;
+
+	mesh_process_assert_locked(process);
+	fd = socket_listen(&process->nics[dev]->source, process->control_port);
+	if (fd < 0)
+		return fd;
+	control_init(process, dev, fd);
+	return 0;
+}
+
 int mesh_controls_open(struct mesh_process *process)
 {
 	int dev, tries, ret = 0;
 
-	for (dev = 0; dev < process->num_devs; dev++) {
-		process->controls[dev] = (struct mesh_control){
-			.watch = {.fd = -1, .ready = control_ready},
-			.process = process,
-			.dev = dev,
-		};
-	}
+	for (dev = 0; dev < process->num_devs; dev++)
+		control_init(process, dev, -1);
 	for (tries = 0; tries < PORT_TRIES; tries++) {
 		ret = sockets_open(process);
 		if (!ret)

@@ -15,6 +15,15 @@ int mesh_controls_open(struct mesh_process *process);
 void mesh_controls_close(struct mesh_process *process);
 
 /**
+ * Opens the control listener of one more NIC, on the same port as the others.
+ * mesh_control_start() accepts. process->lock held.
+ *
+ * Returns 0 or a negative errno: -EADDRINUSE if another process has the port on that address.
+ */
+MESH_HOLDS(process)
+int mesh_control_open(struct mesh_process *process, int dev);
+
+/**
  * Accepts peers on this NIC if its domain is open, and refuses them if the domain failed to open.
  * While the domain is being opened, they wait in the kernel's queue. process->lock held.
  */

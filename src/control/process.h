@@ -59,11 +59,16 @@ struct mesh_process {
 	_Atomic(bool) started; /* set last; then any thread may poll without the lock */
 	struct mesh_engine engine;
 	const struct mesh_peer_events *events; /* constant */
-	/* By dev. Domains may be read without the lock; NULL: not open. */
+	/*
+	 * By dev; those from num_nics on have joined since (src/setup/nic_join.c). Domains may be
+	 * read without the lock; NULL: not open.
+	 */
 	_Atomic(int) num_devs;
 	const struct mesh_nic *nics[MESH_NICS_MAX];
 	enum mesh_provider_id providers[MESH_NICS_MAX];
 	enum mesh_dev_state dev_states[MESH_NICS_MAX];
+	/* Another NIC or address would be chosen now: used if no other has a path to the peer. */
+	bool dev_reserves[MESH_NICS_MAX];
 	struct mesh_domain *_Atomic domains[MESH_NICS_MAX];
 	uint64_t opening_ms MESH_GUARDED_BY(process); /* since when domains are being opened */
 	bool settled MESH_GUARDED_BY(

@@ -249,11 +249,27 @@ int mesh_provider_find(const struct mesh_nic *nic, enum mesh_provider_id wanted,
 	return -ENODEV;
 }
 
+int mesh_provider_assign(enum mesh_provider_id wanted, struct mesh_nic_table *table, int index,
+			 struct mesh_provider_verdict *verdict)
+{
+	struct mesh_nic *nic = &table->nics[index];
+	struct fi_info *info;
+	int ret;
+
+	ret = mesh_provider_find(nic, wanted, &info, &verdict->id, verdict->note);
+	if (!ret) {
+		fi_freeinfo(info);
+		return 0;
+	}
+	nic->no_provider = true;
+	mesh_nic_table_leave(table, index, "%s", verdict->note);
+	return ret;
+}
+
 int mesh_providers_assign(const char *setting, struct mesh_nic_table *table,
 			  struct mesh_provider_verdict *verdicts)
 {
 	enum mesh_provider_id wanted = mesh_provider_id_parse(setting);
-	struct fi_info *info;
 	int dev = 0;
 
 	if (*setting && wanted == MESH_PROVIDER_NONE) {
@@ -265,14 +281,8 @@ int mesh_providers_assign(const char *setting, struct mesh_nic_table *table,
 	while (dev < table->num_taken) {
 		struct mesh_provider_verdict *verdict = &verdicts[dev];
 
-		if (mesh_provider_find(&table->nics[dev], wanted, &info, &verdict->id,
-				       verdict->note)) {
-			table->nics[dev].no_provider = true;
-			mesh_nic_table_leave(table, dev, "%s", verdict->note);
-			continue;
-		}
-		fi_freeinfo(info);
-		dev++;
+		if (!mesh_provider_assign(wanted, table, dev, verdict))
+			dev++;
 	}
 	return 0;
 }

@@ -36,6 +36,18 @@ struct mesh_provider_verdict {
 };
 
 /**
+ * Finds the provider of the taken NIC @index of @table; if there is none, skips the NIC, as
+ * mesh_nic_table_leave() does.
+ *
+ * @wanted: as for mesh_provider_find()
+ * @verdict: written if the NIC stays taken
+ *
+ * Returns 0 or -ENODEV. Logs nothing.
+ */
+int mesh_provider_assign(enum mesh_provider_id wanted, struct mesh_nic_table *table, int index,
+			 struct mesh_provider_verdict *verdict);
+
+/**
  * Finds the provider of every taken NIC of @table, and skips the NICs that have none.
  *
  * @setting: NCCL_MESH_PROVIDER's value, "" for the best of each NIC

@@ -101,6 +101,12 @@ struct mesh_nic {
 	char reason[MESH_NIC_REASON_MAX]; /* why it was taken or skipped, for the log */
 };
 
+/** True if it has a link that runs, and an address. */
+static inline bool mesh_nic_is_usable(const struct mesh_nic *nic)
+{
+	return nic->admin_up && nic->carrier && !nic->starting && nic->num_addrs;
+}
+
 /* All NICs of this node, the taken ones first, in a stable order. */
 struct mesh_nic_table {
 	struct mesh_nic *nics; /* owned */

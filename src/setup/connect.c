@@ -283,6 +283,32 @@ static struct mesh_connect *connect_find(struct mesh_net *net, uint64_t id,
 	return NULL;
 }
 
+/*
+ * The paths of the NICs that would be chosen now. Only if there is none, those of the others: of
+ * the management network, if it was all there was at init, and of addresses that are gone.
+ */
+MESH_HOLDS(process)
+static void candidates_find(struct mesh_process *process, const struct mesh_handle *handle,
+			    const struct mesh_path_hints *hints, struct mesh_path_choice *choice)
+{
+	struct mesh_endpoint_addr chosen[MESH_NICS_MAX];
+	bool reserves = false;
+	int i;
+
+	for (i = 0; i < process->num_endpoints; i++) {
+		chosen[i] = process->endpoints[i];
+		if (!process->dev_reserves[chosen[i].nic])
+			continue;
+		chosen[i].addr.family = MESH_FAMILY_NONE; /* reaches nobody */
+		reserves = true;
+	}
+	mesh_path_choose(chosen, process->num_endpoints, handle->endpoints, handle->num_endpoints,
+			 hints, choice);
+	if (reserves && !choice->num_candidates)
+		mesh_path_choose(process->endpoints, process->num_endpoints, handle->endpoints,
+				 handle->num_endpoints, hints, choice);
+}
+
 MESH_HOLDS(process)
 static int connect_start(struct mesh_net *net, int dev, const struct mesh_handle *handle,
 			 struct mesh_connect **started)
@@ -303,8 +329,7 @@ static int connect_start(struct mesh_net *net, int dev, const struct mesh_handle
 	connect->handle = *handle;
 	connect->started_ms = mesh_clock_ms();
 	connect->deadline_ms = connect->started_ms + process->config.connect_timeout_s * 1000;
-	mesh_path_choose(process->endpoints, process->num_endpoints, handle->endpoints,
-			 handle->num_endpoints, &hints, &connect->choice);
+	candidates_find(process, handle, &hints, &connect->choice);
 	if (!connect->choice.num_candidates) {
 		mesh_connect_log_no_path(connect);
 		free(connect);

@@ -6,6 +6,7 @@
 #include "nic/nic_skipped.h"
 #include "setup/connect_log.h"
 #include "setup/connect_try.h"
+#include "setup/nic_watch.h"
 
 /* If a connection takes longer, one WARN reports it. */
 #define SLOW_MS 5000
@@ -20,8 +21,8 @@ void mesh_connect_log_no_path(const struct mesh_connect *connect)
 	const struct mesh_path_choice *choice = &connect->choice;
 	char local[ENDPOINTS_TEXT_MAX], remote[ENDPOINTS_TEXT_MAX], skipped[SKIPPED_TEXT_MAX];
 
-	mesh_nics_skipped_text(&process->table, handle->endpoints, handle->num_endpoints, skipped,
-			       sizeof(skipped));
+	mesh_nics_skipped_text(mesh_nic_watch_table(process), handle->endpoints,
+			       handle->num_endpoints, skipped, sizeof(skipped));
 	mesh_endpoints_text(process->endpoints, process->num_endpoints, process, local,
 			    sizeof(local));
 	mesh_endpoints_text(handle->endpoints, handle->num_endpoints, NULL, remote, sizeof(remote));

@@ -218,19 +218,25 @@ void mesh_listener_withdrawn(struct mesh_peer *peer, const struct mesh_frame_wit
 
 /* ---- NCCL's side ----------------------------------------------------------------------- */
 
-/* Puts the NIC that NCCL asked for first, so that it fits even if others do not. */
+/* A smaller number comes first in the handle, into which not all may fit. */
+static int offer_rank(const struct mesh_process *process, const struct mesh_endpoint_addr *offer,
+		      int dev)
+{
+	if (process->dev_reserves[offer->nic])
+		return 2;
+	return offer->nic != dev; /* NCCL asked for this NIC */
+}
+
 static void endpoints_order(const struct mesh_process *process, int dev, struct mesh_handle *handle)
 {
 	struct mesh_endpoint_addr offers[MESH_NICS_MAX];
-	int count = mesh_process_offers(process, offers), i, n = 0;
+	int count = mesh_process_offers(process, offers), i, rank, n = 0;
 
-	for (i = 0; i < count; i++) {
-		if (offers[i].nic == dev)
-			handle->endpoints[n++] = offers[i];
-	}
-	for (i = 0; i < count; i++) {
-		if (offers[i].nic != dev)
-			handle->endpoints[n++] = offers[i];
+	for (rank = 0; rank <= 2; rank++) {
+		for (i = 0; i < count; i++) {
+			if (offer_rank(process, &offers[i], dev) == rank)
+				handle->endpoints[n++] = offers[i];
+		}
 	}
 	handle->num_endpoints = n;
 }

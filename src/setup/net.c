@@ -11,6 +11,7 @@
 #include "setup/events.h"
 #include "setup/listener.h"
 #include "setup/net.h"
+#include "setup/nic_watch.h"
 #include "setup/openings.h"
 #include "setup/setup.h"
 #include "setup/start.h"
@@ -88,6 +89,7 @@ static int setup_make(struct mesh_setup **made)
 	if (!setup)
 		return -ENOMEM;
 	process = &setup->process;
+	mesh_nic_watch_open(process, false); /* before the table is read: misses nothing */
 	mesh_info("nccl-net-mesh %s, protocol %d, libfabric %s", mesh_version(),
 		  MESH_PROTOCOL_VERSION, mesh_libfabric_version(libfabric));
 	ret = mesh_config_load(NULL, NULL, &process->config);
@@ -115,6 +117,7 @@ static int setup_make(struct mesh_setup **made)
 free_table:
 	mesh_nic_table_free(&process->table);
 free_node:
+	mesh_nic_watch_close(process);
 	free(setup);
 	return ret;
 }
@@ -136,6 +139,8 @@ int mesh_net_open(struct mesh_net **net)
 		if (ret)
 			goto unlock;
 		atomic_store(&the_setup, setup);
+	} else if (!setup->users) {
+		mesh_nic_watch_open(&setup->process, true);
 	}
 	setup->users++;
 	opened->setup = setup;

@@ -20,8 +20,8 @@
 struct mesh_net; /* one initialisation of the plugin: NCCL's ctx */
 
 /**
- * Opens one use of the plugin. The first one reads the settings and the NIC table, which then
- * stay the same for the life of the process. Thread-safe; may be called any number of times.
+ * Opens one use of the plugin. The first one reads the settings and the NICs that NCCL sees, which
+ * then stay the same for the life of the process. Thread-safe; may be called any number of times.
  *
  * Returns 0; -ENODEV if no NIC is usable (the log has the reason for each NIC); another negative
  * errno.

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* openings.c - opens the NICs' domains, each in a thread of its own, without process->lock. */
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/controls.h"
 #include "fabric/domain_open.h"
 #include "setup/openings.h"
+#include "setup/threads.h"
 #include "wire/message.h"
 
 /* Connections wait this long for the slowest domain, then use the domains that are open. */
@@ -22,39 +20,6 @@ struct opening {
 	struct mesh_process *process;
 	struct mesh_domain_options options;
 };
-
-/* The threads of the whole process that are opening a domain; a forked child has none of them. */
-static pthread_mutex_t threads_mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t threads_ended = PTHREAD_COND_INITIALIZER;
-static int num_threads; /* under threads_mutex */
-/* Read without threads_mutex, which a child may have inherited locked by a thread it lacks. */
-static _Atomic(pid_t) threads_process;
-
-static void threads_count(int change)
-{
-	pthread_mutex_lock(&threads_mutex);
-	atomic_store(&threads_process, getpid());
-	num_threads += change;
-	if (!num_threads)
-		pthread_cond_broadcast(&threads_ended);
-	pthread_mutex_unlock(&threads_mutex);
-}
-
-void mesh_openings_await(void)
-{
-	if (atomic_load(&threads_process) != getpid())
-		return;
-	pthread_mutex_lock(&threads_mutex);
-	while (num_threads)
-		pthread_cond_wait(&threads_ended, &threads_mutex);
-	pthread_mutex_unlock(&threads_mutex);
-}
-
-/* At exit(), before libfabric's own destructor frees what the threads use. */
-__attribute__((destructor)) static void openings_end(void)
-{
-	mesh_openings_await();
-}
 
 /* ---- the result -------------------------------------------------------------------------- */
 
@@ -132,7 +97,7 @@ int mesh_openings_result(struct mesh_process *process, uint64_t now_ms)
 
 /* ---- the threads ------------------------------------------------------------------------- */
 
-static void *opening_main(void *arg)
+static void opening_main(void *arg)
 {
 	struct opening *opening = arg;
 	struct mesh_domain *domain = NULL;
@@ -145,27 +110,6 @@ static void *opening_main(void *arg)
 	opening_finish(process, opening->options.dev, domain);
 	mesh_process_unlock(process);
 	free(opening);
-	threads_count(-1);
-	return NULL;
-}
-
-/* Starts a detached thread that blocks the host's signals, like the engine's. */
-static int thread_start(void *(*main)(void *arg), void *arg)
-{
-	sigset_t all, before;
-	pthread_t thread;
-	int ret;
-
-	threads_count(1);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ret = -pthread_create(&thread, NULL, main, arg);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (ret)
-		threads_count(-1);
-	else
-		pthread_detach(thread);
-	return ret;
 }
 
 MESH_HOLDS(process)
@@ -185,7 +129,7 @@ static void opening_start(struct mesh_process *process, int dev)
 		/* GRANT is the largest message that is not data. */
 		if (opening->options.payload_max < least)
 			opening->options.payload_max = least;
-		ret = thread_start(opening_main, opening);
+		ret = mesh_thread_start(opening_main, opening);
 	}
 	if (!ret)
 		return;
@@ -193,6 +137,19 @@ static void opening_start(struct mesh_process *process, int dev)
 		  strerror(-ret));
 	free(opening);
 	opening_finish(process, dev, NULL);
+}
+
+int mesh_opening_join(struct mesh_process *process, int dev)
+{
+	int ret;
+
+	mesh_process_assert_locked(process);
+	ret = mesh_control_open(process, dev);
+	if (ret)
+		return ret;
+	process->dev_states[dev] = MESH_DEV_OPENING;
+	opening_start(process, dev);
+	return 0;
 }
 
 void mesh_openings_start(struct mesh_process *process, bool cheap)

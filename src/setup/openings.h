@@ -23,8 +23,17 @@
 MESH_HOLDS(process)
 void mesh_openings_start(struct mesh_process *process, bool cheap);
 
-/** Waits until no thread opens a domain. No lock held. Returns at once in a forked child. */
-void mesh_openings_await(void);
+/**
+ * Starts to open the domain of one more NIC, while others may be in use, and listens on its
+ * address. Connections use it when it is open. process->lock held.
+ *
+ * @dev: below num_devs; its domain is not open and not being opened
+ *
+ * Returns 0; -EADDRINUSE if another process has the control port on that address; another negative
+ * errno of the kernel.
+ */
+MESH_HOLDS(process)
+int mesh_opening_join(struct mesh_process *process, int dev);
 
 /**
  * Whether connections can be made: 0; -EAGAIN while domains are being opened, for a bounded time;

@@ -17,6 +17,7 @@
 
 struct mesh_listener;
 struct mesh_connect;
+struct mesh_nic_watch;
 
 struct mesh_setup {
 	struct mesh_process process;
@@ -30,6 +31,7 @@ struct mesh_setup {
 	uint64_t seen_polls[MESH_NICS_MAX];	   /* by dev, at the engine's last look */
 	uint64_t busy_ms MESH_GUARDED_BY(process); /* when it last saw that another thread polls */
 	bool was_awake MESH_GUARDED_BY(process);   /* engine.awake, at the same look */
+	struct mesh_nic_watch *nic_watch;	   /* owned; NULL: no NIC can join */
 };
 
 /** One mesh_net_open(): NCCL's ctx. What belongs to it carries a pointer to it. */

@@ -7,9 +7,12 @@
 #include "control/controls.h"
 #include "control/peer_life.h"
 #include "fabric/domain_open.h"
+#include "setup/nic_join.h"
+#include "setup/nic_watch.h"
 #include "setup/openings.h"
 #include "setup/setup.h"
 #include "setup/start.h"
+#include "setup/threads.h"
 
 MESH_HOLDS(process)
 static void page_open(struct mesh_process *process)
@@ -64,6 +67,7 @@ int mesh_setup_start(struct mesh_process *process)
 	if (ret)
 		goto close_controls;
 	page_open(process);
+	mesh_nic_watch_start(process);
 	atomic_store(&process->started, true);
 	return 0;
 close_controls:
@@ -89,8 +93,9 @@ void mesh_setup_stop(struct mesh_process *process)
 	struct mesh_peer *peer;
 
 	mesh_engine_stop(&process->engine);
-	mesh_openings_await();
+	mesh_threads_await();
 	mesh_process_lock(process);
+	mesh_nic_watch_close(process);
 	if (atomic_load(&process->started)) {
 		while ((peer = LIST_FIRST(&process->peers)))
 			mesh_peer_free(peer);
@@ -100,5 +105,6 @@ void mesh_setup_stop(struct mesh_process *process)
 		page_close(process);
 	}
 	domains_close(process); /* also those that were opened early and never used */
+	mesh_nics_forget(process);
 	mesh_process_unlock(process);
 }

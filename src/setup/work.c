@@ -7,6 +7,7 @@
 #include "fabric/poll.h"
 #include "setup/connect.h"
 #include "setup/listener.h"
+#include "setup/nic_watch.h"
 #include "setup/work.h"
 #include "transport/close.h"
 #include "transport/stall.h"
@@ -83,7 +84,8 @@ static int setup_timeout(void *owner)
 	int timeout;
 
 	mesh_process_assert_locked(process);
-	timeout = closing_timeout(process);
+	timeout =
+		sooner(closing_timeout(process), mesh_nic_watch_timeout(process, mesh_clock_ms()));
 	if (is_urgent(process))
 		return sooner(timeout, URGENT_MS);
 	if (is_pending(process))
@@ -162,6 +164,7 @@ static void setup_tick(void *owner)
 		mesh_peer_tick(peer, now);
 	}
 	mesh_controls_tick(process, now);
+	mesh_nic_watch_tick(process, now);
 }
 
 const struct mesh_engine_work mesh_setup_work = {

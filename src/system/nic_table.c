@@ -33,16 +33,46 @@ static int sysfs_load(const char *root, struct mesh_nic_table *table)
 	return ret;
 }
 
+/* A NIC that cannot be used now is judged as it was when it could. */
+static int known_restore(struct mesh_nic_table *table, const struct mesh_nic *known)
+{
+	struct mesh_nic *grown;
+	int i = 0;
+
+	while (i < table->num_nics && table->nics[i].ifindex != known->ifindex)
+		i++;
+	if (i < table->num_nics && mesh_nic_is_usable(&table->nics[i]))
+		return 0;
+	if (i == table->num_nics) {
+		grown = realloc(table->nics, ((size_t)i + 1) * sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		table->nics = grown;
+		table->num_nics++;
+	}
+	table->nics[i] = *known;
+	return 0;
+}
+
 int mesh_nic_table_load(const char *sysfs_root, const struct mesh_config *config,
 			struct mesh_nic_table *table)
 {
+	return mesh_nic_table_load_with(sysfs_root, config, NULL, 0, table);
+}
+
+int mesh_nic_table_load_with(const char *sysfs_root, const struct mesh_config *config,
+			     const struct mesh_nic *const *known, int num_known,
+			     struct mesh_nic_table *table)
+{
 	struct mesh_nic_table result = {0};
-	int ret;
+	int i, ret;
 
 	ret = mesh_netlink_load(&result.nics, &result.num_nics);
 	if (ret)
 		return ret;
 	ret = sysfs_load(sysfs_root, &result);
+	for (i = 0; i < num_known && !ret; i++)
+		ret = known_restore(&result, known[i]);
 	if (!ret) {
 		mesh_nic_classify(result.nics, result.num_nics);
 		ret = mesh_nic_select(config->nics, config->addresses, &result);

@@ -19,6 +19,17 @@
 int mesh_nic_table_load(const char *sysfs_root, const struct mesh_config *config,
 			struct mesh_nic_table *table);
 
+/**
+ * Does the same for a process that already uses NICs. If one of these cannot be used at present, or
+ * is not there, it is judged as it was when it could: that a cable is pulled does not turn the
+ * management network into a mesh NIC.
+ *
+ * @known: the NICs in use, with all that was read of them; @num_known of them
+ */
+int mesh_nic_table_load_with(const char *sysfs_root, const struct mesh_config *config,
+			     const struct mesh_nic *const *known, int num_known,
+			     struct mesh_nic_table *table);
+
 /** Frees the contents of a table of mesh_nic_table_load(). A zeroed table is allowed. */
 void mesh_nic_table_free(struct mesh_nic_table *table);
 

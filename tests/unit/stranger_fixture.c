@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "setup/net.h"
-#include "setup/openings.h"
+#include "setup/threads.h"
 #include "wire/handle.h"
 
 #include "log_capture.h"
@@ -25,7 +25,7 @@ int stranger_setup(void **state)
 	assert_int_equal(mesh_net_open(&stranger.net), 0);
 	assert_int_equal(mesh_net_listen(stranger.net, 0, bytes, &stranger.listener), 0);
 	assert_int_equal(mesh_handle_decode(bytes, &stranger.handle), 0);
-	mesh_openings_await();
+	mesh_threads_await();
 	process = stranger.net->process;
 	mesh_lock_take(&process->lock);
 	memset(&process->limits, 0, sizeof(process->limits)); /* the node outlives a test */

@@ -18,8 +18,8 @@
 #include "setup/connect.h"
 #include "setup/listener.h"
 #include "setup/net.h"
-#include "setup/openings.h"
 #include "setup/setup.h"
+#include "setup/threads.h"
 
 #include "log_capture.h"
 
@@ -59,7 +59,7 @@ static int setup(void **state)
 	(void)state;
 	assert_int_equal(mesh_net_open(&net), 0);
 	assert_int_equal(mesh_net_listen(net, 0, ours, &listener), 0);
-	mesh_openings_await();
+	mesh_threads_await();
 	server = socket(AF_INET, SOCK_STREAM, 0);
 	assert_true(server >= 0);
 	assert_int_equal(setsockopt(server, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)), 0);

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * nic_watch.h - reads the NICs again when a link or an address has changed, so that NICs which
+ * could not be used before join (nic_join.h).
+ *
+ * The engine sleeps on a netlink socket. A thread does the reading, which takes milliseconds; while
+ * changes continue, it reads every 100 ms. Nothing runs while nothing changes.
+ */
+#ifndef MESH_SETUP_NIC_WATCH_H
+#define MESH_SETUP_NIC_WATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/lock.h"
+#include "control/engine.h"
+#include "nic/nic.h"
+
+struct mesh_process;
+
+struct mesh_nic_watch {
+	struct mesh_watch watch;		   /* the netlink socket; fd -1: there is none */
+	bool changed MESH_GUARDED_BY(process);	   /* since the last reading began */
+	bool reading MESH_GUARDED_BY(process);	   /* a thread reads */
+	uint64_t read_ms MESH_GUARDED_BY(process); /* when the last reading began */
+	/* What the last reading found. Its thread alone uses links. */
+	struct mesh_nic *links; /* owned; num_links, as netlink.h lists them */
+	int num_links;
+	struct mesh_nic_table table MESH_GUARDED_BY(process); /* empty before the first reading */
+};
+
+/**
+ * Makes setup->nic_watch and opens its socket; without it (logged) no NIC joins. No other thread
+ * runs yet.
+ *
+ * @missed: something may have changed since the NICs were last read
+ */
+void mesh_nic_watch_open(struct mesh_process *process, bool missed);
+
+/** Adds the socket to the engine, which is open but does not run yet. process->lock held. */
+MESH_HOLDS(process)
+void mesh_nic_watch_start(struct mesh_process *process);
+
+/** Frees setup->nic_watch. The engine and the threads do not run any more. */
+void mesh_nic_watch_close(struct mesh_process *process);
+
+/** Milliseconds until the next reading is due; -1 for never. process->lock held. */
+MESH_HOLDS(process)
+int mesh_nic_watch_timeout(struct mesh_process *process, uint64_t now_ms);
+
+/** Starts a reading if one is due. process->lock held. */
+MESH_HOLDS(process)
+void mesh_nic_watch_tick(struct mesh_process *process, uint64_t now_ms);
+
+/** The NICs as they were read last. process->lock held. */
+MESH_HOLDS(process)
+const struct mesh_nic_table *mesh_nic_watch_table(struct mesh_process *process);
+
+#endif
