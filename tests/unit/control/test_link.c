@@ -2,8 +2,11 @@
 /* test_link.c - peers that share a link: who belongs to it, and what is lost with it. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/tcp.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -11,6 +14,7 @@
 #include "control/link.h"
 #include "control/link_watch.h"
 #include "control/liveness.h"
+#include "control/peer_life.h"
 
 #include "comm_fixture.h"
 #include "log_capture.h"
@@ -46,6 +50,8 @@ static int links_setup(void **state)
 	for (i = 0; i < 2; i++)
 		fixture.peers[i].address.nic = (uint8_t)(3 + i);
 	one->process_id = other->process_id = twin.process_id = PROCESS;
+	fixture.setup.process.engine.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	assert_true(fixture.setup.process.engine.epoll_fd >= 0);
 	mesh_lock_take(&fixture.setup.process.lock);
 	LIST_INSERT_HEAD(&fixture.setup.process.peers, one, entry);
 	LIST_INSERT_HEAD(&fixture.setup.process.peers, other, entry);
@@ -63,6 +69,8 @@ static int links_teardown(void **state)
 	mesh_link_leave(other);
 	assert_true(LIST_EMPTY(&fixture.setup.process.links));
 	free(twin.out);
+	close(fixture.setup.process.engine.epoll_fd);
+	fixture.setup.process.engine.epoll_fd = -1;
 	if (one->watch.fd < 0) /* the fixture closes it */
 		one->watch.fd = dup(fixture.frames);
 	mesh_lock_release(&fixture.setup.process.lock);
@@ -145,17 +153,25 @@ static void test_drained(void **state)
 	assert_true(mesh_link_is_fresh(one, now));
 }
 
+/* An empty namespace, whose loopback interface works. False if that is not permitted. */
+static bool loopback_enter(void)
+{
+	if (!namespace_enter())
+		return false;
+	namespace_ip("link set lo up");
+	return true;
+}
+
 /* The verdict has the reason that the kernel knows. */
 static void test_unreachable(void **state)
 {
 	int ends[2];
 
 	(void)state;
-	if (!tcp_pair_has_info() || !namespace_enter()) {
+	if (!tcp_pair_has_info() || !loopback_enter()) {
 		skip();
 		return;
 	}
-	namespace_ip("link set lo up");
 	tcp_pair_open(ends);
 	tcp_pair_cut_off(ends);
 	assert_int_equal(dup2(ends[0], one->watch.fd), one->watch.fd);
@@ -165,6 +181,74 @@ static void test_unreachable(void **state)
 	assert_string_equal(one->reason, twin.reason);
 	close(ends[0]);
 	close(ends[1]);
+	assert_true(loopback_enter()); /* this one has no routes any more */
+}
+
+/* A peer of the link of @one whose socket is @fd, which it owns from now on. */
+static struct mesh_peer *third_join(int fd)
+{
+	struct mesh_process *process = &fixture.setup.process;
+	struct mesh_peer *third;
+
+	assert_int_equal(mesh_peer_accept(process, one->domain, fd, &one->address.addr), 0);
+	third = LIST_FIRST(&process->peers);
+	third->state = MESH_PEER_UP;
+	third->process_id = PROCESS;
+	mesh_link_join(third);
+	assert_ptr_equal(third->link, one->link);
+	return third;
+}
+
+/* The engine's event, once the kernel has ended the connection. */
+static void end_handle(struct mesh_peer *third)
+{
+	struct pollfd event = {.fd = third->watch.fd, .events = POLLIN};
+
+	assert_int_equal(poll(&event, 1, 30000), 1);
+	third->watch.ready(&third->watch, EPOLLIN | EPOLLHUP | EPOLLERR);
+	assert_int_equal(third->state, MESH_PEER_LOST);
+}
+
+/* The kernel's own limit ends one connection while the network is gone: the link is lost. */
+static void test_network_goes(void **state)
+{
+	int ends[2], limit_ms = 1;
+	struct mesh_peer *third;
+
+	(void)state;
+	if (!tcp_pair_has_info() || !loopback_enter()) {
+		skip();
+		return;
+	}
+	tcp_pair_open(ends);
+	third = third_join(ends[0]);
+	tcp_pair_cut_off(ends);
+	assert_int_equal(
+		setsockopt(ends[0], IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms, sizeof(limit_ms)), 0);
+	end_handle(third);
+	assert_true(strstr(third->reason, "no answer for"));
+	assert_true(strstr(third->reason, "Network is unreachable"));
+	assert_int_equal(one->state, MESH_PEER_LOST);
+	assert_string_equal(one->reason, third->reason);
+	assert_int_equal(other->state, MESH_PEER_UP);
+	mesh_peer_free(third);
+	close(ends[1]);
+}
+
+/* The peer's process has closed one connection: the others say themselves what they are. */
+static void test_process_closes(void **state)
+{
+	struct mesh_peer *third;
+	int ends[2];
+
+	(void)state;
+	tcp_pair_open(ends);
+	third = third_join(ends[0]);
+	close(ends[1]);
+	end_handle(third);
+	assert_true(strstr(third->reason, "its process ended"));
+	assert_int_equal(one->state, MESH_PEER_UP);
+	mesh_peer_free(third);
 }
 
 /* The kernel has ended a connection itself, and said why; or there is no route to a host. */
@@ -182,9 +266,16 @@ static void test_ended_by_kernel(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_members),	TEST(test_lost_together), TEST(test_given_up),
-		TEST(test_pending),	TEST(test_drained),	  TEST(test_ended_by_kernel),
-		TEST(test_unreachable), /* last: it enters another namespace */
+		TEST(test_members),
+		TEST(test_lost_together),
+		TEST(test_given_up),
+		TEST(test_pending),
+		TEST(test_drained),
+		TEST(test_ended_by_kernel),
+		TEST(test_process_closes),
+		/* Last: they enter other namespaces. */
+		TEST(test_unreachable),
+		TEST(test_network_goes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
