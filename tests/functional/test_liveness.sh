@@ -9,9 +9,11 @@ here=$(dirname "${BASH_SOURCE[0]}")
 . "$here/faults.sh"
 
 DEAD=6 # seconds; NCCL_MESH_DEAD_PEER_TIMEOUT
-# Both ends fail within DEAD + 0.5 s; the rest is for a loaded machine. A limit of the kernel's for
-# one connection alone would come 3 s after DEAD.
-BOUND=$((DEAD * 1000 + 500 + 2000))
+# What docs/protocol/failures.md promises, in milliseconds, and the scripts' own polling.
+EXACT=$((DEAD * 1000 + 500 + 100))
+# A case takes longer on a loaded machine, and is then repeated; this only ends one that hangs.
+BOUND=$((DEAD * 1000 + 10000))
+ATTEMPTS=3
 
 # The cable that fails, as both nodes' logs name it.
 AB=ab BA=ba NET='10\.77\.1'
@@ -54,8 +56,25 @@ now_ms() { echo $(($(date +%s%N) / 1000000)); }
 
 # --- pulled in mid-transfer -------------------------------------------------------------------
 
+# failed_ms NAME: from the fault to the error.
+failed_ms() { sed -n 's/^ok join: \([0-9]*\) ms$/\1/p' "$FAULTS/$1.log"; }
+
+# pulled CASE BREAK MEND: on a's side of the cable. A limit that is too long is so each time.
 pulled() {
-	local from node name
+	local attempt sender receiver
+
+	for ((attempt = 1; attempt <= ATTEMPTS; attempt++)); do
+		pulled_once "$1" "$2"
+		"$3" a $AB
+		sender=$(failed_ms sender) receiver=$(failed_ms receiver)
+		note "$CASE: sender failed after $sender ms, receiver after $receiver ms"
+		((sender > EXACT || receiver > EXACT)) || return 0
+	done
+	faults_show "$CASE: not within $EXACT ms in any of $ATTEMPTS attempts"
+}
+
+pulled_once() {
+	local name
 
 	begin "$1"
 	timeouts $DEAD
@@ -67,7 +86,6 @@ pulled() {
 		thread 3 ! test 0
 		await $FAULTS/down
 		join 3 $(ms $BOUND)
-		touch $FAULTS/failed.sender
 		dereg 0
 		within $(ms 2000) close 0
 		finalize 0
@@ -81,20 +99,14 @@ pulled() {
 		touch $FAULTS/go
 		await $FAULTS/down
 		join 3 $(ms $BOUND)
-		touch $FAULTS/failed.receiver
 		dereg 0
 		within $(ms 2000) close 0
 		finalize 0
 	END
 	arrives go
 	await_ms 700 # in the middle of the transfer, whatever was asked before
-	"${@:2}"
+	"$2" a $AB
 	touch "$FAULTS/down"
-	from=$(now_ms)
-	for name in sender receiver; do
-		arrives failed.$name
-		note "$CASE: $name failed within $(($(now_ms) - from)) ms"
-	done
 	ended sender
 	ended receiver
 	said sender WARN "lost node b \($NET\.2\), reached from $AB \($NET\.1\): .*no answer"
@@ -293,7 +305,7 @@ black_hole() {
 		touch $FAULTS/go
 		await $FAULTS/down
 		post 0 0 0 8M
-		! within $(ms $((BOUND + 1500))) test 0
+		! within $(ms $((DEAD * 1000 + 4000))) test 0
 		touch $FAULTS/failed.sender
 		dereg 0
 		close 0
@@ -304,7 +316,7 @@ black_hole() {
 		$(meet listen 8M)
 		await $FAULTS/down
 		post 0 0 0 8M
-		! within $(ms $((BOUND + 2500))) test 0
+		! within $(ms $((DEAD * 1000 + 5000))) test 0
 		touch $FAULTS/failed.receiver
 		dereg 0
 		close 0
@@ -333,17 +345,14 @@ one_of_two() {
 	mesh_cable a ax 10.77.9.1/24 b bx 10.77.9.2/24
 	mesh_shape a ax 200mbit
 	AB=ax BA=bx NET='10\.77\.9'
-	pulled "one of two cables silent" cut a ax
-	heal a ax
+	pulled "one of two cables silent" cut heal
 }
 
 faults_init
 mesh_up line 2 patched
 all() {
-	pulled "cable pulled" mesh_unplug a ab
-	mesh_plug a ab
-	pulled "cable silent" cut a ab
-	heal a ab
+	pulled "cable pulled" mesh_unplug mesh_plug
+	pulled "cable silent" cut heal
 	flap 10 9000
 	flap 4 3000
 	idle_flap 4 3500
