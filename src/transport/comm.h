@@ -44,6 +44,7 @@ enum mesh_request_state {
 struct mesh_request_send {
 	uint32_t next_segment; /* to post */
 	uint32_t unfinished;   /* operations posted and not complete */
+	size_t segment_bytes;  /* of each segment but the last; fixed when the first is cut */
 	bool posted;	       /* everything is posted */
 };
 

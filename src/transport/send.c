@@ -248,10 +248,10 @@ static void room_await(struct mesh_comm *comm, const struct mesh_path *chosen, s
 /* The arguments of one segment's write, without its announcement. */
 static struct mesh_write segment_write_make(const struct mesh_request *request,
 					    const struct mesh_path *path,
-					    const struct mesh_grant *grant, size_t bytes,
-					    uint64_t now_ns)
+					    const struct mesh_grant *grant, uint64_t now_ns)
 {
 	int i = (int)(path - request->comm->paths);
+	size_t bytes = request->send.segment_bytes;
 	size_t offset = request->send.next_segment * bytes;
 	size_t left = request->size - offset;
 
@@ -307,8 +307,9 @@ static int segment_write(struct mesh_comm *comm, struct mesh_request *request,
 
 MESH_HOLDS(comm)
 static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request *request,
-				     const struct mesh_grant *grant, size_t bytes)
+				     const struct mesh_grant *grant)
 {
+	const size_t bytes = request->send.segment_bytes;
 	const struct mesh_announcement announcement = {
 		.segment = request->send.next_segment,
 		.num_segments = (uint32_t)((request->size + bytes - 1) / bytes),
@@ -323,7 +324,7 @@ static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request
 	if (!comm->send.free_segments)
 		return SEND_BLOCKED; /* a completion of ours pushes again */
 	path = mesh_comm_path_choose(comm, bytes, now_ns);
-	write = segment_write_make(request, path, grant, bytes, now_ns);
+	write = segment_write_make(request, path, grant, now_ns);
 	if (!mesh_path_has_room(path, write.size)) {
 		room_await(comm, path, write.size);
 		return SEND_FULL;
@@ -367,17 +368,17 @@ static enum send_result granted_send(struct mesh_comm *comm, struct mesh_request
 {
 	struct mesh_held_grant *held = &comm->send.grants[request->seq % MESH_COMM_REQUESTS];
 	enum send_result result = SEND_POSTED;
-	size_t bytes;
 
 	if (!held->valid || held->seq != request->seq)
 		return grant_await(comm);
 	if (request->size > held->grant.size)
 		return overflow(comm, request, &held->grant);
-	if (request->state == MESH_REQUEST_WAITING)
+	if (request->state == MESH_REQUEST_WAITING) {
 		mesh_request_state_set(request, MESH_REQUEST_MOVING);
-	bytes = segment_size(comm, request->size);
+		request->send.segment_bytes = segment_size(comm, request->size);
+	}
 	while (result == SEND_POSTED && !request->send.posted)
-		result = segment_post(comm, request, &held->grant, bytes);
+		result = segment_post(comm, request, &held->grant);
 	return result;
 }
 

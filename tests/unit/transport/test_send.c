@@ -92,6 +92,32 @@ static void test_segment_sizes(void **state)
 	segments_are(2, MESH_MESSAGE_MAX, 1 * MIB);
 }
 
+/* A path that joins in mid-message does not move the segments that are still to come. */
+static void test_segments_stay(void **state)
+{
+	int i;
+
+	(void)state;
+	fixture_paths_open(MESH_PROVIDER_TCP, 2);
+	fixture.num_paths = 1;
+	comm = fixture_comm_open(true);
+	fixture_post(comm, ROOM);
+	fixture_grant(comm, 0, 1, ROOM);
+	assert_int_equal(fake.writes.num, 1);
+	fixture.num_paths = 2;
+	mesh_lock_take(&fixture.setup.process.lock);
+	assert_int_equal(mesh_comm_path_add(comm, &fixture.peers[1]), 0);
+	mesh_lock_release(&fixture.setup.process.lock);
+	fixture_writes_complete(1);
+	assert_int_equal(fake.writes.num, 2);
+	for (i = 0; i < 2; i++) {
+		assert_ptr_equal(fake.writes.posts[i].buffer, fixture_memory + (size_t)i * 4 * MIB);
+		assert_int_equal(fake.writes.posts[i].size, 4 * MIB);
+	}
+	fixture_writes_complete(1);
+	fixture_comm_close(comm);
+}
+
 /* Each path has its own registration, and counts what it carried. */
 static void test_two_paths(void **state)
 {
@@ -491,6 +517,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_segment_sizes),
+		TEST(test_segments_stay),
 		TEST(test_two_paths),
 		TEST(test_one_path_completes_plainly),
 		TEST(test_paths_take_turns),
