@@ -248,30 +248,44 @@ static void early_keep(struct mesh_comm *comm, uint32_t seq, const void *data, u
 	memcpy(early->data, data, size);
 }
 
+static bool early_is_here(const struct mesh_comm *comm, uint32_t seq)
+{
+	const struct mesh_early *early = &comm->receive.early[seq % MESH_EAGER_WINDOW];
+
+	return early->full && early->seq == seq;
+}
+
+/* False for a small message that is here already: a sender in doubt sends it again. */
+MESH_HOLDS(comm)
+static bool data_is_new(struct mesh_comm *comm, uint32_t seq)
+{
+	const struct mesh_request *request = mesh_comm_request(comm, seq);
+
+	if (!mesh_seq_before(seq, comm->next_seq))
+		return !early_is_here(comm, seq);
+	return request->seq == seq && request->state == MESH_REQUEST_WAITING;
+}
+
 MESH_HOLDS(comm)
 static void data_arrived(struct mesh_path *path, const struct mesh_message_header *header,
 			 const void *payload)
 {
 	struct mesh_comm *comm = path->comm;
 	struct mesh_receive_side *receive = &comm->receive;
-	struct mesh_request *request = mesh_comm_request(comm, header->seq);
 
 	mesh_count(&path->counters->messages, 1);
 	mesh_count(&path->counters->small, 1);
 	mesh_count(&path->counters->bytes, header->length);
 	/* NCCL may use the memory of its receives for something else already. */
-	if (comm->closing)
+	if (comm->closing || !data_is_new(comm, header->seq))
 		return;
 	/* A message after one for which WANT came may overtake that one, and starts no new run. */
 	if (!mesh_seq_before(header->seq, receive->wanted))
 		receive->eager_run++;
-	if (!mesh_seq_before(header->seq, comm->next_seq)) {
+	if (mesh_seq_before(header->seq, comm->next_seq))
+		data_place(comm, mesh_comm_request(comm, header->seq), payload, header->length);
+	else
 		early_keep(comm, header->seq, payload, header->length);
-		return;
-	}
-	if (request->seq == header->seq && request->state == MESH_REQUEST_WAITING)
-		data_place(comm, request, payload, header->length);
-	/* Otherwise it is a duplicate. */
 }
 
 /* ---- large messages ---------------------------------------------------------------------- */
@@ -463,13 +477,6 @@ void mesh_receive_message(struct mesh_sink *sink, const struct mesh_message_head
 }
 
 /* ---- NCCL's call, and closing ------------------------------------------------------------ */
-
-static bool early_is_here(const struct mesh_comm *comm, uint32_t seq)
-{
-	const struct mesh_early *early = &comm->receive.early[seq % MESH_EAGER_WINDOW];
-
-	return early->full && early->seq == seq;
-}
 
 MESH_HOLDS(comm)
 static void early_take(struct mesh_comm *comm, struct mesh_request *request)

@@ -291,6 +291,31 @@ static void test_early_messages(void **state)
 	fixture_comm_close(comm);
 }
 
+/* One that comes twice before its receive is posted is kept once, and says nothing new. */
+static void test_early_message_twice(void **state)
+{
+	struct mesh_request *request;
+	uint32_t run;
+
+	(void)state;
+	comm = fixture_open(MESH_PROVIDER_TCP, 2, false);
+	fixture.payload[0] = 1;
+	fixture_data(comm, 3, SMALL);
+	run = *comm_inside(comm).eager_run;
+	fixture.payload[0] = 2;
+	fixture_data(comm, 3, SMALL);
+	assert_int_equal(*comm_inside(comm).error, 0);
+	assert_int_equal(*comm_inside(comm).eager_run, run);
+	do
+		request = fixture_post(comm, SMALL);
+	while (request->seq != 3);
+	assert_int_equal(fixture_test(request), SMALL);
+	assert_int_equal(fixture_memory[0], 1);
+	fixture_data(comm, 3, SMALL);
+	assert_int_equal(*comm_inside(comm).eager_run, run);
+	fixture_comm_close(comm);
+}
+
 static void test_early_message_beyond_the_receive(void **state)
 {
 	(void)state;
@@ -301,7 +326,7 @@ static void test_early_message_beyond_the_receive(void **state)
 	fixture_comm_close(comm);
 }
 
-/* A peer that sends more than it was allowed to, or the same twice, or what is none of its own. */
+/* A peer that sends more than it was allowed to, or what is none of its own. */
 static void test_what_a_sender_must_not_do(void **state)
 {
 	int i;
@@ -317,7 +342,7 @@ static void test_what_a_sender_must_not_do(void **state)
 		case 1:
 			fixture_data(comm, 3, SMALL);
 			assert_int_equal(*comm_inside(comm).error, 0);
-			fixture_data(comm, 3, SMALL);
+			fixture_data(comm, 3 + MESH_EAGER_WINDOW, SMALL);
 			assert_failed(comm, -EPROTO, "sent more than it was allowed to");
 			break;
 		default:
@@ -373,6 +398,7 @@ int main(void)
 		TEST(test_has_all),
 		TEST(test_small_beyond_the_receive),
 		TEST(test_early_messages),
+		TEST(test_early_message_twice),
 		TEST(test_early_message_beyond_the_receive),
 		cmocka_unit_test(test_what_a_sender_must_not_do),
 		TEST(test_early_message_after_the_end),
