@@ -36,9 +36,10 @@
 /* True if this receive's grant is to be sent now. */
 static bool grant_is_due(const struct mesh_comm *comm, const struct mesh_request *request)
 {
-	if (request->state != MESH_REQUEST_WAITING || request->receive.grant_sent)
+	if (!mesh_request_is_open(request) || request->receive.grant_sent)
 		return false;
-	return comm->receive.eager_run < EAGER_RUN ||
+	/* One that is half written has had its grant, and the sender may need it once more. */
+	return request->state == MESH_REQUEST_MOVING || comm->receive.eager_run < EAGER_RUN ||
 	       mesh_seq_before(request->seq, comm->receive.wanted);
 }
 

@@ -357,6 +357,31 @@ static void test_grants_again(void **state)
 	fixture_comm_close(comm);
 }
 
+/* The rest of one that is half written may come over another path: it is granted again, too. */
+static void test_grants_again_for_half_written(void **state)
+{
+	struct mesh_message_header header;
+	struct mesh_request *request;
+
+	(void)state;
+	comm = fixture_open(MESH_PROVIDER_TCP, 2, false);
+	request = fixture_post(comm, ROOM);
+	fixture_written(comm, 0, (struct mesh_immediate){.segment = 0});
+	assert_int_equal(fixture_sent(MESH_MESSAGE_GRANT), 1);
+	mesh_lock_take(&fixture.setup.process.lock);
+	mesh_stall_asked(comm, 0);
+	mesh_lock_release(&fixture.setup.process.lock);
+	assert_int_equal(fixture_sent(MESH_MESSAGE_GRANT), 2);
+	header = fixture_last_sent(MESH_MESSAGE_GRANT, NULL);
+	assert_int_equal(header.seq, 0);
+	assert_int_equal(header.count, 1);
+	assert_int_equal(*comm_inside(comm).granted, 1);
+	fixture_written(comm, 1, (struct mesh_immediate){.segment = 1, .last = true});
+	assert_int_equal(fixture_test(request), ROOM);
+	assert_int_equal(*comm_inside(comm).granted, 0);
+	fixture_comm_close(comm);
+}
+
 /* A comm that has failed grants nothing more. */
 static void test_nothing_is_granted_after_the_end(void **state)
 {
@@ -387,6 +412,7 @@ int main(void)
 		TEST(test_posted_leaves_at_once),
 		TEST(test_large_ends_the_run),
 		TEST(test_grants_again),
+		TEST(test_grants_again_for_half_written),
 		TEST(test_nothing_is_granted_after_the_end),
 	};
 
