@@ -73,6 +73,13 @@ void mesh_comm_refuse(const struct mesh_comm *comm)
 
 /* ---- who owes an answer -------------------------------------------------------------------- */
 
+/* The peer with which frames about this comm are exchanged. */
+MESH_HOLDS(process)
+static struct mesh_peer *frame_peer(const struct mesh_comm *comm)
+{
+	return mesh_path_peer(mesh_comm_frame_path(comm));
+}
+
 /*
  * A frame about a comm's end has arrived: the process of @peer runs. One engine serves all of its
  * connections, in both directions and over all links.
@@ -184,7 +191,7 @@ void mesh_comm_close_came(struct mesh_comm *comm)
 	comm->close_received = true;
 	mesh_comm_peer_end_learn(comm, MESH_END_CLOSING);
 	mesh_comm_unlock(comm);
-	peer_answered(mesh_path_peer(&comm->paths[0]));
+	peer_answered(frame_peer(comm));
 	mesh_comm_tick(comm);
 	echo(comm);
 }
@@ -200,7 +207,7 @@ void mesh_comm_closed_came(struct mesh_comm *comm, const struct mesh_frame_comm 
 	}
 	mesh_comm_peer_end_learn(comm, frame->unclean ? MESH_END_UNCLEAN : MESH_END_CLOSED);
 	mesh_comm_unlock(comm);
-	peer_answered(mesh_path_peer(&comm->paths[0]));
+	peer_answered(frame_peer(comm));
 	mesh_comm_tick(comm);
 	echo(comm);
 }
@@ -317,7 +324,7 @@ static uint64_t silent_since(struct mesh_comm *comm, struct patience *patience, 
 	patience->unfinished = comm->unfinished;
 	mesh_comm_unlock(comm);
 	if (patience->for_peer)
-		owes_ms = peer_owes_since(mesh_path_peer(&comm->paths[0]));
+		owes_ms = peer_owes_since(frame_peer(comm));
 	mesh_process_unlock(comm->process);
 	/* Comms that waited for this peer before us: all of them give up at the same time. */
 	return owes_ms && owes_ms < patience->begin_ms ? owes_ms : patience->moved_ms;
@@ -378,9 +385,10 @@ static void slow_log(const struct mesh_peer *peer)
 
 static void slow_warn(struct mesh_comm *comm)
 {
-	struct mesh_peer *peer = mesh_path_peer(&comm->paths[0]);
+	struct mesh_peer *peer;
 
 	mesh_process_lock(comm->process);
+	peer = frame_peer(comm);
 	if (!peer->slow_warned)
 		slow_log(peer);
 	peer->slow_warned = true;
@@ -391,7 +399,7 @@ static void slow_warn(struct mesh_comm *comm)
 MESH_HOLDS(process)
 static void answer_expect(struct mesh_comm *comm, uint64_t now_ms)
 {
-	struct mesh_peer *peer = mesh_path_peer(&comm->paths[0]);
+	struct mesh_peer *peer = frame_peer(comm);
 
 	mesh_comm_lock(comm);
 	if (!peer->owes_ms && !mesh_comm_peer_is_over(comm))
@@ -405,9 +413,10 @@ static void answer_expect(struct mesh_comm *comm, uint64_t now_ms)
  */
 static void answer_had(struct mesh_comm *comm, uint64_t begin_ms)
 {
-	struct mesh_peer *peer = mesh_path_peer(&comm->paths[0]);
+	struct mesh_peer *peer;
 
 	mesh_process_lock(comm->process);
+	peer = frame_peer(comm);
 	if (peer->owes_ms >= begin_ms)
 		peer->owes_ms = 0;
 	mesh_process_unlock(comm->process);
@@ -451,8 +460,7 @@ static void cut_off(struct mesh_comm *comm)
 	enum mesh_cut_reason reason;
 
 	mesh_process_lock(comm->process);
-	reason = peer_owes_since(mesh_path_peer(&comm->paths[0])) ? MESH_CUT_SILENT
-								  : MESH_CUT_STUCK;
+	reason = peer_owes_since(frame_peer(comm)) ? MESH_CUT_SILENT : MESH_CUT_STUCK;
 	mesh_comm_lock(comm);
 	if (mesh_comm_is_cut(comm) || comm->peer_end == MESH_END_UNCLEAN)
 		reason = MESH_CUT_BROKEN;

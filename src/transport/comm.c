@@ -55,15 +55,28 @@ void mesh_comm_fail(struct mesh_comm *comm, int error, bool quiet, const char *w
 		 netdevs_text(comm, netdevs, sizeof(netdevs)), why);
 }
 
+const struct mesh_path *mesh_comm_frame_path(const struct mesh_comm *comm)
+{
+	int i;
+
+	mesh_process_assert_locked(comm->process);
+	for (i = 0; i < comm->num_paths; i++) {
+		if (mesh_path_peer(&comm->paths[i])->state == MESH_PEER_UP)
+			return &comm->paths[i];
+	}
+	return &comm->paths[0];
+}
+
 void mesh_comm_frame_send(const struct mesh_comm *comm, enum mesh_frame_type type,
 			  struct mesh_frame_comm fields)
 {
+	const struct mesh_path *path = mesh_comm_frame_path(comm);
 	struct mesh_frame frame;
 
 	memset(&frame, 0, sizeof(frame));
 	frame.comm = fields;
-	frame.comm.to_comm = comm->paths[0].remote_id;
-	mesh_peer_send(mesh_path_peer(&comm->paths[0]), &frame, type);
+	frame.comm.to_comm = path->remote_id;
+	mesh_peer_send(mesh_path_peer(path), &frame, type);
 }
 
 void mesh_comm_paths_log(const struct mesh_comm *comm)

@@ -177,10 +177,7 @@ struct mesh_comm {
 	char peer_name[MESH_NODE_NAME_MAX];  /* constant */
 	size_t eager_limit;		     /* bytes, the smaller of both sides; constant */
 	uint64_t key;			     /* the same at both ends; constant */
-	/*
-	 * The first path's control connection carries the comm's frames. Constant once NCCL has
-	 * the comm; before that process->lock covers them.
-	 */
+	/* Constant once NCCL has the comm; before that process->lock covers them. */
 	struct mesh_path paths[MESH_PATHS_MAX];
 	const struct mesh_pace *paces[MESH_PATHS_MAX]; /* of the paths */
 	int num_paths;
@@ -222,6 +219,13 @@ bool mesh_comm_is_cut(const struct mesh_comm *comm);
  */
 MESH_HOLDS(comm)
 void mesh_comm_fail(struct mesh_comm *comm, int error, bool quiet, const char *why);
+
+/**
+ * The path whose control connection carries the comm's frames now: the first one whose peer is up.
+ * Without such a path the first one, on which nothing is sent. process->lock held.
+ */
+MESH_HOLDS(process)
+const struct mesh_path *mesh_comm_frame_path(const struct mesh_comm *comm);
 
 /** Sends a frame about the comm to its peer: CLOSE, CLOSED, ASK or SENT. process->lock held. */
 MESH_HOLDS(process)

@@ -7,14 +7,15 @@
 #include "transport/frames.h"
 #include "transport/stall.h"
 
+/* A frame may come over each path of the comm, and names the comm by the id that it has there. */
 static struct mesh_comm *comm_of_id(struct mesh_peer *peer, uint32_t id)
 {
+	const struct mesh_path *path;
 	struct mesh_peer_user *user;
-	struct mesh_path *path;
 
 	LIST_FOREACH(user, &peer->user_list, entry) {
 		path = mesh_path_of_user(user);
-		if (path == &path->comm->paths[0] && path->sink.id == id)
+		if (path->sink.id == id)
 			return path->comm;
 	}
 	return NULL;

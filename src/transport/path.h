@@ -112,7 +112,7 @@ static inline struct mesh_path *mesh_path_of_user(struct mesh_peer_user *user)
 	return mesh_container_of(user, struct mesh_path, user);
 }
 
-/** The peer whose loss ends the path. On the first path it carries the comm's frames as well. */
+/** The peer whose loss ends the path. Its control connection may carry the comm's frames. */
 static inline struct mesh_peer *mesh_path_peer(const struct mesh_path *path)
 {
 	return path->kind->peer(path);

@@ -79,9 +79,8 @@ static bool ask_is_due(struct mesh_comm *comm, uint64_t now_ms, uint32_t *seq)
 	}
 	if (now_ms - stall->since_ms >= WATCH_MS)
 		links_want(comm, now_ms + WATCH_MS);
-	/* All frames go over the first path. */
 	if (now_ms - stall->asked_ms < ASK_MS ||
-	    !mesh_link_is_fresh(mesh_path_peer(&comm->paths[0]), now_ms))
+	    !mesh_link_is_fresh(mesh_path_peer(mesh_comm_frame_path(comm)), now_ms))
 		return false;
 	stall->asked_ms = now_ms;
 	return true;

@@ -137,11 +137,11 @@ struct mesh_frame_withdraw {
 _Static_assert(offsetof(struct mesh_frame_withdraw, listen_id) == 16, "wire format");
 _Static_assert(sizeof(struct mesh_frame_withdraw) == 24, "wire format");
 
-/* ACCEPT: the sender's id and token for this path. Other types: about a comm, on its first path. */
+/* ACCEPT: the sender's id and token for this path. Other types: about a comm, on any path of it. */
 struct mesh_frame_comm {
 	uint64_t reserved; /* 0 */
 	uint32_t writes;   /* CLOSED from a sending comm: RMA writes started */
-	uint32_t to_comm;  /* the receiver's comm id */
+	uint32_t to_comm;  /* the receiver's comm id on this path */
 	uint32_t comm;	   /* ACCEPT: the sender's comm id */
 	uint32_t token;	   /* ACCEPT: the sender's token */
 	uint32_t sent; /* CLOSED from a sending comm: messages sent; ASK, SENT: which; PORT: port */
