@@ -23,6 +23,7 @@ struct parser {
 	const struct option_table *table;
 	struct option names[ROWS_MAX + 2];
 	char letters[ROWS_MAX * 2 + 3];
+	bool given[ROWS_MAX]; /* beside the table's rows */
 };
 
 /* ---- help --------------------------------------------------------------------------------- */
@@ -118,6 +119,20 @@ static int choice_take(const struct option_table *table, const struct option_row
 		fprintf(stderr, "%s%s", *choice, !choice[1] ? "" : choice[2] ? ", " : " or ");
 	fprintf(stderr, ", not \"%.40s\"\n", text);
 	return COMMAND_MISUSE;
+}
+
+/* The option that was given for another constant of the same field; NULL if there is none. */
+static const struct option_row *rival_find(const struct parser *parser,
+					   const struct option_row *row)
+{
+	const struct option_row *rows = parser->table->rows;
+	int i;
+
+	for (i = 0; rows[i].name && row->kind == OPTION_KIND_CONSTANT; i++)
+		if (parser->given[i] && &rows[i] != row && rows[i].kind == OPTION_KIND_CONSTANT &&
+		    rows[i].offset == row->offset)
+			return &rows[i];
+	return NULL;
 }
 
 /* Returns an exit status, or -1 to go on. */
@@ -229,6 +244,7 @@ static int option_refuse(const struct parser *parser, int code, const char *text
 int option_table_parse(const struct option_table *table, int argc, char **argv, void *options,
 		       int *operands)
 {
+	const struct option_row *row, *rival;
 	struct parser parser;
 	int code, status;
 
@@ -241,7 +257,13 @@ int option_table_parse(const struct option_table *table, int argc, char **argv, 
 		}
 		if (code == '?' || code == ':')
 			return option_refuse(&parser, code, argv[optind - 1]);
-		status = row_take(table, row_find(table, code), optarg, options);
+		row = row_find(table, code);
+		rival = rival_find(&parser, row);
+		if (rival)
+			return arguments_misuse(table->who, "--%s and --%s exclude each other",
+						rival->name, row->name);
+		parser.given[row - table->rows] = true;
+		status = row_take(table, row, optarg, options);
 		if (status >= 0)
 			return status;
 	}

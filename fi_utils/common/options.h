@@ -51,7 +51,7 @@ struct option_row {
 /* Sets a bool. */
 #define OPTION_FLAG(type, field)                                                                   \
 	.kind = OPTION_KIND_FLAG, .offset = OPTION_OFFSET(type, field, bool)
-/* Sets an int to @number: one of several options, of which the last one counts. */
+/* Sets an int to @number: one of several options for this field, which exclude each other. */
 #define OPTION_CONSTANT(type, field, number)                                                       \
 	.kind = OPTION_KIND_CONSTANT, .offset = OPTION_OFFSET(type, field, int),                   \
 	.constant = (number)

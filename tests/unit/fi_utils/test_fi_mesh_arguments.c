@@ -213,8 +213,9 @@ static void test_constants(void **state)
 	(void)state;
 	takes("--ring");
 	assert_int_equal(options.shape, 1);
-	takes("--ring --line");
-	assert_int_equal(options.shape, 2);
+	takes("--ring --ring");
+	assert_int_equal(options.shape, 1);
+	refuses("--ring --line", "fi_mesh test: --ring and --line exclude each other", false);
 }
 
 /* Each size of field is written, and nothing beside it. */
