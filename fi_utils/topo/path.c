@@ -13,6 +13,7 @@ struct side {
 	struct mesh_endpoint_addr endpoints[MESH_NICS_MAX];
 	int nics[MESH_NICS_MAX]; /* in the map */
 	int num;
+	bool link_local; /* some have nothing but a link-local address */
 };
 
 static void side_fill(const struct topo_map *map, int node, struct side *side)
@@ -20,11 +21,16 @@ static void side_fill(const struct topo_map *map, int node, struct side *side)
 	int i, first = map->nodes[node].first_nic;
 
 	side->num = 0;
+	side->link_local = false;
 	for (i = first; i < first + map->nodes[node].num_nics && side->num < MESH_NICS_MAX; i++) {
 		const struct topo_nic *nic = &map->nics[i];
 
 		if (nic->addr.family == MESH_FAMILY_NONE || nic->state == TOPO_DOWN)
 			continue;
+		if (mesh_addr_is_link_local(&nic->addr)) {
+			side->link_local = true;
+			continue;
+		}
 		side->endpoints[side->num] = (struct mesh_endpoint_addr){
 			.addr = nic->addr, .nic = (uint8_t)side->num, .provider = nic->provider};
 		side->nics[side->num++] = i;
@@ -64,6 +70,12 @@ static void reason_none(const struct topo_map *map, const struct side *local,
 			 "none: %s speaks %s and %s speaks %s on their cable",
 			 map->nodes[path->from].name, mesh_provider_id_text(a->provider),
 			 map->nodes[path->to].name, mesh_provider_id_text(b->provider));
+		return;
+	}
+	if (local->link_local && remote->link_local) {
+		snprintf(path->reason, sizeof(path->reason),
+			 "not known: link-local addresses do not tell which NICs share a cable; "
+			 "`fi_mesh check --peer` finds it");
 		return;
 	}
 	link = broken_link(map, path->from, path->to);
@@ -117,7 +129,8 @@ void topo_path_find(const struct topo_map *map, int from, int to, struct topo_pa
 		snprintf(path->reason, sizeof(path->reason), "the only one: both are on %s", text);
 	else
 		snprintf(path->reason, sizeof(path->reason),
-			 "one of %d: both are on %s; channels take turns", path->num_cables, text);
+			 "one of %d cables: both are on %s; each message is spread over them",
+			 path->num_cables, text);
 }
 
 struct topo_path *topo_paths_find(const struct topo_map *map, long max, long *num)

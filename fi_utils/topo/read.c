@@ -188,10 +188,24 @@ static bool nic_wanted(const json_t *nic)
 
 	if (json_is_true(json_object_get(nic, "taken")))
 		return true;
-	return (!strcmp(kind, "physical") || !strcmp(kind, "infiniband")) &&
+	return (!strcmp(kind, "physical") || !strcmp(kind, "infiniband") ||
+		!strcmp(kind, "virtual")) &&
 	       !json_is_true(json_object_get(nic, "default_route")) &&
 	       !json_is_true(json_object_get(nic, "carrier")) &&
 	       json_array_size(json_object_get(nic, "addresses"));
+}
+
+/* "fe80::1%3/64" as well: the zone is an index of that node, and nothing to any other. */
+static int addr_read(const char *text, struct mesh_addr *addr)
+{
+	size_t len = strcspn(text, "%");
+	char without[MESH_ADDR_TEXT_MAX];
+
+	if (strlen(text) >= sizeof(without))
+		return -EINVAL;
+	snprintf(without, sizeof(without), "%.*s%s", (int)len, text,
+		 text + len + strcspn(text + len, "/"));
+	return mesh_addr_parse(without, addr);
 }
 
 static int nic_read(struct topo_map *map, const json_t *object, const char *source)
@@ -209,7 +223,7 @@ static int nic_read(struct topo_map *map, const json_t *object, const char *sour
 		addr = json_string_value(json_array_get(addresses, 0));
 	if (!name_copy(nic.name, sizeof(nic.name), text_of(object, "netdev")))
 		return refuse(source, "a NIC has a \"netdev\", which is a name");
-	if (*addr && mesh_addr_parse(addr, &nic.addr))
+	if (*addr && addr_read(addr, &nic.addr))
 		return refuse(source, "a NIC has a \"source\" such as 10.0.0.1/24");
 	if (!taken)
 		snprintf(nic.note, sizeof(nic.note), "%s", text_of(object, "reason"));

@@ -107,15 +107,36 @@ static void test_parallel_and_switch(void **state)
 
 	topo_path_find(&map, 0, 1, &path);
 	assert_int_equal(path.num_cables, 2);
+	assert_string_equal(path.reason, "one of 2 cables: both are on 10.0.2.0/24; each message "
+					 "is spread over them");
 	topo_map_free(&map);
 	/* Link-local addresses join nothing; nor do two NICs of one node. */
 	map_of(&map,
-	       "{\"nics\":[" NIC("p0", "fe80::1/64", "tcp") "," NIC("p1", "10.0.2.1/24",
-								    "tcp") "]}",
+	       "{\"nics\":[" NIC("p0", "fe80::1%3/64", "tcp") "," NIC("p1", "10.0.2.1/24",
+								      "tcp") "]}",
 	       "{\"nics\":[" NIC("p0", "fe80::2/64", "tcp") "," NIC(
 		       "p1", "10.0.3.1/24", "tcp") "," NIC("p2", "10.0.3.2/24", "tcp") "]}",
 	       NULL);
 	assert_int_equal(map.num_links, 0);
+	path_is(&map, 0, 1, "-",
+		"not known: link-local addresses do not tell which NICs share a cable; `fi_mesh "
+		"check --peer` finds it");
+	topo_map_free(&map);
+}
+
+/* A bond, a VLAN, a veth: the mesh's like any other, also while its cable is out. */
+static void test_virtual_down(void **state)
+{
+	struct topo_map map;
+
+	(void)state;
+	map_of(&map, "{\"nics\":[" NIC("bond0", "10.0.1.1/24", "tcp") "]}",
+	       "{\"nics\":[{\"netdev\":\"bond0\",\"taken\":false,\"source\":null,"
+	       "\"addresses\":[\"10.0.1.2/24\"],\"reason\":\"skipped: no carrier\","
+	       "\"kind\":\"virtual\",\"carrier\":false}]}",
+	       NULL);
+	assert_int_equal(map.num_nics, 2);
+	path_is(&map, 0, 1, "-", "none: their cable is down, 10.0.1.0/24");
 	topo_map_free(&map);
 }
 
@@ -269,7 +290,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_reports), cmocka_unit_test(test_parallel_and_switch),
 		cmocka_unit_test(test_plan),	cmocka_unit_test(test_drawings),
-		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_refused), cmocka_unit_test(test_virtual_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
