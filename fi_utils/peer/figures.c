@@ -12,6 +12,8 @@
 #define RDMA_SHARE 0.80
 #define TCP_SHARE 0.25
 #define TCP_GBPS_MAX 10.0
+/* With less than this of a fast link's rate TCP says nothing of the link. */
+#define TCP_SHARE_KNOWN 0.10
 #define SLOW_US 5000.0
 /* With less of a processor than this the figures say more of the nodes than of the link. */
 #define BUSY_SHARE 0.8
@@ -43,16 +45,21 @@ bool peer_nodes_are_busy(double cpu_share)
 
 enum check_verdict peer_latency_verdict(double half_rtt_us, double cpu_share)
 {
-	return half_rtt_us > SLOW_US && !peer_nodes_are_busy(cpu_share) ? CHECK_WARN : CHECK_PASS;
+	if (half_rtt_us <= SLOW_US)
+		return CHECK_PASS;
+	return peer_nodes_are_busy(cpu_share) ? CHECK_UNKNOWN : CHECK_WARN;
 }
 
 enum check_verdict peer_bandwidth_verdict(double gbps, double rate_gbps, bool rdma,
 					  double cpu_share)
 {
 	double tcp_rate = rate_gbps < TCP_GBPS_MAX ? rate_gbps : TCP_GBPS_MAX;
-	double wanted = rdma ? RDMA_SHARE * rate_gbps : TCP_SHARE * tcp_rate * cpu_share;
 
-	if (gbps >= wanted)
-		return CHECK_PASS;
-	return !rdma && cpu_share < BLIND_SHARE ? CHECK_UNKNOWN : CHECK_WARN;
+	if (rdma)
+		return gbps >= RDMA_SHARE * rate_gbps ? CHECK_PASS : CHECK_WARN;
+	if (gbps < TCP_SHARE * tcp_rate * cpu_share && cpu_share >= BLIND_SHARE)
+		return CHECK_WARN;
+	if (gbps < TCP_SHARE * tcp_rate || gbps < TCP_SHARE_KNOWN * rate_gbps)
+		return CHECK_UNKNOWN;
+	return CHECK_PASS;
 }

@@ -25,14 +25,15 @@ uint64_t peer_half_rtt(uint64_t *times, int num);
  */
 bool peer_nodes_are_busy(double cpu_share);
 
-/** CHECK_WARN for what is no quiet cable's, else CHECK_PASS. */
+/** CHECK_WARN for what is no quiet cable's, CHECK_UNKNOWN on busy nodes, else CHECK_PASS. */
 enum check_verdict peer_latency_verdict(double half_rtt_us, double cpu_share);
 
 /**
  * @gbps: of the slower direction
  * @rate_gbps: of the link; 0: unknown
  *
- * Returns CHECK_PASS, CHECK_WARN, or CHECK_UNKNOWN: too slow, and the nodes may be why.
+ * Returns CHECK_PASS, CHECK_WARN, or CHECK_UNKNOWN: too slow, and the nodes may be why; or TCP with
+ * so little of a fast link's rate that it says nothing of the link.
  */
 enum check_verdict peer_bandwidth_verdict(double gbps, double rate_gbps, bool rdma,
 					  double cpu_share);

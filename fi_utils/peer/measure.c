@@ -137,14 +137,18 @@ static double cpu_share(const struct peer_link *link)
 	return numbers->cpu_here < numbers->cpu_there ? numbers->cpu_here : numbers->cpu_there;
 }
 
-/* Beside a figure that the nodes' load has made. */
-static void load_say(const struct peer_link *link, struct check_result *result)
+/* The reason for a figure that the nodes' processors, and not the link, may have made. */
+static void reason_say(const struct peer_link *link, enum check_verdict verdict,
+		       struct check_result *result)
 {
 	if (peer_nodes_are_busy(cpu_share(link)))
 		check_seen(result,
 			   "both nodes should be idle: the measurement had %.0f %% of a processor "
 			   "here and %.0f %% there",
 			   100 * link->numbers.cpu_here, 100 * link->numbers.cpu_there);
+	else if (verdict == CHECK_UNKNOWN)
+		check_seen(result, "one TCP connection takes what a processor gives, which says "
+				   "nothing of so fast a link; both nodes should be idle");
 }
 
 static void latency_say(const struct peer_link *link, const char *over, struct check_result *result)
@@ -154,7 +158,7 @@ static void latency_say(const struct peer_link *link, const char *over, struct c
 
 	check_say(result, verdict, "latency %.1f us to node %s (half of a round trip, %s)", us,
 		  link->peer->name, over);
-	load_say(link, result);
+	reason_say(link, verdict, result);
 	if (verdict != CHECK_PASS)
 		check_fix(
 			result,
@@ -193,7 +197,7 @@ static void bandwidth_say(const struct peer_link *link, const char *over,
 			  "bandwidth %.2f Gbit/s to node %s, %.2f back; the link's rate is not "
 			  "known (%s)",
 			  numbers->to_gbps, link->peer->name, numbers->from_gbps, over);
-	load_say(link, result);
+	reason_say(link, verdict, result);
 	if (verdict != CHECK_PASS)
 		check_fix(result,
 			  "look for a narrow PCIe slot or a slow port (`fi_mesh check` on both "

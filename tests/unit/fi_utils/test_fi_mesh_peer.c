@@ -191,15 +191,20 @@ static void test_verdicts(void **state)
 	(void)state;
 	assert_int_equal(peer_latency_verdict(20, 1), CHECK_PASS);
 	assert_int_equal(peer_latency_verdict(20000, 1), CHECK_WARN);
-	assert_int_equal(peer_latency_verdict(20000, 0.5), CHECK_PASS); /* the nodes are busy */
+	assert_int_equal(peer_latency_verdict(20000, 0.5), CHECK_UNKNOWN); /* the nodes are busy */
+	assert_int_equal(peer_latency_verdict(20, 0.5), CHECK_PASS);
 	/* RDMA fills a link. */
 	assert_int_equal(peer_bandwidth_verdict(90, 100, true, 1), CHECK_PASS);
 	assert_int_equal(peer_bandwidth_verdict(70, 100, true, 1), CHECK_WARN);
 	assert_int_equal(peer_bandwidth_verdict(70, 100, true, 0.1), CHECK_WARN);
 	/* TCP: a quarter of 10 Gbit/s at most, and of the processor that it had. */
-	assert_int_equal(peer_bandwidth_verdict(3, 100, false, 1), CHECK_PASS);
+	/* 2 % of a link's rate is no pass, whatever the reason. */
+	assert_int_equal(peer_bandwidth_verdict(4, 200, false, 1), CHECK_UNKNOWN);
+	assert_int_equal(peer_bandwidth_verdict(0.2, 10, false, 0.05), CHECK_UNKNOWN);
+	assert_int_equal(peer_bandwidth_verdict(15, 100, false, 1), CHECK_PASS);
 	assert_int_equal(peer_bandwidth_verdict(2, 100, false, 1), CHECK_WARN);
-	assert_int_equal(peer_bandwidth_verdict(2, 100, false, 0.7), CHECK_PASS);
+	assert_int_equal(peer_bandwidth_verdict(2, 100, false, 0.7), CHECK_UNKNOWN);
+	assert_int_equal(peer_bandwidth_verdict(2, 10, false, 0.7), CHECK_UNKNOWN);
 	assert_int_equal(peer_bandwidth_verdict(0.3, 1, false, 1), CHECK_PASS);
 	assert_int_equal(peer_bandwidth_verdict(0.1, 100, false, 0.2), CHECK_UNKNOWN);
 	assert_int_equal(peer_bandwidth_verdict(0, 0, true, 1), CHECK_PASS); /* rate unknown */
