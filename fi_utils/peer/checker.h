@@ -17,16 +17,17 @@
 #include "peer/facing.h"
 #include "peer/self.h"
 #include "peer/stream.h"
+#include "peer/target.h"
 #include "peer/wire.h"
 #include "wire/handle.h"
 #include "wire/protocol.h"
 
-/* Addresses that one call may name. */
-#define PEER_ADDRS_MAX 64
+/* Nodes that one call may name. */
+#define PEER_TARGETS_MAX 64
 
 struct peer_check_options {
-	struct mesh_addr addrs[PEER_ADDRS_MAX];
-	int num_addrs;
+	struct peer_target targets[PEER_TARGETS_MAX];
+	int num_targets;
 	uint16_t port;
 	bool json, quiet;
 };

@@ -28,10 +28,11 @@
 static const char who[] = "fi_mesh check";
 
 static const char usage_text[] =
-	"usage: fi_mesh check --peer ADDR... [--port PORT] [--quiet] [--json]\n"
+	"usage: fi_mesh check --peer NODE... [--port PORT] [--quiet] [--json]\n"
 	"\n"
-	"Checks each link to the nodes that have these addresses, end to end; `fi_mesh serve`\n"
-	"must run there. Any address of a node will do; all links to it are found and checked.\n"
+	"Checks each link to these nodes, end to end; `fi_mesh serve` must run there. NODE is any\n"
+	"address of a node (fe80::1%eth0, too) or its name; all links to it are found and\n"
+	"checked.\n"
 	"\n";
 
 static const char notes_text[] =
@@ -44,9 +45,9 @@ static const char notes_text[] =
 /* What all sections came to. */
 struct totals {
 	struct check_totals verdicts;
-	json_t *peers;		       /* with --json; NULL once memory ran out */
-	json_t *sections;	       /* of the present one */
-	uint64_t seen[PEER_ADDRS_MAX]; /* node ids */
+	json_t *peers;			 /* with --json; NULL once memory ran out */
+	json_t *sections;		 /* of the present one */
+	uint64_t seen[PEER_TARGETS_MAX]; /* node ids */
 	int num_seen;
 };
 
@@ -63,19 +64,19 @@ bool peer_check_is_wanted(int argc, char **argv)
 }
 
 /* A comma list. Returns an exit status, or -1 to go on. */
-static int addrs_add(struct peer_check_options *options, const char *list)
+static int targets_add(struct peer_check_options *options, const char *list)
 {
-	char item[MESH_ADDR_TEXT_MAX];
-	const char *at = list, *end;
+	char item[PEER_TARGET_TEXT_MAX + 1];
+	const char *at = list, *end, *why;
 
 	for (; at; at = *end ? end + 1 : NULL) {
 		end = strchrnul(at, ',');
-		if (options->num_addrs == PEER_ADDRS_MAX)
-			return arguments_misuse(who, "too many addresses: %s", at);
+		if (options->num_targets == PEER_TARGETS_MAX)
+			return arguments_misuse(who, "too many nodes: %s", at);
 		snprintf(item, sizeof(item), "%.*s", (int)(end - at), at);
-		if (strchr(item, '/') || mesh_addr_parse(item, &options->addrs[options->num_addrs]))
-			return arguments_misuse(who, "not an IP address: %s", item);
-		options->num_addrs++;
+		if (peer_target_parse(item, &options->targets[options->num_targets], &why))
+			return arguments_misuse(who, "--peer %s: %s", item, why);
+		options->num_targets++;
 	}
 	return -1;
 }
@@ -83,7 +84,7 @@ static int addrs_add(struct peer_check_options *options, const char *list)
 struct options {
 	struct peer_check_options check;
 	/* Values of --peer, read after the last option: --help works wherever it stands. */
-	const char *lists[PEER_ADDRS_MAX];
+	const char *lists[PEER_TARGETS_MAX];
 	int num_lists;
 };
 
@@ -92,14 +93,14 @@ static int peer_take(const struct option_row *row, const char *text, void *arg)
 	struct options *options = arg;
 
 	(void)row;
-	if (options->num_lists == PEER_ADDRS_MAX)
-		return arguments_misuse(who, "too many addresses: %s", text);
+	if (options->num_lists == PEER_TARGETS_MAX)
+		return arguments_misuse(who, "too many nodes: %s", text);
 	options->lists[options->num_lists++] = text;
 	return -1;
 }
 
 static const struct option_row option_rows[] = {
-	{"peer", 0, "ADDR", NULL, OPTION_HANDLER(peer_take)}, /* the synopsis explains it */
+	{"peer", 0, "NODE", NULL, OPTION_HANDLER(peer_take)}, /* the synopsis explains it */
 	{"port", 0, "PORT", "that of `fi_mesh serve` (default 18620)",
 	 OPTION_NUMBER(struct options, check.port, 1, UINT16_MAX)},
 	{"quiet", 'q', NULL, "only what is not right", OPTION_FLAG(struct options, check.quiet)},
@@ -110,17 +111,19 @@ static const struct option_row option_rows[] = {
 static const struct option_table option_table = {who, usage_text, notes_text, option_rows};
 
 /* Returns an exit status, or -1 to go on. */
-static int options_parse(int argc, char **argv, struct peer_check_options *check)
+static int options_parse(int argc, char **argv, const struct peer_check_options **check)
 {
-	struct options options = {.check.port = MESH_CHECK_PORT};
+	/* Large: not on the stack. */
+	static struct options options;
 	int i, operand, status;
 
+	options.check.port = MESH_CHECK_PORT;
 	status = option_table_parse(&option_table, argc, argv, &options, &operand);
 	for (i = 0; status < 0 && i < options.num_lists; i++)
-		status = addrs_add(&options.check, options.lists[i]);
+		status = targets_add(&options.check, options.lists[i]);
 	for (; status < 0 && operand < argc; operand++)
-		status = addrs_add(&options.check, argv[operand]);
-	*check = options.check;
+		status = targets_add(&options.check, argv[operand]);
+	*check = &options.check;
 	return status;
 }
 
@@ -194,6 +197,7 @@ static void links_check(struct peer_checker *checker, const struct peer *peer,
 
 		link.local = link.nic->source;
 		mesh_check_nic_addr(link.theirs, &link.remote);
+		link.remote.scope_id = link.local.scope_id;
 		snprintf(title, sizeof(title), "node %s over %s - %s", peer->name, link.nic->netdev,
 			 link.theirs->netdev);
 		output_clean(title);
@@ -218,7 +222,10 @@ static const struct mesh_addr *address_beside(const struct mesh_nic *nic,
 	return NULL;
 }
 
-/* From each NIC in whose subnet the address lies: a link-local one may be on any cable. */
+/*
+ * From each NIC in whose subnet the address lies: a link-local one may be on any cable, unless its
+ * zone says on which.
+ */
 static int peer_dial_anyhow(const struct peer_checker *checker, const struct mesh_addr *addr,
 			    struct peer_stream *stream, struct mesh_check_hello *hello, char *text)
 {
@@ -228,7 +235,7 @@ static int peer_dial_anyhow(const struct peer_checker *checker, const struct mes
 
 	for (i = 0; i < checker->self.num_nics; i++) {
 		local = address_beside(&checker->self.table.nics[i], addr);
-		if (!local)
+		if (!local || (addr->scope_id && addr->scope_id != local->scope_id))
 			continue;
 		ret = peer_dial(checker, local, addr, stream, hello, text);
 		if (!ret || ret == -EINTR)
@@ -249,46 +256,69 @@ static bool already_seen(struct totals *totals, uint64_t node_id)
 	return false;
 }
 
-/* Returns 0 if it answered. */
-static int peer_meet(struct peer_checker *checker, const struct mesh_addr *addr, struct peer *peer,
-		     struct check_result *result)
+/* Asks at each address of the target in turn. Returns 0 if the node answered at peer->addr. */
+static int target_ask(struct peer_checker *checker, const struct peer_target *target,
+		      struct peer *peer, struct peer_stream *stream, char *text)
 {
-	char text[MESH_CHECK_TEXT_MAX], at[MESH_ADDR_TEXT_MAX];
+	int i, ret = -ENOENT;
+
+	for (i = 0; i < target->num_addrs; i++) {
+		peer->addr = target->addrs[i];
+		ret = peer_dial_anyhow(checker, &peer->addr, stream, &peer->hello, text);
+		if (!ret || ret == -EINTR)
+			break;
+	}
+	return ret;
+}
+
+/* Returns 0 if it answered. */
+static int peer_meet(struct peer_checker *checker, const struct peer_target *named,
+		     struct peer *peer, struct check_result *result)
+{
+	struct peer_target target = *named;
+	char text[MESH_CHECK_TEXT_MAX];
 	struct peer_stream stream;
+	const char *why;
 	int ret;
 
-	peer->addr = *addr;
-	checker->progress = progress_begin("asking %s", mesh_addr_text(addr, at));
-	ret = peer_dial_anyhow(checker, addr, &stream, &peer->hello, text);
+	checker->progress = progress_begin("asking %s", target.text);
+	ret = peer_target_resolve(&target, checker->facing, checker->self.num_nics, &why);
+	if (ret) {
+		check_say(result, CHECK_FAIL,
+			  "%s is no neighbour that answers, and has no address: %s", target.text,
+			  why);
+		check_fix(result, "run `fi_mesh serve` on node %s, or name one of its addresses",
+			  target.text);
+	} else {
+		ret = target_ask(checker, &target, peer, &stream, text);
+		if (ret)
+			peer_explain(checker, &peer->addr, ret, text, result);
+	}
 	progress_end(checker->progress);
 	checker->progress = NULL;
-	if (ret) {
-		peer_explain(checker, addr, ret, text, result);
+	if (ret)
 		return ret;
-	}
 	peer_stream_close(&stream);
 	snprintf(peer->name, sizeof(peer->name), "%s", peer->hello.node);
 	output_clean(peer->name);
 	return 0;
 }
 
-static void peer_json_add(struct totals *totals, const struct mesh_addr *addr,
+static void peer_json_add(struct totals *totals, const struct peer_target *target,
 			  const struct peer *peer, bool met)
 {
-	char text[MESH_ADDR_TEXT_MAX];
-
 	totals->peers = output_json_append(
-		totals->peers, json_pack("{s:s, s:o, s:o}", "address", mesh_addr_text(addr, text),
-					 "node", met ? output_json_text(peer->name) : json_null(),
+		totals->peers, json_pack("{s:s, s:o, s:o}", "address", target->text, "node",
+					 met ? output_json_text(peer->name) : json_null(),
 					 "sections", totals->sections));
 }
 
-static void peer_check(struct peer_checker *checker, const struct mesh_addr *addr,
+static void peer_check(struct peer_checker *checker, const struct peer_target *target,
 		       struct totals *totals)
 {
 	struct check_result result = {0};
 	struct peer *peer = calloc(1, sizeof(*peer));
-	char title[256], at[MESH_ADDR_TEXT_MAX];
+	char title[PEER_TARGET_TEXT_MAX + 100];
 	bool met = false;
 
 	if (!peer) {
@@ -297,21 +327,21 @@ static void peer_check(struct peer_checker *checker, const struct mesh_addr *add
 		return;
 	}
 	totals->sections = checker->options->json ? json_array() : NULL;
-	mesh_addr_text(addr, at);
-	if (peer_meet(checker, addr, peer, &result)) {
-		snprintf(title, sizeof(title), "%s", at);
+	if (peer_meet(checker, target, peer, &result)) {
+		snprintf(title, sizeof(title), "%s", target->text);
 		section_end(checker, totals, "peer", title, &result, NULL);
 	} else if (!already_seen(totals, peer->hello.node_id)) {
 		met = true;
 		peer_paths_check(checker, peer, &result);
-		snprintf(title, sizeof(title), "paths to node %s (asked at %s)", peer->name, at);
+		snprintf(title, sizeof(title), "paths to node %s (asked at %s)", peer->name,
+			 target->text);
 		section_end(checker, totals, "paths", title, &result, NULL);
 		links_check(checker, peer, totals);
 	} else {
 		met = true; /* another address of a node that was checked */
 	}
 	if (checker->options->json)
-		peer_json_add(totals, addr, peer, met);
+		peer_json_add(totals, target, peer, met);
 	free(peer);
 }
 
@@ -340,7 +370,7 @@ static int totals_end(const struct peer_check_options *options, struct totals *t
 
 int peer_check_command(int argc, char **argv)
 {
-	struct peer_check_options options;
+	const struct peer_check_options *options;
 	struct peer_checker *checker;
 	struct totals totals = {0};
 	int i, ret, status;
@@ -355,13 +385,13 @@ int peer_check_command(int argc, char **argv)
 		return output_failure(who, ret);
 	}
 	interrupt_catch();
-	checker->options = &options;
-	totals.peers = options.json ? json_array() : NULL;
-	peer_facing_ask(checker->self.table.nics, checker->self.num_nics, options.port,
+	checker->options = options;
+	totals.peers = options->json ? json_array() : NULL;
+	peer_facing_ask(checker->self.table.nics, checker->self.num_nics, options->port,
 			checker->self.node_id, checker->self.name, FACING_MS, checker->facing);
-	for (i = 0; i < options.num_addrs && !interrupt_happened(); i++)
-		peer_check(checker, &options.addrs[i], &totals);
-	status = totals_end(&options, &totals);
+	for (i = 0; i < options->num_targets && !interrupt_happened(); i++)
+		peer_check(checker, &options->targets[i], &totals);
+	status = totals_end(options, &totals);
 	peer_self_close(&checker->self);
 	free(checker);
 	return output_finish(who, status);

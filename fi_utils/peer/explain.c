@@ -8,7 +8,7 @@
 #include "peer/explain.h"
 #include "peer/facing.h"
 
-/* The NIC in whose subnet the address lies, taken or not; NULL if there is none. */
+/* The NIC of the address's zone, or in whose subnet it lies, taken or not; NULL: there is none. */
 static const struct mesh_nic *nic_of_subnet(const struct peer_checker *checker,
 					    const struct mesh_addr *addr)
 {
@@ -17,7 +17,8 @@ static const struct mesh_nic *nic_of_subnet(const struct peer_checker *checker,
 
 	for (i = 0; i < table->num_nics; i++)
 		for (k = 0; k < table->nics[i].num_addrs; k++)
-			if (mesh_addr_in_subnet(addr, &table->nics[i].addrs[k]))
+			if (mesh_addr_in_subnet(addr, &table->nics[i].addrs[k]) &&
+			    (!addr->scope_id || addr->scope_id == table->nics[i].ifindex))
 				return &table->nics[i];
 	return NULL;
 }

@@ -93,21 +93,25 @@ static void cable_fill(struct mesh_check_cable *cable, const struct mesh_nic *ni
 _Static_assert(sizeof(((struct mesh_nic *)0)->netdev) == MESH_CHECK_NETDEV_MAX, "IF_NAMESIZE");
 
 /* The next sound datagram from a neighbour. Returns false if there is none. */
-static bool who_receive(int fd, struct mesh_check_who *who, struct sockaddr_in6 *from)
+static bool who_receive(int fd, struct mesh_check_who *who, struct mesh_addr *from, uint16_t *port)
 {
+	struct sockaddr_in6 sender;
 	struct mesh_check_who bytes;
 	socklen_t len;
 	ssize_t n;
 	int i;
 
 	for (i = 0; i < ANSWERS_MAX; i++) {
-		len = sizeof(*from);
-		n = recvfrom(fd, &bytes, sizeof(bytes), MSG_TRUNC, (struct sockaddr *)from, &len);
+		len = sizeof(sender);
+		n = recvfrom(fd, &bytes, sizeof(bytes), MSG_TRUNC, (struct sockaddr *)&sender,
+			     &len);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return false;
-		if (IN6_IS_ADDR_LINKLOCAL(&from->sin6_addr) && (size_t)n == sizeof(bytes) &&
+		if ((size_t)n == sizeof(bytes) &&
+		    !mesh_addr_from_sockaddr((struct sockaddr *)&sender, len, from, port) &&
+		    mesh_addr_is_link_local(from) &&
 		    !mesh_check_who_decode(&bytes, sizeof(bytes), who))
 			return true;
 	}
@@ -115,25 +119,32 @@ static bool who_receive(int fd, struct mesh_check_who *who, struct sockaddr_in6 
 }
 
 void peer_facing_answer(int fd, const struct mesh_nic *nic, uint64_t node_id, const char *node,
-			void (*heard)(void *arg, const struct mesh_check_cable *cable), void *arg)
+			void (*heard)(void *arg, const struct mesh_check_cable *cable,
+				      const struct mesh_addr *from),
+			void *arg)
 {
 	struct mesh_check_who who, answer;
 	struct mesh_check_cable cable;
-	struct sockaddr_in6 from;
+	struct sockaddr_storage to;
+	struct mesh_addr from;
+	uint16_t port;
+	socklen_t len;
 	int i;
 
-	for (i = 0; i < ANSWERS_MAX && who_receive(fd, &who, &from); i++) {
+	for (i = 0; i < ANSWERS_MAX && who_receive(fd, &who, &from, &port); i++) {
 		if (who.answer)
 			continue;
 		who_fill(&answer, nic, node_id, node, who.token, true);
 		/* As large as the question: a forged source address amplifies nothing. */
-		sendto(fd, &answer, sizeof(answer), 0, (struct sockaddr *)&from, sizeof(from));
+		len = mesh_addr_to_sockaddr(&from, port, &to);
+		sendto(fd, &answer, sizeof(answer), 0, (struct sockaddr *)&to, len);
 		cable_fill(&cable, nic, &who);
-		heard(arg, &cable);
+		heard(arg, &cable, &from);
 	}
 }
 
-void peer_facing_enter(struct peer_facing *facing, const struct mesh_check_cable *cable)
+void peer_facing_enter(struct peer_facing *facing, const struct mesh_check_cable *cable,
+		       const struct mesh_addr *from)
 {
 	int i;
 
@@ -143,10 +154,12 @@ void peer_facing_enter(struct peer_facing *facing, const struct mesh_check_cable
 			break;
 	if (i == PEER_FACING_MAX) { /* the oldest entry is replaced */
 		memmove(&facing->heard[0], &facing->heard[1], (size_t)--i * sizeof(*cable));
+		memmove(&facing->from[0], &facing->from[1], (size_t)i * sizeof(*from));
 	} else if (i == facing->num_heard) {
 		facing->num_heard++;
 	}
 	facing->heard[i] = *cable;
+	facing->from[i] = *from;
 }
 
 /* ---- asking ------------------------------------------------------------------------------- */
@@ -196,17 +209,17 @@ static void answers_take(const struct asker *asker, const struct mesh_nic *nics,
 {
 	struct mesh_check_cable cable;
 	struct mesh_check_who who;
-	struct sockaddr_in6 from;
+	struct mesh_addr from;
 	int i, count;
 
 	for (i = 0; i < num_nics; i++) {
 		for (count = 0; asker->fds[i] >= 0 && count < ANSWERS_MAX &&
-				who_receive(asker->fds[i], &who, &from);
+				who_receive(asker->fds[i], &who, &from, NULL);
 		     count++) {
 			if (!who.answer || who.token != asker->token)
 				continue;
 			cable_fill(&cable, &nics[i], &who);
-			peer_facing_enter(&facing[i], &cable);
+			peer_facing_enter(&facing[i], &cable, &from);
 		}
 	}
 }

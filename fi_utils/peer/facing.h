@@ -22,6 +22,7 @@ struct peer_facing {
 	bool asked; /* the question could be sent */
 	int error;  /* why not: negative errno; -EADDRNOTAVAIL without a link-local address */
 	struct mesh_check_cable heard[PEER_FACING_MAX];
+	struct mesh_addr from[PEER_FACING_MAX]; /* the link-local address of each, with its zone */
 	int num_heard;
 };
 
@@ -40,7 +41,9 @@ int peer_facing_listen(const struct mesh_nic *nic, uint16_t port);
  * @heard: called for each question, with who asked
  */
 void peer_facing_answer(int fd, const struct mesh_nic *nic, uint64_t node_id, const char *node,
-			void (*heard)(void *arg, const struct mesh_check_cable *cable), void *arg);
+			void (*heard)(void *arg, const struct mesh_check_cable *cable,
+				      const struct mesh_addr *from),
+			void *arg);
 
 /**
  * Asks on all NICs at once and waits for the answers, at most @ms; ends earlier once each NIC has
@@ -51,7 +54,8 @@ void peer_facing_answer(int fd, const struct mesh_nic *nic, uint64_t node_id, co
 void peer_facing_ask(const struct mesh_nic *nics, int num_nics, uint16_t port, uint64_t node_id,
 		     const char *node, uint32_t ms, struct peer_facing *facing);
 
-/** Enters @cable, once for each node and NIC of it. */
-void peer_facing_enter(struct peer_facing *facing, const struct mesh_check_cable *cable);
+/** Enters @cable, heard from the address @from, once for each node and NIC of it. */
+void peer_facing_enter(struct peer_facing *facing, const struct mesh_check_cable *cable,
+		       const struct mesh_addr *from);
 
 #endif

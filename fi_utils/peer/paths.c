@@ -136,6 +136,9 @@ static void nic_say(const struct peer_checker *checker, const struct peer *peer,
 	if (facing->num_heard)
 		check_say(result, CHECK_PASS, "not %s: it faces node %s (%s)", nic->netdev,
 			  facing->heard[0].peer, facing->heard[0].peer_netdev);
+	else if (mesh_addr_is_link_local(&nic->source))
+		check_say(result, CHECK_PASS,
+			  "not %s: the node at its far end does not identify itself", nic->netdev);
 	else
 		check_say(result, CHECK_PASS, "not %s: its subnet, %s, is none of node %s's",
 			  nic->netdev, mesh_addr_text_prefix(&subnet, text), peer->name);
@@ -176,6 +179,37 @@ static void none_say(const struct peer_checker *checker, const struct peer *peer
 	check_fix(result, "lay a cable between the two nodes, or mend what the lines below say");
 }
 
+/*
+ * Link-local addresses share one subnet on all cables. Of their pairs only those are paths whose
+ * NICs are on one cable: the plugin finds these by trying, and here the neighbours have said it.
+ */
+static bool pair_is_on_cable(const struct peer_checker *checker, const struct peer *peer,
+			     const struct mesh_path_candidate *pair)
+{
+	const struct peer_facing *facing = &checker->facing[pair->local];
+	int i;
+
+	if (!mesh_addr_is_link_local(&checker->self.table.nics[pair->local].source) ||
+	    facing->error)
+		return true;
+	for (i = 0; i < facing->num_heard; i++)
+		if (facing->heard[i].node_id == peer->hello.node_id &&
+		    !strcmp(facing->heard[i].peer_netdev, peer->hello.nics[pair->remote].netdev))
+			return true;
+	return false;
+}
+
+static void pairs_keep(const struct peer_checker *checker, const struct peer *peer,
+		       struct mesh_path_choice *choice)
+{
+	int i, kept = 0;
+
+	for (i = 0; i < choice->num_candidates; i++)
+		if (pair_is_on_cable(checker, peer, &choice->candidates[i]))
+			choice->candidates[kept++] = choice->candidates[i];
+	choice->num_candidates = kept;
+}
+
 void peer_paths_check(const struct peer_checker *checker, struct peer *peer,
 		      struct check_result *result)
 {
@@ -186,6 +220,7 @@ void peer_paths_check(const struct peer_checker *checker, struct peer *peer,
 	endpoints_fill(checker, peer, local, remote);
 	mesh_path_choose(local, checker->self.num_nics, remote, peer->hello.num_nics, &hints,
 			 &peer->choice);
+	pairs_keep(checker, peer, &peer->choice);
 	if (!peer->choice.num_candidates)
 		none_say(checker, peer, result);
 	for (i = 0; i < peer->choice.num_candidates; i++)

@@ -257,14 +257,15 @@ struct heard {
 	int index;
 };
 
-static void cable_heard(void *arg, const struct mesh_check_cable *cable)
+static void cable_heard(void *arg, const struct mesh_check_cable *cable,
+			const struct mesh_addr *from)
 {
 	struct heard *heard = arg;
 	struct peer_facing *facing = &heard->serve->facing[heard->index];
 	int before = facing->num_heard;
 	struct mesh_check_cable shown = *cable;
 
-	peer_facing_enter(facing, cable);
+	peer_facing_enter(facing, cable, from);
 	if (facing->num_heard == before)
 		return;
 	printf("%s faces node %s (%s)\n", cable->netdev, output_clean(shown.peer),

@@ -58,16 +58,17 @@ expect() {
 
 expect_status() { ((STATUS == $1)) || fail "status $STATUS, not $1: $(cat "$WORK/out")"; }
 
+# end_serving [KEEP]: all, or all but the first KEEP.
 end_serving() {
-	local pid status
+	local pid status keep=${1:-0}
 
-	for pid in "${SERVED[@]}"; do
+	for pid in "${SERVED[@]:keep}"; do
 		kill -INT "$pid"
 		wait "$pid"
 		status=$?
 		((status == 0)) || fail "serve ended with $status"
 	done
-	SERVED=()
+	SERVED=("${SERVED[@]:0:keep}")
 }
 
 all_is_well() {
@@ -106,6 +107,56 @@ link_local_address() {
 	expect "paths to node b (asked at $addr)" \
 		"first choice: cb 10.77.2.2 -> bc 10.77.2.1, tcp" \
 		"not ca: its subnet, 10.77.3.0/24, is none of node b's" "1 node; paths and links:"
+}
+
+# A name is the one by which a neighbour answers, or else what the resolver says.
+names() {
+	local long
+
+	well c b
+	expect "paths to node b (asked at b)" "first choice: cb 10.77.2.2 -> bc 10.77.2.1, tcp"
+	check a localhost
+	expect_status 1
+	expect "127.0.0.1 cannot be checked over lo: it refuses: nothing listens there"
+	# Longer than a label of a name may be, so that no server is asked for it.
+	long=node$(printf '%070d' 0)
+	check a "$long"
+	expect_status 1
+	expect "$long is no neighbour that answers, and has no address: " \
+		"do:   run \`fi_mesh serve\` on node $long, or name one of its addresses"
+}
+
+# Nothing but IPv6 link-local addresses: every cable has the same subnet, and the neighbours say
+# which NICs are on one cable.
+link_local_mesh() {
+	local addr node reports=$WORK/reports
+
+	mesh_node x y z
+	mesh_link x xy - y yx -
+	mesh_link x xz - z zx -
+	mesh_link y yz - z zy -
+	serve y
+	serve z
+	addr=$(ip -n "$(mesh_ns y)" -6 -o address show dev yx scope link |
+		grep -oE 'fe80:[0-9a-f:]+')
+	well x "$addr%xy" z
+	expect "first choice: xy fe80:" "paths to node y (asked at $addr%xy)" \
+		"cable xy - yx: seen from here, xy faces node y; from there, yx faces node x" \
+		"not xz: it faces node z (zx)" "paths to node z (asked at z)" \
+		"cable xz - zx: seen from here" "2 nodes; paths and links:" " 0 fail"
+	! grep -q 'another path' "$WORK/out" || fail "two paths over one cable: $(cat "$WORK/out")"
+	check x "$addr%xz"
+	expect_status 1
+	expect "$addr%" "cannot be checked over xz" "xz faces node z (zx)"
+	check x "$addr%nosuch"
+	expect_status 2
+	grep -q 'this node has no such interface' "$WORK/err" || fail "$(cat "$WORK/err")"
+	end_serving 2
+	mkdir "$reports"
+	for node in x y z; do on "$node" "$MESH" nics --json >"$reports/$node.json"; done
+	"$MESH" topo "$reports" >"$WORK/out" 2>"$WORK/err" ||
+		fail "topo refuses the reports: $(cat "$WORK/err")"
+	expect "mesh: 3 nodes, 0 cables" "not known: link-local addresses do not tell"
 }
 
 # two_checks: at once; what they print is in $WORK/first and $WORK/second. Status 0: both are well.
@@ -346,6 +397,8 @@ main() {
 	all_is_well
 	note "all is well, and said so"
 	link_local_address
+	names
+	link_local_mesh
 	several_at_once
 	missing_cable
 	nobody_serves
