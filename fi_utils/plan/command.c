@@ -104,6 +104,18 @@ static int range_take(const struct option_row *row, const char *text, void *arg)
 				text);
 }
 
+static int management_take(const struct option_row *row, const char *text, void *arg)
+{
+	struct options *options = arg;
+
+	(void)row;
+	if (!mesh_port_name_valid(text))
+		return arguments_misuse(WHO, "--management takes the name of a NIC, not \"%.40s\"",
+					text);
+	options->request.management = text;
+	return -1;
+}
+
 static const char *const format_names[] = {"netplan", "nm", "networkd", "ip", NULL};
 
 static const struct option_row option_rows[] = {
@@ -124,7 +136,11 @@ static const struct option_row option_rows[] = {
 	 OPTION_FLAG(struct options, request.infiniband)},
 	{"mtu", 0, "BYTES", "(9000; IPoIB 2044)",
 	 OPTION_NUMBER(struct options, request.mtu, 1280, 65520)},
-	{"rate", 0, "GBIT", "of each cable, in Gb/s, for drawings\n", OPTION_HANDLER(rate_take)},
+	{"rate", 0, "GBIT", "of each cable, in Gb/s, for drawings", OPTION_HANDLER(rate_take)},
+	{"management", 0, "NIC",
+	 "of the network that reaches all nodes, with that name on each; for the\n"
+	 "environment\n",
+	 OPTION_HANDLER(management_take)},
 
 	{"json", 0, NULL, "the plan as JSON; `fi_mesh topo` draws it",
 	 OPTION_FLAG(struct options, json)},

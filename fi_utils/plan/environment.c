@@ -18,10 +18,11 @@ static int names_compare(const void *left, const void *right)
 }
 
 /*
- * "^docker,lo,p0,p1": all but these. The first two are NCCL's own default, which a value replaces
- * (ncclFindInterfaces() in NCCL's socket.cc; '^' excludes by prefix).
+ * "^=docker0,docker_gwbridge,lo,p0,p1": all but these. NCCL's own default leaves out docker and lo,
+ * and a value replaces it (ncclFindInterfaces() in NCCL's socket.cc). Exact names: '^' alone
+ * excludes by prefix, and ens1 would take ens18 with it.
  */
-static char *socket_value(const struct mesh_plan *plan)
+static char *others_value(const struct mesh_plan *plan)
 {
 	size_t num = 0, i, used = 2 * (size_t)plan->topology.num_cables;
 	char(*names)[IF_NAMESIZE] = calloc(used + 1, sizeof(*names)), *value = NULL;
@@ -39,7 +40,7 @@ static char *socket_value(const struct mesh_plan *plan)
 		free(names);
 		return NULL;
 	}
-	fprintf(text, "^docker,lo");
+	fprintf(text, "^=docker0,docker_gwbridge,lo");
 	for (i = 0; i < num; i++)
 		if (!i || strcmp(names[i - 1], names[i]))
 			fprintf(text, ",%s", names[i]);
@@ -49,6 +50,15 @@ static char *socket_value(const struct mesh_plan *plan)
 		return NULL;
 	}
 	return value;
+}
+
+static char *socket_value(const struct mesh_plan *plan)
+{
+	char *value;
+
+	if (!*plan->management)
+		return others_value(plan);
+	return asprintf(&value, "=%s", plan->management) < 0 ? NULL : value;
 }
 
 /* As on this node, or where `scons install` would have put it. To be freed; NULL without memory. */
@@ -68,8 +78,14 @@ int plan_environment(const struct mesh_plan *plan, struct plan_variable *variabl
 	variables[num++] =
 		(struct plan_variable){"NCCL_NET_PLUGIN", plugin_value(), "takes this plugin"};
 	variables[num++] = (struct plan_variable){
+		"NCCL_NET", strdup("Mesh"), "an error, not another network, if it is not loaded"};
+	variables[num++] = (struct plan_variable){
 		"NCCL_SOCKET_IFNAME", socket_value(plan),
 		"the ranks meet on the network that reaches all nodes, not on a cable"};
+	if (*plan->management)
+		variables[num++] = (struct plan_variable){"GLOO_SOCKET_IFNAME",
+							  strdup(plan->management),
+							  "the same for PyTorch's Gloo"};
 	if (plan->order.kind == MESH_ORDER_RING && mesh_plan_pairs_apart(plan) > 0)
 		variables[num++] = (struct plan_variable){
 			"NCCL_ALGO", strdup("Ring"), "trees would join nodes that no cable joins"};

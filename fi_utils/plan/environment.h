@@ -17,7 +17,7 @@ struct plan_variable {
 	const char *why;
 };
 
-#define PLAN_VARIABLES_MAX 3
+#define PLAN_VARIABLES_MAX 5
 
 /** The environment for NCCL: as little as possible. Returns how many, or -ENOMEM. */
 int plan_environment(const struct mesh_plan *plan, struct plan_variable *variables);

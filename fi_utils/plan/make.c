@@ -197,6 +197,8 @@ int mesh_plan_make(struct mesh_plan_request *request, struct mesh_plan *plan)
 		ret = connection_check(&result);
 	if (!ret)
 		ret = order_find(&result);
+	if (request->management)
+		snprintf(result.management, sizeof(result.management), "%s", request->management);
 	if (ret) {
 		mesh_plan_free(&result);
 		return ret;

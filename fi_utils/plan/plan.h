@@ -37,6 +37,7 @@ struct mesh_plan_request {
 	bool infiniband;		      /* IPoIB, else Ethernet */
 	int mtu;			      /* bytes */
 	int rate_mbps;			      /* of each cable; 0: unknown */
+	const char *management;		      /* NIC of the network of all nodes; NULL: unknown */
 };
 
 struct mesh_plan {
@@ -49,6 +50,7 @@ struct mesh_plan {
 	bool ports_named; /* every name of a port is the user's */
 	int mtu;
 	int rate_mbps;
+	char management[IF_NAMESIZE]; /* the NIC of the network of all nodes; "" if unknown */
 };
 
 void mesh_plan_free(struct mesh_plan *plan);

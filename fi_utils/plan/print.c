@@ -117,6 +117,9 @@ static void environment_print(FILE *file, const struct mesh_plan *plan)
 	for (i = 0; i < num; i++)
 		fprintf(file, "  # %s\n  export %s='%s'\n", variables[i].why, variables[i].name,
 			variables[i].value);
+	if (!*plan->management)
+		fprintf(file, "  # PyTorch also wants GLOO_SOCKET_IFNAME, the NIC of the network "
+			      "that reaches all nodes:\n  # --management NIC writes it\n");
 	if (num > 0)
 		plan_environment_free(variables, num);
 }

@@ -78,6 +78,7 @@ static void test_exit_status(void **state)
 	assert_int_equal(run("ring", "a", "b", "--mtu", "9k", NULL), COMMAND_MISUSE);
 	assert_int_equal(run("ring", "a", "b", "--range", "10.0.0.0", NULL), COMMAND_MISUSE);
 	assert_int_equal(run("ring", "a", "b", "--rate", "fast", NULL), COMMAND_MISUSE);
+	assert_int_equal(run("ring", "a", "b", "--management", "a b", NULL), COMMAND_MISUSE);
 	assert_int_equal(run("ring", "a", "b", "--rate", "nan", NULL), COMMAND_MISUSE);
 	assert_int_equal(run("ring", "a", "b", "--config", "ifupdown", NULL), COMMAND_MISUSE);
 	assert_int_equal(run("ring", "a", "b", "--config", "nm", NULL), COMMAND_MISUSE);
@@ -261,10 +262,20 @@ static void test_text(void **state)
 		  "3      B     mesh1  192.168.102.1/24  C   mesh0  192.168.102.2/24\n");
 	has(text, "  A B C\nEach rank is cabled to the next one, and the last to the first.\n");
 	has(text, "export NCCL_NET_PLUGIN='/usr/local/lib/libnccl-net-mesh.so'\n");
-	has(text, "export NCCL_SOCKET_IFNAME='^docker,lo,mesh0,mesh1'\n");
+	has(text, "export NCCL_NET='Mesh'\n");
+	/* Exact names: mesh1 must not take mesh10 with it. */
+	has(text, "export NCCL_SOCKET_IFNAME='^=docker0,docker_gwbridge,lo,mesh0,mesh1'\n");
+	has(text, "# --management NIC writes it\n");
+	assert_null(strstr(text, "export GLOO_SOCKET_IFNAME"));
 	has(text, "stand for ports that were not named");
 	assert_null(strstr(text, "NCCL_ALGO"));
 	assert_null(strstr(text, "no cable of their own"));
+	free(text);
+	strcpy(plan.management, "eno1");
+	text = print(&plan);
+	has(text, "export NCCL_SOCKET_IFNAME='=eno1'\n");
+	has(text, "export GLOO_SOCKET_IFNAME='eno1'\n");
+	assert_null(strstr(text, "--management"));
 	free(text);
 	mesh_plan_free(&plan);
 	/* A ring keeps off trees; a line says what does not work. */
