@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,9 +28,10 @@
 static const char who[] = "fi_mesh watch";
 
 static const char usage_text[] =
-	"usage: fi_mesh watch [--interval SECONDS] [--count N] [--json] [--stats-dir DIR]\n"
-	"                     [--sysfs DIR]\n"
-	"       fi_mesh watch --prometheus [--output FILE] [--stats-dir DIR] [--sysfs DIR]\n"
+	"usage: fi_mesh watch [--interval SECONDS] [--count N] [--json] [--user USER] [--pid PID]\n"
+	"                     [--stats-dir DIR] [--sysfs DIR]\n"
+	"       fi_mesh watch --prometheus [--output FILE] [--user USER] [--pid PID]\n"
+	"                     [--stats-dir DIR] [--sysfs DIR]\n"
 	"\n"
 	"Shows what moves over each NIC and to each peer, and whether it is RDMA: the RDMA port's\n"
 	"counters beside the netdev's, and those that the plugin keeps in each process.\n"
@@ -47,6 +49,7 @@ struct options {
 	uint64_t interval_ms;
 	unsigned long count; /* 0: no end */
 	const char *output, *stats_dir, *sysfs;
+	struct watch_filter filter;
 };
 
 static bool seconds_parse(const char *text, uint64_t *ms)
@@ -76,6 +79,24 @@ static int interval_take(const struct option_row *row, const char *text, void *a
 		       : misuse("--interval takes seconds from 0.1 to 3600");
 }
 
+/* A name, or the number of a user. */
+static int user_take(const struct option_row *row, const char *text, void *arg)
+{
+	struct options *options = arg;
+	const struct passwd *user = getpwnam(text);
+	unsigned long number;
+
+	(void)row;
+	options->filter.by_user = true;
+	if (user)
+		options->filter.uid = user->pw_uid;
+	else if (argument_number(text, 0, UINT32_MAX, &number))
+		options->filter.uid = (uint32_t)number;
+	else
+		return arguments_misuse(who, "--user: unknown user \"%.40s\"", text);
+	return -1;
+}
+
 static const struct option_row option_rows[] = {
 	{"interval", 0, "SECONDS", "time between two looks (default 1; 0.1 to 3600)",
 	 OPTION_HANDLER(interval_take)},
@@ -85,6 +106,10 @@ static const struct option_row option_rows[] = {
 	 OPTION_FLAG(struct options, prometheus)},
 	{"output", 0, "FILE", "replace FILE by them, in one step (for node_exporter's textfiles)",
 	 OPTION_TEXT(struct options, output)},
+	{"user", 0, "USER", "only this user's processes: a name or a number",
+	 OPTION_HANDLER(user_take)},
+	{"pid", 0, "PID", "only this process",
+	 OPTION_NUMBER(struct options, filter.pid, 1, INT32_MAX)},
 	{"stats-dir", 0, "DIR", "folder of the plugin's counters, as NCCL_MESH_STATS_DIR",
 	 OPTION_TEXT(struct options, stats_dir)},
 	{"sysfs", 0, "DIR", "read DIR instead of /sys", OPTION_TEXT(struct options, sysfs)},
@@ -149,7 +174,7 @@ static int prometheus_show(const struct options *options, const struct mesh_conf
 	struct watch_sample sample;
 	int ret;
 
-	ret = watch_sample_read(options->sysfs, config, &sample);
+	ret = watch_sample_read(options->sysfs, config, &options->filter, &sample);
 	if (ret)
 		return output_failure(who, ret);
 	if (!options->output)
@@ -188,14 +213,14 @@ static int watch_run(const struct options *options, const struct mesh_config *co
 
 	interrupt_catch();
 	/* The first look is only there to have something to compare with. */
-	ret = watch_sample_read(options->sysfs, config, &before);
+	ret = watch_sample_read(options->sysfs, config, &options->filter, &before);
 	if (ret)
 		return output_failure(who, ret);
 	for (shown = 0; !options->count || shown < options->count; shown++) {
 		due_ms += options->interval_ms;
 		if (interrupt_wait(-1, 0, due_ms) == -EINTR)
 			break;
-		ret = watch_sample_read(options->sysfs, config, &now);
+		ret = watch_sample_read(options->sysfs, config, &options->filter, &now);
 		if (ret) {
 			status = output_failure(who, ret);
 			break;

@@ -93,15 +93,16 @@ static json_t *process_json(const struct watch_process *process)
 	const struct mesh_stats_header *header = &process->header;
 	const struct mesh_process_counters *counters = &header->counters;
 
-	return json_pack(
-		"{s:i, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "pid",
-		(int)header->pid, "program", output_json_text(header->program), "node",
-		output_json_text(header->node), "node_id", output_json_hex(header->node_id),
-		"started_ms", count(header->started_ms), "open_paths", process->num_open,
-		"comms_opened", count(counters->comms_opened), "comms_failed",
-		count(counters->comms_failed), "peers_up", count(counters->peers_up), "peers_lost",
-		count(counters->peers_lost), "retries", count(counters->retries), "refused",
-		count(counters->refused), "unlisted", count(counters->unlisted));
+	return json_pack("{s:i, s:I, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+			 "pid", (int)header->pid, "uid", (json_int_t)process->uid, "program",
+			 output_json_text(header->program), "node", output_json_text(header->node),
+			 "node_id", output_json_hex(header->node_id), "started_ms",
+			 count(header->started_ms), "open_paths", process->num_open, "comms_opened",
+			 count(counters->comms_opened), "comms_failed",
+			 count(counters->comms_failed), "peers_up", count(counters->peers_up),
+			 "peers_lost", count(counters->peers_lost), "retries",
+			 count(counters->retries), "refused", count(counters->refused), "unlisted",
+			 count(counters->unlisted));
 }
 
 int watch_print_json(FILE *file, const struct watch_sample *now, const struct watch_sample *before)

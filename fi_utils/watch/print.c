@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* print.c - the counters as tables for people. */
 #include <errno.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -148,14 +149,20 @@ static void links_print(FILE *file, const struct watch_sample *now,
 	output_table_free(table);
 }
 
-static void process_print(FILE *file, const struct watch_process *process)
+static void process_print(FILE *file, const struct watch_process *process, bool with_user)
 {
 	const struct mesh_process_counters *counters = &process->header.counters;
+	const struct passwd *user = with_user ? getpwuid(process->uid) : NULL;
 	char program[MESH_STATS_NAME_MAX];
 
 	snprintf(program, sizeof(program), "%s", process->header.program);
-	fprintf(file, "%s (pid %u): %llu connections opened, %d paths open", output_clean(program),
-		process->header.pid, (unsigned long long)counters->comms_opened, process->num_open);
+	fprintf(file, "%s (pid %u", output_clean(program), process->header.pid);
+	if (user)
+		fprintf(file, ", user %s", user->pw_name);
+	else if (with_user)
+		fprintf(file, ", user %u", process->uid);
+	fprintf(file, "): %llu connections opened, %d paths open",
+		(unsigned long long)counters->comms_opened, process->num_open);
 	if (counters->comms_failed)
 		fprintf(file, ", %s%llu connections failed%s", output_style(file, OUTPUT_BAD),
 			(unsigned long long)counters->comms_failed,
@@ -176,11 +183,14 @@ static void process_print(FILE *file, const struct watch_process *process)
 
 static void processes_print(FILE *file, const struct watch_sample *now)
 {
+	bool several = false;
 	int i;
 
+	for (i = 1; i < now->num_processes; i++)
+		several = several || now->processes[i].uid != now->processes[0].uid;
 	fputc('\n', file);
 	for (i = 0; i < now->num_processes; i++)
-		process_print(file, &now->processes[i]);
+		process_print(file, &now->processes[i], several);
 	if (now->num_unread)
 		fprintf(file,
 			"%d processes have counters that cannot be read: they run another version "

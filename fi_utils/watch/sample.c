@@ -161,12 +161,28 @@ static void entry_add(struct watch_sample *sample, const struct mesh_stats_entry
 	link->open_paths += entry->state == MESH_STATS_OPEN;
 }
 
+struct pages {
+	const struct watch_filter *filter;
+	struct watch_sample *sample;
+};
+
+/* A page that cannot be read has no process id; its file has an owner. */
+static bool is_wanted(const struct watch_filter *filter, const struct mesh_stats_found *found)
+{
+	if (filter->by_user && filter->uid != found->uid)
+		return false;
+	return !filter->pid || (!found->error && filter->pid == found->page.header.pid);
+}
+
 static void page_add(void *arg, const struct mesh_stats_found *found)
 {
-	struct watch_sample *sample = arg;
+	struct pages *pages = arg;
+	struct watch_sample *sample = pages->sample;
 	struct watch_process *process;
 	uint32_t i;
 
+	if (!is_wanted(pages->filter, found))
+		return;
 	if (found->error) {
 		sample->num_unread++;
 		return;
@@ -177,7 +193,7 @@ static void page_add(void *arg, const struct mesh_stats_found *found)
 		return;
 	sample->processes = process;
 	process += sample->num_processes++;
-	*process = (struct watch_process){.header = found->page.header};
+	*process = (struct watch_process){.header = found->page.header, .uid = found->uid};
 	for (i = 0; i < found->page.header.num_entries; i++) {
 		const struct mesh_stats_entry *entry = &found->page.entries[i];
 
@@ -203,8 +219,9 @@ static int link_order(const void *a, const void *b)
 }
 
 int watch_sample_read(const char *sysfs_root, const struct mesh_config *config,
-		      struct watch_sample *sample)
+		      const struct watch_filter *filter, struct watch_sample *sample)
 {
+	struct pages pages = {filter, sample};
 	int ret;
 
 	memset(sample, 0, sizeof(*sample));
@@ -213,7 +230,7 @@ int watch_sample_read(const char *sysfs_root, const struct mesh_config *config,
 	if (ret)
 		return ret;
 	if (strcmp(config->stats_dir, MESH_STATS_NONE) != 0)
-		ret = mesh_stats_files_read(config->stats_dir, page_add, sample);
+		ret = mesh_stats_files_read(config->stats_dir, page_add, &pages);
 	sample->error = ret < 0 ? ret : 0;
 	if (sample->num_links)
 		qsort(sample->links, (size_t)sample->num_links, sizeof(*sample->links), link_order);

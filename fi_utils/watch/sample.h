@@ -44,6 +44,7 @@ struct watch_link {
 
 struct watch_process {
 	struct mesh_stats_header header;
+	uint32_t uid;
 	int num_open; /* paths */
 };
 
@@ -59,9 +60,20 @@ struct watch_sample {
 	int error;	/* no page could be looked for: negative errno; -ENOENT: none exists */
 };
 
-/** Reads everything. Returns 0, then free @sample; -ENOMEM; another negative errno (reported). */
+/* Whose processes are read. */
+struct watch_filter {
+	bool by_user;
+	uint32_t uid; /* if by_user */
+	uint32_t pid; /* 0: all */
+};
+
+/**
+ * Reads all NICs, and the processes that @filter lets pass.
+ *
+ * Returns 0, then free @sample; -ENOMEM; another negative errno (reported).
+ */
 int watch_sample_read(const char *sysfs_root, const struct mesh_config *config,
-		      struct watch_sample *sample);
+		      const struct watch_filter *filter, struct watch_sample *sample);
 
 void watch_sample_free(struct watch_sample *sample);
 

@@ -306,9 +306,11 @@ static void file_read(void *arg, const char *name, int fd)
 {
 	struct reader *reader = arg;
 	struct mesh_stats_found *found = reader->found;
+	struct stat stat_of;
 	int attempt;
 
 	snprintf(found->path, sizeof(found->path), "%.*s/%s", PATH_MAX - 80, reader->folder, name);
+	found->uid = fstat(fd, &stat_of) ? 0 : stat_of.st_uid;
 	found->error = -EAGAIN;
 	for (attempt = 0; attempt < READ_ATTEMPTS && found->error == -EAGAIN; attempt++)
 		found->error = page_copy(fd, reader->bytes, &found->page);

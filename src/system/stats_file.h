@@ -51,6 +51,7 @@ void mesh_stats_file_close(struct mesh_stats_file *file);
 /* A copy of one process's page. */
 struct mesh_stats_found {
 	char path[PATH_MAX]; /* for messages */
+	uint32_t uid;	     /* the user that owns the file */
 	int error;	     /* 0, or why the page cannot be used: negative errno */
 	struct mesh_stats_page page;
 };

@@ -48,6 +48,25 @@ watch_a() { on a timeout 60 "$MESH" watch --stats-dir "$STATS" "$@"; }
 bytes_moved() { watch_a --prometheus | awk '/^nccl_mesh_link_bytes_total.*nic="ab"/ {s += $2}
 	END {printf "%d\n", s}'; }
 
+# filters: as root, all users' processes are shown, unless one user or process is asked for.
+filters() {
+	local pids count
+
+	pids=$(python3 -c 'import json, sys
+for process in json.loads(open(sys.argv[1]).readline())["processes"]:
+    assert process["uid"] == 0, process
+    print(process["pid"])' "$WORK/json") || fail "no user: $(cat "$WORK/json")"
+	[[ $(wc -l <<<"$pids") == 2 ]] || fail "not two processes: $pids"
+	for count in "2 --user root" "2 --user 0" "0 --user 65534" "1 --pid ${pids%%$'\n'*}" \
+		"0 --user 65534 --pid ${pids%%$'\n'*}"; do
+		# shellcheck disable=SC2086 # the words of an option
+		watch_a --count 1 --interval 0.1 ${count#* } >"$WORK/text" || fail "$count: $?"
+		[[ $(grep -c 'fabric_pingpong (pid' "$WORK/text") == "${count%% *}" ]] ||
+			fail "not ${count%% *} with ${count#* }: $(cat "$WORK/text")"
+	done
+	note "filters by user and process"
+}
+
 living_counters() {
 	ranks_start NCCL_MESH_STATS_DIR="$STATS"
 	wait_for "[[ \$(bytes_moved) -gt 400000000 ]]" 120 ||
@@ -92,6 +111,7 @@ living_counters() {
 		assert big and all(l["bytes"] > l["messages"] for l in big), links[1]
 	PY
 		fail "the JSON does not fit together: $(cat "$WORK/json" "$WORK/still")"
+	filters
 	watch_a --prometheus --output "$WORK/mesh.prom" || fail "watch --output: $?"
 	[[ $(stat -c %a "$WORK/mesh.prom") == 644 ]] || fail "the textfile collector cannot read it"
 	grep -q '^nccl_mesh_link_paths{nic="ab",peer="b"' "$WORK/mesh.prom" ||

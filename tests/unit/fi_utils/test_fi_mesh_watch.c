@@ -143,6 +143,26 @@ static void test_text(void **state)
 	free(text);
 }
 
+/* Root sees those of all users: then each line says whose it is. */
+static void test_users(void **state)
+{
+	struct watch_process two[2] = {processes[0], processes[0]};
+	char *text;
+
+	(void)state;
+	two[1].uid = 4000000000u;
+	now.processes = two;
+	now.num_processes = 2;
+	text = printed(false, NULL);
+	assert_non_null(strstr(text, ", user root): "));
+	assert_non_null(strstr(text, ", user 4000000000): "));
+	free(text);
+	two[1].uid = 0;
+	text = printed(false, NULL);
+	assert_null(strstr(text, ", user"));
+	free(text);
+}
+
 static void test_nothing_there(void **state)
 {
 	char *text;
@@ -207,7 +227,8 @@ static void test_wrong_use(void **state)
 		{"watch", "--interval", "0"},  {"watch", "--interval", "nan"},
 		{"watch", "--count", "0"},     {"watch", "--count", "-1"},
 		{"watch", "--output", "x"},    {"watch", "--prometheus", "--json"},
-		{"watch", "--nonsense", NULL}, {"watch", "more", NULL}};
+		{"watch", "--nonsense", NULL}, {"watch", "more", NULL},
+		{"watch", "--pid", "0"},       {"watch", "--user", "no such user"}};
 	size_t i;
 
 	(void)state;
@@ -225,6 +246,7 @@ int main(void)
 		cmocka_unit_test_setup(test_traffic, setup),
 		cmocka_unit_test(test_counter_that_goes_back),
 		cmocka_unit_test_setup(test_text, setup),
+		cmocka_unit_test_setup(test_users, setup),
 		cmocka_unit_test_setup(test_nothing_there, setup),
 		cmocka_unit_test_setup(test_prometheus, setup),
 		cmocka_unit_test_setup(test_json, setup),
