@@ -75,8 +75,8 @@ static int receive_post(struct mesh_buffer *buffer)
 	int ret;
 
 	mesh_op_hand_over(&buffer->op);
-	ret = (int)fi_recv(domain->endpoint, buffer->bytes, room, mesh_mr_desc(domain->slab_mr),
-			   FI_ADDR_UNSPEC, &buffer->op.context);
+	ret = (int)fi_recv(domain->endpoint, buffer->bytes, room, domain->slab_desc, FI_ADDR_UNSPEC,
+			   &buffer->op.context);
 	if (ret && ret != -FI_EAGAIN && !domain->receive_warned) {
 		domain->receive_warned = true; /* every poll retries it */
 		mesh_warn("%s: cannot post a receive: %s", domain->nic->netdev, fi_strerror(-ret));
@@ -84,16 +84,17 @@ static int receive_post(struct mesh_buffer *buffer)
 	return ret;
 }
 
-/* buffer->size was set from the completion. */
 MESH_HOLDS(domain)
 static void receive_complete(struct mesh_op *op, int error)
 {
 	struct mesh_buffer *buffer = mesh_buffer_of_op(op);
 	struct mesh_domain *domain = buffer->domain;
-	struct mesh_message_header header;
+	const struct mesh_message_header *header = NULL;
 
-	if (!error && !mesh_message_check(buffer->bytes, buffer->size, &header))
-		mesh_sink_message(domain, &header, buffer->bytes + sizeof(header));
+	if (!error)
+		header = mesh_message_check(buffer->bytes, op->size);
+	if (header)
+		mesh_sink_message(domain, header, header + 1);
 	else
 		atomic_fetch_add_explicit(&domain->strangers, 1, memory_order_relaxed);
 	if (receive_post(buffer))
@@ -144,6 +145,7 @@ static int receives_count(const struct mesh_domain *domain)
 static int slab_open(struct mesh_domain *domain, int receives)
 {
 	size_t size = slab_size(domain, receives + SEND_BUFFERS);
+	int ret;
 
 	domain->slab = aligned_alloc(MESH_PAGE_BYTES, size);
 	domain->receive_buffers = calloc((size_t)receives, sizeof(*domain->receive_buffers));
@@ -155,7 +157,9 @@ static int slab_open(struct mesh_domain *domain, int receives)
 	}
 	if (!(domain->info->domain_attr->mr_mode & FI_MR_LOCAL))
 		return 0;
-	return mesh_mr_open(domain, domain->slab, size, &domain->slab_mr);
+	ret = mesh_mr_open(domain, domain->slab, size, &domain->slab_mr);
+	domain->slab_desc = mesh_mr_desc(domain->slab_mr);
+	return ret;
 }
 
 MESH_NOT_ANALYSED

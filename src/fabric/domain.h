@@ -23,6 +23,7 @@
 
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
+#include <rdma/fi_eq.h>
 
 #include "base/lock.h"
 #include "base/log_limit.h"
@@ -41,6 +42,9 @@ struct mesh_waiter;
 
 TAILQ_HEAD(mesh_buffer_list, mesh_buffer);
 TAILQ_HEAD(mesh_waiter_list, mesh_waiter);
+
+/* Completions that one read of the queue returns. */
+#define MESH_POLL_ENTRIES 16
 
 /* The smallest page size; the kernel locks whole pages. */
 #define MESH_PAGE_BYTES 4096
@@ -78,6 +82,7 @@ struct mesh_domain {
 	size_t payload_max; /* bytes of payload in a message */
 	uint8_t *slab;
 	struct mesh_mr *slab_mr;
+	void *slab_desc; /* its local descriptor, or NULL */
 	struct mesh_buffer *receive_buffers;
 	struct mesh_buffer *send_buffers;
 	int num_receive_buffers;
@@ -92,6 +97,8 @@ struct mesh_domain {
 	LIST_HEAD(, mesh_mr) mrs MESH_GUARDED_BY(domain); /* registrations (mr.c); under lock */
 	uint64_t mr_flags;				  /* for each of them */
 
+	struct fi_cq_data_entry completions[MESH_POLL_ENTRIES] MESH_GUARDED_BY(
+		domain);	     /* of the poll that runs; under lock */
 	_Atomic(uint64_t) polls;     /* number of polls: shows whether any thread polls */
 	_Atomic(uint64_t) strangers; /* messages and writes without a sink (sink.h) */
 	bool receive_warned MESH_GUARDED_BY(domain); /* a failing post was reported; under lock */

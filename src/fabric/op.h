@@ -23,6 +23,7 @@ struct mesh_op {
 	 */
 	_Atomic(uint32_t) handed_over;
 	fi_addr_t to;	       /* of a send or write */
+	size_t size;	       /* bytes that arrived, of a completed receive */
 	bool expected_to_fail; /* an error is not reported */
 };
 

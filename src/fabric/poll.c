@@ -6,17 +6,16 @@
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
 
+#include "base/cold.h"
 #include "base/log.h"
 #include "fabric/breakage.h"
 #include "fabric/poll.h"
 #include "fabric/sink.h"
 #include "nic/rdma_error.h"
 
-/* Completions in a batch, and batches in a poll: they bound a poll, however busy the NIC is. */
-#define POLL_ENTRIES 16
+/* Reads in a poll: with MESH_POLL_ENTRIES they bound a poll, however busy the NIC is. */
 #define POLL_BATCHES 8
 
-/* True for a posted receive: its size comes from the completion. */
 static bool op_is_receive(const struct mesh_domain *domain, const struct mesh_op *op)
 {
 	const struct mesh_buffer *buffer = (const struct mesh_buffer *)op;
@@ -38,8 +37,7 @@ static void completion_handle(struct mesh_domain *domain, const struct fi_cq_dat
 	if (!op)
 		return;
 	mesh_op_take_back(op);
-	if (op_is_receive(domain, op))
-		mesh_buffer_of_op(op)->size = entry->len;
+	op->size = entry->len;
 	op->complete(op, 0);
 }
 
@@ -61,7 +59,7 @@ static int error_decide(struct mesh_domain *domain, const struct mesh_op *op,
 	return mesh_rdma_status_errno(entry->prov_errno);
 }
 
-static void error_handle(struct mesh_domain *domain)
+MESH_COLD static void error_handle(struct mesh_domain *domain)
 {
 	struct fi_cq_err_entry entry;
 	struct mesh_op *op;
@@ -82,13 +80,11 @@ static void error_handle(struct mesh_domain *domain)
 	if (!op)
 		return;
 	mesh_op_take_back(op);
-	if (op_is_receive(domain, op))
-		mesh_buffer_of_op(op)->size = 0;
 	op->complete(op, error_decide(domain, op, &entry));
 }
 
 /* The queue itself is broken: no operation completes. The engine loses the peers. */
-static void queue_failed(struct mesh_domain *domain, int error)
+MESH_COLD static void queue_failed(struct mesh_domain *domain, int error)
 {
 	if (domain->broken)
 		return;
@@ -100,7 +96,7 @@ static void queue_failed(struct mesh_domain *domain, int error)
 
 /* Retries the operations that the provider did not accept. */
 MESH_HOLDS(domain)
-static void waiting_resume(struct mesh_domain *domain)
+__attribute__((noinline)) static void waiting_resume(struct mesh_domain *domain)
 {
 	bool more;
 
@@ -112,41 +108,62 @@ static void waiting_resume(struct mesh_domain *domain)
 	mesh_transmit_unlock(domain);
 }
 
-void mesh_domain_poll_locked(struct mesh_domain *domain)
+MESH_HOLDS(domain)
+static inline ssize_t queue_read(struct mesh_domain *domain)
 {
-	struct fi_cq_data_entry entries[POLL_ENTRIES];
+	errno = 0; /* 1.17's net reads a stale errno and may leak an accepted socket */
+	return fi_cq_read(domain->cq, domain->completions, MESH_POLL_ENTRIES);
+}
+
+/* Handles what a read returned, and reads on while there may be more. */
+MESH_HOLDS(domain)
+__attribute__((noinline)) static void completions_handle(struct mesh_domain *domain, ssize_t n)
+{
 	int batch;
-	ssize_t n, i;
+	ssize_t i;
+
+	for (batch = 1; n == -FI_EAVAIL || n > 0; batch++) {
+		for (i = 0; i < n; i++)
+			completion_handle(domain, &domain->completions[i]);
+		if (n < 0)
+			error_handle(domain);
+		if (batch == POLL_BATCHES || (n > 0 && n < MESH_POLL_ENTRIES))
+			return;
+		n = queue_read(domain);
+	}
+	if (n < 0 && n != -FI_EAGAIN)
+		queue_failed(domain, (int)n);
+}
+
+/* Always inline: most polls find nothing, and are as short as this. */
+MESH_HOLDS(domain)
+__attribute__((always_inline)) static inline void domain_poll(struct mesh_domain *domain)
+{
+	ssize_t n;
 
 	mesh_domain_assert_locked(domain);
 	atomic_store_explicit(&domain->polls,
 			      atomic_load_explicit(&domain->polls, memory_order_relaxed) + 1,
 			      memory_order_relaxed);
-	for (batch = 0; batch < POLL_BATCHES; batch++) {
-		errno = 0; /* 1.17's net reads a stale errno and may leak an accepted socket */
-		n = fi_cq_read(domain->cq, entries, POLL_ENTRIES);
-		for (i = 0; i < n; i++)
-			completion_handle(domain, &entries[i]);
-		if (n == -FI_EAVAIL) {
-			error_handle(domain);
-			continue;
-		}
-		if (n < 0 && n != -FI_EAGAIN)
-			queue_failed(domain, (int)n);
-		if (n < POLL_ENTRIES)
-			break;
-	}
+	n = queue_read(domain);
+	if (n != -FI_EAGAIN)
+		completions_handle(domain, n);
 	if (!TAILQ_EMPTY(&domain->unposted))
 		mesh_receives_resume(domain);
 	if (atomic_load_explicit(&domain->has_waiting, memory_order_relaxed))
 		waiting_resume(domain);
 }
 
+void mesh_domain_poll_locked(struct mesh_domain *domain)
+{
+	domain_poll(domain);
+}
+
 bool mesh_domain_poll(struct mesh_domain *domain)
 {
 	if (!mesh_domain_try_lock(domain))
 		return false;
-	mesh_domain_poll_locked(domain);
+	domain_poll(domain);
 	mesh_domain_unlock(domain);
 	return true;
 }

@@ -8,7 +8,6 @@
 #include <rdma/fi_errno.h>
 
 #include "base/log.h"
-#include "fabric/mr.h"
 #include "fabric/remote.h"
 
 /* Frees closed remotes whose backlog is empty. */
@@ -134,7 +133,7 @@ struct mesh_buffer *mesh_remote_buffer_get(struct mesh_domain *domain, struct me
 int mesh_buffer_post(struct mesh_domain *domain, struct mesh_buffer *buffer)
 {
 	struct iovec iov = {.iov_base = buffer->bytes, .iov_len = buffer->size};
-	void *desc = mesh_mr_desc(domain->slab_mr);
+	void *desc = domain->slab_desc;
 	struct fi_msg msg = {
 		.msg_iov = &iov,
 		.desc = &desc,

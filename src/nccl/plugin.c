@@ -243,38 +243,38 @@ enum nccl_result mesh_plugin_dereg_mr(void *comm, void *registration)
 enum nccl_result mesh_plugin_isend(void *send_comm, void *data, size_t size, int tag,
 				   void *registration, void *profiler_handle, void **request)
 {
-	struct mesh_request *started = NULL;
 	int error;
 
 	(void)tag;
 	(void)profiler_handle;
-	/* *request may hold an old request, which NCCL would test. */
-	*request = NULL;
-	error = mesh_comm_send(send_comm, data, size, registration, &started);
+	error = mesh_comm_send(send_comm, data, size, registration,
+			       (struct mesh_request **)request);
 	if (!error)
-		*request = started;
+		return NCCL_RESULT_SUCCESS;
+	*request = NULL; /* it may hold an old request, which NCCL would test */
 	return result_of(error);
 }
 
 enum nccl_result mesh_plugin_irecv(void *receive_comm, int n, void **data, size_t *sizes, int *tags,
 				   void **registrations, void **profiler_handles, void **request)
 {
-	struct mesh_request *started = NULL;
 	int error;
 
 	(void)tags;
 	(void)profiler_handles;
-	/* It may hold an old request, or NCCL_REQUEST_OPTIONAL_COMPLETION, which is not used. */
-	*request = NULL;
 	if (n != 1) {
+		*request = NULL;
 		mesh_warn("NCCL asked for a receive of %d buffers, but this plugin offers 1: "
 			  "please report this",
 			  n);
 		return NCCL_RESULT_INVALID_ARGUMENT;
 	}
-	error = mesh_comm_receive(receive_comm, data[0], sizes[0], registrations[0], &started);
+	error = mesh_comm_receive(receive_comm, data[0], sizes[0], registrations[0],
+				  (struct mesh_request **)request);
 	if (!error)
-		*request = started;
+		return NCCL_RESULT_SUCCESS;
+	/* It may hold an old request, or NCCL_REQUEST_OPTIONAL_COMPLETION, which is not used. */
+	*request = NULL;
 	return result_of(error);
 }
 
@@ -292,15 +292,11 @@ enum nccl_result mesh_plugin_iflush(void *receive_comm, int n, void **data, int 
 
 enum nccl_result mesh_plugin_test(void *request, int *done, int *sizes)
 {
-	bool complete = false;
-	size_t size = 0;
-	int error;
+	int64_t size = mesh_request_test(request);
 
-	*done = 0;
-	error = mesh_request_test(request, &complete, &size);
-	if (error || !complete)
-		return result_of(error);
-	*done = 1;
+	*done = size >= 0;
+	if (size < 0)
+		return size == MESH_REQUEST_PENDING ? NCCL_RESULT_SUCCESS : result_of((int)size);
 	if (sizes)
 		sizes[0] = (int)size;
 	return NCCL_RESULT_SUCCESS;

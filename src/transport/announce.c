@@ -27,11 +27,11 @@ bool mesh_announce(struct mesh_request *request, struct mesh_path *path,
 		.num_segments = announcement->num_segments,
 	};
 	const struct mesh_outgoing message = {
-		.type = MESH_MESSAGE_WRITTEN,
-		.seq = request->seq,
-		.size = (uint32_t)request->size,
+		.header.type = MESH_MESSAGE_WRITTEN,
+		.header.length = sizeof(payload),
+		.header.seq = request->seq,
+		.header.size = (uint32_t)request->size,
 		.payload = &payload,
-		.length = sizeof(payload),
 		.sent = sent,
 	};
 
@@ -47,11 +47,11 @@ bool mesh_announce_too_large(struct mesh_request *request)
 {
 	const struct mesh_message_written payload = {0};
 	const struct mesh_outgoing message = {
-		.type = MESH_MESSAGE_WRITTEN,
-		.seq = request->seq,
-		.size = (uint32_t)request->size,
+		.header.type = MESH_MESSAGE_WRITTEN,
+		.header.length = sizeof(payload),
+		.header.seq = request->seq,
+		.header.size = (uint32_t)request->size,
 		.payload = &payload,
-		.length = sizeof(payload),
 	};
 
 	return mesh_comm_message_send(request->comm, &message, NULL);

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "base/cold.h"
 #include "base/lock.h"
 #include "fabric/op.h"
 #include "transport/path.h"
@@ -218,6 +219,7 @@ bool mesh_comm_is_cut(const struct mesh_comm *comm);
  * has an effect. It logs @why unless that is NULL: at WARN, or at INFO if @quiet. comm->lock held.
  */
 MESH_HOLDS(comm)
+MESH_COLD
 void mesh_comm_fail(struct mesh_comm *comm, int error, bool quiet, const char *why);
 
 /**

@@ -11,9 +11,6 @@
 #include "transport/counters.h"
 #include "transport/message.h"
 
-/* Longer messages take a buffer, whatever the provider could inject (tcp: 128 bytes). */
-#define INJECT_MAX 256
-
 static void message_sent(struct mesh_buffer *buffer, int error)
 {
 	struct mesh_path *path = buffer->owner;
@@ -31,63 +28,60 @@ static void message_sent(struct mesh_buffer *buffer, int error)
 	mesh_comm_unlock(comm);
 }
 
-/* Chooses the path of a message that is not a segment: it is short, and the peer waits for it. */
+/*
+ * Chooses among several paths for a message that is not a segment: it is short, and the peer waits
+ * for it.
+ */
 static struct mesh_path *message_path_choose(struct mesh_comm *comm, size_t bytes, uint64_t now_ns)
 {
-	int i = 0;
+	int i = mesh_pace_choose_for_message(comm->paces, comm->num_paths, bytes, comm->rotation++,
+					     now_ns);
 
-	if (comm->num_paths > 1)
-		i = mesh_pace_choose_for_message(comm->paces, comm->num_paths, bytes,
-						 comm->rotation++, now_ns);
 	return &comm->paths[i];
 }
 
-static struct mesh_message_header header_make(const struct mesh_path *path,
-					      const struct mesh_outgoing *message)
+/* Adds what only the path knows. */
+static inline void header_address(struct mesh_message_header *header, const struct mesh_path *path)
 {
-	return (struct mesh_message_header){
-		.type = (uint8_t)message->type,
-		.count = message->count,
-		.paths = message->paths,
-		.length = (uint32_t)message->length,
-		.comm = path->remote_id,
-		.token = path->remote_token,
-		.seq = message->seq,
-		.size = message->size,
-	};
+	header->comm = path->remote_id;
+	header->token = path->remote_token;
 }
 
-/* The header and a short payload as one piece; returns false if it must go the long way. */
-static bool message_inject(const struct mesh_path *path, const struct mesh_outgoing *message)
+/* Sends header and payload as one piece; returns false if the message needs a buffer. */
+static inline bool message_inject(const struct mesh_path *path, const struct mesh_outgoing *message)
 {
-	uint8_t bytes[INJECT_MAX];
-	struct mesh_message_header header;
-	size_t size = sizeof(header) + message->length;
+	struct {
+		struct mesh_message_header header;
+		uint8_t payload[MESH_PATH_INJECT_MAX - sizeof(struct mesh_message_header)];
+	} bytes;
+	size_t size = sizeof(bytes.header) + message->header.length;
 
-	if (size > sizeof(bytes) || size > path->inject_max)
+	if (size > path->inject_max)
 		return false;
-	header = header_make(path, message);
-	memcpy(bytes, &header, sizeof(header));
-	if (message->length)
-		memcpy(bytes + sizeof(header), message->payload, message->length);
-	return !mesh_path_inject(path, bytes, size);
+	bytes.header = message->header;
+	header_address(&bytes.header, path);
+	if (message->header.length)
+		memcpy(bytes.payload, message->payload, message->header.length);
+	return !mesh_path_inject(path, &bytes, size);
 }
 
 /* Counts NCCL's own bytes only, not the protocol's. */
 static void message_count(struct mesh_path *path, const struct mesh_outgoing *message)
 {
-	if (message->type != MESH_MESSAGE_DATA)
+	struct mesh_counters *counters = path->counters;
+
+	if (message->header.type != MESH_MESSAGE_DATA)
 		return;
-	mesh_count(&path->counters->messages, 1);
-	mesh_count(&path->counters->small, 1);
-	mesh_count(&path->counters->bytes, message->length);
+	mesh_count(&counters->messages, 1);
+	mesh_count(&counters->small, 1);
+	mesh_count(&counters->bytes, message->header.length);
 }
 
 struct mesh_buffer *mesh_message_prepare(struct mesh_path *path,
 					 const struct mesh_outgoing *message,
 					 struct mesh_request *request)
 {
-	const struct mesh_message_header header = header_make(path, message);
+	struct mesh_message_header *header;
 	struct mesh_buffer *buffer;
 
 	mesh_comm_assert_locked(path->comm);
@@ -97,37 +91,50 @@ struct mesh_buffer *mesh_message_prepare(struct mesh_path *path,
 		mesh_path_poll_await(path);
 		return NULL;
 	}
-	memcpy(buffer->bytes, &header, sizeof(header));
-	if (message->length)
-		memcpy(buffer->bytes + sizeof(header), message->payload, message->length);
-	buffer->size = sizeof(header) + message->length;
+	header = (struct mesh_message_header *)buffer->bytes;
+	*header = message->header;
+	header_address(header, path);
+	if (message->header.length)
+		memcpy(header + 1, message->payload, message->header.length);
+	buffer->size = sizeof(*header) + message->header.length;
 	buffer->owner = path;
 	buffer->about = request;
 	buffer->sent = request ? message->sent : message_sent;
 	return buffer;
 }
 
-bool mesh_comm_message_send(struct mesh_comm *comm, const struct mesh_outgoing *message,
-			    struct mesh_request *request)
+/* @now_ns: 0 if the comm has one path, whose latency is not needed */
+MESH_HOLDS(comm)
+__attribute__((noinline)) static bool buffer_send(struct mesh_path *path,
+						  const struct mesh_outgoing *message,
+						  struct mesh_request *request, uint64_t now_ns)
 {
-	uint64_t now_ns = comm->num_paths > 1 ? mesh_clock_ns() : 0;
-	struct mesh_path *path = message_path_choose(comm, message->length, now_ns);
-	struct mesh_buffer *buffer;
+	struct mesh_buffer *buffer = mesh_message_prepare(path, message, request);
 
-	mesh_comm_assert_locked(comm);
-	if (message_inject(path, message)) {
-		message_count(path, message);
-		return true;
-	}
-	buffer = mesh_message_prepare(path, message, request);
 	if (!buffer)
 		return false;
 	/* Completions of verbs are the peer's NIC's; tcp's say nothing of the link. */
 	buffer->posted_ns = path->is_acknowledged ? now_ns : 0;
 	if (request)
 		request->send.unfinished++;
-	comm->unfinished++;
+	path->comm->unfinished++;
 	mesh_remote_send(buffer);
+	return true;
+}
+
+bool mesh_comm_message_send(struct mesh_comm *comm, const struct mesh_outgoing *message,
+			    struct mesh_request *request)
+{
+	struct mesh_path *path = &comm->paths[0];
+	uint64_t now_ns = 0;
+
+	mesh_comm_assert_locked(comm);
+	if (comm->num_paths > 1) {
+		now_ns = mesh_clock_ns();
+		path = message_path_choose(comm, message->header.length, now_ns);
+	}
+	if (!message_inject(path, message) && !buffer_send(path, message, request, now_ns))
+		return false;
 	message_count(path, message);
 	return true;
 }

@@ -13,12 +13,8 @@
 
 /** A message as it goes out. */
 struct mesh_outgoing {
-	enum mesh_message_type type;
-	uint32_t seq;
-	uint8_t count, paths; /* GRANT */
-	uint32_t size;	      /* WRITTEN: bytes of the message that it announces */
-	const void *payload;
-	size_t length; /* bytes of payload */
+	struct mesh_message_header header; /* but for comm and token, which the path fills in */
+	const void *payload;		   /* header.length bytes */
 	/* With a request: called when the message has left its buffer, which is owned by the
 	 * path and about the request. */
 	void (*sent)(struct mesh_buffer *buffer, int error);

@@ -63,6 +63,9 @@ struct mesh_path_kind {
 	void (*close)(struct mesh_path *path);
 };
 
+/* Bytes: longer messages take a buffer, whatever the provider could inject (tcp: 128). */
+#define MESH_PATH_INJECT_MAX 256
+
 /* What only a direct path has: one of our NICs and the peer's NIC on the same link. */
 struct mesh_path_direct {
 	struct mesh_domain *domain;

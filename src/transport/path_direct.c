@@ -151,6 +151,8 @@ int mesh_path_direct_open(struct mesh_path *path, struct mesh_peer *peer)
 	path->pace = &flow->pace;
 	path->polls = &domain->polls;
 	path->inject_max = domain->inject_max;
+	if (path->inject_max > MESH_PATH_INJECT_MAX)
+		path->inject_max = MESH_PATH_INJECT_MAX;
 	path->payload_max = domain->payload_max;
 	path->segment_max = domain->segment_max;
 	path->immediate_bits = domain->immediate_bits;

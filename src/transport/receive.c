@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cold.h"
 #include "base/log.h"
 #include "control/process.h"
 #include "transport/counters.h"
@@ -83,9 +84,9 @@ static bool grants_send(struct mesh_comm *comm, uint32_t seq, uint32_t *count)
 	struct mesh_receive_side *receive = &comm->receive;
 	size_t size = mesh_grant_size(comm->num_paths);
 	struct mesh_outgoing message = {
-		.type = MESH_MESSAGE_GRANT,
-		.seq = seq,
-		.paths = (uint8_t)comm->num_paths,
+		.header.type = MESH_MESSAGE_GRANT,
+		.header.paths = (uint8_t)comm->num_paths,
+		.header.seq = seq,
 		.payload = payload,
 	};
 	uint32_t n = 0, i;
@@ -95,8 +96,8 @@ static bool grants_send(struct mesh_comm *comm, uint32_t seq, uint32_t *count)
 		grant_write(mesh_comm_request(comm, seq + n), payload + n * size);
 		n++;
 	}
-	message.count = (uint8_t)n;
-	message.length = n * size;
+	message.header.count = (uint8_t)n;
+	message.header.length = (uint32_t)(n * size);
 	if (!mesh_comm_message_send(comm, &message, NULL))
 		return false;
 	for (i = 0; i < n; i++) {
@@ -113,11 +114,11 @@ static bool grants_send(struct mesh_comm *comm, uint32_t seq, uint32_t *count)
 }
 
 MESH_HOLDS(comm)
-static bool posted_send(struct mesh_comm *comm)
+__attribute__((noinline)) static bool posted_send(struct mesh_comm *comm)
 {
 	const struct mesh_outgoing message = {
-		.type = MESH_MESSAGE_POSTED,
-		.seq = comm->next_seq,
+		.header.type = MESH_MESSAGE_POSTED,
+		.header.seq = comm->next_seq,
 	};
 
 	if (!mesh_comm_message_send(comm, &message, NULL))
@@ -126,18 +127,13 @@ static bool posted_send(struct mesh_comm *comm)
 	return true;
 }
 
-/*
- * Sends the grants that are due, and POSTED. What finds no free buffer is sent from a later poll.
- */
+/* Sends the grants that are due. False if some wait, for others or for a free buffer. */
 MESH_HOLDS(comm)
-static void grants_update(struct mesh_comm *comm)
+__attribute__((noinline)) static bool grants_push(struct mesh_comm *comm)
 {
 	struct mesh_receive_side *receive = &comm->receive;
 	uint32_t seq, count;
 
-	mesh_comm_assert_locked(comm);
-	if (comm->error)
-		return;
 	/*
 	 * Receives that completed without a grant may be so old that their slots have been reused.
 	 */
@@ -149,13 +145,34 @@ static void grants_update(struct mesh_comm *comm)
 		count = 1;
 		if (grant_is_due(comm, request)) {
 			if (grants_may_wait(comm, seq) || !grants_send(comm, seq, &count))
-				return;
+				return false;
 		} else if (request->state == MESH_REQUEST_WAITING && !request->receive.grant_sent) {
 			continue; /* held back: next_grant stays before it */
 		}
 		if (seq == receive->next_grant)
 			receive->next_grant += count;
 	}
+	return true;
+}
+
+/* True if no grant can be due, because messages are small and WANT asks for none. */
+static bool grants_are_held_back(const struct mesh_receive_side *receive)
+{
+	return receive->eager_run >= EAGER_RUN &&
+	       !mesh_seq_before(receive->next_grant, receive->wanted);
+}
+
+/*
+ * Sends the grants that are due, and POSTED. What finds no free buffer is sent from a later poll.
+ */
+MESH_HOLDS(comm)
+static void grants_update(struct mesh_comm *comm)
+{
+	struct mesh_receive_side *receive = &comm->receive;
+
+	mesh_comm_assert_locked(comm);
+	if (comm->error || (!grants_are_held_back(receive) && !grants_push(comm)))
+		return;
 	if (comm->next_seq - receive->reported >= POSTED_EVERY)
 		posted_send(comm);
 }
@@ -187,7 +204,8 @@ void mesh_receive_resume(struct mesh_waiter *waiter)
 /* ---- small messages ---------------------------------------------------------------------- */
 
 MESH_HOLDS(comm)
-static void overflow(struct mesh_comm *comm, const struct mesh_request *request, uint64_t size)
+MESH_COLD static void overflow(struct mesh_comm *comm, const struct mesh_request *request,
+			       uint64_t size)
 {
 	char why[160];
 
@@ -226,7 +244,8 @@ static void data_place(struct mesh_comm *comm, struct mesh_request *request, con
 
 /* Keeps the bytes of a message whose receive is not posted yet. */
 MESH_HOLDS(comm)
-static void early_keep(struct mesh_comm *comm, uint32_t seq, const void *data, uint32_t size)
+__attribute__((noinline)) static void early_keep(struct mesh_comm *comm, uint32_t seq,
+						 const void *data, uint32_t size)
 {
 	struct mesh_receive_side *receive = &comm->receive;
 	size_t room = comm->paths[0].payload_max;
@@ -493,10 +512,10 @@ static void early_take(struct mesh_comm *comm, struct mesh_request *request)
 int mesh_comm_receive(struct mesh_comm *comm, void *data, size_t size,
 		      struct mesh_registration *registration, struct mesh_request **request)
 {
+	struct mesh_request *taken = NULL;
 	bool in_order;
 	int ret;
 
-	*request = NULL;
 	ret = mesh_request_check(comm, false, data, size, registration);
 	if (ret)
 		return ret;
@@ -507,13 +526,16 @@ int mesh_comm_receive(struct mesh_comm *comm, void *data, size_t size,
 	 */
 	in_order = !comm->error || mesh_receive_has_all(comm, comm->next_seq);
 	if (!comm->closing)
-		*request = mesh_request_take(comm, data, size, registration);
-	if (*request && in_order)
-		early_take(comm, *request);
-	if (*request)
-		grants_update_soon(comm);
-	else
+		taken = mesh_request_take(comm, data, size, registration);
+	*request = taken;
+	if (!taken) {
 		ret = comm->error;
+		goto unlock;
+	}
+	if (in_order)
+		early_take(comm, taken);
+	grants_update_soon(comm);
+unlock:
 	mesh_comm_unlock(comm);
 	return ret;
 }

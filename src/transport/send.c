@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/cold.h"
 #include "base/container.h"
 #include "base/log.h"
 #include "control/process.h"
@@ -61,7 +62,8 @@ static void request_progress(struct mesh_request *request)
 }
 
 MESH_HOLDS(comm)
-static void operation_failed(struct mesh_comm *comm, const struct mesh_request *request, int error)
+MESH_COLD static void operation_failed(struct mesh_comm *comm, const struct mesh_request *request,
+				       int error)
 {
 	char why[160];
 
@@ -100,11 +102,11 @@ static enum send_result eager_send(struct mesh_comm *comm, struct mesh_request *
 {
 	struct mesh_send_side *send = &comm->send;
 	const struct mesh_outgoing message = {
-		.type = MESH_MESSAGE_DATA,
-		.sent = message_sent,
-		.seq = request->seq,
+		.header.type = MESH_MESSAGE_DATA,
+		.header.length = (uint32_t)request->size,
+		.header.seq = request->seq,
 		.payload = request->data,
-		.length = request->size,
+		.sent = message_sent,
 	};
 
 	if (!mesh_seq_before(request->seq, send->peer_posted + MESH_EAGER_WINDOW))
@@ -128,7 +130,10 @@ static enum send_result grant_await(struct mesh_comm *comm)
 	 * WANT names the latest message, not the one that waits: small messages in flight over
 	 * other paths may arrive after it, and must not start another run at the receiver.
 	 */
-	const struct mesh_outgoing want = {.type = MESH_MESSAGE_WANT, .seq = comm->next_seq - 1};
+	const struct mesh_outgoing want = {
+		.header.type = MESH_MESSAGE_WANT,
+		.header.seq = comm->next_seq - 1,
+	};
 
 	/* Only WANT resets eager_run: a grant that was used does not mean that more will follow. */
 	if (!comm->send.eager_run)
@@ -348,8 +353,8 @@ static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request
 
 /* The peer posted too small a receive: both sides must know. */
 MESH_HOLDS(comm)
-static enum send_result overflow(struct mesh_comm *comm, struct mesh_request *request,
-				 const struct mesh_grant *grant)
+MESH_COLD static enum send_result overflow(struct mesh_comm *comm, struct mesh_request *request,
+					   const struct mesh_grant *grant)
 {
 	char why[160];
 
@@ -364,7 +369,8 @@ static enum send_result overflow(struct mesh_comm *comm, struct mesh_request *re
 }
 
 MESH_HOLDS(comm)
-static enum send_result granted_send(struct mesh_comm *comm, struct mesh_request *request)
+__attribute__((noinline)) static enum send_result granted_send(struct mesh_comm *comm,
+							       struct mesh_request *request)
 {
 	struct mesh_held_grant *held = &comm->send.grants[request->seq % MESH_COMM_REQUESTS];
 	enum send_result result = SEND_POSTED;
@@ -384,6 +390,17 @@ static enum send_result granted_send(struct mesh_comm *comm, struct mesh_request
 
 /* ---- both -------------------------------------------------------------------------------- */
 
+/* @full: the path of an earlier message is full. A small message needs no room: it may overtake. */
+MESH_HOLDS(comm)
+static inline enum send_result request_push(struct mesh_request *request, bool full)
+{
+	struct mesh_comm *comm = request->comm;
+
+	if (request_is_eager(request))
+		return eager_send(comm, request);
+	return full ? SEND_FULL : granted_send(comm, request);
+}
+
 /*
  * Posts what can be posted of each request. A large message that waits for its grant does not delay
  * the messages after it: each message carries its sequence number.
@@ -401,12 +418,7 @@ static void comm_push(struct mesh_comm *comm)
 		return; /* start nothing new; what is in flight completes */
 	for (seq = send->first_pending; seq != comm->next_seq && !comm->error; seq++) {
 		request = mesh_comm_request(comm, seq);
-		if (request->send.posted)
-			result = SEND_POSTED;
-		else if (request_is_eager(request))
-			result = eager_send(comm, request); /* it may overtake: needs no room */
-		else
-			result = full ? SEND_FULL : granted_send(comm, request);
+		result = request->send.posted ? SEND_POSTED : request_push(request, full);
 		if (result == SEND_POSTED && seq == send->first_pending)
 			send->first_pending++;
 		if (result == SEND_BUSY)
@@ -495,22 +507,36 @@ void mesh_send_message(struct mesh_sink *sink, const struct mesh_message_header 
 	mesh_comm_unlock(comm);
 }
 
+/* Starts a new request: by itself if none waits before it. */
+MESH_HOLDS(comm)
+static inline void request_start(struct mesh_request *request)
+{
+	struct mesh_comm *comm = request->comm;
+
+	if (comm->send.first_pending != request->seq || comm->error ||
+	    comm->peer_end != MESH_END_OPEN)
+		comm_push(comm);
+	else if (request_push(request, false) == SEND_POSTED)
+		comm->send.first_pending++;
+}
+
 int mesh_comm_send(struct mesh_comm *comm, const void *data, size_t size,
 		   struct mesh_registration *registration, struct mesh_request **request)
 {
+	struct mesh_request *taken = NULL;
 	int ret;
 
-	*request = NULL;
 	ret = mesh_request_check(comm, true, data, size, registration);
 	if (ret)
 		return ret;
 	mesh_comm_lock(comm);
 	if (!comm->closing)
-		*request = mesh_request_take(comm, (void *)(uintptr_t)data, size, registration);
-	if (*request)
-		comm_push(comm);
+		taken = mesh_request_take(comm, (void *)(uintptr_t)data, size, registration);
+	if (taken)
+		request_start(taken);
 	else
 		ret = comm->error;
+	*request = taken;
 	mesh_comm_unlock(comm);
 	return ret;
 }

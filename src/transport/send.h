@@ -6,7 +6,8 @@
 #include "transport/comm.h"
 
 /**
- * Starts to send @size bytes. *request is NULL if nothing could be started: call again later.
+ * Starts to send @size bytes. *request is NULL if nothing could be started: call again later. It is
+ * undefined after an error.
  *
  * @registration: covers the data; may be NULL if @size is 0
  *

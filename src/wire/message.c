@@ -46,16 +46,13 @@ static int message_payload_check(const struct mesh_message_header *header, const
 	return -EPROTO;
 }
 
-int mesh_message_check(const void *bytes, size_t size, struct mesh_message_header *header)
+const struct mesh_message_header *mesh_message_check(const void *bytes, size_t size)
 {
-	struct mesh_message_header result;
+	const struct mesh_message_header *header = bytes;
 
-	if (size < sizeof(result))
-		return -EPROTO;
-	memcpy(&result, bytes, sizeof(result));
-	if (result.length != size - sizeof(result) ||
-	    message_payload_check(&result, (const uint8_t *)bytes + sizeof(result)))
-		return -EPROTO;
-	*header = result;
-	return 0;
+	if (size < sizeof(*header) || header->length != size - sizeof(*header))
+		return NULL;
+	if (header->type == MESH_MESSAGE_DATA) /* most are */
+		return header;
+	return message_payload_check(header, (const uint8_t *)(header + 1)) ? NULL : header;
 }

@@ -66,11 +66,11 @@ _Static_assert(sizeof(struct mesh_message_written) == 8, "wire format");
 #define MESH_GRANTS_PER_MESSAGE 8
 
 /**
- * Checks a message of @size untrusted bytes: type, count, segment, and that header and payload fill
- * the bytes exactly.
+ * Checks a message of @size untrusted bytes, aligned as a header is: type, count, segment, and that
+ * header and payload fill the bytes exactly.
  *
- * Returns 0, or -EPROTO. @header is written on success only; the payload follows it in @bytes.
+ * Returns the header, at @bytes, which the payload follows; NULL if it is not a message.
  */
-int mesh_message_check(const void *bytes, size_t size, struct mesh_message_header *header);
+const struct mesh_message_header *mesh_message_check(const void *bytes, size_t size);
 
 #endif

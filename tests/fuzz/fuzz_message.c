@@ -49,45 +49,40 @@ static uint64_t payload_walk(const struct mesh_message_header *header, const uin
 
 static void message_check(const uint8_t *bytes, size_t size)
 {
-	struct mesh_message_header header;
+	const struct mesh_message_header *header = mesh_message_check(bytes, size);
 	struct mesh_immediate immediate;
 	uint64_t sum;
-	int ret;
 
-	ret = mesh_message_check(bytes, size, &header);
-	if (ret) {
-		if (ret != -EPROTO)
-			abort();
+	if (!header)
 		return;
-	}
-	if (sizeof(header) + header.length != size)
+	if ((const uint8_t *)header != bytes || sizeof(*header) + header->length != size)
 		abort();
-	sum = payload_walk(&header, bytes + sizeof(header));
+	sum = payload_walk(header, bytes + sizeof(*header));
 	__asm__ volatile("" : : "r"(sum)); /* the compiler must not skip the walk */
-	immediate = mesh_immediate_decode(header.seq);
-	if (mesh_immediate_encode(&immediate) != (header.seq & ~1u))
+	immediate = mesh_immediate_decode(header->seq);
+	if (mesh_immediate_encode(&immediate) != (header->seq & ~1u))
 		abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct mesh_message_header header;
-	uint8_t *exact;
+	uint8_t *exact = malloc(size ? size : 1); /* aligned, as received messages are */
 
-	message_check(data, size);
-	if (size < sizeof(header))
-		return 0;
-	/* Once more with the length right, which a fuzzer seldom guesses. */
-	exact = malloc(size);
 	if (!exact)
 		return 0;
 	memcpy(exact, data, size);
+	message_check(exact, size);
+	if (size < sizeof(header))
+		goto free;
+	/* Once more with the length right, which a fuzzer seldom guesses. */
 	memcpy(&header, data, sizeof(header));
 	header.length = (uint32_t)(size - sizeof(header));
 	if (header.type == MESH_MESSAGE_GRANT)
 		header.count = (uint8_t)(header.length / mesh_grant_size(header.paths));
 	memcpy(exact, &header, sizeof(header));
 	message_check(exact, size);
+free:
 	free(exact);
 	return 0;
 }

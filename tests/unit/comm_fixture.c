@@ -147,11 +147,10 @@ struct mesh_request *fixture_post(struct mesh_comm *comm, size_t size)
 
 int64_t fixture_test(struct mesh_request *request)
 {
-	size_t size = 0;
-	bool done = false;
+	int64_t size = mesh_request_test(request);
 
-	assert_int_equal(mesh_request_test(request, &done, &size), 0);
-	return done ? (int64_t)size : -1;
+	assert_true(size >= 0 || size == MESH_REQUEST_PENDING);
+	return size >= 0 ? size : -1;
 }
 
 void fixture_left_free(struct mesh_comm *comm)
@@ -223,12 +222,8 @@ void assert_failed(struct mesh_comm *comm, int error, const char *why)
 
 void fixture_request_fails(struct mesh_request *request, int error)
 {
-	size_t size = 0;
-	bool done = true;
-
 	assert_non_null(request);
-	assert_int_equal(mesh_request_test(request, &done, &size), error);
-	assert_false(done);
+	assert_int_equal(mesh_request_test(request), error);
 }
 
 static void message_deliver(struct mesh_comm *comm, int path,

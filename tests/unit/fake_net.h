@@ -172,13 +172,12 @@ int mesh_comm_receive(struct mesh_comm *comm, void *data, size_t size,
 	return mesh_comm_send(comm, data, size, registration, request);
 }
 
-int mesh_request_test(struct mesh_request *request, bool *done, size_t *size)
+int64_t mesh_request_test(struct mesh_request *request)
 {
 	(void)request;
-	*done = !fake.error && fake.done;
-	if (*done && size)
-		*size = fake.done_size;
-	return fake.error;
+	if (fake.error)
+		return fake.error;
+	return fake.done ? (int64_t)fake.done_size : MESH_REQUEST_PENDING;
 }
 
 #endif
