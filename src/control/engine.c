@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* engine.c - the plugin's own thread: one epoll loop. */
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -9,10 +10,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/log.h"
 #include "base/private_descriptor.h"
 #include "control/engine.h"
+
+/* Events of one turn: more of them keep the lock for longer. */
+#define EVENTS 32
 
 int mesh_engine_watch(struct mesh_engine *engine, struct mesh_watch *watch, uint32_t events)
 {
@@ -42,14 +47,41 @@ void mesh_engine_unwatch(struct mesh_engine *engine, struct mesh_watch *watch)
 	watch->fd = -1;
 }
 
-void mesh_engine_wake(struct mesh_engine *engine)
+/* Makes the thread return from epoll_wait(). */
+static void engine_rouse(struct mesh_engine *engine)
 {
 	const uint64_t one = 1;
 
-	atomic_store_explicit(&engine->awake, true, memory_order_relaxed);
 	/* A full counter also wakes the thread, so the result does not matter. */
 	if (write(engine->wake_fd, &one, sizeof(one)) < 0)
 		return;
+}
+
+void mesh_engine_wake(struct mesh_engine *engine)
+{
+	mesh_engine_stay_awake(engine);
+	engine_rouse(engine);
+}
+
+void mesh_engine_timer_set(struct mesh_engine *engine, struct mesh_timer *timer, uint64_t due_ms)
+{
+	mesh_timers_set(&engine->timers, timer, due_ms);
+	if (due_ms < engine->sleeps_until_ms) {
+		engine->sleeps_until_ms = 0;
+		engine_rouse(engine);
+	}
+}
+
+void mesh_engine_timer_advance(struct mesh_engine *engine, struct mesh_timer *timer,
+			       uint64_t due_ms)
+{
+	if (!timer->set || due_ms < timer->due_ms)
+		mesh_engine_timer_set(engine, timer, due_ms);
+}
+
+void mesh_engine_timer_cancel(struct mesh_engine *engine, struct mesh_timer *timer)
+{
+	mesh_timers_cancel(&engine->timers, timer);
 }
 
 static void wakes_drain(struct mesh_engine *engine)
@@ -60,32 +92,66 @@ static void wakes_drain(struct mesh_engine *engine)
 		return;
 }
 
-/*
- * Handles one event at a time: the handler may free the owners of other watches, to which further
- * events of the same batch would still point.
- */
-static void engine_turn(struct mesh_engine *engine)
+void mesh_engine_errand(struct mesh_engine *engine, void (*errand)(void *owner))
+{
+	engine->errand = errand;
+}
+
+/* Milliseconds until the first timer or the owner's work is due; -1: never. */
+static int engine_timeout(struct mesh_engine *engine)
+{
+	const struct mesh_timer *first = engine->timers.first;
+	int timeout = engine->work->timeout(engine->owner);
+	uint64_t now_ms, left_ms;
+
+	engine->sleeps_until_ms = UINT64_MAX;
+	if (!first)
+		return timeout;
+	now_ms = mesh_clock_ms();
+	left_ms = mesh_clock_elapsed_ms(now_ms, first->due_ms);
+	engine->sleeps_until_ms = now_ms + left_ms;
+	if (timeout >= 0 && (uint64_t)timeout <= left_ms)
+		return timeout;
+	return left_ms < INT_MAX ? (int)left_ms : INT_MAX;
+}
+
+static void events_handle(struct mesh_engine *engine, const struct epoll_event *events, int num)
 {
 	struct mesh_watch *watch;
-	struct epoll_event event;
+	int i;
+
+	for (i = 0; i < num; i++) {
+		watch = events[i].data.ptr;
+		if (!watch)
+			wakes_drain(engine);
+		else if (watch->fd >= 0) /* else it was removed a moment ago */
+			watch->ready(watch, events[i].events);
+	}
+}
+
+static void engine_turn(struct mesh_engine *engine)
+{
+	struct epoll_event events[EVENTS];
+	void (*errand)(void *owner);
 	int timeout, n;
 
 	mesh_lock_take(engine->lock);
-	timeout = engine->work->timeout(engine->owner);
+	timeout = engine_timeout(engine);
 	mesh_lock_release(engine->lock);
-	n = epoll_wait(engine->epoll_fd, &event, 1, timeout);
+	n = epoll_wait(engine->epoll_fd, events, EVENTS, timeout);
 	if (!n && !timeout)
 		sched_yield(); /* it polls without a pause: let others have the lock and the CPU */
 
 	mesh_lock_take(engine->lock);
-	if (n == 1 && event.data.ptr) {
-		watch = event.data.ptr;
-		watch->ready(watch, event.events);
-	} else if (n == 1) {
-		wakes_drain(engine);
-	}
+	engine->sleeps_until_ms = 0;
+	events_handle(engine, events, n);
 	engine->work->tick(engine->owner);
+	mesh_timers_run(&engine->timers, mesh_clock_ms());
+	errand = engine->errand;
+	engine->errand = NULL;
 	mesh_lock_release(engine->lock);
+	if (errand)
+		errand(engine->owner);
 }
 
 static void *engine_main(void *arg)
@@ -127,6 +193,8 @@ int mesh_engine_open(struct mesh_engine *engine, struct mesh_lock *lock,
 	engine->lock = lock;
 	engine->work = work;
 	engine->owner = owner;
+	engine->timers = (struct mesh_timers){.first = NULL};
+	engine->errand = NULL;
 	atomic_store(&engine->stop, false);
 	engine->wake_fd = -1;
 	engine->epoll_fd = mesh_descriptor_hide(epoll_create1(EPOLL_CLOEXEC));

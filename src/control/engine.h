@@ -13,19 +13,26 @@
 #include <stdint.h>
 
 #include "base/lock.h"
+#include "control/timer.h"
 
 /* A file descriptor and the function to call when it is ready. Embedded in its owner. */
 struct mesh_watch {
 	int fd; /* -1 while there is none */
-	/* @events: EPOLLIN and so on; the engine's lock is held. May free its owner. */
+	/*
+	 * @events: EPOLLIN and so on; the engine's lock is held. Frees no owner of a watch: the
+	 * engine may have more events at hand. That is the timers' work.
+	 */
 	void (*ready)(struct mesh_watch *watch, uint32_t events);
 };
 
 /* What the thread does for its owner. */
 struct mesh_engine_work {
-	/* Milliseconds until tick() is due, -1 for never. The engine's lock is held for both. */
+	/*
+	 * Milliseconds until tick() is due, -1 for never: for what has no deadline. The engine's
+	 * lock is held for both.
+	 */
 	int (*timeout)(void *owner);
-	/* Does the work that is due. Called after each event and after each timeout. */
+	/* Called in each turn, after the events and before the timers. */
 	void (*tick)(void *owner);
 };
 
@@ -35,6 +42,9 @@ struct mesh_engine {
 	void *owner;
 	int epoll_fd;
 	int wake_fd; /* eventfd */
+	struct mesh_timers timers;
+	void (*errand)(void *owner); /* the thread's next; NULL: none */
+	uint64_t sleeps_until_ms; /* while it may wait for events; 0: it will look at the timers */
 	pthread_t thread;
 	bool running;
 	_Atomic(bool) stop;
@@ -63,12 +73,33 @@ void mesh_engine_close(struct mesh_engine *engine);
 /** Makes the thread run a tick soon. Any thread may call it, with any lock held. */
 void mesh_engine_wake(struct mesh_engine *engine);
 
+/** The thread polls the domains for a while. Any thread may call it. */
+static inline void mesh_engine_stay_awake(struct mesh_engine *engine)
+{
+	atomic_store_explicit(&engine->awake, true, memory_order_relaxed);
+}
+
 /** Called by the threads that poll for NCCL; costs one load while the thread is awake. */
 static inline void mesh_engine_busy(struct mesh_engine *engine)
 {
 	if (!atomic_load_explicit(&engine->awake, memory_order_relaxed))
 		mesh_engine_wake(engine);
 }
+
+/**
+ * Sets a deadline, at which the thread calls timer->expired with the engine's lock held, which the
+ * caller holds as well; mesh_engine_timer_advance() only if none is set, or a later one.
+ */
+void mesh_engine_timer_set(struct mesh_engine *engine, struct mesh_timer *timer, uint64_t due_ms);
+void mesh_engine_timer_advance(struct mesh_engine *engine, struct mesh_timer *timer,
+			       uint64_t due_ms);
+void mesh_engine_timer_cancel(struct mesh_engine *engine, struct mesh_timer *timer);
+
+/**
+ * Has the thread call @errand once, with the owner and without the lock, for what takes long.
+ * Called by a timer, with the lock held; what was set before and has not run yet is replaced.
+ */
+void mesh_engine_errand(struct mesh_engine *engine, void (*errand)(void *owner));
 
 /** Starts to watch watch->fd for @events. Returns 0 or a negative errno. */
 int mesh_engine_watch(struct mesh_engine *engine, struct mesh_watch *watch, uint32_t events);

@@ -6,6 +6,8 @@
 
 #include "base/clock.h"
 #include "control/link.h"
+#include "control/peer_index.h"
+#include "control/process_sockets.h"
 
 /* While the link is watched, the provider's sockets are searched for again after this. */
 #define SEARCH_MS 5000
@@ -53,12 +55,12 @@ void mesh_link_keepalives_set(const struct mesh_link *link)
 MESH_HOLDS(process)
 static struct mesh_link *link_find(const struct mesh_peer *peer)
 {
-	struct mesh_link *link;
+	struct mesh_peer *other = NULL;
 
-	LIST_FOREACH(link, &peer->process->links, entry) {
-		if (link->domain == peer->domain && link->process_id == peer->process_id &&
-		    mesh_addr_equal(&link->address, &peer->address.addr))
-			return link;
+	while ((other = mesh_peer_of_process(peer, other))) {
+		if (other->link && other->domain == peer->domain &&
+		    mesh_addr_equal(&other->address.addr, &peer->address.addr))
+			return other->link;
 	}
 	return NULL;
 }
@@ -72,8 +74,6 @@ static struct mesh_link *link_make(const struct mesh_peer *peer)
 		return NULL;
 	link->process = peer->process;
 	link->domain = peer->domain;
-	link->process_id = peer->process_id;
-	link->address = peer->address.addr;
 	LIST_INIT(&link->peers);
 	mesh_liveness_init(&link->liveness, peer->process->config.dead_peer_timeout_s * 1000);
 	LIST_INSERT_HEAD(&peer->process->links, link, entry);
@@ -104,6 +104,7 @@ void mesh_link_leave(struct mesh_peer *peer)
 	peer->link = NULL;
 	LIST_REMOVE(peer, link_entry);
 	if (LIST_EMPTY(&link->peers)) {
+		mesh_engine_timer_cancel(&link->process->engine, &link->timer);
 		LIST_REMOVE(link, entry);
 		free(link);
 	}
@@ -120,7 +121,8 @@ static int data_look(struct mesh_link *link, struct mesh_tcp_look *looks, uint64
 	if (link->searched_ms && now_ms < link->searched_ms + (whole ? SEARCH_MS : SEARCH_AGAIN_MS))
 		return num;
 	/* The remotes of all peers of the link have the same endpoint name. */
-	mesh_remote_sockets_find(link->domain, LIST_FIRST(&link->peers)->remote, &link->sockets);
+	mesh_remote_sockets_find(mesh_process_sockets(link->process, now_ms), link->domain,
+				 LIST_FIRST(&link->peers)->remote, &link->sockets);
 	link->searched_ms = now_ms;
 	return mesh_remote_sockets_look(&link->sockets, looks);
 }
@@ -143,18 +145,32 @@ enum mesh_liveness_verdict mesh_link_look(struct mesh_link *link, uint64_t now_m
 	return mesh_liveness_learn(&link->liveness, looks, num, now_ms);
 }
 
+void mesh_link_check(struct mesh_link *link)
+{
+	mesh_engine_timer_set(&link->process->engine, &link->timer, 0);
+}
+
 void mesh_link_want(struct mesh_peer *peer, uint64_t until_ms)
 {
-	if (peer->link)
-		mesh_liveness_want(&peer->link->liveness, until_ms);
+	struct mesh_link *link = peer->link;
+
+	if (!link)
+		return;
+	mesh_liveness_want(&link->liveness, until_ms);
+	if (link->liveness.state == MESH_LIVENESS_IDLE)
+		mesh_link_check(link);
 }
 
 void mesh_link_sent(struct mesh_peer *peer)
 {
-	if (!peer->link || peer->link->sent_ms)
+	struct mesh_link *link = peer->link;
+
+	if (!link || link->sent_ms)
 		return;
-	peer->link->sent_ms = mesh_clock_ms();
-	mesh_engine_wake(&peer->process->engine);
+	link->sent_ms = mesh_clock_ms();
+	mesh_engine_stay_awake(&peer->process->engine);
+	mesh_engine_timer_advance(&peer->process->engine, &link->timer,
+				  link->sent_ms + MESH_LINK_FRAME_MS);
 }
 
 bool mesh_link_is_fresh(const struct mesh_peer *peer, uint64_t now_ms)

@@ -21,12 +21,15 @@
 /* Keep-alive probes of the kernel within the limit of silence; the plugin triggers as many. */
 #define MESH_LINK_QUESTIONS 60
 
+/* If a frame is not acknowledged within this, its link is watched. */
+#define MESH_LINK_FRAME_MS 500
+
 struct mesh_link {
 	LIST_ENTRY(mesh_link) entry; /* process->links */
+	struct mesh_timer timer;     /* while it is watched or a frame may be unacknowledged; its
+					function is link_watch.c's */
 	struct mesh_process *process;
 	struct mesh_domain *domain;
-	uint64_t process_id;
-	struct mesh_addr address;
 	LIST_HEAD(, mesh_peer) peers MESH_GUARDED_BY(process); /* those that are up; never empty */
 	bool eager; /* keep-alive probes often, and does not end the connection */
 	struct mesh_liveness liveness;
@@ -75,5 +78,9 @@ enum mesh_liveness_verdict mesh_link_look(struct mesh_link *link, uint64_t now_m
 /** Sets keep-alive on all of its control connections; each setting sends a probe at once. */
 MESH_HOLDS(process)
 void mesh_link_keepalives_set(const struct mesh_link *link);
+
+/** Has the engine check the link in this turn, or in the next one. */
+MESH_HOLDS(process)
+void mesh_link_check(struct mesh_link *link);
 
 #endif

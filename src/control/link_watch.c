@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/container.h"
 #include "control/link.h"
 #include "control/link_watch.h"
 #include "control/peer_end.h"
+#include "control/peer_index.h"
 #include "control/peer_send.h"
 #include "control/socket.h"
 #include "system/tcp_look.h"
@@ -15,9 +17,8 @@
 /* After QUIET_MS without a sign of life, the kernel is made to send probes, at this interval. */
 #define QUIET_MS 1000
 #define POKE_MS 200
-
-/* If a frame is not acknowledged within this, its link is watched. */
-#define FRAME_MS 500
+/* Between two checks of a link that is watched: liveness.c decides which of them are looks. */
+#define TURN_MS 20
 
 /* ---- verdicts -------------------------------------------------------------------------- */
 
@@ -161,46 +162,55 @@ static void frames_check(struct mesh_link *link, uint64_t now_ms)
 	struct mesh_tcp_look look = {.queued = 0};
 	const struct mesh_peer *peer;
 
-	if (!link->sent_ms || mesh_clock_elapsed_ms(link->sent_ms, now_ms) < FRAME_MS)
+	if (!link->sent_ms || mesh_clock_elapsed_ms(link->sent_ms, now_ms) < MESH_LINK_FRAME_MS)
 		return;
 	LIST_FOREACH(peer, &link->peers, link_entry) {
 		if (!mesh_tcp_look(peer->watch.fd, &look) && look.queued) {
-			mesh_liveness_want(&link->liveness, now_ms + FRAME_MS);
+			mesh_liveness_want(&link->liveness, now_ms + MESH_LINK_FRAME_MS);
 			return;
 		}
 	}
 	link->sent_ms = 0;
 }
 
-void mesh_links_tick(struct mesh_process *process, uint64_t now_ms)
+/* While the link is watched it is looked at often, and so is a frame that is not acknowledged. */
+MESH_HOLDS(process)
+static void next_check_set(struct mesh_link *link, uint64_t now_ms)
 {
-	struct mesh_link *link, *next;
-	bool due, eager;
+	bool watched = link->liveness.state != MESH_LIVENESS_IDLE;
+	uint64_t frame_ms = link->sent_ms + MESH_LINK_FRAME_MS;
 
-	mesh_process_assert_locked(process);
-	for (link = LIST_FIRST(&process->links); link; link = next) {
-		next = LIST_NEXT(link, entry); /* a verdict frees only its own link */
-		frames_check(link, now_ms);
-		due = mesh_liveness_is_due(&link->liveness, now_ms);
-		eager = link->liveness.state != MESH_LIVENESS_IDLE;
-		if (eager != link->eager) {
-			link->eager = eager;
-			mesh_link_keepalives_set(link);
-		}
-		if (!due)
-			continue;
-		silence_poke(link, now_ms);
-		link_judge(link, mesh_link_look(link, now_ms));
-	}
+	if (watched || (link->sent_ms && frame_ms <= now_ms))
+		mesh_engine_timer_set(&link->process->engine, &link->timer, now_ms + TURN_MS);
+	else if (link->sent_ms)
+		mesh_engine_timer_set(&link->process->engine, &link->timer, frame_ms);
 }
 
-bool mesh_links_pending(const struct mesh_process *process)
+/* Checks a link, loses it if it is dead, and sets the next check. */
+MESH_HOLDS(process)
+static void link_expired(struct mesh_timer *timer, uint64_t now_ms)
 {
-	const struct mesh_link *link;
+	struct mesh_link *link = mesh_container_of(timer, struct mesh_link, timer);
+	bool due, eager;
 
-	LIST_FOREACH(link, &process->links, entry) {
-		if (link->liveness.state == MESH_LIVENESS_SILENT || link->sent_ms)
-			return true;
+	mesh_process_assert_locked(link->process);
+	frames_check(link, now_ms);
+	due = mesh_liveness_is_due(&link->liveness, now_ms);
+	eager = link->liveness.state != MESH_LIVENESS_IDLE;
+	if (eager != link->eager) {
+		link->eager = eager;
+		mesh_link_keepalives_set(link);
 	}
-	return false;
+	next_check_set(link, now_ms);
+	if (!due)
+		return;
+	silence_poke(link, now_ms);
+	link_judge(link, mesh_link_look(link, now_ms)); /* last: it may free the link */
+}
+
+void mesh_link_watch(struct mesh_peer *peer)
+{
+	mesh_link_join(peer);
+	if (peer->link)
+		peer->link->timer.expired = link_expired;
 }

@@ -33,11 +33,8 @@ void mesh_link_timed_out(struct mesh_peer *peer, int error);
 MESH_HOLDS(process)
 void mesh_link_given_up(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_t detail);
 
-/** Checks the links that are due, and loses those that are dead. */
+/** Calls mesh_link_join(), and has the link checked when it is due. */
 MESH_HOLDS(process)
-void mesh_links_tick(struct mesh_process *process, uint64_t now_ms);
-
-/** True while a link must be checked even if no thread polls. */
-bool mesh_links_pending(const struct mesh_process *process);
+void mesh_link_watch(struct mesh_peer *peer);
 
 #endif

@@ -52,8 +52,21 @@ void mesh_peer_state_set(struct mesh_peer *peer, enum mesh_peer_state state)
 		peer->reason[0] = '\0';
 	peer->state = state;
 	peer->state_ms = mesh_clock_ms();
-	/* Makes the connects that wait for this peer check it again. */
-	mesh_engine_wake(&peer->process->engine);
+	mesh_peer_urgent_set(peer, state == MESH_PEER_GREETING || state == MESH_PEER_LOST);
+	mesh_engine_stay_awake(&peer->process->engine);
+	mesh_peer_check(peer);
+}
+
+void mesh_peer_check(struct mesh_peer *peer)
+{
+	mesh_engine_timer_set(&peer->process->engine, &peer->timer, 0);
+}
+
+void mesh_peer_urgent_set(struct mesh_peer *peer, bool urgent)
+{
+	mesh_process_assert_locked(peer->process);
+	peer->process->num_urgent += urgent - peer->urgent;
+	peer->urgent = urgent;
 }
 
 const char *mesh_peer_text(const struct mesh_peer *peer, char *text)
@@ -68,19 +81,6 @@ const char *mesh_peer_text(const struct mesh_peer *peer, char *text)
 	return text;
 }
 
-struct mesh_peer *mesh_peer_of_process(const struct mesh_peer *peer, struct mesh_peer *previous)
-{
-	struct mesh_peer *other;
-
-	mesh_process_assert_locked(peer->process);
-	other = previous ? LIST_NEXT(previous, entry) : LIST_FIRST(&peer->process->peers);
-	/* The process is unknown, and the id 0, until HELLO has arrived. */
-	while (other && other != peer &&
-	       (!peer->process_id || other->process_id != peer->process_id))
-		other = LIST_NEXT(other, entry);
-	return other;
-}
-
 void mesh_peer_use(struct mesh_peer *peer)
 {
 	mesh_process_assert_locked(peer->process);
@@ -90,8 +90,8 @@ void mesh_peer_use(struct mesh_peer *peer)
 void mesh_peer_put(struct mesh_peer *peer)
 {
 	mesh_process_assert_locked(peer->process);
-	peer->users--;
-	mesh_engine_wake(&peer->process->engine); /* its tick may free it */
+	if (!--peer->users)
+		mesh_peer_check(peer); /* which may free it */
 }
 
 void mesh_peer_user_add(struct mesh_peer *peer, struct mesh_peer_user *user)
@@ -110,6 +110,31 @@ bool mesh_peer_refuses(const struct mesh_peer *peer, uint64_t cookie)
 {
 	return peer->refusal &&
 	       (peer->refusal != MESH_REFUSAL_COOKIE || peer->sent_cookie == cookie);
+}
+
+void mesh_peer_drain(struct mesh_peer *peer, uint32_t comm, uint64_t until_ms)
+{
+	mesh_process_assert_locked(peer->process);
+	if (!peer->stray_until_ms)
+		LIST_INSERT_HEAD(&peer->process->strays, peer, stray_entry);
+	peer->stray = comm;
+	peer->stray_until_ms = until_ms;
+}
+
+void mesh_peer_drain_end(struct mesh_peer *peer)
+{
+	mesh_process_assert_locked(peer->process);
+	if (peer->stray_until_ms)
+		LIST_REMOVE(peer, stray_entry);
+	peer->stray_until_ms = 0;
+}
+
+void mesh_peer_port_cancel(struct mesh_peer *peer)
+{
+	mesh_process_assert_locked(peer->process);
+	if (peer->port_due)
+		LIST_REMOVE(peer, port_entry);
+	peer->port_due = false;
 }
 
 void mesh_peer_sink_end(struct mesh_peer *peer)

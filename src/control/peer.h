@@ -82,7 +82,11 @@ enum mesh_peer_state {
 #define MESH_PEER_OUT_MAX (64 * 1024)
 
 struct mesh_peer {
-	LIST_ENTRY(mesh_peer) entry; /* process->peers */
+	LIST_ENTRY(mesh_peer) entry;			    /* process->peers */
+	LIST_ENTRY(mesh_peer) process_entry, address_entry; /* process->index */
+	LIST_ENTRY(mesh_peer) port_entry;		    /* process->ports.due */
+	bool port_due MESH_GUARDED_BY(process);		    /* it is there */
+	struct mesh_timer timer;			    /* when it is to be checked next */
 	struct mesh_process *process;
 	struct mesh_domain *domain;
 	struct mesh_watch watch;
@@ -98,7 +102,8 @@ struct mesh_peer {
 		process); /* since when it owes us a frame about a comm's end; 0: it does not */
 	/* A comm that we have freed, and on which the peer still has something in flight. */
 	uint32_t stray MESH_GUARDED_BY(process);
-	uint64_t stray_until_ms MESH_GUARDED_BY(process); /* the engine polls for it until then */
+	uint64_t stray_until_ms MESH_GUARDED_BY(process); /* the engine polls until then; 0: no */
+	LIST_ENTRY(mesh_peer) stray_entry;		  /* process->strays, until then */
 
 	/* Where it is. The ports are 0 until known. */
 	struct mesh_endpoint_addr address;
@@ -122,6 +127,9 @@ struct mesh_peer {
 	_Atomic(bool) greeted;
 	_Atomic(int) greet_error; /* a greeting could not be sent: negative errno */
 	_Atomic(int) greetings;	  /* in flight, with a pointer to us */
+	_Atomic(bool) has_news;	  /* it is in process->greeted */
+	struct mesh_peer *next_greeted;
+	bool urgent MESH_GUARDED_BY(process);	      /* counted in process->num_urgent */
 	uint64_t started_ms MESH_GUARDED_BY(process); /* of this attempt */
 	uint64_t state_ms MESH_GUARDED_BY(process);   /* when it entered its state */
 	bool stuck_warned;			    /* a WARN reported that it lacks a descriptor */
@@ -160,15 +168,13 @@ const char *mesh_peer_text(const struct mesh_peer *peer, char *text);
 MESH_HOLDS(process)
 void mesh_peer_state_set(struct mesh_peer *peer, enum mesh_peer_state state);
 
-/**
- * Iterates over the peers of one process: over all links, in both directions, @peer included.
- *
- * @previous: what the last call returned; NULL: begins
- *
- * Returns NULL after the last one. process->lock held.
- */
+/** Has the engine check the peer in this turn, or in the next one. process->lock held. */
 MESH_HOLDS(process)
-struct mesh_peer *mesh_peer_of_process(const struct mesh_peer *peer, struct mesh_peer *previous);
+void mesh_peer_check(struct mesh_peer *peer);
+
+/** Counts the peer among those for which the engine polls each millisecond, or no longer. */
+MESH_HOLDS(process)
+void mesh_peer_urgent_set(struct mesh_peer *peer, bool urgent);
 
 /** Adds a user, which is notified if the peer is lost, and removes it. process->lock held. */
 MESH_HOLDS(process)
@@ -189,12 +195,18 @@ void mesh_peer_put(struct mesh_peer *peer);
 MESH_HOLDS(process)
 bool mesh_peer_refuses(const struct mesh_peer *peer, uint64_t cookie);
 
-/** True while the peer waits for what it has in flight on a comm that we have freed. */
+/**
+ * The peer has something in flight on @comm, which we have freed: the engine polls until @until_ms.
+ * mesh_peer_drain_end(): it is there, or the peer is lost.
+ */
 MESH_HOLDS(process)
-static inline bool mesh_peer_drains(const struct mesh_peer *peer, uint64_t now_ms)
-{
-	return now_ms < peer->stray_until_ms;
-}
+void mesh_peer_drain(struct mesh_peer *peer, uint32_t comm, uint64_t until_ms);
+MESH_HOLDS(process)
+void mesh_peer_drain_end(struct mesh_peer *peer);
+
+/** Removes the peer from those that a port is reported to (peer_port.h). Idempotent. */
+MESH_HOLDS(process)
+void mesh_peer_port_cancel(struct mesh_peer *peer);
 
 /** Removes the sink at which greetings arrive. process->lock held; takes domain->lock. */
 MESH_HOLDS(process)

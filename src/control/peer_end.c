@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "control/link.h"
 #include "control/peer_end.h"
+#include "control/peer_index.h"
 #include "fabric/remote.h"
 
 /* Between two attempts to connect. Short: a refusal comes at once while a peer is starting. */
@@ -105,6 +106,7 @@ void mesh_peer_lose(struct mesh_peer *peer, const char *reason)
 	loss_log(peer);
 	peer->process->events->lost(peer, peer->warned);
 	mesh_link_leave(peer);
+	mesh_peer_port_cancel(peer);
 	mesh_peer_sink_end(peer);
 	mesh_engine_unwatch(&peer->process->engine, &peer->watch);
 	peer->lost_ms = mesh_clock_ms();

@@ -15,6 +15,7 @@
 #include "control/peer_end.h"
 #include "control/peer_frames.h"
 #include "control/peer_greeting.h"
+#include "control/peer_index.h"
 #include "control/peer_send.h"
 #include "fabric/provider_sockets.h"
 #include "wire/stats.h"
@@ -116,7 +117,7 @@ static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *
 		hello_refuse(peer, refusal);
 		return;
 	}
-	peer->process_id = hello->process_id;
+	mesh_peer_process_set(peer, hello->process_id);
 	peer->eager_limit = hello->eager_limit;
 	peer->speed_mbps = nic_speed(hello);
 	peer->remote_id = hello->peer_id;

@@ -3,15 +3,28 @@
 #include <string.h>
 
 #include "base/container.h"
-#include "control/link.h"
+#include "control/link_watch.h"
 #include "control/peer_end.h"
 #include "control/peer_greeting.h"
-#include "control/peer_send.h"
+#include "control/peer_port.h"
 #include "fabric/breakage.h"
 #include "nic/rdma_error.h"
 #include "wire/message.h"
 
-/* domain->lock held: sets a flag and leaves the rest to the engine. */
+/* Leaves the rest to the engine, which finds the peer in process->greeted. Needs no lock. */
+static void news_leave(struct mesh_peer *peer)
+{
+	struct mesh_peer *_Atomic *greeted = &peer->process->greeted;
+
+	if (atomic_exchange(&peer->has_news, true))
+		return; /* it is there already */
+	peer->next_greeted = atomic_load(greeted);
+	while (!atomic_compare_exchange_weak(greeted, &peer->next_greeted, peer))
+		;
+	mesh_engine_wake(&peer->process->engine);
+}
+
+/* domain->lock held. */
 void mesh_peer_greeting_arrived(struct mesh_sink *sink, const struct mesh_message_header *header,
 				const void *payload)
 {
@@ -22,7 +35,7 @@ void mesh_peer_greeting_arrived(struct mesh_sink *sink, const struct mesh_messag
 	if (header->type != expected)
 		return;
 	atomic_store(&peer->greeted, true);
-	mesh_engine_wake(&peer->process->engine);
+	news_leave(peer);
 }
 
 /*
@@ -33,8 +46,10 @@ static void greeting_sent(struct mesh_buffer *buffer, int error)
 {
 	struct mesh_peer *peer = buffer->owner;
 
-	if (error)
+	if (error) {
 		atomic_store(&peer->greet_error, error);
+		news_leave(peer);
+	}
 	atomic_fetch_sub(&peer->greetings, 1); /* last: now the peer may be freed */
 }
 
@@ -81,7 +96,20 @@ void mesh_peer_greeting_check(struct mesh_peer *peer)
 	if (peer->incoming && greeting_send(peer, MESH_MESSAGE_GREET_REPLY))
 		return; /* the next tick retries */
 	mesh_peer_state_set(peer, MESH_PEER_UP);
-	mesh_link_join(peer);
+	mesh_link_watch(peer);
 	if (!peer->incoming)
-		mesh_peer_port_send(peer);
+		mesh_peer_port_report(peer);
+}
+
+struct mesh_peer *mesh_peers_greeted(struct mesh_process *process)
+{
+	return atomic_exchange(&process->greeted, NULL);
+}
+
+struct mesh_peer *mesh_peer_greeted_next(struct mesh_peer *peer)
+{
+	struct mesh_peer *next = peer->next_greeted;
+
+	atomic_store(&peer->has_news, false); /* from now on a greeting may add it again */
+	return next;
 }

@@ -14,6 +14,13 @@ void mesh_peer_greet(struct mesh_peer *peer);
 MESH_HOLDS(process)
 void mesh_peer_greeting_check(struct mesh_peer *peer);
 
+/**
+ * Takes the peers that a greeting has arrived for, or failed, since the last call. NULL: none. The
+ * next one is to be fetched before a peer is checked, which may free it.
+ */
+struct mesh_peer *mesh_peers_greeted(struct mesh_process *process);
+struct mesh_peer *mesh_peer_greeted_next(struct mesh_peer *peer);
+
 /** Handles GREET or its reply: the function of peer->sink. domain->lock held. */
 void mesh_peer_greeting_arrived(struct mesh_sink *sink, const struct mesh_message_header *header,
 				const void *payload);

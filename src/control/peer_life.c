@@ -16,6 +16,7 @@
 #include "control/peer_end.h"
 #include "control/peer_frames.h"
 #include "control/peer_greeting.h"
+#include "control/peer_index.h"
 #include "control/peer_life.h"
 #include "control/peer_send.h"
 #include "control/socket.h"
@@ -30,6 +31,11 @@
 #define GREETING_MS 3000
 /* After the control connection has ended, messages in flight may arrive for this long. */
 #define GRACE_MS 500
+/* Between two attempts to finish what depends on the provider. */
+#define PROVIDER_MS 2
+/* While a peer greets, it is checked this often for a lack of descriptors. */
+#define STUCK_MS 1000
+#define NEVER UINT64_MAX
 
 /* ---- the socket ------------------------------------------------------------------------ */
 
@@ -146,6 +152,8 @@ static void peer_ready(struct mesh_watch *watch, uint32_t events)
 
 /* ---- making and freeing ---------------------------------------------------------------- */
 
+static void peer_expired(struct mesh_timer *timer, uint64_t now_ms);
+
 MESH_HOLDS(process)
 static int peer_alloc(struct mesh_process *process, struct mesh_domain *domain,
 		      struct mesh_peer **made)
@@ -158,6 +166,7 @@ static int peer_alloc(struct mesh_process *process, struct mesh_domain *domain,
 	peer->process = process;
 	peer->domain = domain;
 	peer->watch = (struct mesh_watch){.fd = -1, .ready = peer_ready};
+	peer->timer.expired = peer_expired;
 	peer->sink.message = mesh_peer_greeting_arrived;
 	ret = mesh_random(&peer->sink.token, sizeof(peer->sink.token));
 	if (!ret)
@@ -173,20 +182,31 @@ static int peer_alloc(struct mesh_process *process, struct mesh_domain *domain,
 	return 0;
 }
 
+/* The outgoing peer there, if one is or may be up. */
+MESH_HOLDS(process)
+static struct mesh_peer *peer_find(const struct mesh_process *process,
+				   const struct mesh_domain *domain,
+				   const struct mesh_endpoint_addr *address, uint16_t control_port)
+{
+	struct mesh_peer *peer;
+
+	LIST_FOREACH(peer, mesh_peers_at(process, &address->addr, control_port), address_entry) {
+		if (peer->state != MESH_PEER_LOST && peer->domain == domain &&
+		    peer->control_port == control_port && !peer->refusal &&
+		    mesh_addr_equal(&peer->address.addr, &address->addr))
+			return peer;
+	}
+	return NULL;
+}
+
 int mesh_peer_get(struct mesh_process *process, struct mesh_domain *domain,
 		  const struct mesh_endpoint_addr *address, uint16_t control_port,
 		  uint32_t listen_id, uint64_t cookie, struct mesh_peer **peer)
 {
-	struct mesh_peer *found;
+	struct mesh_peer *found = peer_find(process, domain, address, control_port);
 	int ret;
 
 	mesh_process_assert_locked(process);
-	LIST_FOREACH(found, &process->peers, entry) {
-		if (!found->incoming && found->state != MESH_PEER_LOST && found->domain == domain &&
-		    found->control_port == control_port && !found->refusal &&
-		    mesh_addr_equal(&found->address.addr, &address->addr))
-			break;
-	}
 	if (!found) {
 		ret = peer_alloc(process, domain, &found);
 		if (ret)
@@ -195,6 +215,7 @@ int mesh_peer_get(struct mesh_process *process, struct mesh_domain *domain,
 		found->control_port = control_port;
 		found->listen_id = listen_id;
 		found->cookie = cookie;
+		mesh_peer_index_add(found);
 		attempt_start(found);
 	}
 	if (found->state != MESH_PEER_UP) {
@@ -202,7 +223,8 @@ int mesh_peer_get(struct mesh_process *process, struct mesh_domain *domain,
 		found->listen_id = listen_id;
 		found->cookie = cookie;
 	}
-	found->users++;
+	mesh_peer_use(found);
+	mesh_peer_check(found);
 	*peer = found;
 	return 0;
 }
@@ -230,11 +252,31 @@ int mesh_peer_accept(struct mesh_process *process, struct mesh_domain *domain, i
 	return ret;
 }
 
+/* After the sink's end nothing adds the peer again. The others are checked in the next run. */
+MESH_HOLDS(process)
+static void greeted_leave(struct mesh_peer *peer)
+{
+	struct mesh_peer *other, *next;
+
+	if (!atomic_load(&peer->has_news))
+		return;
+	for (other = mesh_peers_greeted(peer->process); other; other = next) {
+		next = mesh_peer_greeted_next(other);
+		mesh_peer_check(other);
+	}
+}
+
 void mesh_peer_free(struct mesh_peer *peer)
 {
 	mesh_process_assert_locked(peer->process);
 	mesh_link_leave(peer);
+	mesh_peer_port_cancel(peer);
 	mesh_peer_sink_end(peer);
+	greeted_leave(peer);
+	mesh_engine_timer_cancel(&peer->process->engine, &peer->timer);
+	mesh_peer_urgent_set(peer, false);
+	mesh_peer_drain_end(peer);
+	mesh_peer_index_remove(peer);
 	mesh_engine_unwatch(&peer->process->engine, &peer->watch);
 	mesh_remote_close(peer->domain, peer->remote);
 	LIST_REMOVE(peer, entry);
@@ -251,6 +293,8 @@ static void peer_bury(struct mesh_peer *peer)
 	struct mesh_peer_user *user;
 
 	peer->buried = true;
+	mesh_peer_urgent_set(peer, false);
+	mesh_peer_drain_end(peer);
 	mesh_domain_lock(peer->domain);
 	LIST_FOREACH(user, &peer->user_list, entry)
 		user->ops->lost(user);
@@ -259,19 +303,15 @@ static void peer_bury(struct mesh_peer *peer)
 	mesh_domain_unlock(peer->domain);
 }
 
-bool mesh_peer_urgent(const struct mesh_peer *peer)
-{
-	return peer->state == MESH_PEER_GREETING ||
-	       (peer->state == MESH_PEER_LOST && !peer->buried);
-}
-
-/* A greeting that the provider holds points to the peer: then the next tick retries. */
+/* Returns false if a greeting that the provider holds points to the peer. */
 MESH_HOLDS(process)
-static void peer_try_free(struct mesh_peer *peer)
+static bool peer_try_free(struct mesh_peer *peer)
 {
 	mesh_peer_greeting_drop(peer);
-	if (!atomic_load(&peer->greetings))
-		mesh_peer_free(peer);
+	if (atomic_load(&peer->greetings))
+		return false;
+	mesh_peer_free(peer);
+	return true;
 }
 
 /* True for an attempt without users, and for a lost peer without users. */
@@ -326,6 +366,51 @@ static void outgoing_check(struct mesh_peer *peer, uint64_t now_ms)
 	}
 }
 
+/* When the peer's state needs the next check; NEVER: only an event changes it. */
+MESH_HOLDS(process)
+static uint64_t peer_due(const struct mesh_peer *peer, uint64_t now_ms)
+{
+	switch (peer->state) {
+	case MESH_PEER_HELLO:
+		return (peer->incoming ? peer->started_ms : peer->state_ms) + SILENCE_MS + 1;
+	case MESH_PEER_GREETING:
+		if (atomic_load(&peer->greeted))
+			return now_ms + PROVIDER_MS; /* no buffer was free for the answer */
+		return peer->incoming ? now_ms + STUCK_MS : peer->state_ms + GREETING_MS + 1;
+	case MESH_PEER_RETRY:
+		return peer->users && !peer->refusal ? peer->retry_ms : NEVER;
+	case MESH_PEER_LOST:
+		return peer->buried ? NEVER : peer->lost_ms + GRACE_MS;
+	default:
+		return NEVER;
+	}
+}
+
+/* The same for a peer without users. */
+MESH_HOLDS(process)
+static uint64_t unwanted_due(const struct mesh_peer *peer, uint64_t now_ms)
+{
+	if (peer_is_unwanted(peer, now_ms))
+		return now_ms + PROVIDER_MS; /* the provider still holds a greeting */
+	if (!peer->users && peer->silent_ms)
+		return peer->silent_ms + SILENCE_MEMORY_MS;
+	return NEVER;
+}
+
+MESH_HOLDS(process)
+static void next_check_set(struct mesh_peer *peer, uint64_t now_ms)
+{
+	struct mesh_engine *engine = &peer->process->engine;
+	uint64_t due_ms = peer_due(peer, now_ms), unwanted_ms = unwanted_due(peer, now_ms);
+
+	if (unwanted_ms < due_ms)
+		due_ms = unwanted_ms;
+	if (due_ms == NEVER)
+		mesh_engine_timer_cancel(engine, &peer->timer);
+	else
+		mesh_engine_timer_set(engine, &peer->timer, due_ms);
+}
+
 void mesh_peer_tick(struct mesh_peer *peer, uint64_t now_ms)
 {
 	/* Operations in flight would never complete. A peer that is not up reaches its deadline. */
@@ -343,6 +428,42 @@ void mesh_peer_tick(struct mesh_peer *peer, uint64_t now_ms)
 	if (peer->state == MESH_PEER_LOST && !peer->buried &&
 	    mesh_clock_elapsed_ms(peer->lost_ms, now_ms) >= GRACE_MS)
 		peer_bury(peer);
-	if (peer_is_unwanted(peer, now_ms))
-		peer_try_free(peer);
+	if (!peer_is_unwanted(peer, now_ms) || !peer_try_free(peer))
+		next_check_set(peer, now_ms);
+}
+
+MESH_HOLDS(process)
+static void peer_expired(struct mesh_timer *timer, uint64_t now_ms)
+{
+	mesh_peer_tick(mesh_container_of(timer, struct mesh_peer, timer), now_ms);
+}
+
+/* Their comms would wait for ever. */
+MESH_HOLDS(process)
+static void broken_check(struct mesh_process *process, const struct mesh_domain *domain)
+{
+	struct mesh_peer *peer;
+
+	LIST_FOREACH(peer, &process->peers, entry) {
+		if (peer->domain == domain && peer->state == MESH_PEER_UP)
+			mesh_peer_check(peer);
+	}
+}
+
+void mesh_peers_tick(struct mesh_process *process, uint64_t now_ms)
+{
+	const struct mesh_domain *domain;
+	struct mesh_peer *peer, *next;
+	int dev;
+
+	mesh_process_assert_locked(process);
+	for (peer = mesh_peers_greeted(process); peer; peer = next) {
+		next = mesh_peer_greeted_next(peer);
+		mesh_peer_tick(peer, now_ms);
+	}
+	for (dev = 0; dev < process->num_devs; dev++) {
+		domain = process->domains[dev];
+		if (domain && domain->broken)
+			broken_check(process, domain);
+	}
 }

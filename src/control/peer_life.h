@@ -31,12 +31,18 @@ int mesh_peer_accept(struct mesh_process *process, struct mesh_domain *domain, i
 MESH_HOLDS(process)
 void mesh_peer_free(struct mesh_peer *peer);
 
-/** True while the engine must check it all the time: it greets, or was lost a moment ago. */
-MESH_HOLDS(process)
-bool mesh_peer_urgent(const struct mesh_peer *peer);
-
-/** Retries and deadlines of one peer. May free it. process->lock held. */
+/**
+ * Retries and deadlines of one peer, and sets the time of the next call. May free the peer, but no
+ * other one. process->lock held.
+ */
 MESH_HOLDS(process)
 void mesh_peer_tick(struct mesh_peer *peer, uint64_t now_ms);
+
+/**
+ * Checks the peers that no timer finds: those that a greeting has arrived for, and those of a NIC
+ * that broke. process->lock held.
+ */
+MESH_HOLDS(process)
+void mesh_peers_tick(struct mesh_process *process, uint64_t now_ms);
 
 #endif

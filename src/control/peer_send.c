@@ -11,7 +11,6 @@
 #include "control/link.h"
 #include "control/peer_end.h"
 #include "control/peer_send.h"
-#include "fabric/provider_sockets.h"
 #include "wire/stats.h"
 
 MESH_HOLDS(process)
@@ -85,16 +84,6 @@ void mesh_peer_hello_send(struct mesh_peer *peer)
 	for (i = 0; i < hello->num_nics; i++)
 		mesh_wire_nic_encode(&offers[i], &hello->nics[i]);
 	mesh_peer_send(peer, &frame, MESH_FRAME_HELLO);
-}
-
-void mesh_peer_port_send(struct mesh_peer *peer)
-{
-	struct mesh_frame frame;
-
-	memset(&frame, 0, sizeof(frame));
-	frame.comm.sent = mesh_remote_dialled_port(peer->domain, peer->remote);
-	if (frame.comm.sent)
-		mesh_peer_send(peer, &frame, MESH_FRAME_PORT);
 }
 
 void mesh_peer_refuse(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_t comm)

@@ -21,10 +21,6 @@ void mesh_peer_refuse(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_
 MESH_HOLDS(process)
 void mesh_peer_hello_send(struct mesh_peer *peer);
 
-/** Sends the port of our provider's socket, so that the peer finds its own end of it. */
-MESH_HOLDS(process)
-void mesh_peer_port_send(struct mesh_peer *peer);
-
 /** Sends the frames in peer->out, as far as the socket accepts them. */
 MESH_HOLDS(process)
 void mesh_peer_flush(struct mesh_peer *peer);

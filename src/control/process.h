@@ -18,6 +18,7 @@
 #include "base/log_limit.h"
 #include "control/engine.h"
 #include "fabric/domain.h"
+#include "fabric/socket_table.h"
 #include "nic/endpoint_addr.h"
 #include "nic/nic.h"
 #include "system/stats_file.h"
@@ -35,6 +36,25 @@ struct mesh_control {
 	struct mesh_process *process;
 	int dev;
 	uint64_t paused_until_ms; /* after accept() ran out of file descriptors; else 0 */
+};
+
+/* More than the peers of a large job on one node, so that a bucket has few of them. */
+#define MESH_PEER_BUCKETS 1024u
+
+LIST_HEAD(mesh_peer_bucket, mesh_peer);
+
+/* Finds peers (peer_index.h); zeros: empty. */
+struct mesh_peer_index {
+	struct mesh_peer_bucket by_process[MESH_PEER_BUCKETS];
+	struct mesh_peer_bucket by_address[MESH_PEER_BUCKETS]; /* outgoing ones only */
+};
+
+/* Which port our provider connected from: peer_port.c. */
+struct mesh_process_ports {
+	struct mesh_socket_table sockets;
+	uint64_t pause_ms;	    /* until the next one */
+	LIST_HEAD(, mesh_peer) due; /* the peers that are to be informed */
+	struct mesh_timer timer;
 };
 
 /* The state of a NIC's domain. */
@@ -89,8 +109,14 @@ struct mesh_process {
 	} limits;
 
 	LIST_HEAD(, mesh_peer) peers MESH_GUARDED_BY(process);
-	LIST_HEAD(, mesh_link) links MESH_GUARDED_BY(process); /* of the peers that are up */
+	struct mesh_peer_index index MESH_GUARDED_BY(process);
+	struct mesh_peer *_Atomic greeted; /* those that greetings arrived for; no lock */
+	struct mesh_process_ports ports MESH_GUARDED_BY(process);
+	int num_urgent MESH_GUARDED_BY(process); /* peers that need a poll each millisecond */
+	LIST_HEAD(, mesh_peer) strays MESH_GUARDED_BY(process); /* see mesh_peer_drain() */
+	LIST_HEAD(, mesh_link) links MESH_GUARDED_BY(process);	/* of the peers that are up */
 	LIST_HEAD(, mesh_comm) comms MESH_GUARDED_BY(process); /* all that src/transport has open */
+	LIST_HEAD(, mesh_comm) asked MESH_GUARDED_BY(process); /* their peers wait for their end */
 	/* For `fi_mesh watch`; counters is never NULL, and points into the page or to our own. */
 	struct mesh_stats_file stats;
 	struct mesh_process_counters *counters;

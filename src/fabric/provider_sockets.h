@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "fabric/remote.h"
+#include "fabric/socket_table.h"
 #include "system/tcp_look.h"
 
 /* One connection opened by each side, and the remains of two earlier ones. */
@@ -27,8 +28,13 @@ struct mesh_remote_sockets {
  */
 int mesh_sockets_fence(struct mesh_domain *domain, struct mesh_remote *remote);
 
-/** The local TCP port of the connection that the provider opened to the remote; 0 if none. */
-uint16_t mesh_remote_dialled_port(struct mesh_domain *domain, struct mesh_remote *remote);
+/**
+ * The local TCP port of the connection that the provider opened to the remote; 0 if @table has
+ * none, and on verbs.
+ */
+uint16_t mesh_remote_dialled_port(const struct mesh_socket_table *table,
+				  const struct mesh_domain *domain,
+				  const struct mesh_remote *remote);
 
 /** Stores the TCP port that the remote reports for the connection that its provider opened. */
 void mesh_remote_dialled_from(struct mesh_domain *domain, struct mesh_remote *remote,
@@ -38,10 +44,11 @@ void mesh_remote_dialled_from(struct mesh_domain *domain, struct mesh_remote *re
 void mesh_handshakes_limit(struct mesh_domain *domain);
 
 /**
- * Finds the provider's connections with @remote; none on verbs. It lists all descriptors of the
- * process, which is slow; mesh_remote_sockets_look() is fast. Takes domain->transmit_lock.
+ * Finds the provider's connections with @remote in @table; none on verbs. Takes
+ * domain->transmit_lock.
  */
-void mesh_remote_sockets_find(struct mesh_domain *domain, const struct mesh_remote *remote,
+void mesh_remote_sockets_find(const struct mesh_socket_table *table, struct mesh_domain *domain,
+			      const struct mesh_remote *remote,
 			      struct mesh_remote_sockets *sockets);
 
 /**

@@ -39,13 +39,20 @@ void mesh_sink_remove(struct mesh_domain *domain, struct mesh_sink *sink)
 		domain->sinks[SINK_INDEX(sink->id)] = NULL;
 }
 
+struct mesh_sink *mesh_sink_find(const struct mesh_domain *domain, uint32_t id)
+{
+	struct mesh_sink *sink = domain->sinks[SINK_INDEX(id)];
+
+	mesh_domain_assert_locked(domain);
+	return sink && sink->id == id ? sink : NULL;
+}
+
 void mesh_sink_message(struct mesh_domain *domain, const struct mesh_message_header *header,
 		       const void *payload)
 {
-	struct mesh_sink *sink = domain->sinks[SINK_INDEX(header->comm)];
+	struct mesh_sink *sink = mesh_sink_find(domain, header->comm);
 
-	mesh_domain_assert_locked(domain);
-	if (!sink || sink->id != header->comm || sink->token != header->token)
+	if (!sink || sink->token != header->token)
 		stranger_count(domain);
 	else
 		sink->message(sink, header, payload);

@@ -33,6 +33,10 @@ int mesh_sink_add(struct mesh_domain *domain, struct mesh_sink *sink);
 MESH_HOLDS(domain)
 void mesh_sink_remove(struct mesh_domain *domain, struct mesh_sink *sink);
 
+/** The sink with this id; NULL: there is none. domain->lock held. */
+MESH_HOLDS(domain)
+struct mesh_sink *mesh_sink_find(const struct mesh_domain *domain, uint32_t id);
+
 /** Passes a message, or the immediate of a write, to its sink. domain->lock held. */
 MESH_HOLDS(domain)
 void mesh_sink_message(struct mesh_domain *domain, const struct mesh_message_header *header,

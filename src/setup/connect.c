@@ -21,6 +21,9 @@
 #include "transport/comm_open.h"
 #include "wire/protocol.h"
 
+/* The engine advances an attempt this often, in milliseconds. */
+#define ADVANCE_MS 20
+
 static const uint8_t connect_may_follow[MESH_CONNECT_STATES] = {
 	[MESH_CONNECT_PEERS] = 1 << MESH_CONNECT_SENT, /* a path broke before all were accepted */
 	[MESH_CONNECT_SENT] = 1 << MESH_CONNECT_PEERS,
@@ -138,6 +141,8 @@ static void path_request(struct mesh_connect *connect)
 		if (!ret)
 			ret = mesh_comm_open(connect->net, true, peer, key, connect->num_peers,
 					     &connect->comm);
+		if (!ret)
+			connect->comm->opener = connect;
 	}
 	if (ret) {
 		mesh_warn("cannot make a connection to %s: %s", mesh_peer_text(peer, text),
@@ -148,15 +153,10 @@ static void path_request(struct mesh_connect *connect)
 	request_send(connect);
 }
 
-static bool connect_awaits(const struct mesh_connect *connect, const struct mesh_peer *peer,
-			   uint32_t comm)
+static bool connect_awaits(const struct mesh_connect *connect, const struct mesh_path *path)
 {
-	const struct mesh_path *path;
-
-	if (connect->state != MESH_CONNECT_SENT)
-		return false;
-	path = &connect->comm->paths[connect->comm->num_paths - 1];
-	return mesh_path_peer(path) == peer && path->sink.id == comm;
+	return connect->state == MESH_CONNECT_SENT &&
+	       path == &connect->comm->paths[connect->comm->num_paths - 1];
 }
 
 MESH_HOLDS(process)
@@ -184,15 +184,14 @@ static void connect_refused(struct mesh_connect *connect, enum mesh_refusal refu
 	connect_fail(connect, -ECONNREFUSED);
 }
 
+/* The attempt that waits for this path to be accepted, or NULL. */
+MESH_HOLDS(process)
 static struct mesh_connect *connect_of_comm(struct mesh_peer *peer, uint32_t comm)
 {
-	struct mesh_connect *connect;
+	const struct mesh_path *path = mesh_comm_path_find(peer, comm);
+	struct mesh_connect *connect = path ? path->comm->opener : NULL;
 
-	LIST_FOREACH(connect, &mesh_setup_of(peer->process)->connects, entry) {
-		if (connect_awaits(connect, peer, comm))
-			return connect;
-	}
-	return NULL;
+	return connect && connect_awaits(connect, path) ? connect : NULL;
 }
 
 void mesh_connect_accept_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
@@ -263,24 +262,44 @@ void mesh_connect_free(struct mesh_connect *connect)
 	if (gives_up)
 		give_up_send(connect);
 	mesh_connect_try_end(connect);
+	mesh_engine_timer_cancel(&connect->net->process->engine, &connect->timer);
 	LIST_REMOVE(connect, entry);
+	LIST_REMOVE(connect, id_entry);
 	free(connect);
 }
 
 /* ---- NCCL's call ----------------------------------------------------------------------- */
 
+MESH_HOLDS(process)
+static struct mesh_connect_bucket *bucket_of(struct mesh_setup *setup, uint64_t id)
+{
+	return &setup->connects_by_id[id % MESH_CONNECT_BUCKETS];
+}
+
+MESH_HOLDS(process)
 static struct mesh_connect *connect_find(struct mesh_net *net, uint64_t id,
 					 const struct mesh_handle *handle)
 {
 	struct mesh_connect *connect;
 
-	LIST_FOREACH(connect, &net->setup->connects, entry) {
+	LIST_FOREACH(connect, bucket_of(net->setup, id), id_entry) {
 		/* The id comes from the buffer, so it is trusted only with the right cookie. */
 		if (connect->id == id && connect->net == net &&
 		    connect->handle.cookie == handle->cookie)
 			return connect;
 	}
 	return NULL;
+}
+
+/* NCCL's thread advances it as well, in each call; the engine does so while NCCL does not call. */
+MESH_HOLDS(process)
+static void connect_expired(struct mesh_timer *timer, uint64_t now_ms)
+{
+	struct mesh_connect *connect = mesh_container_of(timer, struct mesh_connect, timer);
+
+	mesh_connect_advance(connect, now_ms);
+	if (connect->state < MESH_CONNECT_DONE) /* else NCCL's call is next */
+		mesh_engine_timer_set(&connect->net->process->engine, timer, now_ms + ADVANCE_MS);
 }
 
 /*
@@ -342,6 +361,9 @@ static int connect_start(struct mesh_net *net, int dev, const struct mesh_handle
 		return ret;
 	}
 	LIST_INSERT_HEAD(&net->setup->connects, connect, entry);
+	LIST_INSERT_HEAD(bucket_of(net->setup, connect->id), connect, id_entry);
+	connect->timer.expired = connect_expired;
+	mesh_engine_timer_set(&process->engine, &connect->timer, connect->started_ms + ADVANCE_MS);
 	*started = connect;
 	return 0;
 }
@@ -373,6 +395,7 @@ static int connect_finish(struct mesh_connect *connect, struct mesh_comm **comm)
 
 	if (connect->state == MESH_CONNECT_DONE) {
 		*comm = connect->comm;
+		(*comm)->opener = NULL;
 		connect->comm = NULL;
 	} else if (connect->state == MESH_CONNECT_FAILED) {
 		ret = connect->error;

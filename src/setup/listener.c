@@ -94,6 +94,8 @@ static enum mesh_refusal path_take(struct mesh_listener *listener, struct mesh_p
 	mesh_accept_wait_heard(&listener->wait, peer);
 	if (!request->path) {
 		if (listener->num_waiting == MESH_LISTENER_QUEUE)
+			mesh_listener_tick(listener);
+		if (listener->num_waiting == MESH_LISTENER_QUEUE)
 			return MESH_REFUSAL_RESOURCES;
 		if (mesh_comm_open(listener->net, false, peer, request->comm_key,
 				   request->num_paths, comm))
@@ -172,11 +174,13 @@ void mesh_listener_tick(struct mesh_listener *listener)
 
 static struct mesh_comm *comm_of_key(const struct mesh_peer *peer, uint64_t key)
 {
-	struct mesh_comm *comm;
+	struct mesh_peer_user *user;
+	struct mesh_path *path;
 
-	LIST_FOREACH(comm, &peer->process->comms, entry) {
-		if (!comm->sending && comm->key == key && mesh_path_peer(&comm->paths[0]) == peer)
-			return comm;
+	LIST_FOREACH(user, &peer->user_list, entry) {
+		path = mesh_path_of_user(user);
+		if (!path->comm->sending && path->comm->key == key && path == &path->comm->paths[0])
+			return path->comm;
 	}
 	return NULL;
 }

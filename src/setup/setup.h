@@ -19,6 +19,11 @@ struct mesh_listener;
 struct mesh_connect;
 struct mesh_nic_watch;
 
+/* Bucket of a connection attempt: its id, which counts, modulo this. */
+#define MESH_CONNECT_BUCKETS 256u
+
+LIST_HEAD(mesh_connect_bucket, mesh_connect);
+
 struct mesh_setup {
 	struct mesh_process process;
 	const struct mesh_engine_work *work; /* constant */
@@ -26,9 +31,11 @@ struct mesh_setup {
 
 	LIST_HEAD(, mesh_listener) listeners MESH_GUARDED_BY(process);
 	LIST_HEAD(, mesh_connect) connects MESH_GUARDED_BY(process);
+	struct mesh_connect_bucket connects_by_id[MESH_CONNECT_BUCKETS] MESH_GUARDED_BY(process);
 	uint32_t next_listen_id MESH_GUARDED_BY(process);
 	uint64_t next_connect_id MESH_GUARDED_BY(process);
-	uint64_t seen_polls[MESH_NICS_MAX];	   /* by dev, at the engine's last look */
+	uint64_t stalls_ms MESH_GUARDED_BY(process); /* when it last looked for lost messages */
+	uint64_t seen_polls[MESH_NICS_MAX];	     /* by dev, at the engine's last look */
 	uint64_t busy_ms MESH_GUARDED_BY(process); /* when it last saw that another thread polls */
 	bool was_awake MESH_GUARDED_BY(process);   /* engine.awake, at the same look */
 	struct mesh_nic_watch *nic_watch;	   /* owned; NULL: no NIC can join */

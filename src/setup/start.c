@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "control/controls.h"
 #include "control/peer_life.h"
+#include "control/process_sockets.h"
 #include "fabric/domain_open.h"
 #include "setup/nic_join.h"
 #include "setup/nic_watch.h"
@@ -99,6 +100,7 @@ void mesh_setup_stop(struct mesh_process *process)
 	if (atomic_load(&process->started)) {
 		while ((peer = LIST_FIRST(&process->peers)))
 			mesh_peer_free(peer);
+		mesh_process_sockets_free(process);
 		mesh_controls_close(process);
 		mesh_engine_close(&process->engine);
 		atomic_store(&process->started, false);

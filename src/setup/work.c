@@ -2,79 +2,29 @@
 /* work.c - what the plugin's own thread does: the work of all objects that is due. */
 #include "base/clock.h"
 #include "control/controls.h"
-#include "control/link_watch.h"
 #include "control/peer_life.h"
 #include "fabric/poll.h"
-#include "setup/connect.h"
-#include "setup/listener.h"
 #include "setup/nic_watch.h"
 #include "setup/work.h"
 #include "transport/close.h"
 #include "transport/stall.h"
 
 /*
- * Timeouts: while something must be checked all the time, while something has a deadline, and while
- * NCCL has polled recently.
+ * Timeouts of what has no deadline of its own: while a peer greets or was lost a moment ago, while
+ * file descriptors are missing, and while NCCL has polled recently.
  */
 #define URGENT_MS 1
 #define PENDING_MS 20
 #define AWAKE_MS 20
 /* The engine polls for this long after the last poll by another thread, then sleeps. */
 #define AWAKE_AFTER_MS 1000
-
-MESH_HOLDS(process)
-static bool is_urgent(const struct mesh_process *process)
-{
-	const struct mesh_peer *peer;
-
-	LIST_FOREACH(peer, &process->peers, entry) {
-		if (mesh_peer_urgent(peer))
-			return true;
-	}
-	return false;
-}
+/* Between two looks for lost messages. */
+#define STALLS_MS 100
 
 /* The soonest of two timeouts; -1 is never. */
 static int sooner(int a, int b)
 {
 	return a < 0 || (b >= 0 && b < a) ? b : a;
-}
-
-/* The timeout of comms whose peer is closing, and waits. */
-MESH_HOLDS(process)
-static int closing_timeout(struct mesh_process *process)
-{
-	uint64_t now_ms = mesh_clock_ms();
-	struct mesh_peer *peer;
-	struct mesh_comm *comm;
-	int timeout = -1;
-
-	LIST_FOREACH(peer, &process->peers, entry) {
-		if (mesh_peer_drains(peer, now_ms))
-			return 0;
-	}
-	LIST_FOREACH(comm, &process->comms, entry)
-		timeout = sooner(timeout, mesh_comm_timeout(comm, now_ms));
-	return timeout;
-}
-
-MESH_HOLDS(process)
-static bool is_pending(struct mesh_process *process)
-{
-	const struct mesh_connect *connect;
-	const struct mesh_peer *peer;
-
-	LIST_FOREACH(connect, &mesh_setup_of(process)->connects, entry) {
-		if (connect->state < MESH_CONNECT_DONE) /* else NCCL's call is next */
-			return true;
-	}
-	LIST_FOREACH(peer, &process->peers, entry) {
-		if (peer->state == MESH_PEER_HELLO || peer->state == MESH_PEER_CONNECTING ||
-		    peer->state == MESH_PEER_RETRY ||
-		    (peer->state == MESH_PEER_LOST && !peer->users))
-			return true;
-	}
-	return mesh_links_pending(process) || mesh_controls_paused(process);
 }
 
 MESH_HOLDS(process)
@@ -84,11 +34,11 @@ static int setup_timeout(void *owner)
 	int timeout;
 
 	mesh_process_assert_locked(process);
-	timeout =
-		sooner(closing_timeout(process), mesh_nic_watch_timeout(process, mesh_clock_ms()));
-	if (is_urgent(process))
+	timeout = sooner(mesh_comms_asked_timeout(process, mesh_clock_ms()),
+			 mesh_nic_watch_timeout(process, mesh_clock_ms()));
+	if (process->num_urgent)
 		return sooner(timeout, URGENT_MS);
-	if (is_pending(process))
+	if (mesh_controls_paused(process))
 		return sooner(timeout, PENDING_MS);
 	if (atomic_load_explicit(&process->engine.awake, memory_order_relaxed))
 		return sooner(timeout, AWAKE_MS);
@@ -138,31 +88,30 @@ static void domains_look_after(struct mesh_setup *setup, uint64_t now_ms)
 	rest_if_idle(setup, busy, now_ms);
 }
 
+/* The only walk over all comms. What it finds, it finds after half a second at the earliest. */
+MESH_HOLDS(process)
+static void stalls_look_for(struct mesh_setup *setup, uint64_t now_ms)
+{
+	struct mesh_comm *comm;
+
+	if (mesh_clock_elapsed_ms(setup->stalls_ms, now_ms) < STALLS_MS)
+		return;
+	setup->stalls_ms = now_ms;
+	LIST_FOREACH(comm, &setup->process.comms, entry)
+		mesh_stall_tick(comm, now_ms);
+}
+
 MESH_HOLDS(process)
 static void setup_tick(void *owner)
 {
 	struct mesh_process *process = owner;
 	uint64_t now = mesh_clock_ms();
-	struct mesh_listener *listener;
-	struct mesh_connect *connect;
-	struct mesh_peer *peer, *next;
-	struct mesh_comm *comm;
 
 	mesh_process_assert_locked(process);
 	domains_look_after(mesh_setup_of(process), now);
-	LIST_FOREACH(connect, &mesh_setup_of(process)->connects, entry)
-		mesh_connect_advance(connect, now);
-	LIST_FOREACH(listener, &mesh_setup_of(process)->listeners, entry)
-		mesh_listener_tick(listener);
-	LIST_FOREACH(comm, &process->comms, entry) {
-		mesh_comm_tick(comm);
-		mesh_stall_tick(comm, now);
-	}
-	mesh_links_tick(process, now);
-	for (peer = LIST_FIRST(&process->peers); peer; peer = next) {
-		next = LIST_NEXT(peer, entry); /* a tick may free only its own peer */
-		mesh_peer_tick(peer, now);
-	}
+	mesh_comms_asked_tick(process, now);
+	stalls_look_for(mesh_setup_of(process), now);
+	mesh_peers_tick(process, now);
 	mesh_controls_tick(process, now);
 	mesh_nic_watch_tick(process, now);
 }

@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "control/peer_index.h"
 #include "control/process.h"
 #include "transport/close.h"
 #include "transport/comm_end.h"
@@ -175,6 +176,28 @@ void mesh_comm_tick(struct mesh_comm *comm)
 		own_end_step(comm, MESH_END_CLOSED);
 }
 
+/* How soon mesh_comm_tick() is to be called again, in milliseconds; -1: the peer does not wait. */
+static int comm_timeout(struct mesh_comm *comm, uint64_t now_ms)
+{
+	int timeout = -1;
+
+	mesh_comm_lock(comm);
+	if (mesh_comm_peer_asks(comm) && !comm->closing)
+		timeout = is_late(comm, now_ms) ? LATE_MS : 0;
+	mesh_comm_unlock(comm);
+	return timeout;
+}
+
+void mesh_comm_asked_set(struct mesh_comm *comm, bool asked)
+{
+	mesh_process_assert_locked(comm->process);
+	if (asked && !comm->asked)
+		LIST_INSERT_HEAD(&comm->process->asked, comm, asked_entry);
+	else if (!asked && comm->asked)
+		LIST_REMOVE(comm, asked_entry);
+	comm->asked = asked;
+}
+
 /*
  * Answers with CLOSE, because our operations in flight may take long: it proves that this process
  * runs, and a peer that frees its end meanwhile polls for us.
@@ -183,6 +206,7 @@ MESH_HOLDS(process)
 static void echo(struct mesh_comm *comm)
 {
 	own_end_step(comm, MESH_END_CLOSING);
+	mesh_comm_asked_set(comm, comm_timeout(comm, mesh_clock_ms()) >= 0);
 }
 
 void mesh_comm_close_came(struct mesh_comm *comm)
@@ -212,14 +236,36 @@ void mesh_comm_closed_came(struct mesh_comm *comm, const struct mesh_frame_comm 
 	echo(comm);
 }
 
-int mesh_comm_timeout(struct mesh_comm *comm, uint64_t now_ms)
+void mesh_comms_asked_tick(struct mesh_process *process, uint64_t now_ms)
 {
-	int timeout = -1;
+	struct mesh_peer *peer, *next_peer;
+	struct mesh_comm *comm, *next;
 
-	mesh_comm_lock(comm);
-	if (mesh_comm_peer_asks(comm) && !comm->closing)
-		timeout = is_late(comm, now_ms) ? LATE_MS : 0;
-	mesh_comm_unlock(comm);
+	mesh_process_assert_locked(process);
+	for (comm = LIST_FIRST(&process->asked); comm; comm = next) {
+		next = LIST_NEXT(comm, asked_entry);
+		mesh_comm_tick(comm);
+		if (comm_timeout(comm, now_ms) < 0)
+			mesh_comm_asked_set(comm, false);
+	}
+	for (peer = LIST_FIRST(&process->strays); peer; peer = next_peer) {
+		next_peer = LIST_NEXT(peer, stray_entry);
+		if (now_ms >= peer->stray_until_ms)
+			mesh_peer_drain_end(peer);
+	}
+}
+
+int mesh_comms_asked_timeout(struct mesh_process *process, uint64_t now_ms)
+{
+	int timeout = LIST_EMPTY(&process->strays) ? -1 : 0, one;
+	struct mesh_comm *comm;
+
+	mesh_process_assert_locked(process);
+	LIST_FOREACH(comm, &process->asked, asked_entry) {
+		one = comm_timeout(comm, now_ms);
+		if (one >= 0 && (timeout < 0 || one < timeout))
+			timeout = one;
+	}
 	return timeout;
 }
 

@@ -22,10 +22,25 @@ MESH_HOLDS(process)
 void mesh_comm_tick(struct mesh_comm *comm);
 
 /**
- * The time until the next mesh_comm_tick(), in milliseconds: 0 while a closing peer waits for
- * operations in flight, -1 if there is nothing to wait for. process->lock held.
+ * Adds the comm to those whose peer waits for our end, or removes it. Idempotent. process->lock
+ * held.
  */
-int mesh_comm_timeout(struct mesh_comm *comm, uint64_t now_ms);
+MESH_HOLDS(process)
+void mesh_comm_asked_set(struct mesh_comm *comm, bool asked);
+
+/**
+ * mesh_comm_tick() of each comm whose peer waits for our end, and the end of waiting for what a
+ * peer has in flight on a comm that is freed. process->lock held.
+ */
+MESH_HOLDS(process)
+void mesh_comms_asked_tick(struct mesh_process *process, uint64_t now_ms);
+
+/**
+ * How soon mesh_comms_asked_tick() is to be called again, in milliseconds: 0 while a peer waits, -1
+ * if none does. process->lock held.
+ */
+MESH_HOLDS(process)
+int mesh_comms_asked_timeout(struct mesh_process *process, uint64_t now_ms);
 
 /**
  * Sends CLOSED for a comm that our NCCL never received; the caller frees it next. process->lock

@@ -169,15 +169,18 @@ enum mesh_end {
 };
 
 struct mesh_comm {
-	LIST_ENTRY(mesh_comm) entry; /* process->comms; process->lock */
+	LIST_ENTRY(mesh_comm) entry;	   /* process->comms; process->lock */
+	LIST_ENTRY(mesh_comm) asked_entry; /* process->asked, while its peer waits for our end */
+	bool asked;			   /* it is there; process->lock */
 	struct mesh_lock lock;
 	struct mesh_process *process;
-	const void *owner;		     /* the mesh_net that closes it; constant */
-	bool sending;			     /* constant: isend, or else irecv */
-	bool waits MESH_GUARDED_BY(process); /* for accept(): NCCL does not have it yet */
-	char peer_name[MESH_NODE_NAME_MAX];  /* constant */
-	size_t eager_limit;		     /* bytes, the smaller of both sides; constant */
-	uint64_t key;			     /* the same at both ends; constant */
+	const void *owner;		       /* the mesh_net that closes it; constant */
+	void *opener MESH_GUARDED_BY(process); /* the mesh_connect that makes it; else NULL */
+	bool sending;			       /* constant: isend, or else irecv */
+	bool waits MESH_GUARDED_BY(process);   /* for accept(): NCCL does not have it yet */
+	char peer_name[MESH_NODE_NAME_MAX];    /* constant */
+	size_t eager_limit;		       /* bytes, the smaller of both sides; constant */
+	uint64_t key;			       /* the same at both ends; constant */
 	/* Constant once NCCL has the comm; before that process->lock covers them. */
 	struct mesh_path paths[MESH_PATHS_MAX];
 	const struct mesh_pace *paces[MESH_PATHS_MAX]; /* of the paths */

@@ -129,6 +129,21 @@ int mesh_comm_open(const void *owner, bool sending, struct mesh_peer *peer, uint
 	return 0;
 }
 
+struct mesh_path *mesh_comm_path_find(struct mesh_peer *peer, uint32_t id)
+{
+	struct mesh_sink *sink;
+	struct mesh_path *path;
+
+	mesh_process_assert_locked(peer->process);
+	mesh_domain_lock(peer->domain);
+	sink = mesh_sink_find(peer->domain, id);
+	mesh_domain_unlock(peer->domain);
+	if (!sink || (sink->message != mesh_send_message && sink->message != mesh_receive_message))
+		return NULL;
+	path = mesh_path_of_sink(sink); /* it is removed with process->lock held */
+	return mesh_path_peer(path) == peer ? path : NULL;
+}
+
 /* ---- closing ------------------------------------------------------------------------------- */
 
 MESH_HOLDS(process)
@@ -156,6 +171,7 @@ void mesh_comm_free(struct mesh_comm *comm)
 	for (i = 0; i < comm->num_paths; i++)
 		path_close(&comm->paths[i]);
 	LIST_REMOVE(comm, entry);
+	mesh_comm_asked_set(comm, false);
 	if (unfinished) {
 		/* The provider still holds pointers into the comm, and may never release them. */
 		mesh_info("a connection with node %s keeps %u operations that never ended; its "

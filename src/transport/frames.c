@@ -3,22 +3,18 @@
 #include "base/clock.h"
 #include "control/process.h"
 #include "transport/close.h"
+#include "transport/comm_open.h"
 #include "transport/cut.h"
 #include "transport/frames.h"
 #include "transport/stall.h"
 
 /* A frame may come over each path of the comm, and names the comm by the id that it has there. */
+MESH_HOLDS(process)
 static struct mesh_comm *comm_of_id(struct mesh_peer *peer, uint32_t id)
 {
-	const struct mesh_path *path;
-	struct mesh_peer_user *user;
+	const struct mesh_path *path = mesh_comm_path_find(peer, id);
 
-	LIST_FOREACH(user, &peer->user_list, entry) {
-		path = mesh_path_of_user(user);
-		if (path->sink.id == id)
-			return path->comm;
-	}
-	return NULL;
+	return path ? path->comm : NULL;
 }
 
 /*
@@ -31,11 +27,10 @@ static void stray_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 	if (peer->state != MESH_PEER_UP)
 		return;
 	if (frame->header.type == MESH_FRAME_CLOSE) {
-		peer->stray = frame->comm.to_comm;
-		peer->stray_until_ms =
-			mesh_clock_ms() + peer->process->config.dead_peer_timeout_s * 1000;
+		mesh_peer_drain(peer, frame->comm.to_comm,
+				mesh_clock_ms() + peer->process->config.dead_peer_timeout_s * 1000);
 	} else if (frame->header.type == MESH_FRAME_CLOSED && peer->stray == frame->comm.to_comm) {
-		peer->stray_until_ms = 0;
+		mesh_peer_drain_end(peer);
 	}
 }
 

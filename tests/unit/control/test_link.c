@@ -14,6 +14,7 @@
 #include "control/link.h"
 #include "control/link_watch.h"
 #include "control/liveness.h"
+#include "control/peer_index.h"
 #include "control/peer_life.h"
 
 #include "comm_fixture.h"
@@ -49,16 +50,18 @@ static int links_setup(void **state)
 	twin.incoming = true;
 	for (i = 0; i < 2; i++)
 		fixture.peers[i].address.nic = (uint8_t)(3 + i);
-	one->process_id = other->process_id = twin.process_id = PROCESS;
 	fixture.setup.process.engine.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	assert_true(fixture.setup.process.engine.epoll_fd >= 0);
 	mesh_lock_take(&fixture.setup.process.lock);
 	LIST_INSERT_HEAD(&fixture.setup.process.peers, one, entry);
 	LIST_INSERT_HEAD(&fixture.setup.process.peers, other, entry);
 	LIST_INSERT_HEAD(&fixture.setup.process.peers, &twin, entry);
-	mesh_link_join(one);
-	mesh_link_join(&twin);
-	mesh_link_join(other);
+	mesh_peer_process_set(one, PROCESS);
+	mesh_peer_process_set(other, PROCESS);
+	mesh_peer_process_set(&twin, PROCESS);
+	mesh_link_watch(one);
+	mesh_link_watch(&twin);
+	mesh_link_watch(other);
 	return 0;
 }
 
@@ -85,11 +88,14 @@ static void test_members(void **state)
 	assert_non_null(one->link);
 	assert_ptr_equal(one->link, twin.link);
 	assert_ptr_not_equal(one->link, other->link); /* another NIC */
-	stranger.process_id++;
-	mesh_link_join(&stranger);
+	stranger.link = NULL;
+	stranger.process_id = 0;
+	mesh_peer_process_set(&stranger, PROCESS + 1);
+	mesh_link_watch(&stranger);
 	assert_ptr_not_equal(one->link, stranger.link);
 	mesh_link_leave(&stranger);
 	mesh_link_leave(&stranger); /* does nothing */
+	mesh_peer_index_remove(&stranger);
 }
 
 static void test_lost_together(void **state)
@@ -129,16 +135,18 @@ static void test_given_up(void **state)
 /* Without a waiter only a sent frame is pending, until it is acknowledged. */
 static void test_pending(void **state)
 {
+	struct mesh_timers *timers = &fixture.setup.process.engine.timers;
+	const struct mesh_timer *timer = &one->link->timer;
 	uint64_t now = mesh_clock_ms();
 
 	(void)state;
-	assert_false(mesh_links_pending(&fixture.setup.process));
+	assert_false(timer->set);
 	mesh_link_sent(one);
-	assert_true(mesh_links_pending(&fixture.setup.process));
-	mesh_links_tick(&fixture.setup.process, now + 100);
-	assert_true(mesh_links_pending(&fixture.setup.process));
-	mesh_links_tick(&fixture.setup.process, now + 10000);
-	assert_false(mesh_links_pending(&fixture.setup.process));
+	assert_true(timer->set);
+	mesh_timers_run(timers, now + 100);
+	assert_true(timer->set);
+	mesh_timers_run(timers, now + 10000);
+	assert_false(timer->set);
 	assert_int_equal(one->state, MESH_PEER_UP);
 }
 

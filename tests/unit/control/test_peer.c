@@ -11,6 +11,7 @@
 #include "control/link.h"
 #include "control/peer_end.h"
 #include "control/peer_greeting.h"
+#include "control/peer_index.h"
 #include "control/peer_life.h"
 #include "setup/listener.h"
 #include "transport/comm_open.h"
@@ -68,6 +69,7 @@ static void is(enum mesh_peer_state state, bool incoming)
 	peer->incoming = incoming;
 	peer->started_ms = peer->state_ms = START;
 	peer->users = 1;
+	mesh_peer_urgent_set(peer, state == MESH_PEER_GREETING);
 }
 
 static void tick(uint64_t after_ms)
@@ -130,7 +132,7 @@ static void test_greeting_is_not_answered(void **state)
 	peer->out = malloc(peer->out_size);
 	tick(GREETING);
 	assert_int_equal(peer->state, MESH_PEER_GREETING);
-	assert_true(mesh_peer_urgent(peer));
+	assert_true(peer->urgent);
 	tick(GREETING + 1);
 	assert_int_equal(peer->state, MESH_PEER_RETRY);
 	assert_non_null(strstr(peer->reason, "does not answer on port 4321"));
@@ -302,12 +304,12 @@ static void test_lost_peer_is_buried(void **state)
 	peer->lost_ms = START;
 	tick(GRACE - 1);
 	assert_int_equal(*comm_inside(its).error, 0);
-	assert_true(mesh_peer_urgent(peer));
+	assert_true(peer->urgent);
 	tick(GRACE);
 	assert_int_equal(*comm_inside(its).error, -ECONNRESET);
 	assert_int_equal(*comm_inside(others).error, 0);
 	assert_true(peer->remote->lost);
-	assert_false(mesh_peer_urgent(peer));
+	assert_false(peer->urgent);
 	mesh_comm_free(its);
 	mesh_comm_free(others);
 }
@@ -374,7 +376,7 @@ static void test_loss_is_reported_once(void **state)
 	(void)state;
 	for (i = 0; i < 2; i++) {
 		fixture.peers[i].incoming = i;
-		fixture.peers[i].process_id = 7;
+		mesh_peer_process_set(&fixture.peers[i], 7);
 		comms[i] = comm_open(!i, i);
 	}
 	mesh_peer_lose(&fixture.peers[0], "first");
@@ -442,6 +444,7 @@ static void test_peer_is_shared(void **state)
 	(void)state;
 	is(MESH_PEER_UP, false);
 	peer->control_port = 40;
+	mesh_peer_index_add(peer);
 	peer->cookie = 1;
 	assert_ptr_equal(get(40, 2), peer);
 	assert_int_equal(peer->users, 2);
@@ -450,6 +453,10 @@ static void test_peer_is_shared(void **state)
 	assert_ptr_equal(get(40, 2), peer);
 	assert_true(peer->cookie == 2);
 	for (i = 0; i < 4; i++) {
+		if (i == 1)
+			mesh_peer_index_remove(peer); /* an incoming one */
+		else if (i == 2)
+			mesh_peer_index_add(peer);
 		is(i == 0 ? MESH_PEER_LOST : MESH_PEER_UP, i == 1);
 		peer->refusal = i == 2 ? MESH_REFUSAL_COOKIE : 0;
 		other = get(i == 3 ? 41 : 40, 5);

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "control/peer_index.h"
 #include "setup/accept_wait.h"
 #include "setup/listener.h"
 #include "setup/setup.h"
@@ -45,7 +46,6 @@ static int setup(void **state)
 	LIST_INSERT_HEAD(&setup_state.listeners, &listener, entry);
 	for (i = 0; i < 2; i++) {
 		peers[i].process = &setup_state.process;
-		peers[i].process_id = 5;
 		peers[i].state = MESH_PEER_UP;
 		strcpy(peers[i].name, "b");
 		strcpy(peers[i].reason, "its process ended");
@@ -53,6 +53,8 @@ static int setup(void **state)
 		LIST_INSERT_HEAD(&setup_state.process.peers, &peers[i], entry);
 	}
 	mesh_lock_take(&setup_state.process.lock);
+	for (i = 0; i < 2; i++)
+		mesh_peer_process_set(&peers[i], 5);
 	start = mesh_clock_ms();
 	log_capture_start();
 	return 0;

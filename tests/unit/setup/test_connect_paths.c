@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "control/peer_index.h"
 #include "control/peer_life.h"
 #include "setup/connect.h"
 #include "setup/connect_try.h"
@@ -51,7 +52,10 @@ static int setup(void **state)
 		LIST_INSERT_HEAD(&fixture.setup.process.peers, peer, entry);
 	}
 	mesh_lock_take(&fixture.setup.process.lock);
+	for (i = 0; i < 2; i++)
+		mesh_peer_index_add(&fixture.peers[i]);
 	LIST_INSERT_HEAD(&fixture.setup.connects, attempt, entry);
+	LIST_INSERT_HEAD(&fixture.setup.connects_by_id[0], attempt, id_entry);
 	assert_int_equal(mesh_connect_try_start(attempt, start_ms), 0);
 	assert_int_equal(attempt->num_peers, 2);
 	return 0;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "control/peer_index.h"
 #include "setup/connect_try.h"
 #include "setup/setup.h"
 #include "control/peer.h"
@@ -35,6 +36,9 @@ static void peer_make(int here, int there)
 	peer->address = attempt.handle.endpoints[there];
 	peer->control_port = CONTROL_PORT;
 	LIST_INSERT_HEAD(&process.peers, peer, entry);
+	mesh_lock_take(&process.lock);
+	mesh_peer_index_add(peer);
+	mesh_lock_release(&process.lock);
 }
 
 static int setup(void **state)

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "control/peer_frames.h"
+#include "control/peer_index.h"
 #include "control/peer_life.h"
 #include "setup/work.h"
 #include "transport/close.h"
@@ -22,6 +23,25 @@
 static struct mesh_comm *comm;
 
 /* As the engine does it. */
+static void asked_tick(uint64_t now_ms)
+{
+	mesh_lock_take(&fixture.setup.process.lock);
+	mesh_comms_asked_tick(&fixture.setup.process, now_ms);
+	mesh_lock_release(&fixture.setup.process.lock);
+}
+
+/* True if the engine polls without a pause, because a peer waits for our end. */
+static bool engine_polls(void)
+{
+	int timeout;
+
+	asked_tick(mesh_clock_ms());
+	mesh_lock_take(&fixture.setup.process.lock);
+	timeout = mesh_comms_asked_timeout(&fixture.setup.process, mesh_clock_ms());
+	mesh_lock_release(&fixture.setup.process.lock);
+	return !timeout;
+}
+
 static void tick(void)
 {
 	mesh_lock_take(&fixture.setup.process.lock);
@@ -147,20 +167,17 @@ static void test_silent_peer_is_remembered(void **state)
 /* What a process owes on one connection, it owes on the others; and so with its answers. */
 static void test_one_process_has_one_engine(void **state)
 {
-	struct mesh_peer twin = {.process = &fixture.setup.process,
-				 .process_id = 5,
-				 .state = MESH_PEER_UP,
-				 .owes_ms = 1};
+	struct mesh_peer twin = {
+		.process = &fixture.setup.process, .state = MESH_PEER_UP, .owes_ms = 1};
 	uint64_t begin_ms = mesh_clock_ms();
 
 	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
-	fixture.peers[0].process_id = 5;
 	fixture.setup.process.config.dead_peer_timeout_s = 120;
 	twin.owes_ms = begin_ms - 120000;
 	mesh_lock_take(&fixture.setup.process.lock);
-	LIST_INSERT_HEAD(&fixture.setup.process.peers, &twin, entry);
-	LIST_INSERT_HEAD(&fixture.setup.process.peers, &fixture.peers[0], entry);
+	mesh_peer_process_set(&twin, 5);
+	mesh_peer_process_set(&fixture.peers[0], 5);
 	mesh_lock_release(&fixture.setup.process.lock);
 	mesh_comm_close(comm);
 	assert_true(mesh_clock_ms() - begin_ms < 60000);
@@ -169,7 +186,7 @@ static void test_one_process_has_one_engine(void **state)
 	assert_int_equal(twin.owes_ms, 0);
 	mesh_comm_close(comm);
 	mesh_lock_take(&fixture.setup.process.lock);
-	LIST_REMOVE(&twin, entry);
+	mesh_peer_index_remove(&twin);
 	mesh_lock_release(&fixture.setup.process.lock);
 }
 
@@ -282,7 +299,7 @@ static void test_sender_closed_and_all_is_here(void **state)
 	fixture_data(comm, 0, SMALL);
 	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_comm){.sent = 1});
 	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).comm.to_comm, FIXTURE_REMOTE_ID);
-	assert_int_equal(mesh_comm_timeout(comm, mesh_clock_ms()), -1);
+	assert_false(engine_polls());
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
 	fixture_post(comm, SMALL); /* what came is NCCL's all the same */
 	fixture_request_fails(fixture_post(comm, SMALL), -EPIPE);
@@ -298,7 +315,7 @@ static void test_sender_closed_and_some_is_on_its_way(void **state)
 	fixture_data(comm, 0, SMALL);
 	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_comm){.sent = 2});
 	fixture_frame(MESH_FRAME_CLOSE); /* this process runs */
-	assert_int_equal(mesh_comm_timeout(comm, mesh_clock_ms()), 0);
+	assert_true(engine_polls());
 	tick();
 	assert_int_equal(*comm_inside(comm).error, 0);
 	fixture_data(comm, 1, SMALL);
@@ -328,7 +345,7 @@ static void test_sender_is_closing(void **state)
 	fixture_post(comm, SMALL);
 	peer_says(MESH_FRAME_CLOSE, (struct mesh_frame_comm){0});
 	fixture_frame(MESH_FRAME_CLOSE);
-	assert_int_equal(mesh_comm_timeout(comm, mesh_clock_ms()), 0);
+	assert_true(engine_polls());
 	peer_says(MESH_FRAME_CLOSE, (struct mesh_frame_comm){0});
 	assert_true(fixture_no_frame());
 	fixture_data(comm, 0, SMALL);
@@ -337,7 +354,7 @@ static void test_sender_is_closing(void **state)
 	assert_true(fixture_no_frame());
 	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_comm){.sent = 1});
 	fixture_frame(MESH_FRAME_CLOSED);
-	assert_int_equal(mesh_comm_timeout(comm, mesh_clock_ms()), -1);
+	assert_false(engine_polls());
 	close_now();
 }
 
@@ -363,7 +380,7 @@ static void test_receiver_closed(void **state)
 	fixture_grant(comm, 0, 1, LARGE);
 	peer_says(MESH_FRAME_CLOSE, (struct mesh_frame_comm){0});
 	fixture_frame(MESH_FRAME_CLOSE);
-	assert_int_equal(mesh_comm_timeout(comm, mesh_clock_ms()), 0);
+	assert_true(engine_polls());
 	fixture_post(comm, LARGE);
 	fixture_grant(comm, 1, 1, LARGE);
 	assert_int_equal(fake.writes.num, 1);
@@ -417,23 +434,24 @@ static void frame_comes(enum mesh_frame_type type, uint32_t to_comm)
  */
 static void test_peer_drains_to_a_freed_comm(void **state)
 {
-	const struct mesh_peer *peer = &fixture.peers[0];
-	uint64_t now_ms = mesh_clock_ms();
-
 	(void)state;
 	fixture_paths_open(MESH_PROVIDER_TCP, 1);
 	frame_comes(MESH_FRAME_CLOSED, 9);
-	assert_false(mesh_peer_drains(peer, now_ms));
+	assert_false(engine_polls());
 	frame_comes(MESH_FRAME_CLOSE, 9);
-	assert_true(mesh_peer_drains(peer, now_ms));
-	assert_false(mesh_peer_drains(peer, mesh_clock_ms() + 1001));
+	assert_true(engine_polls());
 	frame_comes(MESH_FRAME_CLOSED, 8);
-	assert_true(mesh_peer_drains(peer, now_ms));
+	assert_true(engine_polls());
 	frame_comes(MESH_FRAME_CLOSED, 9);
-	assert_false(mesh_peer_drains(peer, now_ms));
+	assert_false(engine_polls());
+	frame_comes(MESH_FRAME_CLOSE, 9);
+	asked_tick(mesh_clock_ms());
+	assert_true(engine_polls());
+	asked_tick(mesh_clock_ms() + 1001); /* it takes too long */
+	assert_false(engine_polls());
 	fixture.peers[0].state = MESH_PEER_GREETING;
 	frame_comes(MESH_FRAME_CLOSE, 9);
-	assert_false(mesh_peer_drains(peer, now_ms));
+	assert_false(engine_polls());
 }
 
 /* Messages in flight are lost, for all comms. */

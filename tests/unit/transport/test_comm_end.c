@@ -249,17 +249,17 @@ static void test_limit_counts_from_the_first(void **state)
 	process.config.dead_peer_timeout_s = limit_ms / 1000;
 	comm.unfinished = 1;
 	mesh_lock_take(&process.lock);
-	assert_int_equal(mesh_comm_timeout(&comm, now_ms), -1);
+	assert_int_equal(mesh_comms_asked_timeout(&process, now_ms), -1);
 	on_close();
 	assert_true(comm.peer_end_ms > 0);
 	comm.peer_end_ms = now_ms;
 	on_close();
 	assert_int_equal(comm.peer_end_ms, now_ms);
-	assert_int_equal(mesh_comm_timeout(&comm, now_ms), 0);
-	assert_int_equal(mesh_comm_timeout(&comm, now_ms + limit_ms), 0);
-	assert_int_equal(mesh_comm_timeout(&comm, now_ms + limit_ms + 1), 20);
+	assert_int_equal(mesh_comms_asked_timeout(&process, now_ms), 0);
+	assert_int_equal(mesh_comms_asked_timeout(&process, now_ms + limit_ms), 0);
+	assert_int_equal(mesh_comms_asked_timeout(&process, now_ms + limit_ms + 1), 20);
 	on_drained();
-	assert_int_equal(mesh_comm_timeout(&comm, now_ms), -1);
+	assert_int_equal(mesh_comms_asked_timeout(&process, now_ms), -1);
 	mesh_lock_release(&process.lock);
 }
 

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* peer_index.c - finds peers by the process at the other end, and by their address. */
+#include "control/peer_index.h"
+#include "control/process.h"
+
+/* Spreads the bits of @key; the multiplier is 2^64 divided by the golden ratio. */
+static unsigned int bucket_of(uint64_t key)
+{
+	return (unsigned int)(key * 0x9e3779b97f4a7c15u >> 32) % MESH_PEER_BUCKETS;
+}
+
+static unsigned int address_bucket(const struct mesh_addr *address, uint16_t control_port)
+{
+	uint64_t key = control_port;
+	size_t i;
+
+	for (i = 0; i < mesh_addr_size(address->family); i++)
+		key = key * 31 + address->bytes[i];
+	return bucket_of(key);
+}
+
+void mesh_peer_process_set(struct mesh_peer *peer, uint64_t process_id)
+{
+	struct mesh_process *process = peer->process;
+
+	mesh_process_assert_locked(process);
+	if (peer->process_id && peer->process_entry.le_prev)
+		LIST_REMOVE(peer, process_entry);
+	peer->process_id = process_id;
+	if (process_id)
+		LIST_INSERT_HEAD(&process->index.by_process[bucket_of(process_id)], peer,
+				 process_entry);
+}
+
+void mesh_peer_index_add(struct mesh_peer *peer)
+{
+	struct mesh_process *process = peer->process;
+
+	mesh_process_assert_locked(process);
+	LIST_INSERT_HEAD(
+		&process->index.by_address[address_bucket(&peer->address.addr, peer->control_port)],
+		peer, address_entry);
+}
+
+void mesh_peer_index_remove(struct mesh_peer *peer)
+{
+	mesh_peer_process_set(peer, 0);
+	if (peer->address_entry.le_prev)
+		LIST_REMOVE(peer, address_entry);
+	peer->address_entry.le_prev = NULL;
+}
+
+struct mesh_peer *mesh_peer_of_process(const struct mesh_peer *peer, struct mesh_peer *previous)
+{
+	struct mesh_process *process = peer->process;
+	struct mesh_peer *other;
+
+	mesh_process_assert_locked(process);
+	if (!previous)
+		return (struct mesh_peer *)peer;
+	if (previous != peer)
+		other = LIST_NEXT(previous, process_entry);
+	else
+		other = LIST_FIRST(&process->index.by_process[bucket_of(peer->process_id)]);
+	/* The process is unknown, and the id 0, until HELLO has arrived. */
+	while (other &&
+	       (other == peer || !peer->process_id || other->process_id != peer->process_id))
+		other = LIST_NEXT(other, process_entry);
+	return other;
+}
+
+const struct mesh_peer_bucket *mesh_peers_at(const struct mesh_process *process,
+					     const struct mesh_addr *address, uint16_t control_port)
+{
+	mesh_process_assert_locked(process);
+	return &process->index.by_address[address_bucket(address, control_port)];
+}

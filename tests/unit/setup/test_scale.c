@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_scale.c - what a peer costs does not depend on how many there are: set-up, idling and
+ * closing with 512 simulated peers, with 8 comms each in each direction.
+ *
+ * What is compared is CPU time of the engine and of the thread that calls, not the time on a wall:
+ * other processes do not change it.
+ */
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "setup/connect.h"
+#include "setup/listener.h"
+#include "setup/net.h"
+#include "setup/setup.h"
+#include "setup/threads.h"
+#include "transport/comm_open.h"
+
+#include "simulated_peers.h"
+
+#define COMMS SIMULATED_COMMS_MAX
+#define BLOCK 64 /* peers that are set up and closed together */
+#define BLOCKS (SIMULATED_PEERS_MAX / BLOCK)
+/* A listener has room for the comms of so many peers. */
+#define DIALS (MESH_LISTENER_QUEUE / COMMS)
+#define WAKES 400
+/*
+ * The last block may cost this much more than the first one. With walks over all peers and
+ * descriptors it was 10 to 29 times as much.
+ */
+#define RATIO_MAX 4
+#define LIMIT_MS 60000
+
+static struct mesh_net *net;
+static struct mesh_comm *sending[SIMULATED_PEERS_MAX][COMMS];
+static struct mesh_comm *receiving[SIMULATED_PEERS_MAX][COMMS];
+
+/* ---- what it costs ------------------------------------------------------------------------- */
+
+/* Nanoseconds of CPU that the engine and this thread have used so far. */
+struct cost {
+	uint64_t engine_ns, own_ns, wall_ns;
+	uint64_t calls; /* of connect and accept */
+};
+
+static struct cost cost_now(void)
+{
+	struct cost cost = {0};
+	clockid_t clock;
+
+	assert_int_equal(pthread_getcpuclockid(net->process->engine.thread, &clock), 0);
+	cost.engine_ns = mesh_clock_read_ns(clock);
+	cost.own_ns = mesh_clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
+	cost.wall_ns = mesh_clock_ns();
+	return cost;
+}
+
+static struct cost cost_since(struct cost before)
+{
+	struct cost now = cost_now();
+
+	return (struct cost){
+		.engine_ns = now.engine_ns - before.engine_ns,
+		.own_ns = now.own_ns - before.own_ns,
+		.wall_ns = now.wall_ns - before.wall_ns,
+	};
+}
+
+static void cost_print(const char *what, int block, struct cost cost)
+{
+	printf("%-8s block %d: engine %7.2f ms, own %7.2f ms, %5llu calls, wall %7.2f ms\n", what,
+	       block, (double)cost.engine_ns / 1e6, (double)cost.own_ns / 1e6,
+	       (unsigned long long)cost.calls, (double)cost.wall_ns / 1e6);
+}
+
+static void assert_alike(const char *what, uint64_t few_ns, uint64_t many_ns)
+{
+	printf("%s: %.2f times\n", what, (double)many_ns / (double)few_ns);
+	assert_true(many_ns <= RATIO_MAX * few_ns);
+}
+
+/* ---- setting up ---------------------------------------------------------------------------- */
+
+/* Connects to a block of peers, with all comms at once, as NCCL does: by calling again. */
+static uint64_t block_connect(int block)
+{
+	static uint8_t handles[BLOCK][COMMS][MESH_HANDLE_BYTES];
+	const uint64_t until_ms = mesh_clock_ms() + LIMIT_MS;
+	uint64_t calls = 0;
+	int i, k, num = 0;
+
+	for (i = 0; i < BLOCK; i++) {
+		for (k = 0; k < COMMS; k++)
+			simulated_handle(block * BLOCK + i, handles[i][k]);
+	}
+	while (num < BLOCK * COMMS) {
+		assert_true(mesh_clock_ms() < until_ms);
+		for (i = 0; i < BLOCK * COMMS; i++) {
+			struct mesh_comm **comm = &sending[block * BLOCK + i / COMMS][i % COMMS];
+
+			if (*comm)
+				continue;
+			assert_int_equal(
+				mesh_net_connect(net, 0, handles[i / COMMS][i % COMMS], comm), 0);
+			calls++;
+			num += *comm != NULL;
+		}
+		sched_yield();
+	}
+	return calls;
+}
+
+/* So many peers connect to one listener. */
+static uint64_t dials_accept(int first)
+{
+	const uint64_t until_ms = mesh_clock_ms() + LIMIT_MS;
+	uint8_t bytes[MESH_HANDLE_BYTES];
+	struct mesh_listener *listener;
+	struct mesh_handle handle;
+	uint64_t calls = 0;
+	int i;
+
+	assert_int_equal(mesh_net_listen(net, 0, bytes, &listener), 0);
+	assert_int_equal(mesh_handle_decode(bytes, &handle), 0);
+	for (i = 0; i < DIALS; i++)
+		simulated_dial(first + i, &handle, COMMS);
+	for (i = 0; i < DIALS * COMMS;) {
+		struct mesh_comm **comm = &receiving[first + i / COMMS][i % COMMS];
+
+		assert_true(mesh_clock_ms() < until_ms);
+		assert_int_equal(mesh_listener_accept(listener, comm), 0);
+		calls++;
+		i += *comm != NULL;
+		if (!*comm)
+			sched_yield();
+	}
+	mesh_listener_close(listener);
+	return calls;
+}
+
+static struct cost block_open(int block)
+{
+	struct cost cost, before = cost_now();
+	uint64_t calls;
+	int i;
+
+	calls = block_connect(block);
+	for (i = 0; i < BLOCK; i += DIALS)
+		calls += dials_accept(block * BLOCK + i);
+	cost = cost_since(before);
+	cost.calls = calls;
+	cost_print("set-up", block, cost);
+	return cost;
+}
+
+/* ---- idling and closing -------------------------------------------------------------------- */
+
+/* The engine wakes so often, and finds nothing to do. */
+static struct cost idle(int block)
+{
+	struct mesh_process *process = net->process;
+	struct pollfd wake = {.fd = process->engine.wake_fd, .events = POLLIN};
+	struct cost before = cost_now(), cost;
+	int i;
+
+	for (i = 0; i < WAKES; i++) {
+		mesh_engine_wake(&process->engine);
+		while (poll(&wake, 1, 0))
+			sched_yield();
+		mesh_process_lock(process); /* its turn is over */
+		mesh_process_unlock(process);
+	}
+	cost = cost_since(before);
+	cost_print("idle", block, cost);
+	return cost;
+}
+
+static struct cost block_close(int block)
+{
+	struct cost before = cost_now(), cost;
+	int i, k;
+
+	for (i = block * BLOCK; i < (block + 1) * BLOCK; i++) {
+		for (k = 0; k < COMMS; k++) {
+			mesh_comm_close(sending[i][k]);
+			mesh_comm_close(receiving[i][k]);
+		}
+	}
+	cost = cost_since(before);
+	cost_print("closing", block, cost);
+	return cost;
+}
+
+/* ---- the test ------------------------------------------------------------------------------ */
+
+static void test_cost_of_a_peer_is_constant(void **state)
+{
+	struct cost opened[BLOCKS], closed[BLOCKS], idle_few, idle_many;
+	int i;
+
+	(void)state;
+	for (i = 0; i < BLOCKS; i++) {
+		opened[i] = block_open(i);
+		if (!i)
+			idle_few = idle(i);
+	}
+	idle_many = idle(BLOCKS - 1);
+	for (i = BLOCKS - 1; i >= 0; i--)
+		closed[i] = block_close(i);
+	/* This thread's part depends on how often it calls before a comm is ready. */
+	assert_alike("set-up", opened[0].engine_ns, opened[BLOCKS - 1].engine_ns);
+	assert_alike("idling", idle_few.engine_ns, idle_many.engine_ns);
+	assert_alike("closing, engine", closed[0].engine_ns, closed[BLOCKS - 1].engine_ns);
+	assert_alike("closing, calls", closed[0].own_ns, closed[BLOCKS - 1].own_ns);
+}
+
+static int setup(void **state)
+{
+	struct mesh_listener *listener;
+	uint8_t bytes[MESH_HANDLE_BYTES];
+	struct rlimit limit;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = limit.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(mesh_net_open(&net), 0);
+	/* A listener starts the engine; the domains open in threads. */
+	assert_int_equal(mesh_net_listen(net, 0, bytes, &listener), 0);
+	mesh_threads_await();
+	mesh_listener_close(listener);
+	simulated_peers_start(net->process, SIMULATED_PEERS_MAX);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	simulated_peers_stop();
+	mesh_net_close(net);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_cost_of_a_peer_is_constant, setup, teardown),
+	};
+
+	setenv("NCCL_MESH_NICS", "=lo", 1);
+	setenv("NCCL_MESH_PROVIDER", "tcp", 1);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
