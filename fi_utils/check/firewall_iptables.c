@@ -98,6 +98,13 @@ static enum firewall_match match_state(const struct firewall_packet *packet, con
 	return firewall_match_of(list_has(value, "NEW"));
 }
 
+/* --tcp-flags MASK SET: of these flags exactly those are set; our packet has SYN and no other. */
+static enum firewall_match match_flags(const char *mask, const char *set)
+{
+	return firewall_match_of(
+		!strcmp(set, list_has(mask, "SYN") || !strcmp(mask, "ALL") ? "SYN" : "NONE"));
+}
+
 static enum firewall_match match_destination_type(const struct firewall_packet *packet,
 						  const char *value)
 {
@@ -204,7 +211,10 @@ static void options_read(char **words, int num, const struct firewall_packet *pa
 		negated = !strcmp(words[i], "!");
 		i += negated;
 		row = i < num ? option_find(words[i]) : NULL;
-		if (!row || i + 1 == num) {
+		if (i + 2 < num && !strcmp(words[i], "--tcp-flags")) {
+			match = match_flags(words[i + 1], words[i + 2]);
+			i += 2;
+		} else if (!row || i + 1 == num) {
 			/* Not followed; its values are skipped word by word. */
 			match = i < num && words[i][0] != '-' ? FIREWALL_YES : FIREWALL_MAYBE;
 		} else {

@@ -158,20 +158,121 @@ static enum firewall_match value_match(const struct subject *subject, const json
 	return FIREWALL_MAYBE;
 }
 
+/* ---- TCP flags ---------------------------------------------------------------------------- */
+
+/* A SYN and nothing else, as Linux sends it by default (tcp_ecn 2). */
+#define FLAGS_OF_PACKET 0x02u
+
+/* "syn", ["syn", "ack"], {"|": [...]} or a number. False if it is anything else. */
+static bool flags_value(const json_t *value, int depth, unsigned int *flags)
+{
+	static const char *const names[] = {"fin", "syn", "rst", "psh", "ack", "urg", "ecn", "cwr"};
+	const json_t *list = json_is_array(value) ? value : json_object_get(value, "|");
+	unsigned int part;
+	size_t i;
+
+	*flags = 0;
+	if (json_is_integer(value)) {
+		*flags = (unsigned int)json_integer_value(value);
+		return true;
+	}
+	for (i = 0; json_is_string(value) && i < sizeof(names) / sizeof(names[0]); i++)
+		if (is(json_string_value(value), names[i]))
+			*flags = 1u << i;
+	if (json_is_string(value))
+		return *flags != 0;
+	for (i = 0; i < json_array_size(list) && depth < 8; i++) {
+		if (!flags_value(json_array_get(list, i), depth + 1, &part))
+			return false;
+		*flags |= part;
+	}
+	return *flags != 0;
+}
+
+/* One value, or a set of which one has to be equal. */
+static enum firewall_match flags_equal(const json_t *value, unsigned int seen)
+{
+	const json_t *set = json_object_get(value, "set"), *element;
+	unsigned int flags;
+	size_t i;
+
+	if (!json_is_array(set))
+		return flags_value(value, 0, &flags) ? firewall_match_of(flags == seen)
+						     : FIREWALL_MAYBE;
+	json_array_foreach(set, i, element) {
+		if (!flags_value(element, 0, &flags))
+			return FIREWALL_MAYBE;
+		if (flags == seen)
+			return FIREWALL_YES;
+	}
+	return FIREWALL_NO;
+}
+
+/* The flags that are looked at, of "tcp flags" or "tcp flags & MASK"; 0 if @left is neither. */
+static unsigned int flags_mask(const json_t *left)
+{
+	const json_t *masked = json_object_get(left, "&"), *payload;
+	unsigned int mask = 0xff;
+
+	payload = json_object_get(masked ? json_array_get(masked, 0) : left, "payload");
+	if (!is(json_string_value(json_object_get(payload, "protocol")), "tcp") ||
+	    !is(json_string_value(json_object_get(payload, "field")), "flags"))
+		return 0;
+	return !masked || flags_value(json_array_get(masked, 1), 0, &mask) ? mask : 0;
+}
+
+static enum firewall_match flags_match(const char *op, unsigned int mask, const json_t *right)
+{
+	unsigned int seen = FLAGS_OF_PACKET & mask, flags;
+
+	if (is(op, "in")) /* any of them */
+		return flags_value(right, 0, &flags) ? firewall_match_of((flags & seen) != 0)
+						     : FIREWALL_MAYBE;
+	if (is(op, "=="))
+		return flags_equal(right, seen);
+	return is(op, "!=") ? firewall_match_not(flags_equal(right, seen)) : FIREWALL_MAYBE;
+}
+
+/* ---- rules -------------------------------------------------------------------------------- */
+
+/* "<", ">=" and so on. */
+static enum firewall_match order_match(const char *op, unsigned int number, const json_t *right)
+{
+	json_int_t value = json_integer_value(right);
+
+	if (!json_is_integer(right))
+		return FIREWALL_MAYBE;
+	if (is(op, "<"))
+		return firewall_match_of((json_int_t)number < value);
+	if (is(op, "<="))
+		return firewall_match_of((json_int_t)number <= value);
+	if (is(op, ">"))
+		return firewall_match_of((json_int_t)number > value);
+	return is(op, ">=") ? firewall_match_of((json_int_t)number >= value) : FIREWALL_MAYBE;
+}
+
 static enum firewall_match match_read(const json_t *match, const struct firewall_packet *packet)
 {
 	const char *op = json_string_value(json_object_get(match, "op"));
-	struct subject subject = subject_of(json_object_get(match, "left"), packet);
+	const json_t *left = json_object_get(match, "left");
+	const json_t *right = json_object_get(match, "right");
+	struct subject subject = subject_of(left, packet);
+	unsigned int mask = flags_mask(left);
 	enum firewall_match result;
 
+	if (mask)
+		return flags_match(op, mask, right);
 	if (subject.kind == KIND_NEVER)
 		return FIREWALL_NO;
 	if (subject.kind == KIND_OTHER)
 		return FIREWALL_MAYBE;
-	result = value_match(&subject, json_object_get(match, "right"), 0);
+	result = value_match(&subject, right, 0);
 	if (is(op, "==") || is(op, "in"))
 		return result;
-	return is(op, "!=") ? firewall_match_not(result) : FIREWALL_MAYBE;
+	if (is(op, "!="))
+		return firewall_match_not(result);
+	return subject.kind == KIND_NUMBER ? order_match(op, subject.number, right)
+					   : FIREWALL_MAYBE;
 }
 
 /* "accept": true if @statement decides; the rule's action and target are then set. */

@@ -213,6 +213,8 @@ test_link_local() {
 nft_a() { on a nft "$@" || fail "nft $*"; }
 
 test_firewall_nft() {
+	local rule
+
 	command -v nft >/dev/null || { note "nft is not installed: not tried"; return; }
 	nft_a -f - <<-'END'
 		table inet guard {
@@ -245,6 +247,17 @@ test_firewall_nft() {
 	nft_a add rule inet guard output oifname ab limit rate 1/second drop
 	says a firewall unknown 'may drop TCP connections out by ab'
 	nft_a flush ruleset
+	silent a firewall
+	for rule in 'tcp dport >= 1024' 'tcp flags syn' 'tcp flags & (fin|syn|rst|ack) == syn'; do
+		nft_a -f - <<<"table inet guard {
+			chain input {
+				type filter hook input priority 0; policy accept;
+				$rule drop
+			}
+		}"
+		says a firewall fail 'drops TCP connections in on ab'
+		nft_a flush ruleset
+	done
 	silent a firewall
 }
 

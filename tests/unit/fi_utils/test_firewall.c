@@ -86,6 +86,7 @@ static enum firewall_action nft_rows(const char *policy, const struct row *rows,
 #define META(key) "{\"meta\": {\"key\": \"" key "\"}}"
 #define PAYLOAD(protocol, field)                                                                   \
 	"{\"payload\": {\"protocol\": \"" protocol "\", \"field\": \"" field "\"}}"
+#define FLAGS PAYLOAD("tcp", "flags")
 #define ACCEPT "{\"accept\": null}"
 #define DROP "{\"drop\": null}"
 
@@ -111,7 +112,28 @@ static const struct {
 	{MATCH(PAYLOAD("tcp", "dport"), "==", "{\"range\": [30000, 39999]}"), FIREWALL_NO},
 	{MATCH(PAYLOAD("tcp", "dport"), "==", "{\"set\": [22, {\"range\": [1, 50000]}]}"),
 	 FIREWALL_YES},
-	{MATCH(PAYLOAD("tcp", "dport"), ">", "1024"), FIREWALL_MAYBE},
+	{MATCH(PAYLOAD("tcp", "dport"), ">", "1024"), FIREWALL_YES},
+	{MATCH(PAYLOAD("tcp", "dport"), ">=", "1024"), FIREWALL_YES},
+	{MATCH(PAYLOAD("tcp", "dport"), ">=", "40001"), FIREWALL_NO},
+	{MATCH(PAYLOAD("tcp", "dport"), "<=", "40000"), FIREWALL_YES},
+	{MATCH(PAYLOAD("tcp", "dport"), "<", "40000"), FIREWALL_NO},
+	{MATCH(PAYLOAD("tcp", "dport"), ">=", "\"ssh\""), FIREWALL_MAYBE},
+	/* As nft 1.0.6 prints `tcp flags syn`, `tcp flags syn,ack`, `tcp flags != syn` ... */
+	{MATCH(FLAGS, "in", "\"syn\""), FIREWALL_YES},
+	{MATCH(FLAGS, "in", "[\"syn\", \"ack\"]"), FIREWALL_YES},
+	{MATCH(FLAGS, "in", "\"rst\""), FIREWALL_NO},
+	{MATCH(FLAGS, "==", "\"syn\""), FIREWALL_YES},
+	{MATCH(FLAGS, "==", "2"), FIREWALL_YES},
+	{MATCH(FLAGS, "!=", "\"syn\""), FIREWALL_NO},
+	{MATCH(FLAGS, "==", "{\"set\": [{\"|\": [\"syn\", \"ack\"]}, \"syn\"]}"), FIREWALL_YES},
+	{MATCH(FLAGS, "==", "{\"set\": [{\"|\": [\"syn\", \"ack\"]}]}"), FIREWALL_NO},
+	{MATCH(FLAGS, "==", "{\"set\": [\"x\"]}"), FIREWALL_MAYBE},
+	{MATCH(FLAGS, "in", "\"@flags\""), FIREWALL_MAYBE},
+	/* ... and `tcp flags & (fin|syn|rst|ack) == syn`, or `tcp flags syn / fin,syn,rst,ack`. */
+	{MATCH("{\"&\": [" FLAGS ", [\"fin\", \"syn\", \"rst\", \"ack\"]]}", "==", "\"syn\""),
+	 FIREWALL_YES},
+	{MATCH("{\"&\": [" FLAGS ", [\"fin\", \"rst\"]]}", "==", "\"fin\""), FIREWALL_NO},
+	{MATCH("{\"&\": [" FLAGS ", \"?\"]}", "==", "\"syn\""), FIREWALL_MAYBE},
 	{MATCH(PAYLOAD("tcp", "sport"), "==", "22"), FIREWALL_MAYBE},
 	{MATCH(PAYLOAD("udp", "dport"), "==", "40000"), FIREWALL_NO},
 	{MATCH(PAYLOAD("ip6", "saddr"), "==", "\"fd00::1\""), FIREWALL_NO},
@@ -303,6 +325,8 @@ static void test_iptables_matches(void **state)
 					  "-p tcp -m tcp --dport :50000",
 					  "-p tcp -m tcp --dport 40000:",
 					  "-m state --state NEW,ESTABLISHED",
+					  "-p tcp -m tcp --tcp-flags FIN,SYN,RST,ACK SYN",
+					  "-m tcp ! --tcp-flags SYN,RST RST",
 					  "-m comment --comment \"! -i eth1 -j \\\"x\\\"\""};
 	static const char *const no[] = {"-i eth0",
 					 "! -i eth1",
@@ -313,6 +337,8 @@ static void test_iptables_matches(void **state)
 					 "! -p tcp",
 					 "-p tcp --dport 22",
 					 "-p tcp --dports 22,80",
+					 "-m tcp --tcp-flags FIN,SYN NONE",
+					 "-m tcp ! --tcp-flags FIN,SYN,RST,ACK SYN",
 					 "-m limit --limit 1/s -p udp"};
 	static const char *const maybe[] = {"-m limit --limit 1/s", "-m set --match-set x src",
 					    "-m x ! --unknown 5",   "-s 10.1.0.0/255.255.0.0",
