@@ -201,11 +201,12 @@ finalize_only() {
 }
 
 # Ten times, in a process that is connected with itself: nothing is kept of what was left open.
+# What the C library keeps in an arena of a thread that has ended is no leak: there is one arena.
 left_open_is_freed() {
 	local i
 
 	begin "finalize frees what was left open"
-	play a alone <<-END
+	MALLOC_ARENA_MAX=1 play a alone <<-END
 		buffer 0 1M
 		$(for ((i = 0; i < 12; i++)); do
 			((i != 2)) || echo "fds before"

@@ -70,11 +70,12 @@ no_leak() {
 		sed 's/^note //' | paste -sd ';')"
 }
 
-# Also the process's whole use of the plugin, again and again.
+# Also the process's whole use of the plugin, again and again. A thread opens each domain: what the
+# C library keeps in an arena of a thread that has ended, up to 17 MB on libfabric 2.1, is no leak.
 no_leak_of_init() {
 	local i
 
-	play a again <<-END
+	MALLOC_ARENA_MAX=1 play a again <<-END
 		$(for ((i = 0; i < 12; i++)); do
 			((i != 2)) || echo "fds before"
 			((i != 2)) || echo "memory before"
