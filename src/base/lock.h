@@ -4,7 +4,7 @@
  *
  * The asserts and the holder are compiled into debug and sanitizer builds (no NDEBUG).
  *
- * Order, outermost first: process (src/control/process.h), domain, comm, transmit
+ * Order, outermost first: process (src/control/process.h), mrs, domain, comm, transmit
  * (src/fabric/domain.h).
  */
 #ifndef MESH_BASE_LOCK_H
@@ -41,8 +41,10 @@ struct MESH_LOCK_ATTRIBUTE(capability("lock")) mesh_lock_class {
 };
 /* Only named in attributes: none of them exists. The outermost first. */
 extern struct mesh_lock_class MESH_LOCK_CLASS(process);
-extern struct mesh_lock_class MESH_LOCK_CLASS(domain)
+extern struct mesh_lock_class MESH_LOCK_CLASS(mrs)
 	MESH_LOCK_ATTRIBUTE(acquired_after(MESH_LOCK_CLASS(process)));
+extern struct mesh_lock_class MESH_LOCK_CLASS(domain)
+	MESH_LOCK_ATTRIBUTE(acquired_after(MESH_LOCK_CLASS(mrs)));
 extern struct mesh_lock_class MESH_LOCK_CLASS(comm)
 	MESH_LOCK_ATTRIBUTE(acquired_after(MESH_LOCK_CLASS(domain)));
 extern struct mesh_lock_class MESH_LOCK_CLASS(transmit)

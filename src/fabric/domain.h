@@ -7,10 +7,11 @@
  * Locks. The polling thread holds `lock`, which covers reading the completion queue, every callback
  * made from there, and the posting of receives. Its holder polls for all threads. `transmit_lock`
  * is the innermost lock: free buffers, backlogs, waiters, and the posting of messages and writes.
- * Registrations change under lock, and on tcp under both: libfabric 1.17's net reads its table of
- * keys while it polls, and sometimes while it posts, without a lock of its own (fixed in 1.19), and
- * a change during that read breaks a transfer. On verbs transmit_lock stays free, so that posting
- * continues while memory is being pinned, which takes long.
+ * `mrs_lock` covers the table of registrations, and is held while one is made or closed: on verbs
+ * the kernel pins the memory meanwhile, which takes a second for some gigabytes, so only other
+ * registrations wait. On tcp the two others are held as well, and nothing is pinned: libfabric
+ * 1.17's net reads its table of keys while it polls, and sometimes while it posts, without a lock
+ * of its own (fixed in 1.19), and a change during that read breaks a transfer.
  */
 #ifndef MESH_FABRIC_DOMAIN_H
 #define MESH_FABRIC_DOMAIN_H
@@ -50,7 +51,8 @@ TAILQ_HEAD(mesh_waiter_list, mesh_waiter);
 #define MESH_PAGE_BYTES 4096
 
 struct mesh_domain {
-	struct mesh_lock lock;		/* order: node, domain, comm, transmit */
+	struct mesh_lock mrs_lock; /* order: process, mrs, domain, comm, transmit */
+	struct mesh_lock lock;
 	struct mesh_lock transmit_lock; /* innermost */
 	const struct mesh_nic *nic;
 	int dev; /* index of the NIC */
@@ -94,8 +96,8 @@ struct mesh_domain {
 	LIST_HEAD(, mesh_flow) flows MESH_GUARDED_BY(transmit);		/* transmit_lock */
 	_Atomic(bool) has_waiting; /* backlogged or waiters may not be empty */
 
-	LIST_HEAD(, mesh_mr) mrs MESH_GUARDED_BY(domain); /* registrations (mr.c); under lock */
-	uint64_t mr_flags;				  /* for each of them */
+	LIST_HEAD(, mesh_mr) mrs MESH_GUARDED_BY(mrs); /* registrations (mr.c); under mrs_lock */
+	uint64_t mr_flags;			       /* for each of them */
 
 	struct fi_cq_data_entry completions[MESH_POLL_ENTRIES] MESH_GUARDED_BY(
 		domain);	     /* of the poll that runs; under lock */
@@ -111,6 +113,7 @@ struct mesh_domain {
 	LIST_HEAD(, mesh_verbs_fence) abandoned; /* fences without a caller; under lock */
 };
 
+MESH_LOCK_FUNCTIONS(mrs, mesh_domain, mrs_lock)
 MESH_LOCK_FUNCTIONS(domain, mesh_domain, lock)
 MESH_LOCK_FUNCTIONS(transmit, mesh_domain, transmit_lock)
 

@@ -173,6 +173,7 @@ static int limits_check(const struct mesh_domain *domain)
 MESH_NOT_ANALYSED
 static void domain_init(struct mesh_domain *domain, const struct mesh_domain_options *options)
 {
+	mesh_lock_init(&domain->mrs_lock);
 	mesh_lock_init(&domain->lock);
 	mesh_lock_init(&domain->transmit_lock);
 	TAILQ_INIT(&domain->free_buffers);
@@ -283,6 +284,7 @@ void mesh_domain_close(struct mesh_domain *domain)
 	if (domain->fabric)
 		fid_close(&domain->fabric->fid);
 	fi_freeinfo(domain->info);
+	mesh_lock_destroy(&domain->mrs_lock);
 	mesh_lock_destroy(&domain->lock);
 	mesh_lock_destroy(&domain->transmit_lock);
 	free(domain);

@@ -23,20 +23,20 @@
 #define FI_MR_NOCACHE ((uint64_t)1 << 60)
 
 struct mesh_mr {
-	LIST_ENTRY(mesh_mr) entry; /* domain->mrs, under domain->lock */
+	LIST_ENTRY(mesh_mr) entry; /* domain->mrs, under mrs_lock */
 	struct mesh_domain *domain;
 	struct fid_mr *fid;
 	const char *data;
 	size_t size; /* bytes */
-	int users;   /* under domain->lock */
+	int users;   /* under mrs_lock */
 };
 
-MESH_HOLDS(domain)
+MESH_HOLDS(mrs)
 static struct mesh_mr *mr_lookup(struct mesh_domain *domain, const char *data, size_t size)
 {
 	struct mesh_mr *mr;
 
-	mesh_domain_assert_locked(domain);
+	mesh_mrs_assert_locked(domain);
 	LIST_FOREACH(mr, &domain->mrs, entry) {
 		if (data >= mr->data && size <= mr->size &&
 		    (size_t)(data - mr->data) <= mr->size - size)
@@ -69,19 +69,26 @@ static int region_open(struct mesh_domain *domain, const void *data, size_t size
 	return ret ? ret : fi_mr_reg(domain->domain, data, size, access, 0, key, flags, fid, NULL);
 }
 
-/* Held while the table of keys changes, which posting may read (domain.h); verbs has no table. */
+/*
+ * Polls and posts, which may read the table of keys while it changes (domain.h). verbs has no such
+ * table: there they go on while memory is being pinned.
+ */
 MESH_NOT_ANALYSED
-static void posts_hold(struct mesh_domain *domain)
+static void traffic_hold(struct mesh_domain *domain)
 {
-	if (domain->provider != MESH_PROVIDER_VERBS_RXM)
-		mesh_transmit_lock(domain);
+	if (domain->provider == MESH_PROVIDER_VERBS_RXM)
+		return;
+	mesh_domain_lock(domain);
+	mesh_transmit_lock(domain);
 }
 
 MESH_NOT_ANALYSED
-static void posts_let_go(struct mesh_domain *domain)
+static void traffic_let_go(struct mesh_domain *domain)
 {
-	if (domain->provider != MESH_PROVIDER_VERBS_RXM)
-		mesh_transmit_unlock(domain);
+	if (domain->provider == MESH_PROVIDER_VERBS_RXM)
+		return;
+	mesh_transmit_unlock(domain);
+	mesh_domain_unlock(domain);
 }
 
 static int mr_register(struct mesh_domain *domain, struct mesh_mr *mr)
@@ -89,9 +96,9 @@ static int mr_register(struct mesh_domain *domain, struct mesh_mr *mr)
 	char hint[MESH_MEMLOCK_HINT_MAX] = "";
 	int ret;
 
-	posts_hold(domain);
+	traffic_hold(domain);
 	ret = region_open(domain, mr->data, mr->size, domain->mr_flags, &mr->fid);
-	posts_let_go(domain);
+	traffic_let_go(domain);
 	if (ret == -FI_ENOMEM)
 		mesh_memlock_hint(hint);
 	if (ret)
@@ -151,7 +158,7 @@ int mesh_mr_open(struct mesh_domain *domain, const void *data, size_t size, stru
 	struct mesh_mr *found;
 	int ret = 0;
 
-	mesh_domain_lock(domain);
+	mesh_mrs_lock(domain);
 	found = mr_lookup(domain, data, size);
 	if (found) {
 		found->users++;
@@ -173,7 +180,7 @@ int mesh_mr_open(struct mesh_domain *domain, const void *data, size_t size, stru
 	}
 	LIST_INSERT_HEAD(&domain->mrs, found, entry);
 unlock:
-	mesh_domain_unlock(domain);
+	mesh_mrs_unlock(domain);
 	if (!ret)
 		*mr = found;
 	return ret;
@@ -187,16 +194,16 @@ void mesh_mr_close(struct mesh_mr *mr)
 	if (!mr)
 		return;
 	domain = mr->domain;
-	mesh_domain_lock(domain);
+	mesh_mrs_lock(domain);
 	if (--mr->users) {
-		mesh_domain_unlock(domain);
+		mesh_mrs_unlock(domain);
 		return;
 	}
 	LIST_REMOVE(mr, entry);
-	posts_hold(domain);
+	traffic_hold(domain);
 	ret = fi_close(&mr->fid->fid);
-	posts_let_go(domain);
-	mesh_domain_unlock(domain);
+	traffic_let_go(domain);
+	mesh_mrs_unlock(domain);
 	if (ret)
 		mesh_warn("cannot close a memory registration of %s: %s", domain->nic->netdev,
 			  fi_strerror(-ret));

@@ -14,11 +14,12 @@
  *
  * @size: bytes, at least 1
  *
- * Takes domain->lock. Returns 0, or a negative errno after a WARN line.
+ * Takes mrs_lock, and waits for other threads' registrations with the domain. Returns 0, or a
+ * negative errno after a WARN line.
  */
 int mesh_mr_open(struct mesh_domain *domain, const void *data, size_t size, struct mesh_mr **mr);
 
-/** Removes a user; the last one closes the registration. Takes domain->lock. NULL is allowed. */
+/** Removes a user; the last one closes the registration. Takes mrs_lock. NULL is allowed. */
 void mesh_mr_close(struct mesh_mr *mr);
 
 /** The target for a peer's write to @data: an address or an offset, as the provider requires. */

@@ -167,7 +167,6 @@ void mesh_comm_free(struct mesh_comm *comm)
 	mesh_comm_lock(comm);
 	unfinished = comm->unfinished;
 	mesh_comm_unlock(comm);
-	mesh_registrations_close(comm);
 	for (i = 0; i < comm->num_paths; i++)
 		path_close(&comm->paths[i]);
 	LIST_REMOVE(comm, entry);
@@ -193,6 +192,7 @@ void mesh_comm_close(struct mesh_comm *comm)
 		return;
 	process = comm->process;
 	mesh_comm_quiesce(comm);
+	mesh_registrations_close(comm); /* unpins memory, which takes long */
 	mesh_process_lock(process);
 	mesh_comm_free(comm);
 	mesh_process_unlock(process);

@@ -22,7 +22,7 @@ int mesh_comm_open(const void *owner, bool sending, struct mesh_peer *peer, uint
 MESH_HOLDS(process)
 int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer);
 
-/** Frees a comm on which nothing is in flight. process->lock held. */
+/** Frees a comm that has no registrations and nothing in flight. process->lock held. */
 MESH_HOLDS(process)
 void mesh_comm_free(struct mesh_comm *comm);
 

@@ -200,7 +200,7 @@ static inline bool mesh_path_poll(const struct mesh_path *path)
 	return path->kind->poll(path);
 }
 
-/** Registers memory for writes from it and into it. Takes domain->lock. As mesh_mr_open(). */
+/** Registers memory for writes from it and into it. As mesh_mr_open(). */
 static inline int mesh_path_mr_open(const struct mesh_path *path, const void *data, size_t size,
 				    struct mesh_mr **mr)
 {

@@ -53,7 +53,7 @@ static bool registration_is_used(struct mesh_comm *comm,
 	return used;
 }
 
-/* The MRs are closed without comm->lock: that takes domain->lock, which comes before it. */
+/* The MRs are closed without comm->lock: that takes mrs_lock, which comes before it. */
 static void registration_free(struct mesh_comm *comm, struct mesh_registration *registration)
 {
 	int i;

@@ -16,7 +16,7 @@ int mesh_registration_open(struct mesh_comm *comm, void *data, size_t size,
 /** Closes a registration; if requests still use it, the comm is ended first. NULL is allowed. */
 void mesh_registration_close(struct mesh_comm *comm, struct mesh_registration *registration);
 
-/** Closes the registrations that NCCL left open. No lock except process->lock held. */
+/** Closes the registrations that NCCL left open, which may take long. No lock held. */
 void mesh_registrations_close(struct mesh_comm *comm);
 
 #endif
