@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <sched.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -14,6 +13,7 @@
 #include "base/descriptors.h"
 #include "base/log.h"
 #include "base/private_descriptor.h"
+#include "base/thread.h"
 #include "control/engine.h"
 
 /* Events of one turn: more of them keep the lock for longer. */
@@ -163,21 +163,6 @@ static void *engine_main(void *arg)
 	return NULL;
 }
 
-/* Blocks all signals: the host's handlers must run in the host's own threads. */
-static int thread_start(struct mesh_engine *engine)
-{
-	sigset_t all, before;
-	int ret;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ret = -pthread_create(&engine->thread, NULL, engine_main, engine);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!ret)
-		pthread_setname_np(engine->thread, "nccl-net-mesh");
-	return ret;
-}
-
 static int engine_fail(int error, const char *what)
 {
 	mesh_warn("cannot %s: %s%s", what, strerror(-error), mesh_descriptors_hint());
@@ -210,7 +195,7 @@ int mesh_engine_open(struct mesh_engine *engine, struct mesh_lock *lock,
 
 int mesh_engine_start(struct mesh_engine *engine)
 {
-	int ret = thread_start(engine);
+	int ret = mesh_thread_create(&engine->thread, "nccl-net-mesh", engine_main, engine);
 
 	if (ret)
 		return engine_fail(ret, "start the plugin's thread");

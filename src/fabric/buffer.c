@@ -95,7 +95,7 @@ static void receive_complete(struct mesh_op *op, int error)
 		header = mesh_message_check(buffer->bytes, op->size);
 	if (header)
 		mesh_sink_message(domain, header, header + 1);
-	else
+	else if (error || op->size) /* an empty one only connects (remote_connect.c) */
 		atomic_fetch_add_explicit(&domain->strangers, 1, memory_order_relaxed);
 	if (receive_post(buffer))
 		TAILQ_INSERT_TAIL(&domain->unposted, buffer, entry);

@@ -34,6 +34,7 @@
 #include "wire/protocol.h"
 
 struct mesh_buffer;
+struct mesh_connector;
 struct mesh_flow;
 struct mesh_mr;
 struct mesh_remote;
@@ -94,7 +95,9 @@ struct mesh_domain {
 	struct mesh_waiter_list waiters MESH_GUARDED_BY(transmit);	/* transmit_lock */
 	LIST_HEAD(, mesh_remote) remotes MESH_GUARDED_BY(transmit);	/* transmit_lock */
 	LIST_HEAD(, mesh_flow) flows MESH_GUARDED_BY(transmit);		/* transmit_lock */
-	_Atomic(bool) has_waiting; /* backlogged or waiters may not be empty */
+	_Atomic(bool) has_waiting;	  /* backlogged or waiters may not be empty */
+	struct mesh_connector *connector; /* verbs: for posts that connect; else NULL */
+	_Atomic(bool) claimed;		  /* by such a post: set with lock and transmit_lock held */
 
 	LIST_HEAD(, mesh_mr) mrs MESH_GUARDED_BY(mrs); /* registrations (mr.c); under mrs_lock */
 	uint64_t mr_flags;			       /* for each of them */

@@ -13,6 +13,7 @@
 #include "base/descriptors.h"
 #include "base/log.h"
 #include "fabric/buffer.h"
+#include "fabric/connector.h"
 #include "fabric/domain_open.h"
 #include "fabric/fence_verbs.h"
 #include "fabric/flow.h"
@@ -20,6 +21,7 @@
 #include "fabric/provider.h"
 #include "fabric/provider_sockets.h"
 #include "fabric/remote.h"
+#include "fabric/remote_connect.h"
 #include "nic/rdma_port.h"
 #include "system/memlock.h"
 
@@ -170,6 +172,16 @@ static int limits_check(const struct mesh_domain *domain)
 	return -EOPNOTSUPP;
 }
 
+static int connector_open(struct mesh_domain *domain)
+{
+	int ret;
+
+	if (domain->provider != MESH_PROVIDER_VERBS_RXM)
+		return 0;
+	ret = mesh_connector_start(domain, mesh_remotes_connect);
+	return ret ? fail(domain, "start a thread to connect", ret) : 0;
+}
+
 MESH_NOT_ANALYSED
 static void domain_init(struct mesh_domain *domain, const struct mesh_domain_options *options)
 {
@@ -231,6 +243,9 @@ int mesh_domain_open(const struct mesh_domain_options *options, struct mesh_doma
 	ret = mesh_buffers_open(opened);
 	if (ret)
 		goto close;
+	ret = connector_open(opened);
+	if (ret)
+		goto close;
 	limits_log(opened);
 	*domain = opened;
 	return 0;
@@ -265,6 +280,7 @@ void mesh_domain_close(struct mesh_domain *domain)
 
 	if (!domain)
 		return;
+	mesh_connector_stop(domain);
 	strangers_log(domain);
 	if (domain->endpoint)
 		fid_close(&domain->endpoint->fid);

@@ -24,7 +24,8 @@ struct mesh_fence {
  *
  * @fences: @count of them, domain and remote set, the rest zero; they run concurrently
  *
- * Takes domain->lock. On verbs it waits, up to 2.5 s for all of them.
+ * Takes domain->lock. On verbs it waits, up to 2.5 s for all of them, and 2 s more while the NIC is
+ * connecting with another peer.
  */
 void mesh_remotes_fence(struct mesh_fence *fences, int count);
 

@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/container.h"
 #include "base/log.h"
+#include "fabric/connector.h"
 #include "fabric/fence_verbs.h"
 #include "fabric/write.h"
 
@@ -67,6 +68,7 @@ static void fence_ended(struct mesh_op *op, int error)
 	}
 }
 
+/* It may connect, for example after the peer has ended the connection: it claims the endpoint. */
 static int fence_post(struct mesh_verbs_fence *fence)
 {
 	struct mesh_domain *domain = fence->domain;
@@ -79,9 +81,10 @@ static int fence_post(struct mesh_verbs_fence *fence)
 	};
 	int ret;
 
-	mesh_transmit_lock(domain);
+	if (!mesh_endpoint_claim(domain))
+		return -EBUSY;
 	ret = mesh_write_post(domain, fence->remote, &write, FI_COMPLETION, &fence->op);
-	mesh_transmit_unlock(domain);
+	mesh_endpoint_release(domain);
 	return ret;
 }
 
@@ -108,6 +111,11 @@ static int post_step(struct mesh_verbs_fence *fence)
 	if (!ret) {
 		fence->posted = true;
 		deadline_set(fence, REFUSAL_MS);
+		return -EAGAIN;
+	}
+	/* Who has claimed the endpoint tries to connect elsewhere, for 2 s at most. */
+	if (ret == -EBUSY) {
+		deadline_set(fence, POST_MS);
 		return -EAGAIN;
 	}
 	if (ret == -FI_EAGAIN) {

@@ -19,7 +19,12 @@ struct mesh_flow {
 	/* Posting is under transmit_lock, completing under lock. */
 	struct mesh_pace pace;
 	uint64_t silent_ms; /* time (ms) of the last fence that timed out; 0 after a success */
-	int num_buffers;    /* message buffers taken and not put back */
+	/*
+	 * The provider has accepted something since the last error: a post does not connect. Used
+	 * where the domain has a connector.
+	 */
+	bool connected;
+	int num_buffers;		 /* message buffers taken and not put back */
 	struct mesh_waiter_list waiters; /* for room; FIFO */
 	_Atomic(bool) has_waiters;
 	_Atomic(int) num_claims; /* waiters whose claim is not 0: no later post overtakes them */

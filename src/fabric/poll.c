@@ -9,7 +9,9 @@
 #include "base/cold.h"
 #include "base/log.h"
 #include "fabric/breakage.h"
+#include "fabric/connector.h"
 #include "fabric/poll.h"
+#include "fabric/remote.h"
 #include "fabric/sink.h"
 #include "nic/rdma_error.h"
 
@@ -80,6 +82,8 @@ MESH_COLD static void error_handle(struct mesh_domain *domain)
 	if (!op)
 		return;
 	mesh_op_take_back(op);
+	if (domain->connector && !op_is_receive(domain, op))
+		mesh_remote_broken(domain, op->to);
 	op->complete(op, error_decide(domain, op, &entry));
 }
 
@@ -154,15 +158,14 @@ __attribute__((always_inline)) static inline void domain_poll(struct mesh_domain
 		waiting_resume(domain);
 }
 
-void mesh_domain_poll_locked(struct mesh_domain *domain)
-{
-	domain_poll(domain);
-}
-
 bool mesh_domain_poll(struct mesh_domain *domain)
 {
 	if (!mesh_domain_try_lock(domain))
 		return false;
+	if (mesh_endpoint_is_claimed(domain)) {
+		mesh_domain_unlock(domain);
+		return false;
+	}
 	domain_poll(domain);
 	mesh_domain_unlock(domain);
 	return true;

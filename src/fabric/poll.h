@@ -7,14 +7,10 @@
 #include "fabric/domain.h"
 
 /**
- * Makes progress, unless another thread is polling. Never waits.
+ * Makes progress, unless another thread is polling, or connects (connector.h). Never waits.
  *
  * Returns true if this thread polled.
  */
 bool mesh_domain_poll(struct mesh_domain *domain);
-
-/** As mesh_domain_poll(), for a caller that holds domain->lock. */
-MESH_HOLDS(domain)
-void mesh_domain_poll_locked(struct mesh_domain *domain);
 
 #endif

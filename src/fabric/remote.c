@@ -7,10 +7,15 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "fabric/connector.h"
 #include "fabric/remote.h"
 
-/* Frees closed remotes whose backlog is empty. */
+/* After an attempt to connect the provider makes progress in polls; the next one waits so long. */
+#define CONNECT_PAUSE_MS 1
+
+/* Frees closed remotes whose backlog is empty, and which the connector does not hold. */
 MESH_HOLDS(transmit)
 static void remotes_reap(struct mesh_domain *domain)
 {
@@ -19,7 +24,7 @@ static void remotes_reap(struct mesh_domain *domain)
 	mesh_transmit_assert_locked(domain);
 	for (remote = LIST_FIRST(&domain->remotes); remote; remote = next) {
 		next = LIST_NEXT(remote, entry);
-		if (!remote->closed || !TAILQ_EMPTY(&remote->backlog))
+		if (!remote->closed || remote->connecting || !TAILQ_EMPTY(&remote->backlog))
 			continue;
 		LIST_REMOVE(remote, entry);
 		mesh_flow_put(domain, remote->flow);
@@ -89,18 +94,40 @@ void mesh_remote_mtu_set(struct mesh_domain *domain, struct mesh_remote *remote,
 	mesh_transmit_unlock(domain);
 }
 
-/* Moves the whole backlog to @buffers. */
+void mesh_backlog_append(struct mesh_domain *domain, struct mesh_buffer *buffer)
+{
+	struct mesh_remote *remote = buffer->remote;
+
+	mesh_transmit_assert_locked(domain);
+	if (TAILQ_EMPTY(&remote->backlog))
+		TAILQ_INSERT_TAIL(&domain->backlogged, remote, waiting);
+	TAILQ_INSERT_TAIL(&remote->backlog, buffer, entry);
+	atomic_store_explicit(&domain->has_waiting, true, memory_order_relaxed);
+}
+
+void mesh_backlog_remove(struct mesh_domain *domain, struct mesh_buffer *buffer)
+{
+	struct mesh_remote *remote = buffer->remote;
+
+	mesh_transmit_assert_locked(domain);
+	TAILQ_REMOVE(&remote->backlog, buffer, entry);
+	if (TAILQ_EMPTY(&remote->backlog))
+		TAILQ_REMOVE(&domain->backlogged, remote, waiting);
+}
+
+/* Moves the backlog to @buffers, but for a message that the connector is sending. */
 MESH_HOLDS(transmit)
 static void backlog_detach(struct mesh_domain *domain, struct mesh_remote *remote,
 			   struct mesh_buffer_list *buffers)
 {
-	struct mesh_buffer *buffer;
+	struct mesh_buffer *buffer = TAILQ_FIRST(&remote->backlog), *next;
 
 	mesh_transmit_assert_locked(domain);
-	if (!TAILQ_EMPTY(&remote->backlog))
-		TAILQ_REMOVE(&domain->backlogged, remote, waiting);
-	while ((buffer = TAILQ_FIRST(&remote->backlog))) {
-		TAILQ_REMOVE(&remote->backlog, buffer, entry);
+	if (buffer && remote->connecting)
+		buffer = TAILQ_NEXT(buffer, entry);
+	for (; buffer; buffer = next) {
+		next = TAILQ_NEXT(buffer, entry);
+		mesh_backlog_remove(domain, buffer);
 		TAILQ_INSERT_TAIL(buffers, buffer, entry);
 	}
 }
@@ -142,23 +169,31 @@ int mesh_buffer_post(struct mesh_domain *domain, struct mesh_buffer *buffer)
 		.context = &buffer->op.context,
 	};
 
-	mesh_transmit_assert_locked(domain);
 	buffer->op.to = buffer->remote->fi_addr;
 	mesh_op_hand_over(&buffer->op);
 	return (int)fi_sendmsg(domain->endpoint, &msg, domain->send_flags);
 }
 
-/* Queues a buffer that was not posted; the next poll posts it, or completes it with an error. */
-MESH_HOLDS(transmit)
-static void backlog_append(struct mesh_domain *domain, struct mesh_buffer *buffer)
+void mesh_remote_connection_want(struct mesh_domain *domain, struct mesh_remote *remote)
 {
-	struct mesh_remote *remote = buffer->remote;
-
 	mesh_transmit_assert_locked(domain);
-	if (TAILQ_EMPTY(&remote->backlog))
-		TAILQ_INSERT_TAIL(&domain->backlogged, remote, waiting);
-	TAILQ_INSERT_TAIL(&remote->backlog, buffer, entry);
-	atomic_store_explicit(&domain->has_waiting, true, memory_order_relaxed);
+	if (remote->wants_connection || remote->connecting ||
+	    mesh_clock_elapsed_ms(remote->tried_ms, mesh_clock_ms()) < CONNECT_PAUSE_MS)
+		return;
+	remote->wants_connection = true;
+	mesh_connector_wake(domain);
+}
+
+void mesh_remote_broken(struct mesh_domain *domain, fi_addr_t to)
+{
+	struct mesh_remote *remote;
+
+	mesh_transmit_lock(domain);
+	LIST_FOREACH(remote, &domain->remotes, entry) {
+		if (remote->fi_addr == to)
+			remote->flow->connected = false;
+	}
+	mesh_transmit_unlock(domain);
 }
 
 void mesh_remote_send(struct mesh_buffer *buffer)
@@ -168,8 +203,11 @@ void mesh_remote_send(struct mesh_buffer *buffer)
 
 	mesh_transmit_lock(domain);
 	/* The next poll reports errors, too: a send never makes a callback. */
-	if (remote->lost || !TAILQ_EMPTY(&remote->backlog) || mesh_buffer_post(domain, buffer))
-		backlog_append(domain, buffer);
+	if (remote->lost || !TAILQ_EMPTY(&remote->backlog) ||
+	    mesh_flow_may_wait(domain, remote->flow) || mesh_buffer_post(domain, buffer))
+		mesh_backlog_append(domain, buffer);
+	if (mesh_flow_connects(domain, remote->flow))
+		mesh_remote_connection_want(domain, remote);
 	mesh_transmit_unlock(domain);
 }
 
@@ -182,10 +220,32 @@ int mesh_remote_inject(struct mesh_domain *domain, struct mesh_remote *remote, c
 		return -EAGAIN;
 	mesh_transmit_lock(domain);
 	/* The backlog goes first, and it reports the error of a lost remote. */
-	if (!remote->lost && TAILQ_EMPTY(&remote->backlog))
+	if (!remote->lost && TAILQ_EMPTY(&remote->backlog) &&
+	    !mesh_flow_may_wait(domain, remote->flow))
 		ret = fi_inject(domain->endpoint, bytes, size, remote->fi_addr);
 	mesh_transmit_unlock(domain);
 	return ret ? -EAGAIN : 0;
+}
+
+/* Makes one attempt with the first of a backlog. -FI_EAGAIN: later. */
+MESH_HOLDS(transmit)
+static int first_post(struct mesh_domain *domain, struct mesh_remote *remote)
+{
+	int error = remote->connect_error;
+
+	mesh_transmit_assert_locked(domain);
+	if (remote->connecting)
+		return -FI_EAGAIN;
+	if (remote->lost)
+		return -ECONNRESET;
+	remote->connect_error = 0;
+	if (error)
+		return error;
+	if (mesh_flow_connects(domain, remote->flow))
+		mesh_remote_connection_want(domain, remote);
+	if (mesh_flow_may_wait(domain, remote->flow))
+		return -FI_EAGAIN;
+	return mesh_buffer_post(domain, TAILQ_FIRST(&remote->backlog));
 }
 
 /*
@@ -201,12 +261,10 @@ static struct mesh_buffer *backlog_push(struct mesh_domain *domain, struct mesh_
 
 	mesh_transmit_assert_locked(domain);
 	while ((buffer = TAILQ_FIRST(&remote->backlog))) {
-		ret = remote->lost ? -ECONNRESET : mesh_buffer_post(domain, buffer);
+		ret = first_post(domain, remote);
 		if (ret == -FI_EAGAIN)
 			return NULL;
-		TAILQ_REMOVE(&remote->backlog, buffer, entry);
-		if (TAILQ_EMPTY(&remote->backlog))
-			TAILQ_REMOVE(&domain->backlogged, remote, waiting);
+		mesh_backlog_remove(domain, buffer);
 		if (ret) {
 			*error = ret;
 			return buffer;

@@ -17,6 +17,11 @@ struct mesh_remote {
 	struct mesh_flow *flow;
 	bool lost;   /* messages to it fail; under transmit_lock */
 	bool closed; /* freed once its backlog is empty; under transmit_lock */
+	/* All under transmit_lock; see remote_connect.c. */
+	bool wants_connection; /* the connector is to send something to it */
+	bool connecting;       /* the connector does so: it holds the first of the backlog */
+	int connect_error;     /* how that ended for the first of the backlog; 0: it did not fail */
+	uint64_t tried_ms;     /* when it ended last */
 	/*
 	 * The TCP port from which the peer's provider connected, as the peer reported it; 0 if
 	 * unknown. It distinguishes the peer's socket from those of other processes at the same
@@ -59,14 +64,6 @@ struct mesh_buffer *mesh_remote_buffer_get(struct mesh_domain *domain, struct me
 void mesh_remote_send(struct mesh_buffer *buffer);
 
 /**
- * Makes one attempt to post the message. transmit_lock held.
- *
- * Returns 0, and then the provider owns the buffer; else the provider's error, and nothing changed.
- */
-MESH_HOLDS(transmit)
-int mesh_buffer_post(struct mesh_domain *domain, struct mesh_buffer *buffer);
-
-/**
  * Sends a message that is short enough for the provider to copy it at once: no buffer, no
  * completion.
  *
@@ -76,6 +73,26 @@ int mesh_buffer_post(struct mesh_domain *domain, struct mesh_buffer *buffer);
  */
 int mesh_remote_inject(struct mesh_domain *domain, struct mesh_remote *remote, const void *bytes,
 		       size_t size);
+
+/**
+ * Makes one attempt to post the message. transmit_lock held, or the endpoint claimed.
+ *
+ * Returns 0, and then the provider owns the buffer; else the provider's error, and nothing changed.
+ */
+int mesh_buffer_post(struct mesh_domain *domain, struct mesh_buffer *buffer);
+
+/** Puts a message into its remote's backlog, or takes it out. transmit_lock held. */
+MESH_HOLDS(transmit)
+void mesh_backlog_append(struct mesh_domain *domain, struct mesh_buffer *buffer);
+MESH_HOLDS(transmit)
+void mesh_backlog_remove(struct mesh_domain *domain, struct mesh_buffer *buffer);
+
+/** Makes the connector connect with @remote, which would be slow here. transmit_lock held. */
+MESH_HOLDS(transmit)
+void mesh_remote_connection_want(struct mesh_domain *domain, struct mesh_remote *remote);
+
+/** An operation to this address has failed: the next post may connect. No transmit_lock held. */
+void mesh_remote_broken(struct mesh_domain *domain, fi_addr_t to);
 
 /** Posts the messages of all backlogs until the provider is busy. domain->lock held. */
 MESH_HOLDS(domain)

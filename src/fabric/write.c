@@ -6,6 +6,7 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 
+#include "fabric/connector.h"
 #include "fabric/write.h"
 
 int mesh_write_post(struct mesh_domain *domain, struct mesh_remote *remote,
@@ -29,7 +30,6 @@ int mesh_write_post(struct mesh_domain *domain, struct mesh_remote *remote,
 		.data = write->immediate,
 	};
 
-	mesh_transmit_assert_locked(domain);
 	op->to = remote->fi_addr;
 	mesh_op_hand_over(op);
 	return (int)fi_writemsg(domain->endpoint, &msg, flags);
@@ -46,6 +46,10 @@ static int write_and_behind(struct mesh_domain *domain, struct mesh_remote *remo
 	mesh_transmit_assert_locked(domain);
 	if (remote->lost)
 		return -ECONNRESET;
+	if (mesh_flow_connects(domain, remote->flow))
+		mesh_remote_connection_want(domain, remote);
+	if (mesh_flow_may_wait(domain, remote->flow))
+		return -EAGAIN;
 	if (write->behind && !TAILQ_EMPTY(&remote->backlog))
 		return -EAGAIN; /* the provider is busy: it would not accept the message */
 	if (!write->behind && domain->immediate_bits)

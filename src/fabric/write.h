@@ -39,9 +39,8 @@ int mesh_domain_write(struct mesh_domain *domain, struct mesh_remote *remote,
 
 /**
  * Starts an RMA write with these libfabric flags, even to a lost remote. Returns as
- * mesh_domain_write(). transmit_lock held.
+ * mesh_domain_write(). transmit_lock held, or the endpoint claimed.
  */
-MESH_HOLDS(transmit)
 int mesh_write_post(struct mesh_domain *domain, struct mesh_remote *remote,
 		    const struct mesh_write *write, uint64_t flags, struct mesh_op *op);
 

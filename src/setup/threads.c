@@ -2,11 +2,11 @@
 /* threads.c - short threads for what takes too long for NCCL's calls and for the engine. */
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "setup/threads.h"
 
 struct task {
@@ -60,7 +60,6 @@ static void *thread_main(void *arg)
 int mesh_thread_start(void (*main)(void *arg), void *arg)
 {
 	struct task *task = malloc(sizeof(*task));
-	sigset_t all, before;
 	pthread_t thread;
 	int ret;
 
@@ -68,10 +67,7 @@ int mesh_thread_start(void (*main)(void *arg), void *arg)
 		return -ENOMEM;
 	*task = (struct task){.main = main, .arg = arg};
 	threads_count(1);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ret = -pthread_create(&thread, NULL, thread_main, task);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	ret = mesh_thread_create(&thread, "nccl-mesh-task", thread_main, task);
 	if (!ret) {
 		pthread_detach(thread);
 		return 0;

@@ -56,6 +56,7 @@ static void peer_open(int i)
 	mesh_addr_parse("10.7.0.2", &peer->address.addr);
 	len = mesh_addr_to_sockaddr(&peer->address.addr, (uint16_t)(4321 + i), &name);
 	assert_int_equal(mesh_remote_open(peer->domain, &name, len, &peer->remote), 0);
+	peer->remote->flow->connected = true;
 }
 
 void fixture_paths_open(enum mesh_provider_id provider, int num_paths)

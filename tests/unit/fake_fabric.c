@@ -136,6 +136,7 @@ struct mesh_remote *fake_remote_open(struct mesh_domain *domain, uint16_t port)
 	assert_int_equal(mesh_addr_parse("10.7.0.2", &addr), 0);
 	len = mesh_addr_to_sockaddr(&addr, port, &name);
 	assert_int_equal(mesh_remote_open(domain, &name, len, &remote), 0);
+	remote->flow->connected = true;
 	return remote;
 }
 

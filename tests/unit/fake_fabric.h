@@ -149,7 +149,7 @@ const struct mesh_nic *fake_nic(void);
 /** Opens a domain of fake_nic() with this provider; fails the test if it cannot. */
 struct mesh_domain *fake_domain_open(enum mesh_provider_id provider);
 
-/** Opens the remote endpoint 10.7.0.2 with this port; fails the test if it cannot. */
+/** Opens the remote endpoint 10.7.0.2 with this port, as if connected; fails if it cannot. */
 struct mesh_remote *fake_remote_open(struct mesh_domain *domain, uint16_t port);
 
 /** What the next fi_cq_read will return: an operation that was posted is done ... */

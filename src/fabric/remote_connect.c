@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* remote_connect.c - what the connector's thread does: it connects with remotes. */
+#include <rdma/fi_errno.h>
+
+#include "base/clock.h"
+#include "fabric/connector.h"
+#include "fabric/remote_connect.h"
+
+/* Takes the next remote that wants a connection; it is not freed until remote_give_back(). */
+static struct mesh_remote *remote_take(struct mesh_domain *domain)
+{
+	struct mesh_remote *remote;
+
+	mesh_transmit_lock(domain);
+	LIST_FOREACH(remote, &domain->remotes, entry) {
+		if (remote->wants_connection)
+			break;
+	}
+	if (remote) {
+		remote->wants_connection = false;
+		remote->connecting = true;
+	}
+	mesh_transmit_unlock(domain);
+	return remote;
+}
+
+static void remote_give_back(struct mesh_domain *domain, struct mesh_remote *remote,
+			     struct mesh_buffer *sent, int ret)
+{
+	mesh_transmit_lock(domain);
+	if (sent && !ret) {
+		mesh_backlog_remove(domain, sent);
+		remote->flow->connected = true;
+	} else if (sent && ret != -FI_EAGAIN) {
+		remote->connect_error = ret;
+	}
+	remote->tried_ms = mesh_clock_ms();
+	remote->connecting = false;
+	mesh_transmit_unlock(domain);
+}
+
+/*
+ * The message that connects: the first that waits. If only a write waits, it is an empty one, which
+ * the peer ignores. NULL if no buffer is free, and the next poll tries again; or if the remote is
+ * lost.
+ */
+static struct mesh_buffer *message_take(struct mesh_domain *domain, struct mesh_remote *remote)
+{
+	struct mesh_buffer *first, *empty;
+	bool lost;
+
+	mesh_transmit_lock(domain);
+	first = TAILQ_FIRST(&remote->backlog);
+	lost = remote->lost;
+	mesh_transmit_unlock(domain);
+	if (first || lost)
+		return lost ? NULL : first; /* while remote->connecting is set it stays */
+	empty = mesh_remote_buffer_get(domain, remote);
+	if (!empty)
+		return NULL;
+	empty->size = 0;
+	mesh_transmit_lock(domain);
+	first = TAILQ_FIRST(&remote->backlog);
+	if (!first)
+		mesh_backlog_append(domain, empty);
+	mesh_transmit_unlock(domain);
+	if (!first)
+		return empty;
+	mesh_buffer_put(empty);
+	return first;
+}
+
+/* Returns false if another thread has claimed the endpoint, which then wakes the connector. */
+static bool remote_connect(struct mesh_domain *domain, struct mesh_remote *remote)
+{
+	struct mesh_buffer *message;
+	int ret = -FI_EAGAIN;
+
+	if (!mesh_endpoint_claim(domain))
+		return false;
+	message = message_take(domain, remote);
+	if (message)
+		ret = mesh_buffer_post(domain, message);
+	remote_give_back(domain, remote, message, ret);
+	mesh_endpoint_release(domain);
+	return true;
+}
+
+void mesh_remotes_connect(struct mesh_domain *domain)
+{
+	struct mesh_remote *remote;
+
+	while ((remote = remote_take(domain))) {
+		if (remote_connect(domain, remote))
+			continue;
+		mesh_transmit_lock(domain);
+		remote->connecting = false;
+		remote->wants_connection = true;
+		mesh_transmit_unlock(domain);
+		return;
+	}
+}

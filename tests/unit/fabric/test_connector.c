@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_connector.c - on verbs a send that connects may take seconds inside the provider. The fake
+ * takes until the test lets it go on, and nobody else may wait for that.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <string.h>
+#include <time.h>
+#include <cmocka.h>
+
+#include <rdma/fi_errno.h>
+
+#include "base/clock.h"
+#include "fabric/connector.h"
+#include "fabric/fence_verbs.h"
+#include "fabric/sink.h"
+#include "fabric/write.h"
+
+#include "fake_fabric.h"
+#include "log_capture.h"
+
+/* After which a thread that should have gone on has not. */
+#define LIMIT_MS 10000
+
+static struct gate {
+	pthread_t test; /* which must never be inside */
+	sem_t entered, open;
+	bool closed;	    /* sends wait inside */
+	_Atomic(int) wrong; /* calls that a thread made while another one was inside */
+	_Atomic(bool) occupied;
+} gate;
+
+static struct mesh_domain *domain;
+static int sent, errors;
+
+static void sem_await(sem_t *sem)
+{
+	struct timespec limit;
+
+	clock_gettime(CLOCK_REALTIME, &limit);
+	limit.tv_sec += LIMIT_MS / 1000;
+	assert_int_equal(sem_timedwait(sem, &limit), 0);
+}
+
+/* Runs in each call of the provider. */
+static void provider_enter(enum fake_call call)
+{
+	if (call != FAKE_SEND && call != FAKE_WRITE && call != FAKE_INJECT && call != FAKE_CQ_READ)
+		return;
+	if (atomic_load(&gate.occupied))
+		atomic_fetch_add(&gate.wrong, 1);
+	if (!gate.closed || call != FAKE_SEND)
+		return;
+	if (pthread_equal(pthread_self(), gate.test)) {
+		atomic_fetch_add(&gate.wrong, 1);
+		return;
+	}
+	atomic_store(&gate.occupied, true);
+	sem_post(&gate.entered);
+	while (sem_wait(&gate.open))
+		;
+	atomic_store(&gate.occupied, false);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	fake_reset();
+	memset(&gate, 0, sizeof(gate));
+	gate.test = pthread_self();
+	sem_init(&gate.entered, 0, 0);
+	sem_init(&gate.open, 0, 0);
+	sent = errors = 0;
+	fake.mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+	fake.inject_size = 64;
+	domain = fake_domain_open(MESH_PROVIDER_VERBS_RXM);
+	fake.before = provider_enter;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	mesh_domain_close(domain);
+	assert_int_equal(atomic_load(&gate.wrong), 0);
+	return fake_teardown(state);
+}
+
+/* A remote that nothing was sent to yet. */
+static struct mesh_remote *stranger_open(uint16_t port)
+{
+	struct mesh_remote *remote = fake_remote_open(domain, port);
+
+	remote->flow->connected = false;
+	return remote;
+}
+
+static void sent_note(struct mesh_buffer *buffer, int error)
+{
+	(void)buffer;
+	assert_true(mesh_lock_held(&domain->lock));
+	sent++;
+	errors += error != 0;
+}
+
+static void message_send(struct mesh_remote *remote)
+{
+	struct mesh_buffer *buffer = mesh_remote_buffer_get(domain, remote);
+
+	assert_non_null(buffer);
+	buffer->size = 24;
+	buffer->sent = sent_note;
+	mesh_remote_send(buffer);
+}
+
+/* The connector is not inside, and has nothing to do. */
+static bool is_idle(void)
+{
+	const struct mesh_remote *remote;
+	bool idle;
+
+	mesh_lock_take(&domain->transmit_lock);
+	idle = !mesh_endpoint_is_claimed(domain);
+	LIST_FOREACH(remote, &domain->remotes, entry)
+		idle &= !remote->connecting && !remote->wants_connection;
+	mesh_lock_release(&domain->transmit_lock);
+	return idle;
+}
+
+/* Polls until @remote is connected, or all that it was to send has ended. */
+static void connection_await(struct mesh_remote *remote)
+{
+	uint64_t limit_ms = mesh_clock_ms() + LIMIT_MS;
+	bool over = false;
+
+	while (!over) {
+		assert_true(mesh_clock_ms() < limit_ms);
+		if (!is_idle())
+			continue;
+		mesh_domain_poll(domain);
+		mesh_lock_take(&domain->transmit_lock);
+		over = remote->flow->connected || TAILQ_EMPTY(&remote->backlog);
+		mesh_lock_release(&domain->transmit_lock);
+	}
+}
+
+static void idle_await(void)
+{
+	uint64_t limit_ms = mesh_clock_ms() + LIMIT_MS;
+
+	while (!is_idle())
+		assert_true(mesh_clock_ms() < limit_ms);
+}
+
+/* The gate is closed; a message to @remote is inside. */
+static void send_inside(struct mesh_remote *remote)
+{
+	gate.closed = true;
+	message_send(remote);
+	sem_await(&gate.entered);
+}
+
+static void let_go(void)
+{
+	gate.closed = false;
+	sem_post(&gate.open);
+	idle_await();
+}
+
+/* Nothing but sends on this NIC waits, and none of them with a lock in its hands. */
+static void test_nobody_waits(void **state)
+{
+	struct mesh_remote *remote = stranger_open(1), *other = fake_remote_open(domain, 2), *third;
+	struct mesh_sink sink = {0};
+	struct mesh_write write = {.data = domain->slab, .size = 8, .mr = domain->slab_mr};
+	struct mesh_op op = {0};
+
+	(void)state;
+	send_inside(remote);
+	assert_false(mesh_domain_poll(domain));
+	message_send(remote);
+	message_send(other);
+	assert_int_equal(mesh_remote_inject(domain, other, "short", 5), -EAGAIN);
+	assert_int_equal(mesh_domain_write(domain, other, &write, &op), -EAGAIN);
+	/* What set-up does with this NIC, and what closing does. */
+	assert_int_equal(mesh_sink_add(domain, &sink), 0);
+	mesh_lock_take(&domain->lock);
+	mesh_sink_remove(domain, &sink);
+	mesh_lock_release(&domain->lock);
+	third = fake_remote_open(domain, 3);
+	mesh_remote_close(domain, third);
+	assert_int_equal(fake.sends.num, 0);
+	let_go();
+	assert_true(remote->flow->connected);
+	assert_int_equal(fake.sends.num, 1);
+	assert_true(mesh_domain_poll(domain));
+	assert_int_equal(fake.sends.num, 3);
+	message_send(remote); /* directly: it does not connect */
+	assert_int_equal(fake.sends.num, 4);
+	mesh_remote_close(domain, remote);
+	mesh_remote_close(domain, other);
+}
+
+/* A peer that is lost while its greeting connects: the message ends, after that. */
+static void test_lost_inside(void **state)
+{
+	struct mesh_remote *remote = stranger_open(1);
+	int i;
+
+	(void)state;
+	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
+	send_inside(remote);
+	for (i = 0; i < 3; i++)
+		message_send(remote);
+	mesh_lock_take(&domain->lock);
+	mesh_remote_lose(domain, remote);
+	mesh_lock_release(&domain->lock);
+	assert_int_equal(sent, 3);
+	mesh_remote_close(domain, remote); /* the connector still has it */
+	let_go();
+	mesh_domain_poll(domain);
+	assert_int_equal(sent, 4);
+	assert_int_equal(errors, 4);
+	assert_int_equal(fake.sends.num, 0);
+	remote = fake_remote_open(domain, 2); /* frees the closed one */
+	assert_ptr_equal(LIST_FIRST(&domain->remotes), remote);
+	assert_null(LIST_NEXT(remote, entry));
+	mesh_remote_close(domain, remote);
+}
+
+/* A connection is made in several steps: the send is repeated, and polls come between. */
+static void test_repeated(void **state)
+{
+	struct mesh_remote *remote = stranger_open(1);
+
+	(void)state;
+	fake_fail(FAKE_SEND, 0, 3, -FI_EAGAIN);
+	message_send(remote);
+	connection_await(remote);
+	assert_int_equal(fake.on[FAKE_SEND].calls, 4);
+	assert_int_equal(fake.sends.num, 1);
+	assert_true(fake.on[FAKE_CQ_READ].calls >= 3);
+	mesh_remote_close(domain, remote);
+}
+
+/* An address that cannot be resolved is an error of the message, from a poll. */
+static void test_refused(void **state)
+{
+	struct mesh_remote *remote = stranger_open(1);
+
+	(void)state;
+	fake_fail(FAKE_SEND, 0, 1, -FI_EHOSTUNREACH);
+	message_send(remote);
+	idle_await();
+	assert_int_equal(sent, 0);
+	mesh_domain_poll(domain);
+	assert_int_equal(sent, 1);
+	assert_int_equal(errors, 1);
+	message_send(remote);
+	connection_await(remote);
+	assert_int_equal(fake.sends.num, 1);
+	mesh_remote_close(domain, remote);
+}
+
+/* An operation that fails has broken its connection: the next message connects again. */
+static void test_after_a_break(void **state)
+{
+	struct mesh_remote *remote = fake_remote_open(domain, 1);
+	struct mesh_remote *other = fake_remote_open(domain, 2);
+
+	(void)state;
+	message_send(remote);
+	log_capture_start();
+	fake_complete_status(fake.sends.posts[0].context, FI_EIO, 12);
+	mesh_domain_poll(domain);
+	log_capture_stop();
+	assert_int_equal(errors, 1);
+	assert_false(remote->flow->connected);
+	assert_true(other->flow->connected);
+	send_inside(remote);
+	let_go();
+	assert_int_equal(fake.sends.num, 2);
+	mesh_remote_close(domain, remote);
+	mesh_remote_close(domain, other);
+}
+
+/* If only a write waits, an empty message connects; the peer ignores it. */
+static void test_write_connects(void **state)
+{
+	struct mesh_write write = {.data = domain->slab, .size = 8, .mr = domain->slab_mr};
+	struct mesh_remote *remote = stranger_open(1);
+	struct mesh_op op = {0};
+
+	(void)state;
+	assert_int_equal(mesh_domain_write(domain, remote, &write, &op), -EAGAIN);
+	idle_await();
+	assert_int_equal(fake.sends.num, 1);
+	assert_int_equal(fake.sends.posts[0].size, 0);
+	assert_int_equal(mesh_domain_write(domain, remote, &write, &op), 0);
+	fake_complete(&fake.sends.posts[0]);
+	fake_deliver("", 0);
+	mesh_domain_poll(domain);
+	assert_int_equal(atomic_load(&domain->strangers), 0);
+	assert_int_equal(fake.receives.num, domain->num_receive_buffers + 1); /* posted again */
+	mesh_remote_close(domain, remote);
+}
+
+/* A fence waits for its turn, longer than it would for the provider. */
+static void test_fence_waits(void **state)
+{
+	struct mesh_remote *remote = stranger_open(1), *other = fake_remote_open(domain, 2);
+	struct mesh_verbs_fence *fence = mesh_verbs_fence_begin(domain, other);
+	uint64_t begin_ms = mesh_clock_ms();
+
+	(void)state;
+	fake.writes_end_with = 10; /* a refusal of the peer's NIC */
+	assert_non_null(fence);
+	send_inside(remote);
+	while (mesh_clock_ms() < begin_ms + 700) /* more than POST_MS */
+		assert_int_equal(mesh_verbs_fence_step(fence), -EAGAIN);
+	assert_int_equal(fake.on[FAKE_WRITE].calls, 0);
+	let_go();
+	assert_int_equal(mesh_verbs_fence_step(fence), -EAGAIN);
+	assert_int_equal(fake.on[FAKE_WRITE].calls, 1);
+	idle_await();
+	assert_true(mesh_domain_poll(domain));
+	assert_int_equal(mesh_verbs_fence_step(fence), 0);
+	assert_false(other->flow->connected);
+	mesh_remote_close(domain, remote);
+	mesh_remote_close(domain, other);
+}
+
+static _Atomic(bool) domain_closed;
+
+static void *close_main(void *arg)
+{
+	mesh_domain_close(arg);
+	atomic_store(&domain_closed, true);
+	return NULL;
+}
+
+/* A domain is closed only when the provider has let the connector go. */
+static void test_close_waits(void **state)
+{
+	struct mesh_remote *remote = stranger_open(1);
+	pthread_t thread;
+	int i;
+
+	(void)state;
+	atomic_store(&domain_closed, false);
+	send_inside(remote);
+	mesh_remote_close(domain, remote);
+	assert_int_equal(pthread_create(&thread, NULL, close_main, domain), 0);
+	for (i = 0; i < 1000; i++)
+		sched_yield();
+	assert_false(atomic_load(&domain_closed));
+	gate.closed = false;
+	sem_post(&gate.open);
+	pthread_join(thread, NULL);
+	assert_true(atomic_load(&domain_closed));
+	fake.before = NULL;
+	domain = fake_domain_open(MESH_PROVIDER_VERBS_RXM);
+}
+
+/* The other providers connect without waiting: no thread, and the first message goes at once. */
+static void test_tcp_has_none(void **state)
+{
+	struct mesh_domain *tcp;
+	struct mesh_remote *remote;
+
+	(void)state;
+	fake.before = NULL;
+	tcp = fake_domain_open(MESH_PROVIDER_TCP);
+	remote = fake_remote_open(tcp, 1);
+	assert_null(tcp->connector);
+	remote->flow->connected = false;
+	fake.inject_size = 8;
+	assert_int_equal(mesh_remote_inject(tcp, remote, "now", 4), 0);
+	mesh_remote_close(tcp, remote);
+	mesh_domain_close(tcp);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_nobody_waits), TEST(test_lost_inside),   TEST(test_repeated),
+		TEST(test_refused),	 TEST(test_after_a_break), TEST(test_write_connects),
+		TEST(test_fence_waits),	 TEST(test_close_waits),   TEST(test_tcp_has_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
