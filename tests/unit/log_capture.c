@@ -50,14 +50,21 @@ int log_captured_lines(enum mesh_log_level level)
 	return count;
 }
 
+int log_captured_times(enum mesh_log_level level, const char *part)
+{
+	int i, count = 0;
+
+	for (i = 0; i < num_lines; i++)
+		count += lines[i].level == level && strstr(lines[i].text, part);
+	return count;
+}
+
 bool log_captured(enum mesh_log_level level, const char *part)
 {
 	int i;
 
-	for (i = 0; i < num_lines; i++) {
-		if (lines[i].level == level && strstr(lines[i].text, part))
-			return true;
-	}
+	if (log_captured_times(level, part))
+		return true;
 	fprintf(stderr, "no line has \"%s\"; there are:\n", part);
 	for (i = 0; i < num_lines; i++)
 		fprintf(stderr, "\t%d %s\n", lines[i].level, lines[i].text);

@@ -16,6 +16,9 @@ void log_capture_stop(void);
 /** How many lines of @level came since the start. */
 int log_captured_lines(enum mesh_log_level level);
 
+/** The lines of this level that have @part in them. */
+int log_captured_times(enum mesh_log_level level, const char *part);
+
 /** True if a line of @level has @part in it; prints what there is otherwise. */
 bool log_captured(enum mesh_log_level level, const char *part);
 

@@ -87,7 +87,9 @@ static void test_descriptors_run_out(void **state)
 	assert_int_equal(connect(fd, (const struct sockaddr *)&to, sizeof(to)), 0);
 	pauses_await(4);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	assert_int_equal(lines_of(MESH_LOG_WARN), 1);
+	mesh_lock_take(&stranger.net->process->lock);
+	assert_int_equal(log_captured_times(MESH_LOG_WARN, "cannot accept"), 1);
+	mesh_lock_release(&stranger.net->process->lock);
 	close(fd);
 }
 
