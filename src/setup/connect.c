@@ -372,18 +372,21 @@ static int handle_read(const struct mesh_process *process, const void *bytes,
 		       struct mesh_handle *handle)
 {
 	int ret = mesh_handle_decode(bytes, handle);
+	char node[MESH_NODE_NAME_MAX];
 
-	if (ret == -EPROTONOSUPPORT)
-		mesh_warn("node %s got a handle of another version of this plugin: it has protocol "
-			  "%u, and nccl-net-mesh %s here has protocol %d. Install the same version "
-			  "on all nodes",
-			  process->name, mesh_handle_protocol(bytes), mesh_version(),
-			  MESH_PROTOCOL_VERSION);
-	else if (ret)
+	if (ret == -EPROTONOSUPPORT) {
+		mesh_handle_node(bytes, node);
+		mesh_warn("node %s got a handle of another version of this plugin from %s%s: it "
+			  "has protocol %u, and nccl-net-mesh %s here has protocol %d. Install the "
+			  "same version on all nodes",
+			  process->name, *node ? "node " : "a node whose version has no name in it",
+			  node, mesh_handle_protocol(bytes), mesh_version(), MESH_PROTOCOL_VERSION);
+	} else if (ret) {
 		mesh_warn("node %s got a handle that is not this plugin's: does every rank load "
 			  "libnccl-net-mesh.so? NCCL falls back to another network silently if "
 			  "the plugin cannot be loaded (NCCL_DEBUG=INFO on each rank shows it)",
 			  process->name);
+	}
 	return ret;
 }
 

@@ -20,7 +20,9 @@ void mesh_connect_log_no_path(const struct mesh_connect *connect)
 	const struct mesh_handle *handle = &connect->handle;
 	const struct mesh_path_choice *choice = &connect->choice;
 	char local[ENDPOINTS_TEXT_MAX], remote[ENDPOINTS_TEXT_MAX], skipped[SKIPPED_TEXT_MAX];
+	char node[MESH_HANDLE_NODE_TEXT_MAX];
 
+	mesh_handle_node_text(handle, node);
 	mesh_nics_skipped_text(mesh_nic_watch_table(process), handle->endpoints,
 			       handle->num_endpoints, skipped, sizeof(skipped));
 	mesh_endpoints_text(process->endpoints, process->num_endpoints, process, local,
@@ -28,20 +30,20 @@ void mesh_connect_log_no_path(const struct mesh_connect *connect)
 	mesh_endpoints_text(handle->endpoints, handle->num_endpoints, NULL, remote, sizeof(remote));
 	if (choice->provider_differs)
 		mesh_warn(
-			"node %s cannot connect to node id %016llx: on their common subnet we use "
-			"the provider %s and it uses %s. Set NCCL_MESH_PROVIDER to the same on all "
+			"node %s cannot connect to node %s: on their common subnet we use the "
+			"provider %s and it uses %s. Set NCCL_MESH_PROVIDER to the same on all "
 			"nodes. Here: %s; there: %s",
-			process->name, (unsigned long long)handle->node_id,
+			process->name, node,
 			mesh_provider_id_text(process->endpoints[choice->differing.local].provider),
 			mesh_provider_id_text(handle->endpoints[choice->differing.remote].provider),
 			local, remote);
 	else
 		mesh_warn(
-			"node %s cannot connect to node id %016llx: no common subnet. Here: %s; "
-			"there: %s. Is there a cable between the two, with addresses of one subnet "
-			"at both ends?%s%s",
-			process->name, (unsigned long long)handle->node_id, local, remote,
-			*skipped ? " Skipped here: " : "", skipped);
+			"node %s cannot connect to node %s: no common subnet. Here: %s; there: %s. "
+			"Is there a cable between the two, with addresses of one subnet at both "
+			"ends?%s%s",
+			process->name, node, local, remote, *skipped ? " Skipped here: " : "",
+			skipped);
 }
 
 void mesh_connect_log_timeout(const struct mesh_connect *connect, uint64_t now_ms)

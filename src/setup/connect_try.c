@@ -70,6 +70,7 @@ int mesh_connect_try_start(struct mesh_connect *connect, uint64_t now_ms)
 {
 	const struct mesh_path_choice *choice = &connect->choice;
 	int max = paths_max(connect), i, k, ret = 0;
+	char node[MESH_HANDLE_NODE_TEXT_MAX];
 
 	connect->try_ms = now_ms;
 	connect->up_ms = 0;
@@ -83,9 +84,8 @@ int mesh_connect_try_start(struct mesh_connect *connect, uint64_t now_ms)
 	}
 	if (connect->num_peers)
 		return 0;
-	mesh_warn("node %s cannot begin to connect to node id %016llx: %s",
-		  connect->net->process->name, (unsigned long long)connect->handle.node_id,
-		  strerror(-ret));
+	mesh_warn("node %s cannot begin to connect to node %s: %s", connect->net->process->name,
+		  mesh_handle_node_text(&connect->handle, node), strerror(-ret));
 	return ret;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* listener.c - NCCL's listen and accept, and the comms made in between. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -260,6 +261,7 @@ static void handle_write(const struct mesh_listener *listener, void *bytes)
 	handle.dev = (uint8_t)listener->dev;
 	endpoints_order(process, listener->dev, &handle);
 	handle.total_nics = (uint8_t)handle.num_endpoints;
+	snprintf(handle.node, sizeof(handle.node), "%s", process->name);
 	fitted = mesh_handle_encode(&handle, bytes);
 	if (fitted < handle.num_endpoints)
 		mesh_info("only %d of %d NICs fit into the handle; a peer that shares none of them "

@@ -3,13 +3,17 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "wire/checksum.h"
 #include "wire/handle.h"
 #include "wire/protocol.h"
 
 #define HANDLE_MAGIC 0x4853454du /* "MESH" */
+/* Older handles have no name. */
+#define NAMED_VERSION_MIN 5
 
 /* Part of MESH_PROTOCOL_VERSION. Little-endian; protocol.h does not compile for other orders. */
 struct handle_wire {
@@ -23,7 +27,7 @@ struct handle_wire {
 	uint32_t listen_id;
 	uint16_t control_port;
 	uint8_t total_nics;
-	uint8_t reserved; /* 0 */
+	uint8_t node_bytes; /* of the node's name, which ends where the entries' room ends */
 	uint8_t entries[MESH_HANDLE_ENTRY_BYTES];
 	uint32_t checksum;   /* of all bytes before it: a truncated handle ends in zeros */
 	uint64_t connect_id; /* not covered: the connector writes here */
@@ -33,8 +37,9 @@ _Static_assert(sizeof(struct handle_wire) == MESH_HANDLE_BYTES, "NCCL carries 12
 _Static_assert(offsetof(struct handle_wire, version) == 4, "frozen, as the magic before it");
 _Static_assert(offsetof(struct handle_wire, node_id) == 8, "wire format");
 _Static_assert(offsetof(struct handle_wire, listen_id) == 24, "wire format");
+_Static_assert(offsetof(struct handle_wire, node_bytes) == 31, "frozen from version 5 on");
 _Static_assert(offsetof(struct handle_wire, entries) == 32, "wire format");
-_Static_assert(offsetof(struct handle_wire, checksum) == 116, "wire format");
+_Static_assert(offsetof(struct handle_wire, checksum) == 116, "frozen: the name ends here");
 _Static_assert(offsetof(struct handle_wire, connect_id) == 120, "wire format");
 
 /* Follows the address in each entry: port (2 bytes), prefix length, provider << 4 | nic. */
@@ -117,6 +122,17 @@ static int entries_choose(const struct mesh_handle *handle, bool *chosen)
 	return count;
 }
 
+/* The name goes into the last bytes that the entries leave. */
+static void node_encode(const char *node, size_t used, struct handle_wire *wire)
+{
+	size_t room = sizeof(wire->entries) - used, len = strnlen(node, MESH_NODE_NAME_MAX - 1);
+
+	if (len > room)
+		len = room;
+	memcpy(wire->entries + sizeof(wire->entries) - len, node, len);
+	wire->node_bytes = (uint8_t)len;
+}
+
 int mesh_handle_encode(const struct mesh_handle *handle, void *bytes)
 {
 	struct handle_wire wire = {
@@ -137,6 +153,7 @@ int mesh_handle_encode(const struct mesh_handle *handle, void *bytes)
 	count = entries_choose(handle, chosen);
 	wire.num_ipv4 = entries_encode(handle, MESH_FAMILY_IPV4, chosen, wire.entries, &used);
 	wire.num_ipv6 = entries_encode(handle, MESH_FAMILY_IPV6, chosen, wire.entries, &used);
+	node_encode(handle->node, used, &wire);
 	wire.checksum = handle_checksum(&wire);
 	memcpy(bytes, &wire, sizeof(wire));
 	return count;
@@ -147,9 +164,10 @@ static int entries_decode(const struct handle_wire *wire, struct mesh_handle *ha
 	const uint8_t *entry = wire->entries;
 	int i, total = wire->num_ipv4 + wire->num_ipv6;
 
-	if (total > MESH_NICS_MAX || wire->num_ipv4 * entry_size(MESH_FAMILY_IPV4) +
-						     wire->num_ipv6 * entry_size(MESH_FAMILY_IPV6) >
-					     MESH_HANDLE_ENTRY_BYTES)
+	if (total > MESH_NICS_MAX || wire->node_bytes >= MESH_NODE_NAME_MAX ||
+	    wire->num_ipv4 * entry_size(MESH_FAMILY_IPV4) +
+			    wire->num_ipv6 * entry_size(MESH_FAMILY_IPV6) + wire->node_bytes >
+		    MESH_HANDLE_ENTRY_BYTES)
 		return -EPROTO;
 	for (i = 0; i < total; i++) {
 		enum mesh_family family = i < wire->num_ipv4 ? MESH_FAMILY_IPV4 : MESH_FAMILY_IPV6;
@@ -184,6 +202,7 @@ int mesh_handle_decode(const void *bytes, struct mesh_handle *handle)
 	result.total_nics = wire.total_nics;
 	if (entries_decode(&wire, &result))
 		return -EPROTO;
+	mesh_handle_node(bytes, result.node);
 	*handle = result;
 	return 0;
 }
@@ -191,6 +210,28 @@ int mesh_handle_decode(const void *bytes, struct mesh_handle *handle)
 uint8_t mesh_handle_protocol(const void *bytes)
 {
 	return ((const uint8_t *)bytes)[offsetof(struct handle_wire, version)];
+}
+
+void mesh_handle_node(const void *bytes, char *node)
+{
+	const uint8_t *at = bytes;
+	size_t len = at[offsetof(struct handle_wire, node_bytes)];
+
+	node[0] = '\0';
+	if (mesh_handle_protocol(bytes) < NAMED_VERSION_MIN || len >= MESH_NODE_NAME_MAX)
+		return;
+	memcpy(node, at + offsetof(struct handle_wire, checksum) - len, len);
+	node[len] = '\0';
+	mesh_text_clean(node);
+}
+
+const char *mesh_handle_node_text(const struct mesh_handle *handle, char *text)
+{
+	const char *name = handle->node;
+
+	snprintf(text, MESH_HANDLE_NODE_TEXT_MAX, "%s%sid %016llx%s", name, *name ? " (" : "",
+		 (unsigned long long)handle->node_id, *name ? ")" : "");
+	return text;
 }
 
 uint64_t mesh_handle_connect_id_get(const void *bytes)

@@ -9,10 +9,14 @@
 #include <stdint.h>
 
 #include "nic/endpoint_addr.h"
+#include "wire/protocol.h"
 
 /* NCCL_NET_HANDLE_MAXSIZE (nccl_net.h), in bytes. */
 #define MESH_HANDLE_BYTES 128
-/* Room for addresses: 10 NICs with IPv4 (8 bytes each) or 4 with IPv6 (20 bytes each). */
+/*
+ * Room for addresses: 10 NICs with IPv4 (8 bytes each) or 4 with IPv6 (20 bytes each). What they
+ * leave holds the node's name, or its beginning.
+ */
 #define MESH_HANDLE_ENTRY_BYTES 84
 
 struct mesh_handle {
@@ -23,6 +27,7 @@ struct mesh_handle {
 	uint16_t control_port; /* TCP, the same on each address, host order */
 	uint8_t dev;	       /* the NIC that NCCL chose on the listening side: a hint */
 	uint8_t total_nics;    /* NICs of the node, of which num_endpoints fitted into the handle */
+	char node[MESH_NODE_NAME_MAX]; /* the listener's name, cut to what fits; may be "" */
 	int num_endpoints;
 	struct mesh_endpoint_addr endpoints[MESH_NICS_MAX];
 };
@@ -45,6 +50,18 @@ int mesh_handle_decode(const void *bytes, struct mesh_handle *handle);
 
 /** The protocol version that wrote a handle of this plugin: its first bytes never change. */
 uint8_t mesh_handle_protocol(const void *bytes);
+
+/**
+ * Copies the name of the node that wrote a handle of this plugin into @node (MESH_NODE_NAME_MAX
+ * bytes), or "" where it has none. Its place is the same in all versions from 5 on.
+ */
+void mesh_handle_node(const void *bytes, char *node);
+
+/* "b (id 0123456789abcdef)" fits. */
+#define MESH_HANDLE_NODE_TEXT_MAX (MESH_NODE_NAME_MAX + 32)
+
+/** Writes the node of a decoded handle for a message; returns @text. */
+const char *mesh_handle_node_text(const struct mesh_handle *handle, char *text);
 
 /** Read and write the connector's connect_id in an encoded handle (any alignment). */
 uint64_t mesh_handle_connect_id_get(const void *bytes);

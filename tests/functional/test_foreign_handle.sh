@@ -85,7 +85,8 @@ END
 ended survivor
 ended listener
 said survivor WARN "handle that is not this plugin's"
-said survivor WARN "handle of another version"
+said survivor WARN "handle of another version of this plugin from node a: it has protocol 255,"
+said survivor WARN "from a node whose version has no name in it: it has protocol 0,"
 said survivor WARN "10\.77\.1\.1.*no such listener|no such listener.*10\.77\.1\.1"
 unsaid survivor ABORT .
 note "$(grep -c '^! within' "$FAULTS/survivor.script") wrong handles, refused in words and in time"

@@ -59,7 +59,8 @@ touch "$FAULTS/done"
 ended near
 ended far
 # Both sides' addresses, so that the reader sees which cable is missing.
-said survivor WARN "node c .*no common subnet.*10\.77\.2\.2/24.*10\.77\.1\.1/24"
+said survivor WARN "node c cannot connect to node a \\(id [0-9a-f]{16}\\): no common subnet"
+said survivor WARN "no common subnet.*10\.77\.2\.2/24.*10\.77\.1\.1/24"
 said survivor WARN "no common subnet.*Skipped here: ca \(10\.77\.9\.2/24\): no carrier"
 said far WARN "node a has waited 1[0-9] s .*10\.77\.1\.1/24.*NCCL_MESH_ACCEPT_TIMEOUT"
 said far WARN "no rank connected within 12 s"

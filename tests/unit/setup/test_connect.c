@@ -44,6 +44,7 @@ static void handle_make(uint64_t cookie)
 	handle.node_id = net->process->node_id;
 	handle.cookie = cookie;
 	handle.listen_id = LISTEN_ID;
+	strcpy(handle.node, "far-end");
 	handle.control_port = ntohs(name.sin_port);
 	handle.num_endpoints = 1;
 	handle.endpoints[0] = net->process->endpoints[0];
@@ -160,6 +161,7 @@ static void test_no_common_subnet(void **state)
 	assert_int_equal(try_once(net, bytes), -ENETUNREACH);
 	assert_true(log_captured(MESH_LOG_WARN, "no common subnet. Here: 127.0.0.1/8 (lo); "
 						"there: 10.255.254.253/30"));
+	assert_true(log_captured(MESH_LOG_WARN, "cannot connect to node far-end (id "));
 	assert_true(mesh_handle_connect_id_get(bytes) == 0);
 	assert_true(LIST_EMPTY(&net->setup->connects));
 }

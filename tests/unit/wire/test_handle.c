@@ -14,6 +14,8 @@
 /* Of the wire format: where the connector's note begins, and which byte is the version. */
 #define CONNECT_ID_OFFSET 120
 #define VERSION_OFFSET 4
+/* The length of the node's name, which ends at byte 116. */
+#define NODE_BYTES_OFFSET 31
 
 static void endpoint_add(struct mesh_handle *handle, const char *addr)
 {
@@ -270,6 +272,61 @@ static void test_truncation(void **state)
 	}
 }
 
+/* The name has what the addresses leave: 84 bytes, less 8 for an IPv4 and 20 for an IPv6 NIC. */
+static void test_node_name(void **state)
+{
+	static const char name[] = "a-node-whose-name-is-longer-than-the-rest-of-a-handle-can-hold";
+	uint8_t bytes[MESH_HANDLE_BYTES];
+	char text[MESH_HANDLE_NODE_TEXT_MAX];
+	struct mesh_handle handle, got;
+	size_t room;
+
+	(void)state;
+	handle_init(&handle);
+	mesh_handle_encode(&handle, bytes);
+	assert_int_equal(mesh_handle_decode(bytes, &got), 0);
+	assert_string_equal(got.node, "");
+	assert_string_equal(mesh_handle_node_text(&got, text), "id 1122334455667788");
+	strcpy(handle.node, name);
+	for (room = 84; room >= 20; room -= 20) {
+		mesh_handle_encode(&handle, bytes);
+		assert_int_equal(mesh_handle_decode(bytes, &got), 0);
+		assert_int_equal(strlen(got.node), room < strlen(name) ? room : strlen(name));
+		assert_memory_equal(got.node, name, strlen(got.node));
+		endpoint_add(&handle, "fd00::1/64");
+	}
+	strcpy(handle.node, "b\n");
+	handle.num_endpoints = 1;
+	mesh_handle_encode(&handle, bytes);
+	assert_int_equal(mesh_handle_decode(bytes, &got), 0);
+	assert_string_equal(mesh_handle_node_text(&got, text), "b? (id 1122334455667788)");
+}
+
+/* A node of another version is called by its name; its checksum and the rest may be different. */
+static void test_name_of_other_versions(void **state)
+{
+	uint8_t bytes[MESH_HANDLE_BYTES];
+	char node[MESH_NODE_NAME_MAX];
+	struct mesh_handle handle;
+
+	(void)state;
+	handle_init(&handle);
+	strcpy(handle.node, "spark-2");
+	mesh_handle_encode(&handle, bytes);
+	bytes[VERSION_OFFSET] = 200;
+	memset(bytes + VERSION_OFFSET + 1, 0xee, NODE_BYTES_OFFSET - VERSION_OFFSET - 1);
+	mesh_handle_node(bytes, node);
+	assert_string_equal(node, "spark-2");
+	/* Before version 5 there was none, and a length that cannot be is not believed. */
+	bytes[VERSION_OFFSET] = 4;
+	mesh_handle_node(bytes, node);
+	assert_string_equal(node, "");
+	bytes[VERSION_OFFSET] = 5;
+	bytes[NODE_BYTES_OFFSET] = MESH_NODE_NAME_MAX;
+	mesh_handle_node(bytes, node);
+	assert_string_equal(node, "");
+}
+
 static uint32_t fnv1a(const uint8_t *bytes, size_t size)
 {
 	uint32_t hash = 2166136261u;
@@ -312,6 +369,11 @@ static void test_forged(void **state)
 		{48 + 18, 128, 0},
 		{48 + 18, 129, -EPROTO},
 		{48 + 19, 0x41, -EPROTO},
+		/* The entries have 36 bytes of the 84. */
+		{NODE_BYTES_OFFSET, 48, 0},
+		{NODE_BYTES_OFFSET, 49, -EPROTO},
+		{NODE_BYTES_OFFSET, 64, -EPROTO},
+		{NODE_BYTES_OFFSET, 255, -EPROTO},
 	};
 	uint8_t whole[MESH_HANDLE_BYTES], forged[MESH_HANDLE_BYTES];
 	struct mesh_handle got;
@@ -388,6 +450,8 @@ int main(void)
 		cmocka_unit_test(test_corruption),
 		cmocka_unit_test(test_swaps),
 		cmocka_unit_test(test_truncation),
+		cmocka_unit_test(test_node_name),
+		cmocka_unit_test(test_name_of_other_versions),
 		cmocka_unit_test(test_forged),
 		cmocka_unit_test(test_forged_beyond_the_entries),
 		cmocka_unit_test(test_connect_id),
