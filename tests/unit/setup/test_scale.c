@@ -31,10 +31,11 @@
 #define DIALS (MESH_LISTENER_QUEUE / COMMS)
 #define WAKES 400
 /*
- * The last block may cost this much more than the first one. With walks over all peers and
- * descriptors it was 10 to 29 times as much.
+ * The last blocks may cost this much more than the first ones. With walks over all peers and
+ * descriptors the last one cost 10 to 29 times as much as the first one.
  */
 #define RATIO_MAX 4
+#define COMPARED 3
 #define LIMIT_MS 60000
 
 static struct mesh_net *net;
@@ -79,8 +80,23 @@ static void cost_print(const char *what, int block, struct cost cost)
 	       (unsigned long long)cost.calls, (double)cost.wall_ns / 1e6);
 }
 
-static void assert_alike(const char *what, uint64_t few_ns, uint64_t many_ns)
+/* The least of so many blocks from @first on: what else runs makes CPU time dearer at times. */
+static uint64_t least(const uint64_t *blocks, int first)
 {
+	uint64_t ns = blocks[first];
+	int i;
+
+	for (i = first + 1; i < first + COMPARED; i++) {
+		if (blocks[i] < ns)
+			ns = blocks[i];
+	}
+	return ns;
+}
+
+static void assert_alike(const char *what, const uint64_t *blocks)
+{
+	uint64_t few_ns = least(blocks, 0), many_ns = least(blocks, BLOCKS - COMPARED);
+
 	printf("%s: %.2f times\n", what, (double)many_ns / (double)few_ns);
 	assert_true(many_ns <= RATIO_MAX * few_ns);
 }
@@ -201,23 +217,25 @@ static struct cost block_close(int block)
 
 static void test_cost_of_a_peer_is_constant(void **state)
 {
-	struct cost opened[BLOCKS], closed[BLOCKS], idle_few, idle_many;
+	uint64_t opened[BLOCKS], idled[BLOCKS], engine[BLOCKS], calls[BLOCKS];
+	struct cost closed;
 	int i;
 
 	(void)state;
 	for (i = 0; i < BLOCKS; i++) {
-		opened[i] = block_open(i);
-		if (!i)
-			idle_few = idle(i);
+		/* This thread's part depends on how often it calls before a comm is ready. */
+		opened[i] = block_open(i).engine_ns;
+		idled[i] = idle(i).engine_ns;
 	}
-	idle_many = idle(BLOCKS - 1);
-	for (i = BLOCKS - 1; i >= 0; i--)
-		closed[i] = block_close(i);
-	/* This thread's part depends on how often it calls before a comm is ready. */
-	assert_alike("set-up", opened[0].engine_ns, opened[BLOCKS - 1].engine_ns);
-	assert_alike("idling", idle_few.engine_ns, idle_many.engine_ns);
-	assert_alike("closing, engine", closed[0].engine_ns, closed[BLOCKS - 1].engine_ns);
-	assert_alike("closing, calls", closed[0].own_ns, closed[BLOCKS - 1].own_ns);
+	for (i = BLOCKS - 1; i >= 0; i--) {
+		closed = block_close(i);
+		engine[i] = closed.engine_ns;
+		calls[i] = closed.own_ns;
+	}
+	assert_alike("set-up", opened);
+	assert_alike("idling", idled);
+	assert_alike("closing, engine", engine);
+	assert_alike("closing, calls", calls);
 }
 
 static int setup(void **state)
