@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include "base/log.h"
 #include "system/nic_table.h"
@@ -73,4 +74,15 @@ bool check_in_container(const struct check_context *context)
 	return mesh_sysfs_exists(&context->files, ".dockerenv") ||
 	       mesh_sysfs_exists(&context->files, "run/.containerenv") ||
 	       mesh_sysfs_exists(&context->files, "var/run/secrets/kubernetes.io");
+}
+
+bool check_is_arm64(const struct check_context *context)
+{
+	struct utsname name;
+	char text[32];
+
+	/* The file is in Linux 6.1 and newer. */
+	if (!mesh_sysfs_read(&context->files, text, sizeof(text), "proc/sys/kernel/arch"))
+		return !strncmp(text, "aarch64", 7);
+	return !uname(&name) && !strcmp(name.machine, "aarch64");
 }

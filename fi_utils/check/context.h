@@ -40,6 +40,9 @@ const struct mesh_addr *check_given_address(const struct mesh_nic *nic);
 /** True if any NIC has an RDMA device behind it. */
 bool check_has_rdma(const struct check_context *context);
 
+/** True if the machine's processors are arm64. */
+bool check_is_arm64(const struct check_context *context);
+
 /** True in a container, where devices and limits are the runtime's business. */
 bool check_in_container(const struct check_context *context);
 

@@ -11,6 +11,7 @@
 #include "check/nccl.h"
 #include "check/nccl_files.h"
 #include "check/nccl_library.h"
+#include "check/old_settings.h"
 #include "check/plugin_probe.h"
 #include "common/finding.h"
 #include "common/nccl_setting.h"
@@ -21,6 +22,8 @@
 /* These versions forget the plugin's name when the last communicator ends (net.cc). */
 #define FORGETS_FROM 22803
 #define FORGETS_TO 22907
+/* Older ones hang on arm64: a weak compare-exchange loses slots of the proxy (NVIDIA/nccl 2213). */
+#define ARM64_FROM 22903
 
 /*
  * What leads NCCL to our own file. @nccl: NULL where it is not known. Where no path is taken, the
@@ -101,6 +104,7 @@ void check_environment(const struct check_context *context, struct check_result 
 	if (!result->num_findings)
 		check_say(result, CHECK_PASS, "no setting of NCCL's keeps it from the plugin");
 	nccl_files_judge(context, is_rccl, result);
+	check_old_settings(context, is_rccl, result);
 }
 
 /* ---- plugin ----------------------------------------------------------------------------- */
@@ -259,6 +263,21 @@ static void forgetting_judge(const struct check_context *context, const struct n
 	check_fix(result, "export NCCL_NET_PLUGIN_REF_COUNT=1");
 }
 
+static void arm64_judge(const struct check_context *context, const struct nccl_library *nccl,
+			struct check_result *result)
+{
+	int version = nccl_version_number(nccl->version);
+
+	if (!version || version >= ARM64_FROM || nccl->is_rccl || !check_is_arm64(context))
+		return;
+	check_say(result, CHECK_WARN,
+		  "NCCL %s may hang silently on arm64, with any network: before 2.29.3 its proxy "
+		  "loses slots",
+		  nccl->version);
+	check_seen(result, "%s", nccl->path);
+	check_fix(result, "use NCCL 2.29.3 or later");
+}
+
 void check_plugin(const struct check_context *context, struct check_result *result)
 {
 	struct nccl_setting setting;
@@ -286,4 +305,5 @@ void check_plugin(const struct check_context *context, struct check_result *resu
 		return; /* the check of the environment says it */
 	list_judge(setting.value, &nccl, is_set && !nccl_takes_paths(&nccl), result);
 	forgetting_judge(context, &nccl, result);
+	arm64_judge(context, &nccl, result);
 }

@@ -327,7 +327,23 @@ static void memlock_fix(const struct check_context *context, struct check_result
 			  "rdma.conf and log in again; for a service LimitMEMLOCK=infinity");
 }
 
-void check_memlock(const struct check_context *context, struct check_result *result)
+/* Reported of arm64 machines; on x86 the area is usually empty, and nothing depends on it. */
+static void cma_judge(const struct check_context *context, struct check_result *result)
+{
+	char text[8192], value[32];
+
+	if (!check_has_rdma(context) || !check_is_arm64(context) ||
+	    mesh_sysfs_read(&context->files, text, sizeof(text), "proc/meminfo") ||
+	    !field_find(text, "CmaTotal:", value, sizeof(value)) || strcmp(value, "0"))
+		return;
+	check_say(result, CHECK_UNKNOWN,
+		  "the kernel reserves no contiguous memory: with some kernels of arm64 machines "
+		  "RDMA then cannot register memory (Cannot allocate memory)");
+	check_seen(result, "/proc/meminfo: CmaTotal 0 kB");
+	check_fix(result, "if that happens, boot with cma=128M on the kernel's command line");
+}
+
+static void limit_judge(const struct check_context *context, struct check_result *result)
 {
 	char text[4096], value[32];
 	uint64_t limit = 0;
@@ -352,4 +368,10 @@ void check_memlock(const struct check_context *context, struct check_result *res
 					 : "fails once NCCL registers more");
 	check_seen(result, "ulimit -l; /proc/self/limits; no CAP_IPC_LOCK");
 	memlock_fix(context, result);
+}
+
+void check_memlock(const struct check_context *context, struct check_result *result)
+{
+	limit_judge(context, result);
+	cma_judge(context, result);
 }

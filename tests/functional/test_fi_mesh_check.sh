@@ -386,8 +386,16 @@ test_plugin_versions() {
 	printf 'NCCL version 2.28.9+cuda13.0\0ncclNetPlugin_v11\0ncclNetPlugin_v10\0' >"$NCCL"
 	says a plugin warn "NCCL 2.28.9\+cuda13.0 forgets the plugin's name"
 	EXTRA=(NCCL_NET_PLUGIN_REF_COUNT=1)
+	mkdir -p "$OUT/machine/proc/sys/kernel" "$OUT/machine/sys"
+	ARGS=(--root "$OUT/machine")
+	echo x86_64 >"$OUT/machine/proc/sys/kernel/arch"
 	silent a plugin
+	echo aarch64 >"$OUT/machine/proc/sys/kernel/arch"
+	says a plugin warn 'NCCL 2.28.9\+cuda13.0 may hang silently on arm64'
 	EXTRA=()
+	printf 'NCCL version 2.30.7+cuda13.0\0ncclNetPlugin_v11\0ncclNetPlugin_v10\0' >"$NCCL"
+	silent a plugin
+	ARGS=()
 	printf 'nothing\0' >"$NCCL"
 	says a plugin unknown 'does not say which plugin versions it supports'
 	nccl_make
@@ -410,7 +418,7 @@ test_plugin_old_nccl() {
 }
 
 nccl_make() {
-	printf 'NCCL version 2.27.3+cuda12.9\0ncclNetPlugin_v10\0ncclNetPlugin_v9\0' >"$NCCL"
+	printf 'NCCL version 2.30.7+cuda13.0\0ncclNetPlugin_v10\0ncclNetPlugin_v9\0' >"$NCCL"
 }
 
 # --- waiting ---------------------------------------------------------------------------------

@@ -101,7 +101,9 @@ def lines_too_long(text):
 
 def main():
     os.chdir(sys.argv[1] if len(sys.argv) > 1 else TOP)
-    settings = set(SETTING.findall(read("src/base/config.c")))
+    # Docs name the settings of nccl-mesh-plugin, too, to say what replaces them.
+    settings = set(SETTING.findall(read("src/base/config.c")) +
+                   SETTING.findall(read("fi_utils/check/old_settings.c")))
     rows = {command: [row for path in paths for row in OPTION_ROW.findall(read(path))]
             for command, paths in COMMANDS.items()}
     commands = {command: {name for name, _ in found} for command, found in rows.items()}

@@ -16,7 +16,6 @@
 
 #include "check/checks.h"
 #include "check/context.h"
-#include "common/exit_status.h"
 #include "common/finding.h"
 #include "common/report.h"
 #include "nccl/plugin.h"
@@ -534,24 +533,33 @@ static void test_conf_file(void **state)
 	unsetenv("NCCL_NET_PLUGIN");
 }
 
-static void test_totals(void **state)
+/* Of nccl-mesh-plugin, in the environment and in a file. */
+static void test_old_settings(void **state)
 {
-	struct check_totals totals = {{[CHECK_PASS] = 3, [CHECK_UNKNOWN] = 1}};
-	char text[CHECK_TOTALS_TEXT_MAX];
-	json_t *root;
-
 	(void)state;
-	assert_int_equal(check_totals_status(&totals), COMMAND_FINE);
-	totals.counts[CHECK_WARN] = 1;
-	assert_int_equal(check_totals_status(&totals), COMMAND_PROBLEM);
-	totals = (struct check_totals){{[CHECK_PASS] = 3, [CHECK_FAIL] = 2}};
-	assert_int_equal(check_totals_status(&totals), COMMAND_PROBLEM);
-	assert_string_equal(check_totals_text(&totals, text), "3 pass, 0 unknown, 0 warn, 2 fail");
-	root = check_totals_json(&totals, "list", json_pack("[i, i]", 1, 2));
-	assert_int_equal(json_integer_value(json_object_get(root, "fail")), 2);
-	assert_int_equal(json_array_size(json_object_get(root, "list")), 2);
-	json_decref(root);
-	assert_null(check_totals_json(&totals, "list", NULL)); /* no half a document */
+	unsetenv("NCCL_CONF_FILE");
+	assert_well("environment");
+	setenv("NCCL_MESH_TIMEOUT_MS", "5000", 1);
+	assert_says("environment", CHECK_WARN, "the setting is now NCCL_MESH_CONNECT_TIMEOUT, in");
+	unsetenv("NCCL_MESH_TIMEOUT_MS");
+	rewrite(&tree, "NCCL_MESH_GID_INDEX=3", "etc/nccl.conf");
+	assert_says("environment", CHECK_WARN, "the GID is found by the address");
+	assert_non_null(strstr(said, "take the line NCCL_MESH_GID_INDEX= out of /etc/nccl.conf"));
+}
+
+/* An empty area of contiguous memory is worth a word on arm64 only, and only with RDMA. */
+static void test_cma(void **state)
+{
+	(void)state;
+	nic_add("eth0", "02:00:00:00:00:01", "10.1.0.1/24");
+	rewrite(&tree, "Max locked memory         unlimited            unlimited            bytes",
+		"proc/self/limits");
+	rewrite(&tree, "MemTotal: 9 kB\nCmaTotal:              0 kB\n", "proc/meminfo");
+	rewrite(&tree, "x86_64\n", "proc/sys/kernel/arch");
+	strcpy(context.table.nics[0].rdma.device, "mlx5_0");
+	assert_well("memlock");
+	rewrite(&tree, "aarch64\n", "proc/sys/kernel/arch");
+	assert_says("memlock", CHECK_UNKNOWN, "the kernel reserves no contiguous memory");
 }
 
 #define TREE_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -579,7 +587,8 @@ int main(void)
 		TREE_TEST(test_not_wanted),
 		TREE_TEST(test_name),
 		TREE_TEST(test_conf_file),
-		cmocka_unit_test(test_totals),
+		TREE_TEST(test_old_settings),
+		TREE_TEST(test_cma),
 	};
 
 	unsetenv("NCCL_NET");

@@ -12,10 +12,15 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include <jansson.h>
+
+#include "common/exit_status.h"
+#include "common/finding.h"
 #include "common/interrupt.h"
 #include "common/json.h"
 #include "common/output.h"
 #include "common/progress.h"
+#include "common/report.h"
 #include "common/table.h"
 
 static void test_table(void **state)
@@ -153,13 +158,38 @@ static void test_interrupt(void **state)
 	signal(SIGHUP, SIG_DFL);
 }
 
+static void test_totals(void **state)
+{
+	struct check_totals totals = {{[CHECK_PASS] = 3, [CHECK_UNKNOWN] = 1}};
+	char text[CHECK_TOTALS_TEXT_MAX];
+	json_t *root;
+
+	(void)state;
+	assert_int_equal(check_totals_status(&totals), COMMAND_FINE);
+	totals.counts[CHECK_WARN] = 1;
+	assert_int_equal(check_totals_status(&totals), COMMAND_PROBLEM);
+	totals = (struct check_totals){{[CHECK_PASS] = 3, [CHECK_FAIL] = 2}};
+	assert_int_equal(check_totals_status(&totals), COMMAND_PROBLEM);
+	assert_string_equal(check_totals_text(&totals, text), "3 pass, 0 unknown, 0 warn, 2 fail");
+	root = check_totals_json(&totals, "list", json_pack("[i, i]", 1, 2));
+	assert_int_equal(json_integer_value(json_object_get(root, "fail")), 2);
+	assert_int_equal(json_array_size(json_object_get(root, "list")), 2);
+	json_decref(root);
+	assert_null(check_totals_json(&totals, "list", NULL)); /* no half a document */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table),	     cmocka_unit_test(test_table_without_memory),
-		cmocka_unit_test(test_json_text),    cmocka_unit_test(test_colour),
-		cmocka_unit_test(test_progress),     cmocka_unit_test(test_interrupt),
-		cmocka_unit_test(test_table_titles), cmocka_unit_test(test_json_append),
+		cmocka_unit_test(test_totals),
+		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_table_without_memory),
+		cmocka_unit_test(test_json_text),
+		cmocka_unit_test(test_colour),
+		cmocka_unit_test(test_progress),
+		cmocka_unit_test(test_interrupt),
+		cmocka_unit_test(test_table_titles),
+		cmocka_unit_test(test_json_append),
 		cmocka_unit_test(test_json_print),
 	};
 
