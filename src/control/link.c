@@ -13,6 +13,9 @@
 #define SEARCH_MS 5000
 /* The same, if a socket was closed or none was found. */
 #define SEARCH_AGAIN_MS 1000
+/* The time for polls between the limit of silent writes and the verdict. */
+#define POLLING_MS 1000
+#define NS_PER_MS 1000000ull
 /* linux/tcp.h: MAX_TCP_KEEPCNT. */
 #define KEEPALIVE_COUNT_MAX 127
 
@@ -159,6 +162,34 @@ void mesh_link_want(struct mesh_peer *peer, uint64_t until_ms)
 	mesh_liveness_want(&link->liveness, until_ms);
 	if (link->liveness.state == MESH_LIVENESS_IDLE)
 		mesh_link_check(link);
+}
+
+void mesh_link_writes_want(struct mesh_peer *peer, uint64_t until_ms)
+{
+	if (peer->link && peer->link->writes_until_ms < until_ms)
+		peer->link->writes_until_ms = until_ms;
+}
+
+/*
+ * Only completions on RDMA come from the peer's NIC, whatever its process does. They are found by
+ * polling: a process of ours that was stopped gets the time for some more polls.
+ */
+bool mesh_link_writes_are_silent(struct mesh_link *link, uint64_t now_ms)
+{
+	const struct mesh_remote *remote = LIST_FIRST(&link->peers)->remote;
+	uint64_t polls = atomic_load_explicit(&link->domain->polls, memory_order_relaxed);
+
+	if (link->domain->delivery_flag || now_ms >= link->writes_until_ms ||
+	    mesh_pace_silence_ns(&remote->flow->pace, mesh_clock_ns()) / NS_PER_MS <
+		    link->liveness.limit_ms) {
+		link->silent_ms = 0;
+		return false;
+	}
+	if (!link->silent_ms) {
+		link->silent_ms = now_ms;
+		link->silent_polls = polls;
+	}
+	return now_ms - link->silent_ms >= POLLING_MS && polls >= link->silent_polls + 2;
 }
 
 void mesh_link_sent(struct mesh_peer *peer)

@@ -36,7 +36,10 @@ struct mesh_link {
 	struct mesh_remote_sockets sockets;
 	uint64_t searched_ms; /* last search for the sockets; 0: none */
 	uint64_t poked_ms;
-	uint64_t sent_ms; /* when a frame was sent that may be unacknowledged; 0: none */
+	uint64_t sent_ms;	  /* when a frame was sent that may be unacknowledged; 0: none */
+	uint64_t writes_until_ms; /* a sender waits for RDMA writes until then */
+	/* Since when these are seen to be silent for too long, and domain->polls then; 0: not. */
+	uint64_t silent_ms, silent_polls;
 };
 
 /**
@@ -54,6 +57,17 @@ void mesh_link_leave(struct mesh_peer *peer);
 /** Watches the peer's link from now on until @until_ms, because the caller waits for it. */
 MESH_HOLDS(process)
 void mesh_link_want(struct mesh_peer *peer, uint64_t until_ms);
+
+/** The same for a sender: until then the link also is dead if RDMA writes get no answer. */
+MESH_HOLDS(process)
+void mesh_link_writes_want(struct mesh_peer *peer, uint64_t until_ms);
+
+/**
+ * True if the link's RDMA writes have had no answer for the limit, although the peer's kernel
+ * answers on TCP; false if nothing waits for them.
+ */
+MESH_HOLDS(process)
+bool mesh_link_writes_are_silent(struct mesh_link *link, uint64_t now_ms);
 
 /** A frame was sent: the link is watched if the frame is not acknowledged soon. */
 MESH_HOLDS(process)

@@ -122,7 +122,20 @@ void mesh_link_timed_out(struct mesh_peer *peer, int error)
 }
 
 MESH_HOLDS(process)
-static void link_judge(struct mesh_link *link, enum mesh_liveness_verdict verdict)
+static void writes_lost(struct mesh_link *link)
+{
+	char reason[MESH_PEER_REASON_MAX];
+
+	snprintf(
+		reason, sizeof(reason),
+		"no RDMA write has been answered on %s for %llu s, though TCP gets through: does a "
+		"firewall drop UDP port 4791, or is the RDMA device gone?",
+		link->domain->nic->netdev, (unsigned long long)link->liveness.limit_ms / 1000);
+	mesh_link_lose(LIST_FIRST(&link->peers), reason, MESH_REFUSAL_NO_WRITES);
+}
+
+MESH_HOLDS(process)
+static void link_judge(struct mesh_link *link, enum mesh_liveness_verdict verdict, uint64_t now_ms)
 {
 	unsigned long long limit_s = link->liveness.limit_ms / 1000;
 	struct mesh_peer *peer = LIST_FIRST(&link->peers);
@@ -136,6 +149,9 @@ static void link_judge(struct mesh_link *link, enum mesh_liveness_verdict verdic
 			 "through: large frames are lost (is the MTU of both NICs the same?)",
 			 limit_s);
 		mesh_link_lose(peer, reason, MESH_REFUSAL_NO_DATA);
+	} else if (link->liveness.state == MESH_LIVENESS_WATCHED &&
+		   mesh_link_writes_are_silent(link, now_ms)) {
+		writes_lost(link);
 	}
 }
 
@@ -201,11 +217,13 @@ static void link_expired(struct mesh_timer *timer, uint64_t now_ms)
 		link->eager = eager;
 		mesh_link_keepalives_set(link);
 	}
+	if (!eager)
+		link->silent_ms = 0;
 	next_check_set(link, now_ms);
 	if (!due)
 		return;
 	silence_poke(link, now_ms);
-	link_judge(link, mesh_link_look(link, now_ms)); /* last: it may free the link */
+	link_judge(link, mesh_link_look(link, now_ms), now_ms); /* last: it may free the link */
 }
 
 void mesh_link_watch(struct mesh_peer *peer)

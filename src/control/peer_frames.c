@@ -140,11 +140,17 @@ static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *
 	mesh_peer_greet(peer);
 }
 
+/* True if the sender of REFUSE has given up a link that was up. */
+static bool is_about_a_link(const struct mesh_frame_refuse *refuse)
+{
+	return refuse->refusal == MESH_REFUSAL_NO_ANSWER ||
+	       refuse->refusal == MESH_REFUSAL_NO_DATA || refuse->refusal == MESH_REFUSAL_NO_WRITES;
+}
+
 MESH_HOLDS(process)
 static void refuse_handle(struct mesh_peer *peer, const struct mesh_frame_refuse *refuse)
 {
-	if (peer->state == MESH_PEER_UP && (refuse->refusal == MESH_REFUSAL_NO_ANSWER ||
-					    refuse->refusal == MESH_REFUSAL_NO_DATA)) {
+	if (peer->state == MESH_PEER_UP && is_about_a_link(refuse)) {
 		mesh_link_given_up(peer, (enum mesh_refusal)refuse->refusal, refuse->detail);
 		return;
 	}

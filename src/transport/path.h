@@ -90,7 +90,6 @@ struct mesh_path {
 	struct mesh_peer_user user;
 	struct mesh_waiter waiter;
 	uint32_t remote_id, remote_token; /* the peer's sink for this path */
-	uint64_t silent_ns, silent_polls; /* stall.c's notes; comm->lock */
 	_Atomic(uint64_t) seen_polls;	  /* *polls, when a request was last tested */
 	struct mesh_counters *counters;	  /* in the process's page, or our own; comm->lock */
 	struct mesh_counters own_counters;

@@ -13,7 +13,7 @@
  *
  * On RDMA the sender detects the loss without ASK: the peer's NIC acknowledges each write, whatever
  * its process does. A NIC reports an error if there is no acknowledgement, but not every NIC does,
- * and none whose device is gone.
+ * and none whose device is gone: so a sender that waits has the writes of its links judged, too.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -29,7 +29,6 @@
 #define ASK_MS 3000
 /* If a request waits for longer, its links are watched. */
 #define WATCH_MS 500
-#define NS_PER_S 1000000000ull
 
 /* The oldest request that is not complete. Returns false if there is none. */
 MESH_HOLDS(comm)
@@ -52,10 +51,15 @@ static bool oldest_waiting(struct mesh_comm *comm, uint32_t *seq)
 MESH_HOLDS(process)
 static void links_want(struct mesh_comm *comm, uint64_t until_ms)
 {
+	struct mesh_peer *peer;
 	int i;
 
-	for (i = 0; i < comm->num_paths; i++)
-		mesh_link_want(mesh_path_peer(&comm->paths[i]), until_ms);
+	for (i = 0; i < comm->num_paths; i++) {
+		peer = mesh_path_peer(&comm->paths[i]);
+		mesh_link_want(peer, until_ms);
+		if (comm->sending)
+			mesh_link_writes_want(peer, until_ms);
+	}
 }
 
 /* True if it is time to send ASK about *seq. process->lock held. */
@@ -102,56 +106,6 @@ static void lost_check(struct mesh_comm *comm, uint64_t now_ms)
 	mesh_comm_fail(comm, -EIO, false, why);
 }
 
-/*
- * True if the path has been silent for the limit, and still is after another poll: a process that
- * was stopped finds its completions only then.
- */
-static bool path_is_silent(struct mesh_path *path, uint64_t now_ns)
-{
-	uint64_t limit_s = path->comm->process->config.dead_peer_timeout_s;
-	uint64_t polls = atomic_load_explicit(path->polls, memory_order_relaxed);
-
-	if (!path->is_acknowledged ||
-	    mesh_pace_silence_ns(path->pace, now_ns) / NS_PER_S < limit_s) {
-		path->silent_ns = 0;
-		return false;
-	}
-	if (!path->silent_ns) {
-		path->silent_ns = now_ns;
-		path->silent_polls = polls;
-	}
-	return now_ns - path->silent_ns >= NS_PER_S && polls >= path->silent_polls + 2;
-}
-
-/*
- * Fails the comm if its writes are not acknowledged although the peer's kernel answers on the
- * control connection.
- */
-MESH_HOLDS(comm)
-static void silence_check(struct mesh_comm *comm)
-{
-	uint64_t limit_s = comm->process->config.dead_peer_timeout_s;
-	uint64_t now_ns = mesh_clock_ns();
-	char why[200];
-	int i;
-
-	mesh_comm_assert_locked(comm);
-	if (!comm->unfinished || comm->error)
-		return;
-	for (i = 0; i < comm->num_paths; i++) {
-		struct mesh_path *path = &comm->paths[i];
-
-		if (!path_is_silent(path, now_ns))
-			continue;
-		snprintf(why, sizeof(why),
-			 "no RDMA write has been answered on %s for %llu s, though TCP gets "
-			 "through: does a firewall drop UDP port 4791, or is the RDMA device gone?",
-			 mesh_path_describe(path).nic, (unsigned long long)limit_s);
-		mesh_comm_fail(comm, -ETIMEDOUT, false, why);
-		return;
-	}
-}
-
 void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms)
 {
 	uint32_t seq = 0;
@@ -159,9 +113,7 @@ void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms)
 
 	mesh_comm_lock(comm);
 	ask = ask_is_due(comm, now_ms, &seq);
-	if (comm->sending)
-		silence_check(comm);
-	else
+	if (!comm->sending)
 		lost_check(comm, now_ms);
 	mesh_comm_unlock(comm);
 	if (ask)

@@ -25,6 +25,9 @@ const char *mesh_refusal_text(enum mesh_refusal refusal)
 	case MESH_REFUSAL_NO_DATA:
 		return "it gave this link up, because its large frames do not arrive here: is the "
 		       "MTU of both NICs the same?";
+	case MESH_REFUSAL_NO_WRITES:
+		return "it gave this link up, because its RDMA writes were not answered, though "
+		       "TCP gets through: does a firewall drop UDP port 4791?";
 	}
 	return "for a reason that this version does not know";
 }

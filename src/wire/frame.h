@@ -33,6 +33,7 @@ enum mesh_refusal {
 	/* About a connected peer: the sender of the frame has given it up. */
 	MESH_REFUSAL_NO_ANSWER = 5, /* it has not answered for too long */
 	MESH_REFUSAL_NO_DATA = 6,   /* large frames to it are lost */
+	MESH_REFUSAL_NO_WRITES = 7, /* its NIC does not answer RDMA writes */
 };
 
 /** The refusal in words. Never NULL. */

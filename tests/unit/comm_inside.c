@@ -39,7 +39,5 @@ struct path_inside comm_path(struct mesh_comm *comm, int path)
 		.sink = &of->sink,
 		.remote_id = &of->remote_id,
 		.remote_token = &of->remote_token,
-		.silent_ns = &of->silent_ns,
-		.silent_polls = &of->silent_polls,
 	};
 }

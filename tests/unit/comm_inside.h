@@ -37,7 +37,6 @@ struct path_inside {
 	struct mesh_flow *flow;
 	const struct mesh_sink *sink;
 	const uint32_t *remote_id, *remote_token;
-	uint64_t *silent_ns, *silent_polls;
 };
 struct path_inside comm_path(struct mesh_comm *comm, int path);
 

@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "control/link.h"
+#include "control/link_watch.h"
+#include "control/peer_life.h"
 #include "transport/receive.h"
 #include "transport/request.h"
 #include "transport/stall.h"
@@ -173,75 +176,144 @@ static void write_is_old(uint64_t seconds)
 	atomic_store(&pace->busy_ns, mesh_clock_ns() - seconds * NS_PER_S);
 }
 
+/* The engine's work for all comms and links. */
+static void links_tick(uint64_t now_ms)
+{
+	struct mesh_process *process = &fixture.setup.process;
+	struct mesh_link *link = fixture.peers[0].link;
+	struct mesh_comm *each;
+
+	mesh_lock_take(&process->lock);
+	LIST_FOREACH(each, &process->comms, entry)
+		mesh_stall_tick(each, now_ms);
+	link->timer.expired(&link->timer, now_ms);
+	mesh_lock_release(&process->lock);
+}
+
+static struct mesh_link *link_join(void)
+{
+	mesh_lock_take(&fixture.setup.process.lock);
+	mesh_link_watch(&fixture.peers[0]);
+	mesh_lock_release(&fixture.setup.process.lock);
+	return fixture.peers[0].link;
+}
+
+static void link_leave(void)
+{
+	mesh_lock_take(&fixture.setup.process.lock);
+	mesh_link_leave(&fixture.peers[0]);
+	mesh_lock_release(&fixture.setup.process.lock);
+}
+
+/* A write on a link that is watched, because its comm has waited for half a second. */
+static const struct mesh_link *write_waits(enum mesh_provider_id provider, uint32_t writes)
+{
+	const struct mesh_link *link;
+	uint32_t i;
+
+	comm = fixture_open(provider, 1, true);
+	link = link_join();
+	for (i = 0; i < writes; i++)
+		fixture_post(comm, LARGE);
+	fixture_grant(comm, 0, writes, LARGE);
+	links_tick(START_MS);
+	links_tick(START_MS + 500);
+	assert_int_equal(link->liveness.state, MESH_LIVENESS_WATCHED);
+	assert_int_equal(link->silent_ms, 0);
+	return link;
+}
+
+/* All comms of the link share its fate, and the other node learns of it. */
 static void test_silent_nic(void **state)
 {
-	struct path_inside path;
+	struct mesh_peer *peer = &fixture.peers[0];
+	uint64_t now = START_MS + 600;
+	const struct mesh_link *link;
+	struct mesh_comm *receiver;
 
 	(void)state;
-	comm = fixture_open(MESH_PROVIDER_VERBS_RXM, 1, true);
-	path = comm_path(comm, 0);
-	write_is_old(5); /* nothing is in flight */
-	tick(START_MS);
-	assert_int_equal(*path.silent_ns, 0);
-	fixture_post(comm, LARGE);
-	fixture_grant(comm, 0, 1, LARGE);
-	tick(START_MS);
-	assert_int_equal(*path.silent_ns, 0);
+	link = write_waits(MESH_PROVIDER_VERBS_RXM, 1);
+	receiver = fixture_comm_open(false);
 	write_is_old(2);
-	tick(START_MS);
-	assert_true(*path.silent_ns); /* noted; whoever was stopped has not polled yet */
+	links_tick(now);
+	assert_int_equal(link->silent_ms, now); /* whoever was stopped has not polled yet */
+	links_tick(now + 1000);
+	assert_int_equal(peer->state, MESH_PEER_UP);
 	fixture_poll();
 	fixture_poll();
-	tick(START_MS);
-	assert_int_equal(*comm_inside(comm).error, 0); /* nor had the time */
-	*path.silent_ns -= NS_PER_S;
-	*path.silent_polls = fixture.domains[0]->polls - 1;
-	tick(START_MS);
-	assert_int_equal(*comm_inside(comm).error, 0);
-	(*path.silent_polls)--;
-	tick(START_MS);
-	assert_failed(comm, -ETIMEDOUT, "no RDMA write has been answered on eth7 for 1 s");
+	links_tick(now + 1100);
+	assert_int_equal(peer->state, MESH_PEER_LOST);
+	assert_true(log_captured(MESH_LOG_WARN, "lost node b"));
+	assert_true(log_captured(MESH_LOG_WARN, "no RDMA write has been answered on eth7 for 1 s"));
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
+	assert_int_equal(fixture_frame(MESH_FRAME_REFUSE).refuse.refusal, MESH_REFUSAL_NO_WRITES);
+	mesh_lock_take(&fixture.setup.process.lock);
+	mesh_peer_tick(peer, mesh_clock_ms());
+	mesh_lock_release(&fixture.setup.process.lock);
+	assert_true(*comm_inside(comm).error);
+	assert_true(*comm_inside(receiver).error);
+	fixture_writes_complete(1);
+	fixture_comm_close(receiver);
+	fixture_comm_close(comm);
+}
+
+/* Whoever was stopped for long polls first. */
+static void test_silence_without_polls(void **state)
+{
+	uint64_t now = START_MS + 600;
+
+	(void)state;
+	write_waits(MESH_PROVIDER_VERBS_RXM, 1);
+	write_is_old(9);
+	for (; now < START_MS + 5000; now += 100)
+		links_tick(now);
+	assert_int_equal(fixture.peers[0].state, MESH_PEER_UP);
+	link_leave();
 	fixture_writes_complete(1);
 	fixture_comm_close(comm);
 }
 
-/* A comm that waits for nothing does not fail because another on the same link waits. */
-static void test_silence_of_another(void **state)
+/* Nothing waits for the writes: they are a closed comm's. */
+static void test_silence_without_a_waiter(void **state)
 {
-	struct mesh_comm *idle, *waiting;
+	struct mesh_comm *receiver;
+	struct mesh_link *link;
 
 	(void)state;
 	comm = fixture_open(MESH_PROVIDER_VERBS_RXM, 1, true);
-	waiting = comm;
-	idle = fixture_comm_open(true);
+	link = link_join();
 	fixture_post(comm, LARGE);
 	fixture_grant(comm, 0, 1, LARGE);
 	write_is_old(9);
-	comm = idle;
-	tick(START_MS);
-	assert_int_equal(*comm_path(comm, 0).silent_ns, 0);
+	receiver = fixture_comm_open(false);
+	fixture_post(receiver, SMALL);
+	mesh_lock_take(&fixture.setup.process.lock);
+	mesh_stall_tick(receiver, START_MS);
+	mesh_stall_tick(receiver, START_MS + 500);
+	link->timer.expired(&link->timer, START_MS + 500);
+	mesh_lock_release(&fixture.setup.process.lock);
+	assert_int_equal(link->liveness.state, MESH_LIVENESS_WATCHED);
+	assert_int_equal(link->silent_ms, 0);
+	link_leave();
 	fixture_writes_complete(1);
-	fixture_comm_close(idle);
-	fixture_comm_close(waiting);
+	fixture_comm_close(receiver);
+	fixture_comm_close(comm);
 }
 
 /* An answer ends the silence. */
 static void test_nic_that_answers(void **state)
 {
-	struct path_inside path;
+	const struct mesh_link *link;
 
 	(void)state;
-	comm = fixture_open(MESH_PROVIDER_VERBS_RXM, 1, true);
-	path = comm_path(comm, 0);
-	fixture_post(comm, LARGE);
-	fixture_post(comm, LARGE);
-	fixture_grant(comm, 0, 2, LARGE);
+	link = write_waits(MESH_PROVIDER_VERBS_RXM, 2);
 	write_is_old(2);
-	tick(START_MS);
-	assert_true(*path.silent_ns);
+	links_tick(START_MS + 600);
+	assert_true(link->silent_ms);
 	fixture_writes_complete(1);
-	tick(START_MS);
-	assert_int_equal(*path.silent_ns, 0);
+	links_tick(START_MS + 1200);
+	assert_int_equal(link->silent_ms, 0);
+	link_leave();
 	fixture_writes_complete(1);
 	fixture_comm_close(comm);
 }
@@ -249,13 +321,14 @@ static void test_nic_that_answers(void **state)
 /* On tcp the peer's process takes part, and may be stopped: the control connection decides. */
 static void test_silent_socket(void **state)
 {
+	const struct mesh_link *link;
+
 	(void)state;
-	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
-	fixture_post(comm, LARGE);
-	fixture_grant(comm, 0, 1, LARGE);
+	link = write_waits(MESH_PROVIDER_TCP, 1);
 	write_is_old(9);
-	tick(START_MS);
-	assert_int_equal(*comm_path(comm, 0).silent_ns, 0);
+	links_tick(START_MS + 600);
+	assert_int_equal(link->silent_ms, 0);
+	link_leave();
 	fixture_writes_complete(1);
 	fixture_comm_close(comm);
 }
@@ -270,7 +343,8 @@ int main(void)
 		TEST(test_sender_is_asked),
 		TEST(test_sent_and_not_here),
 		TEST(test_silent_nic),
-		TEST(test_silence_of_another),
+		TEST(test_silence_without_polls),
+		TEST(test_silence_without_a_waiter),
 		TEST(test_nic_that_answers),
 		TEST(test_silent_socket),
 	};

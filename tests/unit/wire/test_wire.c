@@ -562,7 +562,7 @@ static void test_refusals(void **state)
 	(void)state;
 	for (a = 0; a < 10; a++) {
 		assert_true(strlen(mesh_refusal_text((enum mesh_refusal)a)) > 10);
-		for (b = MESH_REFUSAL_VERSION; b <= MESH_REFUSAL_RESOURCES && b < a; b++)
+		for (b = MESH_REFUSAL_VERSION; b <= MESH_REFUSAL_NO_WRITES && b < a; b++)
 			assert_string_not_equal(mesh_refusal_text((enum mesh_refusal)a),
 						mesh_refusal_text((enum mesh_refusal)b));
 	}
