@@ -153,15 +153,30 @@ void mesh_link_check(struct mesh_link *link)
 	mesh_engine_timer_set(&link->process->engine, &link->timer, 0);
 }
 
-void mesh_link_want(struct mesh_peer *peer, uint64_t until_ms)
+MESH_HOLDS(process)
+static void want(struct mesh_link *link, uint64_t until_ms)
 {
-	struct mesh_link *link = peer->link;
-
-	if (!link)
-		return;
 	mesh_liveness_want(&link->liveness, until_ms);
 	if (link->liveness.state == MESH_LIVENESS_IDLE)
 		mesh_link_check(link);
+}
+
+void mesh_link_want(struct mesh_peer *peer, uint64_t until_ms)
+{
+	if (peer->link)
+		want(peer->link, until_ms);
+}
+
+void mesh_links_want(struct mesh_process *process, const struct mesh_domain *domain,
+		     uint64_t until_ms)
+{
+	struct mesh_link *link;
+
+	mesh_process_assert_locked(process);
+	LIST_FOREACH(link, &process->links, entry) {
+		if (link->domain == domain)
+			want(link, until_ms);
+	}
 }
 
 void mesh_link_writes_want(struct mesh_peer *peer, uint64_t until_ms)

@@ -9,6 +9,8 @@
 #include "base/container.h"
 #include "base/log.h"
 #include "base/private_descriptor.h"
+#include "control/link.h"
+#include "nic/nic_kind.h"
 #include "setup/nic_join.h"
 #include "setup/nic_watch.h"
 #include "setup/setup.h"
@@ -19,6 +21,8 @@
 
 /* From the start of one reading to the next. */
 #define PAUSE_MS 100
+/* A link is dead half a second after its limit at the latest, and a reading takes its time. */
+#define SLACK_MS 2000
 
 /* ---- reading, in a thread ------------------------------------------------------------------ */
 
@@ -86,14 +90,35 @@ static void table_read(struct mesh_process *process)
 	mesh_process_unlock(process);
 }
 
+/*
+ * The links of a NIC that has lost its carrier are watched: while nothing waits for them, the
+ * kernel alone would detect later that they are dead. Longer than the verdict takes.
+ */
+MESH_HOLDS(process)
+static void carriers_check(struct mesh_process *process, const struct mesh_nic_watch *watch)
+{
+	uint64_t until_ms = mesh_clock_ms() + process->config.dead_peer_timeout_s * 1000 + SLACK_MS;
+	const struct mesh_nic *nic;
+	int dev;
+
+	for (dev = 0; dev < process->num_devs; dev++) {
+		nic = mesh_nic_find(watch->links, watch->num_links, process->nics[dev]->ifindex);
+		if (process->domains[dev] && (!nic || !mesh_nic_is_usable(nic)))
+			mesh_links_want(process, process->domains[dev], until_ms);
+	}
+}
+
 static void reading_main(void *arg)
 {
 	struct mesh_process *process = arg;
 	struct mesh_nic_watch *watch = mesh_setup_of(process)->nic_watch;
+	bool changed = links_changed(watch);
 
-	if (links_changed(watch))
+	if (changed)
 		table_read(process);
 	mesh_process_lock(process);
+	if (changed)
+		carriers_check(process, watch);
 	watch->reading = false;
 	mesh_engine_wake(&process->engine); /* something may have changed meanwhile */
 	mesh_process_unlock(process);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nic_watch.h - reads the NICs again when a link or an address has changed, so that NICs which
- * could not be used before join (nic_join.h).
+ * could not be used before join (nic_join.h), and links whose cable is out are watched.
  *
  * The engine sleeps on a netlink socket. A thread does the reading, which takes milliseconds; while
  * changes continue, it reads every 100 ms. Nothing runs while nothing changes.

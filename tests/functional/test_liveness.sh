@@ -119,6 +119,62 @@ pulled_once() {
 	mesh_shape a ab none
 }
 
+# --- pulled with nothing to do ------------------------------------------------------------------
+
+# pulled_idle: nobody waits, and the loss of the carrier alone shows that the cable is out.
+pulled_idle() {
+	local attempt
+
+	for ((attempt = 1; attempt <= ATTEMPTS; attempt++)); do
+		pulled_idle_once
+		mesh_plug a ab
+		note "$CASE: sender lost it after $SENDER_MS ms, receiver after $RECEIVER_MS ms"
+		((SENDER_MS > EXACT || RECEIVER_MS > EXACT)) || return 0
+	done
+	faults_show "$CASE: not within $EXACT ms in any of $ATTEMPTS attempts"
+}
+
+is_lost() { grep -q "no answer for $DEAD s: cable pulled" "$FAULTS/$1.log"; }
+
+pulled_idle_once() {
+	local from
+
+	begin "cable pulled with nothing to do"
+	timeouts $DEAD
+	play a sender <<-END
+		init 0
+		$(meet connect 1M)
+		transfer 0 1M 3 5
+		await $FAULTS/down
+		dereg 0
+		close 0
+		finalize 0
+	END
+	play b receiver <<-END
+		init 0
+		$(meet listen 1M)
+		transfer 0 1M 3 5
+		touch $FAULTS/go
+		await $FAULTS/down
+		dereg 0
+		close 0
+		finalize 0
+	END
+	arrives go
+	await_ms 3300 # nothing has been sent for long
+	mesh_unplug a ab
+	from=$(now_ms)
+	wait_for "is_lost sender" $((BOUND / 1000)) ||
+		faults_show "$CASE: the sender does not see it"
+	SENDER_MS=$(($(now_ms) - from))
+	wait_for "is_lost receiver" $((BOUND / 1000)) ||
+		faults_show "$CASE: the receiver does not see it"
+	RECEIVER_MS=$(($(now_ms) - from))
+	touch "$FAULTS/down"
+	ended sender
+	ended receiver
+}
+
 # --- a flap -----------------------------------------------------------------------------------
 
 # both SEND RECEIVE: a script in which comm 0 sends what SEND seeds, and comm 1 receives.
@@ -352,6 +408,7 @@ faults_init
 mesh_up line 2 patched
 all() {
 	pulled "cable pulled" mesh_unplug mesh_plug
+	pulled_idle
 	pulled "cable silent" cut heal
 	flap 10 9000
 	flap 4 3000

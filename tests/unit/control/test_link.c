@@ -150,6 +150,21 @@ static void test_pending(void **state)
 	assert_int_equal(one->state, MESH_PEER_UP);
 }
 
+/* A NIC has lost its carrier: its links are watched, although nothing waits. */
+static void test_carrier_lost(void **state)
+{
+	uint64_t now = mesh_clock_ms();
+
+	(void)state;
+	mesh_links_want(&fixture.setup.process, other->domain, now + 10000);
+	assert_false(one->link->timer.set);
+	assert_true(other->link->timer.set);
+	mesh_timers_run(&fixture.setup.process.engine.timers, now + 100);
+	assert_int_equal(one->link->liveness.state, MESH_LIVENESS_IDLE);
+	assert_int_equal(other->link->liveness.state, MESH_LIVENESS_WATCHED);
+	assert_true(other->link->eager);
+}
+
 static void test_drained(void **state)
 {
 	uint64_t now = mesh_clock_ms();
@@ -281,6 +296,7 @@ int main(void)
 		TEST(test_drained),
 		TEST(test_ended_by_kernel),
 		TEST(test_process_closes),
+		TEST(test_carrier_lost),
 		/* Last: they enter other namespaces. */
 		TEST(test_unreachable),
 		TEST(test_network_goes),

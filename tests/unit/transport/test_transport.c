@@ -495,7 +495,7 @@ static void test_engine_takes_no_signals(void **state)
 		assert_true(blocked & 1ull << (SIGUSR1 - 1));
 	}
 	closedir(tasks);
-	assert_int_equal(found, 1);
+	assert_true(found); /* a short thread that the engine has started has its name, too */
 	pair_close(&pair);
 }
 
