@@ -49,6 +49,8 @@ static const char *unit_name(enum mesh_setting_type type)
 {
 	if (type == MESH_SETTING_BYTES)
 		return "bytes";
+	if (type == MESH_SETTING_SWITCH)
+		return "switch";
 	return type == MESH_SETTING_SECONDS ? "seconds" : "number";
 }
 
@@ -56,7 +58,9 @@ static const char *unit_name(enum mesh_setting_type type)
 static void range_describe(const struct mesh_setting *setting, char *text, size_t size)
 {
 	*text = 0;
-	if (setting->type != MESH_SETTING_TEXT)
+	if (setting->type == MESH_SETTING_SWITCH)
+		snprintf(text, size, "on or off");
+	else if (setting->type != MESH_SETTING_TEXT)
 		snprintf(text, size, "%s from %" PRIu64 " to %" PRIu64 "%s",
 			 unit_name(setting->type), setting->min, setting->max,
 			 setting->type == MESH_SETTING_BYTES ? "; K, M, G are powers of 1024" : "");

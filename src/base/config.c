@@ -62,6 +62,10 @@ const struct mesh_setting mesh_settings[] = {
 	       "Larger messages are cut into segments of this size, and into smaller ones if there "
 	       "are several paths. Messages of other connections to the same node may wait for one "
 	       "segment."),
+	NUMBER("NCCL_MESH_RECOVERY", MESH_SETTING_SWITCH, recovery, "on", 0, 1,
+	       "With 'on', a connection that has several paths goes on over the others when one of "
+	       "them is lost (provider tcp only). With 'off', it fails. Must be the same on all "
+	       "nodes."),
 	TEXT("NCCL_MESH_STATS_DIR", stats_dir,
 	     "Folder of the counters that `fi_mesh watch` reads, one small file for each process: "
 	     "an absolute path, or 'none' for no counters. Default: /dev/shm/nccl-net-mesh-UID.",
@@ -81,6 +85,10 @@ static int number_parse(const char *text, enum mesh_setting_type type, uint64_t 
 	uint64_t result;
 	char *end;
 
+	if (type == MESH_SETTING_SWITCH && (!strcmp(text, "on") || !strcmp(text, "off"))) {
+		*value = !strcmp(text, "on");
+		return 0;
+	}
 	if (*text < '0' || *text > '9')
 		return -EINVAL;
 	errno = 0;
@@ -134,6 +142,8 @@ static const char *unit_text(enum mesh_setting_type type)
 {
 	if (type == MESH_SETTING_BYTES)
 		return " (bytes; K, M, G allowed)";
+	if (type == MESH_SETTING_SWITCH)
+		return " (on or off)";
 	return type == MESH_SETTING_SECONDS ? " (seconds)" : "";
 }
 

@@ -24,12 +24,14 @@ struct mesh_config {
 	uint64_t eager_limit_bytes;	      /* NCCL_MESH_EAGER_LIMIT */
 	uint64_t max_paths;		      /* NCCL_MESH_MAX_PATHS */
 	uint64_t segment_bytes;		      /* NCCL_MESH_SEGMENT_SIZE */
+	uint64_t recovery;		      /* NCCL_MESH_RECOVERY: 1 or 0 */
 	char stats_dir[MESH_CONFIG_TEXT_MAX]; /* NCCL_MESH_STATS_DIR */
 };
 
 enum mesh_setting_type {
 	MESH_SETTING_TEXT,
 	MESH_SETTING_NUMBER,  /* a whole number */
+	MESH_SETTING_SWITCH,  /* "on" or "off": 1 or 0, which may be written as well */
 	MESH_SETTING_SECONDS, /* a whole number */
 	MESH_SETTING_BYTES,   /* a whole number, with an optional K, M or G (powers of 1024) */
 };

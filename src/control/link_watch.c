@@ -52,7 +52,7 @@ static void others_notify(const struct mesh_peer *lost, enum mesh_refusal refusa
 void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusal refusal)
 {
 	struct mesh_link *link = peer->link;
-	struct mesh_peer *next;
+	struct mesh_peer *first = peer, *next;
 
 	mesh_process_assert_locked(peer->process);
 	if (!link) {
@@ -67,6 +67,12 @@ void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusa
 			refusal_send(peer, refusal, 0);
 		mesh_peer_lose(peer, reason);
 		peer->lost_ms = 0; /* nothing is in flight: its comms need not wait */
+	}
+	/* Now: a frame that comes next, over another link, relies on it. */
+	peer = NULL;
+	while ((peer = mesh_peer_of_process(first, peer))) {
+		if (peer->state == MESH_PEER_LOST && !peer->lost_ms)
+			mesh_peer_bury(peer);
 	}
 }
 

@@ -39,6 +39,8 @@ struct mesh_peer_user_ops {
 	bool (*misses)(struct mesh_peer_user *user);
 	/* True if NCCL has it. Strangers can cause any number of other users. */
 	bool (*is_known)(struct mesh_peer_user *user);
+	/* True if it goes on without this peer, and resumes what the loss interrupts. */
+	bool (*resumes)(struct mesh_peer_user *user);
 	/* The peer is lost, and what it sent has arrived. domain->lock is held as well. */
 	void (*lost)(struct mesh_peer_user *user);
 };
@@ -95,9 +97,11 @@ struct mesh_peer {
 	LIST_ENTRY(mesh_peer) link_entry MESH_GUARDED_BY(process); /* link->peers */
 	enum mesh_peer_state state MESH_GUARDED_BY(process);
 	bool incoming;
-	bool buried MESH_GUARDED_BY(process); /* LOST, and its comms have failed */
-	bool warned;			      /* LOST, and a WARN reported it */
-	bool slow_warned;		      /* a WARN reported that it owes us an answer */
+	bool buried MESH_GUARDED_BY(process); /* LOST, and its users were notified */
+	bool over;	  /* its process has ended: no user goes on without this peer */
+	bool fenced;	  /* LOST, it has stopped, and mesh_peer_fence() was called since */
+	bool warned;	  /* LOST, and a WARN reported it */
+	bool slow_warned; /* a WARN reported that it owes us an answer */
 	uint64_t owes_ms MESH_GUARDED_BY(
 		process); /* since when it owes us a frame about a comm's end; 0: it does not */
 	/* A comm that we have freed, and on which the peer still has something in flight. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peer_end.c - ends a peer, or an attempt to reach it, and reports why. */
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -7,10 +9,14 @@
 #include "control/link.h"
 #include "control/peer_end.h"
 #include "control/peer_index.h"
+#include "fabric/fence.h"
+#include "fabric/poll.h"
 #include "fabric/remote.h"
 
 /* Between two attempts to connect. Short: a refusal comes at once while a peer is starting. */
 #define RETRY_MS 250
+/* Polls after a fence: the provider closes what was cut, and accepts what still waits. */
+#define DRAIN_POLLS 8
 /* Lines about strangers that disconnect, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define STRANGER_LINES 8
 
@@ -90,11 +96,27 @@ static void loss_log(struct mesh_peer *peer)
 	if (!loss_passes(peer, more))
 		return;
 	if (peer->warned)
-		mesh_warn("lost %s, reached from %s (%s): %s%s", mesh_peer_text(peer, text),
-			  peer->domain->nic->netdev, local, peer->reason, more);
+		mesh_warn("lost %s, reached from %s (%s): %s%s%s", mesh_peer_text(peer, text),
+			  peer->domain->nic->netdev, local, peer->reason,
+			  mesh_peer_is_resumed(peer) ? "; its messages go over the other paths now"
+						     : "",
+			  more);
 	else
 		mesh_info("the connection with %s on %s ended: %s%s", mesh_peer_text(peer, text),
 			  peer->domain->nic->netdev, peer->reason, more);
+}
+
+bool mesh_peer_is_resumed(const struct mesh_peer *peer)
+{
+	struct mesh_peer_user *user;
+
+	if (peer->over)
+		return false;
+	LIST_FOREACH(user, &peer->user_list, entry) {
+		if (user->ops->resumes(user))
+			return true;
+	}
+	return false;
 }
 
 void mesh_peer_lose(struct mesh_peer *peer, const char *reason)
@@ -123,6 +145,46 @@ void mesh_peer_greeting_drop(struct mesh_peer *peer)
 		return;
 	mesh_domain_lock(peer->domain);
 	mesh_remote_lose(peer->domain, peer->remote);
+	mesh_domain_unlock(peer->domain);
+}
+
+void mesh_peer_fence(struct mesh_peer *peer)
+{
+	struct mesh_fence fence = {.domain = peer->domain, .remote = peer->remote};
+	uint64_t until;
+
+	mesh_process_assert_locked(peer->process);
+	if (!peer->remote)
+		return;
+	mesh_remotes_fence(&fence, 1);
+	/* Another thread may be in a poll that began before the fence: one more. */
+	until = atomic_load(&peer->domain->polls) + DRAIN_POLLS + 1;
+	while (atomic_load(&peer->domain->polls) < until) {
+		if (!mesh_domain_poll(peer->domain))
+			sched_yield(); /* that thread polls for us */
+	}
+}
+
+void mesh_peer_bury(struct mesh_peer *peer)
+{
+	struct mesh_peer_user *user;
+
+	mesh_process_assert_locked(peer->process);
+	if (peer->buried)
+		return;
+	peer->buried = true;
+	mesh_peer_urgent_set(peer, false);
+	mesh_peer_drain_end(peer);
+	if (mesh_peer_is_resumed(peer)) {
+		/* First, so that nobody posts to it any more and connects it again. */
+		mesh_peer_greeting_drop(peer);
+		mesh_peer_fence(peer);
+	}
+	mesh_domain_lock(peer->domain);
+	LIST_FOREACH(user, &peer->user_list, entry)
+		user->ops->lost(user);
+	if (peer->remote)
+		mesh_remote_lose(peer->domain, peer->remote);
 	mesh_domain_unlock(peer->domain);
 }
 

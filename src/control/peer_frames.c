@@ -144,7 +144,8 @@ static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *
 static bool is_about_a_link(const struct mesh_frame_refuse *refuse)
 {
 	return refuse->refusal == MESH_REFUSAL_NO_ANSWER ||
-	       refuse->refusal == MESH_REFUSAL_NO_DATA || refuse->refusal == MESH_REFUSAL_NO_WRITES;
+	       refuse->refusal == MESH_REFUSAL_NO_DATA ||
+	       refuse->refusal == MESH_REFUSAL_NO_WRITES || refuse->refusal == MESH_REFUSAL_BROKEN;
 }
 
 MESH_HOLDS(process)

@@ -98,6 +98,20 @@ static void connect_finish(struct mesh_peer *peer)
 	mesh_peer_hello_send(peer);
 }
 
+/* Only the end of a process, or of the plugin in it, closes a control connection without a word. */
+MESH_HOLDS(process)
+static void process_ended(struct mesh_peer *peer)
+{
+	struct mesh_peer *other = NULL;
+
+	while ((other = mesh_peer_of_process(peer, other)))
+		other->over = true;
+	while ((other = mesh_peer_of_process(peer, other))) {
+		if (other == peer || other->state == MESH_PEER_UP)
+			mesh_peer_lose(other, "its process ended, or closed the network plugin");
+	}
+}
+
 /*
  * The connection has ended: if the peer was not up, the attempt has failed; else the peer is lost.
  */
@@ -114,8 +128,18 @@ static void connection_ended(struct mesh_peer *peer, int error)
 		mesh_link_timed_out(peer, error);
 		return;
 	}
+	if (!error) {
+		process_ended(peer);
+		return;
+	}
+	if (mesh_peer_is_resumed(peer)) {
+		/* If its process has ended, its other connections end as well, within a moment. */
+		snprintf(reason, sizeof(reason), "its control connection was reset");
+		mesh_link_lose(peer, reason, MESH_REFUSAL_BROKEN);
+		return;
+	}
 	snprintf(reason, sizeof(reason), "its process ended, or closed the network plugin");
-	if (error && error != -ECONNRESET && error != -EPIPE)
+	if (error != -ECONNRESET && error != -EPIPE)
 		mesh_control_errno_explain(error, reason, sizeof(reason));
 	mesh_peer_lose(peer, reason);
 }
@@ -286,23 +310,6 @@ void mesh_peer_free(struct mesh_peer *peer)
 
 /* ---- what is due ----------------------------------------------------------------------- */
 
-/* What the peer sent before its end has had time to arrive. */
-MESH_HOLDS(process)
-static void peer_bury(struct mesh_peer *peer)
-{
-	struct mesh_peer_user *user;
-
-	peer->buried = true;
-	mesh_peer_urgent_set(peer, false);
-	mesh_peer_drain_end(peer);
-	mesh_domain_lock(peer->domain);
-	LIST_FOREACH(user, &peer->user_list, entry)
-		user->ops->lost(user);
-	if (peer->remote)
-		mesh_remote_lose(peer->domain, peer->remote);
-	mesh_domain_unlock(peer->domain);
-}
-
 /* Returns false if a greeting that the provider holds points to the peer. */
 MESH_HOLDS(process)
 static bool peer_try_free(struct mesh_peer *peer)
@@ -415,7 +422,8 @@ void mesh_peer_tick(struct mesh_peer *peer, uint64_t now_ms)
 {
 	/* Operations in flight would never complete. A peer that is not up reaches its deadline. */
 	if (peer->state == MESH_PEER_UP && peer->domain->broken)
-		mesh_peer_lose(peer, "our NIC's completion queue cannot be read");
+		mesh_link_lose(peer, "our NIC's completion queue cannot be read",
+			       MESH_REFUSAL_BROKEN);
 	if (peer->state == MESH_PEER_GREETING)
 		mesh_peer_greeting_check(peer);
 	if (peer->incoming)
@@ -427,7 +435,7 @@ void mesh_peer_tick(struct mesh_peer *peer, uint64_t now_ms)
 		attempt_start(peer);
 	if (peer->state == MESH_PEER_LOST && !peer->buried &&
 	    mesh_clock_elapsed_ms(peer->lost_ms, now_ms) >= GRACE_MS)
-		peer_bury(peer);
+		mesh_peer_bury(peer);
 	if (!peer_is_unwanted(peer, now_ms) || !peer_try_free(peer))
 		next_check_set(peer, now_ms);
 }

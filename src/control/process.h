@@ -117,6 +117,7 @@ struct mesh_process {
 	LIST_HEAD(, mesh_link) links MESH_GUARDED_BY(process);	/* of the peers that are up */
 	LIST_HEAD(, mesh_comm) comms MESH_GUARDED_BY(process); /* all that src/transport has open */
 	LIST_HEAD(, mesh_comm) asked MESH_GUARDED_BY(process); /* their peers wait for their end */
+	_Atomic(bool) recover; /* a comm has lost something: src/transport/recovery.c */
 	/* For `fi_mesh watch`; counters is never NULL, and points into the page or to our own. */
 	struct mesh_stats_file stats;
 	struct mesh_process_counters *counters;

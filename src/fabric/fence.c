@@ -53,8 +53,9 @@ static void fence_report(const struct mesh_fence *fence)
 			  "that is in use for something else",
 			  mesh_addr_text(&theirs, text), strerror(-fence->result));
 	else
-		mesh_info("cut %d connection%s with %s, which did not stop in time", fence->result,
-			  fence->result == 1 ? "" : "s", mesh_addr_text(&theirs, text));
+		mesh_info("cut %d connection%s with %s, so that nothing late arrives",
+			  fence->result, fence->result == 1 ? "" : "s",
+			  mesh_addr_text(&theirs, text));
 }
 
 void mesh_remotes_fence(struct mesh_fence *fences, int count)

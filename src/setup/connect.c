@@ -19,6 +19,7 @@
 #include "setup/start.h"
 #include "transport/close.h"
 #include "transport/comm_open.h"
+#include "transport/path_state.h"
 #include "wire/protocol.h"
 
 /* The engine advances an attempt this often, in milliseconds. */
@@ -165,8 +166,7 @@ static void connect_accepted(struct mesh_connect *connect, uint32_t remote_id,
 {
 	struct mesh_path *path = &connect->comm->paths[connect->num_accepted++];
 
-	path->remote_id = remote_id;
-	path->remote_token = remote_token;
+	mesh_path_accepted(path, remote_id, remote_token);
 	if (connect->num_accepted == connect->comm->wanted_paths)
 		connect_state_set(connect, MESH_CONNECT_DONE);
 	else
@@ -244,7 +244,7 @@ void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms)
 		connect_fail(connect, -ETIMEDOUT);
 		return;
 	}
-	if (connect->state == MESH_CONNECT_SENT && mesh_comm_is_cut(connect->comm)) {
+	if (connect->state == MESH_CONNECT_SENT && mesh_comm_has_lost_path(connect->comm)) {
 		connect_state_set(connect, MESH_CONNECT_PEERS);
 		try_next(connect, now_ms);
 	}

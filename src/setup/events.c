@@ -36,5 +36,7 @@ const struct mesh_peer_events mesh_setup_events = {
 			[MESH_FRAME_SENT] = mesh_comm_frame_handle,
 			[MESH_FRAME_WITHDRAW] = withdraw_handle,
 			[MESH_FRAME_CUT] = mesh_cut_frame_handle,
+			[MESH_FRAME_RESUME] = mesh_resume_frame_handle,
+			[MESH_FRAME_HAVE] = mesh_have_frame_handle,
 		},
 };

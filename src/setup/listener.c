@@ -14,6 +14,7 @@
 #include "setup/start.h"
 #include "transport/close.h"
 #include "transport/comm_open.h"
+#include "transport/path_state.h"
 #include "transport/receive.h"
 #include "wire/handle.h"
 
@@ -126,8 +127,7 @@ void mesh_listener_connect(struct mesh_peer *peer, const struct mesh_frame_conne
 		return;
 	}
 	path = &comm->paths[comm->num_paths - 1];
-	path->remote_id = request->comm;
-	path->remote_token = request->token;
+	mesh_path_accepted(path, request->comm, request->token);
 	connect_accept(peer, request, path);
 }
 
@@ -147,7 +147,7 @@ static bool is_whole(const struct mesh_comm *comm)
 MESH_HOLDS(process)
 static bool is_broken(struct mesh_comm *comm)
 {
-	bool broken = mesh_comm_is_cut(comm);
+	bool broken = mesh_comm_has_lost_path(comm);
 
 	mesh_comm_lock(comm);
 	broken |= mesh_comm_peer_is_over(comm);
@@ -320,7 +320,7 @@ static bool is_doubtful(struct mesh_comm *comm)
 	mesh_comm_lock(comm);
 	known = comm->close_received || mesh_receive_has_early(comm);
 	mesh_comm_unlock(comm);
-	return mesh_comm_is_cut(comm) && !known;
+	return mesh_comm_has_lost_path(comm) && !known;
 }
 
 MESH_HOLDS(process)

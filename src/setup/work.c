@@ -7,6 +7,7 @@
 #include "setup/nic_watch.h"
 #include "setup/work.h"
 #include "transport/close.h"
+#include "transport/recovery.h"
 #include "transport/stall.h"
 
 /*
@@ -110,6 +111,7 @@ static void setup_tick(void *owner)
 	mesh_process_assert_locked(process);
 	domains_look_after(mesh_setup_of(process), now);
 	mesh_comms_asked_tick(process, now);
+	mesh_comms_recover(process);
 	stalls_look_for(mesh_setup_of(process), now);
 	mesh_peers_tick(process, now);
 	mesh_controls_tick(process, now);

@@ -27,6 +27,7 @@
 #include "transport/comm_end.h"
 #include "transport/cut.h"
 #include "transport/receive.h"
+#include "transport/recovery.h"
 #include "transport/send.h"
 
 /* After a fence the provider reports what it dropped at once. */
@@ -58,7 +59,8 @@ static void own_end_step(struct mesh_comm *comm, enum mesh_end state)
 	if (comm->sending && state != MESH_END_CLOSING) {
 		fields.sent = mesh_send_count(comm);
 		fields.writes = comm->send.writes;
-		fields.unclean = state == MESH_END_UNCLEAN || comm->send.unclean;
+		fields.unclean = state == MESH_END_UNCLEAN || comm->send.unclean ||
+				 mesh_send_is_in_doubt(comm);
 	}
 	mesh_comm_unlock(comm);
 	if (news)
@@ -277,7 +279,8 @@ static bool is_settled(struct mesh_comm *comm)
 {
 	mesh_comm_assert_locked(comm);
 	return comm->peer_end == MESH_END_CUT ||
-	       (comm->peer_end == MESH_END_CLOSED && comm->receive.writes == comm->peer_writes);
+	       (comm->peer_end == MESH_END_CLOSED &&
+		(comm->resumes || comm->receive.writes == comm->peer_writes));
 }
 
 /* True if nothing can touch our memory; else a fence is needed. */

@@ -10,7 +10,7 @@
 #include "transport/comm.h"
 #include "wire/stats.h"
 
-bool mesh_comm_is_cut(const struct mesh_comm *comm)
+bool mesh_comm_has_lost_path(const struct mesh_comm *comm)
 {
 	int i;
 
@@ -20,6 +20,13 @@ bool mesh_comm_is_cut(const struct mesh_comm *comm)
 			return true;
 	}
 	return false;
+}
+
+bool mesh_comm_is_cut(const struct mesh_comm *comm)
+{
+	if (!comm->resumes)
+		return mesh_comm_has_lost_path(comm);
+	return mesh_path_peer(mesh_comm_frame_path(comm))->state == MESH_PEER_LOST;
 }
 
 /* "ab0", or "ab0 and ab1". */
@@ -101,7 +108,7 @@ struct mesh_path *mesh_comm_path_choose(struct mesh_comm *comm, size_t bytes, ui
 {
 	int i = 0;
 
-	if (comm->num_paths > 1)
-		i = mesh_pace_choose(comm->paces, comm->num_paths, bytes, comm->rotation++, now_ns);
-	return &comm->paths[i];
+	if (comm->num_up > 1)
+		i = mesh_pace_choose(comm->paces, comm->num_up, bytes, comm->rotation++, now_ns);
+	return comm->num_up ? comm->up[i] : NULL;
 }

@@ -47,6 +47,9 @@ struct mesh_request_send {
 	uint32_t unfinished;   /* operations posted and not complete */
 	size_t segment_bytes;  /* of each segment but the last; fixed when the first is cut */
 	bool posted;	       /* everything is posted */
+	uint32_t num_lost;     /* segments in doubt: they may not have arrived */
+	bool asked;	       /* the receiver was asked (RESUME), in this round */
+	bool settled; /* it has answered: they have not arrived, and are to be posted again */
 };
 
 /* What only a request of a receiving comm has. */
@@ -72,6 +75,8 @@ struct mesh_request {
 		struct mesh_request_send send;
 		struct mesh_request_receive receive;
 	};
+	/* Send: one bit a segment, num_lost of them; outside of what each message resets. */
+	uint64_t lost[MESH_SEGMENTS_MAX / 64];
 };
 
 struct mesh_registration {
@@ -94,6 +99,7 @@ struct mesh_segment {
 	struct mesh_request *request;
 	struct mesh_path *path;
 	struct mesh_buffer *behind; /* still to be sent when the write has completed; or NULL */
+	uint32_t index;		    /* in its message */
 	bool counted;		    /* in what is in flight on the path; comm->lock */
 	size_t size;		    /* bytes */
 	uint64_t posted_ns;	    /* when */
@@ -108,6 +114,21 @@ struct mesh_early {
 	uint8_t *data; /* in receive.early_data */
 };
 
+/*
+ * Small messages that a sender keeps a copy of, where paths are resumed. A message counts as sent
+ * when a socket has it, and may be lost with that. Of those before peer_posted -
+ * MESH_COMM_REQUESTS the receiver had all before it could post so many; and none is sent from
+ * peer_posted + MESH_EAGER_WINDOW on.
+ */
+#define MESH_COPIES (2 * MESH_COMM_REQUESTS)
+_Static_assert(MESH_COPIES >= MESH_COMM_REQUESTS + MESH_EAGER_WINDOW, "each has a slot");
+
+struct mesh_copy {
+	bool kept;
+	uint32_t seq;
+	uint32_t size; /* bytes */
+};
+
 /* What only a sending comm has. */
 struct mesh_send_side {
 	uint32_t peer_posted;	/* receives that the peer has reported as posted */
@@ -118,6 +139,11 @@ struct mesh_send_side {
 	struct mesh_held_grant grants[MESH_COMM_REQUESTS];
 	struct mesh_segment segments[MESH_COMM_WRITES];
 	struct mesh_segment *free_segments;
+	uint32_t round; /* paths lost so far */
+	struct mesh_copy copies[MESH_COPIES];
+	uint8_t *copied; /* eager_limit bytes for each; allocated for the first one; owned */
+	bool resending;	 /* copies are being sent again: from resend_next on */
+	uint32_t resend_next;
 };
 
 /* The oldest request that is not complete, and what ASK and SENT reported about it (stall.c). */
@@ -183,8 +209,12 @@ struct mesh_comm {
 	uint64_t key;			       /* the same at both ends; constant */
 	/* Constant once NCCL has the comm; before that process->lock covers them. */
 	struct mesh_path paths[MESH_PATHS_MAX];
-	const struct mesh_pace *paces[MESH_PATHS_MAX]; /* of the paths */
 	int num_paths;
+	/* Those of them that are up, and their paces; comm->lock. */
+	struct mesh_path *up[MESH_PATHS_MAX];
+	const struct mesh_pace *paces[MESH_PATHS_MAX];
+	int num_up;
+	bool resumes; /* a lost path is resumed on the others; constant once NCCL has the comm */
 	size_t segment_max; /* bytes of the largest write that each of them takes; whole lines */
 	int wanted_paths;   /* the comm is complete with this many */
 	uint32_t rotation;  /* counts choices: equally good paths take turns */
@@ -214,6 +244,13 @@ struct mesh_comm {
 MESH_LOCK_FUNCTIONS(comm, mesh_comm, lock)
 
 /** True if the peer of one of its paths is lost. process->lock held. */
+MESH_HOLDS(process)
+bool mesh_comm_has_lost_path(const struct mesh_comm *comm);
+
+/**
+ * True if the comm cannot go on because of lost peers: of all of its paths where paths are resumed,
+ * else of one. process->lock held.
+ */
 MESH_HOLDS(process)
 bool mesh_comm_is_cut(const struct mesh_comm *comm);
 

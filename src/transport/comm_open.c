@@ -12,8 +12,9 @@
 #include "transport/comm_open.h"
 #include "transport/counters.h"
 #include "transport/path_direct.h"
-#include "transport/place.h"
+#include "transport/path_state.h"
 #include "transport/receive.h"
+#include "transport/recovery.h"
 #include "transport/registration.h"
 #include "transport/send.h"
 #include "wire/stats.h"
@@ -38,33 +39,25 @@ static bool path_is_known(struct mesh_peer_user *user)
 }
 
 MESH_HOLDS(process)
+static bool path_resumes(struct mesh_peer_user *user)
+{
+	return mesh_path_is_resumed(mesh_path_of_user(user));
+}
+
+MESH_HOLDS(process)
 static void path_lost(struct mesh_peer_user *user)
 {
-	mesh_comm_peer_lost(mesh_path_of_user(user)->comm);
+	mesh_path_lost(mesh_path_of_user(user));
 }
 
 static const struct mesh_peer_user_ops path_user_ops = {
 	.misses = path_misses,
 	.is_known = path_is_known,
+	.resumes = path_resumes,
 	.lost = path_lost,
 };
 
 /* ---- opening ------------------------------------------------------------------------------- */
-
-/* Sets what depends on all of the paths. To be called whenever a path is added. */
-static void paths_learn(struct mesh_comm *comm)
-{
-	size_t segment_max = SIZE_MAX;
-	int i;
-
-	for (i = 0; i < comm->num_paths; i++) {
-		const struct mesh_path *path = &comm->paths[i];
-
-		if (segment_max > path->segment_max)
-			segment_max = path->segment_max;
-	}
-	comm->segment_max = segment_max / MESH_LINE_BYTES * MESH_LINE_BYTES;
-}
 
 int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer)
 {
@@ -85,8 +78,8 @@ int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer)
 	path->user.ops = &path_user_ops;
 	mesh_peer_user_add(peer, &path->user);
 	mesh_path_counters_open(path);
-	comm->paces[comm->num_paths++] = path->pace;
-	paths_learn(comm);
+	comm->num_paths++;
+	mesh_comm_paths_learn(comm);
 	return 0;
 }
 
@@ -178,8 +171,7 @@ void mesh_comm_free(struct mesh_comm *comm)
 			  comm->peer_name, unfinished, sizeof(*comm));
 		return;
 	}
-	if (!comm->sending)
-		free(comm->receive.early_data);
+	free(comm->sending ? comm->send.copied : comm->receive.early_data);
 	mesh_lock_destroy(&comm->lock);
 	free(comm);
 }

@@ -6,6 +6,7 @@
 #include "transport/comm_open.h"
 #include "transport/cut.h"
 #include "transport/frames.h"
+#include "transport/recovery.h"
 #include "transport/stall.h"
 
 /* A frame may come over each path of the comm, and names the comm by the id that it has there. */
@@ -58,6 +59,22 @@ void mesh_comm_frame_handle(struct mesh_peer *peer, const struct mesh_frame *fra
 	default:
 		break;
 	}
+}
+
+void mesh_resume_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	struct mesh_comm *comm = comm_of_id(peer, frame->resume.to_comm);
+
+	if (comm)
+		mesh_resume_came(comm, &frame->resume);
+}
+
+void mesh_have_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	struct mesh_comm *comm = comm_of_id(peer, frame->have.to_comm);
+
+	if (comm)
+		mesh_have_came(comm, &frame->have);
 }
 
 void mesh_cut_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)

@@ -10,6 +10,12 @@
 MESH_HOLDS(process)
 void mesh_comm_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame);
 
+/** RESUME and HAVE. */
+MESH_HOLDS(process)
+void mesh_resume_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame);
+MESH_HOLDS(process)
+void mesh_have_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame);
+
 /** CUT. */
 MESH_HOLDS(process)
 void mesh_cut_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame);

@@ -10,6 +10,7 @@
 #include "fabric/remote.h"
 #include "transport/counters.h"
 #include "transport/message.h"
+#include "transport/path_state.h"
 
 static void message_sent(struct mesh_buffer *buffer, int error)
 {
@@ -19,8 +20,12 @@ static void message_sent(struct mesh_buffer *buffer, int error)
 
 	mesh_comm_lock(comm);
 	comm->unfinished--;
-	if (error) {
+	path->unfinished--;
+	if (error)
 		mesh_count(&path->counters->errors, 1);
+	if (error && comm->resumes) {
+		mesh_path_suspect(path, error); /* what this message said is said again */
+	} else if (error) {
 		snprintf(why, sizeof(why), "a message could not be delivered: %s",
 			 strerror(-error));
 		mesh_comm_fail(comm, error, comm->closing, why);
@@ -34,10 +39,10 @@ static void message_sent(struct mesh_buffer *buffer, int error)
  */
 static struct mesh_path *message_path_choose(struct mesh_comm *comm, size_t bytes, uint64_t now_ns)
 {
-	int i = mesh_pace_choose_for_message(comm->paces, comm->num_paths, bytes, comm->rotation++,
+	int i = mesh_pace_choose_for_message(comm->paces, comm->num_up, bytes, comm->rotation++,
 					     now_ns);
 
-	return &comm->paths[i];
+	return comm->up[i];
 }
 
 /* Adds what only the path knows. */
@@ -118,6 +123,7 @@ __attribute__((noinline)) static bool buffer_send(struct mesh_path *path,
 	if (request)
 		request->send.unfinished++;
 	path->comm->unfinished++;
+	path->unfinished++;
 	mesh_remote_send(buffer);
 	return true;
 }
@@ -125,13 +131,15 @@ __attribute__((noinline)) static bool buffer_send(struct mesh_path *path,
 bool mesh_comm_message_send(struct mesh_comm *comm, const struct mesh_outgoing *message,
 			    struct mesh_request *request)
 {
-	struct mesh_path *path = &comm->paths[0];
+	struct mesh_path *path = comm->up[0];
 	uint64_t now_ns = 0;
 
 	mesh_comm_assert_locked(comm);
-	if (comm->num_paths > 1) {
+	if (comm->num_up > 1) {
 		now_ns = mesh_clock_ns();
 		path = message_path_choose(comm, message->header.length, now_ns);
+	} else if (!comm->num_up) {
+		return false;
 	}
 	if (!message_inject(path, message) && !buffer_send(path, message, request, now_ns))
 		return false;

@@ -24,7 +24,8 @@ struct mesh_outgoing {
  * Sends a message to the peer. Short ones leave at once; others take a buffer, and @request, which
  * may be NULL, has one more unfinished operation until they are out. comm->lock held.
  *
- * Returns false if there is no buffer now: the next poll calls comm's resume function.
+ * Returns false if there is no buffer now: the next poll calls comm's resume function. Also while
+ * no path is up; then whoever brings one up calls it.
  */
 MESH_HOLDS(comm)
 bool mesh_comm_message_send(struct mesh_comm *comm, const struct mesh_outgoing *message,

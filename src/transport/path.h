@@ -32,6 +32,20 @@ struct mesh_path;
 struct mesh_segment;
 struct mesh_write;
 
+/*
+ *	JOINING -> UP -> SUSPECT -> DOWN -> JOINING ...
+ *
+ * and GONE, from each of them, when the comm is at its end.
+ */
+enum mesh_path_state {
+	MESH_PATH_JOINING, /* the two ends make it */
+	MESH_PATH_UP,	   /* it carries messages */
+	MESH_PATH_SUSPECT, /* nothing more is posted on it; what the peer sent may still arrive */
+	MESH_PATH_DOWN,	   /* it has been fenced: nothing of it arrives any more */
+	MESH_PATH_GONE,	   /* for good */
+	MESH_PATH_STATES
+};
+
 /* The two NICs that a path connects, for the log and the counters. */
 struct mesh_path_ends {
 	const struct mesh_addr *local, *remote; /* of one family */
@@ -60,6 +74,8 @@ struct mesh_path_kind {
 	void (*target)(const struct mesh_path *path, const struct mesh_mr *mr, const void *data,
 		       struct mesh_target *target);
 	void (*fence_prepare)(const struct mesh_path *path, struct mesh_fence *fence);
+	void (*wait_cancel)(struct mesh_path *path);
+	void (*sink_remove)(struct mesh_path *path);
 	void (*close)(struct mesh_path *path);
 };
 
@@ -84,14 +100,19 @@ struct mesh_path {
 	size_t segment_max;		/* bytes of the largest write */
 	int immediate_bits;		/* of a write: 64, 32, or 0 if it cannot have one */
 	bool is_acknowledged; /* plain completions mean that the peer's NIC has the data */
+	bool may_resume; /* a fence takes no time, and delivery completion means what it says */
 
 	struct mesh_comm *comm;
 	struct mesh_sink sink; /* what arrives for this comm on this path */
 	struct mesh_peer_user user;
 	struct mesh_waiter waiter;
 	uint32_t remote_id, remote_token; /* the peer's sink for this path */
-	_Atomic(uint64_t) seen_polls;	  /* *polls, when a request was last tested */
-	struct mesh_counters *counters;	  /* in the process's page, or our own; comm->lock */
+	/* path_state.c; comm->lock, as the next two */
+	enum mesh_path_state state;
+	int cause;	     /* SUSPECT: the error of the operation that failed; else old, or 0 */
+	uint32_t unfinished; /* our operations in flight on it */
+	_Atomic(uint64_t) seen_polls;	/* *polls, when a request was last tested */
+	struct mesh_counters *counters; /* in the process's page, or our own; comm->lock */
 	struct mesh_counters own_counters;
 	union { /* by kind */
 		struct mesh_path_direct direct;
@@ -217,6 +238,18 @@ static inline void mesh_path_target(const struct mesh_path *path, const struct m
 static inline void mesh_path_fence_prepare(const struct mesh_path *path, struct mesh_fence *fence)
 {
 	path->kind->fence_prepare(path, fence);
+}
+
+/** The comm does not wait for the path any more: path->waiter. domain->lock held. */
+static inline void mesh_path_wait_cancel(struct mesh_path *path)
+{
+	path->kind->wait_cancel(path);
+}
+
+/** Nothing arrives at the sink afterwards. Idempotent. domain->lock held. */
+static inline void mesh_path_sink_remove(struct mesh_path *path)
+{
+	path->kind->sink_remove(path);
 }
 
 /**

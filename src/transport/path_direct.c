@@ -112,13 +112,25 @@ static void direct_fence_prepare(const struct mesh_path *path, struct mesh_fence
 
 /* ---- opening and closing ------------------------------------------------------------------- */
 
+MESH_HOLDS(domain)
+static void direct_wait_cancel(struct mesh_path *path)
+{
+	mesh_domain_wait_cancel(path->direct.domain, &path->waiter);
+}
+
+MESH_HOLDS(domain)
+static void direct_sink_remove(struct mesh_path *path)
+{
+	mesh_sink_remove(path->direct.domain, &path->sink);
+}
+
 static void direct_close(struct mesh_path *path)
 {
 	struct mesh_domain *domain = path->direct.domain;
 
 	mesh_domain_lock(domain);
-	mesh_sink_remove(domain, &path->sink);
-	mesh_domain_wait_cancel(domain, &path->waiter);
+	direct_sink_remove(path);
+	direct_wait_cancel(path);
 	mesh_domain_unlock(domain);
 }
 
@@ -138,6 +150,8 @@ static const struct mesh_path_kind direct = {
 	.mr_open = direct_mr_open,
 	.target = direct_target,
 	.fence_prepare = direct_fence_prepare,
+	.wait_cancel = direct_wait_cancel,
+	.sink_remove = direct_sink_remove,
 	.close = direct_close,
 };
 
@@ -157,6 +171,7 @@ int mesh_path_direct_open(struct mesh_path *path, struct mesh_peer *peer)
 	path->segment_max = domain->segment_max;
 	path->immediate_bits = domain->immediate_bits;
 	path->is_acknowledged = !domain->delivery_flag;
+	path->may_resume = domain->provider == MESH_PROVIDER_TCP;
 	path->direct = (struct mesh_path_direct){
 		.domain = domain,
 		.peer = peer,

@@ -186,8 +186,8 @@ static void grants_update_soon(struct mesh_comm *comm)
 {
 	if (grants_may_wait(comm, comm->receive.next_grant))
 		return; /* receive_done() sends it with others */
-	if (comm->receive.granted && comm->receive.eager_run < EAGER_RUN)
-		mesh_path_poll_await(&comm->paths[0]);
+	if (comm->receive.granted && comm->receive.eager_run < EAGER_RUN && comm->num_up)
+		mesh_path_poll_await(comm->up[0]);
 	else
 		grants_update(comm);
 }

@@ -39,6 +39,15 @@ static inline void mesh_request_state_set(struct mesh_request *request,
 	atomic_store_explicit(&request->state, state, memory_order_release);
 }
 
+/** A send is done when all of it is posted, and nothing of it is in flight or in doubt. */
+MESH_HOLDS(comm)
+static inline void mesh_request_send_check(struct mesh_request *request)
+{
+	if (!request->send.unfinished && request->send.posted && !request->send.num_lost &&
+	    request->state == MESH_REQUEST_MOVING)
+		mesh_request_state_set(request, MESH_REQUEST_DONE);
+}
+
 /** Takes the slot for the next request; NULL if it is still in use. comm->lock held. */
 MESH_HOLDS(comm)
 static inline struct mesh_request *mesh_request_take(struct mesh_comm *comm, void *data,

@@ -16,8 +16,10 @@
 #include "transport/announce.h"
 #include "transport/counters.h"
 #include "transport/message.h"
+#include "transport/path_state.h"
 #include "transport/place.h"
 #include "transport/request.h"
+#include "transport/resend.h"
 #include "transport/send.h"
 
 /* The result of one attempt to post a request. */
@@ -48,17 +50,14 @@ void mesh_send_init(struct mesh_comm *comm)
 	}
 }
 
-MESH_HOLDS(comm)
-static void comm_push(struct mesh_comm *comm);
-
 /* One operation of the request is complete. */
 MESH_HOLDS(comm)
 static void request_progress(struct mesh_request *request)
 {
 	request->send.unfinished--;
-	if (!request->send.unfinished && request->send.posted &&
-	    request->state == MESH_REQUEST_MOVING)
-		mesh_request_state_set(request, MESH_REQUEST_DONE);
+	mesh_request_send_check(request);
+	if (request->send.num_lost && !request->send.unfinished)
+		mesh_comm_recover_soon(request->comm); /* now the receiver can be asked */
 }
 
 MESH_HOLDS(comm)
@@ -83,12 +82,15 @@ static void message_sent(struct mesh_buffer *buffer, int error)
 
 	mesh_comm_lock(comm);
 	comm->unfinished--;
-	if (error) {
+	path->unfinished--;
+	if (error)
 		mesh_count(&path->counters->errors, 1);
+	if (error && comm->resumes)
+		mesh_path_suspect(path, error); /* there is a copy */
+	if (error && !comm->resumes)
 		operation_failed(comm, request, error);
-	} else {
+	else
 		request_progress(request);
-	}
 	mesh_comm_unlock(comm);
 }
 
@@ -111,6 +113,10 @@ static enum send_result eager_send(struct mesh_comm *comm, struct mesh_request *
 
 	if (!mesh_seq_before(request->seq, send->peer_posted + MESH_EAGER_WINDOW))
 		return SEND_BLOCKED;
+	if (comm->resumes && !mesh_copy_keep(comm, request)) {
+		mesh_comm_fail(comm, -ENOMEM, false, "no memory for copies of small messages");
+		return SEND_BLOCKED;
+	}
 	if (!mesh_comm_message_send(comm, &message, request))
 		return SEND_BUSY;
 	request->send.posted = true;
@@ -197,6 +203,19 @@ static void behind_send(struct mesh_segment *segment, int error)
 	}
 	mesh_buffer_put(behind);
 	segment->request->comm->unfinished--;
+	segment->path->unfinished--;
+}
+
+/* Whether it has arrived is for the receiver to say. */
+MESH_HOLDS(comm)
+static void segment_in_doubt(struct mesh_segment *segment, int error)
+{
+	struct mesh_request *request = segment->request;
+
+	mesh_segment_lose(request, segment->index);
+	if (error)
+		mesh_path_suspect(segment->path, error);
+	request_progress(request);
 }
 
 static void segment_done(struct mesh_op *op, int error)
@@ -213,6 +232,7 @@ static void segment_done(struct mesh_op *op, int error)
 
 	mesh_comm_lock(comm);
 	comm->unfinished--;
+	path->unfinished--;
 	counted = segment->counted;
 	segment->counted = false;
 	starved = !comm->send.free_segments;
@@ -220,15 +240,18 @@ static void segment_done(struct mesh_op *op, int error)
 	comm->send.free_segments = segment;
 	if (segment->behind)
 		behind_send(segment, error);
-	if (error) {
+	if (error)
 		mesh_count(&path->counters->errors, 1);
+	if (comm->resumes && (error || path->state != MESH_PATH_UP)) {
+		segment_in_doubt(segment, error);
+	} else if (error) {
 		comm->send.unclean = true;
 		operation_failed(comm, request, error);
 	} else {
 		request_progress(request);
 	}
 	if (starved)
-		comm_push(comm);
+		mesh_send_push(comm);
 	mesh_comm_unlock(comm);
 	if (counted) /* else mesh_path_write_forget() has released its room */
 		mesh_path_write_completed(path, size, posted_ns, arrived);
@@ -241,23 +264,20 @@ static void segment_done(struct mesh_op *op, int error)
  */
 static void room_await(struct mesh_comm *comm, const struct mesh_path *chosen, size_t bytes)
 {
-	struct mesh_path *path;
 	int i;
 
-	for (i = 0; i < comm->num_paths; i++) {
-		path = &comm->paths[i];
-		mesh_path_room_await(path, path == chosen ? bytes : 0);
-	}
+	for (i = 0; i < comm->num_up; i++)
+		mesh_path_room_await(comm->up[i], comm->up[i] == chosen ? bytes : 0);
 }
 
-/* The arguments of one segment's write, without its announcement. */
-static struct mesh_write segment_write_make(const struct mesh_request *request,
+/* The arguments of the write of segment @index, without its announcement. */
+static struct mesh_write segment_write_make(const struct mesh_request *request, uint32_t index,
 					    const struct mesh_path *path,
 					    const struct mesh_grant *grant, uint64_t now_ns)
 {
 	int i = (int)(path - request->comm->paths);
 	size_t bytes = request->send.segment_bytes;
-	size_t offset = request->send.next_segment * bytes;
+	size_t offset = index * bytes;
 	size_t left = request->size - offset;
 
 	return (struct mesh_write){
@@ -277,11 +297,11 @@ static struct mesh_write segment_write_make(const struct mesh_request *request,
 }
 
 /*
- * Takes a free segment for the write, and posts it. Returns 0 or an error of mesh_path_write(), and
- * then the announcement is given back.
+ * Takes a free segment for the write of segment @index, and posts it. Returns 0 or an error of
+ * mesh_path_write(), and then the announcement is given back.
  */
 MESH_HOLDS(comm)
-static int segment_write(struct mesh_comm *comm, struct mesh_request *request,
+static int segment_write(struct mesh_comm *comm, struct mesh_request *request, uint32_t index,
 			 struct mesh_path *path, const struct mesh_write *write)
 {
 	struct mesh_segment *segment = comm->send.free_segments;
@@ -290,6 +310,7 @@ static int segment_write(struct mesh_comm *comm, struct mesh_request *request,
 	segment->op.complete = segment_done;
 	segment->request = request;
 	segment->path = path;
+	segment->index = index;
 	segment->size = write->size;
 	segment->posted_ns = write->now_ns;
 	ret = mesh_path_write(path, write, &segment->op);
@@ -305,8 +326,9 @@ static int segment_write(struct mesh_comm *comm, struct mesh_request *request,
 	comm->send.free_segments = segment->next_free;
 	comm->send.writes++;
 	comm->unfinished += write->behind ? 2 : 1;
+	path->unfinished += write->behind ? 2 : 1;
 	request->send.unfinished += write->behind ? 2 : 1;
-	request->send.next_segment++;
+	mesh_segment_posted(request, index);
 	return 0;
 }
 
@@ -316,7 +338,7 @@ static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request
 {
 	const size_t bytes = request->send.segment_bytes;
 	const struct mesh_announcement announcement = {
-		.segment = request->send.next_segment,
+		.segment = mesh_segment_next(request),
 		.num_segments = (uint32_t)((request->size + bytes - 1) / bytes),
 		.full = request->size == grant->size,
 	};
@@ -329,25 +351,32 @@ static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request
 	if (!comm->send.free_segments)
 		return SEND_BLOCKED; /* a completion of ours pushes again */
 	path = mesh_comm_path_choose(comm, bytes, now_ns);
-	write = segment_write_make(request, path, grant, now_ns);
+	if (!path)
+		return SEND_BLOCKED; /* until one is up */
+	write = segment_write_make(request, announcement.segment, path, grant, now_ns);
 	if (!mesh_path_has_room(path, write.size)) {
 		room_await(comm, path, write.size);
 		return SEND_FULL;
 	}
 	if (!mesh_announce(request, path, &announcement, announcement_sent, &write))
 		return SEND_BUSY;
-	ret = segment_write(comm, request, path, &write);
+	ret = segment_write(comm, request, announcement.segment, path, &write);
 	if (ret == -EAGAIN) {
 		mesh_count(&path->counters->busy, 1);
 		mesh_path_poll_await(path);
 		return SEND_BUSY;
+	}
+	if (ret && comm->resumes) {
+		mesh_path_suspect(path, ret);
+		return SEND_POSTED; /* the next attempt takes another path */
 	}
 	if (ret) {
 		operation_failed(comm, request, ret);
 		return SEND_BLOCKED;
 	}
 	mesh_count(&path->counters->messages, last);
-	request->send.posted = last;
+	request->send.posted = !request->send.num_lost &&
+			       request->send.next_segment == announcement.num_segments;
 	return SEND_POSTED;
 }
 
@@ -383,6 +412,8 @@ __attribute__((noinline)) static enum send_result granted_send(struct mesh_comm 
 		mesh_request_state_set(request, MESH_REQUEST_MOVING);
 		request->send.segment_bytes = segment_size(comm, request->size);
 	}
+	if (request->send.num_lost && !request->send.settled)
+		return SEND_BLOCKED; /* the receiver is being asked */
 	while (result == SEND_POSTED && !request->send.posted)
 		result = segment_post(comm, request, &held->grant);
 	return result;
@@ -401,11 +432,7 @@ static inline enum send_result request_push(struct mesh_request *request, bool f
 	return full ? SEND_FULL : granted_send(comm, request);
 }
 
-/*
- * Posts what can be posted of each request. A large message that waits for its grant does not delay
- * the messages after it: each message carries its sequence number.
- */
-static void comm_push(struct mesh_comm *comm)
+void mesh_send_push(struct mesh_comm *comm)
 {
 	struct mesh_send_side *send = &comm->send;
 	struct mesh_request *request;
@@ -414,6 +441,8 @@ static void comm_push(struct mesh_comm *comm)
 	uint32_t seq;
 
 	mesh_comm_assert_locked(comm);
+	if (send->resending && !mesh_comm_peer_is_over(comm) && !mesh_copies_send(comm))
+		return;
 	if (comm->peer_end != MESH_END_OPEN)
 		return; /* start nothing new; what is in flight completes */
 	for (seq = send->first_pending; seq != comm->next_seq && !comm->error; seq++) {
@@ -432,7 +461,7 @@ void mesh_send_resume(struct mesh_waiter *waiter)
 	struct mesh_comm *comm = mesh_path_of_waiter(waiter)->comm;
 
 	mesh_comm_lock(comm);
-	comm_push(comm);
+	mesh_send_push(comm);
 	mesh_comm_unlock(comm);
 }
 
@@ -494,11 +523,11 @@ void mesh_send_message(struct mesh_sink *sink, const struct mesh_message_header 
 	switch ((enum mesh_message_type)header->type) {
 	case MESH_MESSAGE_GRANT:
 		grants_learn(comm, header, payload);
-		comm_push(comm);
+		mesh_send_push(comm);
 		break;
 	case MESH_MESSAGE_POSTED:
 		posted_learn(comm, header->seq);
-		comm_push(comm);
+		mesh_send_push(comm);
 		break;
 	default:
 		mesh_comm_fail(comm, -EPROTO, false, "the peer sent a message of the wrong kind");
@@ -515,7 +544,7 @@ static inline void request_start(struct mesh_request *request)
 
 	if (comm->send.first_pending != request->seq || comm->error ||
 	    comm->peer_end != MESH_END_OPEN)
-		comm_push(comm);
+		mesh_send_push(comm);
 	else if (request_push(request, false) == SEND_POSTED)
 		comm->send.first_pending++;
 }

@@ -29,6 +29,13 @@ void mesh_send_message(struct mesh_sink *sink, const struct mesh_message_header 
 /** Called from a poll: posts what found no room before. domain->lock held. */
 void mesh_send_resume(struct mesh_waiter *waiter);
 
+/**
+ * Posts what can be posted of each request. A large message that waits for its grant does not delay
+ * the messages after it: each message carries its sequence number. comm->lock held.
+ */
+MESH_HOLDS(comm)
+void mesh_send_push(struct mesh_comm *comm);
+
 /** The number of messages that are fully posted, counted from the first. comm->lock held. */
 uint32_t mesh_send_count(const struct mesh_comm *comm);
 

@@ -22,6 +22,7 @@
 #include "control/link.h"
 #include "control/process.h"
 #include "transport/receive.h"
+#include "transport/recovery.h"
 #include "transport/send.h"
 #include "transport/stall.h"
 
@@ -155,7 +156,10 @@ void mesh_stall_asked(struct mesh_comm *comm, uint32_t seq)
 	mesh_comm_lock(comm);
 	if (comm->sending)
 		sent = mesh_send_is_complete(comm, seq) && is_delivered(comm, seq);
-	else
+	/* It was lost with a connection that nobody missed. */
+	if (sent && comm->resumes)
+		mesh_send_repeat(comm);
+	if (!comm->sending)
 		mesh_receive_grants_resend(comm, seq);
 	mesh_comm_unlock(comm);
 	if (sent)

@@ -28,6 +28,8 @@ const char *mesh_refusal_text(enum mesh_refusal refusal)
 	case MESH_REFUSAL_NO_WRITES:
 		return "it gave this link up, because its RDMA writes were not answered, though "
 		       "TCP gets through: does a firewall drop UDP port 4791?";
+	case MESH_REFUSAL_BROKEN:
+		return "it gave this link up, because a connection on it broke";
 	}
 	return "for a reason that this version does not know";
 }
@@ -53,6 +55,10 @@ static size_t frame_payload_size(uint8_t type)
 		return sizeof(struct mesh_frame_comm);
 	case MESH_FRAME_CUT:
 		return sizeof(struct mesh_frame_cut);
+	case MESH_FRAME_RESUME:
+		return sizeof(struct mesh_frame_resume);
+	case MESH_FRAME_HAVE:
+		return sizeof(struct mesh_frame_have);
 	case MESH_FRAME_TYPES:
 		break;
 	}

@@ -8,6 +8,7 @@
 
 #include "base/version.h"
 #include "nic/endpoint_addr.h"
+#include "wire/immediate.h"
 #include "wire/protocol.h"
 
 enum mesh_frame_type {
@@ -22,6 +23,8 @@ enum mesh_frame_type {
 	MESH_FRAME_PORT,     /* connector: the TCP port that its provider connected from */
 	MESH_FRAME_WITHDRAW, /* connector: it drops a comm that its NCCL never had, or gives up */
 	MESH_FRAME_CUT, /* either end: the sender has cut the provider's connections to this peer */
+	MESH_FRAME_RESUME, /* sending end: fence what is lost, then say what you have */
+	MESH_FRAME_HAVE,   /* receiving end: the answer */
 	MESH_FRAME_TYPES
 };
 
@@ -34,6 +37,7 @@ enum mesh_refusal {
 	MESH_REFUSAL_NO_ANSWER = 5, /* it has not answered for too long */
 	MESH_REFUSAL_NO_DATA = 6,   /* large frames to it are lost */
 	MESH_REFUSAL_NO_WRITES = 7, /* its NIC does not answer RDMA writes */
+	MESH_REFUSAL_BROKEN = 8,    /* a connection on this link broke; the process lives */
 };
 
 /** The refusal in words. Never NULL. */
@@ -164,6 +168,31 @@ struct mesh_frame_cut {
 };
 _Static_assert(sizeof(struct mesh_frame_cut) == 16, "wire format");
 
+/*
+ * RESUME: the sending end has stopped its paths in @dead, and nothing of message @seq is in flight
+ * there. It travels over another path.
+ */
+struct mesh_frame_resume {
+	uint32_t to_comm;	      /* the receiver's comm id on the path of this frame */
+	uint32_t seq;		      /* of the message */
+	uint32_t round;		      /* counts the sender's lost paths; HAVE repeats it */
+	uint32_t dead;		      /* bits: paths, by their index */
+	uint32_t ids[MESH_PATHS_MAX]; /* of those paths: the receiver's id that the sender used */
+};
+_Static_assert(offsetof(struct mesh_frame_resume, ids) == 16, "wire format");
+_Static_assert(sizeof(struct mesh_frame_resume) == 48, "wire format");
+
+/* HAVE: nothing more arrives over the dead paths, and this has arrived. */
+struct mesh_frame_have {
+	uint32_t to_comm;
+	uint32_t seq;
+	uint32_t round;
+	uint32_t complete;			  /* 1: all of the message; then no bit counts */
+	uint64_t arrived[MESH_SEGMENTS_MAX / 64]; /* one bit a segment */
+};
+_Static_assert(offsetof(struct mesh_frame_have, arrived) == 16, "wire format");
+_Static_assert(sizeof(struct mesh_frame_have) == 144, "wire format");
+
 /* A whole frame, as large as one can be. */
 struct mesh_frame {
 	struct mesh_frame_header header;
@@ -174,6 +203,8 @@ struct mesh_frame {
 		struct mesh_frame_withdraw withdraw;
 		struct mesh_frame_comm comm;
 		struct mesh_frame_cut cut;
+		struct mesh_frame_resume resume;
+		struct mesh_frame_have have;
 	};
 };
 

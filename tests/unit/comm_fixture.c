@@ -8,6 +8,7 @@
 
 #include "setup/events.h"
 #include "transport/comm_open.h"
+#include "transport/path_state.h"
 #include "transport/receive.h"
 #include "transport/registration.h"
 #include "transport/request.h"
@@ -102,10 +103,9 @@ struct mesh_comm *fixture_comm_open(bool sending)
 			 0);
 	for (i = 1; i < fixture.num_paths; i++)
 		assert_int_equal(mesh_comm_path_add(comm, &fixture.peers[i]), 0);
-	for (i = 0; i < fixture.num_paths; i++) {
-		comm->paths[i].remote_id = FIXTURE_REMOTE_ID + (uint32_t)i;
-		comm->paths[i].remote_token = FIXTURE_REMOTE_TOKEN + (uint32_t)i;
-	}
+	for (i = 0; i < fixture.num_paths; i++)
+		mesh_path_accepted(&comm->paths[i], FIXTURE_REMOTE_ID + (uint32_t)i,
+				   FIXTURE_REMOTE_TOKEN + (uint32_t)i);
 	mesh_lock_release(&fixture.setup.process.lock);
 	fixture_register(comm, fixture_memory, FIXTURE_MEMORY);
 	return comm;

@@ -104,6 +104,7 @@ static void test_defaults(void **state)
 	assert_int_equal(config.dead_peer_timeout_s, 10);
 	assert_int_equal(config.eager_limit_bytes, 8192);
 	assert_int_equal(config.segment_bytes, 4 << 20);
+	assert_int_equal(config.recovery, 1);
 }
 
 /* Each entry is sound, and together they cover the struct: nothing is set by no variable. */
@@ -158,6 +159,15 @@ static void test_ranges(void **state)
 		snprintf(text, sizeof(text), "%llu", (unsigned long long)setting->min - 1);
 		refuses(setting->name, text);
 	}
+}
+
+static void test_switch(void **state)
+{
+	(void)state;
+	accepts("NCCL_MESH_RECOVERY", "off", 0);
+	accepts("NCCL_MESH_RECOVERY", "on", 1);
+	refuses("NCCL_MESH_RECOVERY", "of");
+	refuses("NCCL_MESH_RECOVERY", "yes");
 }
 
 static void test_units(void **state)
@@ -346,12 +356,19 @@ static void test_log(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults),     cmocka_unit_test(test_table),
-		cmocka_unit_test(test_ranges),	     cmocka_unit_test(test_units),
-		cmocka_unit_test(test_overflow),     cmocka_unit_test(test_number_syntax),
-		cmocka_unit_test(test_text),	     cmocka_unit_test(test_stats_dir),
-		cmocka_unit_test(test_environment),  cmocka_unit_test(test_bad_among_good),
-		cmocka_unit_test(test_unknown_name), cmocka_unit_test(test_log),
+		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_switch),
+		cmocka_unit_test(test_units),
+		cmocka_unit_test(test_overflow),
+		cmocka_unit_test(test_number_syntax),
+		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_stats_dir),
+		cmocka_unit_test(test_environment),
+		cmocka_unit_test(test_bad_among_good),
+		cmocka_unit_test(test_unknown_name),
+		cmocka_unit_test(test_log),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

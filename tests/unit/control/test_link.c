@@ -258,7 +258,7 @@ static void test_network_goes(void **state)
 	close(ends[1]);
 }
 
-/* The peer's process has closed one connection: the others say themselves what they are. */
+/* The peer's process has closed one connection: it has ended, and all of them are lost. */
 static void test_process_closes(void **state)
 {
 	struct mesh_peer *third;
@@ -270,7 +270,8 @@ static void test_process_closes(void **state)
 	close(ends[1]);
 	end_handle(third);
 	assert_true(strstr(third->reason, "its process ended"));
-	assert_int_equal(one->state, MESH_PEER_UP);
+	assert_int_equal(one->state, MESH_PEER_LOST);
+	assert_string_equal(one->reason, third->reason);
 	mesh_peer_free(third);
 }
 

@@ -63,7 +63,8 @@ static void peer_says(enum mesh_frame_type type, struct mesh_frame_comm frame)
 /* Whether a peer was cut off; reads the log, and clears it. */
 static bool was_cut_off(void)
 {
-	bool cut = log_captured_lines(MESH_LOG_INFO) && log_captured(MESH_LOG_INFO, "did not stop");
+	bool cut = log_captured_lines(MESH_LOG_INFO) &&
+		   log_captured(MESH_LOG_INFO, "nothing late arrives");
 
 	log_capture_start();
 	return cut;

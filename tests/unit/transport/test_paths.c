@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_paths.c - a comm whose paths do not all live: what still gets across, and over which. */
+#include <errno.h>
 #include <string.h>
+
+#include <rdma/fi_errno.h>
 
 #include "transport/close.h"
 #include "transport/frames.h"
+#include "transport/path_state.h"
+#include "transport/recovery.h"
+#include "wire/stats.h"
 #include "transport/stall.h"
 
 #include "comm_fixture.h"
@@ -59,6 +65,343 @@ static void test_frames_come_over_each_path(void **state)
 	fixture_comm_close(comm);
 }
 
+/* ---- states -------------------------------------------------------------------------------- */
+
+static void test_path_steps(void **state)
+{
+	static const bool legal[MESH_PATH_STATES][MESH_PATH_STATES] = {
+		[MESH_PATH_JOINING] =
+			{[MESH_PATH_UP] = true, [MESH_PATH_DOWN] = true, [MESH_PATH_GONE] = true},
+		[MESH_PATH_UP] = {[MESH_PATH_SUSPECT] = true, [MESH_PATH_GONE] = true},
+		[MESH_PATH_SUSPECT] = {[MESH_PATH_DOWN] = true, [MESH_PATH_GONE] = true},
+		[MESH_PATH_DOWN] = {[MESH_PATH_JOINING] = true, [MESH_PATH_GONE] = true},
+	};
+	int from, to;
+
+	(void)state;
+	for (from = 0; from < MESH_PATH_STATES; from++)
+		for (to = 0; to < MESH_PATH_STATES; to++)
+			assert_int_equal(mesh_path_may_become(from, to), legal[from][to]);
+}
+
+/* ---- one of two paths is lost -------------------------------------------------------------- */
+
+static enum mesh_path_state state_of(int path)
+{
+	return comm->paths[path].state;
+}
+
+static void tick(void)
+{
+	mesh_lock_take(&fixture.setup.process.lock);
+	mesh_comms_recover(&fixture.setup.process);
+	mesh_lock_release(&fixture.setup.process.lock);
+}
+
+static void frame_comes(enum mesh_frame_type type, struct mesh_frame *frame)
+{
+	mesh_lock_take(&fixture.setup.process.lock);
+	if (type == MESH_FRAME_HAVE)
+		mesh_have_frame_handle(&fixture.peers[0], frame);
+	else
+		mesh_resume_frame_handle(&fixture.peers[0], frame);
+	mesh_lock_release(&fixture.setup.process.lock);
+}
+
+/* The receiver's answer: it has these of the first 64 segments. */
+static void have_comes(uint32_t seq, uint32_t round, uint64_t arrived)
+{
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.have.to_comm = comm_path(comm, 0).sink->id;
+	frame.have.seq = seq;
+	frame.have.round = round;
+	frame.have.arrived[0] = arrived;
+	frame_comes(MESH_FRAME_HAVE, &frame);
+}
+
+static struct mesh_comm *resuming_open(bool sending)
+{
+	fixture.setup.process.config.recovery = 1;
+	return fixture_open(MESH_PROVIDER_TCP, 2, sending);
+}
+
+static int write_path(int i)
+{
+	return (int)(fake.writes.posts[i].to - FAKE_ADDR_FIRST);
+}
+
+static uint32_t write_segment(int i)
+{
+	return mesh_immediate_decode(fake.writes.posts[i].data).segment;
+}
+
+/* All writes so far on @path fail, the others arrive. Returns bits: the segments that failed. */
+static uint64_t writes_end(int path)
+{
+	uint64_t failed = 0;
+
+	for (; fixture.writes_completed < fake.writes.num; fixture.writes_completed++) {
+		if (write_path(fixture.writes_completed) != path) {
+			fake_complete(&fake.writes.posts[fixture.writes_completed]);
+			continue;
+		}
+		fake_complete_error(fake.writes.posts[fixture.writes_completed].context,
+				    FI_ECONNRESET);
+		failed |= 1ull << write_segment(fixture.writes_completed);
+	}
+	fixture_poll();
+	return failed;
+}
+
+/* The receiver is asked, over the other path; what it lacks goes there, and nothing else. */
+static void test_segments_go_over_the_other_path(void **state)
+{
+	struct mesh_request *request;
+	struct mesh_frame frame;
+	uint64_t failed;
+	int first;
+
+	(void)state;
+	comm = resuming_open(true);
+	request = fixture_post(comm, ROOM);
+	fixture_grant(comm, 0, 1, ROOM);
+	failed = writes_end(1);
+	assert_true(__builtin_popcountll(failed) == 2); /* two for each path */
+	assert_int_equal(state_of(1), MESH_PATH_SUSPECT);
+	assert_int_equal(fixture_test(request), -1);
+	tick();
+	assert_int_equal(state_of(1), MESH_PATH_DOWN);
+	assert_int_equal(fixture.peers[1].state, MESH_PEER_LOST);
+	assert_true(log_captured(MESH_LOG_WARN, "its messages go over the other paths now"));
+	tick();
+	frame = fixture_frame(MESH_FRAME_RESUME);
+	assert_int_equal(frame.resume.to_comm, FIXTURE_REMOTE_ID);
+	assert_int_equal(frame.resume.seq, 0);
+	assert_int_equal(frame.resume.dead, 1 << 1);
+	assert_int_equal(frame.resume.ids[1], FIXTURE_REMOTE_ID + 1);
+	tick();
+	assert_true(fixture_no_frame()); /* it is asked once */
+	first = fake.writes.num;
+	have_comes(0, frame.resume.round - 1, 0); /* an older question's answer */
+	have_comes(1, frame.resume.round, 0);
+	assert_int_equal(fake.writes.num, first);
+	/* It has one of the two; that it claims to lack others, or to have more, means nothing. */
+	have_comes(0, frame.resume.round, (failed & -failed) | 1ull << 63);
+	assert_int_equal(fake.writes.num, first + 1);
+	assert_int_equal(write_path(first), 0);
+	assert_true(1ull << write_segment(first) == (failed & (failed - 1)));
+	assert_ptr_equal(fake.writes.posts[first].buffer,
+			 fixture_memory + write_segment(first) * (ROOM / 4));
+	have_comes(0, frame.resume.round, 0);
+	assert_int_equal(fake.writes.num, first + 1);
+	fixture_writes_complete(1);
+	assert_int_equal(fixture_test(request), ROOM);
+	assert_int_equal(*comm_inside(comm).error, 0);
+	fixture_comm_close(comm);
+}
+
+/* A segment that fails after the question was sent is asked about again. */
+static void test_doubt_that_grows(void **state)
+{
+	struct mesh_request *request;
+	uint32_t round;
+	int first;
+
+	(void)state;
+	comm = resuming_open(true);
+	request = fixture_post(comm, ROOM);
+	fixture_grant(comm, 0, 1, ROOM);
+	writes_end(1);
+	tick();
+	tick();
+	round = fixture_frame(MESH_FRAME_RESUME).resume.round;
+	have_comes(0, round, 0);
+	first = fixture.writes_completed;
+	assert_int_equal(fake.writes.num, first + 2);
+	/* One of the two that were sent again arrives, but its completion says otherwise. */
+	fake_complete(&fake.writes.posts[fixture.writes_completed++]);
+	fake_complete_error(fake.writes.posts[fixture.writes_completed++].context, FI_ECONNRESET);
+	fixture_poll();
+	assert_int_equal(state_of(0), MESH_PATH_SUSPECT);
+	have_comes(0, round, ~0ull);
+	assert_int_equal(fixture_test(request), -1);
+	fixture_comm_close(comm);
+}
+
+/* The copies of what the receiver may lack go again, also of requests that NCCL has back. */
+static void test_small_messages_go_again(void **state)
+{
+	const struct mesh_message_header *header;
+	struct mesh_request *request;
+	uint32_t seq;
+	int first, i;
+
+	(void)state;
+	comm = resuming_open(true);
+	for (seq = 0; seq < MESH_EAGER_WINDOW; seq++) {
+		fixture_memory[0] = (char)(seq + 1);
+		request = fixture_post(comm, 8);
+		fixture_sends_complete();
+		assert_true(fixture_is_done(request));
+	}
+	fixture_memory[0] = 0;
+	/* A receiver that has posted 37 has had the first five. */
+	fixture_message(comm, 0, MESH_MESSAGE_POSTED, MESH_COMM_REQUESTS + 5, NULL, 0);
+	first = fake.sends.num;
+	mesh_lock_take(&comm->lock);
+	mesh_path_suspect(&comm->paths[1], -ECONNRESET);
+	mesh_lock_release(&comm->lock);
+	tick();
+	assert_int_equal(fake.sends.num, first + MESH_EAGER_WINDOW - 5);
+	for (i = first; i < fake.sends.num; i++) {
+		header = (const struct mesh_message_header *)fake.sends.posts[i].bytes;
+		assert_int_equal(header->seq, i - first + 5);
+		assert_int_equal(header->comm, FIXTURE_REMOTE_ID);
+		assert_int_equal(fake.sends.posts[i].bytes[sizeof(*header)], header->seq + 1);
+	}
+	fixture_comm_close(comm);
+}
+
+/* What a message says that was lost is said again; the failure of a message fails nothing. */
+static void test_message_that_fails(void **state)
+{
+	struct mesh_request *request;
+
+	(void)state;
+	comm = resuming_open(true);
+	request = fixture_post(comm, 8);
+	assert_int_equal(fake.sends.num, 1);
+	fake_complete_error(fake.sends.posts[fixture.sends_completed++].context, FI_ECONNRESET);
+	fixture_poll();
+	assert_true(fixture_is_done(request)); /* there is a copy */
+	assert_int_equal(*comm_inside(comm).error, 0);
+	tick();
+	assert_int_equal(fixture_sent(MESH_MESSAGE_DATA), 2);
+	fixture_comm_close(comm);
+}
+
+/* ---- the receiving end --------------------------------------------------------------------- */
+
+static void resume_comes(uint32_t seq, uint32_t id)
+{
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.resume.to_comm = comm_path(comm, 0).sink->id;
+	frame.resume.seq = seq;
+	frame.resume.round = 7;
+	frame.resume.dead = 1 << 1 | 1u << 31;
+	frame.resume.ids[1] = id;
+	frame_comes(MESH_FRAME_RESUME, &frame);
+}
+
+/* It grants again, counts what still arrives, and answers once the path is fenced. */
+static void test_receiver_answers(void **state)
+{
+	struct mesh_request *request;
+	struct mesh_frame frame;
+	uint64_t immediate;
+
+	(void)state;
+	comm = resuming_open(false);
+	request = fixture_post(comm, ROOM);
+	fixture_written(comm, 1, (struct mesh_immediate){.segment = 2});
+	assert_int_equal(fixture_sent(MESH_MESSAGE_GRANT), 1);
+	mesh_lock_take(&comm->lock);
+	mesh_path_suspect(&comm->paths[1], -ECONNRESET);
+	mesh_lock_release(&comm->lock);
+	tick();
+	assert_int_equal(state_of(1), MESH_PATH_SUSPECT);
+	assert_int_equal(fixture_sent(MESH_MESSAGE_GRANT), 2);
+	fixture_written(comm, 1, (struct mesh_immediate){.segment = 65});
+	resume_comes(0, comm_path(comm, 1).sink->id + 1); /* another life of the path */
+	assert_int_equal(fixture_frame(MESH_FRAME_HAVE).have.round, 7);
+	assert_int_equal(state_of(1), MESH_PATH_SUSPECT);
+	resume_comes(0, comm_path(comm, 1).sink->id);
+	assert_int_equal(state_of(1), MESH_PATH_DOWN);
+	frame = fixture_frame(MESH_FRAME_HAVE);
+	assert_int_equal(frame.have.to_comm, FIXTURE_REMOTE_ID);
+	assert_int_equal(frame.have.complete, 0);
+	assert_true(frame.have.arrived[0] == 1 << 2);
+	assert_true(frame.have.arrived[1] == 1 << 1);
+	/* What is later than the fence finds nobody. */
+	immediate = mesh_immediate_encode(&(struct mesh_immediate){
+		.comm = comm_path(comm, 1).sink->id, .segment = 3, .last = true});
+	fake_deliver_immediate(immediate);
+	mesh_domain_poll(fixture.domains[1]);
+	assert_int_equal(fixture.domains[1]->strangers, 1);
+	fixture_written(comm, 0, (struct mesh_immediate){.segment = 0});
+	assert_int_equal(fixture_test(request), -1);
+	resume_comes(1, 0); /* a message that no receive is posted for */
+	assert_int_equal(fixture_frame(MESH_FRAME_HAVE).have.complete, 0);
+	fixture_comm_close(comm);
+}
+
+static void test_receiver_has_it_all(void **state)
+{
+	struct mesh_request *request;
+
+	(void)state;
+	comm = resuming_open(false);
+	request = fixture_post(comm, ROOM);
+	fixture_written(comm, 1, (struct mesh_immediate){.segment = 0, .last = true});
+	assert_int_equal(fixture_test(request), ROOM);
+	resume_comes(0, comm_path(comm, 1).sink->id);
+	assert_int_equal(fixture_frame(MESH_FRAME_HAVE).have.complete, 1);
+	assert_int_equal(state_of(1), MESH_PATH_DOWN);
+	fixture_comm_close(comm);
+}
+
+/* A sender is not asked what it has, and a comm that ends with its first path resumes nothing. */
+static void test_who_does_not_answer(void **state)
+{
+	(void)state;
+	comm = resuming_open(true);
+	resume_comes(0, comm_path(comm, 1).sink->id);
+	assert_true(fixture_no_frame());
+	assert_int_equal(fixture.setup.process.own_counters.refused, 1);
+	assert_int_equal(state_of(1), MESH_PATH_UP);
+	fixture_comm_close(comm);
+}
+
+/* Without another path, and with recovery off, an operation that fails ends the comm. */
+static void test_no_other_path(void **state)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		fixture_setup(state);
+		fixture.setup.process.config.recovery = (uint64_t)i;
+		comm = fixture_open(MESH_PROVIDER_TCP, 2 - i, true);
+		fixture_post(comm, ROOM);
+		fixture_grant(comm, 0, 1, ROOM);
+		writes_end(0);
+		assert_failed(comm, -ECONNRESET, "was not delivered");
+		fixture_comm_close(comm);
+		assert_int_equal(fixture_teardown(state), 0);
+	}
+}
+
+/* Both are lost: then it is over. */
+static void test_last_path(void **state)
+{
+	int i;
+
+	(void)state;
+	comm = resuming_open(true);
+	fixture_post(comm, ROOM);
+	for (i = 1; i >= 0; i--) {
+		mesh_lock_take(&comm->lock);
+		mesh_path_suspect(&comm->paths[i], -ECONNRESET);
+		mesh_lock_release(&comm->lock);
+		tick();
+		assert_int_equal(*comm_inside(comm).error, i ? 0 : -ECONNRESET);
+	}
+	fixture_comm_close(comm);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -66,6 +409,16 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_frames_leave_over_a_living_path),
 		TEST(test_frames_come_over_each_path),
+		cmocka_unit_test(test_path_steps),
+		TEST(test_segments_go_over_the_other_path),
+		TEST(test_doubt_that_grows),
+		TEST(test_small_messages_go_again),
+		TEST(test_message_that_fails),
+		TEST(test_receiver_answers),
+		TEST(test_receiver_has_it_all),
+		TEST(test_who_does_not_answer),
+		cmocka_unit_test(test_no_other_path),
+		TEST(test_last_path),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 
 #include "fabric/mr.h"
 #include "transport/comm_open.h"
+#include "transport/path_state.h"
 
 #include "comm_fixture.h"
 #include "log_capture.h"
@@ -107,6 +108,7 @@ static void test_segments_stay(void **state)
 	fixture.num_paths = 2;
 	mesh_lock_take(&fixture.setup.process.lock);
 	assert_int_equal(mesh_comm_path_add(comm, &fixture.peers[1]), 0);
+	mesh_path_accepted(&comm->paths[1], FIXTURE_REMOTE_ID + 1, FIXTURE_REMOTE_TOKEN + 1);
 	mesh_lock_release(&fixture.setup.process.lock);
 	fixture_writes_complete(1);
 	assert_int_equal(fake.writes.num, 2);

@@ -213,6 +213,8 @@ static void test_frame_lengths(void **state)
 		unsigned int right = type == MESH_FRAME_HELLO				     ? 248
 				     : type == MESH_FRAME_REFUSE || type == MESH_FRAME_CUT   ? 16
 				     : type == MESH_FRAME_WITHDRAW			     ? 24
+				     : type == MESH_FRAME_RESUME			     ? 48
+				     : type == MESH_FRAME_HAVE				     ? 144
 				     : type >= MESH_FRAME_CONNECT && type <= MESH_FRAME_PORT ? 32
 											     : 0;
 

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* path_state.c - whether a path of a comm carries messages. */
+#include <assert.h>
+
+#include "base/log.h"
+#include "control/process.h"
+#include "transport/path_state.h"
+#include "transport/place.h"
+
+static const struct {
+	const char *name;
+	uint8_t may_follow; /* bits of the states that may come before */
+} states[MESH_PATH_STATES] = {
+	[MESH_PATH_JOINING] = {"joining", 1 << MESH_PATH_DOWN},
+	[MESH_PATH_UP] = {"up", 1 << MESH_PATH_JOINING},
+	[MESH_PATH_SUSPECT] = {"suspect", 1 << MESH_PATH_UP},
+	[MESH_PATH_DOWN] = {"down", 1 << MESH_PATH_SUSPECT | 1 << MESH_PATH_JOINING},
+	[MESH_PATH_GONE] = {"gone", 1 << MESH_PATH_JOINING | 1 << MESH_PATH_UP |
+					    1 << MESH_PATH_SUSPECT | 1 << MESH_PATH_DOWN},
+};
+
+bool mesh_path_may_become(enum mesh_path_state from, enum mesh_path_state to)
+{
+	return states[to].may_follow & 1 << from;
+}
+
+/* The array of paths stays as it is; those that carry messages are listed beside it. */
+static void up_learn(struct mesh_comm *comm)
+{
+	int i, num = 0;
+
+	for (i = 0; i < comm->num_paths; i++) {
+		if (comm->paths[i].state != MESH_PATH_UP)
+			continue;
+		comm->up[num] = &comm->paths[i];
+		comm->paces[num++] = comm->paths[i].pace;
+	}
+	comm->num_up = num;
+}
+
+void mesh_comm_paths_learn(struct mesh_comm *comm)
+{
+	bool resumes = comm->process->config.recovery && comm->wanted_paths > 1;
+	size_t segment_max = SIZE_MAX;
+	int i;
+
+	for (i = 0; i < comm->num_paths; i++) {
+		const struct mesh_path *path = &comm->paths[i];
+
+		resumes &= path->may_resume;
+		if (segment_max > path->segment_max)
+			segment_max = path->segment_max;
+	}
+	comm->segment_max = segment_max / MESH_LINE_BYTES * MESH_LINE_BYTES;
+	comm->resumes = resumes;
+}
+
+void mesh_path_state_set(struct mesh_path *path, enum mesh_path_state state)
+{
+	struct mesh_comm *comm = path->comm;
+	bool legal = mesh_path_may_become(path->state, state);
+
+	mesh_comm_assert_locked(comm);
+	assert(legal);
+	(void)legal;
+	mesh_trace("%s node %s, path %d: %s -> %s", comm->sending ? "sending to" : "receiving from",
+		   comm->peer_name, (int)(path - comm->paths), states[path->state].name,
+		   states[state].name);
+	path->state = state;
+	up_learn(comm);
+}
+
+void mesh_path_accepted(struct mesh_path *path, uint32_t remote_id, uint32_t remote_token)
+{
+	mesh_comm_lock(path->comm);
+	path->remote_id = remote_id;
+	path->remote_token = remote_token;
+	mesh_path_state_set(path, MESH_PATH_UP);
+	mesh_comm_unlock(path->comm);
+}
+
+void mesh_comm_recover_soon(struct mesh_comm *comm)
+{
+	atomic_store(&comm->process->recover, true);
+	mesh_engine_wake(&comm->process->engine);
+}
+
+void mesh_path_suspect(struct mesh_path *path, int error)
+{
+	mesh_comm_assert_locked(path->comm);
+	if (path->state != MESH_PATH_UP)
+		return;
+	path->cause = error;
+	mesh_path_state_set(path, MESH_PATH_SUSPECT);
+	mesh_comm_recover_soon(path->comm);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* path_state.h - whether a path of a comm carries messages, and the legal steps. */
+#ifndef MESH_TRANSPORT_PATH_STATE_H
+#define MESH_TRANSPORT_PATH_STATE_H
+
+#include <stdbool.h>
+
+#include "base/lock.h"
+#include "transport/comm.h"
+
+/** True if this step is legal. */
+bool mesh_path_may_become(enum mesh_path_state from, enum mesh_path_state to);
+
+/** The only way to change a path's state; asserts the legal steps. comm->lock held. */
+MESH_HOLDS(comm)
+void mesh_path_state_set(struct mesh_path *path, enum mesh_path_state state);
+
+/** Both ends know the path: it carries messages from now on. Takes comm->lock. */
+void mesh_path_accepted(struct mesh_path *path, uint32_t remote_id, uint32_t remote_token);
+
+/**
+ * Posts nothing more on the path, because an operation on it failed; the engine loses its link
+ * then. Without effect on a path that is not up. comm->lock held.
+ *
+ * @error: negative errno
+ */
+MESH_HOLDS(comm)
+void mesh_path_suspect(struct mesh_path *path, int error);
+
+/** The engine looks after the comm's lost paths soon. Any lock may be held. */
+void mesh_comm_recover_soon(struct mesh_comm *comm);
+
+/** Sets what depends on all paths of the comm. To be called whenever one is added. */
+void mesh_comm_paths_learn(struct mesh_comm *comm);
+
+#endif

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recovery.c - a comm goes on over its other paths when one is lost.
+ *
+ * A lost path is a lost link: whoever notices it first loses all peers on it, with their comms'
+ * paths, and says so over another link (control/link_watch.c). Then each end of a comm stops using
+ * the path, and repeats over the others what may have been lost and harms nobody if it comes twice:
+ * the receiver its grants, the sender its small messages. About a large message the sender asks:
+ * once no operation of it is in flight, RESUME; the receiver fences the path, which after that
+ * carries nothing into its memory, and answers with HAVE.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "control/link_watch.h"
+#include "control/peer_end.h"
+#include "control/peer_send.h"
+#include "control/process.h"
+#include "transport/comm_end.h"
+#include "transport/path_state.h"
+#include "transport/receive.h"
+#include "transport/recovery.h"
+#include "transport/request.h"
+#include "transport/resend.h"
+#include "transport/send.h"
+#include "wire/stats.h"
+
+/* ---- losing a path ------------------------------------------------------------------------- */
+
+bool mesh_path_is_resumed(const struct mesh_path *path)
+{
+	const struct mesh_comm *comm = path->comm;
+	int i;
+
+	mesh_process_assert_locked(comm->process);
+	if (!comm->resumes || comm->num_paths < comm->wanted_paths)
+		return false;
+	for (i = 0; i < comm->num_paths; i++) {
+		if (&comm->paths[i] != path &&
+		    mesh_path_peer(&comm->paths[i])->state == MESH_PEER_UP)
+			return true;
+	}
+	return false;
+}
+
+void mesh_send_repeat(struct mesh_comm *comm)
+{
+	mesh_comm_assert_locked(comm);
+	mesh_copies_rewind(comm);
+	/* A WANT may be lost: the next large message sends another one. */
+	if (comm->send.first_pending != comm->next_seq)
+		comm->send.eager_run++;
+	mesh_send_push(comm);
+}
+
+bool mesh_send_is_in_doubt(struct mesh_comm *comm)
+{
+	const struct mesh_request *request;
+	int i;
+
+	for (i = 0; i < MESH_COMM_REQUESTS; i++) {
+		request = &comm->requests[i];
+		if (mesh_request_is_open(request) && request->send.num_lost)
+			return true;
+	}
+	return false;
+}
+
+/* What went over the path, and may be lost, goes once more over the others. */
+MESH_HOLDS(comm)
+static void comm_repeat(struct mesh_comm *comm)
+{
+	uint32_t i;
+
+	if (!comm->sending) {
+		mesh_receive_grants_resend(comm, comm->next_seq - 1);
+		return;
+	}
+	comm->send.round++;
+	/* What was asked may be lost, too, and its answer is older than this loss. */
+	for (i = 0; i < MESH_COMM_REQUESTS; i++)
+		comm->requests[i].send.asked = false;
+	mesh_send_repeat(comm);
+}
+
+/* Our own operations on it end by themselves: the provider's connections were cut. */
+MESH_HOLDS(process)
+static void path_stop(struct mesh_path *path)
+{
+	struct mesh_comm *comm = path->comm;
+
+	mesh_path_wait_cancel(path);
+	mesh_comm_lock(comm);
+	if (path->state == MESH_PATH_UP)
+		mesh_path_state_set(path, MESH_PATH_SUSPECT);
+	/* The peer may write until it has stopped as well; then it says so with RESUME. */
+	if (comm->sending && path->state == MESH_PATH_SUSPECT) {
+		mesh_path_sink_remove(path);
+		mesh_path_state_set(path, MESH_PATH_DOWN);
+	}
+	comm_repeat(comm);
+	mesh_comm_recover_soon(comm);
+	mesh_comm_unlock(comm);
+}
+
+void mesh_path_lost(struct mesh_path *path)
+{
+	if (mesh_path_is_resumed(path))
+		path_stop(path);
+	else
+		mesh_comm_peer_lost(path->comm);
+}
+
+/* ---- the sending end ----------------------------------------------------------------------- */
+
+/* The first path on which an operation has failed while its peer is up; NULL if there is none. */
+MESH_HOLDS(process)
+MESH_HOLDS(comm)
+static struct mesh_path *suspect_find(struct mesh_comm *comm)
+{
+	int i;
+
+	mesh_comm_assert_locked(comm);
+	for (i = 0; i < comm->num_paths && comm->resumes; i++) {
+		if (comm->paths[i].state == MESH_PATH_SUSPECT &&
+		    mesh_path_peer(&comm->paths[i])->state == MESH_PEER_UP)
+			return &comm->paths[i];
+	}
+	return NULL;
+}
+
+/*
+ * The requests about which the receiver is to be asked now. While a path is suspect none is: what
+ * it carried may be in doubt as well, and the receiver has not been told of it.
+ */
+MESH_HOLDS(comm)
+static int doubts_collect(struct mesh_comm *comm, uint32_t *seqs)
+{
+	struct mesh_request *request;
+	int i, num = 0;
+
+	mesh_comm_assert_locked(comm);
+	for (i = 0; i < comm->num_paths; i++) {
+		if (comm->paths[i].state == MESH_PATH_SUSPECT)
+			return 0;
+	}
+	for (i = 0; i < MESH_COMM_REQUESTS; i++) {
+		request = &comm->requests[i];
+		if (!mesh_request_is_open(request) || !request->send.num_lost ||
+		    request->send.unfinished || request->send.asked || request->send.settled)
+			continue;
+		request->send.asked = true;
+		seqs[num++] = request->seq;
+	}
+	return num;
+}
+
+MESH_HOLDS(process)
+static void resume_send(struct mesh_comm *comm, uint32_t seq)
+{
+	const struct mesh_path *over = mesh_comm_frame_path(comm);
+	struct mesh_frame frame;
+	int i;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.resume.to_comm = over->remote_id;
+	frame.resume.seq = seq;
+	mesh_comm_lock(comm);
+	frame.resume.round = comm->send.round;
+	for (i = 0; i < comm->num_paths; i++) {
+		if (comm->paths[i].state == MESH_PATH_UP)
+			continue;
+		frame.resume.dead |= 1u << i;
+		frame.resume.ids[i] = comm->paths[i].remote_id;
+	}
+	mesh_comm_unlock(comm);
+	mesh_peer_send(mesh_path_peer(over), &frame, MESH_FRAME_RESUME);
+}
+
+MESH_HOLDS(process)
+static void comm_recover(struct mesh_comm *comm)
+{
+	uint32_t seqs[MESH_COMM_REQUESTS];
+	char reason[MESH_PEER_REASON_MAX];
+	struct mesh_path *suspect;
+	int i, num = 0;
+
+	if (!comm->resumes)
+		return;
+	mesh_comm_lock(comm);
+	suspect = suspect_find(comm);
+	if (!suspect && comm->sending && !comm->error)
+		num = doubts_collect(comm, seqs);
+	mesh_comm_unlock(comm);
+	if (suspect) {
+		snprintf(reason, sizeof(reason), "an operation on it failed: %s",
+			 strerror(-suspect->cause));
+		mesh_link_lose(mesh_path_peer(suspect), reason, MESH_REFUSAL_BROKEN);
+		mesh_peer_bury(mesh_path_peer(suspect));
+	}
+	for (i = 0; i < num; i++)
+		resume_send(comm, seqs[i]);
+}
+
+void mesh_comms_recover(struct mesh_process *process)
+{
+	struct mesh_comm *comm;
+
+	mesh_process_assert_locked(process);
+	if (!atomic_exchange(&process->recover, false))
+		return;
+	LIST_FOREACH(comm, &process->comms, entry)
+		comm_recover(comm);
+}
+
+/* The receiver has said what it has of @request: posts the rest again, or is done. */
+MESH_HOLDS(comm)
+static void request_resume(struct mesh_comm *comm, struct mesh_request *request)
+{
+	mesh_comm_assert_locked(comm);
+	if (!request->send.num_lost) {
+		mesh_request_send_check(request);
+	} else {
+		request->send.posted = false;
+		if (mesh_seq_before(request->seq, comm->send.first_pending))
+			comm->send.first_pending = request->seq;
+	}
+	mesh_send_push(comm);
+}
+
+void mesh_have_came(struct mesh_comm *comm, const struct mesh_frame_have *have)
+{
+	struct mesh_request *request;
+
+	mesh_comm_lock(comm);
+	request = mesh_comm_request(comm, have->seq);
+	if (comm->sending && request->seq == have->seq && mesh_request_is_open(request) &&
+	    request->send.asked && have->round == comm->send.round) {
+		mesh_segments_settle(request, have);
+		request_resume(comm, request);
+	}
+	mesh_comm_unlock(comm);
+}
+
+/* ---- the receiving end --------------------------------------------------------------------- */
+
+static enum mesh_path_state state_of(const struct mesh_path *path)
+{
+	enum mesh_path_state state;
+
+	mesh_comm_lock(path->comm);
+	state = path->state;
+	mesh_comm_unlock(path->comm);
+	return state;
+}
+
+/* The peer has stopped the path, which it knew by @id. */
+MESH_HOLDS(process)
+static void path_fence(struct mesh_path *path, uint32_t id)
+{
+	struct mesh_peer *peer = mesh_path_peer(path);
+	struct mesh_comm *comm = path->comm;
+
+	if (path->sink.id != id || state_of(path) == MESH_PATH_DOWN)
+		return; /* it was fenced before, and may be up again under another id */
+	if (peer->state == MESH_PEER_UP)
+		mesh_link_lose(peer, "its process has given the link up", MESH_REFUSAL_BROKEN);
+	mesh_peer_bury(peer);
+	if (state_of(path) != MESH_PATH_SUSPECT)
+		return; /* the comm is at its end */
+	if (!peer->fenced)
+		mesh_peer_fence(peer);
+	peer->fenced = true;
+	mesh_domain_lock(peer->domain);
+	mesh_path_sink_remove(path);
+	mesh_comm_lock(comm);
+	mesh_path_state_set(path, MESH_PATH_DOWN);
+	mesh_comm_unlock(comm);
+	mesh_domain_unlock(peer->domain);
+}
+
+/* What has arrived of message @seq. */
+MESH_HOLDS(comm)
+static void have_fill(struct mesh_comm *comm, uint32_t seq, struct mesh_frame_have *have)
+{
+	const struct mesh_request *request = mesh_comm_request(comm, seq);
+
+	mesh_comm_assert_locked(comm);
+	if (!mesh_seq_before(seq, comm->next_seq))
+		return; /* no receive is posted for it */
+	have->complete = request->seq != seq || !mesh_request_is_open(request);
+	if (!have->complete && request->state == MESH_REQUEST_MOVING)
+		memcpy(have->arrived, request->receive.arrived, sizeof(have->arrived));
+}
+
+void mesh_resume_came(struct mesh_comm *comm, const struct mesh_frame_resume *resume)
+{
+	const struct mesh_path *over;
+	struct mesh_frame frame;
+	bool answers;
+	int i;
+
+	if (comm->sending || !comm->resumes) {
+		mesh_count_event(&comm->process->counters->refused);
+		return;
+	}
+	for (i = 0; i < comm->num_paths; i++) {
+		if (resume->dead >> i & 1)
+			path_fence(&comm->paths[i], resume->ids[i]);
+	}
+	memset(&frame, 0, sizeof(frame));
+	over = mesh_comm_frame_path(comm);
+	frame.have.to_comm = over->remote_id;
+	frame.have.seq = resume->seq;
+	frame.have.round = resume->round;
+	mesh_comm_lock(comm);
+	answers = !comm->error;
+	have_fill(comm, resume->seq, &frame.have);
+	mesh_comm_unlock(comm);
+	if (answers)
+		mesh_peer_send(mesh_path_peer(over), &frame, MESH_FRAME_HAVE);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recovery.h - a comm goes on over its other paths when one is lost: docs/protocol/recovery.md.
+ *
+ * All with process->lock held, and no comm's but where it is said.
+ */
+#ifndef MESH_TRANSPORT_RECOVERY_H
+#define MESH_TRANSPORT_RECOVERY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/lock.h"
+#include "control/peer.h"
+#include "transport/comm.h"
+
+/** True if the comm goes on over other paths when this one is lost. */
+MESH_HOLDS(process)
+bool mesh_path_is_resumed(const struct mesh_path *path);
+
+/**
+ * The path's peer is lost, and nothing that we post reaches it: the comm goes on over its other
+ * paths, or ends if it cannot. domain->lock held as well.
+ */
+MESH_HOLDS(process)
+void mesh_path_lost(struct mesh_path *path);
+
+/** Sends again what a lost path may have dropped, but for large messages. comm->lock held. */
+MESH_HOLDS(comm)
+void mesh_send_repeat(struct mesh_comm *comm);
+
+/** True if writes of ours may have been lost, and the receiver has not said so. */
+MESH_HOLDS(comm)
+bool mesh_send_is_in_doubt(struct mesh_comm *comm);
+
+/**
+ * Loses the links of suspect paths, and asks receivers about messages in doubt. To be called after
+ * each event; does nothing unless mesh_comm_recover_soon() was called.
+ */
+MESH_HOLDS(process)
+void mesh_comms_recover(struct mesh_process *process);
+
+/** RESUME for a receiving comm: fences, then answers. */
+MESH_HOLDS(process)
+void mesh_resume_came(struct mesh_comm *comm, const struct mesh_frame_resume *resume);
+
+/** HAVE for a sending comm: what has not arrived is sent again. */
+MESH_HOLDS(process)
+void mesh_have_came(struct mesh_comm *comm, const struct mesh_frame_have *have);
+
+#endif
