@@ -11,6 +11,7 @@
 #include "base/private_descriptor.h"
 #include "control/link.h"
 #include "nic/nic_kind.h"
+#include "setup/carrier.h"
 #include "setup/nic_join.h"
 #include "setup/nic_watch.h"
 #include "setup/setup.h"
@@ -134,6 +135,7 @@ static void watch_ready(struct mesh_watch *ready, uint32_t events)
 	(void)events;
 	mesh_netlink_watch_drain(ready->fd);
 	watch->changed = true;
+	mesh_carriers_check(watch->process);
 }
 
 MESH_NOT_ANALYSED
@@ -149,6 +151,7 @@ void mesh_nic_watch_open(struct mesh_process *process, bool missed)
 		return;
 	}
 	watch->watch = (struct mesh_watch){.fd = fd, .ready = watch_ready};
+	watch->process = process;
 	watch->changed = missed;
 	mesh_setup_of(process)->nic_watch = watch;
 }

@@ -19,7 +19,8 @@
 struct mesh_process;
 
 struct mesh_nic_watch {
-	struct mesh_watch watch;		   /* the netlink socket; fd -1: there is none */
+	struct mesh_watch watch; /* the netlink socket; fd -1: there is none */
+	struct mesh_process *process;
 	bool changed MESH_GUARDED_BY(process);	   /* since the last reading began */
 	bool reading MESH_GUARDED_BY(process);	   /* a thread reads */
 	uint64_t read_ms MESH_GUARDED_BY(process); /* when the last reading began */

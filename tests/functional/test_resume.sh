@@ -51,8 +51,8 @@ for node in a b; do
 	goes_on "reset_$node"
 done
 
-# A link that goes down, for good.
-stream down 3
+# A link that goes down, for good. Silence would be noticed only after the test's patience.
+stream down 3 NCCL_MESH_DEAD_PEER_TIMEOUT=300
 pause 2
 mesh_carrier a x2 down
 goes_on down
