@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* summary.c - what the outputs of a map say in the same words. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "plan/shape.h"
@@ -45,5 +46,23 @@ const char *topo_path_text(const struct topo_map *map, const struct topo_path *p
 			 mesh_addr_text(&map->nics[path->local].addr, local),
 			 map->nics[path->remote].name,
 			 mesh_addr_text(&map->nics[path->remote].addr, remote));
+	return text;
+}
+
+const char *topo_pairs_summary(const struct topo_map *map, char *text, size_t size)
+{
+	long num, i, joined = 0;
+	struct topo_path *paths = topo_paths_find(map, TOPO_PATHS_MAX, &num);
+
+	for (i = 0; paths && i < num; i++)
+		joined += paths[i].local >= 0;
+	if (paths)
+		snprintf(text, size,
+			 "%ld pairs of nodes: %ld have a path, %ld have none. "
+			 "fi_mesh topo --pair A,B shows one.",
+			 num, joined, num - joined);
+	else
+		snprintf(text, size, "%ld pairs of nodes. fi_mesh topo --pair A,B shows one.", num);
+	free(paths);
 	return text;
 }

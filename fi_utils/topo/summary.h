@@ -11,6 +11,9 @@
 /** "ring: 6 nodes, 6 cables, planned". @text: @size bytes, returned. */
 const char *topo_summary(const struct topo_map *map, char *text, size_t size);
 
+/** In place of a long list of paths, how many pairs have one. @text: @size bytes, returned. */
+const char *topo_pairs_summary(const struct topo_map *map, char *text, size_t size);
+
 /** "enp1s0 10.0.0.1 -> enp2s0 10.0.0.2", or "-" where there is none; @size bytes, returned. */
 const char *topo_path_text(const struct topo_map *map, const struct topo_path *path, char *text,
 			   size_t size);

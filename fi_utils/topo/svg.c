@@ -40,7 +40,9 @@ static const char style[] =
 	".planned{stroke:#4a7bb5}.up{stroke:#2f9461}.down{stroke:#cf4238;stroke-dasharray:6 5}"
 	".fplanned{fill:#4a7bb5}.fup{fill:#2f9461}.fdown{fill:#cf4238}.fnone{fill:#9aa5b1}"
 	".chosen{stroke:#f0a020;stroke-opacity:.55;stroke-width:12;fill:none;stroke-linecap:round}"
-	".switch{fill:#f7f3e8;stroke:#b8a878;stroke-width:1.2}";
+	".switch{fill:#f7f3e8;stroke:#b8a878;stroke-width:1.2}"
+	".field{fill:#f0f4f8}.count{font-size:7px;fill:#7b8794}"
+	".picked{stroke:#f0a020;stroke-width:3}";
 
 /* Names of NICs come from files: nothing in them may end the text. */
 static void text_put(FILE *file, const char *text)
@@ -318,24 +320,6 @@ static double listing_height(const struct listing *listing)
 	return LINE_HEIGHT * (double)(lines + 2);
 }
 
-/* One line instead of a long list. */
-static void paths_count(const struct topo_map *map, long num, char *text, size_t size)
-{
-	struct topo_path *paths = topo_paths_find(map, TOPO_PATHS_MAX, &num);
-	long i, joined = 0;
-
-	for (i = 0; paths && i < num; i++)
-		joined += paths[i].local >= 0;
-	if (paths)
-		snprintf(text, size,
-			 "%ld pairs of nodes: %ld have a cable and take it, %ld have none. "
-			 "fi_mesh topo --pair A,B shows one.",
-			 num, joined, num - joined);
-	else
-		snprintf(text, size, "%ld pairs of nodes. fi_mesh topo --pair A,B shows one.", num);
-	free(paths);
-}
-
 static void listing_put(FILE *file, const struct topo_map *map, const struct topo_path *pair,
 			const struct listing *listing, double top)
 {
@@ -350,7 +334,7 @@ static void listing_put(FILE *file, const struct topo_map *map, const struct top
 		return;
 	}
 	if (!listing->paths) {
-		paths_count(map, listing->num, text, sizeof(text));
+		topo_pairs_summary(map, text, sizeof(text));
 		text_at(file, LAYOUT_MARGIN, top + LINE_HEIGHT, "sub", "start", text);
 		return;
 	}
@@ -362,7 +346,7 @@ static void listing_put(FILE *file, const struct topo_map *map, const struct top
 }
 
 /* Only the states that occur. */
-static void legend_put(FILE *file, const struct topo_map *map, double y)
+static void legend_put(FILE *file, const struct topo_map *map, double y, const char *note)
 {
 	static const enum topo_state states[] = {TOPO_PLANNED, TOPO_UP, TOPO_DOWN};
 	double x = LAYOUT_MARGIN;
@@ -381,8 +365,7 @@ static void legend_put(FILE *file, const struct topo_map *map, double y)
 		text_at(file, x + 34, y, "legend", "start", topo_state_text(states[i]));
 		x += 110;
 	}
-	text_at(file, x, y, "legend", "start",
-		"a number is the NIC's row in its box; thicker is faster");
+	text_at(file, x, y, "legend", "start", note);
 }
 
 static void drawing_put(FILE *file, const struct topo_map *map, const struct topo_drawing *drawing,
@@ -409,14 +392,138 @@ static void drawing_put(FILE *file, const struct topo_map *map, const struct top
 		ends_put(file, map, drawing, i);
 }
 
+static void svg_begin(FILE *file, const struct topo_map *map, double width, double height)
+{
+	char text[200];
+
+	fprintf(file,
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
+		"viewBox=\"0 0 %.0f %.0f\">\n<style>%s</style>\n"
+		"<rect class=\"paper\" width=\"100%%\" height=\"100%%\"/>\n",
+		width, height, width, height, style);
+	text_at(file, LAYOUT_MARGIN, 36, "title", "start", topo_summary(map, text, sizeof(text)));
+}
+
+/* ---- the matrix of a dense mesh --------------------------------------------------------- */
+
+#define MATRIX_NODES_MIN 17
+/* A torus of four dimensions has as many cables for each node, and is drawn as a grid. */
+#define MATRIX_DENSITY 4
+#define MATRIX_CELL 14.0
+#define MATRIX_NAME_CHAR 7.0
+
+/* Cables between two nodes, in both of the pair's cells. */
+struct matrix_cell {
+	int link; /* one of them, the worst */
+	int num;
+};
+
+/* So many cables between so many nodes are no picture, but a disc. */
+static bool is_dense(const struct topo_map *map)
+{
+	return map->num_nodes >= MATRIX_NODES_MIN &&
+	       map->num_links > MATRIX_DENSITY * map->num_nodes;
+}
+
+static void matrix_enter(const struct topo_map *map, int link, struct matrix_cell *cells)
+{
+	const struct topo_link *at = &map->links[link];
+	int i, k;
+
+	for (i = at->first; i < at->first + at->num; i++) {
+		for (k = at->first; k < at->first + at->num; k++) {
+			long row = map->nics[map->members[i]].node;
+			long column = map->nics[map->members[k]].node;
+			struct matrix_cell *cell = &cells[row * map->num_nodes + column];
+
+			if (row == column)
+				continue;
+			if (!cell->num++ ||
+			    topo_link_state(map, link) > topo_link_state(map, cell->link))
+				cell->link = link;
+		}
+	}
+}
+
+static void matrix_row_put(FILE *file, const struct topo_map *map, const struct topo_path *pair,
+			   const struct matrix_cell *cells, int row, double left)
+{
+	double y = row * MATRIX_CELL;
+	char number[16];
+	int k;
+
+	text_at(file, left - 6, y + MATRIX_CELL - 3, "row", "end", map->nodes[row].name);
+	snprintf(number, sizeof(number), "%d", row + 1);
+	text_at(file, left + row * MATRIX_CELL + MATRIX_CELL / 2, y + MATRIX_CELL - 4, "count",
+		"middle", number);
+	for (k = 0; k < map->num_nodes; k++) {
+		const struct matrix_cell *cell = &cells[(long)row * map->num_nodes + k];
+		bool chosen = pair && ((pair->from == row && pair->to == k) ||
+				       (pair->from == k && pair->to == row));
+
+		if (!cell->num)
+			continue;
+		fprintf(file,
+			"<g><rect class=\"%s f%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" "
+			"height=\"%.1f\"/>\n",
+			chosen ? "picked" : "cell",
+			topo_state_text(topo_link_state(map, cell->link)),
+			left + k * MATRIX_CELL + 1, y + 1, MATRIX_CELL - 2, MATRIX_CELL - 2);
+		cable_title(file, map, cell->link);
+		if (cell->num > 1) {
+			snprintf(number, sizeof(number), "%d", cell->num);
+			text_at(file, left + k * MATRIX_CELL + MATRIX_CELL / 2, y + MATRIX_CELL - 4,
+				"number", "middle", number);
+		}
+		fputs("</g>\n", file);
+	}
+}
+
+/* A row and a column for each node, a cell for each pair that a cable joins. */
+static int matrix_print(FILE *file, const struct topo_map *map, const struct topo_path *pair)
+{
+	struct matrix_cell *cells;
+	double left = 0, size = map->num_nodes * MATRIX_CELL, width, height;
+	char text[400];
+	int i;
+
+	cells = calloc((size_t)map->num_nodes * (size_t)map->num_nodes, sizeof(*cells));
+	if (!cells)
+		return -ENOMEM;
+	for (i = 0; i < map->num_links; i++)
+		matrix_enter(map, i, cells);
+	for (i = 0; i < map->num_nodes; i++)
+		left = fmax(left, MATRIX_NAME_CHAR * (double)strlen(map->nodes[i].name) + 12);
+	width = fmax(WIDTH_MIN, size + left + 2 * LAYOUT_MARGIN);
+	height = HEADING_HEIGHT + size + 3 * LINE_HEIGHT + LEGEND_HEIGHT;
+	svg_begin(file, map, width, height);
+	fprintf(file, "<g transform=\"translate(%.1f %.1f)\">\n", LAYOUT_MARGIN, HEADING_HEIGHT);
+	fprintf(file, "<rect class=\"field\" x=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n", left,
+		size, size);
+	for (i = 0; i < map->num_nodes; i++)
+		matrix_row_put(file, map, pair, cells, i, left);
+	fputs("</g>\n", file);
+	if (pair)
+		path_line(map, pair, true, text, sizeof(text));
+	else
+		topo_pairs_summary(map, text, sizeof(text));
+	text_at(file, LAYOUT_MARGIN, height - LEGEND_HEIGHT - 16, "sub", "start", text);
+	legend_put(file, map, height - 20,
+		   "columns are in the order of the rows; a number in a cell counts its cables");
+	fputs("</svg>\n", file);
+	free(cells);
+	return 0;
+}
+
 int topo_print_svg(FILE *file, const struct topo_map *map, const struct topo_path *pair)
 {
 	struct topo_drawing drawing;
 	struct listing listing;
 	double width, height;
-	char text[200];
 	int ret;
 
+	if (is_dense(map))
+		return matrix_print(file, map, pair);
 	ret = topo_drawing_make(map, &drawing);
 	if (ret)
 		return ret;
@@ -424,18 +531,14 @@ int topo_print_svg(FILE *file, const struct topo_map *map, const struct topo_pat
 	width = fmax(fmax(drawing.layout.width, WIDTH_MIN),
 		     listing.columns * listing.column_width + LAYOUT_MARGIN);
 	height = HEADING_HEIGHT + drawing.layout.height + listing_height(&listing) + LEGEND_HEIGHT;
-	fprintf(file,
-		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
-		"viewBox=\"0 0 %.0f %.0f\">\n<style>%s</style>\n"
-		"<rect class=\"paper\" width=\"100%%\" height=\"100%%\"/>\n",
-		width, height, width, height, style);
-	text_at(file, LAYOUT_MARGIN, 36, "title", "start", topo_summary(map, text, sizeof(text)));
+	svg_begin(file, map, width, height);
 	fprintf(file, "<g transform=\"translate(%.1f %.1f)\">\n",
 		(width - drawing.layout.width) / 2, HEADING_HEIGHT);
 	drawing_put(file, map, &drawing, pair);
 	fputs("</g>\n", file);
 	listing_put(file, map, pair, &listing, HEADING_HEIGHT + drawing.layout.height + 10);
-	legend_put(file, map, height - 20);
+	legend_put(file, map, height - 20,
+		   "a number is the NIC's row in its box; thicker is faster");
 	fputs("</svg>\n", file);
 	free(listing.paths);
 	topo_drawing_free(&drawing);

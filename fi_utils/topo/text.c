@@ -11,6 +11,9 @@
 #include "topo/summary.h"
 #include "topo/text.h"
 
+/* Paths of all pairs are listed up to so many: 16 nodes have 120. */
+#define LISTED_PATHS_MAX 120
+
 /* What is at the other end: "b mesh0", "switch: b, c", "nothing". */
 static void far_text(const struct topo_map *map, int nic, char *text, size_t size)
 {
@@ -130,11 +133,11 @@ int topo_print_text(FILE *file, const struct topo_map *map, const struct topo_pa
 		paths_print(file, map, pair, 1);
 		return 0;
 	}
-	paths = topo_paths_find(map, TOPO_PATHS_MAX, &num);
+	paths = topo_paths_find(map, LISTED_PATHS_MAX, &num);
 	if (paths)
 		paths_print(file, map, paths, num);
 	else
-		fprintf(file, "\n%ld pairs are too many to list; --pair A,B shows one.\n", num);
+		fprintf(file, "\n%s\n", topo_pairs_summary(map, text, sizeof(text)));
 	free(paths);
 	return 0;
 }

@@ -229,6 +229,33 @@ static void test_drawings(void **state)
 	topo_map_free(&map);
 }
 
+/* Many cables between many nodes: a cell for each pair, and no line for each cable. */
+static void test_dense(void **state)
+{
+	struct topo_map map = {.planned = false};
+	char *text = plan_text("full", "n[1-64]"), *svg;
+	double width, height;
+	size_t size;
+	FILE *file;
+
+	(void)state;
+	assert_int_equal(read_text(&map, text, "plan.json"), 0);
+	assert_int_equal(topo_map_join(&map), 0);
+	assert_int_equal(map.num_links, 2016);
+	file = open_memstream(&svg, &size);
+	assert_int_equal(topo_print_svg(file, &map, NULL), 0);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(
+		sscanf(strstr(svg, "width="), "width=\"%lf\" height=\"%lf\"", &width, &height), 2);
+	assert_true(width < 1200 && height < 1200);
+	assert_non_null(strstr(svg, "class=\"cell fplanned\""));
+	assert_non_null(strstr(svg, "2016 pairs of nodes: "));
+	free(svg);
+	drawn(topo_print_text, &map, NULL, "2016 pairs of nodes: ");
+	topo_map_free(&map);
+	free(text);
+}
+
 static void refused(const char *text)
 {
 	struct topo_map map = {.planned = false};
@@ -291,6 +318,7 @@ int main(void)
 		cmocka_unit_test(test_reports), cmocka_unit_test(test_parallel_and_switch),
 		cmocka_unit_test(test_plan),	cmocka_unit_test(test_drawings),
 		cmocka_unit_test(test_refused), cmocka_unit_test(test_virtual_down),
+		cmocka_unit_test(test_dense),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
