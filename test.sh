@@ -3,7 +3,8 @@
 # test.sh - all checks, on a clean checkout of a fresh machine as in CI.
 #
 # Usage: ./test.sh [quick | STEP...]      ./test.sh list names the steps
-# quick is: deps gcc unit lint. Without arguments every step runs.
+# quick is: deps gcc unit lint. Without arguments every step runs but `packages`, which loads the
+# roots of whole distributions.
 #
 # FUZZ_SECONDS   time for each fuzz target (default 20)
 # NCCL_SRC       an NCCL source tree: include/nccl is compared with its headers
@@ -242,6 +243,9 @@ step_install() {
 	rm -rf "$box"
 	return $status
 }
+
+# Packages, installed and removed in clean roots.
+step_packages() { build CC=gcc && tests/packages/run; }
 
 step_nccl() {
 	[[ ${NCCL_SRC:-} ]] || { skip "NCCL_SRC names no NCCL source tree"; return; }

@@ -3,17 +3,24 @@
 # install-deps.sh - installs the packages that this project needs and that are missing.
 #
 # Usage: scripts/install-deps.sh [build|demo|test]   (default test: everything)
-# Debian and Ubuntu: installs, as root or through sudo. Elsewhere: prints what is missing.
+# Debian and Ubuntu (apt), Fedora (dnf), Arch (pacman): installs, as root or through sudo; on the
+# last two what building and the demo need, as their test tools have other versions. Elsewhere:
+# prints what is missing.
 set -u
 
 BUILD=(gcc libc6-dev pkg-config scons python3 libfabric-dev libnl-3-dev libnl-route-3-dev
-	libjansson-dev libcmocka-dev)
+	libjansson-dev)
+BUILD_DNF=(gcc glibc-devel pkgconf-pkg-config python3-scons python3 libfabric-devel libnl3-devel
+	jansson-devel)
+BUILD_PACMAN=(gcc pkgconf scons python libfabric libnl jansson)
+DEMO_DNF=(iproute procps-ng)
+DEMO_PACMAN=(iproute2 procps-ng)
 DEMO=(iproute2 procps)
 # The virtual machine: its kernel's build, its tools, and what the plugin is compared with. Ubuntu
 # lacks the key of Debian's archive, which a second libfabric comes from, too.
 VM=(bc bison busybox debian-archive-keyring flex ibverbs-providers make perftest xz-utils)
-TEST=(g++ clang clang-format shellcheck codespell cppcheck binutils git iputils-ping
-	valgrind mandoc netplan.io gir1.2-nm-1.0 python3-gi nftables iptables ethtool
+TEST=(libcmocka-dev mmdebstrap g++ clang clang-format shellcheck codespell cppcheck binutils git
+	iputils-ping valgrind mandoc netplan.io gir1.2-nm-1.0 python3-gi nftables iptables ethtool
 	libfabric-bin)
 # arm64, emulated; its libraries come from Debian's archive on any system.
 [[ $(uname -m) != x86_64 ]] || TEST+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross
@@ -82,7 +89,7 @@ report_other() {
 	for name in gcc pkg-config scons python3; do
 		command -v "$name" >/dev/null || missing+=("$name")
 	done
-	for name in libfabric libnl-3.0 libnl-route-3.0 jansson cmocka; do
+	for name in libfabric libnl-3.0 libnl-route-3.0 jansson; do
 		pkg-config --exists "$name" 2>/dev/null || missing+=("$name (development files)")
 	done
 	if [[ $what != build ]]; then
@@ -94,7 +101,7 @@ report_other() {
 		done
 	fi
 	((${#missing[@]})) || return 0
-	say "this is neither Debian nor Ubuntu; please install:"
+	say "this system has none of apt, dnf and pacman; please install:"
 	printf '  %s\n' "${missing[@]}" >&2
 	return 1
 }
@@ -113,6 +120,12 @@ main() {
 	esac
 	if command -v apt-get >/dev/null && command -v dpkg-query >/dev/null; then
 		install_debian "${packages[@]}"
+	elif command -v dnf >/dev/null; then
+		[[ $what == build ]] || BUILD_DNF+=("${DEMO_DNF[@]}")
+		as_root dnf install -y "${BUILD_DNF[@]}" >&2
+	elif command -v pacman >/dev/null; then
+		[[ $what == build ]] || BUILD_PACMAN+=("${DEMO_PACMAN[@]}")
+		as_root pacman -S --needed --noconfirm "${BUILD_PACMAN[@]}" >&2
 	else
 		report_other "$what"
 	fi

@@ -84,6 +84,15 @@ def options_undescribed(command, rows):
             yield "%s: does not describe --%s" % (page, name)
 
 
+def pingpong_options_undescribed():
+    """Options of fabric_pingpong --help that its manual page lacks."""
+    page = "docs/man/fabric_pingpong.1"
+    described = OPTION.findall(re.sub(r"\\f[BIR]", " ", read(page)).replace("\\-", "-"))
+    for name in sorted(set(OPTION.findall(read("tests/fabric_pingpong/help.c")))):
+        if name not in described:
+            yield "%s: does not describe %s" % (page, name)
+
+
 def settings_missing(text, settings):
     for name in SETTING.findall(text):
         if name not in settings and not name.startswith("NCCL_MESH_CHECK"):
@@ -115,6 +124,9 @@ def main():
         for problem in options_undescribed(command, found):
             print(problem)
             bad = 1
+    for problem in pingpong_options_undescribed():
+        print(problem)
+        bad = 1
     for page in pages:
         text = read(page)
         for problem in sorted({*links_missing(page, text), *paths_missing(text),
