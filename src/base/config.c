@@ -69,7 +69,20 @@ const struct mesh_setting mesh_settings[] = {
 	TEXT("NCCL_MESH_STATS_DIR", stats_dir,
 	     "Folder of the counters that `fi_mesh watch` reads, one small file for each process: "
 	     "an absolute path, or 'none' for no counters. Default: /dev/shm/nccl-net-mesh-UID.",
-	     .is_folder = true),
+	     .is_path = true),
+	TEXT("NCCL_MESH_TUNER", tuner,
+	     "Which algorithms NCCL may use, if it is 2.21 or later. 'auto', the default: if "
+	     "NCCL_MESH_PLAN lists a mesh in which not each two nodes have a cable, not those that "
+	     "need a relay where another needs none; 'ring': only rings; 'off': as NCCL chooses. "
+	     "Must be the same on all nodes.",
+	     .choices = "auto|ring|off"),
+	TEXT("NCCL_MESH_PLAN", plan,
+	     "File with the cables of the mesh, a line 'NODE[:PORT] NODE[:PORT]' for each as for "
+	     "`fi_mesh plan cables:FILE`. The nodes count in the order in which the file names "
+	     "them first, which must be that of the ranks; a line with one node gives it its "
+	     "place. An absolute path, or 'none'. Default: no plan. Must be the same on all "
+	     "nodes.",
+	     .is_path = true),
 	{.name = NULL},
 };
 
@@ -109,6 +122,20 @@ static int number_parse(const char *text, enum mesh_setting_type type, uint64_t 
 	return 0;
 }
 
+/* True if @text is one of the words of "a|b|c". */
+static bool choice_is_known(const char *choices, const char *text)
+{
+	const size_t len = strlen(text);
+
+	for (;; choices++) {
+		if (strcspn(choices, "|") == len && !memcmp(choices, text, len))
+			return true;
+		choices = strchr(choices, '|');
+		if (!choices)
+			return false;
+	}
+}
+
 /* Stores @text into @config if it is a legal value of @setting; else an error and no change. */
 static int setting_store(const struct mesh_setting *setting, const char *text,
 			 struct mesh_config *config)
@@ -119,7 +146,9 @@ static int setting_store(const struct mesh_setting *setting, const char *text,
 	if (setting->type == MESH_SETTING_TEXT) {
 		if (strlen(text) >= MESH_CONFIG_TEXT_MAX)
 			return setting->needed ? -E2BIG : -EINVAL;
-		if (setting->is_folder && *text && *text != '/' && strcmp(text, "none"))
+		if (setting->is_path && *text && *text != '/' && strcmp(text, "none"))
+			return -EINVAL;
+		if (setting->choices && *text && !choice_is_known(setting->choices, text))
 			return -EINVAL;
 		memcpy(member, text, strlen(text) + 1);
 		return 0;
@@ -153,6 +182,9 @@ static void setting_refuse(const struct mesh_setting *setting, const char *text)
 		mesh_warn("%s has %zu bytes, the limit is %d; %s", setting->name, strlen(text),
 			  MESH_CONFIG_TEXT_MAX - 1,
 			  setting->needed ? "the plugin does not start" : "using the default");
+	else if (setting->choices)
+		mesh_warn("%s=\"%.64s\" is none of %s; using the default", setting->name, text,
+			  setting->choices);
 	else if (setting->type == MESH_SETTING_TEXT)
 		mesh_warn("%s=\"%.64s\" is neither an absolute path nor 'none'; using the default",
 			  setting->name, text);

@@ -26,6 +26,8 @@ struct mesh_config {
 	uint64_t segment_bytes;		      /* NCCL_MESH_SEGMENT_SIZE */
 	uint64_t recovery;		      /* NCCL_MESH_RECOVERY: 1 or 0 */
 	char stats_dir[MESH_CONFIG_TEXT_MAX]; /* NCCL_MESH_STATS_DIR */
+	char tuner[MESH_CONFIG_TEXT_MAX];     /* NCCL_MESH_TUNER */
+	char plan[MESH_CONFIG_TEXT_MAX];      /* NCCL_MESH_PLAN */
 };
 
 enum mesh_setting_type {
@@ -43,7 +45,8 @@ struct mesh_setting {
 	const char *default_text; /* parsed like a user's value */
 	uint64_t min, max;	  /* of numbers */
 	bool needed;		  /* the plugin does not start if this text cannot be used */
-	bool is_folder;		  /* a text: an absolute path, or "none" */
+	bool is_path;		  /* a text: an absolute path, or "none" */
+	const char *choices;	  /* a text: one of these words, "a|b|c"; NULL: any */
 	const char *help;
 };
 

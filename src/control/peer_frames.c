@@ -30,6 +30,8 @@ static enum mesh_refusal hello_refusal(struct mesh_peer *peer, const struct mesh
 		return MESH_REFUSAL_COOKIE;
 	if (hello->provider != peer->domain->provider)
 		return MESH_REFUSAL_PROVIDER;
+	if (hello->tuner != peer->process->tuner_digest)
+		return MESH_REFUSAL_TUNER;
 	return 0;
 }
 

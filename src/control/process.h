@@ -74,6 +74,7 @@ struct mesh_process {
 	uint64_t node_id;
 	uint64_t process_id;
 	char name[MESH_NODE_NAME_MAX];
+	uint64_t tuner_digest; /* struct mesh_tuner_plan */
 
 	/* From the first listen or connect until the last mesh_net closes. */
 	_Atomic(bool) started; /* set last; then any thread may poll without the lock */

@@ -19,6 +19,7 @@
 #include "system/nic_await.h"
 #include "system/nic_table.h"
 #include "system/node_id.h"
+#include "system/tuner_plan.h"
 #include "transport/comm_open.h"
 #include "wire/protocol.h"
 
@@ -78,6 +79,19 @@ static int nics_find(struct mesh_process *process)
 	return process->num_nics ? 0 : -ENODEV;
 }
 
+/* Returns 0 or -ENOMEM. */
+static int tuner_digest_make(struct mesh_process *process)
+{
+	struct mesh_tuner_plan *plan = malloc(sizeof(*plan));
+
+	if (!plan)
+		return -ENOMEM;
+	mesh_tuner_plan_load(&process->config, plan);
+	process->tuner_digest = plan->digest;
+	free(plan);
+	return 0;
+}
+
 MESH_NOT_ANALYSED
 static int setup_make(struct mesh_setup **made)
 {
@@ -99,6 +113,8 @@ static int setup_make(struct mesh_setup **made)
 	mesh_node_name(process->config.node_name, process->name, sizeof(process->name));
 	process->node_id = mesh_node_id();
 	ret = mesh_random(&process->process_id, sizeof(process->process_id));
+	if (!ret)
+		ret = tuner_digest_make(process);
 	if (ret)
 		goto free_node;
 	ret = nics_find(process);

@@ -19,6 +19,9 @@ const char *mesh_refusal_text(enum mesh_refusal refusal)
 		return "it has no such listener: it was closed, or the handle is from another run";
 	case MESH_REFUSAL_RESOURCES:
 		return "it is out of memory or connections";
+	case MESH_REFUSAL_TUNER:
+		return "its NCCL would choose other algorithms, and collectives would hang: set "
+		       "NCCL_MESH_TUNER and NCCL_MESH_PLAN to the same on all nodes";
 	case MESH_REFUSAL_NO_ANSWER:
 		return "it gave this link up, because no answer from here had reached it for too "
 		       "long";

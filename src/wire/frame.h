@@ -33,6 +33,7 @@ enum mesh_refusal {
 	MESH_REFUSAL_PROVIDER = 2,  /* another libfabric provider on this link */
 	MESH_REFUSAL_COOKIE = 3,    /* no such listener, or not its cookie */
 	MESH_REFUSAL_RESOURCES = 4, /* out of memory or comm ids, or its queue is full */
+	MESH_REFUSAL_TUNER = 9,	    /* HELLO: another tuner setting or plan */
 	/* About a connected peer: the sender of the frame has given it up. */
 	MESH_REFUSAL_NO_ANSWER = 5, /* it has not answered for too long */
 	MESH_REFUSAL_NO_DATA = 6,   /* large frames to it are lost */
@@ -89,6 +90,7 @@ struct mesh_frame_hello {
 	uint8_t endpoint_name[MESH_ENDPOINT_NAME_MAX]; /* what fi_getname returned */
 	uint32_t eager_limit; /* bytes of the largest message that may come as DATA */
 	uint32_t mtu;	      /* of the sender's NIC on this link, in bytes; 0 where unknown */
+	uint64_t tuner;	      /* digest of NCCL_MESH_TUNER and NCCL_MESH_PLAN; 0: no effect */
 	struct mesh_wire_nic nics[MESH_NICS_MAX]; /* num_nics of them are sent */
 };
 #define MESH_HELLO_FROZEN_BYTES offsetof(struct mesh_frame_hello, node_id)
@@ -98,7 +100,8 @@ _Static_assert(offsetof(struct mesh_frame_hello, listen_id) == 112, "wire format
 _Static_assert(offsetof(struct mesh_frame_hello, provider) == 124, "wire format");
 _Static_assert(offsetof(struct mesh_frame_hello, endpoint_name) == 128, "wire format");
 _Static_assert(offsetof(struct mesh_frame_hello, eager_limit) == 192, "wire format");
-_Static_assert(offsetof(struct mesh_frame_hello, nics) == 200, "wire format");
+_Static_assert(offsetof(struct mesh_frame_hello, tuner) == 200, "wire format");
+_Static_assert(offsetof(struct mesh_frame_hello, nics) == 208, "wire format");
 
 struct mesh_frame_refuse {
 	uint32_t refusal; /* enum mesh_refusal */

@@ -353,22 +353,37 @@ static void test_log(void **state)
 	log_capture_stop();
 }
 
+/* One of several words, as a whole. */
+static void test_choices(void **state)
+{
+	struct mesh_config config;
+
+	(void)state;
+	assert_int_equal(load("NCCL_MESH_TUNER", "ring", &config), 0);
+	assert_string_equal(config.tuner, "ring");
+	assert_int_equal(load("NCCL_MESH_TUNER", "off", &config), 0);
+	assert_int_equal(load("NCCL_MESH_TUNER", "", &config), 0);
+	assert_string_equal(config.tuner, "");
+	log_capture_start();
+	assert_int_equal(load("NCCL_MESH_TUNER", "rin", &config), -EINVAL);
+	assert_int_equal(load("NCCL_MESH_TUNER", "ring|off", &config), -EINVAL);
+	assert_int_equal(load("NCCL_MESH_TUNER", "Ring", &config), -EINVAL);
+	assert_string_equal(config.tuner, "");
+	assert_true(
+		log_captured(MESH_LOG_WARN, "NCCL_MESH_TUNER=\"Ring\" is none of auto|ring|off"));
+	log_capture_stop();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults),
-		cmocka_unit_test(test_table),
-		cmocka_unit_test(test_ranges),
-		cmocka_unit_test(test_switch),
-		cmocka_unit_test(test_units),
-		cmocka_unit_test(test_overflow),
-		cmocka_unit_test(test_number_syntax),
-		cmocka_unit_test(test_text),
-		cmocka_unit_test(test_stats_dir),
-		cmocka_unit_test(test_environment),
-		cmocka_unit_test(test_bad_among_good),
-		cmocka_unit_test(test_unknown_name),
-		cmocka_unit_test(test_log),
+		cmocka_unit_test(test_choices),	     cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_table),	     cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_switch),	     cmocka_unit_test(test_units),
+		cmocka_unit_test(test_overflow),     cmocka_unit_test(test_number_syntax),
+		cmocka_unit_test(test_text),	     cmocka_unit_test(test_stats_dir),
+		cmocka_unit_test(test_environment),  cmocka_unit_test(test_bad_among_good),
+		cmocka_unit_test(test_unknown_name), cmocka_unit_test(test_log),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -203,6 +203,17 @@ static void test_wrong_cookie(void **state)
 	hung_up("names no listener");
 }
 
+/* Its NCCL would choose other algorithms than ours. */
+static void test_wrong_tuner(void **state)
+{
+	struct mesh_frame frame = hello_make();
+
+	(void)state;
+	frame.hello.tuner = 1;
+	refused_with(&frame, MESH_REFUSAL_TUNER, (uint32_t)stranger.handle.endpoints[0].provider);
+	hung_up("set NCCL_MESH_TUNER and NCCL_MESH_PLAN to the same on all nodes");
+}
+
 static void test_wrong_provider(void **state)
 {
 	struct mesh_frame frame = hello_make();
@@ -536,15 +547,25 @@ static void test_lost_before_accept(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_hello_is_answered),	  TEST(test_hello_in_pieces),
-		TEST(test_wrong_cookie),	  TEST(test_wrong_provider),
-		TEST(test_wrong_version),	  TEST(test_noise),
-		TEST(test_endpoint_elsewhere),	  TEST(test_too_many_strangers),
-		TEST(test_connect_before_hello),  TEST(test_refusal_of_nothing),
-		TEST(test_frames_for_nobody),	  TEST(test_close_before_accept),
-		TEST(test_withdraw_after_accept), TEST(test_lost_before_accept),
-		TEST(test_connect_without_right), TEST(test_paths_of_one_comm),
-		TEST(test_listener_is_full),	  TEST(test_connector_gives_up),
+		TEST(test_hello_is_answered),
+		TEST(test_hello_in_pieces),
+		TEST(test_wrong_cookie),
+		TEST(test_wrong_tuner),
+		TEST(test_wrong_provider),
+		TEST(test_wrong_version),
+		TEST(test_noise),
+		TEST(test_endpoint_elsewhere),
+		TEST(test_too_many_strangers),
+		TEST(test_connect_before_hello),
+		TEST(test_refusal_of_nothing),
+		TEST(test_frames_for_nobody),
+		TEST(test_close_before_accept),
+		TEST(test_withdraw_after_accept),
+		TEST(test_lost_before_accept),
+		TEST(test_connect_without_right),
+		TEST(test_paths_of_one_comm),
+		TEST(test_listener_is_full),
+		TEST(test_connector_gives_up),
 	};
 
 	setenv("NCCL_MESH_NICS", "=lo", 1);

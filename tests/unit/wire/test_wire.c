@@ -122,7 +122,7 @@ static void test_hello(void **state)
 	(void)state;
 	for (n = 0; n <= MESH_NICS_MAX; n++) {
 		hello_init(&frame, n);
-		frame_round_trip(&frame, MESH_FRAME_HELLO, 8 + 200 + 24 * (size_t)n);
+		frame_round_trip(&frame, MESH_FRAME_HELLO, 8 + 208 + 24 * (size_t)n);
 	}
 }
 
@@ -210,7 +210,7 @@ static void test_frame_lengths(void **state)
 	frame.connect.num_paths = MESH_PATHS_MAX;
 	memcpy(bytes, &frame, sizeof(frame));
 	for (type = 0; type < 256; type++) {
-		unsigned int right = type == MESH_FRAME_HELLO				     ? 248
+		unsigned int right = type == MESH_FRAME_HELLO				     ? 256
 				     : type == MESH_FRAME_REFUSE || type == MESH_FRAME_CUT   ? 16
 				     : type == MESH_FRAME_WITHDRAW			     ? 24
 				     : type == MESH_FRAME_RESUME			     ? 48

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tuner.c - keeps NCCL from algorithms that a mesh without all cables cannot do well. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/config.h"
+#include "base/log.h"
+#include "nccl/log.h"
+#include "nccl/tuner.h"
+#include "nic/plan_cost.h"
+
+/* Which transfers between nodes an algorithm makes. The others use hardware of switches. */
+static const struct {
+	enum nccl_algorithm algorithm;
+	enum mesh_plan_pattern pattern;
+} patterns[] = {
+	{NCCL_ALGORITHM_RING, MESH_PATTERN_RING},
+	{NCCL_ALGORITHM_TREE, MESH_PATTERN_TREE},
+	{NCCL_ALGORITHM_NVLS_TREE, MESH_PATTERN_TREE},
+	{NCCL_ALGORITHM_PAT, MESH_PATTERN_PAT},
+};
+
+#define NUM_PATTERNS (sizeof(patterns) / sizeof(patterns[0]))
+
+/* ---- the decision ------------------------------------------------------------------------ */
+
+/* Excludes what needs a relay, if anything needs none; otherwise costs grow with the ways. */
+static void plan_apply(const struct mesh_plan_graph *graph, struct mesh_tuner *tuner)
+{
+	struct mesh_plan_cost costs[MESH_PATTERNS];
+	bool any_direct = false;
+	size_t i;
+	int pattern;
+
+	for (pattern = 0; pattern < MESH_PATTERNS; pattern++) {
+		costs[pattern] = mesh_plan_cost(graph, (enum mesh_plan_pattern)pattern);
+		any_direct |= costs[pattern].max_hops == 1;
+	}
+	for (i = 0; i < NUM_PATTERNS; i++) {
+		const struct mesh_plan_cost *cost = &costs[patterns[i].pattern];
+		const enum nccl_algorithm algorithm = patterns[i].algorithm;
+
+		if (!cost->max_hops || (any_direct && cost->max_hops > 1))
+			tuner->excluded |= 1u << algorithm;
+		else if (cost->max_hops > 1)
+			tuner->factors[algorithm] = (float)(cost->stretch > cost->max_hops
+								    ? cost->stretch
+								    : cost->max_hops);
+	}
+}
+
+static const char *plan_words(const struct mesh_tuner *tuner)
+{
+	const bool ring = tuner->excluded >> NCCL_ALGORITHM_RING & 1;
+	const bool tree = tuner->excluded >> NCCL_ALGORITHM_TREE & 1;
+
+	if (tree && !ring)
+		return "trees would need relays; rings do not, and are used instead";
+	if (ring && !tree)
+		return "rings would need relays; trees do not, and are used instead";
+	return "each algorithm costs as much more as its ways are longer than on a full mesh";
+}
+
+void mesh_tuner_decide(const struct mesh_tuner_plan *plan, size_t num_nodes,
+		       struct mesh_tuner *tuner, char *why, size_t why_size)
+{
+	const struct mesh_plan_graph *graph = &plan->graph;
+	int i;
+
+	memset(tuner, 0, sizeof(*tuner));
+	for (i = 0; i < NCCL_ALGORITHMS; i++)
+		tuner->factors[i] = 1;
+	if (plan->mode == MESH_TUNER_OFF) {
+		snprintf(why, why_size, "off: NCCL's choice stays");
+	} else if (num_nodes < 2) {
+		snprintf(why, why_size, "one node: NCCL's choice stays");
+	} else if (plan->mode == MESH_TUNER_RING) {
+		tuner->active = tuner->ring_only = true;
+		tuner->excluded = ~(1u << NCCL_ALGORITHM_RING);
+		snprintf(why, why_size, "rings only (NCCL_MESH_TUNER)");
+	} else if (!graph->num_nodes) {
+		snprintf(why, why_size, "no plan: NCCL's choice stays");
+	} else if ((size_t)graph->num_nodes != num_nodes) {
+		snprintf(why, why_size,
+			 "the plan has %d nodes, this communicator %zu: NCCL's choice stays",
+			 graph->num_nodes, num_nodes);
+	} else if (mesh_plan_graph_is_full(graph)) {
+		snprintf(why, why_size, "full mesh: NCCL's choice stays");
+	} else {
+		tuner->active = true;
+		plan_apply(graph, tuner);
+		snprintf(why, why_size, "%zu nodes, not fully meshed: %s", num_nodes,
+			 plan_words(tuner));
+	}
+}
+
+static bool is_excluded(const struct mesh_tuner *tuner, int algorithm)
+{
+	return algorithm < NCCL_ALGORITHMS ? tuner->excluded >> algorithm & 1 : tuner->ring_only;
+}
+
+void mesh_tuner_apply(const struct mesh_tuner *tuner, float *table, int num_algorithms,
+		      int num_protocols)
+{
+	bool any_left = false;
+	int algorithm, i;
+
+	for (algorithm = 0; algorithm < num_algorithms; algorithm++)
+		for (i = 0; i < num_protocols && !is_excluded(tuner, algorithm); i++)
+			any_left |= table[algorithm * num_protocols + i] >= 0;
+	if (!tuner->active || !any_left)
+		return;
+	for (algorithm = 0; algorithm < num_algorithms; algorithm++) {
+		for (i = 0; i < num_protocols; i++) {
+			float *entry = &table[algorithm * num_protocols + i];
+
+			if (is_excluded(tuner, algorithm))
+				*entry = NCCL_COST_EXCLUDED;
+			else if (*entry > 0 && algorithm < NCCL_ALGORITHMS)
+				*entry *= tuner->factors[algorithm];
+		}
+	}
+}
+
+/* ---- NCCL's calls ------------------------------------------------------------------------ */
+
+/* The tuner's settings only: the net's init reports what is wrong with others. */
+static const char *setting_lookup(void *arg, const char *name)
+{
+	(void)arg;
+	return !strcmp(name, "NCCL_MESH_TUNER") || !strcmp(name, "NCCL_MESH_PLAN") ? getenv(name)
+										   : NULL;
+}
+
+enum nccl_result mesh_tuner_init(void **context, uint64_t comm_id, size_t num_ranks,
+				 size_t num_nodes, nccl_logger logger, void *domain,
+				 void *constants)
+{
+	struct mesh_tuner *tuner = malloc(sizeof(*tuner));
+	struct mesh_tuner_plan *plan = malloc(sizeof(*plan));
+	struct mesh_config config;
+	char why[200];
+
+	(void)comm_id;
+	(void)domain;
+	(void)constants;
+	*context = NULL;
+	if (logger)
+		mesh_nccl_log_set(logger);
+	if (tuner && plan) {
+		/* A value that cannot be used is reported, and the default taken. */
+		mesh_config_load(setting_lookup, NULL, &config);
+		mesh_tuner_plan_load(&config, plan);
+		mesh_tuner_decide(plan, num_nodes, tuner, why, sizeof(why));
+		mesh_info("tuner: %zu ranks, %s", num_ranks, why);
+		*context = tuner;
+		tuner = NULL;
+	}
+	free(plan);
+	free(tuner);
+	return NCCL_RESULT_SUCCESS;
+}
+
+enum nccl_result mesh_tuner_info(void *context, enum nccl_collective collective, size_t num_bytes,
+				 int num_ops, float **table, int num_algorithms, int num_protocols,
+				 int registered_buffers, int *num_channels)
+{
+	(void)collective;
+	(void)num_bytes;
+	(void)num_ops;
+	(void)registered_buffers;
+	(void)num_channels;
+	if (context && table && num_algorithms > 0 && num_protocols > 0)
+		mesh_tuner_apply(context, (float *)table, num_algorithms, num_protocols);
+	return NCCL_RESULT_SUCCESS;
+}
+
+enum nccl_result mesh_tuner_finalize(void *context)
+{
+	free(context);
+	return NCCL_RESULT_SUCCESS;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_plan_graph.c - plans that users write down, and what NCCL's patterns cost on them. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "nic/plan_cost.h"
+#include "nic/plan_graph.h"
+
+static struct mesh_plan_graph graph;
+static int line;
+
+static void parsed(const char *text)
+{
+	assert_int_equal(mesh_plan_graph_parse(text, &graph, &line), 0);
+}
+
+static void refused(const char *text, int error, int at)
+{
+	assert_int_equal(mesh_plan_graph_parse(text, &graph, &line), error);
+	assert_int_equal(line, at);
+	assert_int_equal(graph.num_nodes, 0);
+}
+
+static void test_parse(void **state)
+{
+	(void)state;
+	parsed("# triangle\r\n\n a:enp1s0 b:enp2s0 # a cable\nb:x c\nc\ta\nc a");
+	assert_int_equal(graph.num_nodes, 3);
+	assert_string_equal(graph.names[2], "c");
+	assert_int_equal(graph.cables[0][1], 1);
+	assert_int_equal(graph.cables[2][0], 2);
+	assert_int_equal(graph.cables[0][2], 2);
+	assert_true(mesh_plan_graph_is_full(&graph));
+	parsed("");
+	assert_int_equal(graph.num_nodes, 0);
+	/* Lines with one node only say which rank it has. */
+	parsed("c\nb\na\na b\nb c\n");
+	assert_string_equal(graph.names[0], "c");
+	assert_int_equal(graph.cables[2][1], 1);
+	assert_false(mesh_plan_graph_is_full(&graph));
+}
+
+static void test_refused(void **state)
+{
+	char long_name[MESH_PLAN_NODE_NAME_MAX + 10], many[1000] = "";
+	int i;
+
+	(void)state;
+	refused("a b\na b c", -EINVAL, 2);
+	refused("a a", -EINVAL, 1);
+	refused(":x b", -EINVAL, 1);
+	memset(long_name, 'a', sizeof(long_name) - 1);
+	long_name[sizeof(long_name) - 1] = '\0';
+	refused(long_name, -EINVAL, 1);
+	for (i = 0; i <= MESH_PLAN_NODES_MAX; i++)
+		sprintf(many + strlen(many), "n%d\n", i);
+	refused(many, -E2BIG, MESH_PLAN_NODES_MAX + 1);
+}
+
+static void test_digest(void **state)
+{
+	uint64_t digest;
+
+	(void)state;
+	parsed("a b\nb c\nc d\nd a\n");
+	digest = mesh_plan_graph_digest(&graph);
+	/* Other names, other ports, other order of cables, but the same mesh for the same ranks. */
+	parsed("w:1 x:1\nx y\nz:2 y:7\nw z # ring");
+	assert_true(mesh_plan_graph_digest(&graph) == digest);
+	parsed("a b\nb c\nc d\n");
+	assert_true(mesh_plan_graph_digest(&graph) != digest);
+	parsed("a b\nb c\nc d\nd a\na b\n");
+	assert_true(mesh_plan_graph_digest(&graph) != digest);
+	parsed("a b\na c\nc d\nd b\n");
+	assert_true(mesh_plan_graph_digest(&graph) != digest);
+}
+
+static void costs(enum mesh_plan_pattern pattern, int hops, double stretch)
+{
+	struct mesh_plan_cost cost = mesh_plan_cost(&graph, pattern);
+
+	assert_int_equal(cost.max_hops, hops);
+	assert_true(cost.stretch > stretch - 1e-9 && cost.stretch < stretch + 1e-9);
+}
+
+static void test_cost(void **state)
+{
+	(void)state;
+	parsed("a b\nb c\nc a\n");
+	costs(MESH_PATTERN_RING, 1, 1);
+	costs(MESH_PATTERN_TREE, 1, 1);
+	costs(MESH_PATTERN_PAT, 1, 1);
+	/* A ring of four: 0 and 2 are not neighbours, and trees and PAT join them. */
+	parsed("a b\nb c\nc d\nd a\n");
+	costs(MESH_PATTERN_RING, 1, 1);
+	assert_int_equal(mesh_plan_cost(&graph, MESH_PATTERN_TREE).max_hops, 2);
+	assert_int_equal(mesh_plan_cost(&graph, MESH_PATTERN_PAT).max_hops, 2);
+	/* A line: the ring's last step goes back over all cables, one of which it shares. */
+	parsed("a b\nb c\nc d\n");
+	costs(MESH_PATTERN_RING, 3, 1);
+	/* A star around the last rank: a cable carries a transfer to the next and one from it. */
+	parsed("a\nb\nc\nd\nd a\nd b\nd c\n");
+	costs(MESH_PATTERN_RING, 2, 1);
+	assert_true(mesh_plan_cost(&graph, MESH_PATTERN_PAT).stretch > 1);
+	/* Two halves without a cable between them. */
+	parsed("a b\nc d\n");
+	costs(MESH_PATTERN_RING, 0, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_parse),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_digest),
+		cmocka_unit_test(test_cost),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
