@@ -116,6 +116,9 @@ living_counters() {
 	[[ $(stat -c %a "$WORK/mesh.prom") == 644 ]] || fail "the textfile collector cannot read it"
 	grep -q '^nccl_mesh_link_paths{nic="ab",peer="b"' "$WORK/mesh.prom" ||
 		fail "no gauge: $(cat "$WORK/mesh.prom")"
+	python3 "$MESH_TOP/tests/functional/check_dashboard.py" \
+		"$MESH_TOP/packaging/grafana/nccl-mesh.json" "$WORK/mesh.prom" ||
+		fail "Grafana's dashboard does not fit the metrics"
 	if command -v promtool >/dev/null; then
 		promtool check metrics <"$WORK/mesh.prom" || fail "promtool does not like it"
 	fi
