@@ -19,9 +19,9 @@ DEMO=(iproute2 procps)
 # The virtual machine: its kernel's build, its tools, and what the plugin is compared with. Ubuntu
 # lacks the key of Debian's archive, which a second libfabric comes from, too.
 VM=(bc bison busybox debian-archive-keyring flex ibverbs-providers make perftest xz-utils)
-TEST=(libcmocka-dev mmdebstrap g++ clang clang-format shellcheck codespell cppcheck binutils git
-	iputils-ping valgrind mandoc netplan.io gir1.2-nm-1.0 python3-gi nftables iptables ethtool
-	libfabric-bin)
+TEST=(libcmocka-dev mmdebstrap rpm rpmlint g++ clang clang-format shellcheck codespell cppcheck
+	binutils git iputils-ping valgrind mandoc netplan.io gir1.2-nm-1.0 python3-gi nftables
+	iptables ethtool libfabric-bin)
 # arm64, emulated; its libraries come from Debian's archive on any system.
 [[ $(uname -m) != x86_64 ]] || TEST+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 	qemu-user-static)
