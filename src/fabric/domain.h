@@ -110,9 +110,13 @@ struct mesh_domain {
 	_Atomic(bool) broken; /* its queue cannot be read: no operation completes */
 	struct mesh_buffer_list
 		unposted MESH_GUARDED_BY(domain); /* receives to post again; under lock */
-	struct mesh_sink *sinks[MESH_COMM_IDS] MESH_GUARDED_BY(domain); /* under lock */
-	uint32_t next_sink
-		MESH_GUARDED_BY(domain); /* under lock; only grows, so that ids are reused late */
+	/*
+	 * Sinks of writes, whose ids have to fit into an immediate; and those of messages only. Of
+	 * each there are MESH_COMM_IDS. The next ids only grow, so that ids are reused late.
+	 */
+	struct mesh_sink *sinks[MESH_COMM_IDS] MESH_GUARDED_BY(domain);
+	struct mesh_sink *message_sinks[MESH_COMM_IDS] MESH_GUARDED_BY(domain);
+	uint32_t next_sink MESH_GUARDED_BY(domain), next_message_sink MESH_GUARDED_BY(domain);
 	LIST_HEAD(, mesh_verbs_fence) abandoned; /* fences without a caller; under lock */
 };
 

@@ -5,6 +5,8 @@
 #include "fabric/sink.h"
 
 #define SINK_INDEX(id) ((id) & (MESH_COMM_IDS - 1))
+/* In ids of sinks that expect no writes. */
+#define MESSAGES_ONLY (1u << 31)
 
 static void stranger_count(struct mesh_domain *domain)
 {
@@ -12,21 +14,39 @@ static void stranger_count(struct mesh_domain *domain)
 	atomic_fetch_add_explicit(&domain->strangers, 1, memory_order_relaxed);
 }
 
+/* The place of the sink with this id. */
+MESH_HOLDS(domain)
+static struct mesh_sink **place_of(struct mesh_domain *domain, uint32_t id)
+{
+	struct mesh_sink **sinks = id & MESSAGES_ONLY ? domain->message_sinks : domain->sinks;
+
+	return &sinks[SINK_INDEX(id)];
+}
+
+/* The next id for a sink; its place may be taken. */
+MESH_HOLDS(domain)
+static uint32_t id_next(struct mesh_domain *domain, const struct mesh_sink *sink)
+{
+	if (sink->written)
+		return domain->next_sink++ & ~MESSAGES_ONLY;
+	return domain->next_message_sink++ | MESSAGES_ONLY;
+}
+
 int mesh_sink_add(struct mesh_domain *domain, struct mesh_sink *sink)
 {
-	uint32_t tries;
+	struct mesh_sink **place;
+	uint32_t tries, id;
 	int ret = -ENOSPC;
 
 	mesh_domain_lock(domain);
-	for (tries = 0; tries < MESH_COMM_IDS; tries++) {
-		uint32_t id = domain->next_sink++;
-
-		if (domain->sinks[SINK_INDEX(id)])
+	for (tries = 0; tries < MESH_COMM_IDS && ret; tries++) {
+		id = id_next(domain, sink);
+		place = place_of(domain, id);
+		if (*place)
 			continue;
 		sink->id = id;
-		domain->sinks[SINK_INDEX(id)] = sink;
+		*place = sink;
 		ret = 0;
-		break;
 	}
 	mesh_domain_unlock(domain);
 	return ret;
@@ -34,14 +54,16 @@ int mesh_sink_add(struct mesh_domain *domain, struct mesh_sink *sink)
 
 void mesh_sink_remove(struct mesh_domain *domain, struct mesh_sink *sink)
 {
+	struct mesh_sink **place = place_of(domain, sink->id);
+
 	mesh_domain_assert_locked(domain);
-	if (domain->sinks[SINK_INDEX(sink->id)] == sink)
-		domain->sinks[SINK_INDEX(sink->id)] = NULL;
+	if (*place == sink)
+		*place = NULL;
 }
 
-struct mesh_sink *mesh_sink_find(const struct mesh_domain *domain, uint32_t id)
+struct mesh_sink *mesh_sink_find(struct mesh_domain *domain, uint32_t id)
 {
-	struct mesh_sink *sink = domain->sinks[SINK_INDEX(id)];
+	struct mesh_sink *sink = *place_of(domain, id);
 
 	mesh_domain_assert_locked(domain);
 	return sink && sink->id == id ? sink : NULL;

@@ -215,6 +215,8 @@ static void test_full(void **state)
 	assert_non_null(sinks);
 	for (i = 0; i < MESH_COMM_IDS; i++)
 		sink_add(domain, &sinks[i]);
+	memset(&late, 0, sizeof(late));
+	late.sink.written = write_note;
 	late.sink.id = 77;
 	assert_int_equal(mesh_sink_add(domain, &late.sink), -ENOSPC);
 	assert_int_equal(late.sink.id, 77);
@@ -233,6 +235,38 @@ static void test_full(void **state)
 	assert_int_equal(late.messages, 1);
 	assert_int_equal(late.writes, 1);
 	assert_int_equal(sinks[500].messages, 0);
+	mesh_domain_close(domain);
+	free(sinks);
+}
+
+/* A node has as many comms in one direction as in the other: those that send need no immediates. */
+static void test_directions_share_no_ids(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct test_sink *sinks = calloc(2 * MESH_COMM_IDS, sizeof(*sinks));
+	uint32_t i, count = 0;
+
+	(void)state;
+	assert_non_null(sinks);
+	for (i = 0; i < MESH_COMM_IDS; i++)
+		sink_add(domain, &sinks[i]);
+	for (; i < 2 * MESH_COMM_IDS; i++) {
+		sinks[i].sink.token = TOKEN;
+		sinks[i].sink.message = message_note;
+		assert_int_equal(mesh_sink_add(domain, &sinks[i].sink), 0);
+	}
+	data_deliver(sinks[5].sink.id, TOKEN, 28);
+	data_deliver(sinks[MESH_COMM_IDS + 5].sink.id, TOKEN, 28);
+	fake_deliver_immediate(immediate_to(sinks[MESH_COMM_IDS + 9].sink.id % MESH_COMM_IDS));
+	mesh_domain_poll(domain);
+	for (i = 0; i < 2 * MESH_COMM_IDS; i++)
+		count += (uint32_t)sinks[i].messages;
+	assert_int_equal(count, 2);
+	assert_int_equal(sinks[5].messages, 1);
+	assert_int_equal(sinks[MESH_COMM_IDS + 5].messages, 1);
+	for (i = 0, count = 0; i < 2 * MESH_COMM_IDS; i++)
+		count += (uint32_t)sinks[i].writes;
+	assert_int_equal(count, 1); /* it is a receiving comm's */
 	mesh_domain_close(domain);
 	free(sinks);
 }
@@ -400,9 +434,16 @@ static void test_behind_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_message),	   TEST(test_strangers),  TEST(test_stale_bytes),
-		TEST(test_removed),	   TEST(test_immediates), TEST(test_full),
-		TEST(test_write),	   TEST(test_behind),	  TEST(test_behind_busy),
+		TEST(test_message),
+		TEST(test_strangers),
+		TEST(test_stale_bytes),
+		TEST(test_removed),
+		TEST(test_immediates),
+		TEST(test_full),
+		TEST(test_directions_share_no_ids),
+		TEST(test_write),
+		TEST(test_behind),
+		TEST(test_behind_busy),
 		TEST(test_behind_refused),
 	};
 

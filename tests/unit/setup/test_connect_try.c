@@ -147,7 +147,7 @@ static void test_no_id_left(void **state)
 	(void)state;
 	mesh_lock_init(&domain.lock);
 	for (i = 0; i < MESH_COMM_IDS; i++)
-		domain.sinks[i] = &taken;
+		domain.message_sinks[i] = &taken;
 	process.domains[0] = &domain;
 	process.config.max_paths = 2;
 	trying.handle.node_id = 0xabc;
