@@ -11,6 +11,8 @@
 #include "base/log.h"
 #include "base/private_descriptor.h"
 #include "control/controls.h"
+#include "control/peer_end.h"
+#include "control/peer_index.h"
 #include "control/peer_life.h"
 #include "wire/protocol.h"
 #include "wire/stats.h"
@@ -23,18 +25,29 @@
 #define BACKLOG 1024
 /* The pause after accept() ran out of file descriptors. */
 #define PAUSE_MS 200
-/* At most this many connections may be without a HELLO; further ones are closed at once. */
+/* At most this many connections may be without a HELLO. */
 #define STRANGERS_MAX 256
 
+/*
+ * Makes room for one more stranger: the oldest one goes that is silent. Whoever has the right to
+ * connect sends HELLO at once, so it goes only if hundreds of others come meanwhile; and those of
+ * nodes that are connected already go last.
+ */
 MESH_HOLDS(process)
-static int strangers_count(const struct mesh_process *process)
+static void strangers_make_room(struct mesh_process *process)
 {
-	const struct mesh_peer *peer;
-	int count = 0;
+	struct mesh_peer *peer;
 
-	LIST_FOREACH(peer, &process->peers, entry)
-		count += peer->incoming && peer->state == MESH_PEER_HELLO;
-	return count;
+	if (process->num_strangers < STRANGERS_MAX)
+		return;
+	TAILQ_FOREACH(peer, &process->strangers, stranger_entry) {
+		if (!mesh_peer_node_is_known(process, &peer->address.addr))
+			break;
+	}
+	if (!peer)
+		peer = TAILQ_FIRST(&process->strangers);
+	mesh_count_event(&process->counters->refused);
+	mesh_peer_lose(peer, "it sent nothing, and too many others wait to be known");
 }
 
 static void accept_pause(struct mesh_control *control, int error)
@@ -74,8 +87,8 @@ static void control_ready(struct mesh_watch *watch, uint32_t events)
 			accept_pause(control, errno);
 		return;
 	}
-	if (strangers_count(process) >= STRANGERS_MAX ||
-	    mesh_addr_from_sockaddr((struct sockaddr *)&from, len, &address, NULL) ||
+	strangers_make_room(process);
+	if (mesh_addr_from_sockaddr((struct sockaddr *)&from, len, &address, NULL) ||
 	    mesh_peer_accept(process, process->domains[control->dev], fd, &address)) {
 		mesh_count_event(&process->counters->refused);
 		mesh_descriptor_close(fd);

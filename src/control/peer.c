@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "control/peer.h"
 #include "wire/stats.h"
 
@@ -53,8 +54,22 @@ void mesh_peer_state_set(struct mesh_peer *peer, enum mesh_peer_state state)
 	peer->state = state;
 	peer->state_ms = mesh_clock_ms();
 	mesh_peer_urgent_set(peer, state == MESH_PEER_GREETING || state == MESH_PEER_LOST);
+	mesh_peer_stranger_set(peer, peer->incoming && state == MESH_PEER_HELLO);
 	mesh_engine_stay_awake(&peer->process->engine);
 	mesh_peer_check(peer);
+}
+
+void mesh_peer_stranger_set(struct mesh_peer *peer, bool is_stranger)
+{
+	struct mesh_process *process = peer->process;
+
+	mesh_process_assert_locked(process);
+	if (is_stranger && !peer->is_stranger)
+		TAILQ_INSERT_TAIL(&process->strangers, peer, stranger_entry);
+	else if (!is_stranger && peer->is_stranger)
+		TAILQ_REMOVE(&process->strangers, peer, stranger_entry);
+	process->num_strangers += is_stranger - peer->is_stranger;
+	peer->is_stranger = is_stranger;
 }
 
 void mesh_peer_check(struct mesh_peer *peer)
@@ -135,6 +150,16 @@ void mesh_peer_port_cancel(struct mesh_peer *peer)
 	if (peer->port_due)
 		LIST_REMOVE(peer, port_entry);
 	peer->port_due = false;
+}
+
+int mesh_peer_sink_begin(struct mesh_peer *peer)
+{
+	int ret = mesh_random(&peer->sink.token, sizeof(peer->sink.token));
+
+	if (!ret)
+		ret = mesh_sink_add(peer->domain, &peer->sink);
+	peer->has_sink = !ret;
+	return ret;
 }
 
 void mesh_peer_sink_end(struct mesh_peer *peer)

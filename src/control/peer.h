@@ -86,6 +86,8 @@ enum mesh_peer_state {
 struct mesh_peer {
 	LIST_ENTRY(mesh_peer) entry;			    /* process->peers */
 	LIST_ENTRY(mesh_peer) process_entry, address_entry; /* process->index */
+	TAILQ_ENTRY(mesh_peer) stranger_entry;		    /* process->strangers */
+	bool is_stranger MESH_GUARDED_BY(process);	    /* it is there */
 	LIST_ENTRY(mesh_peer) port_entry;		    /* process->ports.due */
 	bool port_due MESH_GUARDED_BY(process);		    /* it is there */
 	struct mesh_timer timer;			    /* when it is to be checked next */
@@ -172,6 +174,10 @@ const char *mesh_peer_text(const struct mesh_peer *peer, char *text);
 MESH_HOLDS(process)
 void mesh_peer_state_set(struct mesh_peer *peer, enum mesh_peer_state state);
 
+/** Counts the peer among the strangers, or no longer. process->lock held. */
+MESH_HOLDS(process)
+void mesh_peer_stranger_set(struct mesh_peer *peer, bool is_stranger);
+
 /** Has the engine check the peer in this turn, or in the next one. process->lock held. */
 MESH_HOLDS(process)
 void mesh_peer_check(struct mesh_peer *peer);
@@ -212,7 +218,14 @@ void mesh_peer_drain_end(struct mesh_peer *peer);
 MESH_HOLDS(process)
 void mesh_peer_port_cancel(struct mesh_peer *peer);
 
-/** Removes the sink at which greetings arrive. process->lock held; takes domain->lock. */
+/**
+ * Adds the sink at which greetings arrive, with a new token; mesh_peer_sink_end() removes it. Both
+ * take domain->lock.
+ *
+ * Returns 0 or a negative errno: -ENOSPC if the domain has no id left.
+ */
+MESH_HOLDS(process)
+int mesh_peer_sink_begin(struct mesh_peer *peer);
 MESH_HOLDS(process)
 void mesh_peer_sink_end(struct mesh_peer *peer);
 

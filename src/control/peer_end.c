@@ -74,12 +74,12 @@ static bool loss_passes(const struct mesh_peer *peer, char *more)
 	struct mesh_process *process = peer->process;
 
 	*more = '\0';
+	if (has_known_user(peer))
+		return true;
 	if (peer->warned)
-		return has_known_user(peer) ||
-		       mesh_log_limit_pass(&process->limits.unaccepted, 1, mesh_clock_ms(), more);
-	return !peer->incoming || peer->state == MESH_PEER_UP ||
-	       mesh_log_limit_pass(&process->limits.strangers, STRANGER_LINES, mesh_clock_ms(),
-				   more);
+		return mesh_log_limit_pass(&process->limits.unaccepted, 1, mesh_clock_ms(), more);
+	return !peer->incoming || mesh_log_limit_pass(&process->limits.strangers, STRANGER_LINES,
+						      mesh_clock_ms(), more);
 }
 
 /*
@@ -131,7 +131,8 @@ void mesh_peer_lose(struct mesh_peer *peer, const char *reason)
 	mesh_peer_port_cancel(peer);
 	mesh_peer_sink_end(peer);
 	mesh_engine_unwatch(&peer->process->engine, &peer->watch);
-	peer->lost_ms = mesh_clock_ms();
+	/* Without a remote nothing of it is in flight. */
+	peer->lost_ms = peer->remote ? mesh_clock_ms() : 0;
 	mesh_peer_state_set(peer, MESH_PEER_LOST);
 }
 

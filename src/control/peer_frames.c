@@ -126,6 +126,10 @@ static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *
 	peer->remote_token = hello->peer_token;
 	mesh_remote_close(peer->domain, peer->remote); /* of an earlier attempt */
 	peer->remote = NULL;
+	if (peer->incoming && mesh_peer_sink_begin(peer)) {
+		hello_refuse(peer, MESH_REFUSAL_RESOURCES);
+		return;
+	}
 	ret = remote_open(peer, hello);
 	if (ret) {
 		mesh_peer_lose(peer, ret == -EPROTO ? "its endpoint name does not match this link"

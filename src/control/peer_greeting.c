@@ -6,6 +6,7 @@
 #include "control/link_watch.h"
 #include "control/peer_end.h"
 #include "control/peer_greeting.h"
+#include "control/peer_index.h"
 #include "control/peer_port.h"
 #include "fabric/breakage.h"
 #include "nic/rdma_error.h"
@@ -96,8 +97,11 @@ void mesh_peer_greeting_check(struct mesh_peer *peer)
 	if (peer->incoming && greeting_send(peer, MESH_MESSAGE_GREET_REPLY))
 		return; /* the next tick retries */
 	mesh_peer_state_set(peer, MESH_PEER_UP);
+	mesh_peer_sink_end(peer);
 	mesh_link_watch(peer);
-	if (!peer->incoming)
+	if (peer->incoming)
+		mesh_peer_index_add(peer); /* its node is known now */
+	else
 		mesh_peer_port_report(peer);
 }
 

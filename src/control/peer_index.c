@@ -75,3 +75,15 @@ const struct mesh_peer_bucket *mesh_peers_at(const struct mesh_process *process,
 	mesh_process_assert_locked(process);
 	return &process->index.by_address[address_bucket(address, control_port)];
 }
+
+bool mesh_peer_node_is_known(const struct mesh_process *process, const struct mesh_addr *address)
+{
+	const struct mesh_peer *peer;
+
+	LIST_FOREACH(peer, mesh_peers_at(process, address, 0), address_entry) {
+		if (peer->incoming && peer->state == MESH_PEER_UP &&
+		    mesh_addr_equal(&peer->address.addr, address))
+			return true;
+	}
+	return false;
+}

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * peer_index.h - finds peers without a walk over all of them: by the process at the other end, and
- * outgoing ones by their address. All with process->lock held.
+ * by their address. All with process->lock held.
  */
 #ifndef MESH_CONTROL_PEER_INDEX_H
 #define MESH_CONTROL_PEER_INDEX_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/lock.h"
@@ -16,7 +17,10 @@
 MESH_HOLDS(process)
 void mesh_peer_process_set(struct mesh_peer *peer, uint64_t process_id);
 
-/** Adds an outgoing peer by its address and control port, which are constant from now on. */
+/**
+ * Adds a peer by its address and control port, which are constant from now on: an outgoing one when
+ * it is made, an incoming one, which has the control port 0, when it is up.
+ */
 MESH_HOLDS(process)
 void mesh_peer_index_add(struct mesh_peer *peer);
 
@@ -35,7 +39,11 @@ void mesh_peer_index_remove(struct mesh_peer *peer);
 MESH_HOLDS(process)
 struct mesh_peer *mesh_peer_of_process(const struct mesh_peer *peer, struct mesh_peer *previous);
 
-/** The outgoing peers that may have this address: those of one bucket. */
+/** True if an incoming peer with this address is up. */
+MESH_HOLDS(process)
+bool mesh_peer_node_is_known(const struct mesh_process *process, const struct mesh_addr *address);
+
+/** The peers that may have this address: those of one bucket. */
 MESH_HOLDS(process)
 const struct mesh_peer_bucket *mesh_peers_at(const struct mesh_process *process,
 					     const struct mesh_addr *address,

@@ -10,7 +10,6 @@
 #include "base/container.h"
 #include "base/descriptors.h"
 #include "base/log.h"
-#include "base/random.h"
 #include "control/link.h"
 #include "control/link_watch.h"
 #include "control/peer_end.h"
@@ -183,7 +182,6 @@ static int peer_alloc(struct mesh_process *process, struct mesh_domain *domain,
 		      struct mesh_peer **made)
 {
 	struct mesh_peer *peer = calloc(1, sizeof(*peer));
-	int ret;
 
 	if (!peer)
 		return -ENOMEM;
@@ -192,14 +190,6 @@ static int peer_alloc(struct mesh_process *process, struct mesh_domain *domain,
 	peer->watch = (struct mesh_watch){.fd = -1, .ready = peer_ready};
 	peer->timer.expired = peer_expired;
 	peer->sink.message = mesh_peer_greeting_arrived;
-	ret = mesh_random(&peer->sink.token, sizeof(peer->sink.token));
-	if (!ret)
-		ret = mesh_sink_add(domain, &peer->sink);
-	if (ret) {
-		free(peer);
-		return ret;
-	}
-	peer->has_sink = true;
 	LIST_INIT(&peer->user_list);
 	LIST_INSERT_HEAD(&process->peers, peer, entry);
 	*made = peer;
@@ -233,8 +223,13 @@ int mesh_peer_get(struct mesh_process *process, struct mesh_domain *domain,
 	mesh_process_assert_locked(process);
 	if (!found) {
 		ret = peer_alloc(process, domain, &found);
-		if (ret)
+		if (!ret)
+			ret = mesh_peer_sink_begin(found);
+		if (ret) {
+			if (found)
+				mesh_peer_free(found);
 			return ret;
+		}
 		found->address = *address;
 		found->control_port = control_port;
 		found->listen_id = listen_id;
@@ -299,6 +294,7 @@ void mesh_peer_free(struct mesh_peer *peer)
 	greeted_leave(peer);
 	mesh_engine_timer_cancel(&peer->process->engine, &peer->timer);
 	mesh_peer_urgent_set(peer, false);
+	mesh_peer_stranger_set(peer, false);
 	mesh_peer_drain_end(peer);
 	mesh_peer_index_remove(peer);
 	mesh_engine_unwatch(&peer->process->engine, &peer->watch);

@@ -46,7 +46,7 @@ LIST_HEAD(mesh_peer_bucket, mesh_peer);
 /* Finds peers (peer_index.h); zeros: empty. */
 struct mesh_peer_index {
 	struct mesh_peer_bucket by_process[MESH_PEER_BUCKETS];
-	struct mesh_peer_bucket by_address[MESH_PEER_BUCKETS]; /* outgoing ones only */
+	struct mesh_peer_bucket by_address[MESH_PEER_BUCKETS];
 };
 
 /* Which port our provider connected from: peer_port.c. */
@@ -107,12 +107,16 @@ struct mesh_process {
 		struct mesh_log_limit strangers;     /* ended before they were up */
 		struct mesh_log_limit unaccepted; /* lost before NCCL accepted a comm of theirs */
 		struct mesh_log_limit mtu;
+		struct mesh_log_limit full; /* no memory or no id for a connection */
 	} limits;
 
 	LIST_HEAD(, mesh_peer) peers MESH_GUARDED_BY(process);
 	struct mesh_peer_index index MESH_GUARDED_BY(process);
 	struct mesh_peer *_Atomic greeted; /* those that greetings arrived for; no lock */
 	struct mesh_process_ports ports MESH_GUARDED_BY(process);
+	/* Incoming peers that have not sent HELLO yet, the oldest first. */
+	TAILQ_HEAD(mesh_peer_strangers, mesh_peer) strangers MESH_GUARDED_BY(process);
+	int num_strangers MESH_GUARDED_BY(process);
 	int num_urgent MESH_GUARDED_BY(process); /* peers that need a poll each millisecond */
 	LIST_HEAD(, mesh_peer) strays MESH_GUARDED_BY(process); /* see mesh_peer_drain() */
 	LIST_HEAD(, mesh_link) links MESH_GUARDED_BY(process);	/* of the peers that are up */

@@ -72,6 +72,7 @@ struct mesh_domain {
 	size_t segment_bytes;		 /* of a usual large one, as configured; 0 if unknown */
 	size_t inject_max;		 /* bytes of the largest message that needs no buffer */
 	struct mesh_log_limit breakages; /* under lock */
+	struct mesh_log_limit bad_names; /* endpoint names of peers; under transmit_lock */
 	/*
 	 * Of the immediate that an RMA write carries: 64, 32 or 0. On tcp;ofi_rxm it is 0, because
 	 * libfabric (1.17 to 2.6 at least) crashes the receiver if a sender dies in the middle of a

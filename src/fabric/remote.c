@@ -36,13 +36,15 @@ MESH_HOLDS(transmit)
 static int remote_insert(struct mesh_domain *domain, struct mesh_remote *remote)
 {
 	int ret = fi_av_insert(domain->av, remote->name, 1, &remote->fi_addr, 0, NULL);
+	char more[MESH_LOG_LIMIT_TEXT_MAX];
 
 	if (ret == 1) {
 		remote->flow = mesh_flow_get(domain, remote->name, remote->name_len);
 		return remote->flow ? 0 : -ENOMEM;
 	}
-	mesh_warn("%s: libfabric rejects a peer's endpoint name: %s", domain->nic->netdev,
-		  ret < 0 ? fi_strerror(-ret) : "no such address");
+	if (mesh_log_limit_pass(&domain->bad_names, 1, mesh_clock_ms(), more))
+		mesh_warn("%s: libfabric rejects a peer's endpoint name: %s%s", domain->nic->netdev,
+			  ret < 0 ? fi_strerror(-ret) : "no such address", more);
 	return ret < 0 ? ret : -EINVAL;
 }
 

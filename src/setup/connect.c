@@ -22,6 +22,8 @@
 #include "transport/path_state.h"
 #include "wire/protocol.h"
 
+/* Lines about connections that find no room, here or there, within MESH_LOG_LIMIT_PERIOD_MS. */
+#define FULL_LINES 8
 /* The engine advances an attempt this often, in milliseconds. */
 #define ADVANCE_MS 20
 
@@ -130,8 +132,9 @@ static void request_send(struct mesh_connect *connect)
 MESH_HOLDS(process)
 static void path_request(struct mesh_connect *connect)
 {
+	struct mesh_log_limit *limit = &connect->net->process->limits.full;
 	struct mesh_peer *peer = connect->peers[connect->num_accepted];
-	char text[MESH_PEER_TEXT_MAX];
+	char text[MESH_PEER_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
 	uint64_t key;
 	int ret;
 
@@ -146,8 +149,9 @@ static void path_request(struct mesh_connect *connect)
 			connect->comm->opener = connect;
 	}
 	if (ret) {
-		mesh_warn("cannot make a connection to %s: %s", mesh_peer_text(peer, text),
-			  strerror(-ret));
+		if (mesh_log_limit_pass(limit, FULL_LINES, mesh_clock_ms(), more))
+			mesh_warn("cannot make a connection to %s: %s%s",
+				  mesh_peer_text(peer, text), strerror(-ret), more);
 		connect_fail(connect, ret);
 		return;
 	}
@@ -176,11 +180,14 @@ static void connect_accepted(struct mesh_connect *connect, uint32_t remote_id,
 MESH_HOLDS(process)
 static void connect_refused(struct mesh_connect *connect, enum mesh_refusal refusal)
 {
-	char text[MESH_PEER_TEXT_MAX];
+	struct mesh_log_limit *limit = &connect->net->process->limits.full;
+	char text[MESH_PEER_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX] = "";
 
-	mesh_warn("%s refused a connection: %s",
-		  mesh_peer_text(connect->peers[connect->num_accepted], text),
-		  mesh_refusal_text(refusal));
+	if (refusal != MESH_REFUSAL_RESOURCES ||
+	    mesh_log_limit_pass(limit, FULL_LINES, mesh_clock_ms(), more))
+		mesh_warn("%s refused a connection: %s%s",
+			  mesh_peer_text(connect->peers[connect->num_accepted], text),
+			  mesh_refusal_text(refusal), more);
 	connect_fail(connect, -ECONNREFUSED);
 }
 

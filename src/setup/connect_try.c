@@ -25,6 +25,8 @@
 #define FOLLOW_RETRY_MS 600
 /* Every link has link-local addresses, and most pairs of them do not connect: they get less. */
 #define FOLLOW_LINK_LOCAL_MS 300
+/* Lines about connections that find no room, within MESH_LOG_LIMIT_PERIOD_MS. */
+#define FULL_LINES 8
 /* A path that is this many times slower than the fastest would only slow the comm down. */
 #define SPEED_RATIO_MAX 8
 
@@ -69,8 +71,9 @@ static bool pair_is_apart(const struct mesh_connect *connect, struct mesh_path_c
 int mesh_connect_try_start(struct mesh_connect *connect, uint64_t now_ms)
 {
 	const struct mesh_path_choice *choice = &connect->choice;
+	struct mesh_process *process = connect->net->process;
 	int max = paths_max(connect), i, k, ret = 0;
-	char node[MESH_HANDLE_NODE_TEXT_MAX];
+	char node[MESH_HANDLE_NODE_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
 
 	connect->try_ms = now_ms;
 	connect->up_ms = 0;
@@ -84,8 +87,9 @@ int mesh_connect_try_start(struct mesh_connect *connect, uint64_t now_ms)
 	}
 	if (connect->num_peers)
 		return 0;
-	mesh_warn("node %s cannot begin to connect to node %s: %s", connect->net->process->name,
-		  mesh_handle_node_text(&connect->handle, node), strerror(-ret));
+	if (mesh_log_limit_pass(&process->limits.full, FULL_LINES, now_ms, more))
+		mesh_warn("node %s cannot begin to connect to node %s: %s%s", process->name,
+			  mesh_handle_node_text(&connect->handle, node), strerror(-ret), more);
 	return ret;
 }
 

@@ -125,6 +125,7 @@ static int setup_make(struct mesh_setup **made)
 	process->events = &mesh_setup_events;
 	setup->work = &mesh_setup_work;
 	LIST_INIT(&process->peers);
+	TAILQ_INIT(&process->strangers);
 	LIST_INIT(&setup->listeners);
 	LIST_INIT(&setup->connects);
 	LIST_INIT(&process->comms);

@@ -33,6 +33,7 @@ int fixture_setup(void **state)
 	process->config.segment_bytes = SEGMENT_BYTES;
 	process->config.eager_limit_bytes = FIXTURE_EAGER_LIMIT;
 	process->counters = &process->own_counters;
+	TAILQ_INIT(&process->strangers);
 	process->engine.wake_fd = process->engine.epoll_fd = -1;
 	process->events = &mesh_setup_events;
 	fixture.net.setup = &fixture.setup;

@@ -12,6 +12,8 @@
 #include <cmocka.h>
 
 #include "control/controls.h"
+#include "control/peer_index.h"
+#include "control/peer_life.h"
 #include "setup/listener.h"
 #include "setup/setup.h"
 
@@ -144,6 +146,78 @@ static void test_other_errors_are_final(void **state)
 	assert_int_equal(binds, 1);
 }
 
+/* ---- strangers ----------------------------------------------------------------------------- */
+
+#define STRANGERS_MAX 256 /* controls.c */
+
+static void lost(struct mesh_peer *peer, bool missed)
+{
+	(void)peer;
+	(void)missed;
+}
+
+static const struct mesh_peer_events events = {.lost = lost};
+
+static void stranger_add(struct mesh_peer *peer, const char *address)
+{
+	*peer = (struct mesh_peer){
+		.process = &process,
+		.domain = &domains[0],
+		.watch.fd = -1,
+		.incoming = true,
+		.state = MESH_PEER_HELLO,
+	};
+	assert_int_equal(mesh_addr_parse(address, &peer->address.addr), 0);
+	mesh_peer_stranger_set(peer, true);
+	process.num_strangers = STRANGERS_MAX;
+}
+
+/* Somebody connects to the first NIC. Returns the other end. */
+static int somebody_connects(void)
+{
+	struct mesh_watch *watch = &process.controls[0].watch;
+	struct sockaddr_storage name;
+	socklen_t size = sizeof(name);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(getsockname(watch->fd, (struct sockaddr *)&name, &size), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&name, size), 0);
+	watch->ready(watch, EPOLLIN);
+	return fd;
+}
+
+/* Nodes that are connected already are the last that go. */
+static void test_known_nodes_stay(void **state)
+{
+	struct mesh_peer known = {0}, friend, foreign;
+	int fds[2];
+
+	(void)state;
+	process.events = &events;
+	process.counters = &process.own_counters;
+	TAILQ_INIT(&process.strangers);
+	assert_int_equal(mesh_controls_open(&process), 0);
+	known.process = &process;
+	known.incoming = true;
+	known.state = MESH_PEER_UP;
+	assert_int_equal(mesh_addr_parse("10.7.0.2", &known.address.addr), 0);
+	mesh_peer_index_add(&known);
+	stranger_add(&friend, "10.7.0.2");
+	stranger_add(&foreign, "10.7.0.3");
+	fds[0] = somebody_connects();
+	assert_int_equal(friend.state, MESH_PEER_HELLO);
+	assert_int_equal(foreign.state, MESH_PEER_LOST);
+	process.num_strangers = STRANGERS_MAX;
+	mesh_peer_free(TAILQ_LAST(&process.strangers, mesh_peer_strangers)); /* the new one */
+	process.num_strangers = STRANGERS_MAX;
+	fds[1] = somebody_connects();
+	assert_int_equal(friend.state, MESH_PEER_LOST);
+	mesh_peer_free(TAILQ_LAST(&process.strangers, mesh_peer_strangers));
+	close(fds[0]);
+	close(fds[1]);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -152,6 +226,7 @@ int main(void)
 		TEST(test_other_port_is_tried),
 		TEST(test_no_port_is_free),
 		TEST(test_other_errors_are_final),
+		TEST(test_known_nodes_stay),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
