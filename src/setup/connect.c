@@ -24,8 +24,20 @@
 
 /* Lines about connections that find no room, here or there, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define FULL_LINES 8
-/* The engine advances an attempt this often, in milliseconds. */
-#define ADVANCE_MS 20
+/*
+ * NCCL's thread advances an attempt in each call. The engine does so after this time, and after a
+ * 16th of the attempt's age: most attempts that NCCL no longer asks about are old.
+ */
+#define ADVANCE_MIN_MS 20
+#define ADVANCE_MAX_MS 500
+#define ADVANCE_PART 16
+/*
+ * NCCL may never ask for the result: its tables up to v10 forget an attempt that they gave up. The
+ * result is freed after the first time, and after the second one once more: if this process was
+ * stopped meanwhile, NCCL had no chance to ask.
+ */
+#define ABANDONED_MS 60000
+#define LAST_CALL_MS 5000
 
 static const uint8_t connect_may_follow[MESH_CONNECT_STATES] = {
 	[MESH_CONNECT_PEERS] = 1 << MESH_CONNECT_SENT, /* a path broke before all were accepted */
@@ -298,15 +310,33 @@ static struct mesh_connect *connect_find(struct mesh_net *net, uint64_t id,
 	return NULL;
 }
 
-/* NCCL's thread advances it as well, in each call; the engine does so while NCCL does not call. */
+static uint64_t advance_pause_ms(const struct mesh_connect *connect, uint64_t now_ms)
+{
+	uint64_t pause_ms = mesh_clock_elapsed_ms(connect->started_ms, now_ms) / ADVANCE_PART;
+
+	if (pause_ms < ADVANCE_MIN_MS)
+		return ADVANCE_MIN_MS;
+	return pause_ms < ADVANCE_MAX_MS ? pause_ms : ADVANCE_MAX_MS;
+}
+
 MESH_HOLDS(process)
 static void connect_expired(struct mesh_timer *timer, uint64_t now_ms)
 {
 	struct mesh_connect *connect = mesh_container_of(timer, struct mesh_connect, timer);
+	struct mesh_engine *engine = &connect->net->process->engine;
 
 	mesh_connect_advance(connect, now_ms);
-	if (connect->state < MESH_CONNECT_DONE) /* else NCCL's call is next */
-		mesh_engine_timer_set(&connect->net->process->engine, timer, now_ms + ADVANCE_MS);
+	if (connect->state < MESH_CONNECT_DONE) {
+		mesh_engine_timer_set(engine, timer, now_ms + advance_pause_ms(connect, now_ms));
+	} else if (!connect->over_ms) {
+		connect->over_ms = now_ms;
+		mesh_engine_timer_set(engine, timer, now_ms + ABANDONED_MS);
+	} else if (!connect->last_call) {
+		connect->last_call = true;
+		mesh_engine_timer_set(engine, timer, now_ms + LAST_CALL_MS);
+	} else {
+		mesh_connect_free(connect);
+	}
 }
 
 /*
@@ -370,7 +400,8 @@ static int connect_start(struct mesh_net *net, int dev, const struct mesh_handle
 	LIST_INSERT_HEAD(&net->setup->connects, connect, entry);
 	LIST_INSERT_HEAD(bucket_of(net->setup, connect->id), connect, id_entry);
 	connect->timer.expired = connect_expired;
-	mesh_engine_timer_set(&process->engine, &connect->timer, connect->started_ms + ADVANCE_MS);
+	mesh_engine_timer_set(&process->engine, &connect->timer,
+			      connect->started_ms + ADVANCE_MIN_MS);
 	*started = connect;
 	return 0;
 }

@@ -22,7 +22,9 @@ enum mesh_connect_state {
 struct mesh_connect {
 	LIST_ENTRY(mesh_connect) entry;	   /* setup->connects; all under process->lock */
 	LIST_ENTRY(mesh_connect) id_entry; /* setup->connects_by_id */
-	struct mesh_timer timer;	   /* when the engine advances it */
+	struct mesh_timer timer;	   /* when the engine advances or frees it */
+	uint64_t over_ms; /* since when the engine knows it as DONE or FAILED; 0: it is not */
+	bool last_call;	  /* NCCL's last chance to fetch the result has begun */
 	struct mesh_net *net;
 	uint64_t id; /* NCCL's handle buffer carries it between calls */
 	enum mesh_connect_state state;

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "setup/connect.h"
+#include "setup/connecting.h"
 #include "setup/listener.h"
 #include "setup/net.h"
 #include "setup/setup.h"
@@ -326,6 +327,39 @@ static void test_no_answer_in_time(void **state)
 	close(fd);
 }
 
+/* As if the only attempt's next deadline had come, once it is over. False if there is none. */
+static bool deadline_comes(void)
+{
+	struct mesh_process *process = net->process;
+	struct mesh_connect *attempt;
+	bool there;
+
+	mesh_lock_take(&process->lock);
+	attempt = LIST_FIRST(&net->setup->connects);
+	there = attempt != NULL;
+	if (there && attempt->over_ms)
+		mesh_engine_timer_set(&process->engine, &attempt->timer, 0);
+	mesh_lock_release(&process->lock);
+	return there;
+}
+
+/* NCCL does not ask for the result: the memory is freed, and a later call starts again. */
+static void test_abandoned(void **state)
+{
+	uint64_t limit_ms = mesh_clock_ms() + LIMIT_MS;
+
+	(void)state;
+	assert_int_equal(try_once(net, bytes), 0);
+	attempt_ages();
+	while (deadline_comes())
+		assert_true(mesh_clock_ms() < limit_ms);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
+	assert_true(log_captured(MESH_LOG_WARN, "gave up connecting"));
+	assert_int_not_equal(mesh_handle_connect_id_get(bytes), 0);
+	assert_int_equal(try_once(net, bytes), 0);
+	assert_true(deadline_comes());
+}
+
 /* Since when each attempt was refused; 0 if not. @ms: makes that so much longer ago. */
 static uint64_t refused_ms(uint64_t ms)
 {
@@ -516,6 +550,7 @@ int main(void)
 		TEST(test_kernel_keeps_watch),
 		TEST(test_listen),
 		TEST(test_nobody_connects),
+		TEST(test_abandoned),
 	};
 
 	setenv("NCCL_MESH_NICS", "=lo", 1);
