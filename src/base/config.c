@@ -60,8 +60,8 @@ const struct mesh_setting mesh_settings[] = {
 	       "cables."),
 	NUMBER("NCCL_MESH_SEGMENT_SIZE", MESH_SETTING_BYTES, segment_bytes, "4M", 4096, 1 << 30,
 	       "Larger messages are cut into segments of this size, and into smaller ones if there "
-	       "are several paths. Messages of other connections to the same node may wait for one "
-	       "segment."),
+	       "are several paths, or over TCP (512K). Messages of other connections to the same "
+	       "node may wait for one segment."),
 	NUMBER("NCCL_MESH_RECOVERY", MESH_SETTING_SWITCH, recovery, "on", 0, 1,
 	       "With 'on', a connection that has several paths goes on over the others when one of "
 	       "them is lost (provider tcp only). With 'off', it fails. Must be the same on all "

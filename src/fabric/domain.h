@@ -43,17 +43,26 @@ struct mesh_verbs_fence;
 struct mesh_waiter;
 
 TAILQ_HEAD(mesh_buffer_list, mesh_buffer);
+TAILQ_HEAD(mesh_flow_list, mesh_flow);
 TAILQ_HEAD(mesh_waiter_list, mesh_waiter);
 
 /* Completions that one read of the queue returns. */
 #define MESH_POLL_ENTRIES 16
 
+/*
+ * On tcp the provider copies a write into the socket, with a lock of its own held that each poll
+ * needs, and we hold a comm's lock. No further write is posted after so many bytes until the next
+ * poll begins, so that no other comm waits for long: 1 MiB takes about a quarter of a millisecond.
+ */
+#define MESH_COPY_MAX ((size_t)1 << 20)
+/* The usual size of a large write there, in bytes. */
+#define MESH_COPY_SEGMENT ((size_t)512 << 10)
 /* The smallest page size; the kernel locks whole pages. */
 #define MESH_PAGE_BYTES 4096
 
 struct mesh_domain {
-	struct mesh_lock mrs_lock; /* order: process, mrs, domain, comm, transmit */
-	struct mesh_lock lock;
+	struct mesh_lock lock; /* order: process, mrs, domain, comm, transmit */
+	struct mesh_lock mrs_lock;
 	struct mesh_lock transmit_lock; /* innermost */
 	const struct mesh_nic *nic;
 	int dev; /* index of the NIC */
@@ -69,7 +78,7 @@ struct mesh_domain {
 	size_t name_len;
 	uint16_t port;			 /* of the endpoint's name, host order */
 	size_t segment_max;		 /* bytes of the largest RMA write */
-	size_t segment_bytes;		 /* of a usual large one, as configured; 0 if unknown */
+	size_t segment_bytes;		 /* of a usual large one; 0 if unknown */
 	size_t inject_max;		 /* bytes of the largest message that needs no buffer */
 	struct mesh_log_limit breakages; /* under lock */
 	struct mesh_log_limit bad_names; /* endpoint names of peers; under transmit_lock */
@@ -94,9 +103,13 @@ struct mesh_domain {
 	int num_free_buffers MESH_GUARDED_BY(transmit);			/* transmit_lock */
 	TAILQ_HEAD(, mesh_remote) backlogged MESH_GUARDED_BY(transmit); /* transmit_lock */
 	struct mesh_waiter_list waiters MESH_GUARDED_BY(transmit);	/* transmit_lock */
-	LIST_HEAD(, mesh_remote) remotes MESH_GUARDED_BY(transmit);	/* transmit_lock */
-	LIST_HEAD(, mesh_flow) flows MESH_GUARDED_BY(transmit);		/* transmit_lock */
-	_Atomic(bool) has_waiting;	  /* backlogged or waiters may not be empty */
+	struct mesh_flow_list waited MESH_GUARDED_BY(transmit); /* with waiters; transmit_lock */
+	bool has_joined MESH_GUARDED_BY(transmit); /* a waiter joined one of them; transmit_lock */
+	LIST_HEAD(, mesh_remote) remotes MESH_GUARDED_BY(transmit); /* transmit_lock */
+	LIST_HEAD(, mesh_flow) flows MESH_GUARDED_BY(transmit);	    /* transmit_lock */
+	_Atomic(bool) has_waiting;   /* backlogged, waiters or waited may not be empty */
+	_Atomic(uint64_t) copied;    /* bytes of writes since the poll copied_in began; tcp only */
+	_Atomic(uint64_t) copied_in; /* the number of that poll; both under transmit_lock */
 	struct mesh_connector *connector; /* verbs: for posts that connect; else NULL */
 	_Atomic(bool) claimed;		  /* by such a post: set with lock and transmit_lock held */
 

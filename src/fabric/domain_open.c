@@ -133,6 +133,9 @@ static void limits_set(struct mesh_domain *domain)
 	if (domain->provider != MESH_PROVIDER_VERBS_RXM)
 		domain->delivery_flag = FI_DELIVERY_COMPLETE;
 	domain->segment_max = domain->info->ep_attr->max_msg_size;
+	if (domain->provider != MESH_PROVIDER_VERBS_RXM &&
+	    (!domain->segment_bytes || domain->segment_bytes > MESH_COPY_SEGMENT))
+		domain->segment_bytes = MESH_COPY_SEGMENT;
 	domain->inject_max = domain->info->tx_attr->inject_size;
 }
 
@@ -191,6 +194,8 @@ static void domain_init(struct mesh_domain *domain, const struct mesh_domain_opt
 	TAILQ_INIT(&domain->free_buffers);
 	TAILQ_INIT(&domain->backlogged);
 	TAILQ_INIT(&domain->waiters);
+	TAILQ_INIT(&domain->waited);
+	atomic_store(&domain->copied_in, UINT64_MAX - 1); /* no poll */
 	TAILQ_INIT(&domain->unposted);
 	LIST_INIT(&domain->remotes);
 	LIST_INIT(&domain->flows);

@@ -58,6 +58,8 @@ void mesh_flow_put(struct mesh_domain *domain, struct mesh_flow *flow)
 	/* If a completion may still arrive, the flow stays until reuse or the domain's close. */
 	if (--flow->users || flow->num_buffers || mesh_pace_in_flight(&flow->pace))
 		return;
+	if (flow->is_waited)
+		TAILQ_REMOVE(&domain->waited, flow, waited);
 	LIST_REMOVE(flow, entry);
 	free(flow);
 }
@@ -72,36 +74,36 @@ void mesh_flows_close(struct mesh_domain *domain)
 	}
 }
 
-/* Under transmit_lock, like all writers of num_claims. */
-static void claim_set(struct mesh_waiter *waiter, size_t claim)
+void mesh_flow_posted(struct mesh_domain *domain, struct mesh_flow *flow, size_t size,
+		      uint64_t now_ns)
 {
-	_Atomic(int) *num_claims = &waiter->flow->num_claims;
-	int num = atomic_load_explicit(num_claims, memory_order_relaxed);
+	uint64_t polls = atomic_load_explicit(&domain->polls, memory_order_relaxed);
+	uint64_t copied = atomic_load_explicit(&domain->copied, memory_order_relaxed);
 
-	num += (claim != 0) - (waiter->claim != 0);
-	atomic_store_explicit(num_claims, num, memory_order_relaxed);
-	waiter->claim = claim;
+	mesh_transmit_assert_locked(domain);
+	mesh_pace_posted(&flow->pace, size, now_ns);
+	if (domain->provider == MESH_PROVIDER_VERBS_RXM)
+		return;
+	if (atomic_load_explicit(&domain->copied_in, memory_order_relaxed) != polls)
+		copied = 0;
+	atomic_store_explicit(&domain->copied, copied + size, memory_order_relaxed);
+	atomic_store_explicit(&domain->copied_in, polls, memory_order_relaxed);
 }
 
-void mesh_flow_wait(struct mesh_domain *domain, struct mesh_flow *flow, struct mesh_waiter *waiter,
-		    size_t claim)
+void mesh_flow_wait(struct mesh_domain *domain, struct mesh_flow *flow, struct mesh_waiter *waiter)
 {
 	mesh_transmit_lock(domain);
 	if (!waiter->queued && !waiter->flow) {
 		waiter->flow = flow;
+		flow->num_waiters++;
 		TAILQ_INSERT_TAIL(&flow->waiters, waiter, entry);
-		atomic_store(&flow->has_waiters, true);
+		if (!flow->is_waited)
+			TAILQ_INSERT_TAIL(&domain->waited, flow, waited);
+		flow->is_waited = true;
+		domain->has_joined = true;
+		atomic_store_explicit(&domain->has_waiting, true, memory_order_relaxed);
 	}
-	if (waiter->flow)
-		claim_set(waiter, claim);
 	mesh_transmit_unlock(domain);
-	/*
-	 * The last completion may have arrived after the caller's check and before the waiter was
-	 * queued. Either the completion sees the waiter, or this check sees the completion: each
-	 * side stores before it loads, and all four are seq_cst.
-	 */
-	if (!mesh_pace_in_flight(&flow->pace))
-		mesh_domain_wait(domain, waiter);
 }
 
 void mesh_flow_leave(struct mesh_domain *domain, struct mesh_waiter *waiter)
@@ -111,46 +113,103 @@ void mesh_flow_leave(struct mesh_domain *domain, struct mesh_waiter *waiter)
 	mesh_transmit_assert_locked(domain);
 	if (!flow)
 		return;
-	claim_set(waiter, 0);
 	waiter->flow = NULL;
+	flow->num_waiters--;
 	TAILQ_REMOVE(&flow->waiters, waiter, entry);
-	if (TAILQ_EMPTY(&flow->waiters))
-		atomic_store_explicit(&flow->has_waiters, false, memory_order_relaxed);
 }
 
-static unsigned int num_waiters(const struct mesh_flow *flow)
+/*
+ * Resumes each of the present waiters once, in order, while there is room. One that wants more is
+ * queued again at the end, so the loop is bounded by the number of waiters at its start.
+ */
+MESH_HOLDS(domain)
+MESH_HOLDS(transmit)
+static void flow_serve(struct mesh_domain *domain, struct mesh_flow *flow)
 {
-	const struct mesh_waiter *waiter;
+	unsigned int turns = flow->num_waiters;
+	struct mesh_waiter *waiter;
+
+	for (; turns && mesh_flow_has_room(domain, flow); turns--) {
+		waiter = TAILQ_FIRST(&flow->waiters);
+		if (!waiter)
+			break;
+		mesh_flow_leave(domain, waiter);
+		mesh_transmit_unlock(domain);
+		waiter->resume(waiter); /* its comm keeps the flow: closing needs domain->lock */
+		mesh_transmit_lock(domain);
+	}
+}
+
+/*
+ * True if the waiters have to be looked at: something completed since their last turn, nothing is
+ * in flight that could complete, or only what was copied before held them back. A waiter for one
+ * path of several may be in the line of a flow that has room, and need not be asked in each poll.
+ */
+MESH_HOLDS(domain)
+static bool flow_is_due(const struct mesh_domain *domain, const struct mesh_flow *flow)
+{
+	uint64_t polls = atomic_load_explicit(&domain->polls, memory_order_relaxed);
+
+	return atomic_load_explicit(&flow->pace.completed, memory_order_relaxed) != flow->served ||
+	       !mesh_pace_in_flight(&flow->pace) ||
+	       polls - atomic_load_explicit(&domain->copied_in, memory_order_relaxed) <= 1;
+}
+
+/* True if time alone may make room, or another choice of path: nothing of it completes. */
+static bool flow_is_pending(const struct mesh_domain *domain, const struct mesh_flow *flow)
+{
+	return !mesh_pace_in_flight(&flow->pace) ||
+	       (mesh_pace_has_room(&flow->pace) && !mesh_flow_has_room(domain, flow));
+}
+
+MESH_HOLDS(transmit)
+static unsigned int num_waited(const struct mesh_domain *domain)
+{
+	const struct mesh_flow *flow;
 	unsigned int length = 0;
 
-	TAILQ_FOREACH(waiter, &flow->waiters, entry)
+	TAILQ_FOREACH(flow, &domain->waited, waited)
 		length++;
 	return length;
 }
 
 /*
- * Resumes each of the present waiters once, in order, while there is room for the claim of the
- * first: short segments do not overtake a long one. A waiter that needs more room is queued again
- * at the end, so the loop is bounded by the number of waiters at its start.
+ * Goes once through the flows that have waiters, and takes those that have none any more out of the
+ * list. Returns as mesh_waiters_resume(). A flow without waiters may be freed meanwhile.
  */
-static void waiters_serve(struct mesh_domain *domain, struct mesh_flow *flow)
+MESH_HOLDS(domain)
+static bool flows_serve(struct mesh_domain *domain)
 {
-	struct mesh_waiter *waiter;
+	struct mesh_flow *flow;
+	bool pending = false;
 	unsigned int turns;
 
 	mesh_transmit_lock(domain);
-	for (turns = num_waiters(flow); turns; turns--) {
-		waiter = TAILQ_FIRST(&flow->waiters);
-		if (!waiter || !mesh_pace_has_room(&flow->pace, waiter->claim ? waiter->claim : 1))
+	domain->has_joined = false;
+	for (turns = num_waited(domain); turns; turns--) {
+		flow = TAILQ_FIRST(&domain->waited);
+		if (!flow)
 			break;
-		mesh_flow_leave(domain, waiter);
-		atomic_store_explicit(&flow->turn, waiter, memory_order_relaxed);
-		mesh_transmit_unlock(domain);
-		waiter->resume(waiter);
-		mesh_transmit_lock(domain);
-		atomic_store_explicit(&flow->turn, NULL, memory_order_relaxed);
+		TAILQ_REMOVE(&domain->waited, flow, waited);
+		if (flow->num_waiters && flow_is_due(domain, flow)) {
+			flow->served =
+				atomic_load_explicit(&flow->pace.completed, memory_order_relaxed);
+			flow_serve(domain, flow);
+		}
+		flow->is_waited = flow->num_waiters;
+		if (flow->is_waited)
+			TAILQ_INSERT_TAIL(&domain->waited, flow, waited);
+		pending |= flow->is_waited && flow_is_pending(domain, flow);
 	}
 	mesh_transmit_unlock(domain);
+	return pending;
+}
+
+/* The next poll, or this one, serves those that wait for room. */
+static void room_note(struct mesh_domain *domain, struct mesh_flow *flow)
+{
+	if (atomic_load_explicit(&flow->is_waited, memory_order_relaxed))
+		atomic_store_explicit(&domain->has_waiting, true, memory_order_relaxed);
 }
 
 void mesh_flow_completed(struct mesh_domain *domain, struct mesh_flow *flow, size_t size,
@@ -162,16 +221,14 @@ void mesh_flow_completed(struct mesh_domain *domain, struct mesh_flow *flow, siz
 	if (arrived)
 		mesh_pace_round_trip(&flow->pace, size, posted_ns, now_ns);
 	mesh_pace_completed(&flow->pace, size, posted_ns, now_ns);
-	if (atomic_load(&flow->has_waiters)) /* see mesh_flow_wait() */
-		waiters_serve(domain, flow);
+	room_note(domain, flow);
 }
 
 void mesh_flow_forget(struct mesh_domain *domain, struct mesh_flow *flow, size_t size)
 {
 	mesh_domain_assert_locked(domain);
 	mesh_pace_forget(&flow->pace, size);
-	if (atomic_load(&flow->has_waiters))
-		waiters_serve(domain, flow);
+	room_note(domain, flow);
 }
 
 void mesh_domain_wait(struct mesh_domain *domain, struct mesh_waiter *waiter)
@@ -198,7 +255,7 @@ void mesh_domain_wait_cancel(struct mesh_domain *domain, struct mesh_waiter *wai
 	mesh_transmit_unlock(domain);
 }
 
-void mesh_waiters_resume(struct mesh_domain *domain)
+bool mesh_waiters_resume(struct mesh_domain *domain)
 {
 	struct mesh_waiter_list ready = TAILQ_HEAD_INITIALIZER(ready);
 	struct mesh_waiter *waiter;
@@ -215,4 +272,5 @@ void mesh_waiters_resume(struct mesh_domain *domain)
 		mesh_transmit_lock(domain);
 	}
 	mesh_transmit_unlock(domain);
+	return flows_serve(domain);
 }

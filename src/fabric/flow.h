@@ -26,20 +26,20 @@ struct mesh_flow {
 	bool connected;
 	int num_buffers;		 /* message buffers taken and not put back */
 	struct mesh_waiter_list waiters; /* for room; FIFO */
-	_Atomic(bool) has_waiters;
-	_Atomic(int) num_claims; /* waiters whose claim is not 0: no later post overtakes them */
-	_Atomic(struct mesh_waiter *) turn; /* whose resume() is running for the room; or NULL */
+	unsigned int num_waiters;
+	TAILQ_ENTRY(mesh_flow) waited; /* domain->waited */
+	_Atomic(bool) is_waited;       /* in that list: it may have waiters */
+	uint64_t served; /* bytes that had completed when the waiters had their last turn; lock */
 };
 
 /*
  * A user that could not post. It waits for one of two events at a time: the next poll, if the
- * provider or the buffers had no room, or a completion on a flow whose window is full.
+ * provider or the buffers had no room, or room in a flow.
  */
 struct mesh_waiter {
 	TAILQ_ENTRY(mesh_waiter) entry;
-	bool queued;		/* for the next poll; under transmit_lock */
-	struct mesh_flow *flow; /* or for room there; under transmit_lock */
-	size_t claim; /* bytes to post there; 0: it only checks the choice of flow again */
+	bool queued;				    /* for the next poll; under transmit_lock */
+	struct mesh_flow *flow;			    /* or for room there; under transmit_lock */
 	void (*resume)(struct mesh_waiter *waiter); /* domain->lock held, transmit_lock not */
 };
 
@@ -62,35 +62,36 @@ void mesh_flow_leave(struct mesh_domain *domain, struct mesh_waiter *waiter);
 void mesh_domain_wait(struct mesh_domain *domain, struct mesh_waiter *waiter);
 
 /**
- * True if @bytes may be posted on @flow now: there is room, and no earlier waiter claims it. An
- * estimate, without a lock.
+ * True if another write may be posted on @flow now: its window has room, and not too much has been
+ * copied since the last poll began (mesh_flow_posted()). An estimate, without a lock.
  */
-static inline bool mesh_flow_has_room(const struct mesh_flow *flow,
-				      const struct mesh_waiter *waiter, size_t bytes)
+static inline bool mesh_flow_has_room(const struct mesh_domain *domain,
+				      const struct mesh_flow *flow)
 {
-	if (atomic_load_explicit(&flow->num_claims, memory_order_relaxed) &&
-	    atomic_load_explicit(&flow->turn, memory_order_relaxed) != waiter)
+	if (atomic_load_explicit(&domain->copied, memory_order_relaxed) >= MESH_COPY_MAX &&
+	    atomic_load_explicit(&domain->copied_in, memory_order_relaxed) ==
+		    atomic_load_explicit(&domain->polls, memory_order_relaxed))
 		return false;
-	return mesh_pace_has_room(&flow->pace, bytes);
+	return mesh_pace_has_room(&flow->pace);
 }
 
+/** Counts a write that was posted. transmit_lock held. */
+MESH_HOLDS(transmit)
+void mesh_flow_posted(struct mesh_domain *domain, struct mesh_flow *flow, size_t size,
+		      uint64_t now_ns);
+
 /**
- * Queues @waiter on @flow, to be resumed in FIFO order when there is room. A second call only
- * changes the claim. Any lock except transmit_lock may be held.
- *
- * @claim: bytes to be posted here: later posts leave this room free. 0: another flow is better now;
- *	   the waiter only checks the choice again at the next completion
+ * Queues @waiter on @flow, to be resumed in FIFO order by a poll after which there is room. If it
+ * waits already, it keeps its place. Any lock except transmit_lock may be held.
  */
-void mesh_flow_wait(struct mesh_domain *domain, struct mesh_flow *flow, struct mesh_waiter *waiter,
-		    size_t claim);
+void mesh_flow_wait(struct mesh_domain *domain, struct mesh_flow *flow, struct mesh_waiter *waiter);
 
 /** Removes @waiter from both queues. domain->lock held, so that no resume() is running. */
 MESH_HOLDS(domain)
 void mesh_domain_wait_cancel(struct mesh_domain *domain, struct mesh_waiter *waiter);
 
 /**
- * Counts a completed write, and resumes the waiters for room in FIFO order. domain->lock held, no
- * comm's lock.
+ * Counts a completed write. domain->lock held.
  *
  * @size: bytes of the write; @posted_ns: when it was posted; @arrived: true if the completion means
  * that the peer has the data, so that it shows the latency
@@ -106,8 +107,12 @@ void mesh_flow_completed(struct mesh_domain *domain, struct mesh_flow *flow, siz
 MESH_HOLDS(domain)
 void mesh_flow_forget(struct mesh_domain *domain, struct mesh_flow *flow, size_t size);
 
-/** Resumes the waiters for the next poll. domain->lock held. */
+/**
+ * Resumes the waiters for this poll, and those for room where there is some. domain->lock held.
+ *
+ * Returns true if the next poll has to look at those for room again, also without a completion.
+ */
 MESH_HOLDS(domain)
-void mesh_waiters_resume(struct mesh_domain *domain);
+bool mesh_waiters_resume(struct mesh_domain *domain);
 
 #endif

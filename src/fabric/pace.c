@@ -28,11 +28,8 @@ static void store(_Atomic(uint64_t) *value, uint64_t number)
 
 uint64_t mesh_pace_in_flight(const struct mesh_pace *pace)
 {
-	/*
-	 * In this order: bytes complete after they were posted, so this is never negative. The
-	 * strongest order, because mesh_flow_wait() must not miss the last completion.
-	 */
-	uint64_t completed = atomic_load(&pace->completed);
+	/* In this order: bytes complete after they were posted, so this is never negative. */
+	uint64_t completed = atomic_load_explicit(&pace->completed, memory_order_acquire);
 
 	return load(&pace->posted) - completed;
 }
@@ -145,7 +142,7 @@ void mesh_pace_completed(struct mesh_pace *pace, uint64_t bytes, uint64_t posted
 	pace->sample_ns += carried_ns(pace, bytes, posted_ns, now_ns);
 	pace->sample_bytes += bytes;
 	store(&pace->last_ns, now_ns);
-	atomic_store(&pace->completed, load(&pace->completed) + bytes);
+	store(&pace->completed, load(&pace->completed) + bytes);
 	if (now_ns > posted_ns && (!pace->shortest_ns || now_ns - posted_ns < pace->shortest_ns))
 		pace->shortest_ns = now_ns - posted_ns;
 	if (pace->sample_bytes >= SAMPLE_BYTES || pace->sample_ns >= SAMPLE_NS)
@@ -186,14 +183,12 @@ void mesh_pace_hint(struct mesh_pace *pace, uint64_t round_trip_ns)
 /* Takes no sample: the time of these bytes does not show the rate of the link. */
 void mesh_pace_forget(struct mesh_pace *pace, uint64_t bytes)
 {
-	atomic_store(&pace->completed, load(&pace->completed) + bytes);
+	store(&pace->completed, load(&pace->completed) + bytes);
 }
 
-bool mesh_pace_has_room(const struct mesh_pace *pace, uint64_t bytes)
+bool mesh_pace_has_room(const struct mesh_pace *pace)
 {
-	uint64_t in_flight = mesh_pace_in_flight(pace);
-
-	return !in_flight || in_flight + bytes <= load(&pace->window);
+	return mesh_pace_in_flight(pace) < load(&pace->window);
 }
 
 uint64_t mesh_pace_silence_ns(const struct mesh_pace *pace, uint64_t now_ns)
@@ -315,7 +310,7 @@ int mesh_pace_choose(const struct mesh_pace *const *paces, int count, uint64_t b
 	int k = choose(paces, count, &what, basis);
 
 	/* The short ones are full: what counts now is bandwidth, and the long ones add theirs. */
-	if (!mesh_pace_has_room(paces[k], bytes))
+	if (!mesh_pace_has_room(paces[k]))
 		k = choose_hungriest(paces, count, &what, basis);
 	return k;
 }

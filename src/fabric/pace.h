@@ -26,10 +26,11 @@
 #include <stdint.h>
 
 /*
- * The window: the most bytes in flight to one endpoint, which is one process on one link; further
- * writes wait. It is what the link carries in a millisecond, because the polling thread may be that
- * late, within the bounds that the provider sets (struct mesh_pace_bounds). A larger
- * bandwidth-delay product raises it.
+ * The window: once so many bytes are in flight to one endpoint, which is one process on one link,
+ * further writes wait. The last one may exceed it, so that large and small ones wait alike. It is
+ * what the link carries in a millisecond, because the polling thread may be that late, within the
+ * bounds that the provider sets (struct mesh_pace_bounds). A larger bandwidth-delay product raises
+ * it.
  */
 #define MESH_PACE_WINDOW_MIN (2u << 20)
 #define MESH_PACE_WINDOW_MAX (256u << 20)
@@ -91,8 +92,8 @@ uint64_t mesh_pace_in_flight(const struct mesh_pace *pace);
 /** Nanoseconds without a completion while bytes are in flight; 0 if none are. */
 uint64_t mesh_pace_silence_ns(const struct mesh_pace *pace, uint64_t now_ns);
 
-/** True if @bytes more may be posted now. If none are in flight, one operation always may. */
-bool mesh_pace_has_room(const struct mesh_pace *pace, uint64_t bytes);
+/** True if another operation may be posted now: the window has room for a part of it at least. */
+bool mesh_pace_has_room(const struct mesh_pace *pace);
 
 /** The estimated nanoseconds until @bytes more would complete. */
 uint64_t mesh_pace_finish_ns(const struct mesh_pace *pace, uint64_t bytes, uint64_t now_ns);

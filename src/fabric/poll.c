@@ -105,9 +105,10 @@ __attribute__((noinline)) static void waiting_resume(struct mesh_domain *domain)
 	bool more;
 
 	mesh_backlogs_resume(domain);
-	mesh_waiters_resume(domain);
+	more = mesh_waiters_resume(domain);
 	mesh_transmit_lock(domain);
-	more = !TAILQ_EMPTY(&domain->backlogged) || !TAILQ_EMPTY(&domain->waiters);
+	more |= domain->has_joined || !TAILQ_EMPTY(&domain->backlogged) ||
+		!TAILQ_EMPTY(&domain->waiters);
 	atomic_store_explicit(&domain->has_waiting, more, memory_order_relaxed);
 	mesh_transmit_unlock(domain);
 }

@@ -57,7 +57,7 @@ static int write_and_behind(struct mesh_domain *domain, struct mesh_remote *remo
 	ret = mesh_write_post(domain, remote, write, flags, op);
 	if (ret)
 		return ret;
-	mesh_pace_posted(&remote->flow->pace, write->size, write->now_ns);
+	mesh_flow_posted(domain, remote->flow, write->size, write->now_ns);
 	return write->behind && mesh_buffer_post(domain, write->behind) ? MESH_WRITE_ALONE : 0;
 }
 

@@ -215,9 +215,10 @@ struct mesh_comm {
 	const struct mesh_pace *paces[MESH_PATHS_MAX];
 	int num_up;
 	bool resumes; /* a lost path is resumed on the others; constant once NCCL has the comm */
-	size_t segment_max; /* bytes of the largest write that each of them takes; whole lines */
-	int wanted_paths;   /* the comm is complete with this many */
-	uint32_t rotation;  /* counts choices: equally good paths take turns */
+	size_t segment_bytes; /* of a usual large write, with these paths */
+	size_t segment_max;   /* bytes of the largest write that each of them takes; whole lines */
+	int wanted_paths;     /* the comm is complete with this many */
+	uint32_t rotation;    /* counts choices: equally good paths take turns */
 
 	uint32_t unfinished MESH_GUARDED_BY(comm); /* our messages and writes in flight */
 	_Atomic(int) error;			   /* negative errno; sticky; set under the lock */

@@ -65,8 +65,8 @@ struct mesh_path_kind {
 	void (*write_completed)(const struct mesh_path *path, size_t size, uint64_t posted_ns,
 				bool arrived);
 	void (*write_forget)(const struct mesh_path *path, struct mesh_segment *segment);
-	bool (*has_room)(const struct mesh_path *path, size_t size);
-	void (*room_await)(struct mesh_path *path, size_t claim);
+	bool (*has_room)(const struct mesh_path *path);
+	void (*room_await)(struct mesh_path *path);
 	void (*poll_await)(struct mesh_path *path);
 	bool (*poll)(const struct mesh_path *path);
 	int (*mr_open)(const struct mesh_path *path, const void *data, size_t size,
@@ -98,6 +98,7 @@ struct mesh_path {
 	size_t inject_max;		/* bytes of the largest message that needs no buffer */
 	size_t payload_max;		/* bytes of payload in a message */
 	size_t segment_max;		/* bytes of the largest write */
+	size_t segment_bytes;		/* of a usual large one */
 	int immediate_bits;		/* of a write: 64, 32, or 0 if it cannot have one */
 	bool is_acknowledged; /* plain completions mean that the peer's NIC has the data */
 	bool may_resume; /* a fence takes no time, and delivery completion means what it says */
@@ -176,7 +177,7 @@ static inline int mesh_path_write(const struct mesh_path *path, const struct mes
 }
 
 /**
- * Counts a completed write, and resumes those that wait for room. domain->lock held, no comm's.
+ * Counts a completed write. domain->lock held, no comm's.
  *
  * @size: bytes of the write; @arrived: its completion means that the peer has the data
  */
@@ -196,16 +197,16 @@ static inline void mesh_path_write_forget(const struct mesh_path *path,
 	path->kind->write_forget(path, segment);
 }
 
-/** True if @size bytes may be written now. An estimate, without a lock. */
-static inline bool mesh_path_has_room(const struct mesh_path *path, size_t size)
+/** True if another segment may be written now. An estimate, without a lock. */
+static inline bool mesh_path_has_room(const struct mesh_path *path)
 {
-	return path->kind->has_room(path, size);
+	return path->kind->has_room(path);
 }
 
-/** Resumes path->waiter when there is room for @claim bytes: see mesh_flow_wait(). */
-static inline void mesh_path_room_await(struct mesh_path *path, size_t claim)
+/** Resumes path->waiter when there is room: see mesh_flow_wait(). */
+static inline void mesh_path_room_await(struct mesh_path *path)
 {
-	path->kind->room_await(path, claim);
+	path->kind->room_await(path);
 }
 
 /** Resumes path->waiter at the next poll. Idempotent. */

@@ -66,14 +66,14 @@ static void direct_write_forget(const struct mesh_path *path, struct mesh_segmen
 	mesh_domain_unlock(domain);
 }
 
-static bool direct_has_room(const struct mesh_path *path, size_t size)
+static bool direct_has_room(const struct mesh_path *path)
 {
-	return mesh_flow_has_room(path->direct.flow, &path->waiter, size);
+	return mesh_flow_has_room(path->direct.domain, path->direct.flow);
 }
 
-static void direct_room_await(struct mesh_path *path, size_t claim)
+static void direct_room_await(struct mesh_path *path)
 {
-	mesh_flow_wait(path->direct.domain, path->direct.flow, &path->waiter, claim);
+	mesh_flow_wait(path->direct.domain, path->direct.flow, &path->waiter);
 }
 
 static void direct_poll_await(struct mesh_path *path)
@@ -169,6 +169,7 @@ int mesh_path_direct_open(struct mesh_path *path, struct mesh_peer *peer)
 		path->inject_max = MESH_PATH_INJECT_MAX;
 	path->payload_max = domain->payload_max;
 	path->segment_max = domain->segment_max;
+	path->segment_bytes = domain->segment_bytes ? domain->segment_bytes : SIZE_MAX;
 	path->immediate_bits = domain->immediate_bits;
 	path->is_acknowledged = !domain->delivery_flag;
 	path->may_resume = domain->provider == MESH_PROVIDER_TCP;

@@ -44,12 +44,15 @@ void mesh_comm_paths_learn(struct mesh_comm *comm)
 	size_t segment_max = SIZE_MAX;
 	int i;
 
+	comm->segment_bytes = comm->process->config.segment_bytes;
 	for (i = 0; i < comm->num_paths; i++) {
 		const struct mesh_path *path = &comm->paths[i];
 
 		resumes &= path->may_resume;
 		if (segment_max > path->segment_max)
 			segment_max = path->segment_max;
+		if (comm->segment_bytes > path->segment_bytes)
+			comm->segment_bytes = path->segment_bytes;
 	}
 	comm->segment_max = segment_max / MESH_LINE_BYTES * MESH_LINE_BYTES;
 	comm->resumes = resumes;

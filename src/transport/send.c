@@ -156,7 +156,7 @@ static enum send_result grant_await(struct mesh_comm *comm)
  */
 static size_t segment_size(const struct mesh_comm *comm, size_t size)
 {
-	size_t segment = comm->process->config.segment_bytes;
+	size_t segment = comm->segment_bytes;
 	size_t least = (size + MESH_SEGMENTS_MAX - 1) / MESH_SEGMENTS_MAX;
 	size_t share = size / ((size_t)comm->num_paths * SEGMENTS_PER_PATH);
 
@@ -258,16 +258,15 @@ static void segment_done(struct mesh_op *op, int error)
 }
 
 /*
- * The path that completes @bytes first is full: they wait for room there. On the other paths the
- * comm waits as well, because a completion there may make that path the better choice. Where
- * nothing is in flight, time alone may do so, and the next poll checks.
+ * The path that would complete the segment first is full. The comm waits on the other paths as
+ * well, because a completion there may make that path the better choice.
  */
-static void room_await(struct mesh_comm *comm, const struct mesh_path *chosen, size_t bytes)
+static void room_await(struct mesh_comm *comm)
 {
 	int i;
 
 	for (i = 0; i < comm->num_up; i++)
-		mesh_path_room_await(comm->up[i], comm->up[i] == chosen ? bytes : 0);
+		mesh_path_room_await(comm->up[i]);
 }
 
 /* The arguments of the write of segment @index, without its announcement. */
@@ -353,11 +352,11 @@ static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request
 	path = mesh_comm_path_choose(comm, bytes, now_ns);
 	if (!path)
 		return SEND_BLOCKED; /* until one is up */
-	write = segment_write_make(request, announcement.segment, path, grant, now_ns);
-	if (!mesh_path_has_room(path, write.size)) {
-		room_await(comm, path, write.size);
+	if (!mesh_path_has_room(path)) {
+		room_await(comm);
 		return SEND_FULL;
 	}
+	write = segment_write_make(request, announcement.segment, path, grant, now_ns);
 	if (!mesh_announce(request, path, &announcement, announcement_sent, &write))
 		return SEND_BUSY;
 	ret = segment_write(comm, request, announcement.segment, path, &write);

@@ -92,7 +92,7 @@ double links_stream(uint64_t total, uint64_t segment, uint64_t ahead)
 
 	while (sent < total) {
 		i = mesh_pace_choose(mesh.paces, mesh.num, segment, mesh.rotation++, mesh.now_ns);
-		if (in_flight() + segment > ahead || !mesh_pace_has_room(mesh.paces[i], segment)) {
+		if (in_flight() + segment > ahead || !mesh_pace_has_room(mesh.paces[i])) {
 			links_wait_completion();
 			continue;
 		}

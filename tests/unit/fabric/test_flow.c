@@ -144,6 +144,7 @@ static void complete(struct mesh_domain *domain, struct mesh_flow *flow, size_t 
 	mesh_lock_take(&domain->lock);
 	mesh_flow_completed(domain, flow, bytes, mesh_clock_ns(), false);
 	mesh_lock_release(&domain->lock);
+	assert_true(mesh_domain_poll(domain)); /* which resumes those that wait */
 }
 
 /* As a comm does it, whether it is called from a completion or from isend. */
@@ -151,13 +152,13 @@ static void customer_push(struct customer *customer)
 {
 	uint64_t piece = customer->piece;
 
-	while (customer->wants && mesh_flow_has_room(customer->flow, &customer->waiter, piece)) {
+	while (customer->wants && mesh_flow_has_room(customer->domain, customer->flow)) {
 		post(customer->domain, customer->flow, piece);
 		customer->wants -= piece;
 		customer->got += piece;
 	}
 	if (customer->wants)
-		mesh_flow_wait(customer->domain, customer->flow, &customer->waiter, piece);
+		mesh_flow_wait(customer->domain, customer->flow, &customer->waiter);
 }
 
 static void customer_turn(struct mesh_waiter *waiter)
@@ -170,7 +171,7 @@ static void customer_turn(struct mesh_waiter *waiter)
 	customer_push(customer);
 }
 
-/* Each completion resumes the longest waiter; no waiter is skipped. */
+/* Each poll with a completion resumes the longest waiter; no waiter is skipped. */
 static void test_turns(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
@@ -193,7 +194,7 @@ static void test_turns(void **state)
 		customer_push(&customers[i]); /* counts once */
 	}
 	for (i = 0; i < 30; i++) {
-		assert_true(mesh_pace_in_flight(&flow->pace) <= MESH_PACE_WINDOW_MIN);
+		assert_int_equal(mesh_pace_in_flight(&flow->pace), MESH_PACE_WINDOW_MIN);
 		complete(domain, flow, 256 << 10);
 	}
 	for (i = 0; i < 3; i++)
@@ -213,7 +214,7 @@ static void test_turns(void **state)
 	mesh_domain_close(domain);
 }
 
-/* Large segments get as much as small ones, which do not overtake a waiter for more room. */
+/* Large segments get as much as small ones, which need no more room than they do. */
 static void test_large_beside_small(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
@@ -242,36 +243,97 @@ static void test_large_beside_small(void **state)
 	mesh_lock_take(&domain->lock);
 	mesh_domain_wait_cancel(domain, &small.waiter);
 	mesh_lock_release(&domain->lock);
-	assert_int_equal(atomic_load(&remote->flow->num_claims), 0);
+	assert_int_equal(remote->flow->num_waiters, 0);
 	mesh_remote_close(domain, remote);
 	mesh_domain_close(domain);
 }
 
 static void count_turn(struct mesh_waiter *waiter);
 
-/* A waiter without a claim is resumed after each completion, and reserves no room. */
-static void test_wait_without_claim(void **state)
+/*
+ * A comm waits on all of its paths, also on one that has room but would take longer. There it looks
+ * again after each completion, and not in each poll.
+ */
+static void test_wait_with_room(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
 	struct mesh_remote *remote = fake_remote_open(domain, 1);
 	struct mesh_flow *flow = remote->flow;
 	struct customer looker = {.waiter.resume = count_turn, .domain = domain};
-	struct customer other = {0};
+	int i;
 
 	(void)state;
-	post(domain, flow, 1000);
-	post(domain, flow, 1000);
-	mesh_flow_wait(domain, flow, &looker.waiter, 0);
-	assert_true(mesh_flow_has_room(flow, &other.waiter, 1000));
+	for (i = 0; i < 4; i++)
+		post(domain, flow, 1000);
 	complete(domain, flow, 1000);
+	mesh_flow_wait(domain, flow, &looker.waiter);
+	assert_true(mesh_flow_has_room(domain, flow));
+	mesh_domain_poll(domain); /* something has completed since the line was served last */
 	assert_int_equal(looker.turns, 1);
-	mesh_flow_wait(domain, flow, &looker.waiter, 0);
-	mesh_flow_wait(domain, flow, &looker.waiter, 1000); /* this one is the better by now */
-	assert_false(mesh_flow_has_room(flow, &other.waiter, 1000));
-	mesh_flow_wait(domain, flow, &looker.waiter, 0); /* no more */
-	assert_true(mesh_flow_has_room(flow, &other.waiter, 1000));
+	mesh_flow_wait(domain, flow, &looker.waiter);
+	for (i = 0; i < 3; i++)
+		mesh_domain_poll(domain);
+	assert_int_equal(looker.turns, 1);
 	complete(domain, flow, 1000);
 	assert_int_equal(looker.turns, 2);
+	complete(domain, flow, 1000);
+	assert_int_equal(looker.turns, 2); /* it does not wait any more */
+	mesh_flow_wait(domain, flow, &looker.waiter);
+	mesh_lock_take(&domain->lock);
+	mesh_flow_forget(domain, flow, 1000);
+	mesh_lock_release(&domain->lock);
+	mesh_domain_poll(domain);
+	assert_int_equal(looker.turns, 3);
+	mesh_remote_close(domain, remote);
+	mesh_domain_close(domain);
+}
+
+static void posted(struct mesh_domain *domain, struct mesh_flow *flow, uint64_t bytes)
+{
+	mesh_lock_take(&domain->transmit_lock);
+	mesh_flow_posted(domain, flow, bytes, mesh_clock_ns());
+	mesh_lock_release(&domain->transmit_lock);
+}
+
+/* Where the provider copies, it copies only so much between two polls, on all flows together. */
+static void test_copies(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct mesh_remote *remote = fake_remote_open(domain, 1);
+	struct mesh_remote *other = fake_remote_open(domain, 2);
+	struct customer customer = {.waiter.resume = count_turn, .domain = domain};
+	int i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		posted(domain, remote->flow, MESH_COPY_MAX - 1);
+		assert_true(mesh_flow_has_room(domain, other->flow));
+		posted(domain, remote->flow, 1);
+		assert_false(mesh_flow_has_room(domain, remote->flow));
+		assert_false(mesh_flow_has_room(domain, other->flow));
+		mesh_domain_poll(domain);
+		assert_true(mesh_flow_has_room(domain, other->flow));
+	}
+	assert_false(mesh_flow_has_room(domain, remote->flow)); /* its window is full by now */
+	/* Who waited for that is resumed by the next poll, though nothing has completed. */
+	posted(domain, other->flow, MESH_COPY_MAX);
+	mesh_flow_wait(domain, other->flow, &customer.waiter);
+	mesh_domain_poll(domain);
+	assert_int_equal(customer.turns, 1);
+	mesh_remote_close(domain, remote);
+	mesh_remote_close(domain, other);
+	mesh_domain_close(domain);
+}
+
+/* On verbs the NIC copies, whatever we do meanwhile. */
+static void test_no_copies(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_VERBS_RXM);
+	struct mesh_remote *remote = fake_remote_open(domain, 1);
+
+	(void)state;
+	posted(domain, remote->flow, 15 << 20);
+	assert_true(mesh_flow_has_room(domain, remote->flow));
 	mesh_remote_close(domain, remote);
 	mesh_domain_close(domain);
 }
@@ -284,7 +346,7 @@ static void test_wait_on_idle(void **state)
 	struct customer customer = {.waiter.resume = count_turn, .domain = domain};
 
 	(void)state;
-	mesh_flow_wait(domain, remote->flow, &customer.waiter, 100);
+	mesh_flow_wait(domain, remote->flow, &customer.waiter);
 	mesh_domain_poll(domain);
 	assert_int_equal(customer.turns, 1);
 	mesh_remote_close(domain, remote);
@@ -305,14 +367,12 @@ static void test_line_changed(void **state)
 
 	(void)state;
 	post(domain, remote->flow, 100);
-	mesh_flow_wait(domain, remote->flow, &customer.waiter, 100);
+	mesh_flow_wait(domain, remote->flow, &customer.waiter);
 	mesh_domain_poll(domain);
 	assert_int_equal(customer.turns, 0);
 	mesh_domain_wait(domain, &customer.waiter);
-	mesh_flow_wait(domain, remote->flow, &customer.waiter, 100); /* a poll comes first anyway */
-	complete(domain, remote->flow, 100);
-	assert_int_equal(customer.turns, 0);
-	mesh_domain_poll(domain);
+	mesh_flow_wait(domain, remote->flow, &customer.waiter); /* a poll comes first anyway */
+	complete(domain, remote->flow, 100);			/* with that poll */
 	assert_int_equal(customer.turns, 1);
 	mesh_domain_poll(domain);
 	assert_int_equal(customer.turns, 1);
@@ -373,7 +433,9 @@ int main(void)
 		TEST(test_wait_on_idle),
 		TEST(test_inject),
 		TEST(test_large_beside_small),
-		TEST(test_wait_without_claim),
+		TEST(test_wait_with_room),
+		TEST(test_copies),
+		TEST(test_no_copies),
 	};
 
 	log_capture_start();
