@@ -137,6 +137,13 @@ static uint32_t write_segment(int i)
 	return mesh_immediate_decode(fake.writes.posts[i].data).segment;
 }
 
+/* A posted operation ends with the reset of its connection. */
+static void fail_reset(const struct fake_post *post)
+{
+	fake_complete_error(post->context, FI_ECONNRESET);
+	fake.completions[fake.completed - 1].domain = post->domain;
+}
+
 /* All writes so far on @path fail, the others arrive. Returns bits: the segments that failed. */
 static uint64_t writes_end(int path)
 {
@@ -147,8 +154,7 @@ static uint64_t writes_end(int path)
 			fake_complete(&fake.writes.posts[fixture.writes_completed]);
 			continue;
 		}
-		fake_complete_error(fake.writes.posts[fixture.writes_completed].context,
-				    FI_ECONNRESET);
+		fail_reset(&fake.writes.posts[fixture.writes_completed]);
 		failed |= 1ull << write_segment(fixture.writes_completed);
 	}
 	fixture_poll();
@@ -222,7 +228,7 @@ static void test_doubt_that_grows(void **state)
 	assert_int_equal(fake.writes.num, first + 2);
 	/* One of the two that were sent again arrives, but its completion says otherwise. */
 	fake_complete(&fake.writes.posts[fixture.writes_completed++]);
-	fake_complete_error(fake.writes.posts[fixture.writes_completed++].context, FI_ECONNRESET);
+	fail_reset(&fake.writes.posts[fixture.writes_completed++]);
 	fixture_poll();
 	assert_int_equal(state_of(0), MESH_PATH_SUSPECT);
 	have_comes(0, round, ~0ull);
@@ -273,7 +279,7 @@ static void test_message_that_fails(void **state)
 	comm = resuming_open(true);
 	request = fixture_post(comm, 8);
 	assert_int_equal(fake.sends.num, 1);
-	fake_complete_error(fake.sends.posts[fixture.sends_completed++].context, FI_ECONNRESET);
+	fail_reset(&fake.sends.posts[fixture.sends_completed++]);
 	fixture_poll();
 	assert_true(fixture_is_done(request)); /* there is a copy */
 	assert_int_equal(*comm_inside(comm).error, 0);
