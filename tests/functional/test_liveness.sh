@@ -18,11 +18,13 @@ ATTEMPTS=3
 # The cable that fails, as both nodes' logs name it.
 AB=ab BA=ba NET='10\.77\.1'
 
-# timeouts DEAD: for every process from now on.
+# timeouts DEAD: for every process from now on. A verdict is to end the comm, also where another
+# cable could carry it on.
 timeouts() {
 	FAULTS_ENV=(
 		"NCCL_MESH_CONNECT_TIMEOUT=20" "NCCL_MESH_ACCEPT_TIMEOUT=20"
 		"NCCL_MESH_DEAD_PEER_TIMEOUT=$1" "NCCL_MESH_PROVIDER=${PROVIDER:-}"
+		"NCCL_MESH_RECOVERY=off"
 	)
 }
 
