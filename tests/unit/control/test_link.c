@@ -16,6 +16,7 @@
 #include "control/liveness.h"
 #include "control/peer_index.h"
 #include "control/peer_life.h"
+#include "control/process_sockets.h"
 
 #include "comm_fixture.h"
 #include "log_capture.h"
@@ -76,6 +77,7 @@ static int links_teardown(void **state)
 	fixture.setup.process.engine.epoll_fd = -1;
 	if (one->watch.fd < 0) /* the fixture closes it */
 		one->watch.fd = dup(fixture.frames);
+	mesh_process_sockets_free(&fixture.setup.process);
 	mesh_lock_release(&fixture.setup.process.lock);
 	return fixture_teardown(state);
 }
