@@ -37,7 +37,8 @@ static const struct command commands[] = {
 	{"plan", command_plan, "plan cables, addresses and configuration of a mesh"},
 	{"topo", command_topo, "draw a mesh: text, Graphviz, JSON, SVG"},
 	{"serve", command_serve, "answer `fi_mesh check --peer` of other nodes"},
-	{"watch", command_watch, "show what moves over each NIC and to each peer, and how"},
+	{"watch", command_watch,
+	 "show the traffic of each NIC and to each peer, and whether it is RDMA"},
 	{"config", command_config, "list the settings, NCCL_MESH_*, and their values here"},
 	{NULL, NULL, NULL},
 };
@@ -49,11 +50,11 @@ static void usage(FILE *file)
 	fprintf(file, "usage: fi_mesh COMMAND [OPTION...]\n\n");
 	for (command = commands; command->name; command++)
 		fprintf(file, "  %-10s %s\n", command->name, command->summary);
-	fprintf(file, "\n`fi_mesh COMMAND --help` has more, `fi_mesh --version` which protocol it "
-		      "speaks.\nExit status: 0 fine, 1 a problem was found, 2 usage error.\n");
+	fprintf(file, "\n`fi_mesh COMMAND --help` has more, `fi_mesh --version` the protocol "
+		      "version.\nExit status: 0 fine, 1 a problem was found, 2 usage error.\n");
 }
 
-/* What must be the same on all nodes, and what a report of a fault should name. */
+/* These must be the same on all nodes, and belong into a bug report. */
 static void version_print(void)
 {
 	const uint32_t libfabric = fi_version();
@@ -63,8 +64,8 @@ static void version_print(void)
 }
 
 /*
- * Debian's libfabric loads libinfinipath, whose constructor turns Ctrl-C into exit(1): for us, "a
- * problem was found". Nothing of ours has set a handler at this point.
+ * Resets SIGINT and SIGTERM: Debian's libfabric loads libinfinipath, whose constructor makes Ctrl-C
+ * exit with status 1, which means "a problem was found" here. We have not set a handler yet.
  */
 static void foreign_handlers_remove(void)
 {
@@ -77,7 +78,7 @@ static void foreign_handlers_remove(void)
 			signal(signals[i], SIG_DFL);
 }
 
-/* What the plugin's own code has to say, as the subcommand says everything. */
+/* Prints the log of the plugin's code in the form of the subcommand's messages. */
 static void log_print(enum mesh_log_level level, const char *file, int line, const char *text)
 {
 	(void)file;

@@ -17,7 +17,7 @@ const struct check checks[] = {
 	{"carrier", "NICs with addresses are up and have a carrier", check_carrier},
 	{"speed", "links run at full speed and full duplex", check_speed},
 	{"mtu", "MTUs are large and the same", check_mtu},
-	{"congestion", "TCP does not pace itself on cables of its own", check_congestion},
+	{"congestion", "TCP does not pace itself on direct cables", check_congestion},
 	{"pcie", "PCIe links are as wide and fast as the cards can do", check_pcie},
 	{"subnets", "each NIC has a subnet of its own", check_subnets},
 	{"shared-subnet", "NICs that share a subnet keep to their own cable", check_shared_subnet},

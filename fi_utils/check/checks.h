@@ -12,7 +12,7 @@ struct check {
 	void (*run)(const struct check_context *context, struct check_result *result);
 };
 
-/** The table, in the order in which a person would look; ended by an id of NULL. */
+/** The table, in the order of their output; ended by an id of NULL. */
 extern const struct check checks[];
 
 #endif

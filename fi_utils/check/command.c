@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* command.c - `fi_mesh check`: runs the table of checks and shows what they find. */
+/* command.c - `fi_mesh check`: runs the table of checks and shows their findings. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,9 +24,9 @@ static const char usage_text[] =
 	"usage: fi_mesh check [--quiet] [--json] [--only ID[,ID...]] [--nccl FILE]\n"
 	"       fi_mesh check --peer ADDR... [--port PORT] [--quiet] [--json]\n"
 	"\n"
-	"Looks at everything on this node that a working mesh needs, and gives the command that\n"
-	"fixes what is wrong. It changes nothing and needs no root; what it may not read, it\n"
-	"names. NCCL_* and NCCL_MESH_* variables count as they do for NCCL and the plugin.\n"
+	"Checks everything on this node that a working mesh needs, and gives the command that\n"
+	"fixes what is wrong. It changes nothing and needs no root; it names what it may not\n"
+	"read. NCCL_* and NCCL_MESH_* variables have the same effect as in NCCL and the plugin.\n"
 	"\n";
 
 static const char notes_text[] =
@@ -50,7 +50,7 @@ static int check_find(const char *id, size_t len)
 	return -1;
 }
 
-/* Chooses what the comma list names. False (reported) if it names what is no check. */
+/* Chooses the checks of the comma list. False (reported) if one of them is unknown. */
 static bool only_take(const char *only, uint32_t *chosen)
 {
 	const char *at, *end;
@@ -63,7 +63,7 @@ static bool only_take(const char *only, uint32_t *chosen)
 			*chosen |= 1u << i;
 			continue;
 		}
-		fprintf(stderr, "%s: there is no check \"%.*s\"; there are:", who, (int)(end - at),
+		fprintf(stderr, "%s: unknown check \"%.*s\"; the checks are:", who, (int)(end - at),
 			at);
 		for (i = 0; checks[i].id; i++)
 			fprintf(stderr, " %s", checks[i].id);
@@ -82,7 +82,7 @@ static int only_option(const struct option_row *row, const char *text, void *arg
 }
 
 static const struct option_row option_rows[] = {
-	{"quiet", 'q', NULL, "only what is not right", OPTION_FLAG(struct options, quiet)},
+	{"quiet", 'q', NULL, "show only what is not right", OPTION_FLAG(struct options, quiet)},
 	{"json", 0, NULL, "JSON instead of text", OPTION_FLAG(struct options, json)},
 	{"only", 0, "IDS", "only these checks", OPTION_HANDLER(only_option)},
 	{"nccl", 0, "FILE", "the libnccl.so.2 or librccl.so.1 that your program uses",

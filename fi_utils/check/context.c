@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* context.c - reads what the checks look at. */
+/* context.c - reads the state that the checks examine. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ int check_context_load(struct check_context *context, const char *root)
 		mesh_warn("the path %s is too long", context->files.root);
 		return -ENAMETOOLONG;
 	}
-	/* A bad value was reported, and its default is used where the plugin uses it, too. */
+	/* A bad value was reported, and its default is used, as in the plugin. */
 	ret = mesh_config_load(NULL, NULL, &context->config);
 	if (ret == -E2BIG)
 		return ret;

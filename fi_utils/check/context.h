@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* context.h - what the checks of this node look at. */
+/* context.h - the state of this node that the checks examine. */
 #ifndef MESH_FI_UTILS_CHECK_CONTEXT_H
 #define MESH_FI_UTILS_CHECK_CONTEXT_H
 
@@ -11,7 +11,7 @@
 #include "nic/nic_filter.h"
 #include "system/sysfs.h"
 
-/* What is looked at. Plain data, so that tests can make one. */
+/* What the checks examine. Plain data, so that tests can make one. */
 struct check_context {
 	struct mesh_sysfs files; /* "/", or a recorded tree: "sys/...", "proc/...", "dev/..." */
 	struct mesh_config config;
@@ -21,9 +21,9 @@ struct check_context {
 };
 
 /**
- * Reads what the checks look at.
+ * Reads what the checks examine.
  *
- * @root: "/", or a folder with recorded "sys", "proc" and "dev"; netlink is always the living one
+ * @root: "/", or a folder with recorded "sys", "proc" and "dev"; netlink is always the kernel's own
  *
  * Returns 0, or a negative errno (logged).
  */
@@ -31,10 +31,12 @@ int check_context_load(struct check_context *context, const char *root);
 
 void check_context_free(struct check_context *context);
 
-/** True if NCCL_MESH_NICS, or without it its kind, makes it one that should carry the mesh. */
+/**
+ * True if the NIC should carry the mesh: NCCL_MESH_NICS names it or, without that, its kind fits.
+ */
 bool check_nic_is_wanted(const struct check_context *context, const struct mesh_nic *nic);
 
-/** An address that somebody gave it, or NULL: link-local ones come on their own. */
+/** A configured address of the NIC, or NULL: link-local ones are automatic. */
 const struct mesh_addr *check_given_address(const struct mesh_nic *nic);
 
 /** True if any NIC has an RDMA device behind it. */

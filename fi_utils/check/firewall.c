@@ -20,12 +20,12 @@ enum source {
 	SOURCE_NFT,
 	SOURCE_IPTABLES,
 	SOURCE_IP6TABLES,
-	SOURCE_LEGACY, /* the kernel's older tables; asked only where the newer tool sees some */
+	SOURCE_LEGACY, /* the kernel's older tables; read only if the newer tool reports them */
 	SOURCE_LEGACY6,
 	NUM_SOURCES
 };
 
-/* What the programs printed; NULL with the reason where they did not. */
+/* What the programs printed; NULL and the reason if one failed. */
 struct dump {
 	char *texts[NUM_SOURCES];
 	int errors[NUM_SOURCES];
@@ -132,7 +132,7 @@ static void verdict_say(const struct check_context *context, const struct mesh_n
 	}
 }
 
-/* The ports that the kernel hands out: the plugin and libfabric listen on such. */
+/* The ports that the kernel hands out: the plugin and libfabric listen on these. */
 static void port_range_read(const struct check_context *context, unsigned int *low,
 			    unsigned int *high)
 {
@@ -162,7 +162,7 @@ static bool source_fits(enum source source, enum mesh_family family)
 	}
 }
 
-/* One direction of one NIC, over some ports; ends at the first that does not pass. */
+/* Checks one direction of one NIC over several ports; ends at the first that does not pass. */
 static void direction_judge(const struct check_context *context, const struct mesh_nic *nic,
 			    const struct dump *dump, bool outgoing, struct check_result *result)
 {
@@ -186,7 +186,8 @@ static void direction_judge(const struct check_context *context, const struct me
 		for (i = 0; i < 3; i++) {
 			packet.port = ports[i];
 			if (source_follow(dump, source, &packet, &verdict)) {
-				check_say(result, CHECK_UNKNOWN, "what %s says is not understood",
+				check_say(result, CHECK_UNKNOWN,
+					  "the output of %s cannot be parsed",
 					  source_names[source]);
 				return;
 			}
@@ -197,7 +198,7 @@ static void direction_judge(const struct check_context *context, const struct me
 	}
 }
 
-/* Says what could not be looked at. True if nothing could. */
+/* Reports the rules that could not be read. True if none could. */
 static bool dump_is_blind(const struct dump *dump, struct check_result *result)
 {
 	if (!dump->texts[SOURCE_NFT] && !dump->texts[SOURCE_IPTABLES]) {
@@ -210,7 +211,7 @@ static bool dump_is_blind(const struct dump *dump, struct check_result *result)
 					  : "sudo fi_mesh check --only firewall");
 		return true;
 	}
-	/* nft shows what iptables-nft made, too; old iptables keeps its rules to itself. */
+	/* nft also shows the rules of iptables-nft; those of the old iptables are separate. */
 	if (!dump->texts[SOURCE_NFT] && dump->errors[SOURCE_NFT] != -ENOENT)
 		check_say(result, CHECK_UNKNOWN, "nft does not show its rules: %s",
 			  dump->complaints[SOURCE_NFT]);

@@ -36,7 +36,7 @@ static enum firewall_match match_subnet(const struct mesh_addr *addr, const char
 {
 	struct mesh_addr subnet;
 
-	if (mesh_addr_parse(value, &subnet)) /* a mask in dots; lists do not occur in a dump */
+	if (mesh_addr_parse(value, &subnet)) /* a dotted mask; lists do not occur in a dump */
 		return FIREWALL_MAYBE;
 	return firewall_match_of(mesh_addr_in_subnet(addr, &subnet));
 }
@@ -113,7 +113,7 @@ static enum firewall_match match_destination_type(const struct firewall_packet *
 
 static const struct option_row {
 	const char *name;
-	match_function match; /* NULL: has a value and says nothing of the packet */
+	match_function match; /* NULL: has a value that does not depend on the packet */
 } option_rows[] = {
 	{"-i", match_in},
 	{"-o", match_out},
@@ -160,7 +160,9 @@ static int words_cut(char *line, char **words)
 	}
 }
 
-/* What -j says. A target that is no chain and no verdict (LOG, MARK) lets the packet go on. */
+/*
+ * Handles -j. A target that is neither a chain nor a verdict (LOG, MARK) lets the packet continue.
+ */
 static void target_read(const char *target, bool is_goto, struct firewall_rule *rule)
 {
 	static const struct {
@@ -178,7 +180,7 @@ static void target_read(const char *target, bool is_goto, struct firewall_rule *
 			rule->action = targets[i].action;
 			return;
 		}
-	/* A jump to what is no chain finds no rules, and so goes on. */
+	/* A jump to an unknown chain finds no rules, and so continues. */
 	rule->action = is_goto ? FIREWALL_GOTO : FIREWALL_JUMP;
 	snprintf(rule->target, sizeof(rule->target), "%s", target);
 }
@@ -215,7 +217,7 @@ static void options_read(char **words, int num, const struct firewall_packet *pa
 			match = match_flags(words[i + 1], words[i + 2]);
 			i += 2;
 		} else if (!row || i + 1 == num) {
-			/* Not followed; its values are skipped word by word. */
+			/* Not evaluated; its values are skipped word by word. */
 			match = i < num && words[i][0] != '-' ? FIREWALL_YES : FIREWALL_MAYBE;
 		} else {
 			match = row->match ? row->match(packet, words[i + 1]) : FIREWALL_YES;
@@ -250,7 +252,7 @@ static int rule_line(char *line, const char *table, const struct firewall_packet
 	return 0;
 }
 
-/* The chains through which the packet comes; nat only rewrites. */
+/* The chains that the packet passes; nat only rewrites. */
 static bool is_visited(const char *table, const char *chain, const struct firewall_packet *packet)
 {
 	bool filters = !strcmp(table, "filter") || !strcmp(table, "mangle") ||

@@ -9,11 +9,11 @@
 #include "check/firewall_nft.h"
 #include "check/firewall_rules.h"
 
-/* What one side of a comparison is for our packet. */
+/* The value that one side of a comparison has for our packet. */
 enum kind {
 	KIND_OTHER, /* not followed */
 	KIND_NEVER, /* a header that our packet does not have */
-	KIND_NIC,   /* name of the interface; "" for the side that it does not have */
+	KIND_NIC,   /* name of the interface; "" for the direction that the packet does not have */
 	KIND_NUMBER,
 	KIND_WORD, /* "tcp", "new" */
 	KIND_ADDR,
@@ -117,7 +117,7 @@ static enum firewall_match text_match(const struct subject *subject, const char 
 {
 	struct mesh_addr addr;
 
-	if (*text == '@') /* a set with a name: its elements stand elsewhere */
+	if (*text == '@') /* a named set: its elements are listed elsewhere */
 		return FIREWALL_MAYBE;
 	if (subject->kind == KIND_NIC)
 		return firewall_match_of(firewall_name_fits(text, subject->word, '*'));
@@ -125,7 +125,7 @@ static enum firewall_match text_match(const struct subject *subject, const char 
 		return firewall_match_of(!strcmp(text, subject->word));
 	if (subject->kind == KIND_ADDR && !mesh_addr_parse(text, &addr))
 		return firewall_match_of(mesh_addr_equal(subject->addr, &addr));
-	return FIREWALL_MAYBE; /* "ssh": nft -j prints numbers, but who knows */
+	return FIREWALL_MAYBE; /* for example "ssh", though nft -j prints numbers */
 }
 
 /* One value, or a set or list of values of which one has to match. */
@@ -303,7 +303,7 @@ static bool verdict_read(const json_t *statement, struct firewall_rule *rule)
 	return false;
 }
 
-/* A map from values to verdicts, as firewalld and others write for their zones. */
+/* A map from values to verdicts, as firewalld and others use for their zones. */
 static bool vmap_read(const json_t *vmap, const struct firewall_packet *packet,
 		      struct firewall_rule *rule)
 {
@@ -385,7 +385,7 @@ static bool hook_fits(const char *hook, const struct firewall_packet *packet)
 				: is(hook, "prerouting") || is(hook, "input");
 }
 
-/* Names as both chains and rules have them. False if this is none for our packet. */
+/* Reads the names that chains and rules have. False if the table does not apply to our packet. */
 static bool names_read(const json_t *object, const char *chain_key,
 		       const struct firewall_packet *packet, char *table, char *chain)
 {

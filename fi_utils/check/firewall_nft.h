@@ -10,9 +10,9 @@
 /**
  * Reads what `nft -j list ruleset` printed, for @packet.
  *
- * @skip_iptables: leave out the tables that iptables-nft keeps: iptables-save shows them better
+ * @skip_iptables: skip the tables of iptables-nft: iptables-save shows them in more detail
  *
- * Returns 0, -EINVAL if this is no such text, or -ENOMEM; @rules must be freed in each case.
+ * Returns 0, -EINVAL if this is not such a text, or -ENOMEM; @rules must be freed in each case.
  */
 int firewall_nft_read(const char *text, const struct firewall_packet *packet, bool skip_iptables,
 		      struct firewall_rules *rules);

@@ -8,9 +8,9 @@
 
 #include "check/firewall_rules.h"
 
-/* iptables allows no loops; what a damaged file says must end, too. */
+/* iptables allows no loops; the limit ends the walk of a damaged file. */
 #define DEPTH_MAX 32
-/* Rules looked at in one walk: chains that are reached by many jumps are walked each time. */
+/* Rules examined in one walk: chains that are reached by many jumps are walked each time. */
 #define STEPS_MAX 1000000
 
 struct firewall_chain *firewall_chain_add(struct firewall_rules *rules)
@@ -57,7 +57,7 @@ bool firewall_name_fits(const char *pattern, const char *name, char wildcard)
 
 struct walk {
 	const struct firewall_rules *rules;
-	bool uncertain; /* something before may have dropped or accepted the packet */
+	bool uncertain; /* an earlier rule may have dropped or accepted the packet */
 	char maybe[FIREWALL_WHERE_MAX]; /* the first rule that may drop it */
 	char where[FIREWALL_WHERE_MAX]; /* the rule that ended it */
 	long steps;
@@ -72,7 +72,7 @@ static void where_write(char *where, const struct firewall_rule *rule, int numbe
 static enum firewall_action chain_walk(struct walk *walk, const char *table, const char *chain,
 				       int depth);
 
-/* What a rule does for the packet, where it matches. CONTINUE: goes on behind it. */
+/* What a rule that matches does with the packet. CONTINUE: the next rule decides. */
 static enum firewall_action rule_apply(struct walk *walk, const struct firewall_rule *rule,
 				       int number, int depth)
 {
@@ -89,7 +89,7 @@ static enum firewall_action rule_apply(struct walk *walk, const struct firewall_
 	}
 	if (action == FIREWALL_CONTINUE || rule->match == FIREWALL_YES)
 		return action;
-	/* It may have matched: remember that, and look at what follows if it did not. */
+	/* The rule may have matched: note its verdict, and continue as if it had not. */
 	if (action == FIREWALL_DROP && !*walk->maybe)
 		memcpy(walk->maybe, walk->where, sizeof(walk->maybe));
 	if (action != FIREWALL_DROP)
@@ -156,7 +156,7 @@ void firewall_follow(const struct firewall_rules *rules, struct firewall_verdict
 			continue;
 		*where = '\0';
 		action = base_walk(rules, &rules->chains[i], where);
-		/* A chain that drops decides; "maybe" counts only if no chain surely drops. */
+		/* A chain that drops decides; "maybe" counts only if no chain certainly drops. */
 		if (action == FIREWALL_DROP ||
 		    (action == FIREWALL_CONTINUE && verdict->answer == FIREWALL_ACCEPT)) {
 			verdict->answer = action;

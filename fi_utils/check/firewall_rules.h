@@ -2,7 +2,7 @@
 /*
  * firewall_rules.h - follows one packet through rules that nft or iptables-save printed. The rules
  * are read into one small model, in which each rule already knows whether it matches the packet:
- * yes, no, or "maybe" where it depends on something that is not followed.
+ * yes, no, or "maybe" if that depends on something that this check cannot evaluate.
  */
 #ifndef MESH_FI_UTILS_CHECK_FIREWALL_RULES_H
 #define MESH_FI_UTILS_CHECK_FIREWALL_RULES_H
@@ -75,7 +75,9 @@ void firewall_rules_free(struct firewall_rules *rules);
 /** Follows the packet for which @rules were read through all base chains that it visits. */
 void firewall_follow(const struct firewall_rules *rules, struct firewall_verdict *verdict);
 
-/** True if @pattern is @name, or ends in @wildcard ('*' in nft, '+' in iptables) and fits. */
+/**
+ * True if @pattern equals @name, or ends in @wildcard ('*' in nft, '+' in iptables) and matches it.
+ */
 bool firewall_name_fits(const char *pattern, const char *name, char wildcard);
 
 static inline enum firewall_match firewall_match_of(bool yes)

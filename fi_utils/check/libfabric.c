@@ -61,10 +61,11 @@ static void nic_ask(const struct check_context *context, const struct mesh_nic *
 	providers_list(nic, list);
 	mesh_addr_text(&nic->source, addr);
 	if (mesh_provider_find(nic, wanted, &info, &id, reason)) {
-		check_say(result, CHECK_FAIL, "libfabric has nothing for %s: %s", nic->netdev,
+		check_say(result, CHECK_FAIL, "libfabric has no provider for %s: %s", nic->netdev,
 			  reason);
 		check_seen(result, "for the source address %s it offers: %s", addr, list);
-		check_fix(result, "fi_info -s %s shows what there is; FI_LOG_LEVEL=info says why",
+		check_fix(result,
+			  "fi_info -s %s lists the providers; FI_LOG_LEVEL=info logs the reasons",
 			  addr);
 		return;
 	}
@@ -88,7 +89,7 @@ void check_libfabric(const struct check_context *context, struct check_result *r
 
 	if (*context->config.provider &&
 	    mesh_provider_id_parse(context->config.provider) == MESH_PROVIDER_NONE) {
-		check_say(result, CHECK_FAIL, "NCCL_MESH_PROVIDER=%s names no provider",
+		check_say(result, CHECK_FAIL, "NCCL_MESH_PROVIDER=%s is not a provider",
 			  context->config.provider);
 		check_fix(result, "unset NCCL_MESH_PROVIDER");
 		return;

@@ -11,8 +11,10 @@
 #include "common/finding.h"
 #include "common/pci_link.h"
 
-/* From here on 1,500 bytes a packet cost more than the cable: see the field's figures for MTU 1500
- * and 9000 on 100 Gb/s. */
+/*
+ * From this rate on, packets of 1,500 bytes limit the bandwidth more than the cable does, as
+ * measurements with MTU 1500 and 9000 on 100 Gb/s show.
+ */
 #define FAST_MBPS 25000
 #define USUAL_MTU 1500
 /* RoCE packets hold 4,096 bytes and 104 of headers at most (IBTA, annex A17). */
@@ -28,7 +30,10 @@ static const char *base_name(const char *path)
 
 /* ---- carrier ---------------------------------------------------------------------------- */
 
-/* True for a bridge's or bond's port, or what a VLAN stands on: those above have the addresses. */
+/*
+ * True for a port of a bridge or bond, and for the NIC below a VLAN: the upper interface has the
+ * addresses.
+ */
 static bool nic_is_below(const struct check_context *context, const struct mesh_nic *nic)
 {
 	bool below = nic->master;
@@ -50,18 +55,17 @@ static void nic_carrier(const struct check_context *context, const struct mesh_n
 	char text[MESH_ADDR_TEXT_MAX];
 
 	if (addr && !nic->admin_up) {
-		check_say(result, CHECK_FAIL, "%s has the address %s but is switched off",
-			  nic->netdev, mesh_addr_text_prefix(addr, text));
+		check_say(result, CHECK_FAIL, "%s has the address %s but is down", nic->netdev,
+			  mesh_addr_text_prefix(addr, text));
 		check_seen(result, "ip link show %s: not UP", nic->netdev);
 		check_fix(result, "ip link set %s up", nic->netdev);
 	} else if (addr && !nic->carrier) {
 		check_say(result, CHECK_FAIL,
-			  "%s has the address %s but no carrier: its cable is out, or the port at "
-			  "the other end is off",
+			  "%s has the address %s but no carrier: its cable is unplugged, or the "
+			  "port at the other end is down",
 			  nic->netdev, mesh_addr_text_prefix(addr, text));
 		check_seen(result, "ip link show %s: NO-CARRIER", nic->netdev);
-		check_fix(result, "push the plug in until it clicks; at the other end: ip link set "
-				  "NIC up");
+		check_fix(result, "reseat the cable; at the other end: ip link set NIC up");
 	} else if (nic->carrier && !nic->num_addrs && !nic_is_below(context, nic)) {
 		check_say(result, CHECK_WARN,
 			  "%s has a carrier but no address, so the mesh cannot use it",
@@ -188,7 +192,7 @@ static void nic_mtu(const struct mesh_nic *nic, struct check_result *result)
 		  nic->netdev, JUMBO_MTU);
 }
 
-/* IPoIB's MTU follows rules of its own: it says nothing about the RDMA underneath. */
+/* IPoIB's MTU is separate: it does not limit the RDMA transfers on the same port. */
 static bool mtu_counts(const struct mesh_nic *nic)
 {
 	return nic->kind != MESH_NIC_INFINIBAND;
@@ -242,7 +246,7 @@ static void reduced_fix(const struct mesh_nic *nic, struct check_result *result)
 			  link->slot_width, link->max_width, base_name(nic->pci_path));
 	else
 		check_fix(result,
-			  "seat the card and its adapter or riser cable anew, and look at the "
+			  "reseat the card and its adapter or riser cable, and check the "
 			  "slot's lanes and generation in the BIOS (lspci -vv -s %s shows LnkSta "
 			  "and LnkCap)",
 			  base_name(nic->pci_path));
@@ -268,10 +272,11 @@ static void nic_pcie(const struct mesh_nic *nic, struct check_result *result)
 		check_seen(result, "%s/current_link_width, current_link_speed", nic->pci_path);
 		reduced_fix(nic, result);
 	} else if (limits) {
-		check_say(result, CHECK_PASS,
-			  "%s has all of its card's PCIe link, %s, which carries %s of the port's "
-			  "%s",
-			  nic->netdev, now, carries, port);
+		check_say(
+			result, CHECK_PASS,
+			"%s has the full PCIe link of its card, %s, which carries %s of the port's "
+			"%s",
+			nic->netdev, now, carries, port);
 	}
 }
 

@@ -55,7 +55,7 @@ static void all_write(int fd, const void *bytes, size_t size)
 /* In the child. */
 static void plugin_load(void *arg)
 {
-	/* A plugin's constructor may print: the answer goes where it does not look. */
+	/* A plugin's constructor may print: the answer goes to another descriptor. */
 	int answer = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	struct plugin_probe probe;
 	const char *error;
@@ -73,7 +73,7 @@ static void plugin_load(void *arg)
 	all_write(answer, &probe, sizeof(probe));
 }
 
-/* The child was foreign code: its texts end, whatever it wrote. */
+/* The child ran foreign code: terminate its texts, whatever it wrote. */
 static void answer_trim(struct plugin_probe *probe)
 {
 	int version;

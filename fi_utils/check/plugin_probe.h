@@ -10,15 +10,15 @@
 
 struct plugin_probe {
 	char path[PATH_MAX];		  /* of the file that the loader found */
-	char error[512];		  /* the loader's words, if there is none */
+	char error[512];		  /* the loader's message, if there is none */
 	uint32_t exported;		  /* bit n: it has ncclNetPlugin_vn */
 	char names[NCCL_ABI_MAX + 1][32]; /* what each table calls itself: "Mesh" */
 };
 
 /**
- * Loads @name in a child process, so that foreign code cannot hurt this one.
+ * Loads @name in a child process, so that foreign code cannot damage this process.
  *
- * @probe: path "" if nothing was loaded, error says why
+ * @probe: path "" if nothing was loaded; error has the reason
  *
  * Returns 0, also if nothing was loaded; or a negative errno if it could not be tried.
  */

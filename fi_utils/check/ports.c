@@ -62,7 +62,7 @@ static void port_read(const struct check_context *context, const char *device, i
 	port->nic = port_nic(context, port);
 }
 
-/* The port's GUID, which opensm wants: the last 8 bytes of its first GID. */
+/* The port's GUID, which opensm takes: the last 8 bytes of its first GID. */
 static void port_guid_text(const struct check_context *context, const struct port *port, char *text,
 			   size_t size)
 {
@@ -111,8 +111,8 @@ static void port_down(const struct port *port, struct check_result *result)
 	if (disabled)
 		check_fix(result, "ip link set %s up", port->nic->netdev);
 	else
-		check_fix(result, "push the plugs in until they click, and look at the port at the "
-				  "other end");
+		check_fix(result, "reseat the cable at both ends, and check the port at the other "
+				  "end");
 }
 
 static void port_judge(const struct check_context *context, const struct port *port,
@@ -125,7 +125,7 @@ static void port_judge(const struct check_context *context, const struct port *p
 	} else if (port->infiniband && strncmp(port->state, "4:", 2)) {
 		port_without_manager(context, port, result);
 	} else if (port->infiniband && !port->nic) {
-		/* In a container the port may be somebody else's. */
+		/* In a container the port may belong to another one. */
 		check_say(result, CHECK_WARN,
 			  "port %d of %s has no IPoIB interface; the mesh needs its address to "
 			  "find the neighbour",
@@ -247,14 +247,14 @@ static void addr_gid(const struct mesh_nic *nic, const struct mesh_addr *addr,
 			exports_add(exports, nic, gid->index);
 	} else if (gid->type == MESH_GID_ROCE_V1) {
 		check_say(result, CHECK_WARN,
-			  "%s of %s has a RoCE v1 GID only (%d of %s port %d): a peer that speaks "
-			  "RoCE v2 does not hear it",
+			  "%s of %s has a RoCE v1 GID only (%d of %s port %d): a peer that uses "
+			  "RoCE v2 cannot reach it",
 			  text, nic->netdev, gid->index, nic->rdma.device, nic->rdma.port);
 		check_seen(result, "/" CLASS "/%s/ports/%d/gid_attrs/types/%d", nic->rdma.device,
 			   nic->rdma.port, gid->index);
 		check_fix(result,
 			  "look for newer firmware (ethtool -i %s); a ConnectX-3 without Pro "
-			  "has no RoCE v2 at all: then all nodes must speak v1",
+			  "does not support RoCE v2: then all nodes must use v1",
 			  nic->netdev);
 	} else {
 		check_say(result, CHECK_UNKNOWN,

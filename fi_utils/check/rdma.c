@@ -22,7 +22,7 @@
 
 /* ---- modules ---------------------------------------------------------------------------- */
 
-/* Network drivers whose RDMA half is a module of its own (drivers/infiniband/hw of the kernel). */
+/* Network drivers whose RDMA part is a separate module (drivers/infiniband/hw of the kernel). */
 static const char *rdma_module_of(const char *driver)
 {
 	static const char *const halves[][2] = {
@@ -66,7 +66,7 @@ static void nic_module(const struct check_context *context, const struct mesh_ni
 	const char *module;
 
 	snprintf(path, sizeof(path), "sys/class/net/%s/device/driver", nic->netdev);
-	/* A management network may do without. */
+	/* A management network does not need RDMA. */
 	if (*nic->rdma.device || (nic->default_route && !nic->taken) ||
 	    !link_name(context, path, driver, sizeof(driver)))
 		return;
@@ -110,7 +110,7 @@ static void card_without_driver(const struct check_context *context, const char 
 	    mesh_sysfs_read_number(files, UINT16_MAX, &device, "sys/bus/pci/devices/%s/device",
 				   function))
 		return;
-	/* ConnectX-3 and older have 0x1002 to 0x1010 (pci.ids); what came later is mlx5's. */
+	/* ConnectX-3 and older have 0x1002 to 0x1010 (pci.ids); later cards use mlx5. */
 	if (vendor == PCI_MELLANOX)
 		module = device <= 0x1010 ? "mlx4_core" : "mlx5_core";
 	check_say(result, CHECK_WARN,
@@ -198,7 +198,7 @@ static void forbidden_fix(const struct check_context *context, const char *path,
 	check_seen(result, "/%s: %s, owner %u, group %s, mode %03o", path, strerror(error),
 		   (unsigned int)info.st_uid, group ? group->gr_name : "?",
 		   (unsigned int)info.st_mode & 0777);
-	if (error == EPERM) /* the mode would say EACCES */
+	if (error == EPERM) /* not caused by the file's mode, which gives EACCES */
 		missing_fix(context, result);
 	else if (info.st_gid && group && (info.st_mode & 060) == 060)
 		check_fix(result, "sudo usermod -aG %s $USER, then log in again", group->gr_name);

@@ -29,7 +29,7 @@ static int route_read(struct nl_msg *msg, void *arg)
 	return NL_OK;
 }
 
-/* libnl turns the kernel's errno into its own numbers; we want the kernel's. */
+/* libnl translates the kernel's errno into its own numbers; we need the kernel's. */
 static int error_read(struct sockaddr_nl *from, struct nlmsgerr *error, void *arg)
 {
 	struct answer *answer = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shared_subnet.c - checks what one subnet on two NICs needs of the kernel. */
+/* shared_subnet.c - checks the kernel settings that one subnet on two NICs needs. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -58,7 +58,7 @@ static bool is_own(const struct mesh_nic_table *table, const struct mesh_addr *a
 	return false;
 }
 
-/* With a source route the check of rp_filter=1 passes, too; without one it drops. */
+/* With a source route, packets also pass rp_filter=1; without one they are dropped. */
 static void rp_filter_judge(const struct check_context *context, const struct mesh_nic *nic,
 			    struct check_result *result)
 {
@@ -95,7 +95,10 @@ static void wrong_way_say(const struct check_context *context, const struct mesh
 		rp_filter_judge(context, nic, result);
 }
 
-/* Asks the kernel, however it was configured: what it does with such a packet is what counts. */
+/*
+ * Asks the kernel what it does with such a packet: the way in which it was configured does not
+ * matter.
+ */
 static void route_judge(const struct check_context *context, const struct mesh_nic *nic,
 			const struct mesh_addr *addr, struct check_result *result)
 {
@@ -117,7 +120,7 @@ static void route_judge(const struct check_context *context, const struct mesh_n
 		wrong_way_say(context, nic, addr, to, ifindex, result);
 }
 
-/* True if another NIC has this subnet, too; one of the two carries the mesh. */
+/* True if another NIC has the same subnet; one of the two carries the mesh. */
 static bool is_shared(const struct mesh_nic_table *table, const struct mesh_nic *nic,
 		      const struct mesh_addr *addr)
 {

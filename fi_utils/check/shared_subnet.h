@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shared_subnet.h - checks what one subnet on two NICs needs of the kernel. */
+/* shared_subnet.h - checks the kernel settings that one subnet on two NICs needs. */
 #ifndef MESH_FI_UTILS_CHECK_SHARED_SUBNET_H
 #define MESH_FI_UTILS_CHECK_SHARED_SUBNET_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* subnets.c - subnets that overlap, and what one subnet on two NICs needs of the kernel. */
+/* subnets.c - checks that no subnets overlap. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -72,5 +72,5 @@ void check_subnets(const struct check_context *context, struct check_result *res
 	for (i = 0; i < table->num_taken; i++)
 		link_local_only(&table->nics[i], result);
 	if (!result->num_findings)
-		check_say(result, CHECK_PASS, "no subnet overlaps another, no address is twice");
+		check_say(result, CHECK_PASS, "no subnets overlap, and no address is used twice");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tcp.c - checks how the kernel's TCP behaves on the cables that have nothing better. */
+/* tcp.c - checks the TCP settings of the kernel, for NICs without RDMA. */
 #include <string.h>
 
 #include "nic/provider_id.h"
@@ -29,7 +29,7 @@ static const struct mesh_nic *tcp_nic(const struct check_context *context)
 	return NULL;
 }
 
-/* Linux's own default, where this kernel has it; every kernel has reno. */
+/* Linux's default if this kernel has it, else reno, which every kernel has. */
 static const char *unpaced_control(const struct check_context *context)
 {
 	char available[256];
@@ -53,10 +53,10 @@ void check_congestion(const struct check_context *context, struct check_result *
 		check_say(result, CHECK_UNKNOWN, "/" FILE_CONGESTION " cannot be read");
 		return;
 	}
-	/* It paces itself as on a shared path: docs/performance.md. */
+	/* It limits its rate as if the path were shared: docs/performance.md. */
 	if (!strncmp(name, "bbr", 3)) {
 		check_say(result, CHECK_WARN,
-			  "TCP paces itself (%s), which on a cable of its own, such as that of "
+			  "TCP paces itself (%s), which on a direct cable, such as that of "
 			  "%s, can cost half of the bandwidth",
 			  name, nic->netdev);
 		check_seen(result, "/" FILE_CONGESTION ": %s", name);

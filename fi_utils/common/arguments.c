@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arguments.c - what several subcommands ask of the values that they are given. */
+/* arguments.c - parses values of options and operands. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ bool argument_number(const char *text, unsigned long min, unsigned long max, uns
 
 	errno = 0;
 	value = strtoul(text, &end, 10);
-	/* strtoul() takes blanks and signs, too. */
+	/* strtoul() also accepts blanks and signs. */
 	if (*text < '0' || *text > '9' || *end || errno || value < min || value > max)
 		return false;
 	*number = value;

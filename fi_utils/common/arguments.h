@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arguments.h - what several subcommands ask of the values that they are given. */
+/* arguments.h - parses values of options and operands. */
 #ifndef MESH_FI_UTILS_COMMON_ARGUMENTS_H
 #define MESH_FI_UTILS_COMMON_ARGUMENTS_H
 
@@ -7,7 +7,7 @@
 
 /* @who, here and below: the beginning of each message, "fi_mesh plan". */
 
-/** Reports what is wrong. Returns COMMAND_MISUSE. */
+/** Reports a usage error. Returns COMMAND_MISUSE. */
 int arguments_misuse(const char *who, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

@@ -5,9 +5,9 @@
 
 #include <stddef.h>
 
-/* Who writes more is killed. */
+/* A child that writes more is killed. */
 #define CHILD_OUTPUT_MAX (16u << 20)
-/* The first line of what it says on standard error; the rest is read and dropped. */
+/* Of standard error only the first line is kept; the rest is read and dropped. */
 #define CHILD_COMPLAINT_MAX 160
 
 struct child_result {
@@ -18,10 +18,10 @@ struct child_result {
 };
 
 /**
- * Calls @body in a child process, without standard input, and waits for its end, but no longer
- * than @timeout_ms. Whatever ends this process, Ctrl-C too, ends the child.
+ * Calls @body in a child process, without standard input, and waits until it ends, at most
+ * @timeout_ms. The child also ends if this process ends, for example by Ctrl-C.
  *
- * @body: may end the process or return: then it ends with status 0
+ * @body: may end the process, or return, which ends it with status 0
  *
  * Returns 0 however it ended; -ETIMEDOUT and -EOVERFLOW: it was killed; another negative errno.
  */

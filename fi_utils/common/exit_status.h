@@ -6,7 +6,7 @@
 /* Exit statuses of fi_mesh. */
 enum command_status {
 	COMMAND_FINE = 0,
-	COMMAND_PROBLEM = 1, /* what was looked at is not as it should be */
+	COMMAND_PROBLEM = 1, /* a problem was found */
 	COMMAND_MISUSE = 2,  /* unknown option or argument */
 };
 

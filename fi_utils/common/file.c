@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file.c - whole files: one that somebody else wrote, one that we did. */
+/* file.c - reads whole files, and closes written ones. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -52,7 +52,7 @@ char *file_read(const char *who, const char *path, size_t *size)
 
 int file_close(FILE *file)
 {
-	/* What failed before may have been forgotten by now: fclose() reports the rest only. */
+	/* fclose() reports only its own write: ferror() also knows of earlier failures. */
 	bool lost = ferror(file);
 
 	if (fclose(file))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file.h - whole files: one that somebody else wrote, one that we did. */
+/* file.h - reads whole files, and closes written ones. */
 #ifndef MESH_FI_UTILS_COMMON_FILE_H
 #define MESH_FI_UTILS_COMMON_FILE_H
 
@@ -21,7 +21,7 @@ char *file_read(const char *who, const char *path, size_t *size);
 /**
  * Closes a file that was written.
  *
- * Returns 0, or a negative errno if anything that was ever written to it is lost.
+ * Returns 0, or a negative errno if any write to it has failed.
  */
 int file_close(FILE *file);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* finding.c - collects what a check finds, and shows it to people and programs. */
+/* finding.c - collects the findings of a check, and prints them as text or JSON. */
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>

@@ -11,16 +11,16 @@
 /* From the best to the worst; a check is as good as its worst finding. */
 enum check_verdict {
 	CHECK_PASS,
-	CHECK_UNKNOWN, /* could not be seen; the sentence says why */
-	CHECK_WARN,    /* works, but slower than it could, or by luck */
+	CHECK_UNKNOWN, /* could not be checked; the sentence has the reason */
+	CHECK_WARN,    /* works, but slowly or not reliably */
 	CHECK_FAIL,    /* does not work */
 };
 
 struct check_finding {
 	enum check_verdict verdict;
 	char *text;	/* one sentence; owned, as are the others */
-	char *evidence; /* where it was seen; NULL: the sentence has it */
-	char *fix;	/* command, or what to do by hand; NULL: nothing to be done */
+	char *evidence; /* the evidence; NULL: the sentence has it */
+	char *fix;	/* command, or instructions; NULL: nothing to do */
 };
 
 struct check_result {
@@ -33,7 +33,7 @@ struct check_result {
 void check_say(struct check_result *result, enum check_verdict verdict, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/** Adds to the latest finding where it was seen, or the command that fixes it. */
+/** Add the evidence, or the command that fixes it, to the latest finding. */
 void check_seen(struct check_result *result, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 void check_fix(struct check_result *result, const char *format, ...)

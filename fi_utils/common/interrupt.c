@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* interrupt.c - turns the first Ctrl-C into something that poll() sees. */
+/* interrupt.c - makes the first Ctrl-C visible to poll(). */
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -12,7 +12,7 @@
 
 #include "common/interrupt.h"
 
-/* A signal handler can reach nothing else. */
+/* Global, because a signal handler has no argument. */
 static int interrupt_fd = -1;
 static volatile sig_atomic_t interrupt_seen;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* interrupt.h - Ctrl-C for subcommands that have something to put away before they end. */
+/* interrupt.h - Ctrl-C for subcommands that must clean up before they end. */
 #ifndef MESH_FI_UTILS_COMMON_INTERRUPT_H
 #define MESH_FI_UTILS_COMMON_INTERRUPT_H
 

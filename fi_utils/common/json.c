@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json.c - JSON values from texts, addresses and numbers, and a whole document on a file. */
+/* json.c - makes JSON values, and prints a document. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

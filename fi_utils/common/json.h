@@ -10,9 +10,9 @@
 
 #include "nic/addr.h"
 
-/* Each returns NULL without memory, which jansson's packers pass on. */
+/* Each returns NULL if there is no memory; jansson's pack functions accept that and return NULL. */
 
-/** A string; bytes that are no UTF-8 become '?'. NULL and "" become null. */
+/** A string; bytes that are not UTF-8 become '?'. NULL and "" become null. */
 json_t *output_json_text(const char *text);
 
 /** "10.1.0.1/24", or null for no address. */
@@ -22,13 +22,13 @@ json_t *output_json_addr(const struct mesh_addr *addr);
 json_t *output_json_hex(uint64_t value);
 
 /**
- * Appends @value to @list and returns @list; without memory for any of the two (either may be NULL)
- * both are given back to jansson and the result is NULL.
+ * Appends @value to @list and returns @list; if either is NULL, for lack of memory, both are
+ * released and the result is NULL.
  */
 json_t *output_json_append(json_t *list, json_t *value);
 
 /**
- * Prints @root and a newline, and gives it back to jansson.
+ * Prints @root and a newline, and releases it.
  *
  * @root: may be NULL: there was no memory
  *

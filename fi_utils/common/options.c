@@ -13,7 +13,7 @@
 
 enum {
 	ROWS_MAX = 32,
-	/* What getopt_long() returns for the rows' names; letters are below. */
+	/* What getopt_long() returns for the rows' names; letters are smaller numbers. */
 	CODE_ROWS = 256,
 	CODE_HELP = CODE_ROWS + ROWS_MAX,
 };
@@ -202,7 +202,7 @@ static const struct option_row *row_find(const struct option_table *table, int c
 	return NULL;
 }
 
-/* A long option that is the beginning of several names, or of none. */
+/* Reports a long option that is the beginning of several names, or of none. */
 static void name_refuse(const struct parser *parser, const char *text)
 {
 	size_t len = strcspn(text, "=");
@@ -249,7 +249,7 @@ int option_table_parse(const struct option_table *table, int argc, char **argv, 
 	int code, status;
 
 	parser_init(&parser, table);
-	optind = 0; /* glibc: start afresh, also when called again */
+	optind = 0; /* glibc: start again, also in a second call */
 	while ((code = getopt_long(argc, argv, parser.letters, parser.names, NULL)) != -1) {
 		if (code == 'h' || code == CODE_HELP) {
 			option_table_help(stdout, table);

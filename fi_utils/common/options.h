@@ -32,7 +32,7 @@ struct option_row;
 typedef int (*option_handler)(const struct option_row *row, const char *text, void *options);
 
 struct option_row {
-	const char *name;  /* behind the two dashes; NULL ends the table */
+	const char *name;  /* without the two dashes; NULL ends the table */
 	char letter;	   /* the short option, or 0 */
 	const char *value; /* what --help calls the value; NULL: the option takes none */
 	const char *help;  /* lines; one that ends with \n ends a group. NULL: not in --help */
@@ -75,7 +75,7 @@ struct option_row {
 struct option_table {
 	const char *who;   /* the beginning of each message: "fi_mesh plan" */
 	const char *usage; /* --help up to the options: synopsis, purpose, operands */
-	const char *notes; /* --help behind the options */
+	const char *notes; /* --help after the options */
 	const struct option_row *rows;
 };
 

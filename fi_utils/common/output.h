@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * output.h - colour only where somebody sees it, text that a terminal can show, and the end of a
- * subcommand.
- */
+/* output.h - colour for terminals, printable text, and the end of a subcommand. */
 #ifndef MESH_FI_UTILS_COMMON_OUTPUT_H
 #define MESH_FI_UTILS_COMMON_OUTPUT_H
 
@@ -28,8 +25,8 @@ const char *output_style(FILE *file, enum output_style style);
 bool output_is_coloured(FILE *file);
 
 /**
- * Replaces control characters, which a terminal would obey, by '?'. For every text that the
- * kernel's users or another node chose: names of interfaces and nodes. Returns @text.
+ * Replaces control characters, which a terminal would interpret, by '?'. For every text that comes
+ * from a user or another node: names of interfaces and nodes. Returns @text.
  */
 char *output_clean(char *text);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* own_plugin.c - where the plugin is that was built or installed together with this program. */
+/* own_plugin.c - finds the plugin that was built or installed together with this program. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* own_plugin.h - where the plugin is that was built or installed together with this program. */
+/* own_plugin.h - finds the plugin that was built or installed together with this program. */
 #ifndef MESH_FI_UTILS_COMMON_OWN_PLUGIN_H
 #define MESH_FI_UTILS_COMMON_OWN_PLUGIN_H
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pci_link.c - how wide and fast a PCI Express card is connected, and what that carries. */
+/* pci_link.c - the width and speed of a PCI Express link, and its bandwidth. */
 #include <stdint.h>
 #include <stdio.h>
 
 #include "common/pci_link.h"
 #include "nic/pci_link.h"
 
-/* The fastest that still codes 8 bits as 10. */
+/* The highest rate with 8b/10b coding. */
 #define LAST_8B10B_MTS 5000
 
 int mesh_pci_link_mbps(int width, int speed_mts)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pci_link.h - what a PCI Express link carries, and its state in words. */
+/* pci_link.h - the bandwidth of a PCI Express link, and its state as text. */
 #ifndef MESH_FI_UTILS_COMMON_PCI_LINK_H
 #define MESH_FI_UTILS_COMMON_PCI_LINK_H
 
@@ -8,9 +8,9 @@
 #include "nic/pci_link.h"
 
 /**
- * Mb/s that @width lanes of @speed_mts carry in one direction, without the lanes' own coding
- * (8b/10b up to 5 GT/s, 128b/130b above; PCI Express Base Specification). Packet headers take
- * another 5 to 15 %. 0 where something is unknown.
+ * Mb/s that @width lanes of @speed_mts carry in one direction, without the line coding (8b/10b up
+ * to 5 GT/s, 128b/130b above; PCI Express Base Specification). Packet headers take another 5 to 15
+ * %. 0 where something is unknown.
  */
 int mesh_pci_link_mbps(int width, int speed_mts);
 

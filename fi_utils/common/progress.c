@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* progress.c - the line that says what is being waited for. */
+/* progress.c - one line that shows what a subcommand waits for. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -58,7 +58,7 @@ __attribute__((format(printf, 2, 0))) static void text_set(struct progress *prog
 	output_clean(progress->text);
 }
 
-/* Starts the thread with all signals blocked: Ctrl-C is the main thread's business. */
+/* Starts the thread with all signals blocked: the main thread handles Ctrl-C. */
 static int thread_start(struct progress *progress)
 {
 	sigset_t all, before;

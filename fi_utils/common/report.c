@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report.c - shows what checks found, to people and programs. */
+/* report.c - prints findings of checks as text or JSON. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report.h - shows what checks found, to people and programs. */
+/* report.h - prints findings of checks as text or JSON. */
 #ifndef MESH_FI_UTILS_COMMON_REPORT_H
 #define MESH_FI_UTILS_COMMON_REPORT_H
 
@@ -17,7 +17,7 @@ struct check_totals {
 
 #define CHECK_TOTALS_TEXT_MAX 80
 
-/** Prints the findings for people; @quiet leaves out what is well. */
+/** Prints the findings for people; @quiet omits what passes. */
 void check_print(FILE *file, const char *id, const struct check_result *result, bool quiet);
 
 /** {"id", "title", "verdict", "findings": [...]}, or NULL without memory. */

@@ -8,13 +8,13 @@
 #define RUN_PROGRAM_COMPLAINT_MAX CHILD_COMPLAINT_MAX
 
 /**
- * Runs @argv (argv[0] is looked for in PATH, /usr/sbin and /sbin) without standard input, and
- * waits for it, but no longer than @timeout_ms.
+ * Runs @argv (argv[0] is looked for in PATH, /usr/sbin and /sbin) without standard input, and waits
+ * for it, at most @timeout_ms.
  *
  * @output: receives what it printed, at most CHILD_OUTPUT_MAX bytes, to be freed; set on success
  * only
- * @complaint: RUN_PROGRAM_COMPLAINT_MAX bytes: the first line that it said on standard error, or
- * else why it failed
+ * @complaint: RUN_PROGRAM_COMPLAINT_MAX bytes: the first line of its standard error, or else why it
+ * failed
  *
  * Returns 0 if it ended with status 0; -ENOENT if there is no such program; -ETIMEDOUT (it was
  * killed); -EOVERFLOW; -ECHILD if it ended otherwise; another negative errno.

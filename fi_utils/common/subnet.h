@@ -14,7 +14,7 @@ enum mesh_subnet_relation {
 
 /**
  * Compares two addresses with their prefix lengths. Link-local and loopback addresses and those of
- * different families are always apart: they say nothing about cables.
+ * different families never conflict: they are not tied to a cable.
  */
 enum mesh_subnet_relation mesh_subnet_compare(const struct mesh_addr *a, const struct mesh_addr *b);
 
@@ -27,7 +27,7 @@ struct mesh_addr mesh_subnet_of(const struct mesh_addr *addr);
  *
  * @number: from 0
  *
- * Returns 0, or -EADDRNOTAVAIL if there are not so many; 254 are looked at.
+ * Returns 0, or -EADDRNOTAVAIL if there are fewer; at most 254 are counted.
  */
 int mesh_subnet_neighbour(const struct mesh_addr *addr, int number, struct mesh_addr *neighbour);
 

@@ -90,7 +90,7 @@ static void row_print(const struct output_table *table, FILE *file, int first, i
 	fprintf(file, "%*s", indent, "");
 	for (column = 0; column < table->num_columns; column++) {
 		cell = &table->cells[first + column];
-		/* Nothing is padded behind the last column. */
+		/* The last column is not padded. */
 		width = column < table->num_columns - 1 ? table->widths[column] : 0;
 		if (cell->style != OUTPUT_PLAIN)
 			fputs(output_style(file, cell->style), file);

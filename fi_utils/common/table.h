@@ -20,7 +20,7 @@ void output_table_titles(struct output_table *table, const char *const *titles);
 void output_table_cell(struct output_table *table, enum output_style style, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/** Prints the rows, each behind @indent blanks; without memory, a line that says so. */
+/** Prints the rows, each behind @indent blanks; if there was no memory, a line that reports it. */
 void output_table_print(const struct output_table *table, FILE *file, int indent);
 
 void output_table_free(struct output_table *table);

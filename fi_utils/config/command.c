@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* command.c - `fi_mesh config`: the settings, their values here and now, and docs/settings.md. */
+/* command.c - `fi_mesh config`: the settings, their current values, and docs/settings.md. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ static const char usage_text[] =
 
 static const char notes_text[] =
 	"\n"
-	"Exit status: 0 fine, 1 a value cannot be used, or a variable NCCL_MESH_* is no setting,\n"
+	"Exit status: 0 fine, 1 a value cannot be used, or a NCCL_MESH_* variable is unknown,\n"
 	"2 usage error.\n";
 
 struct options {
@@ -60,8 +60,8 @@ static const struct option_row option_rows[] = {
 static const struct option_table option_table = {who, usage_text, notes_text, option_rows};
 
 /*
- * Texts that the plugin cannot use, which then does not start: the parser of each logs what
- * is wrong with it. Returns how many there are.
+ * Counts the text settings that the plugin refuses, so that it would not start; their parsers log
+ * the reason.
  */
 static int texts_check(const struct mesh_config *config)
 {
@@ -85,7 +85,7 @@ static int config_show(const char *format)
 		config_print_markdown(stdout);
 		return status;
 	}
-	/* A bad value is reported with the range and its default, an unknown name as such. */
+	/* Reports a bad value with the range and the default, and an unknown name. */
 	if (mesh_config_load(NULL, NULL, &config))
 		status = COMMAND_PROBLEM;
 	if (texts_check(&config))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* print.c - the settings and their values: for people, for programs, and as docs/settings.md. */
+/* print.c - the settings and their values: as text, as JSON, and as docs/settings.md. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>

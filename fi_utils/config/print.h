@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* print.h - the settings and their values: for people, for programs, and as docs/settings.md. */
+/* print.h - the settings and their values: as text, as JSON, and as docs/settings.md. */
 #ifndef MESH_FI_UTILS_CONFIG_PRINT_H
 #define MESH_FI_UTILS_CONFIG_PRINT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* command.c - `fi_mesh nics`: shows the NIC table as the plugin would see it here and now. */
+/* command.c - `fi_mesh nics`: shows the NIC table as the plugin would make it now. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ static const char usage_text[] =
 	"usage: fi_mesh nics [--json] [--sysfs DIR]\n"
 	"\n"
 	"Lists the network interfaces of this node: which of them the plugin uses, and why the\n"
-	"others are left. NCCL_MESH_* variables count as they do in the plugin.\n"
+	"others are skipped. NCCL_MESH_* variables have the same effect as in the plugin.\n"
 	"\n";
 
 static const char notes_text[] =
@@ -59,7 +59,7 @@ static int options_parse(int argc, char **argv, struct options *options)
 	return argument_is_folder(who, options->sysfs) ? -1 : COMMAND_MISUSE;
 }
 
-/* Asks libfabric as the plugin does, and leaves the NICs that it has nothing for. */
+/* Asks libfabric as the plugin does, and skips the NICs without a provider. */
 static int providers_find(const struct mesh_config *config, struct mesh_nic_table *table,
 			  struct nics_provider *providers)
 {
@@ -78,7 +78,7 @@ static int providers_find(const struct mesh_config *config, struct mesh_nic_tabl
 	return ret;
 }
 
-/* The plugin takes no more than fit into its messages; the last ones are left. */
+/* The plugin takes only as many as fit into its messages; skips the last ones. */
 static void excess_leave(struct mesh_nic_table *table)
 {
 	while (table->num_taken > MESH_NICS_MAX)
@@ -124,7 +124,7 @@ int command_nics(int argc, char **argv)
 	status = options_parse(argc, argv, &options);
 	if (status >= 0)
 		return status;
-	/* A bad value was reported, and its default is used where the plugin uses it, too. */
+	/* A bad value was reported, and its default is used, as in the plugin. */
 	ret = mesh_config_load(NULL, NULL, &config);
 	if (ret == -E2BIG)
 		return output_failure(who, ret);

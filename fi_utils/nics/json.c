@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json.c - the NIC table for programs. */
+/* json.c - the NIC table as JSON. */
 #include <stdio.h>
 #include <string.h>
 

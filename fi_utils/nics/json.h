@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json.h - the NIC table for programs. */
+/* json.h - the NIC table as JSON. */
 #ifndef MESH_FI_UTILS_NICS_JSON_H
 #define MESH_FI_UTILS_NICS_JSON_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* print.c - the NIC table for people. */
+/* print.c - the NIC table as text. */
 #include <stdio.h>
 #include <string.h>
 
@@ -60,7 +60,10 @@ static void row_add(struct output_table *rows, int dev, const struct mesh_nic *n
 	pci_cells(rows, nic);
 }
 
-/* Addresses that the mesh does not use, in a line; *lines counts those below the table. */
+/*
+ * Prints one line of addresses that the mesh does not use; *lines counts such lines below the
+ * table.
+ */
 static void others_print(FILE *file, const struct mesh_nic *nic, int *lines)
 {
 	char text[MESH_ADDR_TEXT_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* print.h - the NIC table for people. */
+/* print.h - the NIC table as text. */
 #ifndef MESH_FI_UTILS_NICS_PRINT_H
 #define MESH_FI_UTILS_NICS_PRINT_H
 
@@ -9,7 +9,7 @@
 #include "nics/provider.h"
 
 /**
- * Prints a table for people.
+ * Prints the table as text.
  *
  * @providers: table->num_taken of them
  */

@@ -3,10 +3,10 @@
 #ifndef MESH_FI_UTILS_NICS_PROVIDER_H
 #define MESH_FI_UTILS_NICS_PROVIDER_H
 
-/* What libfabric says of one mesh NIC. */
+/* What libfabric reports for one mesh NIC. */
 struct nics_provider {
-	const char *name; /* "verbs;ofi_rxm"; NULL where it was not asked */
-	char *note;	  /* why a better one was passed over, or NULL; owned */
+	const char *name; /* "verbs;ofi_rxm"; NULL if it was not asked */
+	char *note;	  /* why a better one was skipped, or NULL; owned */
 };
 
 #endif

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * checker.h - what `fi_mesh check --peer` knows of this node, of a peer, and of a link between
- * them.
- */
+/* checker.h - the state of `fi_mesh check --peer`: this node, a peer, and a link between them. */
 #ifndef MESH_FI_UTILS_PEER_CHECKER_H
 #define MESH_FI_UTILS_PEER_CHECKER_H
 
@@ -36,9 +33,10 @@ struct peer_check_options {
 struct peer_numbers {
 	double half_rtt_us;
 	double to_gbps, from_gbps;
-	double cpu_here, cpu_there; /* of one processor, for the measurement; 1: all of it */
-	bool over_tcp;		    /* not through libfabric: it would not open */
-	long to_mtu, from_mtu;	    /* bytes of the largest IP packet that arrived */
+	double cpu_here,
+		cpu_there;     /* share of one processor that the measurement had; 1: all of it */
+	bool over_tcp;	       /* not through libfabric, which did not open */
+	long to_mtu, from_mtu; /* bytes of the largest IP packet that arrived */
 };
 
 /* This side of a check. */
@@ -66,7 +64,7 @@ struct peer_link {
 	struct mesh_addr local, remote; /* their addresses */
 	enum mesh_provider_id provider;
 	struct peer_stream stream;
-	struct mesh_check_facing facing; /* what the peer's NICs hear */
+	struct mesh_check_facing facing; /* the neighbours of the peer's NICs */
 	struct peer_numbers numbers;
 };
 

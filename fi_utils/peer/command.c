@@ -39,13 +39,13 @@ static const char notes_text[] =
 	"\n"
 	"Exit status: 0 nothing is wrong, 1 something is (warn or fail), 2 usage error.\n";
 
-/* Answers of neighbours come within a millisecond; a busy `fi_mesh serve` takes longer. */
+/* Neighbours answer within a millisecond; a busy `fi_mesh serve` takes longer. */
 #define FACING_MS 1000
 
-/* What all sections came to. */
+/* The results of all sections. */
 struct totals {
 	struct check_totals verdicts;
-	json_t *peers;			 /* with --json; NULL once memory ran out */
+	json_t *peers;			 /* with --json; NULL after memory ran out */
 	json_t *sections;		 /* of the present one */
 	uint64_t seen[PEER_TARGETS_MAX]; /* node ids */
 	int num_seen;
@@ -83,7 +83,7 @@ static int targets_add(struct peer_check_options *options, const char *list)
 
 struct options {
 	struct peer_check_options check;
-	/* Values of --peer, read after the last option: --help works wherever it stands. */
+	/* Values of --peer, parsed after all options, so that --help works in any place. */
 	const char *lists[PEER_TARGETS_MAX];
 	int num_lists;
 };
@@ -103,7 +103,8 @@ static const struct option_row option_rows[] = {
 	{"peer", 0, "NODE", NULL, OPTION_HANDLER(peer_take)}, /* the synopsis explains it */
 	{"port", 0, "PORT", "that of `fi_mesh serve` (default 18620)",
 	 OPTION_NUMBER(struct options, check.port, 1, UINT16_MAX)},
-	{"quiet", 'q', NULL, "only what is not right", OPTION_FLAG(struct options, check.quiet)},
+	{"quiet", 'q', NULL, "show only what is not right",
+	 OPTION_FLAG(struct options, check.quiet)},
 	{"json", 0, NULL, "JSON instead of text", OPTION_FLAG(struct options, check.json)},
 	{.name = NULL},
 };
@@ -210,7 +211,7 @@ static void links_check(struct peer_checker *checker, const struct peer *peer,
 	}
 }
 
-/* Our address on that NIC in whose subnet @addr lies, or NULL. */
+/* The address of that NIC whose subnet contains @addr, or NULL. */
 static const struct mesh_addr *address_beside(const struct mesh_nic *nic,
 					      const struct mesh_addr *addr)
 {
@@ -338,7 +339,7 @@ static void peer_check(struct peer_checker *checker, const struct peer_target *t
 		section_end(checker, totals, "paths", title, &result, NULL);
 		links_check(checker, peer, totals);
 	} else {
-		met = true; /* another address of a node that was checked */
+		met = true; /* another address of a node that was already checked */
 	}
 	if (checker->options->json)
 		peer_json_add(totals, target, peer, met);

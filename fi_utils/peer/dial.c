@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dial.c - connects to `fi_mesh serve` of a peer, and says HELLO. */
+/* dial.c - connects to `fi_mesh serve` of a peer, and exchanges HELLO. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -16,7 +16,10 @@
 #include "peer/stream.h"
 #include "peer/wire.h"
 
-/* A node on a cable answers within a millisecond; the kernel repeats a lost SYN after 1 and 3 s. */
+/*
+ * A node on a cable answers within a millisecond; the kernel retransmits a lost SYN after 1 and 3
+ * s.
+ */
 #define CONNECT_MS 4000
 #define ANSWER_MS 5000
 
@@ -37,7 +40,7 @@ static void error_text(int error, char *text)
 
 	switch (error) {
 	case -ECONNREFUSED:
-		words = "it refuses: nothing listens there";
+		words = "connection refused: nothing listens on that port";
 		break;
 	case -ETIMEDOUT:
 		words = "no answer";
@@ -49,7 +52,7 @@ static void error_text(int error, char *text)
 		words = "no route to it";
 		break;
 	case -EPROTO:
-		words = "something else than `fi_mesh serve` is listening on that port";
+		words = "something other than `fi_mesh serve` is listening on that port";
 		break;
 	case -EPROTONOSUPPORT:
 		words = "`fi_mesh serve` there has another version";

@@ -9,10 +9,10 @@
 #include "peer/wire.h"
 
 /**
- * Connects and says HELLO.
+ * Connects and exchanges HELLO.
  *
- * @local: from which address; NULL leaves that to the kernel's routes
- * @text: MESH_CHECK_TEXT_MAX bytes; why it failed, in words
+ * @local: the address to connect from; NULL: the kernel's routes decide
+ * @text: MESH_CHECK_TEXT_MAX bytes; why it failed
  *
  * Returns 0 or a negative errno; @stream is open on success only.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* explain.c - why a peer does not answer, from what this node can see. */
+/* explain.c - explains why a peer does not answer, with what this node knows. */
 #include <errno.h>
 #include <stddef.h>
 
@@ -34,7 +34,7 @@ static const struct peer_facing *facing_of(const struct peer_checker *checker,
 	return NULL;
 }
 
-/* What the cable of that NIC says, beside the error. */
+/* Adds to the error what the state of that NIC's cable shows. */
 static void cable_explain(const struct peer_checker *checker, const struct mesh_nic *nic,
 			  const char *addr, struct check_result *result)
 {
@@ -43,8 +43,8 @@ static void cable_explain(const struct peer_checker *checker, const struct mesh_
 	if (!nic->admin_up || !nic->carrier) {
 		check_seen(result, "%s has no carrier", nic->netdev);
 		check_fix(result,
-			  nic->admin_up ? "put the cable of %s in at both ends; the far end "
-					  "must be up, too"
+			  nic->admin_up ? "reseat the cable of %s at both ends; the far end must "
+					  "be up as well"
 					: "ip link set %s up",
 			  nic->netdev);
 		return;

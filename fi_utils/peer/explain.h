@@ -7,7 +7,7 @@
 #include "nic/addr.h"
 #include "peer/checker.h"
 
-/** Says why @addr does not answer, from what this node can see. */
+/** Reports why @addr does not answer, with what this node knows. */
 void peer_explain(const struct peer_checker *checker, const struct mesh_addr *addr, int error,
 		  const char *text, struct check_result *result);
 

@@ -20,20 +20,22 @@
 #include "peer/figures.h"
 #include "peer/wire.h"
 
-/* Small enough for slow cables; enough of them in flight that a fast one is never idle. */
+/* Small enough for slow cables; as many are in flight as keep a fast one busy. */
 #define SEGMENT_BYTES ((size_t)512 << 10)
 #define WRITES 16
 #define MEMORY_BYTES (WRITES * SEGMENT_BYTES)
 #define PAGE 4096
-/* Messages are headers only; the domain wants some room. */
+/* Messages have headers only, but the domain needs a payload size. */
 #define PAYLOAD_MAX 64
-/* Round trips; the first ones make the connection and are not counted. */
+/* Round trips; the first ones, which make the connection, are not counted. */
 #define PINGS 500
 #define PINGS_WARM 20
-/* On a busy node each takes a turn of its scheduler: so many will do, after so long. */
+/*
+ * On a busy node each round trip takes a turn of the scheduler: after this time, this many suffice.
+ */
 #define PINGS_LEAST 20
 #define PINGS_MS 1000
-/* Writes in flight when the time is up have so long to complete. */
+/* The time for writes in flight at the end of the measurement to complete. */
 #define DRAIN_MS 3000
 
 struct fabric_write {
@@ -44,7 +46,7 @@ struct fabric_write {
 };
 
 struct peer_fabric {
-	struct mesh_nic nic; /* the domain's; the caller's table may be read anew meanwhile */
+	struct mesh_nic nic; /* the domain's copy: the caller may read its table again meanwhile */
 	struct mesh_domain *domain;
 	struct mesh_sink sink;
 	bool has_sink;
@@ -58,7 +60,7 @@ struct peer_fabric {
 	int in_flight;
 	bool writing; /* new writes are posted */
 	uint64_t bytes, started_ns, ended_ns, until_ns;
-	uint64_t met_ns, met_cpu_ns; /* when the two ends knew each other */
+	uint64_t met_ns, met_cpu_ns; /* when both ends knew each other */
 };
 
 /* ---- messages ----------------------------------------------------------------------------- */
@@ -71,7 +73,7 @@ static void message_sent(struct mesh_buffer *buffer, int error)
 		fabric->error = error;
 }
 
-/* WANT is a question, POSTED its answer: both are messages without payload. */
+/* WANT is used as the request and POSTED as the reply: both have no payload. */
 static int message_send(struct peer_fabric *fabric, enum mesh_message_type type, uint32_t seq)
 {
 	struct mesh_message_header header = {
@@ -82,7 +84,7 @@ static int message_send(struct peer_fabric *fabric, enum mesh_message_type type,
 	};
 	struct mesh_buffer *buffer;
 
-	/* As the plugin does with what is short. */
+	/* As the plugin does with short messages. */
 	if (!mesh_remote_inject(fabric->domain, fabric->remote, &header, sizeof(header)))
 		return 0;
 	buffer = mesh_remote_buffer_get(fabric->domain, fabric->remote);
@@ -109,7 +111,7 @@ static void message_arrived(struct mesh_sink *sink, const struct mesh_message_he
 		message_send(fabric, MESH_MESSAGE_POSTED, header->seq);
 }
 
-/* A write of the other side's; it counts them itself. */
+/* A write of the other side, which counts its writes itself. */
 static void write_arrived(struct mesh_sink *sink, const struct mesh_immediate *immediate)
 {
 	(void)sink;
@@ -118,7 +120,7 @@ static void write_arrived(struct mesh_sink *sink, const struct mesh_immediate *i
 
 /* ---- opening and closing ------------------------------------------------------------------ */
 
-/* The log's sink has no argument: the line that says why has to pass through here. */
+/* The log's sink has no argument: this keeps the line that has the reason. */
 static char failure[MESH_LOG_LINE_MAX];
 
 static void failure_keep(enum mesh_log_level level, const char *file, int line, const char *text)
@@ -199,7 +201,7 @@ void peer_fabric_close(struct peer_fabric *fabric)
 	}
 	mesh_mr_close(fabric->mr);
 	mesh_domain_close(fabric->domain); /* with the remote */
-	/* Last: tcp goes on with a write that has begun until its endpoint is closed. */
+	/* Last: tcp continues a write that has begun until its endpoint is closed. */
 	free(fabric->memory);
 	free(fabric);
 }

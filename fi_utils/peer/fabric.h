@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fabric.h - one side of a measurement through libfabric: the NIC's domain as the plugin
- * opens it, a message that comes back, and RMA writes into the other side's memory.
+ * fabric.h - one side of a measurement through libfabric: the NIC's domain as the plugin opens it,
+ * a message that is returned, and RMA writes into the other side's memory.
  *
- * One thread uses it. Nothing here waits, but peer_fabric_ping(), which has a deadline.
+ * One thread uses it. Nothing here waits, except peer_fabric_ping(), which has a deadline.
  */
 #ifndef MESH_FI_UTILS_PEER_FABRIC_H
 #define MESH_FI_UTILS_PEER_FABRIC_H
@@ -21,7 +21,7 @@ struct peer_fabric;
 /**
  * Opens the domain of @nic, as the plugin does, and registers memory to be written.
  *
- * @text: MESH_CHECK_TEXT_MAX bytes; why it failed, in words
+ * @text: MESH_CHECK_TEXT_MAX bytes; why it failed
  *
  * Returns 0 or a negative errno.
  */
@@ -31,12 +31,12 @@ int peer_fabric_open(const struct mesh_nic *nic, enum mesh_provider_id provider,
 /** Closes it; nothing is written into its memory afterwards. NULL is allowed. */
 void peer_fabric_close(struct peer_fabric *fabric);
 
-/** What the other side must know of this one. */
+/** Fills in what the other side must know about this one. */
 void peer_fabric_offer(const struct peer_fabric *fabric, struct mesh_check_fabric *mine);
 
 /**
- * Learns the other side's @theirs, whose endpoint is at @remote: messages are answered from now on.
- * Returns 0 or a negative errno.
+ * Takes what the other side reported in @theirs; its endpoint is at @remote. Messages are answered
+ * from now on. Returns 0 or a negative errno.
  */
 int peer_fabric_meet(struct peer_fabric *fabric, const struct mesh_addr *remote,
 		     const struct mesh_check_fabric *theirs);
@@ -50,7 +50,7 @@ struct mesh_domain *peer_fabric_domain(struct peer_fabric *fabric);
  * @limit_ms: for each of them
  * @half_ns: peer_half_rtt() of them
  *
- * Returns 0; -ETIMEDOUT if one did not come back; -EINTR; the error of a message.
+ * Returns 0; -ETIMEDOUT if one was not returned; -EINTR; the error of a message.
  */
 int peer_fabric_ping(struct peer_fabric *fabric, uint32_t limit_ms, uint64_t *half_ns);
 
@@ -62,14 +62,14 @@ void peer_fabric_write(struct peer_fabric *fabric, uint32_t ms);
  *
  * @bytes, @ns: what was written and is complete, and in which time; at the end
  *
- * Returns -EAGAIN while it goes on; 0 at the end; -ETIMEDOUT if writes do not complete; the error
- * of a write.
+ * Returns -EAGAIN while it is running; 0 at the end; -ETIMEDOUT if writes do not complete; the
+ * error of a write.
  */
 int peer_fabric_step(struct peer_fabric *fabric, uint64_t *bytes, uint64_t *ns);
 
 /**
- * What this thread has had of a processor since peer_fabric_meet(), 0 to 1: it never slept
- * meanwhile, so less than 1 means that others wanted the processor, too.
+ * The share of a processor that this thread has had since peer_fabric_meet(), 0 to 1. It does not
+ * sleep, so less than 1 means that the processor was shared with others.
  */
 double peer_fabric_cpu_share(const struct peer_fabric *fabric);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* facing.c - asks, and answers, who is at the other end of a cable. */
+/* facing.c - asks and answers which node is at the other end of a cable. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -15,9 +15,9 @@
 #include "peer/facing.h"
 #include "peer/wire.h"
 
-/* Datagrams handled in one call: a flood does not keep us from everything else. */
+/* Datagrams handled in one call, so that a flood does not block other work. */
 #define ANSWERS_MAX 32
-/* A lost question is asked again. */
+/* A lost question is sent again after this. */
 #define ASK_AGAIN_MS 250
 
 const struct mesh_addr *peer_facing_address(const struct mesh_nic *nic)
@@ -92,7 +92,7 @@ static void cable_fill(struct mesh_check_cable *cable, const struct mesh_nic *ni
 
 _Static_assert(sizeof(((struct mesh_nic *)0)->netdev) == MESH_CHECK_NETDEV_MAX, "IF_NAMESIZE");
 
-/* The next sound datagram from a neighbour. Returns false if there is none. */
+/* The next valid datagram from a neighbour. Returns false if there is none. */
 static bool who_receive(int fd, struct mesh_check_who *who, struct mesh_addr *from, uint16_t *port)
 {
 	struct sockaddr_in6 sender;
@@ -135,7 +135,10 @@ void peer_facing_answer(int fd, const struct mesh_nic *nic, uint64_t node_id, co
 		if (who.answer)
 			continue;
 		who_fill(&answer, nic, node_id, node, who.token, true);
-		/* As large as the question: a forged source address amplifies nothing. */
+		/*
+		 * The answer is as large as the question, so that a forged source address amplifies
+		 * nothing.
+		 */
 		len = mesh_addr_to_sockaddr(&from, port, &to);
 		sendto(fd, &answer, sizeof(answer), 0, (struct sockaddr *)&to, len);
 		cable_fill(&cable, nic, &who);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * facing.h - which node a cable leads to. A question to all nodes of the link (ff02::1), from
- * the NIC's IPv6 link-local address: that works without any other address, in the wrong subnet,
- * and with every cable in the wrong port.
+ * facing.h - finds the node that a cable leads to. The question goes to all nodes of the link
+ * (ff02::1), from the NIC's IPv6 link-local address. This works without any other address, with a
+ * wrong subnet, and if cables are in the wrong ports.
  */
 #ifndef MESH_FI_UTILS_PEER_FACING_H
 #define MESH_FI_UTILS_PEER_FACING_H
@@ -14,7 +14,7 @@
 #include "nic/nic.h"
 #include "peer/wire.h"
 
-/* Nodes kept for one NIC: one on a cable, more on a switch. */
+/* Neighbours kept for one NIC: a cable has one, a switch more. */
 #define PEER_FACING_MAX 8
 
 /* What one NIC has heard. */
@@ -30,15 +30,15 @@ struct peer_facing {
 const struct mesh_addr *peer_facing_address(const struct mesh_nic *nic);
 
 /**
- * A socket that hears the questions of @nic's link, or a negative errno. Only what comes to ff02::1
- * through this very interface reaches it.
+ * A socket that receives the questions of @nic's link, or a negative errno. It receives only what
+ * arrives for ff02::1 on this interface.
  */
 int peer_facing_listen(const struct mesh_nic *nic, uint16_t port);
 
 /**
- * Answers what has come to such a socket.
+ * Answers the questions that have arrived at such a socket.
  *
- * @heard: called for each question, with who asked
+ * @heard: called for each question, with the sender
  */
 void peer_facing_answer(int fd, const struct mesh_nic *nic, uint64_t node_id, const char *node,
 			void (*heard)(void *arg, const struct mesh_check_cable *cable,

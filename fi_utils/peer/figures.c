@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* figures.c - what the times and bytes of a measurement come to, and what is worth a word. */
+/* figures.c - computes latency and bandwidth from a measurement, and judges them. */
 #include <stdlib.h>
 
 #include "common/finding.h"
 #include "peer/figures.h"
 
 /*
- * What is worth a warning. RDMA fills a link; TCP takes what the processor gives, so that only
- * what no machine of today explains counts.
+ * Limits for a warning. RDMA fills a link; TCP depends on the processor, so its limits are those
+ * that no machine of today should miss.
  */
 #define RDMA_SHARE 0.80
 #define TCP_SHARE 0.25
@@ -15,9 +15,14 @@
 /* With less than this of a fast link's rate TCP says nothing of the link. */
 #define TCP_SHARE_KNOWN 0.10
 #define SLOW_US 5000.0
-/* With less of a processor than this the figures say more of the nodes than of the link. */
+/*
+ * With a smaller share of a processor than this, the figures depend on the nodes more than on the
+ * link.
+ */
 #define BUSY_SHARE 0.8
-/* With less than this TCP says nothing of the link: the two ends hardly ever run together. */
+/*
+ * With less than this, TCP cannot measure the link: the two ends hardly ever run at the same time.
+ */
 #define BLIND_SHARE 0.3
 
 double peer_gbps(uint64_t bytes, uint64_t ns)

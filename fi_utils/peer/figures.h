@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* figures.h - what the times and bytes of a measurement come to, and what is worth a word. */
+/* figures.h - computes latency and bandwidth from a measurement, and judges them. */
 #ifndef MESH_FI_UTILS_PEER_FIGURES_H
 #define MESH_FI_UTILS_PEER_FIGURES_H
 
@@ -12,14 +12,14 @@
 double peer_gbps(uint64_t bytes, uint64_t ns);
 
 /**
- * Half of the round trip that a tenth of them undercuts: the link's, not the load's.
+ * Half of the round trip at the tenth percentile, which shows the link and not the load.
  *
  * @times: @num of them, at least one; they are sorted
  */
 uint64_t peer_half_rtt(uint64_t *times, int num);
 
 /**
- * True if the figures say more of the nodes than of the link.
+ * True if the figures depend on the nodes more than on the link.
  *
  * @cpu_share: of a processor that the measurement had, at the end that had less; 0 to 1
  */
@@ -32,8 +32,8 @@ enum check_verdict peer_latency_verdict(double half_rtt_us, double cpu_share);
  * @gbps: of the slower direction
  * @rate_gbps: of the link; 0: unknown
  *
- * Returns CHECK_PASS, CHECK_WARN, or CHECK_UNKNOWN: too slow, and the nodes may be why; or TCP with
- * so little of a fast link's rate that it says nothing of the link.
+ * Returns CHECK_PASS, CHECK_WARN, or CHECK_UNKNOWN: too slow, but the nodes may be the cause; or
+ * TCP with so little of a fast link's rate that it says nothing of the link.
  */
 enum check_verdict peer_bandwidth_verdict(double gbps, double rate_gbps, bool rdma,
 					  double cpu_share);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* link.c - one link from end to end: who is there, and what it carries. */
+/*
+ * link.c - checks one link from end to end: the neighbour, frames of full size, latency, bandwidth.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -28,7 +30,7 @@
 
 /* ---- who is at both ends ------------------------------------------------------------------ */
 
-/* The cable as the far NIC heard it, if it heard us. */
+/* The cable as the far NIC reports it, if it received our question. */
 static const struct mesh_check_cable *far_cable(const struct peer_link *link)
 {
 	int i;
@@ -89,7 +91,7 @@ static void cable_check(struct peer_link *link, struct check_result *result)
 			link->peer->name);
 }
 
-/* Another NIC of ours that the far NIC hears, too; NULL if there is none. */
+/* Another NIC of ours from which the far NIC also receives; NULL if there is none. */
 static const char *wire_sharer(const struct peer_link *link)
 {
 	const struct mesh_check_cable *cable = link->facing.cables;
@@ -105,7 +107,7 @@ static const char *wire_sharer(const struct peer_link *link)
 
 /*
  * Two NICs on one wire, such as the halves of a DGX Spark's port, with a subnet each: Linux answers
- * ARP for both addresses on either, and whichever answer comes first gets all of it.
+ * ARP for both addresses on either NIC, and the first answer attracts all traffic.
  */
 static void wire_check(const struct peer_link *link, struct check_result *result)
 {

@@ -6,7 +6,7 @@
 #include "common/finding.h"
 #include "peer/checker.h"
 
-/** One link: who is at both ends, frames of full size, latency, bandwidth (peer_link.c). */
+/** Checks one link: both ends, frames of full size, latency, bandwidth. */
 void peer_link_check(struct peer_link *link, struct check_result *result);
 
 #endif

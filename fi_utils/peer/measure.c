@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * measure.c - latency and bandwidth of one link, through libfabric as the plugin uses it, and
- * what they mean.
+ * measure.c - measures latency and bandwidth of one link, through libfabric as the plugin uses it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,7 +24,7 @@
 /* Opening an endpoint takes 0.1 s; a slow machine with many cores, longer. */
 #define OPEN_MS 20000
 #define PING_MS 5000
-/* Another node is measuring at the peer: its turn ends soon. */
+/* Another node is measuring at the peer: retry after this. */
 #define BUSY_MS 60000
 #define BUSY_AGAIN_MS 300
 /* NVIDIA/dgx-spark-playbooks 102 and 108: 200 Gb/s negotiated, 8 to 25 Gb/s carried. */
@@ -34,7 +33,7 @@
 
 /* ---- libfabric ---------------------------------------------------------------------------- */
 
-/* Opens both ends. @text says what went wrong, and where. */
+/* Opens both ends. @text receives what failed, and at which end. */
 static int fabric_open(struct peer_link *link, struct peer_fabric **fabric, char *text)
 {
 	uint64_t until_ms = mesh_clock_ms() + BUSY_MS;
@@ -100,7 +99,7 @@ static int fabric_back(struct peer_link *link, struct peer_fabric *fabric)
 	return ret;
 }
 
-/* Returns 0, or what went wrong, with the step in @step. */
+/* Returns 0, or a negative errno, with the step that failed in @step. */
 static int fabric_measure(struct peer_link *link, struct peer_fabric *fabric, const char **step)
 {
 	uint64_t half_ns = 0;
@@ -132,7 +131,7 @@ static void fabric_end(struct peer_link *link, struct peer_fabric *fabric)
 
 /* ---- what it means ------------------------------------------------------------------------ */
 
-/* The processor is what TCP needs: the share that the needier end had. */
+/* TCP needs the processor: the smaller share of the two ends. */
 static double cpu_share(const struct peer_link *link)
 {
 	const struct peer_numbers *numbers = &link->numbers;
@@ -169,7 +168,7 @@ static void latency_say(const struct peer_link *link, const char *over, struct c
 			"what lies between them");
 }
 
-/* Gbit/s that both ends' NICs can do; 0 where it is not known. */
+/* Gbit/s that the NICs of both ends support; 0 if unknown. */
 static double link_rate(const struct peer_link *link)
 {
 	double ours = link->nic->speed_mbps / 1000.0, theirs = link->theirs->speed_mbps / 1000.0;
@@ -225,8 +224,8 @@ static void fabric_fail_say(struct peer_link *link, int error, const char *step,
 	check_fix(
 		result,
 		link->provider == MESH_PROVIDER_VERBS_RXM
-			? "see that RDMA works alone: ib_write_bw -R between the two addresses; "
-			  "RoCE needs UDP port 4791"
+			? "check RDMA without the plugin: ib_write_bw -R between the two "
+			  "addresses; RoCE needs UDP port 4791"
 			: "the provider uses TCP ports of its own: trust the mesh's interfaces in "
 			  "the firewalls of both nodes");
 }
@@ -245,7 +244,7 @@ static void fabric_shut_say(const struct peer_link *link, int error, const char 
 	check_fix(result, "`fi_mesh nics` and `fi_mesh check` on both nodes");
 }
 
-/* Returns 0 or a negative errno, which is said, but for -EINTR. */
+/* Returns 0 or a negative errno, which is reported, except -EINTR. */
 static int fabric_try(struct peer_link *link, struct check_result *result)
 {
 	char text[2 * MESH_CHECK_TEXT_MAX] = "";

@@ -6,7 +6,7 @@
 #include "common/finding.h"
 #include "peer/checker.h"
 
-/** Latency and bandwidth (peer_measure.c). The stream is open. */
+/** Measures latency and bandwidth. The stream is open. */
 void peer_measure(struct peer_link *link, struct check_result *result);
 
 #endif

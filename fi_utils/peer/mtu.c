@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mtu.c - does a frame of full size pass, in both directions? A port whose MTU is smaller
- * drops larger frames without a word (a black hole): small messages work, large ones hang.
+ * mtu.c - checks whether a frame of full size passes in both directions. A port whose MTU is
+ * smaller drops larger frames silently (a black hole): small messages work, large ones hang.
  */
 #include <errno.h>
 #include <poll.h>
@@ -20,10 +20,10 @@
 #include "peer/udp.h"
 #include "peer/wire.h"
 
-/* A datagram that has not come after so long is lost; each size has a few tries. */
+/* A datagram that has not arrived after this is lost; each size has a few tries. */
 #define ARRIVE_MS 150
 #define TRIES 3
-/* This much passes everywhere (RFC 791: every host takes 576). */
+/* Packets of this size pass everywhere (RFC 791: every host accepts 576 bytes). */
 #define SMALL_MTU 576
 #define ANSWER_MS 3000
 
@@ -86,7 +86,7 @@ static int back_once(struct probing *probing, size_t size)
 	return datagram_await(probing);
 }
 
-/* Does an IP packet of @mtu bytes arrive? Returns as above. */
+/* Tests whether an IP packet of @mtu bytes arrives. Returns as above. */
 static int passes(struct probing *probing, uint32_t mtu)
 {
 	const struct mesh_addr *from = probing->back ? &probing->link->remote
@@ -140,7 +140,7 @@ static int probing_open(struct probing *probing, struct check_result *result)
 	return ret;
 }
 
-/* What stands between the two, when a frame of full size does not arrive. */
+/* Reports the likely cause if a frame of full size does not arrive. */
 static void hole_say(const struct probing *probing, uint32_t mtu, long passed,
 		     struct check_result *result)
 {
@@ -182,11 +182,11 @@ static long largest_find(struct probing *probing, uint32_t mtu)
 	if (ret)
 		return ret;
 	found = largest(probing, SMALL_MTU, mtu);
-	/* A node without CPU may have slept through all tries of one size: the first one counts. */
+	/* A node without CPU may have missed all tries of the first size: try it again. */
 	return found < 0 || passes(probing, mtu) ? found : (long)mtu;
 }
 
-/* One direction. Returns as largest_find(). */
+/* Checks one direction. Returns as largest_find(). */
 static long direction_check(struct probing *probing, uint32_t mtu, struct check_result *result)
 {
 	const char *peer = probing->link->peer->name;

@@ -6,7 +6,7 @@
 #include "common/finding.h"
 #include "peer/checker.h"
 
-/** Does a frame of full size pass in both directions (peer_mtu.c)? The stream is open. */
+/** Checks whether a frame of full size passes in both directions. The stream is open. */
 void peer_mtu_check(struct peer_link *link, struct check_result *result);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* paths.c - which paths lead to a peer, and why not the others. */
+/* paths.c - reports which paths lead to a peer, and why the other NICs have none. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -59,7 +59,7 @@ static void path_say(const struct peer_checker *checker, const struct peer *peer
 		  mesh_provider_id_text((enum mesh_provider_id)theirs->provider));
 }
 
-/* Whom this NIC faces, if it is this peer; else NULL. */
+/* The cable of this NIC if it leads to this peer; else NULL. */
 static const struct mesh_check_cable *cable_to(const struct peer_checker *checker,
 					       const struct peer *peer, int nic)
 {
@@ -82,7 +82,7 @@ static const struct mesh_check_nic *their_nic(const struct peer *peer, const cha
 	return NULL;
 }
 
-/* Both NICs are on one cable, and yet there is no path between them. */
+/* Reports why two NICs on one cable have no path. */
 static void unused_cable_say(const struct peer_checker *checker, const struct peer *peer, int index,
 			     const struct mesh_check_cable *cable, struct check_result *result)
 {
@@ -119,7 +119,7 @@ static void unused_cable_say(const struct peer_checker *checker, const struct pe
 			  "makes them alike");
 }
 
-/* Why there is no path to the peer over this NIC. */
+/* Reports why this NIC has no path to the peer. */
 static void nic_say(const struct peer_checker *checker, const struct peer *peer, int index,
 		    struct check_result *result)
 {
@@ -140,11 +140,11 @@ static void nic_say(const struct peer_checker *checker, const struct peer *peer,
 		check_say(result, CHECK_PASS,
 			  "not %s: the node at its far end does not identify itself", nic->netdev);
 	else
-		check_say(result, CHECK_PASS, "not %s: its subnet, %s, is none of node %s's",
+		check_say(result, CHECK_PASS, "not %s: its subnet, %s, is not a subnet of node %s",
 			  nic->netdev, mesh_addr_text_prefix(&subnet, text), peer->name);
 }
 
-/* NICs that would have been one: down, without an address, left by a setting. */
+/* NICs that might have had a path: down, without an address, skipped by a setting. */
 static void left_say(const struct peer_checker *checker, struct check_result *result)
 {
 	const struct mesh_nic_table *table = &checker->self.table;
@@ -176,7 +176,7 @@ static void none_say(const struct peer_checker *checker, const struct peer *peer
 			   mesh_provider_id_text(
 				   (enum mesh_provider_id)peer->hello.nics[differing->remote]
 					   .provider));
-	check_fix(result, "lay a cable between the two nodes, or mend what the lines below say");
+	check_fix(result, "connect the two nodes with a cable, or fix what the lines below report");
 }
 
 /*
@@ -231,7 +231,7 @@ void peer_paths_check(const struct peer_checker *checker, struct peer *peer,
 	left_say(checker, result);
 	if (peer->hello.plugin_protocol != MESH_PROTOCOL_VERSION) {
 		check_say(result, CHECK_FAIL,
-			  "node %s speaks version %u of the plugin's protocol, this node %u",
+			  "node %s uses version %u of the plugin's protocol, this node %u",
 			  peer->name, peer->hello.plugin_protocol, MESH_PROTOCOL_VERSION);
 		check_fix(result, "install the same plugin on all nodes");
 	}

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* paths.h - which paths lead to a peer, and why not the others. */
+/* paths.h - reports which paths lead to a peer, and why the other NICs have none. */
 #ifndef MESH_FI_UTILS_PEER_PATHS_H
 #define MESH_FI_UTILS_PEER_PATHS_H
 
 #include "common/finding.h"
 #include "peer/checker.h"
 
-/** Says which paths lead to the peer, which is the first choice, and why not the others. */
+/**
+ * Reports which paths lead to the peer, which of them is used first, and why other NICs have none.
+ */
 void peer_paths_check(const struct peer_checker *checker, struct peer *peer,
 		      struct check_result *result);
 

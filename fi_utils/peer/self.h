@@ -16,7 +16,7 @@ struct peer_self {
 	struct mesh_nic_table table;
 	int num_nics; /* that carry the mesh and fit into a HELLO: at most MESH_NICS_MAX */
 	enum mesh_provider_id providers[MESH_NICS_MAX]; /* of table.nics[0 .. num_nics - 1] */
-	uint64_t node_id;				/* differs between two nodes of one name */
+	uint64_t node_id; /* distinguishes two nodes with the same name */
 	char name[MESH_NODE_NAME_MAX];
 };
 
@@ -28,7 +28,7 @@ int peer_self_refresh(struct peer_self *self);
 
 void peer_self_close(struct peer_self *self);
 
-/** What a HELLO says of this node. */
+/** Fills in the HELLO of this node. */
 void peer_self_hello(const struct peer_self *self, struct mesh_check_hello *hello);
 
 /** The NIC whose source address is @addr, or NULL. */

@@ -10,7 +10,7 @@
 
 #define LISTEN_BACKLOG 16
 
-/* @local: NULL leaves the address to the kernel. */
+/* @local: NULL: the kernel chooses the address. */
 static int socket_bound(enum mesh_family family, const struct mesh_addr *local, uint16_t port)
 {
 	struct sockaddr_storage from;

@@ -8,8 +8,8 @@
 #include "nic/addr.h"
 
 /**
- * Starts to connect to @remote from @local's address; NULL leaves that to the kernel's routes.
- * Returns a non-blocking descriptor, or a negative errno.
+ * Starts to connect to @remote from @local's address; NULL: the kernel's routes decide. Returns a
+ * non-blocking descriptor, or a negative errno.
  */
 int peer_socket_connect(const struct mesh_addr *local, const struct mesh_addr *remote,
 			uint16_t port);

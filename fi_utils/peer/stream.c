@@ -136,7 +136,7 @@ int peer_stream_next(struct peer_stream *stream, struct mesh_check_frame *frame)
 	}
 }
 
-/* Waits for the socket, or polls the domain in its place. Returns as interrupt_wait(). */
+/* Waits for the socket, or polls the domain instead. Returns as interrupt_wait(). */
 static int stream_wait(struct peer_stream *stream, uint64_t deadline_ms, struct mesh_domain *domain)
 {
 	if (!domain)
@@ -161,7 +161,10 @@ static int frame_judge(const struct mesh_check_frame *frame, enum mesh_check_typ
 {
 	if (frame->header.type == MESH_CHECK_ERROR) {
 		snprintf(text, MESH_CHECK_TEXT_MAX, "%s", frame->error.text);
-		/* What an errno can be: nothing foreign becomes a success, or our Ctrl-C. */
+		/*
+		 * Only what an errno can be: a foreign value must not become a success or our
+		 * Ctrl-C.
+		 */
 		return frame->error.error && frame->error.error < 4096 &&
 				       frame->error.error != EINTR
 			       ? -(int)frame->error.error

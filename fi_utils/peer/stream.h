@@ -21,7 +21,7 @@ struct peer_stream {
 	int fd;	     /* -1: closed; owned */
 	uint8_t *in; /* PEER_STREAM_IN_MAX; owned */
 	size_t in_size;
-	size_t in_taken; /* bytes of the frame that was given out last */
+	size_t in_taken; /* bytes of the frame that was returned last */
 	uint8_t *out;	 /* PEER_STREAM_OUT_MAX; owned */
 	size_t out_size;
 	uint32_t number; /* of the latest question */
@@ -33,10 +33,10 @@ int peer_stream_open(struct peer_stream *stream, int fd);
 void peer_stream_close(struct peer_stream *stream);
 
 /**
- * Queues a frame and writes what the socket takes.
+ * Queues a frame and writes what the socket accepts.
  *
- * Returns 0; -ENOBUFS if there is no room for it; another negative errno if the connection is
- * over.
+ * Returns 0; -ENOBUFS if there is no room for it; another negative errno if the connection has
+ * ended.
  */
 int peer_stream_send(struct peer_stream *stream, struct mesh_check_frame *frame,
 		     enum mesh_check_type type, uint32_t number);
@@ -45,16 +45,16 @@ int peer_stream_send(struct peer_stream *stream, struct mesh_check_frame *frame,
 int peer_stream_send_opaque(struct peer_stream *stream, enum mesh_check_type type, uint32_t number,
 			    const void *bytes, size_t size);
 
-/** Writes what waits. Returns 0 or a negative errno. */
+/** Writes what is queued. Returns 0 or a negative errno. */
 int peer_stream_flush(struct peer_stream *stream);
 
-/** Bytes that the queue can still take. */
+/** Bytes of free room in the queue. */
 size_t peer_stream_room(const struct peer_stream *stream);
 
 /**
- * The next whole frame, reading from the socket if need be.
+ * Returns the next whole frame; reads from the socket if necessary.
  *
- * @frame: written on success; what frame->opaque points to lasts until the next call
+ * @frame: written on success; frame->opaque is valid until the next call
  *
  * Returns 0; -EAGAIN if none is there yet; -ECONNRESET if the peer has closed; another negative
  * errno.
@@ -64,8 +64,8 @@ int peer_stream_next(struct peer_stream *stream, struct mesh_check_frame *frame)
 /**
  * Waits for the answer to question @number of this @type.
  *
- * @domain: makes progress meanwhile; may be NULL
- * @text: MESH_CHECK_TEXT_MAX bytes; what an ERROR said, else ""
+ * @domain: is polled meanwhile; may be NULL
+ * @text: MESH_CHECK_TEXT_MAX bytes; the text of an ERROR, else ""
  *
  * Returns 0; -ETIMEDOUT at @deadline_ms (mesh_clock_ms()); -EINTR if Ctrl-C came; the ERROR's
  * number; -EPROTO for any other frame; another negative errno.
@@ -75,9 +75,9 @@ int peer_stream_await(struct peer_stream *stream, enum mesh_check_type type, uin
 		      struct mesh_check_frame *frame, char *text);
 
 /**
- * Asks and waits for the answer.
+ * Sends a question and waits for the answer.
  *
- * @frame: its content goes out as @question; then, on success, it is the @answer
+ * @frame: its content is sent as @question; on success it then has the @answer
  * @ms: for the answer
  *
  * All else as peer_stream_send() and peer_stream_await().

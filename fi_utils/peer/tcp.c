@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tcp.c - latency and bandwidth of one link through TCP, for where libfabric does not work: a
- * figure for the cable at least.
+ * tcp.c - measures one link through TCP if libfabric does not work, so that there is a figure for
+ * the cable.
  */
 #include <errno.h>
 #include <poll.h>
@@ -79,7 +79,7 @@ static int bandwidth_forth(struct peer_link *link)
 	return ret;
 }
 
-/* Counts what comes up to the BULK_END. */
+/* Counts the bytes up to BULK_END. */
 static int bulk_receive(struct peer_stream *stream, uint64_t deadline_ms, uint64_t *bytes)
 {
 	struct mesh_check_frame frame;

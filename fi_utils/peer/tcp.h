@@ -6,7 +6,7 @@
 #include "peer/checker.h"
 
 /**
- * The same through TCP, into link->numbers (peer_tcp.c). The stream is open.
+ * Measures through TCP, into link->numbers. The stream is open.
  *
  * Returns 0 or a negative errno.
  */

@@ -13,7 +13,7 @@
 /* IPv4 and UDP header without options; IPv6's is fixed (RFC 791, 768, 8200). */
 #define IPV4_UDP_HEADERS 28
 #define IPV6_UDP_HEADERS 48
-/* Datagrams looked at in one call: noise cannot keep us here. */
+/* Datagrams examined in one call, so that noise does not block other work. */
 #define RECEIVE_MAX 64
 
 static int socket_set(int fd, bool ipv6)
@@ -58,7 +58,7 @@ int peer_udp_send(int fd, const struct mesh_addr *remote, uint16_t port, uint64_
 		  uint32_t id, size_t size)
 {
 	struct mesh_check_probe probe = {MESH_CHECK_PROBE_MAGIC, id, token};
-	static uint8_t bytes[PEER_UDP_MAX]; /* zeros, but for the head of the latest */
+	static uint8_t bytes[PEER_UDP_MAX]; /* zeros, except the head of the latest probe */
 	struct sockaddr_storage to;
 	socklen_t len = mesh_addr_to_sockaddr(remote, port, &to);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wire.c - checks what a checking node and a serving one send to each other. */
+/* wire.c - checks the frames between a checking node and a serving one. */
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
@@ -160,7 +160,7 @@ static int payload_check(const struct mesh_check_frame *frame)
 	}
 }
 
-/* Every text of a frame that was checked. */
+/* Cleans every text of a frame that was checked. */
 static void texts_clean(struct mesh_check_frame *frame)
 {
 	int i;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wire.h - what `fi_mesh check --peer` and `fi_mesh serve` say to each other. It is not the
- * plugin's protocol (wire.h) and shares nothing with it but the numbers of the providers.
+ * wire.h - the protocol between `fi_mesh check --peer` and `fi_mesh serve`. It is not the plugin's
+ * protocol (src/wire) and shares only the numbers of the providers with it.
  *
  * Frames travel on one TCP connection for each link, from the checking NIC's address to the served
  * one's. The checker asks, the server answers; each question has one answer, or an ERROR.
@@ -77,7 +77,7 @@ _Static_assert(sizeof(struct mesh_check_header) == 16, "wire format");
 struct mesh_check_nic {
 	uint8_t family; /* 4 or 6, of its source address */
 	uint8_t prefix_len;
-	uint8_t provider;    /* enum mesh_provider_id; 0: libfabric has nothing for it */
+	uint8_t provider;    /* enum mesh_provider_id; 0: libfabric has no provider for it */
 	uint8_t carrier;     /* 1: its link is up */
 	uint32_t mtu;	     /* bytes */
 	uint32_t speed_mbps; /* 0: unknown */

@@ -86,7 +86,7 @@ static int end_parse(const char *word, size_t len, struct mesh_listed_end *end)
 	return 0;
 }
 
-/* Reads one line; *@present: whether it held a cable. */
+/* Reads one line; *@present: whether it has a cable. */
 static int line_parse(const char *at, const char *end, int number, struct mesh_listed_cable *cable,
 		      bool *present)
 {

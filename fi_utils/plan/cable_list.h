@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cable_list.h - a mesh of no regular shape, as a person writes it down: one cable a line. */
+/* cable_list.h - a mesh without a regular shape, as a user writes it: one cable a line. */
 #ifndef MESH_FI_UTILS_PLAN_CABLE_LIST_H
 #define MESH_FI_UTILS_PLAN_CABLE_LIST_H
 
@@ -10,7 +10,7 @@
 /* HOST_NAME_MAX of Linux, and the final zero. */
 #define MESH_PLAN_NAME_MAX 65
 
-/* One end: "spark1:enp1s0f0np0"; port is "" where the line names none. */
+/* One end: "spark1:enp1s0f0np0"; port is "" if the line names none. */
 struct mesh_listed_end {
 	char node[MESH_PLAN_NAME_MAX];
 	char port[IF_NAMESIZE];
@@ -28,7 +28,7 @@ struct mesh_cable_list {
 /** True for 1 to 64 letters, digits, '.', '-' and '_', beginning with a letter or digit. */
 bool mesh_node_name_valid(const char *name);
 
-/** Sorts @num names; returns one that is there twice, or NULL. */
+/** Sorts @num names; returns one that occurs twice, or NULL. */
 const char *mesh_names_repeated(const char **names, size_t num);
 
 /**

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cables.c - which port of which node each cable of a plan goes to. */
+/* cables.c - assigns the cables of a plan to ports. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,7 +77,7 @@ static int ports_name(struct mesh_plan_node *node, int needed)
 	return ret;
 }
 
-/* Whether each node has the ports that the cables need; names those without a name. */
+/* Checks that each node has the ports that its cables need; names those without a name. */
 static int ports_check(struct mesh_plan_request *request, const struct mesh_topology *topology)
 {
 	int *degrees = calloc((size_t)request->num_nodes, sizeof(*degrees));
@@ -122,7 +122,7 @@ static int listed_node(const struct name_index *index, int num_nodes, const char
 	return -1;
 }
 
-/* The port of that name, which is added to a node whose ports come from the list. */
+/* The port of that name; it is added if the node's ports come from the list of cables. */
 static int listed_port(struct mesh_plan_node *node, const char *name)
 {
 	int port, ret;
@@ -165,7 +165,7 @@ static int listed_add(struct mesh_plan_request *request, const struct name_index
 	return ret;
 }
 
-/* Marks the ports that lines name, and refuses a port that two lines name. */
+/* Marks the ports that lines name; refuses a port that two lines name. */
 static int listed_mark(const struct mesh_plan_request *request,
 		       const struct mesh_topology *topology, bool (*used)[MESH_PLAN_PORTS_MAX])
 {
@@ -219,7 +219,7 @@ static int listed_fill(struct mesh_plan_request *request, struct mesh_topology *
 	return ret;
 }
 
-/* Whether every port of the list's own has a name of the user's. */
+/* True if the user has named every port. */
 static void listed_named(struct mesh_plan_request *request)
 {
 	bool named = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* command.c - `fi_mesh plan`: which cable goes where, and the configuration of every node. */
+/* command.c - `fi_mesh plan`: plans the cables of a mesh and the configuration of every node. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,7 +195,7 @@ static int cables_read(const char *path, struct plan_nodes *nodes, struct mesh_c
 	return ret ? output_failure(WHO, ret) : -1;
 }
 
-/* Names of nodes and ports. Returns an exit status, or -1 to go on. */
+/* Reads the names of nodes and ports. Returns an exit status, or -1 to go on. */
 static int names_status(int ret)
 {
 	if (!ret)
@@ -230,7 +230,7 @@ static int operands_take(struct options *options, int num, char **operands,
 		return COMMAND_MISUSE;
 	}
 	status = names_status(plan_nodes_check(nodes));
-	/* Those of single nodes first: a list for all leaves them alone. */
+	/* Lists for single nodes first: the list for all nodes does not change them. */
 	for (i = 0; i < options->num_ports_options && status < 0; i++)
 		if (strchr(options->ports[i], '='))
 			status = names_status(plan_nodes_ports(nodes, options->ports[i]));

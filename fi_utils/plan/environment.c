@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* environment.c - the variables that NCCL needs in a planned mesh; the rank order in words. */
+/* environment.c - the variables that NCCL needs in a planned mesh; the rank order as text. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -61,7 +61,10 @@ static char *socket_value(const struct mesh_plan *plan)
 	return asprintf(&value, "=%s", plan->management) < 0 ? NULL : value;
 }
 
-/* As on this node, or where `scons install` would have put it. To be freed; NULL without memory. */
+/*
+ * The plugin's folder on this node, or else that of `scons install`. To be freed; NULL without
+ * memory.
+ */
 static char *plugin_value(void)
 {
 	char folder[PATH_MAX], *value;

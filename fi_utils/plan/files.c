@@ -43,7 +43,7 @@ void plan_files_print(FILE *file, const struct mesh_plan *plan, const struct pla
 
 	for (i = 0; i < num; i += step) {
 		file_path(format, plan_port_name(plan, &own[i]), path, sizeof(path));
-		/* The first line of a script has to stay the first. */
+		/* The first line of a script must stay the first one. */
 		if (format->mode != 0755)
 			fprintf(file, "%s# %s: %s\n", i ? "\n" : "", plan->nodes[node].name, path);
 		format->write(file, plan, own + i, step);
@@ -139,7 +139,7 @@ static int entry_is_content(const struct dirent *entry)
 	return strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
 }
 
-/* Old files among new ones would be a trap: who copies a folder to a node copies both. */
+/* Old files among new ones are a risk: a user who copies the folder to a node copies both. */
 static int folder_check(const char *folder)
 {
 	struct dirent **entries;
@@ -195,7 +195,7 @@ int plan_files_write(const char *folder, const struct mesh_plan *plan,
 	if (!ret)
 		ret = nodes_write(folder, plan, ports, format);
 	progress_end(progress);
-	if (ret) /* all in it is ours: it was empty */
+	if (ret) /* all files in it are ours: it was empty */
 		nftw(folder, entry_remove, 16, FTW_DEPTH | FTW_PHYS);
 	if (ret == -EINTR)
 		fprintf(stderr, "fi_mesh plan: interrupted, %s is gone again\n", folder);

@@ -9,13 +9,13 @@
 #include "plan/plan.h"
 #include "plan/ports.h"
 
-/** Prints the files of one node, each behind a comment with its path. */
+/** Prints the files of one node, each after a comment with its path. */
 void plan_files_print(FILE *file, const struct mesh_plan *plan, const struct plan_ports *ports,
 		      const struct plan_format *format, int node);
 
 /**
- * Writes plan.json and NODE/FORMAT/PATH into @folder, which is made if it is not there and must be
- * empty if it is. After an error or a Ctrl-C it is gone again.
+ * Writes plan.json and NODE/FORMAT/PATH into @folder, which must be empty or not exist. After an
+ * error or Ctrl-C it is removed again.
  *
  * @format: NULL for all
  *

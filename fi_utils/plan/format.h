@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* format.h - what a format of configuration files is. */
+/* format.h - a format of configuration files. */
 #ifndef MESH_FI_UTILS_PLAN_FORMAT_H
 #define MESH_FI_UTILS_PLAN_FORMAT_H
 

@@ -5,7 +5,7 @@
 #include "plan/plan.h"
 #include "plan/ports.h"
 
-/* No name or address in a plan needs quotes; they stand where YAML might see a number. */
+/* No name or address in a plan needs quotes; they are used where YAML might read a number. */
 static void netplan_write(FILE *file, const struct mesh_plan *plan, const struct plan_port *ports,
 			  int num_ports)
 {

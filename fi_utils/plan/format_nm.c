@@ -13,7 +13,7 @@ static void link_write(FILE *file, const struct mesh_plan *plan)
 		fprintf(file, "[ethernet]\nmtu=%d\n\n", plan->mtu);
 }
 
-/* A cable leads to one node: it must not become a default route, and no DNS is behind it. */
+/* A cable leads to one node: it must not become a default route, and has no DNS server. */
 static void address_write(FILE *file, const struct mesh_addr *addr)
 {
 	char text[MESH_ADDR_TEXT_MAX];
@@ -57,6 +57,6 @@ const struct plan_format plan_format_nm = {
 	.title = "NetworkManager; then: nmcli connection reload",
 	.path = "/etc/NetworkManager/system-connections/mesh-%s.nmconnection",
 	.each_port = true,
-	.mode = 0600, /* NetworkManager ignores a keyfile that others can read */
+	.mode = 0600, /* NetworkManager ignores a keyfile that other users can read */
 	.write = nm_write,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json.c - a plan for programs, and for `fi_mesh topo`; docs/fi_mesh-json.md describes it. */
+/* json.c - a plan as JSON, also for `fi_mesh topo`; docs/fi_mesh-json.md describes it. */
 #include "common/json.h"
 #include "plan/environment.h"
 #include "plan/json.h"
@@ -8,7 +8,7 @@
 #include "plan/shape.h"
 #include "plan/subnet_range.h"
 
-/* Of the document; a reader refuses a higher one. */
+/* Version of the document; a reader refuses a higher one. */
 #define PLAN_VERSION 1
 
 static json_t *ports_json(const struct mesh_plan_node *node)

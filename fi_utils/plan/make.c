@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* make.c - makes a plan: checks what is asked for, cuts the addresses, orders the ranks. */
+/* make.c - makes a plan: checks the request, assigns the addresses, orders the ranks. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "plan/subnet_range.h"
 #include "plan/topology.h"
 
-/* IPv4 below 68 bytes is no link (RFC 791); 65535 is the largest packet. */
+/* IPv4 needs at least 68 bytes (RFC 791); 65535 is the largest packet. */
 enum {
 	MTU_MIN = 1280,
 	MTU_MAX = 65520
@@ -24,10 +24,10 @@ enum {
 
 /* ---- addresses -------------------------------------------------------------------------- */
 
-/* Prefix lengths to try for one range, the roomier first; ended by 0. */
+/* Prefix lengths to try for one range, the largest subnets first; ended by 0. */
 static const int prefixes_ipv4[] = {24, 30, 0}, prefixes_ipv6[] = {64, 127, 0};
 
-/* Whether @range has a subnet for each cable; quiet. */
+/* True if @range has a subnet for each cable. Logs nothing. */
 static bool range_holds(struct mesh_addr range, int prefix_len, int num_cables,
 			struct mesh_subnets *subnets)
 {
@@ -36,7 +36,7 @@ static bool range_holds(struct mesh_addr range, int prefix_len, int num_cables,
 	       mesh_subnets_count(subnets) >= (uint64_t)num_cables;
 }
 
-/* Says how far the range goes, and which prefix or range would do. */
+/* Logs how many subnets the range has, and which prefix or range would be enough. */
 static int range_refuse(struct mesh_addr range, int prefix_len, int num_cables)
 {
 	struct mesh_subnets subnets = {range, (uint8_t)prefix_len};
@@ -59,7 +59,7 @@ static int range_refuse(struct mesh_addr range, int prefix_len, int num_cables)
 	return -ENOSPC;
 }
 
-/* Cuts one range that the user gave. */
+/* Cuts the range that the user gave into subnets, if it has enough of them. */
 static int range_cut(const struct mesh_plan_request *request, int num_cables,
 		     struct mesh_subnets *subnets)
 {
@@ -80,7 +80,7 @@ static int range_cut(const struct mesh_plan_request *request, int num_cables,
 	return 0;
 }
 
-/* The names of all nodes make the seed of a range that is ours alone. */
+/* The names of all nodes are the seed of a range that no other mesh uses. */
 static struct mesh_addr ula_of(const struct mesh_plan_request *request)
 {
 	char seed[256] = "";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* make.h - makes a plan, or says why there is none. */
+/* make.h - makes a plan, or logs why there is none. */
 #ifndef MESH_FI_UTILS_PLAN_MAKE_H
 #define MESH_FI_UTILS_PLAN_MAKE_H
 

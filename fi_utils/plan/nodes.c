@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nodes.c - the names of nodes and ports that `fi_mesh plan` is given. */
+/* nodes.c - reads the names of nodes and ports for `fi_mesh plan`. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static int range_add(struct plan_nodes *nodes, const char *text, const char *ope
 		return refuse(text, "a range is written node[1-8] or node[01-16]");
 	digits = digits_last - digits;
 	if (first > last || last - first >= MESH_TOPOLOGY_NODES_MAX)
-		return refuse(text, "a range goes upward, over 10,000 nodes at most");
+		return refuse(text, "a range counts upward, and has at most 10,000 nodes");
 	for (number = first; number <= last && !ret; number++) {
 		snprintf(name, sizeof(name), "%.*s%0*d%s", (int)(open - text), text, digits, number,
 			 open + end);
@@ -91,7 +91,7 @@ int plan_nodes_check(const struct plan_nodes *nodes)
 	return ret;
 }
 
-/* A place in the list: node names sorted, each with where it first stands. */
+/* A node name with its index in the list, to be sorted. */
 struct listed_name {
 	const char *name;
 	int place;

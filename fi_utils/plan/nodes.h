@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nodes.h - the names of nodes and ports that `fi_mesh plan` is given. */
+/* nodes.h - reads the names of nodes and ports for `fi_mesh plan`. */
 #ifndef MESH_FI_UTILS_PLAN_NODES_H
 #define MESH_FI_UTILS_PLAN_NODES_H
 
@@ -22,7 +22,10 @@ int plan_nodes_add(struct plan_nodes *nodes, const char *text);
 /** Refuses a name that two nodes have. Returns 0, -EINVAL (reported) or -ENOMEM. */
 int plan_nodes_check(const struct plan_nodes *nodes);
 
-/** Adds the nodes of a list of cables that are not there yet. Returns as plan_nodes_add(). */
+/**
+ * Adds the nodes of a list of cables, except those that are there already. Returns as
+ * plan_nodes_add().
+ */
 int plan_nodes_add_listed(struct plan_nodes *nodes, const struct mesh_cable_list *list);
 
 /**

@@ -24,11 +24,11 @@ struct mesh_plan_node {
 	bool ports_named; /* by the user; else they are mesh0, mesh1, ... */
 };
 
-/* What is asked for. Zero stands for "choose". */
+/* The request. Zero stands for "choose". */
 struct mesh_plan_request {
 	struct mesh_shape shape;
 	int num_nodes;
-	struct mesh_plan_node *nodes; /* num_nodes of them; mesh_plan_make() takes them over */
+	struct mesh_plan_node *nodes; /* num_nodes of them; mesh_plan_make() takes ownership */
 	int num_ports;		      /* of nodes whose ports have no names; 0: as many as needed */
 	const struct mesh_cable_list *cables; /* for MESH_SHAPE_CABLES */
 	struct mesh_addr range;		      /* family NONE: a private range */
@@ -47,7 +47,7 @@ struct mesh_plan {
 	struct mesh_subnets subnets;  /* cable i has subnet i */
 	struct mesh_rank_order order;
 	bool infiniband;
-	bool ports_named; /* every name of a port is the user's */
+	bool ports_named; /* the user has named every port */
 	int mtu;
 	int rate_mbps;
 	char management[IF_NAMESIZE]; /* the NIC of the network of all nodes; "" if unknown */

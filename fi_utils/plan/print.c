@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* print.c - a plan for people: the wiring table, the ranks, the environment. */
+/* print.c - a plan as text: the wiring table, the ranks, the environment. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rank_order.c - the order of ranks in which each is cabled to the next, where there is one. */
+/* rank_order.c - finds an order of ranks in which each is cabled to the next. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,10 @@
 
 /* Steps of one search: one node tried, some tens of nanoseconds for each of its cables. */
 #define SEARCH_STEPS 2000000
-/* Above this many nodes times cables the proof that no order exists is left out: it takes long. */
+/*
+ * Above this many nodes times cables the proof that no order exists is skipped, because it takes
+ * long.
+ */
 #define PROOF_WORK_MAX 50000000
 
 struct search {
@@ -87,8 +90,8 @@ static int open_neighbours(const struct search *search, int node)
 }
 
 /*
- * Lists where the path can go on from @node: the neighbour with the fewest free neighbours first
- * (Warnsdorff's rule), since it is the one that is soon cut off.
+ * Lists the nodes to which the path can continue from @node. The neighbour with the fewest free
+ * neighbours is first (Warnsdorff's rule), because it is the first to become unreachable.
  */
 static void candidates_rank(struct search *search, int node)
 {
@@ -101,7 +104,7 @@ static void candidates_rank(struct search *search, int node)
 
 		if (search->place[other] >= 0 || other == last)
 			continue;
-		last = other; /* parallel cables mostly stand side by side */
+		last = other; /* parallel cables are usually adjacent */
 		free_ones = open_neighbours(search, other);
 		for (k = count; k > 0 && open_neighbours(search, list[k - 1]) > free_ones; k--)
 			list[k] = list[k - 1];
@@ -119,7 +122,7 @@ static void path_append(struct search *search, int node, int length)
 	candidates_rank(search, node);
 }
 
-/* Walks on from @start and back where it is stuck, until all nodes are in the path. */
+/* Walks from @start, and back from dead ends, until all nodes are in the path. */
 static bool search_from(struct search *search, int start)
 {
 	int length = 1, node;
@@ -184,15 +187,15 @@ static bool line_search(struct search *search)
 	return false;
 }
 
-/* What a look at the single nodes rules out, before any search. */
+/* Rules out orders by looking at single nodes, before any search. */
 struct excluded {
 	bool ring;
 	bool line;
 };
 
 /*
- * A ring needs two neighbours at every node, and stays in one piece when any node is taken away.
- * A line has two ends at most, and falls into two pieces at most.
+ * A ring needs two neighbours at every node, and stays connected when any node is removed. A line
+ * has at most two ends, and falls into at most two parts.
  */
 static int orders_exclude(const struct search *search, struct excluded *excluded)
 {
@@ -223,7 +226,7 @@ static int orders_exclude(const struct search *search, struct excluded *excluded
 	return 0;
 }
 
-/* Depth first, as a rank order of last resort: most nodes come right behind a neighbour. */
+/* The last resort: depth first, so that most nodes directly follow a neighbour. */
 static void gaps_order(struct search *search, int *nodes)
 {
 	int start, count = 0, depth;
@@ -264,7 +267,7 @@ static bool order_closes(const struct mesh_neighbours *neighbours, int num_nodes
 	return num_nodes < 2 || mesh_neighbours_joined(neighbours, nodes[num_nodes - 1], nodes[0]);
 }
 
-/* Tries what is left of ring and line, the better one first; order->nodes has room. */
+/* Tries a ring and then a line, as far as they are still possible; order->nodes has room. */
 static int order_search(struct search *search, const int *hint, struct mesh_rank_order *order)
 {
 	size_t bytes = (size_t)search->num_nodes * sizeof(int);

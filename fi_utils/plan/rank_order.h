@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rank_order.h - the order of ranks in which each is cabled to the next, where there is one. */
+/* rank_order.h - finds an order of ranks in which each is cabled to the next. */
 #ifndef MESH_FI_UTILS_PLAN_RANK_ORDER_H
 #define MESH_FI_UTILS_PLAN_RANK_ORDER_H
 
@@ -24,8 +24,8 @@ struct mesh_rank_order {
 /**
  * Finds the best order: a ring, else a line, else one with few gaps.
  *
- * To find a ring is hard in general. The search ends after a bounded number of steps (some tenths
- * of a second), and the result says whether it looked at everything.
+ * Finding a ring is hard in general. The search ends after a bounded number of steps (some tenths
+ * of a second); the result reports whether it was complete.
  *
  * @hint: an order that is likely to be a ring or line (mesh_shape_order()), or NULL
  *

@@ -71,7 +71,7 @@ const char *mesh_shape_text(const struct mesh_shape *shape, char *text)
 	return text;
 }
 
-/* Neighbours of a node in a ring of @size nodes; two nodes are joined once. */
+/* The number of neighbours of a node in a ring of @size nodes; two nodes have one cable. */
 static int ring_neighbours(int size)
 {
 	return size > 2 ? 2 : size - 1;
@@ -109,7 +109,7 @@ int64_t mesh_shape_num_cables(const struct mesh_shape *shape, int num_nodes)
 	return (int64_t)num_nodes * mesh_shape_num_ports(shape, num_nodes) / 2;
 }
 
-/* Whether the shape can have so many nodes; logs why not. */
+/* True if the shape can have this many nodes; else logs why not. */
 static int shape_check(const struct mesh_shape *shape, int num_nodes)
 {
 	char text[MESH_SHAPE_TEXT_MAX];
@@ -162,7 +162,7 @@ static int neighbours_join(const struct mesh_shape *shape, struct mesh_topology 
 	return ret;
 }
 
-/* Port 0 leads to the node before, port 1 to the node behind. */
+/* Port 0 leads to the previous node, port 1 to the next one. */
 static int ring_build(const struct mesh_shape *shape, struct mesh_topology *topology, bool closed)
 {
 	int i, ret = 0, num = topology->num_nodes;
@@ -185,7 +185,7 @@ static int full_build(const struct mesh_shape *shape, struct mesh_topology *topo
 	return ret;
 }
 
-/* Ports: before and behind in the dimension that counts fastest, then in the next one. */
+/* Ports: previous and next in the dimension that varies fastest, then in the next dimension. */
 static int torus_build(const struct mesh_shape *shape, struct mesh_topology *topology)
 {
 	int node, d, ret = 0;

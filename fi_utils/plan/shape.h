@@ -9,7 +9,7 @@
 #include "plan/topology.h"
 
 #define MESH_TORUS_DIMENSIONS_MAX 4
-/* More cables than this between the same two nodes are a typing error. */
+/* More cables than this between two nodes are taken for a typing error. */
 #define MESH_PARALLEL_MAX 16
 /* "torus:10000x10000x10000x10000" */
 #define MESH_SHAPE_TEXT_MAX 40
@@ -46,16 +46,16 @@ const char *mesh_shape_text(const struct mesh_shape *shape, char *text);
 int mesh_shape_num_ports(const struct mesh_shape *shape, int num_nodes);
 
 /**
- * The number of cables of @shape with @num_nodes, which may be too many for a topology. -1 for
+ * The number of cables of @shape with @num_nodes, which may exceed the limit of a topology; -1 for
  * MESH_SHAPE_CABLES.
  */
 int64_t mesh_shape_num_cables(const struct mesh_shape *shape, int num_nodes);
 
 /**
- * Makes the cables of @shape. Neighbouring nodes have neighbouring numbers where the shape allows;
+ * Makes the cables of @shape. Neighbouring nodes have adjacent numbers if the shape allows it;
  * cable 0 of a ring joins its last node to its first, and cable i the nodes i - 1 and i.
  *
- * Returns 0; -EINVAL (logged) if the shape cannot have so many nodes; -E2BIG (logged); -ENOMEM.
+ * Returns 0; -EINVAL (logged) if the shape cannot have this many nodes; -E2BIG (logged); -ENOMEM.
  * @topology is to be freed after success only.
  */
 int mesh_shape_build(const struct mesh_shape *shape, int num_nodes, struct mesh_topology *topology);

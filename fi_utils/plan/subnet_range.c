@@ -36,7 +36,7 @@ static struct mesh_addr number_addr(number value, enum mesh_family family, unsig
 	return addr;
 }
 
-/* The bits of the host part set; the whole width is never asked for. */
+/* A mask of the host part; it is never the whole address. */
 static number host_mask(const struct mesh_addr *addr, unsigned int prefix_len)
 {
 	unsigned int bits = width(addr) - prefix_len;
@@ -44,7 +44,7 @@ static number host_mask(const struct mesh_addr *addr, unsigned int prefix_len)
 	return bits >= 128 ? ~(number)0 : ((number)1 << bits) - 1;
 }
 
-/* Addresses that no host has, or that reach no other host. */
+/* Addresses that no host can have, or that cannot reach another host. */
 static bool unfit(const struct mesh_addr *addr)
 {
 	if (mesh_addr_is_loopback(addr) || mesh_addr_is_link_local(addr))
@@ -115,7 +115,7 @@ struct mesh_addr mesh_subnet_ula(const char *seed)
 	uint8_t high = (uint8_t)mesh_checksum(&low, sizeof(low));
 	int i;
 
-	/* RFC 4193, 3.2: 40 bits, of which any hash does. */
+	/* RFC 4193, 3.2: 40 bits, for which any hash suffices. */
 	range.bytes[1] = high;
 	for (i = 0; i < 4; i++)
 		range.bytes[2 + i] = (uint8_t)(low >> (24 - 8 * i));

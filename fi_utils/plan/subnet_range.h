@@ -15,15 +15,15 @@ struct mesh_subnets {
 };
 
 /**
- * Checks a range: the subnets have to be smaller than the range and have room for two nodes, the
- * first one starts where such a subnet can start, and the range is for hosts (no loopback,
+ * Checks a range: the subnets must be smaller than the range and have room for two nodes, the first
+ * address must be the start of such a subnet, and the range must be for hosts (no loopback,
  * link-local or multicast addresses).
  *
  * Returns 0, or -EINVAL (logged).
  */
 int mesh_subnets_check(const struct mesh_subnets *subnets);
 
-/** How many subnets there are; UINT64_MAX stands for that many and more. */
+/** How many subnets there are; UINT64_MAX: that many or more. */
 uint64_t mesh_subnets_count(const struct mesh_subnets *subnets);
 
 /** Subnet @index, which must be below the count. */

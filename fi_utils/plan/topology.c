@@ -58,7 +58,7 @@ int mesh_topology_add(struct mesh_topology *topology, struct mesh_cable_end a,
 	return 0;
 }
 
-/* An end with its place, so that a sort keeps the order of equal ones. */
+/* An end with its index, so that the sort is stable. */
 struct placed_end {
 	struct mesh_cable_end end;
 	int place; /* 2 * cable + end */
@@ -118,7 +118,7 @@ int mesh_topology_max_degree(const struct mesh_topology *topology)
 	return max;
 }
 
-/* Counts each node's cables into first[], as the start of the node behind it. */
+/* Counts each node's cables in first[], as the start of the following node. */
 static void neighbours_count(const struct mesh_topology *topology, int *first)
 {
 	int i;
@@ -177,7 +177,7 @@ bool mesh_neighbours_joined(const struct mesh_neighbours *neighbours, int a, int
 	return false;
 }
 
-/* Marks everything that is cabled to @start, directly or not. */
+/* Marks all nodes that are connected to @start, directly or not. */
 static void part_mark(const struct mesh_neighbours *neighbours, int start, int *seen, int *queue)
 {
 	int head = 0, tail = 0, i;

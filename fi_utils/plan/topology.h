@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Bounds of what is planned or drawn: they keep every product of two counts inside 64 bits. */
+/* Limits of plans and drawings, so that every product of two counts fits into 64 bits. */
 #define MESH_TOPOLOGY_NODES_MAX 10000
 #define MESH_TOPOLOGY_CABLES_MAX 1000000
 
@@ -44,17 +44,17 @@ int mesh_topology_init(struct mesh_topology *topology, int num_nodes);
 void mesh_topology_free(struct mesh_topology *topology);
 
 /**
- * Adds a cable. The end with the lower node comes first, in whichever order they are given.
+ * Adds a cable. The end with the lower node comes first, whatever the order of the arguments.
  *
- * Returns 0; -EINVAL (logged) for a node that is not there, or both ends on one node; -E2BIG
- * (logged) for more than MESH_TOPOLOGY_CABLES_MAX; -ENOMEM.
+ * Returns 0; -EINVAL (logged) for an unknown node, or both ends on one node; -E2BIG (logged) for
+ * more than MESH_TOPOLOGY_CABLES_MAX; -ENOMEM.
  */
 int mesh_topology_add(struct mesh_topology *topology, struct mesh_cable_end a,
 		      struct mesh_cable_end b);
 
 /**
- * Replaces the ports, which until now only say an order, by 0, 1, 2 ... on each node. Equal ones
- * are ordered by their cables.
+ * Renumbers the ports of each node as 0, 1, 2 ... in the order of their old numbers, and equal ones
+ * in the order of their cables.
  *
  * Returns 0 or -ENOMEM.
  */
@@ -75,7 +75,7 @@ void mesh_neighbours_free(struct mesh_neighbours *neighbours);
 bool mesh_neighbours_joined(const struct mesh_neighbours *neighbours, int a, int b);
 
 /**
- * Number of parts that the mesh falls into when node @without is taken away (-1: none is).
+ * Number of connected parts of the mesh without node @without (-1: of the whole mesh).
  *
  * @seen: room for num_nodes numbers, overwritten
  * @queue: the same

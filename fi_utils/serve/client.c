@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client.c - answers one checking node. What it sends is foreign: see peer/wire.c. */
+/* client.c - answers one checking node. Its frames are not trusted: see peer/wire.c. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +21,7 @@
 #include "serve/client.h"
 #include "serve/state.h"
 
-/* Frames handled in one go: others have their turn then. */
+/* Frames handled in one call, so that one client does not block the others. */
 #define FRAMES_MAX 64
 
 /* ---- opening and closing ------------------------------------------------------------------ */
@@ -32,7 +32,7 @@ void serve_client_open(struct serve *serve, int fd, const struct mesh_addr *loca
 	struct serve_client *client = serve->clients;
 
 	while (client->stream.fd >= 0)
-		client++; /* the caller accepts only while a place is free */
+		client++; /* the caller accepts only while a slot is free */
 	memset(client, 0, sizeof(*client));
 	client->udp_fd = -1;
 	client->local = *local;
@@ -141,7 +141,7 @@ static int udp_open(struct serve_client *client, const struct mesh_check_frame *
 				asked->header.number);
 }
 
-/* Only to the address that this connection comes from: a checker cannot aim at a third node. */
+/* Sends only to the address of this connection, so that a checker cannot attack a third node. */
 static int udp_send(struct serve_client *client, const struct mesh_check_frame *asked)
 {
 	struct mesh_check_frame frame;
@@ -240,7 +240,7 @@ static int fabric_open(struct serve *serve, struct serve_client *client,
 	struct mesh_check_frame frame;
 	int ret;
 
-	/* Two measurements at once would both be wrong. */
+	/* Two measurements at the same time would distort each other. */
 	if (fabric_is_taken(serve, client))
 		return error_send(client, number, -EBUSY, "another node is measuring");
 	if (!nic)
@@ -342,7 +342,7 @@ static int frame_answer(struct serve *serve, struct serve_client *client,
 	}
 }
 
-/* Returns 0 once nothing more is there; else the connection is over. */
+/* Returns 0 once no more frames are there, or a negative errno: the connection must be closed. */
 static int frames_answer(struct serve *serve, struct serve_client *client)
 {
 	struct mesh_check_frame frame;

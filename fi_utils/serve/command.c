@@ -36,7 +36,7 @@ static const char notes_text[] =
 	"\n"
 	"Exit status: 0 ended by a signal; 1 it cannot listen; 2 usage error.\n";
 
-/* Deadlines are looked at this often. */
+/* Deadlines are checked at this interval. */
 #define TICK_MS 500
 #define POLLFDS_MAX (1 + SERVE_SOCKETS_MAX + MESH_NICS_MAX + 2 * SERVE_CLIENTS_MAX)
 
@@ -93,7 +93,7 @@ static bool listens_on(const struct serve *serve, const struct mesh_addr *addr)
 	return false;
 }
 
-/* What to do about it; "" if nothing comes to mind. */
+/* The remedy for @error, or "". */
 static const char *listen_hint(int error)
 {
 	if (error == -EADDRINUSE)
@@ -125,7 +125,10 @@ static int listen_on(struct serve *serve, const struct mesh_addr *addr, const ch
 	return 0;
 }
 
-/* Links are checked between the source addresses; under the others a node can be asked as well. */
+/*
+ * Listens on the source address, which links are checked with, and on the NIC's other addresses,
+ * which may be named as well.
+ */
 static int listen_on_nic(struct serve *serve, const struct mesh_nic *nic)
 {
 	int i, ret = listen_on(serve, &nic->source, nic->netdev);
@@ -136,7 +139,9 @@ static int listen_on_nic(struct serve *serve, const struct mesh_nic *nic)
 	return ret;
 }
 
-/* The sockets that answer "who is there?" on each cable. Everything else works without them. */
+/*
+ * Opens the sockets that answer who is at this end of a cable. Everything else works without them.
+ */
 static void who_open(struct serve *serve)
 {
 	int i, fd;
@@ -202,7 +207,7 @@ static void serve_close(struct serve *serve)
 
 /* ---- the loop ----------------------------------------------------------------------------- */
 
-/* Connections without a free place wait in the kernel. */
+/* Connections without a free slot wait in the kernel. */
 static bool may_accept(const struct serve *serve)
 {
 	int i;
@@ -215,7 +220,7 @@ static bool may_accept(const struct serve *serve)
 	return false;
 }
 
-/* The socket stays readable: without a pause we would do nothing else than to try again. */
+/* The socket stays readable: without a pause, the loop would only try again. */
 static void accept_failed(struct serve *serve, int error)
 {
 	if (error == EAGAIN || error == EINTR)
@@ -357,7 +362,7 @@ int command_serve(int argc, char **argv)
 	status = ret ? output_failure(who, ret) : COMMAND_FINE;
 	serve_close(&serve);
 	if (status == COMMAND_FINE)
-		printf("%llu connections answered, %llu strangers sent away\n",
+		printf("%llu connections answered, %llu rejected\n",
 		       (unsigned long long)serve.served, (unsigned long long)serve.strangers);
 	return output_finish(who, status);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * state.h - what `fi_mesh serve` holds: sockets, neighbours, connections. One thread, one poll();
- * every connection has a deadline, and its memory is bounded.
+ * state.h - the state of `fi_mesh serve`: sockets, neighbours, connections. There is one thread
+ * with one poll(); every connection has a deadline, and its memory is bounded.
  */
 #ifndef MESH_FI_UTILS_SERVE_STATE_H
 #define MESH_FI_UTILS_SERVE_STATE_H
@@ -25,25 +25,25 @@ struct peer_fabric;
 /* Addresses that --listen may add to those of the NICs. */
 #define SERVE_LISTEN_MAX 8
 #define SERVE_SOCKETS_MAX 64
-/* A connection that says nothing for so long, or takes none of what it asked for, is closed. */
+/* A connection that sends nothing for this long, or does not read what it asked for, is closed. */
 #define SERVE_IDLE_MS 15000
-/* The first frame comes at once. */
+/* The first frame must arrive within this time. */
 #define SERVE_HELLO_MS 5000
-/* A whole check of one link is over long before. */
+/* A complete check of one link takes much less. */
 #define SERVE_CLIENT_MS 120000
 
 struct serve_client {
-	struct peer_stream stream; /* fd -1: this place is free */
+	struct peer_stream stream; /* fd -1: this slot is free */
 	struct mesh_addr local, remote;
 	char node[MESH_NODE_NAME_MAX]; /* from its HELLO; "" before */
 	uint64_t idle_until_ms, until_ms;
-	bool noise; /* it never said HELLO */
+	bool noise; /* it has not sent HELLO */
 	/* Datagrams of full size. */
 	int udp_fd; /* -1: none */
 	uint64_t token;
-	/* BULK that comes, and that goes. */
+	/* BULK that is received, and that is sent. */
 	uint64_t bulk_bytes, bulk_started_ns;
-	uint64_t bulk_until_ns; /* 0: none goes */
+	uint64_t bulk_until_ns; /* 0: none is sent */
 	uint32_t bulk_number;
 	/* libfabric. */
 	struct peer_fabric *fabric; /* at most one client has one */

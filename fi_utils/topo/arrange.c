@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arrange.c - circle or grid, and who stands beside whom. */
+/* arrange.c - chooses circle or grid, and the places of the vertices. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,9 +11,9 @@
 #include "topo/graph.h"
 #include "topo/map.h"
 
-/* Above this many boxes a circle is mostly empty paper. */
+/* With more boxes than this, a circle is mostly empty. */
 #define CIRCLE_VERTICES_MAX 12
-/* With more cables at a node, a grid has no places left for their tags. */
+/* With more cables at a node than this, a grid has no places left for their tags. */
 #define GRID_DEGREE_MAX 8
 /* Nodes of a line that stand in one row. */
 #define ROW_MAX 5
@@ -67,7 +67,7 @@ static void torus_arrange(const struct topo_map *map, struct arrangement *made)
 	}
 }
 
-/* Rows from left to right and back: who follows in the order stands beside. */
+/* Rows from left to right and back, so that vertices that follow each other are adjacent. */
 static void snake_arrange(struct arrangement *made, int columns)
 {
 	int i;
@@ -79,7 +79,7 @@ static void snake_arrange(struct arrangement *made, int columns)
 	}
 }
 
-/* A snake whose first column leads back, so that the last stands beside the first, too. */
+/* A snake whose first column leads back, so that the last vertex is also adjacent to the first. */
 static void comb_arrange(struct arrangement *made, int rows, int columns)
 {
 	int i, inner = (rows - 1) * (columns - 1);
@@ -98,7 +98,7 @@ static void comb_arrange(struct arrangement *made, int rows, int columns)
 	}
 }
 
-/* An even number of rows that divides @num and makes no long strip; 0 if there is none. */
+/* An even number of rows that divides @num and does not make a long strip; 0 if there is none. */
 static int comb_rows(int num)
 {
 	int rows = (int)sqrt((double)num) & ~1;

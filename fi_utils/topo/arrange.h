@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arrange.h - circle or grid, and which vertex is beside which. */
+/* arrange.h - chooses circle or grid, and the places of the vertices. */
 #ifndef MESH_FI_UTILS_TOPO_ARRANGE_H
 #define MESH_FI_UTILS_TOPO_ARRANGE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* command.c - `fi_mesh topo`: draws a mesh from a plan or from what the nodes report. */
+/* command.c - `fi_mesh topo`: draws a mesh from a plan or from reports of the nodes. */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -65,7 +65,7 @@ static const struct option_row option_rows[] = {
 	{"dot", 0, NULL, "for Graphviz", OPTION_CONSTANT(struct options, format, FORMAT_DOT)},
 	{"json", 0, NULL, "for programs", OPTION_CONSTANT(struct options, format, FORMAT_JSON)},
 	{"svg", 0, NULL, "a picture", OPTION_CONSTANT(struct options, format, FORMAT_SVG)},
-	{"pair", 0, "A,B", "point out the path between these two nodes",
+	{"pair", 0, "A,B", "highlight the path between these two nodes",
 	 OPTION_TEXT(struct options, pair)},
 	{.name = NULL},
 };
@@ -105,7 +105,7 @@ static int json_entry(const struct dirent *entry)
 	return dot && dot != entry->d_name && !strcmp(dot, ".json");
 }
 
-/* All *.json of a folder, eth2 before eth10. */
+/* Reads all *.json of a folder, eth2 before eth10. */
 static int folder_load(const char *folder, struct topo_map *map)
 {
 	struct dirent **entries;

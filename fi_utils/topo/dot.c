@@ -5,7 +5,7 @@
 #include "topo/map.h"
 #include "topo/path.h"
 
-/* A quoted string of DOT; in the label of a record some more characters mean something. */
+/* A quoted string of DOT; in the label of a record more characters are special. */
 static void text_put(FILE *file, const char *text)
 {
 	for (; *text; text++) {

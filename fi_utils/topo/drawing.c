@@ -14,7 +14,7 @@
 #include "topo/layout.h"
 #include "topo/map.h"
 
-/* Cables of larger drawings have no labels: the rows of the boxes say it all. */
+/* Cables of larger drawings have no labels: the rows of the boxes have the same information. */
 #define LABELLED_VERTICES_MAX 16
 #define SWITCH_HEIGHT 40.0
 
@@ -94,7 +94,7 @@ static void columns_measure(const struct topo_map *map, struct topo_drawing *dra
 	}
 }
 
-/* All boxes are equally wide: the drawing looks calmer so. */
+/* All boxes are equally wide, which looks calmer. */
 static void boxes_measure(const struct topo_map *map, struct topo_drawing *drawing)
 {
 	double width = 110, tag_width = 0;
@@ -125,7 +125,7 @@ static void boxes_measure(const struct topo_map *map, struct topo_drawing *drawi
 	}
 }
 
-/* The rate of a cable, or of several that run side by side. */
+/* The rate of a cable, or of several parallel ones. */
 static const char *bundle_rate(const struct topo_map *map, const struct topo_drawing *drawing,
 			       int bundle, char *text)
 {

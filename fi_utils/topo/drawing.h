@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* drawing.h - a map as boxes and lines: what the layout needs to know, and its answer. */
+/* drawing.h - a map as boxes and lines: the input and the result of the layout. */
 #ifndef MESH_FI_UTILS_TOPO_DRAWING_H
 #define MESH_FI_UTILS_TOPO_DRAWING_H
 
@@ -13,7 +13,7 @@
 #define DRAWING_ROW_CHAR 6.63
 #define DRAWING_ROW_NUMBER 22.0 /* from the box's left side to the middle of the number */
 #define DRAWING_ROW_TEXT 34.0	/* and to the text */
-/* A dot on the border reaches LAYOUT_DOT_RADIUS into the box: texts keep clear of it. */
+/* A dot on the border reaches LAYOUT_DOT_RADIUS into the box, where texts must not be. */
 #define DRAWING_NAME_HEIGHT 30.0
 #define DRAWING_PADDING 16.0
 #define DRAWING_NAME_CHAR 9.0
@@ -26,7 +26,7 @@ struct drawing_edge {
 	int nics[2]; /* -1: that end is a switch */
 };
 
-/* Vertices are the map's nodes, and behind them the switches: links with more than two NICs. */
+/* Vertices are the map's nodes, and after them the switches: links with more than two NICs. */
 struct topo_drawing {
 	struct layout_graph graph;
 	struct layout_vertex *vertices; /* owned */
@@ -54,7 +54,7 @@ const char *topo_drawing_row(const struct topo_map *map, const struct topo_drawi
  *
  * @line: from 0
  *
- * Returns @text (DRAWING_ROW_MAX bytes), or NULL behind the last line.
+ * Returns @text (DRAWING_ROW_MAX bytes), or NULL after the last line.
  */
 const char *topo_drawing_label(const struct topo_map *map, const struct topo_drawing *drawing,
 			       int edge, int line, char *text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graph.h - what a layout places, and where: sizes and positions, no text. */
+/* graph.h - the elements that a layout places: sizes and positions, no text. */
 #ifndef MESH_FI_UTILS_TOPO_GRAPH_H
 #define MESH_FI_UTILS_TOPO_GRAPH_H
 
@@ -7,7 +7,7 @@
 
 #include "topo/geometry.h"
 
-/* Radius of the numbered dot where a cable meets a box. */
+/* Radius of the numbered dot at the end of a cable. */
 #define LAYOUT_DOT_RADIUS 8.0
 /* Least distance between two dots on one box, centre to centre. */
 #define LAYOUT_DOT_DISTANCE 20.0
@@ -40,7 +40,7 @@ struct layout_graph {
 enum layout_edge_kind {
 	LAYOUT_EDGE_LINE, /* from dot to dot */
 	LAYOUT_EDGE_TAGS, /* a short end at each box, with a tag that names the far vertex */
-	LAYOUT_EDGE_NONE, /* no room: only the text inside the boxes names it */
+	LAYOUT_EDGE_NONE, /* no room: only the texts in the boxes name it */
 };
 
 struct layout_cable {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json.c - a map for programs; docs/fi_mesh-json.md describes it. */
+/* json.c - a map as JSON; docs/fi_mesh-json.md describes it. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -80,7 +80,7 @@ static json_t *path_end_json(const struct topo_map *map, int nic)
 			 output_json_addr(&map->nics[nic].addr));
 }
 
-/* All pairs, or the one that was asked for; null where they are too many. */
+/* All pairs, or the one of --pair; null if there are too many. */
 static json_t *paths_json(const struct topo_map *map, const struct topo_path *pair)
 {
 	struct topo_path *paths = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layout.c - the drawing as a whole: tries sizes until everything has a place. */
+/* layout.c - the whole layout: tries sizes until everything has a place. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,11 +12,11 @@
 #include "topo/layout_grid.h"
 #include "topo/layout_labels.h"
 
-/* A circle grows by this factor, so many times, to find room for labels and free cables. */
+/* A circle grows by this factor, at most this many times, until labels and cables have room. */
 #define CIRCLE_GROWTH 1.07
 #define CIRCLE_TRIES 14
 
-/* Cables that run under a box which they do not end at. */
+/* The number of cables that pass under a box at which they do not end. */
 static int cables_hidden(const struct layout_graph *graph, const struct layout *layout)
 {
 	int i, k, hidden = 0;

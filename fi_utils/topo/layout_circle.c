@@ -8,17 +8,17 @@
 #include "topo/graph.h"
 #include "topo/layout_circle.h"
 
-/* Free space between the boxes of neighbours: a label and two dots have to fit. */
+/* Space between adjacent boxes: a label and two dots have to fit. */
 #define BOX_GAP 44.0
-/* Boxes are wider than high: a flat ellipse, as safe as a circle, saves paper. */
+/* Boxes are wider than high, so a flat ellipse needs less space than a circle, without overlaps. */
 #define FLATNESS 0.78
 #define RADIUS_MIN 60.0
 #define RADIUS_GROWTH 1.05
 #define RADIUS_TRIES 400
-/* All pairs of boxes are compared up to so many; beyond, only neighbours on the circle. */
+/* Up to this many boxes all pairs are compared; with more, only adjacent ones. */
 #define PAIRS_VERTICES_MAX 400
 
-/* Where the vertex at place @i of @num stands: odd numbers have one on top, even ones two. */
+/* The position of vertex @i of @num: an odd number has one vertex on top, an even number two. */
 static struct layout_point circle_point(int i, int num, double radius)
 {
 	double turn = (i - (num % 2 ? 0.0 : 0.5)) / num;

@@ -11,13 +11,13 @@
 #include "topo/graph.h"
 #include "topo/layout_grid.h"
 
-/* Space between boxes where nothing has to fit into it. */
+/* Space between boxes if nothing is placed there. */
 #define GAP_MIN 46.0
-/* Length of the cable's end that a tag hangs on. */
+/* Length of the piece of cable at a tag. */
 #define STUB 16.0
 /* Where the corner slots are, as a part of the box's width. */
 #define CORNER 0.18
-/* Air between a tag and whatever is beside it. */
+/* Space between a tag and other elements. */
 #define AIR 8.0
 
 /* Places on a box where the end of a cable may be. */
@@ -41,12 +41,12 @@ struct grid {
 	int (*ranks)[2];	 /* which of the cables at that slot, owned */
 	int last_row, last_column;
 	double tag_width; /* of the widest */
-	double corner;	  /* how much longer the ends at the corners are: their tags pass others */
-	double *gaps_x, *gaps_y;  /* behind each column and below each row, owned */
+	double corner;	  /* extra length of the ends at the corners, whose tags must pass others */
+	double *gaps_x, *gaps_y;  /* after each column and below each row, owned */
 	double *widths, *heights; /* of each column and row, owned */
 };
 
-/* The side of @a that faces @b, if they stand side by side; else NUM_SLOTS. */
+/* The side of @a that faces @b, if they are adjacent; else NUM_SLOTS. */
 static enum slot side_facing(const struct layout_vertex *a, const struct layout_vertex *b)
 {
 	int rows = b->row - a->row, columns = b->column - a->column;
@@ -90,7 +90,10 @@ static void lines_assign(struct grid *grid)
 	}
 }
 
-/* Sides to try for a tag, the one that looks away from the far vertex first: it went round. */
+/*
+ * The sides to try for a tag; first the one away from the far vertex, because the cable went round
+ * the grid.
+ */
 static enum slot tag_slot(const struct grid *grid, int own, int far)
 {
 	const struct layout_vertex *a = &grid->graph->vertices[own];
@@ -118,7 +121,7 @@ static void widen(double *gap, double needed)
 	*gap = fmax(*gap, needed);
 }
 
-/* Makes room for a tag in the gap that it stands in; the border of the drawing has enough. */
+/* Widens the gap that a tag is in; the border of the drawing has enough room. */
 static void tag_widen(struct grid *grid, int vertex, int slot)
 {
 	const struct layout_vertex *at = &grid->graph->vertices[vertex];
@@ -188,7 +191,7 @@ static void label_widen(struct grid *grid, int edge)
 		widen(&grid->gaps_y[a->row < b->row ? a->row : b->row], at->label_height + around);
 }
 
-/* Columns and rows as wide as their boxes, and gaps as wide as what stands in them. */
+/* Makes columns and rows as wide as their boxes, and gaps as wide as their content. */
 static void spaces_set(struct grid *grid)
 {
 	const struct layout_graph *graph = grid->graph;
@@ -231,7 +234,7 @@ static void boxes_place(struct grid *grid)
 	}
 }
 
-/* Where a slot is on the box, and the direction away from the box. */
+/* The position of a slot on its box, and the direction away from the box. */
 static struct layout_point slot_point(const struct layout_rect *box, enum slot slot,
 				      struct layout_point *out)
 {
@@ -265,7 +268,7 @@ static void tag_place(const struct grid *grid, int edge, int end, struct layout_
 	tag->y += out.y * (stub + LAYOUT_TAG_HEIGHT / 2);
 }
 
-/* Parallel cables stand side by side around the middle of the side. */
+/* Parallel cables are spread around the middle of the side. */
 static void ends_place(struct grid *grid)
 {
 	const struct layout_graph *graph = grid->graph;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layout_labels.c - looks for a place for each label. */
+/* layout_labels.c - finds a place for each label. */
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -7,7 +7,7 @@
 #include "topo/graph.h"
 #include "topo/layout_labels.h"
 
-/* Between a label and a dot: a piece of the cable has to be seen. */
+/* Space between a label and a dot: a piece of the cable must be visible. */
 #define DOT_AIR 8.0
 
 static struct layout_rect dot_rect(struct layout_point dot)
@@ -16,7 +16,7 @@ static struct layout_rect dot_rect(struct layout_point dot)
 				    2 * LAYOUT_DOT_RADIUS, 2 * LAYOUT_DOT_RADIUS};
 }
 
-/* Whether a label in @rect would hide something; with @strict a cable counts as something. */
+/* True if a label in @rect would hide something; cables count only if @strict. */
 static bool label_hides(const struct layout_graph *graph, const struct layout *layout, int edge,
 			const struct layout_rect *rect, bool strict)
 {

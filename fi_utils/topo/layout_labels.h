@@ -5,13 +5,13 @@
 
 #include "topo/graph.h"
 
-/* Larger drawings are not searched for label places: too many pairs to look at. */
+/* Larger drawings are not searched for label places: there are too many pairs to check. */
 #define LAYOUT_LABELLED_EDGES_MAX 600
 
 /**
  * Puts the labels on their cables where they hide nothing.
  *
- * Returns how many found no place.
+ * Returns how many have no place.
  */
 int layout_labels_place(const struct layout_graph *graph, struct layout *layout);
 

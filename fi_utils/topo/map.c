@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* map.c - a mesh as it is drawn: nodes, their NICs, and the links that join these. */
+/* map.c - a mesh to be drawn: nodes, their NICs, and the links between these. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ int topo_map_node_add(struct topo_map *map, const char *name)
 	struct topo_node *nodes;
 
 	if (!mesh_node_name_valid(name)) {
-		fprintf(stderr, "fi_mesh topo: \"%.64s\" is no name of a node\n", name);
+		fprintf(stderr, "fi_mesh topo: \"%.64s\" is not a valid node name\n", name);
 		return -EINVAL;
 	}
 	if (map->num_nodes == MESH_TOPOLOGY_NODES_MAX) {

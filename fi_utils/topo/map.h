@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* map.h - a mesh as it is drawn: nodes, their NICs, and the links that join these. */
+/* map.h - a mesh to be drawn: nodes, their NICs, and the links between these. */
 #ifndef MESH_FI_UTILS_TOPO_MAP_H
 #define MESH_FI_UTILS_TOPO_MAP_H
 
@@ -25,7 +25,7 @@ struct topo_nic {
 	enum topo_state state;
 	enum mesh_provider_id provider; /* NONE: unknown, as in a plan */
 	char note[MESH_NIC_REASON_MAX]; /* why it is not used, or "" */
-	int link;			/* that it is on, -1: no other NIC is on its subnet */
+	int link;			/* of the NIC; -1: no other NIC is on its subnet */
 };
 
 struct topo_node {
@@ -66,8 +66,8 @@ int topo_map_node_add(struct topo_map *map, const char *name);
 int topo_map_nic_add(struct topo_map *map, const struct topo_nic *nic);
 
 /**
- * Joins NICs on the same subnet, once all are there. Link-local addresses join nothing: every link
- * has the same subnet.
+ * Joins NICs on the same subnet, after all were added. Link-local addresses join nothing: every
+ * link has the same subnet.
  *
  * Returns 0; -EINVAL (reported): two nodes have the same name; -ENOMEM.
  */

@@ -8,7 +8,7 @@
 #include "topo/map.h"
 #include "topo/path.h"
 
-/* One node's NICs as the plugin sees them; the plugin, too, uses the first 16 only. */
+/* One node's NICs as the plugin uses them: the first 16 only. */
 struct side {
 	struct mesh_endpoint_addr endpoints[MESH_NICS_MAX];
 	int nics[MESH_NICS_MAX]; /* in the map */
@@ -67,7 +67,7 @@ static void reason_none(const struct topo_map *map, const struct side *local,
 		const struct mesh_endpoint_addr *b = &remote->endpoints[choice->differing.remote];
 
 		snprintf(path->reason, sizeof(path->reason),
-			 "none: %s speaks %s and %s speaks %s on their cable",
+			 "none: %s uses %s and %s uses %s on their cable",
 			 map->nodes[path->from].name, mesh_provider_id_text(a->provider),
 			 map->nodes[path->to].name, mesh_provider_id_text(b->provider));
 		return;
@@ -87,7 +87,7 @@ static void reason_none(const struct topo_map *map, const struct side *local,
 			 "none: no common subnet, and there is no relay yet");
 }
 
-/* Cables: candidates that share no NIC with a better one stand first. */
+/* Counts the cables: candidates that share no NIC with a better one are first. */
 static int count_cables(const struct mesh_path_choice *choice)
 {
 	uint32_t local = 0, remote = 0;

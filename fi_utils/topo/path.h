@@ -17,8 +17,8 @@ struct topo_path {
 };
 
 /**
- * Asks the plugin's own choice (src/nic/path_choice.h) without NCCL's hints, which only decide
- * among equals. NICs that are down are left out, as the plugin leaves them.
+ * Asks the plugin's own choice (src/nic/path_choice.h) without NCCL's hints, which only choose
+ * between equal candidates. NICs that are down are skipped, as in the plugin.
  */
 void topo_path_find(const struct topo_map *map, int from, int to, struct topo_path *path);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* read.c - plans and reports of nodes, as JSON from anywhere, into a map. */
+/* read.c - reads plans and reports of nodes, untrusted JSON, into a map. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +12,9 @@
 #include "topo/map.h"
 #include "topo/read.h"
 
-/* Rates beyond this are junk; so that sums and products stay within an int. */
+/* Higher rates are refused, so that sums and products fit into an int. */
 #define RATE_MAX_MBPS 100000000
-/* What `fi_mesh plan --json` writes today. */
+/* The version that `fi_mesh plan --json` writes. */
 #define PLAN_VERSION_MAX 1
 
 static int refuse(const char *source, const char *why)
@@ -128,7 +128,7 @@ static int plan_cables_read(struct topo_map *map, const json_t *root, json_t *na
 	return 0;
 }
 
-/* The shape only helps drawing: one that the nodes do not fit is a list of cables. */
+/* The shape only helps the layout: one that does not fit the nodes is ignored. */
 static void plan_shape_read(struct topo_map *map, const json_t *root)
 {
 	const char *text = text_of(root, "shape");
@@ -178,10 +178,7 @@ static void source_name(const char *source, char *name, size_t size)
 	snprintf(name, size, "%.*s", (int)(dot ? dot - start : (long)strlen(start)), start);
 }
 
-/*
- * Whether a NIC belongs into the picture: the plugin takes it, or it would be a NIC of the mesh if
- * its cable had a carrier.
- */
+/* True if a NIC is to be drawn: the plugin takes it, or would take it if it had a carrier. */
 static bool nic_wanted(const json_t *nic)
 {
 	const char *kind = text_of(nic, "kind");

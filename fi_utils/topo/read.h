@@ -11,11 +11,11 @@
  * Reads one document of `fi_mesh plan --json` or `fi_mesh nics --json` into @map.
  *
  * @text: @size bytes, any of them
- * @source: where it came from, for messages; its last part without ".json" names the node of a
- * report that does not name itself
+ * @source: where it came from, for messages; its last part without ".json" is the node's name if
+ * the report has none
  *
- * Returns 0; -EINVAL (reported) for anything that is no such document; -ENOMEM. After an error @map
- * holds a part of it and is good for topo_map_free() only.
+ * Returns 0; -EINVAL (reported) for anything else; -ENOMEM. After an error @map is incomplete: only
+ * topo_map_free() may be called with it.
  */
 int topo_document_read(struct topo_map *map, const char *text, size_t size, const char *source);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* summary.c - what the outputs of a map say in the same words. */
+/* summary.c - texts that all outputs of a map share. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* summary.h - what the outputs of a map say in the same words. */
+/* summary.h - texts that all outputs of a map share. */
 #ifndef MESH_FI_UTILS_TOPO_SUMMARY_H
 #define MESH_FI_UTILS_TOPO_SUMMARY_H
 

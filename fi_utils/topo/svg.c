@@ -15,9 +15,9 @@
 #include "topo/summary.h"
 #include "topo/svg.h"
 
-/* Paths of all pairs are listed below the drawing up to so many: 9 nodes have 36. */
+/* Up to this many paths are listed below the drawing: 9 nodes have 36. */
 #define LISTED_PATHS_MAX 36
-/* With reasons, that do not repeat themselves too often: 5 nodes have 10. */
+/* Up to this many, with their reasons: 5 nodes have 10. */
 #define REASONED_PATHS_MAX 10
 #define HEADING_HEIGHT 56.0
 #define LINE_HEIGHT 18.0
@@ -44,7 +44,7 @@ static const char style[] =
 	".field{fill:#f0f4f8}.count{font-size:7px;fill:#7b8794}"
 	".picked{stroke:#f0a020;stroke-width:3}";
 
-/* Names of NICs come from files: nothing in them may end the text. */
+/* Escapes names, which come from files. */
 static void text_put(FILE *file, const char *text)
 {
 	for (; *text; text++) {
@@ -103,7 +103,7 @@ static void line_put(FILE *file, struct layout_point a, struct layout_point b, c
 	fputs("/>\n", file);
 }
 
-/* Shown while the pointer rests on the cable. */
+/* The tooltip of a cable. */
 static void cable_title(FILE *file, const struct topo_map *map, int link)
 {
 	char subnet[MESH_ADDR_TEXT_MAX], addr[MESH_ADDR_TEXT_MAX], rate[MESH_NIC_SPEED_TEXT_MAX];
@@ -259,7 +259,7 @@ static void switch_put(FILE *file, const struct topo_map *map, const struct topo
 
 /* ---- around the drawing ----------------------------------------------------------------- */
 
-/* How the lines below the drawing are filled: in columns, so that it stays compact. */
+/* The lines below the drawing, in columns to save space. */
 struct listing {
 	struct topo_path *paths; /* owned, NULL: too many to list */
 	long num;
@@ -268,7 +268,7 @@ struct listing {
 	double column_width;
 };
 
-/* With its reason, where there is room for it, and always where there is no path. */
+/* The reason is printed if there is room for it, and always if there is no path. */
 static void path_line(const struct topo_map *map, const struct topo_path *path, bool reason,
 		      char *text, size_t size)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text.c - a map for a terminal: each node with its NICs and what is at the other end. */
+/* text.c - a map as text: each node with its NICs and the other end of each. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* command.c - `fi_mesh watch`: shows the counters again and again, or once for Prometheus. */
+/* command.c - `fi_mesh watch`: shows the counters periodically, or once for Prometheus. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -33,14 +33,14 @@ static const char usage_text[] =
 	"       fi_mesh watch --prometheus [--output FILE] [--user USER] [--pid PID]\n"
 	"                     [--stats-dir DIR] [--sysfs DIR]\n"
 	"\n"
-	"Shows what moves over each NIC and to each peer, and whether it is RDMA: the RDMA port's\n"
-	"counters beside the netdev's, and those that the plugin keeps in each process.\n"
+	"Shows the traffic of each NIC and to each peer, and whether it is RDMA: the counters of\n"
+	"the RDMA port and of the netdev, and those that the plugin keeps in each process.\n"
 	"\n";
 
 static const char notes_text[] =
 	"\n"
-	"Exit status: 0 fine, also after Ctrl-C; 1 the counters cannot be read, or the output not\n"
-	"be written; 2 usage error.\n";
+	"Exit status: 0 fine, also after Ctrl-C; 1 the counters cannot be read, or the output\n"
+	"cannot be written; 2 usage error.\n";
 
 #define COUNT_MAX 1000000000UL
 
@@ -98,13 +98,15 @@ static int user_take(const struct option_row *row, const char *text, void *arg)
 }
 
 static const struct option_row option_rows[] = {
-	{"interval", 0, "SECONDS", "time between two looks (default 1; 0.1 to 3600)",
+	{"interval", 0, "SECONDS", "time between two samples (default 1; 0.1 to 3600)",
 	 OPTION_HANDLER(interval_take)},
-	{"count", 0, "N", "end after N looks", OPTION_NUMBER(struct options, count, 1, COUNT_MAX)},
+	{"count", 0, "N", "end after N samples",
+	 OPTION_NUMBER(struct options, count, 1, COUNT_MAX)},
 	{"json", 0, NULL, "one JSON object a line", OPTION_FLAG(struct options, json)},
 	{"prometheus", 0, NULL, "print the totals once, in Prometheus' text format",
 	 OPTION_FLAG(struct options, prometheus)},
-	{"output", 0, "FILE", "replace FILE by them, in one step (for node_exporter's textfiles)",
+	{"output", 0, "FILE",
+	 "write them to FILE, which is replaced atomically (for node_exporter)",
 	 OPTION_TEXT(struct options, output)},
 	{"user", 0, "USER", "only this user's processes: a name or a number",
 	 OPTION_HANDLER(user_take)},
@@ -130,7 +132,7 @@ static int options_parse(int argc, char **argv, struct options *options)
 	if (options->output && !options->prometheus)
 		return misuse("--output belongs to --prometheus");
 	if (options->prometheus && (options->json || options->count))
-		return misuse("--prometheus prints once, and no JSON");
+		return misuse("--prometheus cannot be combined with --json or --count");
 	return argument_is_folder(who, options->sysfs) ? -1 : COMMAND_MISUSE;
 }
 
@@ -150,7 +152,10 @@ static int sample_write(int fd, const struct watch_sample *sample)
 	return file_close(file);
 }
 
-/* A reader finds the old file or the new one, never a part of it. Returns 0 or a negative errno. */
+/*
+ * Replaces the file atomically: a reader finds the old file or the new one. Returns 0 or a negative
+ * errno.
+ */
 static int file_replace(const char *path, const struct watch_sample *sample)
 {
 	char temporary[PATH_MAX];
@@ -195,7 +200,7 @@ static int sample_show(const struct options *options, const struct watch_sample 
 {
 	if (options->json)
 		return watch_print_json(stdout, now, before) || fflush(stdout) ? -1 : 0;
-	/* Cursor to the corner, and the rest of the screen erased (ECMA-48 CUP, ED). */
+	/* Moves the cursor to the corner and erases the screen (ECMA-48 CUP, ED). */
 	if (isatty(STDOUT_FILENO))
 		fputs("\033[H\033[J", stdout);
 	else if (!first)
@@ -212,7 +217,7 @@ static int watch_run(const struct options *options, const struct mesh_config *co
 	unsigned long shown;
 
 	interrupt_catch();
-	/* The first look is only there to have something to compare with. */
+	/* The first sample is only the base of the first rates. */
 	ret = watch_sample_read(options->sysfs, config, &options->filter, &before);
 	if (ret)
 		return output_failure(who, ret);

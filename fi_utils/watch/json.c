@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json.c - the counters for programs: one JSON object a line. */
+/* json.c - the counters as JSON: one object a line. */
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -14,7 +14,7 @@ static json_t *count(uint64_t value)
 	return json_integer((json_int_t)value);
 }
 
-/* Known and beyond the first sample, or null. */
+/* The value, or null if it is unknown or there is only one sample. */
 static json_t *rate(bool known, uint64_t now, uint64_t before, double seconds)
 {
 	return known && seconds > 0 ? json_real(watch_rate(now, before, seconds)) : json_null();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json.h - the counters for programs: one JSON object a line. */
+/* json.h - the counters as JSON: one object a line. */
 #ifndef MESH_FI_UTILS_WATCH_JSON_H
 #define MESH_FI_UTILS_WATCH_JSON_H
 

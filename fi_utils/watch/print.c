@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* print.c - the counters as tables for people. */
+/* print.c - the counters as tables. */
 #include <errno.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -50,7 +50,7 @@ static enum output_style traffic_style(enum watch_traffic traffic, const struct 
 {
 	if (traffic == WATCH_RDMA)
 		return OUTPUT_GOOD;
-	/* An RDMA NIC whose traffic is the kernel's is what people look for with this. */
+	/* Highlighted: an RDMA NIC whose traffic goes through the kernel. */
 	if (*nic->rdma && (traffic == WATCH_KERNEL || traffic == WATCH_BOTH))
 		return OUTPUT_NOTICE;
 	return OUTPUT_PLAIN;
@@ -171,12 +171,12 @@ static void process_print(FILE *file, const struct watch_process *process, bool 
 		fprintf(file, ", %llu of %llu peers lost", (unsigned long long)counters->peers_lost,
 			(unsigned long long)counters->peers_up);
 	if (counters->retries)
-		fprintf(file, ", %llu attempts to connect made again",
+		fprintf(file, ", %llu connection attempts repeated",
 			(unsigned long long)counters->retries);
 	if (counters->refused)
 		fprintf(file, ", %llu connections refused", (unsigned long long)counters->refused);
 	if (counters->unlisted)
-		fprintf(file, ", %llu paths are not listed for want of room",
+		fprintf(file, ", %llu paths are not listed, because the page is full",
 			(unsigned long long)counters->unlisted);
 	fputc('\n', file);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* print.h - the counters as tables for people. */
+/* print.h - the counters as tables. */
 #ifndef MESH_FI_UTILS_WATCH_PRINT_H
 #define MESH_FI_UTILS_WATCH_PRINT_H
 

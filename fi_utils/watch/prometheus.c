@@ -16,7 +16,9 @@ static void head(FILE *file, const char *name, const char *type, const char *hel
 	fprintf(file, "# HELP nccl_mesh_%s %s\n# TYPE nccl_mesh_%s %s\n", name, help, name, type);
 }
 
-/* A label's value: backslash, quote and newline are escaped; bytes that are no ASCII become '?'. */
+/*
+ * A label's value: backslash, quote and newline are escaped; bytes that are not ASCII become '?'.
+ */
 static void label(FILE *file, const char *separator, const char *name, const char *value)
 {
 	fprintf(file, "%s%s=\"", separator, name);
@@ -185,6 +187,6 @@ void watch_print_prometheus(FILE *file, const struct watch_sample *now)
 	process_metric(file, now, "peers_up_total", PROCESS(peers_up), "Processes reached");
 	process_metric(file, now, "peers_lost_total", PROCESS(peers_lost), "Processes lost");
 	process_metric(file, now, "connect_retries_total", PROCESS(retries),
-		       "Attempts to connect that were made again");
+		       "Connection attempts that were repeated");
 	process_metric(file, now, "refused_total", PROCESS(refused), "Connections not taken");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rates.c - what moved between two samples. */
+/* rates.c - the rates between two samples. */
 #include <string.h>
 
 #include "watch/rates.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rates.h - what moved between two samples. */
+/* rates.h - the rates between two samples. */
 #ifndef MESH_FI_UTILS_WATCH_RATES_H
 #define MESH_FI_UTILS_WATCH_RATES_H
 
@@ -7,7 +7,7 @@
 
 #include "watch/sample.h"
 
-/* Bytes a second below which a NIC counts as idle: neighbour discovery and the like. */
+/* Bytes a second below which a NIC counts as idle: for example neighbour discovery. */
 #define WATCH_IDLE_RATE 100000.0
 
 /** What a NIC has moved since @before. */

@@ -130,7 +130,7 @@ bool watch_link_is(const struct watch_link *link, const struct mesh_stats_entry 
 	return link->pid == pid && mesh_stats_same_link(&link->entry, entry);
 }
 
-/* The link of this entry, new without counts if need be; NULL without memory. */
+/* The link of this entry, added without counts if it is new; NULL without memory. */
 static struct watch_link *link_get(struct watch_sample *sample,
 				   const struct mesh_stats_entry *entry, uint32_t pid)
 {

@@ -35,7 +35,7 @@ struct watch_nic {
 	int num_hw;
 };
 
-/* What one process's plugin moves between two NICs in one direction. */
+/* The traffic of one process's plugin between two NICs in one direction. */
 struct watch_link {
 	struct mesh_stats_entry entry; /* counters: of open and closed paths together */
 	uint32_t pid;
@@ -57,7 +57,7 @@ struct watch_sample {
 	struct watch_process *processes;
 	int num_processes;
 	int num_unread; /* pages that could not be read: another version, damaged */
-	int error;	/* no page could be looked for: negative errno; -ENOENT: none exists */
+	int error;	/* of the search for pages: negative errno; -ENOENT: there are none */
 };
 
 /* Whose processes are read. */
@@ -77,7 +77,9 @@ int watch_sample_read(const char *sysfs_root, const struct mesh_config *config,
 
 void watch_sample_free(struct watch_sample *sample);
 
-/** True if @link is what process @pid counts in @entry, or in an older entry of the same link. */
+/**
+ * True if @link has the counters of @entry of process @pid, or of an older entry of the same link.
+ */
 bool watch_link_is(const struct watch_link *link, const struct mesh_stats_entry *entry,
 		   uint32_t pid);
 

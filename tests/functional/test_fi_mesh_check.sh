@@ -74,7 +74,7 @@ test_carrier() {
 	says a carrier fail 'ab has the address 10.77.1.1/24 but no carrier'
 	mesh_carrier a ab up
 	ip -n "$MESH_PREFIX"a link set ab down
-	says a carrier fail 'ab has the address 10.77.1.1/24 but is switched off'
+	says a carrier fail 'ab has the address 10.77.1.1/24 but is down'
 	fixes a
 	silent a carrier
 	ip -n "$MESH_PREFIX"a address flush dev ab
@@ -109,7 +109,7 @@ test_many_nics() {
 
 test_provider() {
 	EXTRA=(FI_PROVIDER=udp)
-	says a libfabric fail 'libfabric has nothing for ab: .*FI_PROVIDER=udp is set'
+	says a libfabric fail 'libfabric has no provider for ab: .*FI_PROVIDER=udp is set'
 	EXTRA=()
 	silent a libfabric
 }

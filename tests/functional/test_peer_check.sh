@@ -106,7 +106,8 @@ link_local_address() {
 	well c "$addr"
 	expect "paths to node b (asked at $addr)" \
 		"first choice: cb 10.77.2.2 -> bc 10.77.2.1, tcp" \
-		"not ca: its subnet, 10.77.3.0/24, is none of node b's" "1 node; paths and links:"
+		"not ca: its subnet, 10.77.3.0/24, is not a subnet of node b" \
+		"1 node; paths and links:"
 }
 
 # A name is the one by which a neighbour answers, or else what the resolver says.
@@ -117,7 +118,7 @@ names() {
 	expect "paths to node b (asked at b)" "first choice: cb 10.77.2.2 -> bc 10.77.2.1, tcp"
 	check a localhost
 	expect_status 1
-	expect "127.0.0.1 cannot be checked over lo: it refuses: nothing listens there"
+	expect "connection refused: nothing listens on that port"
 	# Longer than a label of a name may be, so that no server is asked for it.
 	long=node$(printf '%070d' 0)
 	check a "$long"
@@ -187,7 +188,7 @@ missing_cable() {
 	check a 10.77.1.2 10.77.3.1
 	expect_status 1
 	expect "10.77.3.1 cannot be checked over ac" "seen: ac has no carrier" \
-		"do:   put the cable of ac in at both ends" \
+		"do:   reseat the cable of ac at both ends" \
 		"first choice: ab 10.77.1.1 -> ba 10.77.1.2"
 	mesh_plug a ac
 }
@@ -195,7 +196,7 @@ missing_cable() {
 nobody_serves() {
 	check a 10.77.0.2
 	expect_status 1
-	expect "10.77.0.2 cannot be checked" "it refuses: nothing listens there" \
+	expect "10.77.0.2 cannot be checked" "connection refused: nothing listens on that port" \
 		"do:   run \`fi_mesh serve\` there"
 	check a 10.77.1.77
 	expect_status 1

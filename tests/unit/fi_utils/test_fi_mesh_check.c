@@ -389,7 +389,7 @@ static void test_pcie(void **state)
 	assert_says("pcie", CHECK_WARN,
 		    "the card of ib0 runs on PCIe x4 at 8.0 GT/s, but could do x8 at 8.0 GT/s");
 	assert_non_null(strstr(said, "at most 31.5 Gb/s, less than the port's 56 Gb/s"));
-	assert_non_null(strstr(said, "do:   seat the card"));
+	assert_non_null(strstr(said, "do:   reseat the card"));
 	rewrite(&sysfs, "4", MODEL "/../max_link_width");
 	loaded();
 	assert_says("pcie", CHECK_WARN, "do:   the slot has 4 lanes: move the card to one with 8");
@@ -474,9 +474,9 @@ static void test_silent_fallback(void **state)
 	assert_says("libfabric", CHECK_FAIL, "lo uses tcp instead of RDMA: ");
 	assert_non_null(strstr(said, "for the source address 127.0.0.1 libfabric offers: "));
 	strcpy(context.config.provider, "verbs");
-	assert_says("libfabric", CHECK_FAIL, "NCCL_MESH_PROVIDER=verbs names no provider");
+	assert_says("libfabric", CHECK_FAIL, "NCCL_MESH_PROVIDER=verbs is not a provider");
 	strcpy(context.config.provider, "verbs;ofi_rxm");
-	assert_says("libfabric", CHECK_FAIL, "libfabric has nothing for lo: ");
+	assert_says("libfabric", CHECK_FAIL, "libfabric has no provider for lo: ");
 }
 
 /* A bond's port, and what a VLAN stands on, need no address. */

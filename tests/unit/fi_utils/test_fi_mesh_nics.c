@@ -133,11 +133,11 @@ static void test_table_none(void **state)
 {
 	(void)state;
 	mesh_nic_table_sort(&table);
-	mesh_nic_table_leave(&table, 0, "libfabric has nothing for it");
+	mesh_nic_table_leave(&table, 0, "libfabric has no provider for it");
 	assert_printed("No NIC of this node can carry the mesh.\n"
 		       "\n"
 		       "Not used:\n"
-		       "  enp1s0f0np0  libfabric has nothing for it\n"
+		       "  enp1s0f0np0  libfabric has no provider for it\n"
 		       "  lo           loopback\n");
 }
 

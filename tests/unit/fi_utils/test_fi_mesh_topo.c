@@ -81,7 +81,7 @@ static void test_reports(void **state)
 	assert_int_equal(map.num_links, 3);
 	path_is(&map, 0, 1, "p0 10.0.1.1 -> p0 10.0.1.2", "the only one: both are on 10.0.1.0/24");
 	path_is(&map, 1, 2, "-", "none: their cable is down, 10.0.2.0/24");
-	path_is(&map, 0, 2, "-", "none: a speaks tcp and c speaks verbs;ofi_rxm on their cable");
+	path_is(&map, 0, 2, "-", "none: a uses tcp and c uses verbs;ofi_rxm on their cable");
 	assert_int_equal(topo_link_state(&map, 0), TOPO_UP);
 	assert_int_equal(topo_link_state(&map, 1), TOPO_DOWN);
 	assert_int_equal(topo_link_rate(&map, 0), 100000);
