@@ -178,6 +178,47 @@ static void test_drained(void **state)
 	assert_true(mesh_link_is_fresh(one, now));
 }
 
+static void timer_ignore(struct mesh_timer *timer, uint64_t now_ms)
+{
+	(void)timer;
+	(void)now_ms;
+}
+
+/* A dead link is reported over another one, whose peer does not read and is lost as well. */
+static void test_two_lost_in_one_tick(void **state)
+{
+	uint64_t now = mesh_clock_ms();
+	struct mesh_timers *timers = &fixture.setup.process.engine.timers;
+	struct mesh_liveness *liveness = &other->link->liveness;
+	int ends[2];
+
+	(void)state;
+	if (!tcp_pair_has_info()) {
+		skip();
+		return;
+	}
+	mesh_link_leave(&twin);
+	tcp_pair_open(ends);
+	other->watch.fd = ends[0];
+	liveness->limit_ms = 0;
+	liveness->heard_ms = now;
+	liveness->asked_ms = 1;
+	liveness->state = MESH_LIVENESS_WATCHED;
+	liveness->wanted_until_ms = now + 1000;
+	one->out = calloc(1, MESH_PEER_OUT_MAX);
+	one->out_size = MESH_PEER_OUT_MAX;
+	mesh_link_sent(one);
+	one->timer.expired = other->timer.expired = timer_ignore;
+	mesh_timers_set(timers, &other->link->timer, now);
+	mesh_timers_run(timers, now);
+	assert_int_equal(other->state, MESH_PEER_LOST);
+	assert_int_equal(one->state, MESH_PEER_LOST);
+	assert_true(LIST_EMPTY(&fixture.setup.process.links));
+	mesh_timers_run(timers, now + 10000);
+	assert_null(timers->first); /* those of the links were removed */
+	close(ends[1]);
+}
+
 /* An empty namespace, whose loopback interface works. False if that is not permitted. */
 static bool loopback_enter(void)
 {
@@ -299,6 +340,7 @@ int main(void)
 		TEST(test_drained),
 		TEST(test_ended_by_kernel),
 		TEST(test_process_closes),
+		TEST(test_two_lost_in_one_tick),
 		TEST(test_carrier_lost),
 		/* Last: they enter other namespaces. */
 		TEST(test_unreachable),
