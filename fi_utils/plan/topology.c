@@ -93,16 +93,6 @@ int mesh_topology_number_ports(struct mesh_topology *topology)
 	return 0;
 }
 
-int mesh_topology_degree(const struct mesh_topology *topology, int node)
-{
-	int i, degree = 0;
-
-	for (i = 0; i < topology->num_cables; i++)
-		degree += topology->cables[i].ends[0].node == node ||
-			  topology->cables[i].ends[1].node == node;
-	return degree;
-}
-
 int mesh_topology_max_degree(const struct mesh_topology *topology)
 {
 	int *degrees = calloc((size_t)topology->num_nodes + 1, sizeof(*degrees));

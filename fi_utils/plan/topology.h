@@ -60,9 +60,6 @@ int mesh_topology_add(struct mesh_topology *topology, struct mesh_cable_end a,
  */
 int mesh_topology_number_ports(struct mesh_topology *topology);
 
-/** Number of cables that end at @node. */
-int mesh_topology_degree(const struct mesh_topology *topology, int node);
-
 /** The largest number of cables at one node. */
 int mesh_topology_max_degree(const struct mesh_topology *topology);
 

@@ -11,30 +11,20 @@
 
 static void log_to_stderr(enum mesh_log_level level, const char *file, int line, const char *text);
 
-/* The mutable state of the log: two atomics, because threads log while init runs. */
+/* The mutable state of the log: atomic, because threads log while init runs. */
 static _Atomic(mesh_log_sink) log_sink = log_to_stderr;
-static _Atomic(enum mesh_log_level) stderr_level = MESH_LOG_WARN;
 
 static void log_to_stderr(enum mesh_log_level level, const char *file, int line, const char *text)
 {
-	static const char *const names[] = {"warning", "info", "trace"};
-
-	if (level > atomic_load(&stderr_level))
-		return;
-	if (level == MESH_LOG_TRACE)
-		fprintf(stderr, "mesh %s %s:%d %s\n", names[level], file, line, text);
-	else
-		fprintf(stderr, "mesh %s: %s\n", names[level], text);
+	(void)file;
+	(void)line;
+	if (level == MESH_LOG_WARN)
+		fprintf(stderr, "mesh warning: %s\n", text);
 }
 
 void mesh_log_sink_set(mesh_log_sink sink)
 {
 	atomic_store(&log_sink, sink ? sink : log_to_stderr);
-}
-
-void mesh_log_level_set(enum mesh_log_level level)
-{
-	atomic_store(&stderr_level, level);
 }
 
 void mesh_log(enum mesh_log_level level, const char *file, int line, const char *format, ...)

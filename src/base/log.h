@@ -30,14 +30,8 @@ enum mesh_log_level {
 typedef void (*mesh_log_sink)(enum mesh_log_level level, const char *file, int line,
 			      const char *text);
 
-/**
- * Sends all later lines to @sink; NULL restores stderr, which shows WARN lines only unless
- * mesh_log_level_set() changed the level.
- */
+/** Sends all later lines to @sink; NULL restores stderr, which shows WARN lines only. */
 void mesh_log_sink_set(mesh_log_sink sink);
-
-/** Sets the least important level that the stderr sink prints (default MESH_LOG_WARN). */
-void mesh_log_level_set(enum mesh_log_level level);
 
 /** Formats one line and passes it to the sink. errno is preserved. Use the macros below. */
 void mesh_log(enum mesh_log_level level, const char *file, int line, const char *format, ...)

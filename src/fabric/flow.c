@@ -106,7 +106,9 @@ void mesh_flow_wait(struct mesh_domain *domain, struct mesh_flow *flow, struct m
 	mesh_transmit_unlock(domain);
 }
 
-void mesh_flow_leave(struct mesh_domain *domain, struct mesh_waiter *waiter)
+/* Removes a waiter from the queue of its flow, if it is in one. */
+MESH_HOLDS(transmit)
+static void flow_leave(struct mesh_domain *domain, struct mesh_waiter *waiter)
 {
 	struct mesh_flow *flow = waiter->flow;
 
@@ -133,7 +135,7 @@ static void flow_serve(struct mesh_domain *domain, struct mesh_flow *flow)
 		waiter = TAILQ_FIRST(&flow->waiters);
 		if (!waiter)
 			break;
-		mesh_flow_leave(domain, waiter);
+		flow_leave(domain, waiter);
 		mesh_transmit_unlock(domain);
 		waiter->resume(waiter); /* its comm keeps the flow: closing needs domain->lock */
 		mesh_transmit_lock(domain);
@@ -234,7 +236,7 @@ void mesh_flow_forget(struct mesh_domain *domain, struct mesh_flow *flow, size_t
 void mesh_domain_wait(struct mesh_domain *domain, struct mesh_waiter *waiter)
 {
 	mesh_transmit_lock(domain);
-	mesh_flow_leave(domain, waiter);
+	flow_leave(domain, waiter);
 	if (!waiter->queued) {
 		waiter->queued = true;
 		TAILQ_INSERT_TAIL(&domain->waiters, waiter, entry);
@@ -247,7 +249,7 @@ void mesh_domain_wait_cancel(struct mesh_domain *domain, struct mesh_waiter *wai
 {
 	mesh_domain_assert_locked(domain);
 	mesh_transmit_lock(domain);
-	mesh_flow_leave(domain, waiter);
+	flow_leave(domain, waiter);
 	if (waiter->queued) {
 		waiter->queued = false;
 		TAILQ_REMOVE(&domain->waiters, waiter, entry);

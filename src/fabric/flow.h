@@ -54,9 +54,6 @@ MESH_HOLDS(transmit)
 void mesh_flow_put(struct mesh_domain *domain, struct mesh_flow *flow);
 /** Frees the remaining flows of the domain. */
 void mesh_flows_close(struct mesh_domain *domain);
-/** Removes a waiter from the queue of its flow, if it is in one. transmit_lock held. */
-MESH_HOLDS(transmit)
-void mesh_flow_leave(struct mesh_domain *domain, struct mesh_waiter *waiter);
 
 /** Queues @waiter for the next poll. Idempotent. Any lock except transmit_lock may be held. */
 void mesh_domain_wait(struct mesh_domain *domain, struct mesh_waiter *waiter);

@@ -23,7 +23,10 @@
 
 /* ---- the engine's side ----------------------------------------------------------------- */
 
-struct mesh_listener *mesh_listener_find(struct mesh_process *process, uint32_t id, uint64_t cookie)
+/* The listener with this id and cookie, or NULL. */
+MESH_HOLDS(process)
+static struct mesh_listener *listener_find(struct mesh_process *process, uint32_t id,
+					   uint64_t cookie)
 {
 	struct mesh_listener *listener;
 
@@ -37,14 +40,14 @@ struct mesh_listener *mesh_listener_find(struct mesh_process *process, uint32_t 
 
 bool mesh_listener_admits(struct mesh_process *process, const struct mesh_frame_hello *hello)
 {
-	return mesh_listener_find(process, hello->listen_id, hello->cookie);
+	return listener_find(process, hello->listen_id, hello->cookie);
 }
 
 void mesh_listener_introduced(struct mesh_peer *peer, const struct mesh_frame_hello *hello)
 {
 	struct mesh_listener *listener;
 
-	listener = mesh_listener_find(peer->process, hello->listen_id, hello->cookie);
+	listener = listener_find(peer->process, hello->listen_id, hello->cookie);
 	if (listener)
 		mesh_accept_wait_heard(&listener->wait, peer);
 }
@@ -119,7 +122,7 @@ void mesh_listener_connect(struct mesh_peer *peer, const struct mesh_frame_conne
 	struct mesh_comm *comm = NULL;
 	struct mesh_path *path;
 
-	listener = mesh_listener_find(peer->process, request->listen_id, request->cookie);
+	listener = listener_find(peer->process, request->listen_id, request->cookie);
 	if (listener)
 		refusal = path_take(listener, peer, request, &comm);
 	if (refusal) {
@@ -207,7 +210,7 @@ void mesh_listener_withdrawn(struct mesh_peer *peer, const struct mesh_frame_wit
 	struct mesh_listener *listener;
 	struct mesh_comm *comm;
 
-	listener = mesh_listener_find(peer->process, withdraw->listen_id, withdraw->cookie);
+	listener = listener_find(peer->process, withdraw->listen_id, withdraw->cookie);
 	if (listener && withdraw->final)
 		mesh_accept_wait_given_up(&listener->wait, peer);
 	comm = comm_of_key(peer, withdraw->comm_key);

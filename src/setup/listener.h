@@ -43,11 +43,6 @@ void mesh_listener_withdrawn(struct mesh_peer *peer, const struct mesh_frame_wit
 MESH_HOLDS(process)
 void mesh_listener_tick(struct mesh_listener *listener);
 
-/** The listener with this id and cookie, or NULL. process->lock held. */
-MESH_HOLDS(process)
-struct mesh_listener *mesh_listener_find(struct mesh_process *process, uint32_t id,
-					 uint64_t cookie);
-
 /** The functions of struct mesh_peer_events; a stranger must name a listener of ours. */
 MESH_HOLDS(process)
 bool mesh_listener_admits(struct mesh_process *process, const struct mesh_frame_hello *hello);

@@ -234,15 +234,6 @@ const char *mesh_handle_node_text(const struct mesh_handle *handle, char *text)
 	return text;
 }
 
-uint64_t mesh_handle_connect_id_get(const void *bytes)
-{
-	uint64_t connect_id;
-
-	memcpy(&connect_id, (const char *)bytes + offsetof(struct handle_wire, connect_id),
-	       sizeof(connect_id));
-	return connect_id;
-}
-
 void mesh_handle_connect_id_set(void *bytes, uint64_t connect_id)
 {
 	memcpy((char *)bytes + offsetof(struct handle_wire, connect_id), &connect_id,

@@ -63,8 +63,7 @@ void mesh_handle_node(const void *bytes, char *node);
 /** Writes the node of a decoded handle for a message; returns @text. */
 const char *mesh_handle_node_text(const struct mesh_handle *handle, char *text);
 
-/** Read and write the connector's connect_id in an encoded handle (any alignment). */
-uint64_t mesh_handle_connect_id_get(const void *bytes);
+/** Writes the connector's connect_id into an encoded handle (any alignment). */
 void mesh_handle_connect_id_set(void *bytes, uint64_t connect_id);
 
 #endif

@@ -173,14 +173,6 @@ static void test_stderr(void **state)
 	mesh_log_sink_set(NULL);
 	stderr_read(log_each_level, text, sizeof(text));
 	assert_string_equal(text, "mesh warning: one\n");
-	mesh_log_level_set(MESH_LOG_INFO);
-	stderr_read(log_each_level, text, sizeof(text));
-	assert_string_equal(text, "mesh warning: one\nmesh info: two\n");
-	mesh_log_level_set(MESH_LOG_TRACE);
-	stderr_read(log_each_level, text, sizeof(text));
-	assert_non_null(strstr(text, "test_log.c:"));
-	assert_non_null(strstr(text, " three\n"));
-	mesh_log_level_set(MESH_LOG_WARN);
 }
 
 static void *thread_log(void *arg)

@@ -52,6 +52,14 @@ static void handle_make(uint64_t cookie)
 	mesh_handle_encode(&handle, bytes);
 }
 
+static uint64_t connect_id_of(const void *handle_bytes)
+{
+	struct mesh_handle handle;
+
+	assert_int_equal(mesh_handle_decode(handle_bytes, &handle), 0);
+	return handle.connect_id;
+}
+
 static int setup(void **state)
 {
 	struct sockaddr_in name = {.sin_family = AF_INET};
@@ -103,7 +111,7 @@ static int fails_with(void)
 		assert_true(mesh_clock_ms() < deadline);
 		ret = try_once(net, bytes);
 	}
-	assert_true(mesh_handle_connect_id_get(bytes) == 0); /* a new attempt may use it again */
+	assert_true(connect_id_of(bytes) == 0); /* a new attempt may use it again */
 	assert_true(LIST_EMPTY(&net->setup->connects));
 	return ret;
 }
@@ -163,7 +171,7 @@ static void test_no_common_subnet(void **state)
 	assert_true(log_captured(MESH_LOG_WARN, "no common subnet. Here: 127.0.0.1/8 (lo); "
 						"there: 10.255.254.253/30"));
 	assert_true(log_captured(MESH_LOG_WARN, "cannot connect to node far-end (id "));
-	assert_true(mesh_handle_connect_id_get(bytes) == 0);
+	assert_true(connect_id_of(bytes) == 0);
 	assert_true(LIST_EMPTY(&net->setup->connects));
 }
 
@@ -190,22 +198,22 @@ static void test_attempt_is_found_again(void **state)
 
 	(void)state;
 	assert_int_equal(try_once(net, bytes), 0);
-	id = mesh_handle_connect_id_get(bytes);
+	id = connect_id_of(bytes);
 	assert_true(id);
 	assert_int_equal(try_once(net, bytes), 0);
-	assert_true(mesh_handle_connect_id_get(bytes) == id);
+	assert_true(connect_id_of(bytes) == id);
 	memcpy(other, bytes, sizeof(other));
 	mesh_handle_connect_id_set(other, 0); /* a second attempt with the same listener */
 	assert_int_equal(try_once(net, other), 0);
-	others = mesh_handle_connect_id_get(other);
+	others = connect_id_of(other);
 	assert_true(others && others != id);
 	handle_make(COOKIE + 1);
 	mesh_handle_connect_id_set(bytes, id);
 	assert_int_equal(try_once(net, bytes), 0);
-	assert_true(mesh_handle_connect_id_get(bytes) != id);
+	assert_true(connect_id_of(bytes) != id);
 	assert_int_equal(mesh_net_open(&second), 0);
 	assert_int_equal(try_once(second, other), 0);
-	assert_true(mesh_handle_connect_id_get(other) != others);
+	assert_true(connect_id_of(other) != others);
 	mesh_net_close(second); /* with what it left behind */
 	assert_int_equal(try_once(net, bytes), 0);
 }
@@ -355,7 +363,7 @@ static void test_abandoned(void **state)
 		assert_true(mesh_clock_ms() < limit_ms);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
 	assert_true(log_captured(MESH_LOG_WARN, "gave up connecting"));
-	assert_int_not_equal(mesh_handle_connect_id_get(bytes), 0);
+	assert_int_not_equal(connect_id_of(bytes), 0);
 	assert_int_equal(try_once(net, bytes), 0);
 	assert_true(deadline_comes());
 }

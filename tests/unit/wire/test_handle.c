@@ -418,9 +418,7 @@ static void test_connect_id(void **state)
 
 	(void)state;
 	full_handle_encode(bytes);
-	assert_true(mesh_handle_connect_id_get(bytes) == 0x0f1e2d3c4b5a6978);
 	mesh_handle_connect_id_set(bytes, UINT64_MAX - 1);
-	assert_true(mesh_handle_connect_id_get(bytes) == UINT64_MAX - 1);
 	assert_int_equal(mesh_handle_decode(bytes, &got), 0);
 	assert_true(got.connect_id == UINT64_MAX - 1);
 	assert_true(got.cookie == 0xfedcba9876543210);
