@@ -151,6 +151,11 @@ static int row_take(const struct option_table *table, const struct option_row *r
 	case OPTION_KIND_TEXT:
 		*(const char **)field = text;
 		break;
+	case OPTION_KIND_FOLDER:
+		if (!argument_is_folder(table->who, text))
+			return COMMAND_MISUSE;
+		*(const char **)field = text;
+		break;
 	case OPTION_KIND_NUMBER:
 		return number_take(table, row, text, field);
 	case OPTION_KIND_CHOICE:

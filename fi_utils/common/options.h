@@ -15,6 +15,7 @@ enum option_kind {
 	OPTION_KIND_FLAG,
 	OPTION_KIND_CONSTANT,
 	OPTION_KIND_TEXT,
+	OPTION_KIND_FOLDER,
 	OPTION_KIND_NUMBER,
 	OPTION_KIND_CHOICE,
 	OPTION_KIND_HANDLER,
@@ -58,6 +59,9 @@ struct option_row {
 /* Sets a const char *, which lies in argv. */
 #define OPTION_TEXT(type, field)                                                                   \
 	.kind = OPTION_KIND_TEXT, .offset = OPTION_OFFSET(type, field, const char *)
+/* The same for the path of a folder, which must exist. */
+#define OPTION_FOLDER(type, field)                                                                 \
+	.kind = OPTION_KIND_FOLDER, .offset = OPTION_OFFSET(type, field, const char *)
 /* Sets an integer of 2, 4 or 8 bytes that can hold all of @low to @high. */
 #define OPTION_NUMBER(type, field, low, high)                                                      \
 	.kind = OPTION_KIND_NUMBER, .offset = offsetof(type, field),                               \

@@ -41,23 +41,11 @@ struct options {
 
 static const struct option_row option_rows[] = {
 	{"json", 0, NULL, "JSON instead of a table", OPTION_FLAG(struct options, json)},
-	{"sysfs", 0, "DIR", "read DIR instead of /sys", OPTION_TEXT(struct options, sysfs)},
+	{"sysfs", 0, "DIR", "read DIR instead of /sys", OPTION_FOLDER(struct options, sysfs)},
 	{.name = NULL},
 };
 
 static const struct option_table option_table = {who, usage_text, notes_text, option_rows};
-
-/* Returns an exit status, or -1 to go on. */
-static int options_parse(int argc, char **argv, struct options *options)
-{
-	int status;
-
-	*options = (struct options){.sysfs = "/sys"};
-	status = option_table_parse(&option_table, argc, argv, options, NULL);
-	if (status >= 0)
-		return status;
-	return argument_is_folder(who, options->sysfs) ? -1 : COMMAND_MISUSE;
-}
 
 /* Asks libfabric as the plugin does, and skips the NICs without a provider. */
 static int providers_find(const struct mesh_config *config, struct mesh_nic_table *table,
@@ -118,10 +106,10 @@ int command_nics(int argc, char **argv)
 {
 	struct mesh_nic_table table = {0};
 	struct mesh_config config;
-	struct options options;
+	struct options options = {.sysfs = "/sys"};
 	int status, ret;
 
-	status = options_parse(argc, argv, &options);
+	status = option_table_parse(&option_table, argc, argv, &options, NULL);
 	if (status >= 0)
 		return status;
 	/* A bad value was reported, and its default is used, as in the plugin. */

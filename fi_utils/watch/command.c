@@ -114,7 +114,7 @@ static const struct option_row option_rows[] = {
 	 OPTION_NUMBER(struct options, filter.pid, 1, INT32_MAX)},
 	{"stats-dir", 0, "DIR", "folder of the plugin's counters, as NCCL_MESH_STATS_DIR",
 	 OPTION_TEXT(struct options, stats_dir)},
-	{"sysfs", 0, "DIR", "read DIR instead of /sys", OPTION_TEXT(struct options, sysfs)},
+	{"sysfs", 0, "DIR", "read DIR instead of /sys", OPTION_FOLDER(struct options, sysfs)},
 	{.name = NULL},
 };
 
@@ -133,7 +133,7 @@ static int options_parse(int argc, char **argv, struct options *options)
 		return misuse("--output belongs to --prometheus");
 	if (options->prometheus && (options->json || options->count))
 		return misuse("--prometheus cannot be combined with --json or --count");
-	return argument_is_folder(who, options->sysfs) ? -1 : COMMAND_MISUSE;
+	return -1;
 }
 
 /* ---- Prometheus --------------------------------------------------------------------------- */
