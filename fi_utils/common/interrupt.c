@@ -28,7 +28,7 @@ static void on_signal(int number)
 	errno = saved_errno;
 }
 
-int interrupt_catch(void)
+void interrupt_catch(void)
 {
 	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 	struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
@@ -37,10 +37,9 @@ int interrupt_catch(void)
 	if (interrupt_fd < 0)
 		interrupt_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (interrupt_fd < 0)
-		return -1;
+		return;
 	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		sigaction(signals[i], &action, NULL);
-	return interrupt_fd;
 }
 
 bool interrupt_happened(void)
@@ -48,14 +47,11 @@ bool interrupt_happened(void)
 	return interrupt_seen;
 }
 
-int interrupt_wait(int fd, short events, uint64_t deadline_ms)
+int interrupt_poll(struct pollfd *fds, int num, uint64_t deadline_ms)
 {
-	struct pollfd fds[2] = {
-		{.fd = fd, .events = events},
-		{.fd = interrupt_fd, .events = POLLIN}, /* poll() passes over descriptors below 0 */
-	};
 	uint64_t now, left;
 
+	fds[num] = (struct pollfd){.fd = interrupt_fd, .events = POLLIN};
 	for (;;) {
 		if (interrupt_seen)
 			return -EINTR;
@@ -63,8 +59,16 @@ int interrupt_wait(int fd, short events, uint64_t deadline_ms)
 		if (now >= deadline_ms)
 			return -ETIMEDOUT;
 		left = deadline_ms - now;
-		/* An error of poll() itself leaves nothing else to do than to look again. */
-		if (poll(fds, 2, left > INT_MAX ? INT_MAX : (int)left) > 0 && fds[0].revents)
+		/* After an error of poll() itself, trying again is the only remedy. */
+		if (poll(fds, (nfds_t)num + 1, left > INT_MAX ? INT_MAX : (int)left) > 0 &&
+		    !fds[num].revents)
 			return 0;
 	}
+}
+
+int interrupt_wait(int fd, short events, uint64_t deadline_ms)
+{
+	struct pollfd fds[2] = {{.fd = fd, .events = events}};
+
+	return interrupt_poll(fds, 1, deadline_ms);
 }

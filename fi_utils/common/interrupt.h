@@ -3,32 +3,33 @@
 #ifndef MESH_FI_UTILS_COMMON_INTERRUPT_H
 #define MESH_FI_UTILS_COMMON_INTERRUPT_H
 
+#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 /**
- * From now on the first SIGINT, SIGTERM or SIGHUP only makes the returned descriptor readable
- * (never read it: it stays so) and interrupt_happened() true; calls that block return EINTR. The
- * second one ends the process, as ever.
- *
- * Returns a file descriptor for poll(), or -1 if there is none to be had: signals then end the
- * process as before.
+ * From now on the first SIGINT, SIGTERM or SIGHUP only ends the waits below and makes
+ * interrupt_happened() true; calls that block return EINTR. The second one ends the process.
+ * Without a free file descriptor nothing changes: signals end the process.
  */
-int interrupt_catch(void);
+void interrupt_catch(void);
 
-/** True once a signal came. */
+/** True after a signal. */
 bool interrupt_happened(void);
 
 /**
- * Waits until poll(2) reports something for @fd, but no longer than @deadline_ms, and not beyond
+ * Waits until poll(2) reports something for one of the descriptors, until @deadline_ms, or until
  * Ctrl-C (after interrupt_catch()).
  *
- * @fd: -1: only the time and Ctrl-C are waited for
- * @deadline_ms: mesh_clock_ms()
+ * @fds: @num of them, and room for one more, which is overwritten; those below 0 are ignored
+ * @deadline_ms: of mesh_clock_ms()
  *
- * Returns 0; -ETIMEDOUT, also where @fd has news at that time: a loop around this ends, however
- * much comes; -EINTR after Ctrl-C.
+ * Returns 0; -ETIMEDOUT at @deadline_ms, even if a descriptor is ready, so that a loop around this
+ * ends; -EINTR after Ctrl-C.
  */
+int interrupt_poll(struct pollfd *fds, int num, uint64_t deadline_ms);
+
+/** interrupt_poll() of one descriptor; -1: waits for the time and Ctrl-C only. */
 int interrupt_wait(int fd, short events, uint64_t deadline_ms);
 
 #endif

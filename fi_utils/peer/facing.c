@@ -237,15 +237,14 @@ static bool all_answered(const struct asker *asker, int num_nics, const struct p
 	return true;
 }
 
-static void answers_wait(const struct asker *asker, int num_nics, uint32_t ms)
+static int answers_wait(const struct asker *asker, int num_nics, uint64_t deadline_ms)
 {
-	struct pollfd poll_fds[MESH_NICS_MAX];
+	struct pollfd poll_fds[MESH_NICS_MAX + 1];
 	int i;
 
-	/* poll() passes over descriptors below 0. */
 	for (i = 0; i < num_nics; i++)
 		poll_fds[i] = (struct pollfd){.fd = asker->fds[i], .events = POLLIN};
-	poll(poll_fds, (nfds_t)num_nics, (int)ms);
+	return interrupt_poll(poll_fds, num_nics, deadline_ms);
 }
 
 void peer_facing_ask(const struct mesh_nic *nics, int num_nics, uint16_t port, uint64_t node_id,
@@ -253,7 +252,7 @@ void peer_facing_ask(const struct mesh_nic *nics, int num_nics, uint16_t port, u
 {
 	struct asker asker = {.node_id = node_id, .node = node, .port = port};
 	uint64_t until_ms = mesh_clock_ms() + ms, again_ms = 0, now;
-	int i;
+	int i, ret = 0;
 
 	memset(facing, 0, (size_t)num_nics * sizeof(*facing));
 	if (num_nics > MESH_NICS_MAX || mesh_random(&asker.token, sizeof(asker.token)))
@@ -262,13 +261,13 @@ void peer_facing_ask(const struct mesh_nic *nics, int num_nics, uint16_t port, u
 		asker.fds[i] = nics[i].carrier ? asker_open(&nics[i]) : -ENETDOWN;
 		facing[i].error = asker.fds[i] < 0 ? asker.fds[i] : 0;
 	}
-	while ((now = mesh_clock_ms()) < until_ms && !interrupt_happened() &&
+	while ((now = mesh_clock_ms()) < until_ms && ret != -EINTR &&
 	       !all_answered(&asker, num_nics, facing)) {
 		if (now >= again_ms) {
 			questions_send(&asker, nics, num_nics, facing);
 			again_ms = now + ASK_AGAIN_MS;
 		}
-		answers_wait(&asker, num_nics, 50);
+		ret = answers_wait(&asker, num_nics, again_ms < until_ms ? again_ms : until_ms);
 		answers_take(&asker, nics, num_nics, facing);
 	}
 	for (i = 0; i < num_nics; i++)

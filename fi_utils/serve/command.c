@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* command.c - `fi_mesh serve`: answers `fi_mesh check --peer` of other nodes until Ctrl-C. */
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -212,7 +211,7 @@ static bool may_accept(const struct serve *serve)
 {
 	int i;
 
-	if (serve->deaf)
+	if (serve->paused)
 		return false;
 	for (i = 0; i < SERVE_CLIENTS_MAX; i++)
 		if (serve->clients[i].stream.fd < 0)
@@ -225,11 +224,11 @@ static void accept_failed(struct serve *serve, int error)
 {
 	if (error == EAGAIN || error == EINTR)
 		return;
-	serve->deaf = true;
-	if (!serve->deaf_said)
+	serve->paused = true;
+	if (!serve->pause_warned)
 		fprintf(stderr, "%s: cannot take a connection: %s%s\n", who, strerror(error),
 			mesh_descriptors_hint());
-	serve->deaf_said = true;
+	serve->pause_warned = true;
 }
 
 static void clients_accept(struct serve *serve, const struct serve_socket *listener)
@@ -249,7 +248,7 @@ static void clients_accept(struct serve *serve, const struct serve_socket *liste
 			accept_failed(serve, errno);
 			return;
 		}
-		serve->deaf_said = false;
+		serve->pause_warned = false;
 		if (mesh_addr_from_sockaddr((struct sockaddr *)&from, len, &remote, NULL))
 			close(fd);
 		else
@@ -293,14 +292,12 @@ static void neighbours_answer(struct serve *serve)
 }
 
 /* Returns how many descriptors there are to wait for. */
-static int poll_fds_fill(const struct serve *serve, int interrupt_fd, struct pollfd *fds,
-			 bool *busy)
+static int poll_fds_fill(const struct serve *serve, struct pollfd *fds, bool *busy)
 {
 	bool accepting = may_accept(serve);
 	int i, num = 0;
 
 	*busy = false;
-	fds[num++] = (struct pollfd){.fd = interrupt_fd, .events = POLLIN};
 	for (i = 0; accepting && i < serve->num_sockets; i++)
 		fds[num++] = (struct pollfd){.fd = serve->sockets[i].fd, .events = POLLIN};
 	for (i = 0; i < serve->num_who; i++)
@@ -319,17 +316,18 @@ static int poll_fds_fill(const struct serve *serve, int interrupt_fd, struct pol
 	return num;
 }
 
-static void serve_run(struct serve *serve, int interrupt_fd)
+static void serve_run(struct serve *serve)
 {
 	struct pollfd fds[POLLFDS_MAX];
 	uint64_t now_ms, tick_ms = 0;
 	bool busy;
 	int i, num;
 
-	while (!interrupt_happened()) {
-		num = poll_fds_fill(serve, interrupt_fd, fds, &busy);
-		/* libfabric's providers move only while they are polled. */
-		poll(fds, (nfds_t)num, busy ? 0 : TICK_MS);
+	for (;;) {
+		num = poll_fds_fill(serve, fds, &busy);
+		/* libfabric's providers progress only while they are polled. */
+		if (interrupt_poll(fds, num, busy ? 0 : tick_ms) == -EINTR)
+			return;
 		neighbours_answer(serve);
 		for (i = 0; i < serve->num_sockets; i++)
 			clients_accept(serve, &serve->sockets[i]);
@@ -340,7 +338,7 @@ static void serve_run(struct serve *serve, int interrupt_fd)
 		if (now_ms < tick_ms)
 			continue;
 		tick_ms = now_ms + TICK_MS;
-		serve->deaf = false;
+		serve->paused = false;
 		for (i = 0; i < SERVE_CLIENTS_MAX; i++)
 			serve_client_tick(serve, &serve->clients[i], now_ms);
 	}
@@ -348,17 +346,17 @@ static void serve_run(struct serve *serve, int interrupt_fd)
 
 int command_serve(int argc, char **argv)
 {
-	int status, ret, interrupt_fd;
+	int status, ret;
 	struct options options;
 	struct serve serve;
 
 	status = options_parse(argc, argv, &options);
 	if (status >= 0)
 		return status;
-	interrupt_fd = interrupt_catch();
+	interrupt_catch();
 	ret = serve_open(&serve, &options);
 	if (!ret)
-		serve_run(&serve, interrupt_fd);
+		serve_run(&serve);
 	status = ret ? output_failure(who, ret) : COMMAND_FINE;
 	serve_close(&serve);
 	if (status == COMMAND_FINE)

@@ -68,8 +68,8 @@ struct serve {
 	struct serve_client clients[SERVE_CLIENTS_MAX];
 	struct mesh_addr announced; /* of the last "node ... checks" line */
 	uint64_t served, strangers; /* connections */
-	bool deaf;	/* no descriptor was left for a connection; until the next tick */
-	bool deaf_said; /* reported since the last connection */
+	bool paused;	   /* accepts nothing until the next tick: there was no file descriptor */
+	bool pause_warned; /* since the last connection */
 };
 
 #endif
