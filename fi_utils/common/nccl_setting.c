@@ -74,8 +74,10 @@ const char *nccl_conf_system_file(bool is_rccl)
 
 bool nccl_conf_home_file(bool is_rccl, char *path)
 {
-	const struct passwd *user = getpwuid(getuid());
+	const struct passwd *user;
 
+	/* cppcheck-suppress getpwuidCalled ; one thread */
+	user = getpwuid(getuid());
 	return user && *user->pw_dir &&
 	       snprintf(path, PATH_MAX, "%s/.%s.conf", user->pw_dir, is_rccl ? "rccl" : "nccl") <
 		       PATH_MAX;
