@@ -19,7 +19,7 @@ enum conf_value_kind {
 	CONF_WATCHED,  /* the block does not have it; another value is an obstacle nevertheless */
 };
 
-/* A line that the block should have, or that nobody may contradict. */
+/* A line that the block should have, or that no other line may contradict. */
 struct conf_value {
 	enum conf_value_kind kind;
 	const char *name;
@@ -57,7 +57,7 @@ int conf_block_put(const struct conf_text *old, bool is_new, const struct conf_v
 /**
  * Makes the text without the block.
  *
- * @unmake: true if nothing is left of a file that conf_block_put() was told is new
+ * @unmake: true if nothing is left of a file that conf_block_put() got as new
  *
  * Returns 1; 0 if there is no block, and @made is not set; -EBADMSG; -ENOMEM.
  */

@@ -117,9 +117,9 @@ static uint64_t latency_own_ns(const struct mesh_pace *pace)
 }
 
 /*
- * The time that the link needed for these bytes. If it was idle before, the bytes took the way
- * there and the completion the way back as well. What is known of that may be too long, so the
- * bytes count as no faster than the NIC.
+ * The time that the link needed for these bytes. If it was idle before, the time includes the
+ * latency of the bytes and that of the completion. The estimate of these may be too long, so the
+ * result is not less than the time at the NIC's rate.
  */
 static uint64_t carried_ns(const struct mesh_pace *pace, uint64_t bytes, uint64_t posted_ns,
 			   uint64_t now_ns)
@@ -280,8 +280,8 @@ static int choose(const struct mesh_pace *const *paces, int count, const struct 
 }
 
 /*
- * The link that will be idle first, so that all of them are kept busy: what is on its way already
- * does not occupy a link any more.
+ * The link that will be idle first, so that all of them are kept busy: what was sent already no
+ * longer occupies a link.
  */
 static int choose_hungriest(const struct mesh_pace *const *paces, int count,
 			    const struct burden *what, enum latency_basis basis)

@@ -42,7 +42,7 @@ void mesh_nic_watch_open(struct mesh_process *process, bool missed);
 MESH_HOLDS(process)
 void mesh_nic_watch_start(struct mesh_process *process);
 
-/** Frees setup->nic_watch. The engine and the threads do not run any more. */
+/** Frees setup->nic_watch. The engine and the threads no longer run. */
 void mesh_nic_watch_close(struct mesh_process *process);
 
 /** Milliseconds until the next reading is due; -1 for never. process->lock held. */

@@ -89,7 +89,7 @@ static void fenced_learn(struct mesh_process *process, const struct mesh_comm *o
 static void others_warn(const struct mesh_peer *peer, int count, enum mesh_cut_reason reason)
 {
 	const char *why = reason == MESH_CUT_SILENT ? "it did not stop in time"
-						    : "nothing moved between the two any more";
+						    : "nothing moved between the two";
 	char text[MESH_PEER_TEXT_MAX], local[MESH_ADDR_TEXT_MAX];
 
 	mesh_addr_text(&peer->domain->nic->source, local);
