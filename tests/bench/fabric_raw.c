@@ -267,7 +267,7 @@ static int measure_size(struct raw_session *session, uint64_t size)
 {
 	const uint32_t fixed = session->options->iters;
 	const double enough_ns = session->options->seconds * 1e9 / 2;
-	/* On a busy machine a few messages can fill the time, and say nothing. */
+	/* On a busy machine a few messages can fill the time, which is not a valid sample. */
 	const uint32_t least = size <= 65536 ? 256 : 32;
 	uint32_t count = fixed ? fixed : RAW_CALIBRATION_START;
 	uint64_t ns;
@@ -287,7 +287,7 @@ static int measure_size(struct raw_session *session, uint64_t size)
 	return ret;
 }
 
-/* fi_cq_read() with nothing to say, on a connected endpoint with its receives posted. */
+/* fi_cq_read() without a completion, on a connected endpoint with posted receives. */
 static int measure_idle(struct raw_session *session)
 {
 	const char *provider = session->link.info->fabric_attr->prov_name;

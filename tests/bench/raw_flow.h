@@ -373,8 +373,8 @@ static int raw_completion_error(struct raw_flow *flow)
 }
 
 /*
- * A dead peer raises no error in a provider that reconnects for ever, so time is the judge.
- * A poller that has been idle for long yields: the peer may be waiting for this very core.
+ * A provider that reconnects without end reports no error for a dead peer, so a timeout decides. A
+ * poller that has been idle for long yields: the peer may be waiting for this very core.
  */
 static int raw_check_deadline(struct raw_flow *flow)
 {

@@ -30,7 +30,7 @@
 #define RAW_MAX_SIZES 32
 #define RAW_MAX_WINDOW 128
 #define RAW_NAME_MAX 64
-/* No answer for this long ends a program: libfabric itself retries a dead peer for ever. */
+/* No answer for this long ends a program: libfabric itself retries a dead peer without end. */
 #define RAW_DEADLINE_S 20
 
 /* What the client asks for; the server takes it as it is. Both ends must have one byte order. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stamp.h - the bytes of messages, and whether they came: all of them, or a word in each page. */
+/* stamp.h - the bytes of messages, and their check: all of them, or a word in each page. */
 #ifndef MESH_BENCH_STAMP_H
 #define MESH_BENCH_STAMP_H
 

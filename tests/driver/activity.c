@@ -30,7 +30,7 @@ void activity_step(struct activity *activity, const char *format, ...)
 	va_list args;
 
 	activity_progress(activity);
-	/* What it did when it was told to stop is what people want to know. */
+	/* The activity at the time of the stop request is the one to report. */
 	if (activity_stopped(activity))
 		return;
 	va_start(args, format);

@@ -111,7 +111,7 @@ enum nccl_result adapter_irecv(const struct adapter *adapter, void *receive_comm
 			       void **request);
 enum nccl_result adapter_test(const struct adapter *adapter, void *request, int *done, int *sizes);
 
-/** Tells plugins that ask for it that a receive was used; others are not called. */
+/** Reports a used receive to plugins that ask for it; others are not called. */
 enum nccl_result adapter_consumed(const struct adapter *adapter, void *receive_comm, void *request);
 enum nccl_result adapter_close_send(const struct adapter *adapter, void *comm);
 enum nccl_result adapter_close_receive(const struct adapter *adapter, void *comm);

@@ -15,7 +15,7 @@
 
 /* What the receiver fills a slot with before it posts it, where every byte is checked. */
 #define PATTERN_POISON 0xc3
-/* Bytes behind the posted buffer that are checked, too. */
+/* Bytes after the posted buffer that are checked as well. */
 #define PATTERN_GUARD 64
 
 enum pattern_depth {
@@ -41,7 +41,7 @@ bool pattern_check(const void *buffer, size_t size, uint32_t stream, uint64_t se
 /** Returns true if @size bytes still are PATTERN_POISON; else *offset is the first that is not. */
 bool pattern_untouched(const void *buffer, size_t size, size_t *offset);
 
-/** Says in words what lies at a wrong @offset and where it may have come from. */
+/** Describes the bytes at a wrong @offset and their possible origin. */
 void pattern_explain(const void *buffer, size_t size, uint32_t stream, uint64_t sequence,
 		     size_t offset, char *text, size_t text_size);
 

@@ -287,7 +287,7 @@ int plugin_stop(struct plugin *plugin, char *error)
 		return -EIO;
 	}
 #ifndef __SANITIZE_ADDRESS__
-	/* The leak report could not name the functions of a library that is gone. */
+	/* The leak report could not name the functions of a library that was unloaded. */
 	dlclose(plugin->library);
 #endif
 	return 0;

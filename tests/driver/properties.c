@@ -5,7 +5,7 @@
 
 #include "adapter.h"
 
-/* What NCCL's compat code says for plugins that have no such property. */
+/* The value that NCCL's compat code uses for plugins without this property. */
 #define COMPAT_MAX_BYTES ((size_t)1 << 30)
 
 static void note_unset(char *unset, const char *name, const void *field, size_t size)

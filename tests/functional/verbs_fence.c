@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verbs_fence.c - can a peer write into memory that was taken back from it? Two processes on one
- * cable of RDMA NICs: the receiver hands out a piece of memory and takes it back in one of several
- * ways, then the sender writes there all the same.
+ * verbs_fence.c - tests whether a peer can write into memory after its access was revoked. Two
+ * processes on one cable of RDMA NICs: the receiver grants access to memory and revokes it in one
+ * of several ways; then the sender writes there.
  *
  * Usage: verbs_fence receiver|sender NETDEV ADDRESS DEVICE FOLDER HOW
  *
@@ -35,7 +35,7 @@
 /* How long the receiver looks for the late write after the sender has seen its end. */
 #define LOOK_MS 500
 
-/* What the two tell each other. */
+/* What the two processes exchange. */
 struct card {
 	size_t name_len;
 	uint8_t name[MESH_ENDPOINT_NAME_MAX];

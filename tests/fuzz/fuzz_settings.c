@@ -30,7 +30,7 @@ static const char *lookup(void *arg, const char *name)
 	return arg;
 }
 
-/* Numbers lie in their range and texts end, whatever the user wrote. */
+/* Numbers are within their range and texts are terminated, whatever the user wrote. */
 static void config_check(const struct mesh_config *config)
 {
 	const struct mesh_setting *setting;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_stats.c - pages of counters that another process, or nobody sane, has written. */
+/* fuzz_stats.c - pages of counters with arbitrary content. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

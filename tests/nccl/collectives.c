@@ -174,7 +174,7 @@ static int run_tests(struct job *job, const char *list)
 		fflush(stdout);
 		if (error && error != -EOPNOTSUPP)
 			failed = error;
-		/* The other ranks may wait for ever after anything else. */
+		/* After any other error the other ranks may wait without end. */
 		if (error && error != -EOPNOTSUPP && error != -EBADMSG)
 			break;
 	}

@@ -81,7 +81,7 @@ int gpu_open(struct gpu *gpu, int local_rank, char *why, size_t why_size)
 	/* A runtime that is too new for the driver finds nothing; an older one may. */
 	for (i = 0; runtime.libraries[i] && !count; i++) {
 		count = count_devices(gpu, runtime.libraries[i], reason, sizeof(reason));
-		/* What is at hand and fails says more than what is missing. */
+		/* A library that is there and fails explains more than one that is missing. */
 		if (!count && (!why[0] || !strncmp(reason, "no GPU", 6)))
 			snprintf(why, why_size, "%s", reason);
 	}

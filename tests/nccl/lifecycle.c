@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lifecycle.c - what happens to communicators besides operations. */
+/* lifecycle.c - the life of communicators, without operations. */
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -256,13 +256,16 @@ static bool version_within(const struct job *job, int first, int last)
 	       job->api.version_code < NCCL_VERSION(2, last + 1, 0);
 }
 
-/* These forget why a message failed, whatever the network says (proxy.cc, ncclProxyProgress). */
+/* These versions lose the error of a failed message (proxy.cc, ncclProxyProgress). */
 static bool errors_are_dropped(const struct job *job)
 {
 	return version_within(job, 18, 18) || version_within(job, 26, 27);
 }
 
-/* The progress thread of these repeats a failed message for ever, and the abort waits for it. */
+/*
+ * The progress thread of these versions repeats a failed message without end, and the abort waits
+ * for it.
+ */
 static bool abort_hangs(const struct job *job)
 {
 	return version_within(job, 23, 25);

@@ -86,7 +86,10 @@ static int receive_all(int fd, void *data, size_t size)
 	return 0;
 }
 
-/* A stranger who says nothing or the wrong thing is let go; the others are still waited for. */
+/*
+ * A stranger that sends nothing or something wrong is disconnected; the wait for the others
+ * continues.
+ */
 static void greet(struct ranks *ranks, int fd)
 {
 	struct timeval limit = {.tv_sec = GREETING_MS / 1000};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* comm_fixture.c - a comm over a provider that does what we say. */
+/* comm_fixture.c - a comm over a provider whose results the test sets. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

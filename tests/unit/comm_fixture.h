@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * comm_fixture.h - a comm over a provider that does what we say, with one path or two, and its
- * peer's end in the test's hands. As with fake_fabric.h, a test that uses it has ldflags.
+ * comm_fixture.h - a comm over a provider whose results the test sets, with one path or two; the
+ * test plays its peer. As with fake_fabric.h, a test that uses it has ldflags.
  */
 #ifndef MESH_TESTS_COMM_FIXTURE_H
 #define MESH_TESTS_COMM_FIXTURE_H
@@ -68,7 +68,7 @@ static inline bool fixture_is_done(struct mesh_request *request)
 	return fixture_test(request) >= 0;
 }
 
-/** The peer is lost, so that closing waits for nobody; then closes. */
+/** The peer is lost, so that closing does not wait; then closes. */
 void fixture_comm_close(struct mesh_comm *comm);
 
 /** Frees a comm that closing left, because a provider might still use it; ours will not. */
@@ -108,7 +108,7 @@ void fixture_announce(struct mesh_comm *comm, int path, uint32_t seq, uint32_t s
 /** From the peer of a sending comm: grants for the receives from @seq on, of @size bytes each. */
 void fixture_grant(struct mesh_comm *comm, uint32_t seq, int count, uint64_t size);
 
-/* Where a granted receive lies on each path. */
+/* The target of a granted receive on each path. */
 #define FIXTURE_ADDRESS(path) (0x10000000u * ((path) + 1u))
 #define FIXTURE_KEY(path) (0xc0ffee00u + (path))
 

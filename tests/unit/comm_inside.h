@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* comm_inside.h - what tests see of a comm that its functions do not tell. */
+/* comm_inside.h - the internal state of a comm that tests check. */
 #ifndef MESH_TESTS_COMM_INSIDE_H
 #define MESH_TESTS_COMM_INSIDE_H
 

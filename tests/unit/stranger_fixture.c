@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stranger_fixture.c - a listener, and somebody at its control port who is no peer. */
+/* stranger_fixture.c - a listener, and a stranger that connects to its control port. */
 #include <arpa/inet.h>
 #include <string.h>
 #include <sys/socket.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stranger_fixture.h - a listener of this process, and somebody at its control port who may say
- * what a test likes. Set NCCL_MESH_NICS to "=lo" before.
+ * stranger_fixture.h - a listener of this process, and a stranger at its control port that sends
+ * what a test chooses. Set NCCL_MESH_NICS to "=lo" before.
  */
 #ifndef MESH_TESTS_STRANGER_FIXTURE_H
 #define MESH_TESTS_STRANGER_FIXTURE_H

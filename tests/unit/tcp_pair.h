@@ -9,7 +9,8 @@
 void tcp_pair_open(int ends[2]);
 
 /**
- * Whether the kernel tells all of TCP_INFO. qemu's user emulation hands on the first four bytes.
+ * True if the kernel returns all of TCP_INFO. qemu's user emulation passes on the first four bytes
+ * only.
  *
  * Returns false with a line on stderr: skip.
  */

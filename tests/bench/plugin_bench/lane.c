@@ -160,7 +160,7 @@ bool lane_receive(struct lane *lane, size_t size)
 	if (lane->fd >= 0) {
 		lane_tcp_start(lane, slot, size);
 	} else {
-		/* NCCL posts the whole slot, whatever will come. */
+		/* NCCL posts the whole slot, whatever the size of the message. */
 		must(adapter_irecv(lane->adapter, lane->comm, slot, lane->slot_bytes, 0,
 				   lane->registration, PROFILER, &request),
 		     "irecv");

@@ -5,7 +5,7 @@
 
 #include "lane.h"
 
-/** Listens at @address; @handle (LANE_HANDLE_BYTES) says where, for the peer. */
+/** Listens at @address; @handle (LANE_HANDLE_BYTES) receives the place, for the peer. */
 void lane_tcp_listen(struct lane *lane, const char *address, uint8_t *handle);
 
 /** Connects all of @sends to @handles and accepts all of @receives. */
@@ -15,7 +15,7 @@ void lanes_tcp_connect(struct lane *sends, struct lane *receives, unsigned int n
 /** Queues @size bytes at @data; nothing moves yet but what the socket takes at once. */
 void lane_tcp_start(struct lane *lane, uint8_t *data, size_t size);
 
-/** Moves what the socket takes or has. True if message lane->done has gone through. */
+/** Sends or receives what the socket accepts or has. True if message lane->done is complete. */
 bool lane_tcp_move(struct lane *lane);
 
 void lane_tcp_close(struct lane *lane);

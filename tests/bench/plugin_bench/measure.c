@@ -55,7 +55,7 @@ uint64_t bench_calibrate(struct bench *bench, struct usage *usage, uint64_t leas
 		usage_begin(bench, usage);
 		part(argument, count);
 		usage_end(bench, usage);
-		/* Every rank has the same figures, and comes to the same end. */
+		/* Every rank has the same figures, and so the same result. */
 		if ((usage->wall >= bench->seconds / 2 && count >= least) || count == COUNT_MAX)
 			return count;
 		more = bench->seconds / usage->wall;

@@ -15,7 +15,7 @@ struct meet {
 	int sockets[MEET_RANKS_MAX]; /* rank 0: to each other rank; others: [0], to rank 0 */
 };
 
-/** Says why in one line and ends the program with status 1. */
+/** Prints the reason in one line and ends the program with status 1. */
 void fatal(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 /** Waits until all @ranks are there. Rank 0 makes the socket @path. */

@@ -179,7 +179,7 @@ static uint8_t *slot_of(const struct cost *cost, const struct end *end, unsigned
 	return end->memory + index % cost->window * cost->slot;
 }
 
-/* NCCL posts the whole slot, whatever will come. */
+/* NCCL posts the whole slot, whatever the size of the message. */
 static void post_receives(const struct cost *cost, struct end *end, unsigned int count)
 {
 	void *request = NULL;
@@ -256,7 +256,7 @@ static void move(const struct cost *cost, struct end *send, struct end *receive,
 	}
 }
 
-/* A receive that nothing comes for. */
+/* A receive for which no message arrives. */
 static void poll_idle(const struct cost *cost, struct end *receive)
 {
 	for (unsigned int i = 0; i < cost->idle_polls; i++)

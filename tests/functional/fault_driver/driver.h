@@ -81,7 +81,7 @@ static inline void pause_us(unsigned int us)
 	nanosleep(&pause, NULL);
 }
 
-/* Says which check failed. */
+/* Reports which check failed. */
 __attribute__((format(printf, 1, 2))) static inline int wrong(const char *format, ...)
 {
 	char text[512];

@@ -7,7 +7,7 @@
 
 #include "driver.h"
 
-/* Descriptors of this process, but for the one that counts them. */
+/* Descriptors of this process, except the one that counts them. */
 static int descriptors_count(void)
 {
 	DIR *dir = opendir("/proc/self/fd");

@@ -47,7 +47,7 @@ static int command_buffer(struct driver *d, int argc, char **argv)
 	return OUTCOME_OK;
 }
 
-/* remap B: gives the memory back, and other memory comes to lie at the same address. */
+/* remap B: unmaps the memory, and maps other memory at the same address. */
 static int command_remap(struct driver *d, int argc, char **argv)
 {
 	struct buffer *buffer = &d->buffers[slot(argv[1])];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_child.c - work and programs in child processes: what comes back, and when they are ended. */
+/* test_child.c - work and programs in child processes: their output, and when they are killed. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>

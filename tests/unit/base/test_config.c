@@ -67,7 +67,7 @@ static void accepts(const char *name, const char *text, uint64_t expected)
 	log_capture_stop();
 }
 
-/* Refused, said once with the name and what is used instead, and the default is in place. */
+/* The value is refused and reported once, with its name and the default, which is used. */
 static void refuses_with(const char *name, const char *text, int error)
 {
 	struct mesh_config config, standard;

@@ -27,7 +27,7 @@ static void *other_thread(void *arg)
 {
 	struct shared *shared = arg;
 
-#ifndef NDEBUG /* without its note a lock cannot tell who holds it */
+#ifndef NDEBUG /* without its note of the owner, a lock cannot check the contract */
 	if (mesh_lock_held(&shared->lock))
 		atomic_store(&shared->foreign_hold, true);
 #endif
@@ -144,7 +144,7 @@ static bool aborts(void (*misuse)(struct mesh_lock *lock))
 	return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
 }
 
-/* Where asserts are compiled in, a broken contract is said, not suffered. */
+/* With asserts, a broken contract ends the process with a message. */
 static void test_misuse(void **state)
 {
 	(void)state;

@@ -79,7 +79,10 @@ static void test_text_is_printable(void **state)
 	mesh_log_sink_set(NULL);
 }
 
-/* So many in each period, and the first of the next says how many there were. */
+/*
+ * A limited number of lines in each period; the first line of the next one has the number of those
+ * dropped.
+ */
 static void test_limit(void **state)
 {
 	struct mesh_log_limit limit = {0};

@@ -71,7 +71,7 @@ static uint64_t pauses_await(int num)
 	return last;
 }
 
-/* It is tried every 200 ms, and said once. */
+/* It is retried every 200 ms, and reported once. */
 static void test_descriptors_run_out(void **state)
 {
 	const struct sockaddr_in to = stranger_loopback(stranger.handle.control_port);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_hello.c - what is said of a HELLO that cannot be taken. */
+/* test_hello.c - the messages about a HELLO that is refused. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ int __wrap_mesh_remote_open(struct mesh_domain *domain, const void *name, size_t
 	return error ? error : __real_mesh_remote_open(domain, name, name_len, remote);
 }
 
-/* The first attempt fails so, and the log says @why; the next one succeeds. */
+/* The first attempt fails, and the log has @why; the next one succeeds. */
 static void hello_fails(int error, const char *why)
 {
 	struct pair pair;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_link.c - peers that share a link: who belongs to it, and what is lost with it. */
+/* test_link.c - peers that share a link: its members, and what is lost with it. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -247,7 +247,7 @@ static void test_unreachable(void **state)
 	assert_string_equal(one->reason, twin.reason);
 	close(ends[0]);
 	close(ends[1]);
-	assert_true(loopback_enter()); /* this one has no routes any more */
+	assert_true(loopback_enter()); /* this one no longer has routes */
 }
 
 /* A peer of the link of @one whose socket is @fd, which it owns from now on. */
@@ -318,7 +318,7 @@ static void test_process_closes(void **state)
 	mesh_peer_free(third);
 }
 
-/* The kernel has ended a connection itself, and said why; or there is no route to a host. */
+/* The kernel has ended a connection with an error, or there is no route to a host. */
 static void test_ended_by_kernel(void **state)
 {
 	(void)state;

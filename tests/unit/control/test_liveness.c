@@ -14,11 +14,11 @@
 #define STEP 100 /* the engine's looks */
 #define RTO 300	 /* until the kernel has sent again what is lost */
 
-/* One end of a link: what its kernel would say. */
+/* One end of a link: what its kernel would report. */
 static struct end {
 	struct mesh_liveness liveness;
 	struct mesh_tcp_look looks[MESH_LIVENESS_SOCKETS];
-	uint64_t heard[MESH_LIVENESS_SOCKETS]; /* when; the looks say how long ago */
+	uint64_t heard[MESH_LIVENESS_SOCKETS]; /* when; the looks have the age */
 	int num;
 	uint64_t now;
 	enum mesh_liveness_verdict verdict;
@@ -269,7 +269,7 @@ static void test_stopped(void **state)
 	assert_int_equal(end.verdict, MESH_LIVENESS_GOES_ON);
 }
 
-/* Its kernel has no room, and says so each time that the data comes again. */
+/* Its kernel has no room, and answers so to each retransmission. */
 static void refuse(void)
 {
 	ask_and_hear();
@@ -352,14 +352,14 @@ static void test_drained(void **state)
 	end.looks[1].queued = 1000;
 	asked = end.now + STEP;
 	assert_false(drained(asked));
-	/* Others send all the time: the queue never empties, but what it held goes. */
+	/* Others send all the time: the queue is never empty, but what it held is acknowledged. */
 	end.looks[1].bytes_acked += 999;
 	end.looks[1].queued = 5000;
 	assert_false(drained(asked));
 	end.looks[1].bytes_acked += 1;
 	assert_true(drained(asked));
 	assert_false(drained(asked + 2 * STEP));
-	/* The connection ends, and what it held is gone. */
+	/* The connection ends, and with it what it held. */
 	asked = end.now;
 	end.num = 1;
 	assert_true(drained(asked));

@@ -99,7 +99,7 @@ static void test_stranger_who_says_nothing(void **state)
 	assert_true(log_captured(MESH_LOG_INFO, "connected to the control port and sent nothing"));
 }
 
-/* As long as its own connecting may last. */
+/* The limit is that of its own connection attempt. */
 static void test_stranger_whose_greeting_is_lost(void **state)
 {
 	(void)state;
@@ -255,7 +255,7 @@ static void test_greeting_keeps_its_peer(void **state)
 	assert_ptr_not_equal(LIST_FIRST(&fixture.setup.process.peers), other);
 }
 
-/* Only who comes further than the last attempt makes its reason old. */
+/* Only an attempt that gets further than the last one clears its reason. */
 static void test_reason_stays(void **state)
 {
 	(void)state;
@@ -279,7 +279,7 @@ static void test_retry_in_time(void **state)
 	peer->retry_ms = START + 250;
 	tick(249);
 	assert_int_equal(fixture.setup.process.own_counters.retries, 0);
-	peer->refusal = MESH_REFUSAL_VERSION; /* its word stands */
+	peer->refusal = MESH_REFUSAL_VERSION; /* its refusal remains */
 	tick(250);
 	assert_int_equal(fixture.setup.process.own_counters.retries, 0);
 	peer->refusal = 0;

@@ -83,7 +83,7 @@ static struct mesh_frame frame_read(enum mesh_frame_type type)
 	return frame;
 }
 
-/* It hangs up, and gives this reason in its own log. */
+/* It disconnects, and logs this reason. */
 static void hung_up(const char *why)
 {
 	char byte;
@@ -94,7 +94,7 @@ static void hung_up(const char *why)
 	assert_true(log_captured(MESH_LOG_INFO, why));
 }
 
-/* What a peer at 127.0.0.1 with the right to be let in would say. */
+/* The HELLO of a peer at 127.0.0.1 that is admitted. */
 static struct mesh_frame hello_make(void)
 {
 	const struct sockaddr_in name = stranger_loopback(9);
@@ -403,7 +403,7 @@ static void test_paths_of_one_comm(void **state)
 	assert_int_equal(*comm_path(comm, 0).remote_id, 10);
 	assert_int_equal(*comm_path(comm, 1).remote_id, 11);
 	assert_int_equal(*comm_inside(comm).eager_limit, 100);
-	close(stranger.fd); /* closing the comm waits for nobody */
+	close(stranger.fd); /* closing the comm does not wait */
 	stranger.fd = -1;
 	mesh_comm_close(comm);
 }

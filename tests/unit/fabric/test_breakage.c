@@ -117,7 +117,7 @@ static void test_said(void **state)
 	assert_true(log_captured(MESH_LOG_WARN, "UDP port 4791"));
 }
 
-/* A peer can come and break as often as it likes. */
+/* A peer can connect and break the connection any number of times. */
 static void test_said_seldom(void **state)
 {
 	struct mesh_op ops[20];
@@ -236,7 +236,7 @@ static void test_fence(void **state)
 	assert_true(log_captured(MESH_LOG_INFO, "cut 1 connection with 10.7.0.2"));
 }
 
-/* A remote that is lost already is cut off, too: that is the usual case. */
+/* A remote that is already lost is fenced as well: that is the usual case. */
 static void test_fence_lost(void **state)
 {
 	(void)state;
@@ -249,7 +249,7 @@ static void test_fence_lost(void **state)
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
 }
 
-/* No connection, says libfabric for ever: so nothing can arrive. */
+/* libfabric keeps reporting that there is no connection, so nothing can arrive. */
 static void test_fence_not_connected(void **state)
 {
 	(void)state;
@@ -259,7 +259,10 @@ static void test_fence_not_connected(void **state)
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
 }
 
-/* The peer's NIC is gone: that it may come back is said; the completion may come at any time. */
+/*
+ * The peer's NIC is gone: the message says that it may return, and the completion may arrive at any
+ * time.
+ */
 static void test_fence_unanswered(void **state)
 {
 	(void)state;
@@ -290,7 +293,7 @@ static void test_fences_side_by_side(void **state)
 	mesh_domain_poll(domain);
 }
 
-/* Who has just waited in vain for one comm does not do so for each of the others. */
+/* After one fence has timed out, those of the other comms wait only briefly. */
 static void test_fence_again(void **state)
 {
 	uint64_t began_ms;

@@ -98,7 +98,7 @@ static void test_close_null(void **state)
 	mesh_domain_close(NULL);
 }
 
-/* Each step fails in turn: the error comes out, is said once, and nothing stays open. */
+/* Each step fails in turn: the error is returned and reported once, and nothing stays open. */
 static void step_fails(enum fake_call call, int skip, int error, const char *said)
 {
 	static const struct fake_offer offers[] = {
@@ -154,7 +154,7 @@ static void test_address_hints(void **state)
 	step_fails(FAKE_ENABLE, 0, -FI_EADDRINUSE, "FI_TCP_PORT_LOW_RANGE");
 }
 
-/* Locked memory runs out where RDMA's queues and buffers are made; the limit is said. */
+/* Locked memory runs out while RDMA's queues and buffers are made; the message has the limit. */
 static void test_memlock_hint(void **state)
 {
 	(void)state;
@@ -170,7 +170,7 @@ static void test_memlock_hint(void **state)
 	step_fails(FAKE_ENDPOINT, 0, -FI_ENOMEM, "open the endpoint");
 }
 
-/* What libfabric offers is read, and too little is an error in words. */
+/* The limits of libfabric are read; if they are too small, an error is logged. */
 static void test_too_little(void **state)
 {
 	struct mesh_domain_options options = {
@@ -268,7 +268,7 @@ static void test_limits(void **state)
 	mesh_domain_close(domain);
 }
 
-/* Messages come from registered memory where the provider wants it. */
+/* Messages are sent from registered memory if the provider requires it. */
 static void test_local_registration(void **state)
 {
 	struct mesh_domain *domain;

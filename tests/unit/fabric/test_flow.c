@@ -54,7 +54,7 @@ static void test_buffers_shared(void **state)
 
 /* ---- the flow itself ------------------------------------------------------------------------ */
 
-/* All who go to one endpoint share its flow; another endpoint has another. */
+/* All users of one endpoint share its flow; another endpoint has another flow. */
 static void test_flow_shared(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
@@ -338,7 +338,7 @@ static void test_no_copies(void **state)
 	mesh_domain_close(domain);
 }
 
-/* The last completion came between looking for room and joining the line: the next poll serves. */
+/* The last completion arrives between the check for room and the wait: the next poll resumes. */
 static void test_wait_on_idle(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
@@ -358,7 +358,7 @@ static void count_turn(struct mesh_waiter *waiter)
 	((struct customer *)waiter)->turns++;
 }
 
-/* Who finds the provider busy while standing in a flow's line waits for the next poll instead. */
+/* A waiter of a flow that finds the provider busy waits for the next poll instead. */
 static void test_line_changed(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
@@ -397,7 +397,7 @@ static void test_inject(void **state)
 	assert_int_equal(fake.injects.num, 1);
 	assert_int_equal(fake.injects.posts[0].to, 100);
 	assert_memory_equal(fake.injects.posts[0].bytes, text, sizeof(text));
-	/* Too long by one: the provider would take it, and more of our memory. */
+	/* One byte too long: the provider would accept it, and read beyond the buffer. */
 	assert_int_equal(mesh_remote_inject(domain, remote, text, sizeof(text) + 1), -EAGAIN);
 	assert_int_equal(fake.on[FAKE_INJECT].calls, 1);
 	/* Whatever the provider returns, the path with a completion reports more. */

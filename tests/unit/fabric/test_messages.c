@@ -93,7 +93,10 @@ static void test_send(void **state)
 	mesh_domain_close(domain);
 }
 
-/* What the provider does not take waits, behind it all that follows, and goes out in order. */
+/*
+ * What the provider does not accept waits, and all later messages behind it; they are sent in
+ * order.
+ */
 static void test_backlog_order(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
@@ -120,7 +123,7 @@ static void test_backlog_order(void **state)
 	mesh_domain_close(domain);
 }
 
-/* Half of a backlog goes out, then the provider is busy again. */
+/* Half of a backlog is sent, then the provider is busy again. */
 static void test_backlog_in_parts(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
@@ -254,7 +257,7 @@ static void test_lost_remote(void **state)
 	assert_ptr_not_equal(again, remote);
 	message_send(domain, again, 9);
 	assert_int_equal(fake.sends.num, 2);
-	remote_lose(domain, remote); /* twice does no harm */
+	remote_lose(domain, remote); /* idempotent */
 	mesh_remote_close(domain, remote);
 	mesh_remote_close(domain, again);
 	mesh_domain_close(domain);
@@ -347,7 +350,7 @@ static void test_completion_error(void **state)
 	mesh_domain_close(domain);
 }
 
-/* The buffers are finite, and each comes back, however its message ended. */
+/* The number of buffers is limited, and each is returned, however its message ended. */
 static void test_buffers(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
@@ -452,7 +455,7 @@ static void test_poll_busy(void **state)
 	mesh_domain_close(domain);
 }
 
-/* A queue that cannot be read ends the poll, no more; but it is said, once. */
+/* A queue that cannot be read only ends the poll; this is reported once. */
 static void test_poll_fails(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
@@ -472,7 +475,7 @@ static void test_poll_fails(void **state)
 	mesh_domain_close(domain);
 }
 
-/* However much has come, a poll ends, and the next one takes the rest. */
+/* However much has arrived, a poll ends, and the next one handles the rest. */
 static void test_poll_bounded(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);

@@ -188,7 +188,7 @@ static void test_window_follows_the_rate(void **state)
 	links_reach(0.9, 4ull << 30, 1 << 20, 1ull << 30);
 }
 
-/* What a NIC claims is the first guess; without a claim 10 Gbit/s. */
+/* The NIC's reported speed is the first estimate; without it 10 Gbit/s. */
 static void test_first_guess(void **state)
 {
 	struct mesh_pace pace;

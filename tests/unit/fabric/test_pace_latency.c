@@ -66,7 +66,7 @@ static void test_latency_first_estimate(void **state)
 	assert_int_equal(first_link_takes(2000, 0), 500); /* nothing is known of one of them */
 }
 
-/* Completions tell it as well, and that it has changed. */
+/* Completions show it as well, and its changes. */
 static void test_latency_is_measured(void **state)
 {
 	int used[2];
@@ -76,14 +76,14 @@ static void test_latency_is_measured(void **state)
 	trips(1);
 	messages_go(used);
 	assert_int_equal(used[0], 1000);
-	mesh.links[0].delay_ns = 200000; /* another way round, perhaps */
+	mesh.links[0].delay_ns = 200000; /* for example another route */
 	mesh.links[1].delay_ns = 2000;
 	trips(16);
 	messages_go(used);
 	assert_int_equal(used[1], 1000);
 }
 
-/* One who polls late makes single trips long, and no link longer. */
+/* Late polls lengthen single trips, and not the estimate of the link. */
 static void test_latency_outliers(void **state)
 {
 	int used[2];
@@ -171,7 +171,7 @@ static void stream_shares(const struct mesh_pace_bounds *bounds, uint64_t delay_
 		fail_msg("links of the same rate share a stream %.2f to 1", share);
 }
 
-/* A long way does not make a link slow: what counts in a large stream is the rate. */
+/* High latency does not make a link slow: in a large stream the rate decides. */
 static void test_latency_is_not_rate(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_provider.c - which libfabric entry serves a NIC, and what is said where there is none. */
+/* test_provider.c - which libfabric entry serves a NIC, and the message if there is none. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

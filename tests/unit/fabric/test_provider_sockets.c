@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_provider_sockets.c - a fence on tcp that cannot look at the provider's sockets says so. */
+/* test_provider_sockets.c - a fence on tcp that cannot read the provider's sockets reports it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -164,7 +164,7 @@ static int parse(const char *words, bool takes_operands)
 	return status;
 }
 
-/* Good options print nothing, and the parser goes on. */
+/* Valid options print nothing, and the parser continues. */
 static void takes(const char *words)
 {
 	assert_int_equal(parse(words, false), -1);
@@ -296,7 +296,7 @@ static void test_operands(void **state)
 	assert_int_equal(first_operand, num_arguments);
 }
 
-/* It prints, and counts where it stands: errors before it come first. */
+/* It takes effect in its place: errors before it are reported first. */
 static void test_help(void **state)
 {
 	static const char *const spellings[] = {"--help", "-h", "--he", "-lh", "a --help --yaml"};

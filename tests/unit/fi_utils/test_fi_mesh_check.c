@@ -382,7 +382,7 @@ static void test_pcie(void **state)
 	(void)state;
 	connectx3_make("10.1.0.1/24");
 	loaded();
-	/* All that the card can, and yet less than the port: not wrong, but worth a word. */
+	/* The card's full link, but slower than the port: not wrong, but reported. */
 	assert_says("pcie", CHECK_PASS, "which carries 31.5 Gb/s of the port's 56 Gb/s");
 	rewrite(&sysfs, "8", MODEL "/max_link_width");
 	loaded();
@@ -439,7 +439,7 @@ static void test_mtu(void **state)
 	context.table.nics[1].mtu = 9000;
 	assert_says("mtu", CHECK_WARN,
 		    "different MTUs: enp1s0f0np0 has 1500, enp1s0f1np1 has 9000");
-	context.table.nics[0].kind = MESH_NIC_INFINIBAND; /* IPoIB's MTU says nothing of RDMA's */
+	context.table.nics[0].kind = MESH_NIC_INFINIBAND; /* IPoIB's MTU does not limit RDMA */
 	assert_well("mtu");
 }
 

@@ -108,7 +108,7 @@ static void test_ask_is_refused(void **state)
 	assert_int_equal(udp_ask(ends, LIMIT_MS, &frame, text), -EPROTO);
 	error_send(ends, UINT32_MAX, 3);
 	assert_int_equal(udp_ask(ends, LIMIT_MS, &frame, text), -EPROTO);
-	error_send(ends, EINTR, 4); /* no node can say that our user pressed Ctrl-C */
+	error_send(ends, EINTR, 4); /* no frame may pass for our user's Ctrl-C */
 	assert_int_equal(udp_ask(ends, LIMIT_MS, &frame, text), -EPROTO);
 	udp_frame_send(ends, MESH_CHECK_UDP_READY, 99); /* not the answer to this */
 	assert_int_equal(udp_ask(ends, LIMIT_MS, &frame, text), -EPROTO);
@@ -178,7 +178,7 @@ static void test_half_rtt(void **state)
 
 	(void)state;
 	for (i = 0; i < 20; i++)
-		times[i] = 1000 * (20 - i);		  /* 1000 to 20000, the wrong way round */
+		times[i] = 1000 * (20 - i);		  /* 1000 to 20000, in reverse */
 	assert_int_equal(peer_half_rtt(times, 20), 1500); /* two of them are shorter than 3000 */
 	times[0] = 42;
 	assert_int_equal(peer_half_rtt(times, 1), 21);

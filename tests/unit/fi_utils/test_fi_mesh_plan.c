@@ -278,7 +278,7 @@ static void test_text(void **state)
 	assert_null(strstr(text, "--management"));
 	free(text);
 	mesh_plan_free(&plan);
-	/* A ring keeps off trees; a line says what does not work. */
+	/* A ring excludes trees; for a line the output explains what does not work. */
 	plan_of("ring", "n[1-6]", "x,y", false, &plan);
 	text = print(&plan);
 	has(text, "9 of 15 pairs of nodes have no cable of their own");

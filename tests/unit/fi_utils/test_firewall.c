@@ -187,7 +187,7 @@ static void test_nft_flow(void **state)
 	assert_int_equal(nft("accept", "", NULL), FIREWALL_ACCEPT);
 	assert_int_equal(nft("drop", "", "the policy of chain input, table inet t"), FIREWALL_DROP);
 	assert_int_equal(NFT("drop", NULL, {"input", ACCEPT}), FIREWALL_ACCEPT);
-	/* A chain that is jumped to and left again; one that is gone to is not come back from. */
+	/* A jump returns to the chain; goto does not. */
 	assert_int_equal(NFT("accept", "rule 2 of chain input", {"input", JUMP("x")},
 			     {"input", DROP}, {"x", "{\"return\": null}"}, {"x", ACCEPT}),
 			 FIREWALL_DROP);

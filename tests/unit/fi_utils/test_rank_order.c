@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_rank_order.c - rings and lines in any mesh, and honest words where there is none. */
+/* test_rank_order.c - rings and lines in any mesh, and what is reported if there is none. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -122,7 +122,7 @@ static void test_hint(void **state)
 	assert_int_equal(order.kind, MESH_ORDER_RING);
 	assert_memory_equal(order.nodes, ring, sizeof(ring));
 	mesh_rank_order_free(&order);
-	/* A hint that is none is no harm. */
+	/* A hint that is not an order is ignored. */
 	assert_int_equal(mesh_rank_order_find(&topology, wrong, &order), 0);
 	assert_int_equal(order.kind, MESH_ORDER_RING);
 	order_holds(&topology, &order);

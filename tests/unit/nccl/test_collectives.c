@@ -133,7 +133,7 @@ static int be_a_rank(int rank, const char *port)
 		return 1;
 	if (ranks_largest(&ranks, &value) || value != 20)
 		return 2;
-	/* A rank that goes away is noticed, not waited for. */
+	/* The loss of a rank is detected, and ends the wait. */
 	if (rank == 2)
 		_exit(0);
 	value = 1;

@@ -98,8 +98,8 @@ static enum nccl_result message_call(const struct version *v, int call)
 }
 
 /*
- * NCCL before 2.28 forgets the error of a message, or asks for it again for ever: its tables warn,
- * once in a process, and take their time.
+ * NCCL before 2.28 loses the error of a message, or repeats test() without end: its tables warn
+ * once in a process, and return slowly.
  */
 static void test_trap_failed_messages_are_told_and_slow(void **state)
 {

@@ -90,7 +90,7 @@ static void test_trap_nothing_blocks_while_connecting(void **state)
 	mesh_net_close(net);
 }
 
-/* NCCL's threads sleep between collectives; the peer's connection must be made all the same. */
+/* NCCL's threads sleep between collectives; the peer's connection must still be made. */
 static void test_trap_peer_sleeps_while_we_connect(void **state)
 {
 	uint64_t deadline = mesh_clock_ms() + LIMIT_MS;
@@ -285,7 +285,7 @@ static void test_trap_message_larger_than_its_receive_is_an_error(void **state)
 	}
 }
 
-/* There is no barrier at the end: the peer may have closed, and its memory be gone. */
+/* There is no barrier at the end: the peer may have closed and freed its memory. */
 static void test_trap_peer_closes_first(void **state)
 {
 	struct transfer t;
@@ -370,7 +370,7 @@ static void test_trap_many_comms_with_one_peer(void **state)
 	pair_close(&pairs[0]);
 }
 
-/* NCCL unloads the plugin without a word to v6 to v10; the thread's code must stay. */
+/* NCCL unloads the plugin without notice to v6 to v10; the thread's code must stay. */
 static void test_trap_library_stays_while_its_thread_lives(void **state)
 {
 	static const char path[] = MESH_BUILD_DIR "/libnccl-net-mesh.so";

@@ -218,7 +218,7 @@ static void test_slow_rdma_with_default_route(void **state)
 			      "management network; name it in NCCL_MESH_NICS to use it");
 }
 
-/* An RDMA device whose port is down is no RDMA. */
+/* An RDMA device whose port is down does not count as RDMA. */
 static void test_rdma_port_down(void **state)
 {
 	struct mesh_nic *nic;
@@ -532,7 +532,7 @@ static void test_speed_text(void **state)
 		assert_string_equal(mesh_nic_speed_text(cases[i].mbps, text), cases[i].text);
 }
 
-/* The longest that can be said fits or is cut, and is ended. */
+/* The longest reason fits or is cut, and is terminated. */
 static void test_long_reason(void **state)
 {
 	struct mesh_nic *nic;

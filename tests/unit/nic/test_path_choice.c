@@ -322,7 +322,7 @@ static void test_hints(void **state)
 	}
 }
 
-/* A hint for a NIC that does not lead there is of no use, and does no harm. */
+/* A hint for a NIC that does not lead there is ignored. */
 static void test_hint_elsewhere(void **state)
 {
 	struct side a = SIDE("10.0.1.1/24", "10.0.2.1/24");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_rdma_error.c - what is said of an RDMA device's errors. */
+/* test_rdma_error.c - the messages about errors of an RDMA device. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -50,7 +50,7 @@ static void says_not(int status, const struct mesh_rdma_ends *ends, const char *
 		fail_msg("\"%s\" says \"%s\"", text, part);
 }
 
-/* Each status has its cause in the field's words, and something to do. */
+/* Each status has its cause in the field's terms, and a remedy. */
 static void test_causes(void **state)
 {
 	(void)state;

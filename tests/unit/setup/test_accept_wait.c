@@ -81,7 +81,10 @@ static void lose(int i, bool missed)
 	peers[i].state = MESH_PEER_LOST;
 }
 
-/* Ranks may start minutes apart: one line after 10 s, which says so, and an error after 600 s. */
+/*
+ * Ranks may start minutes apart: one line after 10 s, which explains this, and an error after 600
+ * s.
+ */
 static void test_nobody_comes(void **state)
 {
 	(void)state;
@@ -100,7 +103,7 @@ static void test_nobody_comes(void **state)
 	assert_true(log_captured(MESH_LOG_WARN, "no rank connected within 600 s"));
 }
 
-/* It came with the cookie and is still busy: its name is known. */
+/* It sent the cookie and is still connecting: its name is known. */
 static void test_somebody_does_not_finish(void **state)
 {
 	(void)state;
@@ -147,7 +150,7 @@ static void test_attempt_fails(void **state)
 	assert_int_equal(check(60000), -ECONNRESET);
 }
 
-/* Others come and go: that says nothing of whom we wait for. */
+/* Other processes connect and disconnect: they are not the one that we wait for. */
 static void test_others_are_lost(void **state)
 {
 	(void)state;
@@ -163,7 +166,10 @@ static void test_others_are_lost(void **state)
 	assert_int_equal(check(599999), 0);
 }
 
-/* It has said so; what it gave up before accept() was called counts from that call on. */
+/*
+ * It has reported this; the time of an attempt that it gave up before accept() was called counts
+ * from that call on.
+ */
 static void test_peer_gives_up(void **state)
 {
 	(void)state;
@@ -175,7 +181,7 @@ static void test_peer_gives_up(void **state)
 	assert_int_equal(check(4999), 0);
 	assert_int_equal(check(5000), -ECONNRESET);
 	assert_true(log_captured(MESH_LOG_WARN, "reports that it has given up"));
-	/* After a comm that accept() took, the next one is waited for anew. */
+	/* After accept() has taken a comm, the wait for the next one starts again. */
 	mesh_accept_wait_end(&listener.wait);
 	start += 700000;
 	assert_int_equal(check(0), 0);

@@ -175,7 +175,7 @@ static void test_no_common_subnet(void **state)
 	assert_true(LIST_EMPTY(&net->setup->connects));
 }
 
-/* Another provider on the same subnet is said to be that. */
+/* Another provider on the same subnet is reported as the cause. */
 static void test_other_provider(void **state)
 {
 	struct mesh_handle handle;
@@ -189,7 +189,7 @@ static void test_other_provider(void **state)
 		log_captured(MESH_LOG_WARN, "we use the provider tcp and it uses verbs;ofi_rxm"));
 }
 
-/* The buffer says which attempt it is; it is believed only with the same cookie, and net. */
+/* The buffer has the id of the attempt, which is trusted only with the same cookie and net. */
 static void test_attempt_is_found_again(void **state)
 {
 	uint8_t other[MESH_HANDLE_BYTES];
@@ -299,7 +299,7 @@ static void test_refusal_of_another(void **state)
 	while (!try_once(net, old))
 		continue;
 	assert_int_equal(try_once(net, bytes), 0);
-	fd = hello_accept(&hello); /* it asks anew, for itself */
+	fd = hello_accept(&hello); /* it sends its own HELLO */
 	assert_true(hello.hello.cookie == COOKIE + 1);
 	refuse(fd, MESH_REFUSAL_COOKIE);
 	assert_int_equal(fails_with(), -EPROTO);
@@ -428,7 +428,7 @@ static void test_nobody_listens(void **state)
 	assert_true(log_captured(MESH_LOG_WARN, "its process has ended, or a firewall refuses"));
 }
 
-/* One attempt that was not refused, and the time begins anew. */
+/* One attempt that is not refused restarts the time. */
 static void test_listener_comes_up_late(void **state)
 {
 	uint64_t deadline = mesh_clock_ms() + LIMIT_MS;

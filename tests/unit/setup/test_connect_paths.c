@@ -88,7 +88,7 @@ static void advance(void)
 	mesh_connect_advance(attempt, start_ms + 10);
 }
 
-/* The listener hears that this comm is dropped. */
+/* The listener is informed that this comm is dropped. */
 static void withdrawn(uint64_t key)
 {
 	const struct mesh_frame frame = frame_of(0, MESH_FRAME_WITHDRAW);
@@ -163,7 +163,10 @@ static void test_one_path_after_the_other(void **state)
 	assert_int_equal(attempt->state, MESH_CONNECT_DONE);
 }
 
-/* A path breaks before all are accepted: the listener's half is ended, and it begins anew. */
+/*
+ * A path breaks before all are accepted: the listener's end is closed, and the attempt starts
+ * again.
+ */
 static void test_cut_on_the_way(void **state)
 {
 	struct mesh_peer *other;

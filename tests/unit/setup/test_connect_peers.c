@@ -231,7 +231,7 @@ static void test_ready_without_the_others(void **state)
 	assert_true(ready(3000));
 }
 
-/* The one that was up is lost while the other is waited for: the wait begins anew. */
+/* The one that was up is lost during the wait for the other: the wait starts again. */
 static void test_lost_again(void **state)
 {
 	(void)state;
@@ -305,7 +305,7 @@ static void test_spent(void **state)
 	peers[0][0].state = MESH_PEER_LOST;
 	assert_false(spent(250));
 	assert_true(spent(251));
-	/* A refusal of the cookie that another connection had says nothing of ours. */
+	/* A refusal of another connection's cookie does not apply to ours. */
 	peers[0][0].state = MESH_PEER_RETRY;
 	peers[0][0].refusal = MESH_REFUSAL_COOKIE;
 	peers[0][0].sent_cookie = COOKIE + 1;
@@ -354,7 +354,7 @@ static void test_refused_in_words(void **state)
 	assert_false(refused(3000));
 }
 
-/* The kernel's word, for three seconds: the process is gone, and was not just starting. */
+/* The kernel refuses for three seconds: the process has ended, and was not just starting. */
 static void test_refused_by_the_kernel(void **state)
 {
 	(void)state;
@@ -368,7 +368,7 @@ static void test_refused_by_the_kernel(void **state)
 	assert_false(refused(3501));
 }
 
-/* Candidates that are not in this try have their turn first; the time of refusals goes on. */
+/* Candidates outside this try are tried first; the time of refusals continues. */
 static void test_refused_with_others_left(void **state)
 {
 	(void)state;
@@ -387,7 +387,7 @@ static void test_refused_with_others_left(void **state)
 	assert_true(refused(3011)); /* since the first of them refused */
 	assert_int_equal(mesh_connect_try_next(&attempt, START + 600), 0);
 	assert_true(refused(3011));
-	/* One that does not refuse: it begins anew. */
+	/* One that does not refuse restarts it. */
 	peers[0][0].first_refused_ms = 0;
 	assert_false(refused(9000));
 	assert_int_equal(mesh_connect_try_next(&attempt, START + 9000), 0);

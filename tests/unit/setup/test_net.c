@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_net.c - this process as the plugin opens it: what the settings say of it is so. */
+/* test_net.c - the state of the process that mesh_net_open() makes: the settings are applied. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -230,7 +230,7 @@ static void test_nothing_usable(void **state)
 	(void)state;
 	assert_int_equal(load("/nonexistent", "", ""), 0);
 	assert_int_equal(table.num_taken, 0);
-	mesh_nic_table_log(&table); /* says it loud */
+	mesh_nic_table_log(&table); /* reports it at WARN */
 	assert_int_equal(log_warnings, 3);
 	assert_non_null(strstr(log_text, "no NIC of this node"));
 	assert_non_null(strstr(log_text, "NIC lo skipped: loopback"));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_close.c - the end of a comm: what is sent, what is awaited, and who is cut off. */
+/* test_close.c - the end of a comm: what is sent, what is awaited, and which peer is fenced. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,7 +117,7 @@ static void test_sender_waits_for_its_writes(void **state)
 	assert_false(was_cut_off());
 }
 
-/* What it cut off may still lie in the receiver's socket. */
+/* Bytes may remain in the receiver's socket. */
 static void test_sender_tells_what_did_not_end(void **state)
 {
 	(void)state;
@@ -130,7 +130,7 @@ static void test_sender_tells_what_did_not_end(void **state)
 	mesh_comm_close(comm);
 	fixture_frame(MESH_FRAME_CLOSE);
 	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).comm.unclean, 1);
-	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0); /* who is lost is not waited for */
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0); /* a lost peer is not waited for */
 	assert_true(was_cut_off());
 	fixture_writes_complete(1);
 	fixture_left_free(comm);
@@ -203,7 +203,7 @@ static void test_receiver_without_grants(void **state)
 		fixture_data(comm, seq, SMALL);
 		assert_true(fixture_is_done(request));
 	}
-	fixture_post(comm, SMALL); /* its grant is held back: nobody can write there */
+	fixture_post(comm, SMALL); /* its grant is held back: no peer can write there */
 	close_now();
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
 	assert_false(was_cut_off());
@@ -211,7 +211,7 @@ static void test_receiver_without_grants(void **state)
 	assert_true(fixture_no_frame());
 }
 
-/* The sender's word, and all that it has written: then nothing can touch our memory. */
+/* The sender has sent CLOSED, and all its writes have arrived: nothing can touch our memory. */
 static void test_receiver_with_grants(void **state)
 {
 	static const struct {
@@ -236,7 +236,7 @@ static void test_receiver_with_grants(void **state)
 	}
 }
 
-/* A lost peer gave no word. */
+/* A lost peer has not sent CLOSED. */
 static void test_receiver_of_a_lost_peer(void **state)
 {
 	(void)state;
@@ -302,7 +302,7 @@ static void test_sender_closed_and_all_is_here(void **state)
 	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).comm.to_comm, FIXTURE_REMOTE_ID);
 	assert_false(engine_polls());
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
-	fixture_post(comm, SMALL); /* what came is NCCL's all the same */
+	fixture_post(comm, SMALL); /* what arrived is still delivered */
 	fixture_request_fails(fixture_post(comm, SMALL), -EPIPE);
 	tick();
 	assert_true(fixture_no_frame());

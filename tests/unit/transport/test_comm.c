@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_comm.c - a comm over a provider that does what we say: its segments, and its end. */
+/* test_comm.c - a comm over a provider whose results the test sets: its segments, and its end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,7 +61,7 @@ static void test_odd_segment_limit(void **state)
 	mesh_comm_close(comm);
 }
 
-/* What one path cannot do, the comm does not, whichever path came first. */
+/* The limits of a comm are the lowest of its paths, in any order. */
 static void test_limits_of_paths(void **state)
 {
 	struct mesh_comm *comm;
@@ -256,7 +256,7 @@ static void test_fence_of_a_peer_that_answers(void **state)
 	mesh_comm_close(comm);
 }
 
-/* A receiver that could still be written to does so once, too. */
+/* A receiver that could still be written to also fences once. */
 static void test_receiver_fences_once(void **state)
 {
 	struct mesh_comm *comm;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_comm_end.c - the two ends of a comm: the table, and who moves them. */
+/* test_comm_end.c - the two ends of a comm: the table, and the events that change them. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -37,7 +37,7 @@ static struct mesh_peer *kind_peer(const struct mesh_path *path)
 
 static const struct mesh_path_kind kind = {.name = "test", .peer = kind_peer};
 
-/* A sending comm without paths, but for the peer that its frames would go to. */
+/* A sending comm without paths, except for the peer that its frames would be sent to. */
 static int setup(void **state)
 {
 	(void)state;
@@ -225,7 +225,7 @@ static void test_events(void **state)
 	mesh_lock_release(&process.lock);
 }
 
-/* The counts that come first are the ones that are checked. */
+/* Only the first counts are used. */
 static void test_counts_come_once(void **state)
 {
 	const struct mesh_frame_comm other = {.sent = 9, .writes = 9, .unclean = 1};
@@ -240,7 +240,7 @@ static void test_counts_come_once(void **state)
 	mesh_lock_release(&process.lock);
 }
 
-/* A peer that says the same over and over is not waited for any longer. */
+/* A peer that repeats a frame does not prolong the wait. */
 static void test_limit_counts_from_the_first(void **state)
 {
 	const uint64_t now_ms = 1000000, limit_ms = 3000;

@@ -95,7 +95,7 @@ static void test_want(void **state)
 	fixture_comm_close(comm);
 }
 
-/* A grant is for one receive: that of a round before says nothing. */
+/* A grant is for one receive: that of an earlier round does not count. */
 static void test_grant_of_another_round(void **state)
 {
 	uint32_t seq;

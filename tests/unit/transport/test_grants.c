@@ -60,7 +60,7 @@ static void test_grants_behind_the_answer(void **state)
 		transfer_open(&pair, &t[i], LARGE, LARGE);
 	receive_post(&pair, &t[0]);
 	assert_int_equal(*comm_inside(pair.receive).granted, 1);
-	mesh_lock_take(&comm_path(pair.receive, 0).domain->lock); /* the engine polls, too */
+	mesh_lock_take(&comm_path(pair.receive, 0).domain->lock); /* the engine polls as well */
 	receive_post(&pair, &t[1]);
 	assert_int_equal(*comm_inside(pair.receive).granted, 1);
 	mesh_lock_release(&comm_path(pair.receive, 0).domain->lock);
@@ -129,7 +129,7 @@ static void test_close_waits_for_writes(void **state)
 	assert_int_equal(*comm_inside(pair.send).writes_started,
 			 *comm_inside(pair.receive).writes_arrived);
 	receive_post(&pair, &t);
-	/* As if one more lay in a socket, and never came. */
+	/* As if one more were in a socket, and never arrived. */
 	(*comm_inside(pair.send).writes_started)++;
 	pair.receive->process->config.dead_peer_timeout_s = 1;
 	log_capture_start();

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_receive.c - what a receiving comm believes of what comes, and what it makes of it. */
+/*
+ * test_receive.c - what a receiving comm accepts of arriving messages, and what it does with them.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +65,7 @@ static void test_segments_of_the_next_round(void **state)
 		assert_int_equal(fixture_test(request), 1000);
 	}
 	assert_int_equal(comm_path(comm, 0).counters->bytes, 500 * (MESH_COMM_REQUESTS + 1));
-	/* For a receive that is not granted, that is done, or of another round: it is nobody's. */
+	/* For a receive that is not granted, that is done, or of another round: dropped. */
 	fixture_written(comm, 0, (struct mesh_immediate){.seq = seq, .last = true});
 	fixture_written(comm, 0,
 			(struct mesh_immediate){.seq = seq - 1, .segment = 7, .last = true});
@@ -326,7 +328,7 @@ static void test_early_message_beyond_the_receive(void **state)
 	fixture_comm_close(comm);
 }
 
-/* A peer that sends more than it was allowed to, or what is none of its own. */
+/* A peer that sends more than it has credit for, or a message that only a receiver sends. */
 static void test_what_a_sender_must_not_do(void **state)
 {
 	int i;
@@ -354,7 +356,7 @@ static void test_what_a_sender_must_not_do(void **state)
 	}
 }
 
-/* What came before the end is NCCL's all the same; what did not is the error's. */
+/* What arrived before the end is delivered; every other receive fails. */
 static void test_early_message_after_the_end(void **state)
 {
 	struct mesh_request *request;
@@ -369,7 +371,7 @@ static void test_early_message_after_the_end(void **state)
 	fixture_comm_close(comm);
 }
 
-/* What came behind a message that never came is not passed off as that one, or in its place. */
+/* A message that arrived after a missing one is not delivered in its place. */
 static void test_early_message_behind_a_hole(void **state)
 {
 	(void)state;

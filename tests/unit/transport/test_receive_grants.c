@@ -257,7 +257,7 @@ static void test_want_ends_the_run(void **state)
 	request = fixture_post(comm, ROOM);
 	fixture_post(comm, ROOM);
 	fixture_poll();
-	/* Without a grant a write is not our peer's, or is late. */
+	/* A write without a grant is not from our peer, or is late. */
 	fixture_announce(comm, 0, 2 * EAGER_RUN, 1, &written);
 	fixture_written(comm, 0, (struct mesh_immediate){.seq = 2 * EAGER_RUN, .last = true});
 	assert_int_equal(fixture_test(request), -1);
@@ -265,7 +265,7 @@ static void test_want_ends_the_run(void **state)
 	header = fixture_last_sent(MESH_MESSAGE_GRANT, NULL);
 	assert_int_equal(header.seq, 2 * EAGER_RUN);
 	assert_int_equal(header.count, 2);
-	/* It asked for the next one, too, and small ones from before say nothing new. */
+	/* It asked for the next one as well; earlier small messages do not start a new run. */
 	fixture_data(comm, 2 * EAGER_RUN, SMALL);
 	fixture_data(comm, 2 * EAGER_RUN + 1, SMALL);
 	fixture_data(comm, 2 * EAGER_RUN + 2, SMALL);

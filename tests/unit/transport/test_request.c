@@ -182,8 +182,8 @@ static void test_no_buffer(void **state)
 }
 
 /*
- * NCCL's own transports report an error in test, and not in isend or irecv. When all requests are
- * taken, "later" would be for ever: then the call itself fails.
+ * NCCL's own transports report an error in test, and not in isend or irecv. If all requests are in
+ * use, "later" would never end: then the call itself fails.
  */
 static void test_requests_of_a_failed_comm(void **state)
 {

@@ -54,7 +54,7 @@ static void message_check(const char *data, int first, size_t size, size_t segme
 	assert_int_equal(offset, size);
 }
 
-/* One message over @num_paths of NCCL's size; its memory is never touched but for reading. */
+/* One message over @num_paths of NCCL's size; its memory is only read. */
 static void segments_are(int num_paths, size_t size, size_t segment)
 {
 	void *state = NULL;
@@ -221,7 +221,7 @@ static void test_short_path(void **state)
 	fixture_comm_close(comm);
 }
 
-/* What a small message's completion says of the path. */
+/* What a small message's completion shows about the path. */
 static bool message_shows_latency(enum mesh_provider_id provider, int num_paths)
 {
 	void *state = NULL;

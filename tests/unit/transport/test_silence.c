@@ -81,7 +81,7 @@ static void test_asks_about_the_oldest(void **state)
 	assert_true(fixture_no_frame());
 	tick(now + 4 * ASK_MS);
 	assert_int_equal(fixture_frame(MESH_FRAME_ASK).comm.sent, 1);
-	/* A peer that said it is closed is not asked. */
+	/* A peer that has sent CLOSED is not asked. */
 	*comm_inside(comm).peer_end = MESH_END_CLOSED;
 	tick(now + 9 * ASK_MS);
 	assert_true(fixture_no_frame());
@@ -141,7 +141,7 @@ static void test_sender_is_asked(void **state)
 	fixture_comm_close(comm);
 }
 
-/* What was sent and does not come is lost, once the limit is over. */
+/* What was sent and does not arrive within the limit is lost. */
 static void test_sent_and_not_here(void **state)
 {
 	uint64_t limit_ms = 1000, now;

@@ -416,8 +416,8 @@ static void test_child_lets_go(void **state)
 		fds[num++] = peer->watch.fd;
 	assert_true(num >= 6); /* both ends of a connection */
 	/*
-	 * Forked with the lock held: a child whose parent's engine held it would wait for it for
-	 * ever. What else the engine takes, it takes and releases under this one.
+	 * Forked with the lock held: a child whose parent's engine held it would wait for it
+	 * without end. What else the engine takes, it takes and releases under this one.
 	 */
 	child = fork();
 	if (!child) {
@@ -437,7 +437,10 @@ static void test_child_lets_go(void **state)
 	pair_close(&pair);
 }
 
-/* The end that was dialled knows the other's port: a fence can tell its socket from others'. */
+/*
+ * The end that was dialled knows the other's port: so that a fence can distinguish its socket from
+ * others.
+ */
 static void test_dialled_port_is_told(void **state)
 {
 	uint64_t deadline = mesh_clock_ms() + LIMIT_MS;

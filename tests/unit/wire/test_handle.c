@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_handle.c - the 128 bytes: all comes back, and damage is found. */
+/* test_handle.c - the 128 bytes: all fields are decoded, and damage is detected. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,7 +49,7 @@ static void endpoint_equal(const struct mesh_endpoint_addr *a, const struct mesh
 	assert_int_equal(a->provider, b->provider);
 }
 
-/* What must come back: of each family the first ones, in order; IPv4 before IPv6. */
+/* The expected result: of each family the first addresses, in order; IPv4 before IPv6. */
 static void round_trip(const struct mesh_handle *handle, const int *kept, int num_kept)
 {
 	uint8_t room[MESH_HANDLE_BYTES + 2];
@@ -147,7 +147,7 @@ static void test_full_mix(void **state)
 	round_trip(&handle, order, 6);
 }
 
-/* The caller's order says who is left out, whatever the family. */
+/* The caller's order decides which addresses are left out, whatever the family. */
 static void test_first_come(void **state)
 {
 	static const int order[] = {4, 0, 1, 2, 3};

@@ -279,7 +279,7 @@ static void test_foreign_hello(void **state)
 	assert_string_equal(got.hello.version, "9.0?[1");
 	assert_int_equal(strlen(got.hello.node_name), MESH_NODE_NAME_MAX - 1);
 	assert_int_equal(got.hello.node_id, 0);
-	/* One that is too short for them says nothing. */
+	/* One that is too short for them has none. */
 	frame.header.length = MESH_HELLO_FROZEN_BYTES - 1;
 	memcpy(bytes, &frame, sizeof(bytes));
 	assert_int_equal(mesh_frame_decode(bytes, 8, &got), -EPROTONOSUPPORT);
