@@ -530,8 +530,8 @@ static void writes_forget(struct mesh_comm *comm)
 
 	if (!comm->sending || is_drained(comm))
 		return;
-	for (i = 0; i < MESH_COMM_WRITES; i++) {
-		segment = &comm->send.segments[i];
+	for (i = 0; i < comm->send.num_blocks * MESH_WRITES_BLOCK; i++) {
+		segment = &comm->send.blocks[i / MESH_WRITES_BLOCK][i % MESH_WRITES_BLOCK];
 		if (segment->path)
 			mesh_path_write_forget(segment->path, segment);
 	}

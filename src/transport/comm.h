@@ -25,8 +25,12 @@
 /* Largest message in bytes: NCCL_MAX_NET_SIZE (collectives.h), 2^30. */
 #define MESH_MESSAGE_MAX ((size_t)1 << 30)
 
-/* RMA writes of one comm that may be in flight; more wait for a completion. */
+/*
+ * RMA writes of one comm that may be in flight; more wait for a completion. Memory for them is
+ * allocated for so many at a time.
+ */
 #define MESH_COMM_WRITES 64
+#define MESH_WRITES_BLOCK 8
 /*
  * Small messages that may arrive before their receive is posted. At least NCCL_STEPS (8,
  * device.h), so that a receiver that is one round late stalls no sender.
@@ -52,19 +56,28 @@ struct mesh_request_send {
 	bool settled; /* it has answered: they have not arrived, and are to be posted again */
 };
 
+/* Which segments of a message may not have arrived. */
+struct mesh_lost {
+	uint64_t bits[MESH_SEGMENTS_MAX / 64];
+};
+
+/* Which segments of a message have arrived. A message with only one needs no marks. */
+struct mesh_marks {
+	uint64_t arrived[MESH_SEGMENTS_MAX / 64]; /* one bit a segment: none counts twice */
+	uint32_t arrived_on[MESH_PATHS_MAX];	  /* how many, by path: only counted */
+};
+
 /* What only a request of a receiving comm has. */
 struct mesh_request_receive {
 	bool granted;	       /* the peer may write into the buffer */
 	bool grant_sent;       /* the peer has its grant, as far as we know */
 	uint32_t num_segments; /* 0 until known */
 	uint32_t num_arrived;
-	/* Both are valid from the first segment on, which resets them. */
-	uint32_t arrived_on[MESH_PATHS_MAX];	  /* of num_arrived, by path: only counted */
-	uint64_t arrived[MESH_SEGMENTS_MAX / 64]; /* one bit a segment: none counts twice */
+	struct mesh_marks *marks; /* while MOVING */
 };
 
 struct mesh_request {
-	struct mesh_comm *comm;
+	struct mesh_comm *comm; /* set when the request is taken */
 	/* Set under comm->lock, except from DONE to FREE: only test() does that, without a lock. */
 	_Atomic(enum mesh_request_state) state;
 	uint32_t seq; /* position on the comm, from 0 */
@@ -75,8 +88,6 @@ struct mesh_request {
 		struct mesh_request_send send;
 		struct mesh_request_receive receive;
 	};
-	/* Send: one bit a segment, num_lost of them; outside of what each message resets. */
-	uint64_t lost[MESH_SEGMENTS_MAX / 64];
 };
 
 struct mesh_registration {
@@ -136,14 +147,18 @@ struct mesh_send_side {
 	uint32_t eager_run;	/* small messages sent since the last WANT */
 	uint32_t writes;	/* started so far */
 	bool unclean;		/* one of them failed: some of its bytes may still arrive */
-	struct mesh_held_grant grants[MESH_COMM_REQUESTS];
-	struct mesh_segment segments[MESH_COMM_WRITES];
+	/* mesh_comm_held_grant() finds one; behind the comm in memory. */
+	void *grants;
+	struct mesh_segment *blocks[MESH_COMM_WRITES / MESH_WRITES_BLOCK]; /* owned */
+	int num_blocks;
 	struct mesh_segment *free_segments;
-	uint32_t round; /* paths lost so far */
-	struct mesh_copy copies[MESH_COPIES];
+	uint32_t round;		  /* paths lost so far */
+	struct mesh_copy *copies; /* MESH_COPIES; allocated for the first one; owned */
 	uint8_t *copied; /* eager_limit bytes for each; allocated for the first one; owned */
 	bool resending;	 /* copies are being sent again: from resend_next on */
 	uint32_t resend_next;
+	/* Of each request one bit a segment, num_lost of them; allocated for the first; owned. */
+	struct mesh_lost *lost;
 };
 
 /* The oldest request that is not complete, and what ASK and SENT reported about it (stall.c). */
@@ -169,6 +184,8 @@ struct mesh_receive_side {
 	size_t last_size;    /* of the last message that was written, bytes */
 	uint32_t eager_run;  /* small messages since the last large one */
 	struct mesh_early early[MESH_EAGER_WINDOW];
+	struct mesh_marks
+		*marks;	     /* of each request; allocated for the first message that needs them */
 	uint8_t *early_data; /* allocated when the first one comes; owned */
 };
 
@@ -207,8 +224,11 @@ struct mesh_comm {
 	char peer_name[MESH_NODE_NAME_MAX];    /* constant */
 	size_t eager_limit;		       /* bytes, the smaller of both sides; constant */
 	uint64_t key;			       /* the same at both ends; constant */
-	/* Constant once NCCL has the comm; before that process->lock covers them. */
-	struct mesh_path paths[MESH_PATHS_MAX];
+	/*
+	 * wanted_paths of them, behind the comm in memory. Constant once NCCL has the comm; before
+	 * that process->lock covers them.
+	 */
+	struct mesh_path *paths;
 	int num_paths;
 	/* Those of them that are up, and their paces; comm->lock. */
 	struct mesh_path *up[MESH_PATHS_MAX];
@@ -300,6 +320,20 @@ void mesh_comm_paths_log(const struct mesh_comm *comm);
 static inline struct mesh_request *mesh_comm_request(struct mesh_comm *comm, uint32_t seq)
 {
 	return &comm->requests[seq % MESH_COMM_REQUESTS];
+}
+
+/* Bytes of one grant that a sender holds. Only the targets of the comm's paths are there. */
+static inline size_t mesh_held_grant_bytes(int num_paths)
+{
+	return offsetof(struct mesh_held_grant, grant) + mesh_grant_size(num_paths);
+}
+
+/** The place for the grant of message @seq. comm->lock held. */
+static inline struct mesh_held_grant *mesh_comm_held_grant(struct mesh_comm *comm, uint32_t seq)
+{
+	return (struct mesh_held_grant *)((char *)comm->send.grants +
+					  seq % MESH_COMM_REQUESTS *
+						  mesh_held_grant_bytes(comm->wanted_paths));
 }
 
 /** True from isend or irecv until it is done: its memory is in use. comm->lock held. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* comm_open.c - makes a comm, adds paths to it, closes and frees it. */
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,6 +58,9 @@ static const struct mesh_peer_user_ops path_user_ops = {
 	.lost = path_lost,
 };
 
+/* Each part of a comm's memory begins at a multiple of so many bytes. */
+#define COMM_PART_ALIGN _Alignof(max_align_t)
+
 /* ---- opening ------------------------------------------------------------------------------- */
 
 int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer)
@@ -65,6 +69,8 @@ int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer)
 	int ret;
 
 	mesh_process_assert_locked(comm->process);
+	if (comm->num_paths == comm->wanted_paths)
+		return -ENOSPC;
 	path->comm = comm;
 	path->sink.message = comm->sending ? mesh_send_message : mesh_receive_message;
 	path->sink.written = comm->sending ? NULL : mesh_receive_written;
@@ -83,16 +89,38 @@ int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer)
 	return 0;
 }
 
+/* One piece: a comm that sends or one that receives, its paths, and the grants that it may hold. */
+static struct mesh_comm *comm_alloc(bool sending, int num_paths)
+{
+	size_t paths_at, grants_at, size;
+	struct mesh_comm *comm;
+
+	paths_at = sending ? offsetof(struct mesh_comm, send) + sizeof(comm->send)
+			   : offsetof(struct mesh_comm, receive) + sizeof(comm->receive);
+	paths_at = (paths_at + COMM_PART_ALIGN - 1) / COMM_PART_ALIGN * COMM_PART_ALIGN;
+	grants_at = paths_at + (size_t)num_paths * sizeof(struct mesh_path);
+	size = grants_at;
+	if (sending)
+		size += MESH_COMM_REQUESTS * mesh_held_grant_bytes(num_paths);
+	comm = calloc(1, size);
+	if (!comm)
+		return NULL;
+	comm->paths = (struct mesh_path *)((char *)comm + paths_at);
+	if (sending)
+		comm->send.grants = (char *)comm + grants_at;
+	return comm;
+}
+
 MESH_NOT_ANALYSED
 int mesh_comm_open(const void *owner, bool sending, struct mesh_peer *peer, uint64_t key,
 		   int wanted_paths, struct mesh_comm **comm)
 {
 	struct mesh_process *process = peer->process;
 	struct mesh_comm *opened;
-	int i, ret;
+	int ret;
 
 	mesh_process_assert_locked(process);
-	opened = calloc(1, sizeof(*opened));
+	opened = comm_alloc(sending, wanted_paths);
 	if (!opened)
 		return -ENOMEM;
 	mesh_lock_init(&opened->lock);
@@ -106,14 +134,9 @@ int mesh_comm_open(const void *owner, bool sending, struct mesh_peer *peer, uint
 	if (opened->eager_limit > peer->eager_limit)
 		opened->eager_limit = peer->eager_limit;
 	LIST_INIT(&opened->registrations);
-	for (i = 0; i < MESH_COMM_REQUESTS; i++)
-		opened->requests[i].comm = opened;
-	if (sending)
-		mesh_send_init(opened);
 	ret = mesh_comm_path_add(opened, peer);
 	if (ret) {
-		mesh_lock_destroy(&opened->lock);
-		free(opened);
+		mesh_comm_memory_free(opened);
 		return ret;
 	}
 	LIST_INSERT_HEAD(&process->comms, opened, entry);
@@ -147,6 +170,24 @@ static void path_close(struct mesh_path *path)
 	mesh_peer_user_remove(mesh_path_peer(path), &path->user);
 }
 
+void mesh_comm_memory_free(struct mesh_comm *comm)
+{
+	int i;
+
+	for (i = 0; comm->sending && i < comm->send.num_blocks; i++)
+		free(comm->send.blocks[i]);
+	if (comm->sending) {
+		free(comm->send.copies);
+		free(comm->send.copied);
+		free(comm->send.lost);
+	} else {
+		free(comm->receive.marks);
+		free(comm->receive.early_data);
+	}
+	mesh_lock_destroy(&comm->lock);
+	free(comm);
+}
+
 void mesh_comm_free(struct mesh_comm *comm)
 {
 	uint32_t unfinished;
@@ -167,13 +208,11 @@ void mesh_comm_free(struct mesh_comm *comm)
 	if (unfinished) {
 		/* The provider still holds pointers into the comm, and may never release them. */
 		mesh_info("a connection with node %s keeps %u operations that never ended; its "
-			  "%zu bytes stay allocated",
-			  comm->peer_name, unfinished, sizeof(*comm));
+			  "memory stays allocated",
+			  comm->peer_name, unfinished);
 		return;
 	}
-	free(comm->sending ? comm->send.copied : comm->receive.early_data);
-	mesh_lock_destroy(&comm->lock);
-	free(comm);
+	mesh_comm_memory_free(comm);
 }
 
 void mesh_comm_close(struct mesh_comm *comm)

@@ -18,13 +18,19 @@ MESH_HOLDS(process)
 int mesh_comm_open(const void *owner, bool sending, struct mesh_peer *peer, uint64_t key,
 		   int wanted_paths, struct mesh_comm **comm);
 
-/** Adds the next path, through @peer, whose domain's table it enters. The same errors. */
+/**
+ * Adds the next path, through @peer, whose domain's table it enters. Returns as mesh_comm_open()
+ * does; also -ENOSPC if the comm has all of its paths.
+ */
 MESH_HOLDS(process)
 int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer);
 
 /** Frees a comm that has no registrations and nothing in flight. process->lock held. */
 MESH_HOLDS(process)
 void mesh_comm_free(struct mesh_comm *comm);
+
+/** Frees the memory of a comm that nothing refers to any more. */
+void mesh_comm_memory_free(struct mesh_comm *comm);
 
 /**
  * Closes a send or receive comm. Waits a bounded time for operations in flight; afterwards nothing

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * receive.c - the receiving half of the protocol: grants name the memory that large messages may be
- * written to; small ones arrive without a grant, sometimes before their receive is posted.
+ * receive.c - the receiving half of the protocol: large messages are written to memory that a grant
+ * names (grants.c); small ones arrive without a grant, sometimes before their receive is posted.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,192 +12,18 @@
 #include "base/log.h"
 #include "control/process.h"
 #include "transport/counters.h"
-#include "transport/message.h"
+#include "transport/grants.h"
 #include "transport/place.h"
 #include "transport/receive.h"
 #include "transport/request.h"
 #include "wire/immediate.h"
-
-/* After this many small messages in a row, grants are sent only on request (WANT). */
-#define EAGER_RUN 4
-/* While no grants are sent, POSTED is sent once for this many posted receives. */
-#define POSTED_EVERY (MESH_EAGER_WINDOW / 2)
-/*
- * A sender that holds this many grants does not need the next ones yet, so those are sent together
- * when it holds one less: it can send three messages until they arrive. The limit is in messages,
- * because a sender that has one grant left waits for a round trip, however large that message is.
- * Small messages are sent quickly, so the grants must also cover this many bytes (5 us at
- * 200 Gbit/s).
- */
-#define GRANTS_HELD 4
-#define GRANTED_BYTES ((uint64_t)128 << 10)
-
-/* ---- grants -------------------------------------------------------------------------------- */
-
-/* True if this receive's grant is to be sent now. */
-static bool grant_is_due(const struct mesh_comm *comm, const struct mesh_request *request)
-{
-	if (!mesh_request_is_open(request) || request->receive.grant_sent)
-		return false;
-	/* One that is half written has had its grant, and the sender may need it once more. */
-	return request->state == MESH_REQUEST_MOVING || comm->receive.eager_run < EAGER_RUN ||
-	       mesh_seq_before(request->seq, comm->receive.wanted);
-}
-
-/*
- * True if the grants from @seq on may be sent later without delaying the sender. False if they fill
- * a message: then waiting saves nothing, and would keep most grants of a receiver that has posted
- * many receives.
- */
-MESH_HOLDS(comm)
-static bool grants_may_wait(const struct mesh_comm *comm, uint32_t seq)
-{
-	const struct mesh_receive_side *receive = &comm->receive;
-
-	return receive->granted >= GRANTS_HELD &&
-	       receive->granted * (uint64_t)receive->last_size >= GRANTED_BYTES &&
-	       comm->next_seq - seq < MESH_GRANTS_PER_MESSAGE &&
-	       !mesh_seq_before(seq, receive->wanted);
-}
-
-/* Writes the grant of one receive, mesh_grant_size() bytes. */
-static void grant_write(const struct mesh_request *request, uint8_t *bytes)
-{
-	const struct mesh_comm *comm = request->comm;
-	struct mesh_grant grant;
-	int i;
-
-	/* Without targets if the size is 0: a sender that has data finds that it does not fit. */
-	memset(&grant, 0, sizeof(grant));
-	grant.size = request->size;
-	for (i = 0; i < comm->num_paths && request->size; i++)
-		mesh_path_target(&comm->paths[i], request->registration->mrs[i], request->data,
-				 &grant.targets[i]);
-	memcpy(bytes, &grant, mesh_grant_size(comm->num_paths));
-}
-
-/* Sends the grants of the receives from @seq on, as many as are due in a row. */
-MESH_HOLDS(comm)
-static bool grants_send(struct mesh_comm *comm, uint32_t seq, uint32_t *count)
-{
-	uint8_t payload[MESH_GRANTS_PER_MESSAGE * sizeof(struct mesh_grant)];
-	struct mesh_receive_side *receive = &comm->receive;
-	size_t size = mesh_grant_size(comm->num_paths);
-	struct mesh_outgoing message = {
-		.header.type = MESH_MESSAGE_GRANT,
-		.header.paths = (uint8_t)comm->num_paths,
-		.header.seq = seq,
-		.payload = payload,
-	};
-	uint32_t n = 0, i;
-
-	while (seq + n != comm->next_seq && n < MESH_GRANTS_PER_MESSAGE &&
-	       grant_is_due(comm, mesh_comm_request(comm, seq + n))) {
-		grant_write(mesh_comm_request(comm, seq + n), payload + n * size);
-		n++;
-	}
-	message.header.count = (uint8_t)n;
-	message.header.length = (uint32_t)(n * size);
-	if (!mesh_comm_message_send(comm, &message, NULL))
-		return false;
-	for (i = 0; i < n; i++) {
-		struct mesh_request *request = mesh_comm_request(comm, seq + i);
-
-		receive->granted += !request->receive.granted;
-		request->receive.granted = true;
-		request->receive.grant_sent = true;
-	}
-	if (mesh_seq_before(receive->reported, seq + n))
-		receive->reported = seq + n;
-	*count = n;
-	return true;
-}
-
-MESH_HOLDS(comm)
-__attribute__((noinline)) static bool posted_send(struct mesh_comm *comm)
-{
-	const struct mesh_outgoing message = {
-		.header.type = MESH_MESSAGE_POSTED,
-		.header.seq = comm->next_seq,
-	};
-
-	if (!mesh_comm_message_send(comm, &message, NULL))
-		return false;
-	comm->receive.reported = comm->next_seq;
-	return true;
-}
-
-/* Sends the grants that are due. False if some wait, for others or for a free buffer. */
-MESH_HOLDS(comm)
-__attribute__((noinline)) static bool grants_push(struct mesh_comm *comm)
-{
-	struct mesh_receive_side *receive = &comm->receive;
-	uint32_t seq, count;
-
-	/*
-	 * Receives that completed without a grant may be so old that their slots have been reused.
-	 */
-	if (comm->next_seq - receive->next_grant > MESH_COMM_REQUESTS)
-		receive->next_grant = comm->next_seq - MESH_COMM_REQUESTS;
-	for (seq = receive->next_grant; seq != comm->next_seq; seq += count) {
-		struct mesh_request *request = mesh_comm_request(comm, seq);
-
-		count = 1;
-		if (grant_is_due(comm, request)) {
-			if (grants_may_wait(comm, seq) || !grants_send(comm, seq, &count))
-				return false;
-		} else if (request->state == MESH_REQUEST_WAITING && !request->receive.grant_sent) {
-			continue; /* held back: next_grant stays before it */
-		}
-		if (seq == receive->next_grant)
-			receive->next_grant += count;
-	}
-	return true;
-}
-
-/* True if no grant can be due, because messages are small and WANT asks for none. */
-static bool grants_are_held_back(const struct mesh_receive_side *receive)
-{
-	return receive->eager_run >= EAGER_RUN &&
-	       !mesh_seq_before(receive->next_grant, receive->wanted);
-}
-
-/*
- * Sends the grants that are due, and POSTED. What finds no free buffer is sent from a later poll.
- */
-MESH_HOLDS(comm)
-static void grants_update(struct mesh_comm *comm)
-{
-	struct mesh_receive_side *receive = &comm->receive;
-
-	mesh_comm_assert_locked(comm);
-	if (comm->error || (!grants_are_held_back(receive) && !grants_push(comm)))
-		return;
-	if (comm->next_seq - receive->reported >= POSTED_EVERY)
-		posted_send(comm);
-}
-
-/*
- * A sender that holds grants does not wait for this one. The next poll sends it, after what NCCL
- * sends before that, which is usually the answer to the last message.
- */
-MESH_HOLDS(comm)
-static void grants_update_soon(struct mesh_comm *comm)
-{
-	if (grants_may_wait(comm, comm->receive.next_grant))
-		return; /* receive_done() sends it with others */
-	if (comm->receive.granted && comm->receive.eager_run < EAGER_RUN && comm->num_up)
-		mesh_path_poll_await(comm->up[0]);
-	else
-		grants_update(comm);
-}
 
 void mesh_receive_resume(struct mesh_waiter *waiter)
 {
 	struct mesh_comm *comm = mesh_path_of_waiter(waiter)->comm;
 
 	mesh_comm_lock(comm);
-	grants_update(comm);
+	mesh_grants_update(comm);
 	mesh_comm_unlock(comm);
 }
 
@@ -226,7 +52,7 @@ static void receive_done(struct mesh_request *request)
 		return;
 	comm->receive.granted--;
 	if (comm->receive.next_grant != comm->next_seq)
-		grants_update(comm);
+		mesh_grants_update(comm);
 }
 
 MESH_HOLDS(comm)
@@ -310,34 +136,25 @@ static void data_arrived(struct mesh_path *path, const struct mesh_message_heade
 
 /* ---- large messages ---------------------------------------------------------------------- */
 
+/* @path: of what arrived last. */
+MESH_HOLDS(comm)
+static void message_done(struct mesh_request *request, struct mesh_path *path)
+{
+	mesh_count(&path->counters->messages, 1);
+	request->comm->receive.last_size = request->size;
+	receive_done(request);
+}
+
 /* The size of a segment is unknown here: each path counts its share of the whole message. */
-static void request_count(const struct mesh_request *request)
+static void shares_count(const struct mesh_request *request)
 {
 	const struct mesh_request_receive *got = &request->receive;
 	struct mesh_comm *comm = request->comm;
 	int i;
 
-	if (comm->num_paths == 1) {
-		mesh_count(&comm->paths[0].counters->bytes, request->size);
-		return;
-	}
 	for (i = 0; i < comm->num_paths; i++)
 		mesh_count(&comm->paths[i].counters->bytes,
-			   request->size * got->arrived_on[i] / got->num_arrived);
-}
-
-/* @path: of what has just arrived. */
-MESH_HOLDS(comm)
-static void request_check_complete(struct mesh_request *request, struct mesh_path *path)
-{
-	const struct mesh_request_receive *got = &request->receive;
-
-	if (!got->num_segments || got->num_arrived != got->num_segments)
-		return;
-	mesh_count(&path->counters->messages, 1);
-	request_count(request);
-	request->comm->receive.last_size = request->size;
-	receive_done(request);
+			   request->size * got->marks->arrived_on[i] / got->num_arrived);
 }
 
 /* A granted receive that is not complete, by the low bits of its sequence number; else NULL. */
@@ -363,45 +180,80 @@ struct segment {
 
 /* The first segment says how large the message is. False if that ends the comm. */
 MESH_HOLDS(comm)
-static bool request_begin(struct mesh_request *request, uint64_t size)
+static bool size_learn(struct mesh_request *request, uint64_t size)
 {
-	struct mesh_request_receive *got = &request->receive;
-
 	if (size > request->size) {
 		overflow(request->comm, request, size);
 		return false;
 	}
 	if (size)
 		request->size = size;
-	memset(got->arrived, 0, sizeof(got->arrived));
-	memset(got->arrived_on, 0, sizeof(got->arrived_on));
+	return true;
+}
+
+/* Gives a message that comes in several segments its marks. False if that ends the comm. */
+MESH_HOLDS(comm)
+static bool marks_begin(struct mesh_request *request)
+{
+	struct mesh_comm *comm = request->comm;
+	struct mesh_receive_side *receive = &comm->receive;
+
+	if (!receive->marks)
+		receive->marks = malloc(MESH_COMM_REQUESTS * sizeof(*receive->marks));
+	if (!receive->marks) {
+		mesh_comm_fail(comm, -ENOMEM, false, "no memory for segments");
+		return false;
+	}
+	request->receive.marks = &receive->marks[request->seq % MESH_COMM_REQUESTS];
+	memset(request->receive.marks, 0, sizeof(*receive->marks));
 	mesh_request_state_set(request, MESH_REQUEST_MOVING);
 	return true;
+}
+
+/* One of several. */
+MESH_HOLDS(comm)
+static void segment_mark(struct mesh_path *path, struct mesh_request *request,
+			 const struct segment *segment)
+{
+	struct mesh_request_receive *got = &request->receive;
+	uint64_t *word = &got->marks->arrived[segment->index / 64];
+	uint64_t bit = 1ull << segment->index % 64;
+
+	if (*word & bit)
+		return; /* it came twice */
+	*word |= bit;
+	got->num_arrived++;
+	got->marks->arrived_on[path - path->comm->paths]++;
+	mesh_count(&path->counters->segments, 1);
+	if (segment->num)
+		got->num_segments = segment->num;
+	if (got->num_arrived != got->num_segments)
+		return;
+	shares_count(request);
+	message_done(request, path);
 }
 
 MESH_HOLDS(comm)
 static void segment_arrived(struct mesh_path *path, struct mesh_request *request,
 			    const struct segment *segment)
 {
-	struct mesh_request_receive *got = &request->receive;
-	uint64_t *word = &got->arrived[segment->index / 64];
-	uint64_t bit = 1ull << segment->index % 64;
+	bool waiting = request->state == MESH_REQUEST_WAITING;
 	struct mesh_comm *comm = path->comm;
 
-	if (request->state == MESH_REQUEST_WAITING && !request_begin(request, segment->size))
+	if (waiting && !size_learn(request, segment->size))
 		return;
-	if (*word & bit)
-		return; /* it came twice */
-	*word |= bit;
-	got->num_arrived++;
-	got->arrived_on[path - comm->paths]++;
-	mesh_count(&path->counters->segments, 1);
-	if (segment->num)
-		got->num_segments = segment->num;
-	request_check_complete(request, path);
+	if (waiting && segment->num == 1) {
+		mesh_count(&path->counters->segments, 1);
+		mesh_count(&path->counters->bytes, request->size);
+		message_done(request, path);
+	} else {
+		if (waiting && !marks_begin(request))
+			return;
+		segment_mark(path, request, segment);
+	}
 	if (comm->receive.eager_run) {
 		comm->receive.eager_run = 0;
-		grants_update(comm); /* grants that were held back */
+		mesh_grants_update(comm); /* grants that were held back */
 	}
 }
 
@@ -458,7 +310,7 @@ static void want_arrived(struct mesh_comm *comm, uint32_t seq)
 	if (mesh_seq_before(receive->wanted, seq + 1))
 		receive->wanted = seq + 1;
 	receive->eager_run = 0;
-	grants_update(comm);
+	mesh_grants_update(comm);
 }
 
 void mesh_receive_grants_resend(struct mesh_comm *comm, uint32_t seq)
@@ -534,7 +386,7 @@ int mesh_comm_receive(struct mesh_comm *comm, void *data, size_t size,
 	}
 	if (in_order)
 		early_take(comm, taken);
-	grants_update_soon(comm);
+	mesh_grants_update_soon(comm);
 unlock:
 	mesh_comm_unlock(comm);
 	return ret;

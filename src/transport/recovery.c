@@ -291,7 +291,7 @@ static void have_fill(struct mesh_comm *comm, uint32_t seq, struct mesh_frame_ha
 		return; /* no receive is posted for it */
 	have->complete = request->seq != seq || !mesh_request_is_open(request);
 	if (!have->complete && request->state == MESH_REQUEST_MOVING)
-		memcpy(have->arrived, request->receive.arrived, sizeof(have->arrived));
+		memcpy(have->arrived, request->receive.marks->arrived, sizeof(have->arrived));
 }
 
 void mesh_resume_came(struct mesh_comm *comm, const struct mesh_frame_resume *resume)

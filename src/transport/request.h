@@ -59,6 +59,7 @@ static inline struct mesh_request *mesh_request_take(struct mesh_comm *comm, voi
 	mesh_comm_assert_locked(comm);
 	if (atomic_load_explicit(&request->state, memory_order_acquire) != MESH_REQUEST_FREE)
 		return NULL;
+	request->comm = comm;
 	request->seq = comm->next_seq++;
 	request->data = data;
 	request->size = size;

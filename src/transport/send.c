@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -38,17 +39,6 @@ enum send_result {
 #define SEGMENTS_PER_PATH 2
 #define SEGMENT_MIN ((size_t)64 << 10)
 #define SEGMENT_MAX ((size_t)512 << 10)
-
-void mesh_send_init(struct mesh_comm *comm)
-{
-	struct mesh_send_side *send = &comm->send;
-	int i;
-
-	for (i = 0; i < MESH_COMM_WRITES; i++) {
-		send->segments[i].next_free = send->free_segments;
-		send->free_segments = &send->segments[i];
-	}
-}
 
 /* One operation of the request is complete. */
 MESH_HOLDS(comm)
@@ -169,6 +159,29 @@ static size_t segment_size(const struct mesh_comm *comm, size_t size)
 	/* Whole lines, so that no flag of LL128 is separated from its data. */
 	segment = (segment + MESH_LINE_BYTES - 1) / MESH_LINE_BYTES * MESH_LINE_BYTES;
 	return segment < comm->segment_max ? segment : comm->segment_max;
+}
+
+/* Adds free segments. False if there are enough: a completion frees one; or the comm has failed. */
+MESH_HOLDS(comm)
+__attribute__((noinline)) static bool segments_add(struct mesh_comm *comm)
+{
+	struct mesh_send_side *send = &comm->send;
+	struct mesh_segment *block;
+	int i;
+
+	if (send->num_blocks == MESH_COMM_WRITES / MESH_WRITES_BLOCK)
+		return false;
+	block = calloc(MESH_WRITES_BLOCK, sizeof(*block));
+	if (!block) {
+		mesh_comm_fail(comm, -ENOMEM, false, "no memory for writes");
+		return false;
+	}
+	send->blocks[send->num_blocks++] = block;
+	for (i = 0; i < MESH_WRITES_BLOCK; i++) {
+		block[i].next_free = send->free_segments;
+		send->free_segments = &block[i];
+	}
+	return true;
 }
 
 static struct mesh_segment *segment_of_op(struct mesh_op *op)
@@ -347,7 +360,7 @@ static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request
 	struct mesh_path *path;
 	int ret;
 
-	if (!comm->send.free_segments)
+	if (!comm->send.free_segments && !segments_add(comm))
 		return SEND_BLOCKED; /* a completion of ours pushes again */
 	path = mesh_comm_path_choose(comm, bytes, now_ns);
 	if (!path)
@@ -400,7 +413,7 @@ MESH_HOLDS(comm)
 __attribute__((noinline)) static enum send_result granted_send(struct mesh_comm *comm,
 							       struct mesh_request *request)
 {
-	struct mesh_held_grant *held = &comm->send.grants[request->seq % MESH_COMM_REQUESTS];
+	struct mesh_held_grant *held = mesh_comm_held_grant(comm, request->seq);
 	enum send_result result = SEND_POSTED;
 
 	if (!held->valid || held->seq != request->seq)
@@ -505,7 +518,7 @@ static void grants_learn(struct mesh_comm *comm, const struct mesh_message_heade
 		/* The grant is late: the message was small, and has been sent. */
 		if (mesh_seq_before(seq, comm->send.first_pending))
 			continue;
-		held = &comm->send.grants[seq % MESH_COMM_REQUESTS];
+		held = mesh_comm_held_grant(comm, seq);
 		held->valid = true;
 		held->seq = seq;
 		memcpy(&held->grant, grant, size);

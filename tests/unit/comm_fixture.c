@@ -157,10 +157,7 @@ int64_t fixture_test(struct mesh_request *request)
 
 void fixture_left_free(struct mesh_comm *comm)
 {
-	if (!comm->sending)
-		free(comm->receive.early_data);
-	mesh_lock_destroy(&comm->lock);
-	free(comm);
+	mesh_comm_memory_free(comm);
 }
 
 void fixture_peers_lose(void)

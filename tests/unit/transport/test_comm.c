@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -78,6 +79,22 @@ static void test_limits_of_paths(void **state)
 		mesh_lock_release(&fixture.setup.process.lock);
 		assert_int_equal(*comm_inside(comm).segment_max, MESSAGE / 4);
 		fixture_comm_close(comm);
+	}
+}
+
+/* NCCL opens a thousand of them: an idle one is small, and a receiver has nothing of a sender. */
+static void test_memory(void **state)
+{
+	int sending;
+
+	for (sending = 0; sending < 2; sending++) {
+		struct mesh_comm *comm;
+
+		fixture_setup(state);
+		comm = fixture_open(MESH_PROVIDER_TCP, 1, sending);
+		assert_in_range(malloc_usable_size(comm), 1, sending ? 5 * 1024 : 4 * 1024);
+		fixture_comm_close(comm);
+		assert_int_equal(fixture_teardown(state), 0);
 	}
 }
 
@@ -340,11 +357,17 @@ static void test_close_overtakes_message(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_odd_segment_limit),	    TEST(test_limits_of_paths),
-		TEST(test_unfinished_writes),	    TEST(test_write_ends_in_close),
-		TEST(test_sender_fences_once),	    TEST(test_receiver_fences_once),
-		TEST(test_fence_ends_others),	    TEST(test_fence_of_a_peer_that_answers),
-		TEST(test_close_overtakes_message), TEST(test_every_path_is_fenced),
+		TEST(test_odd_segment_limit),
+		TEST(test_limits_of_paths),
+		cmocka_unit_test(test_memory),
+		TEST(test_unfinished_writes),
+		TEST(test_write_ends_in_close),
+		TEST(test_sender_fences_once),
+		TEST(test_receiver_fences_once),
+		TEST(test_fence_ends_others),
+		TEST(test_fence_of_a_peer_that_answers),
+		TEST(test_close_overtakes_message),
+		TEST(test_every_path_is_fenced),
 		TEST(test_counters_are_given_back),
 	};
 

@@ -28,6 +28,7 @@
 static struct mesh_process process;
 static struct mesh_peer peer;
 static struct mesh_comm comm;
+static struct mesh_path first_path;
 
 static struct mesh_peer *kind_peer(const struct mesh_path *path)
 {
@@ -51,7 +52,8 @@ static int setup(void **state)
 	peer.watch.fd = -1;
 	comm.process = &process;
 	comm.sending = true;
-	comm.paths[0].kind = &kind;
+	comm.paths = &first_path;
+	first_path.kind = &kind;
 	log_capture_start();
 	return 0;
 }

@@ -100,15 +100,18 @@ static void test_segments_stay(void **state)
 
 	(void)state;
 	fixture_paths_open(MESH_PROVIDER_TCP, 2);
-	fixture.num_paths = 1;
-	comm = fixture_comm_open(true);
+	mesh_lock_take(&fixture.setup.process.lock);
+	assert_int_equal(mesh_comm_open(&fixture.net, true, &fixture.peers[0], 1, 2, &comm), 0);
+	mesh_path_accepted(&comm->paths[0], FIXTURE_REMOTE_ID, FIXTURE_REMOTE_TOKEN);
+	mesh_lock_release(&fixture.setup.process.lock);
+	fixture_register(comm, fixture_memory, FIXTURE_MEMORY);
 	fixture_post(comm, 3 * 512 * KIB);
 	fixture_grant(comm, 0, 1, 3 * 512 * KIB);
 	assert_int_equal(fake.writes.num, 2); /* the third one waits for the next poll */
-	fixture.num_paths = 2;
 	mesh_lock_take(&fixture.setup.process.lock);
 	assert_int_equal(mesh_comm_path_add(comm, &fixture.peers[1]), 0);
 	mesh_path_accepted(&comm->paths[1], FIXTURE_REMOTE_ID + 1, FIXTURE_REMOTE_TOKEN + 1);
+	assert_int_equal(mesh_comm_path_add(comm, &fixture.peers[0]), -ENOSPC);
 	mesh_lock_release(&fixture.setup.process.lock);
 	fixture_writes_complete(1);
 	assert_int_equal(fake.writes.num, 3);

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* grants.c - which grants a receiving comm sends, and when. */
+#include <string.h>
+
+#include "transport/grants.h"
+#include "transport/message.h"
+
+/* After this many small messages in a row, grants are sent only on request (WANT). */
+#define EAGER_RUN 4
+/* While no grants are sent, POSTED is sent once for this many posted receives. */
+#define POSTED_EVERY (MESH_EAGER_WINDOW / 2)
+/*
+ * A sender that holds this many grants does not need the next ones yet, so those are sent together
+ * when it holds one less: it can send three messages until they arrive. The limit is in messages,
+ * because a sender that has one grant left waits for a round trip, however large that message is.
+ * Small messages are sent quickly, so the grants must also cover this many bytes (5 us at
+ * 200 Gbit/s).
+ */
+#define GRANTS_HELD 4
+#define GRANTED_BYTES ((uint64_t)128 << 10)
+
+/* True if this receive's grant is to be sent now. */
+static bool grant_is_due(const struct mesh_comm *comm, const struct mesh_request *request)
+{
+	if (!mesh_request_is_open(request) || request->receive.grant_sent)
+		return false;
+	/* One that is half written has had its grant, and the sender may need it once more. */
+	return request->state == MESH_REQUEST_MOVING || comm->receive.eager_run < EAGER_RUN ||
+	       mesh_seq_before(request->seq, comm->receive.wanted);
+}
+
+/*
+ * True if the grants from @seq on may be sent later without delaying the sender. False if they fill
+ * a message: then waiting saves nothing, and would keep most grants of a receiver that has posted
+ * many receives.
+ */
+MESH_HOLDS(comm)
+static bool grants_may_wait(const struct mesh_comm *comm, uint32_t seq)
+{
+	const struct mesh_receive_side *receive = &comm->receive;
+
+	return receive->granted >= GRANTS_HELD &&
+	       receive->granted * (uint64_t)receive->last_size >= GRANTED_BYTES &&
+	       comm->next_seq - seq < MESH_GRANTS_PER_MESSAGE &&
+	       !mesh_seq_before(seq, receive->wanted);
+}
+
+/* Writes the grant of one receive, mesh_grant_size() bytes. */
+static void grant_write(const struct mesh_request *request, uint8_t *bytes)
+{
+	const struct mesh_comm *comm = request->comm;
+	struct mesh_grant grant;
+	int i;
+
+	/* Without targets if the size is 0: a sender that has data finds that it does not fit. */
+	memset(&grant, 0, sizeof(grant));
+	grant.size = request->size;
+	for (i = 0; i < comm->num_paths && request->size; i++)
+		mesh_path_target(&comm->paths[i], request->registration->mrs[i], request->data,
+				 &grant.targets[i]);
+	memcpy(bytes, &grant, mesh_grant_size(comm->num_paths));
+}
+
+/* Sends the grants of the receives from @seq on, as many as are due in a row. */
+MESH_HOLDS(comm)
+static bool grants_send(struct mesh_comm *comm, uint32_t seq, uint32_t *count)
+{
+	uint8_t payload[MESH_GRANTS_PER_MESSAGE * sizeof(struct mesh_grant)];
+	struct mesh_receive_side *receive = &comm->receive;
+	size_t size = mesh_grant_size(comm->num_paths);
+	struct mesh_outgoing message = {
+		.header.type = MESH_MESSAGE_GRANT,
+		.header.paths = (uint8_t)comm->num_paths,
+		.header.seq = seq,
+		.payload = payload,
+	};
+	uint32_t n = 0, i;
+
+	while (seq + n != comm->next_seq && n < MESH_GRANTS_PER_MESSAGE &&
+	       grant_is_due(comm, mesh_comm_request(comm, seq + n))) {
+		grant_write(mesh_comm_request(comm, seq + n), payload + n * size);
+		n++;
+	}
+	message.header.count = (uint8_t)n;
+	message.header.length = (uint32_t)(n * size);
+	if (!mesh_comm_message_send(comm, &message, NULL))
+		return false;
+	for (i = 0; i < n; i++) {
+		struct mesh_request *request = mesh_comm_request(comm, seq + i);
+
+		receive->granted += !request->receive.granted;
+		request->receive.granted = true;
+		request->receive.grant_sent = true;
+	}
+	if (mesh_seq_before(receive->reported, seq + n))
+		receive->reported = seq + n;
+	*count = n;
+	return true;
+}
+
+MESH_HOLDS(comm)
+__attribute__((noinline)) static void posted_send(struct mesh_comm *comm)
+{
+	const struct mesh_outgoing message = {
+		.header.type = MESH_MESSAGE_POSTED,
+		.header.seq = comm->next_seq,
+	};
+
+	if (mesh_comm_message_send(comm, &message, NULL))
+		comm->receive.reported = comm->next_seq;
+}
+
+/* Sends the grants that are due. False if some wait, for others or for a free buffer. */
+MESH_HOLDS(comm)
+__attribute__((noinline)) static bool grants_push(struct mesh_comm *comm)
+{
+	struct mesh_receive_side *receive = &comm->receive;
+	uint32_t seq, count;
+
+	/*
+	 * Receives that completed without a grant may be so old that their slots have been reused.
+	 */
+	if (comm->next_seq - receive->next_grant > MESH_COMM_REQUESTS)
+		receive->next_grant = comm->next_seq - MESH_COMM_REQUESTS;
+	for (seq = receive->next_grant; seq != comm->next_seq; seq += count) {
+		struct mesh_request *request = mesh_comm_request(comm, seq);
+
+		count = 1;
+		if (grant_is_due(comm, request)) {
+			if (grants_may_wait(comm, seq) || !grants_send(comm, seq, &count))
+				return false;
+		} else if (request->state == MESH_REQUEST_WAITING && !request->receive.grant_sent) {
+			continue; /* held back: next_grant stays before it */
+		}
+		if (seq == receive->next_grant)
+			receive->next_grant += count;
+	}
+	return true;
+}
+
+/* True if no grant can be due, because messages are small and WANT asks for none. */
+static bool grants_are_held_back(const struct mesh_receive_side *receive)
+{
+	return receive->eager_run >= EAGER_RUN &&
+	       !mesh_seq_before(receive->next_grant, receive->wanted);
+}
+
+void mesh_grants_update(struct mesh_comm *comm)
+{
+	struct mesh_receive_side *receive = &comm->receive;
+
+	mesh_comm_assert_locked(comm);
+	if (comm->error || (!grants_are_held_back(receive) && !grants_push(comm)))
+		return;
+	if (comm->next_seq - receive->reported >= POSTED_EVERY)
+		posted_send(comm);
+}
+
+void mesh_grants_update_soon(struct mesh_comm *comm)
+{
+	if (grants_may_wait(comm, comm->receive.next_grant))
+		return; /* they leave together when a receive completes */
+	if (comm->receive.granted && comm->receive.eager_run < EAGER_RUN && comm->num_up)
+		mesh_path_poll_await(comm->up[0]);
+	else
+		mesh_grants_update(comm);
+}
