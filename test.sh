@@ -345,7 +345,7 @@ export_ahead() { export MESH_AHEAD="${AHEAD_PID[*]}"; }
 # more. How it ended is for the step to find out.
 finish_ahead() {
 	[[ ${AHEAD_PID[$1]:-} ]] || return 0
-	# Whoever suspended it may have been killed.
+	# The process that suspended it may have been killed.
 	kill -CONT -- "-${AHEAD_PID[$1]}" 2>/dev/null
 	renice -n 0 -g "${AHEAD_PID[$1]}" >/dev/null 2>&1
 	wait "${AHEAD_PID[$1]}"

@@ -3,7 +3,7 @@
 # ahead.sh - stops the jobs that run ahead of their step while something is measured. To be sourced.
 #
 # MESH_AHEAD: the process groups of those jobs, by number; test.sh exports it. The lowest priority
-# is not enough: whoever calls sched_yield() hands the core to a job at nice 19 all the same.
+# is not enough: a process that calls sched_yield() hands the core to a job at nice 19 all the same.
 
 # ahead_signal SIGNAL: to the jobs that live. Only a group whose leader is in our session is one:
 # the number of a job that has ended may be another's by now.
@@ -19,6 +19,6 @@ ahead_signal() {
 	return 0
 }
 
-# ahead_suspend and ahead_resume: whoever suspends also resumes in an EXIT trap.
+# ahead_suspend and ahead_resume: the caller that suspends also resumes in an EXIT trap.
 ahead_suspend() { ahead_signal STOP; }
 ahead_resume() { ahead_signal CONT; }

@@ -48,7 +48,7 @@ void activity_thread_is(enum activity_thread thread);
 void activity_step(struct activity *activity, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/** Adds words about how far it has come, when told to stop. */
+/** Adds words about how far it has come, when asked to stop. */
 void activity_details(struct activity *activity, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

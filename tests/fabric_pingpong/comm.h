@@ -65,7 +65,7 @@ int comm_open(struct comm *comm, const struct options *options);
 /** Starts to listen; the handle for the peer is in comm->handle. */
 int comm_listen(struct comm *comm);
 
-/** Calls connect or accept once. comm->connected tells whether it is done. */
+/** Calls connect or accept once. comm->connected says whether it is done. */
 int comm_poll_setup(struct comm *comm);
 
 /**

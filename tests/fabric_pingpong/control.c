@@ -17,7 +17,7 @@
 #define TICK_MS 100
 /* A rank, or rank 0, that is silent for longer is lost; --timeout where that is shorter. */
 #define SILENCE_MAX_S 30
-/* For the words of a thread that is told to stop, and for the last frames. */
+/* For the words of a thread that is asked to stop, and for the last frames. */
 #define LAST_WORDS_MS 2000
 #define STOP_MS 5000
 /* A plugin's function that has run for so long when nothing moves is what hangs. */
@@ -160,7 +160,7 @@ static void fail(struct control *c, const char *why)
 	free(frame);
 }
 
-/* Nothing moves: tells the worker to stop, so that it says where it was, and gives up. */
+/* Nothing moves: asks the worker to stop, so that it says where it was, and gives up. */
 static void report_hang(struct control *c, uint64_t idle_ns)
 {
 	const char *stuck = activity_watch_stuck(&c->watch, &c->activity, STUCK_NS);

@@ -14,7 +14,7 @@ struct option_entry {
 	const char *name;
 	char letter;
 	bool has_value;
-	bool shared; /* rank 0 tells the others */
+	bool shared; /* rank 0 sends it to the others */
 	int (*set)(struct options *options, const char *value);
 };
 

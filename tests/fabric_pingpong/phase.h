@@ -21,7 +21,7 @@ enum phase_kind {
 
 /* NCCL's protocols, each with its own part of a comm's buffer. */
 enum phase_protocol {
-	PHASE_LL,     /* small; the receiver may be told before the bytes are there */
+	PHASE_LL,     /* small; the receiver may learn of it before the bytes are there */
 	PHASE_LL128,  /* the same */
 	PHASE_SIMPLE, /* the completion and the reported size count */
 	PHASE_PROTOCOLS

@@ -248,7 +248,7 @@ static uint32_t count_waiting(const struct session *s, const struct comm *comms,
 	return n;
 }
 
-/* A connect's reason says more than an accept's, which only knows that nobody came. */
+/* A connect's reason says more than an accept's, which only knows that no peer came. */
 static void describe_setup(const struct session *s, char *text, size_t size)
 {
 	char counts[120];

@@ -74,7 +74,7 @@ bool session_is_waiting(const struct session *session);
 /** Takes a frame from the peer. */
 void session_frame(struct session *session, const struct frame *frame);
 
-/** Gives up; session->error says why. Tells the peer. */
+/** Gives up; session->error says why. Informs the peer. */
 void session_fail(struct session *session);
 
 /** Deregisters and closes all, as NCCL does after an operation or an abort. */

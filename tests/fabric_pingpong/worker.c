@@ -74,7 +74,7 @@ static bool any_in(const struct batch *batch, enum session_state first, enum ses
 	return false;
 }
 
-/* Told to stop: says how far everything has come, for the message about a hang. */
+/* When asked to stop: says how far everything has come, for the message about a hang. */
 static void leave_details(struct batch *batch)
 {
 	char text[ACTIVITY_DETAILS_MAX];

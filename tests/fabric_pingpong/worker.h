@@ -25,7 +25,7 @@ struct worker {
 /** Starts the service thread. Returns 0 or a negative errno. */
 int worker_start(struct worker *worker);
 
-/** Tells it to stop and waits up to @timeout_ms. Returns 0, or -ETIMEDOUT: it is still running. */
+/** Asks it to stop and waits up to @timeout_ms. Returns 0, or -ETIMEDOUT: it is still running. */
 int worker_stop(struct worker *worker, int timeout_ms);
 
 #endif

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# guide.sh - what a guide tells to type, for the test that types it. To be sourced behind lib.sh.
+# guide.sh - the commands of a guide, for the test that types it. To be sourced behind lib.sh.
 
 # guide_blocks GUIDE FOLDER: writes each code block of docs/guides/GUIDE that follows a line
 # <!-- tried: REMARK --> into FOLDER/block00, block01 ..., and prints its REMARK.

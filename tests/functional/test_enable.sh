@@ -101,7 +101,7 @@ test_user() {
 	note "--user"
 }
 
-# Nobody's line is changed, and each contradiction is named.
+# No foreign line is changed, and each contradiction is named.
 test_foreign() {
 	local text said
 

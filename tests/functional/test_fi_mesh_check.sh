@@ -318,7 +318,7 @@ test_not_root() {
 	command -v nft >/dev/null || command -v iptables >/dev/null || return 0
 	chmod 755 "$OUT"
 	if ! "${user[@]}" test -x "$MESH_BUILD/fi_mesh"; then
-		note "nobody may not run $MESH_BUILD/fi_mesh: not tried"
+		note "the user nobody may not run $MESH_BUILD/fi_mesh: not tried"
 		return
 	fi
 	SAID=$(on a env "${PLUGIN[@]}" "${user[@]}" \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# test_guides.sh - what docs/guides/hardware.md tells to type works, on the triangle it tells of.
+# test_guides.sh - the commands of docs/guides/hardware.md work, on the triangle it describes.
 #
 # A block of the guide that follows a line <!-- tried: NODE... [, stays|repeats] [; needs WORD] -->
 # is typed on these nodes, in the guide's order. It "stays" in the background, or it "repeats"

@@ -123,7 +123,7 @@ pulled_once() {
 
 # --- pulled with nothing to do ------------------------------------------------------------------
 
-# pulled_idle: nobody waits, and the loss of the carrier alone shows that the cable is out.
+# pulled_idle: no request waits, and the loss of the carrier alone shows that the cable is out.
 pulled_idle() {
 	local attempt
 
@@ -268,7 +268,7 @@ idle_flap() {
 		ended $name
 		unsaid $name WARN "."
 	done
-	note "$CASE: nobody failed"
+	note "$CASE: no process failed"
 }
 
 # --- slow -------------------------------------------------------------------------------------
@@ -347,7 +347,7 @@ stopped() {
 	ended sender
 	ended receiver
 	for name in sender receiver; do unsaid $name WARN "."; done
-	note "$CASE: nobody failed"
+	note "$CASE: no process failed"
 }
 
 # --- large frames are lost ----------------------------------------------------------------------

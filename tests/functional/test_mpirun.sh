@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# test_mpirun.sh - Open MPI and MPICH start fabric_pingpong on a triangle as docs/guides/mpirun.md
-# tells to.
+# test_mpirun.sh - Open MPI and MPICH start fabric_pingpong on a triangle as in
+# docs/guides/mpirun.md.
 # seconds: 30
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")

@@ -321,7 +321,7 @@ receiver_killed() {
 	signal victim KILL
 	touch "$FAULTS/done"
 	# The failed write and the end of the control connection come at the same moment: the first
-	# that is seen is told.
+	# that is seen is reported.
 	finish 137 "lost node a \($ADDRESS\)|to node a over ba: message .* was not delivered"
 	mesh_shape b ba none
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # test_slurm.sh - a Slurm of our own, one slurmd in each node of a triangle, runs the jobs that
-# docs/guides/slurm.md tells to submit.
+# docs/guides/slurm.md describes.
 #
 # Nothing of the machine's own Slurm or munge is used or changed.
 # seconds: 15

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # test_torchrun.sh - torchrun starts the example and fabric_pingpong on a triangle as
-# docs/guides/pytorch.md tells to, on the CPU.
+# docs/guides/pytorch.md says, on the CPU.
 # seconds: 50
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")

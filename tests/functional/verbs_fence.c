@@ -8,7 +8,7 @@
  *
  * HOW: close     the registration is closed
  *      fence     it stays, but the peer is cut off
- *      cached    it is closed, and was in libfabric's cache: what happens then is only told
+ *      cached    it is closed, and was in libfabric's cache: what happens then is only printed
  *      open      nothing is taken back: the write must arrive, or the test tests nothing
  * FOLDER: both processes see it; empty at the start.
  *

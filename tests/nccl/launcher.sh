@@ -3,7 +3,7 @@
 # launcher.sh - who started this process, and which rank it is. To be sourced.
 
 # launcher_detect: sets RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT and LAUNCHER.
-# Status 1 if nobody started us as a rank; 2, with the reason on stderr, if one is missing.
+# Status 1 if no launcher started us as a rank; 2, with the reason on stderr, if one is missing.
 launcher_detect() {
 	LAUNCHER=none
 	if [[ ${RANK:-} && ${WORLD_SIZE:-} ]]; then

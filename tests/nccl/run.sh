@@ -34,7 +34,7 @@ LOGS=$MESH_BUILD/nccl/logs
 # All six tests; the last ends the ranks.
 TESTS=operations,split,repeat,two,registered
 
-# What every rank gets, whoever starts it.
+# What every rank gets, whatever starts it.
 COMMON=(NCCL_DEBUG=INFO "NCCL_DEBUG_SUBSYS=INIT,NET,ENV")
 # NCCL before 2.21 takes no path in NCCL_NET_PLUGIN.
 # NCCL 2.28.3 to 2.29.7 forget it without the reference.

@@ -226,7 +226,7 @@ static void run_call(const struct call *call)
 		received[rank][call->count - 1] ^= 1;
 		checked += wrong_on(rank, call);
 	}
-	/* Every rank that receives anything sees it, and nobody sees more. */
+	/* Every rank that receives anything sees it, and no rank sees more. */
 	assert_int_equal(checked, call->operation->pairs			    ? 1
 				  : call->operation->origin == operations[4].origin ? 1
 										    : WORLD);

@@ -45,7 +45,7 @@ pair() {
 
 listens() { echo "on b ss -Hltn 'sport = :$1' | grep -q ."; }
 
-# perftest counts cycles and asks /proc/cpuinfo how fast they are, which is not told in here.
+# perftest counts cycles and asks /proc/cpuinfo how fast they are, which is missing here.
 clock_rate_tell() {
 	printf 'processor\t: 0\ncpu MHz\t\t: %s\n' "$VM_MHZ" >/run/cpuinfo
 	busybox mount -o bind /run/cpuinfo /proc/cpuinfo || fail "cannot show the clock's rate"

@@ -139,7 +139,7 @@ rdma_count() {
 	wait_for "grep -qs counting '$log'" 60 || { cat "$log"; fail "roce_count does not start"; }
 }
 
-# rdma_count_end NIC...: ends the counting; then `rdma_counted` tells.
+# rdma_count_end NIC...: ends the counting; then `rdma_counted` prints it.
 rdma_count_end() {
 	local nic
 

@@ -4,7 +4,7 @@
  *
  * Usage: roce_count NIC
  *
- * Prints "counting", and when it is told to end (SIGTERM, SIGINT) one line for each direction:
+ * Prints "counting", and at SIGTERM or SIGINT one line for each direction:
  * how many messages of each kind began there, which is how many work requests were posted. What a
  * busy machine sends again counts once. RoCE v2 is UDP to port 4791, and behind the UDP header is
  * the base transport header with the opcode, the queue pair and the packet's sequence number

@@ -135,7 +135,7 @@ ended_after_check() {
 }
 
 # Soft-RoCE's queue pair for the connection manager does not outlive what it sends while the link is
-# down ("type GSI state ERR" in `rdma resource show qp`): no connection is made any more.
+# down ("type GSI state ERR" in `rdma resource show qp`): no further connection is made.
 link_down() {
 	both_survive "link down on the receiver's side" 'lost node b \(10\.77\.1\.2\)' \
 		'lost node a .*10\.77\.1\.1|to node a .* was not delivered' \
@@ -148,7 +148,7 @@ link_down() {
 # The kernel takes the device away when the last process that uses it has let go.
 device_delete() { rdma link delete rxe_ab & }
 
-# Nobody answers any more, but the control connection lives, and soft-RoCE repeats for ever.
+# The device no longer answers, but the control connection lives, and soft-RoCE repeats for ever.
 device_deleted() {
 	both_survive "RDMA device removed on the receiver's side" \
 		'lost node b|node b .* cut its connections .* nothing had moved there for 8 s' \
@@ -156,7 +156,7 @@ device_deleted() {
 	note "$CASE: $(grep -hE '^WARN ' "$FAULTS/other.log" | head -1)"
 }
 
-# Locked memory is limited for whoever lacks CAP_IPC_LOCK, root or not: a container is like that.
+# Locked memory is limited for a user without CAP_IPC_LOCK, root or not: a container is like that.
 registration_fails() {
 	local before
 

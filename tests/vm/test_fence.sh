@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# test_fence.sh - memory that was taken back from a peer cannot be written to any more: neither
+# test_fence.sh - memory that was taken back from a peer can no longer be written to: neither
 # when its registration was closed, nor when the peer was cut off.
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")

@@ -94,7 +94,7 @@ firewall_for_a_while() {
 	ended sender
 	ended receiver
 	FAULTS_ENV=("${env[@]}")
-	note "UDP 4791 dropped for a while, and not any more: every byte is right"
+	note "UDP 4791 dropped for a while, then passed again: every byte is right"
 }
 
 firewall_for_good() {

@@ -6,7 +6,7 @@
 # How long one command may take, in ms: emulated, on a busy machine.
 TRANSFER_MS=120000
 
-# For transfers in which nothing is to fail: nobody is lost who is only slow.
+# For transfers in which nothing is to fail: a peer that is only slow is not lost.
 # shellcheck disable=SC2034 # for the tests
 TRANSFER_PATIENT=(
 	NCCL_MESH_CONNECT_TIMEOUT=100 NCCL_MESH_ACCEPT_TIMEOUT=100 NCCL_MESH_DEAD_PEER_TIMEOUT=100

@@ -204,7 +204,7 @@ static enum fake_error cu_device(int *device, int ordinal)
 	return cudaSetDevice(ordinal);
 }
 
-/* NCCL 2.30 tells by it whether two ranks have the same GPU. */
+/* NCCL 2.30 uses it to find whether two ranks have the same GPU. */
 static enum fake_error cu_device_uuid(unsigned char *uuid, int device)
 {
 	(void)device;

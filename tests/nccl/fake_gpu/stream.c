@@ -23,7 +23,7 @@ struct fake_stream {
 	bool closing;
 };
 
-/* One cudaEventRecord: reached when its stream comes to it. Whoever waits for it holds it. */
+/* One cudaEventRecord: reached when its stream comes to it. What waits for it holds it. */
 struct record {
 	pthread_mutex_t lock; /* covers what follows */
 	pthread_cond_t changed;
@@ -368,7 +368,7 @@ FAKE_EXPORT enum fake_error cudaEventDestroy(struct fake_event *event)
 	return FAKE_OK;
 }
 
-/* A stream waits for what was recorded when it was told to wait, not for later records. */
+/* A stream waits for what was recorded when the wait was requested, not for later records. */
 FAKE_EXPORT enum fake_error cudaStreamWaitEvent(struct fake_stream *stream,
 						struct fake_event *event, unsigned int flags)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_connector.c - on verbs a send that connects may take seconds inside the provider. The fake
- * takes until the test lets it go on, and nobody else may wait for that.
+ * takes until the test lets it go on, and no other thread may wait for that.
  */
 #include <errno.h>
 #include <setjmp.h>

@@ -277,7 +277,7 @@ static void test_wait_with_room(void **state)
 	complete(domain, flow, 1000);
 	assert_int_equal(looker.turns, 2);
 	complete(domain, flow, 1000);
-	assert_int_equal(looker.turns, 2); /* it does not wait any more */
+	assert_int_equal(looker.turns, 2); /* it no longer waits */
 	mesh_flow_wait(domain, flow, &looker.waiter);
 	mesh_lock_take(&domain->lock);
 	mesh_flow_forget(domain, flow, 1000);

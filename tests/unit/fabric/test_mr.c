@@ -265,7 +265,7 @@ static void test_cache_of_verbs_only(void **state)
 	mesh_domain_close(domain);
 }
 
-/* On verbs nobody but other registrations waits while memory is pinned; on tcp a table changes. */
+/* On verbs only other registrations wait while memory is pinned; on tcp a table changes. */
 static void test_traffic_goes_on(void **state)
 {
 	static const enum mesh_provider_id providers[] = {MESH_PROVIDER_VERBS_RXM,

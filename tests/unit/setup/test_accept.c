@@ -366,12 +366,12 @@ static void given_up(struct mesh_listener *listener)
 {
 	uint64_t deadline = mesh_clock_ms() + LIMIT_MS;
 	struct mesh_process *process = listener->net->process;
-	bool told = false;
+	bool gave_up = false;
 
-	while (!told) {
+	while (!gave_up) {
 		assert_true(mesh_clock_ms() < deadline);
 		mesh_lock_take(&process->lock);
-		told = listener->wait.gave_up;
+		gave_up = listener->wait.gave_up;
 		mesh_lock_release(&process->lock);
 	}
 	mesh_lock_take(&process->lock);

@@ -117,7 +117,7 @@ static void test_no_connection(void **state)
 	close(pair[1]);
 }
 
-/* What the kernel met without ending the connection; it tells once. */
+/* What the kernel met without ending the connection; it is reported once. */
 static void test_error(void **state)
 {
 	int pair[2];

@@ -54,7 +54,7 @@ static void test_frames_come_over_each_path(void **state)
 	assert_int_equal(fixture_sent(MESH_MESSAGE_GRANT), 1);
 	for (i = 0; i < 2; i++) {
 		mesh_lock_take(&fixture.setup.process.lock);
-		frame.comm.to_comm = comm_path(comm, i).sink->id + 1; /* nobody's */
+		frame.comm.to_comm = comm_path(comm, i).sink->id + 1; /* of no comm */
 		mesh_comm_frame_handle(&fixture.peers[i], &frame);
 		assert_int_equal(fixture_sent(MESH_MESSAGE_GRANT), 1 + i);
 		frame.comm.to_comm = comm_path(comm, i).sink->id;
@@ -332,7 +332,7 @@ static void test_receiver_answers(void **state)
 	assert_int_equal(frame.have.complete, 0);
 	assert_true(frame.have.arrived[0] == 1 << 2);
 	assert_true(frame.have.arrived[1] == 1 << 1);
-	/* What is later than the fence finds nobody. */
+	/* What arrives after the fence finds no comm. */
 	immediate = mesh_immediate_encode(&(struct mesh_immediate){
 		.comm = comm_path(comm, 1).sink->id, .segment = 3, .last = true});
 	fake_deliver_immediate(immediate);

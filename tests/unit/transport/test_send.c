@@ -421,7 +421,7 @@ static void test_full_for_all_that_follow(void **state)
 }
 
 /*
- * The provider of tcp copies what is posted, and nobody else gets at it meanwhile. However much
+ * The provider of tcp copies what is posted, and no other thread gets at it meanwhile. However much
  * eight comms have to send, they let go after a piece, and take turns.
  */
 static void test_copies_in_pieces(void **state)

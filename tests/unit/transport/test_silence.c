@@ -236,7 +236,7 @@ static void test_silent_nic(void **state)
 	receiver = fixture_comm_open(false);
 	write_is_old(2);
 	links_tick(now);
-	assert_int_equal(link->silent_ms, now); /* whoever was stopped has not polled yet */
+	assert_int_equal(link->silent_ms, now); /* a process that was stopped has not polled yet */
 	links_tick(now + 1000);
 	assert_int_equal(peer->state, MESH_PEER_UP);
 	fixture_poll();
@@ -257,7 +257,7 @@ static void test_silent_nic(void **state)
 	fixture_comm_close(comm);
 }
 
-/* Whoever was stopped for long polls first. */
+/* A process that was stopped for long polls first. */
 static void test_silence_without_polls(void **state)
 {
 	uint64_t now = START_MS + 600;
