@@ -26,7 +26,7 @@ static bool has_plugin(const char *folder)
 bool own_plugin_folder(bool installed, char *folder)
 {
 	/* From the program's folder; Debian's packages install into the second one. */
-	static const char *const places[] = {"", "../lib/" MULTIARCH, "../lib", "../lib64"};
+	static const char *const places[] = {"", ("../lib/" MULTIARCH), "../lib", "../lib64"};
 	char program[PATH_MAX], place[PATH_MAX], found[PATH_MAX];
 	ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
 	char *slash;

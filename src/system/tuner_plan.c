@@ -15,14 +15,16 @@
 
 static void graph_load(const char *path, struct mesh_plan_graph *graph)
 {
-	char *text = malloc(PLAN_FILE_MAX);
-	struct mesh_sysfs root;
+	const char *name = strrchr(path, '/') + 1; /* it begins with one */
+	char *folder = strndup(path, (size_t)(name - path)), *text = malloc(PLAN_FILE_MAX);
+	struct mesh_sysfs root = {.fd = -1};
 	int ret, line = 0;
 
-	ret = mesh_sysfs_open("/", &root);
+	ret = folder && text ? mesh_sysfs_open(folder, &root) : -ENOMEM;
 	if (!ret)
-		ret = text ? mesh_sysfs_read(&root, text, PLAN_FILE_MAX, "%s", path + 1) : -ENOMEM;
+		ret = mesh_sysfs_read(&root, text, PLAN_FILE_MAX, "%s", name);
 	mesh_sysfs_close(&root);
+	free(folder);
 	if (ret)
 		mesh_warn("NCCL_MESH_PLAN: cannot read %s: %s; going on without a plan, with which "
 			  "nodes that have it refuse to connect",
