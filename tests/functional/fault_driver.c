@@ -80,7 +80,7 @@ static int command_await(struct driver *d, int argc, char **argv)
 	return OUTCOME_OK;
 }
 
-/* fork FILE: a child that does nothing with what it has from us, until there is such a file. */
+/* fork FILE: a child that keeps what it inherited, and does nothing until FILE exists. */
 static int command_fork(struct driver *d, int argc, char **argv)
 {
 	pid_t child = fork();
@@ -138,7 +138,7 @@ static const struct command {
 	{"release", 1, command_release},
 	{"forge", 5, command_forge},
 	{"noise", 5, command_noise},
-	{"shown-out", 2, command_shown_out},
+	{"disconnected", 2, command_disconnected},
 	{"hush", 1, command_hush},
 	{"limit", 2, command_limit},
 	{"die", 1, command_die},
@@ -243,7 +243,7 @@ static bool line_read(struct line *line, struct driver *d, FILE *script)
 	return true;
 }
 
-/* Waits for its end, at most @limit_ms if that is not 0. True if it ended well. */
+/* Waits until the thread ends, at most @limit_ms if that is not 0. True if it ended well. */
 static bool worker_join(struct worker *worker, uint64_t limit_ms)
 {
 	uint64_t started = clock_ms(), ms;
@@ -269,7 +269,7 @@ static bool worker_line(struct worker *workers, struct line *line, bool *bad)
 		return true;
 	}
 	worker->line = *line;
-	/* The words lie in the copy now. */
+	/* The words point into the copy. */
 	for (i = 0; i < line->num_words; i++)
 		worker->line.words[i] = worker->line.text + (line->words[i] - line->text);
 	worker->line.first = 2;

@@ -84,7 +84,7 @@ mesh_init() {
 	mesh_remove_leftovers
 }
 
-# Namespaces of scripts that were killed: their pid lives no more.
+# Namespaces of scripts that were killed: no process has their pid.
 mesh_leftovers() {
 	local name pid
 
@@ -344,9 +344,10 @@ mesh_plug() {
 # mesh_bytes NODE NIC tx|rx: the interface's byte counter.
 mesh_bytes() { on "$1" cat "/sys/class/net/$2/statistics/$3_bytes"; }
 
-# core_share: percent of a core, of the busiest one, that a process gets which yields whenever it
-# has nothing to do, as fabric_pingpong does: one that only spins gets 98 % beside a job at nice 19,
-# and one that yields gets 2 %. Where it is little, a figure that is too low says nothing.
+# core_share: percent of a core, of the busiest one, that a process gets if it yields whenever it
+# has nothing to do, as fabric_pingpong does: beside a job at nice 19 a process that only spins gets
+# 98 %, and one that yields gets 2 %. If the share is small, a figure below its bound proves
+# nothing.
 core_share() {
 	python3 - <<-'END'
 		import os, time

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_close_asleep.sh - closing with writes on their way to a peer whose process lives and whose
 # NCCL does not poll takes what those bytes take, and no timeout; no peer is cut off, and another
-# connection between the same two processes loses nothing. With a process that stands still, all
+# connection between the same two processes loses nothing. With a process that is stopped, all
 # connections together wait once.
 # seconds: 45
 set -u
@@ -16,7 +16,7 @@ PATIENT=("${FAULTS_ENV[@]}" "NCCL_MESH_DEAD_PEER_TIMEOUT=30")
 # What is in flight, 30 MB and less, takes up to 1.2 s at 200 Mbit/s; the rest is for a loaded
 # machine.
 BOUND=8000
-# The engine looks after the domains for a second after NCCL's last poll.
+# The engine polls the domains for a second after NCCL's last poll.
 ASLEEP=1500
 
 # show NAME: how long each end took, for the reader of the log.
@@ -135,7 +135,7 @@ receiver_closes() {
 	finish receiver
 }
 
-# Four connections and their memory, given back while the peer's process stands still: two at the
+# Four connections and their memory, given back while the peer's process is stopped: two at the
 # same time, the second one half of the timeout later, and then the others. One timeout is all.
 peer_stopped() {
 	local FAULTS_ENV=("${FAULTS_ENV[@]}" "NCCL_MESH_DEAD_PEER_TIMEOUT=8")

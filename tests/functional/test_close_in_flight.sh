@@ -200,8 +200,9 @@ finalize_only() {
 	finish
 }
 
-# Ten times, in a process that is connected with itself: nothing is kept of what was left open.
-# What the C library keeps in an arena of a thread that has ended is no leak: there is one arena.
+# Ten times, in a process that is connected with itself: the process keeps nothing of what was left
+# open. What the C library keeps in an arena of a thread that has ended is no leak: there is one
+# arena.
 left_open_is_freed() {
 	local i
 

@@ -92,7 +92,7 @@ queue_full() {
 	finish "refused a connection: it is out of memory or connections"
 }
 
-# --- one that comes, sends and goes before the listener's NCCL has looked ------------------------
+# --- a connection that is made, used and closed before the listener's NCCL calls accept ----------
 
 left_again() {
 	begin
@@ -137,14 +137,14 @@ left_again() {
 	note "left_again: both connections were handed over, with what was sent on them"
 }
 
-# --- what TCP lets through and the fabric does not -----------------------------------------------
+# --- the control connection is made, and the provider's is blocked -------------------------------
 
 fabric_port_dropped() {
 	local attempts port
 
 	begin
-	# When the way is free again the kernel may be many seconds from its next SYN for what the
-	# provider keeps of the attempts before: each waits longer than the last.
+	# After the port is opened again, many seconds may pass before the kernel's next SYN for the
+	# provider's earlier attempts, because each of its waits is longer than the last.
 	local FAULTS_ENV=(
 		"NCCL_MESH_CONNECT_TIMEOUT=8" "NCCL_MESH_ACCEPT_TIMEOUT=90"
 		"NCCL_MESH_DEAD_PEER_TIMEOUT=3"
@@ -171,7 +171,7 @@ fabric_port_dropped() {
 	block "$port"
 	touch "$FAULTS/blocked"
 	arrives "done"
-	# One attempt each three seconds: an error of the one before ends none.
+	# One attempt every three seconds: an error of an earlier attempt ends none.
 	attempts=$(grep -c '^INFO .*the connection with node a .* ended' "$FAULTS/listener.log")
 	((attempts <= 3)) || faults_show "$attempts attempts in 8 s"
 	wait_for "rests connector" 60 || faults_show "the connector's engine does not rest"
@@ -181,7 +181,7 @@ fabric_port_dropped() {
 	finish "gave up connecting.* does not answer on port $port: does a firewall drop"
 }
 
-# --- two connections at once, of which one comes too late ----------------------------------------
+# --- two connections at once, one of which is made too late --------------------------------------
 
 anothers_cookie() {
 	begin

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# test_cut_others.sh - a connection that is closed while the peer's process stands still is cut off,
+# test_cut_others.sh - a connection that is closed while the peer's process is stopped is cut off,
 # and with it what lies in the provider's socket: messages of other connections that count as sent.
 # Both ends of those fail at once, in words, also at the process that goes on later.
 # seconds: 10

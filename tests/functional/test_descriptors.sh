@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# test_descriptors.sh - no file descriptors left: an error in words, and all is well once there are
-# some again. Many connections one after the other leak neither descriptors nor memory.
+# test_descriptors.sh - no file descriptors left: an error in words, and the plugin works once there
+# are some again. Many connections one after the other leak neither descriptors nor memory.
 # seconds: 30
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")

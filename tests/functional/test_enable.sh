@@ -88,7 +88,7 @@ test_by_name() {
 	note "by name, for NCCL and RCCL of any version"
 }
 
-# The user's file goes before the system's.
+# The user's file takes precedence over the system's.
 test_user() {
 	etc_make
 	printf 'NCCL_NET_PLUGIN=other\n' >"$ETC/nccl.conf"
@@ -118,7 +118,7 @@ test_foreign() {
 	inside "$FI_MESH" enable >/dev/null || fail enable
 	[[ -L $ETC/nccl.conf ]] || fail "the link is gone"
 	opens "$MESH_BUILD/libnccl-net-mesh.so"
-	# The environment goes first, and is named.
+	# The environment takes precedence, and is named.
 	said=$(inside env NCCL_NET_PLUGIN=none "$FI_MESH" enable) || fail "$said"
 	[[ $said == *"But the environment has NCCL_NET_PLUGIN=none"* ]] || fail "$said"
 	said=$(inside env NCCL_NET_PLUGIN=none "$FI_MESH" check --only environment 2>&1)

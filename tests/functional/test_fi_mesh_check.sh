@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# test_fi_mesh_check.sh - breaks what `fi_mesh check` looks at, one thing at a time, and reads the
-# sentence; mends it with the very command that was printed, and reads that nothing is said.
+# test_fi_mesh_check.sh - breaks what `fi_mesh check` checks, one thing at a time, and expects the
+# message; fixes it with the printed command, and expects no message.
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/lib.sh
@@ -90,7 +90,7 @@ test_no_nic() {
 	says z libfabric fail 'no NIC of this node can carry the mesh'
 }
 
-# The 17th NIC is not used, and said so; test_no_nic has made z.
+# The check reports that the 17th NIC is not used. test_no_nic has made node z.
 test_many_nics() {
 	local i
 
@@ -191,7 +191,7 @@ test_shared_subnet() {
 	silent x shared-subnet
 	check y shared-subnet
 	fixes y
-	on x ping -c 1 -W 20 -I 10.77.50.3 10.77.50.4 >/dev/null || fail "mended, but no answer"
+	on x ping -c 1 -W 20 -I 10.77.50.3 10.77.50.4 >/dev/null || fail "fixed, but no answer"
 	mesh_addresses x x0 fd77:50::1/64
 	mesh_addresses x x1 fd77:50::3/64
 	says x shared-subnet fail 'fd77:50::[13] leaves by'
@@ -441,7 +441,7 @@ test_waiting() {
 	wait_for "! kill -0 $pid 2>/dev/null" 60 || fail "nft runs on"
 	wait "$MESH_SPAWNED"
 	[[ $? == 130 ]] || fail "Ctrl-C did not end it"
-	# There is no message to wait if no user sees it.
+	# The message that asks to wait is printed on a terminal only.
 	mesh_spawn a "$OUT/pty" env PATH="$slow:$PATH" "$MESH_BUILD/fi_mesh" check --only firewall
 	wait "$MESH_SPAWNED"
 	! grep -q checking "$OUT/pty" || fail "progress in a file: $(cat "$OUT/pty")"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# test_four_nodes.sh - four nodes, three NICs each, fully meshed: random cablings, all right.
+# test_four_nodes.sh - four nodes, three NICs each, fully meshed: every random cabling works.
 #
 # A cabling says which NIC of each node goes to which neighbour, and which subnet each cable has.
 # NICs stay; a namespace with bridges is the patch panel that they are moved on. MESH_SEED repeats

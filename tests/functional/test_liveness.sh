@@ -106,7 +106,7 @@ pulled_once() {
 		finalize 0
 	END
 	arrives go
-	await_ms 700 # in the middle of the transfer, whatever was asked before
+	await_ms 700 # in the middle of the transfer, between two probes or not
 	"$2" a $AB
 	touch "$FAULTS/down"
 	ended sender

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_lost_message.sh - the provider's connection is reset between two living processes.
 #
-# libfabric connects anew and says nothing of what was lost. Either every byte arrives all the same,
+# libfabric reconnects and does not report what was lost. Either every byte arrives all the same,
 # or the run ends with an error in words, within a bounded time: never a hang, never a wrong byte.
 set -u
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

@@ -87,7 +87,7 @@ instead_of_loopback() {
 	for node in a b; do ip -n "$(mesh_ns $node)" link set mgmt0 up; done
 }
 
-# The NIC does not exist at init.
+# The NIC is created after init.
 hot_plugged() {
 	joins "hot-plugged" first ay by mesh_link a ay 10.77.8.1/24 b by 10.77.8.2/24
 	ip -n "$(mesh_ns a)" link del ay

@@ -26,7 +26,7 @@ noise() {
 		touch $FAULTS/noise-$port
 		await $FAULTS/hush
 		limit 15000
-		shown-out $count
+		disconnected $count
 		hush
 		touch $FAULTS/hushed-$port
 	END
@@ -112,8 +112,9 @@ mesh_up triangle
 # The plugin disconnects the silent ones after 10 s (SILENCE_MS in peer.c).
 try control $((6 * EACH)) random half oversize version nothing header
 try endpoint 0 random half
-# libfabric 1.17 keeps the socket of who connects to its port and leaves without a word: it looks at
-# errno where recv() returned 0 (xnet_cm.c), which is EAGAIN from another socket by then.
+# libfabric 1.17 keeps the socket of a client that connects to its port and disconnects without
+# sending: it reads errno where recv() returned 0 (xnet_cm.c), which is EAGAIN from another socket
+# by then.
 LEAK=$EACH
 try endpoint 0 nothing
 # Each of these may hold up the provider for 250 ms (HANDSHAKE_LIMIT_US in provider_sockets.c).

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# test_peer_check.sh - `fi_mesh check --peer` and `fi_mesh serve`: a mesh that is well, and one
-# after the other what people get wrong, each with the sentence that says so.
+# test_peer_check.sh - `fi_mesh check --peer` and `fi_mesh serve`: a mesh without faults, and then
+# the usual mistakes one by one, each with the message that names it.
 set -u
 . "$(dirname "$0")/lib.sh"
 mesh_init
@@ -97,7 +97,7 @@ all_is_well() {
 	PY
 }
 
-# Any address will do, also one that looks the same on every cable: c's second one leads there.
+# Any address is accepted, also one that looks the same on every cable: c's second one leads there.
 link_local_address() {
 	local addr
 

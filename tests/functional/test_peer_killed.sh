@@ -16,7 +16,7 @@ DEAD=3 # seconds; NCCL_MESH_DEAD_PEER_TIMEOUT in faults.sh
 LOST=$((DEAD * 1000 + 9000)) # ms within which the survivor must know
 AT_ONCE=10000 # ms, where the end of a process decides, not a timeout of $PATIENT
 
-# For bystanders, and for cases in which no timeout is to tell.
+# For bystanders, and for cases that no timeout may end.
 PATIENT=(
 	NCCL_MESH_CONNECT_TIMEOUT=60 NCCL_MESH_ACCEPT_TIMEOUT=60 NCCL_MESH_DEAD_PEER_TIMEOUT=30
 )
@@ -223,7 +223,7 @@ killed_as_connector() {
 	END
 	ended victim 137
 	touch "$FAULTS/go"
-	# Its engine may have got further than its call: then a connector was there, and left.
+	# The victim's engine may be ahead of its call: then a connector was there and has left.
 	local came="no rank connected|began to connect|was connecting"
 	finish 137 "($came) .*the listener on 10\.77\.1\.2/24"
 }
@@ -350,7 +350,7 @@ stopped_during_close() {
 
 # --- the cable ----------------------------------------------------------------------------------
 
-# The bystander on a shares the cable, so it goes as well: only c must not notice.
+# The bystander on a shares the cable, so it is lost as well: only c must not notice.
 link_down() {
 	begin "link down on the peer's side"
 	victim_connects <<-END

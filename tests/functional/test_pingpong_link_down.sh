@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# test_pingpong_link_down.sh - a link that goes down before its pair's turn: fabric_pingpong says
-# that this pair failed, and the plugin's reason, not the name of another NIC and "ok".
+# test_pingpong_link_down.sh - a link that goes down before its pair's turn: fabric_pingpong reports
+# that this pair failed, with the plugin's reason, and not another NIC and "ok".
 # seconds: 15
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_plan_nm.sh - NetworkManager's library takes the keyfiles that `fi_mesh plan` writes.
 #
-# The library alone is asked: the daemon would take over the network of the machine.
+# The test uses the library only: the daemon would take over the machine's network.
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/lib.sh

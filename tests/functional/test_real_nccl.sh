@@ -114,7 +114,7 @@ k4() {
 	note "k4: $ways of 12 ways, each by its own cable"
 }
 
-# Receives are posted and then a rank is gone: NCCL hears of it through the plugin.
+# Receives are posted and then a rank ends: NCCL learns of it from the plugin.
 death() {
 	local SETTINGS=(NCCL_RUNTIME_CONNECT=0 NCCL_MAX_NCHANNELS=4)
 

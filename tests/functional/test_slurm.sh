@@ -45,7 +45,7 @@ write_configuration() {
 start_slurm() {
 	local node
 
-	# It would rather not have its files in folders that others may write to.
+	# --force: munged otherwise refuses folders that others may write to.
 	mesh_spawn mgmt "$OUT/munged.log" "$NAMED" munged --foreground --force --syslog \
 		--socket="$OUT/munge.socket" --key-file="$OUT/munge.key" \
 		--pid-file="$OUT/munge.pid" --seed-file="$OUT/munge.seed"

@@ -4,10 +4,10 @@
 # alone: measures
 #
 # A shaped cable (tbf) is a limit that the noise of the machine does not lift: the best of several
-# rounds counts on either side, and one will do when it reaches what is wanted. Where CPU is short,
-# ENOUGH of that passes, with a word: a cable that is left idle, or a split that forgets the rates,
-# is far below. Where even that is not reached, the same with cables half as fast, and half of
-# those; and where no try had half of each core to itself, a skip.
+# rounds counts on either side, and one round is enough if it reaches the wanted rate. If CPU is
+# short, ENOUGH of that passes, with a message: a cable that is left idle, or a split that ignores
+# the rates, is far below. If even that is not reached, the test is repeated with cables half as
+# fast, and half of those; if no try had half of each core to itself, the test is skipped.
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/lib.sh

@@ -3,9 +3,9 @@
 # test_striping_drop.sh - one of two cables drops to a tenth of its rate in mid-run: a second
 # later both together carry what they can, and when it is back it is used again.
 #
-# Where CPU is short the bounds are not reached. Then it is tried again, ENOUGH of them will do, and
-# the cables are slower: a cable that is forgotten, or holds up the other, is far below. Where no
-# try had half of each core to itself, a skip.
+# If CPU is short, the bounds are not reached. The test is then repeated with slower cables, and
+# ENOUGH of the bounds passes: a cable that is left idle, or delays the other, is far below. If no
+# try had half of each core to itself, the test is skipped.
 # alone: measures
 # seconds: 30
 set -u

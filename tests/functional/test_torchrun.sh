@@ -53,7 +53,7 @@ on_all "$OUT/block01"
 grep -qE '1048576 +[0-9.]+ +[0-9.]+$' "$OUT/block01.n1" ||
 	{ cat "$OUT/block01.n1"; fail "no line for 1 MiB"; }
 note "the example on the CPU: $(grep -o 'PyTorch.*' "$OUT/block01.n1")"
-# Kubeflow's TrainJob says it in variables alone.
+# Kubeflow's TrainJob passes it in variables only.
 cat >"$OUT/trainjob" <<-EOF
 	export PET_NNODES=3 PET_NPROC_PER_NODE=1 PET_NODE_RANK=\$NODE_RANK
 	export PET_MASTER_ADDR=n1 PET_MASTER_PORT=29400

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# test_two_cables.sh - two cables between two nodes: both are used; one that is no good is left.
+# test_two_cables.sh - two cables between two nodes: both are used; one that cannot be used is left
+# out.
 # seconds: 25
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
@@ -25,7 +26,7 @@ remember() {
 }
 sent_since() { echo $(($(bytes_sent a "$1") - BEFORE[$1])); }
 
-# silent RUN NIC: nothing to speak of went there.
+# silent RUN NIC: the NIC has sent almost nothing.
 silent() {
 	local bytes
 
@@ -94,8 +95,8 @@ test_one_switch() {
 	note "two NICs of each node on one switch: right, off the management network"
 }
 
-# good_used RUN WORDS: with a second NIC "bad" that is no good, every dev takes the other, and the
-# log has the words.
+# good_used RUN WORDS: with a second NIC "bad" that cannot be used, every dev takes the other, and
+# the log has the words.
 good_used() {
 	local run=$1 dev
 

@@ -7,7 +7,7 @@
 
 #include "driver.h"
 
-/* Between two calls of connect or accept. NCCL does not pause; two CPUs need it. */
+/* Pause between two calls of connect or accept. NCCL has none; on two CPUs the peer needs it. */
 #define RETRY_US 200
 
 __attribute__((format(printf, 5, 6))) static void log_line(enum nccl_level level,
@@ -122,7 +122,7 @@ static int command_connect(struct driver *d, int argc, char **argv)
 	return connect_try(d, slot(argv[1]), argv[2], UINT64_MAX);
 }
 
-/* connect-again C FILE: as connect, and anew when that fails, until one succeeds. */
+/* connect-again C FILE: as connect, but repeated until one succeeds. */
 static int command_connect_again(struct driver *d, int argc, char **argv)
 {
 	uint64_t deadline = clock_ms() + d->limit_ms;
@@ -136,7 +136,7 @@ static int command_connect_again(struct driver *d, int argc, char **argv)
 	return outcome;
 }
 
-/* connect-calls C FILE N: begins to connect, and leaves off if it is not there after N calls. */
+/* connect-calls C FILE N: begins to connect, and stops if there is no comm after N calls. */
 static int command_connect_calls(struct driver *d, int argc, char **argv)
 {
 	int outcome = connect_try(d, slot(argv[1]), argv[2], number(argv[3]));
@@ -171,7 +171,7 @@ static int command_close_listen(struct driver *d, int argc, char **argv)
 	return d->net->close_listen(d->listeners[slot(argv[1])]);
 }
 
-/* close C: also a comm that never came to be, as NCCL does. */
+/* close C: also a comm that was never made, as NCCL does. */
 static int command_close(struct driver *d, int argc, char **argv)
 {
 	struct comm *comm = &d->comms[slot(argv[1])];

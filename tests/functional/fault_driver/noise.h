@@ -146,15 +146,15 @@ static int command_noise(struct driver *d, int argc, char **argv)
 			return wrong("stranger %" PRIu64 " cannot connect: %s", i, strerror(-fd));
 		d->strangers[d->num_strangers++] = fd;
 		size = stranger_words(argv[3], (int)i, bytes, sizeof(bytes));
-		/* The plugin may have hung up by now; that is its right. */
+		/* The plugin may have disconnected by now, and is allowed to. */
 		if (size && send(fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 			continue;
 	}
 	return OUTCOME_OK;
 }
 
-/* shown-out COUNT: waits until the plugin has disconnected so many unknown clients. */
-static int command_shown_out(struct driver *d, int argc, char **argv)
+/* disconnected COUNT: waits until the plugin has disconnected so many unknown clients. */
+static int command_disconnected(struct driver *d, int argc, char **argv)
 {
 	uint64_t deadline = clock_ms() + d->limit_ms;
 	struct pollfd poller;

@@ -57,7 +57,7 @@ static int unit_look(const struct watch *watch, size_t unit)
 	}
 	/*
 	 * The GPU loads the line as a whole. Here it keeps the data in this CPU's cache, so that
-	 * the writer's stores take their time, and one that is out of order can be seen.
+	 * the writer's stores are slow, and one that is out of order can be seen.
 	 */
 	for (i = 0; i < LINE_WORDS - 1; i += LINE_WORDS / 4)
 		(void)*(const volatile uint64_t *)(line + i);
@@ -97,7 +97,10 @@ static void *watch_main(void *arg)
 			break;
 		default:
 			unit = (i++ * 7919) % watch->num_units;
-			/* Until the last one is there, every one is looked at again and again. */
+			/*
+			 * The thread reads every unit again and again until the last one has
+			 * arrived.
+			 */
 			watch_look(watch, unit);
 			if (unit_look(watch, watch->num_units - 1))
 				left = 0;

@@ -13,8 +13,8 @@
 #define DEPTH_MAX 8
 
 /*
- * NCCL's thread polls without a pause. Here that lasts as long as a message that nothing holds up,
- * then others get the CPU: processes of several tests share two.
+ * NCCL's thread polls without a pause. Here it does so for as long as an undelayed message takes,
+ * and then yields: the processes of several tests share two CPUs.
  */
 #define SPIN_MS 1
 #define NAP_US 200
@@ -71,8 +71,8 @@ static int command_poison(struct driver *d, int argc, char **argv)
 }
 
 /*
- * Bytes of poison, by looking at one of @stride and taking the others for the same. Looks at memory
- * that may be written meanwhile: a race by design.
+ * Counts the bytes of poison from a sample of one byte in @stride. Reads memory that may be written
+ * meanwhile: a race by design.
  */
 __attribute__((no_sanitize_thread)) static size_t poison_count(const struct buffer *buffer,
 							       size_t stride)
@@ -347,7 +347,7 @@ static int command_transfer(struct driver *d, int argc, char **argv)
 
 /*
  * stream M SIZE FILE SEED: as transfer, until FILE appears at the sender, which then sends an
- * empty message. One message at a time: a calm bystander.
+ * empty message. One message at a time.
  */
 static int command_stream(struct driver *d, int argc, char **argv)
 {
