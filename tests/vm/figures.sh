@@ -5,8 +5,8 @@
 #	tests/vm/run tests/vm/figures.sh
 #
 # One link, and on it in turn: perftest's RDMA writes (verbs alone), fabric_raw's RDMA writes
-# (libfabric alone), fi_pingpong, and the plugin. An emulated device is no measure of speed: only
-# the ratios say something, and those little on a busy machine. FIGURES_ROUNDS rounds (default 3),
+# (libfabric alone), fi_pingpong, and the plugin. An emulated device's speed means nothing: only the
+# ratios count, and on a busy machine they vary much. FIGURES_ROUNDS rounds (default 3),
 # interleaved, of which the median counts.
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
@@ -39,7 +39,7 @@ pair() {
 	wait_for "$ready" 60 || fail "$log: the server does not start"
 	on a timeout 100 "$@" >"$OUT/$log.client" 2>"$OUT/$log.errors" ||
 		{ cat "$OUT/$log".*; fail "$log"; }
-	# The figures are there: how the server ends is not our subject.
+	# The figures are complete: the server's exit status does not matter.
 	wait "$pid" || note "$log: the server ended with status $?" >&2
 }
 

@@ -12,7 +12,7 @@
 # sleeping process in each node holds its namespaces.
 
 RDMA_HERE=$(dirname "${BASH_SOURCE[0]}")
-# Times in tests of faults: everything is emulated.
+# Longer times for tests of faults, because everything is emulated.
 # shellcheck disable=SC2034 # faults.sh's
 FAULTS_SLOW=3
 # shellcheck disable=SC2034 # faults.sh's
@@ -32,7 +32,8 @@ RANKS_TIMEOUT=600
 RDMA_HOLDERS=/run/rdma # <node>.pid: the process that holds a node's namespaces
 SYSFS_RDMA=/sys/class/infiniband
 
-# As lib.sh's, with a fork in each round: in here bash learns only then that a child has ended.
+# As lib.sh's, with a fork in each round: in the virtual machine bash learns only then that a child
+# has ended.
 wait_for() {
 	local deadline=$((SECONDS + ${2:-10}))
 

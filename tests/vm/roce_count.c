@@ -28,7 +28,7 @@
 #include <linux/if_packet.h>
 
 #define ROCE_PORT 4791
-/* Of every packet we only want the headers. */
+/* Only the headers of each packet are read. */
 #define SNAP_BYTES 96
 #define RECEIVE_BUFFER_BYTES (64 << 20)
 /* Behind Ethernet, IP and UDP. */
@@ -101,8 +101,8 @@ static int failed(const char *what)
 }
 
 /*
- * UDP to ROCE_PORT, over IPv4 without options or IPv6 without extension headers. What is in the
- * middle of a message is left out, or a busy machine misses packets.
+ * UDP to ROCE_PORT, over IPv4 without options or IPv6 without extension headers. Packets in the
+ * middle of a message are left out, because a busy machine would miss packets.
  */
 static int filter_attach(int fd)
 {
@@ -218,7 +218,7 @@ static void counts_print(const char *direction, const struct counts *counts)
 	printf(" immediates %llu\n", (unsigned long long)counts->immediates);
 }
 
-/* A count that missed packets is no count. */
+/* A count that missed packets is not valid. */
 static int dropped_check(int fd)
 {
 	struct tpacket_stats stats;

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# test_faults.sh - over verbs: a peer dies in mid-transfer, a link goes, a device goes, memory
-# cannot be registered. Each is an error in words and in bounded time, and leaves no RDMA object.
+# test_faults.sh - over verbs: a peer dies in mid-transfer, a link goes down, a device disappears,
+# memory cannot be registered. Each is an error in words and in bounded time, and leaves no RDMA
+# object.
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/faults.sh
@@ -9,7 +10,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/vm/rdma.sh
 . "$here/rdma.sh"
 
-# Until a peer that went without a word counts as lost, and a close has waited for as long again:
+# Until a peer that ended silently counts as lost, and a close has waited for as long again:
 # three times this is more than twice FAULTS_ENV's 8 s and a probe.
 LOST=9000
 
@@ -21,7 +22,7 @@ begin() {
 	rm -f "$FAULTS"/{handle,go,broken,closed,checked}
 }
 
-# The processes are gone, and all that they had made.
+# The processes have ended, and all that they made is freed.
 finish() {
 	wait_for "[[ \$(rdma_objects) == '$OBJECTS' ]]" 60 ||
 		fail "$CASE: RDMA objects are left: $(rdma_objects), before: $OBJECTS"
@@ -145,7 +146,7 @@ link_down() {
 	rdma_device_renew a ab
 }
 
-# The kernel takes the device away when the last process that uses it has let go.
+# The kernel removes the device when the last process that uses it has closed it.
 device_delete() { rdma link delete rxe_ab & }
 
 # The device no longer answers, but the control connection lives, and soft-RoCE repeats for ever.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# test_network.sh - a network that is not as RDMA wants it: loss, delay, a firewall, other MTUs.
+# test_network.sh - a network that is not as RDMA needs it: loss, delay, a firewall, other MTUs.
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/faults.sh
@@ -26,7 +26,7 @@ firewall() {
 		fail "tc filter"
 }
 
-# Losses that the devices saw and made good.
+# Losses that the devices saw and repaired.
 repaired() {
 	local nic sum=0 name
 
@@ -76,8 +76,8 @@ firewall_from_the_start() {
 }
 
 # A device repeats what is not answered. Hardware gives up after seven times; soft-RoCE, asked for
-# seven as libfabric does, never: so it goes on when the packets pass again, before the plugin's own
-# deadline.
+# seven as libfabric does, never: so the transfer goes on when the packets pass again, before the
+# plugin's own deadline.
 firewall_for_a_while() {
 	local repeats env=("${FAULTS_ENV[@]}")
 

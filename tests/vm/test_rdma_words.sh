@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# test_rdma_words.sh - what goes wrong with RDMA is said in words, and in time.
+# test_rdma_words.sh - what goes wrong with RDMA is reported in words, and in time.
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/lib.sh
@@ -24,12 +24,12 @@ drop_roce() {
 			match ip dport 4791 0xffff flowid 1:3" || fail "cannot drop packets"
 }
 
-# A container that was given no /dev/infiniband: TCP takes over, and why is said.
+# A container that was given no /dev/infiniband: TCP is used instead, and the log says why.
 on b busybox mv /dev/infiniband/rdma_cm /dev/infiniband/hidden 2>/dev/null ||
 	fail "cannot hide rdma_cm"
 on b "$MESH_BUILD/fi_mesh" nics >"$OUT/no_rdma_cm" 2>&1
 grep -q '/dev/infiniband/rdma_cm cannot be opened' "$OUT/no_rdma_cm" ||
-	{ cat "$OUT/no_rdma_cm"; fail "nothing is said of rdma_cm"; }
+	{ cat "$OUT/no_rdma_cm"; fail "no message about rdma_cm"; }
 on b busybox mv /dev/infiniband/hidden /dev/infiniband/rdma_cm
 note "no rdma_cm: said"
 
@@ -39,7 +39,7 @@ on b bash -c 'ulimit -l 256; exec timeout 10 setpriv --bounding-set -ipc_lock \
 	--inh-caps -ipc_lock "$@"' - "$MESH_BUILD/functional/verbs_fence" \
 	receiver ba 10.77.1.2/24 rxe_ba "$OUT" close >"$OUT/memlock" 2>&1
 grep -q 'may lock only 256 KiB' "$OUT/memlock" ||
-	{ cat "$OUT/memlock"; fail "nothing is said of memlock"; }
+	{ cat "$OUT/memlock"; fail "no message about memlock"; }
 note "memlock: said"
 
 # A firewall that lets TCP pass.

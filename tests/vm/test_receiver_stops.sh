@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# test_receiver_stops.sh - a receiver that does not look at its NIC for seconds: the sender waits
+# test_receiver_stops.sh - a receiver that does not poll its NIC for seconds: the sender waits
 # for credits, and never makes the NIC ask "receiver not ready".
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
@@ -25,9 +25,9 @@ stops() {
 
 	for ((turn = 0; turn < STOPS; turn++)); do
 		wait_for "pgrep fabric_pingpong >/dev/null" 60 || return
-		busybox sleep 1 # in the midst of things, wherever that is
+		busybox sleep 1 # at an arbitrary point of the transfer
 		pid=$(pgrep -n fabric_pingpong) && kill -STOP "$pid" || return
-		busybox sleep $STOP_S # the time that it does not look
+		busybox sleep $STOP_S # how long the rank is stopped
 		kill -CONT "$pid" || return
 		echo "$pid" >>"$OUT/stops"
 	done

@@ -3,7 +3,8 @@
 # test_triangle.sh - three nodes, each cable an RDMA link: all six directions over verbs.
 #
 # Each direction's data must cross its own pair of RDMA devices as RDMA writes, and nothing may
-# cross another. Three witnesses: the plugin, the devices' counters, the packets themselves.
+# cross another. Three sources are compared: the plugin, the devices' counters, the packets
+# themselves.
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/lib.sh

@@ -12,8 +12,8 @@ here=$(dirname "${BASH_SOURCE[0]}")
 
 MESSAGE_BYTES=$((4 << 20))
 MESSAGES=8
-# The lesser cable carries at least an eighth of the packets that the data needs: the plugin gives
-# more to whichever is faster at the moment, and the emulation is uneven.
+# The cable with less traffic carries at least an eighth of the packets that the data needs: the
+# plugin gives more to whichever is faster at the moment, and the emulation is uneven.
 SHARE=$((MESSAGES * MESSAGE_BYTES / 4096 / 8))
 NICS=(ab0 ab1)
 
