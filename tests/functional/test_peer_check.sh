@@ -193,7 +193,7 @@ missing_cable() {
 	mesh_plug a ac
 }
 
-nobody_serves() {
+no_server() {
 	check a 10.77.0.2
 	expect_status 1
 	expect "10.77.0.2 cannot be checked" "connection refused: nothing listens on that port" \
@@ -402,7 +402,7 @@ main() {
 	link_local_mesh
 	several_at_once
 	missing_cable
-	nobody_serves
+	no_server
 	crossed_addresses
 	note "cables"
 	black_hole
