@@ -46,7 +46,7 @@ pair() {
 listens() { echo "on b ss -Hltn 'sport = :$1' | grep -q ."; }
 
 # perftest counts cycles and asks /proc/cpuinfo how fast they are, which is missing here.
-clock_rate_tell() {
+clock_rate_set() {
 	printf 'processor\t: 0\ncpu MHz\t\t: %s\n' "$VM_MHZ" >/run/cpuinfo
 	busybox mount -o bind /run/cpuinfo /proc/cpuinfo || fail "cannot show the clock's rate"
 }
@@ -138,7 +138,7 @@ report() {
 for tool in ib_write_bw ib_write_lat fi_pingpong ss; do
 	command -v $tool >/dev/null || skip "'$tool' is missing (scripts/install-deps.sh)"
 done
-clock_rate_tell
+clock_rate_set
 mesh_init
 mesh_node a b
 mesh_link a ab $CLIENT/24 b ba $SERVER/24
