@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_check_wire.c - frames and datagrams that a strange `fi_mesh check` or serve may send. */
+/* fuzz_check_wire.c - frames and datagrams of an untrusted `fi_mesh check` or serve. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_topo.c - plans and reports of nodes from anywhere: read, joined, drawn in all ways. */
+/* fuzz_topo.c - untrusted plans and reports of nodes: read, joined, drawn in all forms. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
