@@ -9,7 +9,7 @@ import math
 
 WIDTH, HEIGHT = 760, 420
 LEFT, RIGHT, TOP, BOTTOM = 70, 190, 46, 56
-# Okabe and Ito's colours, which the colour-blind can tell apart.
+# Okabe and Ito's colours, which colour-blind readers can distinguish.
 COLOURS = ["#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
 MARKS = ["circle", "square", "diamond", "triangle"]
 
@@ -30,7 +30,7 @@ def number_text(value):
 
 
 class Axis:
-    """Maps values to pixels, and knows its ticks."""
+    """Maps values to pixels, and has the axis's ticks."""
 
     def __init__(self, values, pixels, log, ticks=None):
         self.log = log

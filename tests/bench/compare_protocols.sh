@@ -121,7 +121,7 @@ ip -n "$left" addr add "$left_ip/24" dev raw0
 ip -n "$right" addr add "$right_ip/24" dev raw0
 congestion=/proc/sys/net/ipv4/tcp_congestion_control
 for ns in "$left" "$right"; do
-	# bbr would have its pacing measured, as in nodes.py.
+	# With bbr the figures would show its pacing, as in nodes.py.
 	ip netns exec "$ns" sh -c "grep -qw cubic $congestion || echo reno >$congestion"
 	ip -n "$ns" link set lo up
 	ip -n "$ns" link set raw0 up

@@ -45,7 +45,7 @@ FIGURES = [
     ("idle test", None, 2000, 1, 1),
     ("idle test, 64 comms", None, 2000, 1, 64),
 ]
-# Left out is what hangs on how many completions one poll finds.
+# Left out is what depends on how many completions one poll finds.
 BOUNDED = ["8 B", "8 B, 8 in flight", "512 KiB", "idle test", "idle test, 64 comms"]
 
 

@@ -159,7 +159,7 @@ static double cpu_seconds(void)
 	       (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
 }
 
-/* Both ends have ended the run: they exchange what they used. */
+/* Both ends have ended the run: they exchange the CPU time that they used. */
 static int session_end_run(struct raw_session *session, double used)
 {
 	double peer = 0;

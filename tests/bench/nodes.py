@@ -41,7 +41,7 @@ class Mesh:
             self._congestion_control(name)
 
     def _congestion_control(self, node):
-        """bbr would have its own pacing measured, which is half the rate and twice the noise."""
+        """With bbr the figures would show its own pacing: half the rate and twice the noise."""
         path = "/proc/sys/net/ipv4/tcp_congestion_control"
         script = "grep -qw cubic %s || echo reno >%s" % (path, path)
         subprocess.run(["ip", "netns", "exec", self.prefix + node, "sh", "-c", script], check=True)
@@ -72,7 +72,7 @@ class Mesh:
             time.sleep(0.02)
 
     def command(self, node, command, cpu=None):
-        """The command as a host of its own sees the world: name and network."""
+        """The command as on a host of its own: host name and network."""
         pin = ["taskset", "-c", str(cpu)] if cpu is not None else []
         script = 'hostname "$0" && NCCL_MESH_NODE_NAME=$0 exec "$@"'
         return (["ip", "netns", "exec", self.prefix + node, "unshare", "--uts", "sh", "-c",
@@ -92,7 +92,7 @@ class Mesh:
 
 
 class Machine:
-    """How busy the machine is, and how much of that is not ours."""
+    """How busy the machine is, and how much of that other processes cause."""
 
     def __init__(self):
         self.hz = os.sysconf("SC_CLK_TCK")

@@ -82,7 +82,7 @@ struct raw_flow {
 	uint32_t tx_done;
 	uint32_t rx_next; /* next message to receive that is not posted or granted yet */
 	uint32_t rx_done;
-	uint32_t credit; /* messages the peer consumed, as it said (mapping `write`) */
+	uint32_t credit; /* messages that the peer consumed, by its credits (mapping `write`) */
 	uint32_t credit_sent;
 	bool peer_done;
 	int error;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""report.py - what the runs say: medians, spread, ratios, bounds; as a table, JSON and charts."""
+"""report.py - results of the runs: medians, spread, ratios, bounds; as table, JSON and charts."""
 import json
 import os
 import statistics
@@ -149,7 +149,7 @@ def bounds_of(figures, raw):
                 for name in ("ring-%d" % ranks, "ring-%d-shaped" % ranks) for who in (OURS, "TCP")}
         bound("%d ranks, all-reduce with 32 comms to one, on shaped links" % ranks,
               kept["ring-%d-shaped" % ranks, OURS], 0.95)
-        # There the memory decides: 32 comms' slots fit into no cache.
+        # There the memory limits the rate: 32 comms' slots fit into no cache.
         ours, plain = kept["ring-%d" % ranks, OURS], kept["ring-%d" % ranks, "TCP"]
         bound("the same without a limit, to what plain TCP keeps of its own",
               ours and plain and tuple(a / b for a, b in zip(ours, plain)), 0.95)

@@ -56,7 +56,7 @@ void lanes_tcp_connect(struct lane *sends, struct lane *receives, unsigned int n
 	}
 }
 
-/* One call of the kernel for what is next. Returns false if the socket has had enough. */
+/* One call of the kernel for what is next. Returns false if the socket takes or has no more. */
 static bool move_some(struct lane *lane, struct lane_message *message)
 {
 	ssize_t n;

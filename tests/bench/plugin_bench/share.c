@@ -79,7 +79,7 @@ static void get_stuck(struct share *share)
 	for (unsigned int i = 0; i < WINDOW; i++) {
 		stamp_put(lane_slot(lane, lane->posted), share->size, lane->posted, share->step);
 		if (!lane_send(lane, share->size))
-			return; /* as a plugin may say that its peer is not ready */
+			return; /* a plugin whose peer is not ready */
 	}
 }
 

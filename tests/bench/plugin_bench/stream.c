@@ -96,7 +96,7 @@ static void send_message(struct pair *pair)
 	struct lane *lane = &pair->out;
 	uint64_t idle = 0;
 
-	/* The one before has long arrived: its answer is here. */
+	/* The message before it has arrived, because its answer has. */
 	while (lane->done < lane->posted && !lane_test(lane, pair->size))
 		bench_idle(++idle, YIELD_SELDOM);
 	stamp_put(lane_slot(lane, lane->posted), pair->size, lane->posted, pair->step);

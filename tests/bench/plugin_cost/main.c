@@ -3,7 +3,7 @@
  * main.c - plugin_cost: moves messages so that an instruction counter sees the plugin's work only.
  *
  * Both ends run on one thread and take turns, over the loopback interface, so that the number of
- * calls does not hang on the scheduler. Each end is a copy of the plugin of its own, as it is in
+ * calls does not depend on the scheduler. Each end is a copy of the plugin of its own, as it is in
  * two processes: two endpoints, two completion queues. The counter (callgrind, see ../cost.py)
  * switches on inside cost_measure() alone.
  */
