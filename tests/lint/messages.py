@@ -13,7 +13,7 @@ import sys
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PAGE = os.path.join(TOP, "docs/troubleshooting.md")
-# Who prints it: where its messages are, and the file without which it is not part of the tree.
+# Program: the folders of its messages, and the file without which it is not in the tree.
 SOURCES = {
     "plugin": ("src/*/*.c", "src/nccl/plugin.c"),
     "fi_mesh check": ("fi_utils/*/*.c", "fi_utils/check/command.c"),
