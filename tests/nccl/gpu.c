@@ -8,7 +8,7 @@
 #include "gpu.h"
 
 #define NOT_READY 600	      /* cudaErrorNotReady, hipErrorNotReady */
-#define COPY_DEFAULT 4	      /* cudaMemcpyDefault, hipMemcpyDefault: the addresses tell */
+#define COPY_DEFAULT 4	      /* cudaMemcpyDefault, hipMemcpyDefault: by the addresses */
 #define STREAM_NON_BLOCKING 1 /* not ordered with the default stream */
 
 struct runtime {
@@ -81,7 +81,7 @@ int gpu_open(struct gpu *gpu, int local_rank, char *why, size_t why_size)
 	/* A runtime that is too new for the driver finds nothing; an older one may. */
 	for (i = 0; runtime.libraries[i] && !count; i++) {
 		count = count_devices(gpu, runtime.libraries[i], reason, sizeof(reason));
-		/* A library that is there and fails explains more than one that is missing. */
+		/* The error of a library that fails explains more than a missing one. */
 		if (!count && (!why[0] || !strncmp(reason, "no GPU", 6)))
 			snprintf(why, why_size, "%s", reason);
 	}

@@ -26,7 +26,7 @@ struct gpu {
  */
 int gpu_open(struct gpu *gpu, int local_rank, char *why, size_t why_size);
 
-/** Each says on stderr what went wrong and returns 0 or -EIO. */
+/** Each reports errors on stderr and returns 0 or -EIO. */
 int gpu_allocate(const struct gpu *gpu, void **memory, size_t bytes);
 int gpu_copy(const struct gpu *gpu, void *to, const void *from, size_t bytes);
 int gpu_stream_create(const struct gpu *gpu, void **stream);

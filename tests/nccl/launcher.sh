@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# launcher.sh - who started this process, and which rank it is. To be sourced.
+# launcher.sh - which launcher started this process, and which rank it is. To be sourced.
 
 # launcher_detect: sets RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT and LAUNCHER.
 # Status 1 if no launcher started us as a rank; 2, with the reason on stderr, if one is missing.
@@ -31,7 +31,7 @@ launcher_detect() {
 	export RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT
 }
 
-# The first node's name, unless MASTER_ADDR says it.
+# The first node's name, unless MASTER_ADDR is set.
 launcher_master() {
 	[[ ! ${MASTER_ADDR:-} ]] || return 0
 	if [[ $LAUNCHER == slurm && ${SLURM_STEP_NODELIST:-${SLURM_JOB_NODELIST:-}} ]] &&

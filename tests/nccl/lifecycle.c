@@ -77,7 +77,7 @@ int lifecycle_split(struct job *job)
 	if (error)
 		return error;
 	error = try_part(job, part);
-	/* The whole is still good, during its part's life and after it. */
+	/* The whole communicator still works, while its part exists and after it. */
 	if (!error)
 		error = try_out(job, whole, SAMPLE_BYTES);
 	if (!error)
@@ -114,7 +114,7 @@ int lifecycle_repeat(struct job *job)
 	return error;
 }
 
-/* Both operations are started before one is waited for, in the same order everywhere. */
+/* Every rank starts both operations, in the same order, before it waits for one. */
 static int run_both(struct sweep *sweeps, const struct call *call)
 {
 	const struct job *job = sweeps[0].job;
@@ -235,7 +235,7 @@ int lifecycle_registered(struct job *job)
 
 /* --- a rank dies ----------------------------------------------------------------------------- */
 
-/* The time in which a plugin that is not at fault has noticed a death on the same machine. */
+/* A plugin without faults has noticed a death on the same machine within this time. */
 #define DROPPED_AFTER_S 5
 
 /* From a signal handler: the process ends at once with status 1. */
@@ -271,7 +271,7 @@ static bool abort_hangs(const struct job *job)
 	return version_within(job, 23, 25);
 }
 
-/* Seconds until the error came or NCCL cannot be expected to tell it, or a negative errno. */
+/* Seconds until the error came, or until NCCL will not report it; or a negative errno. */
 static double await_error(const struct job *job, ncclComm_t comm)
 {
 	uint64_t begin_ns = now_ns();

@@ -6,7 +6,7 @@
 #include "job.h"
 
 /*
- * Each is collective, says on stderr what went wrong, and returns 0 or a negative errno;
+ * Each is collective, reports errors on stderr, and returns 0 or a negative errno;
  * -EOPNOTSUPP if the library does not have what it needs.
  */
 

@@ -4,10 +4,10 @@
 
 Usage: read_log.py [--network NAME] [--inside] LOG...
 
-NCCL falls back to its own transports without a word, so that a test can pass over the wrong
-network. Each LOG is one process's output with NCCL_DEBUG=INFO. All its communicators must have
-used NAME (default Mesh), and no two of its ranks may have talked through shared memory or between
-GPUs; --inside allows that, for nodes with several GPUs. Exit status 0, 1, or 2 for wrong usage.
+NCCL falls back to its own transports silently, so that a test can pass over the wrong network. Each
+LOG is one process's output with NCCL_DEBUG=INFO. All its communicators must have used NAME (default
+Mesh), and no two of its ranks may have talked through shared memory or between GPUs; --inside
+allows that, for nodes with several GPUs. Exit status 0, 1, or 2 for a usage error.
 """
 import argparse
 import collections

@@ -158,7 +158,7 @@ run_checked() {
 	grep -v 'NCCL INFO' "$LOGS/$run/rank0.out"
 }
 
-# The victim is rank 1: killed (137); everybody else has to end well.
+# The victim is rank 1: killed (137); the other ranks have to end well.
 run_death() {
 	local run=$1 rank
 
@@ -197,7 +197,7 @@ run_mesh() (
 	"$NCCL_TESTS/ratio.py" "$LOGS/$MESH/rank0.out" "$LOGS/$MESH-socket/rank0.out"
 )
 
-# Which meshes this machine lets us make.
+# The meshes that can be made on this machine.
 default_meshes() {
 	local reason
 

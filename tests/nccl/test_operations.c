@@ -202,7 +202,7 @@ static size_t wrong_on(int rank, const struct call *call)
 	return operation_wrong(&job, call, received[rank]);
 }
 
-/* All ranks call, NCCL is simulated, and every rank is content; one wrong element is found. */
+/* All ranks call the simulated NCCL and find no error; one wrong element is found. */
 static void run_call(const struct call *call)
 {
 	size_t checked = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fake_gpu.h - a GPU that is not there: the part of the CUDA runtime and of NVML that NCCL's host
+ * fake_gpu.h - a simulated GPU: the part of the CUDA runtime and of NVML that NCCL's host
  * code calls, with host memory as the GPU's and a thread for each stream. An NCCL that takes its
  * CUDA runtime from a shared library runs on it with its own setup, topology search, bootstrap,
  * proxy threads and net-plugin loader, unchanged. Its kernels do not run: a launch ends at once.

@@ -29,7 +29,7 @@ struct runtime_launch_configuration {
 	struct fake_stream *stream;
 };
 
-/* Declared here, as nothing but nvcc's output declares them. */
+/* Declared here, because only nvcc's output declares them. */
 void **__cudaRegisterFatBinary(void *binary);
 void __cudaRegisterFatBinaryEnd(void **binary);
 void __cudaUnregisterFatBinary(void **binary);

@@ -7,7 +7,7 @@
 
 #include "fake_gpu.h"
 
-/* What the build of NCCL under test was made for does not matter: its checks are for "older". */
+/* NCCL only checks that the runtime is not older than it needs. */
 #define RUNTIME_VERSION 13000
 #define DEVICE_MEMORY ((size_t)4 << 30) /* bytes */
 #define PAGE 4096
