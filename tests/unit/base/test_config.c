@@ -190,7 +190,7 @@ static void test_units(void **state)
 	refuses("NCCL_MESH_CONNECT_TIMEOUT", "1K"); /* seconds have no units */
 }
 
-/* Numbers that only fit when bits fall off: 2^64 and more, before and after the unit. */
+/* Numbers that fit only if bits are lost: 2^64 and more, before and after the unit. */
 static void test_overflow(void **state)
 {
 	static const char *const huge[] = {
@@ -224,7 +224,7 @@ static void test_number_syntax(void **state)
 		refuses("NCCL_MESH_EAGER_LIMIT", bad[i]);
 		refuses("NCCL_MESH_DEAD_PEER_TIMEOUT", bad[i]);
 	}
-	/* Scripts set variables to nothing. */
+	/* Scripts set variables to the empty string. */
 	accepts("NCCL_MESH_EAGER_LIMIT", "", 8192);
 	accepts("NCCL_MESH_DEAD_PEER_TIMEOUT", "", 10);
 	refuses("NCCL_MESH_EAGER_LIMIT", "0 "); /* whatever a blank is taken for: 0 times it is 0 */

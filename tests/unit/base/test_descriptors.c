@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_descriptors.c - running out of file descriptors is noticed, and its end as well. */
+/* test_descriptors.c - the lack of file descriptors is noticed, and its end as well. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

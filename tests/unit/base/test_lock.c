@@ -27,7 +27,7 @@ static void *other_thread(void *arg)
 {
 	struct shared *shared = arg;
 
-#ifndef NDEBUG /* without its note of the owner, a lock cannot check the contract */
+#ifndef NDEBUG /* a lock without a record of its owner cannot check the contract */
 	if (mesh_lock_held(&shared->lock))
 		atomic_store(&shared->foreign_hold, true);
 #endif

@@ -69,7 +69,7 @@ static void test_sink(void **state)
 	mesh_log_sink_set(NULL);
 }
 
-/* Whatever a setting, a file or a node's name has in it: no escapes on a terminal, one line. */
+/* Whatever a setting, a file or a node's name contains: one line, without escape sequences. */
 static void test_text_is_printable(void **state)
 {
 	(void)state;

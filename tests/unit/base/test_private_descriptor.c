@@ -83,7 +83,7 @@ static void test_number_reused(void **state)
 	mesh_descriptor_close(second);
 }
 
-/* Why all this: the other end of a pipe sees that the process has closed it, child or no child. */
+/* The purpose: the other end of a pipe sees that the process has closed it, despite the child. */
 static void test_end_is_seen(void **state)
 {
 	int data[2], life[2], status;
@@ -98,7 +98,7 @@ static void test_end_is_seen(void **state)
 	assert_true(child >= 0);
 	if (!child) {
 		close(life[1]);
-		_exit(read(life[0], &byte, 1) != 0); /* until the parent lets go */
+		_exit(read(life[0], &byte, 1) != 0); /* until the parent closes it */
 	}
 	mesh_descriptor_close(data[1]);
 	assert_int_equal(read(data[0], &byte, 1), 0);

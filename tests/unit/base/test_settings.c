@@ -36,7 +36,7 @@ static void test_list_too_long(void **state)
 		unsetenv(names[i]);
 	}
 	setenv("NCCL_MESH_NICS", "=lo", 1);
-	setenv("NCCL_MESH_NODE_NAME", list, 1); /* it has a default that is as good */
+	setenv("NCCL_MESH_NODE_NAME", list, 1); /* it has a default that works */
 	assert_int_equal(mesh_net_open(&net), 0);
 	mesh_net_close(net);
 }

@@ -172,8 +172,8 @@ static void stranger_add(struct mesh_peer *peer, const char *address)
 	process.num_strangers = STRANGERS_MAX;
 }
 
-/* Somebody connects to the first NIC. Returns the other end. */
-static int somebody_connects(void)
+/* A client connects to the first NIC. Returns the other end. */
+static int client_connects(void)
 {
 	struct mesh_watch *watch = &process.controls[0].watch;
 	struct sockaddr_storage name;
@@ -187,7 +187,7 @@ static int somebody_connects(void)
 	return fd;
 }
 
-/* Nodes that are connected already are the last that go. */
+/* Nodes that are connected already are disconnected last. */
 static void test_known_nodes_stay(void **state)
 {
 	struct mesh_peer known = {0}, friend, foreign;
@@ -205,13 +205,13 @@ static void test_known_nodes_stay(void **state)
 	mesh_peer_index_add(&known);
 	stranger_add(&friend, "10.7.0.2");
 	stranger_add(&foreign, "10.7.0.3");
-	fds[0] = somebody_connects();
+	fds[0] = client_connects();
 	assert_int_equal(friend.state, MESH_PEER_HELLO);
 	assert_int_equal(foreign.state, MESH_PEER_LOST);
 	process.num_strangers = STRANGERS_MAX;
 	mesh_peer_free(TAILQ_LAST(&process.strangers, mesh_peer_strangers)); /* the new one */
 	process.num_strangers = STRANGERS_MAX;
-	fds[1] = somebody_connects();
+	fds[1] = client_connects();
 	assert_int_equal(friend.state, MESH_PEER_LOST);
 	mesh_peer_free(TAILQ_LAST(&process.strangers, mesh_peer_strangers));
 	close(fds[0]);

@@ -123,7 +123,7 @@ static void test_given_up(void **state)
 	uint32_t name = mesh_link_name(other->address.nic, (uint8_t)other->domain->dev);
 
 	(void)state;
-	mesh_link_given_up(one, MESH_REFUSAL_NO_ANSWER, name + 1); /* there is none such */
+	mesh_link_given_up(one, MESH_REFUSAL_NO_ANSWER, name + 1); /* it does not exist */
 	assert_int_equal(other->state, MESH_PEER_UP);
 	mesh_link_given_up(one, MESH_REFUSAL_NO_ANSWER, name);
 	assert_int_equal(other->state, MESH_PEER_LOST);
@@ -275,7 +275,7 @@ static void end_handle(struct mesh_peer *third)
 	assert_int_equal(third->state, MESH_PEER_LOST);
 }
 
-/* The kernel's own limit ends one connection while the network is gone: the link is lost. */
+/* The kernel's own limit ends one connection while there is no network: the link is lost. */
 static void test_network_goes(void **state)
 {
 	int ends[2], limit_ms = 1;

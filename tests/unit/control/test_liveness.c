@@ -11,7 +11,7 @@
 
 #define START 1000000ull
 #define LIMIT 10000
-#define STEP 100 /* the engine's looks */
+#define STEP 100 /* how often the engine looks */
 #define RTO 300	 /* until the kernel has sent again what is lost */
 
 /* One end of a link: what its kernel would report. */
@@ -97,7 +97,7 @@ static void ask_and_hear(void)
 	}
 }
 
-static void test_nobody_waits(void **state)
+static void test_no_waiter(void **state)
 {
 	(void)state;
 	add(false);
@@ -148,7 +148,7 @@ static void test_pulled(void **state)
 	}
 }
 
-/* A probe of the peer's shows as a segment more, and as nothing else. */
+/* A probe of the peer shows as one more segment, and as nothing else. */
 static void test_peers_probe(void **state)
 {
 	int control;
@@ -387,7 +387,7 @@ static void test_nothing_known(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_nobody_waits),
+		TEST(test_no_waiter),
 		TEST(test_alive),
 		TEST(test_pulled),
 		TEST(test_peers_probe),

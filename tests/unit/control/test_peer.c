@@ -255,7 +255,7 @@ static void test_greeting_keeps_its_peer(void **state)
 	assert_ptr_not_equal(LIST_FIRST(&fixture.setup.process.peers), other);
 }
 
-/* Only an attempt that gets further than the last one clears its reason. */
+/* An attempt clears the reason of the last one only if it gets further. */
 static void test_reason_stays(void **state)
 {
 	(void)state;
@@ -289,7 +289,7 @@ static void test_retry_in_time(void **state)
 
 /* ---- loss ---------------------------------------------------------------------------------- */
 
-/* What it sent before has its time to arrive; then its comms fail, and no other's. */
+/* What it sent before gets time to arrive; then its comms fail, and those of other peers do not. */
 static void test_lost_peer_is_buried(void **state)
 {
 	struct mesh_comm *its, *others;
@@ -342,7 +342,7 @@ static void test_broken_queue(void **state)
 }
 
 /* There is no warning about a connection that is no longer needed. */
-static void test_loss_that_nobody_minds(void **state)
+static void test_loss_of_an_unused_peer(void **state)
 {
 	struct mesh_comm *comm, *others;
 	int i;
@@ -529,7 +529,7 @@ int main(void)
 		TEST(test_retry_in_time),
 		TEST(test_lost_peer_is_buried),
 		TEST(test_broken_queue),
-		TEST(test_loss_that_nobody_minds),
+		TEST(test_loss_of_an_unused_peer),
 		TEST(test_loss_is_reported_once),
 		TEST(test_losses_before_accept),
 		TEST(test_peer_is_shared),

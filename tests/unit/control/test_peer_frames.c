@@ -29,7 +29,7 @@ static int teardown(void **state)
 	return fixture_teardown(state);
 }
 
-/* If the engine cannot watch it, the caller still owns the descriptor, and nothing else is left. */
+/* If the engine cannot watch it, the caller still owns the descriptor, and no state is left. */
 static void test_accept_fails(void **state)
 {
 	int ends[2];

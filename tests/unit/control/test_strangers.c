@@ -48,7 +48,7 @@ static uint64_t refused_count(void)
 	return count;
 }
 
-/* NCCL takes the next comm, which is there. */
+/* NCCL takes the next comm, which is complete. */
 static struct mesh_comm *accepted(void)
 {
 	struct mesh_comm *comm = NULL;
@@ -255,7 +255,7 @@ static void test_noise(void **state)
 	assert_true(refused_count() == 1);
 }
 
-/* Only the port is believed, and only with the address that TCP talks to. */
+/* Only the port is used, and only with the address of the TCP connection. */
 static void test_endpoint_elsewhere(void **state)
 {
 	struct sockaddr_in name = stranger_loopback(9);
@@ -324,7 +324,7 @@ static void test_refusal_of_nothing(void **state)
 }
 
 /* They have no comm and are dropped. */
-static void test_frames_for_nobody(void **state)
+static void test_frames_for_no_comm(void **state)
 {
 	static const enum mesh_frame_type types[] = {
 		MESH_FRAME_CLOSE, MESH_FRAME_CLOSED, MESH_FRAME_ASK,	 MESH_FRAME_SENT,
@@ -370,11 +370,11 @@ static void test_connect_without_right(void **state)
 	frame = connect_make(8, 0, 1);
 	frame.connect.listen_id++;
 	connect_refused(frame, MESH_REFUSAL_COOKIE);
-	/* A second path of a comm that there is not. */
+	/* A second path of a comm that does not exist. */
 	connect_refused(connect_make(9, 1, 2), MESH_REFUSAL_COOKIE);
 }
 
-/* A comm is NCCL's when all its paths are there; another's key, number or order adds none. */
+/* NCCL gets a comm when all its paths exist; a wrong key, number or order adds none. */
 static void test_paths_of_one_comm(void **state)
 {
 	struct mesh_comm *comm = NULL;
@@ -561,7 +561,7 @@ int main(void)
 		TEST(test_too_many_strangers),
 		TEST(test_connect_before_hello),
 		TEST(test_refusal_of_nothing),
-		TEST(test_frames_for_nobody),
+		TEST(test_frames_for_no_comm),
 		TEST(test_close_before_accept),
 		TEST(test_withdraw_after_accept),
 		TEST(test_lost_before_accept),

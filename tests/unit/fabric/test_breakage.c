@@ -147,7 +147,7 @@ static void test_mtus(void **state)
 			       "9000 here and 1500 there"));
 }
 
-/* rdma_cm gave up: that is no answer either. Other errors stand for themselves. */
+/* rdma_cm timed out: that counts as no answer, too. Other errors are reported as they are. */
 static void test_silence(void **state)
 {
 	char text[MESH_RDMA_ERROR_MAX];
@@ -159,7 +159,7 @@ static void test_silence(void **state)
 	assert_string_equal(text, "verbs;ofi_rxm could not send to it: Cannot allocate memory");
 }
 
-/* The rest of the connection's operations is flushed: that is no news. */
+/* The rest of the connection's operations is flushed, which is not logged again. */
 static void test_flushed(void **state)
 {
 	struct mesh_op op = {0};
@@ -319,7 +319,7 @@ static void test_fence_again(void **state)
 	assert_true(mesh_clock_ms() - began_ms >= 500);
 }
 
-/* A NIC that takes a write to nowhere protects nothing. */
+/* A NIC that accepts a write to an invalid address makes no fence. */
 static void test_fence_taken(void **state)
 {
 	(void)state;

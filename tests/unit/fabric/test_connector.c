@@ -173,8 +173,8 @@ static void let_go(void)
 	idle_await();
 }
 
-/* Nothing but sends on this NIC waits, and none of them with a lock in its hands. */
-static void test_nobody_waits(void **state)
+/* Only sends on this NIC wait, and none of them holds a lock. */
+static void test_no_other_thread_waits(void **state)
 {
 	struct mesh_remote *remote = stranger_open(1), *other = fake_remote_open(domain, 2), *third;
 	struct mesh_sink sink = {0};
@@ -345,7 +345,7 @@ static void *close_main(void *arg)
 	return NULL;
 }
 
-/* A domain is closed only when the provider has let the connector go. */
+/* A domain is closed only after the connector has returned from the provider. */
 static void test_close_waits(void **state)
 {
 	struct mesh_remote *remote = stranger_open(1);
@@ -391,9 +391,15 @@ static void test_tcp_has_none(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_nobody_waits), TEST(test_lost_inside),   TEST(test_repeated),
-		TEST(test_refused),	 TEST(test_after_a_break), TEST(test_write_connects),
-		TEST(test_fence_waits),	 TEST(test_close_waits),   TEST(test_tcp_has_none),
+		TEST(test_no_other_thread_waits),
+		TEST(test_lost_inside),
+		TEST(test_repeated),
+		TEST(test_refused),
+		TEST(test_after_a_break),
+		TEST(test_write_connects),
+		TEST(test_fence_waits),
+		TEST(test_close_waits),
+		TEST(test_tcp_has_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -250,7 +250,7 @@ static void test_no_provider(void **state)
 	log_capture_stop();
 }
 
-/* What each provider can be trusted with. */
+/* What each provider is relied on for. */
 static void test_limits(void **state)
 {
 	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);

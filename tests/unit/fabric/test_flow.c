@@ -239,7 +239,7 @@ static void test_large_beside_small(void **state)
 		complete(domain, remote->flow, small.piece);
 		customer_push(&small); /* a new message of a busy comm */
 	}
-	assert_true(large.turns <= 8); /* and it is not asked before there is room for it */
+	assert_true(large.turns <= 8); /* and it is not resumed before there is room for it */
 	mesh_lock_take(&domain->lock);
 	mesh_domain_wait_cancel(domain, &small.waiter);
 	mesh_lock_release(&domain->lock);
@@ -315,7 +315,7 @@ static void test_copies(void **state)
 		assert_true(mesh_flow_has_room(domain, other->flow));
 	}
 	assert_false(mesh_flow_has_room(domain, remote->flow)); /* its window is full by now */
-	/* Who waited for that is resumed by the next poll, though nothing has completed. */
+	/* The next poll resumes the comms that waited for that, though nothing has completed. */
 	posted(domain, other->flow, MESH_COPY_MAX);
 	mesh_flow_wait(domain, other->flow, &customer.waiter);
 	mesh_domain_poll(domain);

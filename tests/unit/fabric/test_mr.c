@@ -249,7 +249,7 @@ static void test_cache_cannot_be_left(void **state)
 	log_capture_stop();
 }
 
-/* tcp keeps nothing: it is not asked, and gets no flag that it may not know. */
+/* tcp has no cache: it is not asked, and gets no flag that it may not know. */
 static void test_cache_of_verbs_only(void **state)
 {
 	struct mesh_domain *domain;

@@ -217,7 +217,7 @@ static void test_silence(void **state)
 	assert_int_equal(mesh_pace_silence_ns(&pace, 300), 0);
 	mesh_pace_posted(&pace, 1000, 1000);
 	assert_int_equal(mesh_pace_silence_ns(&pace, 1010), 10);
-	/* One that is quiet for longer than its queue should take counts as that much slower. */
+	/* A link that completes nothing for longer than its queue should take counts as slower. */
 	assert_true(mesh_pace_finish_ns(&pace, 1000, 1000 + 50 * MS) > 50 * MS);
 	mesh_pace_forget(&pace, 1000);
 	assert_int_equal(mesh_pace_in_flight(&pace), 0);

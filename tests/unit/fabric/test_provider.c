@@ -355,7 +355,7 @@ static void test_assign(void **state)
 	}
 }
 
-/* The table's log is all that the user gets to see: what to do stands at the end. */
+/* The user sees the table's log only: what to do stands at the end. */
 static void test_assign_long_reason(void **state)
 {
 	struct mesh_nic_table table = {.nics = &nic, .num_nics = 1, .num_taken = 1};
@@ -382,7 +382,7 @@ static void test_assign_setting(void **state)
 	assert_int_equal(mesh_providers_assign("verbs", &table, &verdict), -EINVAL);
 	assert_int_equal(table.num_taken, 1);
 	assert_true(log_captured(MESH_LOG_WARN, "NCCL_MESH_PROVIDER=\"verbs\""));
-	log_capture_start(); /* forget it: the teardown wants no lines */
+	log_capture_start(); /* drop it: the teardown expects no lines */
 }
 
 /* Of what runs, not of what was compiled with: that may be older. */

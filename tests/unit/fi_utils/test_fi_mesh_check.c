@@ -451,7 +451,7 @@ static void test_speed(void **state)
 	assert_says("speed", CHECK_FAIL, "enp1s0f0np0 runs at half duplex");
 	rewrite(&sysfs, "full", "class/net/enp1s0f0np0/duplex");
 	context.table.nics[1].speed_mbps = 25000;
-	assert_well("speed"); /* two kinds of card, for all we know */
+	assert_well("speed"); /* two kinds of card, as far as the check can see */
 	rewrite(&sysfs, "0x15b3", "class/net/enp1s0f0np0/device/vendor");
 	rewrite(&sysfs, "0x1021", "class/net/enp1s0f0np0/device/device");
 	rewrite(&sysfs, "0x15b3", "class/net/enp1s0f1np1/device/vendor");
@@ -547,7 +547,7 @@ static void test_old_settings(void **state)
 	assert_non_null(strstr(said, "take the line NCCL_MESH_GID_INDEX= out of /etc/nccl.conf"));
 }
 
-/* An empty area of contiguous memory is worth a word on arm64 only, and only with RDMA. */
+/* An empty area of contiguous memory is reported on arm64 only, and only with RDMA. */
 static void test_cma(void **state)
 {
 	(void)state;

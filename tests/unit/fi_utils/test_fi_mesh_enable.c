@@ -22,7 +22,7 @@
 #include "enable/values.h"
 
 #define NUM_VALUES 4
-/* More than the hundred that somebody may do by hand. */
+/* More than the hundred that a user may do by hand. */
 #define NUM_EDITS 3000
 
 static const struct conf_value values[NUM_VALUES] = {
@@ -113,7 +113,7 @@ static void test_new_file(void **state)
 	assert_string_equal(without, "");
 	assert_true(unmake);
 	free(without);
-	/* Somebody has added a line to our file: it is theirs now. */
+	/* The user has added a line to our file, which belongs to the user from then on. */
 	assert_true(asprintf(&longer, "%sNCCL_DEBUG=INFO", with) > 0);
 	without = take(longer, &unmake);
 	assert_string_equal(without, "NCCL_DEBUG=INFO");
@@ -166,7 +166,7 @@ static void test_foreign_values(void **state)
 	free(with);
 }
 
-/* What somebody has written between our markers is theirs. */
+/* A line that the user has written between our markers belongs to the user. */
 static void test_foreign_inside(void **state)
 {
 	char *with = put("A=1\n", false), *edited, *without,
@@ -306,7 +306,7 @@ static void test_random_edits(void **state)
 		without = take(with, &unmake);
 		assert_string_equal(without, old);
 		free(without);
-		/* Somebody edits the file behind the block, and enables again. */
+		/* The user edits the file behind the block, and enables again. */
 		random_text(behind, sizeof(behind));
 		assert_true(asprintf(&edited, "%s%s", with, behind) > 0);
 		again = put(edited, false);
@@ -441,7 +441,7 @@ static void test_no_file(void **state)
 	assert_int_equal(replace("/nonexistent/nccl.conf", ""), -ENOENT);
 }
 
-/* Somebody writes between our reading and our writing. */
+/* Another program writes between our reading and our writing. */
 static void test_changed_meanwhile(void **state)
 {
 	struct conf_text text = text_of("ours\n");

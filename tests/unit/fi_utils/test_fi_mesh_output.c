@@ -132,7 +132,7 @@ static void test_colour(void **state)
 	unsetenv("NO_COLOR");
 }
 
-/* Not on a terminal: nothing to show. */
+/* Not on a terminal: no progress is shown. */
 static void test_progress(void **state)
 {
 	struct progress *progress = progress_begin("waiting for %s", "b");

@@ -68,7 +68,7 @@ static void test_exit_status(void **state)
 	assert_int_equal(run("ring", "n[1-9]", "--range", "10.0.0.0/29", NULL), COMMAND_PROBLEM);
 	assert_int_equal(run("cables:/nowhere", NULL), COMMAND_PROBLEM);
 	assert_int_equal(run("line", "a", "b", "--write", "/dev/null/x", NULL), COMMAND_PROBLEM);
-	/* Wrong use. */
+	/* Usage errors. */
 	assert_int_equal(run(NULL, NULL), COMMAND_MISUSE);
 	assert_int_equal(run("ring", NULL), COMMAND_MISUSE);
 	assert_int_equal(run("star", "a", "b", NULL), COMMAND_MISUSE);

@@ -280,7 +280,7 @@ static void test_refused(void **state)
 				   "x.json"),
 			 0);
 	topo_map_free(&map);
-	/* A shape that the nodes do not fit: drawn as what it is. */
+	/* A shape that does not fit the nodes is ignored. */
 	assert_int_equal(
 		read_text(&map, "{\"plan\":1,\"shape\":\"torus:2x3\",\"nodes\":" AB "}", "x.json"),
 		0);

@@ -99,7 +99,7 @@ static void test_none(void **state)
 	/* Two parts. */
 	mesh_of(&topology, 4, PAIRS(0, 1, 2, 3));
 	order_is(&topology, MESH_ORDER_GAPS, true);
-	/* K(2,4): no node alone gives it away, the search has to. */
+	/* K(2,4): no single node shows it, only the search does. */
 	mesh_of(&topology, 6, PAIRS(0, 2, 0, 3, 0, 4, 0, 5, 1, 2, 1, 3, 1, 4, 1, 5));
 	order_is(&topology, MESH_ORDER_GAPS, true);
 	/* The Petersen graph: a line, no ring. */
@@ -166,7 +166,7 @@ static void test_large(void **state)
 	mesh_topology_free(&topology);
 }
 
-/* Two dense parts that share one node: no search sees the end, a look at that node is proof. */
+/* Two dense parts that share one node: no search would end; that node alone is the proof. */
 static void test_cut_node(void **state)
 {
 	struct mesh_topology topology;

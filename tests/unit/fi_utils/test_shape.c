@@ -230,7 +230,7 @@ static void test_fitting(void **state)
 	assert_string_equal(mesh_shapes_fitting(2, 1, 1, text, sizeof(text)),
 			    "full (1 port), ring (1 port), line (1 port)");
 	assert_string_equal(mesh_shapes_fitting(5, 1, 1, text, sizeof(text)), "none");
-	/* As many as there is room for. */
+	/* As many cables as there is room for. */
 	mesh_shapes_fitting(5040, 8, 1, text, 100);
 	assert_true(strlen(text) < 100);
 }

@@ -101,7 +101,7 @@ static enum nccl_result message_call(const struct version *v, int call)
  * NCCL before 2.28 loses the error of a message, or repeats test() without end: its tables warn
  * once in a process, and return slowly.
  */
-static void test_trap_failed_messages_are_told_and_slow(void **state)
+static void test_trap_failed_messages_are_logged_and_slow(void **state)
 {
 	uint64_t begin_ns;
 	int i, round, done;
@@ -462,7 +462,7 @@ int main(void)
 		cmocka_unit_test_setup(test_trap_calls_before_init_are_refused, plugin_setup),
 		cmocka_unit_test_setup(test_trap_failed_init_leaves_no_context, plugin_setup),
 		cmocka_unit_test_setup(test_trap_versions_without_context_share_one, plugin_setup),
-		cmocka_unit_test_setup(test_trap_failed_messages_are_told_and_slow, plugin_setup),
+		cmocka_unit_test_setup(test_trap_failed_messages_are_logged_and_slow, plugin_setup),
 	};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_trap_each_init_has_its_own_context),

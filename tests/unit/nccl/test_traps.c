@@ -193,7 +193,7 @@ static void test_trap_registering_beside_transfers(void **state)
 	pair_open(&pair);
 	registering.pair = &pair;
 	assert_int_equal(pthread_create(&thread, NULL, registering_main, &registering), 0);
-	/* Until the other thread has had its turn, too. */
+	/* Until the other thread has run as well. */
 	for (i = 0; i < 100 || !atomic_load(&registering.rounds); i++)
 		message_move(&pair, i % 2 ? 200000 : 100, 200000, i % 3 == 0);
 	atomic_store(&registering.stop, true);
@@ -370,7 +370,7 @@ static void test_trap_many_comms_with_one_peer(void **state)
 	pair_close(&pairs[0]);
 }
 
-/* NCCL unloads the plugin without notice to v6 to v10; the thread's code must stay. */
+/* NCCL unloads v6 to v10 without a call to the plugin; the thread's code must stay. */
 static void test_trap_library_stays_while_its_thread_lives(void **state)
 {
 	static const char path[] = MESH_BUILD_DIR "/libnccl-net-mesh.so";

@@ -162,7 +162,7 @@ static void test_peers(void **state)
 	assert_true(both_ways(own, peered("10.3.0.2", "10.3.0.1/32")));
 	assert_false(both_ways(own, peered("10.3.0.2", "10.3.0.9/32")));
 	assert_false(both_ways(own, addr("10.3.0.3/32")));
-	/* One whose subnet we lie in need not know of peers. */
+	/* A listener whose subnet contains our address need not have a peer address. */
 	assert_true(both_ways(own, addr("10.3.0.2/24")));
 	assert_false(both_ways(own, addr("10.3.0.3/24")));
 	assert_false(both_ways(own, addr("10.3.0.2/31"))); /* .2 and .3 */

@@ -310,7 +310,7 @@ static void test_bmc(void **state)
 	add("usb1", 5000, "fe80::1/64");
 	select_nics("");
 	assert_taken("eno1 usb0 usb1");
-	nics[0].speed_mbps = 0; /* of which nothing is known: stay on the safe side */
+	nics[0].speed_mbps = 0; /* of which nothing is known: both stay */
 	nics[1].speed_mbps = nics[2].speed_mbps = 0;
 	select_nics("");
 	assert_taken("eno1 usb0 usb1");

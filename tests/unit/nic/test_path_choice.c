@@ -195,7 +195,7 @@ static void test_parallel(void **state)
 	}
 }
 
-/* A NIC that reaches only one gets it, though another would like it better and has a choice. */
+/* A NIC that reaches only one gets it, though another one that has a choice prefers it. */
 static void test_matching(void **state)
 {
 	struct side a = SIDE("10.0.0.130/24", "10.0.0.129/30");

@@ -260,7 +260,7 @@ static void test_large_is_cancelled(void **state)
 	}
 }
 
-/* All of them stand in one listener's queue. */
+/* All of them are in one listener's queue. */
 static void test_one_listener_for_all(void **state)
 {
 	const struct version *v = &versions[VERSIONS - 1];
@@ -292,7 +292,7 @@ static void test_one_listener_for_all(void **state)
 	assert_int_equal(v->close_listen(first->listen), 0);
 }
 
-/* What its node's network has become of the connector's end: as if its process had ended. */
+/* The connector's end is cut off, as if its process had ended. */
 static void connector_loses(struct mesh_process *process)
 {
 	struct mesh_peer *peer;

@@ -85,7 +85,7 @@ static void lose(int i, bool missed)
  * Ranks may start minutes apart: one line after 10 s, which explains this, and an error after 600
  * s.
  */
-static void test_nobody_comes(void **state)
+static void test_no_connector(void **state)
 {
 	(void)state;
 	assert_int_equal(check(0), 0);
@@ -104,7 +104,7 @@ static void test_nobody_comes(void **state)
 }
 
 /* It sent the cookie and is still connecting: its name is known. */
-static void test_somebody_does_not_finish(void **state)
+static void test_connector_does_not_finish(void **state)
 {
 	(void)state;
 	mesh_accept_wait_heard(&listener.wait, &peers[0]);
@@ -135,7 +135,7 @@ static void test_process_is_gone(void **state)
 	assert_int_equal(check(6000), 0);
 }
 
-/* What never was complete may be tried again for as long as a connect lasts. */
+/* A comm that was never complete may be tried again for as long as a connect lasts. */
 static void test_attempt_fails(void **state)
 {
 	(void)state;
@@ -150,7 +150,7 @@ static void test_attempt_fails(void **state)
 	assert_int_equal(check(60000), -ECONNRESET);
 }
 
-/* Other processes connect and disconnect: they are not the one that we wait for. */
+/* Other processes connect and disconnect: accept() does not wait for them. */
 static void test_others_are_lost(void **state)
 {
 	(void)state;
@@ -193,7 +193,7 @@ static void test_peer_gives_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_nobody_comes),    TEST(test_somebody_does_not_finish),
+		TEST(test_no_connector),    TEST(test_connector_does_not_finish),
 		TEST(test_process_is_gone), TEST(test_attempt_fails),
 		TEST(test_others_are_lost), TEST(test_peer_gives_up),
 	};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_connect.c - connect() towards a listener that is in the test's hands; and accept(). */
+/* test_connect.c - connect() towards a listener that the test plays; and accept(). */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <errno.h>
@@ -408,7 +408,7 @@ static uint64_t retries_count(void)
 }
 
 /* A process may be starting: the kernel's refusal counts after three seconds of nothing else. */
-static void test_nobody_listens(void **state)
+static void test_no_listener(void **state)
 {
 	uint64_t deadline = mesh_clock_ms() + LIMIT_MS, since, retries;
 
@@ -523,7 +523,7 @@ static void test_listen(void **state)
 	mesh_listener_close(other);
 }
 
-static void test_nobody_connects(void **state)
+static void test_no_connector(void **state)
 {
 	uint64_t begin_ms = mesh_clock_ms();
 	struct mesh_comm *comm = NULL;
@@ -553,11 +553,11 @@ int main(void)
 		TEST(test_another_version),
 		TEST(test_refusal_of_another),
 		TEST(test_no_answer_in_time),
-		TEST(test_nobody_listens),
+		TEST(test_no_listener),
 		TEST(test_listener_comes_up_late),
 		TEST(test_kernel_keeps_watch),
 		TEST(test_listen),
-		TEST(test_nobody_connects),
+		TEST(test_no_connector),
 		TEST(test_abandoned),
 	};
 

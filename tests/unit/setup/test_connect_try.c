@@ -104,7 +104,7 @@ static void test_lost_just_now(void **state)
 }
 
 /* Of several paths, all of which are up, the second one's ACCEPT does not come. */
-static void test_told_who(void **state)
+static void test_peer_is_named(void **state)
 {
 	(void)state;
 	peers[1].state = MESH_PEER_UP;
@@ -118,7 +118,7 @@ static void test_told_who(void **state)
 }
 
 /* The message names the cause of a peer that answered, not of the first one. */
-static void test_told_why(void **state)
+static void test_cause_is_named(void **state)
 {
 	(void)state;
 	peers[0].state = MESH_PEER_CONNECTING;
@@ -138,7 +138,7 @@ static void test_told_why(void **state)
 	log_capture_stop();
 }
 
-/* No error is silent, nor called by another's name. */
+/* Every error is reported, and none by the name of another. */
 static void test_no_id_left(void **state)
 {
 	struct mesh_sink taken;
@@ -170,7 +170,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_other_path_follows), TEST(test_tried_just_now),
 		TEST(test_refused_just_now),   TEST(test_lost_just_now),
-		TEST(test_told_who),	       TEST(test_told_why),
+		TEST(test_peer_is_named),      TEST(test_cause_is_named),
 		TEST(test_no_id_left),
 	};
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_openings.c - libfabric takes its time to open a domain, and NCCL's calls do not wait. */
+/* test_openings.c - libfabric opens a domain slowly, and NCCL's calls do not wait. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>

@@ -519,7 +519,7 @@ static void test_many_gids(void **state)
 	assert_int_equal(nic->addrs[0].bytes[0], 10);
 }
 
-/* Nonsense in every file leaves the NIC without RDMA, and us alive. */
+/* If every file has invalid text, the NIC has no RDMA, and the reader ends normally. */
 static void test_nonsense(void **state)
 {
 	struct machine *machine = *state;

@@ -36,7 +36,7 @@ static struct mesh_message_written written_last(struct mesh_message_header *head
 	return written;
 }
 
-/* An immediate where it says all: with 64 bits always, with 32 if the grant is filled. */
+/* An immediate where it has room for all: with 64 bits always, with 32 if the grant is filled. */
 static void test_each_provider(void **state)
 {
 	static const struct {
@@ -201,7 +201,7 @@ static void test_backlog_goes_first(void **state)
 	fixture_comm_close(comm);
 }
 
-/* Attempts that come to nothing take no buffer with them. */
+/* Attempts that fail keep no buffer. */
 static void test_busy_writes(void **state)
 {
 	struct mesh_request *request;

@@ -79,7 +79,7 @@ static void close_now(void)
 
 /* ---- we close -------------------------------------------------------------------------------- */
 
-static void test_sender_tells_what_it_sent(void **state)
+static void test_sender_reports_what_it_sent(void **state)
 {
 	struct mesh_frame frame;
 
@@ -92,7 +92,7 @@ static void test_sender_tells_what_it_sent(void **state)
 	fixture_grant(comm, 2, 1, LARGE);
 	fixture_poll();
 	fixture_sends_complete();
-	*comm_inside(comm).peer_end = MESH_END_CLOSED; /* it has said all that it has to say */
+	*comm_inside(comm).peer_end = MESH_END_CLOSED; /* the peer has sent CLOSED */
 	close_now();
 	frame = fixture_frame(MESH_FRAME_CLOSED);
 	assert_int_equal(frame.comm.to_comm, FIXTURE_REMOTE_ID);
@@ -109,7 +109,7 @@ static void test_sender_waits_for_its_writes(void **state)
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	fixture_post(comm, LARGE);
 	fixture_grant(comm, 0, 1, LARGE);
-	*comm_inside(comm).peer_end = MESH_END_CLOSED; /* it has said all that it has to say */
+	*comm_inside(comm).peer_end = MESH_END_CLOSED; /* the peer has sent CLOSED */
 	fake_complete(&fake.writes.posts[0]);	       /* for the next poll to find */
 	mesh_comm_close(comm);
 	fixture_frame(MESH_FRAME_CLOSE); /* at once: the peer's engine must poll for them */
@@ -118,7 +118,7 @@ static void test_sender_waits_for_its_writes(void **state)
 }
 
 /* Bytes may remain in the receiver's socket. */
-static void test_sender_tells_what_did_not_end(void **state)
+static void test_sender_reports_what_did_not_end(void **state)
 {
 	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
@@ -498,9 +498,9 @@ static void test_cut_after_a_loss(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_sender_tells_what_it_sent),
+		TEST(test_sender_reports_what_it_sent),
 		TEST(test_sender_waits_for_its_writes),
-		TEST(test_sender_tells_what_did_not_end),
+		TEST(test_sender_reports_what_did_not_end),
 		TEST(test_silent_peer_is_remembered),
 		TEST(test_one_process_has_one_engine),
 		TEST(test_receiver_without_grants),

@@ -178,7 +178,7 @@ static void on_loss(void)
 	mesh_comm_peer_lost(&comm);
 }
 
-/* Nothing of ours is in flight, so the answer is sent, if one is due. */
+/* None of our operations is in flight, so the answer is sent, if one is due. */
 static void on_drained(void)
 {
 	comm.unfinished = 0;

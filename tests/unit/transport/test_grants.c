@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_grants.c - when grants go out, and that no write outlives the receive it was granted. */
+/*
+ * test_grants.c - when grants go out, and that no write outlives the receive that it was granted
+ * for.
+ */
 #include <stdlib.h>
 #include <string.h>
 

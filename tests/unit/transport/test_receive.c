@@ -126,7 +126,7 @@ static void test_sizes(void **state)
 	fixture_comm_close(comm);
 }
 
-/* Segments in any order, twice, and announced in both ways: each counts once. */
+/* Segments in any order, twice, and announced in both forms: each counts once. */
 static void test_written(void **state)
 {
 	struct mesh_request *request;

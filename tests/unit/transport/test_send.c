@@ -347,7 +347,7 @@ static void granted_post(struct mesh_comm *sender, struct mesh_registration *to,
 	fixture_grant(sender, 0, count, size);
 }
 
-/* RDMA needs no cache to be quick: a late poll must not leave the link idle. */
+/* RDMA is fast without the cache: a late poll must not leave the link idle. */
 static void test_four_segments_in_flight(void **state)
 {
 	int i;
@@ -400,7 +400,7 @@ static void test_writes_of_eight_comms(void **state)
 	assert_int_equal(writes_of_eight(MESH_PROVIDER_TCP, 512 * KIB), 4);
 }
 
-/* Within its turn a comm does not let a short message go past a long one that waits for room. */
+/* A comm that is resumed does not send a short message ahead of a long one that waits for room. */
 static void test_full_for_all_that_follow(void **state)
 {
 	(void)state;
@@ -422,7 +422,7 @@ static void test_full_for_all_that_follow(void **state)
 
 /*
  * The provider of tcp copies what is posted, and no other thread gets at it meanwhile. However much
- * eight comms have to send, they let go after a piece, and take turns.
+ * eight comms have to send, they release it after a piece, and take turns.
  */
 static void test_copies_in_pieces(void **state)
 {

@@ -132,7 +132,7 @@ static void test_sender_is_asked(void **state)
 	assert_true(fixture_is_done(mesh_comm_request(comm, 0)));
 	asked(0);
 	fixture_frame(MESH_FRAME_SENT);
-	for (i = 1; i <= MESH_COMM_REQUESTS; i++) /* its slot is another's, which waits */
+	for (i = 1; i <= MESH_COMM_REQUESTS; i++) /* its slot has been reused by one that waits */
 		fixture_post(comm, LARGE);
 	asked(0);
 	fixture_frame(MESH_FRAME_SENT);

@@ -357,7 +357,7 @@ static int port_try(uint16_t port)
 	return error;
 }
 
-/* Past the handlers that let the child go of what is hidden. */
+/* Without the handlers that close hidden descriptors in the child. */
 static pid_t fork_plainly(void)
 {
 	return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
@@ -395,7 +395,7 @@ static bool is_open(int fd)
 	return fcntl(fd, F_GETFD) >= 0;
 }
 
-/* The control connections are the parent's alone, and what the child does is nothing to them. */
+/* Only the parent has the control connections, and what the child does cannot affect them. */
 static void test_child_lets_go(void **state)
 {
 	int fds[64], num = 0, i, status;
@@ -441,7 +441,7 @@ static void test_child_lets_go(void **state)
  * The end that was dialled knows the other's port: so that a fence can distinguish its socket from
  * others.
  */
-static void test_dialled_port_is_told(void **state)
+static void test_dialled_port_is_known(void **state)
 {
 	uint64_t deadline = mesh_clock_ms() + LIMIT_MS;
 	struct mesh_process *process;
@@ -530,7 +530,7 @@ int main(void)
 		cmocka_unit_test(test_engine_rests_in_time),
 		cmocka_unit_test(test_child_keeps_nothing_alive),
 		cmocka_unit_test(test_child_lets_go),
-		cmocka_unit_test(test_dialled_port_is_told),
+		cmocka_unit_test(test_dialled_port_is_known),
 		cmocka_unit_test(test_engine_takes_no_signals),
 		cmocka_unit_test(test_net_opens_again),
 	};

@@ -342,7 +342,7 @@ static void test_child_lives_on(void **state)
 		if (!fork()) {
 			if (write(born[1], &byte, 1) != 1)
 				_exit(1);
-			_exit(read(life[0], &byte, 1) != 0); /* until the test lets go */
+			_exit(read(life[0], &byte, 1) != 0); /* until the test ends it */
 		}
 		_exit(read(born[0], &byte, 1) != 1);
 	}

@@ -286,7 +286,7 @@ static void test_foreign_hello(void **state)
 	assert_string_equal(got.hello.version, "");
 }
 
-/* Noise is refused at its first byte, without waiting for the rest. */
+/* Noise is refused at its first byte, before the rest has arrived. */
 static void test_frame_noise(void **state)
 {
 	static const char http[] = "GET / HTTP/1.1\r\nHost: node1\r\n\r\n";
