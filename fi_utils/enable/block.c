@@ -160,7 +160,7 @@ static int rest_make(const struct conf_text *old, struct rest *rest, struct conf
 		free(rest->bytes);
 		return ret;
 	}
-	/* What somebody has added behind the block needs the newline now. */
+	/* A line that was added behind the block needs the newline. */
 	if (rest->new_line && rest->size && rest->block_at == rest->size)
 		rest->bytes[--rest->size] = '\0';
 	return 0;

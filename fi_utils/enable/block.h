@@ -3,7 +3,7 @@
  * block.h - our lines in one of NCCL's configuration files. Pure functions on the file's text.
  *
  * The block is what stands between two marker lines. Everything else is foreign, and every change
- * leaves each byte of it as it was, also a line of somebody else's between the markers.
+ * leaves each byte of it as it was, also a foreign line between the markers.
  */
 #ifndef MESH_FI_UTILS_ENABLE_BLOCK_H
 #define MESH_FI_UTILS_ENABLE_BLOCK_H

@@ -111,7 +111,7 @@ static const char *remedy(int error)
 	case -EROFS:
 		return "nothing was changed";
 	case -EBUSY:
-		return "somebody else has changed the file meanwhile; nothing was changed. Try "
+		return "another program has changed the file meanwhile; nothing was changed. Try "
 		       "again";
 	case -EINVAL:
 		return "it is not a regular file";
@@ -136,7 +136,7 @@ static int text_refused(const char *who, const char *path, int error,
 	if (error == -EEXIST)
 		fprintf(stderr,
 			"%s: %s: line %d has \"%s\", which `fi_mesh enable` does not change; "
-			"nothing was written. Take that line out, or keep it and go without\n",
+			"nothing was written. Remove that line, or keep it and do not enable\n",
 			who, path, obstacle->line, obstacle->text);
 	else if (error == -EBADMSG)
 		fprintf(stderr,
@@ -165,8 +165,8 @@ static void winners_show(bool is_rccl, const struct conf_value *values, int num)
 		if (values[i].any_case ? !strcasecmp(setting.value, values[i].value)
 				       : !strcmp(setting.value, values[i].value))
 			continue;
-		printf("But %s has %s=%s, which goes first here.\n", setting.origin, values[i].name,
-		       output_clean(setting.value));
+		printf("But %s has %s=%s, which takes precedence here.\n", setting.origin,
+		       values[i].name, output_clean(setting.value));
 	}
 	mesh_sysfs_close(&files);
 }

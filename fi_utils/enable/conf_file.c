@@ -61,7 +61,7 @@ static int bytes_read(int fd, struct conf_file *file)
 
 static int file_take(struct conf_file *file)
 {
-	/* O_NONBLOCK: a FIFO in this place must not hold us. */
+	/* O_NONBLOCK: a FIFO in this place must not block this program. */
 	int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), ret;
 
 	if (fd < 0)
@@ -115,7 +115,7 @@ static int unchanged(const struct conf_file *file)
 	    info.st_mtim.tv_sec != file->info.st_mtim.tv_sec ||
 	    info.st_mtim.tv_nsec != file->info.st_mtim.tv_nsec)
 		return -EBUSY;
-	/* A rename needs no right to write the file; who took the right away wants none. */
+	/* A rename needs no right to write the file, but a read-only file is to stay as it is. */
 	return access(file->path, W_OK) ? -errno : 0;
 }
 
@@ -151,7 +151,7 @@ static int new_file_fill(const struct conf_file *file, int fd, const struct conf
 	return file_close(stream) && !ret ? -EIO : ret;
 }
 
-/* Makes the rename or removal last beyond a power failure; what a file system cannot do is fine. */
+/* Makes the rename or removal survive a power failure, if the file system supports that. */
 static void folder_sync(const char *path)
 {
 	char folder[PATH_MAX];

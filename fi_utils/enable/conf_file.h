@@ -30,8 +30,8 @@ int conf_file_read(const char *path, struct conf_file *file);
  * Replaces the file's content: readers see the old one or the new one. Owner and mode stay; a new
  * file can be read by everybody.
  *
- * Returns 0; -EACCES if the file is read-only for this user; -EBUSY if somebody has changed it
- * since it was read; another negative errno. The file is unchanged then.
+ * Returns 0; -EACCES if the file is read-only for this user; -EBUSY if it has changed since it was
+ * read; another negative errno. The file is unchanged then.
  */
 int conf_file_replace(const struct conf_file *file, const struct conf_text *text);
 
