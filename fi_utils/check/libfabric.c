@@ -6,6 +6,7 @@
 
 #include <rdma/fabric.h>
 
+#include "fabric/memory_hooks.h"
 #include "fabric/provider.h"
 
 #include "check/context.h"
@@ -39,6 +40,7 @@ static void providers_list(const struct mesh_nic *nic, char *list)
 	*list = '\0';
 	if (!hints)
 		return;
+	mesh_memory_hooks_prevent();
 	bare.scope_id = 0;
 	hints->ep_attr->type = FI_EP_RDM;
 	if (!fi_getinfo(FI_VERSION(1, 17), mesh_addr_text(&bare, node), NULL, FI_SOURCE, hints,

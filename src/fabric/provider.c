@@ -14,6 +14,7 @@
 #include "base/descriptors.h"
 #include "base/log.h"
 #include "fabric/fork_verbs.h"
+#include "fabric/memory_hooks.h"
 #include "fabric/provider.h"
 #include "nic/nic_order.h"
 #include "nic/rdma_port.h"
@@ -111,6 +112,7 @@ static int provider_query(const struct mesh_nic *nic, enum mesh_provider_id id,
 {
 	int i, ret = -ENODEV;
 
+	mesh_memory_hooks_prevent();
 	if (id == MESH_PROVIDER_VERBS_RXM)
 		mesh_verbs_fork_protect();
 	for (i = 0; i < 2 && ret && provider_fi_names[id][i]; i++)

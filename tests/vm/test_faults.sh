@@ -34,9 +34,19 @@ finish() {
 PLUGIN_OBJECTS=(pd cq qp cm_id mr srq)
 left_nothing() {
 	arrives closed
+	libc_unchanged survivor
 	wait_for "[[ \$(rdma_objects ${PLUGIN_OBJECTS[*]}) == '$LEAST_OBJECTS' ]]" 60 ||
 		faults_show "$CASE: the living process keeps RDMA objects: $(rdma_objects)"
 	touch "$FAULTS/checked"
+}
+
+# libc_unchanged NAME: in the living process libc's code is one mapping, as the loader made it. A
+# page that was written to, such as by a hook at the start of munmap(), is a mapping of its own.
+libc_unchanged() {
+	local mappings
+
+	mappings=$(grep -c ' r-xp .*/libc\.so' "/proc/${FAULTS_PID[$1]}/maps")
+	((mappings == 1)) || faults_show "$CASE: libc's code was changed: $mappings mappings of it"
 }
 
 # receiver NAME, sender NAME: 64 MiB under way; the script's end is the caller's.

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * memory_hooks.c - keeps libfabric from changing libc's code while threads run it.
+ *
+ * libfabric's verbs caches registrations (1.17 to 2.6 at least) and must know when memory is
+ * unmapped. Its default monitor, "memhooks", overwrites the first 13 bytes of libc's mmap(),
+ * munmap(), mremap(), madvise(), shmat(), shmdt() and brk() when the first domain is opened. On
+ * x86-64 that is the whole function: another thread that is inside munmap() at that moment returns
+ * from the system call into the middle of a new instruction, and the process ends with SIGSEGV.
+ * glibc calls munmap() when a thread first allocates memory, so threads that start while a domain
+ * is opened are the likely victims (3 of 100 processes in the virtual machine).
+ *
+ * The plugin's registrations bypass that cache (mr.c), so it is switched off as a whole: the
+ * monitor never starts then. libfabric offers only its environment variables for this. setenv() is
+ * not safe beside another thread's getenv() before glibc 2.41, but NCCL itself calls setenv() for
+ * each line of nccl.conf before it initializes a network plugin.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "fabric/memory_hooks.h"
+
+static void prevent(void)
+{
+	/* fi_mr(3): a cache without entries is not opened, and starts no monitor. */
+	if (!getenv("FI_MR_CACHE_MONITOR") && setenv("FI_MR_CACHE_MAX_COUNT", "0", 0))
+		mesh_info("cannot switch off libfabric's cache of registrations: set "
+			  "FI_MR_CACHE_MAX_COUNT=0 before the program starts");
+}
+
+void mesh_memory_hooks_prevent(void)
+{
+	static pthread_once_t done = PTHREAD_ONCE_INIT;
+
+	pthread_once(&done, prevent);
+}

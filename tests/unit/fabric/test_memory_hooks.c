@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_memory_hooks.c - libfabric's cache of registrations is off before libfabric starts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include <rdma/fabric.h>
+
+#include "fabric/provider.h"
+
+#define COUNT "FI_MR_CACHE_MAX_COUNT"
+#define MONITOR "FI_MR_CACHE_MONITOR"
+
+/* What libfabric reads at the process's first fi_getinfo(); later changes do not reach it. */
+static char read_count[16];
+static int queries;
+
+int __wrap_fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
+		      const struct fi_info *hints, struct fi_info **info);
+int __wrap_fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
+		      const struct fi_info *hints, struct fi_info **info)
+{
+	const char *count = getenv(COUNT);
+
+	(void)version;
+	(void)node;
+	(void)service;
+	(void)flags;
+	(void)hints;
+	(void)info;
+	if (!queries++)
+		strncpy(read_count, count ? count : "none", sizeof(read_count) - 1);
+	return -FI_ENODATA;
+}
+
+/* The first query of a process decides, so each case has a process of its own. */
+static int count_is(const char *count)
+{
+	struct mesh_nic nic = {.netdev = "ab", .source = {.family = MESH_FAMILY_IPV4}};
+	char reason[MESH_PROVIDER_REASON_MAX];
+	enum mesh_provider_id id;
+	struct fi_info *info;
+	int status = -1;
+	pid_t child = fork();
+
+	if (!child) {
+		mesh_provider_find(&nic, MESH_PROVIDER_TCP, &info, &id, reason);
+		_exit(queries && !strcmp(read_count, count) ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return WIFEXITED(status) && !WEXITSTATUS(status);
+}
+
+static void test_cache_is_off(void **state)
+{
+	(void)state;
+	unsetenv(COUNT);
+	unsetenv(MONITOR);
+	assert_true(count_is("0"));
+}
+
+static void test_own_choice_stays(void **state)
+{
+	(void)state;
+	unsetenv(MONITOR);
+	setenv(COUNT, "512", 1);
+	assert_true(count_is("512"));
+	unsetenv(COUNT);
+	setenv(MONITOR, "userfaultfd", 1);
+	assert_true(count_is("none"));
+	unsetenv(MONITOR);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_cache_is_off),
+		cmocka_unit_test(test_own_choice_stays),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
