@@ -83,10 +83,14 @@ const struct mesh_setting mesh_settings[] = {
 	     "place. An absolute path, or 'none'. Default: no plan. Must be the same on all "
 	     "nodes.",
 	     .is_path = true),
+	TEXT("NCCL_SOCKET_IFNAME", sockets,
+	     "A setting of NCCL: the NICs where its ranks meet. The plugin only reads it. A NIC "
+	     "that it names counts as the management network, as one with the default route does, "
+	     "if other NICs can replace it (provider tcp). NCCL_MESH_NICS overrides this."),
 	{.name = NULL},
 };
 
-/* The prefix of all their names. */
+/* The prefix of all our own names. */
 #define PREFIX "NCCL_MESH_"
 
 #undef TEXT

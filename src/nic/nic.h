@@ -79,6 +79,7 @@ struct mesh_nic {
 	unsigned int master;		    /* ifindex of its bridge, bond or VRF; 0: none */
 	unsigned int lower; /* ifindex of the interface below a VLAN or macvlan; 0: none */
 	bool default_route; /* a default route of the main table leaves here */
+	bool socket_named;  /* NCCL_SOCKET_IFNAME names it: NCCL's ranks meet here */
 	bool wireless;	    /* Wi-Fi, according to sysfs */
 	uint8_t mac[8];	    /* the last 8 bytes of a longer one (IPoIB) */
 	bool admin_up;

@@ -294,10 +294,22 @@ static bool is_open(const struct candidate *candidate)
 	return candidate->tier == TIER_MESH && !candidate->named;
 }
 
+/* A subnet of two addresses is one cable, and no network that reaches every rank. */
+static bool is_cable_subnet(const struct mesh_addr *addr)
+{
+	return addr->has_peer || addr->prefix_len + 2u >= 8 * mesh_addr_size(addr->family);
+}
+
+/* True if the rest of the system uses it as the network that reaches every node. */
+static bool is_of_management(const struct mesh_nic *nic)
+{
+	return nic->default_route || (nic->socket_named && !is_cable_subnet(&nic->source));
+}
+
 /* True if @upper, a VLAN or the like on @lower, is to be used in place of @lower. */
 static bool stands_for(const struct mesh_nic *upper, const struct mesh_nic *lower)
 {
-	return upper->lower == lower->ifindex && !upper->default_route &&
+	return upper->lower == lower->ifindex && !is_of_management(upper) &&
 	       mesh_addr_is_link_local(&lower->source) &&
 	       !mesh_addr_is_link_local(&upper->source) && (has_rdma(upper) || !has_rdma(lower));
 }
@@ -350,7 +362,7 @@ static void slow_leave(struct selection *selection, bool rdma)
 		int speed = candidate->nic->speed_mbps;
 
 		if (!is_open(candidate) || speed <= 0 || speed >= fastest / SLOW_FACTOR ||
-		    (rdma && !candidate->nic->default_route))
+		    (rdma && !is_of_management(candidate->nic)))
 			continue;
 		candidate_move(
 			candidate, TIER_MANAGEMENT,
@@ -369,21 +381,23 @@ static bool can_replace(const struct mesh_nic *other, const struct mesh_nic *nic
 }
 
 /* Rule 7. */
-static void default_route_leave(struct selection *selection)
+static void management_leave(struct selection *selection)
 {
 	struct candidate *candidate, *other, *end = selection->candidates + selection->num;
 
 	for (candidate = selection->candidates; candidate < end; candidate++) {
-		if (!is_open(candidate) || !candidate->nic->default_route)
+		if (!is_open(candidate) || !is_of_management(candidate->nic))
 			continue;
 		for (other = selection->candidates; other < end; other++) {
-			if (!is_open(other) || other->nic->default_route ||
+			if (!is_open(other) || is_of_management(other->nic) ||
 			    !can_replace(other->nic, candidate->nic))
 				continue;
-			candidate_move(
-				candidate, TIER_MANAGEMENT,
-				"has the default route, and there are other NICs: looks like "
-				"the management network" HINT);
+			candidate_move(candidate, TIER_MANAGEMENT,
+				       "%s, and there are other NICs: looks like the management "
+				       "network" HINT,
+				       candidate->nic->default_route
+					       ? "has the default route"
+					       : "NCCL_SOCKET_IFNAME names it");
 			break;
 		}
 	}
@@ -456,7 +470,7 @@ int mesh_nic_select(const char *nics_setting, const char *addresses_setting,
 	rdma = without_rdma_leave(selection);
 	slow_leave(selection, rdma);
 	if (!rdma)
-		default_route_leave(selection);
+		management_leave(selection);
 	verdicts_give(selection);
 	mesh_nic_table_sort(table);
 	mesh_nic_table_identify(table);

@@ -21,12 +21,13 @@
  *    of bridges and bonds: the bridge or bond receives their packets.
  * 4. A NIC that has link-local addresses only is skipped if a VLAN or macvlan on it has another.
  * 5. If a NIC has RDMA (a device whose port is ACTIVE), the NICs without RDMA are skipped.
+ *    A NIC is marked as management if it has the default route, or if NCCL_SOCKET_IFNAME names it
+ *    and its subnet has room for more than one cable's two addresses.
  * 6. A NIC slower than an eighth of the fastest is skipped as a management network; if there is
- *    RDMA, only if it also carries the default route. Unknown speeds do not count as slow.
- * 7. Without RDMA, the NIC of the default route is skipped if a NIC that has no default route can
- *    replace it: that NIC is not slower, as far as both speeds are known. A NIC that has link-local
- *    addresses only replaces it only if its speed is known: a BMC's USB network must not displace
- *    the real one.
+ *    RDMA, only if it is also marked. Unknown speeds do not count as slow.
+ * 7. Without RDMA, a marked NIC is skipped if one that is not marked can replace it: that NIC is
+ *    not slower, as far as both speeds are known. A NIC that has link-local addresses only replaces
+ *    it only if its speed is known: a BMC's USB network must not displace the real one.
  * 8. If these rules take no NIC, the first group that has a usable NIC is taken: management
  *    networks, then Wi-Fi, bridges, containers' and tunnels, loopback.
  *

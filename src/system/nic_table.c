@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "nic/nic_kind.h"
 #include "nic/nic_select.h"
+#include "nic/nic_sockets.h"
 #include "system/netlink.h"
 #include "system/nic_table.h"
 #include "system/sysfs.h"
@@ -75,6 +76,7 @@ int mesh_nic_table_load_with(const char *sysfs_root, const struct mesh_config *c
 		ret = known_restore(&result, known[i]);
 	if (!ret) {
 		mesh_nic_classify(result.nics, result.num_nics);
+		mesh_nic_sockets_mark(config->sockets, result.nics, result.num_nics);
 		ret = mesh_nic_select(config->nics, config->addresses, &result);
 	}
 	if (ret)
