@@ -184,8 +184,7 @@ static bool own_frame_handle(struct mesh_peer *peer, const struct mesh_frame *fr
 		return true;
 	case MESH_FRAME_PORT:
 		if (peer->remote)
-			mesh_remote_dialled_from(peer->domain, peer->remote,
-						 (uint16_t)frame->comm.sent);
+			mesh_remote_dialled_from(peer->domain, peer->remote, frame->port.port);
 		return true;
 	default:
 		return false;

@@ -21,9 +21,9 @@ static void port_send(struct mesh_peer *peer)
 	struct mesh_frame frame;
 
 	memset(&frame, 0, sizeof(frame));
-	frame.comm.sent =
+	frame.port.port =
 		mesh_remote_dialled_port(&peer->process->ports.sockets, peer->domain, peer->remote);
-	if (frame.comm.sent)
+	if (frame.port.port)
 		mesh_peer_send(peer, &frame, MESH_FRAME_PORT);
 }
 

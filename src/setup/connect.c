@@ -215,11 +215,11 @@ static struct mesh_connect *connect_of_comm(struct mesh_peer *peer, uint32_t com
 
 void mesh_connect_accept_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
-	struct mesh_connect *connect = connect_of_comm(peer, frame->comm.to_comm);
+	struct mesh_connect *connect = connect_of_comm(peer, frame->to_comm);
 
 	/* Otherwise the connection was dropped meanwhile, and WITHDRAW is in flight. */
 	if (connect)
-		connect_accepted(connect, frame->comm.comm, frame->comm.token);
+		connect_accepted(connect, frame->accept.comm, frame->accept.token);
 }
 
 void mesh_connect_refuse_handle(struct mesh_peer *peer, const struct mesh_frame *frame)

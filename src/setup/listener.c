@@ -68,9 +68,9 @@ static void connect_accept(struct mesh_peer *peer, const struct mesh_frame_conne
 	struct mesh_frame frame;
 
 	memset(&frame, 0, sizeof(frame));
-	frame.comm.to_comm = request->comm;
-	frame.comm.comm = path->sink.id;
-	frame.comm.token = path->sink.token;
+	frame.accept.to_comm = request->comm;
+	frame.accept.comm = path->sink.id;
+	frame.accept.token = path->sink.token;
 	mesh_peer_send(peer, &frame, MESH_FRAME_ACCEPT);
 }
 
@@ -206,7 +206,7 @@ static bool waiting_find_drop(struct mesh_listener *listener, const struct mesh_
 
 void mesh_listener_withdrawn(struct mesh_peer *peer, const struct mesh_frame_withdraw *withdraw)
 {
-	const struct mesh_frame_comm nothing = {0};
+	const struct mesh_frame_closed nothing = {0};
 	struct mesh_listener *listener;
 	struct mesh_comm *comm;
 

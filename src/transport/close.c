@@ -48,7 +48,7 @@
 MESH_HOLDS(process)
 static void own_end_step(struct mesh_comm *comm, enum mesh_end state)
 {
-	struct mesh_frame_comm fields = {0};
+	struct mesh_frame frame = {0};
 	bool news;
 
 	mesh_process_assert_locked(comm->process);
@@ -57,21 +57,23 @@ static void own_end_step(struct mesh_comm *comm, enum mesh_end state)
 	if (news)
 		mesh_comm_end_set(comm, &comm->own_end, state);
 	if (comm->sending && state != MESH_END_CLOSING) {
-		fields.sent = mesh_send_count(comm);
-		fields.writes = comm->send.writes;
-		fields.unclean = state == MESH_END_UNCLEAN || comm->send.unclean ||
-				 mesh_send_is_in_doubt(comm);
+		frame.closed.sent = mesh_send_count(comm);
+		frame.closed.writes = comm->send.writes;
+		frame.closed.unclean = state == MESH_END_UNCLEAN || comm->send.unclean ||
+				       mesh_send_is_in_doubt(comm);
 	}
 	mesh_comm_unlock(comm);
 	if (news)
-		mesh_comm_frame_send(
-			comm, state == MESH_END_CLOSING ? MESH_FRAME_CLOSE : MESH_FRAME_CLOSED,
-			fields);
+		mesh_comm_frame_send(comm, &frame,
+				     state == MESH_END_CLOSING ? MESH_FRAME_CLOSE
+							       : MESH_FRAME_CLOSED);
 }
 
 void mesh_comm_refuse(const struct mesh_comm *comm)
 {
-	mesh_comm_frame_send(comm, MESH_FRAME_CLOSED, (struct mesh_frame_comm){0});
+	struct mesh_frame frame = {.closed = {.sent = 0}};
+
+	mesh_comm_frame_send(comm, &frame, MESH_FRAME_CLOSED);
 }
 
 /* ---- who owes an answer -------------------------------------------------------------------- */
@@ -222,7 +224,7 @@ void mesh_comm_close_came(struct mesh_comm *comm)
 	echo(comm);
 }
 
-void mesh_comm_closed_came(struct mesh_comm *comm, const struct mesh_frame_comm *frame)
+void mesh_comm_closed_came(struct mesh_comm *comm, const struct mesh_frame_closed *frame)
 {
 	mesh_comm_lock(comm);
 	comm->close_received = true;

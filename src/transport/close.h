@@ -12,7 +12,7 @@
 MESH_HOLDS(process)
 void mesh_comm_close_came(struct mesh_comm *comm);
 MESH_HOLDS(process)
-void mesh_comm_closed_came(struct mesh_comm *comm, const struct mesh_frame_comm *frame);
+void mesh_comm_closed_came(struct mesh_comm *comm, const struct mesh_frame_closed *frame);
 
 /**
  * Answers a closing peer once all that it sent has arrived and nothing of ours is in flight.

@@ -74,16 +74,13 @@ const struct mesh_path *mesh_comm_frame_path(const struct mesh_comm *comm)
 	return &comm->paths[0];
 }
 
-void mesh_comm_frame_send(const struct mesh_comm *comm, enum mesh_frame_type type,
-			  struct mesh_frame_comm fields)
+void mesh_comm_frame_send(const struct mesh_comm *comm, struct mesh_frame *frame,
+			  enum mesh_frame_type type)
 {
 	const struct mesh_path *path = mesh_comm_frame_path(comm);
-	struct mesh_frame frame;
 
-	memset(&frame, 0, sizeof(frame));
-	frame.comm = fields;
-	frame.comm.to_comm = path->remote_id;
-	mesh_peer_send(mesh_path_peer(path), &frame, type);
+	frame->to_comm = path->remote_id;
+	mesh_peer_send(mesh_path_peer(path), frame, type);
 }
 
 void mesh_comm_paths_log(const struct mesh_comm *comm)

@@ -290,10 +290,14 @@ void mesh_comm_fail(struct mesh_comm *comm, int error, bool quiet, const char *w
 MESH_HOLDS(process)
 const struct mesh_path *mesh_comm_frame_path(const struct mesh_comm *comm);
 
-/** Sends a frame about the comm to its peer: CLOSE, CLOSED, ASK or SENT. process->lock held. */
+/**
+ * Sends a frame for a comm (wire/frame.h) to the comm's peer. process->lock held.
+ *
+ * @frame: its header and to_comm are written
+ */
 MESH_HOLDS(process)
-void mesh_comm_frame_send(const struct mesh_comm *comm, enum mesh_frame_type type,
-			  struct mesh_frame_comm fields);
+void mesh_comm_frame_send(const struct mesh_comm *comm, struct mesh_frame *frame,
+			  enum mesh_frame_type type);
 
 static inline bool mesh_end_is_over(enum mesh_end end)
 {

@@ -28,16 +28,16 @@ static void stray_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 	if (peer->state != MESH_PEER_UP)
 		return;
 	if (frame->header.type == MESH_FRAME_CLOSE) {
-		mesh_peer_drain(peer, frame->comm.to_comm,
+		mesh_peer_drain(peer, frame->to_comm,
 				mesh_clock_ms() + peer->process->config.dead_peer_timeout_s * 1000);
-	} else if (frame->header.type == MESH_FRAME_CLOSED && peer->stray == frame->comm.to_comm) {
+	} else if (frame->header.type == MESH_FRAME_CLOSED && peer->stray == frame->to_comm) {
 		mesh_peer_drain_end(peer);
 	}
 }
 
 void mesh_comm_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
-	struct mesh_comm *comm = comm_of_id(peer, frame->comm.to_comm);
+	struct mesh_comm *comm = comm_of_id(peer, frame->to_comm);
 
 	if (!comm) {
 		stray_handle(peer, frame);
@@ -48,13 +48,13 @@ void mesh_comm_frame_handle(struct mesh_peer *peer, const struct mesh_frame *fra
 		mesh_comm_close_came(comm);
 		break;
 	case MESH_FRAME_CLOSED:
-		mesh_comm_closed_came(comm, &frame->comm);
+		mesh_comm_closed_came(comm, &frame->closed);
 		break;
 	case MESH_FRAME_ASK:
-		mesh_stall_asked(comm, frame->comm.sent);
+		mesh_stall_asked(comm, frame->ask.seq);
 		break;
 	case MESH_FRAME_SENT:
-		mesh_stall_answered(comm, frame->comm.sent);
+		mesh_stall_answered(comm, frame->sent.seq);
 		break;
 	default:
 		break;
@@ -63,7 +63,7 @@ void mesh_comm_frame_handle(struct mesh_peer *peer, const struct mesh_frame *fra
 
 void mesh_resume_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
-	struct mesh_comm *comm = comm_of_id(peer, frame->resume.to_comm);
+	struct mesh_comm *comm = comm_of_id(peer, frame->to_comm);
 
 	if (comm)
 		mesh_resume_came(comm, &frame->resume);
@@ -71,7 +71,7 @@ void mesh_resume_frame_handle(struct mesh_peer *peer, const struct mesh_frame *f
 
 void mesh_have_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
-	struct mesh_comm *comm = comm_of_id(peer, frame->have.to_comm);
+	struct mesh_comm *comm = comm_of_id(peer, frame->to_comm);
 
 	if (comm)
 		mesh_have_came(comm, &frame->have);

@@ -109,16 +109,16 @@ static void lost_check(struct mesh_comm *comm, uint64_t now_ms)
 
 void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms)
 {
-	uint32_t seq = 0;
+	struct mesh_frame frame = {0};
 	bool ask;
 
 	mesh_comm_lock(comm);
-	ask = ask_is_due(comm, now_ms, &seq);
+	ask = ask_is_due(comm, now_ms, &frame.ask.seq);
 	if (!comm->sending)
 		lost_check(comm, now_ms);
 	mesh_comm_unlock(comm);
 	if (ask)
-		mesh_comm_frame_send(comm, MESH_FRAME_ASK, (struct mesh_frame_comm){.sent = seq});
+		mesh_comm_frame_send(comm, &frame, MESH_FRAME_ASK);
 }
 
 /*
@@ -151,6 +151,7 @@ static bool is_delivered(struct mesh_comm *comm, uint32_t seq)
 
 void mesh_stall_asked(struct mesh_comm *comm, uint32_t seq)
 {
+	struct mesh_frame frame = {.sent = {.seq = seq}};
 	bool sent = false;
 
 	mesh_comm_lock(comm);
@@ -163,7 +164,7 @@ void mesh_stall_asked(struct mesh_comm *comm, uint32_t seq)
 		mesh_receive_grants_resend(comm, seq);
 	mesh_comm_unlock(comm);
 	if (sent)
-		mesh_comm_frame_send(comm, MESH_FRAME_SENT, (struct mesh_frame_comm){.sent = seq});
+		mesh_comm_frame_send(comm, &frame, MESH_FRAME_SENT);
 }
 
 void mesh_stall_answered(struct mesh_comm *comm, uint32_t seq)

@@ -50,12 +50,17 @@ static size_t frame_payload_size(uint8_t type)
 	case MESH_FRAME_WITHDRAW:
 		return sizeof(struct mesh_frame_withdraw);
 	case MESH_FRAME_ACCEPT:
+		return sizeof(struct mesh_frame_accept);
 	case MESH_FRAME_CLOSE:
+		return sizeof(struct mesh_frame_close);
 	case MESH_FRAME_CLOSED:
+		return sizeof(struct mesh_frame_closed);
 	case MESH_FRAME_ASK:
+		return sizeof(struct mesh_frame_ask);
 	case MESH_FRAME_SENT:
+		return sizeof(struct mesh_frame_sent);
 	case MESH_FRAME_PORT:
-		return sizeof(struct mesh_frame_comm);
+		return sizeof(struct mesh_frame_port);
 	case MESH_FRAME_CUT:
 		return sizeof(struct mesh_frame_cut);
 	case MESH_FRAME_RESUME:

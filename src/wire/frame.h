@@ -145,17 +145,52 @@ struct mesh_frame_withdraw {
 _Static_assert(offsetof(struct mesh_frame_withdraw, listen_id) == 16, "wire format");
 _Static_assert(sizeof(struct mesh_frame_withdraw) == 24, "wire format");
 
-/* ACCEPT: the sender's id and token for this path. Other types: about a comm, on any path of it. */
-struct mesh_frame_comm {
-	uint64_t reserved; /* 0 */
-	uint32_t writes;   /* CLOSED from a sending comm: RMA writes started */
-	uint32_t to_comm;  /* the receiver's comm id on this path */
-	uint32_t comm;	   /* ACCEPT: the sender's comm id */
-	uint32_t token;	   /* ACCEPT: the sender's token */
-	uint32_t sent; /* CLOSED from a sending comm: messages sent; ASK, SENT: which; PORT: port */
-	uint32_t unclean; /* CLOSED: 1 if some writes may still arrive; else 0 */
+/*
+ * The frames for a comm may travel over any of its paths, except ACCEPT, which travels over the
+ * path that it is about. Each begins with the id that the receiver of the frame has given to that
+ * path.
+ */
+struct mesh_frame_accept {
+	uint32_t to_comm;  /* the id that CONNECT carried */
+	uint32_t comm;	   /* the sender's comm id on this path */
+	uint32_t token;	   /* the sender's token: each message to this comm carries it */
+	uint32_t reserved; /* 0 */
 };
-_Static_assert(sizeof(struct mesh_frame_comm) == 32, "wire format");
+_Static_assert(sizeof(struct mesh_frame_accept) == 16, "wire format");
+
+struct mesh_frame_close {
+	uint32_t to_comm;
+	uint32_t reserved; /* 0 */
+};
+_Static_assert(sizeof(struct mesh_frame_close) == 8, "wire format");
+
+/* The counts are those of a sending comm; a receiving comm sends zeros. */
+struct mesh_frame_closed {
+	uint32_t to_comm;
+	uint32_t sent;	  /* messages */
+	uint32_t writes;  /* RMA writes that were started */
+	uint32_t unclean; /* 1: some writes may still arrive; else 0 */
+};
+_Static_assert(sizeof(struct mesh_frame_closed) == 16, "wire format");
+
+struct mesh_frame_ask {
+	uint32_t to_comm;
+	uint32_t seq; /* of the message */
+};
+_Static_assert(sizeof(struct mesh_frame_ask) == 8, "wire format");
+
+struct mesh_frame_sent {
+	uint32_t to_comm;
+	uint32_t seq; /* of the message, as in ASK */
+};
+_Static_assert(sizeof(struct mesh_frame_sent) == 8, "wire format");
+
+/* PORT: for the peer, not for a comm. */
+struct mesh_frame_port {
+	uint16_t port; /* TCP port of the sender's provider; 0 is ignored */
+	uint16_t reserved[3];
+};
+_Static_assert(sizeof(struct mesh_frame_port) == 8, "wire format");
 
 enum mesh_cut_reason {
 	MESH_CUT_SILENT = 1, /* the addressee did not answer in time */
@@ -176,7 +211,7 @@ _Static_assert(sizeof(struct mesh_frame_cut) == 16, "wire format");
  * there. It travels over another path.
  */
 struct mesh_frame_resume {
-	uint32_t to_comm;	      /* the receiver's comm id on the path of this frame */
+	uint32_t to_comm;
 	uint32_t seq;		      /* of the message */
 	uint32_t round;		      /* counts the sender's lost paths; HAVE repeats it */
 	uint32_t dead;		      /* bits: paths, by their index */
@@ -204,12 +239,25 @@ struct mesh_frame {
 		struct mesh_frame_refuse refuse;
 		struct mesh_frame_connect connect;
 		struct mesh_frame_withdraw withdraw;
-		struct mesh_frame_comm comm;
+		struct mesh_frame_port port;
 		struct mesh_frame_cut cut;
+		uint32_t to_comm; /* of those below, which are for a comm */
+		struct mesh_frame_accept accept;
+		struct mesh_frame_close close;
+		struct mesh_frame_closed closed;
+		struct mesh_frame_ask ask;
+		struct mesh_frame_sent sent;
 		struct mesh_frame_resume resume;
 		struct mesh_frame_have have;
 	};
 };
+_Static_assert(offsetof(struct mesh_frame_accept, to_comm) == 0, "mesh_frame.to_comm");
+_Static_assert(offsetof(struct mesh_frame_close, to_comm) == 0, "mesh_frame.to_comm");
+_Static_assert(offsetof(struct mesh_frame_closed, to_comm) == 0, "mesh_frame.to_comm");
+_Static_assert(offsetof(struct mesh_frame_ask, to_comm) == 0, "mesh_frame.to_comm");
+_Static_assert(offsetof(struct mesh_frame_sent, to_comm) == 0, "mesh_frame.to_comm");
+_Static_assert(offsetof(struct mesh_frame_resume, to_comm) == 0, "mesh_frame.to_comm");
+_Static_assert(offsetof(struct mesh_frame_have, to_comm) == 0, "mesh_frame.to_comm");
 
 /** Bytes of a HELLO with this many NICs, without the header. */
 static inline size_t mesh_frame_hello_size(int num_nics)

@@ -153,8 +153,8 @@ static void connect_came(struct simulated *peer, const struct mesh_frame_connect
 		abort();
 	peer->remote_comms[peer->num_comms] = request->comm;
 	memset(&frame, 0, sizeof(frame));
-	frame.comm.to_comm = request->comm;
-	frame.comm.comm = (uint32_t)peer->num_comms++;
+	frame.accept.to_comm = request->comm;
+	frame.accept.comm = (uint32_t)peer->num_comms++;
 	frame_send(peer, &frame, MESH_FRAME_ACCEPT);
 }
 
@@ -166,7 +166,7 @@ static void closed_came(struct simulated *peer, uint32_t comm)
 	if (comm >= SIMULATED_COMMS_MAX)
 		abort();
 	memset(&frame, 0, sizeof(frame));
-	frame.comm.to_comm = peer->remote_comms[comm];
+	frame.closed.to_comm = peer->remote_comms[comm];
 	frame_send(peer, &frame, MESH_FRAME_CLOSED);
 }
 
@@ -180,10 +180,10 @@ static void frame_came(struct simulated *peer, const struct mesh_frame *frame)
 		connect_came(peer, &frame->connect);
 		break;
 	case MESH_FRAME_ACCEPT:
-		peer->remote_comms[frame->comm.to_comm % SIMULATED_COMMS_MAX] = frame->comm.comm;
+		peer->remote_comms[frame->to_comm % SIMULATED_COMMS_MAX] = frame->accept.comm;
 		break;
 	case MESH_FRAME_CLOSED:
-		closed_came(peer, frame->comm.to_comm);
+		closed_came(peer, frame->to_comm);
 		break;
 	default:
 		break;

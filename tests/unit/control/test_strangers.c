@@ -335,7 +335,7 @@ static void test_frames_for_no_comm(void **state)
 	(void)state;
 	for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		memset(&frame, 0, sizeof(frame));
-		frame.comm.to_comm = NO_COMM;
+		frame.to_comm = NO_COMM;
 		frame_send(&frame, types[i]);
 	}
 	frame_send(&frame, MESH_FRAME_CUT);
@@ -385,7 +385,7 @@ static void test_paths_of_one_comm(void **state)
 	frame = connect_make(10, 0, 2);
 	frame_send(&frame, MESH_FRAME_CONNECT);
 	frame = frame_read(MESH_FRAME_ACCEPT);
-	assert_int_equal(frame.comm.to_comm, 10);
+	assert_int_equal(frame.to_comm, 10);
 	assert_int_equal(mesh_listener_accept(stranger.listener, &comm), 0);
 	assert_null(comm);
 	frame = connect_make(11, 1, 2);
@@ -396,7 +396,7 @@ static void test_paths_of_one_comm(void **state)
 	frame = connect_make(11, 1, 2);
 	frame_send(&frame, MESH_FRAME_CONNECT);
 	frame = frame_read(MESH_FRAME_ACCEPT);
-	assert_int_equal(frame.comm.to_comm, 11);
+	assert_int_equal(frame.to_comm, 11);
 	connect_refused(connect_make(11, 1, 2), MESH_REFUSAL_COOKIE); /* it is there */
 	comm = accepted();
 	assert_int_equal(*comm_inside(comm).num_paths, 2);
@@ -425,7 +425,7 @@ static void test_listener_is_full(void **state)
 	mesh_listener_close(stranger.listener);
 	stranger.listener = NULL;
 	for (i = 0; i < MESH_LISTENER_QUEUE; i++)
-		assert_int_equal(frame_read(MESH_FRAME_CLOSED).comm.to_comm, i + 1);
+		assert_int_equal(frame_read(MESH_FRAME_CLOSED).to_comm, i + 1);
 }
 
 /* Makes a whole comm as a connector does. Returns the listener's id of it. */
@@ -435,7 +435,7 @@ static uint32_t comm_make(uint32_t id, uint64_t key)
 
 	frame.connect.comm_key = key;
 	frame_send(&frame, MESH_FRAME_CONNECT);
-	return frame_read(MESH_FRAME_ACCEPT).comm.comm;
+	return frame_read(MESH_FRAME_ACCEPT).accept.comm;
 }
 
 static void withdraw(uint64_t key)
@@ -479,9 +479,9 @@ static void test_close_before_accept(void **state)
 	(void)state;
 	introduced();
 	memset(&frame, 0, sizeof(frame));
-	frame.comm.to_comm = comm_make(3, 30);
+	frame.to_comm = comm_make(3, 30);
 	frame_send(&frame, MESH_FRAME_CLOSED);
-	assert_int_equal(frame_read(MESH_FRAME_CLOSED).comm.to_comm, 3);
+	assert_int_equal(frame_read(MESH_FRAME_CLOSED).to_comm, 3);
 	comm = accepted();
 	assert_int_equal(*comm_inside(comm).error, -EPIPE);
 	mesh_comm_close(comm);
@@ -497,7 +497,7 @@ static void test_withdraw_after_accept(void **state)
 	comm_make(3, 30);
 	comm = accepted();
 	withdraw(30);
-	assert_int_equal(frame_read(MESH_FRAME_CLOSED).comm.to_comm, 3);
+	assert_int_equal(frame_read(MESH_FRAME_CLOSED).to_comm, 3);
 	assert_int_equal(*comm_inside(comm).error, -EPIPE);
 	mesh_comm_close(comm);
 }

@@ -104,9 +104,9 @@ static void accepted(int i, uint32_t comm, uint32_t id, uint32_t token)
 	struct mesh_frame frame;
 
 	memset(&frame, 0, sizeof(frame));
-	frame.comm.to_comm = comm;
-	frame.comm.comm = id;
-	frame.comm.token = token;
+	frame.accept.to_comm = comm;
+	frame.accept.comm = id;
+	frame.accept.token = token;
 	mesh_connect_accept_handle(&fixture.peers[i], &frame);
 }
 

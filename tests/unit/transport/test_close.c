@@ -50,7 +50,7 @@ static void tick(void)
 }
 
 /* CLOSE or CLOSED came. */
-static void peer_says(enum mesh_frame_type type, struct mesh_frame_comm frame)
+static void peer_says(enum mesh_frame_type type, struct mesh_frame_closed frame)
 {
 	mesh_lock_take(&fixture.setup.process.lock);
 	if (type == MESH_FRAME_CLOSE)
@@ -95,10 +95,10 @@ static void test_sender_reports_what_it_sent(void **state)
 	*comm_inside(comm).peer_end = MESH_END_CLOSED; /* the peer has sent CLOSED */
 	close_now();
 	frame = fixture_frame(MESH_FRAME_CLOSED);
-	assert_int_equal(frame.comm.to_comm, FIXTURE_REMOTE_ID);
-	assert_int_equal(frame.comm.sent, 3);
-	assert_int_equal(frame.comm.writes, 1);
-	assert_int_equal(frame.comm.unclean, 0);
+	assert_int_equal(frame.to_comm, FIXTURE_REMOTE_ID);
+	assert_int_equal(frame.closed.sent, 3);
+	assert_int_equal(frame.closed.writes, 1);
+	assert_int_equal(frame.closed.unclean, 0);
 	assert_false(was_cut_off());
 }
 
@@ -113,7 +113,7 @@ static void test_sender_waits_for_its_writes(void **state)
 	fake_complete(&fake.writes.posts[0]);	       /* for the next poll to find */
 	mesh_comm_close(comm);
 	fixture_frame(MESH_FRAME_CLOSE); /* at once: the peer's engine must poll for them */
-	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).comm.unclean, 0);
+	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).closed.unclean, 0);
 	assert_false(was_cut_off());
 }
 
@@ -129,7 +129,7 @@ static void test_sender_reports_what_did_not_end(void **state)
 	log_capture_start();
 	mesh_comm_close(comm);
 	fixture_frame(MESH_FRAME_CLOSE);
-	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).comm.unclean, 1);
+	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).closed.unclean, 1);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0); /* a lost peer is not waited for */
 	assert_true(was_cut_off());
 	fixture_writes_complete(1);
@@ -159,7 +159,7 @@ static void test_silent_peer_is_remembered(void **state)
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
 	/* Until it answers, on any of its connections. */
 	comm = fixture_comm_open(true);
-	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_comm){0});
+	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_closed){0});
 	assert_int_equal(fixture.peers[0].owes_ms, 0);
 	mesh_comm_close(comm);
 	assert_int_equal(fixture.peers[0].owes_ms, 0); /* nothing was to be answered */
@@ -183,7 +183,7 @@ static void test_one_process_has_one_engine(void **state)
 	mesh_comm_close(comm);
 	assert_true(mesh_clock_ms() - begin_ms < 60000);
 	comm = fixture_comm_open(true);
-	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_comm){0});
+	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_closed){0});
 	assert_int_equal(twin.owes_ms, 0);
 	mesh_comm_close(comm);
 	mesh_lock_take(&fixture.setup.process.lock);
@@ -215,7 +215,7 @@ static void test_receiver_without_grants(void **state)
 static void test_receiver_with_grants(void **state)
 {
 	static const struct {
-		struct mesh_frame_comm said;
+		struct mesh_frame_closed said;
 		bool cut;
 	} cases[] = {
 		{{.writes = 1}, false},
@@ -284,7 +284,7 @@ static void test_memory_in_use_is_taken_back(void **state)
 	assert_true(*comm_inside(comm).closing);
 	assert_int_equal(mesh_comm_send(comm, NULL, 0, NULL, &request), -ECANCELED);
 	fixture_frame(MESH_FRAME_CLOSE);
-	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).comm.writes, 1);
+	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).closed.writes, 1);
 	mesh_comm_close(comm);
 	assert_true(fixture_no_frame()); /* sent once */
 	fixture_writes_complete(1);
@@ -298,8 +298,8 @@ static void test_sender_closed_and_all_is_here(void **state)
 	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	fixture_data(comm, 0, SMALL);
-	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_comm){.sent = 1});
-	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).comm.to_comm, FIXTURE_REMOTE_ID);
+	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_closed){.sent = 1});
+	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).to_comm, FIXTURE_REMOTE_ID);
 	assert_false(engine_polls());
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
 	fixture_post(comm, SMALL); /* what arrived is still delivered */
@@ -314,7 +314,7 @@ static void test_sender_closed_and_some_is_on_its_way(void **state)
 	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	fixture_data(comm, 0, SMALL);
-	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_comm){.sent = 2});
+	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_closed){.sent = 2});
 	fixture_frame(MESH_FRAME_CLOSE); /* this process runs */
 	assert_true(engine_polls());
 	tick();
@@ -329,7 +329,7 @@ static void test_sender_closed_and_some_is_missing(void **state)
 {
 	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
-	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_comm){.sent = 1});
+	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_closed){.sent = 1});
 	fixture_frame(MESH_FRAME_CLOSE);
 	*comm_inside(comm).peer_end_ms -= 2000;
 	tick();
@@ -344,16 +344,16 @@ static void test_sender_is_closing(void **state)
 	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	fixture_post(comm, SMALL);
-	peer_says(MESH_FRAME_CLOSE, (struct mesh_frame_comm){0});
+	peer_says(MESH_FRAME_CLOSE, (struct mesh_frame_closed){0});
 	fixture_frame(MESH_FRAME_CLOSE);
 	assert_true(engine_polls());
-	peer_says(MESH_FRAME_CLOSE, (struct mesh_frame_comm){0});
+	peer_says(MESH_FRAME_CLOSE, (struct mesh_frame_closed){0});
 	assert_true(fixture_no_frame());
 	fixture_data(comm, 0, SMALL);
 	tick();
 	assert_int_equal(*comm_inside(comm).error, 0);
 	assert_true(fixture_no_frame());
-	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_comm){.sent = 1});
+	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_closed){.sent = 1});
 	fixture_frame(MESH_FRAME_CLOSED);
 	assert_false(engine_polls());
 	close_now();
@@ -364,7 +364,7 @@ static void test_sender_closed_before_our_receives(void **state)
 	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
 	fixture_post(comm, SMALL);
-	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_comm){0});
+	peer_says(MESH_FRAME_CLOSED, (struct mesh_frame_closed){0});
 	assert_failed(comm, -EPIPE, "closed the connection while receives were posted");
 	fixture_frame(MESH_FRAME_CLOSED);
 	close_now();
@@ -379,7 +379,7 @@ static void test_receiver_closed(void **state)
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	fixture_post(comm, LARGE);
 	fixture_grant(comm, 0, 1, LARGE);
-	peer_says(MESH_FRAME_CLOSE, (struct mesh_frame_comm){0});
+	peer_says(MESH_FRAME_CLOSE, (struct mesh_frame_closed){0});
 	fixture_frame(MESH_FRAME_CLOSE);
 	assert_true(engine_polls());
 	fixture_post(comm, LARGE);
@@ -392,8 +392,8 @@ static void test_receiver_closed(void **state)
 	tick();
 	assert_failed(comm, -EPIPE, "the receiver closed the connection");
 	frame = fixture_frame(MESH_FRAME_CLOSED);
-	assert_int_equal(frame.comm.writes, 1);
-	assert_int_equal(frame.comm.unclean, 0);
+	assert_int_equal(frame.closed.writes, 1);
+	assert_int_equal(frame.closed.unclean, 0);
 	fixture_comm_close(comm);
 	assert_true(fixture_no_frame());
 }
@@ -405,7 +405,7 @@ static void test_receiver_closed_at_the_end(void **state)
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	fixture_post(comm, SMALL);
 	fixture_sends_complete();
-	peer_says(MESH_FRAME_CLOSE, (struct mesh_frame_comm){0});
+	peer_says(MESH_FRAME_CLOSE, (struct mesh_frame_closed){0});
 	assert_int_equal(*comm_inside(comm).error, -EPIPE);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
 	assert_int_equal(fixture.setup.process.own_counters.comms_failed, 0);
@@ -420,7 +420,7 @@ static void frame_comes(enum mesh_frame_type type, uint32_t to_comm)
 	struct mesh_frame frame;
 
 	memset(&frame, 0, sizeof(frame));
-	frame.comm.to_comm = to_comm;
+	frame.to_comm = to_comm;
 	peer->in_size = mesh_frame_finish(&frame, type);
 	memcpy(peer->in, &frame, peer->in_size);
 	mesh_lock_take(&fixture.setup.process.lock);

@@ -240,7 +240,7 @@ static void test_fence_ends_others(void **state)
 	frame = fixture_frame(MESH_FRAME_CUT);
 	assert_int_equal(frame.cut.reason, MESH_CUT_SILENT);
 	assert_int_equal(frame.cut.waited_s, 1);
-	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).comm.unclean, 1);
+	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).closed.unclean, 1);
 	fake_complete(&fake.writes.posts[0]);
 	fixture_poll();
 	mesh_comm_close(comm);
@@ -329,7 +329,7 @@ static void test_counters_are_given_back(void **state)
 /* CLOSED may overtake what was sent before it: a listener keeps the comm until that is here. */
 static void test_close_overtakes_message(void **state)
 {
-	const struct mesh_frame_comm asks = {.sent = 1};
+	const struct mesh_frame_closed asks = {.sent = 1};
 	struct mesh_listener listener = {.net = &fixture.net, .num_waiting = 1};
 	const uint64_t payload = 7;
 	struct mesh_comm *comm, *accepted;

@@ -161,14 +161,14 @@ static void on_close(void)
 
 static void on_closed(void)
 {
-	const struct mesh_frame_comm frame = {.sent = 7, .writes = 5};
+	const struct mesh_frame_closed frame = {.sent = 7, .writes = 5};
 
 	mesh_comm_closed_came(&comm, &frame);
 }
 
 static void on_closed_unclean(void)
 {
-	const struct mesh_frame_comm frame = {.sent = 7, .writes = 5, .unclean = 1};
+	const struct mesh_frame_closed frame = {.sent = 7, .writes = 5, .unclean = 1};
 
 	mesh_comm_closed_came(&comm, &frame);
 }
@@ -230,7 +230,7 @@ static void test_events(void **state)
 /* Only the first counts are used. */
 static void test_counts_come_once(void **state)
 {
-	const struct mesh_frame_comm other = {.sent = 9, .writes = 9, .unclean = 1};
+	const struct mesh_frame_closed other = {.sent = 9, .writes = 9, .unclean = 1};
 
 	(void)state;
 	mesh_lock_take(&process.lock);

@@ -30,15 +30,17 @@ static void first_peer_lose(void)
 /* Frames go over the control connection that is up, and name the comm as that path's peer does. */
 static void test_frames_leave_over_a_living_path(void **state)
 {
+	struct mesh_frame frame = {0};
+
 	(void)state;
 	comm = fixture_open(MESH_PROVIDER_TCP, 2, true);
 	mesh_lock_take(&fixture.setup.process.lock);
-	mesh_comm_frame_send(comm, MESH_FRAME_ASK, (struct mesh_frame_comm){.sent = 1});
-	assert_int_equal(fixture_frame(MESH_FRAME_ASK).comm.to_comm, FIXTURE_REMOTE_ID);
+	mesh_comm_frame_send(comm, &frame, MESH_FRAME_ASK);
+	assert_int_equal(fixture_frame(MESH_FRAME_ASK).to_comm, FIXTURE_REMOTE_ID);
 	first_peer_lose();
-	mesh_comm_frame_send(comm, MESH_FRAME_ASK, (struct mesh_frame_comm){.sent = 2});
+	mesh_comm_frame_send(comm, &frame, MESH_FRAME_ASK);
 	mesh_lock_release(&fixture.setup.process.lock);
-	assert_int_equal(fixture_frame(MESH_FRAME_ASK).comm.to_comm, FIXTURE_REMOTE_ID + 1);
+	assert_int_equal(fixture_frame(MESH_FRAME_ASK).to_comm, FIXTURE_REMOTE_ID + 1);
 	fixture_comm_close(comm);
 }
 
@@ -54,10 +56,10 @@ static void test_frames_come_over_each_path(void **state)
 	assert_int_equal(fixture_sent(MESH_MESSAGE_GRANT), 1);
 	for (i = 0; i < 2; i++) {
 		mesh_lock_take(&fixture.setup.process.lock);
-		frame.comm.to_comm = comm_path(comm, i).sink->id + 1; /* of no comm */
+		frame.to_comm = comm_path(comm, i).sink->id + 1; /* of no comm */
 		mesh_comm_frame_handle(&fixture.peers[i], &frame);
 		assert_int_equal(fixture_sent(MESH_MESSAGE_GRANT), 1 + i);
-		frame.comm.to_comm = comm_path(comm, i).sink->id;
+		frame.to_comm = comm_path(comm, i).sink->id;
 		mesh_comm_frame_handle(&fixture.peers[i], &frame);
 		mesh_lock_release(&fixture.setup.process.lock);
 		assert_int_equal(fixture_sent(MESH_MESSAGE_GRANT), 2 + i);

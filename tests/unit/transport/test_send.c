@@ -519,7 +519,7 @@ static void test_write_fails(void **state)
 	assert_int_equal(comm_path(comm, 0).counters->errors, 1);
 	fixture_request_fails(request, -ECONNRESET);
 	fixture_comm_close(comm);
-	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).comm.unclean, 1);
+	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).closed.unclean, 1);
 }
 
 static void test_message_fails(void **state)

@@ -69,8 +69,8 @@ static void test_asks_about_the_oldest(void **state)
 	assert_true(fixture_no_frame());
 	tick(now + ASK_MS);
 	frame = fixture_frame(MESH_FRAME_ASK);
-	assert_int_equal(frame.comm.sent, 0);
-	assert_int_equal(frame.comm.to_comm, FIXTURE_REMOTE_ID);
+	assert_int_equal(frame.ask.seq, 0);
+	assert_int_equal(frame.to_comm, FIXTURE_REMOTE_ID);
 	tick(now + 2 * ASK_MS - 1);
 	assert_true(fixture_no_frame());
 	tick(now + 2 * ASK_MS);
@@ -80,7 +80,7 @@ static void test_asks_about_the_oldest(void **state)
 	tick(now + 3 * ASK_MS);
 	assert_true(fixture_no_frame());
 	tick(now + 4 * ASK_MS);
-	assert_int_equal(fixture_frame(MESH_FRAME_ASK).comm.sent, 1);
+	assert_int_equal(fixture_frame(MESH_FRAME_ASK).ask.seq, 1);
 	/* A peer that has sent CLOSED is not asked. */
 	*comm_inside(comm).peer_end = MESH_END_CLOSED;
 	tick(now + 9 * ASK_MS);
@@ -103,7 +103,7 @@ static void test_asks_about_each(void **state)
 		assert_true(fixture_no_frame());
 		now += ASK_MS;
 		tick(now);
-		assert_int_equal(fixture_frame(MESH_FRAME_ASK).comm.sent, seq);
+		assert_int_equal(fixture_frame(MESH_FRAME_ASK).ask.seq, seq);
 		data(seq);
 	}
 	tick(now);
@@ -128,7 +128,7 @@ static void test_sender_is_asked(void **state)
 	fixture_grant(comm, 0, 1, LARGE);
 	fixture_poll();
 	asked(0);
-	assert_int_equal(fixture_frame(MESH_FRAME_SENT).comm.sent, 0);
+	assert_int_equal(fixture_frame(MESH_FRAME_SENT).sent.seq, 0);
 	assert_true(fixture_is_done(mesh_comm_request(comm, 0)));
 	asked(0);
 	fixture_frame(MESH_FRAME_SENT);
