@@ -17,13 +17,22 @@ BOUND=60
 
 qdisc() { ip netns exec "$MESH_PREFIX$1" tc qdisc "${@:2}" || fail "tc qdisc ${*:2}"; }
 
-# firewall NODE NIC: drops what this NIC sends to RoCE's UDP port, and nothing else.
-firewall() {
+# firewall_prepare NODE NIC: before a transfer. While a queue is exchanged, a packet that is sent
+# may be refused with an error, and soft-RoCE then ends the connection.
+firewall_prepare() {
 	qdisc "$1" replace dev "$2" root handle 1: prio
 	qdisc "$1" add dev "$2" parent 1:3 netem loss 100%
+}
+
+# firewall NODE NIC: drops what this NIC sends to RoCE's UDP port, and nothing else.
+firewall() {
 	ip netns exec "$MESH_PREFIX$1" tc filter add dev "$2" parent 1: protocol ip u32 \
 		match ip protocol 17 0xff match ip dport 4791 0xffff flowid 1:3 ||
 		fail "tc filter"
+}
+
+firewall_lift() {
+	ip netns exec "$MESH_PREFIX$1" tc filter del dev "$2" parent 1: || fail "tc filter del"
 }
 
 # Losses that the devices saw and repaired.
@@ -72,7 +81,7 @@ firewall_from_the_start() {
 	firewall a ab
 	transfer_start $MESSAGE_BYTES 4
 	both_fail "UDP 4791 dropped" 'gave up connecting from ab .* to node b'
-	qdisc a del dev ab root
+	firewall_lift a ab
 }
 
 # A device repeats what is not answered. Hardware gives up after seven times; soft-RoCE, asked for
@@ -90,7 +99,7 @@ firewall_for_a_while() {
 	repeats=$(rdma_counter ab completer_retry_err)
 	wait_for "(($repeats + 4 < \$(rdma_counter ab completer_retry_err)))" 60 ||
 		faults_show "nothing is repeated"
-	qdisc a del dev ab root
+	firewall_lift a ab
 	ended sender
 	ended receiver
 	FAULTS_ENV=("${env[@]}")
@@ -105,7 +114,7 @@ firewall_for_good() {
 	firewall a ab
 	both_fail "UDP 4791 dropped in mid-transfer" 'lost node b .*no RDMA write has been answered'
 	said receiver WARN 'lost node a .*RDMA writes were not answered'
-	qdisc a del dev ab root
+	firewall_lift a ab
 }
 
 # The receiver's end of the cable takes smaller packets than the sender's sends.
@@ -123,9 +132,11 @@ mesh_node a b
 mesh_link a ab 10.77.1.1/24 b ba 10.77.1.2/24
 rdma_up
 loss_and_delay
+firewall_prepare a ab
 firewall_from_the_start
 firewall_for_a_while
 firewall_for_good
+qdisc a del dev ab root
 smaller_mtu 1500
 transfer $MESSAGE_BYTES 4
 note "and all is well again"
