@@ -128,8 +128,8 @@ step_cost() {
 	return $status
 }
 
-# Over RDMA devices: the tests of which the rest is variations. tests/vm/run runs all.
-step_vm() { build CC=gcc && tests/vm/run triangle two_cables work_requests faults; }
+# Over RDMA devices.
+step_vm() { build CC=gcc && tests/vm/run; }
 
 step_asan() {
 	build CC=gcc sanitize=address,undefined || return 1
