@@ -69,12 +69,31 @@ static bool word_copy(const char *word, size_t len, char *text, size_t size)
 	return true;
 }
 
+/* Reads "ADDR/N" behind the '=' of an end. */
+static int kept_parse(const char *word, size_t len, struct mesh_addr *addr)
+{
+	char text[MESH_ADDR_TEXT_MAX];
+
+	if (!word_copy(word, len, text, sizeof(text)) || !strchr(text, '/'))
+		return -EINVAL;
+	return mesh_addr_parse(text, addr);
+}
+
 static int end_parse(const char *word, size_t len, struct mesh_listed_end *end)
 {
-	const char *colon = memchr(word, ':', len);
-	size_t node_len = colon ? (size_t)(colon - word) : len;
+	const char *equals = memchr(word, '=', len), *colon;
+	size_t node_len;
 
 	*end = (struct mesh_listed_end){.port = ""};
+	if (equals) {
+		if (kept_parse(equals + 1, len - (size_t)(equals - word) - 1, &end->addr))
+			return -EINVAL;
+		len = (size_t)(equals - word);
+	}
+	colon = memchr(word, ':', len);
+	node_len = colon ? (size_t)(colon - word) : len;
+	if (equals && !colon)
+		return -EINVAL;
 	if (!word_copy(word, node_len, end->node, sizeof(end->node)) ||
 	    !mesh_node_name_valid(end->node))
 		return -EINVAL;
@@ -84,6 +103,21 @@ static int end_parse(const char *word, size_t len, struct mesh_listed_end *end)
 	    !mesh_port_name_valid(end->port))
 		return -EINVAL;
 	return 0;
+}
+
+/* The addresses of a line: both ends have one, of one subnet, or none has. */
+static int kept_check(const struct mesh_listed_cable *cable, int number)
+{
+	const struct mesh_addr *a = &cable->ends[0].addr, *b = &cable->ends[1].addr;
+
+	if (a->family == MESH_FAMILY_NONE && b->family == MESH_FAMILY_NONE)
+		return 0;
+	if (a->family == b->family && !mesh_addr_equal(a, b) && a->prefix_len == b->prefix_len &&
+	    mesh_addr_same_subnet(a, b))
+		return 0;
+	mesh_warn("cables, line %d: the two addresses must be different ones of one subnet",
+		  number);
+	return -EINVAL;
 }
 
 /* Reads one line; *@present: whether it has a cable. */
@@ -100,8 +134,9 @@ static int line_parse(const char *at, const char *end, int number, struct mesh_l
 		if (!len && !i)
 			return 0;
 		if (!len || end_parse(word, len, &cable->ends[i])) {
-			mesh_warn("cables, line %d: write the two ends as NODE NODE or "
-				  "NODE:PORT NODE:PORT",
+			mesh_warn("cables, line %d: write the two ends as NODE NODE, "
+				  "NODE:PORT NODE:PORT or NODE:PORT=ADDRESS/N "
+				  "NODE:PORT=ADDRESS/N",
 				  number);
 			return -EINVAL;
 		}
@@ -115,7 +150,7 @@ static int line_parse(const char *at, const char *end, int number, struct mesh_l
 		return -EINVAL;
 	}
 	*present = true;
-	return 0;
+	return kept_check(cable, number);
 }
 
 static int cable_append(struct mesh_cable_list *list, int *capacity,

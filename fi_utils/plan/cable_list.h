@@ -7,13 +7,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "nic/addr.h"
+
 /* HOST_NAME_MAX of Linux, and the final zero. */
 #define MESH_PLAN_NAME_MAX 65
 
-/* One end: "spark1:enp1s0f0np0"; port is "" if the line names none. */
+/* One end: "spark1:enp1s0f0np0=192.168.1.1/24"; port is "" if the line names none. */
 struct mesh_listed_end {
 	char node[MESH_PLAN_NAME_MAX];
 	char port[IF_NAMESIZE];
+	struct mesh_addr addr; /* that the port has and keeps; family NONE: the plan chooses it */
 };
 
 struct mesh_listed_cable {
@@ -38,7 +41,8 @@ const char *mesh_names_repeated(const char **names, size_t num);
 bool mesh_port_name_valid(const char *name);
 
 /**
- * Reads lines "NODE[:PORT] NODE[:PORT]". '#' starts a comment, empty lines are skipped.
+ * Reads lines "NODE[:PORT] NODE[:PORT]", or "NODE:PORT=ADDR/N NODE:PORT=ADDR/N" for a cable whose
+ * addresses are kept. '#' starts a comment, empty lines are skipped.
  *
  * @text: @size bytes, any of them
  *

@@ -47,7 +47,7 @@ static json_t *cables_json(const struct mesh_plan *plan)
 	int i;
 
 	for (i = 0; list && i < plan->topology.num_cables; i++) {
-		subnet = mesh_subnets_get(&plan->subnets, (uint64_t)i);
+		subnet = mesh_plan_subnet(plan, i);
 		cable = json_pack("{s:i, s:o, s:[o, o]}", "cable", i + 1, "subnet",
 				  output_json_addr(&subnet), "ends", end_json(plan, i, 0),
 				  end_json(plan, i, 1));

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "nic/addr.h"
 #include "plan/cables.h"
+#include "plan/keep.h"
 #include "plan/make.h"
 #include "plan/plan.h"
 #include "plan/rank_order.h"
@@ -191,6 +192,8 @@ int mesh_plan_make(struct mesh_plan_request *request, struct mesh_plan *plan)
 	result.nodes = request->nodes;
 	result.topology.num_nodes = request->num_nodes;
 	request->nodes = NULL;
+	if (!ret && request->cables)
+		ret = mesh_plan_addresses_keep(request->cables, &result);
 	if (!result.mtu)
 		result.mtu = result.infiniband ? MESH_PLAN_MTU_INFINIBAND : MESH_PLAN_MTU_ETHERNET;
 	if (!ret)

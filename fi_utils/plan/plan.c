@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "common/subnet.h"
 #include "nic/addr.h"
 #include "plan/cable_list.h"
 #include "plan/plan.h"
@@ -27,6 +28,7 @@ void mesh_plan_free(struct mesh_plan *plan)
 	mesh_plan_nodes_free(plan->nodes, plan->topology.num_nodes);
 	mesh_topology_free(&plan->topology);
 	mesh_rank_order_free(&plan->order);
+	free(plan->addresses);
 	memset(plan, 0, sizeof(*plan));
 }
 
@@ -59,9 +61,19 @@ int mesh_plan_port_add(struct mesh_plan_node *node, const char *name)
 
 struct mesh_addr mesh_plan_addr(const struct mesh_plan *plan, int cable, int end)
 {
-	struct mesh_addr subnet = mesh_subnets_get(&plan->subnets, (uint64_t)cable);
+	struct mesh_addr subnet;
 
+	if (plan->addresses)
+		return plan->addresses[cable][end];
+	subnet = mesh_subnets_get(&plan->subnets, (uint64_t)cable);
 	return mesh_subnet_host(&subnet, end);
+}
+
+struct mesh_addr mesh_plan_subnet(const struct mesh_plan *plan, int cable)
+{
+	if (plan->addresses)
+		return mesh_subnet_of(&plan->addresses[cable][0]);
+	return mesh_subnets_get(&plan->subnets, (uint64_t)cable);
 }
 
 const char *mesh_plan_node_name(const struct mesh_plan *plan, int cable, int end)

@@ -44,7 +44,9 @@ struct mesh_plan {
 	struct mesh_shape shape;
 	struct mesh_topology topology;
 	struct mesh_plan_node *nodes; /* owned, topology.num_nodes of them */
-	struct mesh_subnets subnets;  /* cable i has subnet i */
+	struct mesh_subnets subnets;  /* cable i has subnet i, unless @addresses is set */
+	/* Owned; the addresses of each cable's ends if the list of cables keeps some, else NULL. */
+	struct mesh_addr (*addresses)[2];
 	struct mesh_rank_order order;
 	bool infiniband;
 	bool ports_named; /* the user has named every port */
@@ -62,6 +64,9 @@ int mesh_plan_port_add(struct mesh_plan_node *node, const char *name);
 
 /** The address of one end (0 or 1) of a cable, with the prefix length. */
 struct mesh_addr mesh_plan_addr(const struct mesh_plan *plan, int cable, int end);
+
+/** The subnet of a cable. */
+struct mesh_addr mesh_plan_subnet(const struct mesh_plan *plan, int cable);
 
 /** The name of the node or port at one end (0 or 1) of a cable. */
 const char *mesh_plan_node_name(const struct mesh_plan *plan, int cable, int end);

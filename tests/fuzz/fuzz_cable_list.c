@@ -51,6 +51,12 @@ static void list_use(const struct mesh_cable_list *list)
 		return;
 	if (plan.topology.num_cables != list->num_cables)
 		abort();
+	for (i = 0; i < list->num_cables; i++) {
+		struct mesh_addr a = mesh_plan_addr(&plan, i, 0), b = mesh_plan_addr(&plan, i, 1);
+
+		if (!mesh_addr_same_subnet(&a, &b) || mesh_addr_equal(&a, &b))
+			abort();
+	}
 	json_decref(plan_json(&plan));
 	mesh_plan_free(&plan);
 }

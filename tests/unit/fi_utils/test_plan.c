@@ -157,6 +157,12 @@ static void test_cable_list_refused(void **state)
 	list_refused("a:0123456789abcdef b", 20, "line 1");
 	list_refused("a\0x b", 5, "line 1");
 	list_refused("-a b", 4, "line 1");
+	list_refused("a:p=10.0.0.1 b:p=10.0.0.2", 25, "line 1: write the two ends");
+	list_refused("a=10.0.0.1/24 b=10.0.0.2/24", 27, "line 1: write the two ends");
+	list_refused("a:p=10.0.0.1/24 b:p", 19, "line 1: the two addresses");
+	list_refused("a:p=10.0.0.1/24 b:p=10.0.1.1/24", 31, "line 1: the two addresses");
+	list_refused("a:p=10.0.0.1/24 b:p=10.0.0.1/24", 31, "line 1: the two addresses");
+	list_refused("a:p=10.0.0.1/24 b:p=10.0.0.2/16", 31, "line 1: the two addresses");
 }
 
 /* ---- plans ------------------------------------------------------------------------------ */
@@ -432,6 +438,49 @@ static void test_listed(void **state)
 	mesh_cable_list_free(&list);
 }
 
+/* Cables with addresses keep them, in either order of the ends; the others pass them by. */
+static void test_kept(void **state)
+{
+	struct mesh_plan_request request;
+	struct mesh_cable_list list;
+	struct mesh_plan plan;
+	struct mesh_addr subnet;
+	char text[MESH_ADDR_TEXT_MAX];
+
+	(void)state;
+	request = request_listed("n1:p=192.168.100.5/30 n0:q=192.168.100.6/30\n"
+				 "n0:r n2:s\nn1:t=fd77::1/64 n2:u=fd77::2/64\n",
+				 3, &list);
+	plan_made(&request, &plan);
+	addr_is(&plan, 0, 0, "n0", "q", "192.168.100.6/30");
+	addr_is(&plan, 0, 1, "n1", "p", "192.168.100.5/30");
+	addr_is(&plan, 1, 0, "n0", "r", "192.168.101.1/24");
+	addr_is(&plan, 1, 1, "n2", "s", "192.168.101.2/24");
+	addr_is(&plan, 2, 1, "n2", "u", "fd77::2/64");
+	subnet = mesh_plan_subnet(&plan, 0);
+	assert_string_equal(mesh_addr_text_prefix(&subnet, text), "192.168.100.4/30");
+	subnet = mesh_plan_subnet(&plan, 1);
+	assert_string_equal(mesh_addr_text_prefix(&subnet, text), "192.168.101.0/24");
+	mesh_plan_free(&plan);
+	mesh_cable_list_free(&list);
+
+	list_plan_refused("n0:p=10.1.0.1/16 n1:p=10.1.0.2/16\nn0:q=10.1.9.1/24 n1:q=10.1.9.2/24\n",
+			  2, -EINVAL, "two cables have addresses of one subnet: 10.1.0.1/16 and");
+	request = request_listed("n0:p=10.1.0.1/24 n1:p=10.1.0.2/24\nn0:q n1:q\nn0:r n1:r\n", 2,
+				 &list);
+	mesh_addr_parse("10.1.0.0/22", &request.range);
+	request.prefix_len = 24;
+	plan_made(&request, &plan);
+	addr_is(&plan, 2, 0, "n0", "r", "10.1.2.1/24");
+	mesh_plan_free(&plan);
+	request = request_of("cables", 2);
+	request.cables = &list;
+	mesh_addr_parse("10.1.0.0/23", &request.range);
+	request.prefix_len = 24;
+	refused(&request, -ENOSPC, "10.1.0.0/23 has ");
+	mesh_cable_list_free(&list);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -447,6 +496,7 @@ int main(void)
 		cmocka_unit_test(test_ports),
 		cmocka_unit_test(test_port_names),
 		cmocka_unit_test(test_listed),
+		cmocka_unit_test(test_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
