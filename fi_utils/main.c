@@ -12,6 +12,7 @@
 #include "wire/protocol.h"
 
 #include "check/command.h"
+#include "cluster/command.h"
 #include "common/exit_status.h"
 #include "config/command.h"
 #include "enable/command.h"
@@ -35,6 +36,8 @@ static const struct command commands[] = {
 	{"enable", command_enable, "make NCCL use the plugin, in all programs, by its own file"},
 	{"disable", command_disable, "take that back"},
 	{"plan", command_plan, "plan cables, addresses and configuration of a mesh"},
+	{"up", command_up, "find the cables between nodes, configure all of them, check the links"},
+	{"down", command_down, "take back what `fi_mesh up` has changed"},
 	{"topo", command_topo, "draw a mesh: text, Graphviz, JSON, SVG"},
 	{"serve", command_serve, "answer `fi_mesh check --peer` of other nodes"},
 	{"watch", command_watch,

@@ -8,6 +8,7 @@
 #include "check/checks.h"
 #include "check/command.h"
 #include "check/context.h"
+#include "cluster/command.h"
 #include "common/arguments.h"
 #include "common/exit_status.h"
 #include "common/finding.h"
@@ -23,6 +24,7 @@ static const char who[] = "fi_mesh check";
 static const char usage_text[] =
 	"usage: fi_mesh check [--quiet] [--json] [--only ID[,ID...]] [--nccl FILE]\n"
 	"       fi_mesh check --peer ADDR... [--port PORT] [--quiet] [--json]\n"
+	"       fi_mesh check --all HOST HOST...\n"
 	"\n"
 	"Checks everything on this node that a working mesh needs, and gives the command that\n"
 	"fixes what is wrong. It changes nothing and needs no root; it names what it may not\n"
@@ -93,6 +95,10 @@ static const struct option_row option_rows[] = {
 	 "check the links to the node with this address instead, which must run\n"
 	 "`fi_mesh serve` (`fi_mesh check --peer x --help` has more)",
 	 OPTION_HELP_ONLY}, /* peer_check_is_wanted() finds it */
+	{"all", 0, NULL,
+	 "check these hosts, over ssh, and all cables between them instead\n"
+	 "(`fi_mesh check --all --help` has more)",
+	 OPTION_HELP_ONLY}, /* check_all_is_wanted() finds it */
 	{.name = NULL},
 };
 
@@ -164,6 +170,8 @@ int command_check(int argc, char **argv)
 	struct options options;
 	int status, ret;
 
+	if (check_all_is_wanted(argc, argv))
+		return command_check_all(argc, argv);
 	if (peer_check_is_wanted(argc, argv))
 		return peer_check_command(argc, argv);
 	status = options_parse(argc, argv, &options);

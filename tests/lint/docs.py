@@ -21,14 +21,18 @@ QUOTED_PATH = re.compile(r"`((?:src|tests|docs|fi_utils|include|examples|scripts
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 # A row of a subcommand's table of options (fi_utils/common/options.h): name, value, help or NULL.
 OPTION_ROW = re.compile(r"""\{"([a-z][a-z0-9-]*)",\s*(?:'.'|0),\s*(?:"[^"]*"|NULL),\s*(NULL|")""")
+# The same in Python: fi_mesh up and its like.
+PYTHON_ROW = re.compile(r"""\badd\((?:"-.", )?"--([a-z][a-z-]*)\"""")
+CLUSTER = "fi_utils/cluster/program/__main__.py"
 COMMANDS = {command: ["fi_utils/%s/command.c" % command]
             for command in ("nics", "check", "plan", "topo", "serve", "watch", "config",
                             "enable")}
 # One file has both tables; `fi_mesh disable` has no option of its own.
 COMMANDS["disable"] = COMMANDS["enable"]
 COMMANDS["check"].append("fi_utils/peer/command.c")
+COMMANDS["up"] = COMMANDS["down"] = []
 # Where another command's page describes it.
-PAGES = {"disable": "enable"}
+PAGES = {"disable": "enable", "down": "up"}
 COMMAND = re.compile(r"fi_mesh (%s)\b([^`|;#>]*)" % "|".join(COMMANDS))
 SETTING = re.compile(r"NCCL_MESH_[A-Z_]*[A-Z]")
 COLUMNS = 100
@@ -115,6 +119,10 @@ def main():
                    SETTING.findall(read("fi_utils/check/old_settings.c")))
     rows = {command: [row for path in paths for row in OPTION_ROW.findall(read(path))]
             for command, paths in COMMANDS.items()}
+    for command in "up", "down":
+        rows[command] = [(name, '"') for name in PYTHON_ROW.findall(read(CLUSTER))]
+    # The page of `up` describes `check --all`.
+    rows["check"] += [(name, "NULL") for name, _ in rows["up"]]
     commands = {command: {name for name, _ in found} for command, found in rows.items()}
     pages = [page for page in ("README.md", "CONTRIBUTING.md", "NEWS.md")
              if os.path.exists(page)]

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""look.py - what each node has: NICs, addresses, the tool that configures it, earlier changes."""
+import ipaddress
+import json
+import shlex
+
+from remote import Failure, on_all
+
+STATE = "/var/lib/nccl-net-mesh/up"
+
+LOOK = r"""
+part() { echo "@@@ $1"; }
+part id; id -u
+part connection; echo "$SSH_CONNECTION"
+part fi_mesh; fi_mesh --version 2>&1
+part nics; fi_mesh nics --json
+part links; ip -j -d link show
+part addresses; ip -j address show
+part tool
+if command -v netplan >/dev/null && ls /etc/netplan/*.yaml >/dev/null 2>&1; then echo netplan
+elif command -v nmcli >/dev/null && nmcli -t -f RUNNING general 2>/dev/null | grep -qx running; then
+	echo nm
+elif command -v networkctl >/dev/null &&
+	systemctl is-active --quiet systemd-networkd 2>/dev/null; then echo networkd
+else echo ip; fi
+"""
+
+# As root: what an earlier `up` wrote.
+OWN = r"""
+S=%s
+[ ! -e $S/files ] || sed 's/^/file /' $S/files
+[ ! -e $S/original/runtime ] || sed 's/ .*//; s/^/port /' $S/original/runtime
+""" % STATE
+
+# Kinds of the kernel that are one cable each; bonds, VLANs and the like are not.
+CABLE_KINDS = (None, "veth", "netkit", "ipoib")
+
+
+class Nic:
+    """One port of a node that may end a cable."""
+
+    def __init__(self, entry, link, addresses):
+        self.name = entry["netdev"]
+        self.kind = entry["kind"]
+        self.mac = (link.get("address") or entry["mac"] or "").lower()
+        self.mtu, self.max_mtu = entry["mtu"], link.get("max_mtu") or 65535
+        self.speed = entry["speed_mbps"]
+        self.up, self.carrier = entry["admin_up"], entry["carrier"]
+        self.rdma = entry["rdma"] is not None
+        self.pci = entry["pci_path"]
+        self.addresses = [ipaddress.ip_interface("%s/%d" % (a["local"], a["prefixlen"]))
+                          for a in addresses if a.get("local")]
+
+    def global_addresses(self):
+        """Those that belong to a subnet of its own, IPv4 first."""
+        return sorted((a for a in self.addresses if not a.ip.is_link_local),
+                      key=lambda a: a.version)
+
+    def link_local(self):
+        """The addresses fe80::... as text."""
+        return {str(a.ip) for a in self.addresses if a.version == 6 and a.ip.is_link_local}
+
+    def infiniband(self):
+        """Whether it is IPoIB."""
+        return self.kind == "infiniband"
+
+
+def parts_of(text):
+    """The output of LOOK as {name: text}."""
+    parts, name = {}, None
+    for line in text.splitlines(True):
+        if line.startswith("@@@ "):
+            name = line[4:].strip()
+            parts[name] = ""
+        elif name:
+            parts[name] += line
+    return parts
+
+
+def parse_json(node, parts, name):
+    """A part of LOOK that is JSON."""
+    try:
+        return json.loads(parts.get(name, ""))
+    except ValueError:
+        raise Failure("%s: `%s` prints no JSON" %
+                      (node.name, {"nics": "fi_mesh nics --json"}.get(name, "ip -j")))
+
+
+def management_of(address, nics, interfaces):
+    """The NICs that lead here, by which we came in, or with the default route."""
+    names = {nic["netdev"] for nic in nics if nic["default_route"]}
+    for interface in interfaces:
+        for entry in interface.get("addr_info", []):
+            if entry.get("local") == address:
+                names.add(interface["ifname"])
+    return names
+
+
+def is_candidate(entry, link, management):
+    """Whether a NIC may end a cable of the mesh."""
+    return (entry["kind"] in ("physical", "virtual", "infiniband") and
+            entry["link_kind"] in CABLE_KINDS and entry["netdev"] not in management and
+            "master" not in link)
+
+
+def take(node, text):
+    """Fills @node from the output of LOOK."""
+    parts = parts_of(text)
+    if "protocol version" not in parts.get("fi_mesh", ""):
+        raise Failure("%s: fi_mesh is not installed there, or not in PATH (--bin FOLDER): %s" %
+                      (node.name, parts.get("fi_mesh", "").strip().splitlines()[:1]))
+    node.version = parts["fi_mesh"].strip()
+    node.root = parts["id"].strip() == "0"
+    connection = parts["connection"].split()
+    entries = parse_json(node, parts, "nics")["nics"]
+    links = {link["ifname"]: link for link in parse_json(node, parts, "links")}
+    interfaces = parse_json(node, parts, "addresses")
+    node.tool = parts["tool"].strip()
+    node.address = connection[2].split("%")[0] if len(connection) == 4 else None
+    node.management = management_of(node.address, entries, interfaces)
+    infos = {i["ifname"]: i.get("addr_info", []) for i in interfaces}
+    node.nics = {e["netdev"]: Nic(e, links.get(e["netdev"], {}), infos.get(e["netdev"], []))
+                 for e in entries
+                 if is_candidate(e, links.get(e["netdev"], {}), node.management)}
+    node.macs = {link.get("address", "").lower() for link in links.values()
+                 if link.get("link_type") != "loopback"}
+    # Where other NICs of the node are: no cable may get one of these subnets.
+    node.other_addresses = [
+        ipaddress.ip_interface("%s/%d" % (a["local"], a["prefixlen"]))
+        for name, info in infos.items() if name not in node.nics
+        for a in info if a.get("local")]
+
+
+def look(node):
+    """Asks one node; a Failure names it and what to do."""
+    done = node.run(LOOK, note="(looks at NICs, addresses, tools)")
+    if done.status == 255 or "@@@ tool" not in done.out:
+        raise Failure("%s: ssh does not get in: %s" % (node.name, done.complaint()))
+    take(node, done.out)
+
+
+def look_at_all(nodes):
+    """Asks all nodes. Failure if one of them does not answer, with all that do not."""
+    problems = []
+
+    def one(node):
+        try:
+            look(node)
+        except Failure as failure:
+            problems.append(str(failure))
+
+    on_all(nodes, one)
+    if problems:
+        raise Failure("\n".join(sorted(problems)))
+    for i, node in enumerate(nodes):
+        for other in nodes[:i]:
+            if node.macs & other.macs:
+                raise Failure("%s and %s are the same machine" % (other.name, node.name))
+
+
+def leftover_undo(node):
+    """
+    Takes back a change whose guard ended with the machine. True if there was one.
+    """
+    done = node.run("[ ! -e %(s)s/pending ] || { sh %(s)s/node.sh leftover && echo undone; }\n" %
+                    {"s": STATE}, as_root=True, note="(looks for a change that was not finished)")
+    if done.status == 1 and "not finished" in done.out:
+        raise Failure("%s: %s" % (node.name, done.complaint()))
+    return "undone" in done.out
+
+
+def own_files(node):
+    """What an earlier `up` wrote there: node.files, node.own_ports."""
+    done = node.run(OWN, as_root=True, note="(looks for earlier changes)")
+    if done.status:
+        raise Failure("%s: needs root there: log in as root, or allow sudo without a password (%s)"
+                      % (node.name, done.complaint()))
+    lines = done.out.splitlines()
+    node.files = [line[5:] for line in lines if line.startswith("file ")]
+    node.own_ports = {line[5:] for line in lines if line.startswith("port ")}
+
+
+def ports_restrict(nodes, lists):
+    """--ports: LIST for all nodes, NODE=LIST for one."""
+    for node in nodes:
+        names = None
+        for text in lists:
+            name, equals, own = text.partition("=")
+            if equals and name == node.name:
+                names = own.split(",")
+            elif not equals and names is None:
+                names = text.split(",")
+        if names is None:
+            continue
+        for name in names:
+            if name not in node.nics:
+                raise Failure("%s has no NIC %s that could end a cable; it has: %s" %
+                              (node.name, name, ", ".join(sorted(node.nics)) or "none"))
+        node.nics = {name: node.nics[name] for name in names}
+
+
+def ports_off(node):
+    """Candidates that are administratively down."""
+    return [nic.name for nic in node.nics.values() if not nic.up]
+
+
+def ports_off_again(node):
+    """Takes back ports_on()."""
+    if node.was_down:
+        node.run("".join("ip link set dev %s down\n" % shlex.quote(name)
+                         for name in node.was_down), as_root=True)
+        node.was_down = []
+
+
+def ports_on(node, names):
+    """Sets them up, until the end of this command at least; node.was_down has them then."""
+    script = "".join("ip link set dev %s up || exit 1\n" % shlex.quote(name) for name in names)
+    # The carrier, and link-local addresses that are usable, take a moment.
+    script += ("tries=10\nwhile [ $tries -gt 0 ]; do sleep 0.5; tries=$((tries - 1))\n"
+               "ip -6 address show tentative | grep -q fe80 || [ $tries -gt 6 ] || break\ndone\n")
+    done = node.run(script, as_root=True)
+    if done.status:
+        raise Failure("%s: cannot set %s up: %s" % (node.name, ", ".join(names), done.complaint()))
+    node.was_down = names

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""plan.py - addresses for the cables, and what each node's files have to be."""
+import difflib
+import base64
+import ipaddress
+import json
+import os
+import shlex
+import subprocess
+import tempfile
+
+from remote import Failure
+from wires import pairs_of
+
+MTU_ETHERNET, MTU_INFINIBAND = 9000, 2044
+SYSCTL = "/etc/sysctl.d/60-mesh.conf"
+SYSCTL_TEXT = """# Several NICs of this node share a wire: each answers for its own addresses only.
+net.ipv4.conf.all.arp_ignore=1
+net.ipv4.conf.all.arp_announce=2
+"""
+
+
+class Change:
+    """What one node needs; empty lists: nothing."""
+
+    def __init__(self, node):
+        self.node = node
+        self.want = []    # (nic, mtu, address) that it must have after the change
+        self.drop = []    # (nic, address) that lie in the subnet of another cable
+        self.write = {}   # path: (content, mode)
+        self.remove = []  # paths that an earlier `up` wrote
+        self.before = {}  # path: content, for the diff
+        self.runtime = [] # lines for people: what changes without a file
+
+    def is_empty(self):
+        """Whether the node is as it should be."""
+        return not (self.write or self.remove or self.drop or self.runtime)
+
+    def ports(self):
+        """All NICs of the plan."""
+        return [nic for nic, _, _ in self.want]
+
+    def diff(self):
+        """As `diff -u` prints it, one text for each file."""
+        for path in sorted(set(self.write) | set(self.remove)):
+            old = self.before.get(path, "")
+            new = self.write.get(path, ("", 0))[0]
+            yield path, "".join(difflib.unified_diff(
+                old.splitlines(True), new.splitlines(True),
+                "%s:%s" % (self.node.name, path) if old else "/dev/null",
+                "%s:%s" % (self.node.name, path) if new else "/dev/null"))
+
+
+# --- addresses --------------------------------------------------------------------------------
+
+def nic_of(nodes, port):
+    """The Nic of (node name, NIC name)."""
+    return nodes[port[0]].nics[port[1]]
+
+
+def addresses_elsewhere(nodes, cable):
+    """All addresses of the nodes that are not on this cable's ends."""
+    for node in nodes.values():
+        yield from node.other_addresses
+        for nic in node.nics.values():
+            if (node.name, nic.name) not in cable:
+                yield from nic.global_addresses()
+
+
+def right_addresses(nodes, cable):
+    """The addresses of both ends if they share a subnet that is nowhere else, or None."""
+    others = list(addresses_elsewhere(nodes, cable))
+    for a in nic_of(nodes, cable.a).global_addresses():
+        for b in nic_of(nodes, cable.b).global_addresses():
+            if (a.version == b.version and a.network == b.network and a.ip != b.ip and
+                    not any(o.version == a.version and o.network.overlaps(a.network)
+                            for o in others)):
+                return a, b
+    return None
+
+
+def range_free(nodes, cables, kept):
+    """The start of a range in which no node has an address: --range of `fi_mesh plan`."""
+    new = len(cables) - len(kept)
+    used = [a.network for node in nodes.values()
+            for a in node.other_addresses + [a for nic in node.nics.values()
+                                             for a in nic.global_addresses()]
+            if a.version == 4]
+    for start in range(100, 256 - min(new, 100)):
+        subnets = [ipaddress.ip_network("192.168.%d.0/24" % (start + i)) for i in range(new)]
+        if not any(u.overlaps(s) for u in used for s in subnets):
+            return "192.168.%d.0/16" % start
+    return None
+
+
+def mtu_of(nodes, cables, asked):
+    """One MTU for all cables: what was asked for, or what all ends have, or jumbo frames."""
+    ends = [nic_of(nodes, port) for cable in cables for port in cable]
+    usual = MTU_INFINIBAND if ends[0].infiniband() else MTU_ETHERNET
+    if asked:
+        return asked
+    if len({end.mtu for end in ends}) == 1 and ends[0].mtu >= usual:
+        return ends[0].mtu
+    return min([usual] + [end.max_mtu for end in ends])
+
+
+def link_layer(nodes, cables):
+    """True for InfiniBand; a Failure for a mixture."""
+    kinds = {nic_of(nodes, port).infiniband() for cable in cables for port in cable}
+    if len(kinds) > 1:
+        raise Failure("some of these cables are InfiniBand, some Ethernet: name the ports of one "
+                      "kind with --ports, and run this once for each kind")
+    return kinds.pop()
+
+
+# --- `fi_mesh plan` ---------------------------------------------------------------------------
+
+class Plan:
+    """The plan of `fi_mesh plan`, with the files for each tool that a node has."""
+
+    def __init__(self, options, nodes, wires):
+        self.options, self.nodes = options, nodes
+        self.cables, self.halves = wires.cables, wires.halves
+        self.kept = {}
+        for cable in self.cables:
+            right = right_addresses(nodes, cable)
+            if right:
+                self.kept[cable] = right
+        self.mtu = mtu_of(nodes, self.cables, options.mtu)
+        self.files = {}  # tool: {node: {path: (content, mode)}}
+        self.json = None
+        self._make()
+
+    def _list(self):
+        """The file of cables for `fi_mesh plan cables:FILE`."""
+        lines = []
+        for cable in self.cables:
+            ends = ["%s:%s" % port for port in cable]
+            if cable in self.kept:
+                ends = ["%s=%s" % pair for pair in zip(ends, self.kept[cable])]
+            lines.append(" ".join(ends))
+        return "\n".join(lines) + "\n"
+
+    def _command(self, path):
+        command = [self.options.fi_mesh, "plan", "--mtu", str(self.mtu)]
+        start = self.options.range or range_free(self.nodes, self.cables, self.kept)
+        if start:
+            command += ["--range", start]
+        if link_layer(self.nodes, self.cables):
+            command.append("--infiniband")
+        management = {tuple(sorted(node.management)) for node in self.nodes.values()}
+        if len(management) == 1 and len(min(management)) == 1:
+            command += ["--management", min(management)[0]]
+        return command + ["cables:" + path] + list(self.nodes)
+
+    def _run(self, command):
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              check=False)
+        if done.returncode:
+            raise Failure(done.stderr.decode(errors="replace").strip() or
+                          "%s ended with status %d" % (" ".join(command), done.returncode))
+        return done.stdout.decode()
+
+    def _make(self):
+        with tempfile.TemporaryDirectory(prefix="fi_mesh-up-") as folder:
+            path = os.path.join(folder, "cables")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(self._list())
+            command = self._command(path)
+            self.json = json.loads(self._run(command + ["--json"]))
+            for tool in sorted({node.tool for node in self.nodes.values()} - {"ip"}):
+                out = os.path.join(folder, tool)
+                self._run(command + ["--config", tool, "--write", out])
+                self.files[tool] = {name: read_tree(os.path.join(out, name, tool))
+                                    for name in self.nodes}
+
+    def ends(self):
+        """(node, nic, address) of all cables."""
+        for cable in self.json["cables"]:
+            for end in cable["ends"]:
+                yield end["node"], end["port"], ipaddress.ip_interface(end["address"])
+
+
+def read_tree(top):
+    """{path on the node: (content, mode)}"""
+    found = {}
+    for folder, _, names in os.walk(top):
+        for name in names:
+            path = os.path.join(folder, name)
+            with open(path, encoding="utf-8") as file:
+                found["/" + os.path.relpath(path, top)] = (file.read(),
+                                                           os.stat(path).st_mode & 0o777)
+    return found
+
+
+# --- changes ----------------------------------------------------------------------------------
+
+def needs(nic, mtu, address):
+    """What a NIC lacks, in words."""
+    if address not in nic.addresses:
+        yield "address %s" % address
+    if nic.mtu != mtu:
+        yield "MTU %d (now %d)" % (mtu, nic.mtu)
+    if not nic.up:
+        yield "up"
+
+
+def conflicts(plan, nic, port, address):
+    """Addresses of @nic that lie in the subnet of another cable of the plan."""
+    for old in nic.global_addresses():
+        if old != address and any(
+                old.version == other.version and old.network.overlaps(other.network)
+                for node, name, other in plan.ends() if (node, name) != port):
+            yield old
+
+
+def files_for(plan, node, managed):
+    """The files that the node's tool needs: one for all ports, or one for each that we manage."""
+    files = {}
+    for path, content in plan.files.get(node.tool, {}).get(node.name, {}).items():
+        port = next((nic for nic in node.nics
+                     if path.endswith("mesh-%s.nmconnection" % nic) or
+                     path.endswith("mesh-%s.network" % nic)), None)
+        if managed and (port is None or port in managed):
+            files[path] = content
+    return files
+
+
+def shares_wire(plan, node):
+    """Whether two NICs of the node hear each other: halves of one port."""
+    return any(plan.halves.get(cable, 1) > 1 and node.name in (cable.a[0], cable.b[0])
+               for cable in plan.cables)
+
+
+def changes_make(plan):
+    """A Change for each node, without the contents of its present files."""
+    changes = {node.name: Change(node) for node in plan.nodes.values()}
+    managed = {name: set() for name in changes}
+    for name, nic_name, address in plan.ends():
+        change, nic = changes[name], plan.nodes[name].nics[nic_name]
+        change.want.append((nic_name, plan.mtu, address))
+        lacks = list(needs(nic, plan.mtu, address))
+        if lacks or nic_name in change.node.own_ports:
+            managed[name].add(nic_name)
+        change.runtime += ["%s: %s" % (nic_name, what) for what in lacks]
+        change.drop += [(nic_name, old)
+                        for old in conflicts(plan, nic, (name, nic_name), address)]
+    for name, change in changes.items():
+        files = files_for(plan, change.node, managed[name])
+        if shares_wire(plan, change.node):
+            files[SYSCTL] = (SYSCTL_TEXT, 0o644)
+        change.write = files
+        change.remove = [path for path in change.node.files if path not in files]
+    return changes
+
+
+READ = "for path in %s; do echo \"@@@ $path\"; [ ! -f \"$path\" ] || base64 \"$path\"; done\n"
+
+
+def contents_take(change, text):
+    """Takes what the node's files have now; files that are right need no change."""
+    path = None
+    encoded = {}
+    for line in text.splitlines():
+        if line.startswith("@@@ "):
+            path = line[4:]
+            encoded[path] = ""
+        elif path:
+            encoded[path] += line
+    change.before = {path: base64.b64decode(data).decode(errors="replace")
+                     for path, data in encoded.items() if data}
+    change.write = {path: value for path, value in change.write.items()
+                    if change.before.get(path) != value[0]}
+    change.remove = [path for path in change.remove if path in change.before]
+
+
+def contents_read(change):
+    """Reads the files on the node, as root: some are for root only."""
+    paths = sorted(set(change.write) | set(change.remove))
+    if not paths:
+        return
+    done = change.node.run(READ % " ".join(shlex.quote(path) for path in paths), as_root=True,
+                           note="(reads %s)" % ", ".join(paths))
+    if done.status:
+        raise Failure("%s: cannot read its files: %s" % (change.node.name, done.complaint()))
+    contents_take(change, done.out)
+
+
+def torn(nodes, cables):
+    """Pairs without a cable of their own."""
+    pairs, order = pairs_of(cables), list(nodes)
+    return [(a, b) for i, a in enumerate(order) for b in order[i + 1:]
+            if tuple(sorted((a, b))) not in pairs]

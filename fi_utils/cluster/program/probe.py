@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""probe.py - which ports hear each other: a question to all nodes of a link, and who answers."""
+import json
+import shlex
+
+from remote import on_all
+
+# ff02::1: all nodes of the link. They answer with their link-local address; the kernel's table of
+# neighbours has the MAC address that belongs to it.
+PROBE = """
+nic=%s
+ping -6 -n -c 3 -i 0.3 -W 1 ff02::1%%$nic 2>/dev/null |
+	sed -n "s/^[0-9]* bytes from \\([0-9a-f:]*\\).*/answer $nic \\1/p" | sort -u &
+"""
+
+
+def script_of(nics):
+    """Asks on all NICs beside each other."""
+    script = "command -v ping >/dev/null || { echo 'ping is missing' >&2; exit 1; }\n"
+    script += "".join(PROBE % shlex.quote(nic) for nic in nics)
+    return script + "wait\necho neighbours\nip -6 -j neigh show\n"
+
+
+def answers_of(text):
+    """{nic: [(address, MAC or None)]} of the output of a probe."""
+    head, _, table = text.partition("neighbours\n")
+    try:
+        macs = {(entry["dev"], entry["dst"]): entry.get("lladdr", "").lower()
+                for entry in json.loads(table or "[]")}
+    except ValueError:
+        macs = {}
+    answers = {}
+    for line in head.splitlines():
+        word, nic, address = (line.split() + ["", "", ""])[:3]
+        if word == "answer":
+            answers.setdefault(nic, []).append((address, macs.get((nic, address)) or None))
+    return answers
+
+
+def hear(nodes, answers):
+    """
+    Turns addresses into ports.
+
+    @nodes: list with .name and .nics; @answers: {node name: answers_of()}
+
+    Returns ({port: set of ports}, {port: set of texts of what is no port of these nodes}).
+    """
+    by_mac, by_address = {}, {}
+    for node in nodes:
+        for nic in node.nics.values():
+            by_mac[nic.mac] = (node.name, nic.name)
+            for address in nic.link_local():
+                by_address.setdefault(address, []).append((node.name, nic.name))
+    heard, strangers = {}, {}
+    for node in nodes:
+        for nic, found in answers.get(node.name, {}).items():
+            port = (node.name, nic)
+            if nic not in node.nics:
+                continue
+            for address, mac in found:
+                if address in node.nics[nic].link_local():
+                    continue
+                other = by_mac.get(mac) if mac else None
+                if not other and len(by_address.get(address, ())) == 1:
+                    other = by_address[address][0]
+                if other:
+                    heard.setdefault(port, set()).add(other)
+                else:
+                    strangers.setdefault(port, set()).add(mac or address)
+    return heard, strangers
+
+
+def probe(nodes):
+    """Asks all nodes at once; returns what hear() returns, and problems in words."""
+    problems = []
+
+    def one(node):
+        nics = [nic.name for nic in node.nics.values() if nic.up and nic.carrier]
+        if not nics:
+            return {}
+        done = node.run(script_of(nics), note="(ping -6 ff02::1 on %s)" % ", ".join(nics))
+        if done.status:
+            problems.append("%s: %s" % (node.name, done.complaint()))
+        return answers_of(done.out)
+
+    answers = dict(zip([node.name for node in nodes], on_all(nodes, one)))
+    heard, strangers = hear(nodes, answers)
+    return heard, strangers, problems

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""report.py - what the commands print: text for people, one JSON document for programs."""
+import json
+import sys
+
+from wires import cable_text, port_text, speed_text
+
+
+def table(rows, titles):
+    """Columns with two blanks between them."""
+    rows = [titles] + rows
+    widths = [max(len(row[i]) for row in rows) for i in range(len(titles))]
+    return "".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() + "\n"
+                   for row in rows)
+
+
+def cables_text(nodes, wires):
+    """The cables that were found."""
+    rows = []
+    for cable in wires.cables:
+        ends = [nodes[node].nics[nic] for node, nic in cable]
+        speed = min(end.speed for end in ends)
+        half = wires.halves.get(cable, 1)
+        rows.append([port_text(cable.a), port_text(cable.b),
+                     speed_text(speed) if speed else "?",
+                     " / ".join(dict.fromkeys(str(end.mtu) for end in ends)),
+                     "one of %d halves of a cable" % half if half > 1 else ""])
+    physical = sum(1 / wires.halves.get(cable, 1) for cable in wires.cables)
+    return "%d cable%s between %d nodes:\n\n%s" % (
+        round(physical), "" if round(physical) == 1 else "s", len(nodes),
+        table(rows, ["FROM", "TO", "RATE", "MTU", ""]))
+
+
+def faults_text(faults):
+    """As `fi_mesh check` prints findings."""
+    lines = []
+    for fault in faults:
+        lines.append("%-8s %s" % (fault.verdict, fault.text))
+        if fault.fix:
+            lines.append("%-8s do: %s" % ("", fault.fix))
+    return "".join(line + "\n" for line in lines)
+
+
+def plan_text(plan):
+    """The addresses of each cable, and which of them are kept."""
+    rows = []
+    kept = {port_text(cable.a): True for cable in plan.kept}
+    for cable in plan.json["cables"]:
+        a, b = cable["ends"]
+        name_a, name_b = port_text((a["node"], a["port"])), port_text((b["node"], b["port"]))
+        rows.append([name_a, a["address"], name_b, b["address"],
+                     "kept" if kept.get(name_a) or kept.get(name_b) else "new"])
+    return "The plan (MTU %d):\n\n%s" % (
+        plan.mtu, table(rows, ["FROM", "ADDRESS", "TO", "ADDRESS", ""]))
+
+
+def change_text(change):
+    """What one node will do, and the difference of its files."""
+    node = change.node
+    if change.is_empty():
+        return "%s: nothing to change\n" % node.name
+    tools = {"netplan": "netplan", "nm": "NetworkManager", "networkd": "systemd-networkd",
+             "ip": "ip commands, until the next boot"}
+    text = "%s, with %s:\n" % (node.name, tools[node.tool])
+    text += "".join("  %s\n" % line for line in change.runtime)
+    text += "".join("  %s: %s goes: it is in the subnet of another cable\n" % (nic, address)
+                    for nic, address in change.drop)
+    return text + "".join(diff for _, diff in change.diff())
+
+
+def nodes_text(found):
+    """`fi_mesh check` of each node: what is not right."""
+    text = ""
+    for name, report in found.items():
+        bad = [finding for check in report["checks"] for finding in check["findings"]
+               if finding["verdict"] in ("warn", "fail")]
+        text += "%s: %d passed, %d warn, %d fail\n" % (name, report["pass"], report["warn"],
+                                                       report["fail"])
+        for finding in bad:
+            text += "  %-6s %s\n" % (finding["verdict"], finding["text"])
+            if finding["fix"]:
+                text += "  %-6s do: %s\n" % ("", finding["fix"])
+    return text
+
+
+def links_text(found):
+    """`fi_mesh check --peer`: a line for each link, and what is not right."""
+    text = ""
+    for name, report in found.items():
+        for peer in report["peers"]:
+            for section in peer["sections"]:
+                if section["id"] == "link":
+                    rates = [("%.1f" % section[key]) if section[key] else "?"
+                             for key in ("to_gbps", "from_gbps")]
+                    text += "%-8s %s:%s - %s:%s, %s, %s Gbit/s there, %s back\n" % (
+                        section["verdict"], name, section["nic"], peer["node"],
+                        section["peer_nic"], section["provider"], *rates)
+                for finding in section["findings"]:
+                    if finding["verdict"] == "pass":
+                        continue
+                    text += "%-8s %s\n" % (finding["verdict"], finding["text"])
+                    if finding["fix"]:
+                        text += "%-8s do: %s\n" % ("", finding["fix"])
+    return text
+
+
+def start_text(plan, nodes):
+    """How to start PyTorch and vLLM on these nodes."""
+    ranks = plan.json["ranks"]
+    master = nodes[ranks[0]].address
+    socket = plan.json["environment"].get("NCCL_SOCKET_IFNAME", "")
+    return """
+On each node, once:      sudo fi_mesh enable
+Ranks, by the cables:    %s
+PyTorch, on rank R:      torchrun --nnodes %d --nproc_per_node 1 --node_rank R \\
+                             --master_addr %s --master_port 29500 PROGRAM
+vLLM, on rank 0:         ray start --head --node-ip-address %s
+      on the others:     ray start --address %s:6379
+      on rank 0:         vllm serve MODEL --pipeline-parallel-size %d \\
+                             --distributed-executor-backend ray
+In containers:           export NCCL_NET_PLUGIN=mesh NCCL_NET=Mesh \\
+                             NCCL_SOCKET_IFNAME='%s'
+""" % (" ".join(ranks), len(ranks), master, master, master, len(ranks), socket)
+
+
+# --- JSON -------------------------------------------------------------------------------------
+
+class Document:
+    """Collects what --json prints."""
+
+    def __init__(self, name):
+        self.root = {name: 1, "nodes": [], "cables": [], "faults": [], "plan": None,
+                     "changes": [], "applied": False, "problems": [], "checks": None,
+                     "links": None, "pingpong": None}
+
+    def nodes(self, nodes):
+        """The nodes, as they were found."""
+        self.root["nodes"] = [
+            {"name": node.name, "address": node.address, "tool": node.tool,
+             "ports": [{"name": nic.name, "mtu": nic.mtu, "speed_mbps": nic.speed,
+                        "carrier": nic.carrier, "rdma": nic.rdma,
+                        "addresses": [str(a) for a in nic.addresses]}
+                       for nic in node.nics.values()]} for node in nodes]
+
+    def wires(self, wires, faults):
+        """Cables and faults."""
+        self.root["cables"] = [
+            {"ends": [{"node": node, "port": nic} for node, nic in cable],
+             "halves": wires.halves.get(cable, 1), "text": cable_text(cable)}
+            for cable in wires.cables]
+        self.root["faults"] = [fault._asdict() for fault in faults]
+
+    def changes(self, plan, changes):
+        """The plan, and each node's change."""
+        self.root["plan"] = plan.json
+        self.root["changes"] = [
+            {"node": name, "tool": change.node.tool, "runtime": change.runtime,
+             "files": [{"path": path, "diff": diff} for path, diff in change.diff()]}
+            for name, change in changes.items() if not change.is_empty()]
+
+    def print(self):
+        """On standard output."""
+        json.dump(self.root, sys.stdout, indent=1)
+        print()

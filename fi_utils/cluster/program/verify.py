@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""verify.py - checks each link end to end, and drives the plugin over all nodes."""
+import json
+import time
+
+from remote import Failure, on_all
+
+# Runs until its input ends: then the connection is closed, or this command has ended.
+SERVE = """
+fi_mesh serve --port %d 2>&1 &
+pid=$!
+cat >/dev/null
+kill $pid 2>/dev/null
+wait $pid
+"""
+
+
+class Serving:
+    """`fi_mesh serve` on all nodes, as long as it is open."""
+
+    def __init__(self, nodes, port):
+        self.nodes, self.port, self.processes = nodes, port, []
+
+    def __enter__(self):
+        for node in self.nodes:
+            self.processes.append(node.start(SERVE % self.port, "(fi_mesh serve)"))
+        for node, process in zip(self.nodes, self.processes):
+            line = process.stdout.readline().decode(errors="replace")
+            if not line:
+                process.wait()
+                self.__exit__()
+                raise Failure("%s: fi_mesh serve does not start: %s" %
+                              (node.name, process.stderr.read().decode(errors="replace").strip()))
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            for stream in process.stdin, process.stdout, process.stderr:
+                try:
+                    stream.close()
+                except OSError:
+                    pass
+        for process in self.processes:
+            try:
+                process.wait(timeout=10)
+            except Exception:  # it is only a helper of this run
+                process.kill()
+
+
+def targets_of(order, ends):
+    """
+    {node: addresses to check from there}, each pair of nodes once.
+
+    @ends: list of ((node, address), (node, address)) of the cables
+    """
+    targets = {name: {} for name in order}
+    for (a, addr_a), (b, addr_b) in ends:
+        first, other, address = ((a, b, addr_b) if order.index(a) < order.index(b)
+                                 else (b, a, addr_a))
+        targets[first].setdefault(other, address)
+    return {name: list(found.values()) for name, found in targets.items() if found}
+
+
+def check_links(nodes, ends, port):
+    """`fi_mesh check --peer` for each pair of neighbours; returns {node: its JSON}."""
+    by_name = {node.name: node for node in nodes}
+    found = {}
+    with Serving(nodes, port):
+        # One after the other: two measurements at once would halve each other.
+        for name, addresses in targets_of(list(by_name), ends).items():
+            done = by_name[name].run("fi_mesh check --peer %s --port %d --json\n" %
+                                     (" ".join(addresses), port), timeout=120 * len(addresses))
+            try:
+                found[name] = json.loads(done.out)
+            except ValueError:
+                raise Failure("%s: fi_mesh check --peer: %s" % (name, done.complaint()))
+    return found
+
+
+def findings_of(found):
+    """(node, title, finding) of all findings that are not "pass"."""
+    for name, report in found.items():
+        for peer in report.get("peers", []):
+            for section in peer["sections"]:
+                for finding in section["findings"]:
+                    if finding["verdict"] != "pass":
+                        yield name, section["title"], finding
+
+
+def check_nodes(nodes):
+    """`fi_mesh check` on each node; returns {node: its JSON}."""
+    def one(node):
+        done = node.run("fi_mesh check --json\n", timeout=120)
+        try:
+            return json.loads(done.out)
+        except ValueError:
+            raise Failure("%s: fi_mesh check: %s" % (node.name, done.complaint()))
+    return dict(zip([node.name for node in nodes], on_all(nodes, one)))
+
+
+def pairs_of_ranks(order, pairs):
+    """"0-1,1-0": both directions of each pair of nodes with a cable."""
+    text = []
+    for a, b in pairs:
+        i, k = order.index(a), order.index(b)
+        text += ["%d-%d" % (i, k), "%d-%d" % (k, i)]
+    return ",".join(text)
+
+
+def pingpong(nodes, order, pairs, port, arguments):
+    """
+    fabric_pingpong with a rank on each node; returns (all ended with 0, rank 0's output, errors).
+
+    @order: names of the nodes by rank; @pairs: node pairs to drive, None for all
+    """
+    by_name = {node.name: node for node in nodes}
+    ranks = [by_name[name] for name in order]
+    options = " --pairs %s" % pairs_of_ranks(order, pairs) if pairs else ""
+
+    def one(rank):
+        # Rank 0 listens; the others try again until it does.
+        return ranks[rank].run(
+            "RANK=%d WORLD_SIZE=%d MASTER_ADDR=%s MASTER_PORT=%d fabric_pingpong%s %s\n" %
+            (rank, len(ranks), ranks[0].address, port, options, arguments), timeout=900)
+
+    started = time.monotonic()
+    results = on_all(range(len(ranks)), one)
+    errors = ["%s: %s" % (node.name, result.complaint())
+              for node, result in zip(ranks, results) if result.status]
+    return not errors, results[0].out, errors, time.monotonic() - started

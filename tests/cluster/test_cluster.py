@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: Apache-2.0
+"""test_cluster.py - the parts of `fi_mesh up` that need no other node. Run by `scons test`."""
+import argparse
+import ipaddress
+import os
+import stat
+import sys
+import tempfile
+import unittest
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(TOP, "fi_utils/cluster/program"))
+
+# pylint: disable=wrong-import-position
+import look
+import plan
+import probe
+import report
+import wires
+from remote import Failure, Node, host_name
+
+
+def nic(name, addresses=(), mtu=1500, speed=100000, rdma=False, up=True, kind="physical"):
+    """A Nic as look.take() makes it."""
+    entry = {"netdev": name, "kind": kind, "mac": None, "mtu": mtu, "speed_mbps": speed,
+             "admin_up": up, "carrier": up, "rdma": {} if rdma else None, "pci_path": None}
+    # A MAC that depends on the name only.
+    mac = "02:00:00:00:%02x:%02x" % (sum(map(ord, name)) % 256, len(name))
+    info = [dict(zip(("local", "prefixlen"), text.split("/"))) for text in addresses]
+    for item in info:
+        item["prefixlen"] = int(item["prefixlen"])
+    return look.Nic(entry, {"address": mac, "max_mtu": 9978}, info)
+
+
+class FakeNode:
+    """A node without ssh."""
+
+    def __init__(self, name, nics, other=()):
+        self.name, self.nics = name, {n.name: n for n in nics}
+        self.other_addresses = [ipaddress.ip_interface(text) for text in other]
+        self.management, self.own_ports, self.files = {"eno1"}, set(), []
+        self.tool, self.was_down = "ip", []
+
+
+def mesh(*nodes):
+    """{name: node}"""
+    return {node.name: node for node in nodes}
+
+
+def both(*pairs):
+    """{port: ports that answer}: each pair hears each other."""
+    heard = {}
+    for a, b in pairs:
+        heard.setdefault(a, set()).add(b)
+        heard.setdefault(b, set()).add(a)
+    return heard
+
+
+def kinds(faults):
+    """The kinds of faults, in their order."""
+    return [fault.kind for fault in faults]
+
+
+class WiresTest(unittest.TestCase):
+    """Cables and faults."""
+
+    def triangle(self, **options):
+        """Three nodes with two ports, all cabled."""
+        nodes = mesh(*(FakeNode(name, [nic("p0", ["fe80::1/64"], **options),
+                                       nic("p1", ["fe80::2/64"], **options)])
+                       for name in "abc"))
+        return nodes, both((("a", "p0"), ("c", "p1")), (("a", "p1"), ("b", "p0")),
+                           (("b", "p1"), ("c", "p0")))
+
+    def faults(self, nodes, heard, strangers=None, shape=""):
+        """All faults."""
+        found = wires.wires_of(heard, list(nodes))
+        return wires.faults_of(nodes, heard, strangers or {}, found, shape)
+
+    def test_crossed(self):
+        nodes, heard = self.triangle()
+        found = wires.wires_of(heard, list(nodes))
+        self.assertEqual(len(found.cables), 3)
+        self.assertIn(wires.Cable(("a", "p0"), ("c", "p1")), found.cables)
+        self.assertEqual(self.faults(nodes, heard), [])
+
+    def test_spark(self):
+        """The halves of both ports of a cable hear each other: one cable, two halves."""
+        ports = ["enP2p1s0f0np0", "enP2p1s0f1np1", "enp1s0f0np0", "enp1s0f1np1"]
+        nodes = mesh(*(FakeNode(name, [nic(p, ["fe80::1/64"]) for p in ports]) for name in "abc"))
+        wire = [(("a", 0), ("b", 1)), (("b", 0), ("c", 1)), (("c", 0), ("a", 1))]
+        heard = {}
+        for (x, i), (y, k) in wire:
+            group = [(x, ports[i]), (x, ports[i + 2]), (y, ports[k]), (y, ports[k + 2])]
+            for port in group:
+                heard[port] = set(group) - {port}
+        found = wires.wires_of(heard, list(nodes))
+        self.assertEqual(len(found.cables), 6)
+        self.assertEqual(set(found.halves.values()), {2})
+        self.assertIn(wires.Cable(("a", ports[0]), ("b", ports[1])), found.cables)
+        self.assertIn(wires.Cable(("a", ports[2]), ("b", ports[3])), found.cables)
+        self.assertEqual(wires.faults_of(nodes, heard, {}, found, ""), [])
+        self.assertTrue(report.cables_text(nodes, found).startswith("3 cables between 3 nodes"))
+
+    def test_switch(self):
+        nodes, _ = self.triangle()
+        group = [("a", "p0"), ("b", "p0"), ("c", "p0")]
+        heard = {port: set(group) - {port} for port in group}
+        found = wires.wires_of(heard, list(nodes))
+        self.assertEqual((found.cables, found.switches), ([], [group]))
+        self.assertIn("switch", kinds(self.faults(nodes, heard, shape=None)))
+
+    def test_half(self):
+        nodes, heard = self.triangle()
+        heard[("b", "p0")] = set()
+        fault = self.faults(nodes, heard)[0]
+        self.assertEqual((fault.kind, fault.verdict), ("half", "fail"))
+        self.assertIn("a:p1 - b:p0 is half-connected: a:p1 gets answers, b:p0 gets none",
+                      fault.text)
+
+    def test_loop_and_silence(self):
+        nodes, _ = self.triangle()
+        heard = both((("a", "p0"), ("a", "p1")), (("b", "p0"), ("c", "p0")))
+        nodes["c"].nics["p1"] = nic("p1")
+        found = self.faults(nodes, heard)
+        self.assertIn("a:p0 is cabled to the same node, a:p1", [f.text for f in found])
+        self.assertTrue(any("b:p1 has a link, and no node answers" in f.text for f in found))
+        self.assertTrue(any("c:p1 has a link, but no link-local IPv6" in f.text for f in found))
+
+    def test_slow_and_mtu(self):
+        nodes, heard = self.triangle()
+        nodes["a"].nics["p0"].speed = nodes["c"].nics["p1"].speed = 25000
+        nodes["b"].nics["p0"].mtu = 9000
+        nodes["b"].nics["p1"].speed = 40000
+        texts = [fault.text for fault in self.faults(nodes, heard)]
+        self.assertIn("a:p0 - c:p1: 25 Gb/s, and other cables of this mesh have 100 Gb/s", texts)
+        self.assertIn("a:p1 - b:p0: the ends have different MTUs, 1500 and 9000", texts)
+        self.assertIn("b:p1 - c:p0: the ends report different rates, 40 Gb/s and 100 Gb/s", texts)
+
+    def test_rdma_ports_only(self):
+        """An empty socket on the main board is no fault where the mesh is RDMA."""
+        nodes, heard = self.triangle(rdma=True)
+        nodes["a"].nics["eno2"] = nic("eno2", up=False)
+        self.assertEqual(self.faults(nodes, heard), [])
+
+    def test_ring(self):
+        nodes = mesh(*(FakeNode(name, [nic("p0", ["fe80::1/64"]), nic("p1", ["fe80::2/64"])])
+                       for name in "abcd"))
+        heard = both((("a", "p1"), ("b", "p0")), (("b", "p1"), ("c", "p0")),
+                     (("c", "p1"), ("d", "p0")))
+        texts = [fault.text for fault in self.faults(nodes, heard)]
+        self.assertIn("a has a cable to b only: the ring is open", texts)
+        self.assertNotIn("missing", kinds(self.faults(nodes, heard, shape=None)))
+        heard = both((("a", "p1"), ("b", "p0")), (("c", "p1"), ("d", "p0")))
+        self.assertIn("no cable joins a, b to c, d",
+                      [fault.text for fault in self.faults(nodes, heard, shape=None)])
+
+
+class ProbeTest(unittest.TestCase):
+    """From the output of ping and ip to ports."""
+
+    TEXT = ("answer p0 fe80::1\nanswer p0 fe80::9\nanswer p1 fe80::1\nneighbours\n"
+            '[{"dst":"fe80::1","dev":"p0","lladdr":"02:00:00:00:A0:02"},'
+            '{"dst":"fe80::9","dev":"p0","state":["FAILED"]}]')
+
+    def test_answers(self):
+        self.assertEqual(probe.answers_of(self.TEXT), {
+            "p0": [("fe80::1", "02:00:00:00:a0:02"), ("fe80::9", None)],
+            "p1": [("fe80::1", None)]})
+        self.assertEqual(probe.answers_of("answer\nneighbours\nnot JSON"), {"": [("", None)]})
+
+    def test_hear(self):
+        """All ports may have one link-local address: the MAC decides."""
+        nodes = [FakeNode("a", [nic("p0", ["fe80::5/64"]), nic("p1", ["fe80::6/64"])]),
+                 FakeNode("b", [nic("q0", ["fe80::1/64"]), nic("q1", ["fe80::1/64"])])]
+        q1 = nodes[1].nics["q1"].mac
+        heard, strangers = probe.hear(nodes, {"a": {
+            "p0": [("fe80::1", q1), ("fe80::5", None)], "gone": [("fe80::1", q1)],
+            "p1": [("fe80::1", None), ("fe80::7", "02:ff:ff:ff:ff:ff")]}})
+        self.assertEqual(heard, {("a", "p0"): {("b", "q1")}})
+        self.assertEqual(strangers, {("a", "p1"): {"fe80::1", "02:ff:ff:ff:ff:ff"}})
+
+
+class PlanTest(unittest.TestCase):
+    """Addresses that are kept, and new ones."""
+
+    def pair(self, addresses_a, addresses_b, other=()):
+        """Two nodes with one cable."""
+        nodes = mesh(FakeNode("a", [nic("p0", addresses_a)], other),
+                     FakeNode("b", [nic("p0", addresses_b)]))
+        return nodes, wires.Cable(("a", "p0"), ("b", "p0"))
+
+    def right(self, *arguments):
+        """right_addresses() as texts."""
+        found = plan.right_addresses(*self.pair(*arguments))
+        return found and tuple(str(a) for a in found)
+
+    def test_kept(self):
+        self.assertEqual(self.right(["10.1.0.1/24"], ["10.1.0.9/24"]),
+                         ("10.1.0.1/24", "10.1.0.9/24"))
+        self.assertEqual(self.right(["fd77::1/64", "10.1.0.1/24"], ["fd77::2/64", "10.2.0.2/24"]),
+                         ("fd77::1/64", "fd77::2/64"))
+
+    def test_not_kept(self):
+        self.assertIsNone(self.right(["10.1.0.1/24"], ["10.1.0.1/24"]))
+        self.assertIsNone(self.right(["10.1.0.1/24"], ["10.1.0.2/16"]))
+        self.assertIsNone(self.right(["10.1.0.1/24"], ["10.1.0.2/24"], ["10.1.0.77/16"]))
+        self.assertIsNone(self.right(["fe80::1/64"], ["fe80::2/64"]))
+
+    def test_range(self):
+        nodes, cable = self.pair(["192.168.101.1/24"], [], ["192.168.100.7/24"])
+        self.assertEqual(plan.range_free(nodes, [cable], {}), "192.168.102.0/16")
+        nodes, cable = self.pair([], [], ["10.0.0.7/8"])
+        self.assertEqual(plan.range_free(nodes, [cable], {}), "192.168.100.0/16")
+
+    def test_mtu(self):
+        nodes, cable = self.pair([], [])
+        self.assertEqual(plan.mtu_of(nodes, [cable], None), 9000)
+        self.assertEqual(plan.mtu_of(nodes, [cable], 4200), 4200)
+        nodes["a"].nics["p0"].max_mtu = 4074
+        self.assertEqual(plan.mtu_of(nodes, [cable], None), 4074)
+        for node in nodes.values():
+            node.nics["p0"].mtu = 9600
+        self.assertEqual(plan.mtu_of(nodes, [cable], None), 9600)
+
+    def test_mixture(self):
+        nodes = mesh(FakeNode("a", [nic("p0"), nic("ib0", kind="infiniband")]),
+                     FakeNode("b", [nic("p0"), nic("ib0", kind="infiniband")]))
+        cables = [wires.Cable(("a", n), ("b", n)) for n in ("p0", "ib0")]
+        with self.assertRaisesRegex(Failure, "some Ethernet"):
+            plan.link_layer(nodes, cables)
+
+
+class LookTest(unittest.TestCase):
+    """What a node prints."""
+
+    NIC = ('{"netdev":"%s","kind":"%s","link_kind":%s,"default_route":%s,"mac":"","mtu":1500,'
+           '"speed_mbps":0,"admin_up":true,"carrier":true,"rdma":null,"pci_path":null}')
+
+    def text(self, nics, links="[]"):
+        """The output of the script."""
+        return ("@@@ id\n1000\n@@@ connection\n10.0.0.9 5 10.0.0.1 22\n@@@ fi_mesh\n"
+                "fi_mesh 1, protocol version 3\n@@@ nics\n{\"nics\":[%s]}\n@@@ links\n%s\n"
+                "@@@ addresses\n[{\"ifname\":\"eno1\",\"addr_info\":[{\"local\":\"10.0.0.1\","
+                "\"prefixlen\":24}]}]\n@@@ tool\nnm\n" % (",".join(nics), links))
+
+    def test_candidates(self):
+        node = Node("root@a", argparse.Namespace(ssh="ssh", bin=None, verbose=False))
+        links = ('[{"ifname":"p1","master":"br0"},{"ifname":"lo","link_type":"loopback"},'
+                 '{"ifname":"p0","address":"02:00:00:00:00:01"}]')
+        look.take(node, self.text([self.NIC % ("p0", "physical", "null", "false"),
+                                   self.NIC % ("p1", "physical", "null", "false"),
+                                   self.NIC % ("eno1", "physical", "null", "false"),
+                                   self.NIC % ("eno2", "physical", "null", "true"),
+                                   self.NIC % ("bond0", "virtual", '"bond"', "false"),
+                                   self.NIC % ("br0", "bridge", '"bridge"', "false")], links))
+        self.assertEqual(list(node.nics), ["p0"])
+        self.assertEqual((node.root, node.address, node.tool), (False, "10.0.0.1", "nm"))
+        self.assertEqual(node.management, {"eno1", "eno2"})
+        self.assertEqual(str(node.other_addresses[0]), "10.0.0.1/24")
+        with self.assertRaisesRegex(Failure, "has no NIC p9 .* it has: p0"):
+            look.ports_restrict([node], ["p9"])
+        look.ports_restrict([node], ["p9", "a=p0"])
+
+    def test_missing(self):
+        node = Node("a", argparse.Namespace())
+        with self.assertRaisesRegex(Failure, "fi_mesh is not installed there"):
+            look.take(node, "@@@ id\n0\n@@@ fi_mesh\nsh: 1: fi_mesh: not found\n")
+        with self.assertRaisesRegex(Failure, "`fi_mesh nics --json` prints no JSON"):
+            look.take(node, self.text(["x"]))
+
+    def test_names(self):
+        self.assertEqual(host_name("admin@spark1.local"), "spark1.local")
+        self.assertEqual(host_name("fd00::1"), "fd00--1")
+        self.assertEqual(host_name("root@"), "")
+
+
+class SudoTest(unittest.TestCase):
+    """sudo where root is needed and nowhere else; ssh's own failures are distinguished."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.program("ssh", 'while [ "$1" != -- ]; do shift; done; shift 2\n'
+                            'echo "$*" >>%s/log; PATH=%s:$PATH; export PATH; exec $1 $2 $3 $4\n' %
+                     (self.folder.name, self.folder.name))
+        self.program("sudo", 'shift; AS=root; export AS; exec "$@"\n')
+
+    def program(self, name, text):
+        """A script in the folder."""
+        path = os.path.join(self.folder.name, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\n" + text)
+        os.chmod(path, stat.S_IRWXU)
+
+    def node(self):
+        """A node that is this machine."""
+        return Node("me@a", argparse.Namespace(
+            ssh=os.path.join(self.folder.name, "ssh"), bin="/opt/own", verbose=False,
+            connect_timeout=1))
+
+    def test_sudo(self):
+        node = self.node()
+        self.assertEqual(node.run("echo $AS-").out, "-\n")
+        self.assertEqual(node.run("echo $AS", as_root=True).out, "root\n")
+        node.root = True
+        self.assertEqual(node.run("echo $AS-", as_root=True).out, "-\n")
+        with open(self.folder.name + "/log", encoding="utf-8") as log:
+            self.assertEqual(log.read(), "sh -s\nsudo -n sh -s\nsh -s\n")
+        self.assertTrue(node.run("echo $PATH").out.startswith("/opt/own:"))
+        self.assertEqual(node.run("exit 3").status, 3)
+
+    def test_no_sudo(self):
+        self.program("sudo", "echo 'sudo: a password is required' >&2; exit 1\n")
+        node = self.node()
+        with self.assertRaisesRegex(Failure, "log in as root, or allow sudo .*password is requ"):
+            look.own_files(node)
+
+
+if __name__ == "__main__":
+    unittest.main()
