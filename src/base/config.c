@@ -66,6 +66,10 @@ const struct mesh_setting mesh_settings[] = {
 	       "With 'on', a connection that has several paths goes on over the others when one of "
 	       "them is lost (provider tcp only). With 'off', it fails. Must be the same on all "
 	       "nodes."),
+	NUMBER("NCCL_MESH_NEIGHBOURS", MESH_SETTING_SWITCH, neighbours, "on", 0, 1,
+	       "With 'on', a process asks on each mesh NIC which node is at the other end, and "
+	       "answers such questions, when it starts and when a link changes (UDP port 18621). "
+	       "With 'off', it sends and answers none."),
 	TEXT("NCCL_MESH_STATS_DIR", stats_dir,
 	     "Folder of the counters that `fi_mesh watch` reads, one small file for each process: "
 	     "an absolute path, or 'none' for no counters. Default: /dev/shm/nccl-net-mesh-UID.",

@@ -13,6 +13,7 @@
 #include "nic/nic_kind.h"
 #include "setup/carrier.h"
 #include "setup/nic_join.h"
+#include "setup/nic_neighbours.h"
 #include "setup/nic_watch.h"
 #include "setup/setup.h"
 #include "setup/threads.h"
@@ -118,8 +119,11 @@ static void reading_main(void *arg)
 	if (changed)
 		table_read(process);
 	mesh_process_lock(process);
-	if (changed)
+	if (changed) {
 		carriers_check(process, watch);
+		mesh_nic_neighbours_refresh(process, mesh_nic_watch_table(process), watch->links,
+					    watch->num_links);
+	}
 	watch->reading = false;
 	mesh_engine_wake(&process->engine); /* something may have changed meanwhile */
 	mesh_process_unlock(process);

@@ -17,6 +17,7 @@
 
 struct mesh_listener;
 struct mesh_connect;
+struct mesh_neighbours;
 struct mesh_nic_watch;
 
 /* Bucket of a connection attempt: its id, which counts, modulo this. */
@@ -39,6 +40,8 @@ struct mesh_setup {
 	uint64_t busy_ms MESH_GUARDED_BY(process); /* when it last saw that another thread polls */
 	bool was_awake MESH_GUARDED_BY(process);   /* engine.awake, at the same look */
 	struct mesh_nic_watch *nic_watch;	   /* owned; NULL: no NIC can join */
+	/* Owned; NULL: NCCL_MESH_NEIGHBOURS=off, or the engine does not run. */
+	struct mesh_neighbours *neighbours MESH_GUARDED_BY(process);
 };
 
 /** One mesh_net_open(): NCCL's ctx. What belongs to it carries a pointer to it. */

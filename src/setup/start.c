@@ -9,6 +9,7 @@
 #include "control/process_sockets.h"
 #include "fabric/domain_open.h"
 #include "setup/nic_join.h"
+#include "setup/nic_neighbours.h"
 #include "setup/nic_watch.h"
 #include "setup/openings.h"
 #include "setup/setup.h"
@@ -69,6 +70,7 @@ int mesh_setup_start(struct mesh_process *process)
 		goto close_controls;
 	page_open(process);
 	mesh_nic_watch_start(process);
+	mesh_nic_neighbours_open(process);
 	atomic_store(&process->started, true);
 	return 0;
 close_controls:
@@ -101,6 +103,7 @@ void mesh_setup_stop(struct mesh_process *process)
 		while ((peer = LIST_FIRST(&process->peers)))
 			mesh_peer_free(peer);
 		mesh_process_sockets_free(process);
+		mesh_nic_neighbours_close(process);
 		mesh_controls_close(process);
 		mesh_engine_close(&process->engine);
 		atomic_store(&process->started, false);

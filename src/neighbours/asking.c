@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* asking.c - asks on each of our NICs which node is there, and keeps the answers. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/private_descriptor.h"
+#include "base/random.h"
+#include "neighbours/asking.h"
+
+/*
+ * A NIC that has no answer asks again after these times, in milliseconds from the begin of the
+ * round. A node answers within a millisecond, unless its processor is busy.
+ */
+static const uint64_t question_ms[] = {0, 50, 200};
+#define QUESTIONS ((int)(sizeof(question_ms) / sizeof(question_ms[0])))
+#define ROUND_MS 1000
+#define PACE_MS 50
+/* After this an answer is not worth waiting for. */
+#define WAIT_MS 100
+/* Datagrams taken in one call, and in one round. */
+#define TAKE_MAX 64
+#define ROUND_MAX 8192
+
+void mesh_asking_init(struct mesh_asking *asking, const struct mesh_neighbour_self *self)
+{
+	int i;
+
+	memset(asking, 0, sizeof(*asking));
+	asking->self = self;
+	for (i = 0; i < MESH_ASKING_SOCKETS; i++)
+		asking->fds[i] = -1;
+}
+
+static void asked_free(struct mesh_asked *asked)
+{
+	while (asked->num_heard)
+		free(asked->heard[--asked->num_heard]);
+}
+
+static void round_end(struct mesh_asking *asking)
+{
+	int i;
+
+	for (i = 0; i < MESH_ASKING_SOCKETS; i++) {
+		if (asking->close)
+			asking->close(asking, i);
+		else
+			mesh_descriptor_close(asking->fds[i]);
+		asking->fds[i] = -1;
+	}
+	asking->began_ms = 0;
+}
+
+void mesh_asking_finish(struct mesh_asking *asking)
+{
+	int i;
+
+	round_end(asking);
+	for (i = 0; i < asking->num_links; i++)
+		asked_free(&asking->asked[i]);
+	asking->num_links = 0;
+}
+
+/* True if the cable may be another one, or the NIC's answer to others has changed. */
+static bool link_differs(const struct mesh_neighbour_link *a, const struct mesh_neighbour_link *b)
+{
+	return memcmp(&a->about, &b->about, sizeof(a->about)) != 0 ||
+	       !mesh_addr_equal(&a->ask_from, &b->ask_from);
+}
+
+bool mesh_asking_links_set(struct mesh_asking *asking, const struct mesh_neighbour_link *links,
+			   int num_links)
+{
+	struct mesh_asked old[MESH_NICS_MAX];
+	bool changed = false;
+	int num_old = asking->num_links, i, k;
+
+	memcpy(old, asking->asked, sizeof(old));
+	memset(asking->asked, 0, sizeof(asking->asked));
+	for (i = 0; i < num_links; i++) {
+		for (k = 0; k < num_old && old[k].ifindex != links[i].ifindex; k++)
+			continue;
+		if (k < num_old && !link_differs(&asking->links[k], &links[i])) {
+			asking->asked[i] = old[k];
+			old[k].num_heard = 0; /* moved */
+		} else {
+			asking->asked[i].ifindex = links[i].ifindex;
+			changed = true;
+		}
+	}
+	for (k = 0; k < num_old; k++)
+		asked_free(&old[k]);
+	memmove(asking->links, links, (size_t)num_links * sizeof(*links));
+	asking->num_links = num_links;
+	return changed;
+}
+
+/* ---- questions ----------------------------------------------------------------------------- */
+
+static int socket_index(enum mesh_family family)
+{
+	return family == MESH_FAMILY_IPV6 ? 0 : 1;
+}
+
+static int socket_of(struct mesh_asking *asking, enum mesh_family family)
+{
+	int *fd = &asking->fds[socket_index(family)];
+
+	if (*fd < 0)
+		*fd = mesh_datagram_open(family, 0);
+	return *fd;
+}
+
+int mesh_asking_begin(struct mesh_asking *asking, uint64_t now_ms)
+{
+	uint64_t latest_ms;
+	int i, fd, ret = 0, opened = 0;
+
+	if (asking->began_ms) {
+		if (!asking->sent)
+			return 0; /* its first question is still to come */
+		/* As if the round began now; a question that has just been sent counts. */
+		latest_ms = asking->began_ms + question_ms[asking->sent - 1];
+		asking->began_ms = latest_ms + PACE_MS > now_ms ? latest_ms + PACE_MS : now_ms;
+	} else {
+		ret = mesh_random(&asking->token, sizeof(asking->token));
+		asking->began_ms = now_ms ? now_ms : 1;
+	}
+	for (i = 0; i < asking->num_links && !ret; i++) {
+		asking->asked[i].answered = false;
+		if (asking->links[i].ask_from.family == MESH_FAMILY_NONE)
+			continue;
+		fd = socket_of(asking, asking->links[i].ask_from.family);
+		if (fd < 0)
+			ret = fd;
+		else
+			opened++;
+	}
+	asking->sent = asking->taken = 0;
+	asking->due_ms = asking->began_ms;
+	if (ret || !opened)
+		round_end(asking);
+	return ret;
+}
+
+static void question_send(struct mesh_asking *asking, int i)
+{
+	const struct mesh_neighbour_link *link = &asking->links[i];
+	struct mesh_neighbour question = link->about;
+	struct mesh_addr group = mesh_datagram_group(link->ask_from.family);
+
+	if (link->ask_from.family == MESH_FAMILY_NONE) {
+		asking->asked[i].error = -EADDRNOTAVAIL;
+		return;
+	}
+	question.token = asking->token;
+	question.job = asking->self->job;
+	if (asking->self->process.role) {
+		question.total_processes = question.num_processes = 1;
+		question.processes[0] = asking->self->process;
+	}
+	mesh_neighbour_finish(&question, MESH_NEIGHBOUR_QUESTION);
+	asking->asked[i].error = mesh_datagram_send(socket_of(asking, link->ask_from.family),
+						    link->ifindex, &link->ask_from, &group,
+						    MESH_NEIGHBOUR_PORT, &question);
+}
+
+void mesh_asking_advance(struct mesh_asking *asking, uint64_t now_ms)
+{
+	int i;
+
+	if (!asking->began_ms || now_ms < asking->due_ms)
+		return;
+	if (asking->sent == QUESTIONS) {
+		round_end(asking);
+		return;
+	}
+	for (i = 0; i < asking->num_links; i++) {
+		if (!asking->asked[i].answered)
+			question_send(asking, i);
+	}
+	asking->sent++;
+	asking->due_ms = asking->began_ms +
+			 (asking->sent < QUESTIONS ? question_ms[asking->sent] : ROUND_MS);
+}
+
+/* ---- answers ------------------------------------------------------------------------------- */
+
+static bool is_same(const struct mesh_heard *heard, const struct mesh_datagram *datagram)
+{
+	if (heard->error || datagram->error) /* only the name is known */
+		return !strcmp(heard->about.node, datagram->about.node);
+	return heard->about.node_id == datagram->about.node_id &&
+	       !strcmp(heard->about.netdev, datagram->about.netdev);
+}
+
+/* The entry of this neighbour, or a new one, or the oldest; NULL without memory. */
+static struct mesh_heard *heard_place(struct mesh_asked *asked,
+				      const struct mesh_datagram *datagram)
+{
+	struct mesh_heard *oldest = NULL;
+	int i;
+
+	for (i = 0; i < asked->num_heard; i++) {
+		if (is_same(asked->heard[i], datagram))
+			return asked->heard[i];
+		if (!oldest || asked->heard[i]->heard_ms < oldest->heard_ms)
+			oldest = asked->heard[i];
+	}
+	if (asked->num_heard == MESH_HEARD_MAX)
+		return oldest;
+	asked->heard[i] = malloc(sizeof(*asked->heard[i]));
+	if (!asked->heard[i])
+		return NULL;
+	asked->num_heard++;
+	return asked->heard[i];
+}
+
+static struct mesh_asked *asked_find(struct mesh_asking *asking, unsigned int ifindex)
+{
+	int i;
+
+	for (i = 0; i < asking->num_links; i++) {
+		if (asking->asked[i].ifindex == ifindex)
+			return &asking->asked[i];
+	}
+	return NULL;
+}
+
+static void answer_enter(struct mesh_asking *asking, const struct mesh_datagram *datagram,
+			 uint64_t now_ms)
+{
+	struct mesh_asked *asked = asked_find(asking, datagram->ifindex);
+	struct mesh_heard *heard;
+
+	if (!asked || (!datagram->error && (datagram->about.type != MESH_NEIGHBOUR_ANSWER ||
+					    datagram->about.token != asking->token)))
+		return;
+	heard = heard_place(asked, datagram);
+	if (!heard)
+		return;
+	*heard = (struct mesh_heard){.about = datagram->about,
+				     .from = datagram->from,
+				     .error = datagram->error,
+				     .heard_ms = now_ms};
+	asked->answered = true;
+}
+
+void mesh_asking_take(struct mesh_asking *asking, int fd, uint64_t now_ms)
+{
+	struct mesh_datagram datagram;
+	int i, ret;
+
+	for (i = 0; i < TAKE_MAX && asking->began_ms; i++) {
+		ret = mesh_datagram_receive(fd, &datagram);
+		if (ret == -EAGAIN)
+			return;
+		if (ret)
+			answer_enter(asking, &datagram, now_ms);
+		if (++asking->taken > ROUND_MAX)
+			round_end(asking);
+	}
+}
+
+bool mesh_asking_waits(const struct mesh_asking *asking, uint64_t now_ms)
+{
+	return asking->began_ms && (now_ms < asking->began_ms ||
+				    mesh_clock_elapsed_ms(asking->began_ms, now_ms) < WAIT_MS);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * asking.h - asks on each of our NICs which node is there, and keeps the answers. It needs no
+ * thread: the caller waits on the sockets and until the next question is due.
+ */
+#ifndef MESH_NEIGHBOURS_ASKING_H
+#define MESH_NEIGHBOURS_ASKING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "neighbours/datagram.h"
+#include "neighbours/self.h"
+
+/* Kept for one NIC: a cable has one, a switch may have many. The oldest answer is replaced. */
+#define MESH_HEARD_MAX 64
+/* The sockets of one round: IPv6, and IPv4 for NICs that have no IPv6. */
+#define MESH_ASKING_SOCKETS 2
+
+/* One NIC of another node (or of ours), as it answered on one of our NICs. */
+struct mesh_heard {
+	struct mesh_neighbour about;
+	struct mesh_addr from; /* with its scope */
+	int error; /* -EPROTONOSUPPORT: another version, of which only names are known */
+	uint64_t heard_ms;
+};
+
+/* What one of our NICs has heard. */
+struct mesh_asked {
+	unsigned int ifindex;
+	int error;     /* why the latest question could not be sent; 0 if it was */
+	bool answered; /* in this round */
+	struct mesh_heard *heard[MESH_HEARD_MAX]; /* owned; num_heard */
+	int num_heard;
+};
+
+struct mesh_asking {
+	const struct mesh_neighbour_self *self;
+	/* Closes fds[i] for an owner that watches it; NULL: mesh_descriptor_close(). */
+	void (*close)(struct mesh_asking *asking, int i);
+	struct mesh_neighbour_link links[MESH_NICS_MAX];
+	struct mesh_asked asked[MESH_NICS_MAX]; /* beside links */
+	int num_links;
+	int fds[MESH_ASKING_SOCKETS]; /* -1: not open. All are closed between two rounds */
+	uint64_t token;		      /* of this round */
+	int sent;		      /* questions of this round */
+	int taken;		      /* datagrams of this round */
+	uint64_t began_ms;	      /* 0: no round goes on */
+	uint64_t due_ms;	      /* of the next question, or the end of the round */
+};
+
+/** @self: must stay as long as @asking is used. */
+void mesh_asking_init(struct mesh_asking *asking, const struct mesh_neighbour_self *self);
+
+/** Frees what was heard and closes the sockets. */
+void mesh_asking_finish(struct mesh_asking *asking);
+
+/**
+ * Sets our NICs. What a NIC has heard is kept, unless it is new or its addresses have changed.
+ *
+ * Returns true if one of them is new or has changed.
+ */
+bool mesh_asking_links_set(struct mesh_asking *asking, const struct mesh_neighbour_link *links,
+			   int num_links);
+
+/**
+ * Begins a round: the caller now calls mesh_asking_advance(). If one goes on, its next question is
+ * sent at once, but not sooner than 50 ms after its latest.
+ *
+ * Returns 0, or a negative errno if no socket can be opened.
+ */
+int mesh_asking_begin(struct mesh_asking *asking, uint64_t now_ms);
+
+/** Sends what is due; ends the round when its time is over, and closes the sockets. */
+void mesh_asking_advance(struct mesh_asking *asking, uint64_t now_ms);
+
+/**
+ * Takes the answers that have arrived. After more datagrams than any mesh answers with, it ends the
+ * round: then they are noise.
+ */
+void mesh_asking_take(struct mesh_asking *asking, int fd, uint64_t now_ms);
+
+/** True if a question was sent, and its answer may still come. */
+bool mesh_asking_waits(const struct mesh_asking *asking, uint64_t now_ms);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nic_neighbours.c - the questions and answers of this process's NICs. */
+#include <string.h>
+
+#include "neighbours/neighbours.h"
+#include "nic/nic_kind.h"
+#include "setup/nic_neighbours.h"
+#include "setup/setup.h"
+#include "system/job_key.h"
+
+MESH_HOLDS(process)
+static void self_fill(const struct mesh_process *process, struct mesh_neighbour_self *self)
+{
+	memset(self, 0, sizeof(*self));
+	self->node_id = process->node_id;
+	memcpy(self->node, process->name, sizeof(self->node));
+	self->job = mesh_job_key(NULL, NULL);
+	self->process = (struct mesh_neighbour_process){
+		.process_id = process->process_id,
+		.job = self->job,
+		.control_port = process->control_port,
+		.protocol = MESH_PROTOCOL_VERSION,
+		.role = MESH_NEIGHBOUR_RANK,
+	};
+}
+
+/* What was read of a NIC that is in use; NULL if it cannot be used now. */
+static const struct mesh_nic *nic_now(const struct mesh_nic *nic,
+				      const struct mesh_nic_table *table,
+				      const struct mesh_nic *present, int num_present)
+{
+	const struct mesh_nic *found;
+
+	if (nic->kind == MESH_NIC_LOOPBACK)
+		return NULL; /* it has no other end */
+	if (present) {
+		found = mesh_nic_find(present, num_present, nic->ifindex);
+		if (!found || !mesh_nic_is_usable(found))
+			return NULL;
+	}
+	found = mesh_nic_find(table->nics, table->num_nics, nic->ifindex);
+	return found ? found : nic;
+}
+
+/* A NIC whose address has changed is more than one device: the first one counts. */
+static bool is_listed(const struct mesh_neighbour_link *links, int num_links, unsigned int ifindex)
+{
+	int i;
+
+	for (i = 0; i < num_links; i++) {
+		if (links[i].ifindex == ifindex)
+			return true;
+	}
+	return false;
+}
+
+void mesh_nic_neighbours_refresh(struct mesh_process *process, const struct mesh_nic_table *table,
+				 const struct mesh_nic *present, int num_present)
+{
+	struct mesh_neighbours *neighbours;
+	struct mesh_neighbour_link links[MESH_NICS_MAX];
+	const struct mesh_nic *nic;
+	int dev, num_links = 0;
+
+	mesh_process_assert_locked(process);
+	neighbours = mesh_setup_of(process)->neighbours;
+	if (!neighbours)
+		return;
+	for (dev = 0; dev < process->num_devs; dev++) {
+		nic = nic_now(process->nics[dev], table, present, num_present);
+		if (!nic || process->dev_reserves[dev] ||
+		    process->dev_states[dev] == MESH_DEV_FAILED ||
+		    is_listed(links, num_links, nic->ifindex))
+			continue;
+		mesh_neighbour_link_describe(&neighbours->self, nic, dev,
+					     (uint8_t)(1u << process->providers[dev]),
+					     &links[num_links++]);
+	}
+	mesh_neighbours_links_set(neighbours, links, num_links, true);
+}
+
+void mesh_nic_neighbours_open(struct mesh_process *process)
+{
+	struct mesh_neighbour_self self;
+
+	mesh_process_assert_locked(process);
+	if (!process->config.neighbours)
+		return;
+	self_fill(process, &self);
+	mesh_setup_of(process)->neighbours = mesh_neighbours_open(&process->engine, &self);
+	mesh_nic_neighbours_refresh(process, &process->table, NULL, 0);
+}
+
+void mesh_nic_neighbours_close(struct mesh_process *process)
+{
+	mesh_process_assert_locked(process);
+	mesh_neighbours_close(mesh_setup_of(process)->neighbours);
+	mesh_setup_of(process)->neighbours = NULL;
+}

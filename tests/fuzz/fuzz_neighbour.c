@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_neighbour.c - a datagram from any host of a link as a question or an answer. */
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/neighbour.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void text_use(const char *text, size_t size)
+{
+	if (!memchr(text, '\0', size))
+		abort();
+	for (; *text; text++) {
+		if (*text < ' ' || *text > '~')
+			abort(); /* it is printed */
+	}
+}
+
+/* What users of a decoded datagram rely on. */
+static void neighbour_use(const struct mesh_neighbour *neighbour, size_t size)
+{
+	struct mesh_neighbour copy = {0};
+	struct mesh_addr addr;
+	char text[MESH_ADDR_TEXT_MAX];
+	int i;
+
+	if (size > sizeof(*neighbour) || neighbour->nic >= MESH_NICS_MAX ||
+	    neighbour->num_processes > MESH_NEIGHBOUR_PROCESSES_MAX)
+		abort();
+	text_use(neighbour->netdev, sizeof(neighbour->netdev));
+	text_use(neighbour->site, sizeof(neighbour->site));
+	for (i = 0; i < neighbour->num_addrs; i++) {
+		mesh_neighbour_addr_get(&neighbour->addrs[i], &addr);
+		mesh_addr_text_prefix(&addr, text);
+		if (!mesh_neighbour_has_addr(neighbour, &addr) ||
+		    !mesh_neighbour_addr_add(&copy, &addr))
+			abort();
+	}
+	copy = *neighbour;
+	if (mesh_neighbour_finish(&copy, (enum mesh_neighbour_type)copy.type) != size ||
+	    memcmp(&copy, neighbour, sizeof(copy)) != 0)
+		abort();
+}
+
+static void datagram_decode(const uint8_t *bytes, size_t size)
+{
+	struct mesh_neighbour neighbour;
+	int ret;
+
+	memset(&neighbour, 0xa5, sizeof(neighbour));
+	ret = mesh_neighbour_decode(bytes, size, &neighbour);
+	if (ret && ret != -EPROTO && ret != -EPROTONOSUPPORT)
+		abort();
+	if (ret != -EPROTO) {
+		text_use(neighbour.product, sizeof(neighbour.product));
+		text_use(neighbour.node, sizeof(neighbour.node));
+	}
+	if (!ret)
+		neighbour_use(&neighbour, size);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct mesh_neighbour_head {
+		uint32_t magic;
+		uint8_t version, type;
+		uint16_t length;
+	} head = {MESH_NEIGHBOUR_MAGIC, MESH_NEIGHBOUR_VERSION, 0, (uint16_t)size};
+	uint8_t *exact;
+
+	datagram_decode(data, size);
+	if (size < sizeof(head))
+		return 0;
+	/* Once more with magic, version and length right: the rest is the fuzzer's. */
+	exact = malloc(size);
+	if (!exact)
+		return 0;
+	memcpy(exact, data, size);
+	head.type = exact[offsetof(struct mesh_neighbour, type)];
+	memcpy(exact, &head, sizeof(head));
+	datagram_decode(exact, size);
+	free(exact);
+	return 0;
+}

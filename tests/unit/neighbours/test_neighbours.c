@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_neighbours.c - questions and answers between two nodes, which are network namespaces:
+ *
+ *   near [ab] ---- [ba] far
+ */
+#define _GNU_SOURCE /* setns */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/private_descriptor.h"
+#include "neighbours/neighbours.h"
+#include "nic/nic_kind.h"
+#include "system/netlink.h"
+
+#include "log_capture.h"
+#include "namespace.h"
+
+#define LIMIT_MS 60000
+#define FLOOD 20000
+
+/* A process of a node. */
+struct rank {
+	struct mesh_lock lock;
+	struct mesh_engine engine;
+	struct mesh_neighbours *neighbours;
+	const char *netdev;
+};
+
+static int near_ns, far_ns;
+static struct rank near, far;
+
+static int timeout_never(void *owner)
+{
+	(void)owner;
+	return -1;
+}
+
+static void tick_nothing(void *owner)
+{
+	(void)owner;
+}
+
+static const struct mesh_engine_work no_work = {.timeout = timeout_never, .tick = tick_nothing};
+
+static void enter(int namespace)
+{
+	assert_int_equal(setns(namespace, CLONE_NEWNET), 0);
+}
+
+/* ---- ranks --------------------------------------------------------------------------------- */
+
+static void nic_read(const char *netdev, struct mesh_nic *nic)
+{
+	struct mesh_nic *nics;
+	int i, num;
+
+	assert_int_equal(mesh_netlink_load(&nics, &num), 0);
+	for (i = 0; i < num && strcmp(nics[i].netdev, netdev); i++)
+		continue;
+	assert_true(i < num);
+	*nic = nics[i];
+	free(nics);
+}
+
+/* In the present namespace, with the lock held. */
+static void links_read(struct rank *rank, bool ask)
+{
+	struct mesh_neighbour_link link;
+	struct mesh_nic nic;
+
+	nic_read(rank->netdev, &nic);
+	nic.source = nic.addrs[0];
+	mesh_neighbour_link_describe(&rank->neighbours->self, &nic, 3, 1 << MESH_PROVIDER_TCP,
+				     &link);
+	mesh_neighbours_links_set(rank->neighbours, &link, 1, ask);
+}
+
+static void rank_start(struct rank *rank, int namespace, const char *node, const char *netdev,
+		       uint64_t process_id, bool ask)
+{
+	struct mesh_neighbour_self self = {
+		.node_id = (uint64_t)(namespace + 1),
+		.job = 77,
+		.process = {.process_id = process_id,
+			    .job = 77,
+			    .control_port = 4711,
+			    .role = MESH_NEIGHBOUR_RANK},
+	};
+
+	enter(namespace);
+	snprintf(self.node, sizeof(self.node), "%s", node);
+	rank->netdev = netdev;
+	mesh_lock_init(&rank->lock);
+	assert_int_equal(mesh_engine_open(&rank->engine, &rank->lock, &no_work, rank), 0);
+	mesh_lock_take(&rank->lock);
+	rank->neighbours = mesh_neighbours_open(&rank->engine, &self);
+	assert_non_null(rank->neighbours);
+	links_read(rank, ask);
+	mesh_lock_release(&rank->lock);
+	/* The thread stays in this namespace. */
+	assert_int_equal(mesh_engine_start(&rank->engine), 0);
+}
+
+static void rank_stop(struct rank *rank)
+{
+	mesh_engine_stop(&rank->engine);
+	mesh_lock_take(&rank->lock);
+	mesh_neighbours_close(rank->neighbours);
+	mesh_lock_release(&rank->lock);
+	mesh_engine_close(&rank->engine);
+	mesh_lock_destroy(&rank->lock);
+}
+
+static void ask(struct rank *rank, int namespace)
+{
+	enter(namespace);
+	mesh_lock_take(&rank->lock);
+	mesh_neighbours_ask(rank->neighbours);
+	mesh_lock_release(&rank->lock);
+}
+
+/* Copies what the rank has heard first, if @processes or more are known there. */
+static bool heard(struct rank *rank, int processes, struct mesh_heard *first)
+{
+	const struct mesh_asked *asked;
+	bool is;
+	int num;
+
+	mesh_lock_take(&rank->lock);
+	asked = mesh_neighbours_asked(rank->neighbours, &num);
+	is = num && asked->num_heard && asked->heard[0]->about.total_processes == processes;
+	if (is)
+		*first = *asked->heard[0];
+	mesh_lock_release(&rank->lock);
+	return is;
+}
+
+static bool heard_await(struct rank *rank, int processes, struct mesh_heard *first)
+{
+	uint64_t deadline_ms = mesh_clock_ms() + LIMIT_MS;
+
+	while (!heard(rank, processes, first)) {
+		if (mesh_clock_ms() > deadline_ms)
+			return false;
+		poll(NULL, 0, 1);
+	}
+	return true;
+}
+
+/* Until no round goes on and its sockets are closed. */
+static void quiet_await(struct rank *rank)
+{
+	uint64_t deadline_ms = mesh_clock_ms() + LIMIT_MS;
+	bool quiet = false;
+
+	while (!quiet && mesh_clock_ms() < deadline_ms) {
+		mesh_lock_take(&rank->lock);
+		quiet = !rank->neighbours->asking.began_ms;
+		mesh_lock_release(&rank->lock);
+		poll(NULL, 0, 1);
+	}
+	assert_true(quiet);
+	assert_int_equal(rank->neighbours->asking.fds[0], -1);
+	assert_int_equal(rank->neighbours->watches[0].fd, -1);
+}
+
+/* ---- tests --------------------------------------------------------------------------------- */
+
+static void nics_make(const char *addrgenmode)
+{
+	enter(near_ns);
+	namespace_ip("link add ab mtu 1400 type veth peer name ba mtu 1400 netns /proc/%d/fd/%d",
+		     (int)getpid(), far_ns);
+	namespace_ip("link set ab addrgenmode %s up", addrgenmode);
+	enter(far_ns);
+	namespace_ip("link set ba addrgenmode %s up", addrgenmode);
+}
+
+static void addresses_add(void)
+{
+	enter(near_ns);
+	namespace_ip("address add fe80::a/64 dev ab nodad");
+	enter(far_ns);
+	namespace_ip("address add fe80::b/64 dev ba nodad");
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	log_capture_start();
+	nics_make("none");
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	enter(near_ns);
+	namespace_ip("link del ab");
+	log_capture_stop();
+	return 0;
+}
+
+/* All that the far node says is heard, in one answer. */
+static void test_answer(void **state)
+{
+	struct mesh_heard answer;
+	struct mesh_addr addr;
+	char text[MESH_ADDR_TEXT_MAX];
+
+	(void)state;
+	addresses_add();
+	rank_start(&far, far_ns, "far", "ba", 21, false);
+	rank_start(&near, near_ns, "near", "ab", 11, true);
+	assert_true(heard_await(&near, 1, &answer));
+	assert_int_equal(answer.error, 0);
+	assert_string_equal(answer.about.node, "far");
+	assert_string_equal(answer.about.netdev, "ba");
+	assert_true(answer.about.node_id == (uint64_t)(far_ns + 1));
+	assert_int_equal(answer.about.nic, 3);
+	assert_int_equal(answer.about.mtu, 1400);
+	assert_int_equal(answer.about.protocol, MESH_PROTOCOL_VERSION);
+	assert_int_equal(answer.about.providers, 1 << MESH_PROVIDER_TCP);
+	assert_int_equal(answer.about.num_processes, 1);
+	assert_true(answer.about.processes[0].process_id == 21);
+	assert_true(answer.about.processes[0].job == 77);
+	assert_int_equal(answer.about.processes[0].control_port, 4711);
+	mesh_neighbour_addr_get(&answer.about.addrs[0], &addr);
+	assert_string_equal(mesh_addr_text_prefix(&addr, text), "fe80::b/64");
+	/* The far rank asked nothing, and has heard nothing. */
+	assert_int_equal(far.neighbours->asking.asked[0].num_heard, 0);
+	quiet_await(&near);
+	rank_stop(&near);
+	rank_stop(&far);
+}
+
+/* One answer lists all processes of the node; when the speaker ends, another one answers. */
+static void test_members(void **state)
+{
+	struct rank others[3];
+	struct mesh_heard answer;
+	int i;
+
+	(void)state;
+	addresses_add();
+	rank_start(&far, far_ns, "far", "ba", 20, false);
+	for (i = 0; i < 3; i++)
+		rank_start(&others[i], far_ns, "far", "ba", 21 + (uint64_t)i, false);
+	rank_start(&near, near_ns, "near", "ab", 11, true);
+	/* The members report to the speaker, which may happen after the first question. */
+	for (i = 0; i < 1000 && !heard(&near, 4, &answer); i++) {
+		ask(&near, near_ns);
+		poll(NULL, 0, 20);
+	}
+	assert_true(heard(&near, 4, &answer));
+	assert_int_equal(near.neighbours->asking.asked[0].num_heard, 1);
+	assert_true(far.neighbours->members.speaker);
+	rank_stop(&far);
+	rank_stop(&others[1]);
+	for (i = 0; i < 1000 && !heard(&near, 2, &answer); i++) {
+		ask(&near, near_ns);
+		poll(NULL, 0, 20);
+	}
+	assert_true(heard(&near, 2, &answer));
+	assert_int_equal(
+		others[0].neighbours->members.speaker + others[2].neighbours->members.speaker, 1);
+	rank_stop(&near);
+	rank_stop(&others[0]);
+	rank_stop(&others[2]);
+}
+
+/* Without IPv6, also if both ends have no common subnet. */
+static void test_ipv4(void **state)
+{
+	static const char *const far_addresses[] = {"10.1.0.2/24", "10.2.0.2/24"};
+	struct mesh_heard answer;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		enter(near_ns);
+		namespace_ip("address replace 10.1.0.1/24 dev ab");
+		enter(far_ns);
+		namespace_ip("address flush dev ba");
+		namespace_ip("address add %s dev ba", far_addresses[i]);
+		rank_start(&far, far_ns, "far", "ba", 21, false);
+		rank_start(&near, near_ns, "near", "ab", 11, true);
+		assert_true(heard_await(&near, 1, &answer));
+		assert_int_equal(answer.from.family, MESH_FAMILY_IPV4);
+		rank_stop(&near);
+		rank_stop(&far);
+	}
+}
+
+/* Sends @count datagrams to the near node's port, as a host of the link. */
+static void flood(int count, int hops, const struct mesh_neighbour *datagram)
+{
+	struct sockaddr_in6 to = {.sin6_family = AF_INET6, .sin6_port = htons(MESH_NEIGHBOUR_PORT)};
+	uint8_t bytes[4000] = {0};
+	int fd, i, value = hops;
+
+	enter(far_ns);
+	fd = socket(AF_INET6, SOCK_DGRAM, 0);
+	assert_true(fd >= 0);
+	assert_int_equal(inet_pton(AF_INET6, "fe80::a", &to.sin6_addr), 1);
+	to.sin6_scope_id = if_nametoindex("ba");
+	setsockopt(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, &value, sizeof(value));
+	memcpy(bytes, datagram, sizeof(*datagram));
+	for (i = 0; i < count; i++) {
+		/* Whole, oversized, cut, and noise. */
+		size_t size = i % 4 == 1   ? sizeof(bytes)
+			      : i % 4 == 2 ? (size_t)(i % 1000)
+					   : datagram->length;
+
+		bytes[i % 4 == 3 ? i % 1000 : 3000] ^= (uint8_t)i;
+		sendto(fd, bytes, size, 0, (struct sockaddr *)&to, sizeof(to));
+	}
+	close(fd);
+}
+
+static void question_forge(struct mesh_neighbour *question)
+{
+	memset(question, 0, sizeof(*question));
+	snprintf(question->node, sizeof(question->node), "liar");
+	question->node_id = 99;
+	mesh_neighbour_finish(question, MESH_NEIGHBOUR_QUESTION);
+}
+
+/* Of a flood so many are read as the pace allows, with one line; then questions work again. */
+static void test_flood(void **state)
+{
+	struct mesh_neighbour question;
+	struct mesh_heard answer;
+	uint64_t begin_ms, taken, most;
+
+	(void)state;
+	addresses_add();
+	rank_start(&near, near_ns, "near", "ab", 11, false);
+	question_forge(&question);
+	begin_ms = mesh_clock_ms();
+	while (mesh_clock_ms() < begin_ms + 3000)
+		flood(FLOOD / 10, 255, &question);
+	mesh_lock_take(&near.lock);
+	taken = near.neighbours->answering.answered + near.neighbours->answering.dropped;
+	mesh_lock_release(&near.lock);
+	most = 4096 + 2 * (mesh_clock_ms() - begin_ms) + 1;
+	assert_in_range(taken, 4096, most);
+	assert_int_equal(near.neighbours->asking.asked[0].num_heard, 0);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
+	assert_true(log_captured(MESH_LOG_WARN, "datagrams a second arrive on UDP port 18621"));
+	rank_start(&far, far_ns, "far", "ba", 21, false);
+	for (begin_ms = mesh_clock_ms(); !heard(&far, 1, &answer);) {
+		assert_true(mesh_clock_ms() < begin_ms + LIMIT_MS);
+		ask(&far, far_ns);
+		poll(NULL, 0, 20);
+	}
+	assert_string_equal(answer.about.node, "near");
+	rank_stop(&far);
+	rank_stop(&near);
+}
+
+/* What has passed a router is not answered, even if it is well made. */
+static void test_hop_limit(void **state)
+{
+	struct mesh_neighbour question;
+	uint64_t deadline_ms = mesh_clock_ms() + LIMIT_MS;
+	uint64_t answered, dropped;
+
+	(void)state;
+	addresses_add();
+	rank_start(&near, near_ns, "near", "ab", 11, false);
+	question_forge(&question);
+	flood(1, 254, &question);
+	do {
+		mesh_lock_take(&near.lock);
+		answered = near.neighbours->answering.answered;
+		dropped = near.neighbours->answering.dropped;
+		mesh_lock_release(&near.lock);
+		poll(NULL, 0, 1);
+	} while (!answered && !dropped && mesh_clock_ms() < deadline_ms);
+	assert_int_equal(answered, 0);
+	assert_int_equal(dropped, 1);
+	rank_stop(&near);
+}
+
+/* A node of another version is known by its name, and answers a question of ours. */
+static void test_other_version(void **state)
+{
+	struct mesh_neighbour question;
+	struct mesh_datagram datagram;
+	struct mesh_addr from, group = mesh_datagram_group(MESH_FAMILY_IPV6);
+	struct pollfd ready;
+	int ret = -EAGAIN;
+
+	(void)state;
+	addresses_add();
+	rank_start(&near, near_ns, "near", "ab", 11, false);
+	question_forge(&question);
+	question.version = MESH_NEIGHBOUR_VERSION + 1;
+	enter(far_ns);
+	ready = (struct pollfd){.fd = mesh_datagram_open(MESH_FAMILY_IPV6, 0), .events = POLLIN};
+	assert_int_equal(mesh_addr_parse("fe80::b", &from), 0);
+	assert_int_equal(mesh_datagram_send(ready.fd, if_nametoindex("ba"), &from, &group,
+					    MESH_NEIGHBOUR_PORT, &question),
+			 0);
+	while (ret == -EAGAIN && poll(&ready, 1, LIMIT_MS) > 0)
+		ret = mesh_datagram_receive(ready.fd, &datagram);
+	assert_int_equal(ret, 1);
+	assert_int_equal(datagram.about.type, MESH_NEIGHBOUR_ANSWER);
+	assert_string_equal(datagram.about.node, "near");
+	mesh_descriptor_close(ready.fd);
+	rank_stop(&near);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_answer, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_members, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ipv4, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_flood, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_hop_limit, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_other_version, setup, teardown),
+	};
+
+	if (!namespace_enter())
+		return 77;
+	near_ns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	if (!namespace_enter())
+		return 77;
+	far_ns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_neighbour.c - questions and answers: all fields are decoded, and damage is detected. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "wire/neighbour.h"
+
+/* A question with @num_processes, with something in each field. */
+static size_t question_make(struct mesh_neighbour *made, int num_processes)
+{
+	static const char *const addrs[] = {"fe80::1:2/64", "10.1.0.1/24", "169.254.9.9/16"};
+	struct mesh_addr addr;
+	int i;
+
+	memset(made, 0, sizeof(*made));
+	snprintf(made->product, sizeof(made->product), "1.2.3");
+	snprintf(made->node, sizeof(made->node), "node-a");
+	made->protocol = 7;
+	made->nic = 15;
+	made->total_processes = 64;
+	made->num_processes = (uint8_t)num_processes;
+	made->providers = 1 << MESH_PROVIDER_TCP;
+	made->node_id = 0x1122334455667788;
+	made->token = 0xfedcba9876543210;
+	made->job = 0x0f1e2d3c4b5a6978;
+	made->mtu = 9000;
+	made->speed_mbps = 200000;
+	snprintf(made->netdev, sizeof(made->netdev), "enp1s0f0np0");
+	snprintf(made->site, sizeof(made->site), "north");
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(mesh_addr_parse(addrs[i], &addr), 0);
+		assert_true(mesh_neighbour_addr_add(made, &addr));
+	}
+	for (i = 0; i < num_processes; i++)
+		made->processes[i] = (struct mesh_neighbour_process){
+			.process_id = 100 + (uint64_t)i,
+			.job = 5,
+			.control_port = (uint16_t)(4000 + i),
+			.protocol = 7,
+			.role = MESH_NEIGHBOUR_RANK,
+		};
+	return mesh_neighbour_finish(made, MESH_NEIGHBOUR_QUESTION);
+}
+
+static void test_round_trip(void **state)
+{
+	struct mesh_neighbour made, got;
+	struct mesh_addr addr;
+	char text[MESH_ADDR_TEXT_MAX];
+	int num;
+
+	(void)state;
+	for (num = 0; num <= MESH_NEIGHBOUR_PROCESSES_MAX; num++) {
+		size_t size = question_make(&made, num);
+
+		memset(&got, 0xa5, sizeof(got));
+		assert_int_equal(mesh_neighbour_decode(&made, size, &got), 0);
+		assert_memory_equal(&got, &made, sizeof(got));
+	}
+	mesh_neighbour_addr_get(&got.addrs[0], &addr);
+	assert_string_equal(mesh_addr_text_prefix(&addr, text), "fe80::1:2/64");
+	mesh_neighbour_addr_get(&got.addrs[1], &addr);
+	assert_string_equal(mesh_addr_text_prefix(&addr, text), "10.1.0.1/24");
+	addr.scope_id = 3;
+	addr.prefix_len = 8;
+	assert_true(mesh_neighbour_has_addr(&got, &addr));
+	addr.bytes[3]++;
+	assert_false(mesh_neighbour_has_addr(&got, &addr));
+}
+
+static void test_addresses_are_bounded(void **state)
+{
+	struct mesh_neighbour made;
+	struct mesh_addr addr;
+	int i;
+
+	(void)state;
+	question_make(&made, 0);
+	assert_int_equal(mesh_addr_parse("10.1.0.9/24", &addr), 0);
+	for (i = made.num_addrs; i < MESH_NEIGHBOUR_ADDRS_MAX; i++)
+		assert_true(mesh_neighbour_addr_add(&made, &addr));
+	assert_false(mesh_neighbour_addr_add(&made, &addr));
+	assert_int_equal(made.num_addrs, MESH_NEIGHBOUR_ADDRS_MAX);
+}
+
+/* Any other length than the counts give is refused: cut and oversized datagrams. */
+static void test_lengths(void **state)
+{
+	uint8_t bytes[sizeof(struct mesh_neighbour) + 64] = {0};
+	struct mesh_neighbour made, got;
+	size_t size = question_make(&made, 3), n;
+	uint16_t length;
+
+	(void)state;
+	for (n = 0; n <= sizeof(bytes); n++) {
+		memcpy(bytes, &made, sizeof(made));
+		assert_int_equal(mesh_neighbour_decode(bytes, n, &got), n == size ? 0 : -EPROTO);
+		length = (uint16_t)n;
+		memcpy(bytes + offsetof(struct mesh_neighbour, length), &length, sizeof(length));
+		assert_int_equal(mesh_neighbour_decode(bytes, n, &got), n == size ? 0 : -EPROTO);
+	}
+}
+
+static void refused(const struct mesh_neighbour *made)
+{
+	struct mesh_neighbour got;
+
+	assert_int_equal(mesh_neighbour_decode(made, made->length, &got), -EPROTO);
+}
+
+static void test_fields(void **state)
+{
+	struct mesh_neighbour made;
+
+	(void)state;
+	question_make(&made, 3);
+	made.magic++;
+	refused(&made);
+	question_make(&made, 3);
+	made.type = 0;
+	refused(&made);
+	made.type = MESH_NEIGHBOUR_TYPES;
+	refused(&made);
+	question_make(&made, 3);
+	made.num_processes = 4;
+	refused(&made);
+	question_make(&made, 3);
+	made.total_processes = 2;
+	refused(&made);
+	question_make(&made, 3);
+	made.num_addrs = MESH_NEIGHBOUR_ADDRS_MAX + 1;
+	refused(&made);
+	question_make(&made, 3);
+	made.nic = MESH_NICS_MAX;
+	refused(&made);
+	question_make(&made, 3);
+	made.providers = 1 << (MESH_PROVIDER_ID_MAX + 1);
+	refused(&made);
+	question_make(&made, 3);
+	made.addrs[1].family = 5;
+	refused(&made);
+	question_make(&made, 3);
+	made.addrs[1].prefix_len = 33;
+	refused(&made);
+}
+
+static void test_texts(void **state)
+{
+	struct mesh_neighbour made, got;
+
+	(void)state;
+	question_make(&made, 1);
+	memset(made.node, 'n', sizeof(made.node));
+	refused(&made);
+	question_make(&made, 1);
+	memset(made.netdev, 'n', sizeof(made.netdev));
+	refused(&made);
+	question_make(&made, 1);
+	snprintf(made.node, sizeof(made.node), "a\033[2J\n");
+	snprintf(made.netdev, sizeof(made.netdev), "e\tth");
+	assert_int_equal(mesh_neighbour_decode(&made, made.length, &got), 0);
+	assert_string_equal(got.node, "a?[2J?");
+	assert_string_equal(got.netdev, "e?th");
+}
+
+/* Of another version only its product and node are read, whatever the rest is. */
+static void test_other_version(void **state)
+{
+	struct mesh_neighbour made, got, zero = {0};
+
+	(void)state;
+	question_make(&made, 3);
+	made.version = 200;
+	made.type = 99;
+	memset(made.node, 'n', sizeof(made.node));
+	memset(&made.protocol, 0xff, sizeof(made) - MESH_NEIGHBOUR_FROZEN_BYTES);
+	assert_int_equal(mesh_neighbour_decode(&made, made.length, &got), -EPROTONOSUPPORT);
+	assert_string_equal(got.product, "1.2.3");
+	assert_int_equal(strlen(got.node), MESH_NODE_NAME_MAX - 1);
+	assert_int_equal(got.version, 200);
+	assert_memory_equal(&got.protocol, &zero.protocol,
+			    sizeof(got) - MESH_NEIGHBOUR_FROZEN_BYTES);
+	made.length = MESH_NEIGHBOUR_FROZEN_BYTES;
+	assert_int_equal(mesh_neighbour_decode(&made, made.length, &got), -EPROTONOSUPPORT);
+	made.length--;
+	refused(&made);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_addresses_are_bounded),
+		cmocka_unit_test(test_lengths),	   cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_texts),	   cmocka_unit_test(test_other_version),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
