@@ -47,13 +47,15 @@ static int command_buffer(struct driver *d, int argc, char **argv)
 	return OUTCOME_OK;
 }
 
-/* remap B: unmaps the memory, and maps other memory at the same address. */
+/*
+ * remap B: maps other memory in place of the buffer's. In one call: between an unmapping and a
+ * mapping another thread may be given the address for memory of its own.
+ */
 static int command_remap(struct driver *d, int argc, char **argv)
 {
 	struct buffer *buffer = &d->buffers[slot(argv[1])];
 
 	(void)argc;
-	munmap(buffer->data, buffer->size);
 	if (mmap(buffer->data, buffer->size, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
 		return wrong("cannot map again");
