@@ -50,14 +50,17 @@ static bool remote_address(const struct mesh_remote *remote, struct mesh_addr *a
 					address, port);
 }
 
-/* True for a connection with the remote's address; other processes may share it. */
+/*
+ * True for a connection with the remote's address, also for one that the provider is making: what
+ * waits for it is sent otherwise as soon as the link works again. Other processes may share it.
+ */
 static bool socket_ports(const struct visit *visit, int fd, struct ports *ports)
 {
 	struct mesh_addr peer, theirs;
 
 	if (!remote_address(visit->remote, &theirs, &ports->endpoint) ||
 	    !socket_is_local(visit->domain, fd, &ports->local) ||
-	    !mesh_socket_name(fd, true, &peer, &ports->peer))
+	    !mesh_socket_destination(fd, &peer, &ports->peer))
 		return false;
 	peer.scope_id = theirs.scope_id;
 	return mesh_addr_equal(&peer, &theirs);

@@ -61,6 +61,22 @@ bool mesh_socket_name(int fd, bool peer, struct mesh_addr *address, uint16_t *po
 	return !ret && !mesh_addr_from_sockaddr((struct sockaddr *)&name, len, address, port);
 }
 
+bool mesh_socket_destination(int fd, struct mesh_addr *address, uint16_t *port)
+{
+	struct sockaddr_storage name;
+	socklen_t len = sizeof(name);
+
+	if (mesh_socket_name(fd, true, address, port))
+		return true;
+	/*
+	 * Unlike getpeername(), this also works before the connection is made; it wants the very
+	 * length, which is that of our own name.
+	 */
+	return !getsockname(fd, (struct sockaddr *)&name, &len) &&
+	       !getsockopt(fd, SOL_SOCKET, SO_PEERNAME, &name, &len) &&
+	       !mesh_addr_from_sockaddr((struct sockaddr *)&name, len, address, port);
+}
+
 /* ---- the table ----------------------------------------------------------------------------- */
 
 static bool connection_note(void *arg, int number, int copy)

@@ -37,6 +37,9 @@ int mesh_sockets_visit(bool (*look)(void *arg, int number, int copy), void *arg)
 /** The local address of a socket, or that of its peer; false if it has none. */
 bool mesh_socket_name(int fd, bool peer, struct mesh_addr *address, uint16_t *port);
 
+/** The same for the other end of a TCP socket, also while the connection is being made. */
+bool mesh_socket_destination(int fd, struct mesh_addr *address, uint16_t *port);
+
 /** Replaces the table's content; what could not be visited is missing. */
 void mesh_socket_table_take(struct mesh_socket_table *table, uint64_t now_ms);
 void mesh_socket_table_free(struct mesh_socket_table *table);

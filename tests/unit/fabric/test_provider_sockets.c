@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_provider_sockets.c - a fence on tcp that cannot read the provider's sockets reports it. */
+/* test_provider_sockets.c - which sockets of the provider a fence on tcp cuts, and what it reports. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <errno.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -15,6 +16,7 @@
 
 #include "fake_fabric.h"
 #include "log_capture.h"
+#include "namespace.h"
 
 #define LIMIT 64
 
@@ -105,6 +107,34 @@ static void test_no_descriptor(void **state)
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
 }
 
+/* What waits for a connection that is being made is dropped, too. */
+static void test_connection_being_made(void **state)
+{
+	struct sockaddr_storage name;
+	struct mesh_addr addr;
+	socklen_t len;
+	int making, error = 0;
+
+	(void)state;
+	if (!namespace_enter())
+		skip();
+	namespace_ip("link add x0 type veth peer name x1");
+	namespace_ip("address add 10.7.0.1/24 dev x0");
+	namespace_ip("link set x0 up");
+	namespace_ip("link set x1 up");
+	making = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	mesh_addr_parse("10.7.0.2", &addr);
+	len = mesh_addr_to_sockaddr(&addr, 4321, &name);
+	assert_int_equal(connect(making, (struct sockaddr *)&name, len), -1);
+	assert_int_equal(errno, EINPROGRESS);
+	fence();
+	assert_true(log_captured(MESH_LOG_INFO, "cut 1 connection with 10.7.0.2"));
+	len = sizeof(error);
+	assert_int_equal(getsockopt(making, SOL_SOCKET, SO_ERROR, &error, &len), 0);
+	assert_int_equal(error, ECONNRESET);
+	close(making);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -113,6 +143,7 @@ int main(void)
 		TEST(test_nothing_to_cut),
 		TEST(test_no_descriptors),
 		TEST(test_no_descriptor),
+		TEST(test_connection_being_made),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
