@@ -73,6 +73,10 @@ void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusa
 	while ((peer = mesh_peer_of_process(first, peer))) {
 		if (peer->state == MESH_PEER_LOST && !peer->lost_ms)
 			mesh_peer_bury(peer);
+		/* Its HELLO came before this loss (link_settle.h). */
+		if (peer->state == MESH_PEER_GREETING && peer->domain == first->domain &&
+		    mesh_addr_equal(&peer->address.addr, &first->address.addr))
+			mesh_peer_retry(peer, reason);
 	}
 }
 

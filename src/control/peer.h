@@ -43,6 +43,12 @@ struct mesh_peer_user_ops {
 	bool (*resumes)(struct mesh_peer_user *user);
 	/* The peer is lost, and what it sent has arrived. domain->lock is held as well. */
 	void (*lost)(struct mesh_peer_user *user);
+	/* Of a lost peer: true if nothing that we sent there is in flight any more. */
+	bool (*is_quiet)(struct mesh_peer_user *user);
+	/* Of a lost peer: true if something of it may still arrive. */
+	bool (*is_open)(struct mesh_peer_user *user);
+	/* The lost peer has stopped and was fenced: nothing of it arrives any more. */
+	void (*fenced)(struct mesh_peer_user *user);
 };
 
 typedef void mesh_frame_handler(struct mesh_peer *peer, const struct mesh_frame *frame);
@@ -55,6 +61,8 @@ struct mesh_peer_events {
 	void (*introduced)(struct mesh_peer *peer, const struct mesh_frame_hello *hello);
 	/* The peer is about to be lost, for peer->reason. @missed: users expect more from it. */
 	void (*lost)(struct mesh_peer *peer, bool missed);
+	/* The peer is up, and comms may use it. */
+	void (*up)(struct mesh_peer *peer);
 	/* By type; NULL where the control layer handles the frame itself. */
 	mesh_frame_handler *frames[MESH_FRAME_TYPES];
 };

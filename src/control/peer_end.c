@@ -204,3 +204,14 @@ void mesh_peer_retry(struct mesh_peer *peer, const char *reason)
 	peer->failed_in = peer->state;
 	mesh_peer_state_set(peer, MESH_PEER_RETRY);
 }
+
+void mesh_peer_hasten(struct mesh_peer *peer)
+{
+	mesh_process_assert_locked(peer->process);
+	if (peer->state < MESH_PEER_UP)
+		mesh_peer_retry(peer, "it took too long");
+	if (peer->state != MESH_PEER_RETRY)
+		return;
+	peer->retry_ms = mesh_clock_ms();
+	mesh_peer_check(peer);
+}

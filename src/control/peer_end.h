@@ -36,6 +36,10 @@ void mesh_peer_fence(struct mesh_peer *peer);
 MESH_HOLDS(process)
 void mesh_peer_retry(struct mesh_peer *peer, const char *reason);
 
+/** Ends the attempt of an outgoing peer that is not up, and has the engine start another one. */
+MESH_HOLDS(process)
+void mesh_peer_hasten(struct mesh_peer *peer);
+
 /** Drops a greeting that the provider has not accepted yet: its attempt is over. */
 void mesh_peer_greeting_drop(struct mesh_peer *peer);
 

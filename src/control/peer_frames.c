@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/version.h"
+#include "control/link_settle.h"
 #include "control/link_watch.h"
 #include "control/peer_end.h"
 #include "control/peer_frames.h"
@@ -120,6 +121,10 @@ static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *
 		return;
 	}
 	mesh_peer_process_set(peer, hello->process_id);
+	if (!mesh_link_settle(peer)) {
+		mesh_peer_retry(peer, "what was lost on this link has not ended yet");
+		return;
+	}
 	peer->eager_limit = hello->eager_limit;
 	peer->speed_mbps = nic_speed(hello);
 	peer->remote_id = hello->peer_id;

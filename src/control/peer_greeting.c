@@ -103,6 +103,8 @@ void mesh_peer_greeting_check(struct mesh_peer *peer)
 		mesh_peer_index_add(peer); /* its node is known now */
 	else
 		mesh_peer_port_report(peer);
+	if (peer->process->events->up)
+		peer->process->events->up(peer);
 }
 
 struct mesh_peer *mesh_peers_greeted(struct mesh_process *process)

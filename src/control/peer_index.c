@@ -69,6 +69,18 @@ struct mesh_peer *mesh_peer_of_process(const struct mesh_peer *peer, struct mesh
 	return other;
 }
 
+bool mesh_process_is_known(const struct mesh_process *process, uint64_t process_id)
+{
+	const struct mesh_peer *peer;
+
+	mesh_process_assert_locked(process);
+	LIST_FOREACH(peer, &process->index.by_process[bucket_of(process_id)], process_entry) {
+		if (peer->process_id == process_id && !LIST_EMPTY(&peer->user_list) && !peer->over)
+			return true;
+	}
+	return false;
+}
+
 const struct mesh_peer_bucket *mesh_peers_at(const struct mesh_process *process,
 					     const struct mesh_addr *address, uint16_t control_port)
 {

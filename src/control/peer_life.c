@@ -11,6 +11,7 @@
 #include "base/descriptors.h"
 #include "base/log.h"
 #include "control/link.h"
+#include "control/link_settle.h"
 #include "control/link_watch.h"
 #include "control/peer_end.h"
 #include "control/peer_frames.h"
@@ -92,6 +93,10 @@ static void connect_finish(struct mesh_peer *peer)
 	}
 	peer->first_refused_ms = 0;
 	peer->silent_ms = 0;
+	if (!mesh_link_is_quiet(peer)) {
+		mesh_peer_retry(peer, "what was lost on this link has not ended yet");
+		return;
+	}
 	mesh_engine_rewatch(&peer->process->engine, &peer->watch, EPOLLIN);
 	mesh_peer_state_set(peer, MESH_PEER_HELLO);
 	mesh_peer_hello_send(peer);

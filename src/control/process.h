@@ -29,6 +29,7 @@ struct mesh_comm;
 struct mesh_link;
 struct mesh_peer;
 struct mesh_peer_events;
+struct mesh_rejoin;
 
 /* One NIC's control listener. */
 struct mesh_control {
@@ -122,6 +123,7 @@ struct mesh_process {
 	LIST_HEAD(, mesh_link) links MESH_GUARDED_BY(process);	/* of the peers that are up */
 	LIST_HEAD(, mesh_comm) comms MESH_GUARDED_BY(process); /* all that src/transport has open */
 	LIST_HEAD(, mesh_comm) asked MESH_GUARDED_BY(process); /* their peers wait for their end */
+	LIST_HEAD(, mesh_rejoin) rejoins MESH_GUARDED_BY(process); /* src/transport/rejoin.c */
 	_Atomic(bool) recover; /* a comm has lost something: src/transport/recovery.c */
 	/* For `fi_mesh watch`; counters is never NULL, and points into the page or to our own. */
 	struct mesh_stats_file stats;

@@ -226,6 +226,13 @@ void mesh_flow_completed(struct mesh_domain *domain, struct mesh_flow *flow, siz
 	room_note(domain, flow);
 }
 
+void mesh_flow_restart(struct mesh_domain *domain, struct mesh_flow *flow)
+{
+	mesh_domain_assert_locked(domain);
+	mesh_pace_restart(&flow->pace);
+	room_note(domain, flow);
+}
+
 void mesh_flow_forget(struct mesh_domain *domain, struct mesh_flow *flow, size_t size)
 {
 	mesh_domain_assert_locked(domain);

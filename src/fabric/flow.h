@@ -104,6 +104,10 @@ void mesh_flow_completed(struct mesh_domain *domain, struct mesh_flow *flow, siz
 MESH_HOLDS(domain)
 void mesh_flow_forget(struct mesh_domain *domain, struct mesh_flow *flow, size_t size);
 
+/** Forgets what was measured, because the link was away. domain->lock held. */
+MESH_HOLDS(domain)
+void mesh_flow_restart(struct mesh_domain *domain, struct mesh_flow *flow);
+
 /**
  * Resumes the waiters for this poll, and those for room where there is some. domain->lock held.
  *

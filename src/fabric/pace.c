@@ -60,6 +60,20 @@ static void window_set(struct mesh_pace *pace, uint64_t rate)
 	store(&pace->window, window);
 }
 
+void mesh_pace_restart(struct mesh_pace *pace)
+{
+	store(&pace->last_ns, 0);
+	store(&pace->rate, pace->speed);
+	pace->sample_bytes = 0;
+	pace->sample_ns = 0;
+	pace->shortest_ns = 0;
+	store(&pace->latency_ns, 0);
+	pace->trip_ns = 0;
+	pace->trip_before_ns = 0;
+	pace->trips = 0;
+	window_set(pace, pace->speed);
+}
+
 void mesh_pace_init(struct mesh_pace *pace, int speed_mbps, const struct mesh_pace_bounds *bounds)
 {
 	uint64_t mbps = speed_mbps > 0 ? (uint64_t)speed_mbps : SPEED_GUESS_MBPS;
@@ -67,19 +81,10 @@ void mesh_pace_init(struct mesh_pace *pace, int speed_mbps, const struct mesh_pa
 	store(&pace->posted, 0);
 	store(&pace->completed, 0);
 	store(&pace->busy_ns, 0);
-	store(&pace->last_ns, 0);
-	store(&pace->rate, mbps * 1000 / 8);
-	pace->sample_bytes = 0;
-	pace->sample_ns = 0;
-	pace->shortest_ns = 0;
 	store(&pace->hint_ns, 0);
-	store(&pace->latency_ns, 0);
-	pace->speed = load(&pace->rate);
-	pace->trip_ns = 0;
-	pace->trip_before_ns = 0;
-	pace->trips = 0;
+	pace->speed = mbps * 1000 / 8;
 	pace->bounds = *bounds;
-	window_set(pace, load(&pace->rate));
+	mesh_pace_restart(pace);
 }
 
 static void sample_take(struct mesh_pace *pace)

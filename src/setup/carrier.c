@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* carrier.c - loses the links of NICs without carrier, where comms go on over other paths. */
+/*
+ * carrier.c - loses the links of NICs without carrier, where comms go on over other paths, and
+ * hastens the return of those that have it again.
+ */
 #include <errno.h>
 #include <net/if.h>
 #include <stdio.h>
@@ -12,6 +15,7 @@
 #include "control/link_watch.h"
 #include "control/peer_end.h"
 #include "setup/carrier.h"
+#include "transport/rejoin.h"
 
 /* False only if the kernel says that the NIC is down, has no carrier, or is gone. */
 static bool nic_runs(int fd, const struct mesh_nic *nic)
@@ -61,7 +65,11 @@ void mesh_carriers_check(struct mesh_process *process)
 		return; /* silence is noticed later */
 	for (dev = 0; dev < process->num_devs; dev++) {
 		domain = process->domains[dev];
-		if (domain && !nic_runs(fd, domain->nic))
+		if (!domain)
+			continue;
+		if (nic_runs(fd, domain->nic))
+			mesh_rejoins_hasten(process, domain);
+		else
 			links_lose(process, domain);
 	}
 	close(fd);

@@ -19,6 +19,7 @@
 #include "setup/start.h"
 #include "transport/close.h"
 #include "transport/comm_open.h"
+#include "transport/path_find.h"
 #include "transport/path_state.h"
 #include "wire/protocol.h"
 

@@ -15,6 +15,7 @@
 #include "setup/setup.h"
 #include "setup/start.h"
 #include "setup/threads.h"
+#include "transport/rejoin.h"
 
 MESH_HOLDS(process)
 static void page_open(struct mesh_process *process)
@@ -100,6 +101,7 @@ void mesh_setup_stop(struct mesh_process *process)
 	mesh_process_lock(process);
 	mesh_nic_watch_close(process);
 	if (atomic_load(&process->started)) {
+		mesh_rejoins_close(process);
 		while ((peer = LIST_FIRST(&process->peers)))
 			mesh_peer_free(peer);
 		mesh_process_sockets_free(process);

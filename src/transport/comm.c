@@ -22,11 +22,24 @@ bool mesh_comm_has_lost_path(const struct mesh_comm *comm)
 	return false;
 }
 
+/* The first path over which frames about the comm can be sent now, or NULL. */
+MESH_HOLDS(process)
+static const struct mesh_path *path_living(const struct mesh_comm *comm)
+{
+	int i;
+
+	for (i = 0; i < comm->num_paths; i++) {
+		if (comm->paths[i].known && mesh_path_peer(&comm->paths[i])->state == MESH_PEER_UP)
+			return &comm->paths[i];
+	}
+	return NULL;
+}
+
 bool mesh_comm_is_cut(const struct mesh_comm *comm)
 {
 	if (!comm->resumes)
 		return mesh_comm_has_lost_path(comm);
-	return mesh_path_peer(mesh_comm_frame_path(comm))->state == MESH_PEER_LOST;
+	return !path_living(comm);
 }
 
 /* "ab0", or "ab0 and ab1". */
@@ -64,14 +77,10 @@ void mesh_comm_fail(struct mesh_comm *comm, int error, bool quiet, const char *w
 
 const struct mesh_path *mesh_comm_frame_path(const struct mesh_comm *comm)
 {
-	int i;
+	const struct mesh_path *path = path_living(comm);
 
 	mesh_process_assert_locked(comm->process);
-	for (i = 0; i < comm->num_paths; i++) {
-		if (mesh_path_peer(&comm->paths[i])->state == MESH_PEER_UP)
-			return &comm->paths[i];
-	}
-	return &comm->paths[0];
+	return path ? path : &comm->paths[0];
 }
 
 void mesh_comm_frame_send(const struct mesh_comm *comm, struct mesh_frame *frame,
@@ -79,6 +88,8 @@ void mesh_comm_frame_send(const struct mesh_comm *comm, struct mesh_frame *frame
 {
 	const struct mesh_path *path = mesh_comm_frame_path(comm);
 
+	if (!path->known)
+		return; /* the peer's id for the comm is that of a link that was lost */
 	frame->to_comm = path->remote_id;
 	mesh_peer_send(mesh_path_peer(path), frame, type);
 }

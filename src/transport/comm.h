@@ -284,14 +284,15 @@ MESH_COLD
 void mesh_comm_fail(struct mesh_comm *comm, int error, bool quiet, const char *why);
 
 /**
- * The path whose control connection carries the comm's frames now: the first one whose peer is up.
- * Without such a path the first one, on which nothing is sent. process->lock held.
+ * The path whose control connection carries the comm's frames now: the first one that both ends
+ * know and whose peer is up. Without such a path the first one, on which nothing is sent.
+ * process->lock held.
  */
 MESH_HOLDS(process)
 const struct mesh_path *mesh_comm_frame_path(const struct mesh_comm *comm);
 
 /**
- * Sends a frame for a comm (wire/frame.h) to the comm's peer. process->lock held.
+ * Sends a frame for a comm (wire/frame.h) to the comm's peer, if a path is left. process->lock held.
  *
  * @frame: its header and to_comm are written
  */

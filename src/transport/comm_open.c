@@ -51,11 +51,32 @@ static void path_lost(struct mesh_peer_user *user)
 	mesh_path_lost(mesh_path_of_user(user));
 }
 
+MESH_HOLDS(process)
+static bool path_is_quiet(struct mesh_peer_user *user)
+{
+	return mesh_path_is_quiet(mesh_path_of_user(user));
+}
+
+MESH_HOLDS(process)
+static bool path_is_open(struct mesh_peer_user *user)
+{
+	return mesh_path_is_open(mesh_path_of_user(user));
+}
+
+MESH_HOLDS(process)
+static void path_fenced(struct mesh_peer_user *user)
+{
+	mesh_path_fenced(mesh_path_of_user(user));
+}
+
 static const struct mesh_peer_user_ops path_user_ops = {
 	.misses = path_misses,
 	.is_known = path_is_known,
 	.resumes = path_resumes,
 	.lost = path_lost,
+	.is_quiet = path_is_quiet,
+	.is_open = path_is_open,
+	.fenced = path_fenced,
 };
 
 /* Each part of a comm's memory begins at a multiple of so many bytes. */
@@ -143,21 +164,6 @@ int mesh_comm_open(const void *owner, bool sending, struct mesh_peer *peer, uint
 	mesh_count_event(&process->counters->comms_opened);
 	*comm = opened;
 	return 0;
-}
-
-struct mesh_path *mesh_comm_path_find(struct mesh_peer *peer, uint32_t id)
-{
-	struct mesh_sink *sink;
-	struct mesh_path *path;
-
-	mesh_process_assert_locked(peer->process);
-	mesh_domain_lock(peer->domain);
-	sink = mesh_sink_find(peer->domain, id);
-	mesh_domain_unlock(peer->domain);
-	if (!sink || (sink->message != mesh_send_message && sink->message != mesh_receive_message))
-		return NULL;
-	path = mesh_path_of_sink(sink); /* it is removed with process->lock held */
-	return mesh_path_peer(path) == peer ? path : NULL;
 }
 
 /* ---- closing ------------------------------------------------------------------------------- */

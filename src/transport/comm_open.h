@@ -38,8 +38,4 @@ void mesh_comm_memory_free(struct mesh_comm *comm);
  */
 void mesh_comm_close(struct mesh_comm *comm);
 
-/** The path that has this id at our end, if @peer is its peer; else NULL. process->lock held. */
-MESH_HOLDS(process)
-struct mesh_path *mesh_comm_path_find(struct mesh_peer *peer, uint32_t id);
-
 #endif

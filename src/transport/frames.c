@@ -3,9 +3,9 @@
 #include "base/clock.h"
 #include "control/process.h"
 #include "transport/close.h"
-#include "transport/comm_open.h"
 #include "transport/cut.h"
 #include "transport/frames.h"
+#include "transport/path_find.h"
 #include "transport/recovery.h"
 #include "transport/stall.h"
 

@@ -76,6 +76,7 @@ struct mesh_path_kind {
 	void (*fence_prepare)(const struct mesh_path *path, struct mesh_fence *fence);
 	void (*wait_cancel)(struct mesh_path *path);
 	void (*sink_remove)(struct mesh_path *path);
+	int (*move)(struct mesh_path *path, struct mesh_peer *peer);
 	void (*close)(struct mesh_path *path);
 };
 
@@ -108,6 +109,7 @@ struct mesh_path {
 	struct mesh_peer_user user;
 	struct mesh_waiter waiter;
 	uint32_t remote_id, remote_token; /* the peer's sink for this path */
+	bool known; /* they are those of the path's present peer; process->lock */
 	/* path_state.c; comm->lock, as the next two */
 	enum mesh_path_state state;
 	int cause;	     /* SUSPECT: the error of the operation that failed; else old, or 0 */
@@ -251,6 +253,17 @@ static inline void mesh_path_wait_cancel(struct mesh_path *path)
 static inline void mesh_path_sink_remove(struct mesh_path *path)
 {
 	path->kind->sink_remove(path);
+}
+
+/**
+ * Gives a path that is down another peer at the same link, and its sink another id. process->lock
+ * held; takes domain->lock and comm->lock.
+ *
+ * Returns 0, or -ENOSPC if the domain has no id left.
+ */
+static inline int mesh_path_move(struct mesh_path *path, struct mesh_peer *peer)
+{
+	return path->kind->move(path, peer);
 }
 
 /**

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* path_direct.c - direct paths: one of our NICs and the peer's NIC on the same link. */
+#include <assert.h>
+
 #include "fabric/fence.h"
 #include "fabric/mr.h"
 #include "fabric/poll.h"
@@ -124,6 +126,24 @@ static void direct_sink_remove(struct mesh_path *path)
 	mesh_sink_remove(path->direct.domain, &path->sink);
 }
 
+/* Only what the comm's lock covers changes: other threads poll the path meanwhile. */
+static int direct_move(struct mesh_path *path, struct mesh_peer *peer)
+{
+	int ret;
+
+	assert(peer->domain == path->direct.domain);
+	ret = mesh_sink_add(peer->domain, &path->sink);
+	if (ret)
+		return ret;
+	mesh_comm_lock(path->comm);
+	path->direct.peer = peer;
+	path->direct.remote = peer->remote;
+	path->direct.flow = peer->remote->flow;
+	path->pace = &path->direct.flow->pace;
+	mesh_comm_unlock(path->comm);
+	return 0;
+}
+
 static void direct_close(struct mesh_path *path)
 {
 	struct mesh_domain *domain = path->direct.domain;
@@ -152,6 +172,7 @@ static const struct mesh_path_kind direct = {
 	.fence_prepare = direct_fence_prepare,
 	.wait_cancel = direct_wait_cancel,
 	.sink_remove = direct_sink_remove,
+	.move = direct_move,
 	.close = direct_close,
 };
 

@@ -75,6 +75,8 @@ void mesh_path_state_set(struct mesh_path *path, enum mesh_path_state state)
 
 void mesh_path_accepted(struct mesh_path *path, uint32_t remote_id, uint32_t remote_token)
 {
+	mesh_process_assert_locked(path->comm->process);
+	path->known = true;
 	mesh_comm_lock(path->comm);
 	path->remote_id = remote_id;
 	path->remote_token = remote_token;

@@ -16,6 +16,7 @@ MESH_HOLDS(comm)
 void mesh_path_state_set(struct mesh_path *path, enum mesh_path_state state);
 
 /** Both ends know the path: it carries messages from now on. Takes comm->lock. */
+MESH_HOLDS(process)
 void mesh_path_accepted(struct mesh_path *path, uint32_t remote_id, uint32_t remote_token);
 
 /**

@@ -21,6 +21,7 @@
 #include "transport/path_state.h"
 #include "transport/receive.h"
 #include "transport/recovery.h"
+#include "transport/rejoin.h"
 #include "transport/request.h"
 #include "transport/resend.h"
 #include "transport/send.h"
@@ -37,7 +38,7 @@ bool mesh_path_is_resumed(const struct mesh_path *path)
 	if (!comm->resumes || comm->num_paths < comm->wanted_paths)
 		return false;
 	for (i = 0; i < comm->num_paths; i++) {
-		if (&comm->paths[i] != path &&
+		if (&comm->paths[i] != path && comm->paths[i].known &&
 		    mesh_path_peer(&comm->paths[i])->state == MESH_PEER_UP)
 			return true;
 	}
@@ -95,13 +96,16 @@ static void path_stop(struct mesh_path *path)
 	if (path->state == MESH_PATH_UP)
 		mesh_path_state_set(path, MESH_PATH_SUSPECT);
 	/* The peer may write until it has stopped as well; then it says so with RESUME. */
-	if (comm->sending && path->state == MESH_PATH_SUSPECT) {
+	if (comm->sending &&
+	    (path->state == MESH_PATH_SUSPECT || path->state == MESH_PATH_JOINING)) {
 		mesh_path_sink_remove(path);
 		mesh_path_state_set(path, MESH_PATH_DOWN);
 	}
 	comm_repeat(comm);
 	mesh_comm_recover_soon(comm);
 	mesh_comm_unlock(comm);
+	if (comm->sending)
+		mesh_rejoin_want(path);
 }
 
 void mesh_path_lost(struct mesh_path *path)
@@ -255,12 +259,41 @@ static enum mesh_path_state state_of(const struct mesh_path *path)
 	return state;
 }
 
+bool mesh_path_is_quiet(const struct mesh_path *path)
+{
+	bool quiet;
+
+	mesh_comm_lock(path->comm);
+	quiet = !path->comm->resumes ||
+		(!path->unfinished && (path->state != MESH_PATH_UP || path->comm->error));
+	mesh_comm_unlock(path->comm);
+	return quiet;
+}
+
+bool mesh_path_is_open(const struct mesh_path *path)
+{
+	return path->comm->resumes && state_of(path) == MESH_PATH_SUSPECT;
+}
+
+void mesh_path_fenced(struct mesh_path *path)
+{
+	struct mesh_peer *peer = mesh_path_peer(path);
+
+	if (!mesh_path_is_open(path))
+		return;
+	mesh_domain_lock(peer->domain);
+	mesh_path_sink_remove(path);
+	mesh_comm_lock(path->comm);
+	mesh_path_state_set(path, MESH_PATH_DOWN);
+	mesh_comm_unlock(path->comm);
+	mesh_domain_unlock(peer->domain);
+}
+
 /* The peer has stopped the path, which it knew by @id. */
 MESH_HOLDS(process)
 static void path_fence(struct mesh_path *path, uint32_t id)
 {
 	struct mesh_peer *peer = mesh_path_peer(path);
-	struct mesh_comm *comm = path->comm;
 
 	if (path->sink.id != id || state_of(path) == MESH_PATH_DOWN)
 		return; /* it was fenced before, and may be up again under another id */
@@ -272,12 +305,7 @@ static void path_fence(struct mesh_path *path, uint32_t id)
 	if (!peer->fenced)
 		mesh_peer_fence(peer);
 	peer->fenced = true;
-	mesh_domain_lock(peer->domain);
-	mesh_path_sink_remove(path);
-	mesh_comm_lock(comm);
-	mesh_path_state_set(path, MESH_PATH_DOWN);
-	mesh_comm_unlock(comm);
-	mesh_domain_unlock(peer->domain);
+	mesh_path_fenced(path);
 }
 
 /* What has arrived of message @seq. */

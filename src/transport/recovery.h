@@ -25,6 +25,18 @@ bool mesh_path_is_resumed(const struct mesh_path *path);
 MESH_HOLDS(process)
 void mesh_path_lost(struct mesh_path *path);
 
+/** True if no operation of ours that a resumed comm waits for is in flight on a lost path. */
+MESH_HOLDS(process)
+bool mesh_path_is_quiet(const struct mesh_path *path);
+
+/** True if something may still arrive over a lost path of a comm that goes on. */
+MESH_HOLDS(process)
+bool mesh_path_is_open(const struct mesh_path *path);
+
+/** The lost path's peer has stopped and was fenced: the path is down. Takes domain->lock. */
+MESH_HOLDS(process)
+void mesh_path_fenced(struct mesh_path *path);
+
 /** Sends again what a lost path may have dropped, but for large messages. comm->lock held. */
 MESH_HOLDS(comm)
 void mesh_send_repeat(struct mesh_comm *comm);

@@ -46,6 +46,7 @@ static size_t frame_payload_size(uint8_t type)
 	case MESH_FRAME_REFUSE:
 		return sizeof(struct mesh_frame_refuse);
 	case MESH_FRAME_CONNECT:
+	case MESH_FRAME_JOIN:
 		return sizeof(struct mesh_frame_connect);
 	case MESH_FRAME_WITHDRAW:
 		return sizeof(struct mesh_frame_withdraw);
@@ -169,7 +170,8 @@ int mesh_frame_decode(const void *bytes, size_t size, struct mesh_frame *frame)
 	memcpy(&result, bytes, total);
 	if (header.type == MESH_FRAME_HELLO && hello_check(&result.hello, header.length))
 		return -EPROTO;
-	if (header.type == MESH_FRAME_CONNECT && connect_check(&result.connect))
+	if ((header.type == MESH_FRAME_CONNECT || header.type == MESH_FRAME_JOIN) &&
+	    connect_check(&result.connect))
 		return -EPROTO;
 	if (header.type == MESH_FRAME_HELLO)
 		hello_texts_clean(&result.hello);

@@ -25,6 +25,7 @@ enum mesh_frame_type {
 	MESH_FRAME_CUT, /* either end: the sender has cut the provider's connections to this peer */
 	MESH_FRAME_RESUME, /* sending end: fence what is lost, then say what you have */
 	MESH_FRAME_HAVE,   /* receiving end: the answer */
+	MESH_FRAME_JOIN,   /* sending end: a path of this comm joins again; ACCEPT answers */
 	MESH_FRAME_TYPES
 };
 
@@ -79,9 +80,10 @@ struct mesh_frame_hello {
 	char node_name[MESH_NODE_NAME_MAX];
 	uint64_t node_id;
 	uint64_t process_id; /* random; distinguishes two processes of a node */
-	uint64_t cookie;     /* of the listener to connect to; 0 in the answer */
-	uint32_t listen_id;
-	uint32_t peer_id; /* a GREET to the sender carries these two */
+	/* Of the listener to connect to; 0 in the answer. JOIN: the addressee's process_id. */
+	uint64_t cookie;
+	uint32_t listen_id; /* for a JOIN 0 */
+	uint32_t peer_id;   /* a GREET to the sender carries these two */
 	uint32_t peer_token;
 	uint8_t provider; /* enum mesh_provider_id of this link */
 	uint8_t nic;	  /* the sender's NIC on this link */
@@ -118,11 +120,14 @@ static inline uint32_t mesh_link_name(uint8_t refusers_nic, uint8_t other_nic)
 	return 1u << 16 | (uint32_t)refusers_nic << 8 | other_nic;
 }
 
-/* CONNECT: one for each path, over that path's control connection, in order. */
+/*
+ * CONNECT: one for each path, over that path's control connection, in order. JOIN: over the new
+ * control connection of the link that the path had.
+ */
 struct mesh_frame_connect {
-	uint64_t cookie;    /* of the listener */
+	uint64_t cookie;    /* of the listener; JOIN: the receiver's process id */
 	uint64_t comm_key;  /* random, the same on all paths of the comm */
-	uint32_t listen_id; /* of the same listener */
+	uint32_t listen_id; /* of the same listener; JOIN: 0 */
 	uint32_t comm;	    /* the sender's comm id on this path */
 	uint32_t token;	    /* the sender's token: each message to this comm carries it */
 	uint8_t path;	    /* index of this path, from 0 */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_provider_sockets.c - which sockets of the provider a fence on tcp cuts, and what it reports. */
+/* test_provider_sockets.c - which sockets of the provider a fence on tcp cuts, and its report. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -209,7 +209,7 @@ static void test_frame_lengths(void **state)
 		[MESH_FRAME_ACCEPT] = 16,   [MESH_FRAME_CLOSE] = 8,   [MESH_FRAME_CLOSED] = 16,
 		[MESH_FRAME_ASK] = 8,	    [MESH_FRAME_SENT] = 8,    [MESH_FRAME_PORT] = 8,
 		[MESH_FRAME_WITHDRAW] = 24, [MESH_FRAME_CUT] = 16,    [MESH_FRAME_RESUME] = 48,
-		[MESH_FRAME_HAVE] = 144,
+		[MESH_FRAME_HAVE] = 144,    [MESH_FRAME_JOIN] = 32,
 	};
 	uint8_t bytes[8 + UINT16_MAX];
 	struct mesh_frame frame, got;

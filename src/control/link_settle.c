@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* link_settle.c - brings to rest what was lost on a link, before the link is used again. */
+#include "control/link_settle.h"
+#include "control/link_watch.h"
+#include "control/peer_end.h"
+#include "control/peer_index.h"
+
+static bool is_same_link(const struct mesh_peer *peer, const struct mesh_peer *other)
+{
+	return other != peer && other->domain == peer->domain &&
+	       mesh_addr_equal(&other->address.addr, &peer->address.addr);
+}
+
+/* True if the users of a lost peer have nothing in flight to it. */
+MESH_HOLDS(process)
+static bool peer_is_quiet(const struct mesh_peer *peer)
+{
+	struct mesh_peer_user *user;
+
+	if (peer->over)
+		return true; /* none of them goes on */
+	LIST_FOREACH(user, &peer->user_list, entry) {
+		if (!user->ops->is_quiet(user))
+			return false;
+	}
+	return true;
+}
+
+/* The process at the other end is not known yet: those of other processes there count as well. */
+MESH_HOLDS(process)
+static bool bucket_is_quiet(const struct mesh_peer *peer, uint16_t control_port)
+{
+	const struct mesh_peer *other;
+
+	LIST_FOREACH(other, mesh_peers_at(peer->process, &peer->address.addr, control_port),
+		     address_entry) {
+		if (is_same_link(peer, other) && other->state == MESH_PEER_LOST &&
+		    !peer_is_quiet(other))
+			return false;
+	}
+	return true;
+}
+
+bool mesh_link_is_quiet(const struct mesh_peer *peer)
+{
+	mesh_process_assert_locked(peer->process);
+	/* Incoming peers are indexed with port 0. */
+	return bucket_is_quiet(peer, peer->control_port) && bucket_is_quiet(peer, 0);
+}
+
+/* A process has one outgoing peer for each link: this end has not noticed that it lost it. */
+MESH_HOLDS(process)
+static void stale_lose(const struct mesh_peer *peer)
+{
+	struct mesh_peer *other = NULL;
+
+	while ((other = mesh_peer_of_process(peer, other))) {
+		if (is_same_link(peer, other) && other->incoming && other->state == MESH_PEER_UP &&
+		    mesh_peer_is_resumed(other)) {
+			mesh_link_lose(other, "its process connects anew", MESH_REFUSAL_BROKEN);
+			return; /* with all others of the link */
+		}
+	}
+}
+
+/* True if a user of the lost peer may still receive something. */
+MESH_HOLDS(process)
+static bool peer_is_open(const struct mesh_peer *peer)
+{
+	struct mesh_peer_user *user;
+
+	LIST_FOREACH(user, &peer->user_list, entry) {
+		if (user->ops->is_open(user))
+			return true;
+	}
+	return false;
+}
+
+/* A fence cuts the connections of all peers of the process on this link. */
+MESH_HOLDS(process)
+static void peers_fence(struct mesh_peer *peer)
+{
+	struct mesh_peer *other = NULL;
+	struct mesh_peer_user *user;
+	bool fenced = false;
+
+	while ((other = mesh_peer_of_process(peer, other))) {
+		if (!is_same_link(peer, other) || other->state != MESH_PEER_LOST || other->over)
+			continue;
+		if (!other->fenced && !fenced && peer_is_open(other)) {
+			mesh_peer_fence(other);
+			fenced = true;
+		}
+		other->fenced = true;
+		LIST_FOREACH(user, &other->user_list, entry)
+			user->ops->fenced(user);
+	}
+}
+
+bool mesh_link_settle(struct mesh_peer *peer)
+{
+	struct mesh_peer *other = NULL;
+
+	mesh_process_assert_locked(peer->process);
+	if (peer->incoming)
+		stale_lose(peer);
+	while ((other = mesh_peer_of_process(peer, other))) {
+		if (is_same_link(peer, other) && other->state == MESH_PEER_LOST &&
+		    !peer_is_quiet(other))
+			return false;
+	}
+	peers_fence(peer);
+	return true;
+}

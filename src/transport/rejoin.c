@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rejoin.c - a path that was lost joins its comms again when its link works again.
+ *
+ * One end of each comm connects: the sending one. It tries the links that its comms have lost, one
+ * attempt after the other, until one succeeds. When the new peer is up, JOIN asks for each comm's
+ * path, with a new id at each end. How both ends make sure that nothing of the path's earlier life
+ * is on the way: control/link_settle.h.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/container.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "control/peer_end.h"
+#include "control/peer_index.h"
+#include "control/peer_life.h"
+#include "control/peer_send.h"
+#include "control/process.h"
+#include "fabric/flow.h"
+#include "transport/grants.h"
+#include "transport/path_find.h"
+#include "transport/path_state.h"
+#include "transport/rejoin.h"
+#include "transport/send.h"
+#include "wire/stats.h"
+
+/* Between two looks at an attempt: a part of the time that the link is away, within bounds. */
+#define LOOK_MIN_MS 250
+#define LOOK_MAX_MS 10000
+#define LOOK_PART 64
+/* An attempt that got no answer for so many looks is ended: the kernel would wait ever longer. */
+#define ATTEMPT_LOOKS 2
+/* A link that is lost for the second time waits for this, then for twice as long, and so on. */
+#define FLAP_MIN_MS 250
+#define FLAP_MAX_MS 10000
+/* Until a link that holds counts as steady. */
+#define STEADY_MS 30000
+
+/* A link that a sending comm has lost; it is remembered until it has held for some time. */
+struct mesh_rejoin {
+	LIST_ENTRY(mesh_rejoin) entry; /* process->rejoins */
+	struct mesh_timer timer;
+	struct mesh_process *process;
+	struct mesh_domain *domain;
+	struct mesh_endpoint_addr address;
+	uint16_t control_port;
+	uint64_t process_id;
+	struct mesh_peer *peer; /* the attempt, or the link that works again; counted; or NULL */
+	uint64_t lost_ms;	/* when it was lost last */
+	uint64_t up_ms;		/* when it last came back; 0: not since lost_ms */
+	uint64_t not_before_ms; /* no attempt before this */
+	uint32_t losses;	/* since it was steady */
+};
+
+/* ---- the links ----------------------------------------------------------------------------- */
+
+/* True if the comm's path went over this link. */
+MESH_HOLDS(process)
+static bool path_is_links(const struct mesh_path *path, const struct mesh_rejoin *rejoin)
+{
+	const struct mesh_peer *peer = mesh_path_peer(path);
+
+	return peer->process_id == rejoin->process_id && peer->domain == rejoin->domain &&
+	       mesh_addr_equal(&peer->address.addr, &rejoin->address.addr);
+}
+
+MESH_HOLDS(process)
+static struct mesh_rejoin *rejoin_find(const struct mesh_path *path)
+{
+	struct mesh_rejoin *rejoin;
+
+	LIST_FOREACH(rejoin, &path->comm->process->rejoins, entry) {
+		if (path_is_links(path, rejoin))
+			break;
+	}
+	return rejoin;
+}
+
+static void rejoin_expired(struct mesh_timer *timer, uint64_t now_ms);
+
+MESH_HOLDS(process)
+static struct mesh_rejoin *rejoin_make(const struct mesh_peer *peer)
+{
+	struct mesh_rejoin *rejoin = calloc(1, sizeof(*rejoin));
+
+	if (!rejoin)
+		return NULL;
+	rejoin->timer.expired = rejoin_expired;
+	rejoin->process = peer->process;
+	rejoin->domain = peer->domain;
+	rejoin->address = peer->address;
+	rejoin->control_port = peer->control_port;
+	rejoin->process_id = peer->process_id;
+	LIST_INSERT_HEAD(&peer->process->rejoins, rejoin, entry);
+	return rejoin;
+}
+
+MESH_HOLDS(process)
+static void peer_leave(struct mesh_rejoin *rejoin)
+{
+	if (rejoin->peer)
+		mesh_peer_put(rejoin->peer);
+	rejoin->peer = NULL;
+}
+
+MESH_HOLDS(process)
+static void rejoin_free(struct mesh_rejoin *rejoin)
+{
+	peer_leave(rejoin);
+	mesh_engine_timer_cancel(&rejoin->process->engine, &rejoin->timer);
+	LIST_REMOVE(rejoin, entry);
+	free(rejoin);
+}
+
+void mesh_rejoins_close(struct mesh_process *process)
+{
+	struct mesh_rejoin *rejoin;
+
+	mesh_process_assert_locked(process);
+	while ((rejoin = LIST_FIRST(&process->rejoins)))
+		rejoin_free(rejoin);
+}
+
+/* The pause before the first attempt: a link that keeps failing only disturbs the others. */
+static uint64_t flap_pause_ms(uint32_t losses)
+{
+	uint64_t pause_ms = FLAP_MIN_MS;
+
+	if (losses < 2)
+		return 0;
+	for (; losses > 2 && pause_ms < FLAP_MAX_MS; losses--)
+		pause_ms *= 2;
+	return pause_ms < FLAP_MAX_MS ? pause_ms : FLAP_MAX_MS;
+}
+
+/* All comms of a link lose it at the same time. */
+static void loss_note(struct mesh_rejoin *rejoin, uint64_t lost_ms)
+{
+	if (rejoin->losses && rejoin->lost_ms == lost_ms)
+		return;
+	if (rejoin->up_ms && lost_ms >= rejoin->up_ms + STEADY_MS)
+		rejoin->losses = 0;
+	rejoin->losses++;
+	rejoin->lost_ms = lost_ms;
+	rejoin->up_ms = 0;
+	rejoin->not_before_ms = lost_ms + flap_pause_ms(rejoin->losses);
+}
+
+void mesh_rejoin_want(struct mesh_path *path)
+{
+	struct mesh_process *process = path->comm->process;
+	struct mesh_peer *peer = mesh_path_peer(path);
+	struct mesh_rejoin *rejoin = rejoin_find(path);
+
+	mesh_process_assert_locked(process);
+	if (!rejoin)
+		rejoin = rejoin_make(peer);
+	if (!rejoin)
+		return; /* without memory for it the path stays down */
+	loss_note(rejoin, peer->state_ms);
+	mesh_engine_timer_set(&process->engine, &rejoin->timer, rejoin->not_before_ms);
+}
+
+/* ---- attempts ------------------------------------------------------------------------------ */
+
+/* A path that is to join again: it is down, or JOIN is on its way. */
+MESH_HOLDS(process)
+static bool path_waits(const struct mesh_path *path)
+{
+	bool waits;
+
+	mesh_comm_lock(path->comm);
+	waits = path->state == MESH_PATH_DOWN || path->state == MESH_PATH_JOINING;
+	mesh_comm_unlock(path->comm);
+	return waits;
+}
+
+/* The next path that waits for the link; @previous: the last one, or NULL. */
+MESH_HOLDS(process)
+static struct mesh_path *path_next(const struct mesh_rejoin *rejoin,
+				   const struct mesh_path *previous)
+{
+	struct mesh_comm *comm = LIST_FIRST(&rejoin->process->comms);
+	int i = 0;
+
+	if (previous) {
+		comm = previous->comm;
+		i = (int)(previous - comm->paths) + 1;
+	}
+	for (; comm; comm = LIST_NEXT(comm, entry), i = 0) {
+		if (!comm->sending || !comm->resumes || comm->error || comm->opener)
+			continue;
+		for (; i < comm->num_paths; i++) {
+			if (path_is_links(&comm->paths[i], rejoin) && path_waits(&comm->paths[i]))
+				return &comm->paths[i];
+		}
+	}
+	return NULL;
+}
+
+/* Asks for the path of one comm, unless that is done, or its last operations have not ended. */
+MESH_HOLDS(process)
+static void join_send(struct mesh_path *path, struct mesh_peer *peer)
+{
+	struct mesh_comm *comm = path->comm;
+	struct mesh_peer *before = mesh_path_peer(path);
+	struct mesh_frame frame;
+	bool ready;
+
+	mesh_comm_lock(comm);
+	ready = path->state == MESH_PATH_DOWN && !path->unfinished;
+	mesh_comm_unlock(comm);
+	if (!ready || mesh_random(&path->sink.token, sizeof(path->sink.token)) ||
+	    mesh_path_move(path, peer))
+		return;
+	path->known = false;
+	mesh_peer_user_remove(before, &path->user);
+	mesh_peer_user_add(peer, &path->user);
+	mesh_comm_lock(comm);
+	mesh_path_state_set(path, MESH_PATH_JOINING);
+	mesh_comm_unlock(comm);
+	memset(&frame, 0, sizeof(frame));
+	frame.connect.cookie = peer->process_id;
+	frame.connect.comm_key = comm->key;
+	frame.connect.comm = path->sink.id;
+	frame.connect.token = path->sink.token;
+	frame.connect.path = (uint8_t)(path - comm->paths);
+	frame.connect.num_paths = (uint8_t)comm->wanted_paths;
+	mesh_peer_send(peer, &frame, MESH_FRAME_JOIN);
+}
+
+MESH_HOLDS(process)
+static void joins_send(const struct mesh_rejoin *rejoin)
+{
+	struct mesh_path *path = NULL;
+
+	while ((path = path_next(rejoin, path)))
+		join_send(path, rejoin->peer);
+}
+
+MESH_HOLDS(process)
+static void attempt_look(struct mesh_rejoin *rejoin, uint64_t look_ms, uint64_t now_ms)
+{
+	struct mesh_peer *peer = rejoin->peer;
+
+	if (peer && (peer->state == MESH_PEER_LOST || peer->refusal))
+		peer_leave(rejoin);
+	if (!rejoin->peer &&
+	    mesh_peer_get(rejoin->process, rejoin->domain, &rejoin->address, rejoin->control_port,
+			  0, rejoin->process_id, &rejoin->peer))
+		rejoin->peer = NULL; /* no memory or no id now */
+	peer = rejoin->peer;
+	if (!peer)
+		return;
+	if (peer->state == MESH_PEER_UP && peer->process_id == rejoin->process_id)
+		joins_send(rejoin);
+	else if (peer->state == MESH_PEER_CONNECTING &&
+		 mesh_clock_elapsed_ms(peer->state_ms, now_ms) >= ATTEMPT_LOOKS * look_ms)
+		mesh_peer_hasten(peer);
+}
+
+MESH_HOLDS(process)
+static void rejoin_expired(struct mesh_timer *timer, uint64_t now_ms)
+{
+	struct mesh_rejoin *rejoin = mesh_container_of(timer, struct mesh_rejoin, timer);
+	struct mesh_engine *engine = &rejoin->process->engine;
+	uint64_t look_ms = mesh_clock_elapsed_ms(rejoin->lost_ms, now_ms) / LOOK_PART;
+
+	if (now_ms < rejoin->not_before_ms) {
+		mesh_engine_timer_set(engine, timer, rejoin->not_before_ms);
+		return;
+	}
+	if (!path_next(rejoin, NULL)) {
+		peer_leave(rejoin);
+		if (mesh_clock_elapsed_ms(rejoin->lost_ms, now_ms) >= 2 * STEADY_MS)
+			rejoin_free(rejoin);
+		else
+			mesh_engine_timer_set(engine, timer, rejoin->lost_ms + 2 * STEADY_MS);
+		return;
+	}
+	if (look_ms < LOOK_MIN_MS)
+		look_ms = LOOK_MIN_MS;
+	else if (look_ms > LOOK_MAX_MS)
+		look_ms = LOOK_MAX_MS;
+	attempt_look(rejoin, look_ms, now_ms);
+	mesh_engine_timer_set(engine, timer, now_ms + look_ms);
+}
+
+void mesh_rejoins_hasten(struct mesh_process *process, const struct mesh_domain *domain)
+{
+	struct mesh_rejoin *rejoin;
+
+	mesh_process_assert_locked(process);
+	LIST_FOREACH(rejoin, &process->rejoins, entry) {
+		if (rejoin->domain != domain || rejoin->up_ms)
+			continue;
+		if (rejoin->peer && rejoin->peer->state < MESH_PEER_UP)
+			mesh_peer_hasten(rejoin->peer);
+		mesh_engine_timer_set(&process->engine, &rejoin->timer, 0);
+	}
+}
+
+/* ---- the link works again ------------------------------------------------------------------ */
+
+/* True if a WARN reported that this link was lost. It is forgotten. */
+MESH_HOLDS(process)
+static bool loss_was_logged(const struct mesh_peer *peer)
+{
+	struct mesh_peer *other = NULL;
+	bool logged = false;
+
+	while ((other = mesh_peer_of_process(peer, other))) {
+		if (other->state != MESH_PEER_LOST || other->domain != peer->domain ||
+		    !mesh_addr_equal(&other->address.addr, &peer->address.addr))
+			continue;
+		logged |= other->warned && !LIST_EMPTY(&other->user_list);
+		other->warned = false;
+	}
+	return logged;
+}
+
+void mesh_rejoin_peer_up(struct mesh_peer *peer)
+{
+	char text[MESH_PEER_TEXT_MAX], local[MESH_ADDR_TEXT_MAX];
+	struct mesh_rejoin *rejoin;
+
+	mesh_process_assert_locked(peer->process);
+	if (loss_was_logged(peer)) {
+		mesh_warn("%s is reached from %s (%s) again: its messages go over this path, too",
+			  mesh_peer_text(peer, text), peer->domain->nic->netdev,
+			  mesh_addr_text(&peer->domain->nic->source, local));
+		mesh_domain_lock(peer->domain);
+		mesh_flow_restart(peer->domain, peer->remote->flow);
+		mesh_domain_unlock(peer->domain);
+	}
+	LIST_FOREACH(rejoin, &peer->process->rejoins, entry) {
+		if (rejoin->peer != peer)
+			continue;
+		rejoin->up_ms = mesh_clock_ms();
+		mesh_engine_timer_set(&peer->process->engine, &rejoin->timer, 0);
+	}
+}
+
+bool mesh_rejoin_admits(const struct mesh_process *process, const struct mesh_frame_hello *hello)
+{
+	return !hello->listen_id && hello->cookie == process->process_id &&
+	       mesh_process_is_known(process, hello->process_id);
+}
+
+/* Both ends know the path: whatever waited for one goes on. */
+MESH_HOLDS(process)
+static void path_joined(struct mesh_path *path, uint32_t remote_id, uint32_t remote_token)
+{
+	struct mesh_comm *comm = path->comm;
+
+	mesh_path_accepted(path, remote_id, remote_token);
+	mesh_comm_lock(comm);
+	if (comm->sending)
+		mesh_send_push(comm);
+	else
+		mesh_grants_update(comm);
+	mesh_comm_unlock(comm);
+}
+
+/* The path that waits for the answer to a JOIN, or NULL. */
+MESH_HOLDS(process)
+static struct mesh_path *path_asked(struct mesh_peer *peer, uint32_t id)
+{
+	struct mesh_path *path = mesh_comm_path_find(peer, id);
+
+	if (!path || !path->comm->sending || path->comm->opener || path->known || !path_waits(path))
+		return NULL;
+	return path;
+}
+
+bool mesh_rejoin_accepted(struct mesh_peer *peer, const struct mesh_frame_accept *accept)
+{
+	struct mesh_path *path = path_asked(peer, accept->to_comm);
+
+	if (path)
+		path_joined(path, accept->comm, accept->token);
+	return path;
+}
+
+bool mesh_rejoin_refused(struct mesh_peer *peer, const struct mesh_frame_refuse *refuse)
+{
+	struct mesh_path *path = path_asked(peer, refuse->comm);
+
+	if (!path)
+		return false;
+	mesh_domain_lock(peer->domain);
+	mesh_path_sink_remove(path);
+	mesh_comm_lock(path->comm);
+	mesh_path_state_set(path, MESH_PATH_DOWN); /* the next look asks again */
+	mesh_comm_unlock(path->comm);
+	mesh_domain_unlock(peer->domain);
+	return true;
+}
+
+/* ---- the receiving end --------------------------------------------------------------------- */
+
+/* The path of ours that JOIN names, if it was lost on the link of @peer; else NULL. */
+MESH_HOLDS(process)
+static struct mesh_path *path_named(const struct mesh_peer *peer,
+				    const struct mesh_frame_connect *join)
+{
+	struct mesh_peer_user *user;
+	struct mesh_peer *other = NULL;
+	struct mesh_path *path;
+
+	while ((other = mesh_peer_of_process(peer, other))) {
+		if (!other->incoming || other->domain != peer->domain ||
+		    !mesh_addr_equal(&other->address.addr, &peer->address.addr))
+			continue;
+		LIST_FOREACH(user, &other->user_list, entry) {
+			path = mesh_path_of_user(user);
+			if (path->comm->key == join->comm_key && !path->comm->sending &&
+			    path - path->comm->paths == join->path)
+				return path;
+		}
+	}
+	return NULL;
+}
+
+/* Returns false if it may not. */
+MESH_HOLDS(process)
+static bool path_take(struct mesh_peer *peer, const struct mesh_frame_connect *join,
+		      struct mesh_path *path)
+{
+	struct mesh_comm *comm = path->comm;
+	struct mesh_peer *before = mesh_path_peer(path);
+	bool ready;
+
+	mesh_comm_lock(comm);
+	ready = comm->resumes && !comm->error && comm->wanted_paths == join->num_paths &&
+		path->state == MESH_PATH_DOWN && !path->unfinished;
+	mesh_comm_unlock(comm);
+	if (!ready || mesh_random(&path->sink.token, sizeof(path->sink.token)) ||
+	    mesh_path_move(path, peer))
+		return false;
+	mesh_peer_user_remove(before, &path->user);
+	mesh_peer_user_add(peer, &path->user);
+	mesh_comm_lock(comm);
+	mesh_path_state_set(path, MESH_PATH_JOINING);
+	mesh_comm_unlock(comm);
+	return true;
+}
+
+void mesh_rejoin_asked(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	const struct mesh_frame_connect *join = &frame->connect;
+	struct mesh_process *process = peer->process;
+	struct mesh_path *path = NULL;
+	struct mesh_frame answer;
+
+	if (peer->incoming && peer->state == MESH_PEER_UP && join->cookie == process->process_id)
+		path = path_named(peer, join);
+	if (!path || !path_take(peer, join, path)) {
+		mesh_peer_refuse(peer, MESH_REFUSAL_RESOURCES, join->comm);
+		return;
+	}
+	memset(&answer, 0, sizeof(answer));
+	answer.accept.to_comm = join->comm;
+	answer.accept.comm = path->sink.id;
+	answer.accept.token = path->sink.token;
+	mesh_peer_send(peer, &answer, MESH_FRAME_ACCEPT);
+	path_joined(path, join->comm, join->token);
+}

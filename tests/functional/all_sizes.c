@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * all_sizes.c - one of two ranks between which messages of all sizes stream in both directions,
+ * while something else breaks and repairs their cables. Every byte is checked, and also that no
+ * byte is written before or after its message's time: behind the message, and in a buffer that has
+ * been received and is not posted again yet.
+ *
+ * Usage: all_sizes PLUGIN FOLDER RANK COMMS SECONDS MAX_BYTES SEED. The ranks leave each other
+ * their handles in FOLDER, and "progress-of-RANK": the messages received so far. SECONDS 0: until
+ * there is a file "stop".
+ * ALL_SIZES_FAULT=1 makes one message wrong in one bit.
+ */
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <nccl/net_newest.h>
+
+#define CHANNELS_MAX 16
+#define SLOTS 8		    /* outstanding */
+#define BUFFERS (2 * SLOTS) /* half of them rest, full of POISON */
+#define POISON 0xee
+#define GUARD 4096 /* bytes behind the largest message */
+#define CONNECT_S 60
+#define PROGRESS_MS 50
+
+struct side {
+	void *comm, *registration, *requests[BUFFERS];
+	uint8_t *data;
+	uint32_t posted, done;
+	uint32_t total; /* the last message is the one before; 0: not known yet */
+};
+
+struct channel {
+	int id;
+	void *listener;
+	uint8_t handle[NCCL_HANDLE_SIZE];
+	struct side send, receive;
+};
+
+static struct {
+	const struct nccl_net_newest *net;
+	const char *folder;
+	int rank, num_channels;
+	size_t most, room; /* bytes: of a message, of a buffer */
+	uint32_t seed;
+	bool fault;
+	void *context;
+	struct channel channels[CHANNELS_MAX];
+	uint8_t *poison;	  /* room bytes of it */
+	uint64_t messages, bytes; /* received */
+} us;
+
+__attribute__((format(printf, 1, 2), noreturn)) static void die(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	printf("all_sizes: ");
+	vprintf(format, args);
+	va_end(args);
+	putchar('\n');
+	fflush(stdout);
+	_exit(1);
+}
+
+#define CALL(expression)                                                                           \
+	do {                                                                                       \
+		enum nccl_result call_result = (expression);                                       \
+		if (call_result)                                                                   \
+			die("%s returned %d", #expression, call_result);                           \
+	} while (0)
+
+static uint64_t clock_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+__attribute__((format(printf, 5, 6))) static void log_line(enum nccl_level level,
+							   unsigned long flags, const char *file,
+							   int line, const char *format, ...)
+{
+	static const char *const names[] = {"NONE", "VERSION", "WARN", "INFO", "ABORT", "TRACE"};
+	char text[1024];
+	va_list args;
+
+	(void)flags, (void)file, (void)line;
+	if (level == NCCL_LEVEL_TRACE && !getenv("ALL_SIZES_TRACE"))
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	printf("%" PRIu64 " %s %s\n", clock_ms(), names[level], text);
+	fflush(stdout);
+}
+
+/* ---- handles and progress ------------------------------------------------------------------ */
+
+static void file_write(const char *name, const void *bytes, size_t size)
+{
+	char fresh[512];
+	FILE *file;
+
+	snprintf(fresh, sizeof(fresh), "%s.new", name);
+	file = fopen(fresh, "w");
+	if (!file || fwrite(bytes, size, 1, file) != 1 || fclose(file) || rename(fresh, name))
+		die("cannot write %s", name);
+}
+
+static void handle_take(struct channel *c, uint64_t deadline_ms)
+{
+	char name[512];
+	FILE *file;
+
+	snprintf(name, sizeof(name), "%s/handle-%d-of-%d", us.folder, c->id, !us.rank);
+	while (!(file = fopen(name, "r"))) {
+		if (clock_ms() > deadline_ms)
+			die("the other rank does not start");
+		sched_yield();
+	}
+	if (fread(c->handle, sizeof(c->handle), 1, file) != 1)
+		die("cannot read %s", name);
+	fclose(file);
+}
+
+static void progress_write(void)
+{
+	char name[512], text[64];
+	int len = snprintf(text, sizeof(text), "%" PRIu64 " %" PRIu64 "\n", us.messages, us.bytes);
+
+	snprintf(name, sizeof(name), "%s/progress-of-%d", us.folder, us.rank);
+	file_write(name, text, (size_t)len);
+}
+
+static bool is_stopped(void)
+{
+	char name[512];
+
+	snprintf(name, sizeof(name), "%s/stop", us.folder);
+	return !access(name, F_OK);
+}
+
+/* ---- messages ------------------------------------------------------------------------------ */
+
+static uint64_t mix(uint64_t word)
+{
+	word ^= word >> 31;
+	word *= 0x9e3779b97f4a7c15u;
+	word ^= word >> 29;
+	word *= 0xbf58476d1ce4e5b9u;
+	return word ^ word >> 32;
+}
+
+/* Names the message; the first 8 bytes of each that has any say whether it is the last. */
+static uint64_t message_key(int sender, const struct channel *c, uint32_t seq)
+{
+	return mix((uint64_t)us.seed << 40 ^ (uint64_t)sender << 39 ^ (uint64_t)c->id << 32 ^ seq);
+}
+
+/* As many of each order of magnitude; each 16th is empty or of a size where the rules change. */
+static size_t message_size(uint64_t key)
+{
+	static const size_t special[] = {0, 1, 8192, 8193, 65536, 128, 1 << 20, 131072};
+	size_t size, bits = 0;
+
+	size = special[key >> 4 & 7];
+	if (key & 15) {
+		while ((size_t)1 << bits < us.most)
+			bits++;
+		size = (size_t)1 << (key >> 8) % (bits + 1);
+		size += (key >> 16) % size;
+	}
+	return size < us.most ? size : us.most;
+}
+
+static void message_make(uint64_t key, uint8_t *data, size_t size)
+{
+	uint64_t word;
+	size_t i;
+
+	for (i = 0; i < size; i += sizeof(word)) {
+		word = (key + i) * 0x9e3779b97f4a7c15u;
+		memcpy(data + i, &word, size - i < sizeof(word) ? size - i : sizeof(word));
+	}
+}
+
+static void message_check(const struct channel *c, uint32_t seq, const uint8_t *data, size_t size)
+{
+	uint64_t key = message_key(!us.rank, c, seq), word;
+	size_t i;
+
+	for (i = 0; i < size; i += sizeof(word)) {
+		word = (key + i) * 0x9e3779b97f4a7c15u;
+		if (memcmp(data + i, &word, size - i < sizeof(word) ? size - i : sizeof(word)))
+			die("wrong byte: channel %d, message %u of %zu bytes, at %zu", c->id, seq,
+			    size, i);
+	}
+}
+
+static void poison_check(const struct channel *c, uint32_t seq, const uint8_t *data, size_t from,
+			 const char *what)
+{
+	size_t i = from;
+
+	if (!memcmp(data + from, us.poison, us.room - from))
+		return;
+	while (data[i] == POISON)
+		i++;
+	die("wrong byte: channel %d, message %u, %s, at %zu", c->id, seq, what, i);
+}
+
+static uint8_t *buffer_of(const struct side *side, uint32_t seq)
+{
+	return side->data + seq % BUFFERS * us.room;
+}
+
+/* ---- the stream ---------------------------------------------------------------------------- */
+
+/* The last SLOTS messages have this size, which no other message has. */
+#define LAST_BYTES 77
+
+static size_t sent_size(const struct channel *c, uint32_t seq, uint64_t key)
+{
+	size_t size = message_size(key);
+
+	if (c->send.total)
+		return seq + SLOTS >= c->send.total ? LAST_BYTES : size;
+	return size == LAST_BYTES ? LAST_BYTES + 1 : size;
+}
+
+static bool send_post(struct channel *c)
+{
+	struct side *side = &c->send;
+	uint64_t key = message_key(us.rank, c, side->posted);
+	uint8_t *data = buffer_of(side, side->posted);
+	size_t size = sent_size(c, side->posted, key);
+	void **request = &side->requests[side->posted % BUFFERS];
+
+	if (side->posted - side->done == SLOTS || (side->total && side->posted == side->total))
+		return false;
+	if (!*request)
+		message_make(key, data, size);
+	if (us.fault && side->posted == 100 && size)
+		data[size / 2] ^= 1;
+	CALL(us.net->isend(side->comm, data, size, 0, side->registration, NULL, request));
+	side->posted += !!*request;
+	return *request;
+}
+
+static bool receive_post(struct channel *c)
+{
+	struct side *side = &c->receive;
+	void *data = buffer_of(side, side->posted), *profiler = NULL;
+	void **request = &side->requests[side->posted % BUFFERS];
+	size_t room = us.most;
+	int tag = 0;
+
+	if (side->posted - side->done == SLOTS || (side->total && side->posted == side->total))
+		return false;
+	poison_check(c, side->posted, data, 0, "in a buffer at rest");
+	CALL(us.net->irecv(side->comm, 1, &data, &room, &tag, &side->registration, &profiler,
+			   request));
+	side->posted += !!*request;
+	return *request;
+}
+
+/* Only the oldest is tested, as NCCL does. */
+static bool reap(struct side *side, int *size)
+{
+	void **request = &side->requests[side->done % BUFFERS];
+	int done = 0;
+
+	if (side->done == side->posted)
+		return false;
+	CALL(us.net->test(*request, &done, size));
+	if (!done)
+		return false;
+	*request = NULL;
+	side->done++;
+	return true;
+}
+
+static bool receive_reap(struct channel *c)
+{
+	struct side *side = &c->receive;
+	uint32_t seq = side->done;
+	uint8_t *data = buffer_of(side, seq);
+	int size = -1;
+
+	if (!reap(side, &size))
+		return false;
+	if (size != LAST_BYTES && (size_t)size != message_size(message_key(!us.rank, c, seq)) &&
+	    size != LAST_BYTES + 1)
+		die("channel %d: message %u has %d bytes", c->id, seq, size);
+	message_check(c, seq, data, (size_t)size);
+	poison_check(c, seq, data, (size_t)size, "behind it");
+	memset(data, POISON, (size_t)size);
+	if (size == LAST_BYTES && !side->total)
+		side->total = seq + SLOTS;
+	us.messages++;
+	us.bytes += (uint64_t)size;
+	return true;
+}
+
+static bool channel_turn(struct channel *c, bool stop)
+{
+	int size;
+	bool moved;
+
+	if (stop && !c->send.total)
+		c->send.total = c->send.posted + SLOTS;
+	moved = receive_post(c);
+	moved |= send_post(c);
+	moved |= receive_reap(c);
+	moved |= reap(&c->send, &size);
+	return moved;
+}
+
+static bool channel_is_done(const struct channel *c)
+{
+	return c->send.total && c->send.done == c->send.total && c->receive.total &&
+	       c->receive.done == c->receive.total;
+}
+
+static void stream(uint64_t seconds)
+{
+	uint64_t began_ms = clock_ms(), shown_ms = 0, now_ms;
+	bool stop = false, moved, done = false;
+	int i;
+
+	while (!done) {
+		now_ms = clock_ms();
+		if (now_ms >= shown_ms + PROGRESS_MS) {
+			progress_write();
+			shown_ms = now_ms;
+			stop |= seconds ? now_ms >= began_ms + seconds * 1000 : is_stopped();
+		}
+		moved = false;
+		done = true;
+		for (i = 0; i < us.num_channels; i++) {
+			moved |= channel_turn(&us.channels[i], stop);
+			done &= channel_is_done(&us.channels[i]);
+		}
+		if (!moved)
+			sched_yield();
+	}
+	progress_write();
+}
+
+/* ---- set-up -------------------------------------------------------------------------------- */
+
+static void channel_listen(struct channel *c, int dev)
+{
+	uint8_t handle[NCCL_HANDLE_SIZE] = {0};
+	char name[512];
+
+	CALL(us.net->listen(us.context, dev, handle, &c->listener));
+	snprintf(name, sizeof(name), "%s/handle-%d-of-%d", us.folder, c->id, us.rank);
+	file_write(name, handle, sizeof(handle));
+}
+
+static void channel_connect(struct channel *c, int dev)
+{
+	uint64_t deadline_ms = clock_ms() + CONNECT_S * 1000;
+	struct nccl_device_handle *device;
+
+	handle_take(c, deadline_ms);
+	while (!c->send.comm || !c->receive.comm) {
+		if (!c->send.comm)
+			CALL(us.net->connect(us.context, dev, c->handle, &c->send.comm, &device));
+		if (!c->receive.comm)
+			CALL(us.net->accept(c->listener, &c->receive.comm, &device));
+		if (clock_ms() > deadline_ms)
+			die("channel %d does not connect", c->id);
+		sched_yield();
+	}
+	CALL(us.net->close_listen(c->listener));
+}
+
+static void side_open(struct side *side)
+{
+	size_t size = BUFFERS * us.room;
+
+	side->data = malloc(size);
+	if (!side->data)
+		die("out of memory");
+	memset(side->data, POISON, size);
+	CALL(us.net->reg_mr(side->comm, side->data, size, NCCL_POINTER_HOST, &side->registration));
+}
+
+static void channel_close(struct channel *c)
+{
+	CALL(us.net->dereg_mr(c->send.comm, c->send.registration));
+	CALL(us.net->close_send(c->send.comm));
+	CALL(us.net->dereg_mr(c->receive.comm, c->receive.registration));
+	CALL(us.net->close_receive(c->receive.comm));
+	free(c->send.data);
+	free(c->receive.data);
+}
+
+static void arguments_read(char **argv)
+{
+	void *library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
+
+	us.net = library ? dlsym(library, NCCL_NET_SYMBOL_NEWEST) : NULL;
+	if (!us.net)
+		die("%s", dlerror());
+	us.folder = argv[2];
+	us.rank = atoi(argv[3]);
+	us.num_channels = atoi(argv[4]);
+	us.most = (size_t)atol(argv[6]);
+	us.room = us.most + GUARD;
+	us.poison = malloc(us.room);
+	if (!us.poison)
+		die("out of memory");
+	memset(us.poison, POISON, us.room);
+	us.seed = (uint32_t)atol(argv[7]);
+	us.fault = getenv("ALL_SIZES_FAULT");
+	if (us.num_channels < 1 || us.num_channels > CHANNELS_MAX)
+		die("1 to %d comms", CHANNELS_MAX);
+}
+
+int main(int argc, char **argv)
+{
+	struct nccl_comm_config config = {.traffic_class = NCCL_UNDEFINED};
+	int i, num_devices = 0;
+
+	if (argc != 8)
+		die("usage: all_sizes PLUGIN FOLDER RANK COMMS SECONDS MAX_BYTES SEED");
+	arguments_read(argv);
+	CALL(us.net->init(&us.context, 0x5175u, &config, log_line, NULL));
+	CALL(us.net->devices(&num_devices));
+	for (i = 0; i < us.num_channels; i++) {
+		us.channels[i].id = i;
+		channel_listen(&us.channels[i], i % num_devices);
+	}
+	for (i = 0; i < us.num_channels; i++) {
+		channel_connect(&us.channels[i], i % num_devices);
+		side_open(&us.channels[i].send);
+		side_open(&us.channels[i].receive);
+	}
+	stream((uint64_t)atol(argv[5]));
+	for (i = 0; i < us.num_channels; i++)
+		channel_close(&us.channels[i]);
+	CALL(us.net->finalize(us.context));
+	printf("rank %d: %" PRIu64 " messages, %" PRIu64 " bytes are right\n", us.rank, us.messages,
+	       us.bytes);
+	return 0;
+}

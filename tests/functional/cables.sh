@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# cables.sh - two nodes with cables of one rate, and streams of all sizes between them while cables
+# break. To be sourced by tests.
+#
+#	cables_init 2 200mbit		nodes a and b, with NICs x1 and x2 at each
+#	stream NAME SECONDS [VAR=...]	starts a rank at each node; SECONDS 0: until stream_stop
+#	moves 1000			both ranks receive within so many milliseconds
+#	carries x2 1000			NIC x2 carries its share, both ways
+#	stream_ends			both ranks end, without an error
+
+# shellcheck source=tests/functional/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+# Percent of what a cable can carry that count as its share.
+CABLES_ENOUGH=60
+# How many times slower the build under test may be.
+CABLES_SLOW=1
+[[ $MESH_BUILD != *sanitize* ]] || CABLES_SLOW=5
+
+cables_init() {
+	local i node
+
+	CABLES_FOLDER=$MESH_RESULTS/$(basename "$0" .sh).files
+	rm -rf "$CABLES_FOLDER"
+	mkdir -p "$CABLES_FOLDER" || fail "cannot make $CABLES_FOLDER"
+	[[ -x $MESH_BUILD/functional/all_sizes ]] || fail "all_sizes is not built"
+	mesh_init
+	mesh_node a b
+	for ((i = 1; i <= $1; i++)); do
+		mesh_link a x$i 10.77.$i.1/24 b x$i 10.77.$i.2/24
+		for node in a b; do mesh_shape $node x$i "$2"; done
+	done
+	CABLES_BYTES_S=$((${2%mbit} * 1000000 / 8))
+}
+
+now_ms() { local t=${EPOCHREALTIME/[.,]/}; echo $((t / 1000)); }
+
+# pause SECONDS: how long a cable is away, and how long is measured.
+pause() { read -rt "$1" -u "$MESH_NEVER" || true; }
+
+stream() {
+	local rank node
+
+	STREAM=$1
+	STREAM_FOLDER=$CABLES_FOLDER/$1
+	rm -rf "$STREAM_FOLDER"
+	mkdir -p "$STREAM_FOLDER"
+	STREAM_PIDS=()
+	for rank in 0 1; do
+		node=$([[ $rank == 0 ]] && echo a || echo b)
+		mesh_spawn "$node" "$STREAM_FOLDER/rank$rank.out" env "${@:3}" \
+			"$MESH_BUILD/functional/all_sizes" "$MESH_BUILD/libnccl-net-mesh.so" \
+			"$STREAM_FOLDER" $rank "${STREAM_COMMS:-4}" "$2" "${STREAM_MOST:-1000000}" \
+			"${STREAM_SEED:-1}"
+		STREAM_PIDS+=("$MESH_SPAWNED")
+	done
+	wait_for "[[ -e $STREAM_FOLDER/progress-of-0 && -e $STREAM_FOLDER/progress-of-1 ]]" 60 ||
+		stream_fail "the ranks do not connect"
+}
+
+# stream_fail WORDS: shows the end of both logs.
+stream_fail() {
+	local rank
+
+	for rank in 0 1; do
+		echo "--- $STREAM, rank $rank"
+		grep -v ' INFO path: ' "$STREAM_FOLDER/rank$rank.out" | tail -n 25
+	done
+	fail "$STREAM: $*"
+}
+
+# received: the messages that each rank has received, as two numbers.
+received() {
+	local rank count rest
+
+	for rank in 0 1; do
+		read -r count rest <"$STREAM_FOLDER/progress-of-$rank"
+		echo "$count"
+	done
+}
+
+# moves MS: each rank receives something within MS milliseconds from now; notes nothing.
+# shellcheck disable=SC2034 # MOVED_MS is for the caller
+moves() {
+	local before after began
+
+	mapfile -t before < <(received)
+	began=$(now_ms)
+	while :; do
+		MOVED_MS=$(($(now_ms) - began))
+		mapfile -t after < <(received)
+		((after[0] > before[0] && after[1] > before[1])) && return
+		((MOVED_MS <= $1 * CABLES_SLOW)) ||
+			stream_fail "nothing has moved for $MOVED_MS ms"
+		pause 0.02
+	done
+}
+
+# share NIC: percent of what it can that the NIC carries now, of the node where it is less.
+share() {
+	local node before after least=100 began ms
+
+	declare -A before
+	began=$(now_ms)
+	for node in a b; do before[$node]=$(mesh_bytes $node "$1" tx); done
+	pause 0.25
+	ms=$(($(now_ms) - began))
+	for node in a b; do
+		after=$(mesh_bytes $node "$1" tx)
+		after=$((100 * (after - before[$node]) / (CABLES_BYTES_S * ms / 1000)))
+		((after >= least)) || least=$after
+	done
+	echo $least
+}
+
+# carries NIC MS: it carries its share of both directions within MS milliseconds from now.
+# shellcheck disable=SC2034 # CARRIED is for the caller
+carries() {
+	local began ms
+
+	began=$(now_ms)
+	while :; do
+		ms=$(($(now_ms) - began))
+		CARRIED=$(share "$1")
+		((CARRIED < CABLES_ENOUGH)) || break
+		((ms <= $2 * CABLES_SLOW)) || stream_fail "after $ms ms $1 carries $CARRIED % only"
+	done
+	CARRIED_MS=$ms
+}
+
+stream_stop() { : >"$STREAM_FOLDER/stop"; }
+
+stream_ends() {
+	local rank
+
+	for rank in 0 1; do
+		wait_for "! kill -0 ${STREAM_PIDS[rank]} 2>/dev/null" $((90 * CABLES_SLOW)) ||
+			stream_fail "rank $rank does not end"
+		wait "${STREAM_PIDS[rank]}" || stream_fail "rank $rank ended with status $?"
+		grep -q 'bytes are right' "$STREAM_FOLDER/rank$rank.out" ||
+			stream_fail "rank $rank has not said that all is right"
+	done
+}
+
+# said TEXT: in how many WARN lines of each rank it is, as two numbers.
+said() {
+	local rank
+
+	for rank in 0 1; do
+		grep -c "WARN .*$1" "$STREAM_FOLDER/rank$rank.out" || true
+	done
+}
