@@ -63,8 +63,8 @@ void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusa
 		others_notify(peer, refusal);
 	for (peer = LIST_FIRST(&link->peers); peer; peer = next) {
 		next = LIST_NEXT(peer, link_entry); /* the last one to leave frees the link */
-		if (refusal)
-			refusal_send(peer, refusal, 0);
+		/* Never without a word: that would mean that this process has ended. */
+		refusal_send(peer, refusal ? refusal : MESH_REFUSAL_BROKEN, 0);
 		mesh_peer_lose(peer, reason);
 		peer->lost_ms = 0; /* nothing is in flight: its comms need not wait */
 	}

@@ -12,7 +12,7 @@
 /**
  * Declares all peers of @peer's link lost at once: nothing more can arrive over it.
  *
- * @refusal: sent over the link and over the process's other links before; 0: nothing is sent
+ * @refusal: sent over the link and over the process's other links before; 0: over this link only
  */
 MESH_HOLDS(process)
 void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusal refusal);

@@ -3,6 +3,8 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -119,11 +121,25 @@ bool mesh_peer_is_resumed(const struct mesh_peer *peer)
 	return false;
 }
 
+void mesh_peer_attempt_end(struct mesh_peer *peer)
+{
+	struct mesh_frame frame;
+
+	mesh_process_assert_locked(peer->process);
+	if (peer->incoming || peer->state != MESH_PEER_GREETING || peer->out_size)
+		return;
+	memset(&frame, 0, sizeof(frame));
+	frame.refuse.refusal = MESH_REFUSAL_LEFT;
+	(void)!send(peer->watch.fd, &frame, mesh_frame_finish(&frame, MESH_FRAME_REFUSE),
+		    MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 void mesh_peer_lose(struct mesh_peer *peer, const char *reason)
 {
 	mesh_process_assert_locked(peer->process);
 	if (peer->state == MESH_PEER_LOST)
 		return;
+	mesh_peer_attempt_end(peer);
 	snprintf(peer->reason, sizeof(peer->reason), "%s", reason);
 	loss_log(peer);
 	peer->process->events->lost(peer, peer->warned);
@@ -191,6 +207,7 @@ void mesh_peer_bury(struct mesh_peer *peer)
 
 void mesh_peer_retry(struct mesh_peer *peer, const char *reason)
 {
+	mesh_peer_attempt_end(peer);
 	if (peer->incoming) {
 		mesh_peer_lose(peer, reason);
 		return;

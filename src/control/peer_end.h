@@ -36,6 +36,13 @@ void mesh_peer_fence(struct mesh_peer *peer);
 MESH_HOLDS(process)
 void mesh_peer_retry(struct mesh_peer *peer, const char *reason);
 
+/**
+ * Says that this attempt is over, if the other end may believe that it has succeeded: there a
+ * connection that ends without a word means that the process has ended.
+ */
+MESH_HOLDS(process)
+void mesh_peer_attempt_end(struct mesh_peer *peer);
+
 /** Ends the attempt of an outgoing peer that is not up, and has the engine start another one. */
 MESH_HOLDS(process)
 void mesh_peer_hasten(struct mesh_peer *peer);

@@ -132,6 +132,10 @@ static void connection_ended(struct mesh_peer *peer, int error)
 		mesh_link_timed_out(peer, error);
 		return;
 	}
+	if (peer->state != MESH_PEER_UP) {
+		mesh_peer_lose(peer, "its attempt to connect is over");
+		return;
+	}
 	if (!error) {
 		process_ended(peer);
 		return;
@@ -318,6 +322,7 @@ static bool peer_try_free(struct mesh_peer *peer)
 	mesh_peer_greeting_drop(peer);
 	if (atomic_load(&peer->greetings))
 		return false;
+	mesh_peer_attempt_end(peer);
 	mesh_peer_free(peer);
 	return true;
 }

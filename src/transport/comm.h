@@ -292,7 +292,7 @@ MESH_HOLDS(process)
 const struct mesh_path *mesh_comm_frame_path(const struct mesh_comm *comm);
 
 /**
- * Sends a frame for a comm (wire/frame.h) to the comm's peer, if a path is left. process->lock held.
+ * Sends a frame for a comm (wire/frame.h) to the comm's peer, if it has a path. process->lock held.
  *
  * @frame: its header and to_comm are written
  */

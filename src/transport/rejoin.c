@@ -36,6 +36,8 @@
 /* A link that is lost for the second time waits for this, then for twice as long, and so on. */
 #define FLAP_MIN_MS 250
 #define FLAP_MAX_MS 10000
+/* An attempt in which HELLO and greeting take longer starts anew when the NIC has a carrier. */
+#define STUCK_MS 1000
 /* Until a link that holds counts as steady. */
 #define STEADY_MS 30000
 
@@ -289,6 +291,16 @@ static void rejoin_expired(struct mesh_timer *timer, uint64_t now_ms)
 	mesh_engine_timer_set(engine, timer, now_ms + look_ms);
 }
 
+/* True for an attempt that waits for the kernel, or does not come forward. */
+MESH_HOLDS(process)
+static bool attempt_is_stuck(const struct mesh_peer *peer)
+{
+	if (peer->state == MESH_PEER_CONNECTING || peer->state == MESH_PEER_RETRY)
+		return true;
+	return peer->state < MESH_PEER_UP &&
+	       mesh_clock_elapsed_ms(peer->state_ms, mesh_clock_ms()) >= STUCK_MS;
+}
+
 void mesh_rejoins_hasten(struct mesh_process *process, const struct mesh_domain *domain)
 {
 	struct mesh_rejoin *rejoin;
@@ -297,7 +309,7 @@ void mesh_rejoins_hasten(struct mesh_process *process, const struct mesh_domain 
 	LIST_FOREACH(rejoin, &process->rejoins, entry) {
 		if (rejoin->domain != domain || rejoin->up_ms)
 			continue;
-		if (rejoin->peer && rejoin->peer->state < MESH_PEER_UP)
+		if (rejoin->peer && attempt_is_stuck(rejoin->peer))
 			mesh_peer_hasten(rejoin->peer);
 		mesh_engine_timer_set(&process->engine, &rejoin->timer, 0);
 	}

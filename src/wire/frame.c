@@ -33,6 +33,8 @@ const char *mesh_refusal_text(enum mesh_refusal refusal)
 		       "TCP gets through: does a firewall drop UDP port 4791?";
 	case MESH_REFUSAL_BROKEN:
 		return "it gave this link up, because a connection on it broke";
+	case MESH_REFUSAL_LEFT:
+		return "it ended this attempt to connect";
 	}
 	return "for a reason that this version does not know";
 }

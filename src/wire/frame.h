@@ -40,6 +40,8 @@ enum mesh_refusal {
 	MESH_REFUSAL_NO_DATA = 6,   /* large frames to it are lost */
 	MESH_REFUSAL_NO_WRITES = 7, /* its NIC does not answer RDMA writes */
 	MESH_REFUSAL_BROKEN = 8,    /* a connection on this link broke; the process lives */
+	/* The connector has ended an attempt that it does not know to have succeeded. */
+	MESH_REFUSAL_LEFT = 10,
 };
 
 /** The refusal in words. Never NULL. */

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "control/link.h"
 #include "control/link_watch.h"
+#include "control/peer_end.h"
 #include "control/liveness.h"
 #include "control/peer_index.h"
 #include "control/peer_life.h"
@@ -318,6 +319,52 @@ static void test_process_closes(void **state)
 	mesh_peer_free(third);
 }
 
+/* An attempt of another process that ends before it is up says nothing about the process. */
+static void test_attempt_is_over(void **state)
+{
+	struct mesh_frame frame = {.refuse.refusal = MESH_REFUSAL_LEFT};
+	struct mesh_peer *third;
+	int ends[2];
+
+	(void)state;
+	tcp_pair_open(ends);
+	third = third_join(ends[0]);
+	mesh_link_leave(third);
+	third->state = MESH_PEER_GREETING;
+	close(ends[1]);
+	end_handle(third);
+	assert_int_equal(one->state, MESH_PEER_UP);
+	mesh_peer_free(third);
+	/* One that is up here may not be up there. */
+	tcp_pair_open(ends);
+	third = third_join(ends[0]);
+	assert_true(send(ends[1], &frame, mesh_frame_finish(&frame, MESH_FRAME_REFUSE), 0) > 0);
+	close(ends[1]);
+	end_handle(third);
+	assert_int_equal(one->state, MESH_PEER_UP);
+	mesh_peer_free(third);
+}
+
+/* A connector that ends an attempt whose other end may be up says so. */
+static void test_attempt_ends_in_words(void **state)
+{
+	struct mesh_frame frame;
+	int ends[2];
+
+	(void)state;
+	tcp_pair_open(ends);
+	assert_int_equal(dup2(ends[0], one->watch.fd), one->watch.fd);
+	mesh_link_leave(one);
+	one->state = MESH_PEER_GREETING;
+	one->incoming = false;
+	mesh_peer_retry(one, "no answer");
+	assert_true(recv(ends[1], &frame, sizeof(frame), 0) > 0);
+	assert_int_equal(frame.header.type, MESH_FRAME_REFUSE);
+	assert_int_equal(frame.refuse.refusal, MESH_REFUSAL_LEFT);
+	close(ends[0]);
+	close(ends[1]);
+}
+
 /* The kernel has ended a connection with an error, or there is no route to a host. */
 static void test_ended_by_kernel(void **state)
 {
@@ -340,6 +387,8 @@ int main(void)
 		TEST(test_drained),
 		TEST(test_ended_by_kernel),
 		TEST(test_process_closes),
+		TEST(test_attempt_is_over),
+		TEST(test_attempt_ends_in_words),
 		TEST(test_two_lost_in_one_tick),
 		TEST(test_carrier_lost),
 		/* Last: they enter other namespaces. */
