@@ -81,6 +81,13 @@ void mesh_peer_greet(struct mesh_peer *peer)
 		mesh_peer_retry(peer, "no message buffer was free for the greeting");
 }
 
+void mesh_peer_greet_again(struct mesh_peer *peer)
+{
+	mesh_process_assert_locked(peer->process);
+	if (!peer->incoming && peer->state == MESH_PEER_GREETING)
+		greeting_send(peer, MESH_MESSAGE_GREET); /* if no buffer is free, not now */
+}
+
 void mesh_peer_greeting_check(struct mesh_peer *peer)
 {
 	int error = atomic_exchange(&peer->greet_error, 0);

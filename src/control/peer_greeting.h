@@ -25,4 +25,11 @@ struct mesh_peer *mesh_peer_greeted_next(struct mesh_peer *peer);
 void mesh_peer_greeting_arrived(struct mesh_sink *sink, const struct mesh_message_header *header,
 				const void *payload);
 
+/**
+ * Sends GREET once more, if its answer has not come: if both ends connect at the same time, the
+ * provider ends one of the two connections, and drops what waits there. process->lock held.
+ */
+MESH_HOLDS(process)
+void mesh_peer_greet_again(struct mesh_peer *peer);
+
 #endif

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "control/peer_end.h"
+#include "control/peer_greeting.h"
 #include "control/peer_index.h"
 #include "control/peer_life.h"
 #include "control/peer_send.h"
@@ -262,6 +263,8 @@ static void attempt_look(struct mesh_rejoin *rejoin, uint64_t look_ms, uint64_t 
 	else if (peer->state == MESH_PEER_CONNECTING &&
 		 mesh_clock_elapsed_ms(peer->state_ms, now_ms) >= ATTEMPT_LOOKS * look_ms)
 		mesh_peer_hasten(peer);
+	else if (peer->state == MESH_PEER_GREETING)
+		mesh_peer_greet_again(peer);
 }
 
 MESH_HOLDS(process)
