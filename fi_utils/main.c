@@ -16,6 +16,7 @@
 #include "common/exit_status.h"
 #include "config/command.h"
 #include "enable/command.h"
+#include "neighbours/command.h"
 #include "nics/command.h"
 #include "plan/command.h"
 #include "serve/command.h"
@@ -35,11 +36,14 @@ static const struct command commands[] = {
 	{"check", command_check, "find what keeps the mesh from working, and how to fix it"},
 	{"enable", command_enable, "make NCCL use the plugin, in all programs, by its own file"},
 	{"disable", command_disable, "take that back"},
+	{"neighbours", command_neighbours,
+	 "say which node is at the other end of each link, and what is wrong there"},
 	{"plan", command_plan, "plan cables, addresses and configuration of a mesh"},
 	{"up", command_up, "find the cables between nodes, configure all of them, check the links"},
 	{"down", command_down, "take back what `fi_mesh up` has changed"},
 	{"topo", command_topo, "draw a mesh: text, Graphviz, JSON, SVG"},
-	{"serve", command_serve, "answer `fi_mesh check --peer` of other nodes"},
+	{"serve", command_serve,
+	 "answer `fi_mesh check --peer` and `fi_mesh neighbours` of other nodes"},
 	{"watch", command_watch,
 	 "show the traffic of each NIC and to each peer, and whether it is RDMA"},
 	{"config", command_config, "list the settings, NCCL_MESH_*, and their values here"},

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* command.c - `fi_mesh serve`: answers `fi_mesh check --peer` of other nodes until Ctrl-C. */
+/*
+ * command.c - `fi_mesh serve`: answers `fi_mesh check --peer` of other nodes, and the questions of
+ * neighbours, until Ctrl-C.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/descriptors.h"
+#include "wire/neighbour.h"
 
 #include "common/arguments.h"
 #include "common/exit_status.h"
@@ -20,6 +24,7 @@
 #include "peer/wire.h"
 #include "serve/client.h"
 #include "serve/command.h"
+#include "serve/neighbours.h"
 #include "serve/state.h"
 
 static const char who[] = "fi_mesh serve";
@@ -27,8 +32,9 @@ static const char who[] = "fi_mesh serve";
 static const char usage_text[] =
 	"usage: fi_mesh serve [--listen ADDR]... [--port PORT]\n"
 	"\n"
-	"Answers `fi_mesh check --peer` of other nodes until Ctrl-C. Listens on the addresses of\n"
-	"the NICs that carry the mesh, and on no others.\n"
+	"Answers `fi_mesh check --peer` of other nodes, and the questions of `fi_mesh neighbours`\n"
+	"and of jobs which node is here, until Ctrl-C. Listens on the addresses of the NICs that\n"
+	"carry the mesh, and on no others.\n"
 	"\n";
 
 static const char notes_text[] =
@@ -37,7 +43,7 @@ static const char notes_text[] =
 
 /* Deadlines are checked at this interval. */
 #define TICK_MS 500
-#define POLLFDS_MAX (1 + SERVE_SOCKETS_MAX + MESH_NICS_MAX + 2 * SERVE_CLIENTS_MAX)
+#define POLLFDS_MAX (2 + SERVE_SOCKETS_MAX + MESH_NICS_MAX + 2 * SERVE_CLIENTS_MAX)
 
 struct options {
 	struct mesh_addr listen[SERVE_LISTEN_MAX];
@@ -184,6 +190,9 @@ static int serve_open(struct serve *serve, const struct options *options)
 		return -ENODEV;
 	}
 	who_open(serve);
+	serve->neighbours = serve_neighbours_open(&serve->self);
+	if (serve->neighbours)
+		printf("answering neighbours, UDP port %d\n", MESH_NEIGHBOUR_PORT);
 	fflush(stdout);
 	return 0;
 }
@@ -201,6 +210,7 @@ static void serve_close(struct serve *serve)
 		if (serve->who_fds[i] >= 0)
 			close(serve->who_fds[i]);
 	free(serve->who_nics);
+	serve_neighbours_close(serve->neighbours);
 	peer_self_close(&serve->self);
 }
 
@@ -298,6 +308,8 @@ static int poll_fds_fill(const struct serve *serve, struct pollfd *fds, bool *bu
 	int i, num = 0;
 
 	*busy = false;
+	fds[num++] =
+		(struct pollfd){.fd = serve_neighbours_fd(serve->neighbours), .events = POLLIN};
 	for (i = 0; accepting && i < serve->num_sockets; i++)
 		fds[num++] = (struct pollfd){.fd = serve->sockets[i].fd, .events = POLLIN};
 	for (i = 0; i < serve->num_who; i++)
@@ -316,6 +328,16 @@ static int poll_fds_fill(const struct serve *serve, struct pollfd *fds, bool *bu
 	return num;
 }
 
+/* Each tick at most, and only after a change: reading takes milliseconds. */
+static void nics_follow(struct serve *serve)
+{
+	if (!serve->nics_changed)
+		return;
+	serve->nics_changed = false;
+	if (!peer_self_refresh(&serve->self))
+		serve_neighbours_refresh(serve->neighbours, &serve->self);
+}
+
 static void serve_run(struct serve *serve)
 {
 	struct pollfd fds[POLLFDS_MAX];
@@ -329,6 +351,7 @@ static void serve_run(struct serve *serve)
 		if (interrupt_poll(fds, num, busy ? 0 : tick_ms) == -EINTR)
 			return;
 		neighbours_answer(serve);
+		serve->nics_changed |= serve_neighbours_changed(serve->neighbours);
 		for (i = 0; i < serve->num_sockets; i++)
 			clients_accept(serve, &serve->sockets[i]);
 		for (i = 0; i < SERVE_CLIENTS_MAX; i++)
@@ -339,6 +362,7 @@ static void serve_run(struct serve *serve)
 			continue;
 		tick_ms = now_ms + TICK_MS;
 		serve->paused = false;
+		nics_follow(serve);
 		for (i = 0; i < SERVE_CLIENTS_MAX; i++)
 			serve_client_tick(serve, &serve->clients[i], now_ms);
 	}

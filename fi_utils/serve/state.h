@@ -19,6 +19,7 @@
 #include "wire/protocol.h"
 
 struct peer_fabric;
+struct serve_neighbours;
 
 /* Connections at once; more wait in the kernel. */
 #define SERVE_CLIENTS_MAX 8
@@ -65,6 +66,8 @@ struct serve {
 	struct mesh_nic *who_nics;		  /* copies of the NICs at the start; owned */
 	struct peer_facing facing[MESH_NICS_MAX]; /* beside who_nics */
 	int num_who;
+	struct serve_neighbours *neighbours; /* owned; NULL: their questions are not answered */
+	bool nics_changed;		     /* since they were last read */
 	struct serve_client clients[SERVE_CLIENTS_MAX];
 	struct mesh_addr announced; /* of the last "node ... checks" line */
 	uint64_t served, strangers; /* connections */

@@ -26,7 +26,7 @@ PYTHON_ROW = re.compile(r"""\badd\((?:"-.", )?"--([a-z][a-z-]*)\"""")
 CLUSTER = "fi_utils/cluster/program/__main__.py"
 COMMANDS = {command: ["fi_utils/%s/command.c" % command]
             for command in ("nics", "check", "plan", "topo", "serve", "watch", "config",
-                            "enable")}
+                            "enable", "neighbours")}
 # One file has both tables; `fi_mesh disable` has no option of its own.
 COMMANDS["disable"] = COMMANDS["enable"]
 COMMANDS["check"].append("fi_utils/peer/command.c")

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* judge.c - what is wrong with a link, from what both of its ends say. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/version.h"
+#include "nic/nic_select.h"
+
+#include "neighbours/judge.h"
+
+/* One neighbour on one of our NICs. */
+struct judged {
+	const struct mesh_neighbour *ours;
+	const struct mesh_heard *heard;
+	struct check_result *result;
+};
+
+static bool is_own(const struct mesh_asking *asking, const struct mesh_heard *heard)
+{
+	return !heard->error && heard->about.node_id == asking->self->node_id;
+}
+
+/* ---- one neighbour ------------------------------------------------------------------------- */
+
+/* Returns false if nothing else of this neighbour can be judged. */
+static bool version_judge(const struct judged *judged)
+{
+	const struct mesh_neighbour *theirs = &judged->heard->about;
+
+	if (!judged->heard->error && theirs->protocol == MESH_PROTOCOL_VERSION)
+		return true;
+	if (judged->heard->error)
+		check_say(judged->result, CHECK_FAIL,
+			  "node %s at %s has nccl-net-mesh %s, whose answers this one (%s) cannot "
+			  "read",
+			  theirs->node, judged->ours->netdev, theirs->product, mesh_version());
+	else
+		check_say(judged->result, CHECK_FAIL,
+			  "node %s at %s has nccl-net-mesh %s with protocol %u, this node %s with "
+			  "protocol %d",
+			  theirs->node, judged->ours->netdev, theirs->product, theirs->protocol,
+			  mesh_version(), MESH_PROTOCOL_VERSION);
+	check_fix(judged->result, "install the same version on all nodes");
+	return !judged->heard->error;
+}
+
+static void mtu_judge(const struct judged *judged)
+{
+	const struct mesh_neighbour *ours = judged->ours, *theirs = &judged->heard->about;
+	bool here = ours->mtu < theirs->mtu;
+
+	if (ours->mtu == theirs->mtu || !ours->mtu || !theirs->mtu)
+		return;
+	check_say(judged->result, CHECK_WARN, "the MTU of %s is %u, that of %s on node %s %u",
+		  ours->netdev, ours->mtu, theirs->netdev, theirs->node, theirs->mtu);
+	if (here)
+		check_fix(judged->result, "ip link set %s mtu %u", ours->netdev, theirs->mtu);
+	else
+		check_fix(judged->result, "on node %s: ip link set %s mtu %u", theirs->node,
+			  theirs->netdev, ours->mtu);
+}
+
+static void speed_judge(const struct judged *judged)
+{
+	const struct mesh_neighbour *ours = judged->ours, *theirs = &judged->heard->about;
+	char here[MESH_NIC_SPEED_TEXT_MAX], there[MESH_NIC_SPEED_TEXT_MAX];
+
+	if (ours->speed_mbps == theirs->speed_mbps || !ours->speed_mbps || !theirs->speed_mbps)
+		return;
+	check_say(judged->result, CHECK_WARN,
+		  "%s has %s, %s on node %s %s: the link carries the lower one", ours->netdev,
+		  mesh_nic_speed_text((int)ours->speed_mbps, here), theirs->netdev, theirs->node,
+		  mesh_nic_speed_text((int)theirs->speed_mbps, there));
+}
+
+/* The first address of each is the one that its endpoint is bound to. */
+static void subnet_judge(const struct judged *judged)
+{
+	const struct mesh_neighbour *ours = judged->ours, *theirs = &judged->heard->about;
+	char here[MESH_ADDR_TEXT_MAX], there[MESH_ADDR_TEXT_MAX];
+	struct mesh_addr local, remote;
+
+	if (!ours->num_addrs || !theirs->num_addrs)
+		return;
+	mesh_neighbour_addr_get(&ours->addrs[0], &local);
+	mesh_neighbour_addr_get(&theirs->addrs[0], &remote);
+	if (mesh_addr_same_subnet(&local, &remote))
+		return;
+	check_say(judged->result, CHECK_FAIL,
+		  "%s and %s of node %s are on one link, but %s and %s have no subnet in common",
+		  ours->netdev, theirs->netdev, theirs->node, mesh_addr_text_prefix(&local, here),
+		  mesh_addr_text_prefix(&remote, there));
+	check_fix(judged->result,
+		  "give both NICs addresses of one subnet; if the addresses are right, the cable "
+		  "is in the wrong port");
+}
+
+static void provider_judge(const struct judged *judged)
+{
+	const struct mesh_neighbour *ours = judged->ours, *theirs = &judged->heard->about;
+
+	if (!ours->providers || !theirs->providers || ours->providers & theirs->providers)
+		return;
+	check_say(judged->result, CHECK_FAIL,
+		  "%s and %s of node %s have no libfabric provider in common", ours->netdev,
+		  theirs->netdev, theirs->node);
+	check_fix(judged->result, "set NCCL_MESH_PROVIDER to the same on all nodes; `fi_mesh nics` "
+				  "says why a NIC has no better provider");
+}
+
+static void neighbour_judge(const struct judged *judged)
+{
+	const struct mesh_neighbour *theirs = &judged->heard->about;
+
+	if (!version_judge(judged))
+		return;
+	check_say(judged->result, CHECK_PASS, "%s leads to %s of node %s", judged->ours->netdev,
+		  theirs->netdev, theirs->node);
+	provider_judge(judged);
+	subnet_judge(judged);
+	mtu_judge(judged);
+	speed_judge(judged);
+}
+
+/* ---- the NIC ------------------------------------------------------------------------------- */
+
+static void silence_judge(const struct mesh_asked *asked, const char *netdev,
+			  struct check_result *result)
+{
+	if (asked->error == -EADDRNOTAVAIL) {
+		check_say(result, CHECK_FAIL,
+			  "%s cannot ask: it has neither an IPv6 link-local nor an IPv4 address",
+			  netdev);
+		check_fix(result,
+			  "give it an address, or allow IPv6 (sysctl "
+			  "net.ipv6.conf.%s.disable_ipv6=0)",
+			  netdev);
+	} else if (asked->error) {
+		check_say(result, CHECK_FAIL, "%s cannot ask: %s", netdev, strerror(-asked->error));
+	} else {
+		check_say(result, CHECK_WARN, "no node answers on %s", netdev);
+		check_fix(result,
+			  "run `fi_mesh serve` (or a job) on the node at its other end, and let "
+			  "its firewall pass UDP port %d on the mesh interfaces",
+			  MESH_NEIGHBOUR_PORT);
+	}
+}
+
+/* The other NICs of this node that are heard here. Returns true if no other node is. */
+static bool own_judge(const struct mesh_asking *asking, int index, struct check_result *result)
+{
+	const struct mesh_asked *asked = &asking->asked[index];
+	const struct mesh_heard *own = NULL;
+	int i, others = 0;
+
+	for (i = 0; i < asked->num_heard; i++) {
+		if (is_own(asking, asked->heard[i]))
+			own = asked->heard[i];
+		else
+			others++;
+	}
+	if (!own)
+		return false;
+	if (others) {
+		check_say(result, CHECK_PASS, "%s and %s of this node are on one wire",
+			  asking->links[index].about.netdev, own->about.netdev);
+		return false;
+	}
+	check_say(result, CHECK_FAIL, "both ends of this cable are on this node: %s and %s",
+		  asking->links[index].about.netdev, own->about.netdev);
+	check_fix(result, "move one end to another node");
+	return true;
+}
+
+static int times_heard(const struct mesh_asked *asked, const struct mesh_neighbour *about)
+{
+	int i, times = 0;
+
+	for (i = 0; i < asked->num_heard; i++) {
+		if (!asked->heard[i]->error && asked->heard[i]->about.node_id == about->node_id &&
+		    !strcmp(asked->heard[i]->about.netdev, about->netdev))
+			times++;
+	}
+	return times;
+}
+
+/* The only NIC of another node that is heard here, or NULL. */
+static const struct mesh_neighbour *only_neighbour(const struct mesh_asking *asking, int index)
+{
+	const struct mesh_asked *asked = &asking->asked[index];
+	const struct mesh_heard *only = NULL;
+	int i;
+
+	for (i = 0; i < asked->num_heard; i++) {
+		if (is_own(asking, asked->heard[i]))
+			continue;
+		if (only || asked->heard[i]->error)
+			return NULL;
+		only = asked->heard[i];
+	}
+	return only ? &only->about : NULL;
+}
+
+/* Two of our NICs that hear one and the same NIC, and no other: a bridge, or a switch. */
+static void shared_judge(const struct mesh_asking *asking, int index, struct check_result *result)
+{
+	const struct mesh_neighbour *about = only_neighbour(asking, index);
+	int i;
+
+	if (!about)
+		return;
+	for (i = 0; i < asking->num_links; i++) {
+		if (i == index || !times_heard(&asking->asked[i], about))
+			continue;
+		check_say(result, CHECK_WARN,
+			  "%s and %s lead to one NIC, %s of node %s: two cables in one bridge, or "
+			  "both NICs on one switch",
+			  asking->links[index].about.netdev, asking->links[i].about.netdev,
+			  about->netdev, about->node);
+		check_fix(result,
+			  "on node %s: take the ports out of the bridge, so that each cable has a "
+			  "NIC and a subnet of its own",
+			  about->node);
+		return;
+	}
+}
+
+void neighbours_judge(const struct mesh_asking *asking, int index, struct check_result *result)
+{
+	const struct mesh_asked *asked = &asking->asked[index];
+	int i;
+
+	if (!asked->num_heard) {
+		silence_judge(asked, asking->links[index].about.netdev, result);
+		return;
+	}
+	if (own_judge(asking, index, result))
+		return;
+	for (i = 0; i < asked->num_heard; i++) {
+		struct judged judged = {&asking->links[index].about, asked->heard[i], result};
+
+		if (!is_own(asking, asked->heard[i]))
+			neighbour_judge(&judged);
+	}
+	shared_judge(asking, index, result);
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* show.c - the neighbours and the findings about the links, as text or JSON. */
+#include <stdio.h>
+#include <string.h>
+
+#include "nic/nic_select.h"
+#include "nic/provider_id.h"
+
+#include "common/json.h"
+#include "common/report.h"
+#include "common/table.h"
+#include "neighbours/show.h"
+
+#define COLUMNS 7
+#define RUNS_TEXT_MAX 48
+
+static const char *const role_names[] = {
+	[MESH_NEIGHBOUR_RANK] = "rank",
+	[MESH_NEIGHBOUR_SERVICE] = "service",
+};
+
+/* Foreign bytes: a role of a later version has no name. */
+static const char *role_text(uint8_t role)
+{
+	if (role < sizeof(role_names) / sizeof(role_names[0]) && role_names[role])
+		return role_names[role];
+	return "other";
+}
+
+/* ---- text ---------------------------------------------------------------------------------- */
+
+static const char *runs_text(const struct mesh_neighbour *about, char *text)
+{
+	int i, services = 0, ranks;
+
+	for (i = 0; i < about->num_processes; i++)
+		services += about->processes[i].role == MESH_NEIGHBOUR_SERVICE;
+	ranks = about->total_processes - services;
+	if (!ranks)
+		return services ? "fi_mesh serve" : "nothing";
+	snprintf(text, RUNS_TEXT_MAX, "%d process%s%s", ranks, ranks == 1 ? "" : "es",
+		 services ? " and fi_mesh serve" : "");
+	return text;
+}
+
+static const char *address_text(const struct mesh_neighbour *about, char *text)
+{
+	struct mesh_addr addr;
+
+	if (!about->num_addrs)
+		return "-";
+	mesh_neighbour_addr_get(&about->addrs[0], &addr);
+	return mesh_addr_text_prefix(&addr, text);
+}
+
+static void row_add(struct output_table *rows, const char *netdev, const struct mesh_heard *heard)
+{
+	const struct mesh_neighbour *about = &heard->about;
+	char address[MESH_ADDR_TEXT_MAX], speed[MESH_NIC_SPEED_TEXT_MAX], runs[RUNS_TEXT_MAX];
+
+	output_table_cell(rows, OUTPUT_STRONG, "%s", netdev);
+	output_table_cell(rows, OUTPUT_PLAIN, "%s", about->node);
+	output_table_cell(rows, OUTPUT_PLAIN, "%s", heard->error ? "-" : about->netdev);
+	output_table_cell(rows, OUTPUT_PLAIN, "%s",
+			  heard->error ? "-" : address_text(about, address));
+	output_table_cell(rows, OUTPUT_PLAIN, "%s",
+			  heard->error ? "-" : mesh_nic_speed_text((int)about->speed_mbps, speed));
+	if (heard->error)
+		output_table_cell(rows, OUTPUT_PLAIN, "-");
+	else
+		output_table_cell(rows, OUTPUT_PLAIN, "%u", about->mtu);
+	output_table_cell(rows, OUTPUT_PLAIN, "%s",
+			  heard->error ? "another version" : runs_text(about, runs));
+}
+
+static void silent_row_add(struct output_table *rows, const char *netdev)
+{
+	int i;
+
+	output_table_cell(rows, OUTPUT_STRONG, "%s", netdev);
+	output_table_cell(rows, OUTPUT_NOTICE, "no answer");
+	for (i = 2; i < COLUMNS; i++)
+		output_table_cell(rows, OUTPUT_PLAIN, "-");
+}
+
+void neighbours_print(FILE *file, const struct mesh_asking *asking,
+		      const struct check_result *results)
+{
+	static const char *const titles[COLUMNS] = {"NIC",   "node", "its NIC", "address",
+						    "speed", "MTU",  "runs"};
+	struct output_table *rows = output_table_new(COLUMNS);
+	bool wrong = false;
+	int i, k;
+
+	output_table_titles(rows, titles);
+	for (i = 0; i < asking->num_links; i++) {
+		const struct mesh_asked *asked = &asking->asked[i];
+
+		for (k = 0; k < asked->num_heard; k++)
+			row_add(rows, asking->links[i].about.netdev, asked->heard[k]);
+		if (!asked->num_heard)
+			silent_row_add(rows, asking->links[i].about.netdev);
+		wrong |= check_verdict_of(&results[i]) != CHECK_PASS;
+	}
+	output_table_print(rows, file, 0);
+	output_table_free(rows);
+	if (wrong)
+		fprintf(file, "\n");
+	for (i = 0; i < asking->num_links; i++)
+		check_print(file, asking->links[i].about.netdev, &results[i], true);
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------- */
+
+static json_t *addresses_json(const struct mesh_neighbour *about)
+{
+	json_t *list = json_array();
+	struct mesh_addr addr;
+	int i;
+
+	for (i = 0; i < about->num_addrs; i++) {
+		mesh_neighbour_addr_get(&about->addrs[i], &addr);
+		list = output_json_append(list, output_json_addr(&addr));
+	}
+	return list;
+}
+
+static json_t *providers_json(const struct mesh_neighbour *about)
+{
+	json_t *list = json_array();
+	int id;
+
+	for (id = MESH_PROVIDER_NONE + 1; id <= MESH_PROVIDER_ID_MAX; id++) {
+		if (about->providers & 1u << id)
+			list = output_json_append(list, json_string(mesh_provider_id_text(
+								(enum mesh_provider_id)id)));
+	}
+	return list;
+}
+
+static json_t *processes_json(const struct mesh_neighbour *about)
+{
+	const struct mesh_neighbour_process *process;
+	json_t *list = json_array();
+	int i;
+
+	for (i = 0; i < about->num_processes; i++) {
+		process = &about->processes[i];
+		list = output_json_append(
+			list,
+			json_pack("{s:s, s:o, s:o, s:i, s:i}", "role", role_text(process->role),
+				  "process_id", output_json_hex(process->process_id), "job",
+				  process->job ? output_json_hex(process->job) : json_null(),
+				  "control_port", process->control_port, "protocol",
+				  process->protocol));
+	}
+	return list;
+}
+
+/* Of another version only the names are known. */
+static json_t *neighbour_json(const struct mesh_heard *heard)
+{
+	const struct mesh_neighbour *about = &heard->about;
+
+	return json_pack("{s:o, s:o, s:o, s:b, s:o, s:o, s:i, s:o, s:o, s:o, s:I, s:I, s:o, s:i}",
+			 "node", output_json_text(about->node), "node_id",
+			 heard->error ? json_null() : output_json_hex(about->node_id), "version",
+			 output_json_text(about->product), "readable", !heard->error, "netdev",
+			 output_json_text(about->netdev), "site", output_json_text(about->site),
+			 "protocol", about->protocol, "from", output_json_addr(&heard->from),
+			 "addresses", addresses_json(about), "providers", providers_json(about),
+			 "mtu", (json_int_t)about->mtu, "speed_mbps", (json_int_t)about->speed_mbps,
+			 "processes", processes_json(about), "total_processes",
+			 about->total_processes);
+}
+
+static json_t *nic_json(const struct mesh_asking *asking, int index,
+			const struct check_result *result)
+{
+	const struct mesh_neighbour *about = &asking->links[index].about;
+	const struct mesh_asked *asked = &asking->asked[index];
+	json_t *nic = check_json("link", about->netdev, result), *list = json_array(), *more;
+	int i;
+
+	for (i = 0; i < asked->num_heard; i++)
+		list = output_json_append(list, neighbour_json(asked->heard[i]));
+	more = json_pack("{s:o, s:o, s:o, s:I, s:I, s:o}", "netdev",
+			 output_json_text(about->netdev), "addresses", addresses_json(about),
+			 "providers", providers_json(about), "mtu", (json_int_t)about->mtu,
+			 "speed_mbps", (json_int_t)about->speed_mbps, "neighbours", list);
+	if (!nic || !more || json_object_update(nic, more)) {
+		json_decref(nic);
+		nic = NULL;
+	}
+	json_decref(more);
+	return nic;
+}
+
+int neighbours_print_json(const char *who, FILE *file, const struct mesh_asking *asking,
+			  const struct check_result *results)
+{
+	struct check_totals totals = {{0}};
+	json_t *list = json_array(), *root, *more;
+	int i;
+
+	for (i = 0; i < asking->num_links; i++) {
+		totals.counts[check_verdict_of(&results[i])]++;
+		list = output_json_append(list, nic_json(asking, i, &results[i]));
+	}
+	root = check_totals_json(&totals, "nics", list);
+	more = json_pack("{s:o, s:o}", "node", output_json_text(asking->self->node), "node_id",
+			 output_json_hex(asking->self->node_id));
+	if (!root || !more || json_object_update(root, more)) {
+		json_decref(root);
+		root = NULL;
+	}
+	json_decref(more);
+	return output_json_print(who, file, root);
+}

@@ -1,0 +1,248 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_neighbours.sh - `fi_mesh neighbours` and what answers it: a mesh that is well, and what
+# people get wrong, each with the sentence that says so. An idle process sends nothing.
+# seconds: 45
+set -u
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=tests/functional/faults.sh
+. "$here/faults.sh"
+
+MESH=$MESH_BUILD/fi_mesh
+SERVED=()
+
+# serve NODE...: starts `fi_mesh serve` there and waits until it answers.
+serve() {
+	local node
+
+	for node in "$@"; do
+		mesh_spawn "$node" "$FAULTS/serve-$node" "$MESH" serve
+		SERVED+=("$MESH_SPAWNED")
+	done
+	for node in "$@"; do
+		wait_for "grep -q '^answering neighbours' $FAULTS/serve-$node" 60 ||
+			fail "$node does not serve: $(cat "$FAULTS/serve-$node")"
+	done
+}
+
+end_serving() {
+	local pid
+
+	for pid in "${SERVED[@]}"; do kill -INT "$pid" && wait "$pid"; done
+	SERVED=()
+}
+
+# ask NODE [ARGUMENT...]: its output is in $FAULTS/out, its status in $STATUS.
+ask() {
+	local node=$1
+
+	shift
+	on "$node" timeout 60 "$MESH" neighbours "$@" >"$FAULTS/out" 2>"$FAULTS/err"
+	STATUS=$?
+}
+
+# expect STATUS TEXT...: each stands in the output; blanks count as one.
+expect() {
+	local text
+
+	((STATUS == $1)) || fail "status $STATUS, not $1: $(cat "$FAULTS/out" "$FAULTS/err")"
+	shift
+	for text in "$@"; do
+		tr -s ' ' <"$FAULTS/out" | grep -qF -- "$text" ||
+			fail "no \"$text\" in: $(cat "$FAULTS/out" "$FAULTS/err")"
+	done
+}
+
+# settled NODE PATTERN: asks until the output has it; a node learns of a change a moment later.
+settled() {
+	wait_for "ask $1; grep -qE '$2' $FAULTS/out" 30 ||
+		fail "no '$2' in: $(cat "$FAULTS/out" "$FAULTS/err")"
+}
+
+all_is_well() {
+	ask a
+	expect 0 "ab b ba 10.77.1.2/24 10 Gb/s 1500 fi_mesh serve" \
+		"ac c ca 10.77.3.1/24 10 Gb/s 1500 fi_mesh serve"
+	! grep -qE '^(pass|warn|fail|unknown)' "$FAULTS/out" || fail "$(cat "$FAULTS/out")"
+	ask a --json
+	expect 0
+	python3 - "$FAULTS/out" <<-'PY' || fail "not as documented: $(cat "$FAULTS/out")"
+		import json, sys
+		root = json.load(open(sys.argv[1]))
+		assert root["node"] == "a" and root["pass"] == 2
+		assert root["fail"] == root["warn"] == 0
+		ab, ac = root["nics"]
+		assert ab["netdev"] == "ab" and ab["verdict"] == "pass" and ab["mtu"] == 1500
+		(b,) = ab["neighbours"]
+		assert b["node"] == "b" and b["netdev"] == "ba" and b["readable"]
+		assert b["addresses"][0] == "10.77.1.2/24" and b["providers"] == ["tcp"]
+		assert b["mtu"] == 1500 and b["speed_mbps"] == 10000 and b["total_processes"] == 1
+		assert b["processes"][0]["role"] == "service" and b["from"].startswith("fe80:")
+		assert b["node_id"] != root["node_id"] == root["node_id"].lower()
+		assert ac["neighbours"][0]["node"] == "c"
+	PY
+}
+
+differences() {
+	ip -n "$(mesh_ns b)" link set ba mtu 1400
+	settled a 'ba.* 1400 '
+	expect 1 "the MTU of ab is 1500, that of ba on node b 1400" \
+		"do: on node b: ip link set ba mtu 1500"
+	ip -n "$(mesh_ns b)" link set ba mtu 1500
+	settled a 'ba.* 1500 '
+	ip -n "$(mesh_ns b)" address flush dev ba scope global
+	mesh_addresses b ba 10.99.1.2/24
+	settled a '10\.99\.1\.2.*fi_mesh serve'
+	expect 1 "ab and ba of node b are on one link, but 10.77.1.1/24 and 10.99.1.2/24 have no" \
+		"the cable is in the wrong port"
+	ip -n "$(mesh_ns b)" address flush dev ba scope global
+	mesh_addresses b ba 10.77.1.2/24,fd77:1::2/64
+	settled a '10\.77\.1\.2.*fi_mesh serve'
+	expect 0
+}
+
+silence() {
+	end_serving
+	serve c
+	ask a
+	expect 1 "ab no answer" "no node answers on ab" "do: run \`fi_mesh serve\` (or a job) on" \
+		"let its firewall pass UDP port 18621"
+	serve b
+	if on b nft "add table inet block; add chain inet block input { type filter hook input \
+		priority 0 ; } ; add rule inet block input udp dport 18621 drop" 2>/dev/null; then
+		ask a
+		expect 1 "no node answers on ab"
+		on b nft flush ruleset
+	else
+		note "nft does not work here: a firewall is not tested"
+	fi
+	ask a
+	expect 0 "ab b ba"
+	# The setting turns it off.
+	end_serving
+	mesh_spawn b "$FAULTS/off" env NCCL_MESH_NEIGHBOURS=off "$MESH" serve
+	SERVED+=("$MESH_SPAWNED")
+	wait_for "grep -q 'listening on 10.77.1.2' $FAULTS/off" 60 || fail "b does not serve"
+	! grep -q 'answering neighbours' "$FAULTS/off" || fail "it answers though it is off"
+	ask a
+	expect 1 "no node answers on ab"
+	end_serving
+}
+
+# A cable whose both ends are on node x; two cables in one bridge of node y; one wire.
+strange_cables() {
+	mesh_node x y
+	mesh_link x loop0 10.77.21.1/24 x loop1 10.77.21.2/24
+	mesh_link x xy0 10.77.22.1/24 y yx0 -
+	mesh_link x xy1 10.77.23.1/24 y yx1 -
+	mesh_bridge "$(mesh_ns y)" br0
+	ip -n "$(mesh_ns y)" link set yx0 master br0
+	ip -n "$(mesh_ns y)" link set yx1 master br0
+	mesh_addresses y br0 10.77.22.2/24
+	mesh_spawn y "$FAULTS/serve-y" env NCCL_MESH_NICS==br0 "$MESH" serve
+	SERVED+=("$MESH_SPAWNED")
+	wait_for "grep -q '^answering neighbours' $FAULTS/serve-y" 60 || fail "y does not serve"
+	serve x
+	ask x
+	expect 1 "both ends of this cable are on this node: loop0 and loop1" \
+		"both ends of this cable are on this node: loop1 and loop0"
+	settled x 'lead to one NIC'
+	expect 1 "br0 of node y: two cables in one bridge, or both NICs on one switch"
+	end_serving
+}
+
+# Without IPv6 the questions go by IPv4, also where the subnets differ.
+ipv4_only() {
+	local node
+
+	mesh_node p q
+	for node in p q; do
+		on "$node" sysctl -qw net.ipv6.conf.all.disable_ipv6=1 \
+			net.ipv6.conf.default.disable_ipv6=1
+	done
+	mesh_link p pq 10.77.31.1/24 q qp 10.77.31.2/24
+	serve q
+	ask p
+	expect 0 "pq q qp 10.77.31.2/24"
+	ip -n "$(mesh_ns q)" address flush dev qp
+	mesh_addresses q qp 10.77.32.2/24
+	settled p '10\.77\.32\.2'
+	expect 1 "10.77.31.1/24 and 10.77.32.2/24 have no subnet in common"
+	end_serving
+}
+
+# sent NODE: UDP datagrams and ICMPv6 messages that the node has sent.
+# shellcheck disable=SC2016 # expanded by awk
+sent() {
+	on "$1" awk '$1 == "Udp6OutDatagrams" || $1 == "Icmp6OutMsgs" { n += $2 }
+		/^Udp:/ && $2 != "InDatagrams" { n += $5 } END { print n + 0 }' \
+		/proc/net/snmp6 /proc/net/snmp
+}
+
+# switches PID: how often the plugin's own thread has gone to sleep.
+switches() {
+	awk 'FNR == 1 { own = $2 == "nccl-net-mesh" } own && /^voluntary/ { n += $2; seen++ }
+		END { print seen == 1 ? n : "no such thread" }' "/proc/$1"/task/*/status
+}
+
+# A job answers as serve does, and once it is idle, it sends and does nothing.
+ranks() {
+	local before sent before_sent pid wakes
+
+	play a first <<-END
+		init 0
+		listen 0 $FAULTS/handle
+		accept 0 0
+		touch $FAULTS/idle
+		await $FAULTS/go
+		close 0
+		close-listen 0
+		finalize 0
+	END
+	play b second <<-END
+		init 0
+		await $FAULTS/handle
+		connect 0 $FAULTS/handle
+		await $FAULTS/go
+		close 0
+		finalize 0
+	END
+	wait_for "[[ -e $FAULTS/idle ]]" 60 || fail "the ranks do not connect"
+	serve b
+	settled a '1 process and fi_mesh serve'
+	ask a --json
+	python3 - "$FAULTS/out" <<-'PY' || fail "$(cat "$FAULTS/out")"
+		import json, sys
+		(b,) = json.load(open(sys.argv[1]))["nics"][0]["neighbours"]
+		(rank,) = [p for p in b["processes"] if p["role"] == "rank"]
+		assert rank["control_port"] > 0 and b["total_processes"] == 2
+	PY
+	# serve ends, and so may the speaker: the rank answers alone.
+	end_serving
+	settled a 'ba.* 1 process$'
+	pid=$(mesh_namespace_pids "$(mesh_ns b)" | head -1)
+	read -rt 3 -u "$MESH_NEVER" || true # the engine goes to sleep a second after its last work
+	before=$(switches "$pid") before_sent=$(sent b)
+	read -rt 10 -u "$MESH_NEVER" || true
+	sent=$(($(sent b) - before_sent))
+	wakes=$(($(switches "$pid") - before))
+	note "idle for 10 s: $sent datagrams, $wakes wakes"
+	((sent == 0)) || fail "an idle rank has sent $sent datagrams"
+	((wakes == 0)) || fail "the plugin's thread has woken $wakes times"
+	touch "$FAULTS/go"
+	ended first
+	ended second
+}
+
+faults_init
+mesh_up triangle
+serve b c
+all_is_well
+note "all is well"
+differences
+silence
+note "differences and silence"
+strange_cables
+ipv4_only
+note "strange cables, IPv4"
+ranks
