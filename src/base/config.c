@@ -64,8 +64,12 @@ const struct mesh_setting mesh_settings[] = {
 	       "node may wait for one segment."),
 	NUMBER("NCCL_MESH_RECOVERY", MESH_SETTING_SWITCH, recovery, "on", 0, 1,
 	       "With 'on', a connection that has several paths goes on over the others when one of "
-	       "them is lost (provider tcp only). With 'off', it fails. Must be the same on all "
-	       "nodes."),
+	       "them is lost, uses it again when it is back, and waits if all are lost (provider "
+	       "tcp only). With 'off', it fails. Must be the same on all nodes."),
+	NUMBER("NCCL_MESH_RECOVERY_TIMEOUT", MESH_SETTING_SECONDS, recovery_timeout_s, "30", 1,
+	       86400,
+	       "How long a connection whose paths are all lost waits for one of them to come back, "
+	       "counted from the peer's last answer. Then it fails."),
 	NUMBER("NCCL_MESH_NEIGHBOURS", MESH_SETTING_SWITCH, neighbours, "on", 0, 1,
 	       "With 'on', a process asks on each mesh NIC which node is at the other end, and "
 	       "answers such questions, when it starts and when a link changes (UDP port 18621). "

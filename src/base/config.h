@@ -25,6 +25,7 @@ struct mesh_config {
 	uint64_t max_paths;		      /* NCCL_MESH_MAX_PATHS */
 	uint64_t segment_bytes;		      /* NCCL_MESH_SEGMENT_SIZE */
 	uint64_t recovery;		      /* NCCL_MESH_RECOVERY: 1 or 0 */
+	uint64_t recovery_timeout_s;	      /* NCCL_MESH_RECOVERY_TIMEOUT */
 	uint64_t neighbours;		      /* NCCL_MESH_NEIGHBOURS: 1 or 0 */
 	char stats_dir[MESH_CONFIG_TEXT_MAX]; /* NCCL_MESH_STATS_DIR */
 	char tuner[MESH_CONFIG_TEXT_MAX];     /* NCCL_MESH_TUNER */

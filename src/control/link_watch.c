@@ -53,6 +53,7 @@ void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusa
 {
 	struct mesh_link *link = peer->link;
 	struct mesh_peer *first = peer, *next;
+	uint64_t heard_ms = mesh_clock_ms();
 
 	mesh_process_assert_locked(peer->process);
 	if (!link) {
@@ -61,11 +62,14 @@ void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusa
 	}
 	if (refusal)
 		others_notify(peer, refusal);
+	if (refusal == MESH_REFUSAL_NO_ANSWER && link->liveness.heard_ms)
+		heard_ms = link->liveness.heard_ms;
 	for (peer = LIST_FIRST(&link->peers); peer; peer = next) {
 		next = LIST_NEXT(peer, link_entry); /* the last one to leave frees the link */
 		/* Never without a word: that would mean that this process has ended. */
 		refusal_send(peer, refusal ? refusal : MESH_REFUSAL_BROKEN, 0);
 		mesh_peer_lose(peer, reason);
+		peer->heard_ms = heard_ms;
 		peer->lost_ms = 0; /* nothing is in flight: its comms need not wait */
 	}
 	/* Now: a frame that comes next, over another link, relies on it. */

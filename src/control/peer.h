@@ -43,6 +43,8 @@ struct mesh_peer_user_ops {
 	bool (*resumes)(struct mesh_peer_user *user);
 	/* The peer is lost, and what it sent has arrived. domain->lock is held as well. */
 	void (*lost)(struct mesh_peer_user *user);
+	/* True if it resumes, and waits for this peer's link, because nothing else leads there. */
+	bool (*waits)(struct mesh_peer_user *user);
 	/* Of a lost peer: true if nothing that we sent there is in flight any more. */
 	bool (*is_quiet)(struct mesh_peer_user *user);
 	/* Of a lost peer: true if something of it may still arrive. */
@@ -122,6 +124,7 @@ struct mesh_peer {
 	/* Where it is. The ports are 0 until known. */
 	struct mesh_endpoint_addr address;
 	uint16_t control_port;
+	uint16_t listens_at; /* its control port, from its HELLO */
 	/* What our next HELLO names to its listener, and the cookie that our last one had. */
 	uint64_t cookie;
 	uint32_t listen_id;
@@ -148,6 +151,7 @@ struct mesh_peer {
 	uint64_t state_ms MESH_GUARDED_BY(process);   /* when it entered its state */
 	bool stuck_warned;			    /* a WARN reported that it lacks a descriptor */
 	uint64_t lost_ms MESH_GUARDED_BY(process);  /* LOST: since when */
+	uint64_t heard_ms MESH_GUARDED_BY(process); /* LOST: when its link last answered */
 	uint64_t retry_ms MESH_GUARDED_BY(process); /* RETRY: when */
 	uint64_t first_refused_ms
 		MESH_GUARDED_BY(process); /* since when each attempt was refused; 0 if not */

@@ -84,6 +84,21 @@ static bool loss_passes(const struct mesh_peer *peer, char *more)
 						      mesh_clock_ms(), more);
 }
 
+/* What happens to the messages between the two now. */
+MESH_HOLDS(process)
+static const char *remedy_text(const struct mesh_peer *peer)
+{
+	struct mesh_peer_user *user;
+
+	if (!mesh_peer_is_resumed(peer))
+		return "";
+	LIST_FOREACH(user, &peer->user_list, entry) {
+		if (user->ops->waits(user))
+			return "; its messages wait for a path (NCCL_MESH_RECOVERY_TIMEOUT)";
+	}
+	return "; its messages go over the other paths now";
+}
+
 /*
  * Logs the end of @peer with its reason: one WARN if users expect more from it, however many comms
  * it has; otherwise INFO, because the connect itself reports how an attempt ended.
@@ -99,10 +114,7 @@ static void loss_log(struct mesh_peer *peer)
 		return;
 	if (peer->warned)
 		mesh_warn("lost %s, reached from %s (%s): %s%s%s", mesh_peer_text(peer, text),
-			  peer->domain->nic->netdev, local, peer->reason,
-			  mesh_peer_is_resumed(peer) ? "; its messages go over the other paths now"
-						     : "",
-			  more);
+			  peer->domain->nic->netdev, local, peer->reason, remedy_text(peer), more);
 	else
 		mesh_info("the connection with %s on %s ended: %s%s", mesh_peer_text(peer, text),
 			  peer->domain->nic->netdev, peer->reason, more);
@@ -182,10 +194,55 @@ void mesh_peer_fence(struct mesh_peer *peer)
 	}
 }
 
-void mesh_peer_bury(struct mesh_peer *peer)
+MESH_HOLDS(process)
+static void users_notify(struct mesh_peer *peer)
 {
 	struct mesh_peer_user *user;
 
+	mesh_domain_lock(peer->domain);
+	LIST_FOREACH(user, &peer->user_list, entry)
+		user->ops->lost(user);
+	if (peer->remote)
+		mesh_remote_lose(peer->domain, peer->remote);
+	mesh_domain_unlock(peer->domain);
+}
+
+/* True if a user of the lost peer waits for its link. */
+MESH_HOLDS(process)
+static bool is_waited_for(const struct mesh_peer *peer)
+{
+	struct mesh_peer_user *user;
+
+	LIST_FOREACH(user, &peer->user_list, entry) {
+		if (user->ops->waits(user))
+			return true;
+	}
+	return false;
+}
+
+void mesh_peer_process_ended(struct mesh_peer *peer, const char *why)
+{
+	struct mesh_peer *other = NULL;
+	char text[MESH_PEER_TEXT_MAX];
+	bool waited = false;
+
+	mesh_process_assert_locked(peer->process);
+	while ((other = mesh_peer_of_process(peer, other)))
+		waited |= other->state == MESH_PEER_LOST && is_waited_for(other);
+	if (waited)
+		mesh_warn("%s does not come back: %s", mesh_peer_text(peer, text), why);
+	while ((other = mesh_peer_of_process(peer, other)))
+		other->over = true;
+	while ((other = mesh_peer_of_process(peer, other))) {
+		if (other->state == MESH_PEER_LOST && other->buried)
+			users_notify(other);
+		else if (other == peer || other->state == MESH_PEER_UP)
+			mesh_peer_lose(other, why);
+	}
+}
+
+void mesh_peer_bury(struct mesh_peer *peer)
+{
 	mesh_process_assert_locked(peer->process);
 	if (peer->buried)
 		return;
@@ -197,12 +254,7 @@ void mesh_peer_bury(struct mesh_peer *peer)
 		mesh_peer_greeting_drop(peer);
 		mesh_peer_fence(peer);
 	}
-	mesh_domain_lock(peer->domain);
-	LIST_FOREACH(user, &peer->user_list, entry)
-		user->ops->lost(user);
-	if (peer->remote)
-		mesh_remote_lose(peer->domain, peer->remote);
-	mesh_domain_unlock(peer->domain);
+	users_notify(peer);
 }
 
 void mesh_peer_retry(struct mesh_peer *peer, const char *reason)

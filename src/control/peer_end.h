@@ -13,6 +13,14 @@
 MESH_HOLDS(process)
 void mesh_peer_lose(struct mesh_peer *peer, const char *reason);
 
+/**
+ * The process of @peer has ended: none of its users goes on, also those that wait for a lost link.
+ *
+ * @why: for a WARN, if some of them wait
+ */
+MESH_HOLDS(process)
+void mesh_peer_process_ended(struct mesh_peer *peer, const char *why);
+
 /** True if a user goes on when this peer is lost. process->lock held. */
 MESH_HOLDS(process)
 bool mesh_peer_is_resumed(const struct mesh_peer *peer);

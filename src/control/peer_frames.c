@@ -127,6 +127,7 @@ static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *
 	}
 	peer->eager_limit = hello->eager_limit;
 	peer->speed_mbps = nic_speed(hello);
+	peer->listens_at = hello->control_port;
 	peer->remote_id = hello->peer_id;
 	peer->remote_token = hello->peer_token;
 	mesh_remote_close(peer->domain, peer->remote); /* of an earlier attempt */

@@ -102,20 +102,6 @@ static void connect_finish(struct mesh_peer *peer)
 	mesh_peer_hello_send(peer);
 }
 
-/* Only the end of a process, or of the plugin in it, closes a control connection without a word. */
-MESH_HOLDS(process)
-static void process_ended(struct mesh_peer *peer)
-{
-	struct mesh_peer *other = NULL;
-
-	while ((other = mesh_peer_of_process(peer, other)))
-		other->over = true;
-	while ((other = mesh_peer_of_process(peer, other))) {
-		if (other == peer || other->state == MESH_PEER_UP)
-			mesh_peer_lose(other, "its process ended, or closed the network plugin");
-	}
-}
-
 /*
  * The connection has ended: if the peer was not up, the attempt has failed; else the peer is lost.
  */
@@ -137,7 +123,8 @@ static void connection_ended(struct mesh_peer *peer, int error)
 		return;
 	}
 	if (!error) {
-		process_ended(peer);
+		/* Only the end of a process, or of the plugin in it, comes without a word. */
+		mesh_peer_process_ended(peer, "its process ended, or closed the network plugin");
 		return;
 	}
 	if (mesh_peer_is_resumed(peer)) {

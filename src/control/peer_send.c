@@ -81,6 +81,7 @@ void mesh_peer_hello_send(struct mesh_peer *peer)
 	hello->eager_limit = (uint32_t)process->config.eager_limit_bytes;
 	hello->mtu = (uint32_t)domain->nic->mtu;
 	hello->tuner = process->tuner_digest;
+	hello->control_port = process->control_port;
 	hello->num_nics = (uint8_t)mesh_process_offers(process, offers);
 	for (i = 0; i < hello->num_nics; i++)
 		mesh_wire_nic_encode(&offers[i], &hello->nics[i]);

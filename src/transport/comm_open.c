@@ -52,6 +52,12 @@ static void path_lost(struct mesh_peer_user *user)
 }
 
 MESH_HOLDS(process)
+static bool path_waits(struct mesh_peer_user *user)
+{
+	return mesh_path_is_waited_for(mesh_path_of_user(user));
+}
+
+MESH_HOLDS(process)
 static bool path_is_quiet(struct mesh_peer_user *user)
 {
 	return mesh_path_is_quiet(mesh_path_of_user(user));
@@ -74,6 +80,7 @@ static const struct mesh_peer_user_ops path_user_ops = {
 	.is_known = path_is_known,
 	.resumes = path_resumes,
 	.lost = path_lost,
+	.waits = path_waits,
 	.is_quiet = path_is_quiet,
 	.is_open = path_is_open,
 	.fenced = path_fenced,

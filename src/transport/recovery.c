@@ -29,20 +29,35 @@
 
 /* ---- losing a path ------------------------------------------------------------------------- */
 
-bool mesh_path_is_resumed(const struct mesh_path *path)
+/* True if the comm has another path over which it goes on now. */
+MESH_HOLDS(process)
+static bool another_lives(const struct mesh_path *path)
 {
 	const struct mesh_comm *comm = path->comm;
 	int i;
 
-	mesh_process_assert_locked(comm->process);
-	if (!comm->resumes || comm->num_paths < comm->wanted_paths)
-		return false;
 	for (i = 0; i < comm->num_paths; i++) {
 		if (&comm->paths[i] != path && comm->paths[i].known &&
 		    mesh_path_peer(&comm->paths[i])->state == MESH_PEER_UP)
 			return true;
 	}
 	return false;
+}
+
+bool mesh_path_is_resumed(const struct mesh_path *path)
+{
+	const struct mesh_comm *comm = path->comm;
+
+	mesh_process_assert_locked(comm->process);
+	if (!comm->resumes || comm->num_paths < comm->wanted_paths || mesh_path_peer(path)->over)
+		return false;
+	/* One that has failed, or is closed, waits for nothing. */
+	return another_lives(path) || (!comm->error && !comm->opener);
+}
+
+bool mesh_path_is_waited_for(const struct mesh_path *path)
+{
+	return mesh_path_is_resumed(path) && !another_lives(path);
 }
 
 void mesh_send_repeat(struct mesh_comm *comm)
@@ -74,6 +89,7 @@ static void comm_repeat(struct mesh_comm *comm)
 {
 	uint32_t i;
 
+	comm->stall.watching = false; /* whatever is late may have been lost with the path */
 	if (!comm->sending) {
 		mesh_receive_grants_resend(comm, comm->next_seq - 1);
 		return;
@@ -104,8 +120,7 @@ static void path_stop(struct mesh_path *path)
 	comm_repeat(comm);
 	mesh_comm_recover_soon(comm);
 	mesh_comm_unlock(comm);
-	if (comm->sending)
-		mesh_rejoin_want(path);
+	mesh_rejoin_want(path);
 }
 
 void mesh_path_lost(struct mesh_path *path)
@@ -194,7 +209,7 @@ static void comm_recover(struct mesh_comm *comm)
 		return;
 	mesh_comm_lock(comm);
 	suspect = suspect_find(comm);
-	if (!suspect && comm->sending && !comm->error)
+	if (!suspect && comm->sending && !comm->error && !mesh_comm_is_cut(comm))
 		num = doubts_collect(comm, seqs);
 	mesh_comm_unlock(comm);
 	if (suspect) {

@@ -14,13 +14,17 @@
 #include "control/peer.h"
 #include "transport/comm.h"
 
-/** True if the comm goes on over other paths when this one is lost. */
+/** True if the comm goes on when this path is lost: over other paths, or when one is back. */
 MESH_HOLDS(process)
 bool mesh_path_is_resumed(const struct mesh_path *path);
 
+/** True if it has no other path then, and waits. */
+MESH_HOLDS(process)
+bool mesh_path_is_waited_for(const struct mesh_path *path);
+
 /**
  * The path's peer is lost, and nothing that we post reaches it: the comm goes on over its other
- * paths, or ends if it cannot. domain->lock held as well.
+ * paths, waits for one, or ends if it cannot. domain->lock held as well.
  */
 MESH_HOLDS(process)
 void mesh_path_lost(struct mesh_path *path);

@@ -7,6 +7,7 @@
  * path, with a new id at each end. How both ends make sure that nothing of the path's earlier life
  * is on the way: control/link_settle.h.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,7 @@
 #include "control/peer_send.h"
 #include "control/process.h"
 #include "fabric/flow.h"
+#include "transport/comm_end.h"
 #include "transport/grants.h"
 #include "transport/path_find.h"
 #include "transport/path_state.h"
@@ -39,10 +41,12 @@
 #define FLAP_MAX_MS 10000
 /* An attempt in which HELLO and greeting take longer starts anew when the NIC has a carrier. */
 #define STUCK_MS 1000
+/* Where each attempt is refused for so long, the process has ended. */
+#define REFUSED_MS 200
 /* Until a link that holds counts as steady. */
 #define STEADY_MS 30000
 
-/* A link that a sending comm has lost; it is remembered until it has held for some time. */
+/* A link that a comm has lost; it is remembered until it has held for some time. */
 struct mesh_rejoin {
 	LIST_ENTRY(mesh_rejoin) entry; /* process->rejoins */
 	struct mesh_timer timer;
@@ -95,7 +99,7 @@ static struct mesh_rejoin *rejoin_make(const struct mesh_peer *peer)
 	rejoin->process = peer->process;
 	rejoin->domain = peer->domain;
 	rejoin->address = peer->address;
-	rejoin->control_port = peer->control_port;
+	rejoin->control_port = peer->incoming ? peer->listens_at : peer->control_port;
 	rejoin->process_id = peer->process_id;
 	LIST_INSERT_HEAD(&peer->process->rejoins, rejoin, entry);
 	return rejoin;
@@ -164,20 +168,24 @@ void mesh_rejoin_want(struct mesh_path *path)
 	if (!rejoin)
 		return; /* without memory for it the path stays down */
 	loss_note(rejoin, peer->state_ms);
-	mesh_engine_timer_set(&process->engine, &rejoin->timer, rejoin->not_before_ms);
+	mesh_engine_timer_set(&process->engine, &rejoin->timer,
+			      mesh_comm_is_cut(path->comm) ? 0 : rejoin->not_before_ms);
 }
 
 /* ---- attempts ------------------------------------------------------------------------------ */
 
-/* A path that is to join again: it is down, or JOIN is on its way. */
+/* True for one that is down, or on its way; at a receiving end only if the comm has no other. */
 MESH_HOLDS(process)
 static bool path_waits(const struct mesh_path *path)
 {
+	struct mesh_comm *comm = path->comm;
 	bool waits;
 
-	mesh_comm_lock(path->comm);
+	mesh_comm_lock(comm);
 	waits = path->state == MESH_PATH_DOWN || path->state == MESH_PATH_JOINING;
-	mesh_comm_unlock(path->comm);
+	if (!comm->sending)
+		waits = !comm->num_up && (waits || path->state == MESH_PATH_SUSPECT);
+	mesh_comm_unlock(comm);
 	return waits;
 }
 
@@ -194,7 +202,7 @@ static struct mesh_path *path_next(const struct mesh_rejoin *rejoin,
 		i = (int)(previous - comm->paths) + 1;
 	}
 	for (; comm; comm = LIST_NEXT(comm, entry), i = 0) {
-		if (!comm->sending || !comm->resumes || comm->error || comm->opener)
+		if (!comm->resumes || comm->error || comm->opener)
 			continue;
 		for (; i < comm->num_paths; i++) {
 			if (path_is_links(&comm->paths[i], rejoin) && path_waits(&comm->paths[i]))
@@ -214,7 +222,7 @@ static void join_send(struct mesh_path *path, struct mesh_peer *peer)
 	bool ready;
 
 	mesh_comm_lock(comm);
-	ready = path->state == MESH_PATH_DOWN && !path->unfinished;
+	ready = comm->sending && path->state == MESH_PATH_DOWN && !path->unfinished;
 	mesh_comm_unlock(comm);
 	if (!ready || mesh_random(&path->sink.token, sizeof(path->sink.token)) ||
 	    mesh_path_move(path, peer))
@@ -251,7 +259,7 @@ static void attempt_look(struct mesh_rejoin *rejoin, uint64_t look_ms, uint64_t 
 
 	if (peer && (peer->state == MESH_PEER_LOST || peer->refusal))
 		peer_leave(rejoin);
-	if (!rejoin->peer &&
+	if (!rejoin->peer && rejoin->control_port &&
 	    mesh_peer_get(rejoin->process, rejoin->domain, &rejoin->address, rejoin->control_port,
 			  0, rejoin->process_id, &rejoin->peer))
 		rejoin->peer = NULL; /* no memory or no id now */
@@ -267,18 +275,87 @@ static void attempt_look(struct mesh_rejoin *rejoin, uint64_t look_ms, uint64_t 
 		mesh_peer_greet_again(peer);
 }
 
+/* True if no process, or another one, answers where the link's process was. */
+MESH_HOLDS(process)
+static bool process_is_gone(const struct mesh_rejoin *rejoin, const struct mesh_peer *lost,
+			    uint64_t now_ms)
+{
+	const struct mesh_peer *peer = rejoin->peer;
+	struct mesh_peer *other = NULL;
+
+	if (!peer)
+		return false;
+	while ((other = mesh_peer_of_process(lost, other))) {
+		if (other->state == MESH_PEER_UP)
+			return false;
+	}
+	if (peer->refusal == MESH_REFUSAL_COOKIE ||
+	    (peer->state == MESH_PEER_UP && peer->process_id != rejoin->process_id))
+		return true;
+	return peer->first_refused_ms &&
+	       mesh_clock_elapsed_ms(peer->first_refused_ms, now_ms) >= REFUSED_MS;
+}
+
+/* When a link of the comm answered last. */
+MESH_HOLDS(process)
+static uint64_t comm_heard_ms(const struct mesh_comm *comm)
+{
+	uint64_t heard_ms = 0;
+	int i;
+
+	for (i = 0; i < comm->num_paths; i++) {
+		if (heard_ms < mesh_path_peer(&comm->paths[i])->heard_ms)
+			heard_ms = mesh_path_peer(&comm->paths[i])->heard_ms;
+	}
+	return heard_ms;
+}
+
+/* Ends the comms that have waited for a path for too long. */
+MESH_HOLDS(process)
+static void waits_end(const struct mesh_rejoin *rejoin, uint64_t now_ms)
+{
+	uint64_t limit_s = rejoin->process->config.recovery_timeout_s;
+	const struct mesh_peer *peer = NULL;
+	struct mesh_path *path = NULL;
+	char text[MESH_PEER_TEXT_MAX];
+	int count = 0;
+
+	while ((path = path_next(rejoin, path))) {
+		if (!mesh_comm_is_cut(path->comm) ||
+		    mesh_clock_elapsed_ms(comm_heard_ms(path->comm), now_ms) < limit_s * 1000)
+			continue;
+		peer = mesh_path_peer(path);
+		count += mesh_comm_end(path->comm, -ETIMEDOUT, "no path to the peer came back");
+	}
+	if (count)
+		mesh_warn("%s has not come back over any path for %llu s "
+			  "(NCCL_MESH_RECOVERY_TIMEOUT): %d connection%s with it failed. Are the "
+			  "cables in, and the links of both nodes up?",
+			  mesh_peer_text(peer, text), (unsigned long long)limit_s, count,
+			  count == 1 ? "" : "s");
+}
+
 MESH_HOLDS(process)
 static void rejoin_expired(struct mesh_timer *timer, uint64_t now_ms)
 {
 	struct mesh_rejoin *rejoin = mesh_container_of(timer, struct mesh_rejoin, timer);
+	const struct mesh_path *path;
 	struct mesh_engine *engine = &rejoin->process->engine;
 	uint64_t look_ms = mesh_clock_elapsed_ms(rejoin->lost_ms, now_ms) / LOOK_PART;
 
-	if (now_ms < rejoin->not_before_ms) {
+	waits_end(rejoin, now_ms);
+	path = path_next(rejoin, NULL);
+	/* A comm without any path does not wait for a link to be steady. */
+	if (now_ms < rejoin->not_before_ms && path && !mesh_comm_is_cut(path->comm)) {
 		mesh_engine_timer_set(engine, timer, rejoin->not_before_ms);
 		return;
 	}
-	if (!path_next(rejoin, NULL)) {
+	if (path && process_is_gone(rejoin, mesh_path_peer(path), now_ms)) {
+		mesh_peer_process_ended(mesh_path_peer(path), "its process has ended, or has "
+							      "closed the network plugin");
+		path = NULL;
+	}
+	if (!path) {
 		peer_leave(rejoin);
 		if (mesh_clock_elapsed_ms(rejoin->lost_ms, now_ms) >= 2 * STEADY_MS)
 			rejoin_free(rejoin);
@@ -352,9 +429,13 @@ void mesh_rejoin_peer_up(struct mesh_peer *peer)
 		mesh_domain_unlock(peer->domain);
 	}
 	LIST_FOREACH(rejoin, &peer->process->rejoins, entry) {
-		if (rejoin->peer != peer)
+		if (rejoin->process_id != peer->process_id || rejoin->domain != peer->domain ||
+		    !mesh_addr_equal(&rejoin->address.addr, &peer->address.addr))
 			continue;
-		rejoin->up_ms = mesh_clock_ms();
+		if (rejoin->peer == peer)
+			rejoin->up_ms = mesh_clock_ms();
+		else if (rejoin->peer && attempt_is_stuck(rejoin->peer))
+			mesh_peer_hasten(rejoin->peer); /* the other direction works already */
 		mesh_engine_timer_set(&peer->process->engine, &rejoin->timer, 0);
 	}
 }
@@ -378,6 +459,7 @@ static void path_joined(struct mesh_path *path, uint32_t remote_id, uint32_t rem
 	else
 		mesh_grants_update(comm);
 	mesh_comm_unlock(comm);
+	mesh_comm_recover_soon(comm);
 }
 
 /* The path that waits for the answer to a JOIN, or NULL. */

@@ -2,8 +2,8 @@
 /*
  * rejoin.h - a path that was lost joins its comms again when its link works again.
  *
- * The process at the sending end connects again, for as long as a comm wants the path. All with
- * process->lock held.
+ * The process at the sending end connects again, for as long as a comm wants the path. A comm
+ * without any path waits for NCCL_MESH_RECOVERY_TIMEOUT. All with process->lock held.
  */
 #ifndef MESH_TRANSPORT_REJOIN_H
 #define MESH_TRANSPORT_REJOIN_H
@@ -14,7 +14,10 @@
 #include "control/peer.h"
 #include "transport/comm.h"
 
-/** A path of a sending comm is down: its link is tried until the path is up again. */
+/**
+ * A path is lost: its link is tried until the path is up again. The receiving end of a comm tries
+ * it only if the comm has no other path.
+ */
 MESH_HOLDS(process)
 void mesh_rejoin_want(struct mesh_path *path);
 

@@ -92,9 +92,11 @@ struct mesh_frame_hello {
 	uint8_t num_nics;
 	uint8_t name_len;			       /* bytes used of endpoint_name */
 	uint8_t endpoint_name[MESH_ENDPOINT_NAME_MAX]; /* what fi_getname returned */
-	uint32_t eager_limit; /* bytes of the largest message that may come as DATA */
-	uint32_t mtu;	      /* of the sender's NIC on this link, in bytes; 0 where unknown */
-	uint64_t tuner;	      /* digest of NCCL_MESH_TUNER and NCCL_MESH_PLAN; 0: no effect */
+	uint32_t eager_limit;  /* bytes of the largest message that may come as DATA */
+	uint32_t mtu;	       /* of the sender's NIC on this link, in bytes; 0 where unknown */
+	uint64_t tuner;	       /* digest of NCCL_MESH_TUNER and NCCL_MESH_PLAN; 0: no effect */
+	uint16_t control_port; /* TCP, of the sender, on each of its NICs */
+	uint16_t reserved[3];  /* 0 */
 	struct mesh_wire_nic nics[MESH_NICS_MAX]; /* num_nics of them are sent */
 };
 #define MESH_HELLO_FROZEN_BYTES offsetof(struct mesh_frame_hello, node_id)
@@ -105,7 +107,7 @@ _Static_assert(offsetof(struct mesh_frame_hello, provider) == 124, "wire format"
 _Static_assert(offsetof(struct mesh_frame_hello, endpoint_name) == 128, "wire format");
 _Static_assert(offsetof(struct mesh_frame_hello, eager_limit) == 192, "wire format");
 _Static_assert(offsetof(struct mesh_frame_hello, tuner) == 200, "wire format");
-_Static_assert(offsetof(struct mesh_frame_hello, nics) == 208, "wire format");
+_Static_assert(offsetof(struct mesh_frame_hello, nics) == 216, "wire format");
 
 struct mesh_frame_refuse {
 	uint32_t refusal; /* enum mesh_refusal */

@@ -5,10 +5,13 @@
 
 #include <rdma/fi_errno.h>
 
+#include "control/peer_end.h"
+#include "control/peer_index.h"
 #include "transport/close.h"
 #include "transport/frames.h"
 #include "transport/path_state.h"
 #include "transport/recovery.h"
+#include "transport/rejoin.h"
 #include "wire/stats.h"
 #include "transport/stall.h"
 
@@ -396,21 +399,37 @@ static void test_no_other_path(void **state)
 	}
 }
 
-/* Both are lost: then it is over. */
+/* Both are lost: the comm waits, unless the process has ended. */
 static void test_last_path(void **state)
 {
+	struct mesh_process *process = &fixture.setup.process;
 	int i;
 
 	(void)state;
 	comm = resuming_open(true);
+	mesh_lock_take(&process->lock);
+	for (i = 0; i < 2; i++)
+		mesh_peer_process_set(&fixture.peers[i], 77);
+	mesh_lock_release(&process->lock);
 	fixture_post(comm, ROOM);
 	for (i = 1; i >= 0; i--) {
 		mesh_lock_take(&comm->lock);
 		mesh_path_suspect(&comm->paths[i], -ECONNRESET);
 		mesh_lock_release(&comm->lock);
 		tick();
-		assert_int_equal(*comm_inside(comm).error, i ? 0 : -ECONNRESET);
+		assert_int_equal(state_of(i), MESH_PATH_DOWN);
+		assert_int_equal(*comm_inside(comm).error, 0);
 	}
+	assert_true(log_captured(MESH_LOG_WARN, "its messages wait for a path"));
+	/* What is sent meanwhile waits, too. */
+	fixture_post(comm, 8);
+	assert_int_equal(fixture_sent(MESH_MESSAGE_DATA), 0);
+	mesh_lock_take(&process->lock);
+	mesh_peer_process_ended(&fixture.peers[0], "it was killed");
+	mesh_rejoins_close(process);
+	mesh_lock_release(&process->lock);
+	assert_int_equal(*comm_inside(comm).error, -ECONNRESET);
+	assert_true(log_captured(MESH_LOG_WARN, "does not come back: it was killed"));
 	fixture_comm_close(comm);
 }
 

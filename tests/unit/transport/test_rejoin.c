@@ -11,6 +11,7 @@
 #include "control/link.h"
 #include "control/link_settle.h"
 #include "control/peer_index.h"
+#include "control/peer_life.h"
 #include "transport/path_state.h"
 #include "transport/recovery.h"
 #include "transport/rejoin.h"
@@ -82,9 +83,13 @@ static struct mesh_comm *open_two(bool sending)
 
 static int teardown(void **state)
 {
+	struct mesh_peer *attempt;
+
 	mesh_lock_init(&fixture.setup.process.lock); /* a test that failed may hold it */
 	mesh_lock_take(&fixture.setup.process.lock);
 	mesh_rejoins_close(&fixture.setup.process);
+	while ((attempt = LIST_FIRST(&fixture.setup.process.peers)))
+		mesh_peer_free(attempt);
 	if (again.process) {
 		mesh_peer_index_remove(&again);
 		mesh_remote_close(again.domain, again.remote);
@@ -312,6 +317,44 @@ static void test_flapping(void **state)
 	comm_close();
 }
 
+/* ---- no path is left ----------------------------------------------------------------------- */
+
+static void path_lose(int path)
+{
+	mesh_lock_take(&fixture.setup.process.lock);
+	mesh_lock_take(&comm->lock);
+	mesh_path_suspect(&comm->paths[path], -ECONNRESET);
+	mesh_lock_release(&comm->lock);
+	mesh_comms_recover(&fixture.setup.process);
+	mesh_lock_release(&fixture.setup.process.lock);
+}
+
+/* It waits for NCCL_MESH_RECOVERY_TIMEOUT, at each end, from the last answer on. */
+static void test_wait_ends(void **state)
+{
+	uint64_t now_ms = mesh_clock_ms();
+	int sending, i;
+
+	for (sending = 0; sending < 2; sending++) {
+		if (sending)
+			assert_int_equal(fixture_setup(state), 0);
+		fixture.setup.process.config.recovery_timeout_s = 30;
+		comm = open_two(sending);
+		path_lose(1);
+		path_lose(0);
+		assert_int_equal(*comm_inside(comm).error, 0);
+		for (i = 0; i < 2; i++)
+			fixture.peers[i].heard_ms = now_ms;
+		timers_run(29000);
+		assert_int_equal(*comm_inside(comm).error, 0);
+		timers_run(31000);
+		assert_failed(comm, -ETIMEDOUT, "has not come back over any path for 30 s");
+		comm_close();
+		if (!sending)
+			assert_int_equal(teardown(state), 0);
+	}
+}
+
 /* ---- the receiving end --------------------------------------------------------------------- */
 
 static void join_comes(struct mesh_peer *peer, uint64_t cookie, uint64_t key, uint8_t path,
@@ -432,10 +475,15 @@ static void test_stale_peer(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_path_joins_again), TEST(test_path_that_is_busy),
-		TEST(test_refused),	     TEST(test_lost_while_joining),
-		TEST(test_flapping),	     TEST(test_receiver_takes_it_back),
-		TEST(test_which_hello),	     TEST(test_stale_peer),
+		TEST(test_path_joins_again),
+		TEST(test_path_that_is_busy),
+		TEST(test_refused),
+		TEST(test_lost_while_joining),
+		TEST(test_flapping),
+		TEST(test_wait_ends),
+		TEST(test_receiver_takes_it_back),
+		TEST(test_which_hello),
+		TEST(test_stale_peer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
