@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * check.cc - compares our declarations of the net ABI with NCCL's own headers, at compile time:
- * the size and place of every member, every constant, and the signature of every function. It is
- * C++ because that is what NCCL's headers are for, and because templates can look into a type.
- * check.sh compiles it; nothing is linked or run.
+ * check.cc - compares our declarations of the net and tuner ABI with NCCL's own headers, at
+ * compile time: the size and place of every member, every constant, and the signature of every
+ * function. It is C++ because that is what NCCL's headers are for, and because templates can look
+ * into a type. check.sh compiles it; nothing is linked or run.
  */
 #include <cstddef>
 #include <type_traits>
 
-#include "nccl_net.h" /* NCCL's */
+#include "nccl_net.h" /* NCCL's, as the next one */
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 21, 0)
+#include "nccl_tuner.h"
+#endif
 
 #define _Static_assert static_assert
 #include <nccl/types.h>
@@ -31,6 +34,9 @@
 #include <nccl/net_v7.h>
 #endif
 #include <nccl/net_v6.h>
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 21, 0)
+#include <nccl/tuner_abi.h>
+#endif
 
 /*
  * True for two types that are passed alike: numbers and enums of one size and kind, structs of one
@@ -281,4 +287,68 @@ SAME_PROPERTIES_V11(12);
 SAME_PROPERTY(12, rail_id, railId);
 SAME_PROPERTY(12, plane_id, planeId);
 SAME_SLOTS_V11(12);
+#endif
+
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 21, 0)
+/* Structs that our tuner gets by pointer and does not read are void there. */
+template <typename T> struct opaque {
+	using type = T;
+};
+template <typename T> struct opaque<T *> {
+	using type = typename std::conditional<std::is_class<T>::value, void *, T *>::type;
+};
+template <typename R, typename... As> struct opaque<R (*)(As...)> {
+	using type = R (*)(typename opaque<As>::type...);
+};
+
+#define SAME_TUNER_SLOT(v, our_member, their_member)                                               \
+	SAME_MEMBER(nccl_tuner_v##v, our_member, ncclTuner_v##v##_t, their_member);                \
+	static_assert(alike<decltype(nccl_tuner_v##v::our_member),                                 \
+			    opaque<decltype(ncclTuner_v##v##_t::their_member)>::type>::value,      \
+		      "ncclTuner_v" #v "_t." #their_member ": signature")
+
+#define SAME_TUNER(v, end)                                                                         \
+	SAME_SIZE(nccl_tuner_v##v, ncclTuner_v##v##_t);                                            \
+	SAME_TUNER_SLOT(v, name, name);                                                            \
+	SAME_TUNER_SLOT(v, init, init);                                                            \
+	SAME_TUNER_SLOT(v, get_coll_info, getCollInfo);                                            \
+	SAME_TUNER_SLOT(v, destroy, end)
+
+SAME_VALUE(NCCL_COLLECTIVE_BROADCAST, ncclFuncBroadcast);
+SAME_VALUE(NCCL_COLLECTIVE_REDUCE, ncclFuncReduce);
+SAME_VALUE(NCCL_COLLECTIVE_ALL_GATHER, ncclFuncAllGather);
+SAME_VALUE(NCCL_COLLECTIVE_REDUCE_SCATTER, ncclFuncReduceScatter);
+SAME_VALUE(NCCL_COLLECTIVE_ALL_REDUCE, ncclFuncAllReduce);
+SAME_SIZE(nccl_collective, ncclFunc_t);
+SAME_VALUE(NCCL_ALGORITHM_TREE, NCCL_ALGO_TREE);
+SAME_VALUE(NCCL_ALGORITHM_RING, NCCL_ALGO_RING);
+SAME_VALUE(NCCL_ALGORITHM_COLLNET_DIRECT, NCCL_ALGO_COLLNET_DIRECT);
+SAME_VALUE(NCCL_ALGORITHM_COLLNET_CHAIN, NCCL_ALGO_COLLNET_CHAIN);
+SAME_VALUE(NCCL_ALGORITHM_NVLS, NCCL_ALGO_NVLS);
+SAME_VALUE(NCCL_ALGORITHM_NVLS_TREE, NCCL_ALGO_NVLS_TREE);
+SAME_VALUE(NCCL_PROTOCOL_LL, NCCL_PROTO_LL);
+SAME_VALUE(NCCL_PROTOCOL_LL128, NCCL_PROTO_LL128);
+SAME_VALUE(NCCL_PROTOCOL_SIMPLE, NCCL_PROTO_SIMPLE);
+SAME_VALUE(NCCL_PROTOCOLS, NCCL_NUM_PROTOCOLS);
+SAME_TUNER(2, destroy);
+#endif
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 22, 0)
+SAME_VALUE(NCCL_COST_EXCLUDED, NCCL_ALGO_PROTO_IGNORE);
+SAME_TUNER(3, destroy);
+#endif
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 23, 0)
+SAME_VALUE(NCCL_ALGORITHM_PAT, NCCL_ALGO_PAT);
+SAME_VALUE(NCCL_ALGORITHMS, NCCL_NUM_ALGORITHMS);
+#endif
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 24, 0)
+SAME_TUNER(4, destroy);
+#endif
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
+static_assert(sizeof(ncclNvlDomainInfo_v5_t) == 3 * sizeof(int), "three ints");
+static_assert(sizeof(ncclTunerConstants_v5_t) == 144 * sizeof(double), "144 doubles");
+SAME_TUNER(5, finalize);
+#endif
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 30, 0)
+SAME_TUNER(6, finalize);
+SAME_TUNER_SLOT(6, get_chunk_size, getChunkSize);
 #endif

@@ -44,4 +44,4 @@ END
 "$cxx" -std=c++14 -Wall -Wextra -Werror -Wno-invalid-offsetof -Wno-ignored-attributes \
 	-fsyntax-only -I"$here/../../include" -isystem "$build" \
 	-isystem "$tree/src/include/plugin" -isystem "$tree/src/include" "$here/check.cc"
-echo "NCCL $major.$minor.$patch: our declarations of its net ABI agree"
+echo "NCCL $major.$minor.$patch: our declarations of its net and tuner ABI agree"
