@@ -15,6 +15,7 @@
 #include "common/options.h"
 #include "common/output.h"
 #include "config/command.h"
+#include "config/files.h"
 #include "config/print.h"
 #include "fabric/provider.h"
 #include "nic/nic_filter.h"
@@ -25,8 +26,9 @@ static const char who[] = "fi_mesh config";
 static const char usage_text[] =
 	"usage: fi_mesh config [--json | --markdown]\n"
 	"\n"
-	"Lists the plugin's settings, NCCL_MESH_*, with the values that the environment gives\n"
-	"them here and now. None needs to be set.\n"
+	"Lists the plugin's settings, NCCL_MESH_*, with the values that the environment and\n"
+	"NCCL's files (/etc/nccl.conf, ~/.nccl.conf) give them here and now. None needs to be\n"
+	"set.\n"
 	"\n";
 
 static const char notes_text[] =
@@ -79,12 +81,15 @@ static int texts_check(const struct mesh_config *config)
 static int config_show(const char *format)
 {
 	struct mesh_config config;
-	int status = COMMAND_FINE;
+	int status = COMMAND_FINE, ret;
 
 	if (format && !strcmp(format, "markdown")) {
 		config_print_markdown(stdout);
 		return status;
 	}
+	ret = config_files_take();
+	if (ret)
+		return output_failure(who, ret);
 	/* Reports a bad value with the range and the default, and an unknown name. */
 	if (mesh_config_load(NULL, NULL, &config))
 		status = COMMAND_PROBLEM;

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "common/json.h"
+#include "config/files.h"
 #include "config/print.h"
 
 /* Columns of the text that people read in a terminal or in docs/. */
@@ -18,8 +19,8 @@ static const char markdown_intro[] =
 	"\n"
 	"None is needed. A setting is an environment variable of the process that runs NCCL, or\n"
 	"a line `NAME=VALUE` in `/etc/nccl.conf` or `~/.nccl.conf`, which NCCL puts into the\n"
-	"environment (and `fi_mesh` does not read). `fi_mesh config` shows the values in effect,\n"
-	"and with `NCCL_DEBUG=INFO` the plugin logs each that is not the default. A number that\n"
+	"environment. `fi_mesh config` shows the values in effect and where they come from, and\n"
+	"with `NCCL_DEBUG=INFO` the plugin logs each that is not the default. A number that\n"
 	"cannot be used is reported, and the default is used; with a list or a provider that\n"
 	"cannot be used the plugin does not start, and says so. An empty value counts as not set;\n"
 	"a text may have 511 bytes.\n"
@@ -84,9 +85,7 @@ static void value_text(const struct mesh_setting *setting, const struct mesh_con
 
 static bool is_set(const struct mesh_setting *setting)
 {
-	const char *text = getenv(setting->name);
-
-	return text && *text;
+	return config_origin(setting->name) != NULL;
 }
 
 void config_print(FILE *file, const struct mesh_config *config)
@@ -98,7 +97,8 @@ void config_print(FILE *file, const struct mesh_config *config)
 		value_text(setting, config, value, sizeof(value));
 		range_describe(setting, range, sizeof(range));
 		if (is_set(setting))
-			fprintf(file, "%s=%s\n", setting->name, value);
+			fprintf(file, "%s=%s (from %s)\n", setting->name, value,
+				config_origin(setting->name));
 		else
 			fprintf(file, "%s (not set; default: %s)\n", setting->name,
 				*setting->default_text ? setting->default_text : "see below");
@@ -134,15 +134,15 @@ static json_t *setting_json(const struct mesh_setting *setting, const struct mes
 
 	value_text(setting, config, text, sizeof(text));
 	if (setting->type == MESH_SETTING_TEXT)
-		return json_pack("{s:s, s:b, s:s, s:s, s:s}", "name", setting->name, "set",
-				 is_set(setting), "value", text, "default", "", "help",
-				 setting->help);
+		return json_pack("{s:s, s:b, s:s?, s:s, s:s, s:s}", "name", setting->name, "set",
+				 is_set(setting), "origin", config_origin(setting->name), "value",
+				 text, "default", "", "help", setting->help);
 	memcpy(&value, member, sizeof(value));
-	return json_pack("{s:s, s:b, s:I, s:s, s:I, s:I, s:s, s:s}", "name", setting->name, "set",
-			 is_set(setting), "value", (json_int_t)value, "default",
-			 setting->default_text, "min", (json_int_t)setting->min, "max",
-			 (json_int_t)setting->max, "unit", unit_name(setting->type), "help",
-			 setting->help);
+	return json_pack("{s:s, s:b, s:s?, s:I, s:s, s:I, s:I, s:s, s:s}", "name", setting->name,
+			 "set", is_set(setting), "origin", config_origin(setting->name), "value",
+			 (json_int_t)value, "default", setting->default_text, "min",
+			 (json_int_t)setting->min, "max", (json_int_t)setting->max, "unit",
+			 unit_name(setting->type), "help", setting->help);
 }
 
 int config_print_json(const char *who, FILE *file, const struct mesh_config *config)

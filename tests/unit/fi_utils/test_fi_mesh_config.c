@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "base/config.h"
@@ -39,12 +40,58 @@ static void test_text_has_values(void **state)
 	setenv("NCCL_MESH_EAGER_LIMIT", "4K", 1);
 	text = run(NULL, &status);
 	assert_int_equal(status, COMMAND_FINE);
-	assert_non_null(strstr(text, "NCCL_MESH_NICS==ab\n"));
-	assert_non_null(strstr(text, "NCCL_MESH_EAGER_LIMIT=4096\n    bytes from 0 to 65536;"));
+	assert_non_null(strstr(text, "NCCL_MESH_NICS==ab (from the environment)\n"));
+	assert_non_null(strstr(
+		text,
+		"NCCL_MESH_EAGER_LIMIT=4096 (from the environment)\n    bytes from 0 to 65536;"));
 	assert_non_null(strstr(text, "NCCL_MESH_CONNECT_TIMEOUT (not set; default: 60)\n"));
 	free(text);
 	unsetenv("NCCL_MESH_NICS");
 	unsetenv("NCCL_MESH_EAGER_LIMIT");
+}
+
+/* NCCL's file counts behind the environment; the first line of a name counts. */
+static void test_file(void **state)
+{
+	char path[] = "/tmp/test_fi_mesh_config.XXXXXX", line[64], *text;
+	int fd = mkstemp(path), status;
+	FILE *file = fdopen(fd, "w");
+
+	(void)state;
+	assert_non_null(file);
+	fputs("NCCL_MESH_NICS=first\nNCCL_MESH_NICS=second\n# NCCL_MESH_PROVIDER=tcp\n"
+	      "NCCL_MESH_EAGER_LIMIT=2K\nNCCL_MESH_MAX_PATHS=3\nNCCL_DEBUG=INFO\n",
+	      file);
+	assert_int_equal(fclose(file), 0);
+	setenv("NCCL_CONF_FILE", path, 1);
+	setenv("NCCL_MESH_EAGER_LIMIT", "4K", 1);
+	text = run(NULL, &status);
+	assert_int_equal(status, COMMAND_FINE);
+	snprintf(line, sizeof(line), "NCCL_MESH_NICS=first (from %s, line 1)\n", path);
+	assert_non_null(strstr(text, line));
+	assert_non_null(strstr(text, "NCCL_MESH_EAGER_LIMIT=4096 (from the environment)\n"));
+	assert_non_null(strstr(text, "NCCL_MESH_PROVIDER (not set"));
+	free(text);
+	unsetenv("NCCL_MESH_NICS");
+	unsetenv("NCCL_MESH_MAX_PATHS");
+	text = run("--json", &status);
+	snprintf(line, sizeof(line), "\"origin\": \"%s, line 5\"", path);
+	assert_non_null(strstr(text, line));
+	free(text);
+	unsetenv("NCCL_MESH_NICS");
+	unsetenv("NCCL_MESH_MAX_PATHS");
+	unsetenv("NCCL_MESH_EAGER_LIMIT");
+	/* A misspelt name in the file is reported as one in the environment. */
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs("NCCL_MESH_NICKS=a\n", file);
+	assert_int_equal(fclose(file), 0);
+	text = run(NULL, &status);
+	assert_int_equal(status, COMMAND_PROBLEM);
+	free(text);
+	unsetenv("NCCL_MESH_NICKS");
+	unsetenv("NCCL_CONF_FILE");
+	unlink(path);
 }
 
 /* On root's terminal, and in JSON, which must be UTF-8. */
@@ -56,7 +103,7 @@ static void test_values_are_printable(void **state)
 	(void)state;
 	setenv("NCCL_MESH_NODE_NAME", "a\033[31m\xff", 1);
 	text = run(NULL, &status);
-	assert_non_null(strstr(text, "NCCL_MESH_NODE_NAME=a?[31m?\n"));
+	assert_non_null(strstr(text, "NCCL_MESH_NODE_NAME=a?[31m? (from the environment)\n"));
 	free(text);
 	text = run("--json", &status);
 	assert_int_equal(status, COMMAND_FINE);
@@ -167,6 +214,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_text_has_values),
+		cmocka_unit_test(test_file),
 		cmocka_unit_test(test_values_are_printable),
 		cmocka_unit_test(test_problems),
 		cmocka_unit_test(test_json),
