@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/port_range.h"
 #include "check/context.h"
 #include "check/firewall.h"
 #include "check/firewall_iptables.h"
@@ -132,12 +133,21 @@ static void verdict_say(const struct check_context *context, const struct mesh_n
 	}
 }
 
-/* The ports that the kernel hands out: the plugin and libfabric listen on these. */
+/*
+ * The ports on which the plugin and libfabric listen: NCCL_MESH_PORTS, or what the kernel hands
+ * out.
+ */
 static void port_range_read(const struct check_context *context, unsigned int *low,
 			    unsigned int *high)
 {
+	struct mesh_port_range ports;
 	char text[64];
 
+	if (!mesh_port_range_parse(context->config.ports, &ports) && ports.first) {
+		*low = ports.first;
+		*high = ports.last;
+		return;
+	}
 	*low = 32768;
 	*high = 60999;
 	if (!mesh_sysfs_read(&context->files, text, sizeof(text),

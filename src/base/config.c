@@ -10,6 +10,7 @@
 
 #include "base/config.h"
 #include "base/log.h"
+#include "base/port_range.h"
 
 #define TEXT(variable, member, help_text, ...)                                                     \
 	{                                                                                          \
@@ -95,6 +96,11 @@ const struct mesh_setting mesh_settings[] = {
 	     "A setting of NCCL: the NICs where its ranks meet. The plugin only reads it. A NIC "
 	     "that it names counts as the management network, as one with the default route does, "
 	     "if other NICs can replace it (provider tcp). NCCL_MESH_NICS overrides this."),
+	TEXT("NCCL_MESH_PORTS", ports,
+	     "TCP ports on which the plugin listens on the mesh NICs, for a firewall: 40000-40100. "
+	     "Each process of a node needs two of them. RDMA itself uses none. Default: any free "
+	     "port.",
+	     .is_ports = true),
 	{.name = NULL},
 };
 
@@ -153,12 +159,15 @@ static int setting_store(const struct mesh_setting *setting, const char *text,
 			 struct mesh_config *config)
 {
 	char *member = (char *)config + setting->offset;
+	struct mesh_port_range range;
 	uint64_t value;
 
 	if (setting->type == MESH_SETTING_TEXT) {
 		if (strlen(text) >= MESH_CONFIG_TEXT_MAX)
 			return setting->needed ? -E2BIG : -EINVAL;
 		if (setting->is_path && *text && *text != '/' && strcmp(text, "none"))
+			return -EINVAL;
+		if (setting->is_ports && mesh_port_range_parse(text, &range))
 			return -EINVAL;
 		if (setting->choices && *text && !choice_is_known(setting->choices, text))
 			return -EINVAL;
@@ -197,6 +206,9 @@ static void setting_refuse(const struct mesh_setting *setting, const char *text)
 	else if (setting->choices)
 		mesh_warn("%s=\"%.64s\" is none of %s; using the default", setting->name, text,
 			  setting->choices);
+	else if (setting->is_ports)
+		mesh_warn("%s=\"%.64s\" is no range of ports such as 40000-40100; using any port",
+			  setting->name, text);
 	else if (setting->type == MESH_SETTING_TEXT)
 		mesh_warn("%s=\"%.64s\" is neither an absolute path nor 'none'; using the default",
 			  setting->name, text);

@@ -31,6 +31,7 @@ struct mesh_config {
 	char tuner[MESH_CONFIG_TEXT_MAX];     /* NCCL_MESH_TUNER */
 	char plan[MESH_CONFIG_TEXT_MAX];      /* NCCL_MESH_PLAN */
 	char sockets[MESH_CONFIG_TEXT_MAX];   /* NCCL_SOCKET_IFNAME, NCCL's own setting */
+	char ports[MESH_CONFIG_TEXT_MAX];     /* NCCL_MESH_PORTS: mesh_port_range_parse() */
 };
 
 enum mesh_setting_type {
@@ -49,6 +50,7 @@ struct mesh_setting {
 	uint64_t min, max;	  /* of numbers */
 	bool needed;		  /* the plugin does not start if this text cannot be used */
 	bool is_path;		  /* a text: an absolute path, or "none" */
+	bool is_ports;		  /* a text: a range of TCP ports */
 	const char *choices;	  /* a text: one of these words, "a|b|c"; NULL: any */
 	const char *help;
 };

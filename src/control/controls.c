@@ -9,6 +9,7 @@
 #include "base/container.h"
 #include "base/descriptors.h"
 #include "base/log.h"
+#include "base/port_range.h"
 #include "base/private_descriptor.h"
 #include "control/controls.h"
 #include "control/peer_end.h"
@@ -18,8 +19,8 @@
 #include "wire/stats.h"
 
 /*
- * All NICs listen on one port, which the kernel chooses for the first NIC. If another process holds
- * it on a later NIC, the next try gets another port.
+ * All NICs listen on one port: one of NCCL_MESH_PORTS, or one that the kernel chooses for the
+ * first NIC. If another process holds it on a later NIC, the next try gets another port.
  */
 #define PORT_TRIES 32
 #define BACKLOG 1024
@@ -95,17 +96,24 @@ static void control_ready(struct mesh_watch *watch, uint32_t events)
 	}
 }
 
-/* Opens a listening socket on @address. Returns its file descriptor, or a negative errno. */
+/*
+ * Opens a listening socket on @address. Returns its file descriptor, or a negative errno.
+ *
+ * A port that is asked for may have old connections in TIME_WAIT, which do not count.
+ */
 static int socket_listen(const struct mesh_addr *address, uint16_t port)
 {
 	struct sockaddr_storage sockaddr;
 	socklen_t len = mesh_addr_to_sockaddr(address, port, &sockaddr);
+	const int on = 1;
 	int fd, ret;
 
 	fd = mesh_descriptor_hide(
 		socket(sockaddr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 	if (fd < 0)
 		return -errno;
+	if (port)
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (!bind(fd, (struct sockaddr *)&sockaddr, len) && !listen(fd, BACKLOG))
 		return fd;
 	ret = -errno;
@@ -134,13 +142,13 @@ static void sockets_close(struct mesh_process *process)
 	}
 }
 
-/* Tries once to listen on the same port on every NIC. */
+/* Tries once to listen on the same port on every NIC: @port, or 0 for one that is free. */
 MESH_HOLDS(process)
-static int sockets_open(struct mesh_process *process)
+static int sockets_open(struct mesh_process *process, uint16_t port)
 {
 	int dev, fd, ret;
 
-	process->control_port = 0;
+	process->control_port = port;
 	for (dev = 0; dev < process->num_devs; dev++) {
 		fd = socket_listen(&process->nics[dev]->source, process->control_port);
 		if (fd < 0)
@@ -197,12 +205,16 @@ int mesh_control_open(struct mesh_process *process, int dev)
 
 int mesh_controls_open(struct mesh_process *process)
 {
-	int dev, tries, ret = 0;
+	struct mesh_port_range ports;
+	unsigned int tries, max;
+	int dev, ret = 0;
 
+	mesh_port_range_parse(process->config.ports, &ports);
+	max = ports.first ? mesh_port_range_size(&ports) : PORT_TRIES;
 	for (dev = 0; dev < process->num_devs; dev++)
 		control_init(process, dev, -1);
-	for (tries = 0; tries < PORT_TRIES; tries++) {
-		ret = sockets_open(process);
+	for (tries = 0; tries < max; tries++) {
+		ret = sockets_open(process, mesh_port_range_get(&ports, tries));
 		if (!ret)
 			break;
 		sockets_close(process);
@@ -212,7 +224,12 @@ int mesh_controls_open(struct mesh_process *process)
 	for (dev = 0; dev < process->num_devs && !ret; dev++)
 		mesh_control_start(process, dev);
 	if (ret) {
-		mesh_warn("cannot listen for peers: %s", strerror(-ret));
+		mesh_warn("cannot listen for peers: %s%s%s%s", strerror(-ret),
+			  ports.first && ret == -EADDRINUSE ? "; NCCL_MESH_PORTS=" : "",
+			  ports.first && ret == -EADDRINUSE ? process->config.ports : "",
+			  ports.first && ret == -EADDRINUSE
+				  ? " needs two ports for each process of this node"
+				  : "");
 		sockets_close(process);
 	}
 	return ret;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* domain_open.c - opens and closes one NIC's libfabric objects. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,8 +48,8 @@ static const char *failure_hint(const struct mesh_domain *domain, int error, cha
 	if (error == -FI_EADDRNOTAVAIL)
 		return "; did this NIC lose its address since the start?";
 	if (error == -FI_EADDRINUSE && !verbs)
-		return "; if FI_TCP_PORT_LOW_RANGE is set (FI_NET_... for libfabric 1.17), the "
-		       "range needs a port for each process of this node";
+		return "; NCCL_MESH_PORTS needs two ports for each process of this node, "
+		       "FI_TCP_PORT_LOW_RANGE (FI_NET_... for libfabric 1.17) one";
 	return "";
 }
 
@@ -91,22 +93,62 @@ static int objects_open(struct mesh_domain *domain)
 	ret = fi_cq_open(domain->domain, &cq_attr, &domain->cq, NULL);
 	if (ret)
 		return fail(domain, "open the completion queue", ret);
-	ret = fi_endpoint(domain->domain, domain->info, &domain->endpoint, NULL);
-	if (ret)
-		return fail(domain, "open the endpoint", ret);
 	return 0;
 }
 
-static int endpoint_enable(struct mesh_domain *domain)
+/* The address that the endpoint is bound to, which libfabric has allocated for its family. */
+static void source_port_set(struct fi_info *info, uint16_t port)
+{
+	struct sockaddr *address = info->src_addr;
+
+	if (address->sa_family == AF_INET)
+		((struct sockaddr_in *)address)->sin_port = htons(port);
+	else
+		((struct sockaddr_in6 *)address)->sin6_port = htons(port);
+}
+
+/* Opens and enables the endpoint on @port, 0 for any. *@what: the step that failed. */
+static int endpoint_try(struct mesh_domain *domain, uint16_t port, const char **what)
 {
 	int ret;
 
+	*what = "open the endpoint";
+	if (port)
+		source_port_set(domain->info, port);
+	ret = fi_endpoint(domain->domain, domain->info, &domain->endpoint, NULL);
+	if (ret) {
+		domain->endpoint = NULL;
+		return ret;
+	}
+	*what = "enable the endpoint";
 	ret = fi_ep_bind(domain->endpoint, &domain->av->fid, 0);
 	if (!ret)
 		ret = fi_ep_bind(domain->endpoint, &domain->cq->fid, FI_TRANSMIT | FI_RECV);
 	if (!ret)
 		ret = fi_enable(domain->endpoint);
-	return ret ? fail(domain, "enable the endpoint", ret) : 0;
+	if (ret) {
+		fi_close(&domain->endpoint->fid);
+		domain->endpoint = NULL;
+	}
+	return ret;
+}
+
+/* On verbs the endpoint's port is one of rdma_cm's, which no firewall of TCP sees. */
+static int endpoint_open(struct mesh_domain *domain, const struct mesh_port_range *ports)
+{
+	const struct mesh_port_range any = {0, 0};
+	const char *what = NULL;
+	unsigned int number;
+	int ret = 0;
+
+	if (domain->provider == MESH_PROVIDER_VERBS_RXM)
+		ports = &any;
+	for (number = 0; number < mesh_port_range_size(ports); number++) {
+		ret = endpoint_try(domain, mesh_port_range_get(ports, number), &what);
+		if (ret != -FI_EADDRINUSE)
+			break;
+	}
+	return ret ? fail(domain, what, ret) : 0;
 }
 
 static int name_read(struct mesh_domain *domain)
@@ -229,7 +271,7 @@ int mesh_domain_open(const struct mesh_domain_options *options, struct mesh_doma
 	ret = objects_open(opened);
 	if (ret)
 		goto close;
-	ret = endpoint_enable(opened);
+	ret = endpoint_open(opened, &options->ports);
 	if (ret)
 		goto close;
 	ret = name_read(opened);

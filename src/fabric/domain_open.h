@@ -3,6 +3,7 @@
 #ifndef MESH_FABRIC_DOMAIN_OPEN_H
 #define MESH_FABRIC_DOMAIN_OPEN_H
 
+#include "base/port_range.h"
 #include "fabric/domain.h"
 
 struct mesh_domain_options {
@@ -10,6 +11,7 @@ struct mesh_domain_options {
 	int dev;
 	enum mesh_provider_id provider; /* to use; NONE: the best */
 	size_t payload_max;		/* bytes of the largest message payload */
+	struct mesh_port_range ports;	/* of the endpoint, where its provider listens on TCP */
 	size_t segment_bytes;		/* of a large RMA write (a window holds several), or 0 */
 };
 

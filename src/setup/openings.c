@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/port_range.h"
 #include "control/controls.h"
 #include "fabric/domain_open.h"
 #include "setup/openings.h"
@@ -126,6 +127,7 @@ static void opening_start(struct mesh_process *process, int dev)
 		opening->options.provider = process->providers[dev];
 		opening->options.payload_max = process->config.eager_limit_bytes;
 		opening->options.segment_bytes = process->config.segment_bytes;
+		mesh_port_range_parse(process->config.ports, &opening->options.ports);
 		/* GRANT is the largest message that is not data. */
 		if (opening->options.payload_max < least)
 			opening->options.payload_max = least;

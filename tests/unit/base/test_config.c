@@ -168,6 +168,8 @@ static void test_switch(void **state)
 	accepts("NCCL_MESH_RECOVERY", "off", 0);
 	accepts("NCCL_MESH_RECOVERY", "on", 1);
 	refuses("NCCL_MESH_RECOVERY", "of");
+	refuses("NCCL_MESH_PORTS", "40100-40000");
+	refuses("NCCL_MESH_PORTS", "any");
 	refuses("NCCL_MESH_RECOVERY", "yes");
 }
 

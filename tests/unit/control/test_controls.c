@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -137,6 +138,44 @@ static void test_no_port_is_free(void **state)
 	assert_int_equal(binds, PORT_TRIES);
 }
 
+/*
+ * Makes @size ports the range and returns the first: below those of outgoing connections, and other
+ * ones in each process that runs this test.
+ */
+static unsigned int range_set(unsigned int size)
+{
+	unsigned int first = 10000 + (unsigned int)getpid() % 200 * 100;
+
+	snprintf(process.config.ports, sizeof(process.config.ports), "%u-%u", first,
+		 first + size - 1);
+	return first;
+}
+
+/* A port of the range, on all NICs; each is tried once, also where others have the first ones. */
+static void test_range(void **state)
+{
+	unsigned int first = range_set(60);
+
+	(void)state;
+	fail_with(EADDRINUSE, 39);
+	assert_int_equal(mesh_controls_open(&process), 0);
+	assert_int_equal(binds, 40);
+	assert_one_port();
+	assert_in_range(process.control_port, first, first + 59);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
+}
+
+static void test_range_is_used_up(void **state)
+{
+	(void)state;
+	range_set(4);
+	fail_with(EADDRINUSE, 4);
+	assert_not_open(-EADDRINUSE);
+	assert_int_equal(binds, 4);
+	assert_true(log_captured(MESH_LOG_WARN, process.config.ports));
+	assert_true(log_captured(MESH_LOG_WARN, "needs two ports for each process"));
+}
+
 /* Another port would not change that. */
 static void test_other_errors_are_final(void **state)
 {
@@ -225,6 +264,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_other_port_is_tried),
 		TEST(test_no_port_is_free),
+		TEST(test_range),
+		TEST(test_range_is_used_up),
 		TEST(test_other_errors_are_final),
 		TEST(test_known_nodes_stay),
 	};
