@@ -26,7 +26,7 @@ begin() {
 	local FAULTS_ENV=("${PATIENT[@]}")
 
 	CASE=$1
-	rm -f "$FAULTS"/{handle,third,sibling,calm,go,done,down,closed}*
+	rm -f "$FAULTS"/{handle,third,sibling,calm,go,received,done,down,closed}*
 	play c third <<-END
 		init 0
 		listen 0 $FAULTS/third
@@ -371,6 +371,7 @@ link_down() {
 		thread 2 stream 901 32K $FAULTS/calm 7
 		$(meet listen 64M)
 		transfer 0 1M 5 3
+		touch $FAULTS/received
 		await $FAULTS/down
 		post 1 0 0 1M
 		! within $(ms $LOST) test 1
@@ -381,7 +382,7 @@ link_down() {
 		within $(ms $LOST) close 901
 		finalize 0
 	END
-	arrives go
+	arrives go received
 	"$@"
 	touch "$FAULTS/down"
 	ended survivor

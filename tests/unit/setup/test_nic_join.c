@@ -75,19 +75,24 @@ static void dev_await(int dev, enum mesh_dev_state state)
 	assert_true(dev_is(dev, state));
 }
 
+static bool is_reserve(int dev)
+{
+	bool is;
+
+	mesh_lock_take(&process->lock);
+	is = process->dev_reserves[dev];
+	mesh_lock_release(&process->lock);
+	return is;
+}
+
 /* Until the NICs have been read since this call's caller changed something. */
 static void reserve_await(int dev, bool reserve)
 {
 	uint64_t deadline_ms = mesh_clock_ms() + LIMIT_MS;
-	bool is = !reserve;
 
-	while (is != reserve && mesh_clock_ms() < deadline_ms) {
+	while (is_reserve(dev) != reserve && mesh_clock_ms() < deadline_ms)
 		poll(NULL, 0, 1);
-		mesh_lock_take(&process->lock);
-		is = process->dev_reserves[dev];
-		mesh_lock_release(&process->lock);
-	}
-	assert_int_equal(is, reserve);
+	assert_int_equal(is_reserve(dev), reserve);
 }
 
 /* The netdevs that peers learn of, in the order of the handle. */
@@ -178,12 +183,12 @@ static void test_address_changes(void **state)
 	namespace_ip("addr add 10.2.0.9/24 dev n1p0");
 	dev_await(2, MESH_DEV_OPEN);
 	reserve_await(1, true);
-	assert_false(process->dev_reserves[2]);
+	assert_false(is_reserve(2));
 	assert_int_equal(process->num_devs, 3);
 	namespace_ip("addr flush dev n1p0");
 	namespace_ip("addr add 10.2.0.1/24 dev n1p0");
 	reserve_await(1, false);
-	assert_true(process->dev_reserves[2]);
+	assert_true(is_reserve(2));
 	assert_int_equal(process->num_devs, 3);
 	namespace_ip("link del n1p0");
 }
