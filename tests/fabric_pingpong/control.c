@@ -133,7 +133,7 @@ static void read_link(struct control *c)
 	else if (ended)
 		end(c, 1, "rank 0 is gone: its process ended or the connection broke");
 	else if (now_ns() - c->link.heard_ns > silence_s(c->options) * NS_PER_S)
-		end(c, 1, "rank 0 does not answer any more");
+		end(c, 1, "rank 0 no longer answers");
 }
 
 static void write_link(struct control *c)

@@ -5,7 +5,7 @@
 static const char usage[] =
 	"Usage: RANK=r WORLD_SIZE=n MASTER_ADDR=address MASTER_PORT=port fabric_pingpong "
 	"[options]\n"
-	"Start one process for each rank, in any order. `fabric_pingpong --help` tells more.\n";
+	"Start one process for each rank, in any order. `fabric_pingpong --help` explains more.\n";
 
 static const char *const page[] = {
 	"NAME\n"
@@ -26,7 +26,7 @@ static const char *const page[] = {
 	"    listens on MASTER_ADDR:MASTER_PORT (TCP); the others connect to it.\n"
 	"\n"
 	"OPTIONS\n"
-	"    Options with a star count on rank 0, which tells the others.\n"
+	"    Options with a star count on rank 0, which sends them to the others.\n"
 	"\n"
 	"    -p, --plugin PATH   the plugin; a name without '/' is looked up by the loader.\n"
 	"                        Default: libnccl-net-mesh.so beside this program, in ../lib or\n"

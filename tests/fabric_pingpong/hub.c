@@ -199,7 +199,7 @@ static void read_rank(struct hub *hub, int rank)
 	else if (ended)
 		lose(hub, rank, "its process ended or its connection broke");
 	else if (now_ns() - link->heard_ns > hub->silence_ns)
-		lose(hub, rank, "it does not answer any more");
+		lose(hub, rank, "it no longer answers");
 }
 
 static void accept_strangers(struct hub *hub)

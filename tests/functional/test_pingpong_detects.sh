@@ -239,7 +239,7 @@ test_lost_ranks() {
 	unset 'PIDS[2]'
 	end_local
 	kill -KILL "$victim"
-	expect_fail "rank 2 stopped" 'does not answer any more|no progress'
+	expect_fail "rank 2 stopped" 'no longer answers|no progress'
 }
 
 test_rendezvous() {

@@ -60,7 +60,7 @@ def main():
                 continue
             who, sentence = quotation.groups()
             if who not in SOURCES:
-                print("docs/troubleshooting.md:%d: nobody is called '%s'" % (number, who))
+                print("docs/troubleshooting.md:%d: no program is called '%s'" % (number, who))
                 bad = 1
             elif who in found and not any(within(sentence, m) for m in found[who]):
                 print("docs/troubleshooting.md:%d: %s does not print: %s" % (number, who, sentence))
