@@ -144,7 +144,7 @@ step_tsan() {
 # Functional tests that run this project's programs. A sanitizer finds nothing in a test of scripts,
 # of a guide or of a test, nor in further cablings than those of test_four_nodes.
 NOT_SANITIZED='test_@(ahead|guides|mesh_lib|mpirun|pingpong_detects|slurm|torchrun'
-NOT_SANITIZED+='|triangle_cablings).sh'
+NOT_SANITIZED+='|triangle_cablings|up).sh'
 tests_of_programs() {
 	local file
 

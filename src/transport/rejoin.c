@@ -310,29 +310,46 @@ static uint64_t comm_heard_ms(const struct mesh_comm *comm)
 	return heard_ms;
 }
 
-/* Ends the comms that have waited for a path for too long. */
+/* True if the path's comm has waited for a path for too long. */
+MESH_HOLDS(process)
+static bool wait_is_over(const struct mesh_path *path, uint64_t limit_ms, uint64_t now_ms)
+{
+	return mesh_comm_is_cut(path->comm) &&
+	       mesh_clock_elapsed_ms(comm_heard_ms(path->comm), now_ms) >= limit_ms;
+}
+
+/*
+ * Ends the comms that have waited for a path for too long. The line comes first: a program may
+ * exit at the first error.
+ */
 MESH_HOLDS(process)
 static void waits_end(const struct mesh_rejoin *rejoin, uint64_t now_ms)
 {
 	uint64_t limit_s = rejoin->process->config.recovery_timeout_s;
+	const struct mesh_comm *counted = NULL;
 	const struct mesh_peer *peer = NULL;
 	struct mesh_path *path = NULL;
 	char text[MESH_PEER_TEXT_MAX];
 	int count = 0;
 
 	while ((path = path_next(rejoin, path))) {
-		if (!mesh_comm_is_cut(path->comm) ||
-		    mesh_clock_elapsed_ms(comm_heard_ms(path->comm), now_ms) < limit_s * 1000)
+		if (path->comm == counted || !wait_is_over(path, limit_s * 1000, now_ms))
 			continue;
+		counted = path->comm;
 		peer = mesh_path_peer(path);
-		count += mesh_comm_end(path->comm, -ETIMEDOUT, "no path to the peer came back");
+		count++;
 	}
-	if (count)
-		mesh_warn("%s has not come back over any path for %llu s "
-			  "(NCCL_MESH_RECOVERY_TIMEOUT): %d connection%s with it failed. Are the "
-			  "cables in, and the links of both nodes up?",
-			  mesh_peer_text(peer, text), (unsigned long long)limit_s, count,
-			  count == 1 ? "" : "s");
+	if (!count)
+		return;
+	mesh_warn("%s has not come back over any path for %llu s "
+		  "(NCCL_MESH_RECOVERY_TIMEOUT): %d connection%s with it failed. Are the "
+		  "cables in, and the links of both nodes up?",
+		  mesh_peer_text(peer, text), (unsigned long long)limit_s, count,
+		  count == 1 ? "" : "s");
+	for (path = NULL; (path = path_next(rejoin, path));) {
+		if (wait_is_over(path, limit_s * 1000, now_ms))
+			mesh_comm_end(path->comm, -ETIMEDOUT, "no path to the peer came back");
+	}
 }
 
 MESH_HOLDS(process)

@@ -127,6 +127,13 @@ static void test_connection_being_made(void **state)
 	len = mesh_addr_to_sockaddr(&addr, 4321, &name);
 	assert_int_equal(connect(making, (struct sockaddr *)&name, len), -1);
 	assert_int_equal(errno, EINPROGRESS);
+	len = sizeof(name);
+	if (getsockopt(making, SOL_SOCKET, SO_PEERNAME, &name, &len)) {
+		close(making);
+		namespace_ip("link del x0");
+		print_message("skipped: no SO_PEERNAME here\n"); /* qemu */
+		skip();
+	}
 	fence();
 	assert_true(log_captured(MESH_LOG_INFO, "cut 1 connection with 10.7.0.2"));
 	len = sizeof(error);

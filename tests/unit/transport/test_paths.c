@@ -433,7 +433,18 @@ static void test_last_path(void **state)
 	fixture_comm_close(comm);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+/* The links that were lost are remembered. */
+static int teardown(void **state)
+{
+	struct mesh_process *process = &fixture.setup.process;
+
+	mesh_lock_take(&process->lock);
+	mesh_rejoins_close(process);
+	mesh_lock_release(&process->lock);
+	return fixture_teardown(state);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, teardown)
 
 int main(void)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_rejoin.c - a path that was lost joins its comm again, over a new peer of the same link. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -60,10 +61,12 @@ static void again_open(bool incoming)
 	again.state = MESH_PEER_UP;
 	again.watch.fd = ends[0];
 	again_frames = ends[1];
+	mesh_lock_take(&fixture.setup.process.lock);
 	assert_int_equal(mesh_remote_open(again.domain, before->remote->name,
 					  before->remote->name_len, &again.remote),
 			 0);
 	peer_enter(&again, incoming);
+	mesh_lock_release(&fixture.setup.process.lock);
 }
 
 static struct mesh_comm *open_two(bool sending)
@@ -95,6 +98,7 @@ static int teardown(void **state)
 		mesh_remote_close(again.domain, again.remote);
 		close(again.watch.fd);
 		close(again_frames);
+		free(again.out);
 	}
 	memset(&again, 0, sizeof(again));
 	mesh_lock_release(&fixture.setup.process.lock);
