@@ -11,12 +11,17 @@
 # LIBFABRIC_PREFIX  where another libfabric is installed, to test with instead of Debian 13's
 # TEST_TIMEOUT   seconds that one functional test may take
 # TEST_JOBS      functional tests at a time (default: one more than there are cores)
+# TEST_AGAIN     tests of each run that may fail once and are then run by themselves (default 3; see
+#                tests/again.sh); they are printed as FLAKY
 # Logs are in build/log. Ends with 'N passed, N failed, N skipped', where a step counts its tests
 # or, having none, itself. Exit status 1 if anything failed.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
 # shellcheck source=tests/ahead.sh
 . tests/ahead.sh
+# shellcheck source=tests/again.sh
+. tests/again.sh
+export TEST_AGAIN=${TEST_AGAIN:-3}
 
 STEPS=(deps gcc unit lint install clang arm64 functional cost vm asan tsan fuzz nccl libfabric
 	tree)
@@ -54,19 +59,45 @@ build() { scons -j "$JOBS" -Q werror=1 "$@"; }
 
 # unit_tests BUILD SCONS_ARGUMENT...: runs every unit test, unchanged ones too.
 unit_tests() {
-	local folder=$1 out
+	local folder=$1 out status
 
 	shift
 	rm -f "$folder"/unit/*.passed
 	out=$(mktemp)
-	build -k "$@" test 2>&1 | tee "$out"
-	local status=${PIPESTATUS[0]}
+	build -k "$@" test 2>&1 | sed -u 's/^FAIL /failed: /' | tee "$out"
+	status=${PIPESTATUS[0]}
+	if ((status)); then
+		unit_tests_again "$folder" "$out" "$@"
+		status=$?
+	fi
 	if ! grep -qE '^(PASS|FAIL|SKIP) ' "$out"; then
 		echo "no unit test ran"
 		status=1
 	fi
 	count_line "$out"
 	rm -f "$out"
+	return "$status"
+}
+
+# unit_tests_again FOLDER LOG SCONS_ARGUMENT...: runs the tests again that failed, one at a time.
+# All that is printed is added to LOG.
+unit_tests_again() {
+	local folder=$1 log=$2 names name status JOBS=1
+
+	mapfile -t names < <(sed -nE 's/^failed: (\S+).*/\1/p' "$log")
+	((${#names[@]})) || return 1 # something was not built
+	AGAIN=0
+	for name in "${names[@]}"; do
+		again_may "$log" && continue
+		printf 'FAIL %s\n' "${names[@]}" | tee -a "$log"
+		return 1
+	done
+	cp "$log" "$folder/unit/first.log"
+	build -k "${@:3}" test 2>&1 | sed -u '/^SKIP /d' | tee -a "$log"
+	status=${PIPESTATUS[0]}
+	for name in "${names[@]}"; do
+		! grep -q "^PASS $name\$" "$log" || again_print "$name" "$folder/unit/first.log"
+	done
 	return "$status"
 }
 
@@ -143,8 +174,8 @@ step_tsan() {
 
 # Functional tests that run this project's programs. A sanitizer finds nothing in a test of scripts,
 # of a guide or of a test, nor in further cablings than those of test_four_nodes.
-NOT_SANITIZED='test_@(ahead|guides|mesh_lib|mpirun|pingpong_detects|slurm|torchrun'
-NOT_SANITIZED+='|triangle_cablings|up).sh'
+NOT_SANITIZED='test_@(again|ahead|guides|guide_sites|mesh_lib|mpirun|nccl_tools|pingpong_detects'
+NOT_SANITIZED+='|pods|relay_model|slurm|torchrun|triangle_cablings|up).sh'
 tests_of_programs() {
 	local file
 
@@ -387,7 +418,7 @@ add_counts() {
 }
 
 run_step() {
-	local name=$1 log=$LOGS/$1.log started=$SECONDS status verdict detail=""
+	local name=$1 log=$LOGS/$1.log started=$SECONDS status verdict flaky detail=""
 
 	echo "==== $name"
 	finish_ahead "$name"
@@ -406,6 +437,9 @@ run_step() {
 	grep '^SKIP [^:]' "$log" | sort -u
 	SUMMARY+=("$verdict $name ($((SECONDS - started)) s)$detail")
 	echo "${SUMMARY[-1]}"
+	mapfile -t flaky < <(grep '^FLAKY ' "$log" | sort -u)
+	SUMMARY+=("${flaky[@]/#/  }")
+	((${#flaky[@]} == 0)) || printf '%s\n' "${flaky[@]}"
 }
 
 main() {

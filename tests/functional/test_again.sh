@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_again.sh - a test that fails once is run again by itself, and everybody can see it.
+#
+# A tree of stand-ins around the real test.sh and tests/functional/run.
+# seconds: 3
+# shellcheck disable=SC2016 # expanded where it is run
+set -u
+TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+TREE=$(mktemp -d)
+trap 'rm -rf "$TREE"' EXIT
+
+fail() { echo "FAIL: $*" >&2; sed 's/^/  /' "$TREE/out" >&2; exit 1; }
+says() { grep -qE "$1" "$TREE/out" || fail "it does not print '$1'"; }
+silent() { ! grep -qE "$1" "$TREE/out" || fail "it prints '$1'"; }
+
+mkdir -p "$TREE/tests/functional" "$TREE/bin"
+cp "$TOP/test.sh" "$TREE/"
+cp "$TOP/tests/ahead.sh" "$TOP/tests/again.sh" "$TREE/tests/"
+cp "$TOP/tests/functional/run" "$TREE/tests/functional/"
+
+# stand_in NAME: a test whose script comes from stdin; it knows TREE and how often it has run.
+stand_in() {
+	{
+		echo '#!/usr/bin/env bash'
+		echo "TREE=$TREE"
+		echo "echo >>\$TREE/runs.$1; runs=\$(wc -l <\$TREE/runs.$1)"
+		cat
+	} >"$TREE/tests/functional/test_$1.sh"
+}
+
+# tests_run STATUS: runs them all; all but STATUS is a failure.
+tests_run() {
+	local status
+
+	env -u MESH_BUILD -u TEST_AGAIN "$TREE/test.sh" functional >"$TREE/out" 2>&1
+	status=$?
+	((status == $1)) || fail "status $status, not $1"
+	rm -f "$TREE"/runs.* "$TREE"/tests/functional/test_*.sh
+}
+
+# unit_tests_run STATUS: scons is a script, from stdin.
+unit_tests_run() {
+	local status
+
+	{
+		echo '#!/usr/bin/env bash'
+		echo "TREE=$TREE"
+		echo 'echo >>$TREE/runs.unit; runs=$(wc -l <$TREE/runs.unit)'
+		cat
+	} >"$TREE/bin/scons"
+	chmod +x "$TREE/bin/scons"
+	mkdir -p "$TREE/build/unit"
+	env -u TEST_AGAIN PATH="$TREE/bin:$PATH" "$TREE/test.sh" unit >"$TREE/out" 2>&1
+	status=$?
+	((status == $1)) || fail "status $status, not $1"
+	rm -f "$TREE"/runs.*
+}
+
+test_fails_once() {
+	stand_in good <<<'exit 0'
+	stand_in once <<<'echo "this is run $runs"; ((runs > 1))'
+	tests_run 0
+	says '^FLAKY test_once: failed once'
+	says '^  FLAKY test_once' # the summary
+	says '^2 passed, 0 failed, 0 skipped$'
+	grep -q 'this is run 1' "$TREE/build/functional/test_once.first.log" ||
+		fail "the first log is lost"
+}
+
+test_fails_twice() {
+	stand_in twice <<<'exit 1'
+	tests_run 1
+	silent FLAKY
+	says '^0 passed, 1 failed, 0 skipped$'
+}
+
+test_many_fail_once() {
+	stand_in a <<<'((runs > 1))'
+	stand_in b <<<'((runs > 1))'
+	stand_in c <<<'((runs > 1))'
+	stand_in d <<<'((runs > 1))'
+	tests_run 1
+	says '^3 passed, 1 failed, 0 skipped$'
+}
+
+test_hangs() {
+	stand_in endless <<<'((runs > 1)) || exec tail -f /dev/null'
+	TEST_TIMEOUT=1 tests_run 1
+	silent FLAKY
+	says 'no end after 1 s'
+}
+
+test_sanitizer_reports() {
+	stand_in race <<<'echo "WARNING: ThreadSanitizer: data race"; ((runs > 1))'
+	stand_in hidden <<-'END'
+		mkdir -p build/functional/test_hidden.files
+		echo 'x.c:1:2: runtime error: null pointer' >build/functional/test_hidden.files/log
+		((runs > 1))
+	END
+	tests_run 1
+	silent FLAKY
+	says '^0 passed, 2 failed, 0 skipped$'
+}
+
+test_unit_tests() {
+	unit_tests_run 0 <<-'END'
+		echo "SKIP test_c: no reason"
+		((runs > 1)) || { echo "PASS test_a"; echo "FAIL test_b (1)"; exit 2; }
+		echo "PASS test_b"
+	END
+	says '^  FLAKY test_b'
+	says '^2 passed, 0 failed, 1 skipped$'
+	unit_tests_run 1 <<<'echo "FAIL test_b (1)"; exit 2'
+	says '^0 passed, 1 failed, 0 skipped$'
+	unit_tests_run 1 <<-'END'
+		echo "ERROR: AddressSanitizer: heap-use-after-free"
+		((runs > 1)) || { echo "FAIL test_b (1)"; exit 2; }
+		echo "PASS test_b"
+	END
+	silent FLAKY
+	unit_tests_run 1 <<-'END'
+		((runs > 1)) || { echo "x.c:1: error: something else"; exit 2; }
+		echo "PASS test_a"
+	END
+}
+
+for t in fails_once fails_twice many_fail_once hangs sanitizer_reports unit_tests; do
+	"test_$t"
+	echo "  ok $t"
+done
