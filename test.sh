@@ -265,6 +265,9 @@ step_install() {
 		{ echo "ldconfig makes a link: the soname is not the file's name"; status=1; }
 	MESH_BUILD=$box/usr/lib tests/lint/run exports || status=1
 	"$box/usr/bin/fi_mesh" --help >/dev/null || { echo "fi_mesh --help fails"; status=1; }
+	"$box/usr/bin/nccl_mesh_test" --help >/dev/null &&
+		"$box/usr/libexec/nccl-net-mesh/build/nccl/nccl_collectives" --help >/dev/null ||
+		{ echo "the installed nccl_mesh_test fails"; status=1; }
 	"$box/usr/bin/fi_mesh" plan triangle a b c |
 		grep -q "NCCL_NET_PLUGIN='$box/usr/lib/libnccl-net-mesh.so'" ||
 		{ echo "fi_mesh plan names another plugin than the installed one"; status=1; }

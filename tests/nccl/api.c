@@ -13,6 +13,11 @@ static const char *const names[] = {"librccl.so.1", "librccl.so"};
 static const char *const names[] = {"libnccl.so.2", "libnccl.so"};
 #endif
 
+_Static_assert(ncclSuccess == 0 && ncclInProgress == 7, "ncclResult_t");
+_Static_assert(ncclUint32 == 3 && ncclFloat == 7 && ncclSum == 0, "types and operations");
+_Static_assert(sizeof(ncclUniqueId) == 128 && sizeof(ncclResult_t) == 4, "layouts");
+_Static_assert(NCCL_VERSION(2, 8, 4) == 2804 && NCCL_VERSION(2, 30, 7) == 23007, "versions");
+
 static void *load(const char *library)
 {
 	void *handle = NULL;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * api.h - NCCL's or RCCL's functions, found when the program runs. Only the header is needed to
- * build; which library is tested is chosen by --nccl or by the loader's path.
+ * api.h - NCCL's or RCCL's functions, found when the program runs. Neither is needed to build;
+ * which library is tested is chosen by --nccl or by the loader's path.
  */
 #ifndef COLLECTIVES_API_H
 #define COLLECTIVES_API_H
 
-#ifdef COLLECTIVES_RCCL
-#include <rccl/rccl.h>
-#else
+#ifdef COLLECTIVES_NCCL_H
+/* A comparison with NCCL's own header only. */
 #include <nccl.h>
+#else
+#include "declarations.h"
 #endif
 
 #define API_EVERYWHERE(X)                                                                          \
@@ -31,7 +32,8 @@
 	X(ncclGroupEnd)
 
 /* Not in every version: NULL where the library does not have it. */
-#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 19, 0)
+#if !defined(NCCL_VERSION_CODE) || NCCL_VERSION_CODE >= NCCL_VERSION(2, 19, 0)
+#define API_HAS_NEWER
 #define API_NEWER(X)                                                                               \
 	X(ncclCommSplit)                                                                           \
 	X(ncclCommRegister)                                                                        \

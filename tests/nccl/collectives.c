@@ -15,7 +15,7 @@ static const char usage[] =
 	"Usage: RANK=r WORLD_SIZE=n MASTER_ADDR=a MASTER_PORT=p nccl_collectives [option...]\n"
 	"One process for each rank; tests/nccl/run.sh starts them.\n"
 	"\n"
-	"  --tests LIST     of operations, split, repeat, two, registered, death\n"
+	"  --tests LIST     of first, operations, split, repeat, two, registered, death\n"
 	"                   (default: all but death, which ends the run; put it last)\n"
 	"  --only NAME      one operation: all_reduce, all_gather, reduce_scatter, broadcast,\n"
 	"                   reduce, all_to_all, pair\n"
@@ -61,7 +61,8 @@ static const struct test {
 } tests[] = {
 	{"operations", test_operations},      {"split", lifecycle_split},
 	{"repeat", lifecycle_repeat},	      {"two", lifecycle_two},
-	{"registered", lifecycle_registered}, {"death", lifecycle_death},
+	{"registered", lifecycle_registered}, {"first", lifecycle_first},
+	{"death", lifecycle_death},
 };
 
 /* Bytes with K, M or G; 0 if it is no size. */
@@ -212,7 +213,7 @@ static int run(struct job *job, const struct arguments *arguments)
 
 int main(int argc, char **argv)
 {
-	struct arguments arguments = {.tests = "operations,split,repeat,two,registered"};
+	struct arguments arguments = {.tests = "first,operations,split,repeat,two,registered"};
 	struct job job = {
 		.min_bytes = sizeof(uint32_t),
 		.max_bytes = (size_t)256 << 20,

@@ -46,7 +46,7 @@ static int try_out(struct job *job, ncclComm_t comm, size_t bytes)
 
 /* --- split ----------------------------------------------------------------------------------- */
 
-#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 19, 0)
+#ifdef API_HAS_NEWER
 static int try_part(struct job *job, ncclComm_t part)
 {
 	struct ranks whole = job->ranks;
@@ -170,7 +170,7 @@ int lifecycle_two(struct job *job)
 
 /* --- registered buffers ---------------------------------------------------------------------- */
 
-#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 19, 0)
+#ifdef API_HAS_NEWER
 static int allocate_registered(struct job *job, ncclComm_t comm, void **memory, void **handle)
 {
 	size_t bytes = sweep_buffer_bytes(job);
@@ -232,6 +232,38 @@ int lifecycle_registered(struct job *job)
 	return -EOPNOTSUPP;
 }
 #endif
+
+/* --- the first operation --------------------------------------------------------------------- */
+
+int lifecycle_first(struct job *job)
+{
+	struct call call = sample(job, sizeof(uint32_t));
+	struct sweep sweep;
+	ncclComm_t comm;
+	int error = job_communicator(job, &comm);
+
+	call.kind = VALUES_SUMMED_FLOAT;
+	if (!error)
+		error = sweep_open(&sweep, job, comm);
+	if (error)
+		return error;
+	if (!job->idle_gpu) {
+		long wrong = sweep_check(&sweep, &call);
+
+		error = wrong < 0 ? (int)wrong : wrong ? -EBADMSG : 0;
+	} else {
+		error = job_say(job, call.operation->name,
+				call.operation->start(job, &call, sweep.send, sweep.receive, comm,
+						      sweep.stream));
+	}
+	sweep_close(&sweep);
+	if (error && error != -EBADMSG)
+		return error;
+	/* Without kernels the operation does not end, and neither would ncclCommDestroy. */
+	if (job->idle_gpu)
+		return job_say(job, "ncclCommAbort", job->api.ncclCommAbort(comm));
+	return destroy(job, comm) ? -EIO : error;
+}
 
 /* --- a rank dies ----------------------------------------------------------------------------- */
 

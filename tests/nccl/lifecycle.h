@@ -23,6 +23,12 @@ int lifecycle_two(struct job *job);
 int lifecycle_registered(struct job *job);
 
 /**
+ * An all-reduce of 4 bytes as the first operation of a communicator, for which NCCL connects the
+ * algorithm that it chooses. Without kernels it is started only.
+ */
+int lifecycle_first(struct job *job);
+
+/**
  * One rank kills itself while the others are in an operation; they want an asynchronous error
  * within job->bound_s, and ncclCommAbort within that again. The last test of a process.
  */

@@ -19,20 +19,25 @@
 # ARGUMENTs are nccl_collectives', which --help explains.
 # MESH_BUILD    build folder (default build)
 # NCCL_LIBRARY  the NCCL or RCCL to test (default: tests/nccl/find_nccl.py)
+# RCCL=1        test RCCL: rccl_collectives
 # NO_RATIO=1    leave out NCCL's own sockets
 # NO_PYTORCH=1  leave out examples/all_reduce.py, which runs where python3 has PyTorch
 # Exit status 0, 1, or 77 with the reason: 'skipped: no GPU'. Fails unless NCCL's log says that all
 # its communicators used our network.
-NCCL_TESTS=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# Installed, this script is the command nccl_mesh_test.
+NCCL_TESTS=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
 # shellcheck source=tests/functional/lib.sh
 . "$NCCL_TESTS/../functional/lib.sh"
 # shellcheck source=tests/nccl/launcher.sh
 . "$NCCL_TESTS/launcher.sh"
 
-PROGRAM=$MESH_BUILD/nccl/nccl_collectives
+KIND=${RCCL:+r}
+KIND=${KIND:-n}ccl
+PROGRAM=$MESH_BUILD/nccl/${KIND}_collectives
 LOGS=$MESH_BUILD/nccl/logs
-# All six tests; the last ends the ranks.
-TESTS=operations,split,repeat,two,registered
+[[ -w $MESH_BUILD/nccl ]] || LOGS=$(mktemp -d -t nccl_mesh_test.XXXXXX)
+# All seven tests; the last ends the ranks.
+TESTS=first,operations,split,repeat,two,registered
 
 # What every rank gets, whatever starts it.
 COMMON=(NCCL_DEBUG=INFO "NCCL_DEBUG_SUBSYS=INIT,NET,ENV")
@@ -49,14 +54,14 @@ SHM_MIN_KB=$((256 << 10))
 library_path() {
 	local runtime
 
-	runtime=$("$NCCL_TESTS/find_nccl.py" runtime)
+	runtime=$("$NCCL_TESTS/find_nccl.py" runtime "$KIND")
 	echo "$MESH_BUILD${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}${runtime:+:$runtime}"
 }
 
 library_arguments() {
 	local library=${NCCL_LIBRARY:-}
 
-	[[ $library ]] || library=$("$NCCL_TESTS/find_nccl.py" library) || return 0
+	[[ $library ]] || library=$("$NCCL_TESTS/find_nccl.py" library "$KIND") || return 0
 	printf '%s\n' --nccl "$library"
 }
 
@@ -221,6 +226,10 @@ check_shared_memory() {
 main() {
 	local meshes=() mesh detected
 
+	if [[ ${1:-} == @(-h|--help) ]]; then
+		sed -n '/^# run.sh/,/^[^#]/s/^# \{0,1\}//p' "$NCCL_TESTS/run.sh"
+		return
+	fi
 	# torchrun takes a '--' for its own.
 	while (($#)) && [[ $1 != -* ]]; do
 		[[ $1 =~ ^(triangle|k4|local)$ ]] ||
@@ -229,8 +238,7 @@ main() {
 		shift
 	done
 	[[ ${1:-} != -- ]] || shift
-	[[ -x $PROGRAM ]] || skip "no $PROGRAM: nccl.h was not at hand when this was built;" \
-		"install libnccl-dev or PyTorch, or set NCCL_HOME, then call scons again"
+	[[ -x $PROGRAM ]] || fail "$PROGRAM is not built"
 	mapfile -t LIBRARY < <(library_arguments)
 	COLLECTIVES=("$PROGRAM" "${LIBRARY[@]}")
 	LD_LIBRARY_PATH=$(library_path)

@@ -47,6 +47,12 @@ enum fake_error fake_stream_append(struct fake_stream *stream, fake_work_fn *wor
 /** True if @address is in memory that this runtime gave out: the GPU's, or the host's for it. */
 bool fake_memory_ours(const void *address);
 
+/** True if the driver's virtual memory has this address mapped. */
+bool fake_mapping_ours(const void *address);
+
+/** The driver's function of virtual memory that has this name, or NULL. */
+void (*fake_mapping_function(const char *name))(void);
+
 /** Waits until every stream is empty. */
 void fake_streams_synchronize(void);
 

@@ -252,13 +252,14 @@ static const struct {
 FAKE_EXPORT enum fake_error cudaGetDriverEntryPoint(const char *name, void **function,
 						    unsigned long long flags, int *status)
 {
+	void (*found)(void) = fake_mapping_function(name);
 	size_t i;
 
 	(void)flags;
-	*function = NULL;
 	for (i = 0; i < sizeof(driver) / sizeof(driver[0]); i++)
 		if (!strcmp(driver[i].name, name))
-			memcpy(function, &driver[i].function, sizeof(*function));
+			found = driver[i].function;
+	memcpy(function, &found, sizeof(*function));
 	if (status)
 		*status = *function ? 0 : 1; /* cudaDriverEntryPointSymbolNotFound */
 	return *function ? FAKE_OK : FAKE_SYMBOL_NOT_FOUND;

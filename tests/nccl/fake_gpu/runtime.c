@@ -29,7 +29,7 @@ struct pointer_attributes {
 	void *host_pointer;
 };
 
-/* cudaDeviceAttr: what is not here is 0, above all virtual memory (102) and GPUDirect (116). */
+/* cudaDeviceAttr: what is not here is 0, above all GPUDirect (116). */
 static const struct {
 	int attribute, value;
 } attributes[] = {
@@ -40,6 +40,7 @@ static const struct {
 	{75, FAKE_CAPABILITY_MAJOR},
 	{76, FAKE_CAPABILITY_MINOR},
 	{97, 166912}, /* shared memory of a block, at most */
+	{102, 1},     /* virtual memory */
 };
 
 /* --- the device ----------------------------------------------------------------------------- */
@@ -214,7 +215,7 @@ bool fake_memory_ours(const void *address)
 	for (at = allocations; at && (byte < at->begin || byte >= at->end); at = at->next)
 		;
 	pthread_mutex_unlock(&allocations_lock);
-	return at;
+	return at || fake_mapping_ours(address);
 }
 
 FAKE_EXPORT enum fake_error cudaMalloc(void **memory, size_t bytes)
