@@ -9,10 +9,10 @@
 set -u
 
 BUILD=(gcc libc6-dev pkg-config scons python3 libfabric-dev libnl-3-dev libnl-route-3-dev
-	libjansson-dev)
+	libjansson-dev libmicrohttpd-dev)
 BUILD_DNF=(gcc glibc-devel pkgconf-pkg-config python3-scons python3 libfabric-devel libnl3-devel
-	jansson-devel)
-BUILD_PACMAN=(gcc pkgconf scons python libfabric libnl jansson)
+	jansson-devel libmicrohttpd-devel)
+BUILD_PACMAN=(gcc pkgconf scons python libfabric libnl jansson libmicrohttpd)
 DEMO_DNF=(iproute procps-ng)
 DEMO_PACMAN=(iproute2 procps-ng)
 DEMO=(iproute2 procps)
@@ -20,8 +20,8 @@ DEMO=(iproute2 procps)
 # lacks the key of Debian's archive, which a second libfabric comes from, too.
 VM=(bc bison busybox debian-archive-keyring flex ibverbs-providers make perftest xz-utils)
 TEST=(libcmocka-dev mmdebstrap rpm rpmlint g++ clang clang-format shellcheck codespell cppcheck
-	binutils git iputils-ping valgrind mandoc netplan.io gir1.2-nm-1.0 python3-gi nftables
-	iptables ethtool libfabric-bin openssh-client openssh-server)
+	binutils git iputils-ping valgrind mandoc netplan.io gir1.2-nm-1.0 python3-gi python3-yaml
+	nftables iptables ethtool libfabric-bin openssh-client openssh-server)
 # arm64, emulated; its libraries come from Debian's archive on any system.
 [[ $(uname -m) != x86_64 ]] || TEST+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 	qemu-user-static)
@@ -79,6 +79,11 @@ install_debian() {
 	if [[ " $* " == *" clang "* && $runtime ]] && ! installed "$runtime" &&
 		available "$runtime"; then
 		apt_install "$runtime" || return 1
+	fi
+	# A test looks at the page with a real browser, where the system has one without a desktop.
+	if [[ " $* " == *" clang "* ]] && ! installed chromium-headless-shell &&
+		available chromium-headless-shell; then
+		apt_install chromium-headless-shell fonts-dejavu-core || return 1
 	fi
 }
 

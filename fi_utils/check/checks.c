@@ -4,6 +4,7 @@
 #include "check/firewall.h"
 #include "check/libfabric.h"
 #include "check/nccl.h"
+#include "check/neighbours.h"
 #include "check/nic.h"
 #include "check/ports.h"
 #include "check/rdma.h"
@@ -27,6 +28,7 @@ const struct check checks[] = {
 	{"device-files", "/dev/infiniband can be used", check_device_files},
 	{"memlock", "enough memory may be locked", check_memlock},
 	{"firewall", "no firewall rule drops the ports", check_firewall},
+	{"neighbours", "the other end of each link fits, if it answers", check_neighbours},
 	{"environment", "the environment does not bypass the plugin", check_environment},
 	{"plugin", "NCCL finds, loads and understands the plugin", check_plugin},
 	{NULL, NULL, NULL},

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/port_range.h"
+#include "wire/neighbour.h"
 #include "check/context.h"
 #include "check/firewall.h"
 #include "check/firewall_iptables.h"
@@ -117,45 +118,60 @@ static void verdict_say(const struct check_context *context, const struct mesh_n
 			const struct firewall_verdict *verdict, struct check_result *result)
 {
 	const char *direction = packet->outgoing ? "out by" : "in on";
+	const char *what = packet->multicast ? "questions" : "answers";
 
 	if (verdict->answer == FIREWALL_DROP) {
-		check_say(result, CHECK_FAIL,
-			  "the firewall drops TCP connections %s %s (port %u, for example)",
-			  direction, nic->netdev, packet->port);
+		if (packet->udp)
+			check_say(result, CHECK_WARN,
+				  "the firewall drops the %s of neighbours %s %s (UDP %sport %d)",
+				  what, direction, nic->netdev, packet->multicast ? "" : "source ",
+				  MESH_NEIGHBOUR_PORT);
+		else
+			check_say(result, CHECK_FAIL,
+				  "the firewall drops TCP connections %s %s (port %u, for example)",
+				  direction, nic->netdev, packet->port);
 		check_seen(result, "%s: %s", source_names[source], verdict->where);
 		drop_fix(context, nic, packet->outgoing, source, verdict, result);
 	} else if (verdict->answer == FIREWALL_CONTINUE) {
-		check_say(result, CHECK_UNKNOWN,
-			  "the firewall may drop TCP connections %s %s; its rules are more than "
-			  "this check follows",
-			  direction, nic->netdev);
+		if (packet->udp)
+			check_say(result, CHECK_UNKNOWN,
+				  "the firewall may drop the %s of neighbours %s %s (UDP port %d)",
+				  what, direction, nic->netdev, MESH_NEIGHBOUR_PORT);
+		else
+			check_say(result, CHECK_UNKNOWN,
+				  "the firewall may drop TCP connections %s %s; its rules are more "
+				  "than this check follows",
+				  direction, nic->netdev);
 		check_seen(result, "%s: %s", source_names[source], verdict->where);
 	}
 }
 
-/*
- * The ports on which the plugin and libfabric listen: NCCL_MESH_PORTS, or what the kernel hands
- * out.
- */
+/* The ports that the kernel hands out. */
+static void kernel_ports_read(const struct check_context *context, unsigned int *low,
+			      unsigned int *high)
+{
+	char text[64];
+
+	if (mesh_sysfs_read(&context->files, text, sizeof(text),
+			    "proc/sys/net/ipv4/ip_local_port_range") ||
+	    sscanf(text, "%5u %5u", low, high) != 2 || *low > *high || *high > 65535) {
+		*low = 32768;
+		*high = 60999;
+	}
+}
+
+/* The ports on which the plugin and libfabric listen: NCCL_MESH_PORTS, or the kernel's. */
 static void port_range_read(const struct check_context *context, unsigned int *low,
 			    unsigned int *high)
 {
 	struct mesh_port_range ports;
-	char text[64];
 
 	if (!mesh_port_range_parse(context->config.ports, &ports) && ports.first) {
 		*low = ports.first;
 		*high = ports.last;
 		return;
 	}
-	*low = 32768;
-	*high = 60999;
-	if (!mesh_sysfs_read(&context->files, text, sizeof(text),
-			     "proc/sys/net/ipv4/ip_local_port_range") &&
-	    (sscanf(text, "%5u %5u", low, high) != 2 || *low > *high || *high > 65535)) {
-		*low = 32768;
-		*high = 60999;
-	}
+	kernel_ports_read(context, low, high);
 }
 
 static bool source_fits(enum source source, enum mesh_family family)
@@ -172,40 +188,91 @@ static bool source_fits(enum source source, enum mesh_family family)
 	}
 }
 
-/* Checks one direction of one NIC over several ports; ends at the first that does not pass. */
-static void direction_judge(const struct check_context *context, const struct mesh_nic *nic,
+/* Follows one packet through all rules. False if something was found: the rest is as it is. */
+static bool packet_judge(const struct check_context *context, const struct mesh_nic *nic,
+			 const struct dump *dump, const struct firewall_packet *packet,
+			 struct check_result *result)
+{
+	struct firewall_verdict verdict;
+	enum source source;
+
+	for (source = SOURCE_NFT; source < NUM_SOURCES; source++) {
+		if (!dump->texts[source] || !source_fits(source, packet->source.family))
+			continue;
+		if (source_follow(dump, source, packet, &verdict)) {
+			check_say(result, CHECK_UNKNOWN, "the output of %s cannot be parsed",
+				  source_names[source]);
+			return false;
+		}
+		verdict_say(context, nic, packet, source, &verdict, result);
+		if (verdict.answer != FIREWALL_ACCEPT)
+			return false;
+	}
+	return true;
+}
+
+/* Checks one direction of one NIC over several ports. False if something was found. */
+static bool direction_judge(const struct check_context *context, const struct mesh_nic *nic,
 			    const struct dump *dump, bool outgoing, struct check_result *result)
 {
 	struct firewall_packet packet = {.outgoing = outgoing, .nic = nic->netdev};
-	struct firewall_verdict verdict;
-	unsigned int low, high, ports[3], i;
+	unsigned int low, high, i;
 	struct mesh_addr neighbour;
-	enum source source;
 
 	if (mesh_subnet_neighbour(&nic->source, 0, &neighbour))
-		return;
+		return true;
 	packet.source = outgoing ? nic->source : neighbour;
 	packet.destination = outgoing ? neighbour : nic->source;
 	port_range_read(context, &low, &high);
-	ports[0] = low;
-	ports[1] = low + (high - low) / 2;
-	ports[2] = high;
-	for (source = SOURCE_NFT; source < NUM_SOURCES; source++) {
-		if (!dump->texts[source] || !source_fits(source, neighbour.family))
-			continue;
-		for (i = 0; i < 3; i++) {
-			packet.port = ports[i];
-			if (source_follow(dump, source, &packet, &verdict)) {
-				check_say(result, CHECK_UNKNOWN,
-					  "the output of %s cannot be parsed",
-					  source_names[source]);
-				return;
-			}
-			verdict_say(context, nic, &packet, source, &verdict, result);
-			if (verdict.answer != FIREWALL_ACCEPT)
-				return;
-		}
+	for (i = 0; i < 3; i++) {
+		packet.port = low + (high - low) * i / 2;
+		if (!packet_judge(context, nic, dump, &packet, result))
+			return false;
 	}
+	return true;
+}
+
+/* The NIC's address that it asks its neighbours from, as src/neighbours does; NULL: none. */
+static const struct mesh_addr *asking_address(const struct mesh_nic *nic)
+{
+	int i;
+
+	for (i = 0; i < nic->num_addrs; i++) {
+		if (mesh_addr_is_link_local(&nic->addrs[i]) &&
+		    nic->addrs[i].family == MESH_FAMILY_IPV6)
+			return &nic->addrs[i];
+	}
+	for (i = 0; i < nic->num_addrs; i++) {
+		if (nic->addrs[i].family == MESH_FAMILY_IPV4)
+			return &nic->addrs[i];
+	}
+	return NULL;
+}
+
+/*
+ * Questions of neighbours go to all nodes of a link, and answers come to some port of the asker:
+ * for the firewall, these are no replies, because the question went to another address.
+ */
+static void neighbours_judge(const struct check_context *context, const struct mesh_nic *nic,
+			     const struct dump *dump, struct check_result *result)
+{
+	const struct mesh_addr *own = asking_address(nic);
+	struct firewall_packet packet = {
+		.nic = nic->netdev, .udp = true, .multicast = true, .port = MESH_NEIGHBOUR_PORT};
+	unsigned int low, high;
+
+	if (!context->config.neighbours || !own || mesh_subnet_neighbour(own, 0, &packet.source))
+		return;
+	mesh_addr_parse(own->family == MESH_FAMILY_IPV6 ? "ff02::1" : "224.0.0.1",
+			&packet.destination);
+	if (!packet_judge(context, nic, dump, &packet, result))
+		return;
+	kernel_ports_read(context, &low, &high);
+	packet.multicast = false;
+	packet.destination = *own;
+	packet.port = high;
+	packet.source_port = MESH_NEIGHBOUR_PORT;
+	packet_judge(context, nic, dump, &packet, result);
 }
 
 /* Reports the rules that could not be read. True if none could. */
@@ -240,7 +307,8 @@ void check_firewall(const struct check_context *context, struct check_result *re
 	dump_take(&dump);
 	if (!dump_is_blind(&dump, result))
 		for (i = 0; i < table->num_taken; i++) {
-			direction_judge(context, &table->nics[i], &dump, false, result);
+			if (direction_judge(context, &table->nics[i], &dump, false, result))
+				neighbours_judge(context, &table->nics[i], &dump, result);
 			direction_judge(context, &table->nics[i], &dump, true, result);
 		}
 	dump_free(&dump);

@@ -28,8 +28,8 @@ static enum firewall_match match_out(const struct firewall_packet *packet, const
 
 static enum firewall_match match_protocol(const struct firewall_packet *packet, const char *value)
 {
-	(void)packet;
-	return firewall_match_of(!strcmp(value, "tcp") || !strcmp(value, "all"));
+	return firewall_match_of(!strcmp(value, firewall_protocol(packet)) ||
+				 !strcmp(value, "all"));
 }
 
 static enum firewall_match match_subnet(const struct mesh_addr *addr, const char *value)
@@ -53,7 +53,7 @@ static enum firewall_match match_destination(const struct firewall_packet *packe
 }
 
 /* "22", "1000:2000", "1000:", or a comma list of these. */
-static enum firewall_match match_ports(const struct firewall_packet *packet, const char *value)
+static enum firewall_match match_port(unsigned int port, const char *value)
 {
 	unsigned long low, high;
 	char *end;
@@ -70,7 +70,7 @@ static enum firewall_match match_ports(const struct firewall_packet *packet, con
 			high = strtoul(value, &end, 10);
 			high = end == value ? 65535 : high;
 		}
-		if (low <= packet->port && packet->port <= high)
+		if (low <= port && port <= high)
 			return FIREWALL_YES;
 		if (*end != ',')
 			return *end ? FIREWALL_MAYBE : FIREWALL_NO;
@@ -92,6 +92,17 @@ static bool list_has(const char *list, const char *word)
 	return false;
 }
 
+static enum firewall_match match_ports(const struct firewall_packet *packet, const char *value)
+{
+	return match_port(packet->port, value);
+}
+
+static enum firewall_match match_source_ports(const struct firewall_packet *packet,
+					      const char *value)
+{
+	return packet->source_port ? match_port(packet->source_port, value) : FIREWALL_MAYBE;
+}
+
 static enum firewall_match match_state(const struct firewall_packet *packet, const char *value)
 {
 	(void)packet;
@@ -99,8 +110,11 @@ static enum firewall_match match_state(const struct firewall_packet *packet, con
 }
 
 /* --tcp-flags MASK SET: of these flags exactly those are set; our packet has SYN and no other. */
-static enum firewall_match match_flags(const char *mask, const char *set)
+static enum firewall_match match_flags(const struct firewall_packet *packet, const char *mask,
+				       const char *set)
 {
+	if (packet->udp)
+		return FIREWALL_NO;
 	return firewall_match_of(
 		!strcmp(set, list_has(mask, "SYN") || !strcmp(mask, "ALL") ? "SYN" : "NONE"));
 }
@@ -108,7 +122,9 @@ static enum firewall_match match_flags(const char *mask, const char *set)
 static enum firewall_match match_destination_type(const struct firewall_packet *packet,
 						  const char *value)
 {
-	return firewall_match_of(list_has(value, packet->outgoing ? "UNICAST" : "LOCAL"));
+	const char *type = packet->outgoing ? "UNICAST" : "LOCAL";
+
+	return firewall_match_of(list_has(value, packet->multicast ? "MULTICAST" : type));
 }
 
 static const struct option_row {
@@ -122,6 +138,8 @@ static const struct option_row {
 	{"-d", match_destination},
 	{"--dport", match_ports},
 	{"--dports", match_ports},
+	{"--sport", match_source_ports},
+	{"--sports", match_source_ports},
 	{"--state", match_state},
 	{"--ctstate", match_state},
 	{"--dst-type", match_destination_type},
@@ -214,7 +232,7 @@ static void options_read(char **words, int num, const struct firewall_packet *pa
 		i += negated;
 		row = i < num ? option_find(words[i]) : NULL;
 		if (i + 2 < num && !strcmp(words[i], "--tcp-flags")) {
-			match = match_flags(words[i + 1], words[i + 2]);
+			match = match_flags(packet, words[i + 1], words[i + 2]);
 			i += 2;
 		} else if (!row || i + 1 == num) {
 			/* Not evaluated; its values are skipped word by word. */

@@ -42,7 +42,7 @@ static struct subject meta_subject(const char *key, const struct firewall_packet
 		return (struct subject){.kind = KIND_NIC,
 					.word = packet->outgoing ? packet->nic : ""};
 	if (is(key, "l4proto"))
-		return (struct subject){.kind = KIND_WORD, .word = "tcp"};
+		return (struct subject){.kind = KIND_WORD, .word = firewall_protocol(packet)};
 	if (is(key, "nfproto"))
 		return (struct subject){.kind = KIND_WORD, .word = ipv4 ? "ipv4" : "ipv6"};
 	return (struct subject){.kind = KIND_OTHER};
@@ -53,17 +53,20 @@ static struct subject payload_subject(const char *protocol, const char *field,
 {
 	const char *ip = packet->source.family == MESH_FAMILY_IPV4 ? "ip" : "ip6";
 
-	if (is(protocol, "udp") || is(protocol, "icmp") || is(protocol, "icmpv6") ||
-	    is(protocol, "sctp") || is(protocol, ip[2] ? "ip" : "ip6"))
+	if (is(protocol, packet->udp ? "tcp" : "udp") || is(protocol, "icmp") ||
+	    is(protocol, "icmpv6") || is(protocol, "sctp") || is(protocol, ip[2] ? "ip" : "ip6"))
 		return (struct subject){.kind = KIND_NEVER};
-	if ((is(protocol, "tcp") || is(protocol, "th")) && is(field, "dport"))
+	if ((is(protocol, firewall_protocol(packet)) || is(protocol, "th")) && is(field, "dport"))
 		return (struct subject){.kind = KIND_NUMBER, .number = packet->port};
+	if ((is(protocol, firewall_protocol(packet)) || is(protocol, "th")) && is(field, "sport") &&
+	    packet->source_port)
+		return (struct subject){.kind = KIND_NUMBER, .number = packet->source_port};
 	if (is(protocol, ip) && is(field, "saddr"))
 		return (struct subject){.kind = KIND_ADDR, .addr = &packet->source};
 	if (is(protocol, ip) && is(field, "daddr"))
 		return (struct subject){.kind = KIND_ADDR, .addr = &packet->destination};
 	if (is(protocol, ip) && (is(field, "protocol") || is(field, "nexthdr")))
-		return (struct subject){.kind = KIND_WORD, .word = "tcp"};
+		return (struct subject){.kind = KIND_WORD, .word = firewall_protocol(packet)};
 	return (struct subject){.kind = KIND_OTHER};
 }
 
@@ -83,8 +86,7 @@ static struct subject subject_of(const json_t *left, const struct firewall_packe
 		return (struct subject){.kind = KIND_WORD, .word = "new"};
 	if (is(json_string_value(json_object_get(fib, "result")), "type") &&
 	    is(json_string_value(json_array_get(json_object_get(fib, "flags"), 0)), "daddr"))
-		return (struct subject){.kind = KIND_WORD,
-					.word = packet->outgoing ? "unicast" : "local"};
+		return (struct subject){.kind = KIND_WORD, .word = firewall_type(packet)};
 	if (is(json_string_value(json_object_get(ct, "key")), "status")) /* "dnat": not ours */
 		return (struct subject){.kind = KIND_WORD, .word = ""};
 	return (struct subject){.kind = KIND_OTHER};
@@ -260,7 +262,7 @@ static enum firewall_match match_read(const json_t *match, const struct firewall
 	unsigned int mask = flags_mask(left);
 	enum firewall_match result;
 
-	if (mask)
+	if (mask && !packet->udp)
 		return flags_match(op, mask, right);
 	if (subject.kind == KIND_NEVER)
 		return FIREWALL_NO;

@@ -11,12 +11,15 @@
 
 #include "nic/addr.h"
 
-/* The first packet of a TCP connection, to or from one of our NICs. */
+/* The first packet of a TCP connection, or a UDP datagram, to or from one of our NICs. */
 struct firewall_packet {
 	bool outgoing;
+	bool udp; /* and, if it is for all nodes of the link: */
+	bool multicast;
 	const char *nic;
 	struct mesh_addr source, destination;
-	unsigned int port; /* destination */
+	unsigned int port;	  /* destination */
+	unsigned int source_port; /* 0: any */
 };
 
 enum firewall_match {
@@ -79,6 +82,20 @@ void firewall_follow(const struct firewall_rules *rules, struct firewall_verdict
  * True if @pattern equals @name, or ends in @wildcard ('*' in nft, '+' in iptables) and matches it.
  */
 bool firewall_name_fits(const char *pattern, const char *name, char wildcard);
+
+/** "tcp" or "udp". */
+static inline const char *firewall_protocol(const struct firewall_packet *packet)
+{
+	return packet->udp ? "udp" : "tcp";
+}
+
+/** Of its destination, as nft calls it. */
+static inline const char *firewall_type(const struct firewall_packet *packet)
+{
+	if (packet->multicast)
+		return "multicast";
+	return packet->outgoing ? "unicast" : "local";
+}
 
 static inline enum firewall_match firewall_match_of(bool yes)
 {

@@ -6,7 +6,7 @@
 
 #include <rdma/fabric.h>
 
-#include "fabric/memory_hooks.h"
+#include "fabric/info.h"
 #include "fabric/provider.h"
 
 #include "check/context.h"
@@ -34,17 +34,12 @@ static void list_add(char *list, const char *name)
 static void providers_list(const struct mesh_nic *nic, char *list)
 {
 	struct fi_info *hints = fi_allocinfo(), *found = NULL, *info;
-	struct mesh_addr bare = nic->source;
-	char node[MESH_ADDR_TEXT_MAX];
 
 	*list = '\0';
 	if (!hints)
 		return;
-	mesh_memory_hooks_prevent();
-	bare.scope_id = 0;
 	hints->ep_attr->type = FI_EP_RDM;
-	if (!fi_getinfo(FI_VERSION(1, 17), mesh_addr_text(&bare, node), NULL, FI_SOURCE, hints,
-			&found))
+	if (!mesh_info_list(nic, hints, 0, &found))
 		for (info = found; info; info = info->next)
 			list_add(list, info->fabric_attr->prov_name);
 	fi_freeinfo(found);
@@ -89,7 +84,7 @@ void check_libfabric(const struct check_context *context, struct check_result *r
 	char version[MESH_LIBFABRIC_VERSION_MAX];
 	int i;
 
-	if (*context->config.provider &&
+	if (*context->config.provider && !mesh_provider_list_falls_back(context->config.provider) &&
 	    mesh_provider_id_parse(context->config.provider) == MESH_PROVIDER_NONE) {
 		check_say(result, CHECK_FAIL, "NCCL_MESH_PROVIDER=%s is not a provider",
 			  context->config.provider);

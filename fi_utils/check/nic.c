@@ -2,6 +2,7 @@
 /* nic.c - checks of single NICs: carrier, speed, MTU, PCIe link. */
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "nic/nic_select.h"
@@ -127,6 +128,37 @@ static const struct mesh_nic *faster_twin(const struct check_context *context,
 	return NULL;
 }
 
+/* USB4 version 1 has two lanes of 20 Gb/s. */
+#define USB4_GBPS 40
+
+/*
+ * A network over USB4 reports no speed. Its NIC is a service of the other host, whose folder has
+ * the lanes and the speed of each (Linux 5.13, sysfs-bus-thunderbolt). Returns false for others.
+ */
+static bool usb4_speed(const struct check_context *context, const struct mesh_nic *nic,
+		       struct check_result *result)
+{
+	char lanes[16], speed[32];
+	double gbps;
+
+	if (!read_net(context, nic, "device/../rx_lanes", lanes, sizeof(lanes)) ||
+	    !read_net(context, nic, "device/../rx_speed", speed, sizeof(speed)))
+		return false;
+	gbps = strtod(lanes, NULL) * strtod(speed, NULL);
+	if (gbps <= 0)
+		return false;
+	if (gbps >= USB4_GBPS)
+		return true;
+	check_say(result, CHECK_WARN,
+		  "the USB4 link of %s runs at %g Gb/s instead of %d: %s lane%s of %s", nic->netdev,
+		  gbps, USB4_GBPS, lanes, strcmp(lanes, "1") ? "s" : "", speed);
+	check_seen(result, "/sys/class/net/%s/device/../rx_lanes, rx_speed", nic->netdev);
+	check_fix(result, "disconnect the cable, and connect it again when both nodes have booted: "
+			  "on some boards the order of booting decides; the cable must be one for "
+			  "40 Gb/s");
+	return true;
+}
+
 static void nic_speed(const struct check_context *context, const struct mesh_nic *nic,
 		      struct check_result *result)
 {
@@ -140,6 +172,8 @@ static void nic_speed(const struct check_context *context, const struct mesh_nic
 		check_seen(result, "/sys/class/net/%s/duplex = half", nic->netdev);
 		check_fix(result, "ethtool -s %s autoneg on (at both ends)", nic->netdev);
 	}
+	if (usb4_speed(context, nic, result))
+		return;
 	if (!nic->speed_mbps) {
 		check_say(result, CHECK_UNKNOWN, "%s does not report its speed", nic->netdev);
 		return;

@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "check/context.h"
-#include "check/route.h"
 #include "check/shared_subnet.h"
 #include "common/finding.h"
 #include "common/ipv4_setting.h"
 #include "common/subnet.h"
 #include "nic/nic_kind.h"
+#include "system/route.h"
 
 static void arp_judge(const struct check_context *context, const struct mesh_nic *nic,
 		      struct check_result *result)

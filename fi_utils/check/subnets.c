@@ -45,11 +45,13 @@ static void nics_judge(const struct mesh_nic *nic, const struct mesh_nic *other,
 			addrs_judge(nic, &nic->addrs[i], other, &other->addrs[k], result);
 }
 
-static void link_local_only(const struct mesh_nic *nic, struct check_result *result)
+static void link_local_only(const struct check_context *context, const struct mesh_nic *nic,
+			    struct check_result *result)
 {
 	char text[MESH_ADDR_TEXT_MAX];
 
-	if (!mesh_addr_is_link_local(&nic->source))
+	/* Otherwise the neighbours' answers say where the cable leads. */
+	if (!mesh_addr_is_link_local(&nic->source) || context->config.neighbours)
 		return;
 	check_say(result, CHECK_WARN,
 		  "%s has a link-local address only (%s): it looks the same on every cable, so the "
@@ -70,7 +72,7 @@ void check_subnets(const struct check_context *context, struct check_result *res
 		for (k = i + 1; k < table->num_nics; k++)
 			nics_judge(&table->nics[i], &table->nics[k], result);
 	for (i = 0; i < table->num_taken; i++)
-		link_local_only(&table->nics[i], result);
+		link_local_only(context, &table->nics[i], result);
 	if (!result->num_findings)
 		check_say(result, CHECK_PASS, "no subnets overlap, and no address is used twice");
 }

@@ -73,7 +73,8 @@ static int texts_check(const struct mesh_config *config)
 
 	count += mesh_nic_filter_parse(config->nics, &filter) != 0;
 	count += mesh_nic_select("", config->addresses, &none) != 0;
-	if (*config->provider && mesh_provider_id_parse(config->provider) == MESH_PROVIDER_NONE)
+	if (*config->provider && !mesh_provider_list_falls_back(config->provider) &&
+	    mesh_provider_id_parse(config->provider) == MESH_PROVIDER_NONE)
 		count += mesh_providers_assign(config->provider, &none, NULL) != 0;
 	return count;
 }

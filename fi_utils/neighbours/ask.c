@@ -14,21 +14,6 @@
 /* On a switch others may answer after the first. */
 #define MORE_MS 100
 
-static int links_describe(const struct peer_self *node, const struct mesh_neighbour_self *self,
-			  struct mesh_neighbour_link *links)
-{
-	int i, num_links = 0;
-
-	for (i = 0; i < node->num_nics; i++) {
-		if (node->table.nics[i].kind == MESH_NIC_LOOPBACK)
-			continue; /* it has no other end */
-		mesh_neighbour_link_describe(self, &node->table.nics[i], i,
-					     (uint8_t)(1u << node->providers[i]),
-					     &links[num_links++]);
-	}
-	return num_links;
-}
-
 static bool all_answered(const struct mesh_asking *asking)
 {
 	int i;
@@ -68,8 +53,9 @@ int neighbours_ask(const struct peer_self *node, struct mesh_neighbour_self *sel
 	memset(self, 0, sizeof(*self));
 	self->node_id = node->node_id;
 	memcpy(self->node, node->name, sizeof(self->node));
+	mesh_neighbour_site_set(self, node->config.site);
 	mesh_asking_init(asking, self);
-	mesh_asking_links_set(asking, links, links_describe(node, self, links));
+	mesh_asking_links_set(asking, links, peer_self_links(node, self, links));
 	ret = mesh_asking_begin(asking, now_ms);
 	while (!ret && asking->began_ms && now_ms < begin_ms + ASK_MS &&
 	       (now_ms < begin_ms + MORE_MS || !all_answered(asking))) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/version.h"
+#include "neighbours/facts.h"
 #include "nic/nic_select.h"
 
 #include "neighbours/judge.h"
@@ -14,11 +15,6 @@ struct judged {
 	const struct mesh_heard *heard;
 	struct check_result *result;
 };
-
-static bool is_own(const struct mesh_asking *asking, const struct mesh_heard *heard)
-{
-	return !heard->error && heard->about.node_id == asking->self->node_id;
-}
 
 /* ---- one neighbour ------------------------------------------------------------------------- */
 
@@ -149,16 +145,9 @@ static void silence_judge(const struct mesh_asked *asked, const char *netdev,
 /* The other NICs of this node that are heard here. Returns true if no other node is. */
 static bool own_judge(const struct mesh_asking *asking, int index, struct check_result *result)
 {
-	const struct mesh_asked *asked = &asking->asked[index];
-	const struct mesh_heard *own = NULL;
-	int i, others = 0;
+	int others;
+	const struct mesh_heard *own = mesh_asked_own(asking, index, &others);
 
-	for (i = 0; i < asked->num_heard; i++) {
-		if (is_own(asking, asked->heard[i]))
-			own = asked->heard[i];
-		else
-			others++;
-	}
 	if (!own)
 		return false;
 	if (others) {
@@ -172,57 +161,23 @@ static bool own_judge(const struct mesh_asking *asking, int index, struct check_
 	return true;
 }
 
-static int times_heard(const struct mesh_asked *asked, const struct mesh_neighbour *about)
-{
-	int i, times = 0;
-
-	for (i = 0; i < asked->num_heard; i++) {
-		if (!asked->heard[i]->error && asked->heard[i]->about.node_id == about->node_id &&
-		    !strcmp(asked->heard[i]->about.netdev, about->netdev))
-			times++;
-	}
-	return times;
-}
-
-/* The only NIC of another node that is heard here, or NULL. */
-static const struct mesh_neighbour *only_neighbour(const struct mesh_asking *asking, int index)
-{
-	const struct mesh_asked *asked = &asking->asked[index];
-	const struct mesh_heard *only = NULL;
-	int i;
-
-	for (i = 0; i < asked->num_heard; i++) {
-		if (is_own(asking, asked->heard[i]))
-			continue;
-		if (only || asked->heard[i]->error)
-			return NULL;
-		only = asked->heard[i];
-	}
-	return only ? &only->about : NULL;
-}
-
 /* Two of our NICs that hear one and the same NIC, and no other: a bridge, or a switch. */
 static void shared_judge(const struct mesh_asking *asking, int index, struct check_result *result)
 {
-	const struct mesh_neighbour *about = only_neighbour(asking, index);
-	int i;
+	const struct mesh_neighbour *about;
+	int other = mesh_asked_shared(asking, index, &about);
 
-	if (!about)
+	if (other < 0)
 		return;
-	for (i = 0; i < asking->num_links; i++) {
-		if (i == index || !times_heard(&asking->asked[i], about))
-			continue;
-		check_say(result, CHECK_WARN,
-			  "%s and %s lead to one NIC, %s of node %s: two cables in one bridge, or "
-			  "both NICs on one switch",
-			  asking->links[index].about.netdev, asking->links[i].about.netdev,
-			  about->netdev, about->node);
-		check_fix(result,
-			  "on node %s: take the ports out of the bridge, so that each cable has a "
-			  "NIC and a subnet of its own",
-			  about->node);
-		return;
-	}
+	check_say(result, CHECK_WARN,
+		  "%s and %s lead to one NIC, %s of node %s: two cables in one bridge, or "
+		  "both NICs on one switch",
+		  asking->links[index].about.netdev, asking->links[other].about.netdev,
+		  about->netdev, about->node);
+	check_fix(result,
+		  "on node %s: take the ports out of the bridge, so that each cable has a "
+		  "NIC and a subnet of its own",
+		  about->node);
 }
 
 void neighbours_judge(const struct mesh_asking *asking, int index, struct check_result *result)
@@ -239,7 +194,7 @@ void neighbours_judge(const struct mesh_asking *asking, int index, struct check_
 	for (i = 0; i < asked->num_heard; i++) {
 		struct judged judged = {&asking->links[index].about, asked->heard[i], result};
 
-		if (!is_own(asking, asked->heard[i]))
+		if (!mesh_heard_is_own(asking, asked->heard[i]))
 			neighbour_judge(&judged);
 	}
 	shared_judge(asking, index, result);

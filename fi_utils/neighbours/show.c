@@ -31,15 +31,22 @@ static const char *role_text(uint8_t role)
 
 static const char *runs_text(const struct mesh_neighbour *about, char *text)
 {
-	int i, services = 0, ranks;
+	int i, services = 0, relays = 0, ranks;
 
-	for (i = 0; i < about->num_processes; i++)
+	for (i = 0; i < about->num_processes; i++) {
 		services += about->processes[i].role == MESH_NEIGHBOUR_SERVICE;
+		relays += about->processes[i].role == MESH_NEIGHBOUR_SERVICE &&
+			  about->processes[i].control_port;
+	}
 	ranks = about->total_processes - services;
-	if (!ranks)
-		return services ? "fi_mesh serve" : "nothing";
-	snprintf(text, RUNS_TEXT_MAX, "%d process%s%s", ranks, ranks == 1 ? "" : "es",
-		 services ? " and fi_mesh serve" : "");
+	if (!ranks && !services)
+		return "nothing";
+	*text = '\0';
+	if (ranks)
+		snprintf(text, RUNS_TEXT_MAX, "%d process%s%s", ranks, ranks == 1 ? "" : "es",
+			 services ? " and " : "");
+	snprintf(text + strlen(text), RUNS_TEXT_MAX - strlen(text), "%s%s",
+		 services ? "fi_mesh serve" : "", relays ? " --relay" : "");
 	return text;
 }
 
@@ -59,7 +66,8 @@ static void row_add(struct output_table *rows, const char *netdev, const struct 
 	char address[MESH_ADDR_TEXT_MAX], speed[MESH_NIC_SPEED_TEXT_MAX], runs[RUNS_TEXT_MAX];
 
 	output_table_cell(rows, OUTPUT_STRONG, "%s", netdev);
-	output_table_cell(rows, OUTPUT_PLAIN, "%s", about->node);
+	output_table_cell(rows, OUTPUT_PLAIN, "%s%s%s%s", about->node, *about->site ? " (" : "",
+			  about->site, *about->site ? ")" : "");
 	output_table_cell(rows, OUTPUT_PLAIN, "%s", heard->error ? "-" : about->netdev);
 	output_table_cell(rows, OUTPUT_PLAIN, "%s",
 			  heard->error ? "-" : address_text(about, address));

@@ -63,6 +63,7 @@ struct peer_link {
 	const struct mesh_check_nic *theirs;
 	struct mesh_addr local, remote; /* their addresses */
 	enum mesh_provider_id provider;
+	bool routed; /* there are routers between the two: no cable joins them */
 	struct peer_stream stream;
 	struct mesh_check_facing facing; /* the neighbours of the peer's NICs */
 	struct peer_numbers numbers;

@@ -163,13 +163,13 @@ static json_t *link_json(const struct peer_link *link)
 	char local[MESH_ADDR_TEXT_MAX], remote[MESH_ADDR_TEXT_MAX];
 
 	return json_pack(
-		"{s:o, s:o, s:s, s:s, s:s, s:b, s:o, s:o, s:o, s:o, s:o}", "nic",
+		"{s:o, s:o, s:s, s:s, s:s, s:b, s:b, s:o, s:o, s:o, s:o, s:o}", "nic",
 		output_json_text(link->nic->netdev), "peer_nic",
 		output_json_text(link->theirs->netdev), "local",
 		mesh_addr_text(&link->local, local), "remote",
 		mesh_addr_text(&link->remote, remote), "provider",
-		mesh_provider_id_text(link->provider), "measured_over_tcp", numbers->over_tcp,
-		"half_rtt_us", number_json(numbers->half_rtt_us), "to_gbps",
+		mesh_provider_id_text(link->provider), "routed", link->routed, "measured_over_tcp",
+		numbers->over_tcp, "half_rtt_us", number_json(numbers->half_rtt_us), "to_gbps",
 		number_json(numbers->to_gbps), "from_gbps", number_json(numbers->from_gbps),
 		"to_mtu", numbers->to_mtu > 0 ? json_integer(numbers->to_mtu) : json_null(),
 		"from_mtu", numbers->from_mtu > 0 ? json_integer(numbers->from_mtu) : json_null());
@@ -191,7 +191,8 @@ static void links_check(struct peer_checker *checker, const struct peer *peer,
 			.peer = peer,
 			.nic = &checker->self.table.nics[pair->local],
 			.theirs = &peer->hello.nics[pair->remote],
-			.provider = checker->self.providers[pair->local],
+			.provider = pair->provider,
+			.routed = mesh_path_class_is_routed(pair->class),
 			.numbers = {-1, -1, -1, 1, 1, false, -1, -1},
 			.stream = {.fd = -1},
 		};

@@ -5,6 +5,9 @@
 #include "common/finding.h"
 #include "peer/figures.h"
 
+/* NVIDIA/dgx-spark-playbooks 102 and 108: 200 Gb/s negotiated, 8 to 25 Gb/s carried. */
+#define FAST_GBPS 100
+#define FAULT_SHARE 0.15
 /*
  * Limits for a warning. RDMA fills a link; TCP depends on the processor, so its limits are those
  * that no machine of today should miss.
@@ -67,4 +70,9 @@ enum check_verdict peer_bandwidth_verdict(double gbps, double rate_gbps, bool rd
 	if (gbps < TCP_SHARE * tcp_rate || gbps < TCP_SHARE_KNOWN * rate_gbps)
 		return CHECK_UNKNOWN;
 	return CHECK_PASS;
+}
+
+bool peer_port_is_faulty(double gbps, double rate_gbps, bool rdma)
+{
+	return rdma && rate_gbps >= FAST_GBPS && gbps < FAULT_SHARE * rate_gbps;
 }

@@ -38,4 +38,13 @@ enum check_verdict peer_latency_verdict(double half_rtt_us, double cpu_share);
 enum check_verdict peer_bandwidth_verdict(double gbps, double rate_gbps, bool rdma,
 					  double cpu_share);
 
+/**
+ * True if a fast port carries so little over RDMA that the fault of some cards is likely: the port
+ * negotiates its rate and carries a tenth of it until its power was off.
+ *
+ * @gbps: of the slower direction
+ * @rate_gbps: of the link; 0: unknown
+ */
+bool peer_port_is_faulty(double gbps, double rate_gbps, bool rdma);
+
 #endif

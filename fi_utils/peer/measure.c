@@ -27,9 +27,6 @@
 /* Another node is measuring at the peer: retry after this. */
 #define BUSY_MS 60000
 #define BUSY_AGAIN_MS 300
-/* NVIDIA/dgx-spark-playbooks 102 and 108: 200 Gb/s negotiated, 8 to 25 Gb/s carried. */
-#define FAST_GBPS 100
-#define FAULT_SHARE 0.15
 
 /* ---- libfabric ---------------------------------------------------------------------------- */
 
@@ -200,7 +197,7 @@ static void bandwidth_say(const struct peer_link *link, const char *over,
 			  "known (%s)",
 			  numbers->to_gbps, link->peer->name, numbers->from_gbps, over);
 	reason_say(link, verdict, result);
-	if (rdma && rate >= FAST_GBPS && least < FAULT_SHARE * rate)
+	if (peer_port_is_faulty(least, rate, rdma))
 		check_fix(result,
 			  "a fault of some cards: the port negotiates its rate and carries a tenth "
 			  "(a power state). Shut node %s and this one down, disconnect their power "

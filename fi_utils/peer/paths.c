@@ -11,6 +11,7 @@
 #include "peer/facing.h"
 #include "peer/paths.h"
 #include "peer/wire.h"
+#include "system/route.h"
 
 static void endpoints_fill(const struct peer_checker *checker, const struct peer *peer,
 			   struct mesh_endpoint_addr *local, struct mesh_endpoint_addr *remote)
@@ -22,12 +23,14 @@ static void endpoints_fill(const struct peer_checker *checker, const struct peer
 			.addr = checker->self.table.nics[i].source,
 			.nic = (uint8_t)i,
 			.provider = checker->self.providers[i],
+			.also_tcp = peer_self_also_tcp(&checker->self, checker->self.providers[i]),
 		};
 	for (i = 0; i < peer->hello.num_nics; i++) {
 		remote[i] = (struct mesh_endpoint_addr){
 			.nic = (uint8_t)i,
 			.provider = (enum mesh_provider_id)peer->hello.nics[i].provider,
 		};
+		remote[i].also_tcp = peer_self_also_tcp(&checker->self, remote[i].provider);
 		mesh_check_nic_addr(&peer->hello.nics[i], &remote[i].addr);
 	}
 }
@@ -42,6 +45,34 @@ static bool nic_has_path(const struct mesh_path_choice *choice, int nic)
 	return false;
 }
 
+/* Why the two NICs use that provider. */
+static const char *provider_reason(const struct peer_checker *checker,
+				   const struct mesh_path_candidate *pair, bool mixed)
+{
+	if (mixed)
+		return "because there is no RDMA at one end: much slower than RDMA at both ends";
+	if (*checker->self.config.provider)
+		return "by NCCL_MESH_PROVIDER";
+	return pair->provider == MESH_PROVIDER_VERBS_RXM ? "RDMA at both ends"
+							 : "no RDMA at either end";
+}
+
+/* A pair that uses less than one of its NICs has. */
+static void mixed_fix(const struct peer_checker *checker, const struct peer *peer,
+		      const struct mesh_path_candidate *pair, struct check_result *result)
+{
+	bool ours = checker->self.providers[pair->local] == pair->provider;
+
+	check_seen(result, "%s of node %s has %s, %s of node %s %s",
+		   checker->self.table.nics[pair->local].netdev, checker->self.name,
+		   mesh_provider_id_text(checker->self.providers[pair->local]),
+		   peer->hello.nics[pair->remote].netdev, peer->name,
+		   mesh_provider_id_text(
+			   (enum mesh_provider_id)peer->hello.nics[pair->remote].provider));
+	check_fix(result, "`fi_mesh nics` and `fi_mesh check` on node %s say why it has no RDMA",
+		  ours ? checker->self.name : peer->name);
+}
+
 static void path_say(const struct peer_checker *checker, const struct peer *peer, int index,
 		     struct check_result *result)
 {
@@ -50,13 +81,20 @@ static void path_say(const struct peer_checker *checker, const struct peer *peer
 	const struct mesh_check_nic *theirs = &peer->hello.nics[pair->remote];
 	char local[MESH_ADDR_TEXT_MAX], remote[MESH_ADDR_TEXT_MAX];
 	struct mesh_addr addr;
+	bool mixed = checker->self.providers[pair->local] !=
+		     (enum mesh_provider_id)theirs->provider;
 
 	mesh_check_nic_addr(theirs, &addr);
-	check_say(result, CHECK_PASS, "%s: %s %s -> %s %s, %s",
-		  index ? "another path" : "first choice", nic->netdev,
-		  mesh_addr_text(&nic->source, local), theirs->netdev,
-		  mesh_addr_text(&addr, remote),
-		  mesh_provider_id_text((enum mesh_provider_id)theirs->provider));
+	check_say(
+		result, mixed ? CHECK_WARN : CHECK_PASS, "%s: %s %s -> %s %s, %s (%s)%s",
+		index ? "another path" : "first choice", nic->netdev,
+		mesh_addr_text(&nic->source, local), theirs->netdev, mesh_addr_text(&addr, remote),
+		mesh_provider_id_text(pair->provider), provider_reason(checker, pair, mixed),
+		mesh_path_class_is_routed(pair->class)
+			? "; routed: no subnet in common, and the kernel's route leaves by this NIC"
+			: "");
+	if (mixed)
+		mixed_fix(checker, peer, pair, result);
 }
 
 /* The cable of this NIC if it leads to this peer; else NULL. */
@@ -166,7 +204,7 @@ static void none_say(const struct peer_checker *checker, const struct peer *peer
 
 	check_say(result, CHECK_FAIL,
 		  "no direct path to node %s: no NIC of this node shares a "
-		  "subnet and a provider with one of its %d",
+		  "subnet and a provider with one of its %d, and no route leads there by one",
 		  peer->name, peer->hello.num_nics);
 	if (peer->choice.provider_differs)
 		check_seen(result, "%s uses %s, %s of node %s uses %s",
@@ -176,7 +214,9 @@ static void none_say(const struct peer_checker *checker, const struct peer *peer
 			   mesh_provider_id_text(
 				   (enum mesh_provider_id)peer->hello.nics[differing->remote]
 					   .provider));
-	check_fix(result, "connect the two nodes with a cable, or fix what the lines below report");
+	check_fix(result,
+		  "connect the two nodes with a cable, or fix what the lines below report; "
+		  "without one, ranks or `fi_mesh serve --relay` on the nodes between relay");
 }
 
 /*
@@ -210,6 +250,29 @@ static void pairs_keep(const struct peer_checker *checker, const struct peer *pe
 	choice->num_candidates = kept;
 }
 
+static bool route_leads(const struct mesh_endpoint_addr *local,
+			const struct mesh_endpoint_addr *remote, const void *arg)
+{
+	const struct peer_checker *checker = arg;
+
+	return mesh_route_leads(&local->addr, checker->self.table.nics[local->nic].ifindex,
+				&remote->addr);
+}
+
+/* As the plugin: only where no two NICs share a subnet. */
+static void routed_choose(const struct peer_checker *checker,
+			  const struct mesh_endpoint_addr *local,
+			  const struct mesh_endpoint_addr *remote, struct peer *peer)
+{
+	const struct mesh_path_hints hints = {
+		.same_count = checker->self.num_nics == peer->hello.num_nics,
+	};
+
+	if (!peer->choice.num_candidates && strcmp(checker->self.config.routed, "off") != 0)
+		mesh_path_choose_routed(local, checker->self.num_nics, remote, peer->hello.num_nics,
+					&hints, route_leads, checker, &peer->choice);
+}
+
 void peer_paths_check(const struct peer_checker *checker, struct peer *peer,
 		      struct check_result *result)
 {
@@ -221,6 +284,7 @@ void peer_paths_check(const struct peer_checker *checker, struct peer *peer,
 	mesh_path_choose(local, checker->self.num_nics, remote, peer->hello.num_nics, &hints,
 			 &peer->choice);
 	pairs_keep(checker, peer, &peer->choice);
+	routed_choose(checker, local, remote, peer);
 	if (!peer->choice.num_candidates)
 		none_say(checker, peer, result);
 	for (i = 0; i < peer->choice.num_candidates; i++)

@@ -88,6 +88,22 @@ void peer_self_hello(const struct peer_self *self, struct mesh_check_hello *hell
 	}
 }
 
+bool peer_self_also_tcp(const struct peer_self *self, enum mesh_provider_id provider)
+{
+	const char *setting = self->config.provider;
+
+	return provider == MESH_PROVIDER_VERBS_RXM &&
+	       (!*setting || mesh_provider_list_falls_back(setting));
+}
+
+uint8_t peer_self_providers(const struct peer_self *self, int index)
+{
+	enum mesh_provider_id best = self->providers[index];
+
+	return (uint8_t)(1u << best |
+			 (peer_self_also_tcp(self, best) ? 1u << MESH_PROVIDER_TCP : 0));
+}
+
 const struct mesh_nic *peer_self_nic(const struct peer_self *self, const struct mesh_addr *addr)
 {
 	int i;
@@ -100,4 +116,18 @@ const struct mesh_nic *peer_self_nic(const struct peer_self *self, const struct 
 			return &self->table.nics[i];
 	}
 	return NULL;
+}
+
+int peer_self_links(const struct peer_self *self, const struct mesh_neighbour_self *about,
+		    struct mesh_neighbour_link *links)
+{
+	int i, num_links = 0;
+
+	for (i = 0; i < self->num_nics; i++) {
+		if (self->table.nics[i].kind == MESH_NIC_LOOPBACK)
+			continue;
+		mesh_neighbour_link_describe(about, &self->table.nics[i], i,
+					     peer_self_providers(self, i), &links[num_links++]);
+	}
+	return num_links;
 }

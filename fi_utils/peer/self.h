@@ -4,6 +4,7 @@
 #define MESH_FI_UTILS_PEER_SELF_H
 
 #include "base/config.h"
+#include "neighbours/self.h"
 #include "nic/addr.h"
 #include "nic/endpoint_addr.h"
 #include "nic/nic.h"
@@ -31,7 +32,27 @@ void peer_self_close(struct peer_self *self);
 /** Fills in the HELLO of this node. */
 void peer_self_hello(const struct peer_self *self, struct mesh_check_hello *hello);
 
+/**
+ * True if a NIC whose best provider is @provider offers tcp as well, to NICs without RDMA. Holds
+ * for the NICs of other nodes, too: NCCL_MESH_PROVIDER is the same on all.
+ */
+bool peer_self_also_tcp(const struct peer_self *self, enum mesh_provider_id provider);
+
+/** What the NIC @index offers, bit N: enum mesh_provider_id N. */
+uint8_t peer_self_providers(const struct peer_self *self, int index);
+
 /** The NIC whose source address is @addr, or NULL. */
 const struct mesh_nic *peer_self_nic(const struct peer_self *self, const struct mesh_addr *addr);
+
+/**
+ * Describes the links of this node for questions to its neighbours. Loopback has no other end.
+ *
+ * @about: what is asked for: the node and its process
+ * @links: room for MESH_NICS_MAX
+ *
+ * Returns how many there are.
+ */
+int peer_self_links(const struct peer_self *self, const struct mesh_neighbour_self *about,
+		    struct mesh_neighbour_link *links);
 
 #endif

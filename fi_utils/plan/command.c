@@ -125,6 +125,10 @@ static const struct option_row option_rows[] = {
 	 OPTION_HANDLER(ports_take)},
 	{"parallel", 0, "N", "cables between each two neighbours (1)",
 	 OPTION_NUMBER(struct options, request.shape.parallel, 1, MESH_PARALLEL_MAX)},
+	{"halves", 0, "N",
+	 "NICs that each port appears as, which are behind each other in LIST (1; a\n"
+	 "DGX Spark 2): a cable is so many halves, with a subnet each",
+	 OPTION_NUMBER(struct options, request.halves, 1, 8)},
 	{"range", 0, "ADDR/N",
 	 "addresses to use: subnets begin at ADDR and stay inside its /N\n"
 	 "(192.168.100.0/16, for large meshes 10.0.0.0/8)",
@@ -162,7 +166,7 @@ static int options_parse(int argc, char **argv, struct options *options, int *op
 	int status;
 
 	memset(options, 0, sizeof(*options));
-	options->request.shape.parallel = 1;
+	options->request.shape.parallel = options->request.halves = 1;
 	status = option_table_parse(&option_table, argc, argv, options, operands);
 	if (status >= 0)
 		return status;
@@ -215,7 +219,13 @@ static int operands_take(struct options *options, int num, char **operands,
 
 	if (!listed && mesh_shape_parse(shape_text, &shape))
 		return COMMAND_MISUSE;
-	shape.parallel = options->request.shape.parallel;
+	if (listed && options->request.halves > 1)
+		return arguments_misuse(WHO, "--halves goes with a shape; in a list of cables each "
+					     "half is a line of its own");
+	shape.parallel = options->request.shape.parallel * options->request.halves;
+	if (shape.parallel > MESH_PARALLEL_MAX)
+		return arguments_misuse(WHO, "--parallel times --halves is %d at most",
+					MESH_PARALLEL_MAX);
 	options->request.shape = shape;
 	for (i = 1; i < num && status < 0; i++)
 		status = names_status(plan_nodes_add(nodes, operands[i]));

@@ -182,6 +182,7 @@ int mesh_plan_make(struct mesh_plan_request *request, struct mesh_plan *plan)
 		.infiniband = request->infiniband,
 		.mtu = request->mtu,
 		.rate_mbps = request->rate_mbps,
+		.halves = request->halves ? request->halves : 1,
 	};
 	int ret = values_check(request);
 

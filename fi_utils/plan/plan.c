@@ -88,6 +88,16 @@ const char *mesh_plan_port_name(const struct mesh_plan *plan, int cable, int end
 	return plan->nodes[at->node].ports[at->port];
 }
 
+const char *mesh_plan_cable_text(const struct mesh_plan *plan, int cable, char *text)
+{
+	if (plan->halves > 1)
+		snprintf(text, MESH_PLAN_CABLE_TEXT_MAX, "%d.%d", cable / plan->halves + 1,
+			 cable % plan->halves + 1);
+	else
+		snprintf(text, MESH_PLAN_CABLE_TEXT_MAX, "%d", cable + 1);
+	return text;
+}
+
 int64_t mesh_plan_pairs_apart(const struct mesh_plan *plan)
 {
 	int64_t num = plan->topology.num_nodes, apart = num * (num - 1) / 2;

@@ -37,7 +37,8 @@ struct mesh_plan_request {
 	bool infiniband;		      /* IPoIB, else Ethernet */
 	int mtu;			      /* bytes */
 	int rate_mbps;			      /* of each cable; 0: unknown */
-	const char *management;		      /* NIC of the network of all nodes; NULL: unknown */
+	int halves;		/* NICs that each port appears as; 0: 1. With MESH_SHAPE_CABLES 1 */
+	const char *management; /* NIC of the network of all nodes; NULL: unknown */
 };
 
 struct mesh_plan {
@@ -48,6 +49,8 @@ struct mesh_plan {
 	/* Owned; the addresses of each cable's ends if the list of cables keeps some, else NULL. */
 	struct mesh_addr (*addresses)[2];
 	struct mesh_rank_order order;
+	/* So many entries of the topology behind each other are one cable, and a subnet each. */
+	int halves;
 	bool infiniband;
 	bool ports_named; /* the user has named every port */
 	int mtu;
@@ -71,6 +74,12 @@ struct mesh_addr mesh_plan_subnet(const struct mesh_plan *plan, int cable);
 /** The name of the node or port at one end (0 or 1) of a cable. */
 const char *mesh_plan_node_name(const struct mesh_plan *plan, int cable, int end);
 const char *mesh_plan_port_name(const struct mesh_plan *plan, int cable, int end);
+
+/* Bytes of mesh_plan_cable_text(). */
+#define MESH_PLAN_CABLE_TEXT_MAX 24
+
+/** The number of a cable that users see, from 1: "3", or "3.2" for its second half. */
+const char *mesh_plan_cable_text(const struct mesh_plan *plan, int cable, char *text);
 
 /** Number of pairs of nodes that no cable joins; -1 without memory. */
 int64_t mesh_plan_pairs_apart(const struct mesh_plan *plan);

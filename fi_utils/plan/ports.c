@@ -61,8 +61,9 @@ const char *plan_port_purpose(const struct mesh_plan *plan, const struct plan_po
 			      char *text, size_t size)
 {
 	int far = 1 - port->end;
+	char cable[MESH_PLAN_CABLE_TEXT_MAX];
 
-	snprintf(text, size, "cable %d, to %s %s", port->cable + 1,
+	snprintf(text, size, "cable %s, to %s %s", mesh_plan_cable_text(plan, port->cable, cable),
 		 mesh_plan_node_name(plan, port->cable, far),
 		 mesh_plan_port_name(plan, port->cable, far));
 	return text;

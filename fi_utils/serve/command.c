@@ -24,13 +24,16 @@
 #include "peer/wire.h"
 #include "serve/client.h"
 #include "serve/command.h"
+#include "serve/http.h"
 #include "serve/neighbours.h"
+#include "serve/relay.h"
 #include "serve/state.h"
 
 static const char who[] = "fi_mesh serve";
 
 static const char usage_text[] =
-	"usage: fi_mesh serve [--listen ADDR]... [--port PORT]\n"
+	"usage: fi_mesh serve [--relay] [--listen ADDR]... [--port PORT]\n"
+	"                     [--http ADDR [--http-port PORT]]\n"
 	"\n"
 	"Answers `fi_mesh check --peer` of other nodes, and the questions of `fi_mesh neighbours`\n"
 	"and of jobs which node is here, until Ctrl-C. Listens on the addresses of the NICs that\n"
@@ -39,8 +42,10 @@ static const char usage_text[] =
 
 static const char notes_text[] =
 	"\n"
-	"Exit status: 0 ended by a signal; 1 it cannot listen; 2 usage error.\n";
+	"Exit status: 0 ended by a signal; 1 it cannot listen or relay; 2 usage error.\n";
 
+/* Of the page; not assigned by IANA. The two before it are `fi_mesh serve`'s own. */
+#define HTTP_PORT 18622
 /* Deadlines are checked at this interval. */
 #define TICK_MS 500
 #define POLLFDS_MAX (2 + SERVE_SOCKETS_MAX + MESH_NICS_MAX + 2 * SERVE_CLIENTS_MAX)
@@ -49,6 +54,9 @@ struct options {
 	struct mesh_addr listen[SERVE_LISTEN_MAX];
 	int num_listen;
 	uint16_t port;
+	struct mesh_addr http; /* family NONE: no page */
+	uint16_t http_port;
+	bool relay;
 };
 
 /* ---- options ------------------------------------------------------------------------------ */
@@ -66,13 +74,34 @@ static int listen_take(const struct option_row *row, const char *text, void *arg
 	return -1;
 }
 
+static int http_take(const struct option_row *row, const char *text, void *arg)
+{
+	struct options *options = arg;
+
+	(void)row;
+	if (mesh_addr_parse(text, &options->http))
+		return arguments_misuse(who, "--http: not an IP address: %s", text);
+	return -1;
+}
+
 static const struct option_row option_rows[] = {
+	{"relay", 0, NULL,
+	 "relay between other nodes as a rank does, although none runs here: for\n"
+	 "the job of this environment's launcher variables, such as MASTER_ADDR\n"
+	 "and MASTER_PORT; without these, or with NCCL_MESH_RELAY=any, for all",
+	 OPTION_FLAG(struct options, relay)},
 	{"listen", 0, "ADDR",
 	 "listen on this address of the node, too: of its management network, so\n"
 	 "that it can be asked while no cable works",
 	 OPTION_HANDLER(listen_take)},
 	{"port", 0, "PORT", "TCP and UDP port (default 18620); the same for `check`",
 	 OPTION_NUMBER(struct options, port, 1, UINT16_MAX)},
+	{"http", 0, "ADDR",
+	 "show the mesh, its rates, paths and checks in a browser, read-only, on\n"
+	 "this address of the management network (off)",
+	 OPTION_HANDLER(http_take)},
+	{"http-port", 0, "PORT", "TCP port of the page (default 18622)",
+	 OPTION_NUMBER(struct options, http_port, 1, UINT16_MAX)},
 	{.name = NULL},
 };
 
@@ -83,6 +112,7 @@ static int options_parse(int argc, char **argv, struct options *options)
 {
 	memset(options, 0, sizeof(*options));
 	options->port = MESH_CHECK_PORT;
+	options->http_port = HTTP_PORT;
 	return option_table_parse(&option_table, argc, argv, options, NULL);
 }
 
@@ -193,8 +223,14 @@ static int serve_open(struct serve *serve, const struct options *options)
 	serve->neighbours = serve_neighbours_open(&serve->self);
 	if (serve->neighbours)
 		printf("answering neighbours, UDP port %d\n", MESH_NEIGHBOUR_PORT);
+	if (options->relay)
+		ret = serve_relay_open(&serve->relay);
+	if (!ret && options->http.family != MESH_FAMILY_NONE) {
+		serve->http = serve_http_open(&options->http, options->http_port, &serve->self);
+		ret = serve->http ? 0 : -ENOTSUP;
+	}
 	fflush(stdout);
-	return 0;
+	return ret;
 }
 
 static void serve_close(struct serve *serve)
@@ -210,6 +246,8 @@ static void serve_close(struct serve *serve)
 		if (serve->who_fds[i] >= 0)
 			close(serve->who_fds[i]);
 	free(serve->who_nics);
+	serve_http_close(serve->http);
+	mesh_net_close(serve->relay);
 	serve_neighbours_close(serve->neighbours);
 	peer_self_close(&serve->self);
 }

@@ -46,7 +46,7 @@ void serve_neighbours_refresh(struct serve_neighbours *neighbours, const struct 
 		if (self->table.nics[i].kind != MESH_NIC_LOOPBACK)
 			mesh_neighbour_link_describe(
 				&neighbours->neighbours->self, &self->table.nics[i], i,
-				(uint8_t)(1u << self->providers[i]), &links[num_links++]);
+				peer_self_providers(self, i), &links[num_links++]);
 	}
 	mesh_lock_take(&neighbours->lock);
 	mesh_neighbours_links_set(neighbours->neighbours, links, num_links, false);
@@ -65,6 +65,7 @@ static int service_open(struct serve_neighbours *neighbours, const struct peer_s
 	if (ret)
 		return ret;
 	memcpy(about.node, self->name, sizeof(about.node));
+	mesh_neighbour_site_set(&about, self->config.site);
 	mesh_lock_take(&neighbours->lock);
 	neighbours->neighbours = mesh_neighbours_open(&neighbours->engine, &about);
 	mesh_lock_release(&neighbours->lock);

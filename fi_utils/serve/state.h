@@ -18,7 +18,9 @@
 #include "wire/handle.h"
 #include "wire/protocol.h"
 
+struct mesh_net;
 struct peer_fabric;
+struct serve_http;
 struct serve_neighbours;
 
 /* Connections at once; more wait in the kernel. */
@@ -67,6 +69,8 @@ struct serve {
 	struct peer_facing facing[MESH_NICS_MAX]; /* beside who_nics */
 	int num_who;
 	struct serve_neighbours *neighbours; /* owned; NULL: their questions are not answered */
+	struct serve_http *http;	     /* owned; NULL: there is no page */
+	struct mesh_net *relay;		     /* owned; NULL: it relays for none */
 	bool nics_changed;		     /* since they were last read */
 	struct serve_client clients[SERVE_CLIENTS_MAX];
 	struct mesh_addr announced; /* of the last "node ... checks" line */

@@ -7,17 +7,20 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/arguments.h"
 #include "common/exit_status.h"
 #include "common/file.h"
 #include "common/options.h"
 #include "common/output.h"
 #include "common/progress.h"
 #include "plan/cable_list.h"
+#include "topo/ask.h"
 #include "topo/command.h"
 #include "topo/dot.h"
 #include "topo/json.h"
 #include "topo/map.h"
 #include "topo/path.h"
+#include "topo/rates.h"
 #include "topo/read.h"
 #include "topo/svg.h"
 #include "topo/text.h"
@@ -25,19 +28,26 @@
 #define WHO "fi_mesh topo"
 
 static const char usage_text[] =
-	"usage: fi_mesh topo [--dot | --json | --svg] [--pair A,B] FILE...\n"
+	"usage: fi_mesh topo [--dot | --json | --svg] [--pair A,B] [--rates | FILE...]\n"
 	"\n"
 	"Draws a mesh: nodes, NICs, cables with rate and subnet, their state, and the path that\n"
 	"the plugin takes between any two nodes, with the reason.\n"
 	"\n"
-	"  FILE  a plan (fi_mesh plan --json), or reports of nodes (fi_mesh nics --json):\n"
-	"        files named NODE.json, or a folder of them; - is standard input\n"
+	"Without a FILE it draws the mesh that this node belongs to: it asks the neighbours on\n"
+	"the mesh NICs, and from node to node those behind them. A node answers while a job or\n"
+	"`fi_mesh serve` runs on it.\n"
+	"\n"
+	"  FILE  a plan (fi_mesh plan --json), or reports of nodes (fi_mesh nics --json, and\n"
+	"        behind it fi_mesh watch --json --count 1 for the rates): files named NODE.json,\n"
+	"        or a folder of them; - is standard input\n"
 	"\n";
 
 static const char notes_text[] =
 	"\n"
 	"Reports of three nodes, over ssh:\n"
 	"  for node in a b c; do ssh $node fi_mesh nics --json >reports/$node.json; done\n"
+	"With their rates, also of cables that do not end here:\n"
+	"  ssh $node 'fi_mesh nics --json; fi_mesh watch --json --count 1' >reports/$node.json\n"
 	"\n"
 	"Exit status: 0 drawn, 1 a NIC is down or a file cannot be used, 2 usage error.\n";
 
@@ -59,6 +69,7 @@ static int (*const printers[])(FILE *file, const struct topo_map *map,
 struct options {
 	int format;
 	const char *pair;
+	bool rates;
 };
 
 static const struct option_row option_rows[] = {
@@ -67,6 +78,8 @@ static const struct option_row option_rows[] = {
 	{"svg", 0, NULL, "a picture", OPTION_CONSTANT(struct options, format, FORMAT_SVG)},
 	{"pair", 0, "A,B", "highlight the path between these two nodes",
 	 OPTION_TEXT(struct options, pair)},
+	{"rates", 0, NULL, "also what this node's NICs move now, measured for a second",
+	 OPTION_FLAG(struct options, rates)},
 	{.name = NULL},
 };
 
@@ -79,10 +92,13 @@ static int options_parse(int argc, char **argv, struct options *options, int *fi
 
 	*options = (struct options){.format = FORMAT_TEXT};
 	status = option_table_parse(&option_table, argc, argv, options, files);
-	if (status >= 0 || *files < argc)
+	if (status >= 0)
 		return status;
-	option_table_help(stderr, &option_table);
-	return COMMAND_MISUSE;
+	if (options->rates && *files < argc)
+		return arguments_misuse(WHO,
+					"--rates measures this node, so it takes no FILE; reports "
+					"may have rates of their own");
+	return -1;
 }
 
 static int document_load(const char *path, struct topo_map *map)
@@ -135,7 +151,25 @@ static int folder_load(const char *folder, struct topo_map *map)
 	return ret;
 }
 
-static int map_load(int num, char **paths, struct topo_map *map)
+/* The rates are measured while the neighbours are asked. */
+static int mesh_ask(struct topo_map *map, bool with_rates)
+{
+	struct topo_rates rates;
+	int ret;
+
+	if (!with_rates)
+		return topo_ask(map);
+	ret = topo_rates_begin(&rates);
+	if (ret)
+		return ret;
+	ret = topo_ask(map);
+	if (!ret)
+		ret = topo_rates_enter(&rates, map, 0);
+	topo_rates_end(&rates);
+	return ret;
+}
+
+static int files_load(int num, char **paths, struct topo_map *map)
 {
 	struct stat info;
 	int i, ret = 0;
@@ -201,8 +235,9 @@ int command_topo(int argc, char **argv)
 	status = options_parse(argc, argv, &options, &files);
 	if (status >= 0)
 		return status;
-	progress = progress_begin("reading the mesh");
-	ret = map_load(argc - files, argv + files, &map);
+	progress = progress_begin(files < argc ? "reading the mesh" : "asking the neighbours");
+	ret = files < argc ? files_load(argc - files, argv + files, &map)
+			   : mesh_ask(&map, options.rates);
 	progress_end(progress);
 	status = ret ? output_failure(WHO, ret) : map_show(&options, &map);
 	topo_map_free(&map);

@@ -74,7 +74,7 @@ static void link_put(FILE *file, const struct topo_map *map, int link, bool chos
 
 int topo_print_dot(FILE *file, const struct topo_map *map, const struct topo_path *pair)
 {
-	int i, chosen = pair && pair->local >= 0 ? map->nics[pair->local].link : -1;
+	int i;
 
 	fprintf(file, "graph mesh {\n  layout=neato; overlap=false; splines=true;\n"
 		      "  node [shape=record, fontname=\"sans-serif\"];\n"
@@ -82,7 +82,7 @@ int topo_print_dot(FILE *file, const struct topo_map *map, const struct topo_pat
 	for (i = 0; i < map->num_nodes; i++)
 		node_put(file, map, i);
 	for (i = 0; i < map->num_links; i++)
-		link_put(file, map, i, i == chosen);
+		link_put(file, map, i, pair && topo_path_has_link(map, pair, i));
 	fprintf(file, "}\n");
 	return 0;
 }

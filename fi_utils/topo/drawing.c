@@ -13,6 +13,7 @@
 #include "topo/graph.h"
 #include "topo/layout.h"
 #include "topo/map.h"
+#include "watch/rates.h"
 
 /* Cables of larger drawings have no labels: the rows of the boxes have the same information. */
 #define LABELLED_VERTICES_MAX 16
@@ -45,6 +46,17 @@ static const char *far_name(const struct topo_map *map, int nic)
 	return map->nodes[map->nics[other].node].name;
 }
 
+/* What the NIC moves now: U+2191 and U+2193, arrows up and down. */
+static void row_rates(const struct topo_nic *nic, char *text, size_t size)
+{
+	char sends[WATCH_RATE_TEXT_MAX], receives[WATCH_RATE_TEXT_MAX];
+
+	if (nic->rates_known)
+		snprintf(text, size, "  \xe2\x86\x91%s \xe2\x86\x93%s",
+			 watch_rate_text(nic->sends, sends),
+			 watch_rate_text(nic->receives, receives));
+}
+
 const char *topo_drawing_row(const struct topo_map *map, const struct topo_drawing *drawing,
 			     int nic, char *text)
 {
@@ -66,6 +78,8 @@ const char *topo_drawing_row(const struct topo_map *map, const struct topo_drawi
 				 ? drawing->name_width + drawing->addr_width + 2 - (int)len
 				 : 0,
 			 "", far);
+	len = strlen(text);
+	row_rates(at, text + len, DRAWING_ROW_MAX - len);
 	return text;
 }
 
@@ -131,7 +145,7 @@ static const char *bundle_rate(const struct topo_map *map, const struct topo_dra
 {
 	int rate = topo_link_rate(map, drawing->sources[bundle].link), i, num = 0, sum = 0;
 	char speed[MESH_NIC_SPEED_TEXT_MAX];
-	bool equal = true;
+	bool equal = true, halves = true;
 
 	for (i = bundle; i < drawing->graph.num_edges; i++) {
 		if (drawing->edges[i].bundle != bundle)
@@ -139,16 +153,39 @@ static const char *bundle_rate(const struct topo_map *map, const struct topo_dra
 		num++;
 		sum += topo_link_rate(map, drawing->sources[i].link);
 		equal = equal && topo_link_rate(map, drawing->sources[i].link) == rate;
+		halves = halves && topo_link_is_half_of(map, drawing->sources[i].link,
+							drawing->sources[bundle].link);
 	}
 	if (!sum)
 		return NULL;
 	mesh_nic_speed_text(equal ? rate : sum, speed);
 	if (!equal)
 		snprintf(text, DRAWING_ROW_MAX, "%s together", speed);
+	else if (num > 1 && halves)
+		snprintf(text, DRAWING_ROW_MAX, "%d halves of %s", num, speed);
 	else if (num > 1)
 		snprintf(text, DRAWING_ROW_MAX, "%d x %s", num, speed);
 	else
 		snprintf(text, DRAWING_ROW_MAX, "%s", speed);
+	return text;
+}
+
+/* What passes over the cable, or over several parallel ones, now; NULL if it is not known. */
+static const char *bundle_traffic(const struct topo_map *map, const struct topo_drawing *drawing,
+				  int bundle, char *text)
+{
+	char rate[WATCH_RATE_TEXT_MAX];
+	double bytes, sum = 0;
+	int i;
+
+	for (i = bundle; i < drawing->graph.num_edges; i++) {
+		if (drawing->edges[i].bundle != bundle)
+			continue;
+		if (!topo_link_traffic(map, drawing->sources[i].link, &bytes))
+			return NULL;
+		sum += bytes;
+	}
+	snprintf(text, DRAWING_ROW_MAX, "now %s", watch_rate_text(sum, rate));
 	return text;
 }
 
@@ -159,6 +196,8 @@ const char *topo_drawing_label(const struct topo_map *map, const struct topo_dra
 	int i;
 
 	if (bundle_rate(map, drawing, edge, text) && !line--)
+		return text;
+	if (bundle_traffic(map, drawing, edge, text) && !line--)
 		return text;
 	for (i = edge; i < drawing->graph.num_edges; i++) {
 		if (drawing->edges[i].bundle != edge || line--)

@@ -45,12 +45,16 @@ int topo_drawing_make(const struct topo_map *map, struct topo_drawing *drawing);
 
 void topo_drawing_free(struct topo_drawing *drawing);
 
-/** The text of a NIC's row: name, address, rate. @text: DRAWING_ROW_MAX bytes; returned. */
+/**
+ * The text of a NIC's row: name, address, rate, what it moves now. @text: DRAWING_ROW_MAX bytes;
+ * returned
+ */
 const char *topo_drawing_row(const struct topo_map *map, const struct topo_drawing *drawing,
 			     int nic, char *text);
 
 /**
- * A line of the label of the cables that @edge stands for: their rate, then their subnets.
+ * A line of the label of the cables that @edge stands for: their rate, what passes over them now,
+ * then their subnets.
  *
  * @line: from 0
  *

@@ -25,10 +25,14 @@ static json_t *nics_json(const struct topo_map *map, int node)
 					   : json_string(mesh_provider_id_text(nic->provider));
 
 		list = output_json_append(
-			list, json_pack("{s:o, s:o, s:i, s:s, s:o, s:o, s:o}", "name",
+			list, json_pack("{s:o, s:o, s:i, s:s, s:o, s:o, s:o, s:o, s:o}", "name",
 					output_json_text(nic->name), "address",
 					output_json_addr(&nic->addr), "rate_mbps", nic->rate_mbps,
 					"state", topo_state_text(nic->state), "provider", provider,
+					"tx_bytes_per_s",
+					nic->rates_known ? json_real(nic->sends) : json_null(),
+					"rx_bytes_per_s",
+					nic->rates_known ? json_real(nic->receives) : json_null(),
 					"note", output_json_text(nic->note), "link",
 					nic->link < 0 ? json_null() : json_integer(nic->link)));
 	}
@@ -63,10 +67,11 @@ static json_t *links_json(const struct topo_map *map)
 								  output_json_text(nic->name)));
 		}
 		list = output_json_append(
-			list, json_pack("{s:o, s:s, s:i, s:s, s:o}", "subnet",
+			list, json_pack("{s:o, s:s, s:o, s:i, s:s, s:o}", "subnet",
 					output_json_addr(&link->subnet), "kind",
-					link->num == 2 ? "cable" : "switch", "rate_mbps",
-					topo_link_rate(map, i), "state",
+					link->num == 2 ? "cable" : "switch", "cable",
+					link->num == 2 ? json_integer(link->cable) : json_null(),
+					"rate_mbps", topo_link_rate(map, i), "state",
 					topo_state_text(topo_link_state(map, i)), "ends", ends));
 	}
 	return list;
@@ -78,6 +83,22 @@ static json_t *path_end_json(const struct topo_map *map, int nic)
 		return json_null();
 	return json_pack("{s:o, s:o}", "nic", output_json_text(map->nics[nic].name), "address",
 			 output_json_addr(&map->nics[nic].addr));
+}
+
+/* The relays of each route, as names. */
+static json_t *via_json(const struct topo_map *map, const struct topo_path *path)
+{
+	json_t *via = json_array(), *route;
+	int i, k;
+
+	for (i = 0; i < path->via.num && via; i++) {
+		route = json_array();
+		for (k = 0; k < path->via.num_relays && route; k++)
+			route = output_json_append(
+				route, json_string(map->nodes[path->via.relays[i][k]].name));
+		via = output_json_append(via, route);
+	}
+	return via;
 }
 
 /* All pairs, or the one of --pair; null if there are too many. */
@@ -95,13 +116,13 @@ static json_t *paths_json(const struct topo_map *map, const struct topo_path *pa
 	}
 	list = json_array();
 	for (i = 0; i < num && list; i++)
-		list = output_json_append(list,
-					  json_pack("{s:s, s:s, s:o, s:o, s:i, s:s}", "from",
-						    map->nodes[pair[i].from].name, "to",
-						    map->nodes[pair[i].to].name, "local",
-						    path_end_json(map, pair[i].local), "remote",
-						    path_end_json(map, pair[i].remote), "cables",
-						    pair[i].num_cables, "reason", pair[i].reason));
+		list = output_json_append(
+			list,
+			json_pack("{s:s, s:s, s:o, s:o, s:i, s:o, s:s}", "from",
+				  map->nodes[pair[i].from].name, "to", map->nodes[pair[i].to].name,
+				  "local", path_end_json(map, pair[i].local), "remote",
+				  path_end_json(map, pair[i].remote), "cables", pair[i].num_cables,
+				  "via", via_json(map, &pair[i]), "reason", pair[i].reason));
 	free(paths);
 	return list;
 }

@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "common/subnet.h"
+#include "nic/endpoint_addr.h"
 #include "plan/cable_list.h"
 #include "plan/topology.h"
 #include "topo/map.h"
@@ -51,6 +52,7 @@ int topo_map_nic_add(struct topo_map *map, const struct topo_nic *nic)
 	*nics = *nic;
 	nics->node = map->num_nodes - 1;
 	nics->link = -1;
+	nics->wire = map->num_nics - 1;
 	map->nodes[nics->node].num_nics++;
 	return 0;
 }
@@ -100,6 +102,44 @@ static int nics_locate(const struct topo_map *map, struct located_nic *located)
 	return num;
 }
 
+/* A link and the physical cable that the plan gives it, to sort. */
+struct planned_link {
+	int physical, link;
+};
+
+static int planned_compare(const void *left, const void *right)
+{
+	const struct planned_link *a = left, *b = right;
+
+	if (a->physical != b->physical)
+		return a->physical < b->physical ? -1 : 1;
+	return (a->link > b->link) - (a->link < b->link);
+}
+
+/* Links that a plan gives the same physical cable are its halves. */
+static int halves_join(struct topo_map *map)
+{
+	struct planned_link *planned = calloc((size_t)map->num_links + 1, sizeof(*planned));
+	int i, num = 0;
+
+	if (!planned)
+		return -ENOMEM;
+	for (i = 0; i < map->num_links; i++) {
+		const struct topo_link *link = &map->links[i];
+		int physical = map->nics[map->members[link->first]].physical;
+
+		if (link->num == 2 && physical)
+			planned[num++] = (struct planned_link){physical, i};
+	}
+	qsort(planned, (size_t)num, sizeof(*planned), planned_compare);
+	for (i = 1; i < num; i++) {
+		if (planned[i].physical == planned[i - 1].physical)
+			map->links[planned[i].link].cable = map->links[planned[i - 1].link].cable;
+	}
+	free(planned);
+	return 0;
+}
+
 /* Adds the link of NICs located[first] .. located[last - 1], unless they are all on one node. */
 static int link_add(struct topo_map *map, const struct located_nic *located, int first, int last,
 		    int *num_members)
@@ -117,8 +157,8 @@ static int link_add(struct topo_map *map, const struct located_nic *located, int
 	if (!links)
 		return -ENOMEM;
 	map->links = links;
-	links[map->num_links] =
-		(struct topo_link){located[first].subnet, *num_members, last - first};
+	links[map->num_links] = (struct topo_link){located[first].subnet, *num_members,
+						   last - first, map->num_links};
 	for (i = first; i < last; i++) {
 		map->members[(*num_members)++] = located[i].nic;
 		map->nics[located[i].nic].link = map->num_links;
@@ -158,6 +198,116 @@ int topo_map_join(struct topo_map *map)
 		if (i < num && same_subnet(&located[first], &located[i]))
 			continue;
 		ret = link_add(map, located, first, i, &num_members);
+		first = i;
+	}
+	free(located);
+	return ret ? ret : halves_join(map);
+}
+
+/* ---- wires ------------------------------------------------------------------------------ */
+
+/* The first NIC of the wire: the one that stands for itself. */
+static int wire_of(const struct topo_map *map, int nic)
+{
+	while (map->nics[nic].wire != nic)
+		nic = map->nics[nic].wire;
+	return nic;
+}
+
+void topo_map_wire(struct topo_map *map, int a, int b)
+{
+	a = wire_of(map, a);
+	b = wire_of(map, b);
+	if (a < b)
+		map->nics[b].wire = a;
+	else
+		map->nics[a].wire = b;
+}
+
+/* The NICs in the order of their wires. */
+static int wires_locate(const struct topo_map *map, struct located_nic *located)
+{
+	int i, k, num = 0;
+
+	for (i = 0; i < map->num_nics; i++) {
+		if (wire_of(map, i) != i)
+			continue;
+		for (k = i; k < map->num_nics; k++) {
+			if (wire_of(map, k) == i)
+				located[num++] =
+					(struct located_nic){mesh_subnet_of(&map->nics[k].addr), k};
+		}
+	}
+	return num;
+}
+
+/*
+ * Puts the NICs of a wire in pairs of one half each, if equally many of just two nodes share it.
+ * Those of the first node come first, and a node's are in order. Returns true if they are halves.
+ */
+static bool wire_pair(const struct topo_map *map, struct located_nic *wire, int num)
+{
+	struct located_nic ordered[2 * MESH_NICS_MAX];
+	int i, k, half = num / 2;
+
+	if (num % 2 || num < 4 || num > 2 * MESH_NICS_MAX)
+		return false;
+	for (i = 1; i < num; i++) {
+		if (map->nics[wire[i].nic].node != map->nics[wire[i < half ? 0 : half].nic].node)
+			return false;
+	}
+	if (map->nics[wire[0].nic].node == map->nics[wire[half].nic].node)
+		return false;
+	for (i = 0; i < half; i++) {
+		for (k = half; k < num && (wire[k].nic < 0 || !same_subnet(&wire[i], &wire[k]));
+		     k++)
+			;
+		ordered[2 * i] = wire[i];
+		ordered[2 * i + 1] = (struct located_nic){.nic = -1};
+		if (k < num && !mesh_addr_is_link_local(&wire[k].subnet)) {
+			ordered[2 * i + 1] = wire[k];
+			wire[k].nic = -1;
+		}
+	}
+	for (i = 0, k = half; i < half; i++) {
+		for (; k < num && wire[k].nic < 0; k++)
+			;
+		if (ordered[2 * i + 1].nic < 0)
+			ordered[2 * i + 1] = wire[k++];
+	}
+	memcpy(wire, ordered, (size_t)num * sizeof(*wire));
+	return true;
+}
+
+/* Adds the links of the wire located[first] .. located[last - 1]: one, or its halves. */
+static int wire_add(struct topo_map *map, struct located_nic *located, int first, int last,
+		    int *num_members)
+{
+	int i, ret = 0, cable = map->num_links;
+
+	if (!wire_pair(map, located + first, last - first))
+		return link_add(map, located, first, last, num_members);
+	for (i = first; i < last && !ret; i += 2) {
+		ret = link_add(map, located, i, i + 2, num_members);
+		if (!ret)
+			map->links[map->num_links - 1].cable = cable;
+	}
+	return ret;
+}
+
+int topo_map_wires_join(struct topo_map *map)
+{
+	struct located_nic *located = calloc((size_t)map->num_nics + 1, sizeof(*located));
+	int i, num, first = 0, num_members = 0, ret = names_check(map);
+
+	map->members = calloc((size_t)map->num_nics + 1, sizeof(*map->members));
+	if (!located || !map->members)
+		ret = -ENOMEM;
+	num = ret ? 0 : wires_locate(map, located);
+	for (i = 1; i <= num && !ret; i++) {
+		if (i < num && wire_of(map, located[first].nic) == wire_of(map, located[i].nic))
+			continue;
+		ret = wire_add(map, located, first, i, &num_members);
 		first = i;
 	}
 	free(located);
@@ -218,6 +368,65 @@ int topo_link_rate(const struct topo_map *map, int link)
 			slowest = rate;
 	}
 	return slowest;
+}
+
+struct topo_cables topo_map_cables(const struct topo_map *map)
+{
+	struct topo_cables cables = {.each = 0};
+	int *halves = calloc((size_t)map->num_links + 1, sizeof(*halves)), i;
+
+	for (i = 0; i < map->num_links; i++) {
+		if (map->links[i].num != 2)
+			continue;
+		cables.halves++;
+		cables.num += map->links[i].cable == i;
+		if (halves)
+			halves[map->links[i].cable]++;
+	}
+	cables.each = cables.num && halves ? cables.halves / cables.num : 0;
+	for (i = 0; i < map->num_links && halves; i++) {
+		if (halves[i] && halves[i] != cables.each)
+			cables.each = 0;
+	}
+	free(halves);
+	return cables;
+}
+
+bool topo_link_is_half_of(const struct topo_map *map, int link, int other)
+{
+	return map->links[link].cable == map->links[other].cable;
+}
+
+bool topo_link_traffic(const struct topo_map *map, int link, double *bytes)
+{
+	const struct topo_link *at = &map->links[link];
+	int i, num = 0;
+
+	*bytes = 0;
+	for (i = at->first; i < at->first + at->num; i++) {
+		const struct topo_nic *nic = &map->nics[map->members[i]];
+
+		if (!nic->rates_known)
+			continue;
+		num++;
+		*bytes += nic->receives;
+		if (at->num != 2)
+			continue;
+		/* One end knows both directions. */
+		*bytes = nic->sends + nic->receives;
+		return true;
+	}
+	return num == at->num;
+}
+
+bool topo_map_has_rates(const struct topo_map *map)
+{
+	int i;
+
+	for (i = 0; i < map->num_nics; i++)
+		if (map->nics[i].rates_known)
+			return true;
+	return false;
 }
 
 const char *topo_state_text(enum topo_state state)

@@ -26,6 +26,10 @@ struct topo_nic {
 	enum mesh_provider_id provider; /* NONE: unknown, as in a plan */
 	char note[MESH_NIC_REASON_MAX]; /* why it is not used, or "" */
 	int link;			/* of the NIC; -1: no other NIC is on its subnet */
+	int wire;			/* asked: a NIC on the same wire, or itself */
+	int physical;			/* plan: number of its physical cable; 0: none */
+	bool rates_known;
+	double sends, receives; /* bytes a second, now; through the kernel and past it */
 };
 
 struct topo_node {
@@ -34,15 +38,27 @@ struct topo_node {
 	int num_nics;
 };
 
-/* A cable, or a switched subnet with more than two NICs. */
+/*
+ * A cable, or a switched subnet with more than two NICs. A cable whose ends are several NICs each,
+ * as a DGX Spark's, is as many links: its halves.
+ */
 struct topo_link {
 	struct mesh_addr subnet;
 	int first; /* its NICs are members[first] .. members[first + num - 1] */
 	int num;
+	int cable; /* the first link of the same physical cable, often itself */
+};
+
+/* How many cables and halves of cables there are. */
+struct topo_cables {
+	int num;    /* physical cables */
+	int halves; /* links with two NICs: equal to num where no cable has halves */
+	int each;   /* halves of each cable; 0: not the same for all */
 };
 
 struct topo_map {
 	bool planned;
+	bool asked;		 /* the nodes have said which NICs share a wire */
 	struct mesh_shape shape; /* of a plan, else MESH_SHAPE_CABLES */
 	struct topo_node *nodes; /* owned */
 	int num_nodes;
@@ -73,6 +89,24 @@ int topo_map_nic_add(struct topo_map *map, const struct topo_nic *nic);
  */
 int topo_map_join(struct topo_map *map);
 
+/** Notes that two NICs, of different nodes, share a wire. */
+void topo_map_wire(struct topo_map *map, int a, int b);
+
+/**
+ * Joins NICs on the same wire, after all were noted. Where equally many of just two nodes share
+ * one, they are the halves of a cable: those on one subnet belong to each other, the others in
+ * their order.
+ *
+ * Returns as topo_map_join() does.
+ */
+int topo_map_wires_join(struct topo_map *map);
+
+/** Counts the cables. */
+struct topo_cables topo_map_cables(const struct topo_map *map);
+
+/** True if both links are halves of one physical cable, or the same link. */
+bool topo_link_is_half_of(const struct topo_map *map, int link, int other);
+
 void topo_map_free(struct topo_map *map);
 
 /** The node of this name, or -1. */
@@ -86,6 +120,15 @@ enum topo_state topo_link_state(const struct topo_map *map, int link);
 
 /** The slowest rate that is known of the link's NICs, in Mb/s; 0: none is known. */
 int topo_link_rate(const struct topo_map *map, int link);
+
+/**
+ * What passes over the link in both directions, in bytes a second: what a NIC of a cable sends and
+ * receives, or what all NICs of a switch receive. Returns false if it is not known.
+ */
+bool topo_link_traffic(const struct topo_map *map, int link, double *bytes);
+
+/** True if the rates of some NIC are known. */
+bool topo_map_has_rates(const struct topo_map *map);
 
 /** "planned", "up", "down". */
 const char *topo_state_text(enum topo_state state);

@@ -2,11 +2,15 @@
 /* path.c - the path that the plugin takes between two nodes of a map, and why. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/subnet.h"
 #include "nic/path_choice.h"
 #include "topo/map.h"
 #include "topo/path.h"
+
+/* The beginning of a reason. */
+#define NO_PATH "none: "
 
 /* One node's NICs as the plugin uses them: the first 16 only. */
 struct side {
@@ -32,7 +36,10 @@ static void side_fill(const struct topo_map *map, int node, struct side *side)
 			continue;
 		}
 		side->endpoints[side->num] = (struct mesh_endpoint_addr){
-			.addr = nic->addr, .nic = (uint8_t)side->num, .provider = nic->provider};
+			.addr = nic->addr,
+			.nic = (uint8_t)side->num,
+			.provider = nic->provider,
+			.also_tcp = nic->provider == MESH_PROVIDER_VERBS_RXM};
 		side->nics[side->num++] = i;
 	}
 }
@@ -55,7 +62,8 @@ static int broken_link(const struct topo_map *map, int from, int to)
 	return -1;
 }
 
-static void reason_none(const struct topo_map *map, const struct side *local,
+/* Returns true if relays may help. */
+static bool reason_none(const struct topo_map *map, const struct side *local,
 			const struct side *remote, const struct mesh_path_choice *choice,
 			struct topo_path *path)
 {
@@ -70,21 +78,23 @@ static void reason_none(const struct topo_map *map, const struct side *local,
 			 "none: %s uses %s and %s uses %s on their cable",
 			 map->nodes[path->from].name, mesh_provider_id_text(a->provider),
 			 map->nodes[path->to].name, mesh_provider_id_text(b->provider));
-		return;
+		return false;
 	}
-	if (local->link_local && remote->link_local) {
+	if (local->link_local && remote->link_local && !map->asked) {
 		snprintf(path->reason, sizeof(path->reason),
 			 "not known: link-local addresses do not tell which NICs share a cable; "
 			 "`fi_mesh check --peer` finds it");
-		return;
+		return false;
 	}
 	link = broken_link(map, path->from, path->to);
+	path->link_down = link >= 0;
 	if (link >= 0)
-		snprintf(path->reason, sizeof(path->reason), "none: their cable is down, %s",
+		snprintf(path->reason, sizeof(path->reason), NO_PATH "their cable is down, %s",
 			 mesh_addr_text_prefix(&map->links[link].subnet, text));
 	else
 		snprintf(path->reason, sizeof(path->reason),
-			 "none: no common subnet, and there is no relay yet");
+			 NO_PATH "no common subnet; ranks on nodes between may relay");
+	return true;
 }
 
 /* Counts the cables: candidates that share no NIC with a better one are first. */
@@ -104,7 +114,67 @@ static int count_cables(const struct mesh_path_choice *choice)
 	return i;
 }
 
-void topo_path_find(const struct topo_map *map, int from, int to, struct topo_path *path)
+/* "cables", or "halves of the cable" if all links that the path stands for are one cable's. */
+static const char *cables_word(const struct topo_map *map, const struct topo_path *path)
+{
+	int i, halves = 0, chosen = map->nics[path->local].link;
+
+	for (i = 0; i < map->num_links && chosen >= 0; i++)
+		halves += topo_link_is_half_of(map, i, chosen);
+	return halves == path->num_cables ? "halves of the cable" : "cables";
+}
+
+/* Where the nodes have said which NICs share a wire: link-local addresses do. */
+static bool wire_find(const struct topo_map *map, struct topo_path *path)
+{
+	int i, k, first = map->nodes[path->from].first_nic;
+	const struct topo_link *link;
+
+	for (i = first; i < first + map->nodes[path->from].num_nics && map->asked; i++) {
+		if (map->nics[i].link < 0 || !mesh_addr_is_link_local(&map->nics[i].addr))
+			continue;
+		link = &map->links[map->nics[i].link];
+		for (k = link->first; k < link->first + link->num; k++) {
+			if (map->nics[map->members[k]].node != path->to ||
+			    !mesh_addr_is_link_local(&map->nics[map->members[k]].addr))
+				continue;
+			if (!path->num_cables++) {
+				path->local = i;
+				path->remote = map->members[k];
+			}
+			break; /* the next cable has another NIC of ours */
+		}
+	}
+	if (path->num_cables == 1)
+		snprintf(path->reason, sizeof(path->reason), "the only one: one cable");
+	else if (path->num_cables)
+		snprintf(path->reason, sizeof(path->reason),
+			 "one of %d %s; each message is spread over them", path->num_cables,
+			 cables_word(map, path));
+	return path->num_cables > 0;
+}
+
+/* The provider, and the reason where only one of the NICs has RDMA. */
+static void provider_append(const struct topo_map *map, enum mesh_provider_id provider,
+			    struct topo_path *path)
+{
+	enum mesh_provider_id ours = map->nics[path->local].provider;
+	enum mesh_provider_id theirs = map->nics[path->remote].provider;
+	size_t used = strlen(path->reason);
+
+	if (provider == MESH_PROVIDER_NONE)
+		return; /* a plan */
+	snprintf(path->reason + used, sizeof(path->reason) - used, "; %s",
+		 mesh_provider_id_text(provider));
+	used = strlen(path->reason);
+	if (ours != theirs)
+		snprintf(path->reason + used, sizeof(path->reason) - used,
+			 ", because %s has no RDMA there",
+			 map->nodes[ours == provider ? path->from : path->to].name);
+}
+
+/* Finds the direct path, or the reason why there is none. Returns false if relays may help. */
+static bool direct_find(const struct topo_map *map, int from, int to, struct topo_path *path)
 {
 	struct mesh_path_hints hints = {.local_nic = -1, .remote_nic = -1};
 	struct mesh_path_choice choice;
@@ -116,10 +186,10 @@ void topo_path_find(const struct topo_map *map, int from, int to, struct topo_pa
 	side_fill(map, from, &local);
 	side_fill(map, to, &remote);
 	mesh_path_choose(local.endpoints, local.num, remote.endpoints, remote.num, &hints, &choice);
-	if (!choice.num_candidates) {
-		reason_none(map, &local, &remote, &choice, path);
-		return;
-	}
+	if (!choice.num_candidates && wire_find(map, path))
+		return true;
+	if (!choice.num_candidates)
+		return !reason_none(map, &local, &remote, &choice, path);
 	path->local = local.nics[choice.candidates[0].local];
 	path->remote = remote.nics[choice.candidates[0].remote];
 	path->num_cables = count_cables(&choice);
@@ -129,22 +199,67 @@ void topo_path_find(const struct topo_map *map, int from, int to, struct topo_pa
 		snprintf(path->reason, sizeof(path->reason), "the only one: both are on %s", text);
 	else
 		snprintf(path->reason, sizeof(path->reason),
-			 "one of %d cables: both are on %s; each message is spread over them",
-			 path->num_cables, text);
+			 "one of %d %s: both are on %s; each message is spread over them",
+			 path->num_cables, cables_word(map, path), text);
+	provider_append(map, choice.candidates[0].provider, path);
+	return true;
+}
+
+/* Adds the routes over relays to a path without NICs, and what they are to its reason. */
+static void relays_add(const struct mesh_graph *graph, struct topo_path *path)
+{
+	const struct topo_routes *via = &path->via;
+	char lead[TOPO_REASON_MAX];
+
+	topo_relays_find(graph, path->from, path->to, &path->via);
+	if (!via->num)
+		return;
+	snprintf(lead, sizeof(lead), "%s",
+		 path->link_down ? path->reason + strlen(NO_PATH) : "no link in common");
+	snprintf(path->reason, sizeof(path->reason), "%.120s: %d relay%s%s", lead, via->num_relays,
+		 via->num_relays == 1 ? "" : "s",
+		 via->num > 1 ? " on each of the routes, which are used together" : "");
+}
+
+void topo_path_find(const struct topo_map *map, int from, int to, struct topo_path *path)
+{
+	struct mesh_graph graph;
+
+	if (direct_find(map, from, to, path) || topo_relays_graph(map, &graph))
+		return;
+	relays_add(&graph, path);
+	mesh_graph_finish(&graph);
+}
+
+bool topo_path_has_link(const struct topo_map *map, const struct topo_path *path, int link)
+{
+	if (link < 0)
+		return false;
+	if (path->local >= 0)
+		return link == map->nics[path->local].link;
+	return topo_routes_have_link(map, &path->via, path->from, path->to, link);
 }
 
 struct topo_path *topo_paths_find(const struct topo_map *map, long max, long *num)
 {
 	long pairs = (long)map->num_nodes * (map->num_nodes - 1) / 2, count = 0;
+	struct mesh_graph graph;
 	struct topo_path *paths;
+	bool relays;
 	int from, to;
 
 	*num = pairs;
 	if (pairs > max)
 		return NULL;
+	relays = map->num_nodes <= TOPO_RELAYS_NODES_MAX && !topo_relays_graph(map, &graph);
 	paths = calloc((size_t)pairs + 1, sizeof(*paths));
-	for (from = 0; paths && from < map->num_nodes; from++)
-		for (to = from + 1; to < map->num_nodes; to++)
-			topo_path_find(map, from, to, &paths[count++]);
+	for (from = 0; paths && from < map->num_nodes; from++) {
+		for (to = from + 1; to < map->num_nodes; to++, count++) {
+			if (!direct_find(map, from, to, &paths[count]) && relays)
+				relays_add(&graph, &paths[count]);
+		}
+	}
+	if (relays)
+		mesh_graph_finish(&graph);
 	return paths;
 }

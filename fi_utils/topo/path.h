@@ -4,17 +4,29 @@
 #define MESH_FI_UTILS_TOPO_PATH_H
 
 #include "topo/map.h"
+#include "topo/relays.h"
 
 /* Paths of all pairs are listed up to so many: 128 nodes have 8,128. */
 #define TOPO_PATHS_MAX 8128
 #define TOPO_REASON_MAX 200
 
 struct topo_path {
-	int from, to;	   /* nodes */
-	int local, remote; /* NICs; -1: there is no path */
-	int num_cables;	   /* that join the two directly */
+	int from, to;		/* nodes */
+	int local, remote;	/* NICs; -1: there is no path, or only through relays */
+	int num_cables;		/* that join the two directly */
+	bool link_down;		/* the two have a cable, which is down */
+	struct topo_routes via; /* where nodes relay */
 	char reason[TOPO_REASON_MAX];
 };
+
+/** True if the two nodes reach each other, as far as the map shows. */
+static inline bool topo_path_exists(const struct topo_path *path)
+{
+	return path->local >= 0 || path->via.num > 0;
+}
+
+/** True if the link is part of the path. */
+bool topo_path_has_link(const struct topo_map *map, const struct topo_path *path, int link);
 
 /**
  * Asks the plugin's own choice (src/nic/path_choice.h) without NCCL's hints, which only choose

@@ -9,6 +9,7 @@
 
 #include "plan/cable_list.h"
 #include "plan/shape.h"
+#include "plan/topology.h"
 #include "topo/map.h"
 #include "topo/read.h"
 
@@ -90,7 +91,8 @@ static int plan_nodes_read(struct topo_map *map, const json_t *root, const char 
 }
 
 /* One end of a cable: gives the port its address. */
-static int plan_end_read(struct topo_map *map, const json_t *end, json_t *names, const char *source)
+static int plan_end_read(struct topo_map *map, const json_t *end, json_t *names, int physical,
+			 const char *source)
 {
 	const json_t *number = json_object_get(names, text_of(end, "node"));
 	int nic = -1;
@@ -104,7 +106,16 @@ static int plan_end_read(struct topo_map *map, const json_t *end, json_t *names,
 	if (!strchr(text_of(end, "address"), '/') ||
 	    mesh_addr_parse(text_of(end, "address"), &map->nics[nic].addr))
 		return refuse(source, "the end of a cable has an address such as 10.0.0.1/24");
+	map->nics[nic].physical = physical;
 	return 0;
+}
+
+/* Which entries are halves of one cable; a plan without that has none. */
+static int physical_of(const json_t *cable)
+{
+	json_int_t number = json_integer_value(json_object_get(cable, "physical"));
+
+	return number > 0 && number <= MESH_TOPOLOGY_CABLES_MAX ? (int)number : 0;
 }
 
 static int plan_cables_read(struct topo_map *map, const json_t *root, json_t *names,
@@ -119,9 +130,11 @@ static int plan_cables_read(struct topo_map *map, const json_t *root, json_t *na
 		ends = json_object_get(cable, "ends");
 		if (json_array_size(ends) != 2)
 			return refuse(source, "a cable has two \"ends\"");
-		ret = plan_end_read(map, json_array_get(ends, 0), names, source);
+		ret = plan_end_read(map, json_array_get(ends, 0), names, physical_of(cable),
+				    source);
 		if (!ret)
-			ret = plan_end_read(map, json_array_get(ends, 1), names, source);
+			ret = plan_end_read(map, json_array_get(ends, 1), names, physical_of(cable),
+					    source);
 		if (ret)
 			return ret;
 	}
@@ -247,26 +260,91 @@ static int report_read(struct topo_map *map, const json_t *root, const char *sou
 	return ret;
 }
 
+/* Bytes a second; no counter of a NIC grows faster. */
+#define TRAFFIC_MAX 1e15
+
+/* Adds a rate of `fi_mesh watch` to @sum; false if it is not known there. */
+static bool traffic_add(const json_t *object, const char *key, double *sum)
+{
+	const json_t *member = json_object_get(object, key);
+	double value = json_number_value(member);
+
+	if (!json_is_number(member) || !(value >= 0 && value <= TRAFFIC_MAX))
+		return false;
+	*sum += value;
+	return true;
+}
+
+static void nic_rates_read(struct topo_nic *nic, const json_t *object)
+{
+	const json_t *rdma = json_object_get(object, "rdma");
+	double sends = 0, receives = 0;
+	bool known = traffic_add(object, "tx_bytes_per_s", &sends) &&
+		     traffic_add(object, "rx_bytes_per_s", &receives);
+
+	if (traffic_add(rdma, "tx_bytes_per_s", &sends) &&
+	    traffic_add(rdma, "rx_bytes_per_s", &receives))
+		known = true;
+	if (!known)
+		return;
+	nic->rates_known = true;
+	nic->sends = sends;
+	nic->receives = receives;
+}
+
+/* What `fi_mesh watch --json` printed on the node that was read last. */
+static int rates_read(struct topo_map *map, const json_t *root, const char *source)
+{
+	json_t *nic;
+	size_t i;
+	int at;
+
+	if (!json_is_number(json_object_get(root, "seconds")) ||
+	    !json_is_array(json_object_get(root, "nics")))
+		return refuse(source, "behind a node's report only its rates are expected "
+				      "(fi_mesh watch --json --count 1)");
+	json_array_foreach(json_object_get(root, "nics"), i, nic) {
+		at = topo_map_nic_find(map, map->num_nodes - 1, text_of(nic, "netdev"));
+		if (at >= 0)
+			nic_rates_read(&map->nics[at], nic);
+	}
+	return 0;
+}
+
+static int first_read(struct topo_map *map, const json_t *root, const char *source)
+{
+	if (json_is_integer(json_object_get(root, "plan")))
+		return plan_read(map, root, source);
+	if (json_is_array(json_object_get(root, "nics")) &&
+	    !json_is_number(json_object_get(root, "seconds")))
+		return report_read(map, root, source);
+	return refuse(source, "this is neither a plan (fi_mesh plan --json) nor a node's "
+			      "report (fi_mesh nics --json)");
+}
+
 int topo_document_read(struct topo_map *map, const char *text, size_t size, const char *source)
 {
-	json_error_t error;
-	json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
 	char why[JSON_ERROR_TEXT_LENGTH + 64];
-	int ret;
+	json_error_t error;
+	size_t at = 0;
+	int ret = 0;
 
 	if (!map->num_nodes)
 		map->shape = (struct mesh_shape){.kind = MESH_SHAPE_CABLES};
-	if (!root) {
-		snprintf(why, sizeof(why), "no JSON: line %d: %s", error.line, error.text);
-		return refuse(source, why);
-	}
-	if (json_is_integer(json_object_get(root, "plan")))
-		ret = plan_read(map, root, source);
-	else if (json_is_array(json_object_get(root, "nics")))
-		ret = report_read(map, root, source);
-	else
-		ret = refuse(source, "this is neither a plan (fi_mesh plan --json) nor a node's "
-				     "report (fi_mesh nics --json)");
-	json_decref(root);
+	do {
+		bool first = !at;
+		json_t *root = json_loadb(text + at, size - at,
+					  JSON_REJECT_DUPLICATES | JSON_DISABLE_EOF_CHECK, &error);
+
+		if (!root) {
+			snprintf(why, sizeof(why), "no JSON: line %d: %s", error.line, error.text);
+			return refuse(source, why);
+		}
+		at += (size_t)error.position;
+		ret = first ? first_read(map, root, source) : rates_read(map, root, source);
+		json_decref(root);
+		while (at < size && strchr(" \t\r\n", text[at]) && text[at])
+			at++;
+	} while (!ret && at < size);
 	return ret;
 }

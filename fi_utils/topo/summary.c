@@ -11,19 +11,24 @@
 
 const char *topo_summary(const struct topo_map *map, char *text, size_t size)
 {
+	struct topo_cables cables = topo_map_cables(map);
 	char shape[MESH_SHAPE_TEXT_MAX];
-	int i, cables = 0, switches = 0, down = 0;
+	int i, switches = 0, down = 0;
 	size_t len;
 
 	for (i = 0; i < map->num_links; i++) {
-		cables += map->links[i].num == 2;
 		switches += map->links[i].num != 2;
 		down += topo_link_state(map, i) == TOPO_DOWN;
 	}
 	len = (size_t)snprintf(
 		text, size, "%s: %d node%s, %d cable%s",
 		map->shape.kind == MESH_SHAPE_CABLES ? "mesh" : mesh_shape_text(&map->shape, shape),
-		map->num_nodes, map->num_nodes == 1 ? "" : "s", cables, cables == 1 ? "" : "s");
+		map->num_nodes, map->num_nodes == 1 ? "" : "s", cables.num,
+		cables.num == 1 ? "" : "s");
+	if (cables.each > 1 && len < size)
+		len += (size_t)snprintf(text + len, size - len, " of %d halves each", cables.each);
+	else if (cables.halves > cables.num && len < size)
+		len += (size_t)snprintf(text + len, size - len, " (%d halves)", cables.halves);
 	if (switches && len < size)
 		len += (size_t)snprintf(text + len, size - len, ", %d switched subnet%s", switches,
 					switches == 1 ? "" : "s");
@@ -34,13 +39,32 @@ const char *topo_summary(const struct topo_map *map, char *text, size_t size)
 	return text;
 }
 
+/* "via b,c and d,e": the relays of each route. */
+static void via_text(const struct topo_map *map, const struct topo_path *path, char *text,
+		     size_t size)
+{
+	size_t used = 0;
+	int route, i;
+
+	for (route = 0; route < path->via.num; route++) {
+		for (i = 0; i < path->via.num_relays && used < size; i++)
+			used += (size_t)snprintf(text + used, size - used, "%s%s",
+						 i	 ? ","
+						 : route ? " and "
+							 : "via ",
+						 map->nodes[path->via.relays[route][i]].name);
+	}
+}
+
 const char *topo_path_text(const struct topo_map *map, const struct topo_path *path, char *text,
 			   size_t size)
 {
 	char local[MESH_ADDR_TEXT_MAX], remote[MESH_ADDR_TEXT_MAX];
 
-	if (path->local < 0)
+	if (!topo_path_exists(path))
 		snprintf(text, size, "-");
+	else if (path->local < 0)
+		via_text(map, path, text, size);
 	else
 		snprintf(text, size, "%s %s -> %s %s", map->nics[path->local].name,
 			 mesh_addr_text(&map->nics[path->local].addr, local),
@@ -51,12 +75,19 @@ const char *topo_path_text(const struct topo_map *map, const struct topo_path *p
 
 const char *topo_pairs_summary(const struct topo_map *map, char *text, size_t size)
 {
-	long num, i, joined = 0;
+	long num, i, joined = 0, relayed = 0;
 	struct topo_path *paths = topo_paths_find(map, TOPO_PATHS_MAX, &num);
 
-	for (i = 0; paths && i < num; i++)
-		joined += paths[i].local >= 0;
-	if (paths)
+	for (i = 0; paths && i < num; i++) {
+		joined += topo_path_exists(&paths[i]);
+		relayed += paths[i].via.num > 0;
+	}
+	if (paths && relayed)
+		snprintf(text, size,
+			 "%ld pairs of nodes: %ld have a link, %ld need relays, %ld have no path. "
+			 "fi_mesh topo --pair A,B shows one.",
+			 num, joined - relayed, relayed, num - joined);
+	else if (paths)
 		snprintf(text, size,
 			 "%ld pairs of nodes: %ld have a path, %ld have none. "
 			 "fi_mesh topo --pair A,B shows one.",

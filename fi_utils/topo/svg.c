@@ -272,15 +272,16 @@ struct listing {
 static void path_line(const struct topo_map *map, const struct topo_path *path, bool reason,
 		      char *text, size_t size)
 {
+	bool exists = topo_path_exists(path);
 	char nics[200];
 
 	snprintf(text, size, "%s - %s:  ", map->nodes[path->from].name, map->nodes[path->to].name);
-	if (path->local >= 0)
+	if (exists)
 		snprintf(text + strlen(text), size - strlen(text), "%s",
 			 topo_path_text(map, path, nics, sizeof(nics)));
-	if (path->local < 0 || reason)
-		snprintf(text + strlen(text), size - strlen(text), "%s%s%s",
-			 path->local < 0 ? "" : "   (", path->reason, path->local < 0 ? "" : ")");
+	if (!exists || reason)
+		snprintf(text + strlen(text), size - strlen(text), "%s%s%s", exists ? "   (" : "",
+			 path->reason, exists ? ")" : "");
 	else if (path->num_cables > 1)
 		snprintf(text + strlen(text), size - strlen(text), "   (one of %d)",
 			 path->num_cables);
@@ -368,6 +369,26 @@ static void legend_put(FILE *file, const struct topo_map *map, double y, const c
 	text_at(file, x, y, "legend", "start", note);
 }
 
+/* True for a part of the path that is pointed out: its cable, or all those of its routes. */
+static bool edge_is_chosen(const struct topo_map *map, const struct drawing_edge *edge,
+			   const struct topo_path *pair)
+{
+	int i;
+
+	if (!pair)
+		return false;
+	for (i = 0; i < 2; i++) {
+		if (edge->nics[i] < 0)
+			continue;
+		if (pair->local < 0 && topo_path_has_link(map, pair, map->nics[edge->nics[i]].link))
+			return true;
+		if (pair->local >= 0 &&
+		    (edge->nics[i] == pair->local || edge->nics[i] == pair->remote))
+			return true;
+	}
+	return false;
+}
+
 static void drawing_put(FILE *file, const struct topo_map *map, const struct topo_drawing *drawing,
 			const struct topo_path *pair)
 {
@@ -376,10 +397,7 @@ static void drawing_put(FILE *file, const struct topo_map *map, const struct top
 	for (i = 0; i < drawing->graph.num_edges; i++) {
 		const struct drawing_edge *edge = &drawing->sources[i];
 
-		cable_put(file, map, drawing, i,
-			  pair && pair->local >= 0 &&
-				  (edge->nics[0] == pair->local || edge->nics[0] == pair->remote ||
-				   edge->nics[1] == pair->local || edge->nics[1] == pair->remote));
+		cable_put(file, map, drawing, i, edge_is_chosen(map, edge, pair));
 	}
 	for (i = 0; i < map->num_nodes; i++)
 		node_put(file, map, drawing, i);
@@ -537,8 +555,12 @@ int topo_print_svg(FILE *file, const struct topo_map *map, const struct topo_pat
 	drawing_put(file, map, &drawing, pair);
 	fputs("</g>\n", file);
 	listing_put(file, map, pair, &listing, HEADING_HEIGHT + drawing.layout.height + 10);
+	/* U+2191 and U+2193, arrows up and down */
 	legend_put(file, map, height - 20,
-		   "a number is the NIC's row in its box; thicker is faster");
+		   topo_map_has_rates(map)
+			   ? "a number is the NIC's row in its box; thicker is faster; "
+			     "\xe2\x86\x91 sends, \xe2\x86\x93 receives, now: in both directions"
+			   : "a number is the NIC's row in its box; thicker is faster");
 	fputs("</svg>\n", file);
 	free(listing.paths);
 	topo_drawing_free(&drawing);

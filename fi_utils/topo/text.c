@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* text.c - a map as text: each node with its NICs and the other end of each. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,9 +11,12 @@
 #include "topo/path.h"
 #include "topo/summary.h"
 #include "topo/text.h"
+#include "watch/rates.h"
 
 /* Paths of all pairs are listed up to so many: 16 nodes have 120. */
 #define LISTED_PATHS_MAX 120
+/* NICs are listed up to so many, a screen or two; larger meshes have a line for each node. */
+#define LISTED_NICS_MAX 256
 
 /* What is at the other end: "b mesh0", "switch: b, c", "nothing". */
 static void far_text(const struct topo_map *map, int nic, char *text, size_t size)
@@ -51,7 +55,18 @@ static enum output_style state_style(enum topo_state state)
 	return styles[state];
 }
 
-static void node_print(struct output_table *table, const struct topo_map *map, int node)
+/* What the NIC moves now, behind the columns that are always there. */
+static void rates_put(struct output_table *table, const struct topo_nic *nic)
+{
+	char text[WATCH_RATE_TEXT_MAX];
+
+	output_table_cell(table, OUTPUT_PLAIN, "%s",
+			  nic->rates_known ? watch_rate_text(nic->sends, text) : "-");
+	output_table_cell(table, OUTPUT_PLAIN, "%s",
+			  nic->rates_known ? watch_rate_text(nic->receives, text) : "-");
+}
+
+static void node_print(struct output_table *table, const struct topo_map *map, int node, bool rates)
 {
 	const struct topo_node *at = &map->nodes[node];
 	char addr[MESH_ADDR_TEXT_MAX], rate[MESH_NIC_SPEED_TEXT_MAX], far[600];
@@ -59,7 +74,7 @@ static void node_print(struct output_table *table, const struct topo_map *map, i
 
 	if (!at->num_nics) {
 		output_table_cell(table, OUTPUT_STRONG, "%s", at->name);
-		for (i = 1; i < 6; i++)
+		for (i = 1; i < (rates ? 8 : 6); i++)
 			output_table_cell(table, OUTPUT_PLAIN, "-");
 	}
 	for (i = at->first_nic; i < at->first_nic + at->num_nics; i++) {
@@ -75,6 +90,8 @@ static void node_print(struct output_table *table, const struct topo_map *map, i
 				  nic->rate_mbps ? mesh_nic_speed_text(nic->rate_mbps, rate) : "-");
 		output_table_cell(table, state_style(nic->state), "%s",
 				  topo_state_text(nic->state));
+		if (rates)
+			rates_put(table, nic);
 		far_text(map, i, far, sizeof(far));
 		output_table_cell(table, OUTPUT_PLAIN, "%s", far);
 	}
@@ -83,14 +100,71 @@ static void node_print(struct output_table *table, const struct topo_map *map, i
 static void nodes_print(FILE *file, const struct topo_map *map)
 {
 	static const char *const titles[] = {"NODE", "NIC", "ADDRESS", "RATE", "STATE", "LEADS TO"};
-	struct output_table *table = output_table_new(6);
+	static const char *const live[] = {"NODE",  "NIC",   "ADDRESS",	 "RATE",
+					   "STATE", "SENDS", "RECEIVES", "LEADS TO"};
+	bool rates = topo_map_has_rates(map);
+	struct output_table *table = output_table_new(rates ? 8 : 6);
 	int i;
 
-	output_table_titles(table, titles);
+	output_table_titles(table, rates ? live : titles);
 	for (i = 0; i < map->num_nodes; i++)
-		node_print(table, map, i);
+		node_print(table, map, i, rates);
 	output_table_print(table, file, 0);
 	output_table_free(table);
+}
+
+/* How many other nodes share a link with @node. @seen: num_nodes zeros, and zeros again then. */
+static int neighbours_count(const struct topo_map *map, int node, bool *seen)
+{
+	const struct topo_node *at = &map->nodes[node];
+	int i, k, num = 0;
+
+	for (i = at->first_nic; i < at->first_nic + at->num_nics; i++) {
+		const struct topo_link *link;
+
+		if (map->nics[i].link < 0)
+			continue;
+		link = &map->links[map->nics[i].link];
+		for (k = link->first; k < link->first + link->num; k++) {
+			num += !seen[map->nics[map->members[k]].node];
+			seen[map->nics[map->members[k]].node] = true;
+		}
+	}
+	num -= seen[node];
+	memset(seen, 0, (size_t)map->num_nodes * sizeof(*seen));
+	return num;
+}
+
+/* Not all NICs of a mesh that has thousands. Returns 0 or -ENOMEM. */
+static int nodes_summary_print(FILE *file, const struct topo_map *map)
+{
+	static const char *const titles[] = {"NODE", "NICS", "WITHOUT LINK", "DOWN", "NEIGHBOURS"};
+	struct output_table *table = output_table_new(5);
+	bool *seen = calloc((size_t)map->num_nodes + 1, sizeof(*seen));
+	int i, k;
+
+	output_table_titles(table, titles);
+	for (i = 0; i < map->num_nodes && seen; i++) {
+		const struct topo_node *at = &map->nodes[i];
+		int alone = 0, down = 0;
+
+		for (k = at->first_nic; k < at->first_nic + at->num_nics; k++) {
+			alone += map->nics[k].link < 0;
+			down += map->nics[k].state == TOPO_DOWN;
+		}
+		output_table_cell(table, OUTPUT_STRONG, "%s", at->name);
+		output_table_cell(table, OUTPUT_PLAIN, "%d", at->num_nics);
+		output_table_cell(table, OUTPUT_PLAIN, "%d", alone);
+		output_table_cell(table, down ? OUTPUT_BAD : OUTPUT_PLAIN, "%d", down);
+		output_table_cell(table, OUTPUT_PLAIN, "%d", neighbours_count(map, i, seen));
+	}
+	if (seen)
+		output_table_print(table, file, 0);
+	output_table_free(table);
+	if (!seen)
+		return -ENOMEM;
+	free(seen);
+	return 0;
 }
 
 static void path_cells(struct output_table *table, const struct topo_map *map,
@@ -100,7 +174,7 @@ static void path_cells(struct output_table *table, const struct topo_map *map,
 
 	output_table_cell(table, OUTPUT_PLAIN, "%s", map->nodes[path->from].name);
 	output_table_cell(table, OUTPUT_PLAIN, "%s", map->nodes[path->to].name);
-	output_table_cell(table, path->local < 0 ? OUTPUT_BAD : OUTPUT_PLAIN, "%s",
+	output_table_cell(table, topo_path_exists(path) ? OUTPUT_PLAIN : OUTPUT_BAD, "%s",
 			  topo_path_text(map, path, text, sizeof(text)));
 	output_table_cell(table, OUTPUT_FAINT, "%s", path->reason);
 }
@@ -128,7 +202,10 @@ int topo_print_text(FILE *file, const struct topo_map *map, const struct topo_pa
 
 	fprintf(file, "%s%s%s\n\n", output_style(file, OUTPUT_STRONG),
 		topo_summary(map, text, sizeof(text)), output_style(file, OUTPUT_PLAIN));
-	nodes_print(file, map);
+	if (map->num_nics <= LISTED_NICS_MAX)
+		nodes_print(file, map);
+	else if (nodes_summary_print(file, map))
+		return -ENOMEM;
 	if (pair) {
 		paths_print(file, map, pair, 1);
 		return 0;

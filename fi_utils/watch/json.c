@@ -74,18 +74,40 @@ static json_t *link_json(const struct watch_link *link, const struct watch_link 
 
 	mesh_stats_addresses(entry, &from, &to);
 	return json_pack(
-		"{s:i, s:o, s:o, s:s, s:s, s:s, s:s, s:b, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+		"{s:i, s:o, s:o, s:s, s:s, s:s, s:s, s:b, s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:o, "
+		"s:o, s:o, s:o, s:o}",
 		"pid", (int)link->pid, "peer", output_json_text(entry->peer), "nic",
 		output_json_text(entry->nic), "local", mesh_addr_text(&from, local), "remote",
 		mesh_addr_text(&to, remote), "direction", entry->sending ? "send" : "receive",
 		"provider", mesh_provider_id_text((enum mesh_provider_id)entry->provider),
-		"relayed", entry->relayed, "open_paths", (int)link->open_paths, "bytes",
+		"relayed", entry->via == MESH_STATS_RELAY, "via", mesh_stats_via_text(entry->via),
+		"open_paths", (int)link->open_paths, "down_paths", (int)link->down_paths, "bytes",
 		count(counters->bytes), "bytes_per_s",
 		rate(has_before, counters->bytes, before ? before->entry.counters.bytes : 0,
 		     seconds),
 		"messages", count(counters->messages), "segments", count(counters->segments),
 		"small", count(counters->small), "busy", count(counters->busy), "errors",
-		count(counters->errors));
+		count(counters->errors), "losses", count(counters->losses), "resent",
+		count(counters->resent));
+}
+
+static json_t *circuit_json(const struct watch_circuit *circuit, const struct watch_circuit *before,
+			    bool has_before, double seconds)
+{
+	const struct mesh_stats_circuit *entry = &circuit->circuit;
+	const struct mesh_circuit_counters *counters = &entry->counters;
+
+	return json_pack("{s:i, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:i, s:i}", "pid",
+			 (int)circuit->pid, "from", output_json_text(entry->origin), "to",
+			 output_json_text(entry->target), "nic_from",
+			 output_json_text(entry->nic_up), "nic_to",
+			 output_json_text(entry->nic_down), "open_circuits", (int)circuit->open,
+			 "bytes", count(counters->bytes), "bytes_per_s",
+			 rate(has_before, counters->bytes,
+			      before ? before->circuit.counters.bytes : 0, seconds),
+			 "segments", count(counters->segments), "messages",
+			 count(counters->messages), "memory", count(counters->memory), "slots",
+			 (int)counters->slots, "used_slots", (int)counters->used);
 }
 
 static json_t *process_json(const struct watch_process *process)
@@ -108,6 +130,7 @@ static json_t *process_json(const struct watch_process *process)
 int watch_print_json(FILE *file, const struct watch_sample *now, const struct watch_sample *before)
 {
 	json_t *nics = json_array(), *links = json_array(), *processes = json_array();
+	json_t *circuits = json_array();
 	double seconds = watch_seconds(now, before);
 	int i;
 
@@ -119,11 +142,17 @@ int watch_print_json(FILE *file, const struct watch_sample *now, const struct wa
 		links = output_json_append(links, link_json(&now->links[i],
 							    watch_link_find(before, &now->links[i]),
 							    before != NULL, seconds));
+	for (i = 0; i < now->num_circuits && circuits; i++)
+		circuits = output_json_append(
+			circuits, circuit_json(&now->circuits[i],
+					       watch_circuit_find(before, &now->circuits[i]),
+					       before != NULL, seconds));
 	for (i = 0; i < now->num_processes && processes; i++)
 		processes = output_json_append(processes, process_json(&now->processes[i]));
 	return output_json_print_line("fi_mesh watch", file,
-				      json_pack("{s:f, s:f, s:o, s:o, s:o, s:i}", "time",
+				      json_pack("{s:f, s:f, s:o, s:o, s:o, s:o, s:i}", "time",
 						(double)mesh_clock_wall_ms() / 1000, "seconds",
-						seconds, "nics", nics, "links", links, "processes",
-						processes, "unreadable", now->num_unread));
+						seconds, "nics", nics, "links", links, "circuits",
+						circuits, "processes", processes, "unreadable",
+						now->num_unread));
 }

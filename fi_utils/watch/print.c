@@ -14,22 +14,12 @@
 #include "watch/rates.h"
 #include "watch/sample.h"
 
-/* A rate of bytes as bits a second: "12.4 Gb/s"; "-" before there is a second sample. */
+/* "-" before there is a second sample. */
 static const char *rate_text(bool known, double bytes, char *text)
 {
-	double bits = 8 * bytes;
-
-	if (!known)
-		snprintf(text, 32, "-");
-	else if (bits >= 1e9)
-		snprintf(text, 32, "%.2f Gb/s", bits / 1e9);
-	else if (bits >= 1e6)
-		snprintf(text, 32, "%.1f Mb/s", bits / 1e6);
-	else if (bits >= 1e3)
-		snprintf(text, 32, "%.0f kb/s", bits / 1e3);
-	else
-		snprintf(text, 32, "%.0f b/s", bits);
-	return text;
+	if (known)
+		return watch_rate_text(bytes, text);
+	return "-";
 }
 
 static const char *bytes_text(uint64_t bytes, char *text)
@@ -114,9 +104,10 @@ static void link_row(struct output_table *table, const struct watch_link *link,
 	output_table_cell(table, OUTPUT_PLAIN, "%s", entry->nic);
 	output_table_cell(table, OUTPUT_PLAIN, "%s %s %s", mesh_addr_text(&from, local),
 			  entry->sending ? "->" : "<-", mesh_addr_text(&to, remote));
-	output_table_cell(table, OUTPUT_PLAIN, "%s%s",
+	output_table_cell(table, OUTPUT_PLAIN, "%s%s%s",
 			  mesh_provider_id_text((enum mesh_provider_id)entry->provider),
-			  entry->relayed ? ", relayed" : "");
+			  entry->via == MESH_STATS_DIRECT ? "" : ", ",
+			  entry->via == MESH_STATS_DIRECT ? "" : mesh_stats_via_text(entry->via));
 	output_table_cell(table, OUTPUT_PLAIN, "%s",
 			  rate_text(has_before,
 				    watch_rate(counters->bytes,
@@ -125,7 +116,14 @@ static void link_row(struct output_table *table, const struct watch_link *link,
 	output_table_cell(table, OUTPUT_PLAIN, "%s", bytes_text(counters->bytes, text));
 	output_table_cell(table, OUTPUT_PLAIN, "%llu", (unsigned long long)counters->messages);
 	output_table_cell(table, OUTPUT_PLAIN, "%llu", (unsigned long long)counters->segments);
-	output_table_cell(table, OUTPUT_PLAIN, "%u", link->open_paths);
+	if (link->down_paths)
+		output_table_cell(table, OUTPUT_BAD, "%u, %u down", link->open_paths,
+				  link->down_paths);
+	else
+		output_table_cell(table, OUTPUT_PLAIN, "%u", link->open_paths);
+	output_table_cell(table, counters->losses ? OUTPUT_NOTICE : OUTPUT_PLAIN, "%llu",
+			  (unsigned long long)counters->losses);
+	output_table_cell(table, OUTPUT_PLAIN, "%s", bytes_text(counters->resent, text));
 	output_table_cell(table, counters->errors ? OUTPUT_BAD : OUTPUT_PLAIN, "%llu",
 			  (unsigned long long)counters->errors);
 }
@@ -133,9 +131,9 @@ static void link_row(struct output_table *table, const struct watch_link *link,
 static void links_print(FILE *file, const struct watch_sample *now,
 			const struct watch_sample *before)
 {
-	static const char *const titles[] = {"PID",	 "PEER",  "NIC",   "ADDRESSES",
-					     "PROVIDER", "RATE",  "BYTES", "MESSAGES",
-					     "SEGMENTS", "PATHS", "ERRORS"};
+	static const char *const titles[] = {
+		"PID",	    "PEER",	"NIC",	 "ADDRESSES", "PROVIDER", "RATE",  "BYTES",
+		"MESSAGES", "SEGMENTS", "PATHS", "LOSSES",    "RESENT",	  "ERRORS"};
 	const int num = (int)(sizeof(titles) / sizeof(titles[0]));
 	struct output_table *table = output_table_new(num);
 	int i;
@@ -144,6 +142,49 @@ static void links_print(FILE *file, const struct watch_sample *now,
 	for (i = 0; i < now->num_links; i++)
 		link_row(table, &now->links[i], watch_link_find(before, &now->links[i]),
 			 before != NULL, watch_seconds(now, before));
+	fputc('\n', file);
+	output_table_print(table, file, 0);
+	output_table_free(table);
+}
+
+static void circuit_row(struct output_table *table, const struct watch_circuit *circuit,
+			const struct watch_circuit *before, bool has_before, double seconds)
+{
+	const struct mesh_stats_circuit *entry = &circuit->circuit;
+	const struct mesh_circuit_counters *counters = &entry->counters;
+	char text[32];
+
+	output_table_cell(table, OUTPUT_PLAIN, "%u", circuit->pid);
+	output_table_cell(table, OUTPUT_STRONG, "%s -> %s", entry->origin, entry->target);
+	output_table_cell(table, OUTPUT_PLAIN, "%s -> %s", entry->nic_up, entry->nic_down);
+	output_table_cell(
+		table, OUTPUT_PLAIN, "%s",
+		rate_text(has_before,
+			  watch_rate(counters->bytes, before ? before->circuit.counters.bytes : 0,
+				     seconds),
+			  text));
+	output_table_cell(table, OUTPUT_PLAIN, "%s", bytes_text(counters->bytes, text));
+	output_table_cell(table, OUTPUT_PLAIN, "%llu", (unsigned long long)counters->segments);
+	output_table_cell(table, OUTPUT_PLAIN, "%llu", (unsigned long long)counters->messages);
+	output_table_cell(table, OUTPUT_PLAIN, "%u", circuit->open);
+	output_table_cell(table, OUTPUT_PLAIN, "%u of %u", counters->used, counters->slots);
+	output_table_cell(table, OUTPUT_PLAIN, "%s", bytes_text(counters->memory, text));
+}
+
+/* What the processes of this node relay for others. */
+static void circuits_print(FILE *file, const struct watch_sample *now,
+			   const struct watch_sample *before)
+{
+	static const char *const titles[] = {"PID",	 "RELAYED",  "NICS",	 "RATE",  "BYTES",
+					     "SEGMENTS", "MESSAGES", "CIRCUITS", "SLOTS", "MEMORY"};
+	const int num = (int)(sizeof(titles) / sizeof(titles[0]));
+	struct output_table *table = output_table_new(num);
+	int i;
+
+	output_table_titles(table, titles);
+	for (i = 0; i < now->num_circuits; i++)
+		circuit_row(table, &now->circuits[i], watch_circuit_find(before, &now->circuits[i]),
+			    before != NULL, watch_seconds(now, before));
 	fputc('\n', file);
 	output_table_print(table, file, 0);
 	output_table_free(table);
@@ -176,7 +217,7 @@ static void process_print(FILE *file, const struct watch_process *process, bool 
 	if (counters->refused)
 		fprintf(file, ", %llu connections refused", (unsigned long long)counters->refused);
 	if (counters->unlisted)
-		fprintf(file, ", %llu paths are not listed, because the page is full",
+		fprintf(file, ", %llu paths or circuits are not listed, because the page is full",
 			(unsigned long long)counters->unlisted);
 	fputc('\n', file);
 }
@@ -211,5 +252,7 @@ void watch_print(FILE *file, const struct watch_sample *now, const struct watch_
 		fprintf(file, "No NIC of this node can carry the mesh; `fi_mesh nics` says why.\n");
 	if (now->num_links)
 		links_print(file, now, before);
+	if (now->num_circuits)
+		circuits_print(file, now, before);
 	processes_print(file, now);
 }

@@ -108,7 +108,7 @@ static void link_labels(FILE *file, const struct watch_link *link)
 	label(file, ",", "local", mesh_addr_text(&from, local));
 	label(file, ",", "remote", mesh_addr_text(&to, remote));
 	label(file, ",", "provider", mesh_provider_id_text((enum mesh_provider_id)entry->provider));
-	label(file, ",", "via", entry->relayed ? "relay" : "direct");
+	label(file, ",", "via", mesh_stats_via_text(entry->via));
 	label(file, ",", "pid", pid);
 }
 
@@ -135,6 +135,61 @@ static void paths_metric(FILE *file, const struct watch_sample *sample)
 		link_labels(file, &sample->links[i]);
 		fprintf(file, "} %u\n", sample->links[i].open_paths);
 	}
+	head(file, "link_paths_down", "gauge", "Open paths whose link is lost");
+	for (i = 0; i < sample->num_links; i++) {
+		fprintf(file, "nccl_mesh_link_paths_down");
+		link_labels(file, &sample->links[i]);
+		fprintf(file, "} %u\n", sample->links[i].down_paths);
+	}
+}
+
+static void circuit_labels(FILE *file, const struct watch_circuit *circuit)
+{
+	char pid[16];
+
+	snprintf(pid, sizeof(pid), "%u", circuit->pid);
+	label(file, "{", "from", circuit->circuit.origin);
+	label(file, ",", "to", circuit->circuit.target);
+	label(file, ",", "nic_from", circuit->circuit.nic_up);
+	label(file, ",", "nic_to", circuit->circuit.nic_down);
+	label(file, ",", "pid", pid);
+}
+
+static void circuit_metric(FILE *file, const struct watch_sample *sample, const char *name,
+			   size_t at, const char *help)
+{
+	int i;
+
+	head(file, name, "counter", help);
+	for (i = 0; i < sample->num_circuits; i++) {
+		fprintf(file, "nccl_mesh_%s", name);
+		circuit_labels(file, &sample->circuits[i]);
+		value(file, &sample->circuits[i].circuit.counters, at);
+	}
+}
+
+static void slots_metric(FILE *file, const struct watch_sample *sample)
+{
+	int i;
+
+	head(file, "relay_circuits", "gauge", "Open circuits");
+	for (i = 0; i < sample->num_circuits; i++) {
+		fprintf(file, "nccl_mesh_relay_circuits");
+		circuit_labels(file, &sample->circuits[i]);
+		fprintf(file, "} %u\n", sample->circuits[i].open);
+	}
+	head(file, "relay_slots", "gauge", "Parts of the circuits' memory");
+	for (i = 0; i < sample->num_circuits; i++) {
+		fprintf(file, "nccl_mesh_relay_slots");
+		circuit_labels(file, &sample->circuits[i]);
+		fprintf(file, "} %u\n", sample->circuits[i].circuit.counters.slots);
+	}
+	head(file, "relay_slots_used", "gauge", "Parts that hold a segment");
+	for (i = 0; i < sample->num_circuits; i++) {
+		fprintf(file, "nccl_mesh_relay_slots_used");
+		circuit_labels(file, &sample->circuits[i]);
+		fprintf(file, "} %u\n", sample->circuits[i].circuit.counters.used);
+	}
 }
 
 static void process_metric(FILE *file, const struct watch_sample *sample, const char *name,
@@ -157,6 +212,7 @@ static void process_metric(FILE *file, const struct watch_sample *sample, const 
 
 #define NIC(member) offsetof(struct watch_nic, member)
 #define LINK(member) offsetof(struct mesh_counters, member)
+#define CIRCUIT(member) offsetof(struct mesh_circuit_counters, member)
 #define PROCESS(member) offsetof(struct mesh_process_counters, member)
 
 void watch_print_prometheus(FILE *file, const struct watch_sample *now)
@@ -179,7 +235,17 @@ void watch_print_prometheus(FILE *file, const struct watch_sample *now)
 		    "Messages that needed no grant");
 	link_metric(file, now, "link_busy_total", LINK(busy), "Times that the provider was busy");
 	link_metric(file, now, "link_errors_total", LINK(errors), "Operations that failed");
+	link_metric(file, now, "link_losses_total", LINK(losses), "Times that a path was lost");
+	link_metric(file, now, "link_resent_bytes_total", LINK(resent),
+		    "Bytes that were sent again after a loss");
 	paths_metric(file, now);
+	circuit_metric(file, now, "relay_bytes_total", CIRCUIT(bytes),
+		       "Bytes of segments that were relayed");
+	circuit_metric(file, now, "relay_segments_total", CIRCUIT(segments),
+		       "Segments that were relayed");
+	circuit_metric(file, now, "relay_messages_total", CIRCUIT(messages),
+		       "Small messages and grants that were relayed");
+	slots_metric(file, now);
 	process_metric(file, now, "connections_opened_total", PROCESS(comms_opened),
 		       "NCCL connections made");
 	process_metric(file, now, "connections_failed_total", PROCESS(comms_failed),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rates.c - the rates between two samples. */
+#include <stdio.h>
 #include <string.h>
 
 #include "watch/rates.h"
@@ -27,9 +28,35 @@ const struct watch_link *watch_link_find(const struct watch_sample *sample,
 	return NULL;
 }
 
+const struct watch_circuit *watch_circuit_find(const struct watch_sample *sample,
+					       const struct watch_circuit *circuit)
+{
+	int i;
+
+	for (i = 0; sample && i < sample->num_circuits; i++)
+		if (watch_circuit_is(&sample->circuits[i], &circuit->circuit, circuit->pid))
+			return &sample->circuits[i];
+	return NULL;
+}
+
 double watch_rate(uint64_t now, uint64_t before, double seconds)
 {
 	return now <= before || seconds <= 0 ? 0 : (double)(now - before) / seconds;
+}
+
+const char *watch_rate_text(double bytes, char *text)
+{
+	double bits = 8 * bytes;
+
+	if (bits >= 1e9)
+		snprintf(text, WATCH_RATE_TEXT_MAX, "%.2f Gb/s", bits / 1e9);
+	else if (bits >= 1e6)
+		snprintf(text, WATCH_RATE_TEXT_MAX, "%.1f Mb/s", bits / 1e6);
+	else if (bits >= 1e3)
+		snprintf(text, WATCH_RATE_TEXT_MAX, "%.0f kb/s", bits / 1e3);
+	else
+		snprintf(text, WATCH_RATE_TEXT_MAX, "%.0f b/s", bits);
+	return text;
 }
 
 double watch_seconds(const struct watch_sample *now, const struct watch_sample *before)

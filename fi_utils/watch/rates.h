@@ -25,14 +25,21 @@ enum watch_traffic watch_traffic(const struct watch_nic *nic, const struct watch
 /** "RDMA", "kernel (TCP)", ...: never NULL. */
 const char *watch_traffic_text(enum watch_traffic traffic);
 
-/** The same NIC, link in another sample, or NULL. */
+/** The same NIC, link or circuit in another sample, or NULL. */
 const struct watch_nic *watch_nic_find(const struct watch_sample *sample,
 				       const struct watch_nic *nic);
 const struct watch_link *watch_link_find(const struct watch_sample *sample,
 					 const struct watch_link *link);
+const struct watch_circuit *watch_circuit_find(const struct watch_sample *sample,
+					       const struct watch_circuit *circuit);
 
 /** Units a second between two readings; 0 if the counter went back: it was reset. */
 double watch_rate(uint64_t now, uint64_t before, double seconds);
+
+#define WATCH_RATE_TEXT_MAX 32
+
+/** A rate of bytes as bits a second: "12.40 Gb/s". @text: WATCH_RATE_TEXT_MAX bytes; returned */
+const char *watch_rate_text(double bytes, char *text);
 
 /** Seconds between two samples. */
 double watch_seconds(const struct watch_sample *now, const struct watch_sample *before);

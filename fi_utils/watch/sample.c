@@ -159,6 +159,41 @@ static void entry_add(struct watch_sample *sample, const struct mesh_stats_entry
 		return;
 	mesh_counters_add(&link->entry.counters, &entry->counters);
 	link->open_paths += entry->state == MESH_STATS_OPEN;
+	link->down_paths += entry->state == MESH_STATS_OPEN && entry->down;
+}
+
+bool watch_circuit_is(const struct watch_circuit *circuit, const struct mesh_stats_circuit *entry,
+		      uint32_t pid)
+{
+	return circuit->pid == pid && mesh_stats_same_circuit(&circuit->circuit, entry);
+}
+
+static void circuit_add(struct watch_sample *sample, const struct mesh_stats_circuit *entry,
+			uint32_t pid)
+{
+	struct watch_circuit *circuits = sample->circuits;
+	struct mesh_circuit_counters *sum;
+	int i = 0;
+
+	while (i < sample->num_circuits && !watch_circuit_is(&circuits[i], entry, pid))
+		i++;
+	if (i == sample->num_circuits) {
+		circuits = mesh_array_room(circuits, (size_t)i, sizeof(*circuits));
+		if (!circuits)
+			return;
+		sample->circuits = circuits;
+		sample->num_circuits++;
+		circuits[i] = (struct watch_circuit){.circuit = *entry, .pid = pid};
+		memset(&circuits[i].circuit.counters, 0, sizeof(entry->counters));
+	}
+	sum = &circuits[i].circuit.counters;
+	mesh_circuit_counters_add(sum, &entry->counters);
+	if (entry->state != MESH_STATS_OPEN)
+		return;
+	circuits[i].open++;
+	sum->memory += entry->counters.memory;
+	sum->slots += entry->counters.slots;
+	sum->used += entry->counters.used;
 }
 
 struct pages {
@@ -202,6 +237,24 @@ static void page_add(void *arg, const struct mesh_stats_found *found)
 		process->num_open += entry->state == MESH_STATS_OPEN;
 		entry_add(sample, entry, process->header.pid);
 	}
+	for (i = 0; i < found->page.header.num_circuits; i++) {
+		if (found->page.circuits[i].state != MESH_STATS_FREE)
+			circuit_add(sample, &found->page.circuits[i], process->header.pid);
+	}
+}
+
+static int circuit_order(const void *a, const void *b)
+{
+	const struct watch_circuit *x = a, *y = b;
+	int order = strcmp(x->circuit.origin, y->circuit.origin);
+
+	if (!order)
+		order = strcmp(x->circuit.target, y->circuit.target);
+	if (!order)
+		order = strcmp(x->circuit.nic_up, y->circuit.nic_up);
+	if (!order)
+		order = strcmp(x->circuit.nic_down, y->circuit.nic_down);
+	return order ? order : (x->pid > y->pid) - (x->pid < y->pid);
 }
 
 static int link_order(const void *a, const void *b)
@@ -234,6 +287,9 @@ int watch_sample_read(const char *sysfs_root, const struct mesh_config *config,
 	sample->error = ret < 0 ? ret : 0;
 	if (sample->num_links)
 		qsort(sample->links, (size_t)sample->num_links, sizeof(*sample->links), link_order);
+	if (sample->num_circuits)
+		qsort(sample->circuits, (size_t)sample->num_circuits, sizeof(*sample->circuits),
+		      circuit_order);
 	return 0;
 }
 
@@ -241,6 +297,7 @@ void watch_sample_free(struct watch_sample *sample)
 {
 	free(sample->nics);
 	free(sample->links);
+	free(sample->circuits);
 	free(sample->processes);
 	memset(sample, 0, sizeof(*sample));
 }

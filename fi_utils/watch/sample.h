@@ -39,7 +39,15 @@ struct watch_nic {
 struct watch_link {
 	struct mesh_stats_entry entry; /* counters: of open and closed paths together */
 	uint32_t pid;
-	uint32_t open_paths;
+	uint32_t open_paths, down_paths; /* those that are open; and down, of these */
+};
+
+/* What one process relays from a node to another one, over the same two NICs. */
+struct watch_circuit {
+	/* Counters of open and closed ones together; memory, slots and used of the open ones. */
+	struct mesh_stats_circuit circuit;
+	uint32_t pid;
+	uint32_t open;
 };
 
 struct watch_process {
@@ -54,6 +62,8 @@ struct watch_sample {
 	int num_nics;
 	struct watch_link *links;
 	int num_links;
+	struct watch_circuit *circuits;
+	int num_circuits;
 	struct watch_process *processes;
 	int num_processes;
 	int num_unread; /* pages that could not be read: another version, damaged */
@@ -82,5 +92,9 @@ void watch_sample_free(struct watch_sample *sample);
  */
 bool watch_link_is(const struct watch_link *link, const struct mesh_stats_entry *entry,
 		   uint32_t pid);
+
+/** The same for what a process relays. */
+bool watch_circuit_is(const struct watch_circuit *circuit, const struct mesh_stats_circuit *entry,
+		      uint32_t pid);
 
 #endif

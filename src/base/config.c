@@ -37,11 +37,35 @@ const struct mesh_setting mesh_settings[] = {
 	     .needed = true),
 	TEXT("NCCL_MESH_PROVIDER", provider,
 	     "libfabric provider to use on every NIC: verbs;ofi_rxm, tcp or tcp;ofi_rxm. Default: "
-	     "verbs;ofi_rxm if the NIC has an RDMA device, else tcp. Must be the same on all "
-	     "nodes.",
+	     "for each link verbs;ofi_rxm if both ends have an RDMA device, else tcp. "
+	     "'verbs;ofi_rxm,tcp': tcp also where verbs;ofi_rxm does not get through. Must be the "
+	     "same on all nodes.",
 	     .needed = true),
+	TEXT("NCCL_MESH_ROUTED", routed,
+	     "Paths between two nodes without a common subnet. 'auto', the default: those on which "
+	     "the kernels' routes lead from a mesh NIC of one node to one of the other, and back "
+	     "by the same two NICs; 'management': also any over the management network, if no "
+	     "others exist; 'off': none.",
+	     .choices = "auto|management|off"),
+	TEXT("NCCL_MESH_RAILS", rails,
+	     "Which NICs belong together on a routed fabric: a comma list of rails, each of them "
+	     "the subnets of its NICs on all nodes (10.1.0.0/16+10.65.0.0/16,10.2.0.0/16). A "
+	     "connection pairs NICs of one rail first. Default: NICs with the same number in PCI "
+	     "order, if both nodes have as many. Must be the same on all nodes.",
+	     .needed = true),
+	TEXT("NCCL_MESH_NEAR", near,
+	     "Whether a connection uses only the NIC that NCCL chose and those near it (same PCIe "
+	     "switch or NUMA node). 'auto', the default: between nodes whose NICs are all on one "
+	     "switched or routed fabric; 'always': also on a fabric with a subnet for each rail, "
+	     "which looks like parallel cables; 'off': each connection uses all NICs that reach "
+	     "the peer.",
+	     .choices = "auto|always|off"),
 	TEXT("NCCL_MESH_NODE_NAME", node_name,
 	     "This node's name in messages. Default: the host name.", .needed = false),
+	TEXT("NCCL_MESH_SITE", site,
+	     "The data centre of this node, of which 15 characters count. 'fi_mesh neighbours' "
+	     "shows it on the other nodes; no path depends on it yet. Default: none.",
+	     .needed = false),
 	NUMBER("NCCL_MESH_CONNECT_TIMEOUT", MESH_SETTING_SECONDS, connect_timeout_s, "60", 1, 86400,
 	       "Seconds after which a connection attempt fails. A peer process that is alive "
 	       "answers at once, even while its NCCL is busy elsewhere."),
@@ -51,10 +75,11 @@ const struct mesh_setting mesh_settings[] = {
 	NUMBER("NCCL_MESH_DEAD_PEER_TIMEOUT", MESH_SETTING_SECONDS, dead_peer_timeout_s, "10", 2,
 	       3600,
 	       "Seconds without an answer from a peer's kernel after which the peer counts as "
-	       "lost. The exit of a peer process is detected at once."),
-	NUMBER("NCCL_MESH_EAGER_LIMIT", MESH_SETTING_BYTES, eager_limit_bytes, "8K", 0, 65536,
+	       "lost; a path whose connection goes on without it (NCCL_MESH_RECOVERY) after 3 s at "
+	       "most. The exit of a peer process is detected at once."),
+	NUMBER("NCCL_MESH_EAGER_LIMIT", MESH_SETTING_BYTES, eager_limit_bytes, "16K", 0, 65536,
 	       "Messages up to this size travel in the control stream, without waiting for the "
-	       "receiver's grant."),
+	       "receiver's grant. At most 8K if a NIC uses ofi_rxm."),
 	NUMBER("NCCL_MESH_MAX_PATHS", MESH_SETTING_NUMBER, max_paths, "8", 1, 8,
 	       "Cables that one connection uses at once, if several lead to its peer. 1: one "
 	       "cable for each connection; the connections of NCCL are still spread over the "
@@ -64,9 +89,9 @@ const struct mesh_setting mesh_settings[] = {
 	       "are several paths, or over TCP (512K). Messages of other connections to the same "
 	       "node may wait for one segment."),
 	NUMBER("NCCL_MESH_RECOVERY", MESH_SETTING_SWITCH, recovery, "on", 0, 1,
-	       "With 'on', a connection that has several paths goes on over the others when one of "
-	       "them is lost, uses it again when it is back, and waits if all are lost (provider "
-	       "tcp only). With 'off', it fails. Must be the same on all nodes."),
+	       "With 'on', a connection goes on over its other paths when one is lost, uses it "
+	       "again when it is back, and waits if none is left (provider tcp only). With 'off', "
+	       "it fails. Must be the same on all nodes."),
 	NUMBER("NCCL_MESH_RECOVERY_TIMEOUT", MESH_SETTING_SECONDS, recovery_timeout_s, "30", 1,
 	       86400,
 	       "How long a connection whose paths are all lost waits for one of them to come back, "
@@ -75,6 +100,17 @@ const struct mesh_setting mesh_settings[] = {
 	       "With 'on', a process asks on each mesh NIC which node is at the other end, and "
 	       "answers such questions, when it starts and when a link changes (UDP port 18621). "
 	       "With 'off', it sends and answers none."),
+	TEXT("NCCL_MESH_RELAY", relay,
+	     "Between two nodes without a common cable, the nodes in the middle relay. 'job', the "
+	     "default: a process relays for processes of its own job (the same Slurm step, PMIx "
+	     "namespace, torchrun run, or MASTER_ADDR and MASTER_PORT); 'any': for all; 'off': for "
+	     "none, and it uses no relay. On nodes without a rank 'fi_mesh serve --relay' relays.",
+	     .choices = "job|any|off"),
+	NUMBER("NCCL_MESH_RELAY_MEMORY", MESH_SETTING_BYTES, relay_memory_bytes, "256M", 1 << 20,
+	       1ull << 40,
+	       "Memory in which a process holds what it relays. Each connection that leads through "
+	       "it takes 4 MiB, 2 MiB when less than 64 MiB are left, and 1 MiB when less than 32 "
+	       "MiB are. Without that none is opened. On RDMA NICs it counts as locked memory."),
 	TEXT("NCCL_MESH_STATS_DIR", stats_dir,
 	     "Folder of the counters that `fi_mesh watch` reads, one small file for each process: "
 	     "an absolute path, or 'none' for no counters. Default: /dev/shm/nccl-net-mesh-UID.",

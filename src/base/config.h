@@ -17,7 +17,11 @@ struct mesh_config {
 	char nics[MESH_CONFIG_TEXT_MAX];      /* NCCL_MESH_NICS */
 	char addresses[MESH_CONFIG_TEXT_MAX]; /* NCCL_MESH_ADDRESSES */
 	char provider[MESH_CONFIG_TEXT_MAX];  /* NCCL_MESH_PROVIDER */
+	char routed[MESH_CONFIG_TEXT_MAX];    /* NCCL_MESH_ROUTED */
+	char rails[MESH_CONFIG_TEXT_MAX];     /* NCCL_MESH_RAILS: mesh_rails_parse() */
+	char near[MESH_CONFIG_TEXT_MAX];      /* NCCL_MESH_NEAR */
 	char node_name[MESH_CONFIG_TEXT_MAX]; /* NCCL_MESH_NODE_NAME */
+	char site[MESH_CONFIG_TEXT_MAX];      /* NCCL_MESH_SITE */
 	uint64_t connect_timeout_s;	      /* NCCL_MESH_CONNECT_TIMEOUT */
 	uint64_t accept_timeout_s;	      /* NCCL_MESH_ACCEPT_TIMEOUT */
 	uint64_t dead_peer_timeout_s;	      /* NCCL_MESH_DEAD_PEER_TIMEOUT */
@@ -27,6 +31,8 @@ struct mesh_config {
 	uint64_t recovery;		      /* NCCL_MESH_RECOVERY: 1 or 0 */
 	uint64_t recovery_timeout_s;	      /* NCCL_MESH_RECOVERY_TIMEOUT */
 	uint64_t neighbours;		      /* NCCL_MESH_NEIGHBOURS: 1 or 0 */
+	char relay[MESH_CONFIG_TEXT_MAX];     /* NCCL_MESH_RELAY; "": job */
+	uint64_t relay_memory_bytes;	      /* NCCL_MESH_RELAY_MEMORY */
 	char stats_dir[MESH_CONFIG_TEXT_MAX]; /* NCCL_MESH_STATS_DIR */
 	char tuner[MESH_CONFIG_TEXT_MAX];     /* NCCL_MESH_TUNER */
 	char plan[MESH_CONFIG_TEXT_MAX];      /* NCCL_MESH_PLAN */

@@ -4,8 +4,8 @@
  *
  * The asserts and the holder are compiled into debug and sanitizer builds (no NDEBUG).
  *
- * Order, outermost first: process (src/control/process.h), mrs, domain, comm, transmit
- * (src/fabric/domain.h).
+ * Order, outermost first: process (src/control/process.h), mrs, domain, comm or circuit
+ * (src/relay/circuit.h), transmit (src/fabric/domain.h).
  */
 #ifndef MESH_BASE_LOCK_H
 #define MESH_BASE_LOCK_H
@@ -47,8 +47,10 @@ extern struct mesh_lock_class MESH_LOCK_CLASS(domain)
 	MESH_LOCK_ATTRIBUTE(acquired_after(MESH_LOCK_CLASS(mrs)));
 extern struct mesh_lock_class MESH_LOCK_CLASS(comm)
 	MESH_LOCK_ATTRIBUTE(acquired_after(MESH_LOCK_CLASS(domain)));
+extern struct mesh_lock_class MESH_LOCK_CLASS(circuit)
+	MESH_LOCK_ATTRIBUTE(acquired_after(MESH_LOCK_CLASS(domain)));
 extern struct mesh_lock_class MESH_LOCK_CLASS(transmit)
-	MESH_LOCK_ATTRIBUTE(acquired_after(MESH_LOCK_CLASS(comm)));
+	MESH_LOCK_ATTRIBUTE(acquired_after(MESH_LOCK_CLASS(comm), MESH_LOCK_CLASS(circuit)));
 
 /*
  * Defines mesh_NAME_lock(), _try_lock(), _unlock() and _assert_locked() for the lock that is

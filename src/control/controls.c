@@ -30,7 +30,7 @@
 #define STRANGERS_MAX 256
 
 /*
- * Makes room for one more stranger: the oldest one goes that is silent. Whoever has the right to
+ * Makes room for one more stranger: the oldest one goes that is silent. A process with the right to
  * connect sends HELLO at once, so it goes only if hundreds of others come meanwhile; and those of
  * nodes that are connected already go last.
  */
@@ -81,6 +81,14 @@ static void control_ready(struct mesh_watch *watch, uint32_t events)
 	int fd;
 
 	(void)events;
+	if (!process->domains[control->dev]) {
+		/* The connection waits in the kernel's queue until mesh_control_go_on(). */
+		mesh_engine_rewatch(&process->engine, watch, 0);
+		if (!process->events->opens(process, control->dev) &&
+		    process->dev_states[control->dev] == MESH_DEV_FAILED)
+			mesh_control_go_on(process, control->dev);
+		return;
+	}
 	fd = mesh_descriptor_hide(
 		accept4(watch->fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC));
 	if (fd < 0) {
@@ -166,19 +174,16 @@ static int sockets_open(struct mesh_process *process, uint16_t port)
 void mesh_control_start(struct mesh_process *process, int dev)
 {
 	struct mesh_control *control = &process->controls[dev];
-	int ret = 0;
+	int ret;
 
 	mesh_process_assert_locked(process);
 	if (control->watch.fd < 0)
 		return;
-	if (process->domains[dev])
-		ret = mesh_engine_watch(&process->engine, &control->watch, EPOLLIN);
-	if (ret)
-		mesh_warn("%s: cannot accept peers: %s", process->nics[dev]->netdev,
-			  strerror(-ret));
-	/* Without a domain, connections are refused at once. */
-	if (ret || process->dev_states[dev] == MESH_DEV_FAILED)
-		mesh_engine_unwatch(&process->engine, &control->watch);
+	ret = mesh_engine_watch(&process->engine, &control->watch, EPOLLIN);
+	if (!ret)
+		return;
+	mesh_warn("%s: cannot accept peers: %s", process->nics[dev]->netdev, strerror(-ret));
+	mesh_engine_unwatch(&process->engine, &control->watch);
 }
 
 MESH_HOLDS(process)
@@ -203,6 +208,34 @@ int mesh_control_open(struct mesh_process *process, int dev)
 	return 0;
 }
 
+void mesh_control_go_on(struct mesh_process *process, int dev)
+{
+	struct mesh_control *control = &process->controls[dev];
+
+	mesh_process_assert_locked(process);
+	if (control->watch.fd < 0)
+		return;
+	if (process->domains[dev]) {
+		mesh_engine_rewatch(&process->engine, &control->watch, EPOLLIN);
+		return;
+	}
+	/* Without a domain, those that wait are refused at once; the next one tries it again. */
+	mesh_engine_unwatch(&process->engine, &control->watch);
+	if (!mesh_control_open(process, dev))
+		mesh_control_start(process, dev);
+}
+
+/* @used_up: no port of NCCL_MESH_PORTS is free. */
+static void listen_warn(const struct mesh_process *process, bool used_up, int error)
+{
+	if (used_up)
+		mesh_warn("cannot listen for peers: %s; NCCL_MESH_PORTS=%s needs two ports for "
+			  "each process of this node",
+			  strerror(-error), process->config.ports);
+	else
+		mesh_warn("cannot listen for peers: %s", strerror(-error));
+}
+
 int mesh_controls_open(struct mesh_process *process)
 {
 	struct mesh_port_range ports;
@@ -224,12 +257,7 @@ int mesh_controls_open(struct mesh_process *process)
 	for (dev = 0; dev < process->num_devs && !ret; dev++)
 		mesh_control_start(process, dev);
 	if (ret) {
-		mesh_warn("cannot listen for peers: %s%s%s%s", strerror(-ret),
-			  ports.first && ret == -EADDRINUSE ? "; NCCL_MESH_PORTS=" : "",
-			  ports.first && ret == -EADDRINUSE ? process->config.ports : "",
-			  ports.first && ret == -EADDRINUSE
-				  ? " needs two ports for each process of this node"
-				  : "");
+		listen_warn(process, ports.first && ret == -EADDRINUSE, ret);
 		sockets_close(process);
 	}
 	return ret;

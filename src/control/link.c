@@ -21,17 +21,25 @@
 
 /* ---- keep-alive ---------------------------------------------------------------------------- */
 
+/* After so long without traffic the kernel asks, if the link is not watched. In seconds. */
+static int idle_s(const struct mesh_process *process)
+{
+	int limit_s = (int)process->config.dead_peer_timeout_s;
+
+	return limit_s / 4 > 1 ? limit_s / 4 : 1;
+}
+
 /*
- * While the link is not watched, only the kernel detects that it is dead: it wakes the engine by
- * ending the connection. It does so a little after the limit, so that a shorter interruption ends
- * nothing.
+ * While the link is not watched, the kernel asks, and the engine looks at times whether it was
+ * answered. The kernel itself ends a connection a little after the limit, so that a shorter
+ * interruption ends nothing: only where the engine has not, because the peer has no link.
  */
 MESH_HOLDS(process)
 static void keepalive_set(const struct mesh_peer *peer)
 {
 	int limit_s = (int)peer->process->config.dead_peer_timeout_s;
 	struct mesh_tcp_keepalive keepalive = {
-		.idle_s = limit_s / 4 > 1 ? limit_s / 4 : 1,
+		.idle_s = idle_s(peer->process),
 		.interval_s = limit_s / MESH_LINK_QUESTIONS > 1 ? limit_s / MESH_LINK_QUESTIONS : 1,
 	};
 
@@ -61,8 +69,7 @@ static struct mesh_link *link_find(const struct mesh_peer *peer)
 	struct mesh_peer *other = NULL;
 
 	while ((other = mesh_peer_of_process(peer, other))) {
-		if (other->link && other->domain == peer->domain &&
-		    mesh_addr_equal(&other->address.addr, &peer->address.addr))
+		if (other->link && mesh_peer_shares_link(other, peer))
 			return other->link;
 	}
 	return NULL;
@@ -148,6 +155,25 @@ enum mesh_liveness_verdict mesh_link_look(struct mesh_link *link, uint64_t now_m
 	return mesh_liveness_learn(&link->liveness, looks, num, now_ms);
 }
 
+void mesh_link_idle_look(struct mesh_link *link, uint64_t now_ms)
+{
+	uint64_t idle_ms = (uint64_t)idle_s(link->process) * 1000, heard_ms = 0, asked_ms = 0, one;
+	const struct mesh_peer *peer;
+	struct mesh_tcp_look look;
+
+	LIST_FOREACH(peer, &link->peers, link_entry) {
+		if (mesh_tcp_look(peer->watch.fd, &look) || now_ms < look.heard_ago_ms)
+			continue;
+		one = now_ms - look.heard_ago_ms;
+		if (one > heard_ms)
+			heard_ms = one;
+		if (look.probes && (!asked_ms || one + idle_ms < asked_ms))
+			asked_ms = one + idle_ms; /* the kernel's first question */
+	}
+	if (asked_ms)
+		mesh_liveness_unanswered(&link->liveness, heard_ms, asked_ms, now_ms);
+}
+
 void mesh_link_check(struct mesh_link *link)
 {
 	mesh_engine_timer_set(&link->process->engine, &link->timer, 0);
@@ -157,6 +183,8 @@ MESH_HOLDS(process)
 static void want(struct mesh_link *link, uint64_t until_ms)
 {
 	mesh_liveness_want(&link->liveness, until_ms);
+	if (link->waited_until_ms < until_ms)
+		link->waited_until_ms = until_ms;
 	if (link->liveness.state == MESH_LIVENESS_IDLE)
 		mesh_link_check(link);
 }

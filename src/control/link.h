@@ -3,9 +3,10 @@
  * link.h - a link to another process: all peers with the same process, domain and address, in both
  * directions. They are lost together, and the last one to leave frees the link.
  *
- * A link is watched while something waits for the process: the engine reads the kernel's state of
- * all TCP connections with it, a few times a second (liveness.h). Otherwise the engine does
- * nothing.
+ * A link is watched while something waits for the process, or while it is silent: the engine reads
+ * the kernel's state of all TCP connections with it, a few times a second (liveness.h). Otherwise
+ * the kernel's keep-alive asks, and the engine looks twice within the limit of silence whether all
+ * was answered.
  */
 #ifndef MESH_CONTROL_LINK_H
 #define MESH_CONTROL_LINK_H
@@ -26,15 +27,16 @@
 
 struct mesh_link {
 	LIST_ENTRY(mesh_link) entry; /* process->links */
-	struct mesh_timer timer;     /* while it is watched or a frame may be unacknowledged; its
-					function is link_watch.c's */
+	struct mesh_timer timer;     /* the next check; its function is link_watch.c's */
 	struct mesh_process *process;
 	struct mesh_domain *domain;
 	LIST_HEAD(, mesh_peer) peers MESH_GUARDED_BY(process); /* those that are up; never empty */
 	bool eager; /* keep-alive probes often, and does not end the connection */
 	struct mesh_liveness liveness;
 	struct mesh_remote_sockets sockets;
-	uint64_t searched_ms; /* last search for the sockets; 0: none */
+	uint64_t waited_until_ms; /* something waits for the process until then */
+	uint64_t idle_ms;	  /* when the keep-alive is looked at next, if nothing waits */
+	uint64_t searched_ms;	  /* last search for the sockets; 0: none */
 	uint64_t poked_ms;
 	uint64_t sent_ms;	  /* when a frame was sent that may be unacknowledged; 0: none */
 	uint64_t writes_until_ms; /* a sender waits for RDMA writes until then */
@@ -89,6 +91,10 @@ bool mesh_link_is_fresh(const struct mesh_peer *peer, uint64_t now_ms);
  */
 MESH_HOLDS(process)
 bool mesh_link_is_drained(struct mesh_peer *peer, uint64_t since_ms, uint64_t now_ms);
+
+/** Watches the link if the kernel's keep-alive has no answer on one of its control connections. */
+MESH_HOLDS(process)
+void mesh_link_idle_look(struct mesh_link *link, uint64_t now_ms);
 
 /** Reads the state of all TCP connections with the process over this link. Returns the verdict. */
 MESH_HOLDS(process)

@@ -7,8 +7,7 @@
 
 static bool is_same_link(const struct mesh_peer *peer, const struct mesh_peer *other)
 {
-	return other != peer && other->domain == peer->domain &&
-	       mesh_addr_equal(&other->address.addr, &peer->address.addr);
+	return other != peer && mesh_peer_shares_link(other, peer);
 }
 
 /* True if the users of a lost peer have nothing in flight to it. */
@@ -26,6 +25,13 @@ static bool peer_is_quiet(const struct mesh_peer *peer)
 	return true;
 }
 
+/* True if @other was lost on the peer's link, and its users have something in flight to it. */
+MESH_HOLDS(process)
+static bool is_unsettled(const struct mesh_peer *peer, const struct mesh_peer *other)
+{
+	return is_same_link(peer, other) && other->state == MESH_PEER_LOST && !peer_is_quiet(other);
+}
+
 /* The process at the other end is not known yet: those of other processes there count as well. */
 MESH_HOLDS(process)
 static bool bucket_is_quiet(const struct mesh_peer *peer, uint16_t control_port)
@@ -34,8 +40,7 @@ static bool bucket_is_quiet(const struct mesh_peer *peer, uint16_t control_port)
 
 	LIST_FOREACH(other, mesh_peers_at(peer->process, &peer->address.addr, control_port),
 		     address_entry) {
-		if (is_same_link(peer, other) && other->state == MESH_PEER_LOST &&
-		    !peer_is_quiet(other))
+		if (is_unsettled(peer, other))
 			return false;
 	}
 	return true;
@@ -105,8 +110,10 @@ bool mesh_link_settle(struct mesh_peer *peer)
 	if (peer->incoming)
 		stale_lose(peer);
 	while ((other = mesh_peer_of_process(peer, other))) {
-		if (is_same_link(peer, other) && other->state == MESH_PEER_LOST &&
-		    !peer_is_quiet(other))
+		/* Its process has stopped: nothing more is to come. */
+		if (is_same_link(peer, other) && other->state == MESH_PEER_LOST)
+			mesh_peer_bury(other);
+		if (is_unsettled(peer, other))
 			return false;
 	}
 	peers_fence(peer);

@@ -19,17 +19,23 @@
 #define POKE_MS 200
 /* Between two checks of a link that is watched: liveness.c decides which of them are looks. */
 #define TURN_MS 20
+/* Looks at the keep-alive of a link that nothing waits for, within its limit of silence. */
+#define IDLE_LOOKS 2
+/* The longest silence of a link whose messages go on without it: a wrong verdict costs little. */
+#define RESUMED_MS 3000
 
 /* ---- verdicts -------------------------------------------------------------------------- */
 
 MESH_HOLDS(process)
-static void refusal_send(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_t detail)
+static void refusal_send(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_t detail,
+			 uint32_t peer_id)
 {
 	struct mesh_frame frame;
 
 	memset(&frame, 0, sizeof(frame));
 	frame.refuse.refusal = refusal;
 	frame.refuse.detail = detail;
+	frame.refuse.peer_id = peer_id;
 	mesh_peer_send(peer, &frame, MESH_FRAME_REFUSE);
 }
 
@@ -41,11 +47,14 @@ MESH_HOLDS(process)
 static void others_notify(const struct mesh_peer *lost, enum mesh_refusal refusal)
 {
 	uint32_t detail = mesh_link_name((uint8_t)lost->domain->dev, lost->address.nic);
+	const struct mesh_peer *one;
 	struct mesh_peer *peer = NULL;
 
 	while ((peer = mesh_peer_of_process(lost, peer))) {
-		if (peer->link && peer->link != lost->link)
-			refusal_send(peer, refusal, detail);
+		if (!peer->link || peer->link == lost->link)
+			continue;
+		LIST_FOREACH(one, &lost->link->peers, link_entry)
+			refusal_send(peer, refusal, detail, one->sink.id);
 	}
 }
 
@@ -67,8 +76,9 @@ void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusa
 	for (peer = LIST_FIRST(&link->peers); peer; peer = next) {
 		next = LIST_NEXT(peer, link_entry); /* the last one to leave frees the link */
 		/* Never without a word: that would mean that this process has ended. */
-		refusal_send(peer, refusal ? refusal : MESH_REFUSAL_BROKEN, 0);
+		refusal_send(peer, refusal ? refusal : MESH_REFUSAL_BROKEN, 0, 0);
 		mesh_peer_lose(peer, reason);
+		peer->reported = !refusal;
 		peer->heard_ms = heard_ms;
 		peer->lost_ms = 0; /* nothing is in flight: its comms need not wait */
 	}
@@ -78,27 +88,30 @@ void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusa
 		if (peer->state == MESH_PEER_LOST && !peer->lost_ms)
 			mesh_peer_bury(peer);
 		/* Its HELLO came before this loss (link_settle.h). */
-		if (peer->state == MESH_PEER_GREETING && peer->domain == first->domain &&
-		    mesh_addr_equal(&peer->address.addr, &first->address.addr))
+		if (peer->state == MESH_PEER_GREETING && mesh_peer_shares_link(peer, first))
 			mesh_peer_retry(peer, reason);
 	}
 }
 
-void mesh_link_given_up(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_t detail)
+/* True if @refuse names the link of @peer as it is now; it may have been lost and come back. */
+MESH_HOLDS(process)
+static bool is_named(const struct mesh_peer *peer, const struct mesh_frame_refuse *refuse)
+{
+	return mesh_link_name(peer->address.nic, (uint8_t)peer->domain->dev) == refuse->detail &&
+	       peer->remote_id == refuse->peer_id;
+}
+
+void mesh_link_given_up(struct mesh_peer *peer, const struct mesh_frame_refuse *refuse)
 {
 	struct mesh_peer *other = NULL;
 
 	mesh_process_assert_locked(peer->process);
 	while ((other = mesh_peer_of_process(peer, other))) {
-		if (!other->link)
-			continue;
-		if (detail ? mesh_link_name(other->address.nic, (uint8_t)other->domain->dev) ==
-				     detail
-			   : other == peer)
+		if (other->link && (refuse->detail ? is_named(other, refuse) : other == peer))
 			break;
 	}
 	if (other)
-		mesh_link_lose(other, mesh_refusal_text(refusal), 0);
+		mesh_link_lose(other, mesh_refusal_text((enum mesh_refusal)refuse->refusal), 0);
 }
 
 /* No host there answers ARP, which a dead link explains, or the kernel has no error at all. */
@@ -124,14 +137,17 @@ static int link_error_take(const struct mesh_link *link)
 void mesh_link_timed_out(struct mesh_peer *peer, int error)
 {
 	char why[MESH_PEER_REASON_MAX / 2] = "cable pulled, link down, node stopped";
+	uint64_t limit_s = peer->process->config.dead_peer_timeout_s;
 	char reason[MESH_PEER_REASON_MAX];
 
-	if (!error && peer->link)
+	if (!error && peer->link) {
+		limit_s = peer->link->liveness.limit_ms / 1000;
 		error = link_error_take(peer->link);
+	}
 	if (!error_is_silence(error))
 		mesh_control_errno_explain(error, why, sizeof(why));
-	snprintf(reason, sizeof(reason), "no answer for %llu s: %s",
-		 (unsigned long long)peer->process->config.dead_peer_timeout_s, why);
+	snprintf(reason, sizeof(reason), "no answer for %llu s: %s", (unsigned long long)limit_s,
+		 why);
 	mesh_link_lose(peer, reason, MESH_REFUSAL_NO_ANSWER);
 }
 
@@ -196,11 +212,36 @@ static void frames_check(struct mesh_link *link, uint64_t now_ms)
 		return;
 	LIST_FOREACH(peer, &link->peers, link_entry) {
 		if (!mesh_tcp_look(peer->watch.fd, &look) && look.queued) {
-			mesh_liveness_want(&link->liveness, now_ms + MESH_LINK_FRAME_MS);
+			mesh_link_want(LIST_FIRST(&link->peers), now_ms + MESH_LINK_FRAME_MS);
 			return;
 		}
 	}
 	link->sent_ms = 0;
+}
+
+/* All links have the same times for this, so that the engine wakes once for all of them. */
+MESH_HOLDS(process)
+static uint64_t idle_next(const struct mesh_link *link, uint64_t now_ms)
+{
+	uint64_t period_ms = link->process->config.dead_peer_timeout_s * 1000 / IDLE_LOOKS;
+
+	return now_ms - now_ms % period_ms + period_ms;
+}
+
+/*
+ * Nothing waits for the process: a silence is found by the kernel's keep-alive. A link that is
+ * silent is watched until it is heard again, or dead.
+ */
+MESH_HOLDS(process)
+static void idle_check(struct mesh_link *link, uint64_t now_ms)
+{
+	if (link->liveness.state == MESH_LIVENESS_IDLE && now_ms >= link->idle_ms) {
+		link->idle_ms = idle_next(link, now_ms);
+		if (now_ms >= link->waited_until_ms)
+			mesh_link_idle_look(link, now_ms);
+	}
+	if (link->liveness.state != MESH_LIVENESS_IDLE && link->liveness.asked_ms)
+		mesh_liveness_want(&link->liveness, now_ms + QUIET_MS);
 }
 
 /* While the link is watched it is looked at often, and so is a frame that is not acknowledged. */
@@ -209,11 +250,29 @@ static void next_check_set(struct mesh_link *link, uint64_t now_ms)
 {
 	bool watched = link->liveness.state != MESH_LIVENESS_IDLE;
 	uint64_t frame_ms = link->sent_ms + MESH_LINK_FRAME_MS;
+	uint64_t due_ms = link->idle_ms > now_ms ? link->idle_ms : idle_next(link, now_ms);
 
 	if (watched || (link->sent_ms && frame_ms <= now_ms))
-		mesh_engine_timer_set(&link->process->engine, &link->timer, now_ms + TURN_MS);
-	else if (link->sent_ms)
-		mesh_engine_timer_set(&link->process->engine, &link->timer, frame_ms);
+		due_ms = now_ms + TURN_MS;
+	else if (link->sent_ms && frame_ms < due_ms)
+		due_ms = frame_ms;
+	mesh_engine_timer_set(&link->process->engine, &link->timer, due_ms);
+}
+
+/* How long the link may be silent. */
+MESH_HOLDS(process)
+static uint64_t link_limit_ms(const struct mesh_link *link, uint64_t now_ms)
+{
+	uint64_t limit_ms = link->process->config.dead_peer_timeout_s * 1000;
+	const struct mesh_peer *peer;
+
+	if (now_ms >= link->waited_until_ms)
+		return limit_ms;
+	LIST_FOREACH(peer, &link->peers, link_entry) {
+		if (limit_ms > RESUMED_MS && mesh_peer_is_resumed(peer))
+			return RESUMED_MS;
+	}
+	return limit_ms;
 }
 
 /* Checks a link, loses it if it is dead, and sets the next check. */
@@ -225,6 +284,8 @@ static void link_expired(struct mesh_timer *timer, uint64_t now_ms)
 
 	mesh_process_assert_locked(link->process);
 	frames_check(link, now_ms);
+	idle_check(link, now_ms);
+	link->liveness.limit_ms = link_limit_ms(link, now_ms);
 	due = mesh_liveness_is_due(&link->liveness, now_ms);
 	eager = link->liveness.state != MESH_LIVENESS_IDLE;
 	if (eager != link->eager) {
@@ -242,7 +303,13 @@ static void link_expired(struct mesh_timer *timer, uint64_t now_ms)
 
 void mesh_link_watch(struct mesh_peer *peer)
 {
+	struct mesh_link *link;
+
 	mesh_link_join(peer);
-	if (peer->link)
-		peer->link->timer.expired = link_expired;
+	link = peer->link;
+	if (!link)
+		return;
+	link->timer.expired = link_expired;
+	mesh_engine_timer_advance(&link->process->engine, &link->timer,
+				  idle_next(link, mesh_clock_ms()));
 }

@@ -27,11 +27,11 @@ MESH_HOLDS(process)
 void mesh_link_timed_out(struct mesh_peer *peer, int error);
 
 /**
- * Loses a link that the other process has given up: the link that @detail names (mesh_link_name())
- * or, if @detail is 0, the one that the frame came over.
+ * Loses a link that the other process has given up: the one that @refuse names or, if it names
+ * none, the one that the frame came over. A frame about an earlier life of the link has no effect.
  */
 MESH_HOLDS(process)
-void mesh_link_given_up(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_t detail);
+void mesh_link_given_up(struct mesh_peer *peer, const struct mesh_frame_refuse *refuse);
 
 /** Calls mesh_link_join(), and has the link checked when it is due. */
 MESH_HOLDS(process)

@@ -15,6 +15,8 @@
  * second; counting from its middle keeps the error below half a second in both directions.
  */
 #define ASK_SLACK_MS 600
+/* The kernel counts in ticks of up to 10 ms: what it last heard seems to move by so much. */
+#define TICK_MS 20
 /* A peer is fresh if its last sign of life is not older than this. */
 #define FRESH_MS 300
 /* Data is stuck if it was retransmitted this often while the link was audible. */
@@ -68,6 +70,16 @@ bool mesh_liveness_is_due(struct mesh_liveness *liveness, uint64_t now_ms)
 	return now_ms >= liveness->looked_ms + LOOK_MS;
 }
 
+void mesh_liveness_unanswered(struct mesh_liveness *liveness, uint64_t heard_ms, uint64_t asked_ms,
+			      uint64_t now_ms)
+{
+	assert(liveness->state == MESH_LIVENESS_IDLE);
+	state_set(liveness, MESH_LIVENESS_WATCHED);
+	liveness->heard_ms = heard_ms;
+	liveness->asked_ms = asked_ms > heard_ms ? asked_ms : heard_ms;
+	liveness->audible_ms = now_ms;
+}
+
 /* ---- signs of life ------------------------------------------------------------------------- */
 
 static struct mesh_liveness_socket *socket_find(struct mesh_liveness *liveness, uint64_t cookie)
@@ -96,6 +108,27 @@ static uint64_t look_heard_ms(const struct mesh_liveness *liveness,
 	return heard_ms > liveness->looked_ms ? heard_ms : now_ms;
 }
 
+/* When the first packet without an answer was sent, if one is known now and was not before. */
+static uint64_t asked_estimate(const struct mesh_liveness *liveness, uint64_t now_ms)
+{
+	uint64_t slack_ms = liveness->limit_ms / 4 < ASK_SLACK_MS ? liveness->limit_ms / 4
+								  : ASK_SLACK_MS;
+	uint64_t asked_ms = now_ms > slack_ms ? now_ms - slack_ms : 0;
+
+	return asked_ms > liveness->heard_ms ? asked_ms : liveness->heard_ms;
+}
+
+/*
+ * True if a sign of life now ends a silence. The time since the last one alone does not show this:
+ * the engine may not have had a CPU. Where it has not looked for the whole limit, nothing is known
+ * of the data in flight either.
+ */
+static bool was_silent(const struct mesh_liveness *liveness, uint64_t now_ms)
+{
+	return liveness->state == MESH_LIVENESS_SILENT ||
+	       now_ms - liveness->looked_ms >= liveness->limit_ms;
+}
+
 static void heard_learn(struct mesh_liveness *liveness, const struct mesh_tcp_look *looks,
 			int num_looks, uint64_t now_ms)
 {
@@ -110,27 +143,19 @@ static void heard_learn(struct mesh_liveness *liveness, const struct mesh_tcp_lo
 			heard_ms = one;
 		asked |= looks[i].probes || (looks[i].unacked && looks[i].retries);
 	}
-	if (heard_ms > liveness->heard_ms) {
-		if (heard_ms - liveness->heard_ms > SILENT_MS)
+	if (heard_ms > liveness->heard_ms + TICK_MS) {
+		if (was_silent(liveness, now_ms))
 			liveness->audible_ms = now_ms;
 		liveness->heard_ms = heard_ms;
 		liveness->asked_ms = 0;
 	} else if (asked && !liveness->asked_ms) {
-		liveness->asked_ms = now_ms;
+		liveness->asked_ms = asked_estimate(liveness, now_ms);
 	}
 }
 
 static bool link_is_dead(const struct mesh_liveness *liveness, uint64_t now_ms)
 {
-	uint64_t slack_ms = liveness->limit_ms / 4 < ASK_SLACK_MS ? liveness->limit_ms / 4
-								  : ASK_SLACK_MS;
-	uint64_t since_ms = liveness->asked_ms > slack_ms ? liveness->asked_ms - slack_ms : 0;
-
-	if (!liveness->asked_ms)
-		return false;
-	if (since_ms < liveness->heard_ms)
-		since_ms = liveness->heard_ms;
-	return now_ms >= since_ms + liveness->limit_ms;
+	return liveness->asked_ms && now_ms >= liveness->asked_ms + liveness->limit_ms;
 }
 
 static void silence_note(struct mesh_liveness *liveness, uint64_t now_ms)

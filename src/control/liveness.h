@@ -63,6 +63,15 @@ void mesh_liveness_want(struct mesh_liveness *liveness, uint64_t until_ms);
 bool mesh_liveness_is_due(struct mesh_liveness *liveness, uint64_t now_ms);
 
 /**
+ * The kernel's keep-alive has had no answer since @asked_ms, while the peer was not watched: it is
+ * watched from now on, and the silence counts from then.
+ *
+ * @heard_ms: the last sign of life
+ */
+void mesh_liveness_unanswered(struct mesh_liveness *liveness, uint64_t heard_ms, uint64_t asked_ms,
+			      uint64_t now_ms);
+
+/**
  * Updates the state from a look at all sockets of the link, and returns the verdict.
  *
  * @looks, @num_looks: those that could be read; without any the verdict is GOES_ON

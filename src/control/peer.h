@@ -45,11 +45,11 @@ struct mesh_peer_user_ops {
 	void (*lost)(struct mesh_peer_user *user);
 	/* True if it resumes, and waits for this peer's link, because nothing else leads there. */
 	bool (*waits)(struct mesh_peer_user *user);
-	/* Of a lost peer: true if nothing that we sent there is in flight any more. */
+	/* Of a lost peer: true if nothing that we sent there is still in flight. */
 	bool (*is_quiet)(struct mesh_peer_user *user);
 	/* Of a lost peer: true if something of it may still arrive. */
 	bool (*is_open)(struct mesh_peer_user *user);
-	/* The lost peer has stopped and was fenced: nothing of it arrives any more. */
+	/* The lost peer has stopped and was fenced: nothing more of it arrives. */
 	void (*fenced)(struct mesh_peer_user *user);
 };
 
@@ -59,6 +59,8 @@ typedef void mesh_frame_handler(struct mesh_peer *peer, const struct mesh_frame 
 struct mesh_peer_events {
 	/* True if a stranger's HELLO names a listener of this process. */
 	bool (*admits)(struct mesh_process *process, const struct mesh_frame_hello *hello);
+	/* Opens a domain that HELLO needs. True while it is being opened: see peer_frames.h. */
+	bool (*opens)(struct mesh_process *process, int index);
 	/* An incoming peer has sent HELLO, and was admitted. */
 	void (*introduced)(struct mesh_peer *peer, const struct mesh_frame_hello *hello);
 	/* The peer is about to be lost, for peer->reason. @missed: users expect more from it. */
@@ -109,9 +111,12 @@ struct mesh_peer {
 	LIST_ENTRY(mesh_peer) link_entry MESH_GUARDED_BY(process); /* link->peers */
 	enum mesh_peer_state state MESH_GUARDED_BY(process);
 	bool incoming;
+	bool routed; /* the two NICs share no subnet: the kernels' routes connect them */
 	bool buried MESH_GUARDED_BY(process); /* LOST, and its users were notified */
 	bool over;	  /* its process has ended: no user goes on without this peer */
 	bool fenced;	  /* LOST, it has stopped, and mesh_peer_fence() was called since */
+	bool reported;	  /* LOST, and the other end noticed it first */
+	bool cut;	  /* LOST, and on verbs a fence has ended its connection */
 	bool warned;	  /* LOST, and a WARN reported it */
 	bool slow_warned; /* a WARN reported that it owes us an answer */
 	uint64_t owes_ms MESH_GUARDED_BY(
@@ -132,9 +137,16 @@ struct mesh_peer {
 
 	/* From its HELLO. */
 	uint64_t process_id MESH_GUARDED_BY(process);
-	uint32_t eager_limit; /* bytes that it accepts in one DATA message */
-	int speed_mbps;	      /* of its NIC; 0 where unknown */
+	uint32_t eager_limit;		     /* bytes that it accepts in one DATA message */
+	int speed_mbps;			     /* of its NIC; 0 where unknown */
+	enum mesh_provider_id best_provider; /* of its NIC */
+	/* All NICs of its process, as of its first HELLO; owned; unless incoming. */
+	struct mesh_endpoint_addr *nics MESH_GUARDED_BY(process);
+	int num_nics MESH_GUARDED_BY(process);
+	/* Bits: numbers of those that only a later frame has named. */
+	uint32_t late_nics MESH_GUARDED_BY(process);
 	uint32_t remote_id, remote_token;
+	uint32_t generation;	       /* of our endpoint, as our last HELLO named it */
 	char name[MESH_NODE_NAME_MAX]; /* its node's; "" until known */
 	struct mesh_remote *remote;
 
@@ -174,6 +186,30 @@ struct mesh_peer {
 	uint8_t *out MESH_GUARDED_BY(process); /* frames that wait for the socket; owned */
 	size_t out_size MESH_GUARDED_BY(process);
 };
+
+/** Mbit/s of the slower end of the peer's link; 0 where neither end knows. */
+static inline int mesh_peer_speed_mbps(const struct mesh_peer *peer)
+{
+	int local = peer->domain->nic->speed_mbps, remote = peer->speed_mbps;
+
+	if (!local || !remote)
+		return local ? local : remote;
+	return local < remote ? local : remote;
+}
+
+/** True if the peer is at the other end of the link from @domain to @address. */
+static inline bool mesh_peer_is_at(const struct mesh_peer *peer, const struct mesh_domain *domain,
+				   const struct mesh_addr *address)
+{
+	return peer->domain == domain && mesh_addr_equal(&peer->address.addr, address);
+}
+
+/** True if both are at the other end of one link. */
+static inline bool mesh_peer_shares_link(const struct mesh_peer *peer,
+					 const struct mesh_peer *other)
+{
+	return mesh_peer_is_at(peer, other->domain, &other->address.addr);
+}
 
 /** "node b (10.1.0.2)" for messages; @text has MESH_PEER_TEXT_MAX bytes. Returns @text. */
 #define MESH_PEER_TEXT_MAX (MESH_NODE_NAME_MAX + MESH_ADDR_TEXT_MAX + 16)

@@ -11,6 +11,7 @@
 #include "control/link.h"
 #include "control/peer_end.h"
 #include "control/peer_index.h"
+#include "fabric/endpoint_renew.h"
 #include "fabric/fence.h"
 #include "fabric/poll.h"
 #include "fabric/remote.h"
@@ -19,6 +20,16 @@
 #define RETRY_MS 250
 /* Polls after a fence: the provider closes what was cut, and accepts what still waits. */
 #define DRAIN_POLLS 8
+/*
+ * The longest wait until the provider has closed them. rxm looks every 10 ms for connections that
+ * have ended, and hands out one completion in each poll (FI_OFI_RXM_CM_PROGRESS_INTERVAL,
+ * FI_OFI_RXM_COMP_PER_PROGRESS): 33 ms have been measured.
+ */
+#define CLOSE_MS 500
+/* The longest wait for the polls: a verbs NIC that is connecting is not polled, for up to 2 s. */
+#define POLLS_MS 2500
+/* On verbs: for each step of a fence whose peer has closed its end of the connection. */
+#define REPORTED_MS 100
 /* Lines about strangers that disconnect, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define STRANGER_LINES 8
 
@@ -124,8 +135,6 @@ bool mesh_peer_is_resumed(const struct mesh_peer *peer)
 {
 	struct mesh_peer_user *user;
 
-	if (peer->over)
-		return false;
 	LIST_FOREACH(user, &peer->user_list, entry) {
 		if (user->ops->resumes(user))
 			return true;
@@ -177,21 +186,80 @@ void mesh_peer_greeting_drop(struct mesh_peer *peer)
 	mesh_domain_unlock(peer->domain);
 }
 
+MESH_HOLDS(process)
+static void drain_warn(const struct mesh_peer *peer, bool closed)
+{
+	char text[MESH_PEER_TEXT_MAX];
+
+	mesh_warn("%s: the provider %s the connection with %s that was cut; a late message may "
+		  "reach memory that is in use for something else",
+		  peer->domain->nic->netdev,
+		  closed ? "could not be polled for what had arrived over" : "has not closed",
+		  mesh_peer_text(peer, text));
+}
+
+/* Polls until the provider has nothing left of the connections that were cut. */
+MESH_HOLDS(process)
+static void cut_drain(struct mesh_peer *peer, const struct mesh_cut_sockets *cut)
+{
+	/* Another thread may be in a poll that began before the fence: one more. */
+	uint64_t until = atomic_load(&peer->domain->polls) + DRAIN_POLLS + 1;
+	uint64_t begin_ms = mesh_clock_ms();
+	bool closed = false, polled;
+
+	while (!closed || atomic_load(&peer->domain->polls) < until) {
+		polled = mesh_domain_poll(peer->domain);
+		if (!polled)
+			sched_yield(); /* that thread polls for us */
+		closed = closed || mesh_cut_sockets_are_closed(cut);
+		/* If this thread has the poll, a few more turns are the end of it. */
+		if ((closed && polled) || mesh_clock_elapsed_ms(begin_ms, mesh_clock_ms()) <
+						  (closed ? POLLS_MS : CLOSE_MS))
+			continue;
+		drain_warn(peer, closed);
+		return;
+	}
+}
+
+/*
+ * On verbs. The end that has noticed the loss closes its endpoint, which ends the connection also
+ * where nothing answers. The other one then needs no more than a moment for a fence by which the
+ * connections with its other peers stay: else one loss would go round all nodes of a switch.
+ */
+MESH_HOLDS(process)
+static void endpoint_fence(struct mesh_peer *peer)
+{
+	struct mesh_fence fence = {
+		.domain = peer->domain,
+		.remote = peer->remote,
+		.limit_ms = REPORTED_MS,
+	};
+
+	if (mesh_remote_is_outdated(peer->domain, peer->remote) || peer->cut)
+		return;
+	if (peer->reported)
+		mesh_remotes_fence(&fence, 1);
+	/* The other end closes its endpoint before it asks what has arrived. */
+	peer->cut = fence.result > 0;
+	if (peer->cut)
+		return;
+	mesh_endpoint_close(peer->domain);
+	mesh_engine_wake(&peer->process->engine); /* mesh_endpoints_check() */
+}
+
 void mesh_peer_fence(struct mesh_peer *peer)
 {
 	struct mesh_fence fence = {.domain = peer->domain, .remote = peer->remote};
-	uint64_t until;
 
 	mesh_process_assert_locked(peer->process);
 	if (!peer->remote)
 		return;
-	mesh_remotes_fence(&fence, 1);
-	/* Another thread may be in a poll that began before the fence: one more. */
-	until = atomic_load(&peer->domain->polls) + DRAIN_POLLS + 1;
-	while (atomic_load(&peer->domain->polls) < until) {
-		if (!mesh_domain_poll(peer->domain))
-			sched_yield(); /* that thread polls for us */
+	if (peer->domain->provider == MESH_PROVIDER_VERBS_RXM) {
+		endpoint_fence(peer);
+		return;
 	}
+	mesh_remotes_fence(&fence, 1);
+	cut_drain(peer, &fence.cut);
 }
 
 MESH_HOLDS(process)
@@ -250,11 +318,12 @@ void mesh_peer_bury(struct mesh_peer *peer)
 	mesh_peer_urgent_set(peer, false);
 	mesh_peer_drain_end(peer);
 	if (mesh_peer_is_resumed(peer)) {
-		/* First, so that nobody posts to it any more and connects it again. */
+		/* First, so that no thread posts to it and connects it again. */
 		mesh_peer_greeting_drop(peer);
 		mesh_peer_fence(peer);
 	}
 	users_notify(peer);
+	mesh_peer_check(peer); /* without users it is freed */
 }
 
 void mesh_peer_retry(struct mesh_peer *peer, const char *reason)

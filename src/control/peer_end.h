@@ -6,6 +6,9 @@
 #include "base/lock.h"
 #include "control/peer.h"
 
+/* Why an attempt starts anew: endpoints.h. */
+#define MESH_ENDPOINT_OPENING "the endpoint of the NIC here is being opened anew"
+
 /**
  * Declares the peer lost, with @reason in the log; its comms fail soon after, from
  * mesh_peer_tick(). Idempotent. process->lock held; takes domain->lock.

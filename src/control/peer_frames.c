@@ -18,21 +18,35 @@
 #include "control/peer_greeting.h"
 #include "control/peer_index.h"
 #include "control/peer_send.h"
+#include "fabric/endpoint_renew.h"
 #include "fabric/provider_sockets.h"
+#include "system/route.h"
 #include "wire/stats.h"
 
 /* Lines about MTUs, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define MTU_LINES 8
 
+/* True if both run NCCL and would choose different algorithms. */
+static bool tuner_differs(const struct mesh_process *process, const struct mesh_frame_hello *hello)
+{
+	return hello->tuner != process->tuner_digest && hello->tuner != MESH_TUNER_ANY &&
+	       process->tuner_digest != MESH_TUNER_ANY;
+}
+
 /* Why the first HELLO of a stranger is refused; 0 if it is accepted. */
 static enum mesh_refusal hello_refusal(struct mesh_peer *peer, const struct mesh_frame_hello *hello)
 {
+	const struct mesh_nic *nic = peer->domain->nic;
+
 	if (!peer->process->events->admits(peer->process, hello))
 		return MESH_REFUSAL_COOKIE;
 	if (hello->provider != peer->domain->provider)
 		return MESH_REFUSAL_PROVIDER;
-	if (hello->tuner != peer->process->tuner_digest)
+	if (tuner_differs(peer->process, hello))
 		return MESH_REFUSAL_TUNER;
+	/* Otherwise what we send would use another NIC, such as the management network's. */
+	if (hello->routed && !mesh_route_leads(&nic->source, nic->ifindex, &peer->address.addr))
+		return MESH_REFUSAL_ROUTE;
 	return 0;
 }
 
@@ -71,17 +85,37 @@ static int remote_open(struct mesh_peer *peer, const struct mesh_frame_hello *he
 	return mesh_remote_open(peer->domain, &name, len, &peer->remote);
 }
 
-/* The speed of the peer's NIC; 0 if HELLO does not contain it. */
-static int nic_speed(const struct mesh_frame_hello *hello)
+/* Keeps what HELLO says of the peer's NICs: a handle has no room for many. */
+MESH_HOLDS(process)
+static void nics_keep(struct mesh_peer *peer, const struct mesh_frame_hello *hello)
+{
+	int i;
+
+	peer->num_nics = 0;
+	if (!peer->nics)
+		peer->nics = calloc(MESH_NICS_MAX, sizeof(*peer->nics));
+	for (i = 0; peer->nics && i < hello->num_nics; i++) {
+		if (!mesh_wire_nic_decode(&hello->nics[i], &peer->nics[peer->num_nics]))
+			peer->num_nics++;
+	}
+}
+
+/* What HELLO says of the peer's NIC on this link, if it does: otherwise the speed is unknown. */
+MESH_HOLDS(process)
+static void nic_learn(struct mesh_peer *peer, const struct mesh_frame_hello *hello)
 {
 	struct mesh_endpoint_addr endpoint;
 	int i;
 
+	peer->speed_mbps = 0;
+	peer->best_provider = (enum mesh_provider_id)hello->provider;
 	for (i = 0; i < hello->num_nics; i++) {
-		if (!mesh_wire_nic_decode(&hello->nics[i], &endpoint) && endpoint.nic == hello->nic)
-			return endpoint.speed_mbps;
+		if (mesh_wire_nic_decode(&hello->nics[i], &endpoint) || endpoint.nic != hello->nic)
+			continue;
+		peer->speed_mbps = endpoint.speed_mbps;
+		peer->best_provider = endpoint.provider;
+		return;
 	}
-	return 0;
 }
 
 /* On RDMA, large writes fail if the MTUs of the two ends differ; TCP uses the smaller one. */
@@ -120,14 +154,24 @@ static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *
 		hello_refuse(peer, refusal);
 		return;
 	}
+	if (peer->incoming)
+		peer->routed = hello->routed;
 	mesh_peer_process_set(peer, hello->process_id);
 	if (!mesh_link_settle(peer)) {
 		mesh_peer_retry(peer, "what was lost on this link has not ended yet");
 		return;
 	}
+	/* Our HELLO names an endpoint that is open. */
+	if (!mesh_endpoint_is_open(peer->domain) ||
+	    (!peer->incoming && peer->generation != atomic_load(&peer->domain->generation))) {
+		mesh_peer_retry(peer, MESH_ENDPOINT_OPENING);
+		return;
+	}
 	peer->eager_limit = hello->eager_limit;
-	peer->speed_mbps = nic_speed(hello);
 	peer->listens_at = hello->control_port;
+	nic_learn(peer, hello);
+	if (!peer->incoming)
+		nics_keep(peer, hello);
 	peer->remote_id = hello->peer_id;
 	peer->remote_token = hello->peer_token;
 	mesh_remote_close(peer->domain, peer->remote); /* of an earlier attempt */
@@ -171,7 +215,7 @@ static void refuse_handle(struct mesh_peer *peer, const struct mesh_frame_refuse
 	if ((peer->state == MESH_PEER_UP ||
 	     (peer->state == MESH_PEER_GREETING && refuse->detail)) &&
 	    is_about_a_link(refuse)) {
-		mesh_link_given_up(peer, (enum mesh_refusal)refuse->refusal, refuse->detail);
+		mesh_link_given_up(peer, refuse);
 		return;
 	}
 	if (peer->state == MESH_PEER_GREETING && is_about_a_link(refuse)) {
@@ -258,6 +302,41 @@ static void noise_handle(struct mesh_peer *peer)
 	mesh_peer_lose(peer, "it sent bytes that are not frames of this plugin");
 }
 
+/*
+ * A stranger's HELLO names the provider, and with it the domain of our NIC. Returns false while
+ * that is being opened: then the HELLO stays where it is.
+ */
+MESH_HOLDS(process)
+static bool domain_choose(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	struct mesh_process *process = peer->process;
+	int index;
+
+	if (!peer->is_stranger || frame->header.type != MESH_FRAME_HELLO ||
+	    !process->events->admits(process, &frame->hello))
+		return true;
+	index = mesh_process_domain_index(process, peer->domain->dev,
+					  (enum mesh_provider_id)frame->hello.provider);
+	if (index < 0)
+		return true; /* it is refused */
+	if (!process->domains[index] && process->events->opens(process, index))
+		return false;
+	if (process->domains[index])
+		peer->domain = process->domains[index];
+	return true;
+}
+
+void mesh_peers_hello_resume(struct mesh_process *process)
+{
+	struct mesh_peer *peer, *next;
+
+	mesh_process_assert_locked(process);
+	for (peer = TAILQ_FIRST(&process->strangers); peer; peer = next) {
+		next = TAILQ_NEXT(peer, stranger_entry);
+		mesh_peer_frames_handle(peer);
+	}
+}
+
 void mesh_peer_frames_handle(struct mesh_peer *peer)
 {
 	struct mesh_frame frame;
@@ -270,7 +349,7 @@ void mesh_peer_frames_handle(struct mesh_peer *peer)
 			foreign_handle(peer, &frame);
 		else if (taken < 0)
 			noise_handle(peer);
-		if (taken <= 0)
+		if (taken <= 0 || !domain_choose(peer, &frame))
 			return;
 		peer->in_size -= (size_t)taken;
 		memmove(peer->in, peer->in + taken, peer->in_size);

@@ -10,4 +10,10 @@
 MESH_HOLDS(process)
 void mesh_peer_frames_handle(struct mesh_peer *peer);
 
+/**
+ * Handles the HELLOs that wait for a domain: one was opened, or cannot be. process->lock held.
+ */
+MESH_HOLDS(process)
+void mesh_peers_hello_resume(struct mesh_process *process);
+
 #endif

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "base/container.h"
+#include "base/log.h"
+#include "control/link.h"
 #include "control/link_watch.h"
 #include "control/peer_end.h"
 #include "control/peer_greeting.h"
@@ -88,6 +90,44 @@ void mesh_peer_greet_again(struct mesh_peer *peer)
 		greeting_send(peer, MESH_MESSAGE_GREET); /* if no buffer is free, not now */
 }
 
+/* True for a link that could be RDMA as far as this end is concerned. */
+static bool is_second_choice(const struct mesh_peer *peer)
+{
+	return peer->domain->provider != peer->process->providers[peer->domain->dev];
+}
+
+/* True for a NIC without RDMA that stands in, because the other NICs do not reach the node. */
+static bool stands_in(const struct mesh_peer *peer)
+{
+	return peer->domain->nic->spare_cable && peer->process->dev_reserves[peer->domain->dev];
+}
+
+/* One WARN for each link that is slower, or other, than the user may expect. */
+MESH_HOLDS(process)
+static void link_warn(const struct mesh_peer *peer)
+{
+	const struct mesh_domain *domain = peer->domain;
+	char text[MESH_PEER_TEXT_MAX];
+
+	if (!peer->link || LIST_NEXT(LIST_FIRST(&peer->link->peers), link_entry))
+		return;
+	mesh_peer_text(peer, text);
+	if (stands_in(peer))
+		mesh_warn("%s has no RDMA and carries the data with %s, because no other NIC "
+			  "reaches that node. If this is the management network, exclude it with "
+			  "NCCL_MESH_NICS",
+			  domain->nic->netdev, text);
+	else if (is_second_choice(peer) && peer->best_provider == domain->provider)
+		mesh_warn("%s uses tcp with %s, because there is no RDMA at that end: this link is "
+			  "much slower than with RDMA at both ends",
+			  domain->nic->netdev, text);
+	else if (is_second_choice(peer))
+		mesh_warn("%s uses tcp with %s, because %s does not get through, and "
+			  "NCCL_MESH_PROVIDER allows tcp",
+			  domain->nic->netdev, text,
+			  mesh_provider_id_text(peer->process->providers[domain->dev]));
+}
+
 void mesh_peer_greeting_check(struct mesh_peer *peer)
 {
 	int error = atomic_exchange(&peer->greet_error, 0);
@@ -106,6 +146,7 @@ void mesh_peer_greeting_check(struct mesh_peer *peer)
 	mesh_peer_state_set(peer, MESH_PEER_UP);
 	mesh_peer_sink_end(peer);
 	mesh_link_watch(peer);
+	link_warn(peer);
 	if (peer->incoming)
 		mesh_peer_index_add(peer); /* its node is known now */
 	else

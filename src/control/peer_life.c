@@ -21,6 +21,7 @@
 #include "control/peer_send.h"
 #include "control/socket.h"
 #include "fabric/breakage.h"
+#include "fabric/endpoint_renew.h"
 #include "nic/rdma_error.h"
 
 /* A stranger that connects and sends nothing is disconnected after this. */
@@ -95,6 +96,10 @@ static void connect_finish(struct mesh_peer *peer)
 	peer->silent_ms = 0;
 	if (!mesh_link_is_quiet(peer)) {
 		mesh_peer_retry(peer, "what was lost on this link has not ended yet");
+		return;
+	}
+	if (!mesh_endpoint_is_open(peer->domain)) {
+		mesh_peer_retry(peer, MESH_ENDPOINT_OPENING);
 		return;
 	}
 	mesh_engine_rewatch(&peer->process->engine, &peer->watch, EPOLLIN);
@@ -201,9 +206,8 @@ static struct mesh_peer *peer_find(const struct mesh_process *process,
 	struct mesh_peer *peer;
 
 	LIST_FOREACH(peer, mesh_peers_at(process, &address->addr, control_port), address_entry) {
-		if (peer->state != MESH_PEER_LOST && peer->domain == domain &&
-		    peer->control_port == control_port && !peer->refusal &&
-		    mesh_addr_equal(&peer->address.addr, &address->addr))
+		if (peer->state != MESH_PEER_LOST && peer->control_port == control_port &&
+		    !peer->refusal && mesh_peer_is_at(peer, domain, &address->addr))
 			return peer;
 	}
 	return NULL;
@@ -297,6 +301,7 @@ void mesh_peer_free(struct mesh_peer *peer)
 	mesh_remote_close(peer->domain, peer->remote);
 	LIST_REMOVE(peer, entry);
 	free(peer->out);
+	free(peer->nics);
 	free(peer);
 }
 
@@ -455,15 +460,15 @@ void mesh_peers_tick(struct mesh_process *process, uint64_t now_ms)
 {
 	const struct mesh_domain *domain;
 	struct mesh_peer *peer, *next;
-	int dev;
+	int i;
 
 	mesh_process_assert_locked(process);
 	for (peer = mesh_peers_greeted(process); peer; peer = next) {
 		next = mesh_peer_greeted_next(peer);
 		mesh_peer_tick(peer, now_ms);
 	}
-	for (dev = 0; dev < process->num_devs; dev++) {
-		domain = process->domains[dev];
+	for (i = 0; i < MESH_DOMAINS_MAX; i++) {
+		domain = process->domains[i];
 		if (domain && domain->broken)
 			broken_check(process, domain);
 	}

@@ -74,6 +74,7 @@ void mesh_peer_hello_send(struct mesh_peer *peer)
 	hello->peer_token = peer->sink.token;
 	hello->provider = (uint8_t)domain->provider;
 	hello->nic = (uint8_t)domain->dev;
+	peer->generation = atomic_load(&domain->generation);
 	hello->name_len = (uint8_t)domain->name_len;
 	memcpy(hello->endpoint_name, domain->name, domain->name_len);
 	memcpy(hello->node_name, process->name, sizeof(hello->node_name));
@@ -82,10 +83,24 @@ void mesh_peer_hello_send(struct mesh_peer *peer)
 	hello->mtu = (uint32_t)domain->nic->mtu;
 	hello->tuner = process->tuner_digest;
 	hello->control_port = process->control_port;
+	hello->routed = peer->routed;
 	hello->num_nics = (uint8_t)mesh_process_offers(process, offers);
 	for (i = 0; i < hello->num_nics; i++)
 		mesh_wire_nic_encode(&offers[i], &hello->nics[i]);
 	mesh_peer_send(peer, &frame, MESH_FRAME_HELLO);
+}
+
+void mesh_peer_nics_send(struct mesh_peer *peer)
+{
+	struct mesh_endpoint_addr offers[MESH_NICS_MAX];
+	struct mesh_frame frame;
+	int i;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.nics.num_nics = (uint8_t)mesh_process_offers(peer->process, offers);
+	for (i = 0; i < frame.nics.num_nics; i++)
+		mesh_wire_nic_encode(&offers[i], &frame.nics.nics[i]);
+	mesh_peer_send(peer, &frame, MESH_FRAME_NICS);
 }
 
 void mesh_peer_refuse(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_t comm)

@@ -25,4 +25,8 @@ void mesh_peer_hello_send(struct mesh_peer *peer);
 MESH_HOLDS(process)
 void mesh_peer_flush(struct mesh_peer *peer);
 
+/** Sends NICS: all NICs of this process. process->lock held. */
+MESH_HOLDS(process)
+void mesh_peer_nics_send(struct mesh_peer *peer);
+
 #endif

@@ -31,7 +31,7 @@ int mesh_process_offers(const struct mesh_process *process, struct mesh_endpoint
 	int dev, count = 0;
 
 	for (dev = 0; dev < process->num_devs; dev++) {
-		if (process->dev_states[dev] == MESH_DEV_FAILED)
+		if (process->controls[dev].watch.fd < 0)
 			continue;
 		domain = process->domains[dev];
 		endpoints[count++] = (struct mesh_endpoint_addr){
@@ -39,21 +39,49 @@ int mesh_process_offers(const struct mesh_process *process, struct mesh_endpoint
 			.port = domain ? domain->port : 0,
 			.nic = (uint8_t)dev,
 			.provider = process->providers[dev],
+			.also_tcp = process->also_tcp[dev],
+			.reserve = process->dev_reserves[dev],
 			.speed_mbps = process->nics[dev]->speed_mbps,
 		};
 	}
 	return count;
 }
 
+void mesh_process_provider_set(struct mesh_process *process, int dev, enum mesh_provider_id id)
+{
+	const char *setting = process->config.provider;
+
+	process->providers[dev] = id;
+	process->also_tcp[dev] = id == MESH_PROVIDER_VERBS_RXM &&
+				 (!*setting || mesh_provider_list_falls_back(setting));
+}
+
+int mesh_process_domain_index(const struct mesh_process *process, int dev,
+			      enum mesh_provider_id provider)
+{
+	if (provider == process->providers[dev])
+		return dev;
+	return provider == MESH_PROVIDER_TCP && process->also_tcp[dev] ? mesh_second_domain(dev)
+								       : -1;
+}
+
+struct mesh_domain *mesh_process_domain(const struct mesh_process *process, int dev,
+					enum mesh_provider_id provider)
+{
+	int index = mesh_process_domain_index(process, dev, provider);
+
+	return index < 0 ? NULL : process->domains[index];
+}
+
 void mesh_process_poll(struct mesh_process *process)
 {
 	struct mesh_domain *domain;
-	int dev;
+	int i;
 
 	if (!atomic_load(&process->started))
 		return;
-	for (dev = 0; dev < process->num_devs; dev++) {
-		domain = atomic_load(&process->domains[dev]);
+	for (i = 0; i < MESH_DOMAINS_MAX; i++) {
+		domain = atomic_load(&process->domains[i]);
 		if (domain)
 			mesh_domain_poll(domain);
 	}

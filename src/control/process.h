@@ -21,6 +21,7 @@
 #include "fabric/socket_table.h"
 #include "nic/endpoint_addr.h"
 #include "nic/nic.h"
+#include "nic/rails.h"
 #include "system/stats_file.h"
 #include "wire/protocol.h"
 #include "wire/stats.h"
@@ -30,6 +31,7 @@ struct mesh_link;
 struct mesh_peer;
 struct mesh_peer_events;
 struct mesh_rejoin;
+struct mesh_relay;
 
 /* One NIC's control listener. */
 struct mesh_control {
@@ -60,45 +62,64 @@ struct mesh_process_ports {
 
 /* The state of a NIC's domain. */
 enum mesh_dev_state {
-	MESH_DEV_CLOSED,
+	MESH_DEV_CLOSED,  /* no connection has needed it yet */
 	MESH_DEV_OPENING, /* a thread of openings.c opens it */
 	MESH_DEV_OPEN,
 	MESH_DEV_FAILED, /* the reason is logged */
 };
 
+/*
+ * Domains have an index: the first one of a NIC, with its best provider, that of the NIC. A NIC
+ * with RDMA has a second one with tcp, for peers that lack RDMA.
+ */
+#define MESH_DOMAINS_MAX (2 * MESH_NICS_MAX)
+
+static inline int mesh_second_domain(int dev)
+{
+	return MESH_NICS_MAX + dev;
+}
+
 struct mesh_process {
 	struct mesh_lock lock;
 	/* Set once, then constant for the life of the process. */
 	struct mesh_config config;
+	struct mesh_rails rails;
 	struct mesh_nic_table table;
-	int num_nics; /* NCCL's devices: table.nics[0 .. num_nics - 1], the first devs below */
+	int num_nics;	 /* NCCL's devices: table.nics[0 .. num_nics - 1], the first devs below */
+	int num_lasting; /* with the management network's, of src/setup/spares.c */
 	uint64_t node_id;
 	uint64_t process_id;
 	char name[MESH_NODE_NAME_MAX];
-	uint64_t tuner_digest; /* struct mesh_tuner_plan */
+	uint64_t tuner_digest; /* struct mesh_tuner_plan; of a service MESH_TUNER_ANY */
+	bool service;	       /* `fi_mesh serve --relay`: it runs no NCCL, and only relays */
 
 	/* From the first listen or connect until the last mesh_net closes. */
 	_Atomic(bool) started; /* set last; then any thread may poll without the lock */
 	struct mesh_engine engine;
 	const struct mesh_peer_events *events; /* constant */
 	/*
-	 * By dev; those from num_nics on have joined since (src/setup/nic_join.c). Domains may be
-	 * read without the lock; NULL: not open.
+	 * By dev; those from num_lasting on have joined since (src/setup/nic_join.c). Domains may
+	 * be read without the lock; NULL: not open.
 	 */
 	_Atomic(int) num_devs;
 	const struct mesh_nic *nics[MESH_NICS_MAX];
-	enum mesh_provider_id providers[MESH_NICS_MAX];
-	enum mesh_dev_state dev_states[MESH_NICS_MAX];
+	enum mesh_provider_id providers[MESH_NICS_MAX]; /* the best one of each */
+	bool also_tcp[MESH_NICS_MAX]; /* its second domain, with tcp, opens when it is needed */
+	enum mesh_dev_state dev_states[MESH_DOMAINS_MAX];
 	/* Another NIC or address would be chosen now: used if no other has a path to the peer. */
 	bool dev_reserves[MESH_NICS_MAX];
-	struct mesh_domain *_Atomic domains[MESH_NICS_MAX];
-	uint64_t opening_ms MESH_GUARDED_BY(process); /* since when domains are being opened */
-	bool settled MESH_GUARDED_BY(
-		process); /* all are open, or it took too long: connections are made */
-	/* Of the open domains, once settled; only grows while started. */
+	struct mesh_domain *_Atomic domains[MESH_DOMAINS_MAX];
+	uint32_t generations[MESH_DOMAINS_MAX]; /* of their endpoints, as endpoints.h saw them */
+	/* Since when it is being opened (0: too long to wait for it), is open or has failed. */
+	uint64_t opening_ms[MESH_DOMAINS_MAX] MESH_GUARDED_BY(process);
+	/* By dev: it had no carrier before or after its domain failed to open last. */
+	bool dev_away[MESH_NICS_MAX] MESH_GUARDED_BY(process);
+	/* By dev, without ports; only grows while started. */
 	struct mesh_endpoint_addr endpoints[MESH_NICS_MAX];
 	int num_endpoints MESH_GUARDED_BY(process);
-	struct mesh_control controls[MESH_NICS_MAX]; /* by dev */
+	uint32_t
+		near_logged MESH_GUARDED_BY(process); /* bit mask of devs: src/setup/candidates.c */
+	struct mesh_control controls[MESH_NICS_MAX];  /* by dev */
 	uint16_t control_port MESH_GUARDED_BY(process);
 
 	/* Limits of messages that strangers or a lack of descriptors can cause without end. */
@@ -108,7 +129,9 @@ struct mesh_process {
 		struct mesh_log_limit strangers;     /* ended before they were up */
 		struct mesh_log_limit unaccepted; /* lost before NCCL accepted a comm of theirs */
 		struct mesh_log_limit mtu;
-		struct mesh_log_limit full; /* no memory or no id for a connection */
+		struct mesh_log_limit full;	 /* no memory or no id for a connection */
+		struct mesh_log_limit abandoned; /* ended by the peer while no path led here */
+		struct mesh_log_limit circuits;	 /* broken behind a relay */
 	} limits;
 
 	LIST_HEAD(, mesh_peer) peers MESH_GUARDED_BY(process);
@@ -122,9 +145,14 @@ struct mesh_process {
 	LIST_HEAD(, mesh_peer) strays MESH_GUARDED_BY(process); /* see mesh_peer_drain() */
 	LIST_HEAD(, mesh_link) links MESH_GUARDED_BY(process);	/* of the peers that are up */
 	LIST_HEAD(, mesh_comm) comms MESH_GUARDED_BY(process); /* all that src/transport has open */
+	LIST_HEAD(, mesh_comm) lingering MESH_GUARDED_BY(process); /* NCCL has closed them */
+	_Atomic(bool) lingers; /* that list may not be empty: set and reset with lock held */
 	LIST_HEAD(, mesh_comm) asked MESH_GUARDED_BY(process); /* their peers wait for their end */
 	LIST_HEAD(, mesh_rejoin) rejoins MESH_GUARDED_BY(process); /* src/transport/rejoin.c */
-	_Atomic(bool) recover; /* a comm has lost something: src/transport/recovery.c */
+	struct mesh_relay *relay MESH_GUARDED_BY(process); /* src/relay; NULL: not started */
+	_Atomic(bool) nics_new;	 /* a NIC has joined: the peers are to learn of it */
+	_Atomic(bool) late_nics; /* comms may get paths over NICs that have joined */
+	_Atomic(bool) recover;	 /* a comm has lost something: src/transport/recovery.c */
 	/* For `fi_mesh watch`; counters is never NULL, and points into the page or to our own. */
 	struct mesh_stats_file stats;
 	struct mesh_process_counters *counters;
@@ -134,8 +162,8 @@ struct mesh_process {
 MESH_LOCK_FUNCTIONS(process, mesh_process, lock)
 
 /**
- * Lists our NICs for handles and HELLO: the domains that are open, and those being opened, which
- * have port 0 so far. process->lock held.
+ * Lists our NICs for handles and HELLO: those that listen for peers. They have port 0 as long as
+ * their domain is not open. process->lock held.
  *
  * @endpoints: room for MESH_NICS_MAX
  *
@@ -146,12 +174,16 @@ int mesh_process_offers(const struct mesh_process *process, struct mesh_endpoint
 /** Polls each domain that no other thread is polling. No lock held, or process->lock. */
 void mesh_process_poll(struct mesh_process *process);
 
-/** The domain that serves @endpoint, which is one of process->endpoints. */
-static inline struct mesh_domain *mesh_process_domain(const struct mesh_process *process,
-						      const struct mesh_endpoint_addr *endpoint)
-{
-	return process->domains[endpoint->nic];
-}
+/** Sets a NIC's best provider, and whether tcp may serve it as well. */
+void mesh_process_provider_set(struct mesh_process *process, int dev, enum mesh_provider_id id);
+
+/** The index of the domain of a NIC with this provider; -1 if the NIC has no such domain. */
+int mesh_process_domain_index(const struct mesh_process *process, int dev,
+			      enum mesh_provider_id provider);
+
+/** The domain of a NIC with this provider; NULL if it has none, or if that is not open. */
+struct mesh_domain *mesh_process_domain(const struct mesh_process *process, int dev,
+					enum mesh_provider_id provider);
 
 /** Writes "10.1.0.1/24 (ab0), ..." of endpoints into @text of @size bytes; returns @text. */
 const char *mesh_endpoints_text(const struct mesh_endpoint_addr *endpoints, int num_endpoints,

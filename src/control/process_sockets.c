@@ -20,4 +20,6 @@ void mesh_process_sockets_free(struct mesh_process *process)
 {
 	mesh_process_assert_locked(process);
 	mesh_socket_table_free(&process->ports.sockets);
+	/* The process may start again, with an engine that knows no timer. */
+	mesh_engine_timer_cancel(&process->engine, &process->ports.timer);
 }

@@ -12,7 +12,7 @@
 /* The deadline of one object. Embedded in its owner; zeros: not set. */
 struct mesh_timer {
 	uint64_t due_ms; /* of mesh_clock_ms() */
-	/* Called once, when it is due; it is not set any more, and may be set again. */
+	/* Called once, when it is due; the timer is no longer set, and may be set again. */
 	void (*expired)(struct mesh_timer *timer, uint64_t now_ms);
 	bool set;
 	uint64_t run;			 /* the last one that called it */

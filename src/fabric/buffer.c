@@ -74,6 +74,8 @@ static int receive_post(struct mesh_buffer *buffer)
 	size_t room = sizeof(struct mesh_message_header) + domain->payload_max;
 	int ret;
 
+	if (!domain->endpoint)
+		return -FI_EAGAIN; /* it is being opened anew (endpoint_renew.h) */
 	mesh_op_hand_over(&buffer->op);
 	ret = (int)fi_recv(domain->endpoint, buffer->bytes, room, domain->slab_desc, FI_ADDR_UNSPEC,
 			   &buffer->op.context);
@@ -111,6 +113,16 @@ void mesh_receives_resume(struct mesh_domain *domain)
 			return;
 		TAILQ_REMOVE(&domain->unposted, buffer, entry);
 	}
+}
+
+void mesh_receives_take_back(struct mesh_domain *domain)
+{
+	int i;
+
+	mesh_domain_assert_locked(domain);
+	TAILQ_INIT(&domain->unposted);
+	for (i = 0; i < domain->num_receive_buffers; i++)
+		TAILQ_INSERT_TAIL(&domain->unposted, &domain->receive_buffers[i], entry);
 }
 
 static void buffer_init(struct mesh_domain *domain, struct mesh_buffer *buffer, uint8_t *bytes,

@@ -50,4 +50,8 @@ void mesh_buffers_close(struct mesh_domain *domain);
 MESH_HOLDS(domain)
 void mesh_receives_resume(struct mesh_domain *domain);
 
+/** All receives that were posted ended with their endpoint. domain->lock held. */
+MESH_HOLDS(domain)
+void mesh_receives_take_back(struct mesh_domain *domain);
+
 #endif

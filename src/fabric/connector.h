@@ -6,13 +6,14 @@
 #include "base/lock.h"
 #include "fabric/domain.h"
 #include "fabric/flow.h"
+#include "fabric/op.h"
 
 /*
  * ofi_rxm connects when something is first sent to an endpoint. On verbs it then resolves the
  * address, for up to 2 s if nothing answers, and holds the lock of its endpoint meanwhile, which
- * each send and each poll on that NIC need. So whoever connects claims the endpoint before: polls
- * are skipped, sends wait in their backlogs, and no thread waits with a lock held. Only that NIC
- * stands still; the engine and set-up on other NICs go on.
+ * each send and each poll on that NIC need. So a thread that connects claims the endpoint before:
+ * polls are skipped, sends wait in their backlogs, and no thread waits with a lock held. Only that
+ * NIC stands still; the engine and set-up on other NICs go on.
  */
 struct mesh_connector;
 
@@ -45,6 +46,13 @@ void mesh_endpoint_release(struct mesh_domain *domain);
 static inline bool mesh_endpoint_is_claimed(const struct mesh_domain *domain)
 {
 	return atomic_load_explicit(&domain->claimed, memory_order_acquire);
+}
+
+/** The provider has accepted a send or write. transmit_lock held, or the endpoint claimed. */
+static inline void mesh_op_posted(struct mesh_domain *domain, struct mesh_op *op)
+{
+	if (domain->connector)
+		LIST_INSERT_HEAD(&domain->in_flight, op, in_flight);
 }
 
 /** True if a post on @flow would connect. transmit_lock held. */

@@ -37,6 +37,7 @@ struct mesh_buffer;
 struct mesh_connector;
 struct mesh_flow;
 struct mesh_mr;
+struct mesh_op;
 struct mesh_remote;
 struct mesh_sink;
 struct mesh_verbs_fence;
@@ -45,6 +46,7 @@ struct mesh_waiter;
 TAILQ_HEAD(mesh_buffer_list, mesh_buffer);
 TAILQ_HEAD(mesh_flow_list, mesh_flow);
 TAILQ_HEAD(mesh_waiter_list, mesh_waiter);
+LIST_HEAD(mesh_flow_bucket, mesh_flow);
 
 /* Completions that one read of the queue returns. */
 #define MESH_POLL_ENTRIES 16
@@ -60,6 +62,9 @@ TAILQ_HEAD(mesh_waiter_list, mesh_waiter);
 /* The smallest page size; the kernel locks whole pages. */
 #define MESH_PAGE_BYTES 4096
 
+/* A power of two: enough for some hundred peers, without a table that grows. */
+#define MESH_FLOW_BUCKETS 256
+
 struct mesh_domain {
 	struct mesh_lock lock; /* order: process, mrs, domain, comm, transmit */
 	struct mesh_lock mrs_lock;
@@ -73,10 +78,14 @@ struct mesh_domain {
 	struct fid_domain *domain;
 	struct fid_av *av;
 	struct fid_cq *cq;
+	/* For a thread that sleeps until this domain has to be polled: readiness.h. */
+	struct fid_cq *ready_cq;
+	_Atomic(int) ready_fd; /* -1: there is none */
+	bool ready_failed;     /* the reason is logged; process->lock */
 	struct fid_ep *endpoint;
 	uint8_t name[MESH_ENDPOINT_NAME_MAX];
 	size_t name_len;
-	uint16_t port;			 /* of the endpoint's name, host order */
+	_Atomic(uint16_t) port;		 /* of the endpoint's name, host order */
 	size_t segment_max;		 /* bytes of the largest RMA write */
 	size_t segment_bytes;		 /* of a usual large one; 0 if unknown */
 	size_t inject_max;		 /* bytes of the largest message that needs no buffer */
@@ -106,12 +115,24 @@ struct mesh_domain {
 	struct mesh_flow_list waited MESH_GUARDED_BY(transmit); /* with waiters; transmit_lock */
 	bool has_joined MESH_GUARDED_BY(transmit); /* a waiter joined one of them; transmit_lock */
 	LIST_HEAD(, mesh_remote) remotes MESH_GUARDED_BY(transmit); /* transmit_lock */
+	LIST_HEAD(, mesh_remote) ended MESH_GUARDED_BY(transmit);   /* closed, but not freed yet */
 	LIST_HEAD(, mesh_flow) flows MESH_GUARDED_BY(transmit);	    /* transmit_lock */
+	struct mesh_flow_bucket
+		flow_index[MESH_FLOW_BUCKETS] MESH_GUARDED_BY(transmit); /* by name */
 	_Atomic(bool) has_waiting;   /* backlogged, waiters or waited may not be empty */
 	_Atomic(uint64_t) copied;    /* bytes of writes since the poll copied_in began; tcp only */
-	_Atomic(uint64_t) copied_in; /* the number of that poll; both under transmit_lock */
+	_Atomic(uint64_t) copied_in; /* the number of that poll; both are estimates */
 	struct mesh_connector *connector; /* verbs: for posts that connect; else NULL */
 	_Atomic(bool) claimed;		  /* by such a post: set with lock and transmit_lock held */
+	/*
+	 * Verbs: the sends and writes that the endpoint has; transmit_lock held, or the endpoint
+	 * claimed. How often the endpoint was closed to end them: written with transmit_lock held.
+	 * While it is not open again, the endpoint stays claimed (endpoint_renew.h).
+	 */
+	LIST_HEAD(, mesh_op) in_flight;
+	_Atomic(uint32_t) generation;
+	_Atomic(bool) endpoint_closed;
+	uint64_t reopened_ms; /* the last attempt that failed; the connector's thread */
 
 	LIST_HEAD(, mesh_mr) mrs MESH_GUARDED_BY(mrs); /* registrations (mr.c); under mrs_lock */
 	uint64_t mr_flags;			       /* for each of them */

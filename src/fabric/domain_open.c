@@ -1,31 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* domain_open.c - opens and closes one NIC's libfabric objects. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <rdma/fi_cm.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 
-#include "base/descriptors.h"
 #include "base/log.h"
 #include "fabric/buffer.h"
 #include "fabric/connector.h"
 #include "fabric/domain_open.h"
+#include "fabric/endpoint.h"
 #include "fabric/fence_verbs.h"
 #include "fabric/flow.h"
 #include "fabric/mr.h"
 #include "fabric/provider.h"
 #include "fabric/provider_sockets.h"
+#include "fabric/readiness.h"
 #include "fabric/remote.h"
 #include "fabric/remote_connect.h"
 #include "nic/rdma_port.h"
-#include "system/memlock.h"
 
 /* The least room for completions; the supported providers keep more in a list of their own. */
 #define CQ_ENTRIES 4096
@@ -33,35 +30,6 @@
 #define AV_ENTRIES 256
 /* 1,024 segments (MESH_SEGMENTS_MAX) of this size are NCCL's largest message. */
 #define SEGMENT_LEAST ((size_t)1 << 20)
-
-/* The remedy, or "" if it is unknown; @memlock: MESH_MEMLOCK_HINT_MAX bytes. */
-static const char *failure_hint(const struct mesh_domain *domain, int error, char *memlock)
-{
-	bool verbs = domain->provider == MESH_PROVIDER_VERBS_RXM;
-
-	if (error == -FI_EMFILE)
-		return "; " MESH_DESCRIPTORS_RAISE;
-	if (mesh_descriptors_exhausted())
-		return mesh_descriptors_hint();
-	if (error == -FI_ENOMEM && verbs)
-		return mesh_memlock_hint(memlock); /* queues and buffers are locked memory */
-	if (error == -FI_EADDRNOTAVAIL)
-		return "; did this NIC lose its address since the start?";
-	if (error == -FI_EADDRINUSE && !verbs)
-		return "; NCCL_MESH_PORTS needs two ports for each process of this node, "
-		       "FI_TCP_PORT_LOW_RANGE (FI_NET_... for libfabric 1.17) one";
-	return "";
-}
-
-static int fail(const struct mesh_domain *domain, const char *what, int error)
-{
-	char memlock[MESH_MEMLOCK_HINT_MAX];
-
-	mesh_warn("%s: cannot %s with %s: %s%s", domain->nic->netdev, what,
-		  mesh_provider_id_text(domain->provider), fi_strerror(-error),
-		  failure_hint(domain, error, memlock));
-	return error;
-}
 
 /* All posted operations may complete at once, plus one write of a peer for each receive. */
 static size_t completions_count(const struct fi_info *info)
@@ -83,87 +51,17 @@ static int objects_open(struct mesh_domain *domain)
 
 	ret = fi_fabric(domain->info->fabric_attr, &domain->fabric, NULL);
 	if (ret)
-		return fail(domain, "open the fabric", ret);
+		return mesh_domain_fail(domain, "open the fabric", ret);
 	ret = fi_domain(domain->fabric, domain->info, &domain->domain, NULL);
 	if (ret)
-		return fail(domain, "open the domain", ret);
+		return mesh_domain_fail(domain, "open the domain", ret);
 	ret = fi_av_open(domain->domain, &av_attr, &domain->av, NULL);
 	if (ret)
-		return fail(domain, "open the address vector", ret);
+		return mesh_domain_fail(domain, "open the address vector", ret);
 	ret = fi_cq_open(domain->domain, &cq_attr, &domain->cq, NULL);
 	if (ret)
-		return fail(domain, "open the completion queue", ret);
+		return mesh_domain_fail(domain, "open the completion queue", ret);
 	return 0;
-}
-
-/* The address that the endpoint is bound to, which libfabric has allocated for its family. */
-static void source_port_set(struct fi_info *info, uint16_t port)
-{
-	struct sockaddr *address = info->src_addr;
-
-	if (address->sa_family == AF_INET)
-		((struct sockaddr_in *)address)->sin_port = htons(port);
-	else
-		((struct sockaddr_in6 *)address)->sin6_port = htons(port);
-}
-
-/* Opens and enables the endpoint on @port, 0 for any. *@what: the step that failed. */
-static int endpoint_try(struct mesh_domain *domain, uint16_t port, const char **what)
-{
-	int ret;
-
-	*what = "open the endpoint";
-	if (port)
-		source_port_set(domain->info, port);
-	ret = fi_endpoint(domain->domain, domain->info, &domain->endpoint, NULL);
-	if (ret) {
-		domain->endpoint = NULL;
-		return ret;
-	}
-	*what = "enable the endpoint";
-	ret = fi_ep_bind(domain->endpoint, &domain->av->fid, 0);
-	if (!ret)
-		ret = fi_ep_bind(domain->endpoint, &domain->cq->fid, FI_TRANSMIT | FI_RECV);
-	if (!ret)
-		ret = fi_enable(domain->endpoint);
-	if (ret) {
-		fi_close(&domain->endpoint->fid);
-		domain->endpoint = NULL;
-	}
-	return ret;
-}
-
-/* On verbs the endpoint's port is one of rdma_cm's, which no firewall of TCP sees. */
-static int endpoint_open(struct mesh_domain *domain, const struct mesh_port_range *ports)
-{
-	const struct mesh_port_range any = {0, 0};
-	const char *what = NULL;
-	unsigned int number;
-	int ret = 0;
-
-	if (domain->provider == MESH_PROVIDER_VERBS_RXM)
-		ports = &any;
-	for (number = 0; number < mesh_port_range_size(ports); number++) {
-		ret = endpoint_try(domain, mesh_port_range_get(ports, number), &what);
-		if (ret != -FI_EADDRINUSE)
-			break;
-	}
-	return ret ? fail(domain, what, ret) : 0;
-}
-
-static int name_read(struct mesh_domain *domain)
-{
-	struct mesh_addr address;
-	size_t len = sizeof(domain->name);
-	int ret;
-
-	ret = fi_getname(&domain->endpoint->fid, domain->name, &len);
-	if (ret)
-		return fail(domain, "read the endpoint's name", ret);
-	domain->name_len = len;
-	ret = mesh_addr_from_sockaddr((struct sockaddr *)domain->name, len, &address,
-				      &domain->port);
-	return ret ? fail(domain, "decode the endpoint's name", ret) : 0;
 }
 
 static void limits_set(struct mesh_domain *domain)
@@ -224,7 +122,7 @@ static int connector_open(struct mesh_domain *domain)
 	if (domain->provider != MESH_PROVIDER_VERBS_RXM)
 		return 0;
 	ret = mesh_connector_start(domain, mesh_remotes_connect);
-	return ret ? fail(domain, "start a thread to connect", ret) : 0;
+	return ret ? mesh_domain_fail(domain, "start a thread to connect", ret) : 0;
 }
 
 MESH_NOT_ANALYSED
@@ -238,11 +136,14 @@ static void domain_init(struct mesh_domain *domain, const struct mesh_domain_opt
 	TAILQ_INIT(&domain->waiters);
 	TAILQ_INIT(&domain->waited);
 	atomic_store(&domain->copied_in, UINT64_MAX - 1); /* no poll */
+	atomic_store(&domain->ready_fd, -1);
 	TAILQ_INIT(&domain->unposted);
 	LIST_INIT(&domain->remotes);
+	LIST_INIT(&domain->ended);
 	LIST_INIT(&domain->flows);
 	LIST_INIT(&domain->mrs);
 	LIST_INIT(&domain->abandoned);
+	LIST_INIT(&domain->in_flight);
 	domain->nic = options->nic;
 	domain->dev = options->dev;
 	domain->payload_max = options->payload_max;
@@ -271,10 +172,7 @@ int mesh_domain_open(const struct mesh_domain_options *options, struct mesh_doma
 	ret = objects_open(opened);
 	if (ret)
 		goto close;
-	ret = endpoint_open(opened, &options->ports);
-	if (ret)
-		goto close;
-	ret = name_read(opened);
+	ret = mesh_endpoint_open(opened, &options->ports);
 	if (ret)
 		goto close;
 	limits_set(opened);
@@ -284,7 +182,7 @@ int mesh_domain_open(const struct mesh_domain_options *options, struct mesh_doma
 	mesh_handshakes_limit(opened);
 	ret = mesh_mrs_prepare(opened);
 	if (ret) {
-		fail(opened, "register memory", ret);
+		mesh_domain_fail(opened, "register memory", ret);
 		goto close;
 	}
 	ret = mesh_buffers_open(opened);
@@ -337,6 +235,7 @@ void mesh_domain_close(struct mesh_domain *domain)
 		free(remote);
 	}
 	mesh_flows_close(domain);
+	mesh_readiness_close(domain);
 	if (domain->cq)
 		fid_close(&domain->cq->fid);
 	mesh_verbs_fences_free(domain);

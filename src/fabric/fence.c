@@ -4,7 +4,10 @@
 #include <string.h>
 #include <time.h>
 
+#include <rdma/fabric.h>
+
 #include "base/log.h"
+#include "fabric/endpoint_renew.h"
 #include "fabric/fence.h"
 #include "fabric/fence_verbs.h"
 #include "fabric/poll.h"
@@ -13,10 +16,13 @@
 static void fence_begin(struct mesh_fence *fence)
 {
 	if (fence->domain->provider != MESH_PROVIDER_VERBS_RXM) {
-		fence->result = mesh_sockets_fence(fence->domain, fence->remote);
+		fence->result = mesh_sockets_fence(fence->domain, fence->remote, &fence->cut);
 		return;
 	}
-	fence->verbs = mesh_verbs_fence_begin(fence->domain, fence->remote);
+	if (mesh_remote_is_outdated(fence->domain, fence->remote) ||
+	    !mesh_endpoint_is_open(fence->domain))
+		return; /* its connection has ended with our endpoint */
+	fence->verbs = mesh_verbs_fence_begin(fence->domain, fence->remote, fence->limit_ms);
 	if (!fence->verbs)
 		fence->result = -ENOMEM;
 }
@@ -39,19 +45,33 @@ static bool fence_step(struct mesh_fence *fence)
 	return false;
 }
 
+/* True if this process can never connect with that one again: libfabric keeps what was cut. */
+static bool cut_is_final(const struct mesh_fence *fence)
+{
+	return fence->domain->provider == MESH_PROVIDER_VERBS_RXM && fence->result > 0 &&
+	       FI_VERSION_LT(fi_version(), FI_VERSION(1, 20));
+}
+
 static void fence_report(const struct mesh_fence *fence)
 {
 	const struct mesh_remote *remote = fence->remote;
 	char text[MESH_ADDR_TEXT_MAX];
 	struct mesh_addr theirs;
 
-	if (mesh_addr_from_sockaddr((const struct sockaddr *)remote->name, remote->name_len,
-				    &theirs, NULL))
+	if (fence->limit_ms || mesh_addr_from_sockaddr((const struct sockaddr *)remote->name,
+						       remote->name_len, &theirs, NULL))
 		return;
 	if (fence->result < 0)
 		mesh_warn("cannot cut the connection with %s: %s; a late message may reach memory "
 			  "that is in use for something else",
 			  mesh_addr_text(&theirs, text), strerror(-fence->result));
+	else if (cut_is_final(fence))
+		mesh_warn("cut the connection with %s on %s, so that nothing late arrives; with "
+			  "libfabric %u.%u no further one can be made between these two processes, "
+			  "and new communicators fail: start both again, or use libfabric 1.20 or "
+			  "later",
+			  mesh_addr_text(&theirs, text), fence->domain->nic->netdev,
+			  FI_MAJOR(fi_version()), FI_MINOR(fi_version()));
 	else
 		mesh_info("cut %d connection%s with %s, so that nothing late arrives",
 			  fence->result, fence->result == 1 ? "" : "s",

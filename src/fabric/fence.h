@@ -3,6 +3,7 @@
 #ifndef MESH_FABRIC_FENCE_H
 #define MESH_FABRIC_FENCE_H
 
+#include "fabric/provider_sockets.h"
 #include "fabric/remote.h"
 
 struct mesh_verbs_fence;
@@ -12,7 +13,10 @@ struct mesh_fence {
 	struct mesh_domain *domain;
 	struct mesh_remote *remote;
 	struct mesh_verbs_fence *verbs; /* NULL, or in progress */
-	int result;			/* connections that ended, or a negative errno */
+	struct mesh_cut_sockets cut;	/* on tcp: what was disconnected */
+	/* On verbs: of each step of it; 0: as usual. If set, the caller reports how it ended. */
+	uint64_t limit_ms;
+	int result; /* connections that ended, or a negative errno */
 };
 
 /**

@@ -23,6 +23,7 @@
 #include "base/container.h"
 #include "base/log.h"
 #include "fabric/connector.h"
+#include "fabric/endpoint_renew.h"
 #include "fabric/fence_verbs.h"
 #include "fabric/write.h"
 
@@ -47,6 +48,7 @@ struct mesh_verbs_fence {
 	struct mesh_domain *domain;
 	struct mesh_remote *remote;
 	bool posted;
+	uint64_t limit_ms; /* of each step; 0: as usual */
 	bool brief;
 	uint64_t deadline_ms; /* of the current step */
 	/* All under domain->lock. */
@@ -90,7 +92,11 @@ static int fence_post(struct mesh_verbs_fence *fence)
 
 static void deadline_set(struct mesh_verbs_fence *fence, uint64_t limit_ms)
 {
-	fence->deadline_ms = mesh_clock_ms() + (fence->brief ? BRIEF_MS : limit_ms);
+	if (fence->brief)
+		limit_ms = BRIEF_MS;
+	if (fence->limit_ms && limit_ms > fence->limit_ms)
+		limit_ms = fence->limit_ms;
+	fence->deadline_ms = mesh_clock_ms() + limit_ms;
 }
 
 /* Records for later fences whether the peer's NIC has answered. */
@@ -99,7 +105,7 @@ static void answer_remember(struct mesh_verbs_fence *fence, bool answered)
 	mesh_transmit_lock(fence->domain);
 	if (answered)
 		fence->remote->flow->silent_ms = 0;
-	else if (!fence->brief)
+	else if (!fence->brief && !fence->limit_ms)
 		fence->remote->flow->silent_ms = mesh_clock_ms();
 	mesh_transmit_unlock(fence->domain);
 }
@@ -113,9 +119,14 @@ static int post_step(struct mesh_verbs_fence *fence)
 		deadline_set(fence, REFUSAL_MS);
 		return -EAGAIN;
 	}
+	if (ret && mesh_remote_is_outdated(fence->domain, fence->remote)) {
+		free(fence);
+		return -ENOTCONN; /* our endpoint was closed meanwhile */
+	}
 	/* Who has claimed the endpoint tries to connect elsewhere, for 2 s at most. */
-	if (ret == -EBUSY) {
-		deadline_set(fence, POST_MS);
+	if (ret == -EBUSY && (!fence->limit_ms || mesh_clock_ms() < fence->deadline_ms)) {
+		if (!fence->limit_ms)
+			deadline_set(fence, POST_MS);
 		return -EAGAIN;
 	}
 	if (ret == -FI_EAGAIN) {
@@ -151,7 +162,7 @@ static int refusal_step(struct mesh_verbs_fence *fence)
 }
 
 struct mesh_verbs_fence *mesh_verbs_fence_begin(struct mesh_domain *domain,
-						struct mesh_remote *remote)
+						struct mesh_remote *remote, uint64_t limit_ms)
 {
 	struct mesh_verbs_fence *fence = calloc(1, sizeof(*fence));
 	uint64_t silent_ms;
@@ -162,6 +173,7 @@ struct mesh_verbs_fence *mesh_verbs_fence_begin(struct mesh_domain *domain,
 	fence->op.expected_to_fail = true;
 	fence->domain = domain;
 	fence->remote = remote;
+	fence->limit_ms = limit_ms;
 	mesh_transmit_lock(domain);
 	silent_ms = remote->flow->silent_ms;
 	mesh_transmit_unlock(domain);

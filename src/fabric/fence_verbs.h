@@ -7,9 +7,13 @@
 
 struct mesh_verbs_fence;
 
-/** Starts the fence of one remote on verbs; the caller steps it. NULL if memory is short. */
+/**
+ * Starts the fence of one remote on verbs; the caller steps it. NULL if memory is short.
+ *
+ * @limit_ms: of each of its two waits, at most; 0: as usual
+ */
 struct mesh_verbs_fence *mesh_verbs_fence_begin(struct mesh_domain *domain,
-						struct mesh_remote *remote);
+						struct mesh_remote *remote, uint64_t limit_ms);
 
 /**
  * Ends the connection with the remote, in steps between polls, in bounded time. Takes domain->lock.

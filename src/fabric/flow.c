@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "fabric/flow.h"
+#include "wire/checksum.h"
 
 /*
  * The window of verbs, bytes: several segments, so that the link stays busy between two polls. On
@@ -31,11 +32,13 @@ static struct mesh_pace_bounds window_bounds(const struct mesh_domain *domain)
 
 struct mesh_flow *mesh_flow_get(struct mesh_domain *domain, const void *name, size_t name_len)
 {
+	struct mesh_flow_bucket *bucket =
+		&domain->flow_index[mesh_checksum(name, name_len) % MESH_FLOW_BUCKETS];
 	struct mesh_pace_bounds bounds = window_bounds(domain);
 	struct mesh_flow *flow;
 
 	mesh_transmit_assert_locked(domain);
-	LIST_FOREACH(flow, &domain->flows, entry) {
+	LIST_FOREACH(flow, bucket, alike) {
 		if (flow->name_len == name_len && !memcmp(flow->name, name, name_len))
 			goto found;
 	}
@@ -47,6 +50,7 @@ struct mesh_flow *mesh_flow_get(struct mesh_domain *domain, const void *name, si
 	TAILQ_INIT(&flow->waiters);
 	mesh_pace_init(&flow->pace, domain->nic->speed_mbps, &bounds);
 	LIST_INSERT_HEAD(&domain->flows, flow, entry);
+	LIST_INSERT_HEAD(bucket, flow, alike);
 found:
 	flow->users++;
 	return flow;
@@ -61,6 +65,7 @@ void mesh_flow_put(struct mesh_domain *domain, struct mesh_flow *flow)
 	if (flow->is_waited)
 		TAILQ_REMOVE(&domain->waited, flow, waited);
 	LIST_REMOVE(flow, entry);
+	LIST_REMOVE(flow, alike);
 	free(flow);
 }
 
@@ -74,20 +79,29 @@ void mesh_flows_close(struct mesh_domain *domain)
 	}
 }
 
-void mesh_flow_posted(struct mesh_domain *domain, struct mesh_flow *flow, size_t size,
-		      uint64_t now_ns)
+/*
+ * Notes that the provider has copied @size bytes since this poll began, on tcp. A completion and a
+ * write that is posted at the same moment may count as one: an estimate is enough.
+ */
+static void copied_note(struct mesh_domain *domain, size_t size)
 {
 	uint64_t polls = atomic_load_explicit(&domain->polls, memory_order_relaxed);
 	uint64_t copied = atomic_load_explicit(&domain->copied, memory_order_relaxed);
 
-	mesh_transmit_assert_locked(domain);
-	mesh_pace_posted(&flow->pace, size, now_ns);
 	if (domain->provider == MESH_PROVIDER_VERBS_RXM)
 		return;
 	if (atomic_load_explicit(&domain->copied_in, memory_order_relaxed) != polls)
 		copied = 0;
 	atomic_store_explicit(&domain->copied, copied + size, memory_order_relaxed);
 	atomic_store_explicit(&domain->copied_in, polls, memory_order_relaxed);
+}
+
+void mesh_flow_posted(struct mesh_domain *domain, struct mesh_flow *flow, size_t size,
+		      uint64_t now_ns)
+{
+	mesh_transmit_assert_locked(domain);
+	mesh_pace_posted(&flow->pace, size, now_ns);
+	copied_note(domain, size);
 }
 
 void mesh_flow_wait(struct mesh_domain *domain, struct mesh_flow *flow, struct mesh_waiter *waiter)
@@ -176,8 +190,8 @@ static unsigned int num_waited(const struct mesh_domain *domain)
 }
 
 /*
- * Goes once through the flows that have waiters, and takes those that have none any more out of the
- * list. Returns as mesh_waiters_resume(). A flow without waiters may be freed meanwhile.
+ * Goes once through the flows that have waiters, and takes those whose last waiter has left out of
+ * the list. Returns as mesh_waiters_resume(). A flow without waiters may be freed meanwhile.
  */
 MESH_HOLDS(domain)
 static bool flows_serve(struct mesh_domain *domain)
@@ -223,6 +237,8 @@ void mesh_flow_completed(struct mesh_domain *domain, struct mesh_flow *flow, siz
 	if (arrived)
 		mesh_pace_round_trip(&flow->pace, size, posted_ns, now_ns);
 	mesh_pace_completed(&flow->pace, size, posted_ns, now_ns);
+	/* The poll that finds it complete has often copied it: the socket was full before. */
+	copied_note(domain, size);
 	room_note(domain, flow);
 }
 

@@ -13,6 +13,7 @@
  */
 struct mesh_flow {
 	LIST_ENTRY(mesh_flow) entry; /* domain->flows; transmit_lock, as all but the pace */
+	LIST_ENTRY(mesh_flow) alike; /* domain->flow_index; transmit_lock */
 	size_t name_len;
 	uint8_t name[MESH_ENDPOINT_NAME_MAX]; /* the endpoint's */
 	int users;			      /* remotes */

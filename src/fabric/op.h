@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include <rdma/fabric.h>
 
@@ -22,9 +23,10 @@ struct mesh_op {
 	 * too, but a thread sanitizer cannot see them.
 	 */
 	_Atomic(uint32_t) handed_over;
-	fi_addr_t to;	       /* of a send or write */
-	size_t size;	       /* bytes that arrived, of a completed receive */
-	bool expected_to_fail; /* an error is not reported */
+	fi_addr_t to;		       /* of a send or write */
+	size_t size;		       /* bytes that arrived, of a completed receive */
+	bool expected_to_fail;	       /* an error is not reported */
+	LIST_ENTRY(mesh_op) in_flight; /* verbs: domain->in_flight; a send or write */
 };
 
 /** Before an operation is posted. */

@@ -26,6 +26,18 @@ static bool op_is_receive(const struct mesh_domain *domain, const struct mesh_op
 	       buffer < domain->receive_buffers + domain->num_receive_buffers;
 }
 
+/* A send or write is over: nothing of it is left in the endpoint. */
+MESH_HOLDS(domain)
+static void op_ended(struct mesh_domain *domain, struct mesh_op *op)
+{
+	mesh_op_take_back(op);
+	if (!domain->connector || op_is_receive(domain, op))
+		return;
+	mesh_transmit_lock(domain);
+	LIST_REMOVE(op, in_flight);
+	mesh_transmit_unlock(domain);
+}
+
 MESH_HOLDS(domain)
 static void completion_handle(struct mesh_domain *domain, const struct fi_cq_data_entry *entry)
 {
@@ -38,7 +50,7 @@ static void completion_handle(struct mesh_domain *domain, const struct fi_cq_dat
 	}
 	if (!op)
 		return;
-	mesh_op_take_back(op);
+	op_ended(domain, op);
 	op->size = entry->len;
 	op->complete(op, 0);
 }
@@ -61,6 +73,7 @@ static int error_decide(struct mesh_domain *domain, const struct mesh_op *op,
 	return mesh_rdma_status_errno(entry->prov_errno);
 }
 
+MESH_HOLDS(domain)
 MESH_COLD static void error_handle(struct mesh_domain *domain)
 {
 	struct fi_cq_err_entry entry;
@@ -81,7 +94,7 @@ MESH_COLD static void error_handle(struct mesh_domain *domain)
 	 */
 	if (!op)
 		return;
-	mesh_op_take_back(op);
+	op_ended(domain, op);
 	if (domain->connector && !op_is_receive(domain, op))
 		mesh_remote_broken(domain, op->to);
 	op->complete(op, error_decide(domain, op, &entry));
@@ -157,6 +170,19 @@ __attribute__((always_inline)) static inline void domain_poll(struct mesh_domain
 		mesh_receives_resume(domain);
 	if (atomic_load_explicit(&domain->has_waiting, memory_order_relaxed))
 		waiting_resume(domain);
+}
+
+void mesh_domain_drain(struct mesh_domain *domain)
+{
+	ssize_t n;
+
+	mesh_domain_assert_locked(domain);
+	for (;;) {
+		n = queue_read(domain);
+		if (n <= 0 && n != -FI_EAVAIL)
+			return;
+		completions_handle(domain, n);
+	}
 }
 
 bool mesh_domain_poll(struct mesh_domain *domain)

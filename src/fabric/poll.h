@@ -13,4 +13,11 @@
  */
 bool mesh_domain_poll(struct mesh_domain *domain);
 
+/**
+ * Handles what is left in the queue after its endpoint was closed. Unlike a poll it posts nothing
+ * that waits. domain->lock held.
+ */
+MESH_HOLDS(domain)
+void mesh_domain_drain(struct mesh_domain *domain);
+
 #endif

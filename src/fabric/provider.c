@@ -14,14 +14,11 @@
 #include "base/descriptors.h"
 #include "base/log.h"
 #include "fabric/fork_verbs.h"
-#include "fabric/memory_hooks.h"
+#include "fabric/info.h"
 #include "fabric/provider.h"
 #include "nic/nic_order.h"
 #include "nic/rdma_port.h"
 #include "system/memlock.h"
-
-/* The plugin compiles against 1.17 and runs on any newer version. */
-#define MESH_FI_VERSION FI_VERSION(1, 17)
 
 _Static_assert(MESH_NIC_REASON_MAX >= MESH_PROVIDER_REASON_MAX + 9, "\"skipped: \", a reason");
 
@@ -80,21 +77,13 @@ static bool info_matches(const struct fi_info *info, const char *fi_name,
 static int info_query(const struct mesh_nic *nic, const char *fi_name, enum mesh_provider_id id,
 		      struct fi_info **info)
 {
-	char node[MESH_ADDR_TEXT_MAX + IF_NAMESIZE];
 	struct fi_info *hints, *list = NULL, *entry;
-	struct mesh_addr bare = nic->source;
 	int ret;
 
-	bare.scope_id = 0;
-	mesh_addr_text(&bare, node);
-	if (nic->source.scope_id) {
-		strcat(node, "%");
-		strcat(node, nic->netdev);
-	}
 	hints = hints_alloc(fi_name, &nic->source);
 	if (!hints)
 		return -ENOMEM;
-	ret = fi_getinfo(MESH_FI_VERSION, node, NULL, FI_SOURCE, hints, &list);
+	ret = mesh_info_list(nic, hints, 0, &list);
 	fi_freeinfo(hints);
 	if (ret)
 		return ret == -FI_ENODATA ? -ENODEV : ret;
@@ -112,12 +101,30 @@ static int provider_query(const struct mesh_nic *nic, enum mesh_provider_id id,
 {
 	int i, ret = -ENODEV;
 
-	mesh_memory_hooks_prevent();
 	if (id == MESH_PROVIDER_VERBS_RXM)
 		mesh_verbs_fork_protect();
 	for (i = 0; i < 2 && ret && provider_fi_names[id][i]; i++)
 		ret = info_query(nic, provider_fi_names[id][i], id, info);
 	return ret;
+}
+
+/*
+ * Before 2.2 libfabric does not know the flag. From then on its verbs protects the list of devices
+ * by a mutex, so endpoints of other NICs may be opened and connected meanwhile.
+ */
+void mesh_provider_rescan(const struct mesh_nic *nic)
+{
+	struct fi_info *hints, *list = NULL;
+
+	if (!nic->rdma.device[0] || FI_VERSION_LT(fi_version(), FI_VERSION(2, 2)))
+		return;
+	hints = hints_alloc(provider_fi_names[MESH_PROVIDER_VERBS_RXM][0], &nic->source);
+	if (!hints)
+		return;
+	mesh_verbs_fork_protect();
+	if (!mesh_info_list(nic, hints, FI_RESCAN, &list))
+		fi_freeinfo(list);
+	fi_freeinfo(hints);
 }
 
 /*
@@ -274,9 +281,9 @@ int mesh_providers_assign(const char *setting, struct mesh_nic_table *table,
 	enum mesh_provider_id wanted = mesh_provider_id_parse(setting);
 	int dev = 0;
 
-	if (*setting && wanted == MESH_PROVIDER_NONE) {
-		mesh_warn("NCCL_MESH_PROVIDER=\"%.64s\" is not known; use verbs;ofi_rxm, tcp or "
-			  "tcp;ofi_rxm, or leave it unset",
+	if (*setting && wanted == MESH_PROVIDER_NONE && !mesh_provider_list_falls_back(setting)) {
+		mesh_warn("NCCL_MESH_PROVIDER=\"%.64s\" is not known; use verbs;ofi_rxm, tcp, "
+			  "tcp;ofi_rxm or \"verbs;ofi_rxm,tcp\", or leave it unset",
 			  setting);
 		return -EINVAL;
 	}

@@ -30,6 +30,12 @@
 int mesh_provider_find(const struct mesh_nic *nic, enum mesh_provider_id wanted,
 		       struct fi_info **info, enum mesh_provider_id *id, char *reason);
 
+/**
+ * Has libfabric list its RDMA devices anew, which it does only once for each process otherwise:
+ * @nic has come up since. Does nothing where it cannot, before 2.2. Logs nothing.
+ */
+void mesh_provider_rescan(const struct mesh_nic *nic);
+
 struct mesh_provider_verdict {
 	enum mesh_provider_id id;
 	char note[MESH_PROVIDER_REASON_MAX]; /* why a better provider was skipped, or "" */

@@ -30,6 +30,7 @@ struct ports {
 struct visit {
 	struct mesh_domain *domain;
 	const struct mesh_remote *remote;
+	struct mesh_cut_sockets *cut;
 };
 
 /* True for a socket that is bound to the domain's NIC. */
@@ -119,25 +120,43 @@ static bool socket_cut(void *arg, int number, int fd)
 	const struct visit *visit = arg;
 	bool cut;
 
-	(void)number;
 	if (!socket_is_remotes(visit, fd))
 		return false;
+	if (visit->cut->num < MESH_CUT_SOCKETS_MAX)
+		visit->cut->sockets[visit->cut->num] =
+			(struct mesh_remote_socket){number, mesh_socket_cookie(fd)};
+	visit->cut->num++;
 	cut = !connect(fd, &unspecified, sizeof(unspecified));
 	shutdown(fd, SHUT_RDWR); /* fails with ENOTCONN, but wakes the provider */
 	return cut;
 }
 
-int mesh_sockets_fence(struct mesh_domain *domain, struct mesh_remote *remote)
+int mesh_sockets_fence(struct mesh_domain *domain, struct mesh_remote *remote,
+		       struct mesh_cut_sockets *cut)
 {
-	struct visit visit = {.domain = domain, .remote = remote};
+	struct visit visit = {.domain = domain, .remote = remote, .cut = cut};
 	int count;
 
+	cut->num = 0;
 	mesh_domain_lock(domain);
 	mesh_transmit_lock(domain);
 	count = mesh_sockets_visit(socket_cut, &visit);
 	mesh_transmit_unlock(domain);
 	mesh_domain_unlock(domain);
 	return count;
+}
+
+bool mesh_cut_sockets_are_closed(const struct mesh_cut_sockets *cut)
+{
+	int i;
+
+	if (cut->num > MESH_CUT_SOCKETS_MAX)
+		return false;
+	for (i = 0; i < cut->num; i++) {
+		if (mesh_socket_cookie(cut->sockets[i].fd) == cut->sockets[i].cookie)
+			return false;
+	}
+	return true;
 }
 
 /* True for a connection of the domain's NIC. */

@@ -3,6 +3,7 @@
 #ifndef MESH_FABRIC_PROVIDER_SOCKETS_H
 #define MESH_FABRIC_PROVIDER_SOCKETS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "fabric/remote.h"
@@ -22,11 +23,31 @@ struct mesh_remote_sockets {
 	struct mesh_remote_socket sockets[MESH_REMOTE_SOCKETS_MAX];
 };
 
+/*
+ * What one fence may have to cut: also connections of other processes at the remote's address that
+ * have not said which ports they use.
+ */
+#define MESH_CUT_SOCKETS_MAX 64
+
+struct mesh_cut_sockets {
+	int num; /* also those that there was no room for */
+	struct mesh_remote_socket sockets[MESH_CUT_SOCKETS_MAX];
+};
+
 /**
  * The fence of one remote on tcp: disconnects the provider's sockets with the remote. Takes
  * domain->lock. Returns their number, or a negative errno.
+ *
+ * @cut: those sockets; the provider may hold bytes that it has read from them before
  */
-int mesh_sockets_fence(struct mesh_domain *domain, struct mesh_remote *remote);
+int mesh_sockets_fence(struct mesh_domain *domain, struct mesh_remote *remote,
+		       struct mesh_cut_sockets *cut);
+
+/**
+ * True if the provider has closed all of these: it writes nothing more that came from them. Never
+ * true if there are more than can be looked at.
+ */
+bool mesh_cut_sockets_are_closed(const struct mesh_cut_sockets *cut);
 
 /**
  * The local TCP port of the connection that the provider opened to the remote; 0 if @table has

@@ -22,10 +22,11 @@ static void remotes_reap(struct mesh_domain *domain)
 	struct mesh_remote *remote, *next;
 
 	mesh_transmit_assert_locked(domain);
-	for (remote = LIST_FIRST(&domain->remotes); remote; remote = next) {
-		next = LIST_NEXT(remote, entry);
-		if (!remote->closed || remote->connecting || !TAILQ_EMPTY(&remote->backlog))
+	for (remote = LIST_FIRST(&domain->ended); remote; remote = next) {
+		next = LIST_NEXT(remote, ended);
+		if (remote->connecting || !TAILQ_EMPTY(&remote->backlog))
 			continue;
+		LIST_REMOVE(remote, ended);
 		LIST_REMOVE(remote, entry);
 		mesh_flow_put(domain, remote->flow);
 		free(remote);
@@ -64,6 +65,7 @@ int mesh_remote_open(struct mesh_domain *domain, const void *name, size_t name_l
 	opened->name_len = name_len;
 	TAILQ_INIT(&opened->backlog);
 	mesh_transmit_lock(domain);
+	opened->generation = atomic_load_explicit(&domain->generation, memory_order_relaxed);
 	remotes_reap(domain);
 	ret = remote_insert(domain, opened);
 	if (!ret)
@@ -83,7 +85,7 @@ void mesh_remote_close(struct mesh_domain *domain, struct mesh_remote *remote)
 	mesh_transmit_lock(domain);
 	/* The messages in its backlog fail at the next poll. */
 	remote->lost = true;
-	remote->closed = true;
+	LIST_INSERT_HEAD(&domain->ended, remote, ended);
 	/* The address stays in the AV: equal addresses share one entry. */
 	remotes_reap(domain);
 	mesh_transmit_unlock(domain);
@@ -171,9 +173,14 @@ int mesh_buffer_post(struct mesh_domain *domain, struct mesh_buffer *buffer)
 		.context = &buffer->op.context,
 	};
 
+	int ret;
+
 	buffer->op.to = buffer->remote->fi_addr;
 	mesh_op_hand_over(&buffer->op);
-	return (int)fi_sendmsg(domain->endpoint, &msg, domain->send_flags);
+	ret = (int)fi_sendmsg(domain->endpoint, &msg, domain->send_flags);
+	if (!ret)
+		mesh_op_posted(domain, &buffer->op);
+	return ret;
 }
 
 void mesh_remote_connection_want(struct mesh_domain *domain, struct mesh_remote *remote)

@@ -10,13 +10,14 @@
 
 /* The endpoint of one peer, as libfabric's address. */
 struct mesh_remote {
-	LIST_ENTRY(mesh_remote) entry;	  /* domain->remotes */
+	LIST_ENTRY(mesh_remote) entry; /* domain->remotes */
+	LIST_ENTRY(mesh_remote) ended; /* domain->ended, once closed: freed when backlog is empty */
 	TAILQ_ENTRY(mesh_remote) waiting; /* domain->backlogged, while backlog is not empty */
 	struct mesh_buffer_list backlog;  /* messages that the provider has not accepted yet */
 	fi_addr_t fi_addr;
 	struct mesh_flow *flow;
-	bool lost;   /* messages to it fail; under transmit_lock */
-	bool closed; /* freed once its backlog is empty; under transmit_lock */
+	bool lost;	     /* messages to it fail; under transmit_lock */
+	uint32_t generation; /* domain->generation when it was opened */
 	/* All under transmit_lock; see remote_connect.c. */
 	bool wants_connection; /* the connector is to send something to it */
 	bool connecting;       /* the connector does so: it holds the first of the backlog */

@@ -27,9 +27,11 @@ static struct mesh_sink **place_of(struct mesh_domain *domain, uint32_t id)
 MESH_HOLDS(domain)
 static uint32_t id_next(struct mesh_domain *domain, const struct mesh_sink *sink)
 {
-	if (sink->written)
-		return domain->next_sink++ & ~MESSAGES_ONLY;
-	return domain->next_message_sink++ | MESSAGES_ONLY;
+	if (!sink->written)
+		return domain->next_message_sink++ | MESSAGES_ONLY;
+	if (!(domain->next_sink & ~MESSAGES_ONLY))
+		domain->next_sink++; /* in frames 0 names none */
+	return domain->next_sink++ & ~MESSAGES_ONLY;
 }
 
 int mesh_sink_add(struct mesh_domain *domain, struct mesh_sink *sink)

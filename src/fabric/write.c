@@ -30,9 +30,14 @@ int mesh_write_post(struct mesh_domain *domain, struct mesh_remote *remote,
 		.data = write->immediate,
 	};
 
+	int ret;
+
 	op->to = remote->fi_addr;
 	mesh_op_hand_over(op);
-	return (int)fi_writemsg(domain->endpoint, &msg, flags);
+	ret = (int)fi_writemsg(domain->endpoint, &msg, flags);
+	if (!ret)
+		mesh_op_posted(domain, op);
+	return ret;
 }
 
 /* The write, and what follows it. Returns as mesh_domain_write() does. */

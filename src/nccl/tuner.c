@@ -25,7 +25,7 @@ static const struct {
 
 /* ---- the decision ------------------------------------------------------------------------ */
 
-/* Excludes what needs a relay, if anything needs none; otherwise costs grow with the ways. */
+/* Excludes what needs a relay, if anything needs none; otherwise costs grow with the routes. */
 static void plan_apply(const struct mesh_plan_graph *graph, struct mesh_tuner *tuner)
 {
 	struct mesh_plan_cost costs[MESH_PATTERNS];
@@ -59,7 +59,7 @@ static const char *plan_words(const struct mesh_tuner *tuner)
 		return "trees would need relays; rings do not, and are used instead";
 	if (ring && !tree)
 		return "rings would need relays; trees do not, and are used instead";
-	return "each algorithm costs as much more as its ways are longer than on a full mesh";
+	return "each algorithm costs as much more as its routes are longer than on a full mesh";
 }
 
 void mesh_tuner_decide(const struct mesh_tuner_plan *plan, size_t num_nodes,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* answering.c - the speaker's sockets: one answer of this node to each question. */
+/* answering.c - one answer of this node to each question. */
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -19,12 +19,9 @@
 /* In one call, which has the engine's lock. */
 #define TAKE_MAX 64
 #define PAUSE_MS 100
-/* While the speaker before this one ends, its port is taken. */
+/* Another program may have the port. */
 #define TRY_AGAIN_MS 50
 #define TRIES_MAX 10
-
-static const enum mesh_family families[MESH_ANSWERING_SOCKETS] = {MESH_FAMILY_IPV6,
-								  MESH_FAMILY_IPV4};
 
 /* ---- answers ------------------------------------------------------------------------------- */
 
@@ -51,11 +48,25 @@ static const struct mesh_neighbour_addr *own_address(const struct mesh_neighbour
 	return found;
 }
 
-MESH_HOLDS(process)
-static void question_answer(struct mesh_answering_socket *socket,
-			    const struct mesh_datagram *question)
+/* An open socket that sends on this NIC, or NULL. */
+static const struct mesh_answering_socket *socket_for(const struct mesh_answering *answering,
+						      enum mesh_family family, unsigned int ifindex)
 {
-	struct mesh_answering *answering = socket->answering;
+	const struct mesh_answering_socket *socket = answering->sockets;
+
+	for (; socket < answering->sockets + answering->num_sockets; socket++) {
+		if (socket->family == family && socket->watch.fd >= 0 &&
+		    (!socket->ifindex || socket->ifindex == ifindex))
+			return socket;
+	}
+	return NULL;
+}
+
+MESH_HOLDS(process)
+static void question_answer(struct mesh_answering *answering, const struct mesh_datagram *question)
+{
+	const struct mesh_answering_socket *socket =
+		socket_for(answering, question->from.family, question->ifindex);
 	const struct mesh_neighbour_link *link =
 		mesh_members_link(answering->members, question->ifindex);
 	const struct mesh_neighbour_addr *entry;
@@ -63,7 +74,7 @@ static void question_answer(struct mesh_answering_socket *socket,
 	struct mesh_addr own, to;
 	bool reaches;
 
-	if (!link)
+	if (!link || !socket)
 		return; /* a NIC that is none of the mesh */
 	entry = own_address(&link->about, socket->family, &question->from, &reaches);
 	if (!entry)
@@ -82,14 +93,45 @@ static void question_answer(struct mesh_answering_socket *socket,
 		answering->answered++;
 }
 
-/* True for what may be answered: never what comes from another speaker's port. */
+/* From our port, which the answer comes back to. */
+MESH_HOLDS(process)
+static void links_send(struct mesh_reporting *reporting, unsigned int ifindex, bool all,
+		       const struct mesh_addr *to, uint16_t port,
+		       const struct mesh_links_head *links)
+{
+	struct mesh_answering *answering =
+		mesh_container_of(reporting, struct mesh_answering, reporting);
+	const struct mesh_neighbour_link *link = mesh_members_link(answering->members, ifindex);
+	const struct mesh_answering_socket *socket = socket_for(answering, to->family, ifindex);
+	const struct mesh_neighbour_addr *entry;
+	struct mesh_addr own, group = mesh_datagram_group(to->family);
+	bool reaches;
+
+	entry = link ? own_address(&link->about, to->family, to, &reaches) : NULL;
+	if (!entry || !socket)
+		return;
+	mesh_neighbour_addr_get(entry, &own);
+	mesh_datagram_links_send(socket->watch.fd, ifindex, &own, reaches && !all ? to : &group,
+				 port, links);
+}
+
+/* True for what may be answered: never what comes from another node's port. */
 static bool is_question(const struct mesh_datagram *datagram)
 {
-	if (datagram->port == MESH_NEIGHBOUR_PORT)
-		return false;
 	if (datagram->from.family == MESH_FAMILY_IPV6 && !mesh_addr_is_link_local(&datagram->from))
 		return false;
-	return datagram->error || datagram->about.type == MESH_NEIGHBOUR_QUESTION;
+	if (datagram->is_links)
+		return true;
+	return datagram->port != MESH_NEIGHBOUR_PORT &&
+	       (datagram->error || datagram->about.type == MESH_NEIGHBOUR_QUESTION);
+}
+
+void mesh_answering_take(struct mesh_answering *answering, const struct mesh_datagram *question)
+{
+	if (!question->is_links)
+		question_answer(answering, question);
+	else if (mesh_members_link(answering->members, question->ifindex))
+		mesh_reporting_take(&answering->reporting, question, mesh_clock_ms());
 }
 
 /* ---- pace ---------------------------------------------------------------------------------- */
@@ -115,7 +157,7 @@ static void pause_begin(struct mesh_answering *answering, uint64_t now_ms)
 			  "neighbours' questions are not answered; connections are not affected%s",
 			  TAKE_PER_S, MESH_NEIGHBOUR_PORT, more);
 	answering->paused = true;
-	for (i = 0; i < MESH_ANSWERING_SOCKETS; i++) {
+	for (i = 0; i < answering->num_sockets; i++) {
 		if (answering->sockets[i].watch.fd >= 0)
 			mesh_engine_rewatch(answering->engine, &answering->sockets[i].watch, 0);
 	}
@@ -128,7 +170,7 @@ static void pause_end(struct mesh_answering *answering)
 	int i;
 
 	answering->paused = false;
-	for (i = 0; i < MESH_ANSWERING_SOCKETS; i++) {
+	for (i = 0; i < answering->num_sockets; i++) {
 		if (answering->sockets[i].watch.fd >= 0)
 			mesh_engine_rewatch(answering->engine, &answering->sockets[i].watch,
 					    EPOLLIN);
@@ -156,10 +198,10 @@ static void socket_ready(struct mesh_watch *watch, uint32_t events)
 		if (ret == -EAGAIN)
 			return;
 		answering->credit--;
-		if (ret && is_question(&datagram))
-			question_answer(socket, &datagram);
-		else
+		if (!ret || !is_question(&datagram))
 			answering->dropped++;
+		else if (!answering->keep || !answering->keep(answering, &datagram))
+			mesh_answering_take(answering, &datagram);
 	}
 }
 
@@ -173,9 +215,12 @@ static int socket_open(struct mesh_answering_socket *socket)
 
 	if (socket->watch.fd >= 0)
 		return 0;
-	fd = mesh_datagram_open(socket->family, MESH_NEIGHBOUR_PORT);
+	if (socket->answering->scope == MESH_ANSWERING_ALL)
+		fd = mesh_datagram_open(socket->family, MESH_NEIGHBOUR_PORT);
+	else
+		fd = mesh_datagram_group_open(socket->family, socket->ifindex, MESH_NEIGHBOUR_PORT);
 	if (fd < 0)
-		return fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL ? 0 : fd;
+		return fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL || fd == -ENODEV ? 0 : fd;
 	socket->watch.fd = fd;
 	ret = mesh_engine_watch(socket->answering->engine, &socket->watch, EPOLLIN);
 	if (ret)
@@ -188,14 +233,14 @@ static void sockets_open(struct mesh_answering *answering)
 {
 	int i, ret = 0;
 
-	for (i = 0; i < MESH_ANSWERING_SOCKETS && !ret; i++)
+	for (i = 0; i < answering->num_sockets && !ret; i++)
 		ret = socket_open(&answering->sockets[i]);
 	if (!ret)
 		return;
 	if (++answering->tries < TRIES_MAX)
 		mesh_engine_timer_set(answering->engine, &answering->timer,
 				      mesh_clock_ms() + TRY_AGAIN_MS);
-	else
+	else if (answering->scope == MESH_ANSWERING_ALL)
 		mesh_info("this node does not answer its neighbours: UDP port %d: %s",
 			  MESH_NEIGHBOUR_PORT, strerror(-ret));
 }
@@ -213,7 +258,7 @@ static void timer_expired(struct mesh_timer *timer, uint64_t now_ms)
 }
 
 void mesh_answering_init(struct mesh_answering *answering, struct mesh_engine *engine,
-			 const struct mesh_members *members)
+			 const struct mesh_neighbour_self *self, const struct mesh_members *members)
 {
 	int i;
 
@@ -221,27 +266,58 @@ void mesh_answering_init(struct mesh_answering *answering, struct mesh_engine *e
 	answering->engine = engine;
 	answering->members = members;
 	answering->timer.expired = timer_expired;
+	mesh_reporting_init(&answering->reporting, engine, self, members);
+	answering->reporting.send = links_send;
 	answering->credit = TAKE_BURST;
 	answering->credit_ms = mesh_clock_ms();
 	for (i = 0; i < MESH_ANSWERING_SOCKETS; i++)
 		answering->sockets[i] = (struct mesh_answering_socket){
 			.watch = {.fd = -1, .ready = socket_ready},
 			.answering = answering,
-			.family = families[i],
 		};
 }
 
-void mesh_answering_open(struct mesh_answering *answering)
+static void socket_add(struct mesh_answering *answering, enum mesh_family family,
+		       unsigned int ifindex)
 {
+	struct mesh_answering_socket *socket = &answering->sockets[answering->num_sockets++];
+
+	socket->family = family;
+	socket->ifindex = ifindex;
+}
+
+MESH_HOLDS(process)
+static void sockets_close(struct mesh_answering *answering)
+{
+	int i;
+
+	mesh_engine_timer_cancel(answering->engine, &answering->timer);
+	for (i = 0; i < answering->num_sockets; i++)
+		mesh_engine_unwatch(answering->engine, &answering->sockets[i].watch);
+	answering->num_sockets = 0;
+	answering->paused = false;
+}
+
+void mesh_answering_open(struct mesh_answering *answering, enum mesh_answering_scope scope)
+{
+	const struct mesh_members *members = answering->members;
+	int i;
+
+	sockets_close(answering);
+	answering->scope = scope;
 	answering->tries = 0;
+	socket_add(answering, MESH_FAMILY_IPV4, 0);
+	if (scope == MESH_ANSWERING_ALL)
+		socket_add(answering, MESH_FAMILY_IPV6, 0);
+	for (i = 0; scope == MESH_ANSWERING_GROUP && i < members->num_links; i++) {
+		if (members->links[i].ask_from.family == MESH_FAMILY_IPV6)
+			socket_add(answering, MESH_FAMILY_IPV6, members->links[i].ifindex);
+	}
 	sockets_open(answering);
 }
 
 void mesh_answering_close(struct mesh_answering *answering)
 {
-	int i;
-
-	mesh_engine_timer_cancel(answering->engine, &answering->timer);
-	for (i = 0; i < MESH_ANSWERING_SOCKETS; i++)
-		mesh_engine_unwatch(answering->engine, &answering->sockets[i].watch);
+	sockets_close(answering);
+	mesh_reporting_finish(&answering->reporting);
 }

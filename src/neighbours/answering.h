@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* answering.h - the speaker's sockets: one answer of this node to each question. */
+/*
+ * answering.h - one answer of this node to each question, from the speaker or, if that does not
+ * run, from its deputy.
+ */
 #ifndef MESH_NEIGHBOURS_ANSWERING_H
 #define MESH_NEIGHBOURS_ANSWERING_H
 
@@ -9,6 +12,7 @@
 #include "base/log_limit.h"
 #include "control/engine.h"
 #include "neighbours/members.h"
+#include "neighbours/reporting.h"
 
 struct mesh_answering;
 
@@ -16,15 +20,25 @@ struct mesh_answering_socket {
 	struct mesh_watch watch; /* fd -1: not open */
 	struct mesh_answering *answering;
 	enum mesh_family family;
+	unsigned int ifindex; /* 0: of all NICs */
 };
 
-/* IPv6 and IPv4. */
-#define MESH_ANSWERING_SOCKETS 2
+/* All that comes to the port: IPv6, IPv4. What comes to the group: IPv6 of each NIC, IPv4. */
+enum mesh_answering_scope {
+	MESH_ANSWERING_ALL,
+	MESH_ANSWERING_GROUP
+};
+#define MESH_ANSWERING_SOCKETS (MESH_NICS_MAX + 1)
 
 struct mesh_answering {
 	struct mesh_engine *engine;
 	const struct mesh_members *members;
+	/* Returns true if it keeps a question instead of having it answered; NULL: none is kept. */
+	bool (*keep)(struct mesh_answering *answering, const struct mesh_datagram *question);
+	enum mesh_answering_scope scope;
 	struct mesh_answering_socket sockets[MESH_ANSWERING_SOCKETS];
+	int num_sockets;
+	struct mesh_reporting reporting;
 	struct mesh_timer timer; /* opens what could not be opened, and ends a pause */
 	int tries;
 	/* Datagrams that may still be taken; grows with time up to a limit. */
@@ -36,14 +50,19 @@ struct mesh_answering {
 
 /** Zeroes @answering: it has no sockets. */
 void mesh_answering_init(struct mesh_answering *answering, struct mesh_engine *engine,
+			 const struct mesh_neighbour_self *self,
 			 const struct mesh_members *members);
 
 /**
- * Opens the sockets. If another process still has the port, it tries again some times, and then
- * logs it.
+ * Opens the sockets, in place of those that are open. If another program has the port, it tries
+ * again some times, and then logs it.
  */
 MESH_HOLDS(process)
-void mesh_answering_open(struct mesh_answering *answering);
+void mesh_answering_open(struct mesh_answering *answering, enum mesh_answering_scope scope);
+
+/** Answers a question that was kept. */
+MESH_HOLDS(process)
+void mesh_answering_take(struct mesh_answering *answering, const struct mesh_datagram *question);
 
 MESH_HOLDS(process)
 void mesh_answering_close(struct mesh_answering *answering);

@@ -17,8 +17,6 @@ static const uint64_t question_ms[] = {0, 50, 200};
 #define QUESTIONS ((int)(sizeof(question_ms) / sizeof(question_ms[0])))
 #define ROUND_MS 1000
 #define PACE_MS 50
-/* After this an answer is not worth waiting for. */
-#define WAIT_MS 100
 /* Datagrams taken in one call, and in one round. */
 #define TAKE_MAX 64
 #define ROUND_MAX 8192
@@ -235,8 +233,9 @@ static void answer_enter(struct mesh_asking *asking, const struct mesh_datagram 
 	struct mesh_asked *asked = asked_find(asking, datagram->ifindex);
 	struct mesh_heard *heard;
 
-	if (!asked || (!datagram->error && (datagram->about.type != MESH_NEIGHBOUR_ANSWER ||
-					    datagram->about.token != asking->token)))
+	if (!asked || datagram->is_links ||
+	    (!datagram->error && (datagram->about.type != MESH_NEIGHBOUR_ANSWER ||
+				  datagram->about.token != asking->token)))
 		return;
 	heard = heard_place(asked, datagram);
 	if (!heard)
@@ -264,8 +263,7 @@ void mesh_asking_take(struct mesh_asking *asking, int fd, uint64_t now_ms)
 	}
 }
 
-bool mesh_asking_waits(const struct mesh_asking *asking, uint64_t now_ms)
+uint64_t mesh_asking_waited_ms(const struct mesh_asking *asking, uint64_t now_ms)
 {
-	return asking->began_ms && (now_ms < asking->began_ms ||
-				    mesh_clock_elapsed_ms(asking->began_ms, now_ms) < WAIT_MS);
+	return asking->began_ms ? mesh_clock_elapsed_ms(asking->began_ms, now_ms) : UINT64_MAX;
 }

@@ -80,7 +80,7 @@ void mesh_asking_advance(struct mesh_asking *asking, uint64_t now_ms);
  */
 void mesh_asking_take(struct mesh_asking *asking, int fd, uint64_t now_ms);
 
-/** True if a question was sent, and its answer may still come. */
-bool mesh_asking_waits(const struct mesh_asking *asking, uint64_t now_ms);
+/** Milliseconds since the first question of this round; UINT64_MAX if no round goes on. */
+uint64_t mesh_asking_waited_ms(const struct mesh_asking *asking, uint64_t now_ms);
 
 #endif

@@ -37,18 +37,25 @@ static bool options_set_ipv4(int fd)
 	       option_set(fd, IPPROTO_IP, IP_TTL, MESH_NEIGHBOUR_HOP_LIMIT);
 }
 
-int mesh_datagram_open(enum mesh_family family, uint16_t port)
+struct mesh_addr mesh_datagram_group(enum mesh_family family)
 {
-	struct mesh_addr any = {.family = family};
+	if (family == MESH_FAMILY_IPV6) /* RFC 4291, 2.7.1 */
+		return (struct mesh_addr){.family = family, .bytes = {0xff, 2, [15] = 1}};
+	return (struct mesh_addr){.family = family, .bytes = {224, 0, 0, 1}}; /* RFC 1112 */
+}
+
+static int socket_open(const struct mesh_addr *addr, uint16_t port)
+{
 	struct sockaddr_storage sockaddr;
-	socklen_t len = mesh_addr_to_sockaddr(&any, port, &sockaddr);
+	socklen_t len = mesh_addr_to_sockaddr(addr, port, &sockaddr);
 	int fd, ret;
 
 	fd = mesh_descriptor_hide(
 		socket(sockaddr.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 	if (fd < 0)
 		return -errno;
-	if ((family == MESH_FAMILY_IPV6 ? options_set_ipv6(fd) : options_set_ipv4(fd)) &&
+	if ((addr->family == MESH_FAMILY_IPV6 ? options_set_ipv6(fd) : options_set_ipv4(fd)) &&
+	    (!port || option_set(fd, SOL_SOCKET, SO_REUSEADDR, 1)) &&
 	    !bind(fd, (struct sockaddr *)&sockaddr, len))
 		return fd;
 	ret = -errno;
@@ -56,11 +63,19 @@ int mesh_datagram_open(enum mesh_family family, uint16_t port)
 	return ret;
 }
 
-struct mesh_addr mesh_datagram_group(enum mesh_family family)
+int mesh_datagram_open(enum mesh_family family, uint16_t port)
 {
-	if (family == MESH_FAMILY_IPV6) /* RFC 4291, 2.7.1 */
-		return (struct mesh_addr){.family = family, .bytes = {0xff, 2, [15] = 1}};
-	return (struct mesh_addr){.family = family, .bytes = {224, 0, 0, 1}}; /* RFC 1112 */
+	struct mesh_addr any = {.family = family};
+
+	return socket_open(&any, port);
+}
+
+int mesh_datagram_group_open(enum mesh_family family, unsigned int ifindex, uint16_t port)
+{
+	struct mesh_addr group = mesh_datagram_group(family);
+
+	group.scope_id = ifindex;
+	return socket_open(&group, port);
 }
 
 /* Adds the NIC and the source address. */
@@ -89,12 +104,10 @@ static void control_add(struct msghdr *message, unsigned int ifindex, const stru
 	}
 }
 
-int mesh_datagram_send(int fd, unsigned int ifindex, const struct mesh_addr *from,
-		       const struct mesh_addr *to, uint16_t port,
-		       const struct mesh_neighbour *neighbour)
+static int bytes_send(int fd, unsigned int ifindex, const struct mesh_addr *from,
+		      const struct mesh_addr *to, uint16_t port, struct iovec bytes)
 {
 	_Alignas(struct cmsghdr) char control[CONTROL_BYTES] = {0};
-	struct iovec bytes = {(void *)neighbour, neighbour->length};
 	struct mesh_addr scoped = *to;
 	struct sockaddr_storage sockaddr;
 	struct msghdr message = {
@@ -109,6 +122,22 @@ int mesh_datagram_send(int fd, unsigned int ifindex, const struct mesh_addr *fro
 	message.msg_namelen = mesh_addr_to_sockaddr(&scoped, port, &sockaddr);
 	control_add(&message, ifindex, from);
 	return sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+int mesh_datagram_send(int fd, unsigned int ifindex, const struct mesh_addr *from,
+		       const struct mesh_addr *to, uint16_t port,
+		       const struct mesh_neighbour *neighbour)
+{
+	return bytes_send(fd, ifindex, from, to, port,
+			  (struct iovec){(void *)neighbour, neighbour->length});
+}
+
+int mesh_datagram_links_send(int fd, unsigned int ifindex, const struct mesh_addr *from,
+			     const struct mesh_addr *to, uint16_t port,
+			     const struct mesh_links_head *links)
+{
+	return bytes_send(fd, ifindex, from, to, port,
+			  (struct iovec){(void *)links, links->length});
 }
 
 static int control_int(const struct cmsghdr *control)
@@ -146,10 +175,27 @@ static int control_read(struct msghdr *message, unsigned int *ifindex)
 	return hops;
 }
 
+/* Returns 0 if it is of no known kind, else 1. */
+static int bytes_decode(const void *bytes, size_t size, struct mesh_datagram *datagram)
+{
+	struct mesh_links_head head;
+
+	if (size < sizeof(head))
+		return 0;
+	memcpy(&head, bytes, sizeof(head));
+	datagram->is_links = head.type >= MESH_LINKS_QUESTION;
+	datagram->error = datagram->is_links ? mesh_links_decode(bytes, size, &datagram->links)
+					     : mesh_neighbour_decode(bytes, size, &datagram->about);
+	return datagram->error != -EPROTO;
+}
+
 int mesh_datagram_receive(int fd, struct mesh_datagram *datagram)
 {
 	_Alignas(struct cmsghdr) char control[CONTROL_BYTES];
-	struct mesh_neighbour raw;
+	union {
+		struct mesh_neighbour neighbour;
+		union mesh_links links;
+	} raw;
 	struct iovec bytes = {&raw, sizeof(raw)};
 	struct sockaddr_storage sockaddr;
 	struct msghdr message = {
@@ -169,6 +215,5 @@ int mesh_datagram_receive(int fd, struct mesh_datagram *datagram)
 	    mesh_addr_from_sockaddr((struct sockaddr *)&sockaddr, message.msg_namelen,
 				    &datagram->from, &datagram->port))
 		return 0;
-	datagram->error = mesh_neighbour_decode(&raw, (size_t)size, &datagram->about);
-	return datagram->error != -EPROTO;
+	return bytes_decode(&raw, (size_t)size, datagram);
 }

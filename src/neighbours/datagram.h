@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * datagram.h - UDP sockets for questions and answers (wire/neighbour.h). They see on which NIC a
- * datagram arrives, and drop what has passed a router.
+ * datagram.h - UDP sockets for questions and answers (wire/neighbour.h, wire/links.h). They see on
+ * which NIC a datagram arrives, and drop what has passed a router.
  */
 #ifndef MESH_NEIGHBOURS_DATAGRAM_H
 #define MESH_NEIGHBOURS_DATAGRAM_H
@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "nic/addr.h"
-#include "wire/neighbour.h"
+#include "wire/links.h"
 
 /* A datagram that has arrived. */
 struct mesh_datagram {
@@ -18,15 +18,27 @@ struct mesh_datagram {
 	uint16_t port;		     /* host order */
 	int error;		     /* 0, or what mesh_neighbour_decode() says of it */
 	struct mesh_neighbour about; /* decoded; the frozen bytes alone after -EPROTONOSUPPORT */
+	bool is_links;		     /* instead, it is about links: */
+	union mesh_links links;
 };
 
 /**
  * Opens a non-blocking socket of @family on @port of all NICs; 0: any port. A forked child does not
  * keep it. Close it with mesh_descriptor_close().
  *
+ * More sockets may have the port. Each gets what goes to the group; what goes to an address of ours
+ * is for the one that was opened last.
+ *
  * Returns the descriptor, or a negative errno.
  */
 int mesh_datagram_open(enum mesh_family family, uint16_t port);
+
+/**
+ * The same for what goes to the group of all nodes alone, on one NIC.
+ *
+ * @ifindex: 0 with IPv4, where it means all NICs
+ */
+int mesh_datagram_group_open(enum mesh_family family, unsigned int ifindex, uint16_t port);
 
 /** The group that all nodes of a link belong to: ff02::1 or 224.0.0.1. */
 struct mesh_addr mesh_datagram_group(enum mesh_family family);
@@ -42,6 +54,11 @@ struct mesh_addr mesh_datagram_group(enum mesh_family family);
 int mesh_datagram_send(int fd, unsigned int ifindex, const struct mesh_addr *from,
 		       const struct mesh_addr *to, uint16_t port,
 		       const struct mesh_neighbour *neighbour);
+
+/** The same for a datagram about links. */
+int mesh_datagram_links_send(int fd, unsigned int ifindex, const struct mesh_addr *from,
+			     const struct mesh_addr *to, uint16_t port,
+			     const struct mesh_links_head *links);
 
 /**
  * Takes one datagram from the socket.

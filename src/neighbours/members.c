@@ -14,21 +14,30 @@
 #include "neighbours/members.h"
 
 /* The number is that of struct report: processes with another one cannot be members. */
-static const char speaker_name[] = "nccl-net-mesh neighbours 1";
+static const char *const post_names[MESH_POSTS] = {
+	[MESH_POST_SPEAKER] = "nccl-net-mesh neighbours 2",
+	[MESH_POST_DEPUTY] = "nccl-net-mesh deputy 2",
+};
 #define BACKLOG 128
 /* After a failure, in milliseconds times the number of tries. */
 #define TRY_AGAIN_MS 20
 #define TRIES_MAX 10
-/* A speaker that ends after this had taken us. */
+/* Who holds a post and ends after this had taken us. */
 #define LIVED_MS 1000
-/* The speaker's pause after accept() ran out of descriptors. */
+/* The pause after accept() ran out of descriptors. */
 #define PAUSE_MS 1000
 
-/* What a member sends: never leaves the node. */
+enum report_kind {
+	REPORT_MEMBER, /* what a member sends */
+	REPORT_PING,   /* of the deputy; no links */
+	REPORT_PONG,   /* the speaker's answer; no links */
+};
+
+/* Never leaves the node. */
 struct report {
 	struct mesh_neighbour_process process;
 	uint32_t num_links;
-	uint32_t reserved;
+	uint32_t kind;					 /* enum report_kind */
 	struct mesh_neighbour_link links[MESH_NICS_MAX]; /* num_links are sent */
 };
 
@@ -38,13 +47,21 @@ static size_t report_size(int num_links)
 	       (size_t)num_links * sizeof(struct mesh_neighbour_link);
 }
 
-static socklen_t name_fill(struct sockaddr_un *address)
+static enum mesh_post_kind kind_of(const struct mesh_post *post)
 {
+	return post == &post->members->posts[MESH_POST_SPEAKER] ? MESH_POST_SPEAKER
+								: MESH_POST_DEPUTY;
+}
+
+static socklen_t name_fill(const struct mesh_post *post, struct sockaddr_un *address)
+{
+	const char *name = post_names[kind_of(post)];
+
 	memset(address, 0, sizeof(*address));
 	address->sun_family = AF_UNIX;
 	/* The first byte stays zero: an abstract name. */
-	memcpy(address->sun_path + 1, speaker_name, sizeof(speaker_name) - 1);
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + sizeof(speaker_name));
+	memcpy(address->sun_path + 1, name, strlen(name));
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
 }
 
 static int socket_open(void)
@@ -55,7 +72,19 @@ static int socket_open(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* ---- the speaker --------------------------------------------------------------------------- */
+/* Returns 0 or a negative errno. */
+MESH_HOLDS(process)
+static int report_send(const struct mesh_members *members, int fd, enum report_kind kind)
+{
+	struct report report = {.process = members->self->process, .kind = kind};
+	int num_links = kind == REPORT_MEMBER ? members->num_links : 0;
+
+	report.num_links = (uint32_t)num_links;
+	if (num_links)
+		memcpy(report.links, members->links, (size_t)num_links * sizeof(report.links[0]));
+	return send(fd, &report, report_size(num_links), MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno
+											  : 0;
+}
 
 /* Another user's process may have sent this: what is printed or sent on is checked again there. */
 static bool report_is_valid(const struct report *report, size_t size)
@@ -63,7 +92,7 @@ static bool report_is_valid(const struct report *report, size_t size)
 	uint32_t i;
 
 	if (size < report_size(0) || report->num_links > MESH_NICS_MAX ||
-	    size != report_size((int)report->num_links))
+	    report->kind > REPORT_PONG || size != report_size((int)report->num_links))
 		return false;
 	for (i = 0; i < report->num_links; i++) {
 		const struct mesh_neighbour *about = &report->links[i].about;
@@ -74,31 +103,37 @@ static bool report_is_valid(const struct report *report, size_t size)
 	return true;
 }
 
-static int report_receive(struct mesh_member *member)
+/* Returns 0; -EAGAIN: there is none; another negative errno: the connection is over. */
+static int report_receive(int fd, struct report *report)
 {
-	struct report report;
-	ssize_t size = recv(member->watch.fd, &report, sizeof(report), MSG_DONTWAIT | MSG_TRUNC);
+	ssize_t size = recv(fd, report, sizeof(*report), MSG_DONTWAIT | MSG_TRUNC);
 
 	if (size < 0)
 		return errno == EAGAIN || errno == EINTR ? -EAGAIN : -errno;
-	if (!report_is_valid(&report, (size_t)size))
-		return -EPROTO;
-	member->process = report.process;
-	member->num_links = (int)report.num_links;
-	memcpy(member->links, report.links, report.num_links * sizeof(report.links[0]));
-	return 0;
+	return report_is_valid(report, (size_t)size) ? 0 : -EPROTO;
 }
+
+/* ---- who holds a post ---------------------------------------------------------------------- */
 
 MESH_HOLDS(process)
 static void member_ready(struct mesh_watch *watch, uint32_t events)
 {
 	struct mesh_member *member = mesh_container_of(watch, struct mesh_member, watch);
-	int ret = report_receive(member);
+	struct mesh_members *members = member->members;
+	struct report report;
+	int ret = report_receive(watch->fd, &report);
 
 	(void)events;
+	if (!ret && report.kind == REPORT_PING)
+		ret = report_send(members, watch->fd, REPORT_PONG);
+	else if (!ret && report.kind == REPORT_MEMBER) {
+		member->process = report.process;
+		member->num_links = (int)report.num_links;
+		memcpy(member->links, report.links, report.num_links * sizeof(report.links[0]));
+	}
 	if (!ret || ret == -EAGAIN)
 		return;
-	mesh_engine_unwatch(member->members->engine, watch);
+	mesh_engine_unwatch(members->engine, watch);
 	member->num_links = 0;
 }
 
@@ -123,16 +158,19 @@ static struct mesh_member *member_slot(struct mesh_members *members)
 
 /* Without a free descriptor the socket would stay ready. */
 MESH_HOLDS(process)
-static void listener_pause(struct mesh_members *members)
+static void listener_pause(struct mesh_post *post)
 {
-	mesh_engine_rewatch(members->engine, &members->listener, 0);
-	mesh_engine_timer_set(members->engine, &members->timer, mesh_clock_ms() + PAUSE_MS);
+	struct mesh_engine *engine = post->members->engine;
+
+	mesh_engine_rewatch(engine, &post->listener, 0);
+	mesh_engine_timer_set(engine, &post->timer, mesh_clock_ms() + PAUSE_MS);
 }
 
 MESH_HOLDS(process)
 static void listener_ready(struct mesh_watch *watch, uint32_t events)
 {
-	struct mesh_members *members = mesh_container_of(watch, struct mesh_members, listener);
+	struct mesh_post *post = mesh_container_of(watch, struct mesh_post, listener);
+	struct mesh_members *members = post->members;
 	struct mesh_member *member;
 	int fd;
 
@@ -140,7 +178,7 @@ static void listener_ready(struct mesh_watch *watch, uint32_t events)
 	fd = mesh_descriptor_hide(accept4(watch->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
 	if (fd < 0) {
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
-			listener_pause(members);
+			listener_pause(post);
 		return;
 	}
 	member = member_slot(members);
@@ -157,83 +195,104 @@ static void listener_ready(struct mesh_watch *watch, uint32_t events)
 	}
 }
 
-/* Returns 0; -EADDRINUSE if another process is the speaker. */
+/* The deputy becomes the speaker: its members find the next deputy. */
 MESH_HOLDS(process)
-static int speaker_become(struct mesh_members *members)
+static void deputy_leave(struct mesh_members *members)
 {
+	struct mesh_post *deputy = &members->posts[MESH_POST_DEPUTY];
+	int i;
+
+	mesh_engine_timer_cancel(members->engine, &deputy->timer);
+	mesh_engine_unwatch(members->engine, &deputy->listener);
+	mesh_engine_unwatch(members->engine, &deputy->uplink);
+	deputy->held = false;
+	for (i = 0; i < MESH_MEMBERS_MAX && members->all[i]; i++) {
+		mesh_engine_unwatch(members->engine, &members->all[i]->watch);
+		members->all[i]->num_links = 0;
+	}
+}
+
+/* Returns 0; -EADDRINUSE if another process has it. */
+MESH_HOLDS(process)
+static int post_take(struct mesh_post *post)
+{
+	struct mesh_members *members = post->members;
 	struct sockaddr_un address;
-	socklen_t len = name_fill(&address);
+	socklen_t len = name_fill(post, &address);
 	int fd = socket_open(), ret;
 
 	if (fd < 0)
 		return fd;
 	ret = bind(fd, (struct sockaddr *)&address, len) || listen(fd, BACKLOG) ? -errno : 0;
-	members->listener.fd = fd;
+	post->listener.fd = fd;
 	if (!ret)
-		ret = mesh_engine_watch(members->engine, &members->listener, EPOLLIN);
+		ret = mesh_engine_watch(members->engine, &post->listener, EPOLLIN);
 	if (ret) {
 		mesh_descriptor_close(fd);
-		members->listener.fd = -1;
+		post->listener.fd = -1;
 		return ret;
 	}
-	members->speaker = true;
-	members->speaks(members);
+	if (kind_of(post) == MESH_POST_SPEAKER)
+		deputy_leave(members);
+	post->held = true;
+	members->posted(members);
 	return 0;
 }
 
 /* ---- a member ------------------------------------------------------------------------------ */
 
 MESH_HOLDS(process)
-static int report_send(const struct mesh_members *members)
+static int member_become(struct mesh_post *post)
 {
-	struct report report = {.process = members->self->process,
-				.num_links = (uint32_t)members->num_links};
-
-	if (members->num_links)
-		memcpy(report.links, members->links,
-		       (size_t)members->num_links * sizeof(report.links[0]));
-	return send(members->uplink.fd, &report, report_size(members->num_links),
-		    MSG_DONTWAIT | MSG_NOSIGNAL) < 0
-		       ? -errno
-		       : 0;
-}
-
-MESH_HOLDS(process)
-static int member_become(struct mesh_members *members)
-{
+	struct mesh_members *members = post->members;
 	struct sockaddr_un address;
-	socklen_t len = name_fill(&address);
+	socklen_t len = name_fill(post, &address);
 	int fd = socket_open(), ret;
 
 	if (fd < 0)
 		return fd;
 	ret = connect(fd, (struct sockaddr *)&address, len) ? -errno : 0;
-	members->uplink.fd = fd;
+	post->uplink.fd = fd;
 	if (!ret)
-		ret = report_send(members);
+		ret = report_send(members, fd, REPORT_MEMBER);
 	if (!ret)
-		ret = mesh_engine_watch(members->engine, &members->uplink, EPOLLIN);
-	members->joined_ms = mesh_clock_ms();
+		ret = mesh_engine_watch(members->engine, &post->uplink, EPOLLIN);
+	post->joined_ms = mesh_clock_ms();
 	if (!ret)
 		return 0;
 	mesh_descriptor_close(fd);
-	members->uplink.fd = -1;
+	post->uplink.fd = -1;
 	return ret;
 }
 
-MESH_HOLDS(process)
-static void join(struct mesh_members *members)
+int mesh_members_ping(struct mesh_members *members)
 {
-	int ret = speaker_become(members);
+	int fd = members->posts[MESH_POST_SPEAKER].uplink.fd;
 
-	if (ret == -EADDRINUSE)
-		ret = member_become(members);
-	if (!ret)
+	return fd < 0 ? -ENOTCONN : report_send(members, fd, REPORT_PING);
+}
+
+MESH_HOLDS(process)
+static void join(struct mesh_post *post)
+{
+	struct mesh_members *members = post->members;
+	int ret;
+
+	if (members->posts[MESH_POST_SPEAKER].held)
 		return;
-	if (++members->tries < TRIES_MAX)
-		mesh_engine_timer_set(members->engine, &members->timer,
-				      mesh_clock_ms() + TRY_AGAIN_MS * (uint64_t)members->tries);
-	else
+	ret = post_take(post);
+	if (ret == -EADDRINUSE)
+		ret = member_become(post);
+	if (!ret) {
+		/* The deputy has a new speaker, or is new itself: it learns who that is. */
+		if (members->posts[MESH_POST_DEPUTY].held)
+			mesh_members_ping(members);
+		return;
+	}
+	if (++post->tries < TRIES_MAX)
+		mesh_engine_timer_set(members->engine, &post->timer,
+				      mesh_clock_ms() + TRY_AGAIN_MS * (uint64_t)post->tries);
+	else if (kind_of(post) == MESH_POST_SPEAKER)
 		mesh_info("this process is not listed among those of this node: %s",
 			  strerror(-ret));
 }
@@ -241,65 +300,86 @@ static void join(struct mesh_members *members)
 MESH_HOLDS(process)
 static void join_again(struct mesh_timer *timer, uint64_t now_ms)
 {
-	struct mesh_members *members = mesh_container_of(timer, struct mesh_members, timer);
+	struct mesh_post *post = mesh_container_of(timer, struct mesh_post, timer);
 
 	(void)now_ms;
-	if (members->speaker)
-		mesh_engine_rewatch(members->engine, &members->listener, EPOLLIN);
+	if (post->held)
+		mesh_engine_rewatch(post->members->engine, &post->listener, EPOLLIN);
 	else
-		join(members);
+		join(post);
 }
 
-/* The speaker sends nothing: it has ended, or has no place for us. */
+/* The speaker sends pongs and nothing else; otherwise it has ended, or has no place for us. */
 MESH_HOLDS(process)
 static void uplink_ready(struct mesh_watch *watch, uint32_t events)
 {
-	struct mesh_members *members = mesh_container_of(watch, struct mesh_members, uplink);
+	struct mesh_post *post = mesh_container_of(watch, struct mesh_post, uplink);
+	struct mesh_members *members = post->members;
+	struct report report;
+	int ret = report_receive(watch->fd, &report);
 
 	(void)events;
+	if (!ret && report.kind == REPORT_PONG && kind_of(post) == MESH_POST_SPEAKER) {
+		members->speaker = report.process;
+		members->speaker_lives(members);
+	}
+	if (!ret || ret == -EAGAIN)
+		return;
 	mesh_engine_unwatch(members->engine, watch);
-	if (mesh_clock_elapsed_ms(members->joined_ms, mesh_clock_ms()) > LIVED_MS)
-		members->tries = 0;
-	if (++members->tries < TRIES_MAX)
-		mesh_engine_timer_set(members->engine, &members->timer, mesh_clock_ms());
+	if (kind_of(post) == MESH_POST_SPEAKER)
+		members->speaker.role = 0;
+	if (mesh_clock_elapsed_ms(post->joined_ms, mesh_clock_ms()) > LIVED_MS)
+		post->tries = 0;
+	if (++post->tries < TRIES_MAX)
+		mesh_engine_timer_set(members->engine, &post->timer, mesh_clock_ms());
 }
 
 /* ---- both ---------------------------------------------------------------------------------- */
 
-void mesh_members_open(struct mesh_members *members, struct mesh_engine *engine,
-		       const struct mesh_neighbour_self *self,
-		       void (*speaks)(struct mesh_members *members))
+void mesh_members_open(struct mesh_members *members)
 {
-	memset(members, 0, sizeof(*members));
-	members->engine = engine;
-	members->self = self;
-	members->speaks = speaks;
-	members->listener = (struct mesh_watch){.fd = -1, .ready = listener_ready};
-	members->uplink = (struct mesh_watch){.fd = -1, .ready = uplink_ready};
-	members->timer.expired = join_again;
-	join(members);
+	int i;
+
+	for (i = 0; i < MESH_POSTS; i++) {
+		members->posts[i] = (struct mesh_post){
+			.members = members,
+			.listener = {.fd = -1, .ready = listener_ready},
+			.uplink = {.fd = -1, .ready = uplink_ready},
+			.timer = {.expired = join_again},
+		};
+	}
+	for (i = 0; i < MESH_POSTS; i++)
+		join(&members->posts[i]);
 }
 
 void mesh_members_links_set(struct mesh_members *members, const struct mesh_neighbour_link *links,
 			    int num_links)
 {
+	struct mesh_post *post;
+
 	members->links = links;
 	members->num_links = num_links;
-	members->tries = 0;
-	if (members->uplink.fd >= 0)
-		report_send(members); /* if it fails, the connection has ended, and wakes us */
-	else if (!members->speaker)
-		mesh_engine_timer_advance(members->engine, &members->timer, mesh_clock_ms());
+	for (post = members->posts; post < members->posts + MESH_POSTS; post++) {
+		post->tries = 0;
+		/* If it fails, the connection has ended, and wakes us. */
+		if (post->uplink.fd >= 0)
+			report_send(members, post->uplink.fd, REPORT_MEMBER);
+		else if (!post->held)
+			mesh_engine_timer_advance(members->engine, &post->timer, mesh_clock_ms());
+	}
 }
 
 void mesh_members_close(struct mesh_members *members)
 {
+	struct mesh_post *post;
 	int i;
 
-	mesh_engine_timer_cancel(members->engine, &members->timer);
-	mesh_engine_unwatch(members->engine, &members->uplink);
-	mesh_engine_unwatch(members->engine, &members->listener);
-	members->speaker = false;
+	for (post = members->posts; post < members->posts + MESH_POSTS; post++) {
+		mesh_engine_timer_cancel(members->engine, &post->timer);
+		mesh_engine_unwatch(members->engine, &post->uplink);
+		mesh_engine_unwatch(members->engine, &post->listener);
+		post->held = false;
+	}
 	for (i = 0; i < MESH_MEMBERS_MAX && members->all[i]; i++) {
 		mesh_engine_unwatch(members->engine, &members->all[i]->watch);
 		free(members->all[i]);
@@ -327,11 +407,91 @@ const struct mesh_neighbour_link *mesh_members_link(const struct mesh_members *m
 	return NULL;
 }
 
+static int links_add(struct mesh_neighbour_link *links, int num, int max,
+		     const struct mesh_neighbour_link *more, int num_more)
+{
+	int i, k;
+
+	for (i = 0; i < num_more; i++) {
+		for (k = 0; k < num && links[k].ifindex != more[i].ifindex; k++)
+			continue;
+		if (k == num && num < max)
+			links[num++] = more[i];
+	}
+	return num;
+}
+
+int mesh_members_links(const struct mesh_members *members, struct mesh_neighbour_link *links,
+		       int max)
+{
+	int i, num = links_add(links, 0, max, members->links, members->num_links);
+
+	for (i = 0; i < MESH_MEMBERS_MAX && members->all[i]; i++)
+		num = links_add(links, num, max, members->all[i]->links,
+				members->all[i]->num_links);
+	return num;
+}
+
+/*
+ * The processes of the node: this one, the speaker of a deputy, the members. @next: 0 at first;
+ * counts on. Returns NULL behind the last one.
+ */
+static const struct mesh_neighbour_process *process_next(const struct mesh_members *members,
+							 int *next)
+{
+	const struct mesh_member *member;
+	int i = (*next)++;
+
+	if (!i)
+		return &members->self->process;
+	if (i == 1 && members->posts[MESH_POST_DEPUTY].held && members->speaker.role)
+		return &members->speaker;
+	for (i = i < 2 ? 0 : i - 2; i < MESH_MEMBERS_MAX && members->all[i]; i++) {
+		member = members->all[i];
+		*next = i + 3;
+		if (member->watch.fd >= 0 && member->process.role)
+			return &member->process;
+	}
+	return NULL;
+}
+
+bool mesh_members_have_rank(const struct mesh_members *members, uint64_t job)
+{
+	const struct mesh_neighbour_process *process;
+	int next = 0;
+
+	while ((process = process_next(members, &next))) {
+		if (process->role == MESH_NEIGHBOUR_RANK && (!job || process->job == job))
+			return true;
+	}
+	return false;
+}
+
+bool mesh_members_serve(const struct mesh_members *members, uint64_t job)
+{
+	const struct mesh_neighbour_process *process;
+	int next = 0;
+
+	while ((process = process_next(members, &next))) {
+		if (mesh_neighbour_serves(process, job))
+			return true;
+	}
+	return false;
+}
+
+/* The turn in which a process is listed. */
+static int turn_of(const struct mesh_neighbour_process *process, uint64_t job)
+{
+	if (job && process->job == job)
+		return 0;
+	return mesh_neighbour_serves(process, job) ? 1 : 2;
+}
+
 /* Counts a process, and lists it if it belongs to this turn and there is room. */
 static void process_list(struct mesh_neighbour *answer,
-			 const struct mesh_neighbour_process *process, bool own_job)
+			 const struct mesh_neighbour_process *process, int turn)
 {
-	if ((answer->job && process->job == answer->job) != own_job)
+	if (turn_of(process, answer->job) != turn)
 		return;
 	answer->total_processes++;
 	if (answer->num_processes < MESH_NEIGHBOUR_PROCESSES_MAX)
@@ -340,17 +500,13 @@ static void process_list(struct mesh_neighbour *answer,
 
 void mesh_members_list(const struct mesh_members *members, struct mesh_neighbour *answer)
 {
-	const struct mesh_member *member;
-	int turn, i;
+	const struct mesh_neighbour_process *process;
+	int turn, next;
 
 	answer->num_processes = 0;
 	answer->total_processes = 0;
-	for (turn = 0; turn < 2; turn++) {
-		process_list(answer, &members->self->process, !turn);
-		for (i = 0; i < MESH_MEMBERS_MAX && members->all[i]; i++) {
-			member = members->all[i];
-			if (member->watch.fd >= 0 && member->process.role)
-				process_list(answer, &member->process, !turn);
-		}
+	for (turn = 0; turn < 3; turn++) {
+		for (next = 0; (process = process_next(members, &next));)
+			process_list(answer, process, turn);
 	}
 }

@@ -7,91 +7,198 @@
 #include "base/clock.h"
 #include "base/container.h"
 #include "base/log.h"
+#include "neighbours/facts.h"
 #include "neighbours/neighbours.h"
 
-/* ---- asking -------------------------------------------------------------------------------- */
+/* ---- searching ----------------------------------------------------------------------------- */
 
 MESH_HOLDS(process)
-static void socket_close(struct mesh_asking *asking, int i)
+static void search_close(struct mesh_searching *searching, int i)
 {
 	struct mesh_neighbours *neighbours =
-		mesh_container_of(asking, struct mesh_neighbours, asking);
+		mesh_container_of(searching, struct mesh_neighbours, searching);
 
-	mesh_engine_unwatch(neighbours->engine, &neighbours->watches[i]);
+	mesh_engine_unwatch(neighbours->engine, &neighbours->search_watches[i]);
 }
 
-/* Watches sockets that are new, and sets the timer: after each step of asking. */
+/* After each step of the search. */
 MESH_HOLDS(process)
-static void asking_follow(struct mesh_neighbours *neighbours)
+static void search_follow(struct mesh_neighbours *neighbours, uint64_t now_ms)
 {
-	struct mesh_watch *watch;
-	int i;
+	uint64_t due_ms = mesh_searching_due_ms(&neighbours->searching, now_ms);
 
-	for (i = 0; i < MESH_ASKING_SOCKETS; i++) {
-		watch = &neighbours->watches[i];
-		if (watch->fd >= 0 || neighbours->asking.fds[i] < 0)
-			continue;
-		watch->fd = neighbours->asking.fds[i];
-		mesh_engine_watch(neighbours->engine, watch, EPOLLIN);
-	}
-	if (neighbours->asking.began_ms)
-		mesh_engine_timer_set(neighbours->engine, &neighbours->timer,
-				      neighbours->asking.due_ms);
+	if (due_ms == UINT64_MAX)
+		mesh_engine_timer_cancel(neighbours->engine, &neighbours->search_timer);
 	else
-		mesh_engine_timer_cancel(neighbours->engine, &neighbours->timer);
+		mesh_engine_timer_set(neighbours->engine, &neighbours->search_timer, due_ms);
 }
 
 MESH_HOLDS(process)
-static void asking_due(struct mesh_timer *timer, uint64_t now_ms)
+static void search_due(struct mesh_timer *timer, uint64_t now_ms)
 {
 	struct mesh_neighbours *neighbours =
-		mesh_container_of(timer, struct mesh_neighbours, timer);
+		mesh_container_of(timer, struct mesh_neighbours, search_timer);
 
-	mesh_asking_advance(&neighbours->asking, now_ms);
-	asking_follow(neighbours);
+	mesh_searching_advance(&neighbours->searching, now_ms);
+	search_follow(neighbours, now_ms);
 }
 
 MESH_HOLDS(process)
-static void answers_ready(struct mesh_neighbours *neighbours, int i)
+static void search_ready(struct mesh_neighbours *neighbours, int i)
 {
-	mesh_asking_take(&neighbours->asking, neighbours->asking.fds[i], mesh_clock_ms());
-	asking_follow(neighbours);
+	uint64_t now_ms = mesh_clock_ms();
+
+	mesh_searching_take(&neighbours->searching, neighbours->searching.fds[i], now_ms);
+	search_follow(neighbours, now_ms);
 }
 
 MESH_HOLDS(process)
-static void ipv6_ready(struct mesh_watch *watch, uint32_t events)
-{
-	(void)events;
-	answers_ready(mesh_container_of(watch, struct mesh_neighbours, watches[0]), 0);
-}
-
-MESH_HOLDS(process)
-static void ipv4_ready(struct mesh_watch *watch, uint32_t events)
+static void search_ipv6_ready(struct mesh_watch *watch, uint32_t events)
 {
 	(void)events;
-	answers_ready(mesh_container_of(watch, struct mesh_neighbours, watches[1]), 1);
+	search_ready(mesh_container_of(watch, struct mesh_neighbours, search_watches[0]), 0);
+}
+
+MESH_HOLDS(process)
+static void search_ipv4_ready(struct mesh_watch *watch, uint32_t events)
+{
+	(void)events;
+	search_ready(mesh_container_of(watch, struct mesh_neighbours, search_watches[1]), 1);
+}
+
+/* At the end of a round: what has not changed was logged before. */
+static void heard_log(struct mesh_neighbours *neighbours)
+{
+	char words[MESH_NEIGHBOURS_WORDS_MAX];
+
+	mesh_asking_words(&neighbours->rounds.asking, words, sizeof(words));
+	if (!strcmp(words, neighbours->said))
+		return;
+	memcpy(neighbours->said, words, sizeof(words));
+	mesh_info("%s", words);
+}
+
+/* Our own neighbours have answered, maybe: the search goes on behind them. */
+MESH_HOLDS(process)
+static void rounds_stepped(struct mesh_rounds *rounds, uint64_t now_ms)
+{
+	struct mesh_neighbours *neighbours =
+		mesh_container_of(rounds, struct mesh_neighbours, rounds);
+
+	if (!rounds->asking.began_ms)
+		heard_log(neighbours);
+	mesh_searching_advance(&neighbours->searching, now_ms);
+	search_follow(neighbours, now_ms);
+}
+
+int mesh_neighbours_search(struct mesh_neighbours *neighbours, uint64_t target, uint64_t limit_ms)
+{
+	uint64_t now_ms = mesh_clock_ms();
+	int i, ret = mesh_searching_begin(&neighbours->searching, target, limit_ms, now_ms);
+
+	for (i = 0; i < MESH_ASKING_SOCKETS && !ret; i++) {
+		neighbours->search_watches[i].fd = neighbours->searching.fds[i];
+		if (neighbours->search_watches[i].fd >= 0)
+			ret = mesh_engine_watch(neighbours->engine, &neighbours->search_watches[i],
+						EPOLLIN);
+	}
+	if (ret) {
+		mesh_searching_finish(&neighbours->searching);
+		return ret;
+	}
+	mesh_neighbours_ask(neighbours);
+	search_follow(neighbours, now_ms);
+	return 0;
+}
+
+bool mesh_neighbours_searches(const struct mesh_neighbours *neighbours, uint64_t target)
+{
+	return neighbours->searching.searches &&
+	       !mesh_explore_has_found(&neighbours->searching.explore, target);
+}
+
+int mesh_neighbours_routes(const struct mesh_neighbours *neighbours, uint64_t target,
+			   int relays_max, struct mesh_route *routes, int routes_max)
+{
+	return mesh_graph_routes(&neighbours->searching.explore.graph, neighbours->self.node_id,
+				 target, relays_max, mesh_clock_ms(), routes, routes_max);
+}
+
+int mesh_neighbours_cables(const struct mesh_neighbours *neighbours, uint64_t target,
+			   struct mesh_route *route)
+{
+	return mesh_graph_cables(&neighbours->searching.explore.graph, neighbours->self.node_id,
+				 target, mesh_clock_ms(), route);
+}
+
+void mesh_neighbours_doubt(struct mesh_neighbours *neighbours, uint64_t a, uint64_t b,
+			   uint64_t for_ms)
+{
+	mesh_graph_doubt(&neighbours->searching.explore.graph, a, b, mesh_clock_ms() + for_ms);
+}
+
+const char *mesh_neighbours_node_name(const struct mesh_neighbours *neighbours, uint64_t node_id)
+{
+	return mesh_explore_node_name(&neighbours->searching.explore, node_id);
+}
+
+const struct mesh_heard *mesh_neighbours_hop(const struct mesh_neighbours *neighbours,
+					     uint64_t node_id, int *next, unsigned int *ifindex)
+{
+	const struct mesh_asking *asking = &neighbours->rounds.asking;
+	const struct mesh_heard *heard;
+	int i, k, at = 0;
+
+	for (i = 0; i < asking->num_links; i++) {
+		for (k = 0; k < asking->asked[i].num_heard; k++) {
+			heard = asking->asked[i].heard[k];
+			if (heard->error || heard->about.node_id != node_id || at++ < *next)
+				continue;
+			++*next;
+			*ifindex = asking->links[i].ifindex;
+			return heard;
+		}
+	}
+	return NULL;
 }
 
 void mesh_neighbours_ask(struct mesh_neighbours *neighbours)
 {
-	uint64_t now_ms = mesh_clock_ms();
-	int ret = mesh_asking_begin(&neighbours->asking, now_ms);
-
-	if (ret)
-		mesh_info("cannot ask the neighbours: %s", strerror(-ret));
-	mesh_asking_advance(&neighbours->asking, now_ms);
-	asking_follow(neighbours);
+	mesh_rounds_ask(&neighbours->rounds);
 }
 
 /* ---- opening and closing ------------------------------------------------------------------- */
 
 MESH_HOLDS(process)
-static void speak(struct mesh_members *members)
+static void posted(struct mesh_members *members)
 {
 	struct mesh_neighbours *neighbours =
 		mesh_container_of(members, struct mesh_neighbours, members);
 
-	mesh_answering_open(&neighbours->answering);
+	if (members->posts[MESH_POST_SPEAKER].held) {
+		mesh_deputy_end(&neighbours->deputy);
+		mesh_answering_open(&neighbours->answering, MESH_ANSWERING_ALL);
+	} else {
+		mesh_deputy_begin(&neighbours->deputy);
+	}
+}
+
+MESH_HOLDS(process)
+static void speaker_lives(struct mesh_members *members)
+{
+	struct mesh_neighbours *neighbours =
+		mesh_container_of(members, struct mesh_neighbours, members);
+
+	mesh_deputy_speaker_lives(&neighbours->deputy);
+}
+
+MESH_HOLDS(process)
+static bool question_keep(struct mesh_answering *answering, const struct mesh_datagram *question)
+{
+	struct mesh_neighbours *neighbours =
+		mesh_container_of(answering, struct mesh_neighbours, answering);
+
+	return mesh_deputy_keep(&neighbours->deputy, question);
 }
 
 struct mesh_neighbours *mesh_neighbours_open(struct mesh_engine *engine,
@@ -103,13 +210,22 @@ struct mesh_neighbours *mesh_neighbours_open(struct mesh_engine *engine,
 		return NULL;
 	neighbours->engine = engine;
 	neighbours->self = *self;
-	mesh_asking_init(&neighbours->asking, &neighbours->self);
-	neighbours->asking.close = socket_close;
-	neighbours->watches[0] = (struct mesh_watch){.fd = -1, .ready = ipv6_ready};
-	neighbours->watches[1] = (struct mesh_watch){.fd = -1, .ready = ipv4_ready};
-	neighbours->timer.expired = asking_due;
-	mesh_answering_init(&neighbours->answering, engine, &neighbours->members);
-	mesh_members_open(&neighbours->members, engine, &neighbours->self, speak);
+	mesh_rounds_init(&neighbours->rounds, engine, &neighbours->self);
+	neighbours->rounds.stepped = rounds_stepped;
+	mesh_searching_init(&neighbours->searching, &neighbours->rounds.asking);
+	neighbours->searching.close = search_close;
+	neighbours->search_watches[0] = (struct mesh_watch){.fd = -1, .ready = search_ipv6_ready};
+	neighbours->search_watches[1] = (struct mesh_watch){.fd = -1, .ready = search_ipv4_ready};
+	neighbours->search_timer.expired = search_due;
+	mesh_answering_init(&neighbours->answering, engine, &neighbours->self,
+			    &neighbours->members);
+	neighbours->answering.keep = question_keep;
+	mesh_deputy_init(&neighbours->deputy, &neighbours->members, &neighbours->answering);
+	neighbours->members.engine = engine;
+	neighbours->members.self = &neighbours->self;
+	neighbours->members.posted = posted;
+	neighbours->members.speaker_lives = speaker_lives;
+	mesh_members_open(&neighbours->members);
 	return neighbours;
 }
 
@@ -117,22 +233,25 @@ void mesh_neighbours_close(struct mesh_neighbours *neighbours)
 {
 	if (!neighbours)
 		return;
-	/* The port first: the next speaker opens it when it sees that this one has ended. */
+	mesh_deputy_end(&neighbours->deputy);
 	mesh_answering_close(&neighbours->answering);
 	mesh_members_close(&neighbours->members);
-	mesh_engine_timer_cancel(neighbours->engine, &neighbours->timer);
-	mesh_asking_finish(&neighbours->asking);
+	mesh_engine_timer_cancel(neighbours->engine, &neighbours->search_timer);
+	mesh_searching_finish(&neighbours->searching);
+	mesh_rounds_finish(&neighbours->rounds);
 	free(neighbours);
 }
 
 void mesh_neighbours_links_set(struct mesh_neighbours *neighbours,
 			       const struct mesh_neighbour_link *links, int num_links, bool ask)
 {
-	bool changed = mesh_asking_links_set(&neighbours->asking, links, num_links);
+	bool changed = mesh_asking_links_set(&neighbours->rounds.asking, links, num_links);
 
 	if (!changed)
 		return;
-	mesh_members_links_set(&neighbours->members, neighbours->asking.links, num_links);
+	mesh_members_links_set(&neighbours->members, neighbours->rounds.asking.links, num_links);
+	if (neighbours->deputy.on)
+		mesh_deputy_begin(&neighbours->deputy);
 	if (ask)
 		mesh_neighbours_ask(neighbours);
 }
@@ -140,11 +259,16 @@ void mesh_neighbours_links_set(struct mesh_neighbours *neighbours,
 const struct mesh_asked *mesh_neighbours_asked(const struct mesh_neighbours *neighbours,
 					       int *num_asked)
 {
-	*num_asked = neighbours->asking.num_links;
-	return neighbours->asking.asked;
+	*num_asked = neighbours->rounds.asking.num_links;
+	return neighbours->rounds.asking.asked;
 }
 
-bool mesh_neighbours_wait(const struct mesh_neighbours *neighbours, uint64_t now_ms)
+const char *mesh_neighbours_words(const struct mesh_neighbours *neighbours, char *text, size_t size)
 {
-	return mesh_asking_waits(&neighbours->asking, now_ms);
+	return mesh_asking_words(&neighbours->rounds.asking, text, size);
+}
+
+uint64_t mesh_neighbours_waited_ms(const struct mesh_neighbours *neighbours, uint64_t now_ms)
+{
+	return mesh_asking_waited_ms(&neighbours->rounds.asking, now_ms);
 }

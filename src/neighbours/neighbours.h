@@ -13,16 +13,26 @@
 #include "control/engine.h"
 #include "neighbours/answering.h"
 #include "neighbours/asking.h"
+#include "neighbours/deputy.h"
 #include "neighbours/members.h"
+#include "neighbours/rounds.h"
+#include "neighbours/searching.h"
+#include "nic/graph_routes.h"
+
+/* Room for mesh_neighbours_words(). */
+#define MESH_NEIGHBOURS_WORDS_MAX 400
 
 struct mesh_neighbours {
 	struct mesh_engine *engine;
 	struct mesh_neighbour_self self;
-	struct mesh_asking asking;
-	struct mesh_watch watches[MESH_ASKING_SOCKETS]; /* beside asking.fds */
-	struct mesh_timer timer;			/* of asking */
+	char said[MESH_NEIGHBOURS_WORDS_MAX]; /* the latest INFO line about what was heard */
+	struct mesh_rounds rounds;	      /* our own questions */
+	struct mesh_searching searching;      /* for routes */
+	struct mesh_watch search_watches[MESH_ASKING_SOCKETS]; /* beside searching.fds */
+	struct mesh_timer search_timer;
 	struct mesh_members members;
 	struct mesh_answering answering;
+	struct mesh_deputy deputy;
 };
 
 /**
@@ -59,8 +69,66 @@ MESH_HOLDS(process)
 const struct mesh_asked *mesh_neighbours_asked(const struct mesh_neighbours *neighbours,
 					       int *num_asked);
 
-/** True while answers to a question of the last 100 ms may still come. */
+/** Where our cables lead, and what is wrong there: see mesh_asking_words(). Returns @text. */
 MESH_HOLDS(process)
-bool mesh_neighbours_wait(const struct mesh_neighbours *neighbours, uint64_t now_ms);
+const char *mesh_neighbours_words(const struct mesh_neighbours *neighbours, char *text,
+				  size_t size);
+
+/** Milliseconds since the first question of this round; UINT64_MAX if no round goes on. */
+MESH_HOLDS(process)
+uint64_t mesh_neighbours_waited_ms(const struct mesh_neighbours *neighbours, uint64_t now_ms);
+
+/**
+ * Looks for routes to a node: asks our neighbours, and from node to node those behind them. A
+ * search that goes on is replaced. mesh_neighbours_searches() says when it is over.
+ *
+ * @target: a node id; 0: the whole mesh
+ * @limit_ms: it ends after so many milliseconds at the latest
+ *
+ * Returns 0 or a negative errno.
+ */
+MESH_HOLDS(process)
+int mesh_neighbours_search(struct mesh_neighbours *neighbours, uint64_t target, uint64_t limit_ms);
+
+/**
+ * True while the latest search goes on and may still find a route to @target, or one that is as
+ * short as those that it has found.
+ */
+MESH_HOLDS(process)
+bool mesh_neighbours_searches(const struct mesh_neighbours *neighbours, uint64_t target);
+
+/**
+ * The routes to a node that searches have found so far (nic/graph_routes.h): fewest relays first. A
+ * node relays if a rank of our job, or `fi_mesh serve --relay` for it, runs there.
+ *
+ * Returns their number, or -ENOMEM.
+ */
+MESH_HOLDS(process)
+int mesh_neighbours_routes(const struct mesh_neighbours *neighbours, uint64_t target,
+			   int relays_max, struct mesh_route *routes, int routes_max);
+
+/** The shortest way over cables, as mesh_graph_cables(). */
+MESH_HOLDS(process)
+int mesh_neighbours_cables(const struct mesh_neighbours *neighbours, uint64_t target,
+			   struct mesh_route *route);
+
+/** A hop of a route has failed: later routes avoid it for so long. */
+MESH_HOLDS(process)
+void mesh_neighbours_doubt(struct mesh_neighbours *neighbours, uint64_t a, uint64_t b,
+			   uint64_t for_ms);
+
+/** The name of a node that the latest search has found, or NULL. */
+MESH_HOLDS(process)
+const char *mesh_neighbours_node_name(const struct mesh_neighbours *neighbours, uint64_t node_id);
+
+/**
+ * What a neighbour has said on our NICs, as the first hop of a route needs it: NIC, address,
+ * processes. @next: 0 at first; counts on
+ *
+ * Returns the next one, or NULL; @ifindex receives our NIC.
+ */
+MESH_HOLDS(process)
+const struct mesh_heard *mesh_neighbours_hop(const struct mesh_neighbours *neighbours,
+					     uint64_t node_id, int *next, unsigned int *ifindex);
 
 #endif

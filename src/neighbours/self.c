@@ -23,6 +23,11 @@ static const struct mesh_addr *asking_address(const struct mesh_nic *nic)
 	return NULL;
 }
 
+void mesh_neighbour_site_set(struct mesh_neighbour_self *self, const char *setting)
+{
+	snprintf(self->site, sizeof(self->site), "%.*s", (int)sizeof(self->site) - 1, setting);
+}
+
 void mesh_neighbour_link_describe(const struct mesh_neighbour_self *self,
 				  const struct mesh_nic *nic, int index, uint8_t providers,
 				  struct mesh_neighbour_link *link)
@@ -37,6 +42,7 @@ void mesh_neighbour_link_describe(const struct mesh_neighbour_self *self,
 		link->ask_from = *from;
 	snprintf(about->product, sizeof(about->product), "%s", mesh_version());
 	memcpy(about->node, self->node, sizeof(about->node));
+	memcpy(about->site, self->site, sizeof(about->site));
 	about->protocol = MESH_PROTOCOL_VERSION;
 	about->nic = (uint8_t)index;
 	about->providers = providers;

@@ -18,9 +18,13 @@ struct mesh_neighbour_link {
 struct mesh_neighbour_self {
 	uint64_t node_id;
 	char node[MESH_NODE_NAME_MAX];
-	uint64_t job; /* mesh_job_key() */
+	char site[MESH_SITE_NAME_MAX]; /* "" where none is set */
+	uint64_t job;		       /* mesh_job_key() */
 	struct mesh_neighbour_process process;
 };
+
+/** Takes over the site's name from the settings, as far as it has room. */
+void mesh_neighbour_site_set(struct mesh_neighbour_self *self, const char *setting);
 
 /**
  * Describes a NIC.

@@ -3,6 +3,7 @@
 #ifndef MESH_NIC_ENDPOINT_ADDR_H
 #define MESH_NIC_ENDPOINT_ADDR_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "nic/addr.h"
@@ -15,7 +16,9 @@ struct mesh_endpoint_addr {
 	struct mesh_addr addr; /* scope_id is not carried: it is only valid on its own node */
 	uint16_t port;	       /* of the fabric endpoint, host order */
 	uint8_t nic;	       /* index among that node's mesh NICs */
-	enum mesh_provider_id provider;
+	enum mesh_provider_id provider; /* the best one of that NIC */
+	bool also_tcp;			/* tcp as well, for NICs that lack the best one */
+	bool reserve;			/* used only if no other NICs connect the two nodes */
 	int speed_mbps; /* 0 where unknown; the handle has no room for it, HELLO has */
 };
 

@@ -90,6 +90,7 @@ struct mesh_nic {
 	int speed_mbps;		 /* of the netdev or the RDMA port; 0 where unknown */
 	char pci_path[PATH_MAX]; /* real path of the PCI device, "" where there is none */
 	struct mesh_pci_link pci_link;
+	int numa_node; /* of the PCI device; -1 where unknown */
 	uint64_t guid; /* with port: distinct for each physical port */
 	int port;
 	struct mesh_rdma_port rdma;
@@ -98,7 +99,10 @@ struct mesh_nic {
 	int num_unready; /* IPv6 addresses skipped: tentative or duplicate, they cannot be bound */
 	struct mesh_addr
 		source; /* the address its endpoint is bound to; family NONE if not taken */
-	bool taken;	/* it is a mesh NIC */
+	/* What source would be; family NONE unless it is left as part of the management network. */
+	struct mesh_addr spare_source;
+	bool spare_cable; /* it has spare_source, and is left only because it has no RDMA */
+	bool taken;	  /* it is a mesh NIC */
 	char reason[MESH_NIC_REASON_MAX]; /* why it was taken or skipped, for the log */
 };
 

@@ -41,6 +41,7 @@ struct candidate {
 	struct mesh_nic *nic;
 	enum tier tier;
 	bool named;
+	bool no_rdma; /* rule 5 left it */
 	char why[MESH_NIC_REASON_MAX];
 };
 
@@ -341,10 +342,13 @@ static bool without_rdma_leave(struct selection *selection)
 
 	for (candidate = selection->candidates; candidate < end; candidate++)
 		found |= is_open(candidate) && has_rdma(candidate->nic);
-	for (candidate = selection->candidates; found && candidate < end; candidate++)
-		if (is_open(candidate) && !has_rdma(candidate->nic))
-			candidate_move(candidate, TIER_MANAGEMENT,
-				       "no RDMA, while other NICs have it" HINT);
+	for (candidate = selection->candidates; found && candidate < end; candidate++) {
+		if (!is_open(candidate) || has_rdma(candidate->nic))
+			continue;
+		candidate->no_rdma = true;
+		candidate_move(candidate, TIER_MANAGEMENT,
+			       "no RDMA, while other NICs have it" HINT);
+	}
 	return found;
 }
 
@@ -421,6 +425,21 @@ static void nic_take(struct mesh_nic *nic, enum tier tier)
 		 tier == TIER_MESH ? "" : "; no better NIC was found");
 }
 
+/* The NIC could still carry data, if nothing else does. */
+static void spare_note(const struct selection *selection, struct candidate *candidate)
+{
+	struct mesh_nic *nic = candidate->nic;
+	int i, fastest = 0;
+
+	for (i = 0; i < selection->num; i++)
+		if (selection->candidates[i].tier == TIER_MESH &&
+		    selection->candidates[i].nic->speed_mbps > fastest)
+			fastest = selection->candidates[i].nic->speed_mbps;
+	nic->spare_source = nic->source;
+	nic->spare_cable = candidate->no_rdma && !is_of_management(nic) && nic->speed_mbps > 0 &&
+			   nic->speed_mbps >= fastest / SLOW_FACTOR;
+}
+
 /* Rule 8. */
 static void verdicts_give(struct selection *selection)
 {
@@ -431,10 +450,16 @@ static void verdicts_give(struct selection *selection)
 		if (candidate->tier < best)
 			best = candidate->tier;
 	for (candidate = selection->candidates; candidate < end; candidate++) {
-		if (candidate->tier == best && best != TIER_NONE)
+		memset(&candidate->nic->spare_source, 0, sizeof(candidate->nic->spare_source));
+		candidate->nic->spare_cable = false;
+		if (candidate->tier == best && best != TIER_NONE) {
 			nic_take(candidate->nic, best);
-		else
-			mesh_nic_leave(candidate->nic, "%s", candidate->why);
+			continue;
+		}
+		if (candidate->tier == TIER_MANAGEMENT &&
+		    !mesh_addr_is_link_local(&candidate->nic->source))
+			spare_note(selection, candidate);
+		mesh_nic_leave(candidate->nic, "%s", candidate->why);
 	}
 }
 

@@ -20,7 +20,8 @@
  * 3. Bridges, containers' host ends, tunnels, Wi-Fi and loopback are skipped, and so are the ports
  *    of bridges and bonds: the bridge or bond receives their packets.
  * 4. A NIC that has link-local addresses only is skipped if a VLAN or macvlan on it has another.
- * 5. If a NIC has RDMA (a device whose port is ACTIVE), the NICs without RDMA are skipped.
+ * 5. If a NIC has RDMA (a device whose port is ACTIVE), the NICs without RDMA are skipped;
+ *    spare_cable is set for those that rules 6 and 7 would not skip.
  *    A NIC is marked as management if it has the default route, or if NCCL_SOCKET_IFNAME names it
  *    and its subnet has room for more than one cable's two addresses.
  * 6. A NIC slower than an eighth of the fastest is skipped as a management network; if there is
@@ -34,6 +35,8 @@
  * The source address is the first that lies in a subnet of @addresses_setting (a comma list; the
  * first subnet that matches wins); else IPv4, IPv6, IPv4 link-local, IPv6 link-local, each in the
  * kernel's order. Loopback addresses are used on loopback only.
+ *
+ * spare_source is set for NICs that rules 5 to 7 skip, unless their address is link-local.
  *
  * Returns 0, also if no NIC is taken; -EINVAL (logged) if a setting is not valid, with @table
  * unchanged; -ENOMEM.

@@ -7,6 +7,8 @@
 
 /* A candidate's score; each term outweighs all the terms after it. */
 enum {
+	SCORE_SAME_RAIL = 1 << 14,   /* routed paths only */
+	SCORE_SAME_NUMBER = 1 << 13, /* the same */
 	SCORE_ROUTABLE = 1 << 12,
 	SCORE_LOCAL_HINT = 1 << 11,
 	SCORE_REMOTE_HINT = 1 << 10,
@@ -36,6 +38,19 @@ static int candidate_score(const struct mesh_endpoint_addr *local,
 	return score;
 }
 
+/* Finds the best provider that both NICs have. Returns false if there is none. */
+static bool provider_find(const struct mesh_endpoint_addr *local,
+			  const struct mesh_endpoint_addr *remote, enum mesh_provider_id *provider)
+{
+	*provider = MESH_PROVIDER_TCP;
+	if (local->provider == remote->provider)
+		*provider = local->provider; /* NONE in plans, which know no providers */
+	else if (!(local->also_tcp && remote->provider == MESH_PROVIDER_TCP) &&
+		 !(remote->also_tcp && local->provider == MESH_PROVIDER_TCP))
+		return false;
+	return true;
+}
+
 /* Collects every pair that shares a link; returns how many. */
 static int candidates_collect(const struct mesh_endpoint_addr *local, int num_local,
 			      const struct mesh_endpoint_addr *remote, int num_remote,
@@ -46,13 +61,14 @@ static int candidates_collect(const struct mesh_endpoint_addr *local, int num_lo
 
 	for (l = 0; l < num_local; l++) {
 		for (r = 0; r < num_remote; r++) {
-			struct mesh_path_candidate pair = {(uint8_t)l, (uint8_t)r};
+			struct mesh_path_candidate pair = {(uint8_t)l, (uint8_t)r,
+							   MESH_PROVIDER_NONE, MESH_PATH_DIRECT};
 
 			if (!mesh_addr_same_subnet(&local[l].addr, &remote[r].addr))
 				continue;
 			if (mesh_addr_is_loopback(&local[l].addr) && !hints->same_node)
 				continue;
-			if (local[l].provider != remote[r].provider) {
+			if (!provider_find(&local[l], &remote[r], &pair.provider)) {
 				choice->provider_differs = true;
 				choice->differing = pair;
 				continue;
@@ -60,6 +76,66 @@ static int candidates_collect(const struct mesh_endpoint_addr *local, int num_lo
 			scored[count++] = (struct scored_candidate){
 				.candidate = pair,
 				.score = candidate_score(&local[l], &remote[r], hints),
+			};
+		}
+	}
+	return count;
+}
+
+/* What asks the kernel, for mesh_path_choose_routed(). */
+struct router {
+	mesh_path_leads *leads;
+	const void *arg;
+};
+
+/* True for addresses that routers forward. */
+static bool is_forwarded(const struct mesh_addr *addr)
+{
+	return addr->family != MESH_FAMILY_NONE && !mesh_addr_is_link_local(addr) &&
+	       !mesh_addr_is_loopback(addr);
+}
+
+static bool is_routed(const struct mesh_endpoint_addr *local,
+		      const struct mesh_endpoint_addr *remote, const struct router *router,
+		      enum mesh_provider_id *provider)
+{
+	return provider_find(local, remote, provider) &&
+	       local->addr.family == remote->addr.family && is_forwarded(&local->addr) &&
+	       is_forwarded(&remote->addr) && !mesh_addr_same_subnet(&local->addr, &remote->addr) &&
+	       router->leads(local, remote, router->arg);
+}
+
+/* What speaks for a routed pair: its two NICs correspond. */
+static int rail_score(const struct mesh_endpoint_addr *local,
+		      const struct mesh_endpoint_addr *remote, const struct mesh_path_hints *hints)
+{
+	int ours = hints->rails ? mesh_rail_of(hints->rails, &local->addr) : -1;
+	int theirs = hints->rails ? mesh_rail_of(hints->rails, &remote->addr) : -1;
+
+	if (ours >= 0 && theirs >= 0)
+		return ours == theirs ? SCORE_SAME_RAIL : 0;
+	return hints->same_count && local->nic == remote->nic ? SCORE_SAME_NUMBER : 0;
+}
+
+/* Collects every pair that the kernel's routes connect; returns how many. */
+static int routed_collect(const struct mesh_endpoint_addr *local, int num_local,
+			  const struct mesh_endpoint_addr *remote, int num_remote,
+			  const struct mesh_path_hints *hints, const struct router *router,
+			  struct scored_candidate *scored)
+{
+	int l, r, count = 0;
+
+	for (l = 0; l < num_local; l++) {
+		for (r = 0; r < num_remote; r++) {
+			struct mesh_path_candidate pair = {(uint8_t)l, (uint8_t)r,
+							   MESH_PROVIDER_NONE, MESH_PATH_ROUTED};
+
+			if (!is_routed(&local[l], &remote[r], router, &pair.provider))
+				continue;
+			scored[count++] = (struct scored_candidate){
+				.candidate = pair,
+				.score = candidate_score(&local[l], &remote[r], hints) +
+					 rail_score(&local[l], &remote[r], hints),
 			};
 		}
 	}
@@ -164,17 +240,61 @@ static void round_choose(struct scored_candidate *scored, int count,
 	} while (best);
 }
 
+/* Adds all candidates to the choice, in rounds. */
+static void rounds_choose(struct scored_candidate *scored, int count,
+			  const struct mesh_path_hints *hints, struct mesh_path_choice *choice)
+{
+	int i, end = choice->num_candidates + count;
+
+	for (i = 0; i < count; i++)
+		scored[i].score += (int)((hints->spread + (uint32_t)i) % (uint32_t)count);
+	while (choice->num_candidates < end)
+		round_choose(scored, count, choice);
+}
+
+/* Each pair that uses something better could use tcp. */
+static void fallbacks_add(const struct mesh_endpoint_addr *local,
+			  const struct mesh_endpoint_addr *remote, struct mesh_path_choice *choice)
+{
+	struct mesh_path_candidate pair;
+	int i, num = choice->num_candidates;
+
+	for (i = 0; i < num; i++) {
+		pair = choice->candidates[i];
+		if (pair.provider == MESH_PROVIDER_TCP || !local[pair.local].also_tcp ||
+		    !remote[pair.remote].also_tcp)
+			continue;
+		pair.provider = MESH_PROVIDER_TCP;
+		pair.class = MESH_PATH_FALLBACK;
+		choice->candidates[choice->num_candidates++] = pair;
+	}
+}
+
 void mesh_path_choose(const struct mesh_endpoint_addr *local, int num_local,
 		      const struct mesh_endpoint_addr *remote, int num_remote,
 		      const struct mesh_path_hints *hints, struct mesh_path_choice *choice)
 {
 	struct scored_candidate scored[MESH_PATH_CANDIDATES_MAX];
-	int i, count;
+	int count;
 
 	memset(choice, 0, sizeof(*choice));
 	count = candidates_collect(local, num_local, remote, num_remote, hints, choice, scored);
-	for (i = 0; i < count; i++)
-		scored[i].score += (int)((hints->spread + (uint32_t)i) % (uint32_t)count);
-	while (choice->num_candidates < count)
-		round_choose(scored, count, choice);
+	rounds_choose(scored, count, hints, choice);
+	if (hints->fallback)
+		fallbacks_add(local, remote, choice);
+}
+
+void mesh_path_choose_routed(const struct mesh_endpoint_addr *local, int num_local,
+			     const struct mesh_endpoint_addr *remote, int num_remote,
+			     const struct mesh_path_hints *hints, mesh_path_leads *leads,
+			     const void *arg, struct mesh_path_choice *choice)
+{
+	struct scored_candidate scored[MESH_PATH_CANDIDATES_MAX];
+	const struct router router = {leads, arg};
+	int count;
+
+	if (hints->same_node)
+		return;
+	count = routed_collect(local, num_local, remote, num_remote, hints, &router, scored);
+	rounds_choose(scored, count, hints, choice);
 }

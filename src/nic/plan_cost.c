@@ -10,7 +10,7 @@ struct routing {
 	bool unreachable;
 };
 
-/* Finds a shortest way from @from to everywhere; of several the one over the lowest numbers. */
+/* Finds a shortest route from @from to every node; of several the one over the lowest numbers. */
 static void ways_find(const struct mesh_plan_graph *graph, int from,
 		      int before[MESH_PLAN_NODES_MAX])
 {

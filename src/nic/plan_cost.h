@@ -14,10 +14,10 @@ enum mesh_plan_pattern {
 };
 
 struct mesh_plan_cost {
-	int max_hops; /* cables on the longest way between two nodes of the pattern; 0: no way */
+	int max_hops; /* cables on the longest route between two nodes of the pattern; 0: none */
 	/*
 	 * How many times longer than on a full mesh the busiest cable is in use: each transfer
-	 * takes one shortest way, and parallel cables share. At least 1.
+	 * takes one shortest route, and parallel cables share. At least 1.
 	 */
 	double stretch;
 };

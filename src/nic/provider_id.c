@@ -28,3 +28,8 @@ enum mesh_provider_id mesh_provider_id_parse(const char *text)
 	}
 	return MESH_PROVIDER_NONE;
 }
+
+bool mesh_provider_list_falls_back(const char *text)
+{
+	return !strcmp(text, "verbs;ofi_rxm,tcp") || !strcmp(text, "verbs;ofi_rxm,net");
+}

@@ -3,9 +3,11 @@
 #ifndef MESH_NIC_PROVIDER_ID_H
 #define MESH_NIC_PROVIDER_ID_H
 
+#include <stdbool.h>
+
 /*
  * Two nodes can communicate only with equal ids: libfabric's tcp and tcp;ofi_rxm connect to each
- * other and then hang. Values are part of the wire format; four bits in the handle.
+ * other and then hang. Values are part of the wire format; two bits in the handle.
  */
 enum mesh_provider_id {
 	MESH_PROVIDER_NONE = 0,
@@ -21,5 +23,11 @@ const char *mesh_provider_id_text(enum mesh_provider_id id);
 
 /** Reads such a name ("net" means tcp); MESH_PROVIDER_NONE for any other text. */
 enum mesh_provider_id mesh_provider_id_parse(const char *text);
+
+/**
+ * True for the list "verbs;ofi_rxm,tcp" ("net" means tcp): tcp is allowed also where both ends have
+ * RDMA and it does not get through. mesh_provider_id_parse() returns MESH_PROVIDER_NONE for it.
+ */
+bool mesh_provider_list_falls_back(const char *text);
 
 #endif

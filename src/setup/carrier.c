@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * carrier.c - loses the links of NICs without carrier, where comms go on over other paths, and
- * hastens the return of those that have it again.
- */
+/* carrier.c - what follows when a NIC has lost its carrier, or has it again. */
 #include <errno.h>
 #include <net/if.h>
 #include <stdio.h>
@@ -11,13 +8,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "control/link.h"
 #include "control/link_watch.h"
 #include "control/peer_end.h"
+#include "relay/circuits.h"
 #include "setup/carrier.h"
 #include "transport/rejoin.h"
 
-/* False only if the kernel says that the NIC is down, has no carrier, or is gone. */
+/* A link is dead half a second after its limit at the latest. */
+#define SLACK_MS 2000
+
+/* @fd: any socket */
 static bool nic_runs(int fd, const struct mesh_nic *nic)
 {
 	struct ifreq request;
@@ -27,6 +29,18 @@ static bool nic_runs(int fd, const struct mesh_nic *nic)
 	if (ioctl(fd, SIOCGIFFLAGS, &request))
 		return errno != ENODEV;
 	return request.ifr_flags & IFF_RUNNING;
+}
+
+bool mesh_carrier_is_up(const struct mesh_nic *nic)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool runs;
+
+	if (fd < 0)
+		return true;
+	runs = nic_runs(fd, nic);
+	close(fd);
+	return runs;
 }
 
 MESH_HOLDS(process)
@@ -41,9 +55,15 @@ static bool link_is_resumed(const struct mesh_link *link)
 	return false;
 }
 
+/*
+ * Loses the links whose comms go on over other paths. The others are watched for longer than the
+ * verdict takes: while nothing waits for them, the kernel alone would detect later that they are
+ * dead.
+ */
 MESH_HOLDS(process)
 static void links_lose(struct mesh_process *process, const struct mesh_domain *domain)
 {
+	uint64_t until_ms = mesh_clock_ms() + process->config.dead_peer_timeout_s * 1000 + SLACK_MS;
 	struct mesh_link *link, *next;
 
 	for (link = LIST_FIRST(&process->links); link; link = next) {
@@ -52,19 +72,21 @@ static void links_lose(struct mesh_process *process, const struct mesh_domain *d
 			mesh_link_lose(LIST_FIRST(&link->peers), "the NIC here has no carrier",
 				       MESH_REFUSAL_BROKEN);
 	}
+	mesh_circuits_carrier_lost(process, domain);
+	mesh_links_want(process, domain, until_ms);
 }
 
 void mesh_carriers_check(struct mesh_process *process)
 {
 	const struct mesh_domain *domain;
-	int dev, fd;
+	int i, fd;
 
 	mesh_process_assert_locked(process);
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return; /* silence is noticed later */
-	for (dev = 0; dev < process->num_devs; dev++) {
-		domain = process->domains[dev];
+	for (i = 0; i < MESH_DOMAINS_MAX; i++) {
+		domain = process->domains[i];
 		if (!domain)
 			continue;
 		if (nic_runs(fd, domain->nic))

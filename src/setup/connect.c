@@ -10,21 +10,22 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
-#include "base/version.h"
 #include "control/peer_send.h"
+#include "setup/candidates.h"
 #include "setup/connect.h"
+#include "setup/connect_handle.h"
 #include "setup/connect_log.h"
+#include "setup/connect_relay.h"
 #include "setup/connect_try.h"
-#include "setup/openings.h"
+#include "setup/connect_withdraw.h"
+#include "setup/neighbour_hints.h"
 #include "setup/start.h"
-#include "transport/close.h"
 #include "transport/comm_open.h"
 #include "transport/path_find.h"
+#include "transport/path_relayed.h"
 #include "transport/path_state.h"
 #include "wire/protocol.h"
 
-/* Lines about connections that find no room, here or there, within MESH_LOG_LIMIT_PERIOD_MS. */
-#define FULL_LINES 8
 /*
  * NCCL's thread advances an attempt in each call. The engine does so after this time, and after a
  * 16th of the attempt's age: most attempts that NCCL no longer asks about are old.
@@ -41,10 +42,12 @@
 #define LAST_CALL_MS 5000
 
 static const uint8_t connect_may_follow[MESH_CONNECT_STATES] = {
-	[MESH_CONNECT_PEERS] = 1 << MESH_CONNECT_SENT, /* a path broke before all were accepted */
+	/* From SENT: a path broke before all were accepted. */
+	[MESH_CONNECT_PEERS] = 1 << MESH_CONNECT_ASKING | 1 << MESH_CONNECT_SENT,
 	[MESH_CONNECT_SENT] = 1 << MESH_CONNECT_PEERS,
 	[MESH_CONNECT_DONE] = 1 << MESH_CONNECT_SENT,
-	[MESH_CONNECT_FAILED] = 1 << MESH_CONNECT_PEERS | 1 << MESH_CONNECT_SENT,
+	[MESH_CONNECT_FAILED] = 1 << MESH_CONNECT_ASKING | 1 << MESH_CONNECT_PEERS |
+				1 << MESH_CONNECT_SENT,
 };
 
 MESH_HOLDS(process)
@@ -58,55 +61,42 @@ static void connect_state_set(struct mesh_connect *connect, enum mesh_connect_st
 	connect->state = state;
 }
 
-/* Withdraws @comm; NULL: gives the whole connection up. */
-MESH_HOLDS(process)
-static void withdraw_send(const struct mesh_connect *connect, struct mesh_peer *peer,
-			  const struct mesh_comm *comm)
-{
-	struct mesh_frame frame;
-
-	memset(&frame, 0, sizeof(frame));
-	frame.withdraw.cookie = connect->handle.cookie;
-	frame.withdraw.listen_id = connect->handle.listen_id;
-	frame.withdraw.comm_key = comm ? comm->key : 0;
-	frame.withdraw.final = !comm;
-	mesh_peer_send(peer, &frame, MESH_FRAME_WITHDRAW);
-}
-
 MESH_HOLDS(process)
 static void comm_drop(struct mesh_connect *connect)
 {
 	if (!connect->comm)
 		return;
 	/* The listener may have its end already, and an ACCEPT may be in flight. */
-	withdraw_send(connect, mesh_path_peer(&connect->comm->paths[0]), connect->comm);
+	mesh_connect_withdraw(connect, mesh_path_peer(&connect->comm->paths[0]), connect->comm);
 	mesh_comm_free(connect->comm);
 	connect->comm = NULL;
 	connect->num_accepted = 0;
-}
-
-/* Notifies the accept() on the other node over each connection that exists. */
-MESH_HOLDS(process)
-static void give_up_send(const struct mesh_connect *connect)
-{
-	struct mesh_peer *peer;
-	int i;
-
-	for (i = 0; i < connect->num_peers; i++) {
-		peer = connect->peers[i];
-		if (peer->state == MESH_PEER_GREETING || peer->state == MESH_PEER_UP)
-			withdraw_send(connect, peer, NULL);
-	}
 }
 
 MESH_HOLDS(process)
 static void connect_fail(struct mesh_connect *connect, int error)
 {
 	comm_drop(connect);
-	give_up_send(connect);
+	mesh_connect_give_up(connect);
 	mesh_connect_try_end(connect);
 	connect_state_set(connect, MESH_CONNECT_FAILED);
 	connect->error = error;
+}
+
+/* @ret: of the beginning of a try. Where no NIC of ours can be opened for it, relays may help. */
+MESH_HOLDS(process)
+static int try_begun(struct mesh_connect *connect, int ret)
+{
+	if (ret != -ENODEV && ret != -ENOLINK)
+		return ret;
+	if (!mesh_connect_relay_begin(connect)) {
+		if (connect->state == MESH_CONNECT_ASKING)
+			connect_state_set(connect, MESH_CONNECT_PEERS);
+		return -EAGAIN;
+	}
+	if (ret == -ENOLINK)
+		mesh_connect_log_away(connect);
+	return ret == -ENOLINK ? -EAGAIN : ret;
 }
 
 MESH_HOLDS(process)
@@ -115,8 +105,8 @@ static void try_next(struct mesh_connect *connect, uint64_t now_ms)
 	int ret;
 
 	comm_drop(connect);
-	ret = mesh_connect_try_next(connect, now_ms);
-	if (ret)
+	ret = try_begun(connect, mesh_connect_try_next(connect, now_ms));
+	if (ret && ret != -EAGAIN)
 		connect_fail(connect, ret);
 }
 
@@ -138,43 +128,52 @@ static void request_send(struct mesh_connect *connect)
 	frame.connect.token = path->sink.token;
 	frame.connect.path = (uint8_t)(comm->num_paths - 1);
 	frame.connect.num_paths = (uint8_t)comm->wanted_paths;
-	mesh_peer_send(mesh_path_peer(path), &frame, MESH_FRAME_CONNECT);
+	if (connect->relay)
+		mesh_connect_relay_request(connect, path);
+	else
+		mesh_peer_send(mesh_path_peer(path), &frame, MESH_FRAME_CONNECT);
+}
+
+/* Makes the comm with its first path. */
+MESH_HOLDS(process)
+static int comm_open(struct mesh_connect *connect, struct mesh_peer *peer, uint64_t key)
+{
+	char node[MESH_HANDLE_NODE_TEXT_MAX];
+
+	if (!connect->relay)
+		return mesh_comm_open(connect->net, true, peer, key, connect->num_peers,
+				      &connect->comm);
+	return mesh_comm_open_relayed(connect->net, peer,
+				      connect->handle.node[0]
+					      ? connect->handle.node
+					      : mesh_handle_node_text(&connect->handle, node),
+				      key, connect->num_peers, &connect->comm);
 }
 
 /* Adds the next path to the comm, or makes the comm with its first, and asks for it. */
 MESH_HOLDS(process)
 static void path_request(struct mesh_connect *connect)
 {
-	struct mesh_log_limit *limit = &connect->net->process->limits.full;
 	struct mesh_peer *peer = connect->peers[connect->num_accepted];
-	char text[MESH_PEER_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
 	uint64_t key;
 	int ret;
 
 	if (connect->comm) {
-		ret = mesh_comm_path_add(connect->comm, peer);
+		ret = connect->relay ? mesh_comm_path_add_relayed(connect->comm, peer)
+				     : mesh_comm_path_add(connect->comm, peer);
 	} else {
 		ret = mesh_random(&key, sizeof(key));
 		if (!ret)
-			ret = mesh_comm_open(connect->net, true, peer, key, connect->num_peers,
-					     &connect->comm);
+			ret = comm_open(connect, peer, key);
 		if (!ret)
 			connect->comm->opener = connect;
 	}
 	if (ret) {
-		if (mesh_log_limit_pass(limit, FULL_LINES, mesh_clock_ms(), more))
-			mesh_warn("cannot make a connection to %s: %s%s",
-				  mesh_peer_text(peer, text), strerror(-ret), more);
+		mesh_connect_log_full(peer, ret);
 		connect_fail(connect, ret);
 		return;
 	}
 	request_send(connect);
-}
-
-static bool connect_awaits(const struct mesh_connect *connect, const struct mesh_path *path)
-{
-	return connect->state == MESH_CONNECT_SENT &&
-	       path == &connect->comm->paths[connect->comm->num_paths - 1];
 }
 
 MESH_HOLDS(process)
@@ -193,14 +192,7 @@ static void connect_accepted(struct mesh_connect *connect, uint32_t remote_id,
 MESH_HOLDS(process)
 static void connect_refused(struct mesh_connect *connect, enum mesh_refusal refusal)
 {
-	struct mesh_log_limit *limit = &connect->net->process->limits.full;
-	char text[MESH_PEER_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX] = "";
-
-	if (refusal != MESH_REFUSAL_RESOURCES ||
-	    mesh_log_limit_pass(limit, FULL_LINES, mesh_clock_ms(), more))
-		mesh_warn("%s refused a connection: %s%s",
-			  mesh_peer_text(connect->peers[connect->num_accepted], text),
-			  mesh_refusal_text(refusal), more);
+	mesh_connect_log_refused(connect->peers[connect->num_accepted], refusal);
 	connect_fail(connect, -ECONNREFUSED);
 }
 
@@ -210,8 +202,20 @@ static struct mesh_connect *connect_of_comm(struct mesh_peer *peer, uint32_t com
 {
 	const struct mesh_path *path = mesh_comm_path_find(peer, comm);
 	struct mesh_connect *connect = path ? path->comm->opener : NULL;
+	bool awaits = connect && connect->state == MESH_CONNECT_SENT &&
+		      path == &connect->comm->paths[connect->comm->num_paths - 1];
 
-	return connect && connect_awaits(connect, path) ? connect : NULL;
+	return awaits ? connect : NULL;
+}
+
+/* Another relay may have a way. */
+MESH_HOLDS(process)
+static void relay_refused(struct mesh_connect *connect, enum mesh_refusal refusal)
+{
+	mesh_connect_relay_refused(connect, refusal);
+	comm_drop(connect);
+	mesh_connect_try_end(connect);
+	connect_state_set(connect, MESH_CONNECT_PEERS);
 }
 
 void mesh_connect_accept_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
@@ -227,15 +231,168 @@ void mesh_connect_refuse_handle(struct mesh_peer *peer, const struct mesh_frame 
 {
 	struct mesh_connect *connect = connect_of_comm(peer, frame->refuse.comm);
 
-	if (connect)
+	if (connect && connect->relay)
+		relay_refused(connect, (enum mesh_refusal)frame->refuse.refusal);
+	else if (connect)
 		connect_refused(connect, (enum mesh_refusal)frame->refuse.refusal);
+}
+
+bool mesh_connect_opened_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	const struct mesh_frame_opened *opened = &frame->opened;
+	struct mesh_connect *connect = connect_of_comm(peer, opened->to_comm);
+	struct mesh_path *path;
+
+	if (!connect || !connect->relay)
+		return false;
+	path = &connect->comm->paths[connect->num_accepted];
+	if (mesh_path_relayed_opened(path, opened))
+		return false; /* no memory: the attempt ends at its deadline */
+	connect_accepted(connect, opened->comm, opened->token);
+	return true;
 }
 
 /* ---- advancing -------------------------------------------------------------------------- */
 
+/*
+ * Begins to connect, the likely candidates first. Returns 0; -EAGAIN while domains are opened for
+ * them; another negative errno (logged).
+ */
+MESH_HOLDS(process)
+static int peers_begin(struct mesh_connect *connect, uint64_t now_ms)
+{
+	int ret;
+
+	mesh_neighbour_hints_order(connect->net->process, &connect->handle, &connect->choice);
+	ret = try_begun(connect, mesh_connect_try_start(connect, now_ms));
+	if (!ret)
+		connect_state_set(connect, MESH_CONNECT_PEERS);
+	return ret;
+}
+
+/* Finds the candidates among all NICs that are known now. */
+MESH_HOLDS(process)
+static void candidates_renew(struct mesh_connect *connect)
+{
+	mesh_candidates_find(connect->net->process, connect->dev, &connect->handle,
+			     &connect->choice);
+}
+
+/*
+ * There is no path. Relays may lead there: then returns -EAGAIN. Else looks for a route first, so
+ * that the message can say over which nodes the cables lead there; returns -EAGAIN while it looks,
+ * then -ENETUNREACH (logged).
+ */
+MESH_HOLDS(process)
+static int no_path(struct mesh_connect *connect)
+{
+	struct mesh_process *process = connect->net->process;
+
+	if (!mesh_connect_relay_begin(connect)) {
+		connect_state_set(connect, MESH_CONNECT_PEERS);
+		return -EAGAIN;
+	}
+	if (!connect->route_asked) {
+		connect->route_asked = true;
+		if (mesh_neighbour_hints_route_ask(process, &connect->handle))
+			return -EAGAIN;
+	}
+	if (mesh_neighbour_hints_route_wait(process, &connect->handle))
+		return -EAGAIN;
+	mesh_connect_log_no_path(connect);
+	return -ENETUNREACH;
+}
+
+/* No NIC of the handle shares a link: perhaps one does that has answered as a neighbour. */
+MESH_HOLDS(process)
+static int neighbours_renew(struct mesh_connect *connect)
+{
+	mesh_neighbour_hints_learn(connect->net->process, &connect->handle);
+	candidates_renew(connect);
+	return connect->choice.num_candidates ? 0 : no_path(connect);
+}
+
+MESH_HOLDS(process)
+static void answers_wait(struct mesh_connect *connect, uint64_t now_ms)
+{
+	int ret = 0;
+
+	if (mesh_neighbour_hints_wait(connect->net->process, &connect->handle, &connect->choice,
+				      now_ms))
+		return;
+	if (!connect->choice.num_candidates)
+		ret = neighbours_renew(connect);
+	if (!ret)
+		ret = peers_begin(connect, now_ms);
+	if (ret && ret != -EAGAIN)
+		connect_fail(connect, ret);
+}
+
+/*
+ * The handle had no room for all NICs, and a HELLO has them: begins again with the best candidates
+ * of all, once their domains are open. Returns true while or if this is so.
+ */
+MESH_HOLDS(process)
+static bool hello_learn(struct mesh_connect *connect, uint64_t now_ms)
+{
+	int ret;
+
+	if (!connect->learning && mesh_connect_handle_learn(connect)) {
+		connect->learning = true;
+		candidates_renew(connect);
+		mesh_neighbour_hints_order(connect->net->process, &connect->handle,
+					   &connect->choice);
+	}
+	if (!connect->learning)
+		return false;
+	ret = mesh_connect_try_again(connect, now_ms);
+	if (ret == -EAGAIN)
+		return true;
+	connect->learning = false;
+	if (ret)
+		connect_fail(connect, ret);
+	return true;
+}
+
+/* There is no common link, or none with a carrier: waits for relays that lead to the node. */
+MESH_HOLDS(process)
+static void relays_wait(struct mesh_connect *connect, uint64_t now_ms)
+{
+	if (mesh_connect_try_away(connect, now_ms))
+		return;
+	if (connect->away && mesh_connect_relay_is_hopeless(connect, now_ms)) {
+		mesh_connect_log_away(connect); /* until the deadline */
+	} else if (mesh_connect_relay_is_hopeless(connect, now_ms)) {
+		mesh_connect_log_no_path(connect);
+		connect_fail(connect, -ENETUNREACH);
+		return;
+	}
+	mesh_connect_relay_log_slow(connect, now_ms);
+	if (!mesh_connect_relay_is_ready(connect, now_ms))
+		return;
+	connect_state_set(connect, MESH_CONNECT_SENT);
+	path_request(connect);
+}
+
+/* The domains of this try's candidates are being opened. */
+MESH_HOLDS(process)
+static void domains_wait(struct mesh_connect *connect, uint64_t now_ms)
+{
+	int ret = try_begun(connect, mesh_connect_try_start(connect, now_ms));
+
+	if (ret && ret != -EAGAIN)
+		connect_fail(connect, ret);
+}
+
 MESH_HOLDS(process)
 static void peers_wait(struct mesh_connect *connect, uint64_t now_ms)
 {
+	if (!connect->num_peers) {
+		domains_wait(connect, now_ms);
+		return;
+	}
+	if (hello_learn(connect, now_ms))
+		return;
 	if (mesh_connect_try_is_ready(connect, now_ms)) {
 		mesh_connect_try_settle(connect);
 		connect_state_set(connect, MESH_CONNECT_SENT);
@@ -259,16 +416,28 @@ void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms)
 	mesh_process_assert_locked(connect->net->process);
 	if (connect->state >= MESH_CONNECT_DONE)
 		return;
+	if (connect->state == MESH_CONNECT_ASKING)
+		answers_wait(connect, now_ms);
+	if (connect->state == MESH_CONNECT_FAILED)
+		return;
 	if (now_ms >= connect->deadline_ms) {
 		mesh_connect_log_timeout(connect, now_ms);
 		connect_fail(connect, -ETIMEDOUT);
 		return;
 	}
+	if (connect->state == MESH_CONNECT_ASKING)
+		return; /* for a tenth of a second, or while domains are being opened */
 	if (connect->state == MESH_CONNECT_SENT && mesh_comm_has_lost_path(connect->comm)) {
-		connect_state_set(connect, MESH_CONNECT_PEERS);
-		try_next(connect, now_ms);
+		if (connect->relay) {
+			relay_refused(connect, MESH_REFUSAL_BROKEN);
+		} else {
+			connect_state_set(connect, MESH_CONNECT_PEERS);
+			try_next(connect, now_ms);
+		}
 	}
-	if (connect->state == MESH_CONNECT_PEERS)
+	if (connect->state == MESH_CONNECT_PEERS && connect->relay)
+		relays_wait(connect, now_ms);
+	else if (connect->state == MESH_CONNECT_PEERS)
 		peers_wait(connect, now_ms);
 }
 
@@ -280,11 +449,12 @@ void mesh_connect_free(struct mesh_connect *connect)
 	gives_up = connect->comm || connect->state < MESH_CONNECT_DONE;
 	comm_drop(connect);
 	if (gives_up)
-		give_up_send(connect);
+		mesh_connect_give_up(connect);
 	mesh_connect_try_end(connect);
 	mesh_engine_timer_cancel(&connect->net->process->engine, &connect->timer);
 	LIST_REMOVE(connect, entry);
 	LIST_REMOVE(connect, id_entry);
+	free(connect->relay);
 	free(connect);
 }
 
@@ -340,61 +510,28 @@ static void connect_expired(struct mesh_timer *timer, uint64_t now_ms)
 	}
 }
 
-/*
- * The paths of the NICs that would be chosen now. Only if there is none, those of the others: of
- * the management network, if it was all there was at init, and of addresses that are gone.
- */
-MESH_HOLDS(process)
-static void candidates_find(struct mesh_process *process, const struct mesh_handle *handle,
-			    const struct mesh_path_hints *hints, struct mesh_path_choice *choice)
-{
-	struct mesh_endpoint_addr chosen[MESH_NICS_MAX];
-	bool reserves = false;
-	int i;
-
-	for (i = 0; i < process->num_endpoints; i++) {
-		chosen[i] = process->endpoints[i];
-		if (!process->dev_reserves[chosen[i].nic])
-			continue;
-		chosen[i].addr.family = MESH_FAMILY_NONE; /* reaches nobody */
-		reserves = true;
-	}
-	mesh_path_choose(chosen, process->num_endpoints, handle->endpoints, handle->num_endpoints,
-			 hints, choice);
-	if (reserves && !choice->num_candidates)
-		mesh_path_choose(process->endpoints, process->num_endpoints, handle->endpoints,
-				 handle->num_endpoints, hints, choice);
-}
-
 MESH_HOLDS(process)
 static int connect_start(struct mesh_net *net, int dev, const struct mesh_handle *handle,
 			 struct mesh_connect **started)
 {
 	struct mesh_process *process = net->process;
-	struct mesh_path_hints hints = {
-		.local_nic = dev,
-		.remote_nic = handle->dev,
-		.spread = handle->listen_id,
-		.same_node = handle->node_id == process->node_id,
-	};
 	struct mesh_connect *connect = calloc(1, sizeof(*connect));
-	int ret;
+	int ret = 0;
 
 	if (!connect)
 		return -ENOMEM;
 	connect->net = net;
+	connect->dev = dev;
 	connect->handle = *handle;
+	mesh_neighbour_hints_learn(process, &connect->handle);
 	connect->started_ms = mesh_clock_ms();
 	connect->deadline_ms = connect->started_ms + process->config.connect_timeout_s * 1000;
-	candidates_find(process, handle, &hints, &connect->choice);
-	if (!connect->choice.num_candidates) {
-		mesh_connect_log_no_path(connect);
-		free(connect);
-		return -ENETUNREACH;
-	}
+	candidates_renew(connect);
 	connect->id = ++net->setup->next_connect_id;
-	ret = mesh_connect_try_start(connect, connect->started_ms);
-	if (ret) {
+	if (!mesh_neighbour_hints_ask(process, &connect->handle, &connect->choice))
+		ret = connect->choice.num_candidates ? peers_begin(connect, connect->started_ms)
+						     : no_path(connect);
+	if (ret && ret != -EAGAIN) {
 		free(connect);
 		return ret;
 	}
@@ -407,28 +544,6 @@ static int connect_start(struct mesh_net *net, int dev, const struct mesh_handle
 	return 0;
 }
 
-static int handle_read(const struct mesh_process *process, const void *bytes,
-		       struct mesh_handle *handle)
-{
-	int ret = mesh_handle_decode(bytes, handle);
-	char node[MESH_NODE_NAME_MAX];
-
-	if (ret == -EPROTONOSUPPORT) {
-		mesh_handle_node(bytes, node);
-		mesh_warn("node %s got a handle of another version of this plugin from %s%s: it "
-			  "has protocol %u, and nccl-net-mesh %s here has protocol %d. Install the "
-			  "same version on all nodes",
-			  process->name, *node ? "node " : "a node whose version has no name in it",
-			  node, mesh_handle_protocol(bytes), mesh_version(), MESH_PROTOCOL_VERSION);
-	} else if (ret) {
-		mesh_warn("node %s got a handle that is not this plugin's: does every rank load "
-			  "libnccl-net-mesh.so? NCCL falls back to another network silently if "
-			  "the plugin cannot be loaded (NCCL_DEBUG=INFO on each rank shows it)",
-			  process->name);
-	}
-	return ret;
-}
-
 /* Returns the comm, or the error, and frees the connect. */
 MESH_HOLDS(process)
 static int connect_finish(struct mesh_connect *connect, struct mesh_comm **comm)
@@ -438,6 +553,7 @@ static int connect_finish(struct mesh_connect *connect, struct mesh_comm **comm)
 	if (connect->state == MESH_CONNECT_DONE) {
 		*comm = connect->comm;
 		(*comm)->opener = NULL;
+		atomic_store(&connect->net->process->late_nics, true);
 		connect->comm = NULL;
 	} else if (connect->state == MESH_CONNECT_FAILED) {
 		ret = connect->error;
@@ -456,7 +572,7 @@ int mesh_net_connect(struct mesh_net *net, int dev, void *handle_bytes, struct m
 	int ret;
 
 	*comm = NULL;
-	ret = handle_read(process, handle_bytes, &handle);
+	ret = mesh_connect_handle_read(process, handle_bytes, &handle);
 	if (ret)
 		return ret;
 	mesh_process_poll(process);
@@ -464,8 +580,6 @@ int mesh_net_connect(struct mesh_net *net, int dev, void *handle_bytes, struct m
 	connect = connect_find(net, handle.connect_id, &handle);
 	if (!connect) {
 		ret = mesh_setup_start(process);
-		if (!ret)
-			ret = mesh_openings_result(process, mesh_clock_ms());
 		if (!ret)
 			ret = connect_start(net, dev, &handle, &connect);
 		if (ret == -EAGAIN)

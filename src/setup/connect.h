@@ -3,6 +3,8 @@
 #ifndef MESH_SETUP_CONNECT_H
 #define MESH_SETUP_CONNECT_H
 
+#include <stdbool.h>
+
 #include "base/lock.h"
 #include "control/peer.h"
 #include "setup/connecting.h"
@@ -20,6 +22,9 @@ MESH_HOLDS(process)
 void mesh_connect_accept_handle(struct mesh_peer *peer, const struct mesh_frame *frame);
 MESH_HOLDS(process)
 void mesh_connect_refuse_handle(struct mesh_peer *peer, const struct mesh_frame *frame);
+/** Handles OPENED. Returns false if nothing here waits for it. */
+MESH_HOLDS(process)
+bool mesh_connect_opened_handle(struct mesh_peer *peer, const struct mesh_frame *frame);
 
 /**
  * Connects to the listener behind @handle, which came from another process and is not trusted.

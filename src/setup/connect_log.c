@@ -1,33 +1,91 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* connect_log.c - messages to the user about a connection attempt. */
 #include <stdio.h>
+#include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "nic/nic_skipped.h"
+#include "setup/carrier.h"
 #include "setup/connect_log.h"
+#include "setup/connect_relay.h"
 #include "setup/connect_try.h"
+#include "setup/neighbour_hints.h"
 #include "setup/nic_watch.h"
+#include "setup/spares.h"
 
 /* If a connection takes longer, one WARN reports it. */
 #define SLOW_MS 5000
-#define ENDPOINTS_TEXT_MAX 384
+/* Lines about connections that find no room, here or there, within MESH_LOG_LIMIT_PERIOD_MS. */
+#define FULL_LINES 8
+#define ENDPOINTS_TEXT_MAX 512
 #define SKIPPED_TEXT_MAX 512
+#define END_TEXT_MAX MESH_LOG_LINE_MAX
+#define RELAY_TEXT_MAX 512
 
-/* Logs every address on both sides, so that the reader sees which cable is missing. */
-void mesh_connect_log_no_path(const struct mesh_connect *connect)
+/* The listener's addresses, and how many more it has that this node does not know. */
+static void remote_text(const struct mesh_handle *handle, char *text, size_t size)
+{
+	size_t used;
+
+	mesh_endpoints_text(handle->endpoints, handle->num_endpoints, NULL, text, size);
+	used = strlen(text);
+	if (mesh_handle_lacks_nics(handle))
+		snprintf(
+			text + used, size - used,
+			" (%d of its %d NICs: the handle has no room for more, and the others have "
+			"not answered as neighbours)",
+			handle->num_endpoints, handle->total_nics);
+}
+
+/* Appends a sentence to words that may end in a question mark, or in nothing. */
+static void sentence_add(char *text, size_t size, const char *sentence)
+{
+	size_t used = strlen(text);
+
+	if (*sentence)
+		snprintf(text + used, size - used, "%s%s",
+			 !used || strchr("?.", text[used - 1]) ? " " : ". ", sentence);
+}
+
+/* What may help to find the missing cable. */
+MESH_HOLDS(process)
+static const char *advice_text(const struct mesh_connect *connect, char *text, size_t size)
+{
+	struct mesh_process *process = connect->net->process;
+	const struct mesh_nic_table *table = mesh_nic_watch_table(process);
+	const struct mesh_handle *handle = &connect->handle;
+	char skipped[SKIPPED_TEXT_MAX] = "Skipped here: ", words[MESH_NEIGHBOUR_HINT_MAX];
+	size_t used = strlen(skipped);
+
+	mesh_spares_hint(process, table, text, size);
+	if (*mesh_nics_skipped_text(table, handle->endpoints, handle->num_endpoints, skipped + used,
+				    sizeof(skipped) - used))
+		sentence_add(text, size, skipped);
+	sentence_add(text, size, mesh_neighbour_hints_text(process, words, sizeof(words)));
+	sentence_add(text, size,
+		     mesh_neighbour_hints_route_text(process, handle, words, sizeof(words)));
+	return text;
+}
+
+/*
+ * Logs every address on both sides, so that the reader sees which cable is missing.
+ *
+ * @relays: why no relay helps, "" if none was asked
+ */
+MESH_HOLDS(process)
+static void no_path_log(const struct mesh_connect *connect, const char *relays)
 {
 	struct mesh_process *process = connect->net->process;
 	const struct mesh_handle *handle = &connect->handle;
 	const struct mesh_path_choice *choice = &connect->choice;
-	char local[ENDPOINTS_TEXT_MAX], remote[ENDPOINTS_TEXT_MAX], skipped[SKIPPED_TEXT_MAX];
+	char local[ENDPOINTS_TEXT_MAX], remote[ENDPOINTS_TEXT_MAX], advice[END_TEXT_MAX];
 	char node[MESH_HANDLE_NODE_TEXT_MAX];
 
 	mesh_handle_node_text(handle, node);
-	mesh_nics_skipped_text(mesh_nic_watch_table(process), handle->endpoints,
-			       handle->num_endpoints, skipped, sizeof(skipped));
 	mesh_endpoints_text(process->endpoints, process->num_endpoints, process, local,
 			    sizeof(local));
-	mesh_endpoints_text(handle->endpoints, handle->num_endpoints, NULL, remote, sizeof(remote));
+	remote_text(handle, remote, sizeof(remote));
 	if (choice->provider_differs)
 		mesh_warn(
 			"node %s cannot connect to node %s: on their common subnet we use the "
@@ -39,18 +97,50 @@ void mesh_connect_log_no_path(const struct mesh_connect *connect)
 			local, remote);
 	else
 		mesh_warn(
-			"node %s cannot connect to node %s: no common subnet. Here: %s; there: %s. "
-			"Is there a cable between the two, with addresses of one subnet at both "
-			"ends?%s%s",
-			process->name, node, local, remote, *skipped ? " Skipped here: " : "",
-			skipped);
+			"node %s cannot connect to node %s: no common subnet, and no route between "
+			"their mesh NICs%s. Here: %s; there: %s. Is there a cable between the two, "
+			"with addresses of one subnet at both ends?%s",
+			process->name, node, relays, local, remote,
+			advice_text(connect, advice, sizeof(advice)));
 }
 
-void mesh_connect_log_timeout(const struct mesh_connect *connect, uint64_t now_ms)
+void mesh_connect_log_no_path(const struct mesh_connect *connect)
+{
+	no_path_log(connect, "");
+}
+
+/* The same when relays were asked until the deadline. */
+MESH_HOLDS(process)
+static void relay_log_timeout(const struct mesh_connect *connect, uint64_t now_ms)
+{
+	char why[RELAY_TEXT_MAX], relays[RELAY_TEXT_MAX + 64];
+
+	snprintf(relays, sizeof(relays), "; no neighbour relays, asked for %llu ms (%s)",
+		 (unsigned long long)(now_ms - connect->started_ms),
+		 mesh_connect_relay_text(connect, why, sizeof(why)));
+	no_path_log(connect, relays);
+}
+
+void mesh_connect_relay_log_slow(struct mesh_connect *connect, uint64_t now_ms)
+{
+	char node[MESH_HANDLE_NODE_TEXT_MAX], why[RELAY_TEXT_MAX];
+
+	if (connect->slow_warned || now_ms - connect->started_ms < SLOW_MS)
+		return;
+	connect->slow_warned = true;
+	mesh_warn("still connecting to node %s through neighbours (%s); giving up in %llu s",
+		  mesh_handle_node_text(&connect->handle, node),
+		  mesh_connect_relay_text(connect, why, sizeof(why)),
+		  (unsigned long long)(connect->deadline_ms - now_ms) / 1000);
+}
+
+MESH_HOLDS(process)
+static void direct_log_timeout(const struct mesh_connect *connect, uint64_t now_ms)
 {
 	struct mesh_process *process = connect->net->process;
 	const struct mesh_peer *peer = mesh_connect_try_informative(connect);
 	char local[MESH_ADDR_TEXT_MAX], text[MESH_PEER_TEXT_MAX], why[MESH_PEER_REASON_MAX];
+	char neighbours[MESH_NEIGHBOUR_HINT_MAX], end[END_TEXT_MAX];
 	const struct mesh_domain *domain = peer->domain;
 
 	if (peer->state == MESH_PEER_CONNECTING && !peer->reason[0])
@@ -61,12 +151,65 @@ void mesh_connect_log_timeout(const struct mesh_connect *connect, uint64_t now_m
 	else
 		snprintf(why, sizeof(why), "%.200s",
 			 peer->reason[0] ? peer->reason : "it does not answer our request");
-	mesh_warn(
-		"node %s gave up connecting from %s (%s) to %s after %llu ms (%d path%s tried): %s",
-		process->name, domain->nic->netdev, mesh_addr_text(&domain->nic->source, local),
-		mesh_peer_text(peer, text), (unsigned long long)(now_ms - connect->started_ms),
-		connect->choice.num_candidates, connect->choice.num_candidates == 1 ? "" : "s",
-		why);
+	snprintf(end, sizeof(end), "%s", why);
+	sentence_add(end, sizeof(end),
+		     mesh_neighbour_hints_text(process, neighbours, sizeof(neighbours)));
+	mesh_warn("node %s gave up connecting from %s (%s) to %s after %llu ms (%d path%s tried): "
+		  "%s",
+		  process->name, domain->nic->netdev, mesh_addr_text(&domain->nic->source, local),
+		  mesh_peer_text(peer, text), (unsigned long long)(now_ms - connect->started_ms),
+		  connect->choice.num_candidates, connect->choice.num_candidates == 1 ? "" : "s",
+		  end);
+}
+
+/* The NIC of the best candidate. */
+MESH_HOLDS(process)
+static const struct mesh_nic *best_nic(const struct mesh_connect *connect)
+{
+	const struct mesh_process *process = connect->net->process;
+
+	return process->nics[process->endpoints[connect->choice.candidates[0].local].nic];
+}
+
+void mesh_connect_log_away(struct mesh_connect *connect)
+{
+	char node[MESH_HANDLE_NODE_TEXT_MAX];
+
+	if (connect->slow_warned)
+		return;
+	connect->slow_warned = true;
+	mesh_warn("still connecting from %s to node %s (%s has no carrier: is its cable plugged in "
+		  "at both ends?); giving up in %llu s",
+		  best_nic(connect)->netdev, mesh_handle_node_text(&connect->handle, node),
+		  best_nic(connect)->netdev,
+		  (unsigned long long)(connect->deadline_ms - connect->started_ms) / 1000);
+}
+
+/* No domain of a candidate is open. */
+MESH_HOLDS(process)
+static void unopened_log_timeout(const struct mesh_connect *connect, uint64_t now_ms)
+{
+	char node[MESH_HANDLE_NODE_TEXT_MAX];
+	const struct mesh_nic *nic = best_nic(connect);
+
+	mesh_warn("node %s gave up connecting to node %s after %llu ms: libfabric has not opened "
+		  "%s, which leads there. %s",
+		  connect->net->process->name, mesh_handle_node_text(&connect->handle, node),
+		  (unsigned long long)(now_ms - connect->started_ms), nic->netdev,
+		  mesh_carrier_is_up(nic) ? "Is this node short of CPU time or memory?"
+					  : "It has no carrier: is its cable plugged in?");
+}
+
+void mesh_connect_log_timeout(const struct mesh_connect *connect, uint64_t now_ms)
+{
+	if (connect->relay)
+		relay_log_timeout(connect, now_ms);
+	else if (!connect->choice.num_candidates)
+		mesh_connect_log_no_path(connect);
+	else if (!connect->num_peers)
+		unopened_log_timeout(connect, now_ms);
+	else
+		direct_log_timeout(connect, now_ms);
 }
 
 void mesh_connect_log_slow(struct mesh_connect *connect, uint64_t now_ms)
@@ -77,8 +220,29 @@ void mesh_connect_log_slow(struct mesh_connect *connect, uint64_t now_ms)
 	if (connect->slow_warned || now_ms - connect->started_ms < SLOW_MS)
 		return;
 	connect->slow_warned = true;
+	mesh_neighbour_hints_look(connect->net->process);
 	mesh_warn("still connecting from %s to %s (%s); giving up in %llu s",
 		  peer->domain->nic->netdev, mesh_peer_text(peer, text),
 		  peer->reason[0] ? peer->reason : "no answer yet",
 		  (unsigned long long)(connect->deadline_ms - now_ms) / 1000);
+}
+
+void mesh_connect_log_full(const struct mesh_peer *peer, int error)
+{
+	char text[MESH_PEER_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
+
+	if (mesh_log_limit_pass(&peer->process->limits.full, FULL_LINES, mesh_clock_ms(), more))
+		mesh_warn("cannot make a connection to %s: %s%s", mesh_peer_text(peer, text),
+			  strerror(-error), more);
+}
+
+void mesh_connect_log_refused(const struct mesh_peer *peer, enum mesh_refusal refusal)
+{
+	struct mesh_log_limit *limit = &peer->process->limits.full;
+	char text[MESH_PEER_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX] = "";
+
+	if (refusal != MESH_REFUSAL_RESOURCES ||
+	    mesh_log_limit_pass(limit, FULL_LINES, mesh_clock_ms(), more))
+		mesh_warn("%s refused a connection: %s%s", mesh_peer_text(peer, text),
+			  mesh_refusal_text(refusal), more);
 }

@@ -11,12 +11,28 @@
 MESH_HOLDS(process)
 void mesh_connect_log_no_path(const struct mesh_connect *connect);
 
-/** Logs that the connection was given up, with the reason of the most informative peer. */
+/** WARN, once: no NIC that leads to the node has a carrier, and the connection waits for one. */
+MESH_HOLDS(process)
+void mesh_connect_log_away(struct mesh_connect *connect);
+
+/** Logs that the connection was given up, and the most informative reason. */
 MESH_HOLDS(process)
 void mesh_connect_log_timeout(const struct mesh_connect *connect, uint64_t now_ms);
 
-/** Logs once that the connection takes long. */
+/** Logs once that the connection takes long, and asks the neighbours: the error names them. */
 MESH_HOLDS(process)
 void mesh_connect_log_slow(struct mesh_connect *connect, uint64_t now_ms);
+
+/** The same as mesh_connect_log_slow() for a connection through relays. */
+MESH_HOLDS(process)
+void mesh_connect_relay_log_slow(struct mesh_connect *connect, uint64_t now_ms);
+
+/** Logs that there is no room for a connection here: @error, a negative errno. Limited. */
+MESH_HOLDS(process)
+void mesh_connect_log_full(const struct mesh_peer *peer, int error);
+
+/** Logs that the peer refused a connection. Limited where it has no room. */
+MESH_HOLDS(process)
+void mesh_connect_log_refused(const struct mesh_peer *peer, enum mesh_refusal refusal);
 
 #endif

@@ -4,31 +4,25 @@
  * different. Each of them that is up becomes a path of the comm.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/peer_life.h"
 #include "nic/addr.h"
+#include "setup/carrier.h"
 #include "setup/connect_try.h"
+#include "setup/openings.h"
 
-/* A peer that is not up after this is replaced by the next candidates, and retried later. */
-#define CANDIDATE_MS 3000
-/* A peer that failed is replaced after this. */
-#define FAILED_MS 250
-/* If every candidate refuses for this long, the process is gone, and more time does not help. */
-#define REFUSED_MS 3000
 /*
- * Once one peer is up, the others have this long to follow; a peer that failed has only the second.
+ * How long a try waits for a peer: from its start, and from the moment when another peer is up. The
+ * second time is for a peer of which little is to be expected; it also paces the tries.
  */
-#define FOLLOW_MS 3000
-#define FOLLOW_RETRY_MS 600
-/* Every link has link-local addresses, and most pairs of them do not connect: they get less. */
-#define FOLLOW_LINK_LOCAL_MS 300
+#define TRY_MS 3000
+#define DOUBT_MS 500
 /* Lines about connections that find no room, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define FULL_LINES 8
-/* A path that is this many times slower than the fastest would only slow the comm down. */
-#define SPEED_RATIO_MAX 8
 
 static int paths_max(const struct mesh_connect *connect)
 {
@@ -45,52 +39,183 @@ static int peer_enter(struct mesh_connect *connect, struct mesh_path_candidate p
 {
 	struct mesh_process *process = connect->net->process;
 	const struct mesh_handle *handle = &connect->handle;
-	struct mesh_domain *domain = mesh_process_domain(process, &process->endpoints[pair.local]);
+	struct mesh_domain *domain;
 	int ret;
 
+	domain = mesh_process_domain(process, process->endpoints[pair.local].nic, pair.provider);
 	ret = mesh_peer_get(process, domain, &handle->endpoints[pair.remote], handle->control_port,
 			    handle->listen_id, handle->cookie, &connect->peers[connect->num_peers]);
-	if (!ret)
-		connect->pairs[connect->num_peers++] = pair;
-	return ret;
+	if (ret)
+		return ret;
+	connect->peers[connect->num_peers]->routed =
+		mesh_path_class_is_routed(pair.class); /* its HELLO is not sent yet */
+	connect->pairs[connect->num_peers++] = pair;
+	return 0;
 }
 
-/* True if neither NIC of the pair is in the try yet. */
-static bool pair_is_apart(const struct mesh_connect *connect, struct mesh_path_candidate pair)
+/* Removes candidate @k: it cannot become a path. */
+static void candidate_remove(struct mesh_connect *connect, int k)
 {
+	struct mesh_path_choice *choice = &connect->choice;
+
+	choice->num_candidates--;
+	memmove(&choice->candidates[k], &choice->candidates[k + 1],
+		(size_t)(choice->num_candidates - k) * sizeof(choice->candidates[0]));
+	if (k < connect->next_candidate)
+		connect->next_candidate--;
+	if (k < connect->first_candidate)
+		connect->first_candidate--;
+	if (connect->next_candidate >= choice->num_candidates)
+		connect->next_candidate = 0;
+	if (connect->first_candidate >= choice->num_candidates)
+		connect->first_candidate = 0;
+}
+
+/* The candidates of one try: indices into the choice. */
+struct selection {
+	int candidates[MESH_PATHS_MAX];
+	int num;
+	int next; /* the first one that is left out */
+};
+
+/*
+ * True if neither NIC of candidate @k is in the try yet. Classes are not tried together: routed
+ * paths carry data only if no direct one is up.
+ */
+static bool is_apart(const struct mesh_path_choice *choice, const struct selection *selection,
+		     int k)
+{
+	const struct mesh_path_candidate *pair = &choice->candidates[k], *other;
 	int i;
 
-	for (i = 0; i < connect->num_peers; i++) {
-		if (connect->pairs[i].local == pair.local ||
-		    connect->pairs[i].remote == pair.remote)
+	for (i = 0; i < selection->num; i++) {
+		other = &choice->candidates[selection->candidates[i]];
+		if (other->class != pair->class || other->local == pair->local ||
+		    other->remote == pair->remote)
 			return false;
 	}
 	return true;
 }
 
-int mesh_connect_try_start(struct mesh_connect *connect, uint64_t now_ms)
+static void candidates_select(const struct mesh_connect *connect, struct selection *selection)
 {
 	const struct mesh_path_choice *choice = &connect->choice;
-	struct mesh_process *process = connect->net->process;
-	int max = paths_max(connect), i, k, ret = 0;
-	char node[MESH_HANDLE_NODE_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
+	int max = paths_max(connect), i, k;
 
+	selection->num = 0;
+	selection->next = connect->next_candidate;
+	for (i = 0; i < choice->num_candidates && selection->num < max; i++) {
+		k = (connect->first_candidate + i) % choice->num_candidates;
+		if (is_apart(choice, selection, k))
+			selection->candidates[selection->num++] = k;
+		if (selection->num == i + 1)
+			selection->next = (k + 1) % choice->num_candidates;
+	}
+}
+
+/* True if the domain could not be opened because the NIC has no carrier: it may come back. */
+MESH_HOLDS(process)
+static bool is_away(const struct mesh_process *process, int index)
+{
+	return process->dev_states[index] == MESH_DEV_FAILED &&
+	       !mesh_carrier_is_up(process->nics[index % MESH_NICS_MAX]);
+}
+
+/*
+ * Starts to open a candidate's domain. Returns 0 if it is open; -EAGAIN; -EBUSY if it takes too
+ * long; -ENOLINK if it cannot be opened without carrier; -ENODEV if it cannot be opened.
+ */
+MESH_HOLDS(process)
+static int domain_need(struct mesh_connect *connect, const struct mesh_path_candidate *pair)
+{
+	struct mesh_process *process = connect->net->process;
+	int index = mesh_process_domain_index(process, process->endpoints[pair->local].nic,
+					      pair->provider);
+	bool again, opening = false;
+
+	if (index < 0)
+		return -ENODEV;
+	if (is_away(process, index)) {
+		connect->needed &= ~(1u << index); /* it is tried again with carrier */
+		return -ENOLINK;
+	}
+	again = !(connect->needed & 1u << index);
+	connect->needed |= 1u << index;
+	if (!process->domains[index])
+		opening = mesh_opening_need(process, index, again);
+	if (opening)
+		return -EAGAIN;
+	if (process->dev_states[index] == MESH_DEV_FAILED)
+		return is_away(process, index) ? -EAGAIN : -ENODEV;
+	return process->domains[index] ? 0 : -EBUSY;
+}
+
+/*
+ * Selects the candidates of the next try, without those whose domain cannot be opened, or takes too
+ * long while there are others. Returns 0; -EAGAIN while a domain is being opened for one; -ENOLINK
+ * if all wait for carrier; -ENODEV if no candidate is left (logged).
+ */
+MESH_HOLDS(process)
+static int selection_make(struct mesh_connect *connect, struct selection *selection)
+{
+	struct mesh_path_choice *choice = &connect->choice;
+	const struct mesh_path_choice all = *choice;
+	bool away = false;
+	int i, k = 0, need, ret;
+
+	while (choice->num_candidates) {
+		candidates_select(connect, selection);
+		ret = 0;
+		for (i = 0; i < selection->num && (!ret || ret == -EAGAIN); i++) {
+			k = selection->candidates[i];
+			need = domain_need(connect, &choice->candidates[k]);
+			ret = need ? need : ret;
+		}
+		if (ret == -EBUSY && choice->num_candidates == 1)
+			return -EAGAIN;
+		if (!ret || ret == -EAGAIN)
+			return ret;
+		away |= ret == -ENOLINK;
+		candidate_remove(connect, k);
+	}
+	if (!away)
+		return -ENODEV;
+	*choice = all;
+	return -ENOLINK;
+}
+
+int mesh_connect_try_start(struct mesh_connect *connect, uint64_t now_ms)
+{
+	struct mesh_process *process = connect->net->process;
+	char node[MESH_HANDLE_NODE_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
+	struct selection selection;
+	int i, ret;
+
+	ret = selection_make(connect, &selection);
+	connect->away = ret == -ENOLINK || (ret == -EAGAIN && connect->away);
+	if (ret)
+		return ret;
 	connect->try_ms = now_ms;
 	connect->up_ms = 0;
 	connect->num_peers = 0;
-	for (i = 0; i < choice->num_candidates && connect->num_peers < max && !ret; i++) {
-		k = (connect->first_candidate + i) % choice->num_candidates;
-		if (pair_is_apart(connect, choice->candidates[k]))
-			ret = peer_enter(connect, choice->candidates[k]);
-		if (connect->num_peers == i + 1)
-			connect->next_candidate = (k + 1) % choice->num_candidates;
-	}
+	connect->next_candidate = selection.next;
+	for (i = 0; i < selection.num && !ret; i++)
+		ret = peer_enter(connect, connect->choice.candidates[selection.candidates[i]]);
 	if (connect->num_peers)
 		return 0;
 	if (mesh_log_limit_pass(&process->limits.full, FULL_LINES, now_ms, more))
 		mesh_warn("node %s cannot begin to connect to node %s: %s%s", process->name,
 			  mesh_handle_node_text(&connect->handle, node), strerror(-ret), more);
 	return ret;
+}
+
+bool mesh_connect_try_away(struct mesh_connect *connect, uint64_t now_ms)
+{
+	if (!connect->away || connect->num_peers || mesh_connect_try_start(connect, now_ms))
+		return false;
+	free(connect->relay);
+	connect->relay = NULL;
+	return true;
 }
 
 MESH_HOLDS(process)
@@ -126,10 +251,39 @@ static uint64_t refused_since(const struct mesh_connect *connect)
 	return since;
 }
 
+static bool pairs_equal(struct mesh_path_candidate a, struct mesh_path_candidate b)
+{
+	return a.local == b.local && a.remote == b.remote && a.class == b.class;
+}
+
+/* The peer's kernel sends the answers by another NIC: trying this pair again does not help. */
+MESH_HOLDS(process)
+static bool is_dead_end(const struct mesh_peer *peer)
+{
+	return peer->refusal == MESH_REFUSAL_ROUTE;
+}
+
+MESH_HOLDS(process)
+static void dead_ends_forget(struct mesh_connect *connect)
+{
+	struct mesh_path_choice *choice = &connect->choice;
+	int i, k;
+
+	for (i = 0; i < connect->num_peers; i++) {
+		for (k = 0; is_dead_end(connect->peers[i]) && k < choice->num_candidates; k++) {
+			if (!pairs_equal(choice->candidates[k], connect->pairs[i]))
+				continue;
+			candidate_remove(connect, k);
+			break;
+		}
+	}
+}
+
 int mesh_connect_try_next(struct mesh_connect *connect, uint64_t now_ms)
 {
 	uint64_t refused_ms = refused_since(connect);
 
+	dead_ends_forget(connect);
 	if (!refused_ms)
 		connect->refused_ms = 0;
 	else if (!connect->refused_ms)
@@ -139,32 +293,46 @@ int mesh_connect_try_next(struct mesh_connect *connect, uint64_t now_ms)
 	return mesh_connect_try_start(connect, now_ms);
 }
 
-static bool is_link_local(const struct mesh_peer *peer)
+int mesh_connect_try_again(struct mesh_connect *connect, uint64_t now_ms)
 {
-	return mesh_addr_is_link_local(&peer->address.addr);
+	struct mesh_peer *before[MESH_PATHS_MAX];
+	int i, num = connect->num_peers, ret;
+
+	memcpy(before, connect->peers, sizeof(before));
+	connect->first_candidate = 0;
+	ret = mesh_connect_try_start(connect, now_ms);
+	if (ret == -EAGAIN)
+		return ret;
+	if (ret)
+		connect->num_peers = 0;
+	for (i = 0; i < num; i++)
+		mesh_peer_put(before[i]);
+	return ret;
 }
 
 /* True if nothing has answered there for long, in this try or an earlier one. */
 MESH_HOLDS(process)
 static bool is_silent(const struct mesh_peer *peer, uint64_t now_ms)
 {
-	return peer->silent_ms && mesh_clock_elapsed_ms(peer->silent_ms, now_ms) >= FOLLOW_MS;
+	return peer->silent_ms && mesh_clock_elapsed_ms(peer->silent_ms, now_ms) >= TRY_MS;
 }
 
-/* True if it may be worth waiting for this peer, now that another one is up. */
+/*
+ * How long to wait for the peer to come up; 0 if it is up, or waiting does not help. Every link has
+ * link-local addresses, and most pairs of them share no link.
+ */
 MESH_HOLDS(process)
-static bool may_follow(const struct mesh_connect *connect, const struct mesh_peer *peer,
-		       uint64_t now_ms)
+static uint64_t patience_ms(const struct mesh_connect *connect, const struct mesh_peer *peer,
+			    uint64_t now_ms)
 {
-	uint64_t waited_ms = now_ms - connect->up_ms;
-
-	if (peer->state == MESH_PEER_UP || peer->state == MESH_PEER_LOST || peer->refusal)
-		return false;
-	if (is_silent(peer, now_ms))
-		return false;
-	if (is_link_local(peer))
-		return waited_ms < FOLLOW_LINK_LOCAL_MS;
-	return waited_ms < (peer->state == MESH_PEER_RETRY ? FOLLOW_RETRY_MS : FOLLOW_MS);
+	if (peer->state == MESH_PEER_UP || peer->state == MESH_PEER_LOST || peer->refusal ||
+	    is_silent(peer, now_ms))
+		return 0;
+	if (peer->state == MESH_PEER_RETRY ||
+	    (peer->state == MESH_PEER_CONNECTING && !connect->choice.proven &&
+	     mesh_addr_is_link_local(&peer->address.addr)))
+		return DOUBT_MS;
+	return TRY_MS;
 }
 
 bool mesh_connect_try_is_ready(struct mesh_connect *connect, uint64_t now_ms)
@@ -178,7 +346,7 @@ bool mesh_connect_try_is_ready(struct mesh_connect *connect, uint64_t now_ms)
 	if (!connect->up_ms)
 		return false;
 	for (i = 0; i < connect->num_peers; i++) {
-		if (may_follow(connect, connect->peers[i], now_ms))
+		if (now_ms - connect->up_ms < patience_ms(connect, connect->peers[i], now_ms))
 			return false;
 	}
 	for (i = 0; i < connect->num_peers; i++) {
@@ -187,16 +355,6 @@ bool mesh_connect_try_is_ready(struct mesh_connect *connect, uint64_t now_ms)
 	}
 	connect->up_ms = 0; /* it was up, and is lost now */
 	return false;
-}
-
-/* Mbit/s of the slower end; 0 where neither end knows. */
-static int path_speed(const struct mesh_peer *peer)
-{
-	int local = peer->domain->nic->speed_mbps, remote = peer->speed_mbps;
-
-	if (!local || !remote)
-		return local ? local : remote;
-	return local < remote ? local : remote;
 }
 
 void mesh_connect_try_settle(struct mesh_connect *connect)
@@ -208,13 +366,13 @@ void mesh_connect_try_settle(struct mesh_connect *connect)
 			peer_leave(connect, i);
 	}
 	for (i = 0; i < connect->num_peers; i++) {
-		speed = path_speed(connect->peers[i]);
+		speed = mesh_peer_speed_mbps(connect->peers[i]);
 		if (speed > fastest)
 			fastest = speed;
 	}
 	for (i = connect->num_peers - 1; i >= 0; i--) {
-		speed = path_speed(connect->peers[i]);
-		if (speed && speed < fastest / SPEED_RATIO_MAX)
+		speed = mesh_peer_speed_mbps(connect->peers[i]);
+		if (speed && speed < fastest / MESH_PATH_SPEED_RATIO_MAX)
 			peer_leave(connect, i);
 	}
 }
@@ -225,40 +383,47 @@ static bool has_no_others(const struct mesh_connect *connect)
 	return connect->num_peers == connect->choice.num_candidates;
 }
 
-/* True if the peer's time is over. A failed peer keeps FAILED_MS, to pace the attempts. */
-MESH_HOLDS(process)
-static bool peer_is_spent(const struct mesh_connect *connect, const struct mesh_peer *peer,
-			  uint64_t now_ms)
-{
-	uint64_t age_ms = now_ms - connect->try_ms;
-
-	if (peer->state == MESH_PEER_LOST || peer->refusal)
-		return age_ms > FAILED_MS;
-	if (has_no_others(connect))
-		return false;
-	return age_ms > (peer->state == MESH_PEER_RETRY ? FAILED_MS : CANDIDATE_MS);
-}
-
 /* True if this peer cannot come up, but a new peer at the same address may. */
 MESH_HOLDS(process)
 static bool is_over(const struct mesh_connect *connect, const struct mesh_peer *peer)
 {
+	if (is_dead_end(peer))
+		return false;
 	return peer->state == MESH_PEER_LOST ||
 	       (peer->refusal && !mesh_peer_refuses(peer, connect->handle.cookie));
 }
 
-bool mesh_connect_try_is_spent(const struct mesh_connect *connect, uint64_t now_ms)
+/* True if no peer of this try is worth waiting for. Once one is up, the try becomes ready. */
+MESH_HOLDS(process)
+static bool is_hopeless(const struct mesh_connect *connect, uint64_t now_ms)
 {
-	bool all = true;
+	uint64_t age_ms = now_ms - connect->try_ms;
+	const struct mesh_peer *peer;
 	int i;
 
 	for (i = 0; i < connect->num_peers; i++) {
-		/* Even if the others are still waiting. */
-		if (is_over(connect, connect->peers[i]) && now_ms - connect->try_ms > FAILED_MS)
-			return true;
-		all &= peer_is_spent(connect, connect->peers[i], now_ms);
+		peer = connect->peers[i];
+		if (peer->refusal)
+			continue;
+		if (peer->state == MESH_PEER_UP || has_no_others(connect) ||
+		    age_ms <= patience_ms(connect, peer, now_ms))
+			return false;
 	}
-	return all;
+	return true;
+}
+
+bool mesh_connect_try_is_spent(const struct mesh_connect *connect, uint64_t now_ms)
+{
+	bool over = false, dead_ends = true;
+	int i;
+
+	for (i = 0; i < connect->num_peers; i++) {
+		over |= is_over(connect, connect->peers[i]);
+		dead_ends &= is_dead_end(connect->peers[i]);
+	}
+	/* One that is over is replaced even if the others are still waiting. */
+	return dead_ends ||
+	       (now_ms - connect->try_ms > DOUBT_MS && (over || is_hopeless(connect, now_ms)));
 }
 
 bool mesh_connect_try_is_refused(const struct mesh_connect *connect, uint64_t now_ms)
@@ -268,16 +433,18 @@ bool mesh_connect_try_is_refused(const struct mesh_connect *connect, uint64_t no
 	int i;
 
 	for (i = 0; i < connect->num_peers; i++) {
+		if (is_dead_end(connect->peers[i]) && !has_no_others(connect))
+			return false;
 		refuses = mesh_peer_refuses(connect->peers[i], connect->handle.cookie);
 		all &= refuses || is_silent(connect->peers[i], now_ms);
 		any |= refuses;
 	}
 	/* The candidates outside this try are tried first. */
-	if (!has_no_others(connect) && now_ms - connect->started_ms <= REFUSED_MS)
+	if (!has_no_others(connect) && now_ms - connect->started_ms <= TRY_MS)
 		return false;
 	/* The peers refuse explicitly, or no process listens there. */
 	return (all && any) ||
-	       (refused_since(connect) && mesh_clock_elapsed_ms(since_ms, now_ms) > REFUSED_MS);
+	       (refused_since(connect) && mesh_clock_elapsed_ms(since_ms, now_ms) > TRY_MS);
 }
 
 const struct mesh_peer *mesh_connect_try_informative(const struct mesh_connect *connect)

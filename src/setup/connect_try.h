@@ -9,9 +9,22 @@
 #include "base/lock.h"
 #include "setup/connecting.h"
 
-/** Starts with the candidates from connect->first_candidate on. Returns 0 or a negative errno. */
+/**
+ * Starts with the candidates from connect->first_candidate on. Their domains are opened, if that
+ * was not needed before; candidates whose domain cannot be opened are removed.
+ *
+ * Returns 0; -EAGAIN while a domain is being opened, or -ENOLINK where each needs a carrier first:
+ * nothing has changed; -ENODEV if no candidate is left; another negative errno.
+ */
 MESH_HOLDS(process)
 int mesh_connect_try_start(struct mesh_connect *connect, uint64_t now_ms);
+
+/**
+ * While relays are looked for and none is asked: starts with a candidate whose NIC had no carrier,
+ * if it has one again, and forgets the relays. Returns true if it did.
+ */
+MESH_HOLDS(process)
+bool mesh_connect_try_away(struct mesh_connect *connect, uint64_t now_ms);
 
 /** Releases the peers. */
 MESH_HOLDS(process)
@@ -20,6 +33,10 @@ void mesh_connect_try_end(struct mesh_connect *connect);
 /** Tries the next candidates, or the same again if there are no others. The same errors. */
 MESH_HOLDS(process)
 int mesh_connect_try_next(struct mesh_connect *connect, uint64_t now_ms);
+
+/** Begins again with the best candidates; peers that are in both tries stay. The same errors. */
+MESH_HOLDS(process)
+int mesh_connect_try_again(struct mesh_connect *connect, uint64_t now_ms);
 
 /** True if no peer of this try will be up soon. */
 MESH_HOLDS(process)

@@ -12,12 +12,15 @@
 #include "wire/handle.h"
 
 enum mesh_connect_state {
-	MESH_CONNECT_PEERS, /* waiting until the peers of this try are up */
-	MESH_CONNECT_SENT,  /* CONNECT is sent for the latest path, waiting for its ACCEPT */
-	MESH_CONNECT_DONE,  /* the comm is ready for NCCL */
+	MESH_CONNECT_ASKING, /* waiting for neighbours to say which link leads to the node */
+	MESH_CONNECT_PEERS,  /* waiting until the peers of this try are up */
+	MESH_CONNECT_SENT,   /* CONNECT is sent for the latest path, waiting for its ACCEPT */
+	MESH_CONNECT_DONE,   /* the comm is ready for NCCL */
 	MESH_CONNECT_FAILED,
 	MESH_CONNECT_STATES
 };
+
+struct mesh_connect_relay;
 
 struct mesh_connect {
 	LIST_ENTRY(mesh_connect) entry;	   /* setup->connects; all under process->lock */
@@ -26,10 +29,14 @@ struct mesh_connect {
 	uint64_t over_ms; /* since when the engine knows it as DONE or FAILED; 0: it is not */
 	bool last_call;	  /* NCCL's last chance to fetch the result has begun */
 	struct mesh_net *net;
+	int dev;     /* NCCL's on this side */
 	uint64_t id; /* NCCL's handle buffer carries it between calls */
 	enum mesh_connect_state state;
 	struct mesh_handle handle;
 	struct mesh_path_choice choice;
+	bool route_asked; /* there is no path: which nodes are between is looked for */
+	uint32_t needed;  /* bit mask of the domains that it has asked for: openings.h */
+	bool learning;	  /* choice has NICs of a HELLO, and their try has not begun yet */
 	/*
 	 * The current try: candidates whose NICs are all different, each of which may become a
 	 * path. This connect is one user of each peer.
@@ -38,9 +45,12 @@ struct mesh_connect {
 	int next_candidate;  /* the first one that this try leaves out */
 	struct mesh_path_candidate pairs[MESH_PATHS_MAX];
 	struct mesh_peer *peers[MESH_PATHS_MAX];
+	/* 0: domains are being opened for the candidates, or relays are looked for. */
 	int num_peers;
-	uint64_t try_ms; /* since when */
-	uint64_t up_ms;	 /* since when one of the peers is up; 0: none is */
+	struct mesh_connect_relay *relay; /* no common link: the peers are relays; owned, or NULL */
+	bool away;			  /* candidates wait for a carrier: they go before relays */
+	uint64_t try_ms;		  /* since when */
+	uint64_t up_ms;			  /* since when one of the peers is up; 0: none is */
 
 	struct mesh_comm *comm; /* from SENT on */
 	int num_accepted;	/* of its paths */

@@ -1,16 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* events.c - what set-up and transport do when a frame arrives or a peer is lost. */
 #include "control/peer_end.h"
+#include "relay/circuits.h"
+#include "relay/opening.h"
+#include "relay/relay.h"
 #include "setup/connect.h"
 #include "setup/events.h"
+#include "setup/late_nics.h"
 #include "setup/listener.h"
+#include "setup/openings.h"
+#include "transport/circuit_end.h"
 #include "transport/frames.h"
 #include "transport/rejoin.h"
+#include "transport/rejoin_frames.h"
 
 MESH_HOLDS(process)
 static bool hello_is_admitted(struct mesh_process *process, const struct mesh_frame_hello *hello)
 {
-	return mesh_listener_admits(process, hello) || mesh_rejoin_admits(process, hello);
+	return mesh_listener_admits(process, hello) || mesh_rejoin_admits(process, hello) ||
+	       mesh_relay_admits(process, hello);
+}
+
+MESH_HOLDS(process)
+static void introduced(struct mesh_peer *peer, const struct mesh_frame_hello *hello)
+{
+	mesh_listener_introduced(peer, hello);
+	mesh_late_nics_introduced(peer, hello);
 }
 
 MESH_HOLDS(process)
@@ -25,14 +40,14 @@ static void connect_handle(struct mesh_peer *peer, const struct mesh_frame *fram
 MESH_HOLDS(process)
 static void accept_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
-	if (!mesh_rejoin_accepted(peer, &frame->accept))
+	if (!mesh_circuit_accepted(peer, frame) && !mesh_rejoin_accepted(peer, &frame->accept))
 		mesh_connect_accept_handle(peer, frame);
 }
 
 MESH_HOLDS(process)
 static void refuse_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
-	if (!mesh_rejoin_refused(peer, &frame->refuse))
+	if (!mesh_circuit_refused(peer, frame) && !mesh_rejoin_refused(peer, &frame->refuse))
 		mesh_connect_refuse_handle(peer, frame);
 }
 
@@ -42,9 +57,46 @@ static void withdraw_handle(struct mesh_peer *peer, const struct mesh_frame *fra
 	mesh_listener_withdrawn(peer, &frame->withdraw);
 }
 
+/* A frame about a comm: of an end that is here, or of a circuit. */
+MESH_HOLDS(process)
+static void comm_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	if (!mesh_circuit_frame_pass(peer, frame))
+		mesh_comm_frame_handle(peer, frame);
+}
+
+MESH_HOLDS(process)
+static void resume_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	if (!mesh_circuit_frame_pass(peer, frame))
+		mesh_resume_frame_handle(peer, frame);
+}
+
+MESH_HOLDS(process)
+static void have_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	if (!mesh_circuit_frame_pass(peer, frame))
+		mesh_have_frame_handle(peer, frame);
+}
+
+MESH_HOLDS(process)
+static void opened_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	if (!mesh_circuit_opened(peer, frame) && !mesh_connect_opened_handle(peer, frame))
+		mesh_circuit_opened_in_vain(peer, frame);
+}
+
+MESH_HOLDS(process)
+static void circuit_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	if (!mesh_circuit_event(peer, frame))
+		mesh_path_circuit_event(peer, frame);
+}
+
 const struct mesh_peer_events mesh_setup_events = {
+	.opens = mesh_opening_knock,
 	.admits = hello_is_admitted,
-	.introduced = mesh_listener_introduced,
+	.introduced = introduced,
 	.lost = mesh_listener_peer_lost,
 	.up = mesh_rejoin_peer_up,
 	.frames =
@@ -52,14 +104,18 @@ const struct mesh_peer_events mesh_setup_events = {
 			[MESH_FRAME_REFUSE] = refuse_handle,
 			[MESH_FRAME_CONNECT] = connect_handle,
 			[MESH_FRAME_ACCEPT] = accept_handle,
-			[MESH_FRAME_CLOSE] = mesh_comm_frame_handle,
-			[MESH_FRAME_CLOSED] = mesh_comm_frame_handle,
-			[MESH_FRAME_ASK] = mesh_comm_frame_handle,
-			[MESH_FRAME_SENT] = mesh_comm_frame_handle,
+			[MESH_FRAME_CLOSE] = comm_handle,
+			[MESH_FRAME_CLOSED] = comm_handle,
+			[MESH_FRAME_ASK] = comm_handle,
+			[MESH_FRAME_SENT] = comm_handle,
 			[MESH_FRAME_WITHDRAW] = withdraw_handle,
 			[MESH_FRAME_CUT] = mesh_cut_frame_handle,
-			[MESH_FRAME_RESUME] = mesh_resume_frame_handle,
-			[MESH_FRAME_HAVE] = mesh_have_frame_handle,
+			[MESH_FRAME_RESUME] = resume_handle,
+			[MESH_FRAME_HAVE] = have_handle,
+			[MESH_FRAME_OPEN] = mesh_circuit_open_came,
+			[MESH_FRAME_OPENED] = opened_handle,
+			[MESH_FRAME_CIRCUIT] = circuit_handle,
 			[MESH_FRAME_JOIN] = mesh_rejoin_asked,
+			[MESH_FRAME_NICS] = mesh_late_nics_handle,
 		},
 };

@@ -9,11 +9,13 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "control/peer_send.h"
+#include "nic/nic_near.h"
 #include "setup/listener.h"
 #include "setup/openings.h"
 #include "setup/start.h"
-#include "transport/close.h"
+#include "transport/answer.h"
 #include "transport/comm_open.h"
+#include "transport/path_relayed.h"
 #include "transport/path_state.h"
 #include "transport/receive.h"
 #include "wire/handle.h"
@@ -130,6 +132,8 @@ void mesh_listener_connect(struct mesh_peer *peer, const struct mesh_frame_conne
 		return;
 	}
 	path = &comm->paths[comm->num_paths - 1];
+	if (*request->via)
+		mesh_path_received_via(path, request); /* else the log names the relay */
 	mesh_path_accepted(path, request->comm, request->token);
 	connect_accept(peer, request, path);
 }
@@ -182,8 +186,9 @@ static struct mesh_comm *comm_of_key(const struct mesh_peer *peer, uint64_t key)
 	struct mesh_path *path;
 
 	LIST_FOREACH(user, &peer->user_list, entry) {
-		path = mesh_path_of_user(user);
-		if (!path->comm->sending && path->comm->key == key && path == &path->comm->paths[0])
+		path = mesh_path_if_user(user);
+		if (path && !path->comm->sending && path->comm->key == key &&
+		    path == &path->comm->paths[0])
 			return path->comm;
 	}
 	return NULL;
@@ -264,11 +269,13 @@ static void handle_write(const struct mesh_listener *listener, void *bytes)
 	handle.dev = (uint8_t)listener->dev;
 	endpoints_order(process, listener->dev, &handle);
 	handle.total_nics = (uint8_t)handle.num_endpoints;
+	handle.near =
+		(uint16_t)mesh_nics_near(process->nics, process->num_nics, listener->dev, NULL);
 	snprintf(handle.node, sizeof(handle.node), "%s", process->name);
 	fitted = mesh_handle_encode(&handle, bytes);
 	if (fitted < handle.num_endpoints)
-		mesh_info("only %d of %d NICs fit into the handle; a peer that shares none of them "
-			  "cannot connect (choose them with NCCL_MESH_NICS)",
+		mesh_info("%d of %d NICs fit into the handle: a node that shares none of them "
+			  "learns of the others as a neighbour, and each node by HELLO",
 			  fitted, handle.num_endpoints);
 }
 
@@ -294,8 +301,6 @@ int mesh_net_listen(struct mesh_net *net, int dev, void *handle, struct mesh_lis
 		goto free_listener;
 	mesh_process_lock(process);
 	ret = mesh_setup_start(process);
-	if (!ret)
-		ret = mesh_setup_retry(process);
 	if (ret)
 		goto unlock;
 	opened->id = ++mesh_setup_of(process)->next_listen_id;
@@ -380,7 +385,7 @@ static int accept_whole(struct mesh_listener *listener, struct mesh_comm **comm)
 	*comm = whole_take(listener, now);
 	if (*comm)
 		return 0;
-	if (mesh_openings_result(listener->net->process, now) == -ENODEV)
+	if (mesh_openings_failed(listener->net->process))
 		return -ENODEV;
 	return mesh_accept_wait_check(&listener->wait, listener->num_left, now);
 }

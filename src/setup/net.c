@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* net.c - opens and closes the plugin for NCCL; the one struct mesh_setup lives here. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/random.h"
 #include "base/version.h"
 #include "fabric/provider.h"
+#include "nic/rails.h"
 #include "setup/connect.h"
 #include "setup/events.h"
 #include "setup/listener.h"
@@ -14,13 +18,16 @@
 #include "setup/nic_watch.h"
 #include "setup/openings.h"
 #include "setup/setup.h"
+#include "setup/spares.h"
 #include "setup/start.h"
 #include "setup/work.h"
+#include "system/job_key.h"
 #include "system/nic_await.h"
 #include "system/nic_table.h"
 #include "system/node_id.h"
 #include "system/tuner_plan.h"
-#include "transport/comm_open.h"
+#include "transport/linger.h"
+#include "wire/frame.h"
 #include "wire/protocol.h"
 
 /* The time for links with a carrier to become usable; the kernel takes up to 1 s. */
@@ -32,6 +39,12 @@
  */
 static pthread_mutex_t setup_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct mesh_setup *_Atomic the_setup;
+
+/*
+ * The largest eager message where a NIC uses ofi_rxm: that copies messages by itself, cuts those
+ * above 16 KiB, and pins the buffers. Writes cost nothing more there: docs/protocol/data.md.
+ */
+#define RXM_EAGER_MAX 8192
 
 /* ---- which NICs ---------------------------------------------------------------------------- */
 
@@ -47,13 +60,25 @@ static int providers_check(struct mesh_process *process)
 	ret = mesh_providers_assign(process->config.provider, &process->table, verdicts);
 	for (dev = 0; dev < process->table.num_taken && !ret; dev++) {
 		if (dev < MESH_NICS_MAX)
-			process->providers[dev] = verdicts[dev].id;
+			mesh_process_provider_set(process, dev, verdicts[dev].id);
 		if (verdicts[dev].note[0])
 			mesh_warn("%s uses %s: %s", process->table.nics[dev].netdev,
 				  mesh_provider_id_text(verdicts[dev].id), verdicts[dev].note);
 	}
 	free(verdicts);
 	return ret;
+}
+
+/* Before any NIC is opened: its buffers have this size, and HELLO names it. */
+static void eager_limit_fit(struct mesh_process *process)
+{
+	int dev;
+
+	for (dev = 0; dev < process->num_devs; dev++) {
+		if (process->providers[dev] != MESH_PROVIDER_TCP &&
+		    process->config.eager_limit_bytes > RXM_EAGER_MAX)
+			process->config.eager_limit_bytes = RXM_EAGER_MAX;
+	}
 }
 
 static int nics_find(struct mesh_process *process)
@@ -76,14 +101,22 @@ static int nics_find(struct mesh_process *process)
 	for (dev = 0; dev < process->num_nics; dev++)
 		process->nics[dev] = &process->table.nics[dev];
 	process->num_devs = process->num_nics;
+	mesh_spares_add(process);
+	process->num_lasting = process->num_devs;
+	eager_limit_fit(process);
 	return process->num_nics ? 0 : -ENODEV;
 }
 
 /* Returns 0 or -ENOMEM. */
 static int tuner_digest_make(struct mesh_process *process)
 {
-	struct mesh_tuner_plan *plan = malloc(sizeof(*plan));
+	struct mesh_tuner_plan *plan;
 
+	if (process->service) {
+		process->tuner_digest = MESH_TUNER_ANY;
+		return 0;
+	}
+	plan = malloc(sizeof(*plan));
 	if (!plan)
 		return -ENOMEM;
 	mesh_tuner_plan_load(&process->config, plan);
@@ -92,8 +125,18 @@ static int tuner_digest_make(struct mesh_process *process)
 	return 0;
 }
 
+/* A service whose environment names no job relays for all. */
+static int service_check(struct mesh_config *config)
+{
+	if (!strcmp(config->relay, "off") || !config->neighbours)
+		return -EPERM;
+	if (!mesh_job_key(NULL, NULL))
+		snprintf(config->relay, sizeof(config->relay), "any");
+	return 0;
+}
+
 MESH_NOT_ANALYSED
-static int setup_make(struct mesh_setup **made)
+static int setup_make(bool service, struct mesh_setup **made)
 {
 	struct mesh_setup *setup = calloc(1, sizeof(*setup));
 	struct mesh_process *process;
@@ -103,16 +146,22 @@ static int setup_make(struct mesh_setup **made)
 	if (!setup)
 		return -ENOMEM;
 	process = &setup->process;
+	process->service = service;
 	mesh_nic_watch_open(process, false); /* before the table is read: misses nothing */
 	mesh_info("nccl-net-mesh %s, protocol %d, libfabric %s", mesh_version(),
 		  MESH_PROTOCOL_VERSION, mesh_libfabric_version(libfabric));
 	ret = mesh_config_load(NULL, NULL, &process->config);
 	if (ret == -E2BIG)
 		goto free_node; /* after other errors the default is used */
+	ret = service ? service_check(&process->config) : 0;
+	if (ret)
+		goto free_node;
 	mesh_config_log(&process->config);
 	mesh_node_name(process->config.node_name, process->name, sizeof(process->name));
 	process->node_id = mesh_node_id();
 	ret = mesh_random(&process->process_id, sizeof(process->process_id));
+	if (!ret)
+		ret = mesh_rails_parse(process->config.rails, &process->rails);
 	if (!ret)
 		ret = tuner_digest_make(process);
 	if (ret)
@@ -124,6 +173,7 @@ static int setup_make(struct mesh_setup **made)
 	process->counters = &process->own_counters;
 	process->events = &mesh_setup_events;
 	setup->work = &mesh_setup_work;
+	setup->pid = getpid();
 	LIST_INIT(&process->peers);
 	TAILQ_INIT(&process->strangers);
 	LIST_INIT(&setup->listeners);
@@ -139,9 +189,22 @@ free_node:
 	return ret;
 }
 
+/*
+ * Other nodes of the job may need this one before its NCCL listens or connects. If it does not
+ * start, the first of these calls reports why.
+ */
+MESH_HOLDS(process)
+static void relay_start(struct mesh_process *process)
+{
+	bool serves = !strcmp(process->config.relay, "any") || mesh_job_key(NULL, NULL);
+
+	if (serves && strcmp(process->config.relay, "off") != 0 && process->config.neighbours)
+		mesh_setup_start(process);
+}
+
 /* ---- NCCL's calls -------------------------------------------------------------------------- */
 
-int mesh_net_open(struct mesh_net **net)
+static int net_open(bool service, struct mesh_net **net)
 {
 	struct mesh_net *opened = calloc(1, sizeof(*opened));
 	struct mesh_setup *setup;
@@ -152,19 +215,23 @@ int mesh_net_open(struct mesh_net **net)
 	pthread_mutex_lock(&setup_mutex);
 	setup = atomic_load(&the_setup);
 	if (!setup) {
-		ret = setup_make(&setup);
+		ret = setup_make(service, &setup);
 		if (ret)
 			goto unlock;
 		atomic_store(&the_setup, setup);
+	} else if (service) {
+		ret = -EBUSY;
+		goto unlock;
 	} else if (!setup->users) {
 		mesh_nic_watch_open(&setup->process, true);
 	}
 	setup->users++;
 	opened->setup = setup;
 	opened->process = &setup->process;
-	/* Most processes connect soon after this; one that only lists devices loses little. */
 	mesh_process_lock(&setup->process);
-	mesh_openings_start(&setup->process, true);
+	relay_start(&setup->process);
+	if (!service)
+		mesh_openings_early(&setup->process);
 	mesh_process_unlock(&setup->process);
 unlock:
 	pthread_mutex_unlock(&setup_mutex);
@@ -173,6 +240,31 @@ unlock:
 	else
 		*net = opened;
 	return ret;
+}
+
+int mesh_net_open(struct mesh_net **net)
+{
+	return net_open(false, net);
+}
+
+int mesh_net_relay_open(struct mesh_net **net)
+{
+	int ret = net_open(true, net);
+
+	if (ret)
+		return ret;
+	/* Again, for its error: with one, what was opened has not started. */
+	mesh_process_lock((*net)->process);
+	ret = mesh_setup_start((*net)->process);
+	mesh_process_unlock((*net)->process);
+	if (ret)
+		mesh_net_close(*net);
+	return ret;
+}
+
+bool mesh_net_relays_all(const struct mesh_net *net)
+{
+	return !strcmp(net->process->config.relay, "any");
 }
 
 /* Closes what NCCL left open: it closes nothing that it never received. */
@@ -215,11 +307,24 @@ void mesh_net_close(struct mesh_net *net)
 	if (!net)
 		return;
 	leftovers_close(net);
+	mesh_comms_linger_await(net->process);
 	pthread_mutex_lock(&setup_mutex);
 	if (--net->setup->users == 0)
 		mesh_setup_stop(net->process);
 	pthread_mutex_unlock(&setup_mutex);
 	free(net);
+}
+
+/*
+ * At exit() NCCL may have closed comms and left others open. The engine runs until the process
+ * ends; a forked child has no engine, and no comms of its own.
+ */
+__attribute__((destructor)) static void lingering_end(void)
+{
+	struct mesh_setup *setup = atomic_load(&the_setup);
+
+	if (setup && setup->pid == getpid() && atomic_load(&setup->process.started))
+		mesh_comms_linger_await(&setup->process);
 }
 
 int mesh_net_num_nics(void)

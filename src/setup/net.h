@@ -29,6 +29,18 @@ struct mesh_net; /* one initialisation of the plugin: NCCL's ctx */
 int mesh_net_open(struct mesh_net **net);
 
 /**
+ * Opens the plugin in a process without NCCL, which relays for other nodes and nothing else: for
+ * the job of this process's environment; without one, or with NCCL_MESH_RELAY=any, for all.
+ *
+ * Returns as mesh_net_open(); -EPERM with NCCL_MESH_RELAY=off or NCCL_MESH_NEIGHBOURS=off; -EBUSY
+ * if mesh_net_open() was called before.
+ */
+int mesh_net_relay_open(struct mesh_net **net);
+
+/** True if a process that mesh_net_relay_open() has made relays for all jobs. */
+bool mesh_net_relays_all(const struct mesh_net *net);
+
+/**
  * Closes what mesh_net_open() gave, with every listener, pending connect and comm of it that is
  * still open (NCCL leaves them behind on abort). NULL is allowed.
  */

@@ -10,15 +10,23 @@
 #include "setup/nic_join.h"
 #include "setup/openings.h"
 
-/* The dev that is bound to this address, or -1: the sockets below it depend on nothing else. */
-static int dev_find(const struct mesh_process *process, const struct mesh_addr *source)
+/*
+ * Sets @found for each dev that is bound to this address: the sockets below it depend on nothing
+ * else. Returns the first of them, or -1.
+ */
+static int devs_find(const struct mesh_process *process, const struct mesh_addr *source,
+		     bool *found)
 {
-	int dev;
+	int dev, first = -1;
 
-	for (dev = 0; dev < process->num_devs; dev++)
-		if (mesh_addr_equal(&process->nics[dev]->source, source))
-			return dev;
-	return -1;
+	for (dev = 0; dev < process->num_devs; dev++) {
+		if (!mesh_addr_equal(&process->nics[dev]->source, source))
+			continue;
+		found[dev] = true;
+		if (first < 0)
+			first = dev;
+	}
+	return first;
 }
 
 MESH_HOLDS(process)
@@ -48,8 +56,9 @@ static void nic_add(struct mesh_process *process, const struct mesh_nic *nic,
 	mesh_info("NIC %d: %s joins, %s", dev, nic->netdev, nic->reason);
 	mesh_process_lock(process);
 	process->nics[dev] = added;
-	process->providers[dev] = provider;
+	mesh_process_provider_set(process, dev, provider);
 	process->dev_states[dev] = MESH_DEV_CLOSED;
+	process->controls[dev].watch.fd = -1;
 	process->dev_reserves[dev] = false;
 	process->num_devs = dev + 1;
 	dev_open(process, dev);
@@ -69,37 +78,29 @@ static bool nic_join(struct mesh_process *process, struct mesh_nic_table *table,
 				     MESH_NICS_MAX);
 		return false;
 	}
+	mesh_provider_rescan(nic);
 	if (mesh_provider_assign(wanted, table, index, &found))
 		return false;
 	if (found.note[0])
-		mesh_warn("%s came up late and joins with %s: %s. libfabric lists the RDMA devices "
-			  "when a process starts: one that starts now may use them",
+		mesh_warn("%s came up late and joins with %s (before 2.2 libfabric lists the RDMA "
+			  "devices only when a process starts: one that starts now may use them): "
+			  "%s",
 			  nic->netdev, mesh_provider_id_text(found.id), found.note);
 	nic_add(process, nic, found.id);
 	return true;
 }
 
-MESH_HOLDS(process)
-static void reserves_set(struct mesh_process *process, const struct mesh_nic_table *table)
-{
-	int dev, i;
-
-	for (dev = 0; dev < process->num_devs; dev++) {
-		for (i = 0; i < table->num_taken; i++)
-			if (mesh_addr_equal(&table->nics[i].source, &process->nics[dev]->source))
-				break;
-		process->dev_reserves[dev] = i == table->num_taken;
-	}
-}
-
 void mesh_nics_join(struct mesh_process *process, struct mesh_nic_table *table)
 {
+	bool taken[MESH_NICS_MAX] = {false};
 	int i = 0, dev;
 
 	while (i < table->num_taken) {
-		dev = dev_find(process, &table->nics[i].source);
+		dev = devs_find(process, &table->nics[i].source, taken);
 		if (dev < 0 && !nic_join(process, table, i))
 			continue;
+		if (dev < 0)
+			devs_find(process, &table->nics[i].source, taken);
 		mesh_process_lock(process);
 		if (dev >= 0 && process->dev_states[dev] == MESH_DEV_FAILED)
 			dev_open(process, dev);
@@ -107,7 +108,8 @@ void mesh_nics_join(struct mesh_process *process, struct mesh_nic_table *table)
 		i++;
 	}
 	mesh_process_lock(process);
-	reserves_set(process, table);
+	for (dev = 0; dev < process->num_devs; dev++)
+		process->dev_reserves[dev] = !taken[dev];
 	mesh_process_unlock(process);
 }
 
@@ -116,10 +118,11 @@ void mesh_nics_forget(struct mesh_process *process)
 	int dev;
 
 	mesh_process_assert_locked(process);
-	for (dev = process->num_nics; dev < process->num_devs; dev++) {
+	for (dev = process->num_lasting; dev < process->num_devs; dev++) {
 		free((struct mesh_nic *)process->nics[dev]);
 		process->nics[dev] = NULL;
 	}
-	process->num_devs = process->num_nics;
-	memset(process->dev_reserves, 0, sizeof(process->dev_reserves));
+	process->num_devs = process->num_lasting;
+	for (dev = 0; dev < MESH_NICS_MAX; dev++)
+		process->dev_reserves[dev] = dev >= process->num_nics;
 }

@@ -14,14 +14,20 @@ static void self_fill(const struct mesh_process *process, struct mesh_neighbour_
 	memset(self, 0, sizeof(*self));
 	self->node_id = process->node_id;
 	memcpy(self->node, process->name, sizeof(self->node));
+	mesh_neighbour_site_set(self, process->config.site);
 	self->job = mesh_job_key(NULL, NULL);
 	self->process = (struct mesh_neighbour_process){
 		.process_id = process->process_id,
 		.job = self->job,
 		.control_port = process->control_port,
 		.protocol = MESH_PROTOCOL_VERSION,
-		.role = MESH_NEIGHBOUR_RANK,
+		.role = process->service ? MESH_NEIGHBOUR_SERVICE : MESH_NEIGHBOUR_RANK,
 	};
+	if (strcmp(process->config.relay, "any") != 0)
+		return;
+	self->job = 0; /* processes of all jobs may relay for this one */
+	if (process->service)
+		self->process.job = 0;
 }
 
 /* What was read of a NIC that is in use; NULL if it cannot be used now. */
@@ -54,6 +60,13 @@ static bool is_listed(const struct mesh_neighbour_link *links, int num_links, un
 	return false;
 }
 
+/* A bit for each. */
+static uint8_t providers_of(const struct mesh_process *process, int dev)
+{
+	return (uint8_t)(1u << process->providers[dev] |
+			 (process->also_tcp[dev] ? 1u << MESH_PROVIDER_TCP : 0));
+}
+
 void mesh_nic_neighbours_refresh(struct mesh_process *process, const struct mesh_nic_table *table,
 				 const struct mesh_nic *present, int num_present)
 {
@@ -73,8 +86,7 @@ void mesh_nic_neighbours_refresh(struct mesh_process *process, const struct mesh
 		    is_listed(links, num_links, nic->ifindex))
 			continue;
 		mesh_neighbour_link_describe(&neighbours->self, nic, dev,
-					     (uint8_t)(1u << process->providers[dev]),
-					     &links[num_links++]);
+					     providers_of(process, dev), &links[num_links++]);
 	}
 	mesh_neighbours_links_set(neighbours, links, num_links, true);
 }

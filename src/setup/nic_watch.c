@@ -5,11 +5,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "base/clock.h"
 #include "base/container.h"
 #include "base/log.h"
 #include "base/private_descriptor.h"
-#include "control/link.h"
 #include "nic/nic_kind.h"
 #include "setup/carrier.h"
 #include "setup/nic_join.h"
@@ -23,16 +21,15 @@
 
 /* From the start of one reading to the next. */
 #define PAUSE_MS 100
-/* A link is dead half a second after its limit at the latest, and a reading takes its time. */
-#define SLACK_MS 2000
 
 /* ---- reading, in a thread ------------------------------------------------------------------ */
 
-static bool addresses_equal(const struct mesh_nic *a, const struct mesh_nic *b)
+/* As far as others see it. */
+static bool nics_equal(const struct mesh_nic *a, const struct mesh_nic *b)
 {
 	int i;
 
-	if (a->num_addrs != b->num_addrs)
+	if (a->num_addrs != b->num_addrs || a->mtu != b->mtu)
 		return false;
 	for (i = 0; i < a->num_addrs; i++)
 		if (!mesh_addr_equal(&a->addrs[i], &b->addrs[i]))
@@ -40,7 +37,7 @@ static bool addresses_equal(const struct mesh_nic *a, const struct mesh_nic *b)
 	return true;
 }
 
-/* True if each NIC of the first list that can be used is in the second one, with its addresses. */
+/* True if each NIC of the first list that can be used is in the second one as it was. */
 static bool usable_are_in(const struct mesh_nic *nics, int num, const struct mesh_nic *in,
 			  int num_in)
 {
@@ -49,8 +46,8 @@ static bool usable_are_in(const struct mesh_nic *nics, int num, const struct mes
 	for (i = 0; i < num; i++) {
 		for (k = 0; k < num_in && in[k].ifindex != nics[i].ifindex; k++)
 			continue;
-		if (mesh_nic_is_usable(&nics[i]) && (k == num_in || !mesh_nic_is_usable(&in[k]) ||
-						     !addresses_equal(&nics[i], &in[k])))
+		if (mesh_nic_is_usable(&nics[i]) &&
+		    (k == num_in || !mesh_nic_is_usable(&in[k]) || !nics_equal(&nics[i], &in[k])))
 			return false;
 	}
 	return true;
@@ -92,24 +89,6 @@ static void table_read(struct mesh_process *process)
 	mesh_process_unlock(process);
 }
 
-/*
- * The links of a NIC that has lost its carrier are watched: while nothing waits for them, the
- * kernel alone would detect later that they are dead. Longer than the verdict takes.
- */
-MESH_HOLDS(process)
-static void carriers_check(struct mesh_process *process, const struct mesh_nic_watch *watch)
-{
-	uint64_t until_ms = mesh_clock_ms() + process->config.dead_peer_timeout_s * 1000 + SLACK_MS;
-	const struct mesh_nic *nic;
-	int dev;
-
-	for (dev = 0; dev < process->num_devs; dev++) {
-		nic = mesh_nic_find(watch->links, watch->num_links, process->nics[dev]->ifindex);
-		if (process->domains[dev] && (!nic || !mesh_nic_is_usable(nic)))
-			mesh_links_want(process, process->domains[dev], until_ms);
-	}
-}
-
 static void reading_main(void *arg)
 {
 	struct mesh_process *process = arg;
@@ -119,11 +98,9 @@ static void reading_main(void *arg)
 	if (changed)
 		table_read(process);
 	mesh_process_lock(process);
-	if (changed) {
-		carriers_check(process, watch);
+	if (changed)
 		mesh_nic_neighbours_refresh(process, mesh_nic_watch_table(process), watch->links,
 					    watch->num_links);
-	}
 	watch->reading = false;
 	mesh_engine_wake(&process->engine); /* something may have changed meanwhile */
 	mesh_process_unlock(process);

@@ -9,7 +9,9 @@
 #include "base/log.h"
 #include "base/port_range.h"
 #include "control/controls.h"
+#include "control/peer_frames.h"
 #include "fabric/domain_open.h"
+#include "setup/carrier.h"
 #include "setup/openings.h"
 #include "setup/threads.h"
 #include "wire/message.h"
@@ -17,83 +19,61 @@
 /* Connections wait this long for the slowest domain, then use the domains that are open. */
 #define OPENING_MS 10000
 
+/* A domain that could not be opened is tried again for a peer after this time. */
+#define KNOCK_AGAIN_MS 1000
+
 struct opening {
 	struct mesh_process *process;
+	int index; /* of the domain */
 	struct mesh_domain_options options;
 };
 
 /* ---- the result -------------------------------------------------------------------------- */
 
-static bool any_opening(const struct mesh_process *process)
-{
-	int dev;
-
-	for (dev = 0; dev < process->num_devs; dev++)
-		if (process->dev_states[dev] == MESH_DEV_OPENING)
-			return true;
-	return false;
-}
-
-/* Lets connections use the domain. The endpoints only grow: a connect keeps indices into them. */
+/* The first domain of a NIC is open, or has failed. */
 MESH_HOLDS(process)
-static void endpoint_enter(struct mesh_process *process, int dev)
+static void first_finish(struct mesh_process *process, int dev, struct mesh_domain *domain)
 {
-	struct mesh_endpoint_addr *endpoint = &process->endpoints[process->num_endpoints++];
-	const struct mesh_domain *domain = process->domains[dev];
-
-	memset(endpoint, 0, sizeof(*endpoint));
-	endpoint->addr = domain->nic->source;
-	endpoint->port = domain->port;
-	endpoint->nic = (uint8_t)dev;
-	endpoint->provider = domain->provider;
-	endpoint->speed_mbps = domain->nic->speed_mbps;
-}
-
-/* Allows connections; a domain that is not open yet is added later. */
-MESH_HOLDS(process)
-static void openings_settle(struct mesh_process *process)
-{
-	int dev;
-
-	process->settled = true;
-	for (dev = 0; dev < process->num_devs; dev++)
-		if (process->dev_states[dev] == MESH_DEV_OPEN)
-			endpoint_enter(process, dev);
+	if (domain)
+		mesh_process_provider_set(process, dev, domain->provider);
+	if (domain || !mesh_carrier_is_up(process->nics[dev]))
+		process->dev_away[dev] = !domain;
+	if (atomic_load(&process->started))
+		mesh_control_go_on(process, dev);
+	if (domain && dev >= process->num_lasting)
+		atomic_store(&process->nics_new, true);
 }
 
 MESH_HOLDS(process)
-static void opening_finish(struct mesh_process *process, int dev, struct mesh_domain *domain)
+static void opening_finish(struct mesh_process *process, int index, struct mesh_domain *domain)
 {
 	mesh_process_assert_locked(process);
-	process->dev_states[dev] = domain ? MESH_DEV_OPEN : MESH_DEV_FAILED;
+	process->dev_states[index] = domain ? MESH_DEV_OPEN : MESH_DEV_FAILED;
+	process->opening_ms[index] = mesh_clock_ms();
 	if (domain) {
-		process->providers[dev] = domain->provider;
-		atomic_store(&process->domains[dev], domain);
-		mesh_info("NIC %d: %s uses %s", dev, domain->nic->netdev,
-			  mesh_provider_id_text(domain->provider));
+		atomic_store(&process->domains[index], domain);
+		atomic_store(&process->late_nics, true); /* comms may have waited for it */
+		mesh_info("NIC %d: %s uses %s%s", domain->dev, domain->nic->netdev,
+			  mesh_provider_id_text(domain->provider),
+			  index == domain->dev ? "" : " as well");
 	}
-	if (atomic_load(&process->started))
-		mesh_control_start(process, dev);
-	if (process->settled && domain)
-		endpoint_enter(process, dev);
-	else if (!process->settled && !any_opening(process))
-		openings_settle(process);
+	if (index < MESH_NICS_MAX)
+		first_finish(process, index, domain);
+	else
+		mesh_peers_hello_resume(process);
 	if (atomic_load(&process->started))
 		mesh_engine_wake(&process->engine);
 }
 
-int mesh_openings_result(struct mesh_process *process, uint64_t now_ms)
+bool mesh_openings_failed(const struct mesh_process *process)
 {
+	int dev;
+
 	mesh_process_assert_locked(process);
-	if (!process->settled && mesh_clock_elapsed_ms(process->opening_ms, now_ms) < OPENING_MS)
-		return -EAGAIN;
-	if (!process->settled) {
-		mesh_warn("libfabric has not opened every NIC within %d s; going on with those "
-			  "that are open",
-			  OPENING_MS / 1000);
-		openings_settle(process);
-	}
-	return process->num_endpoints || any_opening(process) ? 0 : -ENODEV;
+	for (dev = 0; dev < process->num_devs; dev++)
+		if (process->dev_states[dev] != MESH_DEV_FAILED || process->dev_away[dev])
+			return false;
+	return true;
 }
 
 /* ---- the threads ------------------------------------------------------------------------- */
@@ -108,23 +88,25 @@ static void opening_main(void *arg)
 	if (mesh_domain_open(&opening->options, &domain))
 		domain = NULL;
 	mesh_process_lock(process);
-	opening_finish(process, opening->options.dev, domain);
+	opening_finish(process, opening->index, domain);
 	mesh_process_unlock(process);
 	free(opening);
 }
 
 MESH_HOLDS(process)
-static void opening_start(struct mesh_process *process, int dev)
+static void opening_start(struct mesh_process *process, int index)
 {
 	struct opening *opening = calloc(1, sizeof(*opening));
 	size_t least = MESH_GRANTS_PER_MESSAGE * mesh_grant_size(MESH_PATHS_MAX);
-	int ret = -ENOMEM;
+	int ret = -ENOMEM, dev = index % MESH_NICS_MAX;
 
 	if (opening) {
 		opening->process = process;
+		opening->index = index;
 		opening->options.nic = process->nics[dev];
 		opening->options.dev = dev;
-		opening->options.provider = process->providers[dev];
+		opening->options.provider = index == dev ? process->providers[dev]
+							 : MESH_PROVIDER_TCP;
 		opening->options.payload_max = process->config.eager_limit_bytes;
 		opening->options.segment_bytes = process->config.segment_bytes;
 		mesh_port_range_parse(process->config.ports, &opening->options.ports);
@@ -138,7 +120,71 @@ static void opening_start(struct mesh_process *process, int dev)
 	mesh_warn("%s: cannot start a thread to open it: %s", process->nics[dev]->netdev,
 		  strerror(-ret));
 	free(opening);
-	opening_finish(process, dev, NULL);
+	opening_finish(process, index, NULL);
+}
+
+MESH_HOLDS(process)
+static void opening_begin(struct mesh_process *process, int index)
+{
+	process->dev_states[index] = MESH_DEV_OPENING;
+	process->opening_ms[index] = mesh_clock_ms();
+	if (index < MESH_NICS_MAX)
+		process->dev_away[index] = !mesh_carrier_is_up(process->nics[index]);
+	opening_start(process, index);
+}
+
+/* True while a domain is opened, for a bounded time. */
+MESH_HOLDS(process)
+static bool is_opening(struct mesh_process *process, int index)
+{
+	uint64_t *since_ms = &process->opening_ms[index];
+
+	if (process->dev_states[index] != MESH_DEV_OPENING || !*since_ms)
+		return false;
+	if (mesh_clock_elapsed_ms(*since_ms, mesh_clock_ms()) < OPENING_MS)
+		return true;
+	*since_ms = 0;
+	mesh_warn("libfabric has not opened %s within %d s; going on without this NIC until it has",
+		  process->nics[index % MESH_NICS_MAX]->netdev, OPENING_MS / 1000);
+	return false;
+}
+
+bool mesh_opening_need(struct mesh_process *process, int index, bool again)
+{
+	enum mesh_dev_state state = process->dev_states[index];
+
+	mesh_process_assert_locked(process);
+	if (state == MESH_DEV_CLOSED || (state == MESH_DEV_FAILED && again))
+		opening_begin(process, index);
+	return is_opening(process, index);
+}
+
+void mesh_openings_early(struct mesh_process *process)
+{
+	mesh_process_assert_locked(process);
+	if (process->num_nics == 1 && process->providers[0] == MESH_PROVIDER_TCP)
+		mesh_opening_need(process, 0, false);
+}
+
+bool mesh_opening_knock(struct mesh_process *process, int index)
+{
+	uint64_t age_ms = mesh_clock_elapsed_ms(process->opening_ms[index], mesh_clock_ms());
+
+	return mesh_opening_need(process, index, age_ms >= KNOCK_AGAIN_MS);
+}
+
+/* Lets connections choose the NIC. The endpoints only grow: a connect keeps indices into them. */
+MESH_HOLDS(process)
+static void endpoint_enter(struct mesh_process *process, int dev)
+{
+	mesh_process_assert_locked(process);
+	process->endpoints[process->num_endpoints++] = (struct mesh_endpoint_addr){
+		.addr = process->nics[dev]->source,
+		.nic = (uint8_t)dev,
+		.provider = process->providers[dev],
+		.also_tcp = process->also_tcp[dev],
+		.speed_mbps = process->nics[dev]->speed_mbps,
+	};
 }
 
 int mesh_opening_join(struct mesh_process *process, int dev)
@@ -146,34 +192,24 @@ int mesh_opening_join(struct mesh_process *process, int dev)
 	int ret;
 
 	mesh_process_assert_locked(process);
-	ret = mesh_control_open(process, dev);
-	if (ret)
-		return ret;
-	process->dev_states[dev] = MESH_DEV_OPENING;
-	opening_start(process, dev);
+	if (process->controls[dev].watch.fd < 0) {
+		ret = mesh_control_open(process, dev);
+		if (ret)
+			return ret;
+		mesh_control_start(process, dev);
+	}
+	while (process->num_endpoints <= dev)
+		endpoint_enter(process, process->num_endpoints);
+	opening_begin(process, dev);
 	return 0;
 }
 
-void mesh_openings_start(struct mesh_process *process, bool cheap)
+void mesh_openings_start(struct mesh_process *process)
 {
-	enum mesh_dev_state *states = process->dev_states;
-	bool chosen[MESH_NICS_MAX], any = false;
 	int dev;
 
 	mesh_process_assert_locked(process);
-	for (dev = 0; dev < process->num_devs; dev++) {
-		chosen[dev] = (states[dev] == MESH_DEV_CLOSED || states[dev] == MESH_DEV_FAILED) &&
-			      !(cheap && process->providers[dev] != MESH_PROVIDER_TCP);
-		any |= chosen[dev];
-		if (chosen[dev])
-			states[dev] = MESH_DEV_OPENING; /* before the first one can finish */
-	}
-	if (!any)
-		return;
-	process->opening_ms = mesh_clock_ms();
-	process->settled = false;
 	process->num_endpoints = 0; /* no connection exists yet */
 	for (dev = 0; dev < process->num_devs; dev++)
-		if (chosen[dev])
-			opening_start(process, dev);
+		endpoint_enter(process, dev);
 }

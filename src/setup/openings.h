@@ -2,9 +2,10 @@
 /*
  * openings.h - opens the NICs' domains, each in a thread of its own, without process->lock.
  *
- * A domain takes milliseconds on tcp and up to seconds on ofi_rxm. Neither listen nor connect waits
- * for it: a handle and a control listener need no domain, and connect is "not ready" meanwhile.
- * Connections to a control listener wait in the kernel's queue until the domain is open.
+ * A domain takes milliseconds on tcp and up to seconds on ofi_rxm, where it costs 70 to 134 MB. It
+ * is opened when a connection first needs it: one of ours, or one that arrives at the NIC's control
+ * listener, where it waits in the kernel's queue until the domain is open. A handle needs none.
+ * Neither listen nor connect waits: connect is "not ready" meanwhile.
  */
 #ifndef MESH_SETUP_OPENINGS_H
 #define MESH_SETUP_OPENINGS_H
@@ -15,13 +16,9 @@
 #include "base/lock.h"
 #include "control/process.h"
 
-/**
- * Starts to open each domain that is not open yet. No connection exists yet. process->lock held.
- *
- * @cheap: only those that cost little memory: tcp, not ofi_rxm with its 70 to 134 MB
- */
+/** Makes each NIC a possible end of connections. No connection exists yet. process->lock held. */
 MESH_HOLDS(process)
-void mesh_openings_start(struct mesh_process *process, bool cheap);
+void mesh_openings_start(struct mesh_process *process);
 
 /**
  * Starts to open the domain of one more NIC, while others may be in use, and listens on its
@@ -36,10 +33,34 @@ MESH_HOLDS(process)
 int mesh_opening_join(struct mesh_process *process, int dev);
 
 /**
- * Whether connections can be made: 0; -EAGAIN while domains are being opened, for a bounded time;
- * -ENODEV if none could be opened, each with its reason in the log. process->lock held.
+ * Starts to open a domain, if that was not tried yet, or if it failed and @again is true:
+ * memory or descriptors may be free now. process->lock held.
+ *
+ * @index: of a NIC's first or second domain (mesh_second_domain())
+ * @again: the caller has not asked for this domain before
+ *
+ * Returns true while it is being opened, for a bounded time; afterwards it is open, or has failed
+ * (logged).
  */
 MESH_HOLDS(process)
-int mesh_openings_result(struct mesh_process *process, uint64_t now_ms);
+bool mesh_opening_need(struct mesh_process *process, int index, bool again);
+
+/** The same for a peer's connection, which is refused for a second after a failure. */
+MESH_HOLDS(process)
+bool mesh_opening_knock(struct mesh_process *process, int index);
+
+/**
+ * At init: starts to open the only NIC if that is cheap, because each connection will need it.
+ * Most processes connect soon after; one that only lists devices loses little. process->lock held.
+ */
+MESH_HOLDS(process)
+void mesh_openings_early(struct mesh_process *process);
+
+/**
+ * True if no domain could be opened, each with its reason in the log. One that had no carrier does
+ * not count: it is opened when its cable is back. process->lock held.
+ */
+MESH_HOLDS(process)
+bool mesh_openings_failed(const struct mesh_process *process);
 
 #endif

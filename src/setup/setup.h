@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
+#include <sys/types.h>
 
 #include "base/container.h"
 #include "base/lock.h"
@@ -28,6 +29,7 @@ LIST_HEAD(mesh_connect_bucket, mesh_connect);
 struct mesh_setup {
 	struct mesh_process process;
 	const struct mesh_engine_work *work; /* constant */
+	pid_t pid;			     /* the process that made it; constant */
 	int users;			     /* open mesh_nets; under net.c's own mutex */
 
 	LIST_HEAD(, mesh_listener) listeners MESH_GUARDED_BY(process);
@@ -36,12 +38,15 @@ struct mesh_setup {
 	uint32_t next_listen_id MESH_GUARDED_BY(process);
 	uint64_t next_connect_id MESH_GUARDED_BY(process);
 	uint64_t stalls_ms MESH_GUARDED_BY(process); /* when it last looked for lost messages */
-	uint64_t seen_polls[MESH_NICS_MAX];	     /* by dev, at the engine's last look */
+	uint64_t seen_polls[MESH_DOMAINS_MAX];	     /* at the engine's last look */
 	uint64_t busy_ms MESH_GUARDED_BY(process); /* when it last saw that another thread polls */
 	bool was_awake MESH_GUARDED_BY(process);   /* engine.awake, at the same look */
 	struct mesh_nic_watch *nic_watch;	   /* owned; NULL: no NIC can join */
 	/* Owned; NULL: NCCL_MESH_NEIGHBOURS=off, or the engine does not run. */
 	struct mesh_neighbours *neighbours MESH_GUARDED_BY(process);
+	uint64_t neighbours_asked_ms MESH_GUARDED_BY(process); /* when a connection last did */
+	uint64_t searched_ms MESH_GUARDED_BY(process); /* when one last searched for routes */
+	uint64_t first_searched_ms MESH_GUARDED_BY(process);
 };
 
 /** One mesh_net_open(): NCCL's ctx. What belongs to it carries a pointer to it. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* start.c - starts and ends what runs between the first listen or connect and the last close. */
 #include <errno.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -8,6 +9,8 @@
 #include "control/peer_life.h"
 #include "control/process_sockets.h"
 #include "fabric/domain_open.h"
+#include "relay/circuits.h"
+#include "relay/relay.h"
 #include "setup/nic_join.h"
 #include "setup/nic_neighbours.h"
 #include "setup/nic_watch.h"
@@ -15,7 +18,11 @@
 #include "setup/setup.h"
 #include "setup/start.h"
 #include "setup/threads.h"
+#include "system/job_key.h"
 #include "transport/rejoin.h"
+
+/* A process that relays ends so much later, at most. */
+#define RELAY_END_MS 2000
 
 MESH_HOLDS(process)
 static void page_open(struct mesh_process *process)
@@ -39,15 +46,24 @@ static void page_close(struct mesh_process *process)
 MESH_HOLDS(process)
 static void domains_close(struct mesh_process *process)
 {
-	int dev;
+	int i;
 
-	for (dev = 0; dev < process->num_devs; dev++) {
-		mesh_domain_close(process->domains[dev]);
-		atomic_store(&process->domains[dev], NULL);
-		process->dev_states[dev] = MESH_DEV_CLOSED;
+	for (i = 0; i < MESH_DOMAINS_MAX; i++) {
+		mesh_domain_close(process->domains[i]);
+		atomic_store(&process->domains[i], NULL);
+		process->dev_states[i] = MESH_DEV_CLOSED;
 	}
 	process->num_endpoints = 0;
-	process->settled = false;
+}
+
+/* Without it, other nodes find no way through this one. */
+MESH_HOLDS(process)
+static void relay_open(struct mesh_process *process)
+{
+	if (mesh_relay_open(process, mesh_job_key(NULL, NULL)))
+		mesh_warn("no memory to relay for other nodes");
+	else
+		process->relay->neighbours = mesh_setup_of(process)->neighbours;
 }
 
 int mesh_setup_start(struct mesh_process *process)
@@ -61,7 +77,7 @@ int mesh_setup_start(struct mesh_process *process)
 			       process);
 	if (ret)
 		return ret;
-	mesh_openings_start(process, false);
+	mesh_openings_start(process);
 	ret = mesh_controls_open(process);
 	if (ret)
 		goto close_engine;
@@ -72,6 +88,7 @@ int mesh_setup_start(struct mesh_process *process)
 	page_open(process);
 	mesh_nic_watch_start(process);
 	mesh_nic_neighbours_open(process);
+	relay_open(process);
 	atomic_store(&process->started, true);
 	return 0;
 close_controls:
@@ -81,27 +98,39 @@ close_engine:
 	return ret;
 }
 
-int mesh_setup_retry(struct mesh_process *process)
+/* Other nodes' connections lead through this process: their ends are about to close as well. */
+static void relay_await(struct mesh_process *process)
 {
-	mesh_process_assert_locked(process);
-	if (!atomic_load(&process->started) ||
-	    mesh_openings_result(process, mesh_clock_ms()) != -ENODEV)
-		return 0;
-	mesh_openings_start(process, false);
-	mesh_controls_close(process);
-	return mesh_controls_open(process);
+	const struct timespec pause = {.tv_nsec = 1000000};
+	uint64_t until_ms = mesh_clock_ms() + RELAY_END_MS;
+	bool used;
+
+	do {
+		mesh_process_lock(process);
+		used = mesh_relay_is_used(process);
+		mesh_process_unlock(process);
+		if (used)
+			nanosleep(&pause, NULL);
+	} while (used && mesh_clock_ms() < until_ms);
+	if (used)
+		mesh_info("relay: connections of other nodes still lead through this process, "
+			  "which ends now");
 }
 
 void mesh_setup_stop(struct mesh_process *process)
 {
 	struct mesh_peer *peer;
 
+	relay_await(process);
+	mesh_relay_stop(process);
 	mesh_engine_stop(&process->engine);
 	mesh_threads_await();
 	mesh_process_lock(process);
 	mesh_nic_watch_close(process);
 	if (atomic_load(&process->started)) {
 		mesh_rejoins_close(process);
+		mesh_circuits_close(process);
+		mesh_relay_close(process);
 		while ((peer = LIST_FIRST(&process->peers)))
 			mesh_peer_free(peer);
 		mesh_process_sockets_free(process);
@@ -111,7 +140,7 @@ void mesh_setup_stop(struct mesh_process *process)
 		atomic_store(&process->started, false);
 		page_close(process);
 	}
-	domains_close(process); /* also those that were opened early and never used */
+	domains_close(process);
 	mesh_nics_forget(process);
 	mesh_process_unlock(process);
 }

@@ -2,11 +2,14 @@
 /* work.c - what the plugin's own thread does: the work of all objects that is due. */
 #include "base/clock.h"
 #include "control/controls.h"
+#include "control/endpoints.h"
 #include "control/peer_life.h"
 #include "fabric/poll.h"
+#include "relay/circuits.h"
+#include "setup/late_nics.h"
 #include "setup/nic_watch.h"
 #include "setup/work.h"
-#include "transport/close.h"
+#include "transport/answer.h"
 #include "transport/recovery.h"
 #include "transport/stall.h"
 
@@ -37,7 +40,7 @@ static int setup_timeout(void *owner)
 	mesh_process_assert_locked(process);
 	timeout = sooner(mesh_comms_asked_timeout(process, mesh_clock_ms()),
 			 mesh_nic_watch_timeout(process, mesh_clock_ms()));
-	if (process->num_urgent)
+	if (process->num_urgent || !LIST_EMPTY(&process->lingering))
 		return sooner(timeout, URGENT_MS);
 	if (mesh_controls_paused(process))
 		return sooner(timeout, PENDING_MS);
@@ -74,17 +77,17 @@ static void domains_look_after(struct mesh_setup *setup, uint64_t now_ms)
 {
 	struct mesh_domain *domain;
 	bool busy = false;
-	int dev;
+	int i;
 
-	for (dev = 0; dev < setup->process.num_devs; dev++) {
-		domain = setup->process.domains[dev];
+	for (i = 0; i < MESH_DOMAINS_MAX; i++) {
+		domain = setup->process.domains[i];
 		if (!domain)
 			continue;
-		if (domain_polls(domain) != setup->seen_polls[dev])
+		if (domain_polls(domain) != setup->seen_polls[i])
 			busy = true;
 		else
 			mesh_domain_poll(domain);
-		setup->seen_polls[dev] = domain_polls(domain);
+		setup->seen_polls[i] = domain_polls(domain);
 	}
 	rest_if_idle(setup, busy, now_ms);
 }
@@ -111,11 +114,14 @@ static void setup_tick(void *owner)
 	mesh_process_assert_locked(process);
 	domains_look_after(mesh_setup_of(process), now);
 	mesh_comms_asked_tick(process, now);
+	mesh_endpoints_check(process);
 	mesh_comms_recover(process);
+	mesh_circuits_tick(process, now);
 	stalls_look_for(mesh_setup_of(process), now);
 	mesh_peers_tick(process, now);
 	mesh_controls_tick(process, now);
 	mesh_nic_watch_tick(process, now);
+	mesh_late_nics_tick(process);
 }
 
 const struct mesh_engine_work mesh_setup_work = {

@@ -29,8 +29,10 @@ static int sysfs_load(const char *root, struct mesh_nic_table *table)
 		mesh_sysfs_netdev_load(&sysfs, &table->nics[i]);
 	ret = mesh_sysfs_rdma_load(&sysfs, table->nics, table->num_nics);
 	mesh_sysfs_close(&sysfs);
-	for (i = 0; i < table->num_nics; i++)
+	for (i = 0; i < table->num_nics; i++) {
 		mesh_sysfs_pci_link_load(table->nics[i].pci_path, &table->nics[i].pci_link);
+		table->nics[i].numa_node = mesh_sysfs_numa_node(table->nics[i].pci_path);
+	}
 	return ret;
 }
 

@@ -253,6 +253,22 @@ void mesh_sysfs_pci_link_load(const char *pci_path, struct mesh_pci_link *link)
 	mesh_sysfs_close(&folder);
 }
 
+int mesh_sysfs_numa_node(const char *pci_path)
+{
+	struct mesh_sysfs folder;
+	uint64_t node;
+	int found = -1;
+
+	if (!*pci_path)
+		return -1;
+	/* The kernel writes -1 for a machine without NUMA nodes, which is no number here. */
+	if (!mesh_sysfs_open(pci_path, &folder) &&
+	    !mesh_sysfs_read_number(&folder, INT_MAX, &node, "numa_node"))
+		found = (int)node;
+	mesh_sysfs_close(&folder);
+	return found;
+}
+
 /* False if class/net/X is not the interface that netlink reported. */
 static bool netdev_is_same(const struct mesh_sysfs *sysfs, const struct mesh_nic *nic)
 {

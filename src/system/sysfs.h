@@ -72,6 +72,9 @@ void mesh_sysfs_pci_path(const struct mesh_sysfs *sysfs, const char *path, char 
  */
 void mesh_sysfs_pci_link_load(const char *pci_path, struct mesh_pci_link *link);
 
+/** Reads the NUMA node of a PCI function; -1 where it is unknown. @pci_path: as above. */
+int mesh_sysfs_numa_node(const char *pci_path);
+
 /**
  * Adds to @nic the facts of class/net: pci_path, speed_mbps, wireless. Nothing is added if sysfs
  * shows another network namespace's interface under this name: sysfs shows the namespace of the

@@ -18,9 +18,36 @@ static uint64_t immediate_make(const struct mesh_request *request, const struct 
 	return mesh_immediate_encode(&immediate);
 }
 
-bool mesh_announce(struct mesh_request *request, struct mesh_path *path,
-		   const struct mesh_announcement *announcement,
-		   void (*sent)(struct mesh_buffer *buffer, int error), struct mesh_write *write)
+/* Address, key, length and granule are added when the write is posted (relay/hop.h). */
+MESH_HOLDS(comm)
+__attribute__((noinline)) static struct mesh_buffer *
+relayed_make(struct mesh_request *request, struct mesh_path *path,
+	     const struct mesh_announcement *announcement,
+	     void (*sent)(struct mesh_buffer *buffer, int error))
+{
+	const struct mesh_message_relayed payload = {
+		.segment = announcement->segment,
+		.num_segments = announcement->num_segments,
+		.full = announcement->full,
+	};
+	const struct mesh_outgoing message = {
+		.header.type = MESH_MESSAGE_RELAYED,
+		.header.length = sizeof(payload),
+		.header.seq = request->seq,
+		.header.size = (uint32_t)request->size,
+		.payload = &payload,
+		.sent = sent,
+	};
+
+	return mesh_message_prepare(path, &message, request);
+}
+
+/* Prepares the message behind a write; NULL if there is no buffer. */
+MESH_HOLDS(comm)
+__attribute__((noinline)) static struct mesh_buffer *
+written_make(struct mesh_request *request, struct mesh_path *path,
+	     const struct mesh_announcement *announcement,
+	     void (*sent)(struct mesh_buffer *buffer, int error))
 {
 	const struct mesh_message_written payload = {
 		.segment = announcement->segment,
@@ -35,11 +62,19 @@ bool mesh_announce(struct mesh_request *request, struct mesh_path *path,
 		.sent = sent,
 	};
 
+	return mesh_message_prepare(path, &message, request);
+}
+
+bool mesh_announce(struct mesh_request *request, struct mesh_path *path,
+		   const struct mesh_announcement *announcement,
+		   void (*sent)(struct mesh_buffer *buffer, int error), struct mesh_write *write)
+{
 	if (mesh_immediate_suffices(path->immediate_bits, announcement->full)) {
 		write->immediate = immediate_make(request, path, announcement);
 		return true;
 	}
-	write->behind = mesh_message_prepare(path, &message, request);
+	write->behind = path->relayed ? relayed_make(request, path, announcement, sent)
+				      : written_make(request, path, announcement, sent);
 	return write->behind;
 }
 

@@ -33,7 +33,7 @@ bool mesh_announce(struct mesh_request *request, struct mesh_path *path,
 		   void (*sent)(struct mesh_buffer *buffer, int error), struct mesh_write *write);
 
 /**
- * Tells the receiver that the message of @request is larger than its receive, so that nothing is
+ * Informs the receiver that the message of @request is larger than its receive, so that nothing is
  * written. comm->lock held. Returns as mesh_comm_message_send() does.
  */
 MESH_HOLDS(comm)

@@ -23,12 +23,12 @@
 #include "base/log.h"
 #include "control/peer_index.h"
 #include "control/process.h"
+#include "transport/answer.h"
 #include "transport/close.h"
 #include "transport/comm_end.h"
 #include "transport/cut.h"
 #include "transport/receive.h"
-#include "transport/recovery.h"
-#include "transport/send.h"
+#include "transport/resend.h"
 
 /* After a fence the provider reports what it dropped at once. */
 #define DRAIN_MS 1000
@@ -36,69 +36,8 @@
 #define YIELDS 2000
 /* If two turns of that loop are further apart than this, this process did not run. */
 #define STOPPED_MS 1000
-/* The interval of checks, in milliseconds, once a peer has waited for our answer for too long. */
-#define LATE_MS 20
-
-/* ---- our own end --------------------------------------------------------------------------- */
-
-/*
- * Takes a step of our end and informs the peer. CLOSED and UNCLEAN travel in the same frame. The
- * engine and NCCL's thread may both come here: the second one does nothing.
- */
-MESH_HOLDS(process)
-static void own_end_step(struct mesh_comm *comm, enum mesh_end state)
-{
-	struct mesh_frame frame = {0};
-	bool news;
-
-	mesh_process_assert_locked(comm->process);
-	mesh_comm_lock(comm);
-	news = !mesh_end_is_over(comm->own_end) && mesh_end_may_become(comm->own_end, state);
-	if (news)
-		mesh_comm_end_set(comm, &comm->own_end, state);
-	if (comm->sending && state != MESH_END_CLOSING) {
-		frame.closed.sent = mesh_send_count(comm);
-		frame.closed.writes = comm->send.writes;
-		frame.closed.unclean = state == MESH_END_UNCLEAN || comm->send.unclean ||
-				       mesh_send_is_in_doubt(comm);
-	}
-	mesh_comm_unlock(comm);
-	if (news)
-		mesh_comm_frame_send(comm, &frame,
-				     state == MESH_END_CLOSING ? MESH_FRAME_CLOSE
-							       : MESH_FRAME_CLOSED);
-}
-
-void mesh_comm_refuse(const struct mesh_comm *comm)
-{
-	struct mesh_frame frame = {.closed = {.sent = 0}};
-
-	mesh_comm_frame_send(comm, &frame, MESH_FRAME_CLOSED);
-}
 
 /* ---- who owes an answer -------------------------------------------------------------------- */
-
-/* The peer with which frames about this comm are exchanged. */
-MESH_HOLDS(process)
-static struct mesh_peer *frame_peer(const struct mesh_comm *comm)
-{
-	return mesh_path_peer(mesh_comm_frame_path(comm));
-}
-
-/*
- * A frame about a comm's end has arrived: the process of @peer runs. One engine serves all of its
- * connections, in both directions and over all links.
- */
-MESH_HOLDS(process)
-static void peer_answered(const struct mesh_peer *peer)
-{
-	struct mesh_peer *other = NULL;
-
-	while ((other = mesh_peer_of_process(peer, other))) {
-		other->owes_ms = 0;
-		other->slow_warned = false;
-	}
-}
 
 /* Since when the peer's process has owed us an answer; 0 if it does not. */
 MESH_HOLDS(process)
@@ -113,164 +52,6 @@ static uint64_t peer_owes_since(const struct mesh_peer *peer)
 			since_ms = other->owes_ms;
 	}
 	return since_ms;
-}
-
-/* ---- the peer closes: the engine's part ---------------------------------------------------- */
-
-/* True if the peer waits, and our end can close. If NCCL closes our end, NCCL's thread answers. */
-MESH_HOLDS(comm)
-static bool answer_is_due(struct mesh_comm *comm)
-{
-	mesh_comm_assert_locked(comm);
-	if (!mesh_comm_peer_asks(comm) || comm->closing)
-		return false;
-	if (comm->sending)
-		return !comm->unfinished;
-	return mesh_comm_peer_is_over(comm) &&
-	       (comm->error || mesh_receive_has_all(comm, comm->peer_sent));
-}
-
-MESH_HOLDS(comm)
-static bool is_late(const struct mesh_comm *comm, uint64_t now_ms)
-{
-	uint64_t limit_ms = comm->process->config.dead_peer_timeout_s * 1000;
-
-	return mesh_clock_elapsed_ms(comm->peer_end_ms, now_ms) > limit_ms;
-}
-
-/* Fails the comm if messages that the sender has sent do not arrive. */
-MESH_HOLDS(comm)
-static void missing_check(struct mesh_comm *comm)
-{
-	if (!comm->sending && !comm->error && mesh_comm_peer_asks(comm) &&
-	    mesh_comm_peer_is_over(comm) && is_late(comm, mesh_clock_ms()) &&
-	    !mesh_receive_has_all(comm, comm->peer_sent))
-		mesh_comm_fail(comm, -EIO, false,
-			       "the sender closed the connection, and not all of what it sent has "
-			       "arrived: the provider's connection was reset on the way");
-}
-
-/* Fails the comm; logs it if receives are posted, for which nothing will arrive. */
-MESH_HOLDS(comm)
-static void orphans_fail(struct mesh_comm *comm)
-{
-	bool orphans = !mesh_receive_has_all(comm, comm->next_seq);
-
-	mesh_comm_fail(comm, -EPIPE, !orphans,
-		       orphans ? "the sender closed the connection while receives were posted"
-			       : "the sender closed the connection");
-}
-
-void mesh_comm_tick(struct mesh_comm *comm)
-{
-	bool due;
-
-	mesh_process_assert_locked(comm->process);
-	mesh_comm_lock(comm);
-	missing_check(comm);
-	due = answer_is_due(comm);
-	/* Not earlier: what was in flight when CLOSE arrived has been delivered, and is sent. */
-	if (due && comm->sending)
-		mesh_comm_fail(comm, -EPIPE, comm->send.first_pending == comm->next_seq,
-			       "the receiver closed the connection");
-	else if (due && !comm->error)
-		orphans_fail(comm);
-	mesh_comm_unlock(comm);
-	if (due)
-		own_end_step(comm, MESH_END_CLOSED);
-}
-
-/* How soon mesh_comm_tick() is to be called again, in milliseconds; -1: the peer does not wait. */
-static int comm_timeout(struct mesh_comm *comm, uint64_t now_ms)
-{
-	int timeout = -1;
-
-	mesh_comm_lock(comm);
-	if (mesh_comm_peer_asks(comm) && !comm->closing)
-		timeout = is_late(comm, now_ms) ? LATE_MS : 0;
-	mesh_comm_unlock(comm);
-	return timeout;
-}
-
-void mesh_comm_asked_set(struct mesh_comm *comm, bool asked)
-{
-	mesh_process_assert_locked(comm->process);
-	if (asked && !comm->asked)
-		LIST_INSERT_HEAD(&comm->process->asked, comm, asked_entry);
-	else if (!asked && comm->asked)
-		LIST_REMOVE(comm, asked_entry);
-	comm->asked = asked;
-}
-
-/*
- * Answers with CLOSE, because our operations in flight may take long: it proves that this process
- * runs, and a peer that frees its end meanwhile polls for us.
- */
-MESH_HOLDS(process)
-static void echo(struct mesh_comm *comm)
-{
-	own_end_step(comm, MESH_END_CLOSING);
-	mesh_comm_asked_set(comm, comm_timeout(comm, mesh_clock_ms()) >= 0);
-}
-
-void mesh_comm_close_came(struct mesh_comm *comm)
-{
-	mesh_comm_lock(comm);
-	comm->close_received = true;
-	mesh_comm_peer_end_learn(comm, MESH_END_CLOSING);
-	mesh_comm_unlock(comm);
-	peer_answered(frame_peer(comm));
-	mesh_comm_tick(comm);
-	echo(comm);
-}
-
-void mesh_comm_closed_came(struct mesh_comm *comm, const struct mesh_frame_closed *frame)
-{
-	mesh_comm_lock(comm);
-	comm->close_received = true;
-	/* Only the first counts are used. */
-	if (!mesh_comm_peer_is_over(comm)) {
-		comm->peer_sent = frame->sent;
-		comm->peer_writes = frame->writes;
-	}
-	mesh_comm_peer_end_learn(comm, frame->unclean ? MESH_END_UNCLEAN : MESH_END_CLOSED);
-	mesh_comm_unlock(comm);
-	peer_answered(frame_peer(comm));
-	mesh_comm_tick(comm);
-	echo(comm);
-}
-
-void mesh_comms_asked_tick(struct mesh_process *process, uint64_t now_ms)
-{
-	struct mesh_peer *peer, *next_peer;
-	struct mesh_comm *comm, *next;
-
-	mesh_process_assert_locked(process);
-	for (comm = LIST_FIRST(&process->asked); comm; comm = next) {
-		next = LIST_NEXT(comm, asked_entry);
-		mesh_comm_tick(comm);
-		if (comm_timeout(comm, now_ms) < 0)
-			mesh_comm_asked_set(comm, false);
-	}
-	for (peer = LIST_FIRST(&process->strays); peer; peer = next_peer) {
-		next_peer = LIST_NEXT(peer, stray_entry);
-		if (now_ms >= peer->stray_until_ms)
-			mesh_peer_drain_end(peer);
-	}
-}
-
-int mesh_comms_asked_timeout(struct mesh_process *process, uint64_t now_ms)
-{
-	int timeout = LIST_EMPTY(&process->strays) ? -1 : 0, one;
-	struct mesh_comm *comm;
-
-	mesh_process_assert_locked(process);
-	LIST_FOREACH(comm, &process->asked, asked_entry) {
-		one = comm_timeout(comm, now_ms);
-		if (one >= 0 && (timeout < 0 || one < timeout))
-			timeout = one;
-	}
-	return timeout;
 }
 
 /* ---- our own closing ---------------------------------------------------------------------- */
@@ -311,15 +92,26 @@ static bool is_drained(struct mesh_comm *comm)
 	return drained;
 }
 
+/* The same with process->lock held. */
+MESH_HOLDS(process)
+static bool has_answer(struct mesh_comm *comm)
+{
+	bool over, waits;
+
+	mesh_comm_lock(comm);
+	over = mesh_comm_peer_is_over(comm);
+	waits = mesh_comm_delivers(comm);
+	mesh_comm_unlock(comm);
+	return over || (!waits && mesh_comm_is_cut(comm));
+}
+
 /* True if the peer has sent CLOSED, or is lost. */
 static bool is_answered(struct mesh_comm *comm)
 {
 	bool answered;
 
 	mesh_process_lock(comm->process);
-	mesh_comm_lock(comm);
-	answered = mesh_comm_peer_is_over(comm) || mesh_comm_is_cut(comm);
-	mesh_comm_unlock(comm);
+	answered = has_answer(comm);
 	mesh_process_unlock(comm->process);
 	return answered;
 }
@@ -331,7 +123,8 @@ static bool is_at_rest_or_hopeless(struct mesh_comm *comm)
 
 	mesh_process_lock(comm->process);
 	mesh_comm_lock(comm);
-	hopeless = mesh_comm_is_cut(comm) || (!comm->sending && comm->peer_end == MESH_END_UNCLEAN);
+	hopeless = (mesh_comm_is_cut(comm) && !mesh_comm_delivers(comm)) ||
+		   (!comm->sending && comm->peer_end == MESH_END_UNCLEAN);
 	mesh_comm_unlock(comm);
 	mesh_process_unlock(comm->process);
 	return hopeless || is_at_rest(comm);
@@ -375,7 +168,7 @@ static uint64_t silent_since(struct mesh_comm *comm, struct patience *patience, 
 	patience->unfinished = comm->unfinished;
 	mesh_comm_unlock(comm);
 	if (patience->for_peer)
-		owes_ms = peer_owes_since(frame_peer(comm));
+		owes_ms = peer_owes_since(mesh_comm_frame_peer(comm));
 	mesh_process_unlock(comm->process);
 	/* Comms that waited for this peer before us: all of them give up at the same time. */
 	return owes_ms && owes_ms < patience->begin_ms ? owes_ms : patience->moved_ms;
@@ -439,7 +232,7 @@ static void slow_warn(struct mesh_comm *comm)
 	struct mesh_peer *peer;
 
 	mesh_process_lock(comm->process);
-	peer = frame_peer(comm);
+	peer = mesh_comm_frame_peer(comm);
 	if (!peer->slow_warned)
 		slow_log(peer);
 	peer->slow_warned = true;
@@ -450,7 +243,7 @@ static void slow_warn(struct mesh_comm *comm)
 MESH_HOLDS(process)
 static void answer_expect(struct mesh_comm *comm, uint64_t now_ms)
 {
-	struct mesh_peer *peer = frame_peer(comm);
+	struct mesh_peer *peer = mesh_comm_frame_peer(comm);
 
 	mesh_comm_lock(comm);
 	if (!peer->owes_ms && !mesh_comm_peer_is_over(comm))
@@ -467,7 +260,7 @@ static void answer_had(struct mesh_comm *comm, uint64_t begin_ms)
 	struct mesh_peer *peer;
 
 	mesh_process_lock(comm->process);
-	peer = frame_peer(comm);
+	peer = mesh_comm_frame_peer(comm);
 	if (peer->owes_ms >= begin_ms)
 		peer->owes_ms = 0;
 	mesh_process_unlock(comm->process);
@@ -481,7 +274,7 @@ static void step_and_wait(struct mesh_comm *comm, enum mesh_end state,
 	struct patience patience = patience_begin(true, limit_ms);
 
 	mesh_process_lock(comm->process);
-	own_end_step(comm, state);
+	mesh_comm_end_step(comm, state);
 	answer_expect(comm, patience.begin_ms);
 	mesh_process_unlock(comm->process);
 	if (wait_for(comm, condition, patience))
@@ -492,6 +285,22 @@ static void step_and_wait(struct mesh_comm *comm, enum mesh_end state,
 
 /* ---- the end of it ------------------------------------------------------------------------- */
 
+/* True if all that NCCL has sent counts as sent, but may still be lost with a link. */
+MESH_HOLDS(comm)
+static bool owes_delivery(struct mesh_comm *comm)
+{
+	int i;
+
+	mesh_comm_assert_locked(comm);
+	if (!comm->sending || !comm->resumes || comm->error)
+		return false;
+	for (i = 0; i < MESH_COMM_REQUESTS; i++) {
+		if (mesh_request_is_open(&comm->requests[i]))
+			return false; /* NCCL aborts */
+	}
+	return mesh_copies_may_be_lost(comm);
+}
+
 /* Returns false if the comm was closing already. */
 static bool close_begin(struct mesh_comm *comm)
 {
@@ -500,7 +309,8 @@ static bool close_begin(struct mesh_comm *comm)
 	mesh_comm_lock(comm);
 	first = !comm->closing;
 	comm->closing = true;
-	mesh_comm_fail(comm, -ECANCELED, true, NULL);
+	if (!first || !owes_delivery(comm))
+		mesh_comm_fail(comm, -ECANCELED, true, NULL);
 	mesh_comm_unlock(comm);
 	return first;
 }
@@ -511,7 +321,7 @@ static void cut_off(struct mesh_comm *comm)
 	enum mesh_cut_reason reason;
 
 	mesh_process_lock(comm->process);
-	reason = peer_owes_since(frame_peer(comm)) ? MESH_CUT_SILENT : MESH_CUT_STUCK;
+	reason = peer_owes_since(mesh_comm_frame_peer(comm)) ? MESH_CUT_SILENT : MESH_CUT_STUCK;
 	mesh_comm_lock(comm);
 	if (mesh_comm_is_cut(comm) || comm->peer_end == MESH_END_UNCLEAN)
 		reason = MESH_CUT_BROKEN;
@@ -539,25 +349,74 @@ static void writes_forget(struct mesh_comm *comm)
 	}
 }
 
-void mesh_comm_quiesce(struct mesh_comm *comm)
+/* Waits until nothing of the comm is in flight. Returns the state that our end then takes. */
+static enum mesh_end comm_rest(struct mesh_comm *comm)
 {
-	enum mesh_end last = MESH_END_CLOSED;
-
-	if (!close_begin(comm))
-		return;
 	if (!is_at_rest(comm))
 		step_and_wait(comm, MESH_END_CLOSING, is_at_rest_or_hopeless);
-	if (!is_at_rest(comm)) {
-		/* Bytes may remain in the peer's socket: it must fence as well. */
-		last = MESH_END_UNCLEAN;
-		cut_off(comm);
-	}
-	if (comm->sending) {
-		step_and_wait(comm, last, is_answered);
-	} else {
-		mesh_process_lock(comm->process);
-		own_end_step(comm, last);
-		mesh_process_unlock(comm->process);
-	}
+	if (is_at_rest(comm))
+		return MESH_END_CLOSED;
+	cut_off(comm);
+	return MESH_END_UNCLEAN; /* bytes may remain in the peer's socket: it must fence as well */
+}
+
+bool mesh_comm_close_begin(struct mesh_comm *comm)
+{
+	enum mesh_end last;
+
+	if (!close_begin(comm))
+		return false;
+	last = comm_rest(comm);
+	mesh_process_lock(comm->process);
+	mesh_comm_end_step(comm, last);
+	if (comm->sending)
+		answer_expect(comm, mesh_clock_ms());
+	mesh_process_unlock(comm->process);
 	writes_forget(comm);
+	return comm->sending && !is_answered(comm);
+}
+
+void mesh_comm_answer_await(struct mesh_comm *comm)
+{
+	step_and_wait(comm, MESH_END_CLOSED, is_answered); /* our end is there already */
+}
+
+void mesh_comm_quiesce(struct mesh_comm *comm)
+{
+	if (mesh_comm_close_begin(comm))
+		mesh_comm_answer_await(comm);
+}
+
+bool mesh_comm_is_delivered(struct mesh_comm *comm)
+{
+	uint64_t now_ms = mesh_clock_ms();
+	bool delivered;
+
+	comm_poll(comm); /* what the provider itself holds back goes into its sockets */
+	mesh_process_lock(comm->process);
+	delivered = !mesh_comm_is_cut(comm) && mesh_comm_is_acknowledged(comm, now_ms, now_ms);
+	mesh_comm_lock(comm);
+	delivered &= !comm->sending || !comm->send.resending;
+	mesh_comm_unlock(comm);
+	mesh_process_unlock(comm->process);
+	return delivered;
+}
+
+bool mesh_comm_close_is_over(struct mesh_comm *comm, uint64_t since_ms, uint64_t now_ms)
+{
+	uint64_t limit_ms = comm->process->config.dead_peer_timeout_s * 1000;
+	struct mesh_peer *peer = mesh_comm_frame_peer(comm);
+	uint64_t owes_ms = peer_owes_since(peer);
+
+	mesh_process_assert_locked(comm->process);
+	if (has_answer(comm))
+		return true;
+	if (owes_ms && owes_ms < since_ms)
+		since_ms = owes_ms;
+	if (mesh_clock_elapsed_ms(since_ms, now_ms) < limit_ms)
+		return false;
+	if (!peer->slow_warned)
+		slow_log(peer);
+	peer->slow_warned = true;
+	return true;
 }

@@ -3,51 +3,11 @@
 #ifndef MESH_TRANSPORT_CLOSE_H
 #define MESH_TRANSPORT_CLOSE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/lock.h"
 #include "transport/comm.h"
-
-/** Handle CLOSE and CLOSED from the comm's peer. process->lock held. */
-MESH_HOLDS(process)
-void mesh_comm_close_came(struct mesh_comm *comm);
-MESH_HOLDS(process)
-void mesh_comm_closed_came(struct mesh_comm *comm, const struct mesh_frame_closed *frame);
-
-/**
- * Answers a closing peer once all that it sent has arrived and nothing of ours is in flight.
- * process->lock held.
- */
-MESH_HOLDS(process)
-void mesh_comm_tick(struct mesh_comm *comm);
-
-/**
- * Adds the comm to those whose peer waits for our end, or removes it. Idempotent. process->lock
- * held.
- */
-MESH_HOLDS(process)
-void mesh_comm_asked_set(struct mesh_comm *comm, bool asked);
-
-/**
- * mesh_comm_tick() of each comm whose peer waits for our end, and the end of waiting for what a
- * peer has in flight on a comm that is freed. process->lock held.
- */
-MESH_HOLDS(process)
-void mesh_comms_asked_tick(struct mesh_process *process, uint64_t now_ms);
-
-/**
- * How soon mesh_comms_asked_tick() is to be called again, in milliseconds: 0 while a peer waits, -1
- * if none does. process->lock held.
- */
-MESH_HOLDS(process)
-int mesh_comms_asked_timeout(struct mesh_process *process, uint64_t now_ms);
-
-/**
- * Sends CLOSED for a comm that our NCCL never received; the caller frees it next. process->lock
- * held.
- */
-MESH_HOLDS(process)
-void mesh_comm_refuse(const struct mesh_comm *comm);
 
 /**
  * Brings the comm to rest: it starts nothing new, the peer has confirmed that, and no operation in
@@ -55,5 +15,31 @@ void mesh_comm_refuse(const struct mesh_comm *comm);
  * fenced. No lock held.
  */
 void mesh_comm_quiesce(struct mesh_comm *comm);
+
+/**
+ * The same for a comm that is freed next, but does not wait for the answer to a sender's CLOSED.
+ *
+ * Returns true if that answer is awaited; then mesh_comm_close_is_over() decides when the comm can
+ * be freed. No lock held.
+ */
+bool mesh_comm_close_begin(struct mesh_comm *comm);
+
+/** Waits a bounded time for that answer. No lock held. */
+void mesh_comm_answer_await(struct mesh_comm *comm);
+
+/**
+ * True if the peer's kernel or NIC has all that was sent on the comm: it arrives, whatever happens
+ * to this process. No lock held.
+ */
+bool mesh_comm_is_delivered(struct mesh_comm *comm);
+
+/**
+ * True if the peer has answered the end of a comm, is lost, or, after one WARN for all of its
+ * comms, has not answered in time. process->lock held.
+ *
+ * @since_ms: when it was to answer
+ */
+MESH_HOLDS(process)
+bool mesh_comm_close_is_over(struct mesh_comm *comm, uint64_t since_ms, uint64_t now_ms);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "control/link.h"
 #include "control/peer_send.h"
 #include "control/process.h"
 #include "nic/provider_id.h"
@@ -16,10 +17,17 @@ bool mesh_comm_has_lost_path(const struct mesh_comm *comm)
 
 	mesh_process_assert_locked(comm->process);
 	for (i = 0; i < comm->num_paths; i++) {
-		if (mesh_path_peer(&comm->paths[i])->state == MESH_PEER_LOST)
+		if (comm->paths[i].broken ||
+		    mesh_path_peer(&comm->paths[i])->state == MESH_PEER_LOST)
 			return true;
 	}
 	return false;
+}
+
+bool mesh_path_lives(const struct mesh_path *path)
+{
+	mesh_process_assert_locked(path->comm->process);
+	return path->known && !path->broken && mesh_path_peer(path)->state == MESH_PEER_UP;
 }
 
 /* The first path over which frames about the comm can be sent now, or NULL. */
@@ -29,7 +37,7 @@ static const struct mesh_path *path_living(const struct mesh_comm *comm)
 	int i;
 
 	for (i = 0; i < comm->num_paths; i++) {
-		if (comm->paths[i].known && mesh_path_peer(&comm->paths[i])->state == MESH_PEER_UP)
+		if (mesh_path_lives(&comm->paths[i]))
 			return &comm->paths[i];
 	}
 	return NULL;
@@ -40,6 +48,29 @@ bool mesh_comm_is_cut(const struct mesh_comm *comm)
 	if (!comm->resumes)
 		return mesh_comm_has_lost_path(comm);
 	return !path_living(comm);
+}
+
+struct mesh_comm *mesh_comm_next(const struct mesh_process *process,
+				 const struct mesh_comm *previous)
+{
+	struct mesh_comm *next = previous ? LIST_NEXT(previous, entry)
+					  : LIST_FIRST(&process->comms);
+
+	mesh_process_assert_locked(process);
+	if (!next && (!previous || !previous->closed_ms))
+		next = LIST_FIRST(&process->lingering);
+	return next;
+}
+
+bool mesh_comm_is_acknowledged(const struct mesh_comm *comm, uint64_t since_ms, uint64_t now_ms)
+{
+	bool drained = true;
+	int i;
+
+	mesh_process_assert_locked(comm->process);
+	for (i = 0; i < comm->num_paths; i++)
+		drained &= mesh_link_is_drained(mesh_path_peer(&comm->paths[i]), since_ms, now_ms);
+	return drained;
 }
 
 /* "ab0", or "ab0 and ab1". */
@@ -64,15 +95,15 @@ void mesh_comm_fail(struct mesh_comm *comm, int error, bool quiet, const char *w
 	mesh_comm_assert_locked(comm);
 	if (comm->error)
 		return;
-	atomic_store_explicit(&comm->error, error, memory_order_release);
 	if (!quiet)
 		mesh_count_event(&comm->process->counters->comms_failed);
-	if (!why)
-		return;
-	mesh_log(quiet ? MESH_LOG_INFO : MESH_LOG_WARN, __FILE__, __LINE__,
-		 "node %s, %s node %s over %s: %s", comm->process->name,
-		 comm->sending ? "sending to" : "receiving from", comm->peer_name,
-		 netdevs_text(comm, netdevs, sizeof(netdevs)), why);
+	/* The line comes first: a program may exit at the first error. */
+	if (why)
+		mesh_log(quiet ? MESH_LOG_INFO : MESH_LOG_WARN, __FILE__, __LINE__,
+			 "node %s, %s node %s over %s: %s", comm->process->name,
+			 comm->sending ? "sending to" : "receiving from", comm->peer_name,
+			 netdevs_text(comm, netdevs, sizeof(netdevs)), why);
+	atomic_store_explicit(&comm->error, error, memory_order_release);
 }
 
 const struct mesh_path *mesh_comm_frame_path(const struct mesh_comm *comm)
@@ -94,22 +125,27 @@ void mesh_comm_frame_send(const struct mesh_comm *comm, struct mesh_frame *frame
 	mesh_peer_send(mesh_path_peer(path), frame, type);
 }
 
+void mesh_path_log(const struct mesh_path *path)
+{
+	const struct mesh_path_ends ends = mesh_path_describe(path);
+	char local[MESH_ADDR_TEXT_MAX], remote[MESH_ADDR_TEXT_MAX];
+	const struct mesh_comm *comm = path->comm;
+
+	mesh_addr_text(ends.local, local);
+	mesh_addr_text(ends.remote, remote);
+	/* Stable: fabric_pingpong and users' scripts read it. */
+	mesh_info("path: from=%s to=%s nic=%s local=%s remote=%s via=%s provider=%s",
+		  comm->sending ? comm->process->name : comm->peer_name,
+		  comm->sending ? comm->peer_name : comm->process->name, ends.nic, local, remote,
+		  ends.via_text, mesh_provider_id_text(ends.provider));
+}
+
 void mesh_comm_paths_log(const struct mesh_comm *comm)
 {
-	char local[MESH_ADDR_TEXT_MAX], remote[MESH_ADDR_TEXT_MAX];
-	struct mesh_path_ends ends;
 	int i;
 
-	for (i = 0; i < comm->num_paths; i++) {
-		ends = mesh_path_describe(&comm->paths[i]);
-		mesh_addr_text(ends.local, local);
-		mesh_addr_text(ends.remote, remote);
-		/* Stable: fabric_pingpong and users' scripts read it. */
-		mesh_info("path: from=%s to=%s nic=%s local=%s remote=%s via=%s provider=%s",
-			  comm->sending ? comm->process->name : comm->peer_name,
-			  comm->sending ? comm->peer_name : comm->process->name, ends.nic, local,
-			  remote, comm->paths[i].kind->name, mesh_provider_id_text(ends.provider));
-	}
+	for (i = 0; i < comm->num_paths; i++)
+		mesh_path_log(&comm->paths[i]);
 }
 
 struct mesh_path *mesh_comm_path_choose(struct mesh_comm *comm, size_t bytes, uint64_t now_ns)

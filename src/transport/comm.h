@@ -49,11 +49,13 @@ enum mesh_request_state {
 struct mesh_request_send {
 	uint32_t next_segment; /* to post */
 	uint32_t unfinished;   /* operations posted and not complete */
+	uint32_t num_segments; /* with segment_bytes */
 	size_t segment_bytes;  /* of each segment but the last; fixed when the first is cut */
 	bool posted;	       /* everything is posted */
 	uint32_t num_lost;     /* segments in doubt: they may not have arrived */
 	bool asked;	       /* the receiver was asked (RESUME), in this round */
 	bool settled; /* it has answered: they have not arrived, and are to be posted again */
+	bool announce_again; /* once it is complete: a path was lost meanwhile */
 };
 
 /* Which segments of a message may not have arrived. */
@@ -93,13 +95,17 @@ struct mesh_request {
 struct mesh_registration {
 	LIST_ENTRY(mesh_registration) entry; /* comm->registrations; comm->lock */
 	void *data;
-	size_t size;			     /* bytes */
-	struct mesh_mr *mrs[MESH_PATHS_MAX]; /* one for each path's domain */
+	size_t size; /* bytes */
+	/* One for each path's domain; NCCL's thread makes the first ones, the engine the others. */
+	struct mesh_mr *mrs[MESH_PATHS_MAX];
+	int num_mrs; /* comm->lock, once it is listed */
+	bool busy;   /* the engine makes one; comm->lock */
 };
 
 /* The grant of one receive, as the sender keeps it. */
 struct mesh_held_grant {
 	bool valid;
+	uint8_t paths; /* how many targets it has */
 	uint32_t seq;
 	struct mesh_grant grant;
 };
@@ -111,9 +117,9 @@ struct mesh_segment {
 	struct mesh_path *path;
 	struct mesh_buffer *behind; /* still to be sent when the write has completed; or NULL */
 	uint32_t index;		    /* in its message */
-	bool counted;		    /* in what is in flight on the path; comm->lock */
-	size_t size;		    /* bytes */
-	uint64_t posted_ns;	    /* when */
+	bool counted MESH_GUARDED_BY(comm); /* in what is in flight on the path */
+	size_t size;			    /* bytes */
+	uint64_t posted_ns;		    /* when */
 	struct mesh_segment *next_free;
 };
 
@@ -129,16 +135,28 @@ struct mesh_early {
  * Small messages that a sender keeps a copy of, where paths are resumed. A message counts as sent
  * when a socket has it, and may be lost with that. Of those before peer_posted -
  * MESH_COMM_REQUESTS the receiver had all before it could post so many; and none is sent from
- * peer_posted + MESH_EAGER_WINDOW on.
+ * peer_posted + MESH_EAGER_WINDOW on. The same holds for the announcements (WRITTEN) of a large
+ * message, whose writes have arrived.
  */
 #define MESH_COPIES (2 * MESH_COMM_REQUESTS)
 _Static_assert(MESH_COPIES >= MESH_COMM_REQUESTS + MESH_EAGER_WINDOW, "each has a slot");
 
-struct mesh_copy {
-	bool kept;
-	uint32_t seq;
-	uint32_t size; /* bytes */
+/* Bytes of a message that lie beside what is kept of it: 256 with that. */
+#define MESH_COPY_NEAR 247
+
+enum mesh_copy_kind {
+	MESH_COPY_NONE, /* no message had this place yet */
+	MESH_COPY_DATA,
+	MESH_COPY_WRITTEN, /* near: struct mesh_message_written of the last segment */
 };
+
+struct mesh_copy {
+	uint32_t seq;
+	uint32_t size; /* bytes of the message */
+	uint8_t kind;  /* enum mesh_copy_kind */
+	uint8_t near[MESH_COPY_NEAR];
+};
+_Static_assert(sizeof(struct mesh_copy) == 256, "whole lines of the processor's cache");
 
 /* What only a sending comm has. */
 struct mesh_send_side {
@@ -149,14 +167,20 @@ struct mesh_send_side {
 	bool unclean;		/* one of them failed: some of its bytes may still arrive */
 	/* mesh_comm_held_grant() finds one; behind the comm in memory. */
 	void *grants;
+	void *own_grants; /* the same, with more room; owned; NULL before a path joins late */
+	int grant_room;	  /* targets in each */
+	int grant_paths;  /* a grant with fewer targets is ignored: the receiver sends it again */
 	struct mesh_segment *blocks[MESH_COMM_WRITES / MESH_WRITES_BLOCK]; /* owned */
 	int num_blocks;
 	struct mesh_segment *free_segments;
-	uint32_t round;		  /* paths lost so far */
-	struct mesh_copy *copies; /* MESH_COPIES; allocated for the first one; owned */
-	uint8_t *copied; /* eager_limit bytes for each; allocated for the first one; owned */
-	bool resending;	 /* copies are being sent again: from resend_next on */
+	uint32_t round; /* paths lost so far */
+	/* MESH_COPIES, mesh_copy_of() finds one; allocated for the first message; owned. */
+	struct mesh_copy *copies;
+	/* Places of eager_limit bytes for what is not near; allocated for the first; owned. */
+	uint8_t *far_copies;
+	bool resending; /* copies are being sent again: from resend_next on */
 	uint32_t resend_next;
+	uint32_t resend_segment; /* of that message: the announcement to be sent next */
 	/* Of each request one bit a segment, num_lost of them; allocated for the first; owned. */
 	struct mesh_lost *lost;
 };
@@ -167,9 +191,9 @@ struct mesh_stall {
 	uint32_t seq;
 	uint64_t since_ms; /* since when it is the oldest */
 	uint64_t asked_ms; /* when ASK was last sent; at first since_ms */
-	uint64_t sent_ms;  /* receive: when SENT arrived; 0 if it has not */
-	/* Send: the message that the last ASK of the receiver named, and when the first ASK about
-	 * it arrived; 0: none. */
+	uint64_t sent_ms;  /* when SENT arrived; 0 if it has not */
+	/* The message that the peer's last ASK named, and when the first ASK about it arrived; 0:
+	 * none. */
 	uint32_t peer_asked_seq;
 	uint64_t peer_asked_ms;
 };
@@ -187,6 +211,7 @@ struct mesh_receive_side {
 	struct mesh_marks
 		*marks;	     /* of each request; allocated for the first message that needs them */
 	uint8_t *early_data; /* allocated when the first one comes; owned */
+	struct mesh_questions *questions; /* recovery.c; NULL: there was none yet; owned */
 };
 
 /*
@@ -212,9 +237,11 @@ enum mesh_end {
 };
 
 struct mesh_comm {
-	LIST_ENTRY(mesh_comm) entry;	   /* process->comms; process->lock */
-	LIST_ENTRY(mesh_comm) asked_entry; /* process->asked, while its peer waits for our end */
-	bool asked;			   /* it is there; process->lock */
+	LIST_ENTRY(mesh_comm) entry; /* process->comms, or lingering; process->lock */
+	struct mesh_timer timer;     /* while it lingers (linger.h) */
+	uint64_t closed_ms MESH_GUARDED_BY(process); /* since when it lingers; else 0 */
+	LIST_ENTRY(mesh_comm) asked_entry;   /* process->asked: its peer waits for our end */
+	bool asked MESH_GUARDED_BY(process); /* it is there */
 	struct mesh_lock lock;
 	struct mesh_process *process;
 	const void *owner;		       /* the mesh_net that closes it; constant */
@@ -225,19 +252,21 @@ struct mesh_comm {
 	size_t eager_limit;		       /* bytes, the smaller of both sides; constant */
 	uint64_t key;			       /* the same at both ends; constant */
 	/*
-	 * wanted_paths of them, behind the comm in memory. Constant once NCCL has the comm; before
-	 * that process->lock covers them.
+	 * Room for max_paths, behind the comm in memory. Their number only grows, under
+	 * process->lock and comm->lock; behind wanted_paths by those that join late.
 	 */
 	struct mesh_path *paths;
-	int num_paths;
+	_Atomic(int) num_paths;
 	/* Those of them that are up, and their paces; comm->lock. */
 	struct mesh_path *up[MESH_PATHS_MAX];
 	const struct mesh_pace *paces[MESH_PATHS_MAX];
 	int num_up;
-	bool resumes; /* a lost path is resumed on the others; constant once NCCL has the comm */
+	bool announces; /* a message follows each write, or some writes, on one of its paths */
+	bool resumes;	/* a lost path is resumed on the others; constant once NCCL has the comm */
 	size_t segment_bytes; /* of a usual large write, with these paths */
 	size_t segment_max;   /* bytes of the largest write that each of them takes; whole lines */
 	int wanted_paths;     /* the comm is complete with this many */
+	int max_paths;	      /* constant */
 	uint32_t rotation;    /* counts choices: equally good paths take turns */
 
 	uint32_t unfinished MESH_GUARDED_BY(comm); /* our messages and writes in flight */
@@ -245,6 +274,8 @@ struct mesh_comm {
 	bool closing
 		MESH_GUARDED_BY(comm); /* we start nothing new: mesh_comm_quiesce() was called */
 	enum mesh_end own_end, peer_end MESH_GUARDED_BY(comm);
+	/* A path was lost, and the frame about own_end may have been lost with it. */
+	bool end_in_doubt MESH_GUARDED_BY(comm);
 	uint64_t peer_end_ms MESH_GUARDED_BY(comm); /* since when peer_end is what it is */
 	bool close_received;			    /* the peer has sent CLOSE or CLOSED */
 	uint32_t peer_sent MESH_GUARDED_BY(
@@ -268,12 +299,45 @@ MESH_LOCK_FUNCTIONS(comm, mesh_comm, lock)
 MESH_HOLDS(process)
 bool mesh_comm_has_lost_path(const struct mesh_comm *comm);
 
+/** True if the path's frames reach the peer now. process->lock held. */
+MESH_HOLDS(process)
+bool mesh_path_lives(const struct mesh_path *path);
+
 /**
  * True if the comm cannot go on because of lost peers: of all of its paths where paths are resumed,
  * else of one. process->lock held.
  */
 MESH_HOLDS(process)
 bool mesh_comm_is_cut(const struct mesh_comm *comm);
+
+/**
+ * True for a sending comm that was closed without an error, although messages that count as sent
+ * may be lost with a link: it goes on like one in use until the receiver has answered. comm->lock
+ * held.
+ */
+MESH_HOLDS(comm)
+static inline bool mesh_comm_delivers(const struct mesh_comm *comm)
+{
+	return comm->closing && !comm->error;
+}
+
+/**
+ * Iterates over the comms of a process, those that linger included. process->lock held.
+ *
+ * @previous: what the last call returned; NULL: begins
+ *
+ * Returns NULL after the last one.
+ */
+MESH_HOLDS(process)
+struct mesh_comm *mesh_comm_next(const struct mesh_process *process,
+				 const struct mesh_comm *previous);
+
+/**
+ * True if the kernel of the peer has all that the provider's sockets held for it at @since_ms, on
+ * every path; reads their state now. process->lock held.
+ */
+MESH_HOLDS(process)
+bool mesh_comm_is_acknowledged(const struct mesh_comm *comm, uint64_t since_ms, uint64_t now_ms);
 
 /**
  * Ends the comm with @error: every request that is not done fails from now on. Only the first call
@@ -319,7 +383,8 @@ static inline bool mesh_comm_peer_asks(const struct mesh_comm *comm)
 	return comm->peer_end != MESH_END_OPEN && !mesh_end_is_over(comm->own_end);
 }
 
-/** Logs one line for each path of the comm, in the format that tools read. */
+/** Logs one line for the path, or for each path of the comm, in the format that tools read. */
+void mesh_path_log(const struct mesh_path *path);
 void mesh_comm_paths_log(const struct mesh_comm *comm);
 
 static inline struct mesh_request *mesh_comm_request(struct mesh_comm *comm, uint32_t seq)
@@ -338,7 +403,7 @@ static inline struct mesh_held_grant *mesh_comm_held_grant(struct mesh_comm *com
 {
 	return (struct mesh_held_grant *)((char *)comm->send.grants +
 					  seq % MESH_COMM_REQUESTS *
-						  mesh_held_grant_bytes(comm->wanted_paths));
+						  mesh_held_grant_bytes(comm->send.grant_room));
 }
 
 /** True from isend or irecv until it is done: its memory is in use. comm->lock held. */

@@ -2,21 +2,22 @@
 /* comm_open.c - makes a comm, adds paths to it, closes and frees it. */
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/random.h"
 #include "control/process.h"
-#include "transport/close.h"
+#include "transport/answer.h"
 #include "transport/comm_end.h"
 #include "transport/comm_open.h"
 #include "transport/counters.h"
 #include "transport/path_direct.h"
+#include "transport/path_relayed.h"
 #include "transport/path_state.h"
 #include "transport/receive.h"
 #include "transport/recovery.h"
-#include "transport/registration.h"
 #include "transport/send.h"
 #include "wire/stats.h"
 
@@ -75,7 +76,7 @@ static void path_fenced(struct mesh_peer_user *user)
 	mesh_path_fenced(mesh_path_of_user(user));
 }
 
-static const struct mesh_peer_user_ops path_user_ops = {
+const struct mesh_peer_user_ops mesh_path_user_ops = {
 	.misses = path_misses,
 	.is_known = path_is_known,
 	.resumes = path_resumes,
@@ -86,12 +87,17 @@ static const struct mesh_peer_user_ops path_user_ops = {
 	.fenced = path_fenced,
 };
 
+/* Room for paths that join late: each costs 320 bytes of each comm. */
+#define LATE_PATHS 2
 /* Each part of a comm's memory begins at a multiple of so many bytes. */
 #define COMM_PART_ALIGN _Alignof(max_align_t)
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
-int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer)
+typedef int path_opener(struct mesh_path *path, struct mesh_peer *peer);
+
+MESH_HOLDS(process)
+static int path_add(struct mesh_comm *comm, struct mesh_peer *peer, path_opener *open)
 {
 	struct mesh_path *path = &comm->paths[comm->num_paths];
 	int ret;
@@ -106,10 +112,10 @@ int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer)
 	ret = mesh_random(&path->sink.token, sizeof(path->sink.token));
 	if (ret)
 		return ret;
-	ret = mesh_path_direct_open(path, peer);
+	ret = open(path, peer);
 	if (ret)
 		return ret;
-	path->user.ops = &path_user_ops;
+	path->user.ops = &mesh_path_user_ops;
 	mesh_peer_user_add(peer, &path->user);
 	mesh_path_counters_open(path);
 	comm->num_paths++;
@@ -117,8 +123,28 @@ int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer)
 	return 0;
 }
 
+int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer)
+{
+	return path_add(comm, peer, mesh_path_direct_open);
+}
+
+int mesh_comm_path_add_relayed(struct mesh_comm *comm, struct mesh_peer *relay)
+{
+	return path_add(comm, relay, mesh_path_relayed_open);
+}
+
+/* How many paths a comm of @wanted has room for: some may join late. */
+static int paths_max(const struct mesh_process *process, int wanted)
+{
+	int max = (int)process->config.max_paths;
+
+	if (!process->config.recovery || max <= wanted)
+		return wanted;
+	return max < wanted + LATE_PATHS ? max : wanted + LATE_PATHS;
+}
+
 /* One piece: a comm that sends or one that receives, its paths, and the grants that it may hold. */
-static struct mesh_comm *comm_alloc(bool sending, int num_paths)
+static struct mesh_comm *comm_alloc(bool sending, int num_paths, int num_grant_paths)
 {
 	size_t paths_at, grants_at, size;
 	struct mesh_comm *comm;
@@ -129,7 +155,7 @@ static struct mesh_comm *comm_alloc(bool sending, int num_paths)
 	grants_at = paths_at + (size_t)num_paths * sizeof(struct mesh_path);
 	size = grants_at;
 	if (sending)
-		size += MESH_COMM_REQUESTS * mesh_held_grant_bytes(num_paths);
+		size += MESH_COMM_REQUESTS * mesh_held_grant_bytes(num_grant_paths);
 	comm = calloc(1, size);
 	if (!comm)
 		return NULL;
@@ -139,30 +165,42 @@ static struct mesh_comm *comm_alloc(bool sending, int num_paths)
 	return comm;
 }
 
+/* What a new comm is to be. */
+struct comm_wish {
+	const void *owner;
+	bool sending;
+	path_opener *open;
+	const char *name; /* of the node at the other end */
+	uint64_t key;
+	int wanted_paths;
+};
+
 MESH_NOT_ANALYSED
-int mesh_comm_open(const void *owner, bool sending, struct mesh_peer *peer, uint64_t key,
-		   int wanted_paths, struct mesh_comm **comm)
+static int comm_make(const struct comm_wish *wish, struct mesh_peer *peer, struct mesh_comm **comm)
 {
 	struct mesh_process *process = peer->process;
+	int max_paths = paths_max(process, wish->wanted_paths), ret;
 	struct mesh_comm *opened;
-	int ret;
 
 	mesh_process_assert_locked(process);
-	opened = comm_alloc(sending, wanted_paths);
+	opened = comm_alloc(wish->sending, max_paths, wish->wanted_paths);
 	if (!opened)
 		return -ENOMEM;
 	mesh_lock_init(&opened->lock);
 	opened->process = process;
-	opened->owner = owner;
-	opened->sending = sending;
-	opened->key = key;
-	opened->wanted_paths = wanted_paths;
-	memcpy(opened->peer_name, peer->name, sizeof(opened->peer_name));
+	opened->owner = wish->owner;
+	opened->sending = wish->sending;
+	opened->key = wish->key;
+	opened->wanted_paths = wish->wanted_paths;
+	opened->max_paths = max_paths;
+	if (wish->sending)
+		opened->send.grant_paths = opened->send.grant_room = wish->wanted_paths;
+	snprintf(opened->peer_name, sizeof(opened->peer_name), "%s", wish->name);
 	opened->eager_limit = process->config.eager_limit_bytes;
 	if (opened->eager_limit > peer->eager_limit)
 		opened->eager_limit = peer->eager_limit;
 	LIST_INIT(&opened->registrations);
-	ret = mesh_comm_path_add(opened, peer);
+	ret = path_add(opened, peer, wish->open);
 	if (ret) {
 		mesh_comm_memory_free(opened);
 		return ret;
@@ -173,6 +211,36 @@ int mesh_comm_open(const void *owner, bool sending, struct mesh_peer *peer, uint
 	return 0;
 }
 
+int mesh_comm_open(const void *owner, bool sending, struct mesh_peer *peer, uint64_t key,
+		   int wanted_paths, struct mesh_comm **comm)
+{
+	const struct comm_wish wish = {
+		.owner = owner,
+		.sending = sending,
+		.open = mesh_path_direct_open,
+		.name = peer->name,
+		.key = key,
+		.wanted_paths = wanted_paths,
+	};
+
+	return comm_make(&wish, peer, comm);
+}
+
+int mesh_comm_open_relayed(const void *owner, struct mesh_peer *relay, const char *name,
+			   uint64_t key, int wanted_paths, struct mesh_comm **comm)
+{
+	const struct comm_wish wish = {
+		.owner = owner,
+		.sending = true,
+		.open = mesh_path_relayed_open,
+		.name = name,
+		.key = key,
+		.wanted_paths = wanted_paths,
+	};
+
+	return comm_make(&wish, relay, comm);
+}
+
 /* ---- closing ------------------------------------------------------------------------------- */
 
 MESH_HOLDS(process)
@@ -180,6 +248,7 @@ static void path_close(struct mesh_path *path)
 {
 	mesh_path_close(path);
 	mesh_path_counters_close(path);
+	free(path->via);
 	mesh_peer_user_remove(mesh_path_peer(path), &path->user);
 }
 
@@ -191,11 +260,13 @@ void mesh_comm_memory_free(struct mesh_comm *comm)
 		free(comm->send.blocks[i]);
 	if (comm->sending) {
 		free(comm->send.copies);
-		free(comm->send.copied);
+		free(comm->send.far_copies);
+		free(comm->send.own_grants);
 		free(comm->send.lost);
 	} else {
 		free(comm->receive.marks);
 		free(comm->receive.early_data);
+		free(comm->receive.questions);
 	}
 	mesh_lock_destroy(&comm->lock);
 	free(comm);
@@ -217,6 +288,8 @@ void mesh_comm_free(struct mesh_comm *comm)
 	for (i = 0; i < comm->num_paths; i++)
 		path_close(&comm->paths[i]);
 	LIST_REMOVE(comm, entry);
+	mesh_engine_timer_cancel(&comm->process->engine, &comm->timer);
+	mesh_questions_end(comm);
 	mesh_comm_asked_set(comm, false);
 	if (unfinished) {
 		/* The provider still holds pointers into the comm, and may never release them. */
@@ -226,18 +299,4 @@ void mesh_comm_free(struct mesh_comm *comm)
 		return;
 	}
 	mesh_comm_memory_free(comm);
-}
-
-void mesh_comm_close(struct mesh_comm *comm)
-{
-	struct mesh_process *process;
-
-	if (!comm)
-		return;
-	process = comm->process;
-	mesh_comm_quiesce(comm);
-	mesh_registrations_close(comm); /* unpins memory, which takes long */
-	mesh_process_lock(process);
-	mesh_comm_free(comm);
-	mesh_process_unlock(process);
 }

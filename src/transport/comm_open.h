@@ -25,17 +25,21 @@ int mesh_comm_open(const void *owner, bool sending, struct mesh_peer *peer, uint
 MESH_HOLDS(process)
 int mesh_comm_path_add(struct mesh_comm *comm, struct mesh_peer *peer);
 
+/**
+ * The same for a sending comm and its paths through a relay, which is the peer. @name: the name of
+ * the node at the other end.
+ */
+MESH_HOLDS(process)
+int mesh_comm_open_relayed(const void *owner, struct mesh_peer *relay, const char *name,
+			   uint64_t key, int wanted_paths, struct mesh_comm **comm);
+MESH_HOLDS(process)
+int mesh_comm_path_add_relayed(struct mesh_comm *comm, struct mesh_peer *relay);
+
 /** Frees a comm that has no registrations and nothing in flight. process->lock held. */
 MESH_HOLDS(process)
 void mesh_comm_free(struct mesh_comm *comm);
 
-/** Frees the memory of a comm that nothing refers to any more. */
+/** Frees the memory of a comm to which nothing refers. */
 void mesh_comm_memory_free(struct mesh_comm *comm);
-
-/**
- * Closes a send or receive comm. Waits a bounded time for operations in flight; afterwards nothing
- * reads or writes the memory of its requests. NULL is allowed.
- */
-void mesh_comm_close(struct mesh_comm *comm);
 
 #endif

@@ -16,14 +16,16 @@ void mesh_path_counters_open(struct mesh_path *path)
 		.peer = path->comm->peer_name,
 		.sending = path->comm->sending,
 		.provider = ends.provider,
+		.via = ends.via,
 	};
+	struct mesh_counters *counters = NULL;
 
 	mesh_process_assert_locked(process);
-	path->counters = NULL;
 	if (process->stats.page)
-		path->counters = mesh_stats_open(process->stats.page, &link, mesh_clock_wall_ms());
-	if (!path->counters)
-		path->counters = &path->own_counters;
+		counters = mesh_stats_open(process->stats.page, &link, mesh_clock_wall_ms());
+	mesh_comm_lock(path->comm);
+	path->counters = counters ? counters : &path->own_counters;
+	mesh_comm_unlock(path->comm);
 }
 
 void mesh_path_counters_close(struct mesh_path *path)
@@ -39,4 +41,13 @@ void mesh_path_counters_close(struct mesh_path *path)
 	mesh_comm_unlock(path->comm);
 	if (counters != &path->own_counters)
 		mesh_stats_close(process->stats.page, counters);
+}
+
+void mesh_path_counters_state(struct mesh_path *path)
+{
+	mesh_comm_assert_locked(path->comm);
+	if (path->state == MESH_PATH_SUSPECT)
+		mesh_count(&path->counters->losses, 1);
+	if (path->counters != &path->own_counters)
+		mesh_stats_down_set(path->counters, path->state != MESH_PATH_UP);
 }

@@ -19,4 +19,8 @@ void mesh_path_counters_open(struct mesh_path *path);
 MESH_HOLDS(process)
 void mesh_path_counters_close(struct mesh_path *path);
 
+/** The path has changed its state: counts a loss, and shows whether it is down. comm->lock held. */
+MESH_HOLDS(comm)
+void mesh_path_counters_state(struct mesh_path *path);
+
 #endif

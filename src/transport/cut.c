@@ -13,6 +13,7 @@
 #include "control/peer_send.h"
 #include "control/process.h"
 #include "fabric/fence.h"
+#include "relay/circuits.h"
 #include "transport/comm_end.h"
 #include "transport/cut.h"
 
@@ -55,14 +56,17 @@ MESH_HOLDS(process)
 static int comms_end(struct mesh_peer *peer, const struct mesh_comm *except, const char *why)
 {
 	struct mesh_peer_user *user;
+	struct mesh_path *path;
 	struct mesh_comm *comm;
 	int count = 0;
 	bool used;
 
+	mesh_circuits_cut(peer);
 	LIST_FOREACH(user, &peer->user_list, entry) {
-		comm = mesh_path_of_user(user)->comm;
-		if (comm == except)
+		path = mesh_path_if_user(user);
+		if (!path || path->comm == except)
 			continue;
+		comm = path->comm;
 		used = mesh_comm_end(comm, -ECONNABORTED, why);
 		count += used && !mesh_comm_is_cut(comm);
 	}
@@ -132,6 +136,18 @@ static void others_end(struct mesh_comm *comm, const struct mesh_fence *fence,
 		others_warn(informed, count, reason);
 }
 
+/* What a relay has, and the receiver perhaps not, ends here as well. */
+static void paths_abandon(struct mesh_comm *comm, const struct mesh_fence *fences)
+{
+	int i;
+
+	for (i = 0; i < comm->num_paths; i++) {
+		mesh_domain_lock(fences[i].domain);
+		mesh_path_abandon(&comm->paths[i]);
+		mesh_domain_unlock(fences[i].domain);
+	}
+}
+
 void mesh_comm_cut_off(struct mesh_comm *comm, enum mesh_cut_reason reason)
 {
 	struct mesh_fence fences[MESH_PATHS_MAX] = {0};
@@ -140,6 +156,7 @@ void mesh_comm_cut_off(struct mesh_comm *comm, enum mesh_cut_reason reason)
 	for (i = 0; i < comm->num_paths; i++)
 		mesh_path_fence_prepare(&comm->paths[i], &fences[i]);
 	mesh_remotes_fence(fences, comm->num_paths);
+	paths_abandon(comm, fences);
 	mesh_process_lock(comm->process);
 	for (i = 0; i < comm->num_paths; i++) {
 		if (fences[i].result) /* else there was no connection */

@@ -2,12 +2,14 @@
 /* frames.c - the frames of the control connection that are for a comm. */
 #include "base/clock.h"
 #include "control/process.h"
-#include "transport/close.h"
+#include "transport/answer.h"
 #include "transport/cut.h"
 #include "transport/frames.h"
+#include "transport/linger.h"
 #include "transport/path_find.h"
 #include "transport/recovery.h"
 #include "transport/stall.h"
+#include "wire/stats.h"
 
 /* A frame may come over each path of the comm, and names the comm by the id that it has there. */
 MESH_HOLDS(process)
@@ -49,6 +51,7 @@ void mesh_comm_frame_handle(struct mesh_peer *peer, const struct mesh_frame *fra
 		break;
 	case MESH_FRAME_CLOSED:
 		mesh_comm_closed_came(comm, &frame->closed);
+		mesh_comm_linger_check(comm); /* may free it */
 		break;
 	case MESH_FRAME_ASK:
 		mesh_stall_asked(comm, frame->ask.seq);
@@ -67,6 +70,8 @@ void mesh_resume_frame_handle(struct mesh_peer *peer, const struct mesh_frame *f
 
 	if (comm)
 		mesh_resume_came(comm, &frame->resume);
+	else
+		mesh_count_event(&peer->process->counters->refused);
 }
 
 void mesh_have_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
@@ -75,6 +80,8 @@ void mesh_have_frame_handle(struct mesh_peer *peer, const struct mesh_frame *fra
 
 	if (comm)
 		mesh_have_came(comm, &frame->have);
+	else
+		mesh_count_event(&peer->process->counters->refused);
 }
 
 void mesh_cut_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)

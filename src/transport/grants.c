@@ -45,32 +45,32 @@ static bool grants_may_wait(const struct mesh_comm *comm, uint32_t seq)
 	       !mesh_seq_before(seq, receive->wanted);
 }
 
-/* Writes the grant of one receive, mesh_grant_size() bytes. */
-static void grant_write(const struct mesh_request *request, uint8_t *bytes)
+/* Writes the grant of one receive for so many paths, mesh_grant_size() bytes. */
+static void grant_write(const struct mesh_request *request, int num_paths, struct mesh_grant *grant)
 {
 	const struct mesh_comm *comm = request->comm;
-	struct mesh_grant grant;
 	int i;
 
-	/* Without targets if the size is 0: a sender that has data finds that it does not fit. */
-	memset(&grant, 0, sizeof(grant));
-	grant.size = request->size;
-	for (i = 0; i < comm->num_paths && request->size; i++)
+	grant->size = request->size;
+	/* Without memory no target is valid; a sender that tries to write learns that. */
+	if (!request->size)
+		memset(grant->targets, 0, (size_t)num_paths * sizeof(grant->targets[0]));
+	for (i = 0; i < num_paths && request->size; i++)
 		mesh_path_target(&comm->paths[i], request->registration->mrs[i], request->data,
-				 &grant.targets[i]);
-	memcpy(bytes, &grant, mesh_grant_size(comm->num_paths));
+				 &grant->targets[i]);
 }
 
 /* Sends the grants of the receives from @seq on, as many as are due in a row. */
 MESH_HOLDS(comm)
 static bool grants_send(struct mesh_comm *comm, uint32_t seq, uint32_t *count)
 {
-	uint8_t payload[MESH_GRANTS_PER_MESSAGE * sizeof(struct mesh_grant)];
+	struct mesh_grant payload[MESH_GRANTS_PER_MESSAGE]; /* room for the largest */
 	struct mesh_receive_side *receive = &comm->receive;
-	size_t size = mesh_grant_size(comm->num_paths);
+	const int num_paths = comm->num_paths;
+	size_t size = mesh_grant_size(num_paths);
 	struct mesh_outgoing message = {
 		.header.type = MESH_MESSAGE_GRANT,
-		.header.paths = (uint8_t)comm->num_paths,
+		.header.paths = (uint8_t)num_paths,
 		.header.seq = seq,
 		.payload = payload,
 	};
@@ -78,7 +78,8 @@ static bool grants_send(struct mesh_comm *comm, uint32_t seq, uint32_t *count)
 
 	while (seq + n != comm->next_seq && n < MESH_GRANTS_PER_MESSAGE &&
 	       grant_is_due(comm, mesh_comm_request(comm, seq + n))) {
-		grant_write(mesh_comm_request(comm, seq + n), payload + n * size);
+		grant_write(mesh_comm_request(comm, seq + n), num_paths,
+			    (struct mesh_grant *)((char *)payload + n * size));
 		n++;
 	}
 	message.header.count = (uint8_t)n;

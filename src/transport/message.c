@@ -52,14 +52,17 @@ static inline void header_address(struct mesh_message_header *header, const stru
 	header->token = path->remote_token;
 }
 
-/* Sends header and payload as one piece; returns false if the message needs a buffer. */
+/* Header and payload as one piece, which the provider copies. */
+struct injection {
+	struct mesh_message_header header;
+	uint8_t payload[MESH_PATH_INJECT_MAX - sizeof(struct mesh_message_header)];
+};
+
+/* Sends a message that is short enough; returns false if it needs a buffer. */
 static inline bool message_inject(const struct mesh_path *path, const struct mesh_outgoing *message)
 {
-	struct {
-		struct mesh_message_header header;
-		uint8_t payload[MESH_PATH_INJECT_MAX - sizeof(struct mesh_message_header)];
-	} bytes;
-	size_t size = sizeof(bytes.header) + message->header.length;
+	size_t size = sizeof(message->header) + message->header.length;
+	struct injection bytes;
 
 	if (size > path->inject_max)
 		return false;
@@ -71,15 +74,14 @@ static inline bool message_inject(const struct mesh_path *path, const struct mes
 }
 
 /* Counts NCCL's own bytes only, not the protocol's. */
-static void message_count(struct mesh_path *path, const struct mesh_outgoing *message)
+MESH_HOLDS(comm)
+static inline void data_count(const struct mesh_path *path, size_t size)
 {
 	struct mesh_counters *counters = path->counters;
 
-	if (message->header.type != MESH_MESSAGE_DATA)
-		return;
 	mesh_count(&counters->messages, 1);
 	mesh_count(&counters->small, 1);
-	mesh_count(&counters->bytes, message->header.length);
+	mesh_count(&counters->bytes, size);
 }
 
 struct mesh_buffer *mesh_message_prepare(struct mesh_path *path,
@@ -143,6 +145,31 @@ bool mesh_comm_message_send(struct mesh_comm *comm, const struct mesh_outgoing *
 	}
 	if (!message_inject(path, message) && !buffer_send(path, message, request, now_ns))
 		return false;
-	message_count(path, message);
+	if (message->header.type == MESH_MESSAGE_DATA)
+		data_count(path, message->header.length);
+	return true;
+}
+
+bool mesh_comm_data_inject(struct mesh_comm *comm, const struct mesh_request *request)
+{
+	size_t size = sizeof(struct mesh_message_header) + request->size;
+	const struct mesh_path *path = comm->up[0];
+	struct injection bytes;
+
+	mesh_comm_assert_locked(comm);
+	if (comm->num_up != 1 || size > path->inject_max)
+		return false;
+	bytes.header = (struct mesh_message_header){
+		.type = MESH_MESSAGE_DATA,
+		.length = (uint32_t)request->size,
+		.comm = path->remote_id,
+		.token = path->remote_token,
+		.seq = request->seq,
+	};
+	if (request->size)
+		memcpy(bytes.payload, request->data, request->size);
+	if (mesh_path_inject(path, &bytes, size))
+		return false;
+	data_count(path, request->size);
 	return true;
 }

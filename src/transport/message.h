@@ -25,7 +25,7 @@ struct mesh_outgoing {
  * may be NULL, has one more unfinished operation until they are out. comm->lock held.
  *
  * Returns false if there is no buffer now: the next poll calls comm's resume function. Also while
- * no path is up; then whoever brings one up calls it.
+ * no path is up; then the function that brings one up calls it.
  */
 MESH_HOLDS(comm)
 bool mesh_comm_message_send(struct mesh_comm *comm, const struct mesh_outgoing *message,
@@ -41,5 +41,14 @@ MESH_HOLDS(comm)
 struct mesh_buffer *mesh_message_prepare(struct mesh_path *path,
 					 const struct mesh_outgoing *message,
 					 struct mesh_request *request);
+
+/**
+ * Sends the small message of @request, if it can leave at once and there is no choice of paths: the
+ * short form of mesh_comm_message_send(), without an unfinished operation. comm->lock held.
+ *
+ * Returns false if it has not been sent.
+ */
+MESH_HOLDS(comm)
+bool mesh_comm_data_inject(struct mesh_comm *comm, const struct mesh_request *request);
 
 #endif

@@ -3,7 +3,8 @@
  * path.h - one path of a comm to its peer, and the operations that each kind of path implements.
  *
  * Sending, receiving, closing and logging see a path only through these functions and through the
- * fields that all kinds have. A kind is a table of operations, in a file of its own: path_direct.c.
+ * fields that all kinds have. A kind is a table of operations, in a file of its own: path_direct.c,
+ * path_relayed.c.
  */
 #ifndef MESH_TRANSPORT_PATH_H
 #define MESH_TRANSPORT_PATH_H
@@ -29,6 +30,7 @@ struct mesh_mr;
 struct mesh_op;
 struct mesh_pace;
 struct mesh_path;
+struct mesh_path_relayed;
 struct mesh_segment;
 struct mesh_write;
 
@@ -41,7 +43,7 @@ enum mesh_path_state {
 	MESH_PATH_JOINING, /* the two ends make it */
 	MESH_PATH_UP,	   /* it carries messages */
 	MESH_PATH_SUSPECT, /* nothing more is posted on it; what the peer sent may still arrive */
-	MESH_PATH_DOWN,	   /* it has been fenced: nothing of it arrives any more */
+	MESH_PATH_DOWN,	   /* it has been fenced: nothing more of it arrives */
 	MESH_PATH_GONE,	   /* for good */
 	MESH_PATH_STATES
 };
@@ -50,12 +52,13 @@ enum mesh_path_state {
 struct mesh_path_ends {
 	const struct mesh_addr *local, *remote; /* of one family */
 	const char *nic;			/* our netdev */
+	const char *via_text;			/* "direct", "routed", or the relays: "b,c" */
 	enum mesh_provider_id provider;
+	enum mesh_stats_via via;
 };
 
 /* What a kind of path does. The inline functions below say what each operation means. */
 struct mesh_path_kind {
-	const char *name; /* in the log: via= */
 	struct mesh_peer *(*peer)(const struct mesh_path *path);
 	void (*describe)(const struct mesh_path *path, struct mesh_path_ends *ends);
 	int (*inject)(const struct mesh_path *path, const void *bytes, size_t size);
@@ -76,14 +79,18 @@ struct mesh_path_kind {
 	void (*fence_prepare)(const struct mesh_path *path, struct mesh_fence *fence);
 	void (*wait_cancel)(struct mesh_path *path);
 	void (*sink_remove)(struct mesh_path *path);
+	void (*abandon)(struct mesh_path *path);
 	int (*move)(struct mesh_path *path, struct mesh_peer *peer);
 	void (*close)(struct mesh_path *path);
 };
 
+/* A path that is this many times slower than the fastest would only slow the comm down. */
+#define MESH_PATH_SPEED_RATIO_MAX 8
+
 /* Bytes: longer messages take a buffer, whatever the provider could inject (tcp: 128). */
 #define MESH_PATH_INJECT_MAX 256
 
-/* What only a direct path has: one of our NICs and the peer's NIC on the same link. */
+/* What direct and routed paths have: one of our NICs and the peer's. */
 struct mesh_path_direct {
 	struct mesh_domain *domain;
 	struct mesh_peer *peer; /* process->lock */
@@ -101,24 +108,39 @@ struct mesh_path {
 	size_t segment_max;		/* bytes of the largest write */
 	size_t segment_bytes;		/* of a usual large one */
 	int immediate_bits;		/* of a write: 64, 32, or 0 if it cannot have one */
+	/* Of the sending end of a relayed path, which this owns (path_relayed.c); else NULL. */
+	struct mesh_path_relayed *relayed;
 	bool is_acknowledged; /* plain completions mean that the peer's NIC has the data */
-	bool may_resume; /* a fence takes no time, and delivery completion means what it says */
+	/* A fence ends it in bounded time, and delivery completion means what it says. */
+	bool may_resume;
+	/*
+	 * It leads through relays: at the receiving end it is a direct path to the last one. Such a
+	 * path has one life.
+	 */
+	bool through_relay;
+	bool broken MESH_GUARDED_BY(process); /* through_relay: its circuit is broken, for good */
+	/* Receiving end, through_relay: the last relay has no write in flight, and posts none. */
+	bool drained MESH_GUARDED_BY(process);
+	bool drain_asked MESH_GUARDED_BY(process); /* and was asked for that */
 
 	struct mesh_comm *comm;
 	struct mesh_sink sink; /* what arrives for this comm on this path */
 	struct mesh_peer_user user;
 	struct mesh_waiter waiter;
-	uint32_t remote_id, remote_token; /* the peer's sink for this path */
-	bool known; /* they are those of the path's present peer; process->lock */
-	/* path_state.c; comm->lock, as the next two */
-	enum mesh_path_state state;
-	int cause;	     /* SUSPECT: the error of the operation that failed; else old, or 0 */
-	uint32_t unfinished; /* our operations in flight on it */
-	_Atomic(uint64_t) seen_polls;	/* *polls, when a request was last tested */
-	struct mesh_counters *counters; /* in the process's page, or our own; comm->lock */
+	uint32_t remote_id, remote_token;    /* the peer's sink for this path */
+	bool known MESH_GUARDED_BY(process); /* they are those of the path's present peer */
+	enum mesh_path_state state MESH_GUARDED_BY(comm); /* path_state.c */
+	/* SUSPECT: the error of the operation that failed; else old, or 0. */
+	int cause MESH_GUARDED_BY(comm);
+	uint32_t unfinished MESH_GUARDED_BY(comm); /* our operations in flight on it */
+	_Atomic(uint64_t) seen_polls;		   /* *polls, when a request was last tested */
+	/* In the process's page, or our own. */
+	struct mesh_counters *counters MESH_GUARDED_BY(comm);
 	struct mesh_counters own_counters;
-	union { /* by kind */
-		struct mesh_path_direct direct;
+	/* The relays between the two, "b,c"; NULL: none. Owned; constant once the path is up. */
+	char *via;
+	union {					/* by kind */
+		struct mesh_path_direct direct; /* of a relayed path: to the relay */
 	};
 };
 
@@ -136,6 +158,15 @@ static inline struct mesh_path *mesh_path_of_waiter(struct mesh_waiter *waiter)
 static inline struct mesh_path *mesh_path_of_user(struct mesh_peer_user *user)
 {
 	return mesh_container_of(user, struct mesh_path, user);
+}
+
+/* Of the users that are paths; others are circuits that lead through this process. */
+extern const struct mesh_peer_user_ops mesh_path_user_ops;
+
+/** The path that this user of a peer is; NULL: it is none. */
+static inline struct mesh_path *mesh_path_if_user(struct mesh_peer_user *user)
+{
+	return user->ops == &mesh_path_user_ops ? mesh_path_of_user(user) : NULL;
 }
 
 /** The peer whose loss ends the path. Its control connection may carry the comm's frames. */
@@ -243,7 +274,7 @@ static inline void mesh_path_fence_prepare(const struct mesh_path *path, struct 
 	path->kind->fence_prepare(path, fence);
 }
 
-/** The comm does not wait for the path any more: path->waiter. domain->lock held. */
+/** The comm no longer waits for the path: path->waiter. domain->lock held. */
 static inline void mesh_path_wait_cancel(struct mesh_path *path)
 {
 	path->kind->wait_cancel(path);
@@ -253,6 +284,15 @@ static inline void mesh_path_wait_cancel(struct mesh_path *path)
 static inline void mesh_path_sink_remove(struct mesh_path *path)
 {
 	path->kind->sink_remove(path);
+}
+
+/**
+ * What is in flight on the path and not at the receiver fails now, as far as the provider does not
+ * hold it: nothing more is heard. domain->lock held, comm->lock not.
+ */
+static inline void mesh_path_abandon(struct mesh_path *path)
+{
+	path->kind->abandon(path);
 }
 
 /**

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* path_direct.c - direct paths: one of our NICs and the peer's NIC on the same link. */
+/* path_direct.c - direct and routed paths: between one of our NICs and one of the peer's. */
 #include <assert.h>
 
 #include "fabric/fence.h"
@@ -11,7 +11,7 @@
 #include "transport/comm.h"
 #include "transport/path_direct.h"
 
-static struct mesh_peer *direct_peer(const struct mesh_path *path)
+struct mesh_peer *mesh_direct_peer(const struct mesh_path *path)
 {
 	return path->direct.peer;
 }
@@ -25,17 +25,22 @@ static void direct_describe(const struct mesh_path *path, struct mesh_path_ends 
 		.remote = &path->direct.peer->address.addr,
 		.nic = domain->nic->netdev,
 		.provider = domain->provider,
+		.via = path->direct.peer->routed ? MESH_STATS_ROUTED : MESH_STATS_DIRECT,
 	};
+	if (path->via)
+		ends->via = MESH_STATS_RELAY;
+	/* Names are stable: users' scripts read them. */
+	ends->via_text = path->via ? path->via : mesh_stats_via_text(ends->via);
 }
 
 /* ---- sending ------------------------------------------------------------------------------- */
 
-static int direct_inject(const struct mesh_path *path, const void *bytes, size_t size)
+int mesh_direct_inject(const struct mesh_path *path, const void *bytes, size_t size)
 {
 	return mesh_remote_inject(path->direct.domain, path->direct.remote, bytes, size);
 }
 
-static struct mesh_buffer *direct_buffer_get(const struct mesh_path *path)
+struct mesh_buffer *mesh_direct_buffer_get(const struct mesh_path *path)
 {
 	return mesh_remote_buffer_get(path->direct.domain, path->direct.remote);
 }
@@ -78,33 +83,33 @@ static void direct_room_await(struct mesh_path *path)
 	mesh_flow_wait(path->direct.domain, path->direct.flow, &path->waiter);
 }
 
-static void direct_poll_await(struct mesh_path *path)
+void mesh_direct_poll_await(struct mesh_path *path)
 {
 	mesh_domain_wait(path->direct.domain, &path->waiter);
 }
 
-static bool direct_poll(const struct mesh_path *path)
+bool mesh_direct_poll(const struct mesh_path *path)
 {
 	return mesh_domain_poll(path->direct.domain);
 }
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
-static int direct_mr_open(const struct mesh_path *path, const void *data, size_t size,
-			  struct mesh_mr **mr)
+int mesh_direct_mr_open(const struct mesh_path *path, const void *data, size_t size,
+			struct mesh_mr **mr)
 {
 	return mesh_mr_open(path->direct.domain, data, size, mr);
 }
 
-static void direct_target(const struct mesh_path *path, const struct mesh_mr *mr, const void *data,
-			  struct mesh_target *target)
+void mesh_direct_target(const struct mesh_path *path, const struct mesh_mr *mr, const void *data,
+			struct mesh_target *target)
 {
 	(void)path;
 	target->address = mesh_mr_remote_address(mr, data);
 	target->key = mesh_mr_key(mr);
 }
 
-static void direct_fence_prepare(const struct mesh_path *path, struct mesh_fence *fence)
+void mesh_direct_fence_prepare(const struct mesh_path *path, struct mesh_fence *fence)
 {
 	*fence = (struct mesh_fence){
 		.domain = path->direct.domain,
@@ -115,15 +120,21 @@ static void direct_fence_prepare(const struct mesh_path *path, struct mesh_fence
 /* ---- opening and closing ------------------------------------------------------------------- */
 
 MESH_HOLDS(domain)
-static void direct_wait_cancel(struct mesh_path *path)
+void mesh_direct_wait_cancel(struct mesh_path *path)
 {
 	mesh_domain_wait_cancel(path->direct.domain, &path->waiter);
 }
 
 MESH_HOLDS(domain)
-static void direct_sink_remove(struct mesh_path *path)
+void mesh_direct_sink_remove(struct mesh_path *path)
 {
 	mesh_sink_remove(path->direct.domain, &path->sink);
+}
+
+/* Its operations end with those of the provider. */
+static void direct_abandon(struct mesh_path *path)
+{
+	(void)path;
 }
 
 /* Only what the comm's lock covers changes: other threads poll the path meanwhile. */
@@ -149,29 +160,29 @@ static void direct_close(struct mesh_path *path)
 	struct mesh_domain *domain = path->direct.domain;
 
 	mesh_domain_lock(domain);
-	direct_sink_remove(path);
-	direct_wait_cancel(path);
+	mesh_direct_sink_remove(path);
+	mesh_direct_wait_cancel(path);
 	mesh_domain_unlock(domain);
 }
 
 static const struct mesh_path_kind direct = {
-	.name = "direct", /* Stable: fabric_pingpong and users' scripts read it. */
-	.peer = direct_peer,
+	.peer = mesh_direct_peer,
 	.describe = direct_describe,
-	.inject = direct_inject,
-	.buffer_get = direct_buffer_get,
+	.inject = mesh_direct_inject,
+	.buffer_get = mesh_direct_buffer_get,
 	.write = direct_write,
 	.write_completed = direct_write_completed,
 	.write_forget = direct_write_forget,
 	.has_room = direct_has_room,
 	.room_await = direct_room_await,
-	.poll_await = direct_poll_await,
-	.poll = direct_poll,
-	.mr_open = direct_mr_open,
-	.target = direct_target,
-	.fence_prepare = direct_fence_prepare,
-	.wait_cancel = direct_wait_cancel,
-	.sink_remove = direct_sink_remove,
+	.poll_await = mesh_direct_poll_await,
+	.poll = mesh_direct_poll,
+	.mr_open = mesh_direct_mr_open,
+	.target = mesh_direct_target,
+	.fence_prepare = mesh_direct_fence_prepare,
+	.wait_cancel = mesh_direct_wait_cancel,
+	.sink_remove = mesh_direct_sink_remove,
+	.abandon = direct_abandon,
 	.move = direct_move,
 	.close = direct_close,
 };
@@ -193,7 +204,7 @@ int mesh_path_direct_open(struct mesh_path *path, struct mesh_peer *peer)
 	path->segment_bytes = domain->segment_bytes ? domain->segment_bytes : SIZE_MAX;
 	path->immediate_bits = domain->immediate_bits;
 	path->is_acknowledged = !domain->delivery_flag;
-	path->may_resume = domain->provider == MESH_PROVIDER_TCP;
+	path->may_resume = true;
 	path->direct = (struct mesh_path_direct){
 		.domain = domain,
 		.peer = peer,

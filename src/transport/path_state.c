@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "control/process.h"
+#include "transport/counters.h"
 #include "transport/path_state.h"
 #include "transport/place.h"
 
@@ -25,6 +26,7 @@ bool mesh_path_may_become(enum mesh_path_state from, enum mesh_path_state to)
 }
 
 /* The array of paths stays as it is; those that carry messages are listed beside it. */
+MESH_HOLDS(comm)
 static void up_learn(struct mesh_comm *comm)
 {
 	int i, num = 0;
@@ -40,7 +42,7 @@ static void up_learn(struct mesh_comm *comm)
 
 void mesh_comm_paths_learn(struct mesh_comm *comm)
 {
-	bool resumes = comm->process->config.recovery && comm->wanted_paths > 1;
+	bool resumes = comm->process->config.recovery;
 	size_t segment_max = SIZE_MAX;
 	int i;
 
@@ -49,6 +51,7 @@ void mesh_comm_paths_learn(struct mesh_comm *comm)
 		const struct mesh_path *path = &comm->paths[i];
 
 		resumes &= path->may_resume;
+		comm->announces |= path->immediate_bits < 64;
 		if (segment_max > path->segment_max)
 			segment_max = path->segment_max;
 		if (comm->segment_bytes > path->segment_bytes)
@@ -56,6 +59,16 @@ void mesh_comm_paths_learn(struct mesh_comm *comm)
 	}
 	comm->segment_max = segment_max / MESH_LINE_BYTES * MESH_LINE_BYTES;
 	comm->resumes = resumes;
+}
+
+void mesh_comm_path_enter(struct mesh_comm *comm)
+{
+	const struct mesh_path *path = &comm->paths[comm->num_paths];
+
+	mesh_comm_assert_locked(comm);
+	if (comm->segment_bytes > path->segment_bytes)
+		comm->segment_bytes = path->segment_bytes;
+	atomic_store(&comm->num_paths, comm->num_paths + 1);
 }
 
 void mesh_path_state_set(struct mesh_path *path, enum mesh_path_state state)
@@ -70,6 +83,7 @@ void mesh_path_state_set(struct mesh_path *path, enum mesh_path_state state)
 		   comm->peer_name, (int)(path - comm->paths), states[path->state].name,
 		   states[state].name);
 	path->state = state;
+	mesh_path_counters_state(path);
 	up_learn(comm);
 }
 

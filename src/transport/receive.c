@@ -146,6 +146,7 @@ static void message_done(struct mesh_request *request, struct mesh_path *path)
 }
 
 /* The size of a segment is unknown here: each path counts its share of the whole message. */
+MESH_HOLDS(comm)
 static void shares_count(const struct mesh_request *request)
 {
 	const struct mesh_request_receive *got = &request->receive;
@@ -378,7 +379,7 @@ int mesh_comm_receive(struct mesh_comm *comm, void *data, size_t size,
 	 */
 	in_order = !comm->error || mesh_receive_has_all(comm, comm->next_seq);
 	if (!comm->closing)
-		taken = mesh_request_take(comm, data, size, registration);
+		taken = mesh_request_take(comm, false, data, size, registration);
 	*request = taken;
 	if (!taken) {
 		ret = comm->error;

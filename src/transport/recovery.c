@@ -2,21 +2,25 @@
 /*
  * recovery.c - a comm goes on over its other paths when one is lost.
  *
- * A lost path is a lost link: whoever notices it first loses all peers on it, with their comms'
- * paths, and says so over another link (control/link_watch.c). Then each end of a comm stops using
- * the path, and repeats over the others what may have been lost and harms nobody if it comes twice:
- * the receiver its grants, the sender its small messages. About a large message the sender asks:
- * once no operation of it is in flight, RESUME; the receiver fences the path, which after that
- * carries nothing into its memory, and answers with HAVE.
+ * A lost path is a lost link: the process that notices it first loses all peers on it, with their
+ * comms' paths, and says so over another link (control/link_watch.c). Then each end of a comm stops
+ * using the path, and repeats over the others what may have been lost and does no harm if it comes
+ * twice: the receiver its grants, the sender its small messages. About a large message the sender
+ * asks: once no operation of it is in flight, RESUME; the receiver fences the path, which after
+ * that carries nothing into its memory, and answers with HAVE. A path through relays is fenced by
+ * the report of the last relay: its link may carry others.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/container.h"
 #include "control/link_watch.h"
 #include "control/peer_end.h"
 #include "control/peer_send.h"
 #include "control/process.h"
+#include "transport/answer.h"
 #include "transport/comm_end.h"
 #include "transport/path_state.h"
 #include "transport/receive.h"
@@ -26,6 +30,12 @@
 #include "transport/resend.h"
 #include "transport/send.h"
 #include "wire/stats.h"
+
+/*
+ * A relay reports within this that its writes are complete; else the link to it is given up: its
+ * process may be stopped.
+ */
+#define REPORT_MS 3000
 
 /* ---- losing a path ------------------------------------------------------------------------- */
 
@@ -37,8 +47,7 @@ static bool another_lives(const struct mesh_path *path)
 	int i;
 
 	for (i = 0; i < comm->num_paths; i++) {
-		if (&comm->paths[i] != path && comm->paths[i].known &&
-		    mesh_path_peer(&comm->paths[i])->state == MESH_PEER_UP)
+		if (&comm->paths[i] != path && mesh_path_lives(&comm->paths[i]))
 			return true;
 	}
 	return false;
@@ -49,7 +58,12 @@ bool mesh_path_is_resumed(const struct mesh_path *path)
 	const struct mesh_comm *comm = path->comm;
 
 	mesh_process_assert_locked(comm->process);
-	if (!comm->resumes || comm->num_paths < comm->wanted_paths || mesh_path_peer(path)->over)
+	if (!comm->resumes || comm->num_paths < comm->wanted_paths)
+		return false;
+	/* The end of a relay is not the end of the peer. But its circuits do not come back. */
+	if (path->through_relay)
+		return another_lives(path);
+	if (mesh_path_peer(path)->over)
 		return false;
 	/* One that has failed, or is closed, waits for nothing. */
 	return another_lives(path) || (!comm->error && !comm->opener);
@@ -70,19 +84,6 @@ void mesh_send_repeat(struct mesh_comm *comm)
 	mesh_send_push(comm);
 }
 
-bool mesh_send_is_in_doubt(struct mesh_comm *comm)
-{
-	const struct mesh_request *request;
-	int i;
-
-	for (i = 0; i < MESH_COMM_REQUESTS; i++) {
-		request = &comm->requests[i];
-		if (mesh_request_is_open(request) && request->send.num_lost)
-			return true;
-	}
-	return false;
-}
-
 /* What went over the path, and may be lost, goes once more over the others. */
 MESH_HOLDS(comm)
 static void comm_repeat(struct mesh_comm *comm)
@@ -90,6 +91,7 @@ static void comm_repeat(struct mesh_comm *comm)
 	uint32_t i;
 
 	comm->stall.watching = false; /* whatever is late may have been lost with the path */
+	comm->end_in_doubt = comm->own_end != MESH_END_OPEN;
 	if (!comm->sending) {
 		mesh_receive_grants_resend(comm, comm->next_seq - 1);
 		return;
@@ -120,8 +122,12 @@ static void path_stop(struct mesh_path *path)
 	comm_repeat(comm);
 	mesh_comm_recover_soon(comm);
 	mesh_comm_unlock(comm);
-	mesh_rejoin_want(path);
+	if (!path->through_relay)
+		mesh_rejoin_want(path);
 }
+
+MESH_HOLDS(process)
+static void questions_look(const struct mesh_path *path);
 
 void mesh_path_lost(struct mesh_path *path)
 {
@@ -129,11 +135,16 @@ void mesh_path_lost(struct mesh_path *path)
 		path_stop(path);
 	else
 		mesh_comm_peer_lost(path->comm);
+	mesh_path_abandon(path);
+	questions_look(path);
 }
 
 /* ---- the sending end ----------------------------------------------------------------------- */
 
-/* The first path on which an operation has failed while its peer is up; NULL if there is none. */
+/*
+ * The first path on which an operation has failed while its peer is up; NULL if there is none. A
+ * relay that reports a broken circuit is not to blame.
+ */
 MESH_HOLDS(process)
 MESH_HOLDS(comm)
 static struct mesh_path *suspect_find(struct mesh_comm *comm)
@@ -142,7 +153,7 @@ static struct mesh_path *suspect_find(struct mesh_comm *comm)
 
 	mesh_comm_assert_locked(comm);
 	for (i = 0; i < comm->num_paths && comm->resumes; i++) {
-		if (comm->paths[i].state == MESH_PATH_SUSPECT &&
+		if (comm->paths[i].state == MESH_PATH_SUSPECT && !comm->paths[i].broken &&
 		    mesh_path_peer(&comm->paths[i])->state == MESH_PEER_UP)
 			return &comm->paths[i];
 	}
@@ -151,7 +162,7 @@ static struct mesh_path *suspect_find(struct mesh_comm *comm)
 
 /*
  * The requests about which the receiver is to be asked now. While a path is suspect none is: what
- * it carried may be in doubt as well, and the receiver has not been told of it.
+ * it carried may be in doubt as well, and the receiver does not know of it.
  */
 MESH_HOLDS(comm)
 static int doubts_collect(struct mesh_comm *comm, uint32_t *seqs)
@@ -166,8 +177,8 @@ static int doubts_collect(struct mesh_comm *comm, uint32_t *seqs)
 	}
 	for (i = 0; i < MESH_COMM_REQUESTS; i++) {
 		request = &comm->requests[i];
-		if (!mesh_request_is_open(request) || !request->send.num_lost ||
-		    request->send.unfinished || request->send.asked || request->send.settled)
+		if (!mesh_request_is_in_doubt(request) || request->send.unfinished ||
+		    request->send.asked || request->send.settled)
 			continue;
 		request->send.asked = true;
 		seqs[num++] = request->seq;
@@ -188,8 +199,8 @@ static void resume_send(struct mesh_comm *comm, uint32_t seq)
 	mesh_comm_lock(comm);
 	frame.resume.round = comm->send.round;
 	for (i = 0; i < comm->num_paths; i++) {
-		if (comm->paths[i].state == MESH_PATH_UP)
-			continue;
+		if (comm->paths[i].state == MESH_PATH_UP || !comm->paths[i].remote_id)
+			continue; /* the receiver has not accepted one that has no id */
 		frame.resume.dead |= 1u << i;
 		frame.resume.ids[i] = comm->paths[i].remote_id;
 	}
@@ -203,18 +214,19 @@ static void comm_recover(struct mesh_comm *comm)
 	uint32_t seqs[MESH_COMM_REQUESTS];
 	char reason[MESH_PEER_REASON_MAX];
 	struct mesh_path *suspect;
-	int i, num = 0;
+	int i, cause = 0, num = 0;
 
 	if (!comm->resumes)
 		return;
 	mesh_comm_lock(comm);
 	suspect = suspect_find(comm);
-	if (!suspect && comm->sending && !comm->error && !mesh_comm_is_cut(comm))
+	if (suspect)
+		cause = suspect->cause;
+	else if (comm->sending && !comm->error && !mesh_comm_is_cut(comm))
 		num = doubts_collect(comm, seqs);
 	mesh_comm_unlock(comm);
 	if (suspect) {
-		snprintf(reason, sizeof(reason), "an operation on it failed: %s",
-			 strerror(-suspect->cause));
+		snprintf(reason, sizeof(reason), "an operation on it failed: %s", strerror(-cause));
 		mesh_link_lose(mesh_path_peer(suspect), reason, MESH_REFUSAL_BROKEN);
 		mesh_peer_bury(mesh_path_peer(suspect));
 	}
@@ -229,8 +241,10 @@ void mesh_comms_recover(struct mesh_process *process)
 	mesh_process_assert_locked(process);
 	if (!atomic_exchange(&process->recover, false))
 		return;
-	LIST_FOREACH(comm, &process->comms, entry)
+	for (comm = mesh_comm_next(process, NULL); comm; comm = mesh_comm_next(process, comm)) {
 		comm_recover(comm);
+		mesh_comm_end_repeat(comm);
+	}
 }
 
 /* The receiver has said what it has of @request: posts the rest again, or is done. */
@@ -256,6 +270,8 @@ void mesh_have_came(struct mesh_comm *comm, const struct mesh_frame_have *have)
 	request = mesh_comm_request(comm, have->seq);
 	if (comm->sending && request->seq == have->seq && mesh_request_is_open(request) &&
 	    request->send.asked && have->round == comm->send.round) {
+		if (mesh_segments_exceed(request, have))
+			mesh_count_event(&comm->process->counters->refused);
 		mesh_segments_settle(request, have);
 		request_resume(comm, request);
 	}
@@ -302,16 +318,61 @@ void mesh_path_fenced(struct mesh_path *path)
 	mesh_path_state_set(path, MESH_PATH_DOWN);
 	mesh_comm_unlock(path->comm);
 	mesh_domain_unlock(peer->domain);
+	questions_look(path);
 }
 
-/* The peer has stopped the path, which it knew by @id. */
+void mesh_path_drained(struct mesh_path *path)
+{
+	path->drained = true;
+	if (!mesh_path_is_open(path))
+		return;
+	mesh_path_poll(path); /* what has arrived is counted */
+	mesh_path_fenced(path);
+}
+
+/* Asks the last relay to post nothing more, and to report when its writes are complete. */
 MESH_HOLDS(process)
-static void path_fence(struct mesh_path *path, uint32_t id)
+static void relay_ask(struct mesh_path *path)
+{
+	const struct mesh_comm *comm = path->comm;
+	struct mesh_frame frame;
+
+	if (path->drain_asked)
+		return;
+	path->drain_asked = true;
+	memset(&frame, 0, sizeof(frame));
+	frame.circuit.to_comm = path->remote_id;
+	frame.circuit.event = MESH_CIRCUIT_LOST;
+	memcpy(frame.circuit.lost, comm->peer_name, sizeof(frame.circuit.lost));
+	memcpy(frame.circuit.by, comm->process->name, sizeof(frame.circuit.by));
+	mesh_peer_send(mesh_path_peer(path), &frame, MESH_FRAME_CIRCUIT);
+}
+
+/*
+ * The sending end has given up a path through relays. The link to the last relay carries other
+ * connections: the relay's report replaces the fence.
+ */
+MESH_HOLDS(process)
+static void circuit_fence(struct mesh_path *path)
+{
+	struct mesh_domain *domain = mesh_path_peer(path)->domain;
+
+	path->broken = true;
+	if (state_of(path) == MESH_PATH_UP) {
+		mesh_domain_lock(domain);
+		mesh_path_lost(path);
+		mesh_domain_unlock(domain);
+	}
+	if (path->drained)
+		mesh_path_drained(path);
+	else
+		relay_ask(path);
+}
+
+void mesh_path_fence(struct mesh_path *path)
 {
 	struct mesh_peer *peer = mesh_path_peer(path);
 
-	if (path->sink.id != id || state_of(path) == MESH_PATH_DOWN)
-		return; /* it was fenced before, and may be up again under another id */
 	if (peer->state == MESH_PEER_UP)
 		mesh_link_lose(peer, "its process has given the link up", MESH_REFUSAL_BROKEN);
 	mesh_peer_bury(peer);
@@ -321,6 +382,19 @@ static void path_fence(struct mesh_path *path, uint32_t id)
 		mesh_peer_fence(peer);
 	peer->fenced = true;
 	mesh_path_fenced(path);
+}
+
+/* The peer has stopped the path, which it knew by @id. */
+MESH_HOLDS(process)
+static void path_end(struct mesh_path *path, uint32_t id)
+{
+	if (state_of(path) == MESH_PATH_DOWN)
+		return;
+	if (path->through_relay && mesh_path_peer(path)->state == MESH_PEER_UP)
+		circuit_fence(path);
+	else if (path->through_relay || path->sink.id == id)
+		mesh_path_fence(
+			path); /* else it was fenced before, and is up again under another id */
 }
 
 /* What has arrived of message @seq. */
@@ -337,30 +411,165 @@ static void have_fill(struct mesh_comm *comm, uint32_t seq, struct mesh_frame_ha
 		memcpy(have->arrived, request->receive.marks->arrived, sizeof(have->arrived));
 }
 
-void mesh_resume_came(struct mesh_comm *comm, const struct mesh_frame_resume *resume)
+MESH_HOLDS(process)
+static void have_send(struct mesh_comm *comm, uint32_t seq, uint32_t round)
 {
-	const struct mesh_path *over;
+	const struct mesh_path *over = mesh_comm_frame_path(comm);
 	struct mesh_frame frame;
 	bool answers;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.have.to_comm = over->remote_id;
+	frame.have.seq = seq;
+	frame.have.round = round;
+	mesh_comm_lock(comm);
+	answers = !comm->error;
+	have_fill(comm, seq, &frame.have);
+	mesh_comm_unlock(comm);
+	if (answers)
+		mesh_peer_send(mesh_path_peer(over), &frame, MESH_FRAME_HAVE);
+}
+
+/* True if a relay has not reported yet about one of these paths, as bits. */
+MESH_HOLDS(process)
+static bool any_is_open(const struct mesh_comm *comm, uint32_t paths)
+{
+	int i;
+
+	for (i = 0; i < comm->num_paths; i++) {
+		if (paths >> i & 1 && comm->paths[i].through_relay &&
+		    mesh_path_is_open(&comm->paths[i]))
+			return true;
+	}
+	return false;
+}
+
+/* ---- questions that wait for a relay ------------------------------------------------------- */
+
+/* RESUMEs whose answer waits until the last relays of these paths have reported. */
+struct mesh_questions {
+	struct mesh_timer timer;
+	uint64_t limit_ms; /* then a relay that has not reported is fenced with its link */
+	struct mesh_comm *comm;
+	uint32_t round, paths; /* bits */
+	int num;
+	uint32_t seqs[MESH_COMM_REQUESTS];
+};
+
+void mesh_questions_end(struct mesh_comm *comm)
+{
+	mesh_process_assert_locked(comm->process);
+	if (!comm->sending && comm->receive.questions)
+		mesh_engine_timer_cancel(&comm->process->engine, &comm->receive.questions->timer);
+}
+
+/*
+ * The link to the last relay of @path is lost, or the path is fenced: no report has to be waited
+ * for. The engine answers, because this may be in the middle of the loss of a link, with
+ * domain->lock held.
+ */
+static void questions_look(const struct mesh_path *path)
+{
+	const struct mesh_comm *comm = path->comm;
+	struct mesh_questions *questions = comm->sending ? NULL : comm->receive.questions;
+
+	mesh_process_assert_locked(comm->process);
+	if (!questions || !questions->num || !(questions->paths >> (path - comm->paths) & 1))
+		return;
+	if (mesh_path_peer(path)->state == MESH_PEER_LOST || !mesh_path_is_open(path))
+		mesh_engine_timer_set(&comm->process->engine, &questions->timer, mesh_clock_ms());
+}
+
+MESH_HOLDS(process)
+static void questions_expired(struct mesh_timer *timer, uint64_t now_ms)
+{
+	struct mesh_questions *questions = mesh_container_of(timer, struct mesh_questions, timer);
+	struct mesh_comm *comm = questions->comm;
+	struct mesh_path *path;
+	int i;
+
+	for (i = 0; i < comm->num_paths; i++) {
+		path = &comm->paths[i];
+		if (questions->paths >> i & 1 && mesh_path_is_open(path) &&
+		    (now_ms >= questions->limit_ms ||
+		     mesh_path_peer(path)->state == MESH_PEER_LOST))
+			mesh_path_fence(path);
+	}
+	mesh_questions_answer(comm);
+	if (questions->num) /* another relay has not reported yet */
+		mesh_engine_timer_set(&comm->process->engine, timer, questions->limit_ms);
+}
+
+/*
+ * Keeps a question, unless a later loss has made a newer one of it. Without memory for it the link
+ * is fenced at once.
+ */
+MESH_HOLDS(process)
+static void question_keep(struct mesh_comm *comm, const struct mesh_frame_resume *resume)
+{
+	struct mesh_questions *questions = comm->receive.questions;
+	int i;
+
+	if (!questions)
+		questions = comm->receive.questions = calloc(1, sizeof(*questions));
+	if (!questions) {
+		for (i = 0; i < comm->num_paths; i++) {
+			if (resume->dead >> i & 1 && mesh_path_is_open(&comm->paths[i]))
+				mesh_path_fence(&comm->paths[i]);
+		}
+		have_send(comm, resume->seq, resume->round);
+		return;
+	}
+	if (questions->num && mesh_seq_before(resume->round, questions->round))
+		return;
+	if (!questions->num || questions->round != resume->round) {
+		questions->comm = comm;
+		questions->timer.expired = questions_expired;
+		questions->num = 0;
+		questions->round = resume->round;
+		questions->limit_ms = mesh_clock_ms() + REPORT_MS;
+		mesh_engine_timer_set(&comm->process->engine, &questions->timer,
+				      questions->limit_ms);
+	}
+	questions->paths = resume->dead;
+	for (i = 0; i < questions->num && questions->seqs[i] != resume->seq; i++)
+		continue;
+	if (i < MESH_COMM_REQUESTS) {
+		questions->seqs[i] = resume->seq;
+		questions->num += i == questions->num;
+	}
+}
+
+void mesh_questions_answer(struct mesh_comm *comm)
+{
+	struct mesh_questions *questions = comm->sending ? NULL : comm->receive.questions;
+	int i;
+
+	mesh_process_assert_locked(comm->process);
+	if (!questions || !questions->num || any_is_open(comm, questions->paths))
+		return;
+	mesh_engine_timer_cancel(&comm->process->engine, &questions->timer);
+	for (i = 0; i < questions->num; i++)
+		have_send(comm, questions->seqs[i], questions->round);
+	questions->num = 0;
+}
+
+void mesh_resume_came(struct mesh_comm *comm, const struct mesh_frame_resume *resume)
+{
 	int i;
 
 	if (comm->sending || !comm->resumes) {
 		mesh_count_event(&comm->process->counters->refused);
 		return;
 	}
+	if (resume->dead >> comm->num_paths)
+		mesh_count_event(&comm->process->counters->refused); /* paths that are none */
 	for (i = 0; i < comm->num_paths; i++) {
 		if (resume->dead >> i & 1)
-			path_fence(&comm->paths[i], resume->ids[i]);
+			path_end(&comm->paths[i], resume->ids[i]);
 	}
-	memset(&frame, 0, sizeof(frame));
-	over = mesh_comm_frame_path(comm);
-	frame.have.to_comm = over->remote_id;
-	frame.have.seq = resume->seq;
-	frame.have.round = resume->round;
-	mesh_comm_lock(comm);
-	answers = !comm->error;
-	have_fill(comm, resume->seq, &frame.have);
-	mesh_comm_unlock(comm);
-	if (answers)
-		mesh_peer_send(mesh_path_peer(over), &frame, MESH_FRAME_HAVE);
+	if (any_is_open(comm, resume->dead))
+		question_keep(comm, resume);
+	else
+		have_send(comm, resume->seq, resume->round);
 }

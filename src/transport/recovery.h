@@ -41,13 +41,25 @@ bool mesh_path_is_open(const struct mesh_path *path);
 MESH_HOLDS(process)
 void mesh_path_fenced(struct mesh_path *path);
 
+/** The peer has stopped the path: gives up its link, and fences it. Takes domain->lock. */
+MESH_HOLDS(process)
+void mesh_path_fence(struct mesh_path *path);
+
+/** The last relay of a receiving comm's path has no write in flight, and posts none. */
+MESH_HOLDS(process)
+void mesh_path_drained(struct mesh_path *path);
+
+/** Answers the RESUMEs that waited for relays, if all have reported. */
+MESH_HOLDS(process)
+void mesh_questions_answer(struct mesh_comm *comm);
+
+/** The comm ends: no answer waits any longer. */
+MESH_HOLDS(process)
+void mesh_questions_end(struct mesh_comm *comm);
+
 /** Sends again what a lost path may have dropped, but for large messages. comm->lock held. */
 MESH_HOLDS(comm)
 void mesh_send_repeat(struct mesh_comm *comm);
-
-/** True if writes of ours may have been lost, and the receiver has not said so. */
-MESH_HOLDS(comm)
-bool mesh_send_is_in_doubt(struct mesh_comm *comm);
 
 /**
  * Loses the links of suspect paths, and asks receivers about messages in doubt. To be called after

@@ -13,6 +13,15 @@
 int mesh_registration_open(struct mesh_comm *comm, void *data, size_t size,
 			   struct mesh_registration **registration);
 
+/**
+ * Makes what is missing for the path behind the comm's last one, then enters that path. The engine
+ * calls it while NCCL registers and closes memory. process->lock held.
+ *
+ * Returns 0, or a negative errno: nothing has changed then.
+ */
+MESH_HOLDS(process)
+int mesh_registrations_extend(struct mesh_comm *comm);
+
 /** Closes a registration; if requests still use it, the comm is ended first. NULL is allowed. */
 void mesh_registration_close(struct mesh_comm *comm, struct mesh_registration *registration);
 

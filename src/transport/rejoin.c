@@ -27,6 +27,7 @@
 #include "transport/path_find.h"
 #include "transport/path_state.h"
 #include "transport/rejoin.h"
+#include "transport/rejoin_frames.h"
 #include "transport/send.h"
 #include "wire/stats.h"
 
@@ -54,6 +55,8 @@ struct mesh_rejoin {
 	struct mesh_domain *domain;
 	struct mesh_endpoint_addr address;
 	uint16_t control_port;
+	bool routed; /* as struct mesh_peer's */
+	bool is_new; /* comms that never had a path over it may get one */
 	uint64_t process_id;
 	struct mesh_peer *peer; /* the attempt, or the link that works again; counted; or NULL */
 	uint64_t lost_ms;	/* when it was lost last */
@@ -64,14 +67,19 @@ struct mesh_rejoin {
 
 /* ---- the links ----------------------------------------------------------------------------- */
 
+/* True if the peer is at the other end of this link. */
+MESH_HOLDS(process)
+static bool peer_is_links(const struct mesh_peer *peer, const struct mesh_rejoin *rejoin)
+{
+	return peer->process_id == rejoin->process_id &&
+	       mesh_peer_is_at(peer, rejoin->domain, &rejoin->address.addr);
+}
+
 /* True if the comm's path went over this link. */
 MESH_HOLDS(process)
 static bool path_is_links(const struct mesh_path *path, const struct mesh_rejoin *rejoin)
 {
-	const struct mesh_peer *peer = mesh_path_peer(path);
-
-	return peer->process_id == rejoin->process_id && peer->domain == rejoin->domain &&
-	       mesh_addr_equal(&peer->address.addr, &rejoin->address.addr);
+	return peer_is_links(mesh_path_peer(path), rejoin);
 }
 
 MESH_HOLDS(process)
@@ -89,7 +97,8 @@ static struct mesh_rejoin *rejoin_find(const struct mesh_path *path)
 static void rejoin_expired(struct mesh_timer *timer, uint64_t now_ms);
 
 MESH_HOLDS(process)
-static struct mesh_rejoin *rejoin_make(const struct mesh_peer *peer)
+static struct mesh_rejoin *rejoin_make(const struct mesh_peer *peer, struct mesh_domain *domain,
+				       const struct mesh_endpoint_addr *address)
 {
 	struct mesh_rejoin *rejoin = calloc(1, sizeof(*rejoin));
 
@@ -97,9 +106,10 @@ static struct mesh_rejoin *rejoin_make(const struct mesh_peer *peer)
 		return NULL;
 	rejoin->timer.expired = rejoin_expired;
 	rejoin->process = peer->process;
-	rejoin->domain = peer->domain;
-	rejoin->address = peer->address;
+	rejoin->domain = domain;
+	rejoin->address = *address;
 	rejoin->control_port = peer->incoming ? peer->listens_at : peer->control_port;
+	rejoin->routed = peer->routed;
 	rejoin->process_id = peer->process_id;
 	LIST_INSERT_HEAD(&peer->process->rejoins, rejoin, entry);
 	return rejoin;
@@ -164,7 +174,7 @@ void mesh_rejoin_want(struct mesh_path *path)
 
 	mesh_process_assert_locked(process);
 	if (!rejoin)
-		rejoin = rejoin_make(peer);
+		rejoin = rejoin_make(peer, peer->domain, &peer->address);
 	if (!rejoin)
 		return; /* without memory for it the path stays down */
 	loss_note(rejoin, peer->state_ms);
@@ -194,62 +204,103 @@ MESH_HOLDS(process)
 static struct mesh_path *path_next(const struct mesh_rejoin *rejoin,
 				   const struct mesh_path *previous)
 {
-	struct mesh_comm *comm = LIST_FIRST(&rejoin->process->comms);
-	int i = 0;
+	const struct mesh_process *process = rejoin->process;
+	struct mesh_comm *comm = previous ? previous->comm : mesh_comm_next(process, NULL);
+	int i = previous ? (int)(previous - comm->paths) + 1 : 0;
 
-	if (previous) {
-		comm = previous->comm;
-		i = (int)(previous - comm->paths) + 1;
-	}
-	for (; comm; comm = LIST_NEXT(comm, entry), i = 0) {
+	for (; comm; comm = mesh_comm_next(process, comm), i = 0) {
 		if (!comm->resumes || comm->error || comm->opener)
 			continue;
 		for (; i < comm->num_paths; i++) {
-			if (path_is_links(&comm->paths[i], rejoin) && path_waits(&comm->paths[i]))
+			if (!comm->paths[i].through_relay &&
+			    path_is_links(&comm->paths[i], rejoin) && path_waits(&comm->paths[i]))
 				return &comm->paths[i];
 		}
 	}
 	return NULL;
 }
 
-/* Asks for the path of one comm, unless that is done, or its last operations have not ended. */
+/*
+ * True if the comm does not use the NICs of the link yet, and its paths are of this kind. A lost
+ * path does not count: the address of one of its ends may have changed.
+ */
 MESH_HOLDS(process)
-static void join_send(struct mesh_path *path, struct mesh_peer *peer)
+static bool link_is_apart(const struct mesh_rejoin *rejoin, const struct mesh_comm *comm)
 {
-	struct mesh_comm *comm = path->comm;
-	struct mesh_peer *before = mesh_path_peer(path);
-	struct mesh_frame frame;
-	bool ready;
+	const struct mesh_peer *peer;
+	int i;
 
-	mesh_comm_lock(comm);
-	ready = comm->sending && path->state == MESH_PATH_DOWN && !path->unfinished;
-	mesh_comm_unlock(comm);
-	if (!ready || mesh_random(&path->sink.token, sizeof(path->sink.token)) ||
-	    mesh_path_move(path, peer))
-		return;
-	path->known = false;
-	mesh_peer_user_remove(before, &path->user);
-	mesh_peer_user_add(peer, &path->user);
-	mesh_comm_lock(comm);
-	mesh_path_state_set(path, MESH_PATH_JOINING);
-	mesh_comm_unlock(comm);
-	memset(&frame, 0, sizeof(frame));
-	frame.connect.cookie = peer->process_id;
-	frame.connect.comm_key = comm->key;
-	frame.connect.comm = path->sink.id;
-	frame.connect.token = path->sink.token;
-	frame.connect.path = (uint8_t)(path - comm->paths);
-	frame.connect.num_paths = (uint8_t)comm->wanted_paths;
-	mesh_peer_send(peer, &frame, MESH_FRAME_JOIN);
+	for (i = 0; i < comm->num_paths; i++) {
+		peer = mesh_path_peer(&comm->paths[i]);
+		if (peer->process_id != rejoin->process_id || peer->routed || comm->paths[i].via ||
+		    mesh_peer_is_at(peer, rejoin->domain, &rejoin->address.addr))
+			return false;
+		if (peer->state == MESH_PEER_LOST)
+			continue;
+		if (peer->domain == rejoin->domain ||
+		    mesh_addr_equal(&peer->address.addr, &rejoin->address.addr))
+			return false;
+		if (rejoin->peer && mesh_peer_speed_mbps(rejoin->peer) &&
+		    mesh_peer_speed_mbps(rejoin->peer) <
+			    mesh_peer_speed_mbps(peer) / MESH_PATH_SPEED_RATIO_MAX)
+			return false;
+	}
+	return true;
+}
+
+/* The next comm that may get a path over the link that it never had; @previous: as path_next(). */
+MESH_HOLDS(process)
+static struct mesh_comm *grower_next(const struct mesh_rejoin *rejoin, struct mesh_comm *previous)
+{
+	struct mesh_comm *comm = previous ? LIST_NEXT(previous, entry)
+					  : LIST_FIRST(&rejoin->process->comms);
+	bool closing;
+
+	for (; rejoin->is_new && comm; comm = LIST_NEXT(comm, entry)) {
+		mesh_comm_lock(comm);
+		closing = comm->closing || comm->error;
+		mesh_comm_unlock(comm);
+		if (comm->sending && comm->resumes && !closing && !comm->opener &&
+		    comm->num_paths >= comm->wanted_paths && comm->num_paths < comm->max_paths &&
+		    !comm->paths[0].through_relay && link_is_apart(rejoin, comm))
+			return comm;
+	}
+	return NULL;
+}
+
+void mesh_rejoin_new(const struct mesh_peer *peer, struct mesh_domain *domain,
+		     const struct mesh_endpoint_addr *address)
+{
+	struct mesh_process *process = peer->process;
+	struct mesh_rejoin *rejoin;
+
+	mesh_process_assert_locked(process);
+	LIST_FOREACH(rejoin, &process->rejoins, entry) {
+		if (rejoin->process_id == peer->process_id && rejoin->domain == domain &&
+		    mesh_addr_equal(&rejoin->address.addr, &address->addr))
+			break;
+	}
+	if (!rejoin) {
+		rejoin = rejoin_make(peer, domain, address);
+		if (!rejoin)
+			return; /* the comms do without it */
+		rejoin->routed = false;
+		rejoin->lost_ms = mesh_clock_ms();
+	}
+	rejoin->is_new = true;
+	mesh_engine_timer_set(&process->engine, &rejoin->timer, 0);
 }
 
 MESH_HOLDS(process)
 static void joins_send(const struct mesh_rejoin *rejoin)
 {
+	struct mesh_comm *comm = NULL;
 	struct mesh_path *path = NULL;
 
 	while ((path = path_next(rejoin, path)))
-		join_send(path, rejoin->peer);
+		mesh_join_send(path, rejoin->peer);
+	while ((comm = grower_next(rejoin, comm)))
+		mesh_join_late(comm, rejoin->peer);
 }
 
 MESH_HOLDS(process)
@@ -266,6 +317,7 @@ static void attempt_look(struct mesh_rejoin *rejoin, uint64_t look_ms, uint64_t 
 	peer = rejoin->peer;
 	if (!peer)
 		return;
+	peer->routed = rejoin->routed;
 	if (peer->state == MESH_PEER_UP && peer->process_id == rejoin->process_id)
 		joins_send(rejoin);
 	else if (peer->state == MESH_PEER_CONNECTING &&
@@ -296,16 +348,19 @@ static bool process_is_gone(const struct mesh_rejoin *rejoin, const struct mesh_
 	       mesh_clock_elapsed_ms(peer->first_refused_ms, now_ms) >= REFUSED_MS;
 }
 
-/* When a link of the comm answered last. */
+/* When a link of the comm answered last. One that is up answered then, and waits for our path. */
 MESH_HOLDS(process)
 static uint64_t comm_heard_ms(const struct mesh_comm *comm)
 {
-	uint64_t heard_ms = 0;
+	const struct mesh_peer *peer;
+	uint64_t heard_ms = 0, one_ms;
 	int i;
 
 	for (i = 0; i < comm->num_paths; i++) {
-		if (heard_ms < mesh_path_peer(&comm->paths[i])->heard_ms)
-			heard_ms = mesh_path_peer(&comm->paths[i])->heard_ms;
+		peer = mesh_path_peer(&comm->paths[i]);
+		one_ms = peer->state == MESH_PEER_UP ? peer->state_ms : peer->heard_ms;
+		if (heard_ms < one_ms)
+			heard_ms = one_ms;
 	}
 	return heard_ms;
 }
@@ -368,11 +423,12 @@ static void rejoin_expired(struct mesh_timer *timer, uint64_t now_ms)
 		return;
 	}
 	if (path && process_is_gone(rejoin, mesh_path_peer(path), now_ms)) {
-		mesh_peer_process_ended(mesh_path_peer(path), "its process has ended, or has "
-							      "closed the network plugin");
+		mesh_peer_process_ended(mesh_path_peer(path),
+					"its process has ended, or all of its connections with "
+					"this one have");
 		path = NULL;
 	}
-	if (!path) {
+	if (!path && !grower_next(rejoin, NULL)) {
 		peer_leave(rejoin);
 		if (mesh_clock_elapsed_ms(rejoin->lost_ms, now_ms) >= 2 * STEADY_MS)
 			rejoin_free(rejoin);
@@ -422,8 +478,7 @@ static bool loss_was_logged(const struct mesh_peer *peer)
 	bool logged = false;
 
 	while ((other = mesh_peer_of_process(peer, other))) {
-		if (other->state != MESH_PEER_LOST || other->domain != peer->domain ||
-		    !mesh_addr_equal(&other->address.addr, &peer->address.addr))
+		if (other->state != MESH_PEER_LOST || !mesh_peer_shares_link(other, peer))
 			continue;
 		logged |= other->warned && !LIST_EMPTY(&other->user_list);
 		other->warned = false;
@@ -446,8 +501,7 @@ void mesh_rejoin_peer_up(struct mesh_peer *peer)
 		mesh_domain_unlock(peer->domain);
 	}
 	LIST_FOREACH(rejoin, &peer->process->rejoins, entry) {
-		if (rejoin->process_id != peer->process_id || rejoin->domain != peer->domain ||
-		    !mesh_addr_equal(&rejoin->address.addr, &peer->address.addr))
+		if (!peer_is_links(peer, rejoin))
 			continue;
 		if (rejoin->peer == peer)
 			rejoin->up_ms = mesh_clock_ms();
@@ -461,125 +515,4 @@ bool mesh_rejoin_admits(const struct mesh_process *process, const struct mesh_fr
 {
 	return !hello->listen_id && hello->cookie == process->process_id &&
 	       mesh_process_is_known(process, hello->process_id);
-}
-
-/* Both ends know the path: whatever waited for one goes on. */
-MESH_HOLDS(process)
-static void path_joined(struct mesh_path *path, uint32_t remote_id, uint32_t remote_token)
-{
-	struct mesh_comm *comm = path->comm;
-
-	mesh_path_accepted(path, remote_id, remote_token);
-	mesh_comm_lock(comm);
-	if (comm->sending)
-		mesh_send_push(comm);
-	else
-		mesh_grants_update(comm);
-	mesh_comm_unlock(comm);
-	mesh_comm_recover_soon(comm);
-}
-
-/* The path that waits for the answer to a JOIN, or NULL. */
-MESH_HOLDS(process)
-static struct mesh_path *path_asked(struct mesh_peer *peer, uint32_t id)
-{
-	struct mesh_path *path = mesh_comm_path_find(peer, id);
-
-	if (!path || !path->comm->sending || path->comm->opener || path->known || !path_waits(path))
-		return NULL;
-	return path;
-}
-
-bool mesh_rejoin_accepted(struct mesh_peer *peer, const struct mesh_frame_accept *accept)
-{
-	struct mesh_path *path = path_asked(peer, accept->to_comm);
-
-	if (path)
-		path_joined(path, accept->comm, accept->token);
-	return path;
-}
-
-bool mesh_rejoin_refused(struct mesh_peer *peer, const struct mesh_frame_refuse *refuse)
-{
-	struct mesh_path *path = path_asked(peer, refuse->comm);
-
-	if (!path)
-		return false;
-	mesh_domain_lock(peer->domain);
-	mesh_path_sink_remove(path);
-	mesh_comm_lock(path->comm);
-	mesh_path_state_set(path, MESH_PATH_DOWN); /* the next look asks again */
-	mesh_comm_unlock(path->comm);
-	mesh_domain_unlock(peer->domain);
-	return true;
-}
-
-/* ---- the receiving end --------------------------------------------------------------------- */
-
-/* The path of ours that JOIN names, if it was lost on the link of @peer; else NULL. */
-MESH_HOLDS(process)
-static struct mesh_path *path_named(const struct mesh_peer *peer,
-				    const struct mesh_frame_connect *join)
-{
-	struct mesh_peer_user *user;
-	struct mesh_peer *other = NULL;
-	struct mesh_path *path;
-
-	while ((other = mesh_peer_of_process(peer, other))) {
-		if (!other->incoming || other->domain != peer->domain ||
-		    !mesh_addr_equal(&other->address.addr, &peer->address.addr))
-			continue;
-		LIST_FOREACH(user, &other->user_list, entry) {
-			path = mesh_path_of_user(user);
-			if (path->comm->key == join->comm_key && !path->comm->sending &&
-			    path - path->comm->paths == join->path)
-				return path;
-		}
-	}
-	return NULL;
-}
-
-/* Returns false if it may not. */
-MESH_HOLDS(process)
-static bool path_take(struct mesh_peer *peer, const struct mesh_frame_connect *join,
-		      struct mesh_path *path)
-{
-	struct mesh_comm *comm = path->comm;
-	struct mesh_peer *before = mesh_path_peer(path);
-	bool ready;
-
-	mesh_comm_lock(comm);
-	ready = comm->resumes && !comm->error && comm->wanted_paths == join->num_paths &&
-		path->state == MESH_PATH_DOWN && !path->unfinished;
-	mesh_comm_unlock(comm);
-	if (!ready || mesh_random(&path->sink.token, sizeof(path->sink.token)) ||
-	    mesh_path_move(path, peer))
-		return false;
-	mesh_peer_user_remove(before, &path->user);
-	mesh_peer_user_add(peer, &path->user);
-	mesh_comm_lock(comm);
-	mesh_path_state_set(path, MESH_PATH_JOINING);
-	mesh_comm_unlock(comm);
-	return true;
-}
-
-void mesh_rejoin_asked(struct mesh_peer *peer, const struct mesh_frame *frame)
-{
-	const struct mesh_frame_connect *join = &frame->connect;
-	struct mesh_process *process = peer->process;
-	struct mesh_path *path = NULL;
-	struct mesh_frame answer;
-
-	if (peer->incoming && peer->state == MESH_PEER_UP && join->cookie == process->process_id)
-		path = path_named(peer, join);
-	if (!path || !path_take(peer, join, path)) {
-		mesh_peer_refuse(peer, MESH_REFUSAL_RESOURCES, join->comm);
-		return;
-	}
-	memset(&answer, 0, sizeof(answer));
-	answer.accept.to_comm = join->comm;
-	answer.accept.comm = path->sink.id;
-	answer.accept.token = path->sink.token;
-	mesh_peer_send(peer, &answer, MESH_FRAME_ACCEPT);
-	path_joined(path, join->comm, join->token);
 }

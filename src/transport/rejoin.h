@@ -21,6 +21,14 @@
 MESH_HOLDS(process)
 void mesh_rejoin_want(struct mesh_path *path);
 
+/**
+ * A NIC has joined, here or at the peer: comms that send to @peer's process may get a path over the
+ * link from @domain to @address. It is tried for as long as one of them may.
+ */
+MESH_HOLDS(process)
+void mesh_rejoin_new(const struct mesh_peer *peer, struct mesh_domain *domain,
+		     const struct mesh_endpoint_addr *address);
+
 /** The NIC has a carrier: its links that were lost are tried at once. */
 MESH_HOLDS(process)
 void mesh_rejoins_hasten(struct mesh_process *process, const struct mesh_domain *domain);
@@ -32,16 +40,6 @@ bool mesh_rejoin_admits(const struct mesh_process *process, const struct mesh_fr
 /** A peer is up: a lost link may be back with it. Takes domain->lock. */
 MESH_HOLDS(process)
 void mesh_rejoin_peer_up(struct mesh_peer *peer);
-
-/** JOIN came: the path of a receiving comm is up again, or the frame is refused. */
-MESH_HOLDS(process)
-void mesh_rejoin_asked(struct mesh_peer *peer, const struct mesh_frame *frame);
-
-/** ACCEPT or REFUSE came. False if it does not answer a JOIN. */
-MESH_HOLDS(process)
-bool mesh_rejoin_accepted(struct mesh_peer *peer, const struct mesh_frame_accept *accept);
-MESH_HOLDS(process)
-bool mesh_rejoin_refused(struct mesh_peer *peer, const struct mesh_frame_refuse *refuse);
 
 /** Forgets all links, at shutdown. */
 MESH_HOLDS(process)

@@ -11,6 +11,7 @@
 #include "base/cold.h"
 #include "base/lock.h"
 #include "transport/comm.h"
+#include "transport/resend.h"
 
 #define MESH_REQUEST_PENDING INT64_MIN
 
@@ -44,14 +45,17 @@ MESH_HOLDS(comm)
 static inline void mesh_request_send_check(struct mesh_request *request)
 {
 	if (!request->send.unfinished && request->send.posted && !request->send.num_lost &&
-	    request->state == MESH_REQUEST_MOVING)
+	    request->state == MESH_REQUEST_MOVING) {
 		mesh_request_state_set(request, MESH_REQUEST_DONE);
+		if (request->send.announce_again)
+			mesh_announcements_repeat(request->comm, request->seq);
+	}
 }
 
-/** Takes the slot for the next request; NULL if it is still in use. comm->lock held. */
+/** Takes the slot for the next request; NULL if it is in use. @sending: comm's. comm->lock held. */
 MESH_HOLDS(comm)
-static inline struct mesh_request *mesh_request_take(struct mesh_comm *comm, void *data,
-						     size_t size,
+static inline struct mesh_request *mesh_request_take(struct mesh_comm *comm, bool sending,
+						     void *data, size_t size,
 						     struct mesh_registration *registration)
 {
 	struct mesh_request *request = mesh_comm_request(comm, comm->next_seq);
@@ -64,7 +68,7 @@ static inline struct mesh_request *mesh_request_take(struct mesh_comm *comm, voi
 	request->data = data;
 	request->size = size;
 	request->registration = registration;
-	if (comm->sending) {
+	if (sending) {
 		request->send = (struct mesh_request_send){0};
 	} else {
 		/* The first segment resets the arrays; small messages have none. */

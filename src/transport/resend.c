@@ -7,32 +7,21 @@
 #include "transport/message.h"
 #include "transport/resend.h"
 
-/* ---- small messages ------------------------------------------------------------------------ */
+/* ---- copies -------------------------------------------------------------------------------- */
 
-static uint8_t *copy_bytes(const struct mesh_comm *comm, uint32_t seq)
-{
-	return comm->send.copied + seq % MESH_COPIES * comm->eager_limit;
-}
-
-bool mesh_copy_keep(struct mesh_comm *comm, const struct mesh_request *request)
+bool mesh_copies_make(struct mesh_comm *comm, bool far)
 {
 	struct mesh_send_side *send = &comm->send;
 
 	mesh_comm_assert_locked(comm);
 	if (!send->copies)
 		send->copies = calloc(MESH_COPIES, sizeof(*send->copies));
-	if (!send->copied && comm->eager_limit)
-		send->copied = malloc(MESH_COPIES * comm->eager_limit);
-	if (!send->copies || (!send->copied && comm->eager_limit))
+	if (!send->copies)
 		return false;
-	send->copies[request->seq % MESH_COPIES] = (struct mesh_copy){
-		.kept = true,
-		.seq = request->seq,
-		.size = (uint32_t)request->size,
-	};
-	if (request->size)
-		memcpy(copy_bytes(comm, request->seq), request->data, request->size);
-	return true;
+	/* Not cleared: a comm pays for the pages that its messages reach. */
+	if (far && !send->far_copies)
+		send->far_copies = malloc(MESH_COPIES * comm->eager_limit);
+	return !far || send->far_copies;
 }
 
 void mesh_copies_rewind(struct mesh_comm *comm)
@@ -40,27 +29,124 @@ void mesh_copies_rewind(struct mesh_comm *comm)
 	mesh_comm_assert_locked(comm);
 	comm->send.resending = true;
 	comm->send.resend_next = comm->send.peer_posted - MESH_COMM_REQUESTS;
+	comm->send.resend_segment = 0;
+}
+
+bool mesh_announcements_keep(struct mesh_comm *comm, const struct mesh_request *request)
+{
+	const struct mesh_message_written last = {
+		.segment = request->send.num_segments - 1,
+		.num_segments = request->send.num_segments,
+	};
+	struct mesh_copy *copy;
+
+	mesh_comm_assert_locked(comm);
+	if (!comm->send.copies && !mesh_copies_make(comm, false))
+		return false;
+	copy = mesh_copy_of(comm, request->seq);
+	copy->seq = request->seq;
+	copy->size = (uint32_t)request->size;
+	copy->kind = MESH_COPY_WRITTEN;
+	memcpy(copy->near, &last, sizeof(last));
+	return true;
+}
+
+void mesh_announcements_repeat(struct mesh_comm *comm, uint32_t seq)
+{
+	struct mesh_send_side *send = &comm->send;
+
+	mesh_comm_assert_locked(comm);
+	if (comm->error || mesh_comm_peer_is_over(comm))
+		return;
+	if (!send->resending || mesh_seq_before(seq, send->resend_next)) {
+		send->resending = true;
+		send->resend_next = seq;
+		send->resend_segment = 0;
+	}
+	mesh_copies_send(comm); /* what the provider does not accept now follows after a poll */
+}
+
+MESH_HOLDS(comm)
+static bool data_send(struct mesh_comm *comm, struct mesh_copy *copy)
+{
+	const struct mesh_outgoing message = {
+		.header.type = MESH_MESSAGE_DATA,
+		.header.seq = copy->seq,
+		.header.length = copy->size,
+		.payload = mesh_copy_bytes(comm, copy),
+	};
+
+	mesh_comm_assert_locked(comm);
+	if (!mesh_comm_message_send(comm, &message, NULL))
+		return false;
+	mesh_count(&comm->up[0]->counters->resent, copy->size);
+	return true;
+}
+
+/*
+ * The writes of a message that is complete have arrived, but not necessarily the messages that
+ * announce them. One that is not complete may have writes in flight: its turn comes then.
+ */
+MESH_HOLDS(comm)
+static bool announcements_send(struct mesh_comm *comm, const struct mesh_copy *copy)
+{
+	struct mesh_request *request = mesh_comm_request(comm, copy->seq);
+	struct mesh_message_written written;
+	const struct mesh_outgoing message = {
+		.header.type = MESH_MESSAGE_WRITTEN,
+		.header.seq = copy->seq,
+		.header.size = copy->size,
+		.header.length = sizeof(written),
+		.payload = &written,
+	};
+
+	mesh_comm_assert_locked(comm);
+	if (request->seq == copy->seq && mesh_request_is_open(request)) {
+		request->send.announce_again = true;
+		return true;
+	}
+	memcpy(&written, copy->near, sizeof(written));
+	for (; comm->send.resend_segment < written.num_segments; comm->send.resend_segment++) {
+		written.segment = comm->send.resend_segment;
+		if (!mesh_comm_message_send(comm, &message, NULL))
+			return false;
+	}
+	return true;
 }
 
 bool mesh_copies_send(struct mesh_comm *comm)
 {
 	struct mesh_send_side *send = &comm->send;
-	struct mesh_outgoing message = {.header.type = MESH_MESSAGE_DATA};
-	const struct mesh_copy *copy;
+	struct mesh_copy *copy;
+	bool sent;
 
 	mesh_comm_assert_locked(comm);
 	for (; send->copies && send->resend_next != comm->next_seq; send->resend_next++) {
-		copy = &send->copies[send->resend_next % MESH_COPIES];
-		if (!copy->kept || copy->seq != send->resend_next)
+		copy = mesh_copy_of(comm, send->resend_next);
+		if (copy->kind == MESH_COPY_NONE || copy->seq != send->resend_next)
 			continue;
-		message.header.seq = copy->seq;
-		message.payload = copy_bytes(comm, copy->seq);
-		message.header.length = copy->size;
-		if (!mesh_comm_message_send(comm, &message, NULL))
+		sent = copy->kind == MESH_COPY_DATA ? data_send(comm, copy)
+						    : announcements_send(comm, copy);
+		if (!sent)
 			return false;
+		send->resend_segment = 0;
 	}
 	send->resending = false;
 	return true;
+}
+
+bool mesh_copies_may_be_lost(struct mesh_comm *comm)
+{
+	uint32_t seq = comm->send.peer_posted - MESH_COMM_REQUESTS;
+	const struct mesh_copy *copy;
+
+	mesh_comm_assert_locked(comm);
+	for (; comm->send.copies && seq != comm->next_seq; seq++) {
+		copy = mesh_copy_of(comm, seq);
+		if (copy->kind != MESH_COPY_NONE && copy->seq == seq)
+			return true;
+	}
+	return false;
 }
 
 /* ---- large messages ------------------------------------------------------------------------ */
@@ -92,6 +178,18 @@ void mesh_segment_lose(struct mesh_request *request, uint32_t index)
 	send->settled = false;
 }
 
+bool mesh_send_is_in_doubt(struct mesh_comm *comm)
+{
+	int i;
+
+	mesh_comm_assert_locked(comm);
+	for (i = 0; i < MESH_COMM_REQUESTS; i++) {
+		if (mesh_request_is_in_doubt(&comm->requests[i]))
+			return true;
+	}
+	return false;
+}
+
 uint32_t mesh_segment_lost_next(const struct mesh_request *request)
 {
 	const uint64_t *bits = lost_bits(request);
@@ -106,6 +204,17 @@ void mesh_segment_lost_posted(struct mesh_request *request, uint32_t index)
 {
 	lost_bits(request)[index / 64] &= ~(1ull << index % 64);
 	request->send.num_lost--;
+}
+
+bool mesh_segments_exceed(const struct mesh_request *request, const struct mesh_frame_have *have)
+{
+	size_t bytes = request->send.segment_bytes, i;
+
+	for (i = (request->size + bytes - 1) / bytes; i < MESH_SEGMENTS_MAX; i++) {
+		if (have->arrived[i / 64] >> i % 64 & 1)
+			return true;
+	}
+	return false;
 }
 
 void mesh_segments_settle(struct mesh_request *request, const struct mesh_frame_have *have)

@@ -18,9 +18,9 @@
 #include "transport/counters.h"
 #include "transport/message.h"
 #include "transport/path_state.h"
-#include "transport/place.h"
 #include "transport/request.h"
 #include "transport/resend.h"
+#include "transport/segment_size.h"
 #include "transport/send.h"
 
 /* The result of one attempt to post a request. */
@@ -30,15 +30,6 @@ enum send_result {
 	SEND_FULL,    /* enough is in flight: tried again after a completion on one of the paths */
 	SEND_BUSY,    /* the provider has no room: tried again after the next poll */
 };
-
-/*
- * With several paths a message is cut into this many segments for each path, within these bounds in
- * bytes. The upper bound is a quarter of tcp's window (MESH_PACE_WINDOW_MIN), so that a fast path
- * always has a segment to send.
- */
-#define SEGMENTS_PER_PATH 2
-#define SEGMENT_MIN ((size_t)64 << 10)
-#define SEGMENT_MAX ((size_t)512 << 10)
 
 /* One operation of the request is complete. */
 MESH_HOLDS(comm)
@@ -84,15 +75,16 @@ static void message_sent(struct mesh_buffer *buffer, int error)
 	mesh_comm_unlock(comm);
 }
 
-static bool request_is_eager(const struct mesh_request *request)
+static bool request_is_eager(const struct mesh_comm *comm, const struct mesh_request *request)
 {
-	return request->size <= request->comm->eager_limit;
+	return request->size <= comm->eager_limit;
 }
 
+/* One that needs a buffer, or a choice of paths. */
 MESH_HOLDS(comm)
-static enum send_result eager_send(struct mesh_comm *comm, struct mesh_request *request)
+__attribute__((noinline)) static bool data_send(struct mesh_comm *comm,
+						struct mesh_request *request)
 {
-	struct mesh_send_side *send = &comm->send;
 	const struct mesh_outgoing message = {
 		.header.type = MESH_MESSAGE_DATA,
 		.header.length = (uint32_t)request->size,
@@ -101,13 +93,21 @@ static enum send_result eager_send(struct mesh_comm *comm, struct mesh_request *
 		.sent = message_sent,
 	};
 
+	return mesh_comm_message_send(comm, &message, request);
+}
+
+MESH_HOLDS(comm)
+static enum send_result eager_send(struct mesh_comm *comm, struct mesh_request *request)
+{
+	struct mesh_send_side *send = &comm->send;
+
 	if (!mesh_seq_before(request->seq, send->peer_posted + MESH_EAGER_WINDOW))
 		return SEND_BLOCKED;
 	if (comm->resumes && !mesh_copy_keep(comm, request)) {
 		mesh_comm_fail(comm, -ENOMEM, false, "no memory for copies of small messages");
 		return SEND_BLOCKED;
 	}
-	if (!mesh_comm_message_send(comm, &message, request))
+	if (!mesh_comm_data_inject(comm, request) && !data_send(comm, request))
 		return SEND_BUSY;
 	request->send.posted = true;
 	mesh_request_state_set(request,
@@ -140,25 +140,22 @@ static enum send_result grant_await(struct mesh_comm *comm)
 	return SEND_BLOCKED;
 }
 
-/*
- * One path: the largest segment, because each one has a fixed cost. Several paths: small enough
- * that all paths end together, large enough that the fixed cost does not matter.
- */
-static size_t segment_size(const struct mesh_comm *comm, size_t size)
+/* Cuts the message into segments, whose size stays. False if the comm has failed. */
+MESH_HOLDS(comm)
+static bool request_cut(struct mesh_request *request)
 {
-	size_t segment = comm->segment_bytes;
-	size_t least = (size + MESH_SEGMENTS_MAX - 1) / MESH_SEGMENTS_MAX;
-	size_t share = size / ((size_t)comm->num_paths * SEGMENTS_PER_PATH);
+	struct mesh_comm *comm = request->comm;
+	size_t bytes = mesh_segment_size(comm, request->size);
 
-	if (share > SEGMENT_MAX)
-		share = SEGMENT_MAX;
-	if (comm->num_paths > 1 && segment > share)
-		segment = share > SEGMENT_MIN ? share : SEGMENT_MIN;
-	if (segment < least)
-		segment = least;
-	/* Whole lines, so that no flag of LL128 is separated from its data. */
-	segment = (segment + MESH_LINE_BYTES - 1) / MESH_LINE_BYTES * MESH_LINE_BYTES;
-	return segment < comm->segment_max ? segment : comm->segment_max;
+	request->send.segment_bytes = bytes;
+	request->send.num_segments = 1;
+	if (request->size > bytes)
+		request->send.num_segments = (uint32_t)((request->size + bytes - 1) / bytes);
+	mesh_request_state_set(request, MESH_REQUEST_MOVING);
+	if (!comm->resumes || !comm->announces || mesh_announcements_keep(comm, request))
+		return true;
+	mesh_comm_fail(comm, -ENOMEM, false, "no memory for announcements");
+	return false;
 }
 
 /* Adds free segments. False if there are enough: a completion frees one; or the comm has failed. */
@@ -195,7 +192,8 @@ static void announcement_sent(struct mesh_buffer *buffer, int error)
 	struct mesh_path *path = buffer->owner;
 	struct mesh_comm *comm = path->comm;
 
-	if (error) {
+	/* A comm that resumes announces it again. */
+	if (error && !comm->resumes) {
 		mesh_comm_lock(comm);
 		comm->send.unclean = true; /* the receiver will never count this write */
 		mesh_comm_unlock(comm);
@@ -215,6 +213,7 @@ static void behind_send(struct mesh_segment *segment, int error)
 		return;
 	}
 	mesh_buffer_put(behind);
+	segment->request->send.unfinished--;
 	segment->request->comm->unfinished--;
 	segment->path->unfinished--;
 }
@@ -239,7 +238,7 @@ static void segment_done(struct mesh_op *op, int error)
 	struct mesh_comm *comm = request->comm;
 	size_t size = segment->size;
 	uint64_t posted_ns = segment->posted_ns;
-	/* A plain completion on tcp means only "written to the socket". */
+	/* A plain completion on tcp means only "written to the socket"; one path needs no trips. */
 	bool arrived = !error && (comm->num_paths > 1 || path->is_acknowledged);
 	bool starved, counted;
 
@@ -299,11 +298,13 @@ static struct mesh_write segment_write_make(const struct mesh_request *request, 
 		.address = grant->targets[i].address + offset,
 		.key = grant->targets[i].key,
 		/*
-		 * It measures the path and what is queued there; a single path needs neither. On
-		 * tcp;ofi_rxm a message announces the write: if the connection is reset between the
-		 * two, a plain completion would hide that the write is lost.
+		 * A comm that resumes has to know that the peer has the bytes. Several paths are
+		 * measured by it, with what is queued there. On tcp;ofi_rxm a message announces the
+		 * write: if the connection is reset between the two, a plain completion would hide
+		 * that the write is lost.
 		 */
-		.delivery = request->comm->num_paths > 1 || !path->immediate_bits,
+		.delivery = request->comm->resumes || request->comm->num_paths > 1 ||
+			    !path->immediate_bits,
 		.now_ns = now_ns,
 	};
 }
@@ -340,6 +341,8 @@ static int segment_write(struct mesh_comm *comm, struct mesh_request *request, u
 	comm->unfinished += write->behind ? 2 : 1;
 	path->unfinished += write->behind ? 2 : 1;
 	request->send.unfinished += write->behind ? 2 : 1;
+	if (request->send.num_lost)
+		mesh_count(&path->counters->resent, write->size);
 	mesh_segment_posted(request, index);
 	return 0;
 }
@@ -348,10 +351,9 @@ MESH_HOLDS(comm)
 static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request *request,
 				     const struct mesh_grant *grant)
 {
-	const size_t bytes = request->send.segment_bytes;
 	const struct mesh_announcement announcement = {
 		.segment = mesh_segment_next(request),
-		.num_segments = (uint32_t)((request->size + bytes - 1) / bytes),
+		.num_segments = request->send.num_segments,
 		.full = request->size == grant->size,
 	};
 	bool last = announcement.segment + 1 == announcement.num_segments;
@@ -362,7 +364,7 @@ static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request
 
 	if (!comm->send.free_segments && !segments_add(comm))
 		return SEND_BLOCKED; /* a completion of ours pushes again */
-	path = mesh_comm_path_choose(comm, bytes, now_ns);
+	path = mesh_comm_path_choose(comm, request->send.segment_bytes, now_ns);
 	if (!path)
 		return SEND_BLOCKED; /* until one is up */
 	if (!mesh_path_has_room(path)) {
@@ -420,10 +422,8 @@ __attribute__((noinline)) static enum send_result granted_send(struct mesh_comm 
 		return grant_await(comm);
 	if (request->size > held->grant.size)
 		return overflow(comm, request, &held->grant);
-	if (request->state == MESH_REQUEST_WAITING) {
-		mesh_request_state_set(request, MESH_REQUEST_MOVING);
-		request->send.segment_bytes = segment_size(comm, request->size);
-	}
+	if (request->state == MESH_REQUEST_WAITING && !request_cut(request))
+		return SEND_BLOCKED;
 	if (request->send.num_lost && !request->send.settled)
 		return SEND_BLOCKED; /* the receiver is being asked */
 	while (result == SEND_POSTED && !request->send.posted)
@@ -435,11 +435,10 @@ __attribute__((noinline)) static enum send_result granted_send(struct mesh_comm 
 
 /* @full: the path of an earlier message is full. A small message needs no room: it may overtake. */
 MESH_HOLDS(comm)
-static inline enum send_result request_push(struct mesh_request *request, bool full)
+static inline enum send_result request_push(struct mesh_comm *comm, struct mesh_request *request,
+					    bool full)
 {
-	struct mesh_comm *comm = request->comm;
-
-	if (request_is_eager(request))
+	if (request_is_eager(comm, request))
 		return eager_send(comm, request);
 	return full ? SEND_FULL : granted_send(comm, request);
 }
@@ -459,7 +458,7 @@ void mesh_send_push(struct mesh_comm *comm)
 		return; /* start nothing new; what is in flight completes */
 	for (seq = send->first_pending; seq != comm->next_seq && !comm->error; seq++) {
 		request = mesh_comm_request(comm, seq);
-		result = request->send.posted ? SEND_POSTED : request_push(request, full);
+		result = request->send.posted ? SEND_POSTED : request_push(comm, request, full);
 		if (result == SEND_POSTED && seq == send->first_pending)
 			send->first_pending++;
 		if (result == SEND_BUSY)
@@ -492,6 +491,18 @@ bool mesh_send_is_complete(struct mesh_comm *comm, uint32_t seq)
 	return request->seq != seq || !mesh_request_is_open(request);
 }
 
+bool mesh_send_awaits_receiver(struct mesh_comm *comm, uint32_t seq)
+{
+	const struct mesh_held_grant *held = mesh_comm_held_grant(comm, seq);
+	const struct mesh_request *request = mesh_comm_request(comm, seq);
+
+	if (request->seq != seq || request->state != MESH_REQUEST_WAITING)
+		return false;
+	if (request_is_eager(comm, request))
+		return !mesh_seq_before(seq, comm->send.peer_posted + MESH_EAGER_WINDOW);
+	return !held->valid || held->seq != seq;
+}
+
 static void posted_learn(struct mesh_comm *comm, uint32_t posted)
 {
 	if (mesh_seq_before(comm->send.peer_posted, posted))
@@ -505,22 +516,25 @@ static void grants_learn(struct mesh_comm *comm, const struct mesh_message_heade
 	size_t size = mesh_grant_size(header->paths);
 	struct mesh_held_grant *held;
 	const char *grant;
-	uint32_t i, seq;
+	uint32_t i, seq, count;
 
-	if (header->paths != comm->wanted_paths) {
+	if (header->paths < comm->wanted_paths || header->paths > comm->send.grant_room) {
 		mesh_comm_fail(comm, -EPROTO, false,
 			       "the peer sent a grant for another number of paths");
 		return;
 	}
-	for (i = 0; i < header->count; i++) {
+	count = header->paths >= comm->send.grant_paths ? header->count : 0;
+	for (i = 0; i < count; i++) {
 		seq = header->seq + i;
 		grant = (const char *)payload + i * size;
-		/* The grant is late: the message was small, and has been sent. */
-		if (mesh_seq_before(seq, comm->send.first_pending))
+		/* The grant is late: the message has been sent. What is in flight may go again. */
+		if (mesh_seq_before(seq, comm->send.first_pending) &&
+		    mesh_send_is_complete(comm, seq))
 			continue;
 		held = mesh_comm_held_grant(comm, seq);
 		held->valid = true;
 		held->seq = seq;
+		held->paths = header->paths;
 		memcpy(&held->grant, grant, size);
 	}
 	posted_learn(comm, header->seq + header->count);
@@ -550,14 +564,12 @@ void mesh_send_message(struct mesh_sink *sink, const struct mesh_message_header 
 
 /* Starts a new request: by itself if none waits before it. */
 MESH_HOLDS(comm)
-static inline void request_start(struct mesh_request *request)
+static inline void request_start(struct mesh_comm *comm, struct mesh_request *request)
 {
-	struct mesh_comm *comm = request->comm;
-
 	if (comm->send.first_pending != request->seq || comm->error ||
 	    comm->peer_end != MESH_END_OPEN)
 		mesh_send_push(comm);
-	else if (request_push(request, false) == SEND_POSTED)
+	else if (request_push(comm, request, false) == SEND_POSTED)
 		comm->send.first_pending++;
 }
 
@@ -572,9 +584,9 @@ int mesh_comm_send(struct mesh_comm *comm, const void *data, size_t size,
 		return ret;
 	mesh_comm_lock(comm);
 	if (!comm->closing)
-		taken = mesh_request_take(comm, (void *)(uintptr_t)data, size, registration);
+		taken = mesh_request_take(comm, true, (void *)(uintptr_t)data, size, registration);
 	if (taken)
-		request_start(taken);
+		request_start(comm, taken);
 	else
 		ret = comm->error;
 	*request = taken;

@@ -36,6 +36,10 @@ void mesh_send_push(struct mesh_comm *comm);
 /** The number of messages that are fully posted, counted from the first. comm->lock held. */
 uint32_t mesh_send_count(const struct mesh_comm *comm);
 
+/** True if message @seq waits for a grant or credit of the receiver. comm->lock held. */
+MESH_HOLDS(comm)
+bool mesh_send_awaits_receiver(struct mesh_comm *comm, uint32_t seq);
+
 /** True if message @seq is complete at this end. comm->lock held. */
 MESH_HOLDS(comm)
 bool mesh_send_is_complete(struct mesh_comm *comm, uint32_t seq);

@@ -8,8 +8,11 @@
  *
  * A sender answers SENT if the receiver's kernel has the message; if the message does not arrive
  * then, the comm fails. A receiver answers by sending its grants again: they, or the WANT for them,
- * may have been lost. In both cases the engine that receives ASK polls, even if its NCCL is asleep,
- * so that acknowledgements which the provider has held back are sent.
+ * may have been lost. SENT follows if the receive is posted and the sender's kernel has the grants;
+ * if they do not arrive then, the comm fails. In both cases the engine that receives ASK polls,
+ * even if its NCCL is asleep, so that acknowledgements which the provider has held back are sent.
+ *
+ * The peer of a comm that has failed is informed at once, because it would wait without end.
  *
  * On RDMA the sender detects the loss without ASK: the peer's NIC acknowledges each write, whatever
  * its process does. A NIC reports an error if there is no acknowledgement, but not every NIC does,
@@ -21,6 +24,7 @@
 #include "base/clock.h"
 #include "control/link.h"
 #include "control/process.h"
+#include "transport/answer.h"
 #include "transport/receive.h"
 #include "transport/recovery.h"
 #include "transport/send.h"
@@ -94,16 +98,19 @@ static bool ask_is_due(struct mesh_comm *comm, uint64_t now_ms, uint32_t *seq)
 MESH_HOLDS(comm)
 static void lost_check(struct mesh_comm *comm, uint64_t now_ms)
 {
-	const struct mesh_stall *stall = &comm->stall;
+	struct mesh_stall *stall = &comm->stall;
 	uint64_t limit_ms = comm->process->config.dead_peer_timeout_s * 1000;
-	char why[160];
+	char why[200];
 
+	if (comm->sending && !mesh_send_awaits_receiver(comm, stall->seq))
+		stall->sent_ms = 0;
 	if (!stall->watching || !stall->sent_ms || now_ms - stall->sent_ms < limit_ms)
 		return;
 	snprintf(why, sizeof(why),
-		 "message %u was sent and has not arrived after %llu s: the provider's connection "
-		 "was reset on the way",
-		 stall->seq, (unsigned long long)limit_ms / 1000);
+		 "%s %u was sent and has not arrived after %llu s: the provider has lost it, "
+		 "because its connection was reset, or carried damaged or foreign bytes",
+		 comm->sending ? "the grant of message" : "message", stall->seq,
+		 (unsigned long long)limit_ms / 1000);
 	mesh_comm_fail(comm, -EIO, false, why);
 }
 
@@ -114,18 +121,18 @@ void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms)
 
 	mesh_comm_lock(comm);
 	ask = ask_is_due(comm, now_ms, &frame.ask.seq);
-	if (!comm->sending)
-		lost_check(comm, now_ms);
+	lost_check(comm, now_ms);
 	mesh_comm_unlock(comm);
 	if (ask)
 		mesh_comm_frame_send(comm, &frame, MESH_FRAME_ASK);
+	mesh_comm_failure_report(comm);
 }
 
 /*
- * True if the kernel of the receiver has all of a message that is complete here. It is not enough
- * that the provider's socket has it: over a slow link the rest may take minutes. If false, SENT is
- * not sent yet, and the receiver sends ASK again; meanwhile the link is watched, so that the comm
- * fails here if its data is stuck. process->lock held.
+ * True if the kernel of the peer has all that was sent here before the first ASK about message
+ * @seq. It is not enough that the provider's socket has it: over a slow link the rest may take
+ * minutes. If false, SENT is not sent yet, and the peer sends ASK again; meanwhile the link is
+ * watched, so that the comm fails here if its data is stuck. process->lock held.
  */
 MESH_HOLDS(comm)
 MESH_HOLDS(process)
@@ -133,17 +140,14 @@ static bool is_delivered(struct mesh_comm *comm, uint32_t seq)
 {
 	struct mesh_stall *stall = &comm->stall;
 	uint64_t now_ms = mesh_clock_ms();
-	bool drained = true;
-	int i;
+	bool drained;
 
 	mesh_comm_assert_locked(comm);
 	if (!stall->peer_asked_ms || stall->peer_asked_seq != seq) {
 		stall->peer_asked_seq = seq;
 		stall->peer_asked_ms = now_ms;
 	}
-	for (i = 0; i < comm->num_paths; i++)
-		drained &= mesh_link_is_drained(mesh_path_peer(&comm->paths[i]),
-						stall->peer_asked_ms, now_ms);
+	drained = mesh_comm_is_acknowledged(comm, stall->peer_asked_ms, now_ms);
 	if (!drained)
 		links_want(comm, now_ms + 2 * ASK_MS);
 	return drained;
@@ -157,8 +161,10 @@ void mesh_stall_asked(struct mesh_comm *comm, uint32_t seq)
 	mesh_comm_lock(comm);
 	if (comm->sending)
 		sent = mesh_send_is_complete(comm, seq) && is_delivered(comm, seq);
-	/* It was lost with a connection that nobody missed. */
-	if (sent && comm->resumes)
+	else
+		sent = mesh_seq_before(seq, comm->next_seq) && is_delivered(comm, seq);
+	/* It was lost with a connection whose reset went unnoticed. */
+	if (sent && comm->sending && comm->resumes)
 		mesh_send_repeat(comm);
 	if (!comm->sending)
 		mesh_receive_grants_resend(comm, seq);
@@ -171,8 +177,6 @@ void mesh_stall_answered(struct mesh_comm *comm, uint32_t seq)
 {
 	struct mesh_stall *stall;
 
-	if (comm->sending)
-		return;
 	mesh_comm_lock(comm);
 	stall = &comm->stall;
 	if (stall->watching && stall->seq == seq && !stall->sent_ms)

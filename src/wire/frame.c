@@ -22,6 +22,8 @@ const char *mesh_refusal_text(enum mesh_refusal refusal)
 	case MESH_REFUSAL_TUNER:
 		return "its NCCL would choose other algorithms, and collectives would hang: set "
 		       "NCCL_MESH_TUNER and NCCL_MESH_PLAN to the same on all nodes";
+	case MESH_REFUSAL_ROUTE:
+		return "its kernel's route back to us leaves by another NIC";
 	case MESH_REFUSAL_NO_ANSWER:
 		return "it gave this link up, because no answer from here had reached it for too "
 		       "long";
@@ -35,6 +37,17 @@ const char *mesh_refusal_text(enum mesh_refusal refusal)
 		return "it gave this link up, because a connection on it broke";
 	case MESH_REFUSAL_LEFT:
 		return "it ended this attempt to connect";
+	case MESH_REFUSAL_ENDED:
+		return "it has ended this connection";
+	case MESH_REFUSAL_RELAY_JOB:
+		return "it relays nothing for this job: NCCL_MESH_RELAY is off there, or its "
+		       "launcher set another MASTER_ADDR and MASTER_PORT, or none";
+	case MESH_REFUSAL_RELAY_LINK:
+		return "it has no link to the next node of the route";
+	case MESH_REFUSAL_RELAY_FULL:
+		return "it has no memory left for another circuit: NCCL_MESH_RELAY_MEMORY";
+	case MESH_REFUSAL_RELAY_ROUTE:
+		return "the route is too long, or leads in a circle";
 	}
 	return "for a reason that this version does not know";
 }
@@ -70,6 +83,14 @@ static size_t frame_payload_size(uint8_t type)
 		return sizeof(struct mesh_frame_resume);
 	case MESH_FRAME_HAVE:
 		return sizeof(struct mesh_frame_have);
+	case MESH_FRAME_OPEN:
+		return sizeof(struct mesh_frame_open);
+	case MESH_FRAME_OPENED:
+		return sizeof(struct mesh_frame_opened);
+	case MESH_FRAME_CIRCUIT:
+		return sizeof(struct mesh_frame_circuit);
+	case MESH_FRAME_NICS:
+		return sizeof(struct mesh_frame_nics);
 	case MESH_FRAME_TYPES:
 		break;
 	}
@@ -102,10 +123,25 @@ static int hello_check(const struct mesh_frame_hello *hello, size_t length)
 	if (!mesh_text_ends(hello->version, sizeof(hello->version)) ||
 	    !mesh_text_ends(hello->node_name, sizeof(hello->node_name)))
 		return -EPROTO;
-	if (hello->provider > MESH_PROVIDER_ID_MAX || hello->nic >= MESH_NICS_MAX)
+	if (hello->provider > MESH_PROVIDER_ID_MAX || hello->nic >= MESH_NICS_MAX ||
+	    hello->routed > 1)
 		return -EPROTO;
 	for (i = 0; i < hello->num_nics; i++) {
 		if (mesh_wire_nic_decode(&hello->nics[i], &endpoint))
+			return -EPROTO;
+	}
+	return 0;
+}
+
+static int nics_check(const struct mesh_frame_nics *nics)
+{
+	struct mesh_endpoint_addr endpoint;
+	int i;
+
+	if (nics->num_nics > MESH_NICS_MAX)
+		return -EPROTO;
+	for (i = 0; i < nics->num_nics; i++) {
+		if (mesh_wire_nic_decode(&nics->nics[i], &endpoint))
 			return -EPROTO;
 	}
 	return 0;
@@ -115,7 +151,74 @@ static int connect_check(const struct mesh_frame_connect *connect)
 {
 	if (connect->num_paths > MESH_PATHS_MAX || connect->path >= connect->num_paths)
 		return -EPROTO;
+	if (!mesh_text_ends(connect->origin, sizeof(connect->origin)) ||
+	    !mesh_text_ends(connect->via, sizeof(connect->via)))
+		return -EPROTO;
 	return 0;
+}
+
+static int route_check(const struct mesh_frame_open *open)
+{
+	int i, k;
+
+	if (!open->num_relays || open->num_relays > MESH_RELAYS_MAX || open->at >= open->num_relays)
+		return -EPROTO;
+	for (i = 0; i < open->num_relays; i++) {
+		for (k = 0; k < i; k++) {
+			if (open->route[i] == open->route[k])
+				return -EPROTO;
+		}
+	}
+	return 0;
+}
+
+static int open_check(const struct mesh_frame_open *open)
+{
+	if (open->num_paths > MESH_PATHS_MAX || open->path >= open->num_paths)
+		return -EPROTO;
+	if (!mesh_text_ends(open->origin, sizeof(open->origin)) ||
+	    !mesh_text_ends(open->via, sizeof(open->via)))
+		return -EPROTO;
+	return route_check(open);
+}
+
+static int opened_check(const struct mesh_frame_opened *opened)
+{
+	if (!opened->granule || opened->granule > UINT32_MAX / MESH_GRANULES)
+		return -EPROTO;
+	return mesh_text_ends(opened->via, sizeof(opened->via)) ? 0 : -EPROTO;
+}
+
+static int circuit_check(const struct mesh_frame_circuit *circuit)
+{
+	if (!circuit->event || circuit->event >= MESH_CIRCUIT_EVENTS)
+		return -EPROTO;
+	if (!mesh_text_ends(circuit->lost, sizeof(circuit->lost)) ||
+	    !mesh_text_ends(circuit->by, sizeof(circuit->by)))
+		return -EPROTO;
+	return 0;
+}
+
+/* What the type alone does not say; HELLO is checked by itself. */
+static int payload_check(const struct mesh_frame *frame)
+{
+	switch ((enum mesh_frame_type)frame->header.type) {
+	case MESH_FRAME_HELLO:
+		return hello_check(&frame->hello, frame->header.length);
+	case MESH_FRAME_CONNECT:
+	case MESH_FRAME_JOIN:
+		return connect_check(&frame->connect);
+	case MESH_FRAME_OPEN:
+		return open_check(&frame->open);
+	case MESH_FRAME_OPENED:
+		return opened_check(&frame->opened);
+	case MESH_FRAME_CIRCUIT:
+		return circuit_check(&frame->circuit);
+	case MESH_FRAME_NICS:
+		return nics_check(&frame->nics);
+	default:
+		return 0;
+	}
 }
 
 /* The texts are untrusted and are printed before the peer is accepted. */
@@ -123,6 +226,33 @@ static void hello_texts_clean(struct mesh_frame_hello *hello)
 {
 	mesh_text_clean(hello->version);
 	mesh_text_clean(hello->node_name);
+}
+
+static void texts_clean(struct mesh_frame *frame)
+{
+	switch ((enum mesh_frame_type)frame->header.type) {
+	case MESH_FRAME_HELLO:
+		hello_texts_clean(&frame->hello);
+		break;
+	case MESH_FRAME_CONNECT:
+	case MESH_FRAME_JOIN:
+		mesh_text_clean(frame->connect.origin);
+		mesh_text_clean(frame->connect.via);
+		break;
+	case MESH_FRAME_OPEN:
+		mesh_text_clean(frame->open.origin);
+		mesh_text_clean(frame->open.via);
+		break;
+	case MESH_FRAME_OPENED:
+		mesh_text_clean(frame->opened.via);
+		break;
+	case MESH_FRAME_CIRCUIT:
+		mesh_text_clean(frame->circuit.lost);
+		mesh_text_clean(frame->circuit.by);
+		break;
+	default:
+		break;
+	}
 }
 
 /* A frame of another version: all versions share the header and the first bytes of a HELLO. */
@@ -170,13 +300,9 @@ int mesh_frame_decode(const void *bytes, size_t size, struct mesh_frame *frame)
 		return 0;
 	memset(&result, 0, sizeof(result));
 	memcpy(&result, bytes, total);
-	if (header.type == MESH_FRAME_HELLO && hello_check(&result.hello, header.length))
+	if (payload_check(&result))
 		return -EPROTO;
-	if ((header.type == MESH_FRAME_CONNECT || header.type == MESH_FRAME_JOIN) &&
-	    connect_check(&result.connect))
-		return -EPROTO;
-	if (header.type == MESH_FRAME_HELLO)
-		hello_texts_clean(&result.hello);
+	texts_clean(&result);
 	*frame = result;
 	return (int)total;
 }
@@ -209,7 +335,9 @@ void mesh_wire_nic_encode(const struct mesh_endpoint_addr *endpoint, struct mesh
 	wire->family = (uint8_t)endpoint->addr.family;
 	wire->prefix_len = endpoint->addr.prefix_len;
 	wire->nic = endpoint->nic;
-	wire->provider = (uint8_t)endpoint->provider;
+	wire->provider = (uint8_t)((endpoint->reserve ? MESH_WIRE_NIC_RESERVE : 0) |
+				   (endpoint->also_tcp ? MESH_WIRE_NIC_ALSO_TCP : 0) |
+				   (unsigned int)endpoint->provider);
 	wire->port = endpoint->port;
 	wire->speed = speed_encode(endpoint->speed_mbps);
 	memcpy(wire->addr, endpoint->addr.bytes, mesh_addr_size(endpoint->addr.family));
@@ -217,13 +345,15 @@ void mesh_wire_nic_encode(const struct mesh_endpoint_addr *endpoint, struct mesh
 
 int mesh_wire_nic_decode(const struct mesh_wire_nic *wire, struct mesh_endpoint_addr *endpoint)
 {
+	uint8_t provider = wire->provider & MESH_WIRE_NIC_PROVIDER;
+	bool also_tcp = wire->provider & MESH_WIRE_NIC_ALSO_TCP;
 	size_t bytes;
 
 	if (wire->family != MESH_FAMILY_IPV4 && wire->family != MESH_FAMILY_IPV6)
 		return -EPROTO;
 	bytes = mesh_addr_size((enum mesh_family)wire->family);
 	if (wire->prefix_len > 8 * bytes || wire->nic >= MESH_NICS_MAX ||
-	    wire->provider > MESH_PROVIDER_ID_MAX)
+	    provider > MESH_PROVIDER_ID_MAX || (also_tcp && provider != MESH_PROVIDER_VERBS_RXM))
 		return -EPROTO;
 	memset(endpoint, 0, sizeof(*endpoint));
 	endpoint->addr.family = (enum mesh_family)wire->family;
@@ -232,6 +362,8 @@ int mesh_wire_nic_decode(const struct mesh_wire_nic *wire, struct mesh_endpoint_
 	endpoint->port = wire->port;
 	endpoint->speed_mbps = wire->speed * MESH_WIRE_SPEED_MBPS;
 	endpoint->nic = wire->nic;
-	endpoint->provider = (enum mesh_provider_id)wire->provider;
+	endpoint->provider = (enum mesh_provider_id)provider;
+	endpoint->also_tcp = also_tcp;
+	endpoint->reserve = wire->provider & MESH_WIRE_NIC_RESERVE;
 	return 0;
 }

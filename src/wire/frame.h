@@ -8,6 +8,7 @@
 
 #include "base/version.h"
 #include "nic/endpoint_addr.h"
+#include "wire/handle.h"
 #include "wire/immediate.h"
 #include "wire/protocol.h"
 
@@ -19,13 +20,17 @@ enum mesh_frame_type {
 	MESH_FRAME_CLOSE,    /* the sender's end of this comm closes: start nothing new, and poll */
 	MESH_FRAME_CLOSED,   /* the sender's end is closed: it has nothing in flight */
 	MESH_FRAME_ASK,	     /* either end: this message has been pending for long */
-	MESH_FRAME_SENT,     /* sender: all of it is sent; if not, the sender does not answer */
+	MESH_FRAME_SENT,     /* the answer, once the message, or its grant, is sent: not before */
 	MESH_FRAME_PORT,     /* connector: the TCP port that its provider connected from */
 	MESH_FRAME_WITHDRAW, /* connector: it drops a comm that its NCCL never had, or gives up */
 	MESH_FRAME_CUT, /* either end: the sender has cut the provider's connections to this peer */
-	MESH_FRAME_RESUME, /* sending end: fence what is lost, then say what you have */
-	MESH_FRAME_HAVE,   /* receiving end: the answer */
-	MESH_FRAME_JOIN,   /* sending end: a path of this comm joins again; ACCEPT answers */
+	MESH_FRAME_RESUME,  /* sending end: fence what is lost, then say what you have */
+	MESH_FRAME_HAVE,    /* receiving end: the answer */
+	MESH_FRAME_JOIN,    /* sending end: a path of this comm joins again; ACCEPT answers */
+	MESH_FRAME_OPEN,    /* towards the listener: open a circuit through this relay */
+	MESH_FRAME_OPENED,  /* relay: the answer, once the listener has accepted */
+	MESH_FRAME_CIRCUIT, /* an end or a relay of a circuit: it has ended, or is broken */
+	MESH_FRAME_NICS,    /* either end: NICs of the sender that were not in its HELLO */
 	MESH_FRAME_TYPES
 };
 
@@ -35,6 +40,7 @@ enum mesh_refusal {
 	MESH_REFUSAL_COOKIE = 3,    /* no such listener, or not its cookie */
 	MESH_REFUSAL_RESOURCES = 4, /* out of memory or comm ids, or its queue is full */
 	MESH_REFUSAL_TUNER = 9,	    /* HELLO: another tuner setting or plan */
+	MESH_REFUSAL_ROUTE = 12,    /* HELLO: the route back leaves by another NIC */
 	/* About a connected peer: the sender of the frame has given it up. */
 	MESH_REFUSAL_NO_ANSWER = 5, /* it has not answered for too long */
 	MESH_REFUSAL_NO_DATA = 6,   /* large frames to it are lost */
@@ -42,6 +48,13 @@ enum mesh_refusal {
 	MESH_REFUSAL_BROKEN = 8,    /* a connection on this link broke; the process lives */
 	/* The connector has ended an attempt that it does not know to have succeeded. */
 	MESH_REFUSAL_LEFT = 10,
+	MESH_REFUSAL_ENDED = 11, /* JOIN: the comm has ended here */
+	/* OPEN: the relay forwards nothing for this job; has no cable to the next node of the
+	 * route; has no memory for another circuit; finds the route too long, or itself in it. */
+	MESH_REFUSAL_RELAY_JOB = 13,
+	MESH_REFUSAL_RELAY_LINK = 14,
+	MESH_REFUSAL_RELAY_FULL = 15,
+	MESH_REFUSAL_RELAY_ROUTE = 16,
 };
 
 /** The refusal in words. Never NULL. */
@@ -66,12 +79,20 @@ struct mesh_wire_nic {
 	uint8_t family; /* 4 or 6 */
 	uint8_t prefix_len;
 	uint8_t nic;
-	uint8_t provider; /* enum mesh_provider_id */
+	uint8_t provider; /* enum mesh_provider_id, and the two bits below */
 	uint16_t port;
 	uint16_t speed; /* in units of MESH_WIRE_SPEED_MBPS, rounded up; 0 where unknown */
 	uint8_t addr[16];
 };
 _Static_assert(sizeof(struct mesh_wire_nic) == 24, "wire format");
+
+/* In its provider: struct mesh_endpoint_addr's members of these names. */
+#define MESH_WIRE_NIC_RESERVE 0x80u
+#define MESH_WIRE_NIC_ALSO_TCP 0x40u
+#define MESH_WIRE_NIC_PROVIDER 0x3fu
+
+/* In HELLO, of a process that only relays: it fits every digest. */
+#define MESH_TUNER_ANY UINT64_MAX
 
 /*
  * Each protocol version begins with the header above and, in a HELLO, with these two texts, so that
@@ -82,9 +103,9 @@ struct mesh_frame_hello {
 	char node_name[MESH_NODE_NAME_MAX];
 	uint64_t node_id;
 	uint64_t process_id; /* random; distinguishes two processes of a node */
-	/* Of the listener to connect to; 0 in the answer. JOIN: the addressee's process_id. */
+	/* Of the listener; 0 in the answer. For a JOIN or a relay: the addressee's process_id. */
 	uint64_t cookie;
-	uint32_t listen_id; /* for a JOIN 0 */
+	uint32_t listen_id; /* for a JOIN 0, for a relay MESH_LISTEN_RELAY */
 	uint32_t peer_id;   /* a GREET to the sender carries these two */
 	uint32_t peer_token;
 	uint8_t provider; /* enum mesh_provider_id of this link */
@@ -92,11 +113,12 @@ struct mesh_frame_hello {
 	uint8_t num_nics;
 	uint8_t name_len;			       /* bytes used of endpoint_name */
 	uint8_t endpoint_name[MESH_ENDPOINT_NAME_MAX]; /* what fi_getname returned */
-	uint32_t eager_limit;  /* bytes of the largest message that may come as DATA */
-	uint32_t mtu;	       /* of the sender's NIC on this link, in bytes; 0 where unknown */
-	uint64_t tuner;	       /* digest of NCCL_MESH_TUNER and NCCL_MESH_PLAN; 0: no effect */
+	uint32_t eager_limit; /* bytes of the largest message that may come as DATA */
+	uint32_t mtu;	      /* of the sender's NIC on this link, in bytes; 0 where unknown */
+	uint64_t tuner;	      /* digest of NCCL_MESH_TUNER and NCCL_MESH_PLAN; 0: no effect; _ANY */
 	uint16_t control_port; /* TCP, of the sender, on each of its NICs */
-	uint16_t reserved[3];  /* 0 */
+	uint8_t routed;	       /* 1: this link is a routed path; 0: the two NICs share a subnet */
+	uint8_t reserved[5];   /* 0 */
 	struct mesh_wire_nic nics[MESH_NICS_MAX]; /* num_nics of them are sent */
 };
 #define MESH_HELLO_FROZEN_BYTES offsetof(struct mesh_frame_hello, node_id)
@@ -107,6 +129,8 @@ _Static_assert(offsetof(struct mesh_frame_hello, provider) == 124, "wire format"
 _Static_assert(offsetof(struct mesh_frame_hello, endpoint_name) == 128, "wire format");
 _Static_assert(offsetof(struct mesh_frame_hello, eager_limit) == 192, "wire format");
 _Static_assert(offsetof(struct mesh_frame_hello, tuner) == 200, "wire format");
+_Static_assert(offsetof(struct mesh_frame_hello, control_port) == 208, "wire format");
+_Static_assert(offsetof(struct mesh_frame_hello, routed) == 210, "wire format");
 _Static_assert(offsetof(struct mesh_frame_hello, nics) == 216, "wire format");
 
 struct mesh_frame_refuse {
@@ -114,8 +138,10 @@ struct mesh_frame_refuse {
 	uint32_t comm;	  /* the CONNECT's comm, or 0 for a HELLO */
 	/* Version or provider id of the sender, or the link that it gave up (0: this link). */
 	uint32_t detail;
-	uint32_t reserved;
+	/* Of another link: the id in the sender's HELLO there; a link that is back has another. */
+	uint32_t peer_id;
 };
+_Static_assert(offsetof(struct mesh_frame_refuse, peer_id) == 12, "wire format");
 _Static_assert(sizeof(struct mesh_frame_refuse) == 16, "wire format");
 
 /* A link between two processes, by their NICs' numbers; never 0. */
@@ -136,10 +162,17 @@ struct mesh_frame_connect {
 	uint32_t token;	    /* the sender's token: each message to this comm carries it */
 	uint8_t path;	    /* index of this path, from 0 */
 	uint8_t num_paths;  /* the comm is whole when all of them have connected */
-	uint16_t reserved;  /* 0 */
+	/* JOIN: 1 if the comm's receiving end only asks whether the comm lives; else 0. */
+	uint8_t asks;
+	uint8_t reserved; /* 0 */
+	/* Of a relay, which connects for another node: that node, and the relays. Else "". */
+	char origin[MESH_NODE_NAME_MAX];
+	char via[MESH_VIA_MAX];
 };
 _Static_assert(offsetof(struct mesh_frame_connect, path) == 28, "wire format");
-_Static_assert(sizeof(struct mesh_frame_connect) == 32, "wire format");
+_Static_assert(offsetof(struct mesh_frame_connect, asks) == 30, "wire format");
+_Static_assert(offsetof(struct mesh_frame_connect, via) == 96, "wire format");
+_Static_assert(sizeof(struct mesh_frame_connect) == 224, "wire format");
 
 /*
  * WITHDRAW differs from CLOSE: the connector's NCCL never received this comm, so the listener's
@@ -240,6 +273,75 @@ struct mesh_frame_have {
 _Static_assert(offsetof(struct mesh_frame_have, arrived) == 16, "wire format");
 _Static_assert(sizeof(struct mesh_frame_have) == 144, "wire format");
 
+/*
+ * OPEN: the sender is a node that connects, or a relay that forwards. The addressed relay goes on
+ * to the next node of the route, the last one to the listener, with CONNECT. REFUSE, with the
+ * sender's id, or OPENED answers.
+ */
+struct mesh_frame_open {
+	uint8_t handle[MESH_HANDLE_BYTES]; /* the listener's, as NCCL has brought it */
+	uint64_t comm_key;		   /* as in CONNECT, and so are the next four */
+	uint32_t comm;
+	uint32_t token;
+	uint8_t path;
+	uint8_t num_paths;
+	uint8_t at;			 /* index in route of the addressed relay */
+	uint8_t num_relays;		 /* in route */
+	uint32_t reserved;		 /* 0 */
+	uint64_t job;			 /* mesh_job_key() of the origin */
+	uint64_t route[MESH_RELAYS_MAX]; /* node ids of the relays, none twice; the rest is 0 */
+	char origin[MESH_NODE_NAME_MAX]; /* the connecting node's name */
+	char via[MESH_VIA_MAX];		 /* names of the relays before this one: "b,c" */
+};
+_Static_assert(offsetof(struct mesh_frame_open, comm_key) == 128, "wire format");
+_Static_assert(offsetof(struct mesh_frame_open, job) == 152, "wire format");
+_Static_assert(offsetof(struct mesh_frame_open, route) == 160, "wire format");
+_Static_assert(offsetof(struct mesh_frame_open, origin) == 280, "wire format");
+_Static_assert(sizeof(struct mesh_frame_open) == 472, "wire format");
+
+/* OPENED: the circuit leads to the listener; the memory of the relay that answers. */
+struct mesh_frame_opened {
+	uint32_t to_comm;     /* the id that OPEN carried */
+	uint32_t comm;	      /* the relay's id for this circuit */
+	uint32_t token;	      /* each message to the circuit carries it */
+	uint32_t eager_limit; /* bytes: the smallest of the relays behind and the listener */
+	uint64_t address;     /* of the relay's memory, for fi_write; MESH_GRANULES granules */
+	uint64_t key;
+	uint32_t granule;	/* bytes */
+	uint32_t reserved;	/* 0 */
+	char via[MESH_VIA_MAX]; /* names of this relay and those behind it */
+};
+_Static_assert(offsetof(struct mesh_frame_opened, via) == 40, "wire format");
+_Static_assert(sizeof(struct mesh_frame_opened) == 168, "wire format");
+
+enum mesh_circuit_event {
+	MESH_CIRCUIT_SHUT = 1,	/* from the connecting end: it has closed its end */
+	MESH_CIRCUIT_WITHDRAWN, /* the same, and its NCCL never had the comm */
+	MESH_CIRCUIT_LOST,	/* to both ends: the circuit is broken at the named node */
+	MESH_CIRCUIT_DRAINED,	/* to the receiving end, after LOST: nothing more arrives */
+	MESH_CIRCUIT_EVENTS
+};
+
+struct mesh_frame_circuit {
+	uint32_t to_comm;
+	uint32_t event;		       /* enum mesh_circuit_event */
+	uint32_t writes;	       /* SHUT, WITHDRAWN: into the addressee's memory, ever */
+	uint32_t unclean;	       /* DRAINED: 1: a write has failed, and may arrive; else 0 */
+	char lost[MESH_NODE_NAME_MAX]; /* LOST: the node that does not answer */
+	char by[MESH_NODE_NAME_MAX];   /* LOST: its neighbour, which reports it */
+};
+_Static_assert(offsetof(struct mesh_frame_circuit, lost) == 16, "wire format");
+_Static_assert(sizeof(struct mesh_frame_circuit) == 144, "wire format");
+
+/* NICS: for the peer's process. All NICs of the sender, as in HELLO. */
+struct mesh_frame_nics {
+	uint8_t num_nics;
+	uint8_t reserved[7];			  /* 0 */
+	struct mesh_wire_nic nics[MESH_NICS_MAX]; /* those behind num_nics are 0 */
+};
+_Static_assert(offsetof(struct mesh_frame_nics, nics) == 8, "wire format");
+_Static_assert(sizeof(struct mesh_frame_nics) == 392, "wire format");
+
 /* A whole frame, as large as one can be. */
 struct mesh_frame {
 	struct mesh_frame_header header;
@@ -250,6 +352,7 @@ struct mesh_frame {
 		struct mesh_frame_withdraw withdraw;
 		struct mesh_frame_port port;
 		struct mesh_frame_cut cut;
+		struct mesh_frame_nics nics;
 		uint32_t to_comm; /* of those below, which are for a comm */
 		struct mesh_frame_accept accept;
 		struct mesh_frame_close close;
@@ -258,6 +361,9 @@ struct mesh_frame {
 		struct mesh_frame_sent sent;
 		struct mesh_frame_resume resume;
 		struct mesh_frame_have have;
+		struct mesh_frame_open open;
+		struct mesh_frame_opened opened;
+		struct mesh_frame_circuit circuit;
 	};
 };
 _Static_assert(offsetof(struct mesh_frame_accept, to_comm) == 0, "mesh_frame.to_comm");
@@ -267,6 +373,8 @@ _Static_assert(offsetof(struct mesh_frame_ask, to_comm) == 0, "mesh_frame.to_com
 _Static_assert(offsetof(struct mesh_frame_sent, to_comm) == 0, "mesh_frame.to_comm");
 _Static_assert(offsetof(struct mesh_frame_resume, to_comm) == 0, "mesh_frame.to_comm");
 _Static_assert(offsetof(struct mesh_frame_have, to_comm) == 0, "mesh_frame.to_comm");
+_Static_assert(offsetof(struct mesh_frame_opened, to_comm) == 0, "mesh_frame.to_comm");
+_Static_assert(offsetof(struct mesh_frame_circuit, to_comm) == 0, "mesh_frame.to_comm");
 
 /** Bytes of a HELLO with this many NICs, without the header. */
 static inline size_t mesh_frame_hello_size(int num_nics)

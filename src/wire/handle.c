@@ -28,6 +28,7 @@ struct handle_wire {
 	uint16_t control_port;
 	uint8_t total_nics;
 	uint8_t node_bytes; /* of the node's name, which ends where the entries' room ends */
+	uint16_t near;
 	uint8_t entries[MESH_HANDLE_ENTRY_BYTES];
 	uint32_t checksum;   /* of all bytes before it: a truncated handle ends in zeros */
 	uint64_t connect_id; /* not covered: the connector writes here */
@@ -38,12 +39,22 @@ _Static_assert(offsetof(struct handle_wire, version) == 4, "frozen, as the magic
 _Static_assert(offsetof(struct handle_wire, node_id) == 8, "wire format");
 _Static_assert(offsetof(struct handle_wire, listen_id) == 24, "wire format");
 _Static_assert(offsetof(struct handle_wire, node_bytes) == 31, "frozen from version 5 on");
-_Static_assert(offsetof(struct handle_wire, entries) == 32, "wire format");
+_Static_assert(offsetof(struct handle_wire, near) == 32, "wire format");
+_Static_assert(offsetof(struct handle_wire, entries) == 34, "wire format");
 _Static_assert(offsetof(struct handle_wire, checksum) == 116, "frozen: the name ends here");
 _Static_assert(offsetof(struct handle_wire, connect_id) == 120, "wire format");
 
-/* Follows the address in each entry: port (2 bytes), prefix length, provider << 4 | nic. */
+/*
+ * Follows the address in each entry: port (2 bytes), prefix length, and a byte with reserve,
+ * also_tcp, provider and nic.
+ */
 #define ENTRY_TAIL_BYTES 4
+#define ENTRY_RESERVE 0x80u
+#define ENTRY_PROVIDER_SHIFT 4
+#define ENTRY_ALSO_TCP 0x40u
+#define ENTRY_PROVIDER_MASK 3u
+_Static_assert(MESH_PROVIDER_ID_MAX <= ENTRY_PROVIDER_MASK, "two bits");
+_Static_assert(MESH_NICS_MAX <= 16, "four bits");
 
 static size_t entry_size(enum mesh_family family)
 {
@@ -58,7 +69,10 @@ static void entry_encode(const struct mesh_endpoint_addr *endpoint, uint8_t *ent
 	entry[n] = (uint8_t)(endpoint->port & 0xff);
 	entry[n + 1] = (uint8_t)(endpoint->port >> 8);
 	entry[n + 2] = endpoint->addr.prefix_len;
-	entry[n + 3] = (uint8_t)((unsigned int)endpoint->provider << 4 | endpoint->nic);
+	entry[n + 3] =
+		(uint8_t)((endpoint->reserve ? ENTRY_RESERVE : 0) |
+			  (endpoint->also_tcp ? ENTRY_ALSO_TCP : 0) |
+			  (unsigned int)endpoint->provider << ENTRY_PROVIDER_SHIFT | endpoint->nic);
 }
 
 static int entry_decode(const uint8_t *entry, enum mesh_family family,
@@ -71,9 +85,14 @@ static int entry_decode(const uint8_t *entry, enum mesh_family family,
 	memcpy(endpoint->addr.bytes, entry, n);
 	endpoint->port = (uint16_t)(entry[n] | entry[n + 1] << 8);
 	endpoint->addr.prefix_len = entry[n + 2];
-	endpoint->provider = (enum mesh_provider_id)(entry[n + 3] >> 4);
+	endpoint->reserve = entry[n + 3] & ENTRY_RESERVE;
+	endpoint->also_tcp = entry[n + 3] & ENTRY_ALSO_TCP;
+	endpoint->provider =
+		(enum mesh_provider_id)(entry[n + 3] >> ENTRY_PROVIDER_SHIFT & ENTRY_PROVIDER_MASK);
 	endpoint->nic = entry[n + 3] & 0xf;
-	if (endpoint->addr.prefix_len > 8 * n || endpoint->provider > MESH_PROVIDER_ID_MAX)
+	if (endpoint->addr.prefix_len > 8 * n)
+		return -EPROTO;
+	if (endpoint->also_tcp && endpoint->provider != MESH_PROVIDER_VERBS_RXM)
 		return -EPROTO;
 	return 0;
 }
@@ -144,6 +163,7 @@ int mesh_handle_encode(const struct mesh_handle *handle, void *bytes)
 		.listen_id = handle->listen_id,
 		.control_port = handle->control_port,
 		.total_nics = handle->total_nics,
+		.near = handle->near,
 		.connect_id = handle->connect_id,
 	};
 	bool chosen[MESH_NICS_MAX];
@@ -200,11 +220,26 @@ int mesh_handle_decode(const void *bytes, struct mesh_handle *handle)
 	result.control_port = wire.control_port;
 	result.dev = wire.dev;
 	result.total_nics = wire.total_nics;
+	result.near = wire.near;
 	if (entries_decode(&wire, &result))
 		return -EPROTO;
 	mesh_handle_node(bytes, result.node);
 	*handle = result;
 	return 0;
+}
+
+bool mesh_handle_nic_add(struct mesh_handle *handle, const struct mesh_endpoint_addr *endpoint)
+{
+	int i;
+
+	for (i = 0; i < handle->num_endpoints; i++) {
+		if (mesh_addr_equal(&handle->endpoints[i].addr, &endpoint->addr))
+			return false;
+	}
+	if (handle->num_endpoints == MESH_NICS_MAX)
+		return false;
+	handle->endpoints[handle->num_endpoints++] = *endpoint;
+	return true;
 }
 
 uint8_t mesh_handle_protocol(const void *bytes)

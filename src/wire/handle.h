@@ -6,6 +6,7 @@
 #ifndef MESH_WIRE_HANDLE_H
 #define MESH_WIRE_HANDLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "nic/endpoint_addr.h"
@@ -17,7 +18,7 @@
  * Room for addresses: 10 NICs with IPv4 (8 bytes each) or 4 with IPv6 (20 bytes each). What they
  * leave holds the node's name, or its beginning.
  */
-#define MESH_HANDLE_ENTRY_BYTES 84
+#define MESH_HANDLE_ENTRY_BYTES 82
 
 struct mesh_handle {
 	uint64_t node_id;
@@ -26,6 +27,7 @@ struct mesh_handle {
 	uint32_t listen_id;    /* which listener of the process */
 	uint16_t control_port; /* TCP, the same on each address, host order */
 	uint8_t dev;	       /* the NIC that NCCL chose on the listening side: a hint */
+	uint16_t near;	       /* bit mask of the NICs' numbers: those near @dev, and itself */
 	uint8_t total_nics;    /* NICs of the node, of which num_endpoints fitted into the handle */
 	char node[MESH_NODE_NAME_MAX]; /* the listener's name, cut to what fits; may be "" */
 	int num_endpoints;
@@ -47,6 +49,18 @@ int mesh_handle_encode(const struct mesh_handle *handle, void *bytes);
  * a handle of another protocol version. @handle is written on success only.
  */
 int mesh_handle_decode(const void *bytes, struct mesh_handle *handle);
+
+/** True if the handle had no room for all NICs of its node, and they are not known otherwise. */
+static inline bool mesh_handle_lacks_nics(const struct mesh_handle *handle)
+{
+	return handle->num_endpoints < handle->total_nics;
+}
+
+/**
+ * Adds a NIC of the handle's node to a decoded handle, unless that has its address or is full.
+ * Returns true if it was added.
+ */
+bool mesh_handle_nic_add(struct mesh_handle *handle, const struct mesh_endpoint_addr *endpoint);
 
 /** The protocol version that wrote a handle of this plugin: its first bytes never change. */
 uint8_t mesh_handle_protocol(const void *bytes);

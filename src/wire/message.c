@@ -28,6 +28,19 @@ static int written_check(const struct mesh_message_header *header, const uint8_t
 	return 0;
 }
 
+static int relayed_check(const struct mesh_message_header *header, const uint8_t *payload)
+{
+	struct mesh_message_relayed relayed;
+
+	if (header->length != sizeof(relayed))
+		return -EPROTO;
+	memcpy(&relayed, payload, sizeof(relayed));
+	if (!relayed.num_segments || relayed.num_segments > MESH_SEGMENTS_MAX ||
+	    relayed.segment >= relayed.num_segments)
+		return -EPROTO;
+	return relayed.length && relayed.granule < MESH_GRANULES && relayed.full <= 1 ? 0 : -EPROTO;
+}
+
 static int message_payload_check(const struct mesh_message_header *header, const uint8_t *payload)
 {
 	switch ((enum mesh_message_type)header->type) {
@@ -35,6 +48,10 @@ static int message_payload_check(const struct mesh_message_header *header, const
 		return grants_check(header);
 	case MESH_MESSAGE_WRITTEN:
 		return written_check(header, payload);
+	case MESH_MESSAGE_RELAYED:
+		return relayed_check(header, payload);
+	case MESH_MESSAGE_ARRIVED:
+		return header->length == sizeof(struct mesh_message_arrived) ? 0 : -EPROTO;
 	case MESH_MESSAGE_DATA:
 		return 0;
 	case MESH_MESSAGE_GREET:

@@ -16,6 +16,8 @@ enum mesh_message_type {
 	MESH_MESSAGE_WANT,	  /* sender: requests the grant of this sequence number */
 	MESH_MESSAGE_DATA,	  /* sender: a small message itself */
 	MESH_MESSAGE_WRITTEN,	  /* sender: a segment is written, if no immediate says all of it */
+	MESH_MESSAGE_RELAYED,	  /* to a relay: a segment is in its memory, to be written on */
+	MESH_MESSAGE_ARRIVED,	  /* from a relay: these segments have arrived at the receiver */
 };
 
 struct mesh_message_header {
@@ -61,6 +63,30 @@ struct mesh_message_written {
 	uint32_t num_segments; /* of the message, at most MESH_SEGMENTS_MAX */
 };
 _Static_assert(sizeof(struct mesh_message_written) == 8, "wire format");
+
+/*
+ * One segment lies in the relay's memory, from granule @granule on. The relay writes it to @address
+ * of the receiver, which the grant has named, or into the memory of the next relay. It follows the
+ * write over the same path; header.seq and header.size are those of WRITTEN.
+ */
+struct mesh_message_relayed {
+	uint64_t address;
+	uint64_t key;
+	uint32_t length; /* bytes, at least 1 */
+	uint32_t segment;
+	uint32_t num_segments;
+	uint8_t granule;   /* the first, below MESH_GRANULES */
+	uint8_t full;	   /* 1: the message fills its grant; else 0 */
+	uint16_t reserved; /* 0 */
+};
+_Static_assert(offsetof(struct mesh_message_relayed, granule) == 28, "wire format");
+_Static_assert(sizeof(struct mesh_message_relayed) == 32, "wire format");
+
+/* One bit for each segment, by its first granule: the memory is the sender's again. */
+struct mesh_message_arrived {
+	uint64_t granules;
+};
+_Static_assert(sizeof(struct mesh_message_arrived) == 8, "wire format");
 
 /* Grants that one message may carry: as many as NCCL posts at once (NCCL_STEPS, device.h). */
 #define MESH_GRANTS_PER_MESSAGE 8

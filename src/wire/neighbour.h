@@ -50,8 +50,9 @@ struct mesh_neighbour_addr {
 _Static_assert(sizeof(struct mesh_neighbour_addr) == 20, "wire format");
 
 enum mesh_neighbour_role {
-	MESH_NEIGHBOUR_RANK = 1,    /* a process that runs NCCL */
-	MESH_NEIGHBOUR_SERVICE = 2, /* `fi_mesh serve` */
+	MESH_NEIGHBOUR_RANK = 1, /* a process that runs NCCL */
+	/* `fi_mesh serve`; with a control port it relays: for its job, or if that is 0, for all. */
+	MESH_NEIGHBOUR_SERVICE = 2,
 };
 
 /* One process of the sender's node. */
@@ -135,5 +136,12 @@ void mesh_neighbour_addr_get(const struct mesh_neighbour_addr *entry, struct mes
 
 /** True if the sender's NIC has this address; prefix length and scope are ignored. */
 bool mesh_neighbour_has_addr(const struct mesh_neighbour *neighbour, const struct mesh_addr *addr);
+
+/** True for `fi_mesh serve --relay`, if it relays for this job; 0: for a job that is not known. */
+static inline bool mesh_neighbour_serves(const struct mesh_neighbour_process *process, uint64_t job)
+{
+	return process->role == MESH_NEIGHBOUR_SERVICE && process->control_port &&
+	       (!process->job || process->job == job);
+}
 
 #endif

@@ -21,11 +21,20 @@
 #endif
 
 /* Must be equal on both ends. Raised with any change of handle, frames, messages or immediates. */
-#define MESH_PROTOCOL_VERSION 5
+#define MESH_PROTOCOL_VERSION 11
 
 /* Endpoint names of the supported providers: sockaddr_in (16 bytes) or sockaddr_in6 (28). */
 #define MESH_ENDPOINT_NAME_MAX 64
 #define MESH_NODE_NAME_MAX 64
+
+/* HELLO: the sender asks for no listener, but for circuits through the addressee. */
+#define MESH_LISTEN_RELAY UINT32_MAX
+/* Relays between two nodes. */
+#define MESH_RELAYS_MAX 15
+/* The names of the relays of a path in a message; cut if they are longer. */
+#define MESH_VIA_MAX 128
+/* Parts of the memory that a circuit has in a relay. */
+#define MESH_GRANULES 64
 
 /* Paths of one comm. */
 #define MESH_PATHS_MAX 8

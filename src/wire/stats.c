@@ -23,6 +23,17 @@ static void change_end(struct mesh_stats_page *page)
 	__atomic_store_n(sequence, *sequence + 1, __ATOMIC_RELEASE);
 }
 
+const char *mesh_stats_via_text(uint8_t via)
+{
+	static const char *const texts[MESH_STATS_VIAS] = {
+		[MESH_STATS_DIRECT] = "direct",
+		[MESH_STATS_ROUTED] = "routed",
+		[MESH_STATS_RELAY] = "relay",
+	};
+
+	return via < MESH_STATS_VIAS ? texts[via] : "?";
+}
+
 void mesh_stats_init(struct mesh_stats_page *page, uint64_t node_id, uint32_t pid, const char *node,
 		     const char *program, uint64_t now_ms)
 {
@@ -34,6 +45,8 @@ void mesh_stats_init(struct mesh_stats_page *page, uint64_t node_id, uint32_t pi
 	header->header_size = sizeof(page->header);
 	header->entry_size = sizeof(page->entries[0]);
 	header->num_entries = MESH_STATS_PATHS;
+	header->circuit_size = sizeof(page->circuits[0]);
+	header->num_circuits = MESH_STATS_CIRCUITS;
 	header->pid = pid;
 	header->node_id = node_id;
 	header->started_ms = now_ms;
@@ -55,7 +68,7 @@ static void entry_fill(struct mesh_stats_entry *entry, const struct mesh_stats_l
 {
 	memset(entry, 0, sizeof(*entry));
 	entry->sending = link->sending;
-	entry->relayed = link->relayed;
+	entry->via = (uint8_t)link->via;
 	entry->provider = (uint8_t)link->provider;
 	entry->family = (uint8_t)link->local.family;
 	entry->local_scope = link->local.scope_id;
@@ -83,9 +96,21 @@ struct mesh_counters *mesh_stats_open(struct mesh_stats_page *page,
 	return &entry->counters;
 }
 
+static struct mesh_stats_entry *entry_of(struct mesh_counters *counters)
+{
+	size_t offset = offsetof(struct mesh_stats_entry, counters);
+
+	return (struct mesh_stats_entry *)(void *)((char *)counters - offset);
+}
+
+void mesh_stats_down_set(struct mesh_counters *counters, bool down)
+{
+	__atomic_store_n(&entry_of(counters)->down, down, __ATOMIC_RELAXED);
+}
+
 bool mesh_stats_same_link(const struct mesh_stats_entry *a, const struct mesh_stats_entry *b)
 {
-	return a->sending == b->sending && a->relayed == b->relayed && a->provider == b->provider &&
+	return a->sending == b->sending && a->via == b->via && a->provider == b->provider &&
 	       a->family == b->family && a->local_scope == b->local_scope &&
 	       !memcmp(a->local, b->local, sizeof(a->local)) &&
 	       !memcmp(a->remote, b->remote, sizeof(a->remote)) && !strcmp(a->nic, b->nic) &&
@@ -100,16 +125,17 @@ void mesh_counters_add(struct mesh_counters *sum, const struct mesh_counters *fr
 	mesh_count(&sum->small, from->small);
 	mesh_count(&sum->busy, from->busy);
 	mesh_count(&sum->errors, from->errors);
+	mesh_count(&sum->losses, from->losses);
+	mesh_count(&sum->resent, from->resent);
 }
 
 void mesh_stats_close(struct mesh_stats_page *page, struct mesh_counters *counters)
 {
-	struct mesh_stats_entry *entry, *sum;
-	size_t offset = offsetof(struct mesh_stats_entry, counters);
+	struct mesh_stats_entry *entry = entry_of(counters), *sum;
 	int i;
 
-	entry = (struct mesh_stats_entry *)(void *)((char *)counters - offset);
 	change_begin(page);
+	entry->down = 0;
 	for (i = 0; i < MESH_STATS_PATHS; i++) {
 		sum = &page->entries[i];
 		if (sum->state == MESH_STATS_CLOSED && mesh_stats_same_link(sum, entry))
@@ -125,17 +151,95 @@ void mesh_stats_close(struct mesh_stats_page *page, struct mesh_counters *counte
 	change_end(page);
 }
 
+/* ---- circuits ------------------------------------------------------------------------------ */
+
+struct mesh_circuit_counters *mesh_stats_circuit_open(struct mesh_stats_page *page,
+						      const char *origin, const char *target,
+						      const char *nic_up, const char *nic_down,
+						      uint64_t now_ms)
+{
+	struct mesh_stats_circuit *circuit = page->circuits;
+
+	while (circuit < page->circuits + MESH_STATS_CIRCUITS && circuit->state != MESH_STATS_FREE)
+		circuit++;
+	if (circuit == page->circuits + MESH_STATS_CIRCUITS) {
+		mesh_count(&page->header.counters.unlisted, 1);
+		return NULL;
+	}
+	change_begin(page);
+	memset(circuit, 0, sizeof(*circuit));
+	snprintf(circuit->origin, sizeof(circuit->origin), "%s", origin);
+	snprintf(circuit->target, sizeof(circuit->target), "%s", target);
+	snprintf(circuit->nic_up, sizeof(circuit->nic_up), "%s", nic_up);
+	snprintf(circuit->nic_down, sizeof(circuit->nic_down), "%s", nic_down);
+	circuit->circuits = 1;
+	circuit->opened_ms = now_ms;
+	circuit->state = MESH_STATS_OPEN;
+	change_end(page);
+	return &circuit->counters;
+}
+
+bool mesh_stats_same_circuit(const struct mesh_stats_circuit *a, const struct mesh_stats_circuit *b)
+{
+	return !strcmp(a->origin, b->origin) && !strcmp(a->target, b->target) &&
+	       !strcmp(a->nic_up, b->nic_up) && !strcmp(a->nic_down, b->nic_down);
+}
+
+void mesh_circuit_counters_add(struct mesh_circuit_counters *sum,
+			       const struct mesh_circuit_counters *from)
+{
+	mesh_count(&sum->bytes, from->bytes);
+	mesh_count(&sum->segments, from->segments);
+	mesh_count(&sum->messages, from->messages);
+}
+
+void mesh_stats_circuit_close(struct mesh_stats_page *page, struct mesh_circuit_counters *counters)
+{
+	size_t offset = offsetof(struct mesh_stats_circuit, counters);
+	struct mesh_stats_circuit *circuit = (void *)((char *)counters - offset), *sum;
+	int i;
+
+	change_begin(page);
+	for (i = 0; i < MESH_STATS_CIRCUITS; i++) {
+		sum = &page->circuits[i];
+		if (sum->state == MESH_STATS_CLOSED && mesh_stats_same_circuit(sum, circuit))
+			break;
+	}
+	if (i < MESH_STATS_CIRCUITS) {
+		mesh_circuit_counters_add(&sum->counters, counters);
+		sum->circuits++;
+		circuit->state = MESH_STATS_FREE;
+	} else {
+		circuit->state = MESH_STATS_CLOSED; /* the first between these nodes */
+		counters->memory = 0;
+		counters->slots = 0;
+		counters->used = 0;
+	}
+	change_end(page);
+}
+
 /* ---- reading --------------------------------------------------------------------------- */
 
 static bool entry_is_sound(const struct mesh_stats_entry *entry)
 {
 	if (entry->state == MESH_STATS_FREE)
 		return true;
-	return entry->state <= MESH_STATS_CLOSED && entry->sending <= 1 && entry->relayed <= 1 &&
-	       entry->provider <= MESH_PROVIDER_ID_MAX &&
+	return entry->state <= MESH_STATS_CLOSED && entry->sending <= 1 &&
+	       entry->via < MESH_STATS_VIAS && entry->provider <= MESH_PROVIDER_ID_MAX &&
 	       (entry->family == MESH_FAMILY_IPV4 || entry->family == MESH_FAMILY_IPV6) &&
 	       mesh_text_ends(entry->nic, sizeof(entry->nic)) &&
 	       mesh_text_ends(entry->peer, sizeof(entry->peer));
+}
+
+static bool circuit_is_sound(const struct mesh_stats_circuit *circuit)
+{
+	if (circuit->state == MESH_STATS_FREE)
+		return true;
+	return circuit->state <= MESH_STATS_CLOSED &&
+	       mesh_text_ends(circuit->origin, sizeof(circuit->origin)) &&
+	       mesh_text_ends(circuit->target, sizeof(circuit->target)) &&
+	       mesh_text_ends(circuit->nic_up, sizeof(circuit->nic_up)) &&
+	       mesh_text_ends(circuit->nic_down, sizeof(circuit->nic_down));
 }
 
 static int header_check(const struct mesh_stats_header *header, size_t size)
@@ -146,8 +250,10 @@ static int header_check(const struct mesh_stats_header *header, size_t size)
 		return -EPROTONOSUPPORT;
 	if (header->header_size != sizeof(struct mesh_stats_header) ||
 	    header->entry_size != sizeof(struct mesh_stats_entry) ||
-	    header->num_entries > MESH_STATS_PATHS ||
-	    size < sizeof(*header) + header->num_entries * sizeof(struct mesh_stats_entry))
+	    header->circuit_size != sizeof(struct mesh_stats_circuit) ||
+	    header->num_entries > MESH_STATS_PATHS || header->num_circuits > MESH_STATS_CIRCUITS ||
+	    size < sizeof(*header) + header->num_entries * sizeof(struct mesh_stats_entry) +
+			    header->num_circuits * sizeof(struct mesh_stats_circuit))
 		return -EPROTO;
 	if (!mesh_text_ends(header->node, sizeof(header->node)) ||
 	    !mesh_text_ends(header->program, sizeof(header->program)))
@@ -155,13 +261,56 @@ static int header_check(const struct mesh_stats_header *header, size_t size)
 	return header->sequence & 1 ? -EAGAIN : 0;
 }
 
-int mesh_stats_decode(const void *bytes, size_t size, struct mesh_stats_page *page)
+/* The entries and circuits behind a header that was checked. @bytes: at any alignment */
+static bool all_are_sound(const char *bytes, const struct mesh_stats_header *header)
 {
-	const size_t entry_size = sizeof(struct mesh_stats_entry);
-	const char *entries = (const char *)bytes + sizeof(struct mesh_stats_header);
-	struct mesh_stats_header header;
+	struct mesh_stats_circuit circuit;
 	struct mesh_stats_entry entry;
 	uint32_t i;
+
+	for (i = 0; i < header->num_entries; i++, bytes += sizeof(entry)) {
+		memcpy(&entry, bytes, sizeof(entry));
+		if (!entry_is_sound(&entry))
+			return false;
+	}
+	for (i = 0; i < header->num_circuits; i++, bytes += sizeof(circuit)) {
+		memcpy(&circuit, bytes, sizeof(circuit));
+		if (!circuit_is_sound(&circuit))
+			return false;
+	}
+	return true;
+}
+
+/* The texts of those that are in use: others were not checked. */
+static void texts_clean(struct mesh_stats_page *page)
+{
+	struct mesh_stats_circuit *circuit;
+	uint32_t i;
+
+	mesh_text_clean(page->header.node);
+	mesh_text_clean(page->header.program);
+	for (i = 0; i < page->header.num_entries; i++) {
+		if (page->entries[i].state == MESH_STATS_FREE)
+			continue;
+		mesh_text_clean(page->entries[i].nic);
+		mesh_text_clean(page->entries[i].peer);
+	}
+	for (i = 0; i < page->header.num_circuits; i++) {
+		circuit = &page->circuits[i];
+		if (circuit->state == MESH_STATS_FREE)
+			continue;
+		mesh_text_clean(circuit->origin);
+		mesh_text_clean(circuit->target);
+		mesh_text_clean(circuit->nic_up);
+		mesh_text_clean(circuit->nic_down);
+	}
+}
+
+int mesh_stats_decode(const void *bytes, size_t size, struct mesh_stats_page *page)
+{
+	const char *entries = (const char *)bytes + sizeof(struct mesh_stats_header);
+	struct mesh_stats_header header;
+	size_t entries_size;
 	int ret;
 
 	if (size < sizeof(header))
@@ -170,22 +319,15 @@ int mesh_stats_decode(const void *bytes, size_t size, struct mesh_stats_page *pa
 	ret = header_check(&header, size);
 	if (ret)
 		return ret;
-	for (i = 0; i < header.num_entries; i++) {
-		memcpy(&entry, entries + i * entry_size, entry_size);
-		if (!entry_is_sound(&entry))
-			return -EPROTO;
-	}
+	if (!all_are_sound(entries, &header))
+		return -EPROTO;
+	entries_size = header.num_entries * sizeof(page->entries[0]);
 	memset(page, 0, sizeof(*page));
 	page->header = header;
-	memcpy(page->entries, entries, header.num_entries * entry_size);
-	mesh_text_clean(page->header.node);
-	mesh_text_clean(page->header.program);
-	for (i = 0; i < header.num_entries; i++) {
-		if (page->entries[i].state == MESH_STATS_FREE)
-			continue; /* entry_is_sound() did not check its texts */
-		mesh_text_clean(page->entries[i].nic);
-		mesh_text_clean(page->entries[i].peer);
-	}
+	memcpy(page->entries, entries, entries_size);
+	memcpy(page->circuits, entries + entries_size,
+	       header.num_circuits * sizeof(page->circuits[0]));
+	texts_clean(page);
 	return 0;
 }
 

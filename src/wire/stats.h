@@ -7,8 +7,9 @@
  * a file of another order, version or size is refused.
  *
  * Each counter has a single writer: the thread that holds the lock of the counter's user
- * (comm->lock for a path's counters, node->lock for the process's). Entries are added and removed
- * under node->lock, while `sequence` is odd: a reader that finds it odd or changed reads again.
+ * (comm->lock for a path's counters, circuit->lock for a circuit's, node->lock for the process's).
+ * Entries are added and removed under node->lock, while `sequence` is odd: a reader that finds it
+ * odd or changed reads again.
  */
 #ifndef MESH_WIRE_STATS_H
 #define MESH_WIRE_STATS_H
@@ -21,9 +22,11 @@
 #include "nic/provider_id.h"
 
 #define MESH_STATS_MAGIC 0x5354534dU /* "MSTS" on a little-endian machine */
-#define MESH_STATS_VERSION 1
+#define MESH_STATS_VERSION 3
 /* Paths of one process that have an entry; `unlisted` of the process counts the others. */
 #define MESH_STATS_PATHS 512
+/* The same for circuits, which lead through this process. */
+#define MESH_STATS_CIRCUITS 128
 /* MESH_NODE_NAME_MAX and IF_NAMESIZE, with their zero byte. */
 #define MESH_STATS_NAME_MAX 64
 #define MESH_STATS_NIC_MAX 16
@@ -36,7 +39,8 @@ struct mesh_counters {
 	uint64_t small;	   /* messages that travelled in the control stream */
 	uint64_t busy;	   /* retries because the provider accepted no operation (-FI_EAGAIN) */
 	uint64_t errors;   /* operations that failed */
-	uint64_t reserved[2];
+	uint64_t losses;   /* times that the path was lost and the connection went on */
+	uint64_t resent;   /* bytes that were sent again over this path after a loss */
 };
 _Static_assert(sizeof(struct mesh_counters) == 64, "page layout");
 
@@ -48,7 +52,7 @@ struct mesh_process_counters {
 	uint64_t peers_lost; /* of those */
 	uint64_t retries;    /* attempts to reach a peer that failed and were repeated */
 	uint64_t refused;    /* connections and requests that this process refused */
-	uint64_t unlisted;   /* paths that found no free entry */
+	uint64_t unlisted;   /* paths and circuits that found no free entry */
 	uint64_t reserved;
 };
 _Static_assert(sizeof(struct mesh_process_counters) == 64, "page layout");
@@ -59,13 +63,21 @@ enum mesh_stats_entry_state {
 	MESH_STATS_CLOSED = 2, /* the sum of the closed paths between these two NICs */
 };
 
+/* How a path leads to the peer. */
+enum mesh_stats_via {
+	MESH_STATS_DIRECT = 0,
+	MESH_STATS_ROUTED = 1, /* the kernels' routes connect the two NICs */
+	MESH_STATS_RELAY = 2,  /* the remote NIC belongs to a relay */
+	MESH_STATS_VIAS
+};
+
 /* Two NICs and a direction. */
 struct mesh_stats_entry {
 	uint32_t state;	      /* enum mesh_stats_entry_state */
 	uint8_t sending;      /* 1: to the peer, 0: from it */
 	uint8_t provider;     /* enum mesh_provider_id */
 	uint8_t family;	      /* 4 or 6, of both addresses */
-	uint8_t relayed;      /* 1: the remote NIC belongs to a relay */
+	uint8_t via;	      /* enum mesh_stats_via */
 	uint32_t paths;	      /* OPEN: 1; CLOSED: how many are in the sum */
 	uint32_t local_scope; /* interface index of link-local addresses, else 0 */
 	uint64_t opened_ms;   /* since 1970; CLOSED: of the first */
@@ -73,7 +85,8 @@ struct mesh_stats_entry {
 	uint8_t remote[16];
 	char nic[MESH_STATS_NIC_MAX];	/* netdev; ends in a zero byte */
 	char peer[MESH_STATS_NAME_MAX]; /* the peer's node; ends in a zero byte */
-	uint8_t reserved[56];
+	uint8_t down; /* OPEN: 1 while the path carries nothing, because its link is lost */
+	uint8_t reserved[55];
 	struct mesh_counters counters;
 };
 _Static_assert(sizeof(struct mesh_stats_entry) == 256, "page layout");
@@ -81,7 +94,36 @@ _Static_assert(offsetof(struct mesh_stats_entry, opened_ms) == 16, "page layout"
 _Static_assert(offsetof(struct mesh_stats_entry, local) == 24, "page layout");
 _Static_assert(offsetof(struct mesh_stats_entry, nic) == 56, "page layout");
 _Static_assert(offsetof(struct mesh_stats_entry, peer) == 72, "page layout");
+_Static_assert(offsetof(struct mesh_stats_entry, down) == 136, "page layout");
 _Static_assert(offsetof(struct mesh_stats_entry, counters) == 192, "page layout");
+
+/* What one circuit has forwarded from the connecting node to the other one. */
+struct mesh_circuit_counters {
+	uint64_t bytes;	   /* of segments */
+	uint64_t segments; /* writes into the memory of the next node */
+	uint64_t messages; /* of both directions, without segments: small messages and grants */
+	uint64_t memory;   /* bytes that the circuit has here */
+	uint32_t slots;	   /* parts of that memory */
+	uint32_t used;	   /* of these, now: by segments that have not arrived */
+	uint64_t reserved[3];
+};
+_Static_assert(sizeof(struct mesh_circuit_counters) == 64, "page layout");
+
+/* From a node to another, through this process. */
+struct mesh_stats_circuit {
+	uint32_t state;	    /* enum mesh_stats_entry_state; CLOSED: of these nodes and NICs */
+	uint32_t circuits;  /* OPEN: 1; CLOSED: how many are in the sum */
+	uint64_t opened_ms; /* since 1970; CLOSED: of the first */
+	char origin[MESH_STATS_NAME_MAX]; /* the node that connects; ends in a zero byte */
+	char target[MESH_STATS_NAME_MAX]; /* the node that listens; ends in a zero byte */
+	char nic_up[MESH_STATS_NIC_MAX];  /* netdev towards the origin; ends in a zero byte */
+	char nic_down[MESH_STATS_NIC_MAX];
+	uint8_t reserved[16];
+	struct mesh_circuit_counters counters;
+};
+_Static_assert(sizeof(struct mesh_stats_circuit) == 256, "page layout");
+_Static_assert(offsetof(struct mesh_stats_circuit, nic_up) == 144, "page layout");
+_Static_assert(offsetof(struct mesh_stats_circuit, counters) == 192, "page layout");
 
 struct mesh_stats_header {
 	uint32_t magic;
@@ -95,7 +137,9 @@ struct mesh_stats_header {
 	uint64_t started_ms;		   /* since 1970 */
 	char node[MESH_STATS_NAME_MAX];	   /* ends in a zero byte */
 	char program[MESH_STATS_NAME_MAX]; /* the process's name; ends in a zero byte */
-	uint8_t reserved[24];
+	uint32_t circuit_size;		   /* bytes */
+	uint32_t num_circuits;
+	uint8_t reserved[16];
 	struct mesh_process_counters counters;
 };
 _Static_assert(sizeof(struct mesh_stats_header) == 256, "page layout");
@@ -107,7 +151,14 @@ _Static_assert(offsetof(struct mesh_stats_header, counters) == 192, "page layout
 struct mesh_stats_page {
 	struct mesh_stats_header header;
 	struct mesh_stats_entry entries[MESH_STATS_PATHS];
+	struct mesh_stats_circuit circuits[MESH_STATS_CIRCUITS];
 };
+
+/** The name of an enum mesh_stats_via: "direct", "routed" or "relay". */
+const char *mesh_stats_via_text(uint8_t via);
+
+/** Says whether the path of these counters, which mesh_stats_open() returned, is down now. */
+void mesh_stats_down_set(struct mesh_counters *counters, bool down);
 
 /** Adds to a counter whose lock the caller holds; a reader sees the old value or the new one. */
 static inline void mesh_count(uint64_t *counter, uint64_t more)
@@ -121,7 +172,7 @@ struct mesh_stats_link {
 	struct mesh_addr local, remote; /* of one family */
 	const char *nic, *peer;
 	bool sending;
-	bool relayed;
+	enum mesh_stats_via via;
 	enum mesh_provider_id provider;
 };
 
@@ -142,6 +193,27 @@ struct mesh_counters *mesh_stats_open(struct mesh_stats_page *page,
  * the same lock; the caller no longer adds to @counters.
  */
 void mesh_stats_close(struct mesh_stats_page *page, struct mesh_counters *counters);
+
+/**
+ * Takes an entry for a circuit between two nodes, with its NICs here. Under the same lock.
+ *
+ * Returns its counters, or NULL if none is free (counted).
+ */
+struct mesh_circuit_counters *mesh_stats_circuit_open(struct mesh_stats_page *page,
+						      const char *origin, const char *target,
+						      const char *nic_up, const char *nic_down,
+						      uint64_t now_ms);
+
+/** Closes such an entry, as mesh_stats_close(). */
+void mesh_stats_circuit_close(struct mesh_stats_page *page, struct mesh_circuit_counters *counters);
+
+/** True if both are circuits between the same nodes over the same NICs. */
+bool mesh_stats_same_circuit(const struct mesh_stats_circuit *a,
+			     const struct mesh_stats_circuit *b);
+
+/** Adds what @from has forwarded to @sum; what is in use now is not added. */
+void mesh_circuit_counters_add(struct mesh_circuit_counters *sum,
+			       const struct mesh_circuit_counters *from);
 
 /**
  * Checks a copy of a page: @size untrusted bytes, at any alignment. Unprintable characters of its

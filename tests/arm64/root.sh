@@ -8,7 +8,7 @@
 ARM64_TRIPLET=aarch64-linux-gnu
 ARM64_ROOT=$PWD/build/arm64/root
 ARM64_SUITE=bookworm
-ARM64_PACKAGES=(libcmocka-dev libfabric-dev libjansson-dev libnl-route-3-dev)
+ARM64_PACKAGES=(libcmocka-dev libfabric-dev libjansson-dev libmicrohttpd-dev libnl-route-3-dev)
 
 arm64_packages_fetch() {
 	mkdir -p "$DEBIAN_STATE" "$1/partial" || return
@@ -24,14 +24,17 @@ arm64_root_make() {
 	# shellcheck disable=SC2034 # of debian.sh
 	local DEBIAN_STATE=$PWD/build/arm64/apt
 
-	[[ ! -e $ARM64_ROOT/complete ]] || return 0
+	# With other packages it is made anew.
+	[[ $(cat "$ARM64_ROOT/complete" 2>/dev/null) != "${ARM64_PACKAGES[*]}" ]] || return 0
 	rm -rf "$ARM64_ROOT"
 	(arm64_packages_fetch "$PWD/$packages") || return
+	# The cross compiler has a C library of its own; linker scripts are for a root file system.
+	rm -f "$packages"/{libc6-dev,linux-libc-dev}_*.deb
 	for package in "$packages"/*.deb; do
 		dpkg-deb --extract "$package" "$ARM64_ROOT" || return
 	done
 	rm -rf "$packages"
-	touch "$ARM64_ROOT/complete"
+	echo "${ARM64_PACKAGES[*]}" >"$ARM64_ROOT/complete"
 }
 
 # arm64_scons LDFLAGS ARGUMENT...: builds for arm64. The libraries that their packages keep in /lib

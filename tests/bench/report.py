@@ -12,6 +12,10 @@ STRIPES = {1: [1], 2: [1, 1], 3: [1, 1, 1], 12: [1, 2], 14: [1, 4]}
 STRIPE_LABELS = {1: "1 link", 2: "2 links", 3: "3 links", 12: "1:2", 14: "1:4"}
 STRIPE_BOUNDS = {2: 1.95, 3: 2.9, 12: 0.95 * 3, 14: 0.95 * 5}
 SHARE_BOUND = 0.9
+# By what plugin_bench calls the other comm's work: x of the figure `delay`, and its label.
+DELAY_PARTS = {"nothing": (1, "nothing"), "send": (2, "sends 4 MiB"),
+               "registration": (3, "registers 4 GiB")}
+DELAY_BOUND_MS = 1
 BUSY = 0.1  # figures taken while others used more of the machine than this are marked
 BEGIN = "<!-- tests/bench/run: begin -->"
 END = "<!-- tests/bench/run: end -->"
@@ -157,6 +161,12 @@ def bounds_of(figures, raw):
         cell = find(figures, "share", OURS, x)
         bound("%s, comms beside one whose receiver stopped, to all reading" % size,
               cell and (cell["median"], cell["most"]), SHARE_BOUND)
+    alone = find(figures, "delay", OURS, 1)
+    for x, label in list(DELAY_PARTS.values())[1:]:
+        cell = find(figures, "delay", OURS, x)
+        bound("longest round trip of 8 B while another comm %s: ms more than alone" % label,
+              cell and tuple((cell[k] - alone[k]) / 1000 for k in ("median", "least")),
+              DELAY_BOUND_MS, "less")
     one = find(figures, "stripe", OURS, 1)
     for x, what in ((2, "two equal links to one"), (3, "three equal links to one"),
                     (12, "links of 1:2, to their sum"), (14, "links of 1:4, to their sum")):

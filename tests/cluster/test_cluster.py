@@ -13,11 +13,12 @@ sys.path.insert(0, os.path.join(TOP, "fi_utils/cluster/program"))
 
 # pylint: disable=wrong-import-position
 import look
+import neighbours
 import plan
 import probe
 import report
 import wires
-from remote import Failure, Node, host_name
+from remote import Failure, Node, Result, host_name
 
 
 def nic(name, addresses=(), mtu=1500, speed=100000, rdma=False, up=True, kind="physical"):
@@ -179,6 +180,47 @@ class ProbeTest(unittest.TestCase):
             "p1": [("fe80::1", None), ("fe80::7", "02:ff:ff:ff:ff:ff")]}})
         self.assertEqual(heard, {("a", "p0"): {("b", "q1")}})
         self.assertEqual(strangers, {("a", "p1"): {"fe80::1", "02:ff:ff:ff:ff:ff"}})
+
+
+    def test_silent(self):
+        """Only ports that `fi_mesh neighbours` has heard nothing on are probed."""
+        nodes = [FakeNode("a", [nic("p0"), nic("p1"), nic("p2"), nic("p3", up=False)])]
+        self.assertEqual(probe.ports_silent(nodes, {("a", "p0"): {("b", "p0")}},
+                                            {("a", "p1"): {"node x"}}), {"a": ["p2"]})
+
+
+class NeighboursTest(unittest.TestCase):
+    """From the JSON of `fi_mesh neighbours` to ports."""
+
+    def report(self, node_id, **nics):
+        """What one node prints: NIC=[(node, node_id, netdev)...]."""
+        return {"node_id": node_id, "nics": [
+            {"netdev": name, "neighbours": [dict(zip(("node", "node_id", "netdev"), entry))
+                                            for entry in found]} for name, found in nics.items()]}
+
+    def test_hear(self):
+        nodes = [FakeNode("a", [nic("p0"), nic("p1")]), FakeNode("b", [nic("q0"), nic("q1")]),
+                 FakeNode("c", [nic("p0")])]
+        # Names of nodes may differ from the names that ssh knows; ids do not.
+        heard, strangers = neighbours.hear(nodes, {
+            "a": self.report("0x1", p0=[("host-b", "0x2", "q1")], p1=[("x", "0x9", "p5")],
+                             mgmt0=[("host-b", "0x2", "q0")]),
+            "b": self.report("0x2", q1=[("host-a", "0x1", "p0")], q0=[("old", None, None)]),
+            "c": None})
+        self.assertEqual(heard, {("a", "p0"): {("b", "q1")}, ("b", "q1"): {("a", "p0")}})
+        self.assertEqual(strangers, {("a", "p1"): {"node x (p5)"}, ("b", "q0"): {"node old"}})
+
+    def test_loop(self):
+        """A cable from a node to itself; the halves of one port hear themselves, too."""
+        heard, _ = neighbours.hear([FakeNode("a", [nic("p0"), nic("p1")])], {
+            "a": self.report("0x1", p0=[("a", "0x1", "p1"), ("a", "0x1", "p0")])})
+        self.assertEqual(heard, {("a", "p0"): {("a", "p1")}})
+
+    def test_report(self):
+        """A version without the subcommand prints its usage instead of JSON."""
+        self.assertIsNone(neighbours.report_of(Result(2, "usage: fi_mesh COMMAND\n", "")))
+        self.assertIsNone(neighbours.report_of(Result(1, "", "no NIC of this node")))
+        self.assertEqual(neighbours.report_of(Result(1, '{"nics":[]}', "")), {"nics": []})
 
 
 class PlanTest(unittest.TestCase):

@@ -40,7 +40,9 @@ static const char *const page[] = {
 	"                        as NCCL's channels are (default 2, at most 127). --comms N is\n"
 	"                        the same\n"
 	"  * -d, --dev N         NIC index given to listen and connect, modulo the number of\n"
-	"                        NICs; default: the channel's number, which is what NCCL does\n",
+	"                        NICs; 'rank': the rank's number, as where each GPU has a NIC\n"
+	"                        nearby; default: the channel's number, which is what NCCL\n"
+	"                        does where all are near\n",
 	"  *     --inflight N    messages outstanding on a comm, 1 to 32 (default 8, as in NCCL)\n"
 	"  *     --seconds S     time for the latency and again for the bandwidth of each size\n"
 	"                        (default 0.25)\n"

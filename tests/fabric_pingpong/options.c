@@ -185,6 +185,10 @@ static int set_dev(struct options *options, const char *value)
 {
 	uint32_t dev;
 
+	if (!strcmp(value, "rank")) {
+		options->dev = OPTIONS_DEV_RANK;
+		return 0;
+	}
 	if (set_u32(value, 0, 1023, &dev))
 		return -EINVAL;
 	options->dev = (int)dev;
@@ -420,7 +424,7 @@ static void set_shared_defaults(struct options *options)
 	options->num_sizes = sizeof(sizes) / sizeof(sizes[0]);
 	options->inflight = 8;
 	options->channels = 2;
-	options->dev = -1;
+	options->dev = OPTIONS_DEV_CHANNEL;
 	options->seconds = 0.25;
 	options->iters = 0;
 	options->repeat = 5;

@@ -16,6 +16,10 @@
 /* NCCL never has more requests outstanding on one comm (NCCL_NET_MAX_REQUESTS). */
 #define OPTIONS_INFLIGHT_MAX 32
 
+/* NIC index: the channel's number, as NCCL does where all NICs are near the GPU; the rank's. */
+#define OPTIONS_DEV_CHANNEL (-1)
+#define OPTIONS_DEV_RANK (-2)
+
 struct pair_name {
 	uint16_t from, to;
 };
@@ -37,7 +41,7 @@ struct options {
 	size_t num_sizes;
 	uint32_t inflight;
 	uint32_t channels;
-	int dev;	 /* -1: channel modulo number of devices */
+	int dev;	 /* modulo the number of devices, or one of the two above */
 	double seconds;	 /* for each measurement of one size */
 	uint32_t iters;	 /* 0: as many as fit into `seconds` */
 	uint32_t repeat; /* streams for each size, of which the median counts */

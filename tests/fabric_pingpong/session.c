@@ -35,10 +35,20 @@ void session_fail(struct session *s)
 	send_to_peer(s, FRAME_PAIR_FAIL, s->error, strlen(s->error));
 }
 
+/* The NIC that this rank names, as NCCL would: each GPU has one nearby. */
+static int dev_of(const struct session *s, uint32_t channel)
+{
+	int dev = s->options->dev;
+
+	if (dev == OPTIONS_DEV_CHANNEL)
+		dev = (int)channel;
+	else if (dev == OPTIONS_DEV_RANK)
+		dev = (int)s->self;
+	return dev % s->plugin->num_devices;
+}
+
 static void init_comm(struct session *s, struct comm *comm, bool sender, uint32_t channel)
 {
-	const struct options *o = s->options;
-
 	comm->adapter = &s->plugin->adapter;
 	comm->error = s->error;
 	comm->sender = sender;
@@ -46,7 +56,7 @@ static void init_comm(struct session *s, struct comm *comm, bool sender, uint32_
 	comm->to = sender ? s->peer : s->self;
 	comm->reply = comm->from != s->from;
 	comm->channel = channel;
-	comm->dev = (o->dev >= 0 ? o->dev : (int)channel) % s->plugin->num_devices;
+	comm->dev = dev_of(s, channel);
 }
 
 static int make_comms(struct session *s)

@@ -23,6 +23,8 @@
 
 #include <nccl/net_newest.h>
 
+#include "rank.h"
+
 #define CHANNELS_MAX 16
 #define SLOTS 8		    /* outstanding */
 #define BUFFERS (2 * SLOTS) /* half of them rest, full of POISON */
@@ -58,26 +60,6 @@ static struct {
 	uint64_t messages, bytes; /* received */
 } us;
 
-__attribute__((format(printf, 1, 2), noreturn)) static void die(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	printf("all_sizes: ");
-	vprintf(format, args);
-	va_end(args);
-	putchar('\n');
-	fflush(stdout);
-	_exit(1);
-}
-
-#define CALL(expression)                                                                           \
-	do {                                                                                       \
-		enum nccl_result call_result = (expression);                                       \
-		if (call_result)                                                                   \
-			die("%s returned %d", #expression, call_result);                           \
-	} while (0)
-
 static uint64_t clock_ms(void)
 {
 	struct timespec now;
@@ -106,31 +88,16 @@ __attribute__((format(printf, 5, 6))) static void log_line(enum nccl_level level
 
 /* ---- handles and progress ------------------------------------------------------------------ */
 
-static void file_write(const char *name, const void *bytes, size_t size)
-{
-	char fresh[512];
-	FILE *file;
-
-	snprintf(fresh, sizeof(fresh), "%s.new", name);
-	file = fopen(fresh, "w");
-	if (!file || fwrite(bytes, size, 1, file) != 1 || fclose(file) || rename(fresh, name))
-		die("cannot write %s", name);
-}
-
 static void handle_take(struct channel *c, uint64_t deadline_ms)
 {
 	char name[512];
-	FILE *file;
 
 	snprintf(name, sizeof(name), "%s/handle-%d-of-%d", us.folder, c->id, !us.rank);
-	while (!(file = fopen(name, "r"))) {
+	while (!file_read(name, c->handle, sizeof(c->handle))) {
 		if (clock_ms() > deadline_ms)
 			die("the other rank does not start");
 		sched_yield();
 	}
-	if (fread(c->handle, sizeof(c->handle), 1, file) != 1)
-		die("cannot read %s", name);
-	fclose(file);
 }
 
 static void progress_write(void)
@@ -170,7 +137,7 @@ static uint64_t message_key(int sender, const struct channel *c, uint32_t seq)
 /* As many of each order of magnitude; each 16th is empty or of a size where the rules change. */
 static size_t message_size(uint64_t key)
 {
-	static const size_t special[] = {0, 1, 8192, 8193, 65536, 128, 1 << 20, 131072};
+	static const size_t special[] = {0, 1, 16384, 16385, 65536, 128, 1 << 20, 131072};
 	size_t size, bits = 0;
 
 	size = special[key >> 4 & 7];

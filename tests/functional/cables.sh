@@ -8,6 +8,7 @@
 #	moves 1000			both ranks receive within so many milliseconds
 #	carries x2 1000			NIC x2 carries its share, both ways
 #	stream_ends			both ranks end, without an error
+#	stream_breaks 0 'lost' 2000	rank 0 ends with an error within so many milliseconds
 
 # shellcheck source=tests/functional/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -146,6 +147,19 @@ stream_ends() {
 		grep -q 'bytes are right' "$STREAM_FOLDER/rank$rank.out" ||
 			stream_fail "rank $rank has not said that all is right"
 	done
+}
+
+# stream_breaks RANK WORDS MS: the rank ends with an error within MS, and its log has the words.
+stream_breaks() {
+	local began
+
+	began=$(now_ms)
+	wait_for "! kill -0 ${STREAM_PIDS[$1]} 2>/dev/null" $(($3 * CABLES_SLOW / 1000 + 2)) ||
+		stream_fail "rank $1 does not end"
+	! wait "${STREAM_PIDS[$1]}" || stream_fail "rank $1 ended without an error"
+	grep -q "WARN .*$2" "$STREAM_FOLDER/rank$1.out" || stream_fail "rank $1 did not say: $2"
+	note "$STREAM: rank $1 ends after $(($(now_ms) - began)) ms: $(grep "WARN .*$2" \
+		"$STREAM_FOLDER/rank$1.out" | head -1 | cut -d' ' -f2- | cut -c1-150)"
 }
 
 # said TEXT: in how many WARN lines of each rank it is, as two numbers.

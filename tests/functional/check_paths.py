@@ -2,8 +2,8 @@
 # check_paths.py - compares the paths in fabric_pingpong's JSON with what a test expects.
 """
 Reads lines "FILE FROM TO PATH..." as expect.sh writes them. Each pair of a FILE must be named, must
-have no error, and must have taken exactly its paths; the scope of a link-local address does not
-count. Exit status 1 with the reasons on stderr.
+have no error, and must have taken exactly its paths, which are direct unless "@routed" is behind
+them; the scope of a link-local address does not count. Exit status 1 with the reasons on stderr.
 """
 import json
 import sys
@@ -16,10 +16,11 @@ def document(name):
 
 
 def matches(pattern, path):
+    pattern, _, via = pattern.partition("@")
     nic, _, ends = pattern.partition(":")
     local, _, remote = ends.partition(">")
     have = [path["nic"], (path["local"] or "").partition("%")[0], path["remote"]]
-    return path["via"] == "direct" and all(
+    return path["via"] == (via or "direct") and all(
         want in ("*", value) for want, value in zip([nic, local, remote], have))
 
 

@@ -46,7 +46,8 @@ said() {
 }
 
 # expect_paths RUN FROM TO PATH...: the pair has to take exactly these paths, each written as
-# NIC:LOCAL>REMOTE; a part may be "*". expect_check looks at all that were noted.
+# NIC:LOCAL>REMOTE, for a routed path with @routed behind it; a part may be "*". expect_check looks
+# at all that were noted.
 expect_paths() { echo "$OUT/$1/rank0.out ${*:2}" >>"$EXPECTED"; }
 
 expect_check() {

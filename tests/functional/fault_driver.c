@@ -134,6 +134,7 @@ static const struct command {
 	{"memory", 2, command_memory},
 	{"memory-back", 3, command_memory_back},
 	{"idle", 3, command_idle},
+	{"longest", 1, command_longest},
 	{"exhaust", 2, command_exhaust},
 	{"release", 1, command_release},
 	{"forge", 5, command_forge},

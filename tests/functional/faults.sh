@@ -22,6 +22,7 @@ FAULTS_SLOW=1
 # Variables for every process. Small, so that a test of what they bound does not take long.
 FAULTS_ENV=(
 	"NCCL_MESH_CONNECT_TIMEOUT=6" "NCCL_MESH_ACCEPT_TIMEOUT=6" "NCCL_MESH_DEAD_PEER_TIMEOUT=3"
+	"NCCL_MESH_RECOVERY_TIMEOUT=3"
 )
 declare -A FAULTS_PID=() # name -> process
 
@@ -91,6 +92,13 @@ ended() {
 	status=$?
 	((status == ${2:-0})) || faults_show "$1 ended with status $status, not ${2:-0}"
 }
+
+# handle_port FILE: the control port of a handle (src/wire/handle.c).
+handle_port() { od -An -tu2 -j28 -N2 "$1" | tr -d ' '; }
+
+# knock NODE ADDRESS HANDLE: a connection to the control listener there, as a peer's, which has the
+# process open the NIC's domain.
+knock() { on "$1" bash -c "exec 3<>/dev/tcp/$2/$(handle_port "$3")" || fail "cannot knock at $2"; }
 
 # arrives FILE...: waits until each is in the test's folder.
 arrives() {

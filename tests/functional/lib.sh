@@ -216,13 +216,14 @@ mesh_await_link() {
 		fail "$1 $2 stays down"
 }
 
-# A veth pair between two NICs that have no addresses yet.
+# A veth pair between two NICs that have no addresses yet. ip takes a name without "name" for one of
+# its words if it begins that word: txq for txqueuelen.
 mesh_pair() {
 	local ns1=$MESH_PREFIX$1 nic1=$2 ns2=$MESH_PREFIX$3 nic2=$4
 
-	ip -n "$ns1" link add "$nic1" mtu "$MESH_MTU" type veth \
+	ip -n "$ns1" link add name "$nic1" mtu "$MESH_MTU" type veth \
 		peer name "$nic2" mtu "$MESH_MTU" netns "$ns2" &&
-		ip -n "$ns1" link set "$nic1" up && ip -n "$ns2" link set "$nic2" up ||
+		ip -n "$ns1" link set dev "$nic1" up && ip -n "$ns2" link set dev "$nic2" up ||
 		fail "cannot make the link $1 $nic1 - $3 $nic2"
 	mesh_await_link "$ns1" "$nic1"
 	mesh_await_link "$ns2" "$nic2"
@@ -244,6 +245,23 @@ mesh_link() {
 	mesh_pair "$1" "$2" "$4" "$5"
 	mesh_addresses "$1" "$2" "$3"
 	mesh_addresses "$4" "$5" "$6"
+}
+
+# mesh_forward NODE...: its kernel forwards, by its routes only.
+mesh_forward() {
+	local ns
+
+	for ns in "$@"; do
+		# shellcheck disable=SC2016 # expanded by the inner shell
+		ip netns exec "$MESH_PREFIX$ns" sh -c '
+			echo 1 >/proc/sys/net/ipv4/ip_forward
+			for f in /proc/sys/net/ipv4/conf/*/send_redirects; do echo 0 >"$f"; done'
+	done
+}
+
+# mesh_route NODE SUBNET GATEWAY NIC
+mesh_route() {
+	ip -n "$MESH_PREFIX$1" route add "$2" via "$3" dev "$4" || fail "no route $*"
 }
 
 # mesh_cable NODE NIC ADDRS NODE NIC ADDRS: a cable that can be pulled: mesh_unplug takes the
@@ -322,7 +340,7 @@ mesh_carrier() {
 	local peer
 
 	read -ra peer <<<"${MESH_PEER["$1 $2"]}"
-	ip -n "$MESH_PREFIX${peer[0]}" link set "${peer[1]}" "$3" || fail "carrier $1 $2 $3"
+	ip -n "$MESH_PREFIX${peer[0]}" link set dev "${peer[1]}" "$3" || fail "carrier $1 $2 $3"
 	wait_for "[[ \$(mesh_has_carrier $1 $2) == $([[ $3 == up ]] && echo 1 || echo 0) ]]" 60 ||
 		fail "$1 $2 did not go $3"
 }

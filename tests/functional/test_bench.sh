@@ -80,7 +80,7 @@ bench() {
 
 expect_words() { grep -qE "$1" "$DIR/rank0" "$DIR/rank1"; }
 
-for workload in stream pingpong ring setup share; do
+for workload in stream pingpong ring setup share delay; do
 	bench none $workload || { cat "$DIR"/rank?; fail "$workload with a plugin that behaves"; }
 	for fault in flip lost-bytes wrong-size; do
 		bench $fault $workload && fail "$workload does not see the fault $fault"

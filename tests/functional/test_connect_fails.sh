@@ -25,9 +25,8 @@ finish() {
 	note "$CASE: $(grep -E "^WARN .*($1)" "$FAULTS/connector.log" | head -1)"
 }
 
-# The control port of a handle with one IPv4 NIC (src/wire/handle.c), and the provider's port: the
-# other one on which b listens there.
-control_port() { od -An -tu2 -j28 -N2 "$FAULTS/handle" | tr -d ' '; }
+# The control port of b, and the provider's port: the other one on which b listens there.
+control_port() { handle_port "$FAULTS/handle"; }
 fabric_port() {
 	on b ss -Hltn src 10.77.1.2 | awk '{sub(".*:", "", $4); print $4}' |
 		grep -vx "$(control_port)"
@@ -166,6 +165,7 @@ fabric_port_dropped() {
 		$(send_once made)
 	END
 	arrives handle
+	knock b 10.77.1.2 "$FAULTS/handle"
 	wait_for "[[ \$(fabric_port) ]]" 60 || faults_show "no provider listens"
 	port=$(fabric_port)
 	block "$port"

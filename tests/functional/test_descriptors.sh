@@ -81,6 +81,8 @@ no_leak_of_init() {
 			((i != 2)) || echo "memory before"
 			echo "init 0"
 			echo "listen 1 $FAULTS/again"
+			echo "connect 1 $FAULTS/again"
+			echo "close 1"
 			echo "finalize 0"
 		done)
 		fds-back before 0
@@ -91,19 +93,11 @@ no_leak_of_init() {
 		sed 's/^note //' | paste -sd ';')"
 }
 
-# opened NAME: lets a process go on when its domains are open, which takes descriptors for a moment.
-opened() {
-	wait_for "[[ \$(grep -c 'NIC [01]: .* uses' $FAULTS/$1.log) == 2 ]]" 60 ||
-		faults_show "$1 does not open its NICs"
-	touch "$FAULTS/opened"
-}
-
 # exhausted_at_listen FREE: with so many descriptors left.
 exhausted_at_listen() {
-	rm -f "$FAULTS"/{1,opened}
+	rm -f "$FAULTS/1"
 	play a receiver <<-END
 		init 0
-		await $FAULTS/opened
 		exhaust $1
 		! within $(ms 10000) listen 0 $FAULTS/none
 		release
@@ -112,7 +106,6 @@ exhausted_at_listen() {
 		$(receive_once 1)
 		finalize 0
 	END
-	opened receiver
 	play b sender <<-END
 		init 0
 		buffer 0 1M
@@ -127,7 +120,7 @@ exhausted_at_listen() {
 
 # exhausted_at_connect FREE
 exhausted_at_connect() {
-	rm -f "$FAULTS"/{1,2,opened}
+	rm -f "$FAULTS"/{1,2}
 	play a receiver <<-END
 		init 0
 		listen 1 $FAULTS/1
@@ -142,7 +135,6 @@ exhausted_at_connect() {
 		listen 3 $FAULTS/3
 		buffer 0 1M
 		await $FAULTS/2
-		await $FAULTS/opened
 		exhaust $1
 		! within $(ms 12000) connect 2 $FAULTS/2
 		close 2
@@ -151,7 +143,6 @@ exhausted_at_connect() {
 		close-listen 3
 		finalize 0
 	END
-	opened sender
 	ended sender
 	ended receiver
 	said sender WARN "open files|ulimit"
@@ -161,13 +152,12 @@ exhausted_at_connect() {
 
 # exhausted_at_accept FREE: the acceptor has none; it reports that, and works once it has.
 exhausted_at_accept() {
-	rm -f "$FAULTS"/{1,2,go,failed,released,opened}
+	rm -f "$FAULTS"/{1,2,go,failed,released}
 	play a receiver <<-END
 		init 0
 		listen 1 $FAULTS/1
 		listen 2 $FAULTS/2
 		buffer 0 1M
-		await $FAULTS/opened
 		exhaust $1
 		touch $FAULTS/go
 		idle 1000 300
@@ -190,7 +180,6 @@ exhausted_at_accept() {
 		$(send_once 1)
 		finalize 0
 	END
-	opened receiver
 	ended receiver
 	ended sender
 	said receiver WARN "open files|ulimit"

@@ -65,8 +65,43 @@ test_all_well() {
 		ports gids device-files memlock firewall environment plugin
 	on a env "${PLUGIN[@]}" "$MESH_BUILD/fi_mesh" check \
 		--nccl "$NCCL" >"$OUT/all" || fail "fi_mesh check: $(cat "$OUT/all")"
-	grep -q '^16 checks: 16 pass, 0 unknown, 0 warn, 0 fail$' "$OUT/all" ||
+	# Nothing runs at the other ends yet.
+	grep -q '^17 checks: 16 pass, 1 unknown, 0 warn, 0 fail$' "$OUT/all" ||
 		fail "$(cat "$OUT/all")"
+}
+
+# What the other ends answer: all is well, another MTU, a cable in the wrong port.
+test_neighbours() {
+	local node pids=()
+
+	says a neighbours unknown 'no node answers on ab'
+	for node in b c; do
+		mesh_spawn $node "$OUT/serve-$node" "$MESH_BUILD/fi_mesh" serve
+		pids+=("$MESH_SPAWNED")
+	done
+	for node in b c; do
+		wait_for "grep -qs '^answering neighbours' $OUT/serve-$node" 60 ||
+			fail "$node does not serve: $(cat "$OUT/serve-$node")"
+	done
+	wait_for "silent_now a neighbours" 30 || fail "$(cat "$OUT/now")"
+	ip -n "$(mesh_ns b)" link set ba mtu 1400
+	wait_for "! silent_now a neighbours" 30 || fail "another MTU is not seen"
+	says a neighbours warn 'the MTU of ab is 1500, that of ba on node b 1400'
+	ip -n "$(mesh_ns b)" link set ba mtu 1500
+	ip -n "$(mesh_ns b)" address del 10.77.1.2/24 dev ba
+	mesh_addresses b ba 10.77.9.2/24
+	wait_for "! silent_now a neighbours" 30 || fail "another subnet is not seen"
+	says a neighbours fail 'are on one link, but 10.77.1.1/24 and .* have no subnet in common'
+	ip -n "$(mesh_ns b)" address del 10.77.9.2/24 dev ba
+	mesh_addresses b ba 10.77.1.2/24
+	kill -INT "${pids[@]}"
+	wait "${pids[@]}"
+}
+
+# silent_now NODE CHECK: true if it has nothing to say at present.
+silent_now() {
+	on "$1" "$MESH_BUILD/fi_mesh" check --quiet --only "$2" >"$OUT/now" &&
+		[[ ! -s $OUT/now ]]
 }
 
 test_carrier() {
@@ -205,7 +240,11 @@ test_link_local() {
 	ip -n "$MESH_PREFIX"l link set mgmt0 down
 	wait_for "ip -n ${MESH_PREFIX}l -6 address show dev lm scope link | grep -v tentative |
 		grep -q fe80" 60 || fail "no link-local address"
+	silent l subnets
+	EXTRA=(NCCL_MESH_NEIGHBOURS=off)
 	says l subnets warn 'lm has a link-local address only'
+	silent l neighbours
+	EXTRA=()
 }
 
 # --- firewall --------------------------------------------------------------------------------
@@ -261,6 +300,28 @@ test_firewall_nft() {
 	silent a firewall
 }
 
+# Questions of neighbours, and answers to ours, which come from their port, pass no rule for TCP.
+test_firewall_neighbours() {
+	command -v nft >/dev/null || { note "nft is not installed: not tried"; return; }
+	nft_a -f - <<-END
+		table inet guard {
+			chain input {
+				type filter hook input priority 0; policy drop;
+				iifname "lo" accept
+				ct state established,related accept
+				icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept
+				tcp dport 1024-65535 accept
+			}
+		}
+	END
+	says a firewall warn 'drops the questions of neighbours in on ab \(UDP port 18621\)'
+	nft_a add rule inet guard input udp dport 18621 accept
+	says a firewall warn 'drops the answers of neighbours in on ab \(UDP source port 18621\)'
+	nft_a add rule inet guard input udp sport 18621 accept
+	silent a firewall
+	nft_a flush ruleset
+}
+
 test_firewall_iptables() {
 	command -v iptables >/dev/null || { note "iptables is not installed: not tried"; return; }
 	on a iptables -A INPUT -i lo -j ACCEPT
@@ -299,7 +360,7 @@ test_firewall_legacy() {
 test_firewall_ipv6() {
 	command -v ip6tables >/dev/null || { note "ip6tables is not installed: not tried"; return; }
 	EXTRA=(NCCL_MESH_ADDRESSES=fd77::/16)
-	on a iptables -A INPUT -i ab -j DROP
+	on a iptables -A INPUT -i ab -p tcp -j DROP
 	silent a firewall
 	on a ip6tables -A INPUT -i ab -p tcp -m tcp --dport 1024:65535 -j REJECT
 	says a firewall fail 'drops TCP connections in on ab'
@@ -325,7 +386,7 @@ test_not_root() {
 		"$MESH_BUILD/fi_mesh" check --quiet --nccl "$NCCL")
 	STATUS=$?
 	grep -q "^unknown  firewall .*cannot be seen.*must be root" <<<"$SAID" || fail "$SAID"
-	grep -q '15 pass, 1 unknown, 0 warn, 0 fail' <<<"$SAID" || fail "$SAID"
+	grep -q '15 pass, 2 unknown, 0 warn, 0 fail' <<<"$SAID" || fail "$SAID"
 	((STATUS == 0)) || fail "what cannot be seen is no problem, but the status is $STATUS"
 }
 
@@ -491,9 +552,10 @@ mesh_init
 trap end EXIT
 nccl_make
 mesh_up triangle
-for t in all_well carrier no_nic many_nics provider mtu recorded_rdma subnets shared_subnet \
-	link_local firewall_nft firewall_iptables firewall_legacy firewall_ipv6 not_root \
-	environment plugin plugin_versions plugin_old_nccl waiting options; do
+for t in all_well neighbours carrier no_nic many_nics provider mtu recorded_rdma subnets \
+	shared_subnet link_local firewall_nft firewall_neighbours firewall_iptables \
+	firewall_legacy firewall_ipv6 not_root environment plugin plugin_versions plugin_old_nccl \
+	waiting options; do
 	"test_$t"
 	note "ok $t"
 done

@@ -86,6 +86,7 @@ ended survivor
 ended listener
 said survivor WARN "handle that is not this plugin's"
 said survivor WARN "handle of another version of this plugin from node a: it has protocol 255,"
+said survivor WARN "from node a: it has protocol $((VERSION - 1)), .* here has protocol $VERSION\."
 said survivor WARN "from a node whose version has no name in it: it has protocol 0,"
 said survivor WARN "10\.77\.1\.1.*no such listener|no such listener.*10\.77\.1\.1"
 unsaid survivor ABORT .

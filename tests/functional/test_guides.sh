@@ -1,11 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # test_guides.sh - the commands of docs/guides/hardware.md work, on the triangle it describes.
-#
-# A block of the guide that follows a line <!-- tried: NODE... [, stays|repeats] [; needs WORD] -->
-# is typed on these nodes, in the guide's order. It "stays" in the background, or it "repeats"
-# until what stays on the other node is ready. It is left where neither a program nor a subcommand
-# of fi_mesh is called WORD.
 # seconds: 60
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
@@ -17,7 +12,6 @@ here=$(dirname "${BASH_SOURCE[0]}")
 GUIDE=hardware.md
 OUT=$MESH_BUILD/functional/test_guides
 export PATH=$MESH_BUILD:$PATH
-blocks=0 left=0
 
 # A triangle as the guide has it, before the cables have addresses.
 make_nodes() {
@@ -32,44 +26,6 @@ make_nodes() {
 	done
 }
 
-available() {
-	command -v "$1" >/dev/null || fi_mesh --help | grep -qE "^  $1 "
-}
-
-# type_block NODES HOW FILE: like a user who stops at the first command that fails.
-type_block() {
-	local node log=$3.log
-
-	for node in $1; do
-		case $2 in
-		stays) mesh_spawn "$node" "$3.stays" bash -e "$3" ;;
-		repeats)
-			wait_for "on $node bash -e '$3' >'$log' 2>&1" 60 ||
-				{ cat "$3" "$log" "$OUT"/*.stays; fail "on $node"; }
-			;;
-		*)
-			on "$node" bash -e "$3" >"$log" 2>&1 </dev/null ||
-				{ cat "$3" "$log"; fail "on $node"; }
-			;;
-		esac
-	done
-}
-
-# try_block REMARK FILE
-try_block() {
-	local remark=$1 needs="" how=""
-
-	[[ $remark != *"; needs "* ]] || { needs=${remark#*; needs }; remark=${remark%; needs*}; }
-	[[ $remark != *", "* ]] || { how=${remark#*, }; remark=${remark%, *}; }
-	if [[ $needs ]] && ! available "$needs"; then
-		note "left, as there is no $needs: $(head -1 "$2")"
-		((++left))
-		return
-	fi
-	((++blocks))
-	type_block "$remark" "$how" "$2"
-}
-
 for tool in ping ethtool fi_info; do
 	command -v $tool >/dev/null || skip "'$tool' is missing (scripts/install-deps.sh)"
 done
@@ -78,16 +34,12 @@ rm -rf "$OUT"
 mkdir -p "$OUT"
 make_nodes
 cd "$OUT" || exit 1
-n=0
-while read -r -u 3 remark; do
-	try_block "$remark" "$OUT/$(printf 'block%02d' $n)"
-	((++n))
-done 3< <(guide_blocks "$GUIDE" "$OUT")
-((blocks >= 10)) || fail "only $blocks blocks were found in $GUIDE"
+guide_type "$GUIDE" "$OUT"
+((GUIDE_TYPED >= 10)) || fail "only $GUIDE_TYPED blocks were found in $GUIDE"
 for pair in "0 .a. +1 .b. +enp1s0f0np0 192.168.101.1 -> 192.168.101.2" \
 	"0 .a. +2 .c. +enp1s0f1np1 192.168.100.1 -> 192.168.100.2" \
 	"1 .b. +2 .c. +enp1s0f1np1 192.168.102.1 -> 192.168.102.2"; do
 	wait_for "cat '$OUT'/*.stays | grep -qE '$pair'" 60 ||
 		{ cat "$OUT"/*.stays; fail "no pair '$pair' in fabric_pingpong's table"; }
 done
-note "$blocks blocks of the guide worked, $left were left; each pair used its own cable"
+note "$GUIDE_TYPED blocks worked, $GUIDE_LEFT were left; each pair used its own cable"

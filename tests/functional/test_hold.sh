@@ -24,7 +24,9 @@ moves 5000
 both a down
 pause 5
 mesh_carrier a x1 up
-moves 1000
+moves 5000 # a busy machine has the time
+((MOVED_MS <= 1000 * CABLES_SLOW || $(core_share) < CABLES_CORE)) ||
+	stream_fail "something arrives after $MOVED_MS ms only"
 note "both cables away for 5 s: something arrives $MOVED_MS ms after the first one is back"
 mesh_carrier a x2 up
 both b down
@@ -41,26 +43,12 @@ note "all connections reset: something arrives after $MOVED_MS ms"
 stream_stop
 stream_ends
 
-# ends_with RANK WORDS MS: the rank ends with an error within MS, and its log has the words.
-ends_with() {
-	local began
-
-	began=$(now_ms)
-	wait_for "! kill -0 ${STREAM_PIDS[$1]} 2>/dev/null" $(($3 * CABLES_SLOW / 1000 + 2)) ||
-		stream_fail "rank $1 does not end"
-	! wait "${STREAM_PIDS[$1]}" || stream_fail "rank $1 ended without an error"
-	grep -q "WARN .*$2" "$STREAM_FOLDER/rank$1.out" ||
-		stream_fail "rank $1 did not say: $2"
-	note "$STREAM: rank $1 ends after $(($(now_ms) - began)) ms: $(grep "WARN .*$2" \
-		"$STREAM_FOLDER/rank$1.out" | head -1 | cut -d' ' -f2- | cut -c1-150)"
-}
-
 # For longer than the limit.
 stream late 0 NCCL_MESH_RECOVERY_TIMEOUT=3
 moves 5000
 both a down
-ends_with 0 'NCCL_MESH_RECOVERY_TIMEOUT): [0-9]* connections with it failed' 4500
-ends_with 1 'NCCL_MESH_RECOVERY_TIMEOUT): [0-9]* connections with it failed' 1500
+stream_breaks 0 'NCCL_MESH_RECOVERY_TIMEOUT): [0-9]* connections with it failed' 4500
+stream_breaks 1 'NCCL_MESH_RECOVERY_TIMEOUT): [0-9]* connections with it failed' 1500
 both a up
 
 # The other process ends while the cables are away: known as soon as one of them is back.
@@ -71,4 +59,4 @@ wait_for "(($(said 'its messages wait for a path' | paste -sd+)))" 10 || stream_
 kill -KILL "${STREAM_PIDS[1]}"
 wait "${STREAM_PIDS[1]}" 2>/dev/null
 both a up
-ends_with 0 'its process has ended' 2000
+stream_breaks 0 'its process has ended' 2000

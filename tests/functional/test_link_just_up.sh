@@ -25,9 +25,14 @@ start() {
 	play a "start$1" <<-END
 		init 0
 		listen 0 $FAULTS/handle$1
+		await $FAULTS/opened$1
 		close-listen 0
 		finalize 0
 	END
+	arrives "handle$1"
+	knock a 10.77.1.1 "$FAULTS/handle$1"
+	wait_for "grep -q 'NIC 0: ab uses' $FAULTS/start$1.log" 60
+	touch "$FAULTS/opened$1"
 	ended "start$1"
 	said "start$1" INFO "NIC ab taken"
 	said "start$1" INFO "NIC 0: ab uses"

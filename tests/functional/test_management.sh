@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# test_management.sh - a management network as fast as the cables and without a default route is no
-# cable, if NCCL_SOCKET_IFNAME names it.
-# seconds: 10
+# test_management.sh - which NIC is the management network's, and that it carries data only if
+# NCCL_MESH_ROUTED says so, between nodes that nothing else connects.
+# seconds: 25
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/lib.sh
@@ -12,23 +12,63 @@ here=$(dirname "${BASH_SOURCE[0]}")
 
 RUN_ARGS=(--timeout 60 --check-max 16K --sizes "8,256K" --iters 10 --repeat 1)
 
-mesh_init
-mesh_up triangle
-for node in a b c; do
-	ip -n "$(mesh_ns $node)" route del default || fail "node $node has no default route"
-	[[ $(on $node cat /sys/class/net/mgmt0/speed) == "$(on $node cat /sys/class/net/"$(
-		[[ $node == a ]] && echo ab || echo ${node}a)"/speed)" ]] ||
+# As fast as the cables, and without a default route: NCCL_SOCKET_IFNAME names it.
+test_named() {
+	local node
+
+	mesh_up triangle
+	for node in a b c; do
+		ip -n "$(mesh_ns $node)" route del default || fail "node $node has no default route"
+	done
+	[[ $(on a cat /sys/class/net/mgmt0/speed) == "$(on a cat /sys/class/net/ab/speed)" ]] ||
 		skip "the management network is not as fast as the cables"
-done
-RANKS_ENV=(NCCL_SOCKET_IFNAME==mgmt0)
-on a env "${RANKS_ENV[@]}" "$MESH_BUILD/fi_mesh" nics >"$OUT/nics"
-grep -q "NCCL_SOCKET_IFNAME names it" "$OUT/nics" || fail "$(cat "$OUT/nics")"
-ranks_pass named a b c -- "${RUN_ARGS[@]}"
-expect_paths named 0 1 "ab:10.77.1.1>10.77.1.2"
-expect_paths named 1 0 "ba:10.77.1.2>10.77.1.1"
-expect_paths named 1 2 "bc:10.77.2.1>10.77.2.2"
-expect_paths named 2 1 "cb:10.77.2.2>10.77.2.1"
-expect_paths named 2 0 "ca:10.77.3.1>10.77.3.2"
-expect_paths named 0 2 "ac:10.77.3.2>10.77.3.1"
-expect_check
-note "NCCL_SOCKET_IFNAME names the management network: all six pairs, each on its own cable alone"
+	RANKS_ENV=(NCCL_SOCKET_IFNAME==mgmt0)
+	on a env "${RANKS_ENV[@]}" "$MESH_BUILD/fi_mesh" nics >"$OUT/nics"
+	grep -q "NCCL_SOCKET_IFNAME names it" "$OUT/nics" || fail "$(cat "$OUT/nics")"
+	ranks_pass named a b c -- "${RUN_ARGS[@]}"
+	expect_paths named 0 1 "ab:10.77.1.1>10.77.1.2"
+	expect_paths named 1 0 "ba:10.77.1.2>10.77.1.1"
+	expect_paths named 1 2 "bc:10.77.2.1>10.77.2.2"
+	expect_paths named 2 1 "cb:10.77.2.2>10.77.2.1"
+	expect_paths named 2 0 "ca:10.77.3.1>10.77.3.2"
+	expect_paths named 0 2 "ac:10.77.3.2>10.77.3.1"
+	expect_check
+	note "NCCL_SOCKET_IFNAME names the management network: each pair on its own cable alone"
+}
+
+# Without the cable between a and c: an error that names the setting, and the setting.
+test_allowed() {
+	uncable a ac
+	ranks_refuse not-allowed 60 \
+		"no common subnet.*NCCL_MESH_ROUTED=management on all nodes.*: mgmt0" \
+		a c -- "${RUN_ARGS[@]}"
+	RANKS_ENV+=(NCCL_MESH_ROUTED=management)
+	ranks_pass allowed a b c -- "${RUN_ARGS[@]}"
+	expect_paths allowed 0 1 "ab:10.77.1.1>10.77.1.2"
+	expect_paths allowed 1 0 "ba:10.77.1.2>10.77.1.1"
+	expect_paths allowed 1 2 "bc:10.77.2.1>10.77.2.2"
+	expect_paths allowed 2 1 "cb:10.77.2.2>10.77.2.1"
+	expect_paths allowed 2 0 "mgmt0:10.77.0.3>10.77.0.1"
+	expect_paths allowed 0 2 "mgmt0:10.77.0.1>10.77.0.3"
+	expect_check
+	note "NCCL_MESH_ROUTED=management: only the pair without a cable uses that network"
+}
+
+# Allowed, and not used: shown by the bytes.
+test_unused() {
+	local before sent
+
+	before=$(mesh_bytes a mgmt0 tx)
+	ranks_pass unused a b -- --timeout 60 --sizes 4M --iters 8 --repeat 1 --no-check
+	sent=$(($(mesh_bytes a mgmt0 tx) - before))
+	expect_paths unused 0 1 "ab:10.77.1.1>10.77.1.2"
+	expect_paths unused 1 0 "ba:10.77.1.2>10.77.1.1"
+	expect_check
+	((sent < 1000000)) || fail "the management network carried $sent bytes"
+	note "a cable is up: the management network carries none of the data"
+}
+
+mesh_init
+test_named
+test_allowed
+test_unused

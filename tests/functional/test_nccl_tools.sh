@@ -45,14 +45,15 @@ launchers() {
 	note "torchrun, Slurm and mpirun are distinguished"
 }
 
-# Each file must compile with NCCL's header alone: CUDA's own may be missing.
+# Our declarations are NCCL's: each file compiles with its header as well. CUDA's may be missing.
 stand_ins() {
 	local folder file
 
 	folder=$("$NCCL_TESTS/find_nccl.py" header) || { note "no nccl.h here"; return; }
 	cp "$folder/nccl.h" "$BOX/"
 	for file in "$NCCL_TESTS"/*.c; do
-		gcc -std=gnu11 -D_GNU_SOURCE= -Wall -Wextra -Werror -fsyntax-only -I"$MESH_TOP" \
+		gcc -std=gnu11 -D_GNU_SOURCE= -DCOLLECTIVES_NCCL_H= -Wall -Wextra -Werror \
+			-fsyntax-only -I"$MESH_TOP" \
 			-isystem "$BOX" -idirafter "$NCCL_TESTS/stand_in" "$file" ||
 			fail "$file needs more than nccl.h"
 	done
@@ -107,7 +108,7 @@ runs_ranks() {
 
 # The collectives' calls and what they check, against a simulated NCCL.
 operations() {
-	[[ -x $MESH_BUILD/nccl/test_operations ]] || { note "no nccl.h here"; return; }
+	[[ -x $MESH_BUILD/nccl/test_operations ]] || { note "no cmocka here"; return; }
 	"$MESH_BUILD/nccl/test_operations" || fail "test_operations"
 }
 

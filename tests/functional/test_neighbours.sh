@@ -7,30 +7,12 @@ set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/faults.sh
 . "$here/faults.sh"
+# shellcheck source=tests/functional/serving.sh
+. "$here/serving.sh"
 
 MESH=$MESH_BUILD/fi_mesh
-SERVED=()
-
-# serve NODE...: starts `fi_mesh serve` there and waits until it answers.
-serve() {
-	local node
-
-	for node in "$@"; do
-		mesh_spawn "$node" "$FAULTS/serve-$node" "$MESH" serve
-		SERVED+=("$MESH_SPAWNED")
-	done
-	for node in "$@"; do
-		wait_for "grep -q '^answering neighbours' $FAULTS/serve-$node" 60 ||
-			fail "$node does not serve: $(cat "$FAULTS/serve-$node")"
-	done
-}
-
-end_serving() {
-	local pid
-
-	for pid in "${SERVED[@]}"; do kill -INT "$pid" && wait "$pid"; done
-	SERVED=()
-}
+# How long the ranks are idle: IDLE_SECONDS=60 tests/functional/run test_neighbours
+IDLE_SECONDS=${IDLE_SECONDS:-10}
 
 # ask NODE [ARGUMENT...]: its output is in $FAULTS/out, its status in $STATUS.
 ask() {
@@ -107,6 +89,12 @@ silence() {
 	ask a
 	expect 1 "ab no answer" "no node answers on ab" "do: run \`fi_mesh serve\` (or a job) on" \
 		"let its firewall pass UDP port 18621"
+	# The site is in the answer, as far as there is room for it.
+	serving_spawn b env NCCL_MESH_SITE=frankfurt-am-main-2
+	serving_await b
+	ask a
+	expect 0 "ab b (frankfurt-am-ma) ba"
+	end_serving b
 	serve b
 	if on b nft "add table inet block; add chain inet block input { type filter hook input \
 		priority 0 ; } ; add rule inet block input udp dport 18621 drop" 2>/dev/null; then
@@ -120,13 +108,39 @@ silence() {
 	expect 0 "ab b ba"
 	# The setting turns it off.
 	end_serving
-	mesh_spawn b "$FAULTS/off" env NCCL_MESH_NEIGHBOURS=off "$MESH" serve
-	SERVED+=("$MESH_SPAWNED")
-	wait_for "grep -q 'listening on 10.77.1.2' $FAULTS/off" 60 || fail "b does not serve"
-	! grep -q 'answering neighbours' "$FAULTS/off" || fail "it answers though it is off"
+	serving_spawn b env NCCL_MESH_NEIGHBOURS=off
+	wait_for "grep -q 'listening on 10.77.1.2' $FAULTS/serve-b" 60 || fail "b does not serve"
+	! grep -q 'answering neighbours' "$FAULTS/serve-b" || fail "it answers though it is off"
 	ask a
 	expect 1 "no node answers on ab"
 	end_serving
+}
+
+# The plugin's own error names the same: node z listens, and no cable leads there.
+plugin_names() {
+	mesh_node z
+	mesh_link z zv 10.77.24.1/24 y yz -
+	play z far <<-END
+		init 0
+		listen 0 $FAULTS/far
+		await $FAULTS/far-done
+		close-listen 0
+		finalize 0
+	END
+	play x near <<-END
+		init 0
+		await $FAULTS/far
+		limit 60000
+		! connect 0 $FAULTS/far
+		finalize 0
+	END
+	ended near
+	touch "$FAULTS/far-done"
+	ended far
+	said near WARN "at both ends\\?.* Neighbours: both ends of one cable .*: loop0 and loop1"
+	said near WARN "xy0 leads to node y \\(br0\\), and so does xy1: two cables lead to one NIC"
+	said near WARN "xm leads to node y \\(ym\\), whose MTU is 1400, that of xm is 1500"
+	said near WARN "xs has no answer"
 }
 
 # A cable whose both ends are on node x; two cables in one bridge of node y; one wire.
@@ -135,20 +149,53 @@ strange_cables() {
 	mesh_link x loop0 10.77.21.1/24 x loop1 10.77.21.2/24
 	mesh_link x xy0 10.77.22.1/24 y yx0 -
 	mesh_link x xy1 10.77.23.1/24 y yx1 -
+	mesh_link x xm 10.77.25.1/24 y ym 10.77.25.2/24
+	ip -n "$(mesh_ns y)" link set ym mtu 1400
+	mesh_link x xs 10.77.26.1/24 y ys -
 	mesh_bridge "$(mesh_ns y)" br0
 	ip -n "$(mesh_ns y)" link set yx0 master br0
 	ip -n "$(mesh_ns y)" link set yx1 master br0
 	mesh_addresses y br0 10.77.22.2/24
-	mesh_spawn y "$FAULTS/serve-y" env NCCL_MESH_NICS==br0 "$MESH" serve
-	SERVED+=("$MESH_SPAWNED")
-	wait_for "grep -q '^answering neighbours' $FAULTS/serve-y" 60 || fail "y does not serve"
+	serving_spawn y env NCCL_MESH_NICS==br0,ym
+	serving_await y
 	serve x
+	plugin_names
 	ask x
 	expect 1 "both ends of this cable are on this node: loop0 and loop1" \
 		"both ends of this cable are on this node: loop1 and loop0"
 	settled x 'lead to one NIC'
 	expect 1 "br0 of node y: two cables in one bridge, or both NICs on one switch"
 	end_serving
+}
+
+# Two ranks without IPv6: their bytes, both ways.
+transfer_ipv4() {
+	play q ipv4-q <<-END
+		init 0
+		listen 0 $FAULTS/ipv4
+		accept 0 0
+		buffer 0 1M
+		reg 0 0 0
+		transfer 0 64K 20 1
+		dereg 0
+		close 0
+		close-listen 0
+		finalize 0
+	END
+	play p ipv4-p <<-END
+		init 0
+		await $FAULTS/ipv4
+		connect 0 $FAULTS/ipv4
+		buffer 0 1M
+		reg 0 0 0
+		transfer 0 64K 20 1
+		dereg 0
+		close 0
+		finalize 0
+	END
+	ended ipv4-q
+	ended ipv4-p
+	unsaid ipv4-p WARN "."
 }
 
 # Without IPv6 the questions go by IPv4, also where the subnets differ.
@@ -164,6 +211,7 @@ ipv4_only() {
 	serve q
 	ask p
 	expect 0 "pq q qp 10.77.31.2/24"
+	transfer_ipv4
 	ip -n "$(mesh_ns q)" address flush dev qp
 	mesh_addresses q qp 10.77.32.2/24
 	settled p '10\.77\.32\.2'
@@ -171,10 +219,11 @@ ipv4_only() {
 	end_serving
 }
 
-# sent NODE: UDP datagrams and ICMPv6 messages that the node has sent.
+# sent NODE: UDP datagrams that the node has sent, and answers to those that no socket waits for.
+# The kernel's own neighbour discovery is not counted: it solicits routers for minutes.
 # shellcheck disable=SC2016 # expanded by awk
 sent() {
-	on "$1" awk '$1 == "Udp6OutDatagrams" || $1 == "Icmp6OutMsgs" { n += $2 }
+	on "$1" awk '$1 == "Udp6OutDatagrams" || $1 == "Icmp6OutDestUnreachs" { n += $2 }
 		/^Udp:/ && $2 != "InDatagrams" { n += $5 } END { print n + 0 }' \
 		/proc/net/snmp6 /proc/net/snmp
 }
@@ -185,9 +234,78 @@ switches() {
 		END { print seen == 1 ? n : "no such thread" }' "/proc/$1"/task/*/status
 }
 
+# rank_pid NODE: of its only rank.
+rank_pid() { mesh_namespace_pids "$(mesh_ns "$1")" | head -1; }
+
+# A pair of ranks as those of ranks(), but without questions and answers.
+silent_pair() {
+	mesh_node v w
+	mesh_link v vw 10.77.41.1/24 w wv 10.77.41.2/24
+	FAULTS_ENV+=(NCCL_MESH_NEIGHBOURS=off)
+	play v silent-v <<-END
+		init 0
+		listen 0 $FAULTS/silent
+		accept 0 0
+		touch $FAULTS/silent-idle
+		await $FAULTS/go
+		close 0
+		close-listen 0
+		finalize 0
+	END
+	play w silent-w <<-END
+		init 0
+		await $FAULTS/silent
+		connect 0 $FAULTS/silent
+		await $FAULTS/go
+		close 0
+		finalize 0
+	END
+	unset "FAULTS_ENV[-1]"
+	arrives silent-idle
+}
+
+# The rank on b sends nothing, and wakes no more often than one without neighbours.
+idle() {
+	local before silent_before before_sent wakes silent_wakes
+
+	silent_pair
+	read -rt 3 -u "$MESH_NEVER" || true # the engine goes to sleep a second after its last work
+	before=$(switches "$(rank_pid b)") silent_before=$(switches "$(rank_pid w)")
+	before_sent=$(sent b)
+	read -rt "$IDLE_SECONDS" -u "$MESH_NEVER" || true
+	sent=$(($(sent b) - before_sent))
+	wakes=$(($(switches "$(rank_pid b)") - before))
+	silent_wakes=$(($(switches "$(rank_pid w)") - silent_before))
+	note "idle for $IDLE_SECONDS s: $sent datagrams, $wakes wakes; without neighbours" \
+		"$silent_wakes wakes"
+	((sent == 0)) || fail "an idle rank has sent $sent datagrams"
+	# Both look at their links now and then, not at the same time.
+	((wakes <= silent_wakes + 2)) || fail "$wakes wakes, without neighbours $silent_wakes"
+}
+
+# A rank asks again when a NIC has its carrier again.
+carrier_returns() {
+	local before
+
+	play c alone <<-END
+		init 0
+		listen 0 $FAULTS/alone
+		limit 300000
+		await $FAULTS/go
+		close-listen 0
+		finalize 0
+	END
+	arrives alone
+	read -rt 2 -u "$MESH_NEVER" || true # its first round is over
+	mesh_carrier c ca down
+	before=$(sent c)
+	mesh_carrier c ca up
+	wait_for "((\$(sent c) > $before))" 30 || fail "c does not ask when its carrier is back"
+}
+
 # A job answers as serve does, and once it is idle, it sends and does nothing.
 ranks() {
-	local before sent before_sent pid wakes
+	local before_sent
 
 	play a first <<-END
 		init 0
@@ -217,21 +335,37 @@ ranks() {
 		(rank,) = [p for p in b["processes"] if p["role"] == "rank"]
 		assert rank["control_port"] > 0 and b["total_processes"] == 2
 	PY
-	# serve ends, and so may the speaker: the rank answers alone.
+	# serve ends: the rank answers alone.
 	end_serving
 	settled a 'ba.* 1 process$'
-	pid=$(mesh_namespace_pids "$(mesh_ns b)" | head -1)
-	read -rt 3 -u "$MESH_NEVER" || true # the engine goes to sleep a second after its last work
-	before=$(switches "$pid") before_sent=$(sent b)
-	read -rt 10 -u "$MESH_NEVER" || true
-	sent=$(($(sent b) - before_sent))
-	wakes=$(($(switches "$pid") - before))
-	note "idle for 10 s: $sent datagrams, $wakes wakes"
-	((sent == 0)) || fail "an idle rank has sent $sent datagrams"
-	((wakes == 0)) || fail "the plugin's thread has woken $wakes times"
+	idle
+	carrier_returns
+	# Whatever changes on a NIC, the rank asks again, and its answers have it.
+	before_sent=$(sent b)
+	mesh_addresses b ba 10.98.1.2/24
+	wait_for "((\$(sent b) > $before_sent))" 30 || fail "b does not ask on a new address"
+	wait_for "ask a --json; grep -qF 10.98.1.2/24 $FAULTS/out" 30 || fail "$(cat "$FAULTS/out")"
+	ip -n "$(mesh_ns b)" link set ba mtu 1400
+	settled a 'ba.* 1400 '
+	serve b
+	# The rank was the first one here, so it answers for both. While it is stopped, serve does.
+	signal second STOP
+	settled a '1 process and fi_mesh serve'
+	end_serving b
+	ask a
+	expect 1 "no node answers on ab"
+	serve b
+	settled a 'fi_mesh serve'
+	signal second CONT
+	settled a '1 process and fi_mesh serve'
+	note "a speaker that is stopped"
+	end_serving b
 	touch "$FAULTS/go"
 	ended first
 	ended second
+	ended alone
+	ended silent-v
+	ended silent-w
 }
 
 faults_init

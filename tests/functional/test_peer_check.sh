@@ -316,6 +316,27 @@ providers_differ() {
 	end_serving
 }
 
+# Two nodes with a router between them.
+routed() {
+	mesh_node u v w
+	mesh_link u uv 10.78.1.1/24 v vu 10.78.1.2/24
+	mesh_link v vw 10.78.2.1/24 w wv 10.78.2.2/24
+	mesh_forward v
+	mesh_route u 10.78.2.0/24 10.78.1.2 uv
+	mesh_route w 10.78.1.0/24 10.78.2.1 wv
+	serve w
+	well u 10.78.2.2
+	expect "first choice: uv 10.78.1.1 -> wv 10.78.2.2, tcp (no RDMA at either end); routed" \
+		"10.78.1.1 reaches 10.78.2.2" "frames of full size (1500 bytes) pass" \
+		"1 node; paths and links:"
+	! grep -q "faces" "$WORK/out" || fail "a router is no cable: $(cat "$WORK/out")"
+	NCCL_MESH_ROUTED=off check u 10.78.2.2
+	expect_status 1
+	expect "no direct path to node w" "fi_mesh serve --relay"
+	end_serving
+	note "a routed path"
+}
+
 # Clients that connect and send nothing, or nonsense, block no other.
 noise() {
 	local i
@@ -416,6 +437,7 @@ main() {
 	wrong_subnet
 	providers_differ
 	one_wire
+	routed
 	rm -rf "$WORK"
 }
 

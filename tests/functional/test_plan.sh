@@ -85,6 +85,9 @@ check_topo() {
 		on "$node" "$MESH_BUILD/fi_mesh" nics --json >"$plan/reports/$node.json" ||
 			fail "fi_mesh nics on $node"
 	done
+	"$MESH_BUILD/fi_mesh" topo --svg --dot "$plan/plan.json" >"$plan/both" 2>&1 &&
+		fail "fi_mesh topo draws two formats at once"
+	grep -q 'svg and --dot exclude each other' "$plan/both" || fail "$(cat "$plan/both")"
 	"$MESH_BUILD/fi_mesh" topo --json "$plan/plan.json" | topo_cables >"$plan/cables.planned"
 	"$MESH_BUILD/fi_mesh" topo --json "$plan/reports" | topo_cables >"$plan/cables.reported"
 	[[ -s $plan/cables.planned ]] || fail "fi_mesh topo finds no cable in the plan"

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_real_nccl.sh - NCCL's own host code over the plugin, without a GPU: it finds and loads the
 # plugin, and its proxy threads connect every rank with every other on the triangle and on K4,
-# again and again, split and twice at once; a rank that dies ends the others' communicators.
+# again and again, split and twice at once; on a ring of four the first all-reduce of 4 bytes keeps
+# to the cables if the tuner has a plan; a rank that dies ends the others' communicators.
 #
 # tests/nccl/fake_gpu stands in for the CUDA runtime, so kernels do not run and no data moves.
 # Needs an NCCL that takes its CUDA runtime from a shared library (built with CUDARTLIB=cudart);
@@ -73,6 +74,14 @@ nccl_pass() {
 		fail "$run: another network was used"
 }
 
+# version_at_least MAJOR.MINOR: of the library, as it says itself in the triangle's log.
+version_at_least() {
+	local have
+
+	have=$(sed -n 's/^# NCCL \([0-9.]*\),.*/\1/p' "$OUT/triangle/rank0.out")
+	printf '%s\n' "$1" "$have" | sort -CV
+}
+
 # connected RUN FROM TO NIC: FROM's plugin says that it reached TO through this NIC.
 connected() {
 	grep -q "path: from=$2 to=$3 nic=$4 " "$OUT/$1"/rank*.out ||
@@ -124,7 +133,45 @@ death() {
 	note "$(cat "$OUT/death"/rank*.out | grep 'after rank 1 died' | paste -sd';')"
 }
 
-[[ -x $COLLECTIVES ]] || skip "nccl.h was not at hand when this was built"
+# A ring of four without relays: NCCL would take a tree for 4 bytes, which needs a cable across.
+# With the plan the tuner keeps it to the ring, and only that is connected. With relays the tree
+# works, too.
+ring() {
+	local SETTINGS=(NCCL_RUNTIME_CONNECT=1 NCCL_CUMEM_ENABLE=1 NCCL_CUMEM_HOST_ENABLE=0
+		NCCL_MAX_NCHANNELS=2 "NCCL_DEBUG_SUBSYS=INIT,NET,TUNING") pair
+	local first=(r s t u -- --tests first)
+
+	if ! version_at_least 2.22; then
+		note "ring: before 2.22 NCCL connects trees in any case"
+		return
+	fi
+	mesh_node r s t u
+	mesh_link r rs 10.77.41.1/30 s sr 10.77.41.2/30
+	mesh_link s st 10.77.42.1/30 t ts 10.77.42.2/30
+	mesh_link t tu 10.77.43.1/30 u ut 10.77.43.2/30
+	mesh_link u ur 10.77.44.1/30 r ru 10.77.44.2/30
+	nccl_pass ring-relayed "${first[@]}"
+	grep -qh 'path: .* via=[rstu] ' "$OUT"/ring-relayed/rank*.out ||
+		fail "ring: NCCL asked for no pair across"
+	SETTINGS+=(NCCL_MESH_RELAY=off)
+	nccl_ranks ring-without-plan "${first[@]}"
+	grep -qh 'WARN.*no common subnet' "$OUT"/ring-without-plan/rank*.out ||
+		{ ranks_show "$OUT/ring-without-plan"; fail "ring: the test shows nothing"; }
+	printf '%s\n' "r s" "s t" "t u" "u r" >"$OUT/ring.plan"
+	SETTINGS+=("NCCL_MESH_PLAN=$OUT/ring.plan")
+	nccl_pass ring "${first[@]}"
+	# One rank says what all have chosen.
+	grep -qh 'AllReduce: 4 Bytes -> Algo RING' "$OUT"/ring/rank*.out ||
+		fail "ring: $(grep -h 'AllReduce: ' "$OUT"/ring/rank*.out)"
+	for pair in "r s" "s t" "t u" "u r"; do
+		# shellcheck disable=SC2086 # two words
+		set -- $pair
+		connected ring "$1" "$2" "$1$2"
+	done
+	note "ring: $(grep -ho 'tuner: [0-9].*' "$OUT/ring/rank0.out" | tail -n 1)"
+}
+
+[[ -x $COLLECTIVES ]] || fail "$COLLECTIVES is not built"
 LIBRARY=$(find_library) ||
 	skip "no libnccl.so.2 that takes its CUDA runtime from a shared library (NCCL_LIBRARY)"
 mesh_init
@@ -133,4 +180,5 @@ mesh_up triangle
 note "$LIBRARY"
 triangle
 k4
+ring
 death

@@ -33,7 +33,8 @@ test_window() {
 	local inflight
 
 	for inflight in 1 8 32; do
-		sizes_pass "inflight$inflight" --no-check --sizes 0,1,8,127,8K,8193,100001,1M \
+		sizes_pass "inflight$inflight" --no-check \
+			--sizes 0,1,8,127,8K,8193,16K,16385,100001,1M \
 			--iters "$(slow && echo 40 || echo 200)" --inflight $inflight
 	done
 	note "1, 8 and 32 messages outstanding in a stream"

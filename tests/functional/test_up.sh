@@ -5,8 +5,9 @@
 #
 # A wrong cabling: each fault is named, and nothing changes. The right one, with crossed cables:
 # one command leads from nothing to a table in which every pair is ok; `down` restores every file
-# byte for byte. The management network of a node is pulled in mid-apply: all nodes roll back.
-# seconds: 200
+# byte for byte. The management network of a node is pulled in mid-apply: all nodes roll back. With
+# a cable less, the node in the middle relays.
+# seconds: 240
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/lib.sh
@@ -55,6 +56,7 @@ as_before() {
 	done
 }
 
+# A node that is none of the hosts; it says who it is.
 faults_cable() {
 	mesh_node x
 	mesh_pair a p0 b p1
@@ -63,6 +65,9 @@ faults_cable() {
 	ip -n "${MESH_PREFIX}b" link set p0 mtu 1400
 	# The port alone, switched off.
 	ip -n "${MESH_PREFIX}c" link add p1 type veth peer name q1 netns "${MESH_PREFIX}x"
+	mesh_spawn x "$OUT/x.serve" "$MESH_BUILD/fi_mesh" serve
+	wait_for "grep -q '^answering neighbours' $OUT/x.serve" 60 ||
+		{ cat "$OUT/x.serve"; fail "x does not serve"; }
 }
 
 faults_named() {
@@ -71,7 +76,7 @@ faults_named() {
 		"a and b have 2 cables (a:p0 - b:p1; a:p1 - b:p0)" \
 		"one cable leads to the wrong node" \
 		"no cable joins a and c" "no cable joins b and c" \
-		"c:p0 is cabled to none of these nodes" \
+		"c:p0 is cabled to none of these nodes: node x (p0) answers there" \
 		"c:p1 is switched off" "on c: ip link set dev p1 up"
 	mesh_command refused 1 up --yes "${NODES[@]}"
 	has refused "c:p1 has no link" "nothing was changed: repair the cables"
@@ -157,19 +162,23 @@ pulled_rolls_back() {
 
 # The machine stops in the middle of a change, with its guard: the next command takes it back.
 guard_ends() {
-	local pid guard state
+	local guard state
 
 	state=$(node_lib a)/nccl-net-mesh/up
 	touch "$OUT/a/hold"
-	on mgmt timeout 300 "$MESH_BUILD/fi_mesh" up --yes "${NODES[@]}" \
-		--ssh "ssh -F $KEYS/config" --bin "$MESH_BUILD" >"$OUT/guard.out" 2>&1 </dev/null &
-	pid=$!
-	wait_for "[[ -e $OUT/a/applying ]]" 60 ||
+	# Its own process, not a shell's around it: it must have ended before the next command.
+	mesh_spawn mgmt "$OUT/guard.out" timeout 300 "$MESH_BUILD/fi_mesh" up --yes "${NODES[@]}" \
+		--ssh "ssh -F $KEYS/config" --bin "$MESH_BUILD"
+	wait_for "[[ -e $OUT/a/applying ]]" 150 ||
 		{ cat "$OUT/guard.out"; fail "a applies nothing"; }
+	for node in b c; do
+		wait_for "[[ -e $(node_lib $node)/nccl-net-mesh/up/pending ]]" 60 ||
+			{ cat "$OUT/guard.out"; fail "$node applies nothing"; }
+	done
 	guard=$(sed -n 2p "$state/pending")
 	kill -KILL -- "-$guard" || fail "the guard of a, $guard, does not run"
-	kill "$pid"
-	wait "$pid"
+	kill "$MESH_SPAWNED"
+	wait "$MESH_SPAWNED"
 	# The other nodes take it back by themselves; on a the guard is gone.
 	for node in b c; do
 		wait_for "! [[ -e $(node_lib $node)/nccl-net-mesh/up/pending ]]" 120 ||
@@ -180,6 +189,16 @@ guard_ends() {
 	has after_guard "a: a change that was not finished is taken back"
 	as_before "a guard that ended"
 	note "a change whose guard ended is taken back by the next command"
+}
+
+# Without the cable between b and c: a relays for the two.
+up_relays() {
+	uncable c p0
+	mesh_command line 0 up --yes "${NODES[@]}"
+	has line "2 cables between 3 nodes" " via a "
+	[[ $(grep -cE '^[0-2] \([abc]\) .* ok$' "$OUT/line.out") == 6 ]] ||
+		{ cat "$OUT/line.out"; fail "the table has not six pairs that are ok"; }
+	note "nodes without a cable of their own are driven through the node between them"
 }
 
 [[ -x $SSHD ]] || skip "sshd is missing (Debian, Ubuntu: openssh-server)"
@@ -197,3 +216,4 @@ up_works
 down_works
 pulled_rolls_back
 guard_ends
+up_relays

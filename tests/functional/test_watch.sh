@@ -67,6 +67,31 @@ for process in json.loads(open(sys.argv[1]).readline())["processes"]:
 	note "filters by user and process"
 }
 
+# The same rates in the drawing: measured here, and from the reports of both nodes.
+drawn_rates() {
+	local node
+
+	on a timeout 60 "$MESH" topo --rates --json >"$WORK/topo" || fail "topo --rates: $?"
+	python3 - "$WORK/topo" <<-'PY' || fail "no rates in $(cat "$WORK/topo")"
+		import json, sys
+		a, b = json.load(open(sys.argv[1]))["nodes"]
+		(ab,) = [nic for nic in a["nics"] if nic["name"] == "ab"]
+		assert ab["tx_bytes_per_s"] > 1e6 and ab["rx_bytes_per_s"] > 1e6, ab
+		assert all(nic["tx_bytes_per_s"] is None for nic in b["nics"]), b
+	PY
+	mkdir "$WORK/reports"
+	for node in a b; do
+		# shellcheck disable=SC2016 # expanded by the inner shell
+		on $node sh -c '"$0" nics --json; "$0" watch --json --count 1 --interval 0.5' \
+			"$MESH" >"$WORK/reports/$node.json"
+	done
+	"$MESH" topo --svg "$WORK/reports" >"$WORK/topo" || fail "topo of reports: $?"
+	[[ $(grep -c $'\u2191.*[GM]b/s \u2193.*[GM]b/s<' "$WORK/topo") == 2 ]] &&
+		grep -q '>now [0-9.]* [GM]b/s<' "$WORK/topo" ||
+		fail "no rates in the picture: $(cat "$WORK/topo")"
+	note "topo draws what the cable carries now"
+}
+
 living_counters() {
 	ranks_start NCCL_MESH_STATS_DIR="$STATS"
 	wait_for "[[ \$(bytes_moved) -gt 400000000 ]]" 120 ||
@@ -112,6 +137,7 @@ living_counters() {
 	PY
 		fail "the JSON does not fit together: $(cat "$WORK/json" "$WORK/still")"
 	filters
+	drawn_rates
 	watch_a --prometheus --output "$WORK/mesh.prom" || fail "watch --output: $?"
 	[[ $(stat -c %a "$WORK/mesh.prom") == 644 ]] || fail "the textfile collector cannot read it"
 	grep -q '^nccl_mesh_link_paths{nic="ab",peer="b"' "$WORK/mesh.prom" ||

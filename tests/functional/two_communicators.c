@@ -21,6 +21,8 @@
 
 #include <nccl/net_newest.h>
 
+#include "rank.h"
+
 #define COMMUNICATORS 2
 #define MESSAGES 300 /* of communicator 0; 1 has twice as many and outlives it */
 #define SLOTS 8	     /* outstanding */
@@ -43,25 +45,6 @@ struct communicator {
 	uint8_t handle[NCCL_HANDLE_SIZE];
 	struct side send, receive;
 };
-
-__attribute__((format(printf, 1, 2), noreturn)) static void die(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vprintf(format, args);
-	va_end(args);
-	putchar('\n');
-	fflush(stdout);
-	_exit(1);
-}
-
-#define CALL(expression)                                                                           \
-	do {                                                                                       \
-		enum nccl_result call_result = (expression);                                       \
-		if (call_result)                                                                   \
-			die("%s returned %d", #expression, call_result);                           \
-	} while (0)
 
 __attribute__((format(printf, 5, 6))) static void log_line(enum nccl_level level,
 							   unsigned long flags, const char *file,
@@ -88,37 +71,27 @@ static void pause_until(time_t deadline, const char *what, int id)
 
 /* ---- handles --------------------------------------------------------------------------- */
 
-static void handle_name(const struct communicator *c, int rank, const char *end, char *name,
-			size_t size)
+static void handle_name(const struct communicator *c, int rank, char *name, size_t size)
 {
-	snprintf(name, size, "%s/handle-%d-of-%d%s", c->folder, c->id, rank, end);
+	snprintf(name, size, "%s/handle-%d-of-%d", c->folder, c->id, rank);
 }
 
 static void handle_publish(const struct communicator *c, const void *handle)
 {
-	char name[512], final[512];
-	FILE *file;
+	char name[512];
 
-	handle_name(c, c->rank, ".new", name, sizeof(name));
-	handle_name(c, c->rank, "", final, sizeof(final));
-	file = fopen(name, "w");
-	if (!file || fwrite(handle, NCCL_HANDLE_SIZE, 1, file) != 1 || fclose(file) ||
-	    rename(name, final))
-		die("cannot write %s", final);
+	handle_name(c, c->rank, name, sizeof(name));
+	file_write(name, handle, NCCL_HANDLE_SIZE);
 }
 
 static void handle_take(struct communicator *c)
 {
 	time_t deadline = time(NULL) + TIMEOUT_S;
 	char name[512];
-	FILE *file;
 
-	handle_name(c, !c->rank, "", name, sizeof(name));
-	while (!(file = fopen(name, "r")))
+	handle_name(c, !c->rank, name, sizeof(name));
+	while (!file_read(name, c->handle, sizeof(c->handle)))
 		pause_until(deadline, "waiting for the other rank", c->id);
-	if (fread(c->handle, sizeof(c->handle), 1, file) != 1)
-		die("cannot read %s", name);
-	fclose(file);
 }
 
 /* ---- data ------------------------------------------------------------------------------ */

@@ -26,7 +26,14 @@ static void round_trip(const struct mesh_handle *handle)
 
 static void paths(const struct mesh_handle *handle)
 {
-	struct mesh_path_hints hints = {handle->dev, handle->dev, handle->listen_id, true};
+	struct mesh_path_hints hints = {
+		.local_nic = handle->dev,
+		.remote_nic = handle->dev,
+		.spread = handle->listen_id,
+		.same_node = true,
+		.fallback = handle->listen_id & 1,
+		.same_count = handle->listen_id & 2,
+	};
 	struct mesh_path_choice choice;
 	int i;
 

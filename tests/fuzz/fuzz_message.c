@@ -14,6 +14,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static uint64_t payload_walk(const struct mesh_message_header *header, const uint8_t *payload)
 {
 	struct mesh_message_written written;
+	struct mesh_message_relayed relayed;
+	struct mesh_message_arrived arrived;
 	struct mesh_grant grant;
 	size_t grant_size = mesh_grant_size(header->paths);
 	uint64_t sum = 0;
@@ -35,6 +37,18 @@ static uint64_t payload_walk(const struct mesh_message_header *header, const uin
 		    (written.num_segments && written.segment >= written.num_segments))
 			abort();
 		sum = written.segment;
+		break;
+	case MESH_MESSAGE_RELAYED:
+		memcpy(&relayed, payload, sizeof(relayed));
+		if (!relayed.length || relayed.granule >= MESH_GRANULES ||
+		    relayed.num_segments > MESH_SEGMENTS_MAX ||
+		    relayed.segment >= relayed.num_segments)
+			abort();
+		sum = relayed.address + relayed.key;
+		break;
+	case MESH_MESSAGE_ARRIVED:
+		memcpy(&arrived, payload, sizeof(arrived));
+		sum = arrived.granules;
 		break;
 	case MESH_MESSAGE_DATA:
 		for (i = 0; i < header->length; i++)

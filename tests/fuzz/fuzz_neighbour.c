@@ -7,17 +7,9 @@
 
 #include "wire/neighbour.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz_text.h"
 
-static void text_use(const char *text, size_t size)
-{
-	if (!memchr(text, '\0', size))
-		abort();
-	for (; *text; text++) {
-		if (*text < ' ' || *text > '~')
-			abort(); /* it is printed */
-	}
-}
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What users of a decoded datagram rely on. */
 static void neighbour_use(const struct mesh_neighbour *neighbour, size_t size)
@@ -30,8 +22,8 @@ static void neighbour_use(const struct mesh_neighbour *neighbour, size_t size)
 	if (size > sizeof(*neighbour) || neighbour->nic >= MESH_NICS_MAX ||
 	    neighbour->num_processes > MESH_NEIGHBOUR_PROCESSES_MAX)
 		abort();
-	text_use(neighbour->netdev, sizeof(neighbour->netdev));
-	text_use(neighbour->site, sizeof(neighbour->site));
+	fuzz_text_printable(neighbour->netdev, sizeof(neighbour->netdev));
+	fuzz_text_printable(neighbour->site, sizeof(neighbour->site));
 	for (i = 0; i < neighbour->num_addrs; i++) {
 		mesh_neighbour_addr_get(&neighbour->addrs[i], &addr);
 		mesh_addr_text_prefix(&addr, text);
@@ -55,8 +47,8 @@ static void datagram_decode(const uint8_t *bytes, size_t size)
 	if (ret && ret != -EPROTO && ret != -EPROTONOSUPPORT)
 		abort();
 	if (ret != -EPROTO) {
-		text_use(neighbour.product, sizeof(neighbour.product));
-		text_use(neighbour.node, sizeof(neighbour.node));
+		fuzz_text_printable(neighbour.product, sizeof(neighbour.product));
+		fuzz_text_printable(neighbour.node, sizeof(neighbour.node));
 	}
 	if (!ret)
 		neighbour_use(&neighbour, size);

@@ -10,6 +10,7 @@
 #include "nic/nic_filter.h"
 #include "nic/nic_select.h"
 #include "nic/provider_id.h"
+#include "nic/rails.h"
 
 #include "fuzz_text.h"
 
@@ -110,6 +111,26 @@ static void filter_parse(const char *text)
 	}
 }
 
+static void rails_parse(const char *text)
+{
+	struct mesh_rails rails = {.num_subnets = -7};
+	struct mesh_addr addr;
+	int i;
+
+	if (mesh_rails_parse(text, &rails)) {
+		if (rails.num_subnets != -7)
+			abort();
+		return;
+	}
+	if (rails.num_subnets < 0 || rails.num_subnets > MESH_RAIL_SUBNETS_MAX)
+		abort();
+	for (i = 0; i < rails.num_subnets; i++) {
+		addr = rails.subnets[i].subnet;
+		if (mesh_rail_of(&rails, &addr) < 0)
+			abort();
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *text = fuzz_text(data, size);
@@ -124,6 +145,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (mesh_provider_id_parse(config.provider) > MESH_PROVIDER_ID_MAX)
 		abort();
 	filter_parse(text);
+	rails_parse(text);
 	nics_select(&config);
 	free(text);
 	return 0;

@@ -17,6 +17,17 @@ static void decode(const void *bytes, size_t size)
 
 	if (mesh_stats_decode(bytes, size, &page))
 		return;
+	for (i = 0; i < page.header.num_circuits; i++) {
+		const struct mesh_stats_circuit *circuit = &page.circuits[i];
+
+		if (circuit->state == MESH_STATS_FREE)
+			continue;
+		if (strlen(circuit->origin) >= sizeof(circuit->origin) ||
+		    strlen(circuit->target) >= sizeof(circuit->target) ||
+		    strlen(circuit->nic_up) >= sizeof(circuit->nic_up) ||
+		    strlen(circuit->nic_down) >= sizeof(circuit->nic_down))
+			abort();
+	}
 	for (i = 0; i < page.header.num_entries; i++) {
 		const struct mesh_stats_entry *entry = &page.entries[i];
 
@@ -37,6 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.version = MESH_STATS_VERSION,
 		.header_size = sizeof(struct mesh_stats_header),
 		.entry_size = sizeof(struct mesh_stats_entry),
+		.circuit_size = sizeof(struct mesh_stats_circuit),
 	};
 	uint8_t *exact = malloc(size + 1);
 
@@ -44,9 +56,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memcpy(exact, data, size);
 	decode(exact, size);
-	/* Once more with the constant part right. */
+	/* Once more with the constant parts right. */
 	if (size >= sizeof(header)) {
 		memcpy(exact, &header, offsetof(struct mesh_stats_header, num_entries));
+		memcpy(exact + offsetof(struct mesh_stats_header, circuit_size),
+		       &header.circuit_size, sizeof(header.circuit_size));
 		decode(exact, size);
 	}
 	free(exact);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_text.h - the fuzzer's bytes as a string. */
+/* fuzz_text.h - the fuzzer's bytes as a string, and strings that came out of them. */
 #ifndef MESH_TESTS_FUZZ_TEXT_H
 #define MESH_TESTS_FUZZ_TEXT_H
 
@@ -18,6 +18,17 @@ static inline char *fuzz_text(const uint8_t *data, size_t size)
 	memcpy(text, data, size);
 	text[size] = '\0';
 	return text;
+}
+
+/** Aborts unless @text ends within @size bytes and can be printed. */
+static inline void fuzz_text_printable(const char *text, size_t size)
+{
+	if (!memchr(text, '\0', size))
+		abort();
+	for (; *text; text++) {
+		if (*text < ' ' || *text > '~')
+			abort();
+	}
 }
 
 #endif

@@ -17,7 +17,7 @@ struct comm_inside {
 	uint64_t *peer_end_ms;
 	const char *peer_name;
 	const size_t *eager_limit; /* bytes */
-	const int *num_paths;
+	const _Atomic(int) *num_paths;
 	const size_t *segment_max;
 	uint64_t *sent_ms; /* when the peer said that it had sent what is waited for */
 	/* Send. */

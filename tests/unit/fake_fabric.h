@@ -47,7 +47,7 @@ enum fake_call {
 /* libfabric's OFI_MR_NOCACHE. */
 #define FAKE_MR_NOCACHE ((uint64_t)1 << 60)
 #define FAKE_ADDR_FIRST 100
-#define FAKE_ADDRS_MAX 256
+#define FAKE_ADDRS_MAX 8192
 
 /* What fi_getinfo knows. */
 struct fake_offer {
@@ -111,6 +111,7 @@ struct fake_fabric {
 	int open[FAKE_CALLS];  /* objects not closed yet */
 	int busy_closes;       /* closed while something in it was open: real providers refuse */
 	char queried[16][128]; /* "provider node" of each fi_getinfo */
+	int rescans;	       /* of them */
 	struct fi_info *hints; /* of the last fi_getinfo */
 	struct fake_posts receives, sends, writes, injects;
 	int receives_taken; /* that fake_deliver() has used */

@@ -13,6 +13,8 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 
+#include "fabric/info.h"
+
 #include "fake_fabric.h"
 
 void fake_hints_forget(void)
@@ -71,7 +73,8 @@ int __wrap_fi_getinfo(uint32_t version, const char *node, const char *service, u
 
 	assert_true(FI_VERSION_GE(version, FI_VERSION(1, 17)));
 	assert_null(service);
-	assert_true(flags == FI_SOURCE);
+	assert_true((flags & ~FI_RESCAN) == FI_SOURCE);
+	fake.rescans += flags & FI_RESCAN ? 1 : 0;
 	query_note(node, hints);
 	ret = fake_called(FAKE_GETINFO);
 	if (ret)

@@ -32,7 +32,9 @@ static void line_keep(enum mesh_log_level level, const char *file, int line, con
 
 void log_capture_start(void)
 {
+	pthread_mutex_lock(&lines_mutex);
 	num_lines = 0;
+	pthread_mutex_unlock(&lines_mutex);
 	mesh_log_sink_set(line_keep);
 }
 
@@ -45,8 +47,10 @@ int log_captured_lines(enum mesh_log_level level)
 {
 	int i, count = 0;
 
+	pthread_mutex_lock(&lines_mutex);
 	for (i = 0; i < num_lines; i++)
 		count += lines[i].level == level;
+	pthread_mutex_unlock(&lines_mutex);
 	return count;
 }
 
@@ -54,8 +58,10 @@ int log_captured_times(enum mesh_log_level level, const char *part)
 {
 	int i, count = 0;
 
+	pthread_mutex_lock(&lines_mutex);
 	for (i = 0; i < num_lines; i++)
 		count += lines[i].level == level && strstr(lines[i].text, part);
+	pthread_mutex_unlock(&lines_mutex);
 	return count;
 }
 
@@ -66,7 +72,9 @@ bool log_captured(enum mesh_log_level level, const char *part)
 	if (log_captured_times(level, part))
 		return true;
 	fprintf(stderr, "no line has \"%s\"; there are:\n", part);
+	pthread_mutex_lock(&lines_mutex);
 	for (i = 0; i < num_lines; i++)
 		fprintf(stderr, "\t%d %s\n", lines[i].level, lines[i].text);
+	pthread_mutex_unlock(&lines_mutex);
 	return false;
 }

@@ -51,6 +51,18 @@ void namespace_ip(const char *format, ...)
 	}
 }
 
+void namespace_nics(int count)
+{
+	int i;
+
+	for (i = 0; i < count; i++) {
+		namespace_ip("link add n%d type veth peer name x%d", i, i);
+		namespace_ip("link set n%d addrgenmode none up", i);
+		namespace_ip("link set x%d addrgenmode none up", i);
+		namespace_ip("addr add 10.%d.0.1/24 dev n%d", i + 1, i);
+	}
+}
+
 bool namespace_mount_sysfs(const char *path)
 {
 	/* Nothing that we mount may be seen outside. */

@@ -17,6 +17,12 @@ bool namespace_enter(void);
 void namespace_ip(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /**
+ * Makes @count NICs n0, n1 and so on, with the addresses 10.1.0.1/24, 10.2.0.1/24 ..., each with a
+ * cable to x0, x1 ..., which has no address.
+ */
+void namespace_nics(int count);
+
+/**
  * Mounts the namespace's own sysfs on the folder @path.
  *
  * Returns false where that is not permitted.

@@ -49,6 +49,12 @@ static struct {
 	pthread_t thread;
 	pthread_mutex_t mutex; /* all of this, between the thread and the test */
 	atomic_bool stop;
+	int hold; /* ends that are not answered before so many have come */
+	int num_held;
+	struct {
+		struct simulated *peer;
+		uint32_t comm;
+	} held[SIMULATED_PEERS_MAX];
 } sim = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- sending ------------------------------------------------------------------------------- */
@@ -159,15 +165,26 @@ static void connect_came(struct simulated *peer, const struct mesh_frame_connect
 }
 
 /* Our end has nothing in flight and wants nothing. */
-static void closed_came(struct simulated *peer, uint32_t comm)
+static void closed_answer(const struct simulated *peer, uint32_t comm)
 {
 	struct mesh_frame frame;
 
-	if (comm >= SIMULATED_COMMS_MAX)
-		abort();
 	memset(&frame, 0, sizeof(frame));
 	frame.closed.to_comm = peer->remote_comms[comm];
 	frame_send(peer, &frame, MESH_FRAME_CLOSED);
+}
+
+static void closed_came(struct simulated *peer, uint32_t comm)
+{
+	if (comm >= SIMULATED_COMMS_MAX || sim.num_held == SIMULATED_PEERS_MAX)
+		abort();
+	sim.held[sim.num_held].peer = peer;
+	sim.held[sim.num_held++].comm = comm;
+	if (sim.num_held < sim.hold)
+		return;
+	while (sim.num_held--)
+		closed_answer(sim.held[sim.num_held].peer, sim.held[sim.num_held].comm);
+	sim.num_held = 0;
 }
 
 static void frame_came(struct simulated *peer, const struct mesh_frame *frame)
@@ -326,6 +343,13 @@ void simulated_peers_stop(void)
 	mesh_remote_close(sim.domain, sim.remote);
 	mesh_domain_close(sim.domain);
 	sim.remote = NULL;
+}
+
+void simulated_answers_hold(int num)
+{
+	pthread_mutex_lock(&sim.mutex);
+	sim.hold = num;
+	pthread_mutex_unlock(&sim.mutex);
 }
 
 void simulated_handle(int peer, uint8_t bytes[MESH_HANDLE_BYTES])

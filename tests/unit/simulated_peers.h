@@ -26,6 +26,9 @@ void simulated_peers_stop(void);
 /** The handle of this process's listener. */
 void simulated_handle(int peer, uint8_t bytes[MESH_HANDLE_BYTES]);
 
+/** The processes answer the ends of comms only once so many have ended; 0: each at once. */
+void simulated_answers_hold(int num);
+
 /** This process connects to our listener, and makes so many comms. */
 void simulated_dial(int peer, const struct mesh_handle *handle, int num_comms);
 

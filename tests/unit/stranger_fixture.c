@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "setup/net.h"
+#include "setup/openings.h"
 #include "setup/threads.h"
 #include "wire/handle.h"
 
@@ -25,8 +26,11 @@ int stranger_setup(void **state)
 	assert_int_equal(mesh_net_open(&stranger.net), 0);
 	assert_int_equal(mesh_net_listen(stranger.net, 0, bytes, &stranger.listener), 0);
 	assert_int_equal(mesh_handle_decode(bytes, &stranger.handle), 0);
-	mesh_threads_await();
 	process = stranger.net->process;
+	mesh_lock_take(&process->lock);
+	mesh_opening_need(process, 0, false); /* the first stranger would open it */
+	mesh_lock_release(&process->lock);
+	mesh_threads_await();
 	mesh_lock_take(&process->lock);
 	memset(&process->limits, 0, sizeof(process->limits)); /* the node outlives a test */
 	mesh_lock_release(&process->lock);

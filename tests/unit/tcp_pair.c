@@ -50,15 +50,20 @@ bool tcp_pair_has_info(void)
 	return len >= sizeof(info);
 }
 
-void tcp_pair_cut_off(int ends[2])
+void tcp_pair_silence(int end)
 {
 	struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
 	struct sock_fprog filter = {.len = 1, .filter = &nothing};
+
+	assert_int_equal(setsockopt(end, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)), 0);
+}
+
+void tcp_pair_cut_off(int ends[2])
+{
 	uint64_t deadline_ms = mesh_clock_ms() + 30000;
 	struct mesh_tcp_look before, after;
 
-	assert_int_equal(setsockopt(ends[1], SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)),
-			 0);
+	tcp_pair_silence(ends[1]);
 	assert_int_equal(send(ends[0], "", 1, 0), 1);
 	namespace_ip("route flush table local");
 	assert_int_equal(mesh_tcp_look(ends[0], &before), 0);

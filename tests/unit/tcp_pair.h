@@ -16,6 +16,9 @@ void tcp_pair_open(int ends[2]);
  */
 bool tcp_pair_has_info(void);
 
+/** From now on @end receives nothing: its kernel does not answer either. */
+void tcp_pair_silence(int end);
+
 /**
  * Takes the routes away while a byte from ends[0] has no answer, and waits until the kernel has
  * tried to send it again: ends[0] stays connected, and its kernel knows that the network is

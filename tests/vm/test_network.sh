@@ -117,14 +117,17 @@ firewall_for_good() {
 	firewall_lift a ab
 }
 
-# The receiver's end of the cable takes smaller packets than the sender's sends.
+# The receiver's end of the cable takes smaller packets than the sender's sends. Without recovery:
+# with it the comm goes on as soon as the other end is the one that connects.
 smaller_mtu() {
-	local mtu=$1
+	local mtu=$1 env=("${FAULTS_ENV[@]}")
 
+	FAULTS_ENV+=("NCCL_MESH_RECOVERY=off")
 	ip -n "${MESH_PREFIX}b" link set ba mtu "$mtu" || fail "mtu $mtu"
 	transfer_start $MESSAGE_BYTES 4
 	both_fail "MTU 4200 here, $mtu there" 'MTU|was not delivered'
 	ip -n "${MESH_PREFIX}b" link set ba mtu "$MESH_MTU"
+	FAULTS_ENV=("${env[@]}")
 }
 
 faults_init

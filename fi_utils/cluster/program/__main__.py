@@ -14,6 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 # pylint: disable=wrong-import-position
 import apply
 import look
+import neighbours
 import plan as planning
 import probe
 import report
@@ -126,7 +127,8 @@ class Command:
         if self.options.cables:
             wires, heard, strangers = cables_read(self.options.cables, self.by_name), {}, {}
         else:
-            heard, strangers, problems = probe.probe(self.nodes)
+            heard, strangers = neighbours.ask(self.nodes, self.options.port)
+            problems = probe.probe_rest(self.nodes, heard, strangers)
             if problems:
                 raise Failure("\n".join(problems))
             wires = wiring.wires_of(heard, list(self.by_name))
@@ -232,14 +234,10 @@ def transaction_failed(command, transaction):
               (command.name, node.name), file=sys.stderr)
 
 
-def pingpong_run(command, plan, wires):
-    """The table over all nodes; True if every pair is ok."""
-    order = plan.json["ranks"]
-    # Nodes without a cable of their own need a relay: only neighbours are driven then.
-    pairs = (sorted(wiring.pairs_of(wires.cables))
-             if planning.torn(command.by_name, wires.cables) else None)
+def pingpong_run(command, plan):
+    """The table over all nodes, those that need a relay included; True if every pair is ok."""
     arguments = PINGPONG + (" --json" if command.options.json else "")
-    fine, output, errors, _ = verify.pingpong(command.nodes, order, pairs,
+    fine, output, errors, _ = verify.pingpong(command.nodes, plan.json["ranks"],
                                               command.options.master_port, arguments)
     if command.options.json:
         try:
@@ -279,7 +277,7 @@ def up_run(command):
     addresses = {(node, port): address for node, port, address in plan.ends()}
     ends = [tuple((port[0], str(addresses[port].ip)) for port in cable) for cable in wires.cables]
     good = command.links_check(ends)
-    good = pingpong_run(command, plan, wires) and good
+    good = pingpong_run(command, plan) and good
     if good:
         command.say(report.start_text(plan, command.by_name))
     return 0 if good and not bad else 1

@@ -10,7 +10,6 @@ import subprocess
 import tempfile
 
 from remote import Failure
-from wires import pairs_of
 
 MTU_ETHERNET, MTU_INFINIBAND = 9000, 2044
 SYSCTL = "/etc/sysctl.d/60-mesh.conf"
@@ -284,10 +283,3 @@ def contents_read(change):
     if done.status:
         raise Failure("%s: cannot read its files: %s" % (change.node.name, done.complaint()))
     contents_take(change, done.out)
-
-
-def torn(nodes, cables):
-    """Pairs without a cable of their own."""
-    pairs, order = pairs_of(cables), list(nodes)
-    return [(a, b) for i, a in enumerate(order) for b in order[i + 1:]
-            if tuple(sorted((a, b))) not in pairs]

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""probe.py - which ports hear each other: a question to all nodes of a link, and who answers."""
+"""
+probe.py - which ports hear each other where `fi_mesh neighbours` has heard nothing: a question to
+all nodes of a link, and who answers.
+"""
 import json
 import shlex
 
@@ -70,12 +73,16 @@ def hear(nodes, answers):
     return heard, strangers
 
 
-def probe(nodes):
-    """Asks all nodes at once; returns what hear() returns, and problems in words."""
+def probe(nodes, wanted):
+    """
+    Asks all nodes at once. @wanted: {node name: NICs to ask on}
+
+    Returns what hear() returns, and problems in words.
+    """
     problems = []
 
     def one(node):
-        nics = [nic.name for nic in node.nics.values() if nic.up and nic.carrier]
+        nics = wanted[node.name]
         if not nics:
             return {}
         done = node.run(script_of(nics), note="(ping -6 ff02::1 on %s)" % ", ".join(nics))
@@ -86,3 +93,26 @@ def probe(nodes):
     answers = dict(zip([node.name for node in nodes], on_all(nodes, one)))
     heard, strangers = hear(nodes, answers)
     return heard, strangers, problems
+
+
+def ports_silent(nodes, heard, strangers):
+    """{node name: NICs with a link that have heard no node}"""
+    return {node.name: [nic.name for nic in node.nics.values() if nic.up and nic.carrier and
+                        not heard.get((node.name, nic.name)) and
+                        not strangers.get((node.name, nic.name))] for node in nodes}
+
+
+def probe_rest(nodes, heard, strangers):
+    """
+    Asks on the ports that have heard no node, and adds the answers: `fi_mesh neighbours` leaves out
+    NICs that cannot carry the mesh, and only nodes with `fi_mesh` answer it. Returns problems.
+    """
+    wanted = ports_silent(nodes, heard, strangers)
+    if not any(wanted.values()):
+        return []
+    more, others, problems = probe(nodes, wanted)
+    for port, found in more.items():
+        heard.setdefault(port, set()).update(found)
+    for port, found in others.items():
+        strangers.setdefault(port, set()).update(found)
+    return problems

@@ -98,30 +98,20 @@ def check_nodes(nodes):
     return dict(zip([node.name for node in nodes], on_all(nodes, one)))
 
 
-def pairs_of_ranks(order, pairs):
-    """"0-1,1-0": both directions of each pair of nodes with a cable."""
-    text = []
-    for a, b in pairs:
-        i, k = order.index(a), order.index(b)
-        text += ["%d-%d" % (i, k), "%d-%d" % (k, i)]
-    return ",".join(text)
-
-
-def pingpong(nodes, order, pairs, port, arguments):
+def pingpong(nodes, order, port, arguments):
     """
     fabric_pingpong with a rank on each node; returns (all ended with 0, rank 0's output, errors).
 
-    @order: names of the nodes by rank; @pairs: node pairs to drive, None for all
+    @order: names of the nodes by rank
     """
     by_name = {node.name: node for node in nodes}
     ranks = [by_name[name] for name in order]
-    options = " --pairs %s" % pairs_of_ranks(order, pairs) if pairs else ""
 
     def one(rank):
         # Rank 0 listens; the others try again until it does.
         return ranks[rank].run(
-            "RANK=%d WORLD_SIZE=%d MASTER_ADDR=%s MASTER_PORT=%d fabric_pingpong%s %s\n" %
-            (rank, len(ranks), ranks[0].address, port, options, arguments), timeout=900)
+            "RANK=%d WORLD_SIZE=%d MASTER_ADDR=%s MASTER_PORT=%d fabric_pingpong %s\n" %
+            (rank, len(ranks), ranks[0].address, port, arguments), timeout=900)
 
     started = time.monotonic()
     results = on_all(range(len(ranks)), one)

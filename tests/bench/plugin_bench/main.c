@@ -12,14 +12,14 @@
 static const char help[] =
 	"usage: plugin_bench --rank R --ranks N --meet FILE --workload NAME [options]\n"
 	"One such process for each rank; bench/run starts them. Rank 0 prints JSON lines.\n"
-	"  --workload NAME   stream, pingpong, ring, setup, share\n"
+	"  --workload NAME   stream, pingpong, ring, setup, share, delay\n"
 	"  --plugin FILE     the net plugin          [libnccl-net-mesh.so beside this program]\n"
 	"  --abi N           6 to 12                 [the newest]\n"
 	"  --tcp ADDRESS     plain TCP from this address, without a plugin\n"
 	"  --meet FILE       a Unix socket that rank 0 makes\n"
 	"  --sizes N,N       bytes, with K or M: of a message, or of the ring's vector\n"
 	"  --inflight N,N    messages in flight, of a stream, up to 8\n"
-	"  --comms N,N       comms in each direction, of ring and setup\n"
+	"  --comms N,N       comms in each direction, of stream (up to 32), ring and setup\n"
 	"  --seconds S       for each figure         [0.3]\n";
 
 static const struct {
@@ -27,7 +27,7 @@ static const struct {
 	void (*run)(struct bench *bench);
 } workloads[] = {
 	{"stream", bench_stream}, {"pingpong", bench_pingpong}, {"ring", bench_ring},
-	{"setup", bench_setup},	  {"share", bench_share},
+	{"setup", bench_setup},	  {"share", bench_share},	{"delay", bench_delay},
 };
 
 static size_t number(const char *text, size_t most)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stream.c - messages in one direction at full rate, and one message there and back. */
+/*
+ * stream.c - messages in one direction at full rate, over one comm or several, and one message
+ * there and back.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +12,13 @@
 #include "../stamp.h"
 
 #define SLOTS 8
+#define COMMS_MAX 32
 
 struct pair {
 	struct bench *bench;
-	struct lane out, in; /* of this rank; in a stream only one of them is used */
+	struct lane out, in;	      /* of this rank, in a ping-pong */
+	struct lane lanes[COMMS_MAX]; /* of a stream, in its direction */
+	unsigned int comms;	      /* of them that are used */
 	size_t size, step;
 	unsigned int window;
 	uint32_t *samples;
@@ -25,10 +31,8 @@ static void check(const struct pair *pair, const struct lane *lane, uint64_t ind
 		      pair->size);
 }
 
-static bool send_pass(struct pair *pair, uint64_t end)
+static bool send_pass(const struct pair *pair, struct lane *lane, uint64_t end)
 {
-	struct lane *lane = &pair->out;
-
 	if (lane->posted < end && lane->posted < lane->done + pair->window) {
 		stamp_put(lane_slot(lane, lane->posted), pair->size, lane->posted, pair->step);
 		if (lane_send(lane, pair->size))
@@ -37,10 +41,8 @@ static bool send_pass(struct pair *pair, uint64_t end)
 	return lane_test(lane, pair->size);
 }
 
-static bool receive_pass(struct pair *pair, uint64_t end)
+static bool receive_pass(const struct pair *pair, struct lane *lane, uint64_t end)
 {
-	struct lane *lane = &pair->in;
-
 	if (lane->posted < end && lane->posted < lane->done + pair->window &&
 	    lane_receive(lane, pair->size))
 		return true;
@@ -50,18 +52,26 @@ static bool receive_pass(struct pair *pair, uint64_t end)
 	return true;
 }
 
+/* Moves @count messages over each comm, in turn. */
 static void stream(void *argument, uint64_t count)
 {
 	struct pair *pair = argument;
 	const bool sends = pair->bench->rank == 0;
-	struct lane *lane = sends ? &pair->out : &pair->in;
-	uint64_t end = lane->done + count, idle = 0;
+	uint64_t end = pair->lanes[0].done + count, idle = 0;
+	bool any, finished = false;
 
-	while (lane->done < end) {
-		if (sends ? send_pass(pair, end) : receive_pass(pair, end))
-			idle = 0;
-		else
-			bench_idle(++idle, YIELD_SELDOM);
+	while (!finished) {
+		any = false;
+		finished = true;
+		for (unsigned int i = 0; i < pair->comms; i++) {
+			struct lane *lane = &pair->lanes[i];
+
+			any |= sends ? send_pass(pair, lane, end) : receive_pass(pair, lane, end);
+			finished &= lane->done == end;
+		}
+		idle = any ? 0 : idle + 1;
+		if (idle)
+			bench_idle(idle, YIELD_SELDOM);
 	}
 }
 
@@ -128,10 +138,8 @@ static void pingpong(void *argument, uint64_t count)
 		lane_test(&pair->out, pair->size);
 }
 
-static void pair_open(struct bench *bench, struct pair *pair, bool both_ways)
+static size_t slot_bytes(const struct bench *bench)
 {
-	const bool first = bench->rank == 0;
-	const int other = 1 - bench->rank;
 	size_t largest = 8;
 
 	if (bench->ranks != 2)
@@ -139,11 +147,7 @@ static void pair_open(struct bench *bench, struct pair *pair, bool both_ways)
 	for (unsigned int i = 0; i < bench->num_sizes; i++)
 		if (bench->sizes[i] > largest)
 			largest = bench->sizes[i];
-	pair->bench = bench;
-	pair->out.fd = pair->in.fd = -1;
-	lanes_open(&bench->maker, &bench->meet, first || both_ways ? other : -1,
-		   !first || both_ways ? other : -1, &pair->out, &pair->in, 1, SLOTS,
-		   (largest + 4095) / 4096 * 4096);
+	return (largest + 4095) / 4096 * 4096;
 }
 
 /* Every byte of the first messages is looked at, before anything is measured. */
@@ -154,32 +158,51 @@ static void verify(struct pair *pair, void (*part)(void *argument, uint64_t coun
 	pair->step = STAMP_PAGES;
 }
 
-void bench_stream(struct bench *bench)
+static void report_stream(const struct pair *pair, uint64_t count, const struct usage *usage)
 {
-	struct pair pair = {0};
+	double bytes = (double)pair->size * (double)count * pair->comms;
+
+	printf("{\"workload\": \"stream\", \"bytes\": %zu, \"comms\": %u, \"inflight\": %u, "
+	       "\"messages\": %llu, \"seconds\": %.6f, \"gbit_s\": %.4f, "
+	       "\"cpu_s_per_gib\": %.4f, \"system_s_per_gib\": %.4f}\n",
+	       pair->size, pair->comms, pair->window, (unsigned long long)count, usage->wall,
+	       bytes * 8 / 1e9 / usage->wall, (usage->user + usage->system) / (bytes / (1 << 30)),
+	       usage->system / (bytes / (1 << 30)));
+}
+
+/* All sizes over so many comms. */
+static void streams(struct bench *bench, struct pair *pair, unsigned int comms)
+{
+	const bool first = bench->rank == 0;
 	struct usage usage;
 	uint64_t count;
-	double bytes;
 
-	pair_open(bench, &pair, false);
+	if (comms > COMMS_MAX)
+		fatal("at most %d comms", COMMS_MAX);
+	pair->comms = comms;
+	lanes_open(&bench->maker, &bench->meet, first ? 1 : -1, first ? -1 : 0, pair->lanes,
+		   pair->lanes, comms, SLOTS, slot_bytes(bench));
 	for (unsigned int i = 0; i < bench->num_sizes * bench->num_inflight; i++) {
-		pair.size = bench->sizes[i / bench->num_inflight];
-		pair.window = bench->inflight[i % bench->num_inflight];
-		if (pair.window > SLOTS)
+		pair->size = bench->sizes[i / bench->num_inflight];
+		pair->window = bench->inflight[i % bench->num_inflight];
+		if (pair->window > SLOTS)
 			fatal("at most %d in flight", SLOTS);
-		verify(&pair, stream);
-		count = bench_calibrate(bench, &usage, pair.size > 65536 ? 32 : 256, stream, &pair);
-		bytes = (double)pair.size * (double)count;
-		if (bench->rank == 0)
-			printf("{\"workload\": \"stream\", \"bytes\": %zu, \"inflight\": %u, "
-			       "\"messages\": %llu, \"seconds\": %.6f, \"gbit_s\": %.4f, "
-			       "\"cpu_s_per_gib\": %.4f, \"system_s_per_gib\": %.4f}\n",
-			       pair.size, pair.window, (unsigned long long)count, usage.wall,
-			       bytes * 8 / 1e9 / usage.wall,
-			       (usage.user + usage.system) / (bytes / (1 << 30)),
-			       usage.system / (bytes / (1 << 30)));
+		verify(pair, stream);
+		count = bench_calibrate(bench, &usage, pair->size > 65536 ? 32 : 256, stream, pair);
+		if (first)
+			report_stream(pair, count, &usage);
 	}
-	lane_close(bench->rank == 0 ? &pair.out : &pair.in);
+	for (unsigned int i = 0; i < comms; i++)
+		lane_close(&pair->lanes[i]);
+}
+
+void bench_stream(struct bench *bench)
+{
+	static struct pair pair; /* large */
+
+	pair.bench = bench;
+	for (unsigned int i = 0; i < bench->num_comms; i++)
+		streams(bench, &pair, bench->comms[i]);
 }
 
 static void report_pingpong(const struct pair *pair, uint64_t count)
@@ -193,11 +216,16 @@ static void report_pingpong(const struct pair *pair, uint64_t count)
 
 void bench_pingpong(struct bench *bench)
 {
-	struct pair pair = {.window = SLOTS};
+	static struct pair pair; /* large */
+	const int other = 1 - bench->rank;
 	struct usage usage;
 	uint64_t count;
 
-	pair_open(bench, &pair, true);
+	pair.bench = bench;
+	pair.window = SLOTS;
+	pair.out.fd = pair.in.fd = -1;
+	lanes_open(&bench->maker, &bench->meet, other, other, &pair.out, &pair.in, 1, SLOTS,
+		   slot_bytes(bench));
 	pair.samples = calloc(4000000, sizeof(pair.samples[0]));
 	if (!pair.samples)
 		fatal("no memory for samples");

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -49,6 +50,11 @@ struct note {
 	int64_t value;
 };
 
+/* The most that one call of the data path has cost so far (longest.h). */
+struct calls {
+	_Atomic(uint64_t) cpu_ns, sent, received; /* of the processor; bytes of sockets */
+};
+
 struct driver {
 	const struct nccl_net_newest *net;
 	uint64_t limit_ms; /* for calls that are repeated until they are done */
@@ -64,6 +70,7 @@ struct driver {
 	int num_spare;
 	int strangers[4096]; /* sockets of noise */
 	int num_strangers;
+	struct calls calls;
 };
 
 static inline uint64_t clock_ms(void)

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "driver.h"
+#include "longest.h"
 
 #define POISON 0xa5
 /* Messages that transfer keeps in flight: NCCL_STEPS. */
@@ -151,13 +152,18 @@ static int message_try(struct driver *d, const struct comm *comm,
 {
 	void *data = d->buffers[registration->buffer].data + offset;
 	void *handle = registration->handle;
-	int tag = 0;
+	struct call call = call_begin();
+	int tag = 0, result;
 
 	*request = (void *)NCCL_REQUEST_OPTIONAL_COMPLETION; /* stale, as NCCL's is */
+	if (!comm->sending)
+		*request = NULL;
 	if (comm->sending)
-		return d->net->isend(comm->comm, data, size, tag, handle, NULL, request);
-	*request = NULL;
-	return d->net->irecv(comm->comm, 1, &data, &size, &tag, &handle, NULL, request);
+		result = d->net->isend(comm->comm, data, size, tag, handle, NULL, request);
+	else
+		result = d->net->irecv(comm->comm, 1, &data, &size, &tag, &handle, NULL, request);
+	call_end(d, &call);
+	return result;
 }
 
 static int message_start(struct driver *d, const struct comm *comm,
@@ -179,11 +185,14 @@ static int message_start(struct driver *d, const struct comm *comm,
 static int request_wait(struct driver *d, void *request, int *size)
 {
 	uint64_t start = clock_ms();
+	struct call call;
 	int result, done;
 
 	do {
 		done = -1;
+		call = call_begin();
 		result = d->net->test(request, &done, size);
+		call_end(d, &call);
 		if (!result && done != 0 && done != 1)
 			return wrong("test left done at %d", done);
 		if (result || done)

@@ -102,7 +102,7 @@ static void test_defaults(void **state)
 	assert_int_equal(config.connect_timeout_s, 60);
 	assert_int_equal(config.accept_timeout_s, 600);
 	assert_int_equal(config.dead_peer_timeout_s, 10);
-	assert_int_equal(config.eager_limit_bytes, 8192);
+	assert_int_equal(config.eager_limit_bytes, 16384);
 	assert_int_equal(config.segment_bytes, 4 << 20);
 	assert_int_equal(config.recovery, 1);
 }
@@ -228,7 +228,7 @@ static void test_number_syntax(void **state)
 		refuses("NCCL_MESH_DEAD_PEER_TIMEOUT", bad[i]);
 	}
 	/* Scripts set variables to the empty string. */
-	accepts("NCCL_MESH_EAGER_LIMIT", "", 8192);
+	accepts("NCCL_MESH_EAGER_LIMIT", "", 16384);
 	accepts("NCCL_MESH_DEAD_PEER_TIMEOUT", "", 10);
 	refuses("NCCL_MESH_EAGER_LIMIT", "0 "); /* whatever a blank is taken for: 0 times it is 0 */
 }

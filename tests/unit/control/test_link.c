@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -25,6 +26,7 @@
 #include "tcp_pair.h"
 
 #define PROCESS 77
+#define IDLE_S 600 /* NCCL_MESH_DEAD_PEER_TIMEOUT: nothing is looked at by itself during a test */
 
 static struct mesh_peer *one, *other; /* the same process over two NICs */
 static struct mesh_peer twin;	      /* over the first NIC, in the other direction */
@@ -52,6 +54,7 @@ static int links_setup(void **state)
 	twin.incoming = true;
 	for (i = 0; i < 2; i++)
 		fixture.peers[i].address.nic = (uint8_t)(3 + i);
+	fixture.setup.process.config.dead_peer_timeout_s = IDLE_S;
 	fixture.setup.process.engine.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	assert_true(fixture.setup.process.engine.epoll_fd >= 0);
 	mesh_lock_take(&fixture.setup.process.lock);
@@ -118,38 +121,112 @@ static void test_lost_together(void **state)
 	assert_int_equal(frame.refuse.detail, 0);
 }
 
+static void given_up(enum mesh_refusal refusal, uint32_t name, uint32_t id)
+{
+	const struct mesh_frame_refuse refuse = {
+		.refusal = refusal,
+		.detail = name,
+		.peer_id = id,
+	};
+
+	mesh_link_given_up(one, &refuse);
+}
+
 /* The other process names one link over another. */
 static void test_given_up(void **state)
 {
 	uint32_t name = mesh_link_name(other->address.nic, (uint8_t)other->domain->dev);
 
 	(void)state;
-	mesh_link_given_up(one, MESH_REFUSAL_NO_ANSWER, name + 1); /* it does not exist */
+	other->remote_id = 31;
+	given_up(MESH_REFUSAL_NO_ANSWER, name + 1, 31); /* it does not exist */
+	given_up(MESH_REFUSAL_BROKEN, name, 30);	/* it is back since */
 	assert_int_equal(other->state, MESH_PEER_UP);
-	mesh_link_given_up(one, MESH_REFUSAL_NO_ANSWER, name);
+	given_up(MESH_REFUSAL_NO_ANSWER, name, 31);
 	assert_int_equal(other->state, MESH_PEER_LOST);
 	assert_int_equal(one->state, MESH_PEER_UP);
-	mesh_link_given_up(one, MESH_REFUSAL_NO_DATA, 0);
+	given_up(MESH_REFUSAL_NO_DATA, 0, 0);
 	assert_int_equal(one->state, MESH_PEER_LOST);
 	assert_int_equal(twin.state, MESH_PEER_LOST);
 	assert_true(strstr(one->reason, "large frames"));
+}
+
+/* Each peer of a lost link is named over the other link. */
+static void test_others_are_notified(void **state)
+{
+	struct mesh_frame frame;
+
+	(void)state;
+	one->sink.id = 5;
+	twin.sink.id = 6;
+	mesh_link_leave(one);
+	mesh_link_leave(&twin);
+	one->domain = fixture.domains[1]; /* read by the fixture: the link that goes on */
+	mesh_link_watch(one);
+	mesh_link_watch(&twin);
+	mesh_link_lose(&twin, "for a test", MESH_REFUSAL_BROKEN);
+	frame = fixture_frame(MESH_FRAME_REFUSE);
+	assert_int_equal(frame.refuse.peer_id, 6);
+	assert_int_equal(frame.refuse.detail,
+			 mesh_link_name((uint8_t)twin.domain->dev, twin.address.nic));
+	assert_true(fixture_no_frame());
+	assert_int_equal(one->state, MESH_PEER_UP);
+	one->domain = fixture.domains[0];
+}
+
+static bool goes_on;
+
+static bool user_resumes(struct mesh_peer_user *user)
+{
+	(void)user;
+	return goes_on;
+}
+
+/* A wrong verdict costs little where comms go on without the link. */
+static void test_limit_of_silence(void **state)
+{
+	static const struct mesh_peer_user_ops ops = {.resumes = user_resumes};
+	struct mesh_peer_user user = {.ops = &ops};
+	struct mesh_timer *timer = &twin.link->timer;
+
+	(void)state;
+	fixture.setup.process.config.dead_peer_timeout_s = 7;
+	LIST_INSERT_HEAD(&twin.user_list, &user, entry);
+	mesh_link_want(&twin, mesh_clock_ms() + 60000);
+	timer->expired(timer, mesh_clock_ms());
+	assert_int_equal(twin.link->liveness.limit_ms, 7000);
+	goes_on = true;
+	twin.link->waited_until_ms = 0;
+	timer->expired(timer, mesh_clock_ms());
+	assert_int_equal(twin.link->liveness.limit_ms, 7000); /* nothing waits */
+	mesh_link_want(&twin, mesh_clock_ms() + 60000);
+	timer->expired(timer, mesh_clock_ms());
+	assert_int_equal(twin.link->liveness.limit_ms, 3000);
+	fixture.setup.process.config.dead_peer_timeout_s = 2;
+	timer->expired(timer, mesh_clock_ms());
+	assert_int_equal(twin.link->liveness.limit_ms, 2000);
+	LIST_REMOVE(&user, entry);
+	goes_on = false;
 }
 
 /* Without a waiter only a sent frame is pending, until it is acknowledged. */
 static void test_pending(void **state)
 {
 	struct mesh_timers *timers = &fixture.setup.process.engine.timers;
+	const uint64_t period_ms = IDLE_S * 1000 / 2;
 	const struct mesh_timer *timer = &one->link->timer;
 	uint64_t now = mesh_clock_ms();
 
 	(void)state;
-	assert_false(timer->set);
+	assert_int_equal(timer->due_ms % period_ms, 0); /* the same for all links */
+	assert_in_range(timer->due_ms, now, now + period_ms);
 	mesh_link_sent(one);
-	assert_true(timer->set);
+	assert_in_range(timer->due_ms, now, now + 1000);
 	mesh_timers_run(timers, now + 100);
-	assert_true(timer->set);
-	mesh_timers_run(timers, now + 10000);
-	assert_false(timer->set);
+	assert_in_range(timer->due_ms, now, now + 1000);
+	mesh_timers_run(timers, now + 10000); /* it is acknowledged */
+	assert_int_equal(timer->due_ms % period_ms, 0);
+	assert_true(timer->due_ms > now + 10000);
 	assert_int_equal(one->state, MESH_PEER_UP);
 }
 
@@ -160,8 +237,8 @@ static void test_carrier_lost(void **state)
 
 	(void)state;
 	mesh_links_want(&fixture.setup.process, other->domain, now + 10000);
-	assert_false(one->link->timer.set);
-	assert_true(other->link->timer.set);
+	assert_true(one->link->timer.due_ms > now);
+	assert_true(other->link->timer.due_ms <= now);
 	mesh_timers_run(&fixture.setup.process.engine.timers, now + 100);
 	assert_int_equal(one->link->liveness.state, MESH_LIVENESS_IDLE);
 	assert_int_equal(other->link->liveness.state, MESH_LIVENESS_WATCHED);
@@ -201,7 +278,7 @@ static void test_two_lost_in_one_tick(void **state)
 	mesh_link_leave(&twin);
 	tcp_pair_open(ends);
 	other->watch.fd = ends[0];
-	liveness->limit_ms = 0;
+	fixture.setup.process.config.dead_peer_timeout_s = 1;
 	liveness->heard_ms = now;
 	liveness->asked_ms = 1;
 	liveness->state = MESH_LIVENESS_WATCHED;
@@ -249,6 +326,47 @@ static void test_unreachable(void **state)
 	close(ends[0]);
 	close(ends[1]);
 	assert_true(loopback_enter()); /* this one no longer has routes */
+}
+
+/* Nothing waits: the kernel's keep-alive finds the silence, and it counts from its question on. */
+static void test_idle_silence(void **state)
+{
+	struct mesh_liveness *liveness = &one->link->liveness;
+	const struct timespec pause = {.tv_nsec = 10000000};
+	struct mesh_tcp_look look = {.probes = 0};
+	struct mesh_timer *timer = &one->link->timer;
+	uint64_t from_ms, asked_ms;
+
+	(void)state;
+	if (!tcp_pair_has_info()) {
+		skip();
+		return;
+	}
+	one->process->config.dead_peer_timeout_s = 2; /* the kernel asks after 1 s */
+	mesh_link_keepalives_set(one->link);
+	timer->expired(timer, mesh_clock_ms());
+	assert_int_equal(liveness->state, MESH_LIVENESS_IDLE);
+	from_ms = mesh_clock_ms();
+	assert_in_range(timer->due_ms, from_ms, from_ms + 1000);
+	tcp_pair_silence(fixture.frames);
+	while (!look.probes && mesh_clock_ms() < from_ms + 30000) {
+		nanosleep(&pause, NULL);
+		assert_int_equal(mesh_tcp_look(one->watch.fd, &look), 0);
+	}
+	assert_true(look.probes);
+	one->link->idle_ms = 0;
+	timer->expired(timer, mesh_clock_ms());
+	assert_int_equal(liveness->state, MESH_LIVENESS_WATCHED);
+	asked_ms = liveness->asked_ms;
+	assert_in_range(asked_ms, from_ms - 100, mesh_clock_ms() + 100);
+	/* The watch lasts as long as the silence, though nothing waits. */
+	while (one->state == MESH_PEER_UP && mesh_clock_ms() < from_ms + 30000) {
+		nanosleep(&pause, NULL);
+		timer->expired(timer, mesh_clock_ms());
+	}
+	assert_int_equal(one->state, MESH_PEER_LOST);
+	assert_true(strstr(one->reason, "no answer for 2 s"));
+	assert_true(mesh_clock_ms() >= asked_ms + 2000);
 }
 
 /* A peer of the link of @one whose socket is @fd, which it owns from now on. */
@@ -383,6 +501,8 @@ int main(void)
 		TEST(test_members),
 		TEST(test_lost_together),
 		TEST(test_given_up),
+		TEST(test_others_are_notified),
+		TEST(test_limit_of_silence),
 		TEST(test_pending),
 		TEST(test_drained),
 		TEST(test_ended_by_kernel),
@@ -391,6 +511,7 @@ int main(void)
 		TEST(test_attempt_ends_in_words),
 		TEST(test_two_lost_in_one_tick),
 		TEST(test_carrier_lost),
+		TEST(test_idle_silence),
 		/* Last: they enter other namespaces. */
 		TEST(test_unreachable),
 		TEST(test_network_goes),

@@ -228,6 +228,50 @@ static void test_found_silent(void **state)
 	assert_in_range(end.now - from, LIMIT - 600, LIMIT + 500);
 }
 
+/* Nothing waited when it fell silent: the kernel's first question counts. */
+static void test_idle(void **state)
+{
+	const uint64_t heard = START, asked = START + 2000;
+	struct mesh_liveness *liveness = &end.liveness;
+
+	(void)state;
+	add(false);
+	end.now = asked + LIMIT / 2;
+	end.looks[0].probes = 5;
+	mesh_liveness_unanswered(liveness, heard, asked, end.now);
+	pass(2 * LIMIT, ask);
+	assert_int_equal(end.verdict, MESH_LIVENESS_NO_ANSWER);
+	assert_in_range(end.now - asked, LIMIT, LIMIT + STEP);
+	/* It comes back in time. */
+	setup(state);
+	add(false);
+	end.now = asked + LIMIT / 2;
+	end.looks[0].probes = 5;
+	mesh_liveness_unanswered(liveness, heard, asked, end.now);
+	pass(LIMIT / 2 - 2 * STEP, ask);
+	assert_int_equal(liveness->state, MESH_LIVENESS_SILENT);
+	pass(3 * LIMIT, ask_and_hear);
+	assert_int_equal(end.verdict, MESH_LIVENESS_GOES_ON);
+}
+
+/* The age of what was last heard is counted in ticks: that it seems younger is no sign of life. */
+static void test_ticks(void **state)
+{
+	uint64_t pulled;
+
+	(void)state;
+	add(false);
+	pass(3000, ask_and_hear);
+	pulled = end.now;
+	pass(LIMIT / 2, ask);
+	end.heard[0] += 4;
+	pass(LIMIT / 4, ask);
+	end.heard[0] += 6;
+	pass(LIMIT, ask);
+	assert_int_equal(end.verdict, MESH_LIVENESS_NO_ANSWER);
+	assert_in_range(end.now - pulled, LIMIT - 600, LIMIT + 500);
+}
+
 /* ---- slow, stopped, stuck -------------------------------------------------------------------- */
 
 /* The queue is full: no probe gets through, but now and then some data is acknowledged. */
@@ -316,6 +360,30 @@ static void test_black_hole(void **state)
 	assert_in_range(end.now - from, LIMIT - STEP, LIMIT + STEP);
 }
 
+/* The same, while this process gets the CPU every few seconds only: that is no silence. */
+static void test_black_hole_seldom_seen(void **state)
+{
+	const uint64_t seldom = 3000;
+	uint64_t from;
+
+	(void)state;
+	add(false);
+	add(true);
+	pass(3000, ask_and_hear);
+	end.looks[1].unacked = 10;
+	from = end.now;
+	while (!end.verdict && end.now < from + 10 * LIMIT) {
+		end.now += seldom;
+		mesh_liveness_want(&end.liveness, end.now + 500);
+		end.looks[1].resent++;
+		hear(0); /* 1 s ago, and each second before */
+		end.heard[0] -= 1000;
+		look();
+	}
+	assert_int_equal(end.verdict, MESH_LIVENESS_NO_DATA);
+	assert_in_range(end.now - from, LIMIT, LIMIT + seldom);
+}
+
 /* After a silence the kernel takes as long again to repeat what was lost: that is not stuck. */
 static void test_back_after_silence(void **state)
 {
@@ -395,10 +463,13 @@ int main(void)
 		TEST(test_one_of_two),
 		TEST(test_not_asked),
 		TEST(test_found_silent),
+		TEST(test_idle),
+		TEST(test_ticks),
 		TEST(test_slow),
 		TEST(test_stopped),
 		TEST(test_no_room),
 		TEST(test_black_hole),
+		TEST(test_black_hole_seldom_seen),
 		TEST(test_back_after_silence),
 		TEST(test_drained),
 		TEST(test_nothing_known),

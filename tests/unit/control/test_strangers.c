@@ -19,7 +19,7 @@
 #include "base/version.h"
 #include "setup/listener.h"
 #include "setup/net.h"
-#include "transport/comm_open.h"
+#include "transport/linger.h"
 #include "wire/handle.h"
 
 #include "comm_inside.h"

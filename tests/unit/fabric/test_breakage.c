@@ -213,6 +213,15 @@ static void test_tcp(void **state)
 
 /* ---- the fence ----------------------------------------------------------------------------- */
 
+static uint32_t version = FI_VERSION(1, 20);
+
+uint32_t __wrap_fi_version(void);
+
+uint32_t __wrap_fi_version(void)
+{
+	return version;
+}
+
 static void fence(void)
 {
 	struct mesh_fence one = {.domain = domain, .remote = remote};
@@ -234,6 +243,18 @@ static void test_fence(void **state)
 	assert_non_null(fake.writes.posts[0].desc);
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
 	assert_true(log_captured(MESH_LOG_INFO, "cut 1 connection with 10.7.0.2"));
+}
+
+/* Before 1.20 libfabric keeps the broken connection, and the two processes are parted. */
+static void test_fence_is_final(void **state)
+{
+	(void)state;
+	version = FI_VERSION(1, 19);
+	fake.writes_end_with = MESH_RDMA_REMOTE_ACCESS;
+	fence();
+	version = FI_VERSION(1, 20);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
+	assert_true(log_captured(MESH_LOG_WARN, "with libfabric 1.19 no further one can be made"));
 }
 
 /* A remote that is already lost is fenced as well: that is the usual case. */
@@ -351,6 +372,7 @@ int main(void)
 		TEST(test_receive),
 		TEST(test_tcp),
 		TEST(test_fence),
+		TEST(test_fence_is_final),
 		TEST(test_fence_lost),
 		TEST(test_fence_not_connected),
 		TEST(test_fence_unanswered),

@@ -315,7 +315,7 @@ static void test_write_connects(void **state)
 static void test_fence_waits(void **state)
 {
 	struct mesh_remote *remote = stranger_open(1), *other = fake_remote_open(domain, 2);
-	struct mesh_verbs_fence *fence = mesh_verbs_fence_begin(domain, other);
+	struct mesh_verbs_fence *fence = mesh_verbs_fence_begin(domain, other, 0);
 	uint64_t begin_ms = mesh_clock_ms();
 
 	(void)state;

@@ -91,6 +91,65 @@ static void test_flow_outlives(void **state)
 	mesh_domain_close(domain);
 }
 
+/* ---- many peers ------------------------------------------------------------------------------ */
+
+#define PEERS 8192
+#define PEERS_BLOCK 256
+#define PEERS_COMPARED 4 /* blocks: what else runs makes the processor's time longer at times */
+#define PEERS_RATIO 8	 /* with lists it was 37 */
+
+/* The processor's time for opening a block of remotes, or for closing it. */
+static uint64_t block_ns(struct mesh_domain *domain, struct mesh_remote **remotes, int first,
+			 bool open)
+{
+	uint64_t before = mesh_clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
+	int i;
+
+	for (i = first; i < first + PEERS_BLOCK; i++) {
+		if (open)
+			remotes[i] = fake_remote_open(domain, (uint16_t)(i + 1));
+		else
+			mesh_remote_close(domain, remotes[i]);
+	}
+	return mesh_clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - before;
+}
+
+static void least_keep(uint64_t *least, uint64_t ns)
+{
+	if (ns < *least)
+		*least = ns;
+}
+
+/* Opening and closing a remote costs the same beside some others and beside thousands. */
+static void test_many_remotes(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct mesh_remote **remotes = calloc(PEERS, sizeof(remotes[0]));
+	uint64_t ns, few[2] = {UINT64_MAX, UINT64_MAX}, many[2] = {UINT64_MAX, UINT64_MAX};
+	int open, block;
+
+	(void)state;
+	assert_non_null(remotes);
+	for (open = 1; open >= 0; open--) {
+		for (block = 0; block < PEERS / PEERS_BLOCK; block++) {
+			ns = block_ns(domain, remotes, block * PEERS_BLOCK, open);
+			/* The first to be opened are few; so are the last to be closed. */
+			if (block < PEERS_COMPARED)
+				least_keep(open ? &few[1] : &many[0], ns);
+			if (block >= PEERS / PEERS_BLOCK - PEERS_COMPARED)
+				least_keep(open ? &many[1] : &few[0], ns);
+		}
+	}
+	for (open = 1; open >= 0; open--) {
+		print_message("%s: %llu ns, beside many %llu ns\n", open ? "open" : "close",
+			      (unsigned long long)few[open] / PEERS_BLOCK,
+			      (unsigned long long)many[open] / PEERS_BLOCK);
+		assert_true(many[open] <= PEERS_RATIO * few[open]);
+	}
+	free(remotes);
+	mesh_domain_close(domain);
+}
+
 /* The window of a new flow with this provider, and with large segments of so many bytes. */
 static uint64_t window_of(enum mesh_provider_id provider, size_t segment_bytes)
 {
@@ -325,6 +384,29 @@ static void test_copies(void **state)
 	mesh_domain_close(domain);
 }
 
+/* What a poll has copied itself, because the socket was full before, counts as well. */
+static void test_copies_of_a_poll(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	struct mesh_remote *remote = fake_remote_open(domain, 1);
+	struct mesh_remote *other = fake_remote_open(domain, 2);
+
+	(void)state;
+	post(domain, remote->flow, MESH_COPY_MAX);
+	assert_true(mesh_domain_poll(domain));
+	mesh_lock_take(&domain->lock);
+	mesh_flow_completed(domain, remote->flow, MESH_COPY_MAX - 1, mesh_clock_ns(), false);
+	assert_true(mesh_flow_has_room(domain, other->flow));
+	mesh_flow_completed(domain, remote->flow, 1, mesh_clock_ns(), false);
+	assert_false(mesh_flow_has_room(domain, other->flow));
+	mesh_lock_release(&domain->lock);
+	assert_true(mesh_domain_poll(domain));
+	assert_true(mesh_flow_has_room(domain, other->flow));
+	mesh_remote_close(domain, remote);
+	mesh_remote_close(domain, other);
+	mesh_domain_close(domain);
+}
+
 /* On verbs the NIC copies, whatever we do meanwhile. */
 static void test_no_copies(void **state)
 {
@@ -333,6 +415,8 @@ static void test_no_copies(void **state)
 
 	(void)state;
 	posted(domain, remote->flow, 15 << 20);
+	assert_true(mesh_flow_has_room(domain, remote->flow));
+	complete(domain, remote->flow, 15 << 20);
 	assert_true(mesh_flow_has_room(domain, remote->flow));
 	mesh_remote_close(domain, remote);
 	mesh_domain_close(domain);
@@ -427,6 +511,7 @@ int main(void)
 		TEST(test_buffers_shared),
 		TEST(test_flow_shared),
 		TEST(test_flow_outlives),
+		TEST(test_many_remotes),
 		TEST(test_window_of_the_provider),
 		TEST(test_turns),
 		TEST(test_line_changed),
@@ -435,6 +520,7 @@ int main(void)
 		TEST(test_large_beside_small),
 		TEST(test_wait_with_room),
 		TEST(test_copies),
+		TEST(test_copies_of_a_poll),
 		TEST(test_no_copies),
 	};
 

@@ -301,6 +301,30 @@ static void test_reason_iface(void **state)
 	unsetenv("FI_NET_IFACE");
 }
 
+/* An RDMA NIC that has come up late: libfabric lists its devices anew, since 2.2. */
+static void test_rescan(void **state)
+{
+	(void)state;
+	OFFERS({"verbs;ofi_rxm", "mlx5_7", "10.7.0.1"});
+	machine.fi_version = FI_VERSION(2, 2);
+	mesh_provider_rescan(&nic); /* it has no RDMA device */
+	assert_int_equal(fake.on[FAKE_GETINFO].calls, 0);
+	rdma_set(true, MESH_LINK_LAYER_ETHERNET, "4: ACTIVE");
+	mesh_provider_rescan(&nic);
+	assert_int_equal(fake.rescans, 1);
+	assert_string_equal(fake.queried[0], "verbs;ofi_rxm 10.7.0.1");
+	machine.fi_version = FI_VERSION(2, 1);
+	mesh_provider_rescan(&nic);
+	assert_int_equal(fake.on[FAKE_GETINFO].calls, 1);
+	machine.fi_version = FI_VERSION(2, 6);
+	fake_fail(FAKE_GETINFO, 0, 1, -FI_ENODATA);
+	mesh_provider_rescan(&nic);
+	assert_int_equal(fake.rescans, 2);
+	/* It is one for all that follow. */
+	finds(MESH_PROVIDER_NONE, MESH_PROVIDER_VERBS_RXM, "mlx5_7");
+	assert_int_equal(fake.rescans, 2);
+}
+
 static void test_reason_old_library(void **state)
 {
 	(void)state;
@@ -418,6 +442,7 @@ int main(void)
 		TEST(test_reason_not_installed),
 		TEST(test_reason_fi_provider),
 		TEST(test_reason_iface),
+		TEST(test_rescan),
 		TEST(test_reason_old_library),
 		TEST(test_reason_error),
 		TEST(test_assign),

@@ -18,60 +18,25 @@
 #include "neighbours/judge.h"
 #include "neighbours/show.h"
 
-#define OWN_ID 1
-#define THEIR_ID 2
+#include "asking_fixture.h"
+
+#define OWN_ID ASKING_OWN_ID
+#define THEIR_ID ASKING_THEIR_ID
 
 static struct mesh_neighbour_self self;
 static struct mesh_asking asking;
 static struct check_result result;
 
-static void about_fill(struct mesh_neighbour *about, uint64_t node_id, const char *netdev,
-		       const char *addr)
-{
-	struct mesh_addr address;
-
-	memset(about, 0, sizeof(*about));
-	about->node_id = node_id;
-	snprintf(about->node, sizeof(about->node), "%s", node_id == OWN_ID ? "a" : "b");
-	snprintf(about->netdev, sizeof(about->netdev), "%s", netdev);
-	snprintf(about->product, sizeof(about->product), "9.9");
-	about->protocol = MESH_PROTOCOL_VERSION;
-	about->providers = 1 << MESH_PROVIDER_TCP;
-	about->mtu = 9000;
-	about->speed_mbps = 100000;
-	assert_int_equal(mesh_addr_parse(addr, &address), 0);
-	assert_true(mesh_neighbour_addr_add(about, &address));
-}
-
-/* A NIC of ours that has heard nothing. */
-static void link_add(const char *netdev, const char *addr)
-{
-	int i = asking.num_links++;
-
-	about_fill(&asking.links[i].about, OWN_ID, netdev, addr);
-	asking.asked[i].ifindex = asking.links[i].ifindex = (unsigned int)i + 1;
-}
-
 static struct mesh_heard *heard_add(int index, uint64_t node_id, const char *netdev,
 				    const char *addr)
 {
-	struct mesh_heard *heard = calloc(1, sizeof(*heard));
-
-	assert_non_null(heard);
-	about_fill(&heard->about, node_id, netdev, addr);
-	asking.asked[index].heard[asking.asked[index].num_heard++] = heard;
-	return heard;
+	return asking_heard_add(&asking, index, node_id, netdev, addr);
 }
 
 static int setup(void **state)
 {
 	(void)state;
-	memset(&self, 0, sizeof(self));
-	self.node_id = OWN_ID;
-	snprintf(self.node, sizeof(self.node), "a");
-	mesh_asking_init(&asking, &self);
-	link_add("ab0", "10.1.0.1/24");
-	link_add("ab1", "10.2.0.1/24");
+	asking_fixture_open(&asking, &self);
 	memset(&result, 0, sizeof(result));
 	return 0;
 }
@@ -188,6 +153,31 @@ static void test_text(void **state)
 	check_result_free(&results[1]);
 }
 
+/* A service that relays is listed beside the one that answers checks. */
+static void test_relay_text(void **state)
+{
+	struct check_result results[2] = {{0}};
+	struct mesh_heard *heard = heard_add(0, THEIR_ID, "ba0", "10.1.0.2/24");
+	char *text = NULL;
+	size_t size;
+	FILE *file = open_memstream(&text, &size);
+
+	(void)state;
+	assert_non_null(file);
+	heard->about.total_processes = heard->about.num_processes = 2;
+	heard->about.processes[0].role = MESH_NEIGHBOUR_SERVICE;
+	heard->about.processes[1].role = MESH_NEIGHBOUR_SERVICE;
+	heard->about.processes[1].control_port = 4711;
+	neighbours_judge(&asking, 0, &results[0]);
+	neighbours_judge(&asking, 1, &results[1]);
+	neighbours_print(file, &asking, results);
+	fclose(file);
+	assert_non_null(strstr(text, "9000  fi_mesh serve --relay"));
+	free(text);
+	check_result_free(&results[0]);
+	check_result_free(&results[1]);
+}
+
 /* A neighbour of another version, and a role that this one does not know. */
 static void test_json(void **state)
 {
@@ -246,6 +236,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_versions, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cables, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_text, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_relay_text, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_json, setup, teardown),
 		cmocka_unit_test(test_usage),
 	};

@@ -282,6 +282,7 @@ static void test_text(void **state)
 	plan_of("ring", "n[1-6]", "x,y", false, &plan);
 	text = print(&plan);
 	has(text, "9 of 15 pairs of nodes have no cable of their own");
+	has(text, "  n1 - n4  2       n2,n3 and n6,n5  ");
 	has(text, "export NCCL_ALGO='Ring'\n");
 	assert_null(strstr(text, "stand for ports"));
 	free(text);
@@ -290,7 +291,8 @@ static void test_text(void **state)
 	text = print(&plan);
 	has(text, "line: 5 nodes, 4 cables, up to 2 ports on each node\n");
 	has(text, "these cables hold no ring through all nodes.\n");
-	has(text, "collectives over all nodes fail");
+	has(text, "NCCL's rings pass through such a pair here");
+	has(text, "  n1 - n5  3       n2,n3,n4  17 % of a cable\n");
 	assert_null(strstr(text, "NCCL_ALGO"));
 	free(text);
 	mesh_plan_free(&plan);
@@ -301,6 +303,7 @@ static void test_json(void **state)
 	struct mesh_plan plan;
 	const char *subnet, *node;
 	json_t *root;
+	int relays;
 
 	(void)state;
 	plan_of("torus:3x3", "n[1-9]", NULL, false, &plan);
@@ -311,6 +314,14 @@ static void test_json(void **state)
 	assert_int_equal(json_array_size(json_object_get(root, "cables")), 18);
 	assert_int_equal(json_array_size(json_object_get(root, "ranks")), 9);
 	assert_int_equal(json_integer_value(json_object_get(root, "pairs_apart")), 18);
+	assert_int_equal(json_array_size(json_object_get(root, "pairs")), 36);
+	assert_int_equal(json_unpack(json_array_get(json_object_get(root, "pairs"), 3),
+				     "{s:i, s:[[s], [s]], s:n}", "relays", &relays, "via", &subnet,
+				     &node, "gbps_left"),
+			 0);
+	assert_int_equal(relays, 1);
+	assert_string_equal(subnet, "n2");
+	assert_string_equal(node, "n4");
 	assert_string_equal(json_string_value(json_object_get(root, "rank_order")), "ring");
 	assert_int_equal(json_unpack(json_array_get(json_object_get(root, "cables"), 17),
 				     "{s:s, s:[{s:s}, {}]}", "subnet", &subnet, "ends", "node",

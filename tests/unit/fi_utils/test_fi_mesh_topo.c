@@ -79,9 +79,11 @@ static void test_reports(void **state)
 	assert_string_equal(map.nodes[2].name, "c");
 	assert_int_equal(map.num_nics, 6); /* the management NIC is left out */
 	assert_int_equal(map.num_links, 3);
-	path_is(&map, 0, 1, "p0 10.0.1.1 -> p0 10.0.1.2", "the only one: both are on 10.0.1.0/24");
-	path_is(&map, 1, 2, "-", "none: their cable is down, 10.0.2.0/24");
-	path_is(&map, 0, 2, "-", "none: a uses tcp and c uses verbs;ofi_rxm on their cable");
+	path_is(&map, 0, 1, "p0 10.0.1.1 -> p0 10.0.1.2",
+		"the only one: both are on 10.0.1.0/24; tcp");
+	path_is(&map, 1, 2, "via a", "their cable is down, 10.0.2.0/24: 1 relay");
+	path_is(&map, 0, 2, "p1 10.0.3.1 -> p0 10.0.3.2",
+		"the only one: both are on 10.0.3.0/24; tcp, because a has no RDMA there");
 	assert_int_equal(topo_link_state(&map, 0), TOPO_UP);
 	assert_int_equal(topo_link_state(&map, 1), TOPO_DOWN);
 	assert_int_equal(topo_link_rate(&map, 0), 100000);
@@ -102,13 +104,14 @@ static void test_parallel_and_switch(void **state)
 	assert_string_equal(map.nodes[2].name, "third");
 	assert_int_equal(map.num_links, 2);
 	assert_int_equal(map.links[0].num, 3);
-	path_is(&map, 0, 2, "p0 10.0.1.1 -> p0 10.0.1.3", "the only one: both are on 10.0.1.0/24");
+	path_is(&map, 0, 2, "p0 10.0.1.1 -> p0 10.0.1.3",
+		"the only one: both are on 10.0.1.0/24; tcp");
 	struct topo_path path;
 
 	topo_path_find(&map, 0, 1, &path);
 	assert_int_equal(path.num_cables, 2);
 	assert_string_equal(path.reason, "one of 2 cables: both are on 10.0.2.0/24; each message "
-					 "is spread over them");
+					 "is spread over them; tcp");
 	topo_map_free(&map);
 	/* Link-local addresses join nothing; nor do two NICs of one node. */
 	map_of(&map,
@@ -177,7 +180,8 @@ static void test_plan(void **state)
 	assert_int_equal(topo_link_rate(&map, 7), 200000);
 	path_is(&map, 0, 1, "mesh1 192.168.100.1 -> mesh0 192.168.100.2",
 		"the only one: both are on 192.168.100.0/24");
-	path_is(&map, 0, 4, "-", "none: no common subnet, and there is no relay yet");
+	path_is(&map, 0, 4, "via n2 and n4",
+		"no link in common: 1 relay on each of the routes, which are used together");
 	/* Nothing stands beside a plan. */
 	assert_int_equal(read_text(&map, text, "plan.json"), -EINVAL);
 	assert_int_equal(read_text(&map, "{\"nics\":[]}", "a.json"), -EINVAL);
@@ -199,6 +203,40 @@ static void drawn(int (*print)(FILE *, const struct topo_map *, const struct top
 	if (!strstr(text, part))
 		fail_msg("\"%s\" is not in:\n%s", part, text);
 	free(text);
+}
+
+/* A line whose middle relays, until its cable is down; one end has no other link. */
+static void test_relays(void **state)
+{
+	struct topo_map map;
+	struct topo_path path;
+
+	(void)state;
+	map_of(&map, "{\"nics\":[" NIC("p0", "10.0.1.1/24", "tcp") "]}",
+	       "{\"nics\":[" NIC("p0", "10.0.1.2/24", "tcp") "," NIC("p1", "10.0.2.2/24",
+								     "tcp") "]}",
+	       "{\"nics\":[" NIC("p0", "10.0.2.3/24", "tcp") "]}");
+	path_is(&map, 0, 2, "via b", "no link in common: 1 relay");
+	topo_path_find(&map, 0, 2, &path);
+	assert_int_equal(path.via.num, 1);
+	assert_int_equal(path.via.num_relays, 1);
+	assert_int_equal(path.via.relays[0][0], 1);
+	assert_true(topo_path_has_link(&map, &path, 0));
+	assert_true(topo_path_has_link(&map, &path, 1));
+	drawn(topo_print_text, &map, NULL, "via b");
+	drawn(topo_print_json, &map, NULL, "\"via\": [");
+	drawn(topo_print_svg, &map, &path, "via b   (no link in common: 1 relay)");
+	drawn(topo_print_svg, &map, &path, "class=\"chosen\"");
+	drawn(topo_print_dot, &map, &path, "n1:p1 -- n2:p0 [label=\"100 Gb/s\\n10.0.2.0/24\"");
+	topo_path_find(&map, 0, 1, &path);
+	assert_true(topo_path_has_link(&map, &path, 0));
+	assert_false(topo_path_has_link(&map, &path, 1));
+	topo_map_free(&map);
+	map_of(&map, "{\"nics\":[" NIC("p0", "10.0.1.1/24", "tcp") "]}",
+	       "{\"nics\":[" NIC("p0", "10.0.1.2/24", "tcp") "," DOWN("p1", "10.0.2.2/24") "]}",
+	       "{\"nics\":[" NIC("p0", "10.0.2.3/24", "tcp") "]}");
+	path_is(&map, 0, 2, "-", "none: no common subnet; ranks on nodes between may relay");
+	topo_map_free(&map);
 }
 
 static void test_drawings(void **state)
@@ -252,8 +290,162 @@ static void test_dense(void **state)
 	assert_non_null(strstr(svg, "2016 pairs of nodes: "));
 	free(svg);
 	drawn(topo_print_text, &map, NULL, "2016 pairs of nodes: ");
+	file = open_memstream(&svg, &size);
+	assert_int_equal(topo_print_text(file, &map, NULL), 0);
+	assert_int_equal(fclose(file), 0);
+	if (!strstr(svg, "\nn64   63    0             0     63\n") || size > 4096)
+		fail_msg("no line for each node in:\n%s", svg);
+	free(svg);
 	topo_map_free(&map);
 	free(text);
+}
+
+/* A DGX Spark's port is two NICs: a cable counts once, however many subnets it has. */
+static void test_planned_halves(void **state)
+{
+	struct mesh_plan_request request = {.shape = {.kind = MESH_SHAPE_TRIANGLE, .parallel = 2},
+					    .halves = 2,
+					    .rate_mbps = 100000};
+	struct plan_nodes nodes = {.num_nodes = 0};
+	struct topo_map map = {.planned = false};
+	struct mesh_plan plan;
+	char *text;
+	json_t *root;
+
+	(void)state;
+	assert_int_equal(plan_nodes_add(&nodes, "a,b,c"), 0);
+	request.nodes = nodes.nodes;
+	request.num_nodes = nodes.num_nodes;
+	assert_int_equal(mesh_plan_make(&request, &plan), 0);
+	root = plan_json(&plan);
+	text = json_dumps(root, 0);
+	json_decref(root);
+	mesh_plan_free(&plan);
+	assert_non_null(text);
+	assert_int_equal(read_text(&map, text, "plan.json"), 0);
+	assert_int_equal(topo_map_join(&map), 0);
+	free(text);
+	assert_int_equal(map.num_links, 6);
+	drawn(topo_print_text, &map, NULL, "triangle: 3 nodes, 3 cables of 2 halves each, planned");
+	drawn(topo_print_text, &map, NULL, "one of 2 halves of the cable: both are on 192.168.10");
+	drawn(topo_print_svg, &map, NULL, ">2 halves of 100 Gb/s<");
+	topo_map_free(&map);
+}
+
+static void nic_add(struct topo_map *map, const char *name, const char *addr)
+{
+	struct topo_nic nic = {.rate_mbps = 100000, .state = TOPO_UP};
+
+	snprintf(nic.name, sizeof(nic.name), "%s", name);
+	assert_int_equal(mesh_addr_parse(addr, &nic.addr), 0);
+	assert_int_equal(topo_map_nic_add(map, &nic), 0);
+}
+
+/* Nodes with four NICs each, as they report them; all that share a wire hear each other. */
+static void asked_map(struct topo_map *map, const char *const (*addrs)[4], int num_nodes)
+{
+	static const char *const names[] = {"p0", "P0", "p1", "P1"};
+	char name[8];
+	int i, k;
+
+	*map = (struct topo_map){.asked = true, .shape = {.kind = MESH_SHAPE_CABLES}};
+	for (i = 0; i < num_nodes; i++) {
+		snprintf(name, sizeof(name), "n%d", i);
+		assert_int_equal(topo_map_node_add(map, name), 0);
+		for (k = 0; k < 4; k++)
+			nic_add(map, names[k], addrs[i][k]);
+	}
+}
+
+static void wire(struct topo_map *map, const int *nics, int num)
+{
+	int i;
+
+	for (i = 1; i < num; i++)
+		topo_map_wire(map, nics[0], nics[i]);
+}
+
+static void test_asked_halves(void **state)
+{
+	/* The subnets of the second cable are crossed; the first has link-local addresses. */
+	static const char *const addrs[3][4] = {
+		{"fe80::1/64", "fe80::2/64", "10.0.1.1/24", "10.0.2.1/24"},
+		{"fe80::3/64", "fe80::4/64", "10.0.3.1/24", "10.0.3.2/24"},
+		{"10.0.2.2/24", "10.0.1.2/24", "fe80::5/64", "fe80::6/64"},
+	};
+	static const int first[] = {0, 4, 1, 5}, second[] = {2, 8, 9, 3}, odd[] = {6, 10, 11};
+	struct topo_map map;
+
+	(void)state;
+	asked_map(&map, addrs, 3);
+	wire(&map, first, 4);
+	wire(&map, second, 4);
+	assert_int_equal(topo_map_wires_join(&map), 0);
+	assert_int_equal(map.num_links, 4);
+	assert_int_equal(map.links[map.nics[0].link].num, 2);
+	assert_int_equal(map.nics[0].link, map.nics[4].link);
+	assert_int_equal(map.nics[1].link, map.nics[5].link);
+	assert_int_equal(map.nics[2].link, map.nics[9].link);
+	assert_int_equal(map.nics[3].link, map.nics[8].link);
+	assert_true(topo_link_is_half_of(&map, map.nics[0].link, map.nics[1].link));
+	assert_false(topo_link_is_half_of(&map, map.nics[0].link, map.nics[2].link));
+	drawn(topo_print_text, &map, NULL, "mesh: 3 nodes, 2 cables of 2 halves each\n");
+	drawn(topo_print_text, &map, NULL, "one of 2 halves of the cable; each message is spread");
+	topo_map_free(&map);
+	/* One NIC of one node and two of another are no cable. */
+	asked_map(&map, addrs, 3);
+	wire(&map, first, 4);
+	wire(&map, odd, 3);
+	assert_int_equal(topo_map_wires_join(&map), 0);
+	drawn(topo_print_text, &map, NULL, "1 cable of 2 halves each, 1 switched subnet\n");
+	topo_map_free(&map);
+}
+
+#define WATCHED(netdev, tx, rx, rdma)                                                              \
+	"{\"netdev\":\"" netdev "\",\"tx_bytes_per_s\":" tx ",\"rx_bytes_per_s\":" rx              \
+	",\"rdma\":" rdma "}"
+
+#define RATES_P0 WATCHED("p0", "1e9", "5e8", "{\"tx_bytes_per_s\":2e9,\"rx_bytes_per_s\":0}")
+#define RATES_P1 WATCHED("p1", "null", "null", "null")
+#define REPORT_P0_P1(p0, p1) "{\"nics\":[" NIC("p0", p0, "tcp") "," NIC("p1", p1, "tcp") "]}"
+
+/* What `fi_mesh watch` printed behind the report of a node: the cable has the rate of one end. */
+static void test_rates(void **state)
+{
+	struct topo_map map;
+	double bytes;
+
+	(void)state;
+	map_of(&map,
+	       REPORT_P0_P1("10.0.1.1/24", "10.0.2.1/24") "\n{\"seconds\":1.0,\"nics\":[" RATES_P0
+							  "," RATES_P1 "]}\n",
+	       REPORT_P0_P1("10.0.1.2/24", "10.0.2.2/24"), NULL);
+	assert_true(topo_link_traffic(&map, 0, &bytes));
+	assert_true(bytes > 3.49e9 && bytes < 3.51e9);
+	assert_false(topo_link_traffic(&map, 1, &bytes));
+	drawn(topo_print_text, &map, NULL,
+	      "a     p0   10.0.1.1/24  100 Gb/s  up     24.00 Gb/s  4.00 Gb/s  b p0\n");
+	drawn(topo_print_text, &map, NULL, "up     -           -          b p1\n");
+	drawn(topo_print_json, &map, NULL, "\"tx_bytes_per_s\": 3000000000.0");
+	drawn(topo_print_svg, &map, NULL,
+	      "\xe2\x86\x91"
+	      "24.00 Gb/s \xe2\x86\x93"
+	      "4.00 Gb/s<");
+	topo_map_free(&map);
+}
+
+/* A mesh of one cable has its rate on the cable, too. */
+static void test_rate_of_cable(void **state)
+{
+	struct topo_map map;
+
+	(void)state;
+	map_of(&map, "{\"nics\":[" NIC("p0", "10.0.1.1/24", "tcp") "]}",
+	       "{\"nics\":[" NIC("p0", "10.0.1.2/24", "tcp") "]}{\"seconds\":1,\"nics\":[" WATCHED(
+		       "p0", "1e9", "5e8", "null") "]}",
+	       NULL);
+	drawn(topo_print_svg, &map, NULL, ">now 12.00 Gb/s<");
+	topo_map_free(&map);
 }
 
 static void refused(const char *text)
@@ -305,6 +497,9 @@ static void test_refused(void **state)
 	refused("{\"nics\":[{\"taken\":true}]}");
 	refused("{\"nics\":[{\"taken\":true,\"netdev\":\"x\",\"source\":\"ten\"}]}");
 	refused("{\"node\":\"../x\",\"nics\":[]}");
+	refused("{\"seconds\":1,\"nics\":[]}");
+	refused("{\"nics\":[]}{\"nics\":[]}");
+	refused("{\"nics\":[]} x");
 	/* Two nodes of one name are found when all are there. */
 	assert_int_equal(read_text(&map, "{\"nics\":[]}", "a.json"), 0);
 	assert_int_equal(read_text(&map, "{\"nics\":[]}", "x/a.json"), 0);
@@ -315,10 +510,12 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_reports), cmocka_unit_test(test_parallel_and_switch),
-		cmocka_unit_test(test_plan),	cmocka_unit_test(test_drawings),
-		cmocka_unit_test(test_refused), cmocka_unit_test(test_virtual_down),
-		cmocka_unit_test(test_dense),
+		cmocka_unit_test(test_reports),	      cmocka_unit_test(test_parallel_and_switch),
+		cmocka_unit_test(test_plan),	      cmocka_unit_test(test_drawings),
+		cmocka_unit_test(test_refused),	      cmocka_unit_test(test_virtual_down),
+		cmocka_unit_test(test_dense),	      cmocka_unit_test(test_planned_halves),
+		cmocka_unit_test(test_asked_halves),  cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_rate_of_cable), cmocka_unit_test(test_relays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

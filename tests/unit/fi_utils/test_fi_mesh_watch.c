@@ -176,6 +176,55 @@ static void test_nothing_there(void **state)
 	free(text);
 }
 
+/* What this node relays: for whom, how much, and the slots in use. */
+static void test_circuits(void **state)
+{
+	struct watch_circuit circuit = {
+		.circuit = {.origin = "a",
+			    .target = "c\"",
+			    .nic_up = "ba",
+			    .nic_down = "bc",
+			    .counters = {.bytes = 12500000,
+					 .segments = 24,
+					 .messages = 7,
+					 .memory = 8 << 20,
+					 .slots = 128,
+					 .used = 3}},
+		.pid = 42,
+		.open = 2,
+	};
+	struct watch_circuit earlier = circuit;
+	json_t *root, *shown;
+	char *text;
+	size_t size;
+	FILE *file;
+
+	(void)state;
+	earlier.circuit.counters.bytes = 0;
+	now.circuits = &circuit;
+	before.circuits = &earlier;
+	now.num_circuits = before.num_circuits = 1;
+	text = printed(false, &before);
+	assert_contains(text, "42   a -> c\"  ba -> bc  100.0 Mb/s  11.9 MiB  24        7         2"
+			      "         3 of 128  8.0 MiB\n");
+	free(text);
+	text = printed(true, NULL);
+	assert_contains(text, "nccl_mesh_relay_bytes_total{from=\"a\",to=\"c\\\"\",nic_from=\"ba\","
+			      "nic_to=\"bc\",pid=\"42\"} 12500000\n");
+	assert_contains(text, "pid=\"42\"} 3\n");
+	free(text);
+	file = open_memstream(&text, &size);
+	assert_int_equal(watch_print_json(file, &now, &before), 0);
+	fclose(file);
+	root = json_loads(text, 0, NULL);
+	shown = json_array_get(json_object_get(root, "circuits"), 0);
+	assert_true(json_real_value(json_object_get(shown, "bytes_per_s")) == 12500000.0);
+	assert_string_equal(json_string_value(json_object_get(shown, "nic_to")), "bc");
+	assert_int_equal(json_integer_value(json_object_get(shown, "used_slots")), 3);
+	json_decref(root);
+	free(text);
+}
+
 static void test_prometheus(void **state)
 {
 	char *text = printed(true, NULL);
@@ -192,6 +241,13 @@ static void test_prometheus(void **state)
 	assert_contains(text, "nccl_mesh_peers_lost_total{pid=\"42\",program=\"train\"} 1\n");
 	/* A NIC without RDMA has no such line. */
 	assert_null(strstr(text, "nccl_mesh_rdma_transmit_bytes_total{nic=\"ac\""));
+	free(text);
+	links[0].entry.via = MESH_STATS_ROUTED;
+	text = printed(true, NULL);
+	assert_contains(text, "via=\"routed\"");
+	free(text);
+	text = printed(false, NULL);
+	assert_contains(text, "verbs;ofi_rxm, routed");
 	free(text);
 }
 
@@ -249,6 +305,7 @@ int main(void)
 		cmocka_unit_test_setup(test_users, setup),
 		cmocka_unit_test_setup(test_nothing_there, setup),
 		cmocka_unit_test_setup(test_prometheus, setup),
+		cmocka_unit_test_setup(test_circuits, setup),
 		cmocka_unit_test_setup(test_json, setup),
 		cmocka_unit_test(test_wrong_use),
 	};

@@ -241,6 +241,34 @@ static void test_nft_firewalld(void **state)
 	assert_int_equal(nft_rows("accept", rows, NULL), FIREWALL_ACCEPT);
 }
 
+/* A question of neighbours, and an answer: neither TCP's rules nor replies let them pass. */
+static void test_udp(void **state)
+{
+	static const struct row rows[] = {
+		{"input", CT("state", "[\"established\", \"related\"]") ", " ACCEPT},
+		{"input", MATCH(PAYLOAD("tcp", "dport"), "==", "18621") ", " ACCEPT},
+		{"input", MATCH(PAYLOAD("udp", "dport"), "==", "18621") ", " ACCEPT},
+		{NULL, NULL}};
+	static const struct row answers[] = {
+		{"input", MATCH(PAYLOAD("udp", "sport"), "==", "18621") ", " ACCEPT}, {NULL, NULL}};
+
+	(void)state;
+	packet.udp = packet.multicast = true;
+	packet.port = 18621;
+	assert_int_equal(nft_rows("drop", rows, NULL), FIREWALL_ACCEPT);
+	assert_int_equal(nft_rows("drop", rows + 2, NULL), FIREWALL_ACCEPT);
+	packet.udp = false;
+	assert_int_equal(nft_rows("drop", rows + 2, "the policy"), FIREWALL_DROP);
+	packet.udp = true;
+	packet.multicast = false;
+	packet.port = 40000;
+	packet.source_port = 18621;
+	assert_int_equal(nft_rows("drop", rows, "the policy"), FIREWALL_DROP);
+	assert_int_equal(nft_rows("drop", answers, NULL), FIREWALL_ACCEPT);
+	packet.source_port = 18620;
+	assert_int_equal(nft_rows("drop", answers, "the policy"), FIREWALL_DROP);
+}
+
 static void test_nft_junk(void **state)
 {
 	static const char *const texts[] = {
@@ -381,10 +409,11 @@ static void test_iptables_junk(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		PACKET_TEST(test_nft_matches),	    PACKET_TEST(test_nft_flow),
-		PACKET_TEST(test_nft_vmap),	    PACKET_TEST(test_nft_firewalld),
-		PACKET_TEST(test_nft_junk),	    PACKET_TEST(test_iptables_ufw),
-		PACKET_TEST(test_iptables_matches), PACKET_TEST(test_iptables_junk),
+		PACKET_TEST(test_nft_matches),	 PACKET_TEST(test_nft_flow),
+		PACKET_TEST(test_nft_vmap),	 PACKET_TEST(test_nft_firewalld),
+		PACKET_TEST(test_udp),		 PACKET_TEST(test_nft_junk),
+		PACKET_TEST(test_iptables_ufw),	 PACKET_TEST(test_iptables_matches),
+		PACKET_TEST(test_iptables_junk),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,6 +127,12 @@ static void test_named(void **state)
 		nic_named(table.nics, table.num_nics, "mgmt")->reason,
 		"skipped: NCCL_SOCKET_IFNAME names it, and there are other NICs: looks like "
 		"the management network; name it in NCCL_MESH_NICS to use it");
+	/* It could still carry data. The mesh NICs have no second source. */
+	assert_int_equal(nic_named(table.nics, table.num_nics, "mgmt")->spare_source.bytes[0], 192);
+	assert_int_equal(table.nics[0].spare_source.family, MESH_FAMILY_NONE);
+	assert_taken("", "", "mgmt n0p0 n0p1 ");
+	assert_int_equal(nic_named(table.nics, table.num_nics, "mgmt")->spare_source.family,
+			 MESH_FAMILY_NONE);
 }
 
 /* Ranks that meet over a cable: nothing shows which NIC is for management, so all stay. */

@@ -34,6 +34,7 @@ static int setup(void **state)
 	attempt = calloc(1, sizeof(*attempt));
 	assert_non_null(attempt);
 	attempt->net = &fixture.net;
+	attempt->state = MESH_CONNECT_PEERS;
 	attempt->handle.node_id = 2;
 	attempt->handle.cookie = COOKIE;
 	attempt->handle.listen_id = 3;
@@ -48,7 +49,7 @@ static int setup(void **state)
 		fixture.setup.process.domains[i] = fixture.domains[i];
 		attempt->handle.endpoints[i] = peer->address;
 		attempt->choice.candidates[i] =
-			(struct mesh_path_candidate){(uint8_t)i, (uint8_t)i};
+			(struct mesh_path_candidate){.local = (uint8_t)i, .remote = (uint8_t)i};
 		LIST_INSERT_HEAD(&fixture.setup.process.peers, peer, entry);
 	}
 	mesh_lock_take(&fixture.setup.process.lock);

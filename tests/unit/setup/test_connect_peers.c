@@ -88,7 +88,7 @@ static int teardown(void **state)
 static void candidate(int here, int there)
 {
 	attempt.choice.candidates[attempt.choice.num_candidates++] =
-		(struct mesh_path_candidate){(uint8_t)here, (uint8_t)there};
+		(struct mesh_path_candidate){.local = (uint8_t)here, .remote = (uint8_t)there};
 }
 
 static void start(void)
@@ -197,9 +197,10 @@ static void test_ready_without_the_others(void **state)
 	} cases[] = {
 		{MESH_PEER_GREETING, "10.0.0.2", false, 3000},
 		{MESH_PEER_CONNECTING, "10.0.0.2", false, 3000},
-		{MESH_PEER_RETRY, "10.0.0.2", false, 600},
-		{MESH_PEER_CONNECTING, "fe80::2", false, 300},
-		{MESH_PEER_RETRY, "fe80::2", false, 300},
+		{MESH_PEER_RETRY, "10.0.0.2", false, 500},
+		{MESH_PEER_CONNECTING, "fe80::2", false, 500},
+		{MESH_PEER_RETRY, "fe80::2", false, 500},
+		{MESH_PEER_GREETING, "fe80::2", false, 3000}, /* it has answered */
 		{MESH_PEER_LOST, "10.0.0.2", false, 0},
 		{MESH_PEER_RETRY, "10.0.0.2", true, 0},
 	};
@@ -298,20 +299,36 @@ static void test_spent(void **state)
 	peers[0][0].state = MESH_PEER_RETRY;
 	assert_false(spent(3000)); /* the other may come */
 	peers[1][1].state = MESH_PEER_RETRY;
-	assert_false(spent(250));
-	assert_true(spent(251));
+	assert_false(spent(500));
+	assert_true(spent(501));
 	/* One that is over, and may come back as another peer: whatever the other does. */
 	peers[1][1].state = MESH_PEER_GREETING;
 	peers[0][0].state = MESH_PEER_LOST;
-	assert_false(spent(250));
-	assert_true(spent(251));
+	assert_false(spent(500));
+	assert_true(spent(501));
 	/* A refusal of another connection's cookie does not apply to ours. */
 	peers[0][0].state = MESH_PEER_RETRY;
 	peers[0][0].refusal = MESH_REFUSAL_COOKIE;
 	peers[0][0].sent_cookie = COOKIE + 1;
-	assert_true(spent(251));
+	assert_true(spent(501));
 	peers[0][0].sent_cookie = COOKIE;
-	assert_false(spent(251));
+	assert_false(spent(501));
+}
+
+/* One came up late: the other one still has its time, and the try is not given up. */
+static void test_up_late(void **state)
+{
+	(void)state;
+	candidate(0, 0);
+	candidate(1, 1);
+	candidate(0, 1); /* left for the next try */
+	start();
+	peers[0][0].state = MESH_PEER_UP;
+	assert_false(ready(2900));
+	assert_false(spent(3100));
+	assert_false(ready(5899));
+	assert_false(spent(5899));
+	assert_true(ready(5900));
 }
 
 /* With no others to try, more time is the only thing that may help. */
@@ -322,8 +339,8 @@ static void test_never_spent_without_others(void **state)
 	peers[0][0].state = MESH_PEER_RETRY;
 	assert_false(spent(30000));
 	peers[0][0].state = peers[1][1].state = MESH_PEER_LOST;
-	assert_false(spent(250));
-	assert_true(spent(251));
+	assert_false(spent(500));
+	assert_true(spent(501));
 }
 
 static void refuse(int i, enum mesh_refusal refusal)
@@ -397,6 +414,80 @@ static void test_refused_with_others_left(void **state)
 	assert_true(refused(12201));
 }
 
+/* ---- routed paths -------------------------------------------------------------------------- */
+
+static void routed_candidate(int here, int there)
+{
+	candidate(here, there);
+	attempt.choice.candidates[attempt.choice.num_candidates - 1].class = MESH_PATH_ROUTED;
+}
+
+/* Direct and routed paths take turns, and are never in one try. */
+static void test_kinds_apart(void **state)
+{
+	(void)state;
+	candidate(0, 0);
+	routed_candidate(1, 1);
+	routed_candidate(2, 2);
+	start();
+	assert_int_equal(attempt.num_peers, 1);
+	tried(0, 0, 0);
+	assert_false(peers[0][0].routed);
+	assert_int_equal(mesh_connect_try_next(&attempt, START), 0);
+	assert_int_equal(attempt.num_peers, 2);
+	tried(0, 1, 1);
+	tried(1, 2, 2);
+	assert_true(peers[1][1].routed && peers[2][2].routed);
+	assert_int_equal(mesh_connect_try_next(&attempt, START), 0);
+	assert_int_equal(attempt.num_peers, 1);
+	tried(0, 0, 0);
+}
+
+static void route_refuse(struct mesh_peer *peer)
+{
+	peer->refusal = MESH_REFUSAL_ROUTE;
+	peer->state = MESH_PEER_RETRY;
+}
+
+/* Where the answers would come another way, the next pair follows at once. */
+static void test_dead_end(void **state)
+{
+	(void)state;
+	routed_candidate(0, 0);
+	routed_candidate(0, 1);
+	start();
+	route_refuse(&peers[0][0]);
+	assert_false(refused(4000));
+	assert_true(spent(1));
+	assert_int_equal(mesh_connect_try_next(&attempt, START + 1), 0);
+	assert_int_equal(attempt.choice.num_candidates, 1);
+	assert_int_equal(attempt.num_peers, 1);
+	tried(0, 0, 1);
+	/* The last one ends the attempt. */
+	assert_false(refused(5));
+	route_refuse(&peers[0][1]);
+	assert_true(refused(5));
+}
+
+/* More NICs became known: the peers that are in both tries stay, with one user each. */
+static void test_again(void **state)
+{
+	(void)state;
+	start_pairs(2);
+	peers[0][0].state = MESH_PEER_UP;
+	attempt.choice.num_candidates = 0;
+	candidate(0, 0);
+	candidate(2, 2);
+	assert_int_equal(mesh_connect_try_again(&attempt, START + 10), 0);
+	assert_int_equal(attempt.num_peers, 2);
+	tried(0, 0, 0);
+	tried(1, 2, 2);
+	assert_int_equal(peers[0][0].users, 1);
+	assert_int_equal(peers[1][1].users, 0);
+	assert_int_equal(peers[2][2].users, 1);
+	assert_int_equal(peers[0][0].state, MESH_PEER_UP);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -409,10 +500,14 @@ int main(void)
 		TEST(test_lost_again),
 		TEST(test_settle),
 		TEST(test_spent),
+		TEST(test_up_late),
 		TEST(test_never_spent_without_others),
 		TEST(test_refused_in_words),
 		TEST(test_refused_by_the_kernel),
 		TEST(test_refused_with_others_left),
+		TEST(test_kinds_apart),
+		TEST(test_dead_end),
+		TEST(test_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

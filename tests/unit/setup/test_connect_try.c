@@ -103,6 +103,20 @@ static void test_lost_just_now(void **state)
 	assert_false(peers[1].buried);
 }
 
+static void timeout_log(void)
+{
+	mesh_lock_take(&process.lock);
+	mesh_connect_log_timeout(&trying, NOW + 5000);
+	mesh_lock_release(&process.lock);
+}
+
+static void slow_log(void)
+{
+	mesh_lock_take(&process.lock);
+	mesh_connect_log_slow(&trying, NOW + 5000);
+	mesh_lock_release(&process.lock);
+}
+
 /* Of several paths, all of which are up, the second one's ACCEPT does not come. */
 static void test_peer_is_named(void **state)
 {
@@ -111,7 +125,7 @@ static void test_peer_is_named(void **state)
 	trying.state = MESH_CONNECT_SENT;
 	trying.num_accepted = 1;
 	log_capture_start();
-	mesh_connect_log_timeout(&trying, NOW + 5000);
+	timeout_log();
 	assert_true(log_captured(MESH_LOG_WARN, "to 10.7.1.2 after 5000 ms"));
 	assert_true(log_captured(MESH_LOG_WARN, "it does not answer our request"));
 	log_capture_stop();
@@ -124,16 +138,16 @@ static void test_cause_is_named(void **state)
 	peers[0].state = MESH_PEER_CONNECTING;
 	peers[0].silent_ms = NOW;
 	log_capture_start();
-	mesh_connect_log_timeout(&trying, NOW + 5000);
+	timeout_log();
 	assert_true(log_captured(MESH_LOG_WARN, "to 10.7.0.2 after 5000 ms"));
 	strcpy(peers[1].reason, "Connection refused");
-	mesh_connect_log_slow(&trying, NOW + 5000);
+	slow_log();
 	assert_true(log_captured(MESH_LOG_WARN, "to 10.7.1.2 (Connection refused)"));
 	strcpy(peers[0].reason, "Network is unreachable");
 	strcpy(peers[1].reason, "it uses another protocol version");
 	peers[1].refusal = MESH_REFUSAL_VERSION;
 	assert_true(mesh_connect_try_is_refused(&trying, NOW + 5000));
-	mesh_connect_log_timeout(&trying, NOW + 5000);
+	timeout_log();
 	assert_true(log_captured(MESH_LOG_WARN, "it uses another protocol version"));
 	log_capture_stop();
 }

@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -20,8 +21,9 @@
 #include "setup/net.h"
 #include "setup/setup.h"
 #include "setup/threads.h"
-#include "transport/comm_open.h"
+#include "transport/linger.h"
 
+#include "log_capture.h"
 #include "simulated_peers.h"
 
 #define COMMS SIMULATED_COMMS_MAX
@@ -30,11 +32,14 @@
 /* A listener has room for the comms of so many peers. */
 #define DIALS (MESH_LISTENER_QUEUE / COMMS)
 #define WAKES 400
+#define IDLE_ROUNDS 5
 /*
  * The last blocks may cost this much more than the first ones. With walks over all peers and
  * descriptors the last one cost 10 to 29 times as much as the first one.
  */
 #define RATIO_MAX 4
+/* Less is not compared: CPU clocks are coarse, above all where the processor is emulated. */
+#define FLOOR_NS 2000000
 #define COMPARED 3
 #define LIMIT_MS 60000
 
@@ -97,6 +102,8 @@ static void assert_alike(const char *what, const uint64_t *blocks)
 {
 	uint64_t few_ns = least(blocks, 0), many_ns = least(blocks, BLOCKS - COMPARED);
 
+	if (few_ns < FLOOR_NS)
+		few_ns = FLOOR_NS;
 	printf("%s: %.2f times\n", what, (double)many_ns / (double)few_ns);
 	assert_true(many_ns <= RATIO_MAX * few_ns);
 }
@@ -178,11 +185,11 @@ static struct cost block_open(int block)
 /* ---- idling and closing -------------------------------------------------------------------- */
 
 /* The engine wakes so often, and finds nothing to do. */
-static struct cost idle(int block)
+static struct cost wakes(void)
 {
 	struct mesh_process *process = net->process;
 	struct pollfd wake = {.fd = process->engine.wake_fd, .events = POLLIN};
-	struct cost before = cost_now(), cost;
+	struct cost before = cost_now();
 	int i;
 
 	for (i = 0; i < WAKES; i++) {
@@ -192,7 +199,20 @@ static struct cost idle(int block)
 		mesh_process_lock(process); /* its turn is over */
 		mesh_process_unlock(process);
 	}
-	cost = cost_since(before);
+	return cost_since(before);
+}
+
+/* It takes 2 ms, which other work on the machine may make three times as long. */
+static struct cost idle(int block)
+{
+	struct cost cost = wakes(), again;
+	int i;
+
+	for (i = 1; i < IDLE_ROUNDS; i++) {
+		again = wakes();
+		if (again.engine_ns < cost.engine_ns)
+			cost = again;
+	}
 	cost_print("idle", block, cost);
 	return cost;
 }
@@ -238,6 +258,30 @@ static void test_cost_of_a_peer_is_constant(void **state)
 	assert_alike("closing, calls", calls);
 }
 
+/* No close waits for an answer but the last one, which waits for all. */
+static void test_comms_close_together(void **state)
+{
+	struct mesh_process *process = net->process;
+	int i;
+
+	(void)state;
+	memset(sending, 0, sizeof(sending));
+	block_connect(0);
+	simulated_answers_hold(BLOCK * COMMS);
+	log_capture_start();
+	for (i = 0; i < BLOCK * COMMS; i++)
+		mesh_comm_close(sending[i / COMMS][i % COMMS]);
+	mesh_process_lock(process);
+	assert_true(LIST_EMPTY(&process->lingering));
+	assert_true(LIST_EMPTY(&process->comms));
+	/* As exit() does it, which may have interrupted a thread that holds the lock. */
+	mesh_comms_linger_await(process);
+	mesh_process_unlock(process);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0); /* each one was answered */
+	log_capture_stop();
+	simulated_answers_hold(0);
+}
+
 static int setup(void **state)
 {
 	struct mesh_listener *listener;
@@ -269,6 +313,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_cost_of_a_peer_is_constant, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_comms_close_together, setup, teardown),
 	};
 
 	setenv("NCCL_MESH_NICS", "=lo", 1);

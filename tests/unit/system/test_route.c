@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "check/route.h"
+#include "system/route.h"
 
 #include "namespace.h"
 
@@ -55,6 +55,24 @@ static void test_source_route(void **state)
 	assert_int_equal(find("fd00::2", "fd00::9", "nb"), 0);
 }
 
+static void test_leads(void **state)
+{
+	struct mesh_addr from, to;
+
+	(void)state;
+	namespace_ip("route add 10.5.0.0/24 via 10.1.0.9 dev na");
+	assert_int_equal(mesh_addr_parse("10.1.0.1", &from), 0);
+	assert_int_equal(mesh_addr_parse("10.5.0.1", &to), 0);
+	assert_true(mesh_route_leads(&from, if_nametoindex("na"), &to));
+	assert_false(mesh_route_leads(&from, if_nametoindex("nb"), &to));
+	assert_int_equal(mesh_addr_parse("10.6.0.1", &to), 0);
+	assert_false(mesh_route_leads(&from, if_nametoindex("na"), &to));
+	namespace_ip("route add unreachable 10.6.0.0/24");
+	assert_false(mesh_route_leads(&from, if_nametoindex("na"), &to));
+	assert_int_equal(mesh_addr_parse("10.1.0.2", &to), 0); /* ours */
+	assert_false(mesh_route_leads(&from, if_nametoindex("na"), &to));
+}
+
 static void test_no_route(void **state)
 {
 	struct mesh_addr from, to;
@@ -73,6 +91,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_source_route),
+		cmocka_unit_test(test_leads),
 		cmocka_unit_test(test_no_route),
 	};
 

@@ -167,6 +167,23 @@ static void test_plain(void **state)
 }
 
 /* A name like a PCI function's on another bus is no PCI function. */
+/* A machine without NUMA nodes writes -1. */
+static void test_numa_node(void **state)
+{
+	const char *device = "pci0000:00/0000:00:01.0/0000:01:00.0";
+	struct machine *machine = *state;
+	char path[PATH_MAX];
+
+	sysfs_fixture_device(&machine->fixture, device, "pci");
+	snprintf(path, sizeof(path), "%s/devices/%s", machine->fixture.root, device);
+	assert_int_equal(mesh_sysfs_numa_node(path), -1);
+	assert_int_equal(mesh_sysfs_numa_node(""), -1);
+	sysfs_fixture_file(&machine->fixture, "-1", "devices/%s/numa_node", device);
+	assert_int_equal(mesh_sysfs_numa_node(path), -1);
+	sysfs_fixture_file(&machine->fixture, "1", "devices/%s/numa_node", device);
+	assert_int_equal(mesh_sysfs_numa_node(path), 1);
+}
+
 /* A ConnectX-3 in an M.2 slot; and a link that is down, as the kernel writes it. */
 static void test_pci_link(void **state)
 {
@@ -556,6 +573,7 @@ int main(void)
 		MACHINE_TEST(test_read_nul),
 		cmocka_unit_test(test_no_sysfs),
 		MACHINE_TEST(test_plain),
+		MACHINE_TEST(test_numa_node),
 		MACHINE_TEST(test_pci_link),
 		MACHINE_TEST(test_other_bus),
 		MACHINE_TEST(test_wireless),

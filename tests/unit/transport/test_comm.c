@@ -12,9 +12,11 @@
 #include "nic/rdma_error.h"
 #include "setup/listener.h"
 #include "setup/setup.h"
+#include "transport/answer.h"
 #include "transport/close.h"
 #include "transport/comm.h"
 #include "transport/comm_open.h"
+#include "transport/linger.h"
 #include "transport/place.h"
 #include "transport/send.h"
 
@@ -316,6 +318,7 @@ static void test_counters_are_given_back(void **state)
 		fixture.peers[0].state = MESH_PEER_UP;
 		comm = fixture_comm_open(false);
 		assert_int_equal(entries_count(&page, MESH_STATS_OPEN), 1);
+		assert_string_equal(mesh_stats_via_text(page.entries[0].via), "direct");
 		fixture_message(comm, 0, MESH_MESSAGE_DATA, 0, &payload, sizeof(payload));
 		fixture_comm_close(comm);
 		assert_int_equal(entries_count(&page, MESH_STATS_OPEN), 0);
@@ -323,6 +326,12 @@ static void test_counters_are_given_back(void **state)
 		assert_int_equal(page.entries[0].paths, round);
 		assert_int_equal(page.entries[0].counters.small, round);
 	}
+	/* A routed path is not called direct. */
+	fixture.peers[0].state = MESH_PEER_UP;
+	fixture.peers[0].routed = true;
+	comm = fixture_comm_open(false);
+	assert_string_equal(mesh_stats_via_text(page.entries[1].via), "routed");
+	fixture_comm_close(comm);
 	fixture.setup.process.stats.page = NULL;
 }
 

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "setup/setup.h"
-#include "transport/close.h"
+#include "transport/answer.h"
 #include "transport/comm.h"
 #include "transport/comm_end.h"
 
@@ -36,7 +36,7 @@ static struct mesh_peer *kind_peer(const struct mesh_path *path)
 	return &peer;
 }
 
-static const struct mesh_path_kind kind = {.name = "test", .peer = kind_peer};
+static const struct mesh_path_kind kind = {.peer = kind_peer};
 
 /* A sending comm without paths, except for the peer that its frames would be sent to. */
 static int setup(void **state)

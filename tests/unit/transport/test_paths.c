@@ -7,7 +7,6 @@
 
 #include "control/peer_end.h"
 #include "control/peer_index.h"
-#include "transport/close.h"
 #include "transport/frames.h"
 #include "transport/path_state.h"
 #include "transport/recovery.h"
@@ -201,6 +200,7 @@ static void test_segments_go_over_the_other_path(void **state)
 	assert_int_equal(fake.writes.num, first);
 	/* It has one of them; that it claims to lack others, or to have more, means nothing. */
 	have_comes(0, frame.resume.round, (failed & -failed) | 1ull << 63);
+	assert_int_equal(fixture.setup.process.own_counters.refused, 1);
 	assert_int_equal(fake.writes.num, first + __builtin_popcountll(missing));
 	for (i = first; i < fake.writes.num; i++) {
 		assert_int_equal(write_path(i), 0);
@@ -212,6 +212,10 @@ static void test_segments_go_over_the_other_path(void **state)
 	have_comes(0, frame.resume.round, 0);
 	assert_int_equal(fake.writes.num, i);
 	fixture_writes_complete(__builtin_popcountll(missing));
+	assert_int_equal(comm_path(comm, 1).counters->losses, 1);
+	assert_int_equal(comm_path(comm, 0).counters->losses, 0);
+	assert_int_equal(comm_path(comm, 0).counters->resent,
+			 __builtin_popcountll(missing) * (ROOM / 4));
 	assert_int_equal(fixture_test(request), ROOM);
 	assert_int_equal(*comm_inside(comm).error, 0);
 	fixture_comm_close(comm);
@@ -276,6 +280,19 @@ static void test_small_messages_go_again(void **state)
 		assert_int_equal(header->comm, FIXTURE_REMOTE_ID);
 		assert_int_equal(fake.sends.posts[i].bytes[sizeof(*header)], header->seq + 1);
 	}
+	fixture_comm_close(comm);
+}
+
+/* NCCL may send nothing from no address; memcpy() requires one even then (UBSan). */
+static void test_empty_message_is_kept(void **state)
+{
+	struct mesh_request *request = NULL;
+
+	(void)state;
+	comm = resuming_open(true);
+	assert_int_equal(mesh_comm_send(comm, NULL, 0, NULL, &request), 0);
+	fixture_sends_complete();
+	assert_true(fixture_is_done(request));
 	fixture_comm_close(comm);
 }
 
@@ -351,6 +368,15 @@ static void test_receiver_answers(void **state)
 	assert_int_equal(fixture_test(request), -1);
 	resume_comes(1, 0); /* a message that no receive is posted for */
 	assert_int_equal(fixture_frame(MESH_FRAME_HAVE).have.complete, 0);
+	/* Each of these named a path that the comm does not have. */
+	assert_int_equal(fixture.setup.process.own_counters.refused, 3);
+	/* For no comm of this peer, as from another process. */
+	memset(&frame, 0, sizeof(frame));
+	frame.to_comm = comm_path(comm, 0).sink->id + 1;
+	frame_comes(MESH_FRAME_RESUME, &frame);
+	frame_comes(MESH_FRAME_HAVE, &frame);
+	assert_int_equal(fixture.setup.process.own_counters.refused, 5);
+	assert_true(fixture_no_frame());
 	fixture_comm_close(comm);
 }
 
@@ -381,15 +407,15 @@ static void test_who_does_not_answer(void **state)
 	fixture_comm_close(comm);
 }
 
-/* Without another path, and with recovery off, an operation that fails ends the comm. */
-static void test_no_other_path(void **state)
+/* With recovery off an operation that fails ends the comm, however many paths it has. */
+static void test_recovery_off(void **state)
 {
 	int i;
 
-	for (i = 0; i < 2; i++) {
+	for (i = 1; i <= 2; i++) {
 		fixture_setup(state);
-		fixture.setup.process.config.recovery = (uint64_t)i;
-		comm = fixture_open(MESH_PROVIDER_TCP, 2 - i, true);
+		fixture.setup.process.config.recovery = 0;
+		comm = fixture_open(MESH_PROVIDER_TCP, i, true);
 		fixture_post(comm, ROOM);
 		fixture_grant(comm, 0, 1, ROOM);
 		writes_end(0);
@@ -444,6 +470,22 @@ static int teardown(void **state)
 	return fixture_teardown(state);
 }
 
+/* The only path of a comm is lost: it waits, too. */
+static void test_only_path(void **state)
+{
+	(void)state;
+	fixture.setup.process.config.recovery = 1;
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
+	fixture_post(comm, ROOM);
+	fixture_grant(comm, 0, 1, ROOM);
+	writes_end(0);
+	tick();
+	assert_int_equal(state_of(0), MESH_PATH_DOWN);
+	assert_int_equal(*comm_inside(comm).error, 0);
+	assert_true(log_captured(MESH_LOG_WARN, "its messages wait for a path"));
+	fixture_comm_close(comm);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, teardown)
 
 int main(void)
@@ -455,12 +497,14 @@ int main(void)
 		TEST(test_segments_go_over_the_other_path),
 		TEST(test_doubt_that_grows),
 		TEST(test_small_messages_go_again),
+		TEST(test_empty_message_is_kept),
 		TEST(test_message_that_fails),
 		TEST(test_receiver_answers),
 		TEST(test_receiver_has_it_all),
 		TEST(test_who_does_not_answer),
-		cmocka_unit_test(test_no_other_path),
+		cmocka_unit_test(test_recovery_off),
 		TEST(test_last_path),
+		TEST(test_only_path),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

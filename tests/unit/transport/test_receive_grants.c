@@ -353,6 +353,7 @@ static void test_grants_again(void **state)
 	assert_int_equal(header.seq, 0);
 	assert_int_equal(header.count, 2);
 	assert_int_equal(*comm_inside(comm).granted, 2);
+	assert_int_equal(fixture_frame(MESH_FRAME_SENT).sent.seq, 0);
 	assert_true(fixture_no_frame());
 	fixture_comm_close(comm);
 }

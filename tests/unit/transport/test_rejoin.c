@@ -16,6 +16,7 @@
 #include "transport/path_state.h"
 #include "transport/recovery.h"
 #include "transport/rejoin.h"
+#include "transport/rejoin_frames.h"
 #include "wire/stats.h"
 
 #include "comm_fixture.h"
@@ -153,11 +154,6 @@ static struct mesh_frame again_frame(enum mesh_frame_type type)
 	return frame;
 }
 
-static enum mesh_path_state state_of_second(void)
-{
-	return comm->paths[1].state;
-}
-
 /* ---- the sending end ----------------------------------------------------------------------- */
 
 static bool accept_comes(struct mesh_peer *peer, uint32_t id)
@@ -181,11 +177,11 @@ static void test_path_joins_again(void **state)
 	comm = open_two(true);
 	before = comm_path(comm, 1).sink->id;
 	second_lose();
-	assert_int_equal(state_of_second(), MESH_PATH_DOWN);
+	assert_int_equal(comm->paths[1].state, MESH_PATH_DOWN);
 	again_open(false);
 	timers_run(0);
 	join = again_frame(MESH_FRAME_JOIN);
-	assert_int_equal(state_of_second(), MESH_PATH_JOINING);
+	assert_int_equal(comm->paths[1].state, MESH_PATH_JOINING);
 	assert_true(join.connect.cookie == PROCESS_ID && join.connect.comm_key == 1);
 	assert_int_equal(join.connect.listen_id, 0);
 	assert_int_equal(join.connect.path, 1);
@@ -204,7 +200,7 @@ static void test_path_joins_again(void **state)
 	assert_false(accept_comes(&again, before));
 	assert_false(accept_comes(&fixture.peers[0], join.connect.comm));
 	assert_true(accept_comes(&again, join.connect.comm));
-	assert_int_equal(state_of_second(), MESH_PATH_UP);
+	assert_int_equal(comm->paths[1].state, MESH_PATH_UP);
 	assert_false(accept_comes(&again, join.connect.comm));
 	fixture_writes_complete(fake.writes.num - fixture.writes_completed);
 	fixture_post(comm, ROOM);
@@ -217,6 +213,22 @@ static void test_path_joins_again(void **state)
 	}
 	assert_true(second);
 	fixture_writes_complete(fake.writes.num - fixture.writes_completed);
+	comm_close();
+}
+
+/* The attempts for a routed path say so in their HELLO: the peer asks its kernel for the route. */
+static void test_routed_path_joins_again(void **state)
+{
+	const struct mesh_peer *attempt;
+
+	(void)state;
+	comm = open_two(true);
+	fixture.peers[1].routed = true;
+	second_lose();
+	timers_run(0);
+	attempt = LIST_FIRST(&fixture.setup.process.peers);
+	assert_non_null(attempt);
+	assert_true(attempt->routed);
 	comm_close();
 }
 
@@ -257,7 +269,7 @@ static void test_path_that_is_busy(void **state)
 static void test_refused(void **state)
 {
 	struct mesh_frame_refuse refuse = {.refusal = MESH_REFUSAL_RESOURCES};
-	struct mesh_frame join, other;
+	struct mesh_frame join;
 
 	(void)state;
 	comm = open_two(true);
@@ -271,10 +283,9 @@ static void test_refused(void **state)
 	assert_true(mesh_rejoin_refused(&again, &refuse));
 	assert_false(mesh_rejoin_refused(&again, &refuse));
 	mesh_lock_release(&fixture.setup.process.lock);
-	assert_int_equal(state_of_second(), MESH_PATH_DOWN);
+	assert_int_equal(comm->paths[1].state, MESH_PATH_DOWN);
 	timers_run(LONG_MS);
-	other = again_frame(MESH_FRAME_JOIN);
-	assert_int_not_equal(other.connect.comm, join.connect.comm);
+	assert_int_not_equal(again_frame(MESH_FRAME_JOIN).connect.comm, join.connect.comm);
 	comm_close();
 }
 
@@ -293,7 +304,7 @@ static void test_lost_while_joining(void **state)
 	mesh_path_lost(&comm->paths[1]);
 	mesh_lock_release(&fixture.domains[1]->lock);
 	mesh_lock_release(&fixture.setup.process.lock);
-	assert_int_equal(state_of_second(), MESH_PATH_DOWN);
+	assert_int_equal(comm->paths[1].state, MESH_PATH_DOWN);
 	assert_int_equal(*comm_inside(comm).error, 0);
 	comm_close();
 }
@@ -333,6 +344,12 @@ static void path_lose(int path)
 	mesh_lock_release(&fixture.setup.process.lock);
 }
 
+static void paths_lose(void)
+{
+	path_lose(1);
+	path_lose(0);
+}
+
 /* It waits for NCCL_MESH_RECOVERY_TIMEOUT, at each end, from the last answer on. */
 static void test_wait_ends(void **state)
 {
@@ -344,8 +361,7 @@ static void test_wait_ends(void **state)
 			assert_int_equal(fixture_setup(state), 0);
 		fixture.setup.process.config.recovery_timeout_s = 30;
 		comm = open_two(sending);
-		path_lose(1);
-		path_lose(0);
+		paths_lose();
 		assert_int_equal(*comm_inside(comm).error, 0);
 		for (i = 0; i < 2; i++)
 			fixture.peers[i].heard_ms = now_ms;
@@ -353,6 +369,70 @@ static void test_wait_ends(void **state)
 		assert_int_equal(*comm_inside(comm).error, 0);
 		timers_run(31000);
 		assert_failed(comm, -ETIMEDOUT, "has not come back over any path for 30 s");
+		comm_close();
+		if (!sending)
+			assert_int_equal(teardown(state), 0);
+	}
+}
+
+/* A JOIN that is refused for now is an answer: the time to wait counts from the link's return. */
+static void test_wait_for_one_that_is_busy(void **state)
+{
+	struct mesh_frame_refuse refuse = {.refusal = MESH_REFUSAL_RESOURCES};
+	uint64_t now_ms = mesh_clock_ms();
+
+	(void)state;
+	fixture.setup.process.config.recovery_timeout_s = 30;
+	comm = open_two(true);
+	paths_lose();
+	fixture.peers[0].heard_ms = fixture.peers[1].heard_ms = now_ms - 29000;
+	again_open(false);
+	again.state_ms = now_ms;
+	timers_run(0);
+	refuse.comm = again_frame(MESH_FRAME_JOIN).connect.comm;
+	mesh_lock_take(&fixture.setup.process.lock);
+	assert_true(mesh_rejoin_refused(&again, &refuse));
+	mesh_lock_release(&fixture.setup.process.lock);
+	timers_run(2000);
+	assert_int_equal(*comm_inside(comm).error, 0);
+	again_frame(MESH_FRAME_JOIN);
+	mesh_lock_take(&fixture.setup.process.lock);
+	again.state = MESH_PEER_LOST;
+	again.heard_ms = now_ms;
+	mesh_lock_release(&fixture.setup.process.lock);
+	timers_run(31000);
+	assert_failed(comm, -ETIMEDOUT, "has not come back over any path for 30 s");
+	comm_close();
+}
+
+/* The other end was ended while no path led there: at each end the comm waits no longer. */
+static void test_abandoned(void **state)
+{
+	struct mesh_frame_refuse refuse = {.refusal = MESH_REFUSAL_ENDED};
+	struct mesh_frame join;
+	int sending;
+
+	for (sending = 0; sending < 2; sending++) {
+		if (sending)
+			assert_int_equal(fixture_setup(state), 0);
+		fixture.setup.process.config.recovery_timeout_s = 30;
+		comm = open_two(sending);
+		fixture.peers[1].listens_at = PORT;
+		paths_lose();
+		fixture.peers[0].heard_ms = mesh_clock_ms();
+		again_open(false);
+		timers_run(0);
+		join = again_frame(MESH_FRAME_JOIN);
+		assert_int_equal(join.connect.asks, !sending);
+		assert_true(join.connect.comm_key == 1 && join.connect.cookie == PROCESS_ID);
+		refuse.comm = join.connect.comm + 4;
+		mesh_lock_take(&fixture.setup.process.lock);
+		assert_false(mesh_rejoin_refused(&again, &refuse));
+		refuse.comm = join.connect.comm;
+		assert_int_equal(*comm_inside(comm).error, 0);
+		assert_true(mesh_rejoin_refused(&again, &refuse));
+		mesh_lock_release(&fixture.setup.process.lock);
+		assert_failed(comm, -ECONNRESET, "had ended a connection meanwhile");
 		comm_close();
 		if (!sending)
 			assert_int_equal(teardown(state), 0);
@@ -381,7 +461,7 @@ static void join_comes(struct mesh_peer *peer, uint64_t cookie, uint64_t key, ui
 static void assert_refused(void)
 {
 	assert_int_equal(again_frame(MESH_FRAME_REFUSE).refuse.comm, 0xabc);
-	assert_int_not_equal(state_of_second(), MESH_PATH_JOINING);
+	assert_int_not_equal(comm->paths[1].state, MESH_PATH_JOINING);
 }
 
 static void test_receiver_takes_it_back(void **state)
@@ -396,7 +476,7 @@ static void test_receiver_takes_it_back(void **state)
 	join_comes(&again, OWN_ID, 1, 1, 2); /* it is up */
 	assert_refused();
 	second_lose();
-	assert_int_equal(state_of_second(), MESH_PATH_SUSPECT);
+	assert_int_equal(comm->paths[1].state, MESH_PATH_SUSPECT);
 	join_comes(&again, OWN_ID, 1, 1, 2); /* the sender has not stopped */
 	assert_refused();
 	mesh_lock_take(&fixture.setup.process.lock);
@@ -405,7 +485,7 @@ static void test_receiver_takes_it_back(void **state)
 	again.state = MESH_PEER_UP;
 	mesh_rejoin_peer_up(&again);
 	mesh_lock_release(&fixture.setup.process.lock);
-	assert_int_equal(state_of_second(), MESH_PATH_DOWN);
+	assert_int_equal(comm->paths[1].state, MESH_PATH_DOWN);
 	assert_true(log_captured(MESH_LOG_WARN, "its messages go over this path, too"));
 	/* Ones that lie. */
 	join_comes(&again, OWN_ID + 1, 1, 1, 2);
@@ -419,10 +499,10 @@ static void test_receiver_takes_it_back(void **state)
 	join_comes(&again, OWN_ID, 1, 7, 8);
 	assert_refused();
 	assert_int_equal(fixture.setup.process.own_counters.refused, 7);
-	assert_int_equal(state_of_second(), MESH_PATH_DOWN);
+	assert_int_equal(comm->paths[1].state, MESH_PATH_DOWN);
 	join_comes(&again, OWN_ID, 1, 1, 2);
 	accept = again_frame(MESH_FRAME_ACCEPT);
-	assert_int_equal(state_of_second(), MESH_PATH_UP);
+	assert_int_equal(comm->paths[1].state, MESH_PATH_UP);
 	assert_int_equal(accept.accept.to_comm, 0xabc);
 	assert_int_equal(accept.accept.comm, comm_path(comm, 1).sink->id);
 	assert_int_equal(accept.accept.token, comm_path(comm, 1).sink->token);
@@ -432,27 +512,49 @@ static void test_receiver_takes_it_back(void **state)
 	comm_close();
 }
 
+/* What a receiving end asks: answered only if the comm has ended. */
+static void test_does_it_live(void **state)
+{
+	struct mesh_frame ask = {.connect = {.cookie = OWN_ID, .comm = 0xabc, .asks = 1}};
+	int i;
+
+	(void)state;
+	comm = open_two(true);
+	paths_lose();
+	again_open(true);
+	for (i = 0; i < 3; i++) {
+		ask.connect.comm_key = i == 1 ? 2 : 1;
+		mesh_lock_take(&fixture.setup.process.lock);
+		mesh_rejoin_asked(&again, &ask);
+		mesh_lock_release(&fixture.setup.process.lock);
+		if (i)
+			assert_int_equal(again_frame(MESH_FRAME_REFUSE).refuse.refusal,
+					 MESH_REFUSAL_ENDED);
+		assert_true(again_no_frame());
+		fixture_fail(comm, i ? -EIO : 0);
+	}
+	comm_close();
+}
+
 /* A HELLO of another process, or with another name for this one, is none of a lost link. */
 static void test_which_hello(void **state)
 {
-	struct mesh_frame_hello hello = {.process_id = PROCESS_ID, .cookie = OWN_ID};
+	static const struct mesh_frame_hello hellos[] = {
+		{.process_id = PROCESS_ID, .cookie = OWN_ID}, /* the only right one */
+		{.process_id = PROCESS_ID, .cookie = OWN_ID + 1},
+		{.process_id = PROCESS_ID, .cookie = OWN_ID, .listen_id = 1},
+		{.process_id = PROCESS_ID + 1, .cookie = OWN_ID},
+	};
 	const struct mesh_process *process = &fixture.setup.process;
+	int i;
 
 	(void)state;
 	comm = open_two(false);
 	mesh_lock_take(&fixture.setup.process.lock);
-	assert_true(mesh_rejoin_admits(process, &hello));
-	hello.cookie++;
-	assert_false(mesh_rejoin_admits(process, &hello));
-	hello.cookie--;
-	hello.listen_id = 1;
-	assert_false(mesh_rejoin_admits(process, &hello));
-	hello.listen_id = 0;
-	hello.process_id++;
-	assert_false(mesh_rejoin_admits(process, &hello));
-	hello.process_id--;
+	for (i = 0; i < 4; i++)
+		assert_int_equal(mesh_rejoin_admits(process, &hellos[i]), !i);
 	fixture.peers[0].over = fixture.peers[1].over = true;
-	assert_false(mesh_rejoin_admits(process, &hello));
+	assert_false(mesh_rejoin_admits(process, &hellos[0]));
 	mesh_lock_release(&fixture.setup.process.lock);
 	fixture_comm_close(comm);
 }
@@ -480,11 +582,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_path_joins_again),
+		TEST(test_routed_path_joins_again),
 		TEST(test_path_that_is_busy),
 		TEST(test_refused),
 		TEST(test_lost_while_joining),
 		TEST(test_flapping),
 		TEST(test_wait_ends),
+		TEST(test_wait_for_one_that_is_busy),
+		TEST(test_abandoned),
+		TEST(test_does_it_live),
 		TEST(test_receiver_takes_it_back),
 		TEST(test_which_hello),
 		TEST(test_stale_peer),

@@ -9,9 +9,11 @@
 
 #include "fabric/mr.h"
 #include "transport/comm_open.h"
+#include "transport/linger.h"
 #include "transport/path_state.h"
 
 #include "comm_fixture.h"
+#include "fake_clock.h"
 #include "log_capture.h"
 
 #define KIB ((size_t)1 << 10)

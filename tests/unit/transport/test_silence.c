@@ -168,6 +168,70 @@ static void test_sent_and_not_here(void **state)
 	fixture_comm_close(comm);
 }
 
+/* A receiver answers if the receive is posted: then the sender has its grant, or it is lost. */
+static void test_receiver_is_asked(void **state)
+{
+	(void)state;
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
+	asked(0);
+	assert_true(fixture_no_frame());
+	fixture_post(comm, LARGE);
+	asked(0);
+	assert_int_equal(fixture_frame(MESH_FRAME_SENT).sent.seq, 0);
+	asked(1);
+	assert_true(fixture_no_frame());
+	fixture_comm_close(comm);
+}
+
+/* A grant that was sent and does not arrive within the limit is lost. The peer is informed. */
+static void test_granted_and_not_here(void **state)
+{
+	uint64_t limit_ms = 1000, now;
+
+	(void)state;
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
+	fixture_post(comm, LARGE);
+	fixture_post(comm, LARGE);
+	now = mesh_clock_ms();
+	tick(now);
+	answered(0);
+	assert_true(*comm_inside(comm).sent_ms >= now);
+	fake.writes_end_with = -1;
+	fixture_grant(comm, 0, 1, LARGE); /* it was only slow */
+	fixture_poll();
+	tick(now);
+	assert_int_equal(*comm_inside(comm).sent_ms, 0);
+	answered(1);
+	*comm_inside(comm).sent_ms = now;
+	tick(now + limit_ms - 1);
+	assert_int_equal(*comm_inside(comm).error, 0);
+	assert_true(fixture_no_frame());
+	tick(now + limit_ms);
+	assert_failed(comm, -EIO, "the grant of message 1 was sent and has not arrived after 1 s");
+	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).closed.sent, 1);
+	tick(now + 2 * limit_ms);
+	assert_true(fixture_no_frame()); /* once */
+	fixture_comm_close(comm);
+}
+
+/* A comm that has failed informs its peer, whether NCCL has noticed the error or not. */
+static void test_failure_is_reported(void **state)
+{
+	uint64_t now = START_MS;
+
+	(void)state;
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
+	fixture_post(comm, LARGE);
+	tick(now);
+	assert_true(fixture_no_frame());
+	fixture_fail(comm, -EIO);
+	tick(now);
+	fixture_frame(MESH_FRAME_CLOSE);
+	tick(now);
+	assert_true(fixture_no_frame());
+	fixture_comm_close(comm);
+}
+
 /* As if it had been posted so long ago. */
 static void write_is_old(uint64_t seconds)
 {
@@ -338,15 +402,12 @@ static void test_silent_socket(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_asks_about_the_oldest),
-		TEST(test_asks_about_each),
-		TEST(test_sender_is_asked),
-		TEST(test_sent_and_not_here),
-		TEST(test_silent_nic),
-		TEST(test_silence_without_polls),
-		TEST(test_silence_without_a_waiter),
-		TEST(test_nic_that_answers),
-		TEST(test_silent_socket),
+		TEST(test_asks_about_the_oldest), TEST(test_asks_about_each),
+		TEST(test_sender_is_asked),	  TEST(test_sent_and_not_here),
+		TEST(test_receiver_is_asked),	  TEST(test_granted_and_not_here),
+		TEST(test_failure_is_reported),	  TEST(test_silent_nic),
+		TEST(test_silence_without_polls), TEST(test_silence_without_a_waiter),
+		TEST(test_nic_that_answers),	  TEST(test_silent_socket),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

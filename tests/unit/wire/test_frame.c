@@ -154,21 +154,24 @@ static void test_hello_fields(void **state)
 	hello_with(2, HELLO_AT(num_nics), 1, -EPROTO);
 	hello_with(2, HELLO_AT(num_nics), 3, -EPROTO);
 	hello_with(16, HELLO_AT(num_nics), 17, -EPROTO);
-	hello_with(2, HELLO_AT(num_nics), 255, -EPROTO);
 	hello_with(2, HELLO_AT(name_len), 0, -EPROTO);
 	hello_with(2, HELLO_AT(name_len), MESH_ENDPOINT_NAME_MAX, 1);
 	hello_with(2, HELLO_AT(name_len), MESH_ENDPOINT_NAME_MAX + 1, -EPROTO);
-	hello_with(2, HELLO_AT(name_len), 255, -EPROTO);
 	hello_with(2, HELLO_AT(provider), MESH_PROVIDER_ID_MAX, 1);
 	hello_with(2, HELLO_AT(provider), MESH_PROVIDER_ID_MAX + 1, -EPROTO);
 	hello_with(2, HELLO_AT(nic), MESH_NICS_MAX - 1, 1);
 	hello_with(2, HELLO_AT(nic), MESH_NICS_MAX, -EPROTO);
+	hello_with(2, HELLO_AT(routed), 1, 1);
+	hello_with(2, HELLO_AT(routed), 2, -EPROTO);
 	hello_with(2, nic1 + offsetof(struct mesh_wire_nic, family), 5, -EPROTO);
 	hello_with(2, nic1 + offsetof(struct mesh_wire_nic, family), 0, -EPROTO);
 	hello_with(2, nic1 + offsetof(struct mesh_wire_nic, prefix_len), 129, -EPROTO);
 	hello_with(1, HELLO_AT(nics) + offsetof(struct mesh_wire_nic, prefix_len), 33, -EPROTO);
 	hello_with(2, nic1 + offsetof(struct mesh_wire_nic, nic), MESH_NICS_MAX, -EPROTO);
 	hello_with(2, nic1 + offsetof(struct mesh_wire_nic, provider), 4, -EPROTO);
+	/* tcp beside something else than RDMA */
+	hello_with(2, nic1 + offsetof(struct mesh_wire_nic, provider),
+		   MESH_WIRE_NIC_ALSO_TCP | MESH_PROVIDER_TCP, -EPROTO);
 }
 
 /* A node name of 64 characters has no end. */
@@ -200,31 +203,61 @@ static void test_hello_name_is_printable(void **state)
 	assert_string_equal(got.hello.node_name, "a b~??[2J???.c");
 }
 
+static void open_init(struct mesh_frame *frame)
+{
+	memset(frame, 0, sizeof(*frame));
+	frame->open.comm_key = UINT64_MAX;
+	frame->open.num_paths = 1;
+	frame->open.num_relays = 2;
+	frame->open.route[0] = 11;
+	frame->open.route[1] = 12;
+	strcpy(frame->open.origin, "a");
+	strcpy(frame->open.via, "b");
+}
+
+/* A frame of this type whose fields are valid; for others those of a HELLO. */
+static void valid_init(struct mesh_frame *frame, unsigned int type)
+{
+	memset(frame, 0, sizeof(*frame));
+	if (type == MESH_FRAME_OPEN)
+		open_init(frame);
+	else if (type == MESH_FRAME_OPENED)
+		frame->opened.granule = 1;
+	else if (type == MESH_FRAME_CIRCUIT)
+		frame->circuit.event = MESH_CIRCUIT_SHUT;
+	else
+		hello_init(frame, 2);
+	/* HELLO has other bytes there, and its name shrinks. */
+	if (type != MESH_FRAME_OPEN && type != MESH_FRAME_OPENED && type != MESH_FRAME_CIRCUIT) {
+		frame->connect.path = 0;
+		frame->connect.num_paths = MESH_PATHS_MAX;
+	}
+	mesh_frame_finish(frame, MESH_FRAME_HELLO);
+}
+
 /* Every length but the right one, for every type; the memory is large enough for all of them. */
 static void test_frame_lengths(void **state)
 {
 	/* HELLO with two NICs; 0: not a type. */
 	static const uint16_t lengths[256] = {
-		[MESH_FRAME_HELLO] = 264,   [MESH_FRAME_REFUSE] = 16, [MESH_FRAME_CONNECT] = 32,
-		[MESH_FRAME_ACCEPT] = 16,   [MESH_FRAME_CLOSE] = 8,   [MESH_FRAME_CLOSED] = 16,
-		[MESH_FRAME_ASK] = 8,	    [MESH_FRAME_SENT] = 8,    [MESH_FRAME_PORT] = 8,
-		[MESH_FRAME_WITHDRAW] = 24, [MESH_FRAME_CUT] = 16,    [MESH_FRAME_RESUME] = 48,
-		[MESH_FRAME_HAVE] = 144,    [MESH_FRAME_JOIN] = 32,
+		[MESH_FRAME_HELLO] = 264,   [MESH_FRAME_REFUSE] = 16,	[MESH_FRAME_CONNECT] = 224,
+		[MESH_FRAME_ACCEPT] = 16,   [MESH_FRAME_CLOSE] = 8,	[MESH_FRAME_CLOSED] = 16,
+		[MESH_FRAME_ASK] = 8,	    [MESH_FRAME_SENT] = 8,	[MESH_FRAME_PORT] = 8,
+		[MESH_FRAME_WITHDRAW] = 24, [MESH_FRAME_CUT] = 16,	[MESH_FRAME_RESUME] = 48,
+		[MESH_FRAME_HAVE] = 144,    [MESH_FRAME_JOIN] = 224,	[MESH_FRAME_OPEN] = 472,
+		[MESH_FRAME_OPENED] = 168,  [MESH_FRAME_CIRCUIT] = 144, [MESH_FRAME_NICS] = 392,
 	};
 	uint8_t bytes[8 + UINT16_MAX];
 	struct mesh_frame frame, got;
 	unsigned int type, length;
 
 	(void)state;
-	hello_init(&frame, 2);
-	mesh_frame_finish(&frame, MESH_FRAME_HELLO);
 	memset(bytes, 0, sizeof(bytes));
-	frame.connect.path = 0; /* HELLO has other bytes there, and its name shrinks */
-	frame.connect.num_paths = MESH_PATHS_MAX;
-	memcpy(bytes, &frame, sizeof(frame));
 	for (type = 0; type < 256; type++) {
 		unsigned int right = lengths[type];
 
+		valid_init(&frame, type);
+		memcpy(bytes, &frame, sizeof(frame));
 		bytes[TYPE_OFFSET] = (uint8_t)type;
 		for (length = 0; length <= 600; length++) {
 			int ret;
@@ -331,6 +364,10 @@ static void test_wire_nic(void **state)
 		endpoint.nic = MESH_NICS_MAX - 1;
 		endpoint.provider = MESH_PROVIDER_TCP_RXM;
 		endpoint.speed_mbps = 50000 * ((int)i + 1);
+		endpoint.reserve = i % 2;
+		endpoint.also_tcp = i > 1;
+		if (endpoint.also_tcp)
+			endpoint.provider = MESH_PROVIDER_VERBS_RXM;
 		memset(&wire, 0xa5, sizeof(wire));
 		mesh_wire_nic_encode(&endpoint, &wire);
 		assert_int_equal(wire.speed, (i + 1) * 500);
@@ -394,11 +431,103 @@ static void test_connect(void **state)
 				.num_paths = (uint8_t)num,
 			};
 			size = mesh_frame_finish(&frame, MESH_FRAME_CONNECT);
-			assert_int_equal(size, 8 + 32);
+			assert_int_equal(size, 8 + 224);
 			assert_int_equal(mesh_frame_decode(&frame, size, &got),
-					 num <= MESH_PATHS_MAX && path < num ? 8 + 32 : -EPROTO);
+					 num <= MESH_PATHS_MAX && path < num ? 8 + 224 : -EPROTO);
 		}
 	}
+}
+
+static int frame_decode_as(struct mesh_frame *frame, enum mesh_frame_type type)
+{
+	struct mesh_frame got;
+	size_t size = mesh_frame_finish(frame, type);
+	int ret = decode_exact(frame, size, &got);
+
+	return ret == (int)size ? 0 : ret;
+}
+
+/* A route has 1 to 15 relays, none twice, and names one of them. */
+static void test_open_route(void **state)
+{
+	struct mesh_frame frame;
+	unsigned int num, at, i;
+
+	(void)state;
+	open_init(&frame);
+	frame_round_trip(&frame, MESH_FRAME_OPEN, 8 + 472);
+	for (num = 0; num < 20; num++) {
+		for (at = 0; at < 20; at++) {
+			open_init(&frame);
+			for (i = 0; i < MESH_RELAYS_MAX; i++)
+				frame.open.route[i] = i + 1;
+			frame.open.num_relays = (uint8_t)num;
+			frame.open.at = (uint8_t)at;
+			assert_int_equal(frame_decode_as(&frame, MESH_FRAME_OPEN),
+					 num <= MESH_RELAYS_MAX && at < num ? 0 : -EPROTO);
+		}
+	}
+	open_init(&frame);
+	frame.open.route[1] = frame.open.route[0];
+	assert_int_equal(frame_decode_as(&frame, MESH_FRAME_OPEN), -EPROTO);
+	open_init(&frame);
+	frame.open.num_paths = MESH_PATHS_MAX + 1;
+	assert_int_equal(frame_decode_as(&frame, MESH_FRAME_OPEN), -EPROTO);
+	open_init(&frame);
+	memset(frame.open.via, 'x', sizeof(frame.open.via));
+	assert_int_equal(frame_decode_as(&frame, MESH_FRAME_OPEN), -EPROTO);
+	open_init(&frame);
+	memset(frame.open.origin, 'x', sizeof(frame.open.origin));
+	assert_int_equal(frame_decode_as(&frame, MESH_FRAME_OPEN), -EPROTO);
+}
+
+/* The relay's memory is not empty, and its size does not wrap. */
+static void test_opened(void **state)
+{
+	static const struct {
+		uint32_t granule;
+		int ret;
+	} cases[] = {
+		{0, -EPROTO},
+		{1, 0},
+		{65536, 0},
+		{UINT32_MAX / MESH_GRANULES, 0},
+		{UINT32_MAX / MESH_GRANULES + 1, -EPROTO},
+		{UINT32_MAX, -EPROTO},
+	};
+	struct mesh_frame frame;
+	size_t i;
+
+	(void)state;
+	memset(&frame, 0, sizeof(frame));
+	frame.opened = (struct mesh_frame_opened){.to_comm = 1, .granule = 4096, .via = "b,c"};
+	frame_round_trip(&frame, MESH_FRAME_OPENED, 8 + 168);
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		frame.opened.granule = cases[i].granule;
+		assert_int_equal(frame_decode_as(&frame, MESH_FRAME_OPENED), cases[i].ret);
+	}
+	frame.opened.granule = 4096;
+	memset(frame.opened.via, 'x', sizeof(frame.opened.via));
+	assert_int_equal(frame_decode_as(&frame, MESH_FRAME_OPENED), -EPROTO);
+}
+
+static void test_circuit(void **state)
+{
+	struct mesh_frame frame;
+	uint32_t event;
+
+	(void)state;
+	memset(&frame, 0, sizeof(frame));
+	frame.circuit = (struct mesh_frame_circuit){1, MESH_CIRCUIT_LOST, 2, 0, "c", "b"};
+	frame_round_trip(&frame, MESH_FRAME_CIRCUIT, 8 + 144);
+	for (event = 0; event < 10; event++) {
+		frame.circuit.event = event;
+		assert_int_equal(frame_decode_as(&frame, MESH_FRAME_CIRCUIT),
+				 event && event < MESH_CIRCUIT_EVENTS ? 0 : -EPROTO);
+	}
+	frame.circuit.event = MESH_CIRCUIT_SHUT;
+	memset(frame.circuit.by, 'x', sizeof(frame.circuit.by));
+	assert_int_equal(frame_decode_as(&frame, MESH_FRAME_CIRCUIT), -EPROTO);
 }
 
 static void test_refusals(void **state)
@@ -430,6 +559,9 @@ int main(void)
 		cmocka_unit_test(test_wire_nic_family),
 		cmocka_unit_test(test_wire_speed),
 		cmocka_unit_test(test_connect),
+		cmocka_unit_test(test_open_route),
+		cmocka_unit_test(test_opened),
+		cmocka_unit_test(test_circuit),
 		cmocka_unit_test(test_refusals),
 	};
 

@@ -26,6 +26,8 @@ static void endpoint_add(struct mesh_handle *handle, const char *addr)
 	endpoint->port = (uint16_t)(0xa500 + 7 * i);
 	endpoint->nic = (uint8_t)(15 - i);
 	endpoint->provider = (enum mesh_provider_id)(1 + i % MESH_PROVIDER_ID_MAX);
+	endpoint->reserve = i % 2;
+	endpoint->also_tcp = endpoint->provider == MESH_PROVIDER_VERBS_RXM;
 }
 
 static void handle_init(struct mesh_handle *handle)
@@ -38,6 +40,7 @@ static void handle_init(struct mesh_handle *handle)
 	handle->control_port = 0xc001;
 	handle->dev = 13;
 	handle->total_nics = 16;
+	handle->near = 0xa00f;
 }
 
 static void endpoint_equal(const struct mesh_endpoint_addr *a, const struct mesh_endpoint_addr *b)
@@ -47,6 +50,8 @@ static void endpoint_equal(const struct mesh_endpoint_addr *a, const struct mesh
 	assert_int_equal(a->port, b->port);
 	assert_int_equal(a->nic, b->nic);
 	assert_int_equal(a->provider, b->provider);
+	assert_int_equal(a->reserve, b->reserve);
+	assert_int_equal(a->also_tcp, b->also_tcp);
 }
 
 /* The expected result: of each family the first addresses, in order; IPv4 before IPv6. */
@@ -69,6 +74,7 @@ static void round_trip(const struct mesh_handle *handle, const int *kept, int nu
 	assert_int_equal(got.control_port, handle->control_port);
 	assert_int_equal(got.dev, handle->dev);
 	assert_int_equal(got.total_nics, handle->total_nics);
+	assert_int_equal(got.near, handle->near);
 	assert_int_equal(got.num_endpoints, num_kept);
 	for (i = 0; i < num_kept; i++)
 		endpoint_equal(&got.endpoints[i], &handle->endpoints[kept[i]]);
@@ -129,22 +135,23 @@ static void test_four_ipv6(void **state)
 	round_trip(&handle, order, 4);
 }
 
-/* 3 * 20 + 3 * 8 bytes fill the 84 exactly. */
+/* 3 * 20 + 2 * 8 bytes leave 6 of the 82. */
 static void test_full_mix(void **state)
 {
-	static const int order[] = {0, 2, 4, 1, 3, 5};
+	static const int order[] = {1, 3, 0, 2, 4};
 	struct mesh_handle handle;
 	int i;
 
 	(void)state;
 	handle_init(&handle);
-	for (i = 0; i < 3; i++) {
+	endpoint_add(&handle, "fd00::1/64");
+	for (i = 0; i < 2; i++) {
 		endpoint_add(&handle, "10.1.0.1/24");
 		endpoint_add(&handle, "fd00::1/64");
 	}
-	round_trip(&handle, order, 6);
+	round_trip(&handle, order, 5);
 	endpoint_add(&handle, "10.2.0.1/24");
-	round_trip(&handle, order, 6);
+	round_trip(&handle, order, 5);
 }
 
 /* The caller's order decides which addresses are left out, whatever the family. */
@@ -272,7 +279,7 @@ static void test_truncation(void **state)
 	}
 }
 
-/* The name has what the addresses leave: 84 bytes, less 8 for an IPv4 and 20 for an IPv6 NIC. */
+/* The name has what the addresses leave: 82 bytes, less 8 for an IPv4 and 20 for an IPv6 NIC. */
 static void test_node_name(void **state)
 {
 	static const char name[] = "a-node-whose-name-is-longer-than-the-rest-of-a-handle-can-hold";
@@ -288,7 +295,7 @@ static void test_node_name(void **state)
 	assert_string_equal(got.node, "");
 	assert_string_equal(mesh_handle_node_text(&got, text), "id 1122334455667788");
 	strcpy(handle.node, name);
-	for (room = 84; room >= 20; room -= 20) {
+	for (room = 82; room >= 20; room -= 20) {
 		mesh_handle_encode(&handle, bytes);
 		assert_int_equal(mesh_handle_decode(bytes, &got), 0);
 		assert_int_equal(strlen(got.node), room < strlen(name) ? room : strlen(name));
@@ -349,7 +356,7 @@ static void forge(const uint8_t *whole, int offset, uint8_t value, uint8_t *forg
 
 static void test_forged(void **state)
 {
-	/* Offsets of the wire format: counts at 5 and 6, entries from 32 on. */
+	/* Offsets of the wire format: counts at 5 and 6, entries from 34 on. */
 	static const struct {
 		int offset;
 		uint8_t value;
@@ -361,17 +368,20 @@ static void test_forged(void **state)
 		{6, 5, -EPROTO},
 		{6, 255, -EPROTO},
 		{5, 9, -EPROTO},
-		{32 + 6, 32, 0},
-		{32 + 6, 33, -EPROTO},
-		{32 + 7, 0x3f, 0},
-		{32 + 7, 0x40, -EPROTO},
-		{32 + 7, 0xf0, -EPROTO},
-		{48 + 18, 128, 0},
-		{48 + 18, 129, -EPROTO},
-		{48 + 19, 0x41, -EPROTO},
-		/* The entries have 36 bytes of the 84. */
-		{NODE_BYTES_OFFSET, 48, 0},
-		{NODE_BYTES_OFFSET, 49, -EPROTO},
+		{34 + 6, 32, 0},
+		{34 + 6, 33, -EPROTO},
+		{34 + 7, 0x3f, 0},
+		{34 + 7, 0x50, 0},
+		{34 + 7, 0x9f, 0},
+		{34 + 7, 0x40, -EPROTO},
+		{34 + 7, 0x60, -EPROTO},
+		{34 + 7, 0xf0, -EPROTO},
+		{50 + 18, 128, 0},
+		{50 + 18, 129, -EPROTO},
+		{50 + 19, 0x41, -EPROTO},
+		/* The entries have 36 bytes of the 82. */
+		{NODE_BYTES_OFFSET, 46, 0},
+		{NODE_BYTES_OFFSET, 47, -EPROTO},
 		{NODE_BYTES_OFFSET, 64, -EPROTO},
 		{NODE_BYTES_OFFSET, 255, -EPROTO},
 	};
@@ -409,6 +419,30 @@ static void test_forged_beyond_the_entries(void **state)
 		forge(whole, 9, (uint8_t)(i >> 8), forged);
 		assert_refused(forged, -EPROTO);
 	}
+}
+
+/* NICs that become known later: each once, and as many as there is room for. */
+static void test_nics_added(void **state)
+{
+	struct mesh_handle handle;
+	struct mesh_endpoint_addr more = {.nic = 3, .provider = MESH_PROVIDER_TCP};
+	int i;
+
+	(void)state;
+	handle_init(&handle);
+	endpoint_add(&handle, "10.1.0.1/24");
+	assert_true(mesh_handle_lacks_nics(&handle));
+	assert_int_equal(mesh_addr_parse("10.1.0.1/24", &more.addr), 0);
+	assert_false(mesh_handle_nic_add(&handle, &more));
+	for (i = 1; i < MESH_NICS_MAX; i++) {
+		more.addr.bytes[3]++;
+		assert_true(mesh_handle_nic_add(&handle, &more));
+		endpoint_equal(&handle.endpoints[i], &more);
+	}
+	assert_false(mesh_handle_lacks_nics(&handle));
+	more.addr.bytes[3]++;
+	assert_false(mesh_handle_nic_add(&handle, &more));
+	assert_int_equal(handle.num_endpoints, MESH_NICS_MAX);
 }
 
 static void test_connect_id(void **state)
@@ -452,6 +486,7 @@ int main(void)
 		cmocka_unit_test(test_name_of_other_versions),
 		cmocka_unit_test(test_forged),
 		cmocka_unit_test(test_forged_beyond_the_entries),
+		cmocka_unit_test(test_nics_added),
 		cmocka_unit_test(test_connect_id),
 		cmocka_unit_test(test_noise),
 	};

@@ -43,6 +43,7 @@ static void test_messages(void **state)
 			bool legal =
 				type == MESH_MESSAGE_DATA ||
 				(type == MESH_MESSAGE_WRITTEN && length == 8) ||
+				(type == MESH_MESSAGE_ARRIVED && length == 8) ||
 				((type == MESH_MESSAGE_GREET || type == MESH_MESSAGE_GREET_REPLY ||
 				  type == MESH_MESSAGE_POSTED || type == MESH_MESSAGE_WANT) &&
 				 length == 0);
@@ -98,6 +99,42 @@ static void test_immediate_suffices(void **state)
 	assert_false(mesh_immediate_suffices(32, false));
 	assert_true(mesh_immediate_suffices(32, true));
 	assert_false(mesh_immediate_suffices(0, true));
+}
+
+static void test_relayed(void **state)
+{
+	static const struct {
+		struct mesh_message_relayed relayed;
+		bool legal;
+	} cases[] = {
+		{{.length = 1, .num_segments = 1}, true},
+		{{.length = UINT32_MAX,
+		  .num_segments = MESH_SEGMENTS_MAX,
+		  .segment = MESH_SEGMENTS_MAX - 1,
+		  .granule = MESH_GRANULES - 1,
+		  .full = 1},
+		 true},
+		{{.length = 0, .num_segments = 1}, false},
+		{{.length = 1, .num_segments = 0}, false},
+		{{.length = 1, .num_segments = 1, .segment = 1}, false},
+		{{.length = 1, .num_segments = MESH_SEGMENTS_MAX + 1}, false},
+		{{.length = 1, .num_segments = 1, .granule = MESH_GRANULES}, false},
+		{{.length = 1, .num_segments = 1, .full = 2}, false},
+	};
+	struct {
+		struct mesh_message_header header;
+		struct mesh_message_relayed relayed;
+	} bytes;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		memset(&bytes, 0, sizeof(bytes));
+		bytes.header.type = MESH_MESSAGE_RELAYED;
+		bytes.header.length = sizeof(bytes.relayed);
+		bytes.relayed = cases[i].relayed;
+		assert_int_equal(!!mesh_message_check(&bytes, sizeof(bytes)), cases[i].legal);
+	}
 }
 
 static void test_grants(void **state)
@@ -180,6 +217,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_messages),
 		cmocka_unit_test(test_written),
+		cmocka_unit_test(test_relayed),
 		cmocka_unit_test(test_grants),
 		cmocka_unit_test(test_message_truncated),
 		cmocka_unit_test(test_immediate_bits),

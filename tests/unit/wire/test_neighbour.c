@@ -192,12 +192,33 @@ static void test_other_version(void **state)
 	refused(&made);
 }
 
+/* `fi_mesh serve --relay`: with its job's key for that job, with none for all. */
+static void test_serves(void **state)
+{
+	struct mesh_neighbour_process process = {
+		.role = MESH_NEIGHBOUR_SERVICE, .control_port = 4711, .job = 7};
+
+	(void)state;
+	assert_true(mesh_neighbour_serves(&process, 7));
+	assert_false(mesh_neighbour_serves(&process, 8));
+	assert_false(mesh_neighbour_serves(&process, 0));
+	process.job = 0;
+	assert_true(mesh_neighbour_serves(&process, 7));
+	assert_true(mesh_neighbour_serves(&process, 0));
+	process.control_port = 0;
+	assert_false(mesh_neighbour_serves(&process, 7));
+	process.control_port = 4711;
+	process.role = MESH_NEIGHBOUR_RANK;
+	assert_false(mesh_neighbour_serves(&process, 7));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_addresses_are_bounded),
 		cmocka_unit_test(test_lengths),	   cmocka_unit_test(test_fields),
 		cmocka_unit_test(test_texts),	   cmocka_unit_test(test_other_version),
+		cmocka_unit_test(test_serves),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

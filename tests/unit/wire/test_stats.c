@@ -42,8 +42,11 @@ static int teardown(void **state)
 
 static struct mesh_stats_link link_to(const char *remote, const char *peer)
 {
-	struct mesh_stats_link link = {
-		.nic = "ab", .peer = peer, .sending = true, .provider = MESH_PROVIDER_TCP};
+	struct mesh_stats_link link = {.nic = "ab",
+				       .peer = peer,
+				       .sending = true,
+				       .provider = MESH_PROVIDER_TCP,
+				       .via = MESH_STATS_ROUTED};
 
 	assert_int_equal(mesh_addr_parse("10.1.0.1", &link.local), 0);
 	assert_int_equal(mesh_addr_parse(remote, &link.remote), 0);
@@ -67,11 +70,17 @@ static void test_open_and_close(void **state)
 	mesh_count(&first->bytes, 1);
 	mesh_count(&second->bytes, 1000);
 	mesh_count(&second->errors, 1);
+	mesh_count(&first->losses, 2);
+	mesh_count(&second->resent, 5);
+	mesh_stats_down_set(second, true);
 	assert_int_equal(mesh_stats_decode(&page, sizeof(page), &copy), 0);
+	assert_int_equal(copy.entries[0].down, 0);
+	assert_int_equal(copy.entries[1].down, 1);
 	assert_int_equal(copy.entries[0].counters.bytes, 101);
 	assert_int_equal(copy.entries[0].state, MESH_STATS_OPEN);
 	assert_int_equal(copy.entries[1].counters.bytes, 1000);
 	assert_string_equal(copy.entries[0].peer, "b");
+	assert_int_equal(copy.entries[0].via, MESH_STATS_ROUTED);
 	mesh_stats_addresses(&copy.entries[0], &local, &remote);
 	assert_true(mesh_addr_equal(&local, &link.local));
 	assert_true(mesh_addr_equal(&remote, &link.remote));
@@ -84,6 +93,9 @@ static void test_open_and_close(void **state)
 	assert_int_equal(copy.entries[0].paths, 2);
 	assert_int_equal(copy.entries[0].counters.bytes, 1101);
 	assert_int_equal(copy.entries[0].counters.errors, 1);
+	assert_int_equal(copy.entries[0].counters.losses, 2);
+	assert_int_equal(copy.entries[0].counters.resent, 5);
+	assert_int_equal(copy.entries[0].down, 0);
 	assert_int_equal(copy.entries[1].state, MESH_STATS_FREE);
 }
 
@@ -119,6 +131,59 @@ static void test_full(void **state)
 	assert_ptr_equal(mesh_stats_open(&page, &link, 1), &page.entries[4].counters);
 }
 
+/* Closed circuits between two nodes are one entry; those of other nodes or NICs are not. */
+static void test_circuits(void **state)
+{
+	struct mesh_circuit_counters *first, *second, *other;
+
+	(void)state;
+	first = mesh_stats_circuit_open(&page, "a", "c", "ba", "bc", 2000);
+	second = mesh_stats_circuit_open(&page, "a", "c", "ba", "bc", 3000);
+	other = mesh_stats_circuit_open(&page, "c", "a", "bc", "ba", 3000);
+	assert_non_null(first);
+	assert_ptr_not_equal(first, second);
+	mesh_count(&first->bytes, 100);
+	mesh_count(&second->bytes, 1000);
+	mesh_count(&second->segments, 2);
+	mesh_count(&second->messages, 3);
+	first->slots = 64;
+	first->used = 5;
+	first->memory = 4096;
+	mesh_count(&other->bytes, 7);
+	assert_int_equal(mesh_stats_decode(&page, sizeof(page), &copy), 0);
+	assert_string_equal(copy.circuits[0].origin, "a");
+	assert_string_equal(copy.circuits[0].target, "c");
+	assert_string_equal(copy.circuits[0].nic_up, "ba");
+	assert_string_equal(copy.circuits[0].nic_down, "bc");
+	assert_int_equal(copy.circuits[0].counters.used, 5);
+	mesh_stats_circuit_close(&page, first);
+	mesh_stats_circuit_close(&page, second);
+	mesh_stats_circuit_close(&page, other);
+	assert_int_equal(mesh_stats_decode(&page, sizeof(page), &copy), 0);
+	assert_int_equal(copy.circuits[0].state, MESH_STATS_CLOSED);
+	assert_int_equal(copy.circuits[0].circuits, 2);
+	assert_int_equal(copy.circuits[0].counters.bytes, 1100);
+	assert_int_equal(copy.circuits[0].counters.segments, 2);
+	assert_int_equal(copy.circuits[0].counters.messages, 3);
+	assert_int_equal(copy.circuits[0].counters.used, 0);
+	assert_int_equal(copy.circuits[0].counters.slots, 0);
+	assert_int_equal(copy.circuits[0].counters.memory, 0);
+	assert_int_equal(copy.circuits[1].state, MESH_STATS_FREE);
+	assert_int_equal(copy.circuits[2].state, MESH_STATS_CLOSED);
+	assert_int_equal(copy.circuits[2].counters.bytes, 7);
+}
+
+static void test_circuits_full(void **state)
+{
+	int i;
+
+	(void)state;
+	for (i = 0; i < MESH_STATS_CIRCUITS; i++)
+		assert_non_null(mesh_stats_circuit_open(&page, "a", "c", "ba", "bc", 1));
+	assert_null(mesh_stats_circuit_open(&page, "a", "c", "ba", "bc", 1));
+	assert_int_equal(page.header.counters.unlisted, 1);
+}
+
 /* ---- the reader's checks -------------------------------------------------------------------- */
 
 static int decode_changed(void *at, char value, size_t size)
@@ -152,12 +217,40 @@ static void test_decode_refuses(void **state)
 	assert_int_equal(decode_changed(&entry->state, 3, all), -EPROTO);
 	assert_int_equal(decode_changed(&entry->sending, 2, all), -EPROTO);
 	assert_int_equal(decode_changed(&entry->provider, 4, all), -EPROTO);
+	assert_int_equal(decode_changed(&entry->via, MESH_STATS_VIAS, all), -EPROTO);
 	assert_int_equal(decode_changed(&entry->family, 5, all), -EPROTO);
 	memset(entry->peer, 'x', sizeof(entry->peer));
 	assert_int_equal(mesh_stats_decode(&page, all, &copy), -EPROTO);
 	memset(entry->peer, 0, sizeof(entry->peer));
 	memset(entry->nic, 'x', sizeof(entry->nic));
 	assert_int_equal(mesh_stats_decode(&page, all, &copy), -EPROTO);
+}
+
+static void test_decode_refuses_circuits(void **state)
+{
+	struct mesh_stats_circuit *circuit = &page.circuits[MESH_STATS_CIRCUITS - 1];
+	char *const texts[] = {circuit->origin, circuit->target, circuit->nic_up,
+			       circuit->nic_down};
+	const size_t sizes[] = {sizeof(circuit->origin), sizeof(circuit->target),
+				sizeof(circuit->nic_up), sizeof(circuit->nic_down)};
+	const size_t all = sizeof(page);
+	size_t i;
+
+	(void)state;
+	assert_int_equal(decode_changed(&page.header.circuit_size, 1, all), -EPROTO);
+	assert_int_equal(decode_changed((char *)&page.header.num_circuits + 3, 1, all), -EPROTO);
+	assert_int_equal(decode_changed(&page.header.num_circuits, 0, all), 0);
+	assert_int_equal(decode_changed(&circuit->state, 3, all), -EPROTO);
+	circuit->state = MESH_STATS_OPEN;
+	for (i = 0; i < 4; i++) {
+		memset(texts[i], 'x', sizes[i]);
+		assert_int_equal(mesh_stats_decode(&page, all, &copy), -EPROTO);
+		texts[i][1] = '\0';
+		texts[i][0] = '\033';
+		assert_int_equal(mesh_stats_decode(&page, all, &copy), 0);
+	}
+	assert_string_equal(copy.circuits[MESH_STATS_CIRCUITS - 1].origin, "?");
+	assert_string_equal(copy.circuits[MESH_STATS_CIRCUITS - 1].nic_down, "?");
 }
 
 /* Root looks at what other users' programs wrote. */
@@ -187,6 +280,7 @@ static void test_decode_fewer_entries(void **state)
 	mesh_stats_open(&page, &link, 1);
 	mesh_stats_open(&page, &link, 1);
 	page.header.num_entries = 1;
+	page.header.num_circuits = 0;
 	assert_int_equal(
 		mesh_stats_decode(&page, sizeof(page.header) + sizeof(page.entries[0]), &copy), 0);
 	assert_int_equal(copy.entries[0].state, MESH_STATS_OPEN);
@@ -421,7 +515,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_open_and_close, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_other_links_stay_apart, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_full, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_circuits, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_circuits_full, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_decode_refuses, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_decode_refuses_circuits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_texts_are_printable, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_decode_fewer_entries, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_file, setup, teardown),

@@ -6,7 +6,7 @@
 #include <netlink/msg.h>
 #include <netlink/netlink.h>
 
-#include "check/route.h"
+#include "system/route.h"
 
 struct answer {
 	unsigned int ifindex; /* 0: none yet */
@@ -90,4 +90,12 @@ int mesh_route_find(const struct mesh_addr *source, const struct mesh_addr *dest
 		return -EIO;
 	*ifindex = answer.ifindex;
 	return 0;
+}
+
+bool mesh_route_leads(const struct mesh_addr *source, unsigned int ifindex,
+		      const struct mesh_addr *destination)
+{
+	unsigned int leaves_by;
+
+	return !mesh_route_find(source, destination, &leaves_by) && leaves_by == ifindex;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* route.h - asks the kernel by which interface a packet would leave. */
-#ifndef MESH_FI_UTILS_CHECK_ROUTE_H
-#define MESH_FI_UTILS_CHECK_ROUTE_H
+#ifndef MESH_SYSTEM_ROUTE_H
+#define MESH_SYSTEM_ROUTE_H
+
+#include <stdbool.h>
 
 #include "nic/addr.h"
 
@@ -16,5 +18,12 @@
  */
 int mesh_route_find(const struct mesh_addr *source, const struct mesh_addr *destination,
 		    unsigned int *ifindex);
+
+/**
+ * True if the kernel's route of a packet from @source, an address of the NIC @ifindex, to
+ * @destination leaves by that NIC. Logs nothing.
+ */
+bool mesh_route_leads(const struct mesh_addr *source, unsigned int ifindex,
+		      const struct mesh_addr *destination);
 
 #endif

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* http.c - `fi_mesh serve --http`: answers requests for the page and its documents. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "serve/http.h"
+
+static const char who[] = "fi_mesh serve";
+
+#ifdef MESH_HAVE_MICROHTTPD
+
+#include "serve/http_library.h"
+#include "serve/page.h"
+#include "serve/page_files.h"
+
+/* Connections at once, of all browsers and of one host; a browser has six. */
+#define CONNECTIONS_MAX 32
+#define CONNECTIONS_OF_HOST_MAX 16
+/* A connection that sends nothing for so long is closed. */
+#define IDLE_SECONDS 20
+#define REQUEST_BYTES_MAX (16 << 10)
+
+struct serve_http {
+	struct http_library library;
+	struct MHD_Daemon *daemon;
+	struct serve_page *page; /* owned */
+	const char *node;	 /* its name, of the caller's peer_self */
+};
+
+/* ---- answers ------------------------------------------------------------------------------ */
+
+/* Only what comes from here, and no page of others around it. */
+#define POLICY                                                                                     \
+	"default-src 'none'; connect-src 'self'; img-src 'self' blob:; script-src 'self'; "        \
+	"style-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+
+static const char *const headers[][2] = {
+	{"Content-Security-Policy", POLICY},
+	{"X-Content-Type-Options", "nosniff"},
+	{"Referrer-Policy", "no-referrer"},
+	{"Cache-Control", "no-store"},
+};
+
+/* @mode: what is to become of @text */
+static enum MHD_Result reply(const struct serve_http *http, struct MHD_Connection *connection,
+			     unsigned int status, const char *type, char *text, size_t size,
+			     enum MHD_ResponseMemoryMode mode)
+{
+	const struct http_library *library = &http->library;
+	struct MHD_Response *response = library->create_response(size, text, mode);
+	enum MHD_Result result;
+	size_t i;
+
+	if (!response) {
+		if (mode == MHD_RESPMEM_MUST_FREE)
+			free(text);
+		return MHD_NO;
+	}
+	library->add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+		library->add_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+	for (i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
+		library->add_header(response, headers[i][0], headers[i][1]);
+	result = library->queue_response(connection, status, response);
+	library->destroy_response(response);
+	return result;
+}
+
+static enum MHD_Result reply_text(const struct serve_http *http, struct MHD_Connection *connection,
+				  unsigned int status, const char *text)
+{
+	char line[256];
+
+	snprintf(line, sizeof(line), "%s\n", text);
+	return reply(http, connection, status, "text/plain; charset=utf-8", line, strlen(line),
+		     MHD_RESPMEM_MUST_COPY);
+}
+
+static enum MHD_Result reply_document(const struct serve_http *http,
+				      struct MHD_Connection *connection, const char *path)
+{
+	struct serve_document document;
+	int ret = serve_page_get(http->page, path, &document);
+
+	if (ret == -ENOENT)
+		return reply_text(http, connection, MHD_HTTP_NOT_FOUND, "not found");
+	if (ret)
+		return reply_text(http, connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+				  *document.complaint ? document.complaint : strerror(-ret));
+	return reply(http, connection, MHD_HTTP_OK, document.type, document.text, document.size,
+		     MHD_RESPMEM_MUST_FREE);
+}
+
+static enum MHD_Result reply_file(const struct serve_http *http, struct MHD_Connection *connection,
+				  const struct page_file *file)
+{
+	return reply(http, connection, MHD_HTTP_OK, file->type, (char *)file->bytes, file->size,
+		     MHD_RESPMEM_PERSISTENT);
+}
+
+/* ---- requests ----------------------------------------------------------------------------- */
+
+/*
+ * A page elsewhere may let its own name lead to our address, and read with the browser of somebody
+ * who reaches us (DNS rebinding). So the host that is asked for must be an address, localhost, or
+ * this node's name.
+ */
+static bool host_is_ours(const char *host, const char *node)
+{
+	unsigned char address[sizeof(struct in6_addr)];
+	size_t len = host ? strcspn(host, ":") : 0, node_len = strcspn(node, ".");
+	char name[256];
+
+	if (host && *host == '[')
+		return true; /* an IPv6 address: no name has brackets */
+	if (!len || len >= sizeof(name))
+		return false;
+	snprintf(name, sizeof(name), "%.*s", (int)len, host);
+	if (inet_pton(AF_INET, name, address) == 1 || !strcasecmp(name, "localhost"))
+		return true;
+	return !strncasecmp(name, node, node_len) && (!name[node_len] || name[node_len] == '.');
+}
+
+static enum MHD_Result request(void *arg, struct MHD_Connection *connection, const char *url,
+			       const char *method, const char *version, const char *upload,
+			       size_t *upload_size, void **state)
+{
+	const struct serve_http *http = arg;
+	struct page_file file;
+
+	(void)version;
+	(void)upload;
+	(void)upload_size;
+	(void)state;
+	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
+		return reply_text(http, connection, MHD_HTTP_METHOD_NOT_ALLOWED,
+				  "this page can only be read");
+	if (!host_is_ours(
+		    http->library.lookup_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST),
+		    http->node))
+		return reply_text(http, connection, MHD_HTTP_MISDIRECTED_REQUEST,
+				  "use this node's address or its own name");
+	if (page_file_find(url, &file))
+		return reply_file(http, connection, &file);
+	return reply_document(http, connection, url);
+}
+
+/* ---- open, close -------------------------------------------------------------------------- */
+
+/* The management network's: not every address, and no cable's. */
+static int address_check(const struct mesh_addr *addr, const struct peer_self *self)
+{
+	static const struct mesh_addr any = {.family = MESH_FAMILY_NONE};
+	char text[MESH_ADDR_TEXT_MAX];
+	int i, k;
+
+	mesh_addr_text(addr, text);
+	if (!memcmp(addr->bytes, any.bytes, sizeof(any.bytes))) {
+		fprintf(stderr,
+			"%s: --http takes one address, of the management network or 127.0.0.1, not "
+			"all of them\n",
+			who);
+		return -EINVAL;
+	}
+	for (i = 0; i < self->num_nics; i++) {
+		const struct mesh_nic *nic = &self->table.nics[i];
+
+		for (k = 0; k < nic->num_addrs; k++) {
+			if (!mesh_addr_equal(&nic->addrs[k], addr))
+				continue;
+			fprintf(stderr,
+				"%s: %s is on %s, which carries the mesh: --http takes an address "
+				"of the management network, or 127.0.0.1\n",
+				who, text, nic->netdev);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+/* What a browser may do wrong is not this server's trouble. */
+static void log_nothing(void *arg, const char *format, va_list args)
+{
+	(void)arg;
+	(void)format;
+	(void)args;
+}
+
+static int daemon_start(struct serve_http *http, const struct mesh_addr *addr, uint16_t port)
+{
+	struct sockaddr_storage sockaddr;
+	unsigned int flags = MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL_INTERNAL_THREAD |
+			     MHD_USE_ERROR_LOG;
+
+	mesh_addr_to_sockaddr(addr, port, &sockaddr);
+	if (addr->family == MESH_FAMILY_IPV6)
+		flags |= MHD_USE_IPv6;
+	http->daemon = http->library.start_daemon(
+		flags, port, NULL, NULL, request, http, MHD_OPTION_EXTERNAL_LOGGER, log_nothing,
+		NULL, MHD_OPTION_SOCK_ADDR, &sockaddr, MHD_OPTION_CONNECTION_LIMIT,
+		(unsigned int)CONNECTIONS_MAX, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+		(unsigned int)CONNECTIONS_OF_HOST_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+		(unsigned int)IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+		(size_t)REQUEST_BYTES_MAX, MHD_OPTION_END);
+	return http->daemon ? 0 : -errno;
+}
+
+struct serve_http *serve_http_open(const struct mesh_addr *addr, uint16_t port,
+				   const struct peer_self *self)
+{
+	struct serve_http *http;
+	char text[MESH_ADDR_TEXT_MAX];
+	int ret;
+
+	if (address_check(addr, self))
+		return NULL;
+	http = calloc(1, sizeof(*http));
+	if (!http || http_library_load(&http->library)) {
+		free(http);
+		return NULL;
+	}
+	http->node = self->name;
+	http->page = serve_page_open();
+	errno = 0;
+	ret = http->page ? daemon_start(http, addr, port) : -ENOMEM;
+	mesh_addr_text(addr, text);
+	if (ret || !http->daemon) {
+		fprintf(stderr, "%s: cannot serve the page on %s, port %u: %s\n", who, text, port,
+			ret ? strerror(-ret) : "libmicrohttpd does not start");
+		serve_http_close(http);
+		return NULL;
+	}
+	printf("page: http://%s%s%s:%u/\n", addr->family == MESH_FAMILY_IPV6 ? "[" : "", text,
+	       addr->family == MESH_FAMILY_IPV6 ? "]" : "", port);
+	return http;
+}
+
+void serve_http_close(struct serve_http *http)
+{
+	if (!http)
+		return;
+	if (http->page)
+		serve_page_interrupt(http->page);
+	if (http->daemon)
+		http->library.stop_daemon(http->daemon);
+	if (http->page)
+		serve_page_close(http->page);
+	free(http);
+}
+
+#else
+
+struct serve_http *serve_http_open(const struct mesh_addr *addr, uint16_t port,
+				   const struct peer_self *self)
+{
+	(void)addr;
+	(void)port;
+	(void)self;
+	fprintf(stderr,
+		"%s: --http: this fi_mesh was built without libmicrohttpd (Debian, Ubuntu: "
+		"libmicrohttpd-dev)\n",
+		who);
+	return NULL;
+}
+
+void serve_http_close(struct serve_http *http)
+{
+	(void)http;
+}
+
+#endif

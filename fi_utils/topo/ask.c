@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ask.c - finds the mesh that this node belongs to. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "neighbours/searching.h"
+#include "plan/cable_list.h"
+
+#include "common/interrupt.h"
+#include "peer/self.h"
+#include "topo/ask.h"
+
+#define WHO "fi_mesh topo"
+#define LIMIT_MS 5000
+#define SOCKETS (2 * MESH_ASKING_SOCKETS)
+
+struct asked_mesh {
+	struct mesh_neighbour_self self;
+	struct mesh_asking asking;
+	struct mesh_searching searching;
+};
+
+/* ---- asking -------------------------------------------------------------------------------- */
+
+/* Until something arrives or is due. */
+static int step(struct asked_mesh *mesh)
+{
+	struct pollfd fds[SOCKETS + 1];
+	uint64_t now_ms = mesh_clock_ms();
+	uint64_t until_ms = mesh_searching_due_ms(&mesh->searching, now_ms);
+	int i, ret;
+
+	if (mesh->asking.began_ms && mesh->asking.due_ms < until_ms)
+		until_ms = mesh->asking.due_ms;
+	for (i = 0; i < MESH_ASKING_SOCKETS; i++) {
+		fds[i] = (struct pollfd){.fd = mesh->asking.fds[i], .events = POLLIN};
+		fds[MESH_ASKING_SOCKETS + i] =
+			(struct pollfd){.fd = mesh->searching.fds[i], .events = POLLIN};
+	}
+	ret = interrupt_poll(fds, SOCKETS, until_ms);
+	now_ms = mesh_clock_ms();
+	for (i = 0; i < MESH_ASKING_SOCKETS; i++) {
+		if (mesh->asking.fds[i] >= 0)
+			mesh_asking_take(&mesh->asking, mesh->asking.fds[i], now_ms);
+		if (mesh->searching.fds[i] >= 0)
+			mesh_searching_take(&mesh->searching, mesh->searching.fds[i], now_ms);
+	}
+	mesh_asking_advance(&mesh->asking, now_ms);
+	mesh_searching_advance(&mesh->searching, now_ms);
+	return ret == -EINTR ? ret : 0;
+}
+
+static int mesh_find(struct asked_mesh *mesh, const struct peer_self *node)
+{
+	struct mesh_neighbour_link links[MESH_NICS_MAX];
+	uint64_t now_ms = mesh_clock_ms();
+	int ret;
+
+	mesh->self.node_id = node->node_id;
+	memcpy(mesh->self.node, node->name, sizeof(mesh->self.node));
+	mesh_neighbour_site_set(&mesh->self, node->config.site);
+	mesh_asking_init(&mesh->asking, &mesh->self);
+	mesh_searching_init(&mesh->searching, &mesh->asking);
+	mesh_asking_links_set(&mesh->asking, links, peer_self_links(node, &mesh->self, links));
+	ret = mesh_asking_begin(&mesh->asking, now_ms);
+	if (!ret)
+		ret = mesh_searching_begin(&mesh->searching, 0, LIMIT_MS, now_ms);
+	if (!ret) {
+		mesh_asking_advance(&mesh->asking, now_ms);
+		mesh_searching_advance(&mesh->searching, now_ms);
+	}
+	while (!ret && mesh->searching.searches)
+		ret = step(mesh);
+	return ret;
+}
+
+/* ---- the map ------------------------------------------------------------------------------- */
+
+static enum mesh_provider_id best_provider(uint8_t providers)
+{
+	int id;
+
+	for (id = MESH_PROVIDER_NONE + 1; id <= MESH_PROVIDER_ID_MAX; id++) {
+		if (providers & 1u << id)
+			return (enum mesh_provider_id)id;
+	}
+	return MESH_PROVIDER_NONE;
+}
+
+static int nic_add(struct topo_map *map, const struct mesh_links_nic *from)
+{
+	struct topo_nic nic = {
+		.rate_mbps = from->speed_mbps <= INT32_MAX ? (int)from->speed_mbps : 0,
+		.state = TOPO_UP,
+		.provider = best_provider(from->providers),
+	};
+
+	snprintf(nic.name, sizeof(nic.name), "%s", from->netdev);
+	if (from->addr.family)
+		mesh_neighbour_addr_get(&from->addr, &nic.addr);
+	return topo_map_nic_add(map, &nic);
+}
+
+static int own_node_add(struct topo_map *map, const struct peer_self *node)
+{
+	const struct mesh_nic *from;
+	struct topo_nic nic;
+	int i, ret = topo_map_node_add(map, node->name);
+
+	for (i = 0; i < node->num_nics && !ret; i++) {
+		from = &node->table.nics[i];
+		nic = (struct topo_nic){
+			.rate_mbps = from->speed_mbps > 0 ? from->speed_mbps : 0,
+			.addr = from->source,
+			.state = TOPO_UP,
+			.provider = node->providers[i],
+		};
+		snprintf(nic.name, sizeof(nic.name), "%s", from->netdev);
+		ret = topo_map_nic_add(map, &nic);
+	}
+	return ret;
+}
+
+static int node_add(struct topo_map *map, const struct mesh_explored *node)
+{
+	char name[MESH_PLAN_NAME_MAX];
+	int i, ret;
+
+	snprintf(name, sizeof(name), "%s", node->node);
+	if (!mesh_node_name_valid(name))
+		snprintf(name, sizeof(name), "node-%016llx", (unsigned long long)node->id);
+	ret = topo_map_node_add(map, name);
+	for (i = 0; i < node->num_nics && !ret; i++)
+		ret = nic_add(map, &node->nics[i]);
+	return ret;
+}
+
+/* The NIC with this index in its node's order, as an index of the map; -1: it was not reported. */
+static int map_nic(const struct topo_map *map, const struct mesh_explored *nodes, int place,
+		   int map_node, int nic)
+{
+	const struct topo_node *at = &map->nodes[map_node];
+	int i;
+
+	if (!place) /* our own: in their order */
+		return nic < at->num_nics ? at->first_nic + nic : -1;
+	for (i = 0; i < nodes[place].num_nics; i++) {
+		if (nodes[place].nics[i].nic == nic)
+			return at->first_nic + i;
+	}
+	return -1;
+}
+
+/*
+ * Joins the NICs of all links that both ends have reported. Our own are what we have heard: nothing
+ * may run here that answers the others. @map_nodes: beside explore->nodes
+ */
+static int links_join(const struct mesh_explore *explore, struct topo_map *map,
+		      const int *map_nodes)
+{
+	const struct mesh_graph *graph = &explore->graph;
+	const struct mesh_graph_link *link;
+	int i, k, here, there, other, near, far;
+
+	for (i = 0; i < graph->num_nodes; i++) {
+		here = mesh_id_index_find(&explore->index, graph->nodes[i].id);
+		for (k = 0; k < graph->nodes[i].num_links; k++) {
+			link = &graph->nodes[i].links[k];
+			other = mesh_graph_find(graph, link->node_id);
+			there = mesh_id_index_find(&explore->index, link->node_id);
+			if (other < 0 || here < 0 || there <= here ||
+			    (here && !mesh_graph_is_confirmed(&graph->nodes[other],
+							      graph->nodes[i].id, link)))
+				continue;
+			near = map_nic(map, explore->nodes, here, map_nodes[here], link->nic);
+			far = map_nic(map, explore->nodes, there, map_nodes[there], link->peer_nic);
+			if (near >= 0 && far >= 0)
+				topo_map_wire(map, near, far);
+		}
+	}
+	return topo_map_wires_join(map);
+}
+
+int topo_explored_map(const struct mesh_explore *explore, const struct peer_self *node,
+		      struct topo_map *map)
+{
+	int *map_nodes = calloc((size_t)explore->num_nodes + 1, sizeof(*map_nodes));
+	int i, ret = map_nodes ? own_node_add(map, node) : -ENOMEM;
+
+	map->shape = (struct mesh_shape){.kind = MESH_SHAPE_CABLES};
+	map->asked = true;
+	for (i = 1; i < explore->num_nodes && !ret; i++) {
+		map_nodes[i] = map->num_nodes;
+		if (explore->nodes[i].state == MESH_EXPLORED_KNOWN && !explore->nodes[i].again)
+			ret = node_add(map, &explore->nodes[i]);
+	}
+	if (!ret)
+		ret = links_join(explore, map, map_nodes);
+	free(map_nodes);
+	return ret;
+}
+
+/* ---- what is missing ----------------------------------------------------------------------- */
+
+static void silence_report(const struct mesh_explore *explore)
+{
+	const struct mesh_explored *node, *parent;
+	int i;
+
+	for (i = 1; i < explore->num_nodes; i++) {
+		node = &explore->nodes[i];
+		if (node->state == MESH_EXPLORED_KNOWN || node->again)
+			continue;
+		parent = &explore->nodes[node->parent];
+		fprintf(stderr,
+			WHO ": a node behind %s (id %016llx) has not answered; is "
+			    "`fi_mesh serve` or a job of this version running there?\n",
+			node->parent ? parent->node : "this node", (unsigned long long)node->id);
+	}
+}
+
+int topo_ask(struct topo_map *map)
+{
+	struct asked_mesh *mesh = calloc(1, sizeof(*mesh));
+	struct peer_self node;
+	int ret = mesh ? peer_self_open(&node) : -ENOMEM;
+
+	if (ret)
+		goto free_mesh;
+	interrupt_catch();
+	if (!node.num_nics) {
+		fprintf(stderr,
+			WHO ": no NIC of this node can carry the mesh; `fi_mesh nics` says why\n");
+		ret = -ENODEV;
+	}
+	if (!ret)
+		ret = mesh_find(mesh, &node);
+	if (!ret)
+		ret = topo_explored_map(&mesh->searching.explore, &node, map);
+	if (!ret)
+		silence_report(&mesh->searching.explore);
+	mesh_searching_finish(&mesh->searching);
+	mesh_asking_finish(&mesh->asking);
+	peer_self_close(&node);
+free_mesh:
+	free(mesh);
+	return ret;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* endpoint.c - opens the endpoint of a domain, and reports what of a domain cannot be opened. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdatomic.h>
+
+#include <rdma/fi_cm.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+
+#include "base/descriptors.h"
+#include "base/log.h"
+#include "fabric/endpoint.h"
+#include "fabric/provider.h"
+#include "nic/addr.h"
+#include "system/memlock.h"
+
+/* The remedy, or "" if it is unknown; @memlock: MESH_MEMLOCK_HINT_MAX bytes. */
+static const char *failure_hint(const struct mesh_domain *domain, int error, char *memlock)
+{
+	bool verbs = domain->provider == MESH_PROVIDER_VERBS_RXM;
+
+	if (error == -FI_EMFILE)
+		return "; " MESH_DESCRIPTORS_RAISE;
+	if (mesh_descriptors_exhausted())
+		return mesh_descriptors_hint();
+	if (error == -FI_ENOMEM && verbs)
+		return mesh_memlock_hint(memlock); /* queues and buffers are locked memory */
+	if (error == -FI_EADDRNOTAVAIL)
+		return "; did this NIC lose its address since the start?";
+	if (error == -FI_EADDRINUSE && !verbs)
+		return "; NCCL_MESH_PORTS needs two ports for each process of this node, "
+		       "FI_TCP_PORT_LOW_RANGE (FI_NET_... for libfabric 1.17) one";
+	return "";
+}
+
+int mesh_domain_fail(const struct mesh_domain *domain, const char *what, int error)
+{
+	char memlock[MESH_MEMLOCK_HINT_MAX];
+
+	mesh_warn("%s: cannot %s with %s: %s%s", domain->nic->netdev, what,
+		  mesh_provider_id_text(domain->provider), fi_strerror(-error),
+		  failure_hint(domain, error, memlock));
+	return error;
+}
+
+/* The address that the endpoint is bound to, which libfabric has allocated for its family. */
+static void source_port_set(struct fi_info *info, uint16_t port)
+{
+	struct sockaddr *address = info->src_addr;
+
+	if (address->sa_family == AF_INET)
+		((struct sockaddr_in *)address)->sin_port = htons(port);
+	else
+		((struct sockaddr_in6 *)address)->sin6_port = htons(port);
+}
+
+/* Opens and enables the endpoint on @port, 0 for any. *@what: the step that failed. */
+static int endpoint_try(struct mesh_domain *domain, uint16_t port, const char **what)
+{
+	int ret;
+
+	*what = "open the endpoint";
+	if (port)
+		source_port_set(domain->info, port);
+	ret = fi_endpoint(domain->domain, domain->info, &domain->endpoint, NULL);
+	if (ret) {
+		domain->endpoint = NULL;
+		return ret;
+	}
+	*what = "enable the endpoint";
+	ret = fi_ep_bind(domain->endpoint, &domain->av->fid, 0);
+	if (!ret)
+		ret = fi_ep_bind(domain->endpoint, &domain->cq->fid, FI_TRANSMIT | FI_RECV);
+	if (!ret)
+		ret = fi_enable(domain->endpoint);
+	if (ret) {
+		fi_close(&domain->endpoint->fid);
+		domain->endpoint = NULL;
+	}
+	return ret;
+}
+
+static int name_read(struct mesh_domain *domain)
+{
+	struct mesh_addr address;
+	size_t len = sizeof(domain->name);
+	uint16_t port;
+	int ret;
+
+	ret = fi_getname(&domain->endpoint->fid, domain->name, &len);
+	if (ret)
+		return mesh_domain_fail(domain, "read the endpoint's name", ret);
+	domain->name_len = len;
+	ret = mesh_addr_from_sockaddr((struct sockaddr *)domain->name, len, &address, &port);
+	if (ret)
+		return mesh_domain_fail(domain, "decode the endpoint's name", ret);
+	atomic_store_explicit(&domain->port, port, memory_order_relaxed);
+	return 0;
+}
+
+/* On verbs the endpoint's port is one of rdma_cm's, which no firewall of TCP sees. */
+int mesh_endpoint_open(struct mesh_domain *domain, const struct mesh_port_range *ports)
+{
+	const struct mesh_port_range any = {0, 0};
+	const char *what = NULL;
+	unsigned int number;
+	int ret = 0;
+
+	if (domain->provider == MESH_PROVIDER_VERBS_RXM)
+		ports = &any;
+	for (number = 0; number < mesh_port_range_size(ports); number++) {
+		ret = endpoint_try(domain, mesh_port_range_get(ports, number), &what);
+		if (ret != -FI_EADDRINUSE)
+			break;
+	}
+	return ret ? mesh_domain_fail(domain, what, ret) : name_read(domain);
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reporting.c - the speaker's answers to questions about links. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/container.h"
+#include "base/version.h"
+#include "neighbours/reporting.h"
+
+/* What our neighbours have said is used for so long; then they are asked again. */
+#define FRESH_MS 1000
+/* They are waited for so long: a NIC whose cable leads nowhere has no answer at all. */
+#define SETTLE_MS 60
+
+/* ---- the survey ---------------------------------------------------------------------------- */
+
+static bool is_settled(const struct mesh_reporting *reporting, uint64_t now_ms)
+{
+	const struct mesh_asking *asking = &reporting->survey.asking;
+	int i;
+
+	if (!reporting->surveyed_ms)
+		return false;
+	if (mesh_clock_elapsed_ms(reporting->surveyed_ms, now_ms) >= SETTLE_MS)
+		return true;
+	for (i = 0; i < asking->num_links; i++) {
+		if (!asking->asked[i].answered && !asking->asked[i].error)
+			return false;
+	}
+	return true;
+}
+
+MESH_HOLDS(process)
+static void survey_refresh(struct mesh_reporting *reporting, uint64_t now_ms)
+{
+	struct mesh_neighbour_link links[MESH_NICS_MAX];
+	int num_links;
+
+	if (reporting->surveyed_ms &&
+	    mesh_clock_elapsed_ms(reporting->surveyed_ms, now_ms) < FRESH_MS)
+		return;
+	num_links = mesh_members_links(reporting->members, links, MESH_NICS_MAX);
+	mesh_asking_links_set(&reporting->survey.asking, links, num_links);
+	reporting->surveyed_ms = now_ms;
+	mesh_rounds_ask(&reporting->survey);
+	mesh_engine_timer_set(reporting->survey.engine, &reporting->settled, now_ms + SETTLE_MS);
+}
+
+/* Heard in the latest round: another NIC may be there by now. */
+static bool is_current(const struct mesh_reporting *reporting, const struct mesh_heard *heard)
+{
+	return !heard->error && heard->heard_ms >= reporting->surveyed_ms &&
+	       heard->about.node_id != reporting->members->self->node_id;
+}
+
+/* ---- our own links ------------------------------------------------------------------------- */
+
+static int nics_list(const struct mesh_reporting *reporting, struct mesh_links_nic *nics)
+{
+	const struct mesh_asking *asking = &reporting->survey.asking;
+	const struct mesh_neighbour *about;
+	int i;
+
+	memset(nics, 0, (size_t)asking->num_links * sizeof(*nics));
+	for (i = 0; i < asking->num_links; i++) {
+		about = &asking->links[i].about;
+		memcpy(nics[i].netdev, about->netdev, sizeof(nics[i].netdev));
+		if (about->num_addrs)
+			nics[i].addr = about->addrs[0];
+		nics[i].mtu = about->mtu;
+		nics[i].speed_mbps = about->speed_mbps;
+		nics[i].nic = about->nic;
+		nics[i].providers = about->providers;
+	}
+	return asking->num_links;
+}
+
+static int links_list(const struct mesh_reporting *reporting, struct mesh_links_link *links)
+{
+	const struct mesh_asking *asking = &reporting->survey.asking;
+	const struct mesh_heard *heard;
+	int i, k, num = 0;
+
+	for (i = 0; i < asking->num_links; i++) {
+		for (k = 0; k < asking->asked[i].num_heard && num < MESH_LINKS_MAX; k++) {
+			heard = asking->asked[i].heard[k];
+			if (is_current(reporting, heard))
+				links[num++] = (struct mesh_links_link){
+					.node_id = heard->about.node_id,
+					.speed_mbps = heard->about.speed_mbps,
+					.nic = asking->links[i].about.nic,
+					.peer_nic = heard->about.nic,
+				};
+		}
+	}
+	return num;
+}
+
+MESH_HOLDS(process)
+static void own_answer(struct mesh_reporting *reporting, const struct mesh_forwarding_asker *to,
+		       const struct mesh_links_question *question)
+{
+	const struct mesh_neighbour_self *self = reporting->members->self;
+	struct mesh_links_nic nics[MESH_NICS_MAX];
+	struct mesh_links_link links[MESH_LINKS_MAX];
+	struct mesh_links_answer answer;
+
+	memset(&answer, 0, sizeof(answer));
+	memcpy(answer.head.product, mesh_version(), strlen(mesh_version()));
+	memcpy(answer.head.node, self->node, sizeof(answer.head.node));
+	answer.node_id = self->node_id;
+	answer.protocol = MESH_PROTOCOL_VERSION;
+	if (mesh_members_have_rank(reporting->members, question->job))
+		answer.flags |= MESH_LINKS_SAME_JOB;
+	if (mesh_members_serve(reporting->members, question->job))
+		answer.flags |= MESH_LINKS_RELAY;
+	mesh_links_answer_fill(&answer, question, nics, nics_list(reporting, nics), links,
+			       links_list(reporting, links));
+	reporting->send(reporting, to->ifindex, false, &to->addr, to->port, &answer.head);
+}
+
+MESH_HOLDS(process)
+static void waiting_answer(struct mesh_reporting *reporting)
+{
+	int i;
+
+	for (i = 0; i < reporting->num_waiting; i++)
+		own_answer(reporting, &reporting->waiting[i].from, &reporting->waiting[i].question);
+	free(reporting->waiting);
+	reporting->waiting = NULL;
+	reporting->num_waiting = 0;
+}
+
+/* A question for this node: its answer may have to wait for those of the neighbours. */
+MESH_HOLDS(process)
+static void own_question(void *owner, const struct mesh_forwarding_asker *from,
+			 const struct mesh_links_question *question)
+{
+	struct mesh_reporting *reporting = owner;
+	uint64_t now_ms = mesh_clock_ms();
+
+	survey_refresh(reporting, now_ms);
+	if (is_settled(reporting, now_ms)) {
+		own_answer(reporting, from, question);
+		return;
+	}
+	if (!reporting->waiting)
+		reporting->waiting = calloc(MESH_REPORTING_WAITING, sizeof(*reporting->waiting));
+	if (!reporting->waiting || reporting->num_waiting == MESH_REPORTING_WAITING)
+		return;
+	reporting->waiting[reporting->num_waiting++] =
+		(struct mesh_reporting_question){*from, *question};
+}
+
+MESH_HOLDS(process)
+static void survey_stepped(struct mesh_rounds *rounds, uint64_t now_ms)
+{
+	struct mesh_reporting *reporting = mesh_container_of(rounds, struct mesh_reporting, survey);
+
+	if (reporting->num_waiting && is_settled(reporting, now_ms))
+		waiting_answer(reporting);
+}
+
+MESH_HOLDS(process)
+static void settle_expired(struct mesh_timer *timer, uint64_t now_ms)
+{
+	(void)now_ms;
+	waiting_answer(mesh_container_of(timer, struct mesh_reporting, settled));
+}
+
+/* ---- other nodes' links -------------------------------------------------------------------- */
+
+MESH_HOLDS(process)
+static bool neighbour_ask(void *owner, uint64_t node_id, const struct mesh_links_question *question)
+{
+	struct mesh_reporting *reporting = owner;
+	const struct mesh_asking *asking = &reporting->survey.asking;
+	const struct mesh_heard *heard;
+	int i, k;
+
+	survey_refresh(reporting, mesh_clock_ms());
+	for (i = 0; i < asking->num_links; i++) {
+		for (k = 0; k < asking->asked[i].num_heard; k++) {
+			heard = asking->asked[i].heard[k];
+			if (heard->error || heard->about.node_id != node_id)
+				continue;
+			reporting->send(reporting, asking->links[i].ifindex, question->tries > 0,
+					&heard->from, MESH_NEIGHBOUR_PORT, &question->head);
+			return true;
+		}
+	}
+	return false;
+}
+
+MESH_HOLDS(process)
+static void answer_return(void *owner, const struct mesh_forwarding_asker *to,
+			  const struct mesh_links_answer *answer)
+{
+	struct mesh_reporting *reporting = owner;
+
+	reporting->send(reporting, to->ifindex, false, &to->addr, to->port, &answer->head);
+}
+
+MESH_HOLDS(process)
+static void forget_expired(struct mesh_timer *timer, uint64_t now_ms)
+{
+	struct mesh_reporting *reporting =
+		mesh_container_of(timer, struct mesh_reporting, forgotten);
+	uint64_t due_ms = mesh_forwarding_expire(&reporting->forwarding, now_ms);
+
+	if (due_ms != UINT64_MAX)
+		mesh_engine_timer_set(reporting->survey.engine, timer, due_ms);
+}
+
+void mesh_reporting_take(struct mesh_reporting *reporting, const struct mesh_datagram *datagram,
+			 uint64_t now_ms)
+{
+	struct mesh_forwarding_asker from = {
+		.ifindex = datagram->ifindex, .addr = datagram->from, .port = datagram->port};
+
+	if (datagram->links.head.type == MESH_LINKS_ANSWER)
+		mesh_forwarding_answer(&reporting->forwarding, &datagram->links.answer, now_ms);
+	else
+		mesh_forwarding_question(&reporting->forwarding, &from, &datagram->links.question,
+					 now_ms);
+	if (reporting->forwarding.slots && !reporting->forgotten.set)
+		forget_expired(&reporting->forgotten, now_ms);
+}
+
+/* ---- opening and closing ------------------------------------------------------------------- */
+
+void mesh_reporting_init(struct mesh_reporting *reporting, struct mesh_engine *engine,
+			 const struct mesh_neighbour_self *self, const struct mesh_members *members)
+{
+	memset(reporting, 0, sizeof(*reporting));
+	reporting->members = members;
+	mesh_rounds_init(&reporting->survey, engine, self);
+	reporting->survey.stepped = survey_stepped;
+	reporting->settled.expired = settle_expired;
+	reporting->forgotten.expired = forget_expired;
+	reporting->forwarding = (struct mesh_forwarding){
+		.node_id = self->node_id,
+		.owner = reporting,
+		.ask = neighbour_ask,
+		.answer = answer_return,
+		.own = own_question,
+	};
+}
+
+void mesh_reporting_finish(struct mesh_reporting *reporting)
+{
+	mesh_engine_timer_cancel(reporting->survey.engine, &reporting->settled);
+	mesh_engine_timer_cancel(reporting->survey.engine, &reporting->forgotten);
+	mesh_rounds_finish(&reporting->survey);
+	mesh_forwarding_clear(&reporting->forwarding);
+	free(reporting->waiting);
+	reporting->waiting = NULL;
+	reporting->num_waiting = 0;
+	reporting->surveyed_ms = 0;
+}

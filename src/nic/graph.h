@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * graph.h - the mesh as its nodes describe it: which links each node says that it has. Pure.
+ *
+ * A node may lie, so a link counts only if the nodes at both of its ends have reported it, with
+ * the same NICs. Two nodes that lie together can still invent a link; the first connection over it
+ * shows that, and mesh_graph_doubt() keeps later routes away from it.
+ */
+#ifndef MESH_NIC_GRAPH_H
+#define MESH_NIC_GRAPH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "nic/id_index.h"
+
+/* Nodes that have reported, and links of one node; more are not entered. */
+#define MESH_GRAPH_NODES_MAX MESH_ID_INDEX_MAX
+#define MESH_GRAPH_LINKS_MAX 128
+/* Links that are avoided; the one whose time ends first is replaced. */
+#define MESH_GRAPH_DOUBTS_MAX 32
+/* A node in so many of them is not believed at all. */
+#define MESH_GRAPH_DOUBTS_NODE 2
+
+/* A link as the node at one of its ends reports it. */
+struct mesh_graph_link {
+	uint64_t node_id;      /* of the node at the other end */
+	uint32_t speed_mbps;   /* 0: unknown */
+	uint8_t nic, peer_nic; /* indices in the stable order of the NICs of either node */
+};
+
+struct mesh_graph_node {
+	uint64_t id;
+	bool relays;		       /* it would forward for us */
+	struct mesh_graph_link *links; /* owned, num_links, ordered by node_id */
+	int num_links;
+};
+
+struct mesh_graph_doubt {
+	uint64_t a, b;	   /* node ids */
+	uint64_t until_ms; /* 0: none */
+};
+
+struct mesh_graph {
+	struct mesh_graph_node *nodes; /* owned */
+	int num_nodes;
+	struct mesh_id_index index; /* of nodes */
+	struct mesh_graph_doubt doubts[MESH_GRAPH_DOUBTS_MAX];
+	bool any_doubt; /* since the beginning */
+};
+
+/** Makes an empty graph. */
+void mesh_graph_init(struct mesh_graph *graph);
+
+/** Frees its memory, and empties it. */
+void mesh_graph_finish(struct mesh_graph *graph);
+
+/**
+ * Enters what the node @id has reported.
+ *
+ * @add: to what it has reported before; else in place of that
+ *
+ * @links: links to itself, and those after MESH_GRAPH_LINKS_MAX, are left out
+ *
+ * Returns the node's index; -ENOMEM; -ENOSPC if the graph is full.
+ */
+int mesh_graph_report(struct mesh_graph *graph, uint64_t id, bool relays, bool add,
+		      const struct mesh_graph_link *links, int num_links);
+
+/** The index of a node that has reported, or -1. */
+int mesh_graph_find(const struct mesh_graph *graph, uint64_t id);
+
+/** The first link of @node to the node @id; num_links if there is none. Others follow it. */
+int mesh_graph_link_find(const struct mesh_graph_node *node, uint64_t id);
+
+/** True if @other has reported the link that the node @id says they have. */
+bool mesh_graph_is_confirmed(const struct mesh_graph_node *other, uint64_t id,
+			     const struct mesh_graph_link *link);
+
+/**
+ * What the cables between two nodes carry together, in Mb/s; an unknown speed counts as 1. 0 if
+ * they have no link that both have reported. Each NIC is counted once: two NICs of each node on one
+ * wire are four links, and two cables' worth.
+ *
+ * @a, @b: indices
+ */
+uint32_t mesh_graph_width(const struct mesh_graph *graph, int a, int b);
+
+/**
+ * A hop between these two nodes has failed: routes avoid it until @until_ms if there is another. A
+ * node that has failed with several others is avoided altogether.
+ */
+void mesh_graph_doubt(struct mesh_graph *graph, uint64_t a, uint64_t b, uint64_t until_ms);
+
+/** True while routes avoid the hop between these two. */
+bool mesh_graph_is_doubtful(const struct mesh_graph *graph, uint64_t a, uint64_t b,
+			    uint64_t now_ms);
+
+#endif

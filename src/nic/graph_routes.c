@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * graph_routes.c - routes through the mesh.
+ *
+ * Routes of the least length that share no relay are a flow in the graph of shortest routes, where
+ * each node passes one unit: the first route is the widest, and each further one is an augmenting
+ * path, which may give parts of earlier routes to each other. A greedy choice would miss some: the
+ * first route can block both of two others. When no more of a length are found, their relays are
+ * taken out, and longer ones are looked for.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nic/graph_routes.h"
+
+#define FAR INT32_MAX
+#define NONE (-1)
+
+/* Both ends have reported this hop. */
+struct hop {
+	int to;
+	uint32_t width;
+	bool doubtful;
+};
+
+struct search {
+	const struct mesh_graph *graph;
+	struct hop *hops; /* those of node i: hops[first[i]] to hops[first[i + 1] - 1] */
+	int *first;
+	int from, to, num;
+	bool doubts;	      /* doubtful hops may be used */
+	bool neighbours;      /* the hop from one end to the other may be used */
+	bool every;	      /* nodes that do not relay count as if they did */
+	bool *taken;	      /* by a route that was found before */
+	int *distance;	      /* to the target, over nodes that relay and are not taken */
+	int *next, *previous; /* the flow through each relay; NONE: it has none */
+	int *queue, *parent;  /* 2 states for each node */
+};
+
+/* ---- hops ---------------------------------------------------------------------------------- */
+
+static void hops_read(struct search *search, uint64_t now_ms)
+{
+	const struct mesh_graph *graph = search->graph;
+	const struct mesh_graph_node *node;
+	int i, k, to, num = 0;
+	uint32_t width;
+
+	for (i = 0; i < graph->num_nodes; i++) {
+		search->first[i] = num;
+		node = &graph->nodes[i];
+		for (k = 0; k < node->num_links; k++) {
+			if (k && node->links[k].node_id == node->links[k - 1].node_id)
+				continue; /* all links to a node are one hop */
+			to = mesh_graph_find(graph, node->links[k].node_id);
+			width = to < 0 ? 0 : mesh_graph_width(graph, i, to);
+			if (!width)
+				continue;
+			search->hops[num++] =
+				(struct hop){to, width,
+					     mesh_graph_is_doubtful(graph, node->id,
+								    graph->nodes[to].id, now_ms)};
+		}
+	}
+	search->first[i] = num;
+}
+
+static bool may_pass(const struct search *search, int node)
+{
+	return node == search->from || node == search->to ||
+	       ((search->every || search->graph->nodes[node].relays) && !search->taken[node]);
+}
+
+static bool may_use(const struct search *search, int at, const struct hop *hop)
+{
+	if (hop->doubtful && !search->doubts)
+		return false;
+	if (!search->neighbours && (at == search->from || at == search->to) &&
+	    (hop->to == search->from || hop->to == search->to))
+		return false;
+	return may_pass(search, hop->to);
+}
+
+/* Returns the length of the shortest route in hops, or FAR. */
+static int distances_find(struct search *search, int hops_max)
+{
+	int head = 0, tail = 0, at, i;
+
+	for (i = 0; i < search->num; i++)
+		search->distance[i] = FAR;
+	search->distance[search->to] = 0;
+	search->queue[tail++] = search->to;
+	while (head < tail) {
+		at = search->queue[head++];
+		if (search->distance[at] == hops_max || at == search->from)
+			continue;
+		for (i = search->first[at]; i < search->first[at + 1]; i++) {
+			if (!may_use(search, at, &search->hops[i]) ||
+			    search->distance[search->hops[i].to] != FAR)
+				continue;
+			search->distance[search->hops[i].to] = search->distance[at] + 1;
+			search->queue[tail++] = search->hops[i].to;
+		}
+	}
+	return search->distance[search->from];
+}
+
+/* True if this hop is part of a shortest route. */
+static bool leads_nearer(const struct search *search, int at, const struct hop *hop)
+{
+	return may_use(search, at, hop) && search->distance[hop->to] == search->distance[at] - 1 &&
+	       search->distance[hop->to] != FAR;
+}
+
+/* ---- flow ---------------------------------------------------------------------------------- */
+
+static void flow_clear(struct search *search)
+{
+	int i;
+
+	for (i = 0; i < search->num; i++)
+		search->next[i] = search->previous[i] = NONE;
+}
+
+/* The widest of the shortest routes becomes the flow. @best: for each node, room */
+static void widest_enter(struct search *search, uint32_t *best)
+{
+	int i, k, at, length = search->distance[search->from], far;
+	const struct hop *hop;
+	uint32_t width;
+
+	for (i = 0; i < search->num; i++)
+		best[i] = 0;
+	best[search->to] = UINT32_MAX;
+	for (far = 1; far <= length; far++) {
+		for (at = 0; at < search->num; at++) {
+			if (search->distance[at] != far || (far == length && at != search->from))
+				continue;
+			for (k = search->first[at]; k < search->first[at + 1]; k++) {
+				hop = &search->hops[k];
+				if (!leads_nearer(search, at, hop))
+					continue;
+				width = hop->width < best[hop->to] ? hop->width : best[hop->to];
+				if (width <= best[at])
+					continue;
+				best[at] = width;
+				search->parent[at] = hop->to;
+			}
+		}
+	}
+	for (at = search->from; at != search->to; at = search->parent[at]) {
+		if (at != search->from)
+			search->next[at] = search->parent[at];
+		if (search->parent[at] != search->to)
+			search->previous[search->parent[at]] = at;
+	}
+}
+
+/*
+ * Each node is two states of the walk: 2 * node is before its unit of flow, 2 * node + 1 behind it.
+ * The walk goes forward over hops without flow, and back over hops with flow, which takes that flow
+ * away.
+ */
+static int before(int node)
+{
+	return 2 * node;
+}
+
+static int behind(int node)
+{
+	return 2 * node + 1;
+}
+
+static void visit(struct search *search, int state, int parent, int *tail)
+{
+	if (search->parent[state] != NONE)
+		return;
+	search->parent[state] = parent;
+	search->queue[(*tail)++] = state;
+}
+
+static bool has_flow(const struct search *search, int node)
+{
+	return search->previous[node] != NONE;
+}
+
+static bool hop_has_flow(const struct search *search, int at, int to)
+{
+	if (to == search->to)
+		return at != search->from && search->next[at] == to;
+	return search->previous[to] == at;
+}
+
+/* From behind a node. */
+static void walk_forward(struct search *search, int at, int *tail)
+{
+	const struct hop *hop;
+	int i;
+
+	for (i = search->first[at]; i < search->first[at + 1]; i++) {
+		hop = &search->hops[i];
+		if (leads_nearer(search, at, hop) && !hop_has_flow(search, at, hop->to))
+			visit(search, before(hop->to), behind(at), tail);
+	}
+	if (at != search->from && has_flow(search, at))
+		visit(search, before(at), behind(at), tail);
+}
+
+/* Changes the flow along the walk that has reached the target. */
+static void flow_change(struct search *search)
+{
+	int state = before(search->to), length = 0, i, at, to;
+
+	for (; state != behind(search->from); state = search->parent[state])
+		search->queue[length++] = state;
+	search->queue[length] = state;
+	for (i = length; i > 0; i--) {
+		at = search->queue[i] / 2;
+		to = search->queue[i - 1] / 2;
+		if (search->queue[i] == behind(at) && at == to) {
+			search->previous[at] = NONE; /* its flow was taken away behind it */
+		} else if (search->queue[i] == behind(at)) {
+			if (at != search->from)
+				search->next[at] = to;
+			if (to != search->to)
+				search->previous[to] = at;
+		} else if (at != to) {
+			search->next[to] = NONE; /* back over the hop that led to @at */
+		}
+	}
+}
+
+/* Adds a route to the flow. Returns false if there is no further one. */
+static bool flow_augment(struct search *search)
+{
+	int head = 0, tail = 0, state, at, i;
+
+	for (i = 0; i < 2 * search->num; i++)
+		search->parent[i] = NONE;
+	visit(search, behind(search->from), behind(search->from), &tail);
+	while (head < tail && search->parent[before(search->to)] == NONE) {
+		state = search->queue[head++];
+		at = state / 2;
+		if (state == behind(at))
+			walk_forward(search, at, &tail);
+		else if (!has_flow(search, at))
+			visit(search, behind(at), state, &tail);
+		else
+			visit(search, behind(search->previous[at]), state, &tail);
+	}
+	if (search->parent[before(search->to)] == NONE)
+		return false;
+	flow_change(search);
+	return true;
+}
+
+/* ---- routes -------------------------------------------------------------------------------- */
+
+static const struct hop *hop_find(const struct search *search, int at, int to)
+{
+	int i;
+
+	for (i = search->first[at]; search->hops[i].to != to; i++)
+		continue;
+	return &search->hops[i];
+}
+
+/* The route whose first hop leads from search->from to @first; its relays are taken. */
+static void route_read(struct search *search, int first, struct mesh_route *route)
+{
+	const struct hop *hop;
+	int at = search->from, to = first;
+
+	memset(route, 0, sizeof(*route));
+	route->width_mbps = UINT32_MAX;
+	for (;;) {
+		hop = hop_find(search, at, to);
+		if (hop->width < route->width_mbps)
+			route->width_mbps = hop->width;
+		route->doubtful |= hop->doubtful;
+		route->hops[route->num_relays] = search->graph->nodes[to].id;
+		if (to == search->to)
+			break;
+		search->taken[to] = true;
+		route->num_relays++;
+		at = to;
+		to = search->next[at];
+	}
+}
+
+static int wider_first(const void *left, const void *right)
+{
+	const struct mesh_route *a = left, *b = right;
+
+	if (a->width_mbps != b->width_mbps)
+		return a->width_mbps > b->width_mbps ? -1 : 1;
+	return a->hops[0] < b->hops[0] ? -1 : a->hops[0] > b->hops[0];
+}
+
+/* The routes of the least length there is now. Returns their number. */
+static int group_find(struct search *search, int relays_max, struct mesh_route *routes,
+		      int routes_max)
+{
+	int length = distances_find(search, relays_max + 1), wanted, i, first, num = 0;
+
+	if (length == FAR)
+		return 0;
+	flow_clear(search);
+	if (length == 1) {
+		route_read(search, search->to, routes);
+		search->neighbours = false;
+		return 1;
+	}
+	widest_enter(search, (uint32_t *)search->queue);
+	for (wanted = routes_max - 1; wanted > 0 && flow_augment(search); wanted--)
+		continue;
+	for (i = search->first[search->from]; i < search->first[search->from + 1]; i++) {
+		first = search->hops[i].to;
+		if (first != search->to && search->previous[first] == search->from)
+			route_read(search, first, &routes[num++]);
+	}
+	qsort(routes, (size_t)num, sizeof(*routes), wider_first);
+	return num;
+}
+
+static int groups_find(struct search *search, int relays_max, struct mesh_route *routes,
+		       int routes_max)
+{
+	int num = 0, found, i;
+
+	do {
+		found = num < routes_max
+				? group_find(search, relays_max, &routes[num], routes_max - num)
+				: 0;
+		for (i = num; i < num + found; i++)
+			routes[i].standby = search->doubts || num > 0;
+		num += found;
+		if (!found && !search->doubts) {
+			search->doubts = true; /* what has failed, comes last */
+			found = 1;
+		}
+	} while (found);
+	if (num && routes[0].doubtful) {
+		for (i = 0; i < num; i++)
+			routes[i].standby = routes[i].num_relays > routes[0].num_relays;
+	}
+	return num;
+}
+
+static int search_open(struct search *search)
+{
+	size_t nodes = (size_t)search->num, hops = 1;
+	int i;
+
+	for (i = 0; i < search->num; i++)
+		hops += (size_t)search->graph->nodes[i].num_links;
+	search->hops = calloc(hops, sizeof(*search->hops));
+	search->first = calloc(nodes + 1, sizeof(*search->first));
+	search->taken = calloc(nodes, sizeof(*search->taken));
+	search->distance = calloc(nodes, sizeof(*search->distance));
+	search->next = calloc(nodes, sizeof(*search->next));
+	search->previous = calloc(nodes, sizeof(*search->previous));
+	search->queue = calloc(2 * nodes + 1, sizeof(*search->queue));
+	search->parent = calloc(2 * nodes, sizeof(*search->parent));
+	return search->hops && search->first && search->taken && search->distance && search->next &&
+			       search->previous && search->queue && search->parent
+		       ? 0
+		       : -ENOMEM;
+}
+
+static void search_close(struct search *search)
+{
+	free(search->hops);
+	free(search->first);
+	free(search->taken);
+	free(search->distance);
+	free(search->next);
+	free(search->previous);
+	free(search->queue);
+	free(search->parent);
+}
+
+static int routes_find(const struct mesh_graph *graph, uint64_t from, uint64_t to, int relays_max,
+		       uint64_t now_ms, bool every, struct mesh_route *routes, int routes_max)
+{
+	struct search search = {
+		.graph = graph,
+		.from = mesh_graph_find(graph, from),
+		.to = mesh_graph_find(graph, to),
+		.num = graph->num_nodes,
+		.neighbours = true,
+		.every = every,
+	};
+	int ret;
+
+	if (search.from < 0 || search.to < 0 || from == to)
+		return 0;
+	ret = search_open(&search);
+	if (!ret) {
+		hops_read(&search, now_ms);
+		ret = groups_find(&search, relays_max, routes, routes_max);
+	}
+	search_close(&search);
+	return ret;
+}
+
+int mesh_graph_routes(const struct mesh_graph *graph, uint64_t from, uint64_t to, int relays_max,
+		      uint64_t now_ms, struct mesh_route *routes, int routes_max)
+{
+	return routes_find(graph, from, to, relays_max, now_ms, false, routes, routes_max);
+}
+
+int mesh_graph_cables(const struct mesh_graph *graph, uint64_t from, uint64_t to, uint64_t now_ms,
+		      struct mesh_route *route)
+{
+	return routes_find(graph, from, to, MESH_ROUTE_RELAYS_MAX, now_ms, true, route, 1);
+}

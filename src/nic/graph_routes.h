@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* graph_routes.h - routes through the mesh, from node to node over nodes that relay. Pure. */
+#ifndef MESH_NIC_GRAPH_ROUTES_H
+#define MESH_NIC_GRAPH_ROUTES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "nic/graph.h"
+
+#define MESH_ROUTE_RELAYS_MAX 15
+#define MESH_ROUTES_MAX 8
+
+struct mesh_route {
+	int num_relays; /* 0: the two are neighbours */
+	/* The relays in their order, then the target: num_relays + 1 node ids. */
+	uint64_t hops[MESH_ROUTE_RELAYS_MAX + 1];
+	uint32_t width_mbps; /* of its narrowest hop */
+	bool standby;	     /* the first route is shorter, or not doubtful as this one is */
+	bool doubtful;	     /* has a hop that has failed (mesh_graph_doubt) */
+};
+
+/**
+ * Finds routes from one node to another: those with the fewest relays first, then the widest. No
+ * two of them share a relay, and there are as many of the least length as there can be without
+ * that. No route passes a node twice.
+ *
+ * @from, @to: node ids; both have reported
+ * @relays_max: 0 to MESH_ROUTE_RELAYS_MAX
+ * @routes: receives @routes_max of them at most (MESH_ROUTES_MAX or less)
+ *
+ * Returns their number; -ENOMEM.
+ */
+int mesh_graph_routes(const struct mesh_graph *graph, uint64_t from, uint64_t to, int relays_max,
+		      uint64_t now_ms, struct mesh_route *routes, int routes_max);
+
+/**
+ * Finds the shortest way that the cables lead from one node to another, whether the nodes on it
+ * relay or not: for messages.
+ *
+ * Returns 1; 0 if there is none; -ENOMEM.
+ */
+int mesh_graph_cables(const struct mesh_graph *graph, uint64_t from, uint64_t to, uint64_t now_ms,
+		      struct mesh_route *route);
+
+#endif

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* circuit.c - makes and frees circuits. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "fabric/readiness.h"
+#include "fabric/sink.h"
+#include "relay/circuit.h"
+#include "relay/relay.h"
+
+/* Of a circuit's memory, in bytes, the largest first. A message of NCCL has up to 1 GiB, in at most
+ * MESH_SEGMENTS_MAX segments: the least holds one segment of such a message. */
+static const size_t granule_sizes[] = {64 << 10, 32 << 10, 16 << 10};
+#define GRANULE_SIZES ((int)(sizeof(granule_sizes) / sizeof(granule_sizes[0])))
+/* A circuit takes this part of what is left at most, or the least: others shall find room, too. */
+#define MEMORY_PART 16
+
+/* ---- a side as the user of a peer ---------------------------------------------------------- */
+
+static struct mesh_circuit_side *side_of_user(struct mesh_peer_user *user)
+{
+	return mesh_container_of(user, struct mesh_circuit_side, user);
+}
+
+MESH_HOLDS(process)
+static bool side_misses(struct mesh_peer_user *user)
+{
+	const struct mesh_circuit *circuit = side_of_user(user)->circuit;
+
+	return !circuit->opening && !circuit->shut;
+}
+
+static bool side_is_known(struct mesh_peer_user *user)
+{
+	(void)user;
+	return true;
+}
+
+static bool side_never(struct mesh_peer_user *user)
+{
+	(void)user;
+	return false;
+}
+
+static bool side_is_quiet(struct mesh_peer_user *user)
+{
+	struct mesh_circuit *circuit = side_of_user(user)->circuit;
+	bool quiet;
+
+	mesh_circuit_lock(circuit);
+	quiet = !circuit->unfinished;
+	mesh_circuit_unlock(circuit);
+	return quiet;
+}
+
+MESH_HOLDS(process)
+static void side_lost(struct mesh_peer_user *user)
+{
+	struct mesh_circuit_side *side = side_of_user(user);
+
+	side->lost = true;
+	mesh_circuit_check_soon(side->circuit);
+}
+
+static void side_fenced(struct mesh_peer_user *user)
+{
+	(void)user;
+}
+
+static const struct mesh_peer_user_ops side_ops = {
+	.misses = side_misses,
+	.is_known = side_is_known,
+	.resumes = side_never,
+	.lost = side_lost,
+	.waits = side_never,
+	.is_quiet = side_is_quiet,
+	.is_open = side_never,
+	.fenced = side_fenced,
+};
+
+/* ---- making -------------------------------------------------------------------------------- */
+
+/* Attaches a side to its peer, with an id of ours. */
+MESH_HOLDS(process)
+static int side_open(struct mesh_circuit_side *side, struct mesh_peer *peer)
+{
+	int ret = mesh_random(&side->sink.token, sizeof(side->sink.token));
+
+	if (!ret)
+		ret = mesh_sink_add(peer->domain, &side->sink);
+	if (ret)
+		return ret;
+	side->has_sink = true;
+	side->peer = peer;
+	side->domain = peer->domain;
+	side->remote = peer->remote;
+	side->lost = false;
+	side->user.ops = &side_ops;
+	mesh_peer_user_add(peer, &side->user);
+	side->is_user = true;
+	return 0;
+}
+
+MESH_HOLDS(process)
+static void side_close(struct mesh_circuit_side *side)
+{
+	if (side->has_sink) {
+		mesh_domain_lock(side->domain);
+		mesh_sink_remove(side->domain, &side->sink);
+		mesh_domain_wait_cancel(side->domain, &side->waiter);
+		mesh_domain_unlock(side->domain);
+	}
+	if (side->is_user)
+		mesh_peer_user_remove(side->peer, &side->user);
+	side->has_sink = false;
+	side->is_user = false;
+	side->known = false;
+	side->peer = NULL;
+}
+
+/* Takes a piece of the memory that NCCL_MESH_RELAY_MEMORY leaves. */
+MESH_HOLDS(process)
+static int memory_open(struct mesh_circuit *circuit)
+{
+	struct mesh_relay *relay = circuit->relay;
+	uint64_t left = relay->process->config.relay_memory_bytes - relay->memory;
+	void *memory;
+	size_t size;
+	int i;
+
+	for (i = 0; i < GRANULE_SIZES; i++) {
+		size = granule_sizes[i] * MESH_GRANULES;
+		if (size > (i < GRANULE_SIZES - 1 ? left / MEMORY_PART : left))
+			continue;
+		memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			      0);
+		if (memory == MAP_FAILED)
+			return -ENOMEM;
+		circuit->memory = memory;
+		circuit->granule = granule_sizes[i];
+		relay->memory += size;
+		return 0;
+	}
+	return -ENOSPC;
+}
+
+MESH_HOLDS(process)
+static void memory_close(struct mesh_circuit *circuit)
+{
+	size_t size = circuit->granule * MESH_GRANULES;
+
+	mesh_mr_close(circuit->mr_up);
+	mesh_mr_close(circuit->mr_down);
+	if (!circuit->memory)
+		return;
+	munmap(circuit->memory, size);
+	circuit->relay->memory -= size;
+}
+
+static void side_init(struct mesh_circuit *circuit, struct mesh_circuit_side *side,
+		      struct mesh_circuit_side *other)
+{
+	side->circuit = circuit;
+	side->other = other;
+	TAILQ_INIT(&side->passing);
+}
+
+MESH_NOT_ANALYSED
+int mesh_circuit_make(struct mesh_relay *relay, struct mesh_peer *peer,
+		      const struct mesh_frame_open *request,
+		      const struct mesh_circuit_functions *functions, struct mesh_circuit **circuit)
+{
+	struct mesh_circuit *made = calloc(1, sizeof(*made));
+	int ret;
+
+	mesh_process_assert_locked(relay->process);
+	if (!made)
+		return -ENOMEM;
+	mesh_lock_init(&made->lock);
+	made->relay = relay;
+	side_init(made, &made->up, &made->down);
+	side_init(made, &made->down, &made->up);
+	made->up.sink.message = functions->from_up;
+	made->up.waiter.resume = functions->resume_up;
+	made->down.sink.message = functions->from_down;
+	made->down.waiter.resume = functions->resume_down;
+	made->up.remote_id = request->comm;
+	made->up.remote_token = request->token;
+	made->has_others = request->num_paths > 1;
+	memcpy(made->origin, request->origin, sizeof(made->origin));
+	ret = memory_open(made);
+	if (!ret)
+		ret = side_open(&made->up, peer);
+	if (ret) {
+		memory_close(made);
+		mesh_lock_destroy(&made->lock);
+		free(made);
+		return ret;
+	}
+	made->up.known = true;
+	made->counters = &made->own_counters;
+	LIST_INSERT_HEAD(&relay->circuits, made, entry);
+	*circuit = made;
+	return 0;
+}
+
+/* ---- counters ------------------------------------------------------------------------------ */
+
+void mesh_circuit_counters_open(struct mesh_circuit *circuit)
+{
+	struct mesh_process *process = circuit->relay->process;
+	struct mesh_circuit_counters *counters = NULL;
+
+	mesh_process_assert_locked(process);
+	if (process->stats.page)
+		counters = mesh_stats_circuit_open(process->stats.page, circuit->origin,
+						   circuit->target, circuit->up.domain->nic->netdev,
+						   circuit->down.domain->nic->netdev,
+						   mesh_clock_wall_ms());
+	mesh_circuit_lock(circuit);
+	if (counters)
+		circuit->counters = counters;
+	circuit->counters->memory = circuit->granule * MESH_GRANULES;
+	circuit->counters->slots = MESH_GRANULES;
+	mesh_circuit_unlock(circuit);
+}
+
+/* Returns the bytes that were forwarded. */
+MESH_HOLDS(process)
+static uint64_t counters_close(struct mesh_circuit *circuit)
+{
+	struct mesh_circuit_counters *counters;
+	uint64_t bytes;
+
+	/* An operation that never ended may still complete: then it counts in own_counters. */
+	mesh_circuit_lock(circuit);
+	counters = circuit->counters;
+	bytes = counters->bytes;
+	circuit->counters = &circuit->own_counters;
+	mesh_circuit_unlock(circuit);
+	if (counters != &circuit->own_counters)
+		mesh_stats_circuit_close(circuit->relay->process->stats.page, counters);
+	return bytes;
+}
+
+/* ---- the way on ---------------------------------------------------------------------------- */
+
+int mesh_circuit_down_open(struct mesh_circuit *circuit, struct mesh_peer *peer)
+{
+	return side_open(&circuit->down, peer);
+}
+
+void mesh_circuit_down_close(struct mesh_circuit *circuit)
+{
+	side_close(&circuit->down);
+}
+
+int mesh_circuit_memory_register(struct mesh_circuit *circuit)
+{
+	size_t size = circuit->granule * MESH_GRANULES;
+	int ret;
+
+	ret = mesh_mr_open(circuit->up.domain, circuit->memory, size, &circuit->mr_up);
+	return ret ? ret
+		   : mesh_mr_open(circuit->down.domain, circuit->memory, size, &circuit->mr_down);
+}
+
+void mesh_circuit_check_soon(struct mesh_circuit *circuit)
+{
+	mesh_relay_wake(circuit->relay);
+}
+
+void mesh_circuits_domains_learn(struct mesh_relay *relay)
+{
+	struct mesh_process *process = relay->process;
+	struct mesh_circuit *circuit;
+	struct mesh_domain *domain;
+	uint32_t domains = 0;
+	int i;
+
+	mesh_process_assert_locked(process);
+	LIST_FOREACH(circuit, &relay->circuits, entry) {
+		for (i = 0; i < MESH_DOMAINS_MAX; i++) {
+			domain = process->domains[i];
+			if ((circuit->up.has_sink && circuit->up.domain == domain) ||
+			    (circuit->down.has_sink && circuit->down.domain == domain)) {
+				domains |= 1u << i;
+				mesh_readiness_open(domain); /* without it, it is polled */
+			}
+		}
+	}
+	mesh_relay_thread_domains_set(&relay->thread, domains);
+}
+
+/* ---- freeing ------------------------------------------------------------------------------- */
+
+void mesh_circuit_opening_end(struct mesh_circuit *circuit)
+{
+	struct mesh_circuit_opening *opening = circuit->opening;
+
+	if (opening && opening->peer)
+		mesh_peer_put(opening->peer);
+	free(opening);
+	circuit->opening = NULL;
+}
+
+static void passing_free(struct mesh_circuit_side *side)
+{
+	struct mesh_passing *passing;
+
+	while ((passing = TAILQ_FIRST(&side->passing))) {
+		TAILQ_REMOVE(&side->passing, passing, entry);
+		free(passing);
+	}
+}
+
+MESH_NOT_ANALYSED
+void mesh_circuit_free(struct mesh_circuit *circuit)
+{
+	struct mesh_relay *relay = circuit->relay;
+	uint64_t bytes;
+	uint32_t unfinished;
+
+	mesh_process_assert_locked(relay->process);
+	LIST_REMOVE(circuit, entry);
+	mesh_engine_timer_cancel(&relay->process->engine, &circuit->timer);
+	side_close(&circuit->up);
+	side_close(&circuit->down);
+	mesh_circuits_domains_learn(relay);
+	mesh_circuit_lock(circuit);
+	unfinished = circuit->unfinished;
+	mesh_circuit_unlock(circuit);
+	mesh_circuit_opening_end(circuit);
+	bytes = counters_close(circuit);
+	if (unfinished) {
+		/* The provider still holds pointers into it. */
+		mesh_info("relay: a circuit keeps %u operations that never ended; its memory stays "
+			  "allocated",
+			  unfinished);
+		return;
+	}
+	mesh_info("relay: the circuit from node %s to node %s has ended after %llu bytes",
+		  circuit->origin, circuit->target, (unsigned long long)bytes);
+	memory_close(circuit);
+	passing_free(&circuit->up);
+	passing_free(&circuit->down);
+	mesh_hop_close(&circuit->hop);
+	mesh_lock_destroy(&circuit->lock);
+	free(circuit);
+}

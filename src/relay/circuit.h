@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * circuit.h - one path of a comm that leads through this process.
+ *
+ *	connecting node -- up --> this relay -- down --> next relay, or the listener's node
+ *
+ * Towards the connecting node the relay is a receiver that has memory of its own, towards the
+ * listener's node it is a sender. Messages pass in both directions and get the ids that the next
+ * one knows. Segments go from the memory of the relay into that of the next relay, or to where the
+ * receiver's grant has said. The relay keeps no grants: RELAYED carries address and key.
+ *
+ * The circuit holds a segment until its receiver has it. So the connecting node has its memory back
+ * when "sent" is the receiver's word.
+ *
+ * Locks: process->lock for opening and ending; circuit->lock, which is taken with a domain's lock
+ * held, for what is forwarded.
+ */
+#ifndef MESH_RELAY_CIRCUIT_H
+#define MESH_RELAY_CIRCUIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/lock.h"
+#include "control/peer.h"
+#include "fabric/mr.h"
+#include "nic/path_choice.h"
+#include "relay/hop.h"
+#include "relay/next.h"
+#include "wire/frame.h"
+#include "wire/handle.h"
+#include "wire/message.h"
+#include "wire/stats.h"
+
+struct mesh_circuit;
+struct mesh_relay;
+
+/* What forwards the messages of a circuit's sides (forward.h). */
+struct mesh_circuit_functions {
+	void (*from_up)(struct mesh_sink *sink, const struct mesh_message_header *header,
+			const void *payload);
+	void (*from_down)(struct mesh_sink *sink, const struct mesh_message_header *header,
+			  const void *payload);
+	void (*resume_up)(struct mesh_waiter *waiter);
+	void (*resume_down)(struct mesh_waiter *waiter);
+};
+
+/* A message that waits for a buffer. */
+struct mesh_passing {
+	TAILQ_ENTRY(mesh_passing) entry;
+	struct mesh_message_header header;
+	uint8_t payload[]; /* header.length bytes */
+};
+
+/*
+ * Messages that wait for buffers towards one side. The eager credit is 48 DATA; with GRANT, POSTED
+ * and WANT a correct end has fewer outstanding than this. One that sends more ends its circuit.
+ */
+#define MESH_PASSING_MAX 256
+
+/* One direction: the node there. */
+struct mesh_circuit_side {
+	struct mesh_circuit *circuit;
+	struct mesh_circuit_side *other;
+	struct mesh_peer *peer; /* process->lock; NULL: not yet */
+	struct mesh_domain *domain;
+	struct mesh_remote *remote;
+	struct mesh_sink sink; /* what arrives from there */
+	struct mesh_peer_user user;
+	struct mesh_waiter waiter;
+	bool has_sink, is_user;
+	_Atomic(bool) lost; /* written with process->lock held */
+	/* Theirs for this circuit; constant once known. */
+	uint32_t remote_id, remote_token;
+	_Atomic(bool) known;
+	TAILQ_HEAD(, mesh_passing) passing MESH_GUARDED_BY(circuit); /* to there */
+	int num_passing MESH_GUARDED_BY(circuit);
+};
+
+/* A segment in our memory. */
+struct mesh_held {
+	struct mesh_op op; /* the write to the receiver */
+	struct mesh_circuit *circuit;
+	struct mesh_buffer *behind; /* WRITTEN, to be sent when the write is complete; or NULL */
+	struct mesh_message_relayed what;
+	uint32_t seq, size; /* as in WRITTEN */
+	uint64_t posted_ns;
+	bool active;
+};
+
+/* The way on, while a circuit is opened (opening.c). */
+struct mesh_circuit_opening {
+	struct mesh_frame_open request;
+	struct mesh_handle handle;
+	bool is_last; /* the listener's node is next */
+	struct mesh_next nexts[MESH_NEXTS_MAX];
+	int num_nexts, tried;	   /* of nexts */
+	uint64_t try_ms;	   /* since when this one is tried */
+	struct mesh_peer *peer;	   /* it; this is one of its users; or NULL */
+	bool asked;		   /* CONNECT or OPEN is sent */
+	enum mesh_refusal refusal; /* the last one */
+};
+
+struct mesh_circuit {
+	LIST_ENTRY(mesh_circuit) entry; /* relay->circuits; process->lock */
+	struct mesh_relay *relay;
+	struct mesh_lock lock;
+	struct mesh_timer timer; /* expired() makes the next step of opening, or of ending */
+	/* Owned; NULL: the circuit is open, and both ends know it. */
+	struct mesh_circuit_opening *opening MESH_GUARDED_BY(process);
+	struct mesh_circuit_side up, down;
+	bool shut MESH_GUARDED_BY(process);	/* the connecting end has ended it, or is fenced */
+	bool reported MESH_GUARDED_BY(process); /* the ends know that it is broken */
+	bool drained MESH_GUARDED_BY(process);	/* the receiving end knows that nothing arrives */
+	uint32_t shut_writes MESH_GUARDED_BY(process);
+	uint64_t ending_ms MESH_GUARDED_BY(process);
+	bool fenced_up, fenced_down, withdrawn; /* process->lock */
+	/* For WITHDRAW, as in the handle and in CONNECT; constant. */
+	uint64_t cookie, comm_key;
+	uint32_t listen_id;
+	char origin[MESH_NODE_NAME_MAX], target[MESH_NODE_NAME_MAX]; /* constant */
+
+	/* Our memory: MESH_GRANULES granules; constant while OPEN. */
+	uint8_t *memory;
+	size_t granule; /* bytes */
+	struct mesh_mr *mr_up, *mr_down;
+	bool to_relay;	 /* the next one is a relay: hop is open */
+	bool has_others; /* the comm has other paths; constant */
+
+	_Atomic(int) error; /* negative errno: it is broken; set under the lock */
+	uint32_t came MESH_GUARDED_BY(circuit);	      /* segments, ever */
+	uint32_t unfinished MESH_GUARDED_BY(circuit); /* operations that point to the circuit */
+	uint32_t writing MESH_GUARDED_BY(circuit);    /* writes to the listener's node */
+	bool unclean MESH_GUARDED_BY(circuit);	      /* one of those has failed */
+	uint64_t arrived MESH_GUARDED_BY(circuit);    /* to be reported upward, by first granule */
+	struct mesh_hop hop;			      /* circuit->lock */
+	struct mesh_held held[MESH_GRANULES] MESH_GUARDED_BY(circuit);
+	/* Those that are not posted yet, in order: ring of first granules. */
+	uint8_t waiting[MESH_GRANULES] MESH_GUARDED_BY(circuit);
+	unsigned int first_waiting, num_waiting MESH_GUARDED_BY(circuit);
+	/* Never NULL: in the process's page, or own_counters. */
+	struct mesh_circuit_counters *counters MESH_GUARDED_BY(circuit);
+	struct mesh_circuit_counters own_counters MESH_GUARDED_BY(circuit);
+};
+
+MESH_LOCK_FUNCTIONS(circuit, mesh_circuit, lock)
+
+/**
+ * Makes a circuit that came over @peer with OPEN, without a way on. process->lock held.
+ *
+ * Returns 0; -ENOMEM; -ENOSPC: no id, or NCCL_MESH_RELAY_MEMORY is used up.
+ */
+MESH_HOLDS(process)
+int mesh_circuit_make(struct mesh_relay *relay, struct mesh_peer *peer,
+		      const struct mesh_frame_open *request,
+		      const struct mesh_circuit_functions *functions,
+		      struct mesh_circuit **circuit);
+
+/** Attaches the way on. Returns 0, -ENOMEM or -ENOSPC. process->lock held. */
+MESH_HOLDS(process)
+int mesh_circuit_down_open(struct mesh_circuit *circuit, struct mesh_peer *peer);
+MESH_HOLDS(process)
+void mesh_circuit_down_close(struct mesh_circuit *circuit);
+
+/** Shows the circuit in the process's page of counters, until it is freed. process->lock held. */
+MESH_HOLDS(process)
+void mesh_circuit_counters_open(struct mesh_circuit *circuit);
+
+/** Registers the circuit's memory on both links. Returns 0 or a negative errno (logged). */
+MESH_HOLDS(process)
+int mesh_circuit_memory_register(struct mesh_circuit *circuit);
+
+/** Frees what only opening needs. Idempotent. process->lock held. */
+MESH_HOLDS(process)
+void mesh_circuit_opening_end(struct mesh_circuit *circuit);
+
+/** Has the thread poll the NICs that circuits have now. process->lock held. */
+MESH_HOLDS(process)
+void mesh_circuits_domains_learn(struct mesh_relay *relay);
+
+/** Has circuit->timer.expired() called soon. Any lock but the engine's own may be held. */
+void mesh_circuit_check_soon(struct mesh_circuit *circuit);
+
+/** Closes and frees a circuit. process->lock held. */
+MESH_HOLDS(process)
+void mesh_circuit_free(struct mesh_circuit *circuit);
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* circuits.c - what happens to the circuits of this process: frames, lost peers, ticks. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "control/peer_send.h"
+#include "relay/circuits.h"
+#include "relay/ending.h"
+#include "relay/forward.h"
+#include "relay/relay.h"
+
+void mesh_circuits_tick(struct mesh_process *process, uint64_t now_ms)
+{
+	struct mesh_relay *relay = process->relay;
+	struct mesh_circuit *circuit, *next;
+
+	mesh_process_assert_locked(process);
+	if (!relay || !atomic_load_explicit(&relay->news, memory_order_relaxed) ||
+	    !atomic_exchange(&relay->news, false))
+		return;
+	for (circuit = LIST_FIRST(&relay->circuits); circuit; circuit = next) {
+		next = LIST_NEXT(circuit, entry);
+		circuit->timer.expired(&circuit->timer, now_ms);
+	}
+}
+
+void mesh_circuits_close(struct mesh_process *process)
+{
+	struct mesh_circuit *circuit;
+
+	mesh_process_assert_locked(process);
+	if (!process->relay)
+		return;
+	while ((circuit = LIST_FIRST(&process->relay->circuits)))
+		mesh_circuit_free(circuit);
+}
+
+void mesh_circuits_cut(struct mesh_peer *peer)
+{
+	struct mesh_relay *relay = peer->process->relay;
+	struct mesh_circuit *circuit;
+
+	mesh_process_assert_locked(peer->process);
+	if (!relay)
+		return;
+	LIST_FOREACH(circuit, &relay->circuits, entry) {
+		if (circuit->up.peer == peer)
+			circuit->up.lost = true;
+		if (circuit->down.peer == peer)
+			circuit->down.lost = true;
+		if (circuit->up.lost || circuit->down.lost)
+			mesh_circuit_check_soon(circuit);
+	}
+}
+
+void mesh_circuits_carrier_lost(struct mesh_process *process, const struct mesh_domain *domain)
+{
+	struct mesh_relay *relay = process->relay;
+	struct mesh_circuit *circuit;
+
+	mesh_process_assert_locked(process);
+	if (!relay)
+		return;
+	LIST_FOREACH(circuit, &relay->circuits, entry) {
+		if (circuit->opening || !circuit->has_others)
+			continue;
+		if (circuit->down.domain == domain)
+			mesh_circuit_break(circuit, &circuit->down);
+		else if (circuit->up.domain == domain)
+			mesh_circuit_break(circuit, &circuit->up);
+		else
+			continue;
+		mesh_circuit_check_soon(circuit);
+	}
+}
+
+/* ---- frames -------------------------------------------------------------------------------- */
+
+/* The other end, or a relay behind it, reports that the circuit is broken. */
+MESH_HOLDS(process)
+static void lost_pass(struct mesh_circuit_side *from, const struct mesh_frame_circuit *event)
+{
+	struct mesh_circuit *circuit = from->circuit;
+	struct mesh_circuit_side *to = from->other;
+	struct mesh_frame frame;
+
+	circuit->reported = true;
+	memset(&frame, 0, sizeof(frame));
+	frame.circuit = *event;
+	frame.circuit.to_comm = to->remote_id;
+	if (to->peer && !to->lost && to->known)
+		mesh_peer_send(to->peer, &frame, MESH_FRAME_CIRCUIT);
+	mesh_circuit_check_soon(circuit);
+}
+
+/* The connector's NCCL never had the comm, so the listener's must not have it. */
+MESH_HOLDS(process)
+static void withdrawn_pass(struct mesh_circuit *circuit, const struct mesh_frame_circuit *event)
+{
+	struct mesh_frame frame;
+
+	if (!circuit->to_relay && circuit->down.peer && !circuit->down.lost) {
+		memset(&frame, 0, sizeof(frame));
+		frame.withdraw.cookie = circuit->cookie;
+		frame.withdraw.listen_id = circuit->listen_id;
+		frame.withdraw.comm_key = circuit->comm_key;
+		mesh_peer_send(circuit->down.peer, &frame, MESH_FRAME_WITHDRAW);
+	}
+	circuit->withdrawn = true;
+	mesh_circuit_shut(circuit, event->writes);
+}
+
+bool mesh_circuit_event(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	struct mesh_circuit_side *side = mesh_circuit_side_find(peer, frame->to_comm);
+	const struct mesh_frame_circuit *event = &frame->circuit;
+
+	if (!side || side->circuit->opening)
+		return side;
+	if (event->event == MESH_CIRCUIT_LOST)
+		lost_pass(side, event);
+	else if (side != &side->circuit->up)
+		mesh_circuit_break(side->circuit, side); /* only the connecting end shuts it */
+	else if (event->event == MESH_CIRCUIT_WITHDRAWN)
+		withdrawn_pass(side->circuit, event);
+	else
+		mesh_circuit_shut(side->circuit, event->writes);
+	return true;
+}
+
+bool mesh_circuit_frame_pass(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	struct mesh_circuit_side *side = mesh_circuit_side_find(peer, frame->to_comm);
+	struct mesh_circuit_side *to;
+	struct mesh_frame passed = *frame;
+
+	if (!side)
+		return false;
+	to = side->other;
+	if (!to->peer || to->lost || !to->known)
+		return true;
+	passed.to_comm = to->remote_id;
+	mesh_relay_thread_moved(&side->circuit->relay->thread);
+	mesh_peer_send(to->peer, &passed, (enum mesh_frame_type)frame->header.type);
+	return true;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* circuits.h - what happens to the circuits of this process: frames, lost peers, ticks. */
+#ifndef MESH_RELAY_CIRCUITS_H
+#define MESH_RELAY_CIRCUITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/lock.h"
+#include "control/peer.h"
+
+/** Ends and frees circuits that are due. process->lock held. */
+MESH_HOLDS(process)
+void mesh_circuits_tick(struct mesh_process *process, uint64_t now_ms);
+
+/** Frees all of them at the end of the plugin, after mesh_relay_stop(). process->lock held. */
+MESH_HOLDS(process)
+void mesh_circuits_close(struct mesh_process *process);
+
+/** Messages between us and the peer may be lost: breaks the circuits there. process->lock held. */
+MESH_HOLDS(process)
+void mesh_circuits_cut(struct mesh_peer *peer);
+
+/**
+ * A NIC has no carrier: breaks the circuits over it whose comms have other paths. The others may
+ * survive if it is back before the link counts as silent. process->lock held.
+ */
+MESH_HOLDS(process)
+void mesh_circuits_carrier_lost(struct mesh_process *process, const struct mesh_domain *domain);
+
+/**
+ * Handles CIRCUIT if it names a circuit that leads through this process; else returns false: then
+ * it is for an end that is here.
+ */
+MESH_HOLDS(process)
+bool mesh_circuit_event(struct mesh_peer *peer, const struct mesh_frame *frame);
+
+/** The same for a frame about a comm (wire/frame.h: to_comm), which is passed on. */
+MESH_HOLDS(process)
+bool mesh_circuit_frame_pass(struct mesh_peer *peer, const struct mesh_frame *frame);
+
+#endif

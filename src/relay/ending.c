@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ending.c - ends circuits, and frees them when nothing of them is in flight. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "control/peer_send.h"
+#include "fabric/fence.h"
+#include "relay/ending.h"
+#include "relay/forward.h"
+#include "relay/relay.h"
+
+/* An end that has shut a circuit, and whose last writes do not arrive, is fenced after this. */
+#define SHUT_MS 10000
+/* What is in flight to a lost node is cut off after this. */
+#define LOST_MS 1000
+/* Between two looks at a circuit that ends. */
+#define LOOK_MS 100
+
+MESH_HOLDS(process)
+static void event_send(struct mesh_circuit_side *to, struct mesh_frame_circuit event)
+{
+	struct mesh_frame frame;
+
+	if (!to->peer || to->lost || !to->known)
+		return;
+	memset(&frame, 0, sizeof(frame));
+	frame.circuit = event;
+	frame.circuit.to_comm = to->remote_id;
+	mesh_peer_send(to->peer, &frame, MESH_FRAME_CIRCUIT);
+}
+
+void mesh_circuit_break(struct mesh_circuit *circuit, const struct mesh_circuit_side *lost)
+{
+	struct mesh_frame_circuit event = {.event = MESH_CIRCUIT_LOST};
+	struct mesh_process *process = circuit->relay->process;
+
+	mesh_process_assert_locked(process);
+	if (circuit->reported)
+		return;
+	circuit->reported = true;
+	memcpy(event.by, process->name, sizeof(event.by));
+	if (lost->peer)
+		memcpy(event.lost, lost->peer->name, sizeof(event.lost));
+	mesh_info("relay: the circuit from node %s to node %s is broken: node %s does not answer",
+		  circuit->origin, circuit->target, event.lost);
+	event_send(&circuit->up, event);
+	event_send(&circuit->down, event);
+}
+
+void mesh_circuit_shut(struct mesh_circuit *circuit, uint32_t writes)
+{
+	mesh_process_assert_locked(circuit->relay->process);
+	if (circuit->shut)
+		return;
+	circuit->shut = true;
+	circuit->shut_writes = writes;
+	circuit->ending_ms = mesh_clock_ms();
+	mesh_circuit_check_soon(circuit);
+}
+
+MESH_HOLDS(process)
+static void side_fence(struct mesh_circuit_side *side)
+{
+	struct mesh_fence fence = {.domain = side->domain, .remote = side->remote};
+
+	if (side->remote)
+		mesh_remotes_fence(&fence, 1);
+}
+
+/* What the connecting end has written may never arrive, and must not arrive late. */
+MESH_HOLDS(process)
+static void up_settle(struct mesh_circuit *circuit, uint64_t now_ms)
+{
+	if (circuit->fenced_up)
+		return;
+	if (circuit->up.lost ||
+	    (circuit->shut && mesh_clock_elapsed_ms(circuit->ending_ms, now_ms) > SHUT_MS)) {
+		side_fence(&circuit->up);
+		circuit->fenced_up = true;
+		if (!circuit->shut)
+			circuit->ending_ms = now_ms;
+		circuit->shut = true;
+	}
+}
+
+/* Operations to a node that is lost end by themselves, or else by a fence. */
+MESH_HOLDS(process)
+static void down_settle(struct mesh_circuit *circuit, uint64_t now_ms)
+{
+	bool unfinished;
+
+	mesh_circuit_lock(circuit);
+	unfinished = circuit->unfinished;
+	mesh_circuit_unlock(circuit);
+	if (circuit->down.lost && unfinished && circuit->shut && !circuit->fenced_down &&
+	    mesh_clock_elapsed_ms(circuit->ending_ms, now_ms) > LOST_MS) {
+		side_fence(&circuit->down);
+		circuit->fenced_down = true;
+	}
+}
+
+/* Nothing more of it is forwarded. */
+MESH_HOLDS(process)
+static void circuit_stop(struct mesh_circuit *circuit)
+{
+	mesh_circuit_lock(circuit);
+	if (!circuit->error)
+		circuit->error = -ECONNRESET;
+	mesh_circuit_abandon(circuit);
+	mesh_circuit_unlock(circuit);
+}
+
+/*
+ * Reports to the listener's node that a broken circuit writes nothing more there: then what the
+ * connecting end sends again over another path cannot meet what is late.
+ */
+MESH_HOLDS(process)
+static void drained_send(struct mesh_circuit *circuit)
+{
+	struct mesh_frame_circuit event = {.event = MESH_CIRCUIT_DRAINED};
+	bool drained;
+
+	if (circuit->to_relay || circuit->drained)
+		return;
+	mesh_circuit_lock(circuit);
+	drained = circuit->error && !circuit->writing;
+	event.unclean = circuit->unclean;
+	mesh_circuit_unlock(circuit);
+	if (!drained)
+		return;
+	circuit->drained = true;
+	event_send(&circuit->down, event);
+}
+
+/* True if nothing of the circuit is in flight, and nothing more can arrive in its memory. */
+MESH_HOLDS(process)
+static bool is_at_rest(struct mesh_circuit *circuit)
+{
+	bool rest;
+
+	if (!circuit->shut)
+		return false;
+	mesh_circuit_lock(circuit);
+	rest = !circuit->unfinished &&
+	       (circuit->fenced_up || circuit->came == circuit->shut_writes) &&
+	       (circuit->error ||
+		(!circuit->num_waiting && !circuit->up.num_passing && !circuit->down.num_passing));
+	mesh_circuit_unlock(circuit);
+	return rest;
+}
+
+/* Ends the rest of the circuit in the same way. */
+MESH_HOLDS(process)
+static void shut_forward(struct mesh_circuit *circuit)
+{
+	struct mesh_frame_circuit event = {
+		.event = circuit->withdrawn ? MESH_CIRCUIT_WITHDRAWN : MESH_CIRCUIT_SHUT,
+		.writes = circuit->hop.writes,
+	};
+
+	if (circuit->to_relay)
+		event_send(&circuit->down, event);
+}
+
+void mesh_circuit_ending_expired(struct mesh_timer *timer, uint64_t now_ms)
+{
+	struct mesh_circuit *circuit = mesh_container_of(timer, struct mesh_circuit, timer);
+	struct mesh_engine *engine = &circuit->relay->process->engine;
+
+	mesh_process_assert_locked(circuit->relay->process);
+	if (circuit->up.lost)
+		mesh_circuit_break(circuit, &circuit->up);
+	else if (circuit->down.lost || circuit->error)
+		mesh_circuit_break(circuit, &circuit->down);
+	if (circuit->reported) {
+		circuit_stop(circuit);
+		drained_send(circuit);
+	}
+	up_settle(circuit, now_ms);
+	down_settle(circuit, now_ms);
+	if (is_at_rest(circuit)) {
+		shut_forward(circuit);
+		mesh_circuit_free(circuit);
+		return;
+	}
+	if (circuit->shut)
+		mesh_engine_timer_set(engine, &circuit->timer, now_ms + LOOK_MS);
+}

@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * forward.c - what a circuit forwards. Everything here runs in the thread that polls a NIC, with
+ * that NIC's domain->lock held: of the relay's thread, or of NCCL's if it polls at that time.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "fabric/flow.h"
+#include "fabric/remote.h"
+#include "fabric/write.h"
+#include "relay/forward.h"
+#include "relay/relay.h"
+#include "wire/immediate.h"
+
+/* The largest message that is injected, which needs no buffer, in bytes. */
+#define INJECT_MAX 256
+
+MESH_HOLDS(circuit)
+static void circuit_fail(struct mesh_circuit *circuit, int error)
+{
+	mesh_circuit_assert_locked(circuit);
+	if (circuit->error)
+		return;
+	circuit->error = error;
+	mesh_circuit_check_soon(circuit);
+}
+
+/* ---- messages ------------------------------------------------------------------------------ */
+
+MESH_HOLDS(domain)
+static void message_sent(struct mesh_buffer *buffer, int error)
+{
+	struct mesh_circuit *circuit = buffer->owner;
+
+	mesh_circuit_lock(circuit);
+	circuit->unfinished--;
+	if (error)
+		circuit_fail(circuit, error);
+	if (circuit->error && !circuit->unfinished)
+		mesh_circuit_check_soon(circuit);
+	mesh_circuit_unlock(circuit);
+}
+
+static bool message_inject(struct mesh_circuit_side *to, const struct mesh_message_header *header,
+			   const void *payload)
+{
+	struct {
+		struct mesh_message_header header;
+		uint8_t payload[INJECT_MAX - sizeof(struct mesh_message_header)];
+	} bytes;
+	size_t size = sizeof(bytes.header) + header->length;
+
+	if (size > sizeof(bytes) || size > to->domain->inject_max)
+		return false;
+	bytes.header = *header;
+	if (header->length)
+		memcpy(bytes.payload, payload, header->length);
+	return !mesh_remote_inject(to->domain, to->remote, &bytes, size);
+}
+
+/* A buffer with the message; NULL if none is free: the next poll calls the side's waiter. */
+static struct mesh_buffer *message_prepare(struct mesh_circuit_side *to,
+					   const struct mesh_message_header *header,
+					   const void *payload)
+{
+	struct mesh_buffer *buffer = mesh_remote_buffer_get(to->domain, to->remote);
+
+	if (!buffer) {
+		mesh_domain_wait(to->domain, &to->waiter);
+		return NULL;
+	}
+	memcpy(buffer->bytes, header, sizeof(*header));
+	if (header->length)
+		memcpy(buffer->bytes + sizeof(*header), payload, header->length);
+	buffer->size = sizeof(*header) + header->length;
+	buffer->owner = to->circuit;
+	buffer->about = NULL;
+	buffer->posted_ns = 0;
+	buffer->sent = message_sent;
+	return buffer;
+}
+
+/* Sends a message that has the ids of the side that it goes to. False: no buffer is free. */
+MESH_HOLDS(circuit)
+static bool message_send(struct mesh_circuit_side *to, const struct mesh_message_header *header,
+			 const void *payload)
+{
+	struct mesh_buffer *buffer;
+
+	mesh_circuit_assert_locked(to->circuit);
+	if (message_inject(to, header, payload))
+		return true;
+	buffer = message_prepare(to, header, payload);
+	if (!buffer)
+		return false;
+	to->circuit->unfinished++;
+	mesh_remote_send(buffer);
+	return true;
+}
+
+MESH_HOLDS(circuit)
+static void message_keep(struct mesh_circuit_side *to, const struct mesh_message_header *header,
+			 const void *payload)
+{
+	struct mesh_passing *passing = NULL;
+
+	mesh_circuit_assert_locked(to->circuit);
+	if (to->num_passing < MESH_PASSING_MAX)
+		passing = malloc(sizeof(*passing) + header->length);
+	if (!passing) {
+		circuit_fail(to->circuit, to->num_passing < MESH_PASSING_MAX ? -ENOMEM : -EPROTO);
+		return;
+	}
+	passing->header = *header;
+	if (header->length)
+		memcpy(passing->payload, payload, header->length);
+	TAILQ_INSERT_TAIL(&to->passing, passing, entry);
+	to->num_passing++;
+}
+
+MESH_HOLDS(circuit)
+static void message_pass(struct mesh_circuit_side *to, const struct mesh_message_header *header,
+			 const void *payload)
+{
+	struct mesh_message_header passed = *header;
+
+	passed.comm = to->remote_id;
+	passed.token = to->remote_token;
+	mesh_count(&to->circuit->counters->messages, 1);
+	if (header->length > to->domain->payload_max)
+		circuit_fail(to->circuit, -EMSGSIZE);
+	else if (to->num_passing || !message_send(to, &passed, payload))
+		message_keep(to, &passed, payload);
+}
+
+/* Sends what was kept. False if some of it still waits. */
+MESH_HOLDS(circuit)
+static bool messages_push(struct mesh_circuit_side *to)
+{
+	struct mesh_passing *passing;
+
+	mesh_circuit_assert_locked(to->circuit);
+	while ((passing = TAILQ_FIRST(&to->passing))) {
+		if (!message_send(to, &passing->header, passing->payload))
+			return false;
+		TAILQ_REMOVE(&to->passing, passing, entry);
+		to->num_passing--;
+		free(passing);
+	}
+	return true;
+}
+
+/* ---- segments ------------------------------------------------------------------------------ */
+
+/* Reports upward what has arrived: one message for all of it. */
+MESH_HOLDS(circuit)
+static void arrived_push(struct mesh_circuit *circuit)
+{
+	struct mesh_message_arrived payload = {.granules = circuit->arrived};
+	const struct mesh_message_header header = {
+		.type = MESH_MESSAGE_ARRIVED,
+		.length = sizeof(payload),
+		.comm = circuit->up.remote_id,
+		.token = circuit->up.remote_token,
+	};
+
+	if (circuit->arrived && !circuit->up.lost && message_send(&circuit->up, &header, &payload))
+		circuit->arrived = 0;
+}
+
+/* A held segment takes slots, or gives them back. */
+MESH_HOLDS(circuit)
+static void slots_count(struct mesh_circuit *circuit, const struct mesh_held *held, int sign)
+{
+	uint32_t slots = (uint32_t)((held->what.length + circuit->granule - 1) / circuit->granule);
+	uint32_t *used = &circuit->counters->used;
+
+	__atomic_store_n(used, sign > 0 ? *used + slots : *used - slots, __ATOMIC_RELAXED);
+}
+
+/* The segment is where it goes; its memory is the sender's again. */
+MESH_HOLDS(circuit)
+static void held_end(struct mesh_held *held, int error)
+{
+	struct mesh_circuit *circuit = held->circuit;
+
+	held->active = false;
+	circuit->unfinished--;
+	mesh_count(&circuit->counters->bytes, held->what.length);
+	mesh_count(&circuit->counters->segments, 1);
+	slots_count(circuit, held, -1);
+	mesh_relay_thread_moved(&circuit->relay->thread);
+	if (error) {
+		circuit_fail(circuit, error);
+		mesh_circuit_check_soon(circuit);
+	} else {
+		circuit->arrived |= (uint64_t)1 << held->what.granule;
+		arrived_push(circuit);
+	}
+	if (circuit->error && (!circuit->unfinished || !circuit->writing))
+		mesh_circuit_check_soon(circuit);
+}
+
+MESH_HOLDS(domain)
+static void held_written(struct mesh_op *op, int error)
+{
+	struct mesh_held *held = mesh_container_of(op, struct mesh_held, op);
+	struct mesh_circuit *circuit = held->circuit;
+	struct mesh_circuit_side *down = &circuit->down;
+	struct mesh_buffer *unsent = NULL;
+
+	mesh_flow_completed(down->domain, down->remote->flow, held->what.length, held->posted_ns,
+			    !error);
+	mesh_circuit_lock(circuit);
+	if (held->behind && !error)
+		mesh_remote_send(held->behind);
+	else
+		unsent = held->behind;
+	held->behind = NULL;
+	circuit->writing--;
+	circuit->unclean |= error;
+	held_end(held, error);
+	mesh_circuit_unlock(circuit);
+	if (unsent)
+		unsent->op.complete(&unsent->op, error);
+}
+
+void mesh_circuit_hop_written(struct mesh_hop_segment *segment, int error)
+{
+	struct mesh_held *held = segment->owner;
+	struct mesh_circuit *circuit = held->circuit;
+	struct mesh_buffer *unsent;
+
+	mesh_circuit_lock(circuit);
+	if (mesh_hop_written(segment, error, &unsent))
+		held_end(held, mesh_hop_finish(segment));
+	mesh_circuit_unlock(circuit);
+	if (unsent)
+		unsent->op.complete(&unsent->op, error);
+}
+
+void mesh_circuit_abandon(struct mesh_circuit *circuit)
+{
+	struct mesh_hop_segment *segment;
+
+	mesh_circuit_assert_locked(circuit);
+	while ((segment = mesh_hop_abandon(&circuit->hop, -ECONNRESET))) {
+		struct mesh_held *held = segment->owner;
+
+		held_end(held, mesh_hop_finish(segment));
+	}
+}
+
+static uint64_t immediate_make(const struct mesh_held *held)
+{
+	const struct mesh_message_relayed *what = &held->what;
+	const struct mesh_immediate immediate = {
+		.comm = held->circuit->down.remote_id & (MESH_COMM_IDS - 1),
+		.seq = held->seq,
+		.segment = what->segment,
+		.last = what->segment + 1 == what->num_segments,
+		.size = held->circuit->down.domain->immediate_bits >= 64 ? held->size : 0,
+	};
+
+	return mesh_immediate_encode(&immediate);
+}
+
+/* WRITTEN for the receiver, or RELAYED for the next relay. */
+static struct mesh_buffer *behind_prepare(const struct mesh_held *held)
+{
+	struct mesh_circuit *circuit = held->circuit;
+	const struct mesh_message_written written = {
+		.segment = held->what.segment,
+		.num_segments = held->what.num_segments,
+	};
+	struct mesh_message_header header = {
+		.type = circuit->to_relay ? MESH_MESSAGE_RELAYED : MESH_MESSAGE_WRITTEN,
+		.length = circuit->to_relay ? sizeof(held->what) : sizeof(written),
+		.comm = circuit->down.remote_id,
+		.token = circuit->down.remote_token,
+		.seq = held->seq,
+		.size = held->size,
+	};
+
+	return message_prepare(&circuit->down, &header,
+			       circuit->to_relay ? (const void *)&held->what : &written);
+}
+
+/* Posts the write of a held segment. Returns 0, -EAGAIN, or another negative errno. */
+MESH_HOLDS(circuit)
+static int held_post(struct mesh_held *held)
+{
+	struct mesh_circuit *circuit = held->circuit;
+	struct mesh_circuit_side *down = &circuit->down;
+	struct mesh_write write = {
+		.data = circuit->memory + held->what.granule * circuit->granule,
+		.size = held->what.length,
+		.mr = circuit->mr_down,
+		.address = held->what.address,
+		.key = held->what.key,
+		.delivery = true, /* "sent" is the receiver's word */
+		.now_ns = mesh_clock_ns(),
+	};
+	int ret;
+
+	if (!circuit->to_relay &&
+	    mesh_immediate_suffices(down->domain->immediate_bits, held->what.full)) {
+		write.immediate = immediate_make(held);
+	} else {
+		write.behind = behind_prepare(held);
+		if (!write.behind)
+			return -EAGAIN;
+	}
+	held->posted_ns = write.now_ns;
+	if (circuit->to_relay)
+		ret = mesh_hop_write(&circuit->hop, &write, held);
+	else
+		ret = mesh_domain_write(down->domain, down->remote, &write, &held->op);
+	if (ret < 0) {
+		if (write.behind)
+			mesh_buffer_put(write.behind);
+		return ret;
+	}
+	held->behind = !circuit->to_relay && ret == MESH_WRITE_ALONE ? write.behind : NULL;
+	circuit->unfinished += write.behind ? 2 : 1;
+	circuit->writing += !circuit->to_relay;
+	return 0;
+}
+
+/* Posts the segments that wait, in order, as far as there is room. */
+MESH_HOLDS(circuit)
+static void segments_push(struct mesh_circuit *circuit)
+{
+	struct mesh_circuit_side *down = &circuit->down;
+	struct mesh_held *held;
+	int ret;
+
+	mesh_circuit_assert_locked(circuit);
+	while (circuit->num_waiting && !circuit->error) {
+		held = &circuit->held[circuit->waiting[circuit->first_waiting]];
+		if (!mesh_flow_has_room(down->domain, down->remote->flow)) {
+			mesh_flow_wait(down->domain, down->remote->flow, &down->waiter);
+			return;
+		}
+		/* Without room in the next relay's memory ARRIVED resumes. */
+		if (circuit->to_relay && !mesh_hop_has_room(&circuit->hop, held->what.length))
+			return;
+		ret = held_post(held);
+		if (ret == -EAGAIN) {
+			mesh_domain_wait(down->domain, &down->waiter);
+			return;
+		}
+		if (ret) {
+			circuit_fail(circuit, ret);
+			return;
+		}
+		circuit->first_waiting = (circuit->first_waiting + 1) % MESH_GRANULES;
+		circuit->num_waiting--;
+		mesh_relay_thread_moved(&circuit->relay->thread);
+	}
+}
+
+/* True if the segment lies in our memory, and beside those that we have. */
+MESH_HOLDS(circuit)
+static bool segment_is_valid(const struct mesh_circuit *circuit,
+			     const struct mesh_message_relayed *what)
+{
+	return what->length <= (MESH_GRANULES - what->granule) * circuit->granule &&
+	       !circuit->held[what->granule].active &&
+	       (!circuit->to_relay || what->length <= circuit->hop.granule * MESH_GRANULES);
+}
+
+MESH_HOLDS(circuit)
+static void segment_take(struct mesh_circuit *circuit, const struct mesh_message_header *header,
+			 const struct mesh_message_relayed *what)
+{
+	struct mesh_held *held = &circuit->held[what->granule];
+	unsigned int last;
+
+	circuit->came++;
+	if (circuit->error)
+		return;
+	if (!segment_is_valid(circuit, what)) {
+		circuit_fail(circuit, -EPROTO);
+		return;
+	}
+	memset(held, 0, sizeof(*held));
+	held->op.complete = held_written;
+	held->circuit = circuit;
+	held->what = *what;
+	held->seq = header->seq;
+	held->size = header->size;
+	held->active = true;
+	slots_count(circuit, held, 1);
+	last = (circuit->first_waiting + circuit->num_waiting++) % MESH_GRANULES;
+	circuit->waiting[last] = what->granule;
+	segments_push(circuit);
+}
+
+MESH_HOLDS(circuit)
+static void segments_arrived(struct mesh_circuit *circuit, uint64_t granules)
+{
+	struct mesh_hop_segment *segment;
+	unsigned int i;
+
+	for (i = 0; i < MESH_GRANULES && circuit->to_relay; i++) {
+		segment = granules >> i & 1 ? mesh_hop_arrived(&circuit->hop, i) : NULL;
+		if (segment) {
+			struct mesh_held *held = segment->owner;
+
+			held_end(held, mesh_hop_finish(segment));
+		}
+	}
+	segments_push(circuit);
+}
+
+/* ---- what comes ---------------------------------------------------------------------------- */
+
+static struct mesh_circuit *circuit_of_sink(struct mesh_sink *sink)
+{
+	return mesh_container_of(sink, struct mesh_circuit_side, sink)->circuit;
+}
+
+/* Nothing comes from either end before it knows our id, which it gets when the circuit is open. */
+MESH_HOLDS(domain)
+static void from_up(struct mesh_sink *sink, const struct mesh_message_header *header,
+		    const void *payload)
+{
+	struct mesh_circuit *circuit = circuit_of_sink(sink);
+
+	mesh_circuit_lock(circuit);
+	mesh_relay_thread_moved(&circuit->relay->thread);
+	switch ((enum mesh_message_type)header->type) {
+	case MESH_MESSAGE_RELAYED:
+		segment_take(circuit, header, payload);
+		break;
+	case MESH_MESSAGE_DATA:
+	case MESH_MESSAGE_WANT:
+	case MESH_MESSAGE_WRITTEN:
+		if (!circuit->error && circuit->down.known)
+			message_pass(&circuit->down, header, payload);
+		break;
+	default:
+		circuit_fail(circuit, -EPROTO);
+		break;
+	}
+	mesh_circuit_unlock(circuit);
+}
+
+MESH_HOLDS(domain)
+static void from_down(struct mesh_sink *sink, const struct mesh_message_header *header,
+		      const void *payload)
+{
+	struct mesh_circuit *circuit = circuit_of_sink(sink);
+	struct mesh_message_arrived arrived;
+
+	mesh_circuit_lock(circuit);
+	mesh_relay_thread_moved(&circuit->relay->thread);
+	switch ((enum mesh_message_type)header->type) {
+	case MESH_MESSAGE_ARRIVED:
+		memcpy(&arrived, payload, sizeof(arrived));
+		segments_arrived(circuit, arrived.granules);
+		break;
+	case MESH_MESSAGE_GRANT:
+	case MESH_MESSAGE_POSTED:
+		if (!circuit->error)
+			message_pass(&circuit->up, header, payload);
+		break;
+	default:
+		circuit_fail(circuit, -EPROTO);
+		break;
+	}
+	mesh_circuit_unlock(circuit);
+}
+
+static struct mesh_circuit *circuit_of_waiter(struct mesh_waiter *waiter)
+{
+	return mesh_container_of(waiter, struct mesh_circuit_side, waiter)->circuit;
+}
+
+MESH_HOLDS(domain)
+static void resume_up(struct mesh_waiter *waiter)
+{
+	struct mesh_circuit *circuit = circuit_of_waiter(waiter);
+
+	mesh_circuit_lock(circuit);
+	if (!circuit->error && messages_push(&circuit->up))
+		arrived_push(circuit);
+	mesh_circuit_unlock(circuit);
+}
+
+MESH_HOLDS(domain)
+static void resume_down(struct mesh_waiter *waiter)
+{
+	struct mesh_circuit *circuit = circuit_of_waiter(waiter);
+
+	mesh_circuit_lock(circuit);
+	if (!circuit->error && messages_push(&circuit->down))
+		segments_push(circuit);
+	mesh_circuit_unlock(circuit);
+}
+
+const struct mesh_circuit_functions mesh_circuit_forwarding = {
+	.from_up = from_up,
+	.from_down = from_down,
+	.resume_up = resume_up,
+	.resume_down = resume_down,
+};
+
+struct mesh_circuit_side *mesh_circuit_side_find(struct mesh_peer *peer, uint32_t id)
+{
+	struct mesh_circuit_side *side;
+	struct mesh_sink *sink;
+
+	mesh_process_assert_locked(peer->process);
+	mesh_domain_lock(peer->domain);
+	sink = mesh_sink_find(peer->domain, id);
+	mesh_domain_unlock(peer->domain);
+	if (!sink || (sink->message != from_up && sink->message != from_down))
+		return NULL;
+	side = mesh_container_of(sink, struct mesh_circuit_side, sink);
+	return side->peer == peer ? side : NULL;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hop.c - writes into the memory that a circuit has in the next relay. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/container.h"
+#include "fabric/flow.h"
+#include "relay/hop.h"
+
+int mesh_hop_open(struct mesh_hop *hop, uint64_t address, uint64_t key, size_t granule)
+{
+	hop->segments = calloc(MESH_GRANULES, sizeof(*hop->segments));
+	if (!hop->segments)
+		return -ENOMEM;
+	hop->address = address;
+	hop->key = key;
+	hop->granule = granule;
+	return 0;
+}
+
+void mesh_hop_close(struct mesh_hop *hop)
+{
+	free(hop->segments);
+	hop->segments = NULL;
+	hop->granule = 0;
+}
+
+bool mesh_hop_has_room(const struct mesh_hop *hop, size_t size)
+{
+	struct mesh_area area = hop->area;
+
+	return mesh_area_take(&area, mesh_area_granules(size, hop->granule)) >= 0;
+}
+
+MESH_HOLDS(domain)
+static void write_completed(struct mesh_op *op, int error)
+{
+	struct mesh_hop_segment *segment = mesh_container_of(op, struct mesh_hop_segment, op);
+	struct mesh_hop *hop = segment->hop;
+
+	/* A plain completion on tcp means only "written to the socket". */
+	mesh_flow_completed(hop->domain, hop->remote->flow, segment->size, segment->posted_ns,
+			    !error && !hop->domain->delivery_flag);
+	hop->written(segment, error);
+}
+
+/* Completes RELAYED, which the caller has begun. */
+static void relayed_finish(const struct mesh_write *write, unsigned int granule)
+{
+	struct mesh_message_relayed *relayed =
+		(struct mesh_message_relayed *)(write->behind->bytes +
+						sizeof(struct mesh_message_header));
+
+	relayed->address = write->address;
+	relayed->key = write->key;
+	relayed->length = (uint32_t)write->size;
+	relayed->granule = (uint8_t)granule;
+}
+
+int mesh_hop_write(struct mesh_hop *hop, const struct mesh_write *write, void *owner)
+{
+	unsigned int count = mesh_area_granules(write->size, hop->granule);
+	struct mesh_write into = *write;
+	struct mesh_hop_segment *segment;
+	int first, ret;
+
+	first = mesh_area_take(&hop->area, count);
+	if (first < 0)
+		return first;
+	segment = &hop->segments[first];
+	memset(segment, 0, sizeof(*segment));
+	segment->op.complete = write_completed;
+	segment->hop = hop;
+	segment->owner = owner;
+	segment->size = write->size;
+	segment->posted_ns = write->now_ns;
+	segment->granules = count;
+	segment->active = true;
+	relayed_finish(write, (unsigned int)first);
+	into.address = hop->address + (size_t)first * hop->granule;
+	into.key = hop->key;
+	into.delivery = false; /* ARRIVED says more */
+	ret = mesh_domain_write(hop->domain, hop->remote, &into, &segment->op);
+	if (ret < 0) {
+		segment->active = false;
+		mesh_area_give(&hop->area, (unsigned int)first, count);
+		return ret;
+	}
+	segment->behind = ret == MESH_WRITE_ALONE ? write->behind : NULL;
+	hop->writes++;
+	return 0;
+}
+
+static bool is_done(const struct mesh_hop_segment *segment)
+{
+	return segment->written && (segment->arrived || segment->error);
+}
+
+bool mesh_hop_written(struct mesh_hop_segment *segment, int error, struct mesh_buffer **unsent)
+{
+	*unsent = error ? segment->behind : NULL;
+	if (segment->behind && !error)
+		mesh_remote_send(segment->behind); /* what the provider did not accept before */
+	segment->behind = NULL;
+	segment->written = true;
+	if (error)
+		segment->error = error;
+	return is_done(segment);
+}
+
+struct mesh_hop_segment *mesh_hop_arrived(struct mesh_hop *hop, unsigned int granule)
+{
+	struct mesh_hop_segment *segment;
+
+	if (!hop->granule)
+		return NULL;
+	segment = &hop->segments[granule];
+	if (!segment->active || segment->arrived)
+		return NULL;
+	segment->arrived = true;
+	return is_done(segment) ? segment : NULL;
+}
+
+struct mesh_hop_segment *mesh_hop_abandon(struct mesh_hop *hop, int error)
+{
+	unsigned int i;
+
+	for (i = 0; hop->granule && i < MESH_GRANULES; i++) {
+		struct mesh_hop_segment *segment = &hop->segments[i];
+
+		if (!segment->active || segment->error)
+			continue;
+		segment->error = error;
+		if (segment->written)
+			return segment;
+	}
+	return NULL;
+}
+
+int mesh_hop_finish(struct mesh_hop_segment *segment)
+{
+	struct mesh_hop *hop = segment->hop;
+
+	segment->active = false;
+	mesh_area_give(&hop->area, (unsigned int)(segment - hop->segments), segment->granules);
+	return segment->error;
+}

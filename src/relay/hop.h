@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hop.h - writes into the memory that a circuit has in the next relay: the connecting node's way
+ * into the first relay, and each relay's into the next one.
+ *
+ * A segment is a plain write with RELAYED behind it on the same path. Its granules are in use until
+ * ARRIVED says that the receiver has the segment: then the write into them has ended as well, so
+ * the next one cannot meet it.
+ *
+ * Lock: the owner's (a comm's or a circuit's) covers a hop; domain->lock is held where noted.
+ */
+#ifndef MESH_RELAY_HOP_H
+#define MESH_RELAY_HOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/lock.h"
+#include "fabric/op.h"
+#include "fabric/write.h"
+#include "relay/area.h"
+#include "wire/message.h"
+
+struct mesh_hop;
+
+/* One segment in the next relay's memory. */
+struct mesh_hop_segment {
+	struct mesh_op op;
+	struct mesh_hop *hop;
+	struct mesh_buffer *behind; /* RELAYED, still to be sent when the write is complete */
+	void *owner;		    /* for the caller */
+	size_t size;		    /* bytes */
+	uint64_t posted_ns;
+	unsigned int granules;
+	bool active;  /* it is in use */
+	bool written; /* the write is complete */
+	bool arrived; /* the receiver has the segment */
+	int error;    /* of the write, or of the circuit; else 0 */
+};
+
+struct mesh_hop {
+	struct mesh_domain *domain;
+	struct mesh_remote *remote;
+	uint64_t address, key;
+	size_t granule; /* bytes; 0: not open */
+	struct mesh_area area;
+	uint32_t writes; /* that were started, ever */
+	/* The write is complete; domain->lock held. The owner calls mesh_hop_written(). */
+	void (*written)(struct mesh_hop_segment *segment, int error);
+	struct mesh_hop_segment *segments; /* by first granule; owned */
+};
+
+/** Opens a hop; the caller has set domain, remote and written. Returns 0 or -ENOMEM. */
+int mesh_hop_open(struct mesh_hop *hop, uint64_t address, uint64_t key, size_t granule);
+
+/** Frees its memory; no write is in flight. */
+void mesh_hop_close(struct mesh_hop *hop);
+
+/** True if a segment of @size bytes has room in the memory now. If not, ARRIVED makes room. */
+bool mesh_hop_has_room(const struct mesh_hop *hop, size_t size);
+
+/**
+ * Starts to write a segment. The caller has prepared RELAYED in write->behind, all of it but the
+ * granule and what comes from @write: the receiver's address and key, and the length.
+ *
+ * Returns 0; -EAGAIN if there is no room in the memory, or in the provider; another negative errno.
+ * After an error write->behind is still the caller's.
+ */
+int mesh_hop_write(struct mesh_hop *hop, const struct mesh_write *write, void *owner);
+
+/**
+ * Notes that the write is complete. domain->lock held.
+ *
+ * @unsent: NULL, or a RELAYED that is never sent, because the write has failed. The caller
+ * completes it with that error, without its own lock
+ *
+ * Returns true if the segment is done: mesh_hop_finish() it.
+ */
+bool mesh_hop_written(struct mesh_hop_segment *segment, int error, struct mesh_buffer **unsent);
+
+/**
+ * Notes that the segment from this granule on has arrived. The granule is not trusted.
+ *
+ * Returns the segment if it is done; NULL if it is not, or if there is none.
+ */
+struct mesh_hop_segment *mesh_hop_arrived(struct mesh_hop *hop, unsigned int granule);
+
+/**
+ * Takes a segment whose write is complete, and which will never arrive: the circuit is
+ * broken. NULL: there is none left.
+ */
+struct mesh_hop_segment *mesh_hop_abandon(struct mesh_hop *hop, int error);
+
+/** Ends a segment that is done; returns its error. */
+int mesh_hop_finish(struct mesh_hop_segment *segment);
+
+#endif

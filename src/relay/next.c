@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* next.c - where a circuit may go on. */
+#include <errno.h>
+#include <string.h>
+
+#include "control/peer_life.h"
+#include "neighbours/neighbours.h"
+#include "nic/path_choice.h"
+#include "relay/next.h"
+
+/* The heard NIC's address that shares a subnet with our endpoint; else NULL. */
+static const struct mesh_neighbour_addr *common_addr(const struct mesh_endpoint_addr *local,
+						     const struct mesh_neighbour *about)
+{
+	struct mesh_addr addr;
+
+	if (!about->num_addrs)
+		return NULL;
+	/* A node's endpoint is bound to the first one. */
+	mesh_neighbour_addr_get(&about->addrs[0], &addr);
+	return mesh_addr_same_subnet(&local->addr, &addr) ? &about->addrs[0] : NULL;
+}
+
+/* The provider that our NIC has in common with the one that was heard. */
+MESH_HOLDS(process)
+static enum mesh_provider_id common_provider(const struct mesh_process *process, int dev,
+					     const struct mesh_neighbour *about)
+{
+	enum mesh_provider_id provider = process->providers[dev];
+
+	if (!(about->providers >> provider & 1))
+		provider = MESH_PROVIDER_TCP;
+	return about->providers >> provider & 1 ? provider : MESH_PROVIDER_NONE;
+}
+
+/* The endpoint of our NIC; NULL: it has none. */
+MESH_HOLDS(process)
+static const struct mesh_endpoint_addr *endpoint_of(const struct mesh_process *process,
+						    unsigned int ifindex)
+{
+	int i;
+
+	for (i = 0; i < process->num_endpoints; i++) {
+		if (process->nics[process->endpoints[i].nic]->ifindex == ifindex)
+			return &process->endpoints[i];
+	}
+	return NULL;
+}
+
+/* A NIC of another node that was heard on ours. Returns false if the two have no path. */
+MESH_HOLDS(process)
+static bool heard_take(const struct mesh_process *process, unsigned int ifindex,
+		       const struct mesh_neighbour *about, struct mesh_next *next)
+{
+	const struct mesh_endpoint_addr *ours = endpoint_of(process, ifindex);
+	const struct mesh_neighbour_addr *addr = ours ? common_addr(ours, about) : NULL;
+
+	if (!addr)
+		return false;
+	memset(next, 0, sizeof(*next));
+	next->dev = ours->nic;
+	mesh_neighbour_addr_get(addr, &next->address.addr);
+	next->address.provider = common_provider(process, ours->nic, about);
+	next->address.nic = about->nic;
+	next->node_id = about->node_id;
+	memcpy(next->node, about->node, sizeof(next->node));
+	return mesh_process_domain_index(process, next->dev, next->address.provider) >= 0;
+}
+
+/*
+ * How far a process may be asked to relay for @job: 3 it belongs to that job, 2 it is there for
+ * such jobs, 1 it may relay for all (@any), 0 not at all.
+ */
+static int suitability(const struct mesh_neighbour_process *process, uint64_t job, bool any)
+{
+	if (!process->control_port || process->protocol != MESH_PROTOCOL_VERSION)
+		return 0;
+	if (job && process->job == job)
+		return 3;
+	if (mesh_neighbour_serves(process, job))
+		return 2;
+	return any ? 1 : 0;
+}
+
+/* The process of the node that may relay for @job, the most suitable one. */
+static bool process_take(const struct mesh_neighbour *about, uint64_t job, bool any,
+			 struct mesh_next *next)
+{
+	const struct mesh_neighbour_process *found = NULL;
+	int i, best = 0, now;
+
+	for (i = 0; i < about->num_processes; i++) {
+		now = suitability(&about->processes[i], job, any);
+		if (now > best)
+			found = &about->processes[i];
+		best = now > best ? now : best;
+	}
+	if (!found)
+		return false;
+	next->control_port = found->control_port;
+	next->listen_id = MESH_LISTEN_RELAY;
+	next->cookie = found->process_id;
+	return true;
+}
+
+int mesh_nexts_of_node(const struct mesh_process *process, const struct mesh_neighbours *neighbours,
+		       uint64_t node_id, uint64_t job, struct mesh_next *nexts, int max)
+{
+	bool any = !strcmp(process->config.relay, "any");
+	const struct mesh_asked *asked;
+	int i, k, num_asked, num = 0;
+
+	mesh_process_assert_locked(process);
+	if (!neighbours)
+		return 0;
+	asked = mesh_neighbours_asked(neighbours, &num_asked);
+	for (i = 0; i < num_asked; i++) {
+		for (k = 0; k < asked[i].num_heard && num < max; k++) {
+			const struct mesh_neighbour *about = &asked[i].heard[k]->about;
+
+			if (asked[i].heard[k]->error || about->node_id == process->node_id ||
+			    (node_id && about->node_id != node_id))
+				continue;
+			if (heard_take(process, asked[i].ifindex, about, &nexts[num]) &&
+			    process_take(about, job, any, &nexts[num]))
+				num++;
+		}
+	}
+	return num;
+}
+
+static void listener_name(const struct mesh_handle *handle, struct mesh_next *next)
+{
+	next->control_port = handle->control_port;
+	next->listen_id = handle->listen_id;
+	next->cookie = handle->cookie;
+	next->node_id = handle->node_id;
+	memcpy(next->node, handle->node, sizeof(next->node));
+}
+
+/* By common subnets, the best first. */
+MESH_HOLDS(process)
+static int subnets_take(const struct mesh_process *process, const struct mesh_handle *handle,
+			struct mesh_next *nexts, int max)
+{
+	const struct mesh_path_hints hints = {
+		.remote_nic = handle->dev,
+		.spread = handle->listen_id,
+		.same_node = handle->node_id == process->node_id,
+	};
+	struct mesh_path_choice choice;
+	int i, num = 0;
+
+	mesh_path_choose(process->endpoints, process->num_endpoints, handle->endpoints,
+			 handle->num_endpoints, &hints, &choice);
+	for (i = 0; i < choice.num_candidates && num < max; i++) {
+		const struct mesh_path_candidate *pair = &choice.candidates[i];
+		struct mesh_next *next = &nexts[num];
+
+		/* Every link has the same link-local subnet: such a pair proves nothing. */
+		if (mesh_addr_is_link_local(&handle->endpoints[pair->remote].addr))
+			continue;
+		memset(next, 0, sizeof(*next));
+		next->dev = process->endpoints[pair->local].nic;
+		next->address = handle->endpoints[pair->remote];
+		next->address.provider = pair->provider;
+		if (mesh_process_domain_index(process, next->dev, pair->provider) >= 0)
+			num++;
+	}
+	return num;
+}
+
+/* True if another one leads there over the same two NICs. */
+static bool is_listed(const struct mesh_next *nexts, int num, const struct mesh_next *next)
+{
+	int i;
+
+	for (i = 0; i < num; i++) {
+		if (nexts[i].dev == next->dev &&
+		    nexts[i].address.provider == next->address.provider &&
+		    mesh_addr_equal(&nexts[i].address.addr, &next->address.addr))
+			return true;
+	}
+	return false;
+}
+
+int mesh_nexts_of_handle(const struct mesh_process *process,
+			 const struct mesh_neighbours *neighbours, const struct mesh_handle *handle,
+			 struct mesh_next *nexts, int max)
+{
+	struct mesh_next shared[MESH_NEXTS_MAX];
+	const struct mesh_heard *heard;
+	unsigned int ifindex;
+	int i, num = 0, num_shared, next = 0;
+
+	mesh_process_assert_locked(process);
+	while (neighbours && num < max &&
+	       (heard = mesh_neighbours_hop(neighbours, handle->node_id, &next, &ifindex))) {
+		if (heard_take(process, ifindex, &heard->about, &nexts[num]))
+			num++;
+	}
+	num_shared = subnets_take(process, handle, shared, MESH_NEXTS_MAX);
+	for (i = 0; i < num_shared && num < max; i++) {
+		if (!is_listed(nexts, num, &shared[i]))
+			nexts[num++] = shared[i];
+	}
+	for (i = 0; i < num; i++)
+		listener_name(handle, &nexts[i]);
+	return num;
+}
+
+int mesh_next_open(struct mesh_process *process, const struct mesh_next *next)
+{
+	int index = mesh_process_domain_index(process, next->dev, next->address.provider);
+
+	mesh_process_assert_locked(process);
+	if (index < 0)
+		return -ENODEV;
+	if (process->domains[index])
+		return 0;
+	if (process->events->opens(process, index))
+		return -EAGAIN;
+	return process->domains[index] ? 0 : -ENODEV;
+}
+
+int mesh_next_peer_get(struct mesh_process *process, const struct mesh_next *next,
+		       struct mesh_peer **peer)
+{
+	struct mesh_domain *domain;
+
+	domain = mesh_process_domain(process, next->dev, next->address.provider);
+	if (!domain)
+		return -ENODEV;
+	return mesh_peer_get(process, domain, &next->address, next->control_port, next->listen_id,
+			     next->cookie, peer);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* next.h - where a circuit may go on: processes of neighbours, and the listener itself. */
+#ifndef MESH_RELAY_NEXT_H
+#define MESH_RELAY_NEXT_H
+
+#include <stdint.h>
+
+#include "base/lock.h"
+#include "control/process.h"
+#include "wire/handle.h"
+
+struct mesh_neighbours;
+struct mesh_peer;
+
+#define MESH_NEXTS_MAX 16
+
+/* A control port on one of our links. */
+struct mesh_next {
+	int dev;			   /* our NIC */
+	struct mesh_endpoint_addr address; /* with the provider that both ends use */
+	uint16_t control_port;
+	uint32_t listen_id; /* what HELLO names there */
+	uint64_t cookie;
+	uint64_t node_id;
+	char node[MESH_NODE_NAME_MAX];
+};
+
+/**
+ * Lists the processes on neighbouring nodes that may relay, as the neighbours have answered.
+ *
+ * @neighbours: NULL: there are none
+ * @node_id: of the node; 0: all but our own
+ * @job: of this job, or services that relay for it; with NCCL_MESH_RELAY=any all, these first
+ *
+ * Returns how many, at most @max.
+ */
+MESH_HOLDS(process)
+int mesh_nexts_of_node(const struct mesh_process *process, const struct mesh_neighbours *neighbours,
+		       uint64_t node_id, uint64_t job, struct mesh_next *nexts, int max);
+
+/**
+ * The same for the listener of @handle: first the NICs of its node that have answered as
+ * neighbours, then those of the handle that share a subnet with one of ours.
+ */
+MESH_HOLDS(process)
+int mesh_nexts_of_handle(const struct mesh_process *process,
+			 const struct mesh_neighbours *neighbours, const struct mesh_handle *handle,
+			 struct mesh_next *nexts, int max);
+
+/**
+ * Opens our domain for it, if that is not open.
+ *
+ * Returns 0; -EAGAIN while it is being opened, for a bounded time; -ENODEV if that is not possible
+ * (logged).
+ */
+MESH_HOLDS(process)
+int mesh_next_open(struct mesh_process *process, const struct mesh_next *next);
+
+/** Starts to connect there, as mesh_peer_get(), once our domain is open. */
+MESH_HOLDS(process)
+int mesh_next_peer_get(struct mesh_process *process, const struct mesh_next *next,
+		       struct mesh_peer **peer);
+
+#endif

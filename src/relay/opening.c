@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* opening.c - opens circuits: finds the way on, asks there, answers the connecting end. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "control/peer_send.h"
+#include "relay/circuit.h"
+#include "relay/ending.h"
+#include "relay/forward.h"
+#include "relay/opening.h"
+#include "relay/relay.h"
+
+/* Between two looks at the peer that a circuit waits for. */
+#define STEP_MS 5
+/* A candidate that is not up after this is left for the next one. */
+#define CANDIDATE_MS 3000
+/* The listener's answer to CONNECT, or the next relay's to OPEN. */
+#define ANSWER_MS 15000
+
+/* ---- the answer ---------------------------------------------------------------------------- */
+
+/* Refuses the circuit, and frees it: the connecting end does not know its memory. */
+MESH_HOLDS(process)
+static void circuit_refuse(struct mesh_circuit *circuit, enum mesh_refusal refusal)
+{
+	if (!circuit->up.lost)
+		mesh_peer_refuse(circuit->up.peer, refusal, circuit->up.remote_id);
+	mesh_circuit_free(circuit);
+}
+
+/* Appends @name to the comma list @text of MESH_VIA_MAX bytes, as far as it fits. */
+static void via_append(char *text, const char *name)
+{
+	size_t used = strlen(text);
+
+	snprintf(text + used, MESH_VIA_MAX - used, "%s%.63s", used ? "," : "", name);
+}
+
+/* The way to the listener exists: OPENED. */
+MESH_HOLDS(process)
+static void circuit_ready(struct mesh_circuit *circuit, uint32_t eager_limit, const char *via)
+{
+	struct mesh_process *process = circuit->relay->process;
+	struct mesh_frame frame;
+
+	if (mesh_circuit_memory_register(circuit)) {
+		circuit->down.known = false;
+		circuit_refuse(circuit, MESH_REFUSAL_RELAY_FULL);
+		return;
+	}
+	mesh_circuit_opening_end(circuit);
+	mesh_circuit_counters_open(circuit);
+	circuit->timer.expired = mesh_circuit_ending_expired;
+	memset(&frame, 0, sizeof(frame));
+	frame.opened.to_comm = circuit->up.remote_id;
+	frame.opened.comm = circuit->up.sink.id;
+	frame.opened.token = circuit->up.sink.token;
+	frame.opened.eager_limit = eager_limit;
+	frame.opened.address = mesh_mr_remote_address(circuit->mr_up, circuit->memory);
+	frame.opened.key = mesh_mr_key(circuit->mr_up);
+	frame.opened.granule = (uint32_t)circuit->granule;
+	via_append(frame.opened.via, process->name);
+	if (*via)
+		via_append(frame.opened.via, via);
+	mesh_circuits_domains_learn(circuit->relay);
+	mesh_info("relay: a circuit from node %s to node %s, %s to %s, %zu KiB", circuit->origin,
+		  circuit->target, circuit->up.domain->nic->netdev,
+		  circuit->down.domain->nic->netdev, circuit->granule * MESH_GRANULES >> 10);
+	mesh_peer_send(circuit->up.peer, &frame, MESH_FRAME_OPENED);
+}
+
+/* ---- the way on ---------------------------------------------------------------------------- */
+
+MESH_HOLDS(process)
+static void connect_send(struct mesh_circuit *circuit)
+{
+	const struct mesh_circuit_opening *opening = circuit->opening;
+	const struct mesh_frame_open *request = &opening->request;
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.connect.cookie = opening->handle.cookie;
+	frame.connect.comm_key = request->comm_key;
+	frame.connect.listen_id = opening->handle.listen_id;
+	frame.connect.comm = circuit->down.sink.id;
+	frame.connect.token = circuit->down.sink.token;
+	frame.connect.path = request->path;
+	frame.connect.num_paths = request->num_paths;
+	memcpy(frame.connect.origin, request->origin, sizeof(frame.connect.origin));
+	memcpy(frame.connect.via, request->via, sizeof(frame.connect.via));
+	via_append(frame.connect.via, circuit->relay->process->name);
+	mesh_peer_send(circuit->down.peer, &frame, MESH_FRAME_CONNECT);
+}
+
+MESH_HOLDS(process)
+static void open_send(struct mesh_circuit *circuit)
+{
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.open = circuit->opening->request;
+	frame.open.comm = circuit->down.sink.id;
+	frame.open.token = circuit->down.sink.token;
+	frame.open.at++;
+	via_append(frame.open.via, circuit->relay->process->name);
+	mesh_peer_send(circuit->down.peer, &frame, MESH_FRAME_OPEN);
+}
+
+/* The candidate is up: asks it. */
+MESH_HOLDS(process)
+static void way_ask(struct mesh_circuit *circuit)
+{
+	struct mesh_circuit_opening *opening = circuit->opening;
+
+	if (mesh_circuit_down_open(circuit, opening->peer)) {
+		circuit_refuse(circuit, MESH_REFUSAL_RELAY_FULL);
+		return;
+	}
+	opening->asked = true;
+	opening->try_ms = mesh_clock_ms();
+	if (opening->is_last)
+		connect_send(circuit);
+	else
+		open_send(circuit);
+}
+
+/* The connecting end, or this relay, does not wait for what was asked. */
+MESH_HOLDS(process)
+static void way_withdraw(struct mesh_circuit *circuit)
+{
+	const struct mesh_circuit_opening *opening = circuit->opening;
+	struct mesh_frame frame;
+
+	if (!opening->asked || !opening->is_last || circuit->down.lost)
+		return; /* a relay that answers later learns it then: mesh_circuit_opened() */
+	memset(&frame, 0, sizeof(frame));
+	frame.withdraw.cookie = opening->handle.cookie;
+	frame.withdraw.listen_id = opening->handle.listen_id;
+	frame.withdraw.comm_key = opening->request.comm_key;
+	mesh_peer_send(circuit->down.peer, &frame, MESH_FRAME_WITHDRAW);
+}
+
+/*
+ * Leaves the candidate, and begins with the next one, if there is one: while our NIC is opened for
+ * it, this is called again.
+ */
+MESH_HOLDS(process)
+static void way_next(struct mesh_circuit *circuit, uint64_t now_ms)
+{
+	struct mesh_circuit_opening *opening = circuit->opening;
+	struct mesh_process *process = circuit->relay->process;
+	const struct mesh_next *next;
+	int ret;
+
+	mesh_circuit_down_close(circuit);
+	if (opening->peer)
+		mesh_peer_put(opening->peer);
+	opening->peer = NULL;
+	opening->asked = false;
+	opening->try_ms = now_ms;
+	while (opening->tried < opening->num_nexts && !opening->peer) {
+		next = &opening->nexts[opening->tried];
+		ret = mesh_next_open(process, next);
+		if (ret == -EAGAIN)
+			return;
+		opening->tried++;
+		if (ret || mesh_next_peer_get(process, next, &opening->peer))
+			opening->peer = NULL;
+	}
+	if (!opening->peer)
+		circuit_refuse(circuit, opening->refusal);
+}
+
+/* Looks at what an opening circuit waits for; may free the circuit. */
+MESH_HOLDS(process)
+static void opening_expired(struct mesh_timer *timer, uint64_t now_ms)
+{
+	struct mesh_circuit *circuit = mesh_container_of(timer, struct mesh_circuit, timer);
+	struct mesh_circuit_opening *opening = circuit->opening;
+	uint64_t age_ms = mesh_clock_elapsed_ms(opening->try_ms, now_ms);
+
+	mesh_process_assert_locked(circuit->relay->process);
+	if (circuit->up.lost) {
+		way_withdraw(circuit);
+		mesh_circuit_free(circuit);
+		return;
+	}
+	mesh_engine_timer_set(&circuit->relay->process->engine, &circuit->timer, now_ms + STEP_MS);
+	if (opening->asked && !circuit->down.lost && age_ms < ANSWER_MS)
+		return;
+	if (opening->asked) {
+		way_withdraw(circuit);
+		way_next(circuit, now_ms);
+	} else if (opening->peer && opening->peer->state == MESH_PEER_UP) {
+		way_ask(circuit);
+	} else if (!opening->peer || opening->peer->state == MESH_PEER_LOST ||
+		   opening->peer->refusal || age_ms >= CANDIDATE_MS) {
+		way_next(circuit, now_ms);
+	}
+}
+
+/* Fills in where the circuit may go on; returns the refusal if that is nowhere. */
+MESH_HOLDS(process)
+static enum mesh_refusal ways_find(struct mesh_circuit *circuit)
+{
+	struct mesh_relay *relay = circuit->relay;
+	struct mesh_circuit_opening *opening = circuit->opening;
+	const struct mesh_frame_open *request = &opening->request;
+
+	if (mesh_handle_decode(request->handle, &opening->handle))
+		return MESH_REFUSAL_VERSION;
+	circuit->cookie = opening->handle.cookie;
+	circuit->listen_id = opening->handle.listen_id;
+	circuit->comm_key = request->comm_key;
+	memcpy(circuit->target, opening->handle.node, sizeof(circuit->target));
+	opening->is_last = request->at + 1 == request->num_relays;
+	if (opening->is_last)
+		opening->num_nexts = mesh_nexts_of_handle(relay->process, relay->neighbours,
+							  &opening->handle, opening->nexts,
+							  MESH_NEXTS_MAX);
+	else
+		opening->num_nexts = mesh_nexts_of_node(
+			relay->process, relay->neighbours, request->route[request->at + 1],
+			request->job, opening->nexts, MESH_NEXTS_MAX);
+	opening->refusal = MESH_REFUSAL_RELAY_LINK;
+	return opening->num_nexts ? 0 : MESH_REFUSAL_RELAY_LINK;
+}
+
+MESH_HOLDS(process)
+static enum mesh_refusal open_take(struct mesh_peer *peer, const struct mesh_frame_open *request,
+				   struct mesh_circuit **circuit)
+{
+	struct mesh_process *process = peer->process;
+
+	*circuit = NULL;
+	if (!mesh_relay_serves(process, request->job))
+		return MESH_REFUSAL_RELAY_JOB;
+	if (request->route[request->at] != process->node_id)
+		return MESH_REFUSAL_RELAY_ROUTE;
+	if (mesh_relay_thread_start(&process->relay->thread) ||
+	    mesh_circuit_make(process->relay, peer, request, &mesh_circuit_forwarding, circuit))
+		return MESH_REFUSAL_RELAY_FULL;
+	(*circuit)->timer.expired = opening_expired;
+	(*circuit)->opening = calloc(1, sizeof(*(*circuit)->opening));
+	if (!(*circuit)->opening)
+		return MESH_REFUSAL_RELAY_FULL;
+	(*circuit)->opening->request = *request;
+	return ways_find(*circuit);
+}
+
+void mesh_circuit_open_came(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	struct mesh_circuit *circuit;
+	enum mesh_refusal refusal;
+
+	mesh_process_assert_locked(peer->process);
+	if (peer->state != MESH_PEER_UP || !peer->incoming)
+		return;
+	refusal = open_take(peer, &frame->open, &circuit);
+	if (!refusal)
+		way_next(circuit, mesh_clock_ms());
+	else if (circuit)
+		circuit_refuse(circuit, refusal);
+	else
+		mesh_peer_refuse(peer, refusal, frame->open.comm);
+	if (peer->process->relay)
+		mesh_relay_wake(peer->process->relay);
+}
+
+/* ---- frames -------------------------------------------------------------------------------- */
+
+/* The circuit that waits for an answer to what it sent to this peer, as @id. */
+MESH_HOLDS(process)
+static struct mesh_circuit *circuit_asking(struct mesh_peer *peer, uint32_t id)
+{
+	struct mesh_circuit_side *side = mesh_circuit_side_find(peer, id);
+
+	if (!side || side != &side->circuit->down || !side->circuit->opening)
+		return NULL;
+	return side->circuit;
+}
+
+static void down_learn(struct mesh_circuit *circuit, uint32_t id, uint32_t token)
+{
+	circuit->down.remote_id = id;
+	circuit->down.remote_token = token;
+	atomic_store(&circuit->down.known, true);
+}
+
+bool mesh_circuit_accepted(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	struct mesh_circuit *circuit = circuit_asking(peer, frame->accept.to_comm);
+	uint32_t limit;
+
+	if (!circuit || !circuit->opening->is_last)
+		return circuit;
+	limit = (uint32_t)peer->process->config.eager_limit_bytes;
+	if (limit > peer->eager_limit)
+		limit = peer->eager_limit;
+	down_learn(circuit, frame->accept.comm, frame->accept.token);
+	circuit_ready(circuit, limit, "");
+	return true;
+}
+
+/* The next relay has opened a circuit, but nothing waits for it by now. */
+MESH_HOLDS(process)
+static void opened_withdraw(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	struct mesh_frame answer;
+
+	memset(&answer, 0, sizeof(answer));
+	answer.circuit.to_comm = frame->opened.comm;
+	answer.circuit.event = MESH_CIRCUIT_WITHDRAWN;
+	mesh_peer_send(peer, &answer, MESH_FRAME_CIRCUIT);
+}
+
+void mesh_circuit_opened_in_vain(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	if (peer->state == MESH_PEER_UP)
+		opened_withdraw(peer, frame);
+}
+
+/* Returns 0 or -ENOMEM. */
+static int hop_begin(struct mesh_circuit *circuit, const struct mesh_frame_opened *opened)
+{
+	struct mesh_hop *hop = &circuit->hop;
+	int ret;
+
+	mesh_circuit_lock(circuit);
+	hop->domain = circuit->down.domain;
+	hop->remote = circuit->down.remote;
+	hop->written = mesh_circuit_hop_written;
+	ret = mesh_hop_open(hop, opened->address, opened->key, opened->granule);
+	circuit->to_relay = !ret;
+	mesh_circuit_unlock(circuit);
+	return ret;
+}
+
+bool mesh_circuit_opened(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	struct mesh_circuit *circuit = circuit_asking(peer, frame->opened.to_comm);
+	const struct mesh_frame_opened *opened = &frame->opened;
+
+	if (!circuit || circuit->opening->is_last)
+		return circuit;
+	down_learn(circuit, opened->comm, opened->token);
+	if (hop_begin(circuit, opened)) {
+		opened_withdraw(peer, frame);
+		circuit_refuse(circuit, MESH_REFUSAL_RELAY_FULL);
+		return true;
+	}
+	circuit_ready(circuit, opened->eager_limit, opened->via);
+	return true;
+}
+
+bool mesh_circuit_refused(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	struct mesh_circuit *circuit = circuit_asking(peer, frame->refuse.comm);
+
+	if (!circuit)
+		return false;
+	circuit->opening->refusal = (enum mesh_refusal)frame->refuse.refusal;
+	way_next(circuit, mesh_clock_ms());
+	return true;
+}

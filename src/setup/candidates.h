@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* candidates.h - which NICs of two nodes a connection tries. */
+#ifndef MESH_SETUP_CANDIDATES_H
+#define MESH_SETUP_CANDIDATES_H
+
+#include "base/lock.h"
+#include "nic/path_choice.h"
+#include "wire/handle.h"
+
+struct mesh_process;
+
+/**
+ * Finds the candidates for a connection to the listener of @handle: between the NICs that each node
+ * would choose now. If none of them is direct, those with reserves follow: of the management
+ * network, if that was all there was at init or the setting allows it, of addresses that are gone,
+ * and NICs without RDMA where the other end is no reserve.
+ *
+ * @dev: NCCL's device on this side
+ */
+MESH_HOLDS(process)
+void mesh_candidates_find(struct mesh_process *process, int dev, const struct mesh_handle *handle,
+			  struct mesh_path_choice *choice);
+
+#endif

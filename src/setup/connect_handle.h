@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* connect_handle.h - reads the handle that NCCL has brought from the listener. */
+#ifndef MESH_SETUP_CONNECT_HANDLE_H
+#define MESH_SETUP_CONNECT_HANDLE_H
+
+#include "base/lock.h"
+#include "control/process.h"
+#include "setup/connecting.h"
+#include "wire/handle.h"
+
+/**
+ * Reads a handle, which came from another process and is not trusted.
+ *
+ * @bytes: MESH_HANDLE_BYTES
+ *
+ * Returns 0 or a negative errno (logged).
+ */
+int mesh_connect_handle_read(const struct mesh_process *process, const void *bytes,
+			     struct mesh_handle *handle);
+
+/**
+ * The handle had no room for all NICs of its node: adds those that only a HELLO has. process->lock
+ * held. Returns true if there are any.
+ */
+MESH_HOLDS(process)
+bool mesh_connect_handle_learn(struct mesh_connect *connect);
+
+#endif

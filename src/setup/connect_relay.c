@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * connect_relay.c - a connection to a node without a common link: finds routes, and asks the first
+ * relay of each.
+ *
+ * One search of the whole mesh serves all connections that wait for one. Routes of the fewest
+ * relays that share none become paths of one comm. If the search finds no route, each neighbour
+ * that runs a process of our job is asked whether it leads to the node. Ranks start at different
+ * times, so a relay that refuses is asked again, until the connection's deadline.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "control/peer.h"
+#include "control/peer_send.h"
+#include "neighbours/neighbours.h"
+#include "relay/next.h"
+#include "relay/relay.h"
+#include "setup/connect_relay.h"
+#include "transport/comm.h"
+
+/* One that has refused is asked again after this. */
+#define AGAIN_MS 300
+/* The mesh is searched again while no route leads there, and what one search may take. */
+#define SEARCH_AGAIN_MS 500
+#define SEARCH_MS 1000
+/* After the first search of this process another one follows. */
+#define YOUNG_MS 1200
+/* Without a neighbour of our job: those of this communicator have all started before. */
+#define LONELY_MS 5000
+/* A relay that is not up after this is left for the others. */
+#define RELAY_MS 3000
+/* Other relays are waited for so long when the first one is up. */
+#define OTHERS_MS 500
+
+/* A process that may relay for us. */
+struct relay_tried {
+	uint64_t cookie; /* its process id */
+	uint64_t not_before_ms;
+	enum mesh_refusal refusal;
+	char node[MESH_NODE_NAME_MAX];
+};
+
+struct mesh_connect_relay {
+	/* What connect->peers are: the first relays of these routes. */
+	struct mesh_next nexts[MESH_PATHS_MAX];
+	struct mesh_route routes[MESH_PATHS_MAX];
+	struct relay_tried tried[MESH_NEXTS_MAX];
+	int num_tried;
+};
+
+int mesh_connect_relay_begin(struct mesh_connect *connect)
+{
+	struct mesh_process *process = connect->net->process;
+
+	mesh_process_assert_locked(process);
+	if (!process->relay || !mesh_relay_serves(process, process->relay->job) ||
+	    !process->relay->neighbours || connect->choice.provider_differs ||
+	    connect->handle.node_id == process->node_id)
+		return -ENETUNREACH;
+	connect->relay = calloc(1, sizeof(*connect->relay));
+	return connect->relay ? 0 : -ENOMEM;
+}
+
+/* What is remembered of a process; a new entry replaces the one that may be asked first. */
+static struct relay_tried *tried_of(struct mesh_connect_relay *relay, const struct mesh_next *next)
+{
+	struct relay_tried *oldest = &relay->tried[0];
+	int i;
+
+	for (i = 0; i < relay->num_tried; i++) {
+		if (relay->tried[i].cookie == next->cookie)
+			return &relay->tried[i];
+		if (relay->tried[i].not_before_ms < oldest->not_before_ms)
+			oldest = &relay->tried[i];
+	}
+	if (relay->num_tried < MESH_NEXTS_MAX)
+		oldest = &relay->tried[relay->num_tried++];
+	memset(oldest, 0, sizeof(*oldest));
+	oldest->cookie = next->cookie;
+	memcpy(oldest->node, next->node, sizeof(oldest->node));
+	return oldest;
+}
+
+/* ---- routes -------------------------------------------------------------------------------- */
+
+/* Searches the mesh, unless that was done a moment ago. */
+MESH_HOLDS(process)
+static void mesh_search(struct mesh_connect *connect, uint64_t now_ms)
+{
+	struct mesh_setup *setup = mesh_setup_of(connect->net->process);
+
+	if (mesh_clock_elapsed_ms(setup->searched_ms, now_ms) < SEARCH_AGAIN_MS)
+		return;
+	if (!setup->first_searched_ms)
+		setup->first_searched_ms = now_ms;
+	setup->searched_ms = now_ms;
+	mesh_neighbours_search(setup->neighbours, 0, SEARCH_MS);
+}
+
+/*
+ * True if the result of the latest search counts. A node asks its neighbours once a second, so the
+ * first search may miss links of ranks that have started at the same time as this one.
+ */
+MESH_HOLDS(process)
+static bool search_counts(struct mesh_connect *connect, uint64_t now_ms)
+{
+	struct mesh_setup *setup = mesh_setup_of(connect->net->process);
+
+	if (mesh_neighbours_searches(setup->neighbours, connect->handle.node_id))
+		return false;
+	if (setup->searched_ms >= setup->first_searched_ms + YOUNG_MS)
+		return true;
+	if (now_ms >= setup->first_searched_ms + YOUNG_MS)
+		mesh_search(connect, now_ms);
+	return false;
+}
+
+/*
+ * Finds a process of the route's first relay that may be asked now. Returns 0; -EAGAIN while our
+ * NIC is opened for it; -ENOENT.
+ */
+MESH_HOLDS(process)
+static int first_hop_find(struct mesh_connect *connect, const struct mesh_route *route,
+			  uint64_t now_ms, struct mesh_next *next)
+{
+	struct mesh_process *process = connect->net->process;
+	struct mesh_next nexts[MESH_NEXTS_MAX];
+	int i, num, ret;
+
+	num = mesh_nexts_of_node(process, process->relay->neighbours, route->hops[0],
+				 process->relay->job, nexts, MESH_NEXTS_MAX);
+	for (i = 0; i < num; i++) {
+		if (now_ms < tried_of(connect->relay, &nexts[i])->not_before_ms)
+			continue;
+		ret = mesh_next_open(process, &nexts[i]);
+		if (ret && ret != -EAGAIN)
+			continue; /* over another link, perhaps */
+		*next = nexts[i];
+		return ret;
+	}
+	return -ENOENT;
+}
+
+/*
+ * Selects the shortest of these routes that may be asked now, at most @most of one length. Returns
+ * how many; -EAGAIN while a NIC of ours is opened for one.
+ */
+MESH_HOLDS(process)
+static int routes_select(struct mesh_connect *connect, const struct mesh_route *routes, int num,
+			 int most, uint64_t now_ms)
+{
+	struct mesh_connect_relay *relay = connect->relay;
+	bool opening = false;
+	int i, ret, at = 0;
+
+	for (i = 0; i < num && at < most; i++) {
+		if (!routes[i].num_relays ||
+		    (at && routes[i].num_relays != relay->routes[0].num_relays))
+			continue;
+		ret = first_hop_find(connect, &routes[i], now_ms, &relay->nexts[at]);
+		if (ret == -ENOENT)
+			continue;
+		opening |= ret == -EAGAIN;
+		relay->routes[at++] = routes[i];
+	}
+	return opening ? -EAGAIN : at;
+}
+
+/* Begins to connect to the first relays of the best routes. Returns 0, or -EAGAIN: see above. */
+MESH_HOLDS(process)
+static int routes_take(struct mesh_connect *connect, const struct mesh_route *routes, int num,
+		       int most, uint64_t now_ms)
+{
+	struct mesh_connect_relay *relay = connect->relay;
+	struct mesh_process *process = connect->net->process;
+	int i, at, selected = routes_select(connect, routes, num, most, now_ms);
+
+	for (i = 0; i < selected; i++) {
+		at = connect->num_peers;
+		relay->nexts[at] = relay->nexts[i];
+		relay->routes[at] = relay->routes[i];
+		if (mesh_next_peer_get(process, &relay->nexts[at], &connect->peers[at]))
+			tried_of(relay, &relay->nexts[at])->not_before_ms = now_ms + AGAIN_MS;
+		else
+			connect->num_peers++;
+	}
+	connect->try_ms = now_ms;
+	connect->up_ms = 0;
+	return selected < 0 ? selected : 0;
+}
+
+/* Each neighbour of our job, as a route with one relay. */
+MESH_HOLDS(process)
+static int neighbours_list(const struct mesh_connect *connect, struct mesh_route *routes, int max)
+{
+	struct mesh_process *process = connect->net->process;
+	struct mesh_next nexts[MESH_NEXTS_MAX];
+	int i, num;
+
+	num = mesh_nexts_of_node(process, process->relay->neighbours, 0, process->relay->job, nexts,
+				 MESH_NEXTS_MAX);
+	for (i = 0; i < num && i < max; i++)
+		routes[i] = (struct mesh_route){
+			.num_relays = 1,
+			.hops = {nexts[i].node_id, connect->handle.node_id},
+		};
+	return i;
+}
+
+/* Begins to connect to the first relays of the best routes. */
+MESH_HOLDS(process)
+static void routes_begin(struct mesh_connect *connect, uint64_t now_ms)
+{
+	const struct mesh_process *process = connect->net->process;
+	const struct mesh_neighbours *neighbours = process->relay->neighbours;
+	uint64_t target = connect->handle.node_id;
+	struct mesh_route routes[MESH_ROUTES_MAX];
+	int num, ret;
+
+	if (!connect->route_asked)
+		mesh_search(connect, now_ms); /* the mesh may have grown since the last one */
+	connect->route_asked = true;
+	if (!search_counts(connect, now_ms))
+		return;
+	num = mesh_neighbours_routes(neighbours, target, MESH_RELAYS_MAX, routes, MESH_ROUTES_MAX);
+	if (num > 0) {
+		ret = routes_take(connect, routes, num, (int)process->config.max_paths, now_ms);
+	} else {
+		num = neighbours_list(connect, routes, MESH_ROUTES_MAX);
+		ret = routes_take(connect, routes, num, 1, now_ms);
+	}
+	if (!connect->num_peers && !ret)
+		mesh_search(connect, now_ms);
+}
+
+/* ---- their first relays -------------------------------------------------------------------- */
+
+MESH_HOLDS(process)
+static void relay_drop(struct mesh_connect *connect, int i, enum mesh_refusal refusal)
+{
+	struct mesh_connect_relay *relay = connect->relay;
+	struct relay_tried *tried = tried_of(relay, &relay->nexts[i]);
+
+	tried->not_before_ms = mesh_clock_ms() + AGAIN_MS;
+	tried->refusal = refusal;
+	mesh_peer_put(connect->peers[i]);
+	for (connect->num_peers--; i < connect->num_peers; i++) {
+		connect->peers[i] = connect->peers[i + 1];
+		relay->nexts[i] = relay->nexts[i + 1];
+		relay->routes[i] = relay->routes[i + 1];
+	}
+}
+
+bool mesh_connect_relay_is_ready(struct mesh_connect *connect, uint64_t now_ms)
+{
+	const struct mesh_peer *peer;
+	bool late;
+	int i, num_up = 0;
+
+	mesh_process_assert_locked(connect->net->process);
+	if (!connect->num_peers)
+		routes_begin(connect, now_ms);
+	late = now_ms - connect->try_ms >= RELAY_MS ||
+	       (connect->up_ms && now_ms - connect->up_ms >= OTHERS_MS);
+	for (i = connect->num_peers - 1; i >= 0; i--) {
+		peer = connect->peers[i];
+		if (peer->state == MESH_PEER_UP)
+			num_up++;
+		else if (peer->state == MESH_PEER_LOST || peer->refusal || late)
+			relay_drop(connect, i,
+				   peer->refusal ? peer->refusal : MESH_REFUSAL_NO_ANSWER);
+	}
+	if (num_up && !connect->up_ms)
+		connect->up_ms = now_ms;
+	return num_up && num_up == connect->num_peers;
+}
+
+bool mesh_connect_relay_is_hopeless(const struct mesh_connect *connect, uint64_t now_ms)
+{
+	return !connect->relay->num_tried &&
+	       mesh_clock_elapsed_ms(connect->started_ms, now_ms) >= LONELY_MS;
+}
+
+void mesh_connect_relay_request(struct mesh_connect *connect, const struct mesh_path *path)
+{
+	const struct mesh_comm *comm = connect->comm;
+	const struct mesh_route *route = &connect->relay->routes[path - comm->paths];
+	struct mesh_process *process = connect->net->process;
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	mesh_handle_encode(&connect->handle, frame.open.handle);
+	frame.open.comm_key = comm->key;
+	frame.open.comm = path->sink.id;
+	frame.open.token = path->sink.token;
+	frame.open.path = (uint8_t)(path - comm->paths);
+	frame.open.num_paths = (uint8_t)comm->wanted_paths;
+	frame.open.num_relays = (uint8_t)route->num_relays;
+	frame.open.job = process->relay->job;
+	memcpy(frame.open.route, route->hops,
+	       (size_t)route->num_relays * sizeof(frame.open.route[0]));
+	memcpy(frame.open.origin, process->name, sizeof(frame.open.origin));
+	mesh_peer_send(mesh_path_peer(path), &frame, MESH_FRAME_OPEN);
+}
+
+void mesh_connect_relay_refused(struct mesh_connect *connect, enum mesh_refusal refusal)
+{
+	struct mesh_connect_relay *relay = connect->relay;
+	struct relay_tried *tried = tried_of(relay, &relay->nexts[connect->num_accepted]);
+
+	tried->not_before_ms = mesh_clock_ms() + AGAIN_MS;
+	tried->refusal = refusal;
+}
+
+const char *mesh_connect_relay_text(const struct mesh_connect *connect, char *text, size_t size)
+{
+	const struct mesh_connect_relay *relay = connect->relay;
+	size_t used;
+	int i;
+
+	used = (size_t)snprintf(text, size, "%s",
+				relay->num_tried ? "" : "no neighbour runs a process of this job");
+	for (i = 0; i < relay->num_tried && used < size; i++)
+		used += (size_t)snprintf(text + used, size - used, "%snode %s: %s", i ? "; " : "",
+					 relay->tried[i].node,
+					 relay->tried[i].refusal
+						 ? mesh_refusal_text(relay->tried[i].refusal)
+						 : "no answer yet");
+	return text;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * late_nics.h - NICs that join, here or at a peer, give comms that exist further paths.
+ *
+ * A cable that is missing at init is a NIC without carrier at both of its ends, so neither process
+ * uses it. When it joins, each process sends its NICs to its peers (NICS), and the sending end of
+ * each comm tries the links that this makes possible. All with process->lock held.
+ */
+#ifndef MESH_SETUP_LATE_NICS_H
+#define MESH_SETUP_LATE_NICS_H
+
+#include "base/lock.h"
+#include "control/peer.h"
+
+/** NICS came. */
+MESH_HOLDS(process)
+void mesh_late_nics_handle(struct mesh_peer *peer, const struct mesh_frame *frame);
+
+/** An incoming peer has sent HELLO: its process may have new NICs or addresses. */
+MESH_HOLDS(process)
+void mesh_late_nics_introduced(struct mesh_peer *peer, const struct mesh_frame_hello *hello);
+
+/** Sends NICS, and tries links, if something has changed since the last call. */
+MESH_HOLDS(process)
+void mesh_late_nics_tick(struct mesh_process *process);
+
+#endif

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* answer.c - the engine's part of closing (close.c): it answers peers that close. */
+#include <errno.h>
+
+#include "base/clock.h"
+#include "control/peer_index.h"
+#include "control/process.h"
+#include "transport/answer.h"
+#include "transport/comm_end.h"
+#include "transport/receive.h"
+#include "transport/resend.h"
+#include "transport/send.h"
+
+/* The interval of checks, in milliseconds, once a peer has waited for our answer for too long. */
+#define LATE_MS 20
+
+/* ---- our own end --------------------------------------------------------------------------- */
+
+/* Sends the frame about @state of our end. CLOSED and UNCLEAN travel in the same frame. */
+MESH_HOLDS(process)
+static void end_send(struct mesh_comm *comm, enum mesh_end state)
+{
+	struct mesh_frame frame = {0};
+
+	mesh_comm_lock(comm);
+	if (comm->sending && state != MESH_END_CLOSING) {
+		frame.closed.sent = mesh_send_count(comm);
+		frame.closed.writes = comm->send.writes;
+		frame.closed.unclean = state == MESH_END_UNCLEAN || comm->send.unclean ||
+				       mesh_send_is_in_doubt(comm);
+	}
+	mesh_comm_unlock(comm);
+	mesh_comm_frame_send(comm, &frame,
+			     state == MESH_END_CLOSING ? MESH_FRAME_CLOSE : MESH_FRAME_CLOSED);
+}
+
+void mesh_comm_end_step(struct mesh_comm *comm, enum mesh_end state)
+{
+	bool news;
+
+	mesh_process_assert_locked(comm->process);
+	mesh_comm_lock(comm);
+	news = !mesh_end_is_over(comm->own_end) && mesh_end_may_become(comm->own_end, state);
+	if (news)
+		mesh_comm_end_set(comm, &comm->own_end, state);
+	mesh_comm_unlock(comm);
+	if (news)
+		end_send(comm, state);
+}
+
+void mesh_comm_end_repeat(struct mesh_comm *comm)
+{
+	enum mesh_end state;
+	bool repeats;
+
+	mesh_process_assert_locked(comm->process);
+	mesh_comm_lock(comm);
+	repeats = comm->end_in_doubt && !mesh_comm_is_cut(comm);
+	if (repeats)
+		comm->end_in_doubt = false;
+	state = comm->own_end;
+	mesh_comm_unlock(comm);
+	if (repeats)
+		end_send(comm, state);
+}
+
+void mesh_comm_refuse(const struct mesh_comm *comm)
+{
+	struct mesh_frame frame = {.closed = {.sent = 0}};
+
+	mesh_comm_frame_send(comm, &frame, MESH_FRAME_CLOSED);
+}
+
+/* ---- the peer closes ----------------------------------------------------------------------- */
+
+/*
+ * A frame about a comm's end has arrived: the process of @peer runs. One engine serves all of its
+ * connections, in both directions and over all links.
+ */
+MESH_HOLDS(process)
+static void peer_answered(const struct mesh_peer *peer)
+{
+	struct mesh_peer *other = NULL;
+
+	while ((other = mesh_peer_of_process(peer, other))) {
+		other->owes_ms = 0;
+		other->slow_warned = false;
+	}
+}
+
+/* True if the peer waits, and our end can close. If NCCL closes our end, NCCL's thread answers. */
+MESH_HOLDS(comm)
+static bool answer_is_due(struct mesh_comm *comm)
+{
+	mesh_comm_assert_locked(comm);
+	if (!mesh_comm_peer_asks(comm) || comm->closing)
+		return false;
+	if (comm->sending)
+		return !comm->unfinished;
+	return mesh_comm_peer_is_over(comm) &&
+	       (comm->error || mesh_receive_has_all(comm, comm->peer_sent));
+}
+
+MESH_HOLDS(comm)
+static bool is_late(const struct mesh_comm *comm, uint64_t now_ms)
+{
+	uint64_t limit_ms = comm->process->config.dead_peer_timeout_s * 1000;
+
+	return mesh_clock_elapsed_ms(comm->peer_end_ms, now_ms) > limit_ms;
+}
+
+/* Fails the comm if messages that the sender has sent do not arrive. */
+MESH_HOLDS(comm)
+static void missing_check(struct mesh_comm *comm)
+{
+	if (!comm->sending && !comm->error && mesh_comm_peer_asks(comm) &&
+	    mesh_comm_peer_is_over(comm) && is_late(comm, mesh_clock_ms()) &&
+	    !mesh_receive_has_all(comm, comm->peer_sent))
+		mesh_comm_fail(
+			comm, -EIO, false,
+			"the sender closed the connection, or failed, and not all of what it "
+			"sent has arrived: see its log");
+}
+
+/* Fails the comm; logs it if messages are waiting, which the receiver no longer takes. */
+MESH_HOLDS(comm)
+static void unsent_fail(struct mesh_comm *comm)
+{
+	bool waiting = comm->send.first_pending != comm->next_seq;
+
+	mesh_comm_fail(comm, -EPIPE, !waiting,
+		       waiting ? "the receiver closed the connection, or failed: see its log"
+			       : "the receiver closed the connection");
+}
+
+/* Fails the comm; logs it if receives are posted, for which nothing will arrive. */
+MESH_HOLDS(comm)
+static void orphans_fail(struct mesh_comm *comm)
+{
+	bool orphans = !mesh_receive_has_all(comm, comm->next_seq);
+
+	mesh_comm_fail(comm, -EPIPE, !orphans,
+		       orphans ? "the sender closed the connection, or failed, while receives "
+				 "were posted: see its log"
+			       : "the sender closed the connection");
+}
+
+void mesh_comm_tick(struct mesh_comm *comm)
+{
+	bool due;
+
+	mesh_process_assert_locked(comm->process);
+	mesh_comm_lock(comm);
+	missing_check(comm);
+	due = answer_is_due(comm);
+	/* Not earlier: what was in flight when CLOSE arrived has been delivered, and is sent. */
+	if (due && comm->sending)
+		unsent_fail(comm);
+	else if (due && !comm->error)
+		orphans_fail(comm);
+	mesh_comm_unlock(comm);
+	if (due)
+		mesh_comm_end_step(comm, MESH_END_CLOSED);
+}
+
+void mesh_comm_failure_report(struct mesh_comm *comm)
+{
+	enum mesh_end state = MESH_END_CLOSING;
+	bool failed;
+
+	mesh_comm_lock(comm);
+	failed = comm->error && !comm->closing;
+	/* A receiver is closed when the sender has said what it has written: answer_is_due(). */
+	if (comm->sending && !comm->unfinished)
+		state = MESH_END_CLOSED;
+	mesh_comm_unlock(comm);
+	if (failed)
+		mesh_comm_end_step(comm, state);
+}
+
+/* How soon mesh_comm_tick() is to be called again, in milliseconds; -1: the peer does not wait. */
+static int comm_timeout(struct mesh_comm *comm, uint64_t now_ms)
+{
+	int timeout = -1;
+
+	mesh_comm_lock(comm);
+	if (mesh_comm_peer_asks(comm) && !comm->closing)
+		timeout = is_late(comm, now_ms) ? LATE_MS : 0;
+	mesh_comm_unlock(comm);
+	return timeout;
+}
+
+void mesh_comm_asked_set(struct mesh_comm *comm, bool asked)
+{
+	mesh_process_assert_locked(comm->process);
+	if (asked && !comm->asked)
+		LIST_INSERT_HEAD(&comm->process->asked, comm, asked_entry);
+	else if (!asked && comm->asked)
+		LIST_REMOVE(comm, asked_entry);
+	comm->asked = asked;
+}
+
+/*
+ * Answers with CLOSE, because our operations in flight may take long: it proves that this process
+ * runs, and a peer that frees its end meanwhile polls for us.
+ */
+MESH_HOLDS(process)
+static void echo(struct mesh_comm *comm)
+{
+	mesh_comm_end_step(comm, MESH_END_CLOSING);
+	mesh_comm_asked_set(comm, comm_timeout(comm, mesh_clock_ms()) >= 0);
+}
+
+void mesh_comm_close_came(struct mesh_comm *comm)
+{
+	mesh_comm_lock(comm);
+	comm->close_received = true;
+	mesh_comm_peer_end_learn(comm, MESH_END_CLOSING);
+	mesh_comm_unlock(comm);
+	peer_answered(mesh_comm_frame_peer(comm));
+	mesh_comm_tick(comm);
+	echo(comm);
+}
+
+void mesh_comm_closed_came(struct mesh_comm *comm, const struct mesh_frame_closed *frame)
+{
+	mesh_comm_lock(comm);
+	comm->close_received = true;
+	/* Only the first counts are used. */
+	if (!mesh_comm_peer_is_over(comm)) {
+		comm->peer_sent = frame->sent;
+		comm->peer_writes = frame->writes;
+	} else if (!comm->sending && mesh_end_is_over(comm->own_end)) {
+		comm->end_in_doubt = true; /* a sender repeats CLOSED only if it has no answer */
+	}
+	mesh_comm_peer_end_learn(comm, frame->unclean ? MESH_END_UNCLEAN : MESH_END_CLOSED);
+	mesh_comm_unlock(comm);
+	peer_answered(mesh_comm_frame_peer(comm));
+	mesh_comm_tick(comm);
+	mesh_comm_end_repeat(comm);
+	echo(comm);
+}
+
+void mesh_comms_asked_tick(struct mesh_process *process, uint64_t now_ms)
+{
+	struct mesh_peer *peer, *next_peer;
+	struct mesh_comm *comm, *next;
+
+	mesh_process_assert_locked(process);
+	for (comm = LIST_FIRST(&process->asked); comm; comm = next) {
+		next = LIST_NEXT(comm, asked_entry);
+		mesh_comm_tick(comm);
+		if (comm_timeout(comm, now_ms) < 0)
+			mesh_comm_asked_set(comm, false);
+	}
+	for (peer = LIST_FIRST(&process->strays); peer; peer = next_peer) {
+		next_peer = LIST_NEXT(peer, stray_entry);
+		if (now_ms >= peer->stray_until_ms)
+			mesh_peer_drain_end(peer);
+	}
+}
+
+int mesh_comms_asked_timeout(struct mesh_process *process, uint64_t now_ms)
+{
+	int timeout = LIST_EMPTY(&process->strays) ? -1 : 0, one;
+	struct mesh_comm *comm;
+
+	mesh_process_assert_locked(process);
+	LIST_FOREACH(comm, &process->asked, asked_entry) {
+		one = comm_timeout(comm, now_ms);
+		if (one >= 0 && (timeout < 0 || one < timeout))
+			timeout = one;
+	}
+	return timeout;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * circuit_end.c - what a comm does when a circuit that one of its paths leads through breaks: it
+ * goes on over its other paths, as after the loss of a link (recovery.c), or it fails.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "control/process.h"
+#include "transport/circuit_end.h"
+#include "transport/comm.h"
+#include "transport/path_find.h"
+#include "transport/path_relayed.h"
+#include "transport/recovery.h"
+#include "wire/stats.h"
+
+/* Lines about circuits that broke, within MESH_LOG_LIMIT_PERIOD_MS. */
+#define CIRCUIT_LINES 4
+
+/* "node b, through which this path leads, has lost node c (path via b)" */
+static const char *event_text(const struct mesh_path *path, const struct mesh_frame_circuit *event,
+			      char *text, size_t size)
+{
+	snprintf(text, size,
+		 "node %.63s, through which this path leads, has lost node %.63s (path via %.127s)",
+		 event->by, event->lost, path->via ? path->via : "?");
+	return text;
+}
+
+/* One cable that breaks may break many circuits. */
+static void resumed_log(const struct mesh_path *path, const char *why)
+{
+	const struct mesh_comm *comm = path->comm;
+	char more[MESH_LOG_LIMIT_TEXT_MAX];
+
+	if (mesh_log_limit_pass(&comm->process->limits.circuits, CIRCUIT_LINES, mesh_clock_ms(),
+				more))
+		mesh_warn("%s node %s: %s; its messages go over the other paths now%s",
+			  comm->sending ? "sending to" : "receiving from", comm->peer_name, why,
+			  more);
+}
+
+MESH_HOLDS(process)
+static void circuit_lost(struct mesh_path *path, const struct mesh_frame_circuit *event)
+{
+	struct mesh_domain *domain = mesh_path_peer(path)->domain;
+	struct mesh_comm *comm = path->comm;
+	bool resumed;
+	char why[320];
+
+	if (path->broken)
+		return;
+	path->broken = true;
+	resumed = mesh_path_is_resumed(path);
+	event_text(path, event, why, sizeof(why));
+	mesh_comm_lock(comm);
+	if (resumed && !comm->closing)
+		resumed_log(path, why);
+	else if (!resumed && !mesh_comm_peer_is_over(comm))
+		mesh_comm_fail(comm, -ECONNRESET, comm->closing, why);
+	mesh_comm_unlock(comm);
+	mesh_domain_lock(domain);
+	if (resumed)
+		mesh_path_lost(path);
+	else
+		mesh_path_abandon(path);
+	mesh_domain_unlock(domain);
+	if (resumed && path->relayed)
+		mesh_path_relayed_shut(path);
+}
+
+MESH_HOLDS(process)
+static void circuit_drained(struct mesh_path *path, const struct mesh_frame_circuit *event)
+{
+	struct mesh_comm *comm = path->comm;
+
+	if (comm->sending || !path->through_relay || !path->broken) {
+		mesh_count_event(&comm->process->counters->refused);
+		return;
+	}
+	if (event->unclean)
+		mesh_path_fence(path);
+	else
+		mesh_path_drained(path);
+	mesh_questions_answer(comm);
+}
+
+void mesh_path_circuit_event(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	struct mesh_path *path = mesh_comm_path_find(peer, frame->to_comm);
+
+	mesh_process_assert_locked(peer->process);
+	if (!path || !path->through_relay)
+		return;
+	if (frame->circuit.event == MESH_CIRCUIT_LOST)
+		circuit_lost(path, &frame->circuit);
+	else if (frame->circuit.event == MESH_CIRCUIT_DRAINED)
+		circuit_drained(path, &frame->circuit);
+}

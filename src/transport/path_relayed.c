@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * path_relayed.c - the sending end of a path that leads through relays. A segment is written into
+ * the memory of the first relay, and is complete when the receiver has it: then the sender's buffer
+ * and "sent" are what they are on a direct path.
+ *
+ * The receiving end has a direct path to the last relay, which writes as a sender does.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "control/peer_send.h"
+#include "fabric/pace.h"
+#include "relay/hop.h"
+#include "transport/comm.h"
+#include "transport/counters.h"
+#include "transport/path_direct.h"
+#include "transport/path_relayed.h"
+#include "transport/path_state.h"
+#include "transport/send.h"
+
+/* Usual segments that the relay's memory holds. */
+#define SEGMENTS_HELD 16
+
+struct mesh_path_relayed {
+	struct mesh_path *path;
+	struct mesh_hop hop;   /* into the memory of the first relay; comm->lock */
+	struct mesh_pace pace; /* from here to the receiver */
+	bool waits;	       /* for room in the relay's memory; comm->lock */
+	bool shut;	       /* the relay knows that nothing more comes; process->lock */
+};
+
+static void relayed_describe(const struct mesh_path *path, struct mesh_path_ends *ends)
+{
+	const struct mesh_domain *domain = path->direct.domain;
+
+	*ends = (struct mesh_path_ends){
+		.local = &domain->nic->source,
+		.remote = &path->direct.peer->address.addr,
+		.nic = domain->nic->netdev,
+		.via = MESH_STATS_RELAY,
+		.via_text = path->via ? path->via : mesh_stats_via_text(MESH_STATS_RELAY),
+		.provider = domain->provider,
+	};
+}
+
+/* ---- sending ------------------------------------------------------------------------------- */
+
+static int relayed_write(const struct mesh_path *path, const struct mesh_write *write,
+			 struct mesh_op *op)
+{
+	int ret = mesh_hop_write(&path->relayed->hop, write, op);
+
+	if (!ret)
+		mesh_pace_posted(&path->relayed->pace, write->size, write->now_ns);
+	return ret;
+}
+
+MESH_HOLDS(domain)
+static void relayed_write_completed(const struct mesh_path *path, size_t size, uint64_t posted_ns,
+				    bool arrived)
+{
+	struct mesh_pace *pace = &path->relayed->pace;
+	uint64_t now_ns = mesh_clock_ns();
+
+	if (arrived)
+		mesh_pace_round_trip(pace, size, posted_ns, now_ns);
+	mesh_pace_completed(pace, size, posted_ns, now_ns);
+}
+
+/* The hop counts its writes by itself. */
+static void relayed_write_forget(const struct mesh_path *path, struct mesh_segment *segment)
+{
+	(void)path;
+	mesh_comm_lock(path->comm);
+	segment->counted = false;
+	mesh_comm_unlock(path->comm);
+}
+
+static bool relayed_has_room(const struct mesh_path *path)
+{
+	return mesh_flow_has_room(path->direct.domain, path->direct.flow) &&
+	       mesh_hop_has_room(&path->relayed->hop, path->comm->segment_bytes);
+}
+
+static void relayed_room_await(struct mesh_path *path)
+{
+	path->relayed->waits = true;
+	mesh_flow_wait(path->direct.domain, path->direct.flow, &path->waiter);
+}
+
+/* ---- completing ---------------------------------------------------------------------------- */
+
+/* Completes the segment's operation; its error is the receiver's to explain. */
+static void segment_complete(struct mesh_path *path, struct mesh_op *op, int error)
+{
+	bool waits;
+
+	op->complete(op, error);
+	mesh_comm_lock(path->comm);
+	waits = path->relayed->waits;
+	path->relayed->waits = false;
+	mesh_comm_unlock(path->comm);
+	if (waits)
+		path->waiter.resume(&path->waiter);
+}
+
+MESH_HOLDS(domain)
+static void hop_written(struct mesh_hop_segment *segment, int error)
+{
+	struct mesh_path *path =
+		mesh_container_of(segment->hop, struct mesh_path_relayed, hop)->path;
+	struct mesh_op *op = segment->owner;
+	struct mesh_buffer *unsent;
+	bool done;
+	int result = 0;
+
+	mesh_comm_lock(path->comm);
+	done = mesh_hop_written(segment, error, &unsent);
+	if (done)
+		result = mesh_hop_finish(segment);
+	mesh_comm_unlock(path->comm);
+	if (unsent)
+		unsent->op.complete(&unsent->op, error);
+	if (done)
+		segment_complete(path, op, result);
+}
+
+MESH_HOLDS(domain)
+static void segments_arrived(struct mesh_path *path, uint64_t granules)
+{
+	struct mesh_hop_segment *segment;
+	struct mesh_op *op = NULL;
+	unsigned int i;
+
+	for (i = 0; i < MESH_GRANULES; i++) {
+		if (!(granules >> i & 1))
+			continue;
+		mesh_comm_lock(path->comm);
+		segment = mesh_hop_arrived(&path->relayed->hop, i);
+		if (segment) {
+			op = segment->owner;
+			mesh_hop_finish(segment);
+		}
+		mesh_comm_unlock(path->comm);
+		if (segment)
+			segment_complete(path, op, 0);
+	}
+}
+
+void mesh_path_relayed_message(struct mesh_sink *sink, const struct mesh_message_header *header,
+			       const void *payload)
+{
+	struct mesh_message_arrived arrived;
+
+	if (header->type != MESH_MESSAGE_ARRIVED) {
+		mesh_send_message(sink, header, payload);
+		return;
+	}
+	memcpy(&arrived, payload, sizeof(arrived));
+	segments_arrived(mesh_path_of_sink(sink), arrived.granules);
+}
+
+MESH_HOLDS(domain)
+static void relayed_abandon(struct mesh_path *path)
+{
+	struct mesh_hop_segment *segment;
+	struct mesh_op *op = NULL;
+	int error = 0;
+
+	do {
+		mesh_comm_lock(path->comm);
+		segment = mesh_hop_abandon(&path->relayed->hop, -ECONNRESET);
+		if (segment) {
+			op = segment->owner;
+			error = mesh_hop_finish(segment);
+		}
+		mesh_comm_unlock(path->comm);
+		if (segment)
+			op->complete(op, error);
+	} while (segment);
+}
+
+/* ---- opening and closing ------------------------------------------------------------------- */
+
+static int relayed_move(struct mesh_path *path, struct mesh_peer *peer)
+{
+	(void)path;
+	(void)peer;
+	return -EOPNOTSUPP; /* a relayed path does not come back */
+}
+
+void mesh_path_relayed_shut(const struct mesh_path *path)
+{
+	struct mesh_frame frame;
+
+	mesh_process_assert_locked(path->comm->process);
+	if (!path->known || path->relayed->shut)
+		return; /* OPENED, if it comes, is answered with CIRCUIT */
+	path->relayed->shut = true;
+	memset(&frame, 0, sizeof(frame));
+	frame.circuit.to_comm = path->remote_id;
+	frame.circuit.event = path->comm->opener ? MESH_CIRCUIT_WITHDRAWN : MESH_CIRCUIT_SHUT;
+	frame.circuit.writes = path->relayed->hop.writes;
+	mesh_peer_send(path->direct.peer, &frame, MESH_FRAME_CIRCUIT);
+}
+
+MESH_NOT_ANALYSED
+static void relayed_close(struct mesh_path *path)
+{
+	struct mesh_domain *domain = path->direct.domain;
+
+	mesh_path_relayed_shut(path);
+	mesh_domain_lock(domain);
+	mesh_direct_sink_remove(path);
+	mesh_direct_wait_cancel(path);
+	mesh_domain_unlock(domain);
+	if (path->unfinished)
+		return; /* the provider still holds pointers into it */
+	mesh_hop_close(&path->relayed->hop);
+	free(path->relayed);
+	path->relayed = NULL;
+}
+
+static const struct mesh_path_kind relayed = {
+	.peer = mesh_direct_peer,
+	.describe = relayed_describe,
+	.inject = mesh_direct_inject,
+	.buffer_get = mesh_direct_buffer_get,
+	.write = relayed_write,
+	.write_completed = relayed_write_completed,
+	.write_forget = relayed_write_forget,
+	.has_room = relayed_has_room,
+	.room_await = relayed_room_await,
+	.poll_await = mesh_direct_poll_await,
+	.poll = mesh_direct_poll,
+	.mr_open = mesh_direct_mr_open,
+	.target = mesh_direct_target,
+	.fence_prepare = mesh_direct_fence_prepare,
+	.wait_cancel = mesh_direct_wait_cancel,
+	.sink_remove = mesh_direct_sink_remove,
+	.abandon = relayed_abandon,
+	.move = relayed_move,
+	.close = relayed_close,
+};
+
+/* A path through relays has one life: a comm with one path has nothing to go on with. */
+static bool has_others(const struct mesh_path *path)
+{
+	return path->comm->wanted_paths > 1;
+}
+
+int mesh_path_relayed_open(struct mesh_path *path, struct mesh_peer *relay)
+{
+	const struct mesh_pace_bounds bounds = {MESH_PACE_WINDOW_MAX, MESH_PACE_WINDOW_MAX};
+	struct mesh_path_relayed *opened = calloc(1, sizeof(*opened));
+	int ret;
+
+	if (!opened)
+		return -ENOMEM;
+	path->sink.message = mesh_path_relayed_message;
+	ret = mesh_path_direct_open(path, relay);
+	if (ret) {
+		free(opened);
+		return ret;
+	}
+	mesh_pace_init(&opened->pace, relay->domain->nic->speed_mbps, &bounds);
+	opened->path = path;
+	opened->hop.domain = relay->domain;
+	opened->hop.remote = relay->remote;
+	opened->hop.written = hop_written;
+	path->kind = &relayed;
+	path->relayed = opened;
+	path->pace = &opened->pace;
+	path->immediate_bits = 0;
+	path->may_resume &= has_others(path);
+	path->through_relay = true;
+	return 0;
+}
+
+/* Names the relays, for the log and the counters. Returns 0 or -ENOMEM. */
+MESH_HOLDS(process)
+static int via_set(struct mesh_path *path, const char *via)
+{
+	path->via = strdup(via);
+	return path->via ? 0 : -ENOMEM;
+}
+
+int mesh_path_relayed_opened(struct mesh_path *path, const struct mesh_frame_opened *opened)
+{
+	struct mesh_comm *comm = path->comm;
+	size_t memory = (size_t)opened->granule * MESH_GRANULES;
+	int ret;
+
+	mesh_process_assert_locked(comm->process);
+	mesh_comm_lock(comm);
+	ret = mesh_hop_open(&path->relayed->hop, opened->address, opened->key, opened->granule);
+	mesh_comm_unlock(comm);
+	if (!ret)
+		ret = via_set(path, opened->via);
+	if (ret)
+		return ret;
+	if (path->segment_max > memory)
+		path->segment_max = memory;
+	path->segment_bytes = memory / SEGMENTS_HELD;
+	if (comm->eager_limit > opened->eager_limit)
+		comm->eager_limit = opened->eager_limit;
+	mesh_comm_paths_learn(comm);
+	return 0;
+}
+
+int mesh_path_received_via(struct mesh_path *path, const struct mesh_frame_connect *request)
+{
+	struct mesh_comm *comm = path->comm;
+
+	mesh_process_assert_locked(comm->process);
+	path->may_resume &= has_others(path);
+	path->through_relay = true;
+	mesh_comm_paths_learn(comm);
+	memcpy(comm->peer_name, request->origin, sizeof(comm->peer_name));
+	if (via_set(path, request->via))
+		return -ENOMEM;
+	mesh_path_counters_close(path);
+	mesh_path_counters_open(path);
+	return 0;
+}

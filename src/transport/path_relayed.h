@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* path_relayed.h - the sending end of a path that leads through relays. */
+#ifndef MESH_TRANSPORT_PATH_RELAYED_H
+#define MESH_TRANSPORT_PATH_RELAYED_H
+
+#include "transport/path.h"
+#include "wire/frame.h"
+
+/**
+ * Opens a path through the relay @relay, as mesh_path_direct_open(). It carries nothing until
+ * mesh_path_relayed_opened().
+ */
+int mesh_path_relayed_open(struct mesh_path *path, struct mesh_peer *relay);
+
+/**
+ * The circuit is open: OPENED has come. process->lock held.
+ *
+ * Returns 0 or -ENOMEM.
+ */
+MESH_HOLDS(process)
+int mesh_path_relayed_opened(struct mesh_path *path, const struct mesh_frame_opened *opened);
+
+/**
+ * The receiving end of a relayed path: a direct path to the last relay, which has sent @request.
+ * process->lock held.
+ *
+ * Returns 0 or -ENOMEM.
+ */
+MESH_HOLDS(process)
+int mesh_path_received_via(struct mesh_path *path, const struct mesh_frame_connect *request);
+
+/**
+ * Reports to the first relay that nothing more is written: it frees the circuit when all has come.
+ * Only the first call has an effect. process->lock held.
+ */
+MESH_HOLDS(process)
+void mesh_path_relayed_shut(const struct mesh_path *path);
+
+/** The function of the path's sink. */
+MESH_HOLDS(domain)
+void mesh_path_relayed_message(struct mesh_sink *sink, const struct mesh_message_header *header,
+			       const void *payload);
+
+#endif

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_cable_joins.sh - one of two cables has no carrier when the connections are made. When it has
+# one, they use it, too, in both directions, while messages of all sizes stream; and it is lost and
+# comes back like any other. Every byte is checked.
+# alone: it measures what shaped cables carry
+# seconds: 20
+set -u
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=tests/functional/cables.sh
+. "$here/cables.sh"
+
+cables_init 2 200mbit
+mesh_carrier a x2 down
+stream late 0
+carries x1 20000
+! grep -q 'INFO NET/Mesh : path: .*nic=x2' "$STREAM_FOLDER"/rank*.out ||
+	stream_fail "a path goes over the cable without carrier"
+mesh_carrier a x2 up
+# libfabric opens the NIC, which takes up to a second.
+carries x2 10000
+note "the cable is in: $CARRIED % of it are used $CARRIED_MS ms later"
+for rank in 0 1; do
+	(($(grep -c 'INFO NET/Mesh : path: .*nic=x2' "$STREAM_FOLDER/rank$rank.out") == 8)) ||
+		stream_fail "rank $rank has not 8 paths over the cable"
+done
+carries x1 1000
+
+# Now it is one of two.
+mesh_carrier b x2 down
+moves 1000
+mesh_carrier b x2 up
+carries x2 1000
+note "lost and back: $CARRIED % of it are used $CARRIED_MS ms later"
+mesh_carrier a x1 down
+moves 1000
+mesh_carrier a x1 up
+carries x1 1000
+stream_stop
+stream_ends
+
+# The address of one end changes while the cable is away: first of one cable of two, then of the
+# only one.
+readdress() {
+	on b ip address del "$2/24" dev "$1" && on b ip address add "$3/24" dev "$1" ||
+		fail "cannot change the address of $1"
+}
+
+stream address 0
+carries x2 20000
+mesh_carrier a x2 down
+moves 1000
+readdress x2 10.77.2.2 10.77.2.9
+mesh_carrier a x2 up
+carries x2 15000
+note "x2 of b has another address: $CARRIED % of it are used $CARRIED_MS ms later"
+stream_stop
+stream_ends
+
+mesh_carrier a x2 down
+stream only 0
+carries x1 20000
+mesh_carrier a x1 down
+readdress x1 10.77.1.2 10.77.1.9
+mesh_carrier a x1 up
+moves 15000
+note "x1 of b, the only cable, has another address: something arrives after $MOVED_MS ms"
+stream_stop
+stream_ends
+
+# A NIC that no connection has needed, because its other end has no address: it gets one.
+mesh_carrier a x2 up
+on b ip address del 10.77.2.9/24 dev x2 || fail "cannot take the address of x2"
+stream unneeded 0
+carries x1 20000
+! grep -q 'INFO NET/Mesh : NIC [0-9]: x2 uses' "$STREAM_FOLDER/rank0.out" ||
+	stream_fail "a has opened x2, which leads nowhere"
+on b ip address add 10.77.2.9/24 dev x2 || fail "cannot give x2 an address"
+carries x2 15000
+note "x2 of b has an address: $CARRIED % of it are used $CARRIED_MS ms later"
+stream_stop
+stream_ends

@@ -1,0 +1,159 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_mesh_graph.sh - `fi_mesh topo` without files finds the mesh by asking from node to node: a
+# ring, a torus, a switch; what flaps, what does not answer, and IPv4 alone.
+# seconds: 60
+set -u
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=tests/functional/faults.sh
+. "$here/faults.sh"
+# shellcheck source=tests/functional/serving.sh
+. "$here/serving.sh"
+
+MESH=$MESH_BUILD/fi_mesh
+
+# topo NODE [ARGUMENT...]: its output is in $FAULTS/out.
+topo() {
+	local node=$1
+
+	shift
+	on "$node" timeout 60 "$MESH" topo "$@" >"$FAULTS/out" 2>"$FAULTS/err"
+}
+
+# found NODE CABLE...: topo at NODE finds exactly these cables, "X-Y" each.
+found() {
+	local node=$1
+
+	shift
+	topo "$node" --json && python3 - "$FAULTS/out" "$@" <<-'PY'
+		import json, sys
+		root = json.load(open(sys.argv[1]))
+		ends = [sorted(end["node"] for end in link["ends"]) for link in root["links"]]
+		wanted = [sorted(cable.split("-")) for cable in sys.argv[2:]]
+		sys.exit(sorted(ends) != sorted(wanted))
+	PY
+}
+
+# expect_found NODE CABLE...: the same, or a failure; a link that has just come up loses datagrams.
+expect_found() {
+	wait_for "found $*" 30 || fail "not found: $*: $(cat "$FAULTS/out" "$FAULTS/err")"
+}
+
+cables() {
+	local cable
+
+	for cable in "$@"; do
+		mesh_link "${cable%-*}" "${cable/-/}" "${ADDRESSES:-}" "${cable#*-}" \
+			"${cable#*-}${cable%-*}" "${ADDRESSES:-}"
+	done
+}
+
+faults_init
+
+# A ring of 6, with nothing but link-local addresses.
+mesh_node a b c d e f
+RING=(a-b b-c c-d d-e e-f f-a)
+cables "${RING[@]}"
+serve b c d e f
+expect_found a "${RING[@]}"
+topo a
+grep -q '^a .* b ba' "$FAULTS/out" || fail "$(cat "$FAULTS/out")"
+grep -qE '^a +b +.*the only one: one cable' "$FAULTS/out" || fail "$(cat "$FAULTS/out")"
+topo a --svg
+grep -q '</svg>' "$FAULTS/out" || fail "no picture"
+# A cable is pulled at its far end: seen from a, three nodes away; and it comes back.
+ip -n "$(mesh_ns d)" link set dc down
+expect_found a a-b b-c d-e e-f f-a
+ip -n "$(mesh_ns d)" link set dc up
+expect_found a "${RING[@]}"
+# d ends: neither of its cables is known, and its neighbours are no longer said to have them.
+end_serving d
+expect_found a a-b b-c e-f f-a
+# c is stopped: it is named, and the rest is found.
+kill -STOP "${SERVED[c]}"
+expect_found a a-b e-f f-a
+kill -CONT "${SERVED[c]}"
+serve d
+expect_found a "${RING[@]}"
+end_serving b c d e f
+note "ring of 6"
+
+# A torus of 3x3, with addresses; from its middle.
+mesh_node n0 n1 n2 n3 n4 n5 n6 n7 n8
+TORUS=()
+for i in 0 1 2 3 4 5 6 7 8; do
+	TORUS+=("n$i-n$((i / 3 * 3 + (i + 1) % 3))" "n$i-n$(((i + 3) % 9))")
+done
+for n in "${!TORUS[@]}"; do
+	cable=${TORUS[n]}
+	mesh_link "${cable%-*}" "${cable/-/}" "10.78.$n.1/24" "${cable#*-}" \
+		"${cable#*-}${cable%-*}" "10.78.$n.2/24"
+done
+serve n0 n1 n2 n3 n5 n6 n7 n8
+expect_found n4 "${TORUS[@]}"
+end_serving n0 n1 n2 n3 n5 n6 n7 n8
+note "torus of 3x3"
+
+# A line where no node has IPv6.
+mesh_node p q r
+for node in p q r; do
+	on "$node" sysctl -qw net.ipv6.conf.all.disable_ipv6=1 \
+		net.ipv6.conf.default.disable_ipv6=1
+done
+mesh_link p pq 10.79.1.1/24 q qp 10.79.1.2/24
+mesh_link q qr 10.79.2.1/24 r rq 10.79.2.2/24
+serve q r
+expect_found p p-q q-r
+end_serving q r
+note "a line without IPv6"
+
+# A node whose speaker is stopped is passed over all the same: another of its processes answers.
+mesh_node k l m
+cables k-l l-m
+serve l m
+play l beside <<-END
+	init 0
+	listen 0 $FAULTS/beside
+	await $FAULTS/beside-done
+	close-listen 0
+	finalize 0
+END
+arrives beside
+expect_found k k-l l-m
+kill -STOP "${SERVED[l]}"
+expect_found k k-l l-m
+kill -CONT "${SERVED[l]}"
+expect_found k k-l l-m
+touch "$FAULTS/beside-done"
+ended beside
+end_serving l m
+note "a speaker that is stopped"
+
+# The plugin's error names the nodes over which the cables lead; it comes within seconds.
+mesh_node u v w
+cables u-v v-w
+mesh_addresses u uv 10.79.11.1/24
+mesh_addresses v vu 10.79.11.2/24
+mesh_addresses v vw 10.79.12.1/24
+mesh_addresses w wv 10.79.12.2/24
+serve v
+play w listener <<-END
+	init 0
+	listen 0 $FAULTS/far
+	await $FAULTS/done
+	close-listen 0
+	finalize 0
+END
+wait_for "[[ -e $FAULTS/far ]]" 60 || fail "w does not listen"
+play u connector <<-END
+	init 0
+	limit 30000
+	! connect 0 $FAULTS/far
+	finalize 0
+END
+ended connector
+touch "$FAULTS/done"
+ended listener
+said connector WARN "no common subnet.*The cables lead there over node v, and none there relays"
+note "no path: $(grep -hEm1 '^WARN' "$FAULTS/connector.log")"
+end_serving v

@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_relay_faults.sh - two relays, p and q, between the nodes a and b. While messages of all sizes
+# stream both ways, p is killed, or one of its cables is pulled: the connections go on over q, every
+# byte is checked, and no rank ends with an error. Where p is the only relay, they fail with a line
+# that names the relay and the node that it has lost.
+#
+#	ROUNDS=100 test_relay_faults.sh		each fault that often
+# seconds: 60
+set -u
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=tests/functional/cables.sh
+. "$here/cables.sh"
+
+ROUNDS=${ROUNDS:-1}
+# NCCL_MESH_DEAD_PEER_TIMEOUT, in seconds: with other paths silence is not what ends one.
+SILENCE=60
+ENVIRONMENT=(
+	"MASTER_ADDR=127.0.0.1" "MASTER_PORT=29500" "NCCL_MESH_CONNECT_TIMEOUT=60"
+	"NCCL_MESH_ACCEPT_TIMEOUT=60"
+)
+RUN=0
+declare -A RELAY=() # node -> its process
+
+# relay NODE: a process that relays until the file "close" is there.
+relay() {
+	local script=$CABLES_FOLDER/relay_$1.script
+
+	rm -f "$CABLES_FOLDER/ready_$1"
+	printf '%s\n' "limit 300000" "init 0" "touch $CABLES_FOLDER/ready_$1" \
+		"await $CABLES_FOLDER/close" "finalize 0" >"$script"
+	mesh_spawn "$1" "$CABLES_FOLDER/relay_$1.log" env "${ENVIRONMENT[@]}" \
+		"NCCL_MESH_DEAD_PEER_TIMEOUT=$SILENCE" \
+		"$MESH_BUILD/functional/fault_driver" "$MESH_BUILD/libnccl-net-mesh.so" "$script"
+	RELAY[$1]=$MESH_SPAWNED
+	wait_for "[[ -e $CABLES_FOLDER/ready_$1 ]]" 60 || fail "the relay $1 does not start"
+}
+
+# begin NAME RELAY...: the relays, and streams over all of them.
+begin() {
+	local node
+
+	RUN=$((RUN + 1))
+	rm -f "$CABLES_FOLDER/close"
+	for node in "${@:2}"; do relay "$node"; done
+	stream "$1_$RUN" 0 "${ENVIRONMENT[@]}" "NCCL_MESH_DEAD_PEER_TIMEOUT=$SILENCE"
+	for node in "${@:2}"; do
+		grep -q "path: from=a to=b .*via=$node " "$STREAM_FOLDER/rank0.out" ||
+			stream_fail "no path leads through $node"
+	done
+	moves 20000
+}
+
+# relay_ends NODE [STATUS]
+relay_ends() {
+	local status
+
+	touch "$CABLES_FOLDER/close"
+	wait_for "! kill -0 ${RELAY[$1]} 2>/dev/null" 60 || fail "the relay $1 does not end"
+	wait "${RELAY[$1]}" 2>/dev/null
+	status=$?
+	((status == ${2:-0})) || fail "the relay $1 has ended with status $status"
+}
+
+# goes_on WHAT: both ranks receive on, over the other relay, and end well.
+goes_on() {
+	local rank
+
+	for rank in 0 1; do
+		wait_for "grep -q 'go over the other paths now' $STREAM_FOLDER/rank$rank.out" 20 ||
+			stream_fail "$1: rank $rank has not noticed"
+	done
+	moves 20000
+	pause 0.2
+	moves 20000
+	stream_stop
+	stream_ends
+	note "$1: $(grep -h 'go over the other' "$STREAM_FOLDER/rank0.out" | head -1 |
+		cut -d' ' -f2- | cut -c1-160)"
+}
+
+test_killed() {
+	begin killed p q
+	kill -KILL "${RELAY[p]}"
+	goes_on "the relay is killed"
+	relay_ends p 137
+	relay_ends q
+}
+
+# test_pulled NODE NIC RANK: a cable of the relay p. The rank that the cable does not lead to keeps
+# its link with p, which may carry other connections.
+test_pulled() {
+	begin "pulled_$2" p q
+	mesh_carrier "$1" "$2" down
+	goes_on "$2 of $1 is pulled"
+	! grep -q 'lost node p ' "$STREAM_FOLDER/rank$3.out" ||
+		stream_fail "rank $3 has given its link with p up"
+	relay_ends p
+	relay_ends q
+	mesh_carrier "$1" "$2" up
+}
+
+test_one_relay() {
+	SILENCE=2
+	begin one p
+	mesh_carrier b bp down
+	stream_breaks 0 "node p, through which this path leads, has lost node b" 20000
+	relay_ends p
+	mesh_carrier b bp up
+}
+
+CABLES_FOLDER=$MESH_RESULTS/$(basename "$0" .sh).files
+rm -rf "$CABLES_FOLDER"
+mkdir -p "$CABLES_FOLDER" || fail "cannot make $CABLES_FOLDER"
+mesh_init
+mesh_node a b p q
+mesh_link a ap 10.77.1.1/24 p pa 10.77.1.2/24
+mesh_link p pb 10.77.2.1/24 b bp 10.77.2.2/24
+mesh_link a aq 10.77.3.1/24 q qa 10.77.3.2/24
+mesh_link q qb 10.77.4.1/24 b bq 10.77.4.2/24
+for ((round = 0; round < ROUNDS; round++)); do
+	test_killed
+	test_pulled p pb 0
+	test_pulled a ap 1
+done
+test_one_relay

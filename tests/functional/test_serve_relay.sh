@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_serve_relay.sh - a star of five whose hub runs no rank: `fi_mesh serve --relay` relays there,
+# for the jobs that its environment allows; and NCCL_MESH_RELAY=any.
+# seconds: 40
+set -u
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=tests/functional/faults.sh
+. "$here/faults.sh"
+# shellcheck source=tests/functional/expect.sh
+. "$here/expect.sh"
+
+ARGS=(--timeout 100 --sizes "8,64K,1M" --iters 2 --repeat 1 --check-max 20K)
+LEAVES=(m n o p)
+# Percent of what the cables carry that the management network may.
+MANAGEMENT_MAX=1
+
+# relay [NAME=VALUE...]: starts the service at the hub, with these variables.
+relay() {
+	mesh_spawn h "$OUT/serve" env "$@" "$MESH_BUILD/fi_mesh" serve --relay
+	SERVICE=$MESH_SPAWNED
+}
+
+# relaying WORDS: until it does so.
+relaying() {
+	wait_for "grep -qs '^relaying for $1' $OUT/serve" 60 ||
+		fail "the hub does not relay for $1: $(cat "$OUT/serve")"
+}
+
+relay_end() {
+	kill -INT "$SERVICE"
+	wait "$SERVICE" || fail "serve --relay ended with $?: $(cat "$OUT/serve")"
+}
+
+# The pair m, n with MASTER_PORT=29500 at m.
+other_job() {
+	relay MASTER_ADDR=192.0.2.1 MASTER_PORT=29500
+	relaying 'the job that the environment names'
+	ranks_refuse other-job 60 'no common subnet' m n -- \
+		"${ARGS[@]}" --pairs 0-1
+	relay_end
+	note "a service for another job: no relay"
+}
+
+own_job() {
+	relay MASTER_ADDR="$(mesh_mgmt_addr m)" MASTER_PORT=29500
+	relaying 'the job that the environment names'
+	ranks_pass own-job m n -- "${ARGS[@]}"
+	said own-job '"via": "h"'
+	relay_end
+	note "a service for this job relays"
+}
+
+# What the service has relayed, and for whom, is shown after the circuits have ended.
+counted() {
+	on h "$MESH_BUILD/fi_mesh" watch --count 1 --json --pid "$SERVICE" >"$OUT/watch"
+	python3 - "$OUT/watch" 2>"$OUT/why" <<-'PY'
+		import json, sys
+		circuits = json.load(open(sys.argv[1]))["circuits"]
+		pairs = {(c["from"], c["to"]): c for c in circuits}
+		assert len(pairs) == len(circuits) == 12, pairs
+		for (a, b), c in pairs.items():
+		    assert c["nic_from"] == "h" + a and c["nic_to"] == "h" + b, c
+		    assert c["bytes"] >= 1 << 20 and c["segments"] and c["messages"], c
+		    assert c["open_circuits"] == c["slots"] == c["used_slots"] == 0, c
+	PY
+}
+
+# The ranks' tuner differs from what the service knows, which is nothing.
+all_jobs() {
+	local mgmt cable
+
+	relay
+	relaying 'all jobs'
+	on m "$MESH_BUILD/fi_mesh" neighbours >"$OUT/neighbours"
+	grep -qE '^mh .* h .*fi_mesh serve --relay$' "$OUT/neighbours" ||
+		fail "m does not see the service: $(cat "$OUT/neighbours")"
+	mgmt=$(bytes_sent m mgmt0) cable=$(bytes_sent m mh)
+	RANKS_ENV=(NCCL_MESH_TUNER=ring)
+	ranks_pass star "${LEAVES[@]}" -- "${ARGS[@]}" --all-at-once
+	RANKS_ENV=()
+	mgmt=$(($(bytes_sent m mgmt0) - mgmt)) cable=$(($(bytes_sent m mh) - cable))
+	((mgmt * 100 < cable * MANAGEMENT_MAX)) ||
+		fail "m sent $mgmt bytes over the management network, $cable over the cable"
+	[[ $(grep -o '"via": "h"' "$OUT/star/rank0.out" | wc -l) -ge 12 ]] ||
+		fail "not each pair has gone through the hub"
+	wait_for counted 60 || fail "not what was relayed: $(cat "$OUT/watch" "$OUT/why")"
+	relay_end
+	note "star of 5, the hub without a rank: all pairs at once"
+}
+
+# A rank of another job in the middle.
+any_rank() {
+	FAULTS_ENV+=(NCCL_MESH_RELAY=any MASTER_ADDR=192.0.2.1 MASTER_PORT=1)
+	play h hub <<-END
+		init 0
+		touch $FAULTS/hub-started
+		await $FAULTS/over
+		finalize 0
+	END
+	arrives hub-started
+	RANKS_ENV=(NCCL_MESH_RELAY=any)
+	ranks_pass any m n -- "${ARGS[@]}"
+	RANKS_ENV=()
+	touch "$FAULTS/over"
+	ended hub
+	note "NCCL_MESH_RELAY=any: a rank of another job relays"
+}
+
+refused() {
+	relay NCCL_MESH_RELAY=off
+	! wait "$SERVICE" || fail "it relays although NCCL_MESH_RELAY=off"
+	grep -q 'cannot relay: NCCL_MESH_RELAY=off' "$OUT/serve" || fail "$(cat "$OUT/serve")"
+}
+
+faults_init
+mesh_node h "${LEAVES[@]}"
+cables=0
+for leaf in "${LEAVES[@]}"; do
+	mesh_link h "h$leaf" "10.78.$((++cables)).1/24" "$leaf" "${leaf}h" "10.78.$cables.2/24"
+done
+refused
+other_job
+own_job
+all_jobs
+any_rank

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_links.c - a datagram from any node as a question or an answer about links. */
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/links.h"
+
+#include "fuzz_text.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void question_use(const struct mesh_links_question *question, size_t size)
+{
+	struct mesh_links_question copy = *question;
+	uint64_t sum = 0;
+	int i;
+
+	for (i = 0; i < question->num_route; i++)
+		sum += question->route[i];
+	if (!question->num_route || mesh_links_question_finish(&copy) != size ||
+	    (!sum && question->num_route > 1 && question->route[0] == question->route[1]))
+		abort();
+}
+
+/* What was decoded is made again from its entries. */
+static void answer_use(const struct mesh_links_answer *answer, size_t size)
+{
+	struct mesh_links_question question = {.cursor = 0};
+	static struct mesh_links_nic nics[256];
+	static struct mesh_links_link links[256];
+	struct mesh_links_answer copy = *answer;
+	struct mesh_addr addr;
+	int i;
+
+	for (i = 0; i < answer->num_nics; i++) {
+		mesh_links_nic_get(answer, i, &nics[i]);
+		fuzz_text_printable(nics[i].netdev, sizeof(nics[i].netdev));
+		if (nics[i].nic >= MESH_NICS_MAX)
+			abort();
+		if (nics[i].addr.family)
+			mesh_neighbour_addr_get(&nics[i].addr, &addr);
+	}
+	for (i = 0; i < answer->num_links; i++) {
+		mesh_links_link_get(answer, i, &links[i]);
+		if (links[i].nic >= MESH_NICS_MAX || links[i].peer_nic >= MESH_NICS_MAX)
+			abort();
+	}
+	if (mesh_links_answer_fill(&copy, &question, nics, answer->num_nics, links,
+				   answer->num_links) != size ||
+	    memcmp(copy.entries, answer->entries, sizeof(copy.entries)) != 0)
+		abort();
+}
+
+static void datagram_decode(const uint8_t *bytes, size_t size)
+{
+	union mesh_links links;
+	int ret;
+
+	memset(&links, 0xa5, sizeof(links));
+	ret = mesh_links_decode(bytes, size, &links);
+	if (ret && ret != -EPROTO)
+		abort();
+	if (ret)
+		return;
+	fuzz_text_printable(links.head.product, sizeof(links.head.product));
+	fuzz_text_printable(links.head.node, sizeof(links.head.node));
+	if (links.head.type == MESH_LINKS_QUESTION)
+		question_use(&links.question, size);
+	else
+		answer_use(&links.answer, size);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct mesh_links_head head;
+	uint8_t *exact;
+
+	datagram_decode(data, size);
+	if (size < sizeof(head))
+		return 0;
+	/* Once more with magic, version and length right: the rest is the fuzzer's. */
+	exact = malloc(size);
+	if (!exact)
+		return 0;
+	memcpy(exact, data, size);
+	memcpy(&head, exact, sizeof(head));
+	head.magic = MESH_NEIGHBOUR_MAGIC;
+	head.version = MESH_NEIGHBOUR_VERSION;
+	head.length = (uint16_t)size;
+	memcpy(exact, &head, sizeof(head));
+	datagram_decode(exact, size);
+	free(exact);
+	return 0;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_fence.c - how long the loss of a peer waits for the polls after its fence. */
+#include "base/clock.h"
+#include "control/peer_end.h"
+
+#include "comm_fixture.h"
+#include "fake_clock.h"
+#include "log_capture.h"
+
+/* What a thread waits at most that holds process->lock, in milliseconds. */
+#define LIMIT_MS 3000
+
+bool __real_mesh_domain_poll(struct mesh_domain *domain);
+bool __wrap_mesh_domain_poll(struct mesh_domain *domain);
+
+static int busy_polls; /* so many attempts find that another thread polls, and stays there */
+
+bool __wrap_mesh_domain_poll(struct mesh_domain *domain)
+{
+	fake_clock_us += 1000;
+	return --busy_polls < 0 && __real_mesh_domain_poll(domain);
+}
+
+/* Returns how long the fence took, in milliseconds. */
+static uint64_t fence(int busy)
+{
+	struct mesh_process *process = &fixture.setup.process;
+	uint64_t begin_ms, end_ms;
+
+	fixture_paths_open(MESH_PROVIDER_TCP, 1);
+	mesh_lock_take(&process->lock);
+	busy_polls = busy;
+	begin_ms = mesh_clock_ms();
+	mesh_peer_fence(&fixture.peers[0]);
+	end_ms = mesh_clock_ms();
+	busy_polls = 0;
+	mesh_lock_release(&process->lock);
+	return end_ms - begin_ms;
+}
+
+/* A verbs NIC that is connecting polls again after 2 s. */
+static void test_polls_come_late(void **state)
+{
+	(void)state;
+	assert_in_range(fence(2000), 2000, LIMIT_MS);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
+}
+
+static void test_polls_never_come(void **state)
+{
+	(void)state;
+	assert_in_range(fence(100000), 2000, LIMIT_MS);
+	assert_true(log_captured(MESH_LOG_WARN, "could not be polled"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_polls_come_late),
+		TEST(test_polls_never_come),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

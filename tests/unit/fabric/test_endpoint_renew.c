@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_endpoint_renew.c - an endpoint of verbs is closed, as a fence, and another one is opened:
+ * everything that was in flight ends exactly once, nothing is posted meanwhile, and what is posted
+ * afterwards uses the new one.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <rdma/fi_errno.h>
+
+#include "base/clock.h"
+#include "fabric/endpoint_renew.h"
+#include "fabric/fence.h"
+#include "fabric/write.h"
+
+#include "fake_fabric.h"
+#include "log_capture.h"
+
+#define LIMIT_MS 10000
+
+static struct mesh_domain *domain;
+static int sent, written, last_error;
+static _Atomic(int) tries; /* to open an endpoint */
+
+/* Runs in each call of the provider, also in the connector's. */
+static void provider_enter(enum fake_call call)
+{
+	if (call == FAKE_ENABLE)
+		atomic_fetch_add(&tries, 1);
+}
+
+static void sent_note(struct mesh_buffer *buffer, int error)
+{
+	(void)buffer;
+	assert_true(mesh_lock_held(&domain->lock));
+	sent++;
+	last_error = error;
+}
+
+static void written_note(struct mesh_op *op, int error)
+{
+	(void)op;
+	assert_true(mesh_lock_held(&domain->lock));
+	written++;
+	last_error = error;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	fake_reset();
+	sent = written = last_error = 0;
+	atomic_store(&tries, 0);
+	fake.mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+	fake.inject_size = 64;
+	fake.before = provider_enter;
+	log_capture_start();
+	domain = fake_domain_open(MESH_PROVIDER_VERBS_RXM);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	mesh_domain_close(domain);
+	log_capture_stop();
+	return fake_teardown(state);
+}
+
+static void message_send(struct mesh_remote *remote)
+{
+	struct mesh_buffer *buffer = mesh_remote_buffer_get(domain, remote);
+
+	assert_non_null(buffer);
+	buffer->size = 24;
+	buffer->sent = sent_note;
+	mesh_remote_send(buffer);
+}
+
+static int write_post(struct mesh_remote *remote, struct mesh_op *op)
+{
+	const struct mesh_write write = {.data = domain->slab, .size = 8, .mr = domain->slab_mr};
+
+	op->complete = written_note;
+	return mesh_domain_write(domain, remote, &write, op);
+}
+
+/* Until the connector's thread has opened another endpoint; the fake is that thread's till then. */
+static void open_await(void)
+{
+	uint64_t limit_ms = mesh_clock_ms() + LIMIT_MS;
+
+	while (atomic_load(&domain->endpoint_closed) || atomic_load(&domain->claimed))
+		assert_true(mesh_clock_ms() < limit_ms);
+}
+
+/* The connector's thread may have the domain for a moment. */
+static void poll_once(void)
+{
+	uint64_t limit_ms = mesh_clock_ms() + LIMIT_MS;
+
+	while (!mesh_domain_poll(domain))
+		assert_true(mesh_clock_ms() < limit_ms);
+}
+
+static void endpoint_renew(void)
+{
+	mesh_endpoint_close(domain);
+	open_await();
+}
+
+/* The provider says nothing about them; their owners hear of it before the close returns. */
+static void test_all_ends_once(void **state)
+{
+	struct mesh_remote *remote = fake_remote_open(domain, 1);
+	struct mesh_op ops[3] = {0};
+	int i, endpoints = fake.on[FAKE_ENDPOINT].calls;
+
+	(void)state;
+	message_send(remote);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(write_post(remote, &ops[i]), 0);
+	fake_complete(&fake.writes.posts[1]);
+	poll_once();
+	assert_int_equal(written, 1);
+	fake_complete(&fake.writes.posts[2]); /* nobody has polled since */
+	mesh_endpoint_close(domain);
+	assert_int_equal(sent, 1);
+	assert_int_equal(written, 3);
+	assert_int_equal(last_error, -ECONNABORTED);
+	assert_true(LIST_EMPTY(&domain->in_flight));
+	open_await();
+	assert_int_equal(fake.on[FAKE_ENDPOINT].calls, endpoints + 1);
+	assert_int_equal(fake.open[FAKE_ENDPOINT], 1);
+	poll_once();
+	assert_int_equal(written, 3);
+	assert_int_equal(sent, 1);
+	mesh_remote_close(domain, remote);
+}
+
+/* The remote of an earlier endpoint is lost; another one of the same peer is not. */
+static void test_remotes(void **state)
+{
+	struct mesh_remote *old = fake_remote_open(domain, 1), *fresh;
+	struct mesh_op op = {0};
+
+	(void)state;
+	endpoint_renew();
+	assert_true(mesh_remote_is_outdated(domain, old));
+	assert_int_equal(write_post(old, &op), -ECONNRESET);
+	message_send(old);
+	poll_once();
+	assert_int_equal(sent, 1);
+	assert_int_equal(last_error, -ECONNRESET);
+	fresh = fake_remote_open(domain, 1);
+	assert_false(mesh_remote_is_outdated(domain, fresh));
+	assert_int_equal(write_post(fresh, &op), 0);
+	fake_complete(&fake.writes.posts[0]);
+	poll_once();
+	assert_int_equal(written, 1);
+	assert_int_equal(last_error, 0);
+	mesh_remote_close(domain, old);
+	mesh_remote_close(domain, fresh);
+}
+
+/* Every receive is posted to the new endpoint, also one whose message was not read yet. */
+static void test_receives(void **state)
+{
+	int receives = domain->num_receive_buffers;
+
+	(void)state;
+	assert_int_equal(fake.receives.num, receives);
+	fake_deliver("", 0);
+	endpoint_renew();
+	assert_int_equal(fake.receives.num, 2 * receives);
+	assert_true(TAILQ_EMPTY(&domain->unposted));
+}
+
+/* A fence after that has nothing to do: it does not write, and it does not wait. */
+static void test_fence_is_over(void **state)
+{
+	struct mesh_remote *remote = fake_remote_open(domain, 1);
+	struct mesh_fence fence = {.domain = domain, .remote = remote};
+
+	(void)state;
+	endpoint_renew();
+	mesh_remotes_fence(&fence, 1);
+	assert_int_equal(fence.result, 0);
+	assert_int_equal(fake.on[FAKE_WRITE].calls, 0);
+	mesh_remote_close(domain, remote);
+}
+
+/* While no endpoint can be opened nothing is posted, and nobody waits; later one can. */
+static void test_cannot_open(void **state)
+{
+	struct mesh_remote *remote = fake_remote_open(domain, 1), *fresh;
+	uint64_t limit_ms = mesh_clock_ms() + LIMIT_MS;
+	struct mesh_op op = {0};
+
+	(void)state;
+	fake_fail(FAKE_ENABLE, 0, 1, -FI_ENODEV);
+	mesh_endpoint_close(domain);
+	mesh_endpoint_close(domain); /* there is none */
+	while (atomic_load(&tries) < 2)
+		assert_true(mesh_clock_ms() < limit_ms);
+	fresh = fake_remote_open(domain, 1);
+	assert_int_equal(write_post(fresh, &op), -EAGAIN);
+	assert_false(mesh_domain_poll(domain));
+	while (!mesh_endpoint_is_open(domain))
+		assert_true(mesh_clock_ms() < limit_ms);
+	open_await();
+	assert_int_equal(fake.open[FAKE_ENDPOINT], 1);
+	assert_int_equal(write_post(fresh, &op), 0);
+	fake_complete(&fake.writes.posts[0]);
+	poll_once();
+	assert_int_equal(written, 1);
+	mesh_remote_close(domain, remote);
+	mesh_remote_close(domain, fresh);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_all_ends_once), TEST(test_remotes),	  TEST(test_receives),
+		TEST(test_fence_is_over), TEST(test_cannot_open),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_explore.c - meshes of up to 512 nodes find out what they look like: large ones, random ones,
+ * with losses, links that flap, and nodes that lie. It prints messages and memory.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "mesh_simulation.h"
+#include "nic/graph_routes.h"
+
+#define LONG_US 60000000u
+
+static struct simulation mesh;
+static struct mesh_route routes[MESH_ROUTES_MAX];
+
+static int teardown(void **state)
+{
+	(void)state;
+	simulation_close(&mesh);
+	return 0;
+}
+
+static uint64_t id_of(int node)
+{
+	return SIMULATION_ID + (uint64_t)node;
+}
+
+static int find(const struct simulated_search *search, int to)
+{
+	return mesh_graph_routes(&search->explore.graph, id_of(search->node), id_of(to),
+				 MESH_ROUTE_RELAYS_MAX, mesh.now_us / 1000, routes,
+				 MESH_ROUTES_MAX);
+}
+
+/* Hops to all nodes over links that are up and nodes that pass questions on. */
+static void distances(int from, int *hops)
+{
+	int queue[1024], head = 0, tail = 0, i, at;
+	const struct simulated_link *link;
+
+	for (i = 0; i < mesh.num_nodes; i++)
+		hops[i] = -1;
+	hops[from] = 0;
+	queue[tail++] = from;
+	while (head < tail) {
+		at = queue[head++];
+		if (at != from && mesh.nodes[at].lie != SIMULATION_HONEST)
+			continue;
+		for (i = 0; i < mesh.nodes[at].num_links; i++) {
+			link = &mesh.nodes[at].links[i];
+			if (link->down || hops[link->node] >= 0)
+				continue;
+			hops[link->node] = hops[at] + 1;
+			queue[tail++] = link->node;
+		}
+	}
+}
+
+/* All honest nodes are known, and the shortest routes to them are as short as they can be. */
+static void all_found(const struct simulated_search *search)
+{
+	int hops[1024], i, num;
+
+	distances(search->node, hops);
+	for (i = 0; i < mesh.num_nodes; i++) {
+		if (i == search->node || mesh.nodes[i].lie != SIMULATION_HONEST || hops[i] < 0 ||
+		    hops[i] > MESH_LINKS_ROUTE_MAX)
+			continue;
+		num = find(search, i);
+		if (num < 1)
+			fail_msg("node %d, %d hops from %d, is not found", i, hops[i],
+				 search->node);
+		assert_true(routes[0].num_relays + 1 <= hops[i]);
+	}
+}
+
+static void figures(const char *name)
+{
+	uint64_t received = 0, most = 0, bytes = 0, done_us = 0;
+	int i;
+
+	for (i = 0; i < mesh.num_nodes; i++) {
+		received += mesh.nodes[i].received;
+		if (mesh.nodes[i].received > most)
+			most = mesh.nodes[i].received;
+		if (mesh.nodes[i].most_bytes > bytes)
+			bytes = mesh.nodes[i].most_bytes;
+	}
+	for (i = 0; i < mesh.num_searches; i++) {
+		if (mesh.searches[i].done_us > done_us)
+			done_us = mesh.searches[i].done_us;
+	}
+	print_message("%s: %d searches, %llu datagrams; received by a node: %llu on average, %llu "
+		      "at most; %llu KiB there at most; over after %llu ms\n",
+		      name, mesh.num_searches, (unsigned long long)mesh.datagrams,
+		      (unsigned long long)(received / (uint64_t)mesh.num_nodes),
+		      (unsigned long long)most, (unsigned long long)(bytes / 1024),
+		      (unsigned long long)((done_us - 1000000) / 1000));
+}
+
+/* ---- large meshes -------------------------------------------------------------------------- */
+
+static void test_torus(void **state)
+{
+	const struct mesh_graph *graph;
+	uint64_t bytes;
+	int i;
+
+	(void)state;
+	simulation_open(&mesh, 512, 1, 1);
+	simulation_torus(&mesh, 8, 8, 8);
+	simulation_search(&mesh, 0, 0, -1);
+	simulation_run(&mesh, LONG_US);
+	assert_true(mesh.searches[0].done_us);
+	graph = &mesh.searches[0].explore.graph;
+	assert_int_equal(graph->num_nodes, 512);
+	for (i = 0, bytes = sizeof(mesh.searches[0].explore); i < 512; i++)
+		bytes += sizeof(*mesh.searches[0].explore.nodes) + sizeof(*graph->nodes) +
+			 sizeof(struct mesh_links_nic) * 2 +
+			 sizeof(struct mesh_graph_link) * (size_t)graph->nodes[i].num_links;
+	figures("torus 8x8x8, one process");
+	print_message("the asking process has %llu KiB\n", (unsigned long long)(bytes / 1024));
+	/* One question and one answer for each node and hop: 6 hops on average. */
+	assert_true(mesh.datagrams >= 2 * 511 * 6 && mesh.datagrams <= 2 * 511 * 7);
+	assert_true(bytes < 1u << 20);
+	all_found(&mesh.searches[0]);
+	/* The farthest: 11 relays, and 6 routes that share none of them. */
+	assert_int_equal(find(&mesh.searches[0], (4 * 8 + 4) * 8 + 4), 6);
+	assert_int_equal(routes[5].num_relays, 11);
+}
+
+/* Many nodes ask for all others at once; all of them with MESH_SIMULATE=all, which takes longer. */
+static void test_torus_all(void **state)
+{
+	const char *simulate = getenv("MESH_SIMULATE");
+	int i, searches = simulate && !strcmp(simulate, "all") ? 512 : 32;
+
+	(void)state;
+	simulation_open(&mesh, 512, searches, 2);
+	simulation_torus(&mesh, 8, 8, 8);
+	for (i = 0; i < searches; i++)
+		simulation_search(&mesh, i, i * (512 / searches), -1);
+	simulation_run(&mesh, LONG_US);
+	figures("torus 8x8x8, many at once");
+	for (i = 0; i < searches; i++) {
+		assert_int_equal(mesh.searches[i].explore.graph.num_nodes, 512);
+		assert_true(mesh.nodes[i].most_bytes < 1u << 20);
+		assert_true(mesh.nodes[i].received < 7000);
+	}
+}
+
+/* 8 processes on each of 64 nodes. */
+static void test_many_processes(void **state)
+{
+	int i;
+
+	(void)state;
+	simulation_open(&mesh, 64, 512, 3);
+	simulation_torus(&mesh, 4, 4, 4);
+	for (i = 0; i < 512; i++)
+		simulation_search(&mesh, i, i / 8, -1);
+	simulation_run(&mesh, LONG_US);
+	figures("torus 4x4x4, 8 processes on each node");
+	for (i = 0; i < 512; i++)
+		assert_int_equal(mesh.searches[i].explore.graph.num_nodes, 64);
+	for (i = 0; i < 64; i++)
+		assert_true(mesh.nodes[i].received < 4000);
+}
+
+/* A target ends the search of a large mesh; the nodes that are farther are not asked. */
+static void test_target(void **state)
+{
+	(void)state;
+	simulation_open(&mesh, 512, 1, 4);
+	simulation_torus(&mesh, 8, 8, 8);
+	simulation_search(&mesh, 0, 0, 2 * 64 + 8);
+	simulation_run(&mesh, LONG_US);
+	figures("torus 8x8x8, a target 3 hops away");
+	assert_true(
+		mesh_explore_has_found(&mesh.searches[0].explore, mesh.searches[0].explore.target));
+	assert_true(mesh.searches[0].explore.num_nodes < 200);
+	assert_true(find(&mesh.searches[0], 2 * 64 + 8) >= 2);
+	assert_false(routes[1].standby);
+	assert_int_equal(routes[0].num_relays, 2);
+}
+
+/* A line is asked to its 16th hop, and no farther. */
+static void test_line(void **state)
+{
+	int i;
+
+	(void)state;
+	simulation_open(&mesh, 20, 1, 5);
+	for (i = 1; i < 20; i++)
+		simulation_cable(&mesh, i - 1, i);
+	simulation_search(&mesh, 0, 0, -1);
+	simulation_run(&mesh, LONG_US);
+	assert_int_equal(mesh.searches[0].explore.graph.num_nodes, 17);
+	assert_int_equal(find(&mesh.searches[0], 16), 1);
+	assert_int_equal(routes[0].num_relays, 15);
+	assert_int_equal(find(&mesh.searches[0], 17), 0);
+}
+
+/* ---- random meshes ------------------------------------------------------------------------- */
+
+/* Links flap while the search goes on; it ends, and the next one finds all that there is. */
+static void test_flaps(void **state)
+{
+	int trial, i, a, b, step;
+
+	(void)state;
+	for (trial = 0; trial < 60; trial++) {
+		simulation_open(&mesh, 5 + trial % 40, 1, 100 + (uint32_t)trial);
+		simulation_random_graph(&mesh, mesh.num_nodes + trial % 30);
+		mesh.loss_percent = 5;
+		simulation_search(&mesh, 0, trial % mesh.num_nodes, -1);
+		for (step = 0; step < 40; step++) {
+			a = (int)simulation_draw(&mesh, (uint32_t)mesh.num_nodes);
+			i = (int)simulation_draw(&mesh, (uint32_t)mesh.nodes[a].num_links);
+			b = mesh.nodes[a].links[i].node;
+			simulation_cable_set(&mesh, a, b, !mesh.nodes[a].links[i].down);
+			simulation_run(&mesh, simulation_draw(&mesh, 4000));
+		}
+		simulation_run(&mesh, LONG_US);
+		assert_true(mesh.searches[0].done_us);
+		mesh.loss_percent = 0;
+		mesh.now_us += MESH_FORWARDING_KEEP_MS * 1000 + 1000;
+		simulation_search(&mesh, 0, trial % mesh.num_nodes, -1);
+		simulation_run(&mesh, LONG_US);
+		all_found(&mesh.searches[0]);
+		if (trial < 59)
+			simulation_close(&mesh);
+	}
+}
+
+/* ---- nodes that lie ------------------------------------------------------------------------ */
+
+/* A node that invents others without end cannot keep the search from those that there are. */
+static void test_inventor(void **state)
+{
+	int liar;
+
+	(void)state;
+	for (liar = 1; liar < 512; liar += 73) {
+		simulation_open(&mesh, 512, 1, 200 + (uint32_t)liar);
+		simulation_torus(&mesh, 8, 8, 8);
+		mesh.nodes[liar].lie = SIMULATION_INVENTS;
+		simulation_search(&mesh, 0, 0, -1);
+		simulation_run(&mesh, LONG_US);
+		assert_int_equal(mesh.searches[0].explore.num_nodes, MESH_ID_INDEX_MAX);
+		all_found(&mesh.searches[0]);
+		if (liar + 73 < 512)
+			simulation_close(&mesh);
+	}
+}
+
+/* How many hops of the route are real; all: it leads to its end. */
+static int hops_real(const struct mesh_route *route, int from)
+{
+	int k, i, to;
+
+	for (k = 0; k <= route->num_relays; k++, from = to) {
+		to = (int)(route->hops[k] - SIMULATION_ID);
+		for (i = 0; i < mesh.nodes[from].num_links; i++) {
+			if (mesh.nodes[from].links[i].node == to)
+				break;
+		}
+		if (i == mesh.nodes[from].num_links)
+			return k;
+	}
+	return k;
+}
+
+/*
+ * A neighbour that answers for everybody is on all routes, until hops behind it have failed: each
+ * failure is doubted, and a later search asks others.
+ */
+static void test_forger(void **state)
+{
+	struct simulated_search *search;
+	int failures, real;
+
+	(void)state;
+	simulation_open(&mesh, 64, 1, 300);
+	simulation_torus(&mesh, 4, 4, 4);
+	mesh.nodes[1].lie = SIMULATION_FORGES;
+	search = &mesh.searches[0];
+	for (failures = 0; failures < 20; failures++) {
+		simulation_search(&mesh, 0, 0, 42);
+		simulation_run(&mesh, LONG_US);
+		assert_true(find(search, 42) > 0);
+		/* Opens the route hop by hop, as a circuit will be. */
+		real = hops_real(&routes[0], 0);
+		if (real > routes[0].num_relays)
+			break;
+		mesh_graph_doubt(&search->explore.graph, real ? routes[0].hops[real - 1] : id_of(0),
+				 routes[0].hops[real], mesh.now_us / 1000 + 600000);
+		mesh.now_us += 2000000;
+	}
+	print_message("a forger: %d hops failed before the true route was taken\n", failures);
+	assert_in_range(failures, 1, MESH_GRAPH_DOUBTS_NODE);
+	assert_int_equal(routes[0].num_relays, 5);
+}
+
+/* What is behind a node that answers nothing is found the other way round. */
+static void test_silent(void **state)
+{
+	(void)state;
+	simulation_open(&mesh, 8, 1, 400);
+	for (int i = 0; i < 8; i++)
+		simulation_cable(&mesh, i, (i + 1) % 8);
+	mesh.nodes[1].lie = SIMULATION_SILENT;
+	simulation_search(&mesh, 0, 0, 2);
+	simulation_run(&mesh, LONG_US);
+	assert_int_equal(find(&mesh.searches[0], 2), 1);
+	assert_int_equal(routes[0].num_relays, 5);
+	assert_int_equal(find(&mesh.searches[0], 1), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(test_torus, teardown),
+		cmocka_unit_test_teardown(test_torus_all, teardown),
+		cmocka_unit_test_teardown(test_many_processes, teardown),
+		cmocka_unit_test_teardown(test_target, teardown),
+		cmocka_unit_test_teardown(test_line, teardown),
+		cmocka_unit_test_teardown(test_flaps, teardown),
+		cmocka_unit_test_teardown(test_inventor, teardown),
+		cmocka_unit_test_teardown(test_forger, teardown),
+		cmocka_unit_test_teardown(test_silent, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

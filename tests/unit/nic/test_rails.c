@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_rails.c - NCCL_MESH_RAILS: which subnets form a rail. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "log_capture.h"
+#include "nic/rails.h"
+
+static struct mesh_rails rails;
+
+static int rail_of(const char *text)
+{
+	struct mesh_addr addr;
+
+	assert_int_equal(mesh_addr_parse(text, &addr), 0);
+	return mesh_rail_of(&rails, &addr);
+}
+
+static void test_subnets(void **state)
+{
+	(void)state;
+	assert_int_equal(
+		mesh_rails_parse(" 10.1.0.0/16+10.65.0.0/16 , 10.2.0.0/16 + fd00::/64,", &rails),
+		0);
+	assert_int_equal(rails.num_subnets, 4);
+	assert_int_equal(rail_of("10.1.3.4/31"), 0);
+	assert_int_equal(rail_of("10.65.0.1/24"), 0);
+	assert_int_equal(rail_of("10.2.9.9"), 1);
+	assert_int_equal(rail_of("fd00::7"), 1);
+	assert_int_equal(rail_of("10.3.0.1/16"), -1);
+	assert_int_equal(rail_of("fd00:0:0:1::7"), -1);
+}
+
+static void test_none(void **state)
+{
+	(void)state;
+	assert_int_equal(mesh_rails_parse("", &rails), 0);
+	assert_int_equal(rails.num_subnets, 0);
+	assert_int_equal(rail_of("10.1.3.4/31"), -1);
+	assert_int_equal(mesh_rails_parse("  \t", &rails), 0);
+	assert_int_equal(rails.num_subnets, 0);
+}
+
+/* The longest prefix counts, wherever it stands. */
+static void test_overlap(void **state)
+{
+	(void)state;
+	assert_int_equal(mesh_rails_parse("10.0.0.0/8,10.1.0.0/16,0.0.0.0/0", &rails), 0);
+	assert_int_equal(rail_of("10.1.0.1"), 1);
+	assert_int_equal(rail_of("10.2.0.1"), 0);
+	assert_int_equal(rail_of("192.168.0.1"), 2);
+}
+
+static void test_errors(void **state)
+{
+	static const char *const bad[] = {"10.1.0.0/33", "+10.1.0.0/16", "10.1.0.0/16,,10.2.0.0/16",
+					  "eth0", "10.1.0.0/16 10.2.0.0/16"};
+	char text[2048] = "";
+	size_t i, used = 0;
+
+	(void)state;
+	assert_int_equal(mesh_rails_parse("10.1.0.0/16", &rails), 0);
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		log_capture_start();
+		assert_int_equal(mesh_rails_parse(bad[i], &rails), -EINVAL);
+		assert_true(log_captured(MESH_LOG_WARN, "NCCL_MESH_RAILS: "));
+		log_capture_stop();
+	}
+	assert_int_equal(rails.num_subnets, 1); /* as before */
+	for (i = 0; i < MESH_RAIL_SUBNETS_MAX; i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s10.1.0.0/16",
+					 i ? "," : "");
+	assert_int_equal(mesh_rails_parse(text, &rails), 0);
+	assert_int_equal(rails.num_subnets, MESH_RAIL_SUBNETS_MAX);
+	snprintf(text + used, sizeof(text) - used, ",10.1.0.0/16");
+	log_capture_start();
+	assert_int_equal(mesh_rails_parse(text, &rails), -EINVAL);
+	assert_true(log_captured(MESH_LOG_WARN, "more than 64 subnets"));
+	log_capture_stop();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_subnets),
+		cmocka_unit_test(test_none),
+		cmocka_unit_test(test_overlap),
+		cmocka_unit_test(test_errors),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_circuits.c - what a neighbour may ask of a relay: it opens circuits without end, repeats its
+ * OPENs, names routes that are not ours. All of that is bounded and refused, and nothing stays.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "relay/circuit.h"
+#include "relay/circuits.h"
+#include "relay/opening.h"
+#include "relay/relay.h"
+#include "setup/setup.h"
+#include "wire/frame.h"
+
+#include "log_capture.h"
+#include "transport_pair.h"
+
+/* OPENs of one neighbour. */
+#define FLOOD 10000
+
+static struct pair pair;
+static struct mesh_process *process;
+static struct mesh_peer *peer;
+static struct mesh_frame request;
+
+/* The peer of the pair's receiving end: this process itself, which came to it. */
+static struct mesh_peer *incoming_find(void)
+{
+	struct mesh_peer *found;
+
+	LIST_FOREACH(found, &process->peers, entry) {
+		if (found->incoming && found->state == MESH_PEER_UP)
+			break;
+	}
+	assert_non_null(found);
+	return found;
+}
+
+/* An OPEN that this process accepts: one relay, and a listener that is here as well. */
+static void request_make(void)
+{
+	struct mesh_handle handle;
+
+	memset(&handle, 0, sizeof(handle));
+	memset(&request, 0, sizeof(request));
+	handle.node_id = process->node_id; /* only a node itself is reached over lo */
+	handle.cookie = 1;
+	handle.listen_id = 1;
+	handle.control_port = 1; /* nothing listens there */
+	handle.num_endpoints = 1;
+	handle.total_nics = 1;
+	handle.endpoints[0] = process->endpoints[0];
+	strcpy(handle.node, "target");
+	mesh_handle_encode(&handle, request.open.handle);
+	request.open.comm_key = 5;
+	request.open.comm = 9;
+	request.open.token = 3;
+	request.open.num_paths = 1;
+	request.open.num_relays = 1;
+	request.open.route[0] = process->node_id;
+	request.open.job = process->relay->job;
+	strcpy(request.open.origin, "origin");
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	pair_open(&pair);
+	process = pair.net->process;
+	log_capture_start();
+	mesh_lock_take(&process->lock);
+	peer = incoming_find();
+	request_make();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	mesh_circuits_close(process); /* else the end of the plugin waits for them */
+	assert_int_equal(process->relay->memory, 0);
+	mesh_lock_release(&process->lock);
+	pair_close(&pair);
+	log_capture_stop();
+	return 0;
+}
+
+static int circuits_count(void)
+{
+	struct mesh_circuit *circuit;
+	int count = 0;
+
+	LIST_FOREACH(circuit, &process->relay->circuits, entry)
+		count++;
+	return count;
+}
+
+static void open_send(void)
+{
+	mesh_circuit_open_came(peer, &request);
+}
+
+/* Each one has the least memory in the end, and then there is none. */
+static void test_flood(void **state)
+{
+	uint64_t limit = process->config.relay_memory_bytes;
+	int i, count = 0, last = 0;
+
+	(void)state;
+	for (i = 0; i < FLOOD; i++) {
+		request.open.comm = (uint32_t)i;
+		open_send();
+		assert_true(process->relay->memory <= limit);
+		count = circuits_count();
+		assert_true(count >= last);
+		last = count;
+	}
+	/* 256 MiB: of 4 MiB while 64 are left, of 2 while 32 are, then of 1. */
+	assert_int_equal(count, 49 + 15 + 30);
+	assert_int_equal(process->relay->memory, limit);
+}
+
+/* The same OPEN again is another circuit for all that we know, and counts. */
+static void test_replay(void **state)
+{
+	int i;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		open_send();
+		assert_int_equal(circuits_count(), i + 1);
+	}
+	mesh_circuits_cut(peer);
+	LIST_FIRST(&process->relay->circuits)
+		->timer.expired(&LIST_FIRST(&process->relay->circuits)->timer, mesh_clock_ms());
+	assert_int_equal(circuits_count(), 2);
+}
+
+static void test_refused(void **state)
+{
+	(void)state;
+	request.open.route[0]++;
+	open_send();
+	assert_int_equal(circuits_count(), 0);
+	request.open.route[0]--;
+	request.open.job++;
+	open_send();
+	assert_int_equal(circuits_count(), 0);
+	request.open.job--;
+	memset(request.open.handle, 0x5a, 16);
+	open_send();
+	assert_int_equal(circuits_count(), 0);
+	assert_int_equal(process->relay->memory, 0);
+	request_make();
+	strcpy(process->config.relay, "off");
+	open_send();
+	assert_int_equal(circuits_count(), 0);
+	strcpy(process->config.relay, "job");
+	open_send();
+	assert_int_equal(circuits_count(), 1);
+}
+
+/* A neighbour from which no circuit may come. */
+static void test_outgoing(void **state)
+{
+	(void)state;
+	peer->incoming = false;
+	open_send();
+	peer->incoming = true;
+	assert_int_equal(circuits_count(), 0);
+}
+
+/* Frames about circuits that do not exist are for others; those that open answer nothing else. */
+static void test_frames(void **state)
+{
+	struct mesh_circuit *circuit;
+	struct mesh_frame frame;
+	uint32_t event;
+
+	(void)state;
+	open_send();
+	circuit = LIST_FIRST(&process->relay->circuits);
+	for (event = MESH_CIRCUIT_SHUT; event < MESH_CIRCUIT_EVENTS; event++) {
+		memset(&frame, 0, sizeof(frame));
+		frame.circuit.event = event;
+		frame.circuit.to_comm = circuit->up.sink.id + 1;
+		assert_false(mesh_circuit_event(peer, &frame));
+		frame.circuit.to_comm = circuit->up.sink.id;
+		assert_true(mesh_circuit_event(peer, &frame)); /* it is not open yet */
+	}
+	memset(&frame, 0, sizeof(frame));
+	frame.opened.to_comm = circuit->up.sink.id;
+	frame.opened.granule = 4096;
+	assert_false(mesh_circuit_opened(peer, &frame));
+	memset(&frame, 0, sizeof(frame));
+	frame.accept.to_comm = circuit->up.sink.id;
+	assert_false(mesh_circuit_accepted(peer, &frame));
+	assert_int_equal(circuits_count(), 1);
+	assert_false(circuit->shut);
+	assert_false(circuit->reported);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_flood, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_replay, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_outgoing, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_frames, setup, teardown),
+	};
+
+	setenv("NCCL_MESH_NICS", "=lo", 1);
+	setenv("MASTER_ADDR", "127.0.0.1", 1);
+	setenv("MASTER_PORT", "29500", 1);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_connect_away.c - connect waits for a carrier, also where neighbours might relay. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "nic/addr.h"
+#include "setup/carrier.h"
+#include "setup/connect.h"
+#include "setup/connecting.h"
+#include "setup/net.h"
+#include "setup/setup.h"
+
+#include "namespace.h"
+
+/* Whatever takes longer than this hangs. */
+#define LIMIT_S 60
+/* A connection without any neighbour is given up before it is so old. */
+#define OLD_MS 10000
+
+static struct mesh_net *net;
+static uint8_t handle[MESH_HANDLE_BYTES];
+
+static void carrier_await(bool up)
+{
+	namespace_ip("link set x0 %s", up ? "up" : "down");
+	while (mesh_carrier_is_up(net->process->nics[0]) != up)
+		usleep(1000);
+}
+
+/* A listener of another node, which nobody answers for. */
+static void handle_make(void)
+{
+	struct mesh_handle other = {
+		.node_id = net->process->node_id + 1,
+		.cookie = 1,
+		.listen_id = 1,
+		.control_port = 1,
+		.total_nics = 1,
+		.node = "other",
+		.num_endpoints = 1,
+		.endpoints = {{.provider = MESH_PROVIDER_TCP, .speed_mbps = 10000}},
+	};
+
+	assert_int_equal(mesh_addr_parse("10.1.0.2/24", &other.endpoints[0].addr), 0);
+	assert_int_equal(mesh_handle_encode(&other, handle), 1);
+}
+
+/* Calls connect until it asks relays, or the node itself. */
+static void connect_await(bool relays)
+{
+	const struct mesh_connect *connect;
+	struct mesh_comm *comm;
+	bool done = false;
+
+	while (!done) {
+		assert_int_equal(mesh_net_connect(net, 0, handle, &comm), 0);
+		assert_null(comm);
+		mesh_lock_take(&net->process->lock);
+		connect = LIST_FIRST(&net->setup->connects);
+		done = relays ? connect->relay != NULL : !connect->relay && connect->num_peers;
+		mesh_lock_release(&net->process->lock);
+	}
+}
+
+static void test_carrier_comes_back(void **state)
+{
+	struct mesh_comm *comm;
+
+	(void)state;
+	alarm(LIMIT_S);
+	assert_int_equal(mesh_net_open(&net), 0);
+	assert_int_equal(net->process->num_nics, 2);
+	handle_make();
+	carrier_await(false);
+	connect_await(true);
+	mesh_lock_take(&net->process->lock);
+	LIST_FIRST(&net->setup->connects)->started_ms -= OLD_MS;
+	mesh_lock_release(&net->process->lock);
+	assert_int_equal(mesh_net_connect(net, 0, handle, &comm), 0);
+	carrier_await(true);
+	connect_await(false);
+	mesh_net_close(net);
+	alarm(0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_carrier_comes_back),
+	};
+
+	if (!namespace_enter())
+		return 77;
+	setenv("NCCL_MESH_RELAY", "any", 1);
+	/* Two, so that neither is opened at init. */
+	namespace_nics(2);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_eager_rxm.c - ofi_rxm gets the small messages that it sends well, whatever the setting. */
+#include <stdlib.h>
+
+#include "transport/comm.h"
+#include "setup/setup.h"
+
+#include "comm_inside.h"
+#include "transport_pair.h"
+
+#define LIMIT 8192
+
+static void test_limit(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	pair_open(&pair);
+	assert_int_equal(pair.net->process->config.eager_limit_bytes, LIMIT);
+	assert_int_equal(*comm_inside(pair.send).eager_limit, LIMIT);
+	message_move(&pair, LIMIT, LIMIT, true);
+	assert_int_equal(comm_path(pair.send, 0).counters->small, 1);
+	message_move(&pair, LIMIT + 1, LIMIT + 1, false);
+	assert_int_equal(comm_path(pair.send, 0).counters->messages, 2);
+	assert_int_equal(comm_path(pair.send, 0).counters->small, 1);
+	pair_close(&pair);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_limit),
+	};
+
+	setenv("NCCL_MESH_NICS", "=lo", 1);
+	setenv("NCCL_MESH_PROVIDER", "tcp;ofi_rxm", 1);
+	setenv("NCCL_MESH_EAGER_LIMIT", "64K", 1);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_links.c - questions and answers about links: what is made is read, the rest is refused. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "wire/links.h"
+
+static struct mesh_links_question question;
+static struct mesh_links_answer answer;
+static struct mesh_links_nic nics[MESH_NICS_MAX];
+static struct mesh_links_link links[MESH_LINKS_MAX];
+static union mesh_links decoded;
+
+static int setup(void **state)
+{
+	int i;
+
+	(void)state;
+	memset(&question, 0, sizeof(question));
+	memset(&answer, 0, sizeof(answer));
+	memset(nics, 0, sizeof(nics));
+	memset(links, 0, sizeof(links));
+	snprintf(question.head.node, sizeof(question.head.node), "near");
+	question.token = 7;
+	question.number = 3;
+	question.num_route = 2;
+	question.route[0] = 11;
+	question.route[1] = 12;
+	answer.node_id = 12;
+	snprintf(answer.head.node, sizeof(answer.head.node), "far");
+	for (i = 0; i < MESH_NICS_MAX; i++) {
+		nics[i].nic = (uint8_t)i;
+		snprintf(nics[i].netdev, sizeof(nics[i].netdev), "mesh%d", i);
+	}
+	for (i = 0; i < MESH_LINKS_MAX; i++)
+		links[i] = (struct mesh_links_link){.node_id = 100 + (uint64_t)i, .nic = 1};
+	return 0;
+}
+
+/* @bytes: of a question or an answer; what @size has more of it is zeros. */
+static int decode(const void *bytes, size_t size)
+{
+	uint8_t copy[2 * sizeof(union mesh_links)] = {0};
+	size_t own = bytes == &question ? sizeof(question) : sizeof(answer);
+
+	memcpy(copy, bytes, size < own ? size : own);
+	return mesh_links_decode(copy, size, &decoded);
+}
+
+static void test_question(void **state)
+{
+	size_t size = mesh_links_question_finish(&question);
+
+	(void)state;
+	assert_int_equal(size, 120 + 16);
+	assert_int_equal(decode(&question, size), 0);
+	assert_int_equal(decoded.head.type, MESH_LINKS_QUESTION);
+	assert_memory_equal(&decoded.question, &question, size);
+	assert_int_equal(decode(&question, size - 1), -EPROTO);
+	assert_int_equal(decode(&question, size + 1), -EPROTO);
+	assert_int_equal(decode(&question, 0), -EPROTO);
+}
+
+static void question_refused(void)
+{
+	size_t size = mesh_links_question_finish(&question);
+
+	assert_int_equal(decode(&question, size), -EPROTO);
+}
+
+/* A route has an end, at most 16 nodes, and no node twice. */
+static void test_routes(void **state)
+{
+	int i;
+
+	(void)state;
+	question.num_route = 0;
+	question_refused();
+	question.num_route = 2;
+	question.route[1] = question.route[0];
+	question_refused();
+	question.num_route = MESH_LINKS_ROUTE_MAX;
+	for (i = 0; i < MESH_LINKS_ROUTE_MAX; i++)
+		question.route[i] = 50 + (uint64_t)i;
+	assert_int_equal(decode(&question, mesh_links_question_finish(&question)), 0);
+	question.num_route = MESH_LINKS_ROUTE_MAX + 1;
+	mesh_links_question_finish(&question);
+	assert_int_equal(decode(&question, question.head.length), -EPROTO);
+}
+
+/* All entries come, in as many answers as they need. */
+static void test_answers(void **state)
+{
+	int num_nics = 0, num_links = 0, answers = 0, i;
+	struct mesh_links_nic nic;
+	struct mesh_links_link link;
+	size_t size;
+
+	(void)state;
+	do {
+		size = mesh_links_answer_fill(&answer, &question, nics, MESH_NICS_MAX, links,
+					      MESH_LINKS_MAX);
+		assert_int_equal(decode(&answer, size), 0);
+		assert_true(decoded.answer.token == 7 && decoded.answer.number == 3);
+		assert_string_equal(decoded.head.node, "far");
+		for (i = 0; i < decoded.answer.num_nics; i++) {
+			mesh_links_nic_get(&decoded.answer, i, &nic);
+			assert_memory_equal(&nic, &nics[num_nics++], sizeof(nic));
+		}
+		for (i = 0; i < decoded.answer.num_links; i++) {
+			mesh_links_link_get(&decoded.answer, i, &link);
+			assert_memory_equal(&link, &links[num_links++], sizeof(link));
+		}
+		question.cursor = decoded.answer.next;
+		answers++;
+	} while (question.cursor);
+	assert_int_equal(num_nics, MESH_NICS_MAX);
+	assert_int_equal(num_links, MESH_LINKS_MAX);
+	assert_int_equal(answers, 3);
+	/* A cursor behind the end gives an answer without entries. */
+	question.cursor = 60000;
+	size = mesh_links_answer_fill(&answer, &question, nics, 1, links, 1);
+	assert_int_equal(decode(&answer, size), 0);
+	assert_int_equal(decoded.answer.num_nics + decoded.answer.num_links, 0);
+	assert_int_equal(decoded.answer.next, 0);
+}
+
+static void answer_make(void)
+{
+	question.cursor = 0;
+	mesh_links_answer_fill(&answer, &question, nics, 2, links, 3);
+}
+
+static void answer_refused(void)
+{
+	assert_int_equal(decode(&answer, answer.head.length), -EPROTO);
+	answer_make();
+	assert_int_equal(decode(&answer, answer.head.length), 0);
+}
+
+static void test_refused(void **state)
+{
+	struct mesh_links_link link;
+	struct mesh_links_nic nic;
+
+	(void)state;
+	answer_make();
+	answer.num_links++;
+	answer_refused();
+	answer.num_nics = 255;
+	answer_refused();
+	answer.next = answer.cursor = 5;
+	answer_refused();
+	answer.head.type = MESH_NEIGHBOUR_ANSWER;
+	answer_refused();
+	answer.head.type = MESH_LINKS_ANSWER + 1;
+	answer_refused();
+	answer.head.version++;
+	answer_refused();
+	answer.head.version--;
+	answer.head.magic++;
+	answer_refused();
+	memset(answer.head.node, 'x', sizeof(answer.head.node));
+	assert_int_equal(decode(&answer, answer.head.length), -EPROTO);
+	snprintf(answer.head.node, sizeof(answer.head.node), "fa\x1br");
+	answer_make();
+	assert_int_equal(decode(&answer, answer.head.length), 0);
+	assert_string_equal(decoded.head.node, "fa?r");
+	nic = nics[0];
+	nics[0].nic = MESH_NICS_MAX;
+	answer_make();
+	assert_int_equal(decode(&answer, answer.head.length), -EPROTO);
+	nics[0] = nic;
+	memset(nics[0].netdev, 'y', sizeof(nics[0].netdev));
+	answer_make();
+	assert_int_equal(decode(&answer, answer.head.length), -EPROTO);
+	nics[0] = nic;
+	nics[0].addr = (struct mesh_neighbour_addr){.family = 4, .prefix_len = 33};
+	answer_make();
+	assert_int_equal(decode(&answer, answer.head.length), -EPROTO);
+	nics[0] = nic;
+	link = links[0];
+	links[0].peer_nic = MESH_NICS_MAX;
+	answer_make();
+	assert_int_equal(decode(&answer, answer.head.length), -EPROTO);
+	links[0] = link;
+	answer_make();
+	assert_int_equal(decode(&answer, answer.head.length), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_question, setup),
+		cmocka_unit_test_setup(test_routes, setup),
+		cmocka_unit_test_setup(test_answers, setup),
+		cmocka_unit_test_setup(test_refused, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
