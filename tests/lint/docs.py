@@ -6,7 +6,10 @@ Usage: docs.py [TREE]   (default: this one)
 In README.md, CONTRIBUTING.md, NEWS.md and docs/: links and their anchors, paths of the tree in
 backticks, options of fi_mesh's commands, settings NCCL_MESH_*. Lines of Markdown have at most 100
 columns; headings, tables, code blocks and quoted messages may be longer. Each manual page describes
-all options that --help lists. One line for each finding; exit status 1.
+all options that --help lists. Each code block of a guide has a line before it that says whether a
+test types it (<!-- tried: ... -->, tests/functional/test_guides.sh), which test does the same
+(<!-- by: FILE -->), or why it is not run (<!-- not run: WHY -->). One line for each finding; exit
+status 1.
 """
 import glob
 import os
@@ -34,6 +37,7 @@ COMMANDS["up"] = COMMANDS["down"] = []
 # Where another command's page describes it.
 PAGES = {"disable": "enable", "down": "up"}
 COMMAND = re.compile(r"fi_mesh (%s)\b([^`|;#>]*)" % "|".join(COMMANDS))
+MARK = re.compile(r"<!-- (?:tried: .+|by: (?P<test>\S+)|not run: .+) -->$")
 SETTING = re.compile(r"NCCL_MESH_[A-Z_]*[A-Z]")
 COLUMNS = 100
 # A heading, a table's row, a quoted message, and a link or path that cannot be broken.
@@ -103,6 +107,20 @@ def settings_missing(text, settings):
             yield "there is no setting %s" % name
 
 
+def blocks_unmarked(text):
+    """Code blocks of a guide of which no line says how they were tried."""
+    before, code = "", False
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.startswith("```"):
+            mark = MARK.match(before)
+            if not code and not mark:
+                yield "line %d: no test, and no reason why not" % number
+            elif not code and mark.group("test") and not os.path.exists(mark.group("test")):
+                yield "line %d: there is no %s" % (number, mark.group("test"))
+            code = not code
+        before = line
+
+
 def lines_too_long(text):
     code = False
     for number, line in enumerate(text.split("\n"), 1):
@@ -142,6 +160,10 @@ def main():
                                *settings_missing(text, settings)}):
             print("%s: %s" % (page, problem))
             bad = 1
+        if page.startswith("docs/guides/"):
+            for problem in blocks_unmarked(text):
+                print("%s: %s" % (page, problem))
+                bad = 1
         if page.endswith(".md"):
             for problem in lines_too_long(text):
                 print("%s: %s" % (page, problem))
