@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_again.sh - a test that fails once is run again by itself, and everybody can see it.
 #
-# A tree of stand-ins around the real test.sh and tests/functional/run.
+# A tree of stand-ins around the real test.sh, tests/functional/run and tests/arm64/run.
 # seconds: 3
 # shellcheck disable=SC2016 # expanded where it is run
 set -u
@@ -18,6 +18,7 @@ mkdir -p "$TREE/tests/functional" "$TREE/bin"
 cp "$TOP/test.sh" "$TREE/"
 cp "$TOP/tests/ahead.sh" "$TOP/tests/again.sh" "$TREE/tests/"
 cp "$TOP/tests/functional/run" "$TREE/tests/functional/"
+cp -r "$TOP/tests/arm64" "$TOP/tests/debian.sh" "$TREE/tests/"
 
 # stand_in NAME: a test whose script comes from stdin; it knows TREE and how often it has run.
 stand_in() {
@@ -55,6 +56,24 @@ unit_tests_run() {
 	status=$?
 	((status == $1)) || fail "status $status, not $1"
 	rm -f "$TREE"/runs.*
+}
+
+# arm64_run STATUS SCRIPT...: each is a unit test; it knows how often it has run.
+arm64_run() {
+	local want=$1 script n=0 unit=$TREE/emulated/unit status
+
+	mkdir -p "$unit"
+	for script in "${@:2}"; do
+		printf '#!/bin/bash\necho >>%s.%d; runs=$(wc -l <%s.%d)\n%s\n' "$TREE/runs" $n \
+			"$TREE/runs" $n "$script" >"$unit/test_$n"
+		chmod +x "$unit/test_$n"
+		((++n))
+	done
+	MESH_BUILD=$TREE/emulated TEST_AGAIN=1 "$TREE/tests/arm64/run" internal units_run \
+		>"$TREE/out" 2>&1
+	status=$?
+	((status == want)) || fail "status $status, not $want"
+	rm -rf "$TREE"/runs.* "$unit"
 }
 
 test_fails_once() {
@@ -125,7 +144,20 @@ test_unit_tests() {
 	END
 }
 
-for t in fails_once fails_twice many_fail_once hangs sanitizer_reports unit_tests; do
+test_arm64() {
+	arm64_run 0 'exit 0' 'echo why; exit 77' '((runs > 1))'
+	says '^PASS test_0'
+	says '^SKIP test_1: why'
+	says '^FLAKY test_2: failed once'
+	silent '^FAIL'
+	arm64_run 1 'exit 0' '((runs > 1))' '((runs > 1))'
+	says '^FAIL test_2 '
+	arm64_run 1 'exit 1'
+	says '^FAIL test_0 '
+	silent FLAKY
+}
+
+for t in fails_once fails_twice many_fail_once hangs sanitizer_reports unit_tests arm64; do
 	"test_$t"
 	echo "  ok $t"
 done
