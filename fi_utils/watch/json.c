@@ -53,9 +53,9 @@ static json_t *nic_json(const struct watch_nic *nic, const struct watch_nic *bef
 	bool known = nic->netdev_known;
 
 	return json_pack(
-		"{s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "netdev",
-		output_json_text(nic->netdev), "speed_mbps", nic->speed_mbps, "traffic",
-		output_json_text(words[watch_traffic(nic, before, seconds)]), "tx_bytes",
+		"{s:o, s:b, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "netdev",
+		output_json_text(nic->netdev), "up", nic->up, "speed_mbps", nic->speed_mbps,
+		"traffic", output_json_text(words[watch_traffic(nic, before, seconds)]), "tx_bytes",
 		known ? count(nic->netdev_tx) : json_null(), "rx_bytes",
 		known ? count(nic->netdev_rx) : json_null(), "tx_bytes_per_s",
 		rate(before && known, nic->netdev_tx, before ? before->netdev_tx : 0, seconds),

@@ -56,7 +56,11 @@ static void nic_row(struct output_table *table, const struct watch_nic *nic,
 
 	output_table_cell(table, OUTPUT_PLAIN, "%s", nic->netdev);
 	output_table_cell(table, OUTPUT_PLAIN, "%s", *nic->rdma ? nic->rdma : "-");
-	output_table_cell(table, OUTPUT_PLAIN, "%s", mesh_nic_speed_text(nic->speed_mbps, text));
+	if (nic->up)
+		output_table_cell(table, OUTPUT_PLAIN, "%s",
+				  mesh_nic_speed_text(nic->speed_mbps, text));
+	else
+		output_table_cell(table, OUTPUT_BAD, "link down");
 	output_table_cell(table, traffic_style(traffic, nic), "%s", watch_traffic_text(traffic));
 #define RATE(known, member)                                                                        \
 	output_table_cell(                                                                         \

@@ -77,6 +77,26 @@ static void nic_metric(FILE *file, const struct watch_sample *sample, const char
 	}
 }
 
+static void state_metrics(FILE *file, const struct watch_sample *sample)
+{
+	int i;
+
+	head(file, "nic_up", "gauge", "1 if the NIC carries the mesh, 0 if its link is down");
+	for (i = 0; i < sample->num_nics; i++) {
+		fprintf(file, "nccl_mesh_nic_up");
+		label(file, "{", "nic", sample->nics[i].netdev);
+		fprintf(file, "} %d\n", sample->nics[i].up);
+	}
+	head(file, "nic_speed_bits_per_second", "gauge", "Speed of a link that is up, if known");
+	for (i = 0; i < sample->num_nics; i++) {
+		if (!sample->nics[i].speed_mbps)
+			continue;
+		fprintf(file, "nccl_mesh_nic_speed_bits_per_second");
+		label(file, "{", "nic", sample->nics[i].netdev);
+		fprintf(file, "} %" PRIu64 "\n", (uint64_t)sample->nics[i].speed_mbps * 1000000);
+	}
+}
+
 static void hw_metric(FILE *file, const struct watch_sample *sample)
 {
 	int i, k;
@@ -217,6 +237,7 @@ static void process_metric(FILE *file, const struct watch_sample *sample, const 
 
 void watch_print_prometheus(FILE *file, const struct watch_sample *now)
 {
+	state_metrics(file, now);
 	nic_metric(file, now, "nic_transmit_bytes_total", false, NIC(netdev_tx),
 		   "Bytes sent through the kernel's network stack");
 	nic_metric(file, now, "nic_receive_bytes_total", false, NIC(netdev_rx),

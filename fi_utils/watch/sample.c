@@ -87,7 +87,8 @@ static void nic_read(const struct mesh_sysfs *sysfs, const struct mesh_nic *from
 	size_t i;
 
 	snprintf(nic->netdev, sizeof(nic->netdev), "%s", from->netdev);
-	nic->speed_mbps = from->speed_mbps;
+	nic->up = from->taken;
+	nic->speed_mbps = nic->up && from->speed_mbps > 0 ? from->speed_mbps : 0;
 	nic->netdev_known = netdev_add(sysfs, nic->netdev, "tx_bytes", &nic->netdev_tx) &&
 			    netdev_add(sysfs, nic->netdev, "rx_bytes", &nic->netdev_rx);
 	for (i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
@@ -109,14 +110,16 @@ static int nics_read(const char *sysfs_root, const struct mesh_config *config,
 	ret = mesh_nic_table_load(sysfs_root, config, &table);
 	if (ret)
 		return ret;
-	sample->nics = calloc((size_t)table.num_taken + 1, sizeof(*sample->nics));
+	sample->nics = calloc((size_t)table.num_nics + 1, sizeof(*sample->nics));
 	if (!sample->nics) {
 		mesh_nic_table_free(&table);
 		return -ENOMEM;
 	}
 	mesh_sysfs_open(sysfs_root, &sysfs);
-	for (i = 0; i < table.num_taken; i++)
-		nic_read(&sysfs, &table.nics[i], &sample->nics[sample->num_nics++]);
+	for (i = 0; i < table.num_nics; i++) {
+		if (table.nics[i].taken || table.nics[i].link_down)
+			nic_read(&sysfs, &table.nics[i], &sample->nics[sample->num_nics++]);
+	}
 	mesh_sysfs_close(&sysfs);
 	mesh_nic_table_free(&table);
 	return 0;

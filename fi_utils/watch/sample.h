@@ -26,6 +26,7 @@ struct watch_nic {
 	char rdma[MESH_RDMA_NAME_MAX]; /* "" where there is no RDMA device */
 	int rdma_port;
 	int speed_mbps;		       /* 0: unknown */
+	bool up;		       /* false: it would carry the mesh if its link was up */
 	bool netdev_known, rdma_known; /* the counters below could be read */
 	uint64_t netdev_tx, netdev_rx; /* bytes */
 	uint64_t netdev_errors;	       /* errors and drops, both directions */

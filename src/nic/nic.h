@@ -103,6 +103,7 @@ struct mesh_nic {
 	struct mesh_addr spare_source;
 	bool spare_cable; /* it has spare_source, and is left only because it has no RDMA */
 	bool taken;	  /* it is a mesh NIC */
+	bool link_down;	  /* it is none now, and would be one if its link was up */
 	char reason[MESH_NIC_REASON_MAX]; /* why it was taken or skipped, for the log */
 };
 

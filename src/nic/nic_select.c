@@ -41,7 +41,9 @@ struct candidate {
 	struct mesh_nic *nic;
 	enum tier tier;
 	bool named;
-	bool no_rdma; /* rule 5 left it */
+	bool no_rdma;		     /* rule 5 left it */
+	bool waits;		     /* rules 1 and 3 let it pass, and its link is down */
+	const struct mesh_addr *own; /* what its source is or would be; NULL: it has none */
 	char why[MESH_NIC_REASON_MAX];
 };
 
@@ -248,6 +250,7 @@ static void candidate_judge(struct selection *selection, struct candidate *candi
 	bool listed = mesh_nic_filter_names(filter, nic);
 	bool usable = nic->admin_up && nic->carrier && !nic->starting && source;
 
+	candidate->own = source;
 	candidate->named = listed && !filter->exclude;
 	if (filter->exclude && listed) {
 		candidate_move(candidate, TIER_NONE, "excluded by NCCL_MESH_NICS");
@@ -259,6 +262,9 @@ static void candidate_judge(struct selection *selection, struct candidate *candi
 	}
 	if (!candidate->named)
 		kind_judge(candidate);
+	candidate->waits = candidate->tier == TIER_MESH &&
+			   (!nic->admin_up || !nic->carrier || nic->starting) &&
+			   (candidate->named || (source && !taker));
 	if (usable && candidate->tier == TIER_MESH && taker && !candidate->named)
 		candidate_move(candidate, TIER_NONE, "it is part of %s, which receives its packets",
 			       taker->netdev);
@@ -301,10 +307,16 @@ static bool is_cable_subnet(const struct mesh_addr *addr)
 	return addr->has_peer || addr->prefix_len + 2u >= 8 * mesh_addr_size(addr->family);
 }
 
+/* The same for a NIC whose source is, or would be, @source. */
+static bool has_management(const struct mesh_nic *nic, const struct mesh_addr *source)
+{
+	return nic->default_route || (nic->socket_named && !is_cable_subnet(source));
+}
+
 /* True if the rest of the system uses it as the network that reaches every node. */
 static bool is_of_management(const struct mesh_nic *nic)
 {
-	return nic->default_route || (nic->socket_named && !is_cable_subnet(&nic->source));
+	return has_management(nic, &nic->source);
 }
 
 /* True if @upper, a VLAN or the like on @lower, is to be used in place of @lower. */
@@ -440,8 +452,21 @@ static void spare_note(const struct selection *selection, struct candidate *cand
 			   nic->speed_mbps >= fastest / SLOW_FACTOR;
 }
 
+/*
+ * A NIC whose link is down has no speed, and its RDMA port is not ACTIVE: rules 5 to 7 are applied
+ * as far as they can be.
+ */
+static bool is_missed(const struct candidate *candidate, bool rdma)
+{
+	const struct mesh_nic *nic = candidate->nic;
+
+	if (!candidate->waits || candidate->named)
+		return candidate->waits;
+	return (!rdma || *nic->rdma.device) && !has_management(nic, candidate->own);
+}
+
 /* Rule 8. */
-static void verdicts_give(struct selection *selection)
+static void verdicts_give(struct selection *selection, bool rdma)
 {
 	struct candidate *candidate, *end = selection->candidates + selection->num;
 	enum tier best = TIER_NONE;
@@ -452,6 +477,7 @@ static void verdicts_give(struct selection *selection)
 	for (candidate = selection->candidates; candidate < end; candidate++) {
 		memset(&candidate->nic->spare_source, 0, sizeof(candidate->nic->spare_source));
 		candidate->nic->spare_cable = false;
+		candidate->nic->link_down = is_missed(candidate, rdma);
 		if (candidate->tier == best && best != TIER_NONE) {
 			nic_take(candidate->nic, best);
 			continue;
@@ -496,7 +522,7 @@ int mesh_nic_select(const char *nics_setting, const char *addresses_setting,
 	slow_leave(selection, rdma);
 	if (!rdma)
 		management_leave(selection);
-	verdicts_give(selection);
+	verdicts_give(selection, rdma);
 	mesh_nic_table_sort(table);
 	mesh_nic_table_identify(table);
 free_selection:

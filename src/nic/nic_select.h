@@ -38,6 +38,9 @@
  *
  * spare_source is set for NICs that rules 5 to 7 skip, unless their address is link-local.
  *
+ * link_down is set for NICs that rule 2 skips because their link is down, if they would be taken
+ * otherwise: they have an address, or @nics_setting names them.
+ *
  * Returns 0, also if no NIC is taken; -EINVAL (logged) if a setting is not valid, with @table
  * unchanged; -ENOMEM.
  */

@@ -181,12 +181,29 @@ clean_end() {
 	run_ranks "$WORK/bad" a b -- --sizes 8 --iters 5 || fail "the ranks failed"
 }
 
+# dead_cable: a NIC without carrier is still shown, as one whose link is down.
+dead_cable() {
+	mesh_carrier a ab down
+	watch_a --prometheus >"$WORK/mesh.prom" || fail "watch --prometheus: $?"
+	grep -q '^nccl_mesh_nic_up{nic="ab"} 0$' "$WORK/mesh.prom" &&
+		grep -q '^nccl_mesh_nic_transmit_bytes_total{nic="ab"} [1-9]' "$WORK/mesh.prom" &&
+		! grep -q '^nccl_mesh_nic_speed.*"ab"' "$WORK/mesh.prom" ||
+		fail "the dead cable is not in the metrics: $(cat "$WORK/mesh.prom")"
+	watch_a --count 1 --interval 0.1 >"$WORK/text" || fail "watch: $?"
+	grep -q '^ab .*link down' "$WORK/text" || fail "no dead cable: $(cat "$WORK/text")"
+	mesh_carrier a ab up
+	wait_for "watch_a --prometheus | grep -q '^nccl_mesh_nic_up{nic=\"ab\"} 1$'" 60 ||
+		fail "the cable is not back: $(watch_a --prometheus)"
+	note "shows a NIC whose link is down"
+}
+
 main() {
 	mesh_up line 2
 	living_counters
 	ctrl_c
 	killed_ranks
 	clean_end
+	dead_cable
 	rm -rf "$WORK"
 }
 

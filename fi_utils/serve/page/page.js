@@ -93,7 +93,8 @@ function nicRow(nic) {
 	const errors = nic.errors + (rdma.errors || 0);
 
 	return [cell(nic.netdev), cell(nic.rdma ? nic.rdma.device : "-"),
-		cell(speedText(nic.speed_mbps), "number"), cell(words[nic.traffic] || "-"),
+		nic.up ? cell(speedText(nic.speed_mbps), "number") : cell("link down", "down"),
+		cell(words[nic.traffic] || "-"),
 		cell(rateText(sum(nic.tx_bytes_per_s, rdma.tx_bytes_per_s)), "number"),
 		cell(rateText(sum(nic.rx_bytes_per_s, rdma.rx_bytes_per_s)), "number"),
 		cell(errors, errors ? "number warn" : "number")];

@@ -53,11 +53,12 @@ static int setup(void **state)
 	strcpy(nics[0].rdma, "mlx5_0");
 	nics[0].rdma_port = 1;
 	nics[0].speed_mbps = 100000;
+	nics[0].up = true;
 	nics[0].netdev_known = nics[0].rdma_known = true;
 	strcpy(nics[0].hw[0].name, "out_of_sequence");
 	nics[0].hw[0].value = 9;
 	nics[0].num_hw = 1;
-	strcpy(nics[1].netdev, "ac");
+	strcpy(nics[1].netdev, "ac"); /* its link is down */
 	nics[1].netdev_known = true;
 	memcpy(nics_before, nics, sizeof(nics));
 	nics[0].rdma_tx = 12500000000u;
@@ -131,15 +132,16 @@ static void test_text(void **state)
 	char *text = printed(false, &before);
 
 	(void)state;
-	assert_contains(text, "ab   mlx5_0  100 Gb/s       RDMA     0 b/s         0 b/s     "
+	assert_contains(text, "ab   mlx5_0  100 Gb/s   RDMA     0 b/s         0 b/s     "
 			      "100.00 Gb/s");
+	assert_contains(text, "\nac   -       link down  ");
 	assert_contains(text, "10.1.0.1 -> 10.1.0.2  verbs;ofi_rxm  96.00 Gb/s  11.2 GiB");
 	assert_contains(text, "b\"\\?"); /* a newline would tear the table */
 	assert_contains(text, "train (pid 42)");
 	assert_contains(text, "1 of 2 peers lost");
 	free(text);
 	text = printed(false, NULL);
-	assert_contains(text, "ab   mlx5_0  100 Gb/s       -        -");
+	assert_contains(text, "ab   mlx5_0  100 Gb/s   -        -");
 	free(text);
 }
 
@@ -238,6 +240,11 @@ static void test_prometheus(void **state)
 	assert_contains(text, "nccl_mesh_rdma_transmit_bytes_total{nic=\"ab\",device=\"mlx5_0\","
 			      "port=\"1\"} 12500000000\n");
 	assert_contains(text, "counter=\"out_of_sequence\"} 9\n");
+	assert_contains(text, "# TYPE nccl_mesh_nic_up gauge\n"
+			      "nccl_mesh_nic_up{nic=\"ab\"} 1\n"
+			      "nccl_mesh_nic_up{nic=\"ac\"} 0\n");
+	assert_contains(text, "# TYPE nccl_mesh_nic_speed_bits_per_second gauge\n"
+			      "nccl_mesh_nic_speed_bits_per_second{nic=\"ab\"} 100000000000\n#");
 	assert_contains(text, "nccl_mesh_peers_lost_total{pid=\"42\",program=\"train\"} 1\n");
 	/* A NIC without RDMA has no such line. */
 	assert_null(strstr(text, "nccl_mesh_rdma_transmit_bytes_total{nic=\"ac\""));
@@ -266,6 +273,10 @@ static void test_json(void **state)
 	assert_non_null(root);
 	nic = json_array_get(json_object_get(root, "nics"), 0);
 	assert_string_equal(json_string_value(json_object_get(nic, "traffic")), "rdma");
+	assert_true(json_is_true(json_object_get(nic, "up")));
+	nic = json_array_get(json_object_get(root, "nics"), 1);
+	assert_true(json_is_false(json_object_get(nic, "up")));
+	nic = json_array_get(json_object_get(root, "nics"), 0);
 	assert_true(json_is_null(
 		json_object_get(json_array_get(json_object_get(root, "nics"), 1), "rdma")));
 	nic = json_object_get(nic, "rdma");
