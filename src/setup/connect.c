@@ -138,16 +138,9 @@ static void request_send(struct mesh_connect *connect)
 MESH_HOLDS(process)
 static int comm_open(struct mesh_connect *connect, struct mesh_peer *peer, uint64_t key)
 {
-	char node[MESH_HANDLE_NODE_TEXT_MAX];
-
-	if (!connect->relay)
-		return mesh_comm_open(connect->net, true, peer, key, connect->num_peers,
-				      &connect->comm);
-	return mesh_comm_open_relayed(connect->net, peer,
-				      connect->handle.node[0]
-					      ? connect->handle.node
-					      : mesh_handle_node_text(&connect->handle, node),
-				      key, connect->num_peers, &connect->comm);
+	if (connect->relay)
+		return mesh_connect_relay_comm_open(connect, peer, key);
+	return mesh_comm_open(connect->net, true, peer, key, connect->num_peers, &connect->comm);
 }
 
 /* Adds the next path to the comm, or makes the comm with its first, and asks for it. */

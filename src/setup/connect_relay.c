@@ -21,6 +21,7 @@
 #include "relay/relay.h"
 #include "setup/connect_relay.h"
 #include "transport/comm.h"
+#include "transport/comm_open.h"
 
 /* One that has refused is asked again after this. */
 #define AGAIN_MS 300
@@ -283,6 +284,18 @@ bool mesh_connect_relay_is_hopeless(const struct mesh_connect *connect, uint64_t
 {
 	return !connect->relay->num_tried &&
 	       mesh_clock_elapsed_ms(connect->started_ms, now_ms) >= LONELY_MS;
+}
+
+int mesh_connect_relay_comm_open(struct mesh_connect *connect, struct mesh_peer *peer, uint64_t key)
+{
+	const struct mesh_handle *handle = &connect->handle;
+	char node[MESH_HANDLE_NODE_TEXT_MAX];
+
+	mesh_process_assert_locked(connect->net->process);
+	return mesh_comm_open_relayed(connect->net, peer,
+				      handle->node[0] ? handle->node
+						      : mesh_handle_node_text(handle, node),
+				      key, connect->num_peers, &connect->comm);
 }
 
 void mesh_connect_relay_request(struct mesh_connect *connect, const struct mesh_path *path)

@@ -25,6 +25,14 @@ bool mesh_connect_relay_is_ready(struct mesh_connect *connect, uint64_t now_ms);
 MESH_HOLDS(process)
 bool mesh_connect_relay_is_hopeless(const struct mesh_connect *connect, uint64_t now_ms);
 
+/**
+ * Makes connect->comm with its first path, which leads through @peer. Returns 0 or a negative
+ * errno.
+ */
+MESH_HOLDS(process)
+int mesh_connect_relay_comm_open(struct mesh_connect *connect, struct mesh_peer *peer,
+				 uint64_t key);
+
 /** Sends OPEN for the comm's latest path. */
 MESH_HOLDS(process)
 void mesh_connect_relay_request(struct mesh_connect *connect, const struct mesh_path *path);
