@@ -353,12 +353,13 @@ static void relays_wait(struct mesh_connect *connect, uint64_t now_ms)
 {
 	if (mesh_connect_try_away(connect, now_ms))
 		return;
-	if (connect->away && mesh_connect_relay_is_hopeless(connect, now_ms)) {
+	if (mesh_connect_relay_is_hopeless(connect, now_ms)) {
+		if (!connect->away) {
+			mesh_connect_log_no_path(connect);
+			connect_fail(connect, -ENETUNREACH);
+			return;
+		}
 		mesh_connect_log_away(connect); /* until the deadline */
-	} else if (mesh_connect_relay_is_hopeless(connect, now_ms)) {
-		mesh_connect_log_no_path(connect);
-		connect_fail(connect, -ENETUNREACH);
-		return;
 	}
 	mesh_connect_relay_log_slow(connect, now_ms);
 	if (!mesh_connect_relay_is_ready(connect, now_ms))

@@ -109,16 +109,19 @@ void mesh_connect_log_no_path(const struct mesh_connect *connect)
 	no_path_log(connect, "");
 }
 
-/* The same when relays were asked until the deadline. */
+/* Why no relay helps, if relays were asked until the deadline; else "". */
 MESH_HOLDS(process)
-static void relay_log_timeout(const struct mesh_connect *connect, uint64_t now_ms)
+static const char *relays_text(const struct mesh_connect *connect, uint64_t now_ms, char *text,
+			       size_t size)
 {
-	char why[RELAY_TEXT_MAX], relays[RELAY_TEXT_MAX + 64];
+	char why[RELAY_TEXT_MAX];
 
-	snprintf(relays, sizeof(relays), "; no neighbour relays, asked for %llu ms (%s)",
-		 (unsigned long long)(now_ms - connect->started_ms),
-		 mesh_connect_relay_text(connect, why, sizeof(why)));
-	no_path_log(connect, relays);
+	*text = '\0';
+	if (connect->relay)
+		snprintf(text, size, "; no neighbour relays, asked for %llu ms (%s)",
+			 (unsigned long long)(now_ms - connect->started_ms),
+			 mesh_connect_relay_text(connect, why, sizeof(why)));
+	return text;
 }
 
 void mesh_connect_relay_log_slow(struct mesh_connect *connect, uint64_t now_ms)
@@ -185,29 +188,32 @@ void mesh_connect_log_away(struct mesh_connect *connect)
 		  (unsigned long long)(connect->deadline_ms - connect->started_ms) / 1000);
 }
 
-/* No domain of a candidate is open. */
+/* No domain of a candidate is open. @relays: see relays_text() */
 MESH_HOLDS(process)
-static void unopened_log_timeout(const struct mesh_connect *connect, uint64_t now_ms)
+static void unopened_log_timeout(const struct mesh_connect *connect, uint64_t now_ms,
+				 const char *relays)
 {
 	char node[MESH_HANDLE_NODE_TEXT_MAX];
 	const struct mesh_nic *nic = best_nic(connect);
 
 	mesh_warn("node %s gave up connecting to node %s after %llu ms: libfabric has not opened "
-		  "%s, which leads there. %s",
+		  "%s, which leads there%s. %s",
 		  connect->net->process->name, mesh_handle_node_text(&connect->handle, node),
-		  (unsigned long long)(now_ms - connect->started_ms), nic->netdev,
+		  (unsigned long long)(now_ms - connect->started_ms), nic->netdev, relays,
 		  mesh_carrier_is_up(nic) ? "Is this node short of CPU time or memory?"
-					  : "It has no carrier: is its cable plugged in?");
+					  : "The NIC has no carrier: is its cable plugged in?");
 }
 
 void mesh_connect_log_timeout(const struct mesh_connect *connect, uint64_t now_ms)
 {
-	if (connect->relay)
-		relay_log_timeout(connect, now_ms);
-	else if (!connect->choice.num_candidates)
-		mesh_connect_log_no_path(connect);
-	else if (!connect->num_peers)
-		unopened_log_timeout(connect, now_ms);
+	char relays[RELAY_TEXT_MAX + 64];
+
+	relays_text(connect, now_ms, relays, sizeof(relays));
+	if (connect->away ||
+	    (!connect->relay && connect->choice.num_candidates && !connect->num_peers))
+		unopened_log_timeout(connect, now_ms, relays);
+	else if (connect->relay || !connect->choice.num_candidates)
+		no_path_log(connect, relays);
 	else
 		direct_log_timeout(connect, now_ms);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_connect_away.c - connect waits for a carrier, also where neighbours might relay. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,6 +17,7 @@
 #include "setup/net.h"
 #include "setup/setup.h"
 
+#include "log_capture.h"
 #include "namespace.h"
 
 /* Whatever takes longer than this hangs. */
@@ -68,16 +70,33 @@ static void connect_await(bool relays)
 	}
 }
 
+static int setup(void **state)
+{
+	(void)state;
+	alarm(LIMIT_S);
+	log_capture_start();
+	assert_int_equal(mesh_net_open(&net), 0);
+	assert_int_equal(net->process->num_nics, 2);
+	handle_make();
+	carrier_await(false);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	mesh_net_close(net);
+	namespace_ip("link set x0 up");
+	log_capture_stop();
+	alarm(0);
+	return 0;
+}
+
 static void test_carrier_comes_back(void **state)
 {
 	struct mesh_comm *comm;
 
 	(void)state;
-	alarm(LIMIT_S);
-	assert_int_equal(mesh_net_open(&net), 0);
-	assert_int_equal(net->process->num_nics, 2);
-	handle_make();
-	carrier_await(false);
 	connect_await(true);
 	mesh_lock_take(&net->process->lock);
 	LIST_FIRST(&net->setup->connects)->started_ms -= OLD_MS;
@@ -85,14 +104,34 @@ static void test_carrier_comes_back(void **state)
 	assert_int_equal(mesh_net_connect(net, 0, handle, &comm), 0);
 	carrier_await(true);
 	connect_await(false);
-	mesh_net_close(net);
-	alarm(0);
+}
+
+/* The error names the NIC that has no carrier: the nodes do share a subnet. */
+static void test_no_carrier_in_time(void **state)
+{
+	struct mesh_connect *connect;
+	struct mesh_comm *comm;
+
+	(void)state;
+	connect_await(true);
+	mesh_lock_take(&net->process->lock);
+	connect = LIST_FIRST(&net->setup->connects);
+	connect->deadline_ms = connect->started_ms;
+	mesh_lock_release(&net->process->lock);
+	assert_int_equal(mesh_net_connect(net, 0, handle, &comm), -ETIMEDOUT);
+	assert_true(log_captured(MESH_LOG_WARN, "gave up connecting to node other"));
+	assert_true(log_captured(MESH_LOG_WARN,
+				 "libfabric has not opened n0, which leads there; no "
+				 "neighbour relays, asked for "));
+	assert_true(log_captured(MESH_LOG_WARN, "The NIC has no carrier: is its cable plugged in"));
+	assert_int_equal(log_captured_times(MESH_LOG_WARN, "no common subnet"), 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_carrier_comes_back),
+		cmocka_unit_test_setup_teardown(test_carrier_comes_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_carrier_in_time, setup, teardown),
 	};
 
 	if (!namespace_enter())
