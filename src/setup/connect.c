@@ -360,8 +360,9 @@ static void relays_wait(struct mesh_connect *connect, uint64_t now_ms)
 			return;
 		}
 		mesh_connect_log_away(connect); /* until the deadline */
+	} else {
+		mesh_connect_relay_log_slow(connect, now_ms);
 	}
-	mesh_connect_relay_log_slow(connect, now_ms);
 	if (!mesh_connect_relay_is_ready(connect, now_ms))
 		return;
 	connect_state_set(connect, MESH_CONNECT_SENT);

@@ -178,9 +178,9 @@ void mesh_connect_log_away(struct mesh_connect *connect)
 {
 	char node[MESH_HANDLE_NODE_TEXT_MAX];
 
-	if (connect->slow_warned)
+	if (connect->away_warned)
 		return;
-	connect->slow_warned = true;
+	connect->away_warned = true;
 	mesh_warn("still connecting from %s to node %s (%s has no carrier: is its cable plugged in "
 		  "at both ends?); giving up in %llu s",
 		  best_nic(connect)->netdev, mesh_handle_node_text(&connect->handle, node),

@@ -104,6 +104,9 @@ static void test_carrier_comes_back(void **state)
 	assert_int_equal(mesh_net_connect(net, 0, handle, &comm), 0);
 	carrier_await(true);
 	connect_await(false);
+	assert_true(log_captured(MESH_LOG_WARN, "n0 has no carrier"));
+	assert_int_equal(mesh_net_connect(net, 0, handle, &comm), 0);
+	assert_int_equal(log_captured_times(MESH_LOG_WARN, "still connecting from n0 to "), 2);
 }
 
 /* The error names the NIC that has no carrier: the nodes do share a subnet. */
