@@ -151,18 +151,17 @@ static int domain_need(struct mesh_connect *connect, const struct mesh_path_cand
 }
 
 /*
- * Selects the candidates of the next try, without those whose domain cannot be opened, or takes too
- * long while there are others. Returns 0; -EAGAIN while a domain is being opened for one; -ENOLINK
- * if all wait for carrier; -ENODEV if no candidate is left (logged).
+ * Removes the candidates whose domain cannot be opened, has no carrier, or takes too long while
+ * there are others, and selects those of the next try. Returns 0; -EAGAIN while a domain is being
+ * opened for one; -ENODEV if no candidate is left. @away: set if one has no carrier.
  */
 MESH_HOLDS(process)
-static int selection_make(struct mesh_connect *connect, struct selection *selection)
+static int candidates_open(struct mesh_connect *connect, struct selection *selection, bool *away)
 {
 	struct mesh_path_choice *choice = &connect->choice;
-	const struct mesh_path_choice all = *choice;
-	bool away = false;
 	int i, k = 0, need, ret;
 
+	*away = false;
 	while (choice->num_candidates) {
 		candidates_select(connect, selection);
 		ret = 0;
@@ -175,13 +174,31 @@ static int selection_make(struct mesh_connect *connect, struct selection *select
 			return -EAGAIN;
 		if (!ret || ret == -EAGAIN)
 			return ret;
-		away |= ret == -ENOLINK;
+		*away |= ret == -ENOLINK;
 		candidate_remove(connect, k);
 	}
-	if (!away)
-		return -ENODEV;
-	*choice = all;
-	return -ENOLINK;
+	return -ENODEV;
+}
+
+/*
+ * Selects the candidates of the next try. Returns 0; -EAGAIN while a domain is being opened for
+ * one; -ENOLINK if all wait for carrier; -ENODEV if no candidate is left (logged).
+ */
+MESH_HOLDS(process)
+static int selection_make(struct mesh_connect *connect, struct selection *selection)
+{
+	const struct mesh_path_choice all = connect->choice;
+	int first = connect->first_candidate, next = connect->next_candidate, ret;
+	bool away;
+
+	ret = candidates_open(connect, selection, &away);
+	if (!ret || !away)
+		return ret;
+	/* The carrier may be back when the others have failed. */
+	connect->choice = all;
+	connect->first_candidate = first;
+	connect->next_candidate = next;
+	return ret == -ENODEV ? -ENOLINK : ret;
 }
 
 int mesh_connect_try_start(struct mesh_connect *connect, uint64_t now_ms)

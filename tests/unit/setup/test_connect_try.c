@@ -8,6 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "control/peer_life.h"
 #include "setup/connect_log.h"
 #include "setup/connect_try.h"
@@ -177,6 +178,43 @@ static void test_no_id_left(void **state)
 	mesh_lock_destroy(&domain.lock);
 }
 
+/*
+ * One NIC has no carrier, the other one's opening fails while its carrier is up: the attempt waits
+ * for the first NIC, however long the second one took.
+ */
+static void test_waits_for_the_carrier_of_another(void **state)
+{
+	static const struct mesh_nic nics[] = {{.netdev = "no-such-nic"}, {.netdev = "lo"}};
+	int i;
+
+	(void)state;
+	trying.num_peers = 0;
+	trying.handle.num_endpoints = 2;
+	process.config.max_paths = 8;
+	for (i = 0; i < 2; i++) {
+		process.nics[i] = &nics[i];
+		process.providers[i] = MESH_PROVIDER_TCP;
+		process.endpoints[i].nic = (uint8_t)i;
+		trying.choice.candidates[i] = (struct mesh_path_candidate){
+			.local = (uint8_t)i,
+			.remote = (uint8_t)i,
+			.provider = MESH_PROVIDER_TCP,
+		};
+	}
+	process.num_devs = 2;
+	process.dev_states[0] = MESH_DEV_FAILED;
+	process.dev_states[1] = MESH_DEV_OPENING;
+	process.opening_ms[1] = mesh_clock_ms();
+	mesh_lock_take(&process.lock);
+	assert_int_equal(mesh_connect_try_start(&trying, NOW), -EAGAIN);
+	assert_int_equal(mesh_connect_try_start(&trying, NOW), -EAGAIN);
+	process.dev_states[1] = MESH_DEV_FAILED;
+	assert_int_equal(mesh_connect_try_start(&trying, NOW), -ENOLINK);
+	assert_int_equal(trying.choice.num_candidates, 2);
+	assert_true(trying.away);
+	mesh_lock_release(&process.lock);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -185,7 +223,7 @@ int main(void)
 		TEST(test_other_path_follows), TEST(test_tried_just_now),
 		TEST(test_refused_just_now),   TEST(test_lost_just_now),
 		TEST(test_peer_is_named),      TEST(test_cause_is_named),
-		TEST(test_no_id_left),
+		TEST(test_no_id_left),	       TEST(test_waits_for_the_carrier_of_another),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
