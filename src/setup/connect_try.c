@@ -139,7 +139,8 @@ static int domain_need(struct mesh_connect *connect, const struct mesh_path_cand
 		connect->needed &= ~(1u << index); /* it is tried again with carrier */
 		return -ENOLINK;
 	}
-	again = !(connect->needed & 1u << index);
+	/* What has failed without a carrier is opened again now that there is one. */
+	again = !(connect->needed & 1u << index) || process->dev_away[index];
 	connect->needed |= 1u << index;
 	if (!process->domains[index])
 		opening = mesh_opening_need(process, index, again);

@@ -36,8 +36,6 @@ static void first_finish(struct mesh_process *process, int dev, struct mesh_doma
 {
 	if (domain)
 		mesh_process_provider_set(process, dev, domain->provider);
-	if (domain || !mesh_carrier_is_up(process->nics[dev]))
-		process->dev_away[dev] = !domain;
 	if (atomic_load(&process->started))
 		mesh_control_go_on(process, dev);
 	if (domain && dev >= process->num_lasting)
@@ -50,6 +48,8 @@ static void opening_finish(struct mesh_process *process, int index, struct mesh_
 	mesh_process_assert_locked(process);
 	process->dev_states[index] = domain ? MESH_DEV_OPEN : MESH_DEV_FAILED;
 	process->opening_ms[index] = mesh_clock_ms();
+	if (domain || !mesh_carrier_is_up(process->nics[index % MESH_NICS_MAX]))
+		process->dev_away[index] = !domain;
 	if (domain) {
 		atomic_store(&process->domains[index], domain);
 		atomic_store(&process->late_nics, true); /* comms may have waited for it */
@@ -128,8 +128,7 @@ static void opening_begin(struct mesh_process *process, int index)
 {
 	process->dev_states[index] = MESH_DEV_OPENING;
 	process->opening_ms[index] = mesh_clock_ms();
-	if (index < MESH_NICS_MAX)
-		process->dev_away[index] = !mesh_carrier_is_up(process->nics[index]);
+	process->dev_away[index] = !mesh_carrier_is_up(process->nics[index % MESH_NICS_MAX]);
 	opening_start(process, index);
 }
 

@@ -109,6 +109,25 @@ static void test_carrier_comes_back(void **state)
 	assert_int_equal(log_captured_times(MESH_LOG_WARN, "still connecting from n0 to "), 2);
 }
 
+/* The opening fails, and the carrier is back before the attempt has looked at the result. */
+static void test_carrier_is_back_at_once(void **state)
+{
+	struct mesh_process *process = net->process;
+	struct mesh_comm *comm;
+
+	(void)state;
+	assert_int_equal(mesh_net_connect(net, 0, handle, &comm), 0);
+	mesh_lock_take(&process->lock);
+	while (process->dev_states[0] != MESH_DEV_FAILED) {
+		mesh_lock_release(&process->lock);
+		mesh_net_connect(net, 0, handle, &comm);
+		mesh_lock_take(&process->lock);
+	}
+	carrier_await(true);
+	mesh_lock_release(&process->lock);
+	connect_await(false);
+}
+
 /* The error names the NIC that has no carrier: the nodes do share a subnet. */
 static void test_no_carrier_in_time(void **state)
 {
@@ -134,6 +153,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_carrier_comes_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_carrier_is_back_at_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_carrier_in_time, setup, teardown),
 	};
 
