@@ -266,6 +266,7 @@ static void routed_choose(const struct peer_checker *checker,
 {
 	const struct mesh_path_hints hints = {
 		.same_count = checker->self.num_nics == peer->hello.num_nics,
+		.rails = &checker->self.rails,
 	};
 
 	if (!peer->choice.num_candidates && strcmp(checker->self.config.routed, "off") != 0)

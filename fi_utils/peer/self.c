@@ -54,6 +54,9 @@ int peer_self_open(struct peer_self *self)
 	ret = mesh_config_load(NULL, NULL, &self->config);
 	if (ret == -E2BIG)
 		return ret;
+	ret = mesh_rails_parse(self->config.rails, &self->rails);
+	if (ret)
+		return ret;
 	mesh_node_name(self->config.node_name, self->name, sizeof(self->name));
 	self->node_id = mesh_node_id();
 	return peer_self_refresh(self);

@@ -9,11 +9,13 @@
 #include "nic/endpoint_addr.h"
 #include "nic/nic.h"
 #include "nic/provider_id.h"
+#include "nic/rails.h"
 #include "peer/wire.h"
 #include "wire/protocol.h"
 
 struct peer_self {
 	struct mesh_config config;
+	struct mesh_rails rails; /* config.rails */
 	struct mesh_nic_table table;
 	int num_nics; /* that carry the mesh and fit into a HELLO: at most MESH_NICS_MAX */
 	enum mesh_provider_id providers[MESH_NICS_MAX]; /* of table.nics[0 .. num_nics - 1] */
@@ -21,7 +23,10 @@ struct peer_self {
 	char name[MESH_NODE_NAME_MAX];
 };
 
-/** Reads settings, NICs and providers as the plugin does. Returns 0 or a negative errno. */
+/**
+ * Reads settings, NICs and providers as the plugin does. Returns 0 or a negative errno: with
+ * settings with which the plugin does not start, it fails as well (logged).
+ */
 int peer_self_open(struct peer_self *self);
 
 /** Reads the NICs again: carriers and addresses change. On failure the old ones stay. */
