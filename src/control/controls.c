@@ -51,6 +51,12 @@ static void strangers_make_room(struct mesh_process *process)
 	mesh_peer_lose(peer, "it sent nothing, and too many others wait to be known");
 }
 
+/* True if accept() may succeed later, without another connection. */
+static bool is_shortage(int error)
+{
+	return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
 static void accept_pause(struct mesh_control *control, int error)
 {
 	struct mesh_log_limit *limit = &control->process->limits.accept_fails;
@@ -92,7 +98,7 @@ static void control_ready(struct mesh_watch *watch, uint32_t events)
 	fd = mesh_descriptor_hide(
 		accept4(watch->fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC));
 	if (fd < 0) {
-		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+		if (is_shortage(errno))
 			accept_pause(control, errno);
 		return;
 	}
@@ -208,9 +214,30 @@ int mesh_control_open(struct mesh_process *process, int dev)
 	return 0;
 }
 
+/*
+ * Resets the connections that wait in the kernel's queue. The socket stays open: another program
+ * could take its port. Returns 0, or a negative errno if no descriptor is left for them.
+ */
+static int waiting_refuse(const struct mesh_control *control)
+{
+	const struct linger reset = {.l_onoff = 1};
+	int i, fd;
+
+	for (i = 0; i < BACKLOG; i++) {
+		fd = mesh_descriptor_hide(
+			accept4(control->watch.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
+		if (fd < 0)
+			return is_shortage(errno) ? -errno : 0;
+		setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+		mesh_descriptor_close(fd);
+	}
+	return 0;
+}
+
 void mesh_control_go_on(struct mesh_process *process, int dev)
 {
 	struct mesh_control *control = &process->controls[dev];
+	int ret;
 
 	mesh_process_assert_locked(process);
 	if (control->watch.fd < 0)
@@ -220,9 +247,11 @@ void mesh_control_go_on(struct mesh_process *process, int dev)
 		return;
 	}
 	/* Without a domain, those that wait are refused at once; the next one tries it again. */
-	mesh_engine_unwatch(&process->engine, &control->watch);
-	if (!mesh_control_open(process, dev))
-		mesh_control_start(process, dev);
+	ret = waiting_refuse(control);
+	if (ret)
+		accept_pause(control, -ret);
+	else
+		mesh_engine_rewatch(&process->engine, &control->watch, EPOLLIN);
 }
 
 /* @used_up: no port of NCCL_MESH_PORTS is free. */

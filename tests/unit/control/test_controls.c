@@ -211,10 +211,10 @@ static void stranger_add(struct mesh_peer *peer, const char *address)
 	process.num_strangers = STRANGERS_MAX;
 }
 
-/* A client connects to the first NIC. Returns the other end. */
-static int client_connects(void)
+/* A client connects to a NIC. Returns the other end. */
+static int client_connects(int dev)
 {
-	struct mesh_watch *watch = &process.controls[0].watch;
+	struct mesh_watch *watch = &process.controls[dev].watch;
 	struct sockaddr_storage name;
 	socklen_t size = sizeof(name);
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -244,17 +244,49 @@ static void test_known_nodes_stay(void **state)
 	mesh_peer_index_add(&known);
 	stranger_add(&friend, "10.7.0.2");
 	stranger_add(&foreign, "10.7.0.3");
-	fds[0] = client_connects();
+	fds[0] = client_connects(0);
 	assert_int_equal(friend.state, MESH_PEER_HELLO);
 	assert_int_equal(foreign.state, MESH_PEER_LOST);
 	process.num_strangers = STRANGERS_MAX;
 	mesh_peer_free(TAILQ_LAST(&process.strangers, mesh_peer_strangers)); /* the new one */
 	process.num_strangers = STRANGERS_MAX;
-	fds[1] = client_connects();
+	fds[1] = client_connects(0);
 	assert_int_equal(friend.state, MESH_PEER_LOST);
 	mesh_peer_free(TAILQ_LAST(&process.strangers, mesh_peer_strangers));
 	close(fds[0]);
 	close(fds[1]);
+}
+
+/* ---- a NIC that cannot be opened ------------------------------------------------------------ */
+
+static bool opens_never(struct mesh_process *of, int dev)
+{
+	(void)of;
+	(void)dev;
+	return false;
+}
+
+/* Who connects is refused at once, and the listener stays whatever other programs do. */
+static void test_no_domain(void **state)
+{
+	static const struct mesh_peer_events failing = {.opens = opens_never};
+	char byte;
+	int i, fd;
+
+	(void)state;
+	process.events = &failing;
+	assert_int_equal(mesh_controls_open(&process), 0);
+	process.domains[1] = NULL;
+	process.dev_states[1] = MESH_DEV_FAILED;
+	binds = 0;
+	fail_with(EADDRINUSE, PORT_TRIES);
+	for (i = 0; i < 2; i++) {
+		fd = client_connects(1);
+		assert_int_equal(recv(fd, &byte, sizeof(byte), 0), -1);
+		assert_int_equal(errno, ECONNRESET);
+		close(fd);
+		assert_one_port();
+	}
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -268,6 +300,7 @@ int main(void)
 		TEST(test_range_is_used_up),
 		TEST(test_other_errors_are_final),
 		TEST(test_known_nodes_stay),
+		TEST(test_no_domain),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
