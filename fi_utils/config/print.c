@@ -90,7 +90,7 @@ static bool is_set(const struct mesh_setting *setting)
 
 void config_print(FILE *file, const struct mesh_config *config)
 {
-	char value[MESH_CONFIG_TEXT_MAX], range[128];
+	char value[MESH_CONFIG_TEXT_MOST], range[128];
 	const struct mesh_setting *setting;
 
 	for (setting = mesh_settings; setting->name; setting++) {
@@ -129,7 +129,7 @@ void config_print_markdown(FILE *file)
 static json_t *setting_json(const struct mesh_setting *setting, const struct mesh_config *config)
 {
 	const char *member = (const char *)config + setting->offset;
-	char text[MESH_CONFIG_TEXT_MAX];
+	char text[MESH_CONFIG_TEXT_MOST];
 	uint64_t value;
 
 	value_text(setting, config, text, sizeof(text));

@@ -15,13 +15,15 @@
 #define TEXT(variable, member, help_text, ...)                                                     \
 	{                                                                                          \
 		.name = (variable), .type = MESH_SETTING_TEXT,                                     \
-		.offset = offsetof(struct mesh_config, member), .default_text = "",                \
+		.offset = offsetof(struct mesh_config, member),                                    \
+		.size = sizeof(((struct mesh_config *)0)->member), .default_text = "",             \
 		.help = (help_text), __VA_ARGS__                                                   \
 	}
 #define NUMBER(variable, setting_type, member, standard, low, high, help_text)                     \
 	{                                                                                          \
 		.name = (variable), .type = (setting_type),                                        \
-		.offset = offsetof(struct mesh_config, member), .default_text = (standard),        \
+		.offset = offsetof(struct mesh_config, member),                                    \
+		.size = sizeof(((struct mesh_config *)0)->member), .default_text = (standard),     \
 		.min = (low), .max = (high), .help = (help_text)                                   \
 	}
 
@@ -199,7 +201,7 @@ static int setting_store(const struct mesh_setting *setting, const char *text,
 	uint64_t value;
 
 	if (setting->type == MESH_SETTING_TEXT) {
-		if (strlen(text) >= MESH_CONFIG_TEXT_MAX)
+		if (strlen(text) >= setting->size)
 			return setting->needed ? -E2BIG : -EINVAL;
 		if (setting->is_path && *text && *text != '/' && strcmp(text, "none"))
 			return -EINVAL;
@@ -235,9 +237,9 @@ static const char *unit_text(enum mesh_setting_type type)
 
 static void setting_refuse(const struct mesh_setting *setting, const char *text)
 {
-	if (setting->type == MESH_SETTING_TEXT && strlen(text) >= MESH_CONFIG_TEXT_MAX)
-		mesh_warn("%s has %zu bytes, the limit is %d; %s", setting->name, strlen(text),
-			  MESH_CONFIG_TEXT_MAX - 1,
+	if (setting->type == MESH_SETTING_TEXT && strlen(text) >= setting->size)
+		mesh_warn("%s has %zu bytes, the limit is %zu; %s", setting->name, strlen(text),
+			  setting->size - 1,
 			  setting->needed ? "the plugin does not start" : "using the default");
 	else if (setting->choices)
 		mesh_warn("%s=\"%.64s\" is none of %s; using the default", setting->name, text,

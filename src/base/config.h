@@ -12,13 +12,17 @@
 
 /* Longer values are refused, not cut. */
 #define MESH_CONFIG_TEXT_MAX 512
+/* A subnet of IPv6 for each of 64 rails: src/nic/rails.c checks that it suffices. */
+#define MESH_CONFIG_RAILS_MAX (64 * 44)
+/* No text has more room. */
+#define MESH_CONFIG_TEXT_MOST MESH_CONFIG_RAILS_MAX
 
 struct mesh_config {
 	char nics[MESH_CONFIG_TEXT_MAX];      /* NCCL_MESH_NICS */
 	char addresses[MESH_CONFIG_TEXT_MAX]; /* NCCL_MESH_ADDRESSES */
 	char provider[MESH_CONFIG_TEXT_MAX];  /* NCCL_MESH_PROVIDER */
 	char routed[MESH_CONFIG_TEXT_MAX];    /* NCCL_MESH_ROUTED */
-	char rails[MESH_CONFIG_TEXT_MAX];     /* NCCL_MESH_RAILS: mesh_rails_parse() */
+	char rails[MESH_CONFIG_RAILS_MAX];    /* NCCL_MESH_RAILS: mesh_rails_parse() */
 	char near[MESH_CONFIG_TEXT_MAX];      /* NCCL_MESH_NEAR */
 	char node_name[MESH_CONFIG_TEXT_MAX]; /* NCCL_MESH_NODE_NAME */
 	char site[MESH_CONFIG_TEXT_MAX];      /* NCCL_MESH_SITE */
@@ -52,6 +56,7 @@ struct mesh_setting {
 	const char *name; /* the environment variable */
 	enum mesh_setting_type type;
 	size_t offset;		  /* in struct mesh_config */
+	size_t size;		  /* of that member */
 	const char *default_text; /* parsed like a user's value */
 	uint64_t min, max;	  /* of numbers */
 	bool needed;		  /* the plugin does not start if this text cannot be used */

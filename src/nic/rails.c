@@ -3,10 +3,14 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/config.h"
 #include "base/log.h"
 #include "nic/rails.h"
 
 #define BLANKS " \t"
+
+_Static_assert(MESH_CONFIG_RAILS_MAX >= MESH_RAIL_SUBNETS_MAX * 44,
+	       "each of them: 39 characters, a slash, 3 digits, a separator");
 
 /* Reads one subnet of @len bytes, which may end in blanks. */
 static int subnet_add(const char *text, size_t len, int rail, struct mesh_rails *rails)

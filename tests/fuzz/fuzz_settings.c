@@ -41,7 +41,7 @@ static void config_check(const struct mesh_config *config)
 		const char *member = (const char *)config + setting->offset;
 
 		if (setting->type == MESH_SETTING_TEXT) {
-			if (!memchr(member, 0, MESH_CONFIG_TEXT_MAX))
+			if (!memchr(member, 0, setting->size))
 				abort();
 			continue;
 		}

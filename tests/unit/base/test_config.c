@@ -122,10 +122,12 @@ static void test_table(void **state)
 		assert_in_range(strlen(setting->help), 20, 400);
 		assert_int_equal(setting->help[strlen(setting->help) - 1], '.');
 		if (setting->type == MESH_SETTING_TEXT) {
-			covered += MESH_CONFIG_TEXT_MAX;
+			covered += setting->size;
+			assert_in_range(setting->size, MESH_CONFIG_TEXT_MAX, MESH_CONFIG_TEXT_MOST);
 			assert_string_equal(setting->default_text, "");
 		} else {
-			covered += sizeof(uint64_t);
+			covered += setting->size;
+			assert_int_equal(setting->size, sizeof(uint64_t));
 			assert_true(setting->min < setting->max);
 		}
 		for (other = mesh_settings; other < setting; other++) {

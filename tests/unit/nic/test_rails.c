@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "log_capture.h"
+#include "base/config.h"
 #include "nic/rails.h"
 
 static struct mesh_rails rails;
@@ -85,13 +86,36 @@ static void test_errors(void **state)
 	log_capture_stop();
 }
 
+static const char *text_lookup(void *arg, const char *name)
+{
+	return strcmp(name, "NCCL_MESH_RAILS") ? NULL : arg;
+}
+
+/* The setting has room for as many subnets as there may be, however long they are. */
+static void test_longest(void **state)
+{
+	struct mesh_config config;
+	char text[4096] = "";
+	size_t used = 0;
+	int i;
+
+	(void)state;
+	for (i = 0; i < MESH_RAIL_SUBNETS_MAX; i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s:%04x/128",
+					 i ? "," : "", "ffff:ffff:ffff:ffff:ffff:ffff:ffff",
+					 0xff00 + i);
+	assert_int_equal(mesh_config_load(text_lookup, text, &config), 0);
+	assert_int_equal(mesh_rails_parse(config.rails, &rails), 0);
+	assert_int_equal(rails.num_subnets, MESH_RAIL_SUBNETS_MAX);
+	assert_int_equal(rail_of("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ff3f"), 63);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_subnets),
-		cmocka_unit_test(test_none),
-		cmocka_unit_test(test_overlap),
-		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_subnets), cmocka_unit_test(test_none),
+		cmocka_unit_test(test_overlap), cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_longest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
