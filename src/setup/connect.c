@@ -342,7 +342,8 @@ static bool hello_learn(struct mesh_connect *connect, uint64_t now_ms)
 	if (ret == -EAGAIN)
 		return true;
 	connect->learning = false;
-	if (ret)
+	ret = try_begun(connect, ret);
+	if (ret && ret != -EAGAIN)
 		connect_fail(connect, ret);
 	return true;
 }

@@ -242,6 +242,32 @@ static void test_no_accept_in_time(void **state)
 	assert_true(log_captured(MESH_LOG_WARN, "it does not answer our request"));
 }
 
+/* The NICs that HELLO has added are all without a carrier: the attempt waits for one. */
+static void test_learned_without_carrier(void **state)
+{
+	static const struct mesh_nic nic = {.netdev = "no-such-nic"};
+	struct mesh_process *process = &fixture.setup.process;
+
+	(void)state;
+	process->nics[2] = &nic;
+	process->providers[2] = MESH_PROVIDER_TCP;
+	process->dev_states[2] = MESH_DEV_FAILED;
+	process->endpoints[2].nic = 2;
+	attempt->choice.num_candidates = 1;
+	attempt->choice.candidates[0] = (struct mesh_path_candidate){
+		.local = 2,
+		.provider = MESH_PROVIDER_TCP,
+	};
+	attempt->learning = true;
+	advance();
+	assert_int_equal(attempt->state, MESH_CONNECT_PEERS);
+	assert_true(attempt->away);
+	assert_true(log_captured(MESH_LOG_WARN, "no-such-nic has no carrier"));
+	advance();
+	assert_int_equal(attempt->state, MESH_CONNECT_PEERS);
+	assert_int_equal(fixture.peers[0].users + fixture.peers[1].users, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -249,7 +275,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_one_path_after_the_other),   TEST(test_cut_on_the_way),
 		TEST(test_given_up_before_any_answer), TEST(test_refused_on_the_way),
-		TEST(test_no_accept_in_time),
+		TEST(test_no_accept_in_time),	       TEST(test_learned_without_carrier),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
