@@ -67,6 +67,9 @@ static bool heard_take(const struct mesh_process *process, unsigned int ifindex,
 	return mesh_process_domain_index(process, next->dev, next->address.provider) >= 0;
 }
 
+/* The best that suitability() returns. */
+#define SUITABILITY_MAX 3
+
 /*
  * How far a process may be asked to relay for @job: 3 it belongs to that job, 2 it is there for
  * such jobs, 1 it may relay for all (@any), 0 not at all.
@@ -76,55 +79,75 @@ static int suitability(const struct mesh_neighbour_process *process, uint64_t jo
 	if (!process->control_port || process->protocol != MESH_PROTOCOL_VERSION)
 		return 0;
 	if (job && process->job == job)
-		return 3;
+		return SUITABILITY_MAX;
 	if (mesh_neighbour_serves(process, job))
 		return 2;
 	return any ? 1 : 0;
 }
 
-/* The process of the node that may relay for @job, the most suitable one. */
-static bool process_take(const struct mesh_neighbour *about, uint64_t job, bool any,
-			 struct mesh_next *next)
+/* The process at place @at of those of the node that may relay for @job, the best first. */
+static const struct mesh_neighbour_process *process_find(const struct mesh_neighbour *about,
+							 uint64_t job, bool any, int at)
 {
-	const struct mesh_neighbour_process *found = NULL;
-	int i, best = 0, now;
+	int i, wanted;
 
-	for (i = 0; i < about->num_processes; i++) {
-		now = suitability(&about->processes[i], job, any);
-		if (now > best)
-			found = &about->processes[i];
-		best = now > best ? now : best;
+	for (wanted = SUITABILITY_MAX; wanted > 0; wanted--) {
+		for (i = 0; i < about->num_processes; i++) {
+			if (suitability(&about->processes[i], job, any) == wanted && !at--)
+				return &about->processes[i];
+		}
 	}
-	if (!found)
-		return false;
-	next->control_port = found->control_port;
+	return NULL;
+}
+
+static void process_name(const struct mesh_neighbour_process *process, struct mesh_next *next)
+{
+	next->control_port = process->control_port;
 	next->listen_id = MESH_LISTEN_RELAY;
-	next->cookie = found->process_id;
-	return true;
+	next->cookie = process->process_id;
+}
+
+/*
+ * Appends the process at place @at of each NIC that was heard. Returns how many NICs have one.
+ */
+MESH_HOLDS(process)
+static int places_take(const struct mesh_process *process, const struct mesh_asked *asked,
+		       uint64_t node_id, uint64_t job, int at, struct mesh_next *nexts, int max)
+{
+	bool any = !strcmp(process->config.relay, "any");
+	const struct mesh_neighbour_process *found;
+	int k, num = 0;
+
+	for (k = 0; k < asked->num_heard && num < max; k++) {
+		const struct mesh_neighbour *about = &asked->heard[k]->about;
+
+		if (asked->heard[k]->error || about->node_id == process->node_id ||
+		    (node_id && about->node_id != node_id))
+			continue;
+		found = process_find(about, job, any, at);
+		if (found && heard_take(process, asked->ifindex, about, &nexts[num]))
+			process_name(found, &nexts[num++]);
+	}
+	return num;
 }
 
 int mesh_nexts_of_node(const struct mesh_process *process, const struct mesh_neighbours *neighbours,
 		       uint64_t node_id, uint64_t job, struct mesh_next *nexts, int max)
 {
-	bool any = !strcmp(process->config.relay, "any");
 	const struct mesh_asked *asked;
-	int i, k, num_asked, num = 0;
+	int i, at, before, num_asked, num = 0;
 
 	mesh_process_assert_locked(process);
 	if (!neighbours)
 		return 0;
 	asked = mesh_neighbours_asked(neighbours, &num_asked);
-	for (i = 0; i < num_asked; i++) {
-		for (k = 0; k < asked[i].num_heard && num < max; k++) {
-			const struct mesh_neighbour *about = &asked[i].heard[k]->about;
-
-			if (asked[i].heard[k]->error || about->node_id == process->node_id ||
-			    (node_id && about->node_id != node_id))
-				continue;
-			if (heard_take(process, asked[i].ifindex, about, &nexts[num]) &&
-			    process_take(about, job, any, &nexts[num]))
-				num++;
-		}
+	for (at = 0; at < MESH_NEIGHBOUR_PROCESSES_MAX; at++) {
+		before = num;
+		for (i = 0; i < num_asked; i++)
+			num += places_take(process, &asked[i], node_id, job, at, &nexts[num],
+					   max - num);
+		if (num == before || num == max)
+			break;
 	}
 	return num;
 }

@@ -26,7 +26,9 @@ struct mesh_next {
 };
 
 /**
- * Lists the processes on neighbouring nodes that may relay, as the neighbours have answered.
+ * Lists the processes on neighbouring nodes that may relay, as the neighbours have answered: first
+ * the most suitable one of each node, over each of our links to it; then the second one of each,
+ * and so on.
  *
  * @neighbours: NULL: there are none
  * @node_id: of the node; 0: all but our own

@@ -203,6 +203,24 @@ static void opening_expired(struct mesh_timer *timer, uint64_t now_ms)
 	}
 }
 
+/*
+ * A process has refused, perhaps because of something behind it. Each relay of a route that asked
+ * all processes of the next node then would multiply the questions: only the same one is asked
+ * again, over another link. Others are there for one that does not answer.
+ */
+MESH_HOLDS(process)
+static void others_skip(struct mesh_circuit_opening *opening)
+{
+	uint64_t cookie = opening->nexts[opening->tried - 1].cookie;
+	int i, num = opening->tried;
+
+	for (i = opening->tried; i < opening->num_nexts; i++) {
+		if (opening->nexts[i].cookie == cookie)
+			opening->nexts[num++] = opening->nexts[i];
+	}
+	opening->num_nexts = num;
+}
+
 /* Fills in where the circuit may go on; returns the refusal if that is nowhere. */
 MESH_HOLDS(process)
 static enum mesh_refusal ways_find(struct mesh_circuit *circuit)
@@ -364,6 +382,7 @@ bool mesh_circuit_refused(struct mesh_peer *peer, const struct mesh_frame *frame
 	if (!circuit)
 		return false;
 	circuit->opening->refusal = (enum mesh_refusal)frame->refuse.refusal;
+	others_skip(circuit->opening);
 	way_next(circuit, mesh_clock_ms());
 	return true;
 }

@@ -36,11 +36,15 @@
 #define RELAY_MS 3000
 /* Other relays are waited for so long when the first one is up. */
 #define OTHERS_MS 500
+/* Processes that are remembered. */
+#define TRIED_MAX 64
 
-/* A process that may relay for us. */
+/* A process that may relay for us, over one of our links to it. */
 struct relay_tried {
 	uint64_t cookie; /* its process id */
-	uint64_t not_before_ms;
+	struct mesh_addr address;
+	uint64_t node_id;
+	uint64_t not_before_ms; /* no process of that node is asked sooner */
 	enum mesh_refusal refusal;
 	char node[MESH_NODE_NAME_MAX];
 };
@@ -49,7 +53,7 @@ struct mesh_connect_relay {
 	/* What connect->peers are: the first relays of these routes. */
 	struct mesh_next nexts[MESH_PATHS_MAX];
 	struct mesh_route routes[MESH_PATHS_MAX];
-	struct relay_tried tried[MESH_NEXTS_MAX];
+	struct relay_tried tried[TRIED_MAX];
 	int num_tried;
 };
 
@@ -66,24 +70,71 @@ int mesh_connect_relay_begin(struct mesh_connect *connect)
 	return connect->relay ? 0 : -ENOMEM;
 }
 
-/* What is remembered of a process; a new entry replaces the one that may be asked first. */
-static struct relay_tried *tried_of(struct mesh_connect_relay *relay, const struct mesh_next *next)
+/* What is remembered of a process on this link; NULL: nothing. */
+static struct relay_tried *tried_find(struct mesh_connect_relay *relay,
+				      const struct mesh_next *next)
 {
-	struct relay_tried *oldest = &relay->tried[0];
 	int i;
 
 	for (i = 0; i < relay->num_tried; i++) {
-		if (relay->tried[i].cookie == next->cookie)
+		if (relay->tried[i].cookie == next->cookie &&
+		    mesh_addr_equal(&relay->tried[i].address, &next->address.addr))
 			return &relay->tried[i];
+	}
+	return NULL;
+}
+
+/* The same; a new entry replaces the one that may be asked first. */
+static struct relay_tried *tried_of(struct mesh_connect_relay *relay, const struct mesh_next *next)
+{
+	struct relay_tried *found = tried_find(relay, next), *oldest = &relay->tried[0];
+	int i;
+
+	if (found)
+		return found;
+	for (i = 0; i < relay->num_tried; i++) {
 		if (relay->tried[i].not_before_ms < oldest->not_before_ms)
 			oldest = &relay->tried[i];
 	}
-	if (relay->num_tried < MESH_NEXTS_MAX)
+	if (relay->num_tried < TRIED_MAX)
 		oldest = &relay->tried[relay->num_tried++];
 	memset(oldest, 0, sizeof(*oldest));
 	oldest->cookie = next->cookie;
+	oldest->address = next->address.addr;
+	oldest->node_id = next->node_id;
 	memcpy(oldest->node, next->node, sizeof(oldest->node));
 	return oldest;
+}
+
+/* True if a process of the node has refused a moment ago: other nodes come first. */
+static bool node_waits(const struct mesh_connect_relay *relay, uint64_t node_id, uint64_t now_ms)
+{
+	int i;
+
+	for (i = 0; i < relay->num_tried; i++) {
+		if (relay->tried[i].node_id == node_id && now_ms < relay->tried[i].not_before_ms)
+			return true;
+	}
+	return false;
+}
+
+/* The one of these that was asked least recently, without those in @unusable; -1: none is left. */
+static int least_recent(struct mesh_connect_relay *relay, const struct mesh_next *nexts, int num,
+			uint32_t unusable)
+{
+	uint64_t asked_ms, oldest_ms = UINT64_MAX;
+	const struct relay_tried *tried;
+	int i, found = -1;
+
+	for (i = 0; i < num; i++) {
+		tried = tried_find(relay, &nexts[i]);
+		asked_ms = tried ? tried->not_before_ms : 0;
+		if (unusable >> i & 1 || asked_ms >= oldest_ms)
+			continue;
+		oldest_ms = asked_ms;
+		found = i;
+	}
+	return found;
 }
 
 /* ---- routes -------------------------------------------------------------------------------- */
@@ -121,7 +172,8 @@ static bool search_counts(struct mesh_connect *connect, uint64_t now_ms)
 }
 
 /*
- * Finds a process of the route's first relay that may be asked now. Returns 0; -EAGAIN while our
+ * Finds a process of the route's first relay that may be asked now: a node may have several, and
+ * one that refuses, or does not answer, is followed by the others. Returns 0; -EAGAIN while our
  * NIC is opened for it; -ENOENT.
  */
 MESH_HOLDS(process)
@@ -130,18 +182,21 @@ static int first_hop_find(struct mesh_connect *connect, const struct mesh_route 
 {
 	struct mesh_process *process = connect->net->process;
 	struct mesh_next nexts[MESH_NEXTS_MAX];
+	uint32_t unusable = 0;
 	int i, num, ret;
 
+	if (node_waits(connect->relay, route->hops[0], now_ms))
+		return -ENOENT;
 	num = mesh_nexts_of_node(process, process->relay->neighbours, route->hops[0],
 				 process->relay->job, nexts, MESH_NEXTS_MAX);
-	for (i = 0; i < num; i++) {
-		if (now_ms < tried_of(connect->relay, &nexts[i])->not_before_ms)
-			continue;
+	while ((i = least_recent(connect->relay, nexts, num, unusable)) >= 0) {
+		tried_of(connect->relay, &nexts[i]); /* it is known: the connection has hope */
 		ret = mesh_next_open(process, &nexts[i]);
-		if (ret && ret != -EAGAIN)
-			continue; /* over another link, perhaps */
-		*next = nexts[i];
-		return ret;
+		if (!ret || ret == -EAGAIN) {
+			*next = nexts[i];
+			return ret;
+		}
+		unusable |= 1u << i; /* over another link, perhaps */
 	}
 	return -ENOENT;
 }
@@ -329,19 +384,39 @@ void mesh_connect_relay_refused(struct mesh_connect *connect, enum mesh_refusal 
 	tried->refusal = refusal;
 }
 
+/* True if it is what is known last of its node. */
+static bool is_latest_of_node(const struct mesh_connect_relay *relay,
+			      const struct relay_tried *tried)
+{
+	int i;
+
+	for (i = 0; i < relay->num_tried; i++) {
+		if (relay->tried[i].node_id == tried->node_id &&
+		    (relay->tried[i].not_before_ms > tried->not_before_ms ||
+		     (relay->tried[i].not_before_ms == tried->not_before_ms &&
+		      &relay->tried[i] < tried)))
+			return false;
+	}
+	return true;
+}
+
 const char *mesh_connect_relay_text(const struct mesh_connect *connect, char *text, size_t size)
 {
 	const struct mesh_connect_relay *relay = connect->relay;
+	const struct relay_tried *tried;
+	const char *separator = "";
 	size_t used;
-	int i;
 
 	used = (size_t)snprintf(text, size, "%s",
 				relay->num_tried ? "" : "no neighbour runs a process of this job");
-	for (i = 0; i < relay->num_tried && used < size; i++)
-		used += (size_t)snprintf(text + used, size - used, "%snode %s: %s", i ? "; " : "",
-					 relay->tried[i].node,
-					 relay->tried[i].refusal
-						 ? mesh_refusal_text(relay->tried[i].refusal)
-						 : "no answer yet");
+	for (tried = relay->tried; tried < relay->tried + relay->num_tried && used < size;
+	     tried++) {
+		if (!is_latest_of_node(relay, tried))
+			continue;
+		used += (size_t)snprintf(
+			text + used, size - used, "%snode %s: %s", separator, tried->node,
+			tried->refusal ? mesh_refusal_text(tried->refusal) : "no answer yet");
+		separator = "; ";
+	}
 	return text;
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # test_serve_relay.sh - a star of five whose hub runs no rank: `fi_mesh serve --relay` relays there,
-# for the jobs that its environment allows; and NCCL_MESH_RELAY=any.
+# for the jobs that its environment allows; two ranks there share that;
+# and NCCL_MESH_RELAY=any.
 # seconds: 40
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
@@ -107,6 +108,30 @@ any_rank() {
 	note "NCCL_MESH_RELAY=any: a rank of another job relays"
 }
 
+# Two ranks of this job at the hub, each with memory for three of the four circuits.
+two_ranks() {
+	local name before=("${FAULTS_ENV[@]}")
+
+	FAULTS_ENV+=(
+		NCCL_MESH_RELAY_MEMORY=3M "MASTER_ADDR=$(mesh_mgmt_addr m)" MASTER_PORT=29500
+	)
+	for name in hub1 hub2; do
+		play h "$name" <<-END
+			init 0
+			touch $FAULTS/$name-started
+			await $FAULTS/both-over
+			finalize 0
+		END
+	done
+	arrives hub1-started hub2-started
+	ranks_pass two m n -- "${ARGS[@]}"
+	touch "$FAULTS/both-over"
+	ended hub1
+	ended hub2
+	FAULTS_ENV=("${before[@]}")
+	note "two ranks at the hub: what one has no memory for, the other one relays"
+}
+
 refused() {
 	relay NCCL_MESH_RELAY=off
 	! wait "$SERVICE" || fail "it relays although NCCL_MESH_RELAY=off"
@@ -123,4 +148,5 @@ refused
 other_job
 own_job
 all_jobs
+two_ranks
 any_rank
