@@ -247,12 +247,13 @@ void mesh_neighbours_links_set(struct mesh_neighbours *neighbours,
 {
 	bool changed = mesh_asking_links_set(&neighbours->rounds.asking, links, num_links);
 
-	if (!changed)
+	/* One that is gone leaves the others as they were. */
+	if (!changed && num_links == neighbours->members.num_links)
 		return;
 	mesh_members_links_set(&neighbours->members, neighbours->rounds.asking.links, num_links);
 	if (neighbours->deputy.on)
 		mesh_deputy_begin(&neighbours->deputy);
-	if (ask)
+	if (ask && changed)
 		mesh_neighbours_ask(neighbours);
 }
 

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_own_nics.c - which NICs of its own node a process answers for as they come and go. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "neighbours/neighbours.h"
+
+static struct mesh_lock lock;
+static struct mesh_engine engine;
+static struct mesh_neighbours *neighbours;
+
+static int timeout_never(void *owner)
+{
+	(void)owner;
+	return -1;
+}
+
+static void tick_nothing(void *owner)
+{
+	(void)owner;
+}
+
+static const struct mesh_engine_work no_work = {.timeout = timeout_never, .tick = tick_nothing};
+
+MESH_NOT_ANALYSED
+static int setup(void **state)
+{
+	struct mesh_neighbour_self self = {.node_id = 1, .node = "a"};
+
+	(void)state;
+	mesh_lock_init(&lock);
+	assert_int_equal(mesh_engine_open(&engine, &lock, &no_work, NULL), 0);
+	mesh_lock_take(&lock);
+	neighbours = mesh_neighbours_open(&engine, &self);
+	return neighbours ? 0 : -1;
+}
+
+MESH_NOT_ANALYSED
+static int teardown(void **state)
+{
+	(void)state;
+	mesh_neighbours_close(neighbours);
+	mesh_lock_release(&lock);
+	mesh_engine_close(&engine);
+	mesh_lock_destroy(&lock);
+	return 0;
+}
+
+/* Sets the NICs with these indices, without asking. */
+MESH_NOT_ANALYSED
+static void nics_set(const unsigned int *ifindexes, int num)
+{
+	struct mesh_neighbour_link links[4];
+	struct mesh_nic nic = {.num_addrs = 0};
+	int i;
+
+	for (i = 0; i < num; i++) {
+		nic.ifindex = ifindexes[i];
+		snprintf(nic.netdev, sizeof(nic.netdev), "nic%u", ifindexes[i]);
+		mesh_neighbour_link_describe(&neighbours->self, &nic, i, 0, &links[i]);
+	}
+	mesh_neighbours_links_set(neighbours, links, num, false);
+}
+
+MESH_NOT_ANALYSED
+static void assert_nics(const unsigned int *ifindexes, int num)
+{
+	struct mesh_neighbour_link links[4];
+	int i;
+
+	assert_int_equal(mesh_members_links(&neighbours->members, links, 4), num);
+	for (i = 0; i < num; i++)
+		assert_int_equal(links[i].ifindex, ifindexes[i]);
+}
+
+/* One that is gone is not answered for any longer, wherever in the list it was. */
+static void test_gone(void **state)
+{
+	static const unsigned int all[] = {1, 2, 3}, first_two[] = {1, 2}, second[] = {2};
+
+	(void)state;
+	nics_set(all, 3);
+	assert_nics(all, 3);
+	nics_set(first_two, 2);
+	assert_nics(first_two, 2);
+	nics_set(second, 1);
+	assert_nics(second, 1);
+	nics_set(NULL, 0);
+	assert_nics(NULL, 0);
+	nics_set(all, 3);
+	assert_nics(all, 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_gone, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
