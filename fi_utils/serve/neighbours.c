@@ -38,7 +38,8 @@ MESH_NOT_ANALYSED
 void serve_neighbours_refresh(struct serve_neighbours *neighbours, const struct peer_self *self)
 {
 	struct mesh_neighbour_link links[MESH_NICS_MAX];
-	int i, num_links = 0;
+	const struct mesh_nic *down[MESH_NICS_MAX];
+	int i, num_links = 0, num_down = 0;
 
 	if (!neighbours)
 		return;
@@ -48,8 +49,13 @@ void serve_neighbours_refresh(struct serve_neighbours *neighbours, const struct 
 				&neighbours->neighbours->self, &self->table.nics[i], i,
 				peer_self_providers(self, i), &links[num_links++]);
 	}
+	for (i = 0; i < self->table.num_nics && num_down < MESH_NICS_MAX; i++) {
+		if (self->table.nics[i].link_down)
+			down[num_down++] = &self->table.nics[i];
+	}
 	mesh_lock_take(&neighbours->lock);
 	mesh_neighbours_links_set(neighbours->neighbours, links, num_links, false);
+	mesh_neighbours_down_set(neighbours->neighbours, down, num_down);
 	mesh_lock_release(&neighbours->lock);
 }
 

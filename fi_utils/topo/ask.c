@@ -11,6 +11,7 @@
 #include "plan/cable_list.h"
 
 #include "common/interrupt.h"
+#include "common/subnet.h"
 #include "peer/self.h"
 #include "topo/ask.h"
 
@@ -93,15 +94,29 @@ static enum mesh_provider_id best_provider(uint8_t providers)
 
 static int nic_add(struct topo_map *map, const struct mesh_links_nic *from)
 {
+	bool down = from->flags & MESH_LINKS_NIC_DOWN;
 	struct topo_nic nic = {
 		.rate_mbps = from->speed_mbps <= INT32_MAX ? (int)from->speed_mbps : 0,
-		.state = TOPO_UP,
+		.state = down ? TOPO_DOWN : TOPO_UP,
 		.provider = best_provider(from->providers),
 	};
 
+	if (down)
+		snprintf(nic.note, sizeof(nic.note), "its link is down");
 	snprintf(nic.name, sizeof(nic.name), "%s", from->netdev);
 	if (from->addr.family)
 		mesh_neighbour_addr_get(&from->addr, &nic.addr);
+	return topo_map_nic_add(map, &nic);
+}
+
+static int own_down_add(struct topo_map *map, const struct mesh_nic *from)
+{
+	struct topo_nic nic = {.state = TOPO_DOWN};
+
+	if (from->num_addrs)
+		nic.addr = from->addrs[0];
+	snprintf(nic.name, sizeof(nic.name), "%s", from->netdev);
+	snprintf(nic.note, sizeof(nic.note), "%s", from->reason);
 	return topo_map_nic_add(map, &nic);
 }
 
@@ -121,6 +136,10 @@ static int own_node_add(struct topo_map *map, const struct peer_self *node)
 		};
 		snprintf(nic.name, sizeof(nic.name), "%s", from->netdev);
 		ret = topo_map_nic_add(map, &nic);
+	}
+	for (i = 0; i < node->table.num_nics && !ret; i++) {
+		if (node->table.nics[i].link_down)
+			ret = own_down_add(map, &node->table.nics[i]);
 	}
 	return ret;
 }
@@ -146,13 +165,51 @@ static int map_nic(const struct topo_map *map, const struct mesh_explored *nodes
 	const struct topo_node *at = &map->nodes[map_node];
 	int i;
 
-	if (!place) /* our own: in their order */
-		return nic < at->num_nics ? at->first_nic + nic : -1;
+	if (!place) /* our own: in their order, those that are down last */
+		return nic < at->num_nics && map->nics[at->first_nic + nic].state == TOPO_UP
+			       ? at->first_nic + nic
+			       : -1;
 	for (i = 0; i < nodes[place].num_nics; i++) {
-		if (nodes[place].nics[i].nic == nic)
+		if (nodes[place].nics[i].nic == nic &&
+		    !(nodes[place].nics[i].flags & MESH_LINKS_NIC_DOWN))
 			return at->first_nic + i;
 	}
 	return -1;
+}
+
+static bool shares_subnet(const struct topo_nic *nic, const struct topo_nic *other)
+{
+	struct mesh_addr a, b;
+
+	if (!nic->addr.family || !other->addr.family || mesh_addr_is_link_local(&nic->addr))
+		return false;
+	a = mesh_subnet_of(&nic->addr);
+	b = mesh_subnet_of(&other->addr);
+	return a.prefix_len == b.prefix_len && mesh_addr_equal(&a, &b);
+}
+
+/*
+ * No end of a cable that is down answers the other one: if two NICs without link are all that is on
+ * a subnet, they are its ends.
+ */
+static void down_wire(struct topo_map *map)
+{
+	int i, k, num, found;
+
+	for (i = 0; i < map->num_nics; i++) {
+		if (map->nics[i].state != TOPO_DOWN)
+			continue;
+		num = 0;
+		found = i;
+		for (k = 0; k < map->num_nics; k++) {
+			if (k == i || !shares_subnet(&map->nics[i], &map->nics[k]))
+				continue;
+			num++;
+			found = k;
+		}
+		if (num == 1 && map->nics[found].state == TOPO_DOWN)
+			topo_map_wire(map, i, found);
+	}
 }
 
 /*
@@ -182,6 +239,7 @@ static int links_join(const struct mesh_explore *explore, struct topo_map *map,
 				topo_map_wire(map, near, far);
 		}
 	}
+	down_wire(map);
 	return topo_map_wires_join(map);
 }
 

@@ -257,6 +257,17 @@ void mesh_neighbours_links_set(struct mesh_neighbours *neighbours,
 		mesh_neighbours_ask(neighbours);
 }
 
+void mesh_neighbours_down_set(struct mesh_neighbours *neighbours,
+			      const struct mesh_nic *const *nics, int num)
+{
+	struct mesh_reporting *reporting = &neighbours->answering.reporting;
+	int i;
+
+	mesh_reporting_down_clear(reporting);
+	for (i = 0; i < num; i++)
+		mesh_reporting_down_add(reporting, nics[i]);
+}
+
 const struct mesh_asked *mesh_neighbours_asked(const struct mesh_neighbours *neighbours,
 					       int *num_asked)
 {

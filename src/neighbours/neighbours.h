@@ -60,6 +60,15 @@ MESH_HOLDS(process)
 void mesh_neighbours_links_set(struct mesh_neighbours *neighbours,
 			       const struct mesh_neighbour_link *links, int num_links, bool ask);
 
+/**
+ * Sets the NICs whose link is down: the speaker reports them to those who draw the mesh.
+ *
+ * @nics: @num of them; only read during the call
+ */
+MESH_HOLDS(process)
+void mesh_neighbours_down_set(struct mesh_neighbours *neighbours,
+			      const struct mesh_nic *const *nics, int num);
+
 /** Asks on all NICs; a round that goes on is extended. */
 MESH_HOLDS(process)
 void mesh_neighbours_ask(struct mesh_neighbours *neighbours);

@@ -56,11 +56,47 @@ static bool is_current(const struct mesh_reporting *reporting, const struct mesh
 
 /* ---- our own links ------------------------------------------------------------------------- */
 
+static bool is_in_use(const struct mesh_asking *asking, const char *netdev)
+{
+	int i;
+
+	for (i = 0; i < asking->num_links; i++) {
+		if (!strcmp(asking->links[i].about.netdev, netdev))
+			return true;
+	}
+	return false;
+}
+
+void mesh_reporting_down_clear(struct mesh_reporting *reporting)
+{
+	reporting->num_down = 0;
+}
+
+void mesh_reporting_down_add(struct mesh_reporting *reporting, const struct mesh_nic *nic)
+{
+	const struct mesh_addr *addr = nic->source.family ? &nic->source : &nic->addrs[0];
+	struct mesh_links_nic *entry = &reporting->down[reporting->num_down];
+
+	if (reporting->num_down == MESH_NICS_MAX)
+		return;
+	reporting->num_down++;
+	memset(entry, 0, sizeof(*entry));
+	memcpy(entry->netdev, nic->netdev, sizeof(entry->netdev));
+	entry->mtu = (uint32_t)nic->mtu;
+	entry->flags = MESH_LINKS_NIC_DOWN;
+	if (!nic->source.family && !nic->num_addrs)
+		return;
+	entry->addr.family = (uint8_t)addr->family;
+	entry->addr.prefix_len = addr->prefix_len;
+	memcpy(entry->addr.addr, addr->bytes, mesh_addr_size(addr->family));
+}
+
+/* @nics: MESH_NICS_MAX */
 static int nics_list(const struct mesh_reporting *reporting, struct mesh_links_nic *nics)
 {
 	const struct mesh_asking *asking = &reporting->survey.asking;
 	const struct mesh_neighbour *about;
-	int i;
+	int i, num = asking->num_links;
 
 	memset(nics, 0, (size_t)asking->num_links * sizeof(*nics));
 	for (i = 0; i < asking->num_links; i++) {
@@ -73,7 +109,11 @@ static int nics_list(const struct mesh_reporting *reporting, struct mesh_links_n
 		nics[i].nic = about->nic;
 		nics[i].providers = about->providers;
 	}
-	return asking->num_links;
+	for (i = 0; i < reporting->num_down && num < MESH_NICS_MAX; i++) {
+		if (!is_in_use(asking, reporting->down[i].netdev))
+			nics[num++] = reporting->down[i];
+	}
+	return num;
 }
 
 static int links_list(const struct mesh_reporting *reporting, struct mesh_links_link *links)

@@ -32,6 +32,8 @@ struct mesh_reporting {
 	struct mesh_forwarding forwarding;
 	struct mesh_reporting_question *waiting; /* owned, num_waiting; NULL: none */
 	int num_waiting;
+	struct mesh_links_nic down[MESH_NICS_MAX]; /* NICs of this node whose link is down */
+	int num_down;
 	/* Sends from the speaker's socket; @to: family and address, or the group if @all. */
 	void (*send)(struct mesh_reporting *reporting, unsigned int ifindex, bool all,
 		     const struct mesh_addr *to, uint16_t port,
@@ -45,6 +47,17 @@ void mesh_reporting_init(struct mesh_reporting *reporting, struct mesh_engine *e
 
 MESH_HOLDS(process)
 void mesh_reporting_finish(struct mesh_reporting *reporting);
+
+/**
+ * Forgets the NICs whose link is down; mesh_reporting_down_add() adds them anew. They are reported,
+ * so that `fi_mesh topo` at another node draws them.
+ */
+MESH_HOLDS(process)
+void mesh_reporting_down_clear(struct mesh_reporting *reporting);
+
+/** A NIC whose link is down. One that another process of this node uses is not reported as down. */
+MESH_HOLDS(process)
+void mesh_reporting_down_add(struct mesh_reporting *reporting, const struct mesh_nic *nic);
 
 /** A datagram about links that has arrived at the speaker. */
 MESH_HOLDS(process)

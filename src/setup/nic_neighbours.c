@@ -60,6 +60,26 @@ static bool is_listed(const struct mesh_neighbour_link *links, int num_links, un
 	return false;
 }
 
+/*
+ * The NICs whose link is down. @table judges those that this process has as it did when they could
+ * be used; the present state shows these.
+ */
+static int down_list(const struct mesh_nic_table *table, const struct mesh_nic *present,
+		     int num_present, const struct mesh_nic **down)
+{
+	const struct mesh_nic *nic, *now;
+	int i, num = 0;
+
+	for (i = 0; i < table->num_nics && num < MESH_NICS_MAX; i++) {
+		nic = &table->nics[i];
+		now = present ? mesh_nic_find(present, num_present, nic->ifindex) : NULL;
+		if (nic->link_down || (nic->taken && nic->kind != MESH_NIC_LOOPBACK && now &&
+				       !(now->admin_up && now->carrier)))
+			down[num++] = nic;
+	}
+	return num;
+}
+
 /* A bit for each. */
 static uint8_t providers_of(const struct mesh_process *process, int dev)
 {
@@ -72,7 +92,7 @@ void mesh_nic_neighbours_refresh(struct mesh_process *process, const struct mesh
 {
 	struct mesh_neighbours *neighbours;
 	struct mesh_neighbour_link links[MESH_NICS_MAX];
-	const struct mesh_nic *nic;
+	const struct mesh_nic *nic, *down[MESH_NICS_MAX];
 	int dev, num_links = 0;
 
 	mesh_process_assert_locked(process);
@@ -89,6 +109,7 @@ void mesh_nic_neighbours_refresh(struct mesh_process *process, const struct mesh
 					     providers_of(process, dev), &links[num_links++]);
 	}
 	mesh_neighbours_links_set(neighbours, links, num_links, true);
+	mesh_neighbours_down_set(neighbours, down, down_list(table, present, num_present, down));
 }
 
 void mesh_nic_neighbours_open(struct mesh_process *process)

@@ -52,6 +52,10 @@ struct mesh_links_question {
 _Static_assert(offsetof(struct mesh_links_question, number) == 112, "wire format");
 _Static_assert(offsetof(struct mesh_links_question, route) == 120, "wire format");
 
+enum mesh_links_nic_flags {
+	MESH_LINKS_NIC_DOWN = 1, /* its link is down: no entry refers to its index, which is 0 */
+};
+
 /* A NIC of the node that answers. */
 struct mesh_links_nic {
 	char netdev[IF_NAMESIZE];
@@ -60,8 +64,10 @@ struct mesh_links_nic {
 	uint32_t speed_mbps; /* 0: unknown */
 	uint8_t nic;	     /* index in the node's stable order */
 	uint8_t providers;   /* bit N: enum mesh_provider_id N */
-	uint16_t reserved;   /* 0 */
+	uint8_t flags;	     /* enum mesh_links_nic_flags; others are ignored */
+	uint8_t reserved;    /* 0 */
 };
+_Static_assert(offsetof(struct mesh_links_nic, flags) == 46, "wire format");
 _Static_assert(sizeof(struct mesh_links_nic) == 48, "wire format");
 
 /* A NIC of another node that has answered on one of these NICs. */

@@ -25,7 +25,8 @@ found() {
 	local node=$1
 
 	shift
-	topo "$node" --json && python3 - "$FAULTS/out" "$@" <<-'PY'
+	topo "$node" --json
+	[[ $? -le 1 ]] && python3 - "$FAULTS/out" "$@" <<-'PY'
 		import json, sys
 		root = json.load(open(sys.argv[1]))
 		ends = [sorted(end["node"] for end in link["ends"]) for link in root["links"]]
@@ -37,6 +38,28 @@ found() {
 # expect_found NODE CABLE...: the same, or a failure; a link that has just come up loses datagrams.
 expect_found() {
 	wait_for "found $*" 30 || fail "not found: $*: $(cat "$FAULTS/out" "$FAULTS/err")"
+}
+
+# drawn_down NODE LINKS NIC...: topo at NODE draws just these NICs as down, on so many links.
+drawn_down() {
+	local node=$1
+
+	shift
+	topo "$node" --json
+	[[ $? == 1 ]] && python3 - "$FAULTS/out" "$@" <<-'PY'
+		import json, sys
+		root = json.load(open(sys.argv[1]))
+		down = [nic for node in root["nodes"] for nic in node["nics"]
+		        if nic["state"] == "down"]
+		links = {nic["link"] for nic in down} - {None}
+		sys.exit(sorted(nic["name"] for nic in down) != sorted(sys.argv[3:]) or
+		         len(links) != int(sys.argv[2]))
+	PY
+}
+
+expect_down() {
+	wait_for "drawn_down $*" 30 ||
+		fail "not drawn as down: $*: $(cat "$FAULTS/out" "$FAULTS/err")"
 }
 
 cables() {
@@ -64,6 +87,7 @@ grep -q '</svg>' "$FAULTS/out" || fail "no picture"
 # A cable is pulled at its far end: seen from a, three nodes away; and it comes back.
 ip -n "$(mesh_ns d)" link set dc down
 expect_found a a-b b-c d-e e-f f-a
+expect_down a 0 cd
 ip -n "$(mesh_ns d)" link set dc up
 expect_found a "${RING[@]}"
 # d ends: neither of its cables is known, and its neighbours are no longer said to have them.
@@ -91,6 +115,12 @@ for n in "${!TORUS[@]}"; do
 done
 serve n0 n1 n2 n3 n5 n6 n7 n8
 expect_found n4 "${TORUS[@]}"
+# A cable is down: neither end answers the other, and it is drawn, by another node and by an end.
+ip -n "$(mesh_ns n1)" link set n1n2 down
+expect_down n4 1 n1n2 n2n1
+expect_down n1 1 n1n2 n2n1
+ip -n "$(mesh_ns n1)" link set n1n2 up
+expect_found n4 "${TORUS[@]}"
 end_serving n0 n1 n2 n3 n5 n6 n7 n8
 note "torus of 3x3"
 
@@ -105,6 +135,22 @@ mesh_link q qr 10.79.2.1/24 r rq 10.79.2.2/24
 serve q r
 expect_found p p-q q-r
 end_serving q r
+# A rank answers for q now, and nothing for r.
+play q rank <<-END
+	init 0
+	listen 0 $FAULTS/rank
+	await $FAULTS/rank-done
+	close-listen 0
+	finalize 0
+END
+arrives rank
+expect_found p p-q
+ip -n "$(mesh_ns r)" link set rq down
+expect_down p 0 qr
+ip -n "$(mesh_ns r)" link set rq up
+expect_found p p-q
+touch "$FAULTS/rank-done"
+ended rank
 note "a line without IPv6"
 
 # A node whose speaker is stopped is passed over all the same: another of its processes answers.
