@@ -204,6 +204,30 @@ static void test_have(void **state)
 	assert_true(refused > SEEDS);
 }
 
+/* Nothing was lost, and nothing was asked: whatever HAVE claims, nothing is written again. */
+static void test_have_unasked(void **state)
+{
+	int seed, i;
+
+	for (seed = 0; seed < SEEDS; seed++) {
+		run_begin(state, seed, true);
+		fixture_grant(comm, 0, GRANTED, ROOM);
+		fixture_sends_complete();
+		assert_null(comm->send.lost);
+		writes_seen = fake.writes.num;
+		assert_true(writes_seen > 0);
+		for (i = 0; i < LIES; i++)
+			have_lie();
+		for (i = 0; i < GRANTED; i++)
+			assert_false(fixture_is_done(requests[i]));
+		while (fixture.writes_completed < fake.writes.num)
+			fixture_writes_complete(fake.writes.num - fixture.writes_completed);
+		for (i = 0; i < GRANTED; i++)
+			assert_true(fixture_is_done(requests[i]));
+		run_clean(state);
+	}
+}
+
 /* ---- the receiving end --------------------------------------------------------------------- */
 
 /* Message 0 has half of its segments, message 1 all, message 2 none. */
@@ -321,6 +345,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_have),
+		cmocka_unit_test(test_have_unasked),
 		cmocka_unit_test(test_resume),
 	};
 
