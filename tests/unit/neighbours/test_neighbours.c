@@ -398,7 +398,6 @@ static void test_route(void **state)
 	const struct mesh_heard *hop;
 	struct mesh_route route;
 	unsigned int ifindex = 0;
-	bool searches = true;
 	int next = 0;
 
 	(void)state;
@@ -407,14 +406,15 @@ static void test_route(void **state)
 	rank_start(&near, near_ns, "near", "ab", 11, true);
 	enter(near_ns);
 	mesh_lock_take(&near.lock);
-	assert_int_equal(mesh_neighbours_search(near.neighbours, target, LIMIT_MS), 0);
-	while (searches && mesh_clock_ms() < deadline_ms) {
-		mesh_lock_release(&near.lock);
-		poll(NULL, 0, 1);
-		mesh_lock_take(&near.lock);
-		searches = mesh_neighbours_searches(near.neighbours, target);
-	}
-	assert_int_equal(mesh_neighbours_routes(near.neighbours, target, 15, &route, 1), 1);
+	do { /* one ends without it if a neighbour does not answer at once; connecting repeats it */
+		assert_true(mesh_clock_ms() < deadline_ms);
+		assert_int_equal(mesh_neighbours_search(near.neighbours, target, LIMIT_MS), 0);
+		do {
+			mesh_lock_release(&near.lock);
+			poll(NULL, 0, 1);
+			mesh_lock_take(&near.lock);
+		} while (mesh_neighbours_searches(near.neighbours, target));
+	} while (mesh_neighbours_routes(near.neighbours, target, 15, &route, 1) != 1);
 	assert_int_equal(route.num_relays, 0);
 	assert_true(route.hops[0] == target && !route.doubtful);
 	assert_string_equal(mesh_neighbours_node_name(near.neighbours, target), "far");
