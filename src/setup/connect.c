@@ -85,7 +85,7 @@ static void connect_fail(struct mesh_connect *connect, int error)
 
 /* @ret: of the beginning of a try. Where no NIC of ours can be opened for it, relays may help. */
 MESH_HOLDS(process)
-static int try_begun(struct mesh_connect *connect, int ret)
+static int try_begun(struct mesh_connect *connect, int ret, uint64_t now_ms)
 {
 	if (ret != -ENODEV && ret != -ENOLINK)
 		return ret;
@@ -95,7 +95,7 @@ static int try_begun(struct mesh_connect *connect, int ret)
 		return -EAGAIN;
 	}
 	if (ret == -ENOLINK)
-		mesh_connect_log_away(connect);
+		mesh_connect_log_away(connect, now_ms);
 	return ret == -ENOLINK ? -EAGAIN : ret;
 }
 
@@ -105,7 +105,7 @@ static void try_next(struct mesh_connect *connect, uint64_t now_ms)
 	int ret;
 
 	comm_drop(connect);
-	ret = try_begun(connect, mesh_connect_try_next(connect, now_ms));
+	ret = try_begun(connect, mesh_connect_try_next(connect, now_ms), now_ms);
 	if (ret && ret != -EAGAIN)
 		connect_fail(connect, ret);
 }
@@ -257,7 +257,7 @@ static int peers_begin(struct mesh_connect *connect, uint64_t now_ms)
 	int ret;
 
 	mesh_neighbour_hints_order(connect->net->process, &connect->handle, &connect->choice);
-	ret = try_begun(connect, mesh_connect_try_start(connect, now_ms));
+	ret = try_begun(connect, mesh_connect_try_start(connect, now_ms), now_ms);
 	if (!ret)
 		connect_state_set(connect, MESH_CONNECT_PEERS);
 	return ret;
@@ -342,7 +342,7 @@ static bool hello_learn(struct mesh_connect *connect, uint64_t now_ms)
 	if (ret == -EAGAIN)
 		return true;
 	connect->learning = false;
-	ret = try_begun(connect, ret);
+	ret = try_begun(connect, ret, now_ms);
 	if (ret && ret != -EAGAIN)
 		connect_fail(connect, ret);
 	return true;
@@ -360,7 +360,7 @@ static void relays_wait(struct mesh_connect *connect, uint64_t now_ms)
 			connect_fail(connect, -ENETUNREACH);
 			return;
 		}
-		mesh_connect_log_away(connect); /* until the deadline */
+		mesh_connect_log_away(connect, now_ms); /* until the deadline */
 	} else {
 		mesh_connect_relay_log_slow(connect, now_ms);
 	}
@@ -374,7 +374,7 @@ static void relays_wait(struct mesh_connect *connect, uint64_t now_ms)
 MESH_HOLDS(process)
 static void domains_wait(struct mesh_connect *connect, uint64_t now_ms)
 {
-	int ret = try_begun(connect, mesh_connect_try_start(connect, now_ms));
+	int ret = try_begun(connect, mesh_connect_try_start(connect, now_ms), now_ms);
 
 	if (ret && ret != -EAGAIN)
 		connect_fail(connect, ret);

@@ -124,6 +124,12 @@ static const char *relays_text(const struct mesh_connect *connect, uint64_t now_
 	return text;
 }
 
+/* Until the connection is given up. */
+static unsigned long long seconds_left(const struct mesh_connect *connect, uint64_t now_ms)
+{
+	return now_ms < connect->deadline_ms ? (connect->deadline_ms - now_ms) / 1000 : 0;
+}
+
 void mesh_connect_relay_log_slow(struct mesh_connect *connect, uint64_t now_ms)
 {
 	char node[MESH_HANDLE_NODE_TEXT_MAX], why[RELAY_TEXT_MAX];
@@ -134,7 +140,7 @@ void mesh_connect_relay_log_slow(struct mesh_connect *connect, uint64_t now_ms)
 	mesh_warn("still connecting to node %s through neighbours (%s); giving up in %llu s",
 		  mesh_handle_node_text(&connect->handle, node),
 		  mesh_connect_relay_text(connect, why, sizeof(why)),
-		  (unsigned long long)(connect->deadline_ms - now_ms) / 1000);
+		  seconds_left(connect, now_ms));
 }
 
 MESH_HOLDS(process)
@@ -174,7 +180,7 @@ static const struct mesh_nic *best_nic(const struct mesh_connect *connect)
 	return process->nics[process->endpoints[connect->choice.candidates[0].local].nic];
 }
 
-void mesh_connect_log_away(struct mesh_connect *connect)
+void mesh_connect_log_away(struct mesh_connect *connect, uint64_t now_ms)
 {
 	char node[MESH_HANDLE_NODE_TEXT_MAX];
 
@@ -184,8 +190,7 @@ void mesh_connect_log_away(struct mesh_connect *connect)
 	mesh_warn("still connecting from %s to node %s (%s has no carrier: is its cable plugged in "
 		  "at both ends?); giving up in %llu s",
 		  best_nic(connect)->netdev, mesh_handle_node_text(&connect->handle, node),
-		  best_nic(connect)->netdev,
-		  (unsigned long long)(connect->deadline_ms - connect->started_ms) / 1000);
+		  best_nic(connect)->netdev, seconds_left(connect, now_ms));
 }
 
 /* No domain of a candidate is open. @relays: see relays_text() */
@@ -229,8 +234,7 @@ void mesh_connect_log_slow(struct mesh_connect *connect, uint64_t now_ms)
 	mesh_neighbour_hints_look(connect->net->process);
 	mesh_warn("still connecting from %s to %s (%s); giving up in %llu s",
 		  peer->domain->nic->netdev, mesh_peer_text(peer, text),
-		  peer->reason[0] ? peer->reason : "no answer yet",
-		  (unsigned long long)(connect->deadline_ms - now_ms) / 1000);
+		  peer->reason[0] ? peer->reason : "no answer yet", seconds_left(connect, now_ms));
 }
 
 void mesh_connect_log_full(const struct mesh_peer *peer, int error)

@@ -13,7 +13,7 @@ void mesh_connect_log_no_path(const struct mesh_connect *connect);
 
 /** WARN, once: no NIC that leads to the node has a carrier, and the connection waits for one. */
 MESH_HOLDS(process)
-void mesh_connect_log_away(struct mesh_connect *connect);
+void mesh_connect_log_away(struct mesh_connect *connect, uint64_t now_ms);
 
 /** Logs that the connection was given up, and the most informative reason. */
 MESH_HOLDS(process)
