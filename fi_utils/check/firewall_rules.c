@@ -10,7 +10,10 @@
 
 /* iptables allows no loops; the limit ends the walk of a damaged file. */
 #define DEPTH_MAX 32
-/* Rules examined in one walk: chains that are reached by many jumps are walked each time. */
+/*
+ * Rules examined for one packet: chains that are reached by many jumps are walked each time, and a
+ * file may name a base chain many times.
+ */
 #define STEPS_MAX 1000000
 
 struct firewall_chain *firewall_chain_add(struct firewall_rules *rules)
@@ -60,7 +63,7 @@ struct walk {
 	bool uncertain; /* an earlier rule may have dropped or accepted the packet */
 	char maybe[FIREWALL_WHERE_MAX]; /* the first rule that may drop it */
 	char where[FIREWALL_WHERE_MAX]; /* the rule that ended it */
-	long steps;
+	long *steps;			/* of all walks of this packet */
 };
 
 static void where_write(char *where, const struct firewall_rule *rule, int number)
@@ -77,15 +80,13 @@ static enum firewall_action rule_apply(struct walk *walk, const struct firewall_
 				       int number, int depth)
 {
 	enum firewall_action action = rule->action;
-	char here[FIREWALL_WHERE_MAX];
 
-	where_write(here, rule, number);
 	if (action == FIREWALL_JUMP || action == FIREWALL_GOTO) {
 		action = chain_walk(walk, rule->table, rule->target, depth + 1);
 		if (action == FIREWALL_CONTINUE && rule->action == FIREWALL_GOTO)
 			action = FIREWALL_RETURN;
 	} else if (action == FIREWALL_DROP) {
-		memcpy(walk->where, here, sizeof(here));
+		where_write(walk->where, rule, number);
 	}
 	if (action == FIREWALL_CONTINUE || rule->match == FIREWALL_YES)
 		return action;
@@ -104,10 +105,10 @@ static enum firewall_action chain_walk(struct walk *walk, const char *table, con
 	enum firewall_action action;
 	int i, number = 0;
 
-	for (i = 0; i < rules->num_rules && depth < DEPTH_MAX && walk->steps < STEPS_MAX; i++) {
+	for (i = 0; i < rules->num_rules && depth < DEPTH_MAX && *walk->steps < STEPS_MAX; i++) {
 		const struct firewall_rule *rule = &rules->rules[i];
 
-		walk->steps++;
+		++*walk->steps;
 		if (strcmp(rule->chain, chain) || strcmp(rule->table, table))
 			continue;
 		number++;
@@ -124,12 +125,12 @@ static enum firewall_action chain_walk(struct walk *walk, const char *table, con
 
 /* One base chain. Returns ACCEPT, DROP or CONTINUE (unknown). */
 static enum firewall_action base_walk(const struct firewall_rules *rules,
-				      const struct firewall_chain *chain, char *where)
+				      const struct firewall_chain *chain, long *steps, char *where)
 {
-	struct walk walk = {.rules = rules};
+	struct walk walk = {.rules = rules, .steps = steps};
 	enum firewall_action action = chain_walk(&walk, chain->table, chain->name, 0);
 
-	if (walk.steps >= STEPS_MAX)
+	if (*steps >= STEPS_MAX)
 		return FIREWALL_CONTINUE;
 	if (action == FIREWALL_CONTINUE && chain->policy_drops) {
 		action = FIREWALL_DROP;
@@ -148,6 +149,7 @@ void firewall_follow(const struct firewall_rules *rules, struct firewall_verdict
 {
 	char where[FIREWALL_WHERE_MAX];
 	enum firewall_action action;
+	long steps = 0;
 	int i;
 
 	*verdict = (struct firewall_verdict){.answer = FIREWALL_ACCEPT};
@@ -155,7 +157,7 @@ void firewall_follow(const struct firewall_rules *rules, struct firewall_verdict
 		if (!rules->chains[i].visited)
 			continue;
 		*where = '\0';
-		action = base_walk(rules, &rules->chains[i], where);
+		action = base_walk(rules, &rules->chains[i], &steps, where);
 		/* A chain that drops decides; "maybe" counts only if no chain certainly drops. */
 		if (action == FIREWALL_DROP ||
 		    (action == FIREWALL_CONTINUE && verdict->answer == FIREWALL_ACCEPT)) {
