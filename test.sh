@@ -225,6 +225,15 @@ fuzz_one() {
 	return $status
 }
 
+# The logs of the targets that failed once more, at the end, where they are seen.
+fuzz_failures() {
+	local name
+
+	for name in $(sed -n 's/^FAIL \(\S*\) .*/\1/p' build/fuzz/log); do
+		tail -n 60 "build/fuzz/$name.log"
+	done
+}
+
 step_fuzz() {
 	have clang || { skip "clang is not installed"; return; }
 	compgen -G 'tests/fuzz/fuzz_*.c' >/dev/null || { skip "there are no fuzz targets"; return; }
@@ -233,6 +242,7 @@ step_fuzz() {
 		FUZZ_SECONDS=$FUZZ_SECONDS xargs -0 -n 1 -P "$JOBS" ./test.sh internal fuzz_one |
 		tee build/fuzz/log
 	local status=${PIPESTATUS[1]}
+	fuzz_failures
 	count_line build/fuzz/log
 	return "$status"
 }
@@ -421,7 +431,7 @@ add_counts() {
 }
 
 run_step() {
-	local name=$1 log=$LOGS/$1.log started=$SECONDS status verdict flaky detail=""
+	local name=$1 log=$LOGS/$1.log started=$SECONDS status verdict lines detail=""
 
 	echo "==== $name"
 	finish_ahead "$name"
@@ -440,9 +450,9 @@ run_step() {
 	grep '^SKIP [^:]' "$log" | sort -u
 	SUMMARY+=("$verdict $name ($((SECONDS - started)) s)$detail")
 	echo "${SUMMARY[-1]}"
-	mapfile -t flaky < <(grep '^FLAKY ' "$log" | sort -u)
-	SUMMARY+=("${flaky[@]/#/  }")
-	((${#flaky[@]} == 0)) || printf '%s\n' "${flaky[@]}"
+	mapfile -t lines < <(grep -E '^(FAIL|FLAKY) ' "$log" | sort -u)
+	SUMMARY+=("${lines[@]/#/  }")
+	((${#lines[@]} == 0)) || printf '%s\n' "${lines[@]}"
 }
 
 main() {

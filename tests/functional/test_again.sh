@@ -91,6 +91,7 @@ test_fails_twice() {
 	stand_in twice <<<'exit 1'
 	tests_run 1
 	silent FLAKY
+	says '^  FAIL test_twice' # the summary
 	says '^0 passed, 1 failed, 0 skipped$'
 }
 
