@@ -21,6 +21,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
 . tests/ahead.sh
 # shellcheck source=tests/again.sh
 . tests/again.sh
+# shellcheck source=tests/kallsyms.sh
+. tests/kallsyms.sh
 export TEST_AGAIN=${TEST_AGAIN:-3}
 
 STEPS=(deps gcc unit lint install clang arm64 functional cost vm asan tsan fuzz nccl libfabric
@@ -489,4 +491,5 @@ main() {
 	((failed == 0))
 }
 
+kallsyms_hide ./test.sh "$@"
 main "$@"
