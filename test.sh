@@ -231,7 +231,7 @@ fuzz_one() {
 fuzz_failures() {
 	local name
 
-	for name in $(sed -n 's/^FAIL \(\S*\) .*/\1/p' build/fuzz/log); do
+	sed -n 's/^FAIL \(\S*\) .*/\1/p' build/fuzz/log | while read -r name; do
 		tail -n 60 "build/fuzz/$name.log"
 	done
 }
