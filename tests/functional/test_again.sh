@@ -16,8 +16,8 @@ silent() { ! grep -qE "$1" "$TREE/out" || fail "it prints '$1'"; }
 
 mkdir -p "$TREE/tests/functional" "$TREE/bin"
 cp "$TOP/test.sh" "$TREE/"
-cp "$TOP/tests/ahead.sh" "$TOP/tests/again.sh" "$TOP/tests/kallsyms.sh" \
-	"$TREE/tests/"
+cp "$TOP/tests/ahead.sh" "$TOP/tests/again.sh" "$TOP/tests/jobs.sh" \
+	"$TOP/tests/kallsyms.sh" "$TREE/tests/"
 cp "$TOP/tests/functional/run" "$TREE/tests/functional/"
 cp -r "$TOP/tests/arm64" "$TOP/tests/debian.sh" "$TREE/tests/"
 

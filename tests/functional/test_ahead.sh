@@ -53,8 +53,8 @@ script() {
 
 mkdir -p "$TREE/tests/functional" "$TREE/tests/vm"
 cp "$TOP/test.sh" "$TREE/"
-cp "$TOP/tests/ahead.sh" "$TOP/tests/again.sh" "$TOP/tests/kallsyms.sh" \
-	"$TREE/tests/"
+cp "$TOP/tests/ahead.sh" "$TOP/tests/again.sh" "$TOP/tests/jobs.sh" \
+	"$TOP/tests/kallsyms.sh" "$TREE/tests/"
 cp "$TOP/tests/functional/run" "$TREE/tests/functional/"
 script bin/scons <<<'exit 0'
 # The job: a group of two processes, which ends when it may.
