@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* log_limit.c - limits the rate of one kind of message. */
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/log_limit.h"
@@ -24,4 +26,19 @@ bool mesh_log_limit_pass(struct mesh_log_limit *limit, unsigned int lines, uint6
 			 limit->held);
 	limit->held = 0;
 	return true;
+}
+
+void mesh_log_new(struct mesh_log_last *last, const char *file, int line, const char *format, ...)
+{
+	char text[MESH_LOG_LINE_MAX];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (last && !strcmp(last->text, text))
+		return;
+	if (last)
+		memcpy(last->text, text, sizeof(text));
+	mesh_log(MESH_LOG_WARN, file, line, "%s", text);
 }

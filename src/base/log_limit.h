@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * log_limit.h - limits messages that an unknown client or a full table can cause at any rate: a few
- * lines in each period, and then the number of lines that were dropped.
+ * lines in each period, and then the number of lines that were dropped. And those of attempts that
+ * are repeated: one line for each reason.
  */
 #ifndef MESH_BASE_LOG_LIMIT_H
 #define MESH_BASE_LOG_LIMIT_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "base/log.h"
 
 /* Milliseconds. */
 #define MESH_LOG_LIMIT_PERIOD_MS 10000
@@ -33,5 +36,20 @@ struct mesh_log_limit {
  */
 bool mesh_log_limit_pass(struct mesh_log_limit *limit, unsigned int lines, uint64_t now_ms,
 			 char *text);
+
+/* The last line about something that is tried again and again; initialized with zeros. */
+struct mesh_log_last {
+	char text[MESH_LOG_LINE_MAX];
+};
+
+/**
+ * Writes a WARN line, unless it is the same as the last one. Use the macro mesh_warn_new().
+ *
+ * @last: one thread at a time; NULL: each line is written
+ */
+void mesh_log_new(struct mesh_log_last *last, const char *file, int line, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+#define mesh_warn_new(last, ...) mesh_log_new(last, __FILE__, __LINE__, __VA_ARGS__)
 
 #endif

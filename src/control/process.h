@@ -112,6 +112,8 @@ struct mesh_process {
 	uint32_t generations[MESH_DOMAINS_MAX]; /* of their endpoints, as endpoints.h saw them */
 	/* Since when it is being opened (0: too long to wait for it), is open or has failed. */
 	uint64_t opening_ms[MESH_DOMAINS_MAX] MESH_GUARDED_BY(process);
+	/* Why each could not be opened last; the thread that opens it has it without the lock. */
+	struct mesh_log_last failures[MESH_DOMAINS_MAX];
 	/* The NIC had no carrier before or after the domain failed to open last. */
 	bool dev_away[MESH_DOMAINS_MAX] MESH_GUARDED_BY(process);
 	/* By dev, without ports; only grows while started. */

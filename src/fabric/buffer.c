@@ -81,7 +81,8 @@ static int receive_post(struct mesh_buffer *buffer)
 			   &buffer->op.context);
 	if (ret && ret != -FI_EAGAIN && !domain->receive_warned) {
 		domain->receive_warned = true; /* every poll retries it */
-		mesh_warn("%s: cannot post a receive: %s", domain->nic->netdev, fi_strerror(-ret));
+		mesh_warn_new(domain->failure, "%s: cannot post a receive: %s", domain->nic->netdev,
+			      fi_strerror(-ret));
 	}
 	return ret;
 }
@@ -163,8 +164,8 @@ static int slab_open(struct mesh_domain *domain, int receives)
 	domain->receive_buffers = calloc((size_t)receives, sizeof(*domain->receive_buffers));
 	domain->send_buffers = calloc(SEND_BUFFERS, sizeof(*domain->send_buffers));
 	if (!domain->slab || !domain->receive_buffers || !domain->send_buffers) {
-		mesh_warn("%s: no memory for %zu bytes of message buffers", domain->nic->netdev,
-			  size);
+		mesh_warn_new(domain->failure, "%s: no memory for %zu bytes of message buffers",
+			      domain->nic->netdev, size);
 		return -ENOMEM;
 	}
 	if (!(domain->info->domain_attr->mr_mode & FI_MR_LOCAL))

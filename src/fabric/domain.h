@@ -73,6 +73,8 @@ struct mesh_domain {
 	int dev; /* index of the NIC */
 	enum mesh_provider_id provider;
 
+	struct mesh_log_last *failure; /* while it is being opened: domain_open.h; else NULL */
+
 	struct fi_info *info;
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;

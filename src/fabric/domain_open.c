@@ -107,11 +107,12 @@ static int limits_check(const struct mesh_domain *domain)
 	if (info->domain_attr->cq_data_size >= sizeof(uint32_t) && info->tx_attr->iov_limit &&
 	    info->tx_attr->rma_iov_limit && domain->segment_max >= SEGMENT_LEAST)
 		return 0;
-	mesh_warn("%s: libfabric's %s offers too little: immediates of %zu bytes, %zu and %zu "
-		  "buffers in an operation, writes up to %zu bytes",
-		  domain->nic->netdev, mesh_provider_id_text(domain->provider),
-		  info->domain_attr->cq_data_size, info->tx_attr->iov_limit,
-		  info->tx_attr->rma_iov_limit, domain->segment_max);
+	mesh_warn_new(domain->failure,
+		      "%s: libfabric's %s offers too little: immediates of %zu bytes, %zu and %zu "
+		      "buffers in an operation, writes up to %zu bytes",
+		      domain->nic->netdev, mesh_provider_id_text(domain->provider),
+		      info->domain_attr->cq_data_size, info->tx_attr->iov_limit,
+		      info->tx_attr->rma_iov_limit, domain->segment_max);
 	return -EOPNOTSUPP;
 }
 
@@ -148,6 +149,7 @@ static void domain_init(struct mesh_domain *domain, const struct mesh_domain_opt
 	domain->dev = options->dev;
 	domain->payload_max = options->payload_max;
 	domain->segment_bytes = options->segment_bytes;
+	domain->failure = options->failure;
 }
 
 MESH_NOT_ANALYSED
@@ -159,14 +161,15 @@ int mesh_domain_open(const struct mesh_domain_options *options, struct mesh_doma
 
 	opened = calloc(1, sizeof(*opened));
 	if (!opened) {
-		mesh_warn("%s: no memory for its domain", options->nic->netdev);
+		mesh_warn_new(options->failure, "%s: no memory for its domain",
+			      options->nic->netdev);
 		return -ENOMEM;
 	}
 	domain_init(opened, options);
 	ret = mesh_provider_find(options->nic, options->provider, &opened->info, &opened->provider,
 				 reason);
 	if (ret) {
-		mesh_warn("%s: %s", options->nic->netdev, reason);
+		mesh_warn_new(options->failure, "%s: %s", options->nic->netdev, reason);
 		goto close;
 	}
 	ret = objects_open(opened);
@@ -192,6 +195,7 @@ int mesh_domain_open(const struct mesh_domain_options *options, struct mesh_doma
 	if (ret)
 		goto close;
 	limits_log(opened);
+	opened->failure = NULL;
 	*domain = opened;
 	return 0;
 close:

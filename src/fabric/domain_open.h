@@ -3,6 +3,7 @@
 #ifndef MESH_FABRIC_DOMAIN_OPEN_H
 #define MESH_FABRIC_DOMAIN_OPEN_H
 
+#include "base/log_limit.h"
 #include "base/port_range.h"
 #include "fabric/domain.h"
 
@@ -13,12 +14,15 @@ struct mesh_domain_options {
 	size_t payload_max;		/* bytes of the largest message payload */
 	struct mesh_port_range ports;	/* of the endpoint, where its provider listens on TCP */
 	size_t segment_bytes;		/* of a large RMA write (a window holds several), or 0 */
+	/* Why it could not be opened last, which is not logged again; NULL: each failure is. */
+	struct mesh_log_last *failure;
 };
 
 /**
  * Opens the domain of one NIC and posts its receives.
  *
- * Returns 0, or a negative errno after a WARN line with the cause and the remedy.
+ * Returns 0, or a negative errno after a WARN line with the cause and the remedy, unless that is
+ * the line in @options->failure.
  */
 int mesh_domain_open(const struct mesh_domain_options *options, struct mesh_domain **domain);
 

@@ -38,9 +38,9 @@ int mesh_domain_fail(const struct mesh_domain *domain, const char *what, int err
 {
 	char memlock[MESH_MEMLOCK_HINT_MAX];
 
-	mesh_warn("%s: cannot %s with %s: %s%s", domain->nic->netdev, what,
-		  mesh_provider_id_text(domain->provider), fi_strerror(-error),
-		  failure_hint(domain, error, memlock));
+	mesh_warn_new(domain->failure, "%s: cannot %s with %s: %s%s", domain->nic->netdev, what,
+		      mesh_provider_id_text(domain->provider), fi_strerror(-error),
+		      failure_hint(domain, error, memlock));
 	return error;
 }
 

@@ -102,9 +102,10 @@ static int mr_register(struct mesh_domain *domain, struct mesh_mr *mr)
 	if (ret == -FI_ENOMEM)
 		mesh_memlock_hint(hint);
 	if (ret)
-		mesh_warn("cannot register %zu bytes of memory with %s (%s): %s%s", mr->size,
-			  domain->nic->netdev, mesh_provider_id_text(domain->provider),
-			  fi_strerror(-ret), hint);
+		mesh_warn_new(domain->failure,
+			      "cannot register %zu bytes of memory with %s (%s): %s%s", mr->size,
+			      domain->nic->netdev, mesh_provider_id_text(domain->provider),
+			      fi_strerror(-ret), hint);
 	return ret;
 }
 

@@ -51,6 +51,7 @@ static void opening_finish(struct mesh_process *process, int index, struct mesh_
 	if (domain || !mesh_carrier_is_up(process->nics[index % MESH_NICS_MAX]))
 		process->dev_away[index] = !domain;
 	if (domain) {
+		process->failures[index].text[0] = '\0';
 		atomic_store(&process->domains[index], domain);
 		atomic_store(&process->late_nics, true); /* comms may have waited for it */
 		mesh_info("NIC %d: %s uses %s%s", domain->dev, domain->nic->netdev,
@@ -109,6 +110,7 @@ static void opening_start(struct mesh_process *process, int index)
 							 : MESH_PROVIDER_TCP;
 		opening->options.payload_max = process->config.eager_limit_bytes;
 		opening->options.segment_bytes = process->config.segment_bytes;
+		opening->options.failure = &process->failures[index];
 		mesh_port_range_parse(process->config.ports, &opening->options.ports);
 		/* GRANT is the largest message that is not data. */
 		if (opening->options.payload_max < least)
@@ -117,8 +119,8 @@ static void opening_start(struct mesh_process *process, int index)
 	}
 	if (!ret)
 		return;
-	mesh_warn("%s: cannot start a thread to open it: %s", process->nics[dev]->netdev,
-		  strerror(-ret));
+	mesh_warn_new(&process->failures[index], "%s: cannot start a thread to open it: %s",
+		      process->nics[dev]->netdev, strerror(-ret));
 	free(opening);
 	opening_finish(process, index, NULL);
 }

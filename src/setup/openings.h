@@ -40,7 +40,7 @@ int mesh_opening_join(struct mesh_process *process, int dev);
  * @again: the caller has not asked for this domain before
  *
  * Returns true while it is being opened, for a bounded time; afterwards it is open, or has failed
- * (logged).
+ * (logged, unless it had failed for the same reason).
  */
 MESH_HOLDS(process)
 bool mesh_opening_need(struct mesh_process *process, int index, bool again);

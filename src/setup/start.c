@@ -52,6 +52,7 @@ static void domains_close(struct mesh_process *process)
 		mesh_domain_close(process->domains[i]);
 		atomic_store(&process->domains[i], NULL);
 		process->dev_states[i] = MESH_DEV_CLOSED;
+		process->failures[i].text[0] = '\0';
 	}
 	process->num_endpoints = 0;
 }

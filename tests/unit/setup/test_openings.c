@@ -18,6 +18,7 @@
 #include "setup/listener.h"
 #include "setup/net.h"
 #include "setup/nic_watch.h"
+#include "setup/openings.h"
 #include "setup/setup.h"
 #include "setup/threads.h"
 
@@ -145,6 +146,40 @@ static void test_domain_fails(void **state)
 	assert_non_null(net->process->domains[0]);
 }
 
+/* Peers that connect have the domain opened again each second. */
+static void failures_make(int times, int error)
+{
+	fake_fail(FAKE_DOMAIN, 0, times, error);
+	while (times--) {
+		mesh_lock_take(&net->process->lock);
+		mesh_opening_need(net->process, 0, true);
+		mesh_lock_release(&net->process->lock);
+		mesh_threads_await();
+		assert_null(net->process->domains[0]);
+	}
+}
+
+static void test_each_reason_is_logged_once(void **state)
+{
+	(void)state;
+	fake_fail(FAKE_DOMAIN, 0, 1, -FI_ENOMEM);
+	pthread_mutex_unlock(&gate);
+	mesh_threads_await();
+	failures_make(3, -FI_ENOMEM);
+	assert_int_equal(log_captured_times(MESH_LOG_WARN, "lo: cannot open the domain"), 1);
+	failures_make(2, -FI_EMFILE);
+	assert_int_equal(log_captured_times(MESH_LOG_WARN, "lo: cannot open the domain"), 2);
+	assert_true(log_captured(MESH_LOG_WARN, "Too many open files"));
+	/* The next job of this process is told anew. */
+	mesh_listener_close(listener);
+	listener = NULL;
+	mesh_net_close(net);
+	fake_fail(FAKE_DOMAIN, 0, 1, -FI_EMFILE);
+	assert_int_equal(mesh_net_open(&net), 0);
+	mesh_threads_await();
+	assert_int_equal(log_captured_times(MESH_LOG_WARN, "lo: cannot open the domain"), 3);
+}
+
 /* NCCL gives up while the domain is being opened: closing waits for it, and closes it. */
 static void test_closed_meanwhile(void **state)
 {
@@ -171,6 +206,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_slow_domain, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_domain_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_each_reason_is_logged_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_closed_meanwhile, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_never_used, setup, teardown),
 	};
