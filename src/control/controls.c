@@ -87,14 +87,6 @@ static void control_ready(struct mesh_watch *watch, uint32_t events)
 	int fd;
 
 	(void)events;
-	if (!process->domains[control->dev]) {
-		/* The connection waits in the kernel's queue until mesh_control_go_on(). */
-		mesh_engine_rewatch(&process->engine, watch, 0);
-		if (!process->events->opens(process, control->dev) &&
-		    process->dev_states[control->dev] == MESH_DEV_FAILED)
-			mesh_control_go_on(process, control->dev);
-		return;
-	}
 	fd = mesh_descriptor_hide(
 		accept4(watch->fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC));
 	if (fd < 0) {
@@ -104,7 +96,7 @@ static void control_ready(struct mesh_watch *watch, uint32_t events)
 	}
 	strangers_make_room(process);
 	if (mesh_addr_from_sockaddr((struct sockaddr *)&from, len, &address, NULL) ||
-	    mesh_peer_accept(process, process->domains[control->dev], fd, &address)) {
+	    mesh_peer_accept(process, control->dev, fd, &address)) {
 		mesh_count_event(&process->counters->refused);
 		mesh_descriptor_close(fd);
 	}
@@ -212,46 +204,6 @@ int mesh_control_open(struct mesh_process *process, int dev)
 		return fd;
 	control_init(process, dev, fd);
 	return 0;
-}
-
-/*
- * Resets the connections that wait in the kernel's queue. The socket stays open: another program
- * could take its port. Returns 0, or a negative errno if no descriptor is left for them.
- */
-static int waiting_refuse(const struct mesh_control *control)
-{
-	const struct linger reset = {.l_onoff = 1};
-	int i, fd;
-
-	for (i = 0; i < BACKLOG; i++) {
-		fd = mesh_descriptor_hide(
-			accept4(control->watch.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
-		if (fd < 0)
-			return is_shortage(errno) ? -errno : 0;
-		setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
-		mesh_descriptor_close(fd);
-	}
-	return 0;
-}
-
-void mesh_control_go_on(struct mesh_process *process, int dev)
-{
-	struct mesh_control *control = &process->controls[dev];
-	int ret;
-
-	mesh_process_assert_locked(process);
-	if (control->watch.fd < 0)
-		return;
-	if (process->domains[dev]) {
-		mesh_engine_rewatch(&process->engine, &control->watch, EPOLLIN);
-		return;
-	}
-	/* Without a domain, those that wait are refused at once; the next one tries it again. */
-	ret = waiting_refuse(control);
-	if (ret)
-		accept_pause(control, -ret);
-	else
-		mesh_engine_rewatch(&process->engine, &control->watch, EPOLLIN);
 }
 
 /* @used_up: no port of NCCL_MESH_PORTS is free. */

@@ -23,19 +23,9 @@ void mesh_controls_close(struct mesh_process *process);
 MESH_HOLDS(process)
 int mesh_control_open(struct mesh_process *process, int dev);
 
-/**
- * Watches this NIC's listener. The first connection opens the domain, if it is not open yet, and
- * waits in the kernel's queue until mesh_control_go_on(). process->lock held.
- */
+/** Accepts who connects to this NIC; its domain need not be open. process->lock held. */
 MESH_HOLDS(process)
 void mesh_control_start(struct mesh_process *process, int dev);
-
-/**
- * The NIC's domain is open: accepts the peers that wait. Or it failed to open: refuses them, and
- * listens again. process->lock held.
- */
-MESH_HOLDS(process)
-void mesh_control_go_on(struct mesh_process *process, int dev);
 
 /** True while a control listener waits for file descriptors. process->lock held. */
 bool mesh_controls_paused(const struct mesh_process *process);

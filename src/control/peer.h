@@ -104,7 +104,10 @@ struct mesh_peer {
 	bool port_due MESH_GUARDED_BY(process);		    /* it is there */
 	struct mesh_timer timer;			    /* when it is to be checked next */
 	struct mesh_process *process;
+	/* Incoming: NULL until its HELLO is accepted, and the domain that it names is open. */
 	struct mesh_domain *domain;
+	int dev;				     /* of our NIC */
+	bool awaits_domain MESH_GUARDED_BY(process); /* its HELLO waits until that is open */
 	struct mesh_watch watch;
 	struct mesh_link *link MESH_GUARDED_BY(
 		process); /* UP: what it shares with the other direction; else NULL */
@@ -186,6 +189,12 @@ struct mesh_peer {
 	uint8_t *out MESH_GUARDED_BY(process); /* frames that wait for the socket; owned */
 	size_t out_size MESH_GUARDED_BY(process);
 };
+
+/** Our NIC on the peer's link, also while the peer has no domain. */
+static inline const struct mesh_nic *mesh_peer_nic(const struct mesh_peer *peer)
+{
+	return peer->domain ? peer->domain->nic : peer->process->nics[peer->dev];
+}
 
 /** Mbit/s of the slower end of the peer's link; 0 where neither end knows. */
 static inline int mesh_peer_speed_mbps(const struct mesh_peer *peer)

@@ -119,16 +119,17 @@ static void loss_log(struct mesh_peer *peer)
 {
 	char text[MESH_PEER_TEXT_MAX], local[MESH_ADDR_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
 
-	mesh_addr_text(&peer->domain->nic->source, local);
+	mesh_addr_text(&mesh_peer_nic(peer)->source, local);
 	peer->warned = peer_is_missed(peer) && !twin_is_lost(peer);
 	if (!loss_passes(peer, more))
 		return;
 	if (peer->warned)
 		mesh_warn("lost %s, reached from %s (%s): %s%s%s", mesh_peer_text(peer, text),
-			  peer->domain->nic->netdev, local, peer->reason, remedy_text(peer), more);
+			  mesh_peer_nic(peer)->netdev, local, peer->reason, remedy_text(peer),
+			  more);
 	else
 		mesh_info("the connection with %s on %s ended: %s%s", mesh_peer_text(peer, text),
-			  peer->domain->nic->netdev, peer->reason, more);
+			  mesh_peer_nic(peer)->netdev, peer->reason, more);
 }
 
 bool mesh_peer_is_resumed(const struct mesh_peer *peer)
@@ -267,6 +268,8 @@ static void users_notify(struct mesh_peer *peer)
 {
 	struct mesh_peer_user *user;
 
+	if (!peer->domain)
+		return; /* a stranger has none */
 	mesh_domain_lock(peer->domain);
 	LIST_FOREACH(user, &peer->user_list, entry)
 		user->ops->lost(user);

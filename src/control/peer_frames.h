@@ -6,7 +6,10 @@
 #include "base/lock.h"
 #include "control/peer.h"
 
-/** Handles the complete frames in peer->in. process->lock held. */
+/**
+ * Handles the complete frames in peer->in. A peer that has no domain yet sends HELLO first: that
+ * waits in peer->in while its domain is being opened. process->lock held.
+ */
 MESH_HOLDS(process)
 void mesh_peer_frames_handle(struct mesh_peer *peer);
 

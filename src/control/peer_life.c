@@ -179,15 +179,14 @@ static void peer_ready(struct mesh_watch *watch, uint32_t events)
 static void peer_expired(struct mesh_timer *timer, uint64_t now_ms);
 
 MESH_HOLDS(process)
-static int peer_alloc(struct mesh_process *process, struct mesh_domain *domain,
-		      struct mesh_peer **made)
+static int peer_alloc(struct mesh_process *process, int dev, struct mesh_peer **made)
 {
 	struct mesh_peer *peer = calloc(1, sizeof(*peer));
 
 	if (!peer)
 		return -ENOMEM;
 	peer->process = process;
-	peer->domain = domain;
+	peer->dev = dev;
 	peer->watch = (struct mesh_watch){.fd = -1, .ready = peer_ready};
 	peer->timer.expired = peer_expired;
 	peer->sink.message = mesh_peer_greeting_arrived;
@@ -222,12 +221,13 @@ int mesh_peer_get(struct mesh_process *process, struct mesh_domain *domain,
 
 	mesh_process_assert_locked(process);
 	if (!found) {
-		ret = peer_alloc(process, domain, &found);
-		if (!ret)
-			ret = mesh_peer_sink_begin(found);
+		ret = peer_alloc(process, domain->dev, &found);
+		if (ret)
+			return ret;
+		found->domain = domain;
+		ret = mesh_peer_sink_begin(found);
 		if (ret) {
-			if (found)
-				mesh_peer_free(found);
+			mesh_peer_free(found);
 			return ret;
 		}
 		found->address = *address;
@@ -248,13 +248,12 @@ int mesh_peer_get(struct mesh_process *process, struct mesh_domain *domain,
 	return 0;
 }
 
-int mesh_peer_accept(struct mesh_process *process, struct mesh_domain *domain, int fd,
-		     const struct mesh_addr *from)
+int mesh_peer_accept(struct mesh_process *process, int dev, int fd, const struct mesh_addr *from)
 {
 	struct mesh_peer *peer;
 	int ret;
 
-	ret = peer_alloc(process, domain, &peer);
+	ret = peer_alloc(process, dev, &peer);
 	if (ret)
 		return ret;
 	peer->incoming = true;
@@ -348,7 +347,9 @@ static void incoming_check(struct mesh_peer *peer, uint64_t now_ms)
 				  mesh_peer_text(peer, text), more);
 	}
 	if (peer->state == MESH_PEER_HELLO && age_ms > SILENCE_MS)
-		mesh_peer_lose(peer, "it connected to the control port and sent nothing");
+		mesh_peer_lose(peer, peer->awaits_domain
+					     ? "libfabric takes too long to open our NIC for it"
+					     : "it connected to the control port and sent nothing");
 	else if (peer->state == MESH_PEER_GREETING &&
 		 age_ms > peer->process->config.connect_timeout_s * 1000 + SILENCE_MS)
 		mesh_peer_lose(peer, "its greeting did not arrive through the fabric");

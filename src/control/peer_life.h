@@ -22,10 +22,14 @@ int mesh_peer_get(struct mesh_process *process, struct mesh_domain *domain,
 		  const struct mesh_endpoint_addr *address, uint16_t control_port,
 		  uint32_t listen_id, uint64_t cookie, struct mesh_peer **peer);
 
-/** Makes an incoming peer from an accepted socket, and owns the socket. The same errors. */
+/**
+ * Makes an incoming peer from an accepted socket, and owns the socket. The same errors. It gets a
+ * domain when it has sent a HELLO that is admitted: nobody else has one opened.
+ *
+ * @dev: the NIC that it has connected to
+ */
 MESH_HOLDS(process)
-int mesh_peer_accept(struct mesh_process *process, struct mesh_domain *domain, int fd,
-		     const struct mesh_addr *from);
+int mesh_peer_accept(struct mesh_process *process, int dev, int fd, const struct mesh_addr *from);
 
 /** Frees the peer with everything it holds, at shutdown. process->lock held. */
 MESH_HOLDS(process)

@@ -55,6 +55,12 @@ void mesh_peer_send(struct mesh_peer *peer, struct mesh_frame *frame, enum mesh_
 	mesh_link_sent(peer);
 }
 
+/* The provider between the two; the best one of our NIC as long as the peer has chosen none. */
+static enum mesh_provider_id provider_of(const struct mesh_peer *peer)
+{
+	return peer->domain ? peer->domain->provider : peer->process->providers[peer->dev];
+}
+
 void mesh_peer_hello_send(struct mesh_peer *peer)
 {
 	struct mesh_process *process = peer->process;
@@ -62,6 +68,7 @@ void mesh_peer_hello_send(struct mesh_peer *peer)
 	struct mesh_frame frame;
 	struct mesh_frame_hello *hello = &frame.hello;
 	struct mesh_endpoint_addr offers[MESH_NICS_MAX];
+	struct sockaddr_storage name;
 	int i;
 
 	memset(&frame, 0, sizeof(frame));
@@ -72,15 +79,21 @@ void mesh_peer_hello_send(struct mesh_peer *peer)
 	hello->listen_id = peer->incoming ? 0 : peer->listen_id;
 	hello->peer_id = peer->sink.id;
 	hello->peer_token = peer->sink.token;
-	hello->provider = (uint8_t)domain->provider;
-	hello->nic = (uint8_t)domain->dev;
-	peer->generation = atomic_load(&domain->generation);
-	hello->name_len = (uint8_t)domain->name_len;
-	memcpy(hello->endpoint_name, domain->name, domain->name_len);
+	hello->provider = (uint8_t)provider_of(peer);
+	hello->nic = (uint8_t)peer->dev;
+	if (domain) {
+		peer->generation = atomic_load(&domain->generation);
+		hello->name_len = (uint8_t)domain->name_len;
+		memcpy(hello->endpoint_name, domain->name, domain->name_len);
+	} else { /* to a peer of another version, which is refused */
+		hello->name_len =
+			(uint8_t)mesh_addr_to_sockaddr(&mesh_peer_nic(peer)->source, 0, &name);
+		memcpy(hello->endpoint_name, &name, hello->name_len);
+	}
 	memcpy(hello->node_name, process->name, sizeof(hello->node_name));
 	snprintf(hello->version, sizeof(hello->version), "%s", mesh_version());
 	hello->eager_limit = (uint32_t)process->config.eager_limit_bytes;
-	hello->mtu = (uint32_t)domain->nic->mtu;
+	hello->mtu = (uint32_t)mesh_peer_nic(peer)->mtu;
 	hello->tuner = process->tuner_digest;
 	hello->control_port = process->control_port;
 	hello->routed = peer->routed;
@@ -111,7 +124,7 @@ void mesh_peer_refuse(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_
 	frame.refuse.refusal = refusal;
 	frame.refuse.comm = comm;
 	frame.refuse.detail = refusal == MESH_REFUSAL_VERSION ? MESH_PROTOCOL_VERSION
-							      : (uint32_t)peer->domain->provider;
+							      : (uint32_t)provider_of(peer);
 	mesh_count_event(&peer->process->counters->refused);
 	mesh_peer_send(peer, &frame, MESH_FRAME_REFUSE);
 }

@@ -30,15 +30,12 @@ struct opening {
 
 /* ---- the result -------------------------------------------------------------------------- */
 
-/* The first domain of a NIC is open, or has failed. */
+/* The first domain of a NIC is open. */
 MESH_HOLDS(process)
-static void first_finish(struct mesh_process *process, int dev, struct mesh_domain *domain)
+static void first_finish(struct mesh_process *process, int dev, const struct mesh_domain *domain)
 {
-	if (domain)
-		mesh_process_provider_set(process, dev, domain->provider);
-	if (atomic_load(&process->started))
-		mesh_control_go_on(process, dev);
-	if (domain && dev >= process->num_lasting)
+	mesh_process_provider_set(process, dev, domain->provider);
+	if (dev >= process->num_lasting)
 		atomic_store(&process->nics_new, true);
 }
 
@@ -58,12 +55,12 @@ static void opening_finish(struct mesh_process *process, int index, struct mesh_
 			  mesh_provider_id_text(domain->provider),
 			  index == domain->dev ? "" : " as well");
 	}
-	if (index < MESH_NICS_MAX)
+	if (index < MESH_NICS_MAX && domain)
 		first_finish(process, index, domain);
-	else
-		mesh_peers_hello_resume(process);
-	if (atomic_load(&process->started))
-		mesh_engine_wake(&process->engine);
+	if (!atomic_load(&process->started))
+		return;
+	mesh_peers_hello_resume(process);
+	mesh_engine_wake(&process->engine);
 }
 
 bool mesh_openings_failed(const struct mesh_process *process)

@@ -4,8 +4,8 @@
  *
  * A domain takes milliseconds on tcp and up to seconds on ofi_rxm, where it costs 70 to 134 MB. It
  * is opened when a connection first needs it: one of ours, or one that arrives at the NIC's control
- * listener, where it waits in the kernel's queue until the domain is open. A handle needs none.
- * Neither listen nor connect waits: connect is "not ready" meanwhile.
+ * listener, where its HELLO waits until the domain is open. A handle needs none, nor does a
+ * stranger. Neither listen nor connect waits: connect is "not ready" meanwhile.
  */
 #ifndef MESH_SETUP_OPENINGS_H
 #define MESH_SETUP_OPENINGS_H
@@ -45,7 +45,7 @@ int mesh_opening_join(struct mesh_process *process, int dev);
 MESH_HOLDS(process)
 bool mesh_opening_need(struct mesh_process *process, int index, bool again);
 
-/** The same for a peer's connection, which is refused for a second after a failure. */
+/** The same for a peer's HELLO, which is refused for a second after a failure. */
 MESH_HOLDS(process)
 bool mesh_opening_knock(struct mesh_process *process, int index);
 

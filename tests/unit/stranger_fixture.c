@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stranger_fixture.c - a listener, and a stranger that connects to its control port. */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -28,7 +29,7 @@ int stranger_setup(void **state)
 	assert_int_equal(mesh_handle_decode(bytes, &stranger.handle), 0);
 	process = stranger.net->process;
 	mesh_lock_take(&process->lock);
-	mesh_opening_need(process, 0, false); /* the first stranger would open it */
+	mesh_opening_need(process, 0, false); /* the first HELLO would open it */
 	mesh_lock_release(&process->lock);
 	mesh_threads_await();
 	mesh_lock_take(&process->lock);
@@ -68,4 +69,36 @@ void stranger_dial(void)
 	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)), 0);
 	assert_int_equal(connect(fd, (const struct sockaddr *)&to, sizeof(to)), 0);
 	stranger.fd = fd;
+}
+
+struct mesh_frame stranger_hello(struct sockaddr_in name)
+{
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.hello.node_id = 5;
+	frame.hello.process_id = 6;
+	frame.hello.cookie = stranger.handle.cookie;
+	frame.hello.listen_id = stranger.handle.listen_id;
+	frame.hello.provider = (uint8_t)stranger.handle.endpoints[0].provider;
+	frame.hello.name_len = sizeof(name);
+	memcpy(frame.hello.endpoint_name, &name, sizeof(name));
+	strcpy(frame.hello.node_name, "stranger");
+	frame.hello.eager_limit = 100;
+	return frame;
+}
+
+void stranger_send(struct mesh_frame *frame, enum mesh_frame_type type)
+{
+	size_t size = mesh_frame_finish(frame, type);
+
+	assert_int_equal(send(stranger.fd, frame, size, MSG_NOSIGNAL), size);
+}
+
+void stranger_hung_up(void)
+{
+	char byte;
+	ssize_t n = recv(stranger.fd, &byte, 1, 0);
+
+	assert_true(!n || (n < 0 && errno == ECONNRESET));
 }

@@ -15,6 +15,7 @@
 
 #include "setup/listener.h"
 #include "setup/setup.h"
+#include "wire/frame.h"
 
 /* Seconds after which reading fails the test. */
 #define STRANGER_LIMIT_S 20
@@ -37,5 +38,14 @@ struct sockaddr_in stranger_loopback(uint16_t port);
 
 /** Another control connection; the test owns the one before. */
 void stranger_dial(void);
+
+/** The HELLO of a peer whose endpoint has this name, which is admitted. */
+struct mesh_frame stranger_hello(struct sockaddr_in name);
+
+/** Sends a frame of the stranger's. */
+void stranger_send(struct mesh_frame *frame, enum mesh_frame_type type);
+
+/** Until the plugin has disconnected the stranger, which it has answered nothing. */
+void stranger_hung_up(void);
 
 #endif

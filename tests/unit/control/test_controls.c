@@ -257,38 +257,6 @@ static void test_known_nodes_stay(void **state)
 	close(fds[1]);
 }
 
-/* ---- a NIC that cannot be opened ------------------------------------------------------------ */
-
-static bool opens_never(struct mesh_process *of, int dev)
-{
-	(void)of;
-	(void)dev;
-	return false;
-}
-
-/* Who connects is refused at once, and the listener stays whatever other programs do. */
-static void test_no_domain(void **state)
-{
-	static const struct mesh_peer_events failing = {.opens = opens_never};
-	char byte;
-	int i, fd;
-
-	(void)state;
-	process.events = &failing;
-	assert_int_equal(mesh_controls_open(&process), 0);
-	process.domains[1] = NULL;
-	process.dev_states[1] = MESH_DEV_FAILED;
-	binds = 0;
-	fail_with(EADDRINUSE, PORT_TRIES);
-	for (i = 0; i < 2; i++) {
-		fd = client_connects(1);
-		assert_int_equal(recv(fd, &byte, sizeof(byte), 0), -1);
-		assert_int_equal(errno, ECONNRESET);
-		close(fd);
-		assert_one_port();
-	}
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -300,7 +268,6 @@ int main(void)
 		TEST(test_range_is_used_up),
 		TEST(test_other_errors_are_final),
 		TEST(test_known_nodes_stay),
-		TEST(test_no_domain),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

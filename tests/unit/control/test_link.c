@@ -375,8 +375,9 @@ static struct mesh_peer *third_join(int fd)
 	struct mesh_process *process = &fixture.setup.process;
 	struct mesh_peer *third;
 
-	assert_int_equal(mesh_peer_accept(process, one->domain, fd, &one->address.addr), 0);
+	assert_int_equal(mesh_peer_accept(process, 0, fd, &one->address.addr), 0);
 	third = LIST_FIRST(&process->peers);
+	third->domain = one->domain;
 	third->state = MESH_PEER_UP;
 	third->process_id = PROCESS;
 	mesh_link_join(third);

@@ -12,7 +12,7 @@
 
 #include "comm_fixture.h"
 
-static struct mesh_peer *peer; /* the fixture's: gives the domain and an address */
+static struct mesh_peer *peer; /* the fixture's: gives an address */
 
 static int setup(void **state)
 {
@@ -38,8 +38,7 @@ static void test_accept_fails(void **state)
 	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
 	fixture.setup.process.engine.epoll_fd = -1;
-	assert_int_equal(mesh_peer_accept(&fixture.setup.process, peer->domain, ends[0],
-					  &peer->address.addr),
+	assert_int_equal(mesh_peer_accept(&fixture.setup.process, 0, ends[0], &peer->address.addr),
 			 -EBADF);
 	assert_true(LIST_EMPTY(&fixture.setup.process.peers));
 	assert_int_equal(send(ends[0], "x", 1, MSG_NOSIGNAL), 1);
@@ -94,8 +93,7 @@ static void test_frames_wait_for_the_socket(void **state)
 	fixture.setup.process.engine.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
 	assert_int_equal(setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)), 0);
-	assert_int_equal(mesh_peer_accept(&fixture.setup.process, peer->domain, ends[0],
-					  &peer->address.addr),
+	assert_int_equal(mesh_peer_accept(&fixture.setup.process, 0, ends[0], &peer->address.addr),
 			 0);
 	slow = LIST_FIRST(&fixture.setup.process.peers);
 	while (slow->out_size < 16384) {

@@ -60,13 +60,6 @@ static struct mesh_comm *accepted(void)
 
 /* ---- frames -------------------------------------------------------------------------------- */
 
-static void frame_send(struct mesh_frame *frame, enum mesh_frame_type type)
-{
-	size_t size = mesh_frame_finish(frame, type);
-
-	assert_int_equal(send(stranger.fd, frame, size, MSG_NOSIGNAL), size);
-}
-
 static struct mesh_frame frame_read(enum mesh_frame_type type)
 {
 	struct mesh_frame frame;
@@ -86,38 +79,22 @@ static struct mesh_frame frame_read(enum mesh_frame_type type)
 /* It disconnects, and logs this reason. */
 static void hung_up(const char *why)
 {
-	char byte;
-	ssize_t n = recv(stranger.fd, &byte, 1, 0);
-
-	assert_true(!n || (n < 0 && errno == ECONNRESET));
+	stranger_hung_up();
 	refused_count();
 	assert_true(log_captured(MESH_LOG_INFO, why));
 }
 
-/* The HELLO of a peer at 127.0.0.1 that is admitted. */
+/* Of a peer at 127.0.0.1. */
 static struct mesh_frame hello_make(void)
 {
-	const struct sockaddr_in name = stranger_loopback(9);
-	struct mesh_frame frame;
-
-	memset(&frame, 0, sizeof(frame));
-	frame.hello.node_id = 5;
-	frame.hello.process_id = 6;
-	frame.hello.cookie = stranger.handle.cookie;
-	frame.hello.listen_id = stranger.handle.listen_id;
-	frame.hello.provider = (uint8_t)stranger.handle.endpoints[0].provider;
-	frame.hello.name_len = sizeof(name);
-	memcpy(frame.hello.endpoint_name, &name, sizeof(name));
-	strcpy(frame.hello.node_name, "stranger");
-	frame.hello.eager_limit = 100;
-	return frame;
+	return stranger_hello(stranger_loopback(9));
 }
 
 static void introduced(void)
 {
 	struct mesh_frame frame = hello_make();
 
-	frame_send(&frame, MESH_FRAME_HELLO);
+	stranger_send(&frame, MESH_FRAME_HELLO);
 	frame_read(MESH_FRAME_HELLO);
 }
 
@@ -144,7 +121,7 @@ static void test_hello_is_answered(void **state)
 	const struct mesh_process *process = stranger.net->process;
 
 	(void)state;
-	frame_send(&frame, MESH_FRAME_HELLO);
+	stranger_send(&frame, MESH_FRAME_HELLO);
 	frame = frame_read(MESH_FRAME_HELLO);
 	assert_true(frame.hello.node_id == process->node_id);
 	assert_true(frame.hello.process_id == process->process_id);
@@ -154,7 +131,7 @@ static void test_hello_is_answered(void **state)
 	assert_int_equal(frame.hello.mtu, process->table.nics[0].mtu);
 	assert_int_equal(refused_count(), 0);
 	frame = hello_make();
-	frame_send(&frame, MESH_FRAME_HELLO);
+	stranger_send(&frame, MESH_FRAME_HELLO);
 	hung_up("sent HELLO twice");
 }
 
@@ -177,7 +154,7 @@ static void refused_with(struct mesh_frame *hello, enum mesh_refusal refusal, ui
 	uint64_t before = refused_count();
 	struct mesh_frame frame;
 
-	frame_send(hello, MESH_FRAME_HELLO);
+	stranger_send(hello, MESH_FRAME_HELLO);
 	frame = frame_read(MESH_FRAME_REFUSE);
 	assert_int_equal(frame.refuse.refusal, refusal);
 	assert_int_equal(frame.refuse.comm, 0);
@@ -271,7 +248,7 @@ static void test_endpoint_elsewhere(void **state)
 		if (i == 2)
 			name.sin_family = AF_UNIX;
 		memcpy(frame.hello.endpoint_name, &name, sizeof(name));
-		frame_send(&frame, MESH_FRAME_HELLO);
+		stranger_send(&frame, MESH_FRAME_HELLO);
 		hung_up("endpoint name does not match");
 		log_capture_start();
 		close(stranger.fd);
@@ -308,7 +285,7 @@ static void test_connect_before_hello(void **state)
 	struct mesh_frame frame = connect_make(1, 0, 1);
 
 	(void)state;
-	frame_send(&frame, MESH_FRAME_CONNECT);
+	stranger_send(&frame, MESH_FRAME_CONNECT);
 	hung_up("sent CONNECT before HELLO");
 }
 
@@ -319,7 +296,7 @@ static void test_refusal_of_nothing(void **state)
 	(void)state;
 	memset(&frame, 0, sizeof(frame));
 	frame.refuse.refusal = MESH_REFUSAL_COOKIE;
-	frame_send(&frame, MESH_FRAME_REFUSE);
+	stranger_send(&frame, MESH_FRAME_REFUSE);
 	hung_up("sent REFUSE without a request");
 }
 
@@ -336,13 +313,13 @@ static void test_frames_for_no_comm(void **state)
 	for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		memset(&frame, 0, sizeof(frame));
 		frame.to_comm = NO_COMM;
-		frame_send(&frame, types[i]);
+		stranger_send(&frame, types[i]);
 	}
-	frame_send(&frame, MESH_FRAME_CUT);
+	stranger_send(&frame, MESH_FRAME_CUT);
 	memset(&frame, 0, sizeof(frame));
 	frame.refuse.refusal = MESH_REFUSAL_COOKIE;
 	frame.refuse.comm = NO_COMM;
-	frame_send(&frame, MESH_FRAME_REFUSE);
+	stranger_send(&frame, MESH_FRAME_REFUSE);
 	introduced();
 }
 
@@ -352,7 +329,7 @@ static void connect_refused(struct mesh_frame request, enum mesh_refusal refusal
 {
 	struct mesh_frame frame;
 
-	frame_send(&request, MESH_FRAME_CONNECT);
+	stranger_send(&request, MESH_FRAME_CONNECT);
 	frame = frame_read(MESH_FRAME_REFUSE);
 	assert_int_equal(frame.refuse.refusal, refusal);
 	assert_int_equal(frame.refuse.comm, request.connect.comm);
@@ -383,7 +360,7 @@ static void test_paths_of_one_comm(void **state)
 	(void)state;
 	introduced();
 	frame = connect_make(10, 0, 2);
-	frame_send(&frame, MESH_FRAME_CONNECT);
+	stranger_send(&frame, MESH_FRAME_CONNECT);
 	frame = frame_read(MESH_FRAME_ACCEPT);
 	assert_int_equal(frame.to_comm, 10);
 	assert_int_equal(mesh_listener_accept(stranger.listener, &comm), 0);
@@ -394,7 +371,7 @@ static void test_paths_of_one_comm(void **state)
 	connect_refused(connect_make(11, 1, 3), MESH_REFUSAL_COOKIE);
 	connect_refused(connect_make(11, 2, 3), MESH_REFUSAL_COOKIE);
 	frame = connect_make(11, 1, 2);
-	frame_send(&frame, MESH_FRAME_CONNECT);
+	stranger_send(&frame, MESH_FRAME_CONNECT);
 	frame = frame_read(MESH_FRAME_ACCEPT);
 	assert_int_equal(frame.to_comm, 11);
 	connect_refused(connect_make(11, 1, 2), MESH_REFUSAL_COOKIE); /* it is there */
@@ -418,7 +395,7 @@ static void test_listener_is_full(void **state)
 	introduced();
 	for (i = 0; i < MESH_LISTENER_QUEUE; i++) {
 		frame = connect_make((uint32_t)i + 1, 0, 1);
-		frame_send(&frame, MESH_FRAME_CONNECT);
+		stranger_send(&frame, MESH_FRAME_CONNECT);
 		frame_read(MESH_FRAME_ACCEPT);
 	}
 	connect_refused(connect_make(1000, 0, 1), MESH_REFUSAL_RESOURCES);
@@ -434,7 +411,7 @@ static uint32_t comm_make(uint32_t id, uint64_t key)
 	struct mesh_frame frame = connect_make(id, 0, 1);
 
 	frame.connect.comm_key = key;
-	frame_send(&frame, MESH_FRAME_CONNECT);
+	stranger_send(&frame, MESH_FRAME_CONNECT);
 	return frame_read(MESH_FRAME_ACCEPT).accept.comm;
 }
 
@@ -446,7 +423,7 @@ static void withdraw(uint64_t key)
 	frame.withdraw.cookie = stranger.handle.cookie;
 	frame.withdraw.listen_id = stranger.handle.listen_id;
 	frame.withdraw.comm_key = key;
-	frame_send(&frame, MESH_FRAME_WITHDRAW);
+	stranger_send(&frame, MESH_FRAME_WITHDRAW);
 }
 
 /* A connector that gives up before it has the comm leaves room for others. */
@@ -480,7 +457,7 @@ static void test_close_before_accept(void **state)
 	introduced();
 	memset(&frame, 0, sizeof(frame));
 	frame.to_comm = comm_make(3, 30);
-	frame_send(&frame, MESH_FRAME_CLOSED);
+	stranger_send(&frame, MESH_FRAME_CLOSED);
 	assert_int_equal(frame_read(MESH_FRAME_CLOSED).to_comm, 3);
 	comm = accepted();
 	assert_int_equal(*comm_inside(comm).error, -EPIPE);

@@ -25,6 +25,7 @@
 #include "fake_fabric.h"
 #include "log_capture.h"
 #include "namespace.h"
+#include "stranger_fixture.h"
 
 /* Whatever takes longer than this has failed, or hangs. */
 #define LIMIT_S 60
@@ -180,6 +181,28 @@ static void test_each_reason_is_logged_once(void **state)
 	assert_int_equal(log_captured_times(MESH_LOG_WARN, "lo: cannot open the domain"), 3);
 }
 
+/* A peer's HELLO has the domain opened, in vain: the peer is disconnected, and may try again. */
+static void test_peer_of_a_domain_that_fails(void **state)
+{
+	struct mesh_frame frame;
+	int i;
+
+	(void)state;
+	fake_fail(FAKE_DOMAIN, 0, 3, -FI_ENOMEM);
+	pthread_mutex_unlock(&gate);
+	mesh_threads_await();
+	assert_int_equal(mesh_handle_decode(handle, &stranger.handle), 0);
+	for (i = 0; i < 3; i++) {
+		stranger_dial();
+		frame = stranger_hello(stranger_loopback(9));
+		stranger_send(&frame, MESH_FRAME_HELLO);
+		stranger_hung_up();
+		close(stranger.fd);
+	}
+	assert_null(net->process->domains[0]);
+	assert_true(log_captured(MESH_LOG_INFO, "our NIC cannot be opened for it"));
+}
+
 /* NCCL gives up while the domain is being opened: closing waits for it, and closes it. */
 static void test_closed_meanwhile(void **state)
 {
@@ -207,6 +230,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_slow_domain, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_domain_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_each_reason_is_logged_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_peer_of_a_domain_that_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_closed_meanwhile, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_never_used, setup, teardown),
 	};
