@@ -92,7 +92,7 @@ void mesh_peer_hello_send(struct mesh_peer *peer)
 	}
 	memcpy(hello->node_name, process->name, sizeof(hello->node_name));
 	snprintf(hello->version, sizeof(hello->version), "%s", mesh_version());
-	hello->eager_limit = (uint32_t)process->config.eager_limit_bytes;
+	hello->eager_limit = (uint32_t)mesh_process_eager_limit(process, provider_of(peer));
 	hello->mtu = (uint32_t)mesh_peer_nic(peer)->mtu;
 	hello->tuner = process->tuner_digest;
 	hello->control_port = process->control_port;

@@ -6,6 +6,12 @@
 #include "fabric/poll.h"
 #include "nic/provider_id.h"
 
+/*
+ * The largest eager message on ofi_rxm: that copies messages by itself, cuts those above 16 KiB,
+ * and pins the buffers. Writes cost nothing more there: docs/protocol/data.md.
+ */
+#define RXM_EAGER_MAX 8192
+
 const char *mesh_endpoints_text(const struct mesh_endpoint_addr *endpoints, int num_endpoints,
 				const struct mesh_process *process, char *text, size_t size)
 {
@@ -71,6 +77,13 @@ struct mesh_domain *mesh_process_domain(const struct mesh_process *process, int 
 	int index = mesh_process_domain_index(process, dev, provider);
 
 	return index < 0 ? NULL : process->domains[index];
+}
+
+size_t mesh_process_eager_limit(const struct mesh_process *process, enum mesh_provider_id provider)
+{
+	size_t limit = process->config.eager_limit_bytes;
+
+	return provider != MESH_PROVIDER_TCP && limit > RXM_EAGER_MAX ? RXM_EAGER_MAX : limit;
 }
 
 void mesh_process_poll(struct mesh_process *process)

@@ -187,6 +187,12 @@ int mesh_process_domain_index(const struct mesh_process *process, int dev,
 struct mesh_domain *mesh_process_domain(const struct mesh_process *process, int dev,
 					enum mesh_provider_id provider);
 
+/**
+ * Bytes of the largest message that may come as DATA over a domain with this provider, whichever
+ * others there are: a NIC may join with another provider than those before it.
+ */
+size_t mesh_process_eager_limit(const struct mesh_process *process, enum mesh_provider_id provider);
+
 /** Writes "10.1.0.1/24 (ab0), ..." of endpoints into @text of @size bytes; returns @text. */
 const char *mesh_endpoints_text(const struct mesh_endpoint_addr *endpoints, int num_endpoints,
 				const struct mesh_process *process, char *text, size_t size);

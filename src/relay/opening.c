@@ -40,9 +40,24 @@ static void via_append(char *text, const char *name)
 	snprintf(text + used, MESH_VIA_MAX - used, "%s%.63s", used ? "," : "", name);
 }
 
-/* The way to the listener exists: OPENED. */
+/* The largest small message that this hop and those behind it pass on, in bytes. */
 MESH_HOLDS(process)
-static void circuit_ready(struct mesh_circuit *circuit, uint32_t eager_limit, const char *via)
+static uint32_t eager_limit(const struct mesh_peer *down, uint32_t behind)
+{
+	uint32_t own = (uint32_t)mesh_process_eager_limit(down->process, down->domain->provider);
+
+	if (own > down->eager_limit)
+		own = down->eager_limit;
+	return own < behind ? own : behind;
+}
+
+/*
+ * The way to the listener exists: OPENED. @behind: the largest small message of the relays behind
+ * @down, the next node.
+ */
+MESH_HOLDS(process)
+static void circuit_ready(struct mesh_circuit *circuit, const struct mesh_peer *down,
+			  uint32_t behind, const char *via)
 {
 	struct mesh_process *process = circuit->relay->process;
 	struct mesh_frame frame;
@@ -59,7 +74,7 @@ static void circuit_ready(struct mesh_circuit *circuit, uint32_t eager_limit, co
 	frame.opened.to_comm = circuit->up.remote_id;
 	frame.opened.comm = circuit->up.sink.id;
 	frame.opened.token = circuit->up.sink.token;
-	frame.opened.eager_limit = eager_limit;
+	frame.opened.eager_limit = eager_limit(down, behind);
 	frame.opened.address = mesh_mr_remote_address(circuit->mr_up, circuit->memory);
 	frame.opened.key = mesh_mr_key(circuit->mr_up);
 	frame.opened.granule = (uint32_t)circuit->granule;
@@ -312,15 +327,11 @@ static void down_learn(struct mesh_circuit *circuit, uint32_t id, uint32_t token
 bool mesh_circuit_accepted(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
 	struct mesh_circuit *circuit = circuit_asking(peer, frame->accept.to_comm);
-	uint32_t limit;
 
 	if (!circuit || !circuit->opening->is_last)
 		return circuit;
-	limit = (uint32_t)peer->process->config.eager_limit_bytes;
-	if (limit > peer->eager_limit)
-		limit = peer->eager_limit;
 	down_learn(circuit, frame->accept.comm, frame->accept.token);
-	circuit_ready(circuit, limit, "");
+	circuit_ready(circuit, peer, UINT32_MAX, "");
 	return true;
 }
 
@@ -371,7 +382,7 @@ bool mesh_circuit_opened(struct mesh_peer *peer, const struct mesh_frame *frame)
 		circuit_refuse(circuit, MESH_REFUSAL_RELAY_FULL);
 		return true;
 	}
-	circuit_ready(circuit, opened->eager_limit, opened->via);
+	circuit_ready(circuit, peer, opened->eager_limit, opened->via);
 	return true;
 }
 

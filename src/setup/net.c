@@ -40,12 +40,6 @@
 static pthread_mutex_t setup_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct mesh_setup *_Atomic the_setup;
 
-/*
- * The largest eager message where a NIC uses ofi_rxm: that copies messages by itself, cuts those
- * above 16 KiB, and pins the buffers. Writes cost nothing more there: docs/protocol/data.md.
- */
-#define RXM_EAGER_MAX 8192
-
 /* ---- which NICs ---------------------------------------------------------------------------- */
 
 /* Skips the NICs for which libfabric has no provider; the table's log has the reasons. */
@@ -67,18 +61,6 @@ static int providers_check(struct mesh_process *process)
 	}
 	free(verdicts);
 	return ret;
-}
-
-/* Before any NIC is opened: its buffers have this size, and HELLO names it. */
-static void eager_limit_fit(struct mesh_process *process)
-{
-	int dev;
-
-	for (dev = 0; dev < process->num_devs; dev++) {
-		if (process->providers[dev] != MESH_PROVIDER_TCP &&
-		    process->config.eager_limit_bytes > RXM_EAGER_MAX)
-			process->config.eager_limit_bytes = RXM_EAGER_MAX;
-	}
 }
 
 static int nics_find(struct mesh_process *process)
@@ -103,7 +85,6 @@ static int nics_find(struct mesh_process *process)
 	process->num_devs = process->num_nics;
 	mesh_spares_add(process);
 	process->num_lasting = process->num_devs;
-	eager_limit_fit(process);
 	return process->num_nics ? 0 : -ENODEV;
 }
 

@@ -105,7 +105,8 @@ static void opening_start(struct mesh_process *process, int index)
 		opening->options.dev = dev;
 		opening->options.provider = index == dev ? process->providers[dev]
 							 : MESH_PROVIDER_TCP;
-		opening->options.payload_max = process->config.eager_limit_bytes;
+		opening->options.payload_max =
+			mesh_process_eager_limit(process, opening->options.provider);
 		opening->options.segment_bytes = process->config.segment_bytes;
 		opening->options.failure = &process->failures[index];
 		mesh_port_range_parse(process->config.ports, &opening->options.ports);

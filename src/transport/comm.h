@@ -249,8 +249,9 @@ struct mesh_comm {
 	bool sending;			       /* constant: isend, or else irecv */
 	bool waits MESH_GUARDED_BY(process);   /* for accept(): NCCL does not have it yet */
 	char peer_name[MESH_NODE_NAME_MAX];    /* constant */
-	size_t eager_limit;		       /* bytes, the smaller of both sides; constant */
-	uint64_t key;			       /* the same at both ends; constant */
+	/* Bytes: the smallest of both ends of all paths that it is made with; then constant. */
+	size_t eager_limit;
+	uint64_t key; /* the same at both ends; constant */
 	/*
 	 * Room for max_paths, behind the comm in memory. Their number only grows, under
 	 * process->lock and comm->lock; behind wanted_paths by those that join late.

@@ -96,6 +96,18 @@ const struct mesh_peer_user_ops mesh_path_user_ops = {
 
 typedef int path_opener(struct mesh_path *path, struct mesh_peer *peer);
 
+/* A small message may take any path, so it fits all of them. */
+MESH_HOLDS(process)
+static void eager_limit_fit(struct mesh_comm *comm, const struct mesh_peer *peer)
+{
+	size_t limit = mesh_process_eager_limit(comm->process, peer->domain->provider);
+
+	if (limit > peer->eager_limit)
+		limit = peer->eager_limit;
+	if (comm->eager_limit > limit)
+		comm->eager_limit = limit;
+}
+
 MESH_HOLDS(process)
 static int path_add(struct mesh_comm *comm, struct mesh_peer *peer, path_opener *open)
 {
@@ -118,6 +130,7 @@ static int path_add(struct mesh_comm *comm, struct mesh_peer *peer, path_opener 
 	path->user.ops = &mesh_path_user_ops;
 	mesh_peer_user_add(peer, &path->user);
 	mesh_path_counters_open(path);
+	eager_limit_fit(comm, peer);
 	comm->num_paths++;
 	mesh_comm_paths_learn(comm);
 	return 0;
@@ -196,9 +209,7 @@ static int comm_make(const struct comm_wish *wish, struct mesh_peer *peer, struc
 	if (wish->sending)
 		opened->send.grant_paths = opened->send.grant_room = wish->wanted_paths;
 	snprintf(opened->peer_name, sizeof(opened->peer_name), "%s", wish->name);
-	opened->eager_limit = process->config.eager_limit_bytes;
-	if (opened->eager_limit > peer->eager_limit)
-		opened->eager_limit = peer->eager_limit;
+	opened->eager_limit = SIZE_MAX;
 	LIST_INIT(&opened->registrations);
 	ret = path_add(opened, peer, wish->open);
 	if (ret) {

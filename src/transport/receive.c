@@ -74,15 +74,16 @@ __attribute__((noinline)) static void early_keep(struct mesh_comm *comm, uint32_
 						 const void *data, uint32_t size)
 {
 	struct mesh_receive_side *receive = &comm->receive;
-	size_t room = comm->paths[0].payload_max;
+	size_t room = comm->eager_limit;
 	struct mesh_early *early = &receive->early[seq % MESH_EAGER_WINDOW];
 
-	if (early->full || !mesh_seq_before(seq, comm->next_seq + MESH_EAGER_WINDOW)) {
+	if (size > room || early->full ||
+	    !mesh_seq_before(seq, comm->next_seq + MESH_EAGER_WINDOW)) {
 		mesh_comm_fail(comm, -EPROTO, false, "the peer sent more than it was allowed to");
 		return;
 	}
 	if (!receive->early_data)
-		receive->early_data = malloc(room * MESH_EAGER_WINDOW);
+		receive->early_data = malloc(room * MESH_EAGER_WINDOW + 1); /* room may be 0 */
 	if (!receive->early_data) {
 		mesh_comm_fail(comm, -ENOMEM, false, "no memory for early messages");
 		return;

@@ -113,7 +113,7 @@ struct mesh_frame_hello {
 	uint8_t num_nics;
 	uint8_t name_len;			       /* bytes used of endpoint_name */
 	uint8_t endpoint_name[MESH_ENDPOINT_NAME_MAX]; /* what fi_getname returned */
-	uint32_t eager_limit; /* bytes of the largest message that may come as DATA */
+	uint32_t eager_limit; /* bytes of the largest message that may come as DATA on this link */
 	uint32_t mtu;	      /* of the sender's NIC on this link, in bytes; 0 where unknown */
 	uint64_t tuner;	      /* digest of NCCL_MESH_TUNER and NCCL_MESH_PLAN; 0: no effect; _ANY */
 	uint16_t control_port; /* TCP, of the sender, on each of its NICs */

@@ -54,6 +54,32 @@ static void test_eager_limit_of_the_peer(void **state)
 	fixture_comm_close(comm);
 }
 
+/* A NIC with ofi_rxm may join a process whose others have tcp: its comms fit it, in any order. */
+static void test_eager_limit_of_each_path(void **state)
+{
+	int rxm;
+
+	(void)state;
+	fixture.setup.process.config.eager_limit_bytes = 65536;
+	fixture_paths_open(MESH_PROVIDER_TCP, 2);
+	fixture.peers[0].eager_limit = fixture.peers[1].eager_limit = 65536;
+	comm = fixture_comm_open(true);
+	assert_int_equal(*comm_inside(comm).eager_limit, 65536);
+	fixture_comm_close(comm);
+	for (rxm = 0; rxm < 2; rxm++) {
+		fixture.domains[rxm]->provider = MESH_PROVIDER_TCP_RXM;
+		comm = fixture_comm_open(true);
+		assert_int_equal(*comm_inside(comm).eager_limit, 8192);
+		fixture_comm_close(comm);
+		fixture.domains[rxm]->provider = MESH_PROVIDER_TCP;
+		fixture.peers[rxm].eager_limit = 4096;
+		comm = fixture_comm_open(false);
+		assert_int_equal(*comm_inside(comm).eager_limit, 4096);
+		fixture_comm_close(comm);
+		fixture.peers[rxm].eager_limit = 65536;
+	}
+}
+
 /* As many as the receiver keeps before it has posted; more, once it reports its posts. */
 static void test_eager_window(void **state)
 {
@@ -171,6 +197,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_eager_limit),
 		TEST(test_eager_limit_of_the_peer),
+		TEST(test_eager_limit_of_each_path),
 		TEST(test_eager_window),
 		TEST(test_want),
 		TEST(test_grant_of_another_round),

@@ -16,7 +16,7 @@ static void test_limit(void **state)
 
 	(void)state;
 	pair_open(&pair);
-	assert_int_equal(pair.net->process->config.eager_limit_bytes, LIMIT);
+	assert_int_equal(pair.net->process->domains[0]->payload_max, LIMIT);
 	assert_int_equal(*comm_inside(pair.send).eager_limit, LIMIT);
 	message_move(&pair, LIMIT, LIMIT, true);
 	assert_int_equal(comm_path(pair.send, 0).counters->small, 1);

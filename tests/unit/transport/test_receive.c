@@ -333,9 +333,11 @@ static void test_what_a_sender_must_not_do(void **state)
 {
 	int i;
 
-	for (i = 0; i < 3; i++) {
+	for (i = 0; i < 4; i++) {
 		fixture_setup(state);
-		comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
+		fixture_paths_open(MESH_PROVIDER_TCP, 1);
+		fixture.peers[0].eager_limit = SMALL;
+		comm = fixture_comm_open(false);
 		switch (i) {
 		case 0:
 			fixture_data(comm, MESH_EAGER_WINDOW, SMALL);
@@ -345,6 +347,10 @@ static void test_what_a_sender_must_not_do(void **state)
 			fixture_data(comm, 3, SMALL);
 			assert_int_equal(*comm_inside(comm).error, 0);
 			fixture_data(comm, 3 + MESH_EAGER_WINDOW, SMALL);
+			assert_failed(comm, -EPROTO, "sent more than it was allowed to");
+			break;
+		case 2: /* a path may have room for more than its comm */
+			fixture_data(comm, 0, SMALL + 1);
 			assert_failed(comm, -EPROTO, "sent more than it was allowed to");
 			break;
 		default:
