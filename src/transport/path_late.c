@@ -80,8 +80,10 @@ int mesh_comm_path_add_late(struct mesh_comm *comm, struct mesh_peer *peer)
 	if (ret)
 		return ret;
 	if (!path->may_resume || path->segment_max < comm->segment_max ||
-	    (path->immediate_bits < 64 && !comm->announces))
-		ret = -EOPNOTSUPP; /* a message keeps the size of its segments, and what is kept */
+	    (path->immediate_bits < 64 && !comm->announces) ||
+	    path->payload_max < comm->eager_limit || peer->eager_limit < comm->eager_limit)
+		/* A message keeps the size of its segments, what is kept, and how it travels. */
+		ret = -EOPNOTSUPP;
 	else if (comm->sending)
 		ret = grants_make_room(comm);
 	if (!ret)

@@ -74,7 +74,8 @@ __attribute__((noinline)) static void early_keep(struct mesh_comm *comm, uint32_
 						 const void *data, uint32_t size)
 {
 	struct mesh_receive_side *receive = &comm->receive;
-	size_t room = comm->eager_limit;
+	/* What we have told any peer; the comm's own limit may be smaller at one end. */
+	size_t room = comm->process->config.eager_limit_bytes;
 	struct mesh_early *early = &receive->early[seq % MESH_EAGER_WINDOW];
 
 	if (size > room || early->full ||

@@ -336,7 +336,7 @@ static void test_what_a_sender_must_not_do(void **state)
 	for (i = 0; i < 4; i++) {
 		fixture_setup(state);
 		fixture_paths_open(MESH_PROVIDER_TCP, 1);
-		fixture.peers[0].eager_limit = SMALL;
+		fixture.setup.process.config.eager_limit_bytes = SMALL;
 		comm = fixture_comm_open(false);
 		switch (i) {
 		case 0:
@@ -349,7 +349,7 @@ static void test_what_a_sender_must_not_do(void **state)
 			fixture_data(comm, 3 + MESH_EAGER_WINDOW, SMALL);
 			assert_failed(comm, -EPROTO, "sent more than it was allowed to");
 			break;
-		case 2: /* a path may have room for more than its comm */
+		case 2: /* a path may have room for more than the setting */
 			fixture_data(comm, 0, SMALL + 1);
 			assert_failed(comm, -EPROTO, "sent more than it was allowed to");
 			break;
