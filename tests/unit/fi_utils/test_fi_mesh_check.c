@@ -15,158 +15,10 @@
 #include <cmocka.h>
 
 #include "check/checks.h"
-#include "check/context.h"
-#include "common/finding.h"
-#include "common/report.h"
 #include "nccl/plugin.h"
 #include "nic/nic_order.h"
-#include "system/sysfs_rdma.h"
 
-#include "sysfs_fixture.h"
-
-#define MODEL "devices/pci0000:00/0000:00:01.0/0000:01:00.0"
-#define CONGESTION "proc/sys/net/ipv4/tcp_congestion_control"
-
-static struct sysfs_fixture tree, sysfs; /* "/" and its "/sys" */
-static struct check_context context;
-static char said[8192]; /* what the last check said */
-
-static int setup(void **state)
-{
-	(void)state;
-	sysfs_fixture_make(&tree);
-	snprintf(sysfs.root, sizeof(sysfs.root), "%.240s/sys", tree.root);
-	if (mkdir(sysfs.root, 0755))
-		return -1;
-	sysfs_fixture_file(&tree,
-			   "Limit                     Soft Limit           Hard Limit    Units\n"
-			   "Max locked memory         unlimited            unlimited     bytes",
-			   "proc/self/limits");
-	sysfs_fixture_file(&tree, "Name:\tcat\nCapEff:\t0000000000000000", "proc/self/status");
-	sysfs_fixture_file(&tree, "cubic", CONGESTION);
-	memset(&context, 0, sizeof(context));
-	return mesh_sysfs_open(tree.root, &context.files);
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	check_context_free(&context);
-	sysfs_fixture_remove(&tree);
-	return 0;
-}
-
-/* A NIC as netlink would report it; the recorded tree adds the rest in loaded(). */
-static struct mesh_nic *nic_add(const char *netdev, const char *mac, const char *addr)
-{
-	struct mesh_nic_table *table = &context.table;
-	struct mesh_nic *nic;
-
-	if (!table->nics)
-		table->nics = calloc(8, sizeof(*table->nics));
-	nic = &table->nics[table->num_nics++];
-	table->num_taken = table->num_nics;
-	snprintf(nic->netdev, sizeof(nic->netdev), "%s", netdev);
-	sscanf(mac, "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", &nic->mac[0], &nic->mac[1],
-	       &nic->mac[2], &nic->mac[3], &nic->mac[4], &nic->mac[5], &nic->mac[6], &nic->mac[7]);
-	nic->ifindex = (unsigned int)table->num_nics;
-	nic->link_type = strlen(mac) > 17 ? 32 : 1; /* ARPHRD_INFINIBAND, ARPHRD_ETHER */
-	nic->kind = strlen(mac) > 17 ? MESH_NIC_INFINIBAND : MESH_NIC_PHYSICAL;
-	nic->admin_up = nic->carrier = nic->taken = true;
-	nic->mtu = 9000;
-	if (addr) {
-		assert_int_equal(mesh_addr_parse(addr, &nic->addrs[nic->num_addrs++]), 0);
-		nic->source = nic->addrs[0];
-	}
-	return nic;
-}
-
-/* Reads the tree as the plugin does. */
-static void loaded(void)
-{
-	struct mesh_sysfs files;
-	int i;
-
-	assert_int_equal(mesh_sysfs_open(sysfs.root, &files), 0);
-	for (i = 0; i < context.table.num_nics; i++)
-		mesh_sysfs_netdev_load(&files, &context.table.nics[i]);
-	assert_int_equal(mesh_sysfs_rdma_load(&files, context.table.nics, context.table.num_nics),
-			 0);
-	for (i = 0; i < context.table.num_nics; i++)
-		mesh_sysfs_pci_link_load(context.table.nics[i].pci_path,
-					 &context.table.nics[i].pci_link);
-	mesh_sysfs_close(&files);
-}
-
-static enum check_verdict run(const char *id)
-{
-	struct check_result result = {0};
-	enum check_verdict verdict;
-	const struct check *check;
-	FILE *file;
-
-	for (check = checks; strcmp(check->id, id);)
-		check++;
-	check->run(&context, &result);
-	verdict = check_verdict_of(&result);
-	memset(said, 0, sizeof(said));
-	file = fmemopen(said, sizeof(said) - 1, "w");
-	check_print(file, check->id, &result, false);
-	fclose(file);
-	check_result_free(&result);
-	return verdict;
-}
-
-static void assert_says(const char *id, enum check_verdict verdict, const char *words)
-{
-	enum check_verdict got = run(id);
-
-	if (got != verdict || !strstr(said, words))
-		fail_msg("%s: wanted %s \"%s\", but %s:\n%s", id, check_verdict_text(verdict),
-			 words, check_verdict_text(got), said);
-}
-
-static void assert_well(const char *id)
-{
-	if (run(id) != CHECK_PASS)
-		fail_msg("%s:\n%s", id, said);
-}
-
-/* Replaces a file's text. */
-static void rewrite(const struct sysfs_fixture *fixture, const char *text, const char *path)
-{
-	sysfs_fixture_file(fixture, text, "%s", path);
-}
-
-/* Two Spark ports with all that is needed. */
-static void spark_make(void)
-{
-	sysfs_fixture_dgx_spark(&sysfs);
-	nic_add("enp1s0f0np0", "4c:bb:47:00:00:01", "10.1.0.1/24");
-	nic_add("enp1s0f1np1", "4c:bb:47:00:00:02", "10.2.0.1/24");
-	rewrite(&sysfs, "", "module/ib_uverbs/refcnt");
-	rewrite(&sysfs, "", "module/rdma_ucm/refcnt");
-	rewrite(&sysfs, "rocep1s0f0", "class/infiniband_verbs/uverbs0/ibdev");
-	rewrite(&sysfs, "rocep1s0f1", "class/infiniband_verbs/uverbs1/ibdev");
-	rewrite(&sysfs, "elsewhere", "class/infiniband_verbs/uverbs2/ibdev");
-	rewrite(&tree, "", "dev/infiniband/rdma_cm");
-	rewrite(&tree, "", "dev/infiniband/uverbs0");
-	rewrite(&tree, "", "dev/infiniband/uverbs1");
-	loaded();
-}
-
-static void connectx3_make(const char *address)
-{
-	sysfs_fixture_connectx3(&sysfs);
-	rewrite(&sysfs, "0x1", "class/infiniband/mlx4_0/ports/1/sm_lid");
-	rewrite(&sysfs, "5: LinkUp", "class/infiniband/mlx4_0/ports/1/phys_state");
-	nic_add("ib0", "00:02:c9:03:00:ef:12:35", address);
-	rewrite(&sysfs, "4", MODEL "/current_link_width");
-	rewrite(&sysfs, "4", MODEL "/max_link_width");
-	rewrite(&sysfs, "8.0 GT/s PCIe", MODEL "/current_link_speed");
-	rewrite(&sysfs, "8.0 GT/s PCIe", MODEL "/max_link_speed");
-	rewrite(&sysfs, "16", MODEL "/../max_link_width");
-}
+#include "machine_fixture.h"
 
 static void test_all_well(void **state)
 {
@@ -175,7 +27,7 @@ static void test_all_well(void **state)
 	size_t i;
 
 	(void)state;
-	spark_make();
+	machine_spark_make();
 	for (i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
 		assert_well(ids[i]);
 }
@@ -185,7 +37,7 @@ static void test_nothing_there(void **state)
 	const struct check *check;
 
 	(void)state;
-	nic_add("eth0", "02:00:00:00:00:01", "10.1.0.1/24")->speed_mbps = 10000;
+	machine_nic_add("eth0", "02:00:00:00:00:01", "10.1.0.1/24")->speed_mbps = 10000;
 	for (check = checks; check->id; check++)
 		if (strcmp(check->id, "libfabric") && strcmp(check->id, "plugin") &&
 		    strcmp(check->id, "firewall") && strcmp(check->id, "neighbours"))
@@ -195,66 +47,75 @@ static void test_nothing_there(void **state)
 static void test_modules(void **state)
 {
 	(void)state;
-	spark_make();
-	assert_int_equal(unlink(strcat(strcpy(said, sysfs.root), "/module/rdma_ucm/refcnt")), 0);
-	assert_int_equal(rmdir(strcat(strcpy(said, sysfs.root), "/module/rdma_ucm")), 0);
+	machine_spark_make();
+	assert_int_equal(
+		unlink(strcat(strcpy(machine.said, machine.sysfs.root), "/module/rdma_ucm/refcnt")),
+		0);
+	assert_int_equal(
+		rmdir(strcat(strcpy(machine.said, machine.sysfs.root), "/module/rdma_ucm")), 0);
 	assert_says("modules", CHECK_FAIL, "the module rdma_ucm is not loaded");
-	assert_non_null(strstr(said, "do:   modprobe rdma_ucm"));
-	rewrite(&sysfs, "", "class/misc/rdma_cm/dev"); /* built into the kernel */
+	assert_non_null(strstr(machine.said, "do:   modprobe rdma_ucm"));
+	machine_file(&machine.sysfs, "", "class/misc/rdma_cm/dev"); /* built into the kernel */
 	assert_well("modules");
 }
 
 static void test_rdma_half_missing(void **state)
 {
 	(void)state;
-	sysfs_fixture_device(&sysfs, "pci0000:00/0000:00:01.0/0000:01:00.0", "pci");
-	sysfs_fixture_netdev(&sysfs, "ens1", "pci0000:00/0000:00:01.0/0000:01:00.0",
+	sysfs_fixture_device(&machine.sysfs, "pci0000:00/0000:00:01.0/0000:01:00.0", "pci");
+	sysfs_fixture_netdev(&machine.sysfs, "ens1", "pci0000:00/0000:00:01.0/0000:01:00.0",
 			     "00:02:c9:ef:12:36", "40000");
-	assert_int_equal(symlink("../../../../bus/pci/drivers/mlx4_core",
-				 strcat(strcpy(said, sysfs.root), "/" MODEL "/driver")),
-			 0);
-	rewrite(&sysfs, "", "bus/pci/drivers/mlx4_core/bind");
-	nic_add("ens1", "00:02:c9:ef:12:36", "10.1.0.1/24");
-	loaded();
+	assert_int_equal(
+		symlink("../../../../bus/pci/drivers/mlx4_core",
+			strcat(strcpy(machine.said, machine.sysfs.root), "/" MODEL "/driver")),
+		0);
+	machine_file(&machine.sysfs, "", "bus/pci/drivers/mlx4_core/bind");
+	machine_nic_add("ens1", "00:02:c9:ef:12:36", "10.1.0.1/24");
+	machine_load();
 	assert_says("modules", CHECK_WARN,
 		    "ens1 has an RDMA card (mlx4_core), but the module "
 		    "mlx4_ib is not loaded");
-	assert_non_null(strstr(said, "do:   modprobe mlx4_ib"));
-	rewrite(&sysfs, "", "module/mlx4_ib/refcnt");
+	assert_non_null(strstr(machine.said, "do:   modprobe mlx4_ib"));
+	machine_file(&machine.sysfs, "", "module/mlx4_ib/refcnt");
 	assert_says("modules", CHECK_WARN, "no RDMA device is behind it");
-	assert_non_null(strstr(said, "dmesg"));
-	rewrite(&tree, "", ".dockerenv");
+	assert_non_null(strstr(machine.said, "dmesg"));
+	machine_file(&machine.tree, "", ".dockerenv");
 	assert_says("modules", CHECK_WARN, "do:   pass the RDMA device of ens1 into the container");
 }
 
 static void test_card_without_driver(void **state)
 {
 	(void)state;
-	rewrite(&sysfs, "0x028000", "bus/pci/devices/0000:01:00.0/class");
-	rewrite(&sysfs, "0x15b3", "bus/pci/devices/0000:01:00.0/vendor");
-	rewrite(&sysfs, "0x1003", "bus/pci/devices/0000:01:00.0/device");
-	rewrite(&sysfs, "0x030000", "bus/pci/devices/0000:02:00.0/class"); /* a display */
+	machine_file(&machine.sysfs, "0x028000", "bus/pci/devices/0000:01:00.0/class");
+	machine_file(&machine.sysfs, "0x15b3", "bus/pci/devices/0000:01:00.0/vendor");
+	machine_file(&machine.sysfs, "0x1003", "bus/pci/devices/0000:01:00.0/device");
+	machine_file(&machine.sysfs, "0x030000",
+		     "bus/pci/devices/0000:02:00.0/class"); /* a display */
 	assert_says("modules", CHECK_WARN,
 		    "the network card in 0000:01:00.0 (15b3:1003) has no "
 		    "driver");
-	assert_non_null(strstr(said, "modprobe mlx4_core"));
-	assert_null(strstr(said, "0000:02"));
-	rewrite(&sysfs, "", "bus/pci/devices/0000:01:00.0/driver/x");
+	assert_non_null(strstr(machine.said, "modprobe mlx4_core"));
+	assert_null(strstr(machine.said, "0000:02"));
+	machine_file(&machine.sysfs, "", "bus/pci/devices/0000:01:00.0/driver/x");
 	assert_well("modules");
 }
 
 static void test_device_files(void **state)
 {
 	(void)state;
-	spark_make();
-	assert_int_equal(unlink(strcat(strcpy(said, tree.root), "/dev/infiniband/uverbs1")), 0);
+	machine_spark_make();
+	assert_int_equal(
+		unlink(strcat(strcpy(machine.said, machine.tree.root), "/dev/infiniband/uverbs1")),
+		0);
 	assert_says("device-files", CHECK_FAIL,
 		    "/dev/infiniband/uverbs1 is missing: no RDMA over rocep1s0f1");
-	assert_non_null(strstr(said, "modprobe -a ib_uverbs rdma_ucm"));
-	assert_int_equal(unlink(strcat(strcpy(said, tree.root), "/dev/infiniband/rdma_cm")), 0);
-	rewrite(&tree, "", "run/.containerenv");
+	assert_non_null(strstr(machine.said, "modprobe -a ib_uverbs rdma_ucm"));
+	assert_int_equal(
+		unlink(strcat(strcpy(machine.said, machine.tree.root), "/dev/infiniband/rdma_cm")),
+		0);
+	machine_file(&machine.tree, "", "run/.containerenv");
 	assert_says("device-files", CHECK_FAIL, "/dev/infiniband/rdma_cm is missing");
-	assert_non_null(strstr(said, "--device /dev/infiniband"));
+	assert_non_null(strstr(machine.said, "--device /dev/infiniband"));
 }
 
 /* In a process of its own, as an unprivileged user. Status 77: not possible here. */
@@ -262,13 +123,14 @@ static int forbidden_child(void)
 {
 	char path[300];
 
-	snprintf(path, sizeof(path), "%s/dev/infiniband/uverbs0", tree.root);
-	if (geteuid() || chmod(path, 0660) || chown(path, 0, 4) || chmod(tree.root, 0755) ||
+	snprintf(path, sizeof(path), "%s/dev/infiniband/uverbs0", machine.tree.root);
+	if (geteuid() || chmod(path, 0660) || chown(path, 0, 4) || chmod(machine.tree.root, 0755) ||
 	    setgid(65534) || setuid(65534))
 		return 77;
-	return run("device-files") == CHECK_FAIL &&
-			       strstr(said, "you may not open /dev/infiniband/uverbs0") &&
-			       strstr(said, "mode 660") && strstr(said, "do:   sudo usermod -aG")
+	return machine_check("device-files") == CHECK_FAIL &&
+			       strstr(machine.said, "you may not open /dev/infiniband/uverbs0") &&
+			       strstr(machine.said, "mode 660") &&
+			       strstr(machine.said, "do:   sudo usermod -aG")
 		       ? 0
 		       : 1;
 }
@@ -279,7 +141,7 @@ static void test_device_files_forbidden(void **state)
 	int status = 0;
 
 	(void)state;
-	spark_make();
+	machine_spark_make();
 	fflush(NULL);
 	child = fork();
 	if (!child)
@@ -290,53 +152,22 @@ static void test_device_files_forbidden(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void limits_write(const char *limit)
-{
-	char text[200];
-
-	snprintf(text, sizeof(text),
-		 "Max stack size            8388608              unlimited            bytes\n"
-		 "Max locked memory         %s                 unlimited            bytes",
-		 limit);
-	rewrite(&tree, text, "proc/self/limits");
-}
-
-static void test_memlock(void **state)
-{
-	(void)state;
-	spark_make();
-	limits_write("8388608");
-	assert_says("memlock", CHECK_FAIL, "only 8192 KiB of memory may be locked");
-	assert_non_null(strstr(said, "limits.d"));
-	limits_write("8589934592");
-	assert_says("memlock", CHECK_WARN, "fails once NCCL registers more");
-	rewrite(&tree, "CapEff:\t0000000000004000", "proc/self/status"); /* CAP_IPC_LOCK */
-	assert_well("memlock");
-	/* Root of a container without the host's privileges has the bit, and it helps nothing. */
-	rewrite(&tree, "         0     100000      65536", "proc/self/uid_map");
-	assert_says("memlock", CHECK_WARN, "fails once NCCL registers more");
-	rewrite(&tree, "         0          0 4294967295", "proc/self/uid_map");
-	assert_well("memlock");
-	limits_write("junk");
-	assert_says("memlock", CHECK_UNKNOWN, "/proc/self/limits does not show");
-}
-
 static void test_ports(void **state)
 {
 	(void)state;
-	connectx3_make("10.1.0.1/24");
-	loaded();
+	machine_connectx3_make("10.1.0.1/24");
+	machine_load();
 	assert_well("ports");
-	rewrite(&sysfs, "2: INIT", "class/infiniband/mlx4_0/ports/1/state");
+	machine_file(&machine.sysfs, "2: INIT", "class/infiniband/mlx4_0/ports/1/state");
 	assert_says("ports", CHECK_FAIL, "port 1 of mlx4_0 waits for a subnet manager");
-	assert_non_null(strstr(said, "opensm -B -g 0x0002c90300ef1235"));
-	rewrite(&sysfs, "1: DOWN", "class/infiniband/mlx4_0/ports/1/state");
-	rewrite(&sysfs, "2: Polling", "class/infiniband/mlx4_0/ports/1/phys_state");
+	assert_non_null(strstr(machine.said, "opensm -B -g 0x0002c90300ef1235"));
+	machine_file(&machine.sysfs, "1: DOWN", "class/infiniband/mlx4_0/ports/1/state");
+	machine_file(&machine.sysfs, "2: Polling", "class/infiniband/mlx4_0/ports/1/phys_state");
 	assert_says("ports", CHECK_FAIL, "port 1 of mlx4_0 (ib0) is down: no signal");
-	rewrite(&sysfs, "3: Disabled", "class/infiniband/mlx4_0/ports/1/phys_state");
+	machine_file(&machine.sysfs, "3: Disabled", "class/infiniband/mlx4_0/ports/1/phys_state");
 	assert_says("ports", CHECK_FAIL, "is down: it is disabled");
-	rewrite(&sysfs, "4: ACTIVE", "class/infiniband/mlx4_0/ports/1/state");
-	rewrite(&sysfs, "14 Gb/sec (1X FDR)", "class/infiniband/mlx4_0/ports/1/rate");
+	machine_file(&machine.sysfs, "4: ACTIVE", "class/infiniband/mlx4_0/ports/1/state");
+	machine_file(&machine.sysfs, "14 Gb/sec (1X FDR)", "class/infiniband/mlx4_0/ports/1/rate");
 	assert_says("ports", CHECK_WARN, "port 1 of mlx4_0 runs on one lane of four");
 }
 
@@ -344,60 +175,61 @@ static void test_ports(void **state)
 static void test_ports_unused(void **state)
 {
 	(void)state;
-	connectx3_make(NULL);
-	loaded();
-	rewrite(&sysfs, "1: DOWN", "class/infiniband/mlx4_0/ports/1/state");
+	machine_connectx3_make(NULL);
+	machine_load();
+	machine_file(&machine.sysfs, "1: DOWN", "class/infiniband/mlx4_0/ports/1/state");
 	assert_well("ports");
-	rewrite(&sysfs, "4: ACTIVE", "class/infiniband/mlx4_0/ports/1/state");
-	context.table.num_nics = context.table.num_taken = 0;
+	machine_file(&machine.sysfs, "4: ACTIVE", "class/infiniband/mlx4_0/ports/1/state");
+	machine.context.table.num_nics = machine.context.table.num_taken = 0;
 	assert_says("ports", CHECK_WARN, "port 1 of mlx4_0 has no IPoIB interface");
 }
 
 static void test_gids(void **state)
 {
 	(void)state;
-	spark_make();
+	machine_spark_make();
 	assert_says("gids", CHECK_PASS,
 		    "10.1.0.1 of enp1s0f0np0 is GID 3 of rocep1s0f0 port 1, "
 		    "RoCE v2");
-	assert_non_null(strstr(said, "export NCCL_IB_HCA==rocep1s0f0:1,rocep1s0f1:1 "
-				     "NCCL_IB_GID_INDEX=3"));
-	context.table.nics[1].rdma.gids[3].index = 5;
+	assert_non_null(strstr(machine.said, "export NCCL_IB_HCA==rocep1s0f0:1,rocep1s0f1:1 "
+					     "NCCL_IB_GID_INDEX=3"));
+	machine.context.table.nics[1].rdma.gids[3].index = 5;
 	assert_says("gids", CHECK_PASS, "no NCCL_IB_GID_INDEX fits");
-	context.table.nics[1].rdma.gids[3].type = MESH_GID_UNKNOWN;
-	context.table.nics[1].rdma.gids[2].type = MESH_GID_UNKNOWN;
+	machine.context.table.nics[1].rdma.gids[3].type = MESH_GID_UNKNOWN;
+	machine.context.table.nics[1].rdma.gids[2].type = MESH_GID_UNKNOWN;
 	assert_says("gids", CHECK_UNKNOWN, "its RoCE version cannot be read");
-	context.table.nics[1].rdma.gids[3].type = MESH_GID_ROCE_V1;
-	context.table.nics[1].rdma.num_gids = 4;
-	context.table.nics[1].rdma.gids[2] = context.table.nics[1].rdma.gids[3];
+	machine.context.table.nics[1].rdma.gids[3].type = MESH_GID_ROCE_V1;
+	machine.context.table.nics[1].rdma.num_gids = 4;
+	machine.context.table.nics[1].rdma.gids[2] = machine.context.table.nics[1].rdma.gids[3];
 	assert_says("gids", CHECK_WARN, "10.2.0.1 of enp1s0f1np1 has a RoCE v1 GID only");
-	context.table.nics[1].rdma.num_gids = 2;
+	machine.context.table.nics[1].rdma.num_gids = 2;
 	assert_says("gids", CHECK_FAIL, "rocep1s0f1 port 1 has no GID for 10.2.0.1");
-	assert_non_null(strstr(said, "ip address del 10.2.0.1/24 dev enp1s0f1np1 && ip address add "
-				     "10.2.0.1/24 dev enp1s0f1np1"));
+	assert_non_null(strstr(machine.said,
+			       "ip address del 10.2.0.1/24 dev enp1s0f1np1 && ip address add "
+			       "10.2.0.1/24 dev enp1s0f1np1"));
 }
 
 static void test_pcie(void **state)
 {
 	(void)state;
-	connectx3_make("10.1.0.1/24");
-	loaded();
+	machine_connectx3_make("10.1.0.1/24");
+	machine_load();
 	/* The card's full link, but slower than the port: not wrong, but reported. */
 	assert_says("pcie", CHECK_PASS, "which carries 31.5 Gb/s of the port's 56 Gb/s");
-	rewrite(&sysfs, "8", MODEL "/max_link_width");
-	loaded();
+	machine_file(&machine.sysfs, "8", MODEL "/max_link_width");
+	machine_load();
 	assert_says("pcie", CHECK_WARN,
 		    "the card of ib0 runs on PCIe x4 at 8.0 GT/s, but could do x8 at 8.0 GT/s");
-	assert_non_null(strstr(said, "at most 31.5 Gb/s, less than the port's 56 Gb/s"));
-	assert_non_null(strstr(said, "do:   reseat the card"));
-	rewrite(&sysfs, "4", MODEL "/../max_link_width");
-	loaded();
+	assert_non_null(strstr(machine.said, "at most 31.5 Gb/s, less than the port's 56 Gb/s"));
+	assert_non_null(strstr(machine.said, "do:   reseat the card"));
+	machine_file(&machine.sysfs, "4", MODEL "/../max_link_width");
+	machine_load();
 	assert_says("pcie", CHECK_WARN, "do:   the slot has 4 lanes: move the card to one with 8");
-	rewrite(&sysfs, "8", MODEL "/current_link_width");
-	loaded();
+	machine_file(&machine.sysfs, "8", MODEL "/current_link_width");
+	machine_load();
 	assert_well("pcie");
-	rewrite(&sysfs, "2.5 GT/s PCIe", MODEL "/current_link_speed");
-	loaded();
+	machine_file(&machine.sysfs, "2.5 GT/s PCIe", MODEL "/current_link_speed");
+	machine_load();
 	assert_says("pcie", CHECK_WARN, "runs on PCIe x8 at 2.5 GT/s");
 }
 
@@ -406,21 +238,24 @@ static void test_congestion(void **state)
 	char path[PATH_MAX];
 
 	(void)state;
-	spark_make();
-	rewrite(&tree, "bbr", CONGESTION);
+	machine_spark_make();
+	machine_file(&machine.tree, "bbr", CONGESTION);
 	assert_says("congestion", CHECK_PASS, "no NIC carries messages over TCP");
-	strcpy(context.config.provider, "tcp");
+	strcpy(machine.context.config.provider, "tcp");
 	assert_says("congestion", CHECK_WARN, "such as that of enp1s0f0np0");
-	*context.config.provider = '\0';
-	*context.table.nics[1].rdma.device = '\0';
+	*machine.context.config.provider = '\0';
+	*machine.context.table.nics[1].rdma.device = '\0';
 	assert_says("congestion", CHECK_WARN, "such as that of enp1s0f1np1, can cost half");
-	assert_non_null(strstr(said, "do:   sysctl -w net.ipv4.tcp_congestion_control=cubic"));
-	rewrite(&tree, "reno bbr", "proc/sys/net/ipv4/tcp_available_congestion_control");
+	assert_non_null(
+		strstr(machine.said, "do:   sysctl -w net.ipv4.tcp_congestion_control=cubic"));
+	machine_file(&machine.tree, "reno bbr",
+		     "proc/sys/net/ipv4/tcp_available_congestion_control");
 	assert_says("congestion", CHECK_WARN, "such as that of enp1s0f1np1");
-	assert_non_null(strstr(said, "do:   sysctl -w net.ipv4.tcp_congestion_control=reno"));
-	rewrite(&tree, "cubic", CONGESTION);
+	assert_non_null(
+		strstr(machine.said, "do:   sysctl -w net.ipv4.tcp_congestion_control=reno"));
+	machine_file(&machine.tree, "cubic", CONGESTION);
 	assert_well("congestion");
-	snprintf(path, sizeof(path), "%s/" CONGESTION, tree.root);
+	snprintf(path, sizeof(path), "%s/" CONGESTION, machine.tree.root);
 	assert_int_equal(unlink(path), 0);
 	assert_says("congestion", CHECK_UNKNOWN, "tcp_congestion_control cannot be read");
 }
@@ -428,68 +263,71 @@ static void test_congestion(void **state)
 static void test_mtu(void **state)
 {
 	(void)state;
-	spark_make();
-	context.table.nics[0].mtu = context.table.nics[1].mtu = 1500;
+	machine_spark_make();
+	machine.context.table.nics[0].mtu = machine.context.table.nics[1].mtu = 1500;
 	assert_says("mtu", CHECK_WARN, "enp1s0f0np0 has MTU 1500: RoCE then sends packets of 1024");
-	*context.table.nics[0].rdma.device = *context.table.nics[1].rdma.device = '\0';
+	*machine.context.table.nics[0].rdma.device = *machine.context.table.nics[1].rdma.device =
+		'\0';
 	assert_says("mtu", CHECK_WARN, "enp1s0f0np0 has MTU 1500 at 200 Gb/s");
-	assert_non_null(strstr(said, "do:   ip link set enp1s0f0np0 mtu 9000"));
-	context.table.nics[0].speed_mbps = context.table.nics[1].speed_mbps = 10000;
+	assert_non_null(strstr(machine.said, "do:   ip link set enp1s0f0np0 mtu 9000"));
+	machine.context.table.nics[0].speed_mbps = machine.context.table.nics[1].speed_mbps = 10000;
 	assert_well("mtu");
-	context.table.nics[1].mtu = 9000;
+	machine.context.table.nics[1].mtu = 9000;
 	assert_says("mtu", CHECK_WARN,
 		    "different MTUs: enp1s0f0np0 has 1500, enp1s0f1np1 has 9000");
-	context.table.nics[0].kind = MESH_NIC_INFINIBAND; /* IPoIB's MTU does not limit RDMA */
+	machine.context.table.nics[0].kind =
+		MESH_NIC_INFINIBAND; /* IPoIB's MTU does not limit RDMA */
 	assert_well("mtu");
 }
 
 static void test_speed(void **state)
 {
 	(void)state;
-	spark_make();
-	rewrite(&sysfs, "half", "class/net/enp1s0f0np0/duplex");
+	machine_spark_make();
+	machine_file(&machine.sysfs, "half", "class/net/enp1s0f0np0/duplex");
 	assert_says("speed", CHECK_FAIL, "enp1s0f0np0 runs at half duplex");
-	rewrite(&sysfs, "full", "class/net/enp1s0f0np0/duplex");
-	context.table.nics[1].speed_mbps = 25000;
+	machine_file(&machine.sysfs, "full", "class/net/enp1s0f0np0/duplex");
+	machine.context.table.nics[1].speed_mbps = 25000;
 	assert_well("speed"); /* two kinds of card, as far as the check can see */
-	rewrite(&sysfs, "0x15b3", "class/net/enp1s0f0np0/device/vendor");
-	rewrite(&sysfs, "0x1021", "class/net/enp1s0f0np0/device/device");
-	rewrite(&sysfs, "0x15b3", "class/net/enp1s0f1np1/device/vendor");
-	rewrite(&sysfs, "0x1021", "class/net/enp1s0f1np1/device/device");
+	machine_file(&machine.sysfs, "0x15b3", "class/net/enp1s0f0np0/device/vendor");
+	machine_file(&machine.sysfs, "0x1021", "class/net/enp1s0f0np0/device/device");
+	machine_file(&machine.sysfs, "0x15b3", "class/net/enp1s0f1np1/device/vendor");
+	machine_file(&machine.sysfs, "0x1021", "class/net/enp1s0f1np1/device/device");
 	assert_says("speed", CHECK_WARN,
 		    "enp1s0f1np1 runs at 25 Gb/s, while enp1s0f0np0, a port of "
 		    "the same kind of card, runs at 200 Gb/s");
-	context.table.nics[1].speed_mbps = 0;
+	machine.context.table.nics[1].speed_mbps = 0;
 	assert_says("speed", CHECK_UNKNOWN, "enp1s0f1np1 does not report its speed");
 }
 
 /* A NIC with RDMA that gets TCP would go unnoticed. */
 static void test_silent_fallback(void **state)
 {
-	struct mesh_nic *nic = nic_add("lo", "00:00:00:00:00:00", "127.0.0.1/8");
+	struct mesh_nic *nic = machine_nic_add("lo", "00:00:00:00:00:00", "127.0.0.1/8");
 
 	(void)state;
 	assert_says("libfabric", CHECK_PASS, "lo (127.0.0.1) uses tcp");
 	strcpy(nic->rdma.device, "mlx5_0");
 	assert_says("libfabric", CHECK_FAIL, "lo uses tcp instead of RDMA: ");
-	assert_non_null(strstr(said, "for the source address 127.0.0.1 libfabric offers: "));
-	strcpy(context.config.provider, "verbs");
+	assert_non_null(
+		strstr(machine.said, "for the source address 127.0.0.1 libfabric offers: "));
+	strcpy(machine.context.config.provider, "verbs");
 	assert_says("libfabric", CHECK_FAIL, "NCCL_MESH_PROVIDER=verbs is not a provider");
-	strcpy(context.config.provider, "verbs;ofi_rxm");
+	strcpy(machine.context.config.provider, "verbs;ofi_rxm");
 	assert_says("libfabric", CHECK_FAIL, "libfabric has no provider for lo: ");
 }
 
 /* A bond's port, and what a VLAN stands on, need no address. */
 static void test_below(void **state)
 {
-	struct mesh_nic *nic = nic_add("eth0", "02:00:00:00:00:01", NULL);
+	struct mesh_nic *nic = machine_nic_add("eth0", "02:00:00:00:00:01", NULL);
 
 	(void)state;
 	assert_says("carrier", CHECK_WARN, "eth0 has a carrier but no address");
 	nic->master = 7;
 	assert_well("carrier");
 	nic->master = 0;
-	rewrite(&sysfs, "", "class/net/eth0/upper_eth0.100/ifindex");
+	machine_file(&machine.sysfs, "", "class/net/eth0/upper_eth0.100/ifindex");
 	assert_well("carrier");
 }
 
@@ -497,10 +335,10 @@ static void test_below(void **state)
 static void test_not_wanted(void **state)
 {
 	(void)state;
-	nic_add("eth0", "02:00:00:00:00:01", "10.1.0.1/24")->speed_mbps = 10000;
-	context.table.nics[0].carrier = false;
+	machine_nic_add("eth0", "02:00:00:00:00:01", "10.1.0.1/24")->speed_mbps = 10000;
+	machine.context.table.nics[0].carrier = false;
 	assert_says("carrier", CHECK_FAIL, "eth0 has the address 10.1.0.1/24 but no carrier");
-	assert_int_equal(mesh_nic_filter_parse("^eth0", &context.filter), 0);
+	assert_int_equal(mesh_nic_filter_parse("^eth0", &machine.context.filter), 0);
 	assert_well("carrier");
 }
 
@@ -521,12 +359,12 @@ static void test_conf_file(void **state)
 
 	(void)state;
 	unsetenv("NCCL_CONF_FILE");
-	rewrite(&tree, "NCCL_NET_PLUGIN=none", "etc/nccl.conf");
+	machine_file(&machine.tree, "NCCL_NET_PLUGIN=none", "etc/nccl.conf");
 	assert_says("environment", CHECK_FAIL, "NCCL load no plugin at all");
-	assert_non_null(strstr(said, "/etc/nccl.conf: NCCL_NET_PLUGIN=none"));
+	assert_non_null(strstr(machine.said, "/etc/nccl.conf: NCCL_NET_PLUGIN=none"));
 	memset(text, '#', sizeof(text)); /* a long file */
 	strcpy(text + sizeof(text) - 32, "\nNCCL_NET_PLUGIN=none");
-	rewrite(&tree, text, "etc/nccl.conf");
+	machine_file(&machine.tree, text, "etc/nccl.conf");
 	assert_says("environment", CHECK_FAIL, "NCCL load no plugin at all");
 	setenv("NCCL_NET_PLUGIN", "mesh", 1); /* goes before the file */
 	assert_well("environment");
@@ -542,27 +380,13 @@ static void test_old_settings(void **state)
 	setenv("NCCL_MESH_TIMEOUT_MS", "5000", 1);
 	assert_says("environment", CHECK_WARN, "the setting is now NCCL_MESH_CONNECT_TIMEOUT, in");
 	unsetenv("NCCL_MESH_TIMEOUT_MS");
-	rewrite(&tree, "NCCL_MESH_GID_INDEX=3", "etc/nccl.conf");
+	machine_file(&machine.tree, "NCCL_MESH_GID_INDEX=3", "etc/nccl.conf");
 	assert_says("environment", CHECK_WARN, "the GID is found by the address");
-	assert_non_null(strstr(said, "take the line NCCL_MESH_GID_INDEX= out of /etc/nccl.conf"));
+	assert_non_null(
+		strstr(machine.said, "take the line NCCL_MESH_GID_INDEX= out of /etc/nccl.conf"));
 }
 
-/* An empty area of contiguous memory is reported on arm64 only, and only with RDMA. */
-static void test_cma(void **state)
-{
-	(void)state;
-	nic_add("eth0", "02:00:00:00:00:01", "10.1.0.1/24");
-	rewrite(&tree, "Max locked memory         unlimited            unlimited            bytes",
-		"proc/self/limits");
-	rewrite(&tree, "MemTotal: 9 kB\nCmaTotal:              0 kB\n", "proc/meminfo");
-	rewrite(&tree, "x86_64\n", "proc/sys/kernel/arch");
-	strcpy(context.table.nics[0].rdma.device, "mlx5_0");
-	assert_well("memlock");
-	rewrite(&tree, "aarch64\n", "proc/sys/kernel/arch");
-	assert_says("memlock", CHECK_UNKNOWN, "the kernel reserves no contiguous memory");
-}
-
-#define TREE_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define TREE_TEST(test) cmocka_unit_test_setup_teardown(test, machine_setup, machine_teardown)
 
 int main(void)
 {
@@ -574,7 +398,6 @@ int main(void)
 		TREE_TEST(test_card_without_driver),
 		TREE_TEST(test_device_files),
 		TREE_TEST(test_device_files_forbidden),
-		TREE_TEST(test_memlock),
 		TREE_TEST(test_ports),
 		TREE_TEST(test_ports_unused),
 		TREE_TEST(test_gids),
@@ -588,7 +411,6 @@ int main(void)
 		TREE_TEST(test_name),
 		TREE_TEST(test_conf_file),
 		TREE_TEST(test_old_settings),
-		TREE_TEST(test_cma),
 	};
 
 	unsetenv("NCCL_NET");

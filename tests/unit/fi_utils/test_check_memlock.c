@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_check_memlock.c - the check of locked memory, on recorded trees. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "machine_fixture.h"
+
+static void limits_write(const char *limit)
+{
+	char text[200];
+
+	snprintf(text, sizeof(text),
+		 "Max stack size            8388608              unlimited            bytes\n"
+		 "Max locked memory         %s                 unlimited            bytes",
+		 limit);
+	machine_file(&machine.tree, text, "proc/self/limits");
+}
+
+static void test_memlock(void **state)
+{
+	(void)state;
+	machine_spark_make();
+	limits_write("8388608");
+	assert_says("memlock", CHECK_FAIL, "only 8192 KiB of memory may be locked");
+	assert_non_null(strstr(machine.said, "limits.d"));
+	limits_write("8589934592");
+	assert_says("memlock", CHECK_WARN, "fails once NCCL registers more");
+	machine_file(&machine.tree, "CapEff:\t0000000000004000",
+		     "proc/self/status"); /* CAP_IPC_LOCK */
+	assert_well("memlock");
+	/* Root of a container without the host's privileges has the bit, and it helps nothing. */
+	machine_file(&machine.tree, "         0     100000      65536", "proc/self/uid_map");
+	assert_says("memlock", CHECK_WARN, "fails once NCCL registers more");
+	machine_file(&machine.tree, "         0          0 4294967295", "proc/self/uid_map");
+	assert_well("memlock");
+	limits_write("junk");
+	assert_says("memlock", CHECK_UNKNOWN, "/proc/self/limits does not show");
+}
+
+/* An empty area of contiguous memory is reported on arm64 only, and only with RDMA. */
+static void test_cma(void **state)
+{
+	(void)state;
+	machine_nic_add("eth0", "02:00:00:00:00:01", "10.1.0.1/24");
+	machine_file(&machine.tree,
+		     "Max locked memory         unlimited            unlimited            bytes",
+		     "proc/self/limits");
+	machine_file(&machine.tree, "MemTotal: 9 kB\nCmaTotal:              0 kB\n",
+		     "proc/meminfo");
+	machine_file(&machine.tree, "x86_64\n", "proc/sys/kernel/arch");
+	strcpy(machine.context.table.nics[0].rdma.device, "mlx5_0");
+	assert_well("memlock");
+	machine_file(&machine.tree, "aarch64\n", "proc/sys/kernel/arch");
+	assert_says("memlock", CHECK_UNKNOWN, "the kernel reserves no contiguous memory");
+}
+
+#define TREE_TEST(test) cmocka_unit_test_setup_teardown(test, machine_setup, machine_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TREE_TEST(test_memlock),
+		TREE_TEST(test_cma),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* machine_fixture.c - a machine that `fi_mesh check` examines: recorded files, and its NICs. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+#include "check/checks.h"
+#include "common/report.h"
+#include "system/sysfs_rdma.h"
+
+#include "machine_fixture.h"
+
+struct machine machine;
+
+int machine_setup(void **state)
+{
+	(void)state;
+	sysfs_fixture_make(&machine.tree);
+	snprintf(machine.sysfs.root, sizeof(machine.sysfs.root), "%.240s/sys", machine.tree.root);
+	if (mkdir(machine.sysfs.root, 0755))
+		return -1;
+	sysfs_fixture_file(&machine.tree,
+			   "Limit                     Soft Limit           Hard Limit    Units\n"
+			   "Max locked memory         unlimited            unlimited     bytes",
+			   "proc/self/limits");
+	sysfs_fixture_file(&machine.tree, "Name:\tcat\nCapEff:\t0000000000000000",
+			   "proc/self/status");
+	sysfs_fixture_file(&machine.tree, "cubic", CONGESTION);
+	memset(&machine.context, 0, sizeof(machine.context));
+	return mesh_sysfs_open(machine.tree.root, &machine.context.files);
+}
+
+int machine_teardown(void **state)
+{
+	(void)state;
+	check_context_free(&machine.context);
+	sysfs_fixture_remove(&machine.tree);
+	return 0;
+}
+
+struct mesh_nic *machine_nic_add(const char *netdev, const char *mac, const char *addr)
+{
+	struct mesh_nic_table *table = &machine.context.table;
+	struct mesh_nic *nic;
+
+	if (!table->nics)
+		table->nics = calloc(8, sizeof(*table->nics));
+	nic = &table->nics[table->num_nics++];
+	table->num_taken = table->num_nics;
+	snprintf(nic->netdev, sizeof(nic->netdev), "%s", netdev);
+	sscanf(mac, "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", &nic->mac[0], &nic->mac[1],
+	       &nic->mac[2], &nic->mac[3], &nic->mac[4], &nic->mac[5], &nic->mac[6], &nic->mac[7]);
+	nic->ifindex = (unsigned int)table->num_nics;
+	nic->link_type = strlen(mac) > 17 ? 32 : 1; /* ARPHRD_INFINIBAND, ARPHRD_ETHER */
+	nic->kind = strlen(mac) > 17 ? MESH_NIC_INFINIBAND : MESH_NIC_PHYSICAL;
+	nic->admin_up = nic->carrier = nic->taken = true;
+	nic->mtu = 9000;
+	if (addr) {
+		assert_int_equal(mesh_addr_parse(addr, &nic->addrs[nic->num_addrs++]), 0);
+		nic->source = nic->addrs[0];
+	}
+	return nic;
+}
+
+void machine_load(void)
+{
+	struct mesh_sysfs files;
+	int i;
+
+	assert_int_equal(mesh_sysfs_open(machine.sysfs.root, &files), 0);
+	for (i = 0; i < machine.context.table.num_nics; i++)
+		mesh_sysfs_netdev_load(&files, &machine.context.table.nics[i]);
+	assert_int_equal(mesh_sysfs_rdma_load(&files, machine.context.table.nics,
+					      machine.context.table.num_nics),
+			 0);
+	for (i = 0; i < machine.context.table.num_nics; i++)
+		mesh_sysfs_pci_link_load(machine.context.table.nics[i].pci_path,
+					 &machine.context.table.nics[i].pci_link);
+	mesh_sysfs_close(&files);
+}
+
+enum check_verdict machine_check(const char *id)
+{
+	struct check_result result = {0};
+	enum check_verdict verdict;
+	const struct check *check;
+	FILE *file;
+
+	for (check = checks; strcmp(check->id, id);)
+		check++;
+	check->run(&machine.context, &result);
+	verdict = check_verdict_of(&result);
+	memset(machine.said, 0, sizeof(machine.said));
+	file = fmemopen(machine.said, sizeof(machine.said) - 1, "w");
+	check_print(file, check->id, &result, false);
+	fclose(file);
+	check_result_free(&result);
+	return verdict;
+}
+
+void assert_says(const char *id, enum check_verdict verdict, const char *words)
+{
+	enum check_verdict got = machine_check(id);
+
+	if (got != verdict || !strstr(machine.said, words))
+		fail_msg("%s: wanted %s \"%s\", but %s:\n%s", id, check_verdict_text(verdict),
+			 words, check_verdict_text(got), machine.said);
+}
+
+void assert_well(const char *id)
+{
+	if (machine_check(id) != CHECK_PASS)
+		fail_msg("%s:\n%s", id, machine.said);
+}
+
+void machine_file(const struct sysfs_fixture *fixture, const char *text, const char *path)
+{
+	sysfs_fixture_file(fixture, text, "%s", path);
+}
+
+void machine_spark_make(void)
+{
+	sysfs_fixture_dgx_spark(&machine.sysfs);
+	machine_nic_add("enp1s0f0np0", "4c:bb:47:00:00:01", "10.1.0.1/24");
+	machine_nic_add("enp1s0f1np1", "4c:bb:47:00:00:02", "10.2.0.1/24");
+	machine_file(&machine.sysfs, "", "module/ib_uverbs/refcnt");
+	machine_file(&machine.sysfs, "", "module/rdma_ucm/refcnt");
+	machine_file(&machine.sysfs, "rocep1s0f0", "class/infiniband_verbs/uverbs0/ibdev");
+	machine_file(&machine.sysfs, "rocep1s0f1", "class/infiniband_verbs/uverbs1/ibdev");
+	machine_file(&machine.sysfs, "elsewhere", "class/infiniband_verbs/uverbs2/ibdev");
+	machine_file(&machine.tree, "", "dev/infiniband/rdma_cm");
+	machine_file(&machine.tree, "", "dev/infiniband/uverbs0");
+	machine_file(&machine.tree, "", "dev/infiniband/uverbs1");
+	machine_load();
+}
+
+void machine_connectx3_make(const char *address)
+{
+	sysfs_fixture_connectx3(&machine.sysfs);
+	machine_file(&machine.sysfs, "0x1", "class/infiniband/mlx4_0/ports/1/sm_lid");
+	machine_file(&machine.sysfs, "5: LinkUp", "class/infiniband/mlx4_0/ports/1/phys_state");
+	machine_nic_add("ib0", "00:02:c9:03:00:ef:12:35", address);
+	machine_file(&machine.sysfs, "4", MODEL "/current_link_width");
+	machine_file(&machine.sysfs, "4", MODEL "/max_link_width");
+	machine_file(&machine.sysfs, "8.0 GT/s PCIe", MODEL "/current_link_speed");
+	machine_file(&machine.sysfs, "8.0 GT/s PCIe", MODEL "/max_link_speed");
+	machine_file(&machine.sysfs, "16", MODEL "/../max_link_width");
+}
