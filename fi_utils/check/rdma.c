@@ -342,6 +342,30 @@ static void cma_judge(const struct check_context *context, struct check_result *
 	check_seen(result, "/proc/meminfo: CmaTotal 0 kB");
 	check_fix(result, "if that happens, boot with cma=128M on the kernel's command line");
 }
+/* A relay registers what it holds with the NICs of both sides: the kernel counts it twice. */
+static void relay_judge(const struct check_context *context, uint64_t limit,
+			struct check_result *result)
+{
+	const struct mesh_config *config = &context->config;
+	uint64_t bytes = 2 * config->relay_memory_bytes;
+	int i, num = 0;
+
+	for (i = 0; i < context->table.num_nics; i++) {
+		if (*context->table.nics[i].rdma.device &&
+		    check_nic_is_wanted(context, &context->table.nics[i]))
+			num++;
+	}
+	if (num < 2 || !strcmp(config->relay, "off") || limit >= MEMLOCK_ENOUGH + bytes)
+		return;
+	check_say(result, CHECK_WARN,
+		  "relaying for other nodes over RDMA may lock %" PRIu64
+		  " MiB more than the limit allows",
+		  (MEMLOCK_ENOUGH + bytes - limit) >> 20);
+	check_seen(result, "NCCL_MESH_RELAY_MEMORY, %" PRIu64 " MiB, on two NICs",
+		   config->relay_memory_bytes >> 20);
+	check_fix(result, "raise the limit, as above, or set NCCL_MESH_RELAY_MEMORY to less; on "
+			  "meshes in which all nodes have a common cable NCCL_MESH_RELAY=off");
+}
 
 static void limit_judge(const struct check_context *context, struct check_result *result)
 {
@@ -368,6 +392,7 @@ static void limit_judge(const struct check_context *context, struct check_result
 					 : "fails once NCCL registers more");
 	check_seen(result, "ulimit -l; /proc/self/limits; no CAP_IPC_LOCK");
 	memlock_fix(context, result);
+	relay_judge(context, limit, result);
 }
 
 void check_memlock(const struct check_context *context, struct check_result *result)

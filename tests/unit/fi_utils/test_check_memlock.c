@@ -42,6 +42,34 @@ static void test_memlock(void **state)
 	assert_says("memlock", CHECK_UNKNOWN, "/proc/self/limits does not show");
 }
 
+/* What a relay holds is locked once for each of two NICs. */
+static void test_memlock_of_relays(void **state)
+{
+	(void)state;
+	machine_spark_make();
+	machine.context.config.relay_memory_bytes = 256 << 20;
+	limits_write("536870912");
+	assert_says("memlock", CHECK_WARN, "relaying for other nodes over RDMA may lock 128 MiB");
+	snprintf(machine.context.config.relay, sizeof(machine.context.config.relay), "off");
+	assert_says("memlock", CHECK_WARN, "fails once NCCL registers more");
+	assert_null(strstr(machine.said, "relaying"));
+	machine.context.config.relay[0] = '\0';
+	limits_write("671088640");
+	assert_says("memlock", CHECK_WARN, "fails once NCCL registers more");
+	assert_null(strstr(machine.said, "relaying"));
+}
+
+static void test_memlock_of_one_nic(void **state)
+{
+	(void)state;
+	machine_connectx3_make("10.1.0.1/24");
+	machine_load();
+	machine.context.config.relay_memory_bytes = 256 << 20;
+	limits_write("536870912");
+	assert_says("memlock", CHECK_WARN, "fails once NCCL registers more");
+	assert_null(strstr(machine.said, "relaying"));
+}
+
 /* An empty area of contiguous memory is reported on arm64 only, and only with RDMA. */
 static void test_cma(void **state)
 {
@@ -65,6 +93,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TREE_TEST(test_memlock),
+		TREE_TEST(test_memlock_of_relays),
+		TREE_TEST(test_memlock_of_one_nic),
 		TREE_TEST(test_cma),
 	};
 
