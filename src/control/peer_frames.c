@@ -139,23 +139,22 @@ static void mtu_note(struct mesh_peer *peer, const struct mesh_frame_hello *hell
 			 peer->domain->nic->netdev, there, more);
 }
 
+static void name_learn(struct mesh_peer *peer, const struct mesh_frame_hello *hello)
+{
+	memcpy(peer->name, hello->node_name, sizeof(peer->name));
+	peer->address.nic = hello->nic;
+}
+
 MESH_HOLDS(process)
 static void hello_handle(struct mesh_peer *peer, const struct mesh_frame_hello *hello)
 {
-	enum mesh_refusal refusal;
 	int ret;
 
 	if (peer->state != MESH_PEER_HELLO) {
 		mesh_peer_lose(peer, "it sent HELLO twice");
 		return;
 	}
-	memcpy(peer->name, hello->node_name, sizeof(peer->name));
-	peer->address.nic = hello->nic;
-	refusal = peer->domain ? 0 : hello_refusal(peer, hello);
-	if (refusal) {
-		hello_refuse(peer, refusal);
-		return;
-	}
+	name_learn(peer, hello);
 	if (peer->incoming)
 		peer->routed = hello->routed;
 	mesh_peer_process_set(peer, hello->process_id);
@@ -308,21 +307,28 @@ static void noise_handle(struct mesh_peer *peer)
 }
 
 /*
- * A stranger's HELLO names the provider, and with it the domain of our NIC. Only a HELLO that is
- * accepted has it opened: on ofi_rxm it costs 70 to 134 MB. Returns false while it is being opened:
- * then the HELLO stays where it is; and after it could not be.
+ * A stranger's HELLO is refused, or it names the provider and with it the domain of our NIC, which
+ * only a HELLO that is accepted has opened: on ofi_rxm it costs 70 to 134 MB. Returns false while
+ * it is being opened: then the HELLO stays where it is; and if the connection is over.
  */
 MESH_HOLDS(process)
-static bool domain_choose(struct mesh_peer *peer, const struct mesh_frame *frame)
+static bool stranger_admit(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
+	const struct mesh_frame_hello *hello = &frame->hello;
 	struct mesh_process *process = peer->process;
+	enum mesh_refusal refusal;
 	int index;
 
-	if (peer->domain || frame->header.type != MESH_FRAME_HELLO ||
-	    hello_refusal(peer, &frame->hello))
+	if (peer->domain || frame->header.type != MESH_FRAME_HELLO)
 		return true;
+	name_learn(peer, hello);
+	refusal = hello_refusal(peer, hello);
+	if (refusal) {
+		hello_refuse(peer, refusal);
+		return false;
+	}
 	index = mesh_process_domain_index(process, peer->dev,
-					  (enum mesh_provider_id)frame->hello.provider);
+					  (enum mesh_provider_id)hello->provider);
 	peer->awaits_domain = !process->domains[index] && process->events->opens(process, index);
 	mesh_peer_stranger_set(peer, !peer->awaits_domain);
 	if (peer->awaits_domain)
@@ -356,7 +362,7 @@ void mesh_peer_frames_handle(struct mesh_peer *peer)
 			foreign_handle(peer, &frame);
 		else if (taken < 0)
 			noise_handle(peer);
-		if (taken <= 0 || !domain_choose(peer, &frame))
+		if (taken <= 0 || !stranger_admit(peer, &frame))
 			return;
 		peer->in_size -= (size_t)taken;
 		memmove(peer->in, peer->in + taken, peer->in_size);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 #include "base/version.h"
 #include "setup/listener.h"
 #include "setup/net.h"
+#include "system/route.h"
 #include "transport/linger.h"
 #include "wire/handle.h"
 
@@ -29,6 +31,20 @@
 #define STRANGERS_MAX 256 /* control.c */
 /* An id that does not exist here. */
 #define NO_COMM 0x3fff
+
+static atomic_bool route_is_away; /* when it is asked for the next time */
+
+bool __real_mesh_route_leads(const struct mesh_addr *from, unsigned int ifindex,
+			     const struct mesh_addr *to);
+bool __wrap_mesh_route_leads(const struct mesh_addr *from, unsigned int ifindex,
+			     const struct mesh_addr *to);
+
+bool __wrap_mesh_route_leads(const struct mesh_addr *from, unsigned int ifindex,
+			     const struct mesh_addr *to)
+{
+	return !atomic_exchange(&route_is_away, false) &&
+	       __real_mesh_route_leads(from, ifindex, to);
+}
 
 static int setup(void **state)
 {
@@ -133,6 +149,19 @@ static void test_hello_is_answered(void **state)
 	frame = hello_make();
 	stranger_send(&frame, MESH_FRAME_HELLO);
 	hung_up("sent HELLO twice");
+}
+
+/* One answer of the kernel decides: a route may come back before it is asked once more. */
+static void test_route_comes_back(void **state)
+{
+	struct mesh_frame frame = hello_make();
+
+	(void)state;
+	frame.hello.routed = 1;
+	atomic_store(&route_is_away, true);
+	stranger_send(&frame, MESH_FRAME_HELLO);
+	assert_int_equal(frame_read(MESH_FRAME_REFUSE).refuse.refusal, MESH_REFUSAL_ROUTE);
+	hung_up(mesh_refusal_text(MESH_REFUSAL_ROUTE));
 }
 
 /* Byte by byte: frames are put together again. */
@@ -527,25 +556,16 @@ static void test_lost_before_accept(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_hello_is_answered),
-		TEST(test_hello_in_pieces),
-		TEST(test_wrong_cookie),
-		TEST(test_wrong_tuner),
-		TEST(test_wrong_provider),
-		TEST(test_wrong_version),
-		TEST(test_noise),
-		TEST(test_endpoint_elsewhere),
-		TEST(test_too_many_strangers),
-		TEST(test_connect_before_hello),
-		TEST(test_refusal_of_nothing),
-		TEST(test_frames_for_no_comm),
-		TEST(test_close_before_accept),
-		TEST(test_withdraw_after_accept),
-		TEST(test_lost_before_accept),
-		TEST(test_connect_without_right),
-		TEST(test_paths_of_one_comm),
-		TEST(test_listener_is_full),
-		TEST(test_connector_gives_up),
+		TEST(test_hello_is_answered),	  TEST(test_route_comes_back),
+		TEST(test_hello_in_pieces),	  TEST(test_wrong_cookie),
+		TEST(test_wrong_tuner),		  TEST(test_wrong_provider),
+		TEST(test_wrong_version),	  TEST(test_noise),
+		TEST(test_endpoint_elsewhere),	  TEST(test_too_many_strangers),
+		TEST(test_connect_before_hello),  TEST(test_refusal_of_nothing),
+		TEST(test_frames_for_no_comm),	  TEST(test_close_before_accept),
+		TEST(test_withdraw_after_accept), TEST(test_lost_before_accept),
+		TEST(test_connect_without_right), TEST(test_paths_of_one_comm),
+		TEST(test_listener_is_full),	  TEST(test_connector_gives_up),
 	};
 
 	setenv("NCCL_MESH_NICS", "=lo", 1);
