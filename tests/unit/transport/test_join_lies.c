@@ -217,6 +217,31 @@ static uint32_t other_id(void)
 	return id == comm->paths[1].sink.id ? 0 : id;
 }
 
+/* Both paths are up, and wait for no answer: what comes for them changes nothing. */
+static void answers_to_nothing(void)
+{
+	struct mesh_frame frame;
+	int i, path;
+
+	for (i = 0; i < LIES; i++) {
+		path = (int)roll(2);
+		memset(&frame, 0, sizeof(frame));
+		if (roll(2)) {
+			frame.accept.to_comm = comm->paths[path].sink.id;
+			frame.accept.comm = 0xbad;
+			frame_arrives((int)roll(2), MESH_FRAME_ACCEPT, &frame);
+		} else {
+			frame.refuse.refusal = MESH_REFUSAL_ENDED;
+			frame.refuse.comm = comm->paths[path].sink.id;
+			frame_arrives((int)roll(2), MESH_FRAME_REFUSE, &frame);
+		}
+		assert_int_equal(comm->paths[path].state, MESH_PATH_UP);
+		assert_int_equal(*comm_path(comm, 1).remote_id, 0xabc);
+		assert_int_equal(*comm_path(comm, 0).remote_id, FIXTURE_REMOTE_ID);
+		assert_int_equal(*comm_inside(comm).error, 0);
+	}
+}
+
 static void test_answers(void **state)
 {
 	struct mesh_frame frame;
@@ -246,6 +271,7 @@ static void test_answers(void **state)
 		frame.accept.comm = 0xabc;
 		frame_arrives(1, MESH_FRAME_ACCEPT, &frame);
 		assert_int_equal(comm->paths[1].state, MESH_PATH_UP);
+		answers_to_nothing();
 		run_end(state);
 	}
 }
