@@ -8,6 +8,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "system/nic_table.h"
+#include "system/node_id.h"
 #include "system/stats_file.h"
 #include "system/sysfs.h"
 
@@ -78,51 +79,6 @@ static void rdma_read(const struct mesh_sysfs *sysfs, struct watch_nic *nic)
 	for (i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
 		port_add(sysfs, nic, errors[i], &nic->rdma_errors);
 	hw_counters_read(sysfs, nic);
-}
-
-static void nic_read(const struct mesh_sysfs *sysfs, const struct mesh_nic *from,
-		     struct watch_nic *nic)
-{
-	static const char *const errors[] = {"tx_errors", "rx_errors", "tx_dropped", "rx_dropped"};
-	size_t i;
-
-	snprintf(nic->netdev, sizeof(nic->netdev), "%s", from->netdev);
-	nic->up = from->taken;
-	nic->speed_mbps = nic->up && from->speed_mbps > 0 ? from->speed_mbps : 0;
-	nic->netdev_known = netdev_add(sysfs, nic->netdev, "tx_bytes", &nic->netdev_tx) &&
-			    netdev_add(sysfs, nic->netdev, "rx_bytes", &nic->netdev_rx);
-	for (i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
-		netdev_add(sysfs, nic->netdev, errors[i], &nic->netdev_errors);
-	if (!*from->rdma.device)
-		return;
-	snprintf(nic->rdma, sizeof(nic->rdma), "%s", from->rdma.device);
-	nic->rdma_port = from->rdma.port;
-	rdma_read(sysfs, nic);
-}
-
-static int nics_read(const char *sysfs_root, const struct mesh_config *config,
-		     struct watch_sample *sample)
-{
-	struct mesh_nic_table table = {0};
-	struct mesh_sysfs sysfs;
-	int i, ret;
-
-	ret = mesh_nic_table_load(sysfs_root, config, &table);
-	if (ret)
-		return ret;
-	sample->nics = calloc((size_t)table.num_nics + 1, sizeof(*sample->nics));
-	if (!sample->nics) {
-		mesh_nic_table_free(&table);
-		return -ENOMEM;
-	}
-	mesh_sysfs_open(sysfs_root, &sysfs);
-	for (i = 0; i < table.num_nics; i++) {
-		if (table.nics[i].taken || table.nics[i].link_down)
-			nic_read(&sysfs, &table.nics[i], &sample->nics[sample->num_nics++]);
-	}
-	mesh_sysfs_close(&sysfs);
-	mesh_nic_table_free(&table);
-	return 0;
 }
 
 /* ---- the plugins' pages ------------------------------------------------------------------- */
@@ -246,6 +202,99 @@ static void page_add(void *arg, const struct mesh_stats_found *found)
 	}
 }
 
+/* ---- NICs --------------------------------------------------------------------------------- */
+
+/* True if processes share the NICs of this node: in a container they have others. */
+static bool process_is_here(const struct watch_sample *sample, uint32_t pid)
+{
+	int i;
+
+	for (i = 0; i < sample->num_processes; i++) {
+		if (sample->processes[i].header.pid == pid)
+			return sample->processes[i].header.node_id == mesh_node_id();
+	}
+	return false;
+}
+
+/* True if a connection that is open uses the NIC. */
+static bool nic_is_used(const struct watch_sample *sample, const char *netdev)
+{
+	const struct watch_link *link;
+	int i;
+
+	for (i = 0; i < sample->num_links; i++) {
+		link = &sample->links[i];
+		if (link->open_paths && !strcmp(link->entry.nic, netdev) &&
+		    process_is_here(sample, link->pid))
+			return true;
+	}
+	return false;
+}
+
+static void nic_read(const struct mesh_sysfs *sysfs, const struct mesh_nic *from,
+		     struct watch_nic *nic)
+{
+	static const char *const errors[] = {"tx_errors", "rx_errors", "tx_dropped", "rx_dropped"};
+	size_t i;
+
+	snprintf(nic->netdev, sizeof(nic->netdev), "%s", from->netdev);
+	nic->up = from->taken || (!from->link_down && mesh_nic_is_usable(from));
+	nic->speed_mbps = nic->up && from->speed_mbps > 0 ? from->speed_mbps : 0;
+	nic->netdev_known = netdev_add(sysfs, nic->netdev, "tx_bytes", &nic->netdev_tx) &&
+			    netdev_add(sysfs, nic->netdev, "rx_bytes", &nic->netdev_rx);
+	for (i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
+		netdev_add(sysfs, nic->netdev, errors[i], &nic->netdev_errors);
+	if (!*from->rdma.device)
+		return;
+	snprintf(nic->rdma, sizeof(nic->rdma), "%s", from->rdma.device);
+	nic->rdma_port = from->rdma.port;
+	rdma_read(sysfs, nic);
+}
+
+/* NICs that connections use and that the kernel no longer has. */
+static void vanished_add(struct watch_sample *sample)
+{
+	const char *name;
+	int i, k;
+
+	for (i = 0; i < sample->num_links; i++) {
+		name = sample->links[i].entry.nic;
+		for (k = 0; k < sample->num_nics && strcmp(sample->nics[k].netdev, name);)
+			k++;
+		if (k == sample->num_nics && nic_is_used(sample, name))
+			snprintf(sample->nics[sample->num_nics++].netdev, IF_NAMESIZE, "%s", name);
+	}
+}
+
+/* After the pages: a NIC that lost its cable may have lost its addresses, too. */
+static int nics_read(const char *sysfs_root, const struct mesh_config *config,
+		     struct watch_sample *sample)
+{
+	struct mesh_nic_table table = {0};
+	struct mesh_sysfs sysfs;
+	int i, ret;
+
+	ret = mesh_nic_table_load(sysfs_root, config, &table);
+	if (ret)
+		return ret;
+	sample->nics =
+		calloc((size_t)(table.num_nics + sample->num_links) + 1, sizeof(*sample->nics));
+	if (!sample->nics) {
+		mesh_nic_table_free(&table);
+		return -ENOMEM;
+	}
+	mesh_sysfs_open(sysfs_root, &sysfs);
+	for (i = 0; i < table.num_nics; i++) {
+		if (table.nics[i].taken || table.nics[i].link_down ||
+		    nic_is_used(sample, table.nics[i].netdev))
+			nic_read(&sysfs, &table.nics[i], &sample->nics[sample->num_nics++]);
+	}
+	vanished_add(sample);
+	mesh_sysfs_close(&sysfs);
+	mesh_nic_table_free(&table);
+	return 0;
+}
+
 static int circuit_order(const void *a, const void *b)
 {
 	const struct watch_circuit *x = a, *y = b;
@@ -278,16 +327,18 @@ int watch_sample_read(const char *sysfs_root, const struct mesh_config *config,
 		      const struct watch_filter *filter, struct watch_sample *sample)
 {
 	struct pages pages = {filter, sample};
-	int ret;
+	int ret = 0;
 
 	memset(sample, 0, sizeof(*sample));
 	sample->time_ns = mesh_clock_ns();
-	ret = nics_read(sysfs_root, config, sample);
-	if (ret)
-		return ret;
 	if (strcmp(config->stats_dir, MESH_STATS_NONE) != 0)
 		ret = mesh_stats_files_read(config->stats_dir, page_add, &pages);
 	sample->error = ret < 0 ? ret : 0;
+	ret = nics_read(sysfs_root, config, sample);
+	if (ret) {
+		watch_sample_free(sample);
+		return ret;
+	}
 	if (sample->num_links)
 		qsort(sample->links, (size_t)sample->num_links, sizeof(*sample->links), link_order);
 	if (sample->num_circuits)

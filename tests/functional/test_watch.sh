@@ -150,6 +150,32 @@ living_counters() {
 	fi
 }
 
+# dead_cable_in_use: its tool has taken the addresses away with the carrier, and then the NIC is
+# gone: the comms that are open still name it.
+dead_cable_in_use() {
+	mesh_carrier a ab down
+	ip -n "${MESH_PREFIX}a" address flush dev ab || fail "cannot flush ab"
+	watch_a --prometheus >"$WORK/mesh.prom" || fail "watch --prometheus: $?"
+	grep -q '^nccl_mesh_nic_up{nic="ab"} 0$' "$WORK/mesh.prom" ||
+		fail "the NIC in use is not in the metrics: $(cat "$WORK/mesh.prom")"
+	ip -n "${MESH_PREFIX}a" link set ab down && ip -n "${MESH_PREFIX}a" link set ab name gone ||
+		fail "cannot rename ab"
+	watch_a --prometheus >"$WORK/mesh.prom" || fail "watch --prometheus: $?"
+	grep -q '^nccl_mesh_nic_up{nic="ab"} 0$' "$WORK/mesh.prom" ||
+		fail "the NIC that vanished is not in the metrics: $(cat "$WORK/mesh.prom")"
+	! grep -q '^nccl_mesh_nic_up{nic="gone"}' "$WORK/mesh.prom" ||
+		fail "a NIC that nobody uses is: $(cat "$WORK/mesh.prom")"
+	watch_a --count 1 --interval 0.1 >"$WORK/text" || fail "watch: $?"
+	grep -q '^ab .*link down' "$WORK/text" || fail "no dead cable: $(cat "$WORK/text")"
+	ip -n "${MESH_PREFIX}a" link set gone name ab && ip -n "${MESH_PREFIX}a" link set ab up ||
+		fail "cannot name ab again"
+	mesh_addresses a ab 10.77.1.1/24
+	mesh_carrier a ab up
+	wait_for "watch_a --prometheus | grep -q '^nccl_mesh_nic_up{nic=\"ab\"} 1$'" 60 ||
+		fail "the cable is not back: $(watch_a --prometheus)"
+	note "shows a NIC that is in use and has lost its cable, its addresses, and itself"
+}
+
 ctrl_c() {
 	mesh_spawn a "$WORK/endless" "$MESH" watch --stats-dir "$STATS" --interval 0.2
 	wait_for "grep -q NETDEV $WORK/endless" 60 || fail "watch shows nothing"
@@ -200,6 +226,7 @@ dead_cable() {
 main() {
 	mesh_up line 2
 	living_counters
+	dead_cable_in_use
 	ctrl_c
 	killed_ranks
 	clean_end
