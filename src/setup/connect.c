@@ -14,6 +14,7 @@
 #include "setup/candidates.h"
 #include "setup/connect.h"
 #include "setup/connect_handle.h"
+#include "setup/connect_judge.h"
 #include "setup/connect_log.h"
 #include "setup/connect_relay.h"
 #include "setup/connect_try.h"
@@ -383,19 +384,22 @@ static void domains_wait(struct mesh_connect *connect, uint64_t now_ms)
 MESH_HOLDS(process)
 static void peers_wait(struct mesh_connect *connect, uint64_t now_ms)
 {
+	enum mesh_verdict verdict;
+
 	if (!connect->num_peers) {
 		domains_wait(connect, now_ms);
 		return;
 	}
 	if (hello_learn(connect, now_ms))
 		return;
-	if (mesh_connect_try_is_ready(connect, now_ms)) {
+	verdict = mesh_connect_judge(connect, now_ms);
+	if (verdict == MESH_VERDICT_READY) {
 		mesh_connect_try_settle(connect);
 		connect_state_set(connect, MESH_CONNECT_SENT);
 		path_request(connect);
 		return;
 	}
-	if (mesh_connect_try_is_refused(connect, now_ms)) {
+	if (verdict == MESH_VERDICT_REFUSED) {
 		mesh_connect_log_timeout(connect, now_ms);
 		connect_fail(connect, mesh_connect_try_informative(connect)->refusal
 					      ? -EPROTO
@@ -403,7 +407,7 @@ static void peers_wait(struct mesh_connect *connect, uint64_t now_ms)
 		return;
 	}
 	mesh_connect_log_slow(connect, now_ms);
-	if (mesh_connect_try_is_spent(connect, now_ms))
+	if (verdict == MESH_VERDICT_NEXT)
 		try_next(connect, now_ms);
 }
 

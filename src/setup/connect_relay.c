@@ -19,6 +19,7 @@
 #include "neighbours/neighbours.h"
 #include "relay/next.h"
 #include "relay/relay.h"
+#include "setup/connect_judge.h"
 #include "setup/connect_relay.h"
 #include "transport/comm.h"
 #include "transport/comm_open.h"
@@ -32,10 +33,6 @@
 #define YOUNG_MS 1200
 /* Without a neighbour of our job: those of this communicator have all started before. */
 #define LONELY_MS 5000
-/* A relay that is not up after this is left for the others. */
-#define RELAY_MS 3000
-/* Other relays are waited for so long when the first one is up. */
-#define OTHERS_MS 500
 /* Processes that are remembered. */
 #define TRIED_MAX 64
 
@@ -320,8 +317,8 @@ bool mesh_connect_relay_is_ready(struct mesh_connect *connect, uint64_t now_ms)
 	mesh_process_assert_locked(connect->net->process);
 	if (!connect->num_peers)
 		routes_begin(connect, now_ms);
-	late = now_ms - connect->try_ms >= RELAY_MS ||
-	       (connect->up_ms && now_ms - connect->up_ms >= OTHERS_MS);
+	late = now_ms - connect->try_ms >= MESH_TRY_MS ||
+	       (connect->up_ms && now_ms - connect->up_ms >= MESH_TRY_DOUBT_MS);
 	for (i = connect->num_peers - 1; i >= 0; i--) {
 		peer = connect->peers[i];
 		if (peer->state == MESH_PEER_UP)

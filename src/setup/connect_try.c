@@ -12,15 +12,10 @@
 #include "control/peer_life.h"
 #include "nic/addr.h"
 #include "setup/carrier.h"
+#include "setup/connect_judge.h"
 #include "setup/connect_try.h"
 #include "setup/openings.h"
 
-/*
- * How long a try waits for a peer: from its start, and from the moment when another peer is up. The
- * second time is for a peer of which little is to be expected; it also paces the tries.
- */
-#define TRY_MS 3000
-#define DOUBT_MS 500
 /* Lines about connections that find no room, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define FULL_LINES 8
 
@@ -253,32 +248,9 @@ void mesh_connect_try_end(struct mesh_connect *connect)
 		peer_leave(connect, connect->num_peers - 1);
 }
 
-/* Since when all of them refuse, in milliseconds of the clock; 0 if one does not. */
-MESH_HOLDS(process)
-static uint64_t refused_since(const struct mesh_connect *connect)
-{
-	uint64_t since = 0;
-	int i;
-
-	for (i = 0; i < connect->num_peers; i++) {
-		if (!connect->peers[i]->first_refused_ms)
-			return 0;
-		if (connect->peers[i]->first_refused_ms > since)
-			since = connect->peers[i]->first_refused_ms;
-	}
-	return since;
-}
-
 static bool pairs_equal(struct mesh_path_candidate a, struct mesh_path_candidate b)
 {
 	return a.local == b.local && a.remote == b.remote && a.class == b.class;
-}
-
-/* The peer's kernel sends the answers by another NIC: trying this pair again does not help. */
-MESH_HOLDS(process)
-static bool is_dead_end(const struct mesh_peer *peer)
-{
-	return peer->refusal == MESH_REFUSAL_ROUTE;
 }
 
 MESH_HOLDS(process)
@@ -288,7 +260,9 @@ static void dead_ends_forget(struct mesh_connect *connect)
 	int i, k;
 
 	for (i = 0; i < connect->num_peers; i++) {
-		for (k = 0; is_dead_end(connect->peers[i]) && k < choice->num_candidates; k++) {
+		for (k = 0;
+		     mesh_connect_peer_is_dead_end(connect->peers[i]) && k < choice->num_candidates;
+		     k++) {
 			if (!pairs_equal(choice->candidates[k], connect->pairs[i]))
 				continue;
 			candidate_remove(connect, k);
@@ -299,7 +273,7 @@ static void dead_ends_forget(struct mesh_connect *connect)
 
 int mesh_connect_try_next(struct mesh_connect *connect, uint64_t now_ms)
 {
-	uint64_t refused_ms = refused_since(connect);
+	uint64_t refused_ms = mesh_connect_refused_since(connect);
 
 	dead_ends_forget(connect);
 	if (!refused_ms)
@@ -328,53 +302,6 @@ int mesh_connect_try_again(struct mesh_connect *connect, uint64_t now_ms)
 	return ret;
 }
 
-/* True if nothing has answered there for long, in this try or an earlier one. */
-MESH_HOLDS(process)
-static bool is_silent(const struct mesh_peer *peer, uint64_t now_ms)
-{
-	return peer->silent_ms && mesh_clock_elapsed_ms(peer->silent_ms, now_ms) >= TRY_MS;
-}
-
-/*
- * How long to wait for the peer to come up; 0 if it is up, or waiting does not help. Every link has
- * link-local addresses, and most pairs of them share no link.
- */
-MESH_HOLDS(process)
-static uint64_t patience_ms(const struct mesh_connect *connect, const struct mesh_peer *peer,
-			    uint64_t now_ms)
-{
-	if (peer->state == MESH_PEER_UP || peer->state == MESH_PEER_LOST || peer->refusal ||
-	    is_silent(peer, now_ms))
-		return 0;
-	if (peer->state == MESH_PEER_RETRY ||
-	    (peer->state == MESH_PEER_CONNECTING && !connect->choice.proven &&
-	     mesh_addr_is_link_local(&peer->address.addr)))
-		return DOUBT_MS;
-	return TRY_MS;
-}
-
-bool mesh_connect_try_is_ready(struct mesh_connect *connect, uint64_t now_ms)
-{
-	int i;
-
-	for (i = 0; i < connect->num_peers && !connect->up_ms; i++) {
-		if (connect->peers[i]->state == MESH_PEER_UP)
-			connect->up_ms = now_ms;
-	}
-	if (!connect->up_ms)
-		return false;
-	for (i = 0; i < connect->num_peers; i++) {
-		if (now_ms - connect->up_ms < patience_ms(connect, connect->peers[i], now_ms))
-			return false;
-	}
-	for (i = 0; i < connect->num_peers; i++) {
-		if (connect->peers[i]->state == MESH_PEER_UP)
-			return true;
-	}
-	connect->up_ms = 0; /* it was up, and is lost now */
-	return false;
-}
-
 void mesh_connect_try_settle(struct mesh_connect *connect)
 {
 	int fastest = 0, i, speed;
@@ -393,76 +320,6 @@ void mesh_connect_try_settle(struct mesh_connect *connect)
 		if (speed && speed < fastest / MESH_PATH_SPEED_RATIO_MAX)
 			peer_leave(connect, i);
 	}
-}
-
-/* True if this try contains every candidate. */
-static bool has_no_others(const struct mesh_connect *connect)
-{
-	return connect->num_peers == connect->choice.num_candidates;
-}
-
-/* True if this peer cannot come up, but a new peer at the same address may. */
-MESH_HOLDS(process)
-static bool is_over(const struct mesh_connect *connect, const struct mesh_peer *peer)
-{
-	if (is_dead_end(peer))
-		return false;
-	return peer->state == MESH_PEER_LOST ||
-	       (peer->refusal && !mesh_peer_refuses(peer, connect->handle.cookie));
-}
-
-/* True if no peer of this try is worth waiting for. Once one is up, the try becomes ready. */
-MESH_HOLDS(process)
-static bool is_hopeless(const struct mesh_connect *connect, uint64_t now_ms)
-{
-	uint64_t age_ms = now_ms - connect->try_ms;
-	const struct mesh_peer *peer;
-	int i;
-
-	for (i = 0; i < connect->num_peers; i++) {
-		peer = connect->peers[i];
-		if (peer->refusal)
-			continue;
-		if (peer->state == MESH_PEER_UP || has_no_others(connect) ||
-		    age_ms <= patience_ms(connect, peer, now_ms))
-			return false;
-	}
-	return true;
-}
-
-bool mesh_connect_try_is_spent(const struct mesh_connect *connect, uint64_t now_ms)
-{
-	bool over = false, dead_ends = true;
-	int i;
-
-	for (i = 0; i < connect->num_peers; i++) {
-		over |= is_over(connect, connect->peers[i]);
-		dead_ends &= is_dead_end(connect->peers[i]);
-	}
-	/* One that is over is replaced even if the others are still waiting. */
-	return dead_ends ||
-	       (now_ms - connect->try_ms > DOUBT_MS && (over || is_hopeless(connect, now_ms)));
-}
-
-bool mesh_connect_try_is_refused(const struct mesh_connect *connect, uint64_t now_ms)
-{
-	uint64_t since_ms = connect->refused_ms ? connect->refused_ms : refused_since(connect);
-	bool all = true, any = false, refuses;
-	int i;
-
-	for (i = 0; i < connect->num_peers; i++) {
-		if (is_dead_end(connect->peers[i]) && !has_no_others(connect))
-			return false;
-		refuses = mesh_peer_refuses(connect->peers[i], connect->handle.cookie);
-		all &= refuses || is_silent(connect->peers[i], now_ms);
-		any |= refuses;
-	}
-	/* The candidates outside this try are tried first. */
-	if (!has_no_others(connect) && now_ms - connect->started_ms <= TRY_MS)
-		return false;
-	/* The peers refuse explicitly, or no process listens there. */
-	return (all && any) ||
-	       (refused_since(connect) && mesh_clock_elapsed_ms(since_ms, now_ms) > TRY_MS);
 }
 
 const struct mesh_peer *mesh_connect_try_informative(const struct mesh_connect *connect)

@@ -38,21 +38,9 @@ int mesh_connect_try_next(struct mesh_connect *connect, uint64_t now_ms);
 MESH_HOLDS(process)
 int mesh_connect_try_again(struct mesh_connect *connect, uint64_t now_ms);
 
-/** True if no peer of this try will be up soon. */
-MESH_HOLDS(process)
-bool mesh_connect_try_is_spent(const struct mesh_connect *connect, uint64_t now_ms);
-
-/** True if a comm can be made: one peer is up, and those that may follow had time to. */
-MESH_HOLDS(process)
-bool mesh_connect_try_is_ready(struct mesh_connect *connect, uint64_t now_ms);
-
 /** Keeps the peers that are up and not much slower than the fastest; releases the others. */
 MESH_HOLDS(process)
 void mesh_connect_try_settle(struct mesh_connect *connect);
-
-/** True if every peer refuses, and more time will not change it. */
-MESH_HOLDS(process)
-bool mesh_connect_try_is_refused(const struct mesh_connect *connect, uint64_t now_ms);
 
 /** The peer that explains best why there is no connection yet: it refused, failed or is silent. */
 MESH_HOLDS(process)

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "control/peer_index.h"
+#include "setup/connect_judge.h"
 #include "setup/connect_try.h"
 #include "setup/setup.h"
 #include "control/peer.h"
@@ -115,17 +116,17 @@ static void tried(int i, int here, int there)
 
 static bool ready(uint64_t after_ms)
 {
-	return mesh_connect_try_is_ready(&attempt, START + after_ms);
+	return mesh_connect_judge(&attempt, START + after_ms) == MESH_VERDICT_READY;
 }
 
 static bool spent(uint64_t after_ms)
 {
-	return mesh_connect_try_is_spent(&attempt, START + after_ms);
+	return mesh_connect_judge(&attempt, START + after_ms) == MESH_VERDICT_NEXT;
 }
 
 static bool refused(uint64_t after_ms)
 {
-	return mesh_connect_try_is_refused(&attempt, START + after_ms);
+	return mesh_connect_judge(&attempt, START + after_ms) == MESH_VERDICT_REFUSED;
 }
 
 /* ---- who is tried -------------------------------------------------------------------------- */

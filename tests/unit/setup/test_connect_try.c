@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "control/peer_life.h"
+#include "setup/connect_judge.h"
 #include "setup/connect_log.h"
 #include "setup/connect_try.h"
 #include "setup/setup.h"
@@ -60,13 +61,33 @@ static int teardown(void **state)
 	return 0;
 }
 
+static enum mesh_verdict verdict(uint64_t now_ms)
+{
+	enum mesh_verdict judged;
+
+	mesh_lock_take(&process.lock);
+	judged = mesh_connect_judge(&trying, now_ms);
+	mesh_lock_release(&process.lock);
+	return judged;
+}
+
+static bool ready(uint64_t now_ms)
+{
+	return verdict(now_ms) == MESH_VERDICT_READY;
+}
+
+static bool refused(uint64_t now_ms)
+{
+	return verdict(now_ms) == MESH_VERDICT_REFUSED;
+}
+
 static void test_other_path_follows(void **state)
 {
 	(void)state;
 	peers[1].silent_ms = NOW;
-	assert_false(mesh_connect_try_is_ready(&trying, NOW));
-	assert_false(mesh_connect_try_is_ready(&trying, NOW + 2999));
-	assert_true(mesh_connect_try_is_ready(&trying, NOW + 3000));
+	assert_false(ready(NOW));
+	assert_false(ready(NOW + 2999));
+	assert_true(ready(NOW + 3000));
 }
 
 /* It was tried a moment after the caller had looked at the clock. */
@@ -74,7 +95,7 @@ static void test_tried_just_now(void **state)
 {
 	(void)state;
 	peers[1].silent_ms = NOW + 1;
-	assert_false(mesh_connect_try_is_ready(&trying, NOW));
+	assert_false(ready(NOW));
 }
 
 static void test_refused_just_now(void **state)
@@ -86,9 +107,9 @@ static void test_refused_just_now(void **state)
 		peers[i].state = MESH_PEER_RETRY;
 		peers[i].first_refused_ms = NOW + 1;
 	}
-	assert_false(mesh_connect_try_is_refused(&trying, NOW));
-	assert_false(mesh_connect_try_is_refused(&trying, NOW + 3001));
-	assert_true(mesh_connect_try_is_refused(&trying, NOW + 3002));
+	assert_false(refused(NOW));
+	assert_false(refused(NOW + 3001));
+	assert_true(refused(NOW + 3002));
 }
 
 /* What a peer sent before it was lost has its time, also if the loss is news. */
@@ -147,7 +168,7 @@ static void test_cause_is_named(void **state)
 	strcpy(peers[0].reason, "Network is unreachable");
 	strcpy(peers[1].reason, "it uses another protocol version");
 	peers[1].refusal = MESH_REFUSAL_VERSION;
-	assert_true(mesh_connect_try_is_refused(&trying, NOW + 5000));
+	assert_true(refused(NOW + 5000));
 	timeout_log();
 	assert_true(log_captured(MESH_LOG_WARN, "it uses another protocol version"));
 	log_capture_stop();

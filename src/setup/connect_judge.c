@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * connect_judge.c - what becomes of the peers that a connection tries together.
+ *
+ * Each peer has a prospect; the verdict follows from how many peers have which.
+ */
+#include "base/clock.h"
+#include "nic/addr.h"
+#include "setup/connect_judge.h"
+
+/* What is to be expected of a peer. */
+enum prospect {
+	PROSPECT_UP,
+	PROSPECT_HOPEFUL,
+	PROSPECT_DOUBTFUL, /* little is to be expected */
+	PROSPECT_SILENT,   /* nothing has answered there for long, in this try or an earlier one */
+	PROSPECT_OVER,	   /* it cannot come up, but a new peer at the same address may */
+	PROSPECT_REFUSES,  /* it refuses this connection */
+	PROSPECT_DEAD_END,
+	PROSPECTS
+};
+
+/* How long a peer is waited for. */
+static const uint64_t patience_ms[PROSPECTS] = {
+	[PROSPECT_HOPEFUL] = MESH_TRY_MS,
+	[PROSPECT_DOUBTFUL] = MESH_TRY_DOUBT_MS,
+};
+
+bool mesh_connect_peer_is_dead_end(const struct mesh_peer *peer)
+{
+	mesh_process_assert_locked(peer->process);
+	return peer->refusal == MESH_REFUSAL_ROUTE;
+}
+
+uint64_t mesh_connect_refused_since(const struct mesh_connect *connect)
+{
+	uint64_t since = 0;
+	int i;
+
+	mesh_process_assert_locked(connect->net->process);
+	for (i = 0; i < connect->num_peers; i++) {
+		if (!connect->peers[i]->first_refused_ms)
+			return 0;
+		if (connect->peers[i]->first_refused_ms > since)
+			since = connect->peers[i]->first_refused_ms;
+	}
+	return since;
+}
+
+/* Every link has link-local addresses, and most pairs of them share no link. */
+MESH_HOLDS(process)
+static bool is_a_guess(const struct mesh_connect *connect, const struct mesh_peer *peer)
+{
+	return peer->state == MESH_PEER_CONNECTING && !connect->choice.proven &&
+	       mesh_addr_is_link_local(&peer->address.addr);
+}
+
+MESH_HOLDS(process)
+static enum prospect prospect_of(const struct mesh_connect *connect, const struct mesh_peer *peer,
+				 uint64_t now_ms)
+{
+	if (mesh_connect_peer_is_dead_end(peer))
+		return PROSPECT_DEAD_END;
+	if (mesh_peer_refuses(peer, connect->handle.cookie))
+		return PROSPECT_REFUSES;
+	if (peer->state == MESH_PEER_LOST || peer->refusal)
+		return PROSPECT_OVER;
+	if (peer->state == MESH_PEER_UP)
+		return PROSPECT_UP;
+	if (peer->silent_ms && mesh_clock_elapsed_ms(peer->silent_ms, now_ms) >= MESH_TRY_MS)
+		return PROSPECT_SILENT;
+	if (peer->state == MESH_PEER_RETRY || is_a_guess(connect, peer))
+		return PROSPECT_DOUBTFUL;
+	return PROSPECT_HOPEFUL;
+}
+
+/* What the verdict is made of. */
+struct outlook {
+	int num[PROSPECTS]; /* peers of this prospect */
+	uint64_t wait_ms;   /* for the peer that is waited for longest */
+	bool rivals;	    /* there are candidates outside this try */
+};
+
+MESH_HOLDS(process)
+static struct outlook outlook_of(const struct mesh_connect *connect, uint64_t now_ms)
+{
+	struct outlook outlook = {.rivals = connect->num_peers < connect->choice.num_candidates};
+	enum prospect prospect;
+	int i;
+
+	for (i = 0; i < connect->num_peers; i++) {
+		prospect = prospect_of(connect, connect->peers[i], now_ms);
+		outlook.num[prospect]++;
+		if (patience_ms[prospect] > outlook.wait_ms)
+			outlook.wait_ms = patience_ms[prospect];
+	}
+	return outlook;
+}
+
+/* Also learns since when a peer is up. */
+MESH_HOLDS(process)
+static bool is_ready(struct mesh_connect *connect, const struct outlook *outlook, uint64_t now_ms)
+{
+	if (!outlook->num[PROSPECT_UP])
+		connect->up_ms = 0;
+	else if (!connect->up_ms)
+		connect->up_ms = now_ms;
+	return connect->up_ms && now_ms - connect->up_ms >= outlook->wait_ms;
+}
+
+MESH_HOLDS(process)
+static bool is_refused(const struct mesh_connect *connect, const struct outlook *outlook,
+		       uint64_t now_ms)
+{
+	int refuse = outlook->num[PROSPECT_REFUSES] + outlook->num[PROSPECT_DEAD_END];
+	uint64_t since_ms = mesh_connect_refused_since(connect);
+
+	/* The candidates outside this try are tried first; they replace a dead end. */
+	if (outlook->rivals &&
+	    (outlook->num[PROSPECT_DEAD_END] || now_ms - connect->started_ms <= MESH_TRY_MS))
+		return false;
+	if (refuse && refuse + outlook->num[PROSPECT_SILENT] == connect->num_peers)
+		return true;
+	if (!since_ms)
+		return false;
+	/* No process listens there, and tries before this one have found that, too. */
+	if (connect->refused_ms)
+		since_ms = connect->refused_ms;
+	return mesh_clock_elapsed_ms(since_ms, now_ms) > MESH_TRY_MS;
+}
+
+/* True if no peer is worth waiting for. Once one is up, the try becomes ready. */
+static bool is_hopeless(const struct outlook *outlook, uint64_t age_ms)
+{
+	if (outlook->num[PROSPECT_UP])
+		return false;
+	if (outlook->rivals)
+		return age_ms > outlook->wait_ms;
+	return !outlook->num[PROSPECT_HOPEFUL] && !outlook->num[PROSPECT_DOUBTFUL] &&
+	       !outlook->num[PROSPECT_SILENT];
+}
+
+MESH_HOLDS(process)
+static bool is_spent(const struct mesh_connect *connect, const struct outlook *outlook,
+		     uint64_t now_ms)
+{
+	uint64_t age_ms = now_ms - connect->try_ms;
+
+	if (outlook->num[PROSPECT_DEAD_END] == connect->num_peers)
+		return true;
+	/* One that is over is replaced even if the others are still waited for. */
+	return age_ms > MESH_TRY_DOUBT_MS &&
+	       (outlook->num[PROSPECT_OVER] || is_hopeless(outlook, age_ms));
+}
+
+enum mesh_verdict mesh_connect_judge(struct mesh_connect *connect, uint64_t now_ms)
+{
+	struct outlook outlook = outlook_of(connect, now_ms);
+
+	mesh_process_assert_locked(connect->net->process);
+	if (is_ready(connect, &outlook, now_ms))
+		return MESH_VERDICT_READY;
+	if (is_refused(connect, &outlook, now_ms))
+		return MESH_VERDICT_REFUSED;
+	return is_spent(connect, &outlook, now_ms) ? MESH_VERDICT_NEXT : MESH_VERDICT_WAIT;
+}
