@@ -38,13 +38,13 @@ static int candidate_score(const struct mesh_endpoint_addr *local,
 	return score;
 }
 
-/* Finds the best provider that both NICs have. Returns false if there is none. */
+/* Gives @pair the best provider that both NICs have. Returns false if there is none. */
 static bool provider_find(const struct mesh_endpoint_addr *local,
-			  const struct mesh_endpoint_addr *remote, enum mesh_provider_id *provider)
+			  const struct mesh_endpoint_addr *remote, struct mesh_path_candidate *pair)
 {
-	*provider = MESH_PROVIDER_TCP;
+	pair->provider = MESH_PROVIDER_TCP;
 	if (local->provider == remote->provider)
-		*provider = local->provider; /* NONE in plans, which know no providers */
+		pair->provider = local->provider; /* NONE in plans, which know no providers */
 	else if (!(local->also_tcp && remote->provider == MESH_PROVIDER_TCP) &&
 		 !(remote->also_tcp && local->provider == MESH_PROVIDER_TCP))
 		return false;
@@ -68,7 +68,7 @@ static int candidates_collect(const struct mesh_endpoint_addr *local, int num_lo
 				continue;
 			if (mesh_addr_is_loopback(&local[l].addr) && !hints->same_node)
 				continue;
-			if (!provider_find(&local[l], &remote[r], &pair.provider)) {
+			if (!provider_find(&local[l], &remote[r], &pair)) {
 				choice->provider_differs = true;
 				choice->differing = pair;
 				continue;
@@ -97,11 +97,11 @@ static bool is_forwarded(const struct mesh_addr *addr)
 
 static bool is_routed(const struct mesh_endpoint_addr *local,
 		      const struct mesh_endpoint_addr *remote, const struct router *router,
-		      enum mesh_provider_id *provider)
+		      struct mesh_path_candidate *pair)
 {
-	return provider_find(local, remote, provider) &&
-	       local->addr.family == remote->addr.family && is_forwarded(&local->addr) &&
-	       is_forwarded(&remote->addr) && !mesh_addr_same_subnet(&local->addr, &remote->addr) &&
+	return provider_find(local, remote, pair) && local->addr.family == remote->addr.family &&
+	       is_forwarded(&local->addr) && is_forwarded(&remote->addr) &&
+	       !mesh_addr_same_subnet(&local->addr, &remote->addr) &&
 	       router->leads(local, remote, router->arg);
 }
 
@@ -130,7 +130,7 @@ static int routed_collect(const struct mesh_endpoint_addr *local, int num_local,
 			struct mesh_path_candidate pair = {(uint8_t)l, (uint8_t)r,
 							   MESH_PROVIDER_NONE, MESH_PATH_ROUTED};
 
-			if (!is_routed(&local[l], &remote[r], router, &pair.provider))
+			if (!is_routed(&local[l], &remote[r], router, &pair))
 				continue;
 			scored[count++] = (struct scored_candidate){
 				.candidate = pair,

@@ -30,12 +30,15 @@ static inline bool mesh_path_class_is_routed(enum mesh_path_class class)
 	       class == MESH_PATH_RESERVE_ROUTED;
 }
 
-/* Two NICs, and the best provider that both have. Indices into the arrays. */
+/*
+ * Two NICs, and the best provider that both have. Indices into the arrays. Each attempt to connect
+ * has room for MESH_PATH_CHOICE_MAX of them, so they are small.
+ */
 struct mesh_path_candidate {
 	uint8_t local;
 	uint8_t remote;
-	enum mesh_provider_id provider;
-	enum mesh_path_class class;
+	enum mesh_provider_id provider : 8;
+	enum mesh_path_class class : 8;
 };
 
 /* What guides the choice where several paths exist. */
