@@ -171,3 +171,14 @@ void mesh_peer_sink_end(struct mesh_peer *peer)
 	mesh_domain_unlock(peer->domain);
 	peer->has_sink = false;
 }
+
+void mesh_peer_park_end(struct mesh_peer *peer)
+{
+	mesh_engine_timer_cancel(&peer->process->engine, &peer->park.timer);
+	if (!peer->park.has_sink)
+		return;
+	mesh_domain_lock(peer->domain);
+	mesh_sink_remove(peer->domain, &peer->park.sink);
+	mesh_domain_unlock(peer->domain);
+	peer->park.has_sink = false;
+}

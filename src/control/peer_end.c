@@ -120,7 +120,9 @@ static void loss_log(struct mesh_peer *peer)
 	char text[MESH_PEER_TEXT_MAX], local[MESH_ADDR_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
 
 	mesh_addr_text(&mesh_peer_nic(peer)->source, local);
-	peer->warned = peer_is_missed(peer) && !twin_is_lost(peer);
+	/* Somebody has drained the cable, and pulls it. */
+	peer->warned = peer_is_missed(peer) && !twin_is_lost(peer) &&
+		       peer->park.state != MESH_PARK_DRAINED;
 	if (!loss_passes(peer, more))
 		return;
 	if (peer->warned)
@@ -167,6 +169,7 @@ void mesh_peer_lose(struct mesh_peer *peer, const char *reason)
 	peer->process->events->lost(peer, peer->warned);
 	mesh_link_leave(peer);
 	mesh_peer_port_cancel(peer);
+	mesh_peer_park_end(peer);
 	mesh_peer_sink_end(peer);
 	mesh_engine_unwatch(&peer->process->engine, &peer->watch);
 	/* Without a remote nothing of it is in flight. */

@@ -17,6 +17,7 @@
 #include "control/peer_frames.h"
 #include "control/peer_greeting.h"
 #include "control/peer_index.h"
+#include "control/peer_park.h"
 #include "control/peer_send.h"
 #include "fabric/endpoint_renew.h"
 #include "fabric/provider_sockets.h"
@@ -243,6 +244,9 @@ static bool own_frame_handle(struct mesh_peer *peer, const struct mesh_frame *fr
 		if (frame->refuse.comm)
 			return false;
 		refuse_handle(peer, &frame->refuse);
+		return true;
+	case MESH_FRAME_PARK:
+		mesh_peer_park_came(peer, &frame->park);
 		return true;
 	case MESH_FRAME_PORT:
 		if (peer->remote)

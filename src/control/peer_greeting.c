@@ -32,10 +32,9 @@ void mesh_peer_greeting_arrived(struct mesh_sink *sink, const struct mesh_messag
 				const void *payload)
 {
 	struct mesh_peer *peer = mesh_container_of(sink, struct mesh_peer, sink);
-	uint8_t expected = peer->incoming ? MESH_MESSAGE_GREET : MESH_MESSAGE_GREET_REPLY;
 
 	(void)payload;
-	if (header->type != expected)
+	if (!mesh_peer_greeting_fits(peer, header))
 		return;
 	atomic_store(&peer->greeted, true);
 	news_leave(peer);
@@ -56,13 +55,13 @@ static void greeting_sent(struct mesh_buffer *buffer, int error)
 	atomic_fetch_sub(&peer->greetings, 1); /* last: now the peer may be freed */
 }
 
-static int greeting_send(struct mesh_peer *peer, enum mesh_message_type type)
+int mesh_peer_greeting_send(struct mesh_peer *peer, uint32_t id, uint32_t token)
 {
 	struct mesh_buffer *buffer = mesh_remote_buffer_get(peer->domain, peer->remote);
 	struct mesh_message_header header = {
-		.type = (uint8_t)type,
-		.comm = peer->remote_id,
-		.token = peer->remote_token,
+		.type = peer->incoming ? MESH_MESSAGE_GREET_REPLY : MESH_MESSAGE_GREET,
+		.comm = id,
+		.token = token,
 	};
 
 	if (!buffer)
@@ -76,10 +75,16 @@ static int greeting_send(struct mesh_peer *peer, enum mesh_message_type type)
 	return 0;
 }
 
+MESH_HOLDS(process)
+static int greeting_send(struct mesh_peer *peer)
+{
+	return mesh_peer_greeting_send(peer, peer->remote_id, peer->remote_token);
+}
+
 void mesh_peer_greet(struct mesh_peer *peer)
 {
 	mesh_peer_state_set(peer, MESH_PEER_GREETING);
-	if (!peer->incoming && greeting_send(peer, MESH_MESSAGE_GREET))
+	if (!peer->incoming && greeting_send(peer))
 		mesh_peer_retry(peer, "no message buffer was free for the greeting");
 }
 
@@ -87,7 +92,7 @@ void mesh_peer_greet_again(struct mesh_peer *peer)
 {
 	mesh_process_assert_locked(peer->process);
 	if (!peer->incoming && peer->state == MESH_PEER_GREETING)
-		greeting_send(peer, MESH_MESSAGE_GREET); /* if no buffer is free, not now */
+		greeting_send(peer); /* if no buffer is free, not now */
 }
 
 /* True for a link that could be RDMA as far as this end is concerned. */
@@ -141,7 +146,7 @@ void mesh_peer_greeting_check(struct mesh_peer *peer)
 	}
 	if (!atomic_load(&peer->greeted))
 		return;
-	if (peer->incoming && greeting_send(peer, MESH_MESSAGE_GREET_REPLY))
+	if (peer->incoming && greeting_send(peer))
 		return; /* the next tick retries */
 	mesh_peer_state_set(peer, MESH_PEER_UP);
 	mesh_peer_sink_end(peer);

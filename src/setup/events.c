@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* events.c - what set-up and transport do when a frame arrives or a peer is lost. */
 #include "control/peer_end.h"
+#include "control/peer_park.h"
 #include "relay/circuits.h"
 #include "relay/opening.h"
 #include "relay/relay.h"
@@ -26,6 +27,13 @@ static void introduced(struct mesh_peer *peer, const struct mesh_frame_hello *he
 {
 	mesh_listener_introduced(peer, hello);
 	mesh_late_nics_introduced(peer, hello);
+}
+
+MESH_HOLDS(process)
+static void peer_up(struct mesh_peer *peer)
+{
+	mesh_peer_park_up(peer);
+	mesh_rejoin_peer_up(peer);
 }
 
 MESH_HOLDS(process)
@@ -98,7 +106,7 @@ const struct mesh_peer_events mesh_setup_events = {
 	.admits = hello_is_admitted,
 	.introduced = introduced,
 	.lost = mesh_listener_peer_lost,
-	.up = mesh_rejoin_peer_up,
+	.up = peer_up,
 	.frames =
 		{
 			[MESH_FRAME_REFUSE] = refuse_handle,

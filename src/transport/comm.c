@@ -30,17 +30,24 @@ bool mesh_path_lives(const struct mesh_path *path)
 	return path->known && !path->broken && mesh_path_peer(path)->state == MESH_PEER_UP;
 }
 
-/* The first path over which frames about the comm can be sent now, or NULL. */
+/*
+ * The first path over which frames about the comm can be sent now, or NULL. One whose link is in
+ * use comes first.
+ */
 MESH_HOLDS(process)
 static const struct mesh_path *path_living(const struct mesh_comm *comm)
 {
+	const struct mesh_path *parked = NULL;
 	int i;
 
 	for (i = 0; i < comm->num_paths; i++) {
-		if (mesh_path_lives(&comm->paths[i]))
+		if (!mesh_path_lives(&comm->paths[i]))
+			continue;
+		if (mesh_path_peer(&comm->paths[i])->park.state == MESH_PARK_NONE)
 			return &comm->paths[i];
+		parked = parked ? parked : &comm->paths[i];
 	}
-	return NULL;
+	return parked;
 }
 
 bool mesh_comm_is_cut(const struct mesh_comm *comm)

@@ -14,6 +14,7 @@
 #include "transport/comm_open.h"
 #include "transport/counters.h"
 #include "transport/path_direct.h"
+#include "transport/path_park.h"
 #include "transport/path_relayed.h"
 #include "transport/path_state.h"
 #include "transport/receive.h"
@@ -76,6 +77,18 @@ static void path_fenced(struct mesh_peer_user *user)
 	mesh_path_fenced(mesh_path_of_user(user));
 }
 
+MESH_HOLDS(process)
+static void path_park(struct mesh_peer_user *user, enum mesh_park_state state)
+{
+	mesh_path_park(mesh_path_of_user(user), state);
+}
+
+MESH_HOLDS(process)
+static bool path_is_idle(struct mesh_peer_user *user)
+{
+	return mesh_path_is_idle(mesh_path_of_user(user));
+}
+
 const struct mesh_peer_user_ops mesh_path_user_ops = {
 	.misses = path_misses,
 	.is_known = path_is_known,
@@ -85,6 +98,8 @@ const struct mesh_peer_user_ops mesh_path_user_ops = {
 	.is_quiet = path_is_quiet,
 	.is_open = path_is_open,
 	.fenced = path_fenced,
+	.park = path_park,
+	.is_idle = path_is_idle,
 };
 
 /* Room for paths that join late: each costs 320 bytes of each comm. */

@@ -23,4 +23,8 @@ void mesh_path_counters_close(struct mesh_path *path);
 MESH_HOLDS(comm)
 void mesh_path_counters_state(struct mesh_path *path);
 
+/** Shows whether the path is out of use, because its link is. comm->lock held. */
+MESH_HOLDS(comm)
+void mesh_path_counters_parked(struct mesh_path *path);
+
 #endif

@@ -130,6 +130,11 @@ struct mesh_path {
 	uint32_t remote_id, remote_token;    /* the peer's sink for this path */
 	bool known MESH_GUARDED_BY(process); /* they are those of the path's present peer */
 	enum mesh_path_state state MESH_GUARDED_BY(comm); /* path_state.c */
+	/* Of its link (control/peer_park.h), and whether it is in comm->up. */
+	enum mesh_park_state park MESH_GUARDED_BY(comm);
+	bool carries MESH_GUARDED_BY(comm);
+	/* It carried something since the link was last flushed: that may be in flight. */
+	bool unflushed MESH_GUARDED_BY(comm);
 	/* SUSPECT: the error of the operation that failed; else old, or 0. */
 	int cause MESH_GUARDED_BY(comm);
 	uint32_t unfinished MESH_GUARDED_BY(comm); /* our operations in flight on it */

@@ -25,17 +25,36 @@ bool mesh_path_may_become(enum mesh_path_state from, enum mesh_path_state to)
 	return states[to].may_follow & 1 << from;
 }
 
-/* The array of paths stays as it is; those that carry messages are listed beside it. */
 MESH_HOLDS(comm)
-static void up_learn(struct mesh_comm *comm)
+static bool any_is_in_use(const struct mesh_comm *comm)
 {
-	int i, num = 0;
+	int i;
 
 	for (i = 0; i < comm->num_paths; i++) {
-		if (comm->paths[i].state != MESH_PATH_UP)
+		if (comm->paths[i].state == MESH_PATH_UP && comm->paths[i].park == MESH_PARK_NONE)
+			return true;
+	}
+	return false;
+}
+
+/* The array of paths stays as it is; those that carry messages are listed beside it. */
+void mesh_comm_up_learn(struct mesh_comm *comm)
+{
+	bool in_use = any_is_in_use(comm);
+	struct mesh_path *path;
+	int i, num = 0;
+
+	mesh_comm_assert_locked(comm);
+	for (i = 0; i < comm->num_paths; i++) {
+		path = &comm->paths[i];
+		path->carries = path->state == MESH_PATH_UP &&
+				(!in_use || path->park == MESH_PARK_NONE);
+		mesh_path_counters_parked(path);
+		if (!path->carries)
 			continue;
-		comm->up[num] = &comm->paths[i];
-		comm->paces[num++] = comm->paths[i].pace;
+		path->unflushed = true;
+		comm->up[num] = path;
+		comm->paces[num++] = path->pace;
 	}
 	comm->num_up = num;
 }
@@ -84,7 +103,7 @@ void mesh_path_state_set(struct mesh_path *path, enum mesh_path_state state)
 		   states[state].name);
 	path->state = state;
 	mesh_path_counters_state(path);
-	up_learn(comm);
+	mesh_comm_up_learn(comm);
 }
 
 void mesh_path_accepted(struct mesh_path *path, uint32_t remote_id, uint32_t remote_token)
@@ -94,6 +113,8 @@ void mesh_path_accepted(struct mesh_path *path, uint32_t remote_id, uint32_t rem
 	mesh_comm_lock(path->comm);
 	path->remote_id = remote_id;
 	path->remote_token = remote_token;
+	path->park = mesh_path_peer(path)->park.state;
+	path->unflushed = false; /* unless it carries something from now on */
 	mesh_path_state_set(path, MESH_PATH_UP);
 	mesh_comm_unlock(path->comm);
 }

@@ -31,6 +31,13 @@ void mesh_path_suspect(struct mesh_path *path, int error);
 /** The engine looks after the comm's lost paths soon. Any lock may be held. */
 void mesh_comm_recover_soon(struct mesh_comm *comm);
 
+/**
+ * Learns which paths carry messages: those that are up, and whose link is in use, if there is one.
+ * comm->lock held.
+ */
+MESH_HOLDS(comm)
+void mesh_comm_up_learn(struct mesh_comm *comm);
+
 /** The path behind the last one of a comm that NCCL uses is complete. comm->lock held. */
 MESH_HOLDS(comm)
 void mesh_comm_path_enter(struct mesh_comm *comm);

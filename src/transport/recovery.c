@@ -84,14 +84,12 @@ void mesh_send_repeat(struct mesh_comm *comm)
 	mesh_send_push(comm);
 }
 
-/* What went over the path, and may be lost, goes once more over the others. */
+/* Messages that went over the path, and may be lost, go once more over the others. */
 MESH_HOLDS(comm)
 static void comm_repeat(struct mesh_comm *comm)
 {
 	uint32_t i;
 
-	comm->stall.watching = false; /* whatever is late may have been lost with the path */
-	comm->end_in_doubt = comm->own_end != MESH_END_OPEN;
 	if (!comm->sending) {
 		mesh_receive_grants_resend(comm, comm->next_seq - 1);
 		return;
@@ -109,8 +107,11 @@ static void path_stop(struct mesh_path *path)
 {
 	struct mesh_comm *comm = path->comm;
 
+	bool drained;
+
 	mesh_path_wait_cancel(path);
 	mesh_comm_lock(comm);
+	drained = path->park == MESH_PARK_DRAINED && !path->unflushed;
 	if (path->state == MESH_PATH_UP)
 		mesh_path_state_set(path, MESH_PATH_SUSPECT);
 	/* The peer may write until it has stopped as well; then it says so with RESUME. */
@@ -119,7 +120,10 @@ static void path_stop(struct mesh_path *path)
 		mesh_path_sink_remove(path);
 		mesh_path_state_set(path, MESH_PATH_DOWN);
 	}
-	comm_repeat(comm);
+	comm->stall.watching = false; /* whatever is late may have been lost with the path */
+	comm->end_in_doubt = comm->own_end != MESH_END_OPEN;
+	if (!drained)
+		comm_repeat(comm);
 	mesh_comm_recover_soon(comm);
 	mesh_comm_unlock(comm);
 	if (!path->through_relay)

@@ -91,6 +91,8 @@ static size_t frame_payload_size(uint8_t type)
 		return sizeof(struct mesh_frame_circuit);
 	case MESH_FRAME_NICS:
 		return sizeof(struct mesh_frame_nics);
+	case MESH_FRAME_PARK:
+		return sizeof(struct mesh_frame_park);
 	case MESH_FRAME_TYPES:
 		break;
 	}
@@ -145,6 +147,11 @@ static int nics_check(const struct mesh_frame_nics *nics)
 			return -EPROTO;
 	}
 	return 0;
+}
+
+static int park_check(const struct mesh_frame_park *park)
+{
+	return park->wanted > 1 || park->drained > 1 ? -EPROTO : 0;
 }
 
 static int connect_check(const struct mesh_frame_connect *connect)
@@ -216,6 +223,8 @@ static int payload_check(const struct mesh_frame *frame)
 		return circuit_check(&frame->circuit);
 	case MESH_FRAME_NICS:
 		return nics_check(&frame->nics);
+	case MESH_FRAME_PARK:
+		return park_check(&frame->park);
 	default:
 		return 0;
 	}

@@ -31,6 +31,7 @@ enum mesh_frame_type {
 	MESH_FRAME_OPENED,  /* relay: the answer, once the listener has accepted */
 	MESH_FRAME_CIRCUIT, /* an end or a relay of a circuit: it has ended, or is broken */
 	MESH_FRAME_NICS,    /* either end: NICs of the sender that were not in its HELLO */
+	MESH_FRAME_PARK,    /* either end: this link is taken out of use, or used again */
 	MESH_FRAME_TYPES
 };
 
@@ -342,6 +343,20 @@ struct mesh_frame_nics {
 _Static_assert(offsetof(struct mesh_frame_nics, nics) == 8, "wire format");
 _Static_assert(sizeof(struct mesh_frame_nics) == 392, "wire format");
 
+/*
+ * PARK: for the link of this control connection. Both ends send it while the link is out of use,
+ * and once more when it is used again. docs/protocol/draining.md.
+ */
+struct mesh_frame_park {
+	uint32_t peer_id; /* a GREET to the sender carries these two; 0: the link is in use */
+	uint32_t peer_token;
+	uint8_t wanted;	     /* 1: the sender wants it, because its NIC is to be drained */
+	uint8_t drained;     /* 1: from the connector: nothing is in flight in either direction */
+	uint8_t reserved[6]; /* 0 */
+};
+_Static_assert(offsetof(struct mesh_frame_park, wanted) == 8, "wire format");
+_Static_assert(sizeof(struct mesh_frame_park) == 16, "wire format");
+
 /* A whole frame, as large as one can be. */
 struct mesh_frame {
 	struct mesh_frame_header header;
@@ -353,6 +368,7 @@ struct mesh_frame {
 		struct mesh_frame_port port;
 		struct mesh_frame_cut cut;
 		struct mesh_frame_nics nics;
+		struct mesh_frame_park park;
 		uint32_t to_comm; /* of those below, which are for a comm */
 		struct mesh_frame_accept accept;
 		struct mesh_frame_close close;

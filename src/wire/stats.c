@@ -108,6 +108,11 @@ void mesh_stats_down_set(struct mesh_counters *counters, bool down)
 	__atomic_store_n(&entry_of(counters)->down, down, __ATOMIC_RELAXED);
 }
 
+void mesh_stats_parked_set(struct mesh_counters *counters, enum mesh_stats_parked parked)
+{
+	__atomic_store_n(&entry_of(counters)->parked, (uint8_t)parked, __ATOMIC_RELAXED);
+}
+
 bool mesh_stats_same_link(const struct mesh_stats_entry *a, const struct mesh_stats_entry *b)
 {
 	return a->sending == b->sending && a->via == b->via && a->provider == b->provider &&
@@ -136,6 +141,7 @@ void mesh_stats_close(struct mesh_stats_page *page, struct mesh_counters *counte
 
 	change_begin(page);
 	entry->down = 0;
+	entry->parked = MESH_STATS_IN_USE;
 	for (i = 0; i < MESH_STATS_PATHS; i++) {
 		sum = &page->entries[i];
 		if (sum->state == MESH_STATS_CLOSED && mesh_stats_same_link(sum, entry))

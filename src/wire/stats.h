@@ -63,6 +63,14 @@ enum mesh_stats_entry_state {
 	MESH_STATS_CLOSED = 2, /* the sum of the closed paths between these two NICs */
 };
 
+/* Whether a path is out of use, because a NIC of its link is being drained. */
+enum mesh_stats_parked {
+	MESH_STATS_IN_USE = 0,	 /* also where the connection has no other path */
+	MESH_STATS_DRAINING = 1, /* nothing new is sent on it */
+	MESH_STATS_DRAINED = 2,	 /* nothing is in flight on its link */
+	MESH_STATS_PARKEDS
+};
+
 /* How a path leads to the peer. */
 enum mesh_stats_via {
 	MESH_STATS_DIRECT = 0,
@@ -85,8 +93,9 @@ struct mesh_stats_entry {
 	uint8_t remote[16];
 	char nic[MESH_STATS_NIC_MAX];	/* netdev; ends in a zero byte */
 	char peer[MESH_STATS_NAME_MAX]; /* the peer's node; ends in a zero byte */
-	uint8_t down; /* OPEN: 1 while the path carries nothing, because its link is lost */
-	uint8_t reserved[55];
+	uint8_t down;	/* OPEN: 1 while the path carries nothing, because its link is lost */
+	uint8_t parked; /* OPEN: enum mesh_stats_parked */
+	uint8_t reserved[54];
 	struct mesh_counters counters;
 };
 _Static_assert(sizeof(struct mesh_stats_entry) == 256, "page layout");
@@ -95,6 +104,7 @@ _Static_assert(offsetof(struct mesh_stats_entry, local) == 24, "page layout");
 _Static_assert(offsetof(struct mesh_stats_entry, nic) == 56, "page layout");
 _Static_assert(offsetof(struct mesh_stats_entry, peer) == 72, "page layout");
 _Static_assert(offsetof(struct mesh_stats_entry, down) == 136, "page layout");
+_Static_assert(offsetof(struct mesh_stats_entry, parked) == 137, "page layout");
 _Static_assert(offsetof(struct mesh_stats_entry, counters) == 192, "page layout");
 
 /* What one circuit has forwarded from the connecting node to the other one. */
@@ -159,6 +169,9 @@ const char *mesh_stats_via_text(uint8_t via);
 
 /** Says whether the path of these counters, which mesh_stats_open() returned, is down now. */
 void mesh_stats_down_set(struct mesh_counters *counters, bool down);
+
+/** The same for whether it is out of use. */
+void mesh_stats_parked_set(struct mesh_counters *counters, enum mesh_stats_parked parked);
 
 /** Adds to a counter whose lock the caller holds; a reader sees the old value or the new one. */
 static inline void mesh_count(uint64_t *counter, uint64_t more)

@@ -246,6 +246,7 @@ static void test_frame_lengths(void **state)
 		[MESH_FRAME_WITHDRAW] = 24, [MESH_FRAME_CUT] = 16,	[MESH_FRAME_RESUME] = 48,
 		[MESH_FRAME_HAVE] = 144,    [MESH_FRAME_JOIN] = 224,	[MESH_FRAME_OPEN] = 472,
 		[MESH_FRAME_OPENED] = 168,  [MESH_FRAME_CIRCUIT] = 144, [MESH_FRAME_NICS] = 392,
+		[MESH_FRAME_PARK] = 16,
 	};
 	uint8_t bytes[8 + UINT16_MAX];
 	struct mesh_frame frame, got;
