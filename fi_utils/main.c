@@ -15,6 +15,7 @@
 #include "cluster/command.h"
 #include "common/exit_status.h"
 #include "config/command.h"
+#include "drain/command.h"
 #include "enable/command.h"
 #include "neighbours/command.h"
 #include "nics/command.h"
@@ -46,6 +47,8 @@ static const struct command commands[] = {
 	 "answer `fi_mesh check --peer` and `fi_mesh neighbours` of other nodes"},
 	{"watch", command_watch,
 	 "show the traffic of each NIC and to each peer, and whether it is RDMA"},
+	{"drain", command_drain, "take a NIC out of use, so that its cable can be pulled"},
+	{"undrain", command_undrain, "use it again"},
 	{"config", command_config, "list the settings, NCCL_MESH_*, and their values here"},
 	{NULL, NULL, NULL},
 };

@@ -8,8 +8,26 @@
 
 #include "base/log.h"
 #include "system/nic_table.h"
+#include "system/stats_file.h"
 
 #include "check/context.h"
+
+static void marks_add(void *arg, const char *path, int folder_fd, uid_t owner)
+{
+	struct check_context *context = arg;
+	struct mesh_drain_marks marks;
+	int i;
+
+	(void)path;
+	(void)owner;
+	mesh_drain_marks_read(folder_fd, &marks);
+	for (i = 0; i < marks.num && context->drained.num < MESH_DRAIN_MARKS_MAX; i++) {
+		if (mesh_drain_marks_have(&context->drained, marks.netdevs[i]))
+			continue;
+		memcpy(context->drained.netdevs[context->drained.num++], marks.netdevs[i],
+		       sizeof(marks.netdevs[i]));
+	}
+}
 
 int check_context_load(struct check_context *context, const char *root)
 {
@@ -30,6 +48,8 @@ int check_context_load(struct check_context *context, const char *root)
 	ret = mesh_config_load(NULL, NULL, &context->config);
 	if (ret == -E2BIG)
 		return ret;
+	if (!strcmp(root, "/") && strcmp(context->config.stats_dir, MESH_STATS_NONE))
+		mesh_stats_folders_visit(context->config.stats_dir, false, marks_add, context);
 	ret = mesh_nic_filter_parse(context->config.nics, &context->filter);
 	return ret ? ret : mesh_nic_table_load(sysfs, &context->config, &context->table);
 }

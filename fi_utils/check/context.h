@@ -9,6 +9,7 @@
 #include "nic/addr.h"
 #include "nic/nic.h"
 #include "nic/nic_filter.h"
+#include "system/drain_marks.h"
 #include "system/sysfs.h"
 
 /* What the checks examine. Plain data, so that tests can make one. */
@@ -17,7 +18,8 @@ struct check_context {
 	struct mesh_config config;
 	struct mesh_nic_filter filter; /* config.nics */
 	struct mesh_nic_table table;
-	const char *nccl_file; /* --nccl, or NULL: look for it */
+	struct mesh_drain_marks drained; /* by `fi_mesh drain`; with "/" only */
+	const char *nccl_file;		 /* --nccl, or NULL: look for it */
 };
 
 /**

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nic.c - checks of single NICs: carrier, speed, MTU, PCIe link. */
+/* nic.c - checks of single NICs: carrier, `fi_mesh drain`, speed, MTU, PCIe link. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,6 +49,16 @@ static bool nic_is_below(const struct check_context *context, const struct mesh_
 	return below;
 }
 
+static void nic_drained(const struct check_context *context, const struct mesh_nic *nic,
+			struct check_result *result)
+{
+	if (!mesh_drain_marks_have(&context->drained, nic->netdev))
+		return;
+	check_say(result, CHECK_WARN,
+		  "%s is drained: connections that have another path do not use it", nic->netdev);
+	check_fix(result, "fi_mesh undrain %s", nic->netdev);
+}
+
 static void nic_carrier(const struct check_context *context, const struct mesh_nic *nic,
 			struct check_result *result)
 {
@@ -84,8 +94,10 @@ void check_carrier(const struct check_context *context, struct check_result *res
 	int i;
 
 	for (i = 0; i < table->num_nics; i++)
-		if (check_nic_is_wanted(context, &table->nics[i]))
+		if (check_nic_is_wanted(context, &table->nics[i])) {
 			nic_carrier(context, &table->nics[i], result);
+			nic_drained(context, &table->nics[i], result);
+		}
 	if (!result->num_findings)
 		check_say(result, CHECK_PASS, "every NIC with an address has a carrier");
 }

@@ -74,15 +74,16 @@ static json_t *link_json(const struct watch_link *link, const struct watch_link 
 
 	mesh_stats_addresses(entry, &from, &to);
 	return json_pack(
-		"{s:i, s:o, s:o, s:s, s:s, s:s, s:s, s:b, s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:o, "
-		"s:o, s:o, s:o, s:o}",
+		"{s:i, s:o, s:o, s:s, s:s, s:s, s:s, s:b, s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:o, "
+		"s:o, s:o, s:o, s:o, s:o}",
 		"pid", (int)link->pid, "peer", output_json_text(entry->peer), "nic",
 		output_json_text(entry->nic), "local", mesh_addr_text(&from, local), "remote",
 		mesh_addr_text(&to, remote), "direction", entry->sending ? "send" : "receive",
 		"provider", mesh_provider_id_text((enum mesh_provider_id)entry->provider),
 		"relayed", entry->via == MESH_STATS_RELAY, "via", mesh_stats_via_text(entry->via),
-		"open_paths", (int)link->open_paths, "down_paths", (int)link->down_paths, "bytes",
-		count(counters->bytes), "bytes_per_s",
+		"open_paths", (int)link->open_paths, "down_paths", (int)link->down_paths,
+		"drained_paths", (int)link->parked_paths, "bytes", count(counters->bytes),
+		"bytes_per_s",
 		rate(has_before, counters->bytes, before ? before->entry.counters.bytes : 0,
 		     seconds),
 		"messages", count(counters->messages), "segments", count(counters->segments),

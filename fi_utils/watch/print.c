@@ -123,6 +123,9 @@ static void link_row(struct output_table *table, const struct watch_link *link,
 	if (link->down_paths)
 		output_table_cell(table, OUTPUT_BAD, "%u, %u down", link->open_paths,
 				  link->down_paths);
+	else if (link->parked_paths)
+		output_table_cell(table, OUTPUT_NOTICE, "%u, %u drained", link->open_paths,
+				  link->parked_paths);
 	else
 		output_table_cell(table, OUTPUT_PLAIN, "%u", link->open_paths);
 	output_table_cell(table, counters->losses ? OUTPUT_NOTICE : OUTPUT_PLAIN, "%llu",

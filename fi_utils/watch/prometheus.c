@@ -161,6 +161,13 @@ static void paths_metric(FILE *file, const struct watch_sample *sample)
 		link_labels(file, &sample->links[i]);
 		fprintf(file, "} %u\n", sample->links[i].down_paths);
 	}
+	head(file, "link_paths_drained", "gauge",
+	     "Open paths that `fi_mesh drain` took out of use");
+	for (i = 0; i < sample->num_links; i++) {
+		fprintf(file, "nccl_mesh_link_paths_drained");
+		link_labels(file, &sample->links[i]);
+		fprintf(file, "} %u\n", sample->links[i].parked_paths);
+	}
 }
 
 static void circuit_labels(FILE *file, const struct watch_circuit *circuit)

@@ -119,6 +119,8 @@ static void entry_add(struct watch_sample *sample, const struct mesh_stats_entry
 	mesh_counters_add(&link->entry.counters, &entry->counters);
 	link->open_paths += entry->state == MESH_STATS_OPEN;
 	link->down_paths += entry->state == MESH_STATS_OPEN && entry->down;
+	link->parked_paths += entry->state == MESH_STATS_OPEN && !entry->down &&
+			      entry->parked != MESH_STATS_IN_USE;
 }
 
 bool watch_circuit_is(const struct watch_circuit *circuit, const struct mesh_stats_circuit *entry,

@@ -41,6 +41,7 @@ struct watch_link {
 	struct mesh_stats_entry entry; /* counters: of open and closed paths together */
 	uint32_t pid;
 	uint32_t open_paths, down_paths; /* those that are open; and down, of these */
+	uint32_t parked_paths;		 /* of the open ones: out of use, `fi_mesh drain` */
 };
 
 /* What one process relays from a node to another one, over the same two NICs. */

@@ -6,6 +6,7 @@
 #include "relay/opening.h"
 #include "relay/relay.h"
 #include "setup/connect.h"
+#include "setup/drain.h"
 #include "setup/events.h"
 #include "setup/late_nics.h"
 #include "setup/listener.h"
@@ -33,6 +34,7 @@ MESH_HOLDS(process)
 static void peer_up(struct mesh_peer *peer)
 {
 	mesh_peer_park_up(peer);
+	mesh_drain_peer_up(peer);
 	mesh_rejoin_peer_up(peer);
 }
 

@@ -18,6 +18,7 @@
 
 struct mesh_listener;
 struct mesh_connect;
+struct mesh_drain;
 struct mesh_neighbours;
 struct mesh_nic_watch;
 
@@ -42,6 +43,7 @@ struct mesh_setup {
 	uint64_t busy_ms MESH_GUARDED_BY(process); /* when it last saw that another thread polls */
 	bool was_awake MESH_GUARDED_BY(process);   /* engine.awake, at the same look */
 	struct mesh_nic_watch *nic_watch;	   /* owned; NULL: no NIC can join */
+	struct mesh_drain *drain MESH_GUARDED_BY(process); /* owned; NULL: no NIC can be drained */
 	/* Owned; NULL: NCCL_MESH_NEIGHBOURS=off, or the engine does not run. */
 	struct mesh_neighbours *neighbours MESH_GUARDED_BY(process);
 	uint64_t neighbours_asked_ms MESH_GUARDED_BY(process); /* when a connection last did */

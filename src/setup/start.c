@@ -11,6 +11,7 @@
 #include "fabric/domain_open.h"
 #include "relay/circuits.h"
 #include "relay/relay.h"
+#include "setup/drain.h"
 #include "setup/nic_join.h"
 #include "setup/nic_neighbours.h"
 #include "setup/nic_watch.h"
@@ -87,6 +88,7 @@ int mesh_setup_start(struct mesh_process *process)
 	if (ret)
 		goto close_controls;
 	page_open(process);
+	mesh_drain_open(process);
 	mesh_nic_watch_start(process);
 	mesh_nic_neighbours_open(process);
 	relay_open(process);
@@ -137,6 +139,7 @@ void mesh_setup_stop(struct mesh_process *process)
 		mesh_process_sockets_free(process);
 		mesh_nic_neighbours_close(process);
 		mesh_controls_close(process);
+		mesh_drain_close(process);
 		mesh_engine_close(&process->engine);
 		atomic_store(&process->started, false);
 		page_close(process);

@@ -273,6 +273,81 @@ void mesh_stats_file_close(struct mesh_stats_file *file)
 	*file = (struct mesh_stats_file){.fd = -1, .folder_fd = -1};
 }
 
+/* ---- the folders of all users ---------------------------------------------------------------- */
+
+typedef void folder_visitor(void *arg, const char *path, int folder_fd, uid_t owner);
+
+/* Returns 1, or a negative errno. */
+static int folder_visit(const char *path, uid_t owner, folder_visitor *visit, void *arg)
+{
+	int fd = folder_open(path, owner);
+
+	if (fd < 0)
+		return fd;
+	visit(arg, path, fd, owner);
+	close(fd);
+	return 1;
+}
+
+/* Visits each user's folder. Its owner must match the user id in its name; others are forged. */
+static int root_visit(folder_visitor *visit, void *arg)
+{
+	DIR *root = opendir(MESH_STATS_ROOT);
+	int ret, count = -ENOENT;
+	struct dirent *entry;
+	char path[PATH_MAX], end;
+	uint32_t uid;
+
+	if (!root)
+		return -errno;
+	while ((entry = readdir(root))) {
+		if (sscanf(entry->d_name, FOLDER_PREFIX "%10" SCNu32 "%c", &uid, &end) != 1)
+			continue;
+		folder_default(uid, path);
+		ret = folder_visit(path, uid, visit, arg);
+		if (ret >= 0)
+			count = (count < 0 ? 0 : count) + ret;
+		else if (count < 0)
+			count = ret;
+	}
+	closedir(root);
+	return count;
+}
+
+/* Creates this user's own folder. */
+static int own_make(const char *setting)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s", setting);
+	if (!*setting)
+		folder_default(geteuid(), path);
+	fd = folder_make(path);
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 ? fd : 0;
+}
+
+int mesh_stats_folders_visit(const char *setting, bool make,
+			     void (*visit)(void *arg, const char *path, int folder_fd, uid_t owner),
+			     void *arg)
+{
+	struct stat stat_of;
+	int ret;
+
+	if (make && (!*setting || access(setting, F_OK))) {
+		ret = own_make(setting);
+		if (ret)
+			return ret;
+	}
+	if (!*setting)
+		return root_visit(visit, arg);
+	if (stat(setting, &stat_of))
+		return -errno;
+	return folder_visit(setting, stat_of.st_uid, visit, arg);
+}
+
 /* ---- the pages of all processes -------------------------------------------------------------- */
 
 struct reader {
@@ -281,6 +356,7 @@ struct reader {
 	void *arg;
 	struct mesh_stats_found *found;
 	void *bytes; /* a copy of a page, not checked yet */
+	int count, error;
 };
 
 /* Copies the page; its entries are whole if the sequence is the same before and after. */
@@ -317,61 +393,32 @@ static void file_read(void *arg, const char *name, int fd)
 	reader->visit(reader->arg, found);
 }
 
-static int folder_read(struct reader *reader, const char *path, uid_t owner)
+static void folder_read(void *arg, const char *path, int folder_fd, uid_t owner)
 {
-	int fd = folder_open(path, owner), ret;
+	struct reader *reader = arg;
+	int ret;
 
-	if (fd < 0)
-		return fd;
 	reader->folder = path;
-	ret = folder_walk(fd, owner, file_read, reader);
-	close(fd);
-	return ret;
-}
-
-/* Reads each user's folder. Its owner must match the user id in its name; others are forged. */
-static int root_read(struct reader *reader)
-{
-	DIR *root = opendir(MESH_STATS_ROOT);
-	int ret, count = -ENOENT;
-	struct dirent *entry;
-	char path[PATH_MAX], end;
-	uint32_t uid;
-
-	if (!root)
-		return -errno;
-	while ((entry = readdir(root))) {
-		if (sscanf(entry->d_name, FOLDER_PREFIX "%10" SCNu32 "%c", &uid, &end) != 1)
-			continue;
-		folder_default(uid, path);
-		ret = folder_read(reader, path, uid);
-		if (ret >= 0)
-			count = (count < 0 ? 0 : count) + ret;
-		else if (count < 0)
-			count = ret;
-	}
-	closedir(root);
-	return count;
+	ret = folder_walk(folder_fd, owner, file_read, reader);
+	if (ret < 0)
+		reader->error = ret;
+	else
+		reader->count += ret;
 }
 
 int mesh_stats_files_read(const char *setting,
 			  void (*visit)(void *arg, const struct mesh_stats_found *found), void *arg)
 {
 	struct reader reader = {.visit = visit, .arg = arg};
-	struct stat stat_of;
 	int ret = -ENOMEM;
 
 	reader.found = calloc(1, sizeof(*reader.found));
 	reader.bytes = malloc(sizeof(reader.found->page));
-	if (reader.found && reader.bytes) {
-		if (!*setting)
-			ret = root_read(&reader);
-		else if (stat(setting, &stat_of))
-			ret = -errno;
-		else
-			ret = folder_read(&reader, setting, stat_of.st_uid);
-	}
+	if (reader.found && reader.bytes)
+		ret = mesh_stats_folders_visit(setting, false, folder_read, &reader);
 	free(reader.found);
 	free(reader.bytes);
+	if (ret > 0)
+		ret = reader.count || !reader.error ? reader.count : reader.error;
 	return ret;
 }

@@ -48,6 +48,20 @@ int mesh_stats_file_open(const char *setting, uint64_t node_id, const char *node
 /** Unmaps the page and removes the file. */
 void mesh_stats_file_close(struct mesh_stats_file *file);
 
+/**
+ * Calls @visit with the open folder of each user whose folder this process may enter, or with the
+ * one that the setting names; its owner alone can write there.
+ *
+ * @setting: as above
+ * @make: creates this user's own folder, if it is missing
+ *
+ * Returns how many there were, or a negative errno: -ENOENT if there is none, -EACCES and the like
+ * if it cannot be entered. Logs nothing.
+ */
+int mesh_stats_folders_visit(const char *setting, bool make,
+			     void (*visit)(void *arg, const char *path, int folder_fd, uid_t owner),
+			     void *arg);
+
 /* A copy of one process's page. */
 struct mesh_stats_found {
 	char path[PATH_MAX]; /* for messages */

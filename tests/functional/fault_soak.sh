@@ -99,6 +99,24 @@ fault_both() {
 	links_set x2 up a
 }
 
+# A cable is drained, at both ends; half of the times it is pulled then, ready or not.
+fault_drain() {
+	local nic=$1 ms drained
+
+	SAID="$nic drained"
+	drained=$(on a "$MESH_BUILD/fi_mesh" drain --stats-dir "$SOAK_STATS" \
+		--timeout "$(random 3)" "$nic" 2>/dev/null)
+	[[ $drained ]] || SAID="$nic drained, but for something in flight"
+	if ((RANDOM % 2)); then
+		ms=$(fault_ms)
+		SAID="$SAID, and down for $ms ms"
+		links_set "$nic" down a b
+		pause "$(seconds "$ms")"
+		links_set "$nic" up a b
+	fi
+	on a "$MESH_BUILD/fi_mesh" undrain --stats-dir "$SOAK_STATS" "$nic" || fail "undrain $nic"
+}
+
 # soak FAULTS SEED [PROVIDER]: until so many faults are over; the streams must not notice. The
 # cables are made once.
 soak() {
@@ -108,14 +126,17 @@ soak() {
 	[[ ${CABLES_BYTES_S:-} ]] || cables_init 2 "${SOAK_RATE:-100mbit}"
 	STREAM_SEED=$2
 	note "over $provider"
-	stream "soak-${provider#*;}" 0 NCCL_MESH_DEAD_PEER_TIMEOUT=3 "NCCL_MESH_PROVIDER=$provider"
+	SOAK_STATS=$CABLES_FOLDER/stats
+	stream "soak-${provider#*;}" 0 NCCL_MESH_DEAD_PEER_TIMEOUT=3 \
+		"NCCL_MESH_PROVIDER=$provider" "NCCL_MESH_STATS_DIR=$SOAK_STATS"
 	for ((i = 1; i <= $1; i++)); do
 		nic=x$((RANDOM % 2 + 1))
-		case $(random 20) in
+		case $(random 24) in
 		[0-8]) fault_down $nic ;;
 		9 | 1[0-3]) fault_kill $nic ;;
 		1[4-5]) fault_drop $nic ;;
 		1[6-8]) fault_twice $nic ;;
+		2[0-3]) fault_drain $nic ;;
 		*) fault_both ;;
 		esac
 		moves $SOAK_MOVES_MS

@@ -331,6 +331,20 @@ static void test_below(void **state)
 	assert_well("carrier");
 }
 
+/* A NIC that was forgotten after `fi_mesh drain`. */
+static void test_drained(void **state)
+{
+	struct mesh_drain_marks *drained = &machine.context.drained;
+
+	(void)state;
+	machine_nic_add("eth0", "02:00:00:00:00:01", "10.1.0.1/24");
+	strcpy(drained->netdevs[drained->num++], "eth1");
+	assert_well("carrier");
+	strcpy(drained->netdevs[drained->num++], "eth0");
+	assert_says("carrier", CHECK_WARN, "eth0 is drained");
+	assert_non_null(strstr(machine.said, "fi_mesh undrain eth0"));
+}
+
 /* What the user excludes is not looked at. */
 static void test_not_wanted(void **state)
 {
@@ -407,6 +421,7 @@ int main(void)
 		TREE_TEST(test_speed),
 		TREE_TEST(test_silent_fallback),
 		TREE_TEST(test_below),
+		TREE_TEST(test_drained),
 		TREE_TEST(test_not_wanted),
 		TREE_TEST(test_name),
 		TREE_TEST(test_conf_file),

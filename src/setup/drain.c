@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* drain.c - takes the links of NICs out of use that a user has marked. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "base/container.h"
+#include "base/log.h"
+#include "base/private_descriptor.h"
+#include "control/peer_park.h"
+#include "setup/drain.h"
+#include "setup/setup.h"
+#include "system/drain_marks.h"
+
+struct mesh_drain {
+	struct mesh_watch watch;
+	struct mesh_process *process;
+	struct mesh_drain_marks marks MESH_GUARDED_BY(process);
+};
+
+MESH_HOLDS(process)
+static bool is_drained(const struct mesh_drain *drain, const struct mesh_peer *peer)
+{
+	return mesh_drain_marks_have(&drain->marks, peer->domain->nic->netdev);
+}
+
+/* True if the process has opened this NIC: then the user wants to know. */
+MESH_HOLDS(process)
+static bool has_domain(const struct mesh_process *process, const char *netdev)
+{
+	int i;
+
+	for (i = 0; i < MESH_DOMAINS_MAX; i++) {
+		if (process->domains[i] && !strcmp(process->domains[i]->nic->netdev, netdev))
+			return true;
+	}
+	return false;
+}
+
+MESH_HOLDS(process)
+static void changes_log(const struct mesh_process *process, const struct mesh_drain_marks *before,
+			const struct mesh_drain_marks *now)
+{
+	int i;
+
+	for (i = 0; i < now->num; i++) {
+		if (!mesh_drain_marks_have(before, now->netdevs[i]) &&
+		    has_domain(process, now->netdevs[i]))
+			mesh_warn("%s is being drained: connections leave it that have another "
+				  "path. `fi_mesh undrain %s` uses it again",
+				  now->netdevs[i], now->netdevs[i]);
+	}
+	for (i = 0; i < before->num; i++) {
+		if (!mesh_drain_marks_have(now, before->netdevs[i]) &&
+		    has_domain(process, before->netdevs[i]))
+			mesh_warn("%s is used again: it is no longer drained", before->netdevs[i]);
+	}
+}
+
+MESH_HOLDS(process)
+static void marks_follow(struct mesh_drain *drain)
+{
+	struct mesh_process *process = drain->process;
+	struct mesh_drain_marks before = drain->marks;
+	struct mesh_peer *peer;
+
+	mesh_drain_marks_read(process->stats.folder_fd, &drain->marks);
+	changes_log(process, &before, &drain->marks);
+	LIST_FOREACH(peer, &process->peers, entry) {
+		if (peer->state == MESH_PEER_UP)
+			mesh_peer_park(peer, is_drained(drain, peer));
+	}
+}
+
+MESH_HOLDS(process)
+static void marks_changed(struct mesh_watch *watch, uint32_t events)
+{
+	(void)events;
+	mesh_drain_watch_clear(watch->fd);
+	marks_follow(mesh_container_of(watch, struct mesh_drain, watch));
+}
+
+void mesh_drain_open(struct mesh_process *process)
+{
+	struct mesh_drain *drain;
+	int fd, ret;
+
+	mesh_process_assert_locked(process);
+	if (process->stats.folder_fd < 0)
+		return;
+	drain = calloc(1, sizeof(*drain));
+	fd = drain ? mesh_drain_watch_open(process->stats.folder_fd) : -ENOMEM;
+	ret = fd;
+	if (fd >= 0) {
+		drain->watch = (struct mesh_watch){.fd = fd, .ready = marks_changed};
+		drain->process = process;
+		ret = mesh_engine_watch(&process->engine, &drain->watch, EPOLLIN);
+		if (ret)
+			mesh_descriptor_close(fd);
+	}
+	if (ret) {
+		mesh_info("`fi_mesh drain` has no effect on this process: %s", strerror(-ret));
+		free(drain);
+		return;
+	}
+	mesh_setup_of(process)->drain = drain;
+	marks_follow(drain);
+}
+
+void mesh_drain_close(struct mesh_process *process)
+{
+	struct mesh_drain *drain = mesh_setup_of(process)->drain;
+
+	mesh_process_assert_locked(process);
+	mesh_setup_of(process)->drain = NULL;
+	if (!drain)
+		return;
+	mesh_descriptor_close(drain->watch.fd); /* the engine's event queue ends as well */
+	free(drain);
+}
+
+void mesh_drain_peer_up(struct mesh_peer *peer)
+{
+	const struct mesh_drain *drain = mesh_setup_of(peer->process)->drain;
+
+	mesh_process_assert_locked(peer->process);
+	if (drain)
+		mesh_peer_park(peer, is_drained(drain, peer));
+}

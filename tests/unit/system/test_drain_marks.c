@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_drain_marks.c - marks of NICs that are taken out of use, in a folder. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/private_descriptor.h"
+#include "system/drain_marks.h"
+
+static char path[] = "/tmp/test_drain_marks.XXXXXX";
+static int folder = -1;
+static struct mesh_drain_marks marks;
+
+static int setup(void **state)
+{
+	(void)state;
+	strcpy(strrchr(path, '.'), ".XXXXXX");
+	if (!mkdtemp(path))
+		return -1;
+	folder = open(path, O_RDONLY | O_DIRECTORY);
+	return folder < 0;
+}
+
+static int teardown(void **state)
+{
+	int i;
+
+	(void)state;
+	mesh_drain_marks_read(folder, &marks);
+	for (i = 0; i < marks.num; i++)
+		mesh_drain_mark_set(folder, marks.netdevs[i], false);
+	close(folder);
+	return rmdir(path);
+}
+
+static void test_made_and_removed(void **state)
+{
+	(void)state;
+	mesh_drain_marks_read(folder, &marks);
+	assert_int_equal(marks.num, 0);
+	assert_int_equal(mesh_drain_mark_set(folder, "eth0", true), 0);
+	assert_int_equal(mesh_drain_mark_set(folder, "eth0", true), 0);
+	assert_int_equal(mesh_drain_mark_set(folder, "eth1", true), 0);
+	mesh_drain_marks_read(folder, &marks);
+	assert_int_equal(marks.num, 2);
+	assert_true(mesh_drain_marks_have(&marks, "eth0"));
+	assert_false(mesh_drain_marks_have(&marks, "eth"));
+	assert_int_equal(mesh_drain_mark_set(folder, "eth0", false), 0);
+	assert_int_equal(mesh_drain_mark_set(folder, "eth0", false), 0);
+	mesh_drain_marks_read(folder, &marks);
+	assert_int_equal(marks.num, 1);
+	assert_false(mesh_drain_marks_have(&marks, "eth0"));
+}
+
+/* Names that would leave the folder, or are none of a NIC. */
+static void test_names(void **state)
+{
+	static const char *const bad[] = {"", ".", "..", "a/b", "../eth0", "sixteen-letters0"};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(mesh_drain_mark_set(folder, bad[i], true), -EINVAL);
+	assert_int_equal(mesh_drain_mark_set(folder, "fifteen-letters", true), 0);
+	mesh_drain_marks_read(folder, &marks);
+	assert_int_equal(marks.num, 1);
+	assert_string_equal(marks.netdevs[0], "fifteen-letters");
+}
+
+static void file_make(const char *name)
+{
+	int fd = openat(folder, name, O_WRONLY | O_CREAT, 0600);
+
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+/* Other files are the pages of processes; a foreign one may have any name, and be in the way. */
+static void test_other_files(void **state)
+{
+	static const char *const others[] = {"17-0123456789abcdef.mesh", "drain-", "drain",
+					     "drain-a-name-that-no-nic-has"};
+	char name[32];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		file_make(others[i]);
+	mesh_drain_marks_read(folder, &marks);
+	assert_int_equal(marks.num, 0);
+	for (i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		unlinkat(folder, others[i], 0);
+	for (i = 0; i < MESH_DRAIN_MARKS_MAX + 8; i++) {
+		snprintf(name, sizeof(name), "drain-eth%zu", i);
+		file_make(name);
+	}
+	mesh_drain_marks_read(folder, &marks);
+	assert_int_equal(marks.num, MESH_DRAIN_MARKS_MAX);
+	for (i = 0; i < MESH_DRAIN_MARKS_MAX + 8; i++) {
+		snprintf(name, sizeof(name), "drain-eth%zu", i);
+		unlinkat(folder, name, 0);
+	}
+	assert_int_equal(symlinkat("/etc/passwd", folder, "drain-eth9"), 0);
+	assert_int_equal(mesh_drain_mark_set(folder, "eth9", true), -ELOOP);
+}
+
+static bool is_readable(int fd)
+{
+	struct pollfd ready = {.fd = fd, .events = POLLIN};
+
+	return poll(&ready, 1, 0) == 1;
+}
+
+static void test_watched(void **state)
+{
+	int fd = mesh_drain_watch_open(folder);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_false(is_readable(fd));
+	mesh_drain_mark_set(folder, "eth0", true);
+	assert_true(is_readable(fd));
+	mesh_drain_watch_clear(fd);
+	assert_false(is_readable(fd));
+	mesh_drain_mark_set(folder, "eth0", false);
+	assert_true(is_readable(fd));
+	mesh_descriptor_close(fd);
+	assert_int_equal(mesh_drain_watch_open(-1), -ENOENT);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {TEST(test_made_and_removed), TEST(test_names),
+					   TEST(test_other_files), TEST(test_watched)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
