@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peer_end.c - ends a peer, or an attempt to reach it, and reports why. */
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,21 +12,10 @@
 #include "control/peer_index.h"
 #include "fabric/endpoint_renew.h"
 #include "fabric/fence.h"
-#include "fabric/poll.h"
 #include "fabric/remote.h"
 
 /* Between two attempts to connect. Short: a refusal comes at once while a peer is starting. */
 #define RETRY_MS 250
-/* Polls after a fence: the provider closes what was cut, and accepts what still waits. */
-#define DRAIN_POLLS 8
-/*
- * The longest wait until the provider has closed them. rxm looks every 10 ms for connections that
- * have ended, and hands out one completion in each poll (FI_OFI_RXM_CM_PROGRESS_INTERVAL,
- * FI_OFI_RXM_COMP_PER_PROGRESS): 33 ms have been measured.
- */
-#define CLOSE_MS 500
-/* The longest wait for the polls: a verbs NIC that is connecting is not polled, for up to 2 s. */
-#define POLLS_MS 2500
 /* On verbs: for each step of a fence whose peer has closed its end of the connection. */
 #define REPORTED_MS 100
 /* Lines about strangers that disconnect, within MESH_LOG_LIMIT_PERIOD_MS. */
@@ -190,41 +178,6 @@ void mesh_peer_greeting_drop(struct mesh_peer *peer)
 	mesh_domain_unlock(peer->domain);
 }
 
-MESH_HOLDS(process)
-static void drain_warn(const struct mesh_peer *peer, bool closed)
-{
-	char text[MESH_PEER_TEXT_MAX];
-
-	mesh_warn("%s: the provider %s the connection with %s that was cut; a late message may "
-		  "reach memory that is in use for something else",
-		  peer->domain->nic->netdev,
-		  closed ? "could not be polled for what had arrived over" : "has not closed",
-		  mesh_peer_text(peer, text));
-}
-
-/* Polls until the provider has nothing left of the connections that were cut. */
-MESH_HOLDS(process)
-static void cut_drain(struct mesh_peer *peer, const struct mesh_cut_sockets *cut)
-{
-	/* Another thread may be in a poll that began before the fence: one more. */
-	uint64_t until = atomic_load(&peer->domain->polls) + DRAIN_POLLS + 1;
-	uint64_t begin_ms = mesh_clock_ms();
-	bool closed = false, polled;
-
-	while (!closed || atomic_load(&peer->domain->polls) < until) {
-		polled = mesh_domain_poll(peer->domain);
-		if (!polled)
-			sched_yield(); /* that thread polls for us */
-		closed = closed || mesh_cut_sockets_are_closed(cut);
-		/* If this thread has the poll, a few more turns are the end of it. */
-		if ((closed && polled) || mesh_clock_elapsed_ms(begin_ms, mesh_clock_ms()) <
-						  (closed ? POLLS_MS : CLOSE_MS))
-			continue;
-		drain_warn(peer, closed);
-		return;
-	}
-}
-
 /*
  * On verbs. The end that has noticed the loss closes its endpoint, which ends the connection also
  * where nothing answers. The other one then needs no more than a moment for a fence by which the
@@ -254,6 +207,7 @@ static void endpoint_fence(struct mesh_peer *peer)
 void mesh_peer_fence(struct mesh_peer *peer)
 {
 	struct mesh_fence fence = {.domain = peer->domain, .remote = peer->remote};
+	char text[MESH_PEER_TEXT_MAX];
 
 	mesh_process_assert_locked(peer->process);
 	if (!peer->remote)
@@ -263,7 +217,7 @@ void mesh_peer_fence(struct mesh_peer *peer)
 		return;
 	}
 	mesh_remotes_fence(&fence, 1);
-	cut_drain(peer, &fence.cut);
+	mesh_fence_drain(&fence, mesh_peer_text(peer, text));
 }
 
 MESH_HOLDS(process)

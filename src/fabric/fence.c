@@ -1,17 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fence.c - cuts off remotes that did not stop in time, by a method of their provider. */
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 #include <time.h>
 
 #include <rdma/fabric.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "fabric/endpoint_renew.h"
 #include "fabric/fence.h"
 #include "fabric/fence_verbs.h"
 #include "fabric/poll.h"
 #include "fabric/provider_sockets.h"
+
+/* Polls after a fence: the provider closes what was cut, and accepts what still waits. */
+#define DRAIN_POLLS 8
+/*
+ * The longest wait until the provider has closed them. rxm looks every 10 ms for connections that
+ * have ended, and hands out one completion in each poll (FI_OFI_RXM_CM_PROGRESS_INTERVAL,
+ * FI_OFI_RXM_COMP_PER_PROGRESS): 33 ms have been measured.
+ */
+#define CLOSE_MS 500
+/* The longest wait for the polls: a verbs NIC that is connecting is not polled, for up to 2 s. */
+#define POLLS_MS 2500
 
 static void fence_begin(struct mesh_fence *fence)
 {
@@ -95,4 +108,33 @@ void mesh_remotes_fence(struct mesh_fence *fences, int count)
 	} while (in_progress);
 	for (i = 0; i < count; i++)
 		fence_report(&fences[i]);
+}
+
+static void drain_warn(const struct mesh_fence *fence, const char *who, bool closed)
+{
+	mesh_warn("%s: the provider %s the connection with %s that was cut; a late message may "
+		  "reach memory that is in use for something else",
+		  fence->domain->nic->netdev,
+		  closed ? "could not be polled for what had arrived over" : "has not closed", who);
+}
+
+void mesh_fence_drain(const struct mesh_fence *fence, const char *who)
+{
+	/* Another thread may be in a poll that began before the fence: one more. */
+	uint64_t until = atomic_load(&fence->domain->polls) + DRAIN_POLLS + 1;
+	uint64_t begin_ms = mesh_clock_ms();
+	bool closed = false, polled;
+
+	while (!closed || atomic_load(&fence->domain->polls) < until) {
+		polled = mesh_domain_poll(fence->domain);
+		if (!polled)
+			sched_yield(); /* that thread polls for us */
+		closed = closed || mesh_cut_sockets_are_closed(&fence->cut);
+		/* If this thread has the poll, a few more turns are the end of it. */
+		if ((closed && polled) || mesh_clock_elapsed_ms(begin_ms, mesh_clock_ms()) <
+						  (closed ? POLLS_MS : CLOSE_MS))
+			continue;
+		drain_warn(fence, who, closed);
+		return;
+	}
 }

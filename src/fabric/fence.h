@@ -33,4 +33,12 @@ struct mesh_fence {
  */
 void mesh_remotes_fence(struct mesh_fence *fences, int count);
 
+/**
+ * After a fence on tcp: polls until the provider has nothing left of the connections that were cut,
+ * for 0.5 s at most; a WARN reports that it has. A thread that holds the poll may add 2.5 s.
+ *
+ * @who: the peer, for that line
+ */
+void mesh_fence_drain(const struct mesh_fence *fence, const char *who);
+
 #endif

@@ -148,6 +148,19 @@ static void paths_abandon(struct mesh_comm *comm, const struct mesh_fence *fence
 	}
 }
 
+/* The provider may still write what it had read from the sockets before they were cut. */
+static void fences_drain(const struct mesh_comm *comm, const struct mesh_fence *fences)
+{
+	char who[MESH_NODE_NAME_MAX + sizeof("node ")];
+	int i;
+
+	snprintf(who, sizeof(who), "node %s", comm->peer_name);
+	for (i = 0; i < comm->num_paths; i++) {
+		if (fences[i].result >= 0 && fences[i].domain->provider != MESH_PROVIDER_VERBS_RXM)
+			mesh_fence_drain(&fences[i], who);
+	}
+}
+
 void mesh_comm_cut_off(struct mesh_comm *comm, enum mesh_cut_reason reason)
 {
 	struct mesh_fence fences[MESH_PATHS_MAX] = {0};
@@ -156,6 +169,7 @@ void mesh_comm_cut_off(struct mesh_comm *comm, enum mesh_cut_reason reason)
 	for (i = 0; i < comm->num_paths; i++)
 		mesh_path_fence_prepare(&comm->paths[i], &fences[i]);
 	mesh_remotes_fence(fences, comm->num_paths);
+	fences_drain(comm, fences);
 	paths_abandon(comm, fences);
 	mesh_process_lock(comm->process);
 	for (i = 0; i < comm->num_paths; i++) {

@@ -2,6 +2,7 @@
 /* test_fence.c - how long the loss of a peer waits for the polls after its fence. */
 #include "base/clock.h"
 #include "control/peer_end.h"
+#include "transport/cut.h"
 
 #include "comm_fixture.h"
 #include "fake_clock.h"
@@ -53,6 +54,21 @@ static void test_polls_never_come(void **state)
 	assert_true(log_captured(MESH_LOG_WARN, "could not be polled"));
 }
 
+/* A comm that is cut off returns its memory to NCCL: it waits as well. */
+static void test_cut_off_waits(void **state)
+{
+	struct mesh_comm *comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
+	uint64_t begin_ms = mesh_clock_ms();
+
+	(void)state;
+	busy_polls = 2000;
+	mesh_comm_cut_off(comm, MESH_CUT_SILENT);
+	assert_in_range(mesh_clock_ms() - begin_ms, 2000, LIMIT_MS);
+	busy_polls = 0;
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
+	fixture_comm_close(comm);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -60,6 +76,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_polls_come_late),
 		TEST(test_polls_never_come),
+		TEST(test_cut_off_waits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
