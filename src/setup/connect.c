@@ -553,7 +553,7 @@ static int connect_finish(struct mesh_connect *connect, struct mesh_comm **comm)
 	if (connect->state == MESH_CONNECT_DONE) {
 		*comm = connect->comm;
 		(*comm)->opener = NULL;
-		atomic_store(&connect->net->process->late_nics, true);
+		mesh_connect_try_late_want(connect);
 		connect->comm = NULL;
 	} else if (connect->state == MESH_CONNECT_FAILED) {
 		ret = connect->error;

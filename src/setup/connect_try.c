@@ -15,6 +15,7 @@
 #include "setup/connect_judge.h"
 #include "setup/connect_try.h"
 #include "setup/openings.h"
+#include "transport/rejoin.h"
 
 /* Lines about connections that find no room, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define FULL_LINES 8
@@ -302,13 +303,31 @@ int mesh_connect_try_again(struct mesh_connect *connect, uint64_t now_ms)
 	return ret;
 }
 
+/*
+ * True for a link that should work, and may do so later: not for link-local addresses, which every
+ * link has.
+ */
+MESH_HOLDS(process)
+static bool is_missed(const struct mesh_connect *connect, int i)
+{
+	const struct mesh_peer *peer = connect->peers[i];
+
+	return !peer->refusal && connect->pairs[i].class == MESH_PATH_DIRECT &&
+	       connect->pairs[i].provider == MESH_PROVIDER_TCP &&
+	       !mesh_addr_is_link_local(&peer->address.addr);
+}
+
 void mesh_connect_try_settle(struct mesh_connect *connect)
 {
 	int fastest = 0, i, speed;
 
+	connect->num_missed = 0;
 	for (i = connect->num_peers - 1; i >= 0; i--) {
-		if (connect->peers[i]->state != MESH_PEER_UP)
-			peer_leave(connect, i);
+		if (connect->peers[i]->state == MESH_PEER_UP)
+			continue;
+		if (is_missed(connect, i))
+			connect->missed[connect->num_missed++] = connect->pairs[i];
+		peer_leave(connect, i);
 	}
 	for (i = 0; i < connect->num_peers; i++) {
 		speed = mesh_peer_speed_mbps(connect->peers[i]);
@@ -319,6 +338,25 @@ void mesh_connect_try_settle(struct mesh_connect *connect)
 		speed = mesh_peer_speed_mbps(connect->peers[i]);
 		if (speed && speed < fastest / MESH_PATH_SPEED_RATIO_MAX)
 			peer_leave(connect, i);
+	}
+}
+
+void mesh_connect_try_late_want(const struct mesh_connect *connect)
+{
+	struct mesh_process *process = connect->net->process;
+	const struct mesh_peer *peer = mesh_path_peer(&connect->comm->paths[0]);
+	const struct mesh_path_candidate *pair;
+	struct mesh_domain *domain;
+	int i;
+
+	mesh_process_assert_locked(process);
+	atomic_store(&process->late_nics, true);
+	for (i = 0; i < connect->num_missed && !connect->relay; i++) {
+		pair = &connect->missed[i];
+		domain = mesh_process_domain(process, process->endpoints[pair->local].nic,
+					     pair->provider);
+		if (domain)
+			mesh_rejoin_new(peer, domain, &connect->handle.endpoints[pair->remote]);
 	}
 }
 

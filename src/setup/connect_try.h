@@ -38,9 +38,16 @@ int mesh_connect_try_next(struct mesh_connect *connect, uint64_t now_ms);
 MESH_HOLDS(process)
 int mesh_connect_try_again(struct mesh_connect *connect, uint64_t now_ms);
 
-/** Keeps the peers that are up and not much slower than the fastest; releases the others. */
+/**
+ * Keeps the peers that are up and not much slower than the fastest; releases the others, and
+ * remembers those of them that should work.
+ */
 MESH_HOLDS(process)
 void mesh_connect_try_settle(struct mesh_connect *connect);
+
+/** NCCL gets the comm: NICs that join give it paths, and so do links that were left out. */
+MESH_HOLDS(process)
+void mesh_connect_try_late_want(const struct mesh_connect *connect);
 
 /** The peer that explains best why there is no connection yet: it refused, failed or is silent. */
 MESH_HOLDS(process)

@@ -52,6 +52,10 @@ struct mesh_connect {
 	uint64_t try_ms;		  /* since when */
 	uint64_t up_ms;			  /* since when one of the peers is up; 0: none is */
 
+	/* Direct candidates that did not come up in time: the comm may get them later. */
+	struct mesh_path_candidate missed[MESH_PATHS_MAX];
+	int num_missed;
+
 	struct mesh_comm *comm; /* from SENT on */
 	int num_accepted;	/* of its paths */
 	uint64_t started_ms, deadline_ms;

@@ -26,6 +26,13 @@ for rank in 0 1; do
 done
 carries x1 1000
 
+# Both ends have a carrier, and the cable drops every packet until the connections are made.
+drops() {
+	on b nft add table inet drops
+	on b nft add chain inet drops in '{ type filter hook input priority 0 ; }'
+	on b nft add rule inet drops in iifname "$1" drop
+}
+
 # Now it is one of two.
 mesh_carrier b x2 down
 moves 1000
@@ -36,6 +43,17 @@ mesh_carrier a x1 down
 moves 1000
 mesh_carrier a x1 up
 carries x1 1000
+stream_stop
+stream_ends
+
+drops x2
+stream silent 0
+carries x1 20000
+! grep -q 'INFO NET/Mesh : path: .*nic=x2' "$STREAM_FOLDER"/rank*.out ||
+	stream_fail "a path goes over the cable that drops all packets"
+on b nft delete table inet drops || fail "cannot mend x2"
+carries x2 15000
+note "the cable drops nothing any longer: $CARRIED % of it are used $CARRIED_MS ms later"
 stream_stop
 stream_ends
 

@@ -285,6 +285,42 @@ static void test_settle(void **state)
 	}
 }
 
+/* Which of those that are not up the comm may get later. */
+static void test_missed(void **state)
+{
+	static const struct {
+		enum mesh_provider_id provider;
+		enum mesh_path_class class;
+		enum mesh_refusal refusal;
+		bool link_local, missed;
+	} cases[] = {
+		{MESH_PROVIDER_TCP, MESH_PATH_DIRECT, 0, false, true},
+		{MESH_PROVIDER_TCP, MESH_PATH_DIRECT, 0, true, false},
+		{MESH_PROVIDER_TCP, MESH_PATH_DIRECT, MESH_REFUSAL_ROUTE, false, false},
+		{MESH_PROVIDER_TCP, MESH_PATH_ROUTED, 0, false, false},
+		{MESH_PROVIDER_VERBS_RXM, MESH_PATH_DIRECT, 0, false, false},
+	};
+	struct mesh_addr usual = peers[1][1].address.addr;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		attempt.choice.num_candidates = 0;
+		start_pairs(2);
+		speeds(0, 100000, 100000);
+		attempt.pairs[1].provider = cases[i].provider;
+		attempt.pairs[1].class = cases[i].class;
+		peers[1][1].refusal = cases[i].refusal;
+		if (cases[i].link_local)
+			mesh_addr_parse("fe80::1", &peers[1][1].address.addr);
+		mesh_connect_try_settle(&attempt);
+		assert_int_equal(attempt.num_missed, cases[i].missed);
+		peers[1][1].address.addr = usual;
+		peers[1][1].refusal = 0;
+		mesh_connect_try_end(&attempt);
+	}
+}
+
 /* ---- when it is over ------------------------------------------------------------------------ */
 
 static void test_spent(void **state)
@@ -500,6 +536,7 @@ int main(void)
 		TEST(test_ready_without_the_others),
 		TEST(test_lost_again),
 		TEST(test_settle),
+		TEST(test_missed),
 		TEST(test_spent),
 		TEST(test_up_late),
 		TEST(test_never_spent_without_others),
