@@ -65,9 +65,10 @@ int mesh_drain_mark_set(int folder_fd, const char *netdev, bool marked)
 	snprintf(name, sizeof(name), MARK_PREFIX "%s", netdev);
 	if (!marked)
 		return unlinkat(folder_fd, name, 0) && errno != ENOENT ? -errno : 0;
-	fd = openat(folder_fd, name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	/* O_EXCL: whatever the folder's user has put there by that name is not opened. */
+	fd = openat(folder_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return -errno;
+		return errno == EEXIST ? 0 : -errno;
 	close(fd);
 	return 0;
 }

@@ -110,8 +110,11 @@ static void test_other_files(void **state)
 		snprintf(name, sizeof(name), "drain-eth%zu", i);
 		unlinkat(folder, name, 0);
 	}
+	/* Root may mark a NIC in the folder of a user who wants to stop it: nothing is opened. */
+	assert_int_equal(mkfifoat(folder, "drain-eth8", 0600), 0);
 	assert_int_equal(symlinkat("/etc/passwd", folder, "drain-eth9"), 0);
-	assert_int_equal(mesh_drain_mark_set(folder, "eth9", true), -ELOOP);
+	assert_int_equal(mesh_drain_mark_set(folder, "eth8", true), 0);
+	assert_int_equal(mesh_drain_mark_set(folder, "eth9", true), 0);
 }
 
 static bool is_readable(int fd)
