@@ -169,13 +169,16 @@ void mesh_comm_cut_off(struct mesh_comm *comm, enum mesh_cut_reason reason)
 	for (i = 0; i < comm->num_paths; i++)
 		mesh_path_fence_prepare(&comm->paths[i], &fences[i]);
 	mesh_remotes_fence(fences, comm->num_paths);
-	fences_drain(comm, fences);
 	paths_abandon(comm, fences);
 	mesh_process_lock(comm->process);
 	for (i = 0; i < comm->num_paths; i++) {
 		if (fences[i].result) /* else there was no connection */
 			others_end(comm, &fences[i], reason);
 	}
+	mesh_process_unlock(comm->process);
+	/* Not before: the polls report the others' failed operations, as if a link was lost. */
+	fences_drain(comm, fences);
+	mesh_process_lock(comm->process);
 	fenced_learn(comm->process, comm, fences, comm->num_paths);
 	mesh_process_unlock(comm->process);
 }
