@@ -17,6 +17,7 @@
 #include "fabric/fence_verbs.h"
 #include "fabric/flow.h"
 #include "fabric/mr.h"
+#include "fabric/poll.h"
 #include "fabric/provider.h"
 #include "fabric/provider_sockets.h"
 #include "fabric/readiness.h"
@@ -222,6 +223,18 @@ static void strangers_log(const struct mesh_domain *domain)
 			  domain->nic->netdev, strangers);
 }
 
+static void endpoint_end(struct mesh_domain *domain)
+{
+	if (!domain->endpoint)
+		return;
+	if (domain->provider == MESH_PROVIDER_VERBS_RXM) {
+		mesh_domain_lock(domain);
+		mesh_domain_discard(domain);
+		mesh_domain_unlock(domain);
+	}
+	fid_close(&domain->endpoint->fid);
+}
+
 MESH_NOT_ANALYSED
 void mesh_domain_close(struct mesh_domain *domain)
 {
@@ -231,8 +244,7 @@ void mesh_domain_close(struct mesh_domain *domain)
 		return;
 	mesh_connector_stop(domain);
 	strangers_log(domain);
-	if (domain->endpoint)
-		fid_close(&domain->endpoint->fid);
+	endpoint_end(domain);
 	mesh_buffers_close(domain);
 	while ((remote = LIST_FIRST(&domain->remotes))) {
 		LIST_REMOVE(remote, entry);

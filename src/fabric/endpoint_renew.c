@@ -62,6 +62,9 @@ void mesh_endpoint_close(struct mesh_domain *domain)
 	while (!mesh_endpoint_claim(domain))
 		nanosleep(&pause, NULL);
 	remotes_outdate(domain);
+	mesh_domain_lock(domain);
+	mesh_domain_drain(domain);
+	mesh_domain_unlock(domain);
 	if (domain->endpoint) {
 		ret = fi_close(&domain->endpoint->fid);
 		if (ret)

@@ -17,6 +17,12 @@
 
 /* Reads in a poll: with MESH_POLL_ENTRIES they bound a poll, however busy the NIC is. */
 #define POLL_BATCHES 8
+/*
+ * Reads that empty a queue. libfabric keeps its own messages and the errors of its own receives to
+ * itself, and a read that meets one of these errors returns as if the queue was empty: a connection
+ * that has broken leaves 128 of them.
+ */
+#define DRAIN_READS 1024
 
 static bool op_is_receive(const struct mesh_domain *domain, const struct mesh_op *op)
 {
@@ -175,13 +181,25 @@ __attribute__((always_inline)) static inline void domain_poll(struct mesh_domain
 void mesh_domain_drain(struct mesh_domain *domain)
 {
 	ssize_t n;
+	int i;
 
 	mesh_domain_assert_locked(domain);
-	for (;;) {
+	for (i = 0; i < DRAIN_READS; i++) {
 		n = queue_read(domain);
-		if (n <= 0 && n != -FI_EAVAIL)
-			return;
-		completions_handle(domain, n);
+		if (n > 0 || n == -FI_EAVAIL)
+			completions_handle(domain, n);
+	}
+}
+
+void mesh_domain_discard(struct mesh_domain *domain)
+{
+	struct fi_cq_err_entry entry = {0};
+	int i;
+
+	mesh_domain_assert_locked(domain);
+	for (i = 0; i < DRAIN_READS; i++) {
+		if (queue_read(domain) == -FI_EAVAIL)
+			fi_cq_readerr(domain->cq, &entry, 0);
 	}
 }
 

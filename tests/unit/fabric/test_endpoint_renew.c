@@ -192,7 +192,10 @@ static void test_remotes(void **state)
 	mesh_remote_close(domain, fresh);
 }
 
-/* Every receive is posted to the new endpoint, also one whose message was not read yet. */
+/*
+ * A message that was not read yet is read before the endpoint is closed, which posts its receive
+ * there once more. Then every receive is posted to the new endpoint.
+ */
 static void test_receives(void **state)
 {
 	int receives = domain->num_receive_buffers;
@@ -201,7 +204,7 @@ static void test_receives(void **state)
 	assert_int_equal(fake.receives.num, receives);
 	fake_deliver("", 0);
 	endpoint_renew();
-	assert_int_equal(fake.receives.num, 2 * receives);
+	assert_int_equal(fake.receives.num, receives + 1 + receives);
 	assert_true(TAILQ_EMPTY(&domain->unposted));
 }
 
