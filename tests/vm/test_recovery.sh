@@ -12,7 +12,6 @@ here=$(dirname "${BASH_SOURCE[0]}")
 . "$here/transfer.sh"
 
 MESSAGE_BYTES=$((4 << 20))
-MESSAGES=8
 
 # firewall_prepare NODE NIC: before a transfer (test_network.sh).
 firewall_prepare() {
@@ -35,19 +34,29 @@ moving() {
 		faults_show "$1 sends nothing"
 }
 
+# notices: the sender has lost a path, and messages are still to be sent.
+notices() {
+	wait_for "grep -q '^WARN .*lost node b' '$FAULTS/sender.log'" 60 ||
+		faults_show "the sender does not notice that nothing arrives"
+}
+
+stream_ends() {
+	stream_stop
+	ended sender
+	ended receiver
+}
+
 one_cable() {
 	local env=("${FAULTS_ENV[@]}")
 
 	FAULTS_ENV+=("NCCL_MESH_NICS==ab0,ba0")
 	firewall_prepare a ab0
-	transfer_start $MESSAGE_BYTES $MESSAGES
+	stream_start $MESSAGE_BYTES
 	moving ab0
 	firewall a ab0
-	wait_for "grep -q '^WARN .*lost node b' '$FAULTS/sender.log'" 60 ||
-		faults_show "the sender does not notice that nothing arrives"
+	notices
 	on a tc filter del dev ab0 parent 1: || fail "tc filter del"
-	ended sender
-	ended receiver
+	stream_ends
 	said sender WARN 'lost node b .*no RDMA write has been answered.*wait for a path'
 	said sender WARN 'node b .*again: its messages go over this path'
 	FAULTS_ENV=("${env[@]}")
@@ -55,12 +64,13 @@ one_cable() {
 }
 
 two_cables() {
-	transfer_start $MESSAGE_BYTES $MESSAGES
+	stream_start $MESSAGE_BYTES
 	moving ab0
 	moving ab1
 	ip -n "${MESH_PREFIX}b" link set ba0 down
-	ended sender
-	ended receiver
+	notices
+	moving ab1
+	stream_ends
 	said sender WARN 'lost node b .*go over the other paths now'
 	note "one of two cables down: every byte is right"
 }

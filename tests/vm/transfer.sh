@@ -12,22 +12,22 @@ TRANSFER_PATIENT=(
 	NCCL_MESH_CONNECT_TIMEOUT=100 NCCL_MESH_ACCEPT_TIMEOUT=100 NCCL_MESH_DEAD_PEER_TIMEOUT=100
 )
 
-# transfer_start SIZE COUNT [ROOM]: node a sends, node b receives, into receives of ROOM bytes if
-# that is more; both processes are under way.
-transfer_start() {
-	local size=$1 count=$2 room=${3:-$1}
+# A file that both processes await before the first message; empty: none.
+TRANSFER_GATE=""
 
-	rm -f "$FAULTS"/{handle,connected}
+# exchange_start ROOM COMMAND...: node a sends, node b receives, with a buffer of ROOM bytes and
+# fault_driver's COMMAND; both processes are under way.
+exchange_start() {
+	local moves=("buffer 0 $1" "reg 0 0 0" "${*:2}" "dereg 0" "close 0")
+
+	[[ ! $TRANSFER_GATE ]] || moves=("await $TRANSFER_GATE" "${moves[@]}")
+	rm -f "$FAULTS"/{handle,connected,enough}
 	play b receiver <<-END
 		limit $TRANSFER_MS
 		init 0
 		listen 0 $FAULTS/handle
 		accept 0 0
-		buffer 0 $room
-		reg 0 0 0
-		transfer_into 0 $size $count 1 $room
-		dereg 0
-		close 0
+		$(printf '%s\n' "${moves[@]}")
 		close-listen 0
 		finalize 0
 	END
@@ -37,14 +37,17 @@ transfer_start() {
 		await $FAULTS/handle
 		connect 0 $FAULTS/handle
 		touch $FAULTS/connected
-		buffer 0 $room
-		reg 0 0 0
-		transfer_into 0 $size $count 1 $room
-		dereg 0
-		close 0
+		$(printf '%s\n' "${moves[@]}")
 		finalize 0
 	END
 }
+
+# transfer_start SIZE COUNT [ROOM]: so many messages, into receives of ROOM bytes if that is more.
+transfer_start() { exchange_start "${3:-$1}" transfer_into 0 "$1" "$2" 1 "${3:-$1}"; }
+
+# stream_start SIZE: messages until stream_stop.
+stream_start() { exchange_start "$1" stream 0 "$1" "$FAULTS/enough" 1; }
+stream_stop() { touch "$FAULTS/enough"; }
 
 # transfer SIZE COUNT [ROOM]: the same, and all has arrived.
 transfer() {
