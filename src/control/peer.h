@@ -302,15 +302,17 @@ MESH_HOLDS(process)
 void mesh_peer_port_cancel(struct mesh_peer *peer);
 
 /**
- * Adds the sink at which greetings arrive, with a new token; mesh_peer_sink_end() removes it. Both
- * take domain->lock.
+ * Adds one of the peer's sinks at which greetings arrive, with a new token; mesh_peer_sink_end()
+ * removes it if it is there. Both take domain->lock.
+ *
+ * @added: set to whether the sink is there
  *
  * Returns 0 or a negative errno: -ENOSPC if the domain has no id left.
  */
 MESH_HOLDS(process)
-int mesh_peer_sink_begin(struct mesh_peer *peer);
+int mesh_peer_sink_begin(struct mesh_peer *peer, struct mesh_sink *sink, bool *added);
 MESH_HOLDS(process)
-void mesh_peer_sink_end(struct mesh_peer *peer);
+void mesh_peer_sink_end(struct mesh_peer *peer, struct mesh_sink *sink, bool *added);
 
 /**
  * The peer is lost or freed, or its link is used again: no greeting about that is expected. The

@@ -158,7 +158,7 @@ void mesh_peer_lose(struct mesh_peer *peer, const char *reason)
 	mesh_link_leave(peer);
 	mesh_peer_port_cancel(peer);
 	mesh_peer_park_end(peer);
-	mesh_peer_sink_end(peer);
+	mesh_peer_sink_end(peer, &peer->sink, &peer->has_sink);
 	mesh_engine_unwatch(&peer->process->engine, &peer->watch);
 	/* Without a remote nothing of it is in flight. */
 	peer->lost_ms = peer->remote ? mesh_clock_ms() : 0;

@@ -149,7 +149,7 @@ void mesh_peer_greeting_check(struct mesh_peer *peer)
 	if (peer->incoming && greeting_send(peer))
 		return; /* the next tick retries */
 	mesh_peer_state_set(peer, MESH_PEER_UP);
-	mesh_peer_sink_end(peer);
+	mesh_peer_sink_end(peer, &peer->sink, &peer->has_sink);
 	mesh_link_watch(peer);
 	link_warn(peer);
 	if (peer->incoming)

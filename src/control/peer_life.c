@@ -227,7 +227,7 @@ int mesh_peer_get(struct mesh_process *process, struct mesh_domain *domain,
 		if (ret)
 			return ret;
 		found->domain = domain;
-		ret = mesh_peer_sink_begin(found);
+		ret = mesh_peer_sink_begin(found, &found->sink, &found->has_sink);
 		if (ret) {
 			mesh_peer_free(found);
 			return ret;
@@ -292,7 +292,7 @@ void mesh_peer_free(struct mesh_peer *peer)
 	mesh_link_leave(peer);
 	mesh_peer_port_cancel(peer);
 	mesh_peer_park_end(peer);
-	mesh_peer_sink_end(peer);
+	mesh_peer_sink_end(peer, &peer->sink, &peer->has_sink);
 	greeted_leave(peer);
 	mesh_engine_timer_cancel(&peer->process->engine, &peer->timer);
 	mesh_peer_urgent_set(peer, false);

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/container.h"
 #include "base/log.h"
-#include "base/random.h"
 #include "control/peer_greeting.h"
 #include "control/peer_park.h"
 #include "control/peer_send.h"
@@ -66,14 +65,10 @@ MESH_HOLDS(process)
 static int sink_begin(struct mesh_peer *peer)
 {
 	struct mesh_park *park = &peer->park;
-	int ret = mesh_random(&park->sink.token, sizeof(park->sink.token));
 
 	atomic_store(&park->greeted, false);
 	park->sink.message = greeting_arrived;
-	if (!ret)
-		ret = mesh_sink_add(peer->domain, &park->sink);
-	park->has_sink = !ret;
-	return ret;
+	return mesh_peer_sink_begin(peer, &park->sink, &park->has_sink);
 }
 
 /* ---- the steps ------------------------------------------------------------------------------ */
