@@ -64,7 +64,15 @@ one_cable() {
 }
 
 two_cables() {
-	stream_start $MESSAGE_BYTES
+	local try
+
+	for try in {1..4}; do
+		((try < 4)) || faults_show "the comm does not use both cables"
+		stream_start $MESSAGE_BYTES
+		arrives connected
+		! uses ab0 ab1 || break
+		stream_ends
+	done
 	moving ab0
 	moving ab1
 	ip -n "${MESH_PREFIX}b" link set ba0 down
