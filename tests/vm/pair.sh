@@ -1,7 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # pair.sh - a program of two processes (tests/functional/verbs_pair.h) on one cable between the
-# nodes a and b. To be sourced behind rdma.sh and expect.sh.
+# nodes a and b. To be sourced by tests.
+
+PAIR_HERE=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=tests/functional/lib.sh
+. "$PAIR_HERE/../functional/lib.sh"
+# shellcheck source=tests/vm/rdma.sh
+. "$PAIR_HERE/rdma.sh"
+# shellcheck source=tests/functional/expect.sh
+. "$PAIR_HERE/../functional/expect.sh"
 
 pair_up() {
 	mesh_init

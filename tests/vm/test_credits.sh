@@ -3,15 +3,8 @@
 # test_credits.sh - a process closes its NIC while libfabric's own messages wait there unread, and
 # does not crash: at its end, where it closes the endpoint of a lost link, and where its peer ends.
 set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/../functional/lib.sh"
-# shellcheck source=tests/vm/rdma.sh
-. "$here/rdma.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/../functional/expect.sh"
 # shellcheck source=tests/vm/pair.sh
-. "$here/pair.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/pair.sh"
 
 pair_up
 for what in domain endpoint peer; do

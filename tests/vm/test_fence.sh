@@ -3,15 +3,8 @@
 # test_fence.sh - memory that was taken back from a peer can no longer be written to: neither
 # when its registration was closed, nor when the peer was cut off.
 set -u
-here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/../functional/lib.sh"
-# shellcheck source=tests/vm/rdma.sh
-. "$here/rdma.sh"
-# shellcheck source=tests/functional/expect.sh
-. "$here/../functional/expect.sh"
 # shellcheck source=tests/vm/pair.sh
-. "$here/pair.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/pair.sh"
 
 # late_write HOW: the receiver takes its memory back like this; then the sender writes.
 late_write() {
