@@ -55,6 +55,20 @@ static bool link_is_resumed(const struct mesh_link *link)
 	return false;
 }
 
+/* The next link of the NIC whose comms go on over other paths. */
+MESH_HOLDS(process)
+static struct mesh_link *resumed_find(const struct mesh_process *process,
+				      const struct mesh_domain *domain)
+{
+	struct mesh_link *link;
+
+	LIST_FOREACH(link, &process->links, entry) {
+		if (link->domain == domain && link_is_resumed(link))
+			break;
+	}
+	return link;
+}
+
 /*
  * Loses the links whose comms go on over other paths. The others are watched for longer than the
  * verdict takes: while nothing waits for them, the kernel alone would detect later that they are
@@ -64,14 +78,12 @@ MESH_HOLDS(process)
 static void links_lose(struct mesh_process *process, const struct mesh_domain *domain)
 {
 	uint64_t until_ms = mesh_clock_ms() + process->config.dead_peer_timeout_s * 1000 + SLACK_MS;
-	struct mesh_link *link, *next;
+	struct mesh_link *link;
 
-	for (link = LIST_FIRST(&process->links); link; link = next) {
-		next = LIST_NEXT(link, entry); /* losing one frees that one only */
-		if (link->domain == domain && link_is_resumed(link))
-			mesh_link_lose(LIST_FIRST(&link->peers), "the NIC here has no carrier",
-				       MESH_REFUSAL_BROKEN);
-	}
+	/* From the start each time: to report one may end others, whose peers do not read. */
+	while ((link = resumed_find(process, domain)))
+		mesh_link_lose(LIST_FIRST(&link->peers), "the NIC here has no carrier",
+			       MESH_REFUSAL_BROKEN);
 	mesh_circuits_carrier_lost(process, domain);
 	mesh_links_want(process, domain, until_ms);
 }
