@@ -341,7 +341,8 @@ static bool process_is_gone(const struct mesh_rejoin *rejoin, const struct mesh_
 		if (other->state == MESH_PEER_UP)
 			return false;
 	}
-	if (peer->refusal == MESH_REFUSAL_COOKIE ||
+	/* A connection that shares the attempt may have asked for a listener that is closed. */
+	if ((peer->refusal == MESH_REFUSAL_COOKIE && peer->sent_cookie == rejoin->process_id) ||
 	    (peer->state == MESH_PEER_UP && peer->process_id != rejoin->process_id))
 		return true;
 	return peer->first_refused_ms &&
