@@ -299,6 +299,8 @@ void mesh_peer_retry(struct mesh_peer *peer, const char *reason)
 	peer->retry_ms = mesh_clock_ms() + RETRY_MS;
 	peer->in_size = 0;
 	peer->out_size = 0;
+	peer->park.there = false; /* the next connection begins without PARK, too */
+	peer->park.remote_id = 0;
 	peer->failed_in = peer->state;
 	mesh_peer_state_set(peer, MESH_PEER_RETRY);
 }
