@@ -111,9 +111,10 @@ struct mesh_park {
 	bool has_sink;
 	uint32_t remote_id, remote_token; /* where the peer expects our greeting; 0: not known */
 	struct mesh_sink sink;		  /* for the peer's greeting, unless NONE */
-	_Atomic(bool) greeted;		  /* set by the poller, with domain->lock held */
-	struct mesh_timer timer;	  /* the next look, unless NONE */
-	uint64_t look_ms;		  /* from this look to the next one */
+	/* The remote_id of the greeting that came last; set by the poller, domain->lock held. */
+	_Atomic(uint32_t) greeted;
+	struct mesh_timer timer; /* the next look, unless NONE */
+	uint64_t look_ms;	 /* from this look to the next one */
 };
 
 #define MESH_PEER_REASON_MAX 256

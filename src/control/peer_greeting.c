@@ -55,13 +55,14 @@ static void greeting_sent(struct mesh_buffer *buffer, int error)
 	atomic_fetch_sub(&peer->greetings, 1); /* last: now the peer may be freed */
 }
 
-int mesh_peer_greeting_send(struct mesh_peer *peer, uint32_t id, uint32_t token)
+int mesh_peer_greeting_send(struct mesh_peer *peer, uint32_t id, uint32_t token, uint32_t round)
 {
 	struct mesh_buffer *buffer = mesh_remote_buffer_get(peer->domain, peer->remote);
 	struct mesh_message_header header = {
 		.type = peer->incoming ? MESH_MESSAGE_GREET_REPLY : MESH_MESSAGE_GREET,
 		.comm = id,
 		.token = token,
+		.seq = round,
 	};
 
 	if (!buffer)
@@ -78,7 +79,7 @@ int mesh_peer_greeting_send(struct mesh_peer *peer, uint32_t id, uint32_t token)
 MESH_HOLDS(process)
 static int greeting_send(struct mesh_peer *peer)
 {
-	return mesh_peer_greeting_send(peer, peer->remote_id, peer->remote_token);
+	return mesh_peer_greeting_send(peer, peer->remote_id, peer->remote_token, 0);
 }
 
 void mesh_peer_greet(struct mesh_peer *peer)

@@ -58,7 +58,7 @@ static void greeting_arrived(struct mesh_sink *sink, const struct mesh_message_h
 
 	(void)payload;
 	if (mesh_peer_greeting_fits(peer, header))
-		atomic_store(&peer->park.greeted, true);
+		atomic_store(&peer->park.greeted, header->seq);
 }
 
 MESH_HOLDS(process)
@@ -66,7 +66,7 @@ static int sink_begin(struct mesh_peer *peer)
 {
 	struct mesh_park *park = &peer->park;
 
-	atomic_store(&park->greeted, false);
+	atomic_store(&park->greeted, 0);
 	park->sink.message = greeting_arrived;
 	return mesh_peer_sink_begin(peer, &park->sink, &park->has_sink);
 }
@@ -141,18 +141,27 @@ static bool users_are_idle(const struct mesh_peer *peer)
 	return true;
 }
 
+/*
+ * True if the peer has greeted since it last stopped posting: the greeting names the sink that the
+ * peer has had since then. An older one may be late, and the peer has used the link meanwhile.
+ */
+MESH_HOLDS(process)
+static bool is_greeted(const struct mesh_park *park)
+{
+	return park->remote_id && atomic_load(&park->greeted) == park->remote_id;
+}
+
 /* The connecting end greets first; the other one replies when it is idle as well. */
 MESH_HOLDS(process)
 static void flush_try(struct mesh_peer *peer)
 {
 	struct mesh_park *park = &peer->park;
 
-	if (!park->remote_id || !users_are_idle(peer) ||
-	    (peer->incoming && !atomic_load(&park->greeted)))
+	if (!park->remote_id || !users_are_idle(peer) || (peer->incoming && !is_greeted(park)))
 		return;
 	/* First, so that what is posted from now on counts as not flushed. */
 	state_set(peer, MESH_PARK_FLUSHED);
-	if (mesh_peer_greeting_send(peer, park->remote_id, park->remote_token))
+	if (mesh_peer_greeting_send(peer, park->remote_id, park->remote_token, park->sink.id))
 		state_set(peer, MESH_PARK_ASKED); /* no buffer is free now */
 }
 
@@ -174,7 +183,7 @@ static void park_expired(struct mesh_timer *timer, uint64_t now_ms)
 	}
 	if (park->state == MESH_PARK_ASKED)
 		flush_try(peer);
-	if (park->state == MESH_PARK_FLUSHED && !peer->incoming && atomic_load(&park->greeted)) {
+	if (park->state == MESH_PARK_FLUSHED && !peer->incoming && is_greeted(park)) {
 		state_set(peer, MESH_PARK_DRAINED);
 		park_send(peer, true);
 	}

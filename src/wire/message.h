@@ -28,8 +28,10 @@ struct mesh_message_header {
 	uint32_t length;  /* bytes behind this header */
 	uint32_t comm;	  /* the receiver's comm id; GREET: peer id */
 	uint32_t token;	  /* the receiver's token */
-	uint32_t seq;	  /* of the message; GRANT: of its first grant; POSTED: the number posted */
-	uint32_t size;	  /* WRITTEN: bytes of the whole message; else 0 */
+	/* Of the message; GRANT: of its first grant; POSTED: the number posted; GREET: the sender's
+	 * peer_id of its PARK, 0 of HELLO. */
+	uint32_t seq;
+	uint32_t size; /* WRITTEN: bytes of the whole message; else 0 */
 };
 _Static_assert(sizeof(struct mesh_message_header) == 24, "wire format");
 

@@ -39,7 +39,7 @@ struct user {
 /* What travels through the fabric: a message of a user, or a greeting. */
 struct item {
 	struct user *user;
-	uint32_t id, token;
+	uint32_t id, token, round;
 };
 
 struct end {
@@ -82,7 +82,8 @@ static struct end *other(const struct end *end)
 
 void __wrap_mesh_peer_send(struct mesh_peer *peer, struct mesh_frame *frame,
 			   enum mesh_frame_type type);
-int __wrap_mesh_peer_greeting_send(struct mesh_peer *peer, uint32_t id, uint32_t token);
+int __wrap_mesh_peer_greeting_send(struct mesh_peer *peer, uint32_t id, uint32_t token,
+				   uint32_t round);
 void __wrap_mesh_engine_timer_set(struct mesh_engine *engine, struct mesh_timer *timer,
 				  uint64_t due_ms);
 void __wrap_mesh_engine_timer_cancel(struct mesh_engine *engine, struct mesh_timer *timer);
@@ -99,7 +100,8 @@ void __wrap_mesh_peer_send(struct mesh_peer *peer, struct mesh_frame *frame,
 	end->frames_sent++;
 }
 
-int __wrap_mesh_peer_greeting_send(struct mesh_peer *peer, uint32_t id, uint32_t token)
+int __wrap_mesh_peer_greeting_send(struct mesh_peer *peer, uint32_t id, uint32_t token,
+				   uint32_t round)
 {
 	struct end *end = end_of(peer);
 
@@ -107,7 +109,7 @@ int __wrap_mesh_peer_greeting_send(struct mesh_peer *peer, uint32_t id, uint32_t
 		return -EAGAIN;
 	assert_true(end->num_items < ITEMS);
 	end->items[(end->first_item + end->num_items++) % ITEMS] =
-		(struct item){.id = id, .token = token};
+		(struct item){.id = id, .token = token, .round = round};
 	return 0;
 }
 
@@ -189,6 +191,7 @@ static void item_arrives(struct end *from)
 		return;
 	header.comm = item.id;
 	header.token = item.token;
+	header.seq = item.round;
 	mesh_domain_lock(&to->domain);
 	mesh_sink_message(&to->domain, &header, NULL);
 	mesh_domain_unlock(&to->domain);
@@ -439,6 +442,42 @@ static void test_the_only_path(void **state)
 	both_are(MESH_PARK_DRAINED);
 }
 
+static void frames_arrive(struct end *from)
+{
+	while (from->num_frames)
+		frame_arrives(from);
+}
+
+/*
+ * A greeting comes when its end has used the link again: the other end, which wants the link out of
+ * use as well, must not take it for one of the present round.
+ */
+static void test_old_greeting(void **state)
+{
+	struct end *a = &ends[0], *b = &ends[1];
+
+	(void)state;
+	wish(a, true);
+	frames_arrive(a);
+	frames_arrive(b);
+	timer_runs(a);
+	assert_int_equal(a->num_items, 1); /* the greeting */
+	wish(b, true);
+	wish(a, false);
+	post(a);
+	frames_arrive(b);
+	assert_int_equal(a->peer.park.state, MESH_PARK_ASKED);
+	frames_arrive(a);
+	item_arrives(a);
+	timer_runs(b);
+	item_arrives(b);
+	a->users[0].unfinished = a->users[1].unfinished = a->users[2].unfinished = 0;
+	timer_runs(a);
+	belief_check(a);
+	settle();
+	both_are(MESH_PARK_DRAINED);
+}
+
 /* PARK comes while the peer's greeting is still on its way here. */
 static void test_before_the_greeting(void **state)
 {
@@ -504,8 +543,13 @@ static void test_any_order(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_drained_and_used_again), TEST(test_in_flight), TEST(test_the_only_path),
-		TEST(test_before_the_greeting),	   TEST(test_lies),	 TEST(test_any_order),
+		TEST(test_drained_and_used_again),
+		TEST(test_in_flight),
+		TEST(test_the_only_path),
+		TEST(test_old_greeting),
+		TEST(test_before_the_greeting),
+		TEST(test_lies),
+		TEST(test_any_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
