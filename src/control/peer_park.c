@@ -165,6 +165,14 @@ static void flush_try(struct mesh_peer *peer)
 		state_set(peer, MESH_PARK_ASKED); /* no buffer is free now */
 }
 
+/* True if the provider has lost the greeting, with its connection; not each time at once. */
+MESH_HOLDS(process)
+static bool greeting_has_failed(struct mesh_peer *peer)
+{
+	return peer->park.state == MESH_PARK_FLUSHED && peer->park.look_ms >= LOOK_MAX_MS &&
+	       atomic_exchange(&peer->greet_error, 0);
+}
+
 MESH_HOLDS(process)
 static void park_expired(struct mesh_timer *timer, uint64_t now_ms)
 {
@@ -177,7 +185,8 @@ static void park_expired(struct mesh_timer *timer, uint64_t now_ms)
 		wishes_follow(peer);
 		return;
 	}
-	if (park->state == MESH_PARK_DRAINED && !users_are_idle(peer)) {
+	if ((park->state == MESH_PARK_DRAINED && !users_are_idle(peer)) ||
+	    greeting_has_failed(peer)) {
 		round_begin(peer);
 		return;
 	}

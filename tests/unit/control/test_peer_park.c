@@ -7,6 +7,7 @@
  * the fabric, but the two have none in common. A user posts while its link is in use, or while it
  * has no other path.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -253,6 +254,20 @@ static void belief_check(const struct end *end)
 	}
 }
 
+/* The provider has lost a greeting, with its connection, and reports that. */
+static void greeting_fails(struct end *from)
+{
+	if (!from->num_items || from->items[from->first_item].user)
+		return;
+	if (roll(2)) { /* it may have arrived all the same */
+		item_arrives(from);
+	} else {
+		from->first_item = (from->first_item + 1) % ITEMS;
+		from->num_items--;
+	}
+	atomic_store(&from->peer.greet_error, -ECONNRESET);
+}
+
 static void step(struct end *end)
 {
 	switch (roll(12)) {
@@ -265,6 +280,8 @@ static void step(struct end *end)
 		break;
 	case 2:
 		end->no_buffer = !roll(4);
+		if (!roll(8))
+			greeting_fails(end);
 		break;
 	case 3:
 	case 4:
@@ -442,6 +459,30 @@ static void test_the_only_path(void **state)
 	both_are(MESH_PARK_DRAINED);
 }
 
+static void test_greeting_fails(void **state)
+{
+	int i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		wish(&ends[0], true);
+		while (!ends[i].num_items) {
+			frame_arrives(&ends[0]);
+			frame_arrives(&ends[1]);
+			item_arrives(&ends[1 - i]);
+			timer_runs(&ends[0]);
+			timer_runs(&ends[1]);
+		}
+		assert_int_equal(ends[i].peer.park.state, MESH_PARK_FLUSHED);
+		greeting_fails(&ends[i]);
+		settle();
+		both_are(MESH_PARK_DRAINED);
+		wish(&ends[0], false);
+		settle();
+		both_are(MESH_PARK_NONE);
+	}
+}
+
 static void frames_arrive(struct end *from)
 {
 	while (from->num_frames)
@@ -546,6 +587,7 @@ int main(void)
 		TEST(test_drained_and_used_again),
 		TEST(test_in_flight),
 		TEST(test_the_only_path),
+		TEST(test_greeting_fails),
 		TEST(test_old_greeting),
 		TEST(test_before_the_greeting),
 		TEST(test_lies),
