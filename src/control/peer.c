@@ -121,6 +121,18 @@ void mesh_peer_user_remove(struct mesh_peer *peer, struct mesh_peer_user *user)
 	mesh_peer_put(peer);
 }
 
+bool mesh_peer_is_idle(const struct mesh_peer *peer)
+{
+	struct mesh_peer_user *user;
+
+	mesh_process_assert_locked(peer->process);
+	LIST_FOREACH(user, &peer->user_list, entry) {
+		if (!user->ops->is_idle || !user->ops->is_idle(user))
+			return false;
+	}
+	return true;
+}
+
 bool mesh_peer_refuses(const struct mesh_peer *peer, uint64_t cookie)
 {
 	return peer->refusal &&

@@ -282,6 +282,10 @@ void mesh_peer_use(struct mesh_peer *peer);
 MESH_HOLDS(process)
 void mesh_peer_put(struct mesh_peer *peer);
 
+/** True if no user of the peer posts on its link, or has anything in flight there. */
+MESH_HOLDS(process)
+bool mesh_peer_is_idle(const struct mesh_peer *peer);
+
 /**
  * True if the peer has refused the user with @cookie. If it refused the cookie of another user,
  * this one is untried, and a new peer has to try it.

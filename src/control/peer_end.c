@@ -65,6 +65,13 @@ static bool twin_is_lost(const struct mesh_peer *peer)
 	return false;
 }
 
+/* True if somebody has drained the cable, and pulls it: no comm has needed the link since. */
+MESH_HOLDS(process)
+static bool was_drained(const struct mesh_peer *peer)
+{
+	return peer->park.state == MESH_PARK_DRAINED && !peer->over && mesh_peer_is_idle(peer);
+}
+
 /*
  * True if a line about the end of this peer may be written. Any process with a cookie can connect
  * and disconnect as often as it likes, but a peer with a comm of NCCL cannot.
@@ -108,9 +115,7 @@ static void loss_log(struct mesh_peer *peer)
 	char text[MESH_PEER_TEXT_MAX], local[MESH_ADDR_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
 
 	mesh_addr_text(&mesh_peer_nic(peer)->source, local);
-	/* Somebody has drained the cable, and pulls it. */
-	peer->warned = peer_is_missed(peer) && !twin_is_lost(peer) &&
-		       peer->park.state != MESH_PARK_DRAINED;
+	peer->warned = peer_is_missed(peer) && !twin_is_lost(peer) && !was_drained(peer);
 	if (!loss_passes(peer, more))
 		return;
 	if (peer->warned)

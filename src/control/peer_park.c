@@ -128,19 +128,6 @@ static void wishes_follow(struct mesh_peer *peer)
 	}
 }
 
-/* True if no user of the peer posts on the link or has anything in flight there. */
-MESH_HOLDS(process)
-static bool users_are_idle(const struct mesh_peer *peer)
-{
-	struct mesh_peer_user *user;
-
-	LIST_FOREACH(user, &peer->user_list, entry) {
-		if (!user->ops->is_idle || !user->ops->is_idle(user))
-			return false;
-	}
-	return true;
-}
-
 /*
  * True if the peer has greeted since it last stopped posting: the greeting names the sink that the
  * peer has had since then. An older one may be late, and the peer has used the link meanwhile.
@@ -157,7 +144,7 @@ static void flush_try(struct mesh_peer *peer)
 {
 	struct mesh_park *park = &peer->park;
 
-	if (!park->remote_id || !users_are_idle(peer) || (peer->incoming && !is_greeted(park)))
+	if (!park->remote_id || !mesh_peer_is_idle(peer) || (peer->incoming && !is_greeted(park)))
 		return;
 	/* First, so that what is posted from now on counts as not flushed. */
 	state_set(peer, MESH_PARK_FLUSHED);
@@ -185,7 +172,7 @@ static void park_expired(struct mesh_timer *timer, uint64_t now_ms)
 		wishes_follow(peer);
 		return;
 	}
-	if ((park->state == MESH_PARK_DRAINED && !users_are_idle(peer)) ||
+	if ((park->state == MESH_PARK_DRAINED && !mesh_peer_is_idle(peer)) ||
 	    greeting_has_failed(peer)) {
 		round_begin(peer);
 		return;
