@@ -161,13 +161,29 @@ static void fences_drain(const struct mesh_comm *comm, const struct mesh_fence *
 	}
 }
 
+/*
+ * The fences use the remotes of the comm's paths without a lock. A comm with an error keeps them:
+ * no path of it gets another peer, with which the one before would be freed.
+ */
+static void fences_prepare(struct mesh_comm *comm, struct mesh_fence *fences)
+{
+	int i;
+
+	mesh_process_lock(comm->process);
+	mesh_comm_lock(comm);
+	mesh_comm_fail(comm, -ECANCELED, true, NULL); /* unless it has failed */
+	mesh_comm_unlock(comm);
+	for (i = 0; i < comm->num_paths; i++)
+		mesh_path_fence_prepare(&comm->paths[i], &fences[i]);
+	mesh_process_unlock(comm->process);
+}
+
 void mesh_comm_cut_off(struct mesh_comm *comm, enum mesh_cut_reason reason)
 {
 	struct mesh_fence fences[MESH_PATHS_MAX] = {0};
 	int i;
 
-	for (i = 0; i < comm->num_paths; i++)
-		mesh_path_fence_prepare(&comm->paths[i], &fences[i]);
+	fences_prepare(comm, fences);
 	mesh_remotes_fence(fences, comm->num_paths);
 	paths_abandon(comm, fences);
 	mesh_process_lock(comm->process);

@@ -15,10 +15,12 @@ bool __real_mesh_domain_poll(struct mesh_domain *domain);
 bool __wrap_mesh_domain_poll(struct mesh_domain *domain);
 
 static int busy_polls; /* so many attempts find that another thread polls, and stays there */
+static struct mesh_comm *watched; /* is to have an error at each poll; or NULL */
 
 bool __wrap_mesh_domain_poll(struct mesh_domain *domain)
 {
 	fake_clock_us += 1000;
+	assert_true(!watched || *comm_inside(watched).error);
 	return --busy_polls < 0 && __real_mesh_domain_poll(domain);
 }
 
@@ -69,6 +71,28 @@ static void test_cut_off_waits(void **state)
 	fixture_comm_close(comm);
 }
 
+/*
+ * One that owes the receiver messages goes on until it is cut off. Then no path of it may get
+ * another peer, as those of comms without an error do: the fence uses the remotes that it has.
+ */
+static void test_cut_off_while_it_delivers(void **state)
+{
+	struct mesh_comm *comm;
+
+	(void)state;
+	fixture.setup.process.config.recovery = 1;
+	comm = fixture_open(MESH_PROVIDER_TCP, 2, true);
+	mesh_comm_lock(comm);
+	comm->closing = true;
+	assert_true(mesh_comm_delivers(comm));
+	mesh_comm_unlock(comm);
+	watched = comm;
+	mesh_comm_cut_off(comm, MESH_CUT_STUCK);
+	watched = NULL;
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
+	fixture_comm_close(comm);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -77,6 +101,7 @@ int main(void)
 		TEST(test_polls_come_late),
 		TEST(test_polls_never_come),
 		TEST(test_cut_off_waits),
+		TEST(test_cut_off_while_it_delivers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
