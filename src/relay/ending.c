@@ -60,13 +60,18 @@ void mesh_circuit_shut(struct mesh_circuit *circuit, uint32_t writes)
 	mesh_circuit_check_soon(circuit);
 }
 
+/* On tcp the provider may still write what it had read for the circuit's memory: until it polls. */
 MESH_HOLDS(process)
 static void side_fence(struct mesh_circuit_side *side)
 {
 	struct mesh_fence fence = {.domain = side->domain, .remote = side->remote};
+	char text[MESH_PEER_TEXT_MAX];
 
-	if (side->remote)
-		mesh_remotes_fence(&fence, 1);
+	if (!side->remote)
+		return;
+	mesh_remotes_fence(&fence, 1);
+	if (side->domain->provider != MESH_PROVIDER_VERBS_RXM)
+		mesh_fence_drain(&fence, mesh_peer_text(side->peer, text));
 }
 
 /* What the connecting end has written may never arrive, and must not arrive late. */

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "relay/circuit.h"
 #include "relay/circuits.h"
+#include "relay/ending.h"
 #include "relay/opening.h"
 #include "relay/relay.h"
 #include "setup/setup.h"
@@ -202,6 +203,27 @@ static void test_frames(void **state)
 	assert_false(circuit->reported);
 }
 
+/*
+ * The provider may hold bytes that it has read for the circuit's memory, and writes them while it
+ * is polled: the memory is not given back before.
+ */
+static void test_memory_outlives_the_polls(void **state)
+{
+	struct mesh_circuit *circuit;
+	uint64_t before;
+
+	(void)state;
+	open_send();
+	circuit = LIST_FIRST(&process->relay->circuits);
+	mesh_circuit_opening_end(circuit);
+	circuit->timer.expired = mesh_circuit_ending_expired;
+	mesh_circuits_cut(peer);
+	before = atomic_load(&peer->domain->polls);
+	circuit->timer.expired(&circuit->timer, mesh_clock_ms());
+	assert_int_equal(circuits_count(), 0);
+	assert_true(atomic_load(&peer->domain->polls) >= before + 8);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -210,6 +232,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_outgoing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_frames, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_memory_outlives_the_polls, setup, teardown),
 	};
 
 	setenv("NCCL_MESH_NICS", "=lo", 1);
