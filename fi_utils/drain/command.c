@@ -119,16 +119,33 @@ struct look {
 	const char *netdev;
 	bool report; /* print what still uses the NIC */
 	unsigned int processes, left, used;
+	unsigned int unseen; /* processes that may use it, for all that can be read */
 };
 
-static void users_report(const struct look *look, const struct mesh_stats_page *page,
-			 const char *peer, unsigned int used, unsigned int busy)
+/* Connections of one process with one node that still use the NIC. */
+struct users {
+	unsigned int used; /* without another path */
+	unsigned int
+		kept; /* through a relay, which does not leave the link: its circuits need it */
+	unsigned int busy;
+};
+
+static const char *users_reason(const struct users *users)
 {
-	if (look->report && used + busy)
+	if (users->used)
+		return "no other path leads there";
+	return users->kept ? "the relay there keeps its path" : "something is still in flight";
+}
+
+static void users_report(const struct look *look, const struct mesh_stats_page *page,
+			 const char *peer, const struct users *users)
+{
+	unsigned int num = users->used + users->kept + users->busy;
+
+	if (look->report && num)
 		fprintf(stderr, "%s: %s (pid %u): %u connection%s with node %s: %s\n", look->netdev,
-			page->header.program, page->header.pid, used + busy,
-			used + busy == 1 ? "" : "s", peer,
-			used ? "no other path leads there" : "something is still in flight");
+			page->header.program, page->header.pid, num, num == 1 ? "" : "s", peer,
+			users_reason(users));
 }
 
 /* True if an entry before this one has the same peer: it was reported with that. */
@@ -149,7 +166,7 @@ static bool was_reported(const struct look *look, const struct mesh_stats_page *
 static void peer_look(struct look *look, const struct mesh_stats_page *page, int first)
 {
 	const struct mesh_stats_entry *entry;
-	unsigned int used = 0, busy = 0;
+	struct users users = {.used = 0};
 	int i;
 
 	for (i = first; i < MESH_STATS_PATHS; i++) {
@@ -159,13 +176,15 @@ static void peer_look(struct look *look, const struct mesh_stats_page *page, int
 			continue;
 		if (entry->down || entry->parked == MESH_STATS_DRAINED)
 			look->left++;
+		else if (entry->parked == MESH_STATS_DRAINING && entry->via == MESH_STATS_RELAY)
+			users.kept++;
 		else if (entry->parked == MESH_STATS_DRAINING)
-			busy++;
+			users.busy++;
 		else
-			used++;
+			users.used++;
 	}
-	look->used += used + busy;
-	users_report(look, page, page->entries[first].peer, used, busy);
+	look->used += users.used + users.kept + users.busy;
+	users_report(look, page, page->entries[first].peer, &users);
 }
 
 static void circuits_look(struct look *look, const struct mesh_stats_page *page)
@@ -187,12 +206,29 @@ static void circuits_look(struct look *look, const struct mesh_stats_page *page)
 	}
 }
 
+/* A page has no room for all paths of a large job, and one of another version cannot be read. */
+static void unseen_look(struct look *look, const struct mesh_stats_found *found)
+{
+	const struct mesh_stats_header *header = &found->page.header;
+
+	if (!found->error && !header->counters.unlisted)
+		return;
+	look->unseen++;
+	if (look->report && found->error)
+		fprintf(stderr, "%s: cannot read what it uses: %s\n", found->path,
+			strerror(-found->error));
+	else if (look->report)
+		fprintf(stderr, "%s: %s (pid %u) has more connections than are listed\n",
+			look->netdev, header->program, header->pid);
+}
+
 static void process_look(void *arg, const struct mesh_stats_found *found)
 {
 	struct look *look = arg;
 	unsigned int before = look->used + look->left;
 	int i;
 
+	unseen_look(look, found);
 	if (found->error)
 		return;
 	for (i = 0; i < MESH_STATS_PATHS; i++) {
@@ -223,8 +259,15 @@ static int drained_await(const struct options *options, const char *netdev)
 		interrupt_wait(-1, 0, mesh_clock_ms() + LOOK_MS);
 		look = nic_look(options, netdev, false);
 	}
-	if (look.used)
+	if (look.used || look.unseen)
 		look = nic_look(options, netdev, true);
+	if (!look.used && look.unseen) {
+		fprintf(stderr,
+			"%s is marked, but %u process%s may still use it: wait some seconds before "
+			"its cable is pulled\n",
+			netdev, look.unseen, look.unseen == 1 ? "" : "es");
+		return COMMAND_PROBLEM;
+	}
 	if (look.used) {
 		fprintf(stderr,
 			"%s is still in use: %u connection%s. It stays marked; `fi_mesh undrain "

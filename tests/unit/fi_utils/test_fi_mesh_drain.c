@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_fi_mesh_drain.c - what `fi_mesh drain` makes of the pages of the processes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "common/exit_status.h"
+#include "drain/command.h"
+#include "system/drain_marks.h"
+#include "system/stats_file.h"
+
+#define NIC "lo" /* each machine has it */
+
+static char folder[] = "/tmp/test_fi_mesh_drain.XXXXXX";
+static struct mesh_stats_file file; /* this process's page */
+static struct mesh_counters *path;  /* of its only path */
+
+static void path_open(enum mesh_stats_via via)
+{
+	struct mesh_stats_link link = {.nic = NIC, .peer = "c", .via = via};
+
+	assert_int_equal(mesh_addr_parse("10.1.0.1", &link.local), 0);
+	assert_int_equal(mesh_addr_parse("10.1.0.2", &link.remote), 0);
+	path = mesh_stats_open(file.page, &link, 1);
+	assert_non_null(path);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	strcpy(strrchr(folder, '.'), ".XXXXXX");
+	if (!mkdtemp(folder))
+		return -1;
+	return mesh_stats_file_open(folder, 1, "a", &file);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	mesh_drain_mark_set(file.folder_fd, NIC, false);
+	mesh_stats_file_close(&file);
+	return rmdir(folder);
+}
+
+/* Fails the test unless the command exits with @status and says @part. */
+static void assert_drain(int status, const char *part)
+{
+	char *argv[] = {(char[]){"drain"},
+			(char[]){"--timeout"},
+			(char[]){"0"},
+			(char[]){"--stats-dir"},
+			folder,
+			(char[]){NIC},
+			NULL};
+	FILE *screen = stdout, *errors = stderr;
+	char *text = NULL;
+	size_t size;
+	int got;
+
+	stdout = stderr = open_memstream(&text, &size);
+	assert_non_null(stdout);
+	got = command_drain(6, argv);
+	fclose(stdout);
+	stdout = screen;
+	stderr = errors;
+	if (got != status || !strstr(text, part))
+		fail_msg("status %d, not %d, or no \"%s\" in:\n%s", got, status, part, text);
+	free(text);
+}
+
+static void test_states(void **state)
+{
+	(void)state;
+	assert_drain(COMMAND_FINE, "lo is drained: 0 connections of 0 processes use other paths");
+	path_open(MESH_STATS_DIRECT);
+	assert_drain(COMMAND_PROBLEM, "1 connection with node c: no other path leads there");
+	mesh_stats_parked_set(path, MESH_STATS_DRAINING);
+	assert_drain(COMMAND_PROBLEM, "1 connection with node c: something is still in flight");
+	mesh_stats_parked_set(path, MESH_STATS_DRAINED);
+	assert_drain(COMMAND_FINE, "lo is drained: 1 connection of 1 process uses other paths");
+}
+
+/* A relay keeps its circuits on the link, so that never ends. */
+static void test_through_a_relay(void **state)
+{
+	(void)state;
+	path_open(MESH_STATS_RELAY);
+	mesh_stats_parked_set(path, MESH_STATS_DRAINING);
+	assert_drain(COMMAND_PROBLEM, "1 connection with node c: the relay there keeps its path");
+}
+
+/* What is not seen may use the NIC. */
+static void test_not_all_is_seen(void **state)
+{
+	(void)state;
+	path_open(MESH_STATS_DIRECT);
+	mesh_stats_parked_set(path, MESH_STATS_DRAINED);
+	file.page->header.counters.unlisted = 1;
+	assert_drain(COMMAND_PROBLEM, "has more connections than are listed");
+	file.page->header.counters.unlisted = 0;
+	file.page->header.version++;
+	assert_drain(COMMAND_PROBLEM, ": cannot read what it uses");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_states),
+		TEST(test_through_a_relay),
+		TEST(test_not_all_is_seen),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
