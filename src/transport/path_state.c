@@ -37,10 +37,13 @@ static bool any_is_in_use(const struct mesh_comm *comm)
 	return false;
 }
 
-/* The array of paths stays as it is; those that carry messages are listed beside it. */
+/*
+ * The array of paths stays as it is; those that carry messages are listed beside it. A comm that
+ * fails when it loses one of its paths leaves none of them.
+ */
 void mesh_comm_up_learn(struct mesh_comm *comm)
 {
-	bool in_use = any_is_in_use(comm);
+	bool leaves = comm->resumes && any_is_in_use(comm);
 	struct mesh_path *path;
 	int i, num = 0;
 
@@ -48,7 +51,7 @@ void mesh_comm_up_learn(struct mesh_comm *comm)
 	for (i = 0; i < comm->num_paths; i++) {
 		path = &comm->paths[i];
 		path->carries = path->state == MESH_PATH_UP &&
-				(!in_use || path->park == MESH_PARK_NONE);
+				(!leaves || path->park == MESH_PARK_NONE);
 		mesh_path_counters_parked(path);
 		if (!path->carries)
 			continue;
