@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
@@ -109,6 +110,45 @@ static void connect_finish(struct mesh_peer *peer)
 }
 
 /*
+ * Handles what the peer's kernel has delivered so far: later bytes do not count, so that a peer
+ * that sends without end does not keep the engine. An end of the connection is left to the next
+ * event.
+ */
+MESH_HOLDS(process)
+static void unread_handle(struct mesh_peer *peer)
+{
+	int left = 0;
+	ssize_t n;
+
+	if (ioctl(peer->watch.fd, FIONREAD, &left))
+		return;
+	while (left > 0 && peer->watch.fd >= 0) {
+		n = recv(peer->watch.fd, peer->in + peer->in_size, sizeof(peer->in) - peer->in_size,
+			 MSG_DONTWAIT);
+		if (n <= 0)
+			return;
+		left -= (int)n;
+		peer->in_size += (size_t)n;
+		mesh_peer_frames_handle(peer);
+	}
+}
+
+/*
+ * The connections with one process end in any order. What it sent over the others before comes
+ * first: it may be the last word about a comm.
+ */
+MESH_HOLDS(process)
+static void others_unread_handle(struct mesh_peer *peer)
+{
+	struct mesh_peer *other = NULL;
+
+	while ((other = mesh_peer_of_process(peer, other))) {
+		if (other != peer && other->state == MESH_PEER_UP)
+			unread_handle(other);
+	}
+}
+
+/*
  * The connection has ended: if the peer was not up, the attempt has failed; else the peer is lost.
  */
 MESH_HOLDS(process)
@@ -128,6 +168,9 @@ static void connection_ended(struct mesh_peer *peer, int error)
 		mesh_peer_lose(peer, "its attempt to connect is over");
 		return;
 	}
+	others_unread_handle(peer);
+	if (peer->state != MESH_PEER_UP)
+		return; /* one of these frames has lost its link */
 	if (!error) {
 		/* Only the end of a process, or of the plugin in it, comes without a word. */
 		mesh_peer_process_ended(peer, "its process ended, or closed the network plugin");
