@@ -7,7 +7,9 @@
 #include "control/process.h"
 #include "transport/answer.h"
 #include "transport/comm_end.h"
+#include "transport/doubts.h"
 #include "transport/receive.h"
+#include "transport/request.h"
 #include "transport/resend.h"
 #include "transport/send.h"
 
@@ -23,6 +25,8 @@ static void end_send(struct mesh_comm *comm, enum mesh_end state)
 	struct mesh_frame frame = {0};
 
 	mesh_comm_lock(comm);
+	if (!comm->sending && state != MESH_END_CLOSING)
+		frame.closed.sent = mesh_requests_done(comm);
 	if (comm->sending && state != MESH_END_CLOSING) {
 		frame.closed.sent = mesh_send_count(comm);
 		frame.closed.writes = comm->send.writes;
@@ -88,6 +92,16 @@ static void peer_answered(const struct mesh_peer *peer)
 	}
 }
 
+/*
+ * True if the receiver has not said yet whether messages in doubt have arrived. One that closes
+ * answers RESUME, and its CLOSED says the same.
+ */
+MESH_HOLDS(comm)
+static bool awaits_verdict(struct mesh_comm *comm)
+{
+	return !comm->error && !mesh_comm_peer_is_over(comm) && mesh_send_awaits_have(comm);
+}
+
 /* True if the peer waits, and our end can close. If NCCL closes our end, NCCL's thread answers. */
 MESH_HOLDS(comm)
 static bool answer_is_due(struct mesh_comm *comm)
@@ -96,7 +110,7 @@ static bool answer_is_due(struct mesh_comm *comm)
 	if (!mesh_comm_peer_asks(comm) || comm->closing)
 		return false;
 	if (comm->sending)
-		return !comm->unfinished;
+		return !comm->unfinished && !awaits_verdict(comm);
 	return mesh_comm_peer_is_over(comm) &&
 	       (comm->error || mesh_receive_has_all(comm, comm->peer_sent));
 }
@@ -152,6 +166,7 @@ void mesh_comm_tick(struct mesh_comm *comm)
 	mesh_process_assert_locked(comm->process);
 	mesh_comm_lock(comm);
 	missing_check(comm);
+	mesh_doubts_end(comm);
 	due = answer_is_due(comm);
 	/* Not earlier: what was in flight when CLOSE arrived has been delivered, and is sent. */
 	if (due && comm->sending)
@@ -228,6 +243,7 @@ void mesh_comm_closed_came(struct mesh_comm *comm, const struct mesh_frame_close
 	comm->close_received = true;
 	/* Only the first counts are used. */
 	if (!mesh_comm_peer_is_over(comm)) {
+		comm->peer_counted = true;
 		comm->peer_sent = frame->sent;
 		comm->peer_writes = frame->writes;
 	} else if (!comm->sending && mesh_end_is_over(comm->own_end)) {

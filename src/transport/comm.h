@@ -279,8 +279,9 @@ struct mesh_comm {
 	bool end_in_doubt MESH_GUARDED_BY(comm);
 	uint64_t peer_end_ms MESH_GUARDED_BY(comm); /* since when peer_end is what it is */
 	bool close_received;			    /* the peer has sent CLOSE or CLOSED */
-	uint32_t peer_sent MESH_GUARDED_BY(
-		comm); /* receive: messages that the peer has sent, as its CLOSED said */
+	bool peer_counted MESH_GUARDED_BY(comm);    /* its CLOSED had the counts below */
+	/* Messages that the peer has sent, or received. */
+	uint32_t peer_sent MESH_GUARDED_BY(comm);
 	uint32_t peer_writes
 		MESH_GUARDED_BY(comm); /* receive: writes that it has started, as its CLOSED said */
 	uint32_t next_seq MESH_GUARDED_BY(comm);	  /* of the next request */

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "control/process.h"
 #include "transport/comm_end.h"
+#include "transport/doubts.h"
 #include "wire/stats.h"
 
 static const struct {
@@ -59,6 +60,7 @@ bool mesh_comm_end(struct mesh_comm *comm, int error, const char *why)
 	mesh_comm_peer_end_learn(comm, MESH_END_UNCLEAN);
 	if (!mesh_end_is_over(comm->own_end))
 		mesh_comm_end_set(comm, &comm->own_end, MESH_END_UNCLEAN);
+	mesh_doubts_end(comm);
 	used = !comm->error && !comm->closing;
 	if (used)
 		mesh_count_event(&comm->process->counters->comms_failed);

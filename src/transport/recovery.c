@@ -175,6 +175,8 @@ static int doubts_collect(struct mesh_comm *comm, uint32_t *seqs)
 	int i, num = 0;
 
 	mesh_comm_assert_locked(comm);
+	if (mesh_comm_peer_is_over(comm))
+		return 0; /* its CLOSED has the answer */
 	for (i = 0; i < comm->num_paths; i++) {
 		if (comm->paths[i].state == MESH_PATH_SUSPECT)
 			return 0;
@@ -420,18 +422,15 @@ static void have_send(struct mesh_comm *comm, uint32_t seq, uint32_t round)
 {
 	const struct mesh_path *over = mesh_comm_frame_path(comm);
 	struct mesh_frame frame;
-	bool answers;
 
 	memset(&frame, 0, sizeof(frame));
 	frame.have.to_comm = over->remote_id;
 	frame.have.seq = seq;
 	frame.have.round = round;
 	mesh_comm_lock(comm);
-	answers = !comm->error;
 	have_fill(comm, seq, &frame.have);
 	mesh_comm_unlock(comm);
-	if (answers)
-		mesh_peer_send(mesh_path_peer(over), &frame, MESH_FRAME_HAVE);
+	mesh_peer_send(mesh_path_peer(over), &frame, MESH_FRAME_HAVE);
 }
 
 /* True if a relay has not reported yet about one of these paths, as bits. */

@@ -81,6 +81,10 @@ static inline struct mesh_request *mesh_request_take(struct mesh_comm *comm, boo
 	return request;
 }
 
+/** How many requests are complete, from the first on: the number of the oldest that is not. */
+MESH_HOLDS(comm)
+uint32_t mesh_requests_done(struct mesh_comm *comm);
+
 /** Logs why a call is refused. Returns -EINVAL. */
 MESH_COLD
 int mesh_request_refuse(const struct mesh_comm *comm, bool sending, const void *data, size_t size);

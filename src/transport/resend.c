@@ -190,6 +190,18 @@ bool mesh_send_is_in_doubt(struct mesh_comm *comm)
 	return false;
 }
 
+bool mesh_send_awaits_have(struct mesh_comm *comm)
+{
+	int i;
+
+	mesh_comm_assert_locked(comm);
+	for (i = 0; i < MESH_COMM_REQUESTS; i++) {
+		if (mesh_request_is_in_doubt(&comm->requests[i]) && !comm->requests[i].send.settled)
+			return true;
+	}
+	return false;
+}
+
 uint32_t mesh_segment_lost_next(const struct mesh_request *request)
 {
 	const uint64_t *bits = lost_bits(request);

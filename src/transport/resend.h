@@ -102,6 +102,10 @@ static inline bool mesh_request_is_in_doubt(const struct mesh_request *request)
 MESH_HOLDS(comm)
 bool mesh_send_is_in_doubt(struct mesh_comm *comm);
 
+/** True if the receiver has not answered yet for one of them. */
+MESH_HOLDS(comm)
+bool mesh_send_awaits_have(struct mesh_comm *comm);
+
 /** The two functions below for a message with segments in doubt. */
 MESH_COLD
 uint32_t mesh_segment_lost_next(const struct mesh_request *request);

@@ -27,6 +27,7 @@
 #include "transport/answer.h"
 #include "transport/receive.h"
 #include "transport/recovery.h"
+#include "transport/request.h"
 #include "transport/send.h"
 #include "transport/stall.h"
 
@@ -34,23 +35,6 @@
 #define ASK_MS 3000
 /* If a request waits for longer, its links are watched. */
 #define WATCH_MS 500
-
-/* The oldest request that is not complete. Returns false if there is none. */
-MESH_HOLDS(comm)
-static bool oldest_waiting(struct mesh_comm *comm, uint32_t *seq)
-{
-	uint32_t i;
-
-	for (i = comm->next_seq - MESH_COMM_REQUESTS; i != comm->next_seq; i++) {
-		const struct mesh_request *request = mesh_comm_request(comm, i);
-
-		if (request->seq == i && mesh_request_is_open(request)) {
-			*seq = i;
-			return true;
-		}
-	}
-	return false;
-}
 
 /* Watches the link of each path, because the comm waits for its peer. process->lock held. */
 MESH_HOLDS(process)
@@ -73,9 +57,13 @@ MESH_HOLDS(process)
 static bool ask_is_due(struct mesh_comm *comm, uint64_t now_ms, uint32_t *seq)
 {
 	struct mesh_stall *stall = &comm->stall;
+	bool over;
 
 	mesh_comm_assert_locked(comm);
-	if (comm->error || mesh_comm_peer_is_over(comm) || !oldest_waiting(comm, seq)) {
+	*seq = mesh_requests_done(comm);
+	/* A receiver that has closed answers nothing, but what is in flight to it may be stuck. */
+	over = mesh_comm_peer_is_over(comm);
+	if (comm->error || (over && !comm->unfinished) || *seq == comm->next_seq) {
 		stall->watching = false;
 		return false;
 	}
@@ -88,7 +76,7 @@ static bool ask_is_due(struct mesh_comm *comm, uint64_t now_ms, uint32_t *seq)
 	}
 	if (now_ms - stall->since_ms >= WATCH_MS)
 		links_want(comm, now_ms + WATCH_MS);
-	if (now_ms - stall->asked_ms < ASK_MS ||
+	if (over || now_ms - stall->asked_ms < ASK_MS ||
 	    !mesh_link_is_fresh(mesh_path_peer(mesh_comm_frame_path(comm)), now_ms))
 		return false;
 	stall->asked_ms = now_ms;

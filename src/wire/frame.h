@@ -207,13 +207,17 @@ struct mesh_frame_close {
 };
 _Static_assert(sizeof(struct mesh_frame_close) == 8, "wire format");
 
-/* The counts are those of a sending comm; a receiving comm sends zeros. */
+/*
+ * The counts are those of a sending comm. A receiving comm sends in their place how many messages
+ * are complete, from the first on, and zeros.
+ */
 struct mesh_frame_closed {
 	uint32_t to_comm;
 	uint32_t sent;	  /* messages */
 	uint32_t writes;  /* RMA writes that were started */
 	uint32_t unclean; /* 1: some writes may still arrive; else 0 */
 };
+_Static_assert(offsetof(struct mesh_frame_closed, sent) == 4, "wire format");
 _Static_assert(sizeof(struct mesh_frame_closed) == 16, "wire format");
 
 struct mesh_frame_ask {

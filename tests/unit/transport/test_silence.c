@@ -364,6 +364,28 @@ static void test_silence_without_a_waiter(void **state)
 	fixture_comm_close(comm);
 }
 
+/* The receiver has closed: nothing is asked, but a link on which writes are stuck is found. */
+static void test_silence_after_closed(void **state)
+{
+	const struct mesh_link *link;
+
+	(void)state;
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
+	link = link_join();
+	fixture_post(comm, LARGE);
+	fixture_grant(comm, 0, 1, LARGE);
+	*comm_inside(comm).peer_end = MESH_END_CLOSED;
+	links_tick(START_MS);
+	assert_int_equal(link->liveness.state, MESH_LIVENESS_IDLE);
+	links_tick(START_MS + 500);
+	assert_int_equal(link->liveness.state, MESH_LIVENESS_WATCHED);
+	tick(START_MS + 2 * ASK_MS);
+	assert_true(fixture_no_frame());
+	link_leave();
+	fixture_writes_complete(1);
+	fixture_comm_close(comm);
+}
+
 /* An answer ends the silence. */
 static void test_nic_that_answers(void **state)
 {
@@ -407,7 +429,8 @@ int main(void)
 		TEST(test_receiver_is_asked),	  TEST(test_granted_and_not_here),
 		TEST(test_failure_is_reported),	  TEST(test_silent_nic),
 		TEST(test_silence_without_polls), TEST(test_silence_without_a_waiter),
-		TEST(test_nic_that_answers),	  TEST(test_silent_socket),
+		TEST(test_silence_after_closed),  TEST(test_nic_that_answers),
+		TEST(test_silent_socket),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
