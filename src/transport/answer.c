@@ -64,8 +64,11 @@ void mesh_comm_end_repeat(struct mesh_comm *comm)
 		comm->end_in_doubt = false;
 	state = comm->own_end;
 	mesh_comm_unlock(comm);
-	if (repeats)
-		end_send(comm, state);
+	if (!repeats)
+		return;
+	if (!comm->sending && comm->closed_ms)
+		comm->closed_ms = mesh_clock_ms(); /* what counts for a receiver is the last one */
+	end_send(comm, state);
 }
 
 void mesh_comm_refuse(const struct mesh_comm *comm)

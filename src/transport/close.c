@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "control/link.h"
 #include "control/peer_index.h"
 #include "control/process.h"
 #include "transport/answer.h"
@@ -28,12 +29,18 @@
 #include "transport/comm_end.h"
 #include "transport/cut.h"
 #include "transport/receive.h"
+#include "transport/request.h"
 #include "transport/resend.h"
 
 /* After a fence the provider reports what it dropped at once. */
 #define DRAIN_MS 1000
 /* The first turns of a waiting loop only yield; a handshake on an idle node takes fewer. */
 #define YIELDS 2000
+/*
+ * A sender whose writes are stuck on a silent link needs this longer than the timeout to give the
+ * link up, and then to answer: stall.c, link_watch.c.
+ */
+#define VERDICT_MS 2500
 /* If two turns of that loop are further apart than this, this process did not run. */
 #define STOPPED_MS 1000
 
@@ -285,20 +292,19 @@ static void step_and_wait(struct mesh_comm *comm, enum mesh_end state,
 
 /* ---- the end of it ------------------------------------------------------------------------- */
 
-/* True if all that NCCL has sent counts as sent, but may still be lost with a link. */
+/*
+ * True if all that NCCL has sent counts as sent, but may still be lost with a link; at a receiving
+ * end, if all has arrived, but the sender may be in doubt about it.
+ */
 MESH_HOLDS(comm)
 static bool owes_delivery(struct mesh_comm *comm)
 {
-	int i;
-
 	mesh_comm_assert_locked(comm);
-	if (!comm->sending || !comm->resumes || comm->error)
+	if (!comm->resumes || comm->error)
 		return false;
-	for (i = 0; i < MESH_COMM_REQUESTS; i++) {
-		if (mesh_request_is_open(&comm->requests[i]))
-			return false; /* NCCL aborts */
-	}
-	return mesh_copies_may_be_lost(comm);
+	if (mesh_requests_done(comm) != comm->next_seq)
+		return false; /* NCCL aborts */
+	return comm->sending ? mesh_copies_may_be_lost(comm) : comm->next_seq;
 }
 
 /* Returns false if the comm was closing already. */
@@ -373,7 +379,7 @@ bool mesh_comm_close_begin(struct mesh_comm *comm)
 		answer_expect(comm, mesh_clock_ms());
 	mesh_process_unlock(comm->process);
 	writes_forget(comm);
-	return comm->sending && !is_answered(comm);
+	return (comm->sending || comm->resumes) && !is_answered(comm);
 }
 
 void mesh_comm_answer_await(struct mesh_comm *comm)
@@ -383,7 +389,8 @@ void mesh_comm_answer_await(struct mesh_comm *comm)
 
 void mesh_comm_quiesce(struct mesh_comm *comm)
 {
-	if (mesh_comm_close_begin(comm))
+	/* A receiver whose end is closed needs the answer only before its process ends. */
+	if (mesh_comm_close_begin(comm) && comm->sending)
 		mesh_comm_answer_await(comm);
 }
 
@@ -402,6 +409,33 @@ bool mesh_comm_is_delivered(struct mesh_comm *comm)
 	return delivered;
 }
 
+/* True if all that the sender may wait for on this path has reached its kernel, or never will. */
+MESH_HOLDS(process)
+static bool path_is_acknowledged(const struct mesh_path *path, uint64_t since_ms, uint64_t now_ms)
+{
+	struct mesh_peer *peer = mesh_path_peer(path);
+
+	if (!mesh_path_lives(path))
+		return true; /* REFUSE, before CLOSED, has ended it at the other end as well */
+	/* On verbs, and behind a relay, our sockets do not know what has reached the sender. */
+	return !path->is_acknowledged && !path->through_relay && !peer->out_size &&
+	       mesh_link_is_drained(peer, since_ms, now_ms);
+}
+
+bool mesh_comm_closed_is_acknowledged(struct mesh_comm *comm, uint64_t since_ms, uint64_t now_ms)
+{
+	bool acknowledged;
+	int i;
+
+	mesh_process_assert_locked(comm->process);
+	mesh_comm_lock(comm);
+	acknowledged = !comm->end_in_doubt; /* else it is repeated in a moment */
+	mesh_comm_unlock(comm);
+	for (i = 0; i < comm->num_paths; i++)
+		acknowledged &= path_is_acknowledged(&comm->paths[i], since_ms, now_ms);
+	return acknowledged && !mesh_comm_is_cut(comm);
+}
+
 bool mesh_comm_close_is_over(struct mesh_comm *comm, uint64_t since_ms, uint64_t now_ms)
 {
 	uint64_t limit_ms = comm->process->config.dead_peer_timeout_s * 1000;
@@ -411,6 +445,8 @@ bool mesh_comm_close_is_over(struct mesh_comm *comm, uint64_t since_ms, uint64_t
 	mesh_process_assert_locked(comm->process);
 	if (has_answer(comm))
 		return true;
+	if (!comm->sending) /* whatever the sender was in doubt about, it warns of it */
+		return mesh_clock_elapsed_ms(since_ms, now_ms) >= limit_ms + VERDICT_MS;
 	if (owes_ms && owes_ms < since_ms)
 		since_ms = owes_ms;
 	if (mesh_clock_elapsed_ms(since_ms, now_ms) < limit_ms)

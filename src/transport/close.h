@@ -17,14 +17,14 @@
 void mesh_comm_quiesce(struct mesh_comm *comm);
 
 /**
- * The same for a comm that is freed next, but does not wait for the answer to a sender's CLOSED.
+ * The same for a comm that is freed next, but does not wait for the answer to our CLOSED.
  *
- * Returns true if that answer is awaited; then mesh_comm_close_is_over() decides when the comm can
- * be freed. No lock held.
+ * Returns true if that answer is awaited, by a sender, or by a receiver whose paths are resumed.
+ * Then mesh_comm_close_is_over() decides when the comm can be freed. No lock held.
  */
 bool mesh_comm_close_begin(struct mesh_comm *comm);
 
-/** Waits a bounded time for that answer. No lock held. */
+/** Waits a bounded time for that answer, as a sender. No lock held. */
 void mesh_comm_answer_await(struct mesh_comm *comm);
 
 /**
@@ -32,6 +32,16 @@ void mesh_comm_answer_await(struct mesh_comm *comm);
  * to this process. No lock held.
  */
 bool mesh_comm_is_delivered(struct mesh_comm *comm);
+
+/**
+ * True if a receiver may end its process, although the sender has not answered: the sender's kernel
+ * has its CLOSED, and all that the provider has sent on every path, such as acknowledgements of
+ * writes. process->lock held.
+ *
+ * @since_ms: when CLOSED was sent last
+ */
+MESH_HOLDS(process)
+bool mesh_comm_closed_is_acknowledged(struct mesh_comm *comm, uint64_t since_ms, uint64_t now_ms);
 
 /**
  * True if the peer has answered the end of a comm, is lost, or, after one WARN for all of its

@@ -313,9 +313,9 @@ MESH_HOLDS(process)
 bool mesh_comm_is_cut(const struct mesh_comm *comm);
 
 /**
- * True for a sending comm that was closed without an error, although messages that count as sent
- * may be lost with a link: it goes on like one in use until the receiver has answered. comm->lock
- * held.
+ * True for a comm that was closed without an error, although the other end may lack something: a
+ * message that counts as sent and may be lost with a link, or the word that all has arrived. It
+ * goes on like one in use until the peer has answered. comm->lock held.
  */
 MESH_HOLDS(comm)
 static inline bool mesh_comm_delivers(const struct mesh_comm *comm)

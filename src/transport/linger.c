@@ -13,6 +13,12 @@
 
 /* Between two looks at a comm that lingers: the answer itself is not awaited by looking. */
 #define LOOK_MS 100
+/*
+ * A sender answers a receiver's CLOSED at once. The acknowledgement of its kernel counts only after
+ * this, if its process is stopped, or has freed its end: until a process reads a frame, it may
+ * still lose the link with it.
+ */
+#define ACKNOWLEDGED_MS 1000
 /* Turns of the wait that only yield; the answers of a quiet node take fewer. */
 #define YIELDS 2000
 
@@ -32,7 +38,12 @@ static void linger_expired(struct mesh_timer *timer, uint64_t now_ms)
 	struct mesh_comm *comm = mesh_container_of(timer, struct mesh_comm, timer);
 	struct mesh_engine *engine = &comm->process->engine;
 
-	if (!linger_end(comm, now_ms))
+	if (linger_end(comm, now_ms))
+		return;
+	if (!comm->sending && now_ms >= comm->closed_ms + ACKNOWLEDGED_MS &&
+	    mesh_comm_closed_is_acknowledged(comm, comm->closed_ms, now_ms))
+		mesh_comm_free(comm);
+	else
 		mesh_engine_timer_set(engine, timer, now_ms + LOOK_MS);
 }
 
@@ -107,7 +118,7 @@ void mesh_comm_close(struct mesh_comm *comm)
 		return;
 	process = comm->process;
 	awaited = mesh_comm_close_begin(comm);
-	if (awaited && !mesh_comm_is_delivered(comm)) {
+	if (awaited && comm->sending && !mesh_comm_is_delivered(comm)) {
 		mesh_comm_answer_await(comm);
 		awaited = false;
 	}

@@ -7,6 +7,9 @@
  * for that word while the process has other comms, if the receiver's kernel or NIC has acknowledged
  * every byte: the comm lingers, and the engine frees it. The close of the last comm waits for all
  * that linger; so do mesh_net_close() and exit(). A process that ends without them loses nothing.
+ *
+ * A receiver whose paths are resumed lingers as well: its CLOSED may be lost with a link, and the
+ * sender's doubt about what has arrived ends with it.
  */
 #ifndef MESH_TRANSPORT_LINGER_H
 #define MESH_TRANSPORT_LINGER_H

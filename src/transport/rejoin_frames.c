@@ -158,10 +158,11 @@ bool mesh_rejoin_accepted(struct mesh_peer *peer, const struct mesh_frame_accept
 MESH_HOLDS(process)
 static struct mesh_path *path_asking(const struct mesh_peer *peer, uint32_t id)
 {
+	const struct mesh_process *process = peer->process;
 	struct mesh_comm *comm;
 	int i;
 
-	LIST_FOREACH(comm, &peer->process->comms, entry) {
+	for (comm = mesh_comm_next(process, NULL); comm; comm = mesh_comm_next(process, comm)) {
 		if (comm->sending || comm->error || !comm->resumes || !mesh_comm_is_cut(comm))
 			continue;
 		for (i = 0; i < comm->num_paths; i++) {

@@ -176,8 +176,8 @@ void fixture_comm_close(struct mesh_comm *comm)
 	fixture_sends_complete();
 	fixture_peers_lose();
 	mesh_comm_lock(comm);
-	if (comm->sending) /* else it may wait for a path: no process comes back here */
-		mesh_comm_fail(comm, -ECONNRESET, true, NULL);
+	/* Otherwise it may wait for a path: no process comes back here. */
+	mesh_comm_fail(comm, -ECONNRESET, true, NULL);
 	mesh_comm_unlock(comm);
 	mesh_comm_close(comm);
 }

@@ -12,11 +12,14 @@
 #include "control/peer_end.h"
 #include "transport/answer.h"
 #include "transport/comm_end.h"
+#include "transport/frames.h"
+#include "transport/linger.h"
 #include "transport/path_state.h"
 #include "transport/recovery.h"
 #include "transport/rejoin.h"
 
 #include "comm_fixture.h"
+#include "fake_clock.h"
 #include "log_capture.h"
 
 #define ROOM ((size_t)1 << 20)
@@ -274,6 +277,157 @@ static void test_failed_receiver_answers(void **state)
 	fixture_comm_close(comm);
 }
 
+/* ---- until the word has come --------------------------------------------------------------- */
+
+#define LIMIT_MS (1000 + 2500) /* the fixture's timeout, and VERDICT_MS of close.c */
+#define ACKNOWLEDGED_MS 1000   /* linger.c */
+
+static struct mesh_comm *other; /* so that no close is the last one, which waits */
+
+/* A receiver closes whose messages have all arrived. */
+static void receiver_closes(enum mesh_provider_id provider, int num_paths)
+{
+	fixture.setup.process.config.recovery = 1;
+	comm = fixture_open(provider, num_paths, false);
+	other = fixture_comm_open(false);
+	requests[0] = fixture_post(comm, ROOM);
+	message_arrives(0);
+	assert_int_equal(fixture_test(requests[0]), ROOM);
+	fixture_sends_complete();
+	mesh_comm_close(comm);
+}
+
+static bool lingers(void)
+{
+	return !LIST_EMPTY(&fixture.setup.process.lingering);
+}
+
+/* The engine looks at it, so long after it was closed. */
+static void look(uint64_t after_ms)
+{
+	mesh_lock_take(&fixture.setup.process.lock);
+	comm->timer.expired(&comm->timer, comm->closed_ms + after_ms);
+	mesh_lock_release(&fixture.setup.process.lock);
+}
+
+static void second_is_lost(void)
+{
+	mesh_lock_take(&fixture.setup.process.lock);
+	mesh_comm_lock(comm);
+	mesh_path_suspect(&comm->paths[1], -ECONNRESET);
+	mesh_comm_unlock(comm);
+	mesh_comms_recover(&fixture.setup.process);
+	mesh_comms_recover(&fixture.setup.process);
+	mesh_lock_release(&fixture.setup.process.lock);
+}
+
+/* As it comes from the control connection. */
+static void sender_answers(void)
+{
+	struct mesh_frame frame = {.header = {.type = MESH_FRAME_CLOSED}};
+
+	mesh_lock_take(&fixture.setup.process.lock);
+	frame.to_comm = comm->paths[0].sink.id;
+	mesh_comm_frame_handle(&fixture.peers[0], &frame);
+	mesh_lock_release(&fixture.setup.process.lock);
+}
+
+/* The sender's CLOSED ends it. Until then CLOSED is repeated if a link is lost. */
+static void test_receiver_lingers(void **state)
+{
+	(void)state;
+	receiver_closes(MESH_PROVIDER_TCP, 2);
+	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).closed.sent, 1);
+	assert_true(lingers());
+	second_is_lost();
+	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).closed.sent, 1);
+	second_is_lost();
+	assert_true(fixture_no_frame());
+	assert_true(lingers());
+	sender_answers();
+	assert_false(lingers());
+	fixture_comm_close(other);
+}
+
+/* A sender that has closed first needs no word. */
+static void test_receiver_that_closes_last(void **state)
+{
+	(void)state;
+	fixture.setup.process.config.recovery = 1;
+	comm = fixture_open(MESH_PROVIDER_TCP, 2, false);
+	other = fixture_comm_open(false);
+	sender_answers();
+	mesh_comm_close(comm);
+	assert_false(lingers());
+	fixture_comm_close(other);
+}
+
+/* One without recovery has lost its comm with the link. */
+static void test_receiver_without_recovery(void **state)
+{
+	(void)state;
+	comm = fixture_open(MESH_PROVIDER_TCP, 2, false);
+	other = fixture_comm_open(false);
+	mesh_comm_close(comm);
+	assert_false(lingers());
+	fixture_comm_close(other);
+}
+
+/* The sender's process is stopped: its kernel has CLOSED, and what the provider has sent. */
+static void test_acknowledgement_is_enough(void **state)
+{
+	(void)state;
+	receiver_closes(MESH_PROVIDER_TCP, 2);
+	look(ACKNOWLEDGED_MS - 1);
+	assert_true(lingers());
+	fixture.peers[1].out_size = 1; /* a frame that the socket did not accept */
+	look(ACKNOWLEDGED_MS);
+	assert_true(lingers());
+	fixture.peers[1].out_size = 0;
+	comm->end_in_doubt = true; /* a path was lost, and CLOSED is to be repeated */
+	look(ACKNOWLEDGED_MS);
+	assert_true(lingers());
+	comm->end_in_doubt = false;
+	look(ACKNOWLEDGED_MS);
+	assert_false(lingers());
+	fixture_comm_close(other);
+}
+
+/* On verbs the sender's NIC awaits the answers of ours, of which no socket knows. */
+static void test_acknowledgement_on_verbs(void **state)
+{
+	(void)state;
+	receiver_closes(MESH_PROVIDER_VERBS_RXM, 2);
+	look(LIMIT_MS - 1);
+	assert_true(lingers());
+	look(LIMIT_MS);
+	assert_false(lingers());
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
+	fixture_comm_close(other);
+}
+
+/* Without a path the word waits for one, but not if NCCL aborts, or the process has ended. */
+static void test_no_path_is_left(void **state)
+{
+	(void)state;
+	receiver_closes(MESH_PROVIDER_TCP, 1);
+	fixture_peers_lose();
+	look(LIMIT_MS - 1);
+	assert_true(lingers());
+	mesh_lock_take(&fixture.setup.process.lock);
+	mesh_comm_peer_lost(comm);
+	mesh_lock_release(&fixture.setup.process.lock);
+	look(1);
+	assert_false(lingers());
+	comm = other;
+	other = fixture_comm_open(false);
+	fixture_post(comm, 8);
+	fixture_sends_complete();
+	mesh_comm_close(comm);
+	assert_false(lingers());
+	fixture_comm_close(other);
+}
+
 static int teardown(void **state)
 {
 	struct mesh_process *process = &fixture.setup.process;
@@ -293,7 +447,11 @@ int main(void)
 		TEST(test_doubt_after_closed),	      TEST(test_loss_after_closed),
 		TEST(test_closed_claims_too_much),    TEST(test_close_does_not_end_the_doubt),
 		cmocka_unit_test(test_closed_counts), TEST(test_failed_receiver_answers),
+		TEST(test_receiver_lingers),	      TEST(test_receiver_that_closes_last),
+		TEST(test_receiver_without_recovery), TEST(test_acknowledgement_is_enough),
+		TEST(test_acknowledgement_on_verbs),  TEST(test_no_path_is_left),
 	};
 
+	fake_clock_us = 1000000; /* no time is 0, which means never */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
