@@ -160,8 +160,14 @@ bool mesh_path_near_first(const struct mesh_endpoint_addr *local,
 			continue;
 		}
 		far[num_far] = choice->candidates[i];
+		far[num_far].reason = MESH_PATH_WHY_FAR;
 		far[num_far++].class = class == MESH_PATH_DIRECT ? MESH_PATH_FAR
 								 : MESH_PATH_FAR_ROUTED;
+	}
+	for (i = 0; i < near && num_far; i++) {
+		if (choice->candidates[i].reason != MESH_PATH_WHY_NCCL &&
+		    choice->candidates[i].reason != MESH_PATH_WHY_SHARES)
+			choice->candidates[i].reason = MESH_PATH_WHY_NEAR;
 	}
 	memcpy(&choice->candidates[near], far, (size_t)num_far * sizeof(far[0]));
 	return num_far;

@@ -38,6 +38,22 @@ static int candidate_score(const struct mesh_endpoint_addr *local,
 	return score;
 }
 
+/* The first term that speaks for a candidate of this score. */
+static enum mesh_path_reason score_reason(int score, enum mesh_path_class class)
+{
+	if (score & SCORE_SAME_RAIL)
+		return MESH_PATH_WHY_RAIL;
+	if (score & SCORE_SAME_NUMBER)
+		return MESH_PATH_WHY_NUMBER;
+	if (!(score & SCORE_ROUTABLE))
+		return MESH_PATH_WHY_LINK_LOCAL;
+	if (score & SCORE_LOCAL_HINT)
+		return score & SCORE_REMOTE_HINT ? MESH_PATH_WHY_NCCL : MESH_PATH_WHY_NCCL_HERE;
+	if (score & SCORE_REMOTE_HINT)
+		return MESH_PATH_WHY_NCCL_THERE;
+	return class == MESH_PATH_ROUTED ? MESH_PATH_WHY_ROUTE : MESH_PATH_WHY_SUBNET;
+}
+
 /* Gives @pair the best provider that both NICs have. Returns false if there is none. */
 static bool provider_find(const struct mesh_endpoint_addr *local,
 			  const struct mesh_endpoint_addr *remote, struct mesh_path_candidate *pair)
@@ -61,8 +77,9 @@ static int candidates_collect(const struct mesh_endpoint_addr *local, int num_lo
 
 	for (l = 0; l < num_local; l++) {
 		for (r = 0; r < num_remote; r++) {
-			struct mesh_path_candidate pair = {(uint8_t)l, (uint8_t)r,
-							   MESH_PROVIDER_NONE, MESH_PATH_DIRECT};
+			struct mesh_path_candidate pair = {.local = (uint8_t)l,
+							   .remote = (uint8_t)r,
+							   .class = MESH_PATH_DIRECT};
 
 			if (!mesh_addr_same_subnet(&local[l].addr, &remote[r].addr))
 				continue;
@@ -127,8 +144,9 @@ static int routed_collect(const struct mesh_endpoint_addr *local, int num_local,
 
 	for (l = 0; l < num_local; l++) {
 		for (r = 0; r < num_remote; r++) {
-			struct mesh_path_candidate pair = {(uint8_t)l, (uint8_t)r,
-							   MESH_PROVIDER_NONE, MESH_PATH_ROUTED};
+			struct mesh_path_candidate pair = {.local = (uint8_t)l,
+							   .remote = (uint8_t)r,
+							   .class = MESH_PATH_ROUTED};
 
 			if (!is_routed(&local[l], &remote[r], router, &pair))
 				continue;
@@ -210,8 +228,11 @@ static struct scored_candidate *candidate_best(struct scored_candidate *scored, 
 	return best;
 }
 
-/* Chooses as many pairs as possible without a NIC in common, the best first. */
-static void round_choose(struct scored_candidate *scored, int count,
+/*
+ * Chooses as many pairs as possible without a NIC in common, the best first. @first: no pair has
+ * been chosen before, so that none of these shares a NIC with a better one
+ */
+static void round_choose(struct scored_candidate *scored, int count, bool first,
 			 struct mesh_path_choice *choice)
 {
 	struct matching matching = {.scored = scored, .count = count};
@@ -235,6 +256,9 @@ static void round_choose(struct scored_candidate *scored, int count,
 		}
 		if (best) {
 			best->chosen = true;
+			best->candidate.reason =
+				first ? score_reason(best->score, best->candidate.class)
+				      : MESH_PATH_WHY_SHARES;
 			choice->candidates[choice->num_candidates++] = best->candidate;
 		}
 	} while (best);
@@ -244,12 +268,13 @@ static void round_choose(struct scored_candidate *scored, int count,
 static void rounds_choose(struct scored_candidate *scored, int count,
 			  const struct mesh_path_hints *hints, struct mesh_path_choice *choice)
 {
-	int i, end = choice->num_candidates + count;
+	int i, begin = choice->num_candidates, end = begin + count;
 
 	for (i = 0; i < count; i++)
-		scored[i].score += (int)((hints->spread + (uint32_t)i) % (uint32_t)count);
+		scored[i].score +=
+			(int)((hints->spread + (uint32_t)(count - 1 - i)) % (uint32_t)count);
 	while (choice->num_candidates < end)
-		round_choose(scored, count, choice);
+		round_choose(scored, count, choice->num_candidates == begin, choice);
 }
 
 /* Each pair that uses something better could use tcp. */
@@ -266,6 +291,7 @@ static void fallbacks_add(const struct mesh_endpoint_addr *local,
 			continue;
 		pair.provider = MESH_PROVIDER_TCP;
 		pair.class = MESH_PATH_FALLBACK;
+		pair.reason = MESH_PATH_WHY_FALLBACK;
 		choice->candidates[choice->num_candidates++] = pair;
 	}
 }
@@ -297,4 +323,19 @@ void mesh_path_choose_routed(const struct mesh_endpoint_addr *local, int num_loc
 		return;
 	count = routed_collect(local, num_local, remote, num_remote, hints, &router, scored);
 	rounds_choose(scored, count, hints, choice);
+}
+
+enum mesh_provider_reason mesh_path_provider_reason(enum mesh_provider_id ours,
+						    enum mesh_provider_id theirs,
+						    const struct mesh_path_candidate *pair,
+						    bool setting)
+{
+	if (pair->class == MESH_PATH_FALLBACK)
+		return MESH_PROVIDER_WHY_FALLBACK;
+	if (ours != theirs)
+		return MESH_PROVIDER_WHY_ONE_END;
+	if (setting)
+		return MESH_PROVIDER_WHY_SETTING;
+	return pair->provider == MESH_PROVIDER_VERBS_RXM ? MESH_PROVIDER_WHY_RDMA
+							 : MESH_PROVIDER_WHY_NO_RDMA;
 }

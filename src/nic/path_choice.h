@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "nic/endpoint_addr.h"
+#include "nic/path_reason.h"
 #include "nic/rails.h"
 
 #define MESH_PATH_CANDIDATES_MAX (MESH_NICS_MAX * MESH_NICS_MAX)
@@ -37,15 +38,17 @@ static inline bool mesh_path_class_is_routed(enum mesh_path_class class)
 struct mesh_path_candidate {
 	uint8_t local;
 	uint8_t remote;
-	enum mesh_provider_id provider : 8;
-	enum mesh_path_class class : 8;
+	enum mesh_provider_id provider : 4;
+	enum mesh_path_class class : 4;
+	enum mesh_path_reason reason : 8; /* of its place in the choice */
 };
+_Static_assert(sizeof(struct mesh_path_candidate) == 4, "attempts to connect have many");
 
 /* What guides the choice where several paths exist. */
 struct mesh_path_hints {
 	int local_nic;	 /* NCCL's dev on this side */
 	int remote_nic;	 /* NCCL's dev on the listening side */
-	uint32_t spread; /* any number: equal choices rotate with it */
+	uint32_t spread; /* any number: equal choices keep their order, rotated by it */
 	bool same_node;	 /* both processes are on one node: loopback addresses may be used */
 	bool fallback;	 /* the setting allows tcp where a better provider does not get through */
 	bool same_count; /* both nodes have as many NICs: on routed paths, rails that correspond */
@@ -90,5 +93,16 @@ void mesh_path_choose_routed(const struct mesh_endpoint_addr *local, int num_loc
 			     const struct mesh_endpoint_addr *remote, int num_remote,
 			     const struct mesh_path_hints *hints, mesh_path_leads *leads,
 			     const void *arg, struct mesh_path_choice *choice);
+
+/**
+ * Why @pair has its provider.
+ *
+ * @ours, @theirs: the best one of each NIC
+ * @setting: NCCL_MESH_PROVIDER names one
+ */
+enum mesh_provider_reason mesh_path_provider_reason(enum mesh_provider_id ours,
+						    enum mesh_provider_id theirs,
+						    const struct mesh_path_candidate *pair,
+						    bool setting);
 
 #endif

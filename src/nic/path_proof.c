@@ -50,6 +50,18 @@ static enum mesh_path_class class_of(const struct ordering *ordering, int index)
 	return pair->class;
 }
 
+/* What an answer adds to the reason for a candidate's place. */
+static enum mesh_path_reason reason_of(const struct ordering *ordering, int index)
+{
+	const struct mesh_path_candidate *pair = &ordering->choice->candidates[index];
+
+	if (class_of(ordering, index) == MESH_PATH_UNLIKELY)
+		return MESH_PATH_WHY_UNLIKELY;
+	if (pair->reason == MESH_PATH_WHY_LINK_LOCAL && ordering->proofs[index] == MESH_PROOF_THERE)
+		return MESH_PATH_WHY_CABLE;
+	return pair->reason;
+}
+
 /*
  * Two halves of one port hear both halves of the other port. True if as many of our NICs before
  * this one share its wire as of theirs before the other.
@@ -93,6 +105,7 @@ void mesh_path_order(const struct mesh_endpoint_addr *local,
 			if (keys[i] != key)
 				continue;
 			ordered.candidates[num] = choice->candidates[i];
+			ordered.candidates[num].reason = reason_of(&ordering, i);
 			ordered.candidates[num++].class = (enum mesh_path_class)(key / 2);
 		}
 	}

@@ -141,6 +141,7 @@ static void reserves_add(const struct mesh_process *process, const struct mesh_h
 			continue;
 		pair.class = mesh_path_class_is_routed(pair.class) ? MESH_PATH_RESERVE_ROUTED
 								   : MESH_PATH_RESERVE;
+		pair.reason = MESH_PATH_WHY_RESERVE;
 		choice->candidates[choice->num_candidates++] = pair;
 	}
 }

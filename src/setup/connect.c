@@ -174,9 +174,10 @@ MESH_HOLDS(process)
 static void connect_accepted(struct mesh_connect *connect, uint32_t remote_id,
 			     uint32_t remote_token)
 {
-	struct mesh_path *path = &connect->comm->paths[connect->num_accepted++];
+	int i = connect->num_accepted++;
 
-	mesh_path_accepted(path, remote_id, remote_token);
+	connect->comm->paths[i].reason = mesh_connect_try_reason(connect, i);
+	mesh_path_accepted(&connect->comm->paths[i], remote_id, remote_token);
 	if (connect->num_accepted == connect->comm->wanted_paths)
 		connect_state_set(connect, MESH_CONNECT_DONE);
 	else
@@ -443,10 +444,9 @@ void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms)
 
 void mesh_connect_free(struct mesh_connect *connect)
 {
-	bool gives_up;
+	bool gives_up = connect->comm || connect->state < MESH_CONNECT_DONE;
 
 	mesh_process_assert_locked(connect->net->process);
-	gives_up = connect->comm || connect->state < MESH_CONNECT_DONE;
 	comm_drop(connect);
 	if (gives_up)
 		mesh_connect_give_up(connect);

@@ -360,6 +360,11 @@ void mesh_connect_try_late_want(const struct mesh_connect *connect)
 	}
 }
 
+enum mesh_path_reason mesh_connect_try_reason(const struct mesh_connect *connect, int i)
+{
+	return connect->relay ? MESH_PATH_WHY_RELAY : connect->pairs[i].reason;
+}
+
 const struct mesh_peer *mesh_connect_try_informative(const struct mesh_connect *connect)
 {
 	const struct mesh_peer *informative = connect->peers[0];

@@ -49,6 +49,10 @@ void mesh_connect_try_settle(struct mesh_connect *connect);
 MESH_HOLDS(process)
 void mesh_connect_try_late_want(const struct mesh_connect *connect);
 
+/** Why the comm's path @i was chosen, for the log. */
+MESH_HOLDS(process)
+enum mesh_path_reason mesh_connect_try_reason(const struct mesh_connect *connect, int i);
+
 /** The peer that explains best why there is no connection yet: it refused, failed or is silent. */
 MESH_HOLDS(process)
 const struct mesh_peer *mesh_connect_try_informative(const struct mesh_connect *connect);

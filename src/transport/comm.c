@@ -141,10 +141,11 @@ void mesh_path_log(const struct mesh_path *path)
 	mesh_addr_text(ends.local, local);
 	mesh_addr_text(ends.remote, remote);
 	/* Stable: fabric_pingpong and users' scripts read it. */
-	mesh_info("path: from=%s to=%s nic=%s local=%s remote=%s via=%s provider=%s",
+	mesh_info("path: from=%s to=%s nic=%s local=%s remote=%s via=%s provider=%s%s%s",
 		  comm->sending ? comm->process->name : comm->peer_name,
 		  comm->sending ? comm->peer_name : comm->process->name, ends.nic, local, remote,
-		  ends.via_text, mesh_provider_id_text(ends.provider));
+		  ends.via_text, mesh_provider_id_text(ends.provider), path->reason ? " why=" : "",
+		  path->reason ? mesh_path_reason_word(path->reason) : "");
 }
 
 void mesh_comm_paths_log(const struct mesh_comm *comm)

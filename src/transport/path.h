@@ -19,6 +19,7 @@
 #include "fabric/flow.h"
 #include "fabric/sink.h"
 #include "nic/addr.h"
+#include "nic/path_reason.h"
 #include "nic/provider_id.h"
 #include "wire/message.h"
 #include "wire/stats.h"
@@ -123,6 +124,7 @@ struct mesh_path {
 	bool drained MESH_GUARDED_BY(process);
 	bool drain_asked MESH_GUARDED_BY(process); /* and was asked for that */
 
+	enum mesh_path_reason reason; /* for the log: of the connector's choice */
 	struct mesh_comm *comm;
 	struct mesh_sink sink; /* what arrives for this comm on this path */
 	struct mesh_peer_user user;

@@ -31,7 +31,7 @@ test_each_provider() {
 	for provider in tcp 'tcp;ofi_rxm'; do
 		RANKS_ENV=(NCCL_DEBUG=INFO "NCCL_MESH_PROVIDER=$provider")
 		ranks_pass "$provider" a b -- "${RUN_ARGS[@]}" --verbose
-		said "$provider" "path: from=a to=b .*provider=$provider\$"
+		said "$provider" "path: from=a to=b .*provider=$provider( |\$)"
 		expect_paths "$provider" 0 1 "x1:10.77.1.1>10.77.1.2" "x2:10.77.2.1>10.77.2.2"
 		expect_paths "$provider" 1 0 "x1:10.77.1.2>10.77.1.1" "x2:10.77.2.2>10.77.2.1"
 		note "NCCL_MESH_PROVIDER=$provider: right"

@@ -110,7 +110,7 @@ static void test_parallel_and_switch(void **state)
 
 	topo_path_find(&map, 0, 1, &path);
 	assert_int_equal(path.num_cables, 2);
-	assert_string_equal(path.reason, "one of 2 cables: both are on 10.0.2.0/24; each message "
+	assert_string_equal(path.reason, "one of 2 cables: both are on 10.0.1.0/24; each message "
 					 "is spread over them; tcp");
 	topo_map_free(&map);
 	/* Link-local addresses join nothing; nor do two NICs of one node. */
