@@ -337,7 +337,8 @@ static void peer_check(struct peer_checker *checker, const struct peer_target *t
 		peer_paths_check(checker, peer, &result);
 		snprintf(title, sizeof(title), "paths to node %s (asked at %s)", peer->name,
 			 target->text);
-		section_end(checker, totals, "paths", title, &result, NULL);
+		section_end(checker, totals, "paths", title, &result,
+			    checker->options->json ? peer_paths_json(checker, peer) : NULL);
 		links_check(checker, peer, totals);
 	} else {
 		met = true; /* another address of a node that was already checked */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/finding.h"
+#include "common/json.h"
 #include "common/subnet.h"
 #include "nic/nic_order.h"
 #include "peer/checker.h"
@@ -45,18 +46,6 @@ static bool nic_has_path(const struct mesh_path_choice *choice, int nic)
 	return false;
 }
 
-/* Why the two NICs use that provider. */
-static const char *provider_reason(const struct peer_checker *checker,
-				   const struct mesh_path_candidate *pair, bool mixed)
-{
-	if (mixed)
-		return "because there is no RDMA at one end: much slower than RDMA at both ends";
-	if (*checker->self.config.provider)
-		return "by NCCL_MESH_PROVIDER";
-	return pair->provider == MESH_PROVIDER_VERBS_RXM ? "RDMA at both ends"
-							 : "no RDMA at either end";
-}
-
 /* A pair that uses less than one of its NICs has. */
 static void mixed_fix(const struct peer_checker *checker, const struct peer *peer,
 		      const struct mesh_path_candidate *pair, struct check_result *result)
@@ -73,6 +62,16 @@ static void mixed_fix(const struct peer_checker *checker, const struct peer *pee
 		  ours ? checker->self.name : peer->name);
 }
 
+static enum mesh_provider_reason provider_reason(const struct peer_checker *checker,
+						 const struct peer *peer,
+						 const struct mesh_path_candidate *pair)
+{
+	return mesh_path_provider_reason(
+		checker->self.providers[pair->local],
+		(enum mesh_provider_id)peer->hello.nics[pair->remote].provider, pair,
+		*checker->self.config.provider);
+}
+
 static void path_say(const struct peer_checker *checker, const struct peer *peer, int index,
 		     struct check_result *result)
 {
@@ -81,18 +80,17 @@ static void path_say(const struct peer_checker *checker, const struct peer *peer
 	const struct mesh_check_nic *theirs = &peer->hello.nics[pair->remote];
 	char local[MESH_ADDR_TEXT_MAX], remote[MESH_ADDR_TEXT_MAX];
 	struct mesh_addr addr;
-	bool mixed = checker->self.providers[pair->local] !=
-		     (enum mesh_provider_id)theirs->provider;
+	enum mesh_provider_reason why = provider_reason(checker, peer, pair);
+	bool mixed = why == MESH_PROVIDER_WHY_ONE_END;
 
 	mesh_check_nic_addr(theirs, &addr);
-	check_say(
-		result, mixed ? CHECK_WARN : CHECK_PASS, "%s: %s %s -> %s %s, %s (%s)%s",
-		index ? "another path" : "first choice", nic->netdev,
-		mesh_addr_text(&nic->source, local), theirs->netdev, mesh_addr_text(&addr, remote),
-		mesh_provider_id_text(pair->provider), provider_reason(checker, pair, mixed),
-		mesh_path_class_is_routed(pair->class)
-			? "; routed: no subnet in common, and the kernel's route leaves by this NIC"
-			: "");
+	check_say(result, mixed ? CHECK_WARN : CHECK_PASS, "%s: %s %s -> %s %s, %s (%s)%s; %s",
+		  index ? "another path" : "first choice", nic->netdev,
+		  mesh_addr_text(&nic->source, local), theirs->netdev,
+		  mesh_addr_text(&addr, remote), mesh_provider_id_text(pair->provider),
+		  mesh_provider_reason_text(why),
+		  mesh_path_class_is_routed(pair->class) ? "; routed: no subnet in common" : "",
+		  mesh_path_reason_text(pair->reason));
 	if (mixed)
 		mixed_fix(checker, peer, pair, result);
 }
@@ -242,11 +240,17 @@ static bool pair_is_on_cable(const struct peer_checker *checker, const struct pe
 static void pairs_keep(const struct peer_checker *checker, const struct peer *peer,
 		       struct mesh_path_choice *choice)
 {
+	struct mesh_path_candidate pair;
 	int i, kept = 0;
 
-	for (i = 0; i < choice->num_candidates; i++)
-		if (pair_is_on_cable(checker, peer, &choice->candidates[i]))
-			choice->candidates[kept++] = choice->candidates[i];
+	for (i = 0; i < choice->num_candidates; i++) {
+		pair = choice->candidates[i];
+		if (!pair_is_on_cable(checker, peer, &pair))
+			continue;
+		if (pair.reason == MESH_PATH_WHY_LINK_LOCAL && !checker->facing[pair.local].error)
+			pair.reason = MESH_PATH_WHY_CABLE;
+		choice->candidates[kept++] = pair;
+	}
 	choice->num_candidates = kept;
 }
 
@@ -265,6 +269,8 @@ static void routed_choose(const struct peer_checker *checker,
 			  const struct mesh_endpoint_addr *remote, struct peer *peer)
 {
 	const struct mesh_path_hints hints = {
+		.local_nic = -1,
+		.remote_nic = -1,
 		.same_count = checker->self.num_nics == peer->hello.num_nics,
 		.rails = &checker->self.rails,
 	};
@@ -278,7 +284,7 @@ void peer_paths_check(const struct peer_checker *checker, struct peer *peer,
 		      struct check_result *result)
 {
 	struct mesh_endpoint_addr local[MESH_NICS_MAX], remote[MESH_NICS_MAX];
-	struct mesh_path_hints hints = {0};
+	const struct mesh_path_hints hints = {.local_nic = -1, .remote_nic = -1};
 	int i;
 
 	endpoints_fill(checker, peer, local, remote);
@@ -300,4 +306,36 @@ void peer_paths_check(const struct peer_checker *checker, struct peer *peer,
 			  peer->name, peer->hello.plugin_protocol, MESH_PROTOCOL_VERSION);
 		check_fix(result, "install the same plugin on all nodes");
 	}
+}
+
+static json_t *path_json(const struct peer_checker *checker, const struct peer *peer,
+			 const struct mesh_path_candidate *pair)
+{
+	const struct mesh_nic *nic = &checker->self.table.nics[pair->local];
+	const struct mesh_check_nic *theirs = &peer->hello.nics[pair->remote];
+	enum mesh_provider_reason why = provider_reason(checker, peer, pair);
+	char local[MESH_ADDR_TEXT_MAX], remote[MESH_ADDR_TEXT_MAX];
+	struct mesh_addr addr;
+
+	mesh_check_nic_addr(theirs, &addr);
+	return json_pack(
+		"{s:o, s:o, s:s, s:s, s:b, s:s, s:s, s:s, s:s, s:s}", "nic",
+		output_json_text(nic->netdev), "peer_nic", output_json_text(theirs->netdev),
+		"local", mesh_addr_text(&nic->source, local), "remote",
+		mesh_addr_text(&addr, remote), "routed", mesh_path_class_is_routed(pair->class),
+		"provider", mesh_provider_id_text(pair->provider), "provider_reason",
+		mesh_provider_reason_word(why), "provider_reason_text",
+		mesh_provider_reason_text(why), "reason", mesh_path_reason_word(pair->reason),
+		"reason_text", mesh_path_reason_text(pair->reason));
+}
+
+json_t *peer_paths_json(const struct peer_checker *checker, const struct peer *peer)
+{
+	json_t *list = json_array();
+	int i;
+
+	for (i = 0; i < peer->choice.num_candidates && list; i++)
+		list = output_json_append(list,
+					  path_json(checker, peer, &peer->choice.candidates[i]));
+	return json_pack("{s:o}", "paths", list);
 }

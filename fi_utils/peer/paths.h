@@ -3,6 +3,8 @@
 #ifndef MESH_FI_UTILS_PEER_PATHS_H
 #define MESH_FI_UTILS_PEER_PATHS_H
 
+#include <jansson.h>
+
 #include "common/finding.h"
 #include "peer/checker.h"
 
@@ -11,5 +13,8 @@
  */
 void peer_paths_check(const struct peer_checker *checker, struct peer *peer,
 		      struct check_result *result);
+
+/** The same paths for --json: {"paths": [...]}; NULL if memory is short. */
+json_t *peer_paths_json(const struct peer_checker *checker, const struct peer *peer);
 
 #endif

@@ -73,7 +73,8 @@ end_serving() {
 
 all_is_well() {
 	well a 10.77.1.2 10.77.3.1
-	expect "first choice: ab 10.77.1.1 -> ba 10.77.1.2, tcp" "not ac: it faces node c (ca)" \
+	expect "first choice: ab 10.77.1.1 -> ba 10.77.1.2, tcp (no RDMA at either end)" \
+		"; both addresses are on one subnet" "not ac: it faces node c (ca)" \
 		"cable ab - ba: seen from here, ab faces node b; from there, ba faces node a" \
 		"cable ac - ca: seen from here, ac faces node c; from there, ca faces node a" \
 		"frames of full size (1500 bytes) pass in both directions" \
@@ -88,7 +89,10 @@ all_is_well() {
 	python3 - "$WORK/out" <<-'PY' || fail "the JSON is not as documented"
 		import json, sys
 		root = json.load(open(sys.argv[1]))
-		link = root["peers"][0]["sections"][1]
+		paths, link = root["peers"][0]["sections"][:2]
+		path = paths["paths"][0]
+		assert path["nic"] == "ab" and path["reason"] == "subnet", paths
+		assert path["provider_reason"] == "no-rdma" and not path["routed"], paths
 		assert root["fail"] == root["warn"] == 0 and link["id"] == "link", root
 		assert link["nic"] == "ab" and link["peer_nic"] == "ba"
 		assert link["provider"] == "tcp"
@@ -327,6 +331,7 @@ routed() {
 	serve w
 	well u 10.78.2.2
 	expect "first choice: uv 10.78.1.1 -> wv 10.78.2.2, tcp (no RDMA at either end); routed" \
+		"no subnet in common; the two have the same number on nodes with equally many" \
 		"10.78.1.1 reaches 10.78.2.2" "frames of full size (1500 bytes) pass" \
 		"1 node; paths and links:"
 	! grep -q "faces" "$WORK/out" || fail "a router is no cable: $(cat "$WORK/out")"
