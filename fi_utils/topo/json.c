@@ -12,6 +12,12 @@
 /* Of the document. */
 #define TOPO_VERSION 1
 
+static json_t *provider_json(enum mesh_provider_id provider)
+{
+	return provider == MESH_PROVIDER_NONE ? json_null()
+					      : json_string(mesh_provider_id_text(provider));
+}
+
 static json_t *nics_json(const struct topo_map *map, int node)
 {
 	const struct topo_node *at = &map->nodes[node];
@@ -20,9 +26,7 @@ static json_t *nics_json(const struct topo_map *map, int node)
 
 	for (i = at->first_nic; i < at->first_nic + at->num_nics && list; i++) {
 		const struct topo_nic *nic = &map->nics[i];
-		json_t *provider = nic->provider == MESH_PROVIDER_NONE
-					   ? json_null()
-					   : json_string(mesh_provider_id_text(nic->provider));
+		json_t *provider = provider_json(nic->provider);
 
 		list = output_json_append(
 			list, json_pack("{s:o, s:o, s:i, s:s, s:o, s:o, s:o, s:o, s:o}", "name",
@@ -101,6 +105,19 @@ static json_t *via_json(const struct topo_map *map, const struct topo_path *path
 	return via;
 }
 
+/* Why the path was chosen, and its provider. */
+static json_t *why_json(const struct topo_path *path)
+{
+	return path->why ? json_string(mesh_path_reason_word(path->why)) : json_null();
+}
+
+static json_t *provider_why_json(const struct topo_path *path)
+{
+	return path->provider == MESH_PROVIDER_NONE
+		       ? json_null()
+		       : json_string(mesh_provider_reason_word(path->provider_why));
+}
+
 /* All pairs, or the one of --pair; null if there are too many. */
 static json_t *paths_json(const struct topo_map *map, const struct topo_path *pair)
 {
@@ -118,11 +135,14 @@ static json_t *paths_json(const struct topo_map *map, const struct topo_path *pa
 	for (i = 0; i < num && list; i++)
 		list = output_json_append(
 			list,
-			json_pack("{s:s, s:s, s:o, s:o, s:i, s:o, s:s}", "from",
+			json_pack("{s:s, s:s, s:o, s:o, s:i, s:o, s:b, s:o, s:o, s:o, s:s}", "from",
 				  map->nodes[pair[i].from].name, "to", map->nodes[pair[i].to].name,
 				  "local", path_end_json(map, pair[i].local), "remote",
 				  path_end_json(map, pair[i].remote), "cables", pair[i].num_cables,
-				  "via", via_json(map, &pair[i]), "reason", pair[i].reason));
+				  "via", via_json(map, &pair[i]), "routed", pair[i].routed,
+				  "provider", provider_json(pair[i].provider), "provider_reason",
+				  provider_why_json(&pair[i]), "why", why_json(&pair[i]), "reason",
+				  pair[i].reason));
 	free(paths);
 	return list;
 }

@@ -4,8 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <net/if.h>
+
 #include "common/subnet.h"
 #include "nic/path_choice.h"
+#include "system/route.h"
 #include "topo/map.h"
 #include "topo/path.h"
 
@@ -124,6 +127,41 @@ static const char *cables_word(const struct topo_map *map, const struct topo_pat
 	return halves == path->num_cables ? "halves of the cable" : "cables";
 }
 
+/* The provider and its reason; where only one of the NICs has RDMA, which node lacks it. */
+static void provider_append(const struct topo_map *map, const struct mesh_path_candidate *pair,
+			    struct topo_path *path)
+{
+	enum mesh_provider_id ours = map->nics[path->local].provider;
+	enum mesh_provider_id theirs = map->nics[path->remote].provider;
+	size_t used = strlen(path->reason);
+
+	path->provider = pair->provider;
+	if (pair->provider == MESH_PROVIDER_NONE)
+		return; /* a plan */
+	path->provider_why = mesh_path_provider_reason(ours, theirs, pair, false);
+	snprintf(path->reason + used, sizeof(path->reason) - used, "; %s",
+		 mesh_provider_id_text(pair->provider));
+	used = strlen(path->reason);
+	if (path->provider_why == MESH_PROVIDER_WHY_ONE_END)
+		snprintf(path->reason + used, sizeof(path->reason) - used,
+			 ", because %s has no RDMA there",
+			 map->nodes[ours == pair->provider ? path->from : path->to].name);
+	else
+		snprintf(path->reason + used, sizeof(path->reason) - used, " (%s)",
+			 mesh_provider_reason_text(path->provider_why));
+}
+
+/* The best provider that both ends of a wire have: it was not chosen by addresses. */
+static void wire_provider_append(const struct topo_map *map, struct topo_path *path)
+{
+	enum mesh_provider_id ours = map->nics[path->local].provider;
+	struct mesh_path_candidate pair = {.provider = ours};
+
+	if (ours != map->nics[path->remote].provider)
+		pair.provider = MESH_PROVIDER_TCP;
+	provider_append(map, &pair, path);
+}
+
 /* Where the nodes have said which NICs share a wire: link-local addresses do. */
 static bool wire_find(const struct topo_map *map, struct topo_path *path)
 {
@@ -145,32 +183,63 @@ static bool wire_find(const struct topo_map *map, struct topo_path *path)
 			break; /* the next cable has another NIC of ours */
 		}
 	}
+	if (path->num_cables)
+		path->why = MESH_PATH_WHY_CABLE;
 	if (path->num_cables == 1)
 		snprintf(path->reason, sizeof(path->reason), "the only one: one cable");
 	else if (path->num_cables)
 		snprintf(path->reason, sizeof(path->reason),
 			 "one of %d %s; each message is spread over them", path->num_cables,
 			 cables_word(map, path));
+	if (path->num_cables)
+		wire_provider_append(map, path);
 	return path->num_cables > 0;
 }
 
-/* The provider, and the reason where only one of the NICs has RDMA. */
-static void provider_append(const struct topo_map *map, enum mesh_provider_id provider,
-			    struct topo_path *path)
+/* @arg: this node's NICs, by their number in the choice */
+static bool route_leads(const struct mesh_endpoint_addr *local,
+			const struct mesh_endpoint_addr *remote, const void *arg)
 {
-	enum mesh_provider_id ours = map->nics[path->local].provider;
-	enum mesh_provider_id theirs = map->nics[path->remote].provider;
-	size_t used = strlen(path->reason);
+	const struct topo_nic *const *nics = arg;
+	unsigned int ifindex = if_nametoindex(nics[local->nic]->name);
 
-	if (provider == MESH_PROVIDER_NONE)
-		return; /* a plan */
-	snprintf(path->reason + used, sizeof(path->reason) - used, "; %s",
-		 mesh_provider_id_text(provider));
-	used = strlen(path->reason);
-	if (ours != theirs)
-		snprintf(path->reason + used, sizeof(path->reason) - used,
-			 ", because %s has no RDMA there",
-			 map->nodes[ours == provider ? path->from : path->to].name);
+	return ifindex && mesh_route_leads(&local->addr, ifindex, &remote->addr);
+}
+
+/*
+ * Without a link: what the kernel of this node, the first one of a mesh that was asked, has as a
+ * route. What the kernels of other nodes have is not known here.
+ */
+static bool routed_find(const struct topo_map *map, struct topo_path *path)
+{
+	struct mesh_path_hints hints = {.local_nic = -1, .remote_nic = -1};
+	const struct topo_nic *nics[MESH_NICS_MAX];
+	bool turned = path->from > 0;
+	struct mesh_path_choice choice = {.num_candidates = 0};
+	struct side here, there;
+	int i;
+
+	if (!map->asked || (path->from && path->to))
+		return false;
+	side_fill(map, 0, &here);
+	side_fill(map, turned ? path->from : path->to, &there);
+	for (i = 0; i < here.num; i++)
+		nics[i] = &map->nics[here.nics[i]];
+	hints.same_count = here.num == there.num;
+	mesh_path_choose_routed(here.endpoints, here.num, there.endpoints, there.num, &hints,
+				route_leads, nics, &choice);
+	if (!choice.num_candidates)
+		return false;
+	path->local = turned ? there.nics[choice.candidates[0].remote]
+			     : here.nics[choice.candidates[0].local];
+	path->remote = turned ? here.nics[choice.candidates[0].local]
+			      : there.nics[choice.candidates[0].remote];
+	path->routed = true;
+	path->why = choice.candidates[0].reason;
+	snprintf(path->reason, sizeof(path->reason), "routed: no subnet in common, and %s",
+		 mesh_path_reason_text(path->why));
+	provider_append(map, &choice.candidates[0], path);
+	return true;
 }
 
 /* Finds the direct path, or the reason why there is none. Returns false if relays may help. */
@@ -186,7 +255,7 @@ static bool direct_find(const struct topo_map *map, int from, int to, struct top
 	side_fill(map, from, &local);
 	side_fill(map, to, &remote);
 	mesh_path_choose(local.endpoints, local.num, remote.endpoints, remote.num, &hints, &choice);
-	if (!choice.num_candidates && wire_find(map, path))
+	if (!choice.num_candidates && (wire_find(map, path) || routed_find(map, path)))
 		return true;
 	if (!choice.num_candidates)
 		return !reason_none(map, &local, &remote, &choice, path);
@@ -201,7 +270,8 @@ static bool direct_find(const struct topo_map *map, int from, int to, struct top
 		snprintf(path->reason, sizeof(path->reason),
 			 "one of %d %s: both are on %s; each message is spread over them",
 			 path->num_cables, cables_word(map, path), text);
-	provider_append(map, choice.candidates[0].provider, path);
+	path->why = choice.candidates[0].reason;
+	provider_append(map, &choice.candidates[0], path);
 	return true;
 }
 
@@ -214,6 +284,7 @@ static void relays_add(const struct mesh_graph *graph, struct topo_path *path)
 	topo_relays_find(graph, path->from, path->to, &path->via);
 	if (!via->num)
 		return;
+	path->why = MESH_PATH_WHY_RELAY;
 	snprintf(lead, sizeof(lead), "%s",
 		 path->link_down ? path->reason + strlen(NO_PATH) : "no link in common");
 	snprintf(path->reason, sizeof(path->reason), "%.120s: %d relay%s%s", lead, via->num_relays,

@@ -3,6 +3,7 @@
 #ifndef MESH_FI_UTILS_TOPO_PATH_H
 #define MESH_FI_UTILS_TOPO_PATH_H
 
+#include "nic/path_reason.h"
 #include "topo/map.h"
 #include "topo/relays.h"
 
@@ -11,11 +12,15 @@
 #define TOPO_REASON_MAX 200
 
 struct topo_path {
-	int from, to;		/* nodes */
-	int local, remote;	/* NICs; -1: there is no path, or only through relays */
-	int num_cables;		/* that join the two directly */
-	bool link_down;		/* the two have a cable, which is down */
-	struct topo_routes via; /* where nodes relay */
+	int from, to;			/* nodes */
+	int local, remote;		/* NICs; -1: there is no path, or only through relays */
+	int num_cables;			/* that join the two directly */
+	bool routed;			/* there is no cable: the kernel of this node has a route */
+	enum mesh_provider_id provider; /* NONE: unknown */
+	enum mesh_provider_reason provider_why; /* where it is known */
+	enum mesh_path_reason why;		/* UNKNOWN: there is no path */
+	bool link_down;				/* the two have a cable, which is down */
+	struct topo_routes via;			/* where nodes relay */
 	char reason[TOPO_REASON_MAX];
 };
 

@@ -338,6 +338,11 @@ routed() {
 	NCCL_MESH_ROUTED=off check u 10.78.2.2
 	expect_status 1
 	expect "no direct path to node w" "fi_mesh serve --relay"
+	serve v
+	on u "$MESH" topo --pair u,w >"$WORK/out" 2>"$WORK/err"
+	expect "uv 10.78.1.1 -> wv 10.78.2.2" "routed: no subnet in common, and the two have the"
+	on u "$MESH" topo --pair w,u --json >"$WORK/out" 2>"$WORK/err"
+	expect '"routed": true' '"why": "number"' '"provider_reason": "no-rdma"' '"cables": 0'
 	end_serving
 	note "a routed path"
 }

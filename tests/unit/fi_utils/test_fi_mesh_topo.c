@@ -80,7 +80,7 @@ static void test_reports(void **state)
 	assert_int_equal(map.num_nics, 6); /* the management NIC is left out */
 	assert_int_equal(map.num_links, 3);
 	path_is(&map, 0, 1, "p0 10.0.1.1 -> p0 10.0.1.2",
-		"the only one: both are on 10.0.1.0/24; tcp");
+		"the only one: both are on 10.0.1.0/24; tcp (no RDMA at either end)");
 	path_is(&map, 1, 2, "via a", "their cable is down, 10.0.2.0/24: 1 relay");
 	path_is(&map, 0, 2, "p1 10.0.3.1 -> p0 10.0.3.2",
 		"the only one: both are on 10.0.3.0/24; tcp, because a has no RDMA there");
@@ -105,13 +105,13 @@ static void test_parallel_and_switch(void **state)
 	assert_int_equal(map.num_links, 2);
 	assert_int_equal(map.links[0].num, 3);
 	path_is(&map, 0, 2, "p0 10.0.1.1 -> p0 10.0.1.3",
-		"the only one: both are on 10.0.1.0/24; tcp");
+		"the only one: both are on 10.0.1.0/24; tcp (no RDMA at either end)");
 	struct topo_path path;
 
 	topo_path_find(&map, 0, 1, &path);
 	assert_int_equal(path.num_cables, 2);
 	assert_string_equal(path.reason, "one of 2 cables: both are on 10.0.1.0/24; each message "
-					 "is spread over them; tcp");
+					 "is spread over them; tcp (no RDMA at either end)");
 	topo_map_free(&map);
 	/* Link-local addresses join nothing; nor do two NICs of one node. */
 	map_of(&map,
