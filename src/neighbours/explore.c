@@ -397,6 +397,8 @@ bool mesh_explore_answer(struct mesh_explore *explore, const struct mesh_links_a
 	memcpy(node->node, answer->head.node, sizeof(node->node));
 	node->flags = answer->flags;
 	node->protocol = answer->protocol;
+	node->num_ranks = answer->num_ranks;
+	node->first_rank = answer->first_rank;
 	if (!entries_take(node, answer)) {
 		asked_end(explore, node, MESH_EXPLORED_SILENT);
 		return true;

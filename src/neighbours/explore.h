@@ -48,6 +48,8 @@ struct mesh_explored {
 	uint64_t sent_ms;
 	uint16_t cursor;
 	uint8_t flags, protocol; /* of its answer */
+	uint16_t num_ranks;	 /* the same */
+	uint32_t first_rank;
 	char node[MESH_NODE_NAME_MAX];
 	struct mesh_links_nic *nics;   /* owned, num_nics */
 	struct mesh_graph_link *links; /* owned, num_links */

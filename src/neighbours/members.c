@@ -467,6 +467,23 @@ bool mesh_members_have_rank(const struct mesh_members *members, uint64_t job)
 	return false;
 }
 
+int mesh_members_ranks(const struct mesh_members *members, uint64_t job, uint32_t *first)
+{
+	const struct mesh_neighbour_process *process;
+	uint32_t lowest = UINT32_MAX;
+	int next = 0, num = 0;
+
+	while ((process = process_next(members, &next))) {
+		if (process->role != MESH_NEIGHBOUR_RANK || (job && process->job != job))
+			continue;
+		num++;
+		if (process->rank < lowest)
+			lowest = process->rank; /* 0 is the lowest */
+	}
+	*first = num ? lowest : 0;
+	return num;
+}
+
 bool mesh_members_serve(const struct mesh_members *members, uint64_t job)
 {
 	const struct mesh_neighbour_process *process;

@@ -114,6 +114,14 @@ int mesh_members_links(const struct mesh_members *members, struct mesh_neighbour
 MESH_HOLDS(process)
 bool mesh_members_have_rank(const struct mesh_members *members, uint64_t job);
 
+/**
+ * Counts the ranks of a job, or of all jobs if @job is 0, that run on this node.
+ *
+ * @first: the lowest of them plus 1; 0 if one does not know its rank, or there is none
+ */
+MESH_HOLDS(process)
+int mesh_members_ranks(const struct mesh_members *members, uint64_t job, uint32_t *first);
+
 /** True if `fi_mesh serve --relay` relays for that job on this node. */
 MESH_HOLDS(process)
 bool mesh_members_serve(const struct mesh_members *members, uint64_t job);

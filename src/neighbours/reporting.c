@@ -153,6 +153,8 @@ static void own_answer(struct mesh_reporting *reporting, const struct mesh_forwa
 	answer.protocol = MESH_PROTOCOL_VERSION;
 	if (mesh_members_have_rank(reporting->members, question->job))
 		answer.flags |= MESH_LINKS_SAME_JOB;
+	answer.num_ranks =
+		(uint16_t)mesh_members_ranks(reporting->members, question->job, &answer.first_rank);
 	if (mesh_members_serve(reporting->members, question->job))
 		answer.flags |= MESH_LINKS_RELAY;
 	mesh_links_answer_fill(&answer, question, nics, nics_list(reporting, nics), links,

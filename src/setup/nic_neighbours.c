@@ -7,10 +7,13 @@
 #include "setup/nic_neighbours.h"
 #include "setup/setup.h"
 #include "system/job_key.h"
+#include "system/job_rank.h"
 
 MESH_HOLDS(process)
 static void self_fill(const struct mesh_process *process, struct mesh_neighbour_self *self)
 {
+	struct mesh_job_rank rank;
+
 	memset(self, 0, sizeof(*self));
 	self->node_id = process->node_id;
 	memcpy(self->node, process->name, sizeof(self->node));
@@ -23,6 +26,8 @@ static void self_fill(const struct mesh_process *process, struct mesh_neighbour_
 		.protocol = MESH_PROTOCOL_VERSION,
 		.role = process->service ? MESH_NEIGHBOUR_SERVICE : MESH_NEIGHBOUR_RANK,
 	};
+	if (!process->service && mesh_job_rank(NULL, NULL, &rank))
+		self->process.rank = rank.rank + 1;
 	if (strcmp(process->config.relay, "any") != 0)
 		return;
 	self->job = 0; /* processes of all jobs may relay for this one */

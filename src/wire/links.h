@@ -97,10 +97,13 @@ struct mesh_links_answer {
 	uint8_t num_nics, num_links;
 	uint8_t flags; /* enum mesh_links_flags */
 	uint8_t protocol;
-	uint8_t reserved[6]; /* 0 */
+	uint16_t num_ranks;  /* of the asking job that run on this node */
+	uint32_t first_rank; /* the lowest of them, plus 1; 0 where unknown */
 	_Alignas(uint64_t) uint8_t entries[MESH_LINKS_ENTRIES_BYTES];
 };
 _Static_assert(offsetof(struct mesh_links_answer, number) == 112, "wire format");
+_Static_assert(offsetof(struct mesh_links_answer, num_ranks) == 122, "wire format");
+_Static_assert(offsetof(struct mesh_links_answer, first_rank) == 124, "wire format");
 _Static_assert(offsetof(struct mesh_links_answer, entries) == 128, "wire format");
 _Static_assert(sizeof(struct mesh_links_answer) <= 1232, "never cut into fragments");
 

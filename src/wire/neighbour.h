@@ -62,8 +62,9 @@ struct mesh_neighbour_process {
 	uint16_t control_port; /* TCP; 0: it takes no connections */
 	uint8_t protocol;      /* its MESH_PROTOCOL_VERSION */
 	uint8_t role;	       /* enum mesh_neighbour_role */
-	uint32_t reserved;     /* 0 */
+	uint32_t rank;	       /* in its job, plus 1; 0 where unknown */
 };
+_Static_assert(offsetof(struct mesh_neighbour_process, rank) == 20, "wire format");
 _Static_assert(sizeof(struct mesh_neighbour_process) == 24, "wire format");
 
 /*

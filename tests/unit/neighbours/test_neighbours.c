@@ -97,10 +97,7 @@ static void rank_start(struct rank *rank, int namespace, const char *node, const
 		.node_id = (uint64_t)(namespace + 1),
 		.site = "east",
 		.job = 77,
-		.process = {.process_id = process_id,
-			    .job = 77,
-			    .control_port = 4711,
-			    .role = MESH_NEIGHBOUR_RANK},
+		.process = {process_id, 77, 4711, 0, MESH_NEIGHBOUR_RANK, (uint32_t)process_id},
 	};
 
 	enter(namespace);
@@ -301,6 +298,7 @@ static void test_members(void **state)
 {
 	struct rank others[3];
 	struct mesh_heard answer;
+	uint32_t first;
 	int i;
 
 	(void)state;
@@ -317,6 +315,9 @@ static void test_members(void **state)
 	assert_true(heard(&near, 4, &answer));
 	assert_int_equal(near.neighbours->rounds.asking.asked[0].num_heard, 1);
 	assert_true(is_speaker(&far));
+	mesh_lock_take(&far.lock);
+	assert_true(mesh_members_ranks(&far.neighbours->members, 77, &first) == 4 && first == 20);
+	mesh_lock_release(&far.lock);
 	rank_stop(&far);
 	rank_stop(&others[1]);
 	for (i = 0; i < 1000 && !heard(&near, 2, &answer); i++) {
@@ -418,6 +419,7 @@ static void test_route(void **state)
 	assert_int_equal(route.num_relays, 0);
 	assert_true(route.hops[0] == target && !route.doubtful);
 	assert_string_equal(mesh_neighbours_node_name(near.neighbours, target), "far");
+	assert_int_equal(near.neighbours->searching.explore.nodes[1].first_rank, 21);
 	assert_null(mesh_neighbours_node_name(near.neighbours, 4242));
 	hop = mesh_neighbours_hop(near.neighbours, target, &next, &ifindex);
 	assert_non_null(hop);
