@@ -21,6 +21,7 @@
 #include "relay/relay.h"
 #include "setup/connect_judge.h"
 #include "setup/connect_relay.h"
+#include "setup/rank_ring.h"
 #include "transport/comm.h"
 #include "transport/comm_open.h"
 
@@ -370,6 +371,7 @@ void mesh_connect_relay_request(struct mesh_connect *connect, const struct mesh_
 	       (size_t)route->num_relays * sizeof(frame.open.route[0]));
 	memcpy(frame.open.origin, process->name, sizeof(frame.open.origin));
 	mesh_peer_send(mesh_path_peer(path), &frame, MESH_FRAME_OPEN);
+	mesh_rank_ring_judge(process, connect->handle.node_id);
 }
 
 void mesh_connect_relay_refused(struct mesh_connect *connect, enum mesh_refusal refusal)

@@ -49,6 +49,7 @@ struct mesh_setup {
 	uint64_t neighbours_asked_ms MESH_GUARDED_BY(process); /* when a connection last did */
 	uint64_t searched_ms MESH_GUARDED_BY(process); /* when one last searched for routes */
 	uint64_t first_searched_ms MESH_GUARDED_BY(process);
+	bool ring_judged MESH_GUARDED_BY(process); /* rank_ring.h: the order is known */
 };
 
 /** One mesh_net_open(): NCCL's ctx. What belongs to it carries a pointer to it. */

@@ -67,10 +67,27 @@ test_ring() {
 	ranks_pass ring a b c d -- "${ARGS[@]}" --all-at-once --check-max 64K
 	said ring '"via": "[ac]"'
 	said ring '"via": "[bd]"'
+	warned ring 0
 	note "ring of 4: all pairs at once, the diagonals through a neighbour"
+}
+
+# warned RUN TIMES: so often a rank warned about NCCL's ring.
+warned() {
+	(($(cat "$OUT/$1"/rank*.out | grep -c "follow each other in NCCL's ring") == $2)) ||
+		{ ranks_show "$OUT/$1"; fail "run $1: not $2 warnings about the order"; }
+}
+
+# The ranks are not in the order of the cables: one of them warns, and names the order that is.
+test_order() {
+	ranks_pass order a c b d -- --timeout 200 --sizes 8 --iters 1 --repeat 1 \
+		--pairs 0-1,1-2,2-3,3-0
+	warned order 1
+	said order "nodes a .rank 0. and c .rank 1. .* in the order a, b, c, d: then every step"
+	note "ranks in another order: $(grep -hom1 'the nodes a .*' "$OUT"/order/*.out)"
 }
 
 mesh_init
 test_line
 test_refused
 test_ring
+test_order
