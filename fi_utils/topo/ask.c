@@ -1,83 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ask.c - finds the mesh that this node belongs to. */
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "neighbours/searching.h"
+#include "neighbours/explore.h"
 #include "plan/cable_list.h"
 
 #include "common/interrupt.h"
 #include "common/subnet.h"
+#include "peer/search.h"
 #include "peer/self.h"
 #include "topo/ask.h"
 
 #define WHO "fi_mesh topo"
-#define LIMIT_MS 5000
-#define SOCKETS (2 * MESH_ASKING_SOCKETS)
-
-struct asked_mesh {
-	struct mesh_neighbour_self self;
-	struct mesh_asking asking;
-	struct mesh_searching searching;
-};
-
-/* ---- asking -------------------------------------------------------------------------------- */
-
-/* Until something arrives or is due. */
-static int step(struct asked_mesh *mesh)
-{
-	struct pollfd fds[SOCKETS + 1];
-	uint64_t now_ms = mesh_clock_ms();
-	uint64_t until_ms = mesh_searching_due_ms(&mesh->searching, now_ms);
-	int i, ret;
-
-	if (mesh->asking.began_ms && mesh->asking.due_ms < until_ms)
-		until_ms = mesh->asking.due_ms;
-	for (i = 0; i < MESH_ASKING_SOCKETS; i++) {
-		fds[i] = (struct pollfd){.fd = mesh->asking.fds[i], .events = POLLIN};
-		fds[MESH_ASKING_SOCKETS + i] =
-			(struct pollfd){.fd = mesh->searching.fds[i], .events = POLLIN};
-	}
-	ret = interrupt_poll(fds, SOCKETS, until_ms);
-	now_ms = mesh_clock_ms();
-	for (i = 0; i < MESH_ASKING_SOCKETS; i++) {
-		if (mesh->asking.fds[i] >= 0)
-			mesh_asking_take(&mesh->asking, mesh->asking.fds[i], now_ms);
-		if (mesh->searching.fds[i] >= 0)
-			mesh_searching_take(&mesh->searching, mesh->searching.fds[i], now_ms);
-	}
-	mesh_asking_advance(&mesh->asking, now_ms);
-	mesh_searching_advance(&mesh->searching, now_ms);
-	return ret == -EINTR ? ret : 0;
-}
-
-static int mesh_find(struct asked_mesh *mesh, const struct peer_self *node)
-{
-	struct mesh_neighbour_link links[MESH_NICS_MAX];
-	uint64_t now_ms = mesh_clock_ms();
-	int ret;
-
-	mesh->self.node_id = node->node_id;
-	memcpy(mesh->self.node, node->name, sizeof(mesh->self.node));
-	mesh_neighbour_site_set(&mesh->self, node->config.site);
-	mesh_asking_init(&mesh->asking, &mesh->self);
-	mesh_searching_init(&mesh->searching, &mesh->asking);
-	mesh_asking_links_set(&mesh->asking, links, peer_self_links(node, &mesh->self, links));
-	ret = mesh_asking_begin(&mesh->asking, now_ms);
-	if (!ret)
-		ret = mesh_searching_begin(&mesh->searching, 0, LIMIT_MS, now_ms);
-	if (!ret) {
-		mesh_asking_advance(&mesh->asking, now_ms);
-		mesh_searching_advance(&mesh->searching, now_ms);
-	}
-	while (!ret && mesh->searching.searches)
-		ret = step(mesh);
-	return ret;
-}
 
 /* ---- the map ------------------------------------------------------------------------------- */
 
@@ -283,12 +220,12 @@ static void silence_report(const struct mesh_explore *explore)
 
 int topo_ask(struct topo_map *map)
 {
-	struct asked_mesh *mesh = calloc(1, sizeof(*mesh));
+	struct peer_search *search = calloc(1, sizeof(*search));
 	struct peer_self node;
-	int ret = mesh ? peer_self_open(&node) : -ENOMEM;
+	int ret = search ? peer_self_open(&node) : -ENOMEM;
 
 	if (ret)
-		goto free_mesh;
+		goto free_search;
 	interrupt_catch();
 	if (!node.num_nics) {
 		fprintf(stderr,
@@ -296,15 +233,14 @@ int topo_ask(struct topo_map *map)
 		ret = -ENODEV;
 	}
 	if (!ret)
-		ret = mesh_find(mesh, &node);
+		ret = peer_search_run(search, &node);
 	if (!ret)
-		ret = topo_explored_map(&mesh->searching.explore, &node, map);
+		ret = topo_explored_map(&search->searching.explore, &node, map);
 	if (!ret)
-		silence_report(&mesh->searching.explore);
-	mesh_searching_finish(&mesh->searching);
-	mesh_asking_finish(&mesh->asking);
+		silence_report(&search->searching.explore);
+	peer_search_finish(search);
 	peer_self_close(&node);
-free_mesh:
-	free(mesh);
+free_search:
+	free(search);
 	return ret;
 }
