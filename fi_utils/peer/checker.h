@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <jansson.h>
+
 #include "nic/addr.h"
 #include "nic/endpoint_addr.h"
 #include "nic/nic.h"
@@ -53,6 +55,7 @@ struct peer {
 	struct mesh_check_hello hello;
 	char name[MESH_NODE_NAME_MAX + 8]; /* fit to be printed */
 	struct mesh_path_choice choice;
+	json_t *relays; /* routes over relays, for --json; owned, or NULL: not looked for */
 };
 
 /* One direct path to it. */

@@ -345,6 +345,7 @@ static void peer_check(struct peer_checker *checker, const struct peer_target *t
 	}
 	if (checker->options->json)
 		peer_json_add(totals, target, peer, met);
+	json_decref(peer->relays);
 	free(peer);
 }
 

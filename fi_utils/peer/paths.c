@@ -11,6 +11,7 @@
 #include "peer/checker.h"
 #include "peer/facing.h"
 #include "peer/paths.h"
+#include "peer/relays.h"
 #include "peer/wire.h"
 #include "system/route.h"
 
@@ -292,7 +293,9 @@ void peer_paths_check(const struct peer_checker *checker, struct peer *peer,
 			 &peer->choice);
 	pairs_keep(checker, peer, &peer->choice);
 	routed_choose(checker, local, remote, peer);
-	if (!peer->choice.num_candidates)
+	if (!peer->choice.num_candidates &&
+	    (peer->choice.provider_differs || !strcmp(checker->self.config.relay, "off") ||
+	     !peer_relays_check(checker, peer, result)))
 		none_say(checker, peer, result);
 	for (i = 0; i < peer->choice.num_candidates; i++)
 		path_say(checker, peer, i, result);
@@ -337,5 +340,6 @@ json_t *peer_paths_json(const struct peer_checker *checker, const struct peer *p
 	for (i = 0; i < peer->choice.num_candidates && list; i++)
 		list = output_json_append(list,
 					  path_json(checker, peer, &peer->choice.candidates[i]));
-	return json_pack("{s:o}", "paths", list);
+	return json_pack("{s:o, s:o}", "paths", list, "relays",
+			 peer->relays ? json_incref(peer->relays) : json_array());
 }

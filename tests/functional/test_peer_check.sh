@@ -343,8 +343,38 @@ routed() {
 	expect "uv 10.78.1.1 -> wv 10.78.2.2" "routed: no subnet in common, and the two have the"
 	on u "$MESH" topo --pair w,u --json >"$WORK/out" 2>"$WORK/err"
 	expect '"routed": true' '"why": "number"' '"provider_reason": "no-rdma"' '"cables": 0'
-	end_serving
 	note "a routed path"
+	relayed
+	end_serving
+}
+
+# The same three without the routes: v relays, or nothing there does.
+relayed() {
+	local cables="u uv - vu v: tcp, 10 Gb/s; v vw - wv w: tcp, 10 Gb/s"
+
+	NCCL_MESH_ROUTED=off check u 10.78.2.2
+	expect_status 1
+	expect "no link or route to node w; cables lead there over 1 node, where nothing relays" \
+		"$cables" "seen: node v: nothing relays there now" "fi_mesh serve --relay"
+	end_serving 1
+	serve v --relay
+	wait_for "grep -q '^relaying for all jobs' $WORK/v.out" 60 || fail "v does not relay"
+	NCCL_MESH_ROUTED=off check u 10.78.2.2
+	expect_status 0
+	expect "connections go through relays, on 1 route" "route over 1 relay: $cables" \
+		"node v: \`fi_mesh serve --relay\` relays there for all jobs"
+	NCCL_MESH_ROUTED=off check u 10.78.2.2 --json
+	python3 - "$WORK/out" <<-'PY' || fail "the JSON of a relayed pair is not as documented"
+		import json, sys
+		paths = json.load(open(sys.argv[1]))["peers"][0]["sections"][0]
+		assert paths["paths"] == [] and paths["verdict"] == "pass", paths
+		route, = paths["relays"]
+		assert route["via"] == ["v"] and route["served"], route
+		assert [(h["from"], h["nic"], h["peer_nic"], h["to"]) for h in route["hops"]] == [
+		    ("u", "uv", "vu", "v"), ("v", "vw", "wv", "w")], route
+		assert {(h["provider"], h["width_mbps"]) for h in route["hops"]} == {("tcp", 10000)}
+	PY
+	note "a relayed pair"
 }
 
 # Clients that connect and send nothing, or nonsense, block no other.

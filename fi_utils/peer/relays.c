@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* relays.c - the routes over relays to a peer without a link or route of its own. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "nic/graph.h"
+#include "nic/graph_routes.h"
+#include "nic/nic_select.h"
+
+#include "common/finding.h"
+#include "common/json.h"
+#include "peer/checker.h"
+#include "peer/relays.h"
+#include "peer/search.h"
+
+#define HOP_TEXT_MAX 256
+#define ROUTE_TEXT_MAX 1024
+#define NODES_TEXT_MAX 512
+
+/* What is needed to name the nodes and NICs of a route. */
+struct relays {
+	const struct peer_checker *checker;
+	const struct peer *peer;
+	const struct mesh_explore *explore;
+};
+
+/* One end of a hop. */
+struct hop_end {
+	const char *netdev;
+	uint8_t providers; /* bit N: enum mesh_provider_id N */
+};
+
+/* A cable from one node of a route to the next. */
+struct hop {
+	const char *from, *to; /* nodes */
+	struct hop_end near, far;
+	enum mesh_provider_id provider;
+	uint32_t width_mbps; /* of all cables between the two; 1 or less: unknown */
+	int cables;
+};
+
+/* ---- the hops of a route ------------------------------------------------------------------- */
+
+static const struct mesh_explored *node_of(const struct relays *relays, uint64_t id)
+{
+	int i = mesh_id_index_find(&relays->explore->index, id);
+
+	return i < 0 ? NULL : &relays->explore->nodes[i];
+}
+
+static const char *name_of(const struct relays *relays, uint64_t id)
+{
+	const char *name = mesh_explore_node_name(relays->explore, id);
+
+	if (id == relays->checker->self.node_id)
+		return relays->checker->self.name;
+	return name ? name : "?";
+}
+
+/* The NIC with this index in its node's order. */
+static struct hop_end end_of(const struct relays *relays, uint64_t id, int nic)
+{
+	const struct mesh_explored *node = node_of(relays, id);
+	const struct peer_self *self = &relays->checker->self;
+	int i;
+
+	if (id == self->node_id && nic < self->num_nics)
+		return (struct hop_end){self->table.nics[nic].netdev,
+					peer_self_providers(self, nic)};
+	for (i = 0; node && i < node->num_nics; i++) {
+		if (node->nics[i].nic == nic && !(node->nics[i].flags & MESH_LINKS_NIC_DOWN))
+			return (struct hop_end){node->nics[i].netdev, node->nics[i].providers};
+	}
+	return (struct hop_end){"?", 0};
+}
+
+/* The best one of both ends; RDMA comes first. */
+static enum mesh_provider_id provider_of(const struct hop *hop)
+{
+	int id;
+
+	for (id = MESH_PROVIDER_NONE + 1; id <= MESH_PROVIDER_ID_MAX; id++) {
+		if (hop->near.providers & hop->far.providers & 1u << id)
+			return (enum mesh_provider_id)id;
+	}
+	return MESH_PROVIDER_NONE;
+}
+
+static void hop_find(const struct relays *relays, uint64_t from, uint64_t to, struct hop *hop)
+{
+	const struct mesh_graph *graph = &relays->explore->graph;
+	int a = mesh_graph_find(graph, from), b = mesh_graph_find(graph, to), i;
+	const struct mesh_graph_node *node = &graph->nodes[a];
+	const struct mesh_graph_link *link;
+
+	*hop = (struct hop){
+		.from = name_of(relays, from),
+		.to = name_of(relays, to),
+		.near = {"?", 0},
+		.far = {"?", 0},
+		.width_mbps = mesh_graph_width(graph, a, b),
+	};
+	for (i = mesh_graph_link_find(node, to); i < node->num_links; i++) {
+		link = &node->links[i];
+		if (link->node_id != to)
+			break;
+		if (!mesh_graph_is_confirmed(&graph->nodes[b], from, link) || hop->cables++)
+			continue;
+		hop->near = end_of(relays, from, link->nic);
+		hop->far = end_of(relays, to, link->peer_nic);
+	}
+	hop->provider = provider_of(hop);
+}
+
+/* "a ab - ba b: tcp, 10 Gb/s" */
+static const char *hop_text(const struct hop *hop, char *text)
+{
+	char speed[MESH_NIC_SPEED_TEXT_MAX];
+	int used = snprintf(text, HOP_TEXT_MAX, "%s %s - %s %s: %s", hop->from, hop->near.netdev,
+			    hop->far.netdev, hop->to, mesh_provider_id_text(hop->provider));
+
+	if (hop->width_mbps > 1 && used < HOP_TEXT_MAX)
+		snprintf(text + used, (size_t)(HOP_TEXT_MAX - used), ", %s%s",
+			 hop->cables > 1 ? "together " : "",
+			 mesh_nic_speed_text((int)hop->width_mbps, speed));
+	return text;
+}
+
+static json_t *hop_json(const struct hop *hop)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:s, s:i}", "from", output_json_text(hop->from),
+			 "to", output_json_text(hop->to), "nic", output_json_text(hop->near.netdev),
+			 "peer_nic", output_json_text(hop->far.netdev), "provider",
+			 mesh_provider_id_text(hop->provider), "width_mbps",
+			 hop->width_mbps > 1 ? (int)hop->width_mbps : 0);
+}
+
+/* ---- our own links ------------------------------------------------------------------------- */
+
+/*
+ * Nothing may run here that answers our neighbours, so they do not report their links with us: what
+ * we have heard from them counts. Returns 0 or -ENOMEM.
+ */
+static int own_links_confirm(const struct peer_self *self, struct mesh_explore *explore)
+{
+	const struct mesh_explored *own = &explore->nodes[0];
+	struct mesh_graph *graph = &explore->graph;
+	int i, at, nic, ret = 0;
+
+	for (i = 0; i < own->num_links && ret >= 0; i++) {
+		const struct mesh_graph_link *link = &own->links[i];
+		struct mesh_graph_link back = {
+			.node_id = self->node_id,
+			.nic = link->peer_nic,
+			.peer_nic = link->nic,
+		};
+
+		nic = link->nic;
+		at = mesh_graph_find(graph, link->node_id);
+		if (at < 0 || mesh_graph_is_confirmed(&graph->nodes[at], self->node_id, link))
+			continue;
+		if (nic < self->num_nics && self->table.nics[nic].speed_mbps > 0)
+			back.speed_mbps = (uint32_t)self->table.nics[nic].speed_mbps;
+		ret = mesh_graph_report(graph, link->node_id, graph->nodes[at].relays, true, &back,
+					1);
+	}
+	return ret < 0 ? ret : 0;
+}
+
+/* ---- reports ------------------------------------------------------------------------------- */
+
+/* What relays at the nodes of a route: "node b: a rank of some job; node c: nothing". */
+static void relays_text(const struct relays *relays, const struct mesh_route *route, char *text)
+{
+	const struct mesh_explored *node;
+	const char *what;
+	size_t used = 0;
+	int i;
+
+	*text = '\0';
+	for (i = 0; i < route->num_relays && used < NODES_TEXT_MAX; i++) {
+		node = node_of(relays, route->hops[i]);
+		what = "nothing relays there now";
+		if (node && node->flags & MESH_LINKS_RELAY)
+			what = "`fi_mesh serve --relay` relays there for all jobs";
+		else if (node && node->flags & MESH_LINKS_SAME_JOB)
+			what = "a rank runs there, and relays for its job";
+		used += (size_t)snprintf(text + used, NODES_TEXT_MAX - used, "%snode %s: %s",
+					 i ? "; " : "", name_of(relays, route->hops[i]), what);
+	}
+}
+
+/* The hops as text; adds the route to the list for --json. */
+static void hops_collect(const struct relays *relays, const struct mesh_route *route, bool serves,
+			 char *text, json_t *list)
+{
+	json_t *hops = json_array(), *via = json_array();
+	uint64_t from = relays->checker->self.node_id;
+	char words[HOP_TEXT_MAX];
+	struct hop hop;
+	size_t used = 0;
+	int i;
+
+	*text = '\0';
+	for (i = 0; i <= route->num_relays; i++) {
+		hop_find(relays, from, route->hops[i], &hop);
+		from = route->hops[i];
+		if (used < ROUTE_TEXT_MAX)
+			used += (size_t)snprintf(text + used, ROUTE_TEXT_MAX - used, "%s%s",
+						 i ? "; " : "", hop_text(&hop, words));
+		hops = output_json_append(hops, hop_json(&hop));
+		if (i < route->num_relays)
+			via = output_json_append(via, output_json_text(hop.to));
+	}
+	json_array_append_new(
+		list, json_pack("{s:o, s:o, s:b}", "via", via, "hops", hops, "served", serves));
+}
+
+/* Reports a route. @serves: each of its nodes relays */
+static void route_say(const struct relays *relays, const struct mesh_route *route, bool serves,
+		      struct check_result *result, json_t *list)
+{
+	char hops[ROUTE_TEXT_MAX], nodes[NODES_TEXT_MAX];
+	const char *plural = route->num_relays == 1 ? "" : "s";
+
+	hops_collect(relays, route, serves, hops, list);
+	relays_text(relays, route, nodes);
+	if (serves) {
+		check_say(result, CHECK_PASS, "route over %d relay%s: %s (%s)", route->num_relays,
+			  plural, hops, nodes);
+		return;
+	}
+	check_say(result, CHECK_WARN,
+		  "no link or route to node %s; cables lead there over %d node%s, where nothing "
+		  "relays now: %s",
+		  relays->peer->name, route->num_relays, plural, hops);
+	check_seen(result, "%s", nodes);
+	check_fix(result, "run a rank of the job on each node between, or `fi_mesh serve --relay`");
+}
+
+/* The routes of which the plugin uses as many as there are of the least length. */
+static bool routes_say(const struct relays *relays, struct check_result *result, json_t *list)
+{
+	struct mesh_route routes[MESH_ROUTES_MAX];
+	int i, num, together;
+
+	num = mesh_graph_routes(&relays->explore->graph, relays->checker->self.node_id,
+				relays->peer->hello.node_id, MESH_ROUTE_RELAYS_MAX, mesh_clock_ms(),
+				routes, MESH_ROUTES_MAX);
+	if (num <= 0 || !routes[0].num_relays)
+		return false; /* or a cable joins the two: something else is wrong */
+	for (together = 1; together < num && !routes[together].standby; together++)
+		;
+	check_say(result, CHECK_PASS,
+		  "no link or route to node %s: connections go through relays, on %d route%s",
+		  relays->peer->name, together,
+		  together == 1 ? "" : "s together, which share no relay");
+	for (i = 0; i < together; i++)
+		route_say(relays, &routes[i], true, result, list);
+	return true;
+}
+
+/* The nodes over which the cables lead, if none of them relays. */
+static bool cables_say(const struct relays *relays, struct check_result *result, json_t *list)
+{
+	struct mesh_route route;
+
+	if (mesh_graph_cables(&relays->explore->graph, relays->checker->self.node_id,
+			      relays->peer->hello.node_id, mesh_clock_ms(), &route) != 1 ||
+	    !route.num_relays)
+		return false;
+	route_say(relays, &route, false, result, list);
+	return true;
+}
+
+bool peer_relays_check(const struct peer_checker *checker, struct peer *peer,
+		       struct check_result *result)
+{
+	struct peer_search *search = calloc(1, sizeof(*search));
+	struct relays relays = {.checker = checker, .peer = peer};
+	bool said = false;
+
+	if (!search)
+		return false;
+	relays.explore = &search->searching.explore;
+	peer->relays = json_array();
+	if (!peer_search_run(search, &checker->self) &&
+	    !own_links_confirm(&checker->self, &search->searching.explore))
+		said = routes_say(&relays, result, peer->relays) ||
+		       cables_say(&relays, result, peer->relays);
+	peer_search_finish(search);
+	free(search);
+	return said;
+}

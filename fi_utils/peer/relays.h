@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* relays.h - the routes over relays to a peer without a link or route of its own. */
+#ifndef MESH_FI_UTILS_PEER_RELAYS_H
+#define MESH_FI_UTILS_PEER_RELAYS_H
+
+#include <stdbool.h>
+
+#include "common/finding.h"
+#include "peer/checker.h"
+
+/**
+ * Searches the mesh for routes to the peer, and reports each with the cables of its hops, and what
+ * relays on its nodes. peer->relays receives the same for --json.
+ *
+ * Returns false if it has reported nothing: no route is known, or a cable joins the two nodes.
+ */
+bool peer_relays_check(const struct peer_checker *checker, struct peer *peer,
+		       struct check_result *result);
+
+#endif
