@@ -103,7 +103,7 @@ all_to_all() {
 
 # measure RUN NEAR PROVIDER SIZE ITERS: an all-to-all of all ranks.
 measure() {
-	local run=$1 before_a before_b watcher
+	local run=$1 before_a before_b watcher uneven=
 
 	RANKS_ENV=(NCCL_MESH_NEAR="$2" NCCL_MESH_PROVIDER="$3" NCCL_MESH_NICS=r)
 	watch "$OUT/$run.samples" &
@@ -112,10 +112,9 @@ measure() {
 	ranks_pass "$run" "${RANKS[@]}" -- --verbose --dev rank --channels 1 --all-at-once \
 		--pairs "$(all_to_all)" \
 		--no-check --sizes "$4" --iters "$5" --repeat 1 --timeout 120
-	if [[ $3 == tcp ]]; then
-		even "$run" "$before_a" "$(bytes_sent a "${NAMES[@]}")"
-		even "$run" "$before_b" "$(bytes_sent b "${NAMES[@]}")"
-	fi
+	even "$run" "$before_a" "$(bytes_sent a "${NAMES[@]}")" || uneven=1
+	even "$run" "$before_b" "$(bytes_sent b "${NAMES[@]}")" || uneven=1
+	[[ $run != near || ! $uneven ]] || fail "run $run: the NICs do not carry the same"
 	: >"$OUT/$run.samples.end"
 	wait $watcher
 	note "$run: $(awk '$1 > c {c = $1} $2 > m {m = $2}
@@ -133,18 +132,18 @@ opened() {
 	done | sort -n | tail -1
 }
 
-# even RUN BEFORE AFTER: each NIC has sent as much as the others, to 10 %.
+# even RUN BEFORE AFTER: prints what each NIC has sent; status 0 if that is the same, to 10 %.
 even() {
-	awk -v before="$2" -v after="$3" 'BEGIN {
+	awk -v run="$1" -v before="$2" -v after="$3" 'BEGIN {
 		num = split(before, b, " "); split(after, a, " ")
 		for (k = 1; k <= num; k++) {
 			d = a[k] - b[k]
 			if (k == 1 || d < least) least = d
 			if (k == 1 || d > most) most = d
 		}
-		printf "  %d to %d bytes a NIC\n", least, most
+		printf "  %s: %d to %d bytes a NIC\n", run, least, most
 		exit !(least > 1000000 && most <= 1.1 * least)
-	}' || fail "run $1: the NICs do not carry the same"
+	}'
 }
 
 # near RUN: each pair took the NICs that are near the rank's own.
