@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fake_fabric.c - a libfabric that a test controls. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
@@ -16,6 +13,7 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 
+#include "check.h"
 #include "fake_fabric.h"
 
 /* Every object that libfabric hands out; the fid is first in each, so it is first here. */
@@ -104,7 +102,7 @@ const struct mesh_nic *fake_nic(void)
 	strcpy(nic.rdma.device, "mlx5_7");
 	nic.rdma.port = 1;
 	nic.rdma.link_layer = MESH_LINK_LAYER_ETHERNET;
-	assert_int_equal(mesh_addr_parse("10.7.0.1/24", &nic.source), 0);
+	check_equal(mesh_addr_parse("10.7.0.1/24", &nic.source), 0);
 	return &nic;
 }
 
@@ -121,8 +119,8 @@ struct mesh_domain *fake_domain_open(enum mesh_provider_id provider)
 	struct mesh_domain *domain = NULL;
 
 	fake.offers = offers;
-	assert_int_equal(mesh_domain_open(&options, &domain), 0);
-	assert_non_null(domain);
+	check_equal(mesh_domain_open(&options, &domain), 0);
+	check(domain);
 	return domain;
 }
 
@@ -133,16 +131,16 @@ struct mesh_remote *fake_remote_open(struct mesh_domain *domain, uint16_t port)
 	struct mesh_addr addr;
 	size_t len;
 
-	assert_int_equal(mesh_addr_parse("10.7.0.2", &addr), 0);
+	check_equal(mesh_addr_parse("10.7.0.2", &addr), 0);
 	len = mesh_addr_to_sockaddr(&addr, port, &name);
-	assert_int_equal(mesh_remote_open(domain, &name, len, &remote), 0);
+	check_equal(mesh_remote_open(domain, &name, len, &remote), 0);
 	remote->flow->connected = true;
 	return remote;
 }
 
 static struct fake_completion *completion_add(void)
 {
-	assert_true(fake.completed < FAKE_POSTS_MAX);
+	check(fake.completed < FAKE_POSTS_MAX);
 	return &fake.completions[fake.completed++];
 }
 
@@ -175,9 +173,9 @@ void fake_deliver(const void *bytes, size_t size)
 	struct fake_completion *completion = completion_add();
 	struct fake_post *receive;
 
-	assert_true(fake.receives_taken < fake.receives.num);
+	check(fake.receives_taken < fake.receives.num);
 	receive = &fake.receives.posts[fake.receives_taken++];
-	assert_true(size <= receive->size);
+	check(size <= receive->size);
 	memcpy(receive->buffer, bytes, size);
 	completion->entry.op_context = receive->context;
 	completion->entry.flags = FI_MSG | FI_RECV;
@@ -240,7 +238,7 @@ static int object_control(struct fid *fid, int command, void *arg)
 {
 	(void)fid;
 	(void)arg;
-	assert_int_equal(command, FI_ENABLE);
+	check_equal(command, FI_ENABLE);
 	return fake_called(FAKE_ENABLE);
 }
 
@@ -259,7 +257,7 @@ static int object_open(enum fake_call kind, void *owner, struct fake_object **ob
 	if (ret)
 		return ret;
 	*object = calloc(1, sizeof(**object));
-	assert_non_null(*object);
+	check(*object);
 	(*object)->kind = kind;
 	(*object)->fid.ops = &object_ops;
 	(*object)->owner = owner;
@@ -329,10 +327,10 @@ static int av_insert(struct fid_av *av, const void *addr, size_t count, fi_addr_
 	(void)addr;
 	(void)flags;
 	(void)context;
-	assert_int_equal(count, 1);
+	check_equal(count, 1);
 	if (ret)
 		return ret == -FI_EADDRNOTAVAIL ? 0 : ret; /* libfabric: none was inserted */
-	assert_true(fake.num_addrs < FAKE_ADDRS_MAX);
+	check(fake.num_addrs < FAKE_ADDRS_MAX);
 	memcpy(&fake.addrs[fake.num_addrs], addr, sizeof(struct sockaddr_in));
 	*fi_addr = (fi_addr_t)(FAKE_ADDR_FIRST + fake.num_addrs++);
 	return 1;
@@ -341,9 +339,9 @@ static int av_insert(struct fid_av *av, const void *addr, size_t count, fi_addr_
 static int av_lookup(struct fid_av *av, fi_addr_t fi_addr, void *addr, size_t *addrlen)
 {
 	(void)av;
-	assert_true(fi_addr >= FAKE_ADDR_FIRST &&
-		    fi_addr < (fi_addr_t)(FAKE_ADDR_FIRST + fake.num_addrs));
-	assert_true(*addrlen >= sizeof(struct sockaddr_in));
+	check(fi_addr >= FAKE_ADDR_FIRST &&
+	      fi_addr < (fi_addr_t)(FAKE_ADDR_FIRST + fake.num_addrs));
+	check(*addrlen >= sizeof(struct sockaddr_in));
 	*addrlen = sizeof(struct sockaddr_in);
 	memcpy(addr, &fake.addrs[fi_addr - FAKE_ADDR_FIRST], *addrlen);
 	return 0;
@@ -362,7 +360,7 @@ static struct fake_post *post_add(struct fake_posts *posts, const struct fid_ep 
 {
 	struct fake_post *post = &posts->posts[posts->num];
 
-	assert_true(posts->num < FAKE_POSTS_MAX);
+	check(posts->num < FAKE_POSTS_MAX);
 	posts->num++;
 	post->domain = ((const struct fake_object *)ep)->owner;
 	post->context = context;
@@ -376,7 +374,7 @@ static ssize_t ep_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_
 {
 	int ret = fake_called(FAKE_RECV);
 
-	assert_true(src_addr == FI_ADDR_UNSPEC);
+	check(src_addr == FI_ADDR_UNSPEC);
 	if (ret)
 		return ret;
 	post_add(&fake.receives, ep, context, buf, len)->desc = desc;
@@ -397,7 +395,7 @@ static ssize_t ep_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t 
 {
 	int ret = fake_called(FAKE_SEND);
 
-	assert_int_equal(msg->iov_count, 1);
+	check_equal(msg->iov_count, 1);
 	if (ret)
 		return ret;
 	post_fill(post_add(&fake.sends, ep, msg->context, msg->msg_iov->iov_base,
@@ -410,7 +408,7 @@ static ssize_t ep_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr
 {
 	int ret = fake_called(FAKE_INJECT);
 
-	assert_true(len <= fake.inject_size);
+	check(len <= fake.inject_size);
 	if (ret)
 		return ret;
 	post_fill(post_add(&fake.injects, ep, NULL, (void *)(uintptr_t)buf, len), dest_addr, NULL,
@@ -423,9 +421,9 @@ static ssize_t ep_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint
 	struct fake_post *post;
 	int ret = fake_called(FAKE_WRITE);
 
-	assert_int_equal(msg->iov_count, 1);
-	assert_int_equal(msg->rma_iov_count, 1);
-	assert_int_equal(msg->rma_iov->len, msg->msg_iov->iov_len);
+	check_equal(msg->iov_count, 1);
+	check_equal(msg->rma_iov_count, 1);
+	check_equal(msg->rma_iov->len, msg->msg_iov->iov_len);
 	if (ret)
 		return ret;
 	post = post_add(&fake.writes, ep, msg->context, msg->msg_iov->iov_base,
@@ -479,14 +477,14 @@ static int domain_mr(struct fid *fid, const void *buf, size_t len, uint64_t acce
 	int ret;
 
 	(void)context;
-	assert_int_equal(offset, 0);
+	check_equal(offset, 0);
 	mr_lock_look();
 	if (flags & ~fake.mr_flags_known)
 		return -FI_EINVAL;
 	ret = object_open(FAKE_MR, fid, &object);
 	if (ret)
 		return ret;
-	assert_true(fake.num_mrs < (int)(sizeof(fake.mrs) / sizeof(fake.mrs[0])));
+	check(fake.num_mrs < (int)(sizeof(fake.mrs) / sizeof(fake.mrs[0])));
 	object->index = fake.num_mrs++;
 	object->mr.key = fake.mr_mode & FI_MR_PROV_KEY ? FAKE_PROV_KEY + (uint64_t)object->index
 						       : requested_key;
@@ -520,7 +518,7 @@ static int domain_cq(struct fid_domain *domain, struct fi_cq_attr *attr, struct 
 	int ret = object_open(FAKE_CQ, domain, &object);
 
 	(void)context;
-	assert_int_equal(attr->format, FI_CQ_FORMAT_DATA);
+	check_equal(attr->format, FI_CQ_FORMAT_DATA);
 	fake.cq_size = attr->size;
 	if (ret)
 		return ret;

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fake_getinfo.c - the fi_getinfo of fake_fabric.c: what the test offers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
@@ -15,6 +11,7 @@
 
 #include "fabric/info.h"
 
+#include "check.h"
 #include "fake_fabric.h"
 
 void fake_hints_forget(void)
@@ -30,7 +27,7 @@ static struct fi_info *info_make(const struct fake_offer *offer)
 	struct sockaddr_storage storage;
 	struct mesh_addr addr;
 
-	assert_non_null(info);
+	check(info);
 	info->fabric_attr->prov_name = strdup(offer->provider);
 	if (offer->domain)
 		info->domain_attr->name = strdup(offer->domain);
@@ -45,10 +42,10 @@ static struct fi_info *info_make(const struct fake_offer *offer)
 	info->ep_attr->max_msg_size = fake.max_msg_size;
 	if (!offer->source)
 		return info;
-	assert_int_equal(mesh_addr_parse(offer->source, &addr), 0);
+	check_equal(mesh_addr_parse(offer->source, &addr), 0);
 	info->src_addrlen = mesh_addr_to_sockaddr(&addr, 0, &storage);
 	info->src_addr = malloc(info->src_addrlen);
-	assert_non_null(info->src_addr);
+	check(info->src_addr);
 	memcpy(info->src_addr, &storage, info->src_addrlen);
 	return info;
 }
@@ -57,7 +54,7 @@ static void query_note(const char *node, const struct fi_info *hints)
 {
 	int i = fake.on[FAKE_GETINFO].calls;
 
-	assert_true(i < (int)(sizeof(fake.queried) / sizeof(fake.queried[0])));
+	check(i < (int)(sizeof(fake.queried) / sizeof(fake.queried[0])));
 	snprintf(fake.queried[i], sizeof(fake.queried[0]), "%s %s", hints->fabric_attr->prov_name,
 		 node);
 	fake_hints_forget();
@@ -71,9 +68,9 @@ int __wrap_fi_getinfo(uint32_t version, const char *node, const char *service, u
 	struct fi_info **end = info;
 	int ret;
 
-	assert_true(FI_VERSION_GE(version, FI_VERSION(1, 17)));
-	assert_null(service);
-	assert_true((flags & ~FI_RESCAN) == FI_SOURCE);
+	check(FI_VERSION_GE(version, FI_VERSION(1, 17)));
+	check(!service);
+	check((flags & ~FI_RESCAN) == FI_SOURCE);
 	fake.rescans += flags & FI_RESCAN ? 1 : 0;
 	query_note(node, hints);
 	ret = fake_called(FAKE_GETINFO);

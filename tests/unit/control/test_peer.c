@@ -41,7 +41,7 @@ static int setup(void **state)
 	fixture_setup(state);
 	fixture_paths_open(MESH_PROVIDER_TCP, 2);
 	fixture.setup.process.config.connect_timeout_s = 6;
-	for (i = 0; i < FIXTURE_PATHS; i++) {
+	for (i = 0; i < fixture.num_paths; i++) {
 		LIST_INSERT_HEAD(&fixture.setup.process.peers, &fixture.peers[i], entry);
 		fixture.peers[i].address.port = 4321;
 	}
@@ -55,7 +55,7 @@ static int teardown(void **state)
 	int i;
 
 	/* Those that were greeted have joined a link; the fixture frees no peer. */
-	for (i = 0; i < FIXTURE_PATHS; i++)
+	for (i = 0; i < fixture.num_paths; i++)
 		mesh_link_leave(&fixture.peers[i]);
 	mesh_lock_release(&fixture.setup.process.lock);
 	/* A lost peer has closed its socket; the fixture closes it as well. */

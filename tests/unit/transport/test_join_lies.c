@@ -34,8 +34,8 @@
 static struct mesh_comm *comm;
 static struct mesh_nic own_nic;
 static uint64_t random_state;
-static int ends[FIXTURE_PATHS]; /* the peer's ends of the control connections */
-static int num_paths;		/* that the comm should have */
+static int ends[2];   /* the peer's ends of the control connections */
+static int num_paths; /* that the comm should have */
 /* Of all seeds: the lies do what they are for. */
 static int joined, refused;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* comm_fixture.c - a comm over a provider whose results the test sets. */
+/* comm_stage.c - a comm over a provider whose results the test sets. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,8 @@
 #include "transport/registration.h"
 #include "transport/request.h"
 
-#include "comm_fixture.h"
+#include "check.h"
+#include "comm_stage.h"
 #include "log_capture.h"
 
 #define SEGMENT_BYTES ((size_t)4 << 20)
@@ -58,7 +59,7 @@ static void peer_open(int i)
 	strcpy(peer->name, "b");
 	mesh_addr_parse("10.7.0.2", &peer->address.addr);
 	len = mesh_addr_to_sockaddr(&peer->address.addr, (uint16_t)(4321 + i), &name);
-	assert_int_equal(mesh_remote_open(peer->domain, &name, len, &peer->remote), 0);
+	check_equal(mesh_remote_open(peer->domain, &name, len, &peer->remote), 0);
 	peer->remote->flow->connected = true;
 }
 
@@ -71,7 +72,7 @@ void fixture_paths_open(enum mesh_provider_id provider, int num_paths)
 		peer_open(i);
 	}
 	fixture.num_paths = num_paths;
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	check_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
 	fixture.peers[0].watch.fd = ends[0];
 	fixture.frames = ends[1];
 }
@@ -100,11 +101,11 @@ struct mesh_comm *fixture_comm_open(bool sending)
 	int i;
 
 	mesh_lock_take(&fixture.setup.process.lock);
-	assert_int_equal(mesh_comm_open(&fixture.net, sending, &fixture.peers[0], 1,
-					fixture.num_paths, &comm),
-			 0);
+	check_equal(mesh_comm_open(&fixture.net, sending, &fixture.peers[0], 1, fixture.num_paths,
+				   &comm),
+		    0);
 	for (i = 1; i < fixture.num_paths; i++)
-		assert_int_equal(mesh_comm_path_add(comm, &fixture.peers[i]), 0);
+		check_equal(mesh_comm_path_add(comm, &fixture.peers[i]), 0);
 	for (i = 0; i < fixture.num_paths; i++)
 		mesh_path_accepted(&comm->paths[i], FIXTURE_REMOTE_ID + (uint32_t)i,
 				   FIXTURE_REMOTE_TOKEN + (uint32_t)i);
@@ -129,7 +130,7 @@ struct mesh_registration *fixture_registration(struct mesh_comm *comm)
 		if (registration->data == fixture_memory && registration->size == FIXTURE_MEMORY)
 			break;
 	}
-	assert_non_null(registration);
+	check(registration);
 	return registration;
 }
 
@@ -139,12 +140,11 @@ struct mesh_request *fixture_post(struct mesh_comm *comm, size_t size)
 	struct mesh_request *request = NULL;
 
 	if (comm->sending)
-		assert_int_equal(mesh_comm_send(comm, fixture_memory, size, registration, &request),
-				 0);
+		check_equal(mesh_comm_send(comm, fixture_memory, size, registration, &request), 0);
 	else
-		assert_int_equal(
-			mesh_comm_receive(comm, fixture_memory, size, registration, &request), 0);
-	assert_non_null(request);
+		check_equal(mesh_comm_receive(comm, fixture_memory, size, registration, &request),
+			    0);
+	check(request);
 	return request;
 }
 
@@ -152,7 +152,7 @@ int64_t fixture_test(struct mesh_request *request)
 {
 	int64_t size = mesh_request_test(request);
 
-	assert_true(size >= 0 || size == MESH_REQUEST_PENDING);
+	check(size >= 0 || size == MESH_REQUEST_PENDING);
 	return size >= 0 ? size : -1;
 }
 
@@ -192,7 +192,7 @@ void fixture_poll(void)
 		for (i = 0; i < fixture.num_paths; i++)
 			mesh_domain_poll(fixture.domains[i]);
 	}
-	assert_int_equal(fake.read, fake.completed);
+	check_equal(fake.read, fake.completed);
 }
 
 void fixture_sends_complete(void)
@@ -207,7 +207,7 @@ void fixture_sends_complete(void)
 void fixture_writes_complete(int count)
 {
 	while (count--) {
-		assert_true(fixture.writes_completed < fake.writes.num);
+		check(fixture.writes_completed < fake.writes.num);
 		fake_complete(&fake.writes.posts[fixture.writes_completed++]);
 	}
 	fixture_poll();
@@ -222,14 +222,14 @@ void fixture_fail(struct mesh_comm *comm, int error)
 
 void assert_failed(struct mesh_comm *comm, int error, const char *why)
 {
-	assert_int_equal(*comm_inside(comm).error, error);
-	assert_true(log_captured(MESH_LOG_WARN, why));
+	check_equal(*comm_inside(comm).error, error);
+	check(log_captured(MESH_LOG_WARN, why));
 }
 
 void fixture_request_fails(struct mesh_request *request, int error)
 {
-	assert_non_null(request);
-	assert_int_equal(mesh_request_test(request), error);
+	check(request);
+	check_equal(mesh_request_test(request), error);
 }
 
 static void message_deliver(struct mesh_comm *comm, int path,
@@ -266,7 +266,7 @@ void fixture_announce(struct mesh_comm *comm, int path, uint32_t seq, uint32_t s
 
 void fixture_data(struct mesh_comm *comm, uint32_t seq, size_t size)
 {
-	assert_true(size <= sizeof(fixture.payload));
+	check(size <= sizeof(fixture.payload));
 	fixture_message(comm, 0, MESH_MESSAGE_DATA, seq, fixture.payload, size);
 }
 
@@ -306,7 +306,7 @@ struct mesh_registration *fixture_register(struct mesh_comm *comm, void *data, s
 {
 	struct mesh_registration *registration = NULL;
 
-	assert_int_equal(mesh_registration_open(comm, data, size, &registration), 0);
+	check_equal(mesh_registration_open(comm, data, size, &registration), 0);
 	return registration;
 }
 
@@ -341,11 +341,9 @@ struct mesh_message_header fixture_last_sent(enum mesh_message_type type, const 
 	int count;
 
 	post = sent_find(type, &count);
-	assert_non_null(post);
-	if (!post) /* gcc does not know that this cannot be */
-		abort();
+	check(post);
 	memcpy(&header, post->bytes, sizeof(header));
-	assert_int_equal(post->size, sizeof(header) + header.length);
+	check_equal(post->size, sizeof(header) + header.length);
 	if (payload)
 		*payload = post->buffer + sizeof(header);
 	return header;
@@ -365,10 +363,10 @@ struct mesh_frame fixture_frame(enum mesh_frame_type type)
 	ssize_t n = recv(fixture.frames, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
 	int size;
 
-	assert_true(n > 0);
+	check(n > 0);
 	size = mesh_frame_decode(bytes, (size_t)n, &frame);
-	assert_true(size > 0);
-	assert_int_equal(frame.header.type, type);
-	assert_int_equal(recv(fixture.frames, bytes, (size_t)size, 0), size);
+	check(size > 0);
+	check_equal(frame.header.type, type);
+	check_equal(recv(fixture.frames, bytes, (size_t)size, 0), size);
 	return frame;
 }
