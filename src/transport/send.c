@@ -503,9 +503,14 @@ bool mesh_send_awaits_receiver(struct mesh_comm *comm, uint32_t seq)
 	return !held->valid || held->seq != seq;
 }
 
+/* It posts a receive where an earlier one is complete. What is sent again is counted from there. */
+MESH_HOLDS(comm)
 static void posted_learn(struct mesh_comm *comm, uint32_t posted)
 {
-	if (mesh_seq_before(comm->send.peer_posted, posted))
+	if (mesh_seq_before(comm->next_seq + MESH_COMM_REQUESTS, posted))
+		mesh_comm_fail(comm, -EPROTO, false,
+			       "the peer reported more receives than it can have posted");
+	else if (mesh_seq_before(comm->send.peer_posted, posted))
 		comm->send.peer_posted = posted;
 }
 

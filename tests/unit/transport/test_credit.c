@@ -190,6 +190,32 @@ static void test_wrong_kind_of_message(void **state)
 	fixture_comm_close(comm);
 }
 
+/*
+ * A receiver posts a receive where an earlier one is complete: at most MESH_COMM_REQUESTS are ahead
+ * of what was sent. A peer that reports more lies, and what is sent again is counted from there.
+ */
+static void test_more_than_can_be_posted(void **state)
+{
+	const uint32_t most = MESH_COMM_REQUESTS + 1; /* one message is sent */
+	int i;
+
+	(void)state;
+	fixture_paths_open(MESH_PROVIDER_TCP, 1);
+	for (i = 0; i < 2; i++) {
+		comm = fixture_comm_open(true);
+		fixture_post(comm, SMALL);
+		fixture_message(comm, 0, MESH_MESSAGE_POSTED, most, NULL, 0);
+		assert_int_equal(*comm_inside(comm).error, 0);
+		if (i)
+			fixture_message(comm, 0, MESH_MESSAGE_POSTED, most + 1, NULL, 0);
+		else
+			fixture_grant(comm, most - 1, 2, LARGE);
+		assert_failed(comm, -EPROTO, "more receives than it can have posted");
+		assert_int_equal(*comm_inside(comm).peer_posted, most);
+		fixture_comm_close(comm);
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -204,6 +230,7 @@ int main(void)
 		TEST(test_grant_of_the_next_message),
 		TEST(test_grant_for_other_paths),
 		TEST(test_wrong_kind_of_message),
+		TEST(test_more_than_can_be_posted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
