@@ -134,10 +134,9 @@ MESH_HOLDS(process)
 static struct mesh_path *path_asked(struct mesh_peer *peer, uint32_t id)
 {
 	struct mesh_path *path = mesh_comm_path_find(peer, id);
-
 	bool joining;
 
-	if (!path || !path->comm->sending || path->comm->opener || path->known)
+	if (!path || !path->comm->sending || path->comm->opener)
 		return NULL;
 	mesh_comm_lock(path->comm);
 	joining = path->state == MESH_PATH_JOINING;

@@ -112,6 +112,30 @@ static void frame_arrives(int peer, enum mesh_frame_type type, struct mesh_frame
 	assert_int_equal(comm->paths[0].state, MESH_PATH_UP);
 }
 
+/*
+ * The same from another process that is up on the NIC of the second link: it knows an id that is
+ * not its own. The comm takes nothing from it.
+ */
+static void stranger_sends(enum mesh_frame_type type, struct mesh_frame *frame)
+{
+	static struct mesh_peer stranger;
+
+	stranger = (struct mesh_peer){
+		.process = &fixture.setup.process,
+		.domain = fixture.domains[1],
+		.process_id = PROCESS_ID + 1,
+		.incoming = fixture.peers[1].incoming,
+		.state = MESH_PEER_UP,
+		.watch.fd = -1,
+	};
+	mesh_frame_finish(frame, type);
+	mesh_lock_take(&fixture.setup.process.lock);
+	mesh_setup_events.frames[type](&stranger, frame);
+	mesh_lock_release(&fixture.setup.process.lock);
+	assert_int_equal(*comm_inside(comm).error, 0);
+	assert_int_equal(*comm_inside(comm).peer_end, MESH_END_OPEN);
+}
+
 /* ---- the receiving end --------------------------------------------------------------------- */
 
 static void join_choose(struct mesh_frame_connect *join)
@@ -242,6 +266,26 @@ static void answers_to_nothing(void)
 	}
 }
 
+/* An answer with the right id over another connection than the one that was asked. */
+static void answers_of_others(void)
+{
+	enum mesh_frame_type type = roll(2) ? MESH_FRAME_ACCEPT : MESH_FRAME_REFUSE;
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	if (type == MESH_FRAME_ACCEPT) {
+		frame.accept.to_comm = comm->paths[1].sink.id;
+		frame.accept.comm = 0xbad;
+	} else {
+		frame.refuse.comm = comm->paths[1].sink.id;
+		frame.refuse.refusal = roll(2) ? MESH_REFUSAL_ENDED : MESH_REFUSAL_RESOURCES;
+	}
+	if (roll(2))
+		stranger_sends(type, &frame);
+	else
+		frame_arrives(0, type, &frame);
+}
+
 static void test_answers(void **state)
 {
 	struct mesh_frame frame;
@@ -264,6 +308,7 @@ static void test_answers(void **state)
 					frame.refuse.comm = 1; /* 0 names a HELLO */
 				frame_arrives((int)roll(2), MESH_FRAME_REFUSE, &frame);
 			}
+			answers_of_others();
 			assert_int_equal(comm->paths[1].state, MESH_PATH_JOINING);
 		}
 		memset(&frame, 0, sizeof(frame));
@@ -272,6 +317,40 @@ static void test_answers(void **state)
 		frame_arrives(1, MESH_FRAME_ACCEPT, &frame);
 		assert_int_equal(comm->paths[1].state, MESH_PATH_UP);
 		answers_to_nothing();
+		run_end(state);
+	}
+}
+
+/* ---- both ---------------------------------------------------------------------------------- */
+
+/* Frames for a comm, from another process than its peer. */
+static void test_stranger(void **state)
+{
+	static const enum mesh_frame_type types[] = {
+		MESH_FRAME_CLOSE, MESH_FRAME_CLOSED, MESH_FRAME_ASK,
+		MESH_FRAME_SENT,  MESH_FRAME_RESUME, MESH_FRAME_HAVE,
+	};
+	struct mesh_frame frame;
+	size_t i;
+	int k;
+
+	for (k = 0; k < 2; k++) {
+		run_begin(state, k, k);
+		mesh_lock_take(&fixture.setup.process.lock);
+		comm->wanted_paths = 2;
+		assert_int_equal(mesh_comm_path_add(comm, &fixture.peers[1]), 0);
+		mesh_path_accepted(&comm->paths[1], FIXTURE_REMOTE_ID, FIXTURE_REMOTE_TOKEN);
+		mesh_lock_release(&fixture.setup.process.lock);
+		for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+			memset(&frame, 0, sizeof(frame));
+			if (types[i] == MESH_FRAME_RESUME) {
+				frame.resume.dead = 1;
+				frame.resume.ids[0] = comm->paths[0].sink.id;
+			}
+			frame.to_comm = comm->paths[1].sink.id;
+			stranger_sends(types[i], &frame);
+			assert_int_equal(comm->paths[0].state, MESH_PATH_UP);
+		}
 		run_end(state);
 	}
 }
@@ -371,6 +450,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_join),
 		cmocka_unit_test(test_answers),
+		cmocka_unit_test(test_stranger),
 		cmocka_unit_test(test_nics),
 	};
 
