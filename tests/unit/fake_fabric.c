@@ -140,8 +140,12 @@ struct mesh_remote *fake_remote_open(struct mesh_domain *domain, uint16_t port)
 
 static struct fake_completion *completion_add(void)
 {
+	struct fake_completion *completion = &fake.completions[fake.completed];
+
 	check(fake.completed < FAKE_POSTS_MAX);
-	return &fake.completions[fake.completed++];
+	fake.completed++;
+	memset(completion, 0, sizeof(*completion)); /* a test may have used it before */
+	return completion;
 }
 
 void fake_complete(const struct fake_post *post)
