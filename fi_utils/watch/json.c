@@ -98,17 +98,17 @@ static json_t *circuit_json(const struct watch_circuit *circuit, const struct wa
 	const struct mesh_stats_circuit *entry = &circuit->circuit;
 	const struct mesh_circuit_counters *counters = &entry->counters;
 
-	return json_pack("{s:i, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:i, s:i}", "pid",
-			 (int)circuit->pid, "from", output_json_text(entry->origin), "to",
-			 output_json_text(entry->target), "nic_from",
-			 output_json_text(entry->nic_up), "nic_to",
-			 output_json_text(entry->nic_down), "open_circuits", (int)circuit->open,
-			 "bytes", count(counters->bytes), "bytes_per_s",
-			 rate(has_before, counters->bytes,
-			      before ? before->circuit.counters.bytes : 0, seconds),
-			 "segments", count(counters->segments), "messages",
-			 count(counters->messages), "memory", count(counters->memory), "slots",
-			 (int)counters->slots, "used_slots", (int)counters->used);
+	return json_pack(
+		"{s:i, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:i}", "pid",
+		(int)circuit->pid, "from", output_json_text(entry->origin), "to",
+		output_json_text(entry->target), "nic_from", output_json_text(entry->nic_up),
+		"nic_to", output_json_text(entry->nic_down), "open_circuits", (int)circuit->open,
+		"bytes", count(counters->bytes), "bytes_per_s",
+		rate(has_before, counters->bytes, before ? before->circuit.counters.bytes : 0,
+		     seconds),
+		"segments", count(counters->segments), "messages", count(counters->messages),
+		"copied", count(counters->copied), "memory", count(counters->memory), "slots",
+		(int)counters->slots, "used_slots", (int)counters->used);
 }
 
 static json_t *process_json(const struct watch_process *process)

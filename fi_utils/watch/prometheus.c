@@ -273,6 +273,8 @@ void watch_print_prometheus(FILE *file, const struct watch_sample *now)
 		       "Segments that were relayed");
 	circuit_metric(file, now, "relay_messages_total", CIRCUIT(messages),
 		       "Small messages and grants that were relayed");
+	circuit_metric(file, now, "relay_copied_bytes_total", CIRCUIT(copied),
+		       "Bytes of small messages that the CPU copied");
 	slots_metric(file, now);
 	process_metric(file, now, "connections_opened_total", PROCESS(comms_opened),
 		       "NCCL connections made");

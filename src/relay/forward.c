@@ -44,6 +44,20 @@ static void message_sent(struct mesh_buffer *buffer, int error)
 	mesh_circuit_unlock(circuit);
 }
 
+/* Each copy of what NCCL sends costs the CPU, and is counted. Segments are not copied. */
+MESH_HOLDS(circuit)
+static void payload_copy(struct mesh_circuit *circuit, const struct mesh_message_header *header,
+			 const void *payload, uint8_t *target)
+{
+	mesh_circuit_assert_locked(circuit);
+	if (!header->length)
+		return;
+	memcpy(target, payload, header->length);
+	if (header->type == MESH_MESSAGE_DATA)
+		mesh_count(&circuit->counters->copied, header->length);
+}
+
+MESH_HOLDS(circuit)
 static bool message_inject(struct mesh_circuit_side *to, const struct mesh_message_header *header,
 			   const void *payload)
 {
@@ -56,12 +70,12 @@ static bool message_inject(struct mesh_circuit_side *to, const struct mesh_messa
 	if (size > sizeof(bytes) || size > to->domain->inject_max)
 		return false;
 	bytes.header = *header;
-	if (header->length)
-		memcpy(bytes.payload, payload, header->length);
+	payload_copy(to->circuit, header, payload, bytes.payload);
 	return !mesh_remote_inject(to->domain, to->remote, &bytes, size);
 }
 
 /* A buffer with the message; NULL if none is free: the next poll calls the side's waiter. */
+MESH_HOLDS(circuit)
 static struct mesh_buffer *message_prepare(struct mesh_circuit_side *to,
 					   const struct mesh_message_header *header,
 					   const void *payload)
@@ -73,8 +87,7 @@ static struct mesh_buffer *message_prepare(struct mesh_circuit_side *to,
 		return NULL;
 	}
 	memcpy(buffer->bytes, header, sizeof(*header));
-	if (header->length)
-		memcpy(buffer->bytes + sizeof(*header), payload, header->length);
+	payload_copy(to->circuit, header, payload, buffer->bytes + sizeof(*header));
 	buffer->size = sizeof(*header) + header->length;
 	buffer->owner = to->circuit;
 	buffer->about = NULL;
@@ -115,8 +128,7 @@ static void message_keep(struct mesh_circuit_side *to, const struct mesh_message
 		return;
 	}
 	passing->header = *header;
-	if (header->length)
-		memcpy(passing->payload, payload, header->length);
+	payload_copy(to->circuit, header, payload, passing->payload);
 	TAILQ_INSERT_TAIL(&to->passing, passing, entry);
 	to->num_passing++;
 }
@@ -269,6 +281,7 @@ static uint64_t immediate_make(const struct mesh_held *held)
 }
 
 /* WRITTEN for the receiver, or RELAYED for the next relay. */
+MESH_HOLDS(circuit)
 static struct mesh_buffer *behind_prepare(const struct mesh_held *held)
 {
 	struct mesh_circuit *circuit = held->circuit;

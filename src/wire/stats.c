@@ -197,6 +197,7 @@ void mesh_circuit_counters_add(struct mesh_circuit_counters *sum,
 	mesh_count(&sum->bytes, from->bytes);
 	mesh_count(&sum->segments, from->segments);
 	mesh_count(&sum->messages, from->messages);
+	mesh_count(&sum->copied, from->copied);
 }
 
 void mesh_stats_circuit_close(struct mesh_stats_page *page, struct mesh_circuit_counters *counters)

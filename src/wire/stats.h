@@ -115,7 +115,8 @@ struct mesh_circuit_counters {
 	uint64_t memory;   /* bytes that the circuit has here */
 	uint32_t slots;	   /* parts of that memory */
 	uint32_t used;	   /* of these, now: by segments that have not arrived */
-	uint64_t reserved[3];
+	uint64_t copied;   /* bytes of NCCL's that the CPU copied here: of small messages only */
+	uint64_t reserved[2];
 };
 _Static_assert(sizeof(struct mesh_circuit_counters) == 64, "page layout");
 

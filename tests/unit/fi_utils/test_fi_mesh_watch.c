@@ -189,6 +189,7 @@ static void test_circuits(void **state)
 			    .counters = {.bytes = 12500000,
 					 .segments = 24,
 					 .messages = 7,
+					 .copied = 310,
 					 .memory = 8 << 20,
 					 .slots = 128,
 					 .used = 3}},
@@ -214,6 +215,8 @@ static void test_circuits(void **state)
 	assert_contains(text, "nccl_mesh_relay_bytes_total{from=\"a\",to=\"c\\\"\",nic_from=\"ba\","
 			      "nic_to=\"bc\",pid=\"42\"} 12500000\n");
 	assert_contains(text, "pid=\"42\"} 3\n");
+	assert_contains(text, "nccl_mesh_relay_copied_bytes_total{from=\"a\",to=\"c\\\"\","
+			      "nic_from=\"ba\",nic_to=\"bc\",pid=\"42\"} 310\n");
 	free(text);
 	file = open_memstream(&text, &size);
 	assert_int_equal(watch_print_json(file, &now, &before), 0);
@@ -223,6 +226,7 @@ static void test_circuits(void **state)
 	assert_true(json_real_value(json_object_get(shown, "bytes_per_s")) == 12500000.0);
 	assert_string_equal(json_string_value(json_object_get(shown, "nic_to")), "bc");
 	assert_int_equal(json_integer_value(json_object_get(shown, "used_slots")), 3);
+	assert_int_equal(json_integer_value(json_object_get(shown, "copied")), 310);
 	json_decref(root);
 	free(text);
 }

@@ -146,6 +146,8 @@ static void test_circuits(void **state)
 	mesh_count(&second->bytes, 1000);
 	mesh_count(&second->segments, 2);
 	mesh_count(&second->messages, 3);
+	mesh_count(&first->copied, 6);
+	mesh_count(&second->copied, 5);
 	first->slots = 64;
 	first->used = 5;
 	first->memory = 4096;
@@ -165,6 +167,7 @@ static void test_circuits(void **state)
 	assert_int_equal(copy.circuits[0].counters.bytes, 1100);
 	assert_int_equal(copy.circuits[0].counters.segments, 2);
 	assert_int_equal(copy.circuits[0].counters.messages, 3);
+	assert_int_equal(copy.circuits[0].counters.copied, 11);
 	assert_int_equal(copy.circuits[0].counters.used, 0);
 	assert_int_equal(copy.circuits[0].counters.slots, 0);
 	assert_int_equal(copy.circuits[0].counters.memory, 0);
