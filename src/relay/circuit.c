@@ -202,7 +202,6 @@ int mesh_circuit_make(struct mesh_relay *relay, struct mesh_peer *peer,
 		free(made);
 		return ret;
 	}
-	made->up.known = true;
 	made->counters = &made->own_counters;
 	LIST_INSERT_HEAD(&relay->circuits, made, entry);
 	*circuit = made;

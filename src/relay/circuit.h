@@ -73,7 +73,7 @@ struct mesh_circuit_side {
 	_Atomic(bool) lost; /* written with process->lock held */
 	/* Theirs for this circuit; constant once known. */
 	uint32_t remote_id, remote_token;
-	_Atomic(bool) known;
+	_Atomic(bool) known; /* of up: the circuit is open */
 	TAILQ_HEAD(, mesh_passing) passing MESH_GUARDED_BY(circuit); /* to there */
 	int num_passing MESH_GUARDED_BY(circuit);
 };

@@ -144,7 +144,7 @@ static void message_pass(struct mesh_circuit_side *to, const struct mesh_message
 	mesh_count(&to->circuit->counters->messages, 1);
 	if (header->length > to->domain->payload_max)
 		circuit_fail(to->circuit, -EMSGSIZE);
-	else if (to->num_passing || !message_send(to, &passed, payload))
+	else if (!to->known || to->num_passing || !message_send(to, &passed, payload))
 		message_keep(to, &passed, payload);
 }
 
@@ -163,6 +163,15 @@ static bool messages_push(struct mesh_circuit_side *to)
 		free(passing);
 	}
 	return true;
+}
+
+void mesh_circuit_up_begin(struct mesh_circuit *circuit)
+{
+	mesh_circuit_lock(circuit);
+	circuit->up.known = true;
+	if (!circuit->error)
+		messages_push(&circuit->up);
+	mesh_circuit_unlock(circuit);
 }
 
 /* ---- segments ------------------------------------------------------------------------------ */
@@ -381,7 +390,8 @@ MESH_HOLDS(circuit)
 static bool segment_is_valid(const struct mesh_circuit *circuit,
 			     const struct mesh_message_relayed *what)
 {
-	return what->length <= (MESH_GRANULES - what->granule) * circuit->granule &&
+	return circuit->down.known &&
+	       what->length <= (MESH_GRANULES - what->granule) * circuit->granule &&
 	       !circuit->held[what->granule].active &&
 	       (!circuit->to_relay || what->length <= circuit->hop.granule * MESH_GRANULES);
 }
@@ -437,7 +447,7 @@ static struct mesh_circuit *circuit_of_sink(struct mesh_sink *sink)
 	return mesh_container_of(sink, struct mesh_circuit_side, sink)->circuit;
 }
 
-/* Nothing comes from either end before it knows our id, which it gets when the circuit is open. */
+/* The connecting end gets our id when the circuit is open: nothing comes from there before. */
 MESH_HOLDS(domain)
 static void from_up(struct mesh_sink *sink, const struct mesh_message_header *header,
 		    const void *payload)
@@ -463,6 +473,7 @@ static void from_up(struct mesh_sink *sink, const struct mesh_message_header *he
 	mesh_circuit_unlock(circuit);
 }
 
+/* The receiving end has our id from CONNECT: its first grant may overtake its ACCEPT. */
 MESH_HOLDS(domain)
 static void from_down(struct mesh_sink *sink, const struct mesh_message_header *header,
 		      const void *payload)

@@ -15,6 +15,12 @@ extern const struct mesh_circuit_functions mesh_circuit_forwarding;
 MESH_HOLDS(process)
 struct mesh_circuit_side *mesh_circuit_side_find(struct mesh_peer *peer, uint32_t id);
 
+/**
+ * The circuit is open: sends the connecting end what the other one has sent meanwhile. Until then
+ * nothing of a circuit is in flight, so that it can be freed at once.
+ */
+void mesh_circuit_up_begin(struct mesh_circuit *circuit);
+
 /** A write into the next relay's memory is complete: hop->written. */
 MESH_HOLDS(domain)
 void mesh_circuit_hop_written(struct mesh_hop_segment *segment, int error);

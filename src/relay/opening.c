@@ -86,6 +86,7 @@ static void circuit_ready(struct mesh_circuit *circuit, const struct mesh_peer *
 		  circuit->target, circuit->up.domain->nic->netdev,
 		  circuit->down.domain->nic->netdev, circuit->granule * MESH_GRANULES >> 10);
 	mesh_peer_send(circuit->up.peer, &frame, MESH_FRAME_OPENED);
+	mesh_circuit_up_begin(circuit);
 }
 
 /* ---- the way on ---------------------------------------------------------------------------- */
