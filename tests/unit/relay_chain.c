@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* relay_chain.c - a line of nodes in one process, of which the relays are the product's. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "fabric/fence.h"
+#include "relay/circuit.h"
+#include "relay/circuits.h"
+#include "relay/next.h"
+#include "relay/opening.h"
+
+#include "fake_fabric.h"
+#include "relay_chain.h"
+
+/* Receives that each domain posts; none is used. */
+#define RECEIVES 4
+#define PORT 4321
+
+struct chain chain;
+
+uint32_t chain_roll(uint32_t sides)
+{
+	chain.random ^= chain.random << 13;
+	chain.random ^= chain.random >> 7;
+	chain.random ^= chain.random << 17;
+	return (uint32_t)(chain.random >> 20) % sides;
+}
+
+int chain_num_ends(void)
+{
+	return 2 * (chain.num_nodes - 1);
+}
+
+bool chain_is_relay(int node)
+{
+	return node > 0 && node < chain.num_nodes - 1;
+}
+
+struct chain_end *chain_end_of(int node, int other)
+{
+	return other > node ? chain.nodes[node].right : chain.nodes[node].left;
+}
+
+/* ---- frames -------------------------------------------------------------------------------- */
+
+static struct chain_end *end_of_peer(const struct mesh_peer *peer, bool *out)
+{
+	int i;
+
+	for (i = 0; i < chain_num_ends(); i++) {
+		*out = peer == &chain.ends[i].peers[0];
+		if (*out || peer == &chain.ends[i].peers[1])
+			return &chain.ends[i];
+	}
+	fail_msg("an unknown peer");
+	return NULL;
+}
+
+void chain_frame_send(struct chain_end *end, bool out, struct mesh_frame *frame,
+		      enum mesh_frame_type type)
+{
+	struct chain_frame *sent;
+	size_t size = mesh_frame_finish(frame, type);
+
+	if (end->broken)
+		return;
+	sent = calloc(1, sizeof(*sent));
+	assert_non_null(sent);
+	assert_int_equal(mesh_frame_decode(frame, size, &sent->frame), size);
+	TAILQ_INSERT_TAIL(&end->frames[!out], sent, entry);
+}
+
+void __wrap_mesh_peer_send(struct mesh_peer *peer, struct mesh_frame *frame,
+			   enum mesh_frame_type type);
+void __wrap_mesh_peer_send(struct mesh_peer *peer, struct mesh_frame *frame,
+			   enum mesh_frame_type type)
+{
+	bool out;
+	struct chain_end *end = end_of_peer(peer, &out);
+
+	mesh_process_assert_locked(peer->process);
+	if (peer->state == MESH_PEER_UP) /* else the connection is closed */
+		chain_frame_send(end, out, frame, type);
+}
+
+void __wrap_mesh_peer_refuse(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_t comm);
+void __wrap_mesh_peer_refuse(struct mesh_peer *peer, enum mesh_refusal refusal, uint32_t comm)
+{
+	struct mesh_frame frame = {.refuse = {.refusal = refusal, .comm = comm}};
+
+	__wrap_mesh_peer_send(peer, &frame, MESH_FRAME_REFUSE);
+}
+
+/* As src/setup/events.c does, without ends in the same process. */
+MESH_HOLDS(process)
+static void frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	switch ((enum mesh_frame_type)frame->header.type) {
+	case MESH_FRAME_OPEN:
+		mesh_circuit_open_came(peer, frame);
+		break;
+	case MESH_FRAME_ACCEPT:
+		mesh_circuit_accepted(peer, frame);
+		break;
+	case MESH_FRAME_REFUSE:
+		mesh_circuit_refused(peer, frame);
+		break;
+	case MESH_FRAME_OPENED:
+		if (!mesh_circuit_opened(peer, frame))
+			mesh_circuit_opened_in_vain(peer, frame);
+		break;
+	case MESH_FRAME_CIRCUIT:
+		mesh_circuit_event(peer, frame);
+		break;
+	default:
+		mesh_circuit_frame_pass(peer, frame);
+		break;
+	}
+}
+
+/* @out: over the connection that the receiving end has made. */
+static void frame_deliver(struct chain_end *to, bool out, const struct mesh_frame *frame)
+{
+	struct mesh_process *process = &chain.nodes[to->node].process;
+
+	if (!chain_is_relay(to->node)) {
+		chain.frame_came(to, out, frame);
+		return;
+	}
+	if (to->knows)
+		return;
+	mesh_lock_take(&process->lock);
+	frame_handle(&to->peers[!out], frame);
+	mesh_lock_release(&process->lock);
+	chain_posts_take(FAKE_SEND);
+}
+
+bool chain_frame_step(void)
+{
+	int i, first = (int)chain_roll((uint32_t)(2 * chain_num_ends()));
+	struct chain_frame *next;
+	struct chain_end *end;
+
+	for (i = 0; i < 2 * chain_num_ends(); i++) {
+		int at = (first + i) % (2 * chain_num_ends());
+
+		end = &chain.ends[at / 2];
+		next = TAILQ_FIRST(&end->frames[at % 2]);
+		if (!next)
+			continue;
+		TAILQ_REMOVE(&end->frames[at % 2], next, entry);
+		frame_deliver(end->other, at % 2, &next->frame);
+		free(next);
+		return true;
+	}
+	return false;
+}
+
+/* ---- what relays see of the other layers --------------------------------------------------- */
+
+/* The way on to node @to: that node itself, or the neighbour on the way there. */
+static int way_find(const struct mesh_process *process, uint64_t node_id, struct mesh_next *nexts)
+{
+	if (chain.refuses && !chain_roll((uint32_t)chain.refuses))
+		return 0;
+	memset(nexts, 0, sizeof(*nexts));
+	nexts->dev = node_id > process->node_id;
+	nexts->node_id = node_id;
+	nexts->cookie = node_id;
+	return 1;
+}
+
+int __wrap_mesh_nexts_of_node(const struct mesh_process *process,
+			      const struct mesh_neighbours *neighbours, uint64_t node_id,
+			      uint64_t job, struct mesh_next *nexts, int max);
+int __wrap_mesh_nexts_of_node(const struct mesh_process *process,
+			      const struct mesh_neighbours *neighbours, uint64_t node_id,
+			      uint64_t job, struct mesh_next *nexts, int max)
+{
+	(void)neighbours;
+	(void)job;
+	(void)max;
+	return way_find(process, node_id, nexts);
+}
+
+int __wrap_mesh_nexts_of_handle(const struct mesh_process *process,
+				const struct mesh_neighbours *neighbours,
+				const struct mesh_handle *handle, struct mesh_next *nexts, int max);
+int __wrap_mesh_nexts_of_handle(const struct mesh_process *process,
+				const struct mesh_neighbours *neighbours,
+				const struct mesh_handle *handle, struct mesh_next *nexts, int max)
+{
+	(void)neighbours;
+	(void)max;
+	return way_find(process, handle->node_id, nexts);
+}
+
+int __wrap_mesh_next_open(struct mesh_process *process, const struct mesh_next *next);
+int __wrap_mesh_next_open(struct mesh_process *process, const struct mesh_next *next)
+{
+	(void)process;
+	(void)next;
+	return chain_roll(8) ? 0 : -EAGAIN;
+}
+
+int __wrap_mesh_next_peer_get(struct mesh_process *process, const struct mesh_next *next,
+			      struct mesh_peer **peer);
+int __wrap_mesh_next_peer_get(struct mesh_process *process, const struct mesh_next *next,
+			      struct mesh_peer **peer)
+{
+	int node = (int)(process->node_id - CHAIN_NODE_ID(0));
+
+	*peer = &chain_end_of(node, next->dev ? node + 1 : node - 1)->peers[0];
+	mesh_peer_use(*peer);
+	return 0;
+}
+
+int __wrap_mesh_relay_thread_start(struct mesh_relay_thread *thread);
+int __wrap_mesh_relay_thread_start(struct mesh_relay_thread *thread)
+{
+	(void)thread;
+	return 0;
+}
+
+int __wrap_mesh_readiness_open(struct mesh_domain *domain);
+int __wrap_mesh_readiness_open(struct mesh_domain *domain)
+{
+	(void)domain;
+	return -EOPNOTSUPP;
+}
+
+/* The thread that connects on verbs has nothing to do. */
+void __wrap_mesh_connector_wake(struct mesh_domain *domain);
+void __wrap_mesh_connector_wake(struct mesh_domain *domain)
+{
+	(void)domain;
+}
+
+/* Nothing from the other end arrives any more, and the provider gives back what is held here. */
+void __wrap_mesh_remotes_fence(struct mesh_fence *fences, int count);
+void __wrap_mesh_remotes_fence(struct mesh_fence *fences, int count)
+{
+	struct chain_end *end = chain_end_of_domain(fences->domain->domain);
+	struct chain_post *post;
+
+	assert_int_equal(count, 1);
+	chain.fences++;
+	chain_break(end);
+	end->cut = true;
+	TAILQ_FOREACH(post, &end->other->posts, entry) {
+		post->lost |= !post->delivered;
+		post->delivered = true;
+	}
+	fences->result = 1;
+}
+
+/* ---- losses and time ----------------------------------------------------------------------- */
+
+void chain_break(struct chain_end *end)
+{
+	struct chain_end *ends[] = {end, end->other};
+	struct chain_post *post;
+	uint32_t kept;
+	int i;
+
+	chain_posts_take(FAKE_SEND);
+	for (i = 0; i < 2; i++) {
+		if (ends[i]->broken)
+			continue;
+		ends[i]->broken = true;
+		kept = chain_roll(4); /* what is on its way arrives, but for the last of it */
+		TAILQ_FOREACH(post, &ends[i]->posts, entry) {
+			if (post->delivered || kept-- > 0)
+				continue;
+			kept = 0;
+			post->lost = post->delivered = true;
+			post->held = !post->completed && chain_roll(2);
+		}
+	}
+}
+
+static void end_learn(struct chain_end *end)
+{
+	struct mesh_process *process = &chain.nodes[end->node].process;
+	struct mesh_peer_user *user;
+	int i;
+
+	end->knows = true;
+	end->cut |= !chain_is_relay(end->node);
+	mesh_lock_take(&process->lock);
+	for (i = 0; i < 2; i++) {
+		end->peers[i].state = MESH_PEER_LOST;
+		mesh_circuits_cut(&end->peers[i]);
+		mesh_domain_lock(end->domain);
+		LIST_FOREACH(user, &end->peers[i].user_list, entry)
+			user->ops->lost(user);
+		mesh_remote_lose(end->domain, end->remote);
+		mesh_domain_unlock(end->domain);
+	}
+	mesh_lock_release(&process->lock);
+	chain_posts_take(FAKE_SEND);
+}
+
+bool chain_learn_step(void)
+{
+	int i, first = (int)chain_roll((uint32_t)chain_num_ends());
+
+	for (i = 0; i < chain_num_ends(); i++) {
+		struct chain_end *end = &chain.ends[(first + i) % chain_num_ends()];
+
+		if (!end->broken || end->knows)
+			continue;
+		end_learn(end);
+		return true;
+	}
+	return false;
+}
+
+void chain_time_step(uint64_t ms)
+{
+	struct timespec pause = {.tv_sec = (time_t)(ms / 1000),
+				 .tv_nsec = (long)(ms % 1000 * 1000000)};
+	int i;
+
+	nanosleep(&pause, NULL);
+	for (i = 1; i < chain.num_nodes - 1; i++) {
+		struct mesh_process *process = &chain.nodes[i].process;
+
+		mesh_lock_take(&process->lock);
+		mesh_circuits_tick(process, mesh_clock_ms());
+		mesh_timers_run(&process->engine.timers, mesh_clock_ms());
+		mesh_lock_release(&process->lock);
+		chain_poll(chain.nodes[i].left);
+		chain_poll(chain.nodes[i].right);
+	}
+	chain_poll(chain.nodes[0].right);
+	chain_poll(chain.nodes[chain.num_nodes - 1].left);
+}
+
+int chain_circuits(int node)
+{
+	struct mesh_circuit *circuit;
+	int count = 0;
+
+	LIST_FOREACH(circuit, &chain.nodes[node].process.relay->circuits, entry)
+		count++;
+	return count;
+}
+
+/* ---- a run --------------------------------------------------------------------------------- */
+
+static void nothing(struct mesh_timer *timer, uint64_t now_ms)
+{
+	(void)timer;
+	(void)now_ms;
+}
+
+MESH_NOT_ANALYSED
+static void node_open(int i, uint64_t memory)
+{
+	struct mesh_process *process = &chain.nodes[i].process;
+
+	mesh_lock_init(&process->lock);
+	process->config.eager_limit_bytes = CHAIN_PAYLOAD_MAX;
+	process->config.relay_memory_bytes = memory;
+	strcpy(process->config.relay, "any");
+	process->counters = &process->own_counters;
+	process->engine.wake_fd = process->engine.epoll_fd = -1;
+	process->node_id = CHAIN_NODE_ID(i);
+	process->name[0] = (char)('a' + i);
+	if (!chain_is_relay(i))
+		return;
+	mesh_lock_take(&process->lock);
+	assert_int_equal(mesh_relay_open(process, 0), 0);
+	mesh_lock_release(&process->lock);
+}
+
+static void end_open(int node, int link, struct chain_end *end, enum mesh_provider_id provider)
+{
+	int i;
+
+	end->node = node;
+	end->link = link;
+	end->other = &chain.ends[4 * link + 1 - (end - chain.ends)];
+	end->domain = fake_domain_open(provider);
+	end->remote = fake_remote_open(end->domain, PORT);
+	TAILQ_INIT(&end->posts);
+	for (i = 0; i < 2; i++) {
+		struct mesh_peer *peer = &end->peers[i];
+
+		TAILQ_INIT(&end->frames[i]);
+		peer->process = &chain.nodes[node].process;
+		peer->domain = end->domain;
+		peer->remote = end->remote;
+		peer->watch.fd = -1;
+		peer->timer.expired = nothing;
+		peer->incoming = i == 1;
+		peer->eager_limit = CHAIN_PAYLOAD_MAX;
+		peer->state = MESH_PEER_UP;
+		memcpy(peer->name, chain.nodes[2 * link + 1 - node].process.name,
+		       sizeof(peer->name));
+	}
+}
+
+void chain_open(int num_relays, uint64_t seed, uint64_t memory)
+{
+	enum mesh_provider_id provider;
+	int i;
+
+	memset(&chain, 0, sizeof(chain));
+	fake_reset();
+	chain_wire_reset();
+	chain.random = 0x9e3779b97f4a7c15u * (seed + 1);
+	chain.num_nodes = num_relays + 2;
+	fake.rx_size = RECEIVES;
+	fake.inject_size = chain_roll(2) ? FAKE_BYTES_MAX : 0;
+	for (i = 0; i < chain.num_nodes; i++)
+		node_open(i, memory);
+	for (i = 0; i < chain.num_nodes - 1; i++) {
+		provider = chain_roll(2) ? MESH_PROVIDER_TCP : MESH_PROVIDER_VERBS_RXM;
+		fake.cq_data_size = provider == MESH_PROVIDER_TCP ? 8 : 4;
+		end_open(i, i, &chain.ends[2 * i], provider);
+		end_open(i + 1, i, &chain.ends[2 * i + 1], provider);
+		chain.nodes[i].right = &chain.ends[2 * i];
+		chain.nodes[i + 1].left = &chain.ends[2 * i + 1];
+	}
+	fake.before = chain_posts_take;
+}
+
+static void end_close(struct chain_end *end)
+{
+	struct chain_frame *frame;
+	struct chain_post *post;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(end->peers[i].users, 0);
+		while ((frame = TAILQ_FIRST(&end->frames[i]))) {
+			TAILQ_REMOVE(&end->frames[i], frame, entry);
+			free(frame);
+		}
+	}
+	while ((post = TAILQ_FIRST(&end->posts))) {
+		assert_true(post->completed);
+		chain_post_free(end, post);
+	}
+	mesh_remote_close(end->domain, end->remote);
+	mesh_domain_close(end->domain);
+}
+
+MESH_NOT_ANALYSED
+void chain_close(void)
+{
+	int i;
+
+	chain_posts_take(FAKE_SEND);
+	fake.before = NULL;
+	for (i = 0; i < chain.num_nodes; i++) {
+		struct mesh_process *process = &chain.nodes[i].process;
+
+		mesh_lock_take(&process->lock);
+		if (chain_is_relay(i)) {
+			assert_int_equal(chain_circuits(i), 0);
+			assert_int_equal(process->relay->memory, 0);
+			mesh_relay_close(process);
+		}
+		mesh_lock_release(&process->lock);
+	}
+	for (i = 0; i < chain_num_ends(); i++)
+		end_close(&chain.ends[i]);
+	for (i = 0; i < chain.num_nodes; i++)
+		mesh_lock_destroy(&chain.nodes[i].process.lock);
+	assert_int_equal(fake_teardown(NULL), 0);
+}
