@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/peer_send.h"
+#include "neighbours/neighbours.h"
 #include "relay/circuit.h"
 #include "relay/ending.h"
 #include "relay/forward.h"
@@ -23,10 +24,24 @@
 
 /* ---- the answer ---------------------------------------------------------------------------- */
 
+/*
+ * Nothing leads on: the next node's processes may have started after we last asked. The connecting
+ * end will ask us again.
+ */
+MESH_HOLDS(process)
+static void neighbours_ask(const struct mesh_relay *relay)
+{
+	if (relay->neighbours &&
+	    mesh_neighbours_waited_ms(relay->neighbours, mesh_clock_ms()) == UINT64_MAX)
+		mesh_neighbours_ask(relay->neighbours);
+}
+
 /* Refuses the circuit, and frees it: the connecting end does not know its memory. */
 MESH_HOLDS(process)
 static void circuit_refuse(struct mesh_circuit *circuit, enum mesh_refusal refusal)
 {
+	if (refusal == MESH_REFUSAL_RELAY_LINK)
+		neighbours_ask(circuit->relay);
 	if (!circuit->up.lost)
 		mesh_peer_refuse(circuit->up.peer, refusal, circuit->up.remote_id);
 	mesh_circuit_free(circuit);

@@ -19,7 +19,7 @@ struct mesh_relay {
 	struct mesh_process *process;
 	uint64_t job; /* mesh_job_key(); 0 where unknown */
 	/* Set-up's; NULL: there are no answers, and only the last relay of a route can be found. */
-	const struct mesh_neighbours *neighbours MESH_GUARDED_BY(process);
+	struct mesh_neighbours *neighbours MESH_GUARDED_BY(process);
 	LIST_HEAD(, mesh_circuit) circuits MESH_GUARDED_BY(process);
 	uint64_t memory MESH_GUARDED_BY(process); /* bytes that circuits have */
 	_Atomic(bool) news;			  /* a circuit is broken, or may be at its end */

@@ -81,6 +81,8 @@ struct chain {
 	bool hostile; /* a peer may name memory that is not there */
 	int refuses;  /* one in so many looks for a way finds none; 0: none does */
 	int fences;   /* seen */
+	/* How often a relay has found no way on, and has had its neighbours asked again. */
+	int unfound, asked;
 	/* What comes to a node that the test plays. @out: over the connection that it has made. */
 	void (*frame_came)(struct chain_end *end, bool out, const struct mesh_frame *frame);
 	void (*message_came)(struct chain_end *end, const struct mesh_message_header *header,

@@ -299,6 +299,7 @@ static void run(int seed)
 		step();
 	run_end();
 	ends_close();
+	assert_true(chain.asked >= chain.unfound);
 	chain_close();
 	log_capture_stop();
 }

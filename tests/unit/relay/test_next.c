@@ -23,10 +23,21 @@
 
 static struct pair pair;
 static struct mesh_process *process;
-static const struct mesh_neighbours *real;
+static struct mesh_neighbours *real;
 static struct mesh_neighbours neighbours;
 static struct mesh_heard heard[2];
 static struct mesh_next nexts[MESH_NEXTS_MAX];
+static int asks; /* how often the neighbours were to be asked again */
+
+void __real_mesh_neighbours_ask(struct mesh_neighbours *of);
+void __wrap_mesh_neighbours_ask(struct mesh_neighbours *of);
+void __wrap_mesh_neighbours_ask(struct mesh_neighbours *of)
+{
+	if (of == &neighbours)
+		asks++;
+	else
+		__real_mesh_neighbours_ask(of);
+}
 
 static void process_add(struct mesh_neighbour *about, uint64_t process_id, uint64_t job,
 			enum mesh_neighbour_role role)
@@ -70,6 +81,7 @@ static int setup(void **state)
 	neighbours.rounds.asking.num_links = 1;
 	neighbours.rounds.asking.asked[0].ifindex =
 		process->nics[process->endpoints[0].nic]->ifindex;
+	asks = 0;
 	nic_hear(0, "127.0.0.2/8");
 	real = process->relay->neighbours;
 	process->relay->neighbours = &neighbours;
@@ -210,8 +222,10 @@ static void test_no_answer(void **state)
 		assert_int_equal(circuit->opening->num_nexts, 3);
 		circuit->timer.expired(&circuit->timer, circuit->opening->try_ms + LIMIT_MS);
 	}
+	assert_int_equal(asks, 0);
 	circuit->timer.expired(&circuit->timer, circuit->opening->try_ms + LIMIT_MS);
 	assert_true(LIST_EMPTY(&process->relay->circuits));
+	assert_int_equal(asks, 1);
 }
 
 int main(void)
