@@ -239,6 +239,18 @@ int __wrap_mesh_next_peer_get(struct mesh_process *process, const struct mesh_ne
 	return 0;
 }
 
+struct mesh_buffer *__real_mesh_remote_buffer_get(struct mesh_domain *domain,
+						  struct mesh_remote *remote);
+struct mesh_buffer *__wrap_mesh_remote_buffer_get(struct mesh_domain *domain,
+						  struct mesh_remote *remote);
+struct mesh_buffer *__wrap_mesh_remote_buffer_get(struct mesh_domain *domain,
+						  struct mesh_remote *remote)
+{
+	if (chain.scarce && !chain_roll((uint32_t)chain.scarce))
+		return NULL;
+	return __real_mesh_remote_buffer_get(domain, remote);
+}
+
 int __wrap_mesh_relay_thread_start(struct mesh_relay_thread *thread);
 int __wrap_mesh_relay_thread_start(struct mesh_relay_thread *thread)
 {
@@ -268,6 +280,7 @@ void __wrap_mesh_remotes_fence(struct mesh_fence *fences, int count)
 	struct chain_post *post;
 
 	assert_int_equal(count, 1);
+	assert_true(end->broken || chain.hostile);
 	chain.fences++;
 	chain_break(end);
 	end->cut = true;
@@ -427,7 +440,7 @@ static void end_open(int node, int link, struct chain_end *end, enum mesh_provid
 	}
 }
 
-void chain_open(int num_relays, uint64_t seed, uint64_t memory)
+void chain_open(int num_relays, uint64_t seed, const uint64_t *memory)
 {
 	enum mesh_provider_id provider;
 	int i;
@@ -440,7 +453,7 @@ void chain_open(int num_relays, uint64_t seed, uint64_t memory)
 	fake.rx_size = RECEIVES;
 	fake.inject_size = chain_roll(2) ? FAKE_BYTES_MAX : 0;
 	for (i = 0; i < chain.num_nodes; i++)
-		node_open(i, memory);
+		node_open(i, chain_is_relay(i) ? memory[i - 1] : 0);
 	for (i = 0; i < chain.num_nodes - 1; i++) {
 		provider = chain_roll(2) ? MESH_PROVIDER_TCP : MESH_PROVIDER_VERBS_RXM;
 		fake.cq_data_size = provider == MESH_PROVIDER_TCP ? 8 : 4;

@@ -80,6 +80,7 @@ struct chain {
 	struct chain_end ends[2 * (CHAIN_NODES_MAX - 1)]; /* of link i: 2 * i, and 2 * i + 1 */
 	bool hostile; /* a peer may name memory that is not there */
 	int refuses;  /* one in so many looks for a way finds none; 0: none does */
+	int scarce;   /* a relay finds no buffer for one message in so many; 0: it always does */
 	int fences;   /* seen */
 	/* How often a relay has found no way on, and has had its neighbours asked again. */
 	int unfound, asked;
@@ -101,7 +102,7 @@ uint32_t chain_roll(uint32_t sides);
  *
  * @memory: NCCL_MESH_RELAY_MEMORY of each relay, in bytes
  */
-void chain_open(int num_relays, uint64_t seed, uint64_t memory);
+void chain_open(int num_relays, uint64_t seed, const uint64_t *memory);
 
 /** Fails the test if a relay still has a circuit, memory, or a registration. */
 void chain_close(void);

@@ -40,15 +40,16 @@ static void circuit_lie(const struct circuit *circuit, struct chain_end *end, bo
 	chain_frame_send(end, out, &frame, MESH_FRAME_CIRCUIT);
 }
 
+/* Nothing was written there; a segment may lie there that has not arrived yet. */
 static void relayed_lie(struct mesh_message_header *header, struct chain_end *end)
 {
+	bool absurd = !chain_roll(20);
 	const struct mesh_message_relayed relayed = {
-		.address = chain_roll(2) ? (uintptr_t)ends.target[0][chain_roll(SEGMENTS)]
-					 : chain_roll(9),
-		.key = chain_roll(2) ? MEMORY_KEY(0) : chain_roll(9),
-		.length = 1 + chain_roll(chain_roll(2) ? 1 << 16 : 1 << 30),
+		.address = absurd ? chain_roll(9) : (uintptr_t)ends.target[0][chain_roll(SEGMENTS)],
+		.key = absurd ? chain_roll(9) : MEMORY_KEY(0),
+		.length = 1 + chain_roll(absurd ? 1 << 30 : 1 << 14),
 		.num_segments = 1 + chain_roll(3),
-		.granule = (uint8_t)chain_roll(MESH_GRANULES),
+		.granule = (uint8_t)chain_roll(absurd ? MESH_GRANULES : 3),
 		.full = (uint8_t)chain_roll(2),
 	};
 
@@ -107,6 +108,8 @@ static void step_lie(struct circuit *circuit)
 		circuit_lie(circuit, end, out, id);
 	else if (!chain_roll(20))
 		open_send(circuit);
+	else if (out && chain_roll(8))
+		relayed_lie(&(struct mesh_message_header){.comm = id, .token = token}, end);
 	else if (!out && !chain_roll(20))
 		circuit->accepted = circuit->ended = false; /* answers once more */
 	else
@@ -288,11 +291,15 @@ static void run_end(void)
 
 static void run(int seed)
 {
+	uint64_t memory[CHAIN_RELAYS_MAX];
 	int i;
 
+	/* The relays of a circuit give it pieces of different sizes. */
+	for (i = 0; i < CHAIN_RELAYS_MAX; i++)
+		memory[i] = (uint64_t)((seed + i) % 5 ? 256 : 6) << 20;
 	log_capture_start();
-	chain_open(1 + seed % CHAIN_RELAYS_MAX, (uint64_t)seed,
-		   (uint64_t)(seed % 5 ? 256 : 6) << 20);
+	chain_open(1 + seed % CHAIN_RELAYS_MAX, (uint64_t)seed, memory);
+	chain.scarce = chain_roll(2) ? 5 : 0;
 	chain.refuses = chain_roll(2) ? 12 : 0;
 	ends_open();
 	for (i = 0; i < STEPS; i++)
