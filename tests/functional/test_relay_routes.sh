@@ -5,11 +5,16 @@
 #
 #	SEED=N test_relay_routes.sh	that random graph
 #	GRAPHS=20 test_relay_routes.sh	so many random graphs
+#	ONLY=NAME test_relay_routes.sh	one part; by hand only: ring5, ring8, torus (3x3), idle
+#
+# Those by hand have eight connections for each direction of a pair, with 32 messages in flight on
+# each, and little memory in the relays; idle is a line of five with services in the middle, where
+# receives are posted meanwhile on connections that stay idle.
 # seconds: 180
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/lib.sh
-. "$here/lib.sh"
+# shellcheck source=tests/functional/faults.sh
+. "$here/faults.sh"
 # shellcheck source=tests/functional/expect.sh
 . "$here/expect.sh"
 
@@ -65,6 +70,100 @@ test_star() {
 	note "star of 5: through the hub"
 }
 
+# Many messages in many circuits, by hand: a circuit of the smallest size has room for 16 of these.
+# Larger ones take gigabytes of buffers in each rank.
+FULL=(--timeout 800 --sizes "8,64K" --iters 8 --repeat 1 --check-max 8K --all-at-once
+	--channels 8 --inflight 32)
+FULL_TIMEOUT=900
+
+# ring COUNT MEMORY: of nodes A, B, ...
+ring() {
+	local nodes=({A..Z}) i pairs=()
+
+	nodes=("${nodes[@]:0:$1}")
+	for ((i = 0; i < $1; i++)); do pairs+=("${nodes[i]}${nodes[(i + 1) % $1]}"); done
+	mesh_node "${nodes[@]}"
+	cabled "${pairs[@]}"
+	RANKS_ENV=("NCCL_MESH_RELAY_MEMORY=$2")
+	RANKS_TIMEOUT=$FULL_TIMEOUT
+	ranks_pass "ring$1" "${nodes[@]}" -- "${FULL[@]}" --verbose
+	RANKS_ENV=()
+	note "ring of $1: $(sizes "ring$1")"
+}
+
+# sizes RUN: how many circuits had how much memory.
+sizes() {
+	grep -hoE 'relay: a circuit from .* [0-9]+ KiB' "$OUT/$1"/rank*.out |
+		grep -oE '[0-9]+ KiB$' | sort | uniq -c | tr '\n' ' '
+}
+
+# 32 circuits lead through each node, 192 in the ring of 8: with the memory that is needed for as
+# many of the smallest size, as far as that can be. The answers of each pair have circuits as well.
+test_ring5() { ring 5 48M; }
+
+test_ring8() { ring 8 640M; }
+
+test_torus() {
+	local i nodes=({A..I}) pairs=()
+
+	for i in {0..8}; do
+		pairs+=("${nodes[i]}${nodes[i / 3 * 3 + (i + 1) % 3]}")
+		pairs+=("${nodes[i]}${nodes[(i + 3) % 9]}")
+	done
+	mesh_node "${nodes[@]}"
+	cabled "${pairs[@]}"
+	RANKS_ENV=("NCCL_MESH_RELAY_MEMORY=400M")
+	RANKS_TIMEOUT=$FULL_TIMEOUT
+	ranks_pass torus "${nodes[@]}" -- "${FULL[@]}" --verbose
+	RANKS_ENV=()
+	note "torus of 3x3: $(sizes torus)"
+}
+
+# idle_script connect|listen: comms whose receives are posted long before anything is sent.
+idle_script() {
+	local i
+
+	echo "limit 250000"
+	echo "init 0"
+	for i in {0..7}; do
+		[[ $1 == listen ]] || echo "await $FAULTS/idle$i"
+		[[ $1 == connect ]] || echo "listen $i $FAULTS/idle$i"
+		[[ $1 == listen ]] && echo "accept $i $i" || echo "connect $i $FAULTS/idle$i"
+		printf '%s\n' "buffer $i 1048576" "reg $i $i $i"
+		[[ $1 == connect ]] || echo "post $i $i 0 1048576"
+	done
+	printf '%s\n' "touch $FAULTS/idle-$1" "await $FAULTS/over"
+	for i in {0..7}; do
+		[[ $1 == listen ]] || echo "post $i $i 0 1048576"
+	done
+	for i in {0..7}; do printf '%s\n' "test $i" "dereg $i" "close $i"; done
+	echo "finalize 0"
+}
+
+test_idle() {
+	local node
+
+	mesh_node A B C D E
+	cabled AB BC CD DE
+	FAULTS_ENV=(MASTER_ADDR="$(mesh_mgmt_addr A)" MASTER_PORT=29500)
+	for node in B C D; do
+		mesh_spawn $node "$OUT/serve-$node" env "${FAULTS_ENV[@]}" \
+			NCCL_MESH_RELAY_MEMORY=60M "$MESH_BUILD/fi_mesh" serve --relay
+		wait_for "grep -qs '^relaying for' $OUT/serve-$node" 60 ||
+			fail "$node does not relay"
+	done
+	play E listen < <(idle_script listen)
+	play A connect < <(idle_script connect)
+	arrives idle-listen idle-connect
+	RANKS_TIMEOUT=$FULL_TIMEOUT
+	ranks_pass idle A E -- "${FULL[@]}" --verbose
+	said idle '"via": "B,C,D"'
+	touch "$FAULTS/over"
+	ended connect
+	ended listen
+	note "line of 5: eight idle connections with receives posted beside sixteen busy ones"
+}
+
 # random_pairs: a random connected graph of these nodes, each with two to four cables, as pairs.
 random_pairs() {
 	local nodes=("$@") x y tries
@@ -107,16 +206,11 @@ test_random() {
 	note "random graph ${pairs[*]} (SEED=$SEED)"
 }
 
-mesh_init
+faults_init
 if ((GRAPHS)); then
 	for ((graph = 0; graph < GRAPHS; graph++)); do
 		SEED=$((SEED + graph)) GRAPHS=0 ONLY=random "$0" || fail "graph $graph of $GRAPHS"
 	done
 	exit
 fi
-if [[ ! ${ONLY:-} ]]; then
-	test_line
-	test_ring
-	test_star
-fi
-test_random
+for part in ${ONLY:-line ring star random}; do "test_$part"; done
