@@ -65,8 +65,9 @@ const struct mesh_setting mesh_settings[] = {
 	TEXT("NCCL_MESH_NODE_NAME", node_name,
 	     "This node's name in messages. Default: the host name.", .needed = false),
 	TEXT("NCCL_MESH_SITE", site,
-	     "The data centre of this node, of which 15 characters count. 'fi_mesh neighbours' "
-	     "shows it on the other nodes; no path depends on it yet. Default: none.",
+	     "The data centre of this node, of which 15 characters count. Paths to a node of "
+	     "another one may have several connections each (NCCL_MESH_LANES), and 'fi_mesh "
+	     "neighbours' shows it on the other nodes. Default: none.",
 	     .needed = false),
 	NUMBER("NCCL_MESH_CONNECT_TIMEOUT", MESH_SETTING_SECONDS, connect_timeout_s, "60", 1, 86400,
 	       "Seconds after which a connection attempt fails. A peer process that is alive "
@@ -86,6 +87,11 @@ const struct mesh_setting mesh_settings[] = {
 	       "Cables that one connection uses at once, if several lead to its peer. 1: one "
 	       "cable for each connection; the connections of NCCL are still spread over the "
 	       "cables."),
+	NUMBER("NCCL_MESH_LANES", MESH_SETTING_NUMBER, lanes, "0", 0, MESH_CONFIG_LANES_MAX,
+	       "TCP connections between two NICs that a router or a line between two sites joins, "
+	       "each a path of its own. 0: as many as the line's round trip and the NIC's speed "
+	       "need, because one moves no more than its buffer in a round trip (tcp_rmem, "
+	       "tcp_wmem); with those to other NICs, no more than NCCL_MESH_MAX_PATHS."),
 	NUMBER("NCCL_MESH_SEGMENT_SIZE", MESH_SETTING_BYTES, segment_bytes, "4M", 4096, 1 << 30,
 	       "Larger messages are cut into segments of this size, and into smaller ones if there "
 	       "are several paths, or over TCP (512K). Messages of other connections to the same "

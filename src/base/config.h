@@ -14,6 +14,8 @@
 #define MESH_CONFIG_TEXT_MAX 512
 /* A subnet of IPv6 for each of 64 rails: src/nic/rails.c checks that it suffices. */
 #define MESH_CONFIG_RAILS_MAX (64 * 44)
+/* Endpoints of a NIC, as src/wire/protocol.h has them. */
+#define MESH_CONFIG_LANES_MAX 8
 /* No text has more room. */
 #define MESH_CONFIG_TEXT_MOST MESH_CONFIG_RAILS_MAX
 
@@ -31,6 +33,7 @@ struct mesh_config {
 	uint64_t dead_peer_timeout_s;	      /* NCCL_MESH_DEAD_PEER_TIMEOUT */
 	uint64_t eager_limit_bytes;	      /* NCCL_MESH_EAGER_LIMIT */
 	uint64_t max_paths;		      /* NCCL_MESH_MAX_PATHS */
+	uint64_t lanes;			      /* NCCL_MESH_LANES; 0: by the round trip */
 	uint64_t segment_bytes;		      /* NCCL_MESH_SEGMENT_SIZE */
 	uint64_t recovery;		      /* NCCL_MESH_RECOVERY: 1 or 0 */
 	uint64_t recovery_timeout_s;	      /* NCCL_MESH_RECOVERY_TIMEOUT */

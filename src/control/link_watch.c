@@ -46,7 +46,8 @@ static void refusal_send(struct mesh_peer *peer, enum mesh_refusal refusal, uint
 MESH_HOLDS(process)
 static void others_notify(const struct mesh_peer *lost, enum mesh_refusal refusal)
 {
-	uint32_t detail = mesh_link_name((uint8_t)lost->domain->dev, lost->address.nic);
+	uint32_t detail = mesh_link_name((uint8_t)lost->domain->dev, lost->address.nic,
+					 (uint8_t)lost->domain->lane);
 	const struct mesh_peer *one;
 	struct mesh_peer *peer = NULL;
 
@@ -97,7 +98,8 @@ void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusa
 MESH_HOLDS(process)
 static bool is_named(const struct mesh_peer *peer, const struct mesh_frame_refuse *refuse)
 {
-	return mesh_link_name(peer->address.nic, (uint8_t)peer->domain->dev) == refuse->detail &&
+	return mesh_link_name(peer->address.nic, (uint8_t)peer->domain->dev,
+			      (uint8_t)peer->domain->lane) == refuse->detail &&
 	       peer->remote_id == refuse->peer_id;
 }
 

@@ -169,6 +169,7 @@ struct mesh_peer {
 	uint32_t eager_limit;		     /* bytes that it accepts in one DATA message */
 	int speed_mbps;			     /* of its NIC; 0 where unknown */
 	enum mesh_provider_id best_provider; /* of its NIC */
+	char site[MESH_SITE_NAME_MAX];	     /* its node's; "" where none is set */
 	/* All NICs of its process, as of its first HELLO; owned; unless incoming. */
 	struct mesh_endpoint_addr *nics MESH_GUARDED_BY(process);
 	int num_nics MESH_GUARDED_BY(process);

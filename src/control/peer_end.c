@@ -48,9 +48,22 @@ static bool has_known_user(const struct mesh_peer *peer)
 	return false;
 }
 
+/* True if a comm that goes on without the peer has no other path now. */
+MESH_HOLDS(process)
+static bool peer_is_waited_for(const struct mesh_peer *peer)
+{
+	struct mesh_peer_user *user;
+
+	LIST_FOREACH(user, &peer->user_list, entry) {
+		if (user->ops->waits(user))
+			return true;
+	}
+	return false;
+}
+
 /*
  * True if a WARN already reported the loss of the same process over the same link, in the other
- * direction.
+ * direction; or over another lane of our NIC, unless this one was the last path.
  */
 MESH_HOLDS(process)
 static bool twin_is_lost(const struct mesh_peer *peer)
@@ -58,8 +71,10 @@ static bool twin_is_lost(const struct mesh_peer *peer)
 	struct mesh_peer *other = NULL;
 
 	while ((other = mesh_peer_of_process(peer, other))) {
-		if (other != peer && other->state == MESH_PEER_LOST && other->warned &&
-		    other->domain == peer->domain)
+		if (other == peer || other->state != MESH_PEER_LOST || !other->warned)
+			continue;
+		if (other->domain == peer->domain ||
+		    (other->dev == peer->dev && !peer_is_waited_for(peer)))
 			return true;
 	}
 	return false;
@@ -94,15 +109,11 @@ static bool loss_passes(const struct mesh_peer *peer, char *more)
 MESH_HOLDS(process)
 static const char *remedy_text(const struct mesh_peer *peer)
 {
-	struct mesh_peer_user *user;
-
 	if (!mesh_peer_is_resumed(peer))
 		return "";
-	LIST_FOREACH(user, &peer->user_list, entry) {
-		if (user->ops->waits(user))
-			return "; its messages wait for a path (NCCL_MESH_RECOVERY_TIMEOUT)";
-	}
-	return "; its messages go over the other paths now";
+	return peer_is_waited_for(peer)
+		       ? "; its messages wait for a path (NCCL_MESH_RECOVERY_TIMEOUT)"
+		       : "; its messages go over the other paths now";
 }
 
 /*

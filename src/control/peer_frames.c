@@ -34,6 +34,13 @@ static bool tuner_differs(const struct mesh_process *process, const struct mesh_
 	       process->tuner_digest != MESH_TUNER_ANY;
 }
 
+/* The index of the domain that HELLO names; -1 if our NIC has no such domain. */
+static int hello_domain(const struct mesh_peer *peer, const struct mesh_frame_hello *hello)
+{
+	return mesh_process_lane_index(peer->process, peer->dev,
+				       (enum mesh_provider_id)hello->provider, hello->lane);
+}
+
 /* Why the first HELLO of a stranger is refused; 0 if it is accepted. */
 static enum mesh_refusal hello_refusal(struct mesh_peer *peer, const struct mesh_frame_hello *hello)
 {
@@ -42,8 +49,7 @@ static enum mesh_refusal hello_refusal(struct mesh_peer *peer, const struct mesh
 
 	if (!process->events->admits(process, hello))
 		return MESH_REFUSAL_COOKIE;
-	if (mesh_process_domain_index(process, peer->dev, (enum mesh_provider_id)hello->provider) <
-	    0)
+	if (hello_domain(peer, hello) < 0)
 		return MESH_REFUSAL_PROVIDER;
 	if (tuner_differs(process, hello))
 		return MESH_REFUSAL_TUNER;
@@ -143,6 +149,7 @@ static void mtu_note(struct mesh_peer *peer, const struct mesh_frame_hello *hell
 static void name_learn(struct mesh_peer *peer, const struct mesh_frame_hello *hello)
 {
 	memcpy(peer->name, hello->node_name, sizeof(peer->name));
+	memcpy(peer->site, hello->site, sizeof(peer->site));
 	peer->address.nic = hello->nic;
 }
 
@@ -331,8 +338,7 @@ static bool stranger_admit(struct mesh_peer *peer, const struct mesh_frame *fram
 		hello_refuse(peer, refusal);
 		return false;
 	}
-	index = mesh_process_domain_index(process, peer->dev,
-					  (enum mesh_provider_id)hello->provider);
+	index = hello_domain(peer, hello);
 	peer->awaits_domain = !process->domains[index] && process->events->opens(process, index);
 	mesh_peer_stranger_set(peer, !peer->awaits_domain);
 	if (peer->awaits_domain)

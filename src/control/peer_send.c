@@ -97,6 +97,9 @@ void mesh_peer_hello_send(struct mesh_peer *peer)
 	hello->tuner = process->tuner_digest;
 	hello->control_port = process->control_port;
 	hello->routed = peer->routed;
+	hello->lane = domain ? (uint8_t)domain->lane : 0;
+	snprintf(hello->site, sizeof(hello->site), "%.*s", (int)sizeof(hello->site) - 1,
+		 process->config.site);
 	hello->num_nics = (uint8_t)mesh_process_offers(process, offers);
 	for (i = 0; i < hello->num_nics; i++)
 		mesh_wire_nic_encode(&offers[i], &hello->nics[i]);

@@ -71,6 +71,17 @@ int mesh_process_domain_index(const struct mesh_process *process, int dev,
 								       : -1;
 }
 
+int mesh_process_lane_index(const struct mesh_process *process, int dev,
+			    enum mesh_provider_id provider, int lane)
+{
+	int index = mesh_process_domain_index(process, dev, provider);
+
+	if (!lane || index < 0)
+		return index;
+	return provider == MESH_PROVIDER_TCP ? MESH_MAIN_DOMAINS + (lane - 1) * MESH_NICS_MAX + dev
+					     : -1;
+}
+
 struct mesh_domain *mesh_process_domain(const struct mesh_process *process, int dev,
 					enum mesh_provider_id provider)
 {

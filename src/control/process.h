@@ -70,13 +70,22 @@ enum mesh_dev_state {
 
 /*
  * Domains have an index: the first one of a NIC, with its best provider, that of the NIC. A NIC
- * with RDMA has a second one with tcp, for peers that lack RDMA.
+ * with RDMA has a second one with tcp, for peers that lack RDMA. Behind these main domains come the
+ * lanes from 1 on: further ones with tcp, for long lines (src/setup/connect_lanes.h). Lane 0 is
+ * the NIC's main domain with tcp. An index modulo MESH_NICS_MAX is the NIC's.
  */
-#define MESH_DOMAINS_MAX (2 * MESH_NICS_MAX)
+#define MESH_MAIN_DOMAINS (2 * MESH_NICS_MAX)
+#define MESH_DOMAINS_MAX (MESH_MAIN_DOMAINS + (MESH_LANES_MAX - 1) * MESH_NICS_MAX)
 
 static inline int mesh_second_domain(int dev)
 {
 	return MESH_NICS_MAX + dev;
+}
+
+/* The lane of a domain. */
+static inline int mesh_domain_lane(int index)
+{
+	return index < MESH_MAIN_DOMAINS ? 0 : 1 + (index - MESH_MAIN_DOMAINS) / MESH_NICS_MAX;
 }
 
 struct mesh_process {
@@ -182,6 +191,13 @@ void mesh_process_provider_set(struct mesh_process *process, int dev, enum mesh_
 /** The index of the domain of a NIC with this provider; -1 if the NIC has no such domain. */
 int mesh_process_domain_index(const struct mesh_process *process, int dev,
 			      enum mesh_provider_id provider);
+
+/**
+ * The same for one of its lanes, below MESH_LANES_MAX: -1 also if it is not 0 and @provider is not
+ * tcp.
+ */
+int mesh_process_lane_index(const struct mesh_process *process, int dev,
+			    enum mesh_provider_id provider, int lane);
 
 /** The domain of a NIC with this provider; NULL if it has none, or if that is not open. */
 struct mesh_domain *mesh_process_domain(const struct mesh_process *process, int dev,

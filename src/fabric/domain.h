@@ -2,7 +2,8 @@
 /*
  * domain.h - one NIC's libfabric domain, endpoint, address vector and completion queue.
  *
- * There is one domain for each NIC and process. All comms on that NIC share it.
+ * There is one domain for each NIC, provider and process, on tcp further ones for long lines. All
+ * comms on that NIC share them.
  *
  * Locks. The polling thread holds `lock`, which covers reading the completion queue, every callback
  * made from there, and the posting of receives. Its holder polls for all threads. `transmit_lock`
@@ -70,7 +71,8 @@ struct mesh_domain {
 	struct mesh_lock mrs_lock;
 	struct mesh_lock transmit_lock; /* innermost */
 	const struct mesh_nic *nic;
-	int dev; /* index of the NIC */
+	int dev;  /* index of the NIC */
+	int lane; /* on tcp a NIC may have several domains: 0 is the first */
 	enum mesh_provider_id provider;
 
 	struct mesh_log_last *failure; /* while it is being opened: domain_open.h; else NULL */

@@ -148,6 +148,7 @@ static void domain_init(struct mesh_domain *domain, const struct mesh_domain_opt
 	LIST_INIT(&domain->in_flight);
 	domain->nic = options->nic;
 	domain->dev = options->dev;
+	domain->lane = options->lane;
 	domain->payload_max = options->payload_max;
 	domain->segment_bytes = options->segment_bytes;
 	domain->failure = options->failure;
@@ -195,7 +196,8 @@ int mesh_domain_open(const struct mesh_domain_options *options, struct mesh_doma
 	ret = connector_open(opened);
 	if (ret)
 		goto close;
-	limits_log(opened);
+	if (!opened->lane)
+		limits_log(opened);
 	opened->failure = NULL;
 	*domain = opened;
 	return 0;

@@ -10,6 +10,7 @@
 struct mesh_domain_options {
 	const struct mesh_nic *nic; /* outlives the domain */
 	int dev;
+	int lane;			/* as struct mesh_domain's */
 	enum mesh_provider_id provider; /* to use; NONE: the best */
 	size_t payload_max;		/* bytes of the largest message payload */
 	struct mesh_port_range ports;	/* of the endpoint, where its provider listens on TCP */

@@ -284,7 +284,7 @@ void mesh_circuits_domains_learn(struct mesh_relay *relay)
 
 	mesh_process_assert_locked(process);
 	LIST_FOREACH(circuit, &relay->circuits, entry) {
-		for (i = 0; i < MESH_DOMAINS_MAX; i++) {
+		for (i = 0; i < MESH_MAIN_DOMAINS; i++) {
 			domain = process->domains[i];
 			if ((circuit->up.has_sink && circuit->up.domain == domain) ||
 			    (circuit->down.has_sink && circuit->down.domain == domain)) {

@@ -27,7 +27,7 @@
 
 /* What the thread sleeps on. */
 struct wait_set {
-	struct pollfd fds[1 + MESH_DOMAINS_MAX]; /* wake_fd is the first one */
+	struct pollfd fds[1 + MESH_MAIN_DOMAINS]; /* wake_fd is the first one */
 	int num;
 	bool complete; /* an event makes each of these domains readable */
 };

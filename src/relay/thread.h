@@ -14,7 +14,7 @@
 
 #include "control/process.h"
 
-_Static_assert(MESH_DOMAINS_MAX <= 32, "a bit for each");
+_Static_assert(MESH_MAIN_DOMAINS <= 32, "a bit for each");
 
 struct mesh_relay_thread {
 	struct mesh_process *process;
@@ -23,7 +23,7 @@ struct mesh_relay_thread {
 	int wake_fd;	      /* eventfd; -1 until the thread is started */
 	_Atomic(int) look_ms; /* the longest sleep while there are circuits */
 	_Atomic(bool) stop;
-	_Atomic(uint32_t) domains; /* a bit for each of process->domains that has a circuit */
+	_Atomic(uint32_t) domains; /* a bit for each main domain that has a circuit */
 	_Atomic(uint64_t) moved;   /* counts what circuits forward */
 	_Atomic(bool) sleeps;	   /* what is forwarded now needs wake_fd */
 	_Atomic(uint64_t) turns;   /* counts how often the thread has polled */

@@ -14,7 +14,7 @@
 #include "setup/candidates.h"
 #include "setup/connect.h"
 #include "setup/connect_handle.h"
-#include "setup/connect_judge.h"
+#include "setup/connect_lanes.h"
 #include "setup/connect_log.h"
 #include "setup/connect_relay.h"
 #include "setup/connect_try.h"
@@ -393,7 +393,7 @@ static void peers_wait(struct mesh_connect *connect, uint64_t now_ms)
 	}
 	if (hello_learn(connect, now_ms))
 		return;
-	verdict = mesh_connect_judge(connect, now_ms);
+	verdict = mesh_connect_lanes_judge(connect, now_ms);
 	if (verdict == MESH_VERDICT_READY) {
 		mesh_connect_try_settle(connect);
 		connect_state_set(connect, MESH_CONNECT_SENT);

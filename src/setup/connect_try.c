@@ -31,14 +31,13 @@ static int paths_max(const struct mesh_connect *connect)
 }
 
 MESH_HOLDS(process)
-static int peer_enter(struct mesh_connect *connect, struct mesh_path_candidate pair)
+static int peer_enter(struct mesh_connect *connect, struct mesh_path_candidate pair,
+		      struct mesh_domain *domain)
 {
 	struct mesh_process *process = connect->net->process;
 	const struct mesh_handle *handle = &connect->handle;
-	struct mesh_domain *domain;
 	int ret;
 
-	domain = mesh_process_domain(process, process->endpoints[pair.local].nic, pair.provider);
 	ret = mesh_peer_get(process, domain, &handle->endpoints[pair.remote], handle->control_port,
 			    handle->listen_id, handle->cookie, &connect->peers[connect->num_peers]);
 	if (ret)
@@ -202,6 +201,7 @@ int mesh_connect_try_start(struct mesh_connect *connect, uint64_t now_ms)
 {
 	struct mesh_process *process = connect->net->process;
 	char node[MESH_HANDLE_NODE_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
+	const struct mesh_path_candidate *pair;
 	struct selection selection;
 	int i, ret;
 
@@ -211,16 +211,29 @@ int mesh_connect_try_start(struct mesh_connect *connect, uint64_t now_ms)
 		return ret;
 	connect->try_ms = now_ms;
 	connect->up_ms = 0;
-	connect->num_peers = 0;
+	connect->num_peers = connect->num_missed = 0;
+	connect->lanes = 0;
+	connect->lanes_begun = false;
 	connect->next_candidate = selection.next;
-	for (i = 0; i < selection.num && !ret; i++)
-		ret = peer_enter(connect, connect->choice.candidates[selection.candidates[i]]);
+	for (i = 0; i < selection.num && !ret; i++) {
+		pair = &connect->choice.candidates[selection.candidates[i]];
+		ret = peer_enter(connect, *pair,
+				 mesh_process_domain(process, process->endpoints[pair->local].nic,
+						     pair->provider));
+	}
 	if (connect->num_peers)
 		return 0;
 	if (mesh_log_limit_pass(&process->limits.full, FULL_LINES, now_ms, more))
 		mesh_warn("node %s cannot begin to connect to node %s: %s%s", process->name,
 			  mesh_handle_node_text(&connect->handle, node), strerror(-ret), more);
 	return ret;
+}
+
+void mesh_connect_try_lane(struct mesh_connect *connect, int i, struct mesh_domain *domain)
+{
+	mesh_process_assert_locked(connect->net->process);
+	if (connect->num_peers < MESH_PATHS_MAX)
+		(void)!peer_enter(connect, connect->pairs[i], domain);
 }
 
 bool mesh_connect_try_away(struct mesh_connect *connect, uint64_t now_ms)
@@ -312,7 +325,8 @@ static bool is_missed(const struct mesh_connect *connect, int i)
 {
 	const struct mesh_peer *peer = connect->peers[i];
 
-	return !peer->refusal && connect->pairs[i].class == MESH_PATH_DIRECT &&
+	return !peer->refusal && !peer->domain->lane &&
+	       connect->pairs[i].class == MESH_PATH_DIRECT &&
 	       connect->pairs[i].provider == MESH_PROVIDER_TCP &&
 	       !mesh_addr_is_link_local(&peer->address.addr);
 }
@@ -321,7 +335,6 @@ void mesh_connect_try_settle(struct mesh_connect *connect)
 {
 	int fastest = 0, i, speed;
 
-	connect->num_missed = 0;
 	for (i = connect->num_peers - 1; i >= 0; i--) {
 		if (connect->peers[i]->state == MESH_PEER_UP)
 			continue;

@@ -39,6 +39,13 @@ MESH_HOLDS(process)
 int mesh_connect_try_again(struct mesh_connect *connect, uint64_t now_ms);
 
 /**
+ * Adds another path between the NICs of peer @i of the try, over this domain of our NIC. Without
+ * memory for it the connection does without.
+ */
+MESH_HOLDS(process)
+void mesh_connect_try_lane(struct mesh_connect *connect, int i, struct mesh_domain *domain);
+
+/**
  * Keeps the peers that are up and not much slower than the fastest; releases the others, and
  * remembers those of them that should work.
  */

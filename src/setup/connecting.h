@@ -49,6 +49,9 @@ struct mesh_connect {
 	int num_peers;
 	struct mesh_connect_relay *relay; /* no common link: the peers are relays; owned, or NULL */
 	bool away;			  /* candidates wait for a carrier: they go before relays */
+	int lanes;			  /* of each pair of this try; 0: not chosen yet */
+	bool lanes_asked;		  /* their domains, at least once */
+	bool lanes_begun;		  /* those from 1 on are among the peers */
 	uint64_t try_ms;		  /* since when */
 	uint64_t up_ms;			  /* since when one of the peers is up; 0: none is */
 

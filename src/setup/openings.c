@@ -51,9 +51,10 @@ static void opening_finish(struct mesh_process *process, int index, struct mesh_
 		process->failures[index].text[0] = '\0';
 		atomic_store(&process->domains[index], domain);
 		atomic_store(&process->late_nics, true); /* comms may have waited for it */
-		mesh_info("NIC %d: %s uses %s%s", domain->dev, domain->nic->netdev,
-			  mesh_provider_id_text(domain->provider),
-			  index == domain->dev ? "" : " as well");
+		if (!domain->lane)
+			mesh_info("NIC %d: %s uses %s%s", domain->dev, domain->nic->netdev,
+				  mesh_provider_id_text(domain->provider),
+				  index == domain->dev ? "" : " as well");
 	}
 	if (index < MESH_NICS_MAX && domain)
 		first_finish(process, index, domain);
@@ -103,6 +104,7 @@ static void opening_start(struct mesh_process *process, int index)
 		opening->index = index;
 		opening->options.nic = process->nics[dev];
 		opening->options.dev = dev;
+		opening->options.lane = mesh_domain_lane(index);
 		opening->options.provider = index == dev ? process->providers[dev]
 							 : MESH_PROVIDER_TCP;
 		opening->options.payload_max =

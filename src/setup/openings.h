@@ -36,7 +36,7 @@ int mesh_opening_join(struct mesh_process *process, int dev);
  * Starts to open a domain, if that was not tried yet, or if it failed and @again is true:
  * memory or descriptors may be free now. process->lock held.
  *
- * @index: of a NIC's first or second domain (mesh_second_domain())
+ * @index: of one of a NIC's domains (control/process.h)
  * @again: the caller has not asked for this domain before
  *
  * Returns true while it is being opened, for a bounded time; afterwards it is open, or has failed

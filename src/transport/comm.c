@@ -80,6 +80,27 @@ bool mesh_comm_is_acknowledged(const struct mesh_comm *comm, uint64_t since_ms, 
 	return drained;
 }
 
+/* True for two lanes between the same NICs. */
+static bool is_same_pair(const struct mesh_path *path, const struct mesh_path *other)
+{
+	const struct mesh_peer *peer = mesh_path_peer(path), *others = mesh_path_peer(other);
+
+	return peer->dev == others->dev && peer->domain->lane != others->domain->lane &&
+	       mesh_addr_equal(&peer->address.addr, &others->address.addr);
+}
+
+/* True unless a path before it has the same NICs. */
+static bool is_first_lane(const struct mesh_path *path)
+{
+	const struct mesh_path *other;
+
+	for (other = path->comm->paths; other < path; other++) {
+		if (is_same_pair(path, other))
+			return false;
+	}
+	return true;
+}
+
 /* "ab0", or "ab0 and ab1". */
 static const char *netdevs_text(const struct mesh_comm *comm, char *text, size_t size)
 {
@@ -88,6 +109,8 @@ static const char *netdevs_text(const struct mesh_comm *comm, char *text, size_t
 
 	text[0] = '\0';
 	for (i = 0; i < comm->num_paths && used < size; i++) {
+		if (!is_first_lane(&comm->paths[i]))
+			continue;
 		n = snprintf(text + used, size - used, "%s%s", i ? " and " : "",
 			     mesh_path_describe(&comm->paths[i]).nic);
 		used += (size_t)n;
@@ -132,19 +155,37 @@ void mesh_comm_frame_send(const struct mesh_comm *comm, struct mesh_frame *frame
 	mesh_peer_send(mesh_path_peer(path), frame, type);
 }
 
+/* " lanes=4 site=east", where a path has several of the first, or its node a site; else "". */
+static const char *line_text(const struct mesh_path *path, char *text, size_t size)
+{
+	const struct mesh_peer *peer = mesh_path_peer(path);
+	int i, n = 0, lanes = 1;
+
+	*text = '\0';
+	for (i = 0; i < path->comm->num_paths; i++)
+		lanes += is_same_pair(path, &path->comm->paths[i]);
+	if (lanes > 1)
+		n = snprintf(text, size, " lanes=%d", lanes);
+	if (*peer->site && !path->via && !path->through_relay)
+		snprintf(text + n, size - (size_t)n, " site=%s", peer->site);
+	return text;
+}
+
 void mesh_path_log(const struct mesh_path *path)
 {
 	const struct mesh_path_ends ends = mesh_path_describe(path);
 	char local[MESH_ADDR_TEXT_MAX], remote[MESH_ADDR_TEXT_MAX];
 	const struct mesh_comm *comm = path->comm;
+	char line[MESH_SITE_NAME_MAX + 32];
 
 	mesh_addr_text(ends.local, local);
 	mesh_addr_text(ends.remote, remote);
 	/* Stable: fabric_pingpong and users' scripts read it. */
-	mesh_info("path: from=%s to=%s nic=%s local=%s remote=%s via=%s provider=%s%s%s",
+	mesh_info("path: from=%s to=%s nic=%s local=%s remote=%s via=%s provider=%s%s%s%s",
 		  comm->sending ? comm->process->name : comm->peer_name,
 		  comm->sending ? comm->peer_name : comm->process->name, ends.nic, local, remote,
-		  ends.via_text, mesh_provider_id_text(ends.provider), path->reason ? " why=" : "",
+		  ends.via_text, mesh_provider_id_text(ends.provider),
+		  line_text(path, line, sizeof(line)), path->reason ? " why=" : "",
 		  path->reason ? mesh_path_reason_word(path->reason) : "");
 }
 
@@ -152,8 +193,10 @@ void mesh_comm_paths_log(const struct mesh_comm *comm)
 {
 	int i;
 
-	for (i = 0; i < comm->num_paths; i++)
-		mesh_path_log(&comm->paths[i]);
+	for (i = 0; i < comm->num_paths; i++) {
+		if (is_first_lane(&comm->paths[i]))
+			mesh_path_log(&comm->paths[i]);
+	}
 }
 
 struct mesh_path *mesh_comm_path_choose(struct mesh_comm *comm, size_t bytes, uint64_t now_ns)

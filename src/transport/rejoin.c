@@ -471,32 +471,42 @@ void mesh_rejoins_hasten(struct mesh_process *process, const struct mesh_domain 
 
 /* ---- the link works again ------------------------------------------------------------------ */
 
-/* True if a WARN reported that this link was lost. It is forgotten. */
+/*
+ * True if comms have lost this link.
+ *
+ * @logged: set if a WARN reported that, of this lane or another one, which is forgotten
+ */
 MESH_HOLDS(process)
-static bool loss_was_logged(const struct mesh_peer *peer)
+static bool link_was_lost(const struct mesh_peer *peer, bool *logged)
 {
 	struct mesh_peer *other = NULL;
-	bool logged = false;
+	bool lost = false;
 
+	*logged = false;
 	while ((other = mesh_peer_of_process(peer, other))) {
-		if (other->state != MESH_PEER_LOST || !mesh_peer_shares_link(other, peer))
+		if (other->state != MESH_PEER_LOST || other->dev != peer->dev ||
+		    !mesh_addr_equal(&other->address.addr, &peer->address.addr))
 			continue;
-		logged |= other->warned && !LIST_EMPTY(&other->user_list);
+		lost |= other->domain == peer->domain && !LIST_EMPTY(&other->user_list);
+		*logged |= other->warned && !LIST_EMPTY(&other->user_list);
 		other->warned = false;
 	}
-	return logged;
+	return lost;
 }
 
 void mesh_rejoin_peer_up(struct mesh_peer *peer)
 {
 	char text[MESH_PEER_TEXT_MAX], local[MESH_ADDR_TEXT_MAX];
 	struct mesh_rejoin *rejoin;
+	bool logged;
 
 	mesh_process_assert_locked(peer->process);
-	if (loss_was_logged(peer)) {
-		mesh_warn("%s is reached from %s (%s) again: its messages go over this path, too",
-			  mesh_peer_text(peer, text), peer->domain->nic->netdev,
-			  mesh_addr_text(&peer->domain->nic->source, local));
+	if (link_was_lost(peer, &logged)) {
+		if (logged)
+			mesh_warn("%s is reached from %s (%s) again: its messages go over this "
+				  "path, too",
+				  mesh_peer_text(peer, text), peer->domain->nic->netdev,
+				  mesh_addr_text(&peer->domain->nic->source, local));
 		mesh_domain_lock(peer->domain);
 		mesh_flow_restart(peer->domain, peer->remote->flow);
 		mesh_domain_unlock(peer->domain);

@@ -123,10 +123,11 @@ static int hello_check(const struct mesh_frame_hello *hello, size_t length)
 	if (!hello->name_len || hello->name_len > MESH_ENDPOINT_NAME_MAX)
 		return -EPROTO;
 	if (!mesh_text_ends(hello->version, sizeof(hello->version)) ||
-	    !mesh_text_ends(hello->node_name, sizeof(hello->node_name)))
+	    !mesh_text_ends(hello->node_name, sizeof(hello->node_name)) ||
+	    !mesh_text_ends(hello->site, sizeof(hello->site)))
 		return -EPROTO;
 	if (hello->provider > MESH_PROVIDER_ID_MAX || hello->nic >= MESH_NICS_MAX ||
-	    hello->routed > 1)
+	    hello->routed > 1 || hello->lane >= MESH_LANES_MAX)
 		return -EPROTO;
 	for (i = 0; i < hello->num_nics; i++) {
 		if (mesh_wire_nic_decode(&hello->nics[i], &endpoint))
@@ -235,6 +236,7 @@ static void hello_texts_clean(struct mesh_frame_hello *hello)
 {
 	mesh_text_clean(hello->version);
 	mesh_text_clean(hello->node_name);
+	mesh_text_clean(hello->site);
 }
 
 static void texts_clean(struct mesh_frame *frame)

@@ -119,7 +119,9 @@ struct mesh_frame_hello {
 	uint64_t tuner;	      /* digest of NCCL_MESH_TUNER and NCCL_MESH_PLAN; 0: no effect; _ANY */
 	uint16_t control_port; /* TCP, of the sender, on each of its NICs */
 	uint8_t routed;	       /* 1: this link is a routed path; 0: the two NICs share a subnet */
-	uint8_t reserved[5];   /* 0 */
+	uint8_t lane;	       /* on tcp: which of the endpoints of either NIC; 0: the first */
+	uint8_t reserved[4];   /* 0 */
+	char site[MESH_SITE_NAME_MAX];		  /* of the sender's node; "" where none is set */
 	struct mesh_wire_nic nics[MESH_NICS_MAX]; /* num_nics of them are sent */
 };
 #define MESH_HELLO_FROZEN_BYTES offsetof(struct mesh_frame_hello, node_id)
@@ -132,7 +134,9 @@ _Static_assert(offsetof(struct mesh_frame_hello, eager_limit) == 192, "wire form
 _Static_assert(offsetof(struct mesh_frame_hello, tuner) == 200, "wire format");
 _Static_assert(offsetof(struct mesh_frame_hello, control_port) == 208, "wire format");
 _Static_assert(offsetof(struct mesh_frame_hello, routed) == 210, "wire format");
-_Static_assert(offsetof(struct mesh_frame_hello, nics) == 216, "wire format");
+_Static_assert(offsetof(struct mesh_frame_hello, lane) == 211, "wire format");
+_Static_assert(offsetof(struct mesh_frame_hello, site) == 216, "wire format");
+_Static_assert(offsetof(struct mesh_frame_hello, nics) == 232, "wire format");
 
 struct mesh_frame_refuse {
 	uint32_t refusal; /* enum mesh_refusal */
@@ -145,10 +149,10 @@ struct mesh_frame_refuse {
 _Static_assert(offsetof(struct mesh_frame_refuse, peer_id) == 12, "wire format");
 _Static_assert(sizeof(struct mesh_frame_refuse) == 16, "wire format");
 
-/* A link between two processes, by their NICs' numbers; never 0. */
-static inline uint32_t mesh_link_name(uint8_t refusers_nic, uint8_t other_nic)
+/* A link between two processes, by their NICs' numbers and its lane; never 0. */
+static inline uint32_t mesh_link_name(uint8_t refusers_nic, uint8_t other_nic, uint8_t lane)
 {
-	return 1u << 16 | (uint32_t)refusers_nic << 8 | other_nic;
+	return 1u << 24 | (uint32_t)lane << 16 | (uint32_t)refusers_nic << 8 | other_nic;
 }
 
 /*

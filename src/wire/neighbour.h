@@ -39,7 +39,6 @@ enum mesh_neighbour_type {
 /* Addresses of a NIC, and processes of a node, that a datagram has room for. */
 #define MESH_NEIGHBOUR_ADDRS_MAX 8
 #define MESH_NEIGHBOUR_PROCESSES_MAX 32
-#define MESH_SITE_NAME_MAX 16
 
 struct mesh_neighbour_addr {
 	uint8_t family; /* 4 or 6 */

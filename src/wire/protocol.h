@@ -38,5 +38,9 @@
 
 /* Paths of one comm. */
 #define MESH_PATHS_MAX 8
+/* Endpoints of one NIC on tcp: each is the end of at most one path of a comm. */
+#define MESH_LANES_MAX MESH_PATHS_MAX
+/* A site's name with its zero byte. */
+#define MESH_SITE_NAME_MAX 16
 
 #endif

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# test_long_line.sh - two sites joined by one slow, long line: one TCP connection carries its buffer
-# in each round trip, which is a part of what the line could carry.
+# test_long_line.sh - two sites joined by one slow, long line. One TCP connection carries its buffer
+# in each round trip, a fourth of what the line could carry; a comm fills the line with several.
 #
 # Both limits hold on any machine: the line's rate from above, buffer and delay for the connection.
+# alone: measures
+# seconds: 30
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 export MESH_MTU=9000
@@ -12,9 +14,10 @@ export MESH_MTU=9000
 # shellcheck source=tests/functional/expect.sh
 . "$here/expect.sh"
 
-RATE=160   # Mbit/s of the line
+RATE=180   # Mbit/s of the line
 DELAY=20   # ms of one way
 BUFFER=256 # KiB of a TCP connection, at most
+QUIET=50   # percent of a core
 
 # a and b have no common subnet; the line is on-link at both ends, and delays.
 make_line() {
@@ -54,9 +57,24 @@ stream() {
 	sed -n 's/.*"gbit_s": \([0-9.]*\).*/\1/p' "$OUT/$run.a" | awk '{ print int(1000 * $1) }'
 }
 
+# is_full: one connection, then all that the plugin makes.
+is_full() {
+	one=$(stream one NCCL_MESH_MAX_PATHS=1) && all=$(stream all) || exit 1
+	note "of $RATE Mbit/s one connection carries $one, all of them $all"
+	((one > 10)) || fail "one connection carries too little"
+	((10 * all >= 9 * RATE && all >= 4 * one))
+}
+
+case $MESH_BUILD in
+*sanitize*) skip "sanitizers slow the plugin down, but not the line" ;;
+esac
 mesh_init
 make_line
-one=$(stream one NCCL_MESH_MAX_PATHS=1) || exit 1
-note "one connection: $one of $RATE Mbit/s"
-((one > 10)) || fail "one connection carries too little"
-((4 * one <= RATE)) || fail "the line is not long for one connection"
+quiet=0
+for attempt in 1 2 3; do
+	share=$(core_share)
+	! is_full || exit 0
+	((share < QUIET || $(core_share) < QUIET)) || quiet=1
+done
+((quiet)) || skip "this machine is busy: no attempt of $attempt had half of each core to itself"
+fail "a comm does not fill the line with at least four times what one connection carries"

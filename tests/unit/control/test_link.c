@@ -135,12 +135,15 @@ static void given_up(enum mesh_refusal refusal, uint32_t name, uint32_t id)
 /* The other process names one link over another. */
 static void test_given_up(void **state)
 {
-	uint32_t name = mesh_link_name(other->address.nic, (uint8_t)other->domain->dev);
+	uint32_t name = mesh_link_name(other->address.nic, (uint8_t)other->domain->dev, 0);
 
 	(void)state;
 	other->remote_id = 31;
 	given_up(MESH_REFUSAL_NO_ANSWER, name + 1, 31); /* it does not exist */
-	given_up(MESH_REFUSAL_BROKEN, name, 30);	/* it is back since */
+	given_up(MESH_REFUSAL_NO_ANSWER,
+		 mesh_link_name(other->address.nic, (uint8_t)other->domain->dev, 1),
+		 31);				 /* another lane, whose ids are its own */
+	given_up(MESH_REFUSAL_BROKEN, name, 30); /* it is back since */
 	assert_int_equal(other->state, MESH_PEER_UP);
 	given_up(MESH_REFUSAL_NO_ANSWER, name, 31);
 	assert_int_equal(other->state, MESH_PEER_LOST);
@@ -168,7 +171,7 @@ static void test_others_are_notified(void **state)
 	frame = fixture_frame(MESH_FRAME_REFUSE);
 	assert_int_equal(frame.refuse.peer_id, 6);
 	assert_int_equal(frame.refuse.detail,
-			 mesh_link_name((uint8_t)twin.domain->dev, twin.address.nic));
+			 mesh_link_name((uint8_t)twin.domain->dev, twin.address.nic, 0));
 	assert_true(fixture_no_frame());
 	assert_int_equal(one->state, MESH_PEER_UP);
 	one->domain = fixture.domains[0];

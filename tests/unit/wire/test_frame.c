@@ -127,7 +127,7 @@ static void test_hello(void **state)
 	(void)state;
 	for (n = 0; n <= MESH_NICS_MAX; n++) {
 		hello_init(&frame, n);
-		frame_round_trip(&frame, MESH_FRAME_HELLO, 8 + 216 + 24 * (size_t)n);
+		frame_round_trip(&frame, MESH_FRAME_HELLO, 8 + 232 + 24 * (size_t)n);
 	}
 }
 
@@ -163,6 +163,8 @@ static void test_hello_fields(void **state)
 	hello_with(2, HELLO_AT(nic), MESH_NICS_MAX, -EPROTO);
 	hello_with(2, HELLO_AT(routed), 1, 1);
 	hello_with(2, HELLO_AT(routed), 2, -EPROTO);
+	hello_with(2, HELLO_AT(lane), MESH_LANES_MAX - 1, 1);
+	hello_with(2, HELLO_AT(lane), MESH_LANES_MAX, -EPROTO);
 	hello_with(2, nic1 + offsetof(struct mesh_wire_nic, family), 5, -EPROTO);
 	hello_with(2, nic1 + offsetof(struct mesh_wire_nic, family), 0, -EPROTO);
 	hello_with(2, nic1 + offsetof(struct mesh_wire_nic, prefix_len), 129, -EPROTO);
@@ -174,7 +176,7 @@ static void test_hello_fields(void **state)
 		   MESH_WIRE_NIC_ALSO_TCP | MESH_PROVIDER_TCP, -EPROTO);
 }
 
-/* A node name of 64 characters has no end. */
+/* A node name of 64 characters has no end, and a site's name of 16 has none. */
 static void test_hello_text_end(void **state)
 {
 	struct mesh_frame frame, got;
@@ -186,10 +188,13 @@ static void test_hello_text_end(void **state)
 	memset(frame.hello.node_name, 'n', MESH_NODE_NAME_MAX);
 	frame_refused(&frame, size, -EPROTO);
 	frame.hello.node_name[MESH_NODE_NAME_MAX - 1] = '\0';
+	memset(frame.hello.site, 's', MESH_SITE_NAME_MAX);
+	frame_refused(&frame, size, -EPROTO);
+	frame.hello.site[MESH_SITE_NAME_MAX - 1] = '\0';
 	assert_int_equal(decode_exact(&frame, size, &got), (int)size);
 }
 
-/* It goes into the log. */
+/* They go into the log. */
 static void test_hello_name_is_printable(void **state)
 {
 	struct mesh_frame frame, got;
@@ -199,7 +204,9 @@ static void test_hello_name_is_printable(void **state)
 	hello_init(&frame, 1);
 	size = mesh_frame_finish(&frame, MESH_FRAME_HELLO);
 	strcpy(frame.hello.node_name, "a b~\n\x1b[2J\x7f\x9b\xff.c");
+	strcpy(frame.hello.site, "east\n");
 	assert_int_equal(decode_exact(&frame, size, &got), (int)size);
+	assert_string_equal(got.hello.site, "east?");
 	assert_string_equal(got.hello.node_name, "a b~??[2J???.c");
 }
 
@@ -240,7 +247,7 @@ static void test_frame_lengths(void **state)
 {
 	/* HELLO with two NICs; 0: not a type. */
 	static const uint16_t lengths[256] = {
-		[MESH_FRAME_HELLO] = 264,   [MESH_FRAME_REFUSE] = 16,	[MESH_FRAME_CONNECT] = 224,
+		[MESH_FRAME_HELLO] = 280,   [MESH_FRAME_REFUSE] = 16,	[MESH_FRAME_CONNECT] = 224,
 		[MESH_FRAME_ACCEPT] = 16,   [MESH_FRAME_CLOSE] = 8,	[MESH_FRAME_CLOSED] = 16,
 		[MESH_FRAME_ASK] = 8,	    [MESH_FRAME_SENT] = 8,	[MESH_FRAME_PORT] = 8,
 		[MESH_FRAME_WITHDRAW] = 24, [MESH_FRAME_CUT] = 16,	[MESH_FRAME_RESUME] = 48,
@@ -343,7 +350,7 @@ static void test_frame_noise(void **state)
 		uint8_t *byte = (uint8_t *)&frame + i;
 
 		*byte ^= 0x10;
-		for (len = i + 1; len <= 8 + 216; len++)
+		for (len = i + 1; len <= 8 + 232; len++)
 			frame_refused(&frame, len, -EPROTO);
 		*byte ^= 0x10;
 	}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* connect_lanes.c - adds paths between the same two NICs where a line is long. */
+#include <string.h>
+
+#include "base/log.h"
+#include "setup/connect_lanes.h"
+#include "setup/connect_try.h"
+#include "setup/openings.h"
+#include "system/round_trip.h"
+#include "system/tcp_window.h"
+
+/* A shorter round trip is that of a cable, whose end answers late because it is busy. */
+#define LONG_NS 1000000ull
+/* If no NIC's speed is known: 10 Gbit/s. */
+#define SPEED_GUESS_MBPS 10000
+/* Bytes in a millisecond of one Mbit/s. */
+#define MBPS_BYTES 125
+
+int mesh_lanes_count(uint64_t round_trip_ns, int speed_mbps, uint64_t window_bytes)
+{
+	uint64_t mbps = speed_mbps > 0 ? (uint64_t)speed_mbps : SPEED_GUESS_MBPS, bytes;
+
+	if (round_trip_ns < LONG_NS || !window_bytes)
+		return 1;
+	bytes = mbps * MBPS_BYTES * (round_trip_ns / 1000) / 1000;
+	if (bytes > MESH_LANES_MAX * window_bytes)
+		return MESH_LANES_MAX;
+	return bytes > window_bytes ? (int)((bytes + window_bytes - 1) / window_bytes) : 1;
+}
+
+static bool is_other_site(const struct mesh_process *process, const struct mesh_peer *peer)
+{
+	return *peer->site && *process->config.site &&
+	       strncmp(peer->site, process->config.site, sizeof(peer->site) - 1);
+}
+
+/* True for a pair of NICs that may have several lanes. On RDMA one connection fills any line. */
+MESH_HOLDS(process)
+static bool is_line(const struct mesh_connect *connect, int i)
+{
+	const struct mesh_peer *peer = connect->peers[i];
+
+	return connect->pairs[i].provider == MESH_PROVIDER_TCP && peer->state == MESH_PEER_UP &&
+	       (peer->routed || is_other_site(peer->process, peer));
+}
+
+/* How many lanes each pair of the try has: what the longest one needs, as far as there is room. */
+MESH_HOLDS(process)
+static int lanes_choose(const struct mesh_connect *connect)
+{
+	const struct mesh_config *config = &connect->net->process->config;
+	uint64_t window = mesh_tcp_window_bytes("");
+	int i, need, lanes = 1, most = (int)config->max_paths / connect->num_peers;
+
+	for (i = 0; i < connect->num_peers; i++) {
+		if (!is_line(connect, i))
+			continue;
+		need = (int)config->lanes;
+		if (!need)
+			need = mesh_lanes_count(
+				mesh_socket_round_trip_ns(connect->peers[i]->watch.fd),
+				mesh_peer_speed_mbps(connect->peers[i]), window);
+		if (need > lanes)
+			lanes = need;
+	}
+	if (lanes > most)
+		lanes = most;
+	return lanes > 1 ? lanes : 1;
+}
+
+/*
+ * Starts to open the domains of all lanes. Returns true while one is being opened.
+ *
+ * @first: set if no connection has needed one of them before
+ */
+MESH_HOLDS(process)
+static bool lanes_open(struct mesh_connect *connect, bool *first)
+{
+	struct mesh_process *process = connect->net->process;
+	bool opening = false;
+	int i, lane, index;
+
+	*first = false;
+	for (i = 0; i < connect->num_peers; i++) {
+		for (lane = 1; lane < connect->lanes && is_line(connect, i); lane++) {
+			index = mesh_process_lane_index(process, connect->peers[i]->dev,
+							MESH_PROVIDER_TCP, lane);
+			*first |= index >= 0 && process->dev_states[index] == MESH_DEV_CLOSED;
+			if (index >= 0 && !process->domains[index])
+				opening |= mesh_opening_need(process, index, !connect->lanes_asked);
+		}
+	}
+	connect->lanes_asked = true;
+	return opening;
+}
+
+MESH_HOLDS(process)
+static void lanes_enter(struct mesh_connect *connect)
+{
+	struct mesh_process *process = connect->net->process;
+	int i, lane, index, num = connect->num_peers;
+
+	for (i = 0; i < num; i++) {
+		for (lane = 1; lane < connect->lanes && is_line(connect, i); lane++) {
+			index = mesh_process_lane_index(process, connect->peers[i]->dev,
+							MESH_PROVIDER_TCP, lane);
+			if (index >= 0 && process->domains[index])
+				mesh_connect_try_lane(connect, i, process->domains[index]);
+		}
+	}
+}
+
+MESH_HOLDS(process)
+static void lanes_log(const struct mesh_connect *connect)
+{
+	const struct mesh_peer *peer = connect->peers[0];
+	char text[MESH_PEER_TEXT_MAX];
+
+	mesh_info("the line to %s%s%s has a round trip of %.1f ms, and a connection of TCP moves "
+		  "%llu KiB in one: %d connections for each pair of NICs (NCCL_MESH_LANES)",
+		  mesh_peer_text(peer, text), *peer->site ? " in site " : "", peer->site,
+		  (double)mesh_socket_round_trip_ns(peer->watch.fd) / 1e6,
+		  (unsigned long long)mesh_tcp_window_bytes("") >> 10, connect->lanes);
+}
+
+/* Returns true while the lanes' domains are being opened, and when their peers have begun. */
+MESH_HOLDS(process)
+static bool lanes_begin(struct mesh_connect *connect, uint64_t now_ms)
+{
+	bool first, opening;
+
+	if (!connect->lanes) {
+		mesh_connect_try_settle(connect);
+		connect->lanes = lanes_choose(connect);
+	}
+	if (connect->lanes == 1)
+		return false;
+	opening = lanes_open(connect, &first);
+	if (first)
+		lanes_log(connect);
+	if (opening)
+		return true;
+	connect->lanes_begun = true;
+	connect->try_ms = now_ms;
+	connect->up_ms = 0;
+	lanes_enter(connect);
+	return true;
+}
+
+MESH_HOLDS(process)
+static bool any_is_up(const struct mesh_connect *connect)
+{
+	int i;
+
+	for (i = 0; i < connect->num_peers; i++) {
+		if (connect->peers[i]->state == MESH_PEER_UP)
+			return true;
+	}
+	return false;
+}
+
+enum mesh_verdict mesh_connect_lanes_judge(struct mesh_connect *connect, uint64_t now_ms)
+{
+	enum mesh_verdict verdict = mesh_connect_judge(connect, now_ms);
+
+	mesh_process_assert_locked(connect->net->process);
+	if (!connect->lanes_begun)
+		return verdict == MESH_VERDICT_READY && lanes_begin(connect, now_ms)
+			       ? MESH_VERDICT_WAIT
+			       : verdict;
+	/* What is up now is enough: another try would lose the lanes that are. */
+	return verdict != MESH_VERDICT_WAIT && any_is_up(connect) ? MESH_VERDICT_READY : verdict;
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_connect_lanes.c - how many connections a line gets, and what becomes of them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "control/peer.h"
+#include "control/peer_index.h"
+#include "setup/connect_lanes.h"
+#include "setup/connect_try.h"
+#include "setup/setup.h"
+
+#define NICS 2
+#define CONTROL_PORT 4000
+#define COOKIE 77
+#define START 100000
+
+/* Two NICs, each with all lanes, and a peer for each lane between NICs of one number. */
+static struct mesh_process process;
+static struct mesh_net net = {.process = &process};
+static struct mesh_nic nics[NICS];
+static struct mesh_domain domains[NICS][MESH_LANES_MAX];
+static struct mesh_peer peers[NICS][MESH_LANES_MAX];
+static struct mesh_connect attempt;
+
+static void lane_make(int nic, int lane)
+{
+	struct mesh_domain *domain = &domains[nic][lane];
+	struct mesh_peer *peer = &peers[nic][lane];
+	int index = mesh_process_lane_index(&process, nic, MESH_PROVIDER_TCP, lane);
+
+	domain->nic = &nics[nic];
+	domain->dev = nic;
+	domain->lane = lane;
+	domain->provider = MESH_PROVIDER_TCP;
+	process.domains[index] = domain;
+	process.dev_states[index] = MESH_DEV_OPEN;
+	peer->process = &process;
+	peer->domain = domain;
+	peer->dev = nic;
+	peer->routed = true;
+	peer->watch.fd = -1;
+	peer->address = attempt.handle.endpoints[nic];
+	peer->control_port = CONTROL_PORT;
+	LIST_INSERT_HEAD(&process.peers, peer, entry);
+	mesh_lock_take(&process.lock);
+	mesh_peer_index_add(peer);
+	mesh_lock_release(&process.lock);
+}
+
+static int setup(void **state)
+{
+	int i, lane;
+
+	(void)state;
+	memset(&process, 0, sizeof(process));
+	memset(domains, 0, sizeof(domains));
+	memset(peers, 0, sizeof(peers));
+	memset(&attempt, 0, sizeof(attempt));
+	mesh_lock_init(&process.lock);
+	process.engine.wake_fd = process.engine.epoll_fd = -1;
+	process.counters = &process.own_counters;
+	process.node_id = 1;
+	process.config.max_paths = 8;
+	process.config.lanes = 3;
+	attempt.net = &net;
+	attempt.started_ms = START;
+	attempt.handle.node_id = 2;
+	attempt.handle.control_port = CONTROL_PORT;
+	attempt.handle.cookie = COOKIE;
+	for (i = 0; i < NICS; i++) {
+		process.providers[i] = MESH_PROVIDER_TCP;
+		process.endpoints[i].nic = (uint8_t)i;
+		mesh_addr_parse("10.1.0.2", &attempt.handle.endpoints[i].addr);
+		attempt.handle.endpoints[i].addr.bytes[1] = (uint8_t)i;
+		for (lane = 0; lane < MESH_LANES_MAX; lane++)
+			lane_make(i, lane);
+	}
+	mesh_lock_take(&process.lock);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	mesh_connect_try_end(&attempt);
+	mesh_lock_release(&process.lock);
+	mesh_lock_destroy(&process.lock);
+	return 0;
+}
+
+/* Starts a try of the pairs 0-0, 1-1, which are up at once. */
+static void start(int num, enum mesh_path_class class, enum mesh_provider_id provider)
+{
+	int i;
+
+	for (i = 0; i < num; i++)
+		attempt.choice.candidates[attempt.choice.num_candidates++] =
+			(struct mesh_path_candidate){.local = (uint8_t)i,
+						     .remote = (uint8_t)i,
+						     .provider = provider,
+						     .class = class};
+	assert_int_equal(mesh_connect_try_start(&attempt, START), 0);
+	for (i = 0; i < num; i++) {
+		attempt.peers[i]->routed = mesh_path_class_is_routed(class);
+		attempt.peers[i]->state = MESH_PEER_UP;
+	}
+}
+
+static void start_line(int num)
+{
+	start(num, MESH_PATH_ROUTED, MESH_PROVIDER_TCP);
+}
+
+static enum mesh_verdict judge(uint64_t after_ms)
+{
+	return mesh_connect_lanes_judge(&attempt, START + after_ms);
+}
+
+/* ---- how many ------------------------------------------------------------------------------ */
+
+static void test_count(void **state)
+{
+	(void)state;
+	/* 10 Gbit/s over 20 ms: 25 MB. */
+	assert_int_equal(mesh_lanes_count(20000000, 10000, 25000000), 1);
+	assert_int_equal(mesh_lanes_count(20000000, 10000, 24999999), 2);
+	assert_int_equal(mesh_lanes_count(20000000, 10000, 5000000), 5);
+	assert_int_equal(mesh_lanes_count(20000000, 10000, 1000000), MESH_LANES_MAX);
+	assert_int_equal(mesh_lanes_count(UINT64_MAX / 2, 400000, 1), MESH_LANES_MAX);
+	/* A cable whose other end is busy. */
+	assert_int_equal(mesh_lanes_count(999999, 400000, 1000000), 1);
+	/* Nothing is known of the round trip, the window, the speed. */
+	assert_int_equal(mesh_lanes_count(0, 10000, 1000000), 1);
+	assert_int_equal(mesh_lanes_count(20000000, 10000, 0), 1);
+	assert_int_equal(mesh_lanes_count(20000000, 0, 5000000), 5);
+}
+
+/* Each domain has an index of its own, which shows its NIC and its lane. */
+static void test_indices(void **state)
+{
+	bool used[MESH_DOMAINS_MAX] = {false};
+	int dev, lane, index;
+
+	(void)state;
+	for (dev = 0; dev < MESH_NICS_MAX; dev++) {
+		process.providers[dev] = MESH_PROVIDER_TCP;
+		used[mesh_second_domain(dev)] = true;
+		for (lane = 0; lane < MESH_LANES_MAX; lane++) {
+			index = mesh_process_lane_index(&process, dev, MESH_PROVIDER_TCP, lane);
+			assert_in_range(index, 0, MESH_DOMAINS_MAX - 1);
+			assert_false(used[index]);
+			used[index] = true;
+			assert_int_equal(index % MESH_NICS_MAX, dev);
+			assert_int_equal(mesh_domain_lane(index), lane);
+		}
+	}
+	process.providers[0] = MESH_PROVIDER_VERBS_RXM;
+	assert_int_equal(mesh_process_lane_index(&process, 0, MESH_PROVIDER_VERBS_RXM, 1), -1);
+	assert_int_equal(mesh_process_lane_index(&process, 0, MESH_PROVIDER_TCP, 1), -1);
+	process.also_tcp[0] = true;
+	assert_int_equal(
+		mesh_domain_lane(mesh_process_lane_index(&process, 0, MESH_PROVIDER_TCP, 1)), 1);
+}
+
+/* ---- who gets some ------------------------------------------------------------------------- */
+
+static void test_lanes_follow(void **state)
+{
+	(void)state;
+	start_line(1);
+	assert_int_equal(judge(10), MESH_VERDICT_WAIT);
+	assert_int_equal(attempt.num_peers, 3);
+	assert_ptr_equal(attempt.peers[1], &peers[0][1]);
+	assert_ptr_equal(attempt.peers[2], &peers[0][2]);
+	peers[0][1].state = MESH_PEER_UP;
+	assert_int_equal(judge(20), MESH_VERDICT_WAIT);
+	peers[0][2].state = MESH_PEER_UP;
+	assert_int_equal(judge(30), MESH_VERDICT_READY);
+	mesh_connect_try_settle(&attempt);
+	assert_int_equal(attempt.num_peers, 3);
+}
+
+/* All pairs have as many, so that none of them counts for more; and there is room for them. */
+static void test_pairs_share(void **state)
+{
+	(void)state;
+	process.config.lanes = 8;
+	start_line(2);
+	assert_int_equal(judge(10), MESH_VERDICT_WAIT);
+	assert_int_equal(attempt.num_peers, 8);
+	assert_int_equal(peers[0][3].users, 1);
+	assert_int_equal(peers[1][3].users, 1);
+	assert_int_equal(peers[0][4].users, 0);
+}
+
+static void test_no_room(void **state)
+{
+	(void)state;
+	process.config.max_paths = 3;
+	start_line(2);
+	assert_int_equal(judge(10), MESH_VERDICT_READY);
+	assert_int_equal(attempt.num_peers, 2);
+}
+
+static void test_cable(void **state)
+{
+	(void)state;
+	strcpy(process.config.site, "east");
+	strcpy(peers[0][0].site, "east");
+	start(1, MESH_PATH_DIRECT, MESH_PROVIDER_TCP);
+	assert_int_equal(judge(10), MESH_VERDICT_READY);
+	assert_int_equal(attempt.num_peers, 1);
+}
+
+/* A subnet that reaches from one site to the other, too. */
+static void test_other_site(void **state)
+{
+	(void)state;
+	strcpy(process.config.site, "east");
+	strcpy(peers[0][0].site, "west");
+	start(1, MESH_PATH_DIRECT, MESH_PROVIDER_TCP);
+	assert_int_equal(judge(10), MESH_VERDICT_WAIT);
+	assert_int_equal(attempt.num_peers, 3);
+	/* A lane that is left out is no cable that was missing. */
+	mesh_connect_try_settle(&attempt);
+	assert_int_equal(attempt.num_peers, 1);
+	assert_int_equal(attempt.num_missed, 0);
+}
+
+/* A site's name counts as far as it travels. */
+static void test_long_site(void **state)
+{
+	(void)state;
+	strcpy(process.config.site, "a-very-long-name-1");
+	strcpy(peers[0][0].site, "a-very-long-nam");
+	start(1, MESH_PATH_DIRECT, MESH_PROVIDER_TCP);
+	assert_int_equal(judge(10), MESH_VERDICT_READY);
+}
+
+static void test_rdma(void **state)
+{
+	(void)state;
+	process.providers[0] = MESH_PROVIDER_VERBS_RXM;
+	process.also_tcp[0] = true;
+	start(1, MESH_PATH_ROUTED, MESH_PROVIDER_VERBS_RXM);
+	assert_int_equal(judge(10), MESH_VERDICT_READY);
+	assert_int_equal(attempt.num_peers, 1);
+}
+
+/* ---- those that fail ----------------------------------------------------------------------- */
+
+static void test_lane_is_silent(void **state)
+{
+	(void)state;
+	start_line(1);
+	assert_int_equal(judge(10), MESH_VERDICT_WAIT);
+	peers[0][1].state = MESH_PEER_UP;
+	assert_int_equal(judge(20), MESH_VERDICT_WAIT);
+	assert_int_equal(judge(3019), MESH_VERDICT_WAIT);
+	assert_int_equal(judge(3021), MESH_VERDICT_READY);
+	mesh_connect_try_settle(&attempt);
+	assert_int_equal(attempt.num_peers, 2);
+}
+
+/* One that is over would begin the next try of candidates, and lose those that are up. */
+static void test_lane_is_lost(void **state)
+{
+	(void)state;
+	start_line(1);
+	assert_int_equal(judge(10), MESH_VERDICT_WAIT);
+	peers[0][1].state = MESH_PEER_LOST;
+	assert_int_equal(judge(511), MESH_VERDICT_READY);
+	mesh_connect_try_settle(&attempt);
+	assert_int_equal(attempt.num_peers, 1);
+}
+
+/* Where nothing is up any more, the candidates are tried as usual, and get lanes again. */
+static void test_line_is_lost(void **state)
+{
+	(void)state;
+	start_line(1);
+	assert_int_equal(judge(10), MESH_VERDICT_WAIT);
+	peers[0][0].state = MESH_PEER_RETRY;
+	peers[0][1].state = peers[0][2].state = MESH_PEER_LOST;
+	assert_int_equal(judge(511), MESH_VERDICT_NEXT);
+	assert_int_equal(mesh_connect_try_next(&attempt, START + 511), 0);
+	assert_int_equal(attempt.num_peers, 1);
+	assert_false(attempt.lanes || attempt.lanes_begun);
+}
+
+/* The domain of a lane could not be opened. */
+static void test_lane_is_closed(void **state)
+{
+	int index = mesh_process_lane_index(&process, 0, MESH_PROVIDER_TCP, 1);
+
+	(void)state;
+	process.domains[index] = NULL;
+	process.dev_states[index] = MESH_DEV_OPENING;
+	process.opening_ms[index] = mesh_clock_ms();
+	start_line(1);
+	assert_int_equal(judge(10), MESH_VERDICT_WAIT);
+	assert_int_equal(attempt.num_peers, 1);
+	process.dev_states[index] = MESH_DEV_FAILED;
+	assert_int_equal(judge(20), MESH_VERDICT_WAIT);
+	assert_int_equal(attempt.num_peers, 2);
+	assert_ptr_equal(attempt.peers[1], &peers[0][2]);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_count), TEST(test_indices),      TEST(test_lanes_follow),
+		TEST(test_pairs_share),	      TEST(test_no_room),      TEST(test_cable),
+		TEST(test_other_site),	      TEST(test_long_site),    TEST(test_rdma),
+		TEST(test_lane_is_silent),    TEST(test_lane_is_lost), TEST(test_line_is_lost),
+		TEST(test_lane_is_closed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
