@@ -65,9 +65,10 @@ const struct mesh_setting mesh_settings[] = {
 	TEXT("NCCL_MESH_NODE_NAME", node_name,
 	     "This node's name in messages. Default: the host name.", .needed = false),
 	TEXT("NCCL_MESH_SITE", site,
-	     "The data centre of this node, of which 15 characters count. Paths to a node of "
-	     "another one may have several connections each (NCCL_MESH_LANES), and 'fi_mesh "
-	     "neighbours' shows it on the other nodes. Default: none.",
+	     "The data centre of this node, of which 15 characters count. Ways through relays of "
+	     "the same site come first, paths to another site may have several connections "
+	     "(NCCL_MESH_LANES), and 'fi_mesh neighbours' shows it on the other nodes. Default: "
+	     "none.",
 	     .needed = false),
 	NUMBER("NCCL_MESH_CONNECT_TIMEOUT", MESH_SETTING_SECONDS, connect_timeout_s, "60", 1, 86400,
 	       "Seconds after which a connection attempt fails. A peer process that is alive "

@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "neighbours/explore.h"
+#include "neighbours/self.h"
 
 /* A node with more entries than fit into these is cut. */
 #define ANSWERS_MAX 4
@@ -76,6 +77,7 @@ int mesh_explore_links_set(struct mesh_explore *explore, const struct mesh_graph
 		free(copy);
 		return ret;
 	}
+	mesh_graph_site_set(&explore->graph, ret, explore->site);
 	if (num_links)
 		memcpy(copy, links, (size_t)num_links * sizeof(*copy));
 	free(self->links);
@@ -379,6 +381,8 @@ static void report_finish(struct mesh_explore *explore, struct mesh_explored *no
 				    (node->flags & explore->relay_flags) != 0, node->again,
 				    node->links, node->num_links);
 
+	if (ret >= 0)
+		mesh_graph_site_set(&explore->graph, ret, mesh_neighbour_site_number(node->site));
 	asked_end(explore, node, ret < 0 ? MESH_EXPLORED_SILENT : MESH_EXPLORED_KNOWN);
 	explore->changed = true;
 }
@@ -395,6 +399,7 @@ bool mesh_explore_answer(struct mesh_explore *explore, const struct mesh_links_a
 		return false;
 	explore->taken++;
 	memcpy(node->node, answer->head.node, sizeof(node->node));
+	memcpy(node->site, answer->site, sizeof(node->site));
 	node->flags = answer->flags;
 	node->protocol = answer->protocol;
 	node->num_ranks = answer->num_ranks;

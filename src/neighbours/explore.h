@@ -51,6 +51,7 @@ struct mesh_explored {
 	uint16_t num_ranks;	 /* the same */
 	uint32_t first_rank;
 	char node[MESH_NODE_NAME_MAX];
+	char site[MESH_SITE_NAME_MAX];
 	struct mesh_links_nic *nics;   /* owned, num_nics */
 	struct mesh_graph_link *links; /* owned, num_links */
 	int num_nics, num_links;
@@ -63,6 +64,7 @@ struct mesh_explore {
 	struct mesh_id_index index; /* of nodes */
 	uint64_t token, job;
 	uint64_t target;     /* 0: the whole mesh is wanted */
+	uint32_t site;	     /* our own: mesh_neighbour_site_number() */
 	uint8_t relay_flags; /* enum mesh_links_flags: a node with one of them relays for us */
 	int hops_max;	     /* MESH_LINKS_ROUTE_MAX or less */
 	int asked[MESH_EXPLORE_WINDOW]; /* the nodes whose answers are awaited, num_asked */

@@ -111,10 +111,22 @@ int mesh_neighbours_search(struct mesh_neighbours *neighbours, uint64_t target, 
 	return 0;
 }
 
+/* True if the best route so far leads over another site: a longer one may stay inside this one. */
+MESH_HOLDS(process)
+static bool route_leaves(const struct mesh_neighbours *neighbours, uint64_t target)
+{
+	struct mesh_route route;
+
+	return neighbours->self.site[0] &&
+	       mesh_neighbours_routes(neighbours, target, MESH_ROUTE_RELAYS_MAX, &route, 1) == 1 &&
+	       route.leaves;
+}
+
 bool mesh_neighbours_searches(const struct mesh_neighbours *neighbours, uint64_t target)
 {
 	return neighbours->searching.searches &&
-	       !mesh_explore_has_found(&neighbours->searching.explore, target);
+	       (!mesh_explore_has_found(&neighbours->searching.explore, target) ||
+		route_leaves(neighbours, target));
 }
 
 int mesh_neighbours_routes(const struct mesh_neighbours *neighbours, uint64_t target,

@@ -101,14 +101,15 @@ int mesh_neighbours_search(struct mesh_neighbours *neighbours, uint64_t target, 
 
 /**
  * True while the latest search goes on and may still find a route to @target, or one that is as
- * short as those that it has found.
+ * short as those that it has found; or a longer one inside our site, if those lead over another.
  */
 MESH_HOLDS(process)
 bool mesh_neighbours_searches(const struct mesh_neighbours *neighbours, uint64_t target);
 
 /**
- * The routes to a node that searches have found so far (nic/graph_routes.h): fewest relays first. A
- * node relays if a rank of our job, or `fi_mesh serve --relay` for it, runs there.
+ * The routes to a node that searches have found so far (nic/graph_routes.h): inside our site first,
+ * then fewest relays. A node relays if a rank of our job, or `fi_mesh serve --relay` for it, runs
+ * there.
  *
  * Returns their number, or -ENOMEM.
  */

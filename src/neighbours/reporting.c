@@ -149,6 +149,7 @@ static void own_answer(struct mesh_reporting *reporting, const struct mesh_forwa
 	memset(&answer, 0, sizeof(answer));
 	memcpy(answer.head.product, mesh_version(), strlen(mesh_version()));
 	memcpy(answer.head.node, self->node, sizeof(answer.head.node));
+	memcpy(answer.site, self->site, sizeof(answer.site));
 	answer.node_id = self->node_id;
 	answer.protocol = MESH_PROTOCOL_VERSION;
 	if (mesh_members_have_rank(reporting->members, question->job))

@@ -146,6 +146,7 @@ int mesh_searching_begin(struct mesh_searching *searching, uint64_t target, uint
 	memcpy(searching->explore.graph.doubts, doubts, sizeof(doubts));
 	searching->explore.graph.any_doubt = any_doubt;
 	searching->explore.target = target;
+	searching->explore.site = mesh_neighbour_site_number(searching->asking->self->site);
 	searching->fds[0] = mesh_datagram_open(MESH_FAMILY_IPV6, 0);
 	searching->fds[1] = mesh_datagram_open(MESH_FAMILY_IPV4, 0);
 	if (searching->fds[0] < 0 && searching->fds[1] < 0)

@@ -5,6 +5,7 @@
 
 #include "base/version.h"
 #include "neighbours/self.h"
+#include "wire/checksum.h"
 
 /* IPv6 first: its link-local address needs no subnet. */
 static const struct mesh_addr *asking_address(const struct mesh_nic *nic)
@@ -26,6 +27,11 @@ static const struct mesh_addr *asking_address(const struct mesh_nic *nic)
 void mesh_neighbour_site_set(struct mesh_neighbour_self *self, const char *setting)
 {
 	snprintf(self->site, sizeof(self->site), "%.*s", (int)sizeof(self->site) - 1, setting);
+}
+
+uint32_t mesh_neighbour_site_number(const char *site)
+{
+	return *site ? mesh_checksum(site, strlen(site)) : 0;
 }
 
 void mesh_neighbour_link_describe(const struct mesh_neighbour_self *self,

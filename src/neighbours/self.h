@@ -26,6 +26,9 @@ struct mesh_neighbour_self {
 /** Takes over the site's name from the settings, as far as it has room. */
 void mesh_neighbour_site_set(struct mesh_neighbour_self *self, const char *setting);
 
+/** A number for each site's name, the same on all nodes; 0 for "". */
+uint32_t mesh_neighbour_site_number(const char *site);
+
 /**
  * Describes a NIC.
  *

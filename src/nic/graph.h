@@ -31,6 +31,7 @@ struct mesh_graph_link {
 
 struct mesh_graph_node {
 	uint64_t id;
+	uint32_t site;		       /* any number for each site; 0: not known */
 	bool relays;		       /* it would forward for us */
 	struct mesh_graph_link *links; /* owned, num_links, ordered by node_id */
 	int num_links;
@@ -66,6 +67,9 @@ void mesh_graph_finish(struct mesh_graph *graph);
  */
 int mesh_graph_report(struct mesh_graph *graph, uint64_t id, bool relays, bool add,
 		      const struct mesh_graph_link *links, int num_links);
+
+/** Sets the site of the node with this index: any number for each site, 0 for none. */
+void mesh_graph_site_set(struct mesh_graph *graph, int index, uint32_t site);
 
 /** The index of a node that has reported, or -1. */
 int mesh_graph_find(const struct mesh_graph *graph, uint64_t id);

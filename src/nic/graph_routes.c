@@ -30,6 +30,7 @@ struct search {
 	int *first;
 	int from, to, num;
 	bool doubts;	      /* doubtful hops may be used */
+	bool sites;	      /* relays in other sites than those of the two ends may be used */
 	bool neighbours;      /* the hop from one end to the other may be used */
 	bool every;	      /* nodes that do not relay count as if they did */
 	bool *taken;	      /* by a route that was found before */
@@ -66,10 +67,22 @@ static void hops_read(struct search *search, uint64_t now_ms)
 	search->first[i] = num;
 }
 
+/* A node without a site is in any. */
+static bool is_inside(const struct search *search, int node)
+{
+	const struct mesh_graph_node *nodes = search->graph->nodes;
+	uint32_t site = nodes[node].site, from = nodes[search->from].site;
+	uint32_t to = nodes[search->to].site;
+
+	return !site || !from || !to || site == from || site == to;
+}
+
 static bool may_pass(const struct search *search, int node)
 {
-	return node == search->from || node == search->to ||
-	       ((search->every || search->graph->nodes[node].relays) && !search->taken[node]);
+	if (node == search->from || node == search->to)
+		return true;
+	return (search->every || search->graph->nodes[node].relays) && !search->taken[node] &&
+	       (search->sites || is_inside(search, node));
 }
 
 static bool may_use(const struct search *search, int at, const struct hop *hop)
@@ -283,6 +296,7 @@ static void route_read(struct search *search, int first, struct mesh_route *rout
 		if (to == search->to)
 			break;
 		search->taken[to] = true;
+		route->leaves |= !is_inside(search, to);
 		route->num_relays++;
 		at = to;
 		to = search->next[at];
@@ -336,7 +350,10 @@ static int groups_find(struct search *search, int relays_max, struct mesh_route 
 		for (i = num; i < num + found; i++)
 			routes[i].standby = search->doubts || num > 0;
 		num += found;
-		if (!found && !search->doubts) {
+		if (!found && !search->sites) {
+			search->sites = true;
+			found = 1;
+		} else if (!found && !search->doubts) {
 			search->doubts = true; /* what has failed, comes last */
 			found = 1;
 		}
@@ -396,6 +413,7 @@ static int routes_find(const struct mesh_graph *graph, uint64_t from, uint64_t t
 
 	if (search.from < 0 || search.to < 0 || from == to)
 		return 0;
+	search.sites = !graph->nodes[search.from].site || !graph->nodes[search.to].site;
 	ret = search_open(&search);
 	if (!ret) {
 		hops_read(&search, now_ms);

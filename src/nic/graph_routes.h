@@ -18,12 +18,14 @@ struct mesh_route {
 	uint32_t width_mbps; /* of its narrowest hop */
 	bool standby;	     /* the first route is shorter, or not doubtful as this one is */
 	bool doubtful;	     /* has a hop that has failed (mesh_graph_doubt) */
+	bool leaves;	     /* a relay is in another site than both ends */
 };
 
 /**
- * Finds routes from one node to another: those with the fewest relays first, then the widest. No
- * two of them share a relay, and there are as many of the least length as there can be without
- * that. No route passes a node twice.
+ * Finds routes from one node to another: those inside the sites of the two first (a node without a
+ * site is in any), among them those with the fewest relays, then the widest. No two of them share a
+ * relay, and there are as many of the least length as there can be without that. No route passes a
+ * node twice.
  *
  * @from, @to: node ids; both have reported
  * @relays_max: 0 to MESH_ROUTE_RELAYS_MAX

@@ -106,8 +106,9 @@ static bool answer_is_valid(struct mesh_links_answer *answer, size_t size)
 
 	if (size != offsetof(struct mesh_links_answer, entries) +
 			    entries_size(answer->num_nics, answer->num_links) ||
-	    !answer->node_id)
+	    !answer->node_id || !mesh_text_ends(answer->site, sizeof(answer->site)))
 		return false;
+	mesh_text_clean(answer->site);
 	/* The cursor moves on, or there is no more. */
 	if (answer->next && answer->next <= answer->cursor)
 		return false;

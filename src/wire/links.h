@@ -84,7 +84,7 @@ enum mesh_links_flags {
 	MESH_LINKS_RELAY = 2,	 /* `fi_mesh serve --relay` relays there for the asking job */
 };
 
-#define MESH_LINKS_ENTRIES_BYTES 1096
+#define MESH_LINKS_ENTRIES_BYTES 1080
 
 /* First the NICs, then the links: both count as entries, in this order. */
 struct mesh_links_answer {
@@ -97,14 +97,16 @@ struct mesh_links_answer {
 	uint8_t num_nics, num_links;
 	uint8_t flags; /* enum mesh_links_flags */
 	uint8_t protocol;
-	uint16_t num_ranks;  /* of the asking job that run on this node */
-	uint32_t first_rank; /* the lowest of them, plus 1; 0 where unknown */
+	uint16_t num_ranks;	       /* of the asking job that run on this node */
+	uint32_t first_rank;	       /* the lowest of them, plus 1; 0 where unknown */
+	char site[MESH_SITE_NAME_MAX]; /* of that node; "" where none is set */
 	_Alignas(uint64_t) uint8_t entries[MESH_LINKS_ENTRIES_BYTES];
 };
 _Static_assert(offsetof(struct mesh_links_answer, number) == 112, "wire format");
 _Static_assert(offsetof(struct mesh_links_answer, num_ranks) == 122, "wire format");
 _Static_assert(offsetof(struct mesh_links_answer, first_rank) == 124, "wire format");
-_Static_assert(offsetof(struct mesh_links_answer, entries) == 128, "wire format");
+_Static_assert(offsetof(struct mesh_links_answer, site) == 128, "wire format");
+_Static_assert(offsetof(struct mesh_links_answer, entries) == 144, "wire format");
 _Static_assert(sizeof(struct mesh_links_answer) <= 1232, "never cut into fragments");
 
 /* Either of them, as it is received. */

@@ -28,7 +28,7 @@
 
 #define MESH_NEIGHBOUR_MAGIC 0x524e434du /* "MCNR" */
 /* Of these datagrams alone: they also connect nodes whose plugins have different protocols. */
-#define MESH_NEIGHBOUR_VERSION 1
+#define MESH_NEIGHBOUR_VERSION 2
 
 enum mesh_neighbour_type {
 	MESH_NEIGHBOUR_QUESTION = 1,

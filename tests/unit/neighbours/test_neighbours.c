@@ -4,7 +4,6 @@
  *
  *   near [ab] ---- [ba] far
  */
-#define _GNU_SOURCE /* setns */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -421,6 +420,8 @@ static void test_route(void **state)
 	assert_string_equal(mesh_neighbours_node_name(near.neighbours, target), "far");
 	assert_int_equal(near.neighbours->searching.explore.nodes[1].first_rank, 21);
 	assert_null(mesh_neighbours_node_name(near.neighbours, 4242));
+	assert_int_equal(near.neighbours->searching.explore.graph.nodes[1].site,
+			 mesh_neighbour_site_number("east"));
 	hop = mesh_neighbours_hop(near.neighbours, target, &next, &ifindex);
 	assert_non_null(hop);
 	assert_int_equal(ifindex, if_nametoindex("ab"));
@@ -577,17 +578,14 @@ static void test_other_version(void **state)
 	rank_stop(&near);
 }
 
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_answer, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_members, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_deputy, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_route, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_ipv4, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_flood, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_hop_limit, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_other_version, setup, teardown),
+		TEST(test_answer),    TEST(test_members),	TEST(test_deputy),
+		TEST(test_route),     TEST(test_ipv4),		TEST(test_flood),
+		TEST(test_hop_limit), TEST(test_other_version),
 	};
 
 	if (!namespace_enter())

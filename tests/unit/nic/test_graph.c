@@ -460,6 +460,71 @@ static void test_random(void **state)
 	assert_true(several > TRIALS / 20 && none > TRIALS / 100);
 }
 
+/* ---- sites --------------------------------------------------------------------------------- */
+
+static void site_set(const char *nodes, uint32_t site)
+{
+	for (; *nodes; nodes++)
+		mesh_graph_site_set(&graph, mesh_graph_find(&graph, (uint64_t)*nodes), site);
+}
+
+/* From a to b over x, or over c and d. */
+static void detour_make(void)
+{
+	cable('a', 'x', 100);
+	cable('x', 'b', 100);
+	cable('a', 'c', 10);
+	cable('c', 'd', 10);
+	cable('d', 'b', 10);
+	report("abcdx");
+}
+
+static void test_site_first(void **state)
+{
+	(void)state;
+	detour_make();
+	find('a', 'b', 15);
+	assert_string_equal(text(0), "xb");
+	assert_false(routes[0].leaves);
+	site_set("abcd", 1);
+	site_set("x", 2);
+	find('a', 'b', 15);
+	assert_int_equal(num_routes, 2);
+	assert_string_equal(text(0), "cdb");
+	assert_false(routes[0].leaves || routes[0].standby);
+	assert_string_equal(text(1), "xb");
+	assert_true(routes[1].leaves && routes[1].standby);
+	/* Nothing else leads there. */
+	find('a', 'b', 1);
+	assert_int_equal(num_routes, 1);
+	assert_string_equal(text(0), "xb");
+	assert_true(routes[0].leaves);
+	assert_false(routes[0].standby);
+}
+
+/* Between two sites the relays are in either; a third one comes later. */
+static void test_two_sites(void **state)
+{
+	(void)state;
+	detour_make();
+	site_set("ac", 1);
+	site_set("db", 2);
+	site_set("x", 3);
+	find('a', 'b', 15);
+	assert_string_equal(text(0), "cdb");
+	site_set("x", 2);
+	find('a', 'b', 15);
+	assert_string_equal(text(0), "xb");
+	/* A node without a site may be in any, and so may an end. */
+	site_set("x", 0);
+	find('a', 'b', 15);
+	assert_string_equal(text(0), "xb");
+	site_set("x", 3);
+	site_set("b", 0);
+	find('a', 'b', 15);
+	assert_string_equal(text(0), "xb");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -473,6 +538,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_doubted_node, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_add, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_random, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_site_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_two_sites, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

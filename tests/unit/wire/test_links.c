@@ -166,6 +166,12 @@ static void test_refused(void **state)
 	answer.head.version--;
 	answer.head.magic++;
 	answer_refused();
+	memset(answer.site, 's', sizeof(answer.site));
+	assert_int_equal(decode(&answer, answer.head.length), -EPROTO);
+	snprintf(answer.site, sizeof(answer.site), "ea\x1bst");
+	answer_make();
+	assert_int_equal(decode(&answer, answer.head.length), 0);
+	assert_string_equal(decoded.answer.site, "ea?st");
 	memset(answer.head.node, 'x', sizeof(answer.head.node));
 	assert_int_equal(decode(&answer, answer.head.length), -EPROTO);
 	snprintf(answer.head.node, sizeof(answer.head.node), "fa\x1br");
