@@ -43,13 +43,16 @@ static const char notes_text[] =
 	"Exit status: 0 planned, 1 it cannot be built or written, 2 usage error.\n";
 
 enum {
-	PORTS_OPTIONS_MAX = 1024
+	PORTS_OPTIONS_MAX = 1024,
+	SITES_MAX = 64
 };
 
 struct options {
 	struct mesh_plan_request request;
 	const char *ports[PORTS_OPTIONS_MAX];
 	int num_ports_options;
+	const char *sites[SITES_MAX];
+	int num_sites;
 	const char *node;
 	const char *folder;
 	const char *format_name; /* NULL: none */
@@ -91,6 +94,17 @@ static int ports_take(const struct option_row *row, const char *text, void *arg)
 	return -1;
 }
 
+static int site_take(const struct option_row *row, const char *text, void *arg)
+{
+	struct options *options = arg;
+
+	(void)row;
+	if (options->num_sites == SITES_MAX)
+		return arguments_misuse(WHO, "--site may come %d times", SITES_MAX);
+	options->sites[options->num_sites++] = text;
+	return -1;
+}
+
 static int range_take(const struct option_row *row, const char *text, void *arg)
 {
 	struct options *options = arg;
@@ -123,6 +137,10 @@ static const struct option_row option_rows[] = {
 	 "names of the ports, in order: enp1s0f0np0,enp1s0f1np1; for one node\n"
 	 "NODE=LIST, which may come several times; or just how many: 2",
 	 OPTION_HANDLER(ports_take)},
+	{"site", 0, "NAME=NODES",
+	 "the data centre of these nodes; may come several times. The ranks of a site\n"
+	 "follow each other; sites need no cable between them",
+	 OPTION_HANDLER(site_take)},
 	{"parallel", 0, "N", "cables between each two neighbours (1)",
 	 OPTION_NUMBER(struct options, request.shape.parallel, 1, MESH_PARALLEL_MAX)},
 	{"halves", 0, "N",
@@ -240,6 +258,8 @@ static int operands_take(struct options *options, int num, char **operands,
 		return COMMAND_MISUSE;
 	}
 	status = names_status(plan_nodes_check(nodes));
+	for (i = 0; i < options->num_sites && status < 0; i++)
+		status = names_status(plan_nodes_site(nodes, options->sites[i]));
 	/* Lists for single nodes first: the list for all nodes does not change them. */
 	for (i = 0; i < options->num_ports_options && status < 0; i++)
 		if (strchr(options->ports[i], '='))

@@ -119,6 +119,12 @@ const char *plan_order_text(const struct mesh_plan *plan, char *text, size_t siz
 			 "Each rank is cabled to the next one, and the last to the first.");
 		break;
 	case MESH_ORDER_LINE:
+		if (plan->num_sites > 1) {
+			snprintf(text, size,
+				 "Each rank is cabled to the next one; the last and the first are "
+				 "not cabled.");
+			break;
+		}
 		snprintf(text, size,
 			 "Each rank is cabled to the next one; the last and the first are not "
 			 "cabled: %s.",
@@ -126,6 +132,11 @@ const char *plan_order_text(const struct mesh_plan *plan, char *text, size_t siz
 				       : "no ring was found in the time given");
 		break;
 	case MESH_ORDER_GAPS:
+		if (plan->num_sites > 1) {
+			snprintf(text, size, "%d time%s a rank is not cabled to the next one.",
+				 order->num_gaps, order->num_gaps == 1 ? "" : "s");
+			break;
+		}
 		snprintf(text, size, "%d time%s a rank is not cabled to the next one: %s.",
 			 order->num_gaps, order->num_gaps == 1 ? "" : "s",
 			 order->proven ? "these cables hold no line through all nodes"

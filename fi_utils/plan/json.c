@@ -30,8 +30,10 @@ static json_t *nodes_json(const struct mesh_plan *plan)
 	int i;
 
 	for (i = 0; list && i < plan->topology.num_nodes; i++)
-		list = output_json_append(list, json_pack("{s:s, s:o}", "name", plan->nodes[i].name,
-							  "ports", ports_json(&plan->nodes[i])));
+		list = output_json_append(list,
+					  json_pack("{s:s, s:o, s:o}", "name", plan->nodes[i].name,
+						    "site", output_json_text(plan->nodes[i].site),
+						    "ports", ports_json(&plan->nodes[i])));
 	return list;
 }
 
@@ -137,7 +139,7 @@ json_t *plan_json(const struct mesh_plan *plan)
 	char shape[MESH_SHAPE_TEXT_MAX];
 
 	return json_pack(
-		"{s:i, s:s, s:s, s:i, s:i, s:i, s:o, s:i, s:o, s:o, s:o, s:s, s:b, s:i, s:I,"
+		"{s:i, s:s, s:s, s:i, s:i, s:i, s:o, s:i, s:o, s:o, s:o, s:s, s:b, s:i, s:i, s:I,"
 		" s:o, s:o}",
 		"plan", PLAN_VERSION, "shape", mesh_shape_text(&plan->shape, shape), "link_layer",
 		plan->infiniband ? "InfiniBand" : "Ethernet", "mtu", plan->mtu, "rate_mbps",
@@ -146,6 +148,7 @@ json_t *plan_json(const struct mesh_plan *plan)
 		(int)plan->subnets.prefix_len, "nodes", nodes_json(plan), "cables",
 		cables_json(plan), "ranks", ranks_json(plan), "rank_order",
 		orders[plan->order.kind], "rank_order_proven", plan->order.proven, "rank_gaps",
-		plan->order.num_gaps, "pairs_apart", (json_int_t)mesh_plan_pairs_apart(plan),
-		"pairs", pairs_json(plan), "environment", environment_json(plan));
+		plan->order.num_gaps, "site_crossings", mesh_plan_site_crossings(plan),
+		"pairs_apart", (json_int_t)mesh_plan_pairs_apart(plan), "pairs", pairs_json(plan),
+		"environment", environment_json(plan));
 }

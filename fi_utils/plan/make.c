@@ -14,6 +14,7 @@
 #include "plan/plan.h"
 #include "plan/rank_order.h"
 #include "plan/shape_order.h"
+#include "plan/site_order.h"
 #include "plan/subnet_range.h"
 #include "plan/topology.h"
 
@@ -124,9 +125,48 @@ static int values_check(const struct mesh_plan_request *request)
 	return 0;
 }
 
-/* Every node must be reachable over cables. */
+/* Numbers the sites by the order of their first nodes. */
+static int sites_number(struct mesh_plan *plan)
+{
+	int i, k;
+
+	plan->sites = calloc((size_t)plan->topology.num_nodes, sizeof(*plan->sites));
+	if (!plan->sites)
+		return -ENOMEM;
+	for (i = 0; i < plan->topology.num_nodes; i++) {
+		for (k = 0; k < i && strcmp(plan->nodes[k].site, plan->nodes[i].site); k++)
+			;
+		plan->sites[i] = k < i ? plan->sites[k] : plan->num_sites++;
+	}
+	return 0;
+}
+
+/*
+ * The cables, and one between the first node of each site and that of the next one, because routers
+ * may join them.
+ */
+static int sites_join(const struct mesh_plan *plan, struct mesh_topology *joined)
+{
+	int ret = mesh_topology_init(joined, plan->topology.num_nodes), i, first = 0, site = 0;
+
+	for (i = 0; i < plan->topology.num_cables && !ret; i++)
+		ret = mesh_topology_add(joined, plan->topology.cables[i].ends[0],
+					plan->topology.cables[i].ends[1]);
+	for (i = 0; i < plan->topology.num_nodes && !ret; i++) {
+		if (plan->sites[i] <= site)
+			continue;
+		ret = mesh_topology_add(joined, (struct mesh_cable_end){first, 0},
+					(struct mesh_cable_end){i, 0});
+		site = plan->sites[i];
+		first = i;
+	}
+	return ret;
+}
+
+/* Every node must be reachable over cables from the other nodes of its site. */
 static int connection_check(const struct mesh_plan *plan)
 {
+	struct mesh_topology joined = {.num_nodes = 0};
 	size_t num = (size_t)plan->topology.num_nodes;
 	int *seen = calloc(num, sizeof(*seen)), *queue = calloc(num, sizeof(*queue));
 	struct mesh_neighbours neighbours;
@@ -134,7 +174,9 @@ static int connection_check(const struct mesh_plan *plan)
 
 	if (!seen || !queue)
 		goto out;
-	ret = mesh_neighbours_load(&plan->topology, &neighbours);
+	ret = sites_join(plan, &joined);
+	if (!ret)
+		ret = mesh_neighbours_load(&joined, &neighbours);
 	if (ret)
 		goto out;
 	parts = mesh_neighbours_parts(&neighbours, (int)num, -1, seen, queue);
@@ -146,6 +188,7 @@ static int connection_check(const struct mesh_plan *plan)
 		ret = -EINVAL;
 	}
 out:
+	mesh_topology_free(&joined);
 	free(seen);
 	free(queue);
 	return ret;
@@ -154,8 +197,12 @@ out:
 static int order_find(struct mesh_plan *plan)
 {
 	int num = plan->topology.num_nodes, ret;
-	int *hint = calloc((size_t)num, sizeof(*hint));
+	int *hint;
 
+	if (plan->num_sites > 1)
+		return mesh_site_order_find(&plan->topology, plan->sites, plan->num_sites,
+					    &plan->order);
+	hint = calloc((size_t)num, sizeof(*hint));
 	if (!hint)
 		return -ENOMEM;
 	ret = mesh_shape_order(&plan->shape, num, hint);
@@ -197,6 +244,8 @@ int mesh_plan_make(struct mesh_plan_request *request, struct mesh_plan *plan)
 		ret = mesh_plan_addresses_keep(request->cables, &result);
 	if (!result.mtu)
 		result.mtu = result.infiniband ? MESH_PLAN_MTU_INFINIBAND : MESH_PLAN_MTU_ETHERNET;
+	if (!ret)
+		ret = sites_number(&result);
 	if (!ret)
 		ret = connection_check(&result);
 	if (!ret)

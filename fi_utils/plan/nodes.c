@@ -164,6 +164,41 @@ int plan_nodes_ports(struct plan_nodes *nodes, const char *text)
 	return equals ? refuse(text, "no node has this name") : ret;
 }
 
+static int site_set(struct plan_nodes *nodes, const char *node, const char *site)
+{
+	int i;
+
+	for (i = 0; i < nodes->num_nodes; i++) {
+		if (strcmp(nodes->nodes[i].name, node))
+			continue;
+		if (*nodes->nodes[i].site)
+			return refuse(node, "this node has a site already");
+		snprintf(nodes->nodes[i].site, sizeof(nodes->nodes[i].site), "%s", site);
+		return 0;
+	}
+	return refuse(node, "no node has this name");
+}
+
+int plan_nodes_site(struct plan_nodes *nodes, const char *text)
+{
+	const char *equals = strchr(text, '=');
+	struct plan_nodes named = {.num_nodes = 0};
+	char site[MESH_PLAN_NAME_MAX] = "";
+	int i, ret;
+
+	if (!equals || equals - text >= MESH_SITE_NAME_MAX)
+		return refuse(text,
+			      "a site is written NAME=NODES, with a name of up to 15 characters");
+	memcpy(site, text, (size_t)(equals - text));
+	if (!mesh_node_name_valid(site))
+		return refuse(text, "a site's name has letters, digits, '.', '-' and '_'");
+	ret = plan_nodes_add(&named, equals + 1);
+	for (i = 0; i < named.num_nodes && !ret; i++)
+		ret = site_set(nodes, named.nodes[i].name, site);
+	plan_nodes_free(&named);
+	return ret;
+}
+
 void plan_nodes_free(struct plan_nodes *nodes)
 {
 	mesh_plan_nodes_free(nodes->nodes, nodes->num_nodes);

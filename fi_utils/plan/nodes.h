@@ -35,6 +35,13 @@ int plan_nodes_add_listed(struct plan_nodes *nodes, const struct mesh_cable_list
  */
 int plan_nodes_ports(struct plan_nodes *nodes, const char *text);
 
+/**
+ * Names the site of nodes that are there already: "east=a,b" or "west=spark[1-4]".
+ *
+ * Returns 0; -EINVAL (reported): a bad name, an unknown node, one that has a site; -ENOMEM.
+ */
+int plan_nodes_site(struct plan_nodes *nodes, const char *text);
+
 void plan_nodes_free(struct plan_nodes *nodes);
 
 #endif

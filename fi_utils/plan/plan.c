@@ -29,6 +29,7 @@ void mesh_plan_free(struct mesh_plan *plan)
 	mesh_topology_free(&plan->topology);
 	mesh_rank_order_free(&plan->order);
 	free(plan->addresses);
+	free(plan->sites);
 	memset(plan, 0, sizeof(*plan));
 }
 
@@ -96,6 +97,16 @@ const char *mesh_plan_cable_text(const struct mesh_plan *plan, int cable, char *
 	else
 		snprintf(text, MESH_PLAN_CABLE_TEXT_MAX, "%d", cable + 1);
 	return text;
+}
+
+int mesh_plan_site_crossings(const struct mesh_plan *plan)
+{
+	int num = plan->topology.num_nodes, rank, crossings = 0;
+
+	for (rank = 0; rank < num; rank++)
+		crossings += plan->sites[plan->order.nodes[rank]] !=
+			     plan->sites[plan->order.nodes[(rank + 1) % num]];
+	return crossings;
 }
 
 int64_t mesh_plan_pairs_apart(const struct mesh_plan *plan)

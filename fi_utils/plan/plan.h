@@ -13,6 +13,7 @@
 #include "plan/shape.h"
 #include "plan/subnet_range.h"
 #include "plan/topology.h"
+#include "wire/protocol.h"
 
 /* Ports of one node, of which a plan may leave some unused. */
 #define MESH_PLAN_PORTS_MAX 256
@@ -21,7 +22,8 @@ struct mesh_plan_node {
 	char name[MESH_PLAN_NAME_MAX];
 	char (*ports)[IF_NAMESIZE]; /* owned; their names, in the order in which they are used */
 	int num_ports;
-	bool ports_named; /* by the user; else they are mesh0, mesh1, ... */
+	bool ports_named;	       /* by the user; else they are mesh0, mesh1, ... */
+	char site[MESH_SITE_NAME_MAX]; /* its data centre; "" where none is named */
 };
 
 /* The request. Zero stands for "choose". */
@@ -49,6 +51,8 @@ struct mesh_plan {
 	/* Owned; the addresses of each cable's ends if the list of cables keeps some, else NULL. */
 	struct mesh_addr (*addresses)[2];
 	struct mesh_rank_order order;
+	int *sites;    /* owned; the site of each node: the number of its name, from 0 */
+	int num_sites; /* 1 if no sites are named; nodes without a site are one, too */
 	/* So many entries of the topology behind each other are one cable, and a subnet each. */
 	int halves;
 	bool infiniband;
@@ -80,6 +84,9 @@ const char *mesh_plan_port_name(const struct mesh_plan *plan, int cable, int end
 
 /** The number of a cable that users see, from 1: "3", or "3.2" for its second half. */
 const char *mesh_plan_cable_text(const struct mesh_plan *plan, int cable, char *text);
+
+/** How often a ring through all ranks crosses from one site to another. */
+int mesh_plan_site_crossings(const struct mesh_plan *plan);
 
 /** Number of pairs of nodes that no cable joins; -1 without memory. */
 int64_t mesh_plan_pairs_apart(const struct mesh_plan *plan);

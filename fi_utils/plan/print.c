@@ -98,6 +98,11 @@ static void ranks_print(FILE *file, const struct mesh_plan *plan)
 		column += len;
 	}
 	fprintf(file, "\n%s\n", plan_order_text(plan, text, sizeof(text)));
+	if (plan->num_sites > 1)
+		fprintf(file,
+			"The ranks of each of the %d sites follow each other: a ring crosses "
+			"between sites %d times.\n",
+			plan->num_sites, mesh_plan_site_crossings(plan));
 }
 
 static int pair_compare(const void *left, const void *right)
@@ -146,10 +151,15 @@ static void pair_row(struct output_table *table, const struct mesh_plan *plan,
 			  plan->nodes[pair->to].name);
 	if (pair->num_routes)
 		output_table_cell(table, OUTPUT_PLAIN, "%d", pair->num_relays);
+	else if (plan->sites[pair->from] != plan->sites[pair->to])
+		output_table_cell(table, OUTPUT_PLAIN, "routed");
 	else
 		output_table_cell(table, OUTPUT_BAD, "none possible");
 	output_table_cell(table, OUTPUT_PLAIN, "%s", via_text(plan, pair, via, sizeof(via)));
-	share_cell(table, plan, pair->share);
+	if (pair->num_routes)
+		share_cell(table, plan, pair->share);
+	else
+		output_table_cell(table, OUTPUT_PLAIN, "-");
 }
 
 /* The pairs of @num neighbouring entries, which have equally many relays. */
@@ -212,7 +222,10 @@ static void pairs_print(FILE *file, const struct mesh_plan *plan)
 		" pairs of nodes have no cable of their own: the ranks on the nodes between them "
 		"relay.\n",
 		apart, num * (num - 1) / 2);
-	if (plan->order.kind != MESH_ORDER_RING)
+	if (plan->num_sites > 1)
+		fprintf(file, "Nodes of two sites that no cable joins need routes of the kernel: "
+			      "docs/guides/two-sites.md.\n");
+	if (plan->order.kind != MESH_ORDER_RING && plan->num_sites == 1)
 		fprintf(file,
 			"NCCL's rings pass through such a pair here, and share its cables with "
 			"other traffic.\n");
@@ -234,6 +247,10 @@ static void environment_print(FILE *file, const struct mesh_plan *plan)
 	for (i = 0; i < num; i++)
 		fprintf(file, "  # %s\n  export %s='%s'\n", variables[i].why, variables[i].name,
 			variables[i].value);
+	for (i = 0; i < plan->topology.num_nodes; i++)
+		if (*plan->nodes[i].site)
+			fprintf(file, "  # on %s also: export NCCL_MESH_SITE='%s'\n",
+				plan->nodes[i].name, plan->nodes[i].site);
 	if (!*plan->management)
 		fprintf(file, "  # PyTorch also wants GLOO_SOCKET_IFNAME, the NIC of the network "
 			      "that reaches all nodes:\n  # --management NIC writes it\n");

@@ -83,14 +83,19 @@ static int pair_route(const struct mesh_graph *graph, struct plan_pair *pair)
 	return 0;
 }
 
-static int pairs_route(const struct sharing *sharing, int num, struct plan_relays *relays)
+static int pairs_route(const struct mesh_plan *plan, const struct sharing *sharing,
+		       struct plan_relays *relays)
 {
+	const int num = plan->topology.num_nodes;
 	struct mesh_graph graph;
 	int i, k, ret = 0;
 
 	mesh_graph_init(&graph);
-	for (i = 0; i < num && !ret; i++)
+	for (i = 0; i < num && !ret; i++) {
 		ret = node_report(sharing, num, i, &graph);
+		if (!ret && plan->num_sites > 1)
+			mesh_graph_site_set(&graph, i, (uint32_t)plan->sites[i] + 1);
+	}
 	relays->all_reached = true;
 	for (i = 0; i < num; i++) {
 		for (k = i + 1; k < num && !ret; k++) {
@@ -254,7 +259,7 @@ int plan_relays_find(const struct mesh_plan *plan, struct plan_relays *relays)
 		sharing->flows = calloc(2 * num_pairs + 1, sizeof(*sharing->flows));
 	if (sharing && sharing->flows && relays->pairs) {
 		cables_count(plan, sharing);
-		ret = pairs_route(sharing, num, relays);
+		ret = pairs_route(plan, sharing, relays);
 	}
 	if (!ret) {
 		flows_fill(sharing, relays);

@@ -87,6 +87,15 @@ static void test_exit_status(void **state)
 			 COMMAND_MISUSE);
 	assert_int_equal(run("ring", "a", "b", "--ports", "c=x", NULL), COMMAND_MISUSE);
 	assert_int_equal(run("ring", "a", "b", "--ports", "x,x", NULL), COMMAND_MISUSE);
+	/* Sites: no name, no such node, a node in two, a name that is too long. */
+	assert_int_equal(run("line", "a", "b", "--site", "a", NULL), COMMAND_MISUSE);
+	assert_int_equal(run("line", "a", "b", "--site", "=a", NULL), COMMAND_MISUSE);
+	assert_int_equal(run("line", "a", "b", "--site", "e=c", NULL), COMMAND_MISUSE);
+	assert_int_equal(run("line", "a", "b", "--site", "e=a", "--site", "w=a", NULL),
+			 COMMAND_MISUSE);
+	assert_int_equal(run("line", "a", "b", "--site", "a123456789012345=a", NULL),
+			 COMMAND_MISUSE);
+	assert_int_equal(run("line", "a", "b", "--site", "a12345678901234=a", NULL), COMMAND_FINE);
 }
 
 /* --config's choices are the formats that there are. */
@@ -348,6 +357,57 @@ static void test_thousand(void **state)
 	mesh_plan_free(&plan);
 }
 
+/* Two sites, each node of which is cabled to each: the ranks of each follow each other. */
+static void test_sites(void **state)
+{
+	struct mesh_plan_request request = {.num_nodes = 0};
+	struct plan_nodes nodes = {.num_nodes = 0};
+	struct mesh_plan plan;
+	json_t *root;
+	char *text;
+
+	(void)state;
+	assert_int_equal(mesh_shape_parse("full", &request.shape), 0);
+	assert_int_equal(plan_nodes_add(&nodes, "n[1-4]"), 0);
+	assert_int_equal(plan_nodes_site(&nodes, "east=n1,n3"), 0);
+	assert_int_equal(plan_nodes_site(&nodes, "west=n2,n4"), 0);
+	request.nodes = nodes.nodes;
+	request.num_nodes = nodes.num_nodes;
+	assert_int_equal(mesh_plan_make(&request, &plan), 0);
+	text = print(&plan);
+	has(text, "  n1 n3 n2 n4\nEach rank is cabled to the next one, and the last to the first.\n"
+		  "The ranks of each of the 2 sites follow each other: a ring crosses between "
+		  "sites 2 times.\n");
+	has(text, "  # on n3 also: export NCCL_MESH_SITE='east'\n");
+	free(text);
+	root = plan_json(&plan);
+	assert_int_equal(json_integer_value(json_object_get(root, "site_crossings")), 2);
+	assert_string_equal(json_string_value(json_object_get(
+				    json_array_get(json_object_get(root, "nodes"), 1), "site")),
+			    "west");
+	json_decref(root);
+	mesh_plan_free(&plan);
+}
+
+/* Only routers join the sites; inside each of them, cables have to. */
+static void test_sites_apart(void **state)
+{
+	char cables[] = "/tmp/test_fi_mesh_plan.XXXXXX", argument[64];
+	int fd = mkstemp(cables);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "a b\nc d\n", 8), 8);
+	close(fd);
+	snprintf(argument, sizeof(argument), "cables:%s", cables);
+	assert_int_equal(run(argument, NULL), COMMAND_PROBLEM);
+	assert_int_equal(run(argument, "--site", "e=a,b", NULL), COMMAND_FINE);
+	assert_int_equal(run(argument, "--site", "e=a,b", "--site", "w=c,d", NULL), COMMAND_FINE);
+	assert_int_equal(run(argument, "--site", "e=a,c", NULL), COMMAND_PROBLEM);
+	assert_int_equal(run(argument, "--site", "e=a,b,c,d", NULL), COMMAND_PROBLEM);
+	unlink(cables);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -355,6 +415,7 @@ int main(void)
 		cmocka_unit_test(test_write),	    cmocka_unit_test(test_node_names),
 		cmocka_unit_test(test_formats),	    cmocka_unit_test(test_text),
 		cmocka_unit_test(test_json),	    cmocka_unit_test(test_thousand),
+		cmocka_unit_test(test_sites),	    cmocka_unit_test(test_sites_apart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
