@@ -92,8 +92,8 @@ static int nics_show(const struct options *options, const struct mesh_config *co
 		excess_leave(table);
 		status = table->num_taken ? COMMAND_FINE : COMMAND_PROBLEM;
 		if (!options->json)
-			nics_print(stdout, table, providers);
-		else if (nics_print_json(stdout, table, providers))
+			nics_print(stdout, table, providers, config->site);
+		else if (nics_print_json(stdout, table, providers, config->site))
 			status = COMMAND_PROBLEM;
 	}
 	for (i = 0; i < num; i++)

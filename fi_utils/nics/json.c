@@ -108,7 +108,7 @@ static json_t *nic_json(const struct mesh_nic *nic, int dev, const struct nics_p
 }
 
 int nics_print_json(FILE *file, const struct mesh_nic_table *table,
-		    const struct nics_provider *providers)
+		    const struct nics_provider *providers, const char *site)
 {
 	json_t *list = json_array();
 	int i;
@@ -118,5 +118,6 @@ int nics_print_json(FILE *file, const struct mesh_nic_table *table,
 			list,
 			nic_json(&table->nics[i], i, i < table->num_taken ? &providers[i] : NULL));
 	return output_json_print("fi_mesh nics", file,
-				 json_pack("{s:i, s:o}", "taken", table->num_taken, "nics", list));
+				 json_pack("{s:o, s:i, s:o}", "site", output_json_text(site),
+					   "taken", table->num_taken, "nics", list));
 }

@@ -10,6 +10,6 @@
 
 /** Prints JSON. Returns 0, or -1 if there was no memory or the file could not be written. */
 int nics_print_json(FILE *file, const struct mesh_nic_table *table,
-		    const struct nics_provider *providers);
+		    const struct nics_provider *providers, const char *site);
 
 #endif

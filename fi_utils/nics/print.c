@@ -106,10 +106,13 @@ static void taken_print(FILE *file, const struct mesh_nic_table *table,
 }
 
 void nics_print(FILE *file, const struct mesh_nic_table *table,
-		const struct nics_provider *providers)
+		const struct nics_provider *providers, const char *site)
 {
 	struct output_table *left;
 	int i;
+
+	if (*site)
+		fprintf(file, "Site: %s\n\n", site);
 
 	if (table->num_taken)
 		taken_print(file, table, providers);

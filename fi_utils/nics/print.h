@@ -14,6 +14,6 @@
  * @providers: table->num_taken of them
  */
 void nics_print(FILE *file, const struct mesh_nic_table *table,
-		const struct nics_provider *providers);
+		const struct nics_provider *providers, const char *site);
 
 #endif

@@ -63,6 +63,8 @@ static int own_node_add(struct topo_map *map, const struct peer_self *node)
 	struct topo_nic nic;
 	int i, ret = topo_map_node_add(map, node->name);
 
+	if (!ret)
+		topo_map_site_set(map, node->config.site);
 	for (i = 0; i < node->num_nics && !ret; i++) {
 		from = &node->table.nics[i];
 		nic = (struct topo_nic){
@@ -90,6 +92,8 @@ static int node_add(struct topo_map *map, const struct mesh_explored *node)
 	if (!mesh_node_name_valid(name))
 		snprintf(name, sizeof(name), "node-%016llx", (unsigned long long)node->id);
 	ret = topo_map_node_add(map, name);
+	if (!ret)
+		topo_map_site_set(map, node->site);
 	for (i = 0; i < node->num_nics && !ret; i++)
 		ret = nic_add(map, &node->nics[i]);
 	return ret;

@@ -49,8 +49,10 @@ static json_t *nodes_json(const struct topo_map *map)
 	int i;
 
 	for (i = 0; i < map->num_nodes && list; i++)
-		list = output_json_append(list, json_pack("{s:s, s:o}", "name", map->nodes[i].name,
-							  "nics", nics_json(map, i)));
+		list = output_json_append(list,
+					  json_pack("{s:s, s:o, s:o}", "name", map->nodes[i].name,
+						    "site", output_json_text(map->nodes[i].site),
+						    "nics", nics_json(map, i)));
 	return list;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/text.h"
 #include "common/subnet.h"
 #include "nic/endpoint_addr.h"
 #include "plan/cable_list.h"
@@ -34,6 +35,14 @@ int topo_map_node_add(struct topo_map *map, const char *name)
 	*nodes = (struct topo_node){.first_nic = map->num_nics};
 	snprintf(nodes->name, sizeof(nodes->name), "%s", name);
 	return 0;
+}
+
+void topo_map_site_set(struct topo_map *map, const char *site)
+{
+	struct topo_node *node = &map->nodes[map->num_nodes - 1];
+
+	snprintf(node->site, sizeof(node->site), "%.*s", (int)sizeof(node->site) - 1, site);
+	mesh_text_clean(node->site);
 }
 
 int topo_map_nic_add(struct topo_map *map, const struct topo_nic *nic)

@@ -10,6 +10,7 @@
 #include "nic/provider_id.h"
 #include "plan/cable_list.h"
 #include "plan/shape.h"
+#include "wire/protocol.h"
 
 enum topo_state {
 	TOPO_PLANNED, /* on paper */
@@ -34,6 +35,7 @@ struct topo_nic {
 
 struct topo_node {
 	char name[MESH_PLAN_NAME_MAX];
+	char site[MESH_SITE_NAME_MAX]; /* "" where it is not known */
 	int first_nic;
 	int num_nics;
 };
@@ -71,6 +73,9 @@ struct topo_map {
 
 /** Adds a node. Returns 0; -EINVAL (reported): bad name, or too many nodes; -ENOMEM. */
 int topo_map_node_add(struct topo_map *map, const char *name);
+
+/** Sets the site of the node that was added last, as far as a site's name has room. */
+void topo_map_site_set(struct topo_map *map, const char *site);
 
 /**
  * Adds a NIC to the node that was added last.

@@ -81,9 +81,10 @@ static int plan_nodes_read(struct topo_map *map, const json_t *root, const char 
 		return refuse(source, "a plan has \"nodes\"");
 	json_array_foreach(nodes, i, node) {
 		ret = topo_map_node_add(map, text_of(node, "name"));
-		if (!ret)
-			ret = plan_ports_read(map, json_object_get(node, "ports"), rate_mbps,
-					      source);
+		if (ret)
+			return ret;
+		topo_map_site_set(map, text_of(node, "site"));
+		ret = plan_ports_read(map, json_object_get(node, "ports"), rate_mbps, source);
 		if (ret)
 			return ret;
 	}
@@ -253,6 +254,8 @@ static int report_read(struct topo_map *map, const json_t *root, const char *sou
 		return refuse(source, "a plan stands alone: it is drawn without other files");
 	source_name(source, name, sizeof(name));
 	ret = topo_map_node_add(map, *own_name ? own_name : name);
+	if (!ret)
+		topo_map_site_set(map, text_of(root, "site"));
 	json_array_foreach(nics, i, nic) {
 		if (!ret && nic_wanted(nic))
 			ret = nic_read(map, nic, source);

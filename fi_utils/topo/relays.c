@@ -2,6 +2,7 @@
 /* relays.c - the routes between two nodes of a map that share no link, over nodes that relay. */
 #include <errno.h>
 
+#include "neighbours/self.h"
 #include "nic/endpoint_addr.h"
 
 #include "topo/relays.h"
@@ -41,8 +42,12 @@ int topo_relays_graph(const struct topo_map *map, struct mesh_graph *graph)
 	int i, ret = 0;
 
 	mesh_graph_init(graph);
-	for (i = 0; i < map->num_nodes && ret >= 0; i++)
+	for (i = 0; i < map->num_nodes && ret >= 0; i++) {
 		ret = mesh_graph_report(graph, (uint64_t)i + 1, true, false, NULL, 0);
+		if (ret >= 0)
+			mesh_graph_site_set(graph, ret,
+					    mesh_neighbour_site_number(map->nodes[i].site));
+	}
 	for (i = 0; i < map->num_nics && ret >= 0; i++) {
 		if (map->nics[i].link >= 0 && map->nics[i].state != TOPO_DOWN &&
 		    nic_index(map, i) < MESH_NICS_MAX)

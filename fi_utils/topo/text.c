@@ -66,6 +66,13 @@ static void rates_put(struct output_table *table, const struct topo_nic *nic)
 			  nic->rates_known ? watch_rate_text(nic->receives, text) : "-");
 }
 
+/* "a", or "a (east)". */
+static void node_cell(struct output_table *table, const struct topo_node *node)
+{
+	output_table_cell(table, OUTPUT_STRONG, "%s%s%s%s", node->name, *node->site ? " (" : "",
+			  node->site, *node->site ? ")" : "");
+}
+
 static void node_print(struct output_table *table, const struct topo_map *map, int node, bool rates)
 {
 	const struct topo_node *at = &map->nodes[node];
@@ -73,14 +80,17 @@ static void node_print(struct output_table *table, const struct topo_map *map, i
 	int i;
 
 	if (!at->num_nics) {
-		output_table_cell(table, OUTPUT_STRONG, "%s", at->name);
+		node_cell(table, at);
 		for (i = 1; i < (rates ? 8 : 6); i++)
 			output_table_cell(table, OUTPUT_PLAIN, "-");
 	}
 	for (i = at->first_nic; i < at->first_nic + at->num_nics; i++) {
 		const struct topo_nic *nic = &map->nics[i];
 
-		output_table_cell(table, OUTPUT_STRONG, "%s", i == at->first_nic ? at->name : "");
+		if (i == at->first_nic)
+			node_cell(table, at);
+		else
+			output_table_cell(table, OUTPUT_STRONG, "%s", "");
 		output_table_cell(table, OUTPUT_PLAIN, "%s", nic->name);
 		output_table_cell(table, OUTPUT_PLAIN, "%s",
 				  nic->addr.family == MESH_FAMILY_NONE
@@ -152,7 +162,7 @@ static int nodes_summary_print(FILE *file, const struct topo_map *map)
 			alone += map->nics[k].link < 0;
 			down += map->nics[k].state == TOPO_DOWN;
 		}
-		output_table_cell(table, OUTPUT_STRONG, "%s", at->name);
+		node_cell(table, at);
 		output_table_cell(table, OUTPUT_PLAIN, "%d", at->num_nics);
 		output_table_cell(table, OUTPUT_PLAIN, "%d", alone);
 		output_table_cell(table, down ? OUTPUT_BAD : OUTPUT_PLAIN, "%d", down);

@@ -23,6 +23,7 @@
 static struct mesh_nic *nics; /* two */
 static struct mesh_nic_table table;
 static struct nics_provider providers[2];
+static const char *site = "";
 
 static int setup(void **state)
 {
@@ -71,7 +72,7 @@ static void assert_printed(const char *wanted)
 	FILE *file = open_memstream(&text, &size);
 
 	assert_non_null(file);
-	nics_print(file, &table, providers);
+	nics_print(file, &table, providers, site);
 	assert_int_equal(fclose(file), 0);
 	assert_string_equal(text, wanted);
 	free(text);
@@ -86,7 +87,7 @@ static json_t *json_printed(void)
 	FILE *file = open_memstream(&text, &size);
 
 	assert_non_null(file);
-	assert_int_equal(nics_print_json(file, &table, providers), 0);
+	assert_int_equal(nics_print_json(file, &table, providers, site), 0);
 	assert_int_equal(fclose(file), 0);
 	root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
 	if (!root)
@@ -106,6 +107,22 @@ static void test_table(void **state)
 		"\n"
 		"Not used:\n"
 		"  lo  loopback\n");
+}
+
+static void test_site(void **state)
+{
+	json_t *root = json_printed();
+
+	(void)state;
+	assert_true(json_is_null(json_object_get(root, "site")));
+	json_decref(root);
+	site = "east";
+	table.num_nics = table.num_taken = 0;
+	assert_printed("Site: east\n\nNo NIC of this node can carry the mesh.\n");
+	root = json_printed();
+	assert_string_equal(json_string_value(json_object_get(root, "site")), "east");
+	json_decref(root);
+	site = "";
 }
 
 static void test_table_plain(void **state)
@@ -237,10 +254,10 @@ static void test_settings(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TABLE_TEST(test_table),		 TABLE_TEST(test_table_plain),
-		TABLE_TEST(test_table_none),	 TABLE_TEST(test_json),
-		TABLE_TEST(test_json_bad_name),	 cmocka_unit_test(test_options),
-		cmocka_unit_test(test_settings),
+		TABLE_TEST(test_table),		TABLE_TEST(test_table_plain),
+		TABLE_TEST(test_table_none),	TABLE_TEST(test_json),
+		TABLE_TEST(test_json_bad_name), TABLE_TEST(test_site),
+		cmocka_unit_test(test_options), cmocka_unit_test(test_settings),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -239,6 +239,32 @@ static void test_relays(void **state)
 	topo_map_free(&map);
 }
 
+/* The site of a node comes from its report, or from the plan. */
+static void test_sites(void **state)
+{
+	struct topo_map map;
+
+	(void)state;
+	map_of(&map, "{\"site\":\"east\",\"nics\":[" NIC("p0", "10.0.1.1/24", "tcp") "]}",
+	       "{\"site\":\"a-name-that-is-too-long\",\"nics\":[" NIC("p0", "10.0.1.2/24",
+								      "tcp") "]}",
+	       "{\"site\":null,\"nics\":[]}");
+	drawn(topo_print_text, &map, NULL, "a (east)             p0   10.0.1.1/24");
+	drawn(topo_print_text, &map, NULL, "b (a-name-that-is-)  p0   10.0.1.2/24");
+	drawn(topo_print_text, &map, NULL, "\nc                    -");
+	drawn(topo_print_json, &map, NULL, "\"site\": \"east\"");
+	drawn(topo_print_json, &map, NULL, "\"site\": null");
+	topo_map_free(&map);
+	map = (struct topo_map){.planned = false};
+	assert_int_equal(read_text(&map,
+				   "{\"plan\":1,\"shape\":\"line\",\"nodes\":[{\"name\":\"a\","
+				   "\"site\":\"ea\\nst\",\"ports\":[\"p0\"]}],\"cables\":[]}",
+				   "plan.json"),
+			 0);
+	assert_string_equal(map.nodes[0].site, "ea?st");
+	topo_map_free(&map);
+}
+
 static void test_drawings(void **state)
 {
 	struct topo_map map;
@@ -516,6 +542,7 @@ int main(void)
 		cmocka_unit_test(test_dense),	      cmocka_unit_test(test_planned_halves),
 		cmocka_unit_test(test_asked_halves),  cmocka_unit_test(test_rates),
 		cmocka_unit_test(test_rate_of_cable), cmocka_unit_test(test_relays),
+		cmocka_unit_test(test_sites),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
