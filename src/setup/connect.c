@@ -130,7 +130,7 @@ static void request_send(struct mesh_connect *connect)
 	frame.connect.path = (uint8_t)(comm->num_paths - 1);
 	frame.connect.num_paths = (uint8_t)comm->wanted_paths;
 	if (connect->relay)
-		mesh_connect_relay_request(connect, path);
+		mesh_relay_try_request(connect->relay, connect->num_accepted, path);
 	else
 		mesh_peer_send(mesh_path_peer(path), &frame, MESH_FRAME_CONNECT);
 }
@@ -148,7 +148,8 @@ static int comm_open(struct mesh_connect *connect, struct mesh_peer *peer, uint6
 MESH_HOLDS(process)
 static void path_request(struct mesh_connect *connect)
 {
-	struct mesh_peer *peer = connect->peers[connect->num_accepted];
+	struct mesh_peer *peer = connect->relay ? connect->relay->peers[connect->num_accepted]
+						: connect->peers[connect->num_accepted];
 	uint64_t key;
 	int ret;
 
@@ -207,7 +208,7 @@ static struct mesh_connect *connect_of_comm(struct mesh_peer *peer, uint32_t com
 MESH_HOLDS(process)
 static void relay_refused(struct mesh_connect *connect, enum mesh_refusal refusal)
 {
-	mesh_connect_relay_refused(connect, refusal);
+	mesh_relay_try_refused(connect->relay, connect->num_accepted, refusal);
 	comm_drop(connect);
 	mesh_connect_try_end(connect);
 	connect_state_set(connect, MESH_CONNECT_PEERS);
@@ -366,7 +367,7 @@ static void relays_wait(struct mesh_connect *connect, uint64_t now_ms)
 	} else {
 		mesh_connect_relay_log_slow(connect, now_ms);
 	}
-	if (!mesh_connect_relay_is_ready(connect, now_ms))
+	if (!mesh_relay_try_is_ready(connect->relay, now_ms))
 		return;
 	connect_state_set(connect, MESH_CONNECT_SENT);
 	path_request(connect);
@@ -454,7 +455,7 @@ void mesh_connect_free(struct mesh_connect *connect)
 	mesh_engine_timer_cancel(&connect->net->process->engine, &connect->timer);
 	LIST_REMOVE(connect, entry);
 	LIST_REMOVE(connect, id_entry);
-	free(connect->relay);
+	mesh_relay_try_close(connect->relay);
 	free(connect);
 }
 

@@ -120,7 +120,7 @@ static const char *relays_text(const struct mesh_connect *connect, uint64_t now_
 	if (connect->relay)
 		snprintf(text, size, "; no neighbour relays, asked for %llu ms (%s)",
 			 (unsigned long long)(now_ms - connect->started_ms),
-			 mesh_connect_relay_text(connect, why, sizeof(why)));
+			 mesh_relay_try_text(connect->relay, why, sizeof(why)));
 	return text;
 }
 
@@ -139,7 +139,7 @@ void mesh_connect_relay_log_slow(struct mesh_connect *connect, uint64_t now_ms)
 	connect->slow_warned = true;
 	mesh_warn("still connecting to node %s through neighbours (%s); giving up in %llu s",
 		  mesh_handle_node_text(&connect->handle, node),
-		  mesh_connect_relay_text(connect, why, sizeof(why)),
+		  mesh_relay_try_text(connect->relay, why, sizeof(why)),
 		  seconds_left(connect, now_ms));
 }
 

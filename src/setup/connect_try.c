@@ -15,6 +15,7 @@
 #include "setup/connect_judge.h"
 #include "setup/connect_try.h"
 #include "setup/openings.h"
+#include "setup/relay_try.h"
 #include "transport/rejoin.h"
 
 /* Lines about connections that find no room, within MESH_LOG_LIMIT_PERIOD_MS. */
@@ -238,9 +239,9 @@ void mesh_connect_try_lane(struct mesh_connect *connect, int i, struct mesh_doma
 
 bool mesh_connect_try_away(struct mesh_connect *connect, uint64_t now_ms)
 {
-	if (!connect->away || connect->num_peers || mesh_connect_try_start(connect, now_ms))
+	if (!connect->away || connect->relay->num_peers || mesh_connect_try_start(connect, now_ms))
 		return false;
-	free(connect->relay);
+	mesh_relay_try_close(connect->relay);
 	connect->relay = NULL;
 	return true;
 }
@@ -260,6 +261,8 @@ void mesh_connect_try_end(struct mesh_connect *connect)
 {
 	while (connect->num_peers)
 		peer_leave(connect, connect->num_peers - 1);
+	if (connect->relay)
+		mesh_relay_try_end(connect->relay);
 }
 
 static bool pairs_equal(struct mesh_path_candidate a, struct mesh_path_candidate b)

@@ -20,7 +20,7 @@ enum mesh_connect_state {
 	MESH_CONNECT_STATES
 };
 
-struct mesh_connect_relay;
+struct mesh_relay_try;
 
 struct mesh_connect {
 	LIST_ENTRY(mesh_connect) entry;	   /* setup->connects; all under process->lock */
@@ -47,13 +47,13 @@ struct mesh_connect {
 	struct mesh_peer *peers[MESH_PATHS_MAX];
 	/* 0: domains are being opened for the candidates, or relays are looked for. */
 	int num_peers;
-	struct mesh_connect_relay *relay; /* no common link: the peers are relays; owned, or NULL */
-	bool away;			  /* candidates wait for a carrier: they go before relays */
-	int lanes;			  /* of each pair of this try; 0: not chosen yet */
-	bool lanes_asked;		  /* their domains, at least once */
-	bool lanes_begun;		  /* those from 1 on are among the peers */
-	uint64_t try_ms;		  /* since when */
-	uint64_t up_ms;			  /* since when one of the peers is up; 0: none is */
+	struct mesh_relay_try *relay; /* no common link: its peers are tried; owned, or NULL */
+	bool away;		      /* candidates wait for a carrier: they go before relays */
+	int lanes;		      /* of each pair of this try; 0: not chosen yet */
+	bool lanes_asked;	      /* their domains, at least once */
+	bool lanes_begun;	      /* those from 1 on are among the peers */
+	uint64_t try_ms;	      /* since when */
+	uint64_t up_ms;		      /* since when one of the peers is up; 0: none is */
 
 	/* Direct candidates that did not come up in time: the comm may get them later. */
 	struct mesh_path_candidate missed[MESH_PATHS_MAX];

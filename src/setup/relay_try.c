@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * relay_try.c - finds routes to a node without a common link, and connects to the first relay of
+ * each.
+ *
+ * One search of the whole mesh serves all connections that wait for one. Routes of the fewest
+ * relays that share none become paths of one comm. If the search finds no route, each neighbour
+ * that runs a process of our job is asked whether it leads to the node. Ranks start at different
+ * times, so a relay that refuses is asked again.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "control/peer.h"
+#include "control/peer_send.h"
+#include "relay/relay.h"
+#include "setup/connect_judge.h"
+#include "setup/rank_ring.h"
+#include "setup/relay_try.h"
+#include "setup/setup.h"
+#include "transport/comm.h"
+
+/* One that has refused is asked again after this. */
+#define AGAIN_MS 300
+/* The mesh is searched again while no route leads there, and what one search may take. */
+#define SEARCH_AGAIN_MS 500
+#define SEARCH_MS 1000
+/* After the first search of this process another one follows. */
+#define YOUNG_MS 1200
+
+int mesh_relay_try_open(struct mesh_process *process, const struct mesh_handle *handle, int most,
+			struct mesh_relay_try **relay)
+{
+	mesh_process_assert_locked(process);
+	if (!process->relay || !mesh_relay_serves(process, process->relay->job) ||
+	    !process->relay->neighbours || handle->node_id == process->node_id)
+		return -ENETUNREACH;
+	*relay = calloc(1, sizeof(**relay));
+	if (!*relay)
+		return -ENOMEM;
+	(*relay)->process = process;
+	(*relay)->handle = handle;
+	(*relay)->most = most;
+	return 0;
+}
+
+void mesh_relay_try_end(struct mesh_relay_try *relay)
+{
+	mesh_process_assert_locked(relay->process);
+	while (relay->num_peers)
+		mesh_peer_put(relay->peers[--relay->num_peers]);
+}
+
+void mesh_relay_try_close(struct mesh_relay_try *relay)
+{
+	if (!relay)
+		return;
+	mesh_relay_try_end(relay);
+	free(relay);
+}
+
+/* What is remembered of a process on this link; NULL: nothing. */
+static struct mesh_relay_tried *tried_find(struct mesh_relay_try *relay,
+					   const struct mesh_next *next)
+{
+	int i;
+
+	for (i = 0; i < relay->num_tried; i++) {
+		if (relay->tried[i].cookie == next->cookie &&
+		    mesh_addr_equal(&relay->tried[i].address, &next->address.addr))
+			return &relay->tried[i];
+	}
+	return NULL;
+}
+
+/* The same; a new entry replaces the one that may be asked first. */
+static struct mesh_relay_tried *tried_of(struct mesh_relay_try *relay, const struct mesh_next *next)
+{
+	struct mesh_relay_tried *found = tried_find(relay, next), *oldest = &relay->tried[0];
+	int i;
+
+	if (found)
+		return found;
+	for (i = 0; i < relay->num_tried; i++) {
+		if (relay->tried[i].not_before_ms < oldest->not_before_ms)
+			oldest = &relay->tried[i];
+	}
+	if (relay->num_tried < MESH_RELAYS_TRIED)
+		oldest = &relay->tried[relay->num_tried++];
+	memset(oldest, 0, sizeof(*oldest));
+	oldest->cookie = next->cookie;
+	oldest->address = next->address.addr;
+	oldest->node_id = next->node_id;
+	memcpy(oldest->node, next->node, sizeof(oldest->node));
+	return oldest;
+}
+
+/* True if a process of the node has refused a moment ago: other nodes come first. */
+static bool node_waits(const struct mesh_relay_try *relay, uint64_t node_id, uint64_t now_ms)
+{
+	int i;
+
+	for (i = 0; i < relay->num_tried; i++) {
+		if (relay->tried[i].node_id == node_id && now_ms < relay->tried[i].not_before_ms)
+			return true;
+	}
+	return false;
+}
+
+/* The one of these that was asked least recently, without those in @unusable; -1: none is left. */
+static int least_recent(struct mesh_relay_try *relay, const struct mesh_next *nexts, int num,
+			uint32_t unusable)
+{
+	uint64_t asked_ms, oldest_ms = UINT64_MAX;
+	const struct mesh_relay_tried *tried;
+	int i, found = -1;
+
+	for (i = 0; i < num; i++) {
+		tried = tried_find(relay, &nexts[i]);
+		asked_ms = tried ? tried->not_before_ms : 0;
+		if (unusable >> i & 1 || asked_ms >= oldest_ms)
+			continue;
+		oldest_ms = asked_ms;
+		found = i;
+	}
+	return found;
+}
+
+/* ---- routes -------------------------------------------------------------------------------- */
+
+/* Searches the mesh, unless that was done a moment ago. */
+MESH_HOLDS(process)
+static void mesh_search(struct mesh_relay_try *relay, uint64_t now_ms)
+{
+	struct mesh_setup *setup = mesh_setup_of(relay->process);
+
+	if (mesh_clock_elapsed_ms(setup->searched_ms, now_ms) < SEARCH_AGAIN_MS)
+		return;
+	if (!setup->first_searched_ms)
+		setup->first_searched_ms = now_ms;
+	setup->searched_ms = now_ms;
+	mesh_neighbours_search(setup->neighbours, 0, SEARCH_MS);
+}
+
+/*
+ * True if the result of the latest search counts. A node asks its neighbours once a second, so the
+ * first search may miss links of ranks that have started at the same time as this one.
+ */
+MESH_HOLDS(process)
+static bool search_counts(struct mesh_relay_try *relay, uint64_t now_ms)
+{
+	struct mesh_setup *setup = mesh_setup_of(relay->process);
+
+	if (mesh_neighbours_searches(setup->neighbours, relay->handle->node_id))
+		return false;
+	if (setup->searched_ms >= setup->first_searched_ms + YOUNG_MS)
+		return true;
+	if (now_ms >= setup->first_searched_ms + YOUNG_MS)
+		mesh_search(relay, now_ms);
+	return false;
+}
+
+/*
+ * Finds a process of the route's first relay that may be asked now: a node may have several, and
+ * one that refuses, or does not answer, is followed by the others. Returns 0; -EAGAIN while our
+ * NIC is opened for it; -ENOENT.
+ */
+MESH_HOLDS(process)
+static int first_hop_find(struct mesh_relay_try *relay, const struct mesh_route *route,
+			  uint64_t now_ms, struct mesh_next *next)
+{
+	struct mesh_process *process = relay->process;
+	struct mesh_next nexts[MESH_NEXTS_MAX];
+	uint32_t unusable = 0;
+	int i, num, ret;
+
+	if (node_waits(relay, route->hops[0], now_ms))
+		return -ENOENT;
+	num = mesh_nexts_of_node(process, process->relay->neighbours, route->hops[0],
+				 process->relay->job, nexts, MESH_NEXTS_MAX);
+	while ((i = least_recent(relay, nexts, num, unusable)) >= 0) {
+		tried_of(relay, &nexts[i]); /* it is known: the connection has hope */
+		ret = mesh_next_open(process, &nexts[i]);
+		if (!ret || ret == -EAGAIN) {
+			*next = nexts[i];
+			return ret;
+		}
+		unusable |= 1u << i; /* over another link, perhaps */
+	}
+	return -ENOENT;
+}
+
+/*
+ * Selects the shortest of these routes that may be asked now, at most @most of one length. Returns
+ * how many; -EAGAIN while a NIC of ours is opened for one.
+ */
+MESH_HOLDS(process)
+static int routes_select(struct mesh_relay_try *relay, const struct mesh_route *routes, int num,
+			 int most, uint64_t now_ms)
+{
+	bool opening = false;
+	int i, ret, at = 0;
+
+	for (i = 0; i < num && at < most; i++) {
+		if (!routes[i].num_relays ||
+		    (at && routes[i].num_relays != relay->routes[0].num_relays))
+			continue;
+		ret = first_hop_find(relay, &routes[i], now_ms, &relay->nexts[at]);
+		if (ret == -ENOENT)
+			continue;
+		opening |= ret == -EAGAIN;
+		relay->routes[at++] = routes[i];
+	}
+	return opening ? -EAGAIN : at;
+}
+
+/* Begins to connect to the first relays of the best routes. Returns 0, or -EAGAIN: see above. */
+MESH_HOLDS(process)
+static int routes_take(struct mesh_relay_try *relay, const struct mesh_route *routes, int num,
+		       int most, uint64_t now_ms)
+{
+	struct mesh_process *process = relay->process;
+	int i, at, selected = routes_select(relay, routes, num, most, now_ms);
+
+	for (i = 0; i < selected; i++) {
+		at = relay->num_peers;
+		relay->nexts[at] = relay->nexts[i];
+		relay->routes[at] = relay->routes[i];
+		if (mesh_next_peer_get(process, &relay->nexts[at], &relay->peers[at]))
+			tried_of(relay, &relay->nexts[at])->not_before_ms = now_ms + AGAIN_MS;
+		else
+			relay->num_peers++;
+	}
+	relay->try_ms = now_ms;
+	relay->up_ms = 0;
+	return selected < 0 ? selected : 0;
+}
+
+/* Each neighbour of our job, as a route with one relay. */
+MESH_HOLDS(process)
+static int neighbours_list(const struct mesh_relay_try *relay, struct mesh_route *routes, int max)
+{
+	struct mesh_process *process = relay->process;
+	struct mesh_next nexts[MESH_NEXTS_MAX];
+	int i, num;
+
+	num = mesh_nexts_of_node(process, process->relay->neighbours, 0, process->relay->job, nexts,
+				 MESH_NEXTS_MAX);
+	for (i = 0; i < num && i < max; i++)
+		routes[i] = (struct mesh_route){
+			.num_relays = 1,
+			.hops = {nexts[i].node_id, relay->handle->node_id},
+		};
+	return i;
+}
+
+/* Begins to connect to the first relays of the best routes. */
+MESH_HOLDS(process)
+static void routes_begin(struct mesh_relay_try *relay, uint64_t now_ms)
+{
+	const struct mesh_process *process = relay->process;
+	const struct mesh_neighbours *neighbours = process->relay->neighbours;
+	uint64_t target = relay->handle->node_id;
+	struct mesh_route routes[MESH_ROUTES_MAX];
+	int num, ret;
+
+	if (!relay->asked)
+		mesh_search(relay, now_ms); /* the mesh may have grown since the last one */
+	relay->asked = true;
+	if (!search_counts(relay, now_ms))
+		return;
+	num = mesh_neighbours_routes(neighbours, target, MESH_RELAYS_MAX, routes, MESH_ROUTES_MAX);
+	if (num > 0) {
+		ret = routes_take(relay, routes, num, relay->most, now_ms);
+	} else {
+		num = neighbours_list(relay, routes, MESH_ROUTES_MAX);
+		ret = routes_take(relay, routes, num, 1, now_ms);
+	}
+	if (!relay->num_peers && !ret)
+		mesh_search(relay, now_ms);
+}
+
+/* ---- their first relays -------------------------------------------------------------------- */
+
+MESH_HOLDS(process)
+static void relay_drop(struct mesh_relay_try *relay, int i, enum mesh_refusal refusal)
+{
+	struct mesh_relay_tried *tried = tried_of(relay, &relay->nexts[i]);
+
+	tried->not_before_ms = mesh_clock_ms() + AGAIN_MS;
+	tried->refusal = refusal;
+	mesh_peer_put(relay->peers[i]);
+	for (relay->num_peers--; i < relay->num_peers; i++) {
+		relay->peers[i] = relay->peers[i + 1];
+		relay->nexts[i] = relay->nexts[i + 1];
+		relay->routes[i] = relay->routes[i + 1];
+	}
+}
+
+bool mesh_relay_try_is_ready(struct mesh_relay_try *relay, uint64_t now_ms)
+{
+	const struct mesh_peer *peer;
+	bool late;
+	int i, num_up = 0;
+
+	mesh_process_assert_locked(relay->process);
+	if (!relay->num_peers)
+		routes_begin(relay, now_ms);
+	late = now_ms - relay->try_ms >= MESH_TRY_MS ||
+	       (relay->up_ms && now_ms - relay->up_ms >= MESH_TRY_DOUBT_MS);
+	for (i = relay->num_peers - 1; i >= 0; i--) {
+		peer = relay->peers[i];
+		if (peer->state == MESH_PEER_UP)
+			num_up++;
+		else if (peer->state == MESH_PEER_LOST || peer->refusal || late)
+			relay_drop(relay, i,
+				   peer->refusal ? peer->refusal : MESH_REFUSAL_NO_ANSWER);
+	}
+	if (num_up && !relay->up_ms)
+		relay->up_ms = now_ms;
+	return num_up && num_up == relay->num_peers;
+}
+
+void mesh_relay_try_request(const struct mesh_relay_try *relay, int i, const struct mesh_path *path)
+{
+	const struct mesh_comm *comm = path->comm;
+	const struct mesh_route *route = &relay->routes[i];
+	struct mesh_process *process = relay->process;
+	struct mesh_frame frame;
+
+	mesh_process_assert_locked(process);
+	memset(&frame, 0, sizeof(frame));
+	mesh_handle_encode(relay->handle, frame.open.handle);
+	frame.open.comm_key = comm->key;
+	frame.open.comm = path->sink.id;
+	frame.open.token = path->sink.token;
+	frame.open.path = (uint8_t)(path - comm->paths);
+	frame.open.num_paths = (uint8_t)comm->wanted_paths;
+	frame.open.num_relays = (uint8_t)route->num_relays;
+	frame.open.job = process->relay->job;
+	memcpy(frame.open.route, route->hops,
+	       (size_t)route->num_relays * sizeof(frame.open.route[0]));
+	memcpy(frame.open.origin, process->name, sizeof(frame.open.origin));
+	mesh_peer_send(mesh_path_peer(path), &frame, MESH_FRAME_OPEN);
+	mesh_rank_ring_judge(process, relay->handle->node_id);
+}
+
+void mesh_relay_try_refused(struct mesh_relay_try *relay, int i, enum mesh_refusal refusal)
+{
+	struct mesh_relay_tried *tried = tried_of(relay, &relay->nexts[i]);
+
+	tried->not_before_ms = mesh_clock_ms() + AGAIN_MS;
+	tried->refusal = refusal;
+}
+
+/* True if it is what is known last of its node. */
+static bool is_latest_of_node(const struct mesh_relay_try *relay,
+			      const struct mesh_relay_tried *tried)
+{
+	int i;
+
+	for (i = 0; i < relay->num_tried; i++) {
+		if (relay->tried[i].node_id == tried->node_id &&
+		    (relay->tried[i].not_before_ms > tried->not_before_ms ||
+		     (relay->tried[i].not_before_ms == tried->not_before_ms &&
+		      &relay->tried[i] < tried)))
+			return false;
+	}
+	return true;
+}
+
+const char *mesh_relay_try_text(const struct mesh_relay_try *relay, char *text, size_t size)
+{
+	const struct mesh_relay_tried *tried;
+	const char *separator = "";
+	size_t used;
+
+	used = (size_t)snprintf(text, size, "%s",
+				relay->num_tried ? "" : "no neighbour runs a process of this job");
+	for (tried = relay->tried; tried < relay->tried + relay->num_tried && used < size;
+	     tried++) {
+		if (!is_latest_of_node(relay, tried))
+			continue;
+		used += (size_t)snprintf(
+			text + used, size - used, "%snode %s: %s", separator, tried->node,
+			tried->refusal ? mesh_refusal_text(tried->refusal) : "no answer yet");
+		separator = "; ";
+	}
+	return text;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* relay_try.h - routes to a node without a common link: finds them, and connects to their relays. */
+#ifndef MESH_SETUP_RELAY_TRY_H
+#define MESH_SETUP_RELAY_TRY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/lock.h"
+#include "neighbours/neighbours.h"
+#include "relay/next.h"
+#include "wire/frame.h"
+#include "wire/handle.h"
+
+struct mesh_path;
+
+/* Processes that are remembered. */
+#define MESH_RELAYS_TRIED 64
+
+/* A process that may relay for us, over one of our links to it. */
+struct mesh_relay_tried {
+	uint64_t cookie; /* its process id */
+	struct mesh_addr address;
+	uint64_t node_id;
+	uint64_t not_before_ms; /* no process of that node is asked sooner */
+	enum mesh_refusal refusal;
+	char node[MESH_NODE_NAME_MAX];
+};
+
+/* process->lock covers it. */
+struct mesh_relay_try {
+	struct mesh_process *process;
+	const struct mesh_handle *handle; /* of the listener at the other end; the owner's */
+	int most;			  /* routes */
+	bool asked;			  /* the mesh was searched for it */
+	/* The first relays of these routes; this is one user of each peer. */
+	struct mesh_peer *peers[MESH_PATHS_MAX];
+	struct mesh_next nexts[MESH_PATHS_MAX];
+	struct mesh_route routes[MESH_PATHS_MAX];
+	int num_peers;	 /* 0: relays are looked for */
+	uint64_t try_ms; /* since when */
+	uint64_t up_ms;	 /* since when one of the peers is up; 0: none is */
+	struct mesh_relay_tried tried[MESH_RELAYS_TRIED];
+	int num_tried; /* 0: no neighbour runs a process that may relay */
+};
+
+/**
+ * Makes one, if relays may be used. It looks for nothing yet.
+ *
+ * @handle: stays the caller's, for as long as the result lives
+ * @most: how many routes are tried together
+ *
+ * Returns 0; -ENETUNREACH if there are no relays for this job; -ENOMEM.
+ */
+MESH_HOLDS(process)
+int mesh_relay_try_open(struct mesh_process *process, const struct mesh_handle *handle, int most,
+			struct mesh_relay_try **relay);
+
+/** Releases the peers, and frees it. NULL is ignored. */
+MESH_HOLDS(process)
+void mesh_relay_try_close(struct mesh_relay_try *relay);
+
+/** Releases the peers: the next call of mesh_relay_try_is_ready() looks for relays again. */
+MESH_HOLDS(process)
+void mesh_relay_try_end(struct mesh_relay_try *relay);
+
+/** Looks for relays, and connects to them. True when all of relay->peers are up, and there are. */
+MESH_HOLDS(process)
+bool mesh_relay_try_is_ready(struct mesh_relay_try *relay, uint64_t now_ms);
+
+/** Sends OPEN for @path, which leads through peer @i, along its route. */
+MESH_HOLDS(process)
+void mesh_relay_try_request(const struct mesh_relay_try *relay, int i,
+			    const struct mesh_path *path);
+
+/** Relay @i has refused, or is lost: it is not asked again for a while. */
+MESH_HOLDS(process)
+void mesh_relay_try_refused(struct mesh_relay_try *relay, int i, enum mesh_refusal refusal);
+
+/** Writes what is known of the relays into @text of @size bytes, for a message. Returns @text. */
+MESH_HOLDS(process)
+const char *mesh_relay_try_text(const struct mesh_relay_try *relay, char *text, size_t size);
+
+#endif
