@@ -228,6 +228,11 @@ static void opening_expired(struct mesh_timer *timer, uint64_t now_ms)
 		way_next(circuit, now_ms);
 	} else if (opening->peer && opening->peer->state == MESH_PEER_UP) {
 		way_ask(circuit);
+	} else if (opening->is_last && opening->peer &&
+		   opening->peer->refusal == MESH_REFUSAL_COOKIE &&
+		   mesh_peer_refuses(opening->peer, opening->handle.cookie)) {
+		/* No other way leads there: it has no such listener, and no such comm. */
+		circuit_refuse(circuit, MESH_REFUSAL_COOKIE);
 	} else if (!opening->peer || opening->peer->state == MESH_PEER_LOST ||
 		   opening->peer->refusal || age_ms >= CANDIDATE_MS) {
 		way_next(circuit, now_ms);
