@@ -143,6 +143,8 @@ struct mesh_process {
 		struct mesh_log_limit full;	 /* no memory or no id for a connection */
 		struct mesh_log_limit abandoned; /* ended by the peer while no path led here */
 		struct mesh_log_limit circuits;	 /* broken behind a relay */
+		struct mesh_log_limit rerouted;	 /* they have another route */
+		struct mesh_log_limit routeless; /* they have waited for one in vain */
 	} limits;
 
 	LIST_HEAD(, mesh_peer) peers MESH_GUARDED_BY(process);
@@ -163,6 +165,7 @@ struct mesh_process {
 	struct mesh_relay *relay MESH_GUARDED_BY(process); /* src/relay; NULL: not started */
 	_Atomic(bool) nics_new;	 /* a NIC has joined: the peers are to learn of it */
 	_Atomic(bool) late_nics; /* comms may get paths over NICs that have joined */
+	_Atomic(bool) routeless; /* a comm has lost its last route: src/setup/reroutes.c */
 	_Atomic(bool) recover;	 /* a comm has lost something: src/transport/recovery.c */
 	/* For `fi_mesh watch`; counters is never NULL, and points into the page or to our own. */
 	struct mesh_stats_file stats;

@@ -15,7 +15,7 @@
 
 /* Of a circuit's memory, in bytes, the largest first. A message of NCCL has up to 1 GiB, in at most
  * MESH_SEGMENTS_MAX segments: the least holds one segment of such a message. */
-static const size_t granule_sizes[] = {64 << 10, 32 << 10, 16 << 10};
+static const size_t granule_sizes[] = {64 << 10, 32 << 10, MESH_GRANULE_MIN};
 #define GRANULE_SIZES ((int)(sizeof(granule_sizes) / sizeof(granule_sizes[0])))
 /* A circuit takes this part of what is left at most, or the least: others shall find room, too. */
 #define MEMORY_PART 16
@@ -191,7 +191,7 @@ int mesh_circuit_make(struct mesh_relay *relay, struct mesh_peer *peer,
 	made->down.waiter.resume = functions->resume_down;
 	made->up.remote_id = request->comm;
 	made->up.remote_token = request->token;
-	made->has_others = request->num_paths > 1;
+	made->from_relay = request->at > 0;
 	memcpy(made->origin, request->origin, sizeof(made->origin));
 	ret = memory_open(made);
 	if (!ret)

@@ -125,8 +125,8 @@ struct mesh_circuit {
 	uint8_t *memory;
 	size_t granule; /* bytes */
 	struct mesh_mr *mr_up, *mr_down;
+	bool from_relay; /* the one before is a relay; constant */
 	bool to_relay;	 /* the next one is a relay: hop is open */
-	bool has_others; /* the comm has other paths; constant */
 
 	_Atomic(int) error; /* negative errno: it is broken; set under the lock */
 	uint32_t came MESH_GUARDED_BY(circuit);	      /* segments, ever */

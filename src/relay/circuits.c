@@ -62,7 +62,7 @@ void mesh_circuits_carrier_lost(struct mesh_process *process, const struct mesh_
 	if (!relay)
 		return;
 	LIST_FOREACH(circuit, &relay->circuits, entry) {
-		if (circuit->opening || !circuit->has_others)
+		if (circuit->opening)
 			continue;
 		if (circuit->down.domain == domain)
 			mesh_circuit_break(circuit, &circuit->down);
@@ -107,6 +107,7 @@ static void withdrawn_pass(struct mesh_circuit *circuit, const struct mesh_frame
 		mesh_peer_send(circuit->down.peer, &frame, MESH_FRAME_WITHDRAW);
 	}
 	circuit->withdrawn = true;
+	mesh_circuit_break(circuit, &circuit->up); /* for a comm that had another one before */
 	mesh_circuit_shut(circuit, event->writes);
 }
 

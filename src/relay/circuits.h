@@ -21,10 +21,7 @@ void mesh_circuits_close(struct mesh_process *process);
 MESH_HOLDS(process)
 void mesh_circuits_cut(struct mesh_peer *peer);
 
-/**
- * A NIC has no carrier: breaks the circuits over it whose comms have other paths. The others may
- * survive if it is back before the link counts as silent. process->lock held.
- */
+/** A NIC has no carrier: breaks the circuits over it. process->lock held. */
 MESH_HOLDS(process)
 void mesh_circuits_carrier_lost(struct mesh_process *process, const struct mesh_domain *domain);
 

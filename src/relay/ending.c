@@ -31,6 +31,15 @@ static void event_send(struct mesh_circuit_side *to, struct mesh_frame_circuit e
 	mesh_peer_send(to->peer, &frame, MESH_FRAME_CIRCUIT);
 }
 
+/* True if the process at this end of the comm has ended: no other circuit leads to it. */
+MESH_HOLDS(process)
+static bool end_is_over(const struct mesh_circuit *circuit, const struct mesh_circuit_side *side)
+{
+	bool to_relay = side == &circuit->up ? circuit->from_relay : circuit->to_relay;
+
+	return !to_relay && side->peer && side->peer->over;
+}
+
 void mesh_circuit_break(struct mesh_circuit *circuit, const struct mesh_circuit_side *lost)
 {
 	struct mesh_frame_circuit event = {.event = MESH_CIRCUIT_LOST};
@@ -43,6 +52,7 @@ void mesh_circuit_break(struct mesh_circuit *circuit, const struct mesh_circuit_
 	memcpy(event.by, process->name, sizeof(event.by));
 	if (lost->peer)
 		memcpy(event.lost, lost->peer->name, sizeof(event.lost));
+	event.unclean = end_is_over(circuit, lost);
 	mesh_info("relay: the circuit from node %s to node %s is broken: node %s does not answer",
 		  circuit->origin, circuit->target, event.lost);
 	event_send(&circuit->up, event);

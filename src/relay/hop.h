@@ -23,6 +23,10 @@
 
 struct mesh_hop;
 
+/* The smallest granule of a circuit, in bytes, and what its memory has then. */
+#define MESH_GRANULE_MIN ((size_t)16 << 10)
+#define MESH_CIRCUIT_BYTES_MIN (MESH_GRANULE_MIN * MESH_GRANULES)
+
 /* One segment in the next relay's memory. */
 struct mesh_hop_segment {
 	struct mesh_op op;

@@ -135,15 +135,6 @@ static void request_send(struct mesh_connect *connect)
 		mesh_peer_send(mesh_path_peer(path), &frame, MESH_FRAME_CONNECT);
 }
 
-/* Makes the comm with its first path. */
-MESH_HOLDS(process)
-static int comm_open(struct mesh_connect *connect, struct mesh_peer *peer, uint64_t key)
-{
-	if (connect->relay)
-		return mesh_connect_relay_comm_open(connect, peer, key);
-	return mesh_comm_open(connect->net, true, peer, key, connect->num_peers, &connect->comm);
-}
-
 /* Adds the next path to the comm, or makes the comm with its first, and asks for it. */
 MESH_HOLDS(process)
 static void path_request(struct mesh_connect *connect)
@@ -159,7 +150,7 @@ static void path_request(struct mesh_connect *connect)
 	} else {
 		ret = mesh_random(&key, sizeof(key));
 		if (!ret)
-			ret = comm_open(connect, peer, key);
+			ret = mesh_connect_comm_open(connect, peer, key);
 		if (!ret)
 			connect->comm->opener = connect;
 	}
@@ -244,6 +235,9 @@ bool mesh_connect_opened_handle(struct mesh_peer *peer, const struct mesh_frame 
 	path = &connect->comm->paths[connect->num_accepted];
 	if (mesh_path_relayed_opened(path, opened))
 		return false; /* no memory: the attempt ends at its deadline */
+	if (path->comm->eager_limit > opened->eager_limit)
+		path->comm->eager_limit = opened->eager_limit;
+	mesh_comm_paths_learn(path->comm);
 	connect_accepted(connect, opened->comm, opened->token);
 	return true;
 }
@@ -555,6 +549,7 @@ static int connect_finish(struct mesh_connect *connect, struct mesh_comm **comm)
 		*comm = connect->comm;
 		(*comm)->opener = NULL;
 		mesh_connect_try_late_want(connect);
+		mesh_connect_relay_keep(connect);
 		connect->comm = NULL;
 	} else if (connect->state == MESH_CONNECT_FAILED) {
 		ret = connect->error;

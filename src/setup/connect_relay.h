@@ -22,11 +22,14 @@ MESH_HOLDS(process)
 bool mesh_connect_relay_is_hopeless(const struct mesh_connect *connect, uint64_t now_ms);
 
 /**
- * Makes connect->comm with its first path, which leads through @peer. Returns 0 or a negative
- * errno.
+ * Makes connect->comm with its first path: to @peer, or through it, if it is a relay. Returns 0 or
+ * a negative errno.
  */
 MESH_HOLDS(process)
-int mesh_connect_relay_comm_open(struct mesh_connect *connect, struct mesh_peer *peer,
-				 uint64_t key);
+int mesh_connect_comm_open(struct mesh_connect *connect, struct mesh_peer *peer, uint64_t key);
+
+/** The comm, which NCCL gets, keeps what it needs to get another route, if it has relays. */
+MESH_HOLDS(process)
+void mesh_connect_relay_keep(struct mesh_connect *connect);
 
 #endif

@@ -11,16 +11,18 @@
 #include "setup/late_nics.h"
 #include "setup/listener.h"
 #include "setup/openings.h"
+#include "setup/reroutes.h"
 #include "transport/circuit_end.h"
 #include "transport/frames.h"
 #include "transport/rejoin.h"
 #include "transport/rejoin_frames.h"
+#include "transport/reroute.h"
 
 MESH_HOLDS(process)
 static bool hello_is_admitted(struct mesh_process *process, const struct mesh_frame_hello *hello)
 {
 	return mesh_listener_admits(process, hello) || mesh_rejoin_admits(process, hello) ||
-	       mesh_relay_admits(process, hello);
+	       mesh_relay_admits(process, hello) || mesh_reroute_admits(process, hello);
 }
 
 MESH_HOLDS(process)
@@ -41,10 +43,10 @@ static void peer_up(struct mesh_peer *peer)
 MESH_HOLDS(process)
 static void connect_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
-	if (peer->incoming && peer->remote)
-		mesh_listener_connect(peer, &frame->connect);
-	else
+	if (!peer->incoming || !peer->remote)
 		mesh_peer_lose(peer, "it sent CONNECT before HELLO");
+	else if (!*frame->connect.via || !mesh_reroute_came(peer, &frame->connect))
+		mesh_listener_connect(peer, &frame->connect);
 }
 
 MESH_HOLDS(process)
@@ -57,7 +59,8 @@ static void accept_handle(struct mesh_peer *peer, const struct mesh_frame *frame
 MESH_HOLDS(process)
 static void refuse_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
-	if (!mesh_circuit_refused(peer, frame) && !mesh_rejoin_refused(peer, &frame->refuse))
+	if (!mesh_circuit_refused(peer, frame) && !mesh_reroutes_refused(peer, &frame->refuse) &&
+	    !mesh_rejoin_refused(peer, &frame->refuse))
 		mesh_connect_refuse_handle(peer, frame);
 }
 
@@ -92,7 +95,8 @@ static void have_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 MESH_HOLDS(process)
 static void opened_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
-	if (!mesh_circuit_opened(peer, frame) && !mesh_connect_opened_handle(peer, frame))
+	if (!mesh_circuit_opened(peer, frame) && !mesh_connect_opened_handle(peer, frame) &&
+	    !mesh_reroutes_opened(peer, &frame->opened))
 		mesh_circuit_opened_in_vain(peer, frame);
 }
 

@@ -132,8 +132,10 @@ void mesh_listener_connect(struct mesh_peer *peer, const struct mesh_frame_conne
 		return;
 	}
 	path = &comm->paths[comm->num_paths - 1];
-	if (*request->via)
+	if (*request->via) {
 		mesh_path_received_via(path, request); /* else the log names the relay */
+		comm->cookie = request->cookie;
+	}
 	mesh_path_accepted(path, request->comm, request->token);
 	connect_accept(peer, request, path);
 }
@@ -226,7 +228,8 @@ void mesh_listener_withdrawn(struct mesh_peer *peer, const struct mesh_frame_wit
 			return;
 	}
 	/* NCCL has it already. */
-	mesh_comm_closed_came(comm, &nothing);
+	if (!comm->rerouted) /* else its relay reports the end of this circuit */
+		mesh_comm_closed_came(comm, &nothing);
 }
 
 /* ---- NCCL's side ----------------------------------------------------------------------- */

@@ -28,6 +28,8 @@
 /* The mesh is searched again while no route leads there, and what one search may take. */
 #define SEARCH_AGAIN_MS 500
 #define SEARCH_MS 1000
+/* The first relay of a circuit that has broken comes last for so long. */
+#define AVOID_MS 2000
 /* After the first search of this process another one follows. */
 #define YOUNG_MS 1200
 
@@ -108,6 +110,34 @@ static bool node_waits(const struct mesh_relay_try *relay, uint64_t node_id, uin
 			return true;
 	}
 	return false;
+}
+
+/* True if another node is to be preferred to this one. */
+static bool node_is_avoided(const struct mesh_relay_try *relay, uint64_t node_id, uint64_t now_ms)
+{
+	int i;
+
+	for (i = 0; i < relay->num_tried; i++) {
+		if (relay->tried[i].node_id == node_id && now_ms < relay->tried[i].avoid_ms)
+			return true;
+	}
+	return false;
+}
+
+void mesh_relay_try_avoid(struct mesh_relay_try *relay, const struct mesh_peer *peer,
+			  uint64_t now_ms)
+{
+	struct mesh_process *process = relay->process;
+	struct mesh_next nexts[MESH_NEXTS_MAX];
+	int i, num;
+
+	mesh_process_assert_locked(process);
+	num = mesh_nexts_of_node(process, process->relay->neighbours, 0, process->relay->job, nexts,
+				 MESH_NEXTS_MAX);
+	for (i = 0; i < num; i++) {
+		if (nexts[i].cookie == peer->process_id)
+			tried_of(relay, &nexts[i])->avoid_ms = now_ms + AVOID_MS;
+	}
 }
 
 /* The one of these that was asked least recently, without those in @unusable; -1: none is left. */
@@ -194,12 +224,12 @@ static int first_hop_find(struct mesh_relay_try *relay, const struct mesh_route 
 }
 
 /*
- * Selects the shortest of these routes that may be asked now, at most @most of one length. Returns
- * how many; -EAGAIN while a NIC of ours is opened for one.
+ * Selects the shortest of these routes that may be asked now, at most @most of one length; @all:
+ * also those that are avoided. Returns how many; -EAGAIN while a NIC of ours is opened for one.
  */
 MESH_HOLDS(process)
 static int routes_select(struct mesh_relay_try *relay, const struct mesh_route *routes, int num,
-			 int most, uint64_t now_ms)
+			 int most, bool all, uint64_t now_ms)
 {
 	bool opening = false;
 	int i, ret, at = 0;
@@ -207,6 +237,8 @@ static int routes_select(struct mesh_relay_try *relay, const struct mesh_route *
 	for (i = 0; i < num && at < most; i++) {
 		if (!routes[i].num_relays ||
 		    (at && routes[i].num_relays != relay->routes[0].num_relays))
+			continue;
+		if (!all && node_is_avoided(relay, routes[i].hops[0], now_ms))
 			continue;
 		ret = first_hop_find(relay, &routes[i], now_ms, &relay->nexts[at]);
 		if (ret == -ENOENT)
@@ -223,8 +255,10 @@ static int routes_take(struct mesh_relay_try *relay, const struct mesh_route *ro
 		       int most, uint64_t now_ms)
 {
 	struct mesh_process *process = relay->process;
-	int i, at, selected = routes_select(relay, routes, num, most, now_ms);
+	int i, at, selected = routes_select(relay, routes, num, most, false, now_ms);
 
+	if (!selected)
+		selected = routes_select(relay, routes, num, most, true, now_ms);
 	for (i = 0; i < selected; i++) {
 		at = relay->num_peers;
 		relay->nexts[at] = relay->nexts[i];
@@ -315,7 +349,8 @@ bool mesh_relay_try_is_ready(struct mesh_relay_try *relay, uint64_t now_ms)
 		peer = relay->peers[i];
 		if (peer->state == MESH_PEER_UP)
 			num_up++;
-		else if (peer->state == MESH_PEER_LOST || peer->refusal || late)
+		else if (peer->state == MESH_PEER_LOST || peer->refusal || late ||
+			 peer->first_refused_ms) /* it had a port: its process has ended */
 			relay_drop(relay, i,
 				   peer->refusal ? peer->refusal : MESH_REFUSAL_NO_ANSWER);
 	}

@@ -17,6 +17,7 @@
 #include "setup/nic_watch.h"
 #include "setup/openings.h"
 #include "setup/setup.h"
+#include "setup/reroutes.h"
 #include "setup/start.h"
 #include "setup/threads.h"
 #include "system/job_key.h"
@@ -132,6 +133,7 @@ void mesh_setup_stop(struct mesh_process *process)
 	mesh_nic_watch_close(process);
 	if (atomic_load(&process->started)) {
 		mesh_rejoins_close(process);
+		mesh_reroutes_close(process);
 		mesh_circuits_close(process);
 		mesh_relay_close(process);
 		while ((peer = LIST_FIRST(&process->peers)))

@@ -8,9 +8,11 @@
 #include "relay/circuits.h"
 #include "setup/late_nics.h"
 #include "setup/nic_watch.h"
+#include "setup/reroutes.h"
 #include "setup/work.h"
 #include "transport/answer.h"
 #include "transport/recovery.h"
+#include "transport/route_wait.h"
 #include "transport/stall.h"
 
 /*
@@ -101,8 +103,10 @@ static void stalls_look_for(struct mesh_setup *setup, uint64_t now_ms)
 	if (mesh_clock_elapsed_ms(setup->stalls_ms, now_ms) < STALLS_MS)
 		return;
 	setup->stalls_ms = now_ms;
-	LIST_FOREACH(comm, &setup->process.comms, entry)
+	LIST_FOREACH(comm, &setup->process.comms, entry) {
 		mesh_stall_tick(comm, now_ms);
+		mesh_route_wait_check(comm, now_ms);
+	}
 }
 
 MESH_HOLDS(process)
@@ -122,6 +126,7 @@ static void setup_tick(void *owner)
 	mesh_controls_tick(process, now);
 	mesh_nic_watch_tick(process, now);
 	mesh_late_nics_tick(process);
+	mesh_reroutes_tick(process);
 }
 
 const struct mesh_engine_work mesh_setup_work = {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * circuit_end.c - what a comm does when a circuit that one of its paths leads through breaks: it
- * goes on over its other paths, as after the loss of a link (recovery.c), or it fails.
+ * goes on over its other paths, as after the loss of a link (recovery.c), waits for another route
+ * (reroute.c), or fails.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include "transport/path_find.h"
 #include "transport/path_relayed.h"
 #include "transport/recovery.h"
+#include "transport/route_wait.h"
 #include "wire/stats.h"
 
 /* Lines about circuits that broke, within MESH_LOG_LIMIT_PERIOD_MS. */
@@ -24,21 +26,25 @@ static const char *event_text(const struct mesh_path *path, const struct mesh_fr
 			      char *text, size_t size)
 {
 	snprintf(text, size,
-		 "node %.63s, through which this path leads, has lost node %.63s (path via %.127s)",
-		 event->by, event->lost, path->via ? path->via : "?");
+		 "node %.63s, through which this path leads, has lost node %.63s%s (path via "
+		 "%.127s)",
+		 event->by, event->lost, event->unclean ? ", whose process has ended" : "",
+		 path->via ? path->via : "?");
 	return text;
 }
 
 /* One cable that breaks may break many circuits. */
-static void resumed_log(const struct mesh_path *path, const char *why)
+static void resumed_log(const struct mesh_path *path, bool waits, const char *why)
 {
 	const struct mesh_comm *comm = path->comm;
 	char more[MESH_LOG_LIMIT_TEXT_MAX];
 
 	if (mesh_log_limit_pass(&comm->process->limits.circuits, CIRCUIT_LINES, mesh_clock_ms(),
 				more))
-		mesh_warn("%s node %s: %s; its messages go over the other paths now%s",
+		mesh_warn("%s node %s: %s; its messages %s%s",
 			  comm->sending ? "sending to" : "receiving from", comm->peer_name, why,
+			  waits ? "wait for another route (NCCL_MESH_RECOVERY_TIMEOUT)"
+				: "go over the other paths now",
 			  more);
 }
 
@@ -47,17 +53,20 @@ static void circuit_lost(struct mesh_path *path, const struct mesh_frame_circuit
 {
 	struct mesh_domain *domain = mesh_path_peer(path)->domain;
 	struct mesh_comm *comm = path->comm;
-	bool resumed;
-	char why[320];
+	bool resumed, waits;
+	char why[384];
 
 	if (path->broken)
 		return;
 	path->broken = true;
-	resumed = mesh_path_is_resumed(path);
+	/* No other circuit leads to a process that has ended. */
+	resumed = mesh_path_is_resumed(path) && !event->unclean;
+	waits = mesh_path_is_waited_for(path);
 	event_text(path, event, why, sizeof(why));
+	mesh_route_loss_note(comm, why);
 	mesh_comm_lock(comm);
-	if (resumed && !comm->closing)
-		resumed_log(path, why);
+	if (resumed && !comm->closing && !mesh_comm_peer_is_over(comm))
+		resumed_log(path, waits, why);
 	else if (!resumed && !mesh_comm_peer_is_over(comm))
 		mesh_comm_fail(comm, -ECONNRESET, comm->closing, why);
 	mesh_comm_unlock(comm);

@@ -173,11 +173,13 @@ static const char *line_text(const struct mesh_path *path, char *text, size_t si
 
 void mesh_path_log(const struct mesh_path *path)
 {
-	const struct mesh_path_ends ends = mesh_path_describe(path);
 	char local[MESH_ADDR_TEXT_MAX], remote[MESH_ADDR_TEXT_MAX];
-	const struct mesh_comm *comm = path->comm;
+	struct mesh_comm *comm = path->comm;
+	struct mesh_path_ends ends;
 	char line[MESH_SITE_NAME_MAX + 32];
 
+	mesh_comm_lock(comm); /* the relays of a path may change */
+	ends = mesh_path_describe(path);
 	mesh_addr_text(ends.local, local);
 	mesh_addr_text(ends.remote, remote);
 	/* Stable: fabric_pingpong and users' scripts read it. */
@@ -187,6 +189,7 @@ void mesh_path_log(const struct mesh_path *path)
 		  ends.via_text, mesh_provider_id_text(ends.provider),
 		  line_text(path, line, sizeof(line)), path->reason ? " why=" : "",
 		  path->reason ? mesh_path_reason_word(path->reason) : "");
+	mesh_comm_unlock(comm);
 }
 
 void mesh_comm_paths_log(const struct mesh_comm *comm)

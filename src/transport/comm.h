@@ -37,6 +37,8 @@
  */
 #define MESH_EAGER_WINDOW 16
 
+struct mesh_handle;
+
 enum mesh_request_state {
 	MESH_REQUEST_FREE,
 	MESH_REQUEST_WAITING, /* nothing of it is posted, or has arrived, yet */
@@ -98,8 +100,9 @@ struct mesh_registration {
 	size_t size; /* bytes */
 	/* One for each path's domain; NCCL's thread makes the first ones, the engine the others. */
 	struct mesh_mr *mrs[MESH_PATHS_MAX];
-	int num_mrs; /* comm->lock, once it is listed */
-	bool busy;   /* the engine makes one; comm->lock */
+	int num_mrs;	/* comm->lock, once it is listed */
+	uint32_t moves; /* comm->moves that they are made for; comm->lock */
+	bool busy;	/* the engine makes one; comm->lock */
 };
 
 /* The grant of one receive, as the sender keeps it. */
@@ -269,6 +272,18 @@ struct mesh_comm {
 	int wanted_paths;     /* the comm is complete with this many */
 	int max_paths;	      /* constant */
 	uint32_t rotation;    /* counts choices: equally good paths take turns */
+	/*
+	 * For other routes, if its paths lead through relays. Of a sending comm: what its NCCL has
+	 * connected to; owned. Of a receiving one: the cookie of the listener that made it.
+	 */
+	struct mesh_handle *handle; /* process->lock, until the comm is freed */
+	uint64_t cookie MESH_GUARDED_BY(process);
+	bool rerouted MESH_GUARDED_BY(process); /* its first path had several circuits */
+	/* Since when no route leads to the peer; 0: one does. What was lost, in words; owned. */
+	uint64_t routeless_ms MESH_GUARDED_BY(process);
+	char *loss; /* the same lock */
+	/* How often a path has moved to another NIC. Written with comm->lock and process->lock. */
+	_Atomic(uint32_t) moves;
 
 	uint32_t unfinished MESH_GUARDED_BY(comm); /* our messages and writes in flight */
 	_Atomic(int) error;			   /* negative errno; sticky; set under the lock */

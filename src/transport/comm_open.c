@@ -294,6 +294,8 @@ void mesh_comm_memory_free(struct mesh_comm *comm)
 		free(comm->receive.early_data);
 		free(comm->receive.questions);
 	}
+	free(comm->handle);
+	free(comm->loss);
 	mesh_lock_destroy(&comm->lock);
 	free(comm);
 }

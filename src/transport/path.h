@@ -93,36 +93,38 @@ struct mesh_path_kind {
 
 /* What direct and routed paths have: one of our NICs and the peer's. */
 struct mesh_path_direct {
-	struct mesh_domain *domain;
-	struct mesh_peer *peer; /* process->lock */
+	struct mesh_domain *_Atomic domain; /* threads poll it without a lock */
+	struct mesh_peer *peer;		    /* process->lock */
 	struct mesh_remote *remote;
 	struct mesh_flow *flow; /* the remote's */
 };
 
 struct mesh_path {
-	/* Constant, set by the kind when it opens the path. */
+	/*
+	 * Set by the kind when it opens the path, and, for a path that is down, when it moves that
+	 * to another NIC; else constant.
+	 */
 	const struct mesh_path_kind *kind;
-	const struct mesh_pace *pace;	/* of what is in flight on it */
-	const _Atomic(uint64_t) *polls; /* number of polls: shows whether any thread polls */
-	size_t inject_max;		/* bytes of the largest message that needs no buffer */
-	size_t payload_max;		/* bytes of payload in a message */
-	size_t segment_max;		/* bytes of the largest write */
-	size_t segment_bytes;		/* of a usual large one */
-	int immediate_bits;		/* of a write: 64, 32, or 0 if it cannot have one */
+	const struct mesh_pace *pace; /* of what is in flight on it */
+	/* Number of polls: shows whether any thread polls. */
+	const _Atomic(uint64_t) *_Atomic polls;
+	size_t inject_max;    /* bytes of the largest message that needs no buffer */
+	size_t payload_max;   /* bytes of payload in a message */
+	size_t segment_max;   /* bytes of the largest write */
+	size_t segment_bytes; /* of a usual large one */
+	int immediate_bits;   /* of a write: 64, 32, or 0 if it cannot have one */
 	/* Of the sending end of a relayed path, which this owns (path_relayed.c); else NULL. */
 	struct mesh_path_relayed *relayed;
 	bool is_acknowledged; /* plain completions mean that the peer's NIC has the data */
 	/* A fence ends it in bounded time, and delivery completion means what it says. */
 	bool may_resume;
-	/*
-	 * It leads through relays: at the receiving end it is a direct path to the last one. Such a
-	 * path has one life.
-	 */
+	/* It leads through relays: at the receiving end it is a direct path to the last one. */
 	bool through_relay;
-	bool broken MESH_GUARDED_BY(process); /* through_relay: its circuit is broken, for good */
+	/* through_relay: its circuit is broken, for good; reroute.c gives it another one. */
+	bool broken MESH_GUARDED_BY(process);
 	/* Receiving end, through_relay: the last relay has no write in flight, and posts none. */
 	bool drained MESH_GUARDED_BY(process);
-	bool drain_asked MESH_GUARDED_BY(process); /* and was asked for that */
+	uint64_t drain_asked_ms MESH_GUARDED_BY(process); /* and was asked for that then; else 0 */
 
 	enum mesh_path_reason reason; /* for the log: of the connector's choice */
 	struct mesh_comm *comm;
@@ -303,7 +305,9 @@ static inline void mesh_path_abandon(struct mesh_path *path)
 }
 
 /**
- * Gives a path that is down another peer at the same link, and its sink another id. process->lock
+ * Gives a path that is down, and has no operation in flight, another peer, and its sink another id.
+ * The peer is at the same link, unless the path leads through relays: then it may be at another
+ * NIC, for which the caller registers the comm's memory (mesh_registrations_move()). process->lock
  * held; takes domain->lock and comm->lock.
  *
  * Returns 0, or -ENOSPC if the domain has no id left.

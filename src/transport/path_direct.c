@@ -137,16 +137,39 @@ static void direct_abandon(struct mesh_path *path)
 	(void)path;
 }
 
-/* Only what the comm's lock covers changes: other threads poll the path meanwhile. */
-static int direct_move(struct mesh_path *path, struct mesh_peer *peer)
+/* What the path's domain determines. */
+static void domain_learn(struct mesh_path *path, struct mesh_domain *domain)
 {
+	path->polls = &domain->polls;
+	path->inject_max = domain->inject_max;
+	if (path->inject_max > MESH_PATH_INJECT_MAX)
+		path->inject_max = MESH_PATH_INJECT_MAX;
+	path->payload_max = domain->payload_max;
+	path->segment_max = domain->segment_max;
+	path->segment_bytes = domain->segment_bytes ? domain->segment_bytes : SIZE_MAX;
+	path->immediate_bits = domain->immediate_bits;
+	path->is_acknowledged = !domain->delivery_flag;
+	path->direct.domain = domain;
+}
+
+/* Other threads poll the path meanwhile, and nothing else: it is down. */
+int mesh_direct_move(struct mesh_path *path, struct mesh_peer *peer)
+{
+	struct mesh_domain *before = path->direct.domain;
 	int ret;
 
-	assert(peer->domain == path->direct.domain);
+	assert(peer->domain == before || path->through_relay);
+	mesh_domain_lock(before);
+	mesh_direct_wait_cancel(path);
+	mesh_domain_unlock(before);
 	ret = mesh_sink_add(peer->domain, &path->sink);
 	if (ret)
 		return ret;
 	mesh_comm_lock(path->comm);
+	if (peer->domain != before) {
+		domain_learn(path, peer->domain);
+		path->comm->moves++; /* behind the domain: see mesh_registration_open() */
+	}
 	path->direct.peer = peer;
 	path->direct.remote = peer->remote;
 	path->direct.flow = peer->remote->flow;
@@ -183,7 +206,7 @@ static const struct mesh_path_kind direct = {
 	.wait_cancel = mesh_direct_wait_cancel,
 	.sink_remove = mesh_direct_sink_remove,
 	.abandon = direct_abandon,
-	.move = direct_move,
+	.move = mesh_direct_move,
 	.close = direct_close,
 };
 
@@ -195,22 +218,11 @@ int mesh_path_direct_open(struct mesh_path *path, struct mesh_peer *peer)
 
 	path->kind = &direct;
 	path->pace = &flow->pace;
-	path->polls = &domain->polls;
-	path->inject_max = domain->inject_max;
-	if (path->inject_max > MESH_PATH_INJECT_MAX)
-		path->inject_max = MESH_PATH_INJECT_MAX;
-	path->payload_max = domain->payload_max;
-	path->segment_max = domain->segment_max;
-	path->segment_bytes = domain->segment_bytes ? domain->segment_bytes : SIZE_MAX;
-	path->immediate_bits = domain->immediate_bits;
-	path->is_acknowledged = !domain->delivery_flag;
 	path->may_resume = true;
-	path->direct = (struct mesh_path_direct){
-		.domain = domain,
-		.peer = peer,
-		.remote = peer->remote,
-		.flow = flow,
-	};
+	domain_learn(path, domain);
+	path->direct.peer = peer;
+	path->direct.remote = peer->remote;
+	path->direct.flow = flow;
 	ret = mesh_sink_add(domain, &path->sink);
 	if (!ret)
 		mesh_pace_hint(&flow->pace, mesh_socket_round_trip_ns(peer->watch.fd));

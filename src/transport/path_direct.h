@@ -24,6 +24,7 @@ int mesh_direct_mr_open(const struct mesh_path *path, const void *data, size_t s
 void mesh_direct_target(const struct mesh_path *path, const struct mesh_mr *mr, const void *data,
 			struct mesh_target *target);
 void mesh_direct_fence_prepare(const struct mesh_path *path, struct mesh_fence *fence);
+int mesh_direct_move(struct mesh_path *path, struct mesh_peer *peer);
 MESH_HOLDS(domain)
 void mesh_direct_wait_cancel(struct mesh_path *path);
 MESH_HOLDS(domain)

@@ -187,11 +187,39 @@ static void relayed_abandon(struct mesh_path *path)
 
 /* ---- opening and closing ------------------------------------------------------------------- */
 
-static int relayed_move(struct mesh_path *path, struct mesh_peer *peer)
+/* The hop into the memory of this relay, which is not known yet. */
+MESH_HOLDS(comm)
+static void hop_begin(struct mesh_path *path, struct mesh_peer *relay)
 {
-	(void)path;
-	(void)peer;
-	return -EOPNOTSUPP; /* a relayed path does not come back */
+	const struct mesh_pace_bounds bounds = {MESH_PACE_WINDOW_MAX, MESH_PACE_WINDOW_MAX};
+	struct mesh_path_relayed *relayed = path->relayed;
+
+	mesh_hop_close(&relayed->hop);
+	memset(&relayed->hop, 0, sizeof(relayed->hop));
+	relayed->hop.domain = relay->domain;
+	relayed->hop.remote = relay->remote;
+	relayed->hop.written = hop_written;
+	mesh_pace_init(&relayed->pace, relay->domain->nic->speed_mbps, &bounds);
+	path->pace = &relayed->pace;
+	path->immediate_bits = 0;
+}
+
+/* The path gets another circuit, through this relay. */
+MESH_HOLDS(process)
+static int relayed_move(struct mesh_path *path, struct mesh_peer *relay)
+{
+	int ret;
+
+	mesh_path_relayed_shut(path);
+	ret = mesh_direct_move(path, relay);
+	if (ret)
+		return ret;
+	mesh_comm_lock(path->comm);
+	hop_begin(path, relay);
+	path->relayed->waits = false;
+	path->relayed->shut = false;
+	mesh_comm_unlock(path->comm);
+	return 0;
 }
 
 void mesh_path_relayed_shut(const struct mesh_path *path)
@@ -248,15 +276,8 @@ static const struct mesh_path_kind relayed = {
 	.close = relayed_close,
 };
 
-/* A path through relays has one life: a comm with one path has nothing to go on with. */
-static bool has_others(const struct mesh_path *path)
-{
-	return path->comm->wanted_paths > 1;
-}
-
 int mesh_path_relayed_open(struct mesh_path *path, struct mesh_peer *relay)
 {
-	const struct mesh_pace_bounds bounds = {MESH_PACE_WINDOW_MAX, MESH_PACE_WINDOW_MAX};
 	struct mesh_path_relayed *opened = calloc(1, sizeof(*opened));
 	int ret;
 
@@ -268,17 +289,13 @@ int mesh_path_relayed_open(struct mesh_path *path, struct mesh_peer *relay)
 		free(opened);
 		return ret;
 	}
-	mesh_pace_init(&opened->pace, relay->domain->nic->speed_mbps, &bounds);
 	opened->path = path;
-	opened->hop.domain = relay->domain;
-	opened->hop.remote = relay->remote;
-	opened->hop.written = hop_written;
 	path->kind = &relayed;
 	path->relayed = opened;
-	path->pace = &opened->pace;
-	path->immediate_bits = 0;
-	path->may_resume &= has_others(path);
 	path->through_relay = true;
+	mesh_comm_lock(path->comm);
+	hop_begin(path, relay);
+	mesh_comm_unlock(path->comm);
 	return 0;
 }
 
@@ -286,14 +303,21 @@ int mesh_path_relayed_open(struct mesh_path *path, struct mesh_peer *relay)
 MESH_HOLDS(process)
 static int via_set(struct mesh_path *path, const char *via)
 {
-	path->via = strdup(via);
-	return path->via ? 0 : -ENOMEM;
+	char *named = strdup(via);
+
+	if (!named)
+		return -ENOMEM;
+	mesh_comm_lock(path->comm);
+	free(path->via);
+	path->via = named;
+	mesh_comm_unlock(path->comm);
+	return 0;
 }
 
 int mesh_path_relayed_opened(struct mesh_path *path, const struct mesh_frame_opened *opened)
 {
 	struct mesh_comm *comm = path->comm;
-	size_t memory = (size_t)opened->granule * MESH_GRANULES;
+	size_t memory = (size_t)opened->granule * MESH_GRANULES, memory_least = memory;
 	int ret;
 
 	mesh_process_assert_locked(comm->process);
@@ -304,12 +328,12 @@ int mesh_path_relayed_opened(struct mesh_path *path, const struct mesh_frame_ope
 		ret = via_set(path, opened->via);
 	if (ret)
 		return ret;
-	if (path->segment_max > memory)
-		path->segment_max = memory;
+	/* A message keeps the size of its segments, and goes on over another circuit. */
+	if (memory > MESH_CIRCUIT_BYTES_MIN)
+		memory_least = MESH_CIRCUIT_BYTES_MIN;
+	if (path->segment_max > memory_least)
+		path->segment_max = memory_least;
 	path->segment_bytes = memory / SEGMENTS_HELD;
-	if (comm->eager_limit > opened->eager_limit)
-		comm->eager_limit = opened->eager_limit;
-	mesh_comm_paths_learn(comm);
 	return 0;
 }
 
@@ -318,9 +342,7 @@ int mesh_path_received_via(struct mesh_path *path, const struct mesh_frame_conne
 	struct mesh_comm *comm = path->comm;
 
 	mesh_process_assert_locked(comm->process);
-	path->may_resume &= has_others(path);
 	path->through_relay = true;
-	mesh_comm_paths_learn(comm);
 	memcpy(comm->peer_name, request->origin, sizeof(comm->peer_name));
 	if (via_set(path, request->via))
 		return -ENOMEM;

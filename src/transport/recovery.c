@@ -27,6 +27,7 @@
 #include "transport/recovery.h"
 #include "transport/rejoin.h"
 #include "transport/request.h"
+#include "transport/route_wait.h"
 #include "transport/resend.h"
 #include "transport/send.h"
 #include "wire/stats.h"
@@ -60,10 +61,8 @@ bool mesh_path_is_resumed(const struct mesh_path *path)
 	mesh_process_assert_locked(comm->process);
 	if (!comm->resumes || comm->num_paths < comm->wanted_paths)
 		return false;
-	/* The end of a relay is not the end of the peer. But its circuits do not come back. */
-	if (path->through_relay)
-		return another_lives(path);
-	if (mesh_path_peer(path)->over)
+	/* The end of a relay is not the end of the peer. */
+	if (!path->through_relay && mesh_path_peer(path)->over)
 		return false;
 	/* One that has failed, or is closed, waits for nothing. */
 	return another_lives(path) || (!comm->error && !comm->opener);
@@ -126,7 +125,9 @@ static void path_stop(struct mesh_path *path)
 		comm_repeat(comm);
 	mesh_comm_recover_soon(comm);
 	mesh_comm_unlock(comm);
-	if (!path->through_relay)
+	if (path->through_relay)
+		mesh_reroute_want(path);
+	else
 		mesh_rejoin_want(path);
 }
 
@@ -343,9 +344,7 @@ static void relay_ask(struct mesh_path *path)
 	const struct mesh_comm *comm = path->comm;
 	struct mesh_frame frame;
 
-	if (path->drain_asked)
-		return;
-	path->drain_asked = true;
+	path->drain_asked_ms = mesh_clock_ms();
 	memset(&frame, 0, sizeof(frame));
 	frame.circuit.to_comm = path->remote_id;
 	frame.circuit.event = MESH_CIRCUIT_LOST;
@@ -371,8 +370,10 @@ static void circuit_fence(struct mesh_path *path)
 	}
 	if (path->drained)
 		mesh_path_drained(path);
-	else
+	else if (!path->drain_asked_ms)
 		relay_ask(path);
+	else if (mesh_clock_elapsed_ms(path->drain_asked_ms, mesh_clock_ms()) >= REPORT_MS)
+		mesh_path_fence(path);
 }
 
 void mesh_path_fence(struct mesh_path *path)
@@ -390,17 +391,25 @@ void mesh_path_fence(struct mesh_path *path)
 	mesh_path_fenced(path);
 }
 
+void mesh_path_given_up(struct mesh_path *path)
+{
+	if (state_of(path) == MESH_PATH_DOWN)
+		return;
+	if (mesh_path_peer(path)->state == MESH_PEER_UP)
+		circuit_fence(path);
+	else
+		mesh_path_fence(path);
+}
+
 /* The peer has stopped the path, which it knew by @id. */
 MESH_HOLDS(process)
 static void path_end(struct mesh_path *path, uint32_t id)
 {
-	if (state_of(path) == MESH_PATH_DOWN)
-		return;
-	if (path->through_relay && mesh_path_peer(path)->state == MESH_PEER_UP)
-		circuit_fence(path);
-	else if (path->through_relay || path->sink.id == id)
-		mesh_path_fence(
-			path); /* else it was fenced before, and is up again under another id */
+	if (path->through_relay)
+		mesh_path_given_up(path);
+	else if (path->sink.id == id && state_of(path) != MESH_PATH_DOWN)
+		mesh_path_fence(path);
+	/* Else it was fenced before, and is up again under another id. */
 }
 
 /* What has arrived of message @seq. */

@@ -45,6 +45,13 @@ void mesh_path_fenced(struct mesh_path *path);
 MESH_HOLDS(process)
 void mesh_path_fence(struct mesh_path *path);
 
+/**
+ * The sending end has given up a path through relays. The path is down once its last relay has
+ * reported, which may be now; if that takes too long, a later call fences it. Takes domain->lock.
+ */
+MESH_HOLDS(process)
+void mesh_path_given_up(struct mesh_path *path);
+
 /** The last relay of a receiving comm's path has no write in flight, and posts none. */
 MESH_HOLDS(process)
 void mesh_path_drained(struct mesh_path *path);

@@ -36,13 +36,20 @@ static void mrs_close(struct mesh_registration *registration)
 	free(registration);
 }
 
-/* Lists the registration, unless the comm has got another path meanwhile. */
+/* A path has moved to another NIC while they were made: they are of no use. */
+static void mrs_drop(struct mesh_registration *registration)
+{
+	while (registration->num_mrs)
+		mesh_mr_close(registration->mrs[--registration->num_mrs]);
+}
+
+/* Lists the registration, unless the comm has got another path meanwhile, or one has moved. */
 static bool registration_enter(struct mesh_comm *comm, struct mesh_registration *registration)
 {
 	bool whole;
 
 	mesh_comm_lock(comm);
-	whole = registration->num_mrs == comm->num_paths;
+	whole = registration->num_mrs == comm->num_paths && registration->moves == comm->moves;
 	if (whole)
 		LIST_INSERT_HEAD(&comm->registrations, registration, entry);
 	mesh_comm_unlock(comm);
@@ -61,6 +68,9 @@ int mesh_registration_open(struct mesh_comm *comm, void *data, size_t size,
 	opened->data = data;
 	opened->size = size;
 	do {
+		if (opened->moves != comm->moves)
+			mrs_drop(opened);
+		opened->moves = comm->moves;
 		ret = mrs_open(comm, opened, comm->num_paths);
 		if (ret) {
 			mrs_close(opened);
@@ -136,6 +146,49 @@ int mesh_registrations_extend(struct mesh_comm *comm)
 	}
 	if (ret)
 		extension_undo(comm);
+	return ret;
+}
+
+/* The first one that was made before a path moved; NULL: there is none. */
+static struct mesh_registration *stale_take(struct mesh_comm *comm)
+{
+	struct mesh_registration *registration;
+
+	mesh_comm_lock(comm);
+	LIST_FOREACH(registration, &comm->registrations, entry) {
+		if (registration->moves != comm->moves)
+			break;
+	}
+	if (registration)
+		registration->busy = true;
+	mesh_comm_unlock(comm);
+	return registration;
+}
+
+int mesh_registrations_move(struct mesh_comm *comm, int path)
+{
+	struct mesh_registration *registration;
+	struct mesh_mr *mr;
+	int ret = 0;
+
+	mesh_process_assert_locked(comm->process);
+	while (!ret && (registration = stale_take(comm))) {
+		mr = NULL;
+		if (registration->size)
+			ret = mesh_path_mr_open(&comm->paths[path], registration->data,
+						registration->size, &mr);
+		mesh_comm_lock(comm);
+		registration->busy = false;
+		if (!ret) {
+			struct mesh_mr *before = registration->mrs[path];
+
+			registration->mrs[path] = mr;
+			registration->moves = comm->moves;
+			mr = before;
+		}
+		mesh_comm_unlock(comm);
+		mesh_mr_close(mr);
+	}
 	return ret;
 }
 

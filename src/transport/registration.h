@@ -22,6 +22,15 @@ int mesh_registration_open(struct mesh_comm *comm, void *data, size_t size,
 MESH_HOLDS(process)
 int mesh_registrations_extend(struct mesh_comm *comm);
 
+/**
+ * Registers what was registered before @path moved to another NIC anew, for that one. Does nothing
+ * if it has not moved. The path carries nothing. process->lock held.
+ *
+ * Returns 0, or a negative errno: then the path cannot be used, and this may be called again.
+ */
+MESH_HOLDS(process)
+int mesh_registrations_move(struct mesh_comm *comm, int path);
+
 /** Closes a registration; if requests still use it, the comm is ended first. NULL is allowed. */
 void mesh_registration_close(struct mesh_comm *comm, struct mesh_registration *registration);
 

@@ -333,9 +333,13 @@ enum mesh_circuit_event {
 
 struct mesh_frame_circuit {
 	uint32_t to_comm;
-	uint32_t event;		       /* enum mesh_circuit_event */
-	uint32_t writes;	       /* SHUT, WITHDRAWN: into the addressee's memory, ever */
-	uint32_t unclean;	       /* DRAINED: 1: a write has failed, and may arrive; else 0 */
+	uint32_t event;	 /* enum mesh_circuit_event */
+	uint32_t writes; /* SHUT, WITHDRAWN: into the addressee's memory, ever */
+	/*
+	 * DRAINED: 1: a write has failed, and may arrive. LOST: 1: not a link is lost, but the
+	 * process at the other end of the comm has ended. Else 0.
+	 */
+	uint32_t unclean;
 	char lost[MESH_NODE_NAME_MAX]; /* LOST: the node that does not answer */
 	char by[MESH_NODE_NAME_MAX];   /* LOST: its neighbour, which reports it */
 };

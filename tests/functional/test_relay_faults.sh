@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_relay_faults.sh - two relays, p and q, between the nodes a and b. While messages of all sizes
 # stream both ways, p is killed, or one of its cables is pulled: the connections go on over q, every
-# byte is checked, and no rank ends with an error. Where p is the only relay, they fail with a line
-# that names the relay and the node that it has lost.
+# byte is checked, and no rank ends with an error. Where p is the only relay, they wait: they go on
+# when the cable is back, or over a longer route, and fail at last with a line that names the relay
+# and the node that it has lost.
 #
 #	ROUNDS=100 test_relay_faults.sh		each fault that often
 # seconds: 60
@@ -100,11 +101,65 @@ test_pulled() {
 	mesh_carrier "$1" "$2" up
 }
 
+# goes_on_again WHAT MS: within MS both ranks receive on.
+goes_on_again() {
+	moves "$2"
+	pause 0.2
+	moves 5000
+	note "$1: goes on after $MOVED_MS ms: $(grep -h 'another route leads' \
+		"$STREAM_FOLDER/rank0.out" | head -1 | cut -d' ' -f2- | cut -c1-120)"
+}
+
+# The only relay loses a cable, which comes back.
+test_cable_back() {
+	begin back p
+	mesh_carrier b bp down
+	for rank in 0 1; do
+		wait_for "grep -qE 'wait for (a path|another r)' $STREAM_FOLDER/rank$rank.out" 20 ||
+			stream_fail "rank $rank does not wait"
+	done
+	pause 1.5
+	mesh_carrier b bp up
+	goes_on_again "the cable is back" 10000
+	stream_stop
+	stream_ends
+	relay_ends p
+}
+
+# The only relay of the shortest route is killed; another route has two.
+test_longer() {
+	mesh_carrier b bq down
+	begin longer p
+	relay q
+	relay r
+	moves 20000
+	kill -KILL "${RELAY[p]}"
+	goes_on_again "a longer route" 10000
+	grep -q 'from=a to=b .* via=q,r ' "$STREAM_FOLDER/rank0.out" ||
+		stream_fail "no path leads over q and r"
+	stream_stop
+	stream_ends
+	relay_ends p 137
+	relay_ends q
+	relay_ends r
+	mesh_carrier b bq up
+}
+
+# No route leads to a process that has ended.
+test_rank_killed() {
+	begin ended p
+	kill -KILL "${STREAM_PIDS[1]}"
+	stream_breaks 0 "has lost node b, whose process has ended" 10000
+	relay_ends p
+}
+
+# The only relay stays away.
 test_one_relay() {
-	SILENCE=2
+	ENVIRONMENT+=("NCCL_MESH_RECOVERY_TIMEOUT=2")
 	begin one p
 	mesh_carrier b bp down
-	stream_breaks 0 "node p, through which this path leads, has lost node b" 20000
+	stream_breaks 0 "no route has led there for 2 s .*since node p, .* has lost node b" 20000
+	stream_breaks 1 "no route has led there for 2 s .*since node b has lost node p" 20000
 	relay_ends p
 	mesh_carrier b bp up
 }
@@ -113,14 +168,19 @@ CABLES_FOLDER=$MESH_RESULTS/$(basename "$0" .sh).files
 rm -rf "$CABLES_FOLDER"
 mkdir -p "$CABLES_FOLDER" || fail "cannot make $CABLES_FOLDER"
 mesh_init
-mesh_node a b p q
+mesh_node a b p q r
 mesh_link a ap 10.77.1.1/24 p pa 10.77.1.2/24
 mesh_link p pb 10.77.2.1/24 b bp 10.77.2.2/24
 mesh_link a aq 10.77.3.1/24 q qa 10.77.3.2/24
 mesh_link q qb 10.77.4.1/24 b bq 10.77.4.2/24
+mesh_link q qr 10.77.5.1/24 r rq 10.77.5.2/24
+mesh_link r rb 10.77.6.1/24 b br 10.77.6.2/24
 for ((round = 0; round < ROUNDS; round++)); do
 	test_killed
 	test_pulled p pb 0
 	test_pulled a ap 1
+	test_cable_back
+	test_longer
 done
+test_rank_killed
 test_one_relay

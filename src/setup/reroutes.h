@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reroutes.h - looks for other routes for comms that send and have lost their last one
+ * (transport/reroute.h). All with process->lock held.
+ */
+#ifndef MESH_SETUP_REROUTES_H
+#define MESH_SETUP_REROUTES_H
+
+#include <stdbool.h>
+
+#include "base/lock.h"
+#include "control/peer.h"
+
+/** Begins to look for those that have lost their last route since the last call. */
+MESH_HOLDS(process)
+void mesh_reroutes_tick(struct mesh_process *process);
+
+/** OPENED, or REFUSE, came. Returns false if no such comm waits for it. */
+MESH_HOLDS(process)
+bool mesh_reroutes_opened(struct mesh_peer *peer, const struct mesh_frame_opened *opened);
+MESH_HOLDS(process)
+bool mesh_reroutes_refused(struct mesh_peer *peer, const struct mesh_frame_refuse *refuse);
+
+/** Looks no longer, at shutdown. */
+MESH_HOLDS(process)
+void mesh_reroutes_close(struct mesh_process *process);
+
+#endif

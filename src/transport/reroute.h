@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reroute.h - a comm whose last circuit is broken gets another one, over any route that leads to
+ * its peer: docs/protocol/relaying.md.
+ *
+ * The sending end looks for the route (src/setup/reroutes.h), while both ends wait (route_wait.h).
+ * All with process->lock held, and no comm's.
+ */
+#ifndef MESH_TRANSPORT_REROUTE_H
+#define MESH_TRANSPORT_REROUTE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/lock.h"
+#include "control/peer.h"
+#include "transport/comm.h"
+
+/* ---- the sending end ----------------------------------------------------------------------- */
+
+/**
+ * Gives the comm's first path to @relay, which is up: OPEN is to be sent for it.
+ *
+ * Returns 0; -EAGAIN while operations of its earlier circuit are in flight; -ENOSPC, -ENOMEM, or
+ * another negative errno of a registration.
+ */
+MESH_HOLDS(process)
+int mesh_reroute_begin(struct mesh_comm *comm, struct mesh_peer *relay);
+
+/** The path that waits for an answer to OPEN under this id, or NULL. */
+MESH_HOLDS(process)
+struct mesh_path *mesh_reroute_find(struct mesh_peer *peer, uint32_t id);
+
+/** True while the path waits for an answer to OPEN. */
+MESH_HOLDS(process)
+bool mesh_reroute_is_asked(const struct mesh_path *path);
+
+/**
+ * OPENED came for such a path: the comm goes on. Returns false if the circuit does not suffice: it
+ * is given back, and the path waits no longer.
+ */
+MESH_HOLDS(process)
+bool mesh_reroute_opened(struct mesh_path *path, const struct mesh_frame_opened *opened);
+
+/** The path waits no longer for an answer to OPEN. Takes domain->lock. */
+MESH_HOLDS(process)
+void mesh_reroute_end(struct mesh_path *path);
+
+/** REFUSE came for such a path. */
+MESH_HOLDS(process)
+void mesh_reroute_refused(struct mesh_path *path, enum mesh_refusal refusal);
+
+/* ---- the receiving end --------------------------------------------------------------------- */
+
+/** True for the HELLO of a relay that names the listener of a comm that is here. */
+MESH_HOLDS(process)
+bool mesh_reroute_admits(const struct mesh_process *process, const struct mesh_frame_hello *hello);
+
+/**
+ * A relay has sent CONNECT for a comm. Returns false if none that is whole has its key; else it is
+ * answered: with ACCEPT, or with REFUSE, as long as the path's earlier circuit is not fenced.
+ */
+MESH_HOLDS(process)
+bool mesh_reroute_came(struct mesh_peer *peer, const struct mesh_frame_connect *request);
+
+#endif

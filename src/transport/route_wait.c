@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* route_wait.c - a comm whose paths lead through relays waits for another route. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "control/process.h"
+#include "transport/comm_end.h"
+#include "transport/route_wait.h"
+
+/* Lines about comms that have waited in vain, within MESH_LOG_LIMIT_PERIOD_MS. */
+#define ROUTE_LINES 4
+
+void mesh_route_loss_note(struct mesh_comm *comm, const char *text)
+{
+	char *copy = strdup(text);
+
+	mesh_process_assert_locked(comm->process);
+	if (!copy)
+		return;
+	free(comm->loss);
+	comm->loss = copy;
+}
+
+/* True for a comm of paths through relays that goes on without any path. */
+MESH_HOLDS(process)
+static bool is_routeless(const struct mesh_comm *comm)
+{
+	return comm->resumes && !comm->error && !comm->opener && comm->paths[0].through_relay &&
+	       comm->num_paths >= comm->wanted_paths && mesh_comm_is_cut(comm);
+}
+
+bool mesh_comm_lacks_route(const struct mesh_comm *comm)
+{
+	mesh_process_assert_locked(comm->process);
+	return comm->sending && comm->handle && is_routeless(comm);
+}
+
+void mesh_reroute_want(const struct mesh_path *path)
+{
+	const struct mesh_peer *peer = mesh_path_peer(path);
+	struct mesh_comm *comm = path->comm;
+	char why[2 * MESH_NODE_NAME_MAX + MESH_VIA_MAX + 64];
+
+	mesh_process_assert_locked(comm->process);
+	if (!path->broken && path->known) {
+		snprintf(why, sizeof(why),
+			 "node %.63s has lost node %.63s, its relay (path via %.127s)",
+			 comm->process->name, peer->name, path->via ? path->via : "?");
+		mesh_route_loss_note(comm, why);
+	}
+	if (!mesh_comm_lacks_route(comm))
+		return;
+	atomic_store(&comm->process->routeless, true);
+	mesh_engine_wake(&comm->process->engine);
+}
+
+MESH_HOLDS(process)
+static void wait_end(struct mesh_comm *comm)
+{
+	struct mesh_process *process = comm->process;
+	char why[512], more[MESH_LOG_LIMIT_TEXT_MAX];
+	bool passes;
+
+	passes =
+		mesh_log_limit_pass(&process->limits.routeless, ROUTE_LINES, mesh_clock_ms(), more);
+	snprintf(
+		why, sizeof(why),
+		"no route has led there for %llu s (NCCL_MESH_RECOVERY_TIMEOUT), since %.300s: are "
+		"the cables in, and do the relays run?%s",
+		(unsigned long long)process->config.recovery_timeout_s,
+		comm->loss ? comm->loss : "its circuit broke", passes ? more : "");
+	mesh_comm_lock(comm);
+	mesh_comm_fail(comm, -ETIMEDOUT, !passes || comm->closing, why);
+	mesh_comm_unlock(comm);
+	mesh_comm_end(comm, -ETIMEDOUT, why);
+}
+
+void mesh_route_wait_check(struct mesh_comm *comm, uint64_t now_ms)
+{
+	mesh_process_assert_locked(comm->process);
+	if (!is_routeless(comm))
+		comm->routeless_ms = 0;
+	else if (!comm->routeless_ms)
+		comm->routeless_ms = now_ms;
+	else if (mesh_clock_elapsed_ms(comm->routeless_ms, now_ms) >=
+		 comm->process->config.recovery_timeout_s * 1000)
+		wait_end(comm);
+}

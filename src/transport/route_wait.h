@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * route_wait.h - a comm whose paths lead through relays waits for another route, for
+ * NCCL_MESH_RECOVERY_TIMEOUT. All with process->lock held, and no comm's.
+ */
+#ifndef MESH_TRANSPORT_ROUTE_WAIT_H
+#define MESH_TRANSPORT_ROUTE_WAIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/lock.h"
+#include "transport/comm.h"
+
+/** A path through relays is lost: if the comm has no other, a route is looked for. */
+MESH_HOLDS(process)
+void mesh_reroute_want(const struct mesh_path *path);
+
+/** Remembers what was lost, in words, for the message if no route comes back. */
+MESH_HOLDS(process)
+void mesh_route_loss_note(struct mesh_comm *comm, const char *text);
+
+/** True for a sending comm that waits for a route, and may get one. */
+MESH_HOLDS(process)
+bool mesh_comm_lacks_route(const struct mesh_comm *comm);
+
+/** Ends the comm if it has waited for a route for too long. To be called ten times a second. */
+MESH_HOLDS(process)
+void mesh_route_wait_check(struct mesh_comm *comm, uint64_t now_ms);
+
+#endif

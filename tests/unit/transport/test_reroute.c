@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_reroute.c - a comm whose only circuit breaks gets another one, over another NIC. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "control/peer_end.h"
+#include "fabric/mr.h"
+#include "relay/hop.h"
+#include "setup/events.h"
+#include "transport/circuit_end.h"
+#include "transport/comm_open.h"
+#include "transport/path_relayed.h"
+#include "transport/path_state.h"
+#include "transport/recovery.h"
+#include "transport/registration.h"
+#include "transport/reroute.h"
+#include "transport/route_wait.h"
+#include "wire/handle.h"
+
+#include "comm_fixture.h"
+#include "log_capture.h"
+
+#define ROOM ((size_t)64 << 10)
+#define KEY 0x5eed
+#define COOKIE 0xc0c0
+#define GRANULE ((uint32_t)64 << 10)
+#define TIMEOUT_S 30
+
+static struct mesh_comm *comm;
+static int second_frames; /* the other end of the second relay's control connection */
+
+static void nothing(struct mesh_timer *timer, uint64_t now_ms)
+{
+	(void)timer;
+	(void)now_ms;
+}
+
+static void process_take(void)
+{
+	mesh_lock_take(&fixture.setup.process.lock);
+}
+static void process_release(void)
+{
+	mesh_lock_release(&fixture.setup.process.lock);
+}
+
+/* Two relays, p and q, each at a NIC of its own. */
+static void relays_open(bool incoming)
+{
+	int i, ends[2];
+
+	fixture.setup.process.config.recovery = 1;
+	fixture.setup.process.config.recovery_timeout_s = TIMEOUT_S;
+	strcpy(fixture.setup.process.name, "here");
+	fixture_paths_open(MESH_PROVIDER_TCP, 2);
+	fixture.num_paths = 1; /* in grants */
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	fixture.peers[1].watch.fd = ends[0];
+	second_frames = ends[1];
+	for (i = 0; i < 2; i++) {
+		fixture.peers[i].timer.expired = nothing;
+		fixture.peers[i].incoming = incoming;
+		strcpy(fixture.peers[i].name, i ? "q" : "p");
+	}
+}
+
+static int teardown(void **state)
+{
+	fixture.num_paths = 2;
+	close(fixture.peers[1].watch.fd);
+	close(second_frames);
+	return fixture_teardown(state);
+}
+
+static void comm_close(void)
+{
+	fixture.num_paths = 2;
+	fixture_comm_close(comm);
+}
+
+/* The next frame to relay @i. */
+static struct mesh_frame frame_to(int i, enum mesh_frame_type type)
+{
+	const int first = fixture.frames;
+	struct mesh_frame frame;
+
+	fixture.frames = i ? second_frames : first;
+	frame = fixture_frame(type);
+	fixture.frames = first;
+	return frame;
+}
+
+static void circuit_lost(int i, bool ended)
+{
+	struct mesh_frame frame = {
+		.circuit =
+			{
+				.to_comm = comm->paths[0].sink.id,
+				.event = MESH_CIRCUIT_LOST,
+				.unclean = ended,
+				.lost = "b",
+				.by = "p",
+			},
+	};
+
+	process_take();
+	mesh_path_circuit_event(&fixture.peers[i], &frame);
+	process_release();
+}
+
+static void circuit_drained(int i)
+{
+	struct mesh_frame frame = {
+		.circuit = {.to_comm = comm->paths[0].sink.id, .event = MESH_CIRCUIT_DRAINED},
+	};
+
+	process_take();
+	mesh_path_circuit_event(&fixture.peers[i], &frame);
+	process_release();
+}
+
+/* ---- the sending end ----------------------------------------------------------------------- */
+
+static const struct mesh_frame_opened opened = {
+	.comm = FIXTURE_REMOTE_ID,
+	.token = FIXTURE_REMOTE_TOKEN,
+	.eager_limit = FIXTURE_EAGER_LIMIT,
+	.address = 0xab0000,
+	.key = 0xcd,
+	.granule = GRANULE,
+	.via = "p",
+};
+
+static void sender_open(void)
+{
+	struct mesh_path *path;
+
+	relays_open(false);
+	process_take();
+	assert_int_equal(
+		mesh_comm_open_relayed(&fixture.net, &fixture.peers[0], "b", KEY, 1, &comm), 0);
+	path = &comm->paths[0];
+	assert_int_equal(mesh_path_relayed_opened(path, &opened), 0);
+	mesh_comm_paths_learn(comm);
+	mesh_path_accepted(path, opened.comm, opened.token);
+	comm->handle = calloc(1, sizeof(*comm->handle));
+	process_release();
+	fixture_register(comm, fixture_memory, FIXTURE_MEMORY);
+}
+
+static int begin(int relay)
+{
+	int ret;
+
+	process_take();
+	ret = mesh_reroute_begin(comm, &fixture.peers[relay]);
+	process_release();
+	return ret;
+}
+
+/* OPENED comes from the second relay; returns whether it suffices. */
+static bool opened_comes(const struct mesh_frame_opened *frame)
+{
+	struct mesh_path *path;
+	bool suffices;
+
+	process_take();
+	path = mesh_reroute_find(&fixture.peers[1], comm->paths[0].sink.id);
+	assert_ptr_equal(path, &comm->paths[0]);
+	suffices = mesh_reroute_opened(path, frame);
+	process_release();
+	return suffices;
+}
+
+static bool lacks_route(void)
+{
+	bool lacks;
+
+	process_take();
+	lacks = mesh_comm_lacks_route(comm);
+	process_release();
+	return lacks;
+}
+
+/* Goes on over the second relay, from a break with one message in flight. */
+static void test_sender(void **state)
+{
+	struct mesh_frame_opened second = opened;
+	struct mesh_frame frame;
+	struct mesh_frame_have have = {0};
+	const struct mesh_mr *before;
+	uint32_t id;
+
+	(void)state;
+	sender_open();
+	before = fixture_registration(comm)->mrs[0];
+	fixture_post(comm, ROOM);
+	fixture_grant(comm, 0, 1, ROOM);
+	assert_int_equal(fake.writes.num, 1);
+	id = comm->paths[0].sink.id;
+	assert_false(lacks_route());
+	circuit_lost(0, false);
+	assert_true(lacks_route() && fixture.setup.process.routeless);
+	assert_int_equal(frame_to(0, MESH_FRAME_CIRCUIT).circuit.event, MESH_CIRCUIT_SHUT);
+	assert_int_equal(begin(1), -EAGAIN); /* the write into p's memory is in flight */
+	fixture.num_paths = 2;
+	fixture_writes_complete(1);
+	fixture_sends_complete();
+	fixture.num_paths = 1;
+	assert_int_equal(begin(1), 0);
+	assert_int_equal(comm->paths[0].state, MESH_PATH_JOINING);
+	assert_ptr_equal(comm_path(comm, 0).domain, fixture.domains[1]);
+	assert_true(fixture_registration(comm)->mrs[0] != before);
+	/* A circuit that passes less than what was agreed on is given back. */
+	second.eager_limit--;
+	assert_false(opened_comes(&second));
+	assert_true(lacks_route());
+	assert_int_equal(begin(1), 0);
+	assert_true(comm->paths[0].sink.id != id);
+	second.eager_limit++;
+	strcpy(second.via, "q,r");
+	second.address = 0xef0000;
+	assert_true(opened_comes(&second));
+	assert_false(lacks_route());
+	assert_int_equal(comm->paths[0].state, MESH_PATH_UP);
+	assert_string_equal(comm->paths[0].via, "q,r");
+	assert_true(log_captured(MESH_LOG_WARN, "another route leads there"));
+	/* What was in doubt is asked for; no path has to be fenced for it. */
+	process_take();
+	mesh_comms_recover(&fixture.setup.process);
+	process_release();
+	frame = frame_to(1, MESH_FRAME_RESUME);
+	assert_int_equal(frame.resume.dead, 0);
+	have.seq = frame.resume.seq;
+	have.round = frame.resume.round;
+	mesh_have_came(comm, &have);
+	assert_int_equal(fake.writes.num, 1); /* the grant of before names another NIC's memory */
+	fixture_grant(comm, 0, 1, ROOM);
+	assert_int_equal(fake.writes.num, 2);
+	assert_int_equal(fake.writes.posts[1].address, 0xef0000);
+	fixture.num_paths = 2;
+	fixture_writes_complete(1);
+	comm_close();
+}
+
+/* It may happen as often as it likes; each time the path has another id. */
+static void test_sender_often(void **state)
+{
+	uint32_t ids[20];
+	int i, k;
+
+	(void)state;
+	sender_open();
+	for (i = 0; i < 20; i++) {
+		ids[i] = comm->paths[0].sink.id;
+		for (k = 0; k < i; k++)
+			assert_true(ids[k] != ids[i] || i % 2 != k % 2); /* of one NIC */
+		circuit_lost(i % 2, false);
+		frame_to(i % 2, MESH_FRAME_CIRCUIT);
+		assert_int_equal(begin(1 - i % 2), 0);
+		process_take();
+		assert_true(mesh_reroute_opened(&comm->paths[0], &opened));
+		process_release();
+		assert_int_equal(*comm_inside(comm).num_paths, 1);
+	}
+	comm_close();
+}
+
+static void wait_check(uint64_t now_ms)
+{
+	process_take();
+	mesh_route_wait_check(comm, now_ms);
+	process_release();
+}
+
+/* Without a route the error names the relay and what it has lost. */
+static void test_wait_ends(void **state)
+{
+	uint64_t now_ms = mesh_clock_ms();
+
+	(void)state;
+	sender_open();
+	wait_check(now_ms);
+	circuit_lost(0, false);
+	wait_check(now_ms);
+	wait_check(now_ms + TIMEOUT_S * 1000 - 1);
+	assert_int_equal(*comm_inside(comm).error, 0);
+	wait_check(now_ms + TIMEOUT_S * 1000);
+	assert_failed(comm, -ETIMEDOUT,
+		      "no route has led there for 30 s (NCCL_MESH_RECOVERY_TIMEOUT), since node p, "
+		      "through which this path leads, has lost node b (path via p)");
+	comm_close();
+}
+
+/* No route leads to a process that has ended, or to a comm that has. */
+static void test_end_is_over(void **state)
+{
+	(void)state;
+	sender_open();
+	circuit_lost(0, true);
+	assert_failed(comm, -ECONNRESET, "has lost node b, whose process has ended");
+	comm_close();
+	assert_int_equal(teardown(state), 0);
+	assert_int_equal(fixture_setup(state), 0);
+	sender_open();
+	circuit_lost(0, false);
+	assert_int_equal(begin(1), 0);
+	process_take();
+	mesh_reroute_refused(&comm->paths[0], MESH_REFUSAL_RELAY_LINK);
+	assert_true(mesh_comm_lacks_route(comm));
+	process_release();
+	assert_int_equal(begin(1), 0);
+	process_take();
+	mesh_reroute_refused(&comm->paths[0], MESH_REFUSAL_ENDED);
+	process_release();
+	assert_failed(comm, -ECONNRESET, "the peer has ended this connection meanwhile");
+	comm_close();
+}
+
+/* A comm without recovery fails at once. */
+static void test_off(void **state)
+{
+	(void)state;
+	sender_open();
+	comm->resumes = false;
+	circuit_lost(0, false);
+	assert_failed(comm, -ECONNRESET, "has lost node b");
+	comm_close();
+}
+
+/* ---- the receiving end --------------------------------------------------------------------- */
+
+static struct mesh_frame_connect request = {
+	.cookie = COOKIE,
+	.comm_key = KEY,
+	.comm = 0xabc,
+	.token = 0xdef,
+	.num_paths = 1,
+	.origin = "a",
+	.via = "p",
+};
+
+static void receiver_open(void)
+{
+	relays_open(true);
+	process_take();
+	assert_int_equal(mesh_comm_open(&fixture.net, false, &fixture.peers[0], KEY, 1, &comm), 0);
+	assert_int_equal(mesh_path_received_via(&comm->paths[0], &request), 0);
+	comm->cookie = COOKIE;
+	mesh_path_accepted(&comm->paths[0], FIXTURE_REMOTE_ID, FIXTURE_REMOTE_TOKEN);
+	process_release();
+	memset(fixture_memory, 0, FIXTURE_MEMORY);
+	fixture_register(comm, fixture_memory, FIXTURE_MEMORY);
+	fixture_post(comm, ROOM);
+	fixture_sends_complete();
+}
+
+/* CONNECT comes from the second relay. False: it is not for a comm that is here. */
+static bool connect_comes(struct mesh_frame_connect connect)
+{
+	bool came;
+
+	process_take();
+	came = mesh_reroute_came(&fixture.peers[1], &connect);
+	process_release();
+	return came;
+}
+
+static void test_receiver(void **state)
+{
+	const struct mesh_frame_hello hello = {.cookie = COOKIE}, stranger = {.cookie = COOKIE + 1};
+	struct mesh_message_header grant;
+	struct mesh_frame accept;
+	const struct mesh_mr *before;
+	const void *payload;
+
+	(void)state;
+	receiver_open();
+	before = fixture_registration(comm)->mrs[0];
+	process_take();
+	assert_true(mesh_reroute_admits(&fixture.setup.process, &hello));
+	assert_false(mesh_reroute_admits(&fixture.setup.process, &stranger));
+	process_release();
+	/* The sender has given up a circuit that is up here: its relay has to report first. */
+	assert_true(connect_comes(request));
+	assert_int_equal(frame_to(1, MESH_FRAME_REFUSE).refuse.refusal, MESH_REFUSAL_RESOURCES);
+	assert_int_equal(frame_to(0, MESH_FRAME_CIRCUIT).circuit.event, MESH_CIRCUIT_LOST);
+	assert_int_equal(comm->paths[0].state, MESH_PATH_SUSPECT);
+	assert_true(connect_comes(request)); /* not asked twice */
+	frame_to(1, MESH_FRAME_REFUSE);
+	assert_true(fixture_no_frame());
+	process_take();
+	mesh_path_drained(&comm->paths[0]);
+	process_release();
+	assert_true(connect_comes(request));
+	accept = frame_to(1, MESH_FRAME_ACCEPT);
+	assert_int_equal(accept.accept.to_comm, 0xabc);
+	assert_int_equal(accept.accept.comm, comm->paths[0].sink.id);
+	assert_int_equal(comm->paths[0].state, MESH_PATH_UP);
+	/* The open receive is granted again, with the memory of the other NIC. */
+	grant = fixture_last_sent(MESH_MESSAGE_GRANT, &payload);
+	assert_int_equal(grant.comm, 0xabc);
+	assert_true(fixture_registration(comm)->mrs[0] != before);
+	assert_int_equal(((const struct mesh_grant *)payload)->targets[0].key,
+			 mesh_mr_key(fixture_registration(comm)->mrs[0]));
+	/* The connecting end did not wait for this circuit: its relay reports so, without more. */
+	circuit_lost(1, false);
+	circuit_drained(1);
+	assert_int_equal(comm->paths[0].state, MESH_PATH_DOWN);
+	fixture.num_paths = 2;
+	fixture_sends_complete();
+	assert_true(connect_comes(request));
+	frame_to(1, MESH_FRAME_ACCEPT);
+	circuit_lost(1, false);
+	assert_int_equal(*comm_inside(comm).error, 0);
+	comm_close();
+}
+
+/* A relay that does not report is left with its link. */
+static void test_receiver_without_report(void **state)
+{
+	(void)state;
+	receiver_open();
+	assert_true(connect_comes(request));
+	process_take();
+	comm->paths[0].drain_asked_ms = mesh_clock_ms() - 3000;
+	process_release();
+	frame_to(1, MESH_FRAME_REFUSE);
+	assert_true(connect_comes(request));
+	assert_int_equal(fixture.peers[0].state, MESH_PEER_LOST);
+	frame_to(1, MESH_FRAME_ACCEPT);
+	assert_int_equal(comm->paths[0].state, MESH_PATH_UP);
+	comm_close();
+}
+
+/* Another key, cookie, origin, path: no comm of that name is here. One that failed has ended. */
+static void test_receiver_lies(void **state)
+{
+	struct mesh_frame_connect lies[5] = {request, request, request, request, request};
+	int i;
+
+	(void)state;
+	receiver_open();
+	lies[0].comm_key++;
+	lies[1].cookie++;
+	strcpy(lies[2].origin, "x");
+	lies[3].path = 1;
+	lies[4].num_paths = 2;
+	for (i = 0; i < 5; i++)
+		assert_false(connect_comes(lies[i]));
+	assert_int_equal(comm->paths[0].state, MESH_PATH_UP);
+	fixture_fail(comm, -EIO);
+	assert_true(connect_comes(request));
+	assert_int_equal(frame_to(1, MESH_FRAME_REFUSE).refuse.refusal, MESH_REFUSAL_ENDED);
+	comm_close();
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_sender),
+		TEST(test_sender_often),
+		TEST(test_wait_ends),
+		TEST(test_end_is_over),
+		TEST(test_off),
+		TEST(test_receiver),
+		TEST(test_receiver_without_report),
+		TEST(test_receiver_lies),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
