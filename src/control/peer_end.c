@@ -251,19 +251,6 @@ static void users_notify(struct mesh_peer *peer)
 	mesh_domain_unlock(peer->domain);
 }
 
-/* True if a user of the lost peer waits for its link. */
-MESH_HOLDS(process)
-static bool is_waited_for(const struct mesh_peer *peer)
-{
-	struct mesh_peer_user *user;
-
-	LIST_FOREACH(user, &peer->user_list, entry) {
-		if (user->ops->waits(user))
-			return true;
-	}
-	return false;
-}
-
 void mesh_peer_process_ended(struct mesh_peer *peer, const char *why)
 {
 	struct mesh_peer *other = NULL;
@@ -272,7 +259,7 @@ void mesh_peer_process_ended(struct mesh_peer *peer, const char *why)
 
 	mesh_process_assert_locked(peer->process);
 	while ((other = mesh_peer_of_process(peer, other)))
-		waited |= other->state == MESH_PEER_LOST && is_waited_for(other);
+		waited |= other->state == MESH_PEER_LOST && peer_is_waited_for(other);
 	if (waited)
 		mesh_warn("%s does not come back: %s", mesh_peer_text(peer, text), why);
 	while ((other = mesh_peer_of_process(peer, other)))
