@@ -65,7 +65,7 @@ const struct mesh_setting mesh_settings[] = {
 	TEXT("NCCL_MESH_NODE_NAME", node_name,
 	     "This node's name in messages. Default: the host name.", .needed = false),
 	TEXT("NCCL_MESH_SITE", site,
-	     "The data centre of this node, of which 15 characters count. Ways through relays of "
+	     "The data centre of this node, of which 15 characters count. Routes over relays of "
 	     "the same site come first, paths to another site may have several connections "
 	     "(NCCL_MESH_LANES), and 'fi_mesh neighbours' shows it on the other nodes. Default: "
 	     "none.",
@@ -143,8 +143,8 @@ const struct mesh_setting mesh_settings[] = {
 	     "if other NICs can replace it (provider tcp). NCCL_MESH_NICS overrides this."),
 	TEXT("NCCL_MESH_PORTS", ports,
 	     "TCP ports on which the plugin listens on the mesh NICs, for a firewall: 40000-40100. "
-	     "Each process of a node needs two of them. RDMA itself uses none. Default: any free "
-	     "port.",
+	     "Each process of a node needs two of them, with NCCL_MESH_LANES up to nine. RDMA "
+	     "itself uses none. Default: any free port.",
 	     .is_ports = true),
 	{.name = NULL},
 };

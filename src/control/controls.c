@@ -211,7 +211,8 @@ static void listen_warn(const struct mesh_process *process, bool used_up, int er
 {
 	if (used_up)
 		mesh_warn("cannot listen for peers: %s; NCCL_MESH_PORTS=%s needs two ports for "
-			  "each process of this node",
+			  "each process of this node, or up to nine with several lanes "
+			  "(NCCL_MESH_LANES)",
 			  strerror(-error), process->config.ports);
 	else
 		mesh_warn("cannot listen for peers: %s", strerror(-error));
