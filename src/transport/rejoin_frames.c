@@ -153,11 +153,15 @@ bool mesh_rejoin_accepted(struct mesh_peer *peer, const struct mesh_frame_accept
 	return path;
 }
 
-/* The path of a receiving comm that asked whether its comm lives, or NULL. */
+/*
+ * The path of a receiving comm that asked over this link whether its comm lives, or NULL. Ids are
+ * those of a domain: on another link the same one may be another comm's.
+ */
 MESH_HOLDS(process)
 static struct mesh_path *path_asking(const struct mesh_peer *peer, uint32_t id)
 {
 	const struct mesh_process *process = peer->process;
+	const struct mesh_peer *lost;
 	struct mesh_comm *comm;
 	int i;
 
@@ -165,8 +169,9 @@ static struct mesh_path *path_asking(const struct mesh_peer *peer, uint32_t id)
 		if (comm->sending || comm->error || !comm->resumes || !mesh_comm_is_cut(comm))
 			continue;
 		for (i = 0; i < comm->num_paths; i++) {
-			if (comm->paths[i].sink.id == id &&
-			    mesh_path_peer(&comm->paths[i])->process_id == peer->process_id)
+			lost = mesh_path_peer(&comm->paths[i]);
+			if (comm->paths[i].sink.id == id && lost->process_id == peer->process_id &&
+			    mesh_peer_shares_link(lost, peer))
 				return &comm->paths[i];
 		}
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_rejoin_refused.c - an attempt to reach a lost link is refused: has the process ended? */
+/* test_rejoin_refused.c - an attempt to reach a lost link is refused, or a JOIN: who has ended? */
 #include <errno.h>
 
 #include "base/clock.h"
@@ -8,6 +8,7 @@
 #include "transport/path_state.h"
 #include "transport/recovery.h"
 #include "transport/rejoin.h"
+#include "transport/rejoin_frames.h"
 
 #include "comm_fixture.h"
 
@@ -26,14 +27,11 @@ static void timers_run(uint64_t after_ms)
 	mesh_timers_run(&fixture.setup.process.engine.timers, mesh_clock_ms() + after_ms);
 }
 
-/* A sending comm that has lost both of its links. Takes process->lock. */
-static void comm_cut(void)
+/* All links are lost. Takes process->lock. */
+static void links_lose(void)
 {
 	int i;
 
-	fixture.setup.process.config.recovery = 1;
-	fixture.setup.process.config.recovery_timeout_s = 30;
-	comm = fixture_open(MESH_PROVIDER_TCP, FIXTURE_PATHS, true);
 	mesh_lock_take(&fixture.setup.process.lock);
 	for (i = 0; i < FIXTURE_PATHS; i++) {
 		fixture.peers[i].timer.expired = nothing;
@@ -48,6 +46,20 @@ static void comm_cut(void)
 		mesh_comm_unlock(comm);
 		mesh_comms_recover(&fixture.setup.process);
 	}
+}
+
+static void links_open(void)
+{
+	fixture.setup.process.config.recovery = 1;
+	fixture.setup.process.config.recovery_timeout_s = 30;
+	fixture_paths_open(MESH_PROVIDER_TCP, FIXTURE_PATHS);
+}
+
+static void comm_cut(void)
+{
+	links_open();
+	comm = fixture_comm_open(true);
+	links_lose();
 }
 
 /* The attempt is refused because its HELLO named no listener. */
@@ -96,6 +108,37 @@ static void test_listener_is_refused(void **state)
 	assert_int_equal(*comm_inside(comm).error, 0);
 }
 
+/* Each NIC has its own ids: that of a comm on one link may be another comm's on the other. */
+static void test_one_comm_has_ended(void **state)
+{
+	struct mesh_frame_refuse refuse = {.refusal = MESH_REFUSAL_ENDED};
+	struct mesh_comm *other;
+	struct mesh_peer again;
+
+	(void)state;
+	links_open();
+	mesh_domain_lock(fixture.domains[1]);
+	fixture.domains[1]->next_sink = 2; /* the other one begins with 1 */
+	mesh_domain_unlock(fixture.domains[1]);
+	comm = fixture_comm_open(false);
+	other = fixture_comm_open(false);
+	assert_int_equal(other->paths[0].sink.id, comm->paths[1].sink.id);
+	links_lose();
+	again = (struct mesh_peer){
+		.process = &fixture.setup.process,
+		.domain = fixture.domains[1],
+		.address = fixture.peers[1].address,
+		.process_id = PROCESS_ID,
+	};
+	refuse.comm = comm->paths[1].sink.id;
+	assert_true(mesh_rejoin_refused(&again, &refuse));
+	assert_int_equal(*comm_inside(other).error, 0);
+	assert_failed(comm, -ECONNRESET, "had ended a connection meanwhile");
+	mesh_lock_release(&fixture.setup.process.lock);
+	fixture_comm_close(other);
+	mesh_lock_take(&fixture.setup.process.lock);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, teardown)
 
 int main(void)
@@ -103,6 +146,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_own_name_is_refused),
 		TEST(test_listener_is_refused),
+		TEST(test_one_comm_has_ended),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
