@@ -139,11 +139,11 @@ static void missing_check(struct mesh_comm *comm)
 			"sent has arrived: see its log");
 }
 
-/* Fails the comm; logs it if messages are waiting, which the receiver no longer takes. */
+/* Fails the comm; logs it if messages wait or were lost, which the receiver no longer takes. */
 MESH_HOLDS(comm)
 static void unsent_fail(struct mesh_comm *comm)
 {
-	bool waiting = comm->send.first_pending != comm->next_seq;
+	bool waiting = comm->send.first_pending != comm->next_seq || mesh_send_is_in_doubt(comm);
 
 	mesh_comm_fail(comm, -EPIPE, !waiting,
 		       waiting ? "the receiver closed the connection, or failed: see its log"

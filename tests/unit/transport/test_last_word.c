@@ -119,6 +119,8 @@ static void test_closed_ends_the_doubt(void **state)
 	assert_int_equal(fixture_test(requests[0]), ROOM);
 	assert_int_equal(fixture_test(requests[1]), ROOM);
 	fixture_request_fails(requests[2], -EPIPE);
+	assert_failed(comm, -EPIPE, "the receiver closed the connection, or failed");
+	assert_int_equal(fixture.setup.process.own_counters.comms_failed, 1);
 	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).closed.unclean, 1);
 	fixture_comm_close(comm);
 }
