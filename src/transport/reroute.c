@@ -206,22 +206,24 @@ bool mesh_reroute_admits(const struct mesh_process *process, const struct mesh_f
 {
 	const struct mesh_comm *comm;
 
-	mesh_process_assert_locked(process);
-	LIST_FOREACH(comm, &process->comms, entry) {
+	for (comm = mesh_comm_next(process, NULL); comm; comm = mesh_comm_next(process, comm)) {
 		if (comm->cookie && comm->cookie == hello->cookie)
 			return true;
 	}
 	return false;
 }
 
-/* The comm for which a relay has sent CONNECT, if it is whole; else NULL. */
+/*
+ * The comm for which a relay has sent CONNECT, if it is whole; else NULL. One that lingers has what
+ * the sending end may be in doubt about.
+ */
 MESH_HOLDS(process)
 static struct mesh_comm *comm_named(const struct mesh_process *process,
 				    const struct mesh_frame_connect *request)
 {
 	struct mesh_comm *comm;
 
-	LIST_FOREACH(comm, &process->comms, entry) {
+	for (comm = mesh_comm_next(process, NULL); comm; comm = mesh_comm_next(process, comm)) {
 		if (!comm->sending && comm->cookie && comm->cookie == request->cookie &&
 		    comm->key == request->comm_key && comm->paths[0].through_relay &&
 		    comm->num_paths == comm->wanted_paths &&

@@ -11,8 +11,10 @@
 #include "fabric/mr.h"
 #include "relay/hop.h"
 #include "setup/events.h"
+#include "transport/answer.h"
 #include "transport/circuit_end.h"
 #include "transport/comm_open.h"
+#include "transport/linger.h"
 #include "transport/path_relayed.h"
 #include "transport/path_state.h"
 #include "transport/recovery.h"
@@ -437,6 +439,55 @@ static void test_receiver_without_report(void **state)
 	comm_close();
 }
 
+/* The small message that the open receive waits for. */
+static void message_arrives(void)
+{
+	const struct mesh_message_header header = {.type = MESH_MESSAGE_DATA, .length = 8};
+	static const uint8_t bytes[8];
+
+	mesh_domain_lock(fixture.domains[0]);
+	comm->paths[0].sink.message(&comm->paths[0].sink, &header, bytes);
+	mesh_domain_unlock(fixture.domains[0]);
+}
+
+/*
+ * NCCL has closed the receiving end, which has all, and the route broke before the sending end knew
+ * that: the end that lingers takes the new circuit, and says so.
+ */
+static void test_receiver_lingers(void **state)
+{
+	const struct mesh_frame_hello hello = {.cookie = COOKIE};
+	struct mesh_comm *other;
+	struct mesh_frame word;
+
+	(void)state;
+	receiver_open();
+	other = fixture_comm_open(false); /* so that no close is the last one, which waits */
+	message_arrives();
+	fixture_sends_complete();
+	assert_int_equal(fixture_test(&comm->requests[0]), 8);
+	mesh_comm_close(comm);
+	assert_int_equal(frame_to(0, MESH_FRAME_CLOSED).closed.sent, 1);
+	circuit_lost(0, false);
+	circuit_drained(0);
+	process_take();
+	assert_true(mesh_reroute_admits(&fixture.setup.process, &hello));
+	process_release();
+	assert_true(connect_comes(request));
+	frame_to(1, MESH_FRAME_ACCEPT);
+	process_take();
+	mesh_comms_recover(&fixture.setup.process);
+	word = frame_to(1, MESH_FRAME_CLOSED);
+	assert_int_equal(word.to_comm, 0xabc);
+	assert_int_equal(word.closed.sent, 1);
+	mesh_comm_closed_came(comm, &(struct mesh_frame_closed){.sent = 1});
+	mesh_comm_linger_check(comm);
+	assert_true(LIST_EMPTY(&fixture.setup.process.lingering));
+	process_release();
+	fixture.num_paths = 2;
+	fixture_comm_close(other);
+}
+
 /* Another key, cookie, origin, path: no comm of that name is here. One that failed has ended. */
 static void test_receiver_lies(void **state)
 {
@@ -471,6 +522,7 @@ int main(void)
 		TEST(test_off),
 		TEST(test_receiver),
 		TEST(test_receiver_without_report),
+		TEST(test_receiver_lingers),
 		TEST(test_receiver_lies),
 	};
 
