@@ -67,6 +67,27 @@ static uint32_t eager_limit(const struct mesh_peer *down, uint32_t behind)
 }
 
 /*
+ * The listener's process has accepted a circuit that does not come about. It takes the circuit for
+ * one in use until it learns that: WITHDRAW does not end a comm that had another circuit before.
+ */
+MESH_HOLDS(process)
+static void accepted_end(struct mesh_peer *peer, uint32_t id)
+{
+	struct mesh_frame lost, drained;
+
+	memset(&lost, 0, sizeof(lost));
+	lost.circuit.to_comm = id;
+	lost.circuit.event = MESH_CIRCUIT_LOST;
+	strcpy(lost.circuit.lost, "?"); /* the circuit that knew it is freed */
+	memcpy(lost.circuit.by, peer->process->name, sizeof(lost.circuit.by));
+	mesh_peer_send(peer, &lost, MESH_FRAME_CIRCUIT);
+	memset(&drained, 0, sizeof(drained));
+	drained.circuit.to_comm = id;
+	drained.circuit.event = MESH_CIRCUIT_DRAINED;
+	mesh_peer_send(peer, &drained, MESH_FRAME_CIRCUIT);
+}
+
+/*
  * The way to the listener exists: OPENED. @behind: the largest small message of the relays behind
  * @down, the next node.
  */
@@ -354,6 +375,13 @@ bool mesh_circuit_accepted(struct mesh_peer *peer, const struct mesh_frame *fram
 	down_learn(circuit, frame->accept.comm, frame->accept.token);
 	circuit_ready(circuit, peer, UINT32_MAX, "");
 	return true;
+}
+
+void mesh_circuit_accepted_in_vain(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	/* A listener that accepts a circuit twice, which is open, is not to lose it. */
+	if (peer->state == MESH_PEER_UP && !mesh_circuit_side_find(peer, frame->accept.to_comm))
+		accepted_end(peer, frame->accept.comm);
 }
 
 /* The next relay has opened a circuit, but nothing waits for it by now. */

@@ -16,6 +16,10 @@ void mesh_circuit_open_came(struct mesh_peer *peer, const struct mesh_frame *fra
 MESH_HOLDS(process)
 void mesh_circuit_opened_in_vain(struct mesh_peer *peer, const struct mesh_frame *frame);
 
+/** Answers ACCEPT for a circuit that no longer exists: it is lost, and nothing was written. */
+MESH_HOLDS(process)
+void mesh_circuit_accepted_in_vain(struct mesh_peer *peer, const struct mesh_frame *frame);
+
 /**
  * These handle a frame if it answers what a circuit of this process has asked.
  *

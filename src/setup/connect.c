@@ -205,13 +205,14 @@ static void relay_refused(struct mesh_connect *connect, enum mesh_refusal refusa
 	connect_state_set(connect, MESH_CONNECT_PEERS);
 }
 
-void mesh_connect_accept_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
+bool mesh_connect_accept_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
 	struct mesh_connect *connect = connect_of_comm(peer, frame->to_comm);
 
 	/* Otherwise the connection was dropped meanwhile, and WITHDRAW is in flight. */
 	if (connect)
 		connect_accepted(connect, frame->accept.comm, frame->accept.token);
+	return connect;
 }
 
 void mesh_connect_refuse_handle(struct mesh_peer *peer, const struct mesh_frame *frame)

@@ -17,9 +17,12 @@ void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms);
 MESH_HOLDS(process)
 void mesh_connect_free(struct mesh_connect *connect);
 
-/** Handle ACCEPT, and REFUSE of a CONNECT. process->lock held. */
+/**
+ * Handle ACCEPT, and REFUSE of a CONNECT. process->lock held. Returns false if no attempt waits for
+ * this ACCEPT.
+ */
 MESH_HOLDS(process)
-void mesh_connect_accept_handle(struct mesh_peer *peer, const struct mesh_frame *frame);
+bool mesh_connect_accept_handle(struct mesh_peer *peer, const struct mesh_frame *frame);
 MESH_HOLDS(process)
 void mesh_connect_refuse_handle(struct mesh_peer *peer, const struct mesh_frame *frame);
 /** Handles OPENED. Returns false if nothing here waits for it. */

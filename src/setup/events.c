@@ -52,8 +52,9 @@ static void connect_handle(struct mesh_peer *peer, const struct mesh_frame *fram
 MESH_HOLDS(process)
 static void accept_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
-	if (!mesh_circuit_accepted(peer, frame) && !mesh_rejoin_accepted(peer, &frame->accept))
-		mesh_connect_accept_handle(peer, frame);
+	if (!mesh_circuit_accepted(peer, frame) && !mesh_rejoin_accepted(peer, &frame->accept) &&
+	    !mesh_connect_accept_handle(peer, frame))
+		mesh_circuit_accepted_in_vain(peer, frame);
 }
 
 MESH_HOLDS(process)

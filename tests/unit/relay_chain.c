@@ -105,7 +105,8 @@ static void frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 		mesh_circuit_open_came(peer, frame);
 		break;
 	case MESH_FRAME_ACCEPT:
-		mesh_circuit_accepted(peer, frame);
+		if (!mesh_circuit_accepted(peer, frame))
+			mesh_circuit_accepted_in_vain(peer, frame);
 		break;
 	case MESH_FRAME_REFUSE:
 		mesh_circuit_refused(peer, frame);

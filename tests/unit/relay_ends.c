@@ -342,13 +342,14 @@ void grant_send(struct circuit *circuit)
 	chain_message_send(listener_end(circuit), &header, &grant);
 }
 
-void lost_send(const struct circuit *circuit)
+void lost_send(struct circuit *circuit)
 {
 	struct mesh_frame frame;
 
 	memset(&frame, 0, sizeof(frame));
 	frame.circuit.to_comm = circuit->last_id;
 	frame.circuit.event = MESH_CIRCUIT_LOST;
+	circuit->told = true;
 	chain_frame_send(listener_end(circuit), false, &frame, MESH_FRAME_CIRCUIT);
 }
 
@@ -443,7 +444,7 @@ static void circuit_came(struct circuit *circuit, bool out, const struct mesh_fr
 		ends.drained++;
 	} else {
 		assert_int_equal(event->event, MESH_CIRCUIT_LOST);
-		circuit->ended = true;
+		circuit->ended = circuit->told = true;
 	}
 }
 
@@ -515,6 +516,10 @@ void ends_close(void)
 
 		assert_int_equal(circuit->in_flight, 0);
 		assert_true(!circuit->has_hop || !circuit->hop.area.used);
+		/* A listener whose circuit never came about learns it: it looks like one in use. */
+		if (circuit->accepted && !circuit->relay_id && !circuit->liar &&
+		    !listener_end(circuit)->broken)
+			assert_true(circuit->told && circuit->drained);
 		mesh_hop_close(&circuit->hop);
 	}
 	for (i = 0; i < 2; i++)

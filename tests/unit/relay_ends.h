@@ -47,6 +47,7 @@ struct circuit {
 	uint32_t data_sent, grants_seen;
 	/* The listening end. */
 	bool asked, accepted, ended, drained;
+	bool told;		      /* LOST came from there, or to there */
 	uint32_t last_id, last_token; /* the last relay's */
 	uint32_t data_seen, granted;
 };
@@ -86,6 +87,6 @@ void circuit_abandon(struct circuit *circuit);
 /** What a listening end does. */
 void connect_answer(struct circuit *circuit);
 void grant_send(struct circuit *circuit);
-void lost_send(const struct circuit *circuit);
+void lost_send(struct circuit *circuit);
 
 #endif
