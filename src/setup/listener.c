@@ -221,15 +221,14 @@ void mesh_listener_withdrawn(struct mesh_peer *peer, const struct mesh_frame_wit
 	if (listener && withdraw->final)
 		mesh_accept_wait_given_up(&listener->wait, peer);
 	comm = comm_of_key(peer, withdraw->comm_key);
-	if (!comm)
+	/* NCCL has the sending end of one that had another circuit: its relay reports this end. */
+	if (!comm || comm->rerouted)
 		return;
 	LIST_FOREACH(listener, &mesh_setup_of(peer->process)->listeners, entry) {
 		if (waiting_find_drop(listener, comm))
 			return;
 	}
-	/* NCCL has it already. */
-	if (!comm->rerouted) /* else its relay reports the end of this circuit */
-		mesh_comm_closed_came(comm, &nothing);
+	mesh_comm_closed_came(comm, &nothing); /* NCCL has it already */
 }
 
 /* ---- NCCL's side ----------------------------------------------------------------------- */
@@ -329,7 +328,7 @@ static bool is_doubtful(struct mesh_comm *comm)
 	bool known;
 
 	mesh_comm_lock(comm);
-	known = comm->close_received || mesh_receive_has_early(comm);
+	known = comm->close_received || comm->rerouted || mesh_receive_has_early(comm);
 	mesh_comm_unlock(comm);
 	return mesh_comm_has_lost_path(comm) && !known;
 }

@@ -476,6 +476,30 @@ static void test_connector_gives_up(void **state)
 	mesh_comm_close(comm);
 }
 
+/* NCCL has had the sending end: what is withdrawn is a circuit that came too late for it. */
+static void test_withdraw_of_a_circuit(void **state)
+{
+	struct mesh_comm *comm;
+
+	(void)state;
+	introduced();
+	comm_make(3, 30);
+	mesh_lock_take(&stranger.net->process->lock);
+	comm = stranger.listener->waiting[0];
+	comm->rerouted = true;
+	mesh_lock_release(&stranger.net->process->lock);
+	withdraw(30);
+	connect_refused(connect_make(99, 1, 2), MESH_REFUSAL_COOKIE); /* it is handled */
+	mesh_lock_take(&stranger.net->process->lock);
+	comm->paths[0].broken = true; /* nobody connects again for it */
+	mesh_lock_release(&stranger.net->process->lock);
+	comm = accepted();
+	assert_int_equal(*comm_inside(comm).error, 0);
+	close(stranger.fd);
+	stranger.fd = -1;
+	mesh_comm_close(comm);
+}
+
 /* It had the comm, and closes it: NCCL gets its end, which is over. */
 static void test_close_before_accept(void **state)
 {
@@ -566,6 +590,7 @@ int main(void)
 		TEST(test_withdraw_after_accept), TEST(test_lost_before_accept),
 		TEST(test_connect_without_right), TEST(test_paths_of_one_comm),
 		TEST(test_listener_is_full),	  TEST(test_connector_gives_up),
+		TEST(test_withdraw_of_a_circuit),
 	};
 
 	setenv("NCCL_MESH_NICS", "=lo", 1);
