@@ -234,6 +234,22 @@ static struct mesh_comm *comm_named(const struct mesh_process *process,
 	return NULL;
 }
 
+/* The sending end has no path left: what goes over one that still seems to be up is lost. */
+MESH_HOLDS(process)
+static void others_give_up(struct mesh_comm *comm)
+{
+	bool up;
+	int i;
+
+	for (i = 1; i < comm->num_paths; i++) {
+		mesh_comm_lock(comm);
+		up = comm->paths[i].state == MESH_PATH_UP;
+		mesh_comm_unlock(comm);
+		if (up)
+			mesh_path_given_up(&comm->paths[i]);
+	}
+}
+
 /* Takes the new circuit for the comm's first path. Returns 0 or the refusal. */
 MESH_HOLDS(process)
 static enum mesh_refusal path_take(struct mesh_path *path, struct mesh_peer *peer,
@@ -244,6 +260,7 @@ static enum mesh_refusal path_take(struct mesh_path *path, struct mesh_peer *pee
 	if (!path->comm->resumes)
 		return MESH_REFUSAL_RESOURCES;
 	mesh_path_given_up(path);
+	others_give_up(path->comm);
 	if (!path_rests(path) || peer->state != MESH_PEER_UP || path_give(path, peer))
 		return MESH_REFUSAL_RESOURCES;
 	if (!path_suffices(path, peer->eager_limit) || mesh_path_received_via(path, request)) {

@@ -422,6 +422,38 @@ static void test_receiver(void **state)
 	comm_close();
 }
 
+/*
+ * A comm of two routes: the sending end has lost both, and asks for another one. The receiving end,
+ * which knows of no loss, sends nothing more over the second one.
+ */
+static void test_receiver_of_two(void **state)
+{
+	struct mesh_frame_connect second = request;
+	int i;
+
+	(void)state;
+	relays_open(true);
+	process_take();
+	assert_int_equal(mesh_comm_open(&fixture.net, false, &fixture.peers[0], KEY, 2, &comm), 0);
+	assert_int_equal(mesh_comm_path_add(comm, &fixture.peers[1]), 0);
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(mesh_path_received_via(&comm->paths[i], &request), 0);
+		mesh_path_accepted(&comm->paths[i], FIXTURE_REMOTE_ID + (uint32_t)i,
+				   FIXTURE_REMOTE_TOKEN);
+	}
+	comm->cookie = COOKIE;
+	process_release();
+	circuit_lost(0, false);
+	circuit_drained(0);
+	second.num_paths = 2;
+	assert_true(connect_comes(second));
+	assert_int_equal(frame_to(1, MESH_FRAME_CIRCUIT).to_comm, FIXTURE_REMOTE_ID + 1);
+	frame_to(1, MESH_FRAME_ACCEPT);
+	assert_int_equal(comm->num_up, 1);
+	assert_ptr_equal(comm->up[0], &comm->paths[0]);
+	comm_close();
+}
+
 /* A relay that does not report is left with its link. */
 static void test_receiver_without_report(void **state)
 {
@@ -521,6 +553,7 @@ int main(void)
 		TEST(test_end_is_over),
 		TEST(test_off),
 		TEST(test_receiver),
+		TEST(test_receiver_of_two),
 		TEST(test_receiver_without_report),
 		TEST(test_receiver_lingers),
 		TEST(test_receiver_lies),
