@@ -209,8 +209,11 @@ bool mesh_connect_accept_handle(struct mesh_peer *peer, const struct mesh_frame 
 {
 	struct mesh_connect *connect = connect_of_comm(peer, frame->to_comm);
 
-	/* Otherwise the connection was dropped meanwhile, and WITHDRAW is in flight. */
-	if (connect)
+	/*
+	 * Otherwise the connection was dropped meanwhile, and WITHDRAW is in flight. A relay
+	 * answers with OPENED, which says where its memory is.
+	 */
+	if (connect && !connect->relay)
 		connect_accepted(connect, frame->accept.comm, frame->accept.token);
 	return connect;
 }

@@ -136,8 +136,8 @@ static struct mesh_path *path_asked(struct mesh_peer *peer, uint32_t id)
 	struct mesh_path *path = mesh_comm_path_find(peer, id);
 	bool joining;
 
-	if (!path || !path->comm->sending || path->comm->opener)
-		return NULL;
+	if (!path || path->through_relay || !path->comm->sending || path->comm->opener)
+		return NULL; /* a relay is asked by OPEN, and its ACCEPT means nothing */
 	mesh_comm_lock(path->comm);
 	joining = path->state == MESH_PATH_JOINING;
 	mesh_comm_unlock(path->comm);
@@ -170,7 +170,8 @@ static struct mesh_path *path_asking(const struct mesh_peer *peer, uint32_t id)
 			continue;
 		for (i = 0; i < comm->num_paths; i++) {
 			lost = mesh_path_peer(&comm->paths[i]);
-			if (comm->paths[i].sink.id == id && lost->process_id == peer->process_id &&
+			if (comm->paths[i].sink.id == id && !comm->paths[i].through_relay &&
+			    lost->process_id == peer->process_id &&
 			    mesh_peer_shares_link(lost, peer))
 				return &comm->paths[i];
 		}

@@ -146,6 +146,10 @@ static void test_one_path_after_the_other(void **state)
 	accepted(1, first.connect.comm, 70, 700);
 	accepted(0, first.connect.comm + 1, 70, 700);
 	assert_int_equal(attempt->num_accepted, 0);
+	attempt->relay = (struct mesh_relay_try *)attempt; /* a relay answers with OPENED */
+	accepted(0, first.connect.comm, 70, 700);
+	attempt->relay = NULL;
+	assert_int_equal(attempt->num_accepted, 0);
 	accepted(0, first.connect.comm, 70, 700);
 	assert_int_equal(attempt->num_accepted, 1);
 	assert_int_equal(attempt->state, MESH_CONNECT_SENT);

@@ -19,6 +19,7 @@
 #include "transport/path_state.h"
 #include "transport/recovery.h"
 #include "transport/registration.h"
+#include "transport/rejoin_frames.h"
 #include "transport/reroute.h"
 #include "transport/route_wait.h"
 #include "wire/handle.h"
@@ -269,6 +270,25 @@ static void test_sender_often(void **state)
 		process_release();
 		assert_int_equal(*comm_inside(comm).num_paths, 1);
 	}
+	comm_close();
+}
+
+/* A relay answers OPEN with OPENED, which says where its memory is: ACCEPT says nothing of that. */
+static void test_sender_is_accepted(void **state)
+{
+	struct mesh_frame_accept accept = {.comm = 1, .token = 2};
+	bool taken;
+
+	(void)state;
+	sender_open();
+	circuit_lost(0, false);
+	assert_int_equal(begin(1), 0);
+	accept.to_comm = comm->paths[0].sink.id;
+	process_take();
+	taken = mesh_rejoin_accepted(&fixture.peers[1], &accept);
+	process_release();
+	assert_false(taken);
+	assert_int_equal(comm->paths[0].state, MESH_PATH_JOINING);
 	comm_close();
 }
 
@@ -549,6 +569,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_sender),
 		TEST(test_sender_often),
+		TEST(test_sender_is_accepted),
 		TEST(test_wait_ends),
 		TEST(test_end_is_over),
 		TEST(test_off),
