@@ -105,12 +105,12 @@ MESH_HOLDS(process)
 static void path_stop(struct mesh_path *path)
 {
 	struct mesh_comm *comm = path->comm;
-
 	bool drained;
 
 	mesh_path_wait_cancel(path);
 	mesh_comm_lock(comm);
-	drained = path->park == MESH_PARK_DRAINED && !path->unflushed;
+	/* What a relay has may be lost with the circuit, also if nothing is on the link to it. */
+	drained = path->park == MESH_PARK_DRAINED && !path->unflushed && !path->through_relay;
 	if (path->state == MESH_PATH_UP)
 		mesh_path_state_set(path, MESH_PATH_SUSPECT);
 	/* The peer may write until it has stopped as well; then it says so with RESUME. */

@@ -292,6 +292,19 @@ static void test_sender_is_accepted(void **state)
 	comm_close();
 }
 
+/* The link to the relay was drained: what the relay still had is sent again all the same. */
+static void test_sender_was_drained(void **state)
+{
+	(void)state;
+	sender_open();
+	fixture_post(comm, 8);
+	comm->paths[0].park = MESH_PARK_DRAINED;
+	comm->paths[0].unflushed = false;
+	circuit_lost(0, false);
+	assert_true(comm->send.resending);
+	comm_close();
+}
+
 static void wait_check(uint64_t now_ms)
 {
 	process_take();
@@ -570,6 +583,7 @@ int main(void)
 		TEST(test_sender),
 		TEST(test_sender_often),
 		TEST(test_sender_is_accepted),
+		TEST(test_sender_was_drained),
 		TEST(test_wait_ends),
 		TEST(test_end_is_over),
 		TEST(test_off),
