@@ -47,6 +47,8 @@ void mesh_comm_end_step(struct mesh_comm *comm, enum mesh_end state)
 	news = !mesh_end_is_over(comm->own_end) && mesh_end_may_become(comm->own_end, state);
 	if (news)
 		mesh_comm_end_set(comm, &comm->own_end, state);
+	if (news && comm->resumes && mesh_comm_is_cut(comm))
+		comm->end_in_doubt = true; /* the first path that is back carries it */
 	mesh_comm_unlock(comm);
 	if (news)
 		end_send(comm, state);

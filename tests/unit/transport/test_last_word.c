@@ -430,6 +430,32 @@ static void test_no_path_is_left(void **state)
 	fixture_comm_close(other);
 }
 
+/* NCCL closes while no path leads there: the first one that is back carries the word. */
+static void test_closed_without_path(void **state)
+{
+	(void)state;
+	fixture.setup.process.config.recovery = 1;
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
+	other = fixture_comm_open(false);
+	requests[0] = fixture_post(comm, ROOM);
+	message_arrives(0);
+	assert_int_equal(fixture_test(requests[0]), ROOM);
+	fixture_sends_complete();
+	fixture_peers_lose();
+	mesh_comm_close(comm);
+	assert_true(lingers());
+	fixture_frame(MESH_FRAME_CLOSED); /* only here: a lost peer has no connection */
+	mesh_lock_take(&fixture.setup.process.lock);
+	fixture.peers[0].state = MESH_PEER_UP;
+	mesh_comm_recover_soon(comm);
+	mesh_comms_recover(&fixture.setup.process);
+	mesh_lock_release(&fixture.setup.process.lock);
+	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).closed.sent, 1);
+	sender_answers();
+	assert_false(lingers());
+	fixture_comm_close(other);
+}
+
 static int teardown(void **state)
 {
 	struct mesh_process *process = &fixture.setup.process;
@@ -452,6 +478,7 @@ int main(void)
 		TEST(test_receiver_lingers),	      TEST(test_receiver_that_closes_last),
 		TEST(test_receiver_without_recovery), TEST(test_acknowledgement_is_enough),
 		TEST(test_acknowledgement_on_verbs),  TEST(test_no_path_is_left),
+		TEST(test_closed_without_path),
 	};
 
 	fake_clock_us = 1000000; /* no time is 0, which means never */
