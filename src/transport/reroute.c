@@ -12,6 +12,7 @@
  * can be on its way, because no path has led to the peer since.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -188,15 +189,21 @@ bool mesh_reroute_opened(struct mesh_path *path, const struct mesh_frame_opened 
 void mesh_reroute_refused(struct mesh_path *path, enum mesh_refusal refusal)
 {
 	struct mesh_comm *comm = path->comm;
+	char why[96 + MESH_LOG_LIMIT_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
 
 	mesh_reroute_end(path);
 	if (refusal != MESH_REFUSAL_ENDED && refusal != MESH_REFUSAL_COOKIE)
 		return; /* the next attempt may succeed */
-	mesh_comm_lock(comm);
-	mesh_comm_fail(comm, -ECONNRESET, comm->closing,
-		       "a route leads there, but the peer has ended this connection meanwhile: see "
-		       "its log");
-	mesh_comm_unlock(comm);
+	if (mesh_log_limit_pass(&comm->process->limits.abandoned, ROUTE_LINES, mesh_clock_ms(),
+				more)) {
+		snprintf(why, sizeof(why),
+			 "a route leads there, but the peer has ended this connection meanwhile: "
+			 "see its log%s",
+			 more);
+		mesh_comm_lock(comm);
+		mesh_comm_fail(comm, -ECONNRESET, comm->closing, why);
+		mesh_comm_unlock(comm);
+	}
 	mesh_comm_end(comm, -ECONNRESET, "the peer has ended it meanwhile");
 }
 

@@ -74,9 +74,10 @@ static void wait_end(struct mesh_comm *comm)
 		(unsigned long long)process->config.recovery_timeout_s,
 		comm->loss ? comm->loss : "its circuit broke", passes ? more : "");
 	mesh_comm_lock(comm);
-	mesh_comm_fail(comm, -ETIMEDOUT, !passes || comm->closing, why);
+	if (passes)
+		mesh_comm_fail(comm, -ETIMEDOUT, comm->closing, why);
 	mesh_comm_unlock(comm);
-	mesh_comm_end(comm, -ETIMEDOUT, why);
+	mesh_comm_end(comm, -ETIMEDOUT, why); /* counts it, too */
 }
 
 void mesh_route_wait_check(struct mesh_comm *comm, uint64_t now_ms)

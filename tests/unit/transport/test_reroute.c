@@ -97,33 +97,26 @@ static struct mesh_frame frame_to(int i, enum mesh_frame_type type)
 	return frame;
 }
 
-static void circuit_lost(int i, bool ended)
+static void circuit_event(int i, struct mesh_frame_circuit event)
 {
-	struct mesh_frame frame = {
-		.circuit =
-			{
-				.to_comm = comm->paths[0].sink.id,
-				.event = MESH_CIRCUIT_LOST,
-				.unclean = ended,
-				.lost = "b",
-				.by = "p",
-			},
-	};
+	struct mesh_frame frame = {.circuit = event};
 
+	frame.circuit.to_comm = comm->paths[0].sink.id;
 	process_take();
 	mesh_path_circuit_event(&fixture.peers[i], &frame);
 	process_release();
 }
 
+static void circuit_lost(int i, bool ended)
+{
+	circuit_event(
+		i, (struct mesh_frame_circuit){
+			   .event = MESH_CIRCUIT_LOST, .unclean = ended, .lost = "b", .by = "p"});
+}
+
 static void circuit_drained(int i)
 {
-	struct mesh_frame frame = {
-		.circuit = {.to_comm = comm->paths[0].sink.id, .event = MESH_CIRCUIT_DRAINED},
-	};
-
-	process_take();
-	mesh_path_circuit_event(&fixture.peers[i], &frame);
-	process_release();
+	circuit_event(i, (struct mesh_frame_circuit){.event = MESH_CIRCUIT_DRAINED});
 }
 
 /* ---- the sending end ----------------------------------------------------------------------- */
@@ -273,7 +266,10 @@ static void test_sender_often(void **state)
 	comm_close();
 }
 
-/* A relay answers OPEN with OPENED, which says where its memory is: ACCEPT says nothing of that. */
+/*
+ * The link to the relay was drained: what the relay still had is sent again all the same. A relay
+ * answers OPEN with OPENED, which says where its memory is: ACCEPT says nothing of that.
+ */
 static void test_sender_is_accepted(void **state)
 {
 	struct mesh_frame_accept accept = {.comm = 1, .token = 2};
@@ -281,7 +277,10 @@ static void test_sender_is_accepted(void **state)
 
 	(void)state;
 	sender_open();
+	comm->paths[0].park = MESH_PARK_DRAINED;
+	comm->paths[0].unflushed = false;
 	circuit_lost(0, false);
+	assert_int_equal(comm->send.round, 1);
 	assert_int_equal(begin(1), 0);
 	accept.to_comm = comm->paths[0].sink.id;
 	process_take();
@@ -289,19 +288,6 @@ static void test_sender_is_accepted(void **state)
 	process_release();
 	assert_false(taken);
 	assert_int_equal(comm->paths[0].state, MESH_PATH_JOINING);
-	comm_close();
-}
-
-/* The link to the relay was drained: what the relay still had is sent again all the same. */
-static void test_sender_was_drained(void **state)
-{
-	(void)state;
-	sender_open();
-	fixture_post(comm, 8);
-	comm->paths[0].park = MESH_PARK_DRAINED;
-	comm->paths[0].unflushed = false;
-	circuit_lost(0, false);
-	assert_true(comm->send.resending);
 	comm_close();
 }
 
@@ -353,6 +339,22 @@ static void test_end_is_over(void **state)
 	mesh_reroute_refused(&comm->paths[0], MESH_REFUSAL_ENDED);
 	process_release();
 	assert_failed(comm, -ECONNRESET, "the peer has ended this connection meanwhile");
+	comm_close();
+}
+
+/* Many comms end at the same time: a few lines say so, and each is counted. */
+static void test_many_end(void **state)
+{
+	(void)state;
+	sender_open();
+	circuit_lost(0, false);
+	fixture.setup.process.limits.abandoned =
+		(struct mesh_log_limit){.since_ms = mesh_clock_ms(), .lines = 100};
+	process_take();
+	mesh_reroute_refused(&comm->paths[0], MESH_REFUSAL_ENDED);
+	process_release();
+	assert_false(log_captured(MESH_LOG_WARN, "has ended this connection meanwhile"));
+	assert_int_equal(fixture.setup.process.own_counters.comms_failed, 1);
 	comm_close();
 }
 
@@ -583,9 +585,9 @@ int main(void)
 		TEST(test_sender),
 		TEST(test_sender_often),
 		TEST(test_sender_is_accepted),
-		TEST(test_sender_was_drained),
 		TEST(test_wait_ends),
 		TEST(test_end_is_over),
+		TEST(test_many_end),
 		TEST(test_off),
 		TEST(test_receiver),
 		TEST(test_receiver_of_two),
