@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "nic/nic_skipped.h"
-#include "setup/carrier.h"
+#include "system/carrier.h"
 #include "setup/connect_log.h"
 #include "setup/connect_relay.h"
 #include "setup/connect_try.h"

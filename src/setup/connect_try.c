@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "control/peer_life.h"
 #include "nic/addr.h"
-#include "setup/carrier.h"
+#include "system/carrier.h"
 #include "setup/connect_judge.h"
 #include "setup/connect_try.h"
 #include "setup/openings.h"

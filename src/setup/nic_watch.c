@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/private_descriptor.h"
 #include "nic/nic_kind.h"
-#include "setup/carrier.h"
+#include "setup/carriers.h"
 #include "setup/nic_join.h"
 #include "setup/nic_neighbours.h"
 #include "setup/nic_watch.h"

@@ -11,7 +11,7 @@
 #include "control/controls.h"
 #include "control/peer_frames.h"
 #include "fabric/domain_open.h"
-#include "setup/carrier.h"
+#include "system/carrier.h"
 #include "setup/openings.h"
 #include "setup/threads.h"
 #include "wire/message.h"

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "nic/addr.h"
-#include "setup/carrier.h"
+#include "system/carrier.h"
 #include "setup/connect.h"
 #include "setup/connecting.h"
 #include "setup/net.h"

@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "setup/carrier.h"
+#include "system/carrier.h"
 #include "setup/listener.h"
 #include "setup/net.h"
 #include "setup/openings.h"

@@ -1,47 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* carrier.c - what follows when a NIC has lost its carrier, or has it again. */
-#include <errno.h>
-#include <net/if.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
+/* carriers.c - what follows when a NIC has lost its carrier, or has it again. */
 #include "base/clock.h"
 #include "control/link.h"
 #include "control/link_watch.h"
 #include "control/peer_end.h"
 #include "relay/circuits.h"
-#include "setup/carrier.h"
+#include "setup/carriers.h"
+#include "system/carrier.h"
 #include "transport/rejoin.h"
 
 /* A link is dead half a second after its limit at the latest. */
 #define SLACK_MS 2000
-
-/* @fd: any socket */
-static bool nic_runs(int fd, const struct mesh_nic *nic)
-{
-	struct ifreq request;
-
-	memset(&request, 0, sizeof(request));
-	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", nic->netdev);
-	if (ioctl(fd, SIOCGIFFLAGS, &request))
-		return errno != ENODEV;
-	return request.ifr_flags & IFF_RUNNING;
-}
-
-bool mesh_carrier_is_up(const struct mesh_nic *nic)
-{
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	bool runs;
-
-	if (fd < 0)
-		return true;
-	runs = nic_runs(fd, nic);
-	close(fd);
-	return runs;
-}
 
 MESH_HOLDS(process)
 static bool link_is_resumed(const struct mesh_link *link)
@@ -91,20 +60,16 @@ static void links_lose(struct mesh_process *process, const struct mesh_domain *d
 void mesh_carriers_check(struct mesh_process *process)
 {
 	const struct mesh_domain *domain;
-	int i, fd;
+	int i;
 
 	mesh_process_assert_locked(process);
-	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return; /* silence is noticed later */
 	for (i = 0; i < MESH_DOMAINS_MAX; i++) {
 		domain = process->domains[i];
 		if (!domain)
 			continue;
-		if (nic_runs(fd, domain->nic))
+		if (mesh_carrier_is_up(domain->nic))
 			mesh_rejoins_hasten(process, domain);
 		else
 			links_lose(process, domain);
 	}
-	close(fd);
 }

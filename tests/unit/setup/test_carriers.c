@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_carrier.c - a NIC that loses its carrier loses the links whose comms go on without it. */
+/* test_carriers.c - a NIC that loses its carrier loses the links whose comms go on without it. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -8,7 +8,7 @@
 #include "control/link.h"
 #include "control/link_watch.h"
 #include "control/peer_index.h"
-#include "setup/carrier.h"
+#include "setup/carriers.h"
 
 #include "comm_fixture.h"
 #include "log_capture.h"

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* carrier.h - what follows from a NIC without carrier. */
-#ifndef MESH_SETUP_CARRIER_H
-#define MESH_SETUP_CARRIER_H
-
-#include <stdbool.h>
+/* carriers.h - what follows from a NIC without carrier. */
+#ifndef MESH_SETUP_CARRIERS_H
+#define MESH_SETUP_CARRIERS_H
 
 #include "base/lock.h"
 #include "control/process.h"
-
-/** False only if the kernel says that the NIC is down, has no carrier, or is gone. */
-bool mesh_carrier_is_up(const struct mesh_nic *nic);
 
 /**
  * Looks at each NIC that has a domain. To be called when the kernel reports that a link changed: a
