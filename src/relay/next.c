@@ -7,6 +7,7 @@
 #include "neighbours/neighbours.h"
 #include "nic/path_choice.h"
 #include "relay/next.h"
+#include "system/carrier.h"
 
 /* The heard NIC's address that shares a subnet with our endpoint; else NULL. */
 static const struct mesh_neighbour_addr *common_addr(const struct mesh_endpoint_addr *local,
@@ -240,7 +241,7 @@ int mesh_next_open(struct mesh_process *process, const struct mesh_next *next)
 	if (index < 0)
 		return -ENODEV;
 	if (process->domains[index])
-		return 0;
+		return mesh_carrier_is_up(process->nics[next->dev]) ? 0 : -ENETDOWN;
 	if (process->events->opens(process, index))
 		return -EAGAIN;
 	return process->domains[index] ? 0 : -ENODEV;

@@ -52,8 +52,8 @@ int mesh_nexts_of_handle(const struct mesh_process *process,
 /**
  * Opens our domain for it, if that is not open.
  *
- * Returns 0; -EAGAIN while it is being opened, for a bounded time; -ENODEV if that is not possible
- * (logged).
+ * Returns 0; -EAGAIN while it is being opened, for a bounded time; -ENETDOWN if its NIC has no
+ * carrier, so that nothing would answer; -ENODEV if it cannot be opened (logged).
  */
 MESH_HOLDS(process)
 int mesh_next_open(struct mesh_process *process, const struct mesh_next *next);

@@ -3,6 +3,7 @@
  * test_next.c - which processes of neighbours may be asked to relay, and in which order: each
  * node's most suitable one first. One that refuses is not followed by the others of its node.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -153,8 +154,8 @@ static struct mesh_peer *incoming_find(void)
 	return found;
 }
 
-/* A circuit that goes on through the node. */
-static struct mesh_circuit *circuit_open(struct mesh_peer *peer)
+/* Asks for a circuit that goes on through the node. */
+static void circuit_ask(struct mesh_peer *peer)
 {
 	struct mesh_frame request;
 	struct mesh_handle handle;
@@ -175,6 +176,11 @@ static struct mesh_circuit *circuit_open(struct mesh_peer *peer)
 	request.open.job = process->relay->job;
 	strcpy(request.open.origin, "origin");
 	mesh_circuit_open_came(peer, &request);
+}
+
+static struct mesh_circuit *circuit_open(struct mesh_peer *peer)
+{
+	circuit_ask(peer);
 	assert_non_null(LIST_FIRST(&process->relay->circuits));
 	return LIST_FIRST(&process->relay->circuits);
 }
@@ -228,6 +234,27 @@ static void test_no_answer(void **state)
 	assert_int_equal(asks, 1);
 }
 
+/* Our NIC there has no carrier: the connecting end hears at once that nothing leads on. */
+static void test_no_carrier(void **state)
+{
+	int dev = process->endpoints[0].nic;
+	const struct mesh_nic *nic = process->nics[dev];
+	struct mesh_nic away = *nic;
+
+	(void)state;
+	strcpy(away.netdev, "mesh-no-such-0");
+	heard[0].about.processes[2].job = heard[0].about.processes[3].job = process->relay->job;
+	assert_int_equal(mesh_nexts_of_node(process, &neighbours, NODE, process->relay->job, nexts,
+					    MESH_NEXTS_MAX),
+			 3);
+	assert_int_equal(mesh_next_open(process, &nexts[0]), 0);
+	process->nics[dev] = &away;
+	assert_int_equal(mesh_next_open(process, &nexts[0]), -ENETDOWN);
+	circuit_ask(incoming_find());
+	assert_true(LIST_EMPTY(&process->relay->circuits));
+	process->nics[dev] = nic;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -235,6 +262,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_links, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_answer, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_carrier, setup, teardown),
 	};
 
 	setenv("NCCL_MESH_NICS", "=lo", 1);
