@@ -192,12 +192,16 @@ void mesh_path_log(const struct mesh_path *path)
 	mesh_comm_unlock(comm);
 }
 
-void mesh_comm_paths_log(const struct mesh_comm *comm)
+void mesh_comm_paths_log(struct mesh_comm *comm)
 {
+	bool first;
 	int i;
 
 	for (i = 0; i < comm->num_paths; i++) {
-		if (is_first_lane(&comm->paths[i]))
+		mesh_comm_lock(comm); /* a path may get another peer */
+		first = is_first_lane(&comm->paths[i]);
+		mesh_comm_unlock(comm);
+		if (first)
 			mesh_path_log(&comm->paths[i]);
 	}
 }

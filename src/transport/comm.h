@@ -402,7 +402,7 @@ static inline bool mesh_comm_peer_asks(const struct mesh_comm *comm)
 
 /** Logs one line for the path, or for each path of the comm, in the format that tools read. */
 void mesh_path_log(const struct mesh_path *path);
-void mesh_comm_paths_log(const struct mesh_comm *comm);
+void mesh_comm_paths_log(struct mesh_comm *comm);
 
 static inline struct mesh_request *mesh_comm_request(struct mesh_comm *comm, uint32_t seq)
 {
