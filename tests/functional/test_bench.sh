@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # test_bench.sh - tests/bench/run writes all it promises, and its driver sees wrong bytes.
+# seconds: 40
 set -u
 # shellcheck source=tests/functional/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

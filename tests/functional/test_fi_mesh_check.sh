@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_fi_mesh_check.sh - breaks what `fi_mesh check` checks, one thing at a time, and expects the
 # message; fixes it with the printed command, and expects no message.
+# seconds: 40
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/lib.sh

@@ -4,6 +4,7 @@
 #
 # libfabric reconnects and does not report what was lost. Either every byte arrives all the same,
 # or the run ends with an error in words, within a bounded time: never a hang, never a wrong byte.
+# seconds: 50
 set -u
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_peer_check.sh - `fi_mesh check --peer` and `fi_mesh serve`: a mesh without faults, and then
 # the usual mistakes one by one, each with the message that names it.
+# seconds: 120
 set -u
 . "$(dirname "$0")/lib.sh"
 mesh_init

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_watch.sh - `fi_mesh watch` sees what the plugin of two running ranks moves, in their own
 # counters and in the netdev's, and nothing of it stays behind.
+# seconds: 25
 set -u
 . "$(dirname "$0")/lib.sh"
 mesh_init
