@@ -44,22 +44,27 @@ static bool is_line(const struct mesh_connect *connect, int i)
 	       (peer->routed || is_other_site(peer->process, peer));
 }
 
+/* What one pair needs. The window is read here, because few connections have such a line. */
+MESH_HOLDS(process)
+static int lanes_need(const struct mesh_peer *peer)
+{
+	int fixed = (int)peer->process->config.lanes;
+
+	if (fixed)
+		return fixed;
+	return mesh_lanes_count(mesh_socket_round_trip_ns(peer->watch.fd),
+				mesh_peer_speed_mbps(peer), mesh_tcp_window_bytes(""));
+}
+
 /* How many lanes each pair of the try has: what the longest one needs, as far as there is room. */
 MESH_HOLDS(process)
 static int lanes_choose(const struct mesh_connect *connect)
 {
-	const struct mesh_config *config = &connect->net->process->config;
-	uint64_t window = mesh_tcp_window_bytes("");
-	int i, need, lanes = 1, most = (int)config->max_paths / connect->num_peers;
+	int most = (int)connect->net->process->config.max_paths / connect->num_peers;
+	int i, need, lanes = 1;
 
 	for (i = 0; i < connect->num_peers; i++) {
-		if (!is_line(connect, i))
-			continue;
-		need = (int)config->lanes;
-		if (!need)
-			need = mesh_lanes_count(
-				mesh_socket_round_trip_ns(connect->peers[i]->watch.fd),
-				mesh_peer_speed_mbps(connect->peers[i]), window);
+		need = is_line(connect, i) ? lanes_need(connect->peers[i]) : 1;
 		if (need > lanes)
 			lanes = need;
 	}
