@@ -64,11 +64,24 @@ void nccl_library_scan(const void *bytes, size_t size, struct nccl_library *libr
 	version_scan(bytes, size, library);
 }
 
+/* One part of a version: one or two digits. sscanf() alone would take a sign or blanks as well. */
+static bool version_part_read(const char **at, unsigned int *part)
+{
+	int len;
+
+	if (!isdigit((unsigned char)**at) || sscanf(*at, "%2u%n", part, &len) != 1)
+		return false;
+	*at += len;
+	return true;
+}
+
 int nccl_version_number(const char *version)
 {
 	unsigned int major, minor, patch;
 
-	if (sscanf(version, "%2u.%2u.%2u", &major, &minor, &patch) != 3)
+	if (!version_part_read(&version, &major) || *version++ != '.' ||
+	    !version_part_read(&version, &minor) || *version++ != '.' ||
+	    !version_part_read(&version, &patch))
 		return 0;
 	return (int)(10000 * major + 100 * minor + patch);
 }

@@ -38,6 +38,11 @@ static void test_scan(void **state)
 	SCAN("NCCL version 2.2");
 	assert_string_equal(library.version, "2.2");
 	assert_int_equal(nccl_version_number("2.2"), 0);
+	/* Signs and blanks are no digits: a version is never negative. */
+	assert_int_equal(nccl_version_number("0.-8.3"), 0);
+	assert_int_equal(nccl_version_number("2.+8.3"), 0);
+	assert_int_equal(nccl_version_number("2. 8.3"), 0);
+	assert_int_equal(nccl_version_number("2.28.-3"), 0);
 	SCAN("NCCL version 22222222222222222222222222222222222222222222222222222222222222");
 	assert_int_equal(strlen(library.version), sizeof(library.version) - 1);
 	nccl_library_scan("", 0, &library);
