@@ -134,9 +134,9 @@ test_longer() {
 	relay r
 	moves 20000
 	kill -KILL "${RELAY[p]}"
-	goes_on_again "a longer route" 10000
-	grep -q 'from=a to=b .* via=q,r ' "$STREAM_FOLDER/rank0.out" ||
+	wait_for "grep -q 'from=a to=b .* via=q,r ' $STREAM_FOLDER/rank0.out" 10 ||
 		stream_fail "no path leads over q and r"
+	goes_on_again "a longer route" 10000
 	stream_stop
 	stream_ends
 	relay_ends p 137
