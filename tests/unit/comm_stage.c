@@ -356,17 +356,25 @@ bool fixture_no_frame(void)
 	return recv(fixture.frames, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
 }
 
-struct mesh_frame fixture_frame(enum mesh_frame_type type)
+bool fixture_next_frame(struct mesh_frame *frame)
 {
-	struct mesh_frame frame;
-	uint8_t bytes[sizeof(frame)];
+	uint8_t bytes[sizeof(*frame)];
 	ssize_t n = recv(fixture.frames, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
 	int size;
 
-	check(n > 0);
-	size = mesh_frame_decode(bytes, (size_t)n, &frame);
+	if (n <= 0)
+		return false;
+	size = mesh_frame_decode(bytes, (size_t)n, frame);
 	check(size > 0);
-	check_equal(frame.header.type, type);
 	check_equal(recv(fixture.frames, bytes, (size_t)size, 0), size);
+	return true;
+}
+
+struct mesh_frame fixture_frame(enum mesh_frame_type type)
+{
+	struct mesh_frame frame;
+
+	check(fixture_next_frame(&frame));
+	check_equal(frame.header.type, type);
 	return frame;
 }

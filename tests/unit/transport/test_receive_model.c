@@ -105,7 +105,6 @@ static void sends_complete(void)
 }
 
 /* After each step: what was posted is on its way, and the engine has its turn. */
-/* After each step: what was posted is on its way, and the engine has its turn. */
 static void settle(void)
 {
 	int i;
