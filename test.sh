@@ -32,8 +32,8 @@ SKIP=77
 FUZZ_SECONDS=${FUZZ_SECONDS:-15}
 # With another libfabric: what asks the most of it.
 LIBFABRIC_FUNCTIONAL=${LIBFABRIC_FUNCTIONAL:-test_close_in_flight test_connect_fails
-	test_descriptors test_libfabric_versions test_lost_message test_peer_killed test_providers
-	test_sizes}
+	test_descriptors test_fault_soak test_libfabric_versions test_lost_message test_peer_killed
+	test_providers test_sizes}
 JOBS=$(nproc)
 LOGS=build/log
 ASAN_BUILD=build/sanitize-address-undefined
@@ -181,11 +181,11 @@ step_tsan() {
 # of a guide or of a test, nor in further cablings than those of test_four_nodes.
 NOT_SANITIZED='test_@(again|ahead|guides|guide_sites|mesh_lib|mpirun|nccl_tools|pingpong_detects'
 NOT_SANITIZED+='|pods|relay_model|slurm|torchrun|triangle_cablings|up'
-# What measures, and what takes minutes for code that test_resume, test_relay_faults,
-# test_serve_relay, test_routed_return and test_peer_killed run as well. By hand they all run:
-# MESH_BUILD=build/sanitize-address-undefined tests/functional/run
-NOT_SANITIZED+='|bench|delay|dense|line|liveness|no_loss|noise|page|performance|relay_routes|routed'
-NOT_SANITIZED+='|striping|striping_drop).sh'
+# What measures, and what takes minutes for code that test_resume, test_hold, test_neighbours,
+# test_relay_faults, test_serve_relay, test_routed_return and test_peer_killed run as well. By hand
+# they all run: MESH_BUILD=build/sanitize-address-undefined tests/functional/run
+NOT_SANITIZED+='|bench|delay|dense|line|liveness|many_neighbours|no_loss|noise|one_cable|page'
+NOT_SANITIZED+='|performance|relay_routes|routed|striping|striping_drop).sh'
 tests_of_programs() {
 	local file
 
