@@ -14,6 +14,7 @@
 #include "transport/comm.h"
 #include "transport/path_find.h"
 #include "transport/path_relayed.h"
+#include "transport/questions.h"
 #include "transport/recovery.h"
 #include "transport/route_wait.h"
 #include "wire/stats.h"

@@ -18,6 +18,7 @@
 #include "transport/path_relayed.h"
 #include "transport/path_state.h"
 #include "transport/receive.h"
+#include "transport/questions.h"
 #include "transport/recovery.h"
 #include "transport/send.h"
 #include "wire/stats.h"

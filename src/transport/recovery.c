@@ -11,11 +11,9 @@
  * the report of the last relay: its link may carry others.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/container.h"
 #include "control/link_watch.h"
 #include "control/peer_end.h"
 #include "control/peer_send.h"
@@ -23,6 +21,7 @@
 #include "transport/answer.h"
 #include "transport/comm_end.h"
 #include "transport/path_state.h"
+#include "transport/questions.h"
 #include "transport/receive.h"
 #include "transport/recovery.h"
 #include "transport/rejoin.h"
@@ -31,12 +30,6 @@
 #include "transport/resend.h"
 #include "transport/send.h"
 #include "wire/stats.h"
-
-/*
- * A relay reports within this that its writes are complete; else the link to it is given up: its
- * process may be stopped.
- */
-#define REPORT_MS 3000
 
 /* ---- losing a path ------------------------------------------------------------------------- */
 
@@ -131,9 +124,6 @@ static void path_stop(struct mesh_path *path)
 		mesh_rejoin_want(path);
 }
 
-MESH_HOLDS(process)
-static void questions_look(const struct mesh_path *path);
-
 void mesh_path_lost(struct mesh_path *path)
 {
 	if (mesh_path_is_resumed(path))
@@ -141,7 +131,7 @@ void mesh_path_lost(struct mesh_path *path)
 	else
 		mesh_comm_peer_lost(path->comm);
 	mesh_path_abandon(path);
-	questions_look(path);
+	mesh_questions_look(path);
 }
 
 /* ---- the sending end ----------------------------------------------------------------------- */
@@ -325,7 +315,7 @@ void mesh_path_fenced(struct mesh_path *path)
 	mesh_path_state_set(path, MESH_PATH_DOWN);
 	mesh_comm_unlock(path->comm);
 	mesh_domain_unlock(peer->domain);
-	questions_look(path);
+	mesh_questions_look(path);
 }
 
 void mesh_path_drained(struct mesh_path *path)
@@ -372,7 +362,8 @@ static void circuit_fence(struct mesh_path *path)
 		mesh_path_drained(path);
 	else if (!path->drain_asked_ms)
 		relay_ask(path);
-	else if (mesh_clock_elapsed_ms(path->drain_asked_ms, mesh_clock_ms()) >= REPORT_MS)
+	else if (mesh_clock_elapsed_ms(path->drain_asked_ms, mesh_clock_ms()) >=
+		 MESH_RELAY_REPORT_MS)
 		mesh_path_fence(path);
 }
 
@@ -412,160 +403,6 @@ static void path_end(struct mesh_path *path, uint32_t id)
 	/* Else it was fenced before, and is up again under another id. */
 }
 
-/* What has arrived of message @seq. */
-MESH_HOLDS(comm)
-static void have_fill(struct mesh_comm *comm, uint32_t seq, struct mesh_frame_have *have)
-{
-	const struct mesh_request *request = mesh_comm_request(comm, seq);
-
-	mesh_comm_assert_locked(comm);
-	if (!mesh_seq_before(seq, comm->next_seq))
-		return; /* no receive is posted for it */
-	have->complete = request->seq != seq || !mesh_request_is_open(request);
-	if (!have->complete && request->state == MESH_REQUEST_MOVING)
-		memcpy(have->arrived, request->receive.marks->arrived, sizeof(have->arrived));
-}
-
-MESH_HOLDS(process)
-static void have_send(struct mesh_comm *comm, uint32_t seq, uint32_t round)
-{
-	const struct mesh_path *over = mesh_comm_frame_path(comm);
-	struct mesh_frame frame;
-
-	memset(&frame, 0, sizeof(frame));
-	frame.have.to_comm = over->remote_id;
-	frame.have.seq = seq;
-	frame.have.round = round;
-	mesh_comm_lock(comm);
-	have_fill(comm, seq, &frame.have);
-	mesh_comm_unlock(comm);
-	mesh_peer_send(mesh_path_peer(over), &frame, MESH_FRAME_HAVE);
-}
-
-/* True if a relay has not reported yet about one of these paths, as bits. */
-MESH_HOLDS(process)
-static bool any_is_open(const struct mesh_comm *comm, uint32_t paths)
-{
-	int i;
-
-	for (i = 0; i < comm->num_paths; i++) {
-		if (paths >> i & 1 && comm->paths[i].through_relay &&
-		    mesh_path_is_open(&comm->paths[i]))
-			return true;
-	}
-	return false;
-}
-
-/* ---- questions that wait for a relay ------------------------------------------------------- */
-
-/* RESUMEs whose answer waits until the last relays of these paths have reported. */
-struct mesh_questions {
-	struct mesh_timer timer;
-	uint64_t limit_ms; /* then a relay that has not reported is fenced with its link */
-	struct mesh_comm *comm;
-	uint32_t round, paths; /* bits */
-	int num;
-	uint32_t seqs[MESH_COMM_REQUESTS];
-};
-
-void mesh_questions_end(struct mesh_comm *comm)
-{
-	mesh_process_assert_locked(comm->process);
-	if (!comm->sending && comm->receive.questions)
-		mesh_engine_timer_cancel(&comm->process->engine, &comm->receive.questions->timer);
-}
-
-/*
- * The link to the last relay of @path is lost, or the path is fenced: no report has to be waited
- * for. The engine answers, because this may be in the middle of the loss of a link, with
- * domain->lock held.
- */
-static void questions_look(const struct mesh_path *path)
-{
-	const struct mesh_comm *comm = path->comm;
-	struct mesh_questions *questions = comm->sending ? NULL : comm->receive.questions;
-
-	mesh_process_assert_locked(comm->process);
-	if (!questions || !questions->num || !(questions->paths >> (path - comm->paths) & 1))
-		return;
-	if (mesh_path_peer(path)->state == MESH_PEER_LOST || !mesh_path_is_open(path))
-		mesh_engine_timer_set(&comm->process->engine, &questions->timer, mesh_clock_ms());
-}
-
-MESH_HOLDS(process)
-static void questions_expired(struct mesh_timer *timer, uint64_t now_ms)
-{
-	struct mesh_questions *questions = mesh_container_of(timer, struct mesh_questions, timer);
-	struct mesh_comm *comm = questions->comm;
-	struct mesh_path *path;
-	int i;
-
-	for (i = 0; i < comm->num_paths; i++) {
-		path = &comm->paths[i];
-		if (questions->paths >> i & 1 && mesh_path_is_open(path) &&
-		    (now_ms >= questions->limit_ms ||
-		     mesh_path_peer(path)->state == MESH_PEER_LOST))
-			mesh_path_fence(path);
-	}
-	mesh_questions_answer(comm);
-	if (questions->num) /* another relay has not reported yet */
-		mesh_engine_timer_set(&comm->process->engine, timer, questions->limit_ms);
-}
-
-/*
- * Keeps a question, unless a later loss has made a newer one of it. Without memory for it the link
- * is fenced at once.
- */
-MESH_HOLDS(process)
-static void question_keep(struct mesh_comm *comm, const struct mesh_frame_resume *resume)
-{
-	struct mesh_questions *questions = comm->receive.questions;
-	int i;
-
-	if (!questions)
-		questions = comm->receive.questions = calloc(1, sizeof(*questions));
-	if (!questions) {
-		for (i = 0; i < comm->num_paths; i++) {
-			if (resume->dead >> i & 1 && mesh_path_is_open(&comm->paths[i]))
-				mesh_path_fence(&comm->paths[i]);
-		}
-		have_send(comm, resume->seq, resume->round);
-		return;
-	}
-	if (questions->num && mesh_seq_before(resume->round, questions->round))
-		return;
-	if (!questions->num || questions->round != resume->round) {
-		questions->comm = comm;
-		questions->timer.expired = questions_expired;
-		questions->num = 0;
-		questions->round = resume->round;
-		questions->limit_ms = mesh_clock_ms() + REPORT_MS;
-		mesh_engine_timer_set(&comm->process->engine, &questions->timer,
-				      questions->limit_ms);
-	}
-	questions->paths = resume->dead;
-	for (i = 0; i < questions->num && questions->seqs[i] != resume->seq; i++)
-		continue;
-	if (i < MESH_COMM_REQUESTS) {
-		questions->seqs[i] = resume->seq;
-		questions->num += i == questions->num;
-	}
-}
-
-void mesh_questions_answer(struct mesh_comm *comm)
-{
-	struct mesh_questions *questions = comm->sending ? NULL : comm->receive.questions;
-	int i;
-
-	mesh_process_assert_locked(comm->process);
-	if (!questions || !questions->num || any_is_open(comm, questions->paths))
-		return;
-	mesh_engine_timer_cancel(&comm->process->engine, &questions->timer);
-	for (i = 0; i < questions->num; i++)
-		have_send(comm, questions->seqs[i], questions->round);
-	questions->num = 0;
-}
-
 void mesh_resume_came(struct mesh_comm *comm, const struct mesh_frame_resume *resume)
 {
 	int i;
@@ -580,8 +417,5 @@ void mesh_resume_came(struct mesh_comm *comm, const struct mesh_frame_resume *re
 		if (resume->dead >> i & 1)
 			path_end(&comm->paths[i], resume->ids[i]);
 	}
-	if (any_is_open(comm, resume->dead))
-		question_keep(comm, resume);
-	else
-		have_send(comm, resume->seq, resume->round);
+	mesh_question_came(comm, resume);
 }

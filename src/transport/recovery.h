@@ -56,14 +56,6 @@ void mesh_path_given_up(struct mesh_path *path);
 MESH_HOLDS(process)
 void mesh_path_drained(struct mesh_path *path);
 
-/** Answers the RESUMEs that waited for relays, if all have reported. */
-MESH_HOLDS(process)
-void mesh_questions_answer(struct mesh_comm *comm);
-
-/** The comm ends: no answer waits any longer. */
-MESH_HOLDS(process)
-void mesh_questions_end(struct mesh_comm *comm);
-
 /** Sends again what a lost path may have dropped, but for large messages. comm->lock held. */
 MESH_HOLDS(comm)
 void mesh_send_repeat(struct mesh_comm *comm);

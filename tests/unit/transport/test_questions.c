@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "control/peer_end.h"
 #include "transport/frames.h"
+#include "transport/questions.h"
 #include "transport/recovery.h"
 
 #include "comm_fixture.h"
