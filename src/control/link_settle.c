@@ -3,6 +3,7 @@
 #include "control/link_settle.h"
 #include "control/link_watch.h"
 #include "control/peer_end.h"
+#include "control/peer_fence.h"
 #include "control/peer_index.h"
 
 static bool is_same_link(const struct mesh_peer *peer, const struct mesh_peer *other)
@@ -10,12 +11,14 @@ static bool is_same_link(const struct mesh_peer *peer, const struct mesh_peer *o
 	return other != peer && mesh_peer_shares_link(other, peer);
 }
 
-/* True if the users of a lost peer have nothing in flight to it. */
+/* True if the users of a lost peer have nothing in flight to it, and its fence has nothing. */
 MESH_HOLDS(process)
 static bool peer_is_quiet(const struct mesh_peer *peer)
 {
 	struct mesh_peer_user *user;
 
+	if (mesh_peer_is_fencing(peer))
+		return false;
 	if (peer->over)
 		return true; /* none of them goes on */
 	LIST_FOREACH(user, &peer->user_list, entry) {
@@ -25,7 +28,7 @@ static bool peer_is_quiet(const struct mesh_peer *peer)
 	return true;
 }
 
-/* True if @other was lost on the peer's link, and its users have something in flight to it. */
+/* True if @other was lost on the peer's link, and something of ours is in flight to it. */
 MESH_HOLDS(process)
 static bool is_unsettled(const struct mesh_peer *peer, const struct mesh_peer *other)
 {
@@ -81,9 +84,12 @@ static bool peer_is_open(const struct mesh_peer *peer)
 	return false;
 }
 
-/* A fence cuts the connections of all peers of the process on this link. */
+/*
+ * A fence cuts the connections of all peers of the process on this link. Returns false while one is
+ * in progress.
+ */
 MESH_HOLDS(process)
-static void peers_fence(struct mesh_peer *peer)
+static bool peers_fence(struct mesh_peer *peer)
 {
 	struct mesh_peer *other = NULL;
 	struct mesh_peer_user *user;
@@ -93,13 +99,15 @@ static void peers_fence(struct mesh_peer *peer)
 		if (!is_same_link(peer, other) || other->state != MESH_PEER_LOST || other->over)
 			continue;
 		if (!other->fenced && !fenced && peer_is_open(other)) {
-			mesh_peer_fence(other);
+			if (!mesh_peer_fence(other))
+				return false;
 			fenced = true;
 		}
 		other->fenced = true;
 		LIST_FOREACH(user, &other->user_list, entry)
 			user->ops->fenced(user);
 	}
+	return true;
 }
 
 bool mesh_link_settle(struct mesh_peer *peer)
@@ -116,6 +124,5 @@ bool mesh_link_settle(struct mesh_peer *peer)
 		if (is_unsettled(peer, other))
 			return false;
 	}
-	peers_fence(peer);
-	return true;
+	return peers_fence(peer);
 }

@@ -15,7 +15,10 @@
 #include "base/lock.h"
 #include "control/peer.h"
 
-/** True if nothing of ours is in flight to a lost peer on the same link. process->lock held. */
+/**
+ * True if nothing of ours is in flight to a lost peer on the same link, and none is being fenced.
+ * process->lock held.
+ */
 MESH_HOLDS(process)
 bool mesh_link_is_quiet(const struct mesh_peer *peer);
 
@@ -24,7 +27,7 @@ bool mesh_link_is_quiet(const struct mesh_peer *peer);
  * of this process that were lost there, and informs their users. An incoming peer that seems to be
  * up there is lost, because its process connects anew. process->lock held; takes domain->lock.
  *
- * Returns false if operations of ours are in flight there: later.
+ * Returns false if operations of ours are in flight there, or a fence is in progress: later.
  */
 MESH_HOLDS(process)
 bool mesh_link_settle(struct mesh_peer *peer);

@@ -24,6 +24,7 @@
 #include "fabric/sink.h"
 #include "wire/frame.h"
 
+struct mesh_fence;
 struct mesh_link;
 struct mesh_peer;
 
@@ -148,6 +149,8 @@ struct mesh_peer {
 	bool cut;	  /* LOST, and on verbs a fence has ended its connection */
 	bool warned;	  /* LOST, and a WARN reported it */
 	bool slow_warned; /* a WARN reported that it owes us an answer */
+	/* LOST, on verbs: the fence that may end its connection is in progress; owned. */
+	struct mesh_fence *fence MESH_GUARDED_BY(process);
 	uint64_t owes_ms MESH_GUARDED_BY(
 		process); /* since when it owes us a frame about a comm's end; 0: it does not */
 	/* A comm that we have freed, and on which the peer still has something in flight. */

@@ -9,15 +9,12 @@
 #include "base/log.h"
 #include "control/link.h"
 #include "control/peer_end.h"
+#include "control/peer_fence.h"
 #include "control/peer_index.h"
-#include "fabric/endpoint_renew.h"
-#include "fabric/fence.h"
 #include "fabric/remote.h"
 
 /* Between two attempts to connect. Short: a refusal comes at once while a peer is starting. */
 #define RETRY_MS 250
-/* On verbs: for each step of a fence whose peer has closed its end of the connection. */
-#define REPORTED_MS 100
 /* Lines about strangers that disconnect, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define STRANGER_LINES 8
 
@@ -192,48 +189,6 @@ void mesh_peer_greeting_drop(struct mesh_peer *peer)
 	mesh_domain_lock(peer->domain);
 	mesh_remote_lose(peer->domain, peer->remote);
 	mesh_domain_unlock(peer->domain);
-}
-
-/*
- * On verbs. The end that has noticed the loss closes its endpoint, which ends the connection also
- * where nothing answers. The other one then needs no more than a moment for a fence by which the
- * connections with its other peers stay: else one loss would go round all nodes of a switch.
- */
-MESH_HOLDS(process)
-static void endpoint_fence(struct mesh_peer *peer)
-{
-	struct mesh_fence fence = {
-		.domain = peer->domain,
-		.remote = peer->remote,
-		.limit_ms = REPORTED_MS,
-	};
-
-	if (mesh_remote_is_outdated(peer->domain, peer->remote) || peer->cut)
-		return;
-	if (peer->reported)
-		mesh_remotes_fence(&fence, 1);
-	/* The other end closes its endpoint before it asks what has arrived. */
-	peer->cut = fence.result > 0;
-	if (peer->cut)
-		return;
-	mesh_endpoint_close(peer->domain);
-	mesh_engine_wake(&peer->process->engine); /* mesh_endpoints_check() */
-}
-
-void mesh_peer_fence(struct mesh_peer *peer)
-{
-	struct mesh_fence fence = {.domain = peer->domain, .remote = peer->remote};
-	char text[MESH_PEER_TEXT_MAX];
-
-	mesh_process_assert_locked(peer->process);
-	if (!peer->remote)
-		return;
-	if (peer->domain->provider == MESH_PROVIDER_VERBS_RXM) {
-		endpoint_fence(peer);
-		return;
-	}
-	mesh_remotes_fence(&fence, 1);
-	mesh_fence_drain(&fence, mesh_peer_text(peer, text));
 }
 
 MESH_HOLDS(process)

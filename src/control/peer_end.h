@@ -30,18 +30,11 @@ bool mesh_peer_is_resumed(const struct mesh_peer *peer);
 
 /**
  * Notifies the users of a lost peer, once: what it sent before has had time to arrive. Where users
- * go on without it, the provider's connections with it are cut first, so that every operation that
- * is in flight there ends. Takes domain->lock.
+ * go on without it, a cut of the provider's connections with it begins before, so that every
+ * operation that is in flight there ends (peer_fence.h). Takes domain->lock.
  */
 MESH_HOLDS(process)
 void mesh_peer_bury(struct mesh_peer *peer);
-
-/**
- * Cuts the provider's connections with a lost peer that has stopped, and reads what had arrived:
- * afterwards nothing that it sent is written, or still to be counted. Takes domain->lock.
- */
-MESH_HOLDS(process)
-void mesh_peer_fence(struct mesh_peer *peer);
 
 /** Ends this attempt; an outgoing peer tries again soon, an incoming one is lost. */
 MESH_HOLDS(process)

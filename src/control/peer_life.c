@@ -15,6 +15,7 @@
 #include "control/link_settle.h"
 #include "control/link_watch.h"
 #include "control/peer_end.h"
+#include "control/peer_fence.h"
 #include "control/peer_frames.h"
 #include "control/peer_greeting.h"
 #include "control/peer_index.h"
@@ -343,6 +344,7 @@ void mesh_peer_free(struct mesh_peer *peer)
 	mesh_peer_drain_end(peer);
 	mesh_peer_index_remove(peer);
 	mesh_engine_unwatch(&peer->process->engine, &peer->watch);
+	mesh_peer_fence_end(peer);
 	mesh_remote_close(peer->domain, peer->remote);
 	LIST_REMOVE(peer, entry);
 	free(peer->out);
@@ -352,12 +354,12 @@ void mesh_peer_free(struct mesh_peer *peer)
 
 /* ---- what is due ----------------------------------------------------------------------- */
 
-/* Returns false if a greeting that the provider holds points to the peer. */
+/* Returns false if a greeting that the provider holds points to the peer, or it is being fenced. */
 MESH_HOLDS(process)
 static bool peer_try_free(struct mesh_peer *peer)
 {
 	mesh_peer_greeting_drop(peer);
-	if (atomic_load(&peer->greetings))
+	if (atomic_load(&peer->greetings) || peer->fence)
 		return false;
 	mesh_peer_attempt_end(peer);
 	mesh_peer_free(peer);
@@ -432,6 +434,8 @@ static uint64_t peer_due(const struct mesh_peer *peer, uint64_t now_ms)
 	case MESH_PEER_RETRY:
 		return peer->users && !peer->refusal ? peer->retry_ms : NEVER;
 	case MESH_PEER_LOST:
+		if (peer->fence)
+			return now_ms + PROVIDER_MS;
 		return peer->buried ? NEVER : peer->lost_ms + GRACE_MS;
 	default:
 		return NEVER;
@@ -481,6 +485,8 @@ void mesh_peer_tick(struct mesh_peer *peer, uint64_t now_ms)
 	if (peer->state == MESH_PEER_LOST && !peer->buried &&
 	    mesh_clock_elapsed_ms(peer->lost_ms, now_ms) >= GRACE_MS)
 		mesh_peer_bury(peer);
+	if (peer->fence)
+		mesh_peer_fence(peer);
 	if (!peer_is_unwanted(peer, now_ms) || !peer_try_free(peer))
 		next_check_set(peer, now_ms);
 }

@@ -63,6 +63,14 @@ LIST_HEAD(mesh_flow_bucket, mesh_flow);
 /* The smallest page size; the kernel locks whole pages. */
 #define MESH_PAGE_BYTES 4096
 
+/* Verbs: its endpoint. endpoint_renew.c alone changes it. */
+enum mesh_endpoint_state {
+	MESH_ENDPOINT_OPEN,
+	MESH_ENDPOINT_CLOSING, /* nothing more is posted; the connector's thread closes it */
+	MESH_ENDPOINT_CLOSED,  /* that thread has claimed the place, and opens another one */
+	MESH_ENDPOINT_STATES
+};
+
 /* A power of two: enough for some hundred peers, without a table that grows. */
 #define MESH_FLOW_BUCKETS 256
 
@@ -130,12 +138,12 @@ struct mesh_domain {
 	_Atomic(bool) claimed;		  /* by such a post: set with lock and transmit_lock held */
 	/*
 	 * Verbs: the sends and writes that the endpoint has; transmit_lock held, or the endpoint
-	 * claimed. How often the endpoint was closed to end them: written with transmit_lock held.
-	 * While it is not open again, the endpoint stays claimed (endpoint_renew.h).
+	 * claimed. How often the endpoint was given up to end them: written with transmit_lock
+	 * held. While it is closed it stays claimed (endpoint_renew.h).
 	 */
 	LIST_HEAD(, mesh_op) in_flight;
 	_Atomic(uint32_t) generation;
-	_Atomic(bool) endpoint_closed;
+	_Atomic(enum mesh_endpoint_state) endpoint_state;
 	uint64_t reopened_ms; /* the last attempt that failed; the connector's thread */
 
 	LIST_HEAD(, mesh_mr) mrs MESH_GUARDED_BY(mrs); /* registrations (mr.c); under mrs_lock */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* endpoint_renew.c - closes the endpoint of a domain, and opens another one in its place. */
+#include <assert.h>
 #include <errno.h>
-#include <time.h>
 
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
@@ -18,13 +18,28 @@
 /* Between two attempts to open an endpoint: each that fails is a line in the log. */
 #define REOPEN_MS 1000
 
+static const uint8_t may_follow[MESH_ENDPOINT_STATES] = {
+	[MESH_ENDPOINT_OPEN] = 1 << MESH_ENDPOINT_CLOSED,
+	[MESH_ENDPOINT_CLOSING] = 1 << MESH_ENDPOINT_OPEN,
+	[MESH_ENDPOINT_CLOSED] = 1 << MESH_ENDPOINT_CLOSING,
+};
+
+static void state_set(struct mesh_domain *domain, enum mesh_endpoint_state state)
+{
+	enum mesh_endpoint_state before = atomic_exchange(&domain->endpoint_state, state);
+	bool legal = may_follow[state] & 1 << before;
+
+	assert(legal);
+	(void)legal;
+}
+
 /* From now on nothing is posted to them, and what waits for them fails at the next poll. */
 static void remotes_outdate(struct mesh_domain *domain)
 {
 	struct mesh_remote *remote;
 
 	mesh_transmit_lock(domain);
-	atomic_fetch_add_explicit(&domain->generation, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&domain->generation, 1, memory_order_release);
 	LIST_FOREACH(remote, &domain->remotes, entry) {
 		remote->lost = true;
 		remote->flow->connected = false;
@@ -53,15 +68,20 @@ static void operations_end(struct mesh_domain *domain)
 
 void mesh_endpoint_close(struct mesh_domain *domain)
 {
-	const struct timespec pause = {.tv_nsec = 500000};
+	if (atomic_load(&domain->endpoint_state) != MESH_ENDPOINT_OPEN)
+		return; /* its remotes are lost */
+	/* First: who sees that a remote is outdated also sees that it is closing. */
+	state_set(domain, MESH_ENDPOINT_CLOSING);
+	remotes_outdate(domain);
+	mesh_connector_wake(domain);
+}
+
+/* The endpoint is claimed: no other thread enters it. */
+static void endpoint_shut(struct mesh_domain *domain)
+{
 	uint64_t started_ms = mesh_clock_ms();
 	int ret;
 
-	if (atomic_load(&domain->endpoint_closed))
-		return; /* and it has not been opened since */
-	while (!mesh_endpoint_claim(domain))
-		nanosleep(&pause, NULL);
-	remotes_outdate(domain);
 	mesh_domain_lock(domain);
 	mesh_domain_drain(domain);
 	mesh_domain_unlock(domain);
@@ -77,26 +97,24 @@ void mesh_endpoint_close(struct mesh_domain *domain)
 	operations_end(domain);
 	mesh_receives_take_back(domain);
 	mesh_domain_unlock(domain);
-	atomic_store(&domain->endpoint_closed, true);
+	state_set(domain, MESH_ENDPOINT_CLOSED);
 	mesh_info("%s: closed its endpoint, so that nothing late arrives (%llu ms)",
 		  domain->nic->netdev, (unsigned long long)(mesh_clock_ms() - started_ms));
-	mesh_connector_wake(domain);
 }
 
 bool mesh_endpoint_is_open(struct mesh_domain *domain)
 {
-	if (!atomic_load(&domain->endpoint_closed))
+	if (atomic_load(&domain->endpoint_state) == MESH_ENDPOINT_OPEN)
 		return true;
 	mesh_connector_wake(domain);
 	return false;
 }
 
-void mesh_endpoint_reopen(struct mesh_domain *domain)
+static void endpoint_reopen(struct mesh_domain *domain)
 {
 	const struct mesh_port_range any = {0, 0};
 
-	if (!atomic_load(&domain->endpoint_closed) ||
-	    mesh_clock_elapsed_ms(domain->reopened_ms, mesh_clock_ms()) < REOPEN_MS)
+	if (mesh_clock_elapsed_ms(domain->reopened_ms, mesh_clock_ms()) < REOPEN_MS)
 		return;
 	if (mesh_endpoint_open(domain, &any)) {
 		domain->reopened_ms = mesh_clock_ms();
@@ -107,6 +125,15 @@ void mesh_endpoint_reopen(struct mesh_domain *domain)
 	mesh_domain_unlock(domain);
 	mesh_info("%s: opened another endpoint, on port %u", domain->nic->netdev,
 		  (unsigned int)atomic_load(&domain->port));
-	atomic_store(&domain->endpoint_closed, false);
+	state_set(domain, MESH_ENDPOINT_OPEN);
 	mesh_endpoint_release(domain);
+}
+
+void mesh_endpoint_renew(struct mesh_domain *domain)
+{
+	/* Whoever has claimed it wakes this thread when it gives it back. */
+	if (mesh_endpoint_is_closing(domain) && mesh_endpoint_claim(domain))
+		endpoint_shut(domain);
+	if (atomic_load(&domain->endpoint_state) == MESH_ENDPOINT_CLOSED)
+		endpoint_reopen(domain);
 }

@@ -9,6 +9,10 @@
  * means to connect again after a connection between two living processes has broken: the name of
  * the new endpoint is another one, and HELLO of the next attempt has it.
  *
+ * fi_close() takes seconds while a NIC repeats what nobody answers. So the connector's thread calls
+ * it, with no lock held: whoever gives the endpoint up goes on, and looks later whether it is
+ * closed.
+ *
  * It ends the connections of all peers on that NIC: control/endpoints.h.
  */
 #ifndef MESH_FABRIC_ENDPOINT_RENEW_H
@@ -21,24 +25,38 @@
 #include "fabric/remote.h"
 
 /**
- * Closes the endpoint: all that is in flight on it ends with an error, here, and its remotes are
- * lost. The connector's thread opens another one. Verbs only. No lock of the domain held; takes
- * domain->lock. It waits while a thread connects, up to 2 s.
+ * Gives the endpoint up: from now on its remotes are lost, and nothing more is posted there. The
+ * connector's thread closes it: then all that is in flight on it ends with an error, here. After
+ * that it opens another one. Idempotent until it is open again. Verbs only; any lock but
+ * transmit_lock may be held.
  */
 void mesh_endpoint_close(struct mesh_domain *domain);
 
-/** The connector's thread: opens an endpoint if there is none. If that fails, it tries later. */
-void mesh_endpoint_reopen(struct mesh_domain *domain);
+/**
+ * The connector's thread, no lock held: closes the endpoint if it was given up, and opens another
+ * one. What cannot be done now is done in a later turn.
+ */
+void mesh_endpoint_renew(struct mesh_domain *domain);
 
-/** False while it is closed: then its name is not known. Wakes the connector. */
+/** False from mesh_endpoint_close() on until another one is open. Wakes the connector. */
 bool mesh_endpoint_is_open(struct mesh_domain *domain);
 
-/** True if the remote was opened for an endpoint that was closed since: nothing of it arrives. */
+/** True from mesh_endpoint_close() on until it is closed: something may still arrive over it. */
+static inline bool mesh_endpoint_is_closing(const struct mesh_domain *domain)
+{
+	return atomic_load_explicit(&domain->endpoint_state, memory_order_acquire) ==
+	       MESH_ENDPOINT_CLOSING;
+}
+
+/**
+ * True if the remote was opened for an endpoint that was given up since. Nothing of it arrives,
+ * unless mesh_endpoint_is_closing(), which is to be asked after this.
+ */
 static inline bool mesh_remote_is_outdated(const struct mesh_domain *domain,
 					   const struct mesh_remote *remote)
 {
 	return remote->generation !=
-	       atomic_load_explicit(&domain->generation, memory_order_relaxed);
+	       atomic_load_explicit(&domain->generation, memory_order_acquire);
 }
 
 #endif

@@ -26,7 +26,7 @@
 /* The longest wait for the polls: a verbs NIC that is connecting is not polled, for up to 2 s. */
 #define POLLS_MS 2500
 
-static void fence_begin(struct mesh_fence *fence)
+void mesh_fence_begin(struct mesh_fence *fence)
 {
 	if (fence->domain->provider != MESH_PROVIDER_VERBS_RXM) {
 		fence->result = mesh_sockets_fence(fence->domain, fence->remote, &fence->cut);
@@ -40,13 +40,13 @@ static void fence_begin(struct mesh_fence *fence)
 		fence->result = -ENOMEM;
 }
 
-/* Returns true while the fence is in progress. */
-static bool fence_step(struct mesh_fence *fence)
+bool mesh_fence_step(struct mesh_fence *fence)
 {
 	int ret;
 
+	/* What was given up with our endpoint ends when that is closed. */
 	if (!fence->verbs)
-		return false;
+		return mesh_endpoint_is_closing(fence->domain);
 	mesh_domain_poll(fence->domain);
 	ret = mesh_verbs_fence_step(fence->verbs);
 	if (ret == -EAGAIN)
@@ -55,7 +55,14 @@ static bool fence_step(struct mesh_fence *fence)
 	fence->result = ret ? ret : 1;
 	if (ret == -ENOTCONN)
 		fence->result = 0;
-	return false;
+	return mesh_endpoint_is_closing(fence->domain);
+}
+
+void mesh_fence_abandon(struct mesh_fence *fence)
+{
+	if (fence->verbs)
+		mesh_verbs_fence_abandon(fence->verbs);
+	fence->verbs = NULL;
 }
 
 /* True if this process can never connect with that one again: libfabric keeps what was cut. */
@@ -98,11 +105,11 @@ void mesh_remotes_fence(struct mesh_fence *fences, int count)
 	int i;
 
 	for (i = 0; i < count; i++)
-		fence_begin(&fences[i]);
+		mesh_fence_begin(&fences[i]);
 	do {
 		in_progress = false;
 		for (i = 0; i < count; i++)
-			in_progress |= fence_step(&fences[i]);
+			in_progress |= mesh_fence_step(&fences[i]);
 		if (in_progress)
 			nanosleep(&pause, NULL);
 	} while (in_progress);

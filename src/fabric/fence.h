@@ -29,9 +29,20 @@ struct mesh_fence {
  * @fences: @count of them, domain and remote set, the rest zero; they run concurrently
  *
  * Takes domain->lock. On verbs it waits, up to 2.5 s for all of them, and 2 s more while the NIC is
- * connecting with another peer.
+ * connecting with another peer or being closed.
  */
 void mesh_remotes_fence(struct mesh_fence *fences, int count);
+
+/**
+ * The same for one remote, in steps: begins, on tcp also ends. For a caller that must not wait.
+ * mesh_fence_step() is to be called until it returns false, with some time in between: true while
+ * the fence is in progress. Both take domain->lock.
+ */
+void mesh_fence_begin(struct mesh_fence *fence);
+bool mesh_fence_step(struct mesh_fence *fence);
+
+/** Ends a fence that is in progress without a result: its remote is freed. Takes domain->lock. */
+void mesh_fence_abandon(struct mesh_fence *fence);
 
 /**
  * After a fence on tcp: polls until the provider has nothing left of the connections that were cut,

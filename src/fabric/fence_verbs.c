@@ -70,7 +70,10 @@ static void fence_ended(struct mesh_op *op, int error)
 	}
 }
 
-/* It may connect, for example after the peer has ended the connection: it claims the endpoint. */
+/*
+ * It may connect, for example after the peer has ended the connection: it claims the endpoint.
+ * -ENOTCONN: that is another one by now, and must not connect with that peer.
+ */
 static int fence_post(struct mesh_verbs_fence *fence)
 {
 	struct mesh_domain *domain = fence->domain;
@@ -85,7 +88,9 @@ static int fence_post(struct mesh_verbs_fence *fence)
 
 	if (!mesh_endpoint_claim(domain))
 		return -EBUSY;
-	ret = mesh_write_post(domain, fence->remote, &write, FI_COMPLETION, &fence->op);
+	ret = -ENOTCONN;
+	if (!mesh_remote_is_outdated(domain, fence->remote))
+		ret = mesh_write_post(domain, fence->remote, &write, FI_COMPLETION, &fence->op);
 	mesh_endpoint_release(domain);
 	return ret;
 }
@@ -139,6 +144,14 @@ static int post_step(struct mesh_verbs_fence *fence)
 	return ret;
 }
 
+/* Leaves the fence to its completion, or to the domain. */
+MESH_HOLDS(domain)
+static void fence_leave(struct mesh_verbs_fence *fence)
+{
+	fence->abandoned = true;
+	LIST_INSERT_HEAD(&fence->domain->abandoned, fence, entry);
+}
+
 /* Frees the fence if it has ended; at the deadline, leaves that to its completion or the domain. */
 static int refusal_step(struct mesh_verbs_fence *fence)
 {
@@ -151,11 +164,11 @@ static int refusal_step(struct mesh_verbs_fence *fence)
 		ret = fence->error ? 0 : -EIO;
 		answer_remember(fence, true);
 		free(fence);
-	} else if (mesh_clock_ms() >= fence->deadline_ms) {
-		ret = -ETIMEDOUT;
+	} else if (mesh_clock_ms() >= fence->deadline_ms &&
+		   !mesh_remote_is_outdated(domain, fence->remote)) {
+		ret = -ETIMEDOUT; /* else it ends with our endpoint */
 		answer_remember(fence, false);
-		fence->abandoned = true;
-		LIST_INSERT_HEAD(&domain->abandoned, fence, entry);
+		fence_leave(fence);
 	}
 	mesh_domain_unlock(domain);
 	return ret;
@@ -185,6 +198,18 @@ struct mesh_verbs_fence *mesh_verbs_fence_begin(struct mesh_domain *domain,
 int mesh_verbs_fence_step(struct mesh_verbs_fence *fence)
 {
 	return fence->posted ? refusal_step(fence) : post_step(fence);
+}
+
+void mesh_verbs_fence_abandon(struct mesh_verbs_fence *fence)
+{
+	struct mesh_domain *domain = fence->domain;
+
+	mesh_domain_lock(domain);
+	if (fence->posted && !fence->ended)
+		fence_leave(fence);
+	else
+		free(fence);
+	mesh_domain_unlock(domain);
 }
 
 void mesh_verbs_fences_free(struct mesh_domain *domain)

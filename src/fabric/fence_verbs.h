@@ -24,6 +24,9 @@ struct mesh_verbs_fence *mesh_verbs_fence_begin(struct mesh_domain *domain,
  */
 int mesh_verbs_fence_step(struct mesh_verbs_fence *fence);
 
+/** Stops waiting for a fence, and frees it, or leaves that to its completion. Takes domain->lock. */
+void mesh_verbs_fence_abandon(struct mesh_verbs_fence *fence);
+
 /**
  * Frees the fences that timed out and whose completions have not come. The domain's endpoint and
  * completion queue are closed.

@@ -91,7 +91,7 @@ void mesh_remotes_connect(struct mesh_domain *domain)
 {
 	struct mesh_remote *remote;
 
-	mesh_endpoint_reopen(domain);
+	mesh_endpoint_renew(domain);
 	while ((remote = remote_take(domain))) {
 		if (remote_connect(domain, remote))
 			continue;

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* questions.c - what a receiver answers about a message in doubt, once nothing late arrives. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/container.h"
+#include "control/peer_fence.h"
 #include "control/peer_send.h"
 #include "control/process.h"
 #include "transport/questions.h"
 #include "transport/recovery.h"
 #include "transport/request.h"
 
-/* RESUMEs whose answer waits until the last relays of these paths have reported. */
+/* Between two looks at a fence that is in progress. */
+#define FENCE_LOOK_MS 2
+
+/* RESUMEs whose answer waits until these paths are fenced, or their last relays have reported. */
 struct mesh_questions {
 	struct mesh_timer timer;
 	uint64_t limit_ms; /* then a relay that has not reported is fenced with its link */
@@ -51,7 +56,21 @@ static void have_send(struct mesh_comm *comm, uint32_t seq, uint32_t round)
 	mesh_peer_send(mesh_path_peer(over), &frame, MESH_FRAME_HAVE);
 }
 
-/* True if a relay has not reported yet about one of these paths, as bits. */
+/* True if something may still arrive over one of these paths, as bits, whose fence goes on. */
+MESH_HOLDS(process)
+static bool any_is_fencing(const struct mesh_comm *comm, uint32_t paths)
+{
+	int i;
+
+	for (i = 0; i < comm->num_paths; i++) {
+		if (paths >> i & 1 && mesh_path_is_open(&comm->paths[i]) &&
+		    mesh_peer_is_fencing(mesh_path_peer(&comm->paths[i])))
+			return true;
+	}
+	return false;
+}
+
+/* The same, or because a relay has not reported yet. */
 MESH_HOLDS(process)
 static bool any_is_open(const struct mesh_comm *comm, uint32_t paths)
 {
@@ -62,7 +81,7 @@ static bool any_is_open(const struct mesh_comm *comm, uint32_t paths)
 		    mesh_path_is_open(&comm->paths[i]))
 			return true;
 	}
-	return false;
+	return any_is_fencing(comm, paths);
 }
 
 void mesh_questions_end(struct mesh_comm *comm)
@@ -84,6 +103,18 @@ void mesh_questions_look(const struct mesh_path *path)
 		mesh_engine_timer_set(&comm->process->engine, &questions->timer, mesh_clock_ms());
 }
 
+/* A report is handled when it comes; the end of a fence is looked for. */
+MESH_HOLDS(process)
+static void questions_wait(struct mesh_questions *questions)
+{
+	struct mesh_comm *comm = questions->comm;
+	uint64_t due_ms = questions->limit_ms;
+
+	if (any_is_fencing(comm, questions->paths))
+		due_ms = mesh_clock_ms() + FENCE_LOOK_MS;
+	mesh_engine_timer_set(&comm->process->engine, &questions->timer, due_ms);
+}
+
 MESH_HOLDS(process)
 static void questions_expired(struct mesh_timer *timer, uint64_t now_ms)
 {
@@ -100,14 +131,20 @@ static void questions_expired(struct mesh_timer *timer, uint64_t now_ms)
 			mesh_path_fence(path);
 	}
 	mesh_questions_answer(comm);
-	if (questions->num) /* another relay has not reported yet */
-		mesh_engine_timer_set(&comm->process->engine, timer, questions->limit_ms);
+	if (questions->num)
+		questions_wait(questions);
 }
 
-/*
- * Keeps a question, unless a later loss has made a newer one of it. Without memory for it the link
- * is fenced at once.
- */
+/* Without memory for it the sender would wait for ever. */
+MESH_HOLDS(process)
+static void comm_fail(struct mesh_comm *comm)
+{
+	mesh_comm_lock(comm);
+	mesh_comm_fail(comm, -ENOMEM, false, "no memory for a question about what has arrived");
+	mesh_comm_unlock(comm);
+}
+
+/* Keeps a question, unless a later loss has made a newer one of it. */
 MESH_HOLDS(process)
 static void question_keep(struct mesh_comm *comm, const struct mesh_frame_resume *resume)
 {
@@ -117,11 +154,7 @@ static void question_keep(struct mesh_comm *comm, const struct mesh_frame_resume
 	if (!questions)
 		questions = comm->receive.questions = calloc(1, sizeof(*questions));
 	if (!questions) {
-		for (i = 0; i < comm->num_paths; i++) {
-			if (resume->dead >> i & 1 && mesh_path_is_open(&comm->paths[i]))
-				mesh_path_fence(&comm->paths[i]);
-		}
-		have_send(comm, resume->seq, resume->round);
+		comm_fail(comm);
 		return;
 	}
 	if (questions->num && mesh_seq_before(resume->round, questions->round))
@@ -132,10 +165,9 @@ static void question_keep(struct mesh_comm *comm, const struct mesh_frame_resume
 		questions->num = 0;
 		questions->round = resume->round;
 		questions->limit_ms = mesh_clock_ms() + MESH_RELAY_REPORT_MS;
-		mesh_engine_timer_set(&comm->process->engine, &questions->timer,
-				      questions->limit_ms);
 	}
 	questions->paths = resume->dead;
+	questions_wait(questions);
 	for (i = 0; i < questions->num && questions->seqs[i] != resume->seq; i++)
 		continue;
 	if (i < MESH_COMM_REQUESTS) {

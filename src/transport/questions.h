@@ -17,21 +17,21 @@
 #define MESH_RELAY_REPORT_MS 3000
 
 /**
- * Answers RESUME with HAVE, at once or when the relays of its paths have reported. The paths were
- * given up before.
+ * Answers RESUME with HAVE, at once or when its paths are fenced and their relays have reported.
+ * The paths were given up before.
  */
 MESH_HOLDS(process)
 void mesh_question_came(struct mesh_comm *comm, const struct mesh_frame_resume *resume);
 
 /**
- * The link to the last relay of @path is lost, or the path is fenced: no report has to be waited
- * for. The engine answers, because this may be in the middle of the loss of a link, with
+ * The link to the last relay of @path is lost, or the path is fenced or being fenced: no report has
+ * to be waited for. The engine answers, because this may be in the middle of the loss of a link, with
  * domain->lock held.
  */
 MESH_HOLDS(process)
 void mesh_questions_look(const struct mesh_path *path);
 
-/** Answers the RESUMEs that waited for relays, if all have reported. */
+/** Answers the RESUMEs that wait, if all relays have reported and all fences are over. */
 MESH_HOLDS(process)
 void mesh_questions_answer(struct mesh_comm *comm);
 

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "control/link_watch.h"
 #include "control/peer_end.h"
+#include "control/peer_fence.h"
 #include "control/peer_send.h"
 #include "control/process.h"
 #include "transport/answer.h"
@@ -376,8 +377,10 @@ void mesh_path_fence(struct mesh_path *path)
 	mesh_peer_bury(peer);
 	if (state_of(path) != MESH_PATH_SUSPECT)
 		return; /* the comm is at its end */
-	if (!peer->fenced)
-		mesh_peer_fence(peer);
+	if (!peer->fenced && !mesh_peer_fence(peer)) {
+		mesh_questions_look(path);
+		return;
+	}
 	peer->fenced = true;
 	mesh_path_fenced(path);
 }

@@ -41,7 +41,10 @@ bool mesh_path_is_open(const struct mesh_path *path);
 MESH_HOLDS(process)
 void mesh_path_fenced(struct mesh_path *path);
 
-/** The peer has stopped the path: gives up its link, and fences it. Takes domain->lock. */
+/**
+ * The peer has stopped the path: gives up its link, and fences it. On verbs that takes a while: it
+ * is down after a later call, which a question about it makes. Takes domain->lock.
+ */
 MESH_HOLDS(process)
 void mesh_path_fence(struct mesh_path *path);
 

@@ -213,6 +213,8 @@ static int object_close(struct fid *fid)
 {
 	struct fake_object *object = (struct fake_object *)fid;
 
+	if (object->kind == FAKE_ENDPOINT)
+		fake_called(FAKE_ENDPOINT_CLOSE);
 	if (object_is_busy(object)) {
 		fake.busy_closes++;
 		return -FI_EBUSY;

@@ -35,6 +35,7 @@ enum fake_call {
 	FAKE_INJECT,
 	FAKE_WRITE,
 	FAKE_CQ_READ,
+	FAKE_ENDPOINT_CLOSE, /* no error of it is returned */
 	FAKE_CALLS
 };
 

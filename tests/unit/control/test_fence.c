@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_fence.c - how long the loss of a peer waits for the polls after its fence. */
 #include "base/clock.h"
-#include "control/peer_end.h"
+#include "control/peer_fence.h"
 #include "transport/cut.h"
 
 #include "comm_fixture.h"
@@ -34,7 +34,7 @@ static uint64_t fence(int busy)
 	mesh_lock_take(&process->lock);
 	busy_polls = busy;
 	begin_ms = mesh_clock_ms();
-	mesh_peer_fence(&fixture.peers[0]);
+	assert_true(mesh_peer_fence(&fixture.peers[0]));
 	end_ms = mesh_clock_ms();
 	busy_polls = 0;
 	mesh_lock_release(&process->lock);
