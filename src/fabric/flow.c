@@ -100,6 +100,7 @@ void mesh_flow_posted(struct mesh_domain *domain, struct mesh_flow *flow, size_t
 		      uint64_t now_ns)
 {
 	mesh_transmit_assert_locked(domain);
+	atomic_store_explicit(&flow->has_posted, true, memory_order_relaxed);
 	mesh_pace_posted(&flow->pace, size, now_ns);
 	copied_note(domain, size);
 }
@@ -234,8 +235,10 @@ void mesh_flow_completed(struct mesh_domain *domain, struct mesh_flow *flow, siz
 	uint64_t now_ns = mesh_clock_ns();
 
 	mesh_domain_assert_locked(domain);
-	if (arrived)
+	if (arrived) {
+		atomic_store_explicit(&flow->has_arrived, true, memory_order_relaxed);
 		mesh_pace_round_trip(&flow->pace, size, posted_ns, now_ns);
+	}
 	mesh_pace_completed(&flow->pace, size, posted_ns, now_ns);
 	/* The poll that finds it complete has often copied it: the socket was full before. */
 	copied_note(domain, size);
@@ -246,6 +249,8 @@ void mesh_flow_restart(struct mesh_domain *domain, struct mesh_flow *flow)
 {
 	mesh_domain_assert_locked(domain);
 	mesh_pace_restart(&flow->pace);
+	atomic_store_explicit(&flow->has_posted, false, memory_order_relaxed);
+	atomic_store_explicit(&flow->has_arrived, false, memory_order_relaxed);
 	room_note(domain, flow);
 }
 

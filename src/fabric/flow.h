@@ -25,6 +25,8 @@ struct mesh_flow {
 	 * where the domain has a connector.
 	 */
 	bool connected;
+	/* Since mesh_flow_restart(): writes were posted; one has arrived. */
+	_Atomic(bool) has_posted, has_arrived;
 	int num_buffers;		 /* message buffers taken and not put back */
 	struct mesh_waiter_list waiters; /* for room; FIFO */
 	unsigned int num_waiters;
@@ -71,6 +73,24 @@ static inline bool mesh_flow_has_room(const struct mesh_domain *domain,
 		    atomic_load_explicit(&domain->polls, memory_order_relaxed))
 		return false;
 	return mesh_pace_has_room(&flow->pace);
+}
+
+/**
+ * True if a write has arrived since the flow began or mesh_flow_restart(), as far as completions
+ * tell that. No lock.
+ */
+static inline bool mesh_flow_has_carried(const struct mesh_flow *flow)
+{
+	return atomic_load_explicit(&flow->has_arrived, memory_order_relaxed);
+}
+
+/**
+ * True if writes were posted since then, and none of them has arrived. An estimate, without a lock.
+ */
+static inline bool mesh_flow_is_futile(const struct mesh_flow *flow)
+{
+	return atomic_load_explicit(&flow->has_posted, memory_order_relaxed) &&
+	       !mesh_flow_has_carried(flow);
 }
 
 /** Counts a write that was posted. transmit_lock held. */

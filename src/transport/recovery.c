@@ -32,6 +32,11 @@
 #include "transport/send.h"
 #include "wire/stats.h"
 
+/* Small messages pass: the greeting did. */
+#define FUTILE_HINT                                                                                \
+	"; no large message has arrived since the link came up: is the MTU the same at both "      \
+	"ends, and no smaller on a switch between them?"
+
 /* ---- losing a path ------------------------------------------------------------------------- */
 
 /* True if the comm has another path over which it goes on now. */
@@ -206,11 +211,23 @@ static void resume_send(struct mesh_comm *comm, uint32_t seq)
 	mesh_peer_send(mesh_path_peer(over), &frame, MESH_FRAME_RESUME);
 }
 
+/* An operation on the path has failed with @cause, a negative errno. */
+MESH_HOLDS(process)
+static void suspect_lose(const struct mesh_path *path, int cause)
+{
+	const char *futile = mesh_rejoin_judge(path) ? FUTILE_HINT : "";
+	char reason[MESH_PEER_REASON_MAX];
+
+	snprintf(reason, sizeof(reason), "an operation on it failed: %s%s", strerror(-cause),
+		 futile);
+	mesh_link_lose(mesh_path_peer(path), reason, MESH_REFUSAL_BROKEN);
+	mesh_peer_bury(mesh_path_peer(path));
+}
+
 MESH_HOLDS(process)
 static void comm_recover(struct mesh_comm *comm)
 {
 	uint32_t seqs[MESH_COMM_REQUESTS];
-	char reason[MESH_PEER_REASON_MAX];
 	struct mesh_path *suspect;
 	int i, cause = 0, num = 0;
 
@@ -223,11 +240,8 @@ static void comm_recover(struct mesh_comm *comm)
 	else if (comm->sending && !comm->error && !mesh_comm_is_cut(comm))
 		num = doubts_collect(comm, seqs);
 	mesh_comm_unlock(comm);
-	if (suspect) {
-		snprintf(reason, sizeof(reason), "an operation on it failed: %s", strerror(-cause));
-		mesh_link_lose(mesh_path_peer(suspect), reason, MESH_REFUSAL_BROKEN);
-		mesh_peer_bury(mesh_path_peer(suspect));
-	}
+	if (suspect)
+		suspect_lose(suspect, cause);
 	for (i = 0; i < num; i++)
 		resume_send(comm, seqs[i]);
 }

@@ -46,6 +46,10 @@
 #define REFUSED_MS 200
 /* Until a link that holds counts as steady. */
 #define STEADY_MS 30000
+/* A link over which no large write has arrived in so many lives is not tried at once. */
+#define FUTILE_LIVES 3
+/* It is remembered for so long: there may be no large write for minutes. */
+#define FUTILE_MEMORY_MS 600000
 
 /* A link that a comm has lost; it is remembered until it has held for some time. */
 struct mesh_rejoin {
@@ -63,6 +67,7 @@ struct mesh_rejoin {
 	uint64_t up_ms;		/* when it last came back; 0: not since lost_ms */
 	uint64_t not_before_ms; /* no attempt before this */
 	uint32_t losses;	/* since it was steady */
+	uint32_t futile_lives;	/* its last lives: large writes were posted, and none arrived */
 };
 
 /* ---- the links ----------------------------------------------------------------------------- */
@@ -153,12 +158,19 @@ static uint64_t flap_pause_ms(uint32_t losses)
 	return pause_ms < FLAP_MAX_MS ? pause_ms : FLAP_MAX_MS;
 }
 
+/* A comm without any path does not wait for a link to be steady, unless it is of no use. */
+MESH_HOLDS(process)
+static bool may_wait(const struct mesh_rejoin *rejoin, const struct mesh_comm *comm)
+{
+	return !mesh_comm_is_cut(comm) || rejoin->futile_lives >= FUTILE_LIVES;
+}
+
 /* All comms of a link lose it at the same time. */
 static void loss_note(struct mesh_rejoin *rejoin, uint64_t lost_ms)
 {
 	if (rejoin->losses && rejoin->lost_ms == lost_ms)
 		return;
-	if (rejoin->up_ms && lost_ms >= rejoin->up_ms + STEADY_MS)
+	if (rejoin->up_ms && lost_ms >= rejoin->up_ms + STEADY_MS && !rejoin->futile_lives)
 		rejoin->losses = 0;
 	rejoin->losses++;
 	rejoin->lost_ms = lost_ms;
@@ -166,20 +178,43 @@ static void loss_note(struct mesh_rejoin *rejoin, uint64_t lost_ms)
 	rejoin->not_before_ms = lost_ms + flap_pause_ms(rejoin->losses);
 }
 
+/* NULL if memory is short. */
+MESH_HOLDS(process)
+static struct mesh_rejoin *rejoin_get(const struct mesh_path *path)
+{
+	const struct mesh_peer *peer = mesh_path_peer(path);
+	struct mesh_rejoin *rejoin = rejoin_find(path);
+
+	return rejoin ? rejoin : rejoin_make(peer, peer->domain, &peer->address);
+}
+
+bool mesh_rejoin_judge(const struct mesh_path *path)
+{
+	struct mesh_rejoin *rejoin;
+	bool futile;
+
+	if (path->through_relay)
+		return false; /* it says nothing about the link to the relay */
+	futile = path->is_acknowledged && mesh_flow_is_futile(path->direct.flow);
+	rejoin = rejoin_get(path);
+	if (rejoin)
+		rejoin->futile_lives = futile ? rejoin->futile_lives + 1 : 0;
+	return futile;
+}
+
 void mesh_rejoin_want(struct mesh_path *path)
 {
 	struct mesh_process *process = path->comm->process;
-	struct mesh_peer *peer = mesh_path_peer(path);
-	struct mesh_rejoin *rejoin = rejoin_find(path);
+	struct mesh_rejoin *rejoin = rejoin_get(path);
 
 	mesh_process_assert_locked(process);
 	if (!rejoin)
-		rejoin = rejoin_make(peer, peer->domain, &peer->address);
-	if (!rejoin)
 		return; /* without memory for it the path stays down */
-	loss_note(rejoin, peer->state_ms);
+	if (mesh_flow_has_carried(path->direct.flow))
+		rejoin->futile_lives = 0;
+	loss_note(rejoin, mesh_path_peer(path)->state_ms);
 	mesh_engine_timer_set(&process->engine, &rejoin->timer,
-			      mesh_comm_is_cut(path->comm) ? 0 : rejoin->not_before_ms);
+			      may_wait(rejoin, path->comm) ? rejoin->not_before_ms : 0);
 }
 
 /* ---- attempts ------------------------------------------------------------------------------ */
@@ -408,6 +443,12 @@ static void waits_end(const struct mesh_rejoin *rejoin, uint64_t now_ms)
 	}
 }
 
+/* Until then a link that nothing waits for is remembered. */
+static uint64_t forget_ms(const struct mesh_rejoin *rejoin)
+{
+	return rejoin->lost_ms + (rejoin->futile_lives ? FUTILE_MEMORY_MS : 2 * STEADY_MS);
+}
+
 MESH_HOLDS(process)
 static void rejoin_expired(struct mesh_timer *timer, uint64_t now_ms)
 {
@@ -418,8 +459,7 @@ static void rejoin_expired(struct mesh_timer *timer, uint64_t now_ms)
 
 	waits_end(rejoin, now_ms);
 	path = path_next(rejoin, NULL);
-	/* A comm without any path does not wait for a link to be steady. */
-	if (now_ms < rejoin->not_before_ms && path && !mesh_comm_is_cut(path->comm)) {
+	if (now_ms < rejoin->not_before_ms && path && may_wait(rejoin, path->comm)) {
 		mesh_engine_timer_set(engine, timer, rejoin->not_before_ms);
 		return;
 	}
@@ -431,10 +471,10 @@ static void rejoin_expired(struct mesh_timer *timer, uint64_t now_ms)
 	}
 	if (!path && !grower_next(rejoin, NULL)) {
 		peer_leave(rejoin);
-		if (mesh_clock_elapsed_ms(rejoin->lost_ms, now_ms) >= 2 * STEADY_MS)
+		if (now_ms >= forget_ms(rejoin))
 			rejoin_free(rejoin);
 		else
-			mesh_engine_timer_set(engine, timer, rejoin->lost_ms + 2 * STEADY_MS);
+			mesh_engine_timer_set(engine, timer, forget_ms(rejoin));
 		return;
 	}
 	if (look_ms < LOOK_MIN_MS)

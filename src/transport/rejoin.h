@@ -22,6 +22,16 @@ MESH_HOLDS(process)
 void mesh_rejoin_want(struct mesh_path *path);
 
 /**
+ * An operation on the path has failed, and its link is about to be lost: judges the link. One over
+ * which no large write arrives again and again, although small messages do, is tried ever more
+ * seldom, also for comms without another path.
+ *
+ * Returns true if none has arrived since the link came up, though some were posted; on verbs.
+ */
+MESH_HOLDS(process)
+bool mesh_rejoin_judge(const struct mesh_path *path);
+
+/**
  * A NIC has joined, here or at the peer: comms that send to @peer's process may get a path over the
  * link from @domain to @address. It is tried for as long as one of them may.
  */
