@@ -56,6 +56,13 @@ static void source_port_set(struct fi_info *info, uint16_t port)
 		((struct sockaddr_in6 *)address)->sin6_port = htons(port);
 }
 
+/* The next attempt opens another one (endpoint_renew.c). */
+static void endpoint_undo(struct mesh_domain *domain)
+{
+	fi_close(&domain->endpoint->fid);
+	domain->endpoint = NULL;
+}
+
 /* Opens and enables the endpoint on @port, 0 for any. *@what: the step that failed. */
 static int endpoint_try(struct mesh_domain *domain, uint16_t port, const char **what)
 {
@@ -75,10 +82,8 @@ static int endpoint_try(struct mesh_domain *domain, uint16_t port, const char **
 		ret = fi_ep_bind(domain->endpoint, &domain->cq->fid, FI_TRANSMIT | FI_RECV);
 	if (!ret)
 		ret = fi_enable(domain->endpoint);
-	if (ret) {
-		fi_close(&domain->endpoint->fid);
-		domain->endpoint = NULL;
-	}
+	if (ret)
+		endpoint_undo(domain);
 	return ret;
 }
 
@@ -115,5 +120,10 @@ int mesh_endpoint_open(struct mesh_domain *domain, const struct mesh_port_range 
 		if (ret != -FI_EADDRINUSE)
 			break;
 	}
-	return ret ? mesh_domain_fail(domain, what, ret) : name_read(domain);
+	if (ret)
+		return mesh_domain_fail(domain, what, ret);
+	ret = name_read(domain);
+	if (ret)
+		endpoint_undo(domain);
+	return ret;
 }

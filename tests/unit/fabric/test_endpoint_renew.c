@@ -223,14 +223,13 @@ static void test_fence_is_over(void **state)
 }
 
 /* While no endpoint can be opened nothing is posted, and nobody waits; later one can. */
-static void test_cannot_open(void **state)
+static void cannot_open(enum fake_call call)
 {
 	struct mesh_remote *remote = fake_remote_open(domain, 1), *fresh;
 	uint64_t limit_ms = mesh_clock_ms() + LIMIT_MS;
 	struct mesh_op op = {0};
 
-	(void)state;
-	fake_fail(FAKE_ENABLE, 0, 1, -FI_ENODEV);
+	fake_fail(call, 0, 1, -FI_ENODEV);
 	mesh_endpoint_close(domain);
 	mesh_endpoint_close(domain); /* there is none */
 	while (atomic_load(&tries) < 2)
@@ -250,13 +249,26 @@ static void test_cannot_open(void **state)
 	mesh_remote_close(domain, fresh);
 }
 
+static void test_cannot_open(void **state)
+{
+	(void)state;
+	cannot_open(FAKE_ENABLE);
+}
+
+/* It is open, and cannot be used. */
+static void test_has_no_name(void **state)
+{
+	(void)state;
+	cannot_open(FAKE_GETNAME);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_all_ends_once), TEST(test_remotes),	  TEST(test_receives),
-		TEST(test_fence_is_over), TEST(test_cannot_open),
+		TEST(test_fence_is_over), TEST(test_cannot_open), TEST(test_has_no_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
