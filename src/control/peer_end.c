@@ -60,7 +60,7 @@ static bool peer_is_waited_for(const struct mesh_peer *peer)
 
 /*
  * True if a WARN already reported the loss of the same process over the same link, in the other
- * direction; or over another lane of our NIC, unless this one was the last path.
+ * direction; or over another lane of this link, unless this one was the last path.
  */
 MESH_HOLDS(process)
 static bool twin_is_lost(const struct mesh_peer *peer)
@@ -68,7 +68,8 @@ static bool twin_is_lost(const struct mesh_peer *peer)
 	struct mesh_peer *other = NULL;
 
 	while ((other = mesh_peer_of_process(peer, other))) {
-		if (other == peer || other->state != MESH_PEER_LOST || !other->warned)
+		if (other == peer || other->state != MESH_PEER_LOST || !other->warned ||
+		    !mesh_addr_equal(&other->address.addr, &peer->address.addr))
 			continue;
 		if (other->domain == peer->domain ||
 		    (other->dev == peer->dev && !peer_is_waited_for(peer)))
