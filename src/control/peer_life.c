@@ -149,6 +149,17 @@ static void others_unread_handle(struct mesh_peer *peer)
 	}
 }
 
+void mesh_peers_unread_handle(struct mesh_process *process)
+{
+	struct mesh_peer *peer;
+
+	mesh_process_assert_locked(process);
+	LIST_FOREACH(peer, &process->peers, entry) {
+		if (peer->state == MESH_PEER_UP)
+			unread_handle(peer);
+	}
+}
+
 /*
  * The connection has ended: if the peer was not up, the attempt has failed; else the peer is lost.
  */

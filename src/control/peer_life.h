@@ -31,6 +31,14 @@ int mesh_peer_get(struct mesh_process *process, struct mesh_domain *domain,
 MESH_HOLDS(process)
 int mesh_peer_accept(struct mesh_process *process, int dev, int fd, const struct mesh_addr *from);
 
+/**
+ * Handles what the kernel has received from all peers that are up: before a link is lost, whose
+ * control connections are then closed with whatever lies there. It may be the last word about a
+ * comm. process->lock held, and no walk over comms or peers is under way.
+ */
+MESH_HOLDS(process)
+void mesh_peers_unread_handle(struct mesh_process *process);
+
 /** Frees the peer with everything it holds, at shutdown. process->lock held. */
 MESH_HOLDS(process)
 void mesh_peer_free(struct mesh_peer *peer);

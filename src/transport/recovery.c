@@ -17,6 +17,7 @@
 #include "control/link_watch.h"
 #include "control/peer_end.h"
 #include "control/peer_fence.h"
+#include "control/peer_life.h"
 #include "control/peer_send.h"
 #include "control/process.h"
 #include "transport/answer.h"
@@ -246,6 +247,21 @@ static void comm_recover(struct mesh_comm *comm)
 		resume_send(comm, seqs[i]);
 }
 
+MESH_HOLDS(process)
+static bool any_is_suspect(struct mesh_process *process)
+{
+	struct mesh_comm *comm;
+	bool suspect = false;
+
+	for (comm = mesh_comm_next(process, NULL); comm && !suspect;
+	     comm = mesh_comm_next(process, comm)) {
+		mesh_comm_lock(comm);
+		suspect = suspect_find(comm);
+		mesh_comm_unlock(comm);
+	}
+	return suspect;
+}
+
 void mesh_comms_recover(struct mesh_process *process)
 {
 	struct mesh_comm *comm;
@@ -253,6 +269,8 @@ void mesh_comms_recover(struct mesh_process *process)
 	mesh_process_assert_locked(process);
 	if (!atomic_exchange(&process->recover, false))
 		return;
+	if (any_is_suspect(process))
+		mesh_peers_unread_handle(process);
 	for (comm = mesh_comm_next(process, NULL); comm; comm = mesh_comm_next(process, comm)) {
 		comm_recover(comm);
 		mesh_comm_end_repeat(comm);

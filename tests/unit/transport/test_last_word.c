@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <rdma/fi_errno.h>
 
@@ -122,6 +123,35 @@ static void test_closed_ends_the_doubt(void **state)
 	assert_failed(comm, -EPIPE, "the receiver closed the connection, or failed");
 	assert_int_equal(fixture.setup.process.own_counters.comms_failed, 1);
 	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).closed.unclean, 1);
+	fixture_comm_close(comm);
+}
+
+/*
+ * It lies unread in the control connection of the link on which a write has just failed: the
+ * receiver's process may have ended behind it, so that nobody says it again.
+ */
+static void test_closed_is_unread(void **state)
+{
+	struct mesh_frame frame = {.closed = {.sent = MESSAGES}};
+	int i;
+
+	(void)state;
+	messages_post();
+	frame.to_comm = comm_path(comm, 0).sink->id;
+	assert_true(write(fixture.frames, &frame, mesh_frame_finish(&frame, MESH_FRAME_CLOSED)) >
+		    0);
+	mesh_lock_take(&fixture.setup.process.lock);
+	LIST_INSERT_HEAD(&fixture.setup.process.peers, &fixture.peers[0], entry);
+	mesh_lock_take(&comm->lock);
+	mesh_path_suspect(&comm->paths[0], -ECONNRESET);
+	mesh_lock_release(&comm->lock);
+	mesh_lock_release(&fixture.setup.process.lock);
+	second_fails();
+	none_is_done();
+	tick();
+	assert_int_equal(fixture.peers[0].state, MESH_PEER_LOST);
+	for (i = 0; i < MESSAGES; i++)
+		assert_int_equal(fixture_test(requests[i]), ROOM);
 	fixture_comm_close(comm);
 }
 
@@ -471,13 +501,21 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_closed_ends_the_doubt),     TEST(test_closed_ends_every_doubt),
-		TEST(test_doubt_after_closed),	      TEST(test_loss_after_closed),
-		TEST(test_closed_claims_too_much),    TEST(test_close_does_not_end_the_doubt),
-		cmocka_unit_test(test_closed_counts), TEST(test_failed_receiver_answers),
-		TEST(test_receiver_lingers),	      TEST(test_receiver_that_closes_last),
-		TEST(test_receiver_without_recovery), TEST(test_acknowledgement_is_enough),
-		TEST(test_acknowledgement_on_verbs),  TEST(test_no_path_is_left),
+		TEST(test_closed_ends_the_doubt),
+		TEST(test_closed_ends_every_doubt),
+		TEST(test_closed_is_unread),
+		TEST(test_doubt_after_closed),
+		TEST(test_loss_after_closed),
+		TEST(test_closed_claims_too_much),
+		TEST(test_close_does_not_end_the_doubt),
+		cmocka_unit_test(test_closed_counts),
+		TEST(test_failed_receiver_answers),
+		TEST(test_receiver_lingers),
+		TEST(test_receiver_that_closes_last),
+		TEST(test_receiver_without_recovery),
+		TEST(test_acknowledgement_is_enough),
+		TEST(test_acknowledgement_on_verbs),
+		TEST(test_no_path_is_left),
 		TEST(test_closed_without_path),
 	};
 
