@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_two_ranks.sh - two processes of each node share its NICs over verbs, and send in opposite
+# directions: each closes its own endpoint when a link is lost, and goes on, over the other cable
+# or when its packets pass again.
+# seconds: 90
+set -u
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=tests/functional/faults.sh
+. "$here/../functional/faults.sh"
+# shellcheck source=tests/vm/rdma.sh
+. "$here/rdma.sh"
+# shellcheck source=tests/vm/transfer.sh
+. "$here/transfer.sh"
+
+MESSAGE_BYTES=$((1 << 20))
+
+# pair_start N FROM TO: a process of node FROM streams to one of node TO until pairs_end.
+pair_start() {
+	local n=$1
+
+	play "$3" "receiver$n" <<-END
+		limit $TRANSFER_MS
+		init 0
+		listen 0 $FAULTS/handle$n
+		accept 0 0
+		buffer 0 $MESSAGE_BYTES
+		reg 0 0 0
+		stream 0 $MESSAGE_BYTES $FAULTS/enough 1
+		dereg 0
+		close 0
+		close-listen 0
+		finalize 0
+	END
+	play "$2" "sender$n" <<-END
+		limit $TRANSFER_MS
+		init 0
+		await $FAULTS/handle$n
+		connect 0 $FAULTS/handle$n
+		touch $FAULTS/connected$n
+		buffer 0 $MESSAGE_BYTES
+		reg 0 0 0
+		stream 0 $MESSAGE_BYTES $FAULTS/enough 1
+		dereg 0
+		close 0
+		finalize 0
+	END
+}
+
+pairs_start() {
+	rm -f "$FAULTS"/{handle,connected}[12] "$FAULTS/enough"
+	pair_start 1 a b
+	pair_start 2 b a
+	arrives connected1 connected2
+}
+
+pairs_end() {
+	touch "$FAULTS/enough"
+	ended sender1
+	ended sender2
+	ended receiver1
+	ended receiver2
+}
+
+# pair_uses N NIC...: as uses, for a pair.
+pair_uses() {
+	local log=$FAULTS/sender$1.log nic
+
+	for nic in "${@:2}"; do grep -q " path: .* nic=$nic " "$log" || return; done
+}
+
+# moving NIC: waits until the device has sent some more.
+moving() {
+	local before
+
+	before=$(rdma_counter "$1" sent_pkts)
+	wait_for "((before + 500 < \$(rdma_counter $1 sent_pkts)))" 60 ||
+		faults_show "$1 sends nothing"
+}
+
+# both_say LEVEL REGEX: each sender says that.
+both_say() {
+	local n
+
+	for n in 1 2; do
+		wait_for "grep -Eq '^$1 .*($2)' '$FAULTS/sender$n.log'" 100 ||
+			faults_show "sender$n did not say: $1 $2"
+	done
+}
+
+one_cable() {
+	local env=("${FAULTS_ENV[@]}") nic
+
+	FAULTS_ENV+=("NCCL_MESH_NICS==ab0,ba0")
+	for nic in ab0 ba0; do
+		on ${nic:0:1} tc qdisc replace dev $nic root handle 1: prio || fail "tc qdisc"
+		on ${nic:0:1} tc qdisc add dev $nic parent 1:3 netem loss 100% || fail "tc qdisc"
+	done
+	pairs_start
+	moving ab0
+	moving ba0
+	for nic in ab0 ba0; do
+		on ${nic:0:1} tc filter add dev $nic parent 1: protocol ip u32 \
+			match ip protocol 17 0xff match ip dport 4791 0xffff flowid 1:3 ||
+			fail "tc filter"
+	done
+	both_say WARN 'lost node [ab] .*wait for a path'
+	for nic in ab0 ba0; do
+		on ${nic:0:1} tc filter del dev $nic parent 1: || fail "tc filter del"
+	done
+	both_say WARN 'node [ab] .*again: its messages go over this path'
+	pairs_end
+	FAULTS_ENV=("${env[@]}")
+	note "UDP 4791 dropped on the only cable, then passed: every byte of both pairs is right"
+}
+
+two_cables() {
+	local try
+
+	for try in {1..4}; do
+		((try < 4)) || faults_show "a comm does not use both cables"
+		pairs_start
+		pair_uses 1 ab0 ab1 && pair_uses 2 ba0 ba1 && break
+		pairs_end
+	done
+	moving ab0
+	moving ba1
+	ip -n "${MESH_PREFIX}b" link set ba0 down
+	both_say WARN 'lost node [ab] .*go over the other paths now'
+	moving ab1
+	moving ba1
+	pairs_end
+	note "one of two cables down: every byte of both pairs is right"
+}
+
+FAULTS_ENV+=("${TRANSFER_PATIENT[@]}" NCCL_MESH_RECOVERY_TIMEOUT=100)
+faults_init
+mesh_node a b
+mesh_link a ab0 10.77.1.1/24 b ba0 10.77.1.2/24
+mesh_link a ab1 10.77.2.1/24 b ba1 10.77.2.2/24
+rdma_up
+one_cable
+two_cables
