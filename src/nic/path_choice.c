@@ -277,20 +277,21 @@ static void rounds_choose(struct scored_candidate *scored, int count,
 		round_choose(scored, count, choice->num_candidates == begin, choice);
 }
 
-/* Each pair that uses something better could use tcp. */
+/* Each pair from @begin on that uses something better could use tcp: as one of @class. */
 static void fallbacks_add(const struct mesh_endpoint_addr *local,
-			  const struct mesh_endpoint_addr *remote, struct mesh_path_choice *choice)
+			  const struct mesh_endpoint_addr *remote, int begin,
+			  enum mesh_path_class class, struct mesh_path_choice *choice)
 {
 	struct mesh_path_candidate pair;
 	int i, num = choice->num_candidates;
 
-	for (i = 0; i < num; i++) {
+	for (i = begin; i < num; i++) {
 		pair = choice->candidates[i];
 		if (pair.provider == MESH_PROVIDER_TCP || !local[pair.local].also_tcp ||
 		    !remote[pair.remote].also_tcp)
 			continue;
 		pair.provider = MESH_PROVIDER_TCP;
-		pair.class = MESH_PATH_FALLBACK;
+		pair.class = class;
 		pair.reason = MESH_PATH_WHY_FALLBACK;
 		choice->candidates[choice->num_candidates++] = pair;
 	}
@@ -307,7 +308,7 @@ void mesh_path_choose(const struct mesh_endpoint_addr *local, int num_local,
 	count = candidates_collect(local, num_local, remote, num_remote, hints, choice, scored);
 	rounds_choose(scored, count, hints, choice);
 	if (hints->fallback)
-		fallbacks_add(local, remote, choice);
+		fallbacks_add(local, remote, 0, MESH_PATH_FALLBACK, choice);
 }
 
 void mesh_path_choose_routed(const struct mesh_endpoint_addr *local, int num_local,
@@ -317,12 +318,14 @@ void mesh_path_choose_routed(const struct mesh_endpoint_addr *local, int num_loc
 {
 	struct scored_candidate scored[MESH_PATH_CANDIDATES_MAX];
 	const struct router router = {leads, arg};
-	int count;
+	int count, begin = choice->num_candidates;
 
 	if (hints->same_node)
 		return;
 	count = routed_collect(local, num_local, remote, num_remote, hints, &router, scored);
 	rounds_choose(scored, count, hints, choice);
+	if (hints->fallback)
+		fallbacks_add(local, remote, begin, MESH_PATH_FALLBACK_ROUTED, choice);
 }
 
 enum mesh_provider_reason mesh_path_provider_reason(enum mesh_provider_id ours,
@@ -330,7 +333,7 @@ enum mesh_provider_reason mesh_path_provider_reason(enum mesh_provider_id ours,
 						    const struct mesh_path_candidate *pair,
 						    bool setting)
 {
-	if (pair->class == MESH_PATH_FALLBACK)
+	if (mesh_path_class_is_fallback(pair->class))
 		return MESH_PROVIDER_WHY_FALLBACK;
 	if (ours != theirs)
 		return MESH_PROVIDER_WHY_ONE_END;

@@ -15,20 +15,26 @@
 
 /* Candidates of one class are tried together; a class with a lower number is tried first. */
 enum mesh_path_class {
-	MESH_PATH_DIRECT,	  /* two NICs on one subnet */
-	MESH_PATH_FAR,		  /* the same, far from NCCL's NICs (nic_near.h) */
-	MESH_PATH_FALLBACK,	  /* the same with tcp, where both have a better provider */
-	MESH_PATH_ROUTED,	  /* the kernel has a route from our NIC to the peer's */
-	MESH_PATH_FAR_ROUTED,	  /* the same, far from NCCL's NICs */
-	MESH_PATH_RESERVE,	  /* two NICs on one subnet, of which one is a reserve */
-	MESH_PATH_RESERVE_ROUTED, /* the same with a route of the kernel */
-	MESH_PATH_UNLIKELY,	  /* on one subnet, but neighbours contradict it (path_proof.h) */
+	MESH_PATH_DIRECT,	   /* two NICs on one subnet */
+	MESH_PATH_FAR,		   /* the same, far from NCCL's NICs (nic_near.h) */
+	MESH_PATH_FALLBACK,	   /* the same with tcp, where both have a better provider */
+	MESH_PATH_ROUTED,	   /* the kernel has a route from our NIC to the peer's */
+	MESH_PATH_FAR_ROUTED,	   /* the same, far from NCCL's NICs */
+	MESH_PATH_FALLBACK_ROUTED, /* the same with tcp, where both have a better provider */
+	MESH_PATH_RESERVE,	   /* two NICs on one subnet, of which one is a reserve */
+	MESH_PATH_RESERVE_ROUTED,  /* the same with a route of the kernel */
+	MESH_PATH_UNLIKELY,	   /* on one subnet, but neighbours contradict it (path_proof.h) */
 };
 
 static inline bool mesh_path_class_is_routed(enum mesh_path_class class)
 {
 	return class == MESH_PATH_ROUTED || class == MESH_PATH_FAR_ROUTED ||
-	       class == MESH_PATH_RESERVE_ROUTED;
+	       class == MESH_PATH_FALLBACK_ROUTED || class == MESH_PATH_RESERVE_ROUTED;
+}
+
+static inline bool mesh_path_class_is_fallback(enum mesh_path_class class)
+{
+	return class == MESH_PATH_FALLBACK || class == MESH_PATH_FALLBACK_ROUTED;
 }
 
 /*

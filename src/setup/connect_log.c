@@ -143,6 +143,19 @@ void mesh_connect_relay_log_slow(struct mesh_connect *connect, uint64_t now_ms)
 		  seconds_left(connect, now_ms));
 }
 
+/* What the user may do about a peer that TCP reaches and RDMA does not; "" for others. */
+static const char *rdma_advice(const struct mesh_peer *peer)
+{
+	if (peer->domain->provider != MESH_PROVIDER_VERBS_RXM || !peer->name[0] || peer->refusal)
+		return "";
+	if (peer->routed)
+		return "The path is routed: does each router on the way pass UDP port 4791? "
+		       "NCCL_MESH_PROVIDER='verbs;ofi_rxm,tcp' on all nodes allows tcp, which is "
+		       "much slower";
+	return "NCCL_MESH_PROVIDER='verbs;ofi_rxm,tcp' on all nodes allows tcp, which is much "
+	       "slower";
+}
+
 MESH_HOLDS(process)
 static void direct_log_timeout(const struct mesh_connect *connect, uint64_t now_ms)
 {
@@ -161,6 +174,7 @@ static void direct_log_timeout(const struct mesh_connect *connect, uint64_t now_
 		snprintf(why, sizeof(why), "%.200s",
 			 peer->reason[0] ? peer->reason : "it does not answer our request");
 	snprintf(end, sizeof(end), "%s", why);
+	sentence_add(end, sizeof(end), rdma_advice(peer));
 	sentence_add(end, sizeof(end),
 		     mesh_neighbour_hints_text(process, neighbours, sizeof(neighbours)));
 	mesh_warn("node %s gave up connecting from %s (%s) to %s after %llu ms (%d path%s tried): "

@@ -13,15 +13,16 @@ here=$(dirname "${BASH_SOURCE[0]}")
 
 RUN_ARGS=(--timeout 120 --check-max 64K --sizes "8,64K" --iters 4 --repeat 1 --verbose)
 
-# Nodes a and b have RDMA on their cable. Without it are c, d and b's other NIC.
+# Nodes a and b have RDMA on their cable, and x and y towards their router r. Without it are all
+# other NICs.
 rdma_nics() {
 	case $1 in
 	a) echo ab ;;
 	b) echo ba ;;
-	c) [[ ! $FAR ]] || echo cb ;;
+	x) echo xr ;;
+	y) echo yr ;;
 	esac
 }
-FAR=
 
 # took RUN FROM TO KIND PROVIDER
 took() { said "$1" "path: from=$2 to=$3 .* via=$4 provider=$5"; }
@@ -61,5 +62,62 @@ test_four() {
 	note "a and b by RDMA, b and c and d by tcp, a and d routed, in one communicator"
 }
 
+# Nodes x and y on either side of router r, which has no RDMA, as routers have none.
+far_up() {
+	mesh_node x y
+	mesh_namespace_add "$(mesh_ns r)"
+	mesh_link x xr 10.77.21.1/24 r rx 10.77.21.254/24
+	mesh_link y yr 10.77.22.1/24 r ry 10.77.22.254/24
+	mesh_forward r
+	mesh_route x 10.77.22.0/24 10.77.21.254 xr
+	mesh_route y 10.77.21.0/24 10.77.22.254 yr
+}
+
+# RUN PROVIDER: both directions took the routed path by this provider.
+far_took() {
+	expect_paths "$1" 0 1 "xr:10.77.21.1>10.77.22.1@routed"
+	expect_paths "$1" 1 0 "yr:10.77.22.1>10.77.21.1@routed"
+	expect_check
+	took "$1" x y routed "$2"
+	took "$1" y x routed "$2"
+}
+
+test_far_rdma() {
+	local nic before after
+
+	before=$(rdma_packets xr yr)
+	rdma_count x xr
+	ranks_pass far x y -- "${RUN_ARGS[@]}"
+	rdma_count_end xr
+	after=$(rdma_packets xr yr)
+	far_took far "verbs;ofi_rxm"
+	for nic in sent received; do
+		(($(rdma_counted xr $nic writes) > 0)) || fail "no RDMA write was $nic: $before, $after"
+	done
+	note "x and y by RDMA across a router: $before before, $after after"
+}
+
+# The router passes TCP, and no RoCE.
+test_far_dropped() {
+	ip netns exec "$(mesh_ns r)" sh -c "
+		tc qdisc add dev ry root handle 1: prio
+		tc qdisc add dev ry parent 1:3 netem loss 100%
+		tc filter add dev ry parent 1: protocol ip u32 match ip protocol 17 0xff \
+			match ip dport 4791 0xffff flowid 1:3" || fail "cannot drop packets"
+	RANKS_ENV=(NCCL_MESH_CONNECT_TIMEOUT=15 NCCL_MESH_ACCEPT_TIMEOUT=20)
+	ranks_refuse stops 120 "gave up connecting from (xr|yr) .*does each router on the way pass" \
+		x y -- "${RUN_ARGS[@]}"
+	note "RDMA does not pass the router: an error that says so, and names the setting"
+	RANKS_ENV=(NCCL_MESH_CONNECT_TIMEOUT=60 "NCCL_MESH_PROVIDER=verbs;ofi_rxm,tcp")
+	ranks_pass falls x y -- "${RUN_ARGS[@]}"
+	RANKS_ENV=()
+	far_took falls tcp
+	said falls "uses tcp with node .*verbs;ofi_rxm does not get through, and NCCL_MESH_PROVIDER"
+	note "with NCCL_MESH_PROVIDER=verbs;ofi_rxm,tcp: by tcp, and a WARN says why"
+}
+
 mesh_init
+far_up
 test_four
+test_far_rdma
+test_far_dropped

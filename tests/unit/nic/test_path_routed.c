@@ -192,6 +192,42 @@ static void test_never(void **state)
 	assert_int_equal(choose(&a, &c, leads_all, &hints).num_candidates, 0);
 }
 
+/* RDMA at both ends is used across routers as well, and tcp only where the setting allows it. */
+static void test_rdma(void **state)
+{
+	struct side a = SIDE("10.1.0.1/24", "10.2.0.1/24", "10.3.0.1/24");
+	struct side b = SIDE("10.4.0.1/24", "10.5.0.1/24", "10.3.0.2/24");
+	struct mesh_path_hints hints = {.local_nic = -1, .remote_nic = -1, .same_count = true};
+	static const enum mesh_path_class classes[] = {MESH_PATH_DIRECT, MESH_PATH_FALLBACK,
+						       MESH_PATH_ROUTED, MESH_PATH_ROUTED,
+						       MESH_PATH_FALLBACK_ROUTED};
+	struct mesh_path_choice choice;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		a.nics[i].provider = b.nics[i].provider = MESH_PROVIDER_VERBS_RXM;
+		a.nics[i].also_tcp = b.nics[i].also_tcp = true;
+	}
+	b.nics[1].provider = MESH_PROVIDER_TCP; /* its only provider */
+	b.nics[1].also_tcp = false;
+	choice = choose(&a, &b, leads_rails, &hints);
+	assert_int_equal(choice.num_candidates, 3);
+	assert_int_equal(choice.candidates[1].provider, MESH_PROVIDER_VERBS_RXM);
+	assert_int_equal(choice.candidates[2].provider, MESH_PROVIDER_TCP);
+	hints.fallback = true;
+	choice = choose(&a, &b, leads_rails, &hints);
+	assert_int_equal(choice.num_candidates, 5);
+	for (i = 0; i < 5; i++)
+		assert_int_equal(choice.candidates[i].class, classes[i]);
+	assert_int_equal(choice.candidates[4].provider, MESH_PROVIDER_TCP);
+	assert_int_equal(choice.candidates[4].local, 0);
+	assert_int_equal(choice.candidates[4].reason, MESH_PATH_WHY_FALLBACK);
+	assert_int_equal(mesh_path_provider_reason(MESH_PROVIDER_VERBS_RXM, MESH_PROVIDER_VERBS_RXM,
+						   &choice.candidates[4], false),
+			 MESH_PROVIDER_WHY_FALLBACK);
+}
+
 static void test_largest(void **state)
 {
 	struct mesh_path_hints hints = {.same_count = true};
@@ -218,6 +254,7 @@ int main(void)
 		cmocka_unit_test(test_direct_first), cmocka_unit_test(test_rails),
 		cmocka_unit_test(test_all_pairs),    cmocka_unit_test(test_never),
 		cmocka_unit_test(test_largest),	     cmocka_unit_test(test_rails_setting),
+		cmocka_unit_test(test_rdma),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
