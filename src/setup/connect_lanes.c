@@ -56,11 +56,15 @@ static int lanes_need(const struct mesh_peer *peer)
 				mesh_peer_speed_mbps(peer), mesh_tcp_window_bytes(""));
 }
 
-/* How many lanes each pair of the try has: what the longest one needs, as far as there is room. */
+/*
+ * How many lanes each pair of the try has: what the longest one needs, as far as there is room for
+ * the cables as well that may join the comm later.
+ */
 MESH_HOLDS(process)
 static int lanes_choose(const struct mesh_connect *connect)
 {
-	int most = (int)connect->net->process->config.max_paths / connect->num_peers;
+	int pairs = connect->num_peers + connect->num_missed;
+	int most = (int)connect->net->process->config.max_paths / pairs;
 	int i, need, lanes = 1;
 
 	for (i = 0; i < connect->num_peers; i++) {

@@ -233,6 +233,22 @@ static void test_other_site(void **state)
 	assert_int_equal(attempt.num_missed, 0);
 }
 
+/* A cable that is away now may join the comm later. */
+static void test_room_for_missed(void **state)
+{
+	(void)state;
+	process.config.lanes = 8;
+	strcpy(process.config.site, "east");
+	strcpy(peers[0][0].site, "west");
+	start(2, MESH_PATH_DIRECT, MESH_PROVIDER_TCP);
+	peers[1][0].state = MESH_PEER_CONNECTING;
+	mesh_addr_parse("10.1.1.2", &peers[1][0].address.addr);
+	assert_int_equal(judge(10), MESH_VERDICT_WAIT);
+	assert_int_equal(judge(3011), MESH_VERDICT_WAIT);
+	assert_int_equal(attempt.num_missed, 1);
+	assert_int_equal(attempt.num_peers, 4);
+}
+
 /* A site's name counts as far as it travels. */
 static void test_long_site(void **state)
 {
@@ -321,7 +337,7 @@ int main(void)
 		TEST(test_pairs_share),	      TEST(test_no_room),      TEST(test_cable),
 		TEST(test_other_site),	      TEST(test_long_site),    TEST(test_rdma),
 		TEST(test_lane_is_silent),    TEST(test_lane_is_lost), TEST(test_line_is_lost),
-		TEST(test_lane_is_closed),
+		TEST(test_lane_is_closed),    TEST(test_room_for_missed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
