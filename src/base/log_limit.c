@@ -28,7 +28,8 @@ bool mesh_log_limit_pass(struct mesh_log_limit *limit, unsigned int lines, uint6
 	return true;
 }
 
-void mesh_log_new(struct mesh_log_last *last, const char *file, int line, const char *format, ...)
+void mesh_log_new(struct mesh_log_last *last, enum mesh_log_level level, const char *file, int line,
+		  const char *format, ...)
 {
 	char text[MESH_LOG_LINE_MAX];
 	va_list args;
@@ -40,5 +41,5 @@ void mesh_log_new(struct mesh_log_last *last, const char *file, int line, const 
 		return;
 	if (last)
 		memcpy(last->text, text, sizeof(text));
-	mesh_log(MESH_LOG_WARN, file, line, "%s", text);
+	mesh_log(level, file, line, "%s", text);
 }

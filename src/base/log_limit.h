@@ -43,13 +43,13 @@ struct mesh_log_last {
 };
 
 /**
- * Writes a WARN line, unless it is the same as the last one. Use the macro mesh_warn_new().
+ * Writes a line, unless it is the same as the last one. mesh_warn_new() writes it as WARN.
  *
  * @last: one thread at a time; NULL: each line is written
  */
-void mesh_log_new(struct mesh_log_last *last, const char *file, int line, const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
+void mesh_log_new(struct mesh_log_last *last, enum mesh_log_level level, const char *file, int line,
+		  const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-#define mesh_warn_new(last, ...) mesh_log_new(last, __FILE__, __LINE__, __VA_ARGS__)
+#define mesh_warn_new(last, ...) mesh_log_new(last, MESH_LOG_WARN, __FILE__, __LINE__, __VA_ARGS__)
 
 #endif

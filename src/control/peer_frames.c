@@ -344,6 +344,8 @@ static bool stranger_admit(struct mesh_peer *peer, const struct mesh_frame *fram
 	if (peer->awaits_domain)
 		return false;
 	peer->domain = process->domains[index];
+	if (!peer->domain && hello->lane)
+		mesh_peer_refuse(peer, MESH_REFUSAL_RESOURCES, 0); /* it goes on with fewer */
 	if (!peer->domain)
 		mesh_peer_lose(peer, "our NIC cannot be opened for it");
 	return peer->domain;

@@ -39,9 +39,12 @@ int mesh_domain_fail(const struct mesh_domain *domain, const char *what, int err
 {
 	char memlock[MESH_MEMLOCK_HINT_MAX];
 
-	mesh_warn_new(domain->failure, "%s: cannot %s with %s: %s%s", domain->nic->netdev, what,
-		      mesh_provider_id_text(domain->provider), fi_strerror(-error),
-		      failure_hint(domain, error, memlock));
+	/* Without a lane a connection goes on over the others. */
+	mesh_log_new(domain->failure, domain->lane ? MESH_LOG_INFO : MESH_LOG_WARN, __FILE__,
+		     __LINE__, "%s: cannot %s%s with %s: %s%s", domain->nic->netdev, what,
+		     domain->lane ? " of one more lane" : "",
+		     mesh_provider_id_text(domain->provider), fi_strerror(-error),
+		     failure_hint(domain, error, memlock));
 	return error;
 }
 

@@ -77,43 +77,71 @@ static int lanes_choose(const struct mesh_connect *connect)
 	return lanes > 1 ? lanes : 1;
 }
 
+/* The state of this lane's domains. */
+struct lane {
+	bool first;   /* no connection has needed one of them before */
+	bool opening; /* one is being opened */
+	bool open;    /* all are */
+};
+
+/* @start: opens those that are not open */
+MESH_HOLDS(process)
+static struct lane lane_look(struct mesh_connect *connect, int number, bool start)
+{
+	struct mesh_process *process = connect->net->process;
+	bool again = number > connect->lanes_asked;
+	struct lane lane = {.open = true};
+	int i, index;
+
+	for (i = 0; i < connect->num_peers; i++) {
+		if (!is_line(connect, i))
+			continue;
+		index = mesh_process_lane_index(process, connect->peers[i]->dev, MESH_PROVIDER_TCP,
+						number);
+		lane.first |= index >= 0 && process->dev_states[index] == MESH_DEV_CLOSED;
+		if (start && index >= 0 && !process->domains[index])
+			lane.opening |= mesh_opening_need(process, index, again);
+		lane.open &= index >= 0 && process->domains[index];
+	}
+	if (start && again)
+		connect->lanes_asked = number;
+	return lane;
+}
+
 /*
- * Starts to open the domains of all lanes. Returns true while one is being opened.
+ * Opens the domains of one lane after the other, until one cannot be opened: so two nodes whose
+ * ports have room for some lanes only open the same ones. Returns true while one is being opened.
  *
- * @first: set if no connection has needed one of them before
+ * @first: set if no connection has needed any before
  */
 MESH_HOLDS(process)
 static bool lanes_open(struct mesh_connect *connect, bool *first)
 {
-	struct mesh_process *process = connect->net->process;
-	bool opening = false;
-	int i, lane, index;
+	struct lane lane = {.open = true};
+	int number;
 
 	*first = false;
-	for (i = 0; i < connect->num_peers; i++) {
-		for (lane = 1; lane < connect->lanes && is_line(connect, i); lane++) {
-			index = mesh_process_lane_index(process, connect->peers[i]->dev,
-							MESH_PROVIDER_TCP, lane);
-			*first |= index >= 0 && process->dev_states[index] == MESH_DEV_CLOSED;
-			if (index >= 0 && !process->domains[index])
-				opening |= mesh_opening_need(process, index, !connect->lanes_asked);
-		}
+	for (number = 1; number < connect->lanes && lane.open; number++) {
+		lane = lane_look(connect, number, true);
+		*first |= number == 1 && lane.first;
 	}
-	connect->lanes_asked = true;
-	return opening;
+	return lane.opening;
 }
 
+/* The peers of those that are open on all NICs, so that all pairs have as many. */
 MESH_HOLDS(process)
 static void lanes_enter(struct mesh_connect *connect)
 {
 	struct mesh_process *process = connect->net->process;
-	int i, lane, index, num = connect->num_peers;
+	int i, number, index, num = connect->num_peers;
 
-	for (i = 0; i < num; i++) {
-		for (lane = 1; lane < connect->lanes && is_line(connect, i); lane++) {
+	for (number = 1; number < connect->lanes; number++) {
+		if (!lane_look(connect, number, false).open)
+			continue;
+		for (i = 0; i < num; i++) {
 			index = mesh_process_lane_index(process, connect->peers[i]->dev,
-							MESH_PROVIDER_TCP, lane);
-			if (index >= 0 && process->domains[index])
+							MESH_PROVIDER_TCP, number);
+			if (is_line(connect, i))
 				mesh_connect_try_lane(connect, i, process->domains[index]);
 		}
 	}

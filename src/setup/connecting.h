@@ -50,7 +50,7 @@ struct mesh_connect {
 	struct mesh_relay_try *relay; /* no common link: its peers are tried; owned, or NULL */
 	bool away;		      /* candidates wait for a carrier: they go before relays */
 	int lanes;		      /* of each pair of this try; 0: not chosen yet */
-	bool lanes_asked;	      /* their domains, at least once */
+	int lanes_asked;	      /* the domains of those up to this one, at least once */
 	bool lanes_begun;	      /* those from 1 on are among the peers */
 	uint64_t try_ms;	      /* since when */
 	uint64_t up_ms;		      /* since when one of the peers is up; 0: none is */

@@ -310,6 +310,41 @@ static void test_line_is_lost(void **state)
 	assert_false(attempt.lanes || attempt.lanes_begun);
 }
 
+/* Its end has no port for it. */
+static void test_lane_is_refused(void **state)
+{
+	(void)state;
+	start_line(1);
+	assert_int_equal(judge(10), MESH_VERDICT_WAIT);
+	peers[0][1].state = MESH_PEER_UP;
+	peers[0][2].state = MESH_PEER_RETRY;
+	peers[0][2].refusal = MESH_REFUSAL_RESOURCES;
+	assert_int_equal(judge(20), MESH_VERDICT_READY);
+	mesh_connect_try_settle(&attempt);
+	assert_int_equal(attempt.num_peers, 2);
+}
+
+/* No lane takes the last port from one with a lower number, which the other end may have. */
+static void test_one_after_the_other(void **state)
+{
+	int first = mesh_process_lane_index(&process, 0, MESH_PROVIDER_TCP, 1);
+	int second = mesh_process_lane_index(&process, 0, MESH_PROVIDER_TCP, 2);
+
+	(void)state;
+	process.domains[first] = process.domains[second] = NULL;
+	process.dev_states[first] = MESH_DEV_OPENING;
+	process.dev_states[second] = MESH_DEV_CLOSED;
+	process.opening_ms[first] = mesh_clock_ms();
+	start_line(1);
+	assert_int_equal(judge(10), MESH_VERDICT_WAIT);
+	assert_int_equal(process.dev_states[second], MESH_DEV_CLOSED);
+	process.dev_states[first] = MESH_DEV_FAILED;
+	assert_int_equal(judge(20), MESH_VERDICT_WAIT);
+	assert_int_equal(process.dev_states[second], MESH_DEV_CLOSED);
+	assert_int_equal(judge(30), MESH_VERDICT_READY);
+	assert_int_equal(attempt.num_peers, 1);
+}
+
 /* The domain of a lane could not be opened. */
 static void test_lane_is_closed(void **state)
 {
@@ -333,11 +368,22 @@ static void test_lane_is_closed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_count), TEST(test_indices),      TEST(test_lanes_follow),
-		TEST(test_pairs_share),	      TEST(test_no_room),      TEST(test_cable),
-		TEST(test_other_site),	      TEST(test_long_site),    TEST(test_rdma),
-		TEST(test_lane_is_silent),    TEST(test_lane_is_lost), TEST(test_line_is_lost),
-		TEST(test_lane_is_closed),    TEST(test_room_for_missed),
+		cmocka_unit_test(test_count),
+		TEST(test_indices),
+		TEST(test_lanes_follow),
+		TEST(test_pairs_share),
+		TEST(test_no_room),
+		TEST(test_cable),
+		TEST(test_other_site),
+		TEST(test_long_site),
+		TEST(test_rdma),
+		TEST(test_lane_is_silent),
+		TEST(test_lane_is_lost),
+		TEST(test_line_is_lost),
+		TEST(test_lane_is_closed),
+		TEST(test_lane_is_refused),
+		TEST(test_one_after_the_other),
+		TEST(test_room_for_missed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

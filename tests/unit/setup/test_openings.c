@@ -203,6 +203,32 @@ static void test_peer_of_a_domain_that_fails(void **state)
 	assert_true(log_captured(MESH_LOG_INFO, "our NIC cannot be opened for it"));
 }
 
+/* One that cannot have a lane here is told so at once: it goes on without it. */
+static void test_peer_of_a_lane_that_fails(void **state)
+{
+	struct mesh_frame frame, answer;
+	char in[sizeof(answer)];
+	ssize_t size;
+
+	(void)state;
+	pthread_mutex_unlock(&gate);
+	mesh_threads_await();
+	fake_fail(FAKE_DOMAIN, 0, 1, -FI_EADDRINUSE);
+	assert_int_equal(mesh_handle_decode(handle, &stranger.handle), 0);
+	stranger_dial();
+	frame = stranger_hello(stranger_loopback(9));
+	frame.hello.lane = 1;
+	stranger_send(&frame, MESH_FRAME_HELLO);
+	size = recv(stranger.fd, in, sizeof(in), 0);
+	assert_true(size > 0);
+	assert_int_equal(mesh_frame_decode(in, (size_t)size, &answer), size);
+	assert_int_equal(answer.header.type, MESH_FRAME_REFUSE);
+	assert_int_equal(answer.refuse.refusal, MESH_REFUSAL_RESOURCES);
+	stranger_hung_up();
+	close(stranger.fd);
+	assert_non_null(net->process->domains[0]);
+}
+
 /* NCCL gives up while the domain is being opened: closing waits for it, and closes it. */
 static void test_closed_meanwhile(void **state)
 {
@@ -231,6 +257,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_domain_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_each_reason_is_logged_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_peer_of_a_domain_that_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_peer_of_a_lane_that_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_closed_meanwhile, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_never_used, setup, teardown),
 	};
