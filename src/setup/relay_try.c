@@ -223,20 +223,28 @@ static int first_hop_find(struct mesh_relay_try *relay, const struct mesh_route 
 	return -ENOENT;
 }
 
+/* True if a route may be a path beside those that are selected: as short, and inside their sites. */
+static bool route_fits(const struct mesh_relay_try *relay, const struct mesh_route *route, int at)
+{
+	return !at || (route->num_relays == relay->routes[0].num_relays &&
+		       route->leaves == relay->routes[0].leaves);
+}
+
 /*
  * Selects the shortest of these routes that may be asked now, at most @most of one length; @all:
- * also those that are avoided. Returns how many; -EAGAIN while a NIC of ours is opened for one.
+ * also those that are avoided; @leave: also those over another site. Returns how many; -EAGAIN
+ * while a NIC of ours is opened for one.
  */
 MESH_HOLDS(process)
 static int routes_select(struct mesh_relay_try *relay, const struct mesh_route *routes, int num,
-			 int most, bool all, uint64_t now_ms)
+			 int most, bool all, bool leave, uint64_t now_ms)
 {
 	bool opening = false;
 	int i, ret, at = 0;
 
 	for (i = 0; i < num && at < most; i++) {
-		if (!routes[i].num_relays ||
-		    (at && routes[i].num_relays != relay->routes[0].num_relays))
+		if (!routes[i].num_relays || (routes[i].leaves && !leave) ||
+		    !route_fits(relay, &routes[i], at))
 			continue;
 		if (!all && node_is_avoided(relay, routes[i].hops[0], now_ms))
 			continue;
@@ -249,16 +257,37 @@ static int routes_select(struct mesh_relay_try *relay, const struct mesh_route *
 	return opening ? -EAGAIN : at;
 }
 
+/*
+ * True if routes over another site may be used: there are no others, or none of those could be used
+ * for a while, in which the ranks on them may have started.
+ */
+static bool may_leave(const struct mesh_relay_try *relay, const struct mesh_route *routes, int num,
+		      uint64_t now_ms)
+{
+	int i;
+
+	for (i = 0; i < num; i++) {
+		if (routes[i].num_relays && !routes[i].leaves)
+			return now_ms - relay->found_ms >= MESH_TRY_MS;
+	}
+	return true;
+}
+
 /* Begins to connect to the first relays of the best routes. Returns 0, or -EAGAIN: see above. */
 MESH_HOLDS(process)
 static int routes_take(struct mesh_relay_try *relay, const struct mesh_route *routes, int num,
 		       int most, uint64_t now_ms)
 {
 	struct mesh_process *process = relay->process;
-	int i, at, selected = routes_select(relay, routes, num, most, false, now_ms);
+	int i, at, selected;
+	bool leave;
 
+	if (!relay->found_ms)
+		relay->found_ms = now_ms;
+	leave = may_leave(relay, routes, num, now_ms);
+	selected = routes_select(relay, routes, num, most, false, leave, now_ms);
 	if (!selected)
-		selected = routes_select(relay, routes, num, most, true, now_ms);
+		selected = routes_select(relay, routes, num, most, true, leave, now_ms);
 	for (i = 0; i < selected; i++) {
 		at = relay->num_peers;
 		relay->nexts[at] = relay->nexts[i];

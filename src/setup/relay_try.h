@@ -35,6 +35,7 @@ struct mesh_relay_try {
 	const struct mesh_handle *handle; /* of the listener at the other end; the owner's */
 	int most;			  /* routes */
 	bool asked;			  /* the mesh was searched for it */
+	uint64_t found_ms;		  /* since when there are routes; 0: none was found yet */
 	/* The first relays of these routes; this is one user of each peer. */
 	struct mesh_peer *peers[MESH_PATHS_MAX];
 	struct mesh_next nexts[MESH_PATHS_MAX];
