@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * connect.c - makes a sending comm: finds the candidates, tries them, asks the listener for one
- * path after the other.
- */
+/* connect.c - makes a sending comm: finds candidates, tries them, asks for one path after another. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -201,7 +198,7 @@ static void relay_refused(struct mesh_connect *connect, enum mesh_refusal refusa
 {
 	mesh_relay_try_refused(connect->relay, connect->num_accepted, refusal);
 	comm_drop(connect);
-	mesh_connect_try_end(connect);
+	mesh_connect_relay_end(connect);
 	connect_state_set(connect, MESH_CONNECT_PEERS);
 }
 
@@ -435,10 +432,11 @@ void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms)
 			try_next(connect, now_ms);
 		}
 	}
+	if (connect->state == MESH_CONNECT_PEERS && !connect->relay)
+		peers_wait(connect, now_ms);
+	mesh_connect_detour(connect, now_ms);
 	if (connect->state == MESH_CONNECT_PEERS && connect->relay)
 		relays_wait(connect, now_ms);
-	else if (connect->state == MESH_CONNECT_PEERS)
-		peers_wait(connect, now_ms);
 }
 
 void mesh_connect_free(struct mesh_connect *connect)
@@ -453,7 +451,7 @@ void mesh_connect_free(struct mesh_connect *connect)
 	mesh_engine_timer_cancel(&connect->net->process->engine, &connect->timer);
 	LIST_REMOVE(connect, entry);
 	LIST_REMOVE(connect, id_entry);
-	mesh_relay_try_close(connect->relay);
+	mesh_connect_relay_close(connect);
 	free(connect);
 }
 

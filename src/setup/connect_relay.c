@@ -1,14 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* connect_relay.c - a connection to a node without a common link: over relays (relay_try.h). */
+/*
+ * connect_relay.c - a connection to a node without a common link: over relays (relay_try.h), also
+ * where the kernel has a route, and nothing comes through.
+ */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "setup/connect_relay.h"
+#include "setup/connect_try.h"
 #include "transport/comm_open.h"
 
 /* Without a neighbour of our job: those of this communicator have all started before. */
 #define LONELY_MS 5000
+/*
+ * Routed candidates have this time for themselves, and more if TCP reaches the other process: then
+ * a greeting may have been lost once, or one of the two nodes is busy. Where tcp follows RDMA, it
+ * has as much.
+ */
+#define DETOUR_MS 4000
+#define DETOUR_ANSWERED_MS 10000
 
 int mesh_connect_relay_begin(struct mesh_connect *connect)
 {
@@ -24,6 +36,81 @@ bool mesh_connect_relay_is_hopeless(const struct mesh_connect *connect, uint64_t
 {
 	return !connect->relay->num_tried &&
 	       mesh_clock_elapsed_ms(connect->started_ms, now_ms) >= LONELY_MS;
+}
+
+/* True if the other process has accepted a connection of this try. */
+MESH_HOLDS(process)
+static bool is_answered(const struct mesh_connect *connect)
+{
+	const struct mesh_peer *peer;
+	int i;
+
+	for (i = 0; i < connect->num_peers; i++) {
+		peer = connect->peers[i];
+		if (peer->name[0] || peer->state == MESH_PEER_HELLO ||
+		    peer->state == MESH_PEER_GREETING)
+			return true;
+	}
+	return false;
+}
+
+/* True if routed candidates have had their time, and there are no others. */
+MESH_HOLDS(process)
+static bool detour_is_due(const struct mesh_connect *connect, uint64_t now_ms)
+{
+	const struct mesh_path_choice *choice = &connect->choice;
+	uint64_t wait_ms = is_answered(connect) ? DETOUR_ANSWERED_MS : DETOUR_MS;
+	bool doubled = false;
+	int i;
+
+	if (connect->up_ms || !choice->num_candidates)
+		return false;
+	for (i = 0; i < choice->num_candidates; i++) {
+		if (!mesh_path_class_is_routed(choice->candidates[i].class))
+			return false;
+		doubled |= choice->candidates[i].class == MESH_PATH_FALLBACK_ROUTED;
+	}
+	return mesh_clock_elapsed_ms(connect->started_ms, now_ms) >=
+	       (doubled ? 2 * wait_ms : wait_ms);
+}
+
+void mesh_connect_detour(struct mesh_connect *connect, uint64_t now_ms)
+{
+	struct mesh_process *process = connect->net->process;
+	char node[MESH_HANDLE_NODE_TEXT_MAX];
+
+	mesh_process_assert_locked(process);
+	if (connect->state != MESH_CONNECT_PEERS || connect->relay ||
+	    !detour_is_due(connect, now_ms))
+		return;
+	if (!connect->detour &&
+	    mesh_relay_try_open(process, &connect->handle, (int)process->config.max_paths,
+				&connect->detour))
+		return;
+	if (!mesh_relay_try_is_ready(connect->detour, now_ms))
+		return;
+	mesh_info("the routes to node %s let nothing through: going over relays",
+		  mesh_handle_node_text(&connect->handle, node));
+	mesh_connect_try_end(connect);
+	connect->relay = connect->detour;
+	connect->detour = NULL;
+	connect->detoured = true;
+}
+
+void mesh_connect_relay_end(struct mesh_connect *connect)
+{
+	mesh_connect_try_end(connect);
+	if (!connect->detoured)
+		return;
+	connect->detour = connect->relay;
+	connect->relay = NULL;
+	connect->detoured = false;
+}
+
+void mesh_connect_relay_close(struct mesh_connect *connect)
+{
+	mesh_relay_try_close(connect->relay);
+	mesh_relay_try_close(connect->detour);
 }
 
 int mesh_connect_comm_open(struct mesh_connect *connect, struct mesh_peer *peer, uint64_t key)

@@ -32,4 +32,19 @@ int mesh_connect_comm_open(struct mesh_connect *connect, struct mesh_peer *peer,
 MESH_HOLDS(process)
 void mesh_connect_relay_keep(struct mesh_connect *connect);
 
+/**
+ * While candidates are tried: if all are routed, and none comes up for some seconds, looks for
+ * relays as well. Once those are ready, they take the candidates' place.
+ */
+MESH_HOLDS(process)
+void mesh_connect_detour(struct mesh_connect *connect, uint64_t now_ms);
+
+/** Releases the peers of a try whose relay has refused; routed candidates get their turn again. */
+MESH_HOLDS(process)
+void mesh_connect_relay_end(struct mesh_connect *connect);
+
+/** Frees what it has of relays. */
+MESH_HOLDS(process)
+void mesh_connect_relay_close(struct mesh_connect *connect);
+
 #endif

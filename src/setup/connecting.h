@@ -48,12 +48,15 @@ struct mesh_connect {
 	/* 0: domains are being opened for the candidates, or relays are looked for. */
 	int num_peers;
 	struct mesh_relay_try *relay; /* no common link: its peers are tried; owned, or NULL */
-	bool away;		      /* candidates wait for a carrier: they go before relays */
-	int lanes;		      /* of each pair of this try; 0: not chosen yet */
-	int lanes_asked;	      /* the domains of those up to this one, at least once */
-	bool lanes_begun;	      /* those from 1 on are among the peers */
-	uint64_t try_ms;	      /* since when */
-	uint64_t up_ms;		      /* since when one of the peers is up; 0: none is */
+	/* Relays that are looked for while routed candidates do not come up; owned, or NULL. */
+	struct mesh_relay_try *detour;
+	bool detoured;	  /* relay was detour */
+	bool away;	  /* candidates wait for a carrier: they go before relays */
+	int lanes;	  /* of each pair of this try; 0: not chosen yet */
+	int lanes_asked;  /* the domains of those up to this one, at least once */
+	bool lanes_begun; /* those from 1 on are among the peers */
+	uint64_t try_ms;  /* since when */
+	uint64_t up_ms;	  /* since when one of the peers is up; 0: none is */
 
 	/* Direct candidates that did not come up in time: the comm may get them later. */
 	struct mesh_path_candidate missed[MESH_PATHS_MAX];

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_dead_route.sh - three nodes in a line with RDMA. The kernels have routes between both ends,
+# and the node between forwards TCP and takes RoCE for its own, as real NICs do: the ends go over
+# its process, by RDMA.
+set -u
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=tests/functional/lib.sh
+. "$here/../functional/lib.sh"
+# shellcheck source=tests/vm/rdma.sh
+. "$here/rdma.sh"
+# shellcheck source=tests/functional/expect.sh
+. "$here/../functional/expect.sh"
+
+RUN_ARGS=(--timeout 120 --check-max 64K --sizes "8,64K" --iters 4 --repeat 1 --verbose
+	--pairs "0-2,2-0")
+
+# take NIC ADDRESS: what b is to forward there from this address is lost, if it is RoCE.
+take() {
+	ip netns exec "$(mesh_ns b)" sh -c "
+		tc qdisc add dev $1 root handle 1: prio
+		tc qdisc add dev $1 parent 1:3 netem loss 100%
+		tc filter add dev $1 parent 1: protocol ip u32 match ip protocol 17 0xff \
+			match ip src $2/32 match ip dport 4791 0xffff flowid 1:3" ||
+		fail "cannot drop packets"
+}
+
+mesh_init
+mesh_up line 3
+mesh_forward b
+mesh_route a 10.77.2.0/24 10.77.1.2 ab
+mesh_route c 10.77.1.0/24 10.77.2.1 cb
+take bc 10.77.1.1
+take ba 10.77.2.2
+rdma_up
+ranks_pass taken a b c -- "${RUN_ARGS[@]}"
+said taken "path: from=a to=c nic=ab .* via=b provider=verbs;ofi_rxm"
+said taken "path: from=c to=a nic=cb .* via=b provider=verbs;ofi_rxm"
+said taken "the routes to node [ac] .*let nothing through: going over relays"
+note "RoCE does not pass node b: a and c go over its process by RDMA, every byte right"
