@@ -102,3 +102,60 @@ void stranger_hung_up(void)
 
 	assert_true(!n || (n < 0 && errno == ECONNRESET));
 }
+
+struct mesh_frame stranger_frame_read(enum mesh_frame_type type)
+{
+	struct mesh_frame frame;
+	uint8_t bytes[sizeof(frame)];
+	size_t have = 0;
+	int taken = 0;
+
+	while (!taken) {
+		assert_int_equal(recv(stranger.fd, bytes + have, 1, 0), 1);
+		taken = mesh_frame_decode(bytes, ++have, &frame);
+		assert_true(taken >= 0);
+	}
+	assert_int_equal(frame.header.type, type);
+	return frame;
+}
+
+void stranger_introduced(void)
+{
+	struct mesh_frame frame = stranger_hello(stranger_loopback(9));
+
+	stranger_send(&frame, MESH_FRAME_HELLO);
+	stranger_frame_read(MESH_FRAME_HELLO);
+}
+
+struct mesh_frame stranger_connect_make(uint32_t comm, int path, int num_paths)
+{
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.connect.cookie = stranger.handle.cookie;
+	frame.connect.listen_id = stranger.handle.listen_id;
+	frame.connect.comm_key = 1234;
+	frame.connect.comm = comm;
+	frame.connect.path = (uint8_t)path;
+	frame.connect.num_paths = (uint8_t)num_paths;
+	return frame;
+}
+
+void stranger_connect_refused(struct mesh_frame request, enum mesh_refusal refusal)
+{
+	struct mesh_frame frame;
+
+	stranger_send(&request, MESH_FRAME_CONNECT);
+	frame = stranger_frame_read(MESH_FRAME_REFUSE);
+	assert_int_equal(frame.refuse.refusal, refusal);
+	assert_int_equal(frame.refuse.comm, request.connect.comm);
+}
+
+struct mesh_comm *stranger_accepted(void)
+{
+	struct mesh_comm *comm = NULL;
+
+	assert_int_equal(mesh_listener_accept(stranger.listener, &comm), 0);
+	assert_non_null(comm);
+	return comm;
+}

@@ -48,4 +48,19 @@ void stranger_send(struct mesh_frame *frame, enum mesh_frame_type type);
 /** Until the plugin has disconnected the stranger, which it has answered nothing. */
 void stranger_hung_up(void);
 
+/** The next frame to the stranger, which has to be of this type. */
+struct mesh_frame stranger_frame_read(enum mesh_frame_type type);
+
+/** Exchanges HELLO, as a peer at 127.0.0.1. */
+void stranger_introduced(void);
+
+/** A CONNECT for path @path of @num_paths; @comm: the stranger's id of it. */
+struct mesh_frame stranger_connect_make(uint32_t comm, int path, int num_paths);
+
+/** Sends CONNECT, which is refused for this reason. */
+void stranger_connect_refused(struct mesh_frame request, enum mesh_refusal refusal);
+
+/** NCCL takes the next comm, which is complete. */
+struct mesh_comm *stranger_accepted(void);
+
 #endif

@@ -16,10 +16,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "base/clock.h"
 #include "base/version.h"
 #include "setup/listener.h"
-#include "setup/net.h"
 #include "system/route.h"
 #include "transport/linger.h"
 #include "wire/handle.h"
@@ -64,33 +62,7 @@ static uint64_t refused_count(void)
 	return count;
 }
 
-/* NCCL takes the next comm, which is complete. */
-static struct mesh_comm *accepted(void)
-{
-	struct mesh_comm *comm = NULL;
-
-	assert_int_equal(mesh_listener_accept(stranger.listener, &comm), 0);
-	assert_non_null(comm);
-	return comm;
-}
-
 /* ---- frames -------------------------------------------------------------------------------- */
-
-static struct mesh_frame frame_read(enum mesh_frame_type type)
-{
-	struct mesh_frame frame;
-	uint8_t bytes[sizeof(frame)];
-	size_t have = 0;
-	int taken = 0;
-
-	while (!taken) {
-		assert_int_equal(recv(stranger.fd, bytes + have, 1, 0), 1);
-		taken = mesh_frame_decode(bytes, ++have, &frame);
-		assert_true(taken >= 0);
-	}
-	assert_int_equal(frame.header.type, type);
-	return frame;
-}
 
 /* It disconnects, and logs this reason. */
 static void hung_up(const char *why)
@@ -106,29 +78,6 @@ static struct mesh_frame hello_make(void)
 	return stranger_hello(stranger_loopback(9));
 }
 
-static void introduced(void)
-{
-	struct mesh_frame frame = hello_make();
-
-	stranger_send(&frame, MESH_FRAME_HELLO);
-	frame_read(MESH_FRAME_HELLO);
-}
-
-/* A CONNECT for the first of @num_paths. */
-static struct mesh_frame connect_make(uint32_t comm, int path, int num_paths)
-{
-	struct mesh_frame frame;
-
-	memset(&frame, 0, sizeof(frame));
-	frame.connect.cookie = stranger.handle.cookie;
-	frame.connect.listen_id = stranger.handle.listen_id;
-	frame.connect.comm_key = 1234;
-	frame.connect.comm = comm;
-	frame.connect.path = (uint8_t)path;
-	frame.connect.num_paths = (uint8_t)num_paths;
-	return frame;
-}
-
 /* ---- HELLO --------------------------------------------------------------------------------- */
 
 static void test_hello_is_answered(void **state)
@@ -138,7 +87,7 @@ static void test_hello_is_answered(void **state)
 
 	(void)state;
 	stranger_send(&frame, MESH_FRAME_HELLO);
-	frame = frame_read(MESH_FRAME_HELLO);
+	frame = stranger_frame_read(MESH_FRAME_HELLO);
 	assert_true(frame.hello.node_id == process->node_id);
 	assert_true(frame.hello.process_id == process->process_id);
 	assert_true(frame.hello.cookie == 0 && frame.hello.listen_id == 0);
@@ -160,7 +109,7 @@ static void test_route_comes_back(void **state)
 	frame.hello.routed = 1;
 	atomic_store(&route_is_away, true);
 	stranger_send(&frame, MESH_FRAME_HELLO);
-	assert_int_equal(frame_read(MESH_FRAME_REFUSE).refuse.refusal, MESH_REFUSAL_ROUTE);
+	assert_int_equal(stranger_frame_read(MESH_FRAME_REFUSE).refuse.refusal, MESH_REFUSAL_ROUTE);
 	hung_up(mesh_refusal_text(MESH_REFUSAL_ROUTE));
 }
 
@@ -175,7 +124,7 @@ static void test_hello_in_pieces(void **state)
 	setsockopt(stranger.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	for (i = 0; i < size; i++)
 		assert_int_equal(send(stranger.fd, (char *)&frame + i, 1, MSG_NOSIGNAL), 1);
-	frame_read(MESH_FRAME_HELLO);
+	stranger_frame_read(MESH_FRAME_HELLO);
 }
 
 static void refused_with(struct mesh_frame *hello, enum mesh_refusal refusal, uint32_t detail)
@@ -184,7 +133,7 @@ static void refused_with(struct mesh_frame *hello, enum mesh_refusal refusal, ui
 	struct mesh_frame frame;
 
 	stranger_send(hello, MESH_FRAME_HELLO);
-	frame = frame_read(MESH_FRAME_REFUSE);
+	frame = stranger_frame_read(MESH_FRAME_REFUSE);
 	assert_int_equal(frame.refuse.refusal, refusal);
 	assert_int_equal(frame.refuse.comm, 0);
 	assert_int_equal(frame.refuse.detail, detail);
@@ -242,9 +191,9 @@ static void test_wrong_version(void **state)
 	strcpy(frame.hello.version, "7.8.9");
 	memset(&frame.hello.node_id, 0xee, size - sizeof(frame.header) - MESH_HELLO_FROZEN_BYTES);
 	assert_int_equal(send(stranger.fd, &frame, size, MSG_NOSIGNAL), size);
-	frame = frame_read(MESH_FRAME_HELLO); /* which names our version */
+	frame = stranger_frame_read(MESH_FRAME_HELLO); /* which names our version */
 	assert_string_equal(frame.hello.version, mesh_version());
-	frame = frame_read(MESH_FRAME_REFUSE);
+	frame = stranger_frame_read(MESH_FRAME_REFUSE);
 	assert_int_equal(frame.refuse.refusal, MESH_REFUSAL_VERSION);
 	assert_int_equal(frame.refuse.detail, MESH_PROTOCOL_VERSION);
 	snprintf(why, sizeof(why), "nccl-net-mesh 7.8.9 (protocol %d), and we run nccl-net-mesh %s",
@@ -296,7 +245,7 @@ static void test_too_many_strangers(void **state)
 		fds[i] = stranger.fd;
 		stranger_dial();
 	}
-	introduced();
+	stranger_introduced();
 	assert_true(refused_count() == 1);
 	assert_int_equal(recv(fds[0], &byte, 1, 0), 0);
 	for (i = 1; i < STRANGERS_MAX; i++) {
@@ -311,7 +260,7 @@ static void test_too_many_strangers(void **state)
 
 static void test_connect_before_hello(void **state)
 {
-	struct mesh_frame frame = connect_make(1, 0, 1);
+	struct mesh_frame frame = stranger_connect_make(1, 0, 1);
 
 	(void)state;
 	stranger_send(&frame, MESH_FRAME_CONNECT);
@@ -349,35 +298,25 @@ static void test_frames_for_no_comm(void **state)
 	frame.refuse.refusal = MESH_REFUSAL_COOKIE;
 	frame.refuse.comm = NO_COMM;
 	stranger_send(&frame, MESH_FRAME_REFUSE);
-	introduced();
+	stranger_introduced();
 }
 
 /* ---- CONNECT ------------------------------------------------------------------------------- */
-
-static void connect_refused(struct mesh_frame request, enum mesh_refusal refusal)
-{
-	struct mesh_frame frame;
-
-	stranger_send(&request, MESH_FRAME_CONNECT);
-	frame = frame_read(MESH_FRAME_REFUSE);
-	assert_int_equal(frame.refuse.refusal, refusal);
-	assert_int_equal(frame.refuse.comm, request.connect.comm);
-}
 
 static void test_connect_without_right(void **state)
 {
 	struct mesh_frame frame;
 
 	(void)state;
-	introduced();
-	frame = connect_make(7, 0, 1);
+	stranger_introduced();
+	frame = stranger_connect_make(7, 0, 1);
 	frame.connect.cookie ^= 1;
-	connect_refused(frame, MESH_REFUSAL_COOKIE);
-	frame = connect_make(8, 0, 1);
+	stranger_connect_refused(frame, MESH_REFUSAL_COOKIE);
+	frame = stranger_connect_make(8, 0, 1);
 	frame.connect.listen_id++;
-	connect_refused(frame, MESH_REFUSAL_COOKIE);
+	stranger_connect_refused(frame, MESH_REFUSAL_COOKIE);
 	/* A second path of a comm that does not exist. */
-	connect_refused(connect_make(9, 1, 2), MESH_REFUSAL_COOKIE);
+	stranger_connect_refused(stranger_connect_make(9, 1, 2), MESH_REFUSAL_COOKIE);
 }
 
 /* NCCL gets a comm when all its paths exist; a wrong key, number or order adds none. */
@@ -387,24 +326,25 @@ static void test_paths_of_one_comm(void **state)
 	struct mesh_frame frame;
 
 	(void)state;
-	introduced();
-	frame = connect_make(10, 0, 2);
+	stranger_introduced();
+	frame = stranger_connect_make(10, 0, 2);
 	stranger_send(&frame, MESH_FRAME_CONNECT);
-	frame = frame_read(MESH_FRAME_ACCEPT);
+	frame = stranger_frame_read(MESH_FRAME_ACCEPT);
 	assert_int_equal(frame.to_comm, 10);
 	assert_int_equal(mesh_listener_accept(stranger.listener, &comm), 0);
 	assert_null(comm);
-	frame = connect_make(11, 1, 2);
+	frame = stranger_connect_make(11, 1, 2);
 	frame.connect.comm_key++;
-	connect_refused(frame, MESH_REFUSAL_COOKIE);
-	connect_refused(connect_make(11, 1, 3), MESH_REFUSAL_COOKIE);
-	connect_refused(connect_make(11, 2, 3), MESH_REFUSAL_COOKIE);
-	frame = connect_make(11, 1, 2);
+	stranger_connect_refused(frame, MESH_REFUSAL_COOKIE);
+	stranger_connect_refused(stranger_connect_make(11, 1, 3), MESH_REFUSAL_COOKIE);
+	stranger_connect_refused(stranger_connect_make(11, 2, 3), MESH_REFUSAL_COOKIE);
+	frame = stranger_connect_make(11, 1, 2);
 	stranger_send(&frame, MESH_FRAME_CONNECT);
-	frame = frame_read(MESH_FRAME_ACCEPT);
+	frame = stranger_frame_read(MESH_FRAME_ACCEPT);
 	assert_int_equal(frame.to_comm, 11);
-	connect_refused(connect_make(11, 1, 2), MESH_REFUSAL_COOKIE); /* it is there */
-	comm = accepted();
+	stranger_connect_refused(stranger_connect_make(11, 1, 2),
+				 MESH_REFUSAL_COOKIE); /* it is there */
+	comm = stranger_accepted();
 	assert_int_equal(*comm_inside(comm).num_paths, 2);
 	assert_int_equal(*comm_path(comm, 0).remote_id, 10);
 	assert_int_equal(*comm_path(comm, 1).remote_id, 11);
@@ -421,158 +361,17 @@ static void test_listener_is_full(void **state)
 	int i;
 
 	(void)state;
-	introduced();
+	stranger_introduced();
 	for (i = 0; i < MESH_LISTENER_QUEUE; i++) {
-		frame = connect_make((uint32_t)i + 1, 0, 1);
+		frame = stranger_connect_make((uint32_t)i + 1, 0, 1);
 		stranger_send(&frame, MESH_FRAME_CONNECT);
-		frame_read(MESH_FRAME_ACCEPT);
+		stranger_frame_read(MESH_FRAME_ACCEPT);
 	}
-	connect_refused(connect_make(1000, 0, 1), MESH_REFUSAL_RESOURCES);
+	stranger_connect_refused(stranger_connect_make(1000, 0, 1), MESH_REFUSAL_RESOURCES);
 	mesh_listener_close(stranger.listener);
 	stranger.listener = NULL;
 	for (i = 0; i < MESH_LISTENER_QUEUE; i++)
-		assert_int_equal(frame_read(MESH_FRAME_CLOSED).to_comm, i + 1);
-}
-
-/* Makes a whole comm as a connector does. Returns the listener's id of it. */
-static uint32_t comm_make(uint32_t id, uint64_t key)
-{
-	struct mesh_frame frame = connect_make(id, 0, 1);
-
-	frame.connect.comm_key = key;
-	stranger_send(&frame, MESH_FRAME_CONNECT);
-	return frame_read(MESH_FRAME_ACCEPT).accept.comm;
-}
-
-static void withdraw(uint64_t key)
-{
-	struct mesh_frame frame;
-
-	memset(&frame, 0, sizeof(frame));
-	frame.withdraw.cookie = stranger.handle.cookie;
-	frame.withdraw.listen_id = stranger.handle.listen_id;
-	frame.withdraw.comm_key = key;
-	stranger_send(&frame, MESH_FRAME_WITHDRAW);
-}
-
-/* A connector that gives up before it has the comm leaves room for others. */
-static void test_connector_gives_up(void **state)
-{
-	struct mesh_comm *comm;
-
-	(void)state;
-	introduced();
-	comm_make(3, 30);
-	comm_make(4, 40);
-	withdraw(50);
-	withdraw(30);
-	connect_refused(connect_make(99, 1, 2), MESH_REFUSAL_COOKIE); /* both are handled */
-	assert_int_equal(stranger.listener->num_waiting, 1);
-	assert_int_equal(stranger.listener->num_left, 1);
-	comm = accepted();
-	assert_int_equal(*comm_path(comm, 0).remote_id, 4);
-	close(stranger.fd);
-	stranger.fd = -1;
-	mesh_comm_close(comm);
-}
-
-/* NCCL has had the sending end: what is withdrawn is a circuit that came too late for it. */
-static void test_withdraw_of_a_circuit(void **state)
-{
-	struct mesh_comm *comm;
-
-	(void)state;
-	introduced();
-	comm_make(3, 30);
-	mesh_lock_take(&stranger.net->process->lock);
-	comm = stranger.listener->waiting[0];
-	comm->rerouted = true;
-	mesh_lock_release(&stranger.net->process->lock);
-	withdraw(30);
-	connect_refused(connect_make(99, 1, 2), MESH_REFUSAL_COOKIE); /* it is handled */
-	mesh_lock_take(&stranger.net->process->lock);
-	comm->paths[0].broken = true; /* nobody connects again for it */
-	mesh_lock_release(&stranger.net->process->lock);
-	comm = accepted();
-	assert_int_equal(*comm_inside(comm).error, 0);
-	close(stranger.fd);
-	stranger.fd = -1;
-	mesh_comm_close(comm);
-}
-
-/* It had the comm, and closes it: NCCL gets its end, which is over. */
-static void test_close_before_accept(void **state)
-{
-	struct mesh_comm *comm;
-	struct mesh_frame frame;
-
-	(void)state;
-	introduced();
-	memset(&frame, 0, sizeof(frame));
-	frame.to_comm = comm_make(3, 30);
-	stranger_send(&frame, MESH_FRAME_CLOSED);
-	assert_int_equal(frame_read(MESH_FRAME_CLOSED).to_comm, 3);
-	comm = accepted();
-	assert_int_equal(*comm_inside(comm).error, -EPIPE);
-	mesh_comm_close(comm);
-}
-
-/* accept() was faster than its connector's change of mind. */
-static void test_withdraw_after_accept(void **state)
-{
-	struct mesh_comm *comm;
-
-	(void)state;
-	introduced();
-	comm_make(3, 30);
-	comm = accepted();
-	withdraw(30);
-	assert_int_equal(frame_read(MESH_FRAME_CLOSED).to_comm, 3);
-	assert_int_equal(*comm_inside(comm).error, -EPIPE);
-	mesh_comm_close(comm);
-}
-
-/* As if all lost peers had been lost so much earlier. Returns how many there are. */
-static int lost_peers_age(uint64_t ms)
-{
-	struct mesh_peer *peer;
-	int count = 0;
-
-	mesh_lock_take(&stranger.net->process->lock);
-	LIST_FOREACH(peer, &stranger.net->process->peers, entry) {
-		if (peer->state != MESH_PEER_LOST || !peer->users)
-			continue;
-		peer->lost_ms -= ms;
-		count++;
-	}
-	mesh_lock_release(&stranger.net->process->lock);
-	return count;
-}
-
-/* Lost, perhaps without our ACCEPT: another comm comes first; in the end NCCL gets it. */
-static void test_lost_before_accept(void **state)
-{
-	uint64_t deadline = mesh_clock_ms() + STRANGER_LIMIT_S * 1000;
-	struct mesh_comm *comm;
-
-	(void)state;
-	introduced();
-	comm_make(3, 30);
-	close(stranger.fd);
-	while (!lost_peers_age(0))
-		assert_true(mesh_clock_ms() < deadline);
-	stranger_dial();
-	introduced();
-	comm_make(4, 40);
-	lost_peers_age(3000);
-	comm = accepted();
-	assert_int_equal(*comm_path(comm, 0).remote_id, 4);
-	close(stranger.fd);
-	stranger.fd = -1;
-	mesh_comm_close(comm);
-	comm = accepted();
-	assert_int_equal(*comm_path(comm, 0).remote_id, 3);
-	mesh_comm_close(comm);
+		assert_int_equal(stranger_frame_read(MESH_FRAME_CLOSED).to_comm, i + 1);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, stranger_teardown)
@@ -580,17 +379,14 @@ static void test_lost_before_accept(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_hello_is_answered),	  TEST(test_route_comes_back),
-		TEST(test_hello_in_pieces),	  TEST(test_wrong_cookie),
-		TEST(test_wrong_tuner),		  TEST(test_wrong_provider),
-		TEST(test_wrong_version),	  TEST(test_noise),
-		TEST(test_endpoint_elsewhere),	  TEST(test_too_many_strangers),
-		TEST(test_connect_before_hello),  TEST(test_refusal_of_nothing),
-		TEST(test_frames_for_no_comm),	  TEST(test_close_before_accept),
-		TEST(test_withdraw_after_accept), TEST(test_lost_before_accept),
-		TEST(test_connect_without_right), TEST(test_paths_of_one_comm),
-		TEST(test_listener_is_full),	  TEST(test_connector_gives_up),
-		TEST(test_withdraw_of_a_circuit),
+		TEST(test_hello_is_answered),	 TEST(test_route_comes_back),
+		TEST(test_hello_in_pieces),	 TEST(test_wrong_cookie),
+		TEST(test_wrong_tuner),		 TEST(test_wrong_provider),
+		TEST(test_wrong_version),	 TEST(test_noise),
+		TEST(test_endpoint_elsewhere),	 TEST(test_too_many_strangers),
+		TEST(test_connect_before_hello), TEST(test_refusal_of_nothing),
+		TEST(test_frames_for_no_comm),	 TEST(test_connect_without_right),
+		TEST(test_paths_of_one_comm),	 TEST(test_listener_is_full),
 	};
 
 	setenv("NCCL_MESH_NICS", "=lo", 1);

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_hand_over.c - comms that end, or lose a path, while they wait for accept(). */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "setup/listener.h"
+#include "setup/setup.h"
+#include "transport/linger.h"
+#include "wire/frame.h"
+
+#include "comm_inside.h"
+#include "stranger_fixture.h"
+
+static int setup(void **state)
+{
+	stranger_setup(state);
+	stranger_dial();
+	return 0;
+}
+
+/* Makes a whole comm as a connector does. Returns the listener's id of it. */
+static uint32_t comm_make(uint32_t id, uint64_t key)
+{
+	struct mesh_frame frame = stranger_connect_make(id, 0, 1);
+
+	frame.connect.comm_key = key;
+	stranger_send(&frame, MESH_FRAME_CONNECT);
+	return stranger_frame_read(MESH_FRAME_ACCEPT).accept.comm;
+}
+
+static void withdraw(uint64_t key)
+{
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.withdraw.cookie = stranger.handle.cookie;
+	frame.withdraw.listen_id = stranger.handle.listen_id;
+	frame.withdraw.comm_key = key;
+	stranger_send(&frame, MESH_FRAME_WITHDRAW);
+}
+
+/* A connector that gives up before it has the comm leaves room for others. */
+static void test_connector_gives_up(void **state)
+{
+	struct mesh_comm *comm;
+
+	(void)state;
+	stranger_introduced();
+	comm_make(3, 30);
+	comm_make(4, 40);
+	withdraw(50);
+	withdraw(30);
+	stranger_connect_refused(stranger_connect_make(99, 1, 2),
+				 MESH_REFUSAL_COOKIE); /* both are handled */
+	assert_int_equal(stranger.listener->num_waiting, 1);
+	assert_int_equal(stranger.listener->num_left, 1);
+	comm = stranger_accepted();
+	assert_int_equal(*comm_path(comm, 0).remote_id, 4);
+	close(stranger.fd);
+	stranger.fd = -1;
+	mesh_comm_close(comm);
+}
+
+/* NCCL has had the sending end: what is withdrawn is a circuit that came too late for it. */
+static void test_withdraw_of_a_circuit(void **state)
+{
+	struct mesh_comm *comm;
+
+	(void)state;
+	stranger_introduced();
+	comm_make(3, 30);
+	mesh_lock_take(&stranger.net->process->lock);
+	comm = stranger.listener->waiting[0];
+	comm->rerouted = true;
+	mesh_lock_release(&stranger.net->process->lock);
+	withdraw(30);
+	stranger_connect_refused(stranger_connect_make(99, 1, 2),
+				 MESH_REFUSAL_COOKIE); /* it is handled */
+	mesh_lock_take(&stranger.net->process->lock);
+	comm->paths[0].broken = true; /* nobody connects again for it */
+	mesh_lock_release(&stranger.net->process->lock);
+	comm = stranger_accepted();
+	assert_int_equal(*comm_inside(comm).error, 0);
+	close(stranger.fd);
+	stranger.fd = -1;
+	mesh_comm_close(comm);
+}
+
+/* It had the comm, and closes it: NCCL gets its end, which is over. */
+static void test_close_before_accept(void **state)
+{
+	struct mesh_comm *comm;
+	struct mesh_frame frame;
+
+	(void)state;
+	stranger_introduced();
+	memset(&frame, 0, sizeof(frame));
+	frame.to_comm = comm_make(3, 30);
+	stranger_send(&frame, MESH_FRAME_CLOSED);
+	assert_int_equal(stranger_frame_read(MESH_FRAME_CLOSED).to_comm, 3);
+	comm = stranger_accepted();
+	assert_int_equal(*comm_inside(comm).error, -EPIPE);
+	mesh_comm_close(comm);
+}
+
+/* accept() was faster than its connector's change of mind. */
+static void test_withdraw_after_accept(void **state)
+{
+	struct mesh_comm *comm;
+
+	(void)state;
+	stranger_introduced();
+	comm_make(3, 30);
+	comm = stranger_accepted();
+	withdraw(30);
+	assert_int_equal(stranger_frame_read(MESH_FRAME_CLOSED).to_comm, 3);
+	assert_int_equal(*comm_inside(comm).error, -EPIPE);
+	mesh_comm_close(comm);
+}
+
+/* As if all lost peers had been lost so much earlier. Returns how many there are. */
+static int lost_peers_age(uint64_t ms)
+{
+	struct mesh_peer *peer;
+	int count = 0;
+
+	mesh_lock_take(&stranger.net->process->lock);
+	LIST_FOREACH(peer, &stranger.net->process->peers, entry) {
+		if (peer->state != MESH_PEER_LOST || !peer->users)
+			continue;
+		peer->lost_ms -= ms;
+		count++;
+	}
+	mesh_lock_release(&stranger.net->process->lock);
+	return count;
+}
+
+/* Lost, perhaps without our ACCEPT: another comm comes first; in the end NCCL gets it. */
+static void test_lost_before_accept(void **state)
+{
+	uint64_t deadline = mesh_clock_ms() + STRANGER_LIMIT_S * 1000;
+	struct mesh_comm *comm;
+
+	(void)state;
+	stranger_introduced();
+	comm_make(3, 30);
+	close(stranger.fd);
+	while (!lost_peers_age(0))
+		assert_true(mesh_clock_ms() < deadline);
+	stranger_dial();
+	stranger_introduced();
+	comm_make(4, 40);
+	lost_peers_age(3000);
+	comm = stranger_accepted();
+	assert_int_equal(*comm_path(comm, 0).remote_id, 4);
+	close(stranger.fd);
+	stranger.fd = -1;
+	mesh_comm_close(comm);
+	comm = stranger_accepted();
+	assert_int_equal(*comm_path(comm, 0).remote_id, 3);
+	mesh_comm_close(comm);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, stranger_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_connector_gives_up),	TEST(test_withdraw_of_a_circuit),
+		TEST(test_close_before_accept), TEST(test_withdraw_after_accept),
+		TEST(test_lost_before_accept),
+	};
+
+	setenv("NCCL_MESH_NICS", "=lo", 1);
+	setenv("NCCL_MESH_PROVIDER", "tcp", 1);
+	setenv("NCCL_MESH_DEAD_PEER_TIMEOUT", "2", 1);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
