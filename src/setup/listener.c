@@ -20,7 +20,10 @@
 #include "transport/receive.h"
 #include "wire/handle.h"
 
-/* If it is unknown whether a lost connector got the comm, it has this long to connect again. */
+/*
+ * If it is unknown whether a connector that was lost, or whose circuit broke, got the comm, it has
+ * this long to connect again.
+ */
 #define DOUBT_MS 3000
 
 /* ---- the engine's side ----------------------------------------------------------------- */
@@ -319,7 +322,7 @@ free_listener:
 }
 
 /*
- * True for a complete comm whose peer is lost, if it is unknown whether the connector received the
+ * True for a complete comm that has lost a path, if it is unknown whether the connector received the
  * last ACCEPT: the connector may connect again.
  */
 MESH_HOLDS(process)
@@ -333,16 +336,25 @@ static bool is_doubtful(struct mesh_comm *comm)
 	return mesh_comm_has_lost_path(comm) && !known;
 }
 
+/* True if this path has been lost, or its circuit broken, for so long that nobody tries again. */
 MESH_HOLDS(process)
-static bool is_lost_for_long(const struct mesh_comm *comm, uint64_t now_ms)
+static bool is_lost_for_long(const struct mesh_path *path, uint64_t now_ms)
 {
-	const struct mesh_peer *peer;
+	const struct mesh_peer *peer = mesh_path_peer(path);
+
+	if (path->broken && mesh_clock_elapsed_ms(path->broken_ms, now_ms) >= DOUBT_MS)
+		return true;
+	return peer->state == MESH_PEER_LOST &&
+	       mesh_clock_elapsed_ms(peer->lost_ms, now_ms) >= DOUBT_MS;
+}
+
+MESH_HOLDS(process)
+static bool any_is_lost_for_long(const struct mesh_comm *comm, uint64_t now_ms)
+{
 	int i;
 
 	for (i = 0; i < comm->num_paths; i++) {
-		peer = mesh_path_peer(&comm->paths[i]);
-		if (peer->state == MESH_PEER_LOST &&
-		    mesh_clock_elapsed_ms(peer->lost_ms, now_ms) >= DOUBT_MS)
+		if (is_lost_for_long(&comm->paths[i], now_ms))
 			return true;
 	}
 	return false;
@@ -366,7 +378,7 @@ static struct mesh_comm *whole_take(struct mesh_listener *listener, uint64_t now
 			k = i;
 			break;
 		}
-		if (k < 0 && is_lost_for_long(comm, now_ms))
+		if (k < 0 && any_is_lost_for_long(comm, now_ms))
 			k = i;
 	}
 	if (k < 0)

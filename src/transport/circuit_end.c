@@ -14,6 +14,7 @@
 #include "transport/comm.h"
 #include "transport/path_find.h"
 #include "transport/path_relayed.h"
+#include "transport/path_state.h"
 #include "transport/questions.h"
 #include "transport/recovery.h"
 #include "transport/route_wait.h"
@@ -59,7 +60,7 @@ static void circuit_lost(struct mesh_path *path, const struct mesh_frame_circuit
 
 	if (path->broken)
 		return;
-	path->broken = true;
+	mesh_path_break(path);
 	/* No other circuit leads to a process that has ended. */
 	resumed = mesh_path_is_resumed(path) && !event->unclean;
 	waits = mesh_path_is_waited_for(path);

@@ -385,7 +385,7 @@ static void circuit_fence(struct mesh_path *path)
 {
 	struct mesh_domain *domain = mesh_path_peer(path)->domain;
 
-	path->broken = true;
+	mesh_path_break(path);
 	if (state_of(path) == MESH_PATH_UP) {
 		mesh_domain_lock(domain);
 		mesh_path_lost(path);

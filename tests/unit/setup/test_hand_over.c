@@ -169,6 +169,74 @@ static void test_lost_before_accept(void **state)
 	mesh_comm_close(comm);
 }
 
+/* Makes a whole comm with two paths through relays. Returns the listener's id of the first one. */
+static uint32_t relayed_comm_make(uint32_t id, uint64_t key)
+{
+	struct mesh_frame frame;
+	uint32_t ids[2];
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		frame = stranger_connect_make(id + (uint32_t)i, i, 2);
+		frame.connect.comm_key = key;
+		strcpy(frame.connect.origin, "far");
+		strcpy(frame.connect.via, i ? "q" : "p");
+		stranger_send(&frame, MESH_FRAME_CONNECT);
+		ids[i] = stranger_frame_read(MESH_FRAME_ACCEPT).accept.comm;
+	}
+	return ids[0];
+}
+
+/* The relay, which stays up, reports that the circuit of this path is broken. */
+static void circuit_breaks(uint32_t id)
+{
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.circuit.to_comm = id;
+	frame.circuit.event = MESH_CIRCUIT_LOST;
+	strcpy(frame.circuit.lost, "far");
+	strcpy(frame.circuit.by, "p");
+	stranger_send(&frame, MESH_FRAME_CIRCUIT);
+}
+
+/* As if this comm's circuits had broken so much earlier. */
+static void breaks_age(struct mesh_comm *comm, uint64_t ms)
+{
+	mesh_lock_take(&stranger.net->process->lock);
+	assert_true(comm->paths[0].broken && !comm->paths[1].broken);
+	comm->paths[0].broken_ms -= ms;
+	mesh_lock_release(&stranger.net->process->lock);
+}
+
+/* One of two circuits breaks: another comm comes first; 3 s later NCCL gets this one. */
+static void test_circuit_breaks_before_accept(void **state)
+{
+	struct mesh_comm *broken, *other, *comm;
+
+	(void)state;
+	stranger_introduced();
+	circuit_breaks(relayed_comm_make(3, 30));
+	comm_make(5, 50); /* the break is handled */
+	mesh_lock_take(&stranger.net->process->lock);
+	broken = stranger.listener->waiting[0];
+	mesh_lock_release(&stranger.net->process->lock);
+	other = stranger_accepted();
+	assert_int_equal(*comm_path(other, 0).remote_id, 5);
+	breaks_age(broken, 1000);
+	assert_int_equal(mesh_listener_accept(stranger.listener, &comm), 0);
+	assert_null(comm);
+	breaks_age(broken, 2000);
+	comm = stranger_accepted();
+	assert_ptr_equal(comm, broken);
+	assert_int_equal(*comm_path(comm, 0).remote_id, 3);
+	assert_int_equal(*comm_inside(comm).error, 0); /* it goes on over its other path */
+	close(stranger.fd);
+	stranger.fd = -1;
+	mesh_comm_close(other);
+	mesh_comm_close(comm);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, stranger_teardown)
 
 int main(void)
@@ -176,7 +244,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_connector_gives_up),	TEST(test_withdraw_of_a_circuit),
 		TEST(test_close_before_accept), TEST(test_withdraw_after_accept),
-		TEST(test_lost_before_accept),
+		TEST(test_lost_before_accept),	TEST(test_circuit_breaks_before_accept),
 	};
 
 	setenv("NCCL_MESH_NICS", "=lo", 1);
