@@ -13,6 +13,7 @@
 #include "transport/comm_end.h"
 #include "transport/comm_open.h"
 #include "transport/counters.h"
+#include "transport/credit.h"
 #include "transport/path_direct.h"
 #include "transport/path_park.h"
 #include "transport/path_relayed.h"
@@ -134,7 +135,7 @@ static int path_add(struct mesh_comm *comm, struct mesh_peer *peer, path_opener 
 	if (comm->num_paths == comm->wanted_paths)
 		return -ENOSPC;
 	path->comm = comm;
-	path->sink.message = comm->sending ? mesh_send_message : mesh_receive_message;
+	path->sink.message = comm->sending ? mesh_credit_message : mesh_receive_message;
 	path->sink.written = comm->sending ? NULL : mesh_receive_written;
 	path->waiter.resume = comm->sending ? mesh_send_resume : mesh_receive_resume;
 	ret = mesh_random(&path->sink.token, sizeof(path->sink.token));

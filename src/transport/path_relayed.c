@@ -18,10 +18,10 @@
 #include "relay/hop.h"
 #include "transport/comm.h"
 #include "transport/counters.h"
+#include "transport/credit.h"
 #include "transport/path_direct.h"
 #include "transport/path_relayed.h"
 #include "transport/path_state.h"
-#include "transport/send.h"
 
 /* Usual segments that the relay's memory holds. */
 #define SEGMENTS_HELD 16
@@ -158,7 +158,7 @@ void mesh_path_relayed_message(struct mesh_sink *sink, const struct mesh_message
 	struct mesh_message_arrived arrived;
 
 	if (header->type != MESH_MESSAGE_ARRIVED) {
-		mesh_send_message(sink, header, payload);
+		mesh_credit_message(sink, header, payload);
 		return;
 	}
 	memcpy(&arrived, payload, sizeof(arrived));

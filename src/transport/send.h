@@ -19,10 +19,6 @@
 int mesh_comm_send(struct mesh_comm *comm, const void *data, size_t size,
 		   struct mesh_registration *registration, struct mesh_request **request);
 
-/** What arrives for a sending comm: GRANT, POSTED. domain->lock held. */
-void mesh_send_message(struct mesh_sink *sink, const struct mesh_message_header *header,
-		       const void *payload);
-
 /** Called from a poll: posts what found no room before. domain->lock held. */
 void mesh_send_resume(struct mesh_waiter *waiter);
 
