@@ -357,20 +357,25 @@ static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request
 		.full = request->size == grant->size,
 	};
 	bool last = announcement.segment + 1 == announcement.num_segments;
-	uint64_t now_ns = mesh_clock_ns();
+	struct mesh_path *path = comm->up[0];
 	struct mesh_write write;
-	struct mesh_path *path;
+	uint64_t now_ns = 0;
 	int ret;
 
 	if (!comm->send.free_segments && !segments_add(comm))
 		return SEND_BLOCKED; /* a completion of ours pushes again */
-	path = mesh_comm_path_choose(comm, request->send.segment_bytes, now_ns);
-	if (!path)
+	if (!comm->num_up)
 		return SEND_BLOCKED; /* until one is up */
+	if (comm->num_up > 1) {
+		now_ns = mesh_clock_ns();
+		path = mesh_comm_path_choose(comm, request->send.segment_bytes, now_ns);
+	}
 	if (!mesh_path_has_room(path)) {
 		room_await(comm);
 		return SEND_FULL;
 	}
+	if (!now_ns)
+		now_ns = mesh_clock_ns(); /* not needed until now */
 	write = segment_write_make(request, announcement.segment, path, grant, now_ns);
 	if (!mesh_announce(request, path, &announcement, announcement_sent, &write))
 		return SEND_BUSY;
@@ -503,10 +508,22 @@ bool mesh_send_awaits_receiver(struct mesh_comm *comm, uint32_t seq)
 	return !held->valid || held->seq != seq;
 }
 
+/*
+ * True for a large message that is not the first one to be posted: what those before it wait for
+ * leads to a push of all. After small messages it may have to request its grant before that.
+ */
+static inline bool request_queues(const struct mesh_comm *comm, const struct mesh_request *request)
+{
+	return comm->send.first_pending != request->seq && !comm->send.eager_run &&
+	       !request_is_eager(comm, request);
+}
+
 /* Starts a new request: by itself if none waits before it. */
 MESH_HOLDS(comm)
 static inline void request_start(struct mesh_comm *comm, struct mesh_request *request)
 {
+	if (request_queues(comm, request))
+		return;
 	if (comm->send.first_pending != request->seq || comm->error ||
 	    comm->peer_end != MESH_END_OPEN)
 		mesh_send_push(comm);
