@@ -23,6 +23,7 @@ int mesh_engine_watch(struct mesh_engine *engine, struct mesh_watch *watch, uint
 {
 	struct epoll_event event = {.events = events, .data = {.ptr = watch}};
 
+	watch->events = events;
 	return epoll_ctl(engine->epoll_fd, EPOLL_CTL_ADD, watch->fd, &event) ? -errno : 0;
 }
 
@@ -30,6 +31,9 @@ void mesh_engine_rewatch(struct mesh_engine *engine, struct mesh_watch *watch, u
 {
 	struct epoll_event event = {.events = events, .data = {.ptr = watch}};
 
+	if (watch->events == events)
+		return; /* as after almost every frame */
+	watch->events = events;
 	epoll_ctl(engine->epoll_fd, EPOLL_CTL_MOD, watch->fd, &event);
 }
 

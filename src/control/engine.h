@@ -17,7 +17,8 @@
 
 /* A file descriptor and the function to call when it is ready. Embedded in its owner. */
 struct mesh_watch {
-	int fd; /* -1 while there is none */
+	int fd;		 /* -1 while there is none */
+	uint32_t events; /* that are watched for; only engine.c uses it */
 	/*
 	 * @events: EPOLLIN and so on; the engine's lock is held. Frees no owner of a watch: the
 	 * engine may have more events at hand. That is the timers' work.
