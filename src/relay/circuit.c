@@ -30,9 +30,9 @@ static struct mesh_circuit_side *side_of_user(struct mesh_peer_user *user)
 MESH_HOLDS(process)
 static bool side_misses(struct mesh_peer_user *user)
 {
-	const struct mesh_circuit *circuit = side_of_user(user)->circuit;
+	const struct mesh_circuit_side *side = side_of_user(user);
 
-	return !circuit->opening && !circuit->shut;
+	return !side->circuit->opening && !side->circuit->shut && !side->closed;
 }
 
 static bool side_is_known(struct mesh_peer_user *user)

@@ -70,7 +70,8 @@ struct mesh_circuit_side {
 	struct mesh_peer_user user;
 	struct mesh_waiter waiter;
 	bool has_sink, is_user;
-	_Atomic(bool) lost; /* written with process->lock held */
+	bool closed MESH_GUARDED_BY(process); /* the comm's end there: it wants nothing more */
+	_Atomic(bool) lost;		      /* written with process->lock held */
 	/* Theirs for this circuit; constant once known. */
 	uint32_t remote_id, remote_token;
 	_Atomic(bool) known; /* of up: the circuit is open */

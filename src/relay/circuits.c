@@ -137,6 +137,9 @@ bool mesh_circuit_frame_pass(struct mesh_peer *peer, const struct mesh_frame *fr
 
 	if (!side)
 		return false;
+	/* Its process may end before the connecting end shuts the circuit. */
+	if (frame->header.type == MESH_FRAME_CLOSED)
+		side->closed = true;
 	to = side->other;
 	if (!to->peer || to->lost || !to->known)
 		return true;
