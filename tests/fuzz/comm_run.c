@@ -15,68 +15,10 @@
 
 #include "comm_run.h"
 
-/* Looks at the clock that closing may take. */
-#define CLOSE_LOOKS 200000
-/* Nanoseconds between two looks, and while a comm closes. */
-#define STEP_NS 1000
-#define CLOSE_STEP_NS 1000000
-
 struct comm_run run;
 static uint8_t untouched[NEAR]; /* FILL */
 
 /* ---- the machine --------------------------------------------------------------------------- */
-
-int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
-int __wrap_nanosleep(const struct timespec *time, struct timespec *left);
-int __wrap_sched_yield(void);
-int __wrap_mesh_random(void *bytes, size_t size);
-int __wrap_mesh_control_socket_connect(const struct mesh_addr *from, struct mesh_addr to,
-				       uint16_t port, uint64_t timeout_s);
-
-/* Closing must end, whatever has come: it may wait, so time passes fast. */
-int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
-{
-	(void)clock;
-	run.now_ns += run.step_ns;
-	run.looks++;
-	check(!run.closing || run.looks < CLOSE_LOOKS);
-	now->tv_sec = (time_t)(run.now_ns / 1000000000);
-	now->tv_nsec = (long)(run.now_ns % 1000000000);
-	return 0;
-}
-
-int __wrap_nanosleep(const struct timespec *time, struct timespec *left)
-{
-	(void)left;
-	run.now_ns += (uint64_t)time->tv_sec * 1000000000 + (uint64_t)time->tv_nsec;
-	return 0;
-}
-
-/* No other thread works on the comms. */
-int __wrap_sched_yield(void)
-{
-	return 0;
-}
-
-int __wrap_mesh_random(void *bytes, size_t size)
-{
-	uint8_t *to = bytes;
-
-	for (; size; size--)
-		*to++ = (uint8_t)((run.random = run.random * 1103515245u + 12345u) >> 16);
-	return 0;
-}
-
-/* The links come back when a step says so. */
-int __wrap_mesh_control_socket_connect(const struct mesh_addr *from, struct mesh_addr to,
-				       uint16_t port, uint64_t timeout_s)
-{
-	(void)from;
-	(void)to;
-	(void)port;
-	(void)timeout_s;
-	return -ENETUNREACH;
-}
 
 /*
  * A comm whose operations have not ended when its time is over keeps its memory, because the
@@ -96,27 +38,6 @@ void lines_read(enum mesh_log_level level, const char *file, int line, const cha
 }
 
 /* ---- the input ----------------------------------------------------------------------------- */
-
-uint32_t take(size_t bytes)
-{
-	uint32_t value = 0;
-
-	if (bytes > run.left)
-		bytes = run.left;
-	memcpy(&value, run.at, bytes);
-	run.at += bytes;
-	run.left -= bytes;
-	return value;
-}
-
-void take_bytes(void *to, size_t bytes)
-{
-	if (bytes > run.left)
-		bytes = run.left;
-	memcpy(to, run.at, bytes);
-	run.at += bytes;
-	run.left -= bytes;
-}
 
 /* A comm that lives, or NULL. */
 struct mesh_comm *take_comm(int *index)
@@ -312,39 +233,6 @@ void learn(void)
 
 /* ---- operations end ------------------------------------------------------------------------ */
 
-void post_end(struct fake_post *post, bool fails)
-{
-	if (!post->context)
-		return; /* it has ended */
-	if (fails) {
-		fake_complete_error(post->context, FI_ECONNRESET);
-		fake.completions[fake.completed - 1].domain = post->domain;
-	} else {
-		fake_complete(post);
-	}
-	post->context = NULL;
-}
-
-void posts_end(struct fake_posts *posts, bool fails)
-{
-	int i;
-
-	for (i = 0; i < posts->num; i++)
-		post_end(&posts->posts[i], fails);
-}
-
-/* What has ended, and was read, makes room for more. */
-static void posts_forget(struct fake_posts *posts, int *seen)
-{
-	int i, kept = 0;
-
-	for (i = 0; i < posts->num; i++) {
-		if (posts->posts[i].context)
-			posts->posts[kept++] = posts->posts[i];
-	}
-	posts->num = *seen = kept;
-}
-
 void forget(void)
 {
 	if (fake.read < fake.completed)
@@ -383,7 +271,7 @@ void connect_again(void)
 /* While a comm closes: whatever it still posts ends when it polls. */
 void polled(enum fake_call call)
 {
-	if (call != FAKE_CQ_READ || !run.closing)
+	if (call != FAKE_CQ_READ || !machine.closing)
 		return;
 	connect_again();
 	forget();
@@ -397,22 +285,16 @@ void run_begin(const uint8_t *data, size_t size)
 {
 	memset(untouched, FILL, sizeof(untouched));
 	memset(&run, 0, sizeof(run));
-	run.at = data;
-	run.left = size;
-	run.now_ns = 1000000000000;
-	run.step_ns = STEP_NS;
+	machine_begin(data, size);
 }
 
 void closing_begin(bool fails)
 {
 	run.fails = fails;
-	run.closing = true;
-	run.looks = 0;
-	run.step_ns = CLOSE_STEP_NS;
+	machine_hurry(true);
 }
 
 void closing_end(void)
 {
-	run.closing = false;
-	run.step_ns = STEP_NS;
+	machine_hurry(false);
 }

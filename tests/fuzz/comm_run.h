@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * comm_run.h - one run of fuzz_comm.c: its input, the machine below the comms, and what is checked
- * of whatever they do.
+ * comm_run.h - one run of fuzz_comm.c: what its input names, and what is checked of whatever the
+ * comms do.
  */
 #ifndef MESH_TESTS_COMM_RUN_H
 #define MESH_TESTS_COMM_RUN_H
@@ -12,6 +12,7 @@
 
 #include "check.h"
 #include "comm_stage.h"
+#include "machine.h"
 
 #define COMMS 2
 #define LIVES 8	   /* peers of links that have come back */
@@ -44,8 +45,6 @@ struct granted {
 
 /* All of it belongs to the input that runs. */
 struct comm_run {
-	const uint8_t *at;
-	size_t left;
 	bool sending;
 	struct mesh_comm *comms[COMMS]; /* NULL: closed */
 	const void *opened[COMMS];	/* the same, closed or not */
@@ -58,17 +57,11 @@ struct comm_run {
 	struct granted grants[GRANTS];
 	uint64_t num_grants;
 	int seen_sends, seen_writes;
-	uint64_t now_ns, step_ns, looks;
-	uint32_t random;
-	bool closing, fails; /* while a comm closes: its operations fail */
+	bool fails; /* while a comm closes: its operations do */
 };
 extern struct comm_run run;
 
 /* ---- the input ----------------------------------------------------------------------------- */
-
-/** The next @bytes, at most 4, as a number; zeros behind the end. */
-uint32_t take(size_t bytes);
-void take_bytes(void *to, size_t bytes);
 
 /** A comm that lives, and its index; NULL: there is none. */
 struct mesh_comm *take_comm(int *index);
@@ -96,9 +89,7 @@ void learn(void);
 /** Begins a run: nothing has been written, and the clock begins anew. */
 void run_begin(const uint8_t *data, size_t size);
 
-/** One operation in flight ends, or all of a kind, or all. */
-void post_end(struct fake_post *post, bool fails);
-void posts_end(struct fake_posts *posts, bool fails);
+/** All operations in flight end. */
 void all_end(bool fails);
 /** Forgets what has ended and was read: the fake has room for so many only. */
 void forget(void);

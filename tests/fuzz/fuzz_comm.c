@@ -155,7 +155,7 @@ static void step_engine(void)
 	uint64_t now_ms;
 	int i;
 
-	run.now_ns += times_ms[way % (sizeof(times_ms) / sizeof(times_ms[0]))] * 1000000;
+	machine.now_ns += times_ms[way % (sizeof(times_ms) / sizeof(times_ms[0]))] * 1000000;
 	now_ms = mesh_clock_ms();
 	mesh_lock_take(&process->lock);
 	mesh_comms_asked_tick(process, now_ms);
@@ -447,7 +447,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	run_begin(data + 1, size - 1);
 	begin(data[0]);
-	for (i = 0; i < STEPS && run.left; i++)
+	for (i = 0; i < STEPS && machine.left; i++)
 		step();
 	end();
 	return 0;

@@ -116,7 +116,7 @@ struct fake_fabric {
 	struct fi_info *hints; /* of the last fi_getinfo */
 	struct fake_posts receives, sends, writes, injects;
 	int receives_taken; /* that fake_deliver() has used */
-	struct fake_mr mrs[64];
+	struct fake_mr mrs[FAKE_POSTS_MAX];
 	int num_mrs;
 	int mr_locked;				  /* changes of registrations under mr_lock */
 	struct sockaddr_in addrs[FAKE_ADDRS_MAX]; /* in the address vector */
