@@ -39,11 +39,17 @@ class Mesh:
             self.nodes.append(name)
             ip("-n", self.prefix + name, "link", "set", "lo", "up")
             self._congestion_control(name)
+            self._addresses_at_once(name)
 
     def _congestion_control(self, node):
         """With bbr the figures would show its own pacing: half the rate and twice the noise."""
         path = "/proc/sys/net/ipv4/tcp_congestion_control"
         script = "grep -qw cubic %s || echo reno >%s" % (path, path)
+        subprocess.run(["ip", "netns", "exec", self.prefix + node, "sh", "-c", script], check=True)
+
+    def _addresses_at_once(self, node):
+        """IPv6 addresses wait for no answer of another node that has the same one."""
+        script = "for f in /proc/sys/net/ipv6/conf/*/accept_dad; do [ ! -e $f ] || echo 0 >$f; done"
         subprocess.run(["ip", "netns", "exec", self.prefix + node, "sh", "-c", script], check=True)
 
     def link(self, one, other, subnet, rate=None):

@@ -20,7 +20,8 @@ static const char help[] =
 	"  --sizes N,N       bytes, with K or M: of a message, or of the ring's vector\n"
 	"  --inflight N,N    messages in flight, of a stream, up to 8\n"
 	"  --comms N,N       comms in each direction, of stream (up to 32), ring and setup\n"
-	"  --seconds S       for each figure         [0.3]\n";
+	"  --seconds S       for each figure         [0.3]\n"
+	"  --pause US        sleep after a pass that moved nothing, up to 100 [0: poll]\n";
 
 static const struct {
 	const char *name;
@@ -77,6 +78,7 @@ enum option_name {
 	INFLIGHT,
 	COMMS,
 	SECONDS,
+	PAUSE,
 	HELP
 };
 
@@ -116,6 +118,9 @@ static void take_option(struct bench *bench, int option)
 	case SECONDS:
 		bench->seconds = strtod(optarg, NULL);
 		break;
+	case PAUSE:
+		bench_pause_set((unsigned int)number(optarg, 100));
+		break;
 	case HELP:
 		fputs(help, stdout);
 		exit(0);
@@ -138,6 +143,7 @@ static void parse(struct bench *bench, int argc, char **argv)
 						{"inflight", required_argument, NULL, INFLIGHT},
 						{"comms", required_argument, NULL, COMMS},
 						{"seconds", required_argument, NULL, SECONDS},
+						{"pause", required_argument, NULL, PAUSE},
 						{"help", no_argument, NULL, HELP},
 						{0}};
 	int option;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* measure.c - wall clock, CPU seconds of all ranks, and how many messages fill the time. */
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include "bench.h"
 #include "clock.h"
@@ -66,11 +68,23 @@ uint64_t bench_calibrate(struct bench *bench, struct usage *usage, uint64_t leas
 	}
 }
 
+static struct timespec idle_pause;
+
+void bench_pause_set(unsigned int us)
+{
+	idle_pause.tv_nsec = (long)us * 1000;
+	/* The kernel would add 50 us otherwise. */
+	if (us && prctl(PR_SET_TIMERSLACK, 1ul, 0ul, 0ul, 0ul))
+		fatal("the kernel does not let us sleep for %u us", us);
+}
+
 void bench_idle(uint64_t idle, unsigned int yield)
 {
 	static uint64_t since;
 
-	if (idle % yield == 0)
+	if (idle_pause.tv_nsec)
+		nanosleep(&idle_pause, NULL);
+	else if (idle % yield == 0)
 		sched_yield();
 	if (idle == 1)
 		since = 0;
