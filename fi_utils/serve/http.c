@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* http.c - `fi_mesh serve --http`: answers requests for the page and its documents. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "serve/http.h"
 
@@ -14,6 +12,7 @@ static const char who[] = "fi_mesh serve";
 
 #ifdef MESH_HAVE_MICROHTTPD
 
+#include "serve/host_name.h"
 #include "serve/http_library.h"
 #include "serve/page.h"
 #include "serve/page_files.h"
@@ -105,33 +104,13 @@ static enum MHD_Result reply_file(const struct serve_http *http, struct MHD_Conn
 
 /* ---- requests ----------------------------------------------------------------------------- */
 
-/*
- * A page elsewhere may let its own name lead to our address, and read with the browser of somebody
- * who reaches us (DNS rebinding). So the host that is asked for must be an address, localhost, or
- * this node's name.
- */
-static bool host_is_ours(const char *host, const char *node)
-{
-	unsigned char address[sizeof(struct in6_addr)];
-	size_t len = host ? strcspn(host, ":") : 0, node_len = strcspn(node, ".");
-	char name[256];
-
-	if (host && *host == '[')
-		return true; /* an IPv6 address: no name has brackets */
-	if (!len || len >= sizeof(name))
-		return false;
-	snprintf(name, sizeof(name), "%.*s", (int)len, host);
-	if (inet_pton(AF_INET, name, address) == 1 || !strcasecmp(name, "localhost"))
-		return true;
-	return !strncasecmp(name, node, node_len) && (!name[node_len] || name[node_len] == '.');
-}
-
 static enum MHD_Result request(void *arg, struct MHD_Connection *connection, const char *url,
 			       const char *method, const char *version, const char *upload,
 			       size_t *upload_size, void **state)
 {
 	const struct serve_http *http = arg;
 	struct page_file file;
+	const char *host;
 
 	(void)version;
 	(void)upload;
@@ -140,9 +119,8 @@ static enum MHD_Result request(void *arg, struct MHD_Connection *connection, con
 	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
 		return reply_text(http, connection, MHD_HTTP_METHOD_NOT_ALLOWED,
 				  "this page can only be read");
-	if (!host_is_ours(
-		    http->library.lookup_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST),
-		    http->node))
+	host = http->library.lookup_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+	if (!serve_host_is_ours(host, http->node, serve_host_full_name))
 		return reply_text(http, connection, MHD_HTTP_MISDIRECTED_REQUEST,
 				  "use this node's address or its own name");
 	if (page_file_find(url, &file))

@@ -94,9 +94,12 @@ requests_are_refused() {
 		get / --method $method >"$OUT/refused"
 		grep -q '^405 ' "$OUT/refused" || fail "$method: $(cat "$OUT/refused")"
 	done
-	get / --host evil.example >"$OUT/refused"
-	grep -q '^421 ' "$OUT/refused" || fail "another host: $(cat "$OUT/refused")"
-	for host in a a.lab:80 localhost:8080 '[fd77::1]:80' 10.1.2.3; do
+	# The second one is this node's name in a domain of somebody else's (DNS rebinding).
+	for host in evil.example a.evil.example:80 a.local.evil.example; do
+		get / --host "$host" >"$OUT/refused"
+		grep -q '^421 ' "$OUT/refused" || fail "$host: $(cat "$OUT/refused")"
+	done
+	for host in a A.local:80 localhost:8080 '[fd77::1]:80' 10.1.2.3; do
 		get / --host "$host" >"$OUT/refused" || fail "$host: $(cat "$OUT/refused")"
 	done
 	# Noise in place of a request, and a connection that sends nothing, disturb no one else.
