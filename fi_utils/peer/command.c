@@ -309,10 +309,13 @@ static int peer_meet(struct peer_checker *checker, const struct peer_target *nam
 static void peer_json_add(struct totals *totals, const struct peer_target *target,
 			  const struct peer *peer, bool met)
 {
+	const char *site = met ? peer->hello.site : "";
+
 	totals->peers = output_json_append(
-		totals->peers, json_pack("{s:s, s:o, s:o}", "address", target->text, "node",
-					 met ? output_json_text(peer->name) : json_null(),
-					 "sections", totals->sections));
+		totals->peers, json_pack("{s:s, s:o, s:o, s:o}", "address", target->text, "node",
+					 met ? output_json_text(peer->name) : json_null(), "site",
+					 *site ? output_json_text(site) : json_null(), "sections",
+					 totals->sections));
 }
 
 static void peer_check(struct peer_checker *checker, const struct peer_target *target,
@@ -351,16 +354,27 @@ static void peer_check(struct peer_checker *checker, const struct peer_target *t
 
 /* ---- all of them -------------------------------------------------------------------------- */
 
-static int totals_end(const struct peer_check_options *options, struct totals *totals)
+static json_t *totals_json(const struct peer_self *self, const struct totals *totals)
 {
+	json_t *root = check_totals_json(&totals->verdicts, "peers", totals->peers);
+	char site[MESH_SITE_NAME_MAX];
+
+	peer_self_site(self, site);
+	if (root)
+		json_object_set_new(root, "site", *site ? output_json_text(site) : json_null());
+	return root;
+}
+
+static int totals_end(const struct peer_checker *checker, struct totals *totals)
+{
+	const struct peer_check_options *options = checker->options;
 	int status = check_totals_status(&totals->verdicts);
 	char text[CHECK_TOTALS_TEXT_MAX];
 
 	if (interrupt_happened())
 		status = COMMAND_PROBLEM;
 	if (options->json) {
-		if (output_json_print(who, stdout,
-				      check_totals_json(&totals->verdicts, "peers", totals->peers)))
+		if (output_json_print(who, stdout, totals_json(&checker->self, totals)))
 			status = COMMAND_PROBLEM;
 	} else if (interrupt_happened()) {
 		printf("\ninterrupted: not everything was checked\n");
@@ -395,7 +409,7 @@ int peer_check_command(int argc, char **argv)
 			checker->self.node_id, checker->self.name, FACING_MS, checker->facing);
 	for (i = 0; i < options->num_targets && !interrupt_happened(); i++)
 		peer_check(checker, &options->targets[i], &totals);
-	status = totals_end(options, &totals);
+	status = totals_end(checker, &totals);
 	peer_self_close(&checker->self);
 	free(checker);
 	return output_finish(who, status);

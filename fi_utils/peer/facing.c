@@ -72,7 +72,7 @@ static void who_fill(struct mesh_check_who *who, const struct mesh_nic *nic, uin
 {
 	memset(who, 0, sizeof(*who));
 	who->magic = MESH_CHECK_WHO_MAGIC;
-	who->version = MESH_CHECK_VERSION;
+	who->version = MESH_CHECK_DATAGRAM_VERSION;
 	who->answer = answer;
 	who->token = token;
 	who->node_id = node_id;

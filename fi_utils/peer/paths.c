@@ -12,6 +12,7 @@
 #include "peer/facing.h"
 #include "peer/paths.h"
 #include "peer/relays.h"
+#include "peer/sites.h"
 #include "peer/wire.h"
 #include "system/route.h"
 
@@ -303,6 +304,7 @@ void peer_paths_check(const struct peer_checker *checker, struct peer *peer,
 		if (!nic_has_path(&peer->choice, i))
 			nic_say(checker, peer, i, result);
 	left_say(checker, result);
+	peer_sites_check(checker, peer, result);
 	if (peer->hello.plugin_protocol != MESH_PROTOCOL_VERSION) {
 		check_say(result, CHECK_FAIL,
 			  "node %s uses version %u of the plugin's protocol, this node %u",

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "fabric/provider.h"
 #include "system/nic_table.h"
 #include "system/node_id.h"
@@ -67,6 +68,12 @@ void peer_self_close(struct peer_self *self)
 	mesh_nic_table_free(&self->table);
 }
 
+void peer_self_site(const struct peer_self *self, char *site)
+{
+	snprintf(site, MESH_SITE_NAME_MAX, "%.*s", MESH_SITE_NAME_MAX - 1, self->config.site);
+	mesh_text_clean(site);
+}
+
 void peer_self_hello(const struct peer_self *self, struct mesh_check_hello *hello)
 {
 	int i;
@@ -76,6 +83,7 @@ void peer_self_hello(const struct peer_self *self, struct mesh_check_hello *hell
 	hello->plugin_protocol = MESH_PROTOCOL_VERSION;
 	hello->num_nics = (uint8_t)self->num_nics;
 	memcpy(hello->node, self->name, sizeof(hello->node));
+	peer_self_site(self, hello->site);
 	for (i = 0; i < self->num_nics; i++) {
 		const struct mesh_nic *nic = &self->table.nics[i];
 		struct mesh_check_nic *entry = &hello->nics[i];

@@ -34,6 +34,9 @@ int peer_self_refresh(struct peer_self *self);
 
 void peer_self_close(struct peer_self *self);
 
+/** Writes this node's site as it travels, cut to @site (MESH_SITE_NAME_MAX bytes); "": none. */
+void peer_self_site(const struct peer_self *self, char *site);
+
 /** Fills in the HELLO of this node. */
 void peer_self_hello(const struct peer_self *self, struct mesh_check_hello *hello);
 

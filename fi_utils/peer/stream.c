@@ -89,6 +89,31 @@ int peer_stream_send(struct peer_stream *stream, struct mesh_check_frame *frame,
 			   size - sizeof(frame->header));
 }
 
+uint8_t peer_stream_version(const struct peer_stream *stream)
+{
+	return mesh_check_version_of(stream->in, stream->in_size);
+}
+
+void peer_stream_refuse_version(struct peer_stream *stream)
+{
+	struct mesh_check_header asked;
+	struct mesh_check_frame frame;
+	size_t size;
+
+	memcpy(&asked, stream->in, sizeof(asked)); /* the same in all versions */
+	memset(&frame, 0, sizeof(frame));
+	frame.error.error = EPROTONOSUPPORT;
+	snprintf(frame.error.text, sizeof(frame.error.text),
+		 "`fi_mesh serve` uses version %d of this check's protocol, and `fi_mesh check` "
+		 "version %u",
+		 MESH_CHECK_VERSION, asked.version);
+	size = mesh_check_finish(&frame, MESH_CHECK_ERROR, asked.number);
+	frame.header.version = asked.version;
+	/* Whatever becomes of it, the connection is closed next. */
+	bytes_queue(stream, &frame.header, sizeof(frame.header), &frame.error,
+		    size - sizeof(frame.header));
+}
+
 int peer_stream_send_opaque(struct peer_stream *stream, enum mesh_check_type type, uint32_t number,
 			    const void *bytes, size_t size)
 {

@@ -41,6 +41,15 @@ void peer_stream_close(struct peer_stream *stream);
 int peer_stream_send(struct peer_stream *stream, struct mesh_check_frame *frame,
 		     enum mesh_check_type type, uint32_t number);
 
+/**
+ * After peer_stream_next() returned -EPROTONOSUPPORT: answers the frame of another version with an
+ * ERROR that names both versions. The peer's code can read it.
+ */
+void peer_stream_refuse_version(struct peer_stream *stream);
+
+/** The version of the frames that come in; 0: none has come. */
+uint8_t peer_stream_version(const struct peer_stream *stream);
+
 /** As peer_stream_send(), for ECHO and BULK. */
 int peer_stream_send_opaque(struct peer_stream *stream, enum mesh_check_type type, uint32_t number,
 			    const void *bytes, size_t size);

@@ -71,7 +71,7 @@ static int header_check(const struct mesh_check_header *header)
 
 	if (header->magic != MESH_CHECK_MAGIC)
 		return -EPROTO;
-	if (header->version != MESH_CHECK_VERSION)
+	if (header->version != MESH_CHECK_VERSION && header->type != MESH_CHECK_ERROR)
 		return -EPROTONOSUPPORT;
 	switch (header->type) {
 	case MESH_CHECK_HELLO:
@@ -112,7 +112,8 @@ static int hello_check(const struct mesh_check_hello *hello, size_t length)
 	    length != offsetof(struct mesh_check_hello, nics) +
 			      hello->num_nics * sizeof(hello->nics[0]))
 		return -EPROTO;
-	if (!mesh_text_ends(hello->node, sizeof(hello->node)))
+	if (!mesh_text_ends(hello->node, sizeof(hello->node)) ||
+	    !mesh_text_ends(hello->site, sizeof(hello->site)))
 		return -EPROTO;
 	for (i = 0; i < hello->num_nics; i++)
 		if (!nic_is_sound(&hello->nics[i]))
@@ -168,6 +169,7 @@ static void texts_clean(struct mesh_check_frame *frame)
 	switch (frame->header.type) {
 	case MESH_CHECK_HELLO:
 		mesh_text_clean(frame->hello.node);
+		mesh_text_clean(frame->hello.site);
 		for (i = 0; i < frame->hello.num_nics; i++)
 			mesh_text_clean(frame->hello.nics[i].netdev);
 		break;
@@ -213,6 +215,16 @@ int mesh_check_decode(const void *bytes, size_t size, struct mesh_check_frame *f
 	return (int)(sizeof(decoded.header) + decoded.header.length);
 }
 
+uint8_t mesh_check_version_of(const void *bytes, size_t size)
+{
+	struct mesh_check_header header;
+
+	if (size < sizeof(header))
+		return 0;
+	memcpy(&header, bytes, sizeof(header));
+	return header.magic == MESH_CHECK_MAGIC ? header.version : 0;
+}
+
 void mesh_check_nic_addr(const struct mesh_check_nic *nic, struct mesh_addr *addr)
 {
 	memset(addr, 0, sizeof(*addr));
@@ -228,8 +240,9 @@ int mesh_check_who_decode(const void *bytes, size_t size, struct mesh_check_who 
 	if (size != sizeof(decoded))
 		return -EPROTO;
 	memcpy(&decoded, bytes, sizeof(decoded));
-	if (decoded.magic != MESH_CHECK_WHO_MAGIC || decoded.version != MESH_CHECK_VERSION ||
-	    decoded.answer > 1 || !mesh_text_ends(decoded.netdev, sizeof(decoded.netdev)) ||
+	if (decoded.magic != MESH_CHECK_WHO_MAGIC ||
+	    decoded.version != MESH_CHECK_DATAGRAM_VERSION || decoded.answer > 1 ||
+	    !mesh_text_ends(decoded.netdev, sizeof(decoded.netdev)) ||
 	    !mesh_text_ends(decoded.node, sizeof(decoded.node)))
 		return -EPROTO;
 	mesh_text_clean(decoded.netdev);

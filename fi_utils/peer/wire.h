@@ -19,6 +19,10 @@
  *   FABRIC_CLOSE  -> FABRIC_RAN    (its numbers mean nothing)
  *
  * All integers are little-endian, as in wire.h. Texts end in a zero byte.
+ *
+ * The header and ERROR are the same in all versions. A server answers a frame of another version
+ * with an ERROR of that version, which names both, and closes the connection. Version 1 had no
+ * site in HELLO; its server only closes the connection.
  */
 #ifndef MESH_FI_UTILS_PEER_WIRE_H
 #define MESH_FI_UTILS_PEER_WIRE_H
@@ -31,7 +35,9 @@
 #include "wire/protocol.h"
 
 #define MESH_CHECK_MAGIC 0x4b48434du /* "MCHK" */
-#define MESH_CHECK_VERSION 1
+#define MESH_CHECK_VERSION 2
+/* Of datagrams: they are as in version 1, whose nodes hear them. */
+#define MESH_CHECK_DATAGRAM_VERSION 1
 /* TCP and UDP; not assigned by IANA. */
 #define MESH_CHECK_PORT 18620
 /* Bytes behind a header, at most: one BULK. */
@@ -59,9 +65,10 @@ enum mesh_check_type {
 	MESH_CHECK_FABRIC_RUN,
 	MESH_CHECK_FABRIC_RAN,
 	MESH_CHECK_FABRIC_CLOSE,
-	MESH_CHECK_ERROR,
+	MESH_CHECK_ERROR, /* the number is the same in all versions */
 	MESH_CHECK_TYPES
 };
+_Static_assert(MESH_CHECK_ERROR == 17, "wire format");
 
 struct mesh_check_header {
 	uint32_t magic;
@@ -71,6 +78,10 @@ struct mesh_check_header {
 	uint32_t length;   /* bytes behind this header */
 	uint32_t number;   /* of the question; its answer has the same */
 };
+_Static_assert(offsetof(struct mesh_check_header, version) == 4, "wire format");
+_Static_assert(offsetof(struct mesh_check_header, type) == 5, "wire format");
+_Static_assert(offsetof(struct mesh_check_header, length) == 8, "wire format");
+_Static_assert(offsetof(struct mesh_check_header, number) == 12, "wire format");
 _Static_assert(sizeof(struct mesh_check_header) == 16, "wire format");
 
 /* One NIC that carries the mesh. */
@@ -93,9 +104,16 @@ struct mesh_check_hello {
 	uint8_t num_nics;
 	uint8_t reserved[5];
 	char node[MESH_NODE_NAME_MAX];
+	char site[MESH_SITE_NAME_MAX];		   /* version 2; "": none is set */
 	struct mesh_check_nic nics[MESH_NICS_MAX]; /* num_nics of them are sent */
 };
-_Static_assert(offsetof(struct mesh_check_hello, nics) == 80, "wire format");
+_Static_assert(offsetof(struct mesh_check_hello, plugin_protocol) == 8, "wire format");
+_Static_assert(offsetof(struct mesh_check_hello, num_nics) == 10, "wire format");
+_Static_assert(offsetof(struct mesh_check_hello, node) == 16, "wire format");
+_Static_assert(offsetof(struct mesh_check_hello, site) == 80, "wire format");
+_Static_assert(offsetof(struct mesh_check_hello, nics) == 96, "wire format");
+/* Bytes of version 1's HELLO without NICs, which its server answers. */
+#define MESH_CHECK_HELLO_1_BYTES 80
 
 /* A cable as its near end heard it: who is at the far one. */
 struct mesh_check_cable {
@@ -154,6 +172,7 @@ struct mesh_check_error {
 	uint32_t reserved;
 	char text[MESH_CHECK_TEXT_MAX];
 };
+_Static_assert(offsetof(struct mesh_check_error, text) == 8, "wire format");
 _Static_assert(sizeof(struct mesh_check_error) == 168, "wire format");
 
 /* A whole frame; of BULK and ECHO only `opaque` says where its bytes are. */
@@ -187,10 +206,15 @@ void mesh_check_header_fill(struct mesh_check_header *header, enum mesh_check_ty
  *
  * @frame: written on success; unused parts are zero; frame->opaque points into @bytes
  *
- * Returns the bytes taken; 0 if more are needed; -EPROTONOSUPPORT for another version; -EPROTO if
- * this is no frame.
+ * Returns the bytes taken; 0 if more are needed; -EPROTONOSUPPORT for another version (whose ERROR
+ * is read nevertheless); -EPROTO if this is no frame.
  */
 int mesh_check_decode(const void *bytes, size_t size, struct mesh_check_frame *frame);
+
+/**
+ * The version of frames that begin with these @size foreign bytes; 0: they are none, or too few.
+ */
+uint8_t mesh_check_version_of(const void *bytes, size_t size);
 
 /** The address of a checked NIC. */
 void mesh_check_nic_addr(const struct mesh_check_nic *nic, struct mesh_addr *addr);

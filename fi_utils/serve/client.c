@@ -350,6 +350,8 @@ static int frames_answer(struct serve *serve, struct serve_client *client)
 
 	for (i = 0; i < FRAMES_MAX; i++) {
 		ret = peer_stream_next(&client->stream, &frame);
+		if (ret == -EPROTONOSUPPORT)
+			peer_stream_refuse_version(&client->stream);
 		if (ret)
 			return ret == -EAGAIN ? 0 : ret;
 		client->idle_until_ms = mesh_clock_ms() + SERVE_IDLE_MS;

@@ -26,6 +26,8 @@ static void frame_use(const struct mesh_check_frame *frame)
 
 	if (frame->header.length > MESH_CHECK_PAYLOAD_MAX)
 		abort();
+	if (frame->header.version != MESH_CHECK_VERSION && frame->header.type != MESH_CHECK_ERROR)
+		abort(); /* only ERROR is the same in all versions */
 	if (frame->opaque) {
 		for (i = 0; i < frame->header.length; i++)
 			sum += ((const uint8_t *)frame->opaque)[i];
@@ -35,6 +37,7 @@ static void frame_use(const struct mesh_check_frame *frame)
 	}
 	if (frame->header.type == MESH_CHECK_HELLO) {
 		text_use(frame->hello.node, sizeof(frame->hello.node));
+		text_use(frame->hello.site, sizeof(frame->hello.site));
 		for (i = 0; i < frame->hello.num_nics; i++) {
 			char text[MESH_ADDR_TEXT_MAX];
 

@@ -47,17 +47,19 @@ static void test_hello(void **state)
 
 	(void)state;
 	strcpy(frame.hello.node, "b");
+	strcpy(frame.hello.site, "hall\t2");
 	frame.hello.num_nics = 2;
 	nic_fill(&frame.hello.nics[0]);
 	nic_fill(&frame.hello.nics[1]);
 	strcpy(frame.hello.nics[1].netdev, "a\n");
 	size = finish(MESH_CHECK_HELLO);
-	assert_int_equal(size, 16 + 80 + 2 * 48);
+	assert_int_equal(size, 16 + 96 + 2 * 48);
 	for (part = 0; part < size; part++)
 		assert_int_equal(mesh_check_decode(bytes, part, &decoded), 0);
 	assert_int_equal(mesh_check_decode(bytes, sizeof(bytes), &decoded), size);
 	assert_int_equal(decoded.header.number, 7);
 	assert_string_equal(decoded.hello.node, "b");
+	assert_string_equal(decoded.hello.site, "hall?2");
 	assert_string_equal(decoded.hello.nics[1].netdev, "a?");
 	mesh_check_nic_addr(&decoded.hello.nics[1], &addr);
 	assert_string_equal(mesh_addr_text_prefix(&addr, text), "10.1.0.2/24");
@@ -96,8 +98,38 @@ static void test_refused(void **state)
 	assert_refused(size, nic + 2, MESH_PROVIDER_ID_MAX + 1, -EPROTO);
 	assert_refused(size, nic + 3, 2, -EPROTO);
 	assert_refused(size, nic + offsetof(struct mesh_check_nic, netdev), 0, -EPROTO);
+	memset(bytes + hello + offsetof(struct mesh_check_hello, site), 'x', MESH_SITE_NAME_MAX);
+	assert_int_equal(mesh_check_decode(bytes, size, &decoded), -EPROTO);
+	memset(bytes + hello + offsetof(struct mesh_check_hello, site), 0, MESH_SITE_NAME_MAX);
 	memset(bytes + hello + offsetof(struct mesh_check_hello, node), 'x', MESH_NODE_NAME_MAX);
 	assert_int_equal(mesh_check_decode(bytes, size, &decoded), -EPROTO);
+}
+
+/* A HELLO of version 1, which had no site, and an ERROR of any version. */
+static void test_other_versions(void **state)
+{
+	size_t size;
+
+	(void)state;
+	mesh_check_header_fill(&frame.header, MESH_CHECK_HELLO, 7, MESH_CHECK_HELLO_1_BYTES);
+	frame.header.version = 1;
+	memcpy(bytes, &frame.header, sizeof(frame.header));
+	memset(bytes + sizeof(frame.header), 0, MESH_CHECK_HELLO_1_BYTES);
+	size = sizeof(frame.header) + MESH_CHECK_HELLO_1_BYTES;
+	assert_int_equal(mesh_check_decode(bytes, size, &decoded), -EPROTONOSUPPORT);
+	assert_int_equal(mesh_check_version_of(bytes, size), 1);
+	assert_int_equal(mesh_check_version_of(bytes, sizeof(frame.header) - 1), 0);
+	/* The same bytes as one of ours are too short. */
+	bytes[offsetof(struct mesh_check_header, version)] = MESH_CHECK_VERSION;
+	assert_int_equal(mesh_check_decode(bytes, size, &decoded), -EPROTO);
+	bytes[0] ^= 1;
+	assert_int_equal(mesh_check_version_of(bytes, size), 0);
+	strcpy(frame.error.text, "why");
+	frame.error.error = EPROTONOSUPPORT;
+	size = finish(MESH_CHECK_ERROR);
+	bytes[offsetof(struct mesh_check_header, version)] = 9;
+	assert_int_equal(mesh_check_decode(bytes, size, &decoded), size);
+	assert_string_equal(decoded.error.text, "why");
 }
 
 static void test_runs_are_bounded(void **state)
@@ -150,7 +182,8 @@ static void test_facing_and_error(void **state)
 /* Untrusted text is printed on root's terminal. */
 static void test_texts_are_printable(void **state)
 {
-	struct mesh_check_who who = {.magic = MESH_CHECK_WHO_MAGIC, .version = MESH_CHECK_VERSION},
+	struct mesh_check_who who = {.magic = MESH_CHECK_WHO_MAGIC,
+				     .version = MESH_CHECK_DATAGRAM_VERSION},
 			      heard;
 
 	(void)state;
@@ -176,7 +209,8 @@ static void test_texts_are_printable(void **state)
 
 static void test_datagrams(void **state)
 {
-	struct mesh_check_who who = {.magic = MESH_CHECK_WHO_MAGIC, .version = MESH_CHECK_VERSION},
+	struct mesh_check_who who = {.magic = MESH_CHECK_WHO_MAGIC,
+				     .version = MESH_CHECK_DATAGRAM_VERSION},
 			      heard;
 	struct mesh_check_probe probe = {.magic = MESH_CHECK_PROBE_MAGIC, .id = 5}, seen;
 
@@ -197,6 +231,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_hello, setup),
 		cmocka_unit_test_setup(test_refused, setup),
+		cmocka_unit_test_setup(test_other_versions, setup),
 		cmocka_unit_test_setup(test_runs_are_bounded, setup),
 		cmocka_unit_test_setup(test_opaque, setup),
 		cmocka_unit_test_setup(test_facing_and_error, setup),

@@ -1,0 +1,125 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_peer_sites.sh - `fi_mesh check --peer` names the sites of both nodes; a check of another
+# version of its protocol is refused, with both versions named, whichever end is the older one.
+# seconds: 25
+set -u
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/expect.sh"
+
+MESH=$MESH_BUILD/fi_mesh
+
+# serve SITE: b serves in that site ("-": none) until stop.
+serve() {
+	mesh_spawn b "$OUT/serve" env NCCL_MESH_SITE="${1#-}" "$MESH" serve
+	wait_for "grep -q '^answering' $OUT/serve" 60 || fail "b does not serve: $(cat "$OUT/serve")"
+}
+
+stop() {
+	kill -INT "$MESH_SPAWNED"
+	wait "$MESH_SPAWNED" || fail "serve ended with $?: $(cat "$OUT/serve")"
+}
+
+# check SITE [OPTION...]: from a, which is in that site.
+check() {
+	on a env NCCL_MESH_SITE="${1#-}" timeout 180 "$MESH" check --peer 10.77.1.2 "${@:2}" \
+		>"$OUT/out" 2>"$OUT/err"
+	(($? != 124)) || fail "the check does not end"
+}
+
+# says TEXT: and nothing else about sites.
+says() {
+	grep -qF -- "$1" "$OUT/out" || fail "no \"$1\" in: $(cat "$OUT/out" "$OUT/err")"
+}
+
+sites_are_named() {
+	serve -
+	check -
+	! grep -q ' site' "$OUT/out" || fail "sites where none is set: $(cat "$OUT/out")"
+	check north --json
+	python3 - "$OUT/out" <<-'PY' || fail "the JSON is not as documented: $(cat "$OUT/out")"
+		import json, sys
+		root = json.load(open(sys.argv[1]))
+		assert root["site"] == "north" and root["peers"][0]["site"] is None, root
+		texts = [f for f in root["peers"][0]["sections"][0]["findings"] if "site" in f["text"]]
+		finding, = texts
+		assert finding["verdict"] == "warn", finding
+		assert "node a is in site north, and node b has no site" in finding["text"], finding
+		assert finding["fix"].startswith("set NCCL_MESH_SITE on node b as well"), finding
+	PY
+	stop
+	serve north
+	check north
+	says "pass     paths          both nodes are in site north"
+	check a-name-too-long-for-it
+	says "pass     paths          two sites: this node is in a-name-too-long, node b in north; tcp paths"
+	check -
+	says "warn     paths          node b is in site north, and node a has no site"
+	says "do:   set NCCL_MESH_SITE on node a as well"
+	stop
+	note "sites of both ends, of one, of none"
+}
+
+# A server of version 1 closes the connection after a HELLO of another version.
+older_server() {
+	cat >"$OUT/older.py" <<-'PY'
+		import socket, struct
+		listener = socket.create_server(("10.77.1.2", 18620))
+		print("listening", flush=True)
+		while True:
+		    with listener.accept()[0] as client:
+		        head = client.recv(16, socket.MSG_WAITALL)
+		        if len(head) < 16:
+		            continue
+		        magic, version, kind, zero, length, number = struct.unpack("<IBBHII", head)
+		        client.recv(length, socket.MSG_WAITALL)
+		        if version == 1:
+		            assert kind == 1 and length == 80
+		            client.sendall(struct.pack("<IBBHII", magic, 1, 1, 0, 80, number) +
+		                           bytes(80))
+		            client.recv(1)
+	PY
+	mesh_spawn b "$OUT/older" python3 "$OUT/older.py"
+	wait_for "grep -q listening $OUT/older" 60 || fail "$(cat "$OUT/older")"
+	check -
+	says "fail     peer           10.77.1.2 cannot be checked over ab: \`fi_mesh serve\` there uses version 1 of"
+	says "this check's protocol, and this node version 2"
+	says "do:   run the same version of fi_mesh on both nodes"
+	kill "$MESH_SPAWNED"
+	note "a server of version 1"
+}
+
+# What checks of version 1, and of a later one, get from our server, and read as their own.
+other_checks() {
+	serve -
+	on a python3 - <<-'PY' || fail "a check of another version: $(cat "$OUT/serve")"
+		import errno, socket, struct
+		for version, size in (1, 80), (3, 500):
+		    with socket.create_connection(("10.77.1.2", 18620)) as server:
+		        server.settimeout(30)
+		        server.sendall(struct.pack("<IBBHII", 0x4b48434d, version, 1, 0, size, 77) +
+		                       bytes(size))
+		        answer = server.recv(16 + 168, socket.MSG_WAITALL)
+		        head = struct.unpack_from("<IBBHII", answer)
+		        assert head == (0x4b48434d, version, 17, 0, 168, 77), head
+		        assert struct.unpack_from("<I", answer, 16)[0] == errno.EPROTONOSUPPORT
+		        words = answer[24:].rstrip(b"\0").decode()
+		        assert "version 2 of" in words and words.endswith("version %d" % version), words
+		        assert server.recv(1) == b""
+	PY
+	check -
+	says "first choice: ab 10.77.1.1 -> ba 10.77.1.2"
+	stop
+	note "checks of versions 1 and 3"
+}
+
+main() {
+	mesh_init
+	mesh_node a b
+	mesh_link a ab 10.77.1.1/24 b ba 10.77.1.2/24
+	sites_are_named
+	older_server
+	other_checks
+}
+
+main
