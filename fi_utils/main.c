@@ -21,6 +21,7 @@
 #include "nics/command.h"
 #include "plan/command.h"
 #include "serve/command.h"
+#include "serve/relayed_child.h"
 #include "topo/command.h"
 #include "watch/command.h"
 
@@ -28,7 +29,7 @@ struct command {
 	const char *name;
 	/* argv[0] is the subcommand's name; returns an exit status. */
 	int (*run)(int argc, char **argv);
-	const char *summary; /* one line for `fi_mesh --help` */
+	const char *summary; /* one line for `fi_mesh --help`; NULL: not for users */
 };
 
 /* A new subcommand is a folder with command.c and command.h, and one row here. */
@@ -45,6 +46,7 @@ static const struct command commands[] = {
 	{"topo", command_topo, "draw a mesh: text, Graphviz, JSON, SVG"},
 	{"serve", command_serve,
 	 "answer `fi_mesh check --peer` and `fi_mesh neighbours` of other nodes"},
+	{"serve-relayed", command_serve_relayed, NULL}, /* a child of serve */
 	{"watch", command_watch,
 	 "show the traffic of each NIC and to each peer, and whether it is RDMA"},
 	{"drain", command_drain, "take a NIC out of use, so that its cable can be pulled"},
@@ -59,7 +61,8 @@ static void usage(FILE *file)
 
 	fprintf(file, "usage: fi_mesh COMMAND [OPTION...]\n\n");
 	for (command = commands; command->name; command++)
-		fprintf(file, "  %-10s %s\n", command->name, command->summary);
+		if (command->summary)
+			fprintf(file, "  %-10s %s\n", command->name, command->summary);
 	fprintf(file, "\n`fi_mesh COMMAND --help` has more, `fi_mesh --version` the protocol "
 		      "version.\nExit status: 0 fine, 1 a problem was found, 2 usage error.\n");
 }

@@ -24,6 +24,11 @@
 /* Nodes that one call may name. */
 #define PEER_TARGETS_MAX 64
 
+/* Room for the hops of a route as text. */
+#define PEER_ROUTE_TEXT_MAX 1024
+
+struct mesh_net;
+
 struct peer_check_options {
 	struct peer_target targets[PEER_TARGETS_MAX];
 	int num_targets;
@@ -41,12 +46,27 @@ struct peer_numbers {
 	long to_mtu, from_mtu; /* bytes of the largest IP packet that arrived */
 };
 
+/* The routes over relays to a peer that a connection uses together. */
+struct peer_routes {
+	int num;	/* on each of their nodes something relays; 0: there is none */
+	int num_relays; /* on each */
+	bool rdma;	/* on each hop */
+	double gbps;	/* of the narrowest hop of each, together; 0: unknown */
+	/*
+	 * The job for which the relays are asked: this environment's, else that of a rank on the
+	 * first node; 0: what relays there relays for all.
+	 */
+	uint64_t job;
+	char text[PEER_ROUTE_TEXT_MAX]; /* the first one's hops */
+};
+
 /* This side of a check. */
 struct peer_checker {
 	const struct peer_check_options *options;
 	struct peer_self self;
 	struct peer_facing facing[MESH_NICS_MAX]; /* beside self.table.nics */
 	struct progress *progress;
+	struct mesh_net *guest; /* for what is measured over relays; NULL before */
 };
 
 /* One node that answered. */
@@ -55,6 +75,7 @@ struct peer {
 	struct mesh_check_hello hello;
 	char name[MESH_NODE_NAME_MAX + 8]; /* fit to be printed */
 	struct mesh_path_choice choice;
+	struct peer_routes routes;
 	json_t *relays; /* routes over relays, for --json; owned, or NULL: not looked for */
 };
 

@@ -21,6 +21,8 @@
 #include "peer/facing.h"
 #include "peer/link.h"
 #include "peer/paths.h"
+#include "peer/relayed.h"
+#include "peer/relayed_end.h"
 #include "peer/self.h"
 #include "peer/stream.h"
 #include "peer/wire.h"
@@ -212,6 +214,25 @@ static void links_check(struct peer_checker *checker, const struct peer *peer,
 	}
 }
 
+/* Such a peer has no link: its routes over relays are measured. */
+static void relayed_check(struct peer_checker *checker, const struct peer *peer,
+			  struct totals *totals)
+{
+	struct check_result result = {0};
+	char title[256];
+	json_t *figures;
+
+	if (!peer->routes.num || interrupt_happened())
+		return;
+	snprintf(title, sizeof(title), "node %s over relays", peer->name);
+	output_clean(title);
+	checker->progress = progress_begin("%s", title);
+	figures = peer_relayed_check(checker, peer, &result);
+	progress_end(checker->progress);
+	checker->progress = NULL;
+	section_end(checker, totals, "relayed", title, &result, figures);
+}
+
 /* The address of that NIC whose subnet contains @addr, or NULL. */
 static const struct mesh_addr *address_beside(const struct mesh_nic *nic,
 					      const struct mesh_addr *addr)
@@ -343,6 +364,7 @@ static void peer_check(struct peer_checker *checker, const struct peer_target *t
 		section_end(checker, totals, "paths", title, &result,
 			    checker->options->json ? peer_paths_json(checker, peer) : NULL);
 		links_check(checker, peer, totals);
+		relayed_check(checker, peer, totals);
 	} else {
 		met = true; /* another address of a node that was already checked */
 	}
@@ -409,6 +431,7 @@ int peer_check_command(int argc, char **argv)
 			checker->self.node_id, checker->self.name, FACING_MS, checker->facing);
 	for (i = 0; i < options->num_targets && !interrupt_happened(); i++)
 		peer_check(checker, &options->targets[i], &totals);
+	peer_guest_close(checker->guest);
 	status = totals_end(checker, &totals);
 	peer_self_close(&checker->self);
 	free(checker);

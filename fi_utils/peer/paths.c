@@ -214,6 +214,8 @@ static void none_say(const struct peer_checker *checker, const struct peer *peer
 			   mesh_provider_id_text(
 				   (enum mesh_provider_id)peer->hello.nics[differing->remote]
 					   .provider));
+	else if (!strcmp(checker->self.config.relay, "off"))
+		check_seen(result, "NCCL_MESH_RELAY=off is set here: relays are not looked for");
 	check_fix(result,
 		  "connect the two nodes with a cable, or fix what the lines below report; "
 		  "without one, ranks or `fi_mesh serve --relay` on the nodes between relay");

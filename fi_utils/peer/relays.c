@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* relays.c - the routes over relays to a peer without a link or route of its own. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,15 +9,18 @@
 #include "nic/graph.h"
 #include "nic/graph_routes.h"
 #include "nic/nic_select.h"
+#include "system/job_key.h"
 
 #include "common/finding.h"
+#include "common/interrupt.h"
 #include "common/json.h"
 #include "peer/checker.h"
 #include "peer/relays.h"
 #include "peer/search.h"
 
+/* What a search misses, because a node was slow, another one finds after this. */
+#define AGAIN_MS 1200
 #define HOP_TEXT_MAX 256
-#define ROUTE_TEXT_MAX 1024
 #define NODES_TEXT_MAX 512
 
 /* What is needed to name the nodes and NICs of a route. */
@@ -24,6 +28,8 @@ struct relays {
 	const struct peer_checker *checker;
 	const struct peer *peer;
 	const struct mesh_explore *explore;
+	const struct mesh_asking *asking;
+	struct peer_routes *routes; /* the result */
 };
 
 /* One end of a hop. */
@@ -207,8 +213,8 @@ static void hops_collect(const struct relays *relays, const struct mesh_route *r
 	for (i = 0; i <= route->num_relays; i++) {
 		hop_find(relays, from, route->hops[i], &hop);
 		from = route->hops[i];
-		if (used < ROUTE_TEXT_MAX)
-			used += (size_t)snprintf(text + used, ROUTE_TEXT_MAX - used, "%s%s",
+		if (used < PEER_ROUTE_TEXT_MAX)
+			used += (size_t)snprintf(text + used, PEER_ROUTE_TEXT_MAX - used, "%s%s",
 						 i ? "; " : "", hop_text(&hop, words));
 		hops = output_json_append(hops, hop_json(&hop));
 		if (i < route->num_relays)
@@ -222,10 +228,12 @@ static void hops_collect(const struct relays *relays, const struct mesh_route *r
 static void route_say(const struct relays *relays, const struct mesh_route *route, bool serves,
 		      struct check_result *result, json_t *list)
 {
-	char hops[ROUTE_TEXT_MAX], nodes[NODES_TEXT_MAX];
+	char hops[PEER_ROUTE_TEXT_MAX], nodes[NODES_TEXT_MAX];
 	const char *plural = route->num_relays == 1 ? "" : "s";
 
 	hops_collect(relays, route, serves, hops, list);
+	if (serves && !relays->routes->num)
+		memcpy(relays->routes->text, hops, sizeof(hops));
 	relays_text(relays, route, nodes);
 	if (serves) {
 		check_say(result, CHECK_PASS, "route over %d relay%s: %s (%s)", route->num_relays,
@@ -238,6 +246,66 @@ static void route_say(const struct relays *relays, const struct mesh_route *rout
 		  relays->peer->name, route->num_relays, plural, hops);
 	check_seen(result, "%s", nodes);
 	check_fix(result, "run a rank of the job on each node between, or `fi_mesh serve --relay`");
+}
+
+/* What the hops of a route are, for what is measured over it. */
+static void route_add(const struct relays *relays, const struct mesh_route *route)
+{
+	struct peer_routes *routes = relays->routes;
+	uint64_t from = relays->checker->self.node_id;
+	double gbps, narrowest = 0;
+	struct hop hop;
+	int i;
+
+	for (i = 0; i <= route->num_relays; i++) {
+		hop_find(relays, from, route->hops[i], &hop);
+		from = route->hops[i];
+		gbps = hop.width_mbps > 1 ? hop.width_mbps / 1000.0 : 0;
+		if (!i || gbps < narrowest)
+			narrowest = gbps;
+		routes->rdma &= hop.provider == MESH_PROVIDER_VERBS_RXM;
+	}
+	/* One of which nothing is known makes all of them unknown. */
+	if (!routes->num++ || (routes->gbps > 0 && narrowest > 0))
+		routes->gbps += narrowest;
+	else
+		routes->gbps = 0;
+	routes->num_relays = route->num_relays;
+}
+
+/* The job of a rank that relays on this node; 0: there is none, or a service relays for all. */
+static uint64_t job_there(const struct mesh_neighbour *about)
+{
+	uint64_t job = 0;
+	int i;
+
+	for (i = 0; i < about->num_processes; i++) {
+		const struct mesh_neighbour_process *process = &about->processes[i];
+
+		if (mesh_neighbour_serves(process, 0))
+			return 0;
+		if (process->role == MESH_NEIGHBOUR_RANK && process->control_port)
+			job = process->job;
+	}
+	return job;
+}
+
+/*
+ * The job whose relays are asked. Without one in the environment, a rank on the first node of a
+ * route decides: its job is no secret, and it relays for no other.
+ */
+static uint64_t job_of(const struct relays *relays, uint64_t first)
+{
+	uint64_t job = mesh_job_key(NULL, NULL);
+	const struct mesh_asked *asked = relays->asking->asked;
+	int i, k;
+
+	for (i = 0; !job && i < relays->asking->num_links; i++) {
+		for (k = 0; !job && k < asked[i].num_heard; k++)
+			if (asked[i].heard[k]->about.node_id == first)
+				job = job_there(&asked[i].heard[k]->about);
+	}
+	return job;
 }
 
 /* The routes of which the plugin uses as many as there are of the least length. */
@@ -257,8 +325,12 @@ static bool routes_say(const struct relays *relays, struct check_result *result,
 		  "no link or route to node %s: connections go through relays, on %d route%s",
 		  relays->peer->name, together,
 		  together == 1 ? "" : "s together, which share no relay");
-	for (i = 0; i < together; i++)
+	relays->routes->rdma = true;
+	for (i = 0; i < together; i++) {
 		route_say(relays, &routes[i], true, result, list);
+		route_add(relays, &routes[i]);
+	}
+	relays->routes->job = job_of(relays, routes[0].hops[0]);
 	return true;
 }
 
@@ -275,22 +347,38 @@ static bool cables_say(const struct relays *relays, struct check_result *result,
 	return true;
 }
 
+/* Searches once. Returns 1 if something was reported, 0 if not, or a negative errno. */
+static int mesh_search(struct relays *relays, struct peer *peer, struct check_result *result)
+{
+	const struct peer_self *self = &relays->checker->self;
+	struct peer_search *search = calloc(1, sizeof(*search));
+	int ret;
+
+	if (!search)
+		return -ENOMEM;
+	relays->explore = &search->searching.explore;
+	relays->asking = &search->asking;
+	ret = peer_search_run(search, self);
+	if (!ret)
+		ret = own_links_confirm(self, &search->searching.explore);
+	if (!ret)
+		ret = routes_say(relays, result, peer->relays) ||
+		      cables_say(relays, result, peer->relays);
+	peer_search_finish(search);
+	free(search);
+	return ret;
+}
+
 bool peer_relays_check(const struct peer_checker *checker, struct peer *peer,
 		       struct check_result *result)
 {
-	struct peer_search *search = calloc(1, sizeof(*search));
-	struct relays relays = {.checker = checker, .peer = peer};
-	bool said = false;
+	struct relays relays = {.checker = checker, .peer = peer, .routes = &peer->routes};
+	int ret;
 
-	if (!search)
-		return false;
-	relays.explore = &search->searching.explore;
 	peer->relays = json_array();
-	if (!peer_search_run(search, &checker->self) &&
-	    !own_links_confirm(&checker->self, &search->searching.explore))
-		said = routes_say(&relays, result, peer->relays) ||
-		       cables_say(&relays, result, peer->relays);
-	peer_search_finish(search);
-	free(search);
-	return said;
+	ret = mesh_search(&relays, peer, result);
+	/* As the plugin does: nodes ask their own neighbours when they are asked, and know more. */
+	if (!ret && interrupt_wait(-1, 0, mesh_clock_ms() + AGAIN_MS) != -EINTR)
+		ret = mesh_search(&relays, peer, result);
+	return ret > 0;
 }

@@ -10,7 +10,8 @@
 
 /**
  * Searches the mesh for routes to the peer, and reports each with the cables of its hops, and what
- * relays on its nodes. peer->relays receives the same for --json.
+ * relays on its nodes. peer->relays receives the same for --json, and
+ * peer->routes what is needed to measure over them.
  *
  * Returns false if it has reported nothing: no route is known, or a cable joins the two nodes.
  */

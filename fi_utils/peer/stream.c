@@ -161,13 +161,18 @@ int peer_stream_next(struct peer_stream *stream, struct mesh_check_frame *frame)
 	}
 }
 
-/* Waits for the socket, or polls the domain instead. Returns as interrupt_wait(). */
-static int stream_wait(struct peer_stream *stream, uint64_t deadline_ms, struct mesh_domain *domain)
+/* Waits for the socket, or polls something else instead. Returns as interrupt_wait(). */
+static int stream_wait(struct peer_stream *stream, uint64_t deadline_ms, peer_stream_poll poll,
+		       void *arg)
 {
-	if (!domain)
+	int ret;
+
+	if (!poll)
 		return interrupt_wait(stream->fd, stream->out_size ? POLLIN | POLLOUT : POLLIN,
 				      deadline_ms);
-	mesh_domain_poll(domain);
+	ret = poll(arg);
+	if (ret && ret != -EAGAIN)
+		return ret;
 	if (interrupt_happened())
 		return -EINTR;
 	return mesh_clock_ms() >= deadline_ms ? -ETIMEDOUT : 0;
@@ -198,9 +203,9 @@ static int frame_judge(const struct mesh_check_frame *frame, enum mesh_check_typ
 	return frame->header.type == type && frame->header.number == number ? 0 : -EPROTO;
 }
 
-int peer_stream_await(struct peer_stream *stream, enum mesh_check_type type, uint32_t number,
-		      uint64_t deadline_ms, struct mesh_domain *domain,
-		      struct mesh_check_frame *frame, char *text)
+int peer_stream_await_polling(struct peer_stream *stream, enum mesh_check_type type,
+			      uint32_t number, uint64_t deadline_ms, peer_stream_poll poll,
+			      void *arg, struct mesh_check_frame *frame, char *text)
 {
 	int ret;
 
@@ -214,10 +219,24 @@ int peer_stream_await(struct peer_stream *stream, enum mesh_check_type type, uin
 		if (!ret)
 			return frame_judge(frame, type, number, text);
 		if (ret == -EAGAIN)
-			ret = stream_wait(stream, deadline_ms, domain);
+			ret = stream_wait(stream, deadline_ms, poll, arg);
 		if (ret)
 			return ret;
 	}
+}
+
+static int domain_poll(void *domain)
+{
+	mesh_domain_poll(domain);
+	return 0;
+}
+
+int peer_stream_await(struct peer_stream *stream, enum mesh_check_type type, uint32_t number,
+		      uint64_t deadline_ms, struct mesh_domain *domain,
+		      struct mesh_check_frame *frame, char *text)
+{
+	return peer_stream_await_polling(stream, type, number, deadline_ms,
+					 domain ? domain_poll : NULL, domain, frame, text);
 }
 
 int peer_stream_ask(struct peer_stream *stream, struct mesh_check_frame *frame,

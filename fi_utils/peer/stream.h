@@ -83,6 +83,18 @@ int peer_stream_await(struct peer_stream *stream, enum mesh_check_type type, uin
 		      uint64_t deadline_ms, struct mesh_domain *domain,
 		      struct mesh_check_frame *frame, char *text);
 
+/** Makes progress while an answer is awaited; an error ends the wait. */
+typedef int (*peer_stream_poll)(void *arg);
+
+/**
+ * As peer_stream_await(), but calls @poll(@arg) all the time while it waits.
+ *
+ * Returns also what @poll returns, if that is neither 0 nor -EAGAIN.
+ */
+int peer_stream_await_polling(struct peer_stream *stream, enum mesh_check_type type,
+			      uint32_t number, uint64_t deadline_ms, peer_stream_poll poll,
+			      void *arg, struct mesh_check_frame *frame, char *text);
+
 /**
  * Sends a question and waits for the answer.
  *

@@ -29,6 +29,14 @@ size_t mesh_check_payload_size(enum mesh_check_type type)
 	case MESH_CHECK_FABRIC_RAN:
 	case MESH_CHECK_FABRIC_CLOSE:
 		return sizeof(struct mesh_check_fabric);
+	case MESH_CHECK_RELAYED_BEGIN:
+	case MESH_CHECK_RELAYED_READY:
+	case MESH_CHECK_RELAYED_MEET:
+	case MESH_CHECK_RELAYED_MET:
+	case MESH_CHECK_RELAYED_RUN:
+	case MESH_CHECK_RELAYED_RAN:
+	case MESH_CHECK_RELAYED_END:
+		return sizeof(struct mesh_check_relayed);
 	case MESH_CHECK_ERROR:
 		return sizeof(struct mesh_check_error);
 	case MESH_CHECK_ECHO:
@@ -152,6 +160,8 @@ static int payload_check(const struct mesh_check_frame *frame)
 		return frame->fabric.provider > MESH_PROVIDER_ID_MAX ? -EPROTO : 0;
 	case MESH_CHECK_FABRIC_RUN:
 		return frame->fabric.ms > MESH_CHECK_RUN_MS_MAX ? -EPROTO : 0;
+	case MESH_CHECK_RELAYED_RUN:
+		return frame->relayed.ms > MESH_CHECK_RUN_MS_MAX ? -EPROTO : 0;
 	case MESH_CHECK_BULK_ASK:
 		return frame->bulk.ms > MESH_CHECK_RUN_MS_MAX ? -EPROTO : 0;
 	case MESH_CHECK_ERROR:

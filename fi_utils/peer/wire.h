@@ -17,12 +17,16 @@
  *   FABRIC_OPEN   -> FABRIC_READY  open the NIC's libfabric endpoint as the plugin does
  *   FABRIC_RUN    -> FABRIC_RAN    write into my memory for so long
  *   FABRIC_CLOSE  -> FABRIC_RAN    (its numbers mean nothing)
+ *   RELAYED_BEGIN -> RELAYED_READY  join the mesh as a guest of this job; a handle to connect to
+ *   RELAYED_MEET  -> RELAYED_MET   connect to my handle, over relays; both connections are up
+ *   RELAYED_RUN   -> RELAYED_RAN   send to me over them for so long
+ *   RELAYED_END   -> RELAYED_RAN   close them (its numbers mean nothing)
  *
  * All integers are little-endian, as in wire.h. Texts end in a zero byte.
  *
  * The header and ERROR are the same in all versions. A server answers a frame of another version
  * with an ERROR of that version, which names both, and closes the connection. Version 1 had no
- * site in HELLO; its server only closes the connection.
+ * site in HELLO and no RELAYED frames; its server only closes the connection.
  */
 #ifndef MESH_FI_UTILS_PEER_WIRE_H
 #define MESH_FI_UTILS_PEER_WIRE_H
@@ -66,6 +70,13 @@ enum mesh_check_type {
 	MESH_CHECK_FABRIC_RAN,
 	MESH_CHECK_FABRIC_CLOSE,
 	MESH_CHECK_ERROR, /* the number is the same in all versions */
+	MESH_CHECK_RELAYED_BEGIN,
+	MESH_CHECK_RELAYED_READY,
+	MESH_CHECK_RELAYED_MEET,
+	MESH_CHECK_RELAYED_MET,
+	MESH_CHECK_RELAYED_RUN,
+	MESH_CHECK_RELAYED_RAN,
+	MESH_CHECK_RELAYED_END,
 	MESH_CHECK_TYPES
 };
 _Static_assert(MESH_CHECK_ERROR == 17, "wire format");
@@ -167,6 +178,19 @@ struct mesh_check_fabric {
 };
 _Static_assert(sizeof(struct mesh_check_fabric) == 64, "wire format");
 
+/* One side of a measurement over relays. */
+struct mesh_check_relayed {
+	uint64_t job; /* BEGIN: mesh_job_key() of the job for which the relays are asked; 0: none */
+	uint64_t bytes;			   /* RAN: sent, and arrived */
+	uint64_t ns;			   /* RAN: in this time */
+	uint32_t ms;			   /* RUN: for so long */
+	uint32_t cpu_permille;		   /* RAN: as in mesh_check_fabric */
+	uint8_t handle[MESH_HANDLE_BYTES]; /* READY, MEET: of the speaker's listener */
+};
+_Static_assert(offsetof(struct mesh_check_relayed, ms) == 24, "wire format");
+_Static_assert(offsetof(struct mesh_check_relayed, handle) == 32, "wire format");
+_Static_assert(sizeof(struct mesh_check_relayed) == 160, "wire format");
+
 struct mesh_check_error {
 	uint32_t error; /* errno: EBUSY, EPROTO, ... */
 	uint32_t reserved;
@@ -184,6 +208,7 @@ struct mesh_check_frame {
 		struct mesh_check_udp udp;
 		struct mesh_check_bulk bulk;
 		struct mesh_check_fabric fabric;
+		struct mesh_check_relayed relayed;
 		struct mesh_check_error error;
 	};
 	const void *opaque; /* not sent: the bytes of BULK and ECHO */

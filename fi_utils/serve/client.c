@@ -19,6 +19,7 @@
 #include "peer/udp.h"
 #include "peer/wire.h"
 #include "serve/client.h"
+#include "serve/relayed.h"
 #include "serve/state.h"
 
 /* Frames handled in one call, so that one client does not block the others. */
@@ -220,9 +221,12 @@ static int bulk_push(struct serve_client *client)
 
 /* ---- libfabric ---------------------------------------------------------------------------- */
 
-static bool fabric_is_taken(const struct serve *serve, const struct serve_client *client)
+static bool fabric_is_taken(struct serve *serve, const struct serve_client *client)
 {
 	int i;
+
+	if (serve_relayed_runs(serve))
+		return true;
 
 	for (i = 0; i < SERVE_CLIENTS_MAX; i++)
 		if (&serve->clients[i] != client && serve->clients[i].stream.fd >= 0 &&
@@ -302,6 +306,21 @@ static int fabric_advance(struct serve_client *client)
 		   : ran_send(client, client->run_number, bytes, ns);
 }
 
+/* ---- over relays ------------------------------------------------------------------------- */
+
+/* A child takes the connection: then it is closed here, which -ECONNRESET does. */
+static int relayed_begin(struct serve *serve, struct serve_client *client,
+			 const struct mesh_check_frame *asked)
+{
+	uint32_t number = asked->header.number;
+	int ret;
+
+	if (fabric_is_taken(serve, client) || client->fabric)
+		return error_send(client, number, -EBUSY, "another node is measuring");
+	ret = serve_relayed_begin(serve, client, asked);
+	return ret ? error_send(client, number, ret, strerror(-ret)) : -ECONNRESET;
+}
+
 /* ---- frames ------------------------------------------------------------------------------- */
 
 static int frame_answer(struct serve *serve, struct serve_client *client,
@@ -337,6 +356,8 @@ static int frame_answer(struct serve *serve, struct serve_client *client,
 	case MESH_CHECK_FABRIC_CLOSE:
 		fabric_close(client);
 		return ran_send(client, number, 0, 0);
+	case MESH_CHECK_RELAYED_BEGIN:
+		return relayed_begin(serve, client, asked);
 	default:
 		return -EPROTO;
 	}

@@ -27,6 +27,7 @@
 #include "serve/http.h"
 #include "serve/neighbours.h"
 #include "serve/relay.h"
+#include "serve/relayed.h"
 #include "serve/state.h"
 
 static const char who[] = "fi_mesh serve";
@@ -399,6 +400,7 @@ static void serve_run(struct serve *serve)
 		if (now_ms < tick_ms)
 			continue;
 		tick_ms = now_ms + TICK_MS;
+		serve_relayed_runs(serve); /* leaves no zombie */
 		serve->paused = false;
 		nics_follow(serve);
 		for (i = 0; i < SERVE_CLIENTS_MAX; i++)

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "nic/addr.h"
 #include "nic/endpoint_addr.h"
@@ -72,6 +73,7 @@ struct serve {
 	struct serve_http *http;	     /* owned; NULL: there is no page */
 	struct mesh_net *relay;		     /* owned; NULL: it relays for none */
 	bool nics_changed;		     /* since they were last read */
+	pid_t relayed_pid;		     /* a child that measures over relays; 0: none */
 	struct serve_client clients[SERVE_CLIENTS_MAX];
 	struct mesh_addr announced; /* of the last "node ... checks" line */
 	uint64_t served, strangers; /* connections */

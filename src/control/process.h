@@ -33,6 +33,14 @@ struct mesh_peer_events;
 struct mesh_rejoin;
 struct mesh_relay;
 
+/* What a process does in the mesh. */
+enum mesh_process_role {
+	MESH_PROCESS_RANK,    /* it runs NCCL */
+	MESH_PROCESS_SERVICE, /* `fi_mesh serve --relay`: it only relays */
+	/* `fi_mesh check --peer`: it connects over relays only, and relays for none. */
+	MESH_PROCESS_GUEST,
+};
+
 /* One NIC's control listener. */
 struct mesh_control {
 	struct mesh_watch watch;
@@ -99,8 +107,9 @@ struct mesh_process {
 	uint64_t node_id;
 	uint64_t process_id;
 	char name[MESH_NODE_NAME_MAX];
-	uint64_t tuner_digest; /* struct mesh_tuner_plan; of a service MESH_TUNER_ANY */
-	bool service;	       /* `fi_mesh serve --relay`: it runs no NCCL, and only relays */
+	uint64_t tuner_digest; /* struct mesh_tuner_plan; MESH_TUNER_ANY where NCCL does not run */
+	enum mesh_process_role role;
+	uint64_t guest_job; /* of a guest: the job of the relays that it asks; 0: any */
 
 	/* From the first listen or connect until the last mesh_net closes. */
 	_Atomic(bool) started; /* set last; then any thread may poll without the lock */

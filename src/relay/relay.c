@@ -57,8 +57,9 @@ bool mesh_relay_is_used(const struct mesh_process *process)
 bool mesh_relay_admits(const struct mesh_process *process, const struct mesh_frame_hello *hello)
 {
 	mesh_process_assert_locked(process);
-	return process->relay && strcmp(process->config.relay, "off") != 0 &&
-	       hello->listen_id == MESH_LISTEN_RELAY && hello->cookie == process->process_id;
+	return process->relay && process->role != MESH_PROCESS_GUEST &&
+	       strcmp(process->config.relay, "off") != 0 && hello->listen_id == MESH_LISTEN_RELAY &&
+	       hello->cookie == process->process_id;
 }
 
 bool mesh_relay_serves(const struct mesh_process *process, uint64_t job)

@@ -104,9 +104,23 @@ static void no_path_log(const struct mesh_connect *connect, const char *relays)
 			advice_text(connect, advice, sizeof(advice)));
 }
 
+/* What a guest says: its user knows the rest, and there is little room for it. */
+MESH_HOLDS(process)
+static void guest_log(const struct mesh_connect *connect)
+{
+	char why[RELAY_TEXT_MAX];
+
+	mesh_warn("no relay leads to node %s: %s", connect->handle.node,
+		  connect->relay ? mesh_relay_try_text(connect->relay, why, sizeof(why))
+				 : "none may be asked");
+}
+
 void mesh_connect_log_no_path(const struct mesh_connect *connect)
 {
-	no_path_log(connect, "");
+	if (connect->net->process->role == MESH_PROCESS_GUEST)
+		guest_log(connect);
+	else
+		no_path_log(connect, "");
 }
 
 /* Why no relay helps, if relays were asked until the deadline; else "". */
@@ -228,8 +242,10 @@ void mesh_connect_log_timeout(const struct mesh_connect *connect, uint64_t now_m
 	char relays[RELAY_TEXT_MAX + 64];
 
 	relays_text(connect, now_ms, relays, sizeof(relays));
-	if (connect->away ||
-	    (!connect->relay && connect->choice.num_candidates && !connect->num_peers))
+	if (connect->net->process->role == MESH_PROCESS_GUEST)
+		guest_log(connect);
+	else if (connect->away ||
+		 (!connect->relay && connect->choice.num_candidates && !connect->num_peers))
 		unopened_log_timeout(connect, now_ms, relays);
 	else if (connect->relay || !connect->choice.num_candidates)
 		no_path_log(connect, relays);

@@ -21,7 +21,6 @@
 #include "setup/spares.h"
 #include "setup/start.h"
 #include "setup/work.h"
-#include "system/job_key.h"
 #include "system/nic_await.h"
 #include "system/nic_table.h"
 #include "system/node_id.h"
@@ -93,7 +92,7 @@ static int tuner_digest_make(struct mesh_process *process)
 {
 	struct mesh_tuner_plan *plan;
 
-	if (process->service) {
+	if (process->role != MESH_PROCESS_RANK) {
 		process->tuner_digest = MESH_TUNER_ANY;
 		return 0;
 	}
@@ -106,18 +105,29 @@ static int tuner_digest_make(struct mesh_process *process)
 	return 0;
 }
 
-/* A service whose environment names no job relays for all. */
-static int service_check(struct mesh_config *config)
+/* A service without a job relays for all, and a guest asks all. */
+static int relays_check(struct mesh_process *process)
 {
+	struct mesh_config *config = &process->config;
+
+	if (process->role == MESH_PROCESS_RANK)
+		return 0;
 	if (!strcmp(config->relay, "off") || !config->neighbours)
 		return -EPERM;
-	if (!mesh_job_key(NULL, NULL))
+	if (!mesh_setup_job(process))
 		snprintf(config->relay, sizeof(config->relay), "any");
 	return 0;
 }
 
+/* What the caller wants of this process. */
+struct opening {
+	enum mesh_process_role role;
+	uint64_t job;	    /* of a guest */
+	uint32_t connect_s; /* 0: as NCCL_MESH_CONNECT_TIMEOUT says */
+};
+
 MESH_NOT_ANALYSED
-static int setup_make(bool service, struct mesh_setup **made)
+static int setup_make(const struct opening *opening, struct mesh_setup **made)
 {
 	struct mesh_setup *setup = calloc(1, sizeof(*setup));
 	struct mesh_process *process;
@@ -127,16 +137,19 @@ static int setup_make(bool service, struct mesh_setup **made)
 	if (!setup)
 		return -ENOMEM;
 	process = &setup->process;
-	process->service = service;
+	process->role = opening->role;
+	process->guest_job = opening->job;
 	mesh_nic_watch_open(process, false); /* before the table is read: misses nothing */
 	mesh_info("nccl-net-mesh %s, protocol %d, libfabric %s", mesh_version(),
 		  MESH_PROTOCOL_VERSION, mesh_libfabric_version(libfabric));
 	ret = mesh_config_load(NULL, NULL, &process->config);
 	if (ret == -E2BIG)
 		goto free_node; /* after other errors the default is used */
-	ret = service ? service_check(&process->config) : 0;
+	ret = relays_check(process);
 	if (ret)
 		goto free_node;
+	if (opening->connect_s)
+		process->config.connect_timeout_s = opening->connect_s;
 	mesh_config_log(&process->config);
 	mesh_node_name(process->config.node_name, process->name, sizeof(process->name));
 	process->node_id = mesh_node_id();
@@ -177,7 +190,7 @@ free_node:
 MESH_HOLDS(process)
 static void relay_start(struct mesh_process *process)
 {
-	bool serves = !strcmp(process->config.relay, "any") || mesh_job_key(NULL, NULL);
+	bool serves = !strcmp(process->config.relay, "any") || mesh_setup_job(process);
 
 	if (serves && strcmp(process->config.relay, "off") != 0 && process->config.neighbours)
 		mesh_setup_start(process);
@@ -185,7 +198,7 @@ static void relay_start(struct mesh_process *process)
 
 /* ---- NCCL's calls -------------------------------------------------------------------------- */
 
-static int net_open(bool service, struct mesh_net **net)
+static int net_open(const struct opening *opening, struct mesh_net **net)
 {
 	struct mesh_net *opened = calloc(1, sizeof(*opened));
 	struct mesh_setup *setup;
@@ -196,11 +209,11 @@ static int net_open(bool service, struct mesh_net **net)
 	pthread_mutex_lock(&setup_mutex);
 	setup = atomic_load(&the_setup);
 	if (!setup) {
-		ret = setup_make(service, &setup);
+		ret = setup_make(opening, &setup);
 		if (ret)
 			goto unlock;
 		atomic_store(&the_setup, setup);
-	} else if (service) {
+	} else if (opening->role != MESH_PROCESS_RANK) {
 		ret = -EBUSY;
 		goto unlock;
 	} else if (!setup->users) {
@@ -211,7 +224,7 @@ static int net_open(bool service, struct mesh_net **net)
 	opened->process = &setup->process;
 	mesh_process_lock(&setup->process);
 	relay_start(&setup->process);
-	if (!service)
+	if (opening->role == MESH_PROCESS_RANK)
 		mesh_openings_early(&setup->process);
 	mesh_process_unlock(&setup->process);
 unlock:
@@ -225,12 +238,15 @@ unlock:
 
 int mesh_net_open(struct mesh_net **net)
 {
-	return net_open(false, net);
+	const struct opening opening = {.role = MESH_PROCESS_RANK};
+
+	return net_open(&opening, net);
 }
 
-int mesh_net_relay_open(struct mesh_net **net)
+/* For processes without NCCL, which start at once. */
+static int other_open(const struct opening *opening, struct mesh_net **net)
 {
-	int ret = net_open(true, net);
+	int ret = net_open(opening, net);
 
 	if (ret)
 		return ret;
@@ -241,6 +257,21 @@ int mesh_net_relay_open(struct mesh_net **net)
 	if (ret)
 		mesh_net_close(*net);
 	return ret;
+}
+
+int mesh_net_relay_open(struct mesh_net **net)
+{
+	const struct opening opening = {.role = MESH_PROCESS_SERVICE};
+
+	return other_open(&opening, net);
+}
+
+int mesh_net_guest_open(uint64_t job, uint32_t connect_s, struct mesh_net **net)
+{
+	const struct opening opening = {
+		.role = MESH_PROCESS_GUEST, .job = job, .connect_s = connect_s};
+
+	return other_open(&opening, net);
 }
 
 bool mesh_net_relays_all(const struct mesh_net *net)

@@ -6,7 +6,6 @@
 #include "nic/nic_kind.h"
 #include "setup/nic_neighbours.h"
 #include "setup/setup.h"
-#include "system/job_key.h"
 #include "system/job_rank.h"
 
 MESH_HOLDS(process)
@@ -18,20 +17,23 @@ static void self_fill(const struct mesh_process *process, struct mesh_neighbour_
 	self->node_id = process->node_id;
 	memcpy(self->node, process->name, sizeof(self->node));
 	mesh_neighbour_site_set(self, process->config.site);
-	self->job = mesh_job_key(NULL, NULL);
+	self->job = mesh_setup_job(process);
 	self->process = (struct mesh_neighbour_process){
 		.process_id = process->process_id,
 		.job = self->job,
 		.control_port = process->control_port,
 		.protocol = MESH_PROTOCOL_VERSION,
-		.role = process->service ? MESH_NEIGHBOUR_SERVICE : MESH_NEIGHBOUR_RANK,
+		.role = process->role == MESH_PROCESS_RANK ? MESH_NEIGHBOUR_RANK
+							   : MESH_NEIGHBOUR_SERVICE,
 	};
-	if (!process->service && mesh_job_rank(NULL, NULL, &rank))
+	if (process->role == MESH_PROCESS_GUEST)
+		self->process.job = self->process.control_port = 0; /* it relays for none */
+	if (process->role == MESH_PROCESS_RANK && mesh_job_rank(NULL, NULL, &rank))
 		self->process.rank = rank.rank + 1;
 	if (strcmp(process->config.relay, "any") != 0)
 		return;
 	self->job = 0; /* processes of all jobs may relay for this one */
-	if (process->service)
+	if (process->role == MESH_PROCESS_SERVICE)
 		self->process.job = 0;
 }
 

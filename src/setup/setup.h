@@ -15,6 +15,7 @@
 #include "base/container.h"
 #include "base/lock.h"
 #include "control/process.h"
+#include "system/job_key.h"
 
 struct mesh_listener;
 struct mesh_connect;
@@ -59,6 +60,12 @@ struct mesh_net {
 	struct mesh_setup *setup;
 	struct mesh_process *process; /* setup's */
 };
+
+/** The key of the job that this process belongs to, or asks relays for; 0: it has none. */
+static inline uint64_t mesh_setup_job(const struct mesh_process *process)
+{
+	return process->role == MESH_PROCESS_GUEST ? process->guest_job : mesh_job_key(NULL, NULL);
+}
 
 static inline struct mesh_setup *mesh_setup_of(struct mesh_process *process)
 {

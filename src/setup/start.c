@@ -20,7 +20,6 @@
 #include "setup/reroutes.h"
 #include "setup/start.h"
 #include "setup/threads.h"
-#include "system/job_key.h"
 #include "transport/rejoin.h"
 
 /* A process that relays ends so much later, at most. */
@@ -63,7 +62,7 @@ static void domains_close(struct mesh_process *process)
 MESH_HOLDS(process)
 static void relay_open(struct mesh_process *process)
 {
-	if (mesh_relay_open(process, mesh_job_key(NULL, NULL)))
+	if (mesh_relay_open(process, mesh_setup_job(process)))
 		mesh_warn("no memory to relay for other nodes");
 	else
 		process->relay->neighbours = mesh_setup_of(process)->neighbours;

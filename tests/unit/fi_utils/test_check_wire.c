@@ -143,6 +143,15 @@ static void test_runs_are_bounded(void **state)
 	frame.fabric.ms = MESH_CHECK_RUN_MS_MAX + 1;
 	assert_int_equal(mesh_check_decode(bytes, finish(MESH_CHECK_FABRIC_RUN), &decoded),
 			 -EPROTO);
+	memset(&frame, 0, sizeof(frame));
+	frame.relayed.ms = MESH_CHECK_RUN_MS_MAX;
+	frame.relayed.handle[MESH_HANDLE_BYTES - 1] = 0xa5;
+	assert_int_equal(mesh_check_decode(bytes, finish(MESH_CHECK_RELAYED_RUN), &decoded),
+			 16 + 160);
+	assert_int_equal(decoded.relayed.handle[MESH_HANDLE_BYTES - 1], 0xa5);
+	frame.relayed.ms++;
+	assert_int_equal(mesh_check_decode(bytes, finish(MESH_CHECK_RELAYED_RUN), &decoded),
+			 -EPROTO);
 }
 
 static void test_opaque(void **state)

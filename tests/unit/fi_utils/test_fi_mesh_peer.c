@@ -128,6 +128,69 @@ static void test_ask_in_vain(void **state)
 	assert_true(udp_ask(ends, LIMIT_MS, &frame, text) < 0);
 }
 
+/* Three times nothing, then what the test wants. */
+struct polling {
+	int calls, then;
+};
+
+static int few_times(void *arg)
+{
+	struct polling *polling = arg;
+
+	return ++polling->calls < 4 ? -EAGAIN : polling->then;
+}
+
+static void test_poll_ends_a_wait(void **state)
+{
+	struct polling fails = {.then = -ENETDOWN}, waits = {.then = 0};
+	struct mesh_check_frame frame;
+	char text[MESH_CHECK_TEXT_MAX];
+	struct ends *ends = *state;
+
+	assert_int_equal(peer_stream_await_polling(&ends->here, MESH_CHECK_RELAYED_MET, 1,
+						   mesh_clock_ms() + LIMIT_MS, few_times, &fails,
+						   &frame, text),
+			 -ENETDOWN);
+	assert_int_equal(fails.calls, 4);
+	assert_int_equal(peer_stream_await_polling(&ends->here, MESH_CHECK_RELAYED_MET, 1,
+						   mesh_clock_ms() + 20, few_times, &waits, &frame,
+						   text),
+			 -ETIMEDOUT);
+	assert_true(waits.calls > 4);
+	memset(&frame, 0, sizeof(frame));
+	assert_int_equal(peer_stream_send(&ends->there, &frame, MESH_CHECK_RELAYED_MET, 1), 0);
+	fails.calls = 0;
+	assert_int_equal(peer_stream_await_polling(&ends->here, MESH_CHECK_RELAYED_MET, 1,
+						   mesh_clock_ms() + LIMIT_MS, few_times, &fails,
+						   &frame, text),
+			 0);
+}
+
+/* A frame of another version is answered with both versions, in a frame that its sender reads. */
+static void test_version_is_refused(void **state)
+{
+	struct mesh_check_header asked;
+	struct mesh_check_frame frame;
+	struct ends *ends = *state;
+	char bytes[512];
+
+	mesh_check_header_fill(&asked, MESH_CHECK_HELLO, 7, MESH_CHECK_HELLO_1_BYTES);
+	asked.version = 1;
+	assert_int_equal(send(ends->here.fd, &asked, sizeof(asked), 0), sizeof(asked));
+	assert_int_equal(peer_stream_version(&ends->there), 0);
+	assert_int_equal(peer_stream_next(&ends->there, &frame), -EPROTONOSUPPORT);
+	assert_int_equal(peer_stream_version(&ends->there), 1);
+	peer_stream_refuse_version(&ends->there);
+	assert_int_equal(recv(ends->here.fd, bytes, sizeof(bytes), 0),
+			 sizeof(asked) + sizeof(frame.error));
+	assert_int_equal(mesh_check_version_of(bytes, sizeof(bytes)), 1);
+	assert_true(mesh_check_decode(bytes, sizeof(bytes), &frame) > 0);
+	assert_int_equal(frame.header.number, 7);
+	assert_int_equal(frame.error.error, EPROTONOSUPPORT);
+	assert_non_null(strstr(frame.error.text, "version 2"));
+	assert_non_null(strstr(frame.error.text, "version 1"));
+}
+
 /* ---- waits -------------------------------------------------------------------------------- */
 
 static void test_wait(void **state)
@@ -284,6 +347,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_ask, ends_open, ends_close),
 		cmocka_unit_test_setup_teardown(test_ask_is_refused, ends_open, ends_close),
 		cmocka_unit_test_setup_teardown(test_ask_in_vain, ends_open, ends_close),
+		cmocka_unit_test_setup_teardown(test_poll_ends_a_wait, ends_open, ends_close),
+		cmocka_unit_test_setup_teardown(test_version_is_refused, ends_open, ends_close),
 		cmocka_unit_test(test_wait),
 		cmocka_unit_test(test_wait_ends_with_a_signal),
 		cmocka_unit_test(test_half_rtt),

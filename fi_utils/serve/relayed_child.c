@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * relayed_child.c - `fi_mesh serve-relayed`: the child of `fi_mesh serve` that measures over relays
+ * with one checking node, and then ends. That node's frames are not trusted: see peer/wire.c.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#include "common/exit_status.h"
+#include "common/interrupt.h"
+#include "peer/relayed_end.h"
+#include "peer/stream.h"
+#include "peer/wire.h"
+#include "serve/relayed_child.h"
+#include "serve/state.h"
+
+/* Between two looks at a connection that is being made. */
+#define CONNECT_PAUSE_MS 2
+
+struct child {
+	struct peer_stream stream;
+	struct mesh_net *guest;
+	struct peer_relayed_end *end;
+	uint32_t meet_number; /* of the MEET that is to be answered; 0: none */
+	uint32_t run_number;  /* the same for RUN */
+	bool up;	      /* both connections */
+	bool ends;	      /* END was answered */
+};
+
+/* ---- answers ------------------------------------------------------------------------------ */
+
+static int error_send(struct child *child, uint32_t number, int error)
+{
+	struct mesh_check_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.error.error = (uint32_t)-error;
+	if (error == -EPERM)
+		snprintf(frame.error.text, sizeof(frame.error.text),
+			 "NCCL_MESH_RELAY=off or NCCL_MESH_NEIGHBOURS=off is set there");
+	else if (!*peer_guest_words(frame.error.text, sizeof(frame.error.text)))
+		snprintf(frame.error.text, sizeof(frame.error.text), "%s", strerror(-error));
+	return peer_stream_send(&child->stream, &frame, MESH_CHECK_ERROR, number);
+}
+
+static int ran_send(struct child *child, uint32_t number, uint64_t bytes, uint64_t ns)
+{
+	struct mesh_check_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.relayed.bytes = bytes;
+	frame.relayed.ns = ns;
+	frame.relayed.cpu_permille = (uint32_t)(1000 * peer_relayed_end_cpu_share(child->end));
+	return peer_stream_send(&child->stream, &frame, MESH_CHECK_RELAYED_RAN, number);
+}
+
+static int met_send(struct child *child)
+{
+	struct mesh_check_frame frame;
+	uint32_t number = child->meet_number;
+
+	child->meet_number = 0;
+	memset(&frame, 0, sizeof(frame));
+	return peer_stream_send(&child->stream, &frame, MESH_CHECK_RELAYED_MET, number);
+}
+
+static int frame_answer(struct child *child, const struct mesh_check_frame *asked)
+{
+	uint32_t number = asked->header.number;
+
+	switch (asked->header.type) {
+	case MESH_CHECK_RELAYED_MEET:
+		if (!number || child->meet_number)
+			return -EPROTO;
+		child->meet_number = number;
+		peer_relayed_end_meet(child->end, asked->relayed.handle);
+		return 0;
+	case MESH_CHECK_RELAYED_RUN:
+		if (!number || child->run_number || peer_relayed_end_poll(child->end))
+			return -EPROTO;
+		child->run_number = number;
+		peer_relayed_end_run(child->end, asked->relayed.ms);
+		return 0;
+	case MESH_CHECK_RELAYED_END:
+		child->ends = true;
+		return ran_send(child, number, 0, 0);
+	default:
+		return -EPROTO;
+	}
+}
+
+/* ---- the measurement ---------------------------------------------------------------------- */
+
+/* Connects and answers pings, or sends. Returns 0, or a negative errno: it is over. */
+static int end_advance(struct child *child)
+{
+	uint64_t bytes, ns;
+	uint32_t number = child->run_number ? child->run_number : child->meet_number;
+	int ret = child->run_number ? peer_relayed_end_step(child->end, &bytes, &ns)
+				    : peer_relayed_end_poll(child->end);
+
+	if (ret == -EAGAIN)
+		return 0;
+	child->up = !ret;
+	if (ret) {
+		if (number)
+			error_send(child, number, ret);
+		return ret;
+	}
+	if (child->run_number) {
+		child->run_number = 0;
+		return ran_send(child, number, bytes, ns);
+	}
+	return child->meet_number ? met_send(child) : 0;
+}
+
+static int frames_answer(struct child *child)
+{
+	struct mesh_check_frame frame;
+	int ret = peer_stream_flush(&child->stream);
+
+	if (!ret)
+		ret = peer_stream_next(&child->stream, &frame);
+	if (!ret)
+		ret = frame_answer(child, &frame);
+	return ret == -EAGAIN ? 0 : ret;
+}
+
+static void child_run(struct child *child, uint32_t number)
+{
+	uint64_t until_ms = mesh_clock_ms() + SERVE_CLIENT_MS;
+	struct mesh_check_frame frame;
+	int ret;
+
+	memset(&frame, 0, sizeof(frame));
+	ret = peer_relayed_end_open(child->guest, frame.relayed.handle, &child->end);
+	if (ret) {
+		error_send(child, number, ret);
+		return;
+	}
+	ret = peer_stream_send(&child->stream, &frame, MESH_CHECK_RELAYED_READY, number);
+	while (!ret && !child->ends && !interrupt_happened() && mesh_clock_ms() < until_ms) {
+		ret = frames_answer(child);
+		if (!ret)
+			ret = end_advance(child);
+		/* The plugin's own thread connects; messages are polled for. */
+		if (!ret && !child->up)
+			interrupt_wait(child->stream.fd, POLLIN,
+				       mesh_clock_ms() + CONNECT_PAUSE_MS);
+	}
+	peer_relayed_end_close(child->end);
+}
+
+/* Our own parent's arguments; somebody else may try. */
+static bool arguments_read(int argc, char **argv, int *fd, uint32_t *number, uint64_t *job)
+{
+	struct stat file;
+
+	if (argc != 4)
+		return false;
+	*fd = atoi(argv[1]);
+	*number = (uint32_t)strtoul(argv[2], NULL, 10);
+	*job = strtoull(argv[3], NULL, 10);
+	return *fd > STDERR_FILENO && !fstat(*fd, &file) && S_ISSOCK(file.st_mode) &&
+	       !fcntl(*fd, F_SETFD, FD_CLOEXEC);
+}
+
+int command_serve_relayed(int argc, char **argv)
+{
+	struct child child = {.stream = {.fd = -1}};
+	uint32_t number;
+	uint64_t job;
+	int fd, ret;
+
+	if (!arguments_read(argc, argv, &fd, &number, &job)) {
+		fprintf(stderr, "fi_mesh serve-relayed: only `fi_mesh serve` runs this\n");
+		return COMMAND_MISUSE;
+	}
+	interrupt_catch();
+	if (peer_stream_open(&child.stream, fd))
+		return COMMAND_PROBLEM;
+	ret = peer_guest_open(job, &child.guest);
+	if (ret)
+		error_send(&child, number, ret);
+	else
+		child_run(&child, number);
+	peer_stream_close(&child.stream);
+	peer_guest_close(child.guest);
+	return ret ? COMMAND_PROBLEM : COMMAND_FINE;
+}
