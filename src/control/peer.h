@@ -168,6 +168,7 @@ struct mesh_peer {
 	uint64_t sent_cookie;
 
 	/* From its HELLO. */
+	uint64_t node_id MESH_GUARDED_BY(process); /* 0 until known */
 	uint64_t process_id MESH_GUARDED_BY(process);
 	uint32_t eager_limit;		     /* bytes that it accepts in one DATA message */
 	int speed_mbps;			     /* of its NIC; 0 where unknown */

@@ -150,6 +150,7 @@ static void name_learn(struct mesh_peer *peer, const struct mesh_frame_hello *he
 {
 	memcpy(peer->name, hello->node_name, sizeof(peer->name));
 	memcpy(peer->site, hello->site, sizeof(peer->site));
+	peer->node_id = hello->node_id;
 	peer->address.nic = hello->nic;
 }
 

@@ -50,8 +50,11 @@ void mesh_circuit_break(struct mesh_circuit *circuit, const struct mesh_circuit_
 		return;
 	circuit->reported = true;
 	memcpy(event.by, process->name, sizeof(event.by));
-	if (lost->peer)
+	event.by_node = process->node_id;
+	if (lost->peer) {
 		memcpy(event.lost, lost->peer->name, sizeof(event.lost));
+		event.lost_node = lost->peer->node_id;
+	}
 	event.unclean = end_is_over(circuit, lost);
 	mesh_info("relay: the circuit from node %s to node %s is broken: node %s does not answer",
 		  circuit->origin, circuit->target, event.lost);

@@ -80,6 +80,7 @@ static void accepted_end(struct mesh_peer *peer, uint32_t id)
 	lost.circuit.event = MESH_CIRCUIT_LOST;
 	strcpy(lost.circuit.lost, "?"); /* the circuit that knew it is freed */
 	memcpy(lost.circuit.by, peer->process->name, sizeof(lost.circuit.by));
+	lost.circuit.by_node = peer->process->node_id;
 	mesh_peer_send(peer, &lost, MESH_FRAME_CIRCUIT);
 	memset(&drained, 0, sizeof(drained));
 	drained.circuit.to_comm = id;

@@ -28,8 +28,6 @@
 /* The mesh is searched again while no route leads there, and what one search may take. */
 #define SEARCH_AGAIN_MS 500
 #define SEARCH_MS 1000
-/* The first relay of a circuit that has broken comes last for so long. */
-#define AVOID_MS 2000
 /* After the first search of this process another one follows. */
 #define YOUNG_MS 1200
 
@@ -110,34 +108,6 @@ static bool node_waits(const struct mesh_relay_try *relay, uint64_t node_id, uin
 			return true;
 	}
 	return false;
-}
-
-/* True if another node is to be preferred to this one. */
-static bool node_is_avoided(const struct mesh_relay_try *relay, uint64_t node_id, uint64_t now_ms)
-{
-	int i;
-
-	for (i = 0; i < relay->num_tried; i++) {
-		if (relay->tried[i].node_id == node_id && now_ms < relay->tried[i].avoid_ms)
-			return true;
-	}
-	return false;
-}
-
-void mesh_relay_try_avoid(struct mesh_relay_try *relay, const struct mesh_peer *peer,
-			  uint64_t now_ms)
-{
-	struct mesh_process *process = relay->process;
-	struct mesh_next nexts[MESH_NEXTS_MAX];
-	int i, num;
-
-	mesh_process_assert_locked(process);
-	num = mesh_nexts_of_node(process, process->relay->neighbours, 0, process->relay->job, nexts,
-				 MESH_NEXTS_MAX);
-	for (i = 0; i < num; i++) {
-		if (nexts[i].cookie == peer->process_id)
-			tried_of(relay, &nexts[i])->avoid_ms = now_ms + AVOID_MS;
-	}
 }
 
 /* The one of these that was asked least recently, without those in @unusable; -1: none is left. */
@@ -227,17 +197,18 @@ static int first_hop_find(struct mesh_relay_try *relay, const struct mesh_route 
 static bool route_fits(const struct mesh_relay_try *relay, const struct mesh_route *route, int at)
 {
 	return !at || (route->num_relays == relay->routes[0].num_relays &&
-		       route->leaves == relay->routes[0].leaves);
+		       route->leaves == relay->routes[0].leaves &&
+		       route->doubtful == relay->routes[0].doubtful);
 }
 
 /*
- * Selects the shortest of these routes that may be asked now, at most @most of one length; @all:
- * also those that are avoided; @leave: also those over another site. Returns how many; -EAGAIN
- * while a NIC of ours is opened for one.
+ * Selects the first of these routes that may be asked now, and at most @most of its kind; @leave:
+ * also those over another site. Those over a hop that has failed come last, and not beside others.
+ * Returns how many; -EAGAIN while a NIC of ours is opened for one.
  */
 MESH_HOLDS(process)
 static int routes_select(struct mesh_relay_try *relay, const struct mesh_route *routes, int num,
-			 int most, bool all, bool leave, uint64_t now_ms)
+			 int most, bool leave, uint64_t now_ms)
 {
 	bool opening = false;
 	int i, ret, at = 0;
@@ -245,8 +216,6 @@ static int routes_select(struct mesh_relay_try *relay, const struct mesh_route *
 	for (i = 0; i < num && at < most; i++) {
 		if (!routes[i].num_relays || (routes[i].leaves && !leave) ||
 		    !route_fits(relay, &routes[i], at))
-			continue;
-		if (!all && node_is_avoided(relay, routes[i].hops[0], now_ms))
 			continue;
 		ret = first_hop_find(relay, &routes[i], now_ms, &relay->nexts[at]);
 		if (ret == -ENOENT)
@@ -258,8 +227,8 @@ static int routes_select(struct mesh_relay_try *relay, const struct mesh_route *
 }
 
 /*
- * True if routes over another site may be used: there are no others, or none of those could be used
- * for a while, in which the ranks on them may have started.
+ * True if routes over another site may be used: there are no others but those over a hop that has
+ * failed, or none could be used for a while, in which the ranks on them may have started.
  */
 static bool may_leave(const struct mesh_relay_try *relay, const struct mesh_route *routes, int num,
 		      uint64_t now_ms)
@@ -267,7 +236,7 @@ static bool may_leave(const struct mesh_relay_try *relay, const struct mesh_rout
 	int i;
 
 	for (i = 0; i < num; i++) {
-		if (routes[i].num_relays && !routes[i].leaves)
+		if (routes[i].num_relays && !routes[i].leaves && !routes[i].doubtful)
 			return now_ms - relay->found_ms >= MESH_TRY_MS;
 	}
 	return true;
@@ -280,14 +249,11 @@ static int routes_take(struct mesh_relay_try *relay, const struct mesh_route *ro
 {
 	struct mesh_process *process = relay->process;
 	int i, at, selected;
-	bool leave;
 
 	if (!relay->found_ms)
 		relay->found_ms = now_ms;
-	leave = may_leave(relay, routes, num, now_ms);
-	selected = routes_select(relay, routes, num, most, false, leave, now_ms);
-	if (!selected)
-		selected = routes_select(relay, routes, num, most, true, leave, now_ms);
+	selected = routes_select(relay, routes, num, most, may_leave(relay, routes, num, now_ms),
+				 now_ms);
 	for (i = 0; i < selected; i++) {
 		at = relay->num_peers;
 		relay->nexts[at] = relay->nexts[i];

@@ -24,7 +24,6 @@ struct mesh_relay_tried {
 	struct mesh_addr address;
 	uint64_t node_id;
 	uint64_t not_before_ms; /* no process of that node is asked sooner */
-	uint64_t avoid_ms;	/* until then other nodes are preferred */
 	enum mesh_refusal refusal;
 	char node[MESH_NODE_NAME_MAX];
 };
@@ -62,14 +61,6 @@ int mesh_relay_try_open(struct mesh_process *process, const struct mesh_handle *
 /** Releases the peers, and frees it. NULL is ignored. */
 MESH_HOLDS(process)
 void mesh_relay_try_close(struct mesh_relay_try *relay);
-
-/**
- * A circuit through @peer has broken: for the time that a search takes, another node is asked, if
- * a route begins there.
- */
-MESH_HOLDS(process)
-void mesh_relay_try_avoid(struct mesh_relay_try *relay, const struct mesh_peer *peer,
-			  uint64_t now_ms);
 
 /** Releases the peers: the next call of mesh_relay_try_is_ready() looks for relays again. */
 MESH_HOLDS(process)

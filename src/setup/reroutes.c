@@ -127,8 +127,6 @@ MESH_HOLDS(process)
 static void reroute_make(struct mesh_setup *setup, struct mesh_comm *comm)
 {
 	struct mesh_reroute *reroute = calloc(1, sizeof(*reroute));
-	uint64_t now_ms = mesh_clock_ms();
-	int i;
 
 	if (!reroute)
 		return;
@@ -140,11 +138,9 @@ static void reroute_make(struct mesh_setup *setup, struct mesh_comm *comm)
 		free(reroute);
 		return;
 	}
-	for (i = 0; i < comm->num_paths; i++)
-		mesh_relay_try_avoid(reroute->relay, mesh_path_peer(&comm->paths[i]), now_ms);
 	reroute->timer.expired = reroute_expired;
 	LIST_INSERT_HEAD(&setup->reroutes, reroute, entry);
-	mesh_engine_timer_set(&comm->process->engine, &reroute->timer, now_ms);
+	mesh_engine_timer_set(&comm->process->engine, &reroute->timer, mesh_clock_ms());
 }
 
 void mesh_reroutes_tick(struct mesh_process *process)

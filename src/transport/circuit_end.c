@@ -66,6 +66,7 @@ static void circuit_lost(struct mesh_path *path, const struct mesh_frame_circuit
 	waits = mesh_path_is_waited_for(path);
 	event_text(path, event, why, sizeof(why));
 	mesh_route_loss_note(comm, why);
+	mesh_route_doubt(comm->process, event->by_node, event->lost_node);
 	mesh_comm_lock(comm);
 	if (resumed && !comm->closing && !mesh_comm_peer_is_over(comm))
 		resumed_log(path, waits, why);

@@ -373,6 +373,7 @@ static void relay_ask(struct mesh_path *path)
 	frame.circuit.event = MESH_CIRCUIT_LOST;
 	memcpy(frame.circuit.lost, comm->peer_name, sizeof(frame.circuit.lost));
 	memcpy(frame.circuit.by, comm->process->name, sizeof(frame.circuit.by));
+	frame.circuit.by_node = comm->process->node_id;
 	mesh_peer_send(mesh_path_peer(path), &frame, MESH_FRAME_CIRCUIT);
 }
 

@@ -8,11 +8,25 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/process.h"
+#include "neighbours/neighbours.h"
+#include "relay/relay.h"
 #include "transport/comm_end.h"
 #include "transport/route_wait.h"
 
 /* Lines about comms that have waited in vain, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define ROUTE_LINES 4
+/*
+ * Routes avoid a hop that has failed for so long, if there are others: what the nodes there say of
+ * it in a search may be older than the failure.
+ */
+#define DOUBT_MS 2000
+
+void mesh_route_doubt(const struct mesh_process *process, uint64_t node, uint64_t other)
+{
+	mesh_process_assert_locked(process);
+	if (node && other && process->relay && process->relay->neighbours)
+		mesh_neighbours_doubt(process->relay->neighbours, node, other, DOUBT_MS);
+}
 
 void mesh_route_loss_note(struct mesh_comm *comm, const char *text)
 {
@@ -51,6 +65,7 @@ void mesh_reroute_want(const struct mesh_path *path)
 			 "node %.63s has lost node %.63s, its relay (path via %.127s)",
 			 comm->process->name, peer->name, path->via ? path->via : "?");
 		mesh_route_loss_note(comm, why);
+		mesh_route_doubt(comm->process, comm->process->node_id, peer->node_id);
 	}
 	if (!mesh_comm_lacks_route(comm))
 		return;

@@ -16,6 +16,10 @@
 MESH_HOLDS(process)
 void mesh_reroute_want(const struct mesh_path *path);
 
+/** The hop between two nodes, by their ids, has failed: routes avoid it for a while. 0: unknown */
+MESH_HOLDS(process)
+void mesh_route_doubt(const struct mesh_process *process, uint64_t node, uint64_t other);
+
 /** Remembers what was lost, in words, for the message if no route comes back. */
 MESH_HOLDS(process)
 void mesh_route_loss_note(struct mesh_comm *comm, const char *text);

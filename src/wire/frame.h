@@ -342,9 +342,11 @@ struct mesh_frame_circuit {
 	uint32_t unclean;
 	char lost[MESH_NODE_NAME_MAX]; /* LOST: the node that does not answer */
 	char by[MESH_NODE_NAME_MAX];   /* LOST: its neighbour, which reports it */
+	uint64_t lost_node, by_node;   /* their node ids; 0 where unknown */
 };
 _Static_assert(offsetof(struct mesh_frame_circuit, lost) == 16, "wire format");
-_Static_assert(sizeof(struct mesh_frame_circuit) == 144, "wire format");
+_Static_assert(offsetof(struct mesh_frame_circuit, lost_node) == 144, "wire format");
+_Static_assert(sizeof(struct mesh_frame_circuit) == 160, "wire format");
 
 /* NICS: for the peer's process. All NICs of the sender, as in HELLO. */
 struct mesh_frame_nics {

@@ -21,7 +21,7 @@
 #endif
 
 /* Must be equal on both ends. Raised with any change of handle, frames, messages or immediates. */
-#define MESH_PROTOCOL_VERSION 13
+#define MESH_PROTOCOL_VERSION 14
 
 /* Endpoint names of the supported providers: sockaddr_in (16 bytes) or sockaddr_in6 (28). */
 #define MESH_ENDPOINT_NAME_MAX 64

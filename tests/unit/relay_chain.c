@@ -438,6 +438,7 @@ static void end_open(int node, int link, struct chain_end *end, enum mesh_provid
 		peer->state = MESH_PEER_UP;
 		memcpy(peer->name, chain.nodes[2 * link + 1 - node].process.name,
 		       sizeof(peer->name));
+		peer->node_id = CHAIN_NODE_ID(2 * link + 1 - node);
 	}
 }
 

@@ -433,8 +433,19 @@ static void message_came(struct chain_end *end, const struct mesh_message_header
 		listener_message(circuit, header, payload);
 }
 
+/* The relay that reports a loss names both nodes of the hop, also by their ids. */
+static void loss_check(const struct mesh_frame_circuit *event)
+{
+	if (!event->by[0] || event->lost[0] == '?' || ends.lies)
+		return;
+	assert_int_equal(event->by_node, CHAIN_NODE_ID(event->by[0] - 'a'));
+	assert_int_equal(event->lost_node, CHAIN_NODE_ID(event->lost[0] - 'a'));
+}
+
 static void circuit_came(struct circuit *circuit, bool out, const struct mesh_frame_circuit *event)
 {
+	if (event->event == MESH_CIRCUIT_LOST)
+		loss_check(event);
 	if (out) {
 		assert_true(event->event == MESH_CIRCUIT_LOST || circuit->liar);
 		ends.broken++;

@@ -252,7 +252,7 @@ static void test_frame_lengths(void **state)
 		[MESH_FRAME_ASK] = 8,	    [MESH_FRAME_SENT] = 8,	[MESH_FRAME_PORT] = 8,
 		[MESH_FRAME_WITHDRAW] = 24, [MESH_FRAME_CUT] = 16,	[MESH_FRAME_RESUME] = 48,
 		[MESH_FRAME_HAVE] = 144,    [MESH_FRAME_JOIN] = 224,	[MESH_FRAME_OPEN] = 472,
-		[MESH_FRAME_OPENED] = 168,  [MESH_FRAME_CIRCUIT] = 144, [MESH_FRAME_NICS] = 392,
+		[MESH_FRAME_OPENED] = 168,  [MESH_FRAME_CIRCUIT] = 160, [MESH_FRAME_NICS] = 392,
 		[MESH_FRAME_PARK] = 16,
 	};
 	uint8_t bytes[8 + UINT16_MAX];
@@ -526,8 +526,8 @@ static void test_circuit(void **state)
 
 	(void)state;
 	memset(&frame, 0, sizeof(frame));
-	frame.circuit = (struct mesh_frame_circuit){1, MESH_CIRCUIT_LOST, 2, 0, "c", "b"};
-	frame_round_trip(&frame, MESH_FRAME_CIRCUIT, 8 + 144);
+	frame.circuit = (struct mesh_frame_circuit){1, MESH_CIRCUIT_LOST, 2, 0, "c", "b", 3, 4};
+	frame_round_trip(&frame, MESH_FRAME_CIRCUIT, 8 + 160);
 	for (event = 0; event < 10; event++) {
 		frame.circuit.event = event;
 		assert_int_equal(frame_decode_as(&frame, MESH_FRAME_CIRCUIT),
