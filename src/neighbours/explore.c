@@ -104,7 +104,8 @@ static int depth_wanted(const struct mesh_explore *explore)
 static bool may_ask(const struct mesh_explore *explore, int reporter, uint64_t id, uint64_t now_ms)
 {
 	return mesh_id_index_find(&explore->index, id) < 0 &&
-	       !mesh_graph_is_doubtful(&explore->graph, explore->nodes[reporter].id, id, now_ms);
+	       !mesh_graph_hop_is_doubtful(&explore->graph, explore->nodes[reporter].id, id,
+					   now_ms);
 }
 
 /* A node that @node has reported and that was not asked yet; 0: none. */
@@ -175,7 +176,7 @@ static int nearest_reporter(const struct mesh_explore *explore, uint64_t id, uin
 		if (explore->nodes[i].depth < explore->hops_max &&
 		    (best == NONE || explore->nodes[i].depth < explore->nodes[best].depth) &&
 		    has_reported(&explore->nodes[i], id) &&
-		    !mesh_graph_is_doubtful(&explore->graph, explore->nodes[i].id, id, now_ms))
+		    !mesh_graph_hop_is_doubtful(&explore->graph, explore->nodes[i].id, id, now_ms))
 			best = i;
 	}
 	return best;
@@ -188,7 +189,7 @@ static bool is_missed(const struct mesh_explore *explore, int reporter, uint64_t
 	int place = mesh_graph_find(&explore->graph, id), i, times = 0;
 	const struct mesh_graph_node *report;
 
-	if (mesh_graph_is_doubtful(&explore->graph, explore->nodes[reporter].id, id, now_ms))
+	if (mesh_graph_hop_is_doubtful(&explore->graph, explore->nodes[reporter].id, id, now_ms))
 		return false;
 	report = place < 0 ? NULL : &explore->graph.nodes[place];
 	if (report && mesh_graph_link_find(report, explore->nodes[reporter].id) < report->num_links)

@@ -122,7 +122,7 @@ MESH_HOLDS(process)
 int mesh_neighbours_cables(const struct mesh_neighbours *neighbours, uint64_t target,
 			   struct mesh_route *route);
 
-/** A hop of a route has failed: later routes avoid it for so long. */
+/** A hop of a route has failed: later routes avoid it for so long. @b: 0: each hop of @a */
 MESH_HOLDS(process)
 void mesh_neighbours_doubt(struct mesh_neighbours *neighbours, uint64_t a, uint64_t b,
 			   uint64_t for_ms);

@@ -210,7 +210,8 @@ void mesh_graph_doubt(struct mesh_graph *graph, uint64_t a, uint64_t b, uint64_t
 	graph->any_doubt = true;
 }
 
-bool mesh_graph_is_doubtful(const struct mesh_graph *graph, uint64_t a, uint64_t b, uint64_t now_ms)
+bool mesh_graph_hop_is_doubtful(const struct mesh_graph *graph, uint64_t a, uint64_t b,
+				uint64_t now_ms)
 {
 	const struct mesh_graph_doubt *doubt;
 	int i, with_a = 0, with_b = 0;
@@ -225,4 +226,17 @@ bool mesh_graph_is_doubtful(const struct mesh_graph *graph, uint64_t a, uint64_t
 		with_b += doubt->a == b || doubt->b == b;
 	}
 	return with_a >= MESH_GRAPH_DOUBTS_NODE || with_b >= MESH_GRAPH_DOUBTS_NODE;
+}
+
+bool mesh_graph_is_doubtful(const struct mesh_graph *graph, uint64_t a, uint64_t b, uint64_t now_ms)
+{
+	const struct mesh_graph_doubt *doubt;
+	int i;
+
+	for (i = 0; i < MESH_GRAPH_DOUBTS_MAX && graph->any_doubt; i++) {
+		doubt = &graph->doubts[i];
+		if (!doubt->b && doubt->until_ms > now_ms && (doubt->a == a || doubt->a == b))
+			return true;
+	}
+	return mesh_graph_hop_is_doubtful(graph, a, b, now_ms);
 }

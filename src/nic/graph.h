@@ -93,11 +93,17 @@ uint32_t mesh_graph_width(const struct mesh_graph *graph, int a, int b);
 /**
  * A hop between these two nodes has failed: routes avoid it until @until_ms if there is another. A
  * node that has failed with several others is avoided altogether.
+ *
+ * @b: 0: each hop of @a
  */
 void mesh_graph_doubt(struct mesh_graph *graph, uint64_t a, uint64_t b, uint64_t until_ms);
 
 /** True while routes avoid the hop between these two. */
 bool mesh_graph_is_doubtful(const struct mesh_graph *graph, uint64_t a, uint64_t b,
 			    uint64_t now_ms);
+
+/** The same, without doubts about all hops of one of them: a search may still ask that node. */
+bool mesh_graph_hop_is_doubtful(const struct mesh_graph *graph, uint64_t a, uint64_t b,
+				uint64_t now_ms);
 
 #endif

@@ -28,6 +28,7 @@
 #include "nic/path_choice.h"
 #include "relay/hop.h"
 #include "relay/next.h"
+#include "relay/silence.h"
 #include "wire/frame.h"
 #include "wire/handle.h"
 #include "wire/message.h"
@@ -72,6 +73,7 @@ struct mesh_circuit_side {
 	bool has_sink, is_user;
 	bool closed MESH_GUARDED_BY(process); /* the comm's end there: it wants nothing more */
 	_Atomic(bool) lost;		      /* written with process->lock held */
+	struct mesh_silence silence MESH_GUARDED_BY(process); /* of the relay there, if it is one */
 	/* Theirs for this circuit; constant once known. */
 	uint32_t remote_id, remote_token;
 	_Atomic(bool) known; /* of up: the circuit is open */

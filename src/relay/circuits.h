@@ -21,6 +21,10 @@ void mesh_circuits_close(struct mesh_process *process);
 MESH_HOLDS(process)
 void mesh_circuits_cut(struct mesh_peer *peer);
 
+/** True if a circuit through this process ends at that node. process->lock held. */
+MESH_HOLDS(process)
+bool mesh_circuits_end_at(const struct mesh_process *process, uint64_t node_id);
+
 /** A NIC has no carrier: breaks the circuits over it. process->lock held. */
 MESH_HOLDS(process)
 void mesh_circuits_carrier_lost(struct mesh_process *process, const struct mesh_domain *domain);

@@ -215,7 +215,7 @@ static int routes_select(struct mesh_relay_try *relay, const struct mesh_route *
 
 	for (i = 0; i < num && at < most; i++) {
 		if (!routes[i].num_relays || (routes[i].leaves && !leave) ||
-		    !route_fits(relay, &routes[i], at))
+		    (relay->sure && routes[i].doubtful) || !route_fits(relay, &routes[i], at))
 			continue;
 		ret = first_hop_find(relay, &routes[i], now_ms, &relay->nexts[at]);
 		if (ret == -ENOENT)
@@ -302,7 +302,7 @@ static void routes_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 	if (!search_counts(relay, now_ms))
 		return;
 	num = mesh_neighbours_routes(neighbours, target, MESH_RELAYS_MAX, routes, MESH_ROUTES_MAX);
-	if (num > 0) {
+	if (num > 0 || relay->sure) {
 		ret = routes_take(relay, routes, num, relay->most, now_ms);
 	} else {
 		num = neighbours_list(relay, routes, MESH_ROUTES_MAX);
@@ -321,6 +321,8 @@ static void relay_drop(struct mesh_relay_try *relay, int i, enum mesh_refusal re
 
 	tried->not_before_ms = mesh_clock_ms() + AGAIN_MS;
 	tried->refusal = refusal;
+	if (relay->peers[i]->state == MESH_PEER_HELLO)
+		relay->stopped_ms = mesh_clock_ms();
 	mesh_peer_put(relay->peers[i]);
 	for (relay->num_peers--; i < relay->num_peers; i++) {
 		relay->peers[i] = relay->peers[i + 1];
@@ -354,28 +356,50 @@ bool mesh_relay_try_is_ready(struct mesh_relay_try *relay, uint64_t now_ms)
 	return num_up && num_up == relay->num_peers;
 }
 
-void mesh_relay_try_request(const struct mesh_relay_try *relay, int i, const struct mesh_path *path)
+/* OPEN for @path along the route of peer @i, but for the id and the token of the circuit. */
+MESH_HOLDS(process)
+static void open_fill(const struct mesh_relay_try *relay, int i, const struct mesh_path *path,
+		      struct mesh_frame *frame)
 {
 	const struct mesh_comm *comm = path->comm;
 	const struct mesh_route *route = &relay->routes[i];
+	const struct mesh_process *process = relay->process;
+
+	memset(frame, 0, sizeof(*frame));
+	mesh_handle_encode(relay->handle, frame->open.handle);
+	frame->open.comm_key = comm->key;
+	frame->open.path = (uint8_t)(path - comm->paths);
+	frame->open.num_paths = (uint8_t)comm->wanted_paths;
+	frame->open.num_relays = (uint8_t)route->num_relays;
+	frame->open.job = process->relay->job;
+	memcpy(frame->open.route, route->hops,
+	       (size_t)route->num_relays * sizeof(frame->open.route[0]));
+	memcpy(frame->open.origin, process->name, sizeof(frame->open.origin));
+}
+
+void mesh_relay_try_request(const struct mesh_relay_try *relay, int i, const struct mesh_path *path)
+{
 	struct mesh_process *process = relay->process;
 	struct mesh_frame frame;
 
 	mesh_process_assert_locked(process);
-	memset(&frame, 0, sizeof(frame));
-	mesh_handle_encode(relay->handle, frame.open.handle);
-	frame.open.comm_key = comm->key;
+	open_fill(relay, i, path, &frame);
 	frame.open.comm = path->sink.id;
 	frame.open.token = path->sink.token;
-	frame.open.path = (uint8_t)(path - comm->paths);
-	frame.open.num_paths = (uint8_t)comm->wanted_paths;
-	frame.open.num_relays = (uint8_t)route->num_relays;
-	frame.open.job = process->relay->job;
-	memcpy(frame.open.route, route->hops,
-	       (size_t)route->num_relays * sizeof(frame.open.route[0]));
-	memcpy(frame.open.origin, process->name, sizeof(frame.open.origin));
 	mesh_peer_send(mesh_path_peer(path), &frame, MESH_FRAME_OPEN);
 	mesh_rank_ring_judge(process, relay->handle->node_id);
+}
+
+void mesh_relay_try_trial(const struct mesh_relay_try *relay, int i, const struct mesh_path *path,
+			  uint32_t comm)
+{
+	struct mesh_frame frame;
+
+	mesh_process_assert_locked(relay->process);
+	open_fill(relay, i, path, &frame);
+	frame.open.comm = comm;
+	frame.open.trial = 1;
+	mesh_peer_send(relay->peers[i], &frame, MESH_FRAME_OPEN);
 }
 
 void mesh_relay_try_refused(struct mesh_relay_try *relay, int i, enum mesh_refusal refusal)

@@ -33,6 +33,7 @@ struct mesh_relay_try {
 	struct mesh_process *process;
 	const struct mesh_handle *handle; /* of the listener at the other end; the owner's */
 	int most;			  /* routes */
+	bool sure;			  /* none over a hop that has failed, or is stopped */
 	bool asked;			  /* the mesh was searched for it */
 	uint64_t found_ms;		  /* since when there are routes; 0: none was found yet */
 	/* The first relays of these routes; this is one user of each peer. */
@@ -42,6 +43,8 @@ struct mesh_relay_try {
 	int num_peers;	 /* 0: relays are looked for */
 	uint64_t try_ms; /* since when */
 	uint64_t up_ms;	 /* since when one of the peers is up; 0: none is */
+	/* When the kernel of a relay had taken a connection, and its process had not answered. */
+	uint64_t stopped_ms;
 	struct mesh_relay_tried tried[MESH_RELAYS_TRIED];
 	int num_tried; /* 0: no neighbour runs a process that may relay */
 };
@@ -74,6 +77,11 @@ bool mesh_relay_try_is_ready(struct mesh_relay_try *relay, uint64_t now_ms);
 MESH_HOLDS(process)
 void mesh_relay_try_request(const struct mesh_relay_try *relay, int i,
 			    const struct mesh_path *path);
+
+/** Asks relay @i whether its route leads there, for @path: REFUSE answers, to the id @comm. */
+MESH_HOLDS(process)
+void mesh_relay_try_trial(const struct mesh_relay_try *relay, int i, const struct mesh_path *path,
+			  uint32_t comm);
 
 /** Relay @i has refused, or is lost: it is not asked again for a while. */
 MESH_HOLDS(process)

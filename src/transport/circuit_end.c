@@ -18,6 +18,7 @@
 #include "transport/questions.h"
 #include "transport/recovery.h"
 #include "transport/route_wait.h"
+#include "transport/stopped.h"
 #include "wire/stats.h"
 
 /* Lines about circuits that broke, within MESH_LOG_LIMIT_PERIOD_MS. */
@@ -27,11 +28,17 @@
 static const char *event_text(const struct mesh_path *path, const struct mesh_frame_circuit *event,
 			      char *text, size_t size)
 {
-	snprintf(text, size,
-		 "node %.63s, through which this path leads, has lost node %.63s%s (path via "
-		 "%.127s)",
-		 event->by, event->lost, event->unclean ? ", whose process has ended" : "",
-		 path->via ? path->via : "?");
+	if (event->event == MESH_CIRCUIT_LEFT)
+		snprintf(text, size,
+			 "node %.63s, a relay of this path, does not answer node %.63s, although "
+			 "its kernel does: its process may be stopped (path via %.127s)",
+			 event->lost, event->by, path->via ? path->via : "?");
+	else
+		snprintf(text, size,
+			 "node %.63s, through which this path leads, has lost node %.63s%s (path "
+			 "via %.127s)",
+			 event->by, event->lost, event->unclean ? ", whose process has ended" : "",
+			 path->via ? path->via : "?");
 	return text;
 }
 
@@ -50,14 +57,14 @@ static void resumed_log(const struct mesh_path *path, bool waits, const char *wh
 			  more);
 }
 
-MESH_HOLDS(process)
-static void circuit_lost(struct mesh_path *path, const struct mesh_frame_circuit *event)
+void mesh_path_circuit_lost(struct mesh_path *path, const struct mesh_frame_circuit *event)
 {
 	struct mesh_domain *domain = mesh_path_peer(path)->domain;
 	struct mesh_comm *comm = path->comm;
 	bool resumed, waits;
 	char why[384];
 
+	mesh_process_assert_locked(comm->process);
 	if (path->broken)
 		return;
 	mesh_path_break(path);
@@ -66,7 +73,8 @@ static void circuit_lost(struct mesh_path *path, const struct mesh_frame_circuit
 	waits = mesh_path_is_waited_for(path);
 	event_text(path, event, why, sizeof(why));
 	mesh_route_loss_note(comm, why);
-	mesh_route_doubt(comm->process, event->by_node, event->lost_node);
+	if (event->event == MESH_CIRCUIT_LOST)
+		mesh_route_doubt(comm->process, event->by_node, event->lost_node);
 	mesh_comm_lock(comm);
 	if (resumed && !comm->closing && !mesh_comm_peer_is_over(comm))
 		resumed_log(path, waits, why);
@@ -107,7 +115,11 @@ void mesh_path_circuit_event(struct mesh_peer *peer, const struct mesh_frame *fr
 	if (!path || !path->through_relay)
 		return;
 	if (frame->circuit.event == MESH_CIRCUIT_LOST)
-		circuit_lost(path, &frame->circuit);
+		mesh_path_circuit_lost(path, &frame->circuit);
 	else if (frame->circuit.event == MESH_CIRCUIT_DRAINED)
 		circuit_drained(path, &frame->circuit);
+	else if (frame->circuit.event == MESH_CIRCUIT_ANSWER)
+		mesh_stopped_answered(path, &frame->circuit);
+	else if (frame->circuit.event == MESH_CIRCUIT_LEFT)
+		mesh_stopped_left(path->comm, &frame->circuit);
 }

@@ -3,8 +3,14 @@
 #ifndef MESH_TRANSPORT_CIRCUIT_END_H
 #define MESH_TRANSPORT_CIRCUIT_END_H
 
+#include "base/lock.h"
 #include "control/peer.h"
+#include "transport/path.h"
 #include "wire/frame.h"
+
+/** The path's circuit is broken, or is left: @event says where. process->lock held. */
+MESH_HOLDS(process)
+void mesh_path_circuit_lost(struct mesh_path *path, const struct mesh_frame_circuit *event);
 
 /** CIRCUIT came over @peer for a path that ends here. process->lock held. */
 MESH_HOLDS(process)

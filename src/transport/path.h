@@ -21,6 +21,7 @@
 #include "nic/addr.h"
 #include "nic/path_reason.h"
 #include "nic/provider_id.h"
+#include "relay/silence.h"
 #include "wire/message.h"
 #include "wire/stats.h"
 
@@ -126,6 +127,7 @@ struct mesh_path {
 	/* Receiving end, through_relay: the last relay has no write in flight, and posts none. */
 	bool drained MESH_GUARDED_BY(process);
 	uint64_t drain_asked_ms MESH_GUARDED_BY(process); /* and was asked for that then; else 0 */
+	struct mesh_silence silence MESH_GUARDED_BY(process); /* through_relay: of its relays */
 
 	enum mesh_path_reason reason; /* for the log: of the connector's choice */
 	struct mesh_comm *comm;

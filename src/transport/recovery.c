@@ -31,6 +31,7 @@
 #include "transport/route_wait.h"
 #include "transport/resend.h"
 #include "transport/send.h"
+#include "transport/stopped.h"
 #include "wire/stats.h"
 
 /* Small messages pass: the greeting did. */
@@ -394,6 +395,8 @@ static void circuit_fence(struct mesh_path *path)
 	}
 	if (path->drained)
 		mesh_path_drained(path);
+	else if (mesh_stopped_is_next(path, mesh_clock_ms()))
+		mesh_path_fence(path);
 	else if (!path->drain_asked_ms)
 		relay_ask(path);
 	else if (mesh_clock_elapsed_ms(path->drain_asked_ms, mesh_clock_ms()) >=

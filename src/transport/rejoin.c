@@ -449,6 +449,21 @@ static uint64_t forget_ms(const struct mesh_rejoin *rejoin)
 	return rejoin->lost_ms + (rejoin->futile_lives ? FUTILE_MEMORY_MS : 2 * STEADY_MS);
 }
 
+/*
+ * Its kernel has taken the connection, and no HELLO has come: the process is stopped. Nothing fails
+ * because of that, however long it takes.
+ */
+MESH_HOLDS(process)
+static void stopped_note(const struct mesh_rejoin *rejoin, uint64_t now_ms)
+{
+	struct mesh_path *path = NULL;
+
+	if (!rejoin->peer || rejoin->peer->state != MESH_PEER_HELLO)
+		return;
+	while ((path = path_next(rejoin, path)))
+		mesh_path_peer(path)->heard_ms = now_ms;
+}
+
 MESH_HOLDS(process)
 static void rejoin_expired(struct mesh_timer *timer, uint64_t now_ms)
 {
@@ -457,6 +472,7 @@ static void rejoin_expired(struct mesh_timer *timer, uint64_t now_ms)
 	struct mesh_engine *engine = &rejoin->process->engine;
 	uint64_t look_ms = mesh_clock_elapsed_ms(rejoin->lost_ms, now_ms) / LOOK_PART;
 
+	stopped_note(rejoin, now_ms);
 	waits_end(rejoin, now_ms);
 	path = path_next(rejoin, NULL);
 	if (now_ms < rejoin->not_before_ms && path && may_wait(rejoin, path->comm)) {

@@ -30,6 +30,7 @@
 #include "transport/request.h"
 #include "transport/send.h"
 #include "transport/stall.h"
+#include "transport/stopped.h"
 
 /* A waiting request is normal: NCCL posts some of them minutes early. ASK is cheap. */
 #define ASK_MS 3000
@@ -105,12 +106,17 @@ static void lost_check(struct mesh_comm *comm, uint64_t now_ms)
 void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms)
 {
 	struct mesh_frame frame = {0};
+	uint64_t waited_ms = 0;
 	bool ask;
 
 	mesh_comm_lock(comm);
 	ask = ask_is_due(comm, now_ms, &frame.ask.seq);
 	lost_check(comm, now_ms);
+	if (comm->stall.watching)
+		waited_ms = now_ms - comm->stall.since_ms;
 	mesh_comm_unlock(comm);
+	if (waited_ms >= WATCH_MS)
+		mesh_stopped_look(comm, waited_ms, now_ms);
 	if (ask)
 		mesh_comm_frame_send(comm, &frame, MESH_FRAME_ASK);
 	mesh_comm_failure_report(comm);

@@ -56,6 +56,7 @@ enum mesh_refusal {
 	MESH_REFUSAL_RELAY_LINK = 14,
 	MESH_REFUSAL_RELAY_FULL = 15,
 	MESH_REFUSAL_RELAY_ROUTE = 16,
+	MESH_REFUSAL_RELAY_TRIED = 17, /* OPEN was a trial: the way leads there */
 };
 
 /** The refusal in words. Never NULL. */
@@ -296,7 +297,8 @@ struct mesh_frame_open {
 	uint8_t num_paths;
 	uint8_t at;			 /* index in route of the addressed relay */
 	uint8_t num_relays;		 /* in route */
-	uint32_t reserved;		 /* 0 */
+	uint8_t trial;			 /* 1: no circuit is wanted, only the answer; else 0 */
+	uint8_t reserved[3];		 /* 0 */
 	uint64_t job;			 /* mesh_job_key() of the origin */
 	uint64_t route[MESH_RELAYS_MAX]; /* node ids of the relays, none twice; the rest is 0 */
 	char origin[MESH_NODE_NAME_MAX]; /* the connecting node's name */
@@ -328,21 +330,29 @@ enum mesh_circuit_event {
 	MESH_CIRCUIT_WITHDRAWN, /* the same, and its NCCL never had the comm */
 	MESH_CIRCUIT_LOST,	/* to both ends: the circuit is broken at the named node */
 	MESH_CIRCUIT_DRAINED,	/* to the receiving end, after LOST: nothing more arrives */
+	MESH_CIRCUIT_ASK,	/* to the next relay in either direction: does its process run? */
+	MESH_CIRCUIT_ANSWER,	/* it does; and does the one behind it? */
+	MESH_CIRCUIT_LEFT,	/* from end to end, over another path: the comm leaves a path */
 	MESH_CIRCUIT_EVENTS
 };
 
 struct mesh_frame_circuit {
 	uint32_t to_comm;
-	uint32_t event;	 /* enum mesh_circuit_event */
-	uint32_t writes; /* SHUT, WITHDRAWN: into the addressee's memory, ever */
+	uint32_t event; /* enum mesh_circuit_event */
+	/* SHUT, WITHDRAWN: into the addressee's memory, ever. LEFT: the path's index. */
+	uint32_t writes;
 	/*
 	 * DRAINED: 1: a write has failed, and may arrive. LOST: 1: not a link is lost, but the
 	 * process at the other end of the comm has ended. Else 0.
 	 */
 	uint32_t unclean;
-	char lost[MESH_NODE_NAME_MAX]; /* LOST: the node that does not answer */
-	char by[MESH_NODE_NAME_MAX];   /* LOST: its neighbour, which reports it */
-	uint64_t lost_node, by_node;   /* their node ids; 0 where unknown */
+	/*
+	 * LOST: the node that does not answer. ANSWER, LEFT: the one whose process does not, though
+	 * its kernel may; "": each does.
+	 */
+	char lost[MESH_NODE_NAME_MAX];
+	char by[MESH_NODE_NAME_MAX]; /* its neighbour, which reports it */
+	uint64_t lost_node, by_node; /* their node ids; 0 where unknown */
 };
 _Static_assert(offsetof(struct mesh_frame_circuit, lost) == 16, "wire format");
 _Static_assert(offsetof(struct mesh_frame_circuit, lost_node) == 144, "wire format");

@@ -10,59 +10,10 @@
 # seconds: 60
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
-# shellcheck source=tests/functional/cables.sh
-. "$here/cables.sh"
+# shellcheck source=tests/functional/relays.sh
+. "$here/relays.sh"
 
 ROUNDS=${ROUNDS:-1}
-# NCCL_MESH_DEAD_PEER_TIMEOUT, in seconds: with other paths silence is not what ends one.
-SILENCE=60
-ENVIRONMENT=(
-	"MASTER_ADDR=127.0.0.1" "MASTER_PORT=29500" "NCCL_MESH_CONNECT_TIMEOUT=60"
-	"NCCL_MESH_ACCEPT_TIMEOUT=60"
-)
-RUN=0
-declare -A RELAY=() # node -> its process
-
-# relay NODE: a process that relays until the file "close" is there.
-relay() {
-	local script=$CABLES_FOLDER/relay_$1.script
-
-	rm -f "$CABLES_FOLDER/ready_$1"
-	printf '%s\n' "limit 300000" "init 0" "touch $CABLES_FOLDER/ready_$1" \
-		"await $CABLES_FOLDER/close" "finalize 0" >"$script"
-	mesh_spawn "$1" "$CABLES_FOLDER/relay_$1.log" env "${ENVIRONMENT[@]}" \
-		"NCCL_MESH_DEAD_PEER_TIMEOUT=$SILENCE" \
-		"$MESH_BUILD/functional/fault_driver" "$MESH_BUILD/libnccl-net-mesh.so" "$script"
-	RELAY[$1]=$MESH_SPAWNED
-	wait_for "[[ -e $CABLES_FOLDER/ready_$1 ]]" 60 || fail "the relay $1 does not start"
-}
-
-# begin NAME RELAY...: the relays, and streams over all of them.
-begin() {
-	local node
-
-	RUN=$((RUN + 1))
-	rm -f "$CABLES_FOLDER/close"
-	for node in "${@:2}"; do relay "$node"; done
-	stream "$1_$RUN" 0 "${ENVIRONMENT[@]}" "NCCL_MESH_DEAD_PEER_TIMEOUT=$SILENCE"
-	for node in "${@:2}"; do
-		grep -q "path: from=a to=b .*via=$node " "$STREAM_FOLDER/rank0.out" ||
-			stream_fail "no path leads through $node"
-	done
-	moves 20000
-}
-
-# relay_ends NODE [STATUS]
-relay_ends() {
-	local status
-
-	touch "$CABLES_FOLDER/close"
-	wait_for "! kill -0 ${RELAY[$1]} 2>/dev/null" 60 || fail "the relay $1 does not end"
-	wait "${RELAY[$1]}" 2>/dev/null
-	status=$?
-	((status == ${2:-0})) || fail "the relay $1 has ended with status $status"
-}
-
 # goes_on WHAT: both ranks receive on, over the other relay, and end well. On a busy machine a
 # connection may have found one of the two routes only: it gets the other one now.
 goes_on() {
@@ -165,10 +116,7 @@ test_one_relay() {
 	mesh_carrier b bp up
 }
 
-CABLES_FOLDER=$MESH_RESULTS/$(basename "$0" .sh).files
-rm -rf "$CABLES_FOLDER"
-mkdir -p "$CABLES_FOLDER" || fail "cannot make $CABLES_FOLDER"
-mesh_init
+relays_init
 mesh_node a b p q r
 mesh_link a ap 10.77.1.1/24 p pa 10.77.1.2/24
 mesh_link p pb 10.77.2.1/24 b bp 10.77.2.2/24

@@ -152,7 +152,7 @@ bool chain_frame_step(void)
 
 		end = &chain.ends[at / 2];
 		next = TAILQ_FIRST(&end->frames[at % 2]);
-		if (!next)
+		if (!next || chain.stopped >> end->other->node & 1)
 			continue;
 		TAILQ_REMOVE(&end->frames[at % 2], next, entry);
 		frame_deliver(end->other, at % 2, &next->frame);

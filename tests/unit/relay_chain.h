@@ -78,10 +78,11 @@ struct chain {
 	int num_nodes;
 	struct chain_node nodes[CHAIN_NODES_MAX];
 	struct chain_end ends[2 * (CHAIN_NODES_MAX - 1)]; /* of link i: 2 * i, and 2 * i + 1 */
-	bool hostile; /* a peer may name memory that is not there */
-	int refuses;  /* one in so many looks for a way finds none; 0: none does */
-	int scarce;   /* a relay finds no buffer for one message in so many; 0: it always does */
-	int fences;   /* seen */
+	uint32_t stopped; /* bits: nodes whose processes are: no frame is handled there */
+	bool hostile;	  /* a peer may name memory that is not there */
+	int refuses;	  /* one in so many looks for a way finds none; 0: none does */
+	int scarce; /* a relay finds no buffer for one message in so many; 0: it always does */
+	int fences; /* seen */
 	/* How often a relay has found no way on, and has had its neighbours asked again. */
 	int unfound, asked;
 	/* What comes to a node that the test plays. @out: over the connection that it has made. */

@@ -446,6 +446,10 @@ static void circuit_came(struct circuit *circuit, bool out, const struct mesh_fr
 {
 	if (event->event == MESH_CIRCUIT_LOST)
 		loss_check(event);
+	if (event->event == MESH_CIRCUIT_LEFT || event->event == MESH_CIRCUIT_ANSWER) {
+		assert_true(circuit->liar); /* who has sent LEFT, or ASK */
+		return;
+	}
 	if (out) {
 		assert_true(event->event == MESH_CIRCUIT_LOST || circuit->liar);
 		ends.broken++;

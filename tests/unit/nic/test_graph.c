@@ -319,6 +319,27 @@ static void test_doubted_node(void **state)
 	assert_true(routes[1].doubtful);
 }
 
+/* A node in doubt comes last in each route, and may be asked in a search. */
+static void test_node_in_doubt(void **state)
+{
+	(void)state;
+	cable('a', 'm', 1000);
+	cable('m', 'z', 1000);
+	cable('a', 'b', 100);
+	cable('b', 'c', 100);
+	cable('c', 'z', 100);
+	report("amzbc");
+	mesh_graph_doubt(&graph, 'm', 0, 5000);
+	find('a', 'z', 15);
+	assert_string_equal(text(0), "bcz");
+	assert_true(routes[1].doubtful);
+	assert_false(mesh_graph_hop_is_doubtful(&graph, 'a', 'm', 1000));
+	mesh_graph_doubt(&graph, 'm', 0, 0); /* no longer */
+	find('a', 'z', 15);
+	assert_string_equal(text(0), "mz");
+	assert_false(routes[0].doubtful);
+}
+
 /* What a node has said over another route is added to what it has said before, once. */
 static void test_add(void **state)
 {
@@ -536,6 +557,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_trap, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_doubt, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_doubted_node, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_node_in_doubt, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_add, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_random, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_site_first, setup, teardown),

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stopped.c - a comm leaves a path whose relay is stopped, if another way leads to its peer. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "control/link_watch.h"
+#include "control/peer_end.h"
+#include "control/peer_send.h"
+#include "control/process.h"
+#include "neighbours/neighbours.h"
+#include "relay/circuits.h"
+#include "relay/relay.h"
+#include "transport/circuit_end.h"
+#include "transport/recovery.h"
+#include "transport/stopped.h"
+
+/* Between two questions: a part of the time that the comm has waited, within bounds. */
+#define PAUSE_MIN_MS 400
+#define PAUSE_MAX_MS 3000
+#define PAUSE_PART 8
+/* Between two looks while a comm waits there is a tenth of that. */
+#define LOOK_GAP_MS 1000
+/* Other routes avoid a stopped node for so long: it is not chosen again as soon as it runs. */
+#define AVOID_MS 30000
+
+/* ---- whether a path is stopped ------------------------------------------------------------- */
+
+/* True if the path carries messages, as far as this end knows. */
+MESH_HOLDS(process)
+static bool is_up(const struct mesh_path *path)
+{
+	bool up;
+
+	mesh_comm_lock(path->comm);
+	up = path->state == MESH_PATH_UP;
+	mesh_comm_unlock(path->comm);
+	return up && mesh_path_lives(path);
+}
+
+/* True if one of its relays is stopped, which @found receives unless that is NULL. */
+MESH_HOLDS(process)
+static bool is_stopped(const struct mesh_path *path, uint64_t now_ms,
+		       struct mesh_frame_circuit *found)
+{
+	return path->through_relay &&
+	       mesh_silence_is_long(&path->silence, mesh_path_peer(path), now_ms, found);
+}
+
+bool mesh_stopped_is_next(const struct mesh_path *path, uint64_t now_ms)
+{
+	struct mesh_frame_circuit found;
+
+	return is_stopped(path, now_ms, &found) && found.lost_node == mesh_path_peer(path)->node_id;
+}
+
+/* True if the path may be used in place of one that is stopped. */
+MESH_HOLDS(process)
+static bool goes_on(const struct mesh_path *path, uint64_t now_ms)
+{
+	const struct mesh_silence *silence = &path->silence;
+
+	/* Two that stop together are not left for each other. */
+	return is_up(path) && !silence->behind_ms &&
+	       (!silence->asked_ms || mesh_clock_elapsed_ms(silence->asked_ms, now_ms) <
+					      mesh_silence_limit_ms(path->comm->process) / 2);
+}
+
+MESH_HOLDS(process)
+static bool another_goes_on(const struct mesh_path *path, uint64_t now_ms)
+{
+	const struct mesh_comm *comm = path->comm;
+	int i;
+
+	for (i = 0; i < comm->num_paths; i++) {
+		if (&comm->paths[i] != path && goes_on(&comm->paths[i], now_ms))
+			return true;
+	}
+	return false;
+}
+
+/* Routes avoid a stopped node for so long, in milliseconds. */
+MESH_HOLDS(process)
+static void node_avoid(const struct mesh_process *process, uint64_t node_id, uint64_t for_ms)
+{
+	if (node_id && process->relay && process->relay->neighbours)
+		mesh_neighbours_doubt(process->relay->neighbours, node_id, 0, for_ms);
+}
+
+void mesh_stopped_answered(struct mesh_path *path, const struct mesh_frame_circuit *answer)
+{
+	const struct mesh_process *process = path->comm->process;
+	const struct mesh_peer *relay = mesh_path_peer(path);
+	uint64_t now_ms = mesh_clock_ms();
+
+	mesh_process_assert_locked(process);
+	if (mesh_silence_is_long(&path->silence, relay, now_ms, NULL) && !*answer->lost)
+		node_avoid(process, relay->node_id, 0); /* it runs again, and was not left */
+	mesh_silence_answered(&path->silence, answer, now_ms);
+}
+
+/* ---- leaving it ---------------------------------------------------------------------------- */
+
+/* Informs the other end, over another path: what is in the stopped relay, it may wait for. */
+MESH_HOLDS(process)
+static void left_send(const struct mesh_path *path, const struct mesh_frame_circuit *found)
+{
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.circuit = *found;
+	frame.circuit.event = MESH_CIRCUIT_LEFT;
+	frame.circuit.writes = (uint32_t)(path - path->comm->paths);
+	if (!mesh_comm_is_cut(path->comm))
+		mesh_comm_frame_send(path->comm, &frame, MESH_FRAME_CIRCUIT);
+}
+
+/*
+ * What the provider still has for the stopped relay would wait for it, with the memory that it
+ * comes from: the link is given up. A relay that runs takes it, and its NIC does on RDMA.
+ */
+MESH_HOLDS(process)
+static void stuck_cut(struct mesh_path *path, const struct mesh_frame_circuit *found)
+{
+	struct mesh_peer *peer = mesh_path_peer(path);
+	bool stuck;
+
+	mesh_path_poll(path);
+	mesh_comm_lock(path->comm);
+	stuck = path->unfinished;
+	mesh_comm_unlock(path->comm);
+	if (!stuck || peer->state != MESH_PEER_UP || found->lost_node != peer->node_id)
+		return;
+	mesh_link_lose(peer, "its process is stopped, and messages that take another way are stuck",
+		       MESH_REFUSAL_BROKEN);
+	mesh_peer_bury(peer);
+}
+
+MESH_HOLDS(process)
+static void path_leave(struct mesh_path *path, const struct mesh_frame_circuit *found)
+{
+	struct mesh_frame_circuit left = *found;
+
+	left.event = MESH_CIRCUIT_LEFT;
+	left.unclean = 0;
+	mesh_path_circuit_lost(path, &left);
+	left_send(path, found);
+	if (path->comm->sending)
+		stuck_cut(path, found);
+}
+
+void mesh_stopped_left(struct mesh_comm *comm, const struct mesh_frame_circuit *left)
+{
+	struct mesh_frame_circuit event = *left;
+
+	mesh_process_assert_locked(comm->process);
+	if (left->writes >= (uint32_t)comm->num_paths || !comm->paths[left->writes].through_relay ||
+	    !comm->resumes) {
+		mesh_count_event(&comm->process->counters->refused);
+		return;
+	}
+	event.unclean = 0;
+	if (is_up(&comm->paths[left->writes]))
+		mesh_path_circuit_lost(&comm->paths[left->writes], &event);
+	if (comm->sending)
+		stuck_cut(&comm->paths[left->writes], left);
+}
+
+/*
+ * A circuit of others that ends in the stopped process may lead through this one. It would not
+ * survive that a link to it is given up, and it waits for that process anyhow.
+ */
+MESH_HOLDS(process)
+static bool may_leave(const struct mesh_path *path, const struct mesh_frame_circuit *found)
+{
+	return !found->lost_node || !mesh_circuits_end_at(path->comm->process, found->lost_node);
+}
+
+/* ---- while a comm waits -------------------------------------------------------------------- */
+
+static uint64_t pause_ms(uint64_t waited_ms)
+{
+	uint64_t pause = waited_ms / PAUSE_PART;
+
+	if (pause < PAUSE_MIN_MS)
+		return PAUSE_MIN_MS;
+	return pause < PAUSE_MAX_MS ? pause : PAUSE_MAX_MS;
+}
+
+MESH_HOLDS(process)
+static void path_judge(struct mesh_path *path, uint64_t now_ms)
+{
+	struct mesh_comm *comm = path->comm;
+	struct mesh_frame_circuit found;
+
+	if (!is_stopped(path, now_ms, &found))
+		return;
+	node_avoid(comm->process, found.lost_node, AVOID_MS);
+	if (!may_leave(path, &found))
+		return;
+	if (another_goes_on(path, now_ms)) {
+		path_leave(path, &found);
+	} else if (mesh_stopped_wants_route(comm, now_ms)) {
+		atomic_store(&comm->process->routeless, true);
+		mesh_engine_wake(&comm->process->engine);
+	}
+}
+
+void mesh_stopped_look(struct mesh_comm *comm, uint64_t waited_ms, uint64_t now_ms)
+{
+	struct mesh_path *path;
+	int i;
+
+	mesh_process_assert_locked(comm->process);
+	if (!comm->resumes || comm->error || comm->opener || !comm->paths[0].through_relay)
+		return;
+	for (i = 0; i < comm->num_paths; i++) {
+		path = &comm->paths[i];
+		if (!path->through_relay || !is_up(path))
+			continue;
+		mesh_silence_look(&path->silence, LOOK_GAP_MS, now_ms - waited_ms, now_ms);
+		mesh_silence_ask(&path->silence, mesh_path_peer(path), path->remote_id,
+				 pause_ms(waited_ms), now_ms);
+	}
+	for (i = 0; i < comm->num_paths; i++) {
+		if (is_up(&comm->paths[i]))
+			path_judge(&comm->paths[i], now_ms);
+	}
+}
+
+/* ---- without another path ------------------------------------------------------------------ */
+
+bool mesh_stopped_wants_route(const struct mesh_comm *comm, uint64_t now_ms)
+{
+	struct mesh_frame_circuit found;
+	bool wants = false;
+	int i;
+
+	mesh_process_assert_locked(comm->process);
+	if (!comm->sending || !comm->handle || !comm->resumes || comm->error || comm->opener)
+		return false;
+	for (i = 0; i < comm->num_paths; i++) {
+		const struct mesh_path *path = &comm->paths[i];
+
+		if (goes_on(path, now_ms))
+			return false;
+		wants |= is_up(path) && is_stopped(path, now_ms, &found) && may_leave(path, &found);
+	}
+	return wants;
+}
+
+void mesh_stopped_leave(struct mesh_comm *comm, uint64_t now_ms)
+{
+	struct mesh_frame_circuit found;
+	int i;
+
+	mesh_process_assert_locked(comm->process);
+	for (i = 0; i < comm->num_paths; i++) {
+		if (is_up(&comm->paths[i]) && is_stopped(&comm->paths[i], now_ms, &found))
+			path_leave(&comm->paths[i], &found);
+	}
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_circuit_frames.c - frames of one circuit through three relays. An end asks its relays whether
+ * their processes run: each answers for the one behind it. OPEN as a trial leads there, and leaves
+ * nothing.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "fake_clock.h"
+#include "log_capture.h"
+#include "relay_chain.h"
+
+/* a - b - c - d - e, with three relays. */
+#define RELAYS 3
+#define LAST (RELAYS + 1)
+#define COMM_KEY 5
+#define CONNECTOR_ID 77
+#define LISTENER_ID 88
+#define PAUSE_MS 400
+#define LIMIT_MS 3000
+
+static struct {
+	struct mesh_frame_opened opened; /* comm 0: not yet */
+	struct mesh_frame_refuse refuse;
+	struct mesh_frame_connect connect;
+	struct mesh_frame_circuit circuit[2]; /* the latest, at either end; event 0: none */
+	int circuits[2];
+} came;
+
+static void frame_came(struct chain_end *end, bool out, const struct mesh_frame *frame)
+{
+	(void)out;
+	switch ((enum mesh_frame_type)frame->header.type) {
+	case MESH_FRAME_OPENED:
+		came.opened = frame->opened;
+		break;
+	case MESH_FRAME_REFUSE:
+		came.refuse = frame->refuse;
+		break;
+	case MESH_FRAME_CONNECT:
+		came.connect = frame->connect;
+		break;
+	case MESH_FRAME_CIRCUIT:
+		came.circuit[end->node == LAST] = frame->circuit;
+		came.circuits[end->node == LAST]++;
+		break;
+	default:
+		fail_msg("an unexpected frame");
+	}
+}
+
+/* Everything that is under way arrives, and the relays look at their circuits. */
+static void settle(void)
+{
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		while (chain_frame_step())
+			continue;
+		chain_time_step(0);
+	}
+}
+
+static void open_send(bool trial)
+{
+	struct mesh_handle handle = {
+		.node_id = CHAIN_NODE_ID(LAST),
+		.cookie = 7,
+		.listen_id = 1,
+		.control_port = 1,
+		.num_endpoints = 1,
+		.total_nics = 1,
+	};
+	struct mesh_frame frame;
+	int i;
+
+	mesh_addr_parse("10.7.0.2/24", &handle.endpoints[0].addr);
+	handle.endpoints[0].provider = MESH_PROVIDER_TCP;
+	strcpy(handle.node, "target");
+	memset(&frame, 0, sizeof(frame));
+	mesh_handle_encode(&handle, frame.open.handle);
+	frame.open.comm_key = COMM_KEY;
+	frame.open.comm = CONNECTOR_ID;
+	frame.open.token = 1;
+	frame.open.num_paths = 1;
+	frame.open.num_relays = RELAYS;
+	frame.open.trial = trial;
+	for (i = 0; i < RELAYS; i++)
+		frame.open.route[i] = CHAIN_NODE_ID(i + 1);
+	strcpy(frame.open.origin, "origin");
+	chain_frame_send(chain.nodes[0].right, true, &frame, MESH_FRAME_OPEN);
+	for (i = 0; i < RELAYS; i++) {
+		settle();
+		chain_time_step(10);
+	}
+	settle();
+}
+
+static void circuit_open(void)
+{
+	struct mesh_frame frame;
+
+	open_send(false);
+	assert_int_equal(came.connect.comm_key, COMM_KEY);
+	memset(&frame, 0, sizeof(frame));
+	frame.accept.to_comm = came.connect.comm;
+	frame.accept.comm = LISTENER_ID;
+	chain_frame_send(chain.nodes[LAST].left, false, &frame, MESH_FRAME_ACCEPT);
+	settle();
+	assert_true(came.opened.comm);
+}
+
+static int setup(void **state)
+{
+	uint64_t memory[RELAYS] = {64 << 20, 64 << 20, 64 << 20};
+	int i;
+
+	(void)state;
+	log_capture_start();
+	memset(&came, 0, sizeof(came));
+	chain_open(RELAYS, 1, memory);
+	chain.frame_came = frame_came;
+	for (i = 0; i < chain.num_nodes; i++)
+		chain.nodes[i].process.config.dead_peer_timeout_s = 10;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	chain.stopped = 0;
+	chain_break(chain.nodes[0].right);
+	while (chain_learn_step())
+		continue;
+	settle();
+	chain_time_step(1100);
+	settle();
+	chain_close();
+	log_capture_stop();
+	return 0;
+}
+
+/* The connector, or the listener, asks; returns the answer that is there after that. */
+static struct mesh_frame_circuit ask(bool listener)
+{
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.circuit.to_comm = listener ? came.connect.comm : came.opened.comm;
+	frame.circuit.event = MESH_CIRCUIT_ASK;
+	came.circuit[listener].event = 0;
+	chain_frame_send(listener ? chain.nodes[LAST].left : chain.nodes[0].right, !listener,
+			 &frame, MESH_FRAME_CIRCUIT);
+	settle();
+	chain_time_step(PAUSE_MS);
+	return came.circuit[listener];
+}
+
+static void ask_for(bool listener, uint64_t ms)
+{
+	uint64_t waited;
+
+	for (waited = 0; waited < ms; waited += PAUSE_MS)
+		ask(listener);
+}
+
+static void assert_named(const struct mesh_frame_circuit *answer, int lost, int by)
+{
+	assert_int_equal(answer->event, MESH_CIRCUIT_ANSWER);
+	assert_int_equal(answer->lost_node, lost ? CHAIN_NODE_ID(lost) : 0);
+	assert_int_equal(answer->lost[0], lost ? 'a' + lost : 0);
+	assert_int_equal(answer->by_node, lost ? CHAIN_NODE_ID(by) : 0);
+}
+
+/* All of them run, for however long; the node at the other end is not asked. */
+static void test_all_run(void **state)
+{
+	struct mesh_frame_circuit answer;
+
+	(void)state;
+	circuit_open();
+	ask_for(false, 3 * LIMIT_MS);
+	answer = ask(false);
+	assert_named(&answer, 0, 0);
+	assert_int_equal(answer.to_comm, CONNECTOR_ID);
+	ask_for(true, 3 * LIMIT_MS);
+	answer = ask(true);
+	assert_named(&answer, 0, 0);
+	assert_int_equal(answer.to_comm, LISTENER_ID);
+}
+
+/* The relay before the stopped one says so after 3 s; when that runs again, no longer. */
+static void test_one_is_stopped(void **state)
+{
+	struct mesh_frame_circuit answer;
+	int stopped;
+
+	(void)state;
+	circuit_open();
+	for (stopped = 2; stopped <= RELAYS; stopped++) {
+		chain.stopped = 1u << stopped;
+		answer = ask(false);
+		assert_named(&answer, 0, 0);
+		ask_for(false, LIMIT_MS - PAUSE_MS);
+		answer = ask(false);
+		answer = ask(false);
+		assert_named(&answer, stopped, stopped - 1);
+		chain.stopped = 0;
+		settle();
+		ask(false);
+		answer = ask(false);
+		assert_named(&answer, 0, 0);
+	}
+	/* Seen from the listener the first one is behind the others. */
+	chain.stopped = 1u << 1;
+	ask_for(true, LIMIT_MS + PAUSE_MS);
+	answer = ask(true);
+	assert_named(&answer, 1, 2);
+	/* It answers nothing itself. */
+	answer = ask(false);
+	assert_int_equal(answer.event, 0);
+	chain.stopped = 0;
+	settle();
+}
+
+/* A relay that was stopped itself, or was not asked for long, does not count that time. */
+static void test_own_stop(void **state)
+{
+	struct mesh_frame_circuit answer;
+
+	(void)state;
+	circuit_open();
+	chain.stopped = 1u << 2;
+	ask(false);
+	chain_time_step(3 * LIMIT_MS);
+	answer = ask(false);
+	assert_named(&answer, 0, 0);
+	ask_for(false, LIMIT_MS);
+	answer = ask(false);
+	assert_named(&answer, 2, 1);
+	chain.stopped = 0;
+	settle();
+}
+
+/* LEFT passes from end to end, and ends nothing. */
+static void test_left_passes(void **state)
+{
+	struct mesh_frame frame;
+
+	(void)state;
+	circuit_open();
+	memset(&frame, 0, sizeof(frame));
+	frame.circuit.to_comm = came.connect.comm;
+	frame.circuit.event = MESH_CIRCUIT_LEFT;
+	frame.circuit.writes = 3;
+	chain_frame_send(chain.nodes[LAST].left, false, &frame, MESH_FRAME_CIRCUIT);
+	settle();
+	assert_int_equal(came.circuit[0].event, MESH_CIRCUIT_LEFT);
+	assert_int_equal(came.circuit[0].writes, 3);
+	frame.circuit.to_comm = came.opened.comm;
+	chain_frame_send(chain.nodes[0].right, true, &frame, MESH_FRAME_CIRCUIT);
+	settle();
+	assert_int_equal(came.circuit[1].event, MESH_CIRCUIT_LEFT);
+	assert_int_equal(came.circuits[0] + came.circuits[1], 2);
+	assert_int_equal(chain_circuits(2), 1);
+}
+
+/* A trial is answered by the last relay, and the listener learns nothing. */
+static void test_trial(void **state)
+{
+	int i;
+
+	(void)state;
+	open_send(true);
+	assert_int_equal(came.refuse.refusal, MESH_REFUSAL_RELAY_TRIED);
+	assert_int_equal(came.refuse.comm, CONNECTOR_ID);
+	assert_int_equal(came.connect.comm, 0);
+	for (i = 1; i <= RELAYS; i++)
+		assert_int_equal(chain_circuits(i), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_all_run, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_one_is_stopped, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_own_stop, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_left_passes, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_trial, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
