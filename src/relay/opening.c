@@ -88,6 +88,46 @@ static void accepted_end(struct mesh_peer *peer, uint32_t id)
 	mesh_peer_send(peer, &drained, MESH_FRAME_CIRCUIT);
 }
 
+/* The connecting end, or this relay, does not wait for what was asked. */
+MESH_HOLDS(process)
+static void way_withdraw(const struct mesh_circuit *circuit)
+{
+	const struct mesh_circuit_opening *opening = circuit->opening;
+	struct mesh_frame frame;
+
+	if (!opening->asked || !opening->is_last || circuit->down.lost)
+		return; /* a relay that answers later learns it then: mesh_circuit_opened() */
+	memset(&frame, 0, sizeof(frame));
+	frame.withdraw.cookie = opening->handle.cookie;
+	frame.withdraw.listen_id = opening->handle.listen_id;
+	frame.withdraw.comm_key = opening->request.comm_key;
+	mesh_peer_send(circuit->down.peer, &frame, MESH_FRAME_WITHDRAW);
+}
+
+/* The next relay has opened a circuit, as @id, that does not come about. */
+MESH_HOLDS(process)
+static void opened_withdraw(struct mesh_peer *peer, uint32_t id)
+{
+	struct mesh_frame answer;
+
+	memset(&answer, 0, sizeof(answer));
+	answer.circuit.to_comm = id;
+	answer.circuit.event = MESH_CIRCUIT_WITHDRAWN;
+	mesh_peer_send(peer, &answer, MESH_FRAME_CIRCUIT);
+}
+
+/* What the next node has accepted, or opened, does not come about because of this one. */
+MESH_HOLDS(process)
+static void next_end(const struct mesh_circuit *circuit)
+{
+	if (circuit->opening->is_last) {
+		way_withdraw(circuit); /* a comm that is new there ends with it */
+		accepted_end(circuit->down.peer, circuit->down.remote_id);
+	} else {
+		opened_withdraw(circuit->down.peer, circuit->down.remote_id);
+	}
+}
+
 /*
  * The way to the listener exists: OPENED. @behind: the largest small message of the relays behind
  * @down, the next node.
@@ -100,6 +140,7 @@ static void circuit_ready(struct mesh_circuit *circuit, const struct mesh_peer *
 	struct mesh_frame frame;
 
 	if (mesh_circuit_memory_register(circuit)) {
+		next_end(circuit);
 		circuit->down.known = false;
 		circuit_refuse(circuit, MESH_REFUSAL_RELAY_FULL);
 		return;
@@ -183,22 +224,6 @@ static void way_ask(struct mesh_circuit *circuit)
 		connect_send(circuit);
 	else
 		open_send(circuit);
-}
-
-/* The connecting end, or this relay, does not wait for what was asked. */
-MESH_HOLDS(process)
-static void way_withdraw(struct mesh_circuit *circuit)
-{
-	const struct mesh_circuit_opening *opening = circuit->opening;
-	struct mesh_frame frame;
-
-	if (!opening->asked || !opening->is_last || circuit->down.lost)
-		return; /* a relay that answers later learns it then: mesh_circuit_opened() */
-	memset(&frame, 0, sizeof(frame));
-	frame.withdraw.cookie = opening->handle.cookie;
-	frame.withdraw.listen_id = opening->handle.listen_id;
-	frame.withdraw.comm_key = opening->request.comm_key;
-	mesh_peer_send(circuit->down.peer, &frame, MESH_FRAME_WITHDRAW);
 }
 
 /*
@@ -389,22 +414,10 @@ void mesh_circuit_accepted_in_vain(struct mesh_peer *peer, const struct mesh_fra
 		accepted_end(peer, frame->accept.comm);
 }
 
-/* The next relay has opened a circuit, but nothing waits for it by now. */
-MESH_HOLDS(process)
-static void opened_withdraw(struct mesh_peer *peer, const struct mesh_frame *frame)
-{
-	struct mesh_frame answer;
-
-	memset(&answer, 0, sizeof(answer));
-	answer.circuit.to_comm = frame->opened.comm;
-	answer.circuit.event = MESH_CIRCUIT_WITHDRAWN;
-	mesh_peer_send(peer, &answer, MESH_FRAME_CIRCUIT);
-}
-
 void mesh_circuit_opened_in_vain(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
 	if (peer->state == MESH_PEER_UP)
-		opened_withdraw(peer, frame);
+		opened_withdraw(peer, frame->opened.comm);
 }
 
 /* Returns 0 or -ENOMEM. */
@@ -432,7 +445,7 @@ bool mesh_circuit_opened(struct mesh_peer *peer, const struct mesh_frame *frame)
 		return circuit;
 	down_learn(circuit, opened->comm, opened->token);
 	if (hop_begin(circuit, opened)) {
-		opened_withdraw(peer, frame);
+		opened_withdraw(peer, opened->comm);
 		circuit_refuse(circuit, MESH_REFUSAL_RELAY_FULL);
 		return true;
 	}

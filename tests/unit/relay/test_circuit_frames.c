@@ -2,12 +2,14 @@
 /*
  * test_circuit_frames.c - frames of one circuit through three relays. An end asks its relays whether
  * their processes run: each answers for the one behind it. OPEN as a trial leads there, and leaves
- * nothing.
+ * nothing; neither does one for which a relay lacks memory.
  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
 #include <cmocka.h>
+
+#include <rdma/fi_errno.h>
 
 #include "fake_clock.h"
 #include "log_capture.h"
@@ -26,7 +28,9 @@ static struct {
 	struct mesh_frame_opened opened; /* comm 0: not yet */
 	struct mesh_frame_refuse refuse;
 	struct mesh_frame_connect connect;
+	struct mesh_frame_withdraw withdraw;
 	struct mesh_frame_circuit circuit[2]; /* the latest, at either end; event 0: none */
+	bool lost, drained;		      /* both came to the listener */
 	int circuits[2];
 } came;
 
@@ -43,7 +47,12 @@ static void frame_came(struct chain_end *end, bool out, const struct mesh_frame 
 	case MESH_FRAME_CONNECT:
 		came.connect = frame->connect;
 		break;
+	case MESH_FRAME_WITHDRAW:
+		came.withdraw = frame->withdraw;
+		break;
 	case MESH_FRAME_CIRCUIT:
+		came.lost |= end->node == LAST && frame->circuit.event == MESH_CIRCUIT_LOST;
+		came.drained |= end->node == LAST && frame->circuit.event == MESH_CIRCUIT_DRAINED;
 		came.circuit[end->node == LAST] = frame->circuit;
 		came.circuits[end->node == LAST]++;
 		break;
@@ -99,7 +108,8 @@ static void open_send(bool trial)
 	settle();
 }
 
-static void circuit_open(void)
+/* OPEN, which the listener accepts. */
+static void open_accept(void)
 {
 	struct mesh_frame frame;
 
@@ -110,6 +120,11 @@ static void circuit_open(void)
 	frame.accept.comm = LISTENER_ID;
 	chain_frame_send(chain.nodes[LAST].left, false, &frame, MESH_FRAME_ACCEPT);
 	settle();
+}
+
+static void circuit_open(void)
+{
+	open_accept();
 	assert_true(came.opened.comm);
 }
 
@@ -282,6 +297,31 @@ static void test_trial(void **state)
 		assert_int_equal(chain_circuits(i), 0);
 }
 
+/*
+ * A relay cannot register the memory of a circuit that the next one, or the listener, has accepted:
+ * that one learns it, and nobody keeps anything.
+ */
+static void test_no_memory(void **state)
+{
+	int failing, i;
+
+	(void)state;
+	/* The last relay is the first one that registers, on each of its two links. */
+	for (failing = 0; failing < 2 * RELAYS; failing++) {
+		memset(&came, 0, sizeof(came));
+		fake_fail(FAKE_MR, failing, 1, -FI_ENOMEM);
+		open_accept();
+		for (i = 0; i < 5; i++)
+			settle();
+		assert_int_equal(came.opened.comm, 0);
+		assert_int_equal(came.refuse.refusal, MESH_REFUSAL_RELAY_FULL);
+		assert_int_equal(came.withdraw.comm_key, COMM_KEY);
+		assert_true(came.lost && came.drained);
+		for (i = 1; i <= RELAYS; i++)
+			assert_int_equal(chain_circuits(i), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -290,6 +330,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_own_stop, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_left_passes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_trial, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_memory, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
