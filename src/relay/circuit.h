@@ -119,6 +119,7 @@ struct mesh_circuit {
 	uint32_t shut_writes MESH_GUARDED_BY(process);
 	uint64_t ending_ms MESH_GUARDED_BY(process);
 	bool fenced_up, fenced_down, withdrawn; /* process->lock */
+	bool retired MESH_GUARDED_BY(process);	/* what the connecting end has shut did not come */
 	/* For WITHDRAW, as in the handle and in CONNECT; constant. */
 	uint64_t cookie, comm_key;
 	uint32_t listen_id;

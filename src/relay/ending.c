@@ -11,8 +11,10 @@
 #include "relay/forward.h"
 #include "relay/relay.h"
 
-/* An end that has shut a circuit, and whose last writes do not arrive, is fenced after this. */
+/* An end has shut a circuit, and its last writes have not arrived: the circuit retires. */
 #define SHUT_MS 10000
+/* Between two looks at one that has retired. */
+#define RETIRED_MS 10000
 /* What is in flight to a lost node is cut off after this. */
 #define LOST_MS 1000
 /* Between two looks at a circuit that ends. */
@@ -87,19 +89,37 @@ static void side_fence(struct mesh_circuit_side *side)
 		mesh_fence_drain(&fence, mesh_peer_text(side->peer, text));
 }
 
+/*
+ * The writes that the connecting end has announced do not come, or not as many. A fence would cut
+ * its link, which may carry other circuits, and comms. So this circuit alone ends, and keeps its
+ * memory, in which they may still arrive, until they have, or the link is lost.
+ */
+MESH_HOLDS(process)
+static void circuit_retire(struct mesh_circuit *circuit)
+{
+	circuit->retired = true;
+	mesh_info("relay: node %s has ended the circuit from node %s to node %s, and its last "
+		  "writes do not come: its memory is kept for them",
+		  circuit->up.peer->name, circuit->origin, circuit->target);
+	mesh_circuit_break(circuit, &circuit->up);
+	mesh_circuit_check_soon(circuit);
+}
+
 /* What the connecting end has written may never arrive, and must not arrive late. */
 MESH_HOLDS(process)
 static void up_settle(struct mesh_circuit *circuit, uint64_t now_ms)
 {
 	if (circuit->fenced_up)
 		return;
-	if (circuit->up.lost ||
-	    (circuit->shut && mesh_clock_elapsed_ms(circuit->ending_ms, now_ms) > SHUT_MS)) {
+	if (circuit->up.lost) {
 		side_fence(&circuit->up);
 		circuit->fenced_up = true;
 		if (!circuit->shut)
 			circuit->ending_ms = now_ms;
 		circuit->shut = true;
+	} else if (circuit->shut && !circuit->retired &&
+		   mesh_clock_elapsed_ms(circuit->ending_ms, now_ms) > SHUT_MS) {
+		circuit_retire(circuit);
 	}
 }
 
@@ -182,6 +202,24 @@ static void shut_forward(struct mesh_circuit *circuit)
 		event_send(&circuit->down, event);
 }
 
+/* The way on of a circuit that has retired ends as soon as nothing is in flight there. */
+MESH_HOLDS(process)
+static void retired_end(struct mesh_circuit *circuit)
+{
+	bool rest;
+
+	if (!circuit->retired || !circuit->down.is_user)
+		return;
+	mesh_circuit_lock(circuit);
+	rest = circuit->error && !circuit->unfinished;
+	mesh_circuit_unlock(circuit);
+	if (!rest)
+		return;
+	shut_forward(circuit);
+	mesh_circuit_down_close(circuit);
+	mesh_circuits_domains_learn(circuit->relay);
+}
+
 void mesh_circuit_ending_expired(struct mesh_timer *timer, uint64_t now_ms)
 {
 	struct mesh_circuit *circuit = mesh_container_of(timer, struct mesh_circuit, timer);
@@ -203,6 +241,8 @@ void mesh_circuit_ending_expired(struct mesh_timer *timer, uint64_t now_ms)
 		mesh_circuit_free(circuit);
 		return;
 	}
+	retired_end(circuit);
 	if (circuit->shut)
-		mesh_engine_timer_set(engine, &circuit->timer, now_ms + LOOK_MS);
+		mesh_engine_timer_set(engine, &circuit->timer,
+				      now_ms + (circuit->down.is_user ? LOOK_MS : RETIRED_MS));
 }

@@ -2,7 +2,7 @@
 /*
  * test_circuit_frames.c - frames of one circuit through three relays. An end asks its relays whether
  * their processes run: each answers for the one behind it. OPEN as a trial leads there, and leaves
- * nothing; neither does one for which a relay lacks memory.
+ * nothing; neither does one for which a relay lacks memory. A false SHUT ends its circuit only.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -322,6 +322,42 @@ static void test_no_memory(void **state)
 	}
 }
 
+/*
+ * The connecting end says that it has written more than came: its circuit ends everywhere but in
+ * the first relay, which keeps the memory; another one on the same link goes on.
+ */
+static void test_false_shut(void **state)
+{
+	struct mesh_frame_circuit answer;
+	struct mesh_frame frame;
+	int i;
+
+	(void)state;
+	circuit_open();
+	memset(&frame, 0, sizeof(frame));
+	frame.circuit.to_comm = came.opened.comm;
+	frame.circuit.event = MESH_CIRCUIT_SHUT;
+	frame.circuit.writes = 1;
+	chain_frame_send(chain.nodes[0].right, true, &frame, MESH_FRAME_CIRCUIT);
+	settle();
+	came.connect.comm = came.opened.comm = 0;
+	circuit_open();
+	for (i = 1; i <= RELAYS; i++)
+		assert_int_equal(chain_circuits(i), 2);
+	chain_time_step(10100);
+	for (i = 0; i < 5; i++) {
+		settle();
+		chain_time_step(200);
+	}
+	assert_int_equal(chain.fences, 0);
+	assert_true(came.lost && came.drained);
+	assert_int_equal(chain_circuits(1), 2);
+	for (i = 2; i <= RELAYS; i++)
+		assert_int_equal(chain_circuits(i), 1);
+	answer = ask(false);
+	assert_named(&answer, 0, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -331,6 +367,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_left_passes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_trial, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_memory, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_false_shut, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
