@@ -74,3 +74,12 @@ bool mesh_silence_is_long(const struct mesh_silence *silence, const struct mesh_
 		*found = is_long ? own : silence->answer;
 	return true;
 }
+
+bool mesh_silence_is_next(const struct mesh_silence *silence, const struct mesh_peer *relay,
+			  uint64_t now_ms)
+{
+	struct mesh_frame_circuit found;
+
+	return mesh_silence_is_long(silence, relay, now_ms, &found) &&
+	       found.lost_node == relay->node_id;
+}

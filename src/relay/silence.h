@@ -60,4 +60,9 @@ MESH_HOLDS(process)
 bool mesh_silence_is_long(const struct mesh_silence *silence, const struct mesh_peer *relay,
 			  uint64_t now_ms, struct mesh_frame_circuit *found);
 
+/** The same for the relay itself. */
+MESH_HOLDS(process)
+bool mesh_silence_is_next(const struct mesh_silence *silence, const struct mesh_peer *relay,
+			  uint64_t now_ms);
+
 #endif

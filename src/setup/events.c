@@ -17,6 +17,7 @@
 #include "transport/rejoin.h"
 #include "transport/rejoin_frames.h"
 #include "transport/reroute.h"
+#include "transport/stopped.h"
 
 MESH_HOLDS(process)
 static bool hello_is_admitted(struct mesh_process *process, const struct mesh_frame_hello *hello)
@@ -104,7 +105,7 @@ static void opened_handle(struct mesh_peer *peer, const struct mesh_frame *frame
 MESH_HOLDS(process)
 static void circuit_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
-	if (!mesh_circuit_event(peer, frame))
+	if (!mesh_circuit_event(peer, frame) && !mesh_stopped_event(peer, frame))
 		mesh_path_circuit_event(peer, frame);
 }
 

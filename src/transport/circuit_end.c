@@ -18,7 +18,6 @@
 #include "transport/questions.h"
 #include "transport/recovery.h"
 #include "transport/route_wait.h"
-#include "transport/stopped.h"
 #include "wire/stats.h"
 
 /* Lines about circuits that broke, within MESH_LOG_LIMIT_PERIOD_MS. */
@@ -118,8 +117,4 @@ void mesh_path_circuit_event(struct mesh_peer *peer, const struct mesh_frame *fr
 		mesh_path_circuit_lost(path, &frame->circuit);
 	else if (frame->circuit.event == MESH_CIRCUIT_DRAINED)
 		circuit_drained(path, &frame->circuit);
-	else if (frame->circuit.event == MESH_CIRCUIT_ANSWER)
-		mesh_stopped_answered(path, &frame->circuit);
-	else if (frame->circuit.event == MESH_CIRCUIT_LEFT)
-		mesh_stopped_left(path->comm, &frame->circuit);
 }

@@ -31,7 +31,6 @@
 #include "transport/route_wait.h"
 #include "transport/resend.h"
 #include "transport/send.h"
-#include "transport/stopped.h"
 #include "wire/stats.h"
 
 /* Small messages pass: the greeting did. */
@@ -395,7 +394,7 @@ static void circuit_fence(struct mesh_path *path)
 	}
 	if (path->drained)
 		mesh_path_drained(path);
-	else if (mesh_stopped_is_next(path, mesh_clock_ms()))
+	else if (mesh_silence_is_next(&path->silence, mesh_path_peer(path), mesh_clock_ms()))
 		mesh_path_fence(path);
 	else if (!path->drain_asked_ms)
 		relay_ask(path);

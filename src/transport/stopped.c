@@ -11,7 +11,7 @@
 #include "relay/circuits.h"
 #include "relay/relay.h"
 #include "transport/circuit_end.h"
-#include "transport/recovery.h"
+#include "transport/path_find.h"
 #include "transport/stopped.h"
 
 /* Between two questions: a part of the time that the comm has waited, within bounds. */
@@ -44,13 +44,6 @@ static bool is_stopped(const struct mesh_path *path, uint64_t now_ms,
 {
 	return path->through_relay &&
 	       mesh_silence_is_long(&path->silence, mesh_path_peer(path), now_ms, found);
-}
-
-bool mesh_stopped_is_next(const struct mesh_path *path, uint64_t now_ms)
-{
-	struct mesh_frame_circuit found;
-
-	return is_stopped(path, now_ms, &found) && found.lost_node == mesh_path_peer(path)->node_id;
 }
 
 /* True if the path may be used in place of one that is stopped. */
@@ -86,7 +79,9 @@ static void node_avoid(const struct mesh_process *process, uint64_t node_id, uin
 		mesh_neighbours_doubt(process->relay->neighbours, node_id, 0, for_ms);
 }
 
-void mesh_stopped_answered(struct mesh_path *path, const struct mesh_frame_circuit *answer)
+/* ANSWER came. */
+MESH_HOLDS(process)
+static void answered(struct mesh_path *path, const struct mesh_frame_circuit *answer)
 {
 	const struct mesh_process *process = path->comm->process;
 	const struct mesh_peer *relay = mesh_path_peer(path);
@@ -148,7 +143,9 @@ static void path_leave(struct mesh_path *path, const struct mesh_frame_circuit *
 		stuck_cut(path, found);
 }
 
-void mesh_stopped_left(struct mesh_comm *comm, const struct mesh_frame_circuit *left)
+/* LEFT came: the other end of the comm leaves one of its paths. */
+MESH_HOLDS(process)
+static void other_left(struct mesh_comm *comm, const struct mesh_frame_circuit *left)
 {
 	struct mesh_frame_circuit event = *left;
 
@@ -258,4 +255,20 @@ void mesh_stopped_leave(struct mesh_comm *comm, uint64_t now_ms)
 		if (is_up(&comm->paths[i]) && is_stopped(&comm->paths[i], now_ms, &found))
 			path_leave(&comm->paths[i], &found);
 	}
+}
+
+bool mesh_stopped_event(struct mesh_peer *peer, const struct mesh_frame *frame)
+{
+	enum mesh_circuit_event event = (enum mesh_circuit_event)frame->circuit.event;
+	struct mesh_path *path;
+
+	mesh_process_assert_locked(peer->process);
+	if (event != MESH_CIRCUIT_ANSWER && event != MESH_CIRCUIT_LEFT)
+		return false;
+	path = mesh_comm_path_find(peer, frame->to_comm);
+	if (path && path->through_relay && event == MESH_CIRCUIT_ANSWER)
+		answered(path, &frame->circuit);
+	else if (path && path->through_relay)
+		other_left(path->comm, &frame->circuit);
+	return true;
 }

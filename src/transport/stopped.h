@@ -38,16 +38,11 @@ bool mesh_stopped_wants_route(const struct mesh_comm *comm, uint64_t now_ms);
 MESH_HOLDS(process)
 void mesh_stopped_leave(struct mesh_comm *comm, uint64_t now_ms);
 
-/** True if the relay that is our peer on this path is known to be stopped. process->lock held. */
+/**
+ * CIRCUIT came over @peer for a path that ends here: handles ANSWER and LEFT, and returns false for
+ * other events. process->lock held.
+ */
 MESH_HOLDS(process)
-bool mesh_stopped_is_next(const struct mesh_path *path, uint64_t now_ms);
-
-/** ANSWER came for a path that ends here. process->lock held. */
-MESH_HOLDS(process)
-void mesh_stopped_answered(struct mesh_path *path, const struct mesh_frame_circuit *answer);
-
-/** LEFT came: the other end of the comm leaves one of its paths. process->lock held. */
-MESH_HOLDS(process)
-void mesh_stopped_left(struct mesh_comm *comm, const struct mesh_frame_circuit *left);
+bool mesh_stopped_event(struct mesh_peer *peer, const struct mesh_frame *frame);
 
 #endif

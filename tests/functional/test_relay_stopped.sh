@@ -53,7 +53,8 @@ leaves() {
 	go_on "$2"
 	pause 1
 	moves 2000
-	grep -q "node $2, a relay of this path, does not answer node .*: its process may be stopped" "$STREAM_FOLDER"/rank?.out ||
+	grep -q "node $2, a relay of this path, does not answer node .*: its process may be" \
+		"$STREAM_FOLDER"/rank?.out ||
 		stream_fail "no rank has said that $2 is stopped"
 	note "$1: goes on after $moved ms: $(grep -h 'process may be stopped' \
 		"$STREAM_FOLDER"/rank?.out | head -1 | cut -d' ' -f2- | cut -c1-150)"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_circuit_frames.c - frames of one circuit through three relays. An end asks its relays whether
+ * test_circuit_frames.c - frames of circuits through three relays. An end asks its relays whether
  * their processes run: each answers for the one behind it. OPEN as a trial leads there, and leaves
  * nothing; neither does one for which a relay lacks memory. A false SHUT ends its circuit only.
  */

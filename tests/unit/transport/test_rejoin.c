@@ -375,38 +375,6 @@ static void test_wait_ends(void **state)
 	}
 }
 
-/* A process that takes connections and says nothing is stopped: its comms wait for it. */
-static void test_wait_for_one_that_is_stopped(void **state)
-{
-	struct mesh_peer *attempt;
-	uint64_t now_ms = mesh_clock_ms(), ms;
-
-	(void)state;
-	fixture.setup.process.config.recovery_timeout_s = 30;
-	comm = open_two(true);
-	paths_lose();
-	fixture.peers[0].heard_ms = fixture.peers[1].heard_ms = now_ms;
-	timers_run(0);
-	attempt = LIST_FIRST(&fixture.setup.process.peers);
-	assert_non_null(attempt);
-	for (ms = 20000; ms <= 100000; ms += 20000) {
-		mesh_lock_take(&fixture.setup.process.lock);
-		attempt->state = MESH_PEER_HELLO; /* each attempt comes as far as that */
-		mesh_engine_timer_cancel(&fixture.setup.process.engine, &attempt->timer);
-		mesh_lock_release(&fixture.setup.process.lock);
-		timers_run(ms);
-		assert_int_equal(*comm_inside(comm).error, 0);
-	}
-	mesh_lock_take(&fixture.setup.process.lock);
-	attempt->state = MESH_PEER_RETRY; /* its kernel does not answer either */
-	mesh_lock_release(&fixture.setup.process.lock);
-	timers_run(129000);
-	assert_int_equal(*comm_inside(comm).error, 0);
-	timers_run(145000);
-	assert_failed(comm, -ETIMEDOUT, "has not come back over any path for 30 s");
-	comm_close();
-}
-
 /* A JOIN that is refused for now is an answer: the time to wait counts from the link's return. */
 static void test_wait_for_one_that_is_busy(void **state)
 {
@@ -621,7 +589,6 @@ int main(void)
 		TEST(test_flapping),
 		TEST(test_wait_ends),
 		TEST(test_wait_for_one_that_is_busy),
-		TEST(test_wait_for_one_that_is_stopped),
 		TEST(test_abandoned),
 		TEST(test_does_it_live),
 		TEST(test_receiver_takes_it_back),

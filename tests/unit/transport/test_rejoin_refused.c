@@ -139,6 +139,38 @@ static void test_one_comm_has_ended(void **state)
 	mesh_lock_take(&fixture.setup.process.lock);
 }
 
+/* Each attempt comes as far as @state. */
+static void attempts_stop(enum mesh_peer_state state)
+{
+	struct mesh_peer *attempt;
+
+	assert_false(LIST_EMPTY(&fixture.setup.process.peers));
+	LIST_FOREACH(attempt, &fixture.setup.process.peers, entry) {
+		attempt->state = state;
+		mesh_engine_timer_cancel(&fixture.setup.process.engine, &attempt->timer);
+	}
+}
+
+/* A process whose kernel takes connections, and which says nothing, is stopped: it is waited for. */
+static void test_process_is_stopped(void **state)
+{
+	uint64_t ms;
+
+	(void)state;
+	comm_cut();
+	timers_run(0);
+	for (ms = 20000; ms <= 100000; ms += 20000) {
+		attempts_stop(MESH_PEER_HELLO);
+		timers_run(ms);
+		assert_int_equal(*comm_inside(comm).error, 0);
+	}
+	attempts_stop(MESH_PEER_RETRY); /* its kernel does not answer either */
+	timers_run(129000);
+	assert_int_equal(*comm_inside(comm).error, 0);
+	timers_run(145000);
+	assert_failed(comm, -ETIMEDOUT, "has not come back over any path for 30 s");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, teardown)
 
 int main(void)
@@ -147,6 +179,7 @@ int main(void)
 		TEST(test_own_name_is_refused),
 		TEST(test_listener_is_refused),
 		TEST(test_one_comm_has_ended),
+		TEST(test_process_is_stopped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,9 +9,7 @@
 #include "base/clock.h"
 #include "control/peer_end.h"
 #include "fabric/mr.h"
-#include "neighbours/neighbours.h"
 #include "relay/hop.h"
-#include "relay/relay.h"
 #include "setup/events.h"
 #include "transport/answer.h"
 #include "transport/circuit_end.h"
@@ -243,39 +241,6 @@ static void test_sender(void **state)
 	fixture.num_paths = 2;
 	fixture_writes_complete(1);
 	comm_close();
-}
-
-/* Routes avoid the hop that the relay names, and our own one to a relay that is lost. */
-static void test_hop_is_doubted(void **state)
-{
-	struct mesh_neighbours *neighbours = calloc(1, sizeof(*neighbours));
-	struct mesh_relay relay = {.neighbours = neighbours};
-	const struct mesh_graph *graph = &neighbours->searching.explore.graph;
-	struct mesh_process *process = &fixture.setup.process;
-
-	(void)state;
-	sender_open();
-	process->relay = &relay;
-	process->node_id = 1;
-	circuit_event(0, (struct mesh_frame_circuit){.event = MESH_CIRCUIT_LOST,
-						     .lost = "b",
-						     .by = "p",
-						     .lost_node = 4,
-						     .by_node = 2});
-	assert_true(mesh_graph_is_doubtful(graph, 2, 4, mesh_clock_ms()));
-	assert_false(mesh_graph_is_doubtful(graph, 1, 2, mesh_clock_ms()));
-	assert_int_equal(begin(1), 0);
-	assert_true(opened_comes(&opened));
-	process_take();
-	fixture.peers[1].node_id = 3;
-	mesh_peer_lose(&fixture.peers[1], "test");
-	mesh_peer_bury(&fixture.peers[1]);
-	process_release();
-	assert_true(mesh_graph_is_doubtful(graph, 1, 3, mesh_clock_ms()));
-	assert_false(mesh_graph_is_doubtful(graph, 1, 3, mesh_clock_ms() + 2000));
-	process->relay = NULL;
-	comm_close();
-	free(neighbours);
 }
 
 /* It may happen as often as it likes; each time the path has another id. */
@@ -618,7 +583,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_sender),
-		TEST(test_hop_is_doubted),
 		TEST(test_sender_often),
 		TEST(test_sender_is_accepted),
 		TEST(test_wait_ends),

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_stopped.c - a comm leaves a relay whose process is stopped, if there is another way. */
+/*
+ * test_stopped.c - a comm leaves a relay whose process is stopped, if there is another way; routes
+ * avoid that node, and a hop that was lost.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "control/peer_end.h"
 #include "neighbours/neighbours.h"
 #include "relay/circuit.h"
 #include "relay/relay.h"
@@ -185,7 +189,8 @@ static void circuit_comes(int i, struct mesh_frame_circuit event)
 
 	frame.circuit.to_comm = comm->paths[i].sink.id;
 	process_take();
-	mesh_path_circuit_event(&fixture.peers[i], &frame);
+	if (!mesh_stopped_event(&fixture.peers[i], &frame))
+		mesh_path_circuit_event(&fixture.peers[i], &frame);
 	process_release();
 }
 
@@ -412,15 +417,40 @@ static void test_left(void **state)
 	comm_close();
 }
 
+/* Routes avoid the hop that the relay names, and our own one to a relay that is lost. */
+static void test_hop_is_doubted(void **state)
+{
+	const struct mesh_graph *graph;
+
+	(void)state;
+	sender_open(2);
+	graph = &relay.neighbours->searching.explore.graph;
+	circuit_comes(0, (struct mesh_frame_circuit){.event = MESH_CIRCUIT_LOST,
+						     .lost = "b",
+						     .by = "p",
+						     .lost_node = 4,
+						     .by_node = NODE_P});
+	assert_true(mesh_graph_is_doubtful(graph, NODE_P, 4, mesh_clock_ms()));
+	assert_false(mesh_graph_is_doubtful(graph, 1, NODE_P, mesh_clock_ms()));
+	process_take();
+	mesh_peer_lose(&fixture.peers[1], "test");
+	mesh_peer_bury(&fixture.peers[1]);
+	process_release();
+	assert_true(mesh_graph_is_doubtful(graph, 1, NODE_Q, mesh_clock_ms()));
+	assert_false(mesh_graph_is_doubtful(graph, 1, NODE_Q, mesh_clock_ms() + 2000));
+	comm_close();
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_another_path), TEST(test_nothing_is_left),
-		TEST(test_second_relay), TEST(test_stuck),
-		TEST(test_only_path),	 TEST(test_runs_again),
-		TEST(test_receiver),	 TEST(test_left),
+		TEST(test_another_path),   TEST(test_nothing_is_left),
+		TEST(test_second_relay),   TEST(test_stuck),
+		TEST(test_only_path),	   TEST(test_runs_again),
+		TEST(test_receiver),	   TEST(test_left),
+		TEST(test_hop_is_doubted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
