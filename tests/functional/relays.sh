@@ -52,7 +52,7 @@ begin() {
 	for node in "${@:2}"; do relay "$node"; done
 	stream "$1_$RUN" 0 "${ENVIRONMENT[@]}" "NCCL_MESH_DEAD_PEER_TIMEOUT=$SILENCE"
 	for node in "${@:2}"; do
-		grep -q "path: from=a to=b .*via=\(.*,\)\?$node[, ]" "$STREAM_FOLDER/rank0.out" ||
+		grep -q "path: from=a to=b .*via=\(.*,\)\?${node}[, ]" "$STREAM_FOLDER/rank0.out" ||
 			stream_fail "no path leads through $node"
 	done
 	moves 20000

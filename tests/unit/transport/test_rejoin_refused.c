@@ -151,7 +151,7 @@ static void attempts_stop(enum mesh_peer_state state)
 	}
 }
 
-/* A process whose kernel takes connections, and which says nothing, is stopped: it is waited for. */
+/* A process whose kernel takes connections, and which says nothing, is stopped: its comms wait. */
 static void test_process_is_stopped(void **state)
 {
 	uint64_t ms;
