@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * relayed.h - `fi_mesh serve` as one side of a measurement over relays. It joins the mesh as a guest
- * for that, which a process does once: a child takes the connection over, `fi_mesh serve-relayed`.
+ * relayed.h - `fi_mesh serve` as one side of a measurement over relays. It joins the mesh as a
+ * guest for that, which a process does once: a child takes the connection over, `fi_mesh
+ * serve-relayed`.
  */
 #ifndef MESH_FI_UTILS_SERVE_RELAYED_H
 #define MESH_FI_UTILS_SERVE_RELAYED_H

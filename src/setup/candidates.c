@@ -163,6 +163,10 @@ void mesh_candidates_find(struct mesh_process *process, int dev, const struct me
 	bool reserves;
 
 	mesh_process_assert_locked(process);
+	if (process->role == MESH_PROCESS_GUEST) {
+		memset(choice, 0, sizeof(*choice));
+		return;
+	}
 	memcpy(remote, handle->endpoints, sizeof(remote));
 	for (i = 0; i < num_local; i++) {
 		process->endpoints[i].reserve = process->dev_reserves[process->endpoints[i].nic];

@@ -13,7 +13,7 @@ struct mesh_process;
  * Finds the candidates for a connection to the listener of @handle: between the NICs that each node
  * would choose now. If none of them is direct, those with reserves follow: of the management
  * network, if that was all there was at init or the setting allows it, of addresses that are gone,
- * and NICs without RDMA where the other end is no reserve.
+ * and NICs without RDMA where the other end is no reserve. A guest has none: it goes over relays.
  *
  * @dev: NCCL's device on this side
  */

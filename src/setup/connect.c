@@ -261,12 +261,10 @@ static int peers_begin(struct mesh_connect *connect, uint64_t now_ms)
 	return ret;
 }
 
-/* Finds the candidates among all NICs that are known now; a guest has none, and goes over relays. */
+/* Finds the candidates among all NICs that are known now. */
 MESH_HOLDS(process)
 static void candidates_renew(struct mesh_connect *connect)
 {
-	if (connect->net->process->role == MESH_PROCESS_GUEST)
-		return;
 	mesh_candidates_find(connect->net->process, connect->dev, &connect->handle,
 			     &connect->choice);
 }

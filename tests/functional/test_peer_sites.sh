@@ -12,7 +12,8 @@ MESH=$MESH_BUILD/fi_mesh
 # serve SITE: b serves in that site ("-": none) until stop.
 serve() {
 	mesh_spawn b "$OUT/serve" env NCCL_MESH_SITE="${1#-}" "$MESH" serve
-	wait_for "grep -q '^answering' $OUT/serve" 60 || fail "b does not serve: $(cat "$OUT/serve")"
+	wait_for "grep -q '^answering' $OUT/serve" 60 ||
+		fail "b does not serve: $(cat "$OUT/serve")"
 }
 
 stop() {
@@ -41,8 +42,8 @@ sites_are_named() {
 		import json, sys
 		root = json.load(open(sys.argv[1]))
 		assert root["site"] == "north" and root["peers"][0]["site"] is None, root
-		texts = [f for f in root["peers"][0]["sections"][0]["findings"] if "site" in f["text"]]
-		finding, = texts
+		findings = root["peers"][0]["sections"][0]["findings"]
+		finding, = [f for f in findings if "site" in f["text"]]
 		assert finding["verdict"] == "warn", finding
 		assert "node a is in site north, and node b has no site" in finding["text"], finding
 		assert finding["fix"].startswith("set NCCL_MESH_SITE on node b as well"), finding
@@ -52,7 +53,8 @@ sites_are_named() {
 	check north
 	says "pass     paths          both nodes are in site north"
 	check a-name-too-long-for-it
-	says "pass     paths          two sites: this node is in a-name-too-long, node b in north; tcp paths"
+	says "pass     paths          two sites: this node is in a-name-too-long, node b in"
+	says "node b in north; tcp paths"
 	check -
 	says "warn     paths          node b is in site north, and node a has no site"
 	says "do:   set NCCL_MESH_SITE on node a as well"
@@ -82,8 +84,8 @@ older_server() {
 	mesh_spawn b "$OUT/older" python3 "$OUT/older.py"
 	wait_for "grep -q listening $OUT/older" 60 || fail "$(cat "$OUT/older")"
 	check -
-	says "fail     peer           10.77.1.2 cannot be checked over ab: \`fi_mesh serve\` there uses version 1 of"
-	says "this check's protocol, and this node version 2"
+	says "fail     peer           10.77.1.2 cannot be checked over ab: \`fi_mesh serve\` there"
+	says "there uses version 1 of this check's protocol, and this node version 2"
 	says "do:   run the same version of fi_mesh on both nodes"
 	kill "$MESH_SPAWNED"
 	note "a server of version 1"
@@ -104,7 +106,8 @@ other_checks() {
 		        assert head == (0x4b48434d, version, 17, 0, 168, 77), head
 		        assert struct.unpack_from("<I", answer, 16)[0] == errno.EPROTONOSUPPORT
 		        words = answer[24:].rstrip(b"\0").decode()
-		        assert "version 2 of" in words and words.endswith("version %d" % version), words
+		        assert "version 2 of" in words, words
+		        assert words.endswith("version %d" % version), words
 		        assert server.recv(1) == b""
 	PY
 	check -
