@@ -33,6 +33,7 @@ struct peer_check_options {
 	struct peer_target targets[PEER_TARGETS_MAX];
 	int num_targets;
 	uint16_t port;
+	uint32_t ms; /* of each measurement: latency, and each direction's bandwidth */
 	bool json, quiet;
 };
 

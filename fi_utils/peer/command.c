@@ -30,7 +30,8 @@
 static const char who[] = "fi_mesh check";
 
 static const char usage_text[] =
-	"usage: fi_mesh check --peer NODE... [--port PORT] [--quiet] [--json]\n"
+	"usage: fi_mesh check --peer NODE... [--port PORT] [--ms MS]\n"
+	"                            [--quiet] [--json]\n"
 	"\n"
 	"Checks each link to these nodes, end to end; `fi_mesh serve` must run there. NODE is any\n"
 	"address of a node (fe80::1%eth0, too) or its name; all links to it are found and\n"
@@ -43,6 +44,9 @@ static const char notes_text[] =
 
 /* Neighbours answer within a millisecond; a busy `fi_mesh serve` takes longer. */
 #define FACING_MS 1000
+
+/* Of each measurement, unless the user wants another time. */
+#define MEASURE_MS 1000
 
 /* The results of all sections. */
 struct totals {
@@ -105,6 +109,8 @@ static const struct option_row option_rows[] = {
 	{"peer", 0, "NODE", NULL, OPTION_HANDLER(peer_take)}, /* the synopsis explains it */
 	{"port", 0, "PORT", "that of `fi_mesh serve` (default 18620)",
 	 OPTION_NUMBER(struct options, check.port, 1, UINT16_MAX)},
+	{"ms", 0, "MS", "measure so many milliseconds at a time (default 1000)",
+	 OPTION_NUMBER(struct options, check.ms, 20, MESH_CHECK_RUN_MS_MAX)},
 	{"quiet", 'q', NULL, "show only what is not right",
 	 OPTION_FLAG(struct options, check.quiet)},
 	{"json", 0, NULL, "JSON instead of text", OPTION_FLAG(struct options, check.json)},
@@ -121,6 +127,7 @@ static int options_parse(int argc, char **argv, const struct peer_check_options 
 	int i, operand, status;
 
 	options.check.port = MESH_CHECK_PORT;
+	options.check.ms = MEASURE_MS;
 	status = option_table_parse(&option_table, argc, argv, &options, &operand);
 	for (i = 0; status < 0 && i < options.num_lists; i++)
 		status = targets_add(&options.check, options.lists[i]);

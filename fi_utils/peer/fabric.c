@@ -34,7 +34,6 @@
  * On a busy node each round trip takes a turn of the scheduler: after this time, this many suffice.
  */
 #define PINGS_LEAST 20
-#define PINGS_MS 1000
 /* The time for writes in flight at the end of the measurement to complete. */
 #define DRAIN_MS 3000
 
@@ -268,9 +267,9 @@ static int ping_once(struct peer_fabric *fabric, uint32_t seq, uint64_t deadline
 	return ret;
 }
 
-int peer_fabric_ping(struct peer_fabric *fabric, uint32_t limit_ms, uint64_t *half_ns)
+int peer_fabric_ping(struct peer_fabric *fabric, uint32_t ms, uint32_t limit_ms, uint64_t *half_ns)
 {
-	uint64_t times[PINGS], started, enough_ms = mesh_clock_ms() + PINGS_MS;
+	uint64_t times[PINGS], started, enough_ms = mesh_clock_ms() + ms;
 	uint32_t seq = 0;
 	int num = 0, ret;
 

@@ -47,12 +47,13 @@ struct mesh_domain *peer_fabric_domain(struct peer_fabric *fabric);
 /**
  * Sends small messages there and back, one at a time.
  *
+ * @ms: for all of them; a few are sent however long they take
  * @limit_ms: for each of them
  * @half_ns: peer_half_rtt() of them
  *
  * Returns 0; -ETIMEDOUT if one was not returned; -EINTR; the error of a message.
  */
-int peer_fabric_ping(struct peer_fabric *fabric, uint32_t limit_ms, uint64_t *half_ns);
+int peer_fabric_ping(struct peer_fabric *fabric, uint32_t ms, uint32_t limit_ms, uint64_t *half_ns);
 
 /** Begins to write into the other side's memory, for @ms. */
 void peer_fabric_write(struct peer_fabric *fabric, uint32_t ms);

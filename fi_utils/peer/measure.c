@@ -19,7 +19,6 @@
 #include "peer/tcp.h"
 #include "peer/wire.h"
 
-#define RUN_MS 1000
 #define ANSWER_MS 5000
 /* Opening an endpoint takes 0.1 s; a slow machine with many cores, longer. */
 #define OPEN_MS 20000
@@ -69,7 +68,7 @@ static int fabric_forth(struct peer_link *link, struct peer_fabric *fabric)
 	uint64_t bytes = 0, ns = 0;
 	int ret;
 
-	peer_fabric_write(fabric, RUN_MS);
+	peer_fabric_write(fabric, link->checker->options->ms);
 	do {
 		ret = peer_fabric_step(fabric, &bytes, &ns);
 	} while (ret == -EAGAIN && !interrupt_happened());
@@ -85,9 +84,10 @@ static int fabric_back(struct peer_link *link, struct peer_fabric *fabric)
 	int ret;
 
 	memset(&frame, 0, sizeof(frame));
-	frame.fabric.ms = RUN_MS;
+	frame.fabric.ms = link->checker->options->ms;
 	ret = peer_stream_ask(&link->stream, &frame, MESH_CHECK_FABRIC_RUN, MESH_CHECK_FABRIC_RAN,
-			      RUN_MS + ANSWER_MS, peer_fabric_domain(fabric), why);
+			      link->checker->options->ms + ANSWER_MS, peer_fabric_domain(fabric),
+			      why);
 	if (!ret)
 		link->numbers.from_gbps = peer_gbps(frame.fabric.bytes, frame.fabric.ns);
 	if (!ret && frame.fabric.cpu_permille < 1000)
@@ -103,7 +103,7 @@ static int fabric_measure(struct peer_link *link, struct peer_fabric *fabric, co
 	int ret;
 
 	*step = "messages do not come back";
-	ret = peer_fabric_ping(fabric, PING_MS, &half_ns);
+	ret = peer_fabric_ping(fabric, link->checker->options->ms, PING_MS, &half_ns);
 	if (ret)
 		return ret;
 	link->numbers.half_rtt_us = (double)half_ns / 1000;

@@ -20,7 +20,6 @@
 #include "peer/stream.h"
 #include "peer/wire.h"
 
-#define RUN_MS 1000
 /* For an answer to RUN: what is in flight then may be on a slow link. */
 #define RAN_MS 12000
 #define ANSWER_MS 5000
@@ -143,7 +142,7 @@ static int forth(struct relayed *relayed)
 	int ret;
 
 	relayed->step = "what is sent to it does not arrive";
-	peer_relayed_end_run(relayed->end, RUN_MS);
+	peer_relayed_end_run(relayed->end, relayed->checker->options->ms);
 	do {
 		ret = peer_relayed_end_step(relayed->end, &bytes, &ns);
 	} while (ret == -EAGAIN && !interrupt_happened());
@@ -160,13 +159,14 @@ static int back(struct relayed *relayed)
 
 	relayed->step = "what it sends does not arrive here";
 	memset(&frame, 0, sizeof(frame));
-	frame.relayed.ms = RUN_MS;
+	frame.relayed.ms = relayed->checker->options->ms;
 	ret = peer_stream_send(&relayed->stream, &frame, MESH_CHECK_RELAYED_RUN,
 			       ++relayed->stream.number);
 	if (!ret)
-		ret = peer_stream_await_polling(
-			&relayed->stream, MESH_CHECK_RELAYED_RAN, relayed->stream.number,
-			mesh_clock_ms() + RUN_MS + RAN_MS, end_poll, relayed->end, &frame, text);
+		ret = peer_stream_await_polling(&relayed->stream, MESH_CHECK_RELAYED_RAN,
+						relayed->stream.number,
+						mesh_clock_ms() + frame.relayed.ms + RAN_MS,
+						end_poll, relayed->end, &frame, text);
 	else
 		*text = '\0';
 	if (ret)
@@ -213,7 +213,7 @@ static int figures_take(struct relayed *relayed)
 
 	paths_collect(relayed);
 	relayed->step = "messages do not come back";
-	ret = peer_relayed_end_ping(relayed->end, PING_MS, &half_ns);
+	ret = peer_relayed_end_ping(relayed->end, relayed->checker->options->ms, PING_MS, &half_ns);
 	if (!ret) {
 		relayed->numbers.half_rtt_us = (double)half_ns / 1000;
 		ret = forth(relayed);
@@ -367,7 +367,9 @@ json_t *peer_relayed_check(struct peer_checker *checker, const struct peer *peer
 	};
 	int ret = relayed_measure(&relayed);
 
-	if (ret && ret != -EINTR)
+	if (ret == -EINTR)
+		check_say(result, CHECK_UNKNOWN, "interrupted before all of it was measured");
+	else if (ret)
 		failure_say(&relayed, ret, result);
 	if (relayed.numbers.half_rtt_us >= 0)
 		latency_say(&relayed, result);

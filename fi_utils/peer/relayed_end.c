@@ -36,7 +36,6 @@
 #define PINGS 500
 #define PINGS_WARM 20
 #define PINGS_LEAST 20
-#define PINGS_MS 1000
 /* The time for messages in flight at the end of the measurement to arrive. */
 #define DRAIN_MS 10000
 
@@ -118,6 +117,9 @@ int peer_relayed_end_open(struct mesh_net *guest, uint8_t *handle, struct peer_r
 
 	if (!opened)
 		return ret;
+	pthread_mutex_lock(&words_lock);
+	*words = '\0'; /* of an earlier measurement */
+	pthread_mutex_unlock(&words_lock);
 	opened->guest = guest;
 	opened->memory = aligned_alloc(PAGE, MEMORY_BYTES);
 	if (opened->memory) {
@@ -338,9 +340,10 @@ static int ping_once(struct peer_relayed_end *end, uint32_t seq, uint64_t deadli
 	return ret;
 }
 
-int peer_relayed_end_ping(struct peer_relayed_end *end, uint32_t limit_ms, uint64_t *half_ns)
+int peer_relayed_end_ping(struct peer_relayed_end *end, uint32_t ms, uint32_t limit_ms,
+			  uint64_t *half_ns)
 {
-	uint64_t times[PINGS], started, enough_ms = mesh_clock_ms() + PINGS_MS;
+	uint64_t times[PINGS], started, enough_ms = mesh_clock_ms() + ms;
 	uint32_t seq = 0;
 	int num = 0, ret;
 

@@ -28,7 +28,7 @@ int peer_guest_open(uint64_t job, struct mesh_net **guest);
 /** Leaves the mesh. NULL is allowed. */
 void peer_guest_close(struct mesh_net *guest);
 
-/** Writes the latest WARN of the plugin's code, or "", into @text, of @size bytes; returns @text. */
+/** Writes the plugin's latest WARN, or "", into @text, of @size bytes; returns @text. */
 const char *peer_guest_words(char *text, size_t size);
 
 /**
@@ -57,12 +57,14 @@ int peer_relayed_end_poll(struct peer_relayed_end *end);
 /**
  * Sends small messages there and back, one at a time. Both connections are up.
  *
+ * @ms: for all of them; a few are sent however long they take
  * @limit_ms: for each of them
  * @half_ns: peer_half_rtt() of them
  *
  * Returns 0; -ETIMEDOUT if one was not returned; -EINTR; the error of a connection.
  */
-int peer_relayed_end_ping(struct peer_relayed_end *end, uint32_t limit_ms, uint64_t *half_ns);
+int peer_relayed_end_ping(struct peer_relayed_end *end, uint32_t ms, uint32_t limit_ms,
+			  uint64_t *half_ns);
 
 /** Begins to send large messages, for @ms. */
 void peer_relayed_end_run(struct peer_relayed_end *end, uint32_t ms);

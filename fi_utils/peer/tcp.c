@@ -16,7 +16,6 @@
 #include "peer/tcp.h"
 #include "peer/wire.h"
 
-#define RUN_MS 1000
 #define ANSWER_MS 5000
 #define ECHOES 200
 
@@ -59,7 +58,7 @@ static int stream_drain(struct peer_stream *stream, uint64_t deadline_ms)
 static int bandwidth_forth(struct peer_link *link)
 {
 	static const uint8_t zeros[MESH_CHECK_PAYLOAD_MAX];
-	uint64_t until_ms = mesh_clock_ms() + RUN_MS, started = mesh_clock_ns();
+	uint64_t until_ms = mesh_clock_ms() + link->checker->options->ms, started = mesh_clock_ns();
 	struct mesh_check_frame frame;
 	char why[MESH_CHECK_TEXT_MAX];
 	int ret = 0;
@@ -107,10 +106,11 @@ static int bandwidth_back(struct peer_link *link)
 	int ret;
 
 	memset(&frame, 0, sizeof(frame));
-	frame.bulk.ms = RUN_MS;
+	frame.bulk.ms = link->checker->options->ms;
 	ret = peer_stream_send(&link->stream, &frame, MESH_CHECK_BULK_ASK, ++link->stream.number);
 	if (!ret)
-		ret = bulk_receive(&link->stream, mesh_clock_ms() + RUN_MS + ANSWER_MS, &bytes);
+		ret = bulk_receive(&link->stream, mesh_clock_ms() + frame.bulk.ms + ANSWER_MS,
+				   &bytes);
 	if (!ret)
 		link->numbers.from_gbps = peer_gbps(bytes, mesh_clock_ns() - started);
 	return ret;

@@ -10,6 +10,9 @@ mesh_init
 MESH=$MESH_BUILD/fi_mesh
 WORK=$(mktemp -d) || exit 1
 SERVED=()
+# What is said is the same however long it measures, but for figures: only where these are looked
+# at it measures as long as a user's does.
+MEASURE=(--ms 100)
 
 # serve NODE [ARGUMENT...]: starts it and waits until it listens.
 serve() {
@@ -27,7 +30,7 @@ check() {
 	local node=$1
 
 	shift
-	on "$node" timeout 180 "$MESH" check --peer "$@" >"$WORK/out" 2>"$WORK/err"
+	on "$node" timeout 180 "$MESH" check "${MEASURE[@]}" --peer "$@" >"$WORK/out" 2>"$WORK/err"
 	STATUS=$?
 	((STATUS != 124)) || fail "check --peer $* does not end"
 }
@@ -73,6 +76,8 @@ end_serving() {
 }
 
 all_is_well() {
+	local MEASURE=()
+
 	well a 10.77.1.2 10.77.3.1
 	expect "first choice: ab 10.77.1.1 -> ba 10.77.1.2, tcp (no RDMA at either end)" \
 		"; both addresses are on one subnet" "not ac: it faces node c (ca)" \
@@ -80,6 +85,7 @@ all_is_well() {
 		"cable ac - ca: seen from here, ac faces node c; from there, ca faces node a" \
 		"frames of full size (1500 bytes) pass in both directions" \
 		"of the link's 10 Gbit/s (tcp)" "2 nodes; paths and links:" "0 warn, 0 fail"
+	MEASURE=(--ms 100)
 	wait_for "grep -q 'ba faces node a (ab)' $WORK/b.out" 60 ||
 		fail "b does not say whom it faces: $(cat "$WORK/b.out")"
 	well a 10.77.1.2,fd77:1::2 --quiet
@@ -169,9 +175,9 @@ link_local_mesh() {
 two_checks() {
 	local pid1 pid2 status=0
 
-	(on a timeout 180 "$MESH" check --peer 10.77.1.2 >"$WORK/first" 2>&1) &
+	(on a timeout 180 "$MESH" check "${MEASURE[@]}" --peer 10.77.1.2 >"$WORK/first" 2>&1) &
 	pid1=$!
-	(on c timeout 180 "$MESH" check --peer 10.77.2.1 >"$WORK/second" 2>&1) &
+	(on c timeout 180 "$MESH" check "${MEASURE[@]}" --peer 10.77.2.1 >"$WORK/second" 2>&1) &
 	pid2=$!
 	wait $pid1 || status=$?
 	wait $pid2 || status=$?
@@ -267,6 +273,8 @@ black_hole() {
 }
 
 slow_link() {
+	local MEASURE=()
+
 	# Far below what even a busy machine leaves of the 10 Gbit/s that veth reports.
 	mesh_shape a ab 50mbit
 	check a 10.77.1.2
