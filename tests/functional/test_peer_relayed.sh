@@ -11,7 +11,9 @@
 # seconds: 90
 set -u
 here=$(dirname "$0")
+# shellcheck source=tests/functional/lib.sh
 . "$here/lib.sh"
+# shellcheck source=tests/functional/expect.sh
 . "$here/expect.sh"
 
 MESH=$MESH_BUILD/fi_mesh
