@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "control/peer_frames.h"
 #include "relay/circuit.h"
 #include "relay/circuits.h"
 #include "relay/ending.h"
@@ -106,7 +107,7 @@ static void open_send(void)
 /* Each one has the least memory in the end, and then there is none. */
 static void test_flood(void **state)
 {
-	uint64_t limit = process->config.relay_memory_bytes;
+	uint64_t limit = process->config.relay_memory_bytes, refused = process->counters->refused;
 	int i, count = 0, last = 0;
 
 	(void)state;
@@ -121,6 +122,7 @@ static void test_flood(void **state)
 	/* 256 MiB: of 4 MiB while 64 are left, of 2 while 32 are, then of 1. */
 	assert_int_equal(count, 49 + 15 + 30);
 	assert_int_equal(process->relay->memory, limit);
+	assert_int_equal(process->counters->refused - refused, FLOOD - count);
 }
 
 /* The same OPEN again is another circuit for all that we know, and counts. */
@@ -139,8 +141,11 @@ static void test_replay(void **state)
 	assert_int_equal(circuits_count(), 2);
 }
 
+/* Each of them is answered with REFUSE, and counted. */
 static void test_refused(void **state)
 {
+	uint64_t refused = process->counters->refused;
+
 	(void)state;
 	request.open.route[0]++;
 	open_send();
@@ -154,13 +159,39 @@ static void test_refused(void **state)
 	open_send();
 	assert_int_equal(circuits_count(), 0);
 	assert_int_equal(process->relay->memory, 0);
+	assert_int_equal(process->counters->refused, refused + 3);
 	request_make();
 	strcpy(process->config.relay, "off");
 	open_send();
 	assert_int_equal(circuits_count(), 0);
+	assert_int_equal(process->counters->refused, refused + 4);
 	strcpy(process->config.relay, "job");
 	open_send();
 	assert_int_equal(circuits_count(), 1);
+}
+
+static void frame_come(void)
+{
+	peer->in_size = mesh_frame_finish(&request, MESH_FRAME_OPEN);
+	memcpy(peer->in, &request, peer->in_size);
+	mesh_peer_frames_handle(peer);
+}
+
+/* A route that leads through a node twice is no route: it ends the connection, and is counted. */
+static void test_loop(void **state)
+{
+	uint64_t refused = process->counters->refused;
+
+	(void)state;
+	frame_come();
+	assert_int_equal(circuits_count(), 1);
+	request.open.num_relays = 3;
+	request.open.route[1] = process->node_id + 1;
+	request.open.route[2] = process->node_id;
+	frame_come();
+	assert_int_equal(circuits_count(), 1); /* the one from before */
+	assert_int_equal(process->counters->refused, refused + 1);
+	assert_int_equal(peer->state, MESH_PEER_LOST);
 }
 
 /* A neighbour from which no circuit may come. */
@@ -230,6 +261,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_flood, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_replay, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_loop, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_outgoing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_frames, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_memory_outlives_the_polls, setup, teardown),
