@@ -13,8 +13,8 @@ Options: --only NAME  --rounds N  --seconds S  --rate MBIT  --json FILE  --build
 
 As root. The links of shaped, ring and fair are veth pairs with tbf, so those figures need no quiet
 machine; cpu and latency, whose links have no limit, do. The ranks of those two sleep for a moment
-after each pass that moved nothing, so that they leave the CPUs to the relay. `fi_mesh serve --relay`
-relays, but in fair a rank. Exit status 1 if a figure misses its bound or a run fails; 77: cannot be
+after each pass that moved nothing, so that they leave the CPUs to the relay. It is `serve --relay`,
+but in fair a rank. Exit status 1 if a figure misses its bound or a run fails; 77: cannot be
 measured here.
 """
 import argparse

@@ -52,7 +52,8 @@ note "table, JSON and charts are there"
 cost() { "$MESH_TOP/tests/bench/cost.py" check --build "$MESH_BUILD" "$@" >"$DIR/cost" 2>&1; }
 
 # The relay's figure, which takes a minute, is left to ./test.sh cost.
-sed -E -e 's/("8 B": )[0-9]+/\1100/' -e '/"relay/d' "$MESH_TOP/tests/bench/cost.json" >"$DIR/low.json"
+sed -E -e 's/("8 B": )[0-9]+/\1100/' -e '/"relay/d' \
+	"$MESH_TOP/tests/bench/cost.json" >"$DIR/low.json"
 cost --bound "$DIR/low.json"
 case $? in
 1)

@@ -8,9 +8,9 @@
  *
  * What must hold, besides what asserts and the sanitizers check: the memory of all circuits stays
  * within NCCL_MESH_RELAY_MEMORY, and what waits within its limit; nothing is in flight from memory
- * that is not a circuit's, nor to a place that it was not told; taken slots are those of segments in
- * hand; each frame that the relay sends is one; no lock stays held. Soon after all peers are gone
- * nothing is left: no circuit, memory, registration, timer, or use of a peer.
+ * that is not a circuit's, nor to a place that it was not told; taken slots are those of segments
+ * in hand; each frame that the relay sends is one; no lock stays held. Soon after all peers are
+ * gone nothing is left: no circuit, memory, registration, timer, or use of a peer.
  *
  * Input: one byte of options, then steps. Each step is one byte, and what it takes from the rest.
  */

@@ -3,9 +3,9 @@
  * relay_run.h - one run of fuzz_relay.c: a process with three NICs that relays, its peers, and what
  * is checked of whatever the relay does.
  *
- * Behind each NIC is one node, which has made a connection to us, and to which we have made one. All
- * that it says is the input's, so a peer is a connecting end, a listener, or a relay before or after
- * ours, whatever the frames claim.
+ * Behind each NIC is one node, which has made a connection to us, and to which we have made one.
+ * All that it says is the input's, so a peer is a connecting end, a listener, or a relay before or
+ * after ours, whatever the frames claim.
  */
 #ifndef MESH_TESTS_RELAY_RUN_H
 #define MESH_TESTS_RELAY_RUN_H
