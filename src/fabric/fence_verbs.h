@@ -24,7 +24,7 @@ struct mesh_verbs_fence *mesh_verbs_fence_begin(struct mesh_domain *domain,
  */
 int mesh_verbs_fence_step(struct mesh_verbs_fence *fence);
 
-/** Stops waiting for a fence, and frees it, or leaves that to its completion. Takes domain->lock. */
+/** Stops waiting for a fence: frees it, or leaves that to its completion. Takes domain->lock. */
 void mesh_verbs_fence_abandon(struct mesh_verbs_fence *fence);
 
 /**

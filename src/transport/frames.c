@@ -7,6 +7,7 @@
 #include "transport/frames.h"
 #include "transport/linger.h"
 #include "transport/path_find.h"
+#include "transport/questions.h"
 #include "transport/recovery.h"
 #include "transport/stall.h"
 #include "wire/stats.h"

@@ -9,22 +9,14 @@
 #include "control/peer_fence.h"
 #include "control/peer_send.h"
 #include "control/process.h"
+#include "transport/question_wait.h"
 #include "transport/questions.h"
 #include "transport/recovery.h"
 #include "transport/request.h"
+#include "wire/stats.h"
 
 /* Between two looks at a fence that is in progress. */
 #define FENCE_LOOK_MS 2
-
-/* RESUMEs whose answer waits until these paths are fenced, or their last relays have reported. */
-struct mesh_questions {
-	struct mesh_timer timer;
-	uint64_t limit_ms; /* then a relay that has not reported is fenced with its link */
-	struct mesh_comm *comm;
-	uint32_t round, paths; /* bits */
-	int num;
-	uint32_t seqs[MESH_COMM_REQUESTS];
-};
 
 /* What has arrived of message @seq. */
 MESH_HOLDS(comm)
@@ -89,18 +81,6 @@ void mesh_questions_end(struct mesh_comm *comm)
 	mesh_process_assert_locked(comm->process);
 	if (!comm->sending && comm->receive.questions)
 		mesh_engine_timer_cancel(&comm->process->engine, &comm->receive.questions->timer);
-}
-
-void mesh_questions_look(const struct mesh_path *path)
-{
-	const struct mesh_comm *comm = path->comm;
-	struct mesh_questions *questions = comm->sending ? NULL : comm->receive.questions;
-
-	mesh_process_assert_locked(comm->process);
-	if (!questions || !questions->num || !(questions->paths >> (path - comm->paths) & 1))
-		return;
-	if (mesh_path_peer(path)->state == MESH_PEER_LOST || !mesh_path_is_open(path))
-		mesh_engine_timer_set(&comm->process->engine, &questions->timer, mesh_clock_ms());
 }
 
 /* A report is handled when it comes; the end of a fence is looked for. */
@@ -190,9 +170,41 @@ void mesh_questions_answer(struct mesh_comm *comm)
 	questions->num = 0;
 }
 
-void mesh_question_came(struct mesh_comm *comm, const struct mesh_frame_resume *resume)
+static bool is_down(const struct mesh_path *path)
 {
-	mesh_process_assert_locked(comm->process);
+	bool down;
+
+	mesh_comm_lock(path->comm);
+	down = path->state == MESH_PATH_DOWN;
+	mesh_comm_unlock(path->comm);
+	return down;
+}
+
+/* The peer has stopped the path, which it knew by @id. */
+MESH_HOLDS(process)
+static void path_end(struct mesh_path *path, uint32_t id)
+{
+	if (path->through_relay)
+		mesh_path_given_up(path);
+	else if (path->sink.id == id && !is_down(path))
+		mesh_path_fence(path);
+	/* Else it was fenced before, and is up again under another id. */
+}
+
+void mesh_resume_came(struct mesh_comm *comm, const struct mesh_frame_resume *resume)
+{
+	int i;
+
+	if (comm->sending || !comm->resumes) {
+		mesh_count_event(&comm->process->counters->refused);
+		return;
+	}
+	if (resume->dead >> comm->num_paths)
+		mesh_count_event(&comm->process->counters->refused); /* paths that are none */
+	for (i = 0; i < comm->num_paths; i++) {
+		if (resume->dead >> i & 1)
+			path_end(&comm->paths[i], resume->ids[i]);
+	}
 	if (any_is_open(comm, resume->dead))
 		question_keep(comm, resume);
 	else

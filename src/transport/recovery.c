@@ -23,7 +23,7 @@
 #include "transport/answer.h"
 #include "transport/comm_end.h"
 #include "transport/path_state.h"
-#include "transport/questions.h"
+#include "transport/question_wait.h"
 #include "transport/receive.h"
 #include "transport/recovery.h"
 #include "transport/rejoin.h"
@@ -428,32 +428,4 @@ void mesh_path_given_up(struct mesh_path *path)
 		circuit_fence(path);
 	else
 		mesh_path_fence(path);
-}
-
-/* The peer has stopped the path, which it knew by @id. */
-MESH_HOLDS(process)
-static void path_end(struct mesh_path *path, uint32_t id)
-{
-	if (path->through_relay)
-		mesh_path_given_up(path);
-	else if (path->sink.id == id && state_of(path) != MESH_PATH_DOWN)
-		mesh_path_fence(path);
-	/* Else it was fenced before, and is up again under another id. */
-}
-
-void mesh_resume_came(struct mesh_comm *comm, const struct mesh_frame_resume *resume)
-{
-	int i;
-
-	if (comm->sending || !comm->resumes) {
-		mesh_count_event(&comm->process->counters->refused);
-		return;
-	}
-	if (resume->dead >> comm->num_paths)
-		mesh_count_event(&comm->process->counters->refused); /* paths that are none */
-	for (i = 0; i < comm->num_paths; i++) {
-		if (resume->dead >> i & 1)
-			path_end(&comm->paths[i], resume->ids[i]);
-	}
-	mesh_question_came(comm, resume);
 }

@@ -70,10 +70,6 @@ void mesh_send_repeat(struct mesh_comm *comm);
 MESH_HOLDS(process)
 void mesh_comms_recover(struct mesh_process *process);
 
-/** RESUME for a receiving comm: fences, then answers. */
-MESH_HOLDS(process)
-void mesh_resume_came(struct mesh_comm *comm, const struct mesh_frame_resume *resume);
-
 /** HAVE for a sending comm: what has not arrived is sent again. */
 MESH_HOLDS(process)
 void mesh_have_came(struct mesh_comm *comm, const struct mesh_frame_have *have);

@@ -391,28 +391,6 @@ static void test_loss_is_reported_once(void **state)
 		mesh_comm_free(comms[i]);
 }
 
-/* Behind a switch one NIC reaches several NICs of a process: each loss is one of its own. */
-static void test_losses_of_two_links(void **state)
-{
-	struct mesh_comm *comms[2];
-	int i;
-
-	(void)state;
-	for (i = 0; i < 2; i++) {
-		mesh_peer_process_set(&fixture.peers[i], 7);
-		comms[i] = comm_open(true, i);
-	}
-	mesh_addr_parse("10.7.0.3", &fixture.peers[1].address.addr);
-	mesh_peer_lose(&fixture.peers[0], "first");
-	fixture.peers[1].domain = fixture.peers[0].domain; /* the same NIC */
-	mesh_peer_lose(&fixture.peers[1], "second");
-	assert_true(log_captured(MESH_LOG_WARN, "lost node b (10.7.0.3)"));
-	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 2);
-	fixture.peers[1].domain = fixture.domains[1];
-	for (i = 0; i < 2; i++)
-		mesh_comm_free(comms[i]);
-}
-
 /* A client that knows a cookie can connect and leave any number of times; NCCL gets no comm. */
 static void test_losses_before_accept(void **state)
 {
@@ -608,7 +586,6 @@ int main(void)
 		TEST(test_broken_queue),
 		TEST(test_loss_of_an_unused_peer),
 		TEST(test_loss_is_reported_once),
-		TEST(test_losses_of_two_links),
 		TEST(test_losses_before_accept),
 		TEST(test_last_words_are_read),
 		TEST(test_peer_is_shared),

@@ -16,6 +16,7 @@
 #include "transport/frames.h"
 #include "transport/linger.h"
 #include "transport/path_state.h"
+#include "transport/questions.h"
 #include "transport/recovery.h"
 #include "transport/rejoin.h"
 
