@@ -34,9 +34,9 @@
 #include "wire/stats.h"
 
 /* Small messages pass: the greeting did. */
-#define FUTILE_HINT                                                                                \
-	"; no large message has arrived since the link came up: is the MTU the same at both "      \
-	"ends, and no smaller on a switch between them?"
+static const char futile_hint[] = "; no large message has arrived since the link came up: is the "
+				  "MTU the same at both ends, and no smaller on a switch between "
+				  "them?";
 
 /* ---- losing a path ------------------------------------------------------------------------- */
 
@@ -216,7 +216,7 @@ static void resume_send(struct mesh_comm *comm, uint32_t seq)
 MESH_HOLDS(process)
 static void suspect_lose(const struct mesh_path *path, int cause)
 {
-	const char *futile = mesh_rejoin_judge(path) ? FUTILE_HINT : "";
+	const char *futile = mesh_rejoin_judge(path) ? futile_hint : "";
 	char reason[MESH_PEER_REASON_MAX];
 
 	snprintf(reason, sizeof(reason), "an operation on it failed: %s%s", strerror(-cause),
