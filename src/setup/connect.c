@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* connect.c - makes a sending comm: finds candidates, tries them, asks for one path after another. */
+/* connect.c - makes a sending comm: finds candidates, tries them, asks for path after path. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -158,6 +158,7 @@ void mesh_connect_relay_log_slow(struct mesh_connect *connect, uint64_t now_ms)
 }
 
 /* What the user may do about a peer that TCP reaches and RDMA does not; "" for others. */
+MESH_HOLDS(process)
 static const char *rdma_advice(const struct mesh_peer *peer)
 {
 	if (peer->domain->provider != MESH_PROVIDER_VERBS_RXM || !peer->name[0] || peer->refusal)

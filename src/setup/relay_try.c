@@ -193,7 +193,7 @@ static int first_hop_find(struct mesh_relay_try *relay, const struct mesh_route 
 	return -ENOENT;
 }
 
-/* True if a route may be a path beside those that are selected: as short, and inside their sites. */
+/* True if a route may be a path beside those that are selected: as short, and in their sites. */
 static bool route_fits(const struct mesh_relay_try *relay, const struct mesh_route *route, int at)
 {
 	return !at || (route->num_relays == relay->routes[0].num_relays &&

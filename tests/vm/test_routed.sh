@@ -92,7 +92,8 @@ test_far_rdma() {
 	after=$(rdma_packets xr yr)
 	far_took far "verbs;ofi_rxm"
 	for nic in sent received; do
-		(($(rdma_counted xr $nic writes) > 0)) || fail "no RDMA write was $nic: $before, $after"
+		(($(rdma_counted xr $nic writes) > 0)) ||
+			fail "no RDMA write was $nic: $before, $after"
 	done
 	note "x and y by RDMA across a router: $before before, $after after"
 }
@@ -105,7 +106,7 @@ test_far_dropped() {
 		tc filter add dev ry parent 1: protocol ip u32 match ip protocol 17 0xff \
 			match ip dport 4791 0xffff flowid 1:3" || fail "cannot drop packets"
 	RANKS_ENV=(NCCL_MESH_CONNECT_TIMEOUT=15 NCCL_MESH_ACCEPT_TIMEOUT=20)
-	ranks_refuse stops 120 "gave up connecting from (xr|yr) .*does each router on the way pass" \
+	ranks_refuse stops 120 "gave up connecting from (xr|yr) .*does each router on the way" \
 		x y -- "${RUN_ARGS[@]}"
 	note "RDMA does not pass the router: an error that says so, and names the setting"
 	RANKS_ENV=(NCCL_MESH_CONNECT_TIMEOUT=60 "NCCL_MESH_PROVIDER=verbs;ofi_rxm,tcp")
