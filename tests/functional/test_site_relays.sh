@@ -12,7 +12,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 
 SIZE=$((1 << 20))
 ROUNDS=8
-RUN_ARGS=(--timeout 100 --no-check --sizes $SIZE --iters $ROUNDS --repeat 1 --verbose)
+RUN_ARGS=(--timeout 100 --no-check --sizes "$SIZE" --iters "$ROUNDS" --repeat 1 --verbose)
 QUIET=$((SIZE / 2)) # what connections cost that carry no data, and more
 
 declare -A SITE=()
