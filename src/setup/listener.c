@@ -175,12 +175,34 @@ static void waiting_drop(struct mesh_listener *listener, int i)
 	waiting_remove(listener, i);
 }
 
+/*
+ * True for a complete comm that has lost a path, if it is unknown whether the connector received the
+ * last ACCEPT: the connector may connect again.
+ */
+MESH_HOLDS(process)
+static bool is_doubtful(struct mesh_comm *comm)
+{
+	bool known;
+
+	mesh_comm_lock(comm);
+	known = comm->close_received || comm->rerouted || mesh_receive_has_early(comm);
+	mesh_comm_unlock(comm);
+	return mesh_comm_has_lost_path(comm) && !known;
+}
+
+/* True if no connector has the comm. */
+MESH_HOLDS(process)
+static bool is_left(struct mesh_comm *comm)
+{
+	return is_whole(comm) ? comm->abandoned && is_doubtful(comm) : is_broken(comm);
+}
+
 void mesh_listener_tick(struct mesh_listener *listener)
 {
 	int i;
 
 	for (i = listener->num_waiting - 1; i >= 0; i--) {
-		if (!is_whole(listener->waiting[i]) && is_broken(listener->waiting[i]))
+		if (is_left(listener->waiting[i]))
 			waiting_drop(listener, i);
 	}
 }
@@ -321,43 +343,35 @@ free_listener:
 	return ret;
 }
 
-/*
- * True for a complete comm that has lost a path, if it is unknown whether the connector received the
- * last ACCEPT: the connector may connect again.
- */
+/* A link that is still being greeted is none that was lost. */
 MESH_HOLDS(process)
-static bool is_doubtful(struct mesh_comm *comm)
-{
-	bool known;
-
-	mesh_comm_lock(comm);
-	known = comm->close_received || comm->rerouted || mesh_receive_has_early(comm);
-	mesh_comm_unlock(comm);
-	return mesh_comm_has_lost_path(comm) && !known;
-}
-
-/* True if this path has been lost, or its circuit broken, for so long that nobody tries again. */
-MESH_HOLDS(process)
-static bool is_lost_for_long(const struct mesh_path *path, uint64_t now_ms)
-{
-	const struct mesh_peer *peer = mesh_path_peer(path);
-
-	if (path->broken && mesh_clock_elapsed_ms(path->broken_ms, now_ms) >= DOUBT_MS)
-		return true;
-	return peer->state == MESH_PEER_LOST &&
-	       mesh_clock_elapsed_ms(peer->lost_ms, now_ms) >= DOUBT_MS;
-}
-
-MESH_HOLDS(process)
-static bool any_is_lost_for_long(const struct mesh_comm *comm, uint64_t now_ms)
+static bool has_lost_all_paths(const struct mesh_comm *comm)
 {
 	int i;
 
 	for (i = 0; i < comm->num_paths; i++) {
-		if (is_lost_for_long(&comm->paths[i], now_ms))
-			return true;
+		if (!comm->paths[i].broken &&
+		    mesh_path_peer(&comm->paths[i])->state != MESH_PEER_LOST)
+			return false;
 	}
-	return false;
+	return true;
+}
+
+/*
+ * True if there has been time enough to connect again. A comm without any path waits for one: it
+ * gets it, or learns that the connector has ended it; or it fails.
+ */
+MESH_HOLDS(process)
+static bool is_doubted_for_long(struct mesh_comm *comm, uint64_t now_ms)
+{
+	bool waits;
+
+	mesh_comm_lock(comm);
+	waits = comm->resumes && !comm->error && has_lost_all_paths(comm);
+	mesh_comm_unlock(comm);
+	if (!comm->doubted_ms)
+		comm->doubted_ms = now_ms;
+	return !waits && mesh_clock_elapsed_ms(comm->doubted_ms, now_ms) >= DOUBT_MS;
 }
 
 /*
@@ -378,7 +392,7 @@ static struct mesh_comm *whole_take(struct mesh_listener *listener, uint64_t now
 			k = i;
 			break;
 		}
-		if (k < 0 && any_is_lost_for_long(comm, now_ms))
+		if (k < 0 && is_doubted_for_long(comm, now_ms))
 			k = i;
 	}
 	if (k < 0)

@@ -66,7 +66,7 @@ void mesh_path_circuit_lost(struct mesh_path *path, const struct mesh_frame_circ
 	mesh_process_assert_locked(comm->process);
 	if (path->broken)
 		return;
-	mesh_path_break(path);
+	path->broken = true;
 	/* No other circuit leads to a process that has ended. */
 	resumed = mesh_path_is_resumed(path) && !event->unclean;
 	waits = mesh_path_is_waited_for(path);

@@ -278,7 +278,10 @@ struct mesh_comm {
 	 */
 	struct mesh_handle *handle; /* process->lock, until the comm is freed */
 	uint64_t cookie MESH_GUARDED_BY(process);
-	bool rerouted MESH_GUARDED_BY(process); /* its first path had several circuits */
+	bool rerouted MESH_GUARDED_BY(process);	 /* its first path had several circuits */
+	bool abandoned MESH_GUARDED_BY(process); /* the peer has ended it while no path led there */
+	/* Since when accept() doubts whether its connector had it; 0: it does not. */
+	uint64_t doubted_ms MESH_GUARDED_BY(process);
 	/* Since when no route leads to the peer; 0: one does. What was lost, in words; owned. */
 	uint64_t routeless_ms MESH_GUARDED_BY(process);
 	char *loss; /* the same lock */

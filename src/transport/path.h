@@ -123,7 +123,6 @@ struct mesh_path {
 	bool through_relay;
 	/* through_relay: its circuit is broken, for good; reroute.c gives it another one. */
 	bool broken MESH_GUARDED_BY(process);
-	uint64_t broken_ms MESH_GUARDED_BY(process); /* since when; valid while it is broken */
 	/* Receiving end, through_relay: the last relay has no write in flight, and posts none. */
 	bool drained MESH_GUARDED_BY(process);
 	uint64_t drain_asked_ms MESH_GUARDED_BY(process); /* and was asked for that then; else 0 */

@@ -2,7 +2,6 @@
 /* path_state.c - whether a path of a comm carries messages. */
 #include <assert.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "control/process.h"
 #include "transport/counters.h"
@@ -121,15 +120,6 @@ void mesh_path_accepted(struct mesh_path *path, uint32_t remote_id, uint32_t rem
 	path->unflushed = false; /* unless it carries something from now on */
 	mesh_path_state_set(path, MESH_PATH_UP);
 	mesh_comm_unlock(path->comm);
-}
-
-void mesh_path_break(struct mesh_path *path)
-{
-	mesh_process_assert_locked(path->comm->process);
-	if (path->broken)
-		return;
-	path->broken = true;
-	path->broken_ms = mesh_clock_ms();
 }
 
 void mesh_comm_recover_soon(struct mesh_comm *comm)

@@ -28,10 +28,6 @@ void mesh_path_accepted(struct mesh_path *path, uint32_t remote_id, uint32_t rem
 MESH_HOLDS(comm)
 void mesh_path_suspect(struct mesh_path *path, int error);
 
-/** The path's circuit is broken: it carries nothing until reroute.c gives it another one. */
-MESH_HOLDS(process)
-void mesh_path_break(struct mesh_path *path);
-
 /** The engine looks after the comm's lost paths soon. Any lock may be held. */
 void mesh_comm_recover_soon(struct mesh_comm *comm);
 

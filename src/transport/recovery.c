@@ -386,7 +386,7 @@ static void circuit_fence(struct mesh_path *path)
 {
 	struct mesh_domain *domain = mesh_path_peer(path)->domain;
 
-	mesh_path_break(path);
+	path->broken = true;
 	if (state_of(path) == MESH_PATH_UP) {
 		mesh_domain_lock(domain);
 		mesh_path_lost(path);

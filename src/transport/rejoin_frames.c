@@ -187,7 +187,9 @@ static void comm_abandon(struct mesh_comm *comm, const struct mesh_peer *peer)
 	char text[MESH_PEER_TEXT_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
 	bool used = mesh_comm_end(comm, -ECONNRESET, "the peer has ended it meanwhile");
 
-	if (used && mesh_log_limit_pass(limit, 1, mesh_clock_ms(), more))
+	comm->abandoned = true;
+	/* What waits for accept() may never have been complete for its connector (listener.h). */
+	if (used && !comm->waits && mesh_log_limit_pass(limit, 1, mesh_clock_ms(), more))
 		mesh_warn("%s is reached again, and had ended a connection meanwhile: it failed "
 			  "here, too. Its log has the reason.%s",
 			  mesh_peer_text(peer, text), more);

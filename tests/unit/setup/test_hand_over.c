@@ -126,45 +126,73 @@ static void test_withdraw_after_accept(void **state)
 	mesh_comm_close(comm);
 }
 
-/* As if all lost peers had been lost so much earlier. Returns how many there are. */
-static int lost_peers_age(uint64_t ms)
+/* True once the listener knows that a peer with a comm is lost. */
+static bool loss_is_known(void)
 {
 	struct mesh_peer *peer;
-	int count = 0;
+	bool known = false;
 
 	mesh_lock_take(&stranger.net->process->lock);
-	LIST_FOREACH(peer, &stranger.net->process->peers, entry) {
-		if (peer->state != MESH_PEER_LOST || !peer->users)
-			continue;
-		peer->lost_ms -= ms;
-		count++;
-	}
+	LIST_FOREACH(peer, &stranger.net->process->peers, entry)
+		known |= peer->state == MESH_PEER_LOST && peer->users;
 	mesh_lock_release(&stranger.net->process->lock);
-	return count;
+	return known;
+}
+
+/* The first comm that waits for accept(). */
+static struct mesh_comm *first_waiting(void)
+{
+	struct mesh_comm *comm;
+
+	mesh_lock_take(&stranger.net->process->lock);
+	comm = stranger.listener->waiting[0];
+	mesh_lock_release(&stranger.net->process->lock);
+	return comm;
+}
+
+/* As if accept() had doubted so much earlier whether this comm's connector had it. */
+static void doubt_age(struct mesh_comm *comm, uint64_t ms)
+{
+	mesh_lock_take(&stranger.net->process->lock);
+	assert_true(comm->doubted_ms);
+	comm->doubted_ms -= ms;
+	mesh_lock_release(&stranger.net->process->lock);
+}
+
+static void nothing_is_accepted(void)
+{
+	struct mesh_comm *comm;
+
+	assert_int_equal(mesh_listener_accept(stranger.listener, &comm), 0);
+	assert_null(comm);
 }
 
 /* Lost, perhaps without our ACCEPT: another comm comes first; in the end NCCL gets it. */
 static void test_lost_before_accept(void **state)
 {
 	uint64_t deadline = mesh_clock_ms() + STRANGER_LIMIT_S * 1000;
-	struct mesh_comm *comm;
+	struct mesh_comm *comm, *lost;
 
 	(void)state;
 	stranger_introduced();
 	comm_make(3, 30);
+	lost = first_waiting();
 	close(stranger.fd);
-	while (!lost_peers_age(0))
+	while (!loss_is_known())
 		assert_true(mesh_clock_ms() < deadline);
 	stranger_dial();
 	stranger_introduced();
 	comm_make(4, 40);
-	lost_peers_age(3000);
 	comm = stranger_accepted();
 	assert_int_equal(*comm_path(comm, 0).remote_id, 4);
 	close(stranger.fd);
 	stranger.fd = -1;
 	mesh_comm_close(comm);
+	doubt_age(lost, 1000);
+	nothing_is_accepted();
+	doubt_age(lost, 2000);
 	comm = stranger_accepted();
+	assert_ptr_equal(comm, lost);
 	assert_int_equal(*comm_path(comm, 0).remote_id, 3);
 	mesh_comm_close(comm);
 }
@@ -200,15 +228,6 @@ static void circuit_breaks(uint32_t id)
 	stranger_send(&frame, MESH_FRAME_CIRCUIT);
 }
 
-/* As if this comm's circuits had broken so much earlier. */
-static void breaks_age(struct mesh_comm *comm, uint64_t ms)
-{
-	mesh_lock_take(&stranger.net->process->lock);
-	assert_true(comm->paths[0].broken && !comm->paths[1].broken);
-	comm->paths[0].broken_ms -= ms;
-	mesh_lock_release(&stranger.net->process->lock);
-}
-
 /* One of two circuits breaks: another comm comes first; 3 s later NCCL gets this one. */
 static void test_circuit_breaks_before_accept(void **state)
 {
@@ -218,15 +237,12 @@ static void test_circuit_breaks_before_accept(void **state)
 	stranger_introduced();
 	circuit_breaks(relayed_comm_make(3, 30));
 	comm_make(5, 50); /* the break is handled */
-	mesh_lock_take(&stranger.net->process->lock);
-	broken = stranger.listener->waiting[0];
-	mesh_lock_release(&stranger.net->process->lock);
+	broken = first_waiting();
 	other = stranger_accepted();
 	assert_int_equal(*comm_path(other, 0).remote_id, 5);
-	breaks_age(broken, 1000);
-	assert_int_equal(mesh_listener_accept(stranger.listener, &comm), 0);
-	assert_null(comm);
-	breaks_age(broken, 2000);
+	doubt_age(broken, 1000);
+	nothing_is_accepted();
+	doubt_age(broken, 2000);
 	comm = stranger_accepted();
 	assert_ptr_equal(comm, broken);
 	assert_int_equal(*comm_path(comm, 0).remote_id, 3);

@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_accept_doubt.sh - the link goes away while the listener's answer is on the way: the connector
+# never had this connection, and makes another when the link is back. accept() waits for that one;
+# every byte arrives.
+# seconds: 25
+set -u
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=tests/functional/faults.sh
+. "$here/faults.sh"
+
+# unacknowledged: the kernel of b still holds something for a.
+unacknowledged() {
+	on b ss -tnH state established dst 10.77.1.1 | awk '$2 > 0 { found = 1 } END { exit !found }'
+}
+
+# has_lost NAME NODE
+has_lost() { grep -qs "the connection with node $2 .*carrier\|lost node $2" "$FAULTS/$1.log"; }
+
+command -v ss >/dev/null || skip "'ss' is missing (Debian, Ubuntu: iproute2)"
+command -v nft >/dev/null || skip "'nft' is missing (Debian, Ubuntu: nftables)"
+faults_init
+FAULTS_ENV+=("NCCL_MESH_RECOVERY_TIMEOUT=60" "NCCL_MESH_CONNECT_TIMEOUT=60"
+	"NCCL_MESH_ACCEPT_TIMEOUT=60")
+mesh_up line 2
+# Comm 1 is there before, so that comm 0 is one question and one answer.
+play b listener <<-END
+	limit 120000
+	init 0
+	listen 1 $FAULTS/handle.first
+	accept 1 1
+	listen 0 $FAULTS/handle
+	await $FAULTS/away
+	accept 0 0
+	touch $FAULTS/accepted
+	buffer 0 64K
+	poison 0
+	reg 0 0 0
+	transfer 0 60000 8 3
+	close 0
+	close 1
+	finalize 0
+END
+play a connector <<-END
+	limit 120000
+	init 0
+	await $FAULTS/handle.first
+	connect 1 $FAULTS/handle.first
+	await $FAULTS/handle
+	touch $FAULTS/first
+	await $FAULTS/slow
+	connect 0 $FAULTS/handle
+	buffer 0 64K
+	reg 0 0 0
+	transfer 0 60000 8 3
+	close 0
+	close 1
+	finalize 0
+END
+arrives first
+wait_for "! unacknowledged" 20 || fail "the nodes do not come to rest"
+# Acknowledgements pass, and nothing larger.
+on a nft add table inet drops && on a nft add chain inet drops in \
+	'{ type filter hook input priority 0; }' &&
+	on a nft add rule inet drops in iifname ab meta length gt 60 drop ||
+	fail "cannot drop what b sends"
+touch "$FAULTS/slow"
+wait_for unacknowledged 20 || faults_show "the listener does not answer"
+# The connections end before it is sent.
+ip -n "$(mesh_ns b)" link set dev ba down
+wait_for "has_lost listener a && has_lost connector b" 20 || faults_show "nobody notices the link"
+touch "$FAULTS/away"
+# Without the mend accept returns at once.
+wait_for "[[ -e $FAULTS/accepted ]]" 2 && faults_show "accept returns what its connector never had"
+on a nft delete table inet drops
+ip -n "$(mesh_ns b)" link set dev ba up
+ended connector
+ended listener
+unsaid listener WARN 'failed here, too'
+note "a link that went away with the answer: every byte arrives over the next connection"
