@@ -159,6 +159,14 @@ static void path_request(struct mesh_connect *connect)
 	request_send(connect);
 }
 
+/* The listener's NCCL may have its end now, and ours gets this one, whatever becomes of the link. */
+MESH_HOLDS(process)
+static void connect_done(struct mesh_connect *connect)
+{
+	connect->comm->accepted = true;
+	connect_state_set(connect, MESH_CONNECT_DONE);
+}
+
 MESH_HOLDS(process)
 static void connect_accepted(struct mesh_connect *connect, uint32_t remote_id,
 			     uint32_t remote_token)
@@ -168,7 +176,7 @@ static void connect_accepted(struct mesh_connect *connect, uint32_t remote_id,
 	connect->comm->paths[i].reason = mesh_connect_try_reason(connect, i);
 	mesh_path_accepted(&connect->comm->paths[i], remote_id, remote_token);
 	if (connect->num_accepted == connect->comm->wanted_paths)
-		connect_state_set(connect, MESH_CONNECT_DONE);
+		connect_done(connect);
 	else
 		path_request(connect);
 }

@@ -249,9 +249,11 @@ struct mesh_comm {
 	struct mesh_process *process;
 	const void *owner;		       /* the mesh_net that closes it; constant */
 	void *opener MESH_GUARDED_BY(process); /* the mesh_connect that makes it; else NULL */
-	bool sending;			       /* constant: isend, or else irecv */
-	bool waits MESH_GUARDED_BY(process);   /* for accept(): NCCL does not have it yet */
-	char peer_name[MESH_NODE_NAME_MAX];    /* constant */
+	/* All its paths are accepted: the peer's NCCL may have it, even if ours has not yet. */
+	bool accepted MESH_GUARDED_BY(process);
+	bool sending;			     /* constant: isend, or else irecv */
+	bool waits MESH_GUARDED_BY(process); /* for accept(): NCCL does not have it yet */
+	char peer_name[MESH_NODE_NAME_MAX];  /* constant */
 	/* Bytes: the smallest of both ends of all paths that it is made with; then constant. */
 	size_t eager_limit;
 	uint64_t key; /* the same at both ends; constant */
@@ -322,6 +324,13 @@ bool mesh_comm_has_lost_path(const struct mesh_comm *comm);
 /** True if the path's frames reach the peer now. process->lock held. */
 MESH_HOLDS(process)
 bool mesh_path_lives(const struct mesh_path *path);
+
+/** True if the comm is not complete: the peer's NCCL cannot have it. process->lock held. */
+MESH_HOLDS(process)
+static inline bool mesh_comm_is_opening(const struct mesh_comm *comm)
+{
+	return comm->opener && !comm->accepted;
+}
 
 /**
  * True if the comm cannot go on because of lost peers: of all of its paths where paths are resumed,

@@ -65,7 +65,7 @@ bool mesh_path_is_resumed(const struct mesh_path *path)
 	if (!path->through_relay && mesh_path_peer(path)->over)
 		return false;
 	/* One that has failed, or is closed, waits for nothing. */
-	return another_lives(path) || (!comm->error && !comm->opener);
+	return another_lives(path) || (!comm->error && !mesh_comm_is_opening(comm));
 }
 
 bool mesh_path_is_waited_for(const struct mesh_path *path)

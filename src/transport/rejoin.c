@@ -244,7 +244,7 @@ static struct mesh_path *path_next(const struct mesh_rejoin *rejoin,
 	int i = previous ? (int)(previous - comm->paths) + 1 : 0;
 
 	for (; comm; comm = mesh_comm_next(process, comm), i = 0) {
-		if (!comm->resumes || comm->error || comm->opener)
+		if (!comm->resumes || comm->error || mesh_comm_is_opening(comm))
 			continue;
 		for (; i < comm->num_paths; i++) {
 			if (!comm->paths[i].through_relay &&

@@ -136,7 +136,8 @@ static struct mesh_path *path_asked(struct mesh_peer *peer, uint32_t id)
 	struct mesh_path *path = mesh_comm_path_find(peer, id);
 	bool joining;
 
-	if (!path || path->through_relay || !path->comm->sending || path->comm->opener)
+	if (!path || path->through_relay || !path->comm->sending ||
+	    mesh_comm_is_opening(path->comm))
 		return NULL; /* a relay is asked by OPEN, and its ACCEPT means nothing */
 	mesh_comm_lock(path->comm);
 	joining = path->state == MESH_PATH_JOINING;

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# test_accept_doubt.sh - the link goes away while the listener's answer is on the way: the connector
-# never had this connection, and makes another when the link is back. accept() waits for that one;
-# every byte arrives.
-# seconds: 25
+# test_accept_doubt.sh - the link goes away while a connection is made. Its answer is on the way: the
+# connector never had this connection, and makes another when the link is back; accept() waits for
+# that one. Or the answer has come, and only NCCL is late with connect(): the connection goes on.
+# Every byte arrives.
+# seconds: 40
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/faults.sh
@@ -78,3 +79,41 @@ ended connector
 ended listener
 unsaid listener WARN 'failed here, too'
 note "a link that went away with the answer: every byte arrives over the next connection"
+
+# The listener's NCCL has it, and the connector's asks for it later.
+rm -f "$FAULTS"/handle* "$FAULTS/away" "$FAULTS/accepted"
+play b listener <<-END
+	limit 120000
+	init 0
+	listen 0 $FAULTS/handle
+	accept 0 0
+	close-listen 0
+	touch $FAULTS/accepted
+	buffer 0 64K
+	poison 0
+	reg 0 0 0
+	transfer 0 60000 8 3
+	close 0
+	finalize 0
+END
+play a connector <<-END
+	limit 120000
+	init 0
+	await $FAULTS/handle
+	connect-calls 0 $FAULTS/handle 1
+	await $FAULTS/away
+	connect 0 $FAULTS/handle.begun
+	buffer 0 64K
+	reg 0 0 0
+	transfer 0 60000 8 3
+	close 0
+	finalize 0
+END
+arrives accepted handle.begun
+ip -n "$(mesh_ns b)" link set dev ba down
+wait_for "has_lost listener a && has_lost connector b" 20 || faults_show "nobody notices the link"
+ip -n "$(mesh_ns b)" link set dev ba up
+touch "$FAULTS/away"
+ended connector
+ended listener
+note "a link that went away before connect returned: the connection goes on"

@@ -90,6 +90,15 @@ static int command_listen(struct driver *d, int argc, char **argv)
 	return OUTCOME_OK;
 }
 
+/* The plugin keeps its state in the handle: with FILE.begun connect goes on. */
+static int handle_keep(const char *file, const char *handle)
+{
+	char name[256];
+
+	snprintf(name, sizeof(name), "%s.begun", file);
+	return file_write(name, handle, NCCL_HANDLE_SIZE);
+}
+
 /* Calls connect at most @calls times; OUTCOME_LATE if there is neither comm nor error. */
 static int connect_try(struct driver *d, int n, const char *file, uint64_t calls)
 {
@@ -112,7 +121,7 @@ static int connect_try(struct driver *d, int n, const char *file, uint64_t calls
 			return result;
 		pause_us(RETRY_US);
 	}
-	return OUTCOME_LATE;
+	return handle_keep(file, handle) ? wrong("cannot write %s.begun", file) : OUTCOME_LATE;
 }
 
 /* connect C FILE */
@@ -136,7 +145,10 @@ static int command_connect_again(struct driver *d, int argc, char **argv)
 	return outcome;
 }
 
-/* connect-calls C FILE N: begins to connect, and stops if there is no comm after N calls. */
+/*
+ * connect-calls C FILE N: begins to connect, and stops if there is no comm after N calls; then
+ * FILE.begun is a handle with which connect goes on.
+ */
 static int command_connect_calls(struct driver *d, int argc, char **argv)
 {
 	int outcome = connect_try(d, slot(argv[1]), argv[2], number(argv[3]));
