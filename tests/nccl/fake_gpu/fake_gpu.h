@@ -3,7 +3,8 @@
  * fake_gpu.h - a simulated GPU: the part of the CUDA runtime and of NVML that NCCL's host
  * code calls, with host memory as the GPU's and a thread for each stream. An NCCL that takes its
  * CUDA runtime from a shared library runs on it with its own setup, topology search, bootstrap,
- * proxy threads and net-plugin loader, unchanged. Its kernels do not run: a launch ends at once.
+ * proxy threads and net-plugin loader, unchanged. Its kernels do not run: a launch ends at once,
+ * unless a program that does their work on the CPU has registered with fake_gpu_kernels().
  *
  * Signatures, numbers and layouts are those of CUDA's cuda_runtime_api.h and NVML's nvml.h,
  * declared anew here so that neither has to be installed.
@@ -52,6 +53,34 @@ bool fake_mapping_ours(const void *address);
 
 /** The driver's function of virtual memory that has this name, or NULL. */
 void (*fake_mapping_function(const char *name))(void);
+
+/**
+ * Does the work of @kernel, as it was launched, and returns when it is done. It is called from the
+ * thread of the kernel's stream.
+ * @grid, @block: numbers of blocks, and of threads in each, in three dimensions
+ * @arguments: the buffer of CU_LAUNCH_PARAM_BUFFER_POINTER, a copy that lives during the call
+ */
+typedef void fake_kernel_fn(const void *kernel, const unsigned int grid[3],
+			    const unsigned int block[3], const void *arguments, size_t bytes);
+
+/** From now on @run does the work of every kernel that is launched with a buffer of arguments. */
+void fake_gpu_kernels(fake_kernel_fn *run);
+
+/* CUlaunchConfig, as far as we read it. */
+struct fake_launch {
+	unsigned int grid[3], block[3], shared_bytes;
+	struct fake_stream *stream;
+};
+
+/** The driver's cuLaunchKernel. */
+enum fake_error fake_cu_launch(const void *kernel, unsigned int grid_x, unsigned int grid_y,
+			       unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+			       unsigned int block_z, unsigned int shared_bytes,
+			       struct fake_stream *stream, void **arguments, void **extra);
+
+/** The driver's cuLaunchKernelEx. */
+enum fake_error fake_cu_launch_extended(const struct fake_launch *launch, const void *kernel,
+					void **arguments, void **extra);
 
 /** Waits until every stream is empty. */
 void fake_streams_synchronize(void);

@@ -1,32 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel.c - kernels, which keep their place in a stream and do nothing, and driver functions. */
+/* kernel.c - what is known of kernels before they are launched, and driver functions. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "fake_gpu.h"
 
+#define POINTER_DEVICE_ORDINAL 9 /* CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL */
+
 /* cudaFuncAttributes, as far as NCCL reads it. */
 struct function_attributes {
 	size_t shared_bytes, constant_bytes, local_bytes;
 	int max_threads, registers, ptx_version, binary_version;
-};
-
-/* CUlaunchConfig, as far as we read it. */
-struct launch_configuration {
-	unsigned int grid[3], block[3], shared_bytes;
-	struct fake_stream *stream;
-};
-
-/* dim3. */
-struct extent {
-	unsigned int x, y, z;
-};
-
-/* cudaLaunchConfig_t, as far as we read it. */
-struct runtime_launch_configuration {
-	struct extent grid, block;
-	size_t shared_bytes;
-	struct fake_stream *stream;
 };
 
 /* Declared here, because only nvcc's output declares them. */
@@ -117,79 +101,6 @@ FAKE_EXPORT enum fake_error __cudaGetKernel(const void **kernel, const void *hos
 	return FAKE_OK;
 }
 
-/* --- launches -------------------------------------------------------------------------------- */
-
-static void kernel_skip(void *argument)
-{
-	(void)argument;
-}
-
-FAKE_EXPORT enum fake_error cudaLaunchKernel(const void *kernel, struct extent grid,
-					     struct extent block, void **arguments,
-					     size_t shared_bytes, struct fake_stream *stream)
-{
-	(void)kernel;
-	(void)grid;
-	(void)block;
-	(void)arguments;
-	(void)shared_bytes;
-	return fake_stream_append(stream, kernel_skip, NULL);
-}
-
-/* NCCL 2.18 and 2.19 launch by this one. */
-FAKE_EXPORT enum fake_error
-cudaLaunchKernelExC(const struct runtime_launch_configuration *configuration, const void *kernel,
-		    void **arguments)
-{
-	(void)kernel;
-	(void)arguments;
-	return fake_stream_append(configuration->stream, kernel_skip, NULL);
-}
-
-FAKE_EXPORT enum fake_error __cudaLaunchKernel(const void *kernel, struct extent grid,
-					       struct extent block, void **arguments,
-					       size_t shared_bytes, struct fake_stream *stream)
-{
-	return cudaLaunchKernel(kernel, grid, block, arguments, shared_bytes, stream);
-}
-
-FAKE_EXPORT enum fake_error __cudaPopCallConfiguration(struct extent *grid, struct extent *block,
-						       size_t *shared_bytes, void *stream)
-{
-	(void)grid;
-	(void)block;
-	(void)shared_bytes;
-	(void)stream;
-	return FAKE_NOT_SUPPORTED;
-}
-
-static enum fake_error cu_launch(const void *kernel, unsigned int grid_x, unsigned int grid_y,
-				 unsigned int grid_z, unsigned int block_x, unsigned int block_y,
-				 unsigned int block_z, unsigned int shared_bytes,
-				 struct fake_stream *stream, void **arguments, void **extra)
-{
-	(void)kernel;
-	(void)grid_x;
-	(void)grid_y;
-	(void)grid_z;
-	(void)block_x;
-	(void)block_y;
-	(void)block_z;
-	(void)shared_bytes;
-	(void)arguments;
-	(void)extra;
-	return fake_stream_append(stream, kernel_skip, NULL);
-}
-
-static enum fake_error cu_launch_extended(const struct launch_configuration *configuration,
-					  const void *kernel, void **arguments, void **extra)
-{
-	(void)kernel;
-	(void)arguments;
-	(void)extra;
-	return fake_stream_append(configuration->stream, kernel_skip, NULL);
-}
-
 /* --- driver functions that NCCL asks for by name --------------------------------------------- */
 
 static enum fake_error cu_error_text(int error, const char **text)
@@ -233,6 +144,17 @@ static enum fake_error cu_context_device(int *device)
 	return FAKE_OK;
 }
 
+/* ncclMemFree asks only for the device. */
+static enum fake_error cu_pointer_attribute(void *value, int attribute, uintptr_t address)
+{
+	const int only_device = 0;
+
+	if (attribute != POINTER_DEVICE_ORDINAL || !fake_memory_ours((const void *)address))
+		return FAKE_INVALID_VALUE;
+	memcpy(value, &only_device, sizeof(only_device));
+	return FAKE_OK;
+}
+
 static const struct {
 	const char *name;
 	void (*function)(void);
@@ -245,8 +167,9 @@ static const struct {
 	{"cuCtxGetCurrent", (void (*)(void))cu_context},
 	{"cuCtxSetCurrent", (void (*)(void))cu_context_set},
 	{"cuCtxGetDevice", (void (*)(void))cu_context_device},
-	{"cuLaunchKernel", (void (*)(void))cu_launch},
-	{"cuLaunchKernelEx", (void (*)(void))cu_launch_extended},
+	{"cuPointerGetAttribute", (void (*)(void))cu_pointer_attribute},
+	{"cuLaunchKernel", (void (*)(void))fake_cu_launch},
+	{"cuLaunchKernelEx", (void (*)(void))fake_cu_launch_extended},
 };
 
 FAKE_EXPORT enum fake_error cudaGetDriverEntryPoint(const char *name, void **function,
