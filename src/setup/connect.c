@@ -159,7 +159,7 @@ static void path_request(struct mesh_connect *connect)
 	request_send(connect);
 }
 
-/* The listener's NCCL may have its end now, and ours gets this one, whatever becomes of the link. */
+/* The listener's NCCL may have its end now: ours gets this one, whatever becomes of the link. */
 MESH_HOLDS(process)
 static void connect_done(struct mesh_connect *connect)
 {
