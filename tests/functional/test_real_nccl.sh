@@ -2,12 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_real_nccl.sh - NCCL's own host code over the plugin, without a GPU: it finds and loads the
 # plugin, and its proxy threads connect every rank with every other on the triangle and on K4,
-# again and again, split and twice at once; on a ring of four the first all-reduce of 4 bytes keeps
-# to the cables if the tuner has a plan; a rank that dies ends the others' communicators.
+# again and again, split and twice at once; the same on a ring, a line and a graph, where neighbours
+# relay; on a ring of four the first all-reduce of 4 bytes keeps to the cables if the tuner has a
+# plan; a rank that dies, at the end of a line or in its middle, ends the others' communicators.
 #
-# tests/nccl/fake_gpu stands in for the CUDA runtime, so kernels do not run and no data moves.
+# tests/nccl/fake_gpu stands in for the CUDA runtime, so kernels do not run and no data moves,
+# unless the library does their work on the CPU and says so by fake_gpu_kernels(). Then all
+# operations run on the ring, the line and the graph, and while cables flap, and every value is
+# checked.
 # Needs an NCCL that takes its CUDA runtime from a shared library (built with CUDARTLIB=cudart);
 # NCCL_LIBRARY names it. NVIDIA's own packages have the runtime inside: they cannot be used.
+#	ONLY=flapping test_real_nccl.sh	one of triangle, k4, ring, relayed, flapping, death
 # shellcheck source=tests/functional/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -17,6 +22,9 @@ OUT=$MESH_BUILD/functional/test_real_nccl
 LIMIT=240
 # Communicators made one after another. On the triangle each connects 24 times in each rank.
 REPEATS=${REPEATS:-10}
+# The largest size where data moves, and how often each operation is repeated while cables flap.
+MAX=${MAX:-256K}
+FLAPPING_ITERATIONS=${FLAPPING_ITERATIONS:-5}
 
 find_library() {
 	local file
@@ -32,6 +40,9 @@ find_library() {
 	done
 	return 1
 }
+
+# kernels_run: the library does the work of its kernels on the CPU, so that data moves.
+kernels_run() { readelf --wide --dyn-syms "$LIBRARY" | grep -q 'UND fake_gpu_kernels'; }
 
 # nccl_ranks RUN NODE... -- ARGUMENT...: nccl_collectives as one rank in each node; status in
 # RANKS_STATUS, output in $OUT/RUN/rankN.out.
@@ -54,7 +65,7 @@ nccl_ranks() {
 			NCCL_NET_PLUGIN=mesh NCCL_NET_PLUGIN_REF_COUNT=1 \
 			NCCL_RAS_ENABLE=0 "${SETTINGS[@]}" \
 			LD_LIBRARY_PATH="$FAKE:$MESH_BUILD:$(dirname "$LIBRARY")" \
-			timeout -k 5 $LIMIT "$COLLECTIVES" --idle-gpu --nccl "$LIBRARY" "$@"
+			timeout -k 5 $LIMIT "$COLLECTIVES" "${IDLE[@]}" --nccl "$LIBRARY" "$@"
 		pids+=("$MESH_SPAWNED")
 	done
 	for rank in "${!pids[@]}"; do
@@ -123,14 +134,142 @@ k4() {
 	note "k4: $ways of 12 ways, each by its own cable"
 }
 
-# Receives are posted and then a rank ends: NCCL learns of it from the plugin.
+# dies RUN VICTIM NODE...: receives are posted and then a rank ends: NCCL learns of it from the
+# plugin, in every other rank.
+dies() {
+	local run=$1 victim=$2 wanted=() node
+
+	nccl_ranks "$run" "${@:3}" -- --tests death --victim "$victim" --bound 30
+	for node in "${@:3}"; do
+		wanted+=(0)
+	done
+	wanted[victim]=137
+	[[ ${RANKS_STATUS[*]} == "${wanted[*]}" ]] ||
+		{ ranks_show "$OUT/$run"; fail "$run: ${RANKS_STATUS[*]}"; }
+	note "$run: $(cat "$OUT/$run"/rank*.out | grep "after rank $victim died" | paste -sd';')"
+}
+
 death() {
 	local SETTINGS=(NCCL_RUNTIME_CONNECT=0 NCCL_MAX_NCHANNELS=4)
 
-	nccl_ranks death a b c -- --tests death --victim 1 --bound 30
-	[[ ${RANKS_STATUS[*]} == "0 137 0" ]] ||
-		{ ranks_show "$OUT/death"; fail "death: ${RANKS_STATUS[*]}"; }
-	note "$(cat "$OUT/death"/rank*.out | grep 'after rank 1 died' | paste -sd';')"
+	dies death 1 a b c
+}
+
+# cabled NUMBER PAIR...: a cable for each pair of nodes, whose names are one letter, with the
+# subnets from 10.77.NUMBER on.
+cabled() {
+	local number=$1 x y
+
+	shift
+	while (($#)); do
+		x=${1:0:1} y=${1:1}
+		mesh_link "$x" "$x$y" "10.77.$number.1/30" "$y" "$y$x" "10.77.$number.2/30"
+		((number++))
+		shift
+	done
+}
+
+# everything RUN NODE...: communicators one after another, split, and two at once; where data moves,
+# every operation as well.
+everything() {
+	local run=$1 tests=repeat,split,two
+
+	shift
+	! kernels_run || tests=first,operations,split,two,repeat,registered
+	nccl_pass "$run" "$@" -- --tests $tests --repeats 3 --iterations 1 --max "$MAX"
+	grep -qhE 'path: .* via=[a-z](,| )' "$OUT/$run"/rank*.out ||
+		fail "$run: no pair was relayed"
+	note "$run: $tests"
+}
+
+# NCCL's own choice of algorithm where not every pair has a cable. Without virtual memory NCCL
+# connects rings, trees and PAT at once.
+relayed() {
+	# NCCL counts the channels of a pair by the NICs of one node alone, and fails if the two
+	# ends of ncclSend differ (docs/troubleshooting.md).
+	local SETTINGS=(NCCL_CUMEM_ENABLE=0 NCCL_NCHANNELS_PER_NET_PEER=2)
+
+	mesh_node e f g h i j k l m n o p q v w
+	cabled 50 ef fg gh he
+	everything ring4 e f g h
+	cabled 60 ij jk kl lm
+	everything line5 i j k l m
+	cabled 70 no oq nw pq qv vw wp
+	everything graph n o p q v w
+	# The relay in the middle.
+	SETTINGS+=(NCCL_MAX_NCHANNELS=4)
+	dies line5-death 2 i j k l m
+}
+
+# far NODE,NIC: the other end of its cable.
+far() {
+	local other=${MESH_PEER["${1/,/ }"]}
+
+	echo "${other/ /,}"
+}
+
+# link_set up|down NODE,NIC...
+link_set() {
+	local end
+
+	for end in "${@:2}"; do
+		ip -n "$MESH_PREFIX${end%,*}" link set dev "${end#*,}" "$1" || fail "$1: $end"
+	done
+}
+
+# flap NODE,NIC...: one cable after another loses its link, by one end or by both, and gets it back
+# after 10 ms to 2 s, log-uniform. Writes how often to $OUT/flaps.
+flap() {
+	local count=0 cable ends
+
+	while cable=${*:RANDOM % $# + 1:1}; do
+		ends=("$cable" "$(far "$cable")")
+		((RANDOM % 3)) || ends=("${ends[RANDOM % 2]}")
+		link_set down "${ends[@]}"
+		pause "$(awk -v r=$RANDOM 'BEGIN { print 0.01 * exp(r / 32767 * log(200)) }')"
+		link_set up "${ends[@]}"
+		echo $((++count)) >"$OUT/flaps"
+		pause "$(awk -v r=$RANDOM 'BEGIN { print 0.05 * exp(r / 32767 * log(40)) }')"
+	done
+}
+
+pause() { read -rt "$1" -u "$MESH_NEVER" || true; }
+
+# flapped RUN NODE... -- NODE,NIC...: every operation while these cables flap.
+flapped() {
+	local run=$1 nodes=() flapper end
+
+	shift
+	while [[ $1 != -- ]]; do
+		nodes+=("$1")
+		shift
+	done
+	shift
+	flap "$@" &
+	flapper=$!
+	nccl_pass "$run" "${nodes[@]}" -- --tests first,operations,split,two --max "$MAX" \
+		--iterations "$FLAPPING_ITERATIONS"
+	kill "$flapper"
+	wait "$flapper" 2>/dev/null
+	for end in "$@"; do
+		link_set up "$end" "$(far "$end")"
+		mesh_await_link "$MESH_PREFIX${end%,*}" "${end#*,}"
+	done
+	note "$run: all values right, links lost: $(cat "$OUT/flaps")"
+}
+
+flapping() {
+	local SETTINGS=(NCCL_CUMEM_ENABLE=0)
+
+	if ! kernels_run; then
+		note "flapping: no data moves with this library"
+		return
+	fi
+	flapped flapping a b c -- a,ab b,bc c,ca
+	mesh_node x y
+	mesh_link x x1 10.77.81.1/30 y y1 10.77.81.2/30
+	mesh_link x x2 10.77.82.1/30 y y2 10.77.82.2/30
+	flapped flapping2 x y -- x,x1 x,x2
 }
 
 # A ring of four without relays: NCCL would take a tree for 4 bytes, which needs a cable across.
@@ -177,8 +316,9 @@ LIBRARY=$(find_library) ||
 mesh_init
 rm -rf "$OUT"
 mesh_up triangle
+IDLE=()
+kernels_run || IDLE=(--idle-gpu)
 note "$LIBRARY"
-triangle
-k4
-ring
-death
+for part in triangle k4 ring relayed flapping death; do
+	[[ " ${ONLY:-$part} " != *" $part "* ]] || $part
+done
