@@ -159,14 +159,6 @@ static void path_request(struct mesh_connect *connect)
 	request_send(connect);
 }
 
-/* The listener's NCCL may have its end now: ours gets this one, whatever becomes of the link. */
-MESH_HOLDS(process)
-static void connect_done(struct mesh_connect *connect)
-{
-	connect->comm->accepted = true;
-	connect_state_set(connect, MESH_CONNECT_DONE);
-}
-
 MESH_HOLDS(process)
 static void connect_accepted(struct mesh_connect *connect, uint32_t remote_id,
 			     uint32_t remote_token)
@@ -176,7 +168,7 @@ static void connect_accepted(struct mesh_connect *connect, uint32_t remote_id,
 	connect->comm->paths[i].reason = mesh_connect_try_reason(connect, i);
 	mesh_path_accepted(&connect->comm->paths[i], remote_id, remote_token);
 	if (connect->num_accepted == connect->comm->wanted_paths)
-		connect_done(connect);
+		connect_state_set(connect, MESH_CONNECT_DONE);
 	else
 		path_request(connect);
 }

@@ -113,6 +113,7 @@ void mesh_path_accepted(struct mesh_path *path, uint32_t remote_id, uint32_t rem
 {
 	mesh_process_assert_locked(path->comm->process);
 	path->known = true;
+	path->comm->accepted |= path->comm->num_paths == path->comm->wanted_paths;
 	mesh_comm_lock(path->comm);
 	path->remote_id = remote_id;
 	path->remote_token = remote_token;
