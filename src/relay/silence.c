@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* silence.c - whether the process of the next relay of a circuit runs. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -17,6 +18,12 @@ uint64_t mesh_silence_limit_ms(const struct mesh_process *process)
 	uint64_t limit_ms = process->config.dead_peer_timeout_s * 1000;
 
 	return limit_ms < LIMIT_MS ? limit_ms : LIMIT_MS;
+}
+
+void mesh_silence_clear(struct mesh_silence *silence)
+{
+	free(silence->behind);
+	memset(silence, 0, sizeof(*silence));
 }
 
 void mesh_silence_look(struct mesh_silence *silence, uint64_t gap_ms, uint64_t since_ms,
@@ -49,8 +56,15 @@ void mesh_silence_answered(struct mesh_silence *silence, const struct mesh_frame
 			   uint64_t now_ms)
 {
 	silence->asked_ms = 0;
-	silence->behind_ms = *answer->lost ? now_ms : 0;
-	silence->answer = *answer;
+	silence->behind_ms = 0;
+	if (!*answer->lost)
+		return;
+	if (!silence->behind)
+		silence->behind = malloc(sizeof(*silence->behind));
+	if (!silence->behind)
+		return;
+	*silence->behind = *answer;
+	silence->behind_ms = now_ms;
 }
 
 bool mesh_silence_is_long(const struct mesh_silence *silence, const struct mesh_peer *relay,
@@ -71,7 +85,7 @@ bool mesh_silence_is_long(const struct mesh_silence *silence, const struct mesh_
 	own.lost_node = relay->node_id;
 	own.by_node = process->node_id;
 	if (found)
-		*found = is_long ? own : silence->answer;
+		*found = is_long ? own : *silence->behind;
 	return true;
 }
 

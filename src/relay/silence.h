@@ -24,11 +24,14 @@ struct mesh_silence {
 	uint64_t looked_ms; /* of the last mesh_silence_look() */
 	/* When the latest answer came, if it names a relay that does not answer; else 0. */
 	uint64_t behind_ms;
-	struct mesh_frame_circuit answer;
+	struct mesh_frame_circuit *behind; /* that one; owned: few paths ever have it */
 };
 
 /** A process that has not answered for so long is stopped, in milliseconds. */
 uint64_t mesh_silence_limit_ms(const struct mesh_process *process);
+
+/** Nothing was asked; frees what was answered. */
+void mesh_silence_clear(struct mesh_silence *silence);
 
 /**
  * The caller looks at it, and expects to do so again within @gap_ms: if that was not so, this
@@ -48,7 +51,7 @@ MESH_HOLDS(process)
 void mesh_silence_ask(struct mesh_silence *silence, struct mesh_peer *relay, uint32_t to,
 		      uint64_t pause_ms, uint64_t now_ms);
 
-/** ANSWER came. */
+/** ANSWER came. Without memory for it, it names none. */
 void mesh_silence_answered(struct mesh_silence *silence, const struct mesh_frame_circuit *answer,
 			   uint64_t now_ms);
 

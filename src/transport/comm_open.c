@@ -277,6 +277,7 @@ static void path_close(struct mesh_path *path)
 	mesh_path_close(path);
 	mesh_path_counters_close(path);
 	free(path->via);
+	mesh_silence_clear(&path->silence);
 	mesh_peer_user_remove(mesh_path_peer(path), &path->user);
 }
 

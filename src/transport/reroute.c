@@ -66,7 +66,7 @@ static int path_give(struct mesh_path *path, struct mesh_peer *peer)
 	path->broken = false;
 	path->drained = false;
 	path->drain_asked_ms = 0;
-	memset(&path->silence, 0, sizeof(path->silence));
+	mesh_silence_clear(&path->silence);
 	mesh_peer_user_remove(before, &path->user);
 	mesh_peer_user_add(peer, &path->user);
 	mesh_comm_lock(comm);
