@@ -157,6 +157,13 @@ static void slow_log(struct mesh_accept_wait *wait, uint64_t now_ms)
 		  suspect_text(wait, suspect, sizeof(suspect)));
 }
 
+void mesh_accept_wait_hold(struct mesh_accept_wait *wait, uint64_t now_ms)
+{
+	mesh_process_assert_locked(wait->process);
+	if (wait->gone_ms && !wait->gave_up)
+		wait->gone_ms = now_ms;
+}
+
 void mesh_accept_wait_end(struct mesh_accept_wait *wait)
 {
 	*wait = (struct mesh_accept_wait){.process = wait->process};

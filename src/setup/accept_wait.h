@@ -42,6 +42,10 @@ MESH_HOLDS(process)
 void mesh_accept_wait_peer_lost(struct mesh_accept_wait *wait, const struct mesh_peer *peer,
 				bool missed);
 
+/** A comm waits for its path to come back: the peer's process is not gone as long as that lasts. */
+MESH_HOLDS(process)
+void mesh_accept_wait_hold(struct mesh_accept_wait *wait, uint64_t now_ms);
+
 /** accept() has found a comm: the wait for the next one starts again. */
 void mesh_accept_wait_end(struct mesh_accept_wait *wait);
 

@@ -362,13 +362,16 @@ static bool has_lost_all_paths(const struct mesh_comm *comm)
  * gets it, or learns that the connector has ended it; or it fails.
  */
 MESH_HOLDS(process)
-static bool is_doubted_for_long(struct mesh_comm *comm, uint64_t now_ms)
+static bool is_doubted_for_long(struct mesh_listener *listener, struct mesh_comm *comm,
+				uint64_t now_ms)
 {
 	bool waits;
 
 	mesh_comm_lock(comm);
 	waits = comm->resumes && !comm->error && has_lost_all_paths(comm);
 	mesh_comm_unlock(comm);
+	if (waits)
+		mesh_accept_wait_hold(&listener->wait, now_ms);
 	if (!comm->doubted_ms)
 		comm->doubted_ms = now_ms;
 	return !waits && mesh_clock_elapsed_ms(comm->doubted_ms, now_ms) >= DOUBT_MS;
@@ -392,7 +395,7 @@ static struct mesh_comm *whole_take(struct mesh_listener *listener, uint64_t now
 			k = i;
 			break;
 		}
-		if (k < 0 && is_doubted_for_long(comm, now_ms))
+		if (k < 0 && is_doubted_for_long(listener, comm, now_ms))
 			k = i;
 	}
 	if (k < 0)

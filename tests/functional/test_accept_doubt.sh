@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_accept_doubt.sh - the link goes away while a connection is made. Its answer is on the way:
 # the connector never had this connection, and makes another when the link is back; accept() waits
-# for that one. Or the answer has come, and only NCCL is late with connect(): the connection goes
-# on. Every byte arrives.
-# seconds: 40
+# for that one. Or the answer has come, and only NCCL is late with connect(), or with accept(): the
+# connection goes on. Every byte arrives.
+# seconds: 50
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/faults.sh
@@ -117,3 +117,43 @@ touch "$FAULTS/away"
 ended connector
 ended listener
 note "a link that went away before connect returned: the connection goes on"
+
+# The connector has it, and its link stays away for longer than a process that ends is waited for.
+rm -f "$FAULTS"/handle* "$FAULTS/away" "$FAULTS/accepted"
+play b listener <<-END
+	limit 120000
+	init 0
+	listen 0 $FAULTS/handle
+	await $FAULTS/away
+	accept 0 0
+	touch $FAULTS/accepted
+	buffer 0 64K
+	poison 0
+	reg 0 0 0
+	transfer 0 60000 8 3
+	close 0
+	finalize 0
+END
+play a connector <<-END
+	limit 120000
+	init 0
+	await $FAULTS/handle
+	connect 0 $FAULTS/handle
+	touch $FAULTS/connected
+	await $FAULTS/away
+	buffer 0 64K
+	reg 0 0 0
+	transfer 0 60000 8 3
+	close 0
+	finalize 0
+END
+arrives connected
+ip -n "$(mesh_ns b)" link set dev ba down
+wait_for "has_lost listener a && has_lost connector b" 20 || faults_show "nobody notices the link"
+touch "$FAULTS/away"
+wait_for "[[ -e $FAULTS/accepted ]] || ! kill -0 ${FAULTS_PID[listener]}" 7 &&
+	faults_show "accept does not wait for the link"
+ip -n "$(mesh_ns b)" link set dev ba up
+ended connector
+ended listener
+note "a link that stayed away while accept waited: the connection goes on"

@@ -188,14 +188,39 @@ static void test_peer_gives_up(void **state)
 	assert_int_equal(check(9999), 0);
 }
 
+/* While a comm waits for its path the process is not gone; 5 s later it is, unless it gave up. */
+static void test_comm_waits_for_its_path(void **state)
+{
+	(void)state;
+	mesh_accept_wait_heard(&listener.wait, &peers[0]);
+	mesh_accept_wait_hold(&listener.wait, start + 100);
+	assert_int_equal(listener.wait.gone_ms, 0); /* it is there */
+	lose(0, false);
+	lose(1, false);
+	listener.wait.gone_ms = start;
+	listener.wait.was_up = true;
+	assert_int_equal(check(0), 0);
+	mesh_accept_wait_hold(&listener.wait, start + 20000);
+	assert_int_equal(check(24999), 0);
+	assert_int_equal(check(25000), -ECONNRESET);
+	mesh_accept_wait_given_up(&listener.wait, &peers[0]);
+	listener.wait.gone_ms = start;
+	mesh_accept_wait_hold(&listener.wait, start + 25000);
+	assert_int_equal(check(25000), -ECONNRESET);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_no_connector),    TEST(test_connector_does_not_finish),
-		TEST(test_process_is_gone), TEST(test_attempt_fails),
-		TEST(test_others_are_lost), TEST(test_peer_gives_up),
+		TEST(test_no_connector),
+		TEST(test_connector_does_not_finish),
+		TEST(test_process_is_gone),
+		TEST(test_attempt_fails),
+		TEST(test_others_are_lost),
+		TEST(test_peer_gives_up),
+		TEST(test_comm_waits_for_its_path),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
