@@ -66,6 +66,7 @@ static void comm_drop(struct mesh_connect *connect)
 		return;
 	/* The listener may have its end already, and an ACCEPT may be in flight. */
 	mesh_connect_withdraw(connect, mesh_path_peer(&connect->comm->paths[0]), connect->comm);
+	connect->comm->accepted = false; /* NCCL does not get it */
 	mesh_comm_free(connect->comm);
 	connect->comm = NULL;
 	connect->num_accepted = 0;

@@ -11,6 +11,7 @@
 #include "setup/connect_relay.h"
 #include "setup/connect_try.h"
 #include "transport/comm_open.h"
+#include "transport/route_wait.h"
 
 /* Without a neighbour of our job: those of this communicator have all started before. */
 #define LONELY_MS 5000
@@ -137,4 +138,5 @@ void mesh_connect_relay_keep(struct mesh_connect *connect)
 		return; /* without it the comm waits for a route in vain */
 	*handle = connect->handle;
 	connect->comm->handle = handle;
+	mesh_reroute_soon(connect->comm); /* its circuit may have broken before NCCL asked for it */
 }

@@ -232,7 +232,8 @@ void mesh_path_relayed_shut(const struct mesh_path *path)
 	path->relayed->shut = true;
 	memset(&frame, 0, sizeof(frame));
 	frame.circuit.to_comm = path->remote_id;
-	frame.circuit.event = path->comm->opener ? MESH_CIRCUIT_WITHDRAWN : MESH_CIRCUIT_SHUT;
+	frame.circuit.event = mesh_comm_is_opening(path->comm) ? MESH_CIRCUIT_WITHDRAWN
+							       : MESH_CIRCUIT_SHUT;
 	frame.circuit.writes = path->relayed->hop.writes;
 	mesh_peer_send(path->direct.peer, &frame, MESH_FRAME_CIRCUIT);
 }

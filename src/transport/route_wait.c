@@ -53,6 +53,14 @@ bool mesh_comm_lacks_route(const struct mesh_comm *comm)
 	return comm->sending && comm->handle && is_routeless(comm);
 }
 
+void mesh_reroute_soon(struct mesh_comm *comm)
+{
+	if (!mesh_comm_lacks_route(comm))
+		return;
+	atomic_store(&comm->process->routeless, true);
+	mesh_engine_wake(&comm->process->engine);
+}
+
 void mesh_reroute_want(const struct mesh_path *path)
 {
 	const struct mesh_peer *peer = mesh_path_peer(path);
@@ -67,10 +75,7 @@ void mesh_reroute_want(const struct mesh_path *path)
 		mesh_route_loss_note(comm, why);
 		mesh_route_doubt(comm->process, comm->process->node_id, peer->node_id);
 	}
-	if (!mesh_comm_lacks_route(comm))
-		return;
-	atomic_store(&comm->process->routeless, true);
-	mesh_engine_wake(&comm->process->engine);
+	mesh_reroute_soon(comm);
 }
 
 MESH_HOLDS(process)

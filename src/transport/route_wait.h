@@ -16,6 +16,10 @@
 MESH_HOLDS(process)
 void mesh_reroute_want(const struct mesh_path *path);
 
+/** The same for a comm that NCCL has just got: its path may have been lost before. */
+MESH_HOLDS(process)
+void mesh_reroute_soon(struct mesh_comm *comm);
+
 /** The hop between two nodes, by their ids, has failed: routes avoid it for a while. 0: unknown */
 MESH_HOLDS(process)
 void mesh_route_doubt(const struct mesh_process *process, uint64_t node, uint64_t other);

@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_connect_late_relay.sh - a connection over a relay is complete, and the listener's NCCL has it;
+# the relay loses its way before the connector's NCCL calls connect() again: the connection goes on
+# over another relay, and every byte arrives.
+# seconds: 20
+set -u
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=tests/functional/faults.sh
+. "$here/faults.sh"
+
+# busy NODE...: a connection there holds something that was not read, or not acknowledged.
+busy() {
+	local node
+
+	for node; do
+		! on "$node" ss -tnH state established | awk '$1 + $2 > 0 { found = 1 }
+			END { exit !found }' || return 0
+	done
+	return 1
+}
+
+command -v ss >/dev/null || skip "'ss' is missing (Debian, Ubuntu: iproute2)"
+faults_init
+FAULTS_ENV+=("MASTER_ADDR=127.0.0.1" "MASTER_PORT=29500" "NCCL_MESH_MAX_PATHS=1"
+	"NCCL_MESH_RECOVERY_TIMEOUT=20" "NCCL_MESH_CONNECT_TIMEOUT=60"
+	"NCCL_MESH_ACCEPT_TIMEOUT=60")
+mesh_node a b p q
+mesh_link a ap 10.77.1.1/24 p pa 10.77.1.2/24
+mesh_link p pb 10.77.2.1/24 b bp 10.77.2.2/24
+mesh_link a aq 10.77.3.1/24 q qa 10.77.3.2/24
+mesh_link q qb 10.77.4.1/24 b bq 10.77.4.2/24
+for relay in p q; do
+	play $relay $relay <<-END
+		limit 120000
+		init 0
+		touch $FAULTS/ready_$relay
+		await $FAULTS/over
+		finalize 0
+	END
+done
+arrives ready_p ready_q
+play b listener <<-END
+	limit 120000
+	init 0
+	listen 0 $FAULTS/handle
+	accept 0 0
+	close-listen 0
+	touch $FAULTS/accepted
+	buffer 0 64K
+	poison 0
+	reg 0 0 0
+	transfer 0 60000 8 3
+	close 0
+	finalize 0
+END
+play a connector <<-END
+	limit 120000
+	init 0
+	await $FAULTS/handle
+	connect-calls 0 $FAULTS/handle 1
+	await $FAULTS/away
+	connect 0 $FAULTS/handle.begun
+	buffer 0 64K
+	reg 0 0 0
+	transfer 0 60000 8 3
+	close 0
+	finalize 0
+END
+arrives accepted handle.begun
+used=p other=q
+wait_for "grep -q 'relay: a circuit from node a to node b' $FAULTS/p.log $FAULTS/q.log" 20 ||
+	faults_show "no relay has a circuit"
+grep -q 'relay: a circuit from node a to node b' "$FAULTS/p.log" || used=q other=p
+wait_for "! busy a $used b" 20 || faults_show "the nodes do not come to rest"
+ip -n "$(mesh_ns $used)" link set dev ${used}b down
+wait_for "grep -q 'node $used, through which this path leads' $FAULTS/connector.log" 20 ||
+	faults_show "the connector does not learn that the circuit is broken"
+touch "$FAULTS/away"
+ended connector
+ended listener
+touch "$FAULTS/over"
+ended p
+ended q
+said connector WARN "another route leads there"
+note "over $other after $used lost its way: every byte arrives"
