@@ -55,6 +55,19 @@ static bool is_answered(const struct mesh_connect *connect)
 	return false;
 }
 
+/* One that is up may wait for its lanes, for which connect->up_ms begins again. */
+MESH_HOLDS(process)
+static bool any_is_up(const struct mesh_connect *connect)
+{
+	int i;
+
+	for (i = 0; i < connect->num_peers; i++) {
+		if (connect->peers[i]->state == MESH_PEER_UP)
+			return true;
+	}
+	return false;
+}
+
 /* True if routed candidates have had their time, and there are no others. */
 MESH_HOLDS(process)
 static bool detour_is_due(const struct mesh_connect *connect, uint64_t now_ms)
@@ -64,7 +77,7 @@ static bool detour_is_due(const struct mesh_connect *connect, uint64_t now_ms)
 	bool doubled = false;
 	int i;
 
-	if (connect->up_ms || !choice->num_candidates)
+	if (any_is_up(connect) || !choice->num_candidates)
 		return false;
 	for (i = 0; i < choice->num_candidates; i++) {
 		if (!mesh_path_class_is_routed(choice->candidates[i].class))
