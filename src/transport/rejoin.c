@@ -550,6 +550,20 @@ static bool link_was_lost(const struct mesh_peer *peer, bool *logged)
 	return lost;
 }
 
+/* True if the other direction of the link is up: what its flow has carried is of this life. */
+MESH_HOLDS(process)
+static bool flow_is_in_use(const struct mesh_peer *peer)
+{
+	struct mesh_peer *other = NULL;
+
+	while ((other = mesh_peer_of_process(peer, other))) {
+		if (other != peer && other->state == MESH_PEER_UP && other->remote &&
+		    other->remote->flow == peer->remote->flow)
+			return true;
+	}
+	return false;
+}
+
 void mesh_rejoin_peer_up(struct mesh_peer *peer)
 {
 	char text[MESH_PEER_TEXT_MAX], local[MESH_ADDR_TEXT_MAX];
@@ -564,7 +578,8 @@ void mesh_rejoin_peer_up(struct mesh_peer *peer)
 				  mesh_peer_text(peer, text), peer->domain->nic->netdev,
 				  mesh_addr_text(&peer->domain->nic->source, local));
 		mesh_domain_lock(peer->domain);
-		mesh_flow_restart(peer->domain, peer->remote->flow);
+		if (!flow_is_in_use(peer))
+			mesh_flow_restart(peer->domain, peer->remote->flow);
 		mesh_domain_unlock(peer->domain);
 	}
 	LIST_FOREACH(rejoin, &peer->process->rejoins, entry) {

@@ -39,6 +39,9 @@ static int judged; /* the index of the path whose link is judged */
 /* Its peers, one after the other, and what they are sent. */
 static struct mesh_peer lives[LIVES];
 static int frames[LIVES], num_lives;
+/* The other direction of the link: as it was lost, with a user that waits for it, and again. */
+static struct mesh_peer other_lost, other_again;
+static struct mesh_peer_user other_user;
 
 static void nothing(struct mesh_timer *timer, uint64_t now_ms)
 {
@@ -163,6 +166,33 @@ static void life_begin(void)
 	mesh_lock_release(&fixture.setup.process.lock);
 }
 
+/* The link works again in the other direction as well, a moment later. */
+static void other_begin(void)
+{
+	const struct mesh_peer *life = &lives[num_lives - 1];
+	struct mesh_peer *peers[] = {&other_lost, &other_again};
+	int i;
+
+	mesh_lock_take(&fixture.setup.process.lock);
+	for (i = 0; i < 2; i++) {
+		memset(peers[i], 0, sizeof(*peers[i]));
+		peers[i]->process = life->process;
+		peers[i]->domain = life->domain;
+		peers[i]->address = life->address;
+		peers[i]->incoming = true;
+		peers[i]->watch.fd = -1;
+		peer_enter(peers[i]);
+	}
+	other_lost.state = MESH_PEER_LOST;
+	LIST_INSERT_HEAD(&other_lost.user_list, &other_user, entry);
+	other_again.state = MESH_PEER_UP;
+	other_again.remote = life->remote;
+	mesh_rejoin_peer_up(&other_again);
+	for (i = 0; i < 2; i++)
+		mesh_peer_index_remove(peers[i]);
+	mesh_lock_release(&fixture.setup.process.lock);
+}
+
 /* The sender asks what is in doubt, if something is: nothing has arrived. */
 static void question_answer(bool to_life)
 {
@@ -275,6 +305,27 @@ static void test_only_path(void **state)
 	sender_close();
 }
 
+/* The same if both directions carry connections: the second one comes back a moment later. */
+static void test_both_directions(void **state)
+{
+	static const uint64_t expected[] = {0, 0, 500, 1000, 2000};
+	struct mesh_frame join;
+	size_t i;
+
+	(void)state;
+	sender_open(1);
+	message_post(0);
+	for (i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+		writes_fail();
+		assert_int_equal(pause_ms(&join), expected[i]);
+		life_join(&join);
+		other_begin();
+	}
+	writes_end(false);
+	assert_true(fixture_is_done(&comm->requests[0]));
+	sender_close();
+}
+
 /* Each life lasts for @held_ms before there is a large message. */
 static void other_path_fails(uint64_t held_ms)
 {
@@ -339,10 +390,8 @@ static void test_progress(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_only_path),
-		TEST(test_other_path),
-		TEST(test_messages_are_rare),
-		TEST(test_progress),
+		TEST(test_only_path),	      TEST(test_both_directions), TEST(test_other_path),
+		TEST(test_messages_are_rare), TEST(test_progress),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
