@@ -34,17 +34,16 @@ static void state_set(struct mesh_domain *domain, enum mesh_endpoint_state state
 }
 
 /* From now on nothing is posted to them, and what waits for them fails at the next poll. */
+MESH_HOLDS(transmit)
 static void remotes_outdate(struct mesh_domain *domain)
 {
 	struct mesh_remote *remote;
 
-	mesh_transmit_lock(domain);
 	atomic_fetch_add_explicit(&domain->generation, 1, memory_order_release);
 	LIST_FOREACH(remote, &domain->remotes, entry) {
 		remote->lost = true;
 		remote->flow->connected = false;
 	}
-	mesh_transmit_unlock(domain);
 }
 
 /* The provider has forgotten them, and reports nothing. One at a time: its owner may free it. */
@@ -70,9 +69,12 @@ void mesh_endpoint_close(struct mesh_domain *domain)
 {
 	if (atomic_load(&domain->endpoint_state) != MESH_ENDPOINT_OPEN)
 		return; /* its remotes are lost */
+	/* The connector, which may be at work, claims the endpoint with this lock, and not before. */
+	mesh_transmit_lock(domain);
 	/* First: who sees that a remote is outdated also sees that it is closing. */
 	state_set(domain, MESH_ENDPOINT_CLOSING);
 	remotes_outdate(domain);
+	mesh_transmit_unlock(domain);
 	mesh_connector_wake(domain);
 }
 
