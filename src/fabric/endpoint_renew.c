@@ -2,6 +2,7 @@
 /* endpoint_renew.c - closes the endpoint of a domain, and opens another one in its place. */
 #include <assert.h>
 #include <errno.h>
+#include <time.h>
 
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
@@ -102,6 +103,14 @@ static void endpoint_shut(struct mesh_domain *domain)
 	state_set(domain, MESH_ENDPOINT_CLOSED);
 	mesh_info("%s: closed its endpoint, so that nothing late arrives (%llu ms)",
 		  domain->nic->netdev, (unsigned long long)(mesh_clock_ms() - started_ms));
+}
+
+void mesh_endpoint_close_await(const struct mesh_domain *domain)
+{
+	const struct timespec pause = {.tv_nsec = 500000};
+
+	while (mesh_endpoint_is_closing(domain))
+		nanosleep(&pause, NULL);
 }
 
 bool mesh_endpoint_is_open(struct mesh_domain *domain)

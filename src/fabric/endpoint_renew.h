@@ -38,6 +38,12 @@ void mesh_endpoint_close(struct mesh_domain *domain);
  */
 void mesh_endpoint_renew(struct mesh_domain *domain);
 
+/**
+ * Waits while the endpoint is being closed, up to some seconds: until then operations end, whose
+ * owners must not be freed. No lock held.
+ */
+void mesh_endpoint_close_await(const struct mesh_domain *domain);
+
 /** False from mesh_endpoint_close() on until another one is open. Wakes the connector. */
 bool mesh_endpoint_is_open(struct mesh_domain *domain);
 

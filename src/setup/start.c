@@ -9,6 +9,7 @@
 #include "control/peer_life.h"
 #include "control/process_sockets.h"
 #include "fabric/domain_open.h"
+#include "fabric/endpoint_renew.h"
 #include "relay/circuits.h"
 #include "relay/relay.h"
 #include "setup/drain.h"
@@ -120,6 +121,19 @@ static void relay_await(struct mesh_process *process)
 			  "which ends now");
 }
 
+/* What an endpoint that is being closed ends belongs to peers and circuits, which are freed next. */
+static void endpoints_await(const struct mesh_process *process)
+{
+	const struct mesh_domain *domain;
+	int i;
+
+	for (i = 0; i < MESH_DOMAINS_MAX; i++) {
+		domain = process->domains[i];
+		if (domain)
+			mesh_endpoint_close_await(domain);
+	}
+}
+
 void mesh_setup_stop(struct mesh_process *process)
 {
 	struct mesh_peer *peer;
@@ -128,6 +142,7 @@ void mesh_setup_stop(struct mesh_process *process)
 	mesh_relay_stop(process);
 	mesh_engine_stop(&process->engine);
 	mesh_threads_await();
+	endpoints_await(process);
 	mesh_process_lock(process);
 	mesh_nic_watch_close(process);
 	if (atomic_load(&process->started)) {
