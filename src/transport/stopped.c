@@ -138,9 +138,24 @@ static void path_leave(struct mesh_path *path, const struct mesh_frame_circuit *
 	left.event = MESH_CIRCUIT_LEFT;
 	left.unclean = 0;
 	mesh_path_circuit_lost(path, &left);
-	left_send(path, found);
 	if (path->comm->sending)
 		stuck_cut(path, found);
+}
+
+/*
+ * Informs the other end of the paths, as bits, that were left just now. Not before: one of them
+ * might seem to lead there, and deliver that when its relay runs again, and the path is another.
+ */
+MESH_HOLDS(process)
+static void lefts_send(const struct mesh_comm *comm, uint32_t left, uint64_t now_ms)
+{
+	struct mesh_frame_circuit found;
+	int i;
+
+	for (i = 0; left >> i; i++) {
+		if (left >> i & 1 && is_stopped(&comm->paths[i], now_ms, &found))
+			left_send(&comm->paths[i], &found);
+	}
 }
 
 /* LEFT came: the other end of the comm leaves one of its paths. */
@@ -183,28 +198,33 @@ static uint64_t pause_ms(uint64_t waited_ms)
 	return pause < PAUSE_MAX_MS ? pause : PAUSE_MAX_MS;
 }
 
+/* Returns true if the path was left. */
 MESH_HOLDS(process)
-static void path_judge(struct mesh_path *path, uint64_t now_ms)
+static bool path_judge(struct mesh_path *path, uint64_t now_ms)
 {
 	struct mesh_comm *comm = path->comm;
 	struct mesh_frame_circuit found;
 
 	if (!is_stopped(path, now_ms, &found))
-		return;
+		return false;
 	node_avoid(comm->process, found.lost_node, AVOID_MS);
 	if (!may_leave(path, &found))
-		return;
+		return false;
 	if (another_goes_on(path, now_ms)) {
 		path_leave(path, &found);
-	} else if (mesh_stopped_wants_route(comm, now_ms)) {
+		return true;
+	}
+	if (mesh_stopped_wants_route(comm, now_ms)) {
 		atomic_store(&comm->process->routeless, true);
 		mesh_engine_wake(&comm->process->engine);
 	}
+	return false;
 }
 
 void mesh_stopped_look(struct mesh_comm *comm, uint64_t waited_ms, uint64_t now_ms)
 {
 	struct mesh_path *path;
+	uint32_t left = 0;
 	int i;
 
 	mesh_process_assert_locked(comm->process);
@@ -219,9 +239,10 @@ void mesh_stopped_look(struct mesh_comm *comm, uint64_t waited_ms, uint64_t now_
 				 pause_ms(waited_ms), now_ms);
 	}
 	for (i = 0; i < comm->num_paths; i++) {
-		if (is_up(&comm->paths[i]))
-			path_judge(&comm->paths[i], now_ms);
+		if (is_up(&comm->paths[i]) && path_judge(&comm->paths[i], now_ms))
+			left |= 1u << i;
 	}
+	lefts_send(comm, left, now_ms);
 }
 
 /* ---- without another path ------------------------------------------------------------------ */
@@ -248,13 +269,17 @@ bool mesh_stopped_wants_route(const struct mesh_comm *comm, uint64_t now_ms)
 void mesh_stopped_leave(struct mesh_comm *comm, uint64_t now_ms)
 {
 	struct mesh_frame_circuit found;
+	uint32_t left = 0;
 	int i;
 
 	mesh_process_assert_locked(comm->process);
 	for (i = 0; i < comm->num_paths; i++) {
-		if (is_up(&comm->paths[i]) && is_stopped(&comm->paths[i], now_ms, &found))
-			path_leave(&comm->paths[i], &found);
+		if (!is_up(&comm->paths[i]) || !is_stopped(&comm->paths[i], now_ms, &found))
+			continue;
+		path_leave(&comm->paths[i], &found);
+		left |= 1u << i;
 	}
+	lefts_send(comm, left, now_ms);
 }
 
 bool mesh_stopped_event(struct mesh_peer *peer, const struct mesh_frame *frame)

@@ -347,6 +347,30 @@ static void test_only_path(void **state)
 	comm_close();
 }
 
+/*
+ * Both of two paths are left for another route: no relay that is stopped gets word of that for the
+ * other end, which would come when that relay runs again, and the path of this index is a new one.
+ */
+static void test_both_paths(void **state)
+{
+	struct mesh_frame_circuit event;
+
+	(void)state;
+	sender_open(2);
+	looks(0, LIMIT_MS);
+	assert_true(wants_route(LIMIT_MS));
+	process_take();
+	mesh_stopped_leave(comm, began_ms + LIMIT_MS);
+	assert_true(mesh_comm_lacks_route(comm));
+	process_release();
+	do {
+		event = circuit_to(1);
+		assert_int_not_equal(event.event, MESH_CIRCUIT_LEFT);
+	} while (event.event != MESH_CIRCUIT_SHUT);
+	assert_int_equal(circuit_to(1).event, 0);
+	comm_close();
+}
+
 /* A relay that runs again before it is left is not avoided. */
 static void test_runs_again(void **state)
 {
@@ -446,10 +470,9 @@ static void test_hop_is_doubted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_another_path),   TEST(test_nothing_is_left),
-		TEST(test_second_relay),   TEST(test_stuck),
-		TEST(test_only_path),	   TEST(test_runs_again),
-		TEST(test_receiver),	   TEST(test_left),
+		TEST(test_another_path),   TEST(test_nothing_is_left), TEST(test_second_relay),
+		TEST(test_stuck),	   TEST(test_only_path),       TEST(test_both_paths),
+		TEST(test_runs_again),	   TEST(test_receiver),	       TEST(test_left),
 		TEST(test_hop_is_doubted),
 	};
 
