@@ -324,8 +324,8 @@ libfabric_vm() {
 	(($? == 0 || $? == SKIP))
 }
 
-# libfabric_headers BUILD SCONS_ARGUMENT...: everything compiles with the other headers, and the unit
-# tests of what calls libfabric run.
+# libfabric_headers BUILD SCONS_ARGUMENT...: everything compiles with the other headers, and the
+# unit tests of what calls libfabric run.
 libfabric_headers() {
 	local folder=$1 name UNIT_TARGETS=()
 

@@ -146,6 +146,7 @@ static void mtu_note(struct mesh_peer *peer, const struct mesh_frame_hello *hell
 			 peer->domain->nic->netdev, there, more);
 }
 
+MESH_HOLDS(process)
 static void name_learn(struct mesh_peer *peer, const struct mesh_frame_hello *hello)
 {
 	memcpy(peer->name, hello->node_name, sizeof(peer->name));

@@ -70,7 +70,7 @@ void mesh_endpoint_close(struct mesh_domain *domain)
 {
 	if (atomic_load(&domain->endpoint_state) != MESH_ENDPOINT_OPEN)
 		return; /* its remotes are lost */
-	/* The connector, which may be at work, claims the endpoint with this lock, and not before. */
+	/* The connector, which may be at work, claims the endpoint under this lock only. */
 	mesh_transmit_lock(domain);
 	/* First: who sees that a remote is outdated also sees that it is closing. */
 	state_set(domain, MESH_ENDPOINT_CLOSING);

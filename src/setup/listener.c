@@ -176,8 +176,8 @@ static void waiting_drop(struct mesh_listener *listener, int i)
 }
 
 /*
- * True for a complete comm that has lost a path, if it is unknown whether the connector received the
- * last ACCEPT: the connector may connect again.
+ * True for a complete comm that has lost a path, if it is unknown whether the connector received
+ * the last ACCEPT: the connector may connect again.
  */
 MESH_HOLDS(process)
 static bool is_doubtful(struct mesh_comm *comm)

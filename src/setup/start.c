@@ -121,7 +121,7 @@ static void relay_await(struct mesh_process *process)
 			  "which ends now");
 }
 
-/* What an endpoint that is being closed ends belongs to peers and circuits, which are freed next. */
+/* What an endpoint ends while it is closed belongs to peers and circuits, which are freed next. */
 static void endpoints_await(const struct mesh_process *process)
 {
 	const struct mesh_domain *domain;

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# test_connect_late_relay.sh - a connection over a relay is complete, and the listener's NCCL has it;
-# the relay loses its way before the connector's NCCL calls connect() again: the connection goes on
-# over another relay, and every byte arrives.
+# test_connect_late_relay.sh - a connection over a relay is complete, and the listener's NCCL has
+# it; the relay loses its way before the connector's NCCL calls connect() again: the connection goes
+# on over another relay, and every byte arrives.
 # seconds: 20
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")

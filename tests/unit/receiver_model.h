@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * receiver_model.h - a model of the receiver of a sending comm with two paths, and of what is on the
- * way between the two: test_recovery_model.c. The first path is always up; the second one is lost
- * and joins again. A test that uses it has ldflags as with fake_fabric.h.
+ * receiver_model.h - a model of the receiver of a sending comm with two paths, and of what is on
+ * the way between the two: test_recovery_model.c. The first path is always up; the second one is
+ * lost and joins again. A test that uses it has ldflags as with fake_fabric.h.
  */
 #ifndef MESH_TESTS_RECEIVER_MODEL_H
 #define MESH_TESTS_RECEIVER_MODEL_H
