@@ -22,6 +22,7 @@
 #include "fabric/fence.h"
 #include "transport/frames.h"
 #include "transport/recovery.h"
+#include "transport/rejoin.h"
 
 #include "comm_fixture.h"
 #include "log_capture.h"
@@ -74,8 +75,13 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
+	struct mesh_process *process = &fixture.setup.process;
+
 	alarm(0);
 	fake.before = NULL;
+	mesh_lock_take(&process->lock);
+	mesh_rejoins_close(process);
+	mesh_lock_release(&process->lock);
 	return fixture_teardown(state);
 }
 
