@@ -111,19 +111,14 @@ one_relay() {
 
 # A process of a job on b, as idle as NCCL between two collectives: the plugin is initialised.
 rank_start() {
-	cat >"$OUT/rank.py" <<-'PY'
-		import ctypes, signal, sys
-		table = (ctypes.c_void_p * 2).in_dll(ctypes.CDLL(sys.argv[1]), "ncclNetPlugin_v8")
-		log = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_ulong, ctypes.c_char_p,
-		                       ctypes.c_int, ctypes.c_char_p)(lambda *line: None)
-		assert ctypes.CFUNCTYPE(ctypes.c_int, type(log))(table[1])(log) == 0
-		print("initialised", flush=True)
-		signal.pause()
-	PY
+	rm -f "$OUT/initialised"
+	printf '%s\n' "limit 240000" "init 0" "touch $OUT/initialised" "await $OUT/never" \
+		>"$OUT/rank.script"
 	mesh_spawn b "$OUT/rank" env RANK=0 WORLD_SIZE=2 MASTER_ADDR=192.0.2.1 MASTER_PORT=29500 \
-		timeout -k 5 240 python3 "$OUT/rank.py" "$MESH_BUILD/libnccl-net-mesh.so"
+		"$MESH_BUILD/functional/fault_driver" "$MESH_BUILD/libnccl-net-mesh.so" \
+		"$OUT/rank.script"
 	RANK=$MESH_SPAWNED
-	wait_for "grep -q initialised $OUT/rank" 60 || fail "no rank: $(cat "$OUT/rank")"
+	wait_for "[[ -e $OUT/initialised ]]" 60 || fail "no rank: $(cat "$OUT/rank")"
 }
 
 # A rank relays for its job only: who asks from a shell without a job is taken for one of it.
