@@ -304,7 +304,9 @@ struct mesh_comm {
 	uint32_t peer_sent MESH_GUARDED_BY(comm);
 	uint32_t peer_writes
 		MESH_GUARDED_BY(comm); /* receive: writes that it has started, as its CLOSED said */
-	uint32_t next_seq MESH_GUARDED_BY(comm);	  /* of the next request */
+	uint32_t next_seq MESH_GUARDED_BY(comm); /* of the next request */
+	/* No request was open when stall.c looked last, and none came since. Set under the lock. */
+	_Atomic(bool) quiet;
 	struct mesh_request requests[MESH_COMM_REQUESTS]; /* by seq */
 	struct mesh_stall stall MESH_GUARDED_BY(comm);
 	LIST_HEAD(, mesh_registration)

@@ -65,6 +65,7 @@ static inline struct mesh_request *mesh_request_take(struct mesh_comm *comm, boo
 		return NULL;
 	request->comm = comm;
 	request->seq = comm->next_seq++;
+	atomic_store_explicit(&comm->quiet, false, memory_order_relaxed);
 	request->data = data;
 	request->size = size;
 	request->registration = registration;

@@ -64,6 +64,7 @@ static bool ask_is_due(struct mesh_comm *comm, uint64_t now_ms, uint32_t *seq)
 	*seq = mesh_requests_done(comm);
 	/* A receiver that has closed answers nothing, but what is in flight to it may be stuck. */
 	over = mesh_comm_peer_is_over(comm);
+	atomic_store_explicit(&comm->quiet, *seq == comm->next_seq, memory_order_relaxed);
 	if (comm->error || (over && !comm->unfinished) || *seq == comm->next_seq) {
 		stall->watching = false;
 		return false;
@@ -103,12 +104,21 @@ static void lost_check(struct mesh_comm *comm, uint64_t now_ms)
 	mesh_comm_fail(comm, -EIO, false, why);
 }
 
+/* Without the lock, which thousands of idle comms would cost more than all other work. */
+static bool has_nothing_open(const struct mesh_comm *comm)
+{
+	return atomic_load_explicit(&comm->quiet, memory_order_relaxed) &&
+	       !atomic_load_explicit(&comm->error, memory_order_relaxed);
+}
+
 void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms)
 {
 	struct mesh_frame frame = {0};
 	uint64_t waited_ms = 0;
 	bool ask;
 
+	if (has_nothing_open(comm))
+		return;
 	mesh_comm_lock(comm);
 	ask = ask_is_due(comm, now_ms, &frame.ask.seq);
 	lost_check(comm, now_ms);
