@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "control/process.h"
 #include "fabric/buffer.h"
@@ -102,7 +103,7 @@ struct mesh_buffer *mesh_message_prepare(struct mesh_path *path,
 	*header = message->header;
 	header_address(header, path);
 	if (message->header.length)
-		memcpy(header + 1, message->payload, message->header.length);
+		mesh_bytes_copy(header + 1, message->payload, message->header.length);
 	buffer->size = sizeof(*header) + message->header.length;
 	buffer->owner = path;
 	buffer->about = request;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/cold.h"
 #include "base/log.h"
 #include "control/process.h"
@@ -93,7 +94,7 @@ __attribute__((noinline)) static void early_keep(struct mesh_comm *comm, uint32_
 	early->seq = seq;
 	early->size = size;
 	early->data = receive->early_data + room * (seq % MESH_EAGER_WINDOW);
-	memcpy(early->data, data, size);
+	mesh_bytes_copy(early->data, data, size);
 }
 
 static bool early_is_here(const struct mesh_comm *comm, uint32_t seq)

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/lock.h"
 #include "transport/comm.h"
 
@@ -57,7 +58,7 @@ static inline bool mesh_copy_keep(struct mesh_comm *comm, const struct mesh_requ
 	copy->size = (uint32_t)request->size;
 	copy->kind = MESH_COPY_DATA;
 	if (request->size) /* an empty message may have no address */
-		memcpy(mesh_copy_bytes(comm, copy), request->data, request->size);
+		mesh_bytes_copy(mesh_copy_bytes(comm, copy), request->data, request->size);
 	return true;
 }
 
