@@ -202,12 +202,13 @@ finalize_only() {
 
 # Ten times, in a process that is connected with itself: the process keeps nothing of what was left
 # open. What the C library keeps in an arena of a thread that has ended is no leak: there is one
-# arena.
+# arena. Nor is what it keeps in its heap: the 17 MB of buffers that libfabric 2.1 opens an endpoint
+# with stay mappings of their own, which it gives back.
 left_open_is_freed() {
 	local i
 
 	begin "finalize frees what was left open"
-	MALLOC_ARENA_MAX=1 play a alone <<-END
+	MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=131072 play a alone <<-END
 		buffer 0 1M
 		$(for ((i = 0; i < 12; i++)); do
 			((i != 2)) || echo "fds before"
