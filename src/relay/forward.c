@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "fabric/flow.h"
 #include "fabric/remote.h"
@@ -52,7 +53,7 @@ static void payload_copy(struct mesh_circuit *circuit, const struct mesh_message
 	mesh_circuit_assert_locked(circuit);
 	if (!header->length)
 		return;
-	memcpy(target, payload, header->length);
+	mesh_bytes_copy(target, payload, header->length);
 	if (header->type == MESH_MESSAGE_DATA)
 		mesh_count(&circuit->counters->copied, header->length);
 }

@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "transport/place.h"
 
 #define WORD_BYTES sizeof(uint64_t)
@@ -41,7 +42,7 @@ void mesh_place(void *to, const void *from, size_t size)
 
 	if ((uintptr_t)to % WORD_BYTES) {
 		/* No flag can live here: LL and LL128 buffers are aligned. */
-		memcpy(to, from, size);
+		mesh_bytes_copy(to, from, size);
 		return;
 	}
 	for (; size >= MESH_LINE_BYTES; size -= MESH_LINE_BYTES) {

@@ -58,14 +58,15 @@ MESH_HOLDS(process)
 static bool ask_is_due(struct mesh_comm *comm, uint64_t now_ms, uint32_t *seq)
 {
 	struct mesh_stall *stall = &comm->stall;
-	bool over;
+	bool over, quiet;
 
 	mesh_comm_assert_locked(comm);
 	*seq = mesh_requests_done(comm);
+	quiet = *seq == comm->next_seq;
+	atomic_store_explicit(&comm->quiet, quiet, memory_order_relaxed);
 	/* A receiver that has closed answers nothing, but what is in flight to it may be stuck. */
 	over = mesh_comm_peer_is_over(comm);
-	atomic_store_explicit(&comm->quiet, *seq == comm->next_seq, memory_order_relaxed);
-	if (comm->error || (over && !comm->unfinished) || *seq == comm->next_seq) {
+	if (comm->error || (over && !comm->unfinished) || quiet) {
 		stall->watching = false;
 		return false;
 	}
@@ -104,8 +105,11 @@ static void lost_check(struct mesh_comm *comm, uint64_t now_ms)
 	mesh_comm_fail(comm, -EIO, false, why);
 }
 
-/* Without the lock, which thousands of idle comms would cost more than all other work. */
-static bool has_nothing_open(const struct mesh_comm *comm)
+/*
+ * True if the comm needs no look. It takes no lock: with thousands of idle comms the locks would
+ * cost more than all other work of the engine.
+ */
+static bool is_idle(const struct mesh_comm *comm)
 {
 	return atomic_load_explicit(&comm->quiet, memory_order_relaxed) &&
 	       !atomic_load_explicit(&comm->error, memory_order_relaxed);
@@ -117,7 +121,7 @@ void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms)
 	uint64_t waited_ms = 0;
 	bool ask;
 
-	if (has_nothing_open(comm))
+	if (is_idle(comm))
 		return;
 	mesh_comm_lock(comm);
 	ask = ask_is_due(comm, now_ms, &frame.ask.seq);
