@@ -100,6 +100,8 @@ moves() {
 	done
 }
 
+median() { printf '%s\n' "$@" | sort -n | sed -n "$((($# + 1) / 2))p"; }
+
 # share NIC: percent of what it can that the NIC carries now, of the node where it is less.
 share() {
 	local node before after least=100 began ms

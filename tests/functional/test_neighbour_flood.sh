@@ -53,8 +53,6 @@ asks() {
 	ip -n "$ns" address add "10.82.$((++ADDED[$1])).1/24" dev x1
 }
 
-median() { sort -n | awk '{ a[NR] = $1 } END { print a[int((NR + 1) / 2)] }'; }
-
 FLOOD_LOG=$CABLES_FOLDER/stranger
 declare -A ADDED=([a]=0 [b]=0)
 # Without copies of large messages, which take memory until each size has been sent often.
@@ -91,8 +89,8 @@ for i in 0 1; do grew[i]=$(($(rss "${pids[i]}") - before[i])); done
 flood CONT
 stream_stop
 stream_ends
-off=$(printf '%s\n' "${without[@]}" | median)
-on=$(printf '%s\n' "${with[@]}" | median)
+off=$(median "${without[@]}")
+on=$(median "${with[@]}")
 note "sent: $(tail -1 "$FLOOD_LOG")"
 note "share of the link: $off % without, $on % with the flood; ranks grew by ${grew[*]} KiB"
 for i in 0 1; do

@@ -22,8 +22,6 @@ round_choose() {
 	read -r NODE AWAY <<<"${first[$1]:-$( (($1 % 2)) && echo b || echo a) 11}"
 }
 
-median() { printf '%s\n' "$@" | sort -n | sed -n "$((($# + 1) / 2))p"; }
-
 cables_init 2 200mbit
 stream carrier 0
 carries x2 20000
