@@ -13,8 +13,8 @@
 
 /**
  * Copies @size bytes to @to so that a reader who polls flags inside @to never sees a flag before
- * its data: in order of address, in stores of 8 bytes (LL keeps 4 bytes of data and a flag in
- * one), and the last word of each 128-byte line after the rest of the line (LL128).
+ * its data: in order of address, in stores that keep each 8 bytes together (LL has 4 bytes of data
+ * and a flag there), and the last word of each 128-byte line after the rest of the line (LL128).
  *
  * @to: lines count from here; fastest and atomic where it is 8-byte aligned, as NCCL's buffers are
  */

@@ -66,14 +66,14 @@ static void test_no_memcpy(void **state)
 static void test_bytes(void **state)
 {
 	static uint8_t from[8 + 5 * MESH_LINE_BYTES];
-	static uint8_t room[16 + 5 * MESH_LINE_BYTES] __attribute__((aligned(8)));
+	static uint8_t room[32 + 5 * MESH_LINE_BYTES] __attribute__((aligned(16)));
 	size_t size, to_offset, from_offset, i;
 
 	(void)state;
 	for (i = 0; i < sizeof(from); i++)
 		from[i] = (uint8_t)(1 + i % 251);
 	for (size = 0; size <= 4 * MESH_LINE_BYTES + 9; size++) {
-		for (to_offset = 0; to_offset < 9; to_offset++) {
+		for (to_offset = 0; to_offset < 17; to_offset++) {
 			from_offset = (size + to_offset * 3) % 8;
 			memset(room, 0, sizeof(room));
 			mesh_place(room + to_offset, from + from_offset, size);
@@ -158,7 +158,8 @@ static void test_order(void **state)
 /* ---- a reader thread, as a GPU reads ----------------------------------------------------- */
 
 struct polled {
-	uint64_t words[WORDS] __attribute__((aligned(128)));
+	uint64_t room[WORDS + 1] __attribute__((aligned(128)));
+	uint64_t *words;	/* in it */
 	_Atomic(uint32_t) read; /* rounds that the reader has seen */
 	_Atomic(int) torn;
 	bool whole_lines; /* LL128: one flag for each line; else LL: a flag in each word */
@@ -223,7 +224,8 @@ static void *reader(void *arg)
 	return NULL;
 }
 
-static void polled_run(bool whole_lines)
+/* NCCL's buffers are aligned to 16 bytes at least, but nothing promises it. */
+static void polled_run(bool whole_lines, size_t first)
 {
 	static struct polled polled;
 	uint64_t from[WORDS];
@@ -232,6 +234,7 @@ static void polled_run(bool whole_lines)
 	int i;
 
 	memset(&polled, 0, sizeof(polled));
+	polled.words = polled.room + first;
 	polled.whole_lines = whole_lines;
 	assert_int_equal(pthread_create(&thread, NULL, reader, &polled), 0);
 	for (round = 1; round <= ROUNDS; round++) {
@@ -248,13 +251,15 @@ static void polled_run(bool whole_lines)
 static void test_reader_ll(void **state)
 {
 	(void)state;
-	polled_run(false);
+	polled_run(false, 0);
+	polled_run(false, 1);
 }
 
 static void test_reader_ll128(void **state)
 {
 	(void)state;
-	polled_run(true);
+	polled_run(true, 0);
+	polled_run(true, 1);
 }
 
 int main(void)
