@@ -77,6 +77,9 @@ struct mesh_peer_events {
 	bool (*opens)(struct mesh_process *process, int index);
 	/* An incoming peer has sent HELLO, and was admitted. */
 	void (*introduced)(struct mesh_peer *peer, const struct mesh_frame_hello *hello);
+	/* An incoming peer of another protocol version is about to be lost, for @reason. */
+	void (*foreign)(struct mesh_peer *peer, const struct mesh_frame_hello *hello,
+			const char *reason);
 	/* The peer is about to be lost, for peer->reason. @missed: users expect more from it. */
 	void (*lost)(struct mesh_peer *peer, bool missed);
 	/* The peer is up, and comms may use it. */

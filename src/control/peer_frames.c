@@ -302,6 +302,7 @@ static void foreign_handle(struct mesh_peer *peer, const struct mesh_frame *fram
 	if (peer->incoming) {
 		mesh_peer_hello_send(peer);
 		mesh_peer_refuse(peer, MESH_REFUSAL_VERSION, 0);
+		peer->process->events->foreign(peer, &frame->hello, reason);
 	}
 	if (peer->state == MESH_PEER_HELLO && !peer->incoming) {
 		peer->refusal = MESH_REFUSAL_VERSION;

@@ -49,6 +49,15 @@ void mesh_accept_wait_given_up(struct mesh_accept_wait *wait, const struct mesh_
 	wait->gone_ms = mesh_clock_ms();
 }
 
+void mesh_accept_wait_refused(struct mesh_accept_wait *wait, const struct mesh_peer *peer,
+			      const char *reason)
+{
+	mesh_process_assert_locked(peer->process);
+	mesh_peer_text(peer, wait->name);
+	snprintf(wait->reason, sizeof(wait->reason), "%s", reason);
+	wait->refused = true;
+}
+
 void mesh_accept_wait_peer_lost(struct mesh_accept_wait *wait, const struct mesh_peer *peer,
 				bool missed)
 {
@@ -100,6 +109,16 @@ static void gone_log(const struct mesh_accept_wait *wait)
 		  wait->process->name, wait->name, addresses_text(wait, local),
 		  wait->gave_up ? "reports that it has given up" : "is gone: ",
 		  wait->gave_up ? "" : wait->reason);
+}
+
+/* Another attempt would fail as well. */
+MESH_HOLDS(process)
+static void refused_log(const struct mesh_accept_wait *wait)
+{
+	char local[ADDRESSES_TEXT_MAX];
+
+	mesh_warn("node %s refused %s, which connected to the listener on %s: %s",
+		  wait->process->name, wait->name, addresses_text(wait, local), wait->reason);
 }
 
 MESH_HOLDS(process)
@@ -177,6 +196,10 @@ int mesh_accept_wait_check(struct mesh_accept_wait *wait, bool left, uint64_t no
 	if (!wait->since_ms) {
 		wait->since_ms = now_ms;
 		wait->deadline_ms = now_ms + timeout_s * 1000;
+	}
+	if (wait->refused) {
+		refused_log(wait);
+		return -EPROTONOSUPPORT;
 	}
 	if (is_gone(wait, now_ms)) {
 		gone_log(wait);

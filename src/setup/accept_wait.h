@@ -24,6 +24,7 @@ struct mesh_accept_wait {
 	uint64_t gone_ms; /* since when no connection with it is left, or it gave up; else 0 */
 	bool gave_up;	  /* it has sent a final WITHDRAW */
 	bool was_up;	  /* the last connection with it was complete */
+	bool refused;	  /* it runs another protocol version: it has another process_id or none */
 	char reason[MESH_PEER_REASON_MAX]; /* why that ended; "" if it did not */
 	/* The last process with comms of ours that was lost meanwhile; "" if none was. */
 	char lost[MESH_PEER_TEXT_MAX];
@@ -36,6 +37,11 @@ void mesh_accept_wait_heard(struct mesh_accept_wait *wait, const struct mesh_pee
 /** The process of @peer has given up connecting to this listener. */
 MESH_HOLDS(process)
 void mesh_accept_wait_given_up(struct mesh_accept_wait *wait, const struct mesh_peer *peer);
+
+/** @peer, which has sent the listener's cookie, runs another protocol version: see @reason. */
+MESH_HOLDS(process)
+void mesh_accept_wait_refused(struct mesh_accept_wait *wait, const struct mesh_peer *peer,
+			      const char *reason);
 
 /** @peer is about to be lost, for peer->reason; @missed: comms use it. */
 MESH_HOLDS(process)
@@ -54,8 +60,9 @@ void mesh_accept_wait_end(struct mesh_accept_wait *wait);
  *
  * @left: a peer has begun to connect, and did not finish
  *
- * Returns 0 while it is worth waiting; after a WARN -ECONNRESET if the process that is to connect
- * is gone or has given up, -ETIMEDOUT after NCCL_MESH_ACCEPT_TIMEOUT.
+ * Returns 0 while it is worth waiting; after a WARN -EPROTONOSUPPORT if the process that is to
+ * connect runs another protocol version, -ECONNRESET if it is gone or has given up, -ETIMEDOUT
+ * after NCCL_MESH_ACCEPT_TIMEOUT.
  */
 MESH_HOLDS(process)
 int mesh_accept_wait_check(struct mesh_accept_wait *wait, bool left, uint64_t now_ms);

@@ -7,9 +7,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
-#include "control/peer_send.h"
 #include "setup/candidates.h"
 #include "setup/connect.h"
+#include "setup/connect_foreign.h"
 #include "setup/connect_handle.h"
 #include "setup/connect_lanes.h"
 #include "setup/connect_log.h"
@@ -22,7 +22,6 @@
 #include "transport/path_find.h"
 #include "transport/path_relayed.h"
 #include "transport/path_state.h"
-#include "wire/protocol.h"
 
 /*
  * NCCL's thread advances an attempt in each call. The engine does so after this time, and after a
@@ -111,28 +110,6 @@ static void try_next(struct mesh_connect *connect, uint64_t now_ms)
 
 /* ---- one path after the other ----------------------------------------------------------- */
 
-/* Asks for the comm's latest path. */
-MESH_HOLDS(process)
-static void request_send(struct mesh_connect *connect)
-{
-	const struct mesh_comm *comm = connect->comm;
-	const struct mesh_path *path = &comm->paths[comm->num_paths - 1];
-	struct mesh_frame frame;
-
-	memset(&frame, 0, sizeof(frame));
-	frame.connect.cookie = connect->handle.cookie;
-	frame.connect.comm_key = comm->key;
-	frame.connect.listen_id = connect->handle.listen_id;
-	frame.connect.comm = path->sink.id;
-	frame.connect.token = path->sink.token;
-	frame.connect.path = (uint8_t)(comm->num_paths - 1);
-	frame.connect.num_paths = (uint8_t)comm->wanted_paths;
-	if (connect->relay)
-		mesh_relay_try_request(connect->relay, connect->num_accepted, path);
-	else
-		mesh_peer_send(mesh_path_peer(path), &frame, MESH_FRAME_CONNECT);
-}
-
 /* Adds the next path to the comm, or makes the comm with its first, and asks for it. */
 MESH_HOLDS(process)
 static void path_request(struct mesh_connect *connect)
@@ -157,7 +134,7 @@ static void path_request(struct mesh_connect *connect)
 		connect_fail(connect, ret);
 		return;
 	}
-	request_send(connect);
+	mesh_connect_request(connect);
 }
 
 MESH_HOLDS(process)
@@ -409,11 +386,24 @@ static void peers_wait(struct mesh_connect *connect, uint64_t now_ms)
 		try_next(connect, now_ms);
 }
 
+MESH_HOLDS(process)
+static void foreign_advance(struct mesh_connect *connect, uint64_t now_ms)
+{
+	int ret = mesh_connect_foreign_advance(connect, now_ms);
+
+	if (ret)
+		connect_fail(connect, ret);
+}
+
 void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms)
 {
 	mesh_process_assert_locked(connect->net->process);
 	if (connect->state >= MESH_CONNECT_DONE)
 		return;
+	if (connect->handle.foreign) {
+		foreign_advance(connect, now_ms);
+		return;
+	}
 	if (connect->state == MESH_CONNECT_ASKING)
 		answers_wait(connect, now_ms);
 	if (connect->state == MESH_CONNECT_FAILED)
@@ -526,7 +516,8 @@ static int connect_start(struct mesh_net *net, int dev, const struct mesh_handle
 	connect->deadline_ms = connect->started_ms + process->config.connect_timeout_s * 1000;
 	candidates_renew(connect);
 	connect->id = ++net->setup->next_connect_id;
-	if (!mesh_neighbour_hints_ask(process, &connect->handle, &connect->choice))
+	if (!handle->foreign &&
+	    !mesh_neighbour_hints_ask(process, &connect->handle, &connect->choice))
 		ret = connect->choice.num_candidates ? peers_begin(connect, connect->started_ms)
 						     : no_path(connect);
 	if (ret && ret != -EAGAIN) {

@@ -13,8 +13,11 @@ int mesh_connect_handle_read(const struct mesh_process *process, const void *byt
 {
 	int ret = mesh_handle_decode(bytes, handle);
 	char node[MESH_NODE_NAME_MAX];
+	bool foreign = ret == -EPROTONOSUPPORT;
 
-	if (ret == -EPROTONOSUPPORT) {
+	if (foreign)
+		ret = mesh_handle_decode_foreign(bytes, handle) ? -EPROTONOSUPPORT : 0;
+	if (foreign && (ret || !handle->connect_id)) {
 		mesh_handle_node(bytes, node);
 		mesh_warn("node %s got a handle of another version of this plugin from %s%s: it "
 			  "has protocol %u, and nccl-net-mesh %s here has protocol %d. Install the "

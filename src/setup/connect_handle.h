@@ -13,7 +13,8 @@
  *
  * @bytes: MESH_HANDLE_BYTES
  *
- * Returns 0 or a negative errno (logged).
+ * Returns 0, also for a handle of another protocol version that leads to its listener
+ * (handle->foreign; logged once for each attempt); or a negative errno (logged).
  */
 int mesh_connect_handle_read(const struct mesh_process *process, const void *bytes,
 			     struct mesh_handle *handle);

@@ -1,10 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* connect_withdraw.c - informs the listener of a connection that has ended. */
+/* connect_withdraw.c - asks the listener for a path, or informs it that a connection has ended. */
 #include <string.h>
 
 #include "control/peer_send.h"
 #include "setup/connect_withdraw.h"
 #include "setup/relay_try.h"
+
+void mesh_connect_request(struct mesh_connect *connect)
+{
+	const struct mesh_comm *comm = connect->comm;
+	const struct mesh_path *path = &comm->paths[comm->num_paths - 1];
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.connect.cookie = connect->handle.cookie;
+	frame.connect.comm_key = comm->key;
+	frame.connect.listen_id = connect->handle.listen_id;
+	frame.connect.comm = path->sink.id;
+	frame.connect.token = path->sink.token;
+	frame.connect.path = (uint8_t)(comm->num_paths - 1);
+	frame.connect.num_paths = (uint8_t)comm->wanted_paths;
+	if (connect->relay)
+		mesh_relay_try_request(connect->relay, connect->num_accepted, path);
+	else
+		mesh_peer_send(mesh_path_peer(path), &frame, MESH_FRAME_CONNECT);
+}
 
 void mesh_connect_withdraw(const struct mesh_connect *connect, struct mesh_peer *peer,
 			   const struct mesh_comm *comm)

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* connect_withdraw.h - informs the listener of a connection that has ended. */
+/* connect_withdraw.h - asks the listener for a path, or informs it that a connection has ended. */
 #ifndef MESH_SETUP_CONNECT_WITHDRAW_H
 #define MESH_SETUP_CONNECT_WITHDRAW_H
 
 #include "base/lock.h"
 #include "setup/connecting.h"
+
+/** Asks for the latest path of the connection's comm. */
+MESH_HOLDS(process)
+void mesh_connect_request(struct mesh_connect *connect);
 
 /** Withdraws @comm; NULL: gives the whole connection up. process->lock held. */
 MESH_HOLDS(process)

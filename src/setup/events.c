@@ -113,6 +113,7 @@ const struct mesh_peer_events mesh_setup_events = {
 	.opens = mesh_opening_knock,
 	.admits = hello_is_admitted,
 	.introduced = introduced,
+	.foreign = mesh_listener_foreign,
 	.lost = mesh_listener_peer_lost,
 	.up = peer_up,
 	.frames =

@@ -57,6 +57,16 @@ void mesh_listener_introduced(struct mesh_peer *peer, const struct mesh_frame_he
 		mesh_accept_wait_heard(&listener->wait, peer);
 }
 
+void mesh_listener_foreign(struct mesh_peer *peer, const struct mesh_frame_hello *hello,
+			   const char *reason)
+{
+	struct mesh_listener *listener;
+
+	listener = listener_find(peer->process, hello->listen_id, hello->cookie);
+	if (listener)
+		mesh_accept_wait_refused(&listener->wait, peer, reason);
+}
+
 void mesh_listener_peer_lost(struct mesh_peer *peer, bool missed)
 {
 	struct mesh_listener *listener;

@@ -48,6 +48,11 @@ MESH_HOLDS(process)
 bool mesh_listener_admits(struct mesh_process *process, const struct mesh_frame_hello *hello);
 MESH_HOLDS(process)
 void mesh_listener_introduced(struct mesh_peer *peer, const struct mesh_frame_hello *hello);
+
+/** A process of another protocol version has sent HELLO: accept() of that listener fails. */
+MESH_HOLDS(process)
+void mesh_listener_foreign(struct mesh_peer *peer, const struct mesh_frame_hello *hello,
+			   const char *reason);
 MESH_HOLDS(process)
 void mesh_listener_peer_lost(struct mesh_peer *peer, bool missed);
 

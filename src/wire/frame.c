@@ -268,19 +268,29 @@ static void texts_clean(struct mesh_frame *frame)
 	}
 }
 
+/* The first bytes of a HELLO that its version and this one share. */
+static size_t hello_shared_bytes(const struct mesh_frame_header *header)
+{
+	if (header->version >= MESH_DIALLED_VERSION_MIN &&
+	    header->length >= MESH_HELLO_LISTENER_BYTES)
+		return MESH_HELLO_LISTENER_BYTES;
+	return header->length >= MESH_HELLO_FROZEN_BYTES ? MESH_HELLO_FROZEN_BYTES : 0;
+}
+
 /* A frame of another version: all versions share the header and the first bytes of a HELLO. */
 static int foreign_decode(const struct mesh_frame_header *header, const uint8_t *bytes, size_t size,
 			  struct mesh_frame *frame)
 {
 	struct mesh_frame_hello *hello = &frame->hello;
-	bool named = header->type == MESH_FRAME_HELLO && header->length >= MESH_HELLO_FROZEN_BYTES;
+	size_t shared = header->type == MESH_FRAME_HELLO ? hello_shared_bytes(header) : 0;
 
-	if (named && size < sizeof(*header) + MESH_HELLO_FROZEN_BYTES)
+	if (shared && size < sizeof(*header) + shared)
 		return 0;
 	memset(frame, 0, sizeof(*frame));
 	frame->header = *header;
-	if (named) {
-		memcpy(hello, bytes + sizeof(*header), MESH_HELLO_FROZEN_BYTES);
+	if (shared) {
+		memcpy(hello, bytes + sizeof(*header), shared);
+		hello->node_id = hello->process_id = 0; /* what these mean may change */
 		hello->version[sizeof(hello->version) - 1] = '\0';
 		hello->node_name[sizeof(hello->node_name) - 1] = '\0';
 		hello_texts_clean(hello);

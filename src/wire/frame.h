@@ -99,6 +99,8 @@ _Static_assert(sizeof(struct mesh_wire_nic) == 24, "wire format");
 /*
  * Each protocol version begins with the header above and, in a HELLO, with these two texts, so that
  * versions that share nothing else can still refuse each other by name. They end in a zero byte.
+ * From MESH_DIALLED_VERSION_MIN on the cookie and the listener's id keep their places as well, so
+ * that accept() learns that its connector is refused.
  */
 struct mesh_frame_hello {
 	char version[MESH_VERSION_MAX]; /* of the plugin: mesh_version() */
@@ -128,7 +130,9 @@ struct mesh_frame_hello {
 #define MESH_HELLO_FROZEN_BYTES offsetof(struct mesh_frame_hello, node_id)
 _Static_assert(offsetof(struct mesh_frame_hello, node_name) == 24, "frozen");
 _Static_assert(MESH_HELLO_FROZEN_BYTES == 88, "frozen");
-_Static_assert(offsetof(struct mesh_frame_hello, listen_id) == 112, "wire format");
+#define MESH_HELLO_LISTENER_BYTES offsetof(struct mesh_frame_hello, peer_id)
+_Static_assert(offsetof(struct mesh_frame_hello, cookie) == 104, "frozen from version 11 on");
+_Static_assert(offsetof(struct mesh_frame_hello, listen_id) == 112, "frozen from version 11 on");
 _Static_assert(offsetof(struct mesh_frame_hello, provider) == 124, "wire format");
 _Static_assert(offsetof(struct mesh_frame_hello, endpoint_name) == 128, "wire format");
 _Static_assert(offsetof(struct mesh_frame_hello, eager_limit) == 192, "wire format");

@@ -35,6 +35,7 @@ struct handle_wire {
 };
 
 _Static_assert(sizeof(struct handle_wire) == MESH_HANDLE_BYTES, "NCCL carries 128 bytes");
+/* All of it stays the same from MESH_DIALLED_VERSION_MIN on, and some of it in all versions. */
 _Static_assert(offsetof(struct handle_wire, version) == 4, "frozen, as the magic before it");
 _Static_assert(offsetof(struct handle_wire, node_id) == 8, "wire format");
 _Static_assert(offsetof(struct handle_wire, listen_id) == 24, "wire format");
@@ -200,9 +201,32 @@ static int entries_decode(const struct handle_wire *wire, struct mesh_handle *ha
 	return 0;
 }
 
-int mesh_handle_decode(const void *bytes, struct mesh_handle *handle)
+/* Of any version from MESH_DIALLED_VERSION_MIN on. Returns 0 or -EPROTO. */
+static int contents_decode(const struct handle_wire *wire, struct mesh_handle *handle)
 {
 	struct mesh_handle result;
+
+	if (wire->checksum != handle_checksum(wire))
+		return -EPROTO;
+	memset(&result, 0, sizeof(result));
+	result.node_id = wire->node_id;
+	result.cookie = wire->cookie;
+	result.connect_id = wire->connect_id;
+	result.listen_id = wire->listen_id;
+	result.control_port = wire->control_port;
+	result.dev = wire->dev;
+	result.total_nics = wire->total_nics;
+	result.near = wire->near;
+	result.foreign = wire->version != MESH_PROTOCOL_VERSION;
+	if (entries_decode(wire, &result))
+		return -EPROTO;
+	mesh_handle_node(wire, result.node);
+	*handle = result;
+	return 0;
+}
+
+int mesh_handle_decode(const void *bytes, struct mesh_handle *handle)
+{
 	struct handle_wire wire;
 
 	memcpy(&wire, bytes, sizeof(wire));
@@ -210,22 +234,19 @@ int mesh_handle_decode(const void *bytes, struct mesh_handle *handle)
 		return -EPROTO;
 	if (wire.version != MESH_PROTOCOL_VERSION)
 		return -EPROTONOSUPPORT;
-	if (wire.checksum != handle_checksum(&wire))
+	return contents_decode(&wire, handle);
+}
+
+int mesh_handle_decode_foreign(const void *bytes, struct mesh_handle *handle)
+{
+	struct handle_wire wire;
+
+	memcpy(&wire, bytes, sizeof(wire));
+	if (wire.magic != HANDLE_MAGIC)
 		return -EPROTO;
-	memset(&result, 0, sizeof(result));
-	result.node_id = wire.node_id;
-	result.cookie = wire.cookie;
-	result.connect_id = wire.connect_id;
-	result.listen_id = wire.listen_id;
-	result.control_port = wire.control_port;
-	result.dev = wire.dev;
-	result.total_nics = wire.total_nics;
-	result.near = wire.near;
-	if (entries_decode(&wire, &result))
-		return -EPROTO;
-	mesh_handle_node(bytes, result.node);
-	*handle = result;
-	return 0;
+	if (wire.version < MESH_DIALLED_VERSION_MIN)
+		return -EPROTONOSUPPORT;
+	return contents_decode(&wire, handle);
 }
 
 bool mesh_handle_nic_add(struct mesh_handle *handle, const struct mesh_endpoint_addr *endpoint)

@@ -22,6 +22,11 @@
 
 /* Must be equal on both ends. Raised with any change of handle, frames, messages or immediates. */
 #define MESH_PROTOCOL_VERSION 14
+/*
+ * From this version on a handle leads to its listener, and a HELLO names it, in all versions: a
+ * connector of another version dials the listener, so that both ends learn why it fails.
+ */
+#define MESH_DIALLED_VERSION_MIN 11
 
 /* Endpoint names of the supported providers: sockaddr_in (16 bytes) or sockaddr_in6 (28). */
 #define MESH_ENDPOINT_NAME_MAX 64

@@ -38,12 +38,13 @@ faults_init() {
 # ms N: a bound of N milliseconds for this build.
 ms() { echo $(($1 * FAULTS_SLOW)); }
 
-# play NODE NAME: a process that plays the script on standard input.
+# play NODE NAME [PLUGIN]: a process that plays the script on standard input, with another build of
+# the plugin if one is named.
 play() {
 	cat >"$FAULTS/$2.script"
 	mesh_spawn "$1" "$FAULTS/$2.log" env "${FAULTS_ENV[@]}" \
-		"$MESH_BUILD/functional/fault_driver" "$MESH_BUILD/libnccl-net-mesh.so" \
-		"$FAULTS/$2.script"
+		"$MESH_BUILD/functional/fault_driver" \
+		"${3:-$MESH_BUILD/libnccl-net-mesh.so}" "$FAULTS/$2.script"
 	FAULTS_PID[$2]=$MESH_SPAWNED
 }
 

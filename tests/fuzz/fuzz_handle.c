@@ -50,10 +50,11 @@ static void decode(const uint8_t *bytes)
 {
 	struct mesh_handle handle;
 
-	if (mesh_handle_decode(bytes, &handle))
+	if (mesh_handle_decode(bytes, &handle) && mesh_handle_decode_foreign(bytes, &handle))
 		return;
 	if (handle.num_endpoints < 0 || handle.num_endpoints > MESH_NICS_MAX)
 		abort();
+	handle.foreign = false;
 	round_trip(&handle);
 	paths(&handle);
 }
@@ -68,7 +69,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(bytes, data, size < MESH_HANDLE_BYTES ? size : MESH_HANDLE_BYTES);
 	decode(bytes);
 	/* Once more with what a fuzzer does not guess: magic, version and checksum. */
-	memcpy(bytes, "MESH\1", 5);
+	memcpy(bytes, "MESH", 4);
+	bytes[4] = MESH_PROTOCOL_VERSION;
 	checksum = mesh_checksum(bytes, CHECKSUM_OFFSET);
 	memcpy(bytes + CHECKSUM_OFFSET, &checksum, sizeof(checksum));
 	decode(bytes);

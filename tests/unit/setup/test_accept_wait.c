@@ -209,6 +209,24 @@ static void test_comm_waits_for_its_path(void **state)
 	assert_int_equal(check(25000), -ECONNRESET);
 }
 
+/* No other attempt can succeed: accept() fails at once, and the message names both versions. */
+static void test_other_version(void **state)
+{
+	struct mesh_frame_hello hello = {.cookie = 6, .listen_id = 3};
+
+	(void)state;
+	listener.id = 3;
+	listener.cookie = 7;
+	mesh_listener_foreign(&peers[0], &hello, "it runs 1, and we run 2");
+	assert_int_equal(check(0), 0); /* it was another listener's */
+	hello.cookie = 7;
+	mesh_listener_foreign(&peers[0], &hello, "it runs 1, and we run 2");
+	assert_int_equal(check(1), -EPROTONOSUPPORT);
+	assert_true(log_captured(MESH_LOG_WARN, "node a refused node b (10.7.0.2), which connected "
+						"to the listener on 10.7.0.1/24 (ab0): it runs 1, "
+						"and we run 2"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -221,6 +239,7 @@ int main(void)
 		TEST(test_others_are_lost),
 		TEST(test_peer_gives_up),
 		TEST(test_comm_waits_for_its_path),
+		TEST(test_other_version),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

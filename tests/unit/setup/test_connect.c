@@ -269,7 +269,7 @@ static void test_refusals(void **state)
 /* The first bytes of a HELLO of another version are answer enough. */
 static void test_another_version(void **state)
 {
-	const size_t known = sizeof(struct mesh_frame_header) + MESH_HELLO_FROZEN_BYTES;
+	const size_t known = sizeof(struct mesh_frame_header) + MESH_HELLO_LISTENER_BYTES;
 	struct mesh_frame hello;
 	int fd;
 

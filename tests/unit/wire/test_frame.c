@@ -303,35 +303,52 @@ static void test_frame_version(void **state)
 	}
 }
 
-/* Of a HELLO of another version the first bytes are read; nothing behind them is looked at. */
-static void test_foreign_hello(void **state)
+/*
+ * Of a HELLO of another version @shared bytes are read: nothing behind them is looked at, nor is
+ * the listener by versions that do not have it there.
+ */
+static void foreign_hello_decode(uint8_t version, size_t shared)
 {
-	const size_t known = sizeof(struct mesh_frame_header) + MESH_HELLO_FROZEN_BYTES;
+	const size_t known = sizeof(struct mesh_frame_header) + shared;
+	const bool names_listener = shared > MESH_HELLO_FROZEN_BYTES;
 	struct mesh_frame frame, got;
 	uint8_t bytes[sizeof(frame)];
 	size_t len;
 
-	(void)state;
 	hello_init(&frame, 1);
+	frame.hello.cookie = 0x1234567890abcdef;
+	frame.hello.listen_id = 77;
 	strcpy(frame.hello.version, "9.0\x1b[1");
 	memset(frame.hello.node_name, 'n', sizeof(frame.hello.node_name)); /* no end */
 	mesh_frame_finish(&frame, MESH_FRAME_HELLO);
-	frame.header.version = MESH_PROTOCOL_VERSION + 1;
+	frame.header.version = version;
 	frame.header.length = 9999;
-	memset(&frame.hello.node_id, 0xee, sizeof(frame) - known);
 	memcpy(bytes, &frame, sizeof(bytes));
+	memset(bytes + known, 0xee, sizeof(bytes) - known);
 	for (len = 8; len < known; len++)
 		assert_int_equal(mesh_frame_decode(bytes, len, &got), 0);
 	assert_int_equal(mesh_frame_decode(bytes, known, &got), -EPROTONOSUPPORT);
-	assert_int_equal(got.header.version, MESH_PROTOCOL_VERSION + 1);
+	assert_int_equal(got.header.version, version);
 	assert_string_equal(got.hello.version, "9.0?[1");
 	assert_int_equal(strlen(got.hello.node_name), MESH_NODE_NAME_MAX - 1);
 	assert_int_equal(got.hello.node_id, 0);
+	assert_int_equal(got.hello.process_id, 0);
+	assert_true(got.hello.cookie == (names_listener ? 0x1234567890abcdef : 0));
+	assert_int_equal(got.hello.listen_id, names_listener ? 77 : 0);
+	assert_int_equal(got.hello.peer_id, 0);
 	/* One that is too short for them has none. */
 	frame.header.length = MESH_HELLO_FROZEN_BYTES - 1;
 	memcpy(bytes, &frame, sizeof(bytes));
 	assert_int_equal(mesh_frame_decode(bytes, 8, &got), -EPROTONOSUPPORT);
 	assert_string_equal(got.hello.version, "");
+}
+
+static void test_foreign_hello(void **state)
+{
+	(void)state;
+	foreign_hello_decode(MESH_PROTOCOL_VERSION + 1, MESH_HELLO_LISTENER_BYTES);
+	foreign_hello_decode(MESH_DIALLED_VERSION_MIN, MESH_HELLO_LISTENER_BYTES);
+	foreign_hello_decode(MESH_DIALLED_VERSION_MIN - 1, MESH_HELLO_FROZEN_BYTES);
 }
 
 /* Noise is refused at its first byte, before the rest has arrived. */

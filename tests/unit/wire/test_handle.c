@@ -9,9 +9,11 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "wire/checksum.h"
 #include "wire/handle.h"
 
 /* Of the wire format: where the connector's note begins, and which byte is the version. */
+#define CHECKSUM_OFFSET 116
 #define CONNECT_ID_OFFSET 120
 #define VERSION_OFFSET 4
 /* The length of the node's name, which ends at byte 116. */
@@ -233,6 +235,38 @@ static void test_corruption(void **state)
 	for (; i < MESH_HANDLE_BYTES; i++) {
 		bytes[i] ^= 0xff;
 		assert_int_equal(mesh_handle_decode(bytes, &got), 0);
+	}
+}
+
+/* A handle of another version leads to its listener, if it is not damaged, and not too old. */
+static void test_foreign(void **state)
+{
+	uint8_t bytes[MESH_HANDLE_BYTES];
+	struct mesh_handle own, got;
+	uint32_t checksum;
+	int version;
+
+	(void)state;
+	full_handle_encode(bytes);
+	assert_int_equal(mesh_handle_decode(bytes, &own), 0);
+	assert_false(own.foreign);
+	for (version = 0; version < 256; version++) {
+		full_handle_encode(bytes);
+		bytes[VERSION_OFFSET] = (uint8_t)version;
+		if (version == MESH_PROTOCOL_VERSION)
+			continue;
+		if (version < MESH_DIALLED_VERSION_MIN) {
+			assert_int_equal(mesh_handle_decode_foreign(bytes, &got), -EPROTONOSUPPORT);
+			continue;
+		}
+		assert_int_equal(mesh_handle_decode_foreign(bytes, &got), -EPROTO);
+		checksum = mesh_checksum(bytes, CHECKSUM_OFFSET);
+		memcpy(bytes + CHECKSUM_OFFSET, &checksum, sizeof(checksum));
+		assert_refused(bytes, -EPROTONOSUPPORT);
+		assert_int_equal(mesh_handle_decode_foreign(bytes, &got), 0);
+		assert_true(got.foreign);
+		got.foreign = false;
+		assert_memory_equal(&got, &own, sizeof(got));
 	}
 }
 
@@ -480,6 +514,7 @@ int main(void)
 		cmocka_unit_test(test_first_come),
 		cmocka_unit_test(test_smaller_fits),
 		cmocka_unit_test(test_corruption),
+		cmocka_unit_test(test_foreign),
 		cmocka_unit_test(test_swaps),
 		cmocka_unit_test(test_truncation),
 		cmocka_unit_test(test_node_name),
