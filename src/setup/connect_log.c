@@ -104,6 +104,29 @@ static void no_path_log(const struct mesh_connect *connect, const char *relays)
 			advice_text(connect, advice, sizeof(advice)));
 }
 
+/* NICs lead there by their addresses or routes, and libfabric cannot open any of them. */
+MESH_HOLDS(process)
+static void unopened_log(const struct mesh_connect *connect, const char *relays)
+{
+	const struct mesh_process *process = connect->net->process;
+	char node[MESH_HANDLE_NODE_TEXT_MAX];
+
+	mesh_warn("node %s cannot connect to node %s: libfabric cannot open %s, which leads "
+		  "there%s. An earlier line has the cause",
+		  process->name, mesh_handle_node_text(&connect->handle, node),
+		  process->nics[connect->unopened - 1]->netdev, relays);
+}
+
+/* There is no candidate. @relays: see no_path_log() */
+MESH_HOLDS(process)
+static void no_candidate_log(const struct mesh_connect *connect, const char *relays)
+{
+	if (connect->unopened)
+		unopened_log(connect, relays);
+	else
+		no_path_log(connect, relays);
+}
+
 /* What a guest says: its user knows the rest, and there is little room for it. */
 MESH_HOLDS(process)
 static void guest_log(const struct mesh_connect *connect)
@@ -120,7 +143,7 @@ void mesh_connect_log_no_path(const struct mesh_connect *connect)
 	if (connect->net->process->role == MESH_PROCESS_GUEST)
 		guest_log(connect);
 	else
-		no_path_log(connect, "");
+		no_candidate_log(connect, "");
 }
 
 /* Why no relay helps, if relays were asked until the deadline; else "". */
@@ -171,13 +194,46 @@ static const char *rdma_advice(const struct mesh_peer *peer)
 	       "slower";
 }
 
+/* Why no relay helps where the routes let nothing through; "" if none was asked. */
+MESH_HOLDS(process)
+static const char *detour_text(const struct mesh_connect *connect, char *text, size_t size)
+{
+	const struct mesh_relay_try *relay = connect->detoured ? connect->relay : connect->detour;
+	char why[RELAY_TEXT_MAX / 2];
+
+	*text = '\0';
+	if (relay)
+		snprintf(text, size, "No relay has led there either (%s)",
+			 mesh_relay_try_text(relay, why, sizeof(why)));
+	return text;
+}
+
+/* The routes let nothing through, and relays have taken the candidates' place, or a moment ago. */
+MESH_HOLDS(process)
+static void detour_log_timeout(const struct mesh_connect *connect, uint64_t now_ms)
+{
+	const struct mesh_process *process = connect->net->process;
+	const struct mesh_path_candidate *pair = &connect->choice.candidates[0];
+	const struct mesh_nic *nic = process->nics[process->endpoints[pair->local].nic];
+	char node[MESH_HANDLE_NODE_TEXT_MAX], local[MESH_ADDR_TEXT_MAX], remote[MESH_ADDR_TEXT_MAX];
+	char relays[RELAY_TEXT_MAX];
+
+	mesh_warn("node %s gave up connecting to node %s after %llu ms: the routes let nothing "
+		  "through, as from %s (%s) to %s. %s",
+		  process->name, mesh_handle_node_text(&connect->handle, node),
+		  (unsigned long long)(now_ms - connect->started_ms), nic->netdev,
+		  mesh_addr_text(&nic->source, local),
+		  mesh_addr_text(&connect->handle.endpoints[pair->remote].addr, remote),
+		  detour_text(connect, relays, sizeof(relays)));
+}
+
 MESH_HOLDS(process)
 static void direct_log_timeout(const struct mesh_connect *connect, uint64_t now_ms)
 {
 	struct mesh_process *process = connect->net->process;
 	const struct mesh_peer *peer = mesh_connect_try_informative(connect);
 	char local[MESH_ADDR_TEXT_MAX], text[MESH_PEER_TEXT_MAX], why[MESH_PEER_REASON_MAX];
-	char neighbours[MESH_NEIGHBOUR_HINT_MAX], end[END_TEXT_MAX];
+	char neighbours[MESH_NEIGHBOUR_HINT_MAX], end[END_TEXT_MAX], relays[RELAY_TEXT_MAX];
 	const struct mesh_domain *domain = peer->domain;
 
 	if (peer->state == MESH_PEER_CONNECTING && !peer->reason[0])
@@ -190,6 +246,7 @@ static void direct_log_timeout(const struct mesh_connect *connect, uint64_t now_
 			 peer->reason[0] ? peer->reason : "it does not answer our request");
 	snprintf(end, sizeof(end), "%s", why);
 	sentence_add(end, sizeof(end), rdma_advice(peer));
+	sentence_add(end, sizeof(end), detour_text(connect, relays, sizeof(relays)));
 	sentence_add(end, sizeof(end),
 		     mesh_neighbour_hints_text(process, neighbours, sizeof(neighbours)));
 	mesh_warn("node %s gave up connecting from %s (%s) to %s after %llu ms (%d path%s tried): "
@@ -245,11 +302,13 @@ void mesh_connect_log_timeout(const struct mesh_connect *connect, uint64_t now_m
 	relays_text(connect, now_ms, relays, sizeof(relays));
 	if (connect->net->process->role == MESH_PROCESS_GUEST)
 		guest_log(connect);
+	else if ((connect->detoured || connect->detour) && !connect->num_peers)
+		detour_log_timeout(connect, now_ms);
 	else if (connect->away ||
 		 (!connect->relay && connect->choice.num_candidates && !connect->num_peers))
 		unopened_log_timeout(connect, now_ms, relays);
 	else if (connect->relay || !connect->choice.num_candidates)
-		no_path_log(connect, relays);
+		no_candidate_log(connect, relays);
 	else
 		direct_log_timeout(connect, now_ms);
 }

@@ -155,6 +155,7 @@ static int domain_need(struct mesh_connect *connect, const struct mesh_path_cand
 MESH_HOLDS(process)
 static int candidates_open(struct mesh_connect *connect, struct selection *selection, bool *away)
 {
+	const struct mesh_endpoint_addr *endpoints = connect->net->process->endpoints;
 	struct mesh_path_choice *choice = &connect->choice;
 	int i, k = 0, need, ret;
 
@@ -172,6 +173,8 @@ static int candidates_open(struct mesh_connect *connect, struct selection *selec
 		if (!ret || ret == -EAGAIN)
 			return ret;
 		*away |= ret == -ENOLINK;
+		if (ret != -ENOLINK)
+			connect->unopened = 1 + endpoints[choice->candidates[k].local].nic;
 		candidate_remove(connect, k);
 	}
 	return -ENODEV;
