@@ -5,6 +5,8 @@
 #define KIB ((uint64_t)1024)
 #define MIB (KIB * KIB)
 
+#define AGAIN_MAX 8 /* slots that are used twice */
+
 /* Around the multiples that plugins cut, align or switch protocols at. */
 static const uint64_t sizes[] = {
 	0,
@@ -143,7 +145,9 @@ struct phase check_phase(const struct options *options, size_t index)
 	}
 	phase = size_phase(sizes[index / NUM_MANNERS], &manners[index % NUM_MANNERS]);
 	phase_fit(&phase, options);
-	/* Enough for each slot to be used twice where that is cheap. */
-	phase.count = phase.window + (phase.size <= 64 * KIB ? phase.window + 3 : 3);
+	/* Enough for slots to be used again, eight of them where that is cheap. */
+	phase.count = phase.window + 3;
+	if (phase.size <= 64 * KIB)
+		phase.count += phase.window < AGAIN_MAX ? phase.window : AGAIN_MAX;
 	return phase;
 }
