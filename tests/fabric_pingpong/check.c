@@ -92,9 +92,19 @@ static size_t num_sizes(const struct options *options)
 	return n;
 }
 
-size_t check_num_phases(const struct options *options)
+/* How many of the first @n items the pair has: of each check_every items one. */
+static size_t num_own(const struct options *options, uint32_t pair, size_t n)
 {
-	return num_sizes(options) * NUM_MANNERS + NUM_MIXES;
+	size_t first = pair % options->check_every;
+
+	return n > first ? (n - first - 1) / options->check_every + 1 : 0;
+}
+
+size_t check_num_phases(const struct options *options, uint32_t pair)
+{
+	size_t n = num_sizes(options), own = num_own(options, pair, n);
+
+	return own * NUM_MANNERS + num_own(options, pair, n + NUM_MIXES) - own;
 }
 
 static struct phase size_phase(uint64_t size, const struct manner *manner)
@@ -133,17 +143,20 @@ static struct phase mixed_phase(const struct options *options, size_t index)
 	return phase;
 }
 
-struct phase check_phase(const struct options *options, size_t index)
+struct phase check_phase(const struct options *options, uint32_t pair, size_t index)
 {
-	size_t n = num_sizes(options) * NUM_MANNERS;
+	size_t n = num_sizes(options), own = num_own(options, pair, n), item;
 	struct phase phase;
 
-	if (index >= n) {
-		phase = mixed_phase(options, index - n);
+	/* Which of the pair's items: its sizes come first, each with all manners. */
+	item = index < own * NUM_MANNERS ? index / NUM_MANNERS : index - own * (NUM_MANNERS - 1);
+	item = pair % options->check_every + item * options->check_every;
+	if (item >= n) {
+		phase = mixed_phase(options, item - n);
 		phase_fit(&phase, options);
 		return phase;
 	}
-	phase = size_phase(sizes[index / NUM_MANNERS], &manners[index % NUM_MANNERS]);
+	phase = size_phase(sizes[item], &manners[index % NUM_MANNERS]);
 	phase_fit(&phase, options);
 	/* Enough for slots to be used again, eight of them where that is cheap. */
 	phase.count = phase.window + 3;

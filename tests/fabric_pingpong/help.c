@@ -52,6 +52,8 @@ static const char *const page[] = {
 	"  *     --check         run the correctness matrix only, measure nothing\n"
 	"  *     --no-check      measure without the correctness matrix; the column check then\n"
 	"                        says samples instead of ok\n"
+	"  *     --check-every N each pair checks one in N of the matrix's sizes (default 1), and\n"
+	"                        the next pair the next ones, so that N pairs check all of them\n"
 	"  *     --check-max N   largest message of the correctness matrix (default 1 MiB and one\n"
 	"                        byte)\n"
 	"  *     --all-at-once   all pairs together instead of one after another\n"

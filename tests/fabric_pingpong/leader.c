@@ -14,10 +14,11 @@
 /* Growth of a stream's length from one try to the next: the first ones are cold. */
 #define GROWTH_MAX 8.0
 
-int leader_open(struct leader *leader, const struct options *options)
+int leader_open(struct leader *leader, const struct options *options, uint32_t pair)
 {
 	memset(leader, 0, sizeof(*leader));
 	leader->options = options;
+	leader->pair = pair;
 	leader->stage = options->check ? LEADER_CHECK : LEADER_PING_WARM;
 	leader->stamps_max = options->iters ? options->iters : PING_MAX;
 	leader->rates = calloc(options->repeat, sizeof(*leader->rates));
@@ -67,7 +68,8 @@ bool leader_next(struct leader *leader, struct phase *phase)
 {
 	const struct options *options = leader->options;
 
-	if (leader->stage == LEADER_CHECK && leader->index == check_num_phases(options)) {
+	if (leader->stage == LEADER_CHECK &&
+	    leader->index == check_num_phases(options, leader->pair)) {
 		leader->stage = LEADER_PING_WARM;
 		leader->index = 0;
 	}
@@ -77,7 +79,7 @@ bool leader_next(struct leader *leader, struct phase *phase)
 	if (leader->stage == LEADER_END)
 		return false;
 	if (leader->stage == LEADER_CHECK) {
-		*phase = check_phase(options, leader->index);
+		*phase = check_phase(options, leader->pair, leader->index);
 	} else if (leader->stage <= LEADER_PING) {
 		if (leader->stage == LEADER_PING_WARM)
 			leader->count = PING_WARM;

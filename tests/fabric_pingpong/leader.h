@@ -26,6 +26,7 @@ struct leader_figures {
 
 struct leader {
 	const struct options *options;
+	uint32_t pair; /* its number, which says what of the matrix it checks */
 	enum leader_stage stage;
 	size_t index;
 	uint64_t number;  /* of the last phase */
@@ -39,7 +40,7 @@ struct leader {
 };
 
 /** Returns 0 or -ENOMEM. */
-int leader_open(struct leader *leader, const struct options *options);
+int leader_open(struct leader *leader, const struct options *options, uint32_t pair);
 
 void leader_close(struct leader *leader);
 

@@ -10,6 +10,9 @@
 #include "options.h"
 #include "rendezvous.h"
 
+/* More than the matrix has sizes. */
+#define CHECK_EVERY_MAX 64
+
 struct option_entry {
 	const char *name;
 	char letter;
@@ -171,6 +174,11 @@ static int set_check_max(struct options *options, const char *value)
 	return 0;
 }
 
+static int set_check_every(struct options *options, const char *value)
+{
+	return set_u32(value, 1, CHECK_EVERY_MAX, &options->check_every);
+}
+
 static int set_inflight(struct options *options, const char *value)
 {
 	return set_u32(value, 1, OPTIONS_INFLIGHT_MAX, &options->inflight);
@@ -253,6 +261,7 @@ static const struct option_entry entries[] = {
 	{"pairs", 0, true, false, set_pairs},
 	{"sizes", 's', true, true, set_sizes},
 	{"check-max", 0, true, true, set_check_max},
+	{"check-every", 0, true, true, set_check_every},
 	{"inflight", 0, true, true, set_inflight},
 	{"channels", 'c', true, true, set_channels},
 	{"comms", 0, true, true, set_channels},
@@ -431,6 +440,7 @@ static void set_shared_defaults(struct options *options)
 	options->check = true;
 	options->measure = true;
 	options->check_max = (1 << 20) + 1;
+	options->check_every = 1;
 	options->all_at_once = false;
 	options->timeout_s = 120;
 	options->shared[0] = '\0';

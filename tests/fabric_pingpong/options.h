@@ -47,7 +47,8 @@ struct options {
 	uint32_t repeat; /* streams for each size, of which the median counts */
 	bool check;
 	bool measure;
-	uint64_t check_max; /* largest message of the correctness matrix, bytes */
+	uint64_t check_max;   /* largest message of the correctness matrix, bytes */
+	uint32_t check_every; /* each pair checks one in so many sizes */
 	bool all_at_once;
 	uint32_t timeout_s; /* without progress */
 

@@ -88,10 +88,10 @@ void phase_fit(struct phase *phase, const struct options *options);
 /** The phase in words. */
 void phase_describe(const struct phase *phase, char *text, size_t size);
 
-/** Number of phases in the correctness matrix. */
-size_t check_num_phases(const struct options *options);
+/** Number of phases in the pair's part of the correctness matrix. */
+size_t check_num_phases(const struct options *options, uint32_t pair);
 
-/** Phase @index of the correctness matrix, without its number. */
-struct phase check_phase(const struct options *options, size_t index);
+/** Phase @index of the pair's part of the correctness matrix, without its number. */
+struct phase check_phase(const struct options *options, uint32_t pair, size_t index);
 
 #endif

@@ -65,7 +65,8 @@ static int make_comms(struct session *s)
 
 	s->sends = calloc(s->options->channels, sizeof(*s->sends));
 	s->receives = calloc(s->options->channels, sizeof(*s->receives));
-	if (!s->sends || !s->receives || (s->leads && leader_open(&s->leader, s->options))) {
+	if (!s->sends || !s->receives ||
+	    (s->leads && leader_open(&s->leader, s->options, s->pair))) {
 		snprintf(s->error, sizeof(s->error), "out of memory");
 		return -ENOMEM;
 	}

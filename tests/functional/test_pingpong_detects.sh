@@ -144,6 +144,8 @@ test_good_plugin() {
 		remote="127.0.0.1", via="direct")'
 	run_local 3 "${QUICK[@]}" --all-at-once
 	expect_pass "all pairs at once"
+	run_local 3 "${QUICK[@]}" --check-every 4
+	expect_pass "each pair with a part of the matrix"
 	run_local 2 --comms 64 --sizes 8 --check-max 256 --iters 20 --pairs 1-0 --json
 	expect_pass "64 comms on one thread"
 	json "64 comms" '[(x["from"], x["to"]) for x in p] == [(1, 0)]'
@@ -321,6 +323,7 @@ test_wrong_use() {
 		MASTER_PORT=65535 TORCHELASTIC_USE_AGENT_STORE=True --
 	wrong_use "there is no option '--jsn'" "${good[@]}" -- --jsn
 	wrong_use 'number from 6 to 12' "${good[@]}" -- --abi 5
+	wrong_use 'number from 1 to 64' "${good[@]}" -- --check-every 0
 	wrong_use 'expected FROM-TO' "${good[@]}" -- --pairs 0-1x
 	wrong_use 'there is no pair 0-2' "${good[@]}" -- --pairs 0-2
 	wrong_use 'expected up to' "${good[@]}" -- --sizes 8,,9
