@@ -10,7 +10,8 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/expect.sh
 . "$here/expect.sh"
 
-RUN_ARGS=(--timeout 60 --check-max 64K --sizes "8,64K" --iters 4 --repeat 1 --verbose)
+RUN_ARGS=(--timeout 60 --check-max 64K --check-every 2 --sizes "8,64K" --iters 4 --repeat 1
+	--verbose)
 A_TO_B="wan:10.77.1.1>10.77.2.1@routed"
 B_TO_A="wan:10.77.2.1>10.77.1.1@routed"
 

@@ -12,7 +12,8 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/expect.sh
 . "$here/expect.sh"
 
-ARGS=(--timeout 200 --sizes "8,64K,1M" --iters 4 --repeat 1)
+# The pairs share the sizes: two of them have all.
+ARGS=(--timeout 200 --check-every 2 --sizes "8,64K,1M" --iters 4 --repeat 1)
 # Percent of what the cables carry that the management network may.
 MANAGEMENT_MAX=1
 
@@ -45,7 +46,7 @@ test_line() {
 	note "line of 3: all pairs, the ends through the node in the middle"
 	run_line ends-only --pairs 0-2,2-0
 	note "line of 3: the ends, while the relay's own NCCL connects nothing"
-	run_line at-once --all-at-once --check-max 64K
+	run_line at-once --all-at-once --check-max 64K --check-every 6
 	note "line of 3: all pairs at once"
 }
 
@@ -64,7 +65,7 @@ test_ring() {
 	mesh_node d
 	mesh_link c cd 10.77.3.1/24 d dc 10.77.3.2/24
 	mesh_link d da 10.77.4.1/24 a ad 10.77.4.2/24
-	ranks_pass ring a b c d -- "${ARGS[@]}" --all-at-once --check-max 64K
+	ranks_pass ring a b c d -- "${ARGS[@]}" --all-at-once --check-max 64K --check-every 6
 	said ring '"via": "[ac]"'
 	said ring '"via": "[bd]"'
 	warned ring 0

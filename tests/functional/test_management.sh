@@ -10,7 +10,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/expect.sh
 . "$here/expect.sh"
 
-RUN_ARGS=(--timeout 60 --check-max 16K --sizes "8,256K" --iters 10 --repeat 1)
+RUN_ARGS=(--timeout 60 --check-max 16K --check-every 2 --sizes "8,256K" --iters 10 --repeat 1)
 
 # As fast as the cables, and without a default route: NCCL_SOCKET_IFNAME names it.
 test_named() {

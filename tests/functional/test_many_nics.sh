@@ -11,7 +11,8 @@ here=$(dirname "${BASH_SOURCE[0]}")
 . "$here/expect.sh"
 
 # --dev 0: the first NIC is the first one in the handle.
-RUN_ARGS=(--timeout 60 --check-max 16K --sizes "8,256K" --iters 8 --repeat 1 --dev 0)
+RUN_ARGS=(--timeout 60 --check-max 16K --check-every 2 --sizes "8,256K" --iters 8 --repeat 1
+	--dev 0)
 
 # Node b's first four NICs lead elsewhere, and the fifth one to a.
 test_fifth() {

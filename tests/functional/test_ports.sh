@@ -34,7 +34,7 @@ on a "$MESH_BUILD/fi_mesh" check --only firewall >"$OUT/check.any" &&
 	{ cat "$OUT/check.any"; fail "fi_mesh check passes a firewall that drops other ports"; }
 on a env NCCL_MESH_PORTS=21000-21009 "$MESH_BUILD/fi_mesh" check --only firewall \
 	>"$OUT/check.range" || { cat "$OUT/check.range"; fail "fi_mesh check refuses the range"; }
-PASS=(--check --check-max 64K --timeout 60)
+PASS=(--check --check-max 64K --check-every 6 --timeout 60)
 run=0
 for provider in tcp "tcp;ofi_rxm"; do
 	RANKS_ENV=(NCCL_MESH_PORTS=21000-21009 "NCCL_MESH_PROVIDER=$provider")

@@ -9,7 +9,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/expect.sh
 . "$here/expect.sh"
 
-RUN_ARGS=(--timeout 60 --check-max 16K --sizes "8,256K" --iters 10 --repeat 1)
+RUN_ARGS=(--timeout 60 --check-max 16K --check-every 2 --sizes "8,256K" --iters 10 --repeat 1)
 # Seconds in which a run that cannot work has to have said so; the plugin's deadline is 5.
 DEADLINE=$(slow && echo 60 || echo 20)
 

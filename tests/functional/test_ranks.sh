@@ -9,7 +9,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/expect.sh
 . "$here/expect.sh"
 
-RUN_ARGS=(--timeout 60 --check-max 16K --sizes "8,256K" --iters 10 --repeat 1)
+RUN_ARGS=(--timeout 60 --check-max 16K --check-every 2 --sizes "8,256K" --iters 10 --repeat 1)
 COMMUNICATORS=$MESH_BUILD/functional/two_communicators
 
 # Two ranks share a's NIC and address; the ports tell them apart.

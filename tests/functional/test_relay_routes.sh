@@ -20,7 +20,9 @@ here=$(dirname "${BASH_SOURCE[0]}")
 
 SEED=${SEED:-$((RANDOM))}
 GRAPHS=${GRAPHS:-0}
-ARGS=(--timeout 250 --sizes "8,64K,1M" --iters 2 --repeat 1 --check-max 20K --all-at-once)
+# Each of the 20 and more pairs checks a fifth of the sizes, so that each size is with four pairs.
+ARGS=(--timeout 250 --sizes "8,64K,1M" --iters 2 --repeat 1 --check-max 20K --check-every 5
+	--all-at-once)
 NUMBER=0
 
 # cable X Y

@@ -11,7 +11,8 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/expect.sh
 . "$here/expect.sh"
 
-ARGS=(--timeout 100 --sizes "8,64K,1M" --iters 2 --repeat 1 --check-max 20K)
+ARGS=(--timeout 100 --sizes "8,64K,1M" --iters 2 --repeat 1 --check-max 20K
+	--check-every 2)
 LEAVES=(m n o p)
 # Percent of what the cables carry that the management network may.
 MANAGEMENT_MAX=1

@@ -9,7 +9,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/expect.sh
 . "$here/expect.sh"
 
-RUN_ARGS=(--timeout 60 --check-max 8K --sizes "8,256K" --iters 8 --repeat 1)
+RUN_ARGS=(--timeout 60 --check-max 8K --check-every 2 --sizes "8,256K" --iters 8 --repeat 1)
 
 bare() { echo "${1%/*}"; }
 

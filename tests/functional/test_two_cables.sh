@@ -10,7 +10,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/expect.sh
 . "$here/expect.sh"
 
-RUN_ARGS=(--timeout 60 --check-max 8K --sizes "8,256K" --iters 20 --repeat 1)
+RUN_ARGS=(--timeout 60 --check-max 8K --check-every 2 --sizes "8,256K" --iters 20 --repeat 1)
 # 2 pairs x 20 messages x 256 KiB are 10 MiB; each cable carries about half of it.
 HALF=$((3 << 20))
 # A cable whose packets the kernel of a busy machine leaves lying gets less: then once more.

@@ -16,8 +16,8 @@ mesh_link a ab 10.77.1.1/24 b ba 10.77.1.2/24
 rdma_up
 for abi in {6..12}; do
 	before=$(rdma_counter ba rcvd_pkts)
-	ranks_pass "v$abi" a b -- --timeout 60 --abi "$abi" --check-max 16K --sizes 8,256K \
-		--iters 10 --repeat 1 --verbose
+	ranks_pass "v$abi" a b -- --timeout 60 --abi "$abi" --check-max 16K --check-every 4 \
+		--sizes 8,256K --iters 10 --repeat 1 --verbose
 	said "v$abi" "plugin 'Mesh' .*net ABI v$abi,"
 	expect_paths "v$abi" 0 1 "ab:10.77.1.1>10.77.1.2"
 	expect_paths "v$abi" 1 0 "ba:10.77.1.2>10.77.1.1"

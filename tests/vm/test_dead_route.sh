@@ -12,7 +12,8 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/expect.sh
 . "$here/../functional/expect.sh"
 
-RUN_ARGS=(--timeout 120 --check-max 64K --sizes "8,64K" --iters 4 --repeat 1 --verbose
+RUN_ARGS=(--timeout 120 --check-max 64K --check-every 2 --sizes "8,64K" --iters 4
+	--repeat 1 --verbose
 	--pairs "0-2,2-0")
 
 # take NIC ADDRESS: what b is to forward there from this address is lost, if it is RoCE.

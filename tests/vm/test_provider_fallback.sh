@@ -11,7 +11,8 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/expect.sh
 . "$here/../functional/expect.sh"
 
-RUN_ARGS=(--timeout 120 --check-max 64K --sizes "8,64K" --iters 4 --repeat 1 --verbose)
+RUN_ARGS=(--timeout 120 --check-max 64K --check-every 2 --sizes "8,64K" --iters 4 --repeat 1
+	--verbose)
 
 # drop_roce NODE NIC: what it sends to RoCE's UDP port is lost, all else passes.
 drop_roce() {

@@ -11,8 +11,8 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/expect.sh
 . "$here/../functional/expect.sh"
 
-RUN_ARGS=(--pairs "0-1,1-0,1-2,2-1" --timeout 120 --check-max 64K --sizes "8,64K" --iters 4
-	--repeat 1 --verbose)
+RUN_ARGS=(--pairs "0-1,1-0,1-2,2-1" --timeout 120 --check-max 64K --check-every 4
+	--sizes "8,64K" --iters 4 --repeat 1 --verbose)
 
 # Node c has no RDMA; later b's NIC towards a has none either.
 LOST=

@@ -11,7 +11,8 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/expect.sh
 . "$here/../functional/expect.sh"
 
-RUN_ARGS=(--timeout 120 --check-max 64K --sizes "8,64K" --iters 4 --repeat 1 --verbose)
+RUN_ARGS=(--timeout 120 --check-max 64K --check-every 2 --sizes "8,64K" --iters 4 --repeat 1
+	--verbose)
 
 # Nodes a and b have RDMA on their cable, and x and y towards their router r. Without it are all
 # other NICs.
@@ -38,7 +39,7 @@ test_four() {
 	mesh_route d 10.77.1.0/24 10.77.3.1 dc
 	mesh_route d 10.77.2.0/24 10.77.3.1 dc
 	rdma_up
-	ranks_pass four a b c d -- "${RUN_ARGS[@]}"
+	ranks_pass four a b c d -- "${RUN_ARGS[@]}" --check-every 6
 	expect_paths four 0 1 "ab:10.77.1.1>10.77.1.2"
 	expect_paths four 1 0 "ba:10.77.1.2>10.77.1.1"
 	expect_paths four 1 2 "bc:10.77.2.1>10.77.2.2"

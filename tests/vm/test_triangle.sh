@@ -61,7 +61,7 @@ direction() {
 mesh_init
 mesh_up triangle
 rdma_up
-ranks_pass all a b c -- --timeout 60 --check-max 4K --sizes 8,64K,1M \
+ranks_pass all a b c -- --timeout 60 --check-max 4K --check-every 2 --sizes 8,64K,1M \
 	--iters 4 --repeat 1 --verbose
 i=0
 for pair in "0 1" "1 2" "2 0"; do
