@@ -415,6 +415,19 @@ run_ranks() {
 	return $status
 }
 
+# pingpong_short FOLDER ARGUMENT...: makes a folder with fabric_pingpong, which then has these
+# arguments besides those that it is started with, fi_mesh and the plugin: for commands that start
+# it as users do, where what it would measure in minutes is not what the test is there for.
+pingpong_short() {
+	local folder=$1
+
+	mkdir -p "$folder" && ln -s "$MESH_BUILD"/{fi_mesh,libnccl-net-mesh.so} "$folder" ||
+		fail "cannot fill $folder"
+	printf '#!/bin/sh\nexec %q "$@" %s\n' "$MESH_BUILD/fabric_pingpong" "${*:2}" \
+		>"$folder/fabric_pingpong"
+	chmod 755 "$folder/fabric_pingpong"
+}
+
 # ranks_show FOLDER: what the ranks printed, for a test that fails.
 ranks_show() {
 	local rank

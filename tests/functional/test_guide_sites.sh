@@ -12,7 +12,9 @@ here=$(dirname "${BASH_SOURCE[0]}")
 
 GUIDE=two-sites.md
 OUT=$MESH_BUILD/functional/test_guide_sites
-export PATH=$MESH_BUILD:$PATH
+# The pairs share the sizes that are checked, and each measurement is short.
+SHORT=(--check-every 12 --seconds 0.02 --repeat 1)
+export PATH=$OUT/bin:$MESH_BUILD:$PATH
 
 make_sites() {
 	local node
@@ -37,6 +39,7 @@ command -v ping >/dev/null || skip "'ping' is missing (scripts/install-deps.sh)"
 mesh_init
 rm -rf "$OUT"
 mkdir -p "$OUT"
+pingpong_short "$OUT/bin" "${SHORT[@]}"
 make_sites
 cd "$OUT" || exit 1
 guide_type "$GUIDE" "$OUT"

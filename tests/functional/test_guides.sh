@@ -11,7 +11,9 @@ here=$(dirname "${BASH_SOURCE[0]}")
 
 GUIDE=hardware.md
 OUT=$MESH_BUILD/functional/test_guides
-export PATH=$MESH_BUILD:$PATH
+# The pairs share the sizes that are checked, and each measurement is short.
+SHORT=(--check-every 6 --seconds 0.02 --repeat 1)
+export PATH=$OUT/bin:$MESH_BUILD:$PATH
 
 # A triangle as the guide has it, before the cables have addresses.
 make_nodes() {
@@ -32,6 +34,7 @@ done
 mesh_init
 rm -rf "$OUT"
 mkdir -p "$OUT"
+pingpong_short "$OUT/bin" "${SHORT[@]}"
 make_nodes
 cd "$OUT" || exit 1
 guide_type "$GUIDE" "$OUT"

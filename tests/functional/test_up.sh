@@ -140,7 +140,7 @@ pulled_rolls_back() {
 
 	touch "$OUT/a/hold"
 	on mgmt timeout 300 "$MESH_BUILD/fi_mesh" up --yes "${NODES[@]}" --rollback-after 6 \
-		--connect-timeout 3 --ssh "ssh -F $KEYS/config" --bin "$MESH_BUILD" \
+		--connect-timeout 3 --ssh "ssh -F $KEYS/config" --bin "$BIN" \
 		>"$OUT/pulled.out" 2>&1 </dev/null &
 	pid=$!
 	wait_for "[[ -e $OUT/a/applying ]]" 60 ||
@@ -168,7 +168,7 @@ guard_ends() {
 	touch "$OUT/a/hold"
 	# Its own process, not a shell's around it: it must have ended before the next command.
 	mesh_spawn mgmt "$OUT/guard.out" timeout 300 "$MESH_BUILD/fi_mesh" up --yes "${NODES[@]}" \
-		--ssh "ssh -F $KEYS/config" --bin "$MESH_BUILD"
+		--ssh "ssh -F $KEYS/config" --bin "$BIN"
 	wait_for "[[ -e $OUT/a/applying ]]" 150 ||
 		{ cat "$OUT/guard.out"; fail "a applies nothing"; }
 	for node in b c; do
