@@ -41,7 +41,7 @@ raw() {
 
 	wait_for "on b ss -Hltn sport = :$PORT | grep -q ." 60 || fail "raw server did not start"
 	on a taskset -c 0 "$RAW" --source 10.77.1.1 --peer 10.77.1.2 --port $PORT --json \
-		--mapping "$1" --mode "$2" --sizes "$3" --seconds 0.3 --yield 1 >"$OUT/raw.json" ||
+		--mapping "$1" --mode "$2" --sizes "$3" --seconds 0.2 --yield 1 >"$OUT/raw.json" ||
 		fail "raw libfabric: $1 $2 $3"
 	wait "$server"
 	python3 - "$OUT/raw.json" "$1" "$3" >>"$OUT/figures" <<-'END' || fail "$1: no figure"
@@ -55,7 +55,7 @@ raw() {
 # plugin: adds a run's bandwidth of 1 MiB and 4 MiB, and half a round trip of 8 bytes.
 plugin() {
 	run_ranks "$OUT/plugin" a b -- --json --no-check --pairs 0-1 --channels 1 --timeout 30 \
-		--sizes 8,1M,4M --seconds 0.3 --repeat 1 ||
+		--sizes 8,1M,4M --seconds 0.2 --repeat 1 ||
 		{ ranks_show "$OUT/plugin"; fail "the plugin's run"; }
 	python3 - "$OUT/plugin/rank0.out" >>"$OUT/figures" <<-'END' || fail "plugin: no figures"
 		import json, sys
