@@ -6,7 +6,7 @@
 # quick is: deps gcc unit lint. Without arguments every step runs but `packages`, which loads the
 # roots of whole distributions.
 #
-# FUZZ_SECONDS   time for each fuzz target (default 15)
+# FUZZ_SECONDS   time for each fuzz target (default 10)
 # NCCL_SRC       an NCCL source tree: include/nccl is compared with its headers
 # LIBFABRIC_PREFIX  where another libfabric is installed, to test with instead of Debian 13's
 # TEST_TIMEOUT   seconds that one functional test may take
@@ -29,7 +29,7 @@ STEPS=(deps gcc unit lint install clang arm64 functional cost vm asan tsan fuzz 
 	tree)
 QUICK=(deps gcc unit lint)
 SKIP=77
-FUZZ_SECONDS=${FUZZ_SECONDS:-15}
+FUZZ_SECONDS=${FUZZ_SECONDS:-10}
 # With another libfabric: what asks the most of it.
 LIBFABRIC_FUNCTIONAL=${LIBFABRIC_FUNCTIONAL:-test_close_in_flight test_connect_fails
 	test_descriptors test_fault_soak test_libfabric_versions test_lost_message test_peer_killed
