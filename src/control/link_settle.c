@@ -56,22 +56,7 @@ bool mesh_link_is_quiet(const struct mesh_peer *peer)
 	return bucket_is_quiet(peer, peer->control_port) && bucket_is_quiet(peer, 0);
 }
 
-/* A process has one outgoing peer for each link: this end has not noticed that it lost it. */
-MESH_HOLDS(process)
-static void stale_lose(const struct mesh_peer *peer)
-{
-	struct mesh_peer *other = NULL;
-
-	while ((other = mesh_peer_of_process(peer, other))) {
-		if (is_same_link(peer, other) && other->incoming && other->state == MESH_PEER_UP &&
-		    mesh_peer_is_resumed(other)) {
-			mesh_link_lose(other, "its process connects anew", MESH_REFUSAL_BROKEN);
-			return; /* with all others of the link */
-		}
-	}
-}
-
-/* True if a user of the lost peer may still receive something. */
+/* True if a user of the peer, once that is lost, may still receive something. */
 MESH_HOLDS(process)
 static bool peer_is_open(const struct mesh_peer *peer)
 {
@@ -82,6 +67,24 @@ static bool peer_is_open(const struct mesh_peer *peer)
 			return true;
 	}
 	return false;
+}
+
+/*
+ * A process has one outgoing peer for each link: this end has not noticed that it lost it. If it
+ * noticed later, what fences then would cut the connection that is new.
+ */
+MESH_HOLDS(process)
+static void stale_lose(const struct mesh_peer *peer)
+{
+	struct mesh_peer *other = NULL;
+
+	while ((other = mesh_peer_of_process(peer, other))) {
+		if (is_same_link(peer, other) && other->incoming && other->state == MESH_PEER_UP &&
+		    (mesh_peer_is_resumed(other) || peer_is_open(other))) {
+			mesh_link_lose(other, "its process connects anew", MESH_REFUSAL_BROKEN);
+			return; /* with all others of the link */
+		}
+	}
 }
 
 /*

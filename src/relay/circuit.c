@@ -67,9 +67,26 @@ static void side_lost(struct mesh_peer_user *user)
 	mesh_circuit_check_soon(side->circuit);
 }
 
+/* What the connecting end has written may arrive in our memory. */
+MESH_HOLDS(process)
+static bool side_is_open(struct mesh_peer_user *user)
+{
+	const struct mesh_circuit_side *side = side_of_user(user);
+
+	return side == &side->circuit->up && !side->circuit->fenced_up;
+}
+
+/* The link is about to be used again: a fence of our own would cut what is new on it. */
+MESH_HOLDS(process)
 static void side_fenced(struct mesh_peer_user *user)
 {
-	(void)user;
+	struct mesh_circuit_side *side = side_of_user(user);
+
+	if (side == &side->circuit->up)
+		mesh_circuit_up_fenced(side->circuit);
+	else
+		side->circuit->fenced_down = true;
+	mesh_circuit_check_soon(side->circuit);
 }
 
 static const struct mesh_peer_user_ops side_ops = {
@@ -79,9 +96,18 @@ static const struct mesh_peer_user_ops side_ops = {
 	.lost = side_lost,
 	.waits = side_never,
 	.is_quiet = side_is_quiet,
-	.is_open = side_never,
+	.is_open = side_is_open,
 	.fenced = side_fenced,
 };
+
+void mesh_circuit_up_fenced(struct mesh_circuit *circuit)
+{
+	mesh_process_assert_locked(circuit->relay->process);
+	circuit->fenced_up = true;
+	if (!circuit->shut)
+		circuit->ending_ms = mesh_clock_ms();
+	circuit->shut = true;
+}
 
 /* ---- making -------------------------------------------------------------------------------- */
 

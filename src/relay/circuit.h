@@ -175,6 +175,10 @@ void mesh_circuit_counters_open(struct mesh_circuit *circuit);
 MESH_HOLDS(process)
 int mesh_circuit_memory_register(struct mesh_circuit *circuit);
 
+/** The connecting end is fenced: nothing more comes from there, and it need not end the circuit. */
+MESH_HOLDS(process)
+void mesh_circuit_up_fenced(struct mesh_circuit *circuit);
+
 /** Frees what only opening needs. Idempotent. process->lock held. */
 MESH_HOLDS(process)
 void mesh_circuit_opening_end(struct mesh_circuit *circuit);

@@ -113,10 +113,7 @@ static void up_settle(struct mesh_circuit *circuit, uint64_t now_ms)
 		return;
 	if (circuit->up.lost) {
 		side_fence(&circuit->up);
-		circuit->fenced_up = true;
-		if (!circuit->shut)
-			circuit->ending_ms = now_ms;
-		circuit->shut = true;
+		mesh_circuit_up_fenced(circuit);
 	} else if (circuit->shut && !circuit->retired &&
 		   mesh_clock_elapsed_ms(circuit->ending_ms, now_ms) > SHUT_MS) {
 		circuit_retire(circuit);

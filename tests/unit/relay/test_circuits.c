@@ -255,6 +255,32 @@ static void test_memory_outlives_the_polls(void **state)
 	assert_true(atomic_load(&peer->domain->polls) >= before + 8);
 }
 
+/*
+ * The connecting node's process connects anew, before this one has lost the link: the circuit is
+ * fenced then. A fence of its own, later, would cut the connection that is new.
+ */
+static void test_fenced_once(void **state)
+{
+	struct mesh_circuit *circuit;
+	struct mesh_peer_user *user;
+	uint64_t before;
+
+	(void)state;
+	open_send();
+	circuit = LIST_FIRST(&process->relay->circuits);
+	mesh_circuit_opening_end(circuit);
+	circuit->timer.expired = mesh_circuit_ending_expired;
+	user = &circuit->up.user;
+	assert_true(user->ops->is_open(user));
+	mesh_circuits_cut(peer);
+	user->ops->fenced(user);
+	assert_false(user->ops->is_open(user));
+	before = atomic_load(&peer->domain->polls);
+	circuit->timer.expired(&circuit->timer, mesh_clock_ms());
+	assert_int_equal(circuits_count(), 0);
+	assert_true(atomic_load(&peer->domain->polls) < before + 8); /* as a fence polls */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -265,6 +291,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_outgoing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_frames, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_memory_outlives_the_polls, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_fenced_once, setup, teardown),
 	};
 
 	setenv("NCCL_MESH_NICS", "=lo", 1);

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_link_settle.c - a process connects anew over a link that this end has not lost yet, and that
+ * carries nothing but circuits of other nodes: what came over it is fenced before the link is used
+ * again, and not later.
+ */
+#include <string.h>
+
+#include "control/link.h"
+#include "control/link_settle.h"
+#include "control/peer_index.h"
+#include "control/peer_life.h"
+
+#include "comm_fixture.h"
+#include "log_capture.h"
+
+#define PROCESS_ID 0x1234
+
+/* What a circuit is to the peer that its segments come from (relay/circuit.c). */
+static struct {
+	struct mesh_peer_user user;
+	bool open;
+	int lost, fenced;
+} circuit;
+
+static struct mesh_peer *before = &fixture.peers[1], again;
+static int fences;
+
+void __real_mesh_remotes_fence(struct mesh_fence *fences, int num_fences);
+void __wrap_mesh_remotes_fence(struct mesh_fence *list, int num_fences);
+void __wrap_mesh_remotes_fence(struct mesh_fence *list, int num_fences)
+{
+	fences++;
+	__real_mesh_remotes_fence(list, num_fences);
+}
+
+static bool no(struct mesh_peer_user *user)
+{
+	(void)user;
+	return false;
+}
+
+static bool yes(struct mesh_peer_user *user)
+{
+	(void)user;
+	return true;
+}
+
+static bool circuit_is_open(struct mesh_peer_user *user)
+{
+	(void)user;
+	return circuit.open;
+}
+
+static void circuit_lost(struct mesh_peer_user *user)
+{
+	(void)user;
+	circuit.lost++;
+}
+
+static void circuit_fenced(struct mesh_peer_user *user)
+{
+	(void)user;
+	circuit.fenced++;
+	circuit.open = false;
+}
+
+static const struct mesh_peer_user_ops circuit_ops = {
+	.misses = yes,
+	.is_known = yes,
+	.resumes = no,
+	.lost = circuit_lost,
+	.waits = no,
+	.is_quiet = yes,
+	.is_open = circuit_is_open,
+	.fenced = circuit_fenced,
+};
+
+static void nothing(struct mesh_timer *timer, uint64_t now_ms)
+{
+	(void)timer;
+	(void)now_ms;
+}
+
+MESH_HOLDS(process)
+static void peer_enter(struct mesh_peer *peer)
+{
+	peer->timer.expired = nothing;
+	peer->incoming = true;
+	mesh_peer_process_set(peer, PROCESS_ID);
+	mesh_peer_index_add(peer);
+}
+
+static int setup(void **state)
+{
+	int ret = fixture_setup(state);
+
+	fixture.setup.process.config.recovery = 1;
+	fixture_paths_open(MESH_PROVIDER_TCP, 2);
+	memset(&circuit, 0, sizeof(circuit));
+	memset(&again, 0, sizeof(again));
+	circuit.user.ops = &circuit_ops;
+	circuit.open = true;
+	fences = 0;
+	again.process = before->process;
+	again.domain = before->domain;
+	again.address = before->address;
+	again.state = MESH_PEER_HELLO;
+	again.watch.fd = -1;
+	mesh_lock_take(&fixture.setup.process.lock);
+	peer_enter(before);
+	peer_enter(&again);
+	mesh_link_join(before);
+	mesh_peer_user_add(before, &circuit.user);
+	return ret;
+}
+
+static int teardown(void **state)
+{
+	if (before->link)
+		mesh_link_leave(before);
+	mesh_peer_user_remove(before, &circuit.user);
+	mesh_peer_index_remove(&again);
+	mesh_peer_index_remove(before);
+	mesh_lock_release(&fixture.setup.process.lock);
+	return fixture_teardown(state);
+}
+
+static void test_circuits_are_fenced_before(void **state)
+{
+	(void)state;
+	assert_true(mesh_link_settle(&again));
+	assert_int_equal(before->state, MESH_PEER_LOST);
+	assert_int_equal(circuit.lost, 1);
+	assert_int_equal(circuit.fenced, 1);
+	assert_int_equal(fences, 1);
+	/* The next one on this link finds nothing to fence. */
+	assert_true(mesh_link_settle(&again));
+	assert_int_equal(fences, 1);
+}
+
+/* The way on of a circuit: nothing of it is written into our memory. */
+static void test_nothing_may_arrive(void **state)
+{
+	(void)state;
+	circuit.open = false;
+	assert_true(mesh_link_settle(&again));
+	assert_int_equal(before->state, MESH_PEER_UP);
+	assert_int_equal(fences, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_circuits_are_fenced_before, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_nothing_may_arrive, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
