@@ -67,6 +67,31 @@ for log in "$FAULTS"/*.log; do
 done
 note "both ends fail at once, and name both nodes and versions, whichever is older"
 
+# Two connections of one process to two listeners of another one share a peer, whose HELLO names
+# one of the listeners.
+play a two-listener <<END
+init 0
+listen 0 $FAULTS/two0
+listen 1 $FAULTS/two1
+thread 0 ! within $(ms $AT_ONCE) accept 0 0
+thread 1 ! within $(ms $AT_ONCE) accept 1 1
+join 0
+join 1
+finalize 0
+END
+play b two-connector "$OLDER" <<END
+init 0
+await $FAULTS/two1
+thread 0 ! within $(ms $AT_ONCE) connect 0 $FAULTS/two0
+thread 1 ! within $(ms $AT_ONCE) connect 1 $FAULTS/two1
+join 0
+join 1
+finalize 0
+END
+ended two-connector
+ended two-listener
+note "so do two connections of one process to two listeners of another"
+
 # ---- the neighbours' datagrams -----------------------------------------------------------------
 
 # Without addresses of a subnet, only an answer says where a cable leads; without one that can be
