@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* connect_withdraw.h - asks the listener for a path, or informs it that a connection has ended. */
-#ifndef MESH_SETUP_CONNECT_WITHDRAW_H
-#define MESH_SETUP_CONNECT_WITHDRAW_H
+/* connect_frames.h - asks the listener for a path, or informs it that a connection has ended. */
+#ifndef MESH_SETUP_CONNECT_FRAMES_H
+#define MESH_SETUP_CONNECT_FRAMES_H
 
 #include "base/lock.h"
 #include "setup/connecting.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* connect_withdraw.c - asks the listener for a path, or informs it that a connection has ended. */
+/* connect_frames.c - asks the listener for a path, or informs it that a connection has ended. */
 #include <string.h>
 
 #include "control/peer_send.h"
-#include "setup/connect_withdraw.h"
+#include "setup/connect_frames.h"
 #include "setup/relay_try.h"
 
 void mesh_connect_request(struct mesh_connect *connect)
