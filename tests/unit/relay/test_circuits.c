@@ -234,20 +234,28 @@ static void test_frames(void **state)
 	assert_false(circuit->reported);
 }
 
+/* A circuit that is open, and at its next look ends if it may. */
+static struct mesh_circuit *circuit_open(void)
+{
+	struct mesh_circuit *circuit;
+
+	open_send();
+	circuit = LIST_FIRST(&process->relay->circuits);
+	mesh_circuit_opening_end(circuit);
+	circuit->timer.expired = mesh_circuit_ending_expired;
+	return circuit;
+}
+
 /*
  * The provider may hold bytes that it has read for the circuit's memory, and writes them while it
  * is polled: the memory is not given back before.
  */
 static void test_memory_outlives_the_polls(void **state)
 {
-	struct mesh_circuit *circuit;
+	struct mesh_circuit *circuit = circuit_open();
 	uint64_t before;
 
 	(void)state;
-	open_send();
-	circuit = LIST_FIRST(&process->relay->circuits);
-	mesh_circuit_opening_end(circuit);
-	circuit->timer.expired = mesh_circuit_ending_expired;
 	mesh_circuits_cut(peer);
 	before = atomic_load(&peer->domain->polls);
 	circuit->timer.expired(&circuit->timer, mesh_clock_ms());
@@ -261,16 +269,11 @@ static void test_memory_outlives_the_polls(void **state)
  */
 static void test_fenced_once(void **state)
 {
-	struct mesh_circuit *circuit;
-	struct mesh_peer_user *user;
+	struct mesh_circuit *circuit = circuit_open();
+	struct mesh_peer_user *user = &circuit->up.user;
 	uint64_t before;
 
 	(void)state;
-	open_send();
-	circuit = LIST_FIRST(&process->relay->circuits);
-	mesh_circuit_opening_end(circuit);
-	circuit->timer.expired = mesh_circuit_ending_expired;
-	user = &circuit->up.user;
 	assert_true(user->ops->is_open(user));
 	mesh_circuits_cut(peer);
 	user->ops->fenced(user);
