@@ -276,7 +276,10 @@ void mesh_handle_node(const void *bytes, char *node)
 	node[0] = '\0';
 	if (mesh_handle_protocol(bytes) < NAMED_VERSION_MIN || len >= MESH_NODE_NAME_MAX)
 		return;
-	memcpy(node, at + offsetof(struct handle_wire, checksum) - len, len);
+	at += offsetof(struct handle_wire, checksum) - len;
+	/* A zero byte ends a foreign name early; nothing may lie behind it in @node. */
+	len = strnlen((const char *)at, len);
+	memcpy(node, at, len);
 	node[len] = '\0';
 	mesh_text_clean(node);
 }

@@ -388,6 +388,23 @@ static void forge(const uint8_t *whole, int offset, uint8_t value, uint8_t *forg
 	memcpy(forged + 116, &checksum, sizeof(checksum));
 }
 
+/* What a foreign name holds behind a zero byte is no part of the name and is not kept. */
+static void test_name_with_zero(void **state)
+{
+	static const char zeros[MESH_NODE_NAME_MAX];
+	uint8_t bytes[MESH_HANDLE_BYTES], forged[MESH_HANDLE_BYTES];
+	struct mesh_handle handle, got;
+
+	(void)state;
+	handle_init(&handle);
+	strcpy(handle.node, "spark-2");
+	mesh_handle_encode(&handle, bytes);
+	forge(bytes, CHECKSUM_OFFSET - 2, 0, forged);
+	assert_int_equal(mesh_handle_decode(forged, &got), 0);
+	assert_string_equal(got.node, "spark");
+	assert_memory_equal(got.node + 5, zeros, sizeof(got.node) - 5);
+}
+
 static void test_forged(void **state)
 {
 	/* Offsets of the wire format: counts at 5 and 6, entries from 34 on. */
@@ -518,6 +535,7 @@ int main(void)
 		cmocka_unit_test(test_swaps),
 		cmocka_unit_test(test_truncation),
 		cmocka_unit_test(test_node_name),
+		cmocka_unit_test(test_name_with_zero),
 		cmocka_unit_test(test_name_of_other_versions),
 		cmocka_unit_test(test_forged),
 		cmocka_unit_test(test_forged_beyond_the_entries),
