@@ -18,6 +18,19 @@ static uint64_t immediate_make(const struct mesh_request *request, const struct 
 	return mesh_immediate_encode(&immediate);
 }
 
+/* A message of @length bytes about @request's write. */
+static struct mesh_outgoing message_of(const struct mesh_request *request, uint8_t type,
+				       const void *payload, uint32_t length)
+{
+	return (struct mesh_outgoing){
+		.header.type = type,
+		.header.length = length,
+		.header.seq = request->seq,
+		.header.size = (uint32_t)request->size,
+		.payload = payload,
+	};
+}
+
 /* Address, key, length and granule are added when the write is posted (relay/hop.h). */
 MESH_HOLDS(comm)
 __attribute__((noinline)) static struct mesh_buffer *
@@ -30,15 +43,10 @@ relayed_make(struct mesh_request *request, struct mesh_path *path,
 		.num_segments = announcement->num_segments,
 		.full = announcement->full,
 	};
-	const struct mesh_outgoing message = {
-		.header.type = MESH_MESSAGE_RELAYED,
-		.header.length = sizeof(payload),
-		.header.seq = request->seq,
-		.header.size = (uint32_t)request->size,
-		.payload = &payload,
-		.sent = sent,
-	};
+	struct mesh_outgoing message =
+		message_of(request, MESH_MESSAGE_RELAYED, &payload, sizeof(payload));
 
+	message.sent = sent;
 	return mesh_message_prepare(path, &message, request);
 }
 
@@ -53,15 +61,10 @@ written_make(struct mesh_request *request, struct mesh_path *path,
 		.segment = announcement->segment,
 		.num_segments = announcement->num_segments,
 	};
-	const struct mesh_outgoing message = {
-		.header.type = MESH_MESSAGE_WRITTEN,
-		.header.length = sizeof(payload),
-		.header.seq = request->seq,
-		.header.size = (uint32_t)request->size,
-		.payload = &payload,
-		.sent = sent,
-	};
+	struct mesh_outgoing message =
+		message_of(request, MESH_MESSAGE_WRITTEN, &payload, sizeof(payload));
 
+	message.sent = sent;
 	return mesh_message_prepare(path, &message, request);
 }
 
@@ -81,13 +84,8 @@ bool mesh_announce(struct mesh_request *request, struct mesh_path *path,
 bool mesh_announce_too_large(struct mesh_request *request)
 {
 	const struct mesh_message_written payload = {0};
-	const struct mesh_outgoing message = {
-		.header.type = MESH_MESSAGE_WRITTEN,
-		.header.length = sizeof(payload),
-		.header.seq = request->seq,
-		.header.size = (uint32_t)request->size,
-		.payload = &payload,
-	};
+	const struct mesh_outgoing message =
+		message_of(request, MESH_MESSAGE_WRITTEN, &payload, sizeof(payload));
 
 	return mesh_comm_message_send(request->comm, &message, NULL);
 }
