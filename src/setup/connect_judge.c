@@ -164,3 +164,14 @@ enum mesh_verdict mesh_connect_judge(struct mesh_connect *connect, uint64_t now_
 		return MESH_VERDICT_REFUSED;
 	return is_spent(connect, &outlook, now_ms) ? MESH_VERDICT_NEXT : MESH_VERDICT_WAIT;
 }
+
+bool mesh_connect_is_up(const struct mesh_connect *connect)
+{
+	int i;
+
+	for (i = 0; i < connect->num_peers; i++) {
+		if (connect->peers[i]->state == MESH_PEER_UP)
+			return true;
+	}
+	return false;
+}

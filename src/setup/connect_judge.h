@@ -30,6 +30,10 @@ enum mesh_verdict {
 MESH_HOLDS(process)
 enum mesh_verdict mesh_connect_judge(struct mesh_connect *connect, uint64_t now_ms);
 
+/** True if a peer of the current try is up. */
+MESH_HOLDS(process)
+bool mesh_connect_is_up(const struct mesh_connect *connect);
+
 /**
  * Since when each attempt to reach any of the try's peers was refused because no process listens
  * there, in milliseconds of mesh_clock_ms(); 0 if one was not.

@@ -184,18 +184,6 @@ static bool lanes_begin(struct mesh_connect *connect, uint64_t now_ms)
 	return true;
 }
 
-MESH_HOLDS(process)
-static bool any_is_up(const struct mesh_connect *connect)
-{
-	int i;
-
-	for (i = 0; i < connect->num_peers; i++) {
-		if (connect->peers[i]->state == MESH_PEER_UP)
-			return true;
-	}
-	return false;
-}
-
 enum mesh_verdict mesh_connect_lanes_judge(struct mesh_connect *connect, uint64_t now_ms)
 {
 	enum mesh_verdict verdict = mesh_connect_judge(connect, now_ms);
@@ -206,5 +194,7 @@ enum mesh_verdict mesh_connect_lanes_judge(struct mesh_connect *connect, uint64_
 			       ? MESH_VERDICT_WAIT
 			       : verdict;
 	/* What is up now is enough: another try would lose the lanes that are. */
-	return verdict != MESH_VERDICT_WAIT && any_is_up(connect) ? MESH_VERDICT_READY : verdict;
+	if (verdict != MESH_VERDICT_WAIT && mesh_connect_is_up(connect))
+		verdict = MESH_VERDICT_READY;
+	return verdict;
 }

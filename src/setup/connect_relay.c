@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "setup/connect_judge.h"
 #include "setup/connect_relay.h"
 #include "setup/connect_try.h"
 #include "transport/comm_open.h"
@@ -55,19 +56,6 @@ static bool is_answered(const struct mesh_connect *connect)
 	return false;
 }
 
-/* One that is up may wait for its lanes, for which connect->up_ms begins again. */
-MESH_HOLDS(process)
-static bool any_is_up(const struct mesh_connect *connect)
-{
-	int i;
-
-	for (i = 0; i < connect->num_peers; i++) {
-		if (connect->peers[i]->state == MESH_PEER_UP)
-			return true;
-	}
-	return false;
-}
-
 /* True if routed candidates have had their time, and there are no others. */
 MESH_HOLDS(process)
 static bool detour_is_due(const struct mesh_connect *connect, uint64_t now_ms)
@@ -77,7 +65,8 @@ static bool detour_is_due(const struct mesh_connect *connect, uint64_t now_ms)
 	bool doubled = false;
 	int i;
 
-	if (any_is_up(connect) || !choice->num_candidates)
+	/* One that is up may wait for its lanes, for which connect->up_ms begins again. */
+	if (mesh_connect_is_up(connect) || !choice->num_candidates)
 		return false;
 	for (i = 0; i < choice->num_candidates; i++) {
 		if (!mesh_path_class_is_routed(choice->candidates[i].class))
