@@ -7,6 +7,8 @@
 # roots of whole distributions.
 #
 # FUZZ_SECONDS   time for each fuzz target (default 10)
+# FUZZ_SEED      where its search begins (default 1: every run of a commit goes the same way; 0: each
+#                run goes another one)
 # NCCL_SRC       an NCCL source tree: include/nccl is compared with its headers
 # LIBFABRIC_PREFIX  where another libfabric is installed, to test with instead of Debian 13's
 # TEST_TIMEOUT   seconds that one functional test may take
@@ -30,6 +32,7 @@ STEPS=(deps gcc unit lint install clang arm64 functional cost vm asan tsan fuzz 
 QUICK=(deps gcc unit lint)
 SKIP=77
 FUZZ_SECONDS=${FUZZ_SECONDS:-10}
+FUZZ_SEED=${FUZZ_SEED:-1}
 # With another libfabric: what asks the most of it.
 LIBFABRIC_FUNCTIONAL=${LIBFABRIC_FUNCTIONAL:-test_close_in_flight test_connect_fails
 	test_descriptors test_fault_soak test_libfabric_versions test_lost_message test_peer_killed
@@ -225,7 +228,8 @@ fuzz_one() {
 	seeds=("build/fuzz/corpus/$name")
 	mkdir -p "${seeds[0]}"
 	[[ ! -d tests/fuzz/corpus/$name ]] || seeds+=("tests/fuzz/corpus/$name")
-	if "build/fuzz/$name" -max_total_time="$FUZZ_SECONDS" -timeout=30 -rss_limit_mb=2048 \
+	if "build/fuzz/$name" -max_total_time="$FUZZ_SECONDS" -seed="$FUZZ_SEED" \
+		-timeout=30 -rss_limit_mb=2048 \
 		-artifact_prefix=build/fuzz/ -verbosity=0 -print_final_stats=1 \
 		"${seeds[@]}" >"$log" 2>&1; then
 		echo "PASS $name" >>"$log"
@@ -250,8 +254,10 @@ step_fuzz() {
 	have clang || { skip "clang is not installed"; return; }
 	compgen -G 'tests/fuzz/fuzz_*.c' >/dev/null || { skip "there are no fuzz targets"; return; }
 	build fuzz || return 1
+	export FUZZ_SECONDS FUZZ_SEED
+	# Addresses are among what the search looks at: with a fixed layout it goes the same way.
 	printf '%s\0' tests/fuzz/fuzz_*.c |
-		FUZZ_SECONDS=$FUZZ_SECONDS xargs -0 -n 1 -P "$JOBS" ./test.sh internal fuzz_one |
+		fixed_layout xargs -0 -n 1 -P "$JOBS" ./test.sh internal fuzz_one |
 		tee build/fuzz/log
 	local status=${PIPESTATUS[1]}
 	fuzz_failures
