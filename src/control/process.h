@@ -152,6 +152,7 @@ struct mesh_process {
 		struct mesh_log_limit full;	 /* no memory or no id for a connection */
 		struct mesh_log_limit abandoned; /* ended by the peer while no path led here */
 		struct mesh_log_limit circuits;	 /* broken behind a relay */
+		struct mesh_log_limit relayed;	 /* broken in this relay */
 		struct mesh_log_limit rerouted;	 /* they have another route */
 		struct mesh_log_limit routeless; /* they have waited for one in vain */
 	} limits;

@@ -86,6 +86,16 @@ int mesh_rdma_status_errno(int status)
 	return -EIO;
 }
 
+const char *mesh_rdma_status_cause(int status)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
+		if ((int)statuses[i].status == status)
+			return statuses[i].cause;
+	return NULL;
+}
+
 const char *mesh_rdma_status_explain(int status, const struct mesh_rdma_ends *ends, char *text)
 {
 	size_t i, used;

@@ -92,6 +92,17 @@ struct mesh_held {
 	bool active;
 };
 
+/* What broke a circuit, if no link is lost; circuit->error is its errno. */
+struct mesh_circuit_failure {
+	/*
+	 * Static: the operation that failed, "a write"; if the errno is EPROTO, what the node there
+	 * has sent. NULL: nothing has failed.
+	 */
+	const char *what;
+	const struct mesh_circuit_side *side; /* to where, or from where it came */
+	int status;			      /* mesh_op.status */
+};
+
 /* The way on, while a circuit is opened (opening.c). */
 struct mesh_circuit_opening {
 	struct mesh_frame_open request;
@@ -133,7 +144,8 @@ struct mesh_circuit {
 	bool to_relay;	 /* the next one is a relay: hop is open */
 
 	_Atomic(int) error; /* negative errno: it is broken; set under the lock */
-	uint32_t came MESH_GUARDED_BY(circuit);	      /* segments, ever */
+	struct mesh_circuit_failure failure MESH_GUARDED_BY(circuit); /* set with error */
+	uint32_t came MESH_GUARDED_BY(circuit);			      /* segments, ever */
 	uint32_t unfinished MESH_GUARDED_BY(circuit); /* operations that point to the circuit */
 	uint32_t writing MESH_GUARDED_BY(circuit);    /* writes to the listener's node */
 	bool unclean MESH_GUARDED_BY(circuit);	      /* one of those has failed */

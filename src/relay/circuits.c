@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* circuits.c - what happens to the circuits of this process: frames, lost peers, ticks. */
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -89,17 +91,19 @@ void mesh_circuits_carrier_lost(struct mesh_process *process, const struct mesh_
 {
 	struct mesh_relay *relay = process->relay;
 	struct mesh_circuit *circuit;
+	char why[MESH_NIC_NAME_MAX + 32];
 
 	mesh_process_assert_locked(process);
 	if (!relay)
 		return;
+	snprintf(why, sizeof(why), "%s has no carrier", domain->nic->netdev);
 	LIST_FOREACH(circuit, &relay->circuits, entry) {
 		if (circuit->opening)
 			continue;
 		if (circuit->down.domain == domain)
-			mesh_circuit_break(circuit, &circuit->down);
+			mesh_circuit_break(circuit, &circuit->down, 0, why);
 		else if (circuit->up.domain == domain)
-			mesh_circuit_break(circuit, &circuit->up);
+			mesh_circuit_break(circuit, &circuit->up, 0, why);
 		else
 			continue;
 		mesh_circuit_check_soon(circuit);
@@ -187,7 +191,8 @@ static void withdrawn_pass(struct mesh_circuit *circuit, const struct mesh_frame
 		mesh_peer_send(circuit->down.peer, &frame, MESH_FRAME_WITHDRAW);
 	}
 	circuit->withdrawn = true;
-	mesh_circuit_break(circuit, &circuit->up); /* for a comm that had another one before */
+	/* For a comm that had another one before. */
+	mesh_circuit_break(circuit, &circuit->up, 0, "its connecting end has withdrawn it");
 	mesh_circuit_shut(circuit, event->writes);
 }
 
@@ -201,7 +206,8 @@ bool mesh_circuit_event(struct mesh_peer *peer, const struct mesh_frame *frame)
 	if (event->event == MESH_CIRCUIT_LOST)
 		lost_pass(side, event);
 	else if (side != &side->circuit->up)
-		mesh_circuit_break(side->circuit, side); /* only the connecting end shuts it */
+		mesh_circuit_break(side->circuit, side, -EPROTO,
+				   "only the connecting end may shut it");
 	else if (event->event == MESH_CIRCUIT_WITHDRAWN)
 		withdrawn_pass(side->circuit, event);
 	else

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ending.c - ends circuits, and frees them when nothing of them is in flight. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/peer_send.h"
 #include "fabric/fence.h"
+#include "nic/rdma_error.h"
 #include "relay/ending.h"
 #include "relay/forward.h"
 #include "relay/relay.h"
@@ -19,6 +21,10 @@
 #define LOST_MS 1000
 /* Between two looks at a circuit that ends. */
 #define LOOK_MS 100
+/* Lines about circuits that broke here, within MESH_LOG_LIMIT_PERIOD_MS. */
+#define BROKEN_LINES 8
+/* Bytes of the text of what broke one. */
+#define WHY_MAX 640
 
 MESH_HOLDS(process)
 static void event_send(struct mesh_circuit_side *to, struct mesh_frame_circuit event)
@@ -42,10 +48,67 @@ static bool end_is_over(const struct mesh_circuit *circuit, const struct mesh_ci
 	return !to_relay && side->peer && side->peer->over;
 }
 
-void mesh_circuit_break(struct mesh_circuit *circuit, const struct mesh_circuit_side *lost)
+/* "node b (10.1.0.2)"; @text has MESH_PEER_TEXT_MAX bytes. */
+static const char *side_text(const struct mesh_circuit_side *side, char *text)
 {
-	struct mesh_frame_circuit event = {.event = MESH_CIRCUIT_LOST};
+	if (side->peer)
+		return mesh_peer_text(side->peer, text);
+	return strcpy(text, "a node");
+}
+
+/* "a write from 10.1.0.1 (eth0) to node b (10.1.0.2) failed: Connection timed out (...)" */
+MESH_HOLDS(process)
+static void failure_text(const struct mesh_circuit_failure *failure, int error, char *text,
+			 size_t size)
+{
+	const struct mesh_circuit_side *side = failure->side;
+	const char *cause = mesh_rdma_status_cause(failure->status);
+	char local[MESH_ADDR_TEXT_MAX], peer[MESH_PEER_TEXT_MAX];
+	const struct mesh_nic *nic = side->domain->nic;
+
+	side_text(side, peer);
+	mesh_addr_text(&nic->source, local);
+	if (error == -EPROTO)
+		snprintf(text, size, "%s has sent %s to %s (%s)", peer, failure->what, local,
+			 nic->netdev);
+	else
+		snprintf(text, size, "%s from %s (%s) to %s failed: %s%s%s%s", failure->what, local,
+			 nic->netdev, peer, strerror(-error), cause ? " (" : "", cause ? cause : "",
+			 cause ? ")" : "");
+}
+
+/* Breaks a circuit of which a side is lost, or something has failed. */
+MESH_HOLDS(process)
+static void circuit_broken(struct mesh_circuit *circuit)
+{
+	const struct mesh_circuit_side *lost = circuit->up.lost ? &circuit->up : &circuit->down;
+	struct mesh_circuit_failure failure;
+	char peer[MESH_PEER_TEXT_MAX], why[WHY_MAX] = "";
+	size_t used = 0;
+	int error;
+
+	mesh_circuit_lock(circuit);
+	error = circuit->error;
+	failure = circuit->failure;
+	mesh_circuit_unlock(circuit);
+	if (!lost->lost && failure.side)
+		lost = failure.side;
+	if (lost->lost)
+		used = (size_t)snprintf(
+			why, sizeof(why), "%s is lost%s%.256s%s", side_text(lost, peer),
+			lost->peer && *lost->peer->reason ? ": " : "",
+			lost->peer ? lost->peer->reason : "", failure.what ? "; before, " : "");
+	if (failure.what && used < sizeof(why))
+		failure_text(&failure, error, why + used, sizeof(why) - used);
+	mesh_circuit_break(circuit, lost, lost->lost ? 0 : error, why);
+}
+
+void mesh_circuit_break(struct mesh_circuit *circuit, const struct mesh_circuit_side *lost,
+			int error, const char *why)
+{
+	struct mesh_frame_circuit event = {.event = MESH_CIRCUIT_LOST, .error = (uint32_t)-error};
 	struct mesh_process *process = circuit->relay->process;
+	char more[MESH_LOG_LIMIT_TEXT_MAX];
 
 	mesh_process_assert_locked(process);
 	if (circuit->reported)
@@ -58,8 +121,9 @@ void mesh_circuit_break(struct mesh_circuit *circuit, const struct mesh_circuit_
 		event.lost_node = lost->peer->node_id;
 	}
 	event.unclean = end_is_over(circuit, lost);
-	mesh_info("relay: the circuit from node %s to node %s is broken: node %s does not answer",
-		  circuit->origin, circuit->target, event.lost);
+	if (mesh_log_limit_pass(&process->limits.relayed, BROKEN_LINES, mesh_clock_ms(), more))
+		mesh_info("relay: the circuit from node %s to node %s is broken: %s%s",
+			  circuit->origin, circuit->target, why, more);
 	event_send(&circuit->up, event);
 	event_send(&circuit->down, event);
 }
@@ -101,7 +165,7 @@ static void circuit_retire(struct mesh_circuit *circuit)
 	mesh_info("relay: node %s has ended the circuit from node %s to node %s, and its last "
 		  "writes do not come: its memory is kept for them",
 		  circuit->up.peer->name, circuit->origin, circuit->target);
-	mesh_circuit_break(circuit, &circuit->up);
+	mesh_circuit_break(circuit, &circuit->up, 0, "its connecting end has ended it");
 	mesh_circuit_check_soon(circuit);
 }
 
@@ -223,10 +287,8 @@ void mesh_circuit_ending_expired(struct mesh_timer *timer, uint64_t now_ms)
 	struct mesh_engine *engine = &circuit->relay->process->engine;
 
 	mesh_process_assert_locked(circuit->relay->process);
-	if (circuit->up.lost)
-		mesh_circuit_break(circuit, &circuit->up);
-	else if (circuit->down.lost || circuit->error)
-		mesh_circuit_break(circuit, &circuit->down);
+	if (!circuit->reported && (circuit->up.lost || circuit->down.lost || circuit->error))
+		circuit_broken(circuit);
 	if (circuit->reported) {
 		circuit_stop(circuit);
 		drained_send(circuit);

@@ -16,9 +16,16 @@
 MESH_HOLDS(process)
 void mesh_circuit_shut(struct mesh_circuit *circuit, uint32_t writes);
 
-/** Reports to both ends that the circuit is broken. @lost: the side that is. process->lock held. */
+/**
+ * Reports to both ends that the circuit is broken, and logs it. process->lock held.
+ *
+ * @lost: the side that is
+ * @error: of the operation that failed, a negative errno, for both ends; 0: none has
+ * @why: what happened there, for the log
+ */
 MESH_HOLDS(process)
-void mesh_circuit_break(struct mesh_circuit *circuit, const struct mesh_circuit_side *lost);
+void mesh_circuit_break(struct mesh_circuit *circuit, const struct mesh_circuit_side *lost,
+			int error, const char *why);
 
 /**
  * The function of the timer of an open circuit: ends what is broken, and frees the circuit when

@@ -19,13 +19,25 @@
 /* The largest message that is injected, which needs no buffer, in bytes. */
 #define INJECT_MAX 256
 
+static const char wrong_message[] = "a message of a type that does not come from there";
+
+/*
+ * Breaks the circuit, unless it is broken. @side, @what: as in struct mesh_circuit_failure. @op:
+ * what failed; NULL: nothing was posted.
+ */
 MESH_HOLDS(circuit)
-static void circuit_fail(struct mesh_circuit *circuit, int error)
+static void circuit_fail(const struct mesh_circuit_side *side, const char *what, int error,
+			 const struct mesh_op *op)
 {
+	struct mesh_circuit *circuit = side->circuit;
+
 	mesh_circuit_assert_locked(circuit);
 	if (circuit->error)
 		return;
 	circuit->error = error;
+	circuit->failure.what = what;
+	circuit->failure.side = side;
+	circuit->failure.status = op ? op->status : 0;
 	mesh_circuit_check_soon(circuit);
 }
 
@@ -34,12 +46,13 @@ static void circuit_fail(struct mesh_circuit *circuit, int error)
 MESH_HOLDS(domain)
 static void message_sent(struct mesh_buffer *buffer, int error)
 {
-	struct mesh_circuit *circuit = buffer->owner;
+	const struct mesh_circuit_side *to = buffer->owner;
+	struct mesh_circuit *circuit = to->circuit;
 
 	mesh_circuit_lock(circuit);
 	circuit->unfinished--;
 	if (error)
-		circuit_fail(circuit, error);
+		circuit_fail(to, "a message", error, &buffer->op);
 	if (circuit->error && !circuit->unfinished)
 		mesh_circuit_check_soon(circuit);
 	mesh_circuit_unlock(circuit);
@@ -90,7 +103,8 @@ static struct mesh_buffer *message_prepare(struct mesh_circuit_side *to,
 	memcpy(buffer->bytes, header, sizeof(*header));
 	payload_copy(to->circuit, header, payload, buffer->bytes + sizeof(*header));
 	buffer->size = sizeof(*header) + header->length;
-	buffer->owner = to->circuit;
+	buffer->owner = to;
+	buffer->op.status = 0;
 	buffer->about = NULL;
 	buffer->posted_ns = 0;
 	buffer->sent = message_sent;
@@ -119,13 +133,16 @@ MESH_HOLDS(circuit)
 static void message_keep(struct mesh_circuit_side *to, const struct mesh_message_header *header,
 			 const void *payload)
 {
-	struct mesh_passing *passing = NULL;
+	struct mesh_passing *passing;
 
 	mesh_circuit_assert_locked(to->circuit);
-	if (to->num_passing < MESH_PASSING_MAX)
-		passing = malloc(sizeof(*passing) + header->length);
+	if (to->num_passing >= MESH_PASSING_MAX) {
+		circuit_fail(to->other, "more messages than its credit", -EPROTO, NULL);
+		return;
+	}
+	passing = malloc(sizeof(*passing) + header->length);
 	if (!passing) {
-		circuit_fail(to->circuit, to->num_passing < MESH_PASSING_MAX ? -ENOMEM : -EPROTO);
+		circuit_fail(to, "a message", -ENOMEM, NULL);
 		return;
 	}
 	passing->header = *header;
@@ -144,7 +161,7 @@ static void message_pass(struct mesh_circuit_side *to, const struct mesh_message
 	passed.token = to->remote_token;
 	mesh_count(&to->circuit->counters->messages, 1);
 	if (header->length > to->domain->payload_max)
-		circuit_fail(to->circuit, -EMSGSIZE);
+		circuit_fail(to, "a message", -EMSGSIZE, NULL);
 	else if (!to->known || to->num_passing || !message_send(to, &passed, payload))
 		message_keep(to, &passed, payload);
 }
@@ -203,9 +220,9 @@ static void slots_count(struct mesh_circuit *circuit, const struct mesh_held *he
 	__atomic_store_n(used, sign > 0 ? *used + slots : *used - slots, __ATOMIC_RELAXED);
 }
 
-/* The segment is where it goes; its memory is the sender's again. */
+/* The segment is where it goes; its memory is the sender's again. @op: its write. */
 MESH_HOLDS(circuit)
-static void held_end(struct mesh_held *held, int error)
+static void held_end(struct mesh_held *held, int error, const struct mesh_op *op)
 {
 	struct mesh_circuit *circuit = held->circuit;
 
@@ -216,7 +233,7 @@ static void held_end(struct mesh_held *held, int error)
 	slots_count(circuit, held, -1);
 	mesh_relay_thread_moved(&circuit->relay->thread);
 	if (error) {
-		circuit_fail(circuit, error);
+		circuit_fail(&circuit->down, "a write", error, op);
 		mesh_circuit_check_soon(circuit);
 	} else {
 		circuit->arrived |= (uint64_t)1 << held->what.granule;
@@ -244,7 +261,7 @@ static void held_written(struct mesh_op *op, int error)
 	held->behind = NULL;
 	circuit->writing--;
 	circuit->unclean |= error;
-	held_end(held, error);
+	held_end(held, error, op);
 	mesh_circuit_unlock(circuit);
 	if (unsent)
 		unsent->op.complete(&unsent->op, error);
@@ -258,7 +275,7 @@ void mesh_circuit_hop_written(struct mesh_hop_segment *segment, int error)
 
 	mesh_circuit_lock(circuit);
 	if (mesh_hop_written(segment, error, &unsent))
-		held_end(held, mesh_hop_finish(segment));
+		held_end(held, mesh_hop_finish(segment), &segment->op);
 	mesh_circuit_unlock(circuit);
 	if (unsent)
 		unsent->op.complete(&unsent->op, error);
@@ -272,7 +289,7 @@ void mesh_circuit_abandon(struct mesh_circuit *circuit)
 	while ((segment = mesh_hop_abandon(&circuit->hop, -ECONNRESET))) {
 		struct mesh_held *held = segment->owner;
 
-		held_end(held, mesh_hop_finish(segment));
+		held_end(held, mesh_hop_finish(segment), &segment->op);
 	}
 }
 
@@ -377,7 +394,7 @@ static void segments_push(struct mesh_circuit *circuit)
 			return;
 		}
 		if (ret) {
-			circuit_fail(circuit, ret);
+			circuit_fail(down, "a write", ret, NULL);
 			return;
 		}
 		circuit->first_waiting = (circuit->first_waiting + 1) % MESH_GRANULES;
@@ -408,7 +425,7 @@ static void segment_take(struct mesh_circuit *circuit, const struct mesh_message
 	if (circuit->error)
 		return;
 	if (!segment_is_valid(circuit, what)) {
-		circuit_fail(circuit, -EPROTO);
+		circuit_fail(&circuit->up, "a segment that does not fit", -EPROTO, NULL);
 		return;
 	}
 	memset(held, 0, sizeof(*held));
@@ -435,7 +452,7 @@ static void segments_arrived(struct mesh_circuit *circuit, uint64_t granules)
 		if (segment) {
 			struct mesh_held *held = segment->owner;
 
-			held_end(held, mesh_hop_finish(segment));
+			held_end(held, mesh_hop_finish(segment), &segment->op);
 		}
 	}
 	segments_push(circuit);
@@ -468,7 +485,7 @@ static void from_up(struct mesh_sink *sink, const struct mesh_message_header *he
 			message_pass(&circuit->down, header, payload);
 		break;
 	default:
-		circuit_fail(circuit, -EPROTO);
+		circuit_fail(&circuit->up, wrong_message, -EPROTO, NULL);
 		break;
 	}
 	mesh_circuit_unlock(circuit);
@@ -495,7 +512,7 @@ static void from_down(struct mesh_sink *sink, const struct mesh_message_header *
 			message_pass(&circuit->up, header, payload);
 		break;
 	default:
-		circuit_fail(circuit, -EPROTO);
+		circuit_fail(&circuit->down, wrong_message, -EPROTO, NULL);
 		break;
 	}
 	mesh_circuit_unlock(circuit);

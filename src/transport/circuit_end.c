@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -23,7 +24,10 @@
 /* Lines about circuits that broke, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define CIRCUIT_LINES 4
 
-/* "node b, through which this path leads, has lost node c (path via b)" */
+/*
+ * "node b, through which this path leads, has lost node c (path via b)"; "... node c: an operation
+ * failed: Input/output error (path ..."
+ */
 static const char *event_text(const struct mesh_path *path, const struct mesh_frame_circuit *event,
 			      char *text, size_t size)
 {
@@ -34,9 +38,11 @@ static const char *event_text(const struct mesh_path *path, const struct mesh_fr
 			 event->lost, event->by, path->via ? path->via : "?");
 	else
 		snprintf(text, size,
-			 "node %.63s, through which this path leads, has lost node %.63s%s (path "
-			 "via %.127s)",
+			 "node %.63s, through which this path leads, has lost node %.63s%s%s%.64s "
+			 "(path via %.127s)",
 			 event->by, event->lost, event->unclean ? ", whose process has ended" : "",
+			 event->error ? ": an operation failed: " : "",
+			 event->error ? strerror((int)event->error) : "",
 			 path->via ? path->via : "?");
 	return text;
 }
@@ -61,7 +67,7 @@ void mesh_path_circuit_lost(struct mesh_path *path, const struct mesh_frame_circ
 	struct mesh_domain *domain = mesh_path_peer(path)->domain;
 	struct mesh_comm *comm = path->comm;
 	bool resumed, waits;
-	char why[384];
+	char why[448];
 
 	mesh_process_assert_locked(comm->process);
 	if (path->broken)

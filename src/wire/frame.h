@@ -343,16 +343,20 @@ enum mesh_circuit_event {
 struct mesh_frame_circuit {
 	uint32_t to_comm;
 	uint32_t event; /* enum mesh_circuit_event */
-	/* SHUT, WITHDRAWN: into the addressee's memory, ever. LEFT: the path's index. */
-	uint32_t writes;
+	union {
+		/* SHUT, WITHDRAWN: into the addressee's memory, ever. LEFT: the path's index. */
+		uint32_t writes;
+		/* LOST: the errno of the relay's operation that failed; 0: none has. */
+		uint32_t error;
+	};
 	/*
 	 * DRAINED: 1: a write has failed, and may arrive. LOST: 1: not a link is lost, but the
 	 * process at the other end of the comm has ended. Else 0.
 	 */
 	uint32_t unclean;
 	/*
-	 * LOST: the node that does not answer. ANSWER, LEFT: the one whose process does not, though
-	 * its kernel may; "": each does.
+	 * LOST: the node that is lost, or an operation with which has failed. ANSWER, LEFT: the one
+	 * whose process does not answer, though its kernel may; "": each does.
 	 */
 	char lost[MESH_NODE_NAME_MAX];
 	char by[MESH_NODE_NAME_MAX]; /* its neighbour, which reports it */

@@ -2,14 +2,18 @@
 /*
  * test_circuit_frames.c - frames of circuits through three relays. An end asks its relays whether
  * their processes run: each answers for the one behind it. OPEN as a trial leads there, and leaves
- * nothing; neither does one for which a relay lacks memory. A false SHUT ends its circuit only.
+ * nothing; neither does one for which a relay lacks memory. A false SHUT ends its circuit only. A
+ * relay whose operation fails, or to which a node sends what it must not, logs which, and where.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
 #include <cmocka.h>
 
 #include <rdma/fi_errno.h>
+
+#include "nic/rdma_error.h"
 
 #include "fake_clock.h"
 #include "log_capture.h"
@@ -30,6 +34,7 @@ static struct {
 	struct mesh_frame_connect connect;
 	struct mesh_frame_withdraw withdraw;
 	struct mesh_frame_circuit circuit[2]; /* the latest, at either end; event 0: none */
+	struct mesh_frame_circuit broken[2];  /* the latest LOST, at either end */
 	bool lost, drained;		      /* both came to the listener */
 	int circuits[2];
 } came;
@@ -54,6 +59,8 @@ static void frame_came(struct chain_end *end, bool out, const struct mesh_frame 
 		came.lost |= end->node == LAST && frame->circuit.event == MESH_CIRCUIT_LOST;
 		came.drained |= end->node == LAST && frame->circuit.event == MESH_CIRCUIT_DRAINED;
 		came.circuit[end->node == LAST] = frame->circuit;
+		if (frame->circuit.event == MESH_CIRCUIT_LOST)
+			came.broken[end->node == LAST] = frame->circuit;
 		came.circuits[end->node == LAST]++;
 		break;
 	default:
@@ -138,6 +145,10 @@ static int setup(void **state)
 	memset(&came, 0, sizeof(came));
 	chain_open(RELAYS, 1, memory);
 	chain.frame_came = frame_came;
+	for (i = 0; i < 2 * (chain.num_nodes - 1); i++) {
+		mesh_addr_parse("10.7.0.2/24", &chain.ends[i].peers[0].address.addr);
+		mesh_addr_parse("10.7.0.2/24", &chain.ends[i].peers[1].address.addr);
+	}
 	for (i = 0; i < chain.num_nodes; i++)
 		chain.nodes[i].process.config.dead_peer_timeout_s = 10;
 	return 0;
@@ -151,6 +162,8 @@ static int teardown(void **state)
 	while (chain_learn_step())
 		continue;
 	settle();
+	while (chain_deliver_step() || chain_complete_step())
+		continue;
 	chain_time_step(1100);
 	settle();
 	chain_close();
@@ -358,6 +371,142 @@ static void test_false_shut(void **state)
 	assert_named(&answer, 0, 0);
 }
 
+/* RELAYED for the first relay, with nothing in its memory. */
+static void segment_send(uint32_t length)
+{
+	const struct mesh_message_relayed relayed = {
+		.length = length,
+		.num_segments = 1,
+	};
+	const struct mesh_message_header header = {
+		.type = MESH_MESSAGE_RELAYED,
+		.length = sizeof(relayed),
+		.comm = came.opened.comm,
+		.token = came.opened.token,
+	};
+
+	chain_message_send(chain.nodes[0].right, &header, &relayed);
+}
+
+/* The listener sends a message of this type with @length bytes. */
+static void listener_send(enum mesh_message_type type, uint16_t length)
+{
+	static const uint8_t payload[CHAIN_PAYLOAD_MAX];
+	const struct mesh_message_header header = {
+		.type = type,
+		.length = length,
+		.comm = came.connect.comm,
+		.token = came.connect.token,
+	};
+
+	chain_message_send(chain.nodes[LAST].left, &header, payload);
+}
+
+/* LOST came to both ends: node @by has lost node @lost, with this errno. */
+static void assert_broken(int by, int lost, int error, const char *line)
+{
+	int i;
+
+	settle();
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(came.broken[i].event, MESH_CIRCUIT_LOST);
+		assert_int_equal(came.broken[i].error, error);
+		assert_int_equal(came.broken[i].lost_node, CHAIN_NODE_ID(lost));
+		assert_int_equal(came.broken[i].by_node, CHAIN_NODE_ID(by));
+	}
+	assert_true(log_captured(MESH_LOG_INFO, line));
+}
+
+/* The provider refuses the first relay's write. */
+static void test_write_is_refused(void **state)
+{
+	(void)state;
+	circuit_open();
+	segment_send(100);
+	fake_fail(FAKE_WRITE, 0, 1, -FI_EIO);
+	assert_true(chain_deliver_step());
+	assert_broken(1, 2, EIO,
+		      "relay: the circuit from node origin to node target is broken: a write from "
+		      "10.7.0.1 (eth7) to node c (10.7.0.2) failed: Input/output error");
+}
+
+/* The provider reports that the write has failed, and why. */
+static void test_write_fails(void **state)
+{
+	struct chain_end *end = chain.nodes[1].right;
+	struct chain_post *post;
+
+	(void)state;
+	circuit_open();
+	segment_send(100);
+	assert_true(chain_deliver_step());
+	end->domain->provider = MESH_PROVIDER_VERBS_RXM;
+	TAILQ_FOREACH(post, &end->posts, entry) {
+		if (post->is_write)
+			break;
+	}
+	assert_non_null(post);
+	post->completed = true;
+	fake_complete_status(post->context, FI_EIO, MESH_RDMA_FLUSHED);
+	chain_post_free(end, post);
+	chain_poll(end);
+	assert_broken(1, 2, ECONNRESET,
+		      "a write from 10.7.0.1 (eth7) to node c (10.7.0.2) failed: Connection reset "
+		      "by peer (the RDMA connection had failed before or was closed (work request "
+		      "flushed))");
+}
+
+/* A message towards the connecting end fails: the circuit is broken there, not behind the relay. */
+static void test_message_fails(void **state)
+{
+	(void)state;
+	circuit_open();
+	listener_send(MESH_MESSAGE_POSTED, 0);
+	fake_fail(FAKE_SEND, 0, 2, -FI_EIO); /* the poll tries again */
+	assert_true(chain_deliver_step());
+	chain_poll(chain.nodes[RELAYS].left);
+	assert_broken(RELAYS, RELAYS - 1, EIO,
+		      "a message from 10.7.0.1 (eth7) to node c (10.7.0.2) failed: Input/output "
+		      "error");
+}
+
+/* A node that sends what it must not is named. */
+static void test_wrong_messages(void **state)
+{
+	(void)state;
+	circuit_open();
+	listener_send(MESH_MESSAGE_DATA, 0);
+	assert_true(chain_deliver_step());
+	assert_broken(RELAYS, LAST, EPROTO,
+		      "is broken: node e (10.7.0.2) has sent a message of a type that does not "
+		      "come from there to 10.7.0.1 (eth7)");
+}
+
+static void test_wrong_segment(void **state)
+{
+	(void)state;
+	circuit_open();
+	segment_send(UINT32_MAX);
+	assert_true(chain_deliver_step());
+	assert_broken(1, 0, EPROTO,
+		      "is broken: node a (10.7.0.2) has sent a segment that does not fit to ");
+}
+
+/* A link that is lost is named with its reason, and no errno goes to the ends. */
+static void test_link_is_lost(void **state)
+{
+	(void)state;
+	circuit_open();
+	chain_break(chain.nodes[2].right);
+	while (chain_learn_step())
+		continue;
+	settle();
+	assert_int_equal(came.broken[0].error, 0);
+	assert_int_equal(came.broken[0].lost_node, CHAIN_NODE_ID(3));
+	assert_true(log_captured(MESH_LOG_INFO, "is broken: node d (10.7.0.2) is lost"));
+	assert_true(log_captured(MESH_LOG_INFO, "is broken: node c (10.7.0.2) is lost"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -368,6 +517,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_trial, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_false_shut, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_write_is_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_write_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_message_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_wrong_messages, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_wrong_segment, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_link_is_lost, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

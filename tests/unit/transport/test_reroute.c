@@ -358,14 +358,14 @@ static void test_many_end(void **state)
 	comm_close();
 }
 
-/* A comm without recovery fails at once. */
+/* A comm without recovery fails at once, with what the relay has reported. */
 static void test_off(void **state)
 {
 	(void)state;
 	sender_open();
 	comm->resumes = false;
-	circuit_lost(0, false);
-	assert_failed(comm, -ECONNRESET, "has lost node b");
+	circuit_event(0, (struct mesh_frame_circuit){.event = MESH_CIRCUIT_LOST, .error = EIO});
+	assert_failed(comm, -ECONNRESET, "an operation failed: Input/output error");
 	comm_close();
 }
 

@@ -543,7 +543,7 @@ static void test_circuit(void **state)
 
 	(void)state;
 	memset(&frame, 0, sizeof(frame));
-	frame.circuit = (struct mesh_frame_circuit){1, MESH_CIRCUIT_LOST, 2, 0, "c", "b", 3, 4};
+	frame.circuit = (struct mesh_frame_circuit){1, MESH_CIRCUIT_LOST, {2}, 0, "c", "b", 3, 4};
 	frame_round_trip(&frame, MESH_FRAME_CIRCUIT, 8 + 160);
 	for (event = 0; event < 10; event++) {
 		frame.circuit.event = event;
