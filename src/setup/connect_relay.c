@@ -11,6 +11,7 @@
 #include "setup/connect_judge.h"
 #include "setup/connect_relay.h"
 #include "setup/connect_try.h"
+#include "setup/dead_routes.h"
 #include "transport/comm_open.h"
 #include "transport/route_wait.h"
 
@@ -23,6 +24,9 @@
  */
 #define DETOUR_MS 4000
 #define DETOUR_ANSWERED_MS 10000
+/* The same where an earlier connection has waited in vain: enough to learn that they work again. */
+#define DETOUR_AGAIN_MS 300
+#define DETOUR_AGAIN_ANSWERED_MS 2000
 
 int mesh_connect_relay_begin(struct mesh_connect *connect)
 {
@@ -56,13 +60,23 @@ static bool is_answered(const struct mesh_connect *connect)
 	return false;
 }
 
+MESH_HOLDS(process)
+static uint64_t patience_ms(const struct mesh_connect *connect)
+{
+	bool answered = is_answered(connect);
+
+	if (mesh_dead_routes_have(connect))
+		return answered ? DETOUR_AGAIN_ANSWERED_MS : DETOUR_AGAIN_MS;
+	return answered ? DETOUR_ANSWERED_MS : DETOUR_MS;
+}
+
 /* True if routed candidates have had their time, and there are no others. */
 MESH_HOLDS(process)
 static bool detour_is_due(const struct mesh_connect *connect, uint64_t now_ms)
 {
 	const struct mesh_path_choice *choice = &connect->choice;
-	uint64_t wait_ms = is_answered(connect) ? DETOUR_ANSWERED_MS : DETOUR_MS;
 	bool doubled = false;
+	uint64_t wait_ms;
 	int i;
 
 	/* One that is up may wait for its lanes, for which connect->up_ms begins again. */
@@ -73,6 +87,7 @@ static bool detour_is_due(const struct mesh_connect *connect, uint64_t now_ms)
 			return false;
 		doubled |= choice->candidates[i].class == MESH_PATH_FALLBACK_ROUTED;
 	}
+	wait_ms = patience_ms(connect);
 	return mesh_clock_elapsed_ms(connect->started_ms, now_ms) >=
 	       (doubled ? 2 * wait_ms : wait_ms);
 }
@@ -92,8 +107,10 @@ void mesh_connect_detour(struct mesh_connect *connect, uint64_t now_ms)
 		return;
 	if (!mesh_relay_try_is_ready(connect->detour, now_ms))
 		return;
-	mesh_info("the routes to node %s let nothing through: going over relays",
-		  mesh_handle_node_text(&connect->handle, node));
+	mesh_info("the routes to node %s have let nothing through for %llu ms: going over relays",
+		  mesh_handle_node_text(&connect->handle, node),
+		  (unsigned long long)(now_ms - connect->started_ms));
+	mesh_dead_routes_add(connect);
 	mesh_connect_try_end(connect);
 	connect->relay = connect->detour;
 	connect->detour = NULL;

@@ -33,8 +33,9 @@ MESH_HOLDS(process)
 void mesh_connect_relay_keep(struct mesh_connect *connect);
 
 /**
- * While candidates are tried: if all are routed, and none comes up for some seconds, looks for
- * relays as well. Once those are ready, they take the candidates' place.
+ * While candidates are tried: if all are routed, and none comes up for some seconds, or for a short
+ * time where an earlier connection has waited (dead_routes.h), looks for relays as well. Once those
+ * are ready, they take the candidates' place.
  */
 MESH_HOLDS(process)
 void mesh_connect_detour(struct mesh_connect *connect, uint64_t now_ms);

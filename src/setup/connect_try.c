@@ -14,6 +14,7 @@
 #include "system/carrier.h"
 #include "setup/connect_judge.h"
 #include "setup/connect_try.h"
+#include "setup/dead_routes.h"
 #include "setup/openings.h"
 #include "setup/relay_try.h"
 #include "transport/rejoin.h"
@@ -358,6 +359,8 @@ void mesh_connect_try_settle(struct mesh_connect *connect)
 		if (speed && speed < fastest / MESH_PATH_SPEED_RATIO_MAX)
 			peer_leave(connect, i);
 	}
+	if (connect->num_peers && mesh_path_class_is_routed(connect->pairs[0].class))
+		mesh_dead_routes_remove(connect->net->process, connect->handle.node_id);
 }
 
 void mesh_connect_try_late_want(const struct mesh_connect *connect)

@@ -47,7 +47,8 @@ void mesh_connect_try_lane(struct mesh_connect *connect, int i, struct mesh_doma
 
 /**
  * Keeps the peers that are up and not much slower than the fastest; releases the others, and
- * remembers those of them that should work.
+ * remembers those of them that should work. Routes that let something through count as dead no
+ * longer.
  */
 MESH_HOLDS(process)
 void mesh_connect_try_settle(struct mesh_connect *connect);

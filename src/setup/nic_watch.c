@@ -10,6 +10,7 @@
 #include "base/private_descriptor.h"
 #include "nic/nic_kind.h"
 #include "setup/carriers.h"
+#include "setup/dead_routes.h"
 #include "setup/nic_join.h"
 #include "setup/nic_neighbours.h"
 #include "setup/nic_watch.h"
@@ -98,9 +99,11 @@ static void reading_main(void *arg)
 	if (changed)
 		table_read(process);
 	mesh_process_lock(process);
-	if (changed)
+	if (changed) {
 		mesh_nic_neighbours_refresh(process, mesh_nic_watch_table(process), watch->links,
 					    watch->num_links);
+		mesh_dead_routes_clear(process);
+	}
 	watch->reading = false;
 	mesh_engine_wake(&process->engine); /* something may have changed meanwhile */
 	mesh_process_unlock(process);

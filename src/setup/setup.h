@@ -29,6 +29,18 @@ struct mesh_reroute;
 
 LIST_HEAD(mesh_connect_bucket, mesh_connect);
 
+/* Nodes; when there are more, the one that was entered first is replaced. */
+#define MESH_DEAD_ROUTES_MAX 256
+
+/* dead_routes.h: to which the kernel's routes let nothing through. Zeros: to none. */
+struct mesh_dead_routes {
+	struct {
+		uint64_t node_id; /* 0: none */
+		uint64_t ways;	  /* a digest of the pairs of NICs that were tried */
+	} nodes[MESH_DEAD_ROUTES_MAX];
+	int next; /* is replaced */
+};
+
 struct mesh_setup {
 	struct mesh_process process;
 	const struct mesh_engine_work *work; /* constant */
@@ -52,6 +64,7 @@ struct mesh_setup {
 	uint64_t neighbours_asked_ms MESH_GUARDED_BY(process); /* when a connection last did */
 	uint64_t searched_ms MESH_GUARDED_BY(process); /* when one last searched for routes */
 	uint64_t first_searched_ms MESH_GUARDED_BY(process);
+	struct mesh_dead_routes dead_routes MESH_GUARDED_BY(process);
 	bool ring_judged MESH_GUARDED_BY(process); /* rank_ring.h: the order is known */
 };
 

@@ -21,8 +21,9 @@
 #define START 100000
 
 /* Two NICs, each with all lanes, and a peer for each lane between NICs of one number. */
-static struct mesh_process process;
-static struct mesh_net net = {.process = &process};
+static struct mesh_setup setup_state;
+static struct mesh_process *const process = &setup_state.process;
+static struct mesh_net net = {.setup = &setup_state, .process = &setup_state.process};
 static struct mesh_nic nics[NICS];
 static struct mesh_domain domains[NICS][MESH_LANES_MAX];
 static struct mesh_peer peers[NICS][MESH_LANES_MAX];
@@ -32,25 +33,25 @@ static void lane_make(int nic, int lane)
 {
 	struct mesh_domain *domain = &domains[nic][lane];
 	struct mesh_peer *peer = &peers[nic][lane];
-	int index = mesh_process_lane_index(&process, nic, MESH_PROVIDER_TCP, lane);
+	int index = mesh_process_lane_index(process, nic, MESH_PROVIDER_TCP, lane);
 
 	domain->nic = &nics[nic];
 	domain->dev = nic;
 	domain->lane = lane;
 	domain->provider = MESH_PROVIDER_TCP;
-	process.domains[index] = domain;
-	process.dev_states[index] = MESH_DEV_OPEN;
-	peer->process = &process;
+	process->domains[index] = domain;
+	process->dev_states[index] = MESH_DEV_OPEN;
+	peer->process = process;
 	peer->domain = domain;
 	peer->dev = nic;
 	peer->routed = true;
 	peer->watch.fd = -1;
 	peer->address = attempt.handle.endpoints[nic];
 	peer->control_port = CONTROL_PORT;
-	LIST_INSERT_HEAD(&process.peers, peer, entry);
-	mesh_lock_take(&process.lock);
+	LIST_INSERT_HEAD(&process->peers, peer, entry);
+	mesh_lock_take(&process->lock);
 	mesh_peer_index_add(peer);
-	mesh_lock_release(&process.lock);
+	mesh_lock_release(&process->lock);
 }
 
 static int setup(void **state)
@@ -58,30 +59,30 @@ static int setup(void **state)
 	int i, lane;
 
 	(void)state;
-	memset(&process, 0, sizeof(process));
+	memset(process, 0, sizeof(*process));
 	memset(domains, 0, sizeof(domains));
 	memset(peers, 0, sizeof(peers));
 	memset(&attempt, 0, sizeof(attempt));
-	mesh_lock_init(&process.lock);
-	process.engine.wake_fd = process.engine.epoll_fd = -1;
-	process.counters = &process.own_counters;
-	process.node_id = 1;
-	process.config.max_paths = 8;
-	process.config.lanes = 3;
+	mesh_lock_init(&process->lock);
+	process->engine.wake_fd = process->engine.epoll_fd = -1;
+	process->counters = &process->own_counters;
+	process->node_id = 1;
+	process->config.max_paths = 8;
+	process->config.lanes = 3;
 	attempt.net = &net;
 	attempt.started_ms = START;
 	attempt.handle.node_id = 2;
 	attempt.handle.control_port = CONTROL_PORT;
 	attempt.handle.cookie = COOKIE;
 	for (i = 0; i < NICS; i++) {
-		process.providers[i] = MESH_PROVIDER_TCP;
-		process.endpoints[i].nic = (uint8_t)i;
+		process->providers[i] = MESH_PROVIDER_TCP;
+		process->endpoints[i].nic = (uint8_t)i;
 		mesh_addr_parse("10.1.0.2", &attempt.handle.endpoints[i].addr);
 		attempt.handle.endpoints[i].addr.bytes[1] = (uint8_t)i;
 		for (lane = 0; lane < MESH_LANES_MAX; lane++)
 			lane_make(i, lane);
 	}
-	mesh_lock_take(&process.lock);
+	mesh_lock_take(&process->lock);
 	return 0;
 }
 
@@ -89,8 +90,8 @@ static int teardown(void **state)
 {
 	(void)state;
 	mesh_connect_try_end(&attempt);
-	mesh_lock_release(&process.lock);
-	mesh_lock_destroy(&process.lock);
+	mesh_lock_release(&process->lock);
+	mesh_lock_destroy(&process->lock);
 	return 0;
 }
 
@@ -149,10 +150,10 @@ static void test_indices(void **state)
 
 	(void)state;
 	for (dev = 0; dev < MESH_NICS_MAX; dev++) {
-		process.providers[dev] = MESH_PROVIDER_TCP;
+		process->providers[dev] = MESH_PROVIDER_TCP;
 		used[mesh_second_domain(dev)] = true;
 		for (lane = 0; lane < MESH_LANES_MAX; lane++) {
-			index = mesh_process_lane_index(&process, dev, MESH_PROVIDER_TCP, lane);
+			index = mesh_process_lane_index(process, dev, MESH_PROVIDER_TCP, lane);
 			assert_in_range(index, 0, MESH_DOMAINS_MAX - 1);
 			assert_false(used[index]);
 			used[index] = true;
@@ -160,12 +161,12 @@ static void test_indices(void **state)
 			assert_int_equal(mesh_domain_lane(index), lane);
 		}
 	}
-	process.providers[0] = MESH_PROVIDER_VERBS_RXM;
-	assert_int_equal(mesh_process_lane_index(&process, 0, MESH_PROVIDER_VERBS_RXM, 1), -1);
-	assert_int_equal(mesh_process_lane_index(&process, 0, MESH_PROVIDER_TCP, 1), -1);
-	process.also_tcp[0] = true;
+	process->providers[0] = MESH_PROVIDER_VERBS_RXM;
+	assert_int_equal(mesh_process_lane_index(process, 0, MESH_PROVIDER_VERBS_RXM, 1), -1);
+	assert_int_equal(mesh_process_lane_index(process, 0, MESH_PROVIDER_TCP, 1), -1);
+	process->also_tcp[0] = true;
 	assert_int_equal(
-		mesh_domain_lane(mesh_process_lane_index(&process, 0, MESH_PROVIDER_TCP, 1)), 1);
+		mesh_domain_lane(mesh_process_lane_index(process, 0, MESH_PROVIDER_TCP, 1)), 1);
 }
 
 /* ---- who gets some ------------------------------------------------------------------------- */
@@ -190,7 +191,7 @@ static void test_lanes_follow(void **state)
 static void test_pairs_share(void **state)
 {
 	(void)state;
-	process.config.lanes = 8;
+	process->config.lanes = 8;
 	start_line(2);
 	assert_int_equal(judge(10), MESH_VERDICT_WAIT);
 	assert_int_equal(attempt.num_peers, 8);
@@ -202,7 +203,7 @@ static void test_pairs_share(void **state)
 static void test_no_room(void **state)
 {
 	(void)state;
-	process.config.max_paths = 3;
+	process->config.max_paths = 3;
 	start_line(2);
 	assert_int_equal(judge(10), MESH_VERDICT_READY);
 	assert_int_equal(attempt.num_peers, 2);
@@ -211,7 +212,7 @@ static void test_no_room(void **state)
 static void test_cable(void **state)
 {
 	(void)state;
-	strcpy(process.config.site, "east");
+	strcpy(process->config.site, "east");
 	strcpy(peers[0][0].site, "east");
 	start(1, MESH_PATH_DIRECT, MESH_PROVIDER_TCP);
 	assert_int_equal(judge(10), MESH_VERDICT_READY);
@@ -222,7 +223,7 @@ static void test_cable(void **state)
 static void test_other_site(void **state)
 {
 	(void)state;
-	strcpy(process.config.site, "east");
+	strcpy(process->config.site, "east");
 	strcpy(peers[0][0].site, "west");
 	start(1, MESH_PATH_DIRECT, MESH_PROVIDER_TCP);
 	assert_int_equal(judge(10), MESH_VERDICT_WAIT);
@@ -237,8 +238,8 @@ static void test_other_site(void **state)
 static void test_room_for_missed(void **state)
 {
 	(void)state;
-	process.config.lanes = 8;
-	strcpy(process.config.site, "east");
+	process->config.lanes = 8;
+	strcpy(process->config.site, "east");
 	strcpy(peers[0][0].site, "west");
 	start(2, MESH_PATH_DIRECT, MESH_PROVIDER_TCP);
 	peers[1][0].state = MESH_PEER_CONNECTING;
@@ -253,7 +254,7 @@ static void test_room_for_missed(void **state)
 static void test_long_site(void **state)
 {
 	(void)state;
-	strcpy(process.config.site, "a-very-long-name-1");
+	strcpy(process->config.site, "a-very-long-name-1");
 	strcpy(peers[0][0].site, "a-very-long-nam");
 	start(1, MESH_PATH_DIRECT, MESH_PROVIDER_TCP);
 	assert_int_equal(judge(10), MESH_VERDICT_READY);
@@ -262,8 +263,8 @@ static void test_long_site(void **state)
 static void test_rdma(void **state)
 {
 	(void)state;
-	process.providers[0] = MESH_PROVIDER_VERBS_RXM;
-	process.also_tcp[0] = true;
+	process->providers[0] = MESH_PROVIDER_VERBS_RXM;
+	process->also_tcp[0] = true;
 	start(1, MESH_PATH_ROUTED, MESH_PROVIDER_VERBS_RXM);
 	assert_int_equal(judge(10), MESH_VERDICT_READY);
 	assert_int_equal(attempt.num_peers, 1);
@@ -327,20 +328,20 @@ static void test_lane_is_refused(void **state)
 /* No lane takes the last port from one with a lower number, which the other end may have. */
 static void test_one_after_the_other(void **state)
 {
-	int first = mesh_process_lane_index(&process, 0, MESH_PROVIDER_TCP, 1);
-	int second = mesh_process_lane_index(&process, 0, MESH_PROVIDER_TCP, 2);
+	int first = mesh_process_lane_index(process, 0, MESH_PROVIDER_TCP, 1);
+	int second = mesh_process_lane_index(process, 0, MESH_PROVIDER_TCP, 2);
 
 	(void)state;
-	process.domains[first] = process.domains[second] = NULL;
-	process.dev_states[first] = MESH_DEV_OPENING;
-	process.dev_states[second] = MESH_DEV_CLOSED;
-	process.opening_ms[first] = mesh_clock_ms();
+	process->domains[first] = process->domains[second] = NULL;
+	process->dev_states[first] = MESH_DEV_OPENING;
+	process->dev_states[second] = MESH_DEV_CLOSED;
+	process->opening_ms[first] = mesh_clock_ms();
 	start_line(1);
 	assert_int_equal(judge(10), MESH_VERDICT_WAIT);
-	assert_int_equal(process.dev_states[second], MESH_DEV_CLOSED);
-	process.dev_states[first] = MESH_DEV_FAILED;
+	assert_int_equal(process->dev_states[second], MESH_DEV_CLOSED);
+	process->dev_states[first] = MESH_DEV_FAILED;
 	assert_int_equal(judge(20), MESH_VERDICT_WAIT);
-	assert_int_equal(process.dev_states[second], MESH_DEV_CLOSED);
+	assert_int_equal(process->dev_states[second], MESH_DEV_CLOSED);
 	assert_int_equal(judge(30), MESH_VERDICT_READY);
 	assert_int_equal(attempt.num_peers, 1);
 }
@@ -348,16 +349,16 @@ static void test_one_after_the_other(void **state)
 /* The domain of a lane could not be opened. */
 static void test_lane_is_closed(void **state)
 {
-	int index = mesh_process_lane_index(&process, 0, MESH_PROVIDER_TCP, 1);
+	int index = mesh_process_lane_index(process, 0, MESH_PROVIDER_TCP, 1);
 
 	(void)state;
-	process.domains[index] = NULL;
-	process.dev_states[index] = MESH_DEV_OPENING;
-	process.opening_ms[index] = mesh_clock_ms();
+	process->domains[index] = NULL;
+	process->dev_states[index] = MESH_DEV_OPENING;
+	process->opening_ms[index] = mesh_clock_ms();
 	start_line(1);
 	assert_int_equal(judge(10), MESH_VERDICT_WAIT);
 	assert_int_equal(attempt.num_peers, 1);
-	process.dev_states[index] = MESH_DEV_FAILED;
+	process->dev_states[index] = MESH_DEV_FAILED;
 	assert_int_equal(judge(20), MESH_VERDICT_WAIT);
 	assert_int_equal(attempt.num_peers, 2);
 	assert_ptr_equal(attempt.peers[1], &peers[0][2]);

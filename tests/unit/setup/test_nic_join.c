@@ -193,6 +193,52 @@ static void test_address_changes(void **state)
 	namespace_ip("link del n1p0");
 }
 
+static bool is_remembered(void)
+{
+	bool remembered;
+
+	mesh_lock_take(&process->lock);
+	remembered = net->setup->dead_routes.nodes[0].node_id != 0;
+	mesh_lock_release(&process->lock);
+	return remembered;
+}
+
+/* Enters a node once the NICs were read after the latest change. */
+static bool remember(void)
+{
+	const struct mesh_nic_watch *watch = net->setup->nic_watch;
+	bool quiet;
+
+	mesh_lock_take(&process->lock);
+	quiet = !watch->reading && !watch->changed;
+	if (quiet)
+		net->setup->dead_routes.nodes[0].node_id = 7;
+	mesh_lock_release(&process->lock);
+	return quiet;
+}
+
+/* Routes that let nothing through may lead elsewhere when a link or an address has changed. */
+static void test_dead_routes_are_forgotten(void **state)
+{
+	static const char *const changes[] = {"addr add 10.3.0.1/24 dev n1p0", "link del n1p0"};
+	uint64_t deadline_ms = mesh_clock_ms() + LIMIT_MS;
+	size_t i;
+
+	(void)state;
+	pair_make("n1p0");
+	namespace_ip("addr add 10.2.0.1/24 dev n1p0");
+	dev_await(1, MESH_DEV_OPEN);
+	for (i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+		while (!remember() && mesh_clock_ms() < deadline_ms)
+			poll(NULL, 0, 1);
+		assert_true(is_remembered());
+		namespace_ip("%s", changes[i]);
+		while (is_remembered() && mesh_clock_ms() < deadline_ms)
+			poll(NULL, 0, 1);
+		assert_false(is_remembered());
+	}
+}
+
 /* True once the NICs were read while this one could not be used. */
 static bool was_read_unusable(const char *netdev)
 {
@@ -234,8 +280,11 @@ int main(void)
 {
 	/* All in one process, whose first NIC stays NCCL's device. The last one removes it. */
 	const struct CMUnitTest tests[] = {
-		JOIN_TEST(test_address_later),	 JOIN_TEST(test_opened_again),
-		JOIN_TEST(test_port_is_taken),	 JOIN_TEST(test_address_changes),
+		JOIN_TEST(test_address_later),
+		JOIN_TEST(test_opened_again),
+		JOIN_TEST(test_port_is_taken),
+		JOIN_TEST(test_address_changes),
+		JOIN_TEST(test_dead_routes_are_forgotten),
 		JOIN_TEST(test_cable_is_pulled),
 	};
 

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_dead_routes.c - routes that let nothing through are waited for once for each node, until
+ * they let something through.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "neighbours/neighbours.h"
+#include "relay/relay.h"
+#include "setup/connect_relay.h"
+#include "setup/connect_try.h"
+#include "setup/dead_routes.h"
+#include "setup/setup.h"
+
+#include "log_capture.h"
+
+#define START 100000
+#define NODE 7
+#define PEERS 2
+
+static struct mesh_setup setup_state;
+static struct mesh_process *const process = &setup_state.process;
+static struct mesh_net net = {.setup = &setup_state, .process = &setup_state.process};
+static struct mesh_relay relay;
+static struct mesh_neighbours neighbours; /* who know of no other node */
+static struct mesh_nic nic;
+static struct mesh_domain domain;
+static struct mesh_peer peers[PEERS];
+static struct mesh_connect attempt;
+
+static void candidates_make(int num)
+{
+	int i;
+
+	attempt.choice.num_candidates = attempt.num_peers = num;
+	for (i = 0; i < num; i++) {
+		attempt.choice.candidates[i] = (struct mesh_path_candidate){
+			.remote = (uint8_t)i,
+			.provider = MESH_PROVIDER_TCP,
+			.class = MESH_PATH_ROUTED,
+		};
+		attempt.pairs[i] = attempt.choice.candidates[i];
+		attempt.peers[i] = &peers[i];
+		peers[i].users = 2;
+	}
+}
+
+/* An attempt with two routed candidates, of which none has answered. */
+static int setup(void **state)
+{
+	(void)state;
+	memset(&setup_state, 0, sizeof(setup_state));
+	memset(&attempt, 0, sizeof(attempt));
+	memset(peers, 0, sizeof(peers));
+	mesh_lock_init(&process->lock);
+	process->engine.wake_fd = process->engine.epoll_fd = -1;
+	process->relay = &relay;
+	process->node_id = NODE + 1;
+	process->config.max_paths = PEERS;
+	strcpy(process->config.relay, "any");
+	relay.process = process;
+	relay.neighbours = setup_state.neighbours = &neighbours;
+	domain.nic = &nic;
+	attempt.net = &net;
+	attempt.state = MESH_CONNECT_PEERS;
+	attempt.started_ms = START;
+	attempt.handle.node_id = NODE;
+	attempt.handle.num_endpoints = PEERS;
+	mesh_addr_parse("10.7.1.2/24", &attempt.handle.endpoints[0].addr);
+	mesh_addr_parse("10.7.2.2/24", &attempt.handle.endpoints[1].addr);
+	peers[0].process = peers[1].process = process;
+	peers[0].domain = peers[1].domain = &domain;
+	peers[0].watch.fd = peers[1].watch.fd = -1;
+	peers[0].state = peers[1].state = MESH_PEER_CONNECTING;
+	candidates_make(PEERS);
+	log_capture_start();
+	mesh_lock_take(&process->lock);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	mesh_relay_try_close(attempt.detour);
+	mesh_lock_release(&process->lock);
+	mesh_lock_destroy(&process->lock);
+	log_capture_stop();
+	return 0;
+}
+
+/* True if relays are looked for this long after the attempt began. */
+static bool detours(uint64_t age_ms)
+{
+	bool looks;
+
+	setup_state.searched_ms = mesh_clock_ms(); /* the mesh was searched a moment ago */
+	mesh_connect_detour(&attempt, START + age_ms);
+	looks = attempt.detour != NULL;
+	mesh_relay_try_close(attempt.detour);
+	attempt.detour = NULL;
+	return looks;
+}
+
+/* Relays are looked for after this time, and not sooner. */
+static void waits(uint64_t ms)
+{
+	assert_false(detours(ms - 1));
+	assert_true(detours(ms));
+}
+
+static void test_waited_for_once(void **state)
+{
+	(void)state;
+	waits(4000);
+	mesh_dead_routes_add(&attempt);
+	waits(300);
+	attempt.handle.node_id = NODE + 2;
+	waits(4000);
+}
+
+/* The other process has accepted a connection, and may only be busy. */
+static void test_answered(void **state)
+{
+	(void)state;
+	strcpy(peers[1].name, "c");
+	waits(10000);
+	mesh_dead_routes_add(&attempt);
+	waits(2000);
+	peers[1].name[0] = '\0';
+	peers[1].state = MESH_PEER_HELLO;
+	waits(2000);
+	peers[1].state = MESH_PEER_UP;
+	assert_false(detours(20000));
+}
+
+/* Where tcp may follow RDMA, both have their time. */
+static void test_fallback(void **state)
+{
+	(void)state;
+	attempt.choice.candidates[1].class = MESH_PATH_FALLBACK_ROUTED;
+	waits(8000);
+	mesh_dead_routes_add(&attempt);
+	waits(600);
+}
+
+/* Other listeners of the node list the same addresses in another order; a new one is a new way. */
+static void test_candidates(void **state)
+{
+	const struct mesh_path_candidate first = attempt.choice.candidates[0];
+
+	(void)state;
+	mesh_dead_routes_add(&attempt);
+	attempt.choice.candidates[0] = attempt.choice.candidates[1];
+	attempt.choice.candidates[1] = first;
+	assert_true(mesh_dead_routes_have(&attempt));
+	mesh_addr_parse("10.7.3.2/24", &attempt.handle.endpoints[1].addr);
+	assert_false(mesh_dead_routes_have(&attempt));
+	mesh_dead_routes_add(&attempt);
+	assert_true(mesh_dead_routes_have(&attempt));
+	attempt.choice.candidates[0].provider = MESH_PROVIDER_VERBS_RXM;
+	assert_false(mesh_dead_routes_have(&attempt));
+	candidates_make(1);
+	assert_false(mesh_dead_routes_have(&attempt));
+}
+
+static void test_settling_removes_it(void **state)
+{
+	(void)state;
+	mesh_dead_routes_add(&attempt);
+	attempt.handle.node_id = NODE + 2;
+	mesh_dead_routes_add(&attempt);
+	attempt.handle.node_id = NODE;
+	peers[1].state = MESH_PEER_UP;
+	mesh_connect_try_settle(&attempt);
+	assert_int_equal(attempt.num_peers, 1);
+	assert_false(mesh_dead_routes_have(&attempt));
+	candidates_make(PEERS);
+	peers[1].state = MESH_PEER_CONNECTING;
+	waits(4000);
+	attempt.handle.node_id = NODE + 2;
+	assert_true(mesh_dead_routes_have(&attempt));
+}
+
+/* A cable is used meanwhile: that says nothing about the routes. */
+static void test_settling_elsewhere(void **state)
+{
+	(void)state;
+	mesh_dead_routes_add(&attempt);
+	attempt.pairs[0].class = attempt.pairs[1].class = MESH_PATH_DIRECT;
+	peers[1].state = MESH_PEER_UP;
+	mesh_connect_try_settle(&attempt);
+	candidates_make(PEERS);
+	assert_true(mesh_dead_routes_have(&attempt));
+}
+
+/* There is room for so many nodes; a further one takes the place of the first. */
+static void test_many_nodes(void **state)
+{
+	int i;
+
+	(void)state;
+	for (i = 0; i <= MESH_DEAD_ROUTES_MAX; i++) {
+		attempt.handle.node_id = NODE + (uint64_t)i;
+		mesh_dead_routes_add(&attempt);
+		mesh_dead_routes_add(&attempt);
+	}
+	assert_true(mesh_dead_routes_have(&attempt));
+	attempt.handle.node_id = NODE;
+	assert_false(mesh_dead_routes_have(&attempt));
+	attempt.handle.node_id = NODE + 1;
+	assert_true(mesh_dead_routes_have(&attempt));
+	mesh_dead_routes_clear(process);
+	assert_false(mesh_dead_routes_have(&attempt));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_waited_for_once),
+		TEST(test_answered),
+		TEST(test_fallback),
+		TEST(test_candidates),
+		TEST(test_settling_removes_it),
+		TEST(test_settling_elsewhere),
+		TEST(test_many_nodes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
