@@ -132,6 +132,21 @@ static int places_take(const struct mesh_process *process, const struct mesh_ask
 	return num;
 }
 
+/* Puts those over RDMA before the others; else they keep their order. */
+static void rdma_first(struct mesh_next *nexts, int num)
+{
+	struct mesh_next next;
+	int i, at = 0;
+
+	for (i = 0; i < num; i++) {
+		if (nexts[i].address.provider != MESH_PROVIDER_VERBS_RXM)
+			continue;
+		next = nexts[i];
+		memmove(&nexts[at + 1], &nexts[at], (size_t)(i - at) * sizeof(*nexts));
+		nexts[at++] = next;
+	}
+}
+
 int mesh_nexts_of_node(const struct mesh_process *process, const struct mesh_neighbours *neighbours,
 		       uint64_t node_id, uint64_t job, struct mesh_next *nexts, int max)
 {
@@ -147,6 +162,7 @@ int mesh_nexts_of_node(const struct mesh_process *process, const struct mesh_nei
 		for (i = 0; i < num_asked; i++)
 			num += places_take(process, &asked[i], node_id, job, at, &nexts[num],
 					   max - num);
+		rdma_first(&nexts[before], num - before);
 		if (num == before || num == max)
 			break;
 	}
@@ -223,7 +239,9 @@ int mesh_nexts_of_handle(const struct mesh_process *process,
 		if (heard_take(process, ifindex, &heard->about, &nexts[num]))
 			num++;
 	}
+	rdma_first(nexts, num);
 	num_shared = subnets_take(process, handle, shared, MESH_NEXTS_MAX);
+	rdma_first(shared, num_shared);
 	for (i = 0; i < num_shared && num < max; i++) {
 		if (!is_listed(nexts, num, &shared[i]))
 			nexts[num++] = shared[i];

@@ -27,8 +27,8 @@ struct mesh_next {
 
 /**
  * Lists the processes on neighbouring nodes that may relay, as the neighbours have answered: first
- * the most suitable one of each node, over each of our links to it; then the second one of each,
- * and so on.
+ * the most suitable one of each node, over each of our links to it, those with RDMA at both ends
+ * first; then the second one of each, and so on.
  *
  * @neighbours: NULL: there are none
  * @node_id: of the node; 0: all but our own
@@ -42,7 +42,8 @@ int mesh_nexts_of_node(const struct mesh_process *process, const struct mesh_nei
 
 /**
  * The same for the listener of @handle: first the NICs of its node that have answered as
- * neighbours, then those of the handle that share a subnet with one of ours.
+ * neighbours, then those of the handle that share a subnet with one of ours; of each kind, those
+ * with RDMA at both ends first.
  */
 MESH_HOLDS(process)
 int mesh_nexts_of_handle(const struct mesh_process *process,

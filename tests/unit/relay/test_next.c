@@ -80,7 +80,7 @@ static int setup(void **state)
 	mesh_lock_take(&process->lock);
 	memset(&neighbours, 0, sizeof(neighbours));
 	neighbours.rounds.asking.num_links = 1;
-	neighbours.rounds.asking.asked[0].ifindex =
+	neighbours.rounds.asking.asked[0].ifindex = neighbours.rounds.asking.links[0].ifindex =
 		process->nics[process->endpoints[0].nic]->ifindex;
 	asks = 0;
 	nic_hear(0, "127.0.0.2/8");
@@ -139,6 +139,46 @@ static void test_links(void **state)
 	lists(3, (uint64_t[]){12, 12, 13}, 3);
 	heard[1].about.num_processes = 1;
 	lists(MESH_NEXTS_MAX, (uint64_t[]){12, 10, 13, 10}, 4);
+}
+
+/* The address of each of the NICs that are listed first: "127.0.0.3", and so on. */
+static void leads_to(const char *const *texts, int num)
+{
+	struct mesh_addr addr;
+	int i;
+
+	for (i = 0; i < num; i++) {
+		assert_int_equal(mesh_addr_parse(texts[i], &addr), 0);
+		assert_true(mesh_addr_equal(&nexts[i].address.addr, &addr));
+	}
+}
+
+/* Of the links to one process, that with RDMA at both ends comes first. */
+static void test_rdma_first(void **state)
+{
+	int dev = process->endpoints[0].nic;
+	enum mesh_provider_id provider = process->providers[dev];
+	struct mesh_handle handle = {.node_id = NODE, .control_port = PORT};
+
+	(void)state;
+	process->also_tcp[dev] = true;
+	process->providers[dev] = MESH_PROVIDER_VERBS_RXM;
+	nic_hear(1, "127.0.0.3/8");
+	heard[1].about.providers |= 1 << MESH_PROVIDER_VERBS_RXM;
+	lists(MESH_NEXTS_MAX, (uint64_t[]){12, 12, 13, 13, 10, 10}, 6);
+	leads_to((const char *const[]){"127.0.0.3", "127.0.0.2", "127.0.0.3", "127.0.0.2"}, 4);
+	assert_int_equal(nexts[0].address.provider, MESH_PROVIDER_VERBS_RXM);
+	assert_int_equal(nexts[1].address.provider, MESH_PROVIDER_TCP);
+	assert_int_equal(mesh_nexts_of_handle(process, &neighbours, &handle, nexts, MESH_NEXTS_MAX),
+			 2);
+	leads_to((const char *const[]){"127.0.0.3", "127.0.0.2"}, 2);
+	/* Equal ones keep their order. */
+	heard[0].about.providers |= 1 << MESH_PROVIDER_VERBS_RXM;
+	assert_int_equal(mesh_nexts_of_handle(process, &neighbours, &handle, nexts, MESH_NEXTS_MAX),
+			 2);
+	leads_to((const char *const[]){"127.0.0.2", "127.0.0.3"}, 2);
+	process->providers[dev] = provider;
+	process->also_tcp[dev] = false;
 }
 
 /* The peer of the pair's receiving end: this process itself, which came to it. */
@@ -260,6 +300,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_processes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_links, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_rdma_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_answer, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_carrier, setup, teardown),
