@@ -164,7 +164,9 @@ struct mesh_domain {
 	struct mesh_sink *sinks[MESH_COMM_IDS] MESH_GUARDED_BY(domain);
 	struct mesh_sink *message_sinks[MESH_COMM_IDS] MESH_GUARDED_BY(domain);
 	uint32_t next_sink MESH_GUARDED_BY(domain), next_message_sink MESH_GUARDED_BY(domain);
-	LIST_HEAD(, mesh_verbs_fence) abandoned; /* fences without a caller; under lock */
+	/* Fences that the connector is to post; fences without a caller. Both under lock. */
+	LIST_HEAD(, mesh_verbs_fence) fences;
+	LIST_HEAD(, mesh_verbs_fence) abandoned;
 };
 
 MESH_LOCK_FUNCTIONS(mrs, mesh_domain, mrs_lock)

@@ -144,6 +144,7 @@ static void domain_init(struct mesh_domain *domain, const struct mesh_domain_opt
 	LIST_INIT(&domain->ended);
 	LIST_INIT(&domain->flows);
 	LIST_INIT(&domain->mrs);
+	LIST_INIT(&domain->fences);
 	LIST_INIT(&domain->abandoned);
 	LIST_INIT(&domain->in_flight);
 	domain->nic = options->nic;

@@ -43,56 +43,39 @@
 #define NOWHERE 0
 #define NO_KEY 0
 
+enum fence_state {
+	FENCE_WAITS,   /* in domain->fences: the connector is to post the write */
+	FENCE_POSTING, /* the connector does so */
+	FENCE_FAILED,  /* the provider has not accepted it: error */
+	FENCE_POSTED,
+	FENCE_ENDED, /* the write is over: error, 0 if it was not refused */
+};
+
 struct mesh_verbs_fence {
 	struct mesh_op op;
 	struct mesh_domain *domain;
 	struct mesh_remote *remote;
-	bool posted;
 	uint64_t limit_ms; /* of each step; 0: as usual */
 	bool brief;
 	uint64_t deadline_ms; /* of the current step */
 	/* All under domain->lock. */
-	bool ended;
-	bool abandoned; /* the caller has stopped waiting: the completion frees the fence */
-	LIST_ENTRY(mesh_verbs_fence) entry; /* in domain->abandoned, if it is abandoned */
-	int error;
+	enum fence_state state;
+	/* The caller has stopped waiting: the connector or the completion frees it. */
+	bool abandoned;
+	LIST_ENTRY(mesh_verbs_fence) entry; /* in domain->fences or domain->abandoned */
+	int error;			    /* of the post, or of the write */
 };
 
 static void fence_ended(struct mesh_op *op, int error)
 {
 	struct mesh_verbs_fence *fence = mesh_container_of(op, struct mesh_verbs_fence, op);
 
-	fence->ended = true;
+	fence->state = FENCE_ENDED;
 	fence->error = error;
 	if (fence->abandoned) {
 		LIST_REMOVE(fence, entry);
 		free(fence);
 	}
-}
-
-/*
- * It may connect, for example after the peer has ended the connection: it claims the endpoint.
- * -ENOTCONN: that is another one by now, and must not connect with that peer.
- */
-static int fence_post(struct mesh_verbs_fence *fence)
-{
-	struct mesh_domain *domain = fence->domain;
-	const struct mesh_write write = {
-		.data = domain->slab,
-		.size = sizeof(uint64_t),
-		.mr = domain->slab_mr,
-		.address = NOWHERE,
-		.key = NO_KEY,
-	};
-	int ret;
-
-	if (!mesh_endpoint_claim(domain))
-		return -EBUSY;
-	ret = -ENOTCONN;
-	if (!mesh_remote_is_outdated(domain, fence->remote))
-		ret = mesh_write_post(domain, fence->remote, &write, FI_COMPLETION, &fence->op);
-	mesh_endpoint_release(domain);
-	return ret;
 }
 
 static void deadline_set(struct mesh_verbs_fence *fence, uint64_t limit_ms)
@@ -115,33 +98,42 @@ static void answer_remember(struct mesh_verbs_fence *fence, bool answered)
 	mesh_transmit_unlock(fence->domain);
 }
 
-static int post_step(struct mesh_verbs_fence *fence)
-{
-	int ret = fence_post(fence);
+/* ---- the connector's thread ---------------------------------------------------------------- */
 
-	if (!ret) {
-		fence->posted = true;
-		deadline_set(fence, REFUSAL_MS);
-		return -EAGAIN;
+/*
+ * The post may connect, for example after the peer has ended the connection: that takes up to 2 s.
+ * -ENOTCONN: that is another endpoint by now, and must not connect with that peer.
+ */
+static int fence_post(struct mesh_verbs_fence *fence)
+{
+	struct mesh_domain *domain = fence->domain;
+	const struct mesh_write write = {
+		.data = domain->slab,
+		.size = sizeof(uint64_t),
+		.mr = domain->slab_mr,
+		.address = NOWHERE,
+		.key = NO_KEY,
+	};
+
+	if (mesh_remote_is_outdated(domain, fence->remote))
+		return -ENOTCONN;
+	return mesh_write_post(domain, fence->remote, &write, FI_COMPLETION, &fence->op);
+}
+
+/* Takes a fence that waits; neither it nor its remote is freed until fence_give_back(). */
+static struct mesh_verbs_fence *fence_take(struct mesh_domain *domain)
+{
+	struct mesh_verbs_fence *fence;
+
+	mesh_domain_lock(domain);
+	fence = LIST_FIRST(&domain->fences);
+	if (fence) {
+		LIST_REMOVE(fence, entry);
+		fence->state = FENCE_POSTING;
+		mesh_remote_fencing_set(domain, fence->remote, true);
 	}
-	if (ret && mesh_remote_is_outdated(fence->domain, fence->remote)) {
-		free(fence);
-		return -ENOTCONN; /* our endpoint was closed meanwhile */
-	}
-	/* Who has claimed the endpoint tries to connect elsewhere, for 2 s at most. */
-	if (ret == -EBUSY && (!fence->limit_ms || mesh_clock_ms() < fence->deadline_ms)) {
-		if (!fence->limit_ms)
-			deadline_set(fence, POST_MS);
-		return -EAGAIN;
-	}
-	if (ret == -FI_EAGAIN) {
-		if (mesh_clock_ms() < fence->deadline_ms)
-			return -EAGAIN;
-		answer_remember(fence, false);
-		ret = -ENOTCONN;
-	}
-	free(fence);
-	return ret;
+	mesh_domain_unlock(domain);
+	return fence;
 }
 
 /* Leaves the fence to its completion, or to the domain. */
@@ -152,26 +144,110 @@ static void fence_leave(struct mesh_verbs_fence *fence)
 	LIST_INSERT_HEAD(&fence->domain->abandoned, fence, entry);
 }
 
-/* Frees the fence if it has ended; at the deadline, leaves that to its completion or the domain. */
-static int refusal_step(struct mesh_verbs_fence *fence)
+/* The endpoint is still claimed: no completion can have come. */
+static void fence_give_back(struct mesh_domain *domain, struct mesh_verbs_fence *fence, int ret)
 {
-	struct mesh_domain *domain = fence->domain;
-	int ret = -EAGAIN;
+	mesh_domain_lock(domain);
+	mesh_remote_fencing_set(domain, fence->remote, false);
+	fence->error = ret;
+	fence->state = ret ? FENCE_FAILED : FENCE_POSTED;
+	if (!ret)
+		deadline_set(fence, REFUSAL_MS);
+	if (fence->abandoned && ret)
+		free(fence);
+	else if (fence->abandoned)
+		fence_leave(fence);
+	mesh_domain_unlock(domain);
+}
+
+static bool any_waits(struct mesh_domain *domain)
+{
+	bool any;
 
 	mesh_domain_lock(domain);
-	if (fence->ended) {
-		/* A write without an error means that the peer's NIC does not check addresses. */
-		ret = fence->error ? 0 : -EIO;
-		answer_remember(fence, true);
-		free(fence);
-	} else if (mesh_clock_ms() >= fence->deadline_ms &&
-		   !mesh_remote_is_outdated(domain, fence->remote)) {
-		ret = -ETIMEDOUT; /* else it ends with our endpoint */
-		answer_remember(fence, false);
-		fence_leave(fence);
-	}
+	any = !LIST_EMPTY(&domain->fences);
 	mesh_domain_unlock(domain);
-	return ret;
+	return any;
+}
+
+void mesh_verbs_fences_post(struct mesh_domain *domain)
+{
+	struct mesh_verbs_fence *fence;
+
+	/* Who has claimed the endpoint wakes the connector when it gives it back. */
+	if (!any_waits(domain) || !mesh_endpoint_claim(domain))
+		return;
+	while ((fence = fence_take(domain)))
+		fence_give_back(domain, fence, fence_post(fence));
+	mesh_endpoint_release(domain);
+}
+
+/* ---- the caller ---------------------------------------------------------------------------- */
+
+MESH_HOLDS(domain)
+static void fence_want(struct mesh_verbs_fence *fence)
+{
+	fence->state = FENCE_WAITS;
+	LIST_INSERT_HEAD(&fence->domain->fences, fence, entry);
+	mesh_connector_wake(fence->domain);
+}
+
+/* Returns -EAGAIN while it is in progress. */
+MESH_HOLDS(domain)
+static int fence_result(struct mesh_verbs_fence *fence)
+{
+	bool outdated = mesh_remote_is_outdated(fence->domain, fence->remote);
+	bool late = mesh_clock_ms() >= fence->deadline_ms;
+
+	switch (fence->state) {
+	case FENCE_WAITS:
+		if (outdated)
+			return -ENOTCONN; /* our endpoint was closed meanwhile */
+		if (!mesh_endpoint_is_claimed(fence->domain))
+			return -EAGAIN;
+		/* Who has claimed the endpoint tries to connect elsewhere, for 2 s at most. */
+		if (!fence->limit_ms)
+			deadline_set(fence, POST_MS);
+		return fence->limit_ms && late ? -EBUSY : -EAGAIN;
+	case FENCE_POSTING:
+		return fence->limit_ms && late ? -EBUSY : -EAGAIN;
+	case FENCE_FAILED:
+		if (outdated || fence->error != -FI_EAGAIN)
+			return outdated ? -ENOTCONN : fence->error;
+		if (!late) {
+			fence_want(fence);
+			return -EAGAIN;
+		}
+		answer_remember(fence, false);
+		return -ENOTCONN;
+	case FENCE_POSTED:
+		if (!late || outdated)
+			return -EAGAIN; /* if outdated it ends with our endpoint */
+		answer_remember(fence, false);
+		return -ETIMEDOUT;
+	case FENCE_ENDED:
+		answer_remember(fence, true);
+		/* A write without an error means that the peer's NIC does not check addresses. */
+		return fence->error ? 0 : -EIO;
+	}
+	return -EINVAL;
+}
+
+/* The caller has done with it. */
+MESH_HOLDS(domain)
+static void fence_drop(struct mesh_verbs_fence *fence)
+{
+	if (fence->state == FENCE_POSTING) {
+		fence->abandoned = true;
+		return;
+	}
+	if (fence->state == FENCE_POSTED) {
+		fence_leave(fence);
+		return;
+	}
+	if (fence->state == FENCE_WAITS)
+		LIST_REMOVE(fence, entry);
+	free(fence);
 }
 
 struct mesh_verbs_fence *mesh_verbs_fence_begin(struct mesh_domain *domain,
@@ -192,12 +268,23 @@ struct mesh_verbs_fence *mesh_verbs_fence_begin(struct mesh_domain *domain,
 	mesh_transmit_unlock(domain);
 	fence->brief = silent_ms && mesh_clock_ms() - silent_ms < BRIEF_FOR_MS;
 	deadline_set(fence, POST_MS);
+	mesh_domain_lock(domain);
+	fence_want(fence);
+	mesh_domain_unlock(domain);
 	return fence;
 }
 
 int mesh_verbs_fence_step(struct mesh_verbs_fence *fence)
 {
-	return fence->posted ? refusal_step(fence) : post_step(fence);
+	struct mesh_domain *domain = fence->domain;
+	int ret;
+
+	mesh_domain_lock(domain);
+	ret = fence_result(fence);
+	if (ret != -EAGAIN)
+		fence_drop(fence);
+	mesh_domain_unlock(domain);
+	return ret;
 }
 
 void mesh_verbs_fence_abandon(struct mesh_verbs_fence *fence)
@@ -205,10 +292,7 @@ void mesh_verbs_fence_abandon(struct mesh_verbs_fence *fence)
 	struct mesh_domain *domain = fence->domain;
 
 	mesh_domain_lock(domain);
-	if (fence->posted && !fence->ended)
-		fence_leave(fence);
-	else
-		free(fence);
+	fence_drop(fence);
 	mesh_domain_unlock(domain);
 }
 

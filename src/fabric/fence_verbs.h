@@ -8,7 +8,8 @@
 struct mesh_verbs_fence;
 
 /**
- * Starts the fence of one remote on verbs; the caller steps it. NULL if memory is short.
+ * Starts the fence of one remote on verbs; the caller steps it. The domain's connector posts its
+ * write, because that may connect. Takes domain->lock. NULL if memory is short.
  *
  * @limit_ms: of each of its two waits, at most; 0: as usual
  */
@@ -24,8 +25,14 @@ struct mesh_verbs_fence *mesh_verbs_fence_begin(struct mesh_domain *domain,
  */
 int mesh_verbs_fence_step(struct mesh_verbs_fence *fence);
 
-/** Stops waiting for a fence: frees it, or leaves that to its completion. Takes domain->lock. */
+/**
+ * Stops waiting for a fence: frees it, or leaves that to the connector or to its completion. Takes
+ * domain->lock.
+ */
 void mesh_verbs_fence_abandon(struct mesh_verbs_fence *fence);
+
+/** The connector's thread, no lock held: posts the writes of the fences that wait for that. */
+void mesh_verbs_fences_post(struct mesh_domain *domain);
 
 /**
  * Frees the fences that timed out and whose completions have not come. The domain's endpoint and

@@ -24,7 +24,7 @@ static void remotes_reap(struct mesh_domain *domain)
 	mesh_transmit_assert_locked(domain);
 	for (remote = LIST_FIRST(&domain->ended); remote; remote = next) {
 		next = LIST_NEXT(remote, ended);
-		if (remote->connecting || !TAILQ_EMPTY(&remote->backlog))
+		if (remote->connecting || remote->fencing || !TAILQ_EMPTY(&remote->backlog))
 			continue;
 		LIST_REMOVE(remote, ended);
 		LIST_REMOVE(remote, entry);
@@ -191,6 +191,13 @@ void mesh_remote_connection_want(struct mesh_domain *domain, struct mesh_remote 
 		return;
 	remote->wants_connection = true;
 	mesh_connector_wake(domain);
+}
+
+void mesh_remote_fencing_set(struct mesh_domain *domain, struct mesh_remote *remote, bool fencing)
+{
+	mesh_transmit_lock(domain);
+	remote->fencing = fencing;
+	mesh_transmit_unlock(domain);
 }
 
 void mesh_remote_broken(struct mesh_domain *domain, fi_addr_t to)

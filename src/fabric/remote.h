@@ -21,6 +21,7 @@ struct mesh_remote {
 	/* All under transmit_lock; see remote_connect.c. */
 	bool wants_connection; /* the connector is to send something to it */
 	bool connecting;       /* the connector does so: it holds the first of the backlog */
+	bool fencing;	       /* the connector posts a fence's write to it: fence_verbs.c */
 	int connect_error;     /* how that ended for the first of the backlog; 0: it did not fail */
 	uint64_t tried_ms;     /* when it ended last */
 	/*
@@ -91,6 +92,9 @@ void mesh_backlog_remove(struct mesh_domain *domain, struct mesh_buffer *buffer)
 /** Makes the connector connect with @remote, which would be slow here. transmit_lock held. */
 MESH_HOLDS(transmit)
 void mesh_remote_connection_want(struct mesh_domain *domain, struct mesh_remote *remote);
+
+/** While @fencing is set the remote is not freed, also if it was closed. No transmit_lock held. */
+void mesh_remote_fencing_set(struct mesh_domain *domain, struct mesh_remote *remote, bool fencing);
 
 /** An operation to this address has failed: the next post may connect. No transmit_lock held. */
 void mesh_remote_broken(struct mesh_domain *domain, fi_addr_t to);

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "fabric/connector.h"
 #include "fabric/endpoint_renew.h"
+#include "fabric/fence_verbs.h"
 #include "fabric/remote_connect.h"
 
 /* Takes the next remote that wants a connection; it is not freed until remote_give_back(). */
@@ -92,6 +93,7 @@ void mesh_remotes_connect(struct mesh_domain *domain)
 	struct mesh_remote *remote;
 
 	mesh_endpoint_renew(domain);
+	mesh_verbs_fences_post(domain);
 	while ((remote = remote_take(domain))) {
 		if (remote_connect(domain, remote))
 			continue;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -32,23 +33,33 @@ static int ends, end_error;
  * Only waiting takes time, apart from a microsecond for each look at the clock: so bounds hold on
  * any machine.
  */
-static uint64_t clock_ns = 1000000000000;
+static _Atomic(uint64_t) clock_ns = 1000000000000;
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
 int __wrap_nanosleep(const struct timespec *pause, struct timespec *left);
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 {
+	uint64_t ns;
+
 	(void)clock;
-	clock_ns += 1000;
-	now->tv_sec = (time_t)(clock_ns / 1000000000);
-	now->tv_nsec = (long)(clock_ns % 1000000000);
+	ns = clock_ns += 1000;
+	now->tv_sec = (time_t)(ns / 1000000000);
+	now->tv_nsec = (long)(ns % 1000000000);
 	return 0;
 }
 
+/* The connector's thread needs none of it. */
 int __wrap_nanosleep(const struct timespec *pause, struct timespec *left)
 {
+	bool idle = false;
+
 	(void)left;
+	while (!idle) {
+		mesh_lock_take(&domain->lock);
+		idle = LIST_EMPTY(&domain->fences) && !atomic_load(&domain->claimed);
+		mesh_lock_release(&domain->lock);
+	}
 	clock_ns += (uint64_t)pause->tv_sec * 1000000000 + (uint64_t)pause->tv_nsec;
 	return 0;
 }

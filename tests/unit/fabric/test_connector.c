@@ -56,7 +56,7 @@ static void provider_enter(enum fake_call call)
 		return;
 	if (atomic_load(&gate.occupied))
 		atomic_fetch_add(&gate.wrong, 1);
-	if (!gate.closed || call != FAKE_SEND)
+	if (!gate.closed || (call != FAKE_SEND && call != FAKE_WRITE))
 		return;
 	if (pthread_equal(pthread_self(), gate.test)) {
 		atomic_fetch_add(&gate.wrong, 1);
@@ -125,11 +125,13 @@ static bool is_idle(void)
 	const struct mesh_remote *remote;
 	bool idle;
 
+	mesh_lock_take(&domain->lock);
 	mesh_lock_take(&domain->transmit_lock);
-	idle = !mesh_endpoint_is_claimed(domain);
+	idle = !mesh_endpoint_is_claimed(domain) && LIST_EMPTY(&domain->fences);
 	LIST_FOREACH(remote, &domain->remotes, entry)
 		idle &= !remote->connecting && !remote->wants_connection;
 	mesh_lock_release(&domain->transmit_lock);
+	mesh_lock_release(&domain->lock);
 	return idle;
 }
 
@@ -315,25 +317,95 @@ static void test_write_connects(void **state)
 static void test_fence_waits(void **state)
 {
 	struct mesh_remote *remote = stranger_open(1), *other = fake_remote_open(domain, 2);
-	struct mesh_verbs_fence *fence = mesh_verbs_fence_begin(domain, other, 0);
+	struct mesh_verbs_fence *fence;
 	uint64_t begin_ms = mesh_clock_ms();
 
 	(void)state;
 	fake.writes_end_with = 10; /* a refusal of the peer's NIC */
-	assert_non_null(fence);
 	send_inside(remote);
+	fence = mesh_verbs_fence_begin(domain, other, 0);
+	assert_non_null(fence);
 	while (mesh_clock_ms() < begin_ms + 700) /* more than POST_MS */
 		assert_int_equal(mesh_verbs_fence_step(fence), -EAGAIN);
 	assert_int_equal(fake.on[FAKE_WRITE].calls, 0);
 	let_go();
 	assert_int_equal(mesh_verbs_fence_step(fence), -EAGAIN);
 	assert_int_equal(fake.on[FAKE_WRITE].calls, 1);
-	idle_await();
 	assert_true(mesh_domain_poll(domain));
 	assert_int_equal(mesh_verbs_fence_step(fence), 0);
 	assert_false(other->flow->connected);
 	mesh_remote_close(domain, remote);
 	mesh_remote_close(domain, other);
+}
+
+/* The fence's write is inside. */
+static struct mesh_verbs_fence *fence_inside(struct mesh_remote *remote, uint64_t limit_ms)
+{
+	struct mesh_verbs_fence *fence;
+
+	gate.closed = true;
+	fence = mesh_verbs_fence_begin(domain, remote, limit_ms);
+	assert_non_null(fence);
+	sem_await(&gate.entered);
+	return fence;
+}
+
+/* Its write may connect: who steps it does not wait, and no other thread does. */
+static void test_fence_connects(void **state)
+{
+	struct mesh_remote *remote = stranger_open(1), *other = fake_remote_open(domain, 2);
+	struct mesh_verbs_fence *fence = fence_inside(remote, 0);
+
+	(void)state;
+	fake.writes_end_with = 10;
+	assert_int_equal(mesh_verbs_fence_step(fence), -EAGAIN);
+	assert_false(mesh_domain_poll(domain));
+	message_send(other);
+	assert_int_equal(fake.sends.num, 0);
+	let_go();
+	assert_int_equal(mesh_verbs_fence_step(fence), -EAGAIN);
+	assert_true(mesh_domain_poll(domain));
+	assert_int_equal(fake.sends.num, 1);
+	assert_int_equal(mesh_verbs_fence_step(fence), 0);
+	mesh_remote_close(domain, remote);
+	mesh_remote_close(domain, other);
+}
+
+/* It takes longer than the caller waits, who closes the remote: it ends by itself. */
+static void fence_outlasts(struct mesh_verbs_fence *fence, struct mesh_remote *remote)
+{
+	uint64_t limit_ms = mesh_clock_ms() + LIMIT_MS;
+	int ret;
+
+	while ((ret = mesh_verbs_fence_step(fence)) == -EAGAIN)
+		assert_true(mesh_clock_ms() < limit_ms);
+	assert_int_equal(ret, -EBUSY);
+	mesh_remote_close(domain, remote);
+	remote = fake_remote_open(domain, 3); /* would free the closed one */
+	let_go();
+	mesh_remote_close(domain, remote);
+}
+
+static void test_fence_outlasts(void **state)
+{
+	struct mesh_remote *remote = stranger_open(1);
+
+	(void)state;
+	fence_outlasts(fence_inside(remote, 50), remote);
+	assert_false(LIST_EMPTY(&domain->abandoned));
+	fake_complete_error(fake.writes.posts[0].context, FI_EIO);
+	assert_true(mesh_domain_poll(domain));
+	assert_true(LIST_EMPTY(&domain->abandoned));
+}
+
+static void test_failed_fence_outlasts(void **state)
+{
+	struct mesh_remote *remote = stranger_open(1);
+
+	(void)state;
+	fake_fail(FAKE_WRITE, 0, 1, -FI_EHOSTUNREACH);
+	fence_outlasts(fence_inside(remote, 50), remote);
+	assert_true(LIST_EMPTY(&domain->abandoned));
 }
 
 static _Atomic(bool) domain_closed;
@@ -398,6 +470,9 @@ int main(void)
 		TEST(test_after_a_break),
 		TEST(test_write_connects),
 		TEST(test_fence_waits),
+		TEST(test_fence_connects),
+		TEST(test_fence_outlasts),
+		TEST(test_failed_fence_outlasts),
 		TEST(test_close_waits),
 		TEST(test_tcp_has_none),
 	};

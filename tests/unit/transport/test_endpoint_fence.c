@@ -34,15 +34,15 @@
 static struct mesh_comm *comm;
 static struct mesh_peer again; /* connects from the other end of the lost link */
 
-static _Atomic(bool) is_gated; /* closing an endpoint waits */
-static _Atomic(bool) in_close, lock_taken;
+static _Atomic(bool) is_gated; /* closing an endpoint waits, and a fence's write */
+static _Atomic(bool) in_close, in_write, lock_taken;
 
-/* Runs in each call of the provider: in the thread that closes the endpoint. */
+/* Runs in each call of the provider: these two are the connector's. */
 static void provider_enter(enum fake_call call)
 {
-	if (call != FAKE_ENDPOINT_CLOSE)
+	if (call != FAKE_ENDPOINT_CLOSE && call != FAKE_WRITE)
 		return;
-	atomic_store(&in_close, true);
+	atomic_store(call == FAKE_WRITE ? &in_write : &in_close, true);
 	while (atomic_load(&is_gated))
 		usleep(100);
 }
@@ -68,6 +68,7 @@ static int setup(void **state)
 	fixture.setup.process.config.recovery = 1;
 	atomic_store(&is_gated, false);
 	atomic_store(&in_close, false);
+	atomic_store(&in_write, false);
 	atomic_store(&lock_taken, false);
 	alarm(LIMIT_S);
 	return ret;
@@ -145,6 +146,20 @@ static void endpoint_await(enum mesh_endpoint_state state)
 		usleep(100);
 }
 
+/* The connector has posted what a fence was to write. */
+static void write_await(void)
+{
+	struct mesh_domain *domain = fixture.domains[1];
+	bool posted = false;
+
+	while (!posted) {
+		mesh_lock_take(&domain->lock);
+		posted = LIST_EMPTY(&domain->fences) && !atomic_load(&domain->claimed);
+		mesh_lock_release(&domain->lock);
+	}
+	assert_int_equal(fake.writes.num, 1);
+}
+
 static void timers_run(void)
 {
 	struct mesh_process *process = &fixture.setup.process;
@@ -193,27 +208,45 @@ static void question_comes(void)
 /* Another thread, which opens the gate once it has had process->lock. */
 static void *lock_taker(void *arg)
 {
-	condition_await(&in_close);
+	condition_await(arg);
 	mesh_lock_take(&fixture.setup.process.lock);
 	atomic_store(&lock_taken, true);
 	mesh_lock_release(&fixture.setup.process.lock);
 	atomic_store(&is_gated, false);
-	return arg;
+	return NULL;
 }
 
-/* While an endpoint is being closed, set-up and the engine go on: they need that lock. */
-static void test_lock_is_free(void **state)
+/* Set-up and the engine go on while the connector is inside the provider: they need that lock. */
+static void lock_is_free(bool reported, _Atomic(bool) *inside)
 {
 	pthread_t thread;
 
-	(void)state;
 	receiver_open();
 	atomic_store(&is_gated, true);
-	assert_int_equal(pthread_create(&thread, NULL, lock_taker, NULL), 0);
-	second_lose(false);
+	assert_int_equal(pthread_create(&thread, NULL, lock_taker, inside), 0);
+	second_lose(reported);
 	pthread_join(thread, NULL);
 	assert_true(atomic_load(&lock_taken));
+}
+
+static void test_lock_is_free(void **state)
+{
+	(void)state;
+	lock_is_free(false, &in_close);
 	endpoint_await(MESH_ENDPOINT_OPEN);
+	receiver_close();
+}
+
+/* The write of a fence may connect, for up to 2 s. */
+static void test_lock_is_free_in_write(void **state)
+{
+	(void)state;
+	lock_is_free(true, &in_write);
+	write_await();
+	fake_complete_error(fake.writes.posts[0].context, FI_EIO);
+	while (is_fencing())
+		timers_run();
+	assert_true(is_settled());
 	receiver_close();
 }
 
@@ -289,7 +322,7 @@ static void test_refused(void **state)
 	(void)state;
 	receiver_open();
 	second_lose(true);
-	assert_int_equal(fake.writes.num, 1);
+	write_await();
 	assert_true(is_fencing());
 	assert_false(is_settled());
 	question_comes();
@@ -311,7 +344,7 @@ static void test_not_refused(void **state)
 	(void)state;
 	receiver_open();
 	second_lose(true);
-	assert_int_equal(fake.writes.num, 1);
+	write_await();
 	while (!atomic_load(&in_close))
 		timers_run();
 	endpoint_await(MESH_ENDPOINT_OPEN);
@@ -328,6 +361,7 @@ static void test_peer_is_freed(void **state)
 	(void)state;
 	receiver_open();
 	second_lose(true);
+	write_await();
 	mesh_lock_take(&fixture.setup.process.lock);
 	mesh_peer_fence_end(&fixture.peers[1]);
 	mesh_lock_release(&fixture.setup.process.lock);
@@ -344,9 +378,13 @@ static void test_peer_is_freed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_lock_is_free),  TEST(test_question_waits),
-		TEST(test_settle),	  TEST(test_fence_of_closing_endpoint),
-		TEST(test_refused),	  TEST(test_not_refused),
+		TEST(test_lock_is_free),
+		TEST(test_lock_is_free_in_write),
+		TEST(test_question_waits),
+		TEST(test_settle),
+		TEST(test_fence_of_closing_endpoint),
+		TEST(test_refused),
+		TEST(test_not_refused),
 		TEST(test_peer_is_freed),
 	};
 
