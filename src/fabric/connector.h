@@ -13,8 +13,10 @@
  * address, for up to 2 s if nothing answers, and holds the lock of its endpoint meanwhile, which
  * each send and each poll on that NIC need. So a thread that connects claims the endpoint before:
  * polls are skipped, sends wait in their backlogs, and no thread waits with a lock held. Only that
- * NIC stands still; the engine and set-up on other NICs go on. A fence's write may connect as
- * well, and is posted in the same way (fence_verbs.c).
+ * NIC stands still; the engine and set-up on other NICs go on. So that it does not stand still for
+ * long, a message connects only once the kernel knows the peer's link address (remote_connect.c).
+ * A fence's write is posted in the same way (fence_verbs.c), but at once: as a rule the connection
+ * that it is to end still exists.
  */
 struct mesh_connector;
 

@@ -14,6 +14,8 @@
 
 /* After an attempt to connect the provider makes progress in polls; the next one waits so long. */
 #define CONNECT_PAUSE_MS 1
+/* The same while the kernel asks for the peer's link address. */
+#define RESOLVE_PAUSE_MS 5
 
 /* Frees closed remotes whose backlog is empty, and which the connector does not hold. */
 MESH_HOLDS(transmit)
@@ -187,7 +189,8 @@ void mesh_remote_connection_want(struct mesh_domain *domain, struct mesh_remote 
 {
 	mesh_transmit_assert_locked(domain);
 	if (remote->wants_connection || remote->connecting ||
-	    mesh_clock_elapsed_ms(remote->tried_ms, mesh_clock_ms()) < CONNECT_PAUSE_MS)
+	    mesh_clock_elapsed_ms(remote->tried_ms, mesh_clock_ms()) <
+		    (remote->unresolved_ms ? RESOLVE_PAUSE_MS : CONNECT_PAUSE_MS))
 		return;
 	remote->wants_connection = true;
 	mesh_connector_wake(domain);

@@ -24,6 +24,7 @@ struct mesh_remote {
 	bool fencing;	       /* the connector posts a fence's write to it: fence_verbs.c */
 	int connect_error;     /* how that ended for the first of the backlog; 0: it did not fail */
 	uint64_t tried_ms;     /* when it ended last */
+	uint64_t unresolved_ms; /* since when the kernel has no link address for it; or 0 */
 	/*
 	 * The TCP port from which the peer's provider connected, as the peer reported it; 0 if
 	 * unknown. It distinguishes the peer's socket from those of other processes at the same

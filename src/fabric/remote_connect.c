@@ -7,6 +7,10 @@
 #include "fabric/endpoint_renew.h"
 #include "fabric/fence_verbs.h"
 #include "fabric/remote_connect.h"
+#include "system/link_address.h"
+
+/* How long the kernel may take for a peer's link address: as rdma_resolve_addr() waits. */
+#define RESOLVE_MS 2000
 
 /* Takes the next remote that wants a connection; it is not freed until remote_give_back(). */
 static struct mesh_remote *remote_take(struct mesh_domain *domain)
@@ -72,19 +76,52 @@ static struct mesh_buffer *message_take(struct mesh_domain *domain, struct mesh_
 	return first;
 }
 
+/*
+ * Inside the provider the kernel would ask for the peer's link address, while the whole NIC stands
+ * still. So it is asked before, and the NIC serves its other peers meanwhile. Returns 0 if the
+ * address is known; -FI_EAGAIN: not yet; -FI_EHOSTUNREACH: nothing answers.
+ */
+static int remote_resolve(struct mesh_domain *domain, struct mesh_remote *remote)
+{
+	const struct mesh_nic *nic = domain->nic;
+	uint64_t since_ms = 0, now_ms = mesh_clock_ms();
+	struct mesh_addr theirs;
+	int ret = 0;
+
+	if (mesh_addr_from_sockaddr((const struct sockaddr *)remote->name, remote->name_len,
+				    &theirs, NULL))
+		return 0;
+	theirs.scope_id = nic->source.scope_id;
+	if (mesh_link_address_find(&nic->source, nic->ifindex, &theirs)) {
+		since_ms = remote->unresolved_ms ? remote->unresolved_ms : now_ms;
+		ret = -FI_EAGAIN;
+	}
+	if (ret && now_ms - since_ms >= RESOLVE_MS) {
+		since_ms = 0; /* the next message waits as long */
+		ret = -FI_EHOSTUNREACH;
+	}
+	mesh_transmit_lock(domain);
+	remote->unresolved_ms = since_ms;
+	mesh_transmit_unlock(domain);
+	return ret;
+}
+
 /* Returns false if another thread has claimed the endpoint, which then wakes the connector. */
 static bool remote_connect(struct mesh_domain *domain, struct mesh_remote *remote)
 {
-	struct mesh_buffer *message;
-	int ret = -FI_EAGAIN;
+	int ret = remote_resolve(domain, remote);
+	struct mesh_buffer *message = NULL;
+	bool claims = !ret;
 
-	if (!mesh_endpoint_claim(domain))
+	if (claims && !mesh_endpoint_claim(domain))
 		return false;
-	message = message_take(domain, remote);
-	if (message)
+	if (ret != -FI_EAGAIN)
+		message = message_take(domain, remote);
+	if (message && claims)
 		ret = mesh_buffer_post(domain, message);
-	remote_give_back(domain, remote, message, ret);
-	mesh_endpoint_release(domain);
+	remote_give_back(domain, remote, message, message ? ret : -FI_EAGAIN);
+	if (claims)
+		mesh_endpoint_release(domain);
 	return true;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* route.c - asks the kernel by which interface a packet would leave. */
+/* route.c - asks the kernel by which interface a packet would leave, and to which node it goes. */
 #include <errno.h>
+#include <string.h>
 
 #include <linux/rtnetlink.h>
 #include <netlink/msg.h>
@@ -9,9 +10,16 @@
 #include "system/route.h"
 
 struct answer {
-	unsigned int ifindex; /* 0: none yet */
-	int error;	      /* the kernel's own, negative errno */
+	struct mesh_kernel_route *route; /* ifindex 0: none yet */
+	int error;			 /* the kernel's own, negative errno */
 };
+
+/* A gateway of the other family (RTA_VIA) is left out: the hop stays the destination. */
+static void hop_read(const struct nlattr *gateway, struct mesh_addr *hop)
+{
+	if (gateway && nla_len(gateway) == (int)mesh_addr_size(hop->family))
+		memcpy(hop->bytes, nla_data(gateway), mesh_addr_size(hop->family));
+}
 
 static int route_read(struct nl_msg *msg, void *arg)
 {
@@ -20,12 +28,16 @@ static int route_read(struct nl_msg *msg, void *arg)
 	};
 	struct nlattr *attrs[RTA_MAX + 1];
 	struct answer *answer = arg;
+	const struct rtmsg *header;
 
 	if (nlmsg_hdr(msg)->nlmsg_type != RTM_NEWROUTE ||
 	    nlmsg_parse(nlmsg_hdr(msg), sizeof(struct rtmsg), attrs, RTA_MAX, policy))
 		return NL_SKIP;
 	if (attrs[RTA_OIF])
-		answer->ifindex = nla_get_u32(attrs[RTA_OIF]);
+		answer->route->ifindex = nla_get_u32(attrs[RTA_OIF]);
+	hop_read(attrs[RTA_GATEWAY], &answer->route->hop);
+	header = nlmsg_data(nlmsg_hdr(msg));
+	answer->route->is_local = header->rtm_type == RTN_LOCAL;
 	return NL_OK;
 }
 
@@ -40,7 +52,7 @@ static int error_read(struct sockaddr_nl *from, struct nlmsgerr *error, void *ar
 }
 
 static int request_send(struct nl_sock *sock, const struct mesh_addr *source,
-			const struct mesh_addr *destination)
+			const struct mesh_addr *destination, unsigned int ifindex)
 {
 	int size = (int)mesh_addr_size(source->family), ret;
 	struct rtmsg header = {
@@ -57,21 +69,25 @@ static int request_send(struct nl_sock *sock, const struct mesh_addr *source,
 		ret = nla_put(msg, RTA_SRC, size, source->bytes);
 	if (!ret)
 		ret = nla_put(msg, RTA_DST, size, destination->bytes);
+	if (!ret && ifindex)
+		ret = nla_put_u32(msg, RTA_OIF, ifindex);
 	if (!ret)
 		ret = nl_send_auto(sock, msg);
 	nlmsg_free(msg);
 	return ret < 0 ? ret : 0;
 }
 
-int mesh_route_find(const struct mesh_addr *source, const struct mesh_addr *destination,
-		    unsigned int *ifindex)
+int mesh_route_look(const struct mesh_addr *source, const struct mesh_addr *destination,
+		    unsigned int ifindex, struct mesh_kernel_route *route)
 {
-	struct answer answer = {0};
+	struct answer answer = {.route = route};
 	struct nl_sock *sock;
 	int ret;
 
 	if (source->family != destination->family || !mesh_addr_size(source->family))
 		return -EINVAL;
+	*route = (struct mesh_kernel_route){.hop = {.family = destination->family}};
+	memcpy(route->hop.bytes, destination->bytes, sizeof(route->hop.bytes));
 	sock = nl_socket_alloc();
 	if (!sock)
 		return -ENOMEM;
@@ -80,16 +96,24 @@ int mesh_route_find(const struct mesh_addr *source, const struct mesh_addr *dest
 	nl_socket_modify_err_cb(sock, NL_CB_CUSTOM, error_read, &answer);
 	ret = nl_connect(sock, NETLINK_ROUTE);
 	if (!ret)
-		ret = request_send(sock, source, destination);
+		ret = request_send(sock, source, destination, ifindex);
 	if (!ret)
 		ret = nl_recvmsgs_default(sock);
 	nl_socket_free(sock);
 	if (answer.error)
 		return answer.error;
-	if (ret < 0 || !answer.ifindex)
-		return -EIO;
-	*ifindex = answer.ifindex;
-	return 0;
+	return ret < 0 || !route->ifindex ? -EIO : 0;
+}
+
+int mesh_route_find(const struct mesh_addr *source, const struct mesh_addr *destination,
+		    unsigned int *ifindex)
+{
+	struct mesh_kernel_route route;
+	int ret = mesh_route_look(source, destination, 0, &route);
+
+	if (!ret)
+		*ifindex = route.ifindex;
+	return ret;
 }
 
 bool mesh_route_leads(const struct mesh_addr *source, unsigned int ifindex,

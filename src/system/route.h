@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* route.h - asks the kernel by which interface a packet would leave. */
+/* route.h - asks the kernel by which interface a packet would leave, and to which node it goes. */
 #ifndef MESH_SYSTEM_ROUTE_H
 #define MESH_SYSTEM_ROUTE_H
 
@@ -18,6 +18,21 @@
  */
 int mesh_route_find(const struct mesh_addr *source, const struct mesh_addr *destination,
 		    unsigned int *ifindex);
+
+/* Where a packet goes next. */
+struct mesh_kernel_route {
+	unsigned int ifindex; /* the interface by which it leaves */
+	bool is_local;	      /* it does not leave this node */
+	struct mesh_addr hop; /* the gateway, or else the destination; no prefix, no scope */
+};
+
+/**
+ * The same, with the next hop.
+ *
+ * @ifindex: only routes that leave by this interface; 0: any
+ */
+int mesh_route_look(const struct mesh_addr *source, const struct mesh_addr *destination,
+		    unsigned int ifindex, struct mesh_kernel_route *route);
 
 /**
  * True if the kernel's route of a packet from @source, an address of the NIC @ifindex, to
