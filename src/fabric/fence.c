@@ -72,7 +72,7 @@ static bool cut_is_final(const struct mesh_fence *fence)
 	       FI_VERSION_LT(fi_version(), FI_VERSION(1, 20));
 }
 
-static void fence_report(const struct mesh_fence *fence)
+void mesh_fence_report(const struct mesh_fence *fence)
 {
 	const struct mesh_remote *remote = fence->remote;
 	char text[MESH_ADDR_TEXT_MAX];
@@ -114,7 +114,7 @@ void mesh_remotes_fence(struct mesh_fence *fences, int count)
 			nanosleep(&pause, NULL);
 	} while (in_progress);
 	for (i = 0; i < count; i++)
-		fence_report(&fences[i]);
+		mesh_fence_report(&fences[i]);
 }
 
 static void drain_warn(const struct mesh_fence *fence, const char *who, bool closed)

@@ -41,6 +41,9 @@ void mesh_remotes_fence(struct mesh_fence *fences, int count);
 void mesh_fence_begin(struct mesh_fence *fence);
 bool mesh_fence_step(struct mesh_fence *fence);
 
+/** Logs how such a fence has ended; nothing if limit_ms is set. */
+void mesh_fence_report(const struct mesh_fence *fence);
+
 /** Ends a fence that is in progress without a result: its remote is freed. Takes domain->lock. */
 void mesh_fence_abandon(struct mesh_fence *fence);
 

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "fabric/fence.h"
 #include "fabric/readiness.h"
 #include "fabric/sink.h"
 #include "relay/circuit.h"
@@ -76,12 +77,22 @@ static bool side_is_open(struct mesh_peer_user *user)
 	return side == &side->circuit->up && !side->circuit->fenced_up;
 }
 
+MESH_HOLDS(process)
+static void side_fence_end(struct mesh_circuit_side *side)
+{
+	if (side->fence)
+		mesh_fence_abandon(side->fence);
+	free(side->fence);
+	side->fence = NULL;
+}
+
 /* The link is about to be used again: a fence of our own would cut what is new on it. */
 MESH_HOLDS(process)
 static void side_fenced(struct mesh_peer_user *user)
 {
 	struct mesh_circuit_side *side = side_of_user(user);
 
+	side_fence_end(side);
 	if (side == &side->circuit->up)
 		mesh_circuit_up_fenced(side->circuit);
 	else
@@ -135,6 +146,7 @@ static int side_open(struct mesh_circuit_side *side, struct mesh_peer *peer)
 MESH_HOLDS(process)
 static void side_close(struct mesh_circuit_side *side)
 {
+	side_fence_end(side);
 	if (side->has_sink) {
 		mesh_domain_lock(side->domain);
 		mesh_sink_remove(side->domain, &side->sink);

@@ -35,6 +35,7 @@
 #include "wire/stats.h"
 
 struct mesh_circuit;
+struct mesh_fence;
 struct mesh_relay;
 
 /* What forwards the messages of a circuit's sides (forward.h). */
@@ -74,6 +75,8 @@ struct mesh_circuit_side {
 	bool closed MESH_GUARDED_BY(process); /* the comm's end there: it wants nothing more */
 	_Atomic(bool) lost;		      /* written with process->lock held */
 	struct mesh_silence silence MESH_GUARDED_BY(process); /* of the relay there, if it is one */
+	struct mesh_fence *
+		fence MESH_GUARDED_BY(process); /* in progress, on verbs; owned; or NULL */
 	/* Theirs for this circuit; constant once known. */
 	uint32_t remote_id, remote_token;
 	_Atomic(bool) known; /* of up: the circuit is open */

@@ -2,6 +2,7 @@
 /* ending.c - ends circuits, and frees them when nothing of them is in flight. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -19,8 +20,9 @@
 #define RETIRED_MS 10000
 /* What is in flight to a lost node is cut off after this. */
 #define LOST_MS 1000
-/* Between two looks at a circuit that ends. */
+/* Between two looks at a circuit that ends, and at a fence that is in progress. */
 #define LOOK_MS 100
+#define FENCE_LOOK_MS 5
 /* Lines about circuits that broke here, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define BROKEN_LINES 8
 /* Bytes of the text of what broke one. */
@@ -139,18 +141,46 @@ void mesh_circuit_shut(struct mesh_circuit *circuit, uint32_t writes)
 	mesh_circuit_check_soon(circuit);
 }
 
-/* On tcp the provider may still write what it had read for the circuit's memory: until it polls. */
+/* Returns false if memory is short: then the fence is complete, and has been waited for. */
 MESH_HOLDS(process)
-static void side_fence(struct mesh_circuit_side *side)
+static bool fence_begin(struct mesh_circuit_side *side, struct mesh_fence *fence)
+{
+	side->fence = malloc(sizeof(*side->fence));
+	if (!side->fence) {
+		mesh_remotes_fence(fence, 1);
+		return false;
+	}
+	*side->fence = *fence;
+	mesh_fence_begin(side->fence);
+	return true;
+}
+
+/*
+ * On verbs it lasts up to 2.5 s and more, and nobody is to wait for it with process->lock held:
+ * returns false while it is in progress. On tcp the provider may still write what it had read for
+ * the circuit's memory: until it polls.
+ */
+MESH_HOLDS(process)
+static bool side_fence(struct mesh_circuit_side *side)
 {
 	struct mesh_fence fence = {.domain = side->domain, .remote = side->remote};
 	char text[MESH_PEER_TEXT_MAX];
 
 	if (!side->remote)
-		return;
-	mesh_remotes_fence(&fence, 1);
-	if (side->domain->provider != MESH_PROVIDER_VERBS_RXM)
+		return true;
+	if (side->domain->provider != MESH_PROVIDER_VERBS_RXM) {
+		mesh_remotes_fence(&fence, 1);
 		mesh_fence_drain(&fence, mesh_peer_text(side->peer, text));
+		return true;
+	}
+	if (!side->fence && !fence_begin(side, &fence))
+		return true;
+	if (mesh_fence_step(side->fence))
+		return false;
+	mesh_fence_report(side->fence);
+	free(side->fence);
+	side->fence = NULL;
+	return true;
 }
 
 /*
@@ -176,8 +206,8 @@ static void up_settle(struct mesh_circuit *circuit, uint64_t now_ms)
 	if (circuit->fenced_up)
 		return;
 	if (circuit->up.lost) {
-		side_fence(&circuit->up);
-		mesh_circuit_up_fenced(circuit);
+		if (side_fence(&circuit->up))
+			mesh_circuit_up_fenced(circuit);
 	} else if (circuit->shut && !circuit->retired &&
 		   mesh_clock_elapsed_ms(circuit->ending_ms, now_ms) > SHUT_MS) {
 		circuit_retire(circuit);
@@ -195,8 +225,7 @@ static void down_settle(struct mesh_circuit *circuit, uint64_t now_ms)
 	mesh_circuit_unlock(circuit);
 	if (circuit->down.lost && unfinished && circuit->shut && !circuit->fenced_down &&
 	    mesh_clock_elapsed_ms(circuit->ending_ms, now_ms) > LOST_MS) {
-		side_fence(&circuit->down);
-		circuit->fenced_down = true;
+		circuit->fenced_down = side_fence(&circuit->down);
 	}
 }
 
@@ -301,7 +330,9 @@ void mesh_circuit_ending_expired(struct mesh_timer *timer, uint64_t now_ms)
 		return;
 	}
 	retired_end(circuit);
-	if (circuit->shut)
+	if (circuit->up.fence || circuit->down.fence)
+		mesh_engine_timer_set(engine, &circuit->timer, now_ms + FENCE_LOOK_MS);
+	else if (circuit->shut)
 		mesh_engine_timer_set(engine, &circuit->timer,
 				      now_ms + (circuit->down.is_user ? LOOK_MS : RETIRED_MS));
 }

@@ -40,6 +40,8 @@ int __wrap_mesh_relay_thread_start(struct mesh_relay_thread *thread);
 int __wrap_mesh_readiness_open(struct mesh_domain *domain);
 void __wrap_mesh_connector_wake(struct mesh_domain *domain);
 void __wrap_mesh_remotes_fence(struct mesh_fence *fences, int count);
+void __wrap_mesh_fence_begin(struct mesh_fence *fence);
+bool __wrap_mesh_fence_step(struct mesh_fence *fence);
 
 /* A domain may be opening, and its NIC may have lost its carrier. */
 int __wrap_mesh_next_open(struct mesh_process *process, const struct mesh_next *next)
@@ -105,6 +107,18 @@ void __wrap_mesh_remotes_fence(struct mesh_fence *fences, int count)
 		domain_posts_end(&fake.writes, fences[i].domain);
 		fences[i].result = 1;
 	}
+}
+
+/* On verbs a fence takes steps; this one ends in the first. */
+void __wrap_mesh_fence_begin(struct mesh_fence *fence)
+{
+	check(fence->domain->provider == MESH_PROVIDER_VERBS_RXM);
+}
+
+bool __wrap_mesh_fence_step(struct mesh_fence *fence)
+{
+	__wrap_mesh_remotes_fence(fence, 1);
+	return false;
 }
 
 /* ---- checks --------------------------------------------------------------------------------- */

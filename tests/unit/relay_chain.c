@@ -274,13 +274,11 @@ void __wrap_mesh_connector_wake(struct mesh_domain *domain)
 }
 
 /* Nothing from the other end arrives any more, and the provider gives back what is held here. */
-void __wrap_mesh_remotes_fence(struct mesh_fence *fences, int count);
-void __wrap_mesh_remotes_fence(struct mesh_fence *fences, int count)
+static void fence_complete(struct mesh_fence *fence)
 {
-	struct chain_end *end = chain_end_of_domain(fences->domain->domain);
+	struct chain_end *end = chain_end_of_domain(fence->domain->domain);
 	struct chain_post *post;
 
-	assert_int_equal(count, 1);
 	assert_true(end->broken); /* others use a link that works, whatever one of them says */
 	chain.fences++;
 	chain_break(end);
@@ -289,7 +287,46 @@ void __wrap_mesh_remotes_fence(struct mesh_fence *fences, int count)
 		post->lost |= !post->delivered;
 		post->delivered = true;
 	}
-	fences->result = 1;
+	fence->result = 1;
+}
+
+/* On verbs it would wait, with process->lock held: there a fence takes steps. */
+void __wrap_mesh_remotes_fence(struct mesh_fence *fences, int count);
+void __wrap_mesh_remotes_fence(struct mesh_fence *fences, int count)
+{
+	assert_int_equal(count, 1);
+	assert_int_not_equal(fences->domain->provider, MESH_PROVIDER_VERBS_RXM);
+	fence_complete(fences);
+}
+
+void __wrap_mesh_fence_begin(struct mesh_fence *fence);
+void __wrap_mesh_fence_begin(struct mesh_fence *fence)
+{
+	assert_int_equal(fence->domain->provider, MESH_PROVIDER_VERBS_RXM);
+	chain.fences_begun++;
+}
+
+bool __wrap_mesh_fence_step(struct mesh_fence *fence);
+bool __wrap_mesh_fence_step(struct mesh_fence *fence)
+{
+	if (chain_roll(3))
+		return true;
+	fence_complete(fence);
+	chain.fences_begun--;
+	return false;
+}
+
+void __wrap_mesh_fence_report(const struct mesh_fence *fence);
+void __wrap_mesh_fence_report(const struct mesh_fence *fence)
+{
+	assert_int_equal(fence->result, 1);
+}
+
+void __wrap_mesh_fence_abandon(struct mesh_fence *fence);
+void __wrap_mesh_fence_abandon(struct mesh_fence *fence)
+{
+	assert_non_null(fence->remote);
+	chain.fences_begun--;
 }
 
 /* ---- losses and time ----------------------------------------------------------------------- */
@@ -495,6 +532,7 @@ void chain_close(void)
 
 	chain_posts_take(FAKE_SEND);
 	fake.before = NULL;
+	assert_int_equal(chain.fences_begun, 0);
 	for (i = 0; i < chain.num_nodes; i++) {
 		struct mesh_process *process = &chain.nodes[i].process;
 
