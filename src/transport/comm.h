@@ -49,13 +49,13 @@ enum mesh_request_state {
 
 /* What only a request of a sending comm has. */
 struct mesh_request_send {
-	uint32_t next_segment; /* to post */
-	uint32_t unfinished;   /* operations posted and not complete */
-	uint32_t num_segments; /* with segment_bytes */
-	size_t segment_bytes;  /* of each segment but the last; fixed when the first is cut */
-	bool posted;	       /* everything is posted */
-	uint32_t num_lost;     /* segments in doubt: they may not have arrived */
-	bool asked;	       /* the receiver was asked (RESUME), in this round */
+	uint32_t next_segment;	/* to post */
+	uint32_t unfinished;	/* operations posted and not complete */
+	uint32_t num_segments;	/* with segment_bytes */
+	uint32_t segment_bytes; /* of each segment but the last; fixed when the first is cut */
+	uint32_t num_lost;	/* segments in doubt: they may not have arrived */
+	bool posted;		/* everything is posted */
+	bool asked;		/* the receiver was asked (RESUME), in this round */
 	bool settled; /* it has answered: they have not arrived, and are to be posted again */
 	bool announce_again; /* once it is complete: a path was lost meanwhile */
 };
@@ -93,6 +93,8 @@ struct mesh_request {
 		struct mesh_request_receive receive;
 	};
 };
+_Static_assert(sizeof(struct mesh_request) <= 64,
+	       "each comm has MESH_COMM_REQUESTS of them, idle ones too");
 
 struct mesh_registration {
 	LIST_ENTRY(mesh_registration) entry; /* comm->registrations; comm->lock */

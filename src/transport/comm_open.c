@@ -104,7 +104,7 @@ const struct mesh_peer_user_ops mesh_path_user_ops = {
 	.is_idle = path_is_idle,
 };
 
-/* Room for paths that join late: each costs 320 bytes of each comm. */
+/* Room for paths that join late: each costs 368 bytes of each comm, and more of one that sends. */
 #define LATE_PATHS 2
 /* Each part of a comm's memory begins at a multiple of so many bytes. */
 #define COMM_PART_ALIGN _Alignof(max_align_t)

@@ -109,11 +109,12 @@ struct mesh_path {
 	const struct mesh_pace *pace; /* of what is in flight on it */
 	/* Number of polls: shows whether any thread polls. */
 	const _Atomic(uint64_t) *_Atomic polls;
-	size_t inject_max;    /* bytes of the largest message that needs no buffer */
-	size_t payload_max;   /* bytes of payload in a message */
-	size_t segment_max;   /* bytes of the largest write */
-	size_t segment_bytes; /* of a usual large one */
-	int immediate_bits;   /* of a write: 64, 32, or 0 if it cannot have one */
+	size_t inject_max;	      /* bytes of the largest message that needs no buffer */
+	size_t payload_max;	      /* bytes of payload in a message */
+	size_t segment_max;	      /* bytes of the largest write */
+	size_t segment_bytes;	      /* of a usual large one */
+	int immediate_bits;	      /* of a write: 64, 32, or 0 if it cannot have one */
+	enum mesh_path_reason reason; /* for the log: of the connector's choice */
 	/* Of the sending end of a relayed path, which this owns (path_relayed.c); else NULL. */
 	struct mesh_path_relayed *relayed;
 	bool is_acknowledged; /* plain completions mean that the peer's NIC has the data */
@@ -125,22 +126,20 @@ struct mesh_path {
 	bool broken MESH_GUARDED_BY(process);
 	/* Receiving end, through_relay: the last relay has no write in flight, and posts none. */
 	bool drained MESH_GUARDED_BY(process);
+	bool known MESH_GUARDED_BY(process); /* remote_id and remote_token, of its present peer */
+	bool carries MESH_GUARDED_BY(comm);  /* it is in comm->up */
+	/* It carried something since the link was last flushed: that may be in flight. */
+	bool unflushed MESH_GUARDED_BY(comm);
 	uint64_t drain_asked_ms MESH_GUARDED_BY(process); /* and was asked for that then; else 0 */
 	struct mesh_silence silence MESH_GUARDED_BY(process); /* through_relay: of its relays */
 
-	enum mesh_path_reason reason; /* for the log: of the connector's choice */
 	struct mesh_comm *comm;
 	struct mesh_sink sink; /* what arrives for this comm on this path */
 	struct mesh_peer_user user;
 	struct mesh_waiter waiter;
-	uint32_t remote_id, remote_token;    /* the peer's sink for this path */
-	bool known MESH_GUARDED_BY(process); /* they are those of the path's present peer */
+	uint32_t remote_id, remote_token;		  /* the peer's sink for this path */
 	enum mesh_path_state state MESH_GUARDED_BY(comm); /* path_state.c */
-	/* Of its link (control/peer_park.h), and whether it is in comm->up. */
-	enum mesh_park_state park MESH_GUARDED_BY(comm);
-	bool carries MESH_GUARDED_BY(comm);
-	/* It carried something since the link was last flushed: that may be in flight. */
-	bool unflushed MESH_GUARDED_BY(comm);
+	enum mesh_park_state park MESH_GUARDED_BY(comm);  /* of its link (control/peer_park.h) */
 	/* SUSPECT: the error of the operation that failed; else old, or 0. */
 	int cause MESH_GUARDED_BY(comm);
 	uint32_t unfinished MESH_GUARDED_BY(comm); /* our operations in flight on it */

@@ -3,6 +3,7 @@
  * send.c - the sending half of the protocol: small messages are sent at once while the receiver has
  * room for them; large ones wait for the receiver's grant, which names the memory to write to.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,7 +148,8 @@ static bool request_cut(struct mesh_request *request)
 	struct mesh_comm *comm = request->comm;
 	size_t bytes = mesh_segment_size(comm, request->size);
 
-	request->send.segment_bytes = bytes;
+	assert(bytes <= MESH_MESSAGE_MAX);
+	request->send.segment_bytes = (uint32_t)bytes;
 	request->send.num_segments = 1;
 	if (request->size > bytes)
 		request->send.num_segments = (uint32_t)((request->size + bytes - 1) / bytes);
