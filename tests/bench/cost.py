@@ -8,6 +8,7 @@ Usage: cost.py [count]           the figures, as a table
                                  relay's: by half)
        cost.py record            writes today's figures to tests/bench/cost.json
        cost.py functions         where the instructions go, by function and by line
+       cost.py calls             the system calls of a message (strace), by name
 Options: --build DIR  --plugin FILE  --json FILE  --top N  --bound FILE
 
 plugin_cost moves messages under callgrind, both ends on one thread in turn, over the loopback
@@ -51,19 +52,29 @@ WARM_UP = 64
 FIGURES = [
     ("8 B", 8, 200, 1, 1),
     ("8 B, 8 in flight", 8, 400, 8, 1),
+    ("4 KiB", 4096, 200, 1, 1),
+    ("16 KiB", 16384, 100, 1, 1),
     ("64 KiB", 65536, 100, 1, 1),
     ("64 KiB, receive exact", 65536, 100, 1, 1, "exact"),
     ("512 KiB", 524288, 48, 1, 1),
+    ("64 KiB, 8 in flight", 65536, 96, 8, 1),
     ("512 KiB, 8 in flight", 524288, 48, 8, 1),
     ("idle test", None, 2000, 1, 1),
     ("idle test, 64 comms", None, 2000, 1, 64),
 ]
 # Not in FIGURES: it has a program of its own.
 RELAY = "relay, 1 MiB"
+# Those that carry data, and those that wait for it.
+TRACED = "read,write,readv,writev,recvfrom,recvmsg,sendto,sendmsg,epoll_wait,poll"
+# What a run with the first number of messages takes is subtracted from one with the second.
+CALLS_MESSAGES = (200, 600)
 # A stream of so many seconds is subtracted from a longer one.
 RELAY_SECONDS = (1, 5)
 # Left out is what depends on how many completions one poll finds.
 BOUNDED = [RELAY, "8 B", "8 B, 8 in flight", "512 KiB", "idle test", "idle test, 64 comms"]
+# `calls` looks at these.
+CALLED = ["8 B", "4 KiB", "16 KiB", "64 KiB", "512 KiB", "64 KiB, 8 in flight",
+          "512 KiB, 8 in flight"]
 # A receive that is larger than the message, as NCCL posts them, costs so much at most.
 LARGER = ("64 KiB", "64 KiB, receive exact", 1.05)
 
@@ -205,6 +216,24 @@ def measure(args, names):
     return found
 
 
+def traced(args, figure, messages):
+    """System calls of a run with so many messages: by name, and by (name, "in vain")."""
+    calls = collections.Counter()
+    with tempfile.NamedTemporaryFile("r") as out:
+        command = ["strace", "-f", "-qq", "-e", "trace=" + TRACED, "-o", out.name,
+                   args.program, "--plugin", args.plugin, "--inflight", str(figure[3]),
+                   "--comms", str(figure[4]), "--sizes", str(figure[1]),
+                   "--messages", str(messages)]
+        subprocess.run(namespace(command), check=True, timeout=LIMIT_S,
+                       env=dict(os.environ, NCCL_MESH_NICS="=lo"))
+        for line in out:
+            found = re.match(r"\d+ +(?:<\.\.\. )?(\w+)(?:\(| resumed>)", line)
+            if found and "<unfinished" not in line:
+                calls[found.group(1)] += 1
+                calls[found.group(1), "in vain"] += " EAGAIN " in line
+    return calls
+
+
 def calls_of(figure):
     return figure[2] + (0 if figure[1] is None or figure[0] == RELAY else WARM_UP)
 
@@ -332,9 +361,27 @@ def command_functions(args):
     return 0
 
 
+def command_calls(args):
+    if not shutil.which("strace"):
+        print("SKIP: strace is not installed")
+        return SKIP
+    for figure in FIGURES:
+        if figure[0] not in (args.figures or CALLED):
+            continue
+        calls = traced(args, figure, CALLS_MESSAGES[1])
+        calls.subtract(traced(args, figure, CALLS_MESSAGES[0]))
+        more = CALLS_MESSAGES[1] - CALLS_MESSAGES[0]
+        print("== %s: system calls for each message, both ends" % figure[0])
+        for name, count in calls.most_common():
+            if isinstance(name, str) and count / more >= 0.05:
+                print("%8.2f  %s, %.2f of them in vain" %
+                      (count / more, name, calls[name, "in vain"] / more))
+    return 0
+
+
 def main():
     commands = {"count": command_count, "check": command_check, "record": command_record,
-                "functions": command_functions}
+                "functions": command_functions, "calls": command_calls}
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("command", nargs="?", default="count", choices=sorted(commands))
     parser.add_argument("--build", default=os.environ.get("MESH_BUILD", "build"))
@@ -342,7 +389,8 @@ def main():
     parser.add_argument("--json", help="write the figures there, too")
     parser.add_argument("--bound", default=RECORD, help="instead of tests/bench/cost.json")
     parser.add_argument("--top", type=int, default=40)
-    parser.add_argument("--figures", action="append", help="for functions; may be repeated")
+    parser.add_argument("--figures", action="append",
+                        help="for functions and calls; may be repeated")
     args = parser.parse_args()
     build = os.path.join(TOP, args.build)
     args.program = os.path.join(build, "bench/plugin_cost")
