@@ -14,11 +14,32 @@ struct answer {
 	int error;			 /* the kernel's own, negative errno */
 };
 
-/* A gateway of the other family (RTA_VIA) is left out: the hop stays the destination. */
-static void hop_read(const struct nlattr *gateway, struct mesh_addr *hop)
+/* A gateway of the other family comes in RTA_VIA, behind its family. */
+static void via_read(const struct nlattr *attr, struct mesh_addr *hop)
+{
+	enum mesh_family family = MESH_FAMILY_NONE;
+	struct rtvia via;
+
+	if (nla_len(attr) < (int)sizeof(via))
+		return;
+	memcpy(&via, nla_data(attr), sizeof(via));
+	if (via.rtvia_family == AF_INET)
+		family = MESH_FAMILY_IPV4;
+	else if (via.rtvia_family == AF_INET6)
+		family = MESH_FAMILY_IPV6;
+	if (!family || nla_len(attr) != (int)(sizeof(via) + mesh_addr_size(family)))
+		return;
+	*hop = (struct mesh_addr){.family = family};
+	memcpy(hop->bytes, (const uint8_t *)nla_data(attr) + sizeof(via), mesh_addr_size(family));
+}
+
+/* Without a gateway the hop stays the destination. */
+static void hop_read(const struct nlattr *gateway, const struct nlattr *via, struct mesh_addr *hop)
 {
 	if (gateway && nla_len(gateway) == (int)mesh_addr_size(hop->family))
 		memcpy(hop->bytes, nla_data(gateway), mesh_addr_size(hop->family));
+	else if (via)
+		via_read(via, hop);
 }
 
 static int route_read(struct nl_msg *msg, void *arg)
@@ -35,7 +56,7 @@ static int route_read(struct nl_msg *msg, void *arg)
 		return NL_SKIP;
 	if (attrs[RTA_OIF])
 		answer->route->ifindex = nla_get_u32(attrs[RTA_OIF]);
-	hop_read(attrs[RTA_GATEWAY], &answer->route->hop);
+	hop_read(attrs[RTA_GATEWAY], attrs[RTA_VIA], &answer->route->hop);
 	header = nlmsg_data(nlmsg_hdr(msg));
 	answer->route->is_local = header->rtm_type == RTN_LOCAL;
 	return NL_OK;

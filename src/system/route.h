@@ -23,7 +23,8 @@ int mesh_route_find(const struct mesh_addr *source, const struct mesh_addr *dest
 struct mesh_kernel_route {
 	unsigned int ifindex; /* the interface by which it leaves */
 	bool is_local;	      /* it does not leave this node */
-	struct mesh_addr hop; /* the gateway, or else the destination; no prefix, no scope */
+	/* The gateway, perhaps of the other family, or the destination; no prefix, no scope. */
+	struct mesh_addr hop;
 };
 
 /**

@@ -83,6 +83,14 @@ static void test_through_a_gateway(void **state)
 	asks("fd00::1", "fd09::2", "fd00::3");
 }
 
+/* As routers without addresses of IPv4 announce it. */
+static void test_through_a_gateway_of_the_other_family(void **state)
+{
+	(void)state;
+	namespace_ip("route add 10.8.0.0/24 via inet6 fd00::4 dev n0");
+	asks("10.1.0.1", "10.8.0.2", "fd00::4");
+}
+
 /* A second NIC has the same subnet, and the better route: the question leaves by ours. */
 static void test_by_this_nic(void **state)
 {
@@ -112,6 +120,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_direct, setup),
 		cmocka_unit_test_setup(test_through_a_gateway, setup),
+		cmocka_unit_test_setup(test_through_a_gateway_of_the_other_family, setup),
 		cmocka_unit_test_setup(test_by_this_nic, setup),
 		cmocka_unit_test_setup(test_nothing_to_ask, setup),
 	};
