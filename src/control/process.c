@@ -5,6 +5,7 @@
 #include "control/process.h"
 #include "fabric/poll.h"
 #include "nic/provider_id.h"
+#include "system/drain_marks.h"
 
 /*
  * The largest eager message on ofi_rxm: that copies messages by itself, cuts those above 16 KiB,
@@ -88,6 +89,13 @@ struct mesh_domain *mesh_process_domain(const struct mesh_process *process, int 
 	int index = mesh_process_domain_index(process, dev, provider);
 
 	return index < 0 ? NULL : process->domains[index];
+}
+
+bool mesh_process_is_drained(const struct mesh_process *process, int dev)
+{
+	mesh_process_assert_locked(process);
+	return process->drain_marks &&
+	       mesh_drain_marks_have(process->drain_marks, process->nics[dev]->netdev);
 }
 
 size_t mesh_process_eager_limit(const struct mesh_process *process, enum mesh_provider_id provider)

@@ -126,6 +126,8 @@ struct mesh_process {
 	enum mesh_dev_state dev_states[MESH_DOMAINS_MAX];
 	/* Another NIC or address would be chosen now: used if no other has a path to the peer. */
 	bool dev_reserves[MESH_NICS_MAX];
+	/* Set-up's; NULL: no NIC can be drained. */
+	const struct mesh_drain_marks *drain_marks MESH_GUARDED_BY(process);
 	struct mesh_domain *_Atomic domains[MESH_DOMAINS_MAX];
 	uint32_t generations[MESH_DOMAINS_MAX]; /* of their endpoints, as endpoints.h saw them */
 	/* Since when it is being opened (0: too long to wait for it), is open or has failed. */
@@ -215,6 +217,13 @@ int mesh_process_lane_index(const struct mesh_process *process, int dev,
 /** The domain of a NIC with this provider; NULL if it has none, or if that is not open. */
 struct mesh_domain *mesh_process_domain(const struct mesh_process *process, int dev,
 					enum mesh_provider_id provider);
+
+/**
+ * True if a user drains this NIC (`fi_mesh drain`): new paths and circuits use it only if there is
+ * no other way. process->lock held.
+ */
+MESH_HOLDS(process)
+bool mesh_process_is_drained(const struct mesh_process *process, int dev);
 
 /**
  * Bytes of the largest message that may come as DATA over a domain with this provider, whichever

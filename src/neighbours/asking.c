@@ -61,10 +61,13 @@ void mesh_asking_finish(struct mesh_asking *asking)
 	asking->num_links = 0;
 }
 
-/* True if the cable may be another one, or the NIC's answer to others has changed. */
+/* True if the cable may be another one. */
 static bool link_differs(const struct mesh_neighbour_link *a, const struct mesh_neighbour_link *b)
 {
-	return memcmp(&a->about, &b->about, sizeof(a->about)) != 0 ||
+	struct mesh_neighbour about = a->about;
+
+	about.flags = b->about.flags;
+	return memcmp(&about, &b->about, sizeof(about)) != 0 ||
 	       !mesh_addr_equal(&a->ask_from, &b->ask_from);
 }
 
@@ -83,6 +86,7 @@ bool mesh_asking_links_set(struct mesh_asking *asking, const struct mesh_neighbo
 		if (k < num_old && !link_differs(&asking->links[k], &links[i])) {
 			asking->asked[i] = old[k];
 			old[k].num_heard = 0; /* moved */
+			changed |= asking->links[k].about.flags != links[i].about.flags;
 		} else {
 			asking->asked[i].ifindex = links[i].ifindex;
 			changed = true;

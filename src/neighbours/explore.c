@@ -371,17 +371,35 @@ static bool entries_take(struct mesh_explored *node, const struct mesh_links_ans
 	for (i = 0; i < answer->num_links; i++) {
 		mesh_links_link_get(answer, i, &link);
 		node->links[node->num_links++] = (struct mesh_graph_link){
-			link.node_id, link.speed_mbps, link.nic, link.peer_nic};
+			link.node_id, link.speed_mbps, link.nic, link.peer_nic, false};
 	}
 	return true;
 }
 
+/* Each link has what the node says of its NIC: an answer's links may come before its NICs. */
+static void drained_enter(struct mesh_explored *node)
+{
+	uint32_t drained = 0;
+	int i;
+
+	for (i = 0; i < node->num_nics; i++) {
+		if (node->nics[i].flags & MESH_LINKS_NIC_DRAINED &&
+		    node->nics[i].nic < MESH_NICS_MAX)
+			drained |= 1u << node->nics[i].nic;
+	}
+	for (i = 0; i < node->num_links; i++)
+		node->links[i].drained = node->links[i].nic < MESH_NICS_MAX &&
+					 drained >> node->links[i].nic & 1;
+}
+
 static void report_finish(struct mesh_explore *explore, struct mesh_explored *node)
 {
-	int ret = mesh_graph_report(&explore->graph, node->id,
-				    (node->flags & explore->relay_flags) != 0, node->again,
-				    node->links, node->num_links);
+	int ret;
 
+	drained_enter(node);
+	ret = mesh_graph_report(&explore->graph, node->id,
+				(node->flags & explore->relay_flags) != 0, node->again, node->links,
+				node->num_links);
 	if (ret >= 0)
 		mesh_graph_site_set(&explore->graph, ret, mesh_neighbour_site_number(node->site));
 	asked_end(explore, node, ret < 0 ? MESH_EXPLORED_SILENT : MESH_EXPLORED_KNOWN);

@@ -269,6 +269,15 @@ void mesh_neighbours_links_set(struct mesh_neighbours *neighbours,
 		mesh_neighbours_ask(neighbours);
 }
 
+int mesh_neighbours_links(const struct mesh_neighbours *neighbours,
+			  struct mesh_neighbour_link *links)
+{
+	const struct mesh_asking *asking = &neighbours->rounds.asking;
+
+	memcpy(links, asking->links, (size_t)asking->num_links * sizeof(*links));
+	return asking->num_links;
+}
+
 void mesh_neighbours_down_set(struct mesh_neighbours *neighbours,
 			      const struct mesh_nic *const *nics, int num)
 {

@@ -60,6 +60,11 @@ MESH_HOLDS(process)
 void mesh_neighbours_links_set(struct mesh_neighbours *neighbours,
 			       const struct mesh_neighbour_link *links, int num_links, bool ask);
 
+/** Copies what mesh_neighbours_links_set() was given to @links, MESH_NICS_MAX; returns how many. */
+MESH_HOLDS(process)
+int mesh_neighbours_links(const struct mesh_neighbours *neighbours,
+			  struct mesh_neighbour_link *links);
+
 /**
  * Sets the NICs whose link is down: the speaker reports them to those who draw the mesh.
  *

@@ -108,6 +108,8 @@ static int nics_list(const struct mesh_reporting *reporting, struct mesh_links_n
 		nics[i].speed_mbps = about->speed_mbps;
 		nics[i].nic = about->nic;
 		nics[i].providers = about->providers;
+		if (about->flags & MESH_NEIGHBOUR_DRAINED)
+			nics[i].flags = MESH_LINKS_NIC_DRAINED;
 	}
 	for (i = 0; i < reporting->num_down && num < MESH_NICS_MAX; i++) {
 		if (!is_in_use(asking, reporting->down[i].netdev))

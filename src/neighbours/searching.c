@@ -66,7 +66,8 @@ static void own_links_enter(struct mesh_searching *searching)
 			if (is_current(searching, heard))
 				links[num++] = (struct mesh_graph_link){
 					heard->about.node_id, heard->about.speed_mbps,
-					asking->links[i].about.nic, heard->about.nic};
+					asking->links[i].about.nic, heard->about.nic,
+					asking->links[i].about.flags & MESH_NEIGHBOUR_DRAINED};
 		}
 	}
 	if (num == searching->num_own)

@@ -161,7 +161,8 @@ bool mesh_graph_is_confirmed(const struct mesh_graph_node *other, uint64_t id,
 	return confirmed(other, id, link) != NULL;
 }
 
-uint32_t mesh_graph_width(const struct mesh_graph *graph, int a, int b)
+/* @drained: of the drained links as well */
+static uint32_t width_of(const struct mesh_graph *graph, int a, int b, bool drained)
 {
 	const struct mesh_graph_node *from = &graph->nodes[a], *to = &graph->nodes[b];
 	const struct mesh_graph_link *link, *back;
@@ -176,7 +177,7 @@ uint32_t mesh_graph_width(const struct mesh_graph *graph, int a, int b)
 		if (nics & 1u << link->nic || peer_nics & 1u << link->peer_nic)
 			continue;
 		back = confirmed(to, from->id, link);
-		if (!back)
+		if (!back || (!drained && (link->drained || back->drained)))
 			continue;
 		nics |= 1u << link->nic;
 		peer_nics |= 1u << link->peer_nic;
@@ -184,6 +185,18 @@ uint32_t mesh_graph_width(const struct mesh_graph *graph, int a, int b)
 		width += speed ? speed : 1;
 	}
 	return width < UINT32_MAX ? (uint32_t)width : UINT32_MAX;
+}
+
+uint32_t mesh_graph_width(const struct mesh_graph *graph, int a, int b)
+{
+	uint32_t width = width_of(graph, a, b, false);
+
+	return width ? width : width_of(graph, a, b, true);
+}
+
+bool mesh_graph_is_drained(const struct mesh_graph *graph, int a, int b)
+{
+	return !width_of(graph, a, b, false) && width_of(graph, a, b, true);
 }
 
 /* ---- doubts -------------------------------------------------------------------------------- */

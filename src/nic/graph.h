@@ -27,6 +27,7 @@ struct mesh_graph_link {
 	uint64_t node_id;      /* of the node at the other end */
 	uint32_t speed_mbps;   /* 0: unknown */
 	uint8_t nic, peer_nic; /* indices in the stable order of the NICs of either node */
+	bool drained;	       /* a user drains the reporting node's NIC */
 };
 
 struct mesh_graph_node {
@@ -83,12 +84,16 @@ bool mesh_graph_is_confirmed(const struct mesh_graph_node *other, uint64_t id,
 
 /**
  * What the cables between two nodes carry together, in Mb/s; an unknown speed counts as 1. 0 if
- * they have no link that both have reported. Each NIC is counted once: two NICs of each node on one
+ * they have no link that both have reported. A link that either node drains counts only if they
+ * have no other. Each NIC is counted once: two NICs of each node on one
  * wire are four links, and two cables' worth.
  *
  * @a, @b: indices
  */
 uint32_t mesh_graph_width(const struct mesh_graph *graph, int a, int b);
+
+/** True if all links between two nodes are drained, and they have one. @a, @b: indices */
+bool mesh_graph_is_drained(const struct mesh_graph *graph, int a, int b);
 
 /**
  * A hop between these two nodes has failed: routes avoid it until @until_ms if there is another. A

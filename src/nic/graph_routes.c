@@ -61,7 +61,8 @@ static void hops_read(struct search *search, uint64_t now_ms)
 			search->hops[num++] =
 				(struct hop){to, width,
 					     mesh_graph_is_doubtful(graph, node->id,
-								    graph->nodes[to].id, now_ms)};
+								    graph->nodes[to].id, now_ms) ||
+						     mesh_graph_is_drained(graph, i, to)};
 		}
 	}
 	search->first[i] = num;

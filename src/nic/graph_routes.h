@@ -17,7 +17,7 @@ struct mesh_route {
 	uint64_t hops[MESH_ROUTE_RELAYS_MAX + 1];
 	uint32_t width_mbps; /* of its narrowest hop */
 	bool standby;	     /* the first route is shorter, or not doubtful as this one is */
-	bool doubtful;	     /* has a hop that has failed (mesh_graph_doubt) */
+	bool doubtful;	     /* has a hop that has failed (mesh_graph_doubt), or is drained */
 	bool leaves;	     /* a relay is in another site than both ends */
 };
 

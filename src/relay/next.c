@@ -63,6 +63,8 @@ static bool heard_take(const struct mesh_process *process, unsigned int ifindex,
 	mesh_neighbour_addr_get(addr, &next->address.addr);
 	next->address.provider = common_provider(process, ours->nic, about);
 	next->address.nic = about->nic;
+	next->drained = about->flags & MESH_NEIGHBOUR_DRAINED ||
+			mesh_process_is_drained(process, ours->nic);
 	next->node_id = about->node_id;
 	memcpy(next->node, about->node, sizeof(next->node));
 	return mesh_process_domain_index(process, next->dev, next->address.provider) >= 0;
@@ -106,6 +108,22 @@ static void process_name(const struct mesh_neighbour_process *process, struct me
 	next->control_port = process->control_port;
 	next->listen_id = MESH_LISTEN_RELAY;
 	next->cookie = process->process_id;
+}
+
+static void drained_last(struct mesh_next *nexts, int num)
+{
+	struct mesh_next all[MESH_NEXTS_MAX];
+	int i, at = 0;
+
+	memcpy(all, nexts, (size_t)num * sizeof(*nexts));
+	for (i = 0; i < num; i++) {
+		if (!all[i].drained)
+			nexts[at++] = all[i];
+	}
+	for (i = 0; i < num; i++) {
+		if (all[i].drained)
+			nexts[at++] = all[i];
+	}
 }
 
 /*
@@ -166,6 +184,7 @@ int mesh_nexts_of_node(const struct mesh_process *process, const struct mesh_nei
 		if (num == before || num == max)
 			break;
 	}
+	drained_last(nexts, num);
 	return num;
 }
 
@@ -204,6 +223,7 @@ static int subnets_take(const struct mesh_process *process, const struct mesh_ha
 		next->dev = process->endpoints[pair->local].nic;
 		next->address = handle->endpoints[pair->remote];
 		next->address.provider = pair->provider;
+		next->drained = mesh_process_is_drained(process, next->dev);
 		if (mesh_process_domain_index(process, next->dev, pair->provider) >= 0)
 			num++;
 	}
@@ -248,6 +268,7 @@ int mesh_nexts_of_handle(const struct mesh_process *process,
 	}
 	for (i = 0; i < num; i++)
 		listener_name(handle, &nexts[i]);
+	drained_last(nexts, num);
 	return num;
 }
 

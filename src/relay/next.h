@@ -3,6 +3,7 @@
 #ifndef MESH_RELAY_NEXT_H
 #define MESH_RELAY_NEXT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/lock.h"
@@ -23,12 +24,13 @@ struct mesh_next {
 	uint64_t cookie;
 	uint64_t node_id;
 	char node[MESH_NODE_NAME_MAX];
+	bool drained; /* a user drains a NIC at either end: others come first */
 };
 
 /**
  * Lists the processes on neighbouring nodes that may relay, as the neighbours have answered: first
  * the most suitable one of each node, over each of our links to it, those with RDMA at both ends
- * first; then the second one of each, and so on.
+ * first; then the second one of each, and so on. Those over a drained NIC follow all others.
  *
  * @neighbours: NULL: there are none
  * @node_id: of the node; 0: all but our own

@@ -108,15 +108,43 @@ static void near_first(struct mesh_process *process, const struct mesh_handle *h
 		near_log(process, dev, rule.local, kind);
 }
 
-static bool has_direct(const struct mesh_path_choice *choice)
+/* True if a direct path is over a NIC of ours that is not drained. */
+MESH_HOLDS(process)
+static bool has_direct(const struct mesh_process *process, const struct mesh_path_choice *choice)
 {
+	const struct mesh_path_candidate *pair;
 	int i;
 
 	for (i = 0; i < choice->num_candidates; i++) {
-		if (!mesh_path_class_is_routed(choice->candidates[i].class))
+		pair = &choice->candidates[i];
+		if (!mesh_path_class_is_routed(pair->class) &&
+		    !mesh_process_is_drained(process, process->endpoints[pair->local].nic))
 			return true;
 	}
 	return false;
+}
+
+MESH_HOLDS(process)
+static bool is_drained(const struct mesh_process *process, const struct mesh_path_candidate *pair)
+{
+	return mesh_process_is_drained(process, process->endpoints[pair->local].nic);
+}
+
+/* Moves the paths over our drained NICs behind the others. */
+MESH_HOLDS(process)
+static void drained_last(const struct mesh_process *process, struct mesh_path_choice *choice)
+{
+	const struct mesh_path_choice all = *choice;
+	int i, at = 0;
+
+	for (i = 0; i < all.num_candidates; i++) {
+		if (!is_drained(process, &all.candidates[i]))
+			choice->candidates[at++] = all.candidates[i];
+	}
+	for (i = 0; i < all.num_candidates; i++) {
+		if (is_drained(process, &all.candidates[i]))
+			choice->candidates[at++] = all.candidates[i];
+	}
 }
 
 /* Adds the paths that some reserve is an end of, to be tried after the others. */
@@ -176,6 +204,7 @@ void mesh_candidates_find(struct mesh_process *process, int dev, const struct me
 	reserves |= reserves_hide(remote, num_remote);
 	candidates_choose(process, local, num_local, remote, num_remote, &hints, choice);
 	near_first(process, handle, &hints, choice);
-	if (reserves && !has_direct(choice))
+	if (reserves && !has_direct(process, choice))
 		reserves_add(process, handle, &hints, choice);
+	drained_last(process, choice);
 }

@@ -10,6 +10,7 @@
 #include "base/private_descriptor.h"
 #include "control/peer_park.h"
 #include "setup/drain.h"
+#include "setup/nic_neighbours.h"
 #include "setup/setup.h"
 #include "system/drain_marks.h"
 
@@ -67,6 +68,7 @@ static void marks_follow(struct mesh_drain *drain)
 
 	mesh_drain_marks_read(process->stats.folder_fd, &drain->marks);
 	changes_log(process, &before, &drain->marks);
+	mesh_nic_neighbours_drained(process);
 	LIST_FOREACH(peer, &process->peers, entry) {
 		if (peer->state == MESH_PEER_UP)
 			mesh_peer_park(peer, is_drained(drain, peer));
@@ -105,6 +107,7 @@ void mesh_drain_open(struct mesh_process *process)
 		return;
 	}
 	mesh_setup_of(process)->drain = drain;
+	process->drain_marks = &drain->marks;
 	marks_follow(drain);
 }
 
@@ -114,6 +117,7 @@ void mesh_drain_close(struct mesh_process *process)
 
 	mesh_process_assert_locked(process);
 	mesh_setup_of(process)->drain = NULL;
+	process->drain_marks = NULL;
 	if (!drain)
 		return;
 	mesh_descriptor_close(drain->watch.fd); /* the engine's event queue ends as well */

@@ -94,6 +94,12 @@ static uint8_t providers_of(const struct mesh_process *process, int dev)
 			 (process->also_tcp[dev] ? 1u << MESH_PROVIDER_TCP : 0));
 }
 
+MESH_HOLDS(process)
+static uint8_t flags_of(const struct mesh_process *process, int dev)
+{
+	return mesh_process_is_drained(process, dev) ? MESH_NEIGHBOUR_DRAINED : 0;
+}
+
 void mesh_nic_neighbours_refresh(struct mesh_process *process, const struct mesh_nic_table *table,
 				 const struct mesh_nic *present, int num_present)
 {
@@ -113,10 +119,26 @@ void mesh_nic_neighbours_refresh(struct mesh_process *process, const struct mesh
 		    is_listed(links, num_links, nic->ifindex))
 			continue;
 		mesh_neighbour_link_describe(&neighbours->self, nic, dev,
-					     providers_of(process, dev), &links[num_links++]);
+					     providers_of(process, dev), &links[num_links]);
+		links[num_links++].about.flags = flags_of(process, dev);
 	}
 	mesh_neighbours_links_set(neighbours, links, num_links, true);
 	mesh_neighbours_down_set(neighbours, down, down_list(table, present, num_present, down));
+}
+
+void mesh_nic_neighbours_drained(struct mesh_process *process)
+{
+	struct mesh_neighbours *neighbours = mesh_setup_of(process)->neighbours;
+	struct mesh_neighbour_link links[MESH_NICS_MAX];
+	int i, num;
+
+	mesh_process_assert_locked(process);
+	if (!neighbours)
+		return;
+	num = mesh_neighbours_links(neighbours, links);
+	for (i = 0; i < num; i++)
+		links[i].about.flags = flags_of(process, links[i].about.nic);
+	mesh_neighbours_links_set(neighbours, links, num, true);
 }
 
 void mesh_nic_neighbours_open(struct mesh_process *process)

@@ -26,6 +26,10 @@ MESH_HOLDS(process)
 void mesh_nic_neighbours_refresh(struct mesh_process *process, const struct mesh_nic_table *table,
 				 const struct mesh_nic *present, int num_present);
 
+/** Marks of drained NICs have changed: the neighbours learn it with the next answers. */
+MESH_HOLDS(process)
+void mesh_nic_neighbours_drained(struct mesh_process *process);
+
 /** Ends it. The engine's thread has ended; its event queue is open. */
 MESH_HOLDS(process)
 void mesh_nic_neighbours_close(struct mesh_process *process);

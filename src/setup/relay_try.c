@@ -110,9 +110,12 @@ static bool node_waits(const struct mesh_relay_try *relay, uint64_t node_id, uin
 	return false;
 }
 
-/* The one of these that was asked least recently, without those in @unusable; -1: none is left. */
+/*
+ * The one of these that was asked least recently, without those in @unusable; -1: none is left.
+ * @drained: also those over a drained NIC, which come last; else only if there is no other.
+ */
 static int least_recent(struct mesh_relay_try *relay, const struct mesh_next *nexts, int num,
-			uint32_t unusable)
+			uint32_t unusable, bool drained)
 {
 	uint64_t asked_ms, oldest_ms = UINT64_MAX;
 	const struct mesh_relay_tried *tried;
@@ -121,6 +124,8 @@ static int least_recent(struct mesh_relay_try *relay, const struct mesh_next *ne
 	for (i = 0; i < num; i++) {
 		tried = tried_find(relay, &nexts[i]);
 		asked_ms = tried ? tried->not_before_ms : 0;
+		if (nexts[i].drained && !drained && found >= 0 && !nexts[found].drained)
+			break;
 		if (unusable >> i & 1 || asked_ms >= oldest_ms)
 			continue;
 		oldest_ms = asked_ms;
@@ -175,13 +180,15 @@ static int first_hop_find(struct mesh_relay_try *relay, const struct mesh_route 
 	struct mesh_process *process = relay->process;
 	struct mesh_next nexts[MESH_NEXTS_MAX];
 	uint32_t unusable = 0;
+	bool drained;
 	int i, num, ret;
 
 	if (node_waits(relay, route->hops[0], now_ms))
 		return -ENOENT;
 	num = mesh_nexts_of_node(process, process->relay->neighbours, route->hops[0],
 				 process->relay->job, nexts, MESH_NEXTS_MAX);
-	while ((i = least_recent(relay, nexts, num, unusable)) >= 0) {
+	drained = now_ms - relay->found_ms >= MESH_TRY_MS; /* the others have not answered */
+	while ((i = least_recent(relay, nexts, num, unusable, drained)) >= 0) {
 		tried_of(relay, &nexts[i]); /* it is known: the connection has hope */
 		ret = mesh_next_open(process, &nexts[i]);
 		if (!ret || ret == -EAGAIN) {

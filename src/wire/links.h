@@ -53,7 +53,8 @@ _Static_assert(offsetof(struct mesh_links_question, number) == 112, "wire format
 _Static_assert(offsetof(struct mesh_links_question, route) == 120, "wire format");
 
 enum mesh_links_nic_flags {
-	MESH_LINKS_NIC_DOWN = 1, /* its link is down: no entry refers to its index, which is 0 */
+	MESH_LINKS_NIC_DOWN = 1,    /* its link is down: no entry refers to its index, which is 0 */
+	MESH_LINKS_NIC_DRAINED = 2, /* a user drains it */
 };
 
 /* A NIC of the node that answers. */

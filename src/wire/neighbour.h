@@ -66,6 +66,10 @@ struct mesh_neighbour_process {
 _Static_assert(offsetof(struct mesh_neighbour_process, rank) == 20, "wire format");
 _Static_assert(sizeof(struct mesh_neighbour_process) == 24, "wire format");
 
+enum mesh_neighbour_flags {
+	MESH_NEIGHBOUR_DRAINED = 1, /* a user drains the NIC: it is used if there is no other way */
+};
+
 /*
  * The header and the two texts are the same in all versions, so that nodes of versions that share
  * nothing else can still name each other. Texts end in a zero byte. The first address is the one
@@ -84,7 +88,7 @@ struct mesh_neighbour {
 	uint8_t num_processes;	  /* listed here */
 	uint16_t total_processes; /* that the node has */
 	uint8_t providers;	  /* bit N: enum mesh_provider_id N */
-	uint8_t reserved;	  /* 0 */
+	uint8_t flags;		  /* enum mesh_neighbour_flags; others are ignored */
 	uint64_t node_id;
 	uint64_t token;	     /* random; an answer repeats that of its question */
 	uint64_t job;	     /* of the process that asks, or 0: its processes are listed first */

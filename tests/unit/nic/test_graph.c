@@ -45,8 +45,8 @@ static void say(char from, char to, int nic, int peer_nic, uint32_t speed)
 {
 	int at = from;
 
-	said[at][num_said[at]++] =
-		(struct mesh_graph_link){(uint64_t)to, speed, (uint8_t)nic, (uint8_t)peer_nic};
+	said[at][num_said[at]++] = (struct mesh_graph_link){(uint64_t)to, speed, (uint8_t)nic,
+							    (uint8_t)peer_nic, false};
 }
 
 /* A cable between the next NICs of both. */
@@ -546,6 +546,36 @@ static void test_two_sites(void **state)
 	assert_string_equal(text(0), "xb");
 }
 
+/* Routes avoid a hop whose cables are all drained, at either end, unless there is no other way. */
+static void test_drained(void **state)
+{
+	(void)state;
+	cable('a', 'b', 1000);
+	cable('a', 'b', 500);
+	cable('b', 'c', 1000);
+	cable('a', 'd', 100);
+	cable('d', 'e', 100);
+	cable('e', 'c', 100);
+	said['b'][0].drained = true;
+	report("abcde");
+	assert_int_equal(width('a', 'b'), 500);
+	find('a', 'c', 15);
+	assert_string_equal(text(0), "bc");
+	assert_false(routes[0].doubtful);
+	said['a'][1].drained = true;
+	report("a");
+	assert_int_equal(width('a', 'b'), 1500);
+	find('a', 'c', 15);
+	assert_string_equal(text(0), "dec");
+	assert_string_equal(text(1), "bc");
+	assert_true(routes[1].standby && routes[1].doubtful);
+	silent['e'] = true;
+	report("e");
+	find('a', 'c', 15);
+	assert_int_equal(num_routes, 1);
+	assert_string_equal(text(0), "bc");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -562,6 +592,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_random, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_site_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_two_sites, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_drained, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

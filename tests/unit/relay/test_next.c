@@ -14,6 +14,7 @@
 #include "relay/opening.h"
 #include "relay/relay.h"
 #include "setup/setup.h"
+#include "system/drain_marks.h"
 
 #include "log_capture.h"
 #include "transport_pair.h"
@@ -181,6 +182,30 @@ static void test_rdma_first(void **state)
 	process->also_tcp[dev] = false;
 }
 
+/* A link whose NIC is drained, there or here, has its processes behind those of all others. */
+static void test_drained(void **state)
+{
+	const struct mesh_drain_marks *before = process->drain_marks;
+	struct mesh_drain_marks marks = {.num = 1};
+
+	(void)state;
+	nic_hear(1, "127.0.0.3/8");
+	heard[0].about.flags = MESH_NEIGHBOUR_DRAINED;
+	heard[1].about.num_processes = 3;
+	lists(MESH_NEXTS_MAX, (uint64_t[]){12, 10, 12, 13, 10}, 5);
+	assert_true(mesh_addr_equal(&nexts[0].address.addr, &nexts[1].address.addr));
+	assert_false(nexts[1].drained);
+	assert_true(nexts[2].drained && nexts[4].drained);
+	heard[1].error = -1; /* there is no other way */
+	lists(MESH_NEXTS_MAX, (uint64_t[]){12, 13, 10}, 3);
+	heard[0].about.flags = 0;
+	strcpy(marks.netdevs[0], process->nics[process->endpoints[0].nic]->netdev);
+	process->drain_marks = &marks;
+	lists(MESH_NEXTS_MAX, (uint64_t[]){12, 13, 10}, 3);
+	assert_true(nexts[0].drained && nexts[2].drained);
+	process->drain_marks = before;
+}
+
 /* The peer of the pair's receiving end: this process itself, which came to it. */
 static struct mesh_peer *incoming_find(void)
 {
@@ -301,6 +326,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_processes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_links, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_rdma_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_drained, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_answer, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_carrier, setup, teardown),

@@ -9,6 +9,7 @@
 
 #include "control/process.h"
 #include "setup/candidates.h"
+#include "system/drain_marks.h"
 
 static struct mesh_process process;
 static struct mesh_nic nics[2];
@@ -103,6 +104,32 @@ static void test_reserve_of_another_kind(void **state)
 	assert_int_equal(num_found(), 1);
 }
 
+/* A drained NIC comes last, and still is a candidate; an allowed reserve comes before it. */
+static void test_drained(void **state)
+{
+	struct mesh_drain_marks marks = {.num = 1};
+
+	(void)state;
+	process.dev_reserves[1] = nics[1].spare_cable = false;
+	endpoint_make(&handle.endpoints[0], 0, "10.77.1.2/24", MESH_PROVIDER_VERBS_RXM);
+	strcpy(nics[0].netdev, "eth0");
+	strcpy(nics[1].netdev, "eth1");
+	assert_int_equal(num_found(), 2);
+	assert_int_equal(choice.candidates[0].local, 0);
+	process.drain_marks = &marks;
+	strcpy(marks.netdevs[0], "eth0");
+	assert_int_equal(num_found(), 2);
+	assert_int_equal(choice.candidates[0].local, 1);
+	assert_int_equal(choice.candidates[1].local, 0);
+	process.dev_reserves[1] = true;
+	assert_int_equal(num_found(), 2);
+	assert_int_equal(choice.candidates[0].local, 1);
+	process.dev_reserves[1] = false;
+	handle.num_endpoints = 1;
+	assert_int_equal(num_found(), 1);
+	assert_int_equal(choice.candidates[0].local, 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, setup)
@@ -111,6 +138,7 @@ int main(void)
 		TEST(test_reserve_at_one_end),
 		TEST(test_reserve_unused),
 		TEST(test_reserve_of_another_kind),
+		TEST(test_drained),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
