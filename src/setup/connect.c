@@ -245,6 +245,7 @@ static void candidates_renew(struct mesh_connect *connect)
 {
 	mesh_candidates_find(connect->net->process, connect->dev, &connect->handle,
 			     &connect->choice);
+	connect->unopened = 0;
 }
 
 /*

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "nic/addr.h"
 #include "setup/connect_judge.h"
+#include "setup/openings.h"
 
 /* What is to be expected of a peer. */
 enum prospect {
@@ -30,6 +31,16 @@ bool mesh_connect_peer_is_dead_end(const struct mesh_peer *peer)
 {
 	mesh_process_assert_locked(peer->process);
 	return peer->refusal == MESH_REFUSAL_ROUTE;
+}
+
+bool mesh_connect_candidate_is_slow(const struct mesh_connect *connect, int k)
+{
+	const struct mesh_process *process = connect->net->process;
+	const struct mesh_path_candidate *pair = &connect->choice.candidates[k];
+	int index = mesh_process_domain_index(process, process->endpoints[pair->local].nic,
+					      pair->provider);
+
+	return index >= 0 && mesh_opening_is_slow(process, index);
 }
 
 uint64_t mesh_connect_refused_since(const struct mesh_connect *connect)
@@ -78,16 +89,29 @@ static enum prospect prospect_of(const struct mesh_connect *connect, const struc
 struct outlook {
 	int num[PROSPECTS]; /* peers of this prospect */
 	uint64_t wait_ms;   /* for the peer that is waited for longest */
-	bool rivals;	    /* there are candidates outside this try */
+	bool rivals;	    /* there are candidates outside this try that may begin now */
+	bool others;	    /* the same, or such that are slow to open */
 };
+
+MESH_HOLDS(process)
+static int slow_count(const struct mesh_connect *connect)
+{
+	int k, num = 0;
+
+	for (k = 0; k < connect->choice.num_candidates; k++)
+		num += mesh_connect_candidate_is_slow(connect, k);
+	return num;
+}
 
 MESH_HOLDS(process)
 static struct outlook outlook_of(const struct mesh_connect *connect, uint64_t now_ms)
 {
-	struct outlook outlook = {.rivals = connect->num_peers < connect->choice.num_candidates};
+	int outside = connect->choice.num_candidates - connect->num_peers;
+	struct outlook outlook = {.others = outside > 0};
 	enum prospect prospect;
 	int i;
 
+	outlook.rivals = outlook.others && outside > slow_count(connect);
 	for (i = 0; i < connect->num_peers; i++) {
 		prospect = prospect_of(connect, connect->peers[i], now_ms);
 		outlook.num[prospect]++;
@@ -116,8 +140,9 @@ static bool is_refused(const struct mesh_connect *connect, const struct outlook 
 	uint64_t since_ms = mesh_connect_refused_since(connect);
 
 	/* The candidates outside this try are tried first; they replace a dead end. */
-	if (outlook->rivals &&
-	    (outlook->num[PROSPECT_DEAD_END] || now_ms - connect->started_ms <= MESH_TRY_MS))
+	if (outlook->others && outlook->num[PROSPECT_DEAD_END])
+		return false;
+	if (outlook->rivals && now_ms - connect->started_ms <= MESH_TRY_MS)
 		return false;
 	if (refuse && refuse + outlook->num[PROSPECT_SILENT] == connect->num_peers)
 		return true;

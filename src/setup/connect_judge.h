@@ -45,4 +45,11 @@ uint64_t mesh_connect_refused_since(const struct mesh_connect *connect);
 MESH_HOLDS(process)
 bool mesh_connect_peer_is_dead_end(const struct mesh_peer *peer);
 
+/**
+ * True if the domain of candidate @k is opened for longer than connections wait. It is not tried
+ * before it is open, and no reason to leave the candidates of this try.
+ */
+MESH_HOLDS(process)
+bool mesh_connect_candidate_is_slow(const struct mesh_connect *connect, int k);
+
 #endif

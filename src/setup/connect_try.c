@@ -94,18 +94,25 @@ static bool is_apart(const struct mesh_path_choice *choice, const struct selecti
 	return true;
 }
 
+/* Without those whose domain is slow to open: the others do not wait for it. */
+MESH_HOLDS(process)
 static void candidates_select(const struct mesh_connect *connect, struct selection *selection)
 {
 	const struct mesh_path_choice *choice = &connect->choice;
 	int max = paths_max(connect), i, k;
+	bool left = false;
 
 	selection->num = 0;
 	selection->next = connect->next_candidate;
 	for (i = 0; i < choice->num_candidates && selection->num < max; i++) {
 		k = (connect->first_candidate + i) % choice->num_candidates;
+		if (mesh_connect_candidate_is_slow(connect, k))
+			continue;
 		if (is_apart(choice, selection, k))
 			selection->candidates[selection->num++] = k;
-		if (selection->num == i + 1)
+		else
+			left = true;
+		if (!left)
 			selection->next = (k + 1) % choice->num_candidates;
 	}
 }
@@ -145,13 +152,15 @@ static int domain_need(struct mesh_connect *connect, const struct mesh_path_cand
 		return -EAGAIN;
 	if (process->dev_states[index] == MESH_DEV_FAILED)
 		return is_away(process, index) ? -EAGAIN : -ENODEV;
-	return process->domains[index] ? 0 : -EBUSY;
+	if (mesh_opening_is_slow(process, index))
+		return -EBUSY;
+	return process->domains[index] ? 0 : -ENODEV;
 }
 
 /*
- * Removes the candidates whose domain cannot be opened, has no carrier, or takes too long while
- * there are others, and selects those of the next try. Returns 0; -EAGAIN while a domain is being
- * opened for one; -ENODEV if no candidate is left. @away: set if one has no carrier.
+ * Removes the candidates whose domain cannot be opened, or has no carrier, and selects those of the
+ * next try. Returns 0; -EAGAIN while a domain is being opened for one; -ENODEV if no candidate is
+ * left, or those that are left are slow while one has no carrier. @away: set if one has none.
  */
 MESH_HOLDS(process)
 static int candidates_open(struct mesh_connect *connect, struct selection *selection, bool *away)
@@ -163,14 +172,16 @@ static int candidates_open(struct mesh_connect *connect, struct selection *selec
 	*away = false;
 	while (choice->num_candidates) {
 		candidates_select(connect, selection);
+		if (!selection->num)
+			return *away ? -ENODEV : -EAGAIN;
 		ret = 0;
 		for (i = 0; i < selection->num && (!ret || ret == -EAGAIN); i++) {
 			k = selection->candidates[i];
 			need = domain_need(connect, &choice->candidates[k]);
 			ret = need ? need : ret;
 		}
-		if (ret == -EBUSY && choice->num_candidates == 1)
-			return -EAGAIN;
+		if (ret == -EBUSY)
+			continue; /* without it: its turn comes when it is open */
 		if (!ret || ret == -EAGAIN)
 			return ret;
 		*away |= ret == -ENOLINK;

@@ -52,7 +52,7 @@ struct mesh_connect {
 	struct mesh_relay_try *detour;
 	bool detoured;	  /* relay was detour */
 	bool away;	  /* candidates wait for a carrier: they go before relays */
-	int unopened;	  /* 1 + the NIC of the last candidate that could not be opened, or 0 */
+	int unopened;	  /* 1 + the NIC of the last candidate that cannot be opened, or 0 */
 	int lanes;	  /* of each pair of this try; 0: not chosen yet */
 	int lanes_asked;  /* the domains of those up to this one, at least once */
 	bool lanes_begun; /* those from 1 on are among the peers */

@@ -160,6 +160,12 @@ bool mesh_opening_need(struct mesh_process *process, int index, bool again)
 	return is_opening(process, index);
 }
 
+bool mesh_opening_is_slow(const struct mesh_process *process, int index)
+{
+	mesh_process_assert_locked(process);
+	return process->dev_states[index] == MESH_DEV_OPENING && !process->opening_ms[index];
+}
+
 void mesh_openings_early(struct mesh_process *process)
 {
 	mesh_process_assert_locked(process);

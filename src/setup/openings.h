@@ -50,6 +50,13 @@ MESH_HOLDS(process)
 bool mesh_opening_knock(struct mesh_process *process, int index);
 
 /**
+ * True if the domain has been opened for longer than connections wait: they go on without it, until
+ * it is open or has failed. process->lock held.
+ */
+MESH_HOLDS(process)
+bool mesh_opening_is_slow(const struct mesh_process *process, int index);
+
+/**
  * At init: starts to open the only NIC if that is cheap, because each connection will need it.
  * Most processes connect soon after; one that only lists devices loses little. process->lock held.
  */

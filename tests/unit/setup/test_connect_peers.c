@@ -174,6 +174,52 @@ static void test_no_more_than_allowed(void **state)
 	assert_int_equal(attempt.num_peers, 1);
 }
 
+/* The domain of the pair 0-0 has been opened for too long. */
+static void slow(bool is_slow)
+{
+	process.dev_states[0] = is_slow ? MESH_DEV_OPENING : MESH_DEV_OPEN;
+	process.domains[0] = is_slow ? NULL : &domains[0];
+}
+
+/* A NIC that is slow to open waits until it is open, and then takes its turn. */
+static void test_slow_nic_comes_later(void **state)
+{
+	(void)state;
+	slow(true);
+	candidate(0, 0);
+	candidate(1, 1);
+	candidate(2, 1);
+	start();
+	assert_int_equal(attempt.num_peers, 1);
+	tried(0, 1, 1);
+	assert_int_equal(mesh_connect_try_next(&attempt, START), 0);
+	tried(0, 2, 1);
+	assert_int_equal(mesh_connect_try_next(&attempt, START), 0);
+	tried(0, 1, 1);
+	slow(false);
+	assert_true(spent(3001));
+	assert_int_equal(mesh_connect_try_next(&attempt, START), 0);
+	tried(0, 2, 1);
+	tried(1, 0, 0);
+	assert_int_equal(attempt.unopened, 0);
+}
+
+/* Nobody is left for a NIC that is slow to open, but one that cannot become a path. */
+static void test_slow_nic_is_no_rival(void **state)
+{
+	(void)state;
+	slow(true);
+	candidate(0, 0);
+	candidate(1, 1);
+	start();
+	assert_false(spent(3001));
+	peers[1][1].refusal = MESH_REFUSAL_COOKIE;
+	peers[1][1].sent_cookie = COOKIE;
+	assert_true(refused(3001));
+	peers[1][1].refusal = MESH_REFUSAL_ROUTE;
+	assert_true(spent(3001));
+}
+
 /* ---- until when it waits ------------------------------------------------------------------- */
 
 static void test_ready_when_all_are_up(void **state)
@@ -532,6 +578,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_pairs_apart),
 		TEST(test_no_more_than_allowed),
+		TEST(test_slow_nic_comes_later),
+		TEST(test_slow_nic_is_no_rival),
 		TEST(test_ready_when_all_are_up),
 		TEST(test_ready_without_the_others),
 		TEST(test_lost_again),

@@ -236,15 +236,56 @@ static void test_waits_for_the_carrier_of_another(void **state)
 	mesh_lock_release(&process.lock);
 }
 
+/*
+ * One NIC is slow to open, the other one cannot be opened: the attempt waits for the first one, and
+ * the error names that.
+ */
+static void test_waits_for_a_slow_nic(void **state)
+{
+	static const struct mesh_nic slow = {.netdev = "slow"}, lo = {.netdev = "lo"};
+	int i;
+
+	(void)state;
+	process.nics[0] = &slow;
+	process.nics[1] = &lo;
+	trying.num_peers = 0;
+	process.num_devs = trying.handle.num_endpoints = 2;
+	process.config.max_paths = 8;
+	for (i = 0; i < 2; i++) {
+		process.endpoints[i].nic = trying.choice.candidates[i].local = (uint8_t)i;
+		trying.choice.candidates[i].remote = (uint8_t)i;
+		process.dev_states[i] = MESH_DEV_OPENING;
+	}
+	process.opening_ms[1] = mesh_clock_ms();
+	trying.needed = 3; /* it has asked for both */
+	log_capture_start();
+	mesh_lock_take(&process.lock);
+	assert_int_equal(mesh_connect_try_start(&trying, NOW), -EAGAIN);
+	process.dev_states[1] = MESH_DEV_FAILED;
+	assert_int_equal(mesh_connect_try_start(&trying, NOW), -EAGAIN);
+	assert_int_equal(trying.choice.num_candidates, 1);
+	mesh_lock_release(&process.lock);
+	timeout_log();
+	assert_true(log_captured(MESH_LOG_WARN, "libfabric has not opened slow, which leads"));
+	process.dev_states[0] = MESH_DEV_FAILED;
+	process.nics[0] = &lo;
+	mesh_lock_take(&process.lock);
+	assert_int_equal(mesh_connect_try_start(&trying, NOW), -ENODEV);
+	mesh_lock_release(&process.lock);
+	assert_int_equal(trying.unopened, 1);
+	log_capture_stop();
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_other_path_follows), TEST(test_tried_just_now),
-		TEST(test_refused_just_now),   TEST(test_lost_just_now),
-		TEST(test_peer_is_named),      TEST(test_cause_is_named),
-		TEST(test_no_id_left),	       TEST(test_waits_for_the_carrier_of_another),
+		TEST(test_other_path_follows),	 TEST(test_tried_just_now),
+		TEST(test_refused_just_now),	 TEST(test_lost_just_now),
+		TEST(test_peer_is_named),	 TEST(test_cause_is_named),
+		TEST(test_no_id_left),		 TEST(test_waits_for_the_carrier_of_another),
+		TEST(test_waits_for_a_slow_nic),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
