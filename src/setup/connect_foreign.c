@@ -4,10 +4,16 @@
 
 #include "base/clock.h"
 #include "setup/connect_foreign.h"
+#include "setup/connect_judge.h"
 #include "setup/connect_try.h"
 
-/* For opening a NIC and the exchange of HELLO: the listener may also be out of reach. */
+/*
+ * For the exchange of HELLO: the listener may also be out of reach. While there are candidates that
+ * were not dialled yet, one gets as long as in any other try, and no more.
+ */
 #define DIAL_MS 5000
+/* For opening the NICs of a dial. */
+#define OPEN_MS 10000
 
 /*
  * True if a peer has answered a HELLO that names this listener, or cannot do so. A peer may be
@@ -42,20 +48,40 @@ static bool is_refused(const struct mesh_connect *connect)
 	return connect->num_peers;
 }
 
+/* True if the deadline is over, or what is waited for now had its time. */
+MESH_HOLDS(process)
+static bool is_over(const struct mesh_connect *connect, uint64_t now_ms)
+{
+	uint64_t since_ms = connect->dialled ? connect->try_ms : connect->started_ms;
+
+	return now_ms >= connect->deadline_ms ||
+	       mesh_clock_elapsed_ms(since_ms, now_ms) >= (connect->num_peers ? DIAL_MS : OPEN_MS);
+}
+
+/* Dials the first candidates, or those that follow. Returns as mesh_connect_try_start() does. */
+MESH_HOLDS(process)
+static int dial(struct mesh_connect *connect, uint64_t now_ms)
+{
+	int ret = connect->num_peers ? mesh_connect_try_next(connect, now_ms)
+				     : mesh_connect_try_start(connect, now_ms);
+
+	if (!ret)
+		connect->dialled += connect->num_peers;
+	return ret;
+}
+
 int mesh_connect_foreign_advance(struct mesh_connect *connect, uint64_t now_ms)
 {
-	int ret = 0;
+	bool again;
+	int ret;
 
 	mesh_process_assert_locked(connect->net->process);
-	if (is_told(connect))
+	if (is_told(connect) || is_over(connect, now_ms) || !connect->choice.num_candidates)
 		return -EPROTONOSUPPORT;
 	if (is_refused(connect))
 		mesh_connect_try_end(connect);
-	if (!connect->num_peers)
-		ret = connect->choice.num_candidates ? mesh_connect_try_start(connect, now_ms)
-						     : -ENETUNREACH;
-	if ((ret && ret != -EAGAIN) ||
-	    mesh_clock_elapsed_ms(connect->started_ms, now_ms) >= DIAL_MS)
-		return -EPROTONOSUPPORT;
-	return 0;
+	again = !connect->num_peers || (connect->dialled < connect->choice.num_candidates &&
+					mesh_connect_judge(connect, now_ms) == MESH_VERDICT_NEXT);
+	ret = again ? dial(connect, now_ms) : 0;
+	return ret && ret != -EAGAIN ? -EPROTONOSUPPORT : 0;
 }

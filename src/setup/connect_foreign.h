@@ -12,7 +12,8 @@
 /**
  * Dials the listener, and exchanges HELLO with it, in which each end names its version.
  *
- * Returns 0 while this goes on, for a few seconds; then -EPROTONOSUPPORT.
+ * Returns 0 while this goes on: for some seconds with each candidate that does not answer, and not
+ * beyond connect->deadline_ms. Then -EPROTONOSUPPORT.
  */
 MESH_HOLDS(process)
 int mesh_connect_foreign_advance(struct mesh_connect *connect, uint64_t now_ms);

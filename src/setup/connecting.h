@@ -65,6 +65,7 @@ struct mesh_connect {
 
 	struct mesh_comm *comm; /* from SENT on */
 	int num_accepted;	/* of its paths */
+	int dialled;		/* candidates, for a listener of another version */
 	uint64_t started_ms, deadline_ms;
 	uint64_t refused_ms; /* since when every candidate is refused; 0 if one is not */
 	bool slow_warned;    /* a WARN reported that it takes long */
