@@ -424,6 +424,11 @@ void mesh_connect_advance(struct mesh_connect *connect, uint64_t now_ms)
 			try_next(connect, now_ms);
 		}
 	}
+	if (connect->state == MESH_CONNECT_SENT && mesh_connect_detour_beside(connect, now_ms)) {
+		comm_drop(connect);
+		mesh_connect_detour_leave(connect);
+		connect_state_set(connect, MESH_CONNECT_PEERS);
+	}
 	if (connect->state == MESH_CONNECT_PEERS && !connect->relay)
 		peers_wait(connect, now_ms);
 	mesh_connect_detour(connect, now_ms);

@@ -2,6 +2,7 @@
 /* connect_frames.c - asks the listener for a path, or informs it that a connection has ended. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "control/peer_send.h"
 #include "setup/connect_frames.h"
 #include "setup/relay_try.h"
@@ -20,6 +21,7 @@ void mesh_connect_request(struct mesh_connect *connect)
 	frame.connect.token = path->sink.token;
 	frame.connect.path = (uint8_t)(comm->num_paths - 1);
 	frame.connect.num_paths = (uint8_t)comm->wanted_paths;
+	connect->open_ms = mesh_clock_ms();
 	if (connect->relay)
 		mesh_relay_try_request(connect->relay, connect->num_accepted, path);
 	else

@@ -302,7 +302,7 @@ void mesh_connect_log_timeout(const struct mesh_connect *connect, uint64_t now_m
 	relays_text(connect, now_ms, relays, sizeof(relays));
 	if (connect->net->process->role == MESH_PROCESS_GUEST)
 		guest_log(connect);
-	else if ((connect->detoured || connect->detour) && !connect->num_peers)
+	else if (connect->detoured || (connect->detour && !connect->num_peers))
 		detour_log_timeout(connect, now_ms);
 	else if (connect->away ||
 		 (!connect->relay && connect->choice.num_candidates && !connect->num_peers))

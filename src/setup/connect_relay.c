@@ -27,6 +27,8 @@
 /* The same where an earlier connection has waited in vain: enough to learn that they work again. */
 #define DETOUR_AGAIN_MS 300
 #define DETOUR_AGAIN_ANSWERED_MS 2000
+/* An OPEN without an answer for so long may never get one. */
+#define OPEN_ALONE_MS MESH_TRY_MS
 
 int mesh_connect_relay_begin(struct mesh_connect *connect)
 {
@@ -115,6 +117,47 @@ void mesh_connect_detour(struct mesh_connect *connect, uint64_t now_ms)
 	connect->relay = connect->detour;
 	connect->detour = NULL;
 	connect->detoured = true;
+}
+
+/* Tries the candidates. Returns true if some are up, and the others had their time. */
+MESH_HOLDS(process)
+static bool candidates_try(struct mesh_connect *connect, uint64_t now_ms)
+{
+	enum mesh_verdict verdict;
+
+	if (!connect->num_peers && mesh_connect_try_start(connect, now_ms))
+		return false; /* none can begin now */
+	verdict = mesh_connect_judge(connect, now_ms);
+	if (verdict == MESH_VERDICT_NEXT)
+		(void)!mesh_connect_try_next(connect, now_ms);
+	return verdict == MESH_VERDICT_READY;
+}
+
+bool mesh_connect_detour_beside(struct mesh_connect *connect, uint64_t now_ms)
+{
+	struct mesh_relay_try *relay = connect->relay;
+	bool ready;
+
+	mesh_process_assert_locked(connect->net->process);
+	if (!connect->detoured || mesh_clock_elapsed_ms(connect->open_ms, now_ms) < OPEN_ALONE_MS)
+		return false;
+	connect->relay = NULL; /* a try that ends would release its peers as well */
+	ready = candidates_try(connect, now_ms);
+	connect->relay = relay;
+	return ready;
+}
+
+void mesh_connect_detour_leave(struct mesh_connect *connect)
+{
+	char node[MESH_HANDLE_NODE_TEXT_MAX];
+
+	mesh_process_assert_locked(connect->net->process);
+	mesh_info("the routes to node %s work now, and no relay has answered: leaving the relays",
+		  mesh_handle_node_text(&connect->handle, node));
+	mesh_relay_try_end(connect->relay);
+	connect->detour = connect->relay;
+	connect->relay = NULL;
+	connect->detoured = false;
 }
 
 void mesh_connect_relay_end(struct mesh_connect *connect)

@@ -40,6 +40,18 @@ void mesh_connect_relay_keep(struct mesh_connect *connect);
 MESH_HOLDS(process)
 void mesh_connect_detour(struct mesh_connect *connect, uint64_t now_ms);
 
+/**
+ * While an OPEN of relays that have taken the candidates' place has no answer for some seconds:
+ * tries the candidates again beside it. Returns true if they are ready: then the caller drops the
+ * comm that has asked, and calls mesh_connect_detour_leave().
+ */
+MESH_HOLDS(process)
+bool mesh_connect_detour_beside(struct mesh_connect *connect, uint64_t now_ms);
+
+/** The candidates, which are up, take the relays' place. */
+MESH_HOLDS(process)
+void mesh_connect_detour_leave(struct mesh_connect *connect);
+
 /** Releases the peers of a try whose relay has refused; routed candidates get their turn again. */
 MESH_HOLDS(process)
 void mesh_connect_relay_end(struct mesh_connect *connect);

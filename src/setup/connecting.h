@@ -51,6 +51,7 @@ struct mesh_connect {
 	/* Relays that are looked for while routed candidates do not come up; owned, or NULL. */
 	struct mesh_relay_try *detour;
 	bool detoured;	  /* relay was detour */
+	uint64_t open_ms; /* when the latest OPEN, or CONNECT, was sent */
 	bool away;	  /* candidates wait for a carrier: they go before relays */
 	int unopened;	  /* 1 + the NIC of the last candidate that cannot be opened, or 0 */
 	int lanes;	  /* of each pair of this try; 0: not chosen yet */

@@ -101,6 +101,15 @@ static void test_detoured(void **state)
 	names_the_routes();
 }
 
+/* The same, and the candidates were tried again beside it. */
+static void test_detoured_beside_candidates(void **state)
+{
+	(void)state;
+	attempt.peers[0] = &peer;
+	attempt.num_peers = 1;
+	test_detoured(state);
+}
+
 /* The relay has refused a moment ago, and the candidates have not begun again. */
 static void test_detour_refused(void **state)
 {
@@ -160,9 +169,13 @@ static void test_opening(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_detoured),	   TEST(test_detour_refused),
-		TEST(test_unopened),	   TEST(test_detour_beside_candidates),
-		TEST(test_unopened_alone), TEST(test_opening),
+		TEST(test_detoured),
+		TEST(test_detour_refused),
+		TEST(test_detoured_beside_candidates),
+		TEST(test_unopened),
+		TEST(test_detour_beside_candidates),
+		TEST(test_unopened_alone),
+		TEST(test_opening),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
