@@ -37,6 +37,8 @@ FUZZ_SEED=${FUZZ_SEED:-1}
 LIBFABRIC_FUNCTIONAL=${LIBFABRIC_FUNCTIONAL:-test_close_in_flight test_connect_fails
 	test_descriptors test_fault_soak test_libfabric_versions test_lost_message test_peer_killed
 	test_providers test_sizes}
+# The others call nothing of libfabric.
+LIBFABRIC_UNIT="control fabric nccl relay setup transport"
 JOBS=$(nproc)
 LOGS=build/log
 ASAN_BUILD=build/sanitize-address-undefined
@@ -62,17 +64,27 @@ skip() { echo "SKIP: $*"; return $SKIP; }
 have() { command -v "$1" >/dev/null; }
 build() { scons -j "$JOBS" -Q werror=1 "$@"; }
 
-# What unit_tests() builds: every unit test.
-UNIT_TARGETS=(test)
+# unit_targets BUILD: the targets of the unit tests in $UNIT_FOLDERS of tests/unit; "": of all.
+unit_targets() {
+	local folder name
 
-# unit_tests BUILD SCONS_ARGUMENT...: runs UNIT_TARGETS, unchanged ones too.
+	[[ ${UNIT_FOLDERS:-} ]] || echo test
+	for folder in ${UNIT_FOLDERS:-}; do
+		for name in tests/unit/"$folder"/test_*.c; do
+			echo "$1/unit/$(basename "$name" .c).passed"
+		done
+	done
+}
+
+# unit_tests BUILD SCONS_ARGUMENT...: runs those of unit_targets, unchanged ones too.
 unit_tests() {
-	local folder=$1 out status
+	local folder=$1 out status targets
 
+	mapfile -t targets < <(unit_targets "$1")
 	shift
 	rm -f "$folder"/unit/*.passed
 	out=$(mktemp)
-	build -k "$@" "${UNIT_TARGETS[@]}" 2>&1 | sed -u 's/^FAIL /failed: /' | tee "$out"
+	build -k "$@" "${targets[@]}" 2>&1 | sed -u 's/^FAIL /failed: /' | tee "$out"
 	status=${PIPESTATUS[0]}
 	if ((status)); then
 		unit_tests_again "$folder" "$out" "$@"
@@ -88,7 +100,7 @@ unit_tests() {
 }
 
 # unit_tests_again FOLDER LOG SCONS_ARGUMENT...: runs the tests again that failed, one at a time.
-# All that is printed is added to LOG.
+# All that is printed is added to LOG. The targets are those of unit_tests().
 unit_tests_again() {
 	local folder=$1 log=$2 names name status JOBS=1
 
@@ -101,7 +113,7 @@ unit_tests_again() {
 		return 1
 	done
 	cp "$log" "$folder/unit/first.log"
-	build -k "${@:3}" "${UNIT_TARGETS[@]}" 2>&1 | sed -u '/^SKIP /d' | tee -a "$log"
+	build -k "${@:3}" "${targets[@]}" 2>&1 | sed -u '/^SKIP /d' | tee -a "$log"
 	status=${PIPESTATUS[0]}
 	for name in "${names[@]}"; do
 		! grep -q "^PASS $name\$" "$log" || again_print "$name" "$folder/unit/first.log"
@@ -332,30 +344,29 @@ libfabric_vm() {
 	(($? == 0 || $? == SKIP))
 }
 
-# libfabric_headers BUILD SCONS_ARGUMENT...: everything compiles with the other headers, and the
-# unit tests of what calls libfabric run.
+# libfabric_headers BUILD SCONS_ARGUMENT...: what calls libfabric compiles with the other headers,
+# and its unit tests run.
 libfabric_headers() {
-	local folder=$1 name UNIT_TARGETS=()
+	local folder=$1
 
 	shift
-	build -k CC=gcc "build=$folder" "$@" || return
-	for name in tests/unit/fabric/test_*.c; do
-		UNIT_TARGETS+=("$folder/unit/$(basename "$name" .c).passed")
-	done
-	unit_tests "$folder" CC=gcc "build=$folder" "$@"
+	build -k CC=gcc "build=$folder" "$@" "$folder/libnccl-net-mesh.so" "$folder/fi_mesh" \
+		"$folder/bench/fabric_raw" || return
+	UNIT_FOLDERS=fabric unit_tests "$folder" CC=gcc "build=$folder" "$@"
 }
 
 # libfabric_tests PREFIX LIB VERSION: as programs of Debian 12 meet a newer libfabric, then compiled
 # with its headers, too.
 libfabric_tests() {
-	local folder=build/libfabric-$3 link says status=0
+	local folder=build/libfabric-$3 link says options status=0
 
 	link=$(libfabric_link "$2")
-	build CC=gcc && build CC=gcc "build=$folder" "LDFLAGS=$link" || return 1
+	options=(CC=gcc "build=$folder" objects=build "LDFLAGS=$link")
+	build CC=gcc && build "${options[@]}" || return 1
 	says=$("$folder/fi_mesh" check | sed -n 's/.* libfabric \([0-9]\S*\)$/\1/p' | head -1)
 	echo "the programs in $folder run with libfabric $says"
 	[[ $says == "$3".* ]] || { echo "which is not $3"; return 1; }
-	unit_tests "$folder" CC=gcc "build=$folder" "LDFLAGS=$link" || status=1
+	UNIT_FOLDERS=$LIBFABRIC_UNIT unit_tests "$folder" "${options[@]}" || status=1
 	# shellcheck disable=SC2086 # one word per test
 	MESH_BUILD=$folder MESH_OTHER_BUILD=build tests/functional/run $LIBFABRIC_FUNCTIONAL ||
 		status=1
