@@ -49,6 +49,8 @@ TSAN_BUILD=build/sanitize-thread
 TSAN_FUNCTIONAL=${TSAN_FUNCTIONAL:-test_close_asleep test_cut_others test_descriptors
 	test_foreign_handle test_lost_message test_no_common_subnet test_peer_killed test_ranks
 	test_sizes}
+# The others have one thread.
+TSAN_UNIT="base control fabric nccl neighbours relay setup system transport"
 
 # Freed memory that is kept counts as used: less than what tests allow a process to keep.
 ASAN_STANDARD=detect_stack_use_after_return=1:strict_string_checks=1:quarantine_size_mb=32
@@ -188,8 +190,9 @@ step_asan() {
 }
 
 step_tsan() {
-	build CC=gcc sanitize=thread || return 1
-	sanitized_tests $TSAN_BUILD sanitize=thread "$TSAN_FUNCTIONAL"
+	build CC=gcc sanitize=thread $TSAN_BUILD/{libnccl-net-mesh.so,fi_mesh,fabric_pingpong} \
+		$TSAN_BUILD/functional || return 1
+	UNIT_FOLDERS=$TSAN_UNIT sanitized_tests $TSAN_BUILD sanitize=thread "$TSAN_FUNCTIONAL"
 }
 
 # Functional tests that run this project's programs. A sanitizer finds nothing in a test of scripts,
@@ -217,7 +220,8 @@ sanitized_tests() {
 	local log status=0
 
 	log=$(mktemp)
-	fixed_layout "$PWD/test.sh" internal unit_tests "$1" CC=gcc "$2" 2>&1 | tee "$log"
+	UNIT_FOLDERS=${UNIT_FOLDERS:-} \
+		fixed_layout "$PWD/test.sh" internal unit_tests "$1" CC=gcc "$2" 2>&1 | tee "$log"
 	((PIPESTATUS[0] == 0)) || status=1
 	if [[ ${3:-} != - && $(tests_of_programs) ]]; then
 		# shellcheck disable=SC2046,SC2086 # one word per test
