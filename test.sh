@@ -200,12 +200,12 @@ step_tsan() {
 NOT_SANITIZED='test_@(again|ahead|guides|guide_sites|mesh_lib|mpirun|nccl_tools|pingpong_detects'
 NOT_SANITIZED+='|pods|relay_model|slurm|torchrun|triangle_cablings|up'
 # What measures, and what takes minutes for code that test_resume, test_hold, test_neighbours,
-# test_relay_faults, test_serve_relay, test_routed_return, test_peer_check, test_four_nodes and
-# test_peer_killed run as well. By hand they all run:
-# MESH_BUILD=build/sanitize-address-undefined tests/functional/run
-NOT_SANITIZED+='|abi|bench|delay|dense|line|liveness|many_neighbours|no_loss|noise|one_cable|page'
-NOT_SANITIZED+='|peer_relayed|performance|providers|relay_routes|routed|striping|striping_drop'
-NOT_SANITIZED+='|subnets).sh'
+# test_relay_faults, test_serve_relay, test_routed_return, test_peer_check, test_four_nodes,
+# test_lane_ports, test_peer_killed or unit tests of `fi_mesh plan` run as well. By hand they all
+# run: MESH_BUILD=build/sanitize-address-undefined tests/functional/run
+NOT_SANITIZED+='|abi|bench|delay|dense|line|liveness|long_line|many_neighbours|no_loss|noise'
+NOT_SANITIZED+='|one_cable|page|peer_relayed|performance|plan|ports|providers|relay_routes|return'
+NOT_SANITIZED+='|routed|striping|striping_drop|subnets).sh'
 tests_of_programs() {
 	local file
 
