@@ -43,7 +43,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 	uint64_t ns;
 
 	(void)clock;
-	ns = clock_ns += 1000;
+	ns = atomic_fetch_add(&clock_ns, 1000) + 1000;
 	now->tv_sec = (time_t)(ns / 1000000000);
 	now->tv_nsec = (long)(ns % 1000000000);
 	return 0;
