@@ -86,8 +86,8 @@ static int state_find(const struct mesh_kernel_route *route)
 	return ret < 0 ? -EIO : answer.state;
 }
 
-/* The kernel keeps the datagram, and asks for the address. */
-static void datagram_send(const struct mesh_addr *source, unsigned int ifindex,
+/* The kernel keeps the datagram, and asks for the address. False: it does not take it. */
+static bool datagram_send(const struct mesh_addr *source, unsigned int ifindex,
 			  const struct mesh_addr *destination)
 {
 	const bool is_ipv4 = source->family == MESH_FAMILY_IPV4;
@@ -98,13 +98,16 @@ static void datagram_send(const struct mesh_addr *source, unsigned int ifindex,
 	socklen_t to_len = mesh_addr_to_sockaddr(destination, DISCARD_PORT, &to);
 	int fd = socket(from.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
+	bool taken;
+
 	if (fd < 0)
-		return;
-	if (!setsockopt(fd, is_ipv4 ? IPPROTO_IP : IPPROTO_IPV6,
-			is_ipv4 ? IP_UNICAST_IF : IPV6_UNICAST_IF, &by, sizeof(by)) &&
-	    !bind(fd, (struct sockaddr *)&from, from_len))
-		(void)!sendto(fd, "", 0, MSG_NOSIGNAL, (struct sockaddr *)&to, to_len);
+		return false;
+	taken = !setsockopt(fd, is_ipv4 ? IPPROTO_IP : IPPROTO_IPV6,
+			    is_ipv4 ? IP_UNICAST_IF : IPV6_UNICAST_IF, &by, sizeof(by)) &&
+		!bind(fd, (struct sockaddr *)&from, from_len) &&
+		!sendto(fd, "", 0, MSG_NOSIGNAL, (struct sockaddr *)&to, to_len);
 	close(fd);
+	return taken;
 }
 
 int mesh_link_address_find(const struct mesh_addr *source, unsigned int ifindex,
@@ -120,7 +123,7 @@ int mesh_link_address_find(const struct mesh_addr *source, unsigned int ifindex,
 		state = NUD_NONE;
 	if (state < 0 || state & KNOWN)
 		return 0;
-	if (!(state & NUD_INCOMPLETE)) /* else it asks already */
-		datagram_send(source, ifindex, destination);
-	return -EAGAIN;
+	if (state & NUD_INCOMPLETE) /* it asks already */
+		return -EAGAIN;
+	return datagram_send(source, ifindex, destination) ? -EAGAIN : 0;
 }

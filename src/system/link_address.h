@@ -11,8 +11,8 @@
  * know the address, it is made to ask for it, with an empty datagram to UDP port 9 (discard). Never
  * waits. Logs nothing.
  *
- * Returns 0 if the kernel knows it, or needs none, or cannot tell (no route; Linux before 5.0);
- * -EAGAIN if it does not know it.
+ * Returns 0 if the kernel knows it, or needs none, or cannot tell (no route; Linux before 5.0), or
+ * cannot be made to ask (a firewall); -EAGAIN if it does not know it.
  */
 int mesh_link_address_find(const struct mesh_addr *source, unsigned int ifindex,
 			   const struct mesh_addr *destination);

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -115,6 +116,18 @@ static void test_nothing_to_ask(void **state)
 	assert_int_equal(find("10.1.0.1", "fd00::2"), 0);
 }
 
+/* A firewall may not let the datagram out: then only the provider can have it asked for. */
+static void test_cannot_ask(void **state)
+{
+	(void)state;
+	if (system("nft add table ip t && "
+		   "nft 'add chain ip t out { type filter hook output priority 0; }' && "
+		   "nft add rule ip t out udp dport 9 drop"))
+		skip();
+	assert_int_equal(find("10.1.0.1", "10.1.0.2"), 0);
+	assert_false(is_asked("10.1.0.2"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -123,6 +136,7 @@ int main(void)
 		cmocka_unit_test_setup(test_through_a_gateway_of_the_other_family, setup),
 		cmocka_unit_test_setup(test_by_this_nic, setup),
 		cmocka_unit_test_setup(test_nothing_to_ask, setup),
+		cmocka_unit_test_setup(test_cannot_ask, setup),
 	};
 
 	if (!namespace_enter())
