@@ -12,22 +12,25 @@
 /* How long the kernel may take for a peer's link address: as rdma_resolve_addr() waits. */
 #define RESOLVE_MS 2000
 
-/* Takes the next remote that wants a connection; it is not freed until remote_give_back(). */
+/*
+ * Takes the remote that wants a connection and was tried least recently: those that want it again
+ * and again take turns with the others. It is not freed until remote_give_back().
+ */
 static struct mesh_remote *remote_take(struct mesh_domain *domain)
 {
-	struct mesh_remote *remote;
+	struct mesh_remote *remote, *taken = NULL;
 
 	mesh_transmit_lock(domain);
 	LIST_FOREACH(remote, &domain->remotes, entry) {
-		if (remote->wants_connection)
-			break;
+		if (remote->wants_connection && (!taken || remote->tried_ms < taken->tried_ms))
+			taken = remote;
 	}
-	if (remote) {
-		remote->wants_connection = false;
-		remote->connecting = true;
+	if (taken) {
+		taken->wants_connection = false;
+		taken->connecting = true;
 	}
 	mesh_transmit_unlock(domain);
-	return remote;
+	return taken;
 }
 
 static void remote_give_back(struct mesh_domain *domain, struct mesh_remote *remote,
@@ -128,16 +131,19 @@ static bool remote_connect(struct mesh_domain *domain, struct mesh_remote *remot
 void mesh_remotes_connect(struct mesh_domain *domain)
 {
 	struct mesh_remote *remote;
+	bool more = true;
 
-	mesh_endpoint_renew(domain);
-	mesh_verbs_fences_post(domain);
-	while ((remote = remote_take(domain))) {
-		if (remote_connect(domain, remote))
+	while (more) {
+		/* Each time: some remote may want a connection as long as another one is tried. */
+		mesh_endpoint_renew(domain);
+		mesh_verbs_fences_post(domain);
+		remote = remote_take(domain);
+		more = remote && remote_connect(domain, remote);
+		if (!remote || more)
 			continue;
 		mesh_transmit_lock(domain);
 		remote->connecting = false;
 		remote->wants_connection = true;
 		mesh_transmit_unlock(domain);
-		return;
 	}
 }

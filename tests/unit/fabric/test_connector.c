@@ -158,6 +158,15 @@ static bool is_idle(void)
 	return idle;
 }
 
+/* Polls once. The connector holds the lock for a moment when it looks for what to do. */
+static void poll_once(void)
+{
+	uint64_t limit_ms = mesh_clock_ms() + LIMIT_MS;
+
+	while (!mesh_domain_poll(domain))
+		assert_true(mesh_clock_ms() < limit_ms);
+}
+
 /* Polls until @remote is connected, or all that it was to send has ended. */
 static void connection_await(struct mesh_remote *remote)
 {
@@ -224,7 +233,7 @@ static void test_no_other_thread_waits(void **state)
 	let_go();
 	assert_true(remote->flow->connected);
 	assert_int_equal(fake.sends.num, 1);
-	assert_true(mesh_domain_poll(domain));
+	poll_once();
 	assert_int_equal(fake.sends.num, 3);
 	message_send(remote); /* directly: it does not connect */
 	assert_int_equal(fake.sends.num, 4);
@@ -249,7 +258,7 @@ static void test_lost_inside(void **state)
 	assert_int_equal(sent, 3);
 	mesh_remote_close(domain, remote); /* the connector still has it */
 	let_go();
-	mesh_domain_poll(domain);
+	poll_once();
 	assert_int_equal(sent, 4);
 	assert_int_equal(errors, 4);
 	assert_int_equal(fake.sends.num, 0);
@@ -284,7 +293,7 @@ static void test_refused(void **state)
 	message_send(remote);
 	idle_await();
 	assert_int_equal(sent, 0);
-	mesh_domain_poll(domain);
+	poll_once();
 	assert_int_equal(sent, 1);
 	assert_int_equal(errors, 1);
 	message_send(remote);
@@ -305,7 +314,7 @@ static void test_resolved_before(void **state)
 	while (atomic_load(&asked) < 3) {
 		assert_true(mesh_clock_ms() < limit_ms);
 		assert_false(mesh_endpoint_is_claimed(domain));
-		mesh_domain_poll(domain);
+		poll_once();
 	}
 	message_send(other);
 	assert_int_equal(fake.on[FAKE_SEND].calls, 1);
@@ -339,6 +348,61 @@ static void test_never_resolved(void **state)
 	mesh_remote_close(domain, remote);
 }
 
+/* The gate is closed: lets the post that is inside go, and waits for the next one. */
+static void let_one_go(void)
+{
+	sem_post(&gate.open);
+	sem_await(&gate.entered);
+}
+
+static bool is_connecting(struct mesh_remote *remote)
+{
+	bool connecting;
+
+	mesh_lock_take(&domain->transmit_lock);
+	connecting = remote->connecting;
+	mesh_lock_release(&domain->transmit_lock);
+	return connecting;
+}
+
+/* Each takes long, and wants to be tried again: they take turns, and a fence need not wait. */
+static void test_turns(void **state)
+{
+	struct mesh_remote *first = stranger_open(1), *second = stranger_open(2);
+	struct mesh_remote *third = stranger_open(3), *cut = fake_remote_open(domain, 4);
+	struct mesh_verbs_fence *fence;
+	uint64_t begin_ms;
+
+	(void)state;
+	fake.writes_end_with = 10;
+	fake_fail(FAKE_SEND, 0, 3, -FI_EAGAIN);
+	send_inside(third);
+	message_send(second);
+	message_send(first);
+	fence = mesh_verbs_fence_begin(domain, cut, 0);
+	assert_non_null(fence);
+	let_one_go();
+	assert_false(is_connecting(first) || is_connecting(second)); /* the fence is inside */
+	let_one_go();
+	assert_int_equal(fake.on[FAKE_WRITE].calls, 1);
+	assert_true(is_connecting(second));
+	for (begin_ms = mesh_clock_ms(); mesh_clock_ms() < begin_ms + 3;) /* CONNECT_PAUSE_MS */
+		;
+	message_send(third);
+	let_one_go();
+	assert_true(is_connecting(first));
+	let_go();
+	assert_true(third->flow->connected);
+	poll_once();
+	assert_int_equal(mesh_verbs_fence_step(fence), 0);
+	connection_await(first);
+	connection_await(second);
+	mesh_remote_close(domain, first);
+	mesh_remote_close(domain, second);
+	mesh_remote_close(domain, third);
+	mesh_remote_close(domain, cut);
+}
+
 /* An operation that fails has broken its connection: the next message connects again. */
 static void test_after_a_break(void **state)
 {
@@ -349,7 +413,7 @@ static void test_after_a_break(void **state)
 	message_send(remote);
 	log_capture_start();
 	fake_complete_status(fake.sends.posts[0].context, FI_EIO, 12);
-	mesh_domain_poll(domain);
+	poll_once();
 	log_capture_stop();
 	assert_int_equal(errors, 1);
 	assert_false(remote->flow->connected);
@@ -376,7 +440,7 @@ static void test_write_connects(void **state)
 	assert_int_equal(mesh_domain_write(domain, remote, &write, &op), 0);
 	fake_complete(&fake.sends.posts[0]);
 	fake_deliver("", 0);
-	mesh_domain_poll(domain);
+	poll_once();
 	assert_int_equal(atomic_load(&domain->strangers), 0);
 	assert_int_equal(fake.receives.num, domain->num_receive_buffers + 1); /* posted again */
 	mesh_remote_close(domain, remote);
@@ -400,7 +464,7 @@ static void test_fence_waits(void **state)
 	let_go();
 	assert_int_equal(mesh_verbs_fence_step(fence), -EAGAIN);
 	assert_int_equal(fake.on[FAKE_WRITE].calls, 1);
-	assert_true(mesh_domain_poll(domain));
+	poll_once();
 	assert_int_equal(mesh_verbs_fence_step(fence), 0);
 	assert_false(other->flow->connected);
 	mesh_remote_close(domain, remote);
@@ -433,7 +497,7 @@ static void test_fence_connects(void **state)
 	assert_int_equal(fake.sends.num, 0);
 	let_go();
 	assert_int_equal(mesh_verbs_fence_step(fence), -EAGAIN);
-	assert_true(mesh_domain_poll(domain));
+	poll_once();
 	assert_int_equal(fake.sends.num, 1);
 	assert_int_equal(mesh_verbs_fence_step(fence), 0);
 	mesh_remote_close(domain, remote);
@@ -463,7 +527,7 @@ static void test_fence_outlasts(void **state)
 	fence_outlasts(fence_inside(remote, 50), remote);
 	assert_false(LIST_EMPTY(&domain->abandoned));
 	fake_complete_error(fake.writes.posts[0].context, FI_EIO);
-	assert_true(mesh_domain_poll(domain));
+	poll_once();
 	assert_true(LIST_EMPTY(&domain->abandoned));
 }
 
@@ -538,6 +602,7 @@ int main(void)
 		TEST(test_refused),
 		TEST(test_resolved_before),
 		TEST(test_never_resolved),
+		TEST(test_turns),
 		TEST(test_after_a_break),
 		TEST(test_write_connects),
 		TEST(test_fence_waits),
