@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_dense.sh - two nodes with a NIC for each rank on a routed fabric, and two NUMA nodes in
 # sysfs: a rank uses the NICs near the one that NCCL named and opens no others, and all NICs carry
-# the same. Prints connections and resident memory of a process.
+# the same. Prints connections, registrations and resident memory of each process, and how evenly
+# the NICs carry.
 #
 # DENSE_NICS     NICs and ranks of each node (default 4)
 # DENSE_BEFORE   "1": also without the rule (NCCL_MESH_NEAR=off), for the figures
@@ -20,6 +21,8 @@ HALF=$((NICS / 2)) # of a NUMA node
 LAST=$((NICS - 1))
 RATE=200 # Mbit/s of each NIC, so that not the CPU decides
 BUSY=10  # percent of a core: with less for each process the ranks do not connect in time
+COUNT=$MESH_BUILD/functional/preload_registrations.so
+[[ $MESH_BUILD != *sanitize* ]] || COUNT= # a sanitizer has to be loaded first
 mapfile -t RANKS < <(yes a | head -n "$NICS" && yes b | head -n "$NICS")
 mapfile -t NAMES < <(seq -f r%.0f 0 $LAST)
 
@@ -68,7 +71,7 @@ make_fabric() {
 	mesh_forward fabric
 }
 
-# The most that one rank has at once: "connections KiB".
+# What each rank has now: "pid connections KiB".
 most() {
 	local node pid now count rss
 
@@ -78,7 +81,7 @@ most() {
 			[[ $(cat "/proc/$pid/comm" 2>/dev/null) == fabric_pingpong ]] || continue
 			count=$(grep -c "pid=$pid," <<<"$now")
 			rss=$(awk '/^VmRSS/ {print $2}' "/proc/$pid/status" 2>/dev/null)
-			echo "$count ${rss:-0}"
+			echo "$pid $count ${rss:-0}"
 		done
 	done
 }
@@ -122,6 +125,9 @@ measure() {
 	local run=$1 before_a before_b watcher uneven=
 
 	RANKS_ENV=(NCCL_MESH_NEAR="$2" NCCL_MESH_PROVIDER="$3" NCCL_MESH_NICS=r)
+	mkdir "$OUT/$run.registrations"
+	[[ ! $COUNT ]] || RANKS_ENV+=(LD_PRELOAD="$COUNT"
+		MESH_REGISTRATIONS="$OUT/$run.registrations")
 	watch "$OUT/$run.samples" &
 	watcher=$!
 	before_a=$(bytes_sent a "${NAMES[@]}") before_b=$(bytes_sent b "${NAMES[@]}")
@@ -131,10 +137,31 @@ measure() {
 	[[ $run != near || ! $uneven ]] || fail "run $run: the NICs do not carry the same"
 	: >"$OUT/$run.samples.end"
 	wait $watcher
-	note "$run: $(awk '$1 > c {c = $1} $2 > m {m = $2}
-		END {printf "at most %d connections, %d MiB resident in a process", c, m / 1024}' \
-		"$OUT/$run.samples"), $(opened "$run") domains"
+	processes "$run" || fail "run $run: the figures of a process are missing"
+	note "$run: at most $(opened "$run") domains in a process"
 	RANKS_ENV=()
+}
+
+# processes RUN: prints the most that each process had; status 0 if there are all figures of all.
+processes() {
+	local file
+
+	for file in "$OUT/$1.registrations"/*; do
+		[[ ! -e $file ]] || echo "${file##*/} $(<"$file")"
+	done | awk -v run="$1" -v ranks="${#RANKS[@]}" -v counted="${COUNT:+1}" '
+		FNR == NR {registrations[$1] = $2; next}
+		{pids[$1]; if ($2 > c[$1]) c[$1] = $2; if ($3 > m[$1]) m[$1] = $3}
+		END {
+			for (pid in pids) {
+				printf "  %s: process %d: %d connections, %s registrations, " \
+					"%d MiB resident\n", run, pid, c[pid],
+					pid in registrations ? registrations[pid] : "?",
+					m[pid] / 1024
+				missing += !c[pid] || !m[pid] || (counted && !registrations[pid])
+				num++
+			}
+			exit num != ranks || missing
+		}' - "$OUT/$1.samples"
 }
 
 # opened RUN: how many domains the rank with the most has opened.
@@ -155,7 +182,8 @@ even() {
 			if (k == 1 || d < least) least = d
 			if (k == 1 || d > most) most = d
 		}
-		printf "  %s: %d to %d bytes a NIC\n", run, least, most
+		printf "  %s: %d to %d bytes a NIC (%.1f %%)\n", run, least, most,
+			least ? 100 * (most - least) / least : 0
 		exit !(least > 1000000 && most <= 1.1 * least)
 	}'
 }
