@@ -43,8 +43,9 @@ struct hop {
 	const char *from, *to; /* nodes */
 	struct hop_end near, far;
 	enum mesh_provider_id provider;
-	uint32_t width_mbps; /* of all cables between the two; 1 or less: unknown */
-	int cables;
+	/* Of all cables between the two, or of those with RDMA; 1 or less: unknown. */
+	uint32_t width_mbps;
+	int cables; /* of which that is */
 };
 
 /* ---- the hops of a route ------------------------------------------------------------------- */
@@ -94,28 +95,39 @@ static enum mesh_provider_id provider_of(const struct hop *hop)
 	return MESH_PROVIDER_NONE;
 }
 
+static bool has_rdma(struct hop_end near, struct hop_end far)
+{
+	return mesh_providers_have_rdma(near.providers & far.providers);
+}
+
+/* A circuit takes cables with RDMA, where there are some. */
 static void hop_find(const struct relays *relays, uint64_t from, uint64_t to, struct hop *hop)
 {
 	const struct mesh_graph *graph = &relays->explore->graph;
 	int a = mesh_graph_find(graph, from), b = mesh_graph_find(graph, to), i;
 	const struct mesh_graph_node *node = &graph->nodes[a];
+	uint32_t rdma_mbps = mesh_graph_rdma_width(graph, a, b);
 	const struct mesh_graph_link *link;
+	struct hop_end near, far;
 
 	*hop = (struct hop){
 		.from = name_of(relays, from),
 		.to = name_of(relays, to),
 		.near = {"?", 0},
 		.far = {"?", 0},
-		.width_mbps = mesh_graph_width(graph, a, b),
+		.width_mbps = rdma_mbps ? rdma_mbps : mesh_graph_width(graph, a, b),
 	};
 	for (i = mesh_graph_link_find(node, to); i < node->num_links; i++) {
 		link = &node->links[i];
 		if (link->node_id != to)
 			break;
-		if (!mesh_graph_is_confirmed(&graph->nodes[b], from, link) || hop->cables++)
+		near = end_of(relays, from, link->nic);
+		far = end_of(relays, to, link->peer_nic);
+		if (!mesh_graph_is_confirmed(&graph->nodes[b], from, link) ||
+		    (rdma_mbps && !has_rdma(near, far)) || hop->cables++)
 			continue;
-		hop->near = end_of(relays, from, link->nic);
-		hop->far = end_of(relays, to, link->peer_nic);
+		hop->near = near;
+		hop->far = far;
 	}
 	hop->provider = provider_of(hop);
 }
@@ -149,8 +161,9 @@ static json_t *hop_json(const struct hop *hop)
  * Nothing may run here that answers our neighbours, so they do not report their links with us: what
  * we have heard from them counts. Returns 0 or -ENOMEM.
  */
-static int own_links_confirm(const struct peer_self *self, struct mesh_explore *explore)
+static int own_links_confirm(const struct relays *relays, struct mesh_explore *explore)
 {
+	const struct peer_self *self = &relays->checker->self;
 	const struct mesh_explored *own = &explore->nodes[0];
 	struct mesh_graph *graph = &explore->graph;
 	int i, at, nic, ret = 0;
@@ -161,6 +174,8 @@ static int own_links_confirm(const struct peer_self *self, struct mesh_explore *
 			.node_id = self->node_id,
 			.nic = link->peer_nic,
 			.peer_nic = link->nic,
+			.rdma = mesh_providers_have_rdma(
+				end_of(relays, link->node_id, link->peer_nic).providers),
 		};
 
 		nic = link->nic;
@@ -360,7 +375,7 @@ static int mesh_search(struct relays *relays, struct peer *peer, struct check_re
 	relays->asking = &search->asking;
 	ret = peer_search_run(search, self);
 	if (!ret)
-		ret = own_links_confirm(self, &search->searching.explore);
+		ret = own_links_confirm(relays, &search->searching.explore);
 	if (!ret)
 		ret = routes_say(relays, result, peer->relays) ||
 		      cables_say(relays, result, peer->relays);

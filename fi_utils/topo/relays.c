@@ -26,6 +26,7 @@ static int nic_report(const struct topo_map *map, int nic, struct mesh_graph *gr
 			.speed_mbps = (uint32_t)other->rate_mbps,
 			.nic = (uint8_t)nic_index(map, nic),
 			.peer_nic = (uint8_t)nic_index(map, map->members[i]),
+			.rdma = map->nics[nic].provider == MESH_PROVIDER_VERBS_RXM,
 		};
 
 		if (other->node == map->nics[nic].node || other->state == TOPO_DOWN ||

@@ -10,7 +10,10 @@
 /* Of a larger mesh only single pairs are looked at. */
 #define TOPO_RELAYS_NODES_MAX 64
 
-/* The routes of the fewest relays that share none: one connection uses them together. */
+/*
+ * The best routes of one length, which share no relay: one connection uses them together
+ * (nic/graph_routes.h).
+ */
 struct topo_routes {
 	int num;	/* 0: there is none, or none is needed */
 	int num_relays; /* of each */

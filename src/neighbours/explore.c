@@ -370,33 +370,40 @@ static bool entries_take(struct mesh_explored *node, const struct mesh_links_ans
 		mesh_links_nic_get(answer, i, &node->nics[node->num_nics++]);
 	for (i = 0; i < answer->num_links; i++) {
 		mesh_links_link_get(answer, i, &link);
-		node->links[node->num_links++] = (struct mesh_graph_link){
-			link.node_id, link.speed_mbps, link.nic, link.peer_nic, false};
+		node->links[node->num_links++] =
+			(struct mesh_graph_link){.node_id = link.node_id,
+						 .speed_mbps = link.speed_mbps,
+						 .nic = link.nic,
+						 .peer_nic = link.peer_nic};
 	}
 	return true;
 }
 
-/* Each link has what the node says of its NIC: an answer's links may come before its NICs. */
-static void drained_enter(struct mesh_explored *node)
+/* Enters what the node says of the NIC at which each link begins: all of its NICs are known now. */
+static void links_mark(struct mesh_explored *node)
 {
-	uint32_t drained = 0;
-	int i;
+	const struct mesh_links_nic *nic;
+	bool rdma;
+	int i, k;
 
 	for (i = 0; i < node->num_nics; i++) {
-		if (node->nics[i].flags & MESH_LINKS_NIC_DRAINED &&
-		    node->nics[i].nic < MESH_NICS_MAX)
-			drained |= 1u << node->nics[i].nic;
+		nic = &node->nics[i];
+		rdma = !(nic->flags & MESH_LINKS_NIC_DOWN) &&
+		       mesh_providers_have_rdma(nic->providers);
+		for (k = 0; k < node->num_links; k++) {
+			if (node->links[k].nic != nic->nic)
+				continue;
+			node->links[k].rdma |= rdma;
+			node->links[k].drained |= nic->flags & MESH_LINKS_NIC_DRAINED;
+		}
 	}
-	for (i = 0; i < node->num_links; i++)
-		node->links[i].drained = node->links[i].nic < MESH_NICS_MAX &&
-					 drained >> node->links[i].nic & 1;
 }
 
 static void report_finish(struct mesh_explore *explore, struct mesh_explored *node)
 {
 	int ret;
 
-	drained_enter(node);
+	links_mark(node);
 	ret = mesh_graph_report(&explore->graph, node->id,
 				(node->flags & explore->relay_flags) != 0, node->again, node->links,
 				node->num_links);

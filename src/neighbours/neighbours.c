@@ -111,22 +111,38 @@ int mesh_neighbours_search(struct mesh_neighbours *neighbours, uint64_t target, 
 	return 0;
 }
 
+/* The best route so far. Returns false if there is none. */
+MESH_HOLDS(process)
+static bool best_find(const struct mesh_neighbours *neighbours, uint64_t target,
+		      struct mesh_route *route)
+{
+	return mesh_neighbours_routes(neighbours, target, MESH_ROUTE_RELAYS_MAX, route, 1) == 1;
+}
+
 /* True if the best route so far leads over another site: a longer one may stay inside this one. */
 MESH_HOLDS(process)
 static bool route_leaves(const struct mesh_neighbours *neighbours, uint64_t target)
 {
 	struct mesh_route route;
 
-	return neighbours->self.site[0] &&
-	       mesh_neighbours_routes(neighbours, target, MESH_ROUTE_RELAYS_MAX, &route, 1) == 1 &&
-	       route.leaves;
+	return neighbours->self.site[0] && best_find(neighbours, target, &route) && route.leaves;
+}
+
+bool mesh_neighbours_miss_rdma(const struct mesh_neighbours *neighbours, uint64_t target)
+{
+	const struct mesh_graph *graph = &neighbours->searching.explore.graph;
+	struct mesh_route route;
+
+	return mesh_graph_has_rdma(graph, neighbours->self.node_id) &&
+	       mesh_graph_has_rdma(graph, target) && best_find(neighbours, target, &route) &&
+	       route.num_relays && !route.rdma;
 }
 
 bool mesh_neighbours_searches(const struct mesh_neighbours *neighbours, uint64_t target)
 {
 	return neighbours->searching.searches &&
 	       (!mesh_explore_has_found(&neighbours->searching.explore, target) ||
-		route_leaves(neighbours, target));
+		route_leaves(neighbours, target) || mesh_neighbours_miss_rdma(neighbours, target));
 }
 
 int mesh_neighbours_routes(const struct mesh_neighbours *neighbours, uint64_t target,

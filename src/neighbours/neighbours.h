@@ -106,15 +106,23 @@ int mesh_neighbours_search(struct mesh_neighbours *neighbours, uint64_t target, 
 
 /**
  * True while the latest search goes on and may still find a route to @target, or one that is as
- * short as those that it has found; or a longer one inside our site, if those lead over another.
+ * short as those that it has found; or a longer one inside our site, if those lead over another, or
+ * with RDMA on each hop, if both ends have that and those do not.
  */
 MESH_HOLDS(process)
 bool mesh_neighbours_searches(const struct mesh_neighbours *neighbours, uint64_t target);
 
 /**
+ * True if the best route to @target that searches have found so far has a hop without RDMA, while
+ * both ends have RDMA: a route that is not known yet may have it on each hop.
+ */
+MESH_HOLDS(process)
+bool mesh_neighbours_miss_rdma(const struct mesh_neighbours *neighbours, uint64_t target);
+
+/**
  * The routes to a node that searches have found so far (nic/graph_routes.h): inside our site first,
- * then fewest relays. A node relays if a rank of our job, or `fi_mesh serve --relay` for it, runs
- * there.
+ * then those with RDMA on each hop, then fewest relays. A node relays if a rank of our job, or
+ * `fi_mesh serve --relay` for it, runs there.
  *
  * Returns their number, or -ENOMEM.
  */

@@ -65,9 +65,15 @@ static void own_links_enter(struct mesh_searching *searching)
 			heard = asking->asked[i].heard[k];
 			if (is_current(searching, heard))
 				links[num++] = (struct mesh_graph_link){
-					heard->about.node_id, heard->about.speed_mbps,
-					asking->links[i].about.nic, heard->about.nic,
-					asking->links[i].about.flags & MESH_NEIGHBOUR_DRAINED};
+					.node_id = heard->about.node_id,
+					.speed_mbps = heard->about.speed_mbps,
+					.nic = asking->links[i].about.nic,
+					.peer_nic = heard->about.nic,
+					.rdma = mesh_providers_have_rdma(
+						asking->links[i].about.providers),
+					.drained = asking->links[i].about.flags &
+						   MESH_NEIGHBOUR_DRAINED,
+				};
 		}
 	}
 	if (num == searching->num_own)

@@ -70,7 +70,10 @@ static int links_append(struct mesh_graph_link *to, int num, uint64_t id,
 	return num;
 }
 
-/* Orders them, and drops those that are listed twice. Returns the new number. */
+/*
+ * Orders them, and drops those that are listed twice: one of them is enough for RDMA. Returns the
+ * new number.
+ */
 static int links_order(struct mesh_graph_link *links, int num)
 {
 	int i, kept = 0;
@@ -79,6 +82,8 @@ static int links_order(struct mesh_graph_link *links, int num)
 	for (i = 0; i < num; i++) {
 		if (!kept || link_compare(&links[kept - 1], &links[i]))
 			links[kept++] = links[i];
+		else
+			links[kept - 1].rdma |= links[i].rdma;
 	}
 	return kept;
 }
@@ -161,8 +166,11 @@ bool mesh_graph_is_confirmed(const struct mesh_graph_node *other, uint64_t id,
 	return confirmed(other, id, link) != NULL;
 }
 
-/* @drained: of the drained links as well */
-static uint32_t width_of(const struct mesh_graph *graph, int a, int b, bool drained)
+/*
+ * What mesh_graph_width() returns. @rdma: of links with RDMA at both ends only; @drained: of the
+ * drained links as well
+ */
+static uint32_t width_of(const struct mesh_graph *graph, int a, int b, bool rdma, bool drained)
 {
 	const struct mesh_graph_node *from = &graph->nodes[a], *to = &graph->nodes[b];
 	const struct mesh_graph_link *link, *back;
@@ -174,10 +182,12 @@ static uint32_t width_of(const struct mesh_graph *graph, int a, int b, bool drai
 		link = &from->links[i];
 		if (link->node_id != to->id)
 			break;
-		if (nics & 1u << link->nic || peer_nics & 1u << link->peer_nic)
+		if (nics & 1u << link->nic || peer_nics & 1u << link->peer_nic ||
+		    (rdma && !link->rdma))
 			continue;
 		back = confirmed(to, from->id, link);
-		if (!back || (!drained && (link->drained || back->drained)))
+		if (!back || (rdma && !back->rdma) ||
+		    (!drained && (link->drained || back->drained)))
 			continue;
 		nics |= 1u << link->nic;
 		peer_nics |= 1u << link->peer_nic;
@@ -189,14 +199,32 @@ static uint32_t width_of(const struct mesh_graph *graph, int a, int b, bool drai
 
 uint32_t mesh_graph_width(const struct mesh_graph *graph, int a, int b)
 {
-	uint32_t width = width_of(graph, a, b, false);
+	uint32_t width = width_of(graph, a, b, false, false);
 
-	return width ? width : width_of(graph, a, b, true);
+	return width ? width : width_of(graph, a, b, false, true);
+}
+
+uint32_t mesh_graph_rdma_width(const struct mesh_graph *graph, int a, int b)
+{
+	bool drained = !width_of(graph, a, b, false, false);
+
+	return width_of(graph, a, b, true, drained);
 }
 
 bool mesh_graph_is_drained(const struct mesh_graph *graph, int a, int b)
 {
-	return !width_of(graph, a, b, false) && width_of(graph, a, b, true);
+	return !width_of(graph, a, b, false, false) && width_of(graph, a, b, false, true);
+}
+
+bool mesh_graph_has_rdma(const struct mesh_graph *graph, uint64_t id)
+{
+	int i, node = mesh_graph_find(graph, id);
+
+	for (i = 0; node >= 0 && i < graph->nodes[node].num_links; i++) {
+		if (graph->nodes[node].links[i].rdma)
+			return true;
+	}
+	return false;
 }
 
 /* ---- doubts -------------------------------------------------------------------------------- */

@@ -27,6 +27,7 @@ struct mesh_graph_link {
 	uint64_t node_id;      /* of the node at the other end */
 	uint32_t speed_mbps;   /* 0: unknown */
 	uint8_t nic, peer_nic; /* indices in the stable order of the NICs of either node */
+	bool rdma;	       /* @nic has it; the other end reports about @peer_nic */
 	bool drained;	       /* a user drains the reporting node's NIC */
 };
 
@@ -92,8 +93,14 @@ bool mesh_graph_is_confirmed(const struct mesh_graph_node *other, uint64_t id,
  */
 uint32_t mesh_graph_width(const struct mesh_graph *graph, int a, int b);
 
+/** The same of those cables alone that have RDMA at both ends. */
+uint32_t mesh_graph_rdma_width(const struct mesh_graph *graph, int a, int b);
+
 /** True if all links between two nodes are drained, and they have one. @a, @b: indices */
 bool mesh_graph_is_drained(const struct mesh_graph *graph, int a, int b);
+
+/** True if the node @id has reported a link of a NIC with RDMA. */
+bool mesh_graph_has_rdma(const struct mesh_graph *graph, uint64_t id);
 
 /**
  * A hop between these two nodes has failed: routes avoid it until @until_ms if there is another. A

@@ -7,6 +7,9 @@
  * path, which may give parts of earlier routes to each other. A greedy choice would miss some: the
  * first route can block both of two others. When no more of a length are found, their relays are
  * taken out, and longer ones are looked for.
+ *
+ * This is done first over the hops that are wanted most, and then over more and more of them:
+ * search_widen() has the order.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,6 +24,7 @@
 struct hop {
 	int to;
 	uint32_t width;
+	uint32_t rdma_width; /* of cables with RDMA; 0: it has none */
 	bool doubtful;
 };
 
@@ -31,6 +35,8 @@ struct search {
 	int from, to, num;
 	bool doubts;	      /* doubtful hops may be used */
 	bool sites;	      /* relays in other sites than those of the two ends may be used */
+	bool rdma;	      /* only hops with RDMA may be used */
+	bool any_rdma;	      /* there are some, and they are wanted most */
 	bool neighbours;      /* the hop from one end to the other may be used */
 	bool every;	      /* nodes that do not relay count as if they did */
 	bool *taken;	      /* by a route that was found before */
@@ -58,11 +64,15 @@ static void hops_read(struct search *search, uint64_t now_ms)
 			width = to < 0 ? 0 : mesh_graph_width(graph, i, to);
 			if (!width)
 				continue;
-			search->hops[num++] =
-				(struct hop){to, width,
-					     mesh_graph_is_doubtful(graph, node->id,
-								    graph->nodes[to].id, now_ms) ||
-						     mesh_graph_is_drained(graph, i, to)};
+			search->hops[num++] = (struct hop){
+				.to = to,
+				.width = width,
+				.rdma_width = mesh_graph_rdma_width(graph, i, to),
+				.doubtful = mesh_graph_is_doubtful(graph, node->id,
+								   graph->nodes[to].id, now_ms) ||
+					    mesh_graph_is_drained(graph, i, to),
+			};
+			search->any_rdma |= search->hops[num - 1].rdma_width && !search->every;
 		}
 	}
 	search->first[i] = num;
@@ -86,14 +96,28 @@ static bool may_pass(const struct search *search, int node)
 	       (search->sites || is_inside(search, node));
 }
 
+/* From one end to the other. */
+static bool is_direct(const struct search *search, int at, const struct hop *hop)
+{
+	return (at == search->from || at == search->to) &&
+	       (hop->to == search->from || hop->to == search->to);
+}
+
 static bool may_use(const struct search *search, int at, const struct hop *hop)
 {
+	bool direct = is_direct(search, at, hop);
+
 	if (hop->doubtful && !search->doubts)
 		return false;
-	if (!search->neighbours && (at == search->from || at == search->to) &&
-	    (hop->to == search->from || hop->to == search->to))
+	if (direct ? !search->neighbours : search->rdma && !hop->rdma_width)
 		return false;
 	return may_pass(search, hop->to);
+}
+
+/* Of what a route of this search takes there. */
+static uint32_t width_of(const struct search *search, const struct hop *hop)
+{
+	return search->rdma && hop->rdma_width ? hop->rdma_width : hop->width;
 }
 
 /* Returns the length of the shortest route in hops, or FAR. */
@@ -155,7 +179,9 @@ static void widest_enter(struct search *search, uint32_t *best)
 				hop = &search->hops[k];
 				if (!leads_nearer(search, at, hop))
 					continue;
-				width = hop->width < best[hop->to] ? hop->width : best[hop->to];
+				width = width_of(search, hop);
+				if (width > best[hop->to])
+					width = best[hop->to];
 				if (width <= best[at])
 					continue;
 				best[at] = width;
@@ -286,13 +312,13 @@ static void route_read(struct search *search, int first, struct mesh_route *rout
 	const struct hop *hop;
 	int at = search->from, to = first;
 
-	memset(route, 0, sizeof(*route));
-	route->width_mbps = UINT32_MAX;
+	*route = (struct mesh_route){.width_mbps = UINT32_MAX, .rdma = true};
 	for (;;) {
 		hop = hop_find(search, at, to);
-		if (hop->width < route->width_mbps)
-			route->width_mbps = hop->width;
+		if (width_of(search, hop) < route->width_mbps)
+			route->width_mbps = width_of(search, hop);
 		route->doubtful |= hop->doubtful;
+		route->rdma &= hop->rdma_width > 0;
 		route->hops[route->num_relays] = search->graph->nodes[to].id;
 		if (to == search->to)
 			break;
@@ -313,6 +339,12 @@ static int wider_first(const void *left, const void *right)
 	return a->hops[0] < b->hops[0] ? -1 : a->hops[0] > b->hops[0];
 }
 
+bool mesh_route_fits(const struct mesh_route *first, const struct mesh_route *route)
+{
+	return route->num_relays == first->num_relays && route->doubtful == first->doubtful &&
+	       route->leaves == first->leaves && route->rdma == first->rdma;
+}
+
 /* The routes of the least length there is now. Returns their number. */
 static int group_find(struct search *search, int relays_max, struct mesh_route *routes,
 		      int routes_max)
@@ -324,6 +356,8 @@ static int group_find(struct search *search, int relays_max, struct mesh_route *
 	flow_clear(search);
 	if (length == 1) {
 		route_read(search, search->to, routes);
+		/* Each cable is a path of its own, with RDMA or not. */
+		routes->width_mbps = hop_find(search, search->from, search->to)->width;
 		search->neighbours = false;
 		return 1;
 	}
@@ -339,30 +373,37 @@ static int group_find(struct search *search, int relays_max, struct mesh_route *
 	return num;
 }
 
+/* Admits more hops. Returns false if all were admitted before. */
+static bool search_widen(struct search *search)
+{
+	if (search->rdma) {
+		search->rdma = false;
+		return true;
+	}
+	if (!search->sites)
+		search->sites = true;
+	else if (!search->doubts)
+		search->doubts = true; /* what has failed, comes last */
+	else
+		return false;
+	search->rdma = search->any_rdma; /* of what is new, too, this is wanted most */
+	return true;
+}
+
 static int groups_find(struct search *search, int relays_max, struct mesh_route *routes,
 		       int routes_max)
 {
 	int num = 0, found, i;
 
+	search->rdma = search->any_rdma;
 	do {
 		found = num < routes_max
 				? group_find(search, relays_max, &routes[num], routes_max - num)
 				: 0;
-		for (i = num; i < num + found; i++)
-			routes[i].standby = search->doubts || num > 0;
 		num += found;
-		if (!found && !search->sites) {
-			search->sites = true;
-			found = 1;
-		} else if (!found && !search->doubts) {
-			search->doubts = true; /* what has failed, comes last */
-			found = 1;
-		}
-	} while (found);
-	if (num && routes[0].doubtful) {
-		for (i = 0; i < num; i++)
-			routes[i].standby = routes[i].num_relays > routes[0].num_relays;
-	}
+	} while (found || search_widen(search));
+	for (i = 0; i < num; i++)
+		routes[i].standby = !mesh_route_fits(&routes[0], &routes[i]);
 	return num;
 }
 

@@ -15,15 +15,20 @@ struct mesh_route {
 	int num_relays; /* 0: the two are neighbours */
 	/* The relays in their order, then the target: num_relays + 1 node ids. */
 	uint64_t hops[MESH_ROUTE_RELAYS_MAX + 1];
-	uint32_t width_mbps; /* of its narrowest hop */
-	bool standby;	     /* the first route is shorter, or not doubtful as this one is */
+	uint32_t width_mbps; /* of its narrowest hop; if @rdma, of its cables with RDMA */
+	bool standby;	     /* does not fit the first route: mesh_route_fits() */
 	bool doubtful;	     /* has a hop that has failed (mesh_graph_doubt), or is drained */
 	bool leaves;	     /* a relay is in another site than both ends */
+	bool rdma;	     /* each hop has a cable with RDMA at both ends */
 };
+
+/** True if @route may be a path of one comm beside @first: it is as long, and of the same kind. */
+bool mesh_route_fits(const struct mesh_route *first, const struct mesh_route *route);
 
 /**
  * Finds routes from one node to another: those inside the sites of the two first (a node without a
- * site is in any), among them those with the fewest relays, then the widest. No two of them share a
+ * site is in any), among them those with RDMA on each hop, then those with the fewest relays, then
+ * the widest. A cable between the two goes before all routes with relays. No two of them share a
  * relay, and there are as many of the least length as there can be without that. No route passes a
  * node twice.
  *
@@ -38,7 +43,7 @@ int mesh_graph_routes(const struct mesh_graph *graph, uint64_t from, uint64_t to
 
 /**
  * Finds the shortest way that the cables lead from one node to another, whether the nodes on it
- * relay or not: for messages.
+ * relay or not, and whether they have RDMA or not: for messages.
  *
  * Returns 1; 0 if there is none; -ENOMEM.
  */

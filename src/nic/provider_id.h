@@ -18,6 +18,12 @@ enum mesh_provider_id {
 
 #define MESH_PROVIDER_ID_MAX MESH_PROVIDER_TCP_RXM
 
+/** True if @providers, in which bit N is for id N, have RDMA. */
+static inline bool mesh_providers_have_rdma(unsigned int providers)
+{
+	return providers >> MESH_PROVIDER_VERBS_RXM & 1;
+}
+
 /** The name that users know: "verbs;ofi_rxm", "tcp", "tcp;ofi_rxm", or "none". Never NULL. */
 const char *mesh_provider_id_text(enum mesh_provider_id id);
 

@@ -3,8 +3,9 @@
  * relay_try.c - finds routes to a node without a common link, and connects to the first relay of
  * each.
  *
- * One search of the whole mesh serves all connections that wait for one. Routes of the fewest
- * relays that share none become paths of one comm. If the search finds no route, each neighbour
+ * One search of the whole mesh serves all connections that wait for one. Routes with RDMA on each
+ * hop come first, then those of the fewest relays. Equal ones that share no relay become paths of
+ * one comm. If the search finds no route, each neighbour
  * that runs a process of our job is asked whether it leads to the node. Ranks start at different
  * times, so a relay that refuses is asked again.
  */
@@ -28,8 +29,18 @@
 /* The mesh is searched again while no route leads there, and what one search may take. */
 #define SEARCH_AGAIN_MS 500
 #define SEARCH_MS 1000
-/* After the first search of this process another one follows. */
+/*
+ * Routes inside the site have this time before others are used, and those with RDMA on each hop
+ * this: a comm keeps its route, and each hop may have to open a NIC first.
+ */
+#define SITE_MS MESH_TRY_MS
+#define RDMA_MS 10000
+/*
+ * After the first search of this process another one follows, and more of them for a while if what
+ * they have found may be improved by RDMA.
+ */
 #define YOUNG_MS 1200
+#define YOUNG_RDMA_MS 4000
 
 int mesh_relay_try_open(struct mesh_process *process, const struct mesh_handle *handle, int most,
 			struct mesh_relay_try **relay)
@@ -158,20 +169,45 @@ MESH_HOLDS(process)
 static bool search_counts(struct mesh_relay_try *relay, uint64_t now_ms)
 {
 	struct mesh_setup *setup = mesh_setup_of(relay->process);
+	uint64_t due_ms = setup->first_searched_ms + YOUNG_MS;
 
 	if (mesh_neighbours_searches(setup->neighbours, relay->handle->node_id))
 		return false;
-	if (setup->searched_ms >= setup->first_searched_ms + YOUNG_MS)
-		return true;
-	if (now_ms >= setup->first_searched_ms + YOUNG_MS)
+	if (setup->searched_ms >= due_ms) {
+		if (now_ms >= setup->first_searched_ms + YOUNG_RDMA_MS ||
+		    !mesh_neighbours_miss_rdma(setup->neighbours, relay->handle->node_id))
+			return true;
+		due_ms = setup->searched_ms + YOUNG_MS;
+	}
+	if (now_ms >= due_ms)
 		mesh_search(relay, now_ms);
 	return false;
 }
 
+/* True if what is wanted most had no time yet: the ranks that it needs may be starting. */
+static bool is_early(const struct mesh_relay_try *relay, uint64_t limit_ms, uint64_t now_ms)
+{
+	return mesh_clock_elapsed_ms(relay->found_ms, now_ms) < limit_ms;
+}
+
+/* Those of these that are not over RDMA; 0 if none is. */
+static uint32_t without_rdma(const struct mesh_next *nexts, int num)
+{
+	uint32_t without = 0;
+	int i;
+
+	for (i = 0; i < num; i++) {
+		if (nexts[i].address.provider != MESH_PROVIDER_VERBS_RXM)
+			without |= 1u << i;
+	}
+	return without;
+}
+
 /*
  * Finds a process of the route's first relay that may be asked now: a node may have several, and
- * one that refuses, or does not answer, is followed by the others. Returns 0; -EAGAIN while our
- * NIC is opened for it; -ENOENT.
+ * one that refuses, or does not answer, is followed by the others. Where the route has RDMA on each
+ * hop, our links without are for later, unless no other link can be used. Returns 0; -EAGAIN while
+ * our NIC is opened for it; -ENOENT.
  */
 MESH_HOLDS(process)
 static int first_hop_find(struct mesh_relay_try *relay, const struct mesh_route *route,
@@ -179,7 +215,7 @@ static int first_hop_find(struct mesh_relay_try *relay, const struct mesh_route 
 {
 	struct mesh_process *process = relay->process;
 	struct mesh_next nexts[MESH_NEXTS_MAX];
-	uint32_t unusable = 0;
+	uint32_t unusable = 0, later = 0;
 	bool drained;
 	int i, num, ret;
 
@@ -187,8 +223,14 @@ static int first_hop_find(struct mesh_relay_try *relay, const struct mesh_route 
 		return -ENOENT;
 	num = mesh_nexts_of_node(process, process->relay->neighbours, route->hops[0],
 				 process->relay->job, nexts, MESH_NEXTS_MAX);
-	drained = now_ms - relay->found_ms >= MESH_TRY_MS; /* the others have not answered */
-	while ((i = least_recent(relay, nexts, num, unusable, drained)) >= 0) {
+	drained = !is_early(relay, MESH_TRY_MS, now_ms); /* the others have not answered */
+	if (route->rdma && is_early(relay, RDMA_MS, now_ms))
+		later = without_rdma(nexts, num);
+	while ((i = least_recent(relay, nexts, num, unusable | later, drained)) >= 0 || later) {
+		if (i < 0) {
+			later = 0;
+			continue;
+		}
 		tried_of(relay, &nexts[i]); /* it is known: the connection has hope */
 		ret = mesh_next_open(process, &nexts[i]);
 		if (!ret || ret == -EAGAIN) {
@@ -200,29 +242,38 @@ static int first_hop_find(struct mesh_relay_try *relay, const struct mesh_route 
 	return -ENOENT;
 }
 
-/* True if a route may be a path beside those that are selected: as short, and in their sites. */
-static bool route_fits(const struct mesh_relay_try *relay, const struct mesh_route *route, int at)
+/* Which routes may be used beside those that are wanted most. */
+struct allowance {
+	bool tcp;	/* with a hop without RDMA */
+	bool leave;	/* over another site */
+	bool leave_tcp; /* both */
+};
+
+static bool is_allowed(const struct mesh_relay_try *relay, const struct mesh_route *route,
+		       const struct allowance *allowance)
 {
-	return !at || (route->num_relays == relay->routes[0].num_relays &&
-		       route->leaves == relay->routes[0].leaves &&
-		       route->doubtful == relay->routes[0].doubtful);
+	if (!route->num_relays || (relay->sure && route->doubtful))
+		return false;
+	if (route->leaves)
+		return allowance->leave && (route->rdma || allowance->leave_tcp);
+	return route->rdma || allowance->tcp;
 }
 
 /*
- * Selects the first of these routes that may be asked now, and at most @most of its kind; @leave:
- * also those over another site. Those over a hop that has failed come last, and not beside others.
- * Returns how many; -EAGAIN while a NIC of ours is opened for one.
+ * Selects the first of these routes that may be asked now, and at most @most of its kind. Those
+ * over a hop that has failed come last, and not beside others. Returns how many; -EAGAIN while a
+ * NIC of ours is opened for one.
  */
 MESH_HOLDS(process)
 static int routes_select(struct mesh_relay_try *relay, const struct mesh_route *routes, int num,
-			 int most, bool leave, uint64_t now_ms)
+			 int most, const struct allowance *allowance, uint64_t now_ms)
 {
 	bool opening = false;
 	int i, ret, at = 0;
 
 	for (i = 0; i < num && at < most; i++) {
-		if (!routes[i].num_relays || (routes[i].leaves && !leave) ||
-		    (relay->sure && routes[i].doubtful) || !route_fits(relay, &routes[i], at))
+		if (!is_allowed(relay, &routes[i], allowance) ||
+		    (at && !mesh_route_fits(&relay->routes[0], &routes[i])))
 			continue;
 		ret = first_hop_find(relay, &routes[i], now_ms, &relay->nexts[at]);
 		if (ret == -ENOENT)
@@ -234,19 +285,27 @@ static int routes_select(struct mesh_relay_try *relay, const struct mesh_route *
 }
 
 /*
- * True if routes over another site may be used: there are no others but those over a hop that has
- * failed, or none could be used for a while, in which the ranks on them may have started.
+ * Routes over another site may be used if there are no others but those over a hop that has failed,
+ * or none could be used for a while. The same holds for those with a hop without RDMA: the others
+ * are those with RDMA on each hop, inside the site unless these leave it, too.
  */
-static bool may_leave(const struct mesh_relay_try *relay, const struct mesh_route *routes, int num,
-		      uint64_t now_ms)
+static struct allowance allowance_of(const struct mesh_relay_try *relay,
+				     const struct mesh_route *routes, int num, uint64_t now_ms)
 {
+	bool leave = !is_early(relay, SITE_MS, now_ms), tcp = !is_early(relay, RDMA_MS, now_ms);
+	struct allowance allowance = {true, true, true};
+	const struct mesh_route *route;
 	int i;
 
 	for (i = 0; i < num; i++) {
-		if (routes[i].num_relays && !routes[i].leaves && !routes[i].doubtful)
-			return now_ms - relay->found_ms >= MESH_TRY_MS;
+		route = &routes[i];
+		if (!route->num_relays || route->doubtful)
+			continue;
+		allowance.leave &= route->leaves || leave;
+		allowance.tcp &= route->leaves || !route->rdma || tcp;
+		allowance.leave_tcp &= !route->rdma || tcp;
 	}
-	return true;
+	return allowance;
 }
 
 /* Begins to connect to the first relays of the best routes. Returns 0, or -EAGAIN: see above. */
@@ -255,12 +314,13 @@ static int routes_take(struct mesh_relay_try *relay, const struct mesh_route *ro
 		       int most, uint64_t now_ms)
 {
 	struct mesh_process *process = relay->process;
+	struct allowance allowance;
 	int i, at, selected;
 
 	if (!relay->found_ms)
 		relay->found_ms = now_ms;
-	selected = routes_select(relay, routes, num, most, may_leave(relay, routes, num, now_ms),
-				 now_ms);
+	allowance = allowance_of(relay, routes, num, now_ms);
+	selected = routes_select(relay, routes, num, most, &allowance, now_ms);
 	for (i = 0; i < selected; i++) {
 		at = relay->num_peers;
 		relay->nexts[at] = relay->nexts[i];

@@ -314,8 +314,12 @@ void simulation_search(struct simulation *simulation, int i, int node, int targe
 	search->node = node;
 	search->done_us = 0;
 	for (k = 0; k < num; k++)
-		links[k] = (struct mesh_graph_link){own_links[k].node_id, own_links[k].speed_mbps,
-						    own_links[k].nic, own_links[k].peer_nic, false};
+		links[k] = (struct mesh_graph_link){
+			.node_id = own_links[k].node_id,
+			.speed_mbps = own_links[k].speed_mbps,
+			.nic = own_links[k].nic,
+			.peer_nic = own_links[k].peer_nic,
+		};
 	assert_int_equal(mesh_explore_begin(&search->explore, SIMULATION_ID + (uint64_t)node,
 					    0x1234567 + simulation_draw(simulation, 1000000), 1),
 			 0);

@@ -239,6 +239,45 @@ static void test_relays(void **state)
 	topo_map_free(&map);
 }
 
+/* A ring of four, without RDMA at @far of the two nodes between: the other one's route is used. */
+static void ring_is(const char *far, const char *nics, const char *reason)
+{
+	struct topo_map map = {.planned = false};
+	char text[1000];
+
+	assert_int_equal(read_text(&map,
+				   "{\"nics\":[" NIC("p0", "10.0.1.1/24", "verbs;ofi_rxm") "," NIC(
+					   "p1", "10.0.3.1/24", "verbs;ofi_rxm") "]}",
+				   "a.json"),
+			 0);
+	assert_int_equal(read_text(&map,
+				   "{\"nics\":[" NIC("p0", "10.0.1.2/24", "verbs;ofi_rxm") "," NIC(
+					   "p1", "10.0.2.2/24", "verbs;ofi_rxm") "]}",
+				   "b.json"),
+			 0);
+	assert_int_equal(read_text(&map,
+				   "{\"nics\":[" NIC("p0", "10.0.2.3/24", "verbs;ofi_rxm") "," NIC(
+					   "p1", "10.0.4.3/24", "verbs;ofi_rxm") "]}",
+				   "c.json"),
+			 0);
+	snprintf(text, sizeof(text),
+		 "{\"nics\":[" NIC("p0", "10.0.3.4/24", "%s") "," NIC("p1", "10.0.4.4/24",
+								      "verbs;ofi_rxm") "]}",
+		 far);
+	assert_int_equal(read_text(&map, text, "d.json"), 0);
+	assert_int_equal(topo_map_join(&map), 0);
+	path_is(&map, 0, 2, nics, reason);
+	topo_map_free(&map);
+}
+
+static void test_relays_with_rdma(void **state)
+{
+	(void)state;
+	ring_is("verbs;ofi_rxm", "via b and d",
+		"no link in common: 1 relay on each of the routes, which are used together");
+	ring_is("tcp", "via b", "no link in common: 1 relay");
+}
+
 /* The site of a node comes from its report, or from the plan. */
 static void test_sites(void **state)
 {
@@ -541,8 +580,8 @@ int main(void)
 		cmocka_unit_test(test_refused),	      cmocka_unit_test(test_virtual_down),
 		cmocka_unit_test(test_dense),	      cmocka_unit_test(test_planned_halves),
 		cmocka_unit_test(test_asked_halves),  cmocka_unit_test(test_rates),
-		cmocka_unit_test(test_rate_of_cable), cmocka_unit_test(test_relays),
-		cmocka_unit_test(test_sites),
+		cmocka_unit_test(test_rate_of_cable), cmocka_unit_test(test_relays_with_rdma),
+		cmocka_unit_test(test_relays),	      cmocka_unit_test(test_sites),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

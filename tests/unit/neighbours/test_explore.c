@@ -324,6 +324,62 @@ static void test_silent(void **state)
 	assert_int_equal(find(&mesh.searches[0], 1), 0);
 }
 
+/* ---- RDMA ---------------------------------------------------------------------------------- */
+
+/* The next question goes to @node, which answers with these NICs, each of which leads to @to. */
+static void node_answers(struct mesh_explore *explore, int node, const struct mesh_links_nic *nics,
+			 int num_nics, int to)
+{
+	struct mesh_links_question question;
+	struct mesh_links_answer answer;
+	struct mesh_links_link links[2];
+	int i;
+
+	for (i = 0; i < 2; i++)
+		links[i] = (struct mesh_links_link){
+			.node_id = id_of(to), .nic = (uint8_t)i, .peer_nic = (uint8_t)i};
+	assert_true(mesh_explore_next(explore, 1000, &question));
+	assert_int_equal(question.route[question.num_route - 1], id_of(node));
+	memset(&answer, 0, sizeof(answer));
+	answer.node_id = id_of(node);
+	answer.flags = MESH_LINKS_SAME_JOB;
+	mesh_links_answer_fill(&answer, &question, nics, num_nics, links, 2);
+	assert_true(mesh_explore_answer(explore, &answer));
+}
+
+/* What the NICs of the other node have goes by their index. One that is down has the index 0. */
+static void test_rdma(void **state)
+{
+	const struct mesh_graph_link own[2] = {{.node_id = id_of(1), .rdma = true},
+					       {.node_id = id_of(1), .nic = 1, .peer_nic = 1}};
+	struct mesh_links_nic nics[3] = {
+		{.netdev = "b0", .nic = 0, .providers = 1 << MESH_PROVIDER_TCP},
+		{.netdev = "b1", .nic = 1, .providers = 1 << MESH_PROVIDER_VERBS_RXM},
+		{.netdev = "b2", .flags = MESH_LINKS_NIC_DOWN},
+	};
+	static struct mesh_explore explore;
+	const struct mesh_graph *graph = &explore.graph;
+
+	(void)state;
+	nics[2].providers = 1 << MESH_PROVIDER_VERBS_RXM;
+	assert_int_equal(mesh_explore_begin(&explore, id_of(0), 7, 1), 0);
+	assert_int_equal(mesh_explore_links_set(&explore, own, 2), 0);
+	node_answers(&explore, 1, nics, 3, 0);
+	assert_int_equal(graph->num_nodes, 2);
+	assert_true(graph->nodes[0].links[0].rdma && !graph->nodes[0].links[1].rdma);
+	assert_true(!graph->nodes[1].links[0].rdma && graph->nodes[1].links[1].rdma);
+	assert_true(mesh_graph_width(graph, 0, 1) > 0);
+	assert_int_equal(mesh_graph_rdma_width(graph, 0, 1), 0);
+	mesh_explore_finish(&explore);
+	nics[0].providers |= 1 << MESH_PROVIDER_VERBS_RXM;
+	assert_int_equal(mesh_explore_begin(&explore, id_of(0), 7, 1), 0);
+	assert_int_equal(mesh_explore_links_set(&explore, own, 2), 0);
+	node_answers(&explore, 1, nics, 3, 0);
+	assert_true(graph->nodes[1].links[0].rdma && graph->nodes[1].links[1].rdma);
+	assert_true(mesh_graph_rdma_width(graph, 0, 1) > 0);
+	mesh_explore_finish(&explore);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -336,6 +392,7 @@ int main(void)
 		cmocka_unit_test_teardown(test_inventor, teardown),
 		cmocka_unit_test_teardown(test_forger, teardown),
 		cmocka_unit_test_teardown(test_silent, teardown),
+		cmocka_unit_test(test_rdma),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

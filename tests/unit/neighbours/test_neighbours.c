@@ -29,6 +29,7 @@
 #include "log_capture.h"
 #include "namespace.h"
 
+#define PROVIDERS (1 << MESH_PROVIDER_VERBS_RXM | 1 << MESH_PROVIDER_TCP)
 #define LIMIT_MS 60000
 #define FLOOD 20000
 
@@ -84,8 +85,7 @@ static void links_read(struct rank *rank, bool ask)
 
 	nic_read(rank->netdev, &nic);
 	nic.source = nic.addrs[0];
-	mesh_neighbour_link_describe(&rank->neighbours->self, &nic, 3, 1 << MESH_PROVIDER_TCP,
-				     &link);
+	mesh_neighbour_link_describe(&rank->neighbours->self, &nic, 3, PROVIDERS, &link);
 	mesh_neighbours_links_set(rank->neighbours, &link, 1, ask);
 }
 
@@ -278,7 +278,7 @@ static void test_answer(void **state)
 	assert_int_equal(answer.about.nic, 3);
 	assert_int_equal(answer.about.mtu, 1400);
 	assert_int_equal(answer.about.protocol, MESH_PROTOCOL_VERSION);
-	assert_int_equal(answer.about.providers, 1 << MESH_PROVIDER_TCP);
+	assert_int_equal(answer.about.providers, PROVIDERS);
 	assert_int_equal(answer.about.num_processes, 1);
 	assert_true(answer.about.processes[0].process_id == 21);
 	assert_true(answer.about.processes[0].job == 77);
@@ -416,7 +416,7 @@ static void test_route(void **state)
 		} while (mesh_neighbours_searches(near.neighbours, target));
 	} while (mesh_neighbours_routes(near.neighbours, target, 15, &route, 1) != 1);
 	assert_int_equal(route.num_relays, 0);
-	assert_true(route.hops[0] == target && !route.doubtful);
+	assert_true(route.hops[0] == target && route.rdma && !route.doubtful);
 	assert_string_equal(mesh_neighbours_node_name(near.neighbours, target), "far");
 	assert_int_equal(near.neighbours->searching.explore.nodes[1].first_rank, 21);
 	assert_null(mesh_neighbours_node_name(near.neighbours, 4242));

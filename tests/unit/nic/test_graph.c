@@ -45,8 +45,12 @@ static void say(char from, char to, int nic, int peer_nic, uint32_t speed)
 {
 	int at = from;
 
-	said[at][num_said[at]++] = (struct mesh_graph_link){(uint64_t)to, speed, (uint8_t)nic,
-							    (uint8_t)peer_nic, false};
+	said[at][num_said[at]++] = (struct mesh_graph_link){
+		.node_id = (uint64_t)to,
+		.speed_mbps = speed,
+		.nic = (uint8_t)nic,
+		.peer_nic = (uint8_t)peer_nic,
+	};
 }
 
 /* A cable between the next NICs of both. */

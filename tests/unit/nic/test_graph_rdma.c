@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_graph_rdma.c - routes with RDMA on each hop come before others. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "nic/graph_routes.h"
+
+static struct mesh_graph graph;
+static struct mesh_route routes[MESH_ROUTES_MAX];
+static int num_routes;
+
+/* What the nodes have said so far. Ids are letters. */
+static struct mesh_graph_link said[128][MESH_GRAPH_LINKS_MAX];
+static int num_said[128];
+
+static int setup(void **state)
+{
+	(void)state;
+	memset(num_said, 0, sizeof(num_said));
+	mesh_graph_init(&graph);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	mesh_graph_finish(&graph);
+	return 0;
+}
+
+/* A cable between the next NICs of both, of which these have RDMA. */
+static void cable_of(char a, char b, uint32_t speed, bool a_has, bool b_has)
+{
+	int nic = num_said[(int)a]++, peer_nic = num_said[(int)b]++;
+
+	said[(int)a][nic] = (struct mesh_graph_link){.node_id = (uint64_t)b,
+						     .speed_mbps = speed,
+						     .nic = (uint8_t)nic,
+						     .peer_nic = (uint8_t)peer_nic,
+						     .rdma = a_has};
+	said[(int)b][peer_nic] = (struct mesh_graph_link){.node_id = (uint64_t)a,
+							  .speed_mbps = speed,
+							  .nic = (uint8_t)peer_nic,
+							  .peer_nic = (uint8_t)nic,
+							  .rdma = b_has};
+}
+
+static void cable(char a, char b, uint32_t speed)
+{
+	cable_of(a, b, speed, false, false);
+}
+
+static void rdma(char a, char b, uint32_t speed)
+{
+	cable_of(a, b, speed, true, true);
+}
+
+static void report(const char *nodes)
+{
+	for (; *nodes; nodes++)
+		assert_true(mesh_graph_report(&graph, (uint64_t)*nodes, true, false,
+					      said[(int)*nodes], num_said[(int)*nodes]) >= 0);
+}
+
+static void site_set(const char *nodes, uint32_t site)
+{
+	for (; *nodes; nodes++)
+		mesh_graph_site_set(&graph, mesh_graph_find(&graph, (uint64_t)*nodes), site);
+}
+
+/* From a to z. */
+static void find(void)
+{
+	num_routes = mesh_graph_routes(&graph, 'a', 'z', 15, 1000, routes, MESH_ROUTES_MAX);
+	assert_true(num_routes >= 0);
+}
+
+/* Route @i leads over these nodes, to z at last. */
+static void leads(int i, const char *nodes)
+{
+	int k;
+
+	assert_true(i < num_routes);
+	assert_int_equal(routes[i].num_relays + 1, strlen(nodes));
+	for (k = 0; nodes[k]; k++)
+		assert_int_equal(routes[i].hops[k], nodes[k]);
+}
+
+/* It goes before wider and shorter ones, and these are not used beside it. */
+static void test_rdma_first(void **state)
+{
+	(void)state;
+	cable('a', 'b', 100000);
+	cable('b', 'z', 100000);
+	rdma('a', 'c', 10000);
+	rdma('c', 'z', 10000);
+	rdma('a', 'd', 10000);
+	rdma('d', 'e', 10000);
+	rdma('e', 'z', 10000);
+	report("abcdez");
+	find();
+	assert_int_equal(num_routes, 3);
+	leads(0, "cz");
+	leads(1, "dez");
+	leads(2, "bz");
+	assert_true(routes[0].rdma && routes[1].rdma && !routes[2].rdma);
+	assert_true(!routes[0].standby && routes[1].standby && routes[2].standby);
+	/* Without c the longer one goes first. */
+	num_said['c'] = 0;
+	report("c");
+	find();
+	assert_int_equal(num_routes, 2);
+	leads(0, "dez");
+	leads(1, "bz");
+	assert_true(!routes[0].standby && routes[1].standby);
+}
+
+/* Both have RDMA, and are as long: then the widest first, and they are used together. */
+static void test_alike(void **state)
+{
+	(void)state;
+	rdma('a', 'b', 10000);
+	rdma('b', 'z', 10000);
+	rdma('a', 'c', 40000);
+	rdma('c', 'z', 40000);
+	report("abcz");
+	find();
+	leads(0, "cz");
+	leads(1, "bz");
+	assert_false(routes[0].standby || routes[1].standby);
+}
+
+/* A hop has RDMA if one of its cables has it at both ends: that cable is the one that is taken. */
+static void test_hops(void **state)
+{
+	(void)state;
+	cable_of('a', 'b', 100000, true, false);
+	rdma('b', 'z', 100000);
+	cable_of('a', 'c', 100000, false, true);
+	rdma('c', 'z', 100000);
+	cable('a', 'd', 100000);
+	rdma('a', 'd', 1000);
+	rdma('d', 'e', 10000);
+	rdma('e', 'z', 10000);
+	report("abcdez");
+	assert_int_equal(mesh_graph_rdma_width(&graph, 0, mesh_graph_find(&graph, 'b')), 0);
+	assert_int_equal(mesh_graph_rdma_width(&graph, 0, mesh_graph_find(&graph, 'c')), 0);
+	assert_int_equal(mesh_graph_rdma_width(&graph, 0, mesh_graph_find(&graph, 'd')), 1000);
+	assert_int_equal(mesh_graph_width(&graph, 0, mesh_graph_find(&graph, 'd')), 101000);
+	find();
+	assert_int_equal(num_routes, 3);
+	leads(0, "dez");
+	assert_true(routes[0].rdma);
+	assert_int_equal(routes[0].width_mbps, 1000);
+	assert_false(routes[1].rdma || routes[2].rdma);
+	assert_int_equal(routes[1].width_mbps, 100000);
+}
+
+/* Inside the site first; among those over another one, RDMA counts again. */
+static void test_sites(void **state)
+{
+	(void)state;
+	cable('a', 'b', 1000);
+	cable('b', 'z', 1000);
+	cable('a', 'x', 100000);
+	cable('x', 'z', 100000);
+	rdma('a', 'y', 1000);
+	rdma('y', 'w', 1000);
+	rdma('w', 'z', 1000);
+	report("abwxyz");
+	site_set("abz", 1);
+	site_set("wxy", 2);
+	find();
+	assert_int_equal(num_routes, 3);
+	leads(0, "bz");
+	leads(1, "ywz");
+	leads(2, "xz");
+	assert_true(routes[1].leaves && routes[1].rdma && routes[1].standby);
+	assert_true(routes[2].leaves && !routes[2].rdma && routes[2].standby);
+	/* Nothing inside leads there. */
+	num_said['b'] = 0;
+	report("b");
+	find();
+	assert_int_equal(num_routes, 2);
+	leads(0, "ywz");
+	leads(1, "xz");
+	assert_true(!routes[0].standby && routes[1].standby);
+}
+
+/* What has failed comes last, also with RDMA; among that, RDMA comes first. */
+static void test_doubts(void **state)
+{
+	(void)state;
+	cable('a', 'b', 1000);
+	cable('b', 'z', 1000);
+	cable('a', 'c', 1000);
+	cable('c', 'z', 1000);
+	rdma('a', 'd', 1000);
+	rdma('d', 'e', 1000);
+	rdma('e', 'z', 1000);
+	report("abcdez");
+	mesh_graph_doubt(&graph, 'a', 'c', 5000);
+	mesh_graph_doubt(&graph, 'e', 'z', 5000);
+	find();
+	assert_int_equal(num_routes, 3);
+	leads(0, "bz");
+	leads(1, "dez");
+	leads(2, "cz");
+	assert_true(routes[1].standby && routes[2].standby);
+}
+
+/* A cable between the two goes before everything, with all that it carries. */
+static void test_direct(void **state)
+{
+	(void)state;
+	cable('a', 'z', 1000);
+	rdma('a', 'b', 100000);
+	rdma('b', 'z', 100000);
+	report("abz");
+	find();
+	assert_int_equal(num_routes, 2);
+	leads(0, "z");
+	leads(1, "bz");
+	assert_true(!routes[0].rdma && routes[1].rdma);
+	assert_int_equal(routes[0].width_mbps, 1000);
+	rdma('a', 'z', 500);
+	report("az");
+	find();
+	leads(0, "z");
+	assert_true(routes[0].rdma);
+	assert_int_equal(routes[0].width_mbps, 1500);
+}
+
+/* For messages the shortest way counts. */
+static void test_cables(void **state)
+{
+	(void)state;
+	cable('a', 'b', 1000);
+	cable('b', 'z', 1000);
+	rdma('a', 'd', 1000);
+	rdma('d', 'e', 1000);
+	rdma('e', 'z', 1000);
+	report("abdez");
+	num_routes = mesh_graph_cables(&graph, 'a', 'z', 1000, routes);
+	assert_int_equal(num_routes, 1);
+	leads(0, "bz");
+}
+
+/* A link that is reported twice has RDMA if one of the reports says so. */
+static void test_twice(void **state)
+{
+	struct mesh_graph_link again;
+
+	(void)state;
+	cable_of('a', 'z', 1000, true, false);
+	report("az");
+	assert_true(mesh_graph_has_rdma(&graph, 'a'));
+	assert_false(mesh_graph_has_rdma(&graph, 'z'));
+	assert_false(mesh_graph_has_rdma(&graph, 'b'));
+	assert_int_equal(mesh_graph_rdma_width(&graph, 0, 1), 0);
+	again = said['z'][0];
+	again.rdma = true;
+	assert_int_equal(mesh_graph_report(&graph, 'z', true, true, &again, 1), 1);
+	assert_int_equal(graph.nodes[1].num_links, 1);
+	assert_int_equal(mesh_graph_rdma_width(&graph, 0, 1), 1000);
+	again.rdma = false;
+	assert_int_equal(mesh_graph_report(&graph, 'z', true, true, &again, 1), 1);
+	assert_int_equal(mesh_graph_rdma_width(&graph, 0, 1), 1000);
+}
+
+static void test_fits(void **state)
+{
+	const struct mesh_route first = {.num_relays = 1, .rdma = true};
+	struct mesh_route route = first;
+
+	(void)state;
+	route.width_mbps = 7;
+	assert_true(mesh_route_fits(&first, &route));
+	route.rdma = false;
+	assert_false(mesh_route_fits(&first, &route));
+	assert_false(mesh_route_fits(&route, &first));
+	route = first;
+	route.num_relays = 2;
+	assert_false(mesh_route_fits(&first, &route));
+	route = first;
+	route.leaves = true;
+	assert_false(mesh_route_fits(&first, &route));
+	route = first;
+	route.doubtful = true;
+	assert_false(mesh_route_fits(&first, &route));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_rdma_first), TEST(test_alike),  TEST(test_hops),
+		TEST(test_sites),      TEST(test_doubts), TEST(test_direct),
+		TEST(test_cables),     TEST(test_twice),  TEST(test_fits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
