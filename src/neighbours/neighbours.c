@@ -145,6 +145,15 @@ bool mesh_neighbours_searches(const struct mesh_neighbours *neighbours, uint64_t
 		route_leaves(neighbours, target) || mesh_neighbours_miss_rdma(neighbours, target));
 }
 
+int mesh_neighbours_routes_beside(const struct mesh_neighbours *neighbours, uint64_t target,
+				  int relays_max, const uint64_t *avoided, int num_avoided,
+				  struct mesh_route *routes, int routes_max)
+{
+	return mesh_graph_routes_beside(&neighbours->searching.explore.graph,
+					neighbours->self.node_id, target, relays_max,
+					mesh_clock_ms(), avoided, num_avoided, routes, routes_max);
+}
+
 int mesh_neighbours_routes(const struct mesh_neighbours *neighbours, uint64_t target,
 			   int relays_max, struct mesh_route *routes, int routes_max)
 {

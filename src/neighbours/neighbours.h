@@ -130,6 +130,12 @@ MESH_HOLDS(process)
 int mesh_neighbours_routes(const struct mesh_neighbours *neighbours, uint64_t target,
 			   int relays_max, struct mesh_route *routes, int routes_max);
 
+/** The same, without routes over nodes of @avoided, as mesh_graph_routes_beside(). */
+MESH_HOLDS(process)
+int mesh_neighbours_routes_beside(const struct mesh_neighbours *neighbours, uint64_t target,
+				  int relays_max, const uint64_t *avoided, int num_avoided,
+				  struct mesh_route *routes, int routes_max);
+
 /** The shortest way over cables, as mesh_graph_cables(). */
 MESH_HOLDS(process)
 int mesh_neighbours_cables(const struct mesh_neighbours *neighbours, uint64_t target,

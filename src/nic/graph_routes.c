@@ -440,8 +440,26 @@ static void search_close(struct search *search)
 	free(search->parent);
 }
 
+/* Nodes that no route may pass. */
+struct avoided {
+	const uint64_t *ids;
+	int num;
+};
+
+static void avoided_take(struct search *search, const struct avoided *avoided)
+{
+	int i, node;
+
+	for (i = 0; i < avoided->num; i++) {
+		node = mesh_graph_find(search->graph, avoided->ids[i]);
+		if (node >= 0)
+			search->taken[node] = true;
+	}
+}
+
 static int routes_find(const struct mesh_graph *graph, uint64_t from, uint64_t to, int relays_max,
-		       uint64_t now_ms, bool every, struct mesh_route *routes, int routes_max)
+		       uint64_t now_ms, bool every, const struct avoided *avoided,
+		       struct mesh_route *routes, int routes_max)
 {
 	struct search search = {
 		.graph = graph,
@@ -459,6 +477,7 @@ static int routes_find(const struct mesh_graph *graph, uint64_t from, uint64_t t
 	ret = search_open(&search);
 	if (!ret) {
 		hops_read(&search, now_ms);
+		avoided_take(&search, avoided);
 		ret = groups_find(&search, relays_max, routes, routes_max);
 	}
 	search_close(&search);
@@ -468,11 +487,23 @@ static int routes_find(const struct mesh_graph *graph, uint64_t from, uint64_t t
 int mesh_graph_routes(const struct mesh_graph *graph, uint64_t from, uint64_t to, int relays_max,
 		      uint64_t now_ms, struct mesh_route *routes, int routes_max)
 {
-	return routes_find(graph, from, to, relays_max, now_ms, false, routes, routes_max);
+	return mesh_graph_routes_beside(graph, from, to, relays_max, now_ms, NULL, 0, routes,
+					routes_max);
+}
+
+int mesh_graph_routes_beside(const struct mesh_graph *graph, uint64_t from, uint64_t to,
+			     int relays_max, uint64_t now_ms, const uint64_t *avoided,
+			     int num_avoided, struct mesh_route *routes, int routes_max)
+{
+	const struct avoided nodes = {avoided, num_avoided};
+
+	return routes_find(graph, from, to, relays_max, now_ms, false, &nodes, routes, routes_max);
 }
 
 int mesh_graph_cables(const struct mesh_graph *graph, uint64_t from, uint64_t to, uint64_t now_ms,
 		      struct mesh_route *route)
 {
-	return routes_find(graph, from, to, MESH_ROUTE_RELAYS_MAX, now_ms, true, route, 1);
+	const struct avoided none = {NULL, 0};
+
+	return routes_find(graph, from, to, MESH_ROUTE_RELAYS_MAX, now_ms, true, &none, route, 1);
 }

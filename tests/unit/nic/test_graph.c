@@ -69,6 +69,18 @@ static void report(const char *nodes)
 					      said[(int)*nodes], num_said[(int)*nodes]) >= 0);
 }
 
+/* The routes that pass none of these nodes. */
+static void find_beside(char from, char to, const char *avoided)
+{
+	uint64_t ids[8];
+	int num;
+
+	for (num = 0; avoided[num]; num++)
+		ids[num] = (uint64_t)avoided[num];
+	num_routes = mesh_graph_routes_beside(&graph, (uint64_t)from, (uint64_t)to, 15, 1000, ids,
+					      num, routes, MESH_ROUTES_MAX);
+}
+
 static void find(char from, char to, int relays_max)
 {
 	num_routes = mesh_graph_routes(&graph, (uint64_t)from, (uint64_t)to, relays_max, 1000,
@@ -268,6 +280,25 @@ static void test_trap(void **state)
 	find('a', 'z', 15);
 	assert_int_equal(num_routes, 1);
 	assert_string_equal(text(0), "bfz");
+}
+
+/* Of several shortest routes the one beside those that are in use. */
+static void test_beside(void **state)
+{
+	(void)state;
+	cable('a', 'b', 100);
+	cable('a', 'c', 10);
+	cable('b', 'f', 100);
+	cable('b', 'g', 10);
+	cable('c', 'f', 10);
+	cable('c', 'g', 10);
+	cable('f', 'z', 100);
+	cable('g', 'z', 10);
+	report("abcfgz");
+	find_beside('a', 'z', "bf");
+	assert_string_equal(text(0), "cgz");
+	find_beside('a', 'z', "xfg");
+	assert_false(num_routes); /* and x is unknown */
 }
 
 /* A hop that has failed comes last, and is forgiven in time. */
@@ -589,6 +620,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_rings, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_trap, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_beside, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_doubt, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_doubted_node, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_node_in_doubt, setup, teardown),
