@@ -23,6 +23,7 @@
 #include "setup/relay_try.h"
 #include "setup/setup.h"
 #include "transport/comm.h"
+#include "transport/route_wait.h"
 
 /* One that has refused is asked again after this. */
 #define AGAIN_MS 300
@@ -438,6 +439,8 @@ static void open_fill(const struct mesh_relay_try *relay, int i, const struct me
 	frame->open.path = (uint8_t)(path - comm->paths);
 	frame->open.num_paths = (uint8_t)comm->wanted_paths;
 	frame->open.num_relays = (uint8_t)route->num_relays;
+	frame->open.alone = mesh_comm_lacks_route(comm);
+	frame->open.epoch = comm->epoch;
 	frame->open.job = process->relay->job;
 	memcpy(frame->open.route, route->hops,
 	       (size_t)route->num_relays * sizeof(frame->open.route[0]));

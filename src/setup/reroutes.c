@@ -117,7 +117,7 @@ static void attempt_begin(struct mesh_reroute *reroute, struct mesh_comm *comm, 
 
 	if (!mesh_relay_try_is_ready(reroute->relay, now_ms))
 		return;
-	ret = mesh_reroute_begin(comm, reroute->relay->peers[0]);
+	ret = mesh_reroute_begin(&comm->paths[0], reroute->relay->peers[0]);
 	if (!ret) {
 		mesh_relay_try_request(reroute->relay, 0, &comm->paths[0]);
 		reroute->asked_ms = now_ms;

@@ -111,6 +111,7 @@ struct mesh_registration {
 struct mesh_held_grant {
 	bool valid;
 	uint8_t paths; /* how many targets it has */
+	bool renewed;  /* it came since the comm's latest circuit was accepted */
 	uint32_t seq;
 	struct mesh_grant grant;
 };
@@ -174,7 +175,9 @@ struct mesh_send_side {
 	void *grants;
 	void *own_grants; /* the same, with more room; owned; NULL before a path joins late */
 	int grant_room;	  /* targets in each */
-	int grant_paths;  /* a grant with fewer targets is ignored: the receiver sends it again */
+	/* A grant with fewer targets, or of an earlier epoch, is ignored: it is sent again. */
+	int grant_paths;
+	uint32_t grant_epoch;
 	struct mesh_segment *blocks[MESH_COMM_WRITES / MESH_WRITES_BLOCK]; /* owned */
 	int num_blocks;
 	struct mesh_segment *free_segments;
@@ -282,13 +285,18 @@ struct mesh_comm {
 	 */
 	struct mesh_handle *handle; /* process->lock, until the comm is freed */
 	uint64_t cookie MESH_GUARDED_BY(process);
-	bool rerouted MESH_GUARDED_BY(process);	 /* its first path had several circuits */
+	bool rerouted MESH_GUARDED_BY(process);	 /* its paths had more circuits than the first */
 	bool abandoned MESH_GUARDED_BY(process); /* the peer has ended it while no path led there */
 	/* Since when accept() doubts whether its connector had it; 0: it does not. */
 	uint64_t doubted_ms MESH_GUARDED_BY(process);
 	/* Since when no route leads to the peer; 0: one does. What was lost, in words; owned. */
 	uint64_t routeless_ms MESH_GUARDED_BY(process);
 	char *loss; /* the same lock */
+	/*
+	 * The latest circuit of one of its paths, behind the first ones: that it has asked for, or,
+	 * of a receiving comm, has accepted. Written with comm->lock and process->lock.
+	 */
+	_Atomic(uint32_t) epoch;
 	/* How often a path has moved to another NIC. Written with comm->lock and process->lock. */
 	_Atomic(uint32_t) moves;
 

@@ -22,6 +22,7 @@ static void grants_learn(struct mesh_comm *comm, const struct mesh_message_heade
 			 const void *payload)
 {
 	size_t size = mesh_grant_size(header->paths);
+	bool renewed = !mesh_seq_before(header->epoch, comm->epoch);
 	struct mesh_held_grant *held;
 	const char *grant;
 	uint32_t i, seq, count;
@@ -32,6 +33,9 @@ static void grants_learn(struct mesh_comm *comm, const struct mesh_message_heade
 		return;
 	}
 	count = header->paths >= comm->send.grant_paths ? header->count : 0;
+	/* It was on its way when a path got another circuit: its target may be another NIC's. */
+	if (mesh_seq_before(header->epoch, comm->send.grant_epoch))
+		count = 0;
 	for (i = 0; i < count; i++) {
 		seq = header->seq + i;
 		grant = (const char *)payload + i * size;
@@ -40,9 +44,13 @@ static void grants_learn(struct mesh_comm *comm, const struct mesh_message_heade
 		    mesh_send_is_complete(comm, seq))
 			continue;
 		held = mesh_comm_held_grant(comm, seq);
+		/* It was sent before the one that counts once the new circuit is open. */
+		if (!renewed && held->valid && held->renewed && held->seq == seq)
+			continue;
 		held->valid = true;
 		held->seq = seq;
 		held->paths = header->paths;
+		held->renewed = renewed;
 		memcpy(&held->grant, grant, size);
 	}
 	posted_learn(comm, header->seq + header->count);

@@ -67,10 +67,10 @@ void mesh_comm_frame_handle(struct mesh_peer *peer, const struct mesh_frame *fra
 
 void mesh_resume_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
-	struct mesh_comm *comm = comm_of_id(peer, frame->to_comm);
+	struct mesh_path *over = mesh_comm_path_find(peer, frame->to_comm);
 
-	if (comm)
-		mesh_resume_came(comm, &frame->resume);
+	if (over)
+		mesh_resume_came(over, &frame->resume);
 	else
 		mesh_count_event(&peer->process->counters->refused);
 }

@@ -72,6 +72,7 @@ static bool grants_send(struct mesh_comm *comm, uint32_t seq, uint32_t *count)
 		.header.type = MESH_MESSAGE_GRANT,
 		.header.paths = (uint8_t)num_paths,
 		.header.seq = seq,
+		.header.epoch = comm->epoch,
 		.payload = payload,
 	};
 	uint32_t n = 0, i;

@@ -124,6 +124,9 @@ struct mesh_path {
 	bool through_relay;
 	/* through_relay: its circuit is broken, for good; reroute.c gives it another one. */
 	bool broken MESH_GUARDED_BY(process);
+	uint32_t epoch MESH_GUARDED_BY(process); /* through_relay: of its circuit; 0: the first */
+	/* The comm's memory is not, or not all, registered for the NIC that it has moved to. */
+	bool unregistered MESH_GUARDED_BY(process);
 	/* Receiving end, through_relay: the last relay has no write in flight, and posts none. */
 	bool drained MESH_GUARDED_BY(process);
 	bool known MESH_GUARDED_BY(process); /* remote_id and remote_token, of its present peer */

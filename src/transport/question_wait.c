@@ -14,3 +14,13 @@ void mesh_questions_look(const struct mesh_path *path)
 		return;
 	mesh_engine_timer_set(&comm->process->engine, &questions->timer, mesh_clock_ms());
 }
+
+void mesh_questions_path_renewed(const struct mesh_path *path)
+{
+	const struct mesh_comm *comm = path->comm;
+	struct mesh_questions *questions = comm->sending ? NULL : comm->receive.questions;
+
+	mesh_process_assert_locked(comm->process);
+	if (questions)
+		questions->paths &= ~(1u << (path - comm->paths));
+}

@@ -18,7 +18,8 @@ struct mesh_questions {
 	struct mesh_timer timer;
 	uint64_t limit_ms; /* then a relay that has not reported is fenced with its link */
 	struct mesh_comm *comm;
-	uint32_t round, paths; /* bits */
+	const struct mesh_path *over; /* the latest one came over this path */
+	uint32_t round, paths;	      /* bits */
 	int num;
 	uint32_t seqs[MESH_COMM_REQUESTS];
 };
@@ -30,5 +31,12 @@ struct mesh_questions {
  */
 MESH_HOLDS(process)
 void mesh_questions_look(const struct mesh_path *path);
+
+/**
+ * The path, which was fenced, gets another circuit: the questions ask for nothing of that.
+ * process->lock held.
+ */
+MESH_HOLDS(process)
+void mesh_questions_path_renewed(const struct mesh_path *path);
 
 #endif

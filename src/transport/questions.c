@@ -32,12 +32,18 @@ static void have_fill(struct mesh_comm *comm, uint32_t seq, struct mesh_frame_ha
 		memcpy(have->arrived, request->receive.marks->arrived, sizeof(have->arrived));
 }
 
+/*
+ * Sends HAVE over the path that the question has come over, if that lives: another one may be a
+ * circuit of which the sender does not know yet, and which it may give back.
+ */
 MESH_HOLDS(process)
-static void have_send(struct mesh_comm *comm, uint32_t seq, uint32_t round)
+static void have_send(struct mesh_comm *comm, const struct mesh_path *over, uint32_t seq,
+		      uint32_t round)
 {
-	const struct mesh_path *over = mesh_comm_frame_path(comm);
 	struct mesh_frame frame;
 
+	if (!mesh_path_lives(over))
+		over = mesh_comm_frame_path(comm);
 	memset(&frame, 0, sizeof(frame));
 	frame.have.to_comm = over->remote_id;
 	frame.have.seq = seq;
@@ -126,8 +132,9 @@ static void comm_fail(struct mesh_comm *comm)
 
 /* Keeps a question, unless a later loss has made a newer one of it. */
 MESH_HOLDS(process)
-static void question_keep(struct mesh_comm *comm, const struct mesh_frame_resume *resume)
+static void question_keep(const struct mesh_path *over, const struct mesh_frame_resume *resume)
 {
+	struct mesh_comm *comm = over->comm;
 	struct mesh_questions *questions = comm->receive.questions;
 	int i;
 
@@ -146,6 +153,7 @@ static void question_keep(struct mesh_comm *comm, const struct mesh_frame_resume
 		questions->round = resume->round;
 		questions->limit_ms = mesh_clock_ms() + MESH_RELAY_REPORT_MS;
 	}
+	questions->over = over;
 	questions->paths = resume->dead;
 	questions_wait(questions);
 	for (i = 0; i < questions->num && questions->seqs[i] != resume->seq; i++)
@@ -166,7 +174,7 @@ void mesh_questions_answer(struct mesh_comm *comm)
 		return;
 	mesh_engine_timer_cancel(&comm->process->engine, &questions->timer);
 	for (i = 0; i < questions->num; i++)
-		have_send(comm, questions->seqs[i], questions->round);
+		have_send(comm, questions->over, questions->seqs[i], questions->round);
 	questions->num = 0;
 }
 
@@ -180,19 +188,27 @@ static bool is_down(const struct mesh_path *path)
 	return down;
 }
 
-/* The peer has stopped the path, which it knew by @id. */
+/*
+ * The peer has stopped the path, which it knew by @id, or by the epoch of its circuit. Returns
+ * false if that circuit was fenced before: the path has another one.
+ */
 MESH_HOLDS(process)
-static void path_end(struct mesh_path *path, uint32_t id)
+static bool path_end(struct mesh_path *path, uint32_t id)
 {
+	if (path->through_relay && mesh_seq_before(id, path->epoch))
+		return false;
 	if (path->through_relay)
 		mesh_path_given_up(path);
 	else if (path->sink.id == id && !is_down(path))
 		mesh_path_fence(path);
 	/* Else it was fenced before, and is up again under another id. */
+	return true;
 }
 
-void mesh_resume_came(struct mesh_comm *comm, const struct mesh_frame_resume *resume)
+void mesh_resume_came(struct mesh_path *over, const struct mesh_frame_resume *resume)
 {
+	struct mesh_comm *comm = over->comm;
+	struct mesh_frame_resume asked = *resume;
 	int i;
 
 	if (comm->sending || !comm->resumes) {
@@ -202,11 +218,11 @@ void mesh_resume_came(struct mesh_comm *comm, const struct mesh_frame_resume *re
 	if (resume->dead >> comm->num_paths)
 		mesh_count_event(&comm->process->counters->refused); /* paths that are none */
 	for (i = 0; i < comm->num_paths; i++) {
-		if (resume->dead >> i & 1)
-			path_end(&comm->paths[i], resume->ids[i]);
+		if (resume->dead >> i & 1 && !path_end(&comm->paths[i], resume->ids[i]))
+			asked.dead &= ~(1u << i);
 	}
-	if (any_is_open(comm, resume->dead))
-		question_keep(comm, resume);
+	if (any_is_open(comm, asked.dead))
+		question_keep(over, &asked);
 	else
-		have_send(comm, resume->seq, resume->round);
+		have_send(comm, over, resume->seq, resume->round);
 }

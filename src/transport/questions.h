@@ -13,9 +13,11 @@
 /**
  * RESUME for a receiving comm: fences the paths that it names, and answers with HAVE, at once or
  * when they are fenced and their relays have reported. Takes domain->lock.
+ *
+ * @over: the path of the comm that it has come over
  */
 MESH_HOLDS(process)
-void mesh_resume_came(struct mesh_comm *comm, const struct mesh_frame_resume *resume);
+void mesh_resume_came(struct mesh_path *over, const struct mesh_frame_resume *resume);
 
 /** Answers the RESUMEs that wait, if all relays have reported and all fences are over. */
 MESH_HOLDS(process)

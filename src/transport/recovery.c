@@ -206,7 +206,8 @@ static void resume_send(struct mesh_comm *comm, uint32_t seq)
 		if (comm->paths[i].state == MESH_PATH_UP || !comm->paths[i].remote_id)
 			continue; /* the receiver has not accepted one that has no id */
 		frame.resume.dead |= 1u << i;
-		frame.resume.ids[i] = comm->paths[i].remote_id;
+		frame.resume.ids[i] = comm->paths[i].through_relay ? comm->paths[i].epoch
+								   : comm->paths[i].remote_id;
 	}
 	mesh_comm_unlock(comm);
 	mesh_peer_send(mesh_path_peer(over), &frame, MESH_FRAME_RESUME);

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reroute.c - a comm whose last circuit is broken gets another one.
+ * reroute.c - a path whose circuit is broken gets another one, whether other paths of the comm
+ * carry on or not.
  *
- * The comm keeps its paths. The first one gets a new circuit, with new ids at each end, perhaps
- * over other NICs. Before that its earlier one carries nothing any longer: the sending end begins
- * when no operation of its own is in flight, and the receiving end accepts when that circuit is
- * fenced. So what follows is what follows the return of a link: the receiver sends its grants
- * again, the sender its small messages, and about large ones it asks.
+ * The comm keeps its paths. A lost one gets a new circuit, with new ids at each end, perhaps over
+ * other NICs. Before that its earlier one carries nothing any longer: the sending end begins when
+ * no operation of its own is in flight, and the receiving end accepts when that circuit is fenced.
+ * So what follows is what follows the return of a link: the receiver sends its grants again, the
+ * sender its small messages, and about large ones it asks.
  *
- * No grant of the time before counts: it names memory and keys of the NIC that the path had. None
- * can be on its way, because no path has led to the peer since.
+ * A comm asks for one circuit at a time, and counts them: the epoch. Another path may deliver late
+ * what was said before. No grant of an earlier epoch counts once the circuit is open: it names
+ * memory and keys of the NIC that the path had. The receiver accepts a circuit only if its epoch is
+ * behind that of each one that it has accepted, and RESUME or LEFT about an earlier one ends none.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,6 +28,7 @@
 #include "transport/path_find.h"
 #include "transport/path_relayed.h"
 #include "transport/path_state.h"
+#include "transport/question_wait.h"
 #include "transport/receive.h"
 #include "transport/recovery.h"
 #include "transport/registration.h"
@@ -62,6 +66,11 @@ static int path_give(struct mesh_path *path, struct mesh_peer *peer)
 		ret = mesh_path_move(path, peer);
 	if (ret)
 		return ret;
+	if (path->unregistered) { /* all of it, whatever NIC it is for */
+		mesh_comm_lock(comm);
+		comm->moves++;
+		mesh_comm_unlock(comm);
+	}
 	path->known = false;
 	path->broken = false;
 	path->drained = false;
@@ -73,6 +82,7 @@ static int path_give(struct mesh_path *path, struct mesh_peer *peer)
 	mesh_path_state_set(path, MESH_PATH_JOINING);
 	mesh_comm_unlock(comm);
 	ret = mesh_registrations_move(comm, (int)(path - comm->paths));
+	path->unregistered = ret;
 	if (ret)
 		mesh_reroute_end(path);
 	return ret;
@@ -88,16 +98,36 @@ static bool path_suffices(const struct mesh_path *path, size_t eager_limit)
 	       path->payload_max >= comm->eager_limit && eager_limit >= comm->eager_limit;
 }
 
+/* Grants of before do not count: the receiver sends each of them again. */
+MESH_HOLDS(comm)
+static void grants_renew(struct mesh_comm *comm)
+{
+	struct mesh_held_grant *held;
+	uint32_t i;
+
+	mesh_comm_assert_locked(comm);
+	comm->send.grant_epoch = comm->epoch;
+	for (i = 0; i < MESH_COMM_REQUESTS; i++) {
+		held = mesh_comm_held_grant(comm, i);
+		held->valid &= held->renewed;
+	}
+}
+
 /* Both ends know the new circuit: whatever waited goes on. */
 MESH_HOLDS(process)
 static void path_up(struct mesh_path *path, uint32_t remote_id, uint32_t remote_token)
 {
 	struct mesh_comm *comm = path->comm;
+	bool alone = mesh_comm_is_cut(comm);
 	char more[MESH_LOG_LIMIT_TEXT_MAX];
 
 	comm->rerouted = true;
 	comm->routeless_ms = 0;
+	path->epoch = comm->epoch;
+	/* First: once the path is up, NCCL's thread may send over it. */
 	mesh_comm_lock(comm);
+	if (comm->sending)
+		grants_renew(comm);
 	if (comm->segment_bytes > path->segment_bytes)
 		comm->segment_bytes = path->segment_bytes;
 	mesh_comm_unlock(comm);
@@ -110,36 +140,34 @@ static void path_up(struct mesh_path *path, uint32_t remote_id, uint32_t remote_
 	mesh_comm_unlock(comm);
 	if (mesh_log_limit_pass(&comm->process->limits.rerouted, ROUTE_LINES, mesh_clock_ms(),
 				more))
-		mesh_warn(
-			"%s node %s: another route leads there: its messages go over it now (path "
-			"via %s)%s",
-			comm->sending ? "sending to" : "receiving from", comm->peer_name, path->via,
-			more);
+		mesh_warn("%s node %s: another route leads there: its messages go over it%s (path "
+			  "via %s)%s",
+			  comm->sending ? "sending to" : "receiving from", comm->peer_name,
+			  alone ? " now" : ", too", path->via, more);
 	mesh_path_log(path);
 	mesh_comm_recover_soon(comm);
 }
 
 /* ---- the sending end ----------------------------------------------------------------------- */
 
-/* Each grant is sent again over the new circuit. */
-static void grants_forget(struct mesh_comm *comm)
+/* Once the new circuit is accepted, each grant is sent again. */
+static void epoch_begin(struct mesh_comm *comm)
 {
 	uint32_t i;
 
 	mesh_comm_lock(comm);
+	comm->epoch++;
 	for (i = 0; i < MESH_COMM_REQUESTS; i++)
-		mesh_comm_held_grant(comm, i)->valid = false;
+		mesh_comm_held_grant(comm, i)->renewed = false;
 	mesh_comm_unlock(comm);
 }
 
-int mesh_reroute_begin(struct mesh_comm *comm, struct mesh_peer *relay)
+int mesh_reroute_begin(struct mesh_path *path, struct mesh_peer *relay)
 {
-	struct mesh_path *path = &comm->paths[0];
-
-	mesh_process_assert_locked(comm->process);
+	mesh_process_assert_locked(path->comm->process);
 	if (!path_rests(path))
 		return -EAGAIN;
-	grants_forget(comm);
+	epoch_begin(path->comm);
 	return path_give(path, relay);
 }
 
@@ -157,7 +185,7 @@ struct mesh_path *mesh_reroute_find(struct mesh_peer *peer, uint32_t id)
 {
 	struct mesh_path *path = mesh_comm_path_find(peer, id);
 
-	if (!path || !path->relayed || !mesh_comm_lacks_route(path->comm))
+	if (!path || !path->relayed || path->comm->opener || path->comm->error)
 		return NULL;
 	return mesh_reroute_is_asked(path) ? path : NULL;
 }
@@ -195,6 +223,8 @@ void mesh_reroute_refused(struct mesh_path *path, enum mesh_refusal refusal)
 	mesh_reroute_end(path);
 	if (refusal != MESH_REFUSAL_ENDED && refusal != MESH_REFUSAL_COOKIE)
 		return; /* the next attempt may succeed */
+	if (!mesh_comm_lacks_route(comm))
+		return; /* over the path that leads there CLOSED comes, and says how it has ended */
 	if (mesh_log_limit_pass(&comm->process->limits.abandoned, ROUTE_LINES, mesh_clock_ms(),
 				more)) {
 		snprintf(why, sizeof(why),
@@ -242,39 +272,65 @@ static struct mesh_comm *comm_named(const struct mesh_process *process,
 	return NULL;
 }
 
-/* The sending end has no path left: what goes over one that still seems to be up is lost. */
+/* The sending end has no other path: what goes over one that still seems to be up is lost. */
 MESH_HOLDS(process)
-static void others_give_up(struct mesh_comm *comm)
+static void others_give_up(const struct mesh_path *path)
 {
+	struct mesh_comm *comm = path->comm;
 	bool up;
 	int i;
 
-	for (i = 1; i < comm->num_paths; i++) {
+	for (i = 0; i < comm->num_paths; i++) {
 		mesh_comm_lock(comm);
 		up = comm->paths[i].state == MESH_PATH_UP;
 		mesh_comm_unlock(comm);
-		if (up)
+		if (up && &comm->paths[i] != path)
 			mesh_path_given_up(&comm->paths[i]);
 	}
 }
 
-/* Takes the new circuit for the comm's first path. Returns 0 or the refusal. */
+/* From now on each grant has the target of the path's new circuit. */
+MESH_HOLDS(process)
+static void epoch_accept(const struct mesh_path *path, uint32_t epoch)
+{
+	mesh_comm_lock(path->comm);
+	path->comm->epoch = epoch;
+	mesh_comm_unlock(path->comm);
+	mesh_questions_path_renewed(path);
+}
+
+/*
+ * A request that comes late must not end the circuit that the sending end has asked for since. The
+ * last relay may repeat the first one over another link.
+ */
+MESH_HOLDS(process)
+static bool is_latest(const struct mesh_comm *comm, const struct mesh_frame_connect *request)
+{
+	if (!request->epoch)
+		return !comm->epoch && comm->num_paths == 1;
+	return mesh_seq_before(comm->epoch, request->epoch);
+}
+
+/* Takes the new circuit for the path. Returns 0 or the refusal. */
 MESH_HOLDS(process)
 static enum mesh_refusal path_take(struct mesh_path *path, struct mesh_peer *peer,
 				   const struct mesh_frame_connect *request)
 {
 	if (path->comm->error)
 		return MESH_REFUSAL_ENDED;
-	if (!path->comm->resumes)
+	if (!path->comm->resumes || !is_latest(path->comm, request))
 		return MESH_REFUSAL_RESOURCES;
+	path->comm->rerouted |= request->epoch != 0; /* its NCCL has the comm */
 	mesh_path_given_up(path);
-	others_give_up(path->comm);
+	if (request->alone)
+		others_give_up(path);
 	if (!path_rests(path) || peer->state != MESH_PEER_UP || path_give(path, peer))
 		return MESH_REFUSAL_RESOURCES;
 	if (!path_suffices(path, peer->eager_limit) || mesh_path_received_via(path, request)) {
 		mesh_reroute_end(path);
 		return MESH_REFUSAL_RESOURCES;
 	}
+	epoch_accept(path, request->epoch);
 	return 0;
 }
 
@@ -285,9 +341,9 @@ bool mesh_reroute_came(struct mesh_peer *peer, const struct mesh_frame_connect *
 	struct mesh_frame answer;
 	struct mesh_path *path;
 
-	if (!comm || request->path)
+	if (!comm || request->path >= comm->num_paths || (request->path && !request->epoch))
 		return false;
-	path = &comm->paths[0];
+	path = &comm->paths[request->path];
 	refusal = path_take(path, peer, request);
 	if (refusal) {
 		mesh_peer_refuse(peer, refusal, request->comm);

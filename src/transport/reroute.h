@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reroute.h - a comm whose last circuit is broken gets another one, over any route that leads to
- * its peer: docs/protocol/relaying.md.
+ * reroute.h - a path whose circuit is broken gets another one, over any route that leads to its
+ * peer: docs/protocol/relaying.md.
  *
  * The sending end looks for the route (src/setup/reroutes.h), while both ends wait (route_wait.h).
  * All with process->lock held, and no comm's.
@@ -19,13 +19,14 @@
 /* ---- the sending end ----------------------------------------------------------------------- */
 
 /**
- * Gives the comm's first path to @relay, which is up: OPEN is to be sent for it.
+ * Gives a path to @relay, which is up: OPEN is to be sent for it. No other path of the comm may
+ * wait for an answer to OPEN: an epoch, which this counts, is that of one path.
  *
- * Returns 0; -EAGAIN while operations of its earlier circuit are in flight; -ENOSPC, -ENOMEM, or
- * another negative errno of a registration.
+ * Returns 0; -EAGAIN if the path is not down, or operations of its earlier circuit are in flight;
+ * -ENOSPC, -ENOMEM, or another negative errno of a registration.
  */
 MESH_HOLDS(process)
-int mesh_reroute_begin(struct mesh_comm *comm, struct mesh_peer *relay);
+int mesh_reroute_begin(struct mesh_path *path, struct mesh_peer *relay);
 
 /** The path that waits for an answer to OPEN under this id, or NULL. */
 MESH_HOLDS(process)

@@ -39,12 +39,19 @@ void mesh_route_loss_note(struct mesh_comm *comm, const char *text)
 	comm->loss = copy;
 }
 
-/* True for a comm of paths through relays that goes on without any path. */
+/* True for a comm of paths through relays that goes on when it loses them. */
+MESH_HOLDS(process)
+static bool goes_on(const struct mesh_comm *comm)
+{
+	return comm->resumes && !comm->error && !comm->opener && comm->paths[0].through_relay &&
+	       comm->num_paths >= comm->wanted_paths;
+}
+
+/* The same, now without any path. */
 MESH_HOLDS(process)
 static bool is_routeless(const struct mesh_comm *comm)
 {
-	return comm->resumes && !comm->error && !comm->opener && comm->paths[0].through_relay &&
-	       comm->num_paths >= comm->wanted_paths && mesh_comm_is_cut(comm);
+	return goes_on(comm) && mesh_comm_is_cut(comm);
 }
 
 bool mesh_comm_lacks_route(const struct mesh_comm *comm)
@@ -53,9 +60,32 @@ bool mesh_comm_lacks_route(const struct mesh_comm *comm)
 	return comm->sending && comm->handle && is_routeless(comm);
 }
 
+/* True if neither end is about to close. */
+MESH_HOLDS(comm)
+static bool is_in_use(const struct mesh_comm *comm)
+{
+	return !comm->closing && comm->own_end == MESH_END_OPEN && comm->peer_end == MESH_END_OPEN;
+}
+
+bool mesh_comm_lacks_path(struct mesh_comm *comm)
+{
+	bool lacks = false;
+	int i;
+
+	mesh_process_assert_locked(comm->process);
+	if (!comm->sending || !comm->handle || !goes_on(comm) || mesh_comm_is_cut(comm))
+		return false;
+	mesh_comm_lock(comm);
+	for (i = 0; i < comm->num_paths && is_in_use(comm); i++)
+		lacks |= comm->paths[i].state == MESH_PATH_DOWN ||
+			 comm->paths[i].state == MESH_PATH_JOINING;
+	mesh_comm_unlock(comm);
+	return lacks;
+}
+
 void mesh_reroute_soon(struct mesh_comm *comm)
 {
-	if (!mesh_comm_lacks_route(comm))
+	if (!mesh_comm_lacks_route(comm) && !mesh_comm_lacks_path(comm))
 		return;
 	atomic_store(&comm->process->routeless, true);
 	mesh_engine_wake(&comm->process->engine);

@@ -12,7 +12,7 @@
 #include "base/lock.h"
 #include "transport/comm.h"
 
-/** A path through relays is lost: if the comm has no other, a route is looked for. */
+/** A path through relays is lost: a route is looked for. */
 MESH_HOLDS(process)
 void mesh_reroute_want(const struct mesh_path *path);
 
@@ -31,6 +31,13 @@ void mesh_route_loss_note(struct mesh_comm *comm, const char *text);
 /** True for a sending comm that waits for a route, and may get one. */
 MESH_HOLDS(process)
 bool mesh_comm_lacks_route(const struct mesh_comm *comm);
+
+/**
+ * True for a sending comm that goes on over some of its paths through relays, and has lost others,
+ * which may get another route. Takes comm->lock.
+ */
+MESH_HOLDS(process)
+bool mesh_comm_lacks_path(struct mesh_comm *comm);
 
 /** Ends the comm if it has waited for a route for too long. To be called ten times a second. */
 MESH_HOLDS(process)

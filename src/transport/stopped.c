@@ -12,6 +12,7 @@
 #include "relay/relay.h"
 #include "transport/circuit_end.h"
 #include "transport/path_find.h"
+#include "transport/reroute.h"
 #include "transport/stopped.h"
 
 /* Between two questions: a part of the time that the comm has waited, within bounds. */
@@ -105,6 +106,7 @@ static void left_send(const struct mesh_path *path, const struct mesh_frame_circ
 	frame.circuit = *found;
 	frame.circuit.event = MESH_CIRCUIT_LEFT;
 	frame.circuit.writes = (uint32_t)(path - path->comm->paths);
+	frame.circuit.epoch = path->epoch;
 	if (!mesh_comm_is_cut(path->comm))
 		mesh_comm_frame_send(path->comm, &frame, MESH_FRAME_CIRCUIT);
 }
@@ -158,11 +160,15 @@ static void lefts_send(const struct mesh_comm *comm, uint32_t left, uint64_t now
 	}
 }
 
-/* LEFT came: the other end of the comm leaves one of its paths. */
+/*
+ * LEFT came: the other end of the comm leaves one of its paths. It may be late, and say so of an
+ * earlier circuit; or the receiving end has left one that it has accepted, before OPENED is here.
+ */
 MESH_HOLDS(process)
 static void other_left(struct mesh_comm *comm, const struct mesh_frame_circuit *left)
 {
 	struct mesh_frame_circuit event = *left;
+	struct mesh_path *path;
 
 	mesh_process_assert_locked(comm->process);
 	if (left->writes >= (uint32_t)comm->num_paths || !comm->paths[left->writes].through_relay ||
@@ -170,11 +176,17 @@ static void other_left(struct mesh_comm *comm, const struct mesh_frame_circuit *
 		mesh_count_event(&comm->process->counters->refused);
 		return;
 	}
+	path = &comm->paths[left->writes];
+	if (comm->sending && left->epoch == comm->epoch && mesh_reroute_is_asked(path) &&
+	    !comm->opener)
+		mesh_reroute_end(path); /* OPENED, if it comes, is answered with CIRCUIT */
+	if (left->epoch != path->epoch)
+		return;
 	event.unclean = 0;
-	if (is_up(&comm->paths[left->writes]))
-		mesh_path_circuit_lost(&comm->paths[left->writes], &event);
+	if (is_up(path))
+		mesh_path_circuit_lost(path, &event);
 	if (comm->sending)
-		stuck_cut(&comm->paths[left->writes], left);
+		stuck_cut(path, left);
 }
 
 /*

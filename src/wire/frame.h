@@ -174,15 +174,19 @@ struct mesh_frame_connect {
 	uint8_t num_paths;  /* the comm is whole when all of them have connected */
 	/* JOIN: 1 if the comm's receiving end only asks whether the comm lives; else 0. */
 	uint8_t asks;
-	uint8_t reserved; /* 0 */
-	/* Of a relay, which connects for another node: that node, and the relays. Else "". */
+	uint8_t alone; /* of a relay: as in OPEN; else 0 */
+	/* Of a relay, which connects for another node: as in OPEN; else 0. */
+	uint32_t epoch;
+	uint32_t reserved; /* 0 */
+	/* Of a relay: that node, and the relays. Else "". */
 	char origin[MESH_NODE_NAME_MAX];
 	char via[MESH_VIA_MAX];
 };
 _Static_assert(offsetof(struct mesh_frame_connect, path) == 28, "wire format");
 _Static_assert(offsetof(struct mesh_frame_connect, asks) == 30, "wire format");
-_Static_assert(offsetof(struct mesh_frame_connect, via) == 96, "wire format");
-_Static_assert(sizeof(struct mesh_frame_connect) == 224, "wire format");
+_Static_assert(offsetof(struct mesh_frame_connect, epoch) == 32, "wire format");
+_Static_assert(offsetof(struct mesh_frame_connect, via) == 104, "wire format");
+_Static_assert(sizeof(struct mesh_frame_connect) == 232, "wire format");
 
 /*
  * WITHDRAW differs from CLOSE: the connector's NCCL never received this comm, so the listener's
@@ -268,10 +272,11 @@ _Static_assert(sizeof(struct mesh_frame_cut) == 16, "wire format");
  */
 struct mesh_frame_resume {
 	uint32_t to_comm;
-	uint32_t seq;		      /* of the message */
-	uint32_t round;		      /* counts the sender's lost paths; HAVE repeats it */
-	uint32_t dead;		      /* bits: paths, by their index */
-	uint32_t ids[MESH_PATHS_MAX]; /* of those paths: the receiver's id that the sender used */
+	uint32_t seq;	/* of the message */
+	uint32_t round; /* counts the sender's lost paths; HAVE repeats it */
+	uint32_t dead;	/* bits: paths, by their index */
+	/* Of those paths: the receiver's id that the sender used; through relays: the epoch. */
+	uint32_t ids[MESH_PATHS_MAX];
 };
 _Static_assert(offsetof(struct mesh_frame_resume, ids) == 16, "wire format");
 _Static_assert(sizeof(struct mesh_frame_resume) == 48, "wire format");
@@ -299,20 +304,25 @@ struct mesh_frame_open {
 	uint32_t token;
 	uint8_t path;
 	uint8_t num_paths;
-	uint8_t at;			 /* index in route of the addressed relay */
-	uint8_t num_relays;		 /* in route */
-	uint8_t trial;			 /* 1: no circuit is wanted, only the answer; else 0 */
-	uint8_t reserved[3];		 /* 0 */
+	uint8_t at;	     /* index in route of the addressed relay */
+	uint8_t num_relays;  /* in route */
+	uint8_t trial;	     /* 1: no circuit is wanted, only the answer; else 0 */
+	uint8_t alone;	     /* 1: the connector has lost all other paths; else 0 */
+	uint8_t reserved[2]; /* 0 */
+	/* Counts the circuits that the connector has asked for; 0: one of the comm's first ones. */
+	uint32_t epoch;
+	uint32_t reserved_too;		 /* 0 */
 	uint64_t job;			 /* mesh_job_key() of the origin */
 	uint64_t route[MESH_RELAYS_MAX]; /* node ids of the relays, none twice; the rest is 0 */
 	char origin[MESH_NODE_NAME_MAX]; /* the connecting node's name */
 	char via[MESH_VIA_MAX];		 /* names of the relays before this one: "b,c" */
 };
 _Static_assert(offsetof(struct mesh_frame_open, comm_key) == 128, "wire format");
-_Static_assert(offsetof(struct mesh_frame_open, job) == 152, "wire format");
-_Static_assert(offsetof(struct mesh_frame_open, route) == 160, "wire format");
-_Static_assert(offsetof(struct mesh_frame_open, origin) == 280, "wire format");
-_Static_assert(sizeof(struct mesh_frame_open) == 472, "wire format");
+_Static_assert(offsetof(struct mesh_frame_open, epoch) == 152, "wire format");
+_Static_assert(offsetof(struct mesh_frame_open, job) == 160, "wire format");
+_Static_assert(offsetof(struct mesh_frame_open, route) == 168, "wire format");
+_Static_assert(offsetof(struct mesh_frame_open, origin) == 288, "wire format");
+_Static_assert(sizeof(struct mesh_frame_open) == 480, "wire format");
 
 /* OPENED: the circuit leads to the listener; the memory of the relay that answers. */
 struct mesh_frame_opened {
@@ -361,10 +371,12 @@ struct mesh_frame_circuit {
 	char lost[MESH_NODE_NAME_MAX];
 	char by[MESH_NODE_NAME_MAX]; /* its neighbour, which reports it */
 	uint64_t lost_node, by_node; /* their node ids; 0 where unknown */
+	uint32_t epoch;		     /* LEFT: of the path's circuit; else 0 */
+	uint32_t reserved;	     /* 0 */
 };
 _Static_assert(offsetof(struct mesh_frame_circuit, lost) == 16, "wire format");
 _Static_assert(offsetof(struct mesh_frame_circuit, lost_node) == 144, "wire format");
-_Static_assert(sizeof(struct mesh_frame_circuit) == 160, "wire format");
+_Static_assert(sizeof(struct mesh_frame_circuit) == 168, "wire format");
 
 /* NICS: for the peer's process. All NICs of the sender, as in HELLO. */
 struct mesh_frame_nics {

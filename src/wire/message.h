@@ -31,7 +31,11 @@ struct mesh_message_header {
 	/* Of the message; GRANT: of its first grant; POSTED: the number posted; GREET: the sender's
 	 * peer_id of its PARK, 0 of HELLO. */
 	uint32_t seq;
-	uint32_t size; /* WRITTEN: bytes of the whole message; else 0 */
+	union {
+		uint32_t size;	/* WRITTEN, RELAYED: bytes of the whole message */
+		uint32_t epoch; /* GRANT: of the latest circuit that has a target in it */
+				/* In all others 0. */
+	};
 };
 _Static_assert(sizeof(struct mesh_message_header) == 24, "wire format");
 

@@ -288,6 +288,7 @@ void fixture_grant(struct mesh_comm *comm, uint32_t seq, int count, uint64_t siz
 		.count = (uint8_t)count,
 		.paths = (uint8_t)fixture.num_paths,
 		.seq = seq,
+		.epoch = fixture.epoch,
 	};
 	struct mesh_grant grant = {.size = size};
 	int i;

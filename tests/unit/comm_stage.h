@@ -34,6 +34,7 @@ struct comm_fixture {
 	struct mesh_peer peers[FIXTURE_PATHS];
 	int frames; /* the peer's end of the first control connection; -1: not read */
 	int num_paths;
+	uint32_t epoch;			       /* in grants */
 	int sends_completed, writes_completed; /* of fake.sends, fake.writes */
 	char payload[FIXTURE_EAGER_LIMIT];     /* what the peer's small messages contain */
 };

@@ -304,7 +304,7 @@ static void test_failed_receiver_answers(void **state)
 	fixture_post(comm, ROOM);
 	fixture_fail(comm, -EIO);
 	mesh_lock_take(&fixture.setup.process.lock);
-	mesh_resume_came(comm, &resume);
+	mesh_resume_came(&comm->paths[0], &resume);
 	mesh_lock_release(&fixture.setup.process.lock);
 	assert_int_equal(fixture_frame(MESH_FRAME_HAVE).have.complete, 0);
 	fixture_comm_close(comm);

@@ -247,12 +247,12 @@ static void test_frame_lengths(void **state)
 {
 	/* HELLO with two NICs; 0: not a type. */
 	static const uint16_t lengths[256] = {
-		[MESH_FRAME_HELLO] = 280,   [MESH_FRAME_REFUSE] = 16,	[MESH_FRAME_CONNECT] = 224,
+		[MESH_FRAME_HELLO] = 280,   [MESH_FRAME_REFUSE] = 16,	[MESH_FRAME_CONNECT] = 232,
 		[MESH_FRAME_ACCEPT] = 16,   [MESH_FRAME_CLOSE] = 8,	[MESH_FRAME_CLOSED] = 16,
 		[MESH_FRAME_ASK] = 8,	    [MESH_FRAME_SENT] = 8,	[MESH_FRAME_PORT] = 8,
 		[MESH_FRAME_WITHDRAW] = 24, [MESH_FRAME_CUT] = 16,	[MESH_FRAME_RESUME] = 48,
-		[MESH_FRAME_HAVE] = 144,    [MESH_FRAME_JOIN] = 224,	[MESH_FRAME_OPEN] = 472,
-		[MESH_FRAME_OPENED] = 168,  [MESH_FRAME_CIRCUIT] = 160, [MESH_FRAME_NICS] = 392,
+		[MESH_FRAME_HAVE] = 144,    [MESH_FRAME_JOIN] = 232,	[MESH_FRAME_OPEN] = 480,
+		[MESH_FRAME_OPENED] = 168,  [MESH_FRAME_CIRCUIT] = 168, [MESH_FRAME_NICS] = 392,
 		[MESH_FRAME_PARK] = 16,
 	};
 	uint8_t bytes[8 + UINT16_MAX];
@@ -456,9 +456,9 @@ static void test_connect(void **state)
 				.num_paths = (uint8_t)num,
 			};
 			size = mesh_frame_finish(&frame, MESH_FRAME_CONNECT);
-			assert_int_equal(size, 8 + 224);
+			assert_int_equal(size, 8 + 232);
 			assert_int_equal(mesh_frame_decode(&frame, size, &got),
-					 num <= MESH_PATHS_MAX && path < num ? 8 + 224 : -EPROTO);
+					 num <= MESH_PATHS_MAX && path < num ? 8 + 232 : -EPROTO);
 		}
 	}
 }
@@ -480,7 +480,7 @@ static void test_open_route(void **state)
 
 	(void)state;
 	open_init(&frame);
-	frame_round_trip(&frame, MESH_FRAME_OPEN, 8 + 472);
+	frame_round_trip(&frame, MESH_FRAME_OPEN, 8 + 480);
 	for (num = 0; num < 20; num++) {
 		for (at = 0; at < 20; at++) {
 			open_init(&frame);
@@ -543,8 +543,9 @@ static void test_circuit(void **state)
 
 	(void)state;
 	memset(&frame, 0, sizeof(frame));
-	frame.circuit = (struct mesh_frame_circuit){1, MESH_CIRCUIT_LOST, {2}, 0, "c", "b", 3, 4};
-	frame_round_trip(&frame, MESH_FRAME_CIRCUIT, 8 + 160);
+	frame.circuit =
+		(struct mesh_frame_circuit){1, MESH_CIRCUIT_LOST, {2}, 0, "c", "b", 3, 4, 5, 0};
+	frame_round_trip(&frame, MESH_FRAME_CIRCUIT, 8 + 168);
 	for (event = 0; event < 10; event++) {
 		frame.circuit.event = event;
 		assert_int_equal(frame_decode_as(&frame, MESH_FRAME_CIRCUIT),
