@@ -6,6 +6,7 @@
 #include "control/peer_end.h"
 #include "relay/circuits.h"
 #include "setup/carriers.h"
+#include "setup/reroutes.h"
 #include "system/carrier.h"
 #include "transport/rejoin.h"
 
@@ -67,9 +68,11 @@ void mesh_carriers_check(struct mesh_process *process)
 		domain = process->domains[i];
 		if (!domain)
 			continue;
-		if (mesh_carrier_is_up(domain->nic))
+		if (mesh_carrier_is_up(domain->nic)) {
 			mesh_rejoins_hasten(process, domain);
-		else
+			mesh_reroutes_hasten(process, domain);
+		} else {
 			links_lose(process, domain);
+		}
 	}
 }

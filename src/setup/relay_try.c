@@ -23,6 +23,7 @@
 #include "setup/relay_try.h"
 #include "setup/setup.h"
 #include "transport/comm.h"
+#include "transport/path_relayed.h"
 #include "transport/route_wait.h"
 
 /* One that has refused is asked again after this. */
@@ -64,6 +65,16 @@ void mesh_relay_try_end(struct mesh_relay_try *relay)
 	mesh_process_assert_locked(relay->process);
 	while (relay->num_peers)
 		mesh_peer_put(relay->peers[--relay->num_peers]);
+}
+
+void mesh_relay_try_restart(struct mesh_relay_try *relay)
+{
+	mesh_relay_try_end(relay);
+	relay->asked = false;
+	relay->vain = false;
+	relay->found_ms = 0;
+	relay->stopped_ms = 0;
+	relay->num_tried = 0;
 }
 
 void mesh_relay_try_close(struct mesh_relay_try *relay)
@@ -309,6 +320,16 @@ static struct allowance allowance_of(const struct mesh_relay_try *relay,
 	return allowance;
 }
 
+/* What the routes of one comm have in common, those that it goes on over have as well. */
+static struct allowance allowance_beside(const struct mesh_beside *beside)
+{
+	return (struct allowance){
+		.tcp = !beside->rdma,
+		.leave = beside->leaves,
+		.leave_tcp = !beside->rdma,
+	};
+}
+
 /* Begins to connect to the first relays of the best routes. Returns 0, or -EAGAIN: see above. */
 MESH_HOLDS(process)
 static int routes_take(struct mesh_relay_try *relay, const struct mesh_route *routes, int num,
@@ -320,7 +341,8 @@ static int routes_take(struct mesh_relay_try *relay, const struct mesh_route *ro
 
 	if (!relay->found_ms)
 		relay->found_ms = now_ms;
-	allowance = allowance_of(relay, routes, num, now_ms);
+	allowance = relay->beside.num ? allowance_beside(&relay->beside)
+				      : allowance_of(relay, routes, num, now_ms);
 	selected = routes_select(relay, routes, num, most, &allowance, now_ms);
 	for (i = 0; i < selected; i++) {
 		at = relay->num_peers;
@@ -354,6 +376,24 @@ static int neighbours_list(const struct mesh_relay_try *relay, struct mesh_route
 	return i;
 }
 
+/*
+ * A comm that goes on over other routes needs none at once: it looks again when it likes, and asks
+ * no neighbour without a route.
+ */
+MESH_HOLDS(process)
+static void beside_begin(struct mesh_relay_try *relay, uint64_t now_ms)
+{
+	const struct mesh_beside *beside = &relay->beside;
+	struct mesh_route routes[MESH_ROUTES_MAX];
+	int num, ret;
+
+	num = mesh_neighbours_routes_beside(relay->process->relay->neighbours,
+					    relay->handle->node_id, beside->longest, beside->relays,
+					    beside->num, routes, MESH_ROUTES_MAX);
+	ret = routes_take(relay, routes, num, relay->most, now_ms);
+	relay->vain = !relay->num_peers && !ret;
+}
+
 /* Begins to connect to the first relays of the best routes. */
 MESH_HOLDS(process)
 static void routes_begin(struct mesh_relay_try *relay, uint64_t now_ms)
@@ -369,6 +409,10 @@ static void routes_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 	relay->asked = true;
 	if (!search_counts(relay, now_ms))
 		return;
+	if (relay->beside.num) {
+		beside_begin(relay, now_ms);
+		return;
+	}
 	num = mesh_neighbours_routes(neighbours, target, MESH_RELAYS_MAX, routes, MESH_ROUTES_MAX);
 	if (num > 0 || relay->sure) {
 		ret = routes_take(relay, routes, num, relay->most, now_ms);
@@ -456,6 +500,7 @@ void mesh_relay_try_request(const struct mesh_relay_try *relay, int i, const str
 	open_fill(relay, i, path, &frame);
 	frame.open.comm = path->sink.id;
 	frame.open.token = path->sink.token;
+	mesh_path_relayed_route_set(path, &relay->routes[i]);
 	mesh_peer_send(mesh_path_peer(path), &frame, MESH_FRAME_OPEN);
 	mesh_rank_ring_judge(process, relay->handle->node_id);
 }

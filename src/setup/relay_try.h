@@ -18,6 +18,15 @@ struct mesh_path;
 /* Processes that are remembered. */
 #define MESH_RELAYS_TRIED 64
 
+/* The routes that a comm goes on over, for one beside them. */
+struct mesh_beside {
+	uint64_t relays[MESH_PATHS_MAX * MESH_RELAYS_MAX]; /* node ids: none is used twice */
+	int num;					   /* of them; 0: all routes fit */
+	int longest;					   /* relays of a route */
+	bool leaves;					   /* one of them is over another site */
+	bool rdma;					   /* one has RDMA on each hop */
+};
+
 /* A process that may relay for us, over one of our links to it. */
 struct mesh_relay_tried {
 	uint64_t cookie; /* its process id */
@@ -35,7 +44,9 @@ struct mesh_relay_try {
 	int most;			  /* routes */
 	bool sure;			  /* none over a hop that has failed, or is stopped */
 	bool asked;			  /* the mesh was searched for it */
-	uint64_t found_ms;		  /* since when there are routes; 0: none was found yet */
+	struct mesh_beside beside;
+	bool vain; /* no route is beside those: mesh_relay_try_restart() begins another search */
+	uint64_t found_ms; /* since when there are routes; 0: none was found yet */
 	/* The first relays of these routes; this is one user of each peer. */
 	struct mesh_peer *peers[MESH_PATHS_MAX];
 	struct mesh_next nexts[MESH_PATHS_MAX];
@@ -68,6 +79,10 @@ void mesh_relay_try_close(struct mesh_relay_try *relay);
 /** Releases the peers: the next call of mesh_relay_try_is_ready() looks for relays again. */
 MESH_HOLDS(process)
 void mesh_relay_try_end(struct mesh_relay_try *relay);
+
+/** Forgets what was found, and what has refused; the next search begins as the first one. */
+MESH_HOLDS(process)
+void mesh_relay_try_restart(struct mesh_relay_try *relay);
 
 /** Looks for relays, and connects to them. True when all of relay->peers are up, and there are. */
 MESH_HOLDS(process)

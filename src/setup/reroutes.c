@@ -1,15 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reroutes.c - looks for other routes for comms that send and have lost their last one.
+ * reroutes.c - looks for other routes for comms that send and have lost one.
  *
- * Each of them has a search of its own, as a connection has, until a circuit is open, or the comm
- * has ended. The comm itself waits (transport/reroute.c), and may be freed meanwhile.
+ * A comm that has lost its last one has a search of its own, as a connection has, until a circuit
+ * is open, or the comm has ended. The comm itself waits (transport/reroute.c), and may be freed
+ * meanwhile.
  *
- * A comm whose relay is stopped keeps its circuit until a trial has shown that another route leads
- * there: OPEN passes along that one, and REFUSE (tried) comes back. Then the comm leaves its paths,
- * and the same route is asked for a circuit. Trials that fail follow each other ever more seldom.
+ * A comm that goes on over other paths has time: it looks for a route that shares no relay with
+ * those, at once after the loss, and then ever more seldom. Such looks are due at the same moments
+ * for all comms, so that one search serves them. A circuit that breaks soon counts as a look in
+ * vain.
+ *
+ * A comm whose relays are all stopped keeps its circuits until a trial has shown that another route
+ * leads there: OPEN passes along that one, and REFUSE (tried) comes back. Then the comm leaves its
+ * paths, and the same route is asked for a circuit. Trials that fail follow each other ever more
+ * seldom.
  */
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/container.h"
@@ -19,6 +28,7 @@
 #include "setup/reroutes.h"
 #include "setup/setup.h"
 #include "transport/comm.h"
+#include "transport/path_relayed.h"
 #include "transport/reroute.h"
 #include "transport/route_wait.h"
 #include "transport/stopped.h"
@@ -27,10 +37,20 @@
 #define LOOK_MS 20
 /* A relay answers OPEN within this: opening.c has limits of its own for what lies behind it. */
 #define ANSWER_MS 15000
-/* A trial: the search, the connection to the relay and its answer; then the pause before another */
+/* A trial: the search, the connection to the relay and its answer; a pause follows. */
 #define TRIAL_MS 3000
-#define PAUSE_MIN_MS 1000
-#define PAUSE_MAX_MS 30000
+/* Between two steps of a look of a comm that goes on, and what one may take. */
+#define BESIDE_STEP_MS 50
+#define BESIDE_MS 5000
+/* The carrier of a NIC may come and go: so long between two looks. */
+#define CARRIER_GAP_MS 1000
+
+/* What a comm looks for. */
+enum mesh_search {
+	MESH_SEARCH_CUT,    /* it has no path */
+	MESH_SEARCH_TRIAL,  /* the relays of its paths are stopped */
+	MESH_SEARCH_BESIDE, /* it goes on, and has lost some of its paths */
+};
 
 struct mesh_reroute {
 	LIST_ENTRY(mesh_reroute) entry; /* setup->reroutes; all under process->lock */
@@ -40,8 +60,13 @@ struct mesh_reroute {
 	uint64_t key;
 	struct mesh_handle handle;
 	struct mesh_relay_try *relay; /* owned */
-	uint64_t asked_ms;	      /* when OPEN was sent; 0: a relay is looked for */
-	enum mesh_refusal refusal;    /* the answer */
+	enum mesh_search search;
+	/* One of the comm, while that lives, which waits for the answer to OPEN; or NULL. */
+	struct mesh_path *path;
+	uint64_t asked_ms;	   /* when OPEN was sent; 0: a relay is looked for */
+	enum mesh_refusal refusal; /* the answer */
+	/* BESIDE: since when this look goes on, or 0; when the last one has ended. */
+	uint64_t look_ms, looked_ms;
 	/* A trial: since when it goes on, or 0; how long the last pause was; when that is over. */
 	uint64_t trial_ms, pause_ms, not_before_ms;
 	struct mesh_domain *domain; /* where @sink has an id, while REFUSE is waited for; or NULL */
@@ -81,24 +106,57 @@ static void reroute_free(struct mesh_reroute *reroute)
 }
 
 MESH_HOLDS(process)
-static bool wants_route(const struct mesh_comm *comm, uint64_t now_ms)
+static bool wants_route(struct mesh_comm *comm, uint64_t now_ms)
 {
-	return mesh_comm_lacks_route(comm) || mesh_stopped_wants_route(comm, now_ms);
+	return mesh_comm_lacks_route(comm) || mesh_comm_lacks_path(comm) ||
+	       mesh_stopped_wants_route(comm, now_ms);
 }
 
-/* The comm, if it is there, and still wants a route; else NULL. */
+/* The comm, if it is there; else NULL. */
 MESH_HOLDS(process)
-static struct mesh_comm *comm_waiting(const struct mesh_reroute *reroute, uint64_t now_ms)
+static struct mesh_comm *comm_find(const struct mesh_reroute *reroute)
 {
 	struct mesh_process *process = reroute->process;
 	struct mesh_comm *comm;
 
 	for (comm = mesh_comm_next(process, NULL); comm; comm = mesh_comm_next(process, comm)) {
 		if (comm == reroute->comm && comm->key == reroute->key)
-			return wants_route(comm, now_ms) ? comm : NULL;
+			break;
 	}
-	return NULL;
+	return comm;
 }
+
+/* ---- when ---------------------------------------------------------------------------------- */
+
+MESH_HOLDS(process)
+static bool path_is(const struct mesh_path *path, enum mesh_path_state state)
+{
+	bool is;
+
+	mesh_comm_lock(path->comm);
+	is = path->state == state;
+	mesh_comm_unlock(path->comm);
+	return is;
+}
+
+/* When the first of the comm's lost paths may be looked for; UINT64_MAX: none is lost. */
+MESH_HOLDS(process)
+static uint64_t comm_due_ms(const struct mesh_comm *comm, uint64_t now_ms)
+{
+	uint64_t due_ms = UINT64_MAX, one_ms;
+	int i;
+
+	for (i = 0; i < comm->num_paths; i++) {
+		if (!path_is(&comm->paths[i], MESH_PATH_DOWN))
+			continue;
+		one_ms = mesh_path_retry_due_ms(mesh_path_retry_of(&comm->paths[i]), now_ms);
+		if (one_ms < due_ms)
+			due_ms = one_ms;
+	}
+	return due_ms;
+}
+
+/* ---- attempts ------------------------------------------------------------------------------ */
 
 /* The relay has no way there, or is lost: another one may have. */
 MESH_HOLDS(process)
@@ -106,8 +164,43 @@ static void attempt_end(struct mesh_reroute *reroute, enum mesh_refusal refusal)
 {
 	mesh_relay_try_refused(reroute->relay, 0, refusal);
 	mesh_relay_try_end(reroute->relay);
+	reroute->path = NULL;
 	reroute->asked_ms = 0;
 	reroute->refusal = 0;
+}
+
+/* Begins with the first lost path that may be looked for. Returns as mesh_reroute_begin() does. */
+MESH_HOLDS(process)
+static int path_begin(struct mesh_reroute *reroute, struct mesh_comm *comm, uint64_t now_ms)
+{
+	struct mesh_path *path;
+	int i, ret;
+
+	for (i = 0; i < comm->num_paths; i++) {
+		path = &comm->paths[i];
+		if (!path_is(path, MESH_PATH_DOWN) ||
+		    (reroute->search == MESH_SEARCH_BESIDE &&
+		     now_ms < mesh_path_retry_due_ms(mesh_path_retry_of(path), now_ms)))
+			continue;
+		ret = mesh_reroute_begin(path, reroute->relay->peers[0]);
+		if (ret != -EAGAIN) {
+			reroute->path = path;
+			return ret;
+		}
+	}
+	return -EAGAIN;
+}
+
+/* The attempt was in vain. A comm without any path tries again as soon as a relay may be asked. */
+MESH_HOLDS(process)
+static void attempt_fail(struct mesh_reroute *reroute, enum mesh_refusal refusal, uint64_t now_ms)
+{
+	if (!mesh_comm_lacks_route(reroute->path->comm)) {
+		mesh_path_retry_later(mesh_path_retry_of(reroute->path), now_ms);
+		reroute->look_ms = 0;
+		reroute->looked_ms = now_ms;
+	}
+	attempt_end(reroute, refusal);
 }
 
 MESH_HOLDS(process)
@@ -117,12 +210,32 @@ static void attempt_begin(struct mesh_reroute *reroute, struct mesh_comm *comm, 
 
 	if (!mesh_relay_try_is_ready(reroute->relay, now_ms))
 		return;
-	ret = mesh_reroute_begin(&comm->paths[0], reroute->relay->peers[0]);
+	ret = path_begin(reroute, comm, now_ms);
 	if (!ret) {
-		mesh_relay_try_request(reroute->relay, 0, &comm->paths[0]);
+		mesh_relay_try_request(reroute->relay, 0, reroute->path);
 		reroute->asked_ms = now_ms;
 	} else if (ret != -EAGAIN) {
-		attempt_end(reroute, MESH_REFUSAL_RESOURCES);
+		attempt_fail(reroute, MESH_REFUSAL_RESOURCES, now_ms);
+	}
+}
+
+MESH_HOLDS(process)
+static void attempt_look(struct mesh_reroute *reroute, uint64_t now_ms)
+{
+	struct mesh_path *path = reroute->path;
+
+	if (path_is(path, MESH_PATH_UP) && path->epoch == path->comm->epoch) {
+		mesh_path_retry_up(mesh_path_retry_of(path), now_ms);
+		mesh_relay_try_end(reroute->relay);
+		reroute->path = NULL;
+		reroute->asked_ms = reroute->look_ms = 0;
+		reroute->looked_ms = now_ms;
+	} else if (!mesh_reroute_is_asked(path)) {
+		attempt_fail(reroute, reroute->refusal ? reroute->refusal : MESH_REFUSAL_BROKEN,
+			     now_ms);
+	} else if (mesh_clock_elapsed_ms(reroute->asked_ms, now_ms) >= ANSWER_MS) {
+		mesh_reroute_end(path);
+		attempt_fail(reroute, MESH_REFUSAL_NO_ANSWER, now_ms);
 	}
 }
 
@@ -132,17 +245,6 @@ static void wait_extend(const struct mesh_reroute *reroute, struct mesh_comm *co
 {
 	if (comm->routeless_ms && comm->routeless_ms < reroute->relay->stopped_ms)
 		comm->routeless_ms = reroute->relay->stopped_ms;
-}
-
-MESH_HOLDS(process)
-static void attempt_look(struct mesh_reroute *reroute, struct mesh_path *path, uint64_t now_ms)
-{
-	if (!mesh_reroute_is_asked(path)) {
-		attempt_end(reroute, reroute->refusal ? reroute->refusal : MESH_REFUSAL_BROKEN);
-	} else if (mesh_clock_elapsed_ms(reroute->asked_ms, now_ms) >= ANSWER_MS) {
-		mesh_reroute_end(path);
-		attempt_end(reroute, MESH_REFUSAL_NO_ANSWER);
-	}
 }
 
 /* ---- trials -------------------------------------------------------------------------------- */
@@ -171,9 +273,7 @@ static void trial_end(struct mesh_reroute *reroute, uint64_t now_ms)
 	reroute->asked_ms = 0;
 	reroute->refusal = 0;
 	reroute->trial_ms = 0;
-	reroute->pause_ms = reroute->pause_ms ? 2 * reroute->pause_ms : PAUSE_MIN_MS;
-	if (reroute->pause_ms > PAUSE_MAX_MS)
-		reroute->pause_ms = PAUSE_MAX_MS;
+	reroute->pause_ms = mesh_retry_pause_ms(reroute->pause_ms);
 	reroute->not_before_ms = now_ms + reroute->pause_ms;
 }
 
@@ -200,30 +300,128 @@ static bool trial_look(struct mesh_reroute *reroute, struct mesh_comm *comm, uin
 	return false;
 }
 
+/* ---- beside other paths -------------------------------------------------------------------- */
+
+/* What the comm goes on over. */
+MESH_HOLDS(process)
+static void beside_learn(const struct mesh_comm *comm, struct mesh_beside *beside)
+{
+	const struct mesh_route *route;
+	int i, k;
+
+	memset(beside, 0, sizeof(*beside));
+	for (i = 0; i < comm->num_paths; i++) {
+		if (!path_is(&comm->paths[i], MESH_PATH_UP))
+			continue;
+		route = mesh_path_relayed_route(&comm->paths[i]);
+		for (k = 0; k < route->num_relays; k++)
+			beside->relays[beside->num++] = route->hops[k];
+		if (beside->longest < route->num_relays)
+			beside->longest = route->num_relays;
+		beside->leaves |= route->leaves;
+		beside->rdma |= route->rdma;
+	}
+}
+
+/* No route is there now: the next look is later. */
+MESH_HOLDS(process)
+static void beside_end(struct mesh_reroute *reroute, const struct mesh_comm *comm, uint64_t now_ms)
+{
+	int i;
+
+	for (i = 0; i < comm->num_paths; i++) {
+		if (path_is(&comm->paths[i], MESH_PATH_DOWN) &&
+		    now_ms >= mesh_path_retry_due_ms(mesh_path_retry_of(&comm->paths[i]), now_ms))
+			mesh_path_retry_later(mesh_path_retry_of(&comm->paths[i]), now_ms);
+	}
+	mesh_relay_try_end(reroute->relay);
+	reroute->look_ms = 0;
+	reroute->looked_ms = now_ms;
+}
+
+/* Looks for a route beside those that the comm goes on over. Returns when to look again. */
+MESH_HOLDS(process)
+static uint64_t beside_look(struct mesh_reroute *reroute, struct mesh_comm *comm, uint64_t now_ms)
+{
+	uint64_t due_ms = comm_due_ms(comm, now_ms);
+
+	if (!reroute->look_ms && now_ms < due_ms)
+		return due_ms < now_ms + MESH_RETRY_MAX_MS ? due_ms : now_ms + MESH_RETRY_MAX_MS;
+	if (!reroute->look_ms) {
+		mesh_relay_try_restart(reroute->relay);
+		reroute->look_ms = now_ms;
+	}
+	reroute->relay->sure = true;
+	beside_learn(comm, &reroute->relay->beside);
+	if (reroute->relay->beside.num)
+		attempt_begin(reroute, comm, now_ms);
+	if (!reroute->path && reroute->look_ms &&
+	    (reroute->relay->vain || !reroute->relay->beside.num ||
+	     mesh_clock_elapsed_ms(reroute->look_ms, now_ms) >= BESIDE_MS))
+		beside_end(reroute, comm, now_ms);
+	return now_ms + BESIDE_STEP_MS;
+}
+
 /* ---- looks --------------------------------------------------------------------------------- */
+
+MESH_HOLDS(process)
+static void search_set(struct mesh_reroute *reroute, enum mesh_search search)
+{
+	if (reroute->search == search)
+		return;
+	if (reroute->domain) {
+		trial_sink_remove(reroute);
+		reroute->asked_ms = 0;
+		reroute->refusal = 0;
+	}
+	/* The route that a trial has found is the one to take. */
+	if (reroute->search != MESH_SEARCH_TRIAL || search != MESH_SEARCH_CUT)
+		mesh_relay_try_restart(reroute->relay);
+	memset(&reroute->relay->beside, 0, sizeof(reroute->relay->beside));
+	reroute->relay->sure = false;
+	reroute->search = search;
+	reroute->look_ms = 0;
+}
+
+/* Looks for what the comm wants now. Returns when to look again. */
+MESH_HOLDS(process)
+static uint64_t route_look(struct mesh_reroute *reroute, struct mesh_comm *comm, uint64_t now_ms)
+{
+	uint64_t next_ms = now_ms + LOOK_MS;
+
+	if (mesh_comm_lacks_route(comm)) {
+		search_set(reroute, MESH_SEARCH_CUT);
+	} else if (mesh_stopped_wants_route(comm, now_ms)) {
+		search_set(reroute, MESH_SEARCH_TRIAL);
+		if (!trial_look(reroute, comm, now_ms))
+			return next_ms < reroute->not_before_ms ? reroute->not_before_ms : next_ms;
+		search_set(reroute, MESH_SEARCH_CUT);
+	} else {
+		search_set(reroute, MESH_SEARCH_BESIDE);
+		return beside_look(reroute, comm, now_ms);
+	}
+	wait_extend(reroute, comm);
+	attempt_begin(reroute, comm, now_ms);
+	return next_ms;
+}
 
 MESH_HOLDS(process)
 static void reroute_expired(struct mesh_timer *timer, uint64_t now_ms)
 {
 	struct mesh_reroute *reroute = mesh_container_of(timer, struct mesh_reroute, timer);
-	struct mesh_comm *comm = comm_waiting(reroute, now_ms);
+	struct mesh_comm *comm = comm_find(reroute);
 	uint64_t next_ms = now_ms + LOOK_MS;
 
-	if (!comm) {
+	if (comm && reroute->path)
+		attempt_look(reroute, now_ms);
+	if (!comm || !wants_route(comm, now_ms)) {
+		if (comm && reroute->path && mesh_reroute_is_asked(reroute->path))
+			mesh_reroute_end(reroute->path);
 		reroute_free(reroute);
 		return;
 	}
-	if (mesh_comm_lacks_route(comm) || trial_look(reroute, comm, now_ms)) {
-		trial_sink_remove(reroute);
-		reroute->relay->sure = false;
-		wait_extend(reroute, comm);
-		if (reroute->asked_ms)
-			attempt_look(reroute, &comm->paths[0], now_ms);
-		if (!reroute->asked_ms)
-			attempt_begin(reroute, comm, now_ms);
-	} else if (next_ms < reroute->not_before_ms) {
-		next_ms = reroute->not_before_ms;
-	}
+	if (!reroute->path)
+		next_ms = route_look(reroute, comm, now_ms);
 	mesh_engine_timer_set(&reroute->process->engine, timer, next_ms);
 }
 
@@ -239,7 +437,7 @@ static struct mesh_reroute *reroute_find(struct mesh_setup *setup, const struct 
 	return reroute;
 }
 
-/* Without memory for it the comm ends with its wait. */
+/* Without memory for it the comm ends with its wait, or goes on without the path. */
 MESH_HOLDS(process)
 static void reroute_make(struct mesh_setup *setup, struct mesh_comm *comm)
 {
@@ -277,8 +475,41 @@ void mesh_reroutes_tick(struct mesh_process *process)
 		reroute = reroute_find(setup, comm);
 		if (!reroute)
 			reroute_make(setup, comm);
-		else if (mesh_comm_lacks_route(comm))
+		else
 			mesh_engine_timer_set(&process->engine, &reroute->timer, now_ms);
+	}
+}
+
+/* True if a path that went over this NIC is lost. */
+MESH_HOLDS(process)
+static bool carrier_makes_due(const struct mesh_comm *comm, const struct mesh_domain *domain)
+{
+	bool due = false;
+	int i;
+
+	for (i = 0; i < comm->num_paths; i++) {
+		if (mesh_path_peer(&comm->paths[i])->domain != domain ||
+		    !path_is(&comm->paths[i], MESH_PATH_DOWN))
+			continue;
+		mesh_path_retry_of(&comm->paths[i])->not_before_ms = 0;
+		due = true;
+	}
+	return due;
+}
+
+void mesh_reroutes_hasten(struct mesh_process *process, const struct mesh_domain *domain)
+{
+	struct mesh_reroute *reroute;
+	struct mesh_comm *comm;
+	uint64_t now_ms = mesh_clock_ms();
+
+	mesh_process_assert_locked(process);
+	LIST_FOREACH(reroute, &mesh_setup_of(process)->reroutes, entry) {
+		comm = comm_find(reroute);
+		if (!comm || mesh_clock_elapsed_ms(reroute->looked_ms, now_ms) < CARRIER_GAP_MS ||
+		    !carrier_makes_due(comm, domain))
+			continue;
+		mesh_engine_timer_set(&process->engine, &reroute->timer, now_ms);
 	}
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reroutes.h - looks for other routes for comms that send and have lost their last one
- * (transport/reroute.h). All with process->lock held.
+ * reroutes.h - looks for other routes for comms that send and have lost one (transport/reroute.h).
+ * All with process->lock held.
  */
 #ifndef MESH_SETUP_REROUTES_H
 #define MESH_SETUP_REROUTES_H
@@ -11,7 +11,7 @@
 #include "base/lock.h"
 #include "control/peer.h"
 
-/** Begins to look for those that have lost their last route since the last call. */
+/** Begins to look for those that have lost a route since the last call. */
 MESH_HOLDS(process)
 void mesh_reroutes_tick(struct mesh_process *process);
 
@@ -20,6 +20,10 @@ MESH_HOLDS(process)
 bool mesh_reroutes_opened(struct mesh_peer *peer, const struct mesh_frame_opened *opened);
 MESH_HOLDS(process)
 bool mesh_reroutes_refused(struct mesh_peer *peer, const struct mesh_frame_refuse *refuse);
+
+/** Our NIC of @domain has a carrier: paths that were over it are looked for soon. */
+MESH_HOLDS(process)
+void mesh_reroutes_hasten(struct mesh_process *process, const struct mesh_domain *domain);
 
 /** Looks no longer, at shutdown. */
 MESH_HOLDS(process)

@@ -28,10 +28,12 @@
 
 struct mesh_path_relayed {
 	struct mesh_path *path;
-	struct mesh_hop hop;   /* into the memory of the first relay; comm->lock */
-	struct mesh_pace pace; /* from here to the receiver */
-	bool waits;	       /* for room in the relay's memory; comm->lock */
-	bool shut;	       /* the relay knows that nothing more comes; process->lock */
+	struct mesh_hop hop;	      /* into the memory of the first relay; comm->lock */
+	struct mesh_pace pace;	      /* from here to the receiver */
+	bool waits;		      /* for room in the relay's memory; comm->lock */
+	bool shut;		      /* the relay knows that nothing more comes; process->lock */
+	struct mesh_route route;      /* process->lock */
+	struct mesh_path_retry retry; /* process->lock */
 };
 
 static void relayed_describe(const struct mesh_path *path, struct mesh_path_ends *ends)
@@ -236,6 +238,24 @@ void mesh_path_relayed_shut(const struct mesh_path *path)
 							       : MESH_CIRCUIT_SHUT;
 	frame.circuit.writes = path->relayed->hop.writes;
 	mesh_peer_send(path->direct.peer, &frame, MESH_FRAME_CIRCUIT);
+}
+
+struct mesh_path_retry *mesh_path_retry_of(const struct mesh_path *path)
+{
+	mesh_process_assert_locked(path->comm->process);
+	return &path->relayed->retry;
+}
+
+const struct mesh_route *mesh_path_relayed_route(const struct mesh_path *path)
+{
+	mesh_process_assert_locked(path->comm->process);
+	return &path->relayed->route;
+}
+
+void mesh_path_relayed_route_set(const struct mesh_path *path, const struct mesh_route *route)
+{
+	mesh_process_assert_locked(path->comm->process);
+	path->relayed->route = *route;
 }
 
 MESH_NOT_ANALYSED

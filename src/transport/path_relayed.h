@@ -3,7 +3,9 @@
 #ifndef MESH_TRANSPORT_PATH_RELAYED_H
 #define MESH_TRANSPORT_PATH_RELAYED_H
 
+#include "nic/graph_routes.h"
 #include "transport/path.h"
+#include "transport/path_retry.h"
 #include "wire/frame.h"
 
 /**
@@ -35,6 +37,16 @@ int mesh_path_received_via(struct mesh_path *path, const struct mesh_frame_conne
  */
 MESH_HOLDS(process)
 void mesh_path_relayed_shut(const struct mesh_path *path);
+
+/** When it may look for another circuit: for who looks. process->lock held. */
+MESH_HOLDS(process)
+struct mesh_path_retry *mesh_path_retry_of(const struct mesh_path *path);
+
+/** The route that its circuit was asked for. No relays: none was yet. process->lock held. */
+MESH_HOLDS(process)
+const struct mesh_route *mesh_path_relayed_route(const struct mesh_path *path);
+MESH_HOLDS(process)
+void mesh_path_relayed_route_set(const struct mesh_path *path, const struct mesh_route *route);
 
 /** The function of the path's sink. */
 MESH_HOLDS(domain)
