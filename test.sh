@@ -7,7 +7,7 @@
 # roots of whole distributions.
 #
 # FUZZ_SECONDS   time for each fuzz target (default 10)
-# FUZZ_SEED      where its search begins (default 1: every run of a commit goes the same way; 0: each
+# FUZZ_SEED      where its search begins (default 1: all runs of a commit go the same way; 0: each
 #                run goes another one)
 # NCCL_SRC       an NCCL source tree: include/nccl is compared with its headers
 # LIBFABRIC_PREFIX  where another libfabric is installed, to test with instead of Debian 13's

@@ -10,9 +10,7 @@
 #include <stdint.h>
 #include <pthread.h>
 #include <sched.h>
-#include <semaphore.h>
 #include <string.h>
-#include <time.h>
 #include <cmocka.h>
 
 #include <rdma/fi_errno.h>
@@ -25,17 +23,7 @@
 
 #include "fake_fabric.h"
 #include "log_capture.h"
-
-/* After which a thread that should have gone on has not. */
-#define LIMIT_MS 10000
-
-static struct gate {
-	pthread_t test; /* which must never be inside */
-	sem_t entered, open;
-	bool closed;	    /* sends wait inside */
-	_Atomic(int) wrong; /* calls that a thread made while another one was inside */
-	_Atomic(bool) occupied;
-} gate;
+#include "provider_gate.h"
 
 static struct mesh_domain *domain;
 static int sent, errors;
@@ -60,50 +48,18 @@ int __wrap_mesh_link_address_find(const struct mesh_addr *source, unsigned int i
 	return -EAGAIN;
 }
 
-static void sem_await(sem_t *sem)
-{
-	struct timespec limit;
-
-	clock_gettime(CLOCK_REALTIME, &limit);
-	limit.tv_sec += LIMIT_MS / 1000;
-	assert_int_equal(sem_timedwait(sem, &limit), 0);
-}
-
-/* Runs in each call of the provider. */
-static void provider_enter(enum fake_call call)
-{
-	if (call != FAKE_SEND && call != FAKE_WRITE && call != FAKE_INJECT && call != FAKE_CQ_READ)
-		return;
-	if (atomic_load(&gate.occupied))
-		atomic_fetch_add(&gate.wrong, 1);
-	if (!gate.closed || (call != FAKE_SEND && call != FAKE_WRITE))
-		return;
-	if (pthread_equal(pthread_self(), gate.test)) {
-		atomic_fetch_add(&gate.wrong, 1);
-		return;
-	}
-	atomic_store(&gate.occupied, true);
-	sem_post(&gate.entered);
-	while (sem_wait(&gate.open))
-		;
-	atomic_store(&gate.occupied, false);
-}
-
 static int setup(void **state)
 {
 	(void)state;
 	fake_reset();
-	memset(&gate, 0, sizeof(gate));
-	gate.test = pthread_self();
-	sem_init(&gate.entered, 0, 0);
-	sem_init(&gate.open, 0, 0);
+	gate_init();
 	sent = errors = last_error = 0;
 	atomic_store(&is_unknown, false);
 	atomic_store(&asked, 0);
 	fake.mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 	fake.inject_size = 64;
 	domain = fake_domain_open(MESH_PROVIDER_VERBS_RXM);
-	fake.before = provider_enter;
+	fake.before = gate_pass;
 	return 0;
 }
 

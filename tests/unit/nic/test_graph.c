@@ -12,62 +12,10 @@
 
 #include "nic/graph_routes.h"
 
+#include "graph_fixture.h"
+
 #define NODES 9
 #define TRIALS 3000
-
-static struct mesh_graph graph;
-static struct mesh_route routes[MESH_ROUTES_MAX];
-static int num_routes;
-
-/* What the nodes have said so far. Ids are letters. */
-static struct mesh_graph_link said[128][MESH_GRAPH_LINKS_MAX];
-static int num_said[128];
-static bool silent[128];
-
-static int setup(void **state)
-{
-	(void)state;
-	memset(num_said, 0, sizeof(num_said));
-	memset(silent, 0, sizeof(silent));
-	mesh_graph_init(&graph);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	mesh_graph_finish(&graph);
-	return 0;
-}
-
-/* One end's word. */
-static void say(char from, char to, int nic, int peer_nic, uint32_t speed)
-{
-	int at = from;
-
-	said[at][num_said[at]++] = (struct mesh_graph_link){
-		.node_id = (uint64_t)to,
-		.speed_mbps = speed,
-		.nic = (uint8_t)nic,
-		.peer_nic = (uint8_t)peer_nic,
-	};
-}
-
-/* A cable between the next NICs of both. */
-static void cable(char a, char b, uint32_t speed)
-{
-	int nic = num_said[(int)a], peer = num_said[(int)b];
-
-	say(a, b, nic % 16, peer % 16, speed);
-	say(b, a, peer % 16, nic % 16, speed);
-}
-
-static void report(const char *nodes)
-{
-	for (; *nodes; nodes++)
-		assert_true(mesh_graph_report(&graph, (uint64_t)*nodes, !silent[(int)*nodes], false,
-					      said[(int)*nodes], num_said[(int)*nodes]) >= 0);
-}
 
 /* The routes that pass none of these nodes. */
 static void find_beside(char from, char to, const char *avoided)
@@ -517,12 +465,6 @@ static void test_random(void **state)
 }
 
 /* ---- sites --------------------------------------------------------------------------------- */
-
-static void site_set(const char *nodes, uint32_t site)
-{
-	for (; *nodes; nodes++)
-		mesh_graph_site_set(&graph, mesh_graph_find(&graph, (uint64_t)*nodes), site);
-}
 
 /* From a to b over x, or over c and d. */
 static void detour_make(void)

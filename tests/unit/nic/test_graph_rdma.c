@@ -9,28 +9,7 @@
 
 #include "nic/graph_routes.h"
 
-static struct mesh_graph graph;
-static struct mesh_route routes[MESH_ROUTES_MAX];
-static int num_routes;
-
-/* What the nodes have said so far. Ids are letters. */
-static struct mesh_graph_link said[128][MESH_GRAPH_LINKS_MAX];
-static int num_said[128];
-
-static int setup(void **state)
-{
-	(void)state;
-	memset(num_said, 0, sizeof(num_said));
-	mesh_graph_init(&graph);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	mesh_graph_finish(&graph);
-	return 0;
-}
+#include "graph_fixture.h"
 
 /* A cable between the next NICs of both, of which these have RDMA. */
 static void cable_of(char a, char b, uint32_t speed, bool a_has, bool b_has)
@@ -49,27 +28,9 @@ static void cable_of(char a, char b, uint32_t speed, bool a_has, bool b_has)
 							  .rdma = b_has};
 }
 
-static void cable(char a, char b, uint32_t speed)
-{
-	cable_of(a, b, speed, false, false);
-}
-
 static void rdma(char a, char b, uint32_t speed)
 {
 	cable_of(a, b, speed, true, true);
-}
-
-static void report(const char *nodes)
-{
-	for (; *nodes; nodes++)
-		assert_true(mesh_graph_report(&graph, (uint64_t)*nodes, true, false,
-					      said[(int)*nodes], num_said[(int)*nodes]) >= 0);
-}
-
-static void site_set(const char *nodes, uint32_t site)
-{
-	for (; *nodes; nodes++)
-		mesh_graph_site_set(&graph, mesh_graph_find(&graph, (uint64_t)*nodes), site);
 }
 
 /* From a to z. */
