@@ -48,13 +48,15 @@ static bool side_never(struct mesh_peer_user *user)
 	return false;
 }
 
+MESH_HOLDS(process)
 static bool side_is_quiet(struct mesh_peer_user *user)
 {
-	struct mesh_circuit *circuit = side_of_user(user)->circuit;
+	const struct mesh_circuit_side *side = side_of_user(user);
+	struct mesh_circuit *circuit = side->circuit;
 	bool quiet;
 
 	mesh_circuit_lock(circuit);
-	quiet = !circuit->unfinished;
+	quiet = !circuit->unfinished && !side->fence; /* its write would cut what is new */
 	mesh_circuit_unlock(circuit);
 	return quiet;
 }

@@ -214,7 +214,10 @@ static void up_settle(struct mesh_circuit *circuit, uint64_t now_ms)
 	}
 }
 
-/* Operations to a node that is lost end by themselves, or else by a fence. */
+/*
+ * Operations to a node that is lost end by themselves, or else by a fence. One that has begun goes
+ * on, also if they end meanwhile: its write may still cut a connection.
+ */
 MESH_HOLDS(process)
 static void down_settle(struct mesh_circuit *circuit, uint64_t now_ms)
 {
@@ -223,10 +226,10 @@ static void down_settle(struct mesh_circuit *circuit, uint64_t now_ms)
 	mesh_circuit_lock(circuit);
 	unfinished = circuit->unfinished;
 	mesh_circuit_unlock(circuit);
-	if (circuit->down.lost && unfinished && circuit->shut && !circuit->fenced_down &&
-	    mesh_clock_elapsed_ms(circuit->ending_ms, now_ms) > LOST_MS) {
+	if (circuit->down.fence ||
+	    (circuit->down.lost && unfinished && circuit->shut && !circuit->fenced_down &&
+	     mesh_clock_elapsed_ms(circuit->ending_ms, now_ms) > LOST_MS))
 		circuit->fenced_down = side_fence(&circuit->down);
-	}
 }
 
 /* Nothing more of it is forwarded. */

@@ -309,7 +309,7 @@ void __wrap_mesh_fence_begin(struct mesh_fence *fence)
 bool __wrap_mesh_fence_step(struct mesh_fence *fence);
 bool __wrap_mesh_fence_step(struct mesh_fence *fence)
 {
-	if (chain_roll(3))
+	if (chain.fence_steps ? --chain.fence_steps > 0 : chain_roll(3) > 0)
 		return true;
 	fence_complete(fence);
 	chain.fences_begun--;

@@ -84,6 +84,7 @@ struct chain {
 	int scarce; /* a relay finds no buffer for one message in so many; 0: it always does */
 	int fences; /* seen */
 	int fences_begun; /* those in steps that are in progress */
+	int fence_steps;  /* of the next one on verbs; 0: at random */
 	/* How often a relay has found no way on, and has had its neighbours asked again. */
 	int unfound, asked;
 	/* What comes to a node that the test plays. @out: over the connection that it has made. */

@@ -14,6 +14,8 @@
 #include <rdma/fi_errno.h>
 
 #include "nic/rdma_error.h"
+#include "relay/circuit.h"
+#include "relay/relay.h"
 
 #include "fake_clock.h"
 #include "log_capture.h"
@@ -507,6 +509,37 @@ static void test_link_is_lost(void **state)
 	assert_true(log_captured(MESH_LOG_INFO, "is broken: node c (10.7.0.2) is lost"));
 }
 
+/* A fence that has begun is stepped to its end, also if what was in flight there ends before. */
+static void test_fence_goes_on(void **state)
+{
+	struct mesh_frame frame = {.circuit = {.event = MESH_CIRCUIT_SHUT, .writes = 1}};
+	struct chain_end *end = chain.nodes[1].right;
+	struct mesh_circuit *circuit;
+	struct mesh_peer_user *user;
+
+	(void)state;
+	circuit_open();
+	circuit = LIST_FIRST(&chain.nodes[1].process.relay->circuits);
+	end->domain->provider = MESH_PROVIDER_VERBS_RXM;
+	circuit->unfinished++;
+	frame.circuit.to_comm = came.opened.comm;
+	chain_frame_send(chain.nodes[0].right, true, &frame, MESH_FRAME_CIRCUIT);
+	chain_break(end);
+	while (chain_learn_step())
+		continue;
+	settle();
+	chain.fence_steps = 3;
+	chain_time_step(1100);
+	assert_int_equal(chain.fences_begun, 1);
+	circuit->unfinished--;
+	user = &circuit->down.user;
+	assert_false(user->ops->is_quiet(user)); /* nobody may connect anew there */
+	chain_time_step(10);
+	chain_time_step(10);
+	assert_int_equal(chain.fences_begun, 0);
+	assert_true(user->ops->is_quiet(user));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -523,6 +556,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_wrong_messages, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_wrong_segment, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_link_is_lost, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_fence_goes_on, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
