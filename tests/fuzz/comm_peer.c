@@ -48,11 +48,11 @@ static void frame_aim(struct mesh_frame *frame, enum mesh_frame_type type)
 		frame->connect.cookie = OWN_ID;
 		frame->connect.comm_key = (uint64_t)i + 1;
 		frame->connect.path %= MESH_PATHS_MAX;
-		if (frame->connect.reserved)
+		if (frame->connect.alone)
 			frame->connect.num_paths = frame->connect.path + 1;
-		if (frame->connect.reserved % 2 && comm)
+		if (frame->connect.alone % 2 && comm)
 			frame->connect.num_paths = (uint8_t)comm->wanted_paths;
-		frame->connect.reserved = frame->connect.asks = 0;
+		frame->connect.alone = frame->connect.asks = 0;
 	}
 	if (type == MESH_FRAME_RESUME) {
 		frame->resume.seq = take_seq(comm);
