@@ -141,7 +141,7 @@ bool mesh_neighbours_miss_rdma(const struct mesh_neighbours *neighbours, uint64_
 bool mesh_neighbours_searches(const struct mesh_neighbours *neighbours, uint64_t target)
 {
 	return neighbours->searching.searches &&
-	       (!mesh_explore_has_found(&neighbours->searching.explore, target) ||
+	       (!target || !mesh_explore_has_found(&neighbours->searching.explore, target) ||
 		route_leaves(neighbours, target) || mesh_neighbours_miss_rdma(neighbours, target));
 }
 

@@ -108,6 +108,8 @@ int mesh_neighbours_search(struct mesh_neighbours *neighbours, uint64_t target, 
  * True while the latest search goes on and may still find a route to @target, or one that is as
  * short as those that it has found; or a longer one inside our site, if those lead over another, or
  * with RDMA on each hop, if both ends have that and those do not.
+ *
+ * @target: 0: true while it goes on, whatever it has found
  */
 MESH_HOLDS(process)
 bool mesh_neighbours_searches(const struct mesh_neighbours *neighbours, uint64_t target);

@@ -378,20 +378,21 @@ static int neighbours_list(const struct mesh_relay_try *relay, struct mesh_route
 
 /*
  * A comm that goes on over other routes needs none at once: it looks again when it likes, and asks
- * no neighbour without a route.
+ * no neighbour without a route. Those in use are found first, so one beside them is missing only
+ * when the search is over.
  */
 MESH_HOLDS(process)
 static void beside_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 {
+	const struct mesh_neighbours *neighbours = relay->process->relay->neighbours;
 	const struct mesh_beside *beside = &relay->beside;
 	struct mesh_route routes[MESH_ROUTES_MAX];
 	int num, ret;
 
-	num = mesh_neighbours_routes_beside(relay->process->relay->neighbours,
-					    relay->handle->node_id, beside->longest, beside->relays,
-					    beside->num, routes, MESH_ROUTES_MAX);
+	num = mesh_neighbours_routes_beside(neighbours, relay->handle->node_id, beside->longest,
+					    beside->relays, beside->num, routes, MESH_ROUTES_MAX);
 	ret = routes_take(relay, routes, num, relay->most, now_ms);
-	relay->vain = !relay->num_peers && !ret;
+	relay->vain = !relay->num_peers && !ret && !mesh_neighbours_searches(neighbours, 0);
 }
 
 /* Begins to connect to the first relays of the best routes. */

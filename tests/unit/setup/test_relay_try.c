@@ -30,6 +30,7 @@ static int num_peers;
 static struct mesh_route found[MESH_ROUTES_MAX];
 static int num_found;
 static bool misses_rdma;
+static bool search_goes_on; /* though it has found the target */
 static int searches;
 static int unusable; /* bit N: our link N to each node */
 
@@ -37,8 +38,7 @@ bool __wrap_mesh_neighbours_searches(const struct mesh_neighbours *of, uint64_t 
 bool __wrap_mesh_neighbours_searches(const struct mesh_neighbours *of, uint64_t target)
 {
 	(void)of;
-	(void)target;
-	return false;
+	return !target && search_goes_on;
 }
 
 bool __wrap_mesh_neighbours_miss_rdma(const struct mesh_neighbours *of, uint64_t target);
@@ -70,6 +70,18 @@ int __wrap_mesh_neighbours_routes(const struct mesh_neighbours *of, uint64_t tar
 	assert_int_equal(target, TARGET);
 	memcpy(routes, found, sizeof(found));
 	return num_found;
+}
+
+int __wrap_mesh_neighbours_routes_beside(const struct mesh_neighbours *of, uint64_t target,
+					 int relays_max, const uint64_t *avoided, int num_avoided,
+					 struct mesh_route *routes, int routes_max);
+int __wrap_mesh_neighbours_routes_beside(const struct mesh_neighbours *of, uint64_t target,
+					 int relays_max, const uint64_t *avoided, int num_avoided,
+					 struct mesh_route *routes, int routes_max)
+{
+	assert_int_equal(num_avoided, 1);
+	assert_int_equal(avoided[0], 'q');
+	return __wrap_mesh_neighbours_routes(of, target, relays_max, routes, routes_max);
 }
 
 /* One process, over two links: relay/next.c lists that with RDMA first, this lists it last. */
@@ -130,7 +142,7 @@ static int setup(void **state)
 	setup_state.first_searched_ms = NOW - 10000;
 	setup_state.searched_ms = NOW;
 	num_found = num_peers = unusable = searches = 0;
-	misses_rdma = false;
+	misses_rdma = search_goes_on = false;
 	mesh_lock_take(&process->lock);
 	assert_int_equal(mesh_relay_try_open(process, &handle, 4, &relay), 0);
 	return 0;
@@ -274,13 +286,33 @@ static void test_searches(void **state)
 	asks(NOW + 4000, "c", 0);
 }
 
+/* The route in use is found first: one beside it is not missing before all nodes are known. */
+static void test_beside(void **state)
+{
+	(void)state;
+	relay->beside.relays[0] = 'q';
+	relay->beside.num = relay->beside.longest = 1;
+	search_goes_on = true;
+	asks(NOW, "", 0);
+	assert_false(relay->vain);
+	route('p', 1, false);
+	asks(NOW + 50, "p", 0);
+	assert_false(relay->vain);
+	num_found = 0;
+	asks(NOW + 100, "", 0);
+	assert_false(relay->vain);
+	search_goes_on = false;
+	asks(NOW + 150, "", 0);
+	assert_true(relay->vain);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_kinds),  TEST(test_links),	 TEST(test_turns),    TEST(test_early),
-		TEST(test_others), TEST(test_elsewhere), TEST(test_searches),
+		TEST(test_others), TEST(test_elsewhere), TEST(test_searches), TEST(test_beside),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
