@@ -381,6 +381,7 @@ static void search_set(struct mesh_reroute *reroute, enum mesh_search search)
 	reroute->relay->sure = false;
 	reroute->search = search;
 	reroute->look_ms = 0;
+	reroute->trial_ms = reroute->pause_ms = reroute->not_before_ms = 0;
 }
 
 /* Looks for what the comm wants now. Returns when to look again. */
