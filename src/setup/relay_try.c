@@ -67,12 +67,17 @@ void mesh_relay_try_end(struct mesh_relay_try *relay)
 		mesh_peer_put(relay->peers[--relay->num_peers]);
 }
 
-void mesh_relay_try_restart(struct mesh_relay_try *relay)
+void mesh_relay_try_again(struct mesh_relay_try *relay)
 {
 	mesh_relay_try_end(relay);
 	relay->asked = false;
 	relay->vain = false;
 	relay->found_ms = 0;
+}
+
+void mesh_relay_try_restart(struct mesh_relay_try *relay)
+{
+	mesh_relay_try_again(relay);
 	relay->stopped_ms = 0;
 	relay->num_tried = 0;
 }

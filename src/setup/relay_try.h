@@ -45,7 +45,7 @@ struct mesh_relay_try {
 	bool sure;			  /* none over a hop that has failed, or is stopped */
 	bool asked;			  /* the mesh was searched for it */
 	struct mesh_beside beside;
-	bool vain; /* no route is beside those: mesh_relay_try_restart() begins another search */
+	bool vain; /* no route is beside those: mesh_relay_try_again() begins another search */
 	uint64_t found_ms; /* since when there are routes; 0: none was found yet */
 	/* The first relays of these routes; this is one user of each peer. */
 	struct mesh_peer *peers[MESH_PATHS_MAX];
@@ -80,7 +80,11 @@ void mesh_relay_try_close(struct mesh_relay_try *relay);
 MESH_HOLDS(process)
 void mesh_relay_try_end(struct mesh_relay_try *relay);
 
-/** Forgets what was found, and what has refused; the next search begins as the first one. */
+/** Forgets what was found, but not who was asked: the others have their turn in the next search. */
+MESH_HOLDS(process)
+void mesh_relay_try_again(struct mesh_relay_try *relay);
+
+/** Forgets that as well; the next search begins as the first one. */
 MESH_HOLDS(process)
 void mesh_relay_try_restart(struct mesh_relay_try *relay);
 

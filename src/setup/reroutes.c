@@ -348,7 +348,7 @@ static uint64_t beside_look(struct mesh_reroute *reroute, struct mesh_comm *comm
 	if (!reroute->look_ms && now_ms < due_ms)
 		return due_ms < now_ms + MESH_RETRY_MAX_MS ? due_ms : now_ms + MESH_RETRY_MAX_MS;
 	if (!reroute->look_ms) {
-		mesh_relay_try_restart(reroute->relay);
+		mesh_relay_try_again(reroute->relay);
 		reroute->look_ms = now_ms;
 	}
 	reroute->relay->sure = true;

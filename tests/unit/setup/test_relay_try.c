@@ -306,13 +306,31 @@ static void test_beside(void **state)
 	assert_true(relay->vain);
 }
 
+/* A later search asks another process, or over another link, than the one that has refused. */
+static void test_again(void **state)
+{
+	(void)state;
+	route('p', 1, false);
+	asks(NOW, "p", 0);
+	refuses(NOW + 300);
+	mesh_relay_try_again(relay);
+	asks(NOW + 1000, "p", 1);
+	refuses(NOW + 1300);
+	mesh_relay_try_again(relay);
+	asks(NOW + 3000, "p", 0);
+	refuses(NOW + 3300);
+	mesh_relay_try_restart(relay);
+	asks(NOW + 3000, "p", 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_kinds),  TEST(test_links),	 TEST(test_turns),    TEST(test_early),
-		TEST(test_others), TEST(test_elsewhere), TEST(test_searches), TEST(test_beside),
+		TEST(test_kinds),    TEST(test_links),	TEST(test_turns),
+		TEST(test_early),    TEST(test_others), TEST(test_elsewhere),
+		TEST(test_searches), TEST(test_beside), TEST(test_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

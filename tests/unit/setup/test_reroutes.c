@@ -6,6 +6,8 @@
 #include "base/clock.h"
 #include "setup/relay_try.h"
 #include "setup/reroutes.h"
+#include "transport/path_relayed.h"
+#include "transport/path_state.h"
 #include "transport/route_wait.h"
 #include "transport/stopped.h"
 #include "wire/handle.h"
@@ -16,6 +18,8 @@ static struct mesh_comm *comm;
 static struct mesh_relay_try relay;
 static bool stopped, lost; /* the relays of its paths are; one of them is */
 static int looks;	   /* for a relay that may be asked */
+static struct mesh_path_retry retry;
+static const struct mesh_route in_use = {.num_relays = 1, .hops = {'q'}};
 
 int __wrap_mesh_relay_try_open(struct mesh_process *process, const struct mesh_handle *handle,
 			       int most, struct mesh_relay_try **made);
@@ -38,10 +42,24 @@ void __wrap_mesh_relay_try_close(struct mesh_relay_try *closed)
 bool __wrap_mesh_relay_try_is_ready(struct mesh_relay_try *asked, uint64_t now_ms);
 bool __wrap_mesh_relay_try_is_ready(struct mesh_relay_try *asked, uint64_t now_ms)
 {
-	(void)asked;
 	(void)now_ms;
 	looks++;
+	asked->vain = true;
 	return false;
+}
+
+struct mesh_path_retry *__wrap_mesh_path_retry_of(const struct mesh_path *path);
+struct mesh_path_retry *__wrap_mesh_path_retry_of(const struct mesh_path *path)
+{
+	(void)path;
+	return &retry;
+}
+
+const struct mesh_route *__wrap_mesh_path_relayed_route(const struct mesh_path *path);
+const struct mesh_route *__wrap_mesh_path_relayed_route(const struct mesh_path *path)
+{
+	(void)path;
+	return &in_use;
 }
 
 bool __wrap_mesh_comm_lacks_path(struct mesh_comm *of);
@@ -65,6 +83,7 @@ static int setup(void **state)
 	comm = fixture_open(MESH_PROVIDER_TCP, 2, true);
 	comm->handle = calloc(1, sizeof(*comm->handle));
 	memset(&relay, 0, sizeof(relay));
+	memset(&retry, 0, sizeof(retry));
 	stopped = lost = false;
 	looks = 0;
 	mesh_lock_take(&comm->process->lock);
@@ -119,11 +138,32 @@ static void test_trials_failed(void **state)
 	assert_int_equal(runs(now_ms + 4999), 1);
 }
 
+/* The process of a relay that has refused is remembered: else it is asked in each look. */
+static void test_turns(void **state)
+{
+	struct mesh_path *path = &comm->paths[1];
+	uint64_t now_ms = mesh_clock_ms();
+
+	(void)state;
+	mesh_comm_lock(comm);
+	mesh_path_state_set(path, MESH_PATH_SUSPECT);
+	mesh_path_state_set(path, MESH_PATH_DOWN);
+	mesh_comm_unlock(comm);
+	lost = true;
+	assert_int_equal(runs(now_ms + 1000), 1);
+	assert_int_equal(relay.beside.relays[0], 'q');
+	relay.num_tried = 1;
+	assert_int_equal(runs(retry.not_before_ms - 1), 0);
+	assert_int_equal(runs(retry.not_before_ms), 1);
+	assert_int_equal(relay.num_tried, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_trial_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_trials_failed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_turns, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
