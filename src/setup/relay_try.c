@@ -126,16 +126,18 @@ static struct mesh_relay_tried *tried_of(struct mesh_relay_try *relay, const str
 	return oldest;
 }
 
-/* True if a process of the node has refused a moment ago: other nodes come first. */
-static bool node_waits(const struct mesh_relay_try *relay, uint64_t node_id, uint64_t now_ms)
+/* When a process of the route's first relay may be asked again, of all that have refused; or 0. */
+static uint64_t refused_ms(const struct mesh_relay_try *relay, const struct mesh_route *route)
 {
+	uint64_t latest_ms = 0;
 	int i;
 
 	for (i = 0; i < relay->num_tried; i++) {
-		if (relay->tried[i].node_id == node_id && now_ms < relay->tried[i].not_before_ms)
-			return true;
+		if (relay->tried[i].node_id == route->hops[0] &&
+		    latest_ms < relay->tried[i].not_before_ms)
+			latest_ms = relay->tried[i].not_before_ms;
 	}
-	return false;
+	return latest_ms;
 }
 
 /*
@@ -236,8 +238,8 @@ static int first_hop_find(struct mesh_relay_try *relay, const struct mesh_route 
 	bool drained;
 	int i, num, ret;
 
-	if (node_waits(relay, route->hops[0], now_ms))
-		return -ENOENT;
+	if (now_ms < refused_ms(relay, route))
+		return -ENOENT; /* a moment ago: other nodes come first */
 	num = mesh_nexts_of_node(process, process->relay->neighbours, route->hops[0],
 				 process->relay->job, nexts, MESH_NEXTS_MAX);
 	drained = !is_early(relay, MESH_TRY_MS, now_ms); /* the others have not answered */
@@ -381,6 +383,20 @@ static int neighbours_list(const struct mesh_relay_try *relay, struct mesh_route
 	return i;
 }
 
+/* Those over a relay that has refused come behind the others, in the order of that. */
+static void refused_last(const struct mesh_relay_try *relay, struct mesh_route *routes, int num)
+{
+	struct mesh_route route;
+	int i, k;
+
+	for (i = 1; i < num; i++) {
+		route = routes[i];
+		for (k = i; k && refused_ms(relay, &routes[k - 1]) > refused_ms(relay, &route); k--)
+			routes[k] = routes[k - 1];
+		routes[k] = route;
+	}
+}
+
 /*
  * A comm that goes on over other routes needs none at once: it looks again when it likes, and asks
  * no neighbour without a route. Those in use are found first, so one beside them is missing only
@@ -396,6 +412,7 @@ static void beside_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 
 	num = mesh_neighbours_routes_beside(neighbours, relay->handle->node_id, beside->longest,
 					    beside->relays, beside->num, routes, MESH_ROUTES_MAX);
+	refused_last(relay, routes, num);
 	ret = routes_take(relay, routes, num, relay->most, now_ms);
 	relay->vain = !relay->num_peers && !ret && !mesh_neighbours_searches(neighbours, 0);
 }

@@ -306,21 +306,26 @@ static void test_beside(void **state)
 	assert_true(relay->vain);
 }
 
-/* A later search asks another process, or over another link, than the one that has refused. */
+/* A later search asks another node, or the same one over another link, than the last one did. */
 static void test_again(void **state)
 {
 	(void)state;
+	relay->beside.relays[0] = 'q';
+	relay->beside.num = relay->beside.longest = relay->most = 1;
 	route('p', 1, false);
 	asks(NOW, "p", 0);
 	refuses(NOW + 300);
 	mesh_relay_try_again(relay);
 	asks(NOW + 1000, "p", 1);
 	refuses(NOW + 1300);
+	route('r', 1, false);
 	mesh_relay_try_again(relay);
-	asks(NOW + 3000, "p", 0);
+	asks(NOW + 3000, "r", 0);
 	refuses(NOW + 3300);
+	mesh_relay_try_again(relay);
+	asks(NOW + 7000, "p", 0);
 	mesh_relay_try_restart(relay);
-	asks(NOW + 3000, "p", 0);
+	asks(NOW + 7000, "p", 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
