@@ -124,26 +124,27 @@ static bool has_direct(const struct mesh_process *process, const struct mesh_pat
 	return false;
 }
 
+/* Where a path stands, whatever its class: 0 comes first. */
 MESH_HOLDS(process)
-static bool is_drained(const struct mesh_process *process, const struct mesh_path_candidate *pair)
+static int place_of(const struct mesh_process *process, const struct mesh_path_candidate *pair)
 {
+	if (pair->class == MESH_PATH_UNLIKELY)
+		return 2;
 	return mesh_process_is_drained(process, process->endpoints[pair->local].nic);
 }
 
-/* Moves the paths over our drained NICs behind the others. */
-MESH_HOLDS(process)
-static void drained_last(const struct mesh_process *process, struct mesh_path_choice *choice)
+void mesh_candidates_drained_last(const struct mesh_process *process,
+				  struct mesh_path_choice *choice)
 {
 	const struct mesh_path_choice all = *choice;
-	int i, at = 0;
+	int place, i, at = 0;
 
-	for (i = 0; i < all.num_candidates; i++) {
-		if (!is_drained(process, &all.candidates[i]))
-			choice->candidates[at++] = all.candidates[i];
-	}
-	for (i = 0; i < all.num_candidates; i++) {
-		if (is_drained(process, &all.candidates[i]))
-			choice->candidates[at++] = all.candidates[i];
+	mesh_process_assert_locked(process);
+	for (place = 0; place <= 2; place++) {
+		for (i = 0; i < all.num_candidates; i++) {
+			if (place_of(process, &all.candidates[i]) == place)
+				choice->candidates[at++] = all.candidates[i];
+		}
 	}
 }
 
@@ -206,5 +207,5 @@ void mesh_candidates_find(struct mesh_process *process, int dev, const struct me
 	near_first(process, handle, &hints, choice);
 	if (reserves && !has_direct(process, choice))
 		reserves_add(process, handle, &hints, choice);
-	drained_last(process, choice);
+	mesh_candidates_drained_last(process, choice);
 }

@@ -21,4 +21,12 @@ MESH_HOLDS(process)
 void mesh_candidates_find(struct mesh_process *process, int dev, const struct mesh_handle *handle,
 			  struct mesh_path_choice *choice);
 
+/**
+ * Puts the paths over our drained NICs behind the others, whatever their class, but before those
+ * that neighbours contradict. Else they keep their order.
+ */
+MESH_HOLDS(process)
+void mesh_candidates_drained_last(const struct mesh_process *process,
+				  struct mesh_path_choice *choice);
+
 #endif

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "neighbours/neighbours.h"
 #include "nic/path_proof.h"
+#include "setup/candidates.h"
 #include "setup/neighbour_hints.h"
 #include "setup/setup.h"
 
@@ -182,6 +183,7 @@ void mesh_neighbour_hints_order(struct mesh_process *process, const struct mesh_
 	for (i = 0; i < choice->num_candidates; i++)
 		proofs[i] = proof_of(process, handle, &choice->candidates[i]);
 	mesh_path_order(process->endpoints, handle->endpoints, proofs, choice);
+	mesh_candidates_drained_last(process, choice); /* the classes are in order again */
 }
 
 /* ---- routes -------------------------------------------------------------------------------- */
