@@ -417,6 +417,27 @@ static void beside_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 	relay->vain = !relay->num_peers && !ret && !mesh_neighbours_searches(neighbours, 0);
 }
 
+/*
+ * None of these routes can be asked now, and they had their time. Those that share a relay with one
+ * of them are not among them, such as a shorter one without RDMA: takes what begins with other
+ * relays. Returns as routes_take() does.
+ */
+MESH_HOLDS(process)
+static int others_take(struct mesh_relay_try *relay, const struct mesh_route *routes, int num,
+		       uint64_t now_ms)
+{
+	struct mesh_route others[MESH_ROUTES_MAX];
+	uint64_t firsts[MESH_ROUTES_MAX];
+	int i;
+
+	for (i = 0; i < num; i++)
+		firsts[i] = routes[i].hops[0];
+	num = mesh_neighbours_routes_beside(relay->process->relay->neighbours,
+					    relay->handle->node_id, MESH_RELAYS_MAX, firsts, num,
+					    others, MESH_ROUTES_MAX);
+	return routes_take(relay, others, num, relay->most, now_ms);
+}
+
 /* Begins to connect to the first relays of the best routes. */
 MESH_HOLDS(process)
 static void routes_begin(struct mesh_relay_try *relay, uint64_t now_ms)
@@ -439,6 +460,8 @@ static void routes_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 	num = mesh_neighbours_routes(neighbours, target, MESH_RELAYS_MAX, routes, MESH_ROUTES_MAX);
 	if (num > 0 || relay->sure) {
 		ret = routes_take(relay, routes, num, relay->most, now_ms);
+		if (!relay->num_peers && !ret && !relay->sure && !is_early(relay, RDMA_MS, now_ms))
+			ret = others_take(relay, routes, num, now_ms);
 	} else {
 		num = neighbours_list(relay, routes, MESH_ROUTES_MAX);
 		ret = routes_take(relay, routes, num, 1, now_ms);

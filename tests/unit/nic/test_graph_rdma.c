@@ -255,14 +255,34 @@ static void test_fits(void **state)
 	assert_false(mesh_route_fits(&first, &route));
 }
 
+/* A shorter route shares a relay with the first one: it is only found without the other relay. */
+static void test_shared_relay(void **state)
+{
+	const uint64_t avoided = 'b';
+
+	(void)state;
+	rdma('a', 'b', 10000);
+	rdma('b', 'c', 10000);
+	rdma('c', 'z', 10000);
+	cable('a', 'c', 10000);
+	report("abcz");
+	find();
+	assert_int_equal(num_routes, 1);
+	leads(0, "bcz");
+	num_routes = mesh_graph_routes_beside(&graph, 'a', 'z', 15, 1000, &avoided, 1, routes,
+					      MESH_ROUTES_MAX);
+	assert_int_equal(num_routes, 1);
+	leads(0, "cz");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_rdma_first), TEST(test_alike),  TEST(test_hops),
-		TEST(test_sites),      TEST(test_doubts), TEST(test_direct),
-		TEST(test_cables),     TEST(test_twice),  TEST(test_fits),
+		TEST(test_rdma_first), TEST(test_alike),	TEST(test_hops),   TEST(test_sites),
+		TEST(test_doubts),     TEST(test_direct),	TEST(test_cables), TEST(test_twice),
+		TEST(test_fits),       TEST(test_shared_relay),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,6 +29,8 @@ static struct mesh_peer peers[MESH_PATHS_MAX];
 static int num_peers;
 static struct mesh_route found[MESH_ROUTES_MAX];
 static int num_found;
+/* What is there without the first relays of these; 0 hops: nothing. */
+static struct mesh_route other;
 static bool misses_rdma;
 static bool search_goes_on; /* though it has found the target */
 static int searches;
@@ -79,9 +81,19 @@ int __wrap_mesh_neighbours_routes_beside(const struct mesh_neighbours *of, uint6
 					 int relays_max, const uint64_t *avoided, int num_avoided,
 					 struct mesh_route *routes, int routes_max)
 {
-	assert_int_equal(num_avoided, 1);
-	assert_int_equal(avoided[0], 'q');
-	return __wrap_mesh_neighbours_routes(of, target, relays_max, routes, routes_max);
+	int i;
+
+	if (relay->beside.num) {
+		assert_int_equal(num_avoided, 1);
+		assert_int_equal(avoided[0], 'q');
+		return __wrap_mesh_neighbours_routes(of, target, relays_max, routes, routes_max);
+	}
+	assert_int_equal(target, TARGET);
+	assert_int_equal(num_avoided, num_found);
+	for (i = 0; i < num_found; i++)
+		assert_int_equal(avoided[i], found[i].hops[0]);
+	routes[0] = other;
+	return other.num_relays > 0;
 }
 
 /* One process, over two links: relay/next.c lists that with RDMA first, this lists it last. */
@@ -142,6 +154,7 @@ static int setup(void **state)
 	setup_state.first_searched_ms = NOW - 10000;
 	setup_state.searched_ms = NOW;
 	num_found = num_peers = unusable = searches = 0;
+	memset(&other, 0, sizeof(other));
 	misses_rdma = search_goes_on = false;
 	mesh_lock_take(&process->lock);
 	assert_int_equal(mesh_relay_try_open(process, &handle, 4, &relay), 0);
@@ -239,6 +252,22 @@ static void test_early(void **state)
 	asks(NOW + 10300, "b", 0);
 }
 
+/* After that time also one that shares a relay with those that refuse: it is not among them. */
+static void test_shared_relay(void **state)
+{
+	(void)state;
+	route('b', 2, true);
+	other = (struct mesh_route){.num_relays = 1, .hops = {'c'}};
+	asks(NOW, "b", 1);
+	refuses(NOW + 10300);
+	asks(NOW + 9999, "", 0);
+	asks(NOW + 10000, "c", 0);
+	asks(NOW + 10300, "b", 0);
+	refuses(NOW + 10600);
+	relay->sure = true; /* no other than those */
+	asks(NOW + 10300, "", 0);
+}
+
 /* A route with RDMA over another site, or over a hop that has failed, does not hold others up. */
 static void test_others(void **state)
 {
@@ -333,9 +362,10 @@ static void test_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_kinds),    TEST(test_links),	TEST(test_turns),
-		TEST(test_early),    TEST(test_others), TEST(test_elsewhere),
-		TEST(test_searches), TEST(test_beside), TEST(test_again),
+		TEST(test_kinds),     TEST(test_links),	       TEST(test_turns),
+		TEST(test_early),     TEST(test_shared_relay), TEST(test_others),
+		TEST(test_elsewhere), TEST(test_searches),     TEST(test_beside),
+		TEST(test_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
