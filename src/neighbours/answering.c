@@ -80,6 +80,8 @@ static void question_answer(struct mesh_answering *answering, const struct mesh_
 	if (!entry)
 		return;
 	answer = link->about;
+	if (mesh_members_drained(answering->members, question->ifindex))
+		answer.flags |= MESH_NEIGHBOUR_DRAINED;
 	/* A question of another version gets an answer of ours: both have the names. */
 	answer.token = question->about.token;
 	answer.job = question->about.job;

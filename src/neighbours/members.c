@@ -407,6 +407,30 @@ const struct mesh_neighbour_link *mesh_members_link(const struct mesh_members *m
 	return NULL;
 }
 
+static bool links_drain(const struct mesh_neighbour_link *links, int num, unsigned int ifindex)
+{
+	int i;
+
+	for (i = 0; i < num; i++) {
+		if (links[i].ifindex == ifindex && links[i].about.flags & MESH_NEIGHBOUR_DRAINED)
+			return true;
+	}
+	return false;
+}
+
+bool mesh_members_drained(const struct mesh_members *members, unsigned int ifindex)
+{
+	int i;
+
+	if (links_drain(members->links, members->num_links, ifindex))
+		return true;
+	for (i = 0; i < MESH_MEMBERS_MAX && members->all[i]; i++) {
+		if (links_drain(members->all[i]->links, members->all[i]->num_links, ifindex))
+			return true;
+	}
+	return false;
+}
+
 static int links_add(struct mesh_neighbour_link *links, int num, int max,
 		     const struct mesh_neighbour_link *more, int num_more)
 {
@@ -429,6 +453,10 @@ int mesh_members_links(const struct mesh_members *members, struct mesh_neighbour
 	for (i = 0; i < MESH_MEMBERS_MAX && members->all[i]; i++)
 		num = links_add(links, num, max, members->all[i]->links,
 				members->all[i]->num_links);
+	for (i = 0; i < num; i++) {
+		if (mesh_members_drained(members, links[i].ifindex))
+			links[i].about.flags |= MESH_NEIGHBOUR_DRAINED;
+	}
 	return num;
 }
 

@@ -102,7 +102,15 @@ const struct mesh_neighbour_link *mesh_members_link(const struct mesh_members *m
 						    unsigned int ifindex);
 
 /**
- * The NICs of all processes of this node, each once, as mesh_members_link() gives them.
+ * True if a process of this node has marked the NIC as drained: one that describes it first may not
+ * know of the mark, as `fi_mesh serve`, or have another user's.
+ */
+MESH_HOLDS(process)
+bool mesh_members_drained(const struct mesh_members *members, unsigned int ifindex);
+
+/**
+ * The NICs of all processes of this node, each once, as mesh_members_link() gives them, and with
+ * the mark of mesh_members_drained().
  *
  * Returns their number, @max or less.
  */

@@ -8,6 +8,8 @@ set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/faults.sh
 . "$here/faults.sh"
+# shellcheck source=tests/functional/serving.sh
+. "$here/serving.sh"
 
 faults_init
 STATS=$FAULTS/stats
@@ -73,6 +75,8 @@ relayed() {
 	note "$1: $2, $3, $4"
 }
 
+# Where it speaks for the node, the marks that ranks know of are reported all the same.
+serve r b
 play r relay <<-END
 	limit 300000
 	init 0

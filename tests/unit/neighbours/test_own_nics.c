@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -96,10 +97,35 @@ static void test_gone(void **state)
 	assert_nics(all, 3);
 }
 
+/* `fi_mesh serve` speaks for the node, and does not know what a user of a rank drains. */
+MESH_NOT_ANALYSED
+static void test_drained_by_a_member(void **state)
+{
+	static const unsigned int ours[] = {1, 2};
+	struct mesh_member *member = calloc(1, sizeof(*member));
+	struct mesh_neighbour_link links[4];
+
+	(void)state;
+	assert_non_null(member);
+	nics_set(ours, 2);
+	member->watch.fd = -1;
+	member->num_links = 2;
+	member->links[0].ifindex = 2;
+	member->links[1].ifindex = 3;
+	member->links[0].about.flags = member->links[1].about.flags = MESH_NEIGHBOUR_DRAINED;
+	neighbours->members.all[0] = member; /* which frees it */
+	assert_int_equal(mesh_members_links(&neighbours->members, links, 4), 3);
+	assert_int_equal(links[0].about.flags, 0);
+	assert_int_equal(links[1].about.flags, MESH_NEIGHBOUR_DRAINED);
+	assert_int_equal(links[2].about.flags, MESH_NEIGHBOUR_DRAINED);
+	assert_string_equal(links[1].about.netdev, "nic2"); /* the rest is ours */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_gone, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_drained_by_a_member, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
