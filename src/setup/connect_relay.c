@@ -72,26 +72,31 @@ static uint64_t patience_ms(const struct mesh_connect *connect)
 	return answered ? DETOUR_ANSWERED_MS : DETOUR_MS;
 }
 
-/* True if routed candidates have had their time, and there are no others. */
+/*
+ * True if routed candidates have had their time, and there are no others but such whose NIC is slow
+ * to open: that may never be.
+ */
 MESH_HOLDS(process)
 static bool detour_is_due(const struct mesh_connect *connect, uint64_t now_ms)
 {
 	const struct mesh_path_choice *choice = &connect->choice;
-	bool doubled = false;
+	bool routed = false, doubled = false;
 	uint64_t wait_ms;
 	int i;
 
 	/* One that is up may wait for its lanes, for which connect->up_ms begins again. */
-	if (mesh_connect_is_up(connect) || !choice->num_candidates)
+	if (mesh_connect_is_up(connect))
 		return false;
 	for (i = 0; i < choice->num_candidates; i++) {
-		if (!mesh_path_class_is_routed(choice->candidates[i].class))
+		if (mesh_path_class_is_routed(choice->candidates[i].class))
+			routed = true;
+		else if (!mesh_connect_candidate_is_slow(connect, i))
 			return false;
 		doubled |= choice->candidates[i].class == MESH_PATH_FALLBACK_ROUTED;
 	}
 	wait_ms = patience_ms(connect);
-	return mesh_clock_elapsed_ms(connect->started_ms, now_ms) >=
-	       (doubled ? 2 * wait_ms : wait_ms);
+	return routed && mesh_clock_elapsed_ms(connect->started_ms, now_ms) >=
+				 (doubled ? 2 * wait_ms : wait_ms);
 }
 
 void mesh_connect_detour(struct mesh_connect *connect, uint64_t now_ms)

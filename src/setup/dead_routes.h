@@ -14,7 +14,7 @@
 struct mesh_connect;
 struct mesh_process;
 
-/** The candidates of @connect, which are all routed, have let nothing through. */
+/** The routed candidates of @connect have let nothing through; there are no others to try now. */
 MESH_HOLDS(process)
 void mesh_dead_routes_add(const struct mesh_connect *connect);
 

@@ -149,6 +149,23 @@ static void test_fallback(void **state)
 	waits(600);
 }
 
+/* A NIC that is slow to open may never be open: a direct candidate over it holds nothing up. */
+static void test_slow_cable(void **state)
+{
+	(void)state;
+	process->endpoints[1].nic = 1;
+	process->providers[1] = MESH_PROVIDER_TCP;
+	process->dev_states[1] = MESH_DEV_OPENING;
+	process->opening_ms[1] = START;
+	attempt.choice.candidates[0].local = 1;
+	attempt.choice.candidates[0].class = MESH_PATH_DIRECT;
+	assert_false(detours(20000));
+	process->opening_ms[1] = 0; /* for longer than connections wait */
+	waits(4000);
+	attempt.choice.candidates[1].class = MESH_PATH_DIRECT; /* the other one is not tried yet */
+	assert_false(detours(20000));
+}
+
 /* Other listeners of the node list the same addresses in another order; a new one is a new way. */
 static void test_candidates(void **state)
 {
@@ -224,13 +241,11 @@ static void test_many_nodes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_waited_for_once),
-		TEST(test_answered),
-		TEST(test_fallback),
-		TEST(test_candidates),
-		TEST(test_settling_removes_it),
-		TEST(test_settling_elsewhere),
-		TEST(test_many_nodes),
+		TEST(test_waited_for_once),    TEST(test_answered),
+		TEST(test_fallback),	       TEST(test_slow_cable),
+
+		TEST(test_candidates),	       TEST(test_settling_removes_it),
+		TEST(test_settling_elsewhere), TEST(test_many_nodes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
