@@ -117,7 +117,8 @@ void mesh_connect_detour(struct mesh_connect *connect, uint64_t now_ms)
 	mesh_info("the routes to node %s have let nothing through for %llu ms: going over relays",
 		  mesh_handle_node_text(&connect->handle, node),
 		  (unsigned long long)(now_ms - connect->started_ms));
-	mesh_dead_routes_add(connect);
+	if (connect->num_peers) /* else their NIC was not open for all this time */
+		mesh_dead_routes_add(connect);
 	mesh_connect_try_end(connect);
 	connect->relay = connect->detour;
 	connect->detour = NULL;

@@ -87,7 +87,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	mesh_relay_try_close(attempt.detour);
+	mesh_connect_relay_close(&attempt);
 	mesh_lock_release(&process->lock);
 	mesh_lock_destroy(&process->lock);
 	log_capture_stop();
@@ -164,6 +164,37 @@ static void test_slow_cable(void **state)
 	waits(4000);
 	attempt.choice.candidates[1].class = MESH_PATH_DIRECT; /* the other one is not tried yet */
 	assert_false(detours(20000));
+}
+
+/* Relays are ready, and take the place of the candidates. */
+static void goes_over_relays(void)
+{
+	static struct mesh_peer first_relay;
+
+	first_relay = (struct mesh_peer){.process = process, .state = MESH_PEER_UP, .users = 2};
+	assert_int_equal(mesh_relay_try_open(process, &attempt.handle, 1, &attempt.detour), 0);
+	attempt.detour->peers[0] = &first_relay;
+	attempt.detour->num_peers = 1;
+	attempt.detour->try_ms = START + 4000;
+	mesh_connect_detour(&attempt, START + 4000);
+	assert_non_null(attempt.relay);
+	assert_true(attempt.detoured);
+}
+
+static void test_relays_instead(void **state)
+{
+	(void)state;
+	goes_over_relays();
+	assert_true(mesh_dead_routes_have(&attempt));
+}
+
+/* Their NIC was being opened for all this time: nothing is known of the routes. */
+static void test_untried(void **state)
+{
+	(void)state;
+	attempt.num_peers = 0;
+	goes_over_relays();
+	assert_false(mesh_dead_routes_have(&attempt));
 }
 
 /* Other listeners of the node list the same addresses in another order; a new one is a new way. */
@@ -243,7 +274,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_waited_for_once),    TEST(test_answered),
 		TEST(test_fallback),	       TEST(test_slow_cable),
-
+		TEST(test_relays_instead),     TEST(test_untried),
 		TEST(test_candidates),	       TEST(test_settling_removes_it),
 		TEST(test_settling_elsewhere), TEST(test_many_nodes),
 	};
