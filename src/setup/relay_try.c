@@ -271,7 +271,8 @@ struct allowance {
 static bool is_allowed(const struct mesh_relay_try *relay, const struct mesh_route *route,
 		       const struct allowance *allowance)
 {
-	if (!route->num_relays || (relay->sure && route->doubtful))
+	if (!route->num_relays || (relay->sure && route->doubtful) ||
+	    (relay->no_rdma && route->rdma))
 		return false;
 	if (route->leaves)
 		return allowance->leave && (route->rdma || allowance->leave_tcp);
@@ -318,7 +319,7 @@ static struct allowance allowance_of(const struct mesh_relay_try *relay,
 
 	for (i = 0; i < num; i++) {
 		route = &routes[i];
-		if (!route->num_relays || route->doubtful)
+		if (!route->num_relays || route->doubtful || (relay->no_rdma && route->rdma))
 			continue;
 		allowance.leave &= route->leaves || leave;
 		allowance.tcp &= route->leaves || !route->rdma || tcp;
@@ -460,7 +461,8 @@ static void routes_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 	num = mesh_neighbours_routes(neighbours, target, MESH_RELAYS_MAX, routes, MESH_ROUTES_MAX);
 	if (num > 0 || relay->sure) {
 		ret = routes_take(relay, routes, num, relay->most, now_ms);
-		if (!relay->num_peers && !ret && !relay->sure && !is_early(relay, RDMA_MS, now_ms))
+		if (!relay->num_peers && !ret && !relay->sure &&
+		    (relay->no_rdma || !is_early(relay, RDMA_MS, now_ms)))
 			ret = others_take(relay, routes, num, now_ms);
 	} else {
 		num = neighbours_list(relay, routes, MESH_ROUTES_MAX);

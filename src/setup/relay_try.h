@@ -43,6 +43,7 @@ struct mesh_relay_try {
 	const struct mesh_handle *handle; /* of the listener at the other end; the owner's */
 	int most;			  /* routes */
 	bool sure;			  /* none over a hop that has failed, or is stopped */
+	bool no_rdma;			  /* none with RDMA on each hop */
 	bool asked;			  /* the mesh was searched for it */
 	struct mesh_beside beside;
 	bool vain; /* no route is beside those: mesh_relay_try_again() begins another search */

@@ -454,6 +454,9 @@ static void reroute_make(struct mesh_setup *setup, struct mesh_comm *comm)
 		free(reroute);
 		return;
 	}
+	/* Else it asks for what transport/reroute.c gives back, as not enough for the comm. */
+	reroute->relay->no_rdma = comm->eager_limit >
+				  mesh_process_eager_limit(comm->process, MESH_PROVIDER_VERBS_RXM);
 	reroute->timer.expired = reroute_expired;
 	LIST_INSERT_HEAD(&setup->reroutes, reroute, entry);
 	mesh_engine_timer_set(&comm->process->engine, &reroute->timer, mesh_clock_ms());

@@ -252,6 +252,20 @@ static void test_early(void **state)
 	asks(NOW + 10300, "b", 0);
 }
 
+/* A circuit with RDMA would not suffice: others do not wait for it, also if they share a relay. */
+static void test_no_rdma(void **state)
+{
+	(void)state;
+	relay->no_rdma = true;
+	route('b', 2, true);
+	route('c', 1, false);
+	asks(NOW, "c", 0);
+	num_found = 1;
+	asks(NOW, "", 0);
+	other = (struct mesh_route){.num_relays = 1, .hops = {'d'}};
+	asks(NOW, "d", 0);
+}
+
 /* After that time also one that shares a relay with those that refuse: it is not among them. */
 static void test_shared_relay(void **state)
 {
@@ -362,10 +376,10 @@ static void test_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_kinds),     TEST(test_links),	       TEST(test_turns),
-		TEST(test_early),     TEST(test_shared_relay), TEST(test_others),
-		TEST(test_elsewhere), TEST(test_searches),     TEST(test_beside),
-		TEST(test_again),
+		TEST(test_kinds),  TEST(test_links),	    TEST(test_turns),
+		TEST(test_early),  TEST(test_shared_relay), TEST(test_no_rdma),
+		TEST(test_others), TEST(test_elsewhere),    TEST(test_searches),
+		TEST(test_beside), TEST(test_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
