@@ -21,8 +21,18 @@ WAITED=5
 stop() { kill -STOP "${RELAY[$1]}"; }
 go_on() { kill -CONT "${RELAY[$1]}"; }
 
-# settles: what was received before the stop is counted.
-settles() { pause 0.3; }
+# settles: what was received before the stop is counted, also by a rank that has to wait for a core.
+settles() {
+	local counts last i
+
+	last=$(received)
+	for ((i = 0; i < 20; i++)); do
+		pause 0.3
+		counts=$(received)
+		[[ $counts != "$last" ]] || return
+		last=$counts
+	done
+}
 
 # stays MS: no rank receives anything for so long.
 stays() {
