@@ -79,7 +79,7 @@ void mesh_relay_try_restart(struct mesh_relay_try *relay)
 {
 	mesh_relay_try_again(relay);
 	relay->stopped_ms = 0;
-	relay->num_tried = 0;
+	relay->tried.num = 0;
 }
 
 void mesh_relay_try_close(struct mesh_relay_try *relay)
@@ -88,80 +88,6 @@ void mesh_relay_try_close(struct mesh_relay_try *relay)
 		return;
 	mesh_relay_try_end(relay);
 	free(relay);
-}
-
-/* What is remembered of a process on this link; NULL: nothing. */
-static struct mesh_relay_tried *tried_find(struct mesh_relay_try *relay,
-					   const struct mesh_next *next)
-{
-	int i;
-
-	for (i = 0; i < relay->num_tried; i++) {
-		if (relay->tried[i].cookie == next->cookie &&
-		    mesh_addr_equal(&relay->tried[i].address, &next->address.addr))
-			return &relay->tried[i];
-	}
-	return NULL;
-}
-
-/* The same; a new entry replaces the one that may be asked first. */
-static struct mesh_relay_tried *tried_of(struct mesh_relay_try *relay, const struct mesh_next *next)
-{
-	struct mesh_relay_tried *found = tried_find(relay, next), *oldest = &relay->tried[0];
-	int i;
-
-	if (found)
-		return found;
-	for (i = 0; i < relay->num_tried; i++) {
-		if (relay->tried[i].not_before_ms < oldest->not_before_ms)
-			oldest = &relay->tried[i];
-	}
-	if (relay->num_tried < MESH_RELAYS_TRIED)
-		oldest = &relay->tried[relay->num_tried++];
-	memset(oldest, 0, sizeof(*oldest));
-	oldest->cookie = next->cookie;
-	oldest->address = next->address.addr;
-	oldest->node_id = next->node_id;
-	memcpy(oldest->node, next->node, sizeof(oldest->node));
-	return oldest;
-}
-
-/* When a process of the route's first relay may be asked again, of all that have refused; or 0. */
-static uint64_t refused_ms(const struct mesh_relay_try *relay, const struct mesh_route *route)
-{
-	uint64_t latest_ms = 0;
-	int i;
-
-	for (i = 0; i < relay->num_tried; i++) {
-		if (relay->tried[i].node_id == route->hops[0] &&
-		    latest_ms < relay->tried[i].not_before_ms)
-			latest_ms = relay->tried[i].not_before_ms;
-	}
-	return latest_ms;
-}
-
-/*
- * The one of these that was asked least recently, without those in @unusable; -1: none is left.
- * @drained: also those over a drained NIC, which come last; else only if there is no other.
- */
-static int least_recent(struct mesh_relay_try *relay, const struct mesh_next *nexts, int num,
-			uint32_t unusable, bool drained)
-{
-	uint64_t asked_ms, oldest_ms = UINT64_MAX;
-	const struct mesh_relay_tried *tried;
-	int i, found = -1;
-
-	for (i = 0; i < num; i++) {
-		tried = tried_find(relay, &nexts[i]);
-		asked_ms = tried ? tried->not_before_ms : 0;
-		if (nexts[i].drained && !drained && found >= 0 && !nexts[found].drained)
-			break;
-		if (unusable >> i & 1 || asked_ms >= oldest_ms)
-			continue;
-		oldest_ms = asked_ms;
-		found = i;
-	}
-	return found;
 }
 
 /* ---- routes -------------------------------------------------------------------------------- */
@@ -238,19 +164,22 @@ static int first_hop_find(struct mesh_relay_try *relay, const struct mesh_route 
 	bool drained;
 	int i, num, ret;
 
-	if (now_ms < refused_ms(relay, route))
+	if (now_ms < mesh_relays_refused_ms(&relay->tried, route))
 		return -ENOENT; /* a moment ago: other nodes come first */
 	num = mesh_nexts_of_node(process, process->relay->neighbours, route->hops[0],
 				 process->relay->job, nexts, MESH_NEXTS_MAX);
 	drained = !is_early(relay, MESH_TRY_MS, now_ms); /* the others have not answered */
 	if (route->rdma && is_early(relay, RDMA_MS, now_ms))
 		later = without_rdma(nexts, num);
-	while ((i = least_recent(relay, nexts, num, unusable | later, drained)) >= 0 || later) {
+	while ((i = mesh_relays_least_recent(&relay->tried, nexts, num, unusable | later,
+					     drained)) >= 0 ||
+	       later) {
 		if (i < 0) {
 			later = 0;
 			continue;
 		}
-		tried_of(relay, &nexts[i]); /* it is known: the connection has hope */
+		mesh_relay_tried_get(&relay->tried,
+				     &nexts[i]); /* it is known: the connection has hope */
 		ret = mesh_next_open(process, &nexts[i]);
 		if (!ret || ret == -EAGAIN) {
 			*next = nexts[i];
@@ -357,7 +286,8 @@ static int routes_take(struct mesh_relay_try *relay, const struct mesh_route *ro
 		relay->nexts[at] = relay->nexts[i];
 		relay->routes[at] = relay->routes[i];
 		if (mesh_next_peer_get(process, &relay->nexts[at], &relay->peers[at]))
-			tried_of(relay, &relay->nexts[at])->not_before_ms = now_ms + AGAIN_MS;
+			mesh_relay_tried_get(&relay->tried, &relay->nexts[at])->not_before_ms =
+				now_ms + AGAIN_MS;
 		else
 			relay->num_peers++;
 	}
@@ -392,7 +322,9 @@ static void refused_last(const struct mesh_relay_try *relay, struct mesh_route *
 
 	for (i = 1; i < num; i++) {
 		route = routes[i];
-		for (k = i; k && refused_ms(relay, &routes[k - 1]) > refused_ms(relay, &route); k--)
+		for (k = i; k && mesh_relays_refused_ms(&relay->tried, &routes[k - 1]) >
+					 mesh_relays_refused_ms(&relay->tried, &route);
+		     k--)
 			routes[k] = routes[k - 1];
 		routes[k] = route;
 	}
@@ -477,7 +409,7 @@ static void routes_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 MESH_HOLDS(process)
 static void relay_drop(struct mesh_relay_try *relay, int i, enum mesh_refusal refusal)
 {
-	struct mesh_relay_tried *tried = tried_of(relay, &relay->nexts[i]);
+	struct mesh_relay_tried *tried = mesh_relay_tried_get(&relay->tried, &relay->nexts[i]);
 
 	tried->not_before_ms = mesh_clock_ms() + AGAIN_MS;
 	tried->refusal = refusal;
@@ -567,7 +499,7 @@ void mesh_relay_try_trial(const struct mesh_relay_try *relay, int i, const struc
 
 void mesh_relay_try_refused(struct mesh_relay_try *relay, int i, enum mesh_refusal refusal)
 {
-	struct mesh_relay_tried *tried = tried_of(relay, &relay->nexts[i]);
+	struct mesh_relay_tried *tried = mesh_relay_tried_get(&relay->tried, &relay->nexts[i]);
 
 	tried->not_before_ms = mesh_clock_ms() + AGAIN_MS;
 	tried->refusal = refusal;
@@ -579,11 +511,11 @@ static bool is_latest_of_node(const struct mesh_relay_try *relay,
 {
 	int i;
 
-	for (i = 0; i < relay->num_tried; i++) {
-		if (relay->tried[i].node_id == tried->node_id &&
-		    (relay->tried[i].not_before_ms > tried->not_before_ms ||
-		     (relay->tried[i].not_before_ms == tried->not_before_ms &&
-		      &relay->tried[i] < tried)))
+	for (i = 0; i < relay->tried.num; i++) {
+		if (relay->tried.all[i].node_id == tried->node_id &&
+		    (relay->tried.all[i].not_before_ms > tried->not_before_ms ||
+		     (relay->tried.all[i].not_before_ms == tried->not_before_ms &&
+		      &relay->tried.all[i] < tried)))
 			return false;
 	}
 	return true;
@@ -596,8 +528,8 @@ const char *mesh_relay_try_text(const struct mesh_relay_try *relay, char *text, 
 	size_t used;
 
 	used = (size_t)snprintf(text, size, "%s",
-				relay->num_tried ? "" : "no neighbour runs a process of this job");
-	for (tried = relay->tried; tried < relay->tried + relay->num_tried && used < size;
+				relay->tried.num ? "" : "no neighbour runs a process of this job");
+	for (tried = relay->tried.all; tried < relay->tried.all + relay->tried.num && used < size;
 	     tried++) {
 		if (!is_latest_of_node(relay, tried))
 			continue;

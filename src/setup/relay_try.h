@@ -10,13 +10,11 @@
 #include "base/lock.h"
 #include "neighbours/neighbours.h"
 #include "relay/next.h"
+#include "setup/relay_tried.h"
 #include "wire/frame.h"
 #include "wire/handle.h"
 
 struct mesh_path;
-
-/* Processes that are remembered. */
-#define MESH_RELAYS_TRIED 64
 
 /* The routes that a comm goes on over, for one beside them. */
 struct mesh_beside {
@@ -25,16 +23,6 @@ struct mesh_beside {
 	int longest;					   /* relays of a route */
 	bool leaves;					   /* one of them is over another site */
 	bool rdma;					   /* one has RDMA on each hop */
-};
-
-/* A process that may relay for us, over one of our links to it. */
-struct mesh_relay_tried {
-	uint64_t cookie; /* its process id */
-	struct mesh_addr address;
-	uint64_t node_id;
-	uint64_t not_before_ms; /* no process of that node is asked sooner */
-	enum mesh_refusal refusal;
-	char node[MESH_NODE_NAME_MAX];
 };
 
 /* process->lock covers it. */
@@ -57,8 +45,7 @@ struct mesh_relay_try {
 	uint64_t up_ms;	 /* since when one of the peers is up; 0: none is */
 	/* When the kernel of a relay had taken a connection, and its process had not answered. */
 	uint64_t stopped_ms;
-	struct mesh_relay_tried tried[MESH_RELAYS_TRIED];
-	int num_tried; /* 0: no neighbour runs a process that may relay */
+	struct mesh_relays_tried tried;
 };
 
 /**

@@ -56,9 +56,9 @@ static int setup(void **state)
 	attempt.started_ms = 1000;
 	relay.process = process;
 	relay.handle = &attempt.handle;
-	relay.num_tried = 1;
-	relay.tried[0].refusal = MESH_REFUSAL_RELAY_FULL;
-	strcpy(relay.tried[0].node, "b");
+	relay.tried.num = 1;
+	relay.tried.all[0].refusal = MESH_REFUSAL_RELAY_FULL;
+	strcpy(relay.tried.all[0].node, "b");
 	log_capture_start();
 	mesh_lock_take(&process->lock);
 	return 0;

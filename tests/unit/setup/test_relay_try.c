@@ -198,7 +198,7 @@ static void asks(uint64_t now_ms, const char *nodes, int dev)
 static void refuses(uint64_t until_ms)
 {
 	mesh_relay_try_refused(relay, 0, MESH_REFUSAL_RELAY_LINK);
-	relay->tried[relay->num_tried - 1].not_before_ms = until_ms;
+	relay->tried.all[relay->tried.num - 1].not_before_ms = until_ms;
 }
 
 /* Routes with RDMA are not used beside others, also if they are as long. */

@@ -152,10 +152,10 @@ static void test_turns(void **state)
 	lost = true;
 	assert_int_equal(runs(now_ms + 1000), 1);
 	assert_int_equal(relay.beside.relays[0], 'q');
-	relay.num_tried = 1;
+	relay.tried.num = 1;
 	assert_int_equal(runs(retry.not_before_ms - 1), 0);
 	assert_int_equal(runs(retry.not_before_ms), 1);
-	assert_int_equal(relay.num_tried, 1);
+	assert_int_equal(relay.tried.num, 1);
 }
 
 int main(void)
