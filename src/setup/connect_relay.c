@@ -42,7 +42,7 @@ int mesh_connect_relay_begin(struct mesh_connect *connect)
 
 bool mesh_connect_relay_is_hopeless(const struct mesh_connect *connect, uint64_t now_ms)
 {
-	return !connect->relay->tried.num &&
+	return !connect->relay->tried.num && (connect->relay->found_ms || connect->away) &&
 	       mesh_clock_elapsed_ms(connect->started_ms, now_ms) >= LONELY_MS;
 }
 

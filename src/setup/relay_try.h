@@ -35,7 +35,7 @@ struct mesh_relay_try {
 	bool asked;			  /* the mesh was searched for it */
 	struct mesh_beside beside;
 	bool vain; /* no route is beside those: mesh_relay_try_again() begins another search */
-	uint64_t found_ms; /* since when there are routes; 0: none was found yet */
+	uint64_t found_ms; /* since when the mesh is known, and its routes are used; 0: it is not */
 	/* The first relays of these routes; this is one user of each peer. */
 	struct mesh_peer *peers[MESH_PATHS_MAX];
 	struct mesh_next nexts[MESH_PATHS_MAX];

@@ -163,6 +163,21 @@ static void test_none_can_begin(void **state)
 	tries(0);
 }
 
+/* No neighbour leads there after 5 s; but the mesh may still be searched, or searched again. */
+static void test_hopeless(void **state)
+{
+	(void)state;
+	attempt.started_ms = SENT;
+	relay.tried.num = 0;
+	relay.found_ms = 0;
+	assert_false(mesh_connect_relay_is_hopeless(&attempt, SENT + 5000));
+	relay.found_ms = SENT + 4600;
+	assert_false(mesh_connect_relay_is_hopeless(&attempt, SENT + 4999));
+	assert_true(mesh_connect_relay_is_hopeless(&attempt, SENT + 5000));
+	relay.tried.num = 1;
+	assert_false(mesh_connect_relay_is_hopeless(&attempt, SENT + 5000));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -171,6 +186,7 @@ int main(void)
 		TEST(test_tried_again),
 		TEST(test_not_without_routes),
 		TEST(test_none_can_begin),
+		TEST(test_hopeless),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
