@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_link_address.c - the kernel's table of link addresses, on a cable where nobody answers. */
 #include <errno.h>
+#include <linux/neighbour.h>
+#include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "system/link_address.h"
@@ -128,6 +132,24 @@ static void test_cannot_ask(void **state)
 	assert_false(is_asked("10.1.0.2"));
 }
 
+/* False under qemu's user emulation, which does not know this question. */
+static bool table_is_told(void)
+{
+	const struct {
+		struct nlmsghdr header;
+		struct ndmsg body;
+	} question = {
+		.header.nlmsg_len = sizeof(question),
+		.header.nlmsg_type = RTM_GETNEIGH,
+		.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP,
+	};
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	bool told = send(fd, &question, sizeof(question), 0) == sizeof(question);
+
+	close(fd);
+	return told;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -141,5 +163,9 @@ int main(void)
 
 	if (!namespace_enter())
 		return 77;
+	if (!table_is_told()) {
+		printf("skipped: the kernel's table of link addresses is not told here\n");
+		return 77;
+	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
