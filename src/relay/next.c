@@ -110,19 +110,29 @@ static void process_name(const struct mesh_neighbour_process *process, struct me
 	next->cookie = process->process_id;
 }
 
-static void drained_last(struct mesh_next *nexts, int num)
+static bool is_over_rdma(const struct mesh_next *next)
 {
-	struct mesh_next all[MESH_NEXTS_MAX];
+	return next->address.provider == MESH_PROVIDER_VERBS_RXM;
+}
+
+static bool is_not_drained(const struct mesh_next *next)
+{
+	return !next->drained;
+}
+
+/* Puts the wanted ones before the others; else they keep their order. */
+static void put_first(struct mesh_next *nexts, int num,
+		      bool (*is_wanted)(const struct mesh_next *next))
+{
+	struct mesh_next next;
 	int i, at = 0;
 
-	memcpy(all, nexts, (size_t)num * sizeof(*nexts));
 	for (i = 0; i < num; i++) {
-		if (!all[i].drained)
-			nexts[at++] = all[i];
-	}
-	for (i = 0; i < num; i++) {
-		if (all[i].drained)
-			nexts[at++] = all[i];
+		if (!is_wanted(&nexts[i]))
+			continue;
+		next = nexts[i];
+		memmove(&nexts[at + 1], &nexts[at], (size_t)(i - at) * sizeof(*nexts));
+		nexts[at++] = next;
 	}
 }
 
@@ -150,21 +160,6 @@ static int places_take(const struct mesh_process *process, const struct mesh_ask
 	return num;
 }
 
-/* Puts those over RDMA before the others; else they keep their order. */
-static void rdma_first(struct mesh_next *nexts, int num)
-{
-	struct mesh_next next;
-	int i, at = 0;
-
-	for (i = 0; i < num; i++) {
-		if (nexts[i].address.provider != MESH_PROVIDER_VERBS_RXM)
-			continue;
-		next = nexts[i];
-		memmove(&nexts[at + 1], &nexts[at], (size_t)(i - at) * sizeof(*nexts));
-		nexts[at++] = next;
-	}
-}
-
 int mesh_nexts_of_node(const struct mesh_process *process, const struct mesh_neighbours *neighbours,
 		       uint64_t node_id, uint64_t job, struct mesh_next *nexts, int max)
 {
@@ -180,11 +175,11 @@ int mesh_nexts_of_node(const struct mesh_process *process, const struct mesh_nei
 		for (i = 0; i < num_asked; i++)
 			num += places_take(process, &asked[i], node_id, job, at, &nexts[num],
 					   max - num);
-		rdma_first(&nexts[before], num - before);
+		put_first(&nexts[before], num - before, is_over_rdma);
 		if (num == before || num == max)
 			break;
 	}
-	drained_last(nexts, num);
+	put_first(nexts, num, is_not_drained);
 	return num;
 }
 
@@ -259,16 +254,16 @@ int mesh_nexts_of_handle(const struct mesh_process *process,
 		if (heard_take(process, ifindex, &heard->about, &nexts[num]))
 			num++;
 	}
-	rdma_first(nexts, num);
+	put_first(nexts, num, is_over_rdma);
 	num_shared = subnets_take(process, handle, shared, MESH_NEXTS_MAX);
-	rdma_first(shared, num_shared);
+	put_first(shared, num_shared, is_over_rdma);
 	for (i = 0; i < num_shared && num < max; i++) {
 		if (!is_listed(nexts, num, &shared[i]))
 			nexts[num++] = shared[i];
 	}
 	for (i = 0; i < num; i++)
 		listener_name(handle, &nexts[i]);
-	drained_last(nexts, num);
+	put_first(nexts, num, is_not_drained);
 	return num;
 }
 
