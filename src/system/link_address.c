@@ -6,84 +6,52 @@
 
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
-#include <netlink/msg.h>
-#include <netlink/netlink.h>
 
 #include "system/link_address.h"
+#include "system/netlink_ask.h"
 #include "system/route.h"
 
 #define DISCARD_PORT 9
 /* The states in which the kernel sends to it at once: its NUD_VALID. */
 #define KNOWN (NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE | NUD_PROBE | NUD_STALE | NUD_DELAY)
 
-struct answer {
-	int state; /* NUD_* */
-	int error; /* the kernel's own, negative errno */
-};
-
 static int state_read(struct nl_msg *msg, void *arg)
 {
 	const struct ndmsg *header = nlmsg_data(nlmsg_hdr(msg));
-	struct answer *answer = arg;
+	int *state = arg;
 
 	if (nlmsg_hdr(msg)->nlmsg_type != RTM_NEWNEIGH ||
 	    !nlmsg_valid_hdr(nlmsg_hdr(msg), sizeof(*header)))
 		return NL_SKIP;
-	answer->state = header->ndm_state;
+	*state = header->ndm_state;
 	return NL_OK;
 }
 
-static int error_read(struct sockaddr_nl *from, struct nlmsgerr *error, void *arg)
+/* Returns 0 or a negative error of libnl. */
+static int question_fill(struct nl_msg *msg, const struct mesh_kernel_route *route)
 {
-	struct answer *answer = arg;
-
-	(void)from;
-	answer->error = error->error;
-	return NL_STOP;
-}
-
-static int request_send(struct nl_sock *sock, const struct mesh_kernel_route *route)
-{
-	const struct ndmsg header = {
+	struct ndmsg header = {
 		.ndm_family = route->hop.family == MESH_FAMILY_IPV4 ? AF_INET : AF_INET6,
 		.ndm_ifindex = (int)route->ifindex,
 	};
-	struct nl_msg *msg = nlmsg_alloc_simple(RTM_GETNEIGH, NLM_F_REQUEST);
-	int ret;
+	int ret = nlmsg_append(msg, &header, sizeof(header), NLMSG_ALIGNTO);
 
-	if (!msg)
-		return -NLE_NOMEM;
-	ret = nlmsg_append(msg, (void *)(uintptr_t)&header, sizeof(header), NLMSG_ALIGNTO);
-	if (!ret)
-		ret = nla_put(msg, NDA_DST, (int)mesh_addr_size(route->hop.family),
-			      route->hop.bytes);
-	if (!ret)
-		ret = nl_send_auto(sock, msg);
-	nlmsg_free(msg);
-	return ret < 0 ? ret : 0;
+	return ret ? ret
+		   : nla_put(msg, NDA_DST, (int)mesh_addr_size(route->hop.family),
+			     route->hop.bytes);
 }
 
 /* Returns the state (NUD_*) of the next hop's address, or a negative errno. */
 static int state_find(const struct mesh_kernel_route *route)
 {
-	struct answer answer = {0};
-	struct nl_sock *sock = nl_socket_alloc();
-	int ret;
+	struct nl_msg *msg = nlmsg_alloc_simple(RTM_GETNEIGH, NLM_F_REQUEST);
+	int ret, state = 0;
 
-	if (!sock)
+	if (!msg)
 		return -ENOMEM;
-	nl_socket_disable_auto_ack(sock);
-	nl_socket_modify_cb(sock, NL_CB_VALID, NL_CB_CUSTOM, state_read, &answer);
-	nl_socket_modify_err_cb(sock, NL_CB_CUSTOM, error_read, &answer);
-	ret = nl_connect(sock, NETLINK_ROUTE);
-	if (!ret)
-		ret = request_send(sock, route);
-	if (!ret)
-		ret = nl_recvmsgs_default(sock);
-	nl_socket_free(sock);
-	if (answer.error)
-		return answer.error;
-	return ret < 0 ? -EIO : answer.state;
+	ret = question_fill(msg, route) ? -EIO : mesh_netlink_ask(msg, state_read, &state);
+	nlmsg_free(msg);
+	return ret ? ret : state;
 }
 
 /* The kernel keeps the datagram, and asks for the address. False: it does not take it. */

@@ -4,15 +4,9 @@
 #include <string.h>
 
 #include <linux/rtnetlink.h>
-#include <netlink/msg.h>
-#include <netlink/netlink.h>
 
+#include "system/netlink_ask.h"
 #include "system/route.h"
-
-struct answer {
-	struct mesh_kernel_route *route; /* ifindex 0: none yet */
-	int error;			 /* the kernel's own, negative errno */
-};
 
 /* A gateway of the other family comes in RTA_VIA, behind its family. */
 static void via_read(const struct nlattr *attr, struct mesh_addr *hop)
@@ -47,33 +41,24 @@ static int route_read(struct nl_msg *msg, void *arg)
 	static const struct nla_policy policy[RTA_MAX + 1] = {
 		[RTA_OIF] = {.type = NLA_U32},
 	};
+	struct mesh_kernel_route *route = arg;
 	struct nlattr *attrs[RTA_MAX + 1];
-	struct answer *answer = arg;
 	const struct rtmsg *header;
 
 	if (nlmsg_hdr(msg)->nlmsg_type != RTM_NEWROUTE ||
 	    nlmsg_parse(nlmsg_hdr(msg), sizeof(struct rtmsg), attrs, RTA_MAX, policy))
 		return NL_SKIP;
 	if (attrs[RTA_OIF])
-		answer->route->ifindex = nla_get_u32(attrs[RTA_OIF]);
-	hop_read(attrs[RTA_GATEWAY], attrs[RTA_VIA], &answer->route->hop);
+		route->ifindex = nla_get_u32(attrs[RTA_OIF]);
+	hop_read(attrs[RTA_GATEWAY], attrs[RTA_VIA], &route->hop);
 	header = nlmsg_data(nlmsg_hdr(msg));
-	answer->route->is_local = header->rtm_type == RTN_LOCAL;
+	route->is_local = header->rtm_type == RTN_LOCAL;
 	return NL_OK;
 }
 
-/* libnl translates the kernel's errno into its own numbers; we need the kernel's. */
-static int error_read(struct sockaddr_nl *from, struct nlmsgerr *error, void *arg)
-{
-	struct answer *answer = arg;
-
-	(void)from;
-	answer->error = error->error;
-	return NL_STOP;
-}
-
-static int request_send(struct nl_sock *sock, const struct mesh_addr *source,
-			const struct mesh_addr *destination, unsigned int ifindex)
+/* Returns 0 or a negative error of libnl. */
+static int question_fill(struct nl_msg *msg, const struct mesh_addr *source,
+			 const struct mesh_addr *destination, unsigned int ifindex)
 {
 	int size = (int)mesh_addr_size(source->family), ret;
 	struct rtmsg header = {
@@ -81,10 +66,7 @@ static int request_send(struct nl_sock *sock, const struct mesh_addr *source,
 		.rtm_src_len = (unsigned char)(8 * size),
 		.rtm_dst_len = (unsigned char)(8 * size),
 	};
-	struct nl_msg *msg = nlmsg_alloc_simple(RTM_GETROUTE, NLM_F_REQUEST);
 
-	if (!msg)
-		return -NLE_NOMEM;
 	ret = nlmsg_append(msg, &header, sizeof(header), NLMSG_ALIGNTO);
 	if (!ret)
 		ret = nla_put(msg, RTA_SRC, size, source->bytes);
@@ -92,38 +74,29 @@ static int request_send(struct nl_sock *sock, const struct mesh_addr *source,
 		ret = nla_put(msg, RTA_DST, size, destination->bytes);
 	if (!ret && ifindex)
 		ret = nla_put_u32(msg, RTA_OIF, ifindex);
-	if (!ret)
-		ret = nl_send_auto(sock, msg);
-	nlmsg_free(msg);
-	return ret < 0 ? ret : 0;
+	return ret;
 }
 
 int mesh_route_look(const struct mesh_addr *source, const struct mesh_addr *destination,
 		    unsigned int ifindex, struct mesh_kernel_route *route)
 {
-	struct answer answer = {.route = route};
-	struct nl_sock *sock;
+	struct nl_msg *msg;
 	int ret;
 
 	if (source->family != destination->family || !mesh_addr_size(source->family))
 		return -EINVAL;
 	*route = (struct mesh_kernel_route){.hop = {.family = destination->family}};
 	memcpy(route->hop.bytes, destination->bytes, sizeof(route->hop.bytes));
-	sock = nl_socket_alloc();
-	if (!sock)
+	msg = nlmsg_alloc_simple(RTM_GETROUTE, NLM_F_REQUEST);
+	if (!msg)
 		return -ENOMEM;
-	nl_socket_disable_auto_ack(sock);
-	nl_socket_modify_cb(sock, NL_CB_VALID, NL_CB_CUSTOM, route_read, &answer);
-	nl_socket_modify_err_cb(sock, NL_CB_CUSTOM, error_read, &answer);
-	ret = nl_connect(sock, NETLINK_ROUTE);
-	if (!ret)
-		ret = request_send(sock, source, destination, ifindex);
-	if (!ret)
-		ret = nl_recvmsgs_default(sock);
-	nl_socket_free(sock);
-	if (answer.error)
-		return answer.error;
-	return ret < 0 || !route->ifindex ? -EIO : 0;
+	ret = question_fill(msg, source, destination, ifindex)
+		      ? -EIO
+		      : mesh_netlink_ask(msg, route_read, route);
+	nlmsg_free(msg);
+	if (ret)
+		return ret;
+	return route->ifindex ? 0 : -EIO;
 }
 
 int mesh_route_find(const struct mesh_addr *source, const struct mesh_addr *destination,
