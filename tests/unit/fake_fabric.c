@@ -16,23 +16,7 @@
 
 #include "check.h"
 #include "fake_fabric.h"
-
-/* Every object that libfabric hands out; the fid is first in each, so it is first here. */
-struct fake_object {
-	union {
-		struct fid fid;
-		struct fid_fabric fabric;
-		struct fid_domain domain;
-		struct fid_av av;
-		struct fid_cq cq;
-		struct fid_ep endpoint;
-		struct fid_mr mr;
-	};
-	enum fake_call kind;
-	int index;		   /* in fake.mrs */
-	struct fake_object *owner; /* the domain, or the domain's fabric */
-	int num_owned, num_endpoints;
-};
+#include "fake_object.h"
 
 struct fake_fabric fake;
 
@@ -144,62 +128,6 @@ struct mesh_remote *fake_remote_open(struct mesh_domain *domain, uint16_t port)
 	return remote;
 }
 
-static struct fake_completion *completion_add(void)
-{
-	struct fake_completion *completion = &fake.completions[fake.completed];
-
-	check(fake.completed < FAKE_POSTS_MAX);
-	fake.completed++;
-	memset(completion, 0, sizeof(*completion)); /* a test may have used it before */
-	return completion;
-}
-
-void fake_complete(const struct fake_post *post)
-{
-	struct fake_completion *completion = completion_add();
-
-	completion->domain = post->domain;
-	completion->entry.op_context = post->context;
-	completion->entry.flags = FI_MSG | FI_SEND;
-	completion->entry.len = post->size;
-}
-
-void fake_complete_error(void *context, int error)
-{
-	fake_complete_status(context, error, 0);
-}
-
-void fake_complete_status(void *context, int error, int prov_errno)
-{
-	struct fake_completion *completion = completion_add();
-
-	completion->entry.op_context = context;
-	completion->error = error;
-	completion->prov_errno = prov_errno;
-}
-
-void fake_deliver(const void *bytes, size_t size)
-{
-	struct fake_completion *completion = completion_add();
-	struct fake_post *receive;
-
-	check(fake.receives_taken < fake.receives.num);
-	receive = &fake.receives.posts[fake.receives_taken++];
-	check(size <= receive->size);
-	memcpy(receive->buffer, bytes, size);
-	completion->entry.op_context = receive->context;
-	completion->entry.flags = FI_MSG | FI_RECV;
-	completion->entry.len = size;
-}
-
-void fake_deliver_immediate(uint64_t immediate)
-{
-	struct fake_completion *completion = completion_add();
-
-	completion->entry.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA;
-	completion->entry.data = immediate;
-}
-
 /* ---- objects ----------------------------------------------------------------------------- */
 
 /* True while something must be closed before. */
@@ -281,54 +209,7 @@ static int object_open(enum fake_call kind, void *owner, struct fake_object **ob
 	return 0;
 }
 
-/* ---- completion queue and address vector --------------------------------------------------- */
-
-/* The next completion, if it is this queue's; those of all domains come in one order. */
-static const struct fake_completion *completion_next(const struct fid_cq *cq)
-{
-	const struct fake_completion *next = &fake.completions[fake.read];
-
-	if (fake.read == fake.completed)
-		return NULL;
-	return !next->domain || next->domain == ((const struct fake_object *)cq)->owner ? next
-											: NULL;
-}
-
-static ssize_t cq_read(struct fid_cq *cq, void *buf, size_t count)
-{
-	struct fi_cq_data_entry *entries = buf;
-	size_t n = 0;
-	int ret = fake_called(FAKE_CQ_READ);
-
-	if (ret)
-		return ret;
-	while (n < count && completion_next(cq)) {
-		if (fake.completions[fake.read].error)
-			return n ? (ssize_t)n : -FI_EAVAIL;
-		entries[n++] = fake.completions[fake.read++].entry;
-	}
-	return n ? (ssize_t)n : -FI_EAGAIN;
-}
-
-static ssize_t cq_readerr(struct fid_cq *cq, struct fi_cq_err_entry *entry, uint64_t flags)
-{
-	const struct fake_completion *completion = completion_next(cq);
-
-	(void)flags;
-	if (!completion || !completion->error)
-		return -FI_EAGAIN;
-	entry->op_context = completion->entry.op_context;
-	entry->err = completion->error;
-	entry->prov_errno = completion->prov_errno;
-	fake.read++;
-	return 1;
-}
-
-static struct fi_ops_cq cq_ops = {
-	.size = sizeof(struct fi_ops_cq),
-	.read = cq_read,
-	.readerr = cq_readerr,
-};
+/* ---- address vector ------------------------------------------------------------------------- */
 
 static int av_insert(struct fid_av *av, const void *addr, size_t count, fi_addr_t *fi_addr,
 		     uint64_t flags, void *context)
@@ -447,7 +328,7 @@ static ssize_t ep_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint
 	if (fake.writes_end_with < 0)
 		fake_complete(post);
 	else if (fake.writes_end_with)
-		fake_complete_status(msg->context, FI_EIO, fake.writes_end_with);
+		fake_write_fail(post, fake.writes_end_with);
 	return 0;
 }
 
@@ -534,7 +415,7 @@ static int domain_cq(struct fid_domain *domain, struct fi_cq_attr *attr, struct 
 	fake.cq_size = attr->size;
 	if (ret)
 		return ret;
-	object->cq.ops = &cq_ops;
+	object->cq.ops = &fake_queue_ops;
 	*cq = &object->cq;
 	return 0;
 }
