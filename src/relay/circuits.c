@@ -230,7 +230,7 @@ bool mesh_circuit_frame_pass(struct mesh_peer *peer, const struct mesh_frame *fr
 	if (!to->peer || to->lost || !to->known)
 		return true;
 	passed.to_comm = to->remote_id;
-	mesh_relay_thread_moved(&side->circuit->relay->thread);
+	mesh_relay_thread_moved(&side->circuit->relay->thread, false);
 	mesh_peer_send(to->peer, &passed, (enum mesh_frame_type)frame->header.type);
 	return true;
 }

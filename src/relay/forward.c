@@ -231,7 +231,7 @@ static void held_end(struct mesh_held *held, int error, const struct mesh_op *op
 	mesh_count(&circuit->counters->bytes, held->what.length);
 	mesh_count(&circuit->counters->segments, 1);
 	slots_count(circuit, held, -1);
-	mesh_relay_thread_moved(&circuit->relay->thread);
+	mesh_relay_thread_moved(&circuit->relay->thread, false);
 	if (error) {
 		circuit_fail(&circuit->down, "a write", error, op);
 		mesh_circuit_check_soon(circuit);
@@ -399,7 +399,7 @@ static void segments_push(struct mesh_circuit *circuit)
 		}
 		circuit->first_waiting = (circuit->first_waiting + 1) % MESH_GRANULES;
 		circuit->num_waiting--;
-		mesh_relay_thread_moved(&circuit->relay->thread);
+		mesh_relay_thread_moved(&circuit->relay->thread, false);
 	}
 }
 
@@ -473,7 +473,7 @@ static void from_up(struct mesh_sink *sink, const struct mesh_message_header *he
 	struct mesh_circuit *circuit = circuit_of_sink(sink);
 
 	mesh_circuit_lock(circuit);
-	mesh_relay_thread_moved(&circuit->relay->thread);
+	mesh_relay_thread_moved(&circuit->relay->thread, header->type == MESH_MESSAGE_DATA);
 	switch ((enum mesh_message_type)header->type) {
 	case MESH_MESSAGE_RELAYED:
 		segment_take(circuit, header, payload);
@@ -500,7 +500,7 @@ static void from_down(struct mesh_sink *sink, const struct mesh_message_header *
 	struct mesh_message_arrived arrived;
 
 	mesh_circuit_lock(circuit);
-	mesh_relay_thread_moved(&circuit->relay->thread);
+	mesh_relay_thread_moved(&circuit->relay->thread, false);
 	switch ((enum mesh_message_type)header->type) {
 	case MESH_MESSAGE_ARRIVED:
 		memcpy(&arrived, payload, sizeof(arrived));

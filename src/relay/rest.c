@@ -2,8 +2,10 @@
 /* rest.c - when the thread that relays polls, pauses and sleeps. */
 #include "relay/rest.h"
 
-/* The thread polls for so long after something was forwarded. */
+/* The thread polls for so long after a small message, and where no descriptor would wake it. */
 #define POLL_NS 200000ull
+/* And for so long, which is about the time of a wake-up, after a segment. */
+#define SEGMENT_POLL_NS 10000ull
 /* A pause is this part of the time since then, within these bounds. */
 #define PAUSE_PART 16
 #define PAUSE_MIN_NS 20000ull
@@ -14,8 +16,10 @@
 
 void mesh_rest_init(struct mesh_rest *rest, uint64_t now_ns)
 {
-	*rest = (struct mesh_rest){
-		.moved_ns = now_ns, .turn_ns = now_ns, .credit_ns = CREDIT_MAX_NS};
+	*rest = (struct mesh_rest){.moved_ns = now_ns,
+				   .until_ns = now_ns,
+				   .turn_ns = now_ns,
+				   .credit_ns = CREDIT_MAX_NS};
 }
 
 static void credit_settle(struct mesh_rest *rest, uint64_t now_ns, bool moved)
@@ -29,15 +33,27 @@ static void credit_settle(struct mesh_rest *rest, uint64_t now_ns, bool moved)
 	rest->credit_ns -= spent_ns < rest->credit_ns ? spent_ns : rest->credit_ns;
 }
 
-bool mesh_rest_polls(struct mesh_rest *rest, uint64_t now_ns, bool moved, bool bounded)
+static void moved_note(struct mesh_rest *rest, uint64_t now_ns, enum mesh_rest_moved moved)
 {
-	credit_settle(rest, now_ns, moved);
+	uint64_t until_ns = now_ns + (moved == MESH_REST_MESSAGE ? POLL_NS : SEGMENT_POLL_NS);
+
+	rest->moved_ns = now_ns;
+	rest->vain = false;
+	if (until_ns > rest->until_ns)
+		rest->until_ns = until_ns;
+}
+
+bool mesh_rest_polls(struct mesh_rest *rest, uint64_t now_ns, enum mesh_rest_moved moved,
+		     bool bounded)
+{
+	credit_settle(rest, now_ns, moved != MESH_REST_NOTHING);
 	rest->turn_ns = now_ns;
-	if (moved) {
-		rest->moved_ns = now_ns;
-		rest->vain = false;
-	}
-	rest->polls = now_ns - rest->moved_ns < POLL_NS && (!bounded || rest->credit_ns);
+	if (moved != MESH_REST_NOTHING)
+		moved_note(rest, now_ns, moved);
+	if (bounded)
+		rest->polls = now_ns < rest->until_ns && rest->credit_ns;
+	else
+		rest->polls = now_ns - rest->moved_ns < POLL_NS;
 	return rest->polls;
 }
 

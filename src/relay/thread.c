@@ -109,10 +109,24 @@ static void thread_rest(struct mesh_relay_thread *thread, struct mesh_rest *rest
 	rest->vain = thread_sleep(thread, set, seen, domains ? &limit : NULL);
 }
 
+/* What circuits have forwarded since the last call. @seen, @messages: of thread->moved, messages */
+static enum mesh_rest_moved moved_since(struct mesh_relay_thread *thread, uint64_t *seen,
+					uint64_t *messages)
+{
+	uint64_t moved_before = *seen, messages_before = *messages;
+
+	*seen = atomic_load(&thread->moved);
+	*messages = atomic_load_explicit(&thread->messages, memory_order_relaxed);
+	if (*messages != messages_before)
+		return MESH_REST_MESSAGE;
+	return *seen != moved_before ? MESH_REST_SEGMENT : MESH_REST_NOTHING;
+}
+
 static void *thread_run(void *arg)
 {
 	struct mesh_relay_thread *thread = arg;
-	uint64_t seen = atomic_load(&thread->moved), moved;
+	uint64_t seen = atomic_load(&thread->moved), messages = atomic_load(&thread->messages);
+	enum mesh_rest_moved moved;
 	struct mesh_rest rest;
 	struct wait_set set;
 	uint32_t domains;
@@ -123,9 +137,8 @@ static void *thread_run(void *arg)
 		domains = atomic_load(&thread->domains);
 		domains_poll(thread, domains);
 		set_prepare(thread, domains, &set);
-		moved = atomic_load(&thread->moved);
-		polls = mesh_rest_polls(&rest, mesh_clock_ns(), moved != seen, set.complete);
-		seen = moved;
+		moved = moved_since(thread, &seen, &messages);
+		polls = mesh_rest_polls(&rest, mesh_clock_ns(), moved, set.complete);
 		if (domains && polls)
 			sched_yield();
 		else

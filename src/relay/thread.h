@@ -23,10 +23,11 @@ struct mesh_relay_thread {
 	int wake_fd;	      /* eventfd; -1 until the thread is started */
 	_Atomic(int) look_ms; /* the longest sleep while there are circuits */
 	_Atomic(bool) stop;
-	_Atomic(uint32_t) domains; /* a bit for each main domain that has a circuit */
-	_Atomic(uint64_t) moved;   /* counts what circuits forward */
-	_Atomic(bool) sleeps;	   /* what is forwarded now needs wake_fd */
-	_Atomic(uint64_t) turns;   /* counts how often the thread has polled */
+	_Atomic(uint32_t) domains;  /* a bit for each main domain that has a circuit */
+	_Atomic(uint64_t) moved;    /* counts what circuits forward */
+	_Atomic(uint64_t) messages; /* those of it that are small messages of NCCL */
+	_Atomic(bool) sleeps;	    /* what is forwarded now needs wake_fd */
+	_Atomic(uint64_t) turns;    /* counts how often the thread has polled */
 };
 
 void mesh_relay_thread_init(struct mesh_relay_thread *thread, struct mesh_process *process);
@@ -48,10 +49,13 @@ void mesh_relay_thread_wake(struct mesh_relay_thread *thread);
 
 /**
  * A circuit has forwarded something, in whichever thread: completions of what was posted may make
- * no event that would wake this one. Any lock may be held.
+ * no event that would wake this one. Any lock may be held. @message: it was a small message of
+ * NCCL.
  */
-static inline void mesh_relay_thread_moved(struct mesh_relay_thread *thread)
+static inline void mesh_relay_thread_moved(struct mesh_relay_thread *thread, bool message)
 {
+	if (message)
+		atomic_fetch_add_explicit(&thread->messages, 1, memory_order_relaxed);
 	atomic_fetch_add(&thread->moved, 1);
 	if (atomic_load(&thread->sleeps))
 		mesh_relay_thread_wake(thread);

@@ -23,8 +23,11 @@
 #include "transport/path_relayed.h"
 #include "transport/path_state.h"
 
-/* Usual segments that the relay's memory holds. */
-#define SEGMENTS_HELD 16
+/*
+ * Usual segments that the relay's memory holds. In 4 MiB that is a segment of a cable over tcp
+ * (MESH_COPY_SEGMENT): half of it costs half as much CPU time again (docs/performance.md).
+ */
+#define SEGMENTS_HELD 8
 
 struct mesh_path_relayed {
 	struct mesh_path *path;

@@ -14,7 +14,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 
 OUT=$MESH_RESULTS
 SIZE=$((1 << 20))
-SEGMENTS=4 # of each message: a sixteenth of the circuit's 4 MiB each
+SEGMENTS=2 # of each message: an eighth of the circuit's 4 MiB each
 MESSAGES=8
 SMALL=64 # bytes of a message that needs no grant
 

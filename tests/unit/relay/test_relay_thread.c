@@ -181,7 +181,7 @@ static void test_moved(void **state)
 	rest_await(100);
 	for (i = 0; i < 100; i++) {
 		before = turns();
-		mesh_relay_thread_moved(thread);
+		mesh_relay_thread_moved(thread, true);
 		turn_await(before);
 	}
 }
