@@ -138,6 +138,70 @@ bool mesh_neighbours_miss_rdma(const struct mesh_neighbours *neighbours, uint64_
 	       route.num_relays && !route.rdma;
 }
 
+/* True if a neighbour on a NIC with RDMA that is known has no part in the search yet. */
+MESH_HOLDS(process)
+static bool is_one_late(const struct mesh_neighbours *neighbours, bool young)
+{
+	const struct mesh_asking *asking = &neighbours->rounds.asking;
+	const struct mesh_heard *heard;
+	int i, k;
+
+	for (i = 0; i < asking->num_links; i++) {
+		if (!mesh_providers_have_rdma(asking->links[i].about.providers))
+			continue;
+		if (young && !asking->asked[i].num_heard)
+			return true;
+		for (k = 0; k < asking->asked[i].num_heard; k++) {
+			heard = asking->asked[i].heard[k];
+			if (!heard->error && heard->about.node_id != neighbours->self.node_id &&
+			    heard->heard_ms < neighbours->searching.began_ms)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* True if a NIC of this node that has RDMA and a carrier has not heard any neighbour. */
+static bool hears_nobody(const struct mesh_explored *node)
+{
+	const struct mesh_links_nic *nic;
+	int i, k;
+
+	for (i = 0; i < node->num_nics; i++) {
+		nic = &node->nics[i];
+		if (nic->flags & MESH_LINKS_NIC_DOWN || !mesh_providers_have_rdma(nic->providers))
+			continue;
+		for (k = 0; k < node->num_links && node->links[k].nic != nic->nic; k++)
+			;
+		if (k == node->num_links)
+			return true;
+	}
+	return false;
+}
+
+/* The same of a node that the search has found. */
+MESH_HOLDS(process)
+static bool any_hears_nobody(const struct mesh_neighbours *neighbours)
+{
+	const struct mesh_explore *explore = &neighbours->searching.explore;
+	int i;
+
+	for (i = 1; i < explore->num_nodes; i++) {
+		if (explore->nodes[i].state == MESH_EXPLORED_KNOWN &&
+		    hears_nobody(&explore->nodes[i]))
+			return true;
+	}
+	return false;
+}
+
+bool mesh_neighbours_may_have_rdma(const struct mesh_neighbours *neighbours, uint64_t target,
+				   bool young)
+{
+	return mesh_graph_may_have_rdma(&neighbours->searching.explore.graph,
+					neighbours->self.node_id, target) ||
+	       is_one_late(neighbours, young) || (young && any_hears_nobody(neighbours));
+}
+
 bool mesh_neighbours_searches(const struct mesh_neighbours *neighbours, uint64_t target)
 {
 	return neighbours->searching.searches &&

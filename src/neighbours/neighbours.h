@@ -122,6 +122,16 @@ MESH_HOLDS(process)
 bool mesh_neighbours_miss_rdma(const struct mesh_neighbours *neighbours, uint64_t target);
 
 /**
+ * The same as mesh_graph_may_have_rdma(), for routes from this node to @target. Also true if a
+ * neighbour of ours on a NIC with RDMA has not answered since the search began, but before.
+ *
+ * @young: or has never answered, here or at a node that was found: it may be starting
+ */
+MESH_HOLDS(process)
+bool mesh_neighbours_may_have_rdma(const struct mesh_neighbours *neighbours, uint64_t target,
+				   bool young);
+
+/**
  * The routes to a node that searches have found so far (nic/graph_routes.h): inside our site first,
  * then those with RDMA on each hop, then fewest relays. A node relays if a rank of our job, or
  * `fi_mesh serve --relay` for it, runs there.

@@ -227,6 +227,66 @@ bool mesh_graph_has_rdma(const struct mesh_graph *graph, uint64_t id)
 	return false;
 }
 
+/* ---- what may still be confirmed ------------------------------------------------------------ */
+
+/* Which nodes RDMA may lead to. */
+struct reach {
+	const struct mesh_graph *graph;
+	int from, to; /* @to: -1: it has not reported */
+	bool nodes[MESH_GRAPH_NODES_MAX];
+	bool grows;
+	bool opens; /* a link leads to a node that has not reported */
+};
+
+static bool may_go_on(const struct reach *reach, int node)
+{
+	return reach->nodes[node] &&
+	       (node == reach->from || (node != reach->to && reach->graph->nodes[node].relays));
+}
+
+/* The link may be a hop in either direction, unless the other end says that it has no RDMA. */
+static void reach_grow(struct reach *reach, int at, const struct mesh_graph_link *link)
+{
+	const struct mesh_graph *graph = reach->graph;
+	int other = mesh_graph_find(graph, link->node_id);
+	const struct mesh_graph_link *back;
+
+	if (!link->rdma)
+		return;
+	if (other < 0) {
+		reach->opens |= may_go_on(reach, at);
+		return;
+	}
+	back = confirmed(&graph->nodes[other], graph->nodes[at].id, link);
+	if ((back && !back->rdma) || reach->nodes[at] == reach->nodes[other] ||
+	    (!may_go_on(reach, at) && !may_go_on(reach, other)))
+		return;
+	reach->nodes[at] = reach->nodes[other] = true;
+	reach->grows = true;
+}
+
+bool mesh_graph_may_have_rdma(const struct mesh_graph *graph, uint64_t from, uint64_t to)
+{
+	struct reach reach = {
+		.graph = graph,
+		.from = mesh_graph_find(graph, from),
+		.to = mesh_graph_find(graph, to),
+	};
+	int i, k;
+
+	if (reach.from < 0 || from == to)
+		return false;
+	reach.nodes[reach.from] = true;
+	do {
+		reach.grows = false;
+		for (i = 0; i < graph->num_nodes; i++) {
+			for (k = 0; k < graph->nodes[i].num_links; k++)
+				reach_grow(&reach, i, &graph->nodes[i].links[k]);
+		}
+	} while (reach.grows);
+	return reach.opens || (reach.to >= 0 && reach.nodes[reach.to]);
+}
+
 /* ---- doubts -------------------------------------------------------------------------------- */
 
 static bool is_between(const struct mesh_graph_doubt *doubt, uint64_t a, uint64_t b)

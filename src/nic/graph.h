@@ -103,6 +103,15 @@ bool mesh_graph_is_drained(const struct mesh_graph *graph, int a, int b);
 bool mesh_graph_has_rdma(const struct mesh_graph *graph, uint64_t id);
 
 /**
+ * True if nodes that relay lead from one node to another with RDMA on each hop, or may do so as
+ * soon as a node confirms a link that only the other end has reported. False: more time does not
+ * help.
+ *
+ * @from, @to: node ids
+ */
+bool mesh_graph_may_have_rdma(const struct mesh_graph *graph, uint64_t from, uint64_t to);
+
+/**
  * A hop between these two nodes has failed: routes avoid it until @until_ms if there is another. A
  * node that has failed with several others is avoided altogether.
  *

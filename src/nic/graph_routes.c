@@ -345,6 +345,11 @@ bool mesh_route_fits(const struct mesh_route *first, const struct mesh_route *ro
 	       route->leaves == first->leaves && route->rdma == first->rdma;
 }
 
+bool mesh_route_precedes_tcp(const struct mesh_route *route)
+{
+	return route->num_relays && route->rdma && !route->leaves && !route->doubtful;
+}
+
 /* The routes of the least length there is now. Returns their number. */
 static int group_find(struct search *search, int relays_max, struct mesh_route *routes,
 		      int routes_max)

@@ -26,6 +26,12 @@ struct mesh_route {
 bool mesh_route_fits(const struct mesh_route *first, const struct mesh_route *route);
 
 /**
+ * True if @route goes before routes of the kernels without RDMA (mesh_paths_yield()): it has RDMA
+ * on each hop, stays inside the site, and no hop of it has failed or is drained.
+ */
+bool mesh_route_precedes_tcp(const struct mesh_route *route);
+
+/**
  * Finds routes from one node to another: those inside the sites of the two first (a node without a
  * site is in any), among them those with RDMA on each hop, then those with the fewest relays, then
  * the widest. A cable between the two goes before all routes with relays. No two of them share a

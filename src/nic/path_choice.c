@@ -328,6 +328,19 @@ void mesh_path_choose_routed(const struct mesh_endpoint_addr *local, int num_loc
 		fallbacks_add(local, remote, begin, MESH_PATH_FALLBACK_ROUTED, choice);
 }
 
+bool mesh_paths_yield(const struct mesh_path_candidate *pairs, int num)
+{
+	int i;
+
+	for (i = 0; i < num; i++) {
+		if (!mesh_path_class_is_routed(pairs[i].class) ||
+		    pairs[i].provider == MESH_PROVIDER_VERBS_RXM ||
+		    pairs[i].provider == MESH_PROVIDER_NONE)
+			return false;
+	}
+	return num > 0;
+}
+
 enum mesh_provider_reason mesh_path_provider_reason(enum mesh_provider_id ours,
 						    enum mesh_provider_id theirs,
 						    const struct mesh_path_candidate *pair,

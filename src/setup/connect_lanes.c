@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "setup/connect_lanes.h"
+#include "setup/connect_relay.h"
 #include "setup/connect_try.h"
 #include "setup/openings.h"
 #include "system/round_trip.h"
@@ -189,6 +190,8 @@ enum mesh_verdict mesh_connect_lanes_judge(struct mesh_connect *connect, uint64_
 	enum mesh_verdict verdict = mesh_connect_judge(connect, now_ms);
 
 	mesh_process_assert_locked(connect->net->process);
+	if (verdict == MESH_VERDICT_READY && !connect->lanes && mesh_connect_awaits_rdma(connect))
+		return MESH_VERDICT_WAIT;
 	if (!connect->lanes_begun)
 		return verdict == MESH_VERDICT_READY && lanes_begin(connect, now_ms)
 			       ? MESH_VERDICT_WAIT

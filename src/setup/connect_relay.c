@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * connect_relay.c - a connection to a node without a common link: over relays (relay_try.h), also
- * where the kernel has a route, and nothing comes through.
+ * where the kernel has a route, and nothing comes through, or no RDMA does.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -81,7 +81,7 @@ static bool detour_is_due(const struct mesh_connect *connect, uint64_t now_ms)
 {
 	const struct mesh_path_choice *choice = &connect->choice;
 	bool routed = false, doubled = false;
-	uint64_t wait_ms;
+	uint64_t wait_ms, since_ms;
 	int i;
 
 	/* One that is up may wait for its lanes, for which connect->up_ms begins again. */
@@ -95,34 +95,85 @@ static bool detour_is_due(const struct mesh_connect *connect, uint64_t now_ms)
 		doubled |= choice->candidates[i].class == MESH_PATH_FALLBACK_ROUTED;
 	}
 	wait_ms = patience_ms(connect);
-	return routed && mesh_clock_elapsed_ms(connect->started_ms, now_ms) >=
-				 (doubled ? 2 * wait_ms : wait_ms);
+	since_ms = connect->back_ms ? connect->back_ms : connect->started_ms;
+	return routed &&
+	       mesh_clock_elapsed_ms(since_ms, now_ms) >= (doubled ? 2 * wait_ms : wait_ms);
 }
 
-void mesh_connect_detour(struct mesh_connect *connect, uint64_t now_ms)
+static bool any_has_rdma(const struct mesh_endpoint_addr *endpoints, int num)
+{
+	int i;
+
+	for (i = 0; i < num; i++) {
+		if (endpoints[i].provider == MESH_PROVIDER_VERBS_RXM)
+			return true;
+	}
+	return false;
+}
+
+/* Returns false if no relay may be used, or without memory. */
+MESH_HOLDS(process)
+static bool detour_open(struct mesh_connect *connect)
 {
 	struct mesh_process *process = connect->net->process;
-	char node[MESH_HANDLE_NODE_TEXT_MAX];
+
+	return connect->detour ||
+	       !mesh_relay_try_open(process, &connect->handle, (int)process->config.max_paths,
+				    &connect->detour);
+}
+
+bool mesh_connect_awaits_rdma(struct mesh_connect *connect)
+{
+	const struct mesh_process *process = connect->net->process;
+	const struct mesh_handle *handle = &connect->handle;
 
 	mesh_process_assert_locked(process);
-	if (connect->state != MESH_CONNECT_PEERS || connect->relay ||
-	    !detour_is_due(connect, now_ms))
-		return;
-	if (!connect->detour &&
-	    mesh_relay_try_open(process, &connect->handle, (int)process->config.max_paths,
-				&connect->detour))
-		return;
-	if (!mesh_relay_try_is_ready(connect->detour, now_ms))
-		return;
-	mesh_info("the routes to node %s have let nothing through for %llu ms: going over relays",
-		  mesh_handle_node_text(&connect->handle, node),
-		  (unsigned long long)(now_ms - connect->started_ms));
-	if (connect->num_peers) /* else their NIC was not open for all this time */
+	return connect->state == MESH_CONNECT_PEERS && !connect->relay &&
+	       mesh_paths_yield(connect->pairs, connect->num_peers) &&
+	       any_has_rdma(process->endpoints, process->num_endpoints) &&
+	       any_has_rdma(handle->endpoints, handle->num_endpoints) && detour_open(connect) &&
+	       !connect->detour->vain;
+}
+
+/* They are ready. @dead: the candidates have let nothing through */
+MESH_HOLDS(process)
+static void detour_take(struct mesh_connect *connect, bool dead, uint64_t now_ms)
+{
+	char node[MESH_HANDLE_NODE_TEXT_MAX];
+
+	mesh_handle_node_text(&connect->handle, node);
+	if (dead)
+		mesh_info("the routes to node %s have let nothing through for %llu ms: going over "
+			  "relays",
+			  node, (unsigned long long)(now_ms - connect->started_ms));
+	else
+		mesh_info("the routes to node %s have no RDMA: going over relays that have it on "
+			  "each hop",
+			  node);
+	if (dead && connect->num_peers) /* else their NIC was not open for all this time */
 		mesh_dead_routes_add(connect);
 	mesh_connect_try_end(connect);
 	connect->relay = connect->detour;
 	connect->detour = NULL;
 	connect->detoured = true;
+}
+
+void mesh_connect_detour(struct mesh_connect *connect, uint64_t now_ms)
+{
+	bool dead;
+
+	mesh_process_assert_locked(connect->net->process);
+	if (connect->state != MESH_CONNECT_PEERS || connect->relay)
+		return;
+	dead = detour_is_due(connect, now_ms);
+	if ((!dead && !mesh_connect_awaits_rdma(connect)) || !detour_open(connect))
+		return;
+	if (connect->detour->before_tcp == dead) { /* what it has found is of the other kind */
+		mesh_relay_try_again(connect->detour);
+		connect->detour->before_tcp = !dead;
+	}
+	if (mesh_relay_try_is_ready(connect->detour, now_ms))
+		detour_take(connect, dead, now_ms);
 }
 
 /* Tries the candidates. Returns true if some are up, and the others had their time. */
@@ -142,10 +193,11 @@ static bool candidates_try(struct mesh_connect *connect, uint64_t now_ms)
 bool mesh_connect_detour_beside(struct mesh_connect *connect, uint64_t now_ms)
 {
 	struct mesh_relay_try *relay = connect->relay;
+	uint64_t alone_ms = relay && relay->before_tcp ? MESH_RELAY_RDMA_MS : OPEN_ALONE_MS;
 	bool ready;
 
 	mesh_process_assert_locked(connect->net->process);
-	if (!connect->detoured || mesh_clock_elapsed_ms(connect->open_ms, now_ms) < OPEN_ALONE_MS)
+	if (!connect->detoured || mesh_clock_elapsed_ms(connect->open_ms, now_ms) < alone_ms)
 		return false;
 	connect->relay = NULL; /* a try that ends would release its peers as well */
 	ready = candidates_try(connect, now_ms);
@@ -162,6 +214,7 @@ void mesh_connect_detour_leave(struct mesh_connect *connect)
 		  mesh_handle_node_text(&connect->handle, node));
 	mesh_relay_try_end(connect->relay);
 	connect->detour = connect->relay;
+	connect->detour->vain = true; /* the candidates do not wait for it again */
 	connect->relay = NULL;
 	connect->detoured = false;
 }
@@ -171,6 +224,8 @@ void mesh_connect_relay_end(struct mesh_connect *connect)
 	mesh_connect_try_end(connect);
 	if (!connect->detoured)
 		return;
+	if (connect->relay->before_tcp) /* the candidates were not dead, and begin anew */
+		connect->back_ms = mesh_clock_ms();
 	connect->detour = connect->relay;
 	connect->relay = NULL;
 	connect->detoured = false;

@@ -33,6 +33,17 @@ MESH_HOLDS(process)
 void mesh_connect_relay_keep(struct mesh_connect *connect);
 
 /**
+ * True while candidates that are ready do not become paths yet: this try is of routed ones without
+ * RDMA, and relays with RDMA on each hop go before them. That is over when they refuse, or do not
+ * answer, for 10 s; at once where none lead to the node.
+ */
+MESH_HOLDS(process)
+bool mesh_connect_awaits_rdma(struct mesh_connect *connect);
+
+/**
+ * While relays with RDMA on each hop are awaited, looks for them; once they are ready, they take
+ * the candidates' place.
+ *
  * While candidates are tried: if all are routed, and none comes up for some seconds, or for a short
  * time where an earlier connection has waited (dead_routes.h), looks for relays as well. Once those
  * are ready, they take the candidates' place.
@@ -41,9 +52,9 @@ MESH_HOLDS(process)
 void mesh_connect_detour(struct mesh_connect *connect, uint64_t now_ms);
 
 /**
- * While an OPEN of relays that have taken the candidates' place has no answer for some seconds:
- * tries the candidates again beside it. Returns true if they are ready: then the caller drops the
- * comm that has asked, and calls mesh_connect_detour_leave().
+ * While an OPEN of relays that have taken the candidates' place has no answer for some seconds (10
+ * if they go before the candidates): tries the candidates again beside it. Returns true if they are
+ * ready: then the caller drops the comm that has asked, and calls mesh_connect_detour_leave().
  */
 MESH_HOLDS(process)
 bool mesh_connect_detour_beside(struct mesh_connect *connect, uint64_t now_ms);

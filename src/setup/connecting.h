@@ -48,9 +48,10 @@ struct mesh_connect {
 	/* 0: domains are being opened for the candidates, or relays are looked for. */
 	int num_peers;
 	struct mesh_relay_try *relay; /* no common link: its peers are tried; owned, or NULL */
-	/* Relays that are looked for while routed candidates do not come up; owned, or NULL. */
+	/* Relays that are looked for beside routed candidates: connect_relay.h; owned, or NULL. */
 	struct mesh_relay_try *detour;
 	bool detoured;	  /* relay was detour */
+	uint64_t back_ms; /* when the candidates got their turn again after it; 0: it was not */
 	uint64_t open_ms; /* when the latest OPEN, or CONNECT, was sent */
 	bool away;	  /* candidates wait for a carrier: they go before relays */
 	int unopened;	  /* 1 + the NIC of the last candidate that cannot be opened, or 0 */

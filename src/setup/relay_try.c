@@ -31,12 +31,12 @@
 /* The mesh is searched again while no route leads there, and what one search may take. */
 #define SEARCH_AGAIN_MS 500
 #define SEARCH_MS 1000
-/*
- * Routes inside the site have this time before others are used, and those with RDMA on each hop
- * this: a comm keeps its route, and each hop may have to open a NIC first.
- */
+/* What a search has found counts for so long where routed tcp waits for it. */
+#define FRESH_MS 10000
+/* And it searches for so long while a link may be confirmed that is missing from a route. */
+#define HOPE_MS MESH_TRY_MS
+/* Routes inside the site have this time before others are used. */
 #define SITE_MS MESH_TRY_MS
-#define RDMA_MS 10000
 /*
  * After the first search of this process another one follows, and more of them for a while if what
  * they have found may be improved by RDMA.
@@ -106,6 +106,25 @@ static void mesh_search(struct mesh_relay_try *relay, uint64_t now_ms)
 	mesh_neighbours_search(setup->neighbours, 0, SEARCH_MS);
 }
 
+/* True if a later search may find a route with RDMA on each hop, though this one has not. */
+MESH_HOLDS(process)
+static bool may_have_rdma(struct mesh_relay_try *relay, uint64_t now_ms)
+{
+	const struct mesh_setup *setup = mesh_setup_of(relay->process);
+
+	return mesh_neighbours_may_have_rdma(setup->neighbours, relay->handle->node_id,
+					     now_ms < setup->first_searched_ms + YOUNG_RDMA_MS);
+}
+
+/* True if the mesh was searched not long ago. */
+MESH_HOLDS(process)
+static bool is_fresh(struct mesh_relay_try *relay, uint64_t now_ms)
+{
+	const struct mesh_setup *setup = mesh_setup_of(relay->process);
+
+	return setup->searched_ms && mesh_clock_elapsed_ms(setup->searched_ms, now_ms) < FRESH_MS;
+}
+
 /*
  * True if the result of the latest search counts. A node asks its neighbours once a second, so the
  * first search may miss links of ranks that have started at the same time as this one.
@@ -118,6 +137,8 @@ static bool search_counts(struct mesh_relay_try *relay, uint64_t now_ms)
 
 	if (mesh_neighbours_searches(setup->neighbours, relay->handle->node_id))
 		return false;
+	if (relay->before_tcp && !may_have_rdma(relay, now_ms))
+		return true; /* nor would a later one */
 	if (setup->searched_ms >= due_ms) {
 		if (now_ms >= setup->first_searched_ms + YOUNG_RDMA_MS ||
 		    !mesh_neighbours_miss_rdma(setup->neighbours, relay->handle->node_id))
@@ -169,11 +190,13 @@ static int first_hop_find(struct mesh_relay_try *relay, const struct mesh_route 
 	num = mesh_nexts_of_node(process, process->relay->neighbours, route->hops[0],
 				 process->relay->job, nexts, MESH_NEXTS_MAX);
 	drained = !is_early(relay, MESH_TRY_MS, now_ms); /* the others have not answered */
-	if (route->rdma && is_early(relay, RDMA_MS, now_ms))
+	if (route->rdma && is_early(relay, MESH_RELAY_RDMA_MS, now_ms))
 		later = without_rdma(nexts, num);
 	while ((i = mesh_relays_least_recent(&relay->tried, nexts, num, unusable | later,
 					     drained)) >= 0 ||
 	       later) {
+		if (i < 0 && relay->before_tcp)
+			break;
 		if (i < 0) {
 			later = 0;
 			continue;
@@ -201,7 +224,8 @@ static bool is_allowed(const struct mesh_relay_try *relay, const struct mesh_rou
 		       const struct allowance *allowance)
 {
 	if (!route->num_relays || (relay->sure && route->doubtful) ||
-	    (relay->no_rdma && route->rdma))
+	    (relay->no_rdma && route->rdma) ||
+	    (relay->before_tcp && !mesh_route_precedes_tcp(route)))
 		return false;
 	if (route->leaves)
 		return allowance->leave && (route->rdma || allowance->leave_tcp);
@@ -241,7 +265,8 @@ static int routes_select(struct mesh_relay_try *relay, const struct mesh_route *
 static struct allowance allowance_of(const struct mesh_relay_try *relay,
 				     const struct mesh_route *routes, int num, uint64_t now_ms)
 {
-	bool leave = !is_early(relay, SITE_MS, now_ms), tcp = !is_early(relay, RDMA_MS, now_ms);
+	bool leave = !is_early(relay, SITE_MS, now_ms),
+	     tcp = !is_early(relay, MESH_RELAY_RDMA_MS, now_ms);
 	struct allowance allowance = {true, true, true};
 	const struct mesh_route *route;
 	int i;
@@ -351,6 +376,30 @@ static void beside_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 }
 
 /*
+ * Routed tcp waits for a route with RDMA on each hop, which comes first of all: until it is known
+ * that there is none, or those that there are had their time.
+ */
+MESH_HOLDS(process)
+static void before_tcp_begin(struct mesh_relay_try *relay, uint64_t now_ms)
+{
+	struct mesh_route routes[MESH_ROUTES_MAX];
+	int i, num, ret;
+
+	relay->vain = relay->found_ms && !is_early(relay, MESH_RELAY_RDMA_MS, now_ms);
+	if (relay->vain)
+		return;
+	num = mesh_neighbours_routes(relay->process->relay->neighbours, relay->handle->node_id,
+				     MESH_RELAYS_MAX, routes, MESH_ROUTES_MAX);
+	ret = routes_take(relay, routes, num, relay->most, now_ms);
+	for (i = 0; i < num && !mesh_route_precedes_tcp(&routes[i]); i++)
+		;
+	relay->vain = i >= num &&
+		      !(is_early(relay, HOPE_MS, now_ms) && may_have_rdma(relay, now_ms));
+	if (!relay->num_peers && !ret && !relay->vain)
+		mesh_search(relay, now_ms);
+}
+
+/*
  * None of these routes can be asked now, and they had their time. Those that share a relay with one
  * of them are not among them, such as a shorter one without RDMA: takes what begins with other
  * relays. Returns as routes_take() does.
@@ -381,11 +430,15 @@ static void routes_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 	struct mesh_route routes[MESH_ROUTES_MAX];
 	int num, ret;
 
-	if (!relay->asked)
+	if (!relay->asked && !(relay->before_tcp && is_fresh(relay, now_ms)))
 		mesh_search(relay, now_ms); /* the mesh may have grown since the last one */
 	relay->asked = true;
 	if (!search_counts(relay, now_ms))
 		return;
+	if (relay->before_tcp) {
+		before_tcp_begin(relay, now_ms);
+		return;
+	}
 	if (relay->beside.num) {
 		beside_begin(relay, now_ms);
 		return;
@@ -394,7 +447,7 @@ static void routes_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 	if (num > 0 || relay->sure) {
 		ret = routes_take(relay, routes, num, relay->most, now_ms);
 		if (!relay->num_peers && !ret && !relay->sure &&
-		    (relay->no_rdma || !is_early(relay, RDMA_MS, now_ms)))
+		    (relay->no_rdma || !is_early(relay, MESH_RELAY_RDMA_MS, now_ms)))
 			ret = others_take(relay, routes, num, now_ms);
 	} else {
 		num = neighbours_list(relay, routes, MESH_ROUTES_MAX);

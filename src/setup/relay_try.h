@@ -25,6 +25,12 @@ struct mesh_beside {
 	bool rdma;					   /* one has RDMA on each hop */
 };
 
+/*
+ * Where there is a route with RDMA on each hop, others wait for it so long: a comm keeps its route,
+ * and each hop may have to open a NIC first.
+ */
+#define MESH_RELAY_RDMA_MS 10000
+
 /* process->lock covers it. */
 struct mesh_relay_try {
 	struct mesh_process *process;
@@ -32,9 +38,11 @@ struct mesh_relay_try {
 	int most;			  /* routes */
 	bool sure;			  /* none over a hop that has failed, or is stopped */
 	bool no_rdma;			  /* none with RDMA on each hop */
+	bool before_tcp;		  /* only what goes before routed tcp: it waits for them */
 	bool asked;			  /* the mesh was searched for it */
 	struct mesh_beside beside;
-	bool vain; /* no route is beside those: mesh_relay_try_again() begins another search */
+	/* No route is beside those, or before tcp: mesh_relay_try_again() begins another search. */
+	bool vain;
 	uint64_t found_ms; /* since when the mesh is known, and its routes are used; 0: it is not */
 	/* The first relays of these routes; this is one user of each peer. */
 	struct mesh_peer *peers[MESH_PATHS_MAX];

@@ -39,3 +39,11 @@ said taken "path: from=a to=c nic=ab .* via=b provider=verbs;ofi_rxm"
 said taken "path: from=c to=a nic=cb .* via=b provider=verbs;ofi_rxm"
 said taken "the routes to node [ac] .*let nothing through for [0-9]+ ms: going over relays"
 note "RoCE does not pass node b: a and c go over its process by RDMA, every byte right"
+
+# Tcp would pass, and is allowed: a relay with RDMA on both sides comes before it. Neighbours first:
+# so the NICs are open before the relay is asked, which has 10 s.
+RANKS_ENV=("NCCL_MESH_PROVIDER=verbs;ofi_rxm,tcp")
+ranks_pass allowed a b c -- "${RUN_ARGS[@]}" --pairs "0-1,1-2,0-2,2-0"
+said allowed "path: from=a to=c nic=ab .* via=b provider=verbs;ofi_rxm"
+said allowed "path: from=c to=a nic=cb .* via=b provider=verbs;ofi_rxm"
+note "the same where the setting allows tcp"

@@ -275,14 +275,113 @@ static void test_shared_relay(void **state)
 	leads(0, "cz");
 }
 
+/* Routes of the kernels without RDMA come behind those that are sound and stay inside the site. */
+static void test_precedes_tcp(void **state)
+{
+	const struct mesh_route good = {.num_relays = 2, .rdma = true};
+	struct mesh_route route = good;
+
+	(void)state;
+	assert_true(mesh_route_precedes_tcp(&good));
+	route.rdma = false;
+	assert_false(mesh_route_precedes_tcp(&route));
+	route = good;
+	route.num_relays = 0;
+	assert_false(mesh_route_precedes_tcp(&route));
+	route = good;
+	route.leaves = true;
+	assert_false(mesh_route_precedes_tcp(&route));
+	route = good;
+	route.doubtful = true;
+	assert_false(mesh_route_precedes_tcp(&route));
+}
+
+static bool may_have(void)
+{
+	return mesh_graph_may_have_rdma(&graph, 'a', 'z');
+}
+
+/* A link that only one end has reported may be confirmed later, whichever end that is. */
+static void test_may_have(void **state)
+{
+	struct mesh_graph_link last;
+
+	(void)state;
+	assert_false(may_have());
+	rdma('a', 'b', 1000);
+	rdma('b', 'c', 1000);
+	rdma('c', 'z', 1000);
+	report("abcz");
+	assert_true(may_have());
+	last = said['b'][1];
+	num_said['b'] = 1; /* b has not heard c yet */
+	report("b");
+	find();
+	assert_int_equal(num_routes, 0);
+	assert_true(may_have());
+	num_said['b'] = 2;
+	said['b'][1] = last;
+	num_said['c'] = 0; /* nor has c anybody */
+	report("bc");
+	find();
+	assert_int_equal(num_routes, 0);
+	assert_true(may_have());
+	num_said['z'] = 0;
+	report("z");
+	assert_false(may_have());
+}
+
+/* A node that has not answered may have more links. */
+static void test_may_have_unknown(void **state)
+{
+	(void)state;
+	rdma('a', 'b', 1000);
+	rdma('b', 'c', 1000);
+	report("ab");
+	assert_true(may_have());
+	report("c");
+	assert_false(may_have());
+	report("z");
+	assert_false(may_have());
+}
+
+/* What is known to have no RDMA, or not to relay, stays so. */
+static void test_may_not_have(void **state)
+{
+	(void)state;
+	cable_of('a', 'b', 1000, true, false);
+	rdma('b', 'z', 1000);
+	rdma('a', 'c', 1000);
+	cable('c', 'z', 1000);
+	rdma('a', 'd', 1000);
+	rdma('d', 'z', 1000);
+	silent['d'] = true;
+	report("abcdz");
+	assert_false(may_have());
+	silent['d'] = false;
+	report("d");
+	assert_true(may_have());
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_rdma_first), TEST(test_alike),	TEST(test_hops),   TEST(test_sites),
-		TEST(test_doubts),     TEST(test_direct),	TEST(test_cables), TEST(test_twice),
-		TEST(test_fits),       TEST(test_shared_relay),
+		TEST(test_rdma_first),
+		TEST(test_alike),
+		TEST(test_hops),
+		TEST(test_sites),
+		TEST(test_doubts),
+		TEST(test_direct),
+		TEST(test_cables),
+		TEST(test_twice),
+		TEST(test_fits),
+		TEST(test_shared_relay),
+		TEST(test_precedes_tcp),
+		TEST(test_may_have),
+		TEST(test_may_have_unknown),
+		TEST(test_may_not_have),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

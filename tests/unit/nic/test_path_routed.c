@@ -228,6 +228,28 @@ static void test_rdma(void **state)
 			 MESH_PROVIDER_WHY_FALLBACK);
 }
 
+/* Relays with RDMA go before routed paths without: not before direct ones, nor if some have it. */
+static void test_yield(void **state)
+{
+	struct mesh_path_candidate pairs[2] = {
+		{.class = MESH_PATH_ROUTED, .provider = MESH_PROVIDER_TCP},
+		{.class = MESH_PATH_RESERVE_ROUTED, .provider = MESH_PROVIDER_TCP_RXM},
+	};
+
+	(void)state;
+	assert_false(mesh_paths_yield(pairs, 0));
+	assert_true(mesh_paths_yield(pairs, 2));
+	pairs[1].class = MESH_PATH_FALLBACK_ROUTED;
+	assert_true(mesh_paths_yield(pairs, 2));
+	pairs[1].provider = MESH_PROVIDER_VERBS_RXM;
+	assert_false(mesh_paths_yield(pairs, 2));
+	pairs[1].provider = MESH_PROVIDER_NONE; /* it is not known */
+	assert_false(mesh_paths_yield(pairs, 2));
+	pairs[1].provider = MESH_PROVIDER_TCP;
+	pairs[0].class = MESH_PATH_FALLBACK;
+	assert_false(mesh_paths_yield(pairs, 2));
+}
+
 static void test_largest(void **state)
 {
 	struct mesh_path_hints hints = {.same_count = true};
@@ -254,7 +276,7 @@ int main(void)
 		cmocka_unit_test(test_direct_first), cmocka_unit_test(test_rails),
 		cmocka_unit_test(test_all_pairs),    cmocka_unit_test(test_never),
 		cmocka_unit_test(test_largest),	     cmocka_unit_test(test_rails_setting),
-		cmocka_unit_test(test_rdma),
+		cmocka_unit_test(test_rdma),	     cmocka_unit_test(test_yield),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

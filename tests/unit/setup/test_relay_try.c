@@ -51,6 +51,21 @@ bool __wrap_mesh_neighbours_miss_rdma(const struct mesh_neighbours *of, uint64_t
 	return misses_rdma;
 }
 
+static bool may_have_rdma; /* by what only one end has reported */
+
+static bool young; /* it has only begun to search: no more than 4 s ago */
+
+bool __wrap_mesh_neighbours_may_have_rdma(const struct mesh_neighbours *of, uint64_t target,
+					  bool is_young);
+bool __wrap_mesh_neighbours_may_have_rdma(const struct mesh_neighbours *of, uint64_t target,
+					  bool is_young)
+{
+	(void)of;
+	young = is_young;
+	assert_int_equal(target, TARGET);
+	return may_have_rdma;
+}
+
 int __wrap_mesh_neighbours_search(struct mesh_neighbours *of, uint64_t target, uint64_t limit_ms);
 int __wrap_mesh_neighbours_search(struct mesh_neighbours *of, uint64_t target, uint64_t limit_ms)
 {
@@ -155,7 +170,7 @@ static int setup(void **state)
 	setup_state.searched_ms = NOW;
 	num_found = num_peers = unusable = searches = 0;
 	memset(&other, 0, sizeof(other));
-	misses_rdma = search_goes_on = false;
+	misses_rdma = search_goes_on = may_have_rdma = false;
 	mesh_lock_take(&process->lock);
 	assert_int_equal(mesh_relay_try_open(process, &handle, 4, &relay), 0);
 	return 0;
@@ -371,15 +386,98 @@ static void test_again(void **state)
 	asks(NOW + 7000, "p", 0);
 }
 
+/* Where routed tcp waits, only routes that go before it are used, and our links with RDMA. */
+static void test_before_tcp(void **state)
+{
+	(void)state;
+	relay->before_tcp = true;
+	route('b', 2, true);
+	route('c', 1, true)->leaves = true;
+	route('d', 1, true)->doubtful = true;
+	route('e', 1, false);
+	other = (struct mesh_route){.num_relays = 1, .hops = {'f'}};
+	asks(NOW, "b", 1);
+	refuses(NOW + 300);
+	asks(NOW + 299, "", 0);
+	assert_false(relay->vain);
+	asks(NOW + 300, "b", 1);
+	refuses(NOW + 600);
+	unusable = 1 << 1;
+	asks(NOW + 600, "", 0); /* over the other link it would not be RDMA */
+	unusable = 0;
+	asks(NOW + 9999, "b", 1);
+	assert_false(relay->vain);
+	asks(NOW + 10000, "", 0);
+	assert_true(relay->vain);
+}
+
+/* No such route: that is known when a search counts, and tcp does not wait for more. */
+static void test_none_before_tcp(void **state)
+{
+	(void)state;
+	relay->before_tcp = true;
+	route('e', 1, false);
+	route('d', 1, true)->doubtful = true;
+	asks(NOW, "", 0);
+	assert_true(relay->vain);
+	/* The other nodes are known, and so is that they have none: also to a young process. */
+	mesh_relay_try_again(relay);
+	setup_state.first_searched_ms = setup_state.searched_ms = 0;
+	misses_rdma = true;
+	searches = 0;
+	asks(NOW, "", 0);
+	assert_true(relay->vain);
+	assert_int_equal(searches, 1);
+	/* What was found some seconds ago counts. */
+	mesh_relay_try_again(relay);
+	asks(NOW + 5000, "", 0);
+	assert_true(relay->vain);
+	assert_int_equal(searches, 1);
+	mesh_relay_try_again(relay);
+	asks(NOW + 10000, "", 0);
+	assert_true(relay->vain);
+	assert_int_equal(searches, 2);
+}
+
+/* A link is not confirmed yet: a young process searches again. */
+static void test_hope_before_tcp(void **state)
+{
+	(void)state;
+	relay->before_tcp = true;
+	may_have_rdma = true;
+	setup_state.first_searched_ms = setup_state.searched_ms = 0;
+	asks(NOW, "", 0);
+	asks(NOW + 1199, "", 0);
+	assert_true(young);
+	assert_false(relay->vain);
+	assert_int_equal(searches, 1);
+	asks(NOW + 1200, "", 0);
+	assert_int_equal(searches, 2);
+	asks(NOW + 1201, "", 0); /* that is over */
+	assert_false(relay->vain);
+	asks(NOW + 1700, "", 0);
+	assert_int_equal(searches, 3);
+	asks(NOW + 4200, "", 0);
+	assert_false(relay->vain);
+	assert_false(young);
+	asks(NOW + 4201, "", 0);
+	assert_true(relay->vain);
+	route('b', 1, true);
+	mesh_relay_try_again(relay);
+	asks(NOW + 4202, "b", 1);
+	assert_false(relay->vain);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_kinds),  TEST(test_links),	    TEST(test_turns),
-		TEST(test_early),  TEST(test_shared_relay), TEST(test_no_rdma),
-		TEST(test_others), TEST(test_elsewhere),    TEST(test_searches),
-		TEST(test_beside), TEST(test_again),
+		TEST(test_kinds),	    TEST(test_links),		TEST(test_turns),
+		TEST(test_early),	    TEST(test_shared_relay),	TEST(test_no_rdma),
+		TEST(test_others),	    TEST(test_elsewhere),	TEST(test_searches),
+		TEST(test_beside),	    TEST(test_again),		TEST(test_before_tcp),
+		TEST(test_none_before_tcp), TEST(test_hope_before_tcp),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

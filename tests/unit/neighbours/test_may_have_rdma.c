@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_may_have_rdma.c - a neighbour that has not answered a search yet may lead on with RDMA. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "neighbours/neighbours.h"
+
+#define SELF 1
+#define OTHER 2
+#define TARGET 9
+#define BEGAN 1000 /* the search */
+
+static struct mesh_neighbours neighbours;
+static struct mesh_heard heard;
+
+static int setup(void **state)
+{
+	struct mesh_asking *asking = &neighbours.rounds.asking;
+
+	(void)state;
+	memset(&neighbours, 0, sizeof(neighbours));
+	memset(&heard, 0, sizeof(heard));
+	neighbours.self.node_id = SELF;
+	neighbours.searching.began_ms = BEGAN;
+	asking->num_links = 1;
+	asking->links[0].about.providers = 1 << MESH_PROVIDER_VERBS_RXM | 1 << MESH_PROVIDER_TCP;
+	asking->asked[0].heard[0] = &heard;
+	asking->asked[0].num_heard = 1;
+	heard.about.node_id = OTHER;
+	heard.heard_ms = BEGAN - 1;
+	return 0;
+}
+
+static bool may_have(void)
+{
+	return mesh_neighbours_may_have_rdma(&neighbours, TARGET, false);
+}
+
+static void test_late(void **state)
+{
+	(void)state;
+	assert_true(may_have());
+	heard.heard_ms = BEGAN;
+	assert_false(may_have());
+}
+
+/* Soon after the start it may be that nobody has answered yet. */
+static void test_none(void **state)
+{
+	(void)state;
+	neighbours.rounds.asking.asked[0].num_heard = 0;
+	assert_false(may_have());
+	assert_true(mesh_neighbours_may_have_rdma(&neighbours, TARGET, true));
+	neighbours.rounds.asking.links[0].about.providers = 1 << MESH_PROVIDER_TCP;
+	assert_false(mesh_neighbours_may_have_rdma(&neighbours, TARGET, true));
+}
+
+static void test_no_rdma(void **state)
+{
+	(void)state;
+	neighbours.rounds.asking.links[0].about.providers = 1 << MESH_PROVIDER_TCP;
+	assert_false(may_have());
+}
+
+/* At another node, too. */
+static void test_none_there(void **state)
+{
+	struct mesh_links_nic nics[2] = {
+		{.nic = 0, .providers = 1 << MESH_PROVIDER_VERBS_RXM},
+		{.nic = 1, .providers = 1 << MESH_PROVIDER_VERBS_RXM},
+	};
+	struct mesh_graph_link links[2] = {{.node_id = SELF, .nic = 0}, {.node_id = 3, .nic = 1}};
+	struct mesh_explored nodes[2] = {
+		{.id = SELF, .state = MESH_EXPLORED_KNOWN},
+		{.id = OTHER,
+		 .state = MESH_EXPLORED_KNOWN,
+		 .nics = nics,
+		 .num_nics = 2,
+		 .links = links,
+		 .num_links = 1},
+	};
+
+	(void)state;
+	heard.heard_ms = BEGAN;
+	neighbours.searching.explore.nodes = nodes;
+	neighbours.searching.explore.num_nodes = 2;
+	assert_true(mesh_neighbours_may_have_rdma(&neighbours, TARGET, true));
+	assert_false(may_have());
+	nics[1].flags = MESH_LINKS_NIC_DOWN;
+	assert_false(mesh_neighbours_may_have_rdma(&neighbours, TARGET, true));
+	nics[1].flags = 0;
+	nodes[1].num_links = 2;
+	assert_false(mesh_neighbours_may_have_rdma(&neighbours, TARGET, true));
+	nodes[1].num_links = 1;
+	nics[1].providers = 1 << MESH_PROVIDER_TCP;
+	assert_false(mesh_neighbours_may_have_rdma(&neighbours, TARGET, true));
+}
+
+static void test_unreadable(void **state)
+{
+	(void)state;
+	heard.error = -EPROTO;
+	assert_false(may_have());
+	heard.error = 0;
+	heard.about.node_id = SELF;
+	assert_false(may_have());
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, setup)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_late),    TEST(test_none),	   TEST(test_none_there),
+		TEST(test_no_rdma), TEST(test_unreadable),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_connect_yield.c - routed candidates without RDMA, while relays with RDMA on each hop may
+ * lead to the node: those go before them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "relay/relay.h"
+#include "setup/connect_lanes.h"
+#include "setup/connect_relay.h"
+#include "setup/connect_try.h"
+#include "setup/dead_routes.h"
+#include "setup/setup.h"
+
+#include "log_capture.h"
+
+#define START 100000
+#define NODE 7
+#define NICS 2 /* of the other node; the second one has RDMA */
+
+static struct mesh_setup setup_state;
+static struct mesh_process *const process = &setup_state.process;
+static struct mesh_net net = {.setup = &setup_state, .process = &setup_state.process};
+static struct mesh_relay relay;
+static struct mesh_neighbours neighbours;
+static struct mesh_nic nic;
+static struct mesh_domain domain;
+static struct mesh_peer peer;
+static struct mesh_peer first_relay; /* a node that relays with RDMA */
+static struct mesh_connect attempt;
+static bool ready; /* that node is up */
+
+bool __wrap_mesh_relay_try_is_ready(struct mesh_relay_try *try, uint64_t now_ms);
+bool __wrap_mesh_relay_try_is_ready(struct mesh_relay_try *try, uint64_t now_ms)
+{
+	(void)now_ms;
+	if (!ready)
+		return false;
+	first_relay = (struct mesh_peer){.process = process, .state = MESH_PEER_UP, .users = 2};
+	try->peers[0] = &first_relay;
+	try->num_peers = 1;
+	return true;
+}
+
+/* An attempt whose only candidate is routed, without RDMA, and up. */
+static int setup(void **state)
+{
+	(void)state;
+	memset(&setup_state, 0, sizeof(setup_state));
+	memset(&attempt, 0, sizeof(attempt));
+	memset(&peer, 0, sizeof(peer));
+	mesh_lock_init(&process->lock);
+	process->engine.wake_fd = process->engine.epoll_fd = -1;
+	process->relay = &relay;
+	process->node_id = NODE + 1;
+	process->config.max_paths = 4;
+	process->config.lanes = 1;
+	strcpy(process->config.relay, "any");
+	process->num_endpoints = 1;
+	process->endpoints[0].provider = MESH_PROVIDER_VERBS_RXM;
+	relay.process = process;
+	relay.neighbours = setup_state.neighbours = &neighbours;
+	domain.nic = &nic;
+	attempt.net = &net;
+	attempt.state = MESH_CONNECT_PEERS;
+	attempt.started_ms = attempt.try_ms = START;
+	attempt.handle.node_id = NODE;
+	attempt.handle.num_endpoints = NICS;
+	attempt.handle.endpoints[0].provider = MESH_PROVIDER_TCP;
+	attempt.handle.endpoints[1].provider = MESH_PROVIDER_VERBS_RXM;
+	attempt.choice.num_candidates = attempt.num_peers = 1;
+	attempt.choice.candidates[0] = attempt.pairs[0] = (struct mesh_path_candidate){
+		.provider = MESH_PROVIDER_TCP,
+		.class = MESH_PATH_RESERVE_ROUTED,
+	};
+	attempt.peers[0] = &peer;
+	peer.process = process;
+	peer.domain = &domain;
+	peer.watch.fd = -1;
+	peer.users = 2;
+	peer.state = MESH_PEER_UP;
+	ready = false;
+	log_capture_start();
+	mesh_lock_take(&process->lock);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	mesh_connect_relay_close(&attempt);
+	mesh_lock_release(&process->lock);
+	mesh_lock_destroy(&process->lock);
+	log_capture_stop();
+	return 0;
+}
+
+static enum mesh_verdict judge(uint64_t age_ms)
+{
+	enum mesh_verdict verdict = mesh_connect_lanes_judge(&attempt, START + age_ms);
+
+	if (verdict != MESH_VERDICT_READY)
+		mesh_connect_detour(&attempt, START + age_ms);
+	return verdict;
+}
+
+/* It waits until it is known that no relay helps. */
+static void test_waits(void **state)
+{
+	(void)state;
+	assert_int_equal(judge(0), MESH_VERDICT_WAIT);
+	assert_non_null(attempt.detour);
+	assert_true(attempt.detour->before_tcp);
+	assert_int_equal(judge(5000), MESH_VERDICT_WAIT);
+	attempt.detour->vain = true;
+	assert_int_equal(judge(5001), MESH_VERDICT_READY);
+	assert_null(attempt.relay);
+}
+
+static void takes_at_once(void)
+{
+	ready = true;
+	assert_int_equal(judge(0), MESH_VERDICT_READY);
+	assert_null(attempt.detour);
+	assert_null(attempt.relay);
+}
+
+static void test_no_rdma_here(void **state)
+{
+	(void)state;
+	process->endpoints[0].provider = MESH_PROVIDER_TCP;
+	takes_at_once();
+}
+
+static void test_no_rdma_there(void **state)
+{
+	(void)state;
+	attempt.handle.num_endpoints = 1;
+	takes_at_once();
+}
+
+static void test_no_relays(void **state)
+{
+	(void)state;
+	process->relay = NULL;
+	takes_at_once();
+}
+
+static void test_routed_rdma(void **state)
+{
+	(void)state;
+	attempt.pairs[0].provider = MESH_PROVIDER_VERBS_RXM;
+	takes_at_once();
+}
+
+static void test_cable(void **state)
+{
+	(void)state;
+	attempt.pairs[0].class = MESH_PATH_RESERVE;
+	takes_at_once();
+}
+
+/* Relays take the candidate's place, which is not dead. */
+static void over_relays(void)
+{
+	ready = true;
+	assert_int_equal(judge(0), MESH_VERDICT_WAIT);
+	assert_non_null(attempt.relay);
+	assert_true(attempt.detoured);
+	assert_null(attempt.detour);
+	assert_int_equal(attempt.num_peers, 0);
+	assert_false(mesh_dead_routes_have(&attempt));
+	assert_true(log_captured(MESH_LOG_INFO, "have no RDMA: going over relays that have it"));
+	attempt.state = MESH_CONNECT_SENT;
+	attempt.open_ms = START;
+	ready = false;
+}
+
+/* The candidate is tried again, and is up. */
+static void candidate_back(void)
+{
+	attempt.state = MESH_CONNECT_PEERS;
+	attempt.num_peers = 1;
+	attempt.peers[0] = &peer;
+	peer.users = 2;
+}
+
+/* One that refuses is asked again, for some time, before the candidate is used. */
+static void test_refused(void **state)
+{
+	(void)state;
+	over_relays();
+	mesh_connect_relay_end(&attempt);
+	assert_null(attempt.relay);
+	candidate_back();
+	assert_int_equal(judge(300), MESH_VERDICT_WAIT);
+	assert_true(attempt.detour->before_tcp);
+	attempt.detour->vain = true;
+	assert_int_equal(judge(301), MESH_VERDICT_READY);
+}
+
+/* Nor is the candidate dead because it dials again: it has all its time once more. */
+static void test_not_dead(void **state)
+{
+	const uint64_t again_ms = mesh_clock_ms() - START; /* the attempt is old by then */
+
+	(void)state;
+	attempt.started_ms = 1;
+	over_relays();
+	mesh_connect_relay_end(&attempt);
+	candidate_back();
+	peer.state = MESH_PEER_CONNECTING;
+	mesh_connect_detour(&attempt, START + again_ms + 3000);
+	assert_true(attempt.detour->before_tcp);
+	mesh_connect_detour(&attempt, START + again_ms + 5000);
+	assert_false(attempt.detour->before_tcp);
+}
+
+/* No answer to OPEN: each hop may have to open a NIC first. Then the candidate is used. */
+static void test_unanswered(void **state)
+{
+	(void)state;
+	process->dev_states[0] = MESH_DEV_OPENING;
+	process->providers[0] = MESH_PROVIDER_TCP;
+	over_relays();
+	assert_false(mesh_connect_detour_beside(&attempt, START + 9999));
+	candidate_back();
+	attempt.state = MESH_CONNECT_SENT;
+	assert_true(mesh_connect_detour_beside(&attempt, START + 10000));
+	mesh_connect_detour_leave(&attempt);
+	attempt.state = MESH_CONNECT_PEERS;
+	ready = true;
+	assert_int_equal(judge(10000), MESH_VERDICT_READY);
+	assert_null(attempt.relay);
+}
+
+/* What leads nowhere goes over any relay. */
+static void test_dead(void **state)
+{
+	(void)state;
+	peer.state = MESH_PEER_CONNECTING;
+	assert_int_equal(judge(3999), MESH_VERDICT_WAIT);
+	assert_true(attempt.detour->before_tcp);
+	attempt.detour->found_ms = START;
+	mesh_connect_detour(&attempt, START + 4000);
+	assert_false(attempt.detour->before_tcp);
+	assert_int_equal(attempt.detour->found_ms, 0);
+	ready = true;
+	mesh_connect_detour(&attempt, START + 4001);
+	assert_non_null(attempt.relay);
+	assert_true(mesh_dead_routes_have(&attempt));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_waits),     TEST(test_no_rdma_here), TEST(test_no_rdma_there),
+		TEST(test_no_relays), TEST(test_routed_rdma),  TEST(test_cable),
+		TEST(test_refused),   TEST(test_not_dead),     TEST(test_unanswered),
+		TEST(test_dead),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

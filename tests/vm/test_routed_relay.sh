@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_routed_relay.sh - a ring of five whose kernels forward over node b, by tcp, because b has no
+# RDMA: a and c go the long way round, over two relays that have it. Without RDMA on that way they
+# take the route of the kernels, at once.
+set -u
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=tests/functional/lib.sh
+. "$here/../functional/lib.sh"
+# shellcheck source=tests/vm/rdma.sh
+. "$here/rdma.sh"
+# shellcheck source=tests/functional/expect.sh
+. "$here/../functional/expect.sh"
+
+# Neighbours first: so the NICs are open before a relay is asked, which has 10 s.
+RUN_ARGS=(--pairs "0-4,4-3,3-2,0-2,2-0" --timeout 120 --check-max 64K --check-every 4
+	--sizes "8,64K" --iters 4 --repeat 1 --channels 1 --verbose)
+
+# Node c has no RDMA on its cable to b, so the routes of the kernels have none.
+rdma_nics() {
+	case $1 in
+	a) echo ab ae ;;
+	c) echo cd ;;
+	d) echo dc de ;;
+	e) echo ed ea ;;
+	esac
+}
+
+mesh_init
+mesh_up ring 5
+mesh_forward b
+mesh_route a 10.77.2.0/24 10.77.1.2 ab
+mesh_route c 10.77.1.0/24 10.77.2.1 cb
+rdma_up
+ranks_pass relayed a b c d e -- "${RUN_ARGS[@]}"
+said relayed "path: from=a to=c nic=ae .* via=e,d provider=verbs;ofi_rxm"
+said relayed "path: from=c to=a nic=cd .* via=d,e provider=verbs;ofi_rxm"
+said relayed "the routes to node [ac] .*have no RDMA: going over relays that have it on each hop"
+note "a and c go over e and d, which have RDMA, rather than over b's kernel"
+
+RANKS_ENV=(NCCL_MESH_RELAY=off)
+ranks_pass off a b c d e -- "${RUN_ARGS[@]}"
+said off "path: from=a to=c nic=ab .* via=routed provider=tcp"
+said off "path: from=c to=a nic=cb .* via=routed provider=tcp"
+note "without relays: over b's kernel"
+
+# Neither end waits where no node between has RDMA on both sides.
+RANKS_ENV=()
+kill "$(<"$RDMA_HOLDERS/e.pid")"
+rm -rf "$RDMA_HOLDERS/e.pid" "${RDMA_HOLDERS:?}/e"
+rdma link delete rxe_ed
+rdma link delete rxe_ea
+ranks_pass routed a b c d e -- "${RUN_ARGS[@]}"
+said routed "path: from=a to=c nic=ab .* via=routed provider=tcp"
+said routed "path: from=c to=a nic=cb .* via=routed provider=tcp"
+note "e has no RDMA any longer: over b's kernel"
