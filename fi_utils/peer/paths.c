@@ -284,6 +284,41 @@ static void routed_choose(const struct peer_checker *checker,
 					&hints, route_leads, checker, &peer->choice);
 }
 
+static bool have_rdma(const struct mesh_endpoint_addr *endpoints, int num)
+{
+	int i;
+
+	for (i = 0; i < num; i++)
+		if (endpoints[i].provider == MESH_PROVIDER_VERBS_RXM)
+			return true;
+	return false;
+}
+
+/*
+ * As the plugin: relays are for nodes without a path, and those with RDMA on each hop go before
+ * routed paths without, which are then no paths. Returns true if there are some (reported).
+ */
+static bool relays_choose(const struct peer_checker *checker,
+			  const struct mesh_endpoint_addr *local,
+			  const struct mesh_endpoint_addr *remote, struct peer *peer,
+			  struct check_result *result)
+{
+	struct mesh_path_choice *choice = &peer->choice;
+	bool routed = choice->num_candidates > 0;
+
+	if (!strcmp(checker->self.config.relay, "off"))
+		return false;
+	if (routed ? !mesh_paths_yield(choice->candidates, choice->num_candidates) ||
+			     !have_rdma(local, checker->self.num_nics) ||
+			     !have_rdma(remote, peer->hello.num_nics)
+		   : choice->provider_differs)
+		return false;
+	if (!peer_relays_check(checker, peer, routed, result))
+		return false;
+	choice->num_candidates = 0;
+	return true;
+}
+
 void peer_paths_check(const struct peer_checker *checker, struct peer *peer,
 		      struct check_result *result)
 {
@@ -296,9 +331,7 @@ void peer_paths_check(const struct peer_checker *checker, struct peer *peer,
 			 &peer->choice);
 	pairs_keep(checker, peer, &peer->choice);
 	routed_choose(checker, local, remote, peer);
-	if (!peer->choice.num_candidates &&
-	    (peer->choice.provider_differs || !strcmp(checker->self.config.relay, "off") ||
-	     !peer_relays_check(checker, peer, result)))
+	if (!relays_choose(checker, local, remote, peer, result) && !peer->choice.num_candidates)
 		none_say(checker, peer, result);
 	for (i = 0; i < peer->choice.num_candidates; i++)
 		path_say(checker, peer, i, result);

@@ -30,6 +30,7 @@ struct relays {
 	const struct mesh_explore *explore;
 	const struct mesh_asking *asking;
 	struct peer_routes *routes; /* the result */
+	bool before_tcp;	    /* only those that go before routed tcp are wanted */
 };
 
 /* One end of a hop. */
@@ -334,11 +335,13 @@ static bool routes_say(const struct relays *relays, struct check_result *result,
 				routes, MESH_ROUTES_MAX);
 	if (num <= 0 || !routes[0].num_relays)
 		return false; /* or a cable joins the two: something else is wrong */
+	if (relays->before_tcp && !mesh_route_precedes_tcp(&routes[0]))
+		return false;
 	for (together = 1; together < num && !routes[together].standby; together++)
 		;
 	check_say(result, CHECK_PASS,
-		  "no link or route to node %s: connections go through relays, on %d route%s",
-		  relays->peer->name, together,
+		  "no link or route %sto node %s: connections go through relays, on %d route%s",
+		  relays->before_tcp ? "with RDMA " : "", relays->peer->name, together,
 		  together == 1 ? "" : "s together, which share no relay");
 	relays->routes->rdma = true;
 	for (i = 0; i < together; i++) {
@@ -354,7 +357,8 @@ static bool cables_say(const struct relays *relays, struct check_result *result,
 {
 	struct mesh_route route;
 
-	if (mesh_graph_cables(&relays->explore->graph, relays->checker->self.node_id,
+	if (relays->before_tcp ||
+	    mesh_graph_cables(&relays->explore->graph, relays->checker->self.node_id,
 			      relays->peer->hello.node_id, mesh_clock_ms(), &route) != 1 ||
 	    !route.num_relays)
 		return false;
@@ -384,10 +388,13 @@ static int mesh_search(struct relays *relays, struct peer *peer, struct check_re
 	return ret;
 }
 
-bool peer_relays_check(const struct peer_checker *checker, struct peer *peer,
+bool peer_relays_check(const struct peer_checker *checker, struct peer *peer, bool before_tcp,
 		       struct check_result *result)
 {
-	struct relays relays = {.checker = checker, .peer = peer, .routes = &peer->routes};
+	struct relays relays = {.checker = checker,
+				.peer = peer,
+				.routes = &peer->routes,
+				.before_tcp = before_tcp};
 	int ret;
 
 	peer->relays = json_array();

@@ -13,9 +13,11 @@
  * relays on its nodes. peer->relays receives the same for --json, and
  * peer->routes what is needed to measure over them.
  *
+ * @before_tcp: only routes that go before routed tcp, which the two nodes have
+ *
  * Returns false if it has reported nothing: no route is known, or a cable joins the two nodes.
  */
-bool peer_relays_check(const struct peer_checker *checker, struct peer *peer,
+bool peer_relays_check(const struct peer_checker *checker, struct peer *peer, bool before_tcp,
 		       struct check_result *result);
 
 #endif

@@ -235,6 +235,7 @@ static bool routed_find(const struct topo_map *map, struct topo_path *path)
 	path->remote = turned ? here.nics[choice.candidates[0].local]
 			      : there.nics[choice.candidates[0].remote];
 	path->routed = true;
+	path->yields = mesh_paths_yield(choice.candidates, choice.num_candidates);
 	path->why = choice.candidates[0].reason;
 	snprintf(path->reason, sizeof(path->reason), "routed: no subnet in common, and %s",
 		 mesh_path_reason_text(path->why));
@@ -242,7 +243,10 @@ static bool routed_find(const struct topo_map *map, struct topo_path *path)
 	return true;
 }
 
-/* Finds the direct path, or the reason why there is none. Returns false if relays may help. */
+/*
+ * Finds the direct path, a route of the kernel, or the reason why there is none. Returns false if
+ * relays may help, or go before that route.
+ */
 static bool direct_find(const struct topo_map *map, int from, int to, struct topo_path *path)
 {
 	struct mesh_path_hints hints = {.local_nic = -1, .remote_nic = -1};
@@ -256,7 +260,7 @@ static bool direct_find(const struct topo_map *map, int from, int to, struct top
 	side_fill(map, to, &remote);
 	mesh_path_choose(local.endpoints, local.num, remote.endpoints, remote.num, &hints, &choice);
 	if (!choice.num_candidates && (wire_find(map, path) || routed_find(map, path)))
-		return true;
+		return !path->yields;
 	if (!choice.num_candidates)
 		return !reason_none(map, &local, &remote, &choice, path);
 	path->local = local.nics[choice.candidates[0].local];
@@ -275,21 +279,30 @@ static bool direct_find(const struct topo_map *map, int from, int to, struct top
 	return true;
 }
 
-/* Adds the routes over relays to a path without NICs, and what they are to its reason. */
+/*
+ * Adds the routes over relays to a path without NICs, or in place of a route of the kernel that
+ * they go before, and what they are to its reason.
+ */
 static void relays_add(const struct mesh_graph *graph, struct topo_path *path)
 {
-	const struct topo_routes *via = &path->via;
-	char lead[TOPO_REASON_MAX];
+	char lead[TOPO_REASON_MAX] = "no link in common";
+	struct topo_routes via;
 
-	topo_relays_find(graph, path->from, path->to, &path->via);
-	if (!via->num)
+	topo_relays_find(graph, path->from, path->to, &via);
+	if (!via.num || (path->yields && !via.precede_tcp))
 		return;
+	if (path->link_down)
+		snprintf(lead, sizeof(lead), "%s", path->reason + strlen(NO_PATH));
+	if (path->yields) {
+		*path = (struct topo_path){
+			.from = path->from, .to = path->to, .local = -1, .remote = -1};
+		snprintf(lead, sizeof(lead), "routed without RDMA, which relays have");
+	}
+	path->via = via;
 	path->why = MESH_PATH_WHY_RELAY;
-	snprintf(lead, sizeof(lead), "%s",
-		 path->link_down ? path->reason + strlen(NO_PATH) : "no link in common");
-	snprintf(path->reason, sizeof(path->reason), "%.120s: %d relay%s%s", lead, via->num_relays,
-		 via->num_relays == 1 ? "" : "s",
-		 via->num > 1 ? " on each of the routes, which are used together" : "");
+	snprintf(path->reason, sizeof(path->reason), "%.120s: %d relay%s%s", lead, via.num_relays,
+		 via.num_relays == 1 ? "" : "s",
+		 via.num > 1 ? " on each of the routes, which are used together" : "");
 }
 
 void topo_path_find(const struct topo_map *map, int from, int to, struct topo_path *path)

@@ -69,6 +69,7 @@ void topo_relays_find(const struct mesh_graph *graph, int from, int to, struct t
 				0, found, MESH_ROUTES_MAX);
 	for (i = 0; i < num && !found[i].standby && found[i].num_relays; i++) {
 		routes->num_relays = found[i].num_relays;
+		routes->precede_tcp = mesh_route_precedes_tcp(&found[i]);
 		for (k = 0; k < found[i].num_relays; k++)
 			routes->relays[i][k] = (int)found[i].hops[k] - 1;
 		routes->num = i + 1;

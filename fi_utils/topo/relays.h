@@ -15,8 +15,9 @@
  * (nic/graph_routes.h).
  */
 struct topo_routes {
-	int num;	/* 0: there is none, or none is needed */
-	int num_relays; /* of each */
+	int num;	  /* 0: there is none, or none is needed */
+	int num_relays;	  /* of each */
+	bool precede_tcp; /* they go before routed tcp: mesh_route_precedes_tcp() */
 	int relays[MESH_ROUTES_MAX][MESH_ROUTE_RELAYS_MAX]; /* nodes, in the order of each route */
 };
 

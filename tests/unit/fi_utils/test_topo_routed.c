@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_topo_routed.c - `fi_mesh topo` takes relays with RDMA on each hop before a route of the
+ * kernel without RDMA, as the plugin does.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "topo/map.h"
+#include "topo/path.h"
+
+#include "namespace.h"
+
+static void nic_add(struct topo_map *map, const char *name, const char *addr, bool rdma)
+{
+	struct topo_nic nic = {.rate_mbps = 100000,
+			       .state = TOPO_UP,
+			       .provider = rdma ? MESH_PROVIDER_VERBS_RXM : MESH_PROVIDER_TCP};
+
+	snprintf(nic.name, sizeof(nic.name), "%s", name);
+	assert_int_equal(mesh_addr_parse(addr, &nic.addr), 0);
+	assert_int_equal(topo_map_nic_add(map, &nic), 0);
+}
+
+/*
+ * A line, of whose ends the first is this node; its other NIC n0 leads to the far end by a router.
+ * @rdma: of the middle's second NIC; @routed: of n0 and the NIC behind the router
+ */
+static struct topo_path path_of(bool rdma, bool routed)
+{
+	struct topo_map map = {.asked = true, .shape = {.kind = MESH_SHAPE_CABLES}};
+	struct topo_path path;
+
+	assert_int_equal(topo_map_node_add(&map, "a"), 0);
+	nic_add(&map, "n0", "10.1.0.1/24", routed);
+	nic_add(&map, "n1", "10.2.0.1/24", true);
+	assert_int_equal(topo_map_node_add(&map, "b"), 0);
+	nic_add(&map, "q0", "10.2.0.2/24", true);
+	nic_add(&map, "q1", "10.3.0.2/24", rdma);
+	assert_int_equal(topo_map_node_add(&map, "c"), 0);
+	nic_add(&map, "p0", "10.3.0.3/24", true);
+	nic_add(&map, "p1", "10.9.1.1/24", routed);
+	topo_map_wire(&map, 1, 2);
+	topo_map_wire(&map, 3, 4);
+	assert_int_equal(topo_map_wires_join(&map), 0);
+	topo_path_find(&map, 0, 2, &path);
+	topo_map_free(&map);
+	return path;
+}
+
+static void test_relays_first(void **state)
+{
+	struct topo_path path = path_of(true, false);
+
+	(void)state;
+	assert_false(path.routed);
+	assert_int_equal(path.local, -1);
+	assert_int_equal(path.via.num, 1);
+	assert_int_equal(path.via.relays[0][0], 1);
+	assert_int_equal(path.why, MESH_PATH_WHY_RELAY);
+	assert_string_equal(path.reason, "routed without RDMA, which relays have: 1 relay");
+}
+
+static void test_no_rdma_there(void **state)
+{
+	struct topo_path path = path_of(false, false);
+
+	(void)state;
+	assert_true(path.routed);
+	assert_int_equal(path.local, 0);
+	assert_int_equal(path.provider, MESH_PROVIDER_TCP);
+	assert_int_equal(path.via.num, 0);
+}
+
+static void test_routed_rdma(void **state)
+{
+	struct topo_path path = path_of(true, true);
+
+	(void)state;
+	assert_true(path.routed);
+	assert_int_equal(path.provider, MESH_PROVIDER_VERBS_RXM);
+	assert_int_equal(path.via.num, 0);
+}
+
+/* What leaves by n0 reaches the other networks. */
+static int routes_make(void **state)
+{
+	(void)state;
+	namespace_nics(2);
+	namespace_ip("rule add from 10.1.0.1 table 101");
+	namespace_ip("route add default dev n0 table 101");
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_relays_first),
+		cmocka_unit_test(test_no_rdma_there),
+		cmocka_unit_test(test_routed_rdma),
+	};
+
+	if (!namespace_enter())
+		return 77;
+	return cmocka_run_group_tests(tests, routes_make, NULL);
+}
