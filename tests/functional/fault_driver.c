@@ -7,6 +7,8 @@
  *
  * A line of the script is one command (see the table); "#" starts a comment. In front of it:
  *	within MS COMMAND	it must end within so many milliseconds
+ *	moved NIC COMMAND	prints how many bytes the NIC sent or received meanwhile, whichever
+ *				is more
  *	! COMMAND		it must end with an error of NCCL's
  *	? COMMAND		success or an error, but an end
  *	thread N COMMAND	runs beside the rest until "join N", or "join N MS" with a limit
@@ -159,6 +161,7 @@ struct line {
 	int num_words, first; /* first: of the command itself */
 	bool error_wanted, error_allowed;
 	uint64_t within_ms; /* 0: any time */
+	const char *nic;    /* of "moved"; NULL: none */
 	bool bad;
 };
 
@@ -192,9 +195,30 @@ static void prefixes_read(struct line *line)
 			line->error_allowed = true;
 		else if (!strcmp(word, "within") && line->first + 1 < line->num_words)
 			line->within_ms = number(line->words[++line->first]);
+		else if (!strcmp(word, "moved") && line->first + 1 < line->num_words)
+			line->nic = line->words[++line->first];
 		else
 			return;
 	}
+}
+
+/* One of the counters of a NIC of this node, "tx_bytes" or "rx_bytes"; 0 without @nic. */
+static uint64_t nic_counter(const char *nic, const char *name)
+{
+	char path[PATH_BYTES];
+	unsigned long long value = 0;
+	FILE *file;
+
+	if (!nic)
+		return 0;
+	snprintf(path, sizeof(path), "/sys/class/net/%s/statistics/%s", nic, name);
+	file = fopen(path, "r");
+	if (!file || fscanf(file, "%llu", &value) != 1) {
+		printf("WRONG: cannot read %s\n", path);
+		exit(2);
+	}
+	fclose(file);
+	return value;
 }
 
 static bool outcome_is_good(const struct line *line, int outcome, uint64_t ms)
@@ -210,21 +234,28 @@ static void *line_run(void *arg)
 {
 	struct line *line = arg;
 	const struct command *command;
-	uint64_t started, ms;
+	uint64_t started, ms, sent, received;
 	int outcome;
 
 	prefixes_read(line);
 	command = command_find(line);
+	sent = nic_counter(line->nic, "tx_bytes");
+	received = nic_counter(line->nic, "rx_bytes");
 	started = clock_ms();
 	outcome = command->run(line->driver, line->num_words - line->first,
 			       line->words + line->first);
 	ms = clock_ms() - started;
+	sent = nic_counter(line->nic, "tx_bytes") - sent;
+	received = nic_counter(line->nic, "rx_bytes") - received;
 	line->bad = !outcome_is_good(line, outcome, ms);
 	printf("%s %s: %s %d, %" PRIu64 " ms\n", line->bad ? "BAD" : "ok", command->name,
 	       outcome == OUTCOME_LATE	  ? "no end"
 	       : outcome == OUTCOME_WRONG ? "a check failed"
 					  : "result",
 	       outcome, ms);
+	if (line->nic)
+		printf("moved %s: %" PRIu64 " ms, %" PRIu64 " bytes\n", command->name, ms,
+		       sent > received ? sent : received);
 	return NULL;
 }
 
