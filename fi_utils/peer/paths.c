@@ -284,16 +284,6 @@ static void routed_choose(const struct peer_checker *checker,
 					&hints, route_leads, checker, &peer->choice);
 }
 
-static bool have_rdma(const struct mesh_endpoint_addr *endpoints, int num)
-{
-	int i;
-
-	for (i = 0; i < num; i++)
-		if (endpoints[i].provider == MESH_PROVIDER_VERBS_RXM)
-			return true;
-	return false;
-}
-
 /*
  * As the plugin: relays are for nodes without a path, and those with RDMA on each hop go before
  * routed paths without, which are then no paths. Returns true if there are some (reported).
@@ -309,8 +299,8 @@ static bool relays_choose(const struct peer_checker *checker,
 	if (!strcmp(checker->self.config.relay, "off"))
 		return false;
 	if (routed ? !mesh_paths_yield(choice->candidates, choice->num_candidates) ||
-			     !have_rdma(local, checker->self.num_nics) ||
-			     !have_rdma(remote, peer->hello.num_nics)
+			     !mesh_endpoints_have_rdma(local, checker->self.num_nics) ||
+			     !mesh_endpoints_have_rdma(remote, peer->hello.num_nics)
 		   : choice->provider_differs)
 		return false;
 	if (!peer_relays_check(checker, peer, routed, result))

@@ -328,6 +328,17 @@ void mesh_path_choose_routed(const struct mesh_endpoint_addr *local, int num_loc
 		fallbacks_add(local, remote, begin, MESH_PATH_FALLBACK_ROUTED, choice);
 }
 
+bool mesh_endpoints_have_rdma(const struct mesh_endpoint_addr *endpoints, int num)
+{
+	int i;
+
+	for (i = 0; i < num; i++) {
+		if (endpoints[i].provider == MESH_PROVIDER_VERBS_RXM)
+			return true;
+	}
+	return false;
+}
+
 bool mesh_paths_yield(const struct mesh_path_candidate *pairs, int num)
 {
 	int i;

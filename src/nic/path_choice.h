@@ -100,6 +100,9 @@ void mesh_path_choose_routed(const struct mesh_endpoint_addr *local, int num_loc
 			     const struct mesh_path_hints *hints, mesh_path_leads *leads,
 			     const void *arg, struct mesh_path_choice *choice);
 
+/** True if one of these NICs has RDMA. */
+bool mesh_endpoints_have_rdma(const struct mesh_endpoint_addr *endpoints, int num);
+
 /**
  * True if all of these are routed, and known to be without RDMA: relays with RDMA on each hop go
  * before them (mesh_route_precedes_tcp()). False for none.

@@ -100,17 +100,6 @@ static bool detour_is_due(const struct mesh_connect *connect, uint64_t now_ms)
 	       mesh_clock_elapsed_ms(since_ms, now_ms) >= (doubled ? 2 * wait_ms : wait_ms);
 }
 
-static bool any_has_rdma(const struct mesh_endpoint_addr *endpoints, int num)
-{
-	int i;
-
-	for (i = 0; i < num; i++) {
-		if (endpoints[i].provider == MESH_PROVIDER_VERBS_RXM)
-			return true;
-	}
-	return false;
-}
-
 /* Returns false if no relay may be used, or without memory. */
 MESH_HOLDS(process)
 static bool detour_open(struct mesh_connect *connect)
@@ -130,9 +119,9 @@ bool mesh_connect_awaits_rdma(struct mesh_connect *connect)
 	mesh_process_assert_locked(process);
 	return connect->state == MESH_CONNECT_PEERS && !connect->relay &&
 	       mesh_paths_yield(connect->pairs, connect->num_peers) &&
-	       any_has_rdma(process->endpoints, process->num_endpoints) &&
-	       any_has_rdma(handle->endpoints, handle->num_endpoints) && detour_open(connect) &&
-	       !connect->detour->vain;
+	       mesh_endpoints_have_rdma(process->endpoints, process->num_endpoints) &&
+	       mesh_endpoints_have_rdma(handle->endpoints, handle->num_endpoints) &&
+	       detour_open(connect) && !connect->detour->vain;
 }
 
 /* They are ready. @dead: the candidates have let nothing through */
