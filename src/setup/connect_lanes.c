@@ -190,7 +190,8 @@ enum mesh_verdict mesh_connect_lanes_judge(struct mesh_connect *connect, uint64_
 	enum mesh_verdict verdict = mesh_connect_judge(connect, now_ms);
 
 	mesh_process_assert_locked(connect->net->process);
-	if (verdict == MESH_VERDICT_READY && !connect->lanes && mesh_connect_awaits_rdma(connect))
+	if (verdict == MESH_VERDICT_READY && !connect->lanes &&
+	    mesh_connect_awaits_rdma(connect, now_ms))
 		return MESH_VERDICT_WAIT;
 	if (!connect->lanes_begun)
 		return verdict == MESH_VERDICT_READY && lanes_begin(connect, now_ms)

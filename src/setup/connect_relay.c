@@ -29,6 +29,8 @@
 #define DETOUR_AGAIN_ANSWERED_MS 2000
 /* An OPEN without an answer for so long may never get one. */
 #define OPEN_ALONE_MS MESH_TRY_MS
+/* Relays that go before routed tcp have this part of the time to connect at most. */
+#define RDMA_SHARE 3
 
 int mesh_connect_relay_begin(struct mesh_connect *connect)
 {
@@ -111,13 +113,20 @@ static bool detour_open(struct mesh_connect *connect)
 				    &connect->detour);
 }
 
-bool mesh_connect_awaits_rdma(struct mesh_connect *connect)
+/* How long relays with RDMA may keep the candidates waiting: these need time of their own. */
+static uint64_t rdma_share_ms(const struct mesh_connect *connect)
+{
+	return (connect->deadline_ms - connect->started_ms) / RDMA_SHARE;
+}
+
+bool mesh_connect_awaits_rdma(struct mesh_connect *connect, uint64_t now_ms)
 {
 	const struct mesh_process *process = connect->net->process;
 	const struct mesh_handle *handle = &connect->handle;
 
 	mesh_process_assert_locked(process);
 	return connect->state == MESH_CONNECT_PEERS && !connect->relay &&
+	       mesh_clock_elapsed_ms(connect->started_ms, now_ms) < rdma_share_ms(connect) &&
 	       mesh_paths_yield(connect->pairs, connect->num_peers) &&
 	       mesh_endpoints_have_rdma(process->endpoints, process->num_endpoints) &&
 	       mesh_endpoints_have_rdma(handle->endpoints, handle->num_endpoints) &&
@@ -155,7 +164,7 @@ void mesh_connect_detour(struct mesh_connect *connect, uint64_t now_ms)
 	if (connect->state != MESH_CONNECT_PEERS || connect->relay)
 		return;
 	dead = detour_is_due(connect, now_ms);
-	if ((!dead && !mesh_connect_awaits_rdma(connect)) || !detour_open(connect))
+	if ((!dead && !mesh_connect_awaits_rdma(connect, now_ms)) || !detour_open(connect))
 		return;
 	if (connect->detour->before_tcp == dead) { /* what it has found is of the other kind */
 		mesh_relay_try_again(connect->detour);
@@ -185,6 +194,8 @@ bool mesh_connect_detour_beside(struct mesh_connect *connect, uint64_t now_ms)
 	uint64_t alone_ms = relay && relay->before_tcp ? MESH_RELAY_RDMA_MS : OPEN_ALONE_MS;
 	bool ready;
 
+	if (relay && relay->before_tcp && alone_ms > rdma_share_ms(connect))
+		alone_ms = rdma_share_ms(connect);
 	mesh_process_assert_locked(connect->net->process);
 	if (!connect->detoured || mesh_clock_elapsed_ms(connect->open_ms, now_ms) < alone_ms)
 		return false;

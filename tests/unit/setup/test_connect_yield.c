@@ -21,6 +21,7 @@
 #include "log_capture.h"
 
 #define START 100000
+#define TIMEOUT_MS 60000
 #define NODE 7
 #define NICS 2 /* of the other node; the second one has RDMA */
 
@@ -70,6 +71,7 @@ static int setup(void **state)
 	attempt.net = &net;
 	attempt.state = MESH_CONNECT_PEERS;
 	attempt.started_ms = attempt.try_ms = START;
+	attempt.deadline_ms = START + TIMEOUT_MS;
 	attempt.handle.node_id = NODE;
 	attempt.handle.num_endpoints = NICS;
 	attempt.handle.endpoints[0].provider = MESH_PROVIDER_TCP;
@@ -121,6 +123,35 @@ static void test_waits(void **state)
 	attempt.detour->vain = true;
 	assert_int_equal(judge(5001), MESH_VERDICT_READY);
 	assert_null(attempt.relay);
+}
+
+/* With a short timeout, too, the candidate gets its turn before the connection fails. */
+static void test_short_timeout(void **state)
+{
+	(void)state;
+	attempt.deadline_ms = START + 9000;
+	assert_int_equal(judge(2999), MESH_VERDICT_WAIT);
+	assert_int_equal(judge(3000), MESH_VERDICT_READY);
+	assert_null(attempt.relay);
+}
+
+/* Nor does an OPEN without an answer use up such a timeout. */
+static void test_short_unanswered(void **state)
+{
+	(void)state;
+	attempt.deadline_ms = START + 9000;
+	process->dev_states[0] = MESH_DEV_OPENING;
+	process->providers[0] = MESH_PROVIDER_TCP;
+	ready = true;
+	judge(0);
+	assert_non_null(attempt.relay);
+	attempt.state = MESH_CONNECT_SENT;
+	attempt.open_ms = START;
+	attempt.num_peers = 1;
+	attempt.peers[0] = &peer;
+	peer.users = 2;
+	assert_false(mesh_connect_detour_beside(&attempt, START + 2999));
+	assert_true(mesh_connect_detour_beside(&attempt, START + 3000));
 }
 
 static void takes_at_once(void)
@@ -212,6 +243,7 @@ static void test_not_dead(void **state)
 
 	(void)state;
 	attempt.started_ms = 1;
+	attempt.deadline_ms = UINT64_MAX;
 	over_relays();
 	mesh_connect_relay_end(&attempt);
 	candidate_back();
@@ -262,10 +294,10 @@ static void test_dead(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_waits),     TEST(test_no_rdma_here), TEST(test_no_rdma_there),
-		TEST(test_no_relays), TEST(test_routed_rdma),  TEST(test_cable),
-		TEST(test_refused),   TEST(test_not_dead),     TEST(test_unanswered),
-		TEST(test_dead),
+		TEST(test_waits),     TEST(test_no_rdma_here),	TEST(test_no_rdma_there),
+		TEST(test_no_relays), TEST(test_routed_rdma),	TEST(test_cable),
+		TEST(test_refused),   TEST(test_not_dead),	TEST(test_unanswered),
+		TEST(test_dead),      TEST(test_short_timeout), TEST(test_short_unanswered),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
