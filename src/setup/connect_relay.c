@@ -188,16 +188,24 @@ static bool candidates_try(struct mesh_connect *connect, uint64_t now_ms)
 	return verdict == MESH_VERDICT_READY;
 }
 
+/* How long the candidates leave these relays alone after an OPEN. */
+static uint64_t alone_ms(const struct mesh_connect *connect)
+{
+	uint64_t share_ms = rdma_share_ms(connect);
+
+	if (!connect->relay->before_tcp)
+		return OPEN_ALONE_MS;
+	return share_ms < MESH_RELAY_RDMA_MS ? share_ms : MESH_RELAY_RDMA_MS;
+}
+
 bool mesh_connect_detour_beside(struct mesh_connect *connect, uint64_t now_ms)
 {
 	struct mesh_relay_try *relay = connect->relay;
-	uint64_t alone_ms = relay && relay->before_tcp ? MESH_RELAY_RDMA_MS : OPEN_ALONE_MS;
 	bool ready;
 
-	if (relay && relay->before_tcp && alone_ms > rdma_share_ms(connect))
-		alone_ms = rdma_share_ms(connect);
 	mesh_process_assert_locked(connect->net->process);
-	if (!connect->detoured || mesh_clock_elapsed_ms(connect->open_ms, now_ms) < alone_ms)
+	if (!connect->detoured ||
+	    mesh_clock_elapsed_ms(connect->open_ms, now_ms) < alone_ms(connect))
 		return false;
 	connect->relay = NULL; /* a try that ends would release its peers as well */
 	ready = candidates_try(connect, now_ms);
