@@ -24,8 +24,8 @@
 #include "transport/path_state.h"
 
 /*
- * Usual segments that the relay's memory holds. In 4 MiB that is a segment of a cable over tcp
- * (MESH_COPY_SEGMENT): half of it costs half as much CPU time again (docs/performance.md).
+ * Usual segments that the relay's memory holds. In 4 MiB one has 512 KiB: half of it costs half as
+ * much CPU time again (docs/performance.md).
  */
 #define SEGMENTS_HELD 8
 
