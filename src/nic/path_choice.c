@@ -7,6 +7,7 @@
 
 /* A candidate's score; each term outweighs all the terms after it. */
 enum {
+	SCORE_RDMA = 1 << 15,	     /* routed paths only; the provider has a reason of its own */
 	SCORE_SAME_RAIL = 1 << 14,   /* routed paths only */
 	SCORE_SAME_NUMBER = 1 << 13, /* the same */
 	SCORE_ROUTABLE = 1 << 12,
@@ -122,7 +123,7 @@ static bool is_routed(const struct mesh_endpoint_addr *local,
 	       router->leads(local, remote, router->arg);
 }
 
-/* What speaks for a routed pair: its two NICs correspond. */
+/* What speaks for a routed pair whose two NICs correspond. */
 static int rail_score(const struct mesh_endpoint_addr *local,
 		      const struct mesh_endpoint_addr *remote, const struct mesh_path_hints *hints)
 {
@@ -132,6 +133,12 @@ static int rail_score(const struct mesh_endpoint_addr *local,
 	if (ours >= 0 && theirs >= 0)
 		return ours == theirs ? SCORE_SAME_RAIL : 0;
 	return hints->same_count && local->nic == remote->nic ? SCORE_SAME_NUMBER : 0;
+}
+
+/* A routed pair with RDMA goes before relays, one without goes behind some: mesh_paths_yield(). */
+static int rdma_score(const struct mesh_path_candidate *pair)
+{
+	return pair->provider == MESH_PROVIDER_VERBS_RXM ? SCORE_RDMA : 0;
 }
 
 /* Collects every pair that the kernel's routes connect; returns how many. */
@@ -153,7 +160,8 @@ static int routed_collect(const struct mesh_endpoint_addr *local, int num_local,
 			scored[count++] = (struct scored_candidate){
 				.candidate = pair,
 				.score = candidate_score(&local[l], &remote[r], hints) +
-					 rail_score(&local[l], &remote[r], hints),
+					 rail_score(&local[l], &remote[r], hints) +
+					 rdma_score(&pair),
 			};
 		}
 	}

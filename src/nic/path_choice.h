@@ -91,9 +91,9 @@ typedef bool mesh_path_leads(const struct mesh_endpoint_addr *local,
  * Adds the routed paths to a choice of mesh_path_choose(): the pairs without a common subnet for
  * which @leads is true. None between processes of one node.
  *
- * Order: in rounds, as the direct ones. Within a round: pairs of NICs of one rail (@hints->rails),
- * then those with the same number, if @hints->same_count and their rails are unknown, then the
- * NICs that NCCL chose, then @hints->spread.
+ * Order: in rounds, as the direct ones. Within a round: pairs with RDMA, then pairs of NICs of one
+ * rail (@hints->rails), then those with the same number, if @hints->same_count and their rails are
+ * unknown, then the NICs that NCCL chose, then @hints->spread.
  */
 void mesh_path_choose_routed(const struct mesh_endpoint_addr *local, int num_local,
 			     const struct mesh_endpoint_addr *remote, int num_remote,

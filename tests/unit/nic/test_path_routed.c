@@ -228,6 +228,26 @@ static void test_rdma(void **state)
 			 MESH_PROVIDER_WHY_FALLBACK);
 }
 
+/* A pair with RDMA is among the first, although rails speak for two others. */
+static void test_rdma_before_rails(void **state)
+{
+	struct side a = SIDE("10.1.0.1/24", "10.2.0.1/24");
+	struct side b = SIDE("10.4.0.1/24", "10.5.0.1/24");
+	struct mesh_path_hints hints = {.local_nic = -1, .remote_nic = -1, .same_count = true};
+	struct mesh_path_choice choice;
+
+	(void)state;
+	a.nics[0].provider = b.nics[1].provider = MESH_PROVIDER_VERBS_RXM;
+	a.nics[0].also_tcp = b.nics[1].also_tcp = true;
+	choice = choose(&a, &b, leads_all, &hints);
+	assert_int_equal(choice.num_candidates, 4);
+	assert_int_equal(choice.candidates[0].provider, MESH_PROVIDER_VERBS_RXM);
+	assert_int_equal(choice.candidates[0].local, 0);
+	assert_int_equal(choice.candidates[0].remote, 1);
+	assert_int_equal(choice.candidates[1].local, 1);
+	assert_int_equal(choice.candidates[1].remote, 0);
+}
+
 /* Relays with RDMA go before routed paths without: not before direct ones, nor if some have it. */
 static void test_yield(void **state)
 {
@@ -273,10 +293,15 @@ static void test_largest(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_direct_first), cmocka_unit_test(test_rails),
-		cmocka_unit_test(test_all_pairs),    cmocka_unit_test(test_never),
-		cmocka_unit_test(test_largest),	     cmocka_unit_test(test_rails_setting),
-		cmocka_unit_test(test_rdma),	     cmocka_unit_test(test_yield),
+		cmocka_unit_test(test_direct_first),
+		cmocka_unit_test(test_rails),
+		cmocka_unit_test(test_all_pairs),
+		cmocka_unit_test(test_never),
+		cmocka_unit_test(test_largest),
+		cmocka_unit_test(test_rails_setting),
+		cmocka_unit_test(test_rdma),
+		cmocka_unit_test(test_yield),
+		cmocka_unit_test(test_rdma_before_rails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
