@@ -64,14 +64,43 @@ static bool is_answered(const struct mesh_connect *connect)
 	return false;
 }
 
+/* How long routed candidates have before relays, whatever these are, are looked for. */
 MESH_HOLDS(process)
 static uint64_t patience_ms(const struct mesh_connect *connect)
 {
-	bool answered = is_answered(connect);
+	const struct mesh_path_choice *choice = &connect->choice;
+	bool answered = is_answered(connect), doubled = false;
+	uint64_t wait_ms = answered ? DETOUR_ANSWERED_MS : DETOUR_MS;
+	int i;
 
 	if (mesh_dead_routes_have(connect))
-		return answered ? DETOUR_AGAIN_ANSWERED_MS : DETOUR_AGAIN_MS;
-	return answered ? DETOUR_ANSWERED_MS : DETOUR_MS;
+		wait_ms = answered ? DETOUR_AGAIN_ANSWERED_MS : DETOUR_AGAIN_MS;
+	for (i = 0; i < choice->num_candidates; i++)
+		doubled |= choice->candidates[i].class == MESH_PATH_FALLBACK_ROUTED;
+	return doubled ? 2 * wait_ms : wait_ms;
+}
+
+/*
+ * Learns whether they had this time. Those that had stay overdue, even if the other process answers
+ * then without being up: what relays have said would be lost each time.
+ */
+MESH_HOLDS(process)
+static void overdue_learn(struct mesh_connect *connect, uint64_t now_ms)
+{
+	uint64_t since_ms = connect->back_ms ? connect->back_ms : connect->started_ms;
+
+	/* One that is up may wait for its lanes, for which connect->up_ms begins again. */
+	if (mesh_connect_is_up(connect))
+		connect->overdue = false;
+	else if (mesh_clock_elapsed_ms(since_ms, now_ms) >= patience_ms(connect))
+		connect->overdue = true;
+}
+
+/* The candidates are not dead, and have all their time again. */
+static void candidates_begin_anew(struct mesh_connect *connect)
+{
+	connect->back_ms = mesh_clock_ms();
+	connect->overdue = false;
 }
 
 /*
@@ -79,27 +108,19 @@ static uint64_t patience_ms(const struct mesh_connect *connect)
  * to open: that may never be.
  */
 MESH_HOLDS(process)
-static bool detour_is_due(const struct mesh_connect *connect, uint64_t now_ms)
+static bool routes_are_dead(const struct mesh_connect *connect)
 {
 	const struct mesh_path_choice *choice = &connect->choice;
-	bool routed = false, doubled = false;
-	uint64_t wait_ms, since_ms;
+	bool routed = false;
 	int i;
 
-	/* One that is up may wait for its lanes, for which connect->up_ms begins again. */
-	if (mesh_connect_is_up(connect))
-		return false;
 	for (i = 0; i < choice->num_candidates; i++) {
 		if (mesh_path_class_is_routed(choice->candidates[i].class))
 			routed = true;
 		else if (!mesh_connect_candidate_is_slow(connect, i))
 			return false;
-		doubled |= choice->candidates[i].class == MESH_PATH_FALLBACK_ROUTED;
 	}
-	wait_ms = patience_ms(connect);
-	since_ms = connect->back_ms ? connect->back_ms : connect->started_ms;
-	return routed &&
-	       mesh_clock_elapsed_ms(since_ms, now_ms) >= (doubled ? 2 * wait_ms : wait_ms);
+	return routed && connect->overdue;
 }
 
 /* Returns false if no relay may be used, or without memory. */
@@ -163,7 +184,8 @@ void mesh_connect_detour(struct mesh_connect *connect, uint64_t now_ms)
 	mesh_process_assert_locked(connect->net->process);
 	if (connect->state != MESH_CONNECT_PEERS || connect->relay)
 		return;
-	dead = detour_is_due(connect, now_ms);
+	overdue_learn(connect, now_ms);
+	dead = routes_are_dead(connect);
 	if ((!dead && !mesh_connect_awaits_rdma(connect, now_ms)) || !detour_open(connect))
 		return;
 	if (connect->detour->before_tcp == dead) { /* what it has found is of the other kind */
@@ -225,6 +247,7 @@ void mesh_connect_detour_leave(struct mesh_connect *connect)
 	connect->detour->vain = true; /* the candidates do not wait for it again */
 	connect->relay = NULL;
 	connect->detoured = false;
+	candidates_begin_anew(connect);
 }
 
 void mesh_connect_relay_end(struct mesh_connect *connect)
@@ -232,8 +255,8 @@ void mesh_connect_relay_end(struct mesh_connect *connect)
 	mesh_connect_try_end(connect);
 	if (!connect->detoured)
 		return;
-	if (connect->relay->before_tcp) /* the candidates were not dead, and begin anew */
-		connect->back_ms = mesh_clock_ms();
+	if (connect->relay->before_tcp)
+		candidates_begin_anew(connect);
 	connect->detour = connect->relay;
 	connect->relay = NULL;
 	connect->detoured = false;

@@ -52,6 +52,7 @@ struct mesh_connect {
 	struct mesh_relay_try *detour;
 	bool detoured;	  /* relay was detour */
 	uint64_t back_ms; /* when the candidates got their turn again after it; 0: it was not */
+	bool overdue; /* routed candidates had their time in vain: until one is up, or back_ms */
 	uint64_t open_ms; /* when the latest OPEN, or CONNECT, was sent */
 	bool away;	  /* candidates wait for a carrier: they go before relays */
 	int unopened;	  /* 1 + the NIC of the last candidate that cannot be opened, or 0 */

@@ -289,15 +289,69 @@ static void test_dead(void **state)
 	assert_true(mesh_dead_routes_have(&attempt));
 }
 
+/* The candidate dials and greets by turns: it stays dead, and what relays have said is kept. */
+static void test_stays_dead(void **state)
+{
+	(void)state;
+	peer.state = MESH_PEER_CONNECTING;
+	mesh_connect_detour(&attempt, START + 4000);
+	assert_false(attempt.detour->before_tcp);
+	attempt.detour->found_ms = START + 4000;
+	peer.state = MESH_PEER_HELLO;
+	mesh_connect_detour(&attempt, START + 4100);
+	peer.state = MESH_PEER_CONNECTING;
+	mesh_connect_detour(&attempt, START + 4200);
+	assert_false(attempt.detour->before_tcp);
+	assert_int_equal(attempt.detour->found_ms, START + 4000);
+	peer.state = MESH_PEER_HELLO;
+	ready = true;
+	mesh_connect_detour(&attempt, START + 4300);
+	assert_non_null(attempt.relay);
+}
+
+/* It is up after all: only relays with RDMA go before it. */
+static void test_dead_no_longer(void **state)
+{
+	(void)state;
+	peer.state = MESH_PEER_CONNECTING;
+	mesh_connect_detour(&attempt, START + 4000);
+	assert_false(attempt.detour->before_tcp);
+	peer.state = MESH_PEER_UP;
+	assert_int_equal(judge(4100), MESH_VERDICT_WAIT);
+	assert_true(attempt.detour->before_tcp);
+	attempt.detour->vain = true;
+	assert_int_equal(judge(4200), MESH_VERDICT_READY);
+}
+
+/* The candidates for which relays are left have all their time once more, too. */
+static void test_left(void **state)
+{
+	const uint64_t again_ms = mesh_clock_ms() - START;
+
+	(void)state;
+	attempt.started_ms = 1;
+	attempt.deadline_ms = UINT64_MAX;
+	over_relays();
+	candidate_back();
+	mesh_connect_detour_leave(&attempt);
+	peer.state = MESH_PEER_CONNECTING;
+	ready = true;
+	mesh_connect_detour(&attempt, START + again_ms + 3000);
+	assert_null(attempt.relay);
+	mesh_connect_detour(&attempt, START + again_ms + 5000);
+	assert_non_null(attempt.relay);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_waits),     TEST(test_no_rdma_here),	TEST(test_no_rdma_there),
-		TEST(test_no_relays), TEST(test_routed_rdma),	TEST(test_cable),
-		TEST(test_refused),   TEST(test_not_dead),	TEST(test_unanswered),
-		TEST(test_dead),      TEST(test_short_timeout), TEST(test_short_unanswered),
+		TEST(test_waits),      TEST(test_no_rdma_here),	  TEST(test_no_rdma_there),
+		TEST(test_no_relays),  TEST(test_routed_rdma),	  TEST(test_cable),
+		TEST(test_refused),    TEST(test_not_dead),	  TEST(test_unanswered),
+		TEST(test_dead),       TEST(test_short_timeout),  TEST(test_short_unanswered),
+		TEST(test_stays_dead), TEST(test_dead_no_longer), TEST(test_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -99,6 +99,7 @@ static bool detours(uint64_t age_ms)
 {
 	bool looks;
 
+	attempt.overdue = false;		   /* as another attempt */
 	setup_state.searched_ms = mesh_clock_ms(); /* the mesh was searched a moment ago */
 	mesh_connect_detour(&attempt, START + age_ms);
 	looks = attempt.detour != NULL;
