@@ -154,6 +154,17 @@ bool mesh_connect_awaits_rdma(struct mesh_connect *connect, uint64_t now_ms)
 	       detour_open(connect) && !connect->detour->vain;
 }
 
+/*
+ * True while a HELLO may name NICs for which the handle had no room, or has, and they are not tried
+ * yet: a cable between two of them goes before relays. A HELLO counts once the try was judged with
+ * its peer up: connect.c reads it before that. Overdue candidates are not waited for.
+ */
+static bool cable_may_follow(const struct mesh_connect *connect)
+{
+	return connect->learning ||
+	       (mesh_handle_lacks_nics(&connect->handle) && !connect->up_ms && !connect->overdue);
+}
+
 /* They are ready. @dead: the candidates have let nothing through */
 MESH_HOLDS(process)
 static void detour_take(struct mesh_connect *connect, bool dead, uint64_t now_ms)
@@ -186,7 +197,9 @@ void mesh_connect_detour(struct mesh_connect *connect, uint64_t now_ms)
 		return;
 	overdue_learn(connect, now_ms);
 	dead = routes_are_dead(connect);
-	if ((!dead && !mesh_connect_awaits_rdma(connect, now_ms)) || !detour_open(connect))
+	if (!dead && (!mesh_connect_awaits_rdma(connect, now_ms) || cable_may_follow(connect)))
+		return;
+	if (!detour_open(connect))
 		return;
 	if (connect->detour->before_tcp == dead) { /* what it has found is of the other kind */
 		mesh_relay_try_again(connect->detour);

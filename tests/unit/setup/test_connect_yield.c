@@ -342,16 +342,89 @@ static void test_left(void **state)
 	assert_non_null(attempt.relay);
 }
 
+/* The handle had no room for all NICs: a HELLO may name a cable, which goes before relays. */
+static void test_unknown_nics(void **state)
+{
+	(void)state;
+	attempt.handle.total_nics = NICS + 1;
+	ready = true;
+	peer.state = MESH_PEER_HELLO;
+	assert_int_equal(judge(100), MESH_VERDICT_WAIT);
+	assert_null(attempt.relay);
+	peer.state = MESH_PEER_UP;
+	mesh_connect_detour(&attempt, START + 200); /* in the step in which the try has begun */
+	assert_null(attempt.relay);
+	assert_int_equal(judge(300), MESH_VERDICT_WAIT);
+	assert_non_null(attempt.relay);
+}
+
+/* The cable is known, and its NIC is being opened. */
+static void test_learning(void **state)
+{
+	(void)state;
+	attempt.learning = true;
+	ready = true;
+	assert_int_equal(judge(100), MESH_VERDICT_WAIT);
+	assert_null(attempt.relay);
+	attempt.learning = false;
+	assert_int_equal(judge(200), MESH_VERDICT_WAIT);
+	assert_non_null(attempt.relay);
+}
+
+/* No HELLO comes at all. */
+static void test_unknown_nics_dead(void **state)
+{
+	(void)state;
+	attempt.handle.total_nics = NICS + 1;
+	ready = true;
+	peer.state = MESH_PEER_CONNECTING;
+	assert_int_equal(judge(3999), MESH_VERDICT_WAIT);
+	assert_null(attempt.relay);
+	assert_int_equal(judge(4000), MESH_VERDICT_WAIT);
+	assert_non_null(attempt.relay);
+	assert_true(mesh_dead_routes_have(&attempt));
+}
+
+/* The same beside a cable that does not come up: only relays with RDMA are looked for. */
+static void test_unknown_nics_cable(void **state)
+{
+	(void)state;
+	attempt.handle.total_nics = NICS + 1;
+	attempt.choice.num_candidates = 2;
+	attempt.choice.candidates[1] = (struct mesh_path_candidate){.class = MESH_PATH_DIRECT};
+	ready = true;
+	peer.state = MESH_PEER_CONNECTING;
+	mesh_connect_detour(&attempt, START + 3999);
+	assert_null(attempt.relay);
+	mesh_connect_detour(&attempt, START + 4000);
+	assert_non_null(attempt.relay);
+	assert_false(mesh_dead_routes_have(&attempt));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_waits),      TEST(test_no_rdma_here),	  TEST(test_no_rdma_there),
-		TEST(test_no_relays),  TEST(test_routed_rdma),	  TEST(test_cable),
-		TEST(test_refused),    TEST(test_not_dead),	  TEST(test_unanswered),
-		TEST(test_dead),       TEST(test_short_timeout),  TEST(test_short_unanswered),
-		TEST(test_stays_dead), TEST(test_dead_no_longer), TEST(test_left),
+		TEST(test_waits),
+		TEST(test_no_rdma_here),
+		TEST(test_no_rdma_there),
+		TEST(test_no_relays),
+		TEST(test_routed_rdma),
+		TEST(test_cable),
+		TEST(test_refused),
+		TEST(test_not_dead),
+		TEST(test_unanswered),
+		TEST(test_dead),
+		TEST(test_short_timeout),
+		TEST(test_short_unanswered),
+		TEST(test_stays_dead),
+		TEST(test_dead_no_longer),
+		TEST(test_left),
+		TEST(test_unknown_nics),
+		TEST(test_learning),
+		TEST(test_unknown_nics_dead),
+		TEST(test_unknown_nics_cable),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
