@@ -140,6 +140,31 @@ static uint64_t rdma_share_ms(const struct mesh_connect *connect)
 	return (connect->deadline_ms - connect->started_ms) / RDMA_SHARE;
 }
 
+/*
+ * True if relays with RDMA go before the candidates that may still be used: those of this try, and
+ * the routed ones whose turn comes. Those that had it in this attempt are not among these, nor
+ * those that an earlier one has found dead, nor what is slow to open or drained.
+ */
+MESH_HOLDS(process)
+static bool candidates_yield(const struct mesh_connect *connect)
+{
+	const struct mesh_process *process = connect->net->process;
+	const struct mesh_path_choice *choice = &connect->choice;
+	const struct mesh_path_candidate *pair;
+	int k;
+
+	if (!mesh_paths_yield(connect->pairs, connect->num_peers))
+		return false;
+	for (k = connect->first_candidate; k < choice->num_candidates; k++) {
+		pair = &choice->candidates[k];
+		if (mesh_path_class_is_routed(pair->class) && !mesh_paths_yield(pair, 1) &&
+		    !mesh_connect_candidate_is_slow(connect, k) &&
+		    !mesh_process_is_drained(process, process->endpoints[pair->local].nic))
+			return mesh_dead_routes_have(connect);
+	}
+	return true;
+}
+
 bool mesh_connect_awaits_rdma(struct mesh_connect *connect, uint64_t now_ms)
 {
 	const struct mesh_process *process = connect->net->process;
@@ -148,7 +173,7 @@ bool mesh_connect_awaits_rdma(struct mesh_connect *connect, uint64_t now_ms)
 	mesh_process_assert_locked(process);
 	return connect->state == MESH_CONNECT_PEERS && !connect->relay &&
 	       mesh_clock_elapsed_ms(connect->started_ms, now_ms) < rdma_share_ms(connect) &&
-	       mesh_paths_yield(connect->pairs, connect->num_peers) &&
+	       candidates_yield(connect) &&
 	       mesh_endpoints_have_rdma(process->endpoints, process->num_endpoints) &&
 	       mesh_endpoints_have_rdma(handle->endpoints, handle->num_endpoints) &&
 	       detour_open(connect) && !connect->detour->vain;

@@ -34,9 +34,9 @@ void mesh_connect_relay_keep(struct mesh_connect *connect);
 
 /**
  * True while candidates that are ready do not become paths yet: this try is of routed ones without
- * RDMA, and relays with RDMA on each hop go before them. That is over when they refuse, or do not
- * answer, for 10 s; after a third of the time to connect in any case; at once where none lead to
- * the node.
+ * RDMA, no routed one with RDMA has its turn later, and relays with RDMA on each hop go before
+ * them. That is over when they refuse, or do not answer, for 10 s; after a third of the time to
+ * connect in any case; at once where none lead to the node.
  */
 MESH_HOLDS(process)
 bool mesh_connect_awaits_rdma(struct mesh_connect *connect, uint64_t now_ms);

@@ -190,6 +190,59 @@ static void test_routed_rdma(void **state)
 	takes_at_once();
 }
 
+/* Another candidate, with RDMA, at place @k; the other one is the one that is up. */
+static void rdma_at(int k)
+{
+	attempt.choice.num_candidates = 2;
+	attempt.choice.candidates[1 - k] = attempt.pairs[0];
+	attempt.choice.candidates[k] = (struct mesh_path_candidate){
+		.remote = 1,
+		.provider = MESH_PROVIDER_VERBS_RXM,
+		.class = MESH_PATH_ROUTED,
+	};
+}
+
+/* It has its turn later, and relays do not go before it. */
+static void test_later_rdma(void **state)
+{
+	(void)state;
+	rdma_at(1);
+	takes_at_once();
+}
+
+/* It had its turn in vain. */
+static void test_earlier_rdma(void **state)
+{
+	(void)state;
+	rdma_at(0);
+	attempt.first_candidate = 1;
+	assert_int_equal(judge(0), MESH_VERDICT_WAIT);
+	assert_true(attempt.detour->before_tcp);
+}
+
+/* An earlier connection has found it dead. */
+static void test_dead_rdma(void **state)
+{
+	(void)state;
+	rdma_at(1);
+	mesh_dead_routes_add(&attempt);
+	assert_int_equal(judge(0), MESH_VERDICT_WAIT);
+	assert_true(attempt.detour->before_tcp);
+}
+
+/* Its NIC is not open after all this time. */
+static void test_slow_rdma(void **state)
+{
+	(void)state;
+	rdma_at(1);
+	process->endpoints[1].nic = 1;
+	attempt.choice.candidates[1].local = 1;
+	process->providers[1] = MESH_PROVIDER_VERBS_RXM;
+	process->dev_states[1] = MESH_DEV_OPENING;
+	assert_int_equal(judge(0), MESH_VERDICT_WAIT);
+	assert_true(attempt.detour->before_tcp);
+}
+
 static void test_cable(void **state)
 {
 	(void)state;
@@ -412,6 +465,10 @@ int main(void)
 		TEST(test_no_relays),
 		TEST(test_routed_rdma),
 		TEST(test_cable),
+		TEST(test_later_rdma),
+		TEST(test_earlier_rdma),
+		TEST(test_dead_rdma),
+		TEST(test_slow_rdma),
 		TEST(test_refused),
 		TEST(test_not_dead),
 		TEST(test_unanswered),
