@@ -324,23 +324,34 @@ static uint64_t job_of(const struct relays *relays, uint64_t first)
 	return job;
 }
 
-/* The routes of which the plugin uses as many as there are of the least length. */
+/* True if a cable joins the two nodes, although it is no path. */
+static bool have_cable(const struct mesh_route *routes, int num)
+{
+	int i;
+
+	for (i = 0; i < num; i++) {
+		if (!routes[i].num_relays)
+			return true;
+	}
+	return false;
+}
+
+/* The routes that the plugin uses together. */
 static bool routes_say(const struct relays *relays, struct check_result *result, json_t *list)
 {
 	struct mesh_route routes[MESH_ROUTES_MAX];
 	int i, num, together;
+	const char *link;
 
 	num = mesh_graph_routes(&relays->explore->graph, relays->checker->self.node_id,
 				relays->peer->hello.node_id, MESH_ROUTE_RELAYS_MAX, mesh_clock_ms(),
 				routes, MESH_ROUTES_MAX);
-	if (num <= 0 || !routes[0].num_relays)
-		return false; /* or a cable joins the two: something else is wrong */
-	if (relays->before_tcp && !mesh_route_precedes_tcp(&routes[0]))
+	link = have_cable(routes, num) ? "no usable link" : "no link";
+	together = mesh_routes_together(routes, num, relays->before_tcp);
+	if (!together)
 		return false;
-	for (together = 1; together < num && !routes[together].standby; together++)
-		;
 	check_say(result, CHECK_PASS,
-		  "no link or route %sto node %s: connections go through relays, on %d route%s",
+		  "%s or route %sto node %s: connections go through relays, on %d route%s", link,
 		  relays->before_tcp ? "with RDMA " : "", relays->peer->name, together,
 		  together == 1 ? "" : "s together, which share no relay");
 	relays->routes->rdma = true;

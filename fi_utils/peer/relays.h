@@ -15,7 +15,7 @@
  *
  * @before_tcp: only routes that go before routed tcp, which the two nodes have
  *
- * Returns false if it has reported nothing: no route is known, or a cable joins the two nodes.
+ * Returns false if it has reported nothing: no route is known.
  */
 bool peer_relays_check(const struct peer_checker *checker, struct peer *peer, bool before_tcp,
 		       struct check_result *result);

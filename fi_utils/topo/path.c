@@ -288,8 +288,8 @@ static void relays_add(const struct mesh_graph *graph, struct topo_path *path)
 	char lead[TOPO_REASON_MAX] = "no link in common";
 	struct topo_routes via;
 
-	topo_relays_find(graph, path->from, path->to, &via);
-	if (!via.num || (path->yields && !via.precede_tcp))
+	topo_relays_find(graph, path->from, path->to, path->yields, &via);
+	if (!via.num)
 		return;
 	if (path->link_down)
 		snprintf(lead, sizeof(lead), "%s", path->reason + strlen(NO_PATH));

@@ -59,7 +59,8 @@ int topo_relays_graph(const struct topo_map *map, struct mesh_graph *graph)
 	return ret < 0 ? ret : 0;
 }
 
-void topo_relays_find(const struct mesh_graph *graph, int from, int to, struct topo_routes *routes)
+void topo_relays_find(const struct mesh_graph *graph, int from, int to, bool before_tcp,
+		      struct topo_routes *routes)
 {
 	struct mesh_route found[MESH_ROUTES_MAX];
 	int i, k, num;
@@ -67,12 +68,11 @@ void topo_relays_find(const struct mesh_graph *graph, int from, int to, struct t
 	*routes = (struct topo_routes){.num = 0};
 	num = mesh_graph_routes(graph, (uint64_t)from + 1, (uint64_t)to + 1, MESH_ROUTE_RELAYS_MAX,
 				0, found, MESH_ROUTES_MAX);
-	for (i = 0; i < num && !found[i].standby && found[i].num_relays; i++) {
+	routes->num = mesh_routes_together(found, num, before_tcp);
+	for (i = 0; i < routes->num; i++) {
 		routes->num_relays = found[i].num_relays;
-		routes->precede_tcp = mesh_route_precedes_tcp(&found[i]);
 		for (k = 0; k < found[i].num_relays; k++)
 			routes->relays[i][k] = (int)found[i].hops[k] - 1;
-		routes->num = i + 1;
 	}
 }
 

@@ -15,9 +15,8 @@
  * (nic/graph_routes.h).
  */
 struct topo_routes {
-	int num;	  /* 0: there is none, or none is needed */
-	int num_relays;	  /* of each */
-	bool precede_tcp; /* they go before routed tcp: mesh_route_precedes_tcp() */
+	int num;	/* 0: there is none, or none is needed */
+	int num_relays; /* of each */
 	int relays[MESH_ROUTES_MAX][MESH_ROUTE_RELAYS_MAX]; /* nodes, in the order of each route */
 };
 
@@ -29,8 +28,13 @@ struct topo_routes {
  */
 int topo_relays_graph(const struct topo_map *map, struct mesh_graph *graph);
 
-/** Finds the routes between two nodes, which share no link. */
-void topo_relays_find(const struct mesh_graph *graph, int from, int to, struct topo_routes *routes);
+/**
+ * Finds the routes between two nodes without a path of their own.
+ *
+ * @before_tcp: only those that go before routed tcp, which is the path of the two
+ */
+void topo_relays_find(const struct mesh_graph *graph, int from, int to, bool before_tcp,
+		      struct topo_routes *routes);
 
 /** True if the link joins two nodes that follow each other on one of the routes. */
 bool topo_routes_have_link(const struct topo_map *map, const struct topo_routes *routes, int from,

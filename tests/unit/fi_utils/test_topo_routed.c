@@ -29,9 +29,10 @@ static void nic_add(struct topo_map *map, const char *name, const char *addr, bo
 
 /*
  * A line, of whose ends the first is this node; its other NIC n0 leads to the far end by a router.
- * @rdma: of the middle's second NIC; @routed: of n0 and the NIC behind the router
+ * @rdma: of the middle's second NIC; @routed: of n0 and the NIC behind the router; @cable: the two
+ * ends have a cable, too, whose NICs share no subnet
  */
-static struct topo_path path_of(bool rdma, bool routed)
+static struct topo_path path_with(bool rdma, bool routed, bool cable)
 {
 	struct topo_map map = {.asked = true, .shape = {.kind = MESH_SHAPE_CABLES}};
 	struct topo_path path;
@@ -47,10 +48,17 @@ static struct topo_path path_of(bool rdma, bool routed)
 	nic_add(&map, "p1", "10.9.1.1/24", routed);
 	topo_map_wire(&map, 1, 2);
 	topo_map_wire(&map, 3, 4);
+	if (cable)
+		topo_map_wire(&map, 0, 5);
 	assert_int_equal(topo_map_wires_join(&map), 0);
 	topo_path_find(&map, 0, 2, &path);
 	topo_map_free(&map);
 	return path;
+}
+
+static struct topo_path path_of(bool rdma, bool routed)
+{
+	return path_with(rdma, routed, false);
 }
 
 static void test_relays_first(void **state)
@@ -87,6 +95,18 @@ static void test_routed_rdma(void **state)
 	assert_int_equal(path.via.num, 0);
 }
 
+/* A cable without a common subnet is no path, and nothing that relays come behind. */
+static void test_cable_apart(void **state)
+{
+	struct topo_path path = path_with(true, false, true);
+
+	(void)state;
+	assert_int_equal(path.local, -1);
+	assert_int_equal(path.via.num, 1);
+	assert_int_equal(path.via.relays[0][0], 1);
+	assert_string_equal(path.reason, "routed without RDMA, which relays have: 1 relay");
+}
+
 /* What leaves by n0 reaches the other networks. */
 static int routes_make(void **state)
 {
@@ -103,6 +123,7 @@ int main(void)
 		cmocka_unit_test(test_relays_first),
 		cmocka_unit_test(test_no_rdma_there),
 		cmocka_unit_test(test_routed_rdma),
+		cmocka_unit_test(test_cable_apart),
 	};
 
 	if (!namespace_enter())

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_graph_rdma.c - routes with RDMA on each hop come before others. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -296,6 +297,45 @@ static void test_precedes_tcp(void **state)
 	assert_false(mesh_route_precedes_tcp(&route));
 }
 
+/* A cable that is no path is stepped over, and so is what tcp goes before. */
+static void test_together(void **state)
+{
+	(void)state;
+	cable('a', 'z', 10000);
+	rdma('a', 'b', 10000);
+	rdma('b', 'z', 10000);
+	rdma('a', 'c', 10000);
+	rdma('c', 'z', 10000);
+	cable('a', 'd', 10000);
+	cable('d', 'z', 10000);
+	report("abcdz");
+	find();
+	assert_int_equal(num_routes, 4);
+	leads(0, "z");
+	num_routes = mesh_routes_together(routes, num_routes, true);
+	assert_int_equal(num_routes, 2);
+	leads(0, "bz");
+	leads(1, "cz");
+}
+
+/* Without RDMA there is nothing before routed tcp, and relays are all there is else. */
+static void test_together_tcp(void **state)
+{
+	(void)state;
+	cable('a', 'z', 10000);
+	cable('a', 'd', 10000);
+	cable('d', 'z', 10000);
+	report("adz");
+	find();
+	assert_int_equal(mesh_routes_together(routes, num_routes, true), 0);
+	find();
+	num_routes = mesh_routes_together(routes, num_routes, false);
+	assert_int_equal(num_routes, 1);
+	leads(0, "dz");
+	assert_int_equal(mesh_routes_together(routes, 0, false), 0);
+	assert_int_equal(mesh_routes_together(routes, -ENOMEM, false), 0);
+}
+
 static bool may_have(void)
 {
 	return mesh_graph_may_have_rdma(&graph, 'a', 'z');
@@ -368,19 +408,11 @@ static void test_may_not_have(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_rdma_first),
-		TEST(test_alike),
-		TEST(test_hops),
-		TEST(test_sites),
-		TEST(test_doubts),
-		TEST(test_direct),
-		TEST(test_cables),
-		TEST(test_twice),
-		TEST(test_fits),
-		TEST(test_shared_relay),
-		TEST(test_precedes_tcp),
-		TEST(test_may_have),
-		TEST(test_may_have_unknown),
+		TEST(test_rdma_first),	 TEST(test_alike),	  TEST(test_hops),
+		TEST(test_sites),	 TEST(test_doubts),	  TEST(test_direct),
+		TEST(test_cables),	 TEST(test_twice),	  TEST(test_fits),
+		TEST(test_shared_relay), TEST(test_precedes_tcp), TEST(test_together),
+		TEST(test_together_tcp), TEST(test_may_have),	  TEST(test_may_have_unknown),
 		TEST(test_may_not_have),
 	};
 
