@@ -284,28 +284,46 @@ static void routed_choose(const struct peer_checker *checker,
 					&hints, route_leads, checker, &peer->choice);
 }
 
+/* Whether relays are looked for: as the plugin does. */
+enum relays_wanted {
+	RELAYS_NONE,	   /* there is a path, or the setting forbids them */
+	RELAYS_ANY,	   /* there is no path */
+	RELAYS_BEFORE_TCP, /* the path is routed without RDMA, and both nodes have RDMA */
+};
+
+static enum relays_wanted relays_wanted(const struct peer_checker *checker,
+					const struct mesh_endpoint_addr *local,
+					const struct mesh_endpoint_addr *remote,
+					const struct peer *peer)
+{
+	const struct mesh_path_choice *choice = &peer->choice;
+	bool both_rdma = mesh_endpoints_have_rdma(local, checker->self.num_nics) &&
+			 mesh_endpoints_have_rdma(remote, peer->hello.num_nics);
+
+	if (!strcmp(checker->self.config.relay, "off"))
+		return RELAYS_NONE;
+	if (!choice->num_candidates)
+		return choice->provider_differs ? RELAYS_NONE : RELAYS_ANY;
+	return both_rdma && mesh_paths_yield(choice->candidates, choice->num_candidates)
+		       ? RELAYS_BEFORE_TCP
+		       : RELAYS_NONE;
+}
+
 /*
- * As the plugin: relays are for nodes without a path, and those with RDMA on each hop go before
- * routed paths without, which are then no paths. Returns true if there are some (reported).
+ * Looks for relays if they are wanted. Routed paths that they go before are no paths then. Returns
+ * true if there are some (reported).
  */
 static bool relays_choose(const struct peer_checker *checker,
 			  const struct mesh_endpoint_addr *local,
 			  const struct mesh_endpoint_addr *remote, struct peer *peer,
 			  struct check_result *result)
 {
-	struct mesh_path_choice *choice = &peer->choice;
-	bool routed = choice->num_candidates > 0;
+	enum relays_wanted wanted = relays_wanted(checker, local, remote, peer);
 
-	if (!strcmp(checker->self.config.relay, "off"))
+	if (wanted == RELAYS_NONE ||
+	    !peer_relays_check(checker, peer, wanted == RELAYS_BEFORE_TCP, result))
 		return false;
-	if (routed ? !mesh_paths_yield(choice->candidates, choice->num_candidates) ||
-			     !mesh_endpoints_have_rdma(local, checker->self.num_nics) ||
-			     !mesh_endpoints_have_rdma(remote, peer->hello.num_nics)
-		   : choice->provider_differs)
-		return false;
-	if (!peer_relays_check(checker, peer, routed, result))
-		return false;
-	choice->num_candidates = 0;
+	peer->choice.num_candidates = 0;
 	return true;
 }
 

@@ -38,6 +38,31 @@ said relayed "path: from=c to=a nic=cd .* via=d,e provider=verbs;ofi_rxm"
 said relayed "the routes to node [ac] .*have no RDMA: going over relays that have it on each hop"
 note "a and c go over e and d, which have RDMA, rather than over b's kernel"
 
+# `fi_mesh check --peer` finds the same, over services, where the setting makes NIC cb one of
+# NCCL's. Figures are not looked at.
+serving=()
+serve() {
+	mesh_spawn "$1" "$OUT/serve-$1" env "${@:2}" "$MESH_BUILD/fi_mesh" serve --relay \
+		--listen "$(mesh_mgmt_addr "$1")"
+	serving+=("$MESH_SPAWNED")
+	wait_for "grep -q '^answering' $OUT/serve-$1" 60 || fail "$1 does not serve"
+}
+serve c NCCL_MESH_NICS=cb,cd
+serve d
+serve e
+check() {
+	on a timeout 180 "$MESH_BUILD/fi_mesh" check --peer "$(mesh_mgmt_addr c)" --ms 50 \
+		>"$OUT/checked" 2>&1
+	grep -qE -e "$1" "$OUT/checked" ||
+		fail "check --peer does not say '$1': $(cat "$OUT/checked")"
+}
+check "no link or route with RDMA to node c: connections go through relays, on 1 route"
+check "route over 2 relays: a ae - ea e: verbs;ofi_rxm.* e ed - de d: .* d dc - cd c: "
+NCCL_MESH_RELAY=off check "first choice: ab .* tcp .*routed: no subnet in common"
+kill "${serving[@]}"
+wait "${serving[@]}"
+note "check --peer: the same"
+
 RANKS_ENV=(NCCL_MESH_RELAY=off)
 ranks_pass off a b c d e -- "${RUN_ARGS[@]}"
 said off "path: from=a to=c nic=ab .* via=routed provider=tcp"
