@@ -47,7 +47,10 @@ static void side_fill(const struct topo_map *map, int node, struct side *side)
 	}
 }
 
-/* A link that would join the two if it were up, or -1. */
+/*
+ * A link that would join the two if it were up, or -1. One whose ends are up joins them, and is no
+ * path: these share no subnet.
+ */
 static int broken_link(const struct topo_map *map, int from, int to)
 {
 	int i, k, first = map->nodes[from].first_nic;
@@ -59,7 +62,9 @@ static int broken_link(const struct topo_map *map, int from, int to)
 			continue;
 		link = &map->links[map->nics[i].link];
 		for (k = link->first; k < link->first + link->num; k++)
-			if (map->nics[map->members[k]].node == to)
+			if (map->nics[map->members[k]].node == to &&
+			    (map->nics[i].state == TOPO_DOWN ||
+			     map->nics[map->members[k]].state == TOPO_DOWN))
 				return map->nics[i].link;
 	}
 	return -1;

@@ -107,6 +107,29 @@ static void test_cable_apart(void **state)
 	assert_string_equal(path.reason, "routed without RDMA, which relays have: 1 relay");
 }
 
+/* Nor is it down, where no route leads there either. */
+static void test_cable_is_up(void **state)
+{
+	struct topo_map map = {.shape = {.kind = MESH_SHAPE_CABLES}};
+	struct topo_path path;
+
+	(void)state;
+	assert_int_equal(topo_map_node_add(&map, "a"), 0);
+	nic_add(&map, "n0", "10.1.0.1/24", true);
+	assert_int_equal(topo_map_node_add(&map, "b"), 0);
+	nic_add(&map, "p0", "10.9.0.1/24", true);
+	topo_map_wire(&map, 0, 1);
+	assert_int_equal(topo_map_wires_join(&map), 0);
+	topo_path_find(&map, 0, 1, &path);
+	assert_false(path.link_down);
+	assert_string_equal(path.reason,
+			    "none: no common subnet; ranks on nodes between may relay");
+	map.nics[1].state = TOPO_DOWN;
+	topo_path_find(&map, 0, 1, &path);
+	assert_true(path.link_down);
+	topo_map_free(&map);
+}
+
 /* What leaves by n0 reaches the other networks. */
 static int routes_make(void **state)
 {
@@ -120,10 +143,9 @@ static int routes_make(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_relays_first),
-		cmocka_unit_test(test_no_rdma_there),
-		cmocka_unit_test(test_routed_rdma),
-		cmocka_unit_test(test_cable_apart),
+		cmocka_unit_test(test_relays_first), cmocka_unit_test(test_no_rdma_there),
+		cmocka_unit_test(test_routed_rdma),  cmocka_unit_test(test_cable_apart),
+		cmocka_unit_test(test_cable_is_up),
 	};
 
 	if (!namespace_enter())
