@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "setup/connect_lanes.h"
+#include "setup/connect_log.h"
 #include "setup/connect_relay.h"
 #include "setup/connect_try.h"
 #include "setup/openings.h"
@@ -169,6 +170,7 @@ static bool lanes_begin(struct mesh_connect *connect, uint64_t now_ms)
 
 	if (!connect->lanes) {
 		mesh_connect_try_settle(connect);
+		mesh_connect_log_no_rdma(connect);
 		connect->lanes = lanes_choose(connect);
 	}
 	if (connect->lanes == 1)

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "nic/nic_skipped.h"
 #include "system/carrier.h"
+#include "setup/connect_judge.h"
 #include "setup/connect_log.h"
 #include "setup/connect_relay.h"
 #include "setup/connect_try.h"
@@ -22,6 +23,7 @@
 #define SKIPPED_TEXT_MAX 512
 #define END_TEXT_MAX MESH_LOG_LINE_MAX
 #define RELAY_TEXT_MAX 512
+#define ROUTE_TEXT_MAX (IF_NAMESIZE + 2 * MESH_ADDR_TEXT_MAX + 16)
 
 /* The listener's addresses, and how many more it has that this node does not know. */
 static void remote_text(const struct mesh_handle *handle, char *text, size_t size)
@@ -194,36 +196,118 @@ static const char *rdma_advice(const struct mesh_peer *peer)
 	       "slower";
 }
 
-/* Why no relay helps where the routes let nothing through; "" if none was asked. */
+/* The relays that have the place of routed candidates, or were looked for beside them; or NULL. */
+static const struct mesh_relay_try *detour_of(const struct mesh_connect *connect)
+{
+	return connect->detoured ? connect->relay : connect->detour;
+}
+
+/* What has become of relays with RDMA on each hop. */
+MESH_HOLDS(process)
+static const char *rdma_relays_text(const struct mesh_relay_try *relay, char *text, size_t size)
+{
+	if (relay->tried.num)
+		return mesh_relay_try_text(relay, text, size);
+	snprintf(text, size, "none found so far");
+	return text;
+}
+
+/* Why no relay helps either; "" if none was asked. */
 MESH_HOLDS(process)
 static const char *detour_text(const struct mesh_connect *connect, char *text, size_t size)
 {
-	const struct mesh_relay_try *relay = connect->detoured ? connect->relay : connect->detour;
+	const struct mesh_relay_try *relay = detour_of(connect);
 	char why[RELAY_TEXT_MAX / 2];
 
 	*text = '\0';
-	if (relay)
-		snprintf(text, size, "No relay has led there either (%s)",
+	if (relay && (!relay->before_tcp || relay->tried.num))
+		snprintf(text, size, "No relay%s has led there either (%s)",
+			 relay->before_tcp ? " with RDMA on each hop" : "",
 			 mesh_relay_try_text(relay, why, sizeof(why)));
 	return text;
 }
 
-/* The routes let nothing through, and relays have taken the candidates' place, or a moment ago. */
+/* Why this peer is not up. */
+MESH_HOLDS(process)
+static const char *peer_why(const struct mesh_peer *peer, char *why)
+{
+	if (peer->state == MESH_PEER_CONNECTING && !peer->reason[0])
+		snprintf(why, MESH_PEER_REASON_MAX,
+			 "no answer from TCP port %u: is the cable in, the peer's link up, and no "
+			 "firewall between?",
+			 peer->control_port);
+	else
+		snprintf(why, MESH_PEER_REASON_MAX, "%.200s",
+			 peer->reason[0] ? peer->reason : "it does not answer our request");
+	return why;
+}
+
+/* "from ab (10.7.1.1) to 10.7.2.2" */
+MESH_HOLDS(process)
+static const char *route_text(const struct mesh_connect *connect,
+			      const struct mesh_path_candidate *pair, char *text)
+{
+	const struct mesh_process *process = connect->net->process;
+	const struct mesh_nic *nic = process->nics[process->endpoints[pair->local].nic];
+	char local[MESH_ADDR_TEXT_MAX], remote[MESH_ADDR_TEXT_MAX];
+
+	snprintf(text, ROUTE_TEXT_MAX, "from %s (%s) to %s", nic->netdev,
+		 mesh_addr_text(&nic->source, local),
+		 mesh_addr_text(&connect->handle.endpoints[pair->remote].addr, remote));
+	return text;
+}
+
+/* The best candidate that relays with RDMA go before; without one, the best. */
+static const struct mesh_path_candidate *yielding_pair(const struct mesh_connect *connect)
+{
+	const struct mesh_path_choice *choice = &connect->choice;
+	int i;
+
+	if (connect->num_peers)
+		return &connect->pairs[0];
+	for (i = 0; i < choice->num_candidates; i++) {
+		if (mesh_paths_yield(&choice->candidates[i], 1))
+			return &choice->candidates[i];
+	}
+	return &choice->candidates[0];
+}
+
+/* Relays with RDMA on each hop had the turn before a route without. */
+MESH_HOLDS(process)
+static void rdma_log_timeout(const struct mesh_connect *connect, uint64_t now_ms)
+{
+	char node[MESH_HANDLE_NODE_TEXT_MAX], route[ROUTE_TEXT_MAX], relays[RELAY_TEXT_MAX];
+	char why[MESH_PEER_REASON_MAX] = "it was not tried again";
+
+	if (mesh_connect_is_up(connect))
+		snprintf(why, sizeof(why), "it came up too late");
+	else if (connect->num_peers)
+		peer_why(connect->peers[0], why);
+	mesh_warn(
+		"node %s gave up connecting to node %s after %llu ms: relays with RDMA on each "
+		"hop have not led there (%s), and neither has the route without RDMA behind them, "
+		"%s (%s)",
+		connect->net->process->name, mesh_handle_node_text(&connect->handle, node),
+		(unsigned long long)(now_ms - connect->started_ms),
+		rdma_relays_text(detour_of(connect), relays, sizeof(relays)),
+		route_text(connect, yielding_pair(connect), route), why);
+}
+
+/* Relays have taken the candidates' place, or a moment ago, and lead nowhere. */
 MESH_HOLDS(process)
 static void detour_log_timeout(const struct mesh_connect *connect, uint64_t now_ms)
 {
-	const struct mesh_process *process = connect->net->process;
-	const struct mesh_path_candidate *pair = &connect->choice.candidates[0];
-	const struct mesh_nic *nic = process->nics[process->endpoints[pair->local].nic];
-	char node[MESH_HANDLE_NODE_TEXT_MAX], local[MESH_ADDR_TEXT_MAX], remote[MESH_ADDR_TEXT_MAX];
-	char relays[RELAY_TEXT_MAX];
+	char node[MESH_HANDLE_NODE_TEXT_MAX], route[ROUTE_TEXT_MAX], relays[RELAY_TEXT_MAX];
 
+	if (detour_of(connect)->before_tcp) {
+		rdma_log_timeout(connect, now_ms);
+		return;
+	}
 	mesh_warn("node %s gave up connecting to node %s after %llu ms: the routes let nothing "
-		  "through, as from %s (%s) to %s. %s",
-		  process->name, mesh_handle_node_text(&connect->handle, node),
-		  (unsigned long long)(now_ms - connect->started_ms), nic->netdev,
-		  mesh_addr_text(&nic->source, local),
-		  mesh_addr_text(&connect->handle.endpoints[pair->remote].addr, remote),
+		  "through, as %s. %s",
+		  connect->net->process->name, mesh_handle_node_text(&connect->handle, node),
+		  (unsigned long long)(now_ms - connect->started_ms),
+		  route_text(connect, &connect->choice.candidates[0], route),
 		  detour_text(connect, relays, sizeof(relays)));
 }
 
@@ -236,15 +320,7 @@ static void direct_log_timeout(const struct mesh_connect *connect, uint64_t now_
 	char neighbours[MESH_NEIGHBOUR_HINT_MAX], end[END_TEXT_MAX], relays[RELAY_TEXT_MAX];
 	const struct mesh_domain *domain = peer->domain;
 
-	if (peer->state == MESH_PEER_CONNECTING && !peer->reason[0])
-		snprintf(why, sizeof(why),
-			 "no answer from TCP port %u: is the cable in, the peer's link up, and no "
-			 "firewall between?",
-			 peer->control_port);
-	else
-		snprintf(why, sizeof(why), "%.200s",
-			 peer->reason[0] ? peer->reason : "it does not answer our request");
-	snprintf(end, sizeof(end), "%s", why);
+	snprintf(end, sizeof(end), "%s", peer_why(peer, why));
 	sentence_add(end, sizeof(end), rdma_advice(peer));
 	sentence_add(end, sizeof(end), detour_text(connect, relays, sizeof(relays)));
 	sentence_add(end, sizeof(end),
@@ -313,6 +389,24 @@ void mesh_connect_log_timeout(const struct mesh_connect *connect, uint64_t now_m
 		direct_log_timeout(connect, now_ms);
 }
 
+/* A candidate is up, and relays with RDMA on each hop, which go before it, have their time. */
+MESH_HOLDS(process)
+static void waiting_log(const struct mesh_connect *connect, uint64_t now_ms)
+{
+	char node[MESH_HANDLE_NODE_TEXT_MAX], route[ROUTE_TEXT_MAX], relays[RELAY_TEXT_MAX];
+	int i;
+
+	for (i = 0; i < connect->num_peers - 1 && connect->peers[i]->state != MESH_PEER_UP; i++)
+		continue;
+	mesh_warn(
+		"still connecting to node %s: its route %s is up, but it has no RDMA, and relays "
+		"with RDMA on each hop go before it (%s); using the route in %llu s at the latest",
+		mesh_handle_node_text(&connect->handle, node),
+		route_text(connect, &connect->pairs[i], route),
+		rdma_relays_text(connect->detour, relays, sizeof(relays)),
+		(unsigned long long)mesh_connect_awaits_rdma_ms(connect, now_ms) / 1000);
+}
+
 void mesh_connect_log_slow(struct mesh_connect *connect, uint64_t now_ms)
 {
 	const struct mesh_peer *peer = mesh_connect_try_informative(connect);
@@ -322,9 +416,26 @@ void mesh_connect_log_slow(struct mesh_connect *connect, uint64_t now_ms)
 		return;
 	connect->slow_warned = true;
 	mesh_neighbour_hints_look(connect->net->process);
+	if (mesh_connect_is_up(connect) && mesh_connect_awaits_rdma(connect, now_ms)) {
+		waiting_log(connect, now_ms);
+		return;
+	}
 	mesh_warn("still connecting from %s to %s (%s); giving up in %llu s",
 		  peer->domain->nic->netdev, mesh_peer_text(peer, text),
 		  peer->reason[0] ? peer->reason : "no answer yet", seconds_left(connect, now_ms));
+}
+
+void mesh_connect_log_no_rdma(const struct mesh_connect *connect)
+{
+	const struct mesh_relay_try *relay = connect->detour;
+	char node[MESH_HANDLE_NODE_TEXT_MAX], relays[RELAY_TEXT_MAX];
+
+	if (relay && relay->before_tcp && relay->tried.num &&
+	    mesh_paths_yield(connect->pairs, connect->num_peers))
+		mesh_info("no relay with RDMA on each hop has led to node %s (%s): going over the "
+			  "routes, which have no RDMA",
+			  mesh_handle_node_text(&connect->handle, node),
+			  mesh_relay_try_text(relay, relays, sizeof(relays)));
 }
 
 void mesh_connect_log_full(const struct mesh_peer *peer, int error)

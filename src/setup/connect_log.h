@@ -19,13 +19,23 @@ void mesh_connect_log_away(struct mesh_connect *connect, uint64_t now_ms);
 MESH_HOLDS(process)
 void mesh_connect_log_timeout(const struct mesh_connect *connect, uint64_t now_ms);
 
-/** Logs once that the connection takes long, and asks the neighbours: the error names them. */
+/**
+ * Logs once that the connection takes long, or that a candidate which is up waits for relays with
+ * RDMA, and asks the neighbours: the error names them.
+ */
 MESH_HOLDS(process)
 void mesh_connect_log_slow(struct mesh_connect *connect, uint64_t now_ms);
 
 /** The same as mesh_connect_log_slow() for a connection through relays. */
 MESH_HOLDS(process)
 void mesh_connect_relay_log_slow(struct mesh_connect *connect, uint64_t now_ms);
+
+/**
+ * INFO, when the candidates become paths: they have no RDMA, and relays that have it on each hop
+ * were asked before, and what these have answered. Nothing if there are no such relays.
+ */
+MESH_HOLDS(process)
+void mesh_connect_log_no_rdma(const struct mesh_connect *connect);
 
 /** Logs that there is no room for a connection here: @error, a negative errno. Limited. */
 MESH_HOLDS(process)

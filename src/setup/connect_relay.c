@@ -172,11 +172,17 @@ bool mesh_connect_awaits_rdma(struct mesh_connect *connect, uint64_t now_ms)
 
 	mesh_process_assert_locked(process);
 	return connect->state == MESH_CONNECT_PEERS && !connect->relay &&
-	       mesh_clock_elapsed_ms(connect->started_ms, now_ms) < rdma_share_ms(connect) &&
-	       candidates_yield(connect) &&
+	       mesh_connect_awaits_rdma_ms(connect, now_ms) && candidates_yield(connect) &&
 	       mesh_endpoints_have_rdma(process->endpoints, process->num_endpoints) &&
 	       mesh_endpoints_have_rdma(handle->endpoints, handle->num_endpoints) &&
 	       detour_open(connect) && !connect->detour->vain;
+}
+
+uint64_t mesh_connect_awaits_rdma_ms(const struct mesh_connect *connect, uint64_t now_ms)
+{
+	uint64_t age_ms = mesh_clock_elapsed_ms(connect->started_ms, now_ms);
+
+	return age_ms < rdma_share_ms(connect) ? rdma_share_ms(connect) - age_ms : 0;
 }
 
 /*
@@ -278,8 +284,10 @@ void mesh_connect_detour_leave(struct mesh_connect *connect)
 	char node[MESH_HANDLE_NODE_TEXT_MAX];
 
 	mesh_process_assert_locked(connect->net->process);
-	mesh_info("the routes to node %s work now, and no relay has answered: leaving the relays",
-		  mesh_handle_node_text(&connect->handle, node));
+	if (!connect->relay->before_tcp) /* else mesh_connect_log_no_rdma() says it */
+		mesh_info("the routes to node %s work now, and no relay has answered: leaving the "
+			  "relays",
+			  mesh_handle_node_text(&connect->handle, node));
 	mesh_relay_try_end(connect->relay);
 	connect->detour = connect->relay;
 	connect->detour->vain = true; /* the candidates do not wait for it again */

@@ -41,6 +41,9 @@ void mesh_connect_relay_keep(struct mesh_connect *connect);
 MESH_HOLDS(process)
 bool mesh_connect_awaits_rdma(struct mesh_connect *connect, uint64_t now_ms);
 
+/** For how many milliseconds the candidates may have to wait so, at most. */
+uint64_t mesh_connect_awaits_rdma_ms(const struct mesh_connect *connect, uint64_t now_ms);
+
 /**
  * While relays with RDMA on each hop are awaited, looks for them; once they are ready, they take
  * the candidates' place.

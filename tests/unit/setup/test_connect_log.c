@@ -164,6 +164,138 @@ static void test_opening(void **state)
 	says("libfabric has not opened lo, which leads there. Is this node short of CPU time");
 }
 
+/* Relays with RDMA go before the routed candidate, which has none. */
+static void rdma_before_tcp(void)
+{
+	setup_state.process.endpoints[0].provider = MESH_PROVIDER_VERBS_RXM;
+	attempt.handle.endpoints[0].provider = MESH_PROVIDER_VERBS_RXM;
+	attempt.choice.candidates[0].provider = MESH_PROVIDER_TCP;
+	attempt.pairs[0] = attempt.choice.candidates[0];
+	attempt.deadline_ms = 61000;
+	relay.before_tcp = true;
+}
+
+static void slow_says(const char *text)
+{
+	attempt.peers[0] = &peer;
+	attempt.num_peers = 1;
+	mesh_connect_log_slow(&attempt, 5999);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
+	mesh_connect_log_slow(&attempt, 6000);
+	mesh_connect_log_slow(&attempt, 7000);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
+	assert_true(log_captured(MESH_LOG_WARN, text));
+}
+
+/* The candidate is up and waits: its end is not silent, and the connection is not given up. */
+static void test_waits_for_rdma(void **state)
+{
+	(void)state;
+	rdma_before_tcp();
+	attempt.detour = &relay;
+	peer.state = MESH_PEER_UP;
+	slow_says("still connecting to node c");
+	assert_true(log_captured(MESH_LOG_WARN,
+				 "its route from lo (10.7.1.1) to 10.7.2.2 is up, but it has no "
+				 "RDMA, and relays with RDMA on each hop go before it (node b: "));
+	assert_true(log_captured(MESH_LOG_WARN, "; using the route in 15 s at the latest"));
+	assert_false(log_captured(MESH_LOG_WARN, "no answer yet"));
+	assert_false(log_captured(MESH_LOG_WARN, "giving up"));
+}
+
+/* The mesh is still searched for them. */
+static void test_waits_for_search(void **state)
+{
+	(void)state;
+	rdma_before_tcp();
+	attempt.detour = &relay;
+	relay.tried.num = 0;
+	peer.state = MESH_PEER_UP;
+	slow_says("relays with RDMA on each hop go before it (none found so far)");
+}
+
+/* It is not up, whatever it waits for besides. */
+static void test_slow_candidate(void **state)
+{
+	(void)state;
+	rdma_before_tcp();
+	attempt.detour = &relay;
+	slow_says("(no answer yet); giving up in 55 s");
+}
+
+static void names_relays_and_route(const char *why)
+{
+	says("node a gave up connecting to node c");
+	assert_true(log_captured(MESH_LOG_WARN, "after 60000 ms: relays with RDMA on each hop have "
+						"not led there (node b: "));
+	assert_true(log_captured(MESH_LOG_WARN,
+				 "), and neither has the route without RDMA behind them, from lo "
+				 "(10.7.1.1) to 10.7.2.2 ("));
+	assert_true(log_captured(MESH_LOG_WARN, why));
+	assert_false(log_captured(MESH_LOG_WARN, "let nothing through"));
+}
+
+/* They had the turn at the end, and the route was tried beside them. */
+static void test_rdma_relays(void **state)
+{
+	(void)state;
+	rdma_before_tcp();
+	attempt.state = MESH_CONNECT_SENT;
+	attempt.relay = &relay;
+	attempt.detoured = true;
+	names_relays_and_route("(it was not tried again)");
+}
+
+static void test_rdma_relays_beside_candidates(void **state)
+{
+	(void)state;
+	rdma_before_tcp();
+	attempt.state = MESH_CONNECT_SENT;
+	attempt.relay = &relay;
+	attempt.detoured = true;
+	attempt.peers[0] = &peer;
+	attempt.num_peers = 1;
+	peer.control_port = 7;
+	names_relays_and_route("(no answer from TCP port 7: ");
+}
+
+static void test_rdma_relays_refused(void **state)
+{
+	(void)state;
+	rdma_before_tcp();
+	attempt.detour = &relay;
+	names_relays_and_route("(it was not tried again)");
+}
+
+/* The candidate was tried last. Relays are named only if there were any. */
+static void candidate_last(void)
+{
+	rdma_before_tcp();
+	attempt.detour = &relay;
+	attempt.peers[0] = &peer;
+	attempt.num_peers = 1;
+	peer.state = MESH_PEER_RETRY;
+	strcpy(peer.reason, "it does not answer on port 7");
+	says("it does not answer on port 7");
+}
+
+static void test_rdma_relays_before(void **state)
+{
+	(void)state;
+	candidate_last();
+	assert_true(log_captured(MESH_LOG_WARN, "on port 7. No relay with RDMA on each hop has led "
+						"there either (node b: "));
+}
+
+static void test_no_rdma_relays(void **state)
+{
+	(void)state;
+	relay.tried.num = 0;
+	candidate_last();
+	assert_false(log_captured(MESH_LOG_WARN, "relay"));
+	assert_false(log_captured(MESH_LOG_WARN, "no neighbour runs"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -176,6 +308,14 @@ int main(void)
 		TEST(test_detour_beside_candidates),
 		TEST(test_unopened_alone),
 		TEST(test_opening),
+		TEST(test_waits_for_rdma),
+		TEST(test_waits_for_search),
+		TEST(test_slow_candidate),
+		TEST(test_rdma_relays),
+		TEST(test_rdma_relays_beside_candidates),
+		TEST(test_rdma_relays_refused),
+		TEST(test_rdma_relays_before),
+		TEST(test_no_rdma_relays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

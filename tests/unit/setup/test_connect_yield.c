@@ -123,6 +123,7 @@ static void test_waits(void **state)
 	attempt.detour->vain = true;
 	assert_int_equal(judge(5001), MESH_VERDICT_READY);
 	assert_null(attempt.relay);
+	assert_false(log_captured(MESH_LOG_INFO, "relay"));
 }
 
 /* With a short timeout, too, the candidate gets its turn before the connection fails. */
@@ -275,6 +276,16 @@ static void candidate_back(void)
 	peer.users = 2;
 }
 
+/* The relay has a name in messages. */
+static void relay_asked(void)
+{
+	struct mesh_relays_tried *tried = attempt.relay ? &attempt.relay->tried
+							: &attempt.detour->tried;
+
+	tried->num = 1;
+	strcpy(tried->all[0].node, "e");
+}
+
 /* One that refuses is asked again, for some time, before the candidate is used. */
 static void test_refused(void **state)
 {
@@ -286,7 +297,9 @@ static void test_refused(void **state)
 	assert_int_equal(judge(300), MESH_VERDICT_WAIT);
 	assert_true(attempt.detour->before_tcp);
 	attempt.detour->vain = true;
+	relay_asked();
 	assert_int_equal(judge(301), MESH_VERDICT_READY);
+	assert_true(log_captured(MESH_LOG_INFO, "no relay with RDMA on each hop has led to node "));
 }
 
 /* Nor is the candidate dead because it dials again: it has all its time once more. */
@@ -318,11 +331,33 @@ static void test_unanswered(void **state)
 	candidate_back();
 	attempt.state = MESH_CONNECT_SENT;
 	assert_true(mesh_connect_detour_beside(&attempt, START + 10000));
+	relay_asked();
 	mesh_connect_detour_leave(&attempt);
 	attempt.state = MESH_CONNECT_PEERS;
 	ready = true;
 	assert_int_equal(judge(10000), MESH_VERDICT_READY);
 	assert_null(attempt.relay);
+	assert_false(log_captured(MESH_LOG_INFO, "work now"));
+	assert_true(log_captured(MESH_LOG_INFO, "no relay with RDMA on each hop has led to node "));
+	assert_true(log_captured(MESH_LOG_INFO, " (node e: no answer yet): going over the routes, "
+						"which have no RDMA"));
+}
+
+/* The routes were dead, and work after all. */
+static void test_dead_left(void **state)
+{
+	(void)state;
+	peer.state = MESH_PEER_CONNECTING;
+	ready = true;
+	mesh_connect_detour(&attempt, START + 4000);
+	assert_non_null(attempt.relay);
+	relay_asked();
+	candidate_back();
+	peer.state = MESH_PEER_UP;
+	mesh_connect_detour_leave(&attempt);
+	assert_int_equal(judge(8000), MESH_VERDICT_READY);
+	assert_true(log_captured(MESH_LOG_INFO, "work now, and no relay has answered: leaving"));
+	assert_false(log_captured(MESH_LOG_INFO, "no relay with RDMA"));
 }
 
 /* What leads nowhere goes over any relay. */
@@ -472,6 +507,7 @@ int main(void)
 		TEST(test_refused),
 		TEST(test_not_dead),
 		TEST(test_unanswered),
+		TEST(test_dead_left),
 		TEST(test_dead),
 		TEST(test_short_timeout),
 		TEST(test_short_unanswered),
