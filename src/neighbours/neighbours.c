@@ -198,7 +198,7 @@ bool mesh_neighbours_may_have_rdma(const struct mesh_neighbours *neighbours, uin
 				   bool young)
 {
 	return mesh_graph_may_have_rdma(&neighbours->searching.explore.graph,
-					neighbours->self.node_id, target) ||
+					neighbours->self.node_id, target, mesh_clock_ms()) ||
 	       is_one_late(neighbours, young) || (young && any_hears_nobody(neighbours));
 }
 

@@ -232,6 +232,7 @@ bool mesh_graph_has_rdma(const struct mesh_graph *graph, uint64_t id)
 /* Which nodes RDMA may lead to. */
 struct reach {
 	const struct mesh_graph *graph;
+	uint64_t now_ms;
 	int from, to; /* @to: -1: it has not reported */
 	bool nodes[MESH_GRAPH_NODES_MAX];
 	bool grows;
@@ -244,20 +245,32 @@ static bool may_go_on(const struct reach *reach, int node)
 	       (node == reach->from || (node != reach->to && reach->graph->nodes[node].relays));
 }
 
+/* No route goes over it before routed tcp, whatever is confirmed: mesh_route_precedes_tcp(). */
+static bool is_avoided(const struct reach *reach, int at, const struct mesh_graph_link *link,
+		       const struct mesh_graph_link *back)
+{
+	return link->drained || (back && back->drained) ||
+	       mesh_graph_is_doubtful(reach->graph, reach->graph->nodes[at].id, link->node_id,
+				      reach->now_ms);
+}
+
 /* The link may be a hop in either direction, unless the other end says that it has no RDMA. */
 static void reach_grow(struct reach *reach, int at, const struct mesh_graph_link *link)
 {
 	const struct mesh_graph *graph = reach->graph;
 	int other = mesh_graph_find(graph, link->node_id);
-	const struct mesh_graph_link *back;
+	const struct mesh_graph_link *back = NULL;
 
 	if (!link->rdma)
+		return;
+	if (other >= 0)
+		back = confirmed(&graph->nodes[other], graph->nodes[at].id, link);
+	if (is_avoided(reach, at, link, back))
 		return;
 	if (other < 0) {
 		reach->opens |= may_go_on(reach, at);
 		return;
 	}
-	back = confirmed(&graph->nodes[other], graph->nodes[at].id, link);
 	if ((back && !back->rdma) || reach->nodes[at] == reach->nodes[other] ||
 	    (!may_go_on(reach, at) && !may_go_on(reach, other)))
 		return;
@@ -265,10 +278,12 @@ static void reach_grow(struct reach *reach, int at, const struct mesh_graph_link
 	reach->grows = true;
 }
 
-bool mesh_graph_may_have_rdma(const struct mesh_graph *graph, uint64_t from, uint64_t to)
+bool mesh_graph_may_have_rdma(const struct mesh_graph *graph, uint64_t from, uint64_t to,
+			      uint64_t now_ms)
 {
 	struct reach reach = {
 		.graph = graph,
+		.now_ms = now_ms,
 		.from = mesh_graph_find(graph, from),
 		.to = mesh_graph_find(graph, to),
 	};

@@ -104,12 +104,13 @@ bool mesh_graph_has_rdma(const struct mesh_graph *graph, uint64_t id);
 
 /**
  * True if nodes that relay lead from one node to another with RDMA on each hop, or may do so as
- * soon as a node confirms a link that only the other end has reported. False: more time does not
- * help.
+ * soon as a node confirms a link that only the other end has reported. Links that are drained, or
+ * doubtful, do not count. False: more time does not help.
  *
  * @from, @to: node ids
  */
-bool mesh_graph_may_have_rdma(const struct mesh_graph *graph, uint64_t from, uint64_t to);
+bool mesh_graph_may_have_rdma(const struct mesh_graph *graph, uint64_t from, uint64_t to,
+			      uint64_t now_ms);
 
 /**
  * A hop between these two nodes has failed: routes avoid it until @until_ms if there is another. A

@@ -338,7 +338,7 @@ static void test_together_tcp(void **state)
 
 static bool may_have(void)
 {
-	return mesh_graph_may_have_rdma(&graph, 'a', 'z');
+	return mesh_graph_may_have_rdma(&graph, 'a', 'z', 1000);
 }
 
 /* A link that only one end has reported may be confirmed later, whichever end that is. */
@@ -403,6 +403,59 @@ static void test_may_not_have(void **state)
 	assert_true(may_have());
 }
 
+/* Its route does not go before routed tcp, and time does not change that. */
+static void no_route_precedes(void)
+{
+	int i;
+
+	find();
+	for (i = 0; i < num_routes; i++)
+		assert_false(mesh_route_precedes_tcp(&routes[i]));
+	assert_false(may_have());
+}
+
+/* A link that either end drains does not help; another cable beside it does. */
+static void test_may_have_drained(void **state)
+{
+	(void)state;
+	rdma('a', 'b', 1000);
+	rdma('b', 'z', 1000);
+	said['b'][1].drained = true;
+	report("abz");
+	no_route_precedes();
+	said['b'][1].drained = false;
+	said['z'][0].drained = true;
+	report("bz");
+	no_route_precedes();
+	num_said['b'] = 1; /* nor if b has not heard z yet */
+	report("b");
+	no_route_precedes();
+	num_said['b'] = 2;
+	rdma('b', 'z', 1000);
+	report("bz");
+	assert_true(may_have());
+}
+
+/* Nor does one that has failed a moment ago, nor a node that is stopped, though it says nothing. */
+static void test_may_have_doubtful(void **state)
+{
+	(void)state;
+	rdma('a', 'b', 1000);
+	rdma('b', 'z', 1000);
+	report("abz");
+	mesh_graph_doubt(&graph, 'b', 'z', 1001);
+	no_route_precedes();
+	mesh_graph_doubt(&graph, 'b', 'z', 1000);
+	assert_true(may_have());
+	rdma('a', 'c', 1000);
+	num_said['b'] = 0;
+	report("ab");
+	assert_true(may_have());
+	mesh_graph_doubt(&graph, 'c', 0, 1001);
+	mesh_graph_doubt(&graph, 'a', 'b', 1001);
+	assert_false(may_have());
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -414,6 +467,8 @@ int main(void)
 		TEST(test_shared_relay), TEST(test_precedes_tcp), TEST(test_together),
 		TEST(test_together_tcp), TEST(test_may_have),	  TEST(test_may_have_unknown),
 		TEST(test_may_not_have),
+		TEST(test_may_have_drained),
+		TEST(test_may_have_doubtful),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
