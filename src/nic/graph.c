@@ -254,6 +254,12 @@ static bool is_avoided(const struct reach *reach, int at, const struct mesh_grap
 				      reach->now_ms);
 }
 
+/* From one end to the other: what uses it has no relay. */
+static bool is_direct(const struct reach *reach, int a, int b)
+{
+	return (a == reach->from && b == reach->to) || (a == reach->to && b == reach->from);
+}
+
 /* The link may be a hop in either direction, unless the other end says that it has no RDMA. */
 static void reach_grow(struct reach *reach, int at, const struct mesh_graph_link *link)
 {
@@ -271,7 +277,8 @@ static void reach_grow(struct reach *reach, int at, const struct mesh_graph_link
 		reach->opens |= may_go_on(reach, at);
 		return;
 	}
-	if ((back && !back->rdma) || reach->nodes[at] == reach->nodes[other] ||
+	if ((back && !back->rdma) || is_direct(reach, at, other) ||
+	    reach->nodes[at] == reach->nodes[other] ||
 	    (!may_go_on(reach, at) && !may_go_on(reach, other)))
 		return;
 	reach->nodes[at] = reach->nodes[other] = true;

@@ -105,7 +105,7 @@ bool mesh_graph_has_rdma(const struct mesh_graph *graph, uint64_t id);
 /**
  * True if nodes that relay lead from one node to another with RDMA on each hop, or may do so as
  * soon as a node confirms a link that only the other end has reported. Links that are drained, or
- * doubtful, do not count. False: more time does not help.
+ * doubtful, do not count, nor do those between the two. False: more time does not help.
  *
  * @from, @to: node ids
  */

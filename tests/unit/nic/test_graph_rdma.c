@@ -456,6 +456,24 @@ static void test_may_have_doubtful(void **state)
 	assert_false(may_have());
 }
 
+/* A cable between the two: no relay comes of it, whether it is confirmed or not. */
+static void test_may_have_direct(void **state)
+{
+	(void)state;
+	rdma('a', 'z', 1000);
+	cable('a', 'b', 1000);
+	cable('b', 'z', 1000);
+	report("abz");
+	no_route_precedes();
+	num_said['z'] = 0;
+	report("z");
+	assert_false(may_have());
+	rdma('a', 'c', 1000);
+	rdma('c', 'z', 1000);
+	report("acz");
+	assert_true(may_have());
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -469,6 +487,7 @@ int main(void)
 		TEST(test_may_not_have),
 		TEST(test_may_have_drained),
 		TEST(test_may_have_doubtful),
+		TEST(test_may_have_direct),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
