@@ -115,6 +115,18 @@ static int socket_of(struct mesh_asking *asking, enum mesh_family family)
 	return *fd;
 }
 
+/* They are asked again, and have not answered yet. */
+static void missed_mark(struct mesh_asked *asked, uint64_t now_ms)
+{
+	int i;
+
+	asked->answered = false;
+	for (i = 0; i < asked->num_heard; i++) {
+		if (!asked->heard[i]->missed_ms)
+			asked->heard[i]->missed_ms = now_ms;
+	}
+}
+
 int mesh_asking_begin(struct mesh_asking *asking, uint64_t now_ms)
 {
 	uint64_t latest_ms;
@@ -131,7 +143,7 @@ int mesh_asking_begin(struct mesh_asking *asking, uint64_t now_ms)
 		asking->began_ms = now_ms ? now_ms : 1;
 	}
 	for (i = 0; i < asking->num_links && !ret; i++) {
-		asking->asked[i].answered = false;
+		missed_mark(&asking->asked[i], now_ms);
 		if (asking->links[i].ask_from.family == MESH_FAMILY_NONE)
 			continue;
 		fd = socket_of(asking, asking->links[i].ask_from.family);

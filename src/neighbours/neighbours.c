@@ -10,6 +10,12 @@
 #include "neighbours/facts.h"
 #include "neighbours/neighbours.h"
 
+/*
+ * A neighbour that answered before has so long to answer again, as two rounds of questions take: a
+ * node whose processor is busy misses one. One that is gone is waited for once, not in each search.
+ */
+#define LATE_MS 2000
+
 /* ---- searching ----------------------------------------------------------------------------- */
 
 MESH_HOLDS(process)
@@ -138,12 +144,22 @@ bool mesh_neighbours_miss_rdma(const struct mesh_neighbours *neighbours, uint64_
 	       route.num_relays && !route.rdma;
 }
 
+/* True if this neighbour has no part in the search, and may still answer. */
+MESH_HOLDS(process)
+static bool is_late(const struct mesh_neighbours *neighbours, const struct mesh_heard *heard)
+{
+	uint64_t began_ms = neighbours->searching.began_ms;
+
+	return !heard->error && heard->about.node_id != neighbours->self.node_id &&
+	       heard->heard_ms < began_ms &&
+	       (!heard->missed_ms || began_ms < heard->missed_ms + LATE_MS);
+}
+
 /* True if a neighbour on a NIC with RDMA that is known has no part in the search yet. */
 MESH_HOLDS(process)
 static bool is_one_late(const struct mesh_neighbours *neighbours, bool young)
 {
 	const struct mesh_asking *asking = &neighbours->rounds.asking;
-	const struct mesh_heard *heard;
 	int i, k;
 
 	for (i = 0; i < asking->num_links; i++) {
@@ -152,9 +168,7 @@ static bool is_one_late(const struct mesh_neighbours *neighbours, bool young)
 		if (young && !asking->asked[i].num_heard)
 			return true;
 		for (k = 0; k < asking->asked[i].num_heard; k++) {
-			heard = asking->asked[i].heard[k];
-			if (!heard->error && heard->about.node_id != neighbours->self.node_id &&
-			    heard->heard_ms < neighbours->searching.began_ms)
+			if (is_late(neighbours, asking->asked[i].heard[k]))
 				return true;
 		}
 	}

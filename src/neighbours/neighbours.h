@@ -123,7 +123,8 @@ bool mesh_neighbours_miss_rdma(const struct mesh_neighbours *neighbours, uint64_
 
 /**
  * The same as mesh_graph_may_have_rdma(), for routes from this node to @target. Also true if a
- * neighbour of ours on a NIC with RDMA has not answered since the search began, but before.
+ * neighbour of ours on a NIC with RDMA has not answered since the search began, but before, and has
+ * missed no question of more than 2 s ago.
  *
  * @young: or has never answered, here or at a node that was found: it may be starting
  */

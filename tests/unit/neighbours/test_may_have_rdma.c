@@ -25,6 +25,7 @@ static int setup(void **state)
 	(void)state;
 	memset(&neighbours, 0, sizeof(neighbours));
 	memset(&heard, 0, sizeof(heard));
+	mesh_asking_init(asking, &neighbours.self);
 	neighbours.self.node_id = SELF;
 	neighbours.searching.began_ms = BEGAN;
 	asking->num_links = 1;
@@ -47,6 +48,28 @@ static void test_late(void **state)
 	assert_true(may_have());
 	heard.heard_ms = BEGAN;
 	assert_false(may_have());
+}
+
+/* One that is gone had its time: not each search waits for it. One that answers has it again. */
+static void test_gone(void **state)
+{
+	struct mesh_asking *asking = &neighbours.rounds.asking;
+
+	(void)state;
+	heard.heard_ms = 1; /* long ago: nobody has asked since */
+	neighbours.searching.began_ms = BEGAN * 100;
+	mesh_asking_begin(asking, BEGAN * 100);
+	assert_true(may_have());
+	neighbours.searching.began_ms += 1999;
+	mesh_asking_begin(asking, BEGAN * 100 + 1999);
+	assert_true(may_have());
+	neighbours.searching.began_ms++;
+	assert_false(may_have());
+	heard.heard_ms = BEGAN * 200;
+	heard.missed_ms = 0;
+	neighbours.searching.began_ms = BEGAN * 300;
+	mesh_asking_begin(asking, BEGAN * 300);
+	assert_true(may_have());
 }
 
 /* Soon after the start it may be that nobody has answered yet. */
@@ -117,7 +140,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_late),    TEST(test_none),	   TEST(test_none_there),
-		TEST(test_no_rdma), TEST(test_unreadable),
+		TEST(test_no_rdma), TEST(test_unreadable), TEST(test_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
