@@ -11,31 +11,18 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "relay/relay.h"
 #include "setup/connect_lanes.h"
 #include "setup/connect_relay.h"
 #include "setup/connect_try.h"
 #include "setup/dead_routes.h"
 #include "setup/setup.h"
 
-#include "log_capture.h"
+#include "connect_fixture.h"
 
-#define START 100000
 #define TIMEOUT_MS 60000
-#define NODE 7
-#define NICS 2 /* of the other node; the second one has RDMA */
 
-static struct mesh_setup setup_state;
-static struct mesh_process *const process = &setup_state.process;
-static struct mesh_net net = {.setup = &setup_state, .process = &setup_state.process};
-static struct mesh_relay relay;
-static struct mesh_neighbours neighbours;
-static struct mesh_nic nic;
-static struct mesh_domain domain;
-static struct mesh_peer peer;
 static struct mesh_peer first_relay; /* a node that relays with RDMA */
-static struct mesh_connect attempt;
-static bool ready; /* that node is up */
+static bool ready;		     /* that node is up */
 
 bool __wrap_mesh_relay_try_is_ready(struct mesh_relay_try *try, uint64_t now_ms);
 bool __wrap_mesh_relay_try_is_ready(struct mesh_relay_try *try, uint64_t now_ms)
@@ -49,57 +36,21 @@ bool __wrap_mesh_relay_try_is_ready(struct mesh_relay_try *try, uint64_t now_ms)
 	return true;
 }
 
-/* An attempt whose only candidate is routed, without RDMA, and up. */
+/* An attempt whose only candidate is up. Both nodes have a NIC with RDMA, which it does not use. */
 static int setup(void **state)
 {
 	(void)state;
-	memset(&setup_state, 0, sizeof(setup_state));
-	memset(&attempt, 0, sizeof(attempt));
-	memset(&peer, 0, sizeof(peer));
-	mesh_lock_init(&process->lock);
-	process->engine.wake_fd = process->engine.epoll_fd = -1;
-	process->relay = &relay;
-	process->node_id = NODE + 1;
-	process->config.max_paths = 4;
+	attempt_make();
 	process->config.lanes = 1;
-	strcpy(process->config.relay, "any");
 	process->num_endpoints = 1;
 	process->endpoints[0].provider = MESH_PROVIDER_VERBS_RXM;
-	relay.process = process;
-	relay.neighbours = setup_state.neighbours = &neighbours;
-	domain.nic = &nic;
-	attempt.net = &net;
-	attempt.state = MESH_CONNECT_PEERS;
-	attempt.started_ms = attempt.try_ms = START;
+	attempt.try_ms = START;
 	attempt.deadline_ms = START + TIMEOUT_MS;
-	attempt.handle.node_id = NODE;
-	attempt.handle.num_endpoints = NICS;
 	attempt.handle.endpoints[0].provider = MESH_PROVIDER_TCP;
 	attempt.handle.endpoints[1].provider = MESH_PROVIDER_VERBS_RXM;
-	attempt.choice.num_candidates = attempt.num_peers = 1;
-	attempt.choice.candidates[0] = attempt.pairs[0] = (struct mesh_path_candidate){
-		.provider = MESH_PROVIDER_TCP,
-		.class = MESH_PATH_RESERVE_ROUTED,
-	};
-	attempt.peers[0] = &peer;
-	peer.process = process;
-	peer.domain = &domain;
-	peer.watch.fd = -1;
-	peer.users = 2;
-	peer.state = MESH_PEER_UP;
+	candidates_make(1, MESH_PATH_RESERVE_ROUTED);
+	peers[0].state = MESH_PEER_UP;
 	ready = false;
-	log_capture_start();
-	mesh_lock_take(&process->lock);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	mesh_connect_relay_close(&attempt);
-	mesh_lock_release(&process->lock);
-	mesh_lock_destroy(&process->lock);
-	log_capture_stop();
 	return 0;
 }
 
@@ -149,8 +100,8 @@ static void test_short_unanswered(void **state)
 	attempt.state = MESH_CONNECT_SENT;
 	attempt.open_ms = START;
 	attempt.num_peers = 1;
-	attempt.peers[0] = &peer;
-	peer.users = 2;
+	attempt.peers[0] = &peers[0];
+	peers[0].users = 2;
 	assert_false(mesh_connect_detour_beside(&attempt, START + 2999));
 	assert_true(mesh_connect_detour_beside(&attempt, START + 3000));
 }
@@ -272,8 +223,8 @@ static void candidate_back(void)
 {
 	attempt.state = MESH_CONNECT_PEERS;
 	attempt.num_peers = 1;
-	attempt.peers[0] = &peer;
-	peer.users = 2;
+	attempt.peers[0] = &peers[0];
+	peers[0].users = 2;
 }
 
 /* The relay has a name in messages. */
@@ -313,7 +264,7 @@ static void test_not_dead(void **state)
 	over_relays();
 	mesh_connect_relay_end(&attempt);
 	candidate_back();
-	peer.state = MESH_PEER_CONNECTING;
+	peers[0].state = MESH_PEER_CONNECTING;
 	mesh_connect_detour(&attempt, START + again_ms + 3000);
 	assert_true(attempt.detour->before_tcp);
 	mesh_connect_detour(&attempt, START + again_ms + 5000);
@@ -347,13 +298,13 @@ static void test_unanswered(void **state)
 static void test_dead_left(void **state)
 {
 	(void)state;
-	peer.state = MESH_PEER_CONNECTING;
+	peers[0].state = MESH_PEER_CONNECTING;
 	ready = true;
 	mesh_connect_detour(&attempt, START + 4000);
 	assert_non_null(attempt.relay);
 	relay_asked();
 	candidate_back();
-	peer.state = MESH_PEER_UP;
+	peers[0].state = MESH_PEER_UP;
 	mesh_connect_detour_leave(&attempt);
 	assert_int_equal(judge(8000), MESH_VERDICT_READY);
 	assert_true(log_captured(MESH_LOG_INFO, "work now, and no relay has answered: leaving"));
@@ -364,7 +315,7 @@ static void test_dead_left(void **state)
 static void test_dead(void **state)
 {
 	(void)state;
-	peer.state = MESH_PEER_CONNECTING;
+	peers[0].state = MESH_PEER_CONNECTING;
 	assert_int_equal(judge(3999), MESH_VERDICT_WAIT);
 	assert_true(attempt.detour->before_tcp);
 	attempt.detour->found_ms = START;
@@ -381,17 +332,17 @@ static void test_dead(void **state)
 static void test_stays_dead(void **state)
 {
 	(void)state;
-	peer.state = MESH_PEER_CONNECTING;
+	peers[0].state = MESH_PEER_CONNECTING;
 	mesh_connect_detour(&attempt, START + 4000);
 	assert_false(attempt.detour->before_tcp);
 	attempt.detour->found_ms = START + 4000;
-	peer.state = MESH_PEER_HELLO;
+	peers[0].state = MESH_PEER_HELLO;
 	mesh_connect_detour(&attempt, START + 4100);
-	peer.state = MESH_PEER_CONNECTING;
+	peers[0].state = MESH_PEER_CONNECTING;
 	mesh_connect_detour(&attempt, START + 4200);
 	assert_false(attempt.detour->before_tcp);
 	assert_int_equal(attempt.detour->found_ms, START + 4000);
-	peer.state = MESH_PEER_HELLO;
+	peers[0].state = MESH_PEER_HELLO;
 	ready = true;
 	mesh_connect_detour(&attempt, START + 4300);
 	assert_non_null(attempt.relay);
@@ -401,10 +352,10 @@ static void test_stays_dead(void **state)
 static void test_dead_no_longer(void **state)
 {
 	(void)state;
-	peer.state = MESH_PEER_CONNECTING;
+	peers[0].state = MESH_PEER_CONNECTING;
 	mesh_connect_detour(&attempt, START + 4000);
 	assert_false(attempt.detour->before_tcp);
-	peer.state = MESH_PEER_UP;
+	peers[0].state = MESH_PEER_UP;
 	assert_int_equal(judge(4100), MESH_VERDICT_WAIT);
 	assert_true(attempt.detour->before_tcp);
 	attempt.detour->vain = true;
@@ -422,7 +373,7 @@ static void test_left(void **state)
 	over_relays();
 	candidate_back();
 	mesh_connect_detour_leave(&attempt);
-	peer.state = MESH_PEER_CONNECTING;
+	peers[0].state = MESH_PEER_CONNECTING;
 	ready = true;
 	mesh_connect_detour(&attempt, START + again_ms + 3000);
 	assert_null(attempt.relay);
@@ -434,12 +385,12 @@ static void test_left(void **state)
 static void test_unknown_nics(void **state)
 {
 	(void)state;
-	attempt.handle.total_nics = NICS + 1;
+	attempt.handle.total_nics = PEERS + 1;
 	ready = true;
-	peer.state = MESH_PEER_HELLO;
+	peers[0].state = MESH_PEER_HELLO;
 	assert_int_equal(judge(100), MESH_VERDICT_WAIT);
 	assert_null(attempt.relay);
-	peer.state = MESH_PEER_UP;
+	peers[0].state = MESH_PEER_UP;
 	mesh_connect_detour(&attempt, START + 200); /* in the step in which the try has begun */
 	assert_null(attempt.relay);
 	assert_int_equal(judge(300), MESH_VERDICT_WAIT);
@@ -463,9 +414,9 @@ static void test_learning(void **state)
 static void test_unknown_nics_dead(void **state)
 {
 	(void)state;
-	attempt.handle.total_nics = NICS + 1;
+	attempt.handle.total_nics = PEERS + 1;
 	ready = true;
-	peer.state = MESH_PEER_CONNECTING;
+	peers[0].state = MESH_PEER_CONNECTING;
 	assert_int_equal(judge(3999), MESH_VERDICT_WAIT);
 	assert_null(attempt.relay);
 	assert_int_equal(judge(4000), MESH_VERDICT_WAIT);
@@ -477,11 +428,11 @@ static void test_unknown_nics_dead(void **state)
 static void test_unknown_nics_cable(void **state)
 {
 	(void)state;
-	attempt.handle.total_nics = NICS + 1;
+	attempt.handle.total_nics = PEERS + 1;
 	attempt.choice.num_candidates = 2;
 	attempt.choice.candidates[1] = (struct mesh_path_candidate){.class = MESH_PATH_DIRECT};
 	ready = true;
-	peer.state = MESH_PEER_CONNECTING;
+	peers[0].state = MESH_PEER_CONNECTING;
 	mesh_connect_detour(&attempt, START + 3999);
 	assert_null(attempt.relay);
 	mesh_connect_detour(&attempt, START + 4000);
@@ -489,7 +440,7 @@ static void test_unknown_nics_cable(void **state)
 	assert_false(mesh_dead_routes_have(&attempt));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, attempt_end)
 
 int main(void)
 {

@@ -11,86 +11,17 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "neighbours/neighbours.h"
-#include "relay/relay.h"
 #include "setup/connect_relay.h"
 #include "setup/connect_try.h"
 #include "setup/dead_routes.h"
 #include "setup/setup.h"
 
-#include "log_capture.h"
+#include "connect_fixture.h"
 
-#define START 100000
-#define NODE 7
-#define PEERS 2
-
-static struct mesh_setup setup_state;
-static struct mesh_process *const process = &setup_state.process;
-static struct mesh_net net = {.setup = &setup_state, .process = &setup_state.process};
-static struct mesh_relay relay;
-static struct mesh_neighbours neighbours; /* who know of no other node */
-static struct mesh_nic nic;
-static struct mesh_domain domain;
-static struct mesh_peer peers[PEERS];
-static struct mesh_connect attempt;
-
-static void candidates_make(int num)
-{
-	int i;
-
-	attempt.choice.num_candidates = attempt.num_peers = num;
-	for (i = 0; i < num; i++) {
-		attempt.choice.candidates[i] = (struct mesh_path_candidate){
-			.remote = (uint8_t)i,
-			.provider = MESH_PROVIDER_TCP,
-			.class = MESH_PATH_ROUTED,
-		};
-		attempt.pairs[i] = attempt.choice.candidates[i];
-		attempt.peers[i] = &peers[i];
-		peers[i].users = 2;
-	}
-}
-
-/* An attempt with two routed candidates, of which none has answered. */
 static int setup(void **state)
 {
 	(void)state;
-	memset(&setup_state, 0, sizeof(setup_state));
-	memset(&attempt, 0, sizeof(attempt));
-	memset(peers, 0, sizeof(peers));
-	mesh_lock_init(&process->lock);
-	process->engine.wake_fd = process->engine.epoll_fd = -1;
-	process->relay = &relay;
-	process->node_id = NODE + 1;
-	process->config.max_paths = PEERS;
-	strcpy(process->config.relay, "any");
-	relay.process = process;
-	relay.neighbours = setup_state.neighbours = &neighbours;
-	domain.nic = &nic;
-	attempt.net = &net;
-	attempt.state = MESH_CONNECT_PEERS;
-	attempt.started_ms = START;
-	attempt.handle.node_id = NODE;
-	attempt.handle.num_endpoints = PEERS;
-	mesh_addr_parse("10.7.1.2/24", &attempt.handle.endpoints[0].addr);
-	mesh_addr_parse("10.7.2.2/24", &attempt.handle.endpoints[1].addr);
-	peers[0].process = peers[1].process = process;
-	peers[0].domain = peers[1].domain = &domain;
-	peers[0].watch.fd = peers[1].watch.fd = -1;
-	peers[0].state = peers[1].state = MESH_PEER_CONNECTING;
-	candidates_make(PEERS);
-	log_capture_start();
-	mesh_lock_take(&process->lock);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	mesh_connect_relay_close(&attempt);
-	mesh_lock_release(&process->lock);
-	mesh_lock_destroy(&process->lock);
-	log_capture_stop();
+	attempt_make();
 	return 0;
 }
 
@@ -214,7 +145,7 @@ static void test_candidates(void **state)
 	assert_true(mesh_dead_routes_have(&attempt));
 	attempt.choice.candidates[0].provider = MESH_PROVIDER_VERBS_RXM;
 	assert_false(mesh_dead_routes_have(&attempt));
-	candidates_make(1);
+	candidates_make(1, MESH_PATH_ROUTED);
 	assert_false(mesh_dead_routes_have(&attempt));
 }
 
@@ -229,7 +160,7 @@ static void test_settling_removes_it(void **state)
 	mesh_connect_try_settle(&attempt);
 	assert_int_equal(attempt.num_peers, 1);
 	assert_false(mesh_dead_routes_have(&attempt));
-	candidates_make(PEERS);
+	candidates_make(PEERS, MESH_PATH_ROUTED);
 	peers[1].state = MESH_PEER_CONNECTING;
 	waits(4000);
 	attempt.handle.node_id = NODE + 2;
@@ -244,7 +175,7 @@ static void test_settling_elsewhere(void **state)
 	attempt.pairs[0].class = attempt.pairs[1].class = MESH_PATH_DIRECT;
 	peers[1].state = MESH_PEER_UP;
 	mesh_connect_try_settle(&attempt);
-	candidates_make(PEERS);
+	candidates_make(PEERS, MESH_PATH_ROUTED);
 	assert_true(mesh_dead_routes_have(&attempt));
 }
 
@@ -268,7 +199,7 @@ static void test_many_nodes(void **state)
 	assert_false(mesh_dead_routes_have(&attempt));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, attempt_end)
 
 int main(void)
 {
