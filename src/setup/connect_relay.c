@@ -31,6 +31,11 @@
 #define OPEN_ALONE_MS MESH_TRY_MS
 /* Relays that go before routed tcp have this part of the time to connect at most. */
 #define RDMA_SHARE 3
+/*
+ * And no more than this where an earlier connection has waited for them in vain: one that works
+ * answers sooner, and one that refuses is asked again only after that.
+ */
+#define RDMA_AGAIN_MS 300
 
 int mesh_connect_relay_begin(struct mesh_connect *connect)
 {
@@ -73,7 +78,7 @@ static uint64_t patience_ms(const struct mesh_connect *connect)
 	uint64_t wait_ms = answered ? DETOUR_ANSWERED_MS : DETOUR_MS;
 	int i;
 
-	if (mesh_dead_routes_have(connect))
+	if (mesh_dead_routes_have(connect, MESH_DEAD_ROUTED))
 		wait_ms = answered ? DETOUR_AGAIN_ANSWERED_MS : DETOUR_AGAIN_MS;
 	for (i = 0; i < choice->num_candidates; i++)
 		doubled |= choice->candidates[i].class == MESH_PATH_FALLBACK_ROUTED;
@@ -160,9 +165,19 @@ static bool candidates_yield(const struct mesh_connect *connect)
 		if (mesh_path_class_is_routed(pair->class) && !mesh_paths_yield(pair, 1) &&
 		    !mesh_connect_candidate_is_slow(connect, k) &&
 		    !mesh_process_is_drained(process, process->endpoints[pair->local].nic))
-			return mesh_dead_routes_have(connect);
+			return mesh_dead_routes_have(connect, MESH_DEAD_ROUTED);
 	}
 	return true;
+}
+
+/* True while they may; an earlier connection may have waited for them in vain. */
+MESH_HOLDS(process)
+static bool rdma_has_time(struct mesh_connect *connect, uint64_t now_ms)
+{
+	if (!connect->rdma_ms)
+		connect->rdma_ms = now_ms;
+	return mesh_clock_elapsed_ms(connect->rdma_ms, now_ms) < RDMA_AGAIN_MS ||
+	       !mesh_dead_routes_have(connect, MESH_DEAD_RDMA);
 }
 
 bool mesh_connect_awaits_rdma(struct mesh_connect *connect, uint64_t now_ms)
@@ -175,7 +190,7 @@ bool mesh_connect_awaits_rdma(struct mesh_connect *connect, uint64_t now_ms)
 	       mesh_connect_awaits_rdma_ms(connect, now_ms) && candidates_yield(connect) &&
 	       mesh_endpoints_have_rdma(process->endpoints, process->num_endpoints) &&
 	       mesh_endpoints_have_rdma(handle->endpoints, handle->num_endpoints) &&
-	       detour_open(connect) && !connect->detour->vain;
+	       detour_open(connect) && !connect->detour->vain && rdma_has_time(connect, now_ms);
 }
 
 uint64_t mesh_connect_awaits_rdma_ms(const struct mesh_connect *connect, uint64_t now_ms)
@@ -212,7 +227,7 @@ static void detour_take(struct mesh_connect *connect, bool dead, uint64_t now_ms
 			  "each hop",
 			  node);
 	if (dead && connect->num_peers) /* else their NIC was not open for all this time */
-		mesh_dead_routes_add(connect);
+		mesh_dead_routes_add(connect, MESH_DEAD_ROUTED);
 	mesh_connect_try_end(connect);
 	connect->relay = connect->detour;
 	connect->detour = NULL;
@@ -255,12 +270,15 @@ static bool candidates_try(struct mesh_connect *connect, uint64_t now_ms)
 }
 
 /* How long the candidates leave these relays alone after an OPEN. */
+MESH_HOLDS(process)
 static uint64_t alone_ms(const struct mesh_connect *connect)
 {
 	uint64_t share_ms = rdma_share_ms(connect);
 
 	if (!connect->relay->before_tcp)
 		return OPEN_ALONE_MS;
+	if (share_ms > RDMA_AGAIN_MS && mesh_dead_routes_have(connect, MESH_DEAD_RDMA))
+		return RDMA_AGAIN_MS;
 	return share_ms < MESH_RELAY_RDMA_MS ? share_ms : MESH_RELAY_RDMA_MS;
 }
 
@@ -329,11 +347,26 @@ int mesh_connect_comm_open(struct mesh_connect *connect, struct mesh_peer *peer,
 				      key, connect->relay->num_peers, &connect->comm);
 }
 
+/* Whether later connections to the node should wait for relays with RDMA. */
+MESH_HOLDS(process)
+static void rdma_remember(const struct mesh_connect *connect)
+{
+	const struct mesh_relay_try *relay = connect->relay, *detour = connect->detour;
+
+	if (relay && relay->before_tcp)
+		mesh_dead_routes_remove(connect->net->process, connect->handle.node_id,
+					MESH_DEAD_RDMA);
+	else if (!relay && detour && detour->before_tcp && detour->known &&
+		 mesh_paths_yield(connect->pairs, connect->num_peers))
+		mesh_dead_routes_add(connect, MESH_DEAD_RDMA);
+}
+
 void mesh_connect_relay_keep(struct mesh_connect *connect)
 {
 	struct mesh_handle *handle = connect->relay ? malloc(sizeof(*handle)) : NULL;
 
 	mesh_process_assert_locked(connect->net->process);
+	rdma_remember(connect);
 	if (!handle)
 		return; /* without it the comm waits for a route in vain */
 	*handle = connect->handle;

@@ -371,7 +371,8 @@ void mesh_connect_try_settle(struct mesh_connect *connect)
 			peer_leave(connect, i);
 	}
 	if (connect->num_peers && mesh_path_class_is_routed(connect->pairs[0].class))
-		mesh_dead_routes_remove(connect->net->process, connect->handle.node_id);
+		mesh_dead_routes_remove(connect->net->process, connect->handle.node_id,
+					MESH_DEAD_ROUTED);
 }
 
 void mesh_connect_try_late_want(const struct mesh_connect *connect)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dead_routes.c - the nodes to which the kernel has routes that let nothing through. */
+/* dead_routes.c - the nodes to which routes let nothing through. */
 #include <string.h>
 
 #include "nic/addr.h"
@@ -8,16 +8,19 @@
 #include "setup/setup.h"
 #include "wire/checksum.h"
 
-/* The same for the same candidates in any order, which differs from listener to listener. */
+/*
+ * The same for the same candidates in any order, which differs from listener to listener. Relays do
+ * not depend on them.
+ */
 MESH_HOLDS(process)
-static uint64_t ways_digest(const struct mesh_connect *connect)
+static uint64_t ways_digest(const struct mesh_connect *connect, enum mesh_dead_kind kind)
 {
 	const struct mesh_process *process = connect->net->process;
 	const struct mesh_path_choice *choice = &connect->choice;
 	uint64_t digest = 0;
 	int i;
 
-	for (i = 0; i < choice->num_candidates; i++) {
+	for (i = 0; kind == MESH_DEAD_ROUTED && i < choice->num_candidates; i++) {
 		const struct mesh_path_candidate *pair = &choice->candidates[i];
 		const struct mesh_addr *remote = &connect->handle.endpoints[pair->remote].addr;
 		uint8_t way[3 + sizeof(remote->bytes)] = {process->endpoints[pair->local].nic,
@@ -31,22 +34,23 @@ static uint64_t ways_digest(const struct mesh_connect *connect)
 
 /* The node's place, or -1. */
 MESH_HOLDS(process)
-static int place_find(const struct mesh_dead_routes *routes, uint64_t node_id)
+static int place_find(const struct mesh_dead_routes *routes, uint64_t node_id,
+		      enum mesh_dead_kind kind)
 {
 	int i;
 
 	for (i = 0; i < MESH_DEAD_ROUTES_MAX; i++) {
-		if (node_id && routes->nodes[i].node_id == node_id)
+		if (node_id && routes->nodes[i].node_id == node_id && routes->nodes[i].kind == kind)
 			return i;
 	}
 	return -1;
 }
 
-void mesh_dead_routes_add(const struct mesh_connect *connect)
+void mesh_dead_routes_add(const struct mesh_connect *connect, enum mesh_dead_kind kind)
 {
 	struct mesh_process *process = connect->net->process;
 	struct mesh_dead_routes *routes = &mesh_setup_of(process)->dead_routes;
-	int place = place_find(routes, connect->handle.node_id);
+	int place = place_find(routes, connect->handle.node_id, kind);
 
 	mesh_process_assert_locked(process);
 	if (place < 0) {
@@ -54,23 +58,25 @@ void mesh_dead_routes_add(const struct mesh_connect *connect)
 		routes->next = (routes->next + 1) % MESH_DEAD_ROUTES_MAX;
 	}
 	routes->nodes[place].node_id = connect->handle.node_id;
-	routes->nodes[place].ways = ways_digest(connect);
+	routes->nodes[place].kind = kind;
+	routes->nodes[place].ways = ways_digest(connect, kind);
 }
 
-bool mesh_dead_routes_have(const struct mesh_connect *connect)
+bool mesh_dead_routes_have(const struct mesh_connect *connect, enum mesh_dead_kind kind)
 {
 	struct mesh_process *process = connect->net->process;
 	const struct mesh_dead_routes *routes = &mesh_setup_of(process)->dead_routes;
-	int place = place_find(routes, connect->handle.node_id);
+	int place = place_find(routes, connect->handle.node_id, kind);
 
 	mesh_process_assert_locked(process);
-	return place >= 0 && routes->nodes[place].ways == ways_digest(connect);
+	return place >= 0 && routes->nodes[place].ways == ways_digest(connect, kind);
 }
 
-void mesh_dead_routes_remove(struct mesh_process *process, uint64_t node_id)
+void mesh_dead_routes_remove(struct mesh_process *process, uint64_t node_id,
+			     enum mesh_dead_kind kind)
 {
 	struct mesh_dead_routes *routes = &mesh_setup_of(process)->dead_routes;
-	int place = place_find(routes, node_id);
+	int place = place_find(routes, node_id, kind);
 
 	mesh_process_assert_locked(process);
 	if (place >= 0)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dead_routes.h - the nodes to which the kernel has routes that let nothing through: a connection
- * has waited for them in vain, and gone over relays. Further ones wait for a short time only.
+ * has waited for them in vain, and gone over relays. And those to which relays lead with RDMA on
+ * each hop that nobody can use: a connection has waited for them in vain, and taken routed tcp.
+ * Further ones wait for a short time only.
  */
 #ifndef MESH_SETUP_DEAD_ROUTES_H
 #define MESH_SETUP_DEAD_ROUTES_H
@@ -10,21 +12,26 @@
 #include <stdint.h>
 
 #include "base/lock.h"
+#include "setup/setup.h"
 
-struct mesh_connect;
-struct mesh_process;
-
-/** The routed candidates of @connect have let nothing through; there are no others to try now. */
+/**
+ * @connect has waited in vain: its routed candidates have let nothing through, and there are no
+ * others to try now; or no relay with RDMA could be used.
+ */
 MESH_HOLDS(process)
-void mesh_dead_routes_add(const struct mesh_connect *connect);
+void mesh_dead_routes_add(const struct mesh_connect *connect, enum mesh_dead_kind kind);
 
-/** True if that was so for the same candidates: a new one may let something through. */
+/**
+ * True if that was so for the same node. MESH_DEAD_ROUTED: and for the same candidates: a new one
+ * may let something through.
+ */
 MESH_HOLDS(process)
-bool mesh_dead_routes_have(const struct mesh_connect *connect);
+bool mesh_dead_routes_have(const struct mesh_connect *connect, enum mesh_dead_kind kind);
 
-/** A route to this node lets something through. */
+/** A route of this kind to this node lets something through. */
 MESH_HOLDS(process)
-void mesh_dead_routes_remove(struct mesh_process *process, uint64_t node_id);
+void mesh_dead_routes_remove(struct mesh_process *process, uint64_t node_id,
+			     enum mesh_dead_kind kind);
 
 /** Links or addresses of this node have changed: nothing is remembered from now on. */
 MESH_HOLDS(process)

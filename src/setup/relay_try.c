@@ -72,6 +72,7 @@ void mesh_relay_try_again(struct mesh_relay_try *relay)
 	mesh_relay_try_end(relay);
 	relay->asked = false;
 	relay->vain = false;
+	relay->known = false;
 	relay->found_ms = 0;
 }
 
@@ -393,7 +394,8 @@ static void before_tcp_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 	ret = routes_take(relay, routes, num, relay->most, now_ms);
 	for (i = 0; i < num && !mesh_route_precedes_tcp(&routes[i]); i++)
 		;
-	relay->vain = i >= num &&
+	relay->known = i < num;
+	relay->vain = !relay->known &&
 		      !(is_early(relay, HOPE_MS, now_ms) && may_have_rdma(relay, now_ms));
 	if (!relay->num_peers && !ret && !relay->vain)
 		mesh_search(relay, now_ms);

@@ -39,6 +39,7 @@ struct mesh_relay_try {
 	bool sure;			  /* none over a hop that has failed, or is stopped */
 	bool no_rdma;			  /* none with RDMA on each hop */
 	bool before_tcp;		  /* only what goes before routed tcp: it waits for them */
+	bool known;			  /* there is such a route, usable or not */
 	bool asked;			  /* the mesh was searched for it */
 	struct mesh_beside beside;
 	/* No route is beside those, or before tcp: mesh_relay_try_again() begins another search. */

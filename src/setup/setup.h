@@ -29,14 +29,20 @@ struct mesh_reroute;
 
 LIST_HEAD(mesh_connect_bucket, mesh_connect);
 
-/* Nodes; when there are more, the one that was entered first is replaced. */
+/* Entries; when there are more, the one that was entered first is replaced. */
 #define MESH_DEAD_ROUTES_MAX 256
 
-/* dead_routes.h: to which the kernel's routes let nothing through. Zeros: to none. */
+enum mesh_dead_kind {
+	MESH_DEAD_ROUTED, /* the kernel's routes let nothing through */
+	MESH_DEAD_RDMA,	  /* relays with RDMA on each hop, before routed tcp: none could be used */
+};
+
+/* dead_routes.h: what connections to other nodes have waited for in vain. Zeros: nothing. */
 struct mesh_dead_routes {
 	struct {
 		uint64_t node_id; /* 0: none */
-		uint64_t ways;	  /* a digest of the pairs of NICs that were tried */
+		enum mesh_dead_kind kind;
+		uint64_t ways; /* ROUTED: a digest of the pairs of NICs that were tried */
 	} nodes[MESH_DEAD_ROUTES_MAX];
 	int next; /* is replaced */
 };

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -34,6 +35,12 @@ bool __wrap_mesh_relay_try_is_ready(struct mesh_relay_try *try, uint64_t now_ms)
 	try->peers[0] = &first_relay;
 	try->num_peers = 1;
 	return true;
+}
+
+void __wrap_mesh_reroute_soon(struct mesh_comm *comm);
+void __wrap_mesh_reroute_soon(struct mesh_comm *comm)
+{
+	(void)comm;
 }
 
 /* An attempt whose only candidate is up. Both nodes have a NIC with RDMA, which it does not use. */
@@ -177,7 +184,7 @@ static void test_dead_rdma(void **state)
 {
 	(void)state;
 	rdma_at(1);
-	mesh_dead_routes_add(&attempt);
+	mesh_dead_routes_add(&attempt, MESH_DEAD_ROUTED);
 	assert_int_equal(judge(0), MESH_VERDICT_WAIT);
 	assert_true(attempt.detour->before_tcp);
 }
@@ -203,19 +210,24 @@ static void test_cable(void **state)
 }
 
 /* Relays take the candidate's place, which is not dead. */
-static void over_relays(void)
+static void over_relays_at(uint64_t age_ms)
 {
 	ready = true;
-	assert_int_equal(judge(0), MESH_VERDICT_WAIT);
+	assert_int_equal(judge(age_ms), MESH_VERDICT_WAIT);
 	assert_non_null(attempt.relay);
 	assert_true(attempt.detoured);
 	assert_null(attempt.detour);
 	assert_int_equal(attempt.num_peers, 0);
-	assert_false(mesh_dead_routes_have(&attempt));
+	assert_false(mesh_dead_routes_have(&attempt, MESH_DEAD_ROUTED));
 	assert_true(log_captured(MESH_LOG_INFO, "have no RDMA: going over relays that have it"));
 	attempt.state = MESH_CONNECT_SENT;
-	attempt.open_ms = START;
+	attempt.open_ms = START + age_ms;
 	ready = false;
+}
+
+static void over_relays(void)
+{
+	over_relays_at(0);
 }
 
 /* The candidate is tried again, and is up. */
@@ -325,7 +337,98 @@ static void test_dead(void **state)
 	ready = true;
 	mesh_connect_detour(&attempt, START + 4001);
 	assert_non_null(attempt.relay);
-	assert_true(mesh_dead_routes_have(&attempt));
+	assert_true(mesh_dead_routes_have(&attempt, MESH_DEAD_ROUTED));
+}
+
+/* The attempt is ready, and NCCL gets its comm. The next one begins at the same time. */
+static void next_attempt(void)
+{
+	struct mesh_comm comm = {.handle = NULL};
+
+	attempt.comm = &comm;
+	mesh_connect_relay_keep(&attempt);
+	free(comm.handle);
+	mesh_connect_relay_close(&attempt);
+	attempt.comm = NULL;
+	attempt.relay = attempt.detour = NULL;
+	attempt.detoured = false;
+	attempt.lanes = 0;
+	attempt.rdma_ms = 0;
+	ready = false;
+	candidate_back();
+}
+
+/* The candidate was used, though relays are known. */
+static void relays_in_vain(void)
+{
+	assert_int_equal(judge(0), MESH_VERDICT_WAIT);
+	attempt.detour->known = attempt.detour->vain = true;
+	assert_int_equal(judge(10000), MESH_VERDICT_READY);
+	next_attempt();
+}
+
+/* Later connections wait for relays that nobody can use for a short time, until they work. */
+static void test_waited_for_once(void **state)
+{
+	(void)state;
+	relays_in_vain();
+	assert_true(mesh_dead_routes_have(&attempt, MESH_DEAD_RDMA));
+	assert_int_equal(judge(0), MESH_VERDICT_WAIT);
+	assert_int_equal(judge(299), MESH_VERDICT_WAIT);
+	assert_int_equal(judge(300), MESH_VERDICT_READY);
+	next_attempt();
+	attempt.handle.node_id = NODE + 2;
+	assert_int_equal(judge(300), MESH_VERDICT_WAIT);
+	mesh_connect_relay_close(&attempt);
+	attempt.detour = NULL;
+	attempt.handle.node_id = NODE;
+	over_relays();
+	assert_false(mesh_connect_detour_beside(&attempt, START + 299));
+	next_attempt();
+	assert_false(mesh_dead_routes_have(&attempt, MESH_DEAD_RDMA));
+	assert_int_equal(judge(9999), MESH_VERDICT_WAIT);
+}
+
+/* That time begins with the candidates, which may have come behind others. */
+static void test_short_after_others(void **state)
+{
+	(void)state;
+	relays_in_vain();
+	assert_int_equal(judge(5000), MESH_VERDICT_WAIT);
+	assert_int_equal(judge(5299), MESH_VERDICT_WAIT);
+	over_relays_at(5299);
+	mesh_connect_relay_end(&attempt); /* they refuse */
+	candidate_back();
+	assert_int_equal(judge(5300), MESH_VERDICT_READY);
+}
+
+/* Those that do not answer OPEN have no more time, either. */
+static void test_unanswered_again(void **state)
+{
+	(void)state;
+	process->dev_states[0] = MESH_DEV_OPENING;
+	process->providers[0] = MESH_PROVIDER_TCP;
+	relays_in_vain();
+	over_relays();
+	assert_false(mesh_connect_detour_beside(&attempt, START + 299));
+	candidate_back();
+	attempt.state = MESH_CONNECT_SENT;
+	assert_true(mesh_connect_detour_beside(&attempt, START + 300));
+}
+
+/* Without a route nothing was waited for; a cable that is used meanwhile says nothing of them. */
+static void test_not_in_vain(void **state)
+{
+	(void)state;
+	assert_int_equal(judge(0), MESH_VERDICT_WAIT);
+	attempt.detour->vain = true;
+	next_attempt();
+	assert_false(mesh_dead_routes_have(&attempt, MESH_DEAD_RDMA));
+	assert_int_equal(judge(0), MESH_VERDICT_WAIT);
+	attempt.detour->known = attempt.detour->vain = true;
+	attempt.pairs[0].class = MESH_PATH_DIRECT;
+	next_attempt();
+	assert_false(mesh_dead_routes_have(&attempt, MESH_DEAD_RDMA));
 }
 
 /* The candidate dials and greets by turns: it stays dead, and what relays have said is kept. */
@@ -421,7 +524,7 @@ static void test_unknown_nics_dead(void **state)
 	assert_null(attempt.relay);
 	assert_int_equal(judge(4000), MESH_VERDICT_WAIT);
 	assert_non_null(attempt.relay);
-	assert_true(mesh_dead_routes_have(&attempt));
+	assert_true(mesh_dead_routes_have(&attempt, MESH_DEAD_ROUTED));
 }
 
 /* The same beside a cable that does not come up: only relays with RDMA are looked for. */
@@ -437,7 +540,7 @@ static void test_unknown_nics_cable(void **state)
 	assert_null(attempt.relay);
 	mesh_connect_detour(&attempt, START + 4000);
 	assert_non_null(attempt.relay);
-	assert_false(mesh_dead_routes_have(&attempt));
+	assert_false(mesh_dead_routes_have(&attempt, MESH_DEAD_ROUTED));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, attempt_end)
@@ -469,6 +572,10 @@ int main(void)
 		TEST(test_learning),
 		TEST(test_unknown_nics_dead),
 		TEST(test_unknown_nics_cable),
+		TEST(test_waited_for_once),
+		TEST(test_short_after_others),
+		TEST(test_unanswered_again),
+		TEST(test_not_in_vain),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

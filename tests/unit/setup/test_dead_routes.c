@@ -50,7 +50,7 @@ static void test_waited_for_once(void **state)
 {
 	(void)state;
 	waits(4000);
-	mesh_dead_routes_add(&attempt);
+	mesh_dead_routes_add(&attempt, MESH_DEAD_ROUTED);
 	waits(300);
 	attempt.handle.node_id = NODE + 2;
 	waits(4000);
@@ -62,7 +62,7 @@ static void test_answered(void **state)
 	(void)state;
 	strcpy(peers[1].name, "c");
 	waits(10000);
-	mesh_dead_routes_add(&attempt);
+	mesh_dead_routes_add(&attempt, MESH_DEAD_ROUTED);
 	waits(2000);
 	peers[1].name[0] = '\0';
 	peers[1].state = MESH_PEER_HELLO;
@@ -77,7 +77,7 @@ static void test_fallback(void **state)
 	(void)state;
 	attempt.choice.candidates[1].class = MESH_PATH_FALLBACK_ROUTED;
 	waits(8000);
-	mesh_dead_routes_add(&attempt);
+	mesh_dead_routes_add(&attempt, MESH_DEAD_ROUTED);
 	waits(600);
 }
 
@@ -117,7 +117,7 @@ static void test_relays_instead(void **state)
 {
 	(void)state;
 	goes_over_relays();
-	assert_true(mesh_dead_routes_have(&attempt));
+	assert_true(mesh_dead_routes_have(&attempt, MESH_DEAD_ROUTED));
 }
 
 /* Their NIC was being opened for all this time: nothing is known of the routes. */
@@ -126,7 +126,7 @@ static void test_untried(void **state)
 	(void)state;
 	attempt.num_peers = 0;
 	goes_over_relays();
-	assert_false(mesh_dead_routes_have(&attempt));
+	assert_false(mesh_dead_routes_have(&attempt, MESH_DEAD_ROUTED));
 }
 
 /* Other listeners of the node list the same addresses in another order; a new one is a new way. */
@@ -135,48 +135,48 @@ static void test_candidates(void **state)
 	const struct mesh_path_candidate first = attempt.choice.candidates[0];
 
 	(void)state;
-	mesh_dead_routes_add(&attempt);
+	mesh_dead_routes_add(&attempt, MESH_DEAD_ROUTED);
 	attempt.choice.candidates[0] = attempt.choice.candidates[1];
 	attempt.choice.candidates[1] = first;
-	assert_true(mesh_dead_routes_have(&attempt));
+	assert_true(mesh_dead_routes_have(&attempt, MESH_DEAD_ROUTED));
 	mesh_addr_parse("10.7.3.2/24", &attempt.handle.endpoints[1].addr);
-	assert_false(mesh_dead_routes_have(&attempt));
-	mesh_dead_routes_add(&attempt);
-	assert_true(mesh_dead_routes_have(&attempt));
+	assert_false(mesh_dead_routes_have(&attempt, MESH_DEAD_ROUTED));
+	mesh_dead_routes_add(&attempt, MESH_DEAD_ROUTED);
+	assert_true(mesh_dead_routes_have(&attempt, MESH_DEAD_ROUTED));
 	attempt.choice.candidates[0].provider = MESH_PROVIDER_VERBS_RXM;
-	assert_false(mesh_dead_routes_have(&attempt));
+	assert_false(mesh_dead_routes_have(&attempt, MESH_DEAD_ROUTED));
 	candidates_make(1, MESH_PATH_ROUTED);
-	assert_false(mesh_dead_routes_have(&attempt));
+	assert_false(mesh_dead_routes_have(&attempt, MESH_DEAD_ROUTED));
 }
 
 static void test_settling_removes_it(void **state)
 {
 	(void)state;
-	mesh_dead_routes_add(&attempt);
+	mesh_dead_routes_add(&attempt, MESH_DEAD_ROUTED);
 	attempt.handle.node_id = NODE + 2;
-	mesh_dead_routes_add(&attempt);
+	mesh_dead_routes_add(&attempt, MESH_DEAD_ROUTED);
 	attempt.handle.node_id = NODE;
 	peers[1].state = MESH_PEER_UP;
 	mesh_connect_try_settle(&attempt);
 	assert_int_equal(attempt.num_peers, 1);
-	assert_false(mesh_dead_routes_have(&attempt));
+	assert_false(mesh_dead_routes_have(&attempt, MESH_DEAD_ROUTED));
 	candidates_make(PEERS, MESH_PATH_ROUTED);
 	peers[1].state = MESH_PEER_CONNECTING;
 	waits(4000);
 	attempt.handle.node_id = NODE + 2;
-	assert_true(mesh_dead_routes_have(&attempt));
+	assert_true(mesh_dead_routes_have(&attempt, MESH_DEAD_ROUTED));
 }
 
 /* A cable is used meanwhile: that says nothing about the routes. */
 static void test_settling_elsewhere(void **state)
 {
 	(void)state;
-	mesh_dead_routes_add(&attempt);
+	mesh_dead_routes_add(&attempt, MESH_DEAD_ROUTED);
 	attempt.pairs[0].class = attempt.pairs[1].class = MESH_PATH_DIRECT;
 	peers[1].state = MESH_PEER_UP;
 	mesh_connect_try_settle(&attempt);
 	candidates_make(PEERS, MESH_PATH_ROUTED);
-	assert_true(mesh_dead_routes_have(&attempt));
+	assert_true(mesh_dead_routes_have(&attempt, MESH_DEAD_ROUTED));
 }
 
 /* There is room for so many nodes; a further one takes the place of the first. */
@@ -187,16 +187,35 @@ static void test_many_nodes(void **state)
 	(void)state;
 	for (i = 0; i <= MESH_DEAD_ROUTES_MAX; i++) {
 		attempt.handle.node_id = NODE + (uint64_t)i;
-		mesh_dead_routes_add(&attempt);
-		mesh_dead_routes_add(&attempt);
+		mesh_dead_routes_add(&attempt, MESH_DEAD_ROUTED);
+		mesh_dead_routes_add(&attempt, MESH_DEAD_ROUTED);
 	}
-	assert_true(mesh_dead_routes_have(&attempt));
+	assert_true(mesh_dead_routes_have(&attempt, MESH_DEAD_ROUTED));
 	attempt.handle.node_id = NODE;
-	assert_false(mesh_dead_routes_have(&attempt));
+	assert_false(mesh_dead_routes_have(&attempt, MESH_DEAD_ROUTED));
 	attempt.handle.node_id = NODE + 1;
-	assert_true(mesh_dead_routes_have(&attempt));
+	assert_true(mesh_dead_routes_have(&attempt, MESH_DEAD_ROUTED));
 	mesh_dead_routes_clear(process);
-	assert_false(mesh_dead_routes_have(&attempt));
+	assert_false(mesh_dead_routes_have(&attempt, MESH_DEAD_ROUTED));
+}
+
+/* Relays with RDMA that nobody can use say nothing about the routes, nor the other way round. */
+static void test_kinds(void **state)
+{
+	(void)state;
+	mesh_dead_routes_add(&attempt, MESH_DEAD_RDMA);
+	assert_true(mesh_dead_routes_have(&attempt, MESH_DEAD_RDMA));
+	assert_false(mesh_dead_routes_have(&attempt, MESH_DEAD_ROUTED));
+	waits(4000);
+	candidates_make(1, MESH_PATH_ROUTED); /* the relays are the same */
+	mesh_dead_routes_add(&attempt, MESH_DEAD_ROUTED);
+	assert_true(mesh_dead_routes_have(&attempt, MESH_DEAD_RDMA));
+	mesh_dead_routes_remove(process, NODE, MESH_DEAD_RDMA);
+	assert_false(mesh_dead_routes_have(&attempt, MESH_DEAD_RDMA));
+	assert_true(mesh_dead_routes_have(&attempt, MESH_DEAD_ROUTED));
+	mesh_dead_routes_add(&attempt, MESH_DEAD_RDMA);
+	mesh_dead_routes_clear(process);
+	assert_false(mesh_dead_routes_have(&attempt, MESH_DEAD_RDMA));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, attempt_end)
@@ -204,11 +223,17 @@ static void test_many_nodes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_waited_for_once),    TEST(test_answered),
-		TEST(test_fallback),	       TEST(test_slow_cable),
-		TEST(test_relays_instead),     TEST(test_untried),
-		TEST(test_candidates),	       TEST(test_settling_removes_it),
-		TEST(test_settling_elsewhere), TEST(test_many_nodes),
+		TEST(test_waited_for_once),
+		TEST(test_answered),
+		TEST(test_fallback),
+		TEST(test_slow_cable),
+		TEST(test_relays_instead),
+		TEST(test_untried),
+		TEST(test_candidates),
+		TEST(test_settling_removes_it),
+		TEST(test_settling_elsewhere),
+		TEST(test_many_nodes),
+		TEST(test_kinds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -409,6 +409,7 @@ static void test_before_tcp(void **state)
 	assert_false(relay->vain);
 	asks(NOW + 10000, "", 0);
 	assert_true(relay->vain);
+	assert_true(relay->known);
 }
 
 /* No such route: that is known when a search counts, and tcp does not wait for more. */
@@ -420,6 +421,7 @@ static void test_none_before_tcp(void **state)
 	route('d', 1, true)->doubtful = true;
 	asks(NOW, "", 0);
 	assert_true(relay->vain);
+	assert_false(relay->known);
 	/* The other nodes are known, and so is that they have none: also to a young process. */
 	mesh_relay_try_again(relay);
 	setup_state.first_searched_ms = setup_state.searched_ms = 0;
