@@ -136,6 +136,8 @@ struct mesh_process {
 	struct mesh_log_last failures[MESH_DOMAINS_MAX];
 	/* The NIC had no carrier before or after the domain failed to open last. */
 	bool dev_away[MESH_DOMAINS_MAX] MESH_GUARDED_BY(process);
+	/* Bit mask of devs: no carrier when src/setup/carriers.c last looked. */
+	uint32_t nics_away MESH_GUARDED_BY(process);
 	/* By dev, without ports; only grows while started. */
 	struct mesh_endpoint_addr endpoints[MESH_NICS_MAX];
 	int num_endpoints MESH_GUARDED_BY(process);

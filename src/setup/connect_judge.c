@@ -15,7 +15,7 @@ enum prospect {
 	PROSPECT_HOPEFUL,
 	PROSPECT_DOUBTFUL, /* little is to be expected */
 	PROSPECT_SILENT,   /* nothing has answered there for long, in this try or an earlier one */
-	PROSPECT_OVER,	   /* it cannot come up, but a new peer at the same address may */
+	PROSPECT_OVER,	   /* it cannot come up now, but a new peer at the same address may later */
 	PROSPECT_REFUSES,  /* it refuses this connection */
 	PROSPECT_DEAD_END,
 	PROSPECTS
@@ -41,6 +41,22 @@ bool mesh_connect_candidate_is_slow(const struct mesh_connect *connect, int k)
 					      pair->provider);
 
 	return index >= 0 && mesh_opening_is_slow(process, index);
+}
+
+bool mesh_connect_nic_is_away(const struct mesh_connect *connect, int dev)
+{
+	const struct mesh_process *process = connect->net->process;
+
+	mesh_process_assert_locked(process);
+	return process->nics_away & 1u << dev && connect->handle.node_id != process->node_id;
+}
+
+bool mesh_connect_candidate_waits(const struct mesh_connect *connect, int k)
+{
+	int local = connect->choice.candidates[k].local;
+
+	return mesh_connect_candidate_is_slow(connect, k) ||
+	       mesh_connect_nic_is_away(connect, connect->net->process->endpoints[local].nic);
 }
 
 uint64_t mesh_connect_refused_since(const struct mesh_connect *connect)
@@ -78,6 +94,8 @@ static enum prospect prospect_of(const struct mesh_connect *connect, const struc
 		return PROSPECT_OVER;
 	if (peer->state == MESH_PEER_UP)
 		return PROSPECT_UP;
+	if (mesh_connect_nic_is_away(connect, peer->domain->dev))
+		return PROSPECT_OVER;
 	if (peer->silent_ms && mesh_clock_elapsed_ms(peer->silent_ms, now_ms) >= MESH_TRY_MS)
 		return PROSPECT_SILENT;
 	if (peer->state == MESH_PEER_RETRY || is_a_guess(connect, peer))
@@ -90,16 +108,17 @@ struct outlook {
 	int num[PROSPECTS]; /* peers of this prospect */
 	uint64_t wait_ms;   /* for the peer that is waited for longest */
 	bool rivals;	    /* there are candidates outside this try that may begin now */
-	bool others;	    /* the same, or such that are slow to open */
+	bool others;	    /* the same, or such that wait for their NIC */
 };
 
+/* Also those of this try whose carrier is lost: they are over, and the try soon is, too. */
 MESH_HOLDS(process)
-static int slow_count(const struct mesh_connect *connect)
+static int waiting_count(const struct mesh_connect *connect)
 {
 	int k, num = 0;
 
 	for (k = 0; k < connect->choice.num_candidates; k++)
-		num += mesh_connect_candidate_is_slow(connect, k);
+		num += mesh_connect_candidate_waits(connect, k);
 	return num;
 }
 
@@ -111,7 +130,7 @@ static struct outlook outlook_of(const struct mesh_connect *connect, uint64_t no
 	enum prospect prospect;
 	int i;
 
-	outlook.rivals = outlook.others && outside > slow_count(connect);
+	outlook.rivals = outlook.others && outside > waiting_count(connect);
 	for (i = 0; i < connect->num_peers; i++) {
 		prospect = prospect_of(connect, connect->peers[i], now_ms);
 		outlook.num[prospect]++;

@@ -110,7 +110,7 @@ static void candidates_begin_anew(struct mesh_connect *connect)
 
 /*
  * True if routed candidates have had their time, and there are no others but such whose NIC is slow
- * to open: that may never be.
+ * to open, or has no carrier: that may never be.
  */
 MESH_HOLDS(process)
 static bool routes_are_dead(const struct mesh_connect *connect)
@@ -122,7 +122,7 @@ static bool routes_are_dead(const struct mesh_connect *connect)
 	for (i = 0; i < choice->num_candidates; i++) {
 		if (mesh_path_class_is_routed(choice->candidates[i].class))
 			routed = true;
-		else if (!mesh_connect_candidate_is_slow(connect, i))
+		else if (!mesh_connect_candidate_waits(connect, i))
 			return false;
 	}
 	return routed && connect->overdue;

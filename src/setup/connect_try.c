@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "control/peer_life.h"
 #include "nic/addr.h"
-#include "system/carrier.h"
+#include "setup/carriers.h"
 #include "setup/connect_judge.h"
 #include "setup/connect_try.h"
 #include "setup/dead_routes.h"
@@ -72,7 +72,8 @@ static void candidate_remove(struct mesh_connect *connect, int k)
 struct selection {
 	int candidates[MESH_PATHS_MAX];
 	int num;
-	int next; /* the first one that is left out */
+	int next;      /* the first one that is left out */
+	uint32_t away; /* bit mask of NICs that have no carrier: their candidates wait */
 };
 
 /*
@@ -94,10 +95,11 @@ static bool is_apart(const struct mesh_path_choice *choice, const struct selecti
 	return true;
 }
 
-/* Without those whose domain is slow to open: the others do not wait for it. */
+/* Without those whose domain is slow to open, or that have no carrier: the others do not wait. */
 MESH_HOLDS(process)
 static void candidates_select(const struct mesh_connect *connect, struct selection *selection)
 {
+	const struct mesh_endpoint_addr *endpoints = connect->net->process->endpoints;
 	const struct mesh_path_choice *choice = &connect->choice;
 	int max = paths_max(connect), i, k;
 	bool left = false;
@@ -106,7 +108,8 @@ static void candidates_select(const struct mesh_connect *connect, struct selecti
 	selection->next = connect->next_candidate;
 	for (i = 0; i < choice->num_candidates && selection->num < max; i++) {
 		k = (connect->first_candidate + i) % choice->num_candidates;
-		if (mesh_connect_candidate_is_slow(connect, k))
+		if (mesh_connect_candidate_is_slow(connect, k) ||
+		    selection->away & 1u << endpoints[choice->candidates[k].local].nic)
 			continue;
 		if (is_apart(choice, selection, k))
 			selection->candidates[selection->num++] = k;
@@ -117,17 +120,25 @@ static void candidates_select(const struct mesh_connect *connect, struct selecti
 	}
 }
 
-/* True if the domain could not be opened because the NIC has no carrier: it may come back. */
+/*
+ * True if the domain could not be opened because the NIC has no carrier, or has lost it since: it
+ * may come back.
+ */
 MESH_HOLDS(process)
-static bool is_away(const struct mesh_process *process, int index)
+static bool is_away(const struct mesh_connect *connect, int index)
 {
-	return process->dev_states[index] == MESH_DEV_FAILED &&
-	       !mesh_carrier_is_up(process->nics[index % MESH_NICS_MAX]);
+	struct mesh_process *process = connect->net->process;
+	int dev = index % MESH_NICS_MAX;
+
+	if (process->dev_states[index] == MESH_DEV_FAILED)
+		return !mesh_carrier_look(process, dev);
+	return process->dev_states[index] == MESH_DEV_OPEN && !mesh_carrier_look(process, dev) &&
+	       mesh_connect_nic_is_away(connect, dev);
 }
 
 /*
  * Starts to open a candidate's domain. Returns 0 if it is open; -EAGAIN; -EBUSY if it takes too
- * long; -ENOLINK if it cannot be opened without carrier; -ENODEV if it cannot be opened.
+ * long; -ENOLINK if it has no carrier, or cannot be opened without; -ENODEV if it cannot be opened.
  */
 MESH_HOLDS(process)
 static int domain_need(struct mesh_connect *connect, const struct mesh_path_candidate *pair)
@@ -139,7 +150,7 @@ static int domain_need(struct mesh_connect *connect, const struct mesh_path_cand
 
 	if (index < 0)
 		return -ENODEV;
-	if (is_away(process, index)) {
+	if (is_away(connect, index)) {
 		connect->needed &= ~(1u << index); /* it is tried again with carrier */
 		return -ENOLINK;
 	}
@@ -151,29 +162,29 @@ static int domain_need(struct mesh_connect *connect, const struct mesh_path_cand
 	if (opening)
 		return -EAGAIN;
 	if (process->dev_states[index] == MESH_DEV_FAILED)
-		return is_away(process, index) ? -EAGAIN : -ENODEV;
+		return is_away(connect, index) ? -EAGAIN : -ENODEV;
 	if (mesh_opening_is_slow(process, index))
 		return -EBUSY;
 	return process->domains[index] ? 0 : -ENODEV;
 }
 
 /*
- * Removes the candidates whose domain cannot be opened, or has no carrier, and selects those of the
- * next try. Returns 0; -EAGAIN while a domain is being opened for one; -ENODEV if no candidate is
- * left, or those that are left are slow while one has no carrier. @away: set if one has none.
+ * Removes the candidates whose domain cannot be opened, and selects those of the next try. Returns
+ * 0; -EAGAIN while a domain is being opened for one; -ENOLINK if one has no carrier, and the others
+ * are slow; -ENODEV if no candidate is left.
  */
 MESH_HOLDS(process)
-static int candidates_open(struct mesh_connect *connect, struct selection *selection, bool *away)
+static int candidates_open(struct mesh_connect *connect, struct selection *selection)
 {
 	const struct mesh_endpoint_addr *endpoints = connect->net->process->endpoints;
 	struct mesh_path_choice *choice = &connect->choice;
-	int i, k = 0, need, ret;
+	int dev, i, k = 0, need, ret;
 
-	*away = false;
+	selection->away = 0;
 	while (choice->num_candidates) {
 		candidates_select(connect, selection);
 		if (!selection->num)
-			return *away ? -ENODEV : -EAGAIN;
+			return selection->away ? -ENOLINK : -EAGAIN;
 		ret = 0;
 		for (i = 0; i < selection->num && (!ret || ret == -EAGAIN); i++) {
 			k = selection->candidates[i];
@@ -184,33 +195,15 @@ static int candidates_open(struct mesh_connect *connect, struct selection *selec
 			continue; /* without it: its turn comes when it is open */
 		if (!ret || ret == -EAGAIN)
 			return ret;
-		*away |= ret == -ENOLINK;
-		if (ret != -ENOLINK)
-			connect->unopened = 1 + endpoints[choice->candidates[k].local].nic;
+		dev = endpoints[choice->candidates[k].local].nic;
+		if (ret == -ENOLINK) {
+			selection->away |= 1u << dev; /* its turn comes with a carrier */
+			continue;
+		}
+		connect->unopened = 1 + dev;
 		candidate_remove(connect, k);
 	}
 	return -ENODEV;
-}
-
-/*
- * Selects the candidates of the next try. Returns 0; -EAGAIN while a domain is being opened for
- * one; -ENOLINK if all wait for carrier; -ENODEV if no candidate is left (logged).
- */
-MESH_HOLDS(process)
-static int selection_make(struct mesh_connect *connect, struct selection *selection)
-{
-	const struct mesh_path_choice all = connect->choice;
-	int first = connect->first_candidate, next = connect->next_candidate, ret;
-	bool away;
-
-	ret = candidates_open(connect, selection, &away);
-	if (!ret || !away)
-		return ret;
-	/* The carrier may be back when the others have failed. */
-	connect->choice = all;
-	connect->first_candidate = first;
-	connect->next_candidate = next;
-	return ret == -ENODEV ? -ENOLINK : ret;
 }
 
 int mesh_connect_try_start(struct mesh_connect *connect, uint64_t now_ms)
@@ -221,7 +214,7 @@ int mesh_connect_try_start(struct mesh_connect *connect, uint64_t now_ms)
 	struct selection selection;
 	int i, ret;
 
-	ret = selection_make(connect, &selection);
+	ret = candidates_open(connect, &selection);
 	connect->away = ret == -ENOLINK || (ret == -EAGAIN && connect->away);
 	if (ret)
 		return ret;
@@ -258,6 +251,7 @@ bool mesh_connect_try_away(struct mesh_connect *connect, uint64_t now_ms)
 		return false;
 	mesh_relay_try_close(connect->relay);
 	connect->relay = NULL;
+	connect->detoured = false;
 	return true;
 }
 
@@ -334,19 +328,52 @@ int mesh_connect_try_again(struct mesh_connect *connect, uint64_t now_ms)
 	return ret;
 }
 
-/*
- * True for a link that should work, and may do so later: not for link-local addresses, which every
- * link has.
- */
+/* Not for link-local addresses, which every link has. @remote: where the pair leads */
+static bool may_join(const struct mesh_path_candidate *pair, const struct mesh_addr *remote)
+{
+	return pair->class == MESH_PATH_DIRECT && pair->provider == MESH_PROVIDER_TCP &&
+	       !mesh_addr_is_link_local(remote);
+}
+
+/* True for a link that should work, and may do so later. */
 MESH_HOLDS(process)
 static bool is_missed(const struct mesh_connect *connect, int i)
 {
 	const struct mesh_peer *peer = connect->peers[i];
 
 	return !peer->refusal && !peer->domain->lane &&
-	       connect->pairs[i].class == MESH_PATH_DIRECT &&
-	       connect->pairs[i].provider == MESH_PROVIDER_TCP &&
-	       !mesh_addr_is_link_local(&peer->address.addr);
+	       may_join(&connect->pairs[i], &peer->address.addr);
+}
+
+static bool shares_nic(const struct mesh_path_candidate *pair,
+		       const struct mesh_path_candidate *others, int num)
+{
+	int i;
+
+	for (i = 0; i < num; i++) {
+		if (others[i].local == pair->local || others[i].remote == pair->remote)
+			return true;
+	}
+	return false;
+}
+
+/* The same of candidates that had no turn, because their NIC has no carrier. */
+MESH_HOLDS(process)
+static void away_remember(struct mesh_connect *connect)
+{
+	const struct mesh_endpoint_addr *endpoints = connect->net->process->endpoints;
+	const struct mesh_path_candidate *pair;
+	int k;
+
+	for (k = 0; k < connect->choice.num_candidates && connect->num_missed < MESH_PATHS_MAX;
+	     k++) {
+		pair = &connect->choice.candidates[k];
+		if (mesh_connect_nic_is_away(connect, endpoints[pair->local].nic) &&
+		    may_join(pair, &connect->handle.endpoints[pair->remote].addr) &&
+		    !shares_nic(pair, connect->pairs, connect->num_peers) &&
+		    !shares_nic(pair, connect->missed, connect->num_missed))
+			connect->missed[connect->num_missed++] = *pair;
+	}
 }
 
 void mesh_connect_try_settle(struct mesh_connect *connect)
@@ -356,10 +383,11 @@ void mesh_connect_try_settle(struct mesh_connect *connect)
 	for (i = connect->num_peers - 1; i >= 0; i--) {
 		if (connect->peers[i]->state == MESH_PEER_UP)
 			continue;
-		if (is_missed(connect, i))
+		if (is_missed(connect, i) && connect->num_missed < MESH_PATHS_MAX)
 			connect->missed[connect->num_missed++] = connect->pairs[i];
 		peer_leave(connect, i);
 	}
+	away_remember(connect);
 	for (i = 0; i < connect->num_peers; i++) {
 		speed = mesh_peer_speed_mbps(connect->peers[i]);
 		if (speed > fastest)

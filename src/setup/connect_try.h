@@ -11,10 +11,11 @@
 
 /**
  * Starts with the candidates from connect->first_candidate on. Their domains are opened, if that
- * was not needed before; candidates whose domain cannot be opened are removed.
+ * was not needed before; candidates whose domain cannot be opened are removed, and those whose NIC
+ * has no carrier wait for it, also if it is open.
  *
  * Returns 0; -EAGAIN while a domain is being opened, or -ENOLINK where each needs a carrier first:
- * nothing has changed; -ENODEV if no candidate is left; another negative errno.
+ * no try has begun; -ENODEV if no candidate is left; another negative errno.
  */
 MESH_HOLDS(process)
 int mesh_connect_try_start(struct mesh_connect *connect, uint64_t now_ms);

@@ -57,6 +57,7 @@ static void domains_close(struct mesh_process *process)
 		process->failures[i].text[0] = '\0';
 	}
 	process->num_endpoints = 0;
+	process->nics_away = 0;
 }
 
 /* Without it, other nodes find no way through this one. */

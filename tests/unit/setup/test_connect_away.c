@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_connect_away.c - connect waits for a carrier, also where neighbours might relay. */
+/*
+ * test_connect_away.c - connect waits for a carrier, also where neighbours might relay, and where
+ * the NIC is open.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +19,9 @@
 #include "setup/connect.h"
 #include "setup/connecting.h"
 #include "setup/net.h"
+#include "setup/openings.h"
 #include "setup/setup.h"
+#include "setup/threads.h"
 
 #include "log_capture.h"
 #include "namespace.h"
@@ -71,14 +76,49 @@ static void connect_await(bool relays)
 	}
 }
 
-static int setup(void **state)
+static enum mesh_dev_state dev_state(int dev)
 {
-	(void)state;
+	enum mesh_dev_state state;
+
+	mesh_lock_take(&net->process->lock);
+	state = net->process->dev_states[dev];
+	mesh_lock_release(&net->process->lock);
+	return state;
+}
+
+static void net_start(void)
+{
 	alarm(LIMIT_S);
 	log_capture_start();
 	assert_int_equal(mesh_net_open(&net), 0);
 	assert_int_equal(net->process->num_nics, 2);
 	handle_make();
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	net_start();
+	carrier_await(false);
+	return 0;
+}
+
+/* An earlier connection has needed the NIC. */
+static int setup_open(void **state)
+{
+	(void)state;
+	net_start();
+	mesh_lock_take(&net->process->lock);
+	mesh_opening_need(net->process, 0, false);
+	mesh_lock_release(&net->process->lock);
+	mesh_threads_await();
+	assert_int_equal(dev_state(0), MESH_DEV_OPEN);
+	return 0;
+}
+
+static int setup_open_away(void **state)
+{
+	setup_open(state);
 	carrier_await(false);
 	return 0;
 }
@@ -136,6 +176,17 @@ static void test_carrier_is_back_at_once(void **state)
 	connect_await(false);
 }
 
+/* It is lost while the other node is dialled, which does not answer. */
+static void test_carrier_is_lost_meanwhile(void **state)
+{
+	(void)state;
+	connect_await(false);
+	carrier_await(false);
+	connect_await(true);
+	carrier_await(true);
+	connect_await(false);
+}
+
 /* The error names the NIC that has no carrier: the nodes do share a subnet. */
 static void test_no_carrier_in_time(void **state)
 {
@@ -163,6 +214,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_carrier_comes_back, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_carrier_is_back_at_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_carrier_in_time, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_carrier_comes_back, setup_open_away, teardown),
+		cmocka_unit_test_setup_teardown(test_no_carrier_in_time, setup_open_away, teardown),
+		cmocka_unit_test_setup_teardown(test_carrier_is_lost_meanwhile, setup_open,
+						teardown),
 	};
 
 	if (!namespace_enter())

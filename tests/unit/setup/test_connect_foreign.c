@@ -25,7 +25,7 @@
 
 static struct mesh_process process;
 static struct mesh_net net = {.process = &process};
-static struct mesh_nic nic;
+static const struct mesh_nic nic = {.netdev = "lo"}; /* has a carrier */
 static struct mesh_domain domain;
 static struct mesh_peer peers[NICS];
 static struct mesh_connect attempt;
@@ -59,7 +59,7 @@ static int setup(void **state)
 	process.node_id = 1;
 	process.config.max_paths = 8;
 	process.domains[0] = &domain;
-	domain.nic = &nic;
+	process.nics[0] = domain.nic = &nic;
 	attempt.net = &net;
 	attempt.started_ms = START;
 	attempt.deadline_ms = DEADLINE;

@@ -35,7 +35,8 @@ static void lane_make(int nic, int lane)
 	struct mesh_peer *peer = &peers[nic][lane];
 	int index = mesh_process_lane_index(process, nic, MESH_PROVIDER_TCP, lane);
 
-	domain->nic = &nics[nic];
+	strcpy(nics[nic].netdev, "lo"); /* has a carrier */
+	process->nics[nic] = domain->nic = &nics[nic];
 	domain->dev = nic;
 	domain->lane = lane;
 	domain->provider = MESH_PROVIDER_TCP;

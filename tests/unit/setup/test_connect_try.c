@@ -231,7 +231,8 @@ static void test_waits_for_the_carrier_of_another(void **state)
 	assert_int_equal(mesh_connect_try_start(&trying, NOW), -EAGAIN);
 	process.dev_states[1] = MESH_DEV_FAILED;
 	assert_int_equal(mesh_connect_try_start(&trying, NOW), -ENOLINK);
-	assert_int_equal(trying.choice.num_candidates, 2);
+	assert_int_equal(trying.choice.num_candidates, 1);
+	assert_int_equal(trying.choice.candidates[0].local, 0);
 	assert_true(trying.away);
 	mesh_lock_release(&process.lock);
 }
