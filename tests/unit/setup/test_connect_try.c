@@ -21,7 +21,8 @@
 
 static const struct mesh_nic nic = {.netdev = "eth7", .source = {.family = MESH_FAMILY_IPV4}};
 static struct mesh_domain domain = {.nic = &nic};
-static struct mesh_process process;
+static struct mesh_setup mine;
+static struct mesh_process *const process = &mine.process;
 static struct mesh_net net;
 static struct mesh_peer peers[2];
 static struct mesh_connect trying;
@@ -32,19 +33,19 @@ static int setup(void **state)
 	int i;
 
 	(void)state;
-	memset(&process, 0, sizeof(process));
+	memset(&mine, 0, sizeof(mine));
 	memset(peers, 0, sizeof(peers));
 	memset(&trying, 0, sizeof(trying));
-	mesh_lock_init(&process.lock);
-	process.engine.wake_fd = -1;
-	net.process = &process;
+	mesh_lock_init(&process->lock);
+	process->engine.wake_fd = -1;
+	net.process = process;
 	trying.net = &net;
 	trying.started_ms = NOW;
 	trying.try_ms = NOW;
 	trying.num_peers = trying.choice.num_candidates = 2;
 	for (i = 0; i < 2; i++) {
 		trying.peers[i] = &peers[i];
-		peers[i].process = &process;
+		peers[i].process = process;
 		peers[i].domain = &domain;
 		peers[i].watch.fd = -1;
 		mesh_addr_parse(i ? "10.7.1.2" : "10.7.0.2", &peers[i].address.addr);
@@ -57,7 +58,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	mesh_lock_destroy(&process.lock);
+	mesh_lock_destroy(&process->lock);
 	return 0;
 }
 
@@ -65,9 +66,9 @@ static enum mesh_verdict verdict(uint64_t now_ms)
 {
 	enum mesh_verdict judged;
 
-	mesh_lock_take(&process.lock);
+	mesh_lock_take(&process->lock);
 	judged = mesh_connect_judge(&trying, now_ms);
-	mesh_lock_release(&process.lock);
+	mesh_lock_release(&process->lock);
 	return judged;
 }
 
@@ -119,24 +120,24 @@ static void test_lost_just_now(void **state)
 	peers[1].state = MESH_PEER_LOST;
 	peers[1].users = 1;
 	peers[1].lost_ms = NOW + 1;
-	mesh_lock_take(&process.lock);
+	mesh_lock_take(&process->lock);
 	mesh_peer_tick(&peers[1], NOW);
-	mesh_lock_release(&process.lock);
+	mesh_lock_release(&process->lock);
 	assert_false(peers[1].buried);
 }
 
 static void timeout_log(void)
 {
-	mesh_lock_take(&process.lock);
+	mesh_lock_take(&process->lock);
 	mesh_connect_log_timeout(&trying, NOW + 5000);
-	mesh_lock_release(&process.lock);
+	mesh_lock_release(&process->lock);
 }
 
 static void slow_log(void)
 {
-	mesh_lock_take(&process.lock);
+	mesh_lock_take(&process->lock);
 	mesh_connect_log_slow(&trying, NOW + 5000);
-	mesh_lock_release(&process.lock);
+	mesh_lock_release(&process->lock);
 }
 
 /* Of several paths, all of which are up, the second one's ACCEPT does not come. */
@@ -184,15 +185,15 @@ static void test_no_id_left(void **state)
 	mesh_lock_init(&domain.lock);
 	for (i = 0; i < MESH_COMM_IDS; i++)
 		domain.message_sinks[i] = &taken;
-	process.domains[0] = &domain;
-	process.config.max_paths = 2;
+	process->domains[0] = &domain;
+	process->config.max_paths = 2;
 	trying.handle.node_id = 0xabc;
 	trying.choice.num_candidates = 1;
 	trying.num_peers = 0;
 	log_capture_start();
-	mesh_lock_take(&process.lock);
+	mesh_lock_take(&process->lock);
 	assert_int_equal(mesh_connect_try_start(&trying, NOW), -ENOSPC);
-	mesh_lock_release(&process.lock);
+	mesh_lock_release(&process->lock);
 	assert_true(
 		log_captured(MESH_LOG_WARN, "begin to connect to node id 0000000000000abc: No"));
 	log_capture_stop();
@@ -211,30 +212,30 @@ static void test_waits_for_the_carrier_of_another(void **state)
 	(void)state;
 	trying.num_peers = 0;
 	trying.handle.num_endpoints = 2;
-	process.config.max_paths = 8;
+	process->config.max_paths = 8;
 	for (i = 0; i < 2; i++) {
-		process.nics[i] = &nics[i];
-		process.providers[i] = MESH_PROVIDER_TCP;
-		process.endpoints[i].nic = (uint8_t)i;
+		process->nics[i] = &nics[i];
+		process->providers[i] = MESH_PROVIDER_TCP;
+		process->endpoints[i].nic = (uint8_t)i;
 		trying.choice.candidates[i] = (struct mesh_path_candidate){
 			.local = (uint8_t)i,
 			.remote = (uint8_t)i,
 			.provider = MESH_PROVIDER_TCP,
 		};
 	}
-	process.num_devs = 2;
-	process.dev_states[0] = MESH_DEV_FAILED;
-	process.dev_states[1] = MESH_DEV_OPENING;
-	process.opening_ms[1] = mesh_clock_ms();
-	mesh_lock_take(&process.lock);
+	process->num_devs = 2;
+	process->dev_states[0] = MESH_DEV_FAILED;
+	process->dev_states[1] = MESH_DEV_OPENING;
+	process->opening_ms[1] = mesh_clock_ms();
+	mesh_lock_take(&process->lock);
 	assert_int_equal(mesh_connect_try_start(&trying, NOW), -EAGAIN);
 	assert_int_equal(mesh_connect_try_start(&trying, NOW), -EAGAIN);
-	process.dev_states[1] = MESH_DEV_FAILED;
+	process->dev_states[1] = MESH_DEV_FAILED;
 	assert_int_equal(mesh_connect_try_start(&trying, NOW), -ENOLINK);
 	assert_int_equal(trying.choice.num_candidates, 1);
 	assert_int_equal(trying.choice.candidates[0].local, 0);
 	assert_true(trying.away);
-	mesh_lock_release(&process.lock);
+	mesh_lock_release(&process->lock);
 }
 
 /*
@@ -247,32 +248,32 @@ static void test_waits_for_a_slow_nic(void **state)
 	int i;
 
 	(void)state;
-	process.nics[0] = &slow;
-	process.nics[1] = &lo;
+	process->nics[0] = &slow;
+	process->nics[1] = &lo;
 	trying.num_peers = 0;
-	process.num_devs = trying.handle.num_endpoints = 2;
-	process.config.max_paths = 8;
+	process->num_devs = trying.handle.num_endpoints = 2;
+	process->config.max_paths = 8;
 	for (i = 0; i < 2; i++) {
-		process.endpoints[i].nic = trying.choice.candidates[i].local = (uint8_t)i;
+		process->endpoints[i].nic = trying.choice.candidates[i].local = (uint8_t)i;
 		trying.choice.candidates[i].remote = (uint8_t)i;
-		process.dev_states[i] = MESH_DEV_OPENING;
+		process->dev_states[i] = MESH_DEV_OPENING;
 	}
-	process.opening_ms[1] = mesh_clock_ms();
+	process->opening_ms[1] = mesh_clock_ms();
 	trying.needed = 3; /* it has asked for both */
 	log_capture_start();
-	mesh_lock_take(&process.lock);
+	mesh_lock_take(&process->lock);
 	assert_int_equal(mesh_connect_try_start(&trying, NOW), -EAGAIN);
-	process.dev_states[1] = MESH_DEV_FAILED;
+	process->dev_states[1] = MESH_DEV_FAILED;
 	assert_int_equal(mesh_connect_try_start(&trying, NOW), -EAGAIN);
 	assert_int_equal(trying.choice.num_candidates, 1);
-	mesh_lock_release(&process.lock);
+	mesh_lock_release(&process->lock);
 	timeout_log();
 	assert_true(log_captured(MESH_LOG_WARN, "libfabric has not opened slow, which leads"));
-	process.dev_states[0] = MESH_DEV_FAILED;
-	process.nics[0] = &lo;
-	mesh_lock_take(&process.lock);
+	process->dev_states[0] = MESH_DEV_FAILED;
+	process->nics[0] = &lo;
+	mesh_lock_take(&process->lock);
 	assert_int_equal(mesh_connect_try_start(&trying, NOW), -ENODEV);
-	mesh_lock_release(&process.lock);
+	mesh_lock_release(&process->lock);
 	assert_int_equal(trying.unopened, 1);
 	log_capture_stop();
 }
