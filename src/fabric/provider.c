@@ -296,6 +296,11 @@ int mesh_providers_assign(const char *setting, struct mesh_nic_table *table,
 	return 0;
 }
 
+bool mesh_tcp_endpoints_are_small(void)
+{
+	return FI_VERSION_LT(fi_version(), FI_VERSION(1, 18));
+}
+
 const char *mesh_libfabric_version(char *text)
 {
 	/* FI_TYPE_VERSION takes no value, but fi_tostr_r() writes nothing for NULL. */

@@ -11,6 +11,8 @@
 #include "control/controls.h"
 #include "control/peer_frames.h"
 #include "fabric/domain_open.h"
+#include "fabric/provider.h"
+#include "nic/nic_near.h"
 #include "system/carrier.h"
 #include "setup/openings.h"
 #include "setup/threads.h"
@@ -21,6 +23,13 @@
 
 /* A domain that could not be opened is tried again for a peer after this time. */
 #define KNOCK_AGAIN_MS 1000
+
+/*
+ * NICs that are opened at init: most processes with so many use all of them. One that never
+ * connects has paid 3 MB for them, or 17 where endpoints are large.
+ */
+#define EARLY_SMALL 4
+#define EARLY_LARGE 1
 
 struct opening {
 	struct mesh_process *process;
@@ -39,11 +48,29 @@ static void first_finish(struct mesh_process *process, int dev, const struct mes
 		atomic_store(&process->nics_new, true);
 }
 
+/* True if the domain was opened at init, and nothing has needed it since. */
+MESH_HOLDS(process)
+static bool is_early(const struct mesh_process *process, int index)
+{
+	return index < MESH_NICS_MAX && process->nics_early & 1u << index;
+}
+
+MESH_HOLDS(process)
+static void early_forget(struct mesh_process *process, int index)
+{
+	if (index < MESH_NICS_MAX)
+		process->nics_early &= ~(1u << index);
+}
+
 MESH_HOLDS(process)
 static void opening_finish(struct mesh_process *process, int index, struct mesh_domain *domain)
 {
 	mesh_process_assert_locked(process);
 	process->dev_states[index] = domain ? MESH_DEV_OPEN : MESH_DEV_FAILED;
+	/* What fails before anything needs it is tried again when something does. */
+	if (!domain && is_early(process, index))
+		process->dev_states[index] = MESH_DEV_CLOSED;
+	early_forget(process, index);
 	process->opening_ms[index] = mesh_clock_ms();
 	if (domain || !mesh_carrier_is_up(process->nics[index % MESH_NICS_MAX]))
 		process->dev_away[index] = !domain;
@@ -155,6 +182,7 @@ bool mesh_opening_need(struct mesh_process *process, int index, bool again)
 	enum mesh_dev_state state = process->dev_states[index];
 
 	mesh_process_assert_locked(process);
+	early_forget(process, index);
 	if (state == MESH_DEV_CLOSED || (state == MESH_DEV_FAILED && again))
 		opening_begin(process, index);
 	return is_opening(process, index);
@@ -166,11 +194,36 @@ bool mesh_opening_is_slow(const struct mesh_process *process, int index)
 	return process->dev_states[index] == MESH_DEV_OPENING && !process->opening_ms[index];
 }
 
+/*
+ * True if connections of this process may use all of its NICs, and these cost little. Where they
+ * may use those near the NIC that NCCL chooses only, nobody knows yet which these are.
+ */
+MESH_HOLDS(process)
+static bool nics_are_few(const struct mesh_process *process)
+{
+	int num = process->num_nics;
+	uint32_t all = (1u << num) - 1;
+
+	return num <= (mesh_tcp_endpoints_are_small() ? EARLY_SMALL : EARLY_LARGE) &&
+	       num <= (int)process->config.max_paths &&
+	       mesh_nics_near(process->nics, num, 0, NULL) == all;
+}
+
 void mesh_openings_early(struct mesh_process *process)
 {
+	int dev;
+
 	mesh_process_assert_locked(process);
-	if (process->num_nics == 1 && process->providers[0] == MESH_PROVIDER_TCP)
-		mesh_opening_need(process, 0, false);
+	if (!nics_are_few(process))
+		return;
+	for (dev = 0; dev < process->num_nics; dev++) {
+		if (process->providers[dev] != MESH_PROVIDER_TCP ||
+		    process->dev_states[dev] != MESH_DEV_CLOSED ||
+		    !mesh_carrier_is_up(process->nics[dev]))
+			continue;
+		process->nics_early |= 1u << dev;
+		opening_begin(process, dev);
+	}
 }
 
 bool mesh_opening_knock(struct mesh_process *process, int index)

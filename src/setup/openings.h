@@ -2,10 +2,11 @@
 /*
  * openings.h - opens the NICs' domains, each in a thread of its own, without process->lock.
  *
- * A domain takes milliseconds on tcp and up to seconds on ofi_rxm, where it costs 70 to 134 MB. It
- * is opened when a connection first needs it: one of ours, or one that arrives at the NIC's control
- * listener, where its HELLO waits until the domain is open. A handle needs none, nor does a
- * stranger. Neither listen nor connect waits: connect is "not ready" meanwhile.
+ * A domain takes milliseconds on tcp and up to seconds on ofi_rxm, where it costs 70 to 134 MB. A
+ * few of tcp are opened at init; others when a connection first needs one: one of ours, or one that
+ * arrives at the NIC's control listener, where its HELLO waits until the domain is open. A handle
+ * needs none, nor does a stranger. Neither listen nor connect waits: connect is "not ready"
+ * meanwhile.
  */
 #ifndef MESH_SETUP_OPENINGS_H
 #define MESH_SETUP_OPENINGS_H
@@ -57,8 +58,9 @@ MESH_HOLDS(process)
 bool mesh_opening_is_slow(const struct mesh_process *process, int index);
 
 /**
- * At init: starts to open the only NIC if that is cheap, because each connection will need it.
- * Most processes connect soon after; one that only lists devices loses little. process->lock held.
+ * At init: starts to open the NICs that have a carrier, if they are few and that is cheap, so that
+ * the first connections do not wait for it. Most processes connect soon after; one that only lists
+ * devices loses little. process->lock held.
  */
 MESH_HOLDS(process)
 void mesh_openings_early(struct mesh_process *process);

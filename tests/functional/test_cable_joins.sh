@@ -86,8 +86,11 @@ note "x1 of b, the only cable, has another address: something arrives after $MOV
 stream_stop
 stream_ends
 
-# A NIC that no connection has needed, because its other end has no address: it gets one.
+# A NIC that no connection has needed, because its other end has no address: it gets one. Node a has
+# more NICs than are opened at init; the others lead elsewhere.
 mesh_carrier a x2 up
+mesh_namespace_add "$(mesh_ns elsewhere)"
+for i in 3 4 5; do mesh_link a x$i 10.77.$i.1/24 elsewhere x$i 10.77.$i.2/24; done
 on b ip address del 10.77.2.9/24 dev x2 || fail "cannot take the address of x2"
 stream unneeded 0
 carries x1 20000

@@ -147,6 +147,21 @@ static void test_domain_fails(void **state)
 	assert_non_null(net->process->domains[0]);
 }
 
+/* What has failed at init is tried again by the first that needs it; the listener waits. */
+static void test_early_failure(void **state)
+{
+	(void)state;
+	fake_fail(FAKE_DOMAIN, 0, 1, -FI_EMFILE);
+	pthread_mutex_unlock(&gate);
+	mesh_threads_await();
+	assert_null(net->process->domains[0]);
+	assert_true(log_captured(MESH_LOG_WARN, "Too many open files"));
+	assert_int_equal(mesh_listener_accept(listener, &comm), 0);
+	assert_null(comm);
+	assert_int_equal(connect_result(), 0);
+	assert_non_null(net->process->domains[0]);
+}
+
 /* Peers that connect have the domain opened again each second. */
 static void failures_make(int times, int error)
 {
@@ -255,6 +270,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_slow_domain, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_domain_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_early_failure, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_each_reason_is_logged_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_peer_of_a_domain_that_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_peer_of_a_lane_that_fails, setup, teardown),

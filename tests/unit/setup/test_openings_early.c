@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_openings_early.c - none of several NICs is opened before a connection needs it. */
+/* test_openings_early.c - which NICs are opened before a connection needs them. */
 #include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,10 +9,12 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "fabric/provider.h"
 #include "setup/listener.h"
 #include "setup/net.h"
 #include "setup/setup.h"
 #include "setup/threads.h"
+#include "system/carrier.h"
 
 #include "log_capture.h"
 #include "namespace.h"
@@ -23,6 +25,23 @@
 #define LIMIT_S 60
 
 static struct mesh_net *net;
+static bool small = true; /* endpoints with tcp */
+
+bool __wrap_mesh_tcp_endpoints_are_small(void);
+
+bool __wrap_mesh_tcp_endpoints_are_small(void)
+{
+	return small;
+}
+
+/* NCCL_MESH_MAX_PATHS is read once, when the process is first initialised. */
+static void paths_set(uint32_t paths)
+{
+	assert_int_equal(mesh_net_open(&net), 0);
+	mesh_threads_await();
+	net->process->config.max_paths = paths;
+	mesh_net_close(net);
+}
 
 static bool is_closed(int dev)
 {
@@ -35,23 +54,85 @@ static bool is_closed(int dev)
 	return closed;
 }
 
-/* Not even the one that NCCL listens on: its peers may use another, and a cable may be away. */
-static void test_several_stay_closed(void **state)
+static void all_are(bool closed)
 {
-	uint8_t handle[MESH_HANDLE_BYTES];
-	struct mesh_listener *listener;
 	int dev;
 
+	assert_int_equal(net->process->num_nics, NICS);
+	for (dev = 0; dev < NICS; dev++)
+		assert_int_equal(is_closed(dev), closed);
+}
+
+/* Init does not wait for them, and connections find them open. */
+static void test_few_are_opened(void **state)
+{
 	(void)state;
 	alarm(LIMIT_S);
 	assert_int_equal(mesh_net_open(&net), 0);
-	assert_int_equal(net->process->num_nics, NICS);
-	for (dev = 0; dev < NICS; dev++)
-		assert_true(is_closed(dev));
+	all_are(false);
+	mesh_net_close(net);
+	alarm(0);
+}
+
+/* Not even the one that NCCL listens on: its peers may use another, and a cable may be away. */
+static void stay_closed(void)
+{
+	uint8_t handle[MESH_HANDLE_BYTES];
+	struct mesh_listener *listener;
+
+	alarm(LIMIT_S);
+	assert_int_equal(mesh_net_open(&net), 0);
+	all_are(true);
 	assert_int_equal(mesh_net_listen(net, 1, handle, &listener), 0);
-	for (dev = 0; dev < NICS; dev++)
-		assert_true(is_closed(dev));
+	all_are(true);
 	mesh_listener_close(listener);
+	mesh_net_close(net);
+	alarm(0);
+}
+
+/* Three take 51 MB there, which a process that never connects would pay. */
+static void test_large_stay_closed(void **state)
+{
+	(void)state;
+	small = false;
+	stay_closed();
+	small = true;
+}
+
+/* The process may not use all of them. */
+static void test_more_than_paths_stay_closed(void **state)
+{
+	(void)state;
+	paths_set(NICS - 1);
+	stay_closed();
+	paths_set(NICS);
+}
+
+static void carrier_await(bool up)
+{
+	static const struct mesh_nic nic = {.netdev = "n1"};
+
+	namespace_ip("link set x1 %s", up ? "up" : "down");
+	while (mesh_carrier_is_up(&nic) != up)
+		usleep(1000);
+}
+
+/* It had one when the process was first initialised, and is opened when it has it again. */
+static void test_no_carrier(void **state)
+{
+	(void)state;
+	alarm(LIMIT_S);
+	assert_int_equal(mesh_net_open(&net), 0);
+	mesh_threads_await();
+	mesh_net_close(net);
+	carrier_await(false);
+	assert_int_equal(mesh_net_open(&net), 0);
+	assert_false(is_closed(0));
+	assert_true(is_closed(1));
+	carrier_await(true);
+	mesh_net_close(net);
+	assert_int_equal(mesh_net_open(&net), 0);
+	all_are(false);
 	mesh_net_close(net);
 	alarm(0);
 }
@@ -122,6 +203,7 @@ static void test_strangers_open_none(void **state)
 	(void)state;
 	alarm(LIMIT_S);
 	log_capture_start();
+	paths_set(NICS - 1); /* none is opened at init */
 	assert_int_equal(mesh_net_open(&net), 0);
 	assert_int_equal(mesh_net_listen(net, 1, handle, &listener), 0);
 	assert_int_equal(mesh_handle_decode(handle, &stranger.handle), 0);
@@ -152,7 +234,10 @@ static void test_strangers_open_none(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_several_stay_closed),
+		cmocka_unit_test(test_few_are_opened),
+		cmocka_unit_test(test_large_stay_closed),
+		cmocka_unit_test(test_more_than_paths_stay_closed),
+		cmocka_unit_test(test_no_carrier),
 		cmocka_unit_test(test_strangers_open_none),
 	};
 
