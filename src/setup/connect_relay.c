@@ -148,7 +148,8 @@ static uint64_t rdma_share_ms(const struct mesh_connect *connect)
 /*
  * True if relays with RDMA go before the candidates that may still be used: those of this try, and
  * the routed ones whose turn comes. Those that had it in this attempt are not among these, nor
- * those that an earlier one has found dead, nor what is slow to open or drained.
+ * those that an earlier one has found dead, nor those whose NIC is slow to open, has no carrier, or
+ * is drained.
  */
 MESH_HOLDS(process)
 static bool candidates_yield(const struct mesh_connect *connect)
@@ -163,7 +164,7 @@ static bool candidates_yield(const struct mesh_connect *connect)
 	for (k = connect->first_candidate; k < choice->num_candidates; k++) {
 		pair = &choice->candidates[k];
 		if (mesh_path_class_is_routed(pair->class) && !mesh_paths_yield(pair, 1) &&
-		    !mesh_connect_candidate_is_slow(connect, k) &&
+		    !mesh_connect_candidate_waits(connect, k) &&
 		    !mesh_process_is_drained(process, process->endpoints[pair->local].nic))
 			return mesh_dead_routes_have(connect, MESH_DEAD_ROUTED);
 	}

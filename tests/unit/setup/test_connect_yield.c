@@ -202,6 +202,18 @@ static void test_slow_rdma(void **state)
 	assert_true(attempt.detour->before_tcp);
 }
 
+/* Or it has no carrier. */
+static void test_away_rdma(void **state)
+{
+	(void)state;
+	rdma_at(1);
+	process->endpoints[1].nic = 1;
+	attempt.choice.candidates[1].local = 1;
+	process->nics_away = 1 << 1;
+	assert_int_equal(judge(0), MESH_VERDICT_WAIT);
+	assert_true(attempt.detour->before_tcp);
+}
+
 static void test_cable(void **state)
 {
 	(void)state;
@@ -558,6 +570,7 @@ int main(void)
 		TEST(test_earlier_rdma),
 		TEST(test_dead_rdma),
 		TEST(test_slow_rdma),
+		TEST(test_away_rdma),
 		TEST(test_refused),
 		TEST(test_not_dead),
 		TEST(test_unanswered),
