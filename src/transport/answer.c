@@ -15,6 +15,8 @@
 
 /* The interval of checks, in milliseconds, once a peer has waited for our answer for too long. */
 #define LATE_MS 20
+/* A receiver that closes says within this time what is complete, or nothing more comes of it. */
+#define WORD_MS 200
 
 /* ---- our own end --------------------------------------------------------------------------- */
 
@@ -31,7 +33,9 @@ static void end_send(struct mesh_comm *comm, enum mesh_end state)
 		frame.closed.sent = mesh_send_count(comm);
 		frame.closed.writes = comm->send.writes;
 		frame.closed.unclean = state == MESH_END_UNCLEAN || comm->send.unclean ||
-				       mesh_send_is_in_doubt(comm);
+				       mesh_send_is_in_doubt(comm) ||
+				       (comm->send.num_unacked && comm->send.lost_path);
+		frame.closed.unacked = comm->send.num_unacked != 0;
 	}
 	mesh_comm_unlock(comm);
 	mesh_comm_frame_send(comm, &frame,
@@ -98,13 +102,17 @@ static void peer_answered(const struct mesh_peer *peer)
 }
 
 /*
- * True if the receiver has not said yet whether messages in doubt have arrived. One that closes
- * answers RESUME, and its CLOSED says the same.
+ * True if the receiver has not said yet whether messages have arrived, in doubt or not. One that
+ * closes answers RESUME, and its CLOSED says the same.
  */
 MESH_HOLDS(comm)
 static bool awaits_verdict(struct mesh_comm *comm)
 {
-	return !comm->error && !mesh_comm_peer_is_over(comm) && mesh_send_awaits_have(comm);
+	if (comm->error || mesh_comm_peer_is_over(comm))
+		return false;
+	return mesh_send_awaits_have(comm) ||
+	       (comm->send.num_unacked &&
+		mesh_clock_elapsed_ms(comm->peer_end_ms, mesh_clock_ms()) < WORD_MS);
 }
 
 /* True if the peer waits, and our end can close. If NCCL closes our end, NCCL's thread answers. */
@@ -145,7 +153,8 @@ static void missing_check(struct mesh_comm *comm)
 MESH_HOLDS(comm)
 static void unsent_fail(struct mesh_comm *comm)
 {
-	bool waiting = comm->send.first_pending != comm->next_seq || mesh_send_is_in_doubt(comm);
+	bool waiting = comm->send.first_pending != comm->next_seq || comm->send.num_unacked ||
+		       mesh_send_is_in_doubt(comm);
 
 	mesh_comm_fail(comm, -EPIPE, !waiting,
 		       waiting ? "the receiver closed the connection, or failed: see its log"
@@ -251,6 +260,7 @@ void mesh_comm_closed_came(struct mesh_comm *comm, const struct mesh_frame_close
 		comm->peer_counted = true;
 		comm->peer_sent = frame->sent;
 		comm->peer_writes = frame->writes;
+		comm->peer_unacked = frame->unacked;
 	} else if (!comm->sending && mesh_end_is_over(comm->own_end)) {
 		comm->end_in_doubt = true; /* a sender repeats CLOSED only if it has no answer */
 	}

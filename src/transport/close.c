@@ -69,8 +69,8 @@ static bool is_settled(struct mesh_comm *comm)
 {
 	mesh_comm_assert_locked(comm);
 	return comm->peer_end == MESH_END_CUT ||
-	       (comm->peer_end == MESH_END_CLOSED &&
-		(comm->resumes || comm->receive.writes == comm->peer_writes));
+	       (comm->peer_end == MESH_END_CLOSED && ((comm->resumes && !comm->peer_unacked) ||
+						      comm->receive.writes == comm->peer_writes));
 }
 
 /* True if nothing can touch our memory; else a fence is needed. */

@@ -54,10 +54,11 @@ struct mesh_request_send {
 	uint32_t num_segments;	/* with segment_bytes */
 	uint32_t segment_bytes; /* of each segment but the last; fixed when the first is cut */
 	uint32_t num_lost;	/* segments in doubt: they may not have arrived */
-	bool posted;		/* everything is posted */
-	bool asked;		/* the receiver was asked (RESUME), in this round */
-	bool settled; /* it has answered: they have not arrived, and are to be posted again */
-	bool announce_again; /* once it is complete: a path was lost meanwhile */
+	bool posted : 1;	/* everything is posted */
+	bool asked : 1;		/* the receiver was asked (RESUME), in this round */
+	bool settled : 1; /* it has answered: they have not arrived, and are to be posted again */
+	bool announce_again : 1; /* once it is complete: a path was lost meanwhile */
+	bool unacked : 1;	 /* its only write waits for the receiver's word (acks.h) */
 };
 
 /* Which segments of a message may not have arrived. */
@@ -124,6 +125,7 @@ struct mesh_segment {
 	struct mesh_buffer *behind; /* still to be sent when the write has completed; or NULL */
 	uint32_t index;		    /* in its message */
 	bool counted MESH_GUARDED_BY(comm); /* in what is in flight on the path */
+	bool delivery;			    /* its completion means that the peer has it */
 	size_t size;			    /* bytes */
 	uint64_t posted_ns;		    /* when */
 	struct mesh_segment *next_free;
@@ -171,6 +173,9 @@ struct mesh_send_side {
 	uint32_t eager_run;	/* small messages sent since the last WANT */
 	uint32_t writes;	/* started so far */
 	bool unclean;		/* one of them failed: some of its bytes may still arrive */
+	bool lost_path;		/* from then on the provider acknowledges all writes */
+	uint32_t acked;		/* messages from the first that the receiver has, as it said */
+	uint32_t num_unacked;	/* requests that wait for it to say so */
 	/* mesh_comm_held_grant() finds one; behind the comm in memory. */
 	void *grants;
 	void *own_grants; /* the same, with more room; owned; NULL before a path joins late */
@@ -204,6 +209,7 @@ struct mesh_stall {
 	 * none. */
 	uint32_t peer_asked_seq;
 	uint64_t peer_asked_ms;
+	uint64_t peer_has_ms; /* since when its kernel has all of that message; 0: it has not */
 };
 
 /* What only a receiving comm has. */
@@ -213,6 +219,9 @@ struct mesh_receive_side {
 	uint32_t wanted;     /* the peer waits for the grants of all receives before this one */
 	uint32_t writes;     /* that have arrived so far */
 	uint32_t granted;    /* receives that are granted and not complete */
+	uint32_t acked;	     /* messages, from the first, that are complete, as we have said */
+	uint32_t ack_wanted; /* the sender waits until so many are; acked: for nothing */
+	uint64_t ack_ns;     /* since when there is more to say; 0: there is not */
 	size_t last_size;    /* of the last message that was written, bytes */
 	uint32_t eager_run;  /* small messages since the last large one */
 	struct mesh_early early[MESH_EAGER_WINDOW];
@@ -310,6 +319,7 @@ struct mesh_comm {
 	uint64_t peer_end_ms MESH_GUARDED_BY(comm); /* since when peer_end is what it is */
 	bool close_received;			    /* the peer has sent CLOSE or CLOSED */
 	bool peer_counted MESH_GUARDED_BY(comm);    /* its CLOSED had the counts below */
+	bool peer_unacked MESH_GUARDED_BY(comm);    /* receive: its writes are to be counted */
 	/* Messages that the peer has sent, or received. */
 	uint32_t peer_sent MESH_GUARDED_BY(comm);
 	uint32_t peer_writes

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "transport/acks.h"
 #include "transport/credit.h"
 #include "transport/send.h"
 
@@ -64,10 +65,12 @@ void mesh_credit_message(struct mesh_sink *sink, const struct mesh_message_heade
 	mesh_comm_lock(comm);
 	switch ((enum mesh_message_type)header->type) {
 	case MESH_MESSAGE_GRANT:
+		mesh_acks_learn(comm, header->acked);
 		grants_learn(comm, header, payload);
 		mesh_send_push(comm);
 		break;
 	case MESH_MESSAGE_POSTED:
+		mesh_acks_learn(comm, header->acked);
 		posted_learn(comm, header->seq);
 		mesh_send_push(comm);
 		break;

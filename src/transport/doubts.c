@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* doubts.c - ends a sender's doubts about messages when the receiver closes. */
+#include "transport/acks.h"
 #include "transport/doubts.h"
 #include "transport/request.h"
 #include "transport/resend.h"
@@ -26,6 +27,7 @@ void mesh_doubts_end(struct mesh_comm *comm)
 	mesh_comm_assert_locked(comm);
 	if (!comm->sending || !comm->peer_counted)
 		return;
+	mesh_acks_complete(comm, comm->peer_sent);
 	for (i = 0; i < MESH_COMM_REQUESTS; i++)
 		doubt_end(&comm->requests[i]);
 	while (send->first_pending != comm->next_seq &&

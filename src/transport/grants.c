@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* grants.c - which grants a receiving comm sends, and when. */
+/* grants.c - which grants a receiving comm sends, and when; what it says of complete messages. */
 #include <string.h>
 
+#include "base/clock.h"
+#include "transport/acks.h"
 #include "transport/grants.h"
 #include "transport/message.h"
 
@@ -18,6 +20,11 @@
  */
 #define GRANTS_HELD 4
 #define GRANTED_BYTES ((uint64_t)128 << 10)
+/*
+ * A complete message is reported after so long if no GRANT has reported it: a sender that has as
+ * many messages in flight as there are receives needs that GRANT first.
+ */
+#define ACK_NS 20000ull
 
 /* True if this receive's grant is to be sent now. */
 static bool grant_is_due(const struct mesh_comm *comm, const struct mesh_request *request)
@@ -60,6 +67,47 @@ static void grant_write(const struct mesh_request *request, int num_paths, struc
 				 &grant->targets[i]);
 }
 
+/* How many messages are complete, from the first on. It is found from what was last said. */
+MESH_HOLDS(comm)
+static uint32_t complete_count(struct mesh_comm *comm)
+{
+	const struct mesh_request *request;
+	uint32_t seq = comm->receive.acked;
+
+	mesh_comm_assert_locked(comm);
+	if (comm->next_seq - seq > MESH_COMM_REQUESTS)
+		seq = comm->next_seq - MESH_COMM_REQUESTS;
+	for (; seq != comm->next_seq; seq++) {
+		request = mesh_comm_request(comm, seq);
+		if (request->seq == seq && mesh_request_is_open(request))
+			break;
+	}
+	return seq;
+}
+
+/* What GRANT and POSTED say of complete messages: nothing if the sender knows it. */
+MESH_HOLDS(comm)
+static uint8_t acked_word(struct mesh_comm *comm)
+{
+	return mesh_ack_is_wanted(comm) ? MESH_ACKED(complete_count(comm)) : 0;
+}
+
+/* Notes that one of them has left. Where nothing is wanted the numbers go on: they go round. */
+MESH_HOLDS(comm)
+static void acked_said(struct mesh_comm *comm)
+{
+	struct mesh_receive_side *receive = &comm->receive;
+
+	receive->ack_ns = 0;
+	if (mesh_ack_is_wanted(comm)) {
+		receive->acked = complete_count(comm);
+		if (mesh_seq_before(receive->ack_wanted, receive->acked))
+			receive->ack_wanted = receive->acked;
+	} else if (comm->next_seq - receive->acked > MESH_COMM_REQUESTS) {
+		receive->acked = receive->ack_wanted = comm->next_seq - MESH_COMM_REQUESTS;
+	}
+}
+
 /* Sends the grants of the receives from @seq on, as many as are due in a row. */
 MESH_HOLDS(comm)
 static bool grants_send(struct mesh_comm *comm, uint32_t seq, uint32_t *count)
@@ -71,6 +119,7 @@ static bool grants_send(struct mesh_comm *comm, uint32_t seq, uint32_t *count)
 	struct mesh_outgoing message = {
 		.header.type = MESH_MESSAGE_GRANT,
 		.header.paths = (uint8_t)num_paths,
+		.header.acked = acked_word(comm),
 		.header.seq = seq,
 		.header.epoch = comm->epoch,
 		.payload = payload,
@@ -87,6 +136,7 @@ static bool grants_send(struct mesh_comm *comm, uint32_t seq, uint32_t *count)
 	message.header.length = (uint32_t)(n * size);
 	if (!mesh_comm_message_send(comm, &message, NULL))
 		return false;
+	acked_said(comm);
 	for (i = 0; i < n; i++) {
 		struct mesh_request *request = mesh_comm_request(comm, seq + i);
 
@@ -105,11 +155,14 @@ __attribute__((noinline)) static void posted_send(struct mesh_comm *comm)
 {
 	const struct mesh_outgoing message = {
 		.header.type = MESH_MESSAGE_POSTED,
+		.header.acked = acked_word(comm),
 		.header.seq = comm->next_seq,
 	};
 
-	if (mesh_comm_message_send(comm, &message, NULL))
-		comm->receive.reported = comm->next_seq;
+	if (!mesh_comm_message_send(comm, &message, NULL))
+		return;
+	acked_said(comm);
+	comm->receive.reported = comm->next_seq;
 }
 
 /* Sends the grants that are due. False if some wait, for others or for a free buffer. */
@@ -166,4 +219,53 @@ void mesh_grants_update_soon(struct mesh_comm *comm)
 		mesh_path_poll_await(comm->up[0]);
 	else
 		mesh_grants_update(comm);
+}
+
+/* ---- what is complete ---------------------------------------------------------------------- */
+
+void mesh_ack_want(const struct mesh_request *request, const struct mesh_path *path)
+{
+	struct mesh_receive_side *receive = &request->comm->receive;
+
+	mesh_comm_assert_locked(request->comm);
+	/* Whether this end resumes does not matter: the other one may. */
+	if (mesh_acks_suit(path, request->size) &&
+	    mesh_seq_before(receive->ack_wanted, request->seq + 1))
+		receive->ack_wanted = request->seq + 1;
+}
+
+void mesh_ack_resume(struct mesh_comm *comm)
+{
+	const struct mesh_receive_side *receive = &comm->receive;
+
+	mesh_comm_assert_locked(comm);
+	if (!receive->ack_ns || mesh_comm_peer_is_over(comm) || !comm->num_up)
+		return; /* our CLOSED says it, or HAVE */
+	/* NCCL may not poll again for a comm without a receive. */
+	if (!receive->granted || mesh_clock_ns() - receive->ack_ns >= ACK_NS)
+		posted_send(comm);
+	if (receive->ack_ns)
+		mesh_path_poll_await(comm->up[0]);
+}
+
+void mesh_ack_update(struct mesh_comm *comm)
+{
+	struct mesh_receive_side *receive = &comm->receive;
+
+	mesh_comm_assert_locked(comm);
+	if (!receive->ack_ns && mesh_seq_before(receive->acked, complete_count(comm)))
+		receive->ack_ns = mesh_clock_ns();
+	mesh_ack_resume(comm);
+}
+
+void mesh_ack_send(struct mesh_comm *comm)
+{
+	struct mesh_receive_side *receive = &comm->receive;
+
+	mesh_comm_assert_locked(comm);
+	if (!comm->num_up || !mesh_acks_suit(&comm->paths[0], 0))
+		return;
+	if (!mesh_ack_is_wanted(comm)) /* it may have been lost */
+		receive->ack_wanted = receive->acked + 1;
+	posted_send(comm);
 }

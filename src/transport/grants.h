@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* grants.h - which grants a receiving comm sends, and when: docs/protocol/data.md. */
+/*
+ * grants.h - which grants a receiving comm sends, and when, and what it says of complete messages:
+ * docs/protocol/data.md.
+ */
 #ifndef MESH_TRANSPORT_GRANTS_H
 #define MESH_TRANSPORT_GRANTS_H
 
@@ -20,5 +23,28 @@ void mesh_grants_update(struct mesh_comm *comm);
  */
 MESH_HOLDS(comm)
 void mesh_grants_update_soon(struct mesh_comm *comm);
+
+/** A message is complete that came whole over @path: its sender may wait for our word. */
+MESH_HOLDS(comm)
+void mesh_ack_want(const struct mesh_request *request, const struct mesh_path *path);
+
+/** True if a sender may wait for our word. comm->lock held. */
+MESH_HOLDS(comm)
+static inline bool mesh_ack_is_wanted(const struct mesh_comm *comm)
+{
+	return comm->receive.acked != comm->receive.ack_wanted;
+}
+
+/** After a receive is complete: says so in a moment, if no GRANT does before. comm->lock held. */
+MESH_HOLDS(comm)
+void mesh_ack_update(struct mesh_comm *comm);
+
+/** Called from a poll: says what no GRANT has said. comm->lock held. */
+MESH_HOLDS(comm)
+void mesh_ack_resume(struct mesh_comm *comm);
+
+/** Says it at once, and again. comm->lock held. */
+MESH_HOLDS(comm)
+void mesh_ack_send(struct mesh_comm *comm);
 
 #endif

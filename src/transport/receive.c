@@ -25,6 +25,7 @@ void mesh_receive_resume(struct mesh_waiter *waiter)
 
 	mesh_comm_lock(comm);
 	mesh_grants_update(comm);
+	mesh_ack_resume(comm);
 	mesh_comm_unlock(comm);
 }
 
@@ -49,11 +50,13 @@ static void receive_done(struct mesh_request *request)
 	struct mesh_comm *comm = request->comm;
 
 	mesh_request_state_set(request, MESH_REQUEST_DONE);
-	if (!request->receive.granted)
-		return;
-	comm->receive.granted--;
-	if (comm->receive.next_grant != comm->next_seq)
-		mesh_grants_update(comm);
+	if (request->receive.granted) {
+		comm->receive.granted--;
+		if (comm->receive.next_grant != comm->next_seq)
+			mesh_grants_update(comm);
+	}
+	if (mesh_ack_is_wanted(comm))
+		mesh_ack_update(comm);
 }
 
 MESH_HOLDS(comm)
@@ -249,6 +252,7 @@ static void segment_arrived(struct mesh_path *path, struct mesh_request *request
 	if (waiting && segment->num == 1) {
 		mesh_count(&path->counters->segments, 1);
 		mesh_count(&path->counters->bytes, request->size);
+		mesh_ack_want(request, path);
 		message_done(request, path);
 	} else {
 		if (waiting && !marks_begin(request))

@@ -20,7 +20,9 @@
 #include "control/peer_life.h"
 #include "control/peer_send.h"
 #include "control/process.h"
+#include "transport/acks.h"
 #include "transport/answer.h"
+#include "transport/grants.h"
 #include "transport/comm_end.h"
 #include "transport/path_state.h"
 #include "transport/question_wait.h"
@@ -91,6 +93,7 @@ static void comm_repeat(struct mesh_comm *comm)
 
 	if (!comm->sending) {
 		mesh_receive_grants_resend(comm, comm->next_seq - 1);
+		mesh_ack_send(comm);
 		return;
 	}
 	comm->send.round++;
@@ -119,6 +122,8 @@ static void path_stop(struct mesh_path *path)
 		mesh_path_sink_remove(path);
 		mesh_path_state_set(path, MESH_PATH_DOWN);
 	}
+	if (comm->sending)
+		mesh_acks_doubt(path);
 	comm->stall.watching = false; /* whatever is late may have been lost with the path */
 	comm->end_in_doubt = comm->own_end != MESH_END_OPEN;
 	if (!drained)

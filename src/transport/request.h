@@ -40,12 +40,12 @@ static inline void mesh_request_state_set(struct mesh_request *request,
 	atomic_store_explicit(&request->state, state, memory_order_release);
 }
 
-/** A send is done when all of it is posted, and nothing of it is in flight or in doubt. */
+/** A send is done when all is posted, and nothing of it is in flight, in doubt or unacked. */
 MESH_HOLDS(comm)
 static inline void mesh_request_send_check(struct mesh_request *request)
 {
 	if (!request->send.unfinished && request->send.posted && !request->send.num_lost &&
-	    request->state == MESH_REQUEST_MOVING) {
+	    !request->send.unacked && request->state == MESH_REQUEST_MOVING) {
 		mesh_request_state_set(request, MESH_REQUEST_DONE);
 		if (request->send.announce_again)
 			mesh_announcements_repeat(request->comm, request->seq);

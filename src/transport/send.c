@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "control/process.h"
 #include "fabric/write.h"
+#include "transport/acks.h"
 #include "transport/announce.h"
 #include "transport/counters.h"
 #include "transport/message.h"
@@ -241,7 +242,8 @@ static void segment_done(struct mesh_op *op, int error)
 	size_t size = segment->size;
 	uint64_t posted_ns = segment->posted_ns;
 	/* A plain completion on tcp means only "written to the socket"; one path needs no trips. */
-	bool arrived = !error && (comm->num_paths > 1 || path->is_acknowledged);
+	bool arrived = !error &&
+		       ((comm->num_paths > 1 && segment->delivery) || path->is_acknowledged);
 	bool starved, counted;
 
 	mesh_comm_lock(comm);
@@ -284,6 +286,7 @@ static void room_await(struct mesh_comm *comm)
 }
 
 /* The arguments of the write of segment @index, without its announcement. */
+MESH_HOLDS(comm)
 static struct mesh_write segment_write_make(const struct mesh_request *request, uint32_t index,
 					    const struct mesh_path *path,
 					    const struct mesh_grant *grant, uint64_t now_ns)
@@ -300,13 +303,14 @@ static struct mesh_write segment_write_make(const struct mesh_request *request, 
 		.address = grant->targets[i].address + offset,
 		.key = grant->targets[i].key,
 		/*
-		 * A comm that resumes has to know that the peer has the bytes. Several paths are
-		 * measured by it, with what is queued there. On tcp;ofi_rxm a message announces the
-		 * write: if the connection is reset between the two, a plain completion would hide
-		 * that the write is lost.
+		 * A comm that resumes has to know that the peer has the bytes, unless the receiver
+		 * says so itself. Several paths are measured by it, with what is queued there. On
+		 * tcp;ofi_rxm a message announces the write: if the connection is reset between the
+		 * two, a plain completion would hide that the write is lost.
 		 */
-		.delivery = request->comm->resumes || request->comm->num_paths > 1 ||
-			    !path->immediate_bits,
+		.delivery = (request->comm->resumes || request->comm->num_paths > 1 ||
+			     !path->immediate_bits) &&
+			    !mesh_acks_serve(request, path),
 		.now_ns = now_ns,
 	};
 }
@@ -326,6 +330,7 @@ static int segment_write(struct mesh_comm *comm, struct mesh_request *request, u
 	segment->request = request;
 	segment->path = path;
 	segment->index = index;
+	segment->delivery = write->delivery;
 	segment->size = write->size;
 	segment->posted_ns = write->now_ns;
 	ret = mesh_path_write(path, write, &segment->op);
@@ -343,6 +348,8 @@ static int segment_write(struct mesh_comm *comm, struct mesh_request *request, u
 	comm->unfinished += write->behind ? 2 : 1;
 	path->unfinished += write->behind ? 2 : 1;
 	request->send.unfinished += write->behind ? 2 : 1;
+	if (comm->resumes && !write->delivery)
+		mesh_acks_await(request);
 	if (request->send.num_lost)
 		mesh_count(&path->counters->resent, write->size);
 	mesh_segment_posted(request, index);

@@ -7,10 +7,12 @@
  * that has waited for a while sends ASK about its oldest request, over the control connection.
  *
  * A sender answers SENT if the receiver's kernel has the message; if the message does not arrive
- * then, the comm fails. A receiver answers by sending its grants again: they, or the WANT for them,
- * may have been lost. SENT follows if the receive is posted and the sender's kernel has the grants;
- * if they do not arrive then, the comm fails. In both cases the engine that receives ASK polls,
- * even if its NCCL is asleep, so that acknowledgements which the provider has held back are sent.
+ * then, the comm fails. About an unacked write (acks.h) it answers nothing: if the receiver's
+ * kernel has it, and the receiver asks again, the sender gives the link up. A receiver answers by
+ * sending its grants again: they, or the WANT for them, may have been lost. SENT follows if the
+ * receive is posted and the sender's kernel has the grants; if they do not arrive then, the comm
+ * fails. In both cases the engine that receives ASK polls, even if its NCCL is asleep, so that
+ * acknowledgements which the provider has held back are sent.
  *
  * The peer of a comm that has failed is informed at once, because it would wait without end.
  *
@@ -24,7 +26,10 @@
 #include "base/clock.h"
 #include "control/link.h"
 #include "control/process.h"
+#include "transport/acks.h"
 #include "transport/answer.h"
+#include "transport/grants.h"
+#include "transport/path_state.h"
 #include "transport/receive.h"
 #include "transport/recovery.h"
 #include "transport/request.h"
@@ -34,6 +39,8 @@
 
 /* A waiting request is normal: NCCL posts some of them minutes early. ASK is cheap. */
 #define ASK_MS 3000
+/* A write that the peer's kernel has had for so long when the peer asks for it is lost. */
+#define LOST_MS 2000
 /* If a request waits for longer, its links are watched. */
 #define WATCH_MS 500
 
@@ -128,6 +135,8 @@ void mesh_stall_tick(struct mesh_comm *comm, uint64_t now_ms)
 	lost_check(comm, now_ms);
 	if (comm->stall.watching)
 		waited_ms = now_ms - comm->stall.since_ms;
+	if (!comm->sending && comm->receive.ack_ns)
+		mesh_ack_send(comm); /* NCCL has not polled */
 	mesh_comm_unlock(comm);
 	if (waited_ms >= WATCH_MS)
 		mesh_stopped_look(comm, waited_ms, now_ms);
@@ -154,28 +163,65 @@ static bool is_delivered(struct mesh_comm *comm, uint32_t seq)
 	if (!stall->peer_asked_ms || stall->peer_asked_seq != seq) {
 		stall->peer_asked_seq = seq;
 		stall->peer_asked_ms = now_ms;
+		stall->peer_has_ms = 0;
 	}
 	drained = mesh_comm_is_acknowledged(comm, stall->peer_asked_ms, now_ms);
+	if (drained && !stall->peer_has_ms)
+		stall->peer_has_ms = now_ms;
 	if (!drained)
 		links_want(comm, now_ms + 2 * ASK_MS);
 	return drained;
 }
 
+/*
+ * The kernel of the peer has had all of a write for long that its process still asks for:
+ * it went with a connection whose reset nobody reported. The link is given up, and what it may have
+ * lost is asked for and written again.
+ */
+MESH_HOLDS(comm)
+static void write_judge(struct mesh_comm *comm)
+{
+	if (mesh_clock_elapsed_ms(comm->stall.peer_has_ms, mesh_clock_ms()) >= LOST_MS)
+		mesh_path_suspect(&comm->paths[0], -ECONNRESET);
+}
+
+/* What a sender does when it is asked about message @seq. Returns true if it answers SENT. */
+MESH_HOLDS(comm)
+MESH_HOLDS(process)
+static bool sender_asked(struct mesh_comm *comm, uint32_t seq)
+{
+	bool unacked = mesh_ack_is_missing(comm, seq);
+
+	mesh_comm_assert_locked(comm);
+	if ((!unacked && !mesh_send_is_complete(comm, seq)) || !is_delivered(comm, seq))
+		return false;
+	if (unacked)
+		write_judge(comm);
+	else if (comm->resumes)
+		mesh_send_repeat(
+			comm); /* it was lost with a connection whose reset went unnoticed */
+	return !unacked;
+}
+
+/* The same of a receiver. */
+MESH_HOLDS(comm)
+MESH_HOLDS(process)
+static bool receiver_asked(struct mesh_comm *comm, uint32_t seq)
+{
+	bool sent = mesh_seq_before(seq, comm->next_seq) && is_delivered(comm, seq);
+
+	mesh_receive_grants_resend(comm, seq);
+	mesh_ack_send(comm); /* it may have been lost */
+	return sent;
+}
+
 void mesh_stall_asked(struct mesh_comm *comm, uint32_t seq)
 {
 	struct mesh_frame frame = {.sent = {.seq = seq}};
-	bool sent = false;
+	bool sent;
 
 	mesh_comm_lock(comm);
-	if (comm->sending)
-		sent = mesh_send_is_complete(comm, seq) && is_delivered(comm, seq);
-	else
-		sent = mesh_seq_before(seq, comm->next_seq) && is_delivered(comm, seq);
-	/* It was lost with a connection whose reset went unnoticed. */
-	if (sent && comm->sending && comm->resumes)
-		mesh_send_repeat(comm);
-	if (!comm->sending)
-		mesh_receive_grants_resend(comm, seq);
+	sent = comm->sending ? sender_asked(comm, seq) : receiver_asked(comm, seq);
 	mesh_comm_unlock(comm);
 	if (sent)
 		mesh_comm_frame_send(comm, &frame, MESH_FRAME_SENT);

@@ -229,9 +229,10 @@ struct mesh_frame_closed {
 	uint32_t sent;	  /* messages */
 	uint32_t writes;  /* RMA writes that were started */
 	uint32_t unclean; /* 1: some writes may still arrive; else 0 */
+	uint32_t unacked; /* 1: some writes may be on their way, and arrive; else 0 */
 };
 _Static_assert(offsetof(struct mesh_frame_closed, sent) == 4, "wire format");
-_Static_assert(sizeof(struct mesh_frame_closed) == 16, "wire format");
+_Static_assert(sizeof(struct mesh_frame_closed) == 20, "wire format");
 
 struct mesh_frame_ask {
 	uint32_t to_comm;

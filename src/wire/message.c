@@ -6,10 +6,15 @@
 #include "wire/immediate.h"
 #include "wire/message.h"
 
+static int acked_check(const struct mesh_message_header *header)
+{
+	return !header->acked || header->acked == MESH_ACKED(header->acked) ? 0 : -EPROTO;
+}
+
 static int grants_check(const struct mesh_message_header *header)
 {
-	if (!header->count || header->count > MESH_GRANTS_PER_MESSAGE || !header->paths ||
-	    header->paths > MESH_PATHS_MAX)
+	if (acked_check(header) || !header->count || header->count > MESH_GRANTS_PER_MESSAGE ||
+	    !header->paths || header->paths > MESH_PATHS_MAX)
 		return -EPROTO;
 	return header->length == header->count * mesh_grant_size(header->paths) ? 0 : -EPROTO;
 }
@@ -54,9 +59,10 @@ static int message_payload_check(const struct mesh_message_header *header, const
 		return header->length == sizeof(struct mesh_message_arrived) ? 0 : -EPROTO;
 	case MESH_MESSAGE_DATA:
 		return 0;
+	case MESH_MESSAGE_POSTED:
+		return acked_check(header) || header->length ? -EPROTO : 0;
 	case MESH_MESSAGE_GREET:
 	case MESH_MESSAGE_GREET_REPLY:
-	case MESH_MESSAGE_POSTED:
 	case MESH_MESSAGE_WANT:
 		return header->length == 0 ? 0 : -EPROTO;
 	}

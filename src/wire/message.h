@@ -12,7 +12,7 @@ enum mesh_message_type {
 	MESH_MESSAGE_GREET = 1,	  /* first message on a path: proves that the fabric works */
 	MESH_MESSAGE_GREET_REPLY, /* the answer to GREET */
 	MESH_MESSAGE_GRANT,	  /* receiver: where these receives may be written */
-	MESH_MESSAGE_POSTED,	  /* receiver: the number of posted receives (eager credit) */
+	MESH_MESSAGE_POSTED,	  /* receiver: the number of posted receives; what is complete */
 	MESH_MESSAGE_WANT,	  /* sender: requests the grant of this sequence number */
 	MESH_MESSAGE_DATA,	  /* sender: a small message itself */
 	MESH_MESSAGE_WRITTEN,	  /* sender: a segment is written, if no immediate says all of it */
@@ -21,13 +21,13 @@ enum mesh_message_type {
 };
 
 struct mesh_message_header {
-	uint8_t type;	  /* enum mesh_message_type */
-	uint8_t count;	  /* GRANT: grants behind this header; else 0 */
-	uint8_t paths;	  /* GRANT: targets in each grant; else 0 */
-	uint8_t reserved; /* 0 */
-	uint32_t length;  /* bytes behind this header */
-	uint32_t comm;	  /* the receiver's comm id; GREET: peer id */
-	uint32_t token;	  /* the receiver's token */
+	uint8_t type;	 /* enum mesh_message_type */
+	uint8_t count;	 /* GRANT: grants behind this header; else 0 */
+	uint8_t paths;	 /* GRANT: targets in each grant; else 0 */
+	uint8_t acked;	 /* GRANT, POSTED: MESH_ACKED, or 0; else 0 */
+	uint32_t length; /* bytes behind this header */
+	uint32_t comm;	 /* the receiver's comm id; GREET: peer id */
+	uint32_t token;	 /* the receiver's token */
 	/* Of the message; GRANT: of its first grant; POSTED: the number posted; GREET: the sender's
 	 * peer_id of its PARK, 0 of HELLO. */
 	uint32_t seq;
@@ -38,6 +38,13 @@ struct mesh_message_header {
 	};
 };
 _Static_assert(sizeof(struct mesh_message_header) == 24, "wire format");
+
+/*
+ * In mesh_message_header.acked: so many of the receiver's messages are complete, counted from the
+ * first. Of a number that is at most MESH_COMM_REQUESTS behind the sender's, 7 bits are enough.
+ */
+#define MESH_ACKED_MASK 0x7fu
+#define MESH_ACKED(count) ((uint8_t)(0x80u | ((count)&MESH_ACKED_MASK)))
 
 /* Where a receive may be written over one path. */
 struct mesh_target {

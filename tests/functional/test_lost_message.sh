@@ -33,7 +33,7 @@ data_sockets_reset() {
 
 for ((i = 0; i < RESETS; i++)); do
 	RANKS_TIMEOUT=60 RANKS_ENV=(NCCL_MESH_DEAD_PEER_TIMEOUT=3)
-	(run_ranks "$OUT/run$i" a b -- --no-check --timeout 25 --pairs 0-1 --sizes 4K,1M \
+	(run_ranks "$OUT/run$i" a b -- --no-check --timeout 25 --pairs 0-1 --sizes 4K,64K,1M \
 		--seconds 3 --repeat 1) &
 	run=$!
 	# shellcheck disable=SC2016 # wait_for evaluates it

@@ -246,7 +246,11 @@ void fixture_message(struct mesh_comm *comm, int path, enum mesh_message_type ty
 		     const void *payload, size_t length)
 {
 	const struct mesh_message_header header = {
-		.type = (uint8_t)type, .seq = seq, .length = (uint32_t)length};
+		.type = (uint8_t)type,
+		.acked = type == MESH_MESSAGE_POSTED ? fixture.acked : 0,
+		.seq = seq,
+		.length = (uint32_t)length,
+	};
 
 	message_deliver(comm, path, &header, payload);
 }
@@ -287,6 +291,7 @@ void fixture_grant(struct mesh_comm *comm, uint32_t seq, int count, uint64_t siz
 		.type = MESH_MESSAGE_GRANT,
 		.count = (uint8_t)count,
 		.paths = (uint8_t)fixture.num_paths,
+		.acked = fixture.acked,
 		.seq = seq,
 		.epoch = fixture.epoch,
 	};

@@ -35,6 +35,7 @@ struct comm_fixture {
 	int frames; /* the peer's end of the first control connection; -1: not read */
 	int num_paths;
 	uint32_t epoch;			       /* in grants */
+	uint8_t acked;			       /* in grants and POSTED */
 	int sends_completed, writes_completed; /* of fake.sends, fake.writes */
 	char payload[FIXTURE_EAGER_LIMIT];     /* what the peer's small messages contain */
 };

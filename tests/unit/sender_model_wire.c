@@ -53,6 +53,19 @@ static void write_lands(const struct item *item)
 	message->segments[item->segment].landed = message->segments[item->segment].arrived = true;
 }
 
+/* It is true: what it says to be complete is. MESSAGES are less than it can count. */
+static void acked_check(uint8_t acked)
+{
+	const struct mesh_request *request;
+	uint32_t i;
+
+	_Static_assert(MESSAGES <= MESH_ACKED_MASK, "one word for each number of messages");
+	for (i = 0; acked && i < (acked & MESH_ACKED_MASK); i++) {
+		request = model.messages[i].request;
+		assert_true(model.messages[i].done || (request && !mesh_request_is_open(request)));
+	}
+}
+
 static void report_arrives(const struct item *item)
 {
 	const struct mesh_message_header *header = &item->header;
@@ -61,6 +74,7 @@ static void report_arrives(const struct item *item)
 
 	if (posted > model.posted)
 		model.posted = posted;
+	acked_check(header->acked);
 	if (header->paths < model.grant_paths)
 		return;
 	for (i = 0; i < header->count; i++) {

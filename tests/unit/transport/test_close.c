@@ -236,6 +236,24 @@ static void test_receiver_with_grants(void **state)
 	}
 }
 
+/* A comm that resumes counts its sender's writes if these were not acknowledged by the provider. */
+static void test_receiver_of_unacked_writes(void **state)
+{
+	struct mesh_frame_closed said = {.writes = 2};
+
+	for (said.unacked = 0; said.unacked < 2; said.unacked++) {
+		fixture_setup(state);
+		fixture.setup.process.config.recovery = 1;
+		comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
+		fixture_post(comm, LARGE);
+		fixture_written(comm, 0, (struct mesh_immediate){.segment = 0});
+		peer_says(MESH_FRAME_CLOSED, said);
+		close_now();
+		assert_int_equal(was_cut_off(), said.unacked);
+		assert_int_equal(fixture_teardown(state), 0);
+	}
+}
+
 /* A lost peer has not sent CLOSED. */
 static void test_receiver_of_a_lost_peer(void **state)
 {
@@ -505,6 +523,7 @@ int main(void)
 		TEST(test_one_process_has_one_engine),
 		TEST(test_receiver_without_grants),
 		cmocka_unit_test(test_receiver_with_grants),
+		cmocka_unit_test(test_receiver_of_unacked_writes),
 		TEST(test_receiver_of_a_lost_peer),
 		TEST(test_loss_while_closing),
 		TEST(test_memory_in_use_is_taken_back),

@@ -102,8 +102,8 @@ static void test_frames(void **state)
 	frame.close = (struct mesh_frame_close){1, 0};
 	frame_round_trip(&frame, MESH_FRAME_CLOSE, 8 + 8);
 	memset(&frame, 0, sizeof(frame));
-	frame.closed = (struct mesh_frame_closed){1, 2, 3, 1};
-	frame_round_trip(&frame, MESH_FRAME_CLOSED, 8 + 16);
+	frame.closed = (struct mesh_frame_closed){1, 2, 3, 1, 0};
+	frame_round_trip(&frame, MESH_FRAME_CLOSED, 8 + 20);
 	memset(&frame, 0, sizeof(frame));
 	frame.ask = (struct mesh_frame_ask){1, UINT32_MAX};
 	frame_round_trip(&frame, MESH_FRAME_ASK, 8 + 8);
@@ -248,7 +248,7 @@ static void test_frame_lengths(void **state)
 	/* HELLO with two NICs; 0: not a type. */
 	static const uint16_t lengths[256] = {
 		[MESH_FRAME_HELLO] = 280,   [MESH_FRAME_REFUSE] = 16,	[MESH_FRAME_CONNECT] = 232,
-		[MESH_FRAME_ACCEPT] = 16,   [MESH_FRAME_CLOSE] = 8,	[MESH_FRAME_CLOSED] = 16,
+		[MESH_FRAME_ACCEPT] = 16,   [MESH_FRAME_CLOSE] = 8,	[MESH_FRAME_CLOSED] = 20,
 		[MESH_FRAME_ASK] = 8,	    [MESH_FRAME_SENT] = 8,	[MESH_FRAME_PORT] = 8,
 		[MESH_FRAME_WITHDRAW] = 24, [MESH_FRAME_CUT] = 16,	[MESH_FRAME_RESUME] = 48,
 		[MESH_FRAME_HAVE] = 144,    [MESH_FRAME_JOIN] = 232,	[MESH_FRAME_OPEN] = 480,

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* acks.c - the receiver's word for what it has: the sending end. grants.c has the other one. */
+#include "transport/acks.h"
+#include "transport/request.h"
+#include "transport/resend.h"
+
+/*
+ * A comm with one path, which it has had from the start: the receiver then counts the same writes,
+ * and what is in doubt after a loss is what that path carried.
+ */
+bool mesh_acks_serve(const struct mesh_request *request, const struct mesh_path *path)
+{
+	const struct mesh_comm *comm = request->comm;
+
+	return comm->resumes && comm->num_paths == 1 && !comm->send.lost_path &&
+	       request->send.num_segments == 1 && mesh_acks_suit(path, request->size);
+}
+
+void mesh_acks_await(struct mesh_request *request)
+{
+	struct mesh_comm *comm = request->comm;
+
+	mesh_comm_assert_locked(comm);
+	/* The first one, or one that had to wait for its grant. */
+	if (!comm->send.num_unacked || mesh_seq_before(request->seq, comm->send.acked))
+		comm->send.acked = request->seq;
+	request->send.unacked = true;
+	comm->send.num_unacked++;
+}
+
+MESH_HOLDS(comm)
+static void ack_end(struct mesh_request *request)
+{
+	mesh_comm_assert_locked(request->comm);
+	request->send.unacked = false;
+	request->comm->send.num_unacked--;
+}
+
+void mesh_acks_complete(struct mesh_comm *comm, uint32_t seq)
+{
+	struct mesh_send_side *send = &comm->send;
+	struct mesh_request *request;
+
+	mesh_comm_assert_locked(comm);
+	if (!mesh_seq_before(send->acked, seq) || mesh_seq_before(comm->next_seq, seq))
+		return; /* it is late, or not true */
+	if (seq - send->acked > MESH_COMM_REQUESTS)
+		send->acked = seq - MESH_COMM_REQUESTS;
+	for (; send->acked != seq; send->acked++) {
+		request = mesh_comm_request(comm, send->acked);
+		if (request->seq != send->acked || !request->send.unacked)
+			continue;
+		ack_end(request);
+		mesh_request_send_check(request);
+	}
+}
+
+void mesh_acks_learn(struct mesh_comm *comm, uint8_t acked)
+{
+	/* Only the last requests can be open: an older number looks as if it was not sent yet. */
+	uint32_t oldest = comm->next_seq - MESH_COMM_REQUESTS;
+
+	mesh_comm_assert_locked(comm);
+	if (acked && comm->send.num_unacked)
+		mesh_acks_complete(comm, oldest + ((acked - oldest) & MESH_ACKED_MASK));
+}
+
+void mesh_acks_doubt(struct mesh_path *path)
+{
+	struct mesh_comm *comm = path->comm;
+	struct mesh_request *request;
+	int i;
+
+	mesh_comm_assert_locked(comm);
+	comm->send.lost_path = true;
+	if (path != &comm->paths[0] || !comm->send.num_unacked)
+		return;
+	for (i = 0; i < MESH_COMM_REQUESTS; i++) {
+		request = &comm->requests[i];
+		if (!request->send.unacked)
+			continue;
+		ack_end(request);
+		mesh_segment_lose(request, 0);
+	}
+}
+
+bool mesh_ack_is_missing(struct mesh_comm *comm, uint32_t seq)
+{
+	const struct mesh_request *request = mesh_comm_request(comm, seq);
+
+	mesh_comm_assert_locked(comm);
+	return request->seq == seq && mesh_request_is_open(request) && request->send.unacked &&
+	       !request->send.unfinished;
+}
