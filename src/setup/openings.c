@@ -12,6 +12,7 @@
 #include "control/peer_frames.h"
 #include "fabric/domain_open.h"
 #include "fabric/provider.h"
+#include "nic/addr.h"
 #include "nic/nic_near.h"
 #include "system/carrier.h"
 #include "setup/openings.h"
@@ -195,6 +196,22 @@ bool mesh_opening_is_slow(const struct mesh_process *process, int index)
 }
 
 /*
+ * Which of the peer's NICs a link-local address reaches is for neighbours to say: those that have
+ * started a moment ago have said it by the time that a connection has opened its NICs.
+ */
+MESH_HOLDS(process)
+static bool all_are_routable(const struct mesh_process *process)
+{
+	int dev;
+
+	for (dev = 0; dev < process->num_nics; dev++) {
+		if (mesh_addr_is_link_local(&process->nics[dev]->source))
+			return false;
+	}
+	return true;
+}
+
+/*
  * True if connections of this process may use all of its NICs, and these cost little. Where they
  * may use those near the NIC that NCCL chooses only, nobody knows yet which these are.
  */
@@ -205,7 +222,7 @@ static bool nics_are_few(const struct mesh_process *process)
 	uint32_t all = (1u << num) - 1;
 
 	return num <= (mesh_tcp_endpoints_are_small() ? EARLY_SMALL : EARLY_LARGE) &&
-	       num <= (int)process->config.max_paths &&
+	       num <= (int)process->config.max_paths && (num == 1 || all_are_routable(process)) &&
 	       mesh_nics_near(process->nics, num, 0, NULL) == all;
 }
 

@@ -108,6 +108,24 @@ static void test_more_than_paths_stay_closed(void **state)
 	paths_set(NICS);
 }
 
+/* Their neighbours are not known yet. */
+static void test_link_local_stay_closed(void **state)
+{
+	struct mesh_addr *source, before;
+
+	(void)state;
+	assert_int_equal(mesh_net_open(&net), 0);
+	source = (struct mesh_addr *)(uintptr_t)&net->process->nics[1]->source;
+	before = *source;
+	mesh_threads_await();
+	mesh_net_close(net);
+	mesh_addr_parse("fe80::1/64", source);
+	assert_int_equal(mesh_net_open(&net), 0);
+	all_are(true);
+	mesh_net_close(net);
+	*source = before;
+}
+
 static void carrier_await(bool up)
 {
 	static const struct mesh_nic nic = {.netdev = "n1"};
@@ -237,6 +255,7 @@ int main(void)
 		cmocka_unit_test(test_few_are_opened),
 		cmocka_unit_test(test_large_stay_closed),
 		cmocka_unit_test(test_more_than_paths_stay_closed),
+		cmocka_unit_test(test_link_local_stay_closed),
 		cmocka_unit_test(test_no_carrier),
 		cmocka_unit_test(test_strangers_open_none),
 	};
