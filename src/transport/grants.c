@@ -6,6 +6,7 @@
 #include "transport/acks.h"
 #include "transport/grants.h"
 #include "transport/message.h"
+#include "transport/request.h"
 
 /* After this many small messages in a row, grants are sent only on request (WANT). */
 #define EAGER_RUN 4
@@ -67,22 +68,11 @@ static void grant_write(const struct mesh_request *request, int num_paths, struc
 				 &grant->targets[i]);
 }
 
-/* How many messages are complete, from the first on. It is found from what was last said. */
+/* How many messages are complete, from the first on: at least what was last said. */
 MESH_HOLDS(comm)
 static uint32_t complete_count(struct mesh_comm *comm)
 {
-	const struct mesh_request *request;
-	uint32_t seq = comm->receive.acked;
-
-	mesh_comm_assert_locked(comm);
-	if (comm->next_seq - seq > MESH_COMM_REQUESTS)
-		seq = comm->next_seq - MESH_COMM_REQUESTS;
-	for (; seq != comm->next_seq; seq++) {
-		request = mesh_comm_request(comm, seq);
-		if (request->seq == seq && mesh_request_is_open(request))
-			break;
-	}
-	return seq;
+	return mesh_requests_done_from(comm, comm->receive.acked);
 }
 
 /* What GRANT and POSTED say of complete messages: nothing if the sender knows it. */

@@ -30,13 +30,14 @@ int mesh_request_refuse(const struct mesh_comm *comm, bool sending, const void *
 	return -EINVAL;
 }
 
-uint32_t mesh_requests_done(struct mesh_comm *comm)
+uint32_t mesh_requests_done_from(struct mesh_comm *comm, uint32_t seq)
 {
 	const struct mesh_request *request;
-	uint32_t seq;
 
 	mesh_comm_assert_locked(comm);
-	for (seq = comm->next_seq - MESH_COMM_REQUESTS; seq != comm->next_seq; seq++) {
+	if (comm->next_seq - seq > MESH_COMM_REQUESTS)
+		seq = comm->next_seq - MESH_COMM_REQUESTS;
+	for (; seq != comm->next_seq; seq++) {
 		request = mesh_comm_request(comm, seq);
 		if (request->seq == seq && mesh_request_is_open(request))
 			break;

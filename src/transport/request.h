@@ -82,9 +82,20 @@ static inline struct mesh_request *mesh_request_take(struct mesh_comm *comm, boo
 	return request;
 }
 
-/** How many requests are complete, from the first on: the number of the oldest that is not. */
+/**
+ * How many requests are complete, from the first on: the number of the oldest that is not.
+ *
+ * @seq: so many are known to be
+ */
 MESH_HOLDS(comm)
-uint32_t mesh_requests_done(struct mesh_comm *comm);
+uint32_t mesh_requests_done_from(struct mesh_comm *comm, uint32_t seq);
+
+/** The same where nothing is known. */
+MESH_HOLDS(comm)
+static inline uint32_t mesh_requests_done(struct mesh_comm *comm)
+{
+	return mesh_requests_done_from(comm, comm->next_seq - MESH_COMM_REQUESTS);
+}
 
 /** Logs why a call is refused. Returns -EINVAL. */
 MESH_COLD

@@ -96,13 +96,11 @@ static bool ask_is_due(struct mesh_comm *comm, uint64_t now_ms, uint32_t *seq)
 /*
  * True if a grant over RDMA is late by as much as a link may be silent. The NIC of the receiver
  * repeats it without end while its packets are dropped, and reports nothing; of the sender no write
- * is in flight that could show the same.
+ * is in flight that could show the same. @limit_ms: a silent process is lost then
  */
 MESH_HOLDS(comm)
-static bool grant_is_stuck(const struct mesh_comm *comm, uint64_t waited_ms)
+static bool grant_is_stuck(const struct mesh_comm *comm, uint64_t waited_ms, uint64_t limit_ms)
 {
-	uint64_t limit_ms = comm->process->config.dead_peer_timeout_s * 1000;
-
 	return comm->sending && comm->resumes && comm->num_up == 1 &&
 	       comm->up[0]->is_acknowledged && waited_ms >= (limit_ms < ASK_MS ? limit_ms : ASK_MS);
 }
@@ -118,7 +116,7 @@ static void lost_check(struct mesh_comm *comm, uint64_t now_ms)
 		stall->sent_ms = 0;
 	if (!stall->watching || !stall->sent_ms)
 		return;
-	if (grant_is_stuck(comm, now_ms - stall->sent_ms)) {
+	if (grant_is_stuck(comm, now_ms - stall->sent_ms, limit_ms)) {
 		stall->sent_ms = 0;
 		mesh_path_suspect(comm->up[0], -ETIMEDOUT);
 		return;
