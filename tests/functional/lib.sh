@@ -168,6 +168,7 @@ mesh_spawn() {
 	local node=$1 log=$2
 
 	shift 2
+	: >"$log" # who waits for a line must not see those of the last process
 	(mesh_exec "$node" "$@" >"$log" 2>&1 </dev/null) &
 	# shellcheck disable=SC2034 # for the caller
 	MESH_SPAWNED=$!
