@@ -1,87 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_connect_foreign.c - how long a listener of another protocol version is dialled. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
 
-#include "control/peer.h"
-#include "control/peer_index.h"
-#include "nic/addr.h"
 #include "setup/connect_foreign.h"
-#include "setup/connect_try.h"
-#include "setup/setup.h"
+
+#include "dial_fixture.h"
 
 /* Of the other node; this one has a single NIC, so each is dialled by itself. */
 #define NICS 3
-#define CONTROL_PORT 4000
-#define COOKIE 77
-/* When the attempt starts and ends, in milliseconds of the clock. */
-#define START 100000
+/* When the attempt ends, in milliseconds of the clock. */
 #define DEADLINE (START + 60000)
 
-static struct mesh_process process;
-static struct mesh_net net = {.process = &process};
-static const struct mesh_nic nic = {.netdev = "lo"}; /* has a carrier */
-static struct mesh_domain domain;
 static struct mesh_peer peers[NICS];
-static struct mesh_connect attempt;
-
-static void peer_make(int there)
-{
-	struct mesh_peer *peer = &peers[there];
-
-	peer->process = &process;
-	peer->domain = &domain;
-	peer->watch.fd = -1;
-	peer->address = attempt.handle.endpoints[there];
-	peer->control_port = CONTROL_PORT;
-	peer->state = MESH_PEER_CONNECTING;
-	LIST_INSERT_HEAD(&process.peers, peer, entry);
-	mesh_peer_index_add(peer);
-}
 
 static int setup(void **state)
 {
-	struct mesh_handle *handle = &attempt.handle;
 	int i;
 
 	(void)state;
-	memset(&process, 0, sizeof(process));
-	memset(peers, 0, sizeof(peers));
-	memset(&attempt, 0, sizeof(attempt));
-	mesh_lock_init(&process.lock);
-	process.engine.wake_fd = process.engine.epoll_fd = -1;
-	process.counters = &process.own_counters;
-	process.node_id = 1;
-	process.config.max_paths = 8;
-	process.domains[0] = &domain;
-	process.nics[0] = domain.nic = &nic;
-	attempt.net = &net;
-	attempt.started_ms = START;
+	dial_begin(1, NICS);
 	attempt.deadline_ms = DEADLINE;
-	handle->foreign = true;
-	handle->node_id = 2;
-	handle->control_port = CONTROL_PORT;
-	handle->cookie = COOKIE;
-	mesh_lock_take(&process.lock);
+	attempt.handle.foreign = true;
 	for (i = 0; i < NICS; i++) {
-		mesh_addr_parse("10.1.0.2", &handle->endpoints[i].addr);
-		handle->endpoints[i].addr.bytes[1] = (uint8_t)i;
-		peer_make(i);
+		dial_peer_add(&peers[i], &domains[0], i);
+		peers[i].state = MESH_PEER_CONNECTING;
 	}
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	mesh_connect_try_end(&attempt);
-	mesh_lock_release(&process.lock);
-	mesh_lock_destroy(&process.lock);
 	return 0;
 }
 
@@ -89,9 +32,8 @@ static void candidates(int num)
 {
 	int i;
 
-	attempt.choice.num_candidates = num;
 	for (i = 0; i < num; i++)
-		attempt.choice.candidates[i] = (struct mesh_path_candidate){.remote = (uint8_t)i};
+		candidate_add(0, i);
 }
 
 static bool over(uint64_t after_ms)
@@ -102,19 +44,13 @@ static bool over(uint64_t after_ms)
 	return ret;
 }
 
-static void dials(int there)
-{
-	assert_int_equal(attempt.num_peers, 1);
-	assert_ptr_equal(attempt.peers[0], &peers[there]);
-}
-
 /* Nobody answers: the only candidate has 5 s. */
 static void test_alone(void **state)
 {
 	(void)state;
 	candidates(1);
 	assert_false(over(0));
-	dials(0);
+	assert_dials_only(&peers[0]);
 	assert_false(over(4999));
 	assert_true(over(5000));
 }
@@ -136,15 +72,15 @@ static void test_one_after_the_other(void **state)
 	(void)state;
 	candidates(3);
 	assert_false(over(0));
-	dials(0);
+	assert_dials_only(&peers[0]);
 	assert_false(over(3000));
-	dials(0);
+	assert_dials_only(&peers[0]);
 	assert_false(over(3001));
-	dials(1);
+	assert_dials_only(&peers[1]);
 	assert_false(over(6002));
-	dials(2);
+	assert_dials_only(&peers[2]);
 	assert_false(over(11001));
-	dials(2);
+	assert_dials_only(&peers[2]);
 	assert_true(over(11002));
 }
 
@@ -155,7 +91,7 @@ static void test_deadline_among_others(void **state)
 	candidates(3);
 	assert_false(over(0));
 	assert_false(over(3001));
-	dials(1);
+	assert_dials_only(&peers[1]);
 	assert_true(over(4000));
 }
 
@@ -166,7 +102,7 @@ static void test_second_answers(void **state)
 	candidates(2);
 	assert_false(over(0));
 	assert_false(over(3001));
-	dials(1);
+	assert_dials_only(&peers[1]);
 	peers[1].sent_cookie = COOKIE;
 	peers[1].refusal = MESH_REFUSAL_VERSION;
 	assert_true(over(3002));
@@ -177,14 +113,12 @@ static void test_slow_nic(void **state)
 {
 	(void)state;
 	candidates(1);
-	process.domains[0] = NULL;
-	process.dev_states[0] = MESH_DEV_OPENING;
+	nic_opened(0, false);
 	assert_false(over(0));
 	assert_false(over(8000));
-	process.domains[0] = &domain;
-	process.dev_states[0] = MESH_DEV_OPEN;
+	nic_opened(0, true);
 	assert_false(over(8001));
-	dials(0);
+	assert_dials_only(&peers[0]);
 	assert_false(over(13000));
 	assert_true(over(13001));
 }
@@ -193,13 +127,12 @@ static void test_nic_does_not_open(void **state)
 {
 	(void)state;
 	candidates(1);
-	process.domains[0] = NULL;
-	process.dev_states[0] = MESH_DEV_OPENING;
+	nic_opened(0, false);
 	assert_false(over(9999));
 	assert_true(over(10000));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, dial_end)
 
 int main(void)
 {

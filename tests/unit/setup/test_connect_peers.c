@@ -1,94 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_connect_peers.c - which peers a connection tries together, how long, and which it keeps. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-#include <cmocka.h>
-
-#include "control/peer_index.h"
 #include "setup/connect_judge.h"
-#include "setup/connect_try.h"
-#include "setup/setup.h"
-#include "control/peer.h"
+
+#include "dial_fixture.h"
 
 #define NICS 3
-#define CONTROL_PORT 4000
-#define COOKIE 77
-/* When every try of these tests starts, in milliseconds of the clock. */
-#define START 100000
 
-/* A node with some NICs, and peers for all pairs with the other node's: peers[here][there]. */
-static struct mesh_process process;
-static struct mesh_net net = {.process = &process};
-static struct mesh_nic nics[NICS];
-static struct mesh_domain domains[NICS];
+/* Of all pairs of our NICs and the other node's: peers[here][there]. */
 static struct mesh_peer peers[NICS][NICS];
-static struct mesh_connect attempt;
-
-static void peer_make(int here, int there)
-{
-	struct mesh_peer *peer = &peers[here][there];
-
-	peer->process = &process;
-	peer->domain = &domains[here];
-	peer->watch.fd = -1;
-	peer->address = attempt.handle.endpoints[there];
-	peer->control_port = CONTROL_PORT;
-	LIST_INSERT_HEAD(&process.peers, peer, entry);
-	mesh_lock_take(&process.lock);
-	mesh_peer_index_add(peer);
-	mesh_lock_release(&process.lock);
-}
 
 static int setup(void **state)
 {
-	struct mesh_handle *handle = &attempt.handle;
-	int i;
+	int here, there;
 
 	(void)state;
-	memset(&process, 0, sizeof(process));
-	memset(peers, 0, sizeof(peers));
-	memset(nics, 0, sizeof(nics));
-	memset(&attempt, 0, sizeof(attempt));
-	mesh_lock_init(&process.lock);
-	process.engine.wake_fd = process.engine.epoll_fd = -1;
-	process.counters = &process.own_counters;
-	process.node_id = 1;
-	process.config.max_paths = 8;
-	attempt.net = &net;
-	attempt.started_ms = START;
-	handle->node_id = 2;
-	handle->control_port = CONTROL_PORT;
-	handle->cookie = COOKIE;
-	for (i = 0; i < NICS; i++) {
-		strcpy(nics[i].netdev, "lo"); /* has a carrier */
-		process.nics[i] = domains[i].nic = &nics[i];
-		process.domains[i] = &domains[i];
-		process.endpoints[i].nic = (uint8_t)i;
-		mesh_addr_parse("10.1.0.2", &handle->endpoints[i].addr);
-		handle->endpoints[i].addr.bytes[1] = (uint8_t)i;
+	dial_begin(NICS, NICS);
+	for (here = 0; here < NICS; here++) {
+		for (there = 0; there < NICS; there++)
+			dial_peer_add(&peers[here][there], &domains[here], there);
 	}
-	for (i = 0; i < NICS * NICS; i++)
-		peer_make(i / NICS, i % NICS);
-	mesh_lock_take(&process.lock);
 	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	mesh_connect_try_end(&attempt);
-	mesh_lock_release(&process.lock);
-	mesh_lock_destroy(&process.lock);
-	return 0;
-}
-
-static void candidate(int here, int there)
-{
-	attempt.choice.candidates[attempt.choice.num_candidates++] =
-		(struct mesh_path_candidate){.local = (uint8_t)here, .remote = (uint8_t)there};
 }
 
 static void start(void)
@@ -102,7 +33,7 @@ static void start_pairs(int num)
 	int i;
 
 	for (i = 0; i < num; i++)
-		candidate(i, i);
+		candidate_add(i, i);
 	start();
 	assert_int_equal(attempt.num_peers, num);
 }
@@ -134,10 +65,10 @@ static bool refused(uint64_t after_ms)
 static void test_pairs_apart(void **state)
 {
 	(void)state;
-	candidate(0, 0);
-	candidate(0, 1);
-	candidate(2, 1);
-	candidate(1, 0);
+	candidate_add(0, 0);
+	candidate_add(0, 1);
+	candidate_add(2, 1);
+	candidate_add(1, 0);
 	start();
 	assert_int_equal(attempt.num_peers, 2);
 	tried(0, 0, 0);
@@ -156,10 +87,10 @@ static void test_pairs_apart(void **state)
 static void test_no_more_than_allowed(void **state)
 {
 	(void)state;
-	process.config.max_paths = 2;
-	candidate(0, 0);
-	candidate(1, 1);
-	candidate(2, 2);
+	process->config.max_paths = 2;
+	candidate_add(0, 0);
+	candidate_add(1, 1);
+	candidate_add(2, 2);
 	start();
 	assert_int_equal(attempt.num_peers, 2);
 	/* A peer that is not up yet gets our cookie: its listener may have changed. */
@@ -168,26 +99,19 @@ static void test_no_more_than_allowed(void **state)
 	tried(0, 2, 2);
 	tried(1, 0, 0);
 	/* Between two ranks of one node every path is the same memory. */
-	attempt.handle.node_id = process.node_id;
+	attempt.handle.node_id = process->node_id;
 	assert_int_equal(mesh_connect_try_next(&attempt, START), 0);
 	assert_int_equal(attempt.num_peers, 1);
-}
-
-/* The domain of the pair 0-0 has been opened for too long. */
-static void slow(bool is_slow)
-{
-	process.dev_states[0] = is_slow ? MESH_DEV_OPENING : MESH_DEV_OPEN;
-	process.domains[0] = is_slow ? NULL : &domains[0];
 }
 
 /* A NIC that is slow to open waits until it is open, and then takes its turn. */
 static void test_slow_nic_comes_later(void **state)
 {
 	(void)state;
-	slow(true);
-	candidate(0, 0);
-	candidate(1, 1);
-	candidate(2, 1);
+	nic_opened(0, false);
+	candidate_add(0, 0);
+	candidate_add(1, 1);
+	candidate_add(2, 1);
 	start();
 	assert_int_equal(attempt.num_peers, 1);
 	tried(0, 1, 1);
@@ -195,7 +119,7 @@ static void test_slow_nic_comes_later(void **state)
 	tried(0, 2, 1);
 	assert_int_equal(mesh_connect_try_next(&attempt, START), 0);
 	tried(0, 1, 1);
-	slow(false);
+	nic_opened(0, true);
 	assert_true(spent(3001));
 	assert_int_equal(mesh_connect_try_next(&attempt, START), 0);
 	tried(0, 2, 1);
@@ -207,9 +131,9 @@ static void test_slow_nic_comes_later(void **state)
 static void test_slow_nic_is_no_rival(void **state)
 {
 	(void)state;
-	slow(true);
-	candidate(0, 0);
-	candidate(1, 1);
+	nic_opened(0, false);
+	candidate_add(0, 0);
+	candidate_add(1, 1);
 	start();
 	assert_false(spent(3001));
 	peers[1][1].refusal = MESH_REFUSAL_COOKIE;
@@ -371,9 +295,9 @@ static void test_missed(void **state)
 static void test_spent(void **state)
 {
 	(void)state;
-	candidate(0, 0);
-	candidate(1, 1);
-	candidate(0, 1); /* left for the next try */
+	candidate_add(0, 0);
+	candidate_add(1, 1);
+	candidate_add(0, 1); /* left for the next try */
 	start();
 	assert_int_equal(attempt.num_peers, 2);
 	assert_false(spent(3000));
@@ -401,9 +325,9 @@ static void test_spent(void **state)
 static void test_up_late(void **state)
 {
 	(void)state;
-	candidate(0, 0);
-	candidate(1, 1);
-	candidate(0, 1); /* left for the next try */
+	candidate_add(0, 0);
+	candidate_add(1, 1);
+	candidate_add(0, 1); /* left for the next try */
 	start();
 	peers[0][0].state = MESH_PEER_UP;
 	assert_false(ready(2900));
@@ -471,8 +395,8 @@ static void test_refused_by_the_kernel(void **state)
 static void test_refused_with_others_left(void **state)
 {
 	(void)state;
-	candidate(0, 0);
-	candidate(0, 1);
+	candidate_add(0, 0);
+	candidate_add(0, 1);
 	start();
 	peers[0][0].first_refused_ms = START + 10;
 	refuse(0, MESH_REFUSAL_VERSION);
@@ -500,15 +424,14 @@ static void test_refused_with_others_left(void **state)
 
 static void routed_candidate(int here, int there)
 {
-	candidate(here, there);
-	attempt.choice.candidates[attempt.choice.num_candidates - 1].class = MESH_PATH_ROUTED;
+	candidate_add(here, there)->class = MESH_PATH_ROUTED;
 }
 
 /* Direct and routed paths take turns, and are never in one try. */
 static void test_kinds_apart(void **state)
 {
 	(void)state;
-	candidate(0, 0);
+	candidate_add(0, 0);
 	routed_candidate(1, 1);
 	routed_candidate(2, 2);
 	start();
@@ -558,8 +481,8 @@ static void test_again(void **state)
 	start_pairs(2);
 	peers[0][0].state = MESH_PEER_UP;
 	attempt.choice.num_candidates = 0;
-	candidate(0, 0);
-	candidate(2, 2);
+	candidate_add(0, 0);
+	candidate_add(2, 2);
 	assert_int_equal(mesh_connect_try_again(&attempt, START + 10), 0);
 	assert_int_equal(attempt.num_peers, 2);
 	tried(0, 0, 0);
@@ -570,7 +493,7 @@ static void test_again(void **state)
 	assert_int_equal(peers[0][0].state, MESH_PEER_UP);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, dial_end)
 
 int main(void)
 {
