@@ -1,57 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_connect_carrier.c - candidates whose NIC is open and has lost its carrier. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
-#include "control/peer.h"
-#include "control/peer_index.h"
 #include "setup/carriers.h"
 #include "setup/connect_judge.h"
-#include "setup/connect_try.h"
 #include "setup/relay_try.h"
-#include "setup/setup.h"
+
+#include "dial_fixture.h"
 
 /* Each NIC of ours leads to one of the other node's. */
 #define NICS 2
-#define CONTROL_PORT 4000
-/* When every try of these tests starts, in milliseconds of the clock. */
-#define START 100000
 
-static struct mesh_setup mine;
-static struct mesh_process *const process = &mine.process;
-static struct mesh_net net = {.setup = &mine, .process = &mine.process};
-static struct mesh_nic nics[NICS];
-static struct mesh_domain domains[NICS];
 static struct mesh_peer peers[NICS];
-static struct mesh_connect attempt;
-
-static void nic_make(int i)
-{
-	struct mesh_peer *peer = &peers[i];
-
-	process->nics[i] = domains[i].nic = &nics[i];
-	process->providers[i] = MESH_PROVIDER_TCP;
-	process->endpoints[i].nic = domains[i].dev = (uint8_t)i;
-	process->domains[i] = &domains[i];
-	process->dev_states[i] = MESH_DEV_OPEN;
-	mesh_addr_parse("10.1.0.2", &attempt.handle.endpoints[i].addr);
-	attempt.handle.endpoints[i].addr.bytes[1] = (uint8_t)i;
-	attempt.choice.candidates[i] = (struct mesh_path_candidate){
-		.local = (uint8_t)i, .remote = (uint8_t)i, .provider = MESH_PROVIDER_TCP};
-	peer->process = process;
-	peer->domain = &domains[i];
-	peer->watch.fd = -1;
-	peer->address = attempt.handle.endpoints[i];
-	peer->control_port = CONTROL_PORT;
-	LIST_INSERT_HEAD(&process->peers, peer, entry);
-	mesh_peer_index_add(peer);
-}
 
 /* As the kernel says it; the plugin learns it when it looks. */
 static void carrier(int i, bool up)
@@ -64,41 +25,19 @@ static int setup(void **state)
 	int i;
 
 	(void)state;
-	memset(&mine, 0, sizeof(mine));
-	memset(peers, 0, sizeof(peers));
-	memset(&attempt, 0, sizeof(attempt));
-	mesh_lock_init(&process->lock);
-	process->engine.wake_fd = process->engine.epoll_fd = -1;
-	process->counters = &process->own_counters;
-	process->node_id = 1;
+	dial_begin(NICS, NICS);
 	process->num_devs = process->num_lasting = process->num_nics = NICS;
-	process->config.max_paths = 8;
-	attempt.net = &net;
-	attempt.started_ms = START;
-	attempt.handle.node_id = 2;
-	attempt.handle.control_port = CONTROL_PORT;
-	attempt.choice.num_candidates = NICS;
-	mesh_lock_take(&process->lock);
 	for (i = 0; i < NICS; i++) {
-		nic_make(i);
-		carrier(i, true);
+		process->providers[i] = MESH_PROVIDER_TCP;
+		dial_peer_add(&peers[i], &domains[i], i);
+		candidate_add(i, i)->provider = MESH_PROVIDER_TCP;
 	}
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	mesh_connect_try_end(&attempt);
-	mesh_lock_release(&process->lock);
-	mesh_lock_destroy(&process->lock);
 	return 0;
 }
 
 static void tries_only(int i)
 {
-	assert_int_equal(attempt.num_peers, 1);
-	assert_ptr_equal(attempt.peers[0], &peers[i]);
+	assert_dials_only(&peers[i]);
 	assert_int_equal(attempt.choice.num_candidates, NICS);
 }
 
@@ -223,7 +162,7 @@ static void test_back_after_a_detour(void **state)
 	tries_only(0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, dial_end)
 
 int main(void)
 {

@@ -1,58 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_connect_lanes.c - how many connections a line gets, and what becomes of them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
 #include "base/clock.h"
-#include "control/peer.h"
-#include "control/peer_index.h"
 #include "setup/connect_lanes.h"
-#include "setup/connect_try.h"
-#include "setup/setup.h"
+
+#include "dial_fixture.h"
 
 #define NICS 2
-#define CONTROL_PORT 4000
-#define COOKIE 77
-#define START 100000
 
-/* Two NICs, each with all lanes, and a peer for each lane between NICs of one number. */
-static struct mesh_setup setup_state;
-static struct mesh_process *const process = &setup_state.process;
-static struct mesh_net net = {.setup = &setup_state, .process = &setup_state.process};
-static struct mesh_nic nics[NICS];
-static struct mesh_domain domains[NICS][MESH_LANES_MAX];
+/* All lanes of each NIC, and a peer for each lane between NICs of one number. */
+static struct mesh_domain lane_domains[NICS][MESH_LANES_MAX];
 static struct mesh_peer peers[NICS][MESH_LANES_MAX];
-static struct mesh_connect attempt;
 
 static void lane_make(int nic, int lane)
 {
-	struct mesh_domain *domain = &domains[nic][lane];
-	struct mesh_peer *peer = &peers[nic][lane];
+	struct mesh_domain *domain = &lane_domains[nic][lane];
 	int index = mesh_process_lane_index(process, nic, MESH_PROVIDER_TCP, lane);
 
-	strcpy(nics[nic].netdev, "lo"); /* has a carrier */
-	process->nics[nic] = domain->nic = &nics[nic];
-	domain->dev = nic;
-	domain->lane = lane;
-	domain->provider = MESH_PROVIDER_TCP;
+	*domain = (struct mesh_domain){
+		.nic = &nics[nic],
+		.dev = nic,
+		.lane = lane,
+		.provider = MESH_PROVIDER_TCP,
+	};
 	process->domains[index] = domain;
 	process->dev_states[index] = MESH_DEV_OPEN;
-	peer->process = process;
-	peer->domain = domain;
-	peer->dev = nic;
-	peer->routed = true;
-	peer->watch.fd = -1;
-	peer->address = attempt.handle.endpoints[nic];
-	peer->control_port = CONTROL_PORT;
-	LIST_INSERT_HEAD(&process->peers, peer, entry);
-	mesh_lock_take(&process->lock);
-	mesh_peer_index_add(peer);
-	mesh_lock_release(&process->lock);
+	dial_peer_add(&peers[nic][lane], domain, nic);
+	peers[nic][lane].routed = true;
 }
 
 static int setup(void **state)
@@ -60,53 +33,27 @@ static int setup(void **state)
 	int i, lane;
 
 	(void)state;
-	memset(process, 0, sizeof(*process));
-	memset(domains, 0, sizeof(domains));
-	memset(peers, 0, sizeof(peers));
-	memset(&attempt, 0, sizeof(attempt));
-	mesh_lock_init(&process->lock);
-	process->engine.wake_fd = process->engine.epoll_fd = -1;
-	process->counters = &process->own_counters;
-	process->node_id = 1;
-	process->config.max_paths = 8;
+	dial_begin(NICS, NICS);
 	process->config.lanes = 3;
-	attempt.net = &net;
-	attempt.started_ms = START;
-	attempt.handle.node_id = 2;
-	attempt.handle.control_port = CONTROL_PORT;
-	attempt.handle.cookie = COOKIE;
 	for (i = 0; i < NICS; i++) {
 		process->providers[i] = MESH_PROVIDER_TCP;
-		process->endpoints[i].nic = (uint8_t)i;
-		mesh_addr_parse("10.1.0.2", &attempt.handle.endpoints[i].addr);
-		attempt.handle.endpoints[i].addr.bytes[1] = (uint8_t)i;
 		for (lane = 0; lane < MESH_LANES_MAX; lane++)
 			lane_make(i, lane);
 	}
-	mesh_lock_take(&process->lock);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	mesh_connect_try_end(&attempt);
-	mesh_lock_release(&process->lock);
-	mesh_lock_destroy(&process->lock);
 	return 0;
 }
 
 /* Starts a try of the pairs 0-0, 1-1, which are up at once. */
 static void start(int num, enum mesh_path_class class, enum mesh_provider_id provider)
 {
+	struct mesh_path_candidate *candidate;
 	int i;
 
-	for (i = 0; i < num; i++)
-		attempt.choice.candidates[attempt.choice.num_candidates++] =
-			(struct mesh_path_candidate){.local = (uint8_t)i,
-						     .remote = (uint8_t)i,
-						     .provider = provider,
-						     .class = class};
+	for (i = 0; i < num; i++) {
+		candidate = candidate_add(i, i);
+		candidate->provider = provider;
+		candidate->class = class;
+	}
 	assert_int_equal(mesh_connect_try_start(&attempt, START), 0);
 	for (i = 0; i < num; i++) {
 		attempt.peers[i]->routed = mesh_path_class_is_routed(class);
@@ -365,7 +312,7 @@ static void test_lane_is_closed(void **state)
 	assert_ptr_equal(attempt.peers[1], &peers[0][2]);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, dial_end)
 
 int main(void)
 {
