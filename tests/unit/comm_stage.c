@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "control/peer_index.h"
 #include "setup/events.h"
 #include "transport/comm_open.h"
 #include "transport/linger.h"
@@ -45,6 +46,12 @@ int fixture_setup(void **state)
 	return 0;
 }
 
+static void nothing(struct mesh_timer *timer, uint64_t now_ms)
+{
+	(void)timer;
+	(void)now_ms;
+}
+
 static void peer_open(int i)
 {
 	struct mesh_peer *peer = &fixture.peers[i];
@@ -54,6 +61,7 @@ static void peer_open(int i)
 	peer->process = &fixture.setup.process;
 	peer->domain = fixture.domains[i];
 	peer->watch.fd = -1;
+	peer->timer.expired = nothing;
 	peer->state = MESH_PEER_UP;
 	peer->eager_limit = FIXTURE_EAGER_LIMIT;
 	strcpy(peer->name, "b");
@@ -75,6 +83,15 @@ void fixture_paths_open(enum mesh_provider_id provider, int num_paths)
 	check_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
 	fixture.peers[0].watch.fd = ends[0];
 	fixture.frames = ends[1];
+}
+
+void fixture_peer_enter(struct mesh_peer *peer, uint64_t process_id, uint16_t control_port)
+{
+	peer->timer.expired = nothing;
+	peer->incoming = !control_port;
+	peer->control_port = control_port;
+	mesh_peer_process_set(peer, process_id);
+	mesh_peer_index_add(peer);
 }
 
 int fixture_teardown(void **state)

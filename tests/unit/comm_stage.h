@@ -50,6 +50,12 @@ int fixture_teardown(void **state);
 /** Opens domains and peers for so many paths. Set what @fake offers before. */
 void fixture_paths_open(enum mesh_provider_id provider, int num_paths);
 
+/**
+ * The process at the other end becomes known, and @peer is found by it; the caller holds
+ * process->lock. @control_port: where it listens; 0: it has connected to us.
+ */
+void fixture_peer_enter(struct mesh_peer *peer, uint64_t process_id, uint16_t control_port);
+
 /** A comm over all of them, with fixture_memory registered. */
 struct mesh_comm *fixture_comm_open(bool sending);
 

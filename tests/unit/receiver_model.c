@@ -368,15 +368,12 @@ static bool life_begin(void)
 	peer->address = before->address;
 	peer->state = MESH_PEER_UP;
 	peer->watch.fd = ends[0];
-	peer->control_port = PORT;
-	peer->timer.expired = before->timer.expired;
 	receiver.frames[receiver.life] = ends[1];
 	mesh_lock_take(&fixture.setup.process.lock);
 	assert_int_equal(mesh_remote_open(peer->domain, before->remote->name,
 					  before->remote->name_len, &peer->remote),
 			 0);
-	mesh_peer_process_set(peer, RECEIVER_PROCESS_ID);
-	mesh_peer_index_add(peer);
+	fixture_peer_enter(peer, RECEIVER_PROCESS_ID, PORT);
 	mesh_lock_release(&fixture.setup.process.lock);
 	return true;
 }
@@ -474,12 +471,6 @@ bool receiver_is_over(void)
 
 /* ---- a run --------------------------------------------------------------------------------- */
 
-static void nothing(struct mesh_timer *timer, uint64_t now_ms)
-{
-	(void)timer;
-	(void)now_ms;
-}
-
 void receiver_begin(void **state, int seed)
 {
 	int i;
@@ -492,12 +483,8 @@ void receiver_begin(void **state, int seed)
 	fixture.setup.process.config.recovery = 1;
 	fixture_paths_open(MESH_PROVIDER_TCP, 2);
 	mesh_lock_take(&fixture.setup.process.lock);
-	for (i = 0; i < 2; i++) {
-		fixture.peers[i].timer.expired = nothing;
-		fixture.peers[i].control_port = PORT;
-		mesh_peer_process_set(&fixture.peers[i], RECEIVER_PROCESS_ID);
-		mesh_peer_index_add(&fixture.peers[i]);
-	}
+	for (i = 0; i < 2; i++)
+		fixture_peer_enter(&fixture.peers[i], RECEIVER_PROCESS_ID, PORT);
 	mesh_lock_release(&fixture.setup.process.lock);
 	receiver.comm = fixture_comm_open(true);
 }

@@ -43,20 +43,6 @@ static int frames[LIVES], num_lives;
 static struct mesh_peer other_lost, other_again;
 static struct mesh_peer_user other_user;
 
-static void nothing(struct mesh_timer *timer, uint64_t now_ms)
-{
-	(void)timer;
-	(void)now_ms;
-}
-
-static void peer_enter(struct mesh_peer *peer)
-{
-	peer->timer.expired = nothing;
-	peer->control_port = PORT;
-	mesh_peer_process_set(peer, PROCESS_ID);
-	mesh_peer_index_add(peer);
-}
-
 static void sender_open(int num_paths)
 {
 	int i;
@@ -68,7 +54,7 @@ static void sender_open(int num_paths)
 	fixture_paths_open(MESH_PROVIDER_TCP, num_paths);
 	mesh_lock_take(&fixture.setup.process.lock);
 	for (i = 0; i < num_paths; i++)
-		peer_enter(&fixture.peers[i]);
+		fixture_peer_enter(&fixture.peers[i], PROCESS_ID, PORT);
 	mesh_lock_release(&fixture.setup.process.lock);
 	comm = fixture_comm_open(true);
 	for (i = 0; i < num_paths; i++)
@@ -161,7 +147,7 @@ static void life_begin(void)
 					  first->remote->name_len, &life->remote),
 			 0);
 	life->remote->flow->connected = true;
-	peer_enter(life);
+	fixture_peer_enter(life, PROCESS_ID, PORT);
 	mesh_rejoin_peer_up(life);
 	mesh_lock_release(&fixture.setup.process.lock);
 }
@@ -179,9 +165,9 @@ static void other_begin(void)
 		peers[i]->process = life->process;
 		peers[i]->domain = life->domain;
 		peers[i]->address = life->address;
-		peers[i]->incoming = true;
 		peers[i]->watch.fd = -1;
-		peer_enter(peers[i]);
+		fixture_peer_enter(peers[i], PROCESS_ID, PORT);
+		peers[i]->incoming = true;
 	}
 	other_lost.state = MESH_PEER_LOST;
 	LIST_INSERT_HEAD(&other_lost.user_list, &other_user, entry);

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "control/peer_index.h"
 #include "setup/events.h"
 #include "setup/late_nics.h"
 #include "transport/comm_open.h"
@@ -47,12 +46,6 @@ static uint32_t roll(uint32_t sides)
 	return (uint32_t)(random_state >> 20) % sides;
 }
 
-static void nothing(struct mesh_timer *timer, uint64_t now_ms)
-{
-	(void)timer;
-	(void)now_ms;
-}
-
 /* A comm with one path, with a process to which a second link is up. */
 static void run_begin(void **state, int seed, bool sending)
 {
@@ -71,13 +64,8 @@ static void run_begin(void **state, int seed, bool sending)
 	ends[0] = fixture.frames;
 	ends[1] = pair[1];
 	mesh_lock_take(&process->lock);
-	for (i = 0; i < 2; i++) {
-		fixture.peers[i].timer.expired = nothing;
-		fixture.peers[i].incoming = !sending;
-		fixture.peers[i].control_port = sending ? PORT : 0;
-		mesh_peer_process_set(&fixture.peers[i], PROCESS_ID);
-		mesh_peer_index_add(&fixture.peers[i]);
-	}
+	for (i = 0; i < 2; i++)
+		fixture_peer_enter(&fixture.peers[i], PROCESS_ID, sending ? PORT : 0);
 	assert_int_equal(mesh_comm_open(&fixture.net, sending, &fixture.peers[0], KEY, 1, &comm),
 			 0);
 	mesh_path_accepted(&comm->paths[0], FIXTURE_REMOTE_ID, FIXTURE_REMOTE_TOKEN);

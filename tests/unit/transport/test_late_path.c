@@ -8,7 +8,6 @@
 #include <rdma/fi_errno.h>
 
 #include "base/clock.h"
-#include "control/peer_index.h"
 #include "fabric/mr.h"
 #include "transport/comm_open.h"
 #include "transport/path_state.h"
@@ -44,12 +43,6 @@ void __wrap_mesh_path_accepted(struct mesh_path *path, uint32_t remote_id, uint3
 	assert_int_equal(fake.writes.num, first);
 }
 
-static void nothing(struct mesh_timer *timer, uint64_t now_ms)
-{
-	(void)timer;
-	(void)now_ms;
-}
-
 /* A comm with one path, with a process to which a second link is up. */
 static void open_one(bool sending, uint64_t max_paths)
 {
@@ -65,13 +58,8 @@ static void open_one(bool sending, uint64_t max_paths)
 	fixture.peers[1].watch.fd = ends[0];
 	late_frames = ends[1];
 	mesh_lock_take(&process->lock);
-	for (i = 0; i < 2; i++) {
-		fixture.peers[i].timer.expired = nothing;
-		fixture.peers[i].incoming = !sending;
-		fixture.peers[i].control_port = sending ? PORT : 0;
-		mesh_peer_process_set(&fixture.peers[i], PROCESS_ID);
-		mesh_peer_index_add(&fixture.peers[i]);
-	}
+	for (i = 0; i < 2; i++)
+		fixture_peer_enter(&fixture.peers[i], PROCESS_ID, sending ? PORT : 0);
 	assert_int_equal(mesh_comm_open(&fixture.net, sending, &fixture.peers[0], 1, 1, &comm), 0);
 	mesh_path_accepted(&comm->paths[0], FIXTURE_REMOTE_ID, FIXTURE_REMOTE_TOKEN);
 	mesh_lock_release(&process->lock);

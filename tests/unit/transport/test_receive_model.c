@@ -175,19 +175,10 @@ static void step_learn(void)
 	model.links[link].refuses = false;
 }
 
-static void nothing(struct mesh_timer *timer, uint64_t now_ms)
-{
-	(void)timer;
-	(void)now_ms;
-}
-
 /* A peer that connects from the other end of the link. */
 static void peer_enter(struct mesh_peer *peer, int link)
 {
-	peer->timer.expired = nothing;
-	peer->incoming = true;
-	mesh_peer_process_set(peer, PROCESS_ID);
-	mesh_peer_index_add(peer);
+	fixture_peer_enter(peer, PROCESS_ID, 0);
 	mesh_link_watch(peer);
 	model.links[link].peer = peer;
 }

@@ -11,7 +11,6 @@
 
 #include <rdma/fi_errno.h>
 
-#include "control/peer_index.h"
 #include "control/peer_life.h"
 #include "transport/frames.h"
 #include "transport/recovery.h"
@@ -48,12 +47,6 @@ static uint32_t roll(uint32_t sides)
 	return (uint32_t)(random_state >> 20) % sides;
 }
 
-static void nothing(struct mesh_timer *timer, uint64_t now_ms)
-{
-	(void)timer;
-	(void)now_ms;
-}
-
 static void run_begin(void **state, int seed, bool sending)
 {
 	struct mesh_process *process = &fixture.setup.process;
@@ -67,13 +60,8 @@ static void run_begin(void **state, int seed, bool sending)
 	process->config.recovery = 1;
 	fixture_paths_open(MESH_PROVIDER_TCP, 2);
 	mesh_lock_take(&process->lock);
-	for (i = 0; i < 2; i++) {
-		fixture.peers[i].timer.expired = nothing;
-		fixture.peers[i].incoming = !sending;
-		fixture.peers[i].control_port = sending ? PORT : 0;
-		mesh_peer_process_set(&fixture.peers[i], PROCESS_ID);
-		mesh_peer_index_add(&fixture.peers[i]);
-	}
+	for (i = 0; i < 2; i++)
+		fixture_peer_enter(&fixture.peers[i], PROCESS_ID, sending ? PORT : 0);
 	mesh_lock_release(&process->lock);
 	comm = fixture_comm_open(sending);
 	for (i = 0; i < GRANTED; i++)

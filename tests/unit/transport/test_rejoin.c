@@ -32,22 +32,6 @@ static struct mesh_comm *comm;
 static struct mesh_peer again; /* the second path's link, when it works again */
 static int again_frames;       /* its peer's end of the control connection */
 
-static void nothing(struct mesh_timer *timer, uint64_t now_ms)
-{
-	(void)timer;
-	(void)now_ms;
-}
-
-/* A peer of the process at the other end. */
-static void peer_enter(struct mesh_peer *peer, bool incoming)
-{
-	peer->timer.expired = nothing;
-	peer->incoming = incoming;
-	peer->control_port = incoming ? 0 : PORT;
-	mesh_peer_process_set(peer, PROCESS_ID);
-	mesh_peer_index_add(peer);
-}
-
 /* The second link has a new peer, which is up. */
 static void again_open(bool incoming)
 {
@@ -66,7 +50,7 @@ static void again_open(bool incoming)
 	assert_int_equal(mesh_remote_open(again.domain, before->remote->name,
 					  before->remote->name_len, &again.remote),
 			 0);
-	peer_enter(&again, incoming);
+	fixture_peer_enter(&again, PROCESS_ID, incoming ? 0 : PORT);
 	mesh_lock_release(&fixture.setup.process.lock);
 }
 
@@ -79,7 +63,7 @@ static struct mesh_comm *open_two(bool sending)
 	fixture_paths_open(MESH_PROVIDER_TCP, 2);
 	mesh_lock_take(&fixture.setup.process.lock);
 	for (i = 0; i < 2; i++)
-		peer_enter(&fixture.peers[i], !sending);
+		fixture_peer_enter(&fixture.peers[i], PROCESS_ID, sending ? PORT : 0);
 	mesh_lock_release(&fixture.setup.process.lock);
 	memset(fixture_memory, 0, FIXTURE_MEMORY);
 	return fixture_comm_open(sending);

@@ -3,7 +3,6 @@
 #include <errno.h>
 
 #include "base/clock.h"
-#include "control/peer_index.h"
 #include "control/peer_life.h"
 #include "transport/path_state.h"
 #include "transport/recovery.h"
@@ -15,12 +14,6 @@
 #define PROCESS_ID 0x1234
 
 static struct mesh_comm *comm;
-
-static void nothing(struct mesh_timer *timer, uint64_t now_ms)
-{
-	(void)timer;
-	(void)now_ms;
-}
 
 static void timers_run(uint64_t after_ms)
 {
@@ -34,11 +27,8 @@ static void links_lose(void)
 
 	mesh_lock_take(&fixture.setup.process.lock);
 	for (i = 0; i < FIXTURE_PATHS; i++) {
-		fixture.peers[i].timer.expired = nothing;
-		fixture.peers[i].control_port = 999;
 		fixture.peers[i].heard_ms = mesh_clock_ms();
-		mesh_peer_process_set(&fixture.peers[i], PROCESS_ID);
-		mesh_peer_index_add(&fixture.peers[i]);
+		fixture_peer_enter(&fixture.peers[i], PROCESS_ID, 999);
 	}
 	for (i = 0; i < FIXTURE_PATHS; i++) {
 		mesh_comm_lock(comm);
