@@ -1,150 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_reroute.c - a comm whose only circuit breaks gets another one, over another NIC. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "control/peer_end.h"
 #include "fabric/mr.h"
 #include "setup/events.h"
 #include "transport/answer.h"
-#include "transport/circuit_end.h"
-#include "transport/comm_open.h"
 #include "transport/linger.h"
-#include "transport/path_relayed.h"
-#include "transport/path_state.h"
 #include "transport/recovery.h"
 #include "transport/registration.h"
 #include "transport/rejoin_frames.h"
 #include "transport/reroute.h"
 #include "transport/route_wait.h"
-#include "wire/handle.h"
 
-#include "comm_fixture.h"
 #include "log_capture.h"
+#include "relays_fixture.h"
 
 #define ROOM ((size_t)64 << 10)
-#define KEY 0x5eed
-#define COOKIE 0xc0c0
-#define GRANULE ((uint32_t)64 << 10)
-#define TIMEOUT_S 30
-
-static struct mesh_comm *comm;
-static int second_frames; /* the other end of the second relay's control connection */
-
-static void nothing(struct mesh_timer *timer, uint64_t now_ms)
-{
-	(void)timer;
-	(void)now_ms;
-}
-
-static void process_take(void)
-{
-	mesh_lock_take(&fixture.setup.process.lock);
-}
-static void process_release(void)
-{
-	mesh_lock_release(&fixture.setup.process.lock);
-}
-
-/* Two relays, p and q, each at a NIC of its own. */
-static void relays_open(bool incoming)
-{
-	int i, ends[2];
-
-	fixture.setup.process.config.recovery = 1;
-	fixture.setup.process.config.recovery_timeout_s = TIMEOUT_S;
-	strcpy(fixture.setup.process.name, "here");
-	fixture_paths_open(MESH_PROVIDER_TCP, 2);
-	fixture.num_paths = 1; /* in grants */
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-	fixture.peers[1].watch.fd = ends[0];
-	second_frames = ends[1];
-	for (i = 0; i < 2; i++) {
-		fixture.peers[i].timer.expired = nothing;
-		fixture.peers[i].incoming = incoming;
-		strcpy(fixture.peers[i].name, i ? "q" : "p");
-	}
-}
-
-static int teardown(void **state)
-{
-	fixture.num_paths = 2;
-	close(fixture.peers[1].watch.fd);
-	close(second_frames);
-	return fixture_teardown(state);
-}
-
-static void comm_close(void)
-{
-	fixture.num_paths = 2;
-	fixture_comm_close(comm);
-}
-
-/* The next frame to relay @i. */
-static struct mesh_frame frame_to(int i, enum mesh_frame_type type)
-{
-	const int first = fixture.frames;
-	struct mesh_frame frame;
-
-	fixture.frames = i ? second_frames : first;
-	frame = fixture_frame(type);
-	fixture.frames = first;
-	return frame;
-}
-
-static void circuit_event(int i, struct mesh_frame_circuit event)
-{
-	struct mesh_frame frame = {.circuit = event};
-
-	frame.circuit.to_comm = comm->paths[0].sink.id;
-	process_take();
-	mesh_path_circuit_event(&fixture.peers[i], &frame);
-	process_release();
-}
+#define RELAYS 2
 
 static void circuit_lost(int i, bool ended)
 {
-	circuit_event(
-		i, (struct mesh_frame_circuit){
-			   .event = MESH_CIRCUIT_LOST, .unclean = ended, .lost = "b", .by = "p"});
-}
-
-static void circuit_drained(int i)
-{
-	circuit_event(i, (struct mesh_frame_circuit){.event = MESH_CIRCUIT_DRAINED});
+	circuit_comes(
+		i, 0,
+		(struct mesh_frame_circuit){
+			.event = MESH_CIRCUIT_LOST, .unclean = ended, .lost = "b", .by = "p"});
 }
 
 /* ---- the sending end ----------------------------------------------------------------------- */
 
-static const struct mesh_frame_opened opened = {
-	.comm = FIXTURE_REMOTE_ID,
-	.token = FIXTURE_REMOTE_TOKEN,
-	.eager_limit = FIXTURE_EAGER_LIMIT,
-	.address = 0xab0000,
-	.key = 0xcd,
-	.granule = GRANULE,
-	.via = "p",
-};
-
 static void sender_open(void)
 {
-	struct mesh_path *path;
-
-	relays_open(false);
-	process_take();
-	assert_int_equal(
-		mesh_comm_open_relayed(&fixture.net, &fixture.peers[0], "b", KEY, 1, &comm), 0);
-	path = &comm->paths[0];
-	assert_int_equal(mesh_path_relayed_opened(path, &opened), 0);
-	mesh_comm_paths_learn(comm);
-	mesh_path_accepted(path, opened.comm, opened.token);
-	comm->handle = calloc(1, sizeof(*comm->handle));
-	process_release();
-	fixture_register(comm, fixture_memory, FIXTURE_MEMORY);
+	relayed_sender_open(RELAYS, 1);
+	fixture.num_paths = 1; /* in grants */
 }
 
 static int begin(int relay)
@@ -240,7 +130,7 @@ static void test_sender(void **state)
 	assert_int_equal(fake.writes.posts[1].address, 0xef0000);
 	fixture.num_paths = 2;
 	fixture_writes_complete(1);
-	comm_close();
+	relayed_close();
 }
 
 /* It may happen as often as it likes; each time the path has another id. */
@@ -263,7 +153,7 @@ static void test_sender_often(void **state)
 		process_release();
 		assert_int_equal(*comm_inside(comm).num_paths, 1);
 	}
-	comm_close();
+	relayed_close();
 }
 
 /*
@@ -286,7 +176,7 @@ static void test_sender_is_accepted(void **state)
 	assert_false(mesh_rejoin_accepted(&fixture.peers[1], &accept));
 	process_release();
 	assert_int_equal(comm->paths[0].state, MESH_PATH_JOINING);
-	comm_close();
+	relayed_close();
 }
 
 static void wait_check(uint64_t now_ms)
@@ -312,7 +202,7 @@ static void test_wait_ends(void **state)
 	assert_failed(comm, -ETIMEDOUT,
 		      "no route has led there for 30 s (NCCL_MESH_RECOVERY_TIMEOUT), since node p, "
 		      "through which this path leads, has lost node b (path via p)");
-	comm_close();
+	relayed_close();
 }
 
 /* No route leads to a process that has ended, or to a comm that has. */
@@ -322,8 +212,8 @@ static void test_end_is_over(void **state)
 	sender_open();
 	circuit_lost(0, true);
 	assert_failed(comm, -ECONNRESET, "has lost node b, whose process has ended");
-	comm_close();
-	assert_int_equal(teardown(state), 0);
+	relayed_close();
+	assert_int_equal(relays_close(state), 0);
 	assert_int_equal(fixture_setup(state), 0);
 	sender_open();
 	circuit_lost(0, false);
@@ -337,7 +227,7 @@ static void test_end_is_over(void **state)
 	mesh_reroute_refused(&comm->paths[0], MESH_REFUSAL_ENDED);
 	process_release();
 	assert_failed(comm, -ECONNRESET, "the peer has ended this connection meanwhile");
-	comm_close();
+	relayed_close();
 }
 
 /* Many comms end at the same time: a few lines say so, and each is counted. */
@@ -353,7 +243,7 @@ static void test_many_end(void **state)
 	process_release();
 	assert_false(log_captured(MESH_LOG_WARN, "has ended this connection meanwhile"));
 	assert_int_equal(fixture.setup.process.own_counters.comms_failed, 1);
-	comm_close();
+	relayed_close();
 }
 
 /* A comm without recovery fails at once, with what the relay has reported. */
@@ -362,34 +252,17 @@ static void test_off(void **state)
 	(void)state;
 	sender_open();
 	comm->resumes = false;
-	circuit_event(0, (struct mesh_frame_circuit){.event = MESH_CIRCUIT_LOST, .error = EIO});
+	circuit_comes(0, 0, (struct mesh_frame_circuit){.event = MESH_CIRCUIT_LOST, .error = EIO});
 	assert_failed(comm, -ECONNRESET, "an operation failed: Input/output error");
-	comm_close();
+	relayed_close();
 }
 
 /* ---- the receiving end --------------------------------------------------------------------- */
 
-static struct mesh_frame_connect request = {
-	.cookie = COOKIE,
-	.comm_key = KEY,
-	.comm = 0xabc,
-	.token = 0xdef,
-	.num_paths = 1,
-	.origin = "a",
-	.via = "p",
-};
-
 static void receiver_open(void)
 {
-	relays_open(true);
-	process_take();
-	assert_int_equal(mesh_comm_open(&fixture.net, false, &fixture.peers[0], KEY, 1, &comm), 0);
-	assert_int_equal(mesh_path_received_via(&comm->paths[0], &request), 0);
-	comm->cookie = COOKIE;
-	mesh_path_accepted(&comm->paths[0], FIXTURE_REMOTE_ID, FIXTURE_REMOTE_TOKEN);
-	process_release();
-	memset(fixture_memory, 0, FIXTURE_MEMORY);
-	fixture_register(comm, fixture_memory, FIXTURE_MEMORY);
+	relayed_receiver_open(RELAYS, 1);
+	fixture.num_paths = 1;
 	fixture_post(comm, ROOM);
 	fixture_sends_complete();
 }
@@ -445,7 +318,7 @@ static void test_receiver(void **state)
 			 mesh_mr_key(fixture_registration(comm)->mrs[0]));
 	/* The connecting end did not wait for this circuit: its relay reports so, without more. */
 	circuit_lost(1, false);
-	circuit_drained(1);
+	circuit_drained(1, 0);
 	assert_int_equal(comm->paths[0].state, MESH_PATH_DOWN);
 	fixture.num_paths = 2;
 	fixture_sends_complete();
@@ -453,7 +326,7 @@ static void test_receiver(void **state)
 	frame_to(1, MESH_FRAME_ACCEPT);
 	circuit_lost(1, false);
 	assert_int_equal(*comm_inside(comm).error, 0);
-	comm_close();
+	relayed_close();
 }
 
 /*
@@ -462,31 +335,20 @@ static void test_receiver(void **state)
  */
 static void test_receiver_of_two(void **state)
 {
-	struct mesh_frame_connect second = request;
-	int i;
+	struct mesh_frame_connect second;
 
 	(void)state;
-	relays_open(true);
-	process_take();
-	assert_int_equal(mesh_comm_open(&fixture.net, false, &fixture.peers[0], KEY, 2, &comm), 0);
-	assert_int_equal(mesh_comm_path_add(comm, &fixture.peers[1]), 0);
-	for (i = 0; i < 2; i++) {
-		assert_int_equal(mesh_path_received_via(&comm->paths[i], &request), 0);
-		mesh_path_accepted(&comm->paths[i], FIXTURE_REMOTE_ID + (uint32_t)i,
-				   FIXTURE_REMOTE_TOKEN);
-	}
-	comm->cookie = COOKIE;
-	process_release();
+	relayed_receiver_open(RELAYS, 2);
+	second = request;
 	circuit_lost(0, false);
-	circuit_drained(0);
-	second.num_paths = 2;
+	circuit_drained(0, 0);
 	second.alone = 1;
 	assert_true(connect_comes(second));
 	assert_int_equal(frame_to(1, MESH_FRAME_CIRCUIT).to_comm, FIXTURE_REMOTE_ID + 1);
 	frame_to(1, MESH_FRAME_ACCEPT);
 	assert_int_equal(comm->num_up, 1);
 	assert_ptr_equal(comm->up[0], &comm->paths[0]);
-	comm_close();
+	relayed_close();
 }
 
 /* A relay that does not report is left with its link. */
@@ -503,7 +365,7 @@ static void test_receiver_without_report(void **state)
 	assert_int_equal(fixture.peers[0].state, MESH_PEER_LOST);
 	frame_to(1, MESH_FRAME_ACCEPT);
 	assert_int_equal(comm->paths[0].state, MESH_PATH_UP);
-	comm_close();
+	relayed_close();
 }
 
 /* The small message that the open receive waits for. */
@@ -536,7 +398,7 @@ static void test_receiver_lingers(void **state)
 	mesh_comm_close(comm);
 	assert_int_equal(frame_to(0, MESH_FRAME_CLOSED).closed.sent, 1);
 	circuit_lost(0, false);
-	circuit_drained(0);
+	circuit_drained(0, 0);
 	process_take();
 	assert_true(mesh_reroute_admits(&fixture.setup.process, &hello));
 	process_release();
@@ -558,11 +420,13 @@ static void test_receiver_lingers(void **state)
 /* Another key, cookie, origin, path: no comm of that name is here. One that failed has ended. */
 static void test_receiver_lies(void **state)
 {
-	struct mesh_frame_connect lies[5] = {request, request, request, request, request};
+	struct mesh_frame_connect lies[5];
 	int i;
 
 	(void)state;
 	receiver_open();
+	for (i = 0; i < 5; i++)
+		lies[i] = request;
 	lies[0].comm_key++;
 	lies[1].cookie++;
 	strcpy(lies[2].origin, "x");
@@ -574,10 +438,10 @@ static void test_receiver_lies(void **state)
 	fixture_fail(comm, -EIO);
 	assert_true(connect_comes(request));
 	assert_int_equal(frame_to(1, MESH_FRAME_REFUSE).refuse.refusal, MESH_REFUSAL_ENDED);
-	comm_close();
+	relayed_close();
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, relays_close)
 
 int main(void)
 {

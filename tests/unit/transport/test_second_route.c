@@ -4,106 +4,38 @@
  * may deliver late what was said about the earlier circuit: GRANT, RESUME, LEFT, CONNECT.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "control/peer_end.h"
 #include "fabric/mr.h"
 #include "setup/events.h"
-#include "transport/circuit_end.h"
 #include "transport/comm_end.h"
-#include "transport/comm_open.h"
 #include "transport/frames.h"
-#include "transport/path_relayed.h"
-#include "transport/path_state.h"
 #include "transport/question_wait.h"
 #include "transport/questions.h"
 #include "transport/recovery.h"
 #include "transport/registration.h"
 #include "transport/reroute.h"
 #include "transport/route_wait.h"
-#include "transport/stopped.h"
-#include "wire/handle.h"
 
-#include "comm_fixture.h"
 #include "log_capture.h"
+#include "relays_fixture.h"
 
 #define ROOM ((size_t)256 << 10)
-#define KEY 0x5eed
-#define COOKIE 0xc0c0
 #define RELAYS 3
-#define REMOTE_ID(i) (FIXTURE_REMOTE_ID + (uint32_t)(i))
 /* What a grant names: for each epoch other memory of the first path. */
 #define TARGET(epoch) (0x1000000ull * (1 + (epoch)))
 #define TARGET_OF_SECOND 0x900000000ull
 
-static struct mesh_comm *comm;
-static int frames[RELAYS]; /* the other ends of the relays' control connections */
-
-static void nothing(struct mesh_timer *timer, uint64_t now_ms)
-{
-	(void)timer;
-	(void)now_ms;
-}
-
-static void process_take(void)
-{
-	mesh_lock_take(&fixture.setup.process.lock);
-}
-static void process_release(void)
-{
-	mesh_lock_release(&fixture.setup.process.lock);
-}
-
-/* The relays p, q and r, each at a NIC of its own. */
-static void relays_open(bool incoming)
-{
-	static const char *const names[RELAYS] = {"p", "q", "r"};
-	int i, ends[2];
-
-	fixture.setup.process.config.recovery = 1;
-	fixture.setup.process.config.recovery_timeout_s = 30;
-	fixture.setup.process.config.dead_peer_timeout_s = 10;
-	strcpy(fixture.setup.process.name, "here");
-	fixture_paths_open(MESH_PROVIDER_TCP, RELAYS);
-	frames[0] = fixture.frames;
-	for (i = 0; i < RELAYS; i++) {
-		fixture.peers[i].timer.expired = nothing;
-		fixture.peers[i].incoming = incoming;
-		strcpy(fixture.peers[i].name, names[i]);
-		if (!i)
-			continue;
-		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-		fixture.peers[i].watch.fd = ends[0];
-		frames[i] = ends[1];
-	}
-}
-
-static int teardown(void **state)
-{
-	int i;
-
-	for (i = 1; i < RELAYS; i++) {
-		close(fixture.peers[i].watch.fd);
-		close(frames[i]);
-	}
-	fixture.frames = frames[0];
-	return fixture_teardown(state);
-}
-
 /* The next frame to relay @i of this type; others are skipped. */
-static struct mesh_frame frame_to(int i, enum mesh_frame_type type)
+static struct mesh_frame found_to(int i, enum mesh_frame_type type)
 {
 	struct mesh_frame frame;
 
-	fixture.frames = frames[i];
 	do {
-		assert_true(fixture_next_frame(&frame));
+		assert_true(next_frame_to(i, &frame));
 	} while (frame.header.type != type);
-	fixture.frames = frames[0];
 	return frame;
 }
 
@@ -111,22 +43,10 @@ static bool no_frame_to(int i)
 {
 	bool none;
 
-	fixture.frames = frames[i];
+	fixture.frames = relay_frames[i];
 	none = fixture_no_frame();
-	fixture.frames = frames[0];
+	fixture.frames = relay_frames[0];
 	return none;
-}
-
-/* From relay @i, which carries path @path. */
-static void circuit_comes(int i, int path, struct mesh_frame_circuit event)
-{
-	struct mesh_frame frame = {.circuit = event};
-
-	frame.circuit.to_comm = comm->paths[path].sink.id;
-	process_take();
-	if (!mesh_stopped_event(&fixture.peers[i], &frame))
-		mesh_path_circuit_event(&fixture.peers[i], &frame);
-	process_release();
 }
 
 static void circuit_lost(int i, int path)
@@ -134,11 +54,6 @@ static void circuit_lost(int i, int path)
 	circuit_comes(
 		i, path,
 		(struct mesh_frame_circuit){.event = MESH_CIRCUIT_LOST, .lost = "b", .by = "p"});
-}
-
-static void drained(int i, int path)
-{
-	circuit_comes(i, path, (struct mesh_frame_circuit){.event = MESH_CIRCUIT_DRAINED});
 }
 
 /* Over the second path: the other end has left the first one's circuit of this epoch. */
@@ -157,35 +72,6 @@ static void recover(void)
 }
 
 /* ---- the sending end ----------------------------------------------------------------------- */
-
-static const struct mesh_frame_opened opened = {
-	.comm = FIXTURE_REMOTE_ID,
-	.token = FIXTURE_REMOTE_TOKEN,
-	.eager_limit = FIXTURE_EAGER_LIMIT,
-	.address = 0xab0000,
-	.key = 0xcd,
-	.granule = 64 << 10,
-	.via = "p",
-};
-
-static void sender_open(void)
-{
-	int i;
-
-	relays_open(false);
-	process_take();
-	assert_int_equal(
-		mesh_comm_open_relayed(&fixture.net, &fixture.peers[0], "b", KEY, 2, &comm), 0);
-	assert_int_equal(mesh_comm_path_add_relayed(comm, &fixture.peers[1]), 0);
-	for (i = 0; i < 2; i++)
-		assert_int_equal(mesh_path_relayed_opened(&comm->paths[i], &opened), 0);
-	mesh_comm_paths_learn(comm);
-	for (i = 0; i < 2; i++)
-		mesh_path_accepted(&comm->paths[i], REMOTE_ID(i), FIXTURE_REMOTE_TOKEN);
-	comm->handle = calloc(1, sizeof(*comm->handle));
-	process_release();
-	fixture_register(comm, fixture_memory, FIXTURE_MEMORY);
-}
 
 /* The first path asks relay @i. */
 static void begin(int i)
@@ -269,7 +155,7 @@ static bool lacks_path(void)
 static void test_late_grant(void **state)
 {
 	(void)state;
-	sender_open();
+	relayed_sender_open(RELAYS, 2);
 	assert_false(lacks_path());
 	circuit_lost(0, 0);
 	assert_true(lacks_path() && fixture.setup.process.routeless);
@@ -295,14 +181,14 @@ static void test_late_grant(void **state)
 	grant_comes(1, 1);
 	assert_true(sent_with(1, 1) > 0);
 	assert_int_equal(comm->send.first_pending, 2);
-	fixture_comm_close(comm);
+	relayed_close();
 }
 
 /* One that was sent before the circuit was accepted comes behind one that was sent after it. */
 static void test_grants_in_disorder(void **state)
 {
 	(void)state;
-	sender_open();
+	relayed_sender_open(RELAYS, 2);
 	circuit_lost(0, 0);
 	begin(2);
 	grant_comes(0, 1);
@@ -311,7 +197,7 @@ static void test_grants_in_disorder(void **state)
 	fixture_post(comm, ROOM);
 	assert_true(sent_with(0, 1) > 0);
 	assert_int_equal(comm->send.first_pending, 1);
-	fixture_comm_close(comm);
+	relayed_close();
 }
 
 /* RESUME names the circuit that carried something, not the one that is asked for. */
@@ -320,7 +206,7 @@ static void test_resume_names_epoch(void **state)
 	struct mesh_frame_resume resume;
 
 	(void)state;
-	sender_open();
+	relayed_sender_open(RELAYS, 2);
 	grant_comes(0, 0);
 	fixture_post(comm, ROOM);
 	circuit_lost(0, 0);
@@ -328,7 +214,7 @@ static void test_resume_names_epoch(void **state)
 	fixture_sends_complete();
 	second_arrived();
 	recover();
-	resume = frame_to(1, MESH_FRAME_RESUME).resume;
+	resume = found_to(1, MESH_FRAME_RESUME).resume;
 	assert_int_equal(resume.dead, 1);
 	assert_int_equal(resume.ids[0], 0);
 	begin(2);
@@ -336,7 +222,7 @@ static void test_resume_names_epoch(void **state)
 	assert_int_equal(comm->paths[0].epoch, 1);
 	circuit_lost(2, 0);
 	recover();
-	resume = frame_to(1, MESH_FRAME_RESUME).resume;
+	resume = found_to(1, MESH_FRAME_RESUME).resume;
 	assert_int_equal(resume.ids[0], 1);
 	begin(0);
 	mesh_comm_lock(comm);
@@ -344,17 +230,17 @@ static void test_resume_names_epoch(void **state)
 	mesh_comm_unlock(comm);
 	mesh_comm_recover_soon(comm);
 	recover();
-	resume = frame_to(1, MESH_FRAME_RESUME).resume;
+	resume = found_to(1, MESH_FRAME_RESUME).resume;
 	assert_int_equal(resume.dead, 1);
 	assert_int_equal(resume.ids[0], 1);
-	fixture_comm_close(comm);
+	relayed_close();
 }
 
 /* While another path leads there, a refusal says nothing of the comm. */
 static void test_refused_beside(void **state)
 {
 	(void)state;
-	sender_open();
+	relayed_sender_open(RELAYS, 2);
 	circuit_lost(0, 0);
 	begin(2);
 	process_take();
@@ -368,14 +254,14 @@ static void test_refused_beside(void **state)
 	mesh_comm_peer_end_learn(comm, MESH_END_CLOSING);
 	mesh_comm_unlock(comm);
 	assert_false(lacks_path());
-	fixture_comm_close(comm);
+	relayed_close();
 }
 
 /* LEFT about an earlier circuit ends none; one about a circuit that is asked for ends that. */
 static void test_late_left(void **state)
 {
 	(void)state;
-	sender_open();
+	relayed_sender_open(RELAYS, 2);
 	circuit_lost(0, 0);
 	begin(2);
 	left_comes(0);
@@ -392,37 +278,14 @@ static void test_late_left(void **state)
 	process_take();
 	assert_null(mesh_reroute_find(&fixture.peers[0], comm->paths[0].sink.id));
 	process_release();
-	fixture_comm_close(comm);
+	relayed_close();
 }
 
 /* ---- the receiving end --------------------------------------------------------------------- */
 
-static const struct mesh_frame_connect first = {
-	.cookie = COOKIE,
-	.comm_key = KEY,
-	.comm = 0xabc,
-	.token = 0xdef,
-	.num_paths = 2,
-	.origin = "a",
-	.via = "p",
-};
-
 static void receiver_open(void)
 {
-	int i;
-
-	relays_open(true);
-	process_take();
-	assert_int_equal(mesh_comm_open(&fixture.net, false, &fixture.peers[0], KEY, 2, &comm), 0);
-	assert_int_equal(mesh_comm_path_add(comm, &fixture.peers[1]), 0);
-	for (i = 0; i < 2; i++) {
-		assert_int_equal(mesh_path_received_via(&comm->paths[i], &first), 0);
-		mesh_path_accepted(&comm->paths[i], REMOTE_ID(i), FIXTURE_REMOTE_TOKEN);
-	}
-	comm->cookie = COOKIE;
-	process_release();
-	memset(fixture_memory, 0, FIXTURE_MEMORY);
-	fixture_register(comm, fixture_memory, FIXTURE_MEMORY);
+	relayed_receiver_open(RELAYS, 2);
 	fixture_post(comm, ROOM);
 	fixture_sends_complete();
 }
@@ -430,7 +293,7 @@ static void receiver_open(void)
 /* CONNECT comes from relay @i for a path, with this epoch; returns whether it is accepted. */
 static bool connect_accepted(int i, uint8_t path, uint32_t epoch)
 {
-	struct mesh_frame_connect connect = first;
+	struct mesh_frame_connect connect = request;
 	struct mesh_frame answer;
 
 	connect.path = path;
@@ -439,9 +302,7 @@ static bool connect_accepted(int i, uint8_t path, uint32_t epoch)
 	process_take();
 	assert_true(mesh_reroute_came(&fixture.peers[i], &connect));
 	process_release();
-	fixture.frames = frames[i];
-	assert_true(fixture_next_frame(&answer));
-	fixture.frames = frames[0];
+	assert_true(next_frame_to(i, &answer));
 	return answer.header.type == MESH_FRAME_ACCEPT;
 }
 
@@ -470,7 +331,7 @@ static void test_receiver(void **state)
 	assert_int_equal(comm->paths[0].state, MESH_PATH_SUSPECT);
 	assert_int_equal(comm->paths[1].state, MESH_PATH_UP);
 	assert_int_equal(comm->epoch, 0);
-	drained(0, 0);
+	circuit_drained(0, 0);
 	assert_true(connect_accepted(2, 0, 2));
 	assert_int_equal(comm->num_up, 2);
 	assert_int_equal(comm->paths[0].epoch, 2);
@@ -480,7 +341,7 @@ static void test_receiver(void **state)
 	assert_int_equal(((const struct mesh_grant *)payload)->targets[0].key,
 			 mesh_mr_key(fixture_registration(comm)->mrs[0]));
 	/* What was asked for before comes late, and ends nothing. */
-	frame_to(0, MESH_FRAME_CIRCUIT);
+	found_to(0, MESH_FRAME_CIRCUIT);
 	assert_false(connect_accepted(0, 0, 1));
 	assert_false(connect_accepted(0, 0, 2));
 	assert_false(connect_accepted(0, 1, 2));
@@ -491,7 +352,7 @@ static void test_receiver(void **state)
 	left_comes(2);
 	assert_int_equal(comm->paths[0].state, MESH_PATH_SUSPECT);
 	assert_int_equal(comm->paths[1].state, MESH_PATH_UP);
-	fixture_comm_close(comm);
+	relayed_close();
 }
 
 /*
@@ -503,17 +364,17 @@ static void test_late_resume(void **state)
 	(void)state;
 	receiver_open();
 	circuit_lost(0, 0);
-	drained(0, 0);
+	circuit_drained(0, 0);
 	assert_true(connect_accepted(2, 0, 1));
 	resume_comes(1, 0);
 	assert_int_equal(comm->num_up, 2);
-	frame_to(1, MESH_FRAME_HAVE);
+	found_to(1, MESH_FRAME_HAVE);
 	resume_comes(1, 1);
 	assert_int_equal(comm->paths[0].state, MESH_PATH_SUSPECT);
 	assert_true(no_frame_to(1));
-	drained(2, 0);
-	frame_to(1, MESH_FRAME_HAVE);
-	fixture_comm_close(comm);
+	circuit_drained(2, 0);
+	found_to(1, MESH_FRAME_HAVE);
+	relayed_close();
 }
 
 /* A question waits for one path; meanwhile another one, about which it asked, too, is new. */
@@ -533,13 +394,13 @@ static void test_question_outlives_circuit(void **state)
 	mesh_comm_lock(comm);
 	mesh_path_suspect(&comm->paths[1], -EIO);
 	mesh_comm_unlock(comm);
-	drained(0, 0);
+	circuit_drained(0, 0);
 	assert_true(connect_accepted(2, 0, 1));
 	assert_int_equal(questions->paths, 2);
-	fixture_comm_close(comm);
+	relayed_close();
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, relays_close)
 
 int main(void)
 {

@@ -6,8 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "control/peer_end.h"
@@ -15,161 +13,59 @@
 #include "relay/circuit.h"
 #include "relay/relay.h"
 #include "setup/events.h"
-#include "transport/circuit_end.h"
-#include "transport/comm_open.h"
-#include "transport/path_relayed.h"
-#include "transport/path_state.h"
 #include "transport/recovery.h"
 #include "transport/route_wait.h"
 #include "transport/stopped.h"
-#include "wire/handle.h"
 
-#include "comm_fixture.h"
 #include "log_capture.h"
+#include "relays_fixture.h"
 
 #define ROOM ((size_t)64 << 10)
 #define LIMIT_MS 3000
 #define LOOK_MS 500
-#define NODE_P 11
-#define NODE_Q 12
+#define RELAYS 2
+#define NODE_P RELAY_NODE(0)
+#define NODE_Q RELAY_NODE(1)
 #define NODE_R 13
 
-static struct mesh_comm *comm;
-static int second_frames; /* the other end of the second relay's control connection */
 static struct mesh_relay relay;
 static uint64_t began_ms;
 
-static void nothing(struct mesh_timer *timer, uint64_t now_ms)
+static int setup(void **state)
 {
-	(void)timer;
-	(void)now_ms;
-}
+	int ret = fixture_setup(state);
 
-static void process_take(void)
-{
-	mesh_lock_take(&fixture.setup.process.lock);
-}
-static void process_release(void)
-{
-	mesh_lock_release(&fixture.setup.process.lock);
-}
-
-/* Two relays, p and q, each at a NIC of its own. */
-static void relays_open(bool incoming)
-{
-	struct mesh_process *process = &fixture.setup.process;
-	int i, ends[2];
-
-	process->config.recovery = 1;
-	process->config.recovery_timeout_s = 30;
-	process->config.dead_peer_timeout_s = 10;
-	strcpy(process->name, "here");
-	process->node_id = 1;
-	fixture_paths_open(MESH_PROVIDER_TCP, 2);
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-	fixture.peers[1].watch.fd = ends[0];
-	second_frames = ends[1];
 	memset(&relay, 0, sizeof(relay));
 	relay.neighbours = calloc(1, sizeof(*relay.neighbours));
-	process->relay = &relay;
-	for (i = 0; i < 2; i++) {
-		fixture.peers[i].timer.expired = nothing;
-		fixture.peers[i].incoming = incoming;
-		fixture.peers[i].node_id = i ? NODE_Q : NODE_P;
-		strcpy(fixture.peers[i].name, i ? "q" : "p");
-	}
-	began_ms = mesh_clock_ms();
+	fixture.setup.process.relay = &relay;
+	return ret;
 }
 
 static int teardown(void **state)
 {
 	fixture.setup.process.relay = NULL;
 	free(relay.neighbours);
-	fixture.num_paths = 2;
-	close(fixture.peers[1].watch.fd);
-	close(second_frames);
-	return fixture_teardown(state);
-}
-
-static void comm_close(void)
-{
-	fixture.num_paths = 2;
-	fixture_comm_close(comm);
+	return relays_close(state);
 }
 
 /* A comm of one path, over p, or of two. */
 static void sender_open(int num_paths)
 {
-	const struct mesh_frame_opened opened = {
-		.comm = FIXTURE_REMOTE_ID,
-		.token = FIXTURE_REMOTE_TOKEN,
-		.eager_limit = FIXTURE_EAGER_LIMIT,
-		.address = 0xab0000,
-		.key = 0xcd,
-		.granule = 64 << 10,
-		.via = "p",
-	};
-	int i;
-
-	relays_open(false);
+	relayed_sender_open(RELAYS, num_paths);
 	fixture.num_paths = num_paths; /* in grants */
-	process_take();
-	assert_int_equal(
-		mesh_comm_open_relayed(&fixture.net, &fixture.peers[0], "b", 7, num_paths, &comm),
-		0);
-	if (num_paths > 1)
-		assert_int_equal(mesh_comm_path_add_relayed(comm, &fixture.peers[1]), 0);
-	for (i = 0; i < num_paths; i++)
-		assert_int_equal(mesh_path_relayed_opened(&comm->paths[i], &opened), 0);
-	mesh_comm_paths_learn(comm);
-	for (i = 0; i < num_paths; i++)
-		mesh_path_accepted(&comm->paths[i], FIXTURE_REMOTE_ID + (uint32_t)i,
-				   FIXTURE_REMOTE_TOKEN);
-	comm->handle = calloc(1, sizeof(*comm->handle));
-	process_release();
-	fixture_register(comm, fixture_memory, FIXTURE_MEMORY);
-}
-
-static void receiver_open(int num_paths)
-{
-	const struct mesh_frame_connect request = {.origin = "a", .via = "p"};
-	int i;
-
-	relays_open(true);
-	fixture.num_paths = num_paths;
-	process_take();
-	assert_int_equal(
-		mesh_comm_open(&fixture.net, false, &fixture.peers[0], 7, num_paths, &comm), 0);
-	if (num_paths > 1)
-		assert_int_equal(mesh_comm_path_add(comm, &fixture.peers[1]), 0);
-	for (i = 0; i < num_paths; i++) {
-		assert_int_equal(mesh_path_received_via(&comm->paths[i], &request), 0);
-		mesh_path_accepted(&comm->paths[i], FIXTURE_REMOTE_ID + (uint32_t)i,
-				   FIXTURE_REMOTE_TOKEN);
-	}
-	process_release();
-	memset(fixture_memory, 0, FIXTURE_MEMORY);
-	fixture_register(comm, fixture_memory, FIXTURE_MEMORY);
+	began_ms = mesh_clock_ms();
 }
 
 /* The next frame about circuits to relay @i; without one its event is 0. */
 static struct mesh_frame_circuit circuit_to(int i)
 {
-	uint8_t bytes[sizeof(struct mesh_frame)];
-	int fd = i ? second_frames : fixture.frames, size;
 	struct mesh_frame frame;
-	ssize_t n;
 
-	for (;;) {
-		n = recv(fd, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
-		if (n <= 0)
-			return (struct mesh_frame_circuit){.event = 0};
-		size = mesh_frame_decode(bytes, (size_t)n, &frame);
-		assert_true(size > 0);
-		assert_int_equal(recv(fd, bytes, (size_t)size, 0), size);
+	while (next_frame_to(i, &frame)) {
 		if (frame.header.type == MESH_FRAME_CIRCUIT)
 			return frame.circuit;
 	}
+	return (struct mesh_frame_circuit){.event = 0};
 }
 
 /* Looks from @from_ms to @to_ms after the beginning, while the comm waits. */
@@ -183,20 +79,9 @@ static void looks(uint64_t from_ms, uint64_t to_ms)
 	process_release();
 }
 
-static void circuit_comes(int i, struct mesh_frame_circuit event)
-{
-	struct mesh_frame frame = {.circuit = event};
-
-	frame.circuit.to_comm = comm->paths[i].sink.id;
-	process_take();
-	if (!mesh_stopped_event(&fixture.peers[i], &frame))
-		mesh_path_circuit_event(&fixture.peers[i], &frame);
-	process_release();
-}
-
 static void answer_comes(int i)
 {
-	circuit_comes(i, (struct mesh_frame_circuit){.event = MESH_CIRCUIT_ANSWER});
+	circuit_comes(i, i, (struct mesh_frame_circuit){.event = MESH_CIRCUIT_ANSWER});
 }
 
 static enum mesh_path_state state_of(int i)
@@ -253,7 +138,7 @@ static void test_another_path(void **state)
 	assert_true(is_avoided(NODE_P) && !is_avoided(NODE_Q));
 	assert_true(log_captured(MESH_LOG_WARN, "node p, a relay of this path, does not answer"));
 	assert_int_equal(fixture.peers[0].state, MESH_PEER_UP); /* nothing is stuck there */
-	comm_close();
+	relayed_close();
 }
 
 /* Both are stopped at the same time, or this process itself was: nothing is left. */
@@ -269,7 +154,7 @@ static void test_nothing_is_left(void **state)
 	answer_comes(1);
 	looks(5 * LIMIT_MS, 5 * LIMIT_MS); /* no look between: the time does not count */
 	assert_int_equal(comm->num_up, 2);
-	comm_close();
+	relayed_close();
 }
 
 /* A relay that answers may name one behind it, but not in an earlier wait. */
@@ -285,18 +170,18 @@ static void test_second_relay(void **state)
 	sender_open(2);
 	looks(0, 0);
 	answer_comes(1);
-	circuit_comes(0, found);
+	circuit_comes(0, 0, found);
 	process_take();
 	mesh_stopped_look(comm, 600, mesh_clock_ms() + 1000); /* another wait */
 	process_release();
 	assert_int_equal(comm->num_up, 2);
 	answer_comes(1);
-	circuit_comes(0, found);
+	circuit_comes(0, 0, found);
 	looks(LOOK_MS, LOOK_MS);
 	assert_int_equal(comm->num_up, 1);
 	assert_int_equal(state_of(0), MESH_PATH_DOWN);
 	assert_true(is_avoided(NODE_R) && !is_avoided(NODE_P));
-	comm_close();
+	relayed_close();
 }
 
 /* What is stuck on the way to the stopped relay costs the link. */
@@ -316,7 +201,7 @@ static void test_stuck(void **state)
 	assert_int_equal(fixture.peers[1].state, MESH_PEER_UP);
 	fixture.num_paths = 2;
 	fixture_writes_complete(2);
-	comm_close();
+	relayed_close();
 }
 
 /* The only path is kept until another route is known; a circuit of others keeps it for good. */
@@ -344,7 +229,7 @@ static void test_only_path(void **state)
 	process_release();
 	assert_int_equal(state_of(0), MESH_PATH_DOWN);
 	assert_int_equal(*comm_inside(comm).error, 0);
-	comm_close();
+	relayed_close();
 }
 
 /*
@@ -368,7 +253,7 @@ static void test_both_paths(void **state)
 		assert_int_not_equal(event.event, MESH_CIRCUIT_LEFT);
 	} while (event.event != MESH_CIRCUIT_SHUT);
 	assert_int_equal(circuit_to(1).event, 0);
-	comm_close();
+	relayed_close();
 }
 
 /* A relay that runs again before it is left is not avoided. */
@@ -382,7 +267,7 @@ static void test_runs_again(void **state)
 	answer_comes(0);
 	assert_false(is_avoided(NODE_P));
 	assert_false(wants_route(LIMIT_MS));
-	comm_close();
+	relayed_close();
 }
 
 /* A receiver asks as well, and informs the sender, whose messages may be in the stopped relay. */
@@ -391,7 +276,8 @@ static void test_receiver(void **state)
 	struct mesh_frame_circuit left;
 
 	(void)state;
-	receiver_open(2);
+	relayed_receiver_open(RELAYS, 2);
+	began_ms = mesh_clock_ms();
 	fixture_post(comm, ROOM);
 	fixture_sends_complete();
 	looks(0, LIMIT_MS - LOOK_MS);
@@ -415,7 +301,7 @@ static void test_receiver(void **state)
 	assert_int_equal(fixture.peers[1].state, MESH_PEER_LOST);
 	fixture.num_paths = 2;
 	fixture_sends_complete();
-	comm_close();
+	relayed_close();
 }
 
 /* LEFT: the other end has left a path. One that does not exist is refused. */
@@ -429,16 +315,16 @@ static void test_left(void **state)
 
 	(void)state;
 	sender_open(2);
-	circuit_comes(1, left);
+	circuit_comes(1, 1, left);
 	assert_int_equal(comm->num_up, 2);
 	assert_int_equal(fixture.setup.process.own_counters.refused, 1);
 	left.writes = 0;
-	circuit_comes(1, left);
+	circuit_comes(1, 1, left);
 	assert_int_equal(state_of(0), MESH_PATH_DOWN);
 	assert_int_equal(state_of(1), MESH_PATH_UP);
-	circuit_comes(1, left); /* again */
+	circuit_comes(1, 1, left); /* again */
 	assert_int_equal(comm->num_up, 1);
-	comm_close();
+	relayed_close();
 }
 
 /* Routes avoid the hop that the relay names, and our own one to a relay that is lost. */
@@ -449,11 +335,12 @@ static void test_hop_is_doubted(void **state)
 	(void)state;
 	sender_open(2);
 	graph = &relay.neighbours->searching.explore.graph;
-	circuit_comes(0, (struct mesh_frame_circuit){.event = MESH_CIRCUIT_LOST,
-						     .lost = "b",
-						     .by = "p",
-						     .lost_node = 4,
-						     .by_node = NODE_P});
+	circuit_comes(0, 0,
+		      (struct mesh_frame_circuit){.event = MESH_CIRCUIT_LOST,
+						  .lost = "b",
+						  .by = "p",
+						  .lost_node = 4,
+						  .by_node = NODE_P});
 	assert_true(mesh_graph_is_doubtful(graph, NODE_P, 4, mesh_clock_ms()));
 	assert_false(mesh_graph_is_doubtful(graph, 1, NODE_P, mesh_clock_ms()));
 	process_take();
@@ -462,10 +349,10 @@ static void test_hop_is_doubted(void **state)
 	process_release();
 	assert_true(mesh_graph_is_doubtful(graph, 1, NODE_Q, mesh_clock_ms()));
 	assert_false(mesh_graph_is_doubtful(graph, 1, NODE_Q, mesh_clock_ms() + 2000));
-	comm_close();
+	relayed_close();
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
