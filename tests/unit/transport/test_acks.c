@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "fabric/sink.h"
-#include "transport/acks.h"
 #include "transport/answer.h"
 #include "transport/path_state.h"
 #include "transport/recovery.h"
@@ -17,16 +16,10 @@
 #include "transport/request.h"
 #include "transport/stall.h"
 
-#include "comm_fixture.h"
+#include "acks_fixture.h"
 #include "fake_clock.h"
 #include "log_capture.h"
 
-#define KIB ((size_t)1 << 10)
-#define LARGE (64 * KIB)
-#define MOST MESH_ACKS_BYTES_MAX
-#define ACK_US 20 /* grants.c */
-
-static struct mesh_comm *comm;
 static bool kernel_has; /* the peer's kernel all that was sent */
 
 bool __wrap_mesh_comm_is_acknowledged(const struct mesh_comm *of, uint64_t since_ms,
@@ -42,11 +35,8 @@ bool __wrap_mesh_comm_is_acknowledged(const struct mesh_comm *of, uint64_t since
 
 static int begin(void **state)
 {
-	int ret = fixture_setup(state);
-
-	fixture.setup.process.config.recovery = 1;
 	kernel_has = true;
-	return ret;
+	return acks_setup(state);
 }
 
 static int end(void **state)
@@ -172,19 +162,15 @@ static void test_others_wait_for_the_provider(void **state)
 	fixture_grant(comm, 0, 1, MOST + 1);
 	assert_true(last_waits_for_delivery());
 	fixture_writes_complete(1);
-	fixture_comm_close(comm);
-	assert_int_equal(fixture_teardown(state), 0);
+	acks_begin_anew(state);
 
-	assert_int_equal(begin(state), 0);
 	comm = fixture_open(MESH_PROVIDER_TCP, 2, true);
 	fixture_post(comm, LARGE);
 	fixture_grant(comm, 0, 1, LARGE);
 	assert_true(last_waits_for_delivery());
 	fixture_writes_complete(1);
-	fixture_comm_close(comm);
-	assert_int_equal(fixture_teardown(state), 0);
+	acks_begin_anew(state);
 
-	assert_int_equal(begin(state), 0);
 	fixture.setup.process.config.segment_bytes = LARGE / 2;
 	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
 	fixture_post(comm, LARGE);

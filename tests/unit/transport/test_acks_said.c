@@ -6,26 +6,13 @@
 #include <errno.h>
 
 #include "base/clock.h"
-#include "transport/acks.h"
 #include "transport/answer.h"
 #include "transport/stall.h"
 
-#include "comm_fixture.h"
+#include "acks_fixture.h"
 #include "fake_clock.h"
 
-#define LARGE ((size_t)64 << 10)
-#define MOST MESH_ACKS_BYTES_MAX
 #define ACK_US 20 /* grants.c */
-
-static struct mesh_comm *comm;
-
-static int begin(void **state)
-{
-	int ret = fixture_setup(state);
-
-	fixture.setup.process.config.recovery = 1;
-	return ret;
-}
 
 static void message_comes(uint32_t seq)
 {
@@ -186,10 +173,8 @@ static void test_nothing_to_say(void **state)
 	fixture_post(comm, MOST + 1);
 	fixture_written(comm, 0, (struct mesh_immediate){.last = true, .size = (uint32_t)MOST + 1});
 	assert_int_equal(fixture_sent(MESH_MESSAGE_POSTED), 0);
-	fixture_comm_close(comm);
-	assert_int_equal(fixture_teardown(state), 0);
+	acks_begin_anew(state);
 
-	assert_int_equal(begin(state), 0);
 	comm = fixture_open(MESH_PROVIDER_TCP, 2, false);
 	fixture_post(comm, LARGE);
 	message_comes(0);
@@ -222,7 +207,7 @@ static void test_receiver_counts(void **state)
 	fixture_comm_close(comm);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, fixture_teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, acks_setup, fixture_teardown)
 
 int main(void)
 {
