@@ -14,58 +14,39 @@
 #include "setup/late_nics.h"
 #include "transport/comm_open.h"
 #include "transport/path_state.h"
-#include "transport/rejoin.h"
 #include "transport/rejoin_frames.h"
 
-#include "comm_fixture.h"
+#include "lies_fixture.h"
 
 #define SEEDS 100
 #define LIES 100
 #define ROOM ((size_t)1 << 20)
 #define SEGMENTS 4
-#define PROCESS_ID 0x1234
 #define OWN_ID 0x77
 #define KEY 1
-#define PORT 999
 #define LATER_MS 100000
 
 /* All of it belongs to the seed that runs. */
-static struct mesh_comm *comm;
 static struct mesh_nic own_nic;
-static uint64_t random_state;
 static int ends[2];   /* the peer's ends of the control connections */
 static int num_paths; /* that the comm should have */
 /* Of all seeds: the lies do what they are for. */
 static int joined, refused;
 
-static uint32_t roll(uint32_t sides)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return (uint32_t)(random_state >> 20) % sides;
-}
-
 /* A comm with one path, with a process to which a second link is up. */
 static void run_begin(void **state, int seed, bool sending)
 {
 	struct mesh_process *process = &fixture.setup.process;
-	int i, pair[2];
+	int pair[2];
 
-	random_state = 0x9e3779b97f4a7c15u * (uint64_t)(seed + 1);
-	assert_int_equal(fixture_setup(state), 0);
-	process->config.recovery = 1;
+	lies_begin(state, seed, sending);
 	process->config.max_paths = 8;
 	process->process_id = OWN_ID;
-	fixture_paths_open(MESH_PROVIDER_TCP, 2);
-	assert_int_equal(mesh_addr_parse("10.7.1.2", &fixture.peers[1].address.addr), 0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	fixture.peers[1].watch.fd = pair[0];
 	ends[0] = fixture.frames;
 	ends[1] = pair[1];
 	mesh_lock_take(&process->lock);
-	for (i = 0; i < 2; i++)
-		fixture_peer_enter(&fixture.peers[i], PROCESS_ID, sending ? PORT : 0);
 	assert_int_equal(mesh_comm_open(&fixture.net, sending, &fixture.peers[0], KEY, 1, &comm),
 			 0);
 	mesh_path_accepted(&comm->paths[0], FIXTURE_REMOTE_ID, FIXTURE_REMOTE_TOKEN);
@@ -76,15 +57,9 @@ static void run_begin(void **state, int seed, bool sending)
 
 static void run_end(void **state)
 {
-	struct mesh_process *process = &fixture.setup.process;
-
-	fixture_comm_close(comm);
-	mesh_lock_take(&process->lock);
-	mesh_rejoins_close(process);
-	mesh_lock_release(&process->lock);
+	lies_end(state);
 	close(fixture.peers[1].watch.fd);
 	close(ends[1]);
-	assert_int_equal(fixture_teardown(state), 0);
 }
 
 static void frame_arrives(int peer, enum mesh_frame_type type, struct mesh_frame *frame)

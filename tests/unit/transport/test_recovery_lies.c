@@ -11,26 +11,20 @@
 
 #include <rdma/fi_errno.h>
 
-#include "control/peer_life.h"
 #include "transport/frames.h"
 #include "transport/recovery.h"
-#include "transport/rejoin.h"
 #include "wire/immediate.h"
 
-#include "comm_fixture.h"
 #include "fake_clock.h"
+#include "lies_fixture.h"
 
 #define SEEDS 200
 #define LIES 100
 #define ROOM ((size_t)1 << 20)
 #define SEGMENTS 4 /* of each message: two for each path */
 #define GRANTED 3  /* messages */
-#define PROCESS_ID 0x1234
-#define PORT 999
 
 /* All of it belongs to the seed that runs. */
-static struct mesh_comm *comm;
-static uint64_t random_state;
 static struct mesh_request *requests[GRANTED];
 static uint32_t doubts[GRANTED]; /* bits: segments that may be written again */
 static int writes_seen;
@@ -39,30 +33,14 @@ static bool named; /* a RESUME had the true id of the second path */
 static int rewritten, fenced, answers;
 static uint64_t refused;
 
-static uint32_t roll(uint32_t sides)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return (uint32_t)(random_state >> 20) % sides;
-}
-
 static void run_begin(void **state, int seed, bool sending)
 {
-	struct mesh_process *process = &fixture.setup.process;
 	int i;
 
-	random_state = 0x9e3779b97f4a7c15u * (uint64_t)(seed + 1);
 	memset(doubts, 0, sizeof(doubts));
 	writes_seen = 0;
 	named = false;
-	assert_int_equal(fixture_setup(state), 0);
-	process->config.recovery = 1;
-	fixture_paths_open(MESH_PROVIDER_TCP, 2);
-	mesh_lock_take(&process->lock);
-	for (i = 0; i < 2; i++)
-		fixture_peer_enter(&fixture.peers[i], PROCESS_ID, sending ? PORT : 0);
-	mesh_lock_release(&process->lock);
+	lies_begin(state, seed, sending);
 	comm = fixture_comm_open(sending);
 	for (i = 0; i < GRANTED; i++)
 		requests[i] = fixture_post(comm, ROOM);
@@ -71,17 +49,8 @@ static void run_begin(void **state, int seed, bool sending)
 
 static void run_clean(void **state)
 {
-	struct mesh_process *process = &fixture.setup.process;
-	struct mesh_peer *peer;
-
-	refused += process->own_counters.refused;
-	fixture_comm_close(comm);
-	mesh_lock_take(&process->lock);
-	mesh_rejoins_close(process);
-	while ((peer = LIST_FIRST(&process->peers)))
-		mesh_peer_free(peer);
-	mesh_lock_release(&process->lock);
-	assert_int_equal(fixture_teardown(state), 0);
+	refused += fixture.setup.process.own_counters.refused;
+	lies_end(state);
 }
 
 /* The id of a path, or of no path. */
