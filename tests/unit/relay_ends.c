@@ -541,17 +541,21 @@ void ends_close(void)
 		mesh_mr_close(memory_mrs[i]);
 }
 
-void ends_source_open(void)
+int ends_source_open(void **state)
 {
 	size_t i, size = CIRCUITS * SEGMENTS * SEGMENT_MAX;
 
+	(void)state;
 	source = malloc(size);
 	assert_non_null(source);
 	for (i = 0; i < size; i++)
 		source[i] = (uint8_t)(i / SEGMENT_MAX * 31 + i * 7 + (i >> 8));
+	return 0;
 }
 
-void ends_source_close(void)
+int ends_source_close(void **state)
 {
+	(void)state;
 	free(source);
+	return 0;
 }

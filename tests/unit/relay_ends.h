@@ -68,9 +68,9 @@ void ends_open(void);
 /** After a run: every segment is finished, and nothing of a hop is in use. */
 void ends_close(void);
 
-/** The memory that all segments are written from, in the whole program. */
-void ends_source_open(void);
-void ends_source_close(void);
+/** Setup and teardown of a group: the memory that all segments of the program are written from. */
+int ends_source_open(void **state);
+int ends_source_close(void **state);
 
 struct chain_end *connector_end(const struct circuit *circuit);
 struct chain_end *listener_end(const struct circuit *circuit);

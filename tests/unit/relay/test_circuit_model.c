@@ -342,25 +342,11 @@ static void test_random(void **state)
 	assert_true(broken > end / 2 && fences > end / 2);
 }
 
-static int setup(void **state)
-{
-	(void)state;
-	ends_source_open();
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	ends_source_close();
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_random),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, ends_source_open, ends_source_close);
 }
