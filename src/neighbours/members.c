@@ -72,6 +72,23 @@ static int socket_open(void)
 	return fd < 0 ? -errno : fd;
 }
 
+/*
+ * Watches the socket @fd for input, unless @ret says that it has failed already; in that case, and
+ * if it cannot be watched, closes it. Returns 0 or a negative errno.
+ */
+MESH_HOLDS(process)
+static int socket_watch(struct mesh_members *members, struct mesh_watch *watch, int fd, int ret)
+{
+	watch->fd = fd;
+	if (!ret)
+		ret = mesh_engine_watch(members->engine, watch, EPOLLIN);
+	if (ret) {
+		mesh_descriptor_close(fd);
+		watch->fd = -1;
+	}
+	return ret;
+}
+
 /* Returns 0 or a negative errno. */
 MESH_HOLDS(process)
 static int report_send(const struct mesh_members *members, int fd, enum report_kind kind)
@@ -187,12 +204,9 @@ static void listener_ready(struct mesh_watch *watch, uint32_t events)
 		return;
 	}
 	memset(member, 0, sizeof(*member));
-	member->watch = (struct mesh_watch){.fd = fd, .ready = member_ready};
+	member->watch.ready = member_ready;
 	member->members = members;
-	if (mesh_engine_watch(members->engine, &member->watch, EPOLLIN)) {
-		mesh_descriptor_close(fd);
-		member->watch.fd = -1;
-	}
+	socket_watch(members, &member->watch, fd, 0); /* if it fails, the slot is free again */
 }
 
 /* The deputy becomes the speaker: its members find the next deputy. */
@@ -224,14 +238,9 @@ static int post_take(struct mesh_post *post)
 	if (fd < 0)
 		return fd;
 	ret = bind(fd, (struct sockaddr *)&address, len) || listen(fd, BACKLOG) ? -errno : 0;
-	post->listener.fd = fd;
-	if (!ret)
-		ret = mesh_engine_watch(members->engine, &post->listener, EPOLLIN);
-	if (ret) {
-		mesh_descriptor_close(fd);
-		post->listener.fd = -1;
+	ret = socket_watch(members, &post->listener, fd, ret);
+	if (ret)
 		return ret;
-	}
 	if (kind_of(post) == MESH_POST_SPEAKER)
 		deputy_leave(members);
 	post->held = true;
@@ -252,17 +261,10 @@ static int member_become(struct mesh_post *post)
 	if (fd < 0)
 		return fd;
 	ret = connect(fd, (struct sockaddr *)&address, len) ? -errno : 0;
-	post->uplink.fd = fd;
 	if (!ret)
 		ret = report_send(members, fd, REPORT_MEMBER);
-	if (!ret)
-		ret = mesh_engine_watch(members->engine, &post->uplink, EPOLLIN);
 	post->joined_ms = mesh_clock_ms();
-	if (!ret)
-		return 0;
-	mesh_descriptor_close(fd);
-	post->uplink.fd = -1;
-	return ret;
+	return socket_watch(members, &post->uplink, fd, ret);
 }
 
 int mesh_members_ping(struct mesh_members *members)
