@@ -74,6 +74,7 @@ bool mesh_peer_fence(struct mesh_peer *peer)
 		return true;
 	if (peer->domain->provider == MESH_PROVIDER_VERBS_RXM)
 		return verbs_fence(peer);
+	mesh_remote_unread_take(peer->domain, peer->remote);
 	mesh_remotes_fence(&fence, 1);
 	mesh_fence_drain(&fence, mesh_peer_text(peer, text));
 	return true;

@@ -23,6 +23,8 @@
  * FI_OFI_RXM_COMP_PER_PROGRESS): 33 ms have been measured.
  */
 #define CLOSE_MS 500
+/* The longest wait until the provider has read what had come. */
+#define READ_MS 100
 /* The longest wait for the polls: a verbs NIC that is connecting is not polled, for up to 2 s. */
 #define POLLS_MS 2500
 
@@ -115,6 +117,19 @@ void mesh_remotes_fence(struct mesh_fence *fences, int count)
 	} while (in_progress);
 	for (i = 0; i < count; i++)
 		mesh_fence_report(&fences[i]);
+}
+
+void mesh_remote_unread_take(struct mesh_domain *domain, struct mesh_remote *remote)
+{
+	uint64_t begin_ms = mesh_clock_ms();
+	struct mesh_unread_sockets unread;
+
+	mesh_sockets_unread(domain, remote, &unread);
+	while (!mesh_unread_is_read(&unread) &&
+	       mesh_clock_elapsed_ms(begin_ms, mesh_clock_ms()) < READ_MS) {
+		if (!mesh_domain_poll(domain))
+			sched_yield(); /* another thread polls for us */
+	}
 }
 
 static void drain_warn(const struct mesh_fence *fence, const char *who, bool closed)

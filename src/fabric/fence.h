@@ -48,6 +48,13 @@ void mesh_fence_report(const struct mesh_fence *fence);
 void mesh_fence_abandon(struct mesh_fence *fence);
 
 /**
+ * Before a fence on tcp: polls until the provider has read what the kernel had of the remote when
+ * this is called, for 0.1 s at most. The sender's kernel knows that ours has it, so its process may
+ * have ended in order, and cannot send it again. No lock of the domain held.
+ */
+void mesh_remote_unread_take(struct mesh_domain *domain, struct mesh_remote *remote);
+
+/**
  * After a fence on tcp: polls until the provider has nothing left of the connections that were cut,
  * for 0.5 s at most; a WARN reports that it has. A thread that holds the poll may add 2.5 s.
  *

@@ -18,6 +18,8 @@
  * one piece.
  */
 #define HANDSHAKE_LIMIT_US 250000
+/* What the kernel counts for the end of a stream among the bytes received, and not as unread. */
+#define STREAM_END 2
 
 /* The ends of a TCP connection between the local NIC and the remote's. */
 struct ports {
@@ -31,6 +33,7 @@ struct visit {
 	struct mesh_domain *domain;
 	const struct mesh_remote *remote;
 	struct mesh_cut_sockets *cut;
+	struct mesh_unread_sockets *unread;
 };
 
 /* True for a socket that is bound to the domain's NIC. */
@@ -154,6 +157,61 @@ bool mesh_cut_sockets_are_closed(const struct mesh_cut_sockets *cut)
 		return false;
 	for (i = 0; i < cut->num; i++) {
 		if (mesh_socket_cookie(cut->sockets[i].fd) == cut->sockets[i].cookie)
+			return false;
+	}
+	return true;
+}
+
+/* ---- what they hold ------------------------------------------------------------------------ */
+
+MESH_HOLDS(transmit)
+static bool socket_unread(void *arg, int number, int fd)
+{
+	const struct visit *visit = arg;
+	struct mesh_unread_sockets *list = visit->unread;
+	uint64_t received;
+	uint32_t unread;
+
+	if (list->num == MESH_CUT_SOCKETS_MAX || !socket_is_remotes(visit, fd) ||
+	    !mesh_tcp_received(fd, &received, &unread) || !unread)
+		return false;
+	list->sockets[list->num].socket =
+		(struct mesh_remote_socket){number, mesh_socket_cookie(fd)};
+	list->sockets[list->num++].received = received;
+	return true;
+}
+
+void mesh_sockets_unread(struct mesh_domain *domain, struct mesh_remote *remote,
+			 struct mesh_unread_sockets *unread)
+{
+	struct visit visit = {.domain = domain, .remote = remote, .unread = unread};
+
+	unread->num = 0;
+	mesh_transmit_lock(domain);
+	mesh_sockets_visit(socket_unread, &visit);
+	mesh_transmit_unlock(domain);
+}
+
+/* True if somebody has read the first @until bytes that came over the connection, or closed it. */
+static bool socket_is_read(const struct mesh_remote_socket *socket, uint64_t until)
+{
+	uint64_t received;
+	uint32_t unread;
+
+	if (!mesh_tcp_received(socket->fd, &received, &unread) || !unread)
+		return true;
+	if (received >= until + STREAM_END + unread)
+		return true;
+	/* Last: the provider may close it meanwhile, and the number may be used again. */
+	return mesh_socket_cookie(socket->fd) != socket->cookie;
+}
+
+bool mesh_unread_is_read(const struct mesh_unread_sockets *unread)
+{
+	int i;
+
+	for (i = 0; i < unread->num; i++) {
+		if (!socket_is_read(&unread->sockets[i].socket, unread->sockets[i].received))
 			return false;
 	}
 	return true;

@@ -34,6 +34,25 @@ struct mesh_cut_sockets {
 	struct mesh_remote_socket sockets[MESH_CUT_SOCKETS_MAX];
 };
 
+/* What the kernel had of a remote's connections at one moment. */
+struct mesh_unread_sockets {
+	int num; /* those that there was no room for are left out */
+	struct {
+		struct mesh_remote_socket socket;
+		uint64_t received; /* bytes, ever */
+	} sockets[MESH_CUT_SOCKETS_MAX];
+};
+
+/**
+ * Finds those of the provider's connections with the remote that hold bytes which the provider has
+ * not read. Takes domain->transmit_lock.
+ */
+void mesh_sockets_unread(struct mesh_domain *domain, struct mesh_remote *remote,
+			 struct mesh_unread_sockets *unread);
+
+/** True if the provider has read from them what was there then, or closed them. */
+bool mesh_unread_is_read(const struct mesh_unread_sockets *unread);
+
 /**
  * The fence of one remote on tcp: disconnects the provider's sockets with the remote. Takes
  * domain->lock. Returns their number, or a negative errno.

@@ -65,6 +65,20 @@ int mesh_tcp_look(int fd, struct mesh_tcp_look *look)
 	return 0;
 }
 
+bool mesh_tcp_received(int fd, uint64_t *received, uint32_t *unread)
+{
+	struct tcp_info info;
+	socklen_t len = sizeof(info);
+	int left = 0;
+
+	memset(&info, 0, sizeof(info));
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) || ioctl(fd, SIOCINQ, &left))
+		return false;
+	*received = info.tcpi_bytes_received;
+	*unread = left > 0 ? (uint32_t)left : 0;
+	return true;
+}
+
 int mesh_tcp_error_take(int fd)
 {
 	socklen_t len = sizeof(int);

@@ -35,6 +35,14 @@ uint64_t mesh_socket_cookie(int fd);
 int mesh_tcp_look(int fd, struct mesh_tcp_look *look);
 
 /**
+ * Bytes that have come over a connection so far, also one that has ended: @received ever, of which
+ * nobody has read @unread yet. The kernel counts the end of the stream, too.
+ *
+ * Returns false if @fd is no TCP socket. Before Linux 4.1 @received is 0.
+ */
+bool mesh_tcp_received(int fd, uint64_t *received, uint32_t *unread);
+
+/**
  * The error that the kernel met when it last sent on a connection, which did not end it, such as
  * -ENETUNREACH. The kernel forgets it. Returns 0 if there was none.
  */

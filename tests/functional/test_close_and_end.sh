@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # test_close_and_end.sh - what was sent on a comm that was closed arrives, even if the sender's
-# process ends right afterwards without closing its other comms, as os._exit() does.
-# seconds: 15
+# process ends right afterwards without closing its other comms, as os._exit() does; also if the
+# receiver's process reads it only then.
+# seconds: 25
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/faults.sh
@@ -38,8 +39,51 @@ arrives_after() {
 	note "$count messages of $size"
 }
 
+# The receiver's process has not read what its kernel has, when the sender's ends: with a frame of
+# the receiver's unread, so that the control connection is reset.
+unread_at_the_end() {
+	rm -f "$FAULTS"/{handle,stopped,closed,over}*
+	play a receiver <<-END
+		init 0
+		listen 1 $FAULTS/handle.open
+		$(meet listen 64K)
+		accept 1 1
+		stop
+		await $FAULTS/over
+		transfer 0 8000 8 3
+		close 0
+		close 1
+		finalize 0
+	END
+	play b sender <<-END
+		init 0
+		$(meet connect 64K)
+		await $FAULTS/handle.open
+		connect 1 $FAULTS/handle.open
+		await $FAULTS/stopped
+		transfer 0 8000 8 3
+		close 0
+		touch $FAULTS/closed
+		stop
+	END
+	stands receiver
+	touch "$FAULTS/stopped"
+	arrives closed
+	stands sender
+	signal receiver CONT
+	signal sender KILL
+	ended sender 137
+	wait_for "grep -Eq 'on ab ended: |lost node b' $FAULTS/receiver.log" 60 ||
+		faults_show "the receiver does not notice the sender's end"
+	touch "$FAULTS/over"
+	ended receiver
+	note "8 messages, unread when the sender's process ended:" \
+		"$(grep -hoE 'its (control connection|process).*' "$FAULTS/receiver.log" | head -1)"
+}
+
 faults_init
 mesh_up triangle
+for _ in 1 2; do unread_at_the_end; done
 # Slower than the half second for which a receiver reads on when it learns of the sender's end.
 mesh_shape b ba 10mbit
 arrives_after 4M 1
