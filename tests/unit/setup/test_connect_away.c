@@ -126,8 +126,8 @@ static int setup_open_away(void **state)
 static int teardown(void **state)
 {
 	(void)state;
+	carrier_await(true); /* libfabric leaves out a NIC that the kernel does not call running */
 	mesh_net_close(net);
-	namespace_ip("link set x0 up");
 	log_capture_stop();
 	alarm(0);
 	return 0;
