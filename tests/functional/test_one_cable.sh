@@ -66,7 +66,7 @@ done
 stream killed 0 NCCL_MESH_RECOVERY_TIMEOUT=60
 moves 5000
 mesh_carrier a x1 down
-wait_for "(($(said 'its messages wait for a path' | paste -sd+)))" 10 || stream_fail "no loss"
+wait_for "((\$(said 'its messages wait for a path' | paste -sd+)))" 60 || stream_fail "no loss"
 kill -KILL "${STREAM_PIDS[1]}"
 wait "${STREAM_PIDS[1]}" 2>/dev/null
 mesh_carrier a x1 up

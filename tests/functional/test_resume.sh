@@ -16,6 +16,7 @@ for i in 1 2; do mesh_link a x$i 10.77.$i.1/24 b x$i 10.77.$i.2/24; done
 
 # stream NAME SECONDS: ranks in the background that send both ways, for eight times as long.
 stream() {
+	rm -rf "${OUT:?}/$1" # the log of an earlier run has a path, too
 	RANKS_TIMEOUT=120 RANKS_ENV=(NCCL_MESH_DEAD_PEER_TIMEOUT=3 "${@:3}")
 	run_ranks "$OUT/$1" a b -- -v --timeout 60 --pairs 0-1,1-0 --all-at-once --channels 2 \
 		--sizes 64,4K,64K,1M --no-check --seconds "$2" --repeat 1 &
