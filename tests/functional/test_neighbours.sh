@@ -41,9 +41,21 @@ settled() {
 		fail "no '$2' in: $(cat "$FAULTS/out" "$FAULTS/err")"
 }
 
+# well NODE TEXT...: asks until all is well, and each stands in the output; on a busy machine an
+# answer may come late.
+well() {
+	local node=$1
+
+	shift
+	for _ in {1..5}; do
+		ask "$node"
+		((STATUS)) || break
+	done
+	expect 0 "$@"
+}
+
 all_is_well() {
-	ask a
-	expect 0 "ab b ba 10.77.1.2/24 10 Gb/s 1500 fi_mesh serve" \
+	well a "ab b ba 10.77.1.2/24 10 Gb/s 1500 fi_mesh serve" \
 		"ac c ca 10.77.3.1/24 10 Gb/s 1500 fi_mesh serve"
 	! grep -qE '^(pass|warn|fail|unknown)' "$FAULTS/out" || fail "$(cat "$FAULTS/out")"
 	ask a --json
@@ -92,8 +104,7 @@ silence() {
 	# The site is in the answer, as far as there is room for it.
 	serving_spawn b env NCCL_MESH_SITE=frankfurt-am-main-2
 	serving_await b
-	ask a
-	expect 0 "ab b (frankfurt-am-ma) ba"
+	well a "ab b (frankfurt-am-ma) ba"
 	end_serving b
 	serve b
 	if on b nft "add table inet block; add chain inet block input { type filter hook input \
@@ -104,8 +115,7 @@ silence() {
 	else
 		note "nft does not work here: a firewall is not tested"
 	fi
-	ask a
-	expect 0 "ab b ba"
+	well a "ab b ba"
 	# The setting turns it off.
 	end_serving
 	serving_spawn b env NCCL_MESH_NEIGHBOURS=off
@@ -209,8 +219,7 @@ ipv4_only() {
 	done
 	mesh_link p pq 10.77.31.1/24 q qp 10.77.31.2/24
 	serve q
-	ask p
-	expect 0 "pq q qp 10.77.31.2/24"
+	well p "pq q qp 10.77.31.2/24"
 	transfer_ipv4
 	ip -n "$(mesh_ns q)" address flush dev qp
 	mesh_addresses q qp 10.77.32.2/24
@@ -264,12 +273,11 @@ silent_pair() {
 	arrives silent-idle
 }
 
-# The rank on b sends nothing, and wakes no more often than one without neighbours.
-idle() {
-	local before silent_before before_sent wakes silent_wakes
+# idle_once: the rank on b sends nothing. Status 0 if it wakes no more often than one without
+# neighbours.
+idle_once() {
+	local before silent_before before_sent sent wakes silent_wakes
 
-	silent_pair
-	read -rt 3 -u "$MESH_NEVER" || true # the engine goes to sleep a second after its last work
 	before=$(switches "$(rank_pid b)") silent_before=$(switches "$(rank_pid w)")
 	before_sent=$(sent b)
 	read -rt "$IDLE_SECONDS" -u "$MESH_NEVER" || true
@@ -281,8 +289,18 @@ idle() {
 	((sent == 0)) || fail "an idle rank has sent $sent datagrams"
 	# Both look at their links now and then, not at the same time; one more look each second
 	# would add 10.
-	((wakes <= silent_wakes + IDLE_SECONDS / 2)) ||
-		fail "$wakes wakes, without neighbours $silent_wakes"
+	((wakes <= silent_wakes + IDLE_SECONDS / 2))
+}
+
+# On a busy machine either may wake more often for a while.
+idle() {
+	silent_pair
+	# The engine goes to sleep a second after its last work.
+	read -rt $((3 * FAULTS_SLOW)) -u "$MESH_NEVER" || true
+	for _ in {1..4}; do
+		! idle_once || return 0
+	done
+	fail "an idle rank wakes more often than one without neighbours, each time"
 }
 
 # A rank asks again when a NIC has its carrier again.
@@ -298,11 +316,11 @@ carrier_returns() {
 		finalize 0
 	END
 	arrives alone
-	read -rt 2 -u "$MESH_NEVER" || true # its first round is over
+	read -rt $((2 * FAULTS_SLOW)) -u "$MESH_NEVER" || true # its first round is over
 	mesh_carrier c ca down
 	before=$(sent c)
 	mesh_carrier c ca up
-	wait_for "((\$(sent c) > $before))" 30 || fail "c does not ask when its carrier is back"
+	wait_for "((\$(sent c) > $before))" 60 || fail "c does not ask when its carrier is back"
 }
 
 # A job answers as serve does, and once it is idle, it sends and does nothing.

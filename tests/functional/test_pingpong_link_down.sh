@@ -15,12 +15,19 @@ mesh_init
 mesh_up triangle patched
 # Node a would relay for the other two.
 RANKS_ENV=(NCCL_MESH_RELAY=off)
-# Rank 0 logs its first path when all ranks have loaded the plugin and looked at their NICs.
-(
-	wait_for "grep -qs 'path: from=' $OUT/run/rank0.out" 60
+# unplugged RUN: the cable is pulled before the last pair's turn, which waits for node b. Rank 0
+# logs its first path when all ranks have loaded the plugin and looked at their NICs.
+unplugged() {
+	local pids
+
+	wait_for "grep -qs 'path: from=' $OUT/$1/rank0.out" 60
+	mapfile -t pids < <(mesh_namespace_pids "$(mesh_ns b)")
+	kill -STOP "${pids[@]}"
 	mesh_unplug b bc
-) &
-! run_ranks "$OUT/run" a b c -- --json -v --timeout 8 --sizes 8 --seconds 0.1 --check-max 4K \
+	kill -CONT "${pids[@]}"
+}
+unplugged run &
+! run_ranks "$OUT/run" a b c -- --json -v --timeout 8 --sizes 8 --seconds 0.5 --check-max 4K \
 	--pairs 0-1,0-2,1-2 || fail "the ranks end well"
 wait
 python3 - "$OUT/run/rank0.out" <<-'END' || { ranks_show "$OUT/run"; fail "a wrong report"; }
@@ -37,12 +44,11 @@ note "the pair without a link is not ok, with the plugin's reason"
 # The same, but the cable comes back: the NIC is opened then, and the pair connects.
 mesh_plug b bc
 (
-	wait_for "grep -qs 'path: from=' $OUT/back/rank0.out" 60
-	mesh_unplug b bc
+	unplugged back
 	wait_for "grep -qs 'still connecting from bc' $OUT/back/rank1.out" 60
 	mesh_plug b bc
 ) &
-run_ranks "$OUT/back" a b c -- --json -v --timeout 30 --sizes 8 --seconds 0.1 --check-max 4K \
+run_ranks "$OUT/back" a b c -- --json -v --timeout 30 --sizes 8 --seconds 0.5 --check-max 4K \
 	--pairs 0-1,0-2,1-2 || { ranks_show "$OUT/back"; fail "the pair does not connect"; }
 wait
 note "once the link is back, the pair connects"
