@@ -59,17 +59,17 @@ play a connector <<-END
 	finalize 0
 END
 arrives first
-wait_for "! unacknowledged" 20 || fail "the nodes do not come to rest"
+wait_for "! unacknowledged" 60 || fail "the nodes do not come to rest"
 # Acknowledgements pass, and nothing larger.
 on a nft add table inet drops && on a nft add chain inet drops in \
 	'{ type filter hook input priority 0; }' &&
 	on a nft add rule inet drops in iifname ab meta length gt 60 drop ||
 	fail "cannot drop what b sends"
 touch "$FAULTS/slow"
-wait_for unacknowledged 20 || faults_show "the listener does not answer"
+wait_for unacknowledged 60 || faults_show "the listener does not answer"
 # The connections end before it is sent.
 ip -n "$(mesh_ns b)" link set dev ba down
-wait_for "has_lost listener a && has_lost connector b" 20 || faults_show "nobody notices the link"
+wait_for "has_lost listener a && has_lost connector b" 60 || faults_show "nobody notices the link"
 touch "$FAULTS/away"
 # Without the mend accept returns at once.
 wait_for "[[ -e $FAULTS/accepted ]]" 2 && faults_show "accept returns what its connector never had"
@@ -111,7 +111,7 @@ play a connector <<-END
 END
 arrives accepted handle.begun
 ip -n "$(mesh_ns b)" link set dev ba down
-wait_for "has_lost listener a && has_lost connector b" 20 || faults_show "nobody notices the link"
+wait_for "has_lost listener a && has_lost connector b" 60 || faults_show "nobody notices the link"
 ip -n "$(mesh_ns b)" link set dev ba up
 touch "$FAULTS/away"
 ended connector
@@ -149,7 +149,7 @@ play a connector <<-END
 END
 arrives connected
 ip -n "$(mesh_ns b)" link set dev ba down
-wait_for "has_lost listener a && has_lost connector b" 20 || faults_show "nobody notices the link"
+wait_for "has_lost listener a && has_lost connector b" 60 || faults_show "nobody notices the link"
 touch "$FAULTS/away"
 wait_for "[[ -e $FAULTS/accepted ]] || ! kill -0 ${FAULTS_PID[listener]}" 7 &&
 	faults_show "accept does not wait for the link"

@@ -80,7 +80,7 @@ FAULTS_ENV+=("NCCL_MESH_RELAY=off")
 mesh_plug b bc
 pair back "$(receive 1)" "$(send 1)"
 wait_for "grep -q 'still connecting from bc to node c .*(bc has no carrier' \
-	$FAULTS/connector-back.log" 20 || faults_show "the connector does not say what it waits for"
+	$FAULTS/connector-back.log" 40 || faults_show "the connector does not say what it waits for"
 mesh_plug b bc
 pair_ended back
 note "no relay: the connection waits for the cable"

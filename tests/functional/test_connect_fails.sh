@@ -231,7 +231,7 @@ refused_then_stopped() {
 		close 0
 		finalize 0
 	END
-	wait_for blocked 10 || fail "the firewall met nothing"
+	wait_for blocked 60 || fail "the firewall met nothing"
 	unblock
 	ended connector
 	signal listener CONT

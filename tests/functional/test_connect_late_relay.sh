@@ -69,12 +69,12 @@ play a connector <<-END
 END
 arrives accepted handle.begun
 used=p other=q
-wait_for "grep -q 'relay: a circuit from node a to node b' $FAULTS/p.log $FAULTS/q.log" 20 ||
+wait_for "grep -q 'relay: a circuit from node a to node b' $FAULTS/p.log $FAULTS/q.log" 60 ||
 	faults_show "no relay has a circuit"
 grep -q 'relay: a circuit from node a to node b' "$FAULTS/p.log" || used=q other=p
-wait_for "! busy a $used b" 20 || faults_show "the nodes do not come to rest"
+wait_for "! busy a $used b" 60 || faults_show "the nodes do not come to rest"
 ip -n "$(mesh_ns $used)" link set dev ${used}b down
-wait_for "grep -q 'node $used, through which this path leads' $FAULTS/connector.log" 20 ||
+wait_for "grep -q 'node $used, through which this path leads' $FAULTS/connector.log" 60 ||
 	faults_show "the connector does not learn that the circuit is broken"
 touch "$FAULTS/away"
 ended connector

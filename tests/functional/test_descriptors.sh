@@ -160,7 +160,7 @@ exhausted_at_accept() {
 		buffer 0 1M
 		exhaust $1
 		touch $FAULTS/go
-		idle 1000 300
+		idle 1000 $(ms 300)
 		! within $(ms 12000) accept 2 2
 		close 2
 		await $FAULTS/failed

@@ -82,7 +82,7 @@ sends a xa2 2
 drain xa2 >"$OUT/said" 2>&1 || stream_fail "drain: $(cat "$OUT/said")"
 grep -q "^xa2 is drained: $PATHS connections of 1 process use other paths" "$OUT/said" ||
 	stream_fail "drain says: $(cat "$OUT/said")"
-awaits 1 a drained_paths xa2 $PATHS
+awaits 10 a drained_paths xa2 $PATHS
 [[ $(said "xa2 is being drained" | paste -sd" ") == "1 0" ]] ||
 	stream_fail "not one WARN of one rank"
 rests "drained"

@@ -37,7 +37,7 @@ make_line() {
 			echo reno >/proc/sys/net/ipv4/tcp_congestion_control' $((BUFFER << 10))
 	done
 	mesh_spawn line "$OUT/line.log" "$MESH_BUILD/functional/long_line" a b $DELAY
-	wait_for "grep -q ready '$OUT/line.log'" 10 || { cat "$OUT/line.log"; fail "no line"; }
+	wait_for "grep -q ready '$OUT/line.log'" 60 || { cat "$OUT/line.log"; fail "no line"; }
 }
 
 # stream RUN [VARIABLE=VALUE...]: Mbit/s over the line. What both ends say is in OUT/RUN.<node>.

@@ -48,7 +48,7 @@ joins() {
 	for node in a b; do unsaid $node INFO "NIC [0-9]+: ${nic[$node]} uses"; done
 	"${@:5}"
 	for node in a b; do
-		wait_for "grep -Eq '^INFO .*NIC [1-9]: ${nic[$node]} uses' $FAULTS/$node.log" 30 ||
+		wait_for "grep -Eq '^INFO .*NIC [1-9]: ${nic[$node]} uses' $FAULTS/$node.log" 60 ||
 			faults_show "$CASE: ${nic[$node]} does not join"
 	done
 	before=$(mesh_bytes a "$3" tx)

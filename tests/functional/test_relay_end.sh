@@ -43,7 +43,7 @@ play a sender <<-END
 END
 stands sender
 ended receiver
-wait_for "grep -q ' node c .*its process ended' $FAULTS/relay.log" 20 ||
+wait_for "grep -q ' node c .*its process ended' $FAULTS/relay.log" 60 ||
 	faults_show "the relay does not notice the receiver's end"
 signal sender CONT
 ended sender

@@ -20,7 +20,7 @@ goes_on() {
 	local rank noticed='go over the other paths now|another route leads'
 
 	for rank in 0 1; do
-		wait_for "grep -qE '$noticed' $STREAM_FOLDER/rank$rank.out" 20 ||
+		wait_for "grep -qE '$noticed' $STREAM_FOLDER/rank$rank.out" 60 ||
 			stream_fail "$1: rank $rank has not noticed"
 	done
 	moves 20000
@@ -67,7 +67,7 @@ test_cable_back() {
 	begin back p
 	mesh_carrier b bp down
 	for rank in 0 1; do
-		wait_for "grep -qE 'wait for (a path|another r)' $STREAM_FOLDER/rank$rank.out" 20 ||
+		wait_for "grep -qE 'wait for (a path|another r)' $STREAM_FOLDER/rank$rank.out" 60 ||
 			stream_fail "rank $rank does not wait"
 	done
 	pause 1.5
@@ -86,7 +86,7 @@ test_longer() {
 	relay r
 	moves 20000
 	kill -KILL "${RELAY[p]}"
-	wait_for "grep -q 'from=a to=b .* via=q,r ' $STREAM_FOLDER/rank0.out" 10 ||
+	wait_for "grep -q 'from=a to=b .* via=q,r ' $STREAM_FOLDER/rank0.out" 60 ||
 		stream_fail "no path leads over q and r"
 	goes_on_again "a longer route" 10000
 	stream_stop

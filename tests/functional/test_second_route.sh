@@ -64,7 +64,7 @@ test_killed() {
 	begin killed p q
 	becomes "two relays" -ge $TWO 20000
 	kill -KILL "${RELAY[p]}"
-	wait_for "grep -q 'go over the other paths now' $STREAM_FOLDER/rank0.out" 20 ||
+	wait_for "grep -q 'go over the other paths now' $STREAM_FOLDER/rank0.out" 60 ||
 		stream_fail "rank 0 has not noticed"
 	becomes "p is killed" -le $ONE 20000
 	wait "${RELAY[p]}" 2>/dev/null

@@ -106,7 +106,7 @@ test_macvlan() {
 	for node in a b; do
 		nic=ab
 		[[ $node == a ]] || nic=ba
-		wait_for "[[ \$(link_local $node $nic) ]]" 5 || fail "$nic has no address"
+		wait_for "[[ \$(link_local $node $nic) ]]" 60 || fail "$nic has no address"
 		ip -n "$MESH_PREFIX$node" link add mv0 link "$nic" type macvlan mode bridge ||
 			{ note "macvlan: SKIP, not in this kernel"; uncable a ab; return; }
 		ip -n "$MESH_PREFIX$node" link set mv0 up

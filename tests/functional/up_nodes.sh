@@ -83,7 +83,7 @@ node_sshd() {
 		mount --bind "$0/etc" /etc && mount --bind "$0/lib" /var/lib &&
 			mount -t tmpfs none /run && mkdir /run/sshd && exec '"$SSHD"' -D -e -f "$1"
 		' "$folder" "$KEYS/$1.sshd"
-	wait_for "grep -q 'Server listening' $folder/sshd.log" 20 ||
+	wait_for "grep -q 'Server listening' $folder/sshd.log" 60 ||
 		{ cat "$folder/sshd.log"; fail "the sshd of $1 does not start"; }
 }
 
