@@ -169,10 +169,7 @@ device_deleted() {
 
 # Locked memory is limited for a user without CAP_IPC_LOCK, root or not: a container is like that.
 registration_fails() {
-	local before
-
 	begin "a registration fails"
-	before=$(rdma_objects)
 	limited_script
 	mesh_spawn a "$FAULTS/limited.log" env "${FAULTS_ENV[@]}" \
 		prlimit --memlock=$((220 << 20)) setpriv --bounding-set -ipc_lock \
@@ -193,7 +190,6 @@ registration_fails() {
 	ended limited
 	ended other
 	said limited WARN 'cannot register 268435456 bytes .*(memlock|ulimit -l)'
-	[[ $(rdma_objects) == "$before" ]] || fail "$CASE: RDMA objects are left: $(rdma_objects)"
 	finish limited
 }
 

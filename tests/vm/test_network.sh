@@ -91,7 +91,7 @@ firewall_for_a_while() {
 	local repeats env=("${FAULTS_ENV[@]}")
 
 	FAULTS_ENV+=("NCCL_MESH_DEAD_PEER_TIMEOUT=60")
-	transfer_start $((8 << 20)) 8
+	stream_start $((8 << 20))
 	arrives connected
 	wait_for "(($(rdma_counter ab sent_pkts) + 2000 < \$(rdma_counter ab sent_pkts)))" 60 ||
 		faults_show "no packets"
@@ -100,6 +100,7 @@ firewall_for_a_while() {
 	wait_for "(($repeats + 4 < \$(rdma_counter ab completer_retry_err)))" 60 ||
 		faults_show "nothing is repeated"
 	firewall_lift a ab
+	stream_stop
 	ended sender
 	ended receiver
 	FAULTS_ENV=("${env[@]}")
@@ -107,7 +108,7 @@ firewall_for_a_while() {
 }
 
 firewall_for_good() {
-	transfer_start $((8 << 20)) 8
+	stream_start $((8 << 20))
 	arrives connected
 	wait_for "(($(rdma_counter ab sent_pkts) + 2000 < \$(rdma_counter ab sent_pkts)))" 60 ||
 		faults_show "no packets"

@@ -35,7 +35,7 @@ note "no rdma_cm: said"
 
 # Too little locked memory, and not the privilege that root has outside of containers.
 # shellcheck disable=SC2016 # for the inner shell
-on b bash -c 'ulimit -l 256; exec timeout 10 setpriv --bounding-set -ipc_lock \
+on b bash -c 'ulimit -l 256; exec timeout 60 setpriv --bounding-set -ipc_lock \
 	--inh-caps -ipc_lock "$@"' - "$MESH_BUILD/functional/verbs_fence" \
 	receiver ba 10.77.1.2/24 rxe_ba "$OUT" close >"$OUT/memlock" 2>&1
 grep -q 'may lock only 256 KiB' "$OUT/memlock" ||
@@ -44,7 +44,7 @@ note "memlock: said"
 
 # A firewall that lets TCP pass.
 drop_roce a ab
-RANKS_ENV=(NCCL_MESH_CONNECT_TIMEOUT=10) RANKS_TIMEOUT=60
-run_ranks "$OUT/firewall" a b -- --timeout 40 --verbose --sizes 64K --iters 10 --repeat 1
+RANKS_ENV=(NCCL_MESH_CONNECT_TIMEOUT=10) RANKS_TIMEOUT=300
+run_ranks "$OUT/firewall" a b -- --timeout 200 --verbose --sizes 64K --iters 10 --repeat 1
 said firewall 'TCP reaches the peer on this link and RDMA does not.*UDP port 4791'
 note "firewall: said"

@@ -35,7 +35,8 @@ per_segment() {
 
 	rm -f "$TRANSFER_GATE"
 	transfer_start $SIZE $MESSAGES "$1"
-	arrives connected
+	arrives connected accepted
+	rdma_quiet ra rb
 	rdma_count r ra
 	rdma_count r rb
 	touch "$TRANSFER_GATE"

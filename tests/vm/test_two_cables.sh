@@ -23,7 +23,7 @@ mesh_node a b
 mesh_link a ab0 10.77.1.1/24 b ba0 10.77.1.2/24
 mesh_link a ab1 10.77.2.1/24 b ba1 10.77.2.2/24
 rdma_up
-for try in {1..3}; do
+for try in {1..5}; do
 	before=()
 	for nic in "${NICS[@]}"; do before+=("$(rdma_counter "$nic" sent_pkts)"); done
 	transfer $MESSAGE_BYTES $MESSAGES

@@ -22,7 +22,8 @@ FEW=8 MANY=24 # messages; the difference leaves out what the end of the connecti
 count() {
 	rm -f "$TRANSFER_GATE"
 	transfer_start "$@"
-	arrives connected
+	arrives connected accepted
+	rdma_quiet ab ba
 	rdma_count a ab
 	touch "$TRANSFER_GATE"
 	ended sender

@@ -71,7 +71,7 @@ pair_start() {
 		$(each "await $FAULTS/handle.@" "accept @ 0" \
 			"buffer @ $((MESSAGES * $1))K" "reg @ @ @")
 		$(posts "$1")
-		pending 0 500
+		pending 0 2000
 		touch $FAULTS/granted
 		await $FAULTS/passed
 		$(ends)
@@ -86,7 +86,7 @@ pair_start() {
 			"buffer @ $((MESSAGES * $1))K" "reg @ @ @")
 		await $FAULTS/dropped
 		$(posts "$1")
-		pending $((COMMS * MESSAGES - 1)) 1500
+		pending $((COMMS * MESSAGES - 1)) 4000
 		touch $FAULTS/posted
 		await $FAULTS/passed
 		$(ends)

@@ -12,7 +12,8 @@ TRANSFER_PATIENT=(
 	NCCL_MESH_CONNECT_TIMEOUT=100 NCCL_MESH_ACCEPT_TIMEOUT=100 NCCL_MESH_DEAD_PEER_TIMEOUT=100
 )
 
-# A file that both processes await before the first message; empty: none.
+# A file that both processes await before the first message; empty: none. What is counted from then
+# on is that of the messages: await "connected" and "accepted", and rdma_quiet.
 TRANSFER_GATE=""
 
 # exchange_start ROOM COMMAND...: node a sends, node b receives, with a buffer of ROOM bytes and
@@ -21,12 +22,13 @@ exchange_start() {
 	local moves=("buffer 0 $1" "reg 0 0 0" "${*:2}" "dereg 0" "close 0")
 
 	[[ ! $TRANSFER_GATE ]] || moves=("await $TRANSFER_GATE" "${moves[@]}")
-	rm -f "$FAULTS"/{handle,connected,enough}
+	rm -f "$FAULTS"/{handle,accepted,connected,enough}
 	play b receiver <<-END
 		limit $TRANSFER_MS
 		init 0
 		listen 0 $FAULTS/handle
 		accept 0 0
+		touch $FAULTS/accepted
 		$(printf '%s\n' "${moves[@]}")
 		close-listen 0
 		finalize 0
