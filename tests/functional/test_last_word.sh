@@ -60,7 +60,8 @@ last_word() {
 	ended receiver
 	ended sender
 	on a nft delete table inet silence
-	grep -Eq "node b \(10.77.*$1.*: no answer" "$FAULTS/sender.log" ||
+	# Either end may judge first.
+	grep -Eq "node b \(10.77.*$1 .*: (no answer|it gave this link up)" "$FAULTS/sender.log" ||
 		faults_show "$1 has carried nothing"
 	unsaid sender WARN failed
 	note "$1 is lost: all $COUNT messages are sent"
