@@ -44,22 +44,30 @@ MESH_HOLDS(comm)
 MESH_COLD
 bool mesh_copies_make(struct mesh_comm *comm, bool far);
 
-/** Keeps a copy of a small message that is about to be sent. False without memory for it. */
+/** Finds room for the copy of a small message that is about to be sent. False without memory. */
 MESH_HOLDS(comm)
-static inline bool mesh_copy_keep(struct mesh_comm *comm, const struct mesh_request *request)
+static inline bool mesh_copy_prepare(struct mesh_comm *comm, const struct mesh_request *request)
 {
 	const bool far = mesh_copy_is_far(request->size);
-	struct mesh_copy *copy;
 
-	if ((far ? !comm->send.far_copies : !comm->send.copies) && !mesh_copies_make(comm, far))
-		return false;
-	copy = mesh_copy_of(comm, request->seq);
+	return (far ? comm->send.far_copies != NULL : comm->send.copies != NULL) ||
+	       mesh_copies_make(comm, far);
+}
+
+/**
+ * Keeps a copy of a small message that has just been sent, for which mesh_copy_prepare() found
+ * room. comm->lock has been held since: whoever sends copies again finds this one.
+ */
+MESH_HOLDS(comm)
+static inline void mesh_copy_keep(struct mesh_comm *comm, const struct mesh_request *request)
+{
+	struct mesh_copy *copy = mesh_copy_of(comm, request->seq);
+
 	copy->seq = request->seq;
 	copy->size = (uint32_t)request->size;
 	copy->kind = MESH_COPY_DATA;
 	if (request->size) /* an empty message may have no address */
 		mesh_bytes_copy(mesh_copy_bytes(comm, copy), request->data, request->size);
-	return true;
 }
 
 /**

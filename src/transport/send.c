@@ -105,12 +105,15 @@ static enum send_result eager_send(struct mesh_comm *comm, struct mesh_request *
 
 	if (!mesh_seq_before(request->seq, send->peer_posted + MESH_EAGER_WINDOW))
 		return SEND_BLOCKED;
-	if (comm->resumes && !mesh_copy_keep(comm, request)) {
+	if (comm->resumes && !mesh_copy_prepare(comm, request)) {
 		mesh_comm_fail(comm, -ENOMEM, false, "no memory for copies of small messages");
 		return SEND_BLOCKED;
 	}
 	if (!mesh_comm_data_inject(comm, request) && !data_send(comm, request))
 		return SEND_BUSY;
+	/* Behind the send: the peer has the message sooner. A lost path waits for comm->lock. */
+	if (comm->resumes)
+		mesh_copy_keep(comm, request);
 	request->send.posted = true;
 	mesh_request_state_set(request,
 			       request->send.unfinished ? MESH_REQUEST_MOVING : MESH_REQUEST_DONE);

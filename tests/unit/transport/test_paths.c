@@ -7,6 +7,7 @@
 
 #include "control/peer_end.h"
 #include "control/peer_index.h"
+#include "fabric/buffer.h"
 #include "transport/frames.h"
 #include "transport/path_state.h"
 #include "transport/recovery.h"
@@ -283,6 +284,69 @@ static void test_small_messages_go_again(void **state)
 	fixture_comm_close(comm);
 }
 
+/* The second path is lost; the engine has its turn. */
+static void second_path_lose(void)
+{
+	mesh_lock_take(&comm->lock);
+	mesh_path_suspect(&comm->paths[1], -ECONNRESET);
+	mesh_lock_release(&comm->lock);
+	tick();
+}
+
+/* Of all sizes the copy has the bytes that were sent, whatever NCCL writes there afterwards. */
+static void test_copies_are_whole(void **state)
+{
+	static const size_t sizes[] = {
+		1, 8, MESH_COPY_NEAR, MESH_COPY_NEAR + 1, 700, FIXTURE_EAGER_LIMIT};
+	const int num = sizeof(sizes) / sizeof(sizes[0]);
+	const struct fake_post *post;
+	size_t byte;
+	int i;
+
+	(void)state;
+	comm = resuming_open(true);
+	for (i = 0; i < num; i++) {
+		memset(fixture_memory, i + 1, sizes[i]);
+		fixture_post(comm, sizes[i]);
+		fixture_sends_complete();
+	}
+	memset(fixture_memory, 0, FIXTURE_EAGER_LIMIT);
+	second_path_lose();
+	assert_int_equal(fake.sends.num, 2 * num);
+	for (i = 0; i < num; i++) {
+		post = &fake.sends.posts[num + i];
+		assert_int_equal(post->size, sizeof(struct mesh_message_header) + sizes[i]);
+		for (byte = sizeof(struct mesh_message_header); byte < post->size; byte++)
+			assert_int_equal(post->buffer[byte], i + 1);
+	}
+	fixture_comm_close(comm);
+}
+
+/* A message that had to wait for a buffer is not sent twice when a path is lost meanwhile. */
+static void test_message_that_waits(void **state)
+{
+	struct mesh_buffer *taken[1024];
+	struct mesh_request *request;
+	int i, num = 0;
+
+	(void)state;
+	comm = resuming_open(true);
+	for (i = 0; i < 2; i++)
+		while ((taken[num] = mesh_remote_buffer_get(fixture.domains[i],
+							    fixture.peers[i].remote)))
+			num++;
+	request = fixture_post(comm, 700);
+	assert_int_equal(fake.sends.num, 0);
+	while (num)
+		mesh_buffer_put(taken[--num]);
+	second_path_lose();
+	fixture_poll();
+	assert_int_equal(fake.sends.num, 1);
+	fixture_sends_complete();
+	assert_true(fixture_is_done(request));
+	fixture_comm_close(comm);
+}
+
 /* NCCL may send nothing from no address; memcpy() requires one even then (UBSan). */
 static void test_empty_message_is_kept(void **state)
 {
@@ -497,6 +561,8 @@ int main(void)
 		TEST(test_segments_go_over_the_other_path),
 		TEST(test_doubt_that_grows),
 		TEST(test_small_messages_go_again),
+		TEST(test_copies_are_whole),
+		TEST(test_message_that_waits),
 		TEST(test_empty_message_is_kept),
 		TEST(test_message_that_fails),
 		TEST(test_receiver_answers),
