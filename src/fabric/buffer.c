@@ -18,6 +18,12 @@
  * so the receives need not hold a peer's whole backlog.
  */
 #define RECEIVE_BUFFERS 256
+/*
+ * On tcp each message takes the oldest of them, so all of them are in use in turn: with 256 the
+ * bytes of 4 MiB pass through the processor's cache, and each message goes into memory that is no
+ * longer in it (docs/performance.md). What finds none posted stays in the socket meanwhile.
+ */
+#define RECEIVE_BUFFERS_TCP 32
 #define SEND_BUFFERS 256
 #define CACHE_LINE 64
 
@@ -151,8 +157,11 @@ static size_t slab_size(const struct mesh_domain *domain, int count)
 static int receives_count(const struct mesh_domain *domain)
 {
 	size_t limit = domain->info->rx_attr->size;
+	int count = RECEIVE_BUFFERS;
 
-	return limit && limit < RECEIVE_BUFFERS ? (int)limit : RECEIVE_BUFFERS;
+	if (domain->provider == MESH_PROVIDER_TCP)
+		count = RECEIVE_BUFFERS_TCP;
+	return limit && limit < (size_t)count ? (int)limit : count;
 }
 
 static int slab_open(struct mesh_domain *domain, int receives)
