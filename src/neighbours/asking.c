@@ -48,7 +48,7 @@ static void round_end(struct mesh_asking *asking)
 			mesh_descriptor_close(asking->fds[i]);
 		asking->fds[i] = -1;
 	}
-	asking->began_ms = 0;
+	asking->began_ms = asking->sought = 0;
 }
 
 void mesh_asking_finish(struct mesh_asking *asking)
@@ -159,6 +159,29 @@ int mesh_asking_begin(struct mesh_asking *asking, uint64_t now_ms)
 	return ret;
 }
 
+int mesh_asking_seek(struct mesh_asking *asking, uint64_t node_id, uint64_t now_ms)
+{
+	asking->sought = node_id;
+	return mesh_asking_begin(asking, now_ms);
+}
+
+bool mesh_asked_has_heard(const struct mesh_asked *asked, uint64_t node_id)
+{
+	int i;
+
+	for (i = 0; i < asked->num_heard; i++) {
+		if (asked->heard[i]->error || asked->heard[i]->about.node_id == node_id)
+			return true;
+	}
+	return false;
+}
+
+/* On a switch the first answer may be another node's. */
+static bool is_wanted(const struct mesh_asking *asking, const struct mesh_asked *asked)
+{
+	return !asked->answered || (asking->sought && !mesh_asked_has_heard(asked, asking->sought));
+}
+
 static void question_send(struct mesh_asking *asking, int i)
 {
 	const struct mesh_neighbour_link *link = &asking->links[i];
@@ -192,7 +215,7 @@ void mesh_asking_advance(struct mesh_asking *asking, uint64_t now_ms)
 		return;
 	}
 	for (i = 0; i < asking->num_links; i++) {
-		if (!asking->asked[i].answered)
+		if (is_wanted(asking, &asking->asked[i]))
 			question_send(asking, i);
 	}
 	asking->sent++;

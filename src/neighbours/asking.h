@@ -44,6 +44,7 @@ struct mesh_asking {
 	int num_links;
 	int fds[MESH_ASKING_SOCKETS]; /* -1: not open. All are closed between two rounds */
 	uint64_t token;		      /* of this round */
+	uint64_t sought;	      /* asked for on each NIC until this node answers; 0: none */
 	int sent;		      /* questions of this round */
 	int taken;		      /* datagrams of this round */
 	uint64_t began_ms;	      /* 0: no round goes on */
@@ -71,6 +72,15 @@ bool mesh_asking_links_set(struct mesh_asking *asking, const struct mesh_neighbo
  * Returns 0, or a negative errno if no socket can be opened.
  */
 int mesh_asking_begin(struct mesh_asking *asking, uint64_t now_ms);
+
+/**
+ * The same, for a node that may be behind any of our NICs: the questions of this round are repeated
+ * where it has not answered, also if others have. One node at a time: the latest.
+ */
+int mesh_asking_seek(struct mesh_asking *asking, uint64_t node_id, uint64_t now_ms);
+
+/** True if the NIC has heard this node, or one of another version, of which the id is not known. */
+bool mesh_asked_has_heard(const struct mesh_asked *asked, uint64_t node_id);
 
 /** Sends what is due; ends the round when its time is over, and closes the sockets. */
 void mesh_asking_advance(struct mesh_asking *asking, uint64_t now_ms);

@@ -282,6 +282,11 @@ void mesh_neighbours_ask(struct mesh_neighbours *neighbours)
 	mesh_rounds_ask(&neighbours->rounds);
 }
 
+void mesh_neighbours_seek(struct mesh_neighbours *neighbours, uint64_t node_id)
+{
+	mesh_rounds_seek(&neighbours->rounds, node_id);
+}
+
 /* ---- opening and closing ------------------------------------------------------------------- */
 
 MESH_HOLDS(process)

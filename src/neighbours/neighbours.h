@@ -78,6 +78,13 @@ void mesh_neighbours_down_set(struct mesh_neighbours *neighbours,
 MESH_HOLDS(process)
 void mesh_neighbours_ask(struct mesh_neighbours *neighbours);
 
+/**
+ * The same for a node that may be behind any of our NICs: the questions are repeated where it has
+ * not answered, also if others have.
+ */
+MESH_HOLDS(process)
+void mesh_neighbours_seek(struct mesh_neighbours *neighbours, uint64_t node_id);
+
 /** What our NICs have heard: one entry for each. Valid until the lock is released. */
 MESH_HOLDS(process)
 const struct mesh_asked *mesh_neighbours_asked(const struct mesh_neighbours *neighbours,

@@ -72,15 +72,28 @@ static void ipv4_ready(struct mesh_watch *watch, uint32_t events)
 	answers_ready(mesh_container_of(watch, struct mesh_rounds, watches[1]), 1);
 }
 
-void mesh_rounds_ask(struct mesh_rounds *rounds)
+/* @ret: of the beginning */
+MESH_HOLDS(process)
+static void round_begun(struct mesh_rounds *rounds, int ret, uint64_t now_ms)
 {
-	uint64_t now_ms = mesh_clock_ms();
-	int ret = mesh_asking_begin(&rounds->asking, now_ms);
-
 	if (ret)
 		mesh_info("cannot ask the neighbours: %s", strerror(-ret));
 	mesh_asking_advance(&rounds->asking, now_ms);
 	asking_follow(rounds);
+}
+
+void mesh_rounds_ask(struct mesh_rounds *rounds)
+{
+	uint64_t now_ms = mesh_clock_ms();
+
+	round_begun(rounds, mesh_asking_begin(&rounds->asking, now_ms), now_ms);
+}
+
+void mesh_rounds_seek(struct mesh_rounds *rounds, uint64_t node_id)
+{
+	uint64_t now_ms = mesh_clock_ms();
+
+	round_begun(rounds, mesh_asking_seek(&rounds->asking, node_id, now_ms), now_ms);
 }
 
 void mesh_rounds_init(struct mesh_rounds *rounds, struct mesh_engine *engine,

@@ -24,6 +24,10 @@ void mesh_rounds_init(struct mesh_rounds *rounds, struct mesh_engine *engine,
 MESH_HOLDS(process)
 void mesh_rounds_ask(struct mesh_rounds *rounds);
 
+/** The same for a node that may be behind any of them: mesh_asking_seek(). */
+MESH_HOLDS(process)
+void mesh_rounds_seek(struct mesh_rounds *rounds, uint64_t node_id);
+
 /** Closes the sockets and frees what was heard. */
 MESH_HOLDS(process)
 void mesh_rounds_finish(struct mesh_rounds *rounds);

@@ -288,7 +288,7 @@ static void answers_wait(struct mesh_connect *connect, uint64_t now_ms)
 	int ret = 0;
 
 	if (mesh_neighbour_hints_wait(connect->net->process, &connect->handle, &connect->choice,
-				      now_ms))
+				      connect->started_ms, now_ms))
 		return;
 	if (!connect->choice.num_candidates)
 		ret = neighbours_renew(connect);

@@ -14,7 +14,8 @@
 #define ASK_AGAIN_MS 400
 /*
  * Answers are waited for until each NIC has one, or for so long after the first question: if the
- * node has answered on another NIC, and if it has not.
+ * node has answered on another NIC, and if it has not. The listener answers as soon as there is a
+ * handle: within a millisecond of a question, unless the processor is busy.
  */
 #define FOUND_MS 100
 #define MISSING_MS 300
@@ -82,6 +83,47 @@ static bool is_found(struct mesh_process *process, const struct mesh_handle *han
 	return false;
 }
 
+/*
+ * The next NIC of ours that may lead to the listener, for all that its addresses say: with guesses,
+ * those of the guesses, else all that can ask. @next: 0 at first. Returns NULL after the last one.
+ */
+MESH_HOLDS(process)
+static const struct mesh_asked *guess_next(struct mesh_process *process,
+					   const struct mesh_path_choice *choice, int *next)
+{
+	const struct mesh_endpoint_addr *local;
+	const struct mesh_asked *asked;
+	int num;
+
+	while (*next < choice->num_candidates) {
+		local = &process->endpoints[choice->candidates[(*next)++].local];
+		asked = asked_of(process, local->nic);
+		if (asked && !asked->error && mesh_addr_is_link_local(&local->addr))
+			return asked;
+	}
+	asked = mesh_neighbours_asked(mesh_setup_of(process)->neighbours, &num);
+	while (!choice->num_candidates && *next < num) {
+		if (!asked[(*next)++].error)
+			return &asked[*next - 1];
+	}
+	return NULL;
+}
+
+/* True if the node has answered on each NIC that may lead there. */
+MESH_HOLDS(process)
+static bool all_have_heard(struct mesh_process *process, const struct mesh_handle *handle,
+			   const struct mesh_path_choice *choice)
+{
+	const struct mesh_asked *asked;
+	int next = 0;
+
+	while ((asked = guess_next(process, choice, &next))) {
+		if (!mesh_asked_has_heard(asked, handle->node_id))
+			return false;
+	}
+	return true;
+}
+
 /* A NIC that the handle had no room for may share a link. */
 static bool is_missing(const struct mesh_handle *handle, const struct mesh_path_choice *choice)
 {
@@ -131,6 +173,36 @@ void mesh_neighbour_hints_learn(struct mesh_process *process, struct mesh_handle
 	}
 }
 
+/* When the node was first asked for on all NICs; NULL if it was not, or too long ago. */
+MESH_HOLDS(process)
+static const uint64_t *sought_find(struct mesh_process *process, uint64_t node_id)
+{
+	const struct mesh_sought_nodes *sought = &mesh_setup_of(process)->sought_nodes;
+	int i;
+
+	for (i = 0; i < MESH_SOUGHT_NODES_MAX; i++) {
+		if (node_id && sought->nodes[i].node_id == node_id)
+			return &sought->nodes[i].asked_ms;
+	}
+	return NULL;
+}
+
+MESH_HOLDS(process)
+static void sought_add(struct mesh_process *process, uint64_t node_id, uint64_t now_ms)
+{
+	struct mesh_sought_nodes *sought = &mesh_setup_of(process)->sought_nodes;
+
+	sought->nodes[sought->next].node_id = node_id;
+	sought->nodes[sought->next].asked_ms = now_ms;
+	sought->next = (sought->next + 1) % MESH_SOUGHT_NODES_MAX;
+}
+
+void mesh_neighbour_hints_forget(struct mesh_process *process)
+{
+	mesh_process_assert_locked(process);
+	memset(&mesh_setup_of(process)->sought_nodes, 0, sizeof(struct mesh_sought_nodes));
+}
+
 bool mesh_neighbour_hints_ask(struct mesh_process *process, const struct mesh_handle *handle,
 			      const struct mesh_path_choice *choice)
 {
@@ -143,29 +215,41 @@ bool mesh_neighbour_hints_ask(struct mesh_process *process, const struct mesh_ha
 	if (!neighbours || handle->node_id == process->node_id ||
 	    !(is_missing(handle, choice) || mesh_path_is_guess(process->endpoints, choice)))
 		return false;
-	if (is_found(process, handle, choice) ||
-	    mesh_clock_elapsed_ms(setup->neighbours_asked_ms, now_ms) < ASK_AGAIN_MS)
+	if (all_have_heard(process, handle, choice))
+		return false;
+	if (!sought_find(process, handle->node_id))
+		sought_add(process, handle->node_id, now_ms);
+	else if (is_found(process, handle, choice) ||
+		 mesh_clock_elapsed_ms(setup->neighbours_asked_ms, now_ms) < ASK_AGAIN_MS)
 		return true;
 	setup->neighbours_asked_ms = now_ms;
-	mesh_neighbours_ask(neighbours);
+	mesh_neighbours_seek(neighbours, handle->node_id);
 	return true;
 }
 
 bool mesh_neighbour_hints_wait(struct mesh_process *process, const struct mesh_handle *handle,
-			       const struct mesh_path_choice *choice, uint64_t now_ms)
+			       const struct mesh_path_choice *choice, uint64_t since_ms,
+			       uint64_t now_ms)
 {
 	const struct mesh_neighbours *neighbours;
 	const struct mesh_asked *asked;
-	int i, num;
+	const uint64_t *asked_ms;
+	int next = 0;
 
 	mesh_process_assert_locked(process);
 	neighbours = mesh_setup_of(process)->neighbours;
-	if (!neighbours || mesh_neighbours_waited_ms(neighbours, now_ms) >=
-				   (is_found(process, handle, choice) ? FOUND_MS : MISSING_MS))
+	if (!neighbours || mesh_clock_elapsed_ms(since_ms, now_ms) >= MISSING_MS ||
+	    all_have_heard(process, handle, choice))
 		return false;
-	asked = mesh_neighbours_asked(neighbours, &num);
-	for (i = 0; i < num; i++) {
-		if (!asked[i].answered && !asked[i].error)
+	/* On a switch another node may answer first, and on most NICs this one is not there. */
+	asked_ms = sought_find(process, handle->node_id);
+	if (asked_ms && mesh_clock_elapsed_ms(*asked_ms, now_ms) < FOUND_MS)
+		return true;
+	if (is_found(process, handle, choice) ||
+	    mesh_neighbours_waited_ms(neighbours, now_ms) >= MISSING_MS)
+		return false;
+	while ((asked = guess_next(process, choice, &next))) {
+		if (!asked->answered)
 			return true;
 	}
 	return false;

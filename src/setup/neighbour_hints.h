@@ -18,8 +18,10 @@ struct mesh_process;
 #define MESH_NEIGHBOUR_HINT_MAX MESH_NEIGHBOURS_WORDS_MAX
 
 /**
- * Asks the neighbours, if some candidates are guesses and the node of @handle has answered on none
- * of our NICs, or if there are no candidates and the handle had no room for all NICs.
+ * Asks the neighbours, if some candidates are guesses, or if there are none and the handle had no
+ * room for all NICs: unless the node of @handle has answered on each NIC of ours that may lead
+ * there, or was asked for before, and has answered on some NIC. What it has not answered by then
+ * does not count until our links change: on most NICs it is not there.
  *
  * Returns true if it is worth waiting: call mesh_neighbour_hints_wait() until that is over.
  */
@@ -27,10 +29,20 @@ MESH_HOLDS(process)
 bool mesh_neighbour_hints_ask(struct mesh_process *process, const struct mesh_handle *handle,
 			      const struct mesh_path_choice *choice);
 
-/** True while answers may still come that decide where that node is. For 0.3 s at most. */
+/**
+ * True while answers may still come that decide where that node is: for 0.1 s after it was first
+ * asked for, until each NIC has heard it; for 0.3 s while a NIC has heard nobody.
+ *
+ * @since_ms: when the connection began; it waits for 0.3 s at most, however many others ask
+ */
 MESH_HOLDS(process)
 bool mesh_neighbour_hints_wait(struct mesh_process *process, const struct mesh_handle *handle,
-			       const struct mesh_path_choice *choice, uint64_t now_ms);
+			       const struct mesh_path_choice *choice, uint64_t since_ms,
+			       uint64_t now_ms);
+
+/** Our links or addresses have changed: connections ask for each node once more. */
+MESH_HOLDS(process)
+void mesh_neighbour_hints_forget(struct mesh_process *process);
 
 /**
  * Adds the NICs of the node of @handle that have answered, if the handle had no room for all of

@@ -11,6 +11,7 @@
 #include "nic/nic_kind.h"
 #include "setup/carriers.h"
 #include "setup/dead_routes.h"
+#include "setup/neighbour_hints.h"
 #include "setup/nic_join.h"
 #include "setup/nic_neighbours.h"
 #include "setup/nic_watch.h"
@@ -103,6 +104,7 @@ static void reading_main(void *arg)
 		mesh_nic_neighbours_refresh(process, mesh_nic_watch_table(process), watch->links,
 					    watch->num_links);
 		mesh_dead_routes_clear(process);
+		mesh_neighbour_hints_forget(process);
 	}
 	watch->reading = false;
 	mesh_engine_wake(&process->engine); /* something may have changed meanwhile */

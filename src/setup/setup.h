@@ -47,6 +47,18 @@ struct mesh_dead_routes {
 	int next; /* is replaced */
 };
 
+/* Entries, as above. */
+#define MESH_SOUGHT_NODES_MAX 256
+
+/* neighbour_hints.h: nodes that connections have asked for on all NICs. Zeros: none. */
+struct mesh_sought_nodes {
+	struct {
+		uint64_t node_id; /* 0: none */
+		uint64_t asked_ms;
+	} nodes[MESH_SOUGHT_NODES_MAX];
+	int next; /* is replaced */
+};
+
 struct mesh_setup {
 	struct mesh_process process;
 	const struct mesh_engine_work *work; /* constant */
@@ -68,6 +80,7 @@ struct mesh_setup {
 	/* Owned; NULL: NCCL_MESH_NEIGHBOURS=off, or the engine does not run. */
 	struct mesh_neighbours *neighbours MESH_GUARDED_BY(process);
 	uint64_t neighbours_asked_ms MESH_GUARDED_BY(process); /* when a connection last did */
+	struct mesh_sought_nodes sought_nodes MESH_GUARDED_BY(process);
 	uint64_t searched_ms MESH_GUARDED_BY(process); /* when one last searched for routes */
 	uint64_t first_searched_ms MESH_GUARDED_BY(process);
 	struct mesh_dead_routes dead_routes MESH_GUARDED_BY(process);

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_asking.c - on which NICs the questions of a round are repeated. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <fcntl.h>
+#include <cmocka.h>
+
+#include "asking_fixture.h"
+
+#define NICS 2
+#define BEGIN 1000
+
+static struct mesh_neighbour_self self;
+static struct mesh_asking asking;
+static int sent[NICS]; /* questions on each NIC */
+
+int __wrap_mesh_datagram_open(enum mesh_family family, uint16_t port);
+int __wrap_mesh_datagram_open(enum mesh_family family, uint16_t port)
+{
+	(void)family;
+	(void)port;
+	return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+int __wrap_mesh_datagram_send(int fd, unsigned int ifindex, const struct mesh_addr *from,
+			      const struct mesh_addr *to, uint16_t port,
+			      const struct mesh_neighbour *message);
+int __wrap_mesh_datagram_send(int fd, unsigned int ifindex, const struct mesh_addr *from,
+			      const struct mesh_addr *to, uint16_t port,
+			      const struct mesh_neighbour *message)
+{
+	(void)fd;
+	(void)from;
+	(void)to;
+	(void)port;
+	(void)message;
+	sent[ifindex - 1]++;
+	return 0;
+}
+
+static int setup(void **state)
+{
+	int i;
+
+	(void)state;
+	asking_fixture_open(&asking, &self);
+	for (i = 0; i < NICS; i++) {
+		sent[i] = 0;
+		mesh_neighbour_addr_get(&asking.links[i].about.addrs[0], &asking.links[i].ask_from);
+	}
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	mesh_asking_finish(&asking);
+	return 0;
+}
+
+/* Another node of the link has answered. */
+static void other_answers(int index)
+{
+	asking_heard_add(&asking, index, ASKING_THEIR_ID + 1, "other", "10.9.0.1/24");
+	asking.asked[index].answered = true;
+}
+
+static void rest_of_round(void)
+{
+	mesh_asking_advance(&asking, BEGIN + 50);
+	mesh_asking_advance(&asking, BEGIN + 200);
+}
+
+static void test_any_answer_will_do(void **state)
+{
+	(void)state;
+	assert_int_equal(mesh_asking_begin(&asking, BEGIN), 0);
+	mesh_asking_advance(&asking, BEGIN);
+	other_answers(0);
+	rest_of_round();
+	assert_int_equal(sent[0], 1);
+	assert_int_equal(sent[1], 3);
+}
+
+/* The node that is sought has not answered yet. */
+static void test_seeks(void **state)
+{
+	(void)state;
+	assert_int_equal(mesh_asking_seek(&asking, ASKING_THEIR_ID, BEGIN), 0);
+	mesh_asking_advance(&asking, BEGIN);
+	other_answers(0);
+	other_answers(1);
+	asking_heard_add(&asking, 1, ASKING_THEIR_ID, "ba1", "10.2.0.2/24");
+	rest_of_round();
+	assert_int_equal(sent[0], 3);
+	assert_int_equal(sent[1], 1);
+}
+
+/* The next round seeks nobody. */
+static void test_seeks_in_one_round(void **state)
+{
+	(void)state;
+	assert_int_equal(mesh_asking_seek(&asking, ASKING_THEIR_ID, BEGIN), 0);
+	mesh_asking_advance(&asking, BEGIN);
+	rest_of_round();
+	mesh_asking_advance(&asking, BEGIN + 1000);
+	sent[0] = 0;
+	assert_int_equal(mesh_asking_begin(&asking, 2 * BEGIN), 0);
+	mesh_asking_advance(&asking, 2 * BEGIN);
+	other_answers(0);
+	mesh_asking_advance(&asking, 2 * BEGIN + 50);
+	assert_int_equal(sent[0], 1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_any_answer_will_do),
+		TEST(test_seeks),
+		TEST(test_seeks_in_one_round),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
