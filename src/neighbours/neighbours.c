@@ -155,24 +155,42 @@ static bool is_late(const struct mesh_neighbours *neighbours, const struct mesh_
 	       (!heard->missed_ms || began_ms < heard->missed_ms + LATE_MS);
 }
 
-/* True if a neighbour on a NIC with RDMA that is known has no part in the search yet. */
+/* Not what the link itself counts as: the neighbour may have more of them. */
 MESH_HOLDS(process)
-static bool is_one_late(const struct mesh_neighbours *neighbours, bool young)
+static uint64_t late_number(const struct mesh_neighbours *neighbours, int link,
+			    const struct mesh_heard *heard)
+{
+	const struct mesh_graph_link late = {
+		.node_id = heard->about.node_id,
+		.nic = neighbours->rounds.asking.links[link].about.nic,
+		.peer_nic = heard->about.nic,
+	};
+
+	return ~mesh_graph_link_number(neighbours->self.node_id, &late);
+}
+
+/*
+ * A number for the neighbours on NICs with RDMA that are known, and have no part in the search yet.
+ * 0: none.
+ */
+MESH_HOLDS(process)
+static uint64_t late_hope(const struct mesh_neighbours *neighbours, bool young)
 {
 	const struct mesh_asking *asking = &neighbours->rounds.asking;
+	uint64_t hope = 0;
 	int i, k;
 
 	for (i = 0; i < asking->num_links; i++) {
 		if (!mesh_providers_have_rdma(asking->links[i].about.providers))
 			continue;
 		if (young && !asking->asked[i].num_heard)
-			return true;
+			hope++;
 		for (k = 0; k < asking->asked[i].num_heard; k++) {
 			if (is_late(neighbours, asking->asked[i].heard[k]))
-				return true;
+				hope += late_number(neighbours, i, asking->asked[i].heard[k]);
 		}
 	}
-	return false;
+	return hope;
 }
 
 /* True if a NIC of this node that has RDMA and a carrier has not heard any neighbour. */
@@ -208,12 +226,14 @@ static bool any_hears_nobody(const struct mesh_neighbours *neighbours)
 	return false;
 }
 
-bool mesh_neighbours_may_have_rdma(const struct mesh_neighbours *neighbours, uint64_t target,
+uint64_t mesh_neighbours_rdma_hope(const struct mesh_neighbours *neighbours, uint64_t target,
 				   bool young)
 {
-	return mesh_graph_may_have_rdma(&neighbours->searching.explore.graph,
-					neighbours->self.node_id, target, mesh_clock_ms()) ||
-	       is_one_late(neighbours, young) || (young && any_hears_nobody(neighbours));
+	uint64_t hope = mesh_graph_rdma_hope(&neighbours->searching.explore.graph,
+					     neighbours->self.node_id, target, mesh_clock_ms());
+
+	hope += late_hope(neighbours, young);
+	return hope + (young && any_hears_nobody(neighbours));
 }
 
 bool mesh_neighbours_searches(const struct mesh_neighbours *neighbours, uint64_t target)

@@ -129,14 +129,14 @@ MESH_HOLDS(process)
 bool mesh_neighbours_miss_rdma(const struct mesh_neighbours *neighbours, uint64_t target);
 
 /**
- * The same as mesh_graph_may_have_rdma(), for routes from this node to @target. Also true if a
+ * The same as mesh_graph_rdma_hope(), for routes from this node to @target. Nor is it 0 if a
  * neighbour of ours on a NIC with RDMA has not answered since the search began, but before, and has
  * missed no question of more than 2 s ago.
  *
  * @young: or has never answered, here or at a node that was found: it may be starting
  */
 MESH_HOLDS(process)
-bool mesh_neighbours_may_have_rdma(const struct mesh_neighbours *neighbours, uint64_t target,
+uint64_t mesh_neighbours_rdma_hope(const struct mesh_neighbours *neighbours, uint64_t target,
 				   bool young);
 
 /**

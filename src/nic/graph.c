@@ -285,7 +285,49 @@ static void reach_grow(struct reach *reach, int at, const struct mesh_graph_link
 	reach->grows = true;
 }
 
-bool mesh_graph_may_have_rdma(const struct mesh_graph *graph, uint64_t from, uint64_t to,
+uint64_t mesh_graph_link_number(uint64_t id, const struct mesh_graph_link *link)
+{
+	uint64_t number = id * 0x9e3779b97f4a7c15u; /* 2^64 over the golden ratio */
+
+	number = (number ^ number >> 32) + link->node_id;
+	number *= 0x9e3779b97f4a7c15u;
+	number = (number ^ number >> 32) + (uint64_t)link->nic * MESH_NICS_MAX + link->peer_nic;
+	number *= 0x9e3779b97f4a7c15u;
+	return number ^ number >> 32;
+}
+
+/* The other end may confirm this link, from which RDMA leads on. */
+static bool is_hope(const struct reach *reach, int at, const struct mesh_graph_link *link)
+{
+	const struct mesh_graph *graph = reach->graph;
+	int other = mesh_graph_find(graph, link->node_id);
+
+	if (!link->rdma || is_avoided(reach, at, link, NULL))
+		return false;
+	if (other < 0)
+		return may_go_on(reach, at);
+	return !confirmed(&graph->nodes[other], graph->nodes[at].id, link) &&
+	       !is_direct(reach, at, other) && (may_go_on(reach, at) || may_go_on(reach, other));
+}
+
+/* A number for all of them, in any order; 1 if there are none. */
+static uint64_t hope_number(const struct reach *reach)
+{
+	const struct mesh_graph_node *node;
+	uint64_t number = 1;
+	int i, k;
+
+	for (i = 0; i < reach->graph->num_nodes; i++) {
+		node = &reach->graph->nodes[i];
+		for (k = 0; k < node->num_links; k++) {
+			if (is_hope(reach, i, &node->links[k]))
+				number += mesh_graph_link_number(node->id, &node->links[k]);
+		}
+	}
+	return number ? number : 1;
+}
+
+uint64_t mesh_graph_rdma_hope(const struct mesh_graph *graph, uint64_t from, uint64_t to,
 			      uint64_t now_ms)
 {
 	struct reach reach = {
@@ -297,7 +339,7 @@ bool mesh_graph_may_have_rdma(const struct mesh_graph *graph, uint64_t from, uin
 	int i, k;
 
 	if (reach.from < 0 || from == to)
-		return false;
+		return 0;
 	reach.nodes[reach.from] = true;
 	do {
 		reach.grows = false;
@@ -306,7 +348,9 @@ bool mesh_graph_may_have_rdma(const struct mesh_graph *graph, uint64_t from, uin
 				reach_grow(&reach, i, &graph->nodes[i].links[k]);
 		}
 	} while (reach.grows);
-	return reach.opens || (reach.to >= 0 && reach.nodes[reach.to]);
+	if (!reach.opens && (reach.to < 0 || !reach.nodes[reach.to]))
+		return 0;
+	return hope_number(&reach);
 }
 
 /* ---- doubts -------------------------------------------------------------------------------- */

@@ -46,20 +46,43 @@ static int place_find(const struct mesh_dead_routes *routes, uint64_t node_id,
 	return -1;
 }
 
-void mesh_dead_routes_add(const struct mesh_connect *connect, enum mesh_dead_kind kind)
+MESH_HOLDS(process)
+static void place_fill(struct mesh_dead_routes *routes, uint64_t node_id, enum mesh_dead_kind kind,
+		       uint64_t ways)
 {
-	struct mesh_process *process = connect->net->process;
-	struct mesh_dead_routes *routes = &mesh_setup_of(process)->dead_routes;
-	int place = place_find(routes, connect->handle.node_id, kind);
+	int place = place_find(routes, node_id, kind);
 
-	mesh_process_assert_locked(process);
 	if (place < 0) {
 		place = routes->next;
 		routes->next = (routes->next + 1) % MESH_DEAD_ROUTES_MAX;
 	}
-	routes->nodes[place].node_id = connect->handle.node_id;
+	routes->nodes[place].node_id = node_id;
 	routes->nodes[place].kind = kind;
-	routes->nodes[place].ways = ways_digest(connect, kind);
+	routes->nodes[place].ways = ways;
+}
+
+void mesh_dead_routes_add(const struct mesh_connect *connect, enum mesh_dead_kind kind)
+{
+	struct mesh_process *process = connect->net->process;
+
+	mesh_process_assert_locked(process);
+	place_fill(&mesh_setup_of(process)->dead_routes, connect->handle.node_id, kind,
+		   ways_digest(connect, kind));
+}
+
+void mesh_dead_routes_hope_add(struct mesh_process *process, uint64_t node_id, uint64_t hope)
+{
+	mesh_process_assert_locked(process);
+	place_fill(&mesh_setup_of(process)->dead_routes, node_id, MESH_DEAD_HOPE, hope);
+}
+
+bool mesh_dead_routes_have_hope(struct mesh_process *process, uint64_t node_id, uint64_t hope)
+{
+	const struct mesh_dead_routes *routes = &mesh_setup_of(process)->dead_routes;
+	int place = place_find(routes, node_id, MESH_DEAD_HOPE);
+
+	mesh_process_assert_locked(process);
+	return place >= 0 && routes->nodes[place].ways == hope;
 }
 
 bool mesh_dead_routes_have(const struct mesh_connect *connect, enum mesh_dead_kind kind)

@@ -19,7 +19,9 @@
 #include "control/peer_send.h"
 #include "relay/relay.h"
 #include "setup/connect_judge.h"
+#include "setup/dead_routes.h"
 #include "setup/rank_ring.h"
+#include "setup/relay_search.h"
 #include "setup/relay_try.h"
 #include "setup/setup.h"
 #include "transport/comm.h"
@@ -28,21 +30,8 @@
 
 /* One that has refused is asked again after this. */
 #define AGAIN_MS 300
-/* The mesh is searched again while no route leads there, and what one search may take. */
-#define SEARCH_AGAIN_MS 500
-#define SEARCH_MS 1000
-/* What a search has found counts for so long where routed tcp waits for it. */
-#define FRESH_MS 10000
-/* And it searches for so long while a link may be confirmed that is missing from a route. */
-#define HOPE_MS MESH_TRY_MS
 /* Routes inside the site have this time before others are used. */
 #define SITE_MS MESH_TRY_MS
-/*
- * After the first search of this process another one follows, and more of them for a while if what
- * they have found may be improved by RDMA.
- */
-#define YOUNG_MS 1200
-#define YOUNG_RDMA_MS 4000
 
 int mesh_relay_try_open(struct mesh_process *process, const struct mesh_handle *handle, int most,
 			struct mesh_relay_try **relay)
@@ -92,64 +81,6 @@ void mesh_relay_try_close(struct mesh_relay_try *relay)
 }
 
 /* ---- routes -------------------------------------------------------------------------------- */
-
-/* Searches the mesh, unless that was done a moment ago. */
-MESH_HOLDS(process)
-static void mesh_search(struct mesh_relay_try *relay, uint64_t now_ms)
-{
-	struct mesh_setup *setup = mesh_setup_of(relay->process);
-
-	if (mesh_clock_elapsed_ms(setup->searched_ms, now_ms) < SEARCH_AGAIN_MS)
-		return;
-	if (!setup->first_searched_ms)
-		setup->first_searched_ms = now_ms;
-	setup->searched_ms = now_ms;
-	mesh_neighbours_search(setup->neighbours, 0, SEARCH_MS);
-}
-
-/* True if a later search may find a route with RDMA on each hop, though this one has not. */
-MESH_HOLDS(process)
-static bool may_have_rdma(struct mesh_relay_try *relay, uint64_t now_ms)
-{
-	const struct mesh_setup *setup = mesh_setup_of(relay->process);
-
-	return mesh_neighbours_may_have_rdma(setup->neighbours, relay->handle->node_id,
-					     now_ms < setup->first_searched_ms + YOUNG_RDMA_MS);
-}
-
-/* True if the mesh was searched not long ago. */
-MESH_HOLDS(process)
-static bool is_fresh(struct mesh_relay_try *relay, uint64_t now_ms)
-{
-	const struct mesh_setup *setup = mesh_setup_of(relay->process);
-
-	return setup->searched_ms && mesh_clock_elapsed_ms(setup->searched_ms, now_ms) < FRESH_MS;
-}
-
-/*
- * True if the result of the latest search counts. A node asks its neighbours once a second, so the
- * first search may miss links of ranks that have started at the same time as this one.
- */
-MESH_HOLDS(process)
-static bool search_counts(struct mesh_relay_try *relay, uint64_t now_ms)
-{
-	struct mesh_setup *setup = mesh_setup_of(relay->process);
-	uint64_t due_ms = setup->first_searched_ms + YOUNG_MS;
-
-	if (mesh_neighbours_searches(setup->neighbours, relay->handle->node_id))
-		return false;
-	if (relay->before_tcp && !may_have_rdma(relay, now_ms))
-		return true; /* nor would a later one */
-	if (setup->searched_ms >= due_ms) {
-		if (now_ms >= setup->first_searched_ms + YOUNG_RDMA_MS ||
-		    !mesh_neighbours_miss_rdma(setup->neighbours, relay->handle->node_id))
-			return true;
-		due_ms = setup->searched_ms + YOUNG_MS;
-	}
-	if (now_ms >= due_ms)
-		mesh_search(relay, now_ms);
-	return false;
-}
 
 /* True if what is wanted most had no time yet: the ranks that it needs may be starting. */
 static bool is_early(const struct mesh_relay_try *relay, uint64_t limit_ms, uint64_t now_ms)
@@ -396,9 +327,12 @@ static void before_tcp_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 		;
 	relay->known = i < num;
 	relay->vain = !relay->known &&
-		      !(is_early(relay, HOPE_MS, now_ms) && may_have_rdma(relay, now_ms));
+		      mesh_relay_hope_is_vain(relay->process, relay->handle->node_id,
+					      relay->found_ms, now_ms);
+	if (relay->known)
+		mesh_dead_routes_remove(relay->process, relay->handle->node_id, MESH_DEAD_HOPE);
 	if (!relay->num_peers && !ret && !relay->vain)
-		mesh_search(relay, now_ms);
+		mesh_relay_hope_search(relay->process, now_ms);
 }
 
 /*
@@ -432,10 +366,13 @@ static void routes_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 	struct mesh_route routes[MESH_ROUTES_MAX];
 	int num, ret;
 
-	if (!relay->asked && !(relay->before_tcp && is_fresh(relay, now_ms)))
-		mesh_search(relay, now_ms); /* the mesh may have grown since the last one */
+	/* The mesh may have grown since the last search. */
+	if (!relay->asked &&
+	    !(relay->before_tcp && mesh_relay_search_is_fresh(relay->process, now_ms)))
+		mesh_relay_search(relay->process, now_ms);
 	relay->asked = true;
-	if (!search_counts(relay, now_ms))
+	if (!mesh_relay_search_counts(relay->process, relay->handle->node_id, relay->before_tcp,
+				      now_ms))
 		return;
 	if (relay->before_tcp) {
 		before_tcp_begin(relay, now_ms);
@@ -456,7 +393,7 @@ static void routes_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 		ret = routes_take(relay, routes, num, 1, now_ms);
 	}
 	if (!relay->num_peers && !ret)
-		mesh_search(relay, now_ms);
+		mesh_relay_search(relay->process, now_ms);
 }
 
 /* ---- their first relays -------------------------------------------------------------------- */

@@ -338,7 +338,7 @@ static void test_together_tcp(void **state)
 
 static bool may_have(void)
 {
-	return mesh_graph_may_have_rdma(&graph, 'a', 'z', 1000);
+	return mesh_graph_rdma_hope(&graph, 'a', 'z', 1000);
 }
 
 /* A link that only one end has reported may be confirmed later, whichever end that is. */
@@ -474,6 +474,43 @@ static void test_may_have_direct(void **state)
 	assert_true(may_have());
 }
 
+static uint64_t hope(void)
+{
+	return mesh_graph_rdma_hope(&graph, 'a', 'z', 1000);
+}
+
+/* The number of what may be confirmed changes with that, and with nothing else. */
+static void test_hope_number(void **state)
+{
+	uint64_t number, other;
+
+	(void)state;
+	rdma('a', 'b', 1000);
+	rdma('b', 'z', 1000);
+	cable('a', 'c', 1000);
+	num_said['z'] = 0;
+	report("abz");
+	number = hope();
+	assert_true(number);
+	report("bzac");
+	assert_int_equal(hope(), number);
+	rdma('c', 'd', 1000); /* no RDMA leads from here to c */
+	report("cd");
+	assert_int_equal(hope(), number);
+	rdma('a', 'e', 1000);
+	report("a"); /* e has not said anything */
+	other = hope();
+	assert_true(other && other != number);
+	report("e"); /* it confirms that, and no more */
+	assert_int_equal(hope(), number);
+	rdma('e', 'z', 1000);
+	num_said['z'] = 0;
+	report("e");
+	assert_true(hope() != number && hope() != other);
+	mesh_graph_doubt(&graph, 'e', 'z', 1001);
+	assert_int_equal(hope(), number);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -498,6 +535,7 @@ int main(void)
 		TEST(test_may_have_drained),
 		TEST(test_may_have_doubtful),
 		TEST(test_may_have_direct),
+		TEST(test_hope_number),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -218,6 +218,27 @@ static void test_kinds(void **state)
 	assert_false(mesh_dead_routes_have(&attempt, MESH_DEAD_RDMA));
 }
 
+/* Links that were not confirmed in time are remembered for the node, and as these links. */
+static void test_hope(void **state)
+{
+	(void)state;
+	assert_false(mesh_dead_routes_have_hope(process, NODE, 5));
+	mesh_dead_routes_hope_add(process, NODE, 5);
+	assert_true(mesh_dead_routes_have_hope(process, NODE, 5));
+	assert_false(mesh_dead_routes_have_hope(process, NODE, 6));
+	assert_false(mesh_dead_routes_have_hope(process, NODE + 1, 5));
+	assert_false(mesh_dead_routes_have(&attempt, MESH_DEAD_RDMA));
+	mesh_dead_routes_hope_add(process, NODE, 6);
+	assert_false(mesh_dead_routes_have_hope(process, NODE, 5));
+	mesh_dead_routes_remove(process, NODE, MESH_DEAD_RDMA);
+	assert_true(mesh_dead_routes_have_hope(process, NODE, 6));
+	mesh_dead_routes_remove(process, NODE, MESH_DEAD_HOPE);
+	assert_false(mesh_dead_routes_have_hope(process, NODE, 6));
+	mesh_dead_routes_hope_add(process, NODE, 6);
+	mesh_dead_routes_clear(process);
+	assert_false(mesh_dead_routes_have_hope(process, NODE, 6));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, attempt_end)
 
 int main(void)
@@ -234,6 +255,7 @@ int main(void)
 		TEST(test_settling_elsewhere),
 		TEST(test_many_nodes),
 		TEST(test_kinds),
+		TEST(test_hope),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

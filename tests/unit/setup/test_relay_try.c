@@ -51,19 +51,19 @@ bool __wrap_mesh_neighbours_miss_rdma(const struct mesh_neighbours *of, uint64_t
 	return misses_rdma;
 }
 
-static bool may_have_rdma; /* by what only one end has reported */
+static uint64_t rdma_hope; /* by what only one end has reported */
 
 static bool young; /* it has only begun to search: no more than 4 s ago */
 
-bool __wrap_mesh_neighbours_may_have_rdma(const struct mesh_neighbours *of, uint64_t target,
+uint64_t __wrap_mesh_neighbours_rdma_hope(const struct mesh_neighbours *of, uint64_t target,
 					  bool is_young);
-bool __wrap_mesh_neighbours_may_have_rdma(const struct mesh_neighbours *of, uint64_t target,
+uint64_t __wrap_mesh_neighbours_rdma_hope(const struct mesh_neighbours *of, uint64_t target,
 					  bool is_young)
 {
 	(void)of;
 	young = is_young;
 	assert_int_equal(target, TARGET);
-	return may_have_rdma;
+	return rdma_hope;
 }
 
 int __wrap_mesh_neighbours_search(struct mesh_neighbours *of, uint64_t target, uint64_t limit_ms);
@@ -170,7 +170,8 @@ static int setup(void **state)
 	setup_state.searched_ms = NOW;
 	num_found = num_peers = unusable = searches = 0;
 	memset(&other, 0, sizeof(other));
-	misses_rdma = search_goes_on = may_have_rdma = false;
+	misses_rdma = search_goes_on = false;
+	rdma_hope = 0;
 	mesh_lock_take(&process->lock);
 	assert_int_equal(mesh_relay_try_open(process, &handle, 4, &relay), 0);
 	return 0;
@@ -446,7 +447,7 @@ static void test_hope_before_tcp(void **state)
 {
 	(void)state;
 	relay->before_tcp = true;
-	may_have_rdma = true;
+	rdma_hope = 5;
 	setup_state.first_searched_ms = setup_state.searched_ms = 0;
 	asks(NOW, "", 0);
 	asks(NOW + 1199, "", 0);
@@ -470,16 +471,73 @@ static void test_hope_before_tcp(void **state)
 	assert_false(relay->vain);
 }
 
+/* A connection to the same node looks for relays before tcp, and waits for this long. */
+static void hopes_for(uint64_t now_ms, uint64_t ms)
+{
+	mesh_relay_try_again(relay);
+	setup_state.searched_ms = now_ms;
+	if (ms) {
+		asks(now_ms, "", 0);
+		assert_false(relay->vain);
+		asks(now_ms + ms - 1, "", 0);
+		assert_false(relay->vain);
+	}
+	asks(now_ms + ms, "", 0);
+	assert_true(relay->vain);
+}
+
+/* Only the first connection waits for links that nobody confirms, until there is a route. */
+static void test_hope_once(void **state)
+{
+	(void)state;
+	relay->before_tcp = true;
+	rdma_hope = 5;
+	hopes_for(NOW, 3000);
+	hopes_for(NOW + 4000, 0);
+	rdma_hope = 6; /* there are others */
+	hopes_for(NOW + 10000, 3000);
+	hopes_for(NOW + 14000, 0);
+	route('b', 1, true);
+	mesh_relay_try_again(relay);
+	asks(NOW + 14000, "b", 1);
+	num_found = 0;
+	hopes_for(NOW + 20000, 3000);
+}
+
+/* What a search has found is not all before it is over, and none begins before that. */
+static void test_hope_while_searching(void **state)
+{
+	(void)state;
+	relay->before_tcp = true;
+	rdma_hope = 5;
+	search_goes_on = true;
+	hopes_for(NOW, 4000);
+	assert_int_equal(searches, 0);
+	hopes_for(NOW + 10000, 4000); /* it was not all: this is not remembered */
+	search_goes_on = false;
+	hopes_for(NOW + 20000, 3000);
+	search_goes_on = true;
+	mesh_relay_try_again(relay);
+	asks(NOW + 24000, "", 0);
+	assert_false(relay->vain);
+	search_goes_on = false;
+	asks(NOW + 24100, "", 0);
+	assert_true(relay->vain);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_kinds),	    TEST(test_links),		TEST(test_turns),
-		TEST(test_early),	    TEST(test_shared_relay),	TEST(test_no_rdma),
-		TEST(test_others),	    TEST(test_elsewhere),	TEST(test_searches),
-		TEST(test_beside),	    TEST(test_again),		TEST(test_before_tcp),
+		TEST(test_kinds),	    TEST(test_links),
+		TEST(test_turns),	    TEST(test_early),
+		TEST(test_shared_relay),    TEST(test_no_rdma),
+		TEST(test_others),	    TEST(test_elsewhere),
+		TEST(test_searches),	    TEST(test_beside),
+		TEST(test_again),	    TEST(test_before_tcp),
 		TEST(test_none_before_tcp), TEST(test_hope_before_tcp),
+		TEST(test_hope_once),	    TEST(test_hope_while_searching),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_may_have_rdma.c - a neighbour that has not answered a search yet may lead on with RDMA. */
+/* test_rdma_hope.c - a neighbour that has not answered a search yet may lead on with RDMA. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +39,7 @@ static int setup(void **state)
 
 static bool may_have(void)
 {
-	return mesh_neighbours_may_have_rdma(&neighbours, TARGET, false);
+	return mesh_neighbours_rdma_hope(&neighbours, TARGET, false);
 }
 
 static void test_late(void **state)
@@ -78,9 +78,9 @@ static void test_none(void **state)
 	(void)state;
 	neighbours.rounds.asking.asked[0].num_heard = 0;
 	assert_false(may_have());
-	assert_true(mesh_neighbours_may_have_rdma(&neighbours, TARGET, true));
+	assert_true(mesh_neighbours_rdma_hope(&neighbours, TARGET, true));
 	neighbours.rounds.asking.links[0].about.providers = 1 << MESH_PROVIDER_TCP;
-	assert_false(mesh_neighbours_may_have_rdma(&neighbours, TARGET, true));
+	assert_false(mesh_neighbours_rdma_hope(&neighbours, TARGET, true));
 }
 
 static void test_no_rdma(void **state)
@@ -112,16 +112,41 @@ static void test_none_there(void **state)
 	heard.heard_ms = BEGAN;
 	neighbours.searching.explore.nodes = nodes;
 	neighbours.searching.explore.num_nodes = 2;
-	assert_true(mesh_neighbours_may_have_rdma(&neighbours, TARGET, true));
+	assert_true(mesh_neighbours_rdma_hope(&neighbours, TARGET, true));
 	assert_false(may_have());
 	nics[1].flags = MESH_LINKS_NIC_DOWN;
-	assert_false(mesh_neighbours_may_have_rdma(&neighbours, TARGET, true));
+	assert_false(mesh_neighbours_rdma_hope(&neighbours, TARGET, true));
 	nics[1].flags = 0;
 	nodes[1].num_links = 2;
-	assert_false(mesh_neighbours_may_have_rdma(&neighbours, TARGET, true));
+	assert_false(mesh_neighbours_rdma_hope(&neighbours, TARGET, true));
 	nodes[1].num_links = 1;
 	nics[1].providers = 1 << MESH_PROVIDER_TCP;
-	assert_false(mesh_neighbours_may_have_rdma(&neighbours, TARGET, true));
+	assert_false(mesh_neighbours_rdma_hope(&neighbours, TARGET, true));
+}
+
+static uint64_t hope(void)
+{
+	return mesh_neighbours_rdma_hope(&neighbours, TARGET, false);
+}
+
+/* It has a number, which is another one than that of a neighbour whose links are not known. */
+static void test_number(void **state)
+{
+	struct mesh_graph_link link = {.node_id = OTHER, .rdma = true};
+	struct mesh_graph *graph = &neighbours.searching.explore.graph;
+	uint64_t late = hope();
+
+	(void)state;
+	assert_true(late);
+	assert_int_equal(hope(), late);
+	heard.about.nic = 1;
+	assert_true(hope() != late);
+	heard.about.nic = 0;
+	heard.heard_ms = BEGAN;
+	assert_int_equal(hope(), 0);
+	mesh_graph_report(graph, SELF, true, false, &link, 1);
+	assert_true(hope() && hope() != late);
+	mesh_graph_finish(graph);
 }
 
 static void test_unreadable(void **state)
@@ -139,8 +164,8 @@ static void test_unreadable(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_late),    TEST(test_none),	   TEST(test_none_there),
-		TEST(test_no_rdma), TEST(test_unreadable), TEST(test_gone),
+		TEST(test_late),       TEST(test_none), TEST(test_none_there), TEST(test_no_rdma),
+		TEST(test_unreadable), TEST(test_gone), TEST(test_number),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
