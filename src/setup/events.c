@@ -2,6 +2,7 @@
 /* events.c - what set-up and transport do when a frame arrives or a peer is lost. */
 #include "control/peer_end.h"
 #include "control/peer_park.h"
+#include "control/peer_send.h"
 #include "relay/circuits.h"
 #include "relay/opening.h"
 #include "relay/relay.h"
@@ -46,15 +47,22 @@ static void connect_handle(struct mesh_peer *peer, const struct mesh_frame *fram
 {
 	if (!peer->incoming || !peer->remote)
 		mesh_peer_lose(peer, "it sent CONNECT before HELLO");
-	else if (!*frame->connect.via || !mesh_reroute_came(peer, &frame->connect))
+	else if (!*frame->connect.via && !frame->connect.epoch)
 		mesh_listener_connect(peer, &frame->connect);
+	else if (mesh_reroute_came(peer, &frame->connect))
+		return;
+	else if (*frame->connect.via)
+		mesh_listener_connect(peer, &frame->connect);
+	else
+		mesh_peer_refuse(peer, MESH_REFUSAL_COOKIE, frame->connect.comm);
 }
 
 MESH_HOLDS(process)
 static void accept_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
 {
 	if (!mesh_circuit_accepted(peer, frame) && !mesh_rejoin_accepted(peer, &frame->accept) &&
-	    !mesh_connect_accept_handle(peer, frame))
+	    !mesh_connect_accept_handle(peer, frame) &&
+	    !mesh_reroutes_accepted(peer, &frame->accept))
 		mesh_circuit_accepted_in_vain(peer, frame);
 }
 

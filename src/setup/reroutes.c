@@ -27,6 +27,7 @@
 #include "setup/relay_try.h"
 #include "setup/reroutes.h"
 #include "setup/setup.h"
+#include "setup/straight.h"
 #include "transport/comm.h"
 #include "transport/path_relayed.h"
 #include "transport/reroute.h"
@@ -67,6 +68,7 @@ struct mesh_reroute {
 	enum mesh_refusal refusal; /* the answer */
 	/* BESIDE: since when this look goes on, or 0; when the last one has ended. */
 	uint64_t look_ms, looked_ms;
+	struct mesh_straight *straight; /* owned: the ways without a relay */
 	/* A trial: since when it goes on, or 0; how long the last pause was; when that is over. */
 	uint64_t trial_ms, pause_ms, not_before_ms;
 	struct mesh_domain *domain; /* where @sink has an id, while REFUSE is waited for; or NULL */
@@ -102,6 +104,7 @@ static void reroute_free(struct mesh_reroute *reroute)
 	mesh_engine_timer_cancel(&reroute->process->engine, &reroute->timer);
 	LIST_REMOVE(reroute, entry);
 	mesh_relay_try_close(reroute->relay);
+	mesh_straight_close(reroute->straight);
 	free(reroute);
 }
 
@@ -162,7 +165,10 @@ static uint64_t comm_due_ms(const struct mesh_comm *comm, uint64_t now_ms)
 MESH_HOLDS(process)
 static void attempt_end(struct mesh_reroute *reroute, enum mesh_refusal refusal)
 {
-	mesh_relay_try_refused(reroute->relay, 0, refusal);
+	if (reroute->relay->num_peers)
+		mesh_relay_try_refused(reroute->relay, 0, refusal);
+	else
+		mesh_straight_next(reroute->straight); /* it was none of a relay */
 	mesh_relay_try_end(reroute->relay);
 	reroute->path = NULL;
 	reroute->asked_ms = 0;
@@ -217,6 +223,19 @@ static void attempt_begin(struct mesh_reroute *reroute, struct mesh_comm *comm, 
 	} else if (ret != -EAGAIN) {
 		attempt_fail(reroute, MESH_REFUSAL_RESOURCES, now_ms);
 	}
+}
+
+/* A way without a relay is taken when none has led there for a while. */
+MESH_HOLDS(process)
+static void straight_begin(struct mesh_reroute *reroute, struct mesh_comm *comm, uint64_t now_ms)
+{
+	struct mesh_path *path = mesh_straight_look(reroute->straight, comm, now_ms);
+
+	if (!path)
+		return;
+	mesh_relay_try_end(reroute->relay);
+	reroute->path = path;
+	reroute->asked_ms = now_ms;
 }
 
 MESH_HOLDS(process)
@@ -403,6 +422,8 @@ static uint64_t route_look(struct mesh_reroute *reroute, struct mesh_comm *comm,
 	}
 	wait_extend(reroute, comm);
 	attempt_begin(reroute, comm, now_ms);
+	if (!reroute->path)
+		straight_begin(reroute, comm, now_ms);
 	return next_ms;
 }
 
@@ -454,6 +475,7 @@ static void reroute_make(struct mesh_setup *setup, struct mesh_comm *comm)
 		free(reroute);
 		return;
 	}
+	reroute->straight = mesh_straight_open(&reroute->handle);
 	/* Else it asks for what transport/reroute.c gives back, as not enough for the comm. */
 	reroute->relay->no_rdma = comm->eager_limit >
 				  mesh_process_eager_limit(comm->process, MESH_PROVIDER_VERBS_RXM);
@@ -525,6 +547,14 @@ bool mesh_reroutes_opened(struct mesh_peer *peer, const struct mesh_frame_opened
 
 	/* Else the circuit is given back, as one that comes too late. */
 	return path && mesh_reroute_opened(path, opened);
+}
+
+bool mesh_reroutes_accepted(struct mesh_peer *peer, const struct mesh_frame_accept *accept)
+{
+	struct mesh_path *path = mesh_reroute_find(peer, accept->to_comm);
+
+	/* Else the other end learns that it comes too late, as for a relay. */
+	return path && mesh_reroute_accepted(path, accept);
 }
 
 /* True for the answer to a trial. */

@@ -15,9 +15,11 @@
 MESH_HOLDS(process)
 void mesh_reroutes_tick(struct mesh_process *process);
 
-/** OPENED, or REFUSE, came. Returns false if no such comm waits for it. */
+/** OPENED, ACCEPT or REFUSE came. Returns false if no such comm waits for it. */
 MESH_HOLDS(process)
 bool mesh_reroutes_opened(struct mesh_peer *peer, const struct mesh_frame_opened *opened);
+MESH_HOLDS(process)
+bool mesh_reroutes_accepted(struct mesh_peer *peer, const struct mesh_frame_accept *accept);
 MESH_HOLDS(process)
 bool mesh_reroutes_refused(struct mesh_peer *peer, const struct mesh_frame_refuse *refuse);
 

@@ -76,8 +76,9 @@ bool mesh_announce(struct mesh_request *request, struct mesh_path *path,
 		write->immediate = immediate_make(request, path, announcement);
 		return true;
 	}
-	write->behind = path->relayed ? relayed_make(request, path, announcement, sent)
-				      : written_make(request, path, announcement, sent);
+	write->behind = path->relayed && !path->straight
+				? relayed_make(request, path, announcement, sent)
+				: written_make(request, path, announcement, sent);
 	return write->behind;
 }
 

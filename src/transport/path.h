@@ -120,7 +120,10 @@ struct mesh_path {
 	bool is_acknowledged; /* plain completions mean that the peer's NIC has the data */
 	/* A fence ends it in bounded time, and delivery completion means what it says. */
 	bool may_resume;
-	/* It leads through relays: at the receiving end it is a direct path to the last one. */
+	/*
+	 * It leads through relays: at the receiving end it is a direct path to the last one. Its
+	 * comm has been made so; once it has lost them, the path may be @straight.
+	 */
 	bool through_relay;
 	/* through_relay: its circuit is broken, for good; reroute.c gives it another one. */
 	bool broken MESH_GUARDED_BY(process);
@@ -133,6 +136,8 @@ struct mesh_path {
 	bool carries MESH_GUARDED_BY(comm);  /* it is in comm->up */
 	/* It carried something since the link was last flushed: that may be in flight. */
 	bool unflushed MESH_GUARDED_BY(comm);
+	/* through_relay: but not now: the peer is the process at the other end (reroute.c). */
+	atomic_bool straight;
 	uint64_t drain_asked_ms MESH_GUARDED_BY(process); /* and was asked for that then; else 0 */
 	struct mesh_silence silence MESH_GUARDED_BY(process); /* through_relay: of its relays */
 
@@ -180,6 +185,12 @@ extern const struct mesh_peer_user_ops mesh_path_user_ops;
 static inline struct mesh_path *mesh_path_if_user(struct mesh_peer_user *user)
 {
 	return user->ops == &mesh_path_user_ops ? mesh_path_of_user(user) : NULL;
+}
+
+/** True if the peer of the path is a relay. */
+static inline bool mesh_path_has_relay(const struct mesh_path *path)
+{
+	return path->through_relay && !atomic_load_explicit(&path->straight, memory_order_relaxed);
 }
 
 /** The peer whose loss ends the path. Its control connection may carry the comm's frames. */

@@ -45,20 +45,20 @@ struct mesh_buffer *mesh_direct_buffer_get(const struct mesh_path *path)
 	return mesh_remote_buffer_get(path->direct.domain, path->direct.remote);
 }
 
-static int direct_write(const struct mesh_path *path, const struct mesh_write *write,
-			struct mesh_op *op)
+int mesh_direct_write(const struct mesh_path *path, const struct mesh_write *write,
+		      struct mesh_op *op)
 {
 	return mesh_domain_write(path->direct.domain, path->direct.remote, write, op);
 }
 
 MESH_HOLDS(domain)
-static void direct_write_completed(const struct mesh_path *path, size_t size, uint64_t posted_ns,
-				   bool arrived)
+void mesh_direct_write_completed(const struct mesh_path *path, size_t size, uint64_t posted_ns,
+				 bool arrived)
 {
 	mesh_flow_completed(path->direct.domain, path->direct.flow, size, posted_ns, arrived);
 }
 
-static void direct_write_forget(const struct mesh_path *path, struct mesh_segment *segment)
+void mesh_direct_write_forget(const struct mesh_path *path, struct mesh_segment *segment)
 {
 	struct mesh_domain *domain = path->direct.domain;
 	bool counted;
@@ -73,12 +73,12 @@ static void direct_write_forget(const struct mesh_path *path, struct mesh_segmen
 	mesh_domain_unlock(domain);
 }
 
-static bool direct_has_room(const struct mesh_path *path)
+bool mesh_direct_has_room(const struct mesh_path *path)
 {
 	return mesh_flow_has_room(path->direct.domain, path->direct.flow);
 }
 
-static void direct_room_await(struct mesh_path *path)
+void mesh_direct_room_await(struct mesh_path *path)
 {
 	mesh_flow_wait(path->direct.domain, path->direct.flow, &path->waiter);
 }
@@ -137,8 +137,7 @@ static void direct_abandon(struct mesh_path *path)
 	(void)path;
 }
 
-/* What the path's domain determines. */
-static void domain_learn(struct mesh_path *path, struct mesh_domain *domain)
+void mesh_direct_domain_learn(struct mesh_path *path, struct mesh_domain *domain)
 {
 	path->polls = &domain->polls;
 	path->inject_max = domain->inject_max;
@@ -167,7 +166,7 @@ int mesh_direct_move(struct mesh_path *path, struct mesh_peer *peer)
 		return ret;
 	mesh_comm_lock(path->comm);
 	if (peer->domain != before) {
-		domain_learn(path, peer->domain);
+		mesh_direct_domain_learn(path, peer->domain);
 		path->comm->moves++; /* behind the domain: see mesh_registration_open() */
 	}
 	path->direct.peer = peer;
@@ -193,11 +192,11 @@ static const struct mesh_path_kind direct = {
 	.describe = direct_describe,
 	.inject = mesh_direct_inject,
 	.buffer_get = mesh_direct_buffer_get,
-	.write = direct_write,
-	.write_completed = direct_write_completed,
-	.write_forget = direct_write_forget,
-	.has_room = direct_has_room,
-	.room_await = direct_room_await,
+	.write = mesh_direct_write,
+	.write_completed = mesh_direct_write_completed,
+	.write_forget = mesh_direct_write_forget,
+	.has_room = mesh_direct_has_room,
+	.room_await = mesh_direct_room_await,
 	.poll_await = mesh_direct_poll_await,
 	.poll = mesh_direct_poll,
 	.mr_open = mesh_direct_mr_open,
@@ -219,7 +218,7 @@ int mesh_path_direct_open(struct mesh_path *path, struct mesh_peer *peer)
 	path->kind = &direct;
 	path->pace = &flow->pace;
 	path->may_resume = true;
-	domain_learn(path, domain);
+	mesh_direct_domain_learn(path, domain);
 	path->direct.peer = peer;
 	path->direct.remote = peer->remote;
 	path->direct.flow = flow;

@@ -25,6 +25,19 @@ void mesh_direct_target(const struct mesh_path *path, const struct mesh_mr *mr, 
 			struct mesh_target *target);
 void mesh_direct_fence_prepare(const struct mesh_path *path, struct mesh_fence *fence);
 int mesh_direct_move(struct mesh_path *path, struct mesh_peer *peer);
+
+/* And those that it has in common with one to its peer, while it is straight. */
+int mesh_direct_write(const struct mesh_path *path, const struct mesh_write *write,
+		      struct mesh_op *op);
+MESH_HOLDS(domain)
+void mesh_direct_write_completed(const struct mesh_path *path, size_t size, uint64_t posted_ns,
+				 bool arrived);
+void mesh_direct_write_forget(const struct mesh_path *path, struct mesh_segment *segment);
+bool mesh_direct_has_room(const struct mesh_path *path);
+void mesh_direct_room_await(struct mesh_path *path);
+
+/** Learns what the domain determines, which the path goes over from now on. */
+void mesh_direct_domain_learn(struct mesh_path *path, struct mesh_domain *domain);
 MESH_HOLDS(domain)
 void mesh_direct_wait_cancel(struct mesh_path *path);
 MESH_HOLDS(domain)

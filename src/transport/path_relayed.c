@@ -48,9 +48,11 @@ static void relayed_describe(const struct mesh_path *path, struct mesh_path_ends
 		.remote = &path->direct.peer->address.addr,
 		.nic = domain->nic->netdev,
 		.via = MESH_STATS_RELAY,
-		.via_text = path->via ? path->via : mesh_stats_via_text(MESH_STATS_RELAY),
 		.provider = domain->provider,
 	};
+	if (path->straight)
+		ends->via = path->direct.peer->routed ? MESH_STATS_ROUTED : MESH_STATS_DIRECT;
+	ends->via_text = path->via ? path->via : mesh_stats_via_text(ends->via);
 }
 
 /* ---- sending ------------------------------------------------------------------------------- */
@@ -58,8 +60,11 @@ static void relayed_describe(const struct mesh_path *path, struct mesh_path_ends
 static int relayed_write(const struct mesh_path *path, const struct mesh_write *write,
 			 struct mesh_op *op)
 {
-	int ret = mesh_hop_write(&path->relayed->hop, write, op);
+	int ret;
 
+	if (path->straight)
+		return mesh_direct_write(path, write, op);
+	ret = mesh_hop_write(&path->relayed->hop, write, op);
 	if (!ret)
 		mesh_pace_posted(&path->relayed->pace, write->size, write->now_ns);
 	return ret;
@@ -72,6 +77,10 @@ static void relayed_write_completed(const struct mesh_path *path, size_t size, u
 	struct mesh_pace *pace = &path->relayed->pace;
 	uint64_t now_ns = mesh_clock_ns();
 
+	if (path->straight) {
+		mesh_direct_write_completed(path, size, posted_ns, arrived);
+		return;
+	}
 	if (arrived)
 		mesh_pace_round_trip(pace, size, posted_ns, now_ns);
 	mesh_pace_completed(pace, size, posted_ns, now_ns);
@@ -80,7 +89,10 @@ static void relayed_write_completed(const struct mesh_path *path, size_t size, u
 /* The hop counts its writes by itself. */
 static void relayed_write_forget(const struct mesh_path *path, struct mesh_segment *segment)
 {
-	(void)path;
+	if (path->straight) {
+		mesh_direct_write_forget(path, segment);
+		return;
+	}
 	mesh_comm_lock(path->comm);
 	segment->counted = false;
 	mesh_comm_unlock(path->comm);
@@ -88,14 +100,15 @@ static void relayed_write_forget(const struct mesh_path *path, struct mesh_segme
 
 static bool relayed_has_room(const struct mesh_path *path)
 {
-	return mesh_flow_has_room(path->direct.domain, path->direct.flow) &&
-	       mesh_hop_has_room(&path->relayed->hop, path->comm->segment_bytes);
+	return mesh_direct_has_room(path) &&
+	       (path->straight ||
+		mesh_hop_has_room(&path->relayed->hop, path->comm->segment_bytes));
 }
 
 static void relayed_room_await(struct mesh_path *path)
 {
-	path->relayed->waits = true;
-	mesh_flow_wait(path->direct.domain, path->direct.flow, &path->waiter);
+	path->relayed->waits = !path->straight;
+	mesh_direct_room_await(path);
 }
 
 /* ---- completing ---------------------------------------------------------------------------- */
@@ -209,7 +222,16 @@ static void hop_begin(struct mesh_path *path, struct mesh_peer *relay)
 	path->immediate_bits = 0;
 }
 
-/* The path gets another circuit, through this relay. */
+/* The path leads to its peer from now on. */
+MESH_HOLDS(comm)
+static void straight_begin(struct mesh_path *path, const struct mesh_peer *peer)
+{
+	mesh_hop_close(&path->relayed->hop);
+	memset(&path->relayed->hop, 0, sizeof(path->relayed->hop));
+	mesh_direct_domain_learn(path, peer->domain); /* a circuit passes less */
+}
+
+/* The path gets another circuit, through this relay; or this peer, if it is straight. */
 MESH_HOLDS(process)
 static int relayed_move(struct mesh_path *path, struct mesh_peer *relay)
 {
@@ -220,7 +242,10 @@ static int relayed_move(struct mesh_path *path, struct mesh_peer *relay)
 	if (ret)
 		return ret;
 	mesh_comm_lock(path->comm);
-	hop_begin(path, relay);
+	if (path->straight)
+		straight_begin(path, relay);
+	else
+		hop_begin(path, relay);
 	path->relayed->waits = false;
 	path->relayed->shut = false;
 	mesh_comm_unlock(path->comm);
@@ -235,6 +260,8 @@ void mesh_path_relayed_shut(const struct mesh_path *path)
 	if (!path->known || path->relayed->shut)
 		return; /* OPENED, if it comes, is answered with CIRCUIT */
 	path->relayed->shut = true;
+	if (path->straight)
+		return; /* there is no relay */
 	memset(&frame, 0, sizeof(frame));
 	frame.circuit.to_comm = path->remote_id;
 	frame.circuit.event = mesh_comm_is_opening(path->comm) ? MESH_CIRCUIT_WITHDRAWN
@@ -323,13 +350,13 @@ int mesh_path_relayed_open(struct mesh_path *path, struct mesh_peer *relay)
 	return 0;
 }
 
-/* Names the relays, for the log and the counters. Returns 0 or -ENOMEM. */
+/* Names the relays, for the log and the counters; "": there are none. Returns 0 or -ENOMEM. */
 MESH_HOLDS(process)
 static int via_set(struct mesh_path *path, const char *via)
 {
-	char *named = strdup(via);
+	char *named = *via ? strdup(via) : NULL;
 
-	if (!named)
+	if (!named && *via)
 		return -ENOMEM;
 	mesh_comm_lock(path->comm);
 	free(path->via);
@@ -361,12 +388,26 @@ int mesh_path_relayed_opened(struct mesh_path *path, const struct mesh_frame_ope
 	return 0;
 }
 
+void mesh_path_straight_set(struct mesh_path *path, bool straight)
+{
+	mesh_process_assert_locked(path->comm->process);
+	mesh_path_relayed_shut(path);
+	path->straight = straight;
+	if (!straight) {
+		path->reason = MESH_PATH_WHY_RELAY;
+		return; /* OPENED names the relays */
+	}
+	(void)!via_set(path, "");
+	path->relayed->route = (struct mesh_route){.num_relays = 0};
+}
+
 int mesh_path_received_via(struct mesh_path *path, const struct mesh_frame_connect *request)
 {
 	struct mesh_comm *comm = path->comm;
 
 	mesh_process_assert_locked(comm->process);
 	path->through_relay = true;
+	path->straight = !*request->via;
 	memcpy(comm->peer_name, request->origin, sizeof(comm->peer_name));
 	if (via_set(path, request->via))
 		return -ENOMEM;

@@ -23,7 +23,15 @@ MESH_HOLDS(process)
 int mesh_path_relayed_opened(struct mesh_path *path, const struct mesh_frame_opened *opened);
 
 /**
- * The receiving end of a relayed path: a direct path to the last relay, which has sent @request.
+ * The path, which rests, is given to a relay next, or, if @straight, to the process at the other
+ * end. Its circuit is shut.
+ */
+MESH_HOLDS(process)
+void mesh_path_straight_set(struct mesh_path *path, bool straight);
+
+/**
+ * The receiving end of a relayed path: a direct path to the last relay, which has sent @request, or
+ * to the process at the other end itself.
  * process->lock held.
  *
  * Returns 0 or -ENOMEM.

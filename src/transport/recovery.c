@@ -64,7 +64,7 @@ bool mesh_path_is_resumed(const struct mesh_path *path)
 	if (!comm->resumes || comm->num_paths < comm->wanted_paths)
 		return false;
 	/* The end of a relay is not the end of the peer. */
-	if (!path->through_relay && mesh_path_peer(path)->over)
+	if (!mesh_path_has_relay(path) && mesh_path_peer(path)->over)
 		return false;
 	/* One that has failed, or is closed, waits for nothing. */
 	return another_lives(path) || (!comm->error && !mesh_comm_is_opening(comm));
@@ -430,7 +430,7 @@ void mesh_path_given_up(struct mesh_path *path)
 {
 	if (state_of(path) == MESH_PATH_DOWN)
 		return;
-	if (mesh_path_peer(path)->state == MESH_PEER_UP)
+	if (mesh_path_peer(path)->state == MESH_PEER_UP && mesh_path_has_relay(path))
 		circuit_fence(path);
 	else
 		mesh_path_fence(path);

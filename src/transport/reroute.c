@@ -143,7 +143,7 @@ static void path_up(struct mesh_path *path, uint32_t remote_id, uint32_t remote_
 		mesh_warn("%s node %s: another route leads there: its messages go over it%s (path "
 			  "via %s)%s",
 			  comm->sending ? "sending to" : "receiving from", comm->peer_name,
-			  alone ? " now" : ", too", path->via, more);
+			  alone ? " now" : ", too", mesh_path_describe(path).via_text, more);
 	mesh_path_log(path);
 	mesh_comm_recover_soon(comm);
 }
@@ -168,7 +168,25 @@ int mesh_reroute_begin(struct mesh_path *path, struct mesh_peer *relay)
 	if (!path_rests(path))
 		return -EAGAIN;
 	epoch_begin(path->comm);
+	mesh_path_straight_set(path, false);
 	return path_give(path, relay);
+}
+
+int mesh_reroute_begin_straight(struct mesh_path *path, struct mesh_peer *peer)
+{
+	int ret;
+
+	mesh_process_assert_locked(path->comm->process);
+	if (!path_rests(path))
+		return -EAGAIN;
+	epoch_begin(path->comm);
+	mesh_path_straight_set(path, true);
+	ret = path_give(path, peer);
+	if (!ret && !path_suffices(path, peer->eager_limit)) {
+		mesh_reroute_end(path);
+		ret = -EOPNOTSUPP;
+	}
+	return ret;
 }
 
 bool mesh_reroute_is_asked(const struct mesh_path *path)
@@ -205,6 +223,8 @@ void mesh_reroute_end(struct mesh_path *path)
 
 bool mesh_reroute_opened(struct mesh_path *path, const struct mesh_frame_opened *opened)
 {
+	if (!mesh_path_has_relay(path))
+		return false; /* it is late: its relay was given up for the peer itself */
 	if (mesh_path_relayed_opened(path, opened) || !path_suffices(path, opened->eager_limit)) {
 		mesh_reroute_end(path);
 		return false;
@@ -212,6 +232,17 @@ bool mesh_reroute_opened(struct mesh_path *path, const struct mesh_frame_opened 
 	mesh_path_counters_close(path); /* it may lead over other NICs */
 	mesh_path_counters_open(path);
 	path_up(path, opened->comm, opened->token);
+	return true;
+}
+
+bool mesh_reroute_accepted(struct mesh_path *path, const struct mesh_frame_accept *accept)
+{
+	mesh_process_assert_locked(path->comm->process);
+	if (mesh_path_has_relay(path))
+		return false;		/* that answers with OPENED */
+	mesh_path_counters_close(path); /* it may lead over another NIC */
+	mesh_path_counters_open(path);
+	path_up(path, accept->comm, accept->token);
 	return true;
 }
 

@@ -28,11 +28,18 @@
 MESH_HOLDS(process)
 int mesh_reroute_begin(struct mesh_path *path, struct mesh_peer *relay);
 
-/** The path that waits for an answer to OPEN under this id, or NULL. */
+/**
+ * The same without a relay: @peer, which is up, is the process at the other end. CONNECT is to be
+ * sent for it. Returns -EOPNOTSUPP as well, if that is not enough for the comm.
+ */
+MESH_HOLDS(process)
+int mesh_reroute_begin_straight(struct mesh_path *path, struct mesh_peer *peer);
+
+/** The path that waits for an answer to OPEN, or to CONNECT, under this id, or NULL. */
 MESH_HOLDS(process)
 struct mesh_path *mesh_reroute_find(struct mesh_peer *peer, uint32_t id);
 
-/** True while the path waits for an answer to OPEN. */
+/** True while the path waits for such an answer. */
 MESH_HOLDS(process)
 bool mesh_reroute_is_asked(const struct mesh_path *path);
 
@@ -43,7 +50,11 @@ bool mesh_reroute_is_asked(const struct mesh_path *path);
 MESH_HOLDS(process)
 bool mesh_reroute_opened(struct mesh_path *path, const struct mesh_frame_opened *opened);
 
-/** The path waits no longer for an answer to OPEN. Takes domain->lock. */
+/** ACCEPT came for such a path: the comm goes on. Returns false if a relay was asked for it. */
+MESH_HOLDS(process)
+bool mesh_reroute_accepted(struct mesh_path *path, const struct mesh_frame_accept *accept);
+
+/** The path waits no longer for such an answer. Takes domain->lock. */
 MESH_HOLDS(process)
 void mesh_reroute_end(struct mesh_path *path);
 
@@ -58,8 +69,9 @@ MESH_HOLDS(process)
 bool mesh_reroute_admits(const struct mesh_process *process, const struct mesh_frame_hello *hello);
 
 /**
- * A relay has sent CONNECT for a comm. Returns false if none that is whole has its key; else it is
- * answered: with ACCEPT, or with REFUSE, as long as the path's earlier circuit is not fenced.
+ * A relay, or the sending end itself, has sent CONNECT for a comm. Returns false if none that is
+ * whole has its key; else it is answered: with ACCEPT, or with REFUSE, as long as the path's
+ * earlier circuit is not fenced.
  */
 MESH_HOLDS(process)
 bool mesh_reroute_came(struct mesh_peer *peer, const struct mesh_frame_connect *request);

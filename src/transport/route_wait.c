@@ -98,7 +98,11 @@ void mesh_reroute_want(const struct mesh_path *path)
 	char why[2 * MESH_NODE_NAME_MAX + MESH_VIA_MAX + 64];
 
 	mesh_process_assert_locked(comm->process);
-	if (!path->broken && path->known) {
+	if (!path->broken && path->known && !mesh_path_has_relay(path)) {
+		snprintf(why, sizeof(why), "node %.63s has lost node %.63s", comm->process->name,
+			 peer->name);
+		mesh_route_loss_note(comm, why);
+	} else if (!path->broken && path->known) {
 		snprintf(why, sizeof(why),
 			 "node %.63s has lost node %.63s, its relay (path via %.127s)",
 			 comm->process->name, peer->name, path->via ? path->via : "?");

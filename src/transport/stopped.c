@@ -43,7 +43,7 @@ MESH_HOLDS(process)
 static bool is_stopped(const struct mesh_path *path, uint64_t now_ms,
 		       struct mesh_frame_circuit *found)
 {
-	return path->through_relay &&
+	return mesh_path_has_relay(path) &&
 	       mesh_silence_is_long(&path->silence, mesh_path_peer(path), now_ms, found);
 }
 
@@ -244,7 +244,7 @@ void mesh_stopped_look(struct mesh_comm *comm, uint64_t waited_ms, uint64_t now_
 		return;
 	for (i = 0; i < comm->num_paths; i++) {
 		path = &comm->paths[i];
-		if (!path->through_relay || !is_up(path))
+		if (!mesh_path_has_relay(path) || !is_up(path))
 			continue;
 		mesh_silence_look(&path->silence, LOOK_GAP_MS, now_ms - waited_ms, now_ms);
 		mesh_silence_ask(&path->silence, mesh_path_peer(path), path->remote_id,

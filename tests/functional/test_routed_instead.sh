@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_routed_instead.sh - the only relay between two nodes is killed, and the kernels have routes
+# over another node: the streams go on over those, and over the relay again when that way is lost.
+# seconds: 30
+set -u
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=tests/functional/relays.sh
+. "$here/relays.sh"
+
+relays_init
+mesh_node a b p r
+mesh_link a ap 10.77.1.1/24 p pa 10.77.1.2/24
+mesh_link p pb 10.77.2.1/24 b bp 10.77.2.2/24
+mesh_link a ar 10.77.3.1/24 r ra 10.77.3.2/24
+mesh_link r rb 10.77.4.1/24 b br 10.77.4.2/24
+
+# said_by_both PATTERN
+said_by_both() {
+	local rank
+
+	for rank in 0 1; do
+		wait_for "grep -qE '$1' $STREAM_FOLDER/rank$rank.out" 30 ||
+			stream_fail "rank $rank does not say '$1'"
+	done
+}
+
+# over_p RANK: how often the rank has said that a path leads over p.
+over_p() { grep -c 'path: from=a to=b .*via=p ' "$STREAM_FOLDER/rank$1.out"; }
+
+begin routed p
+mesh_forward r
+mesh_route a 10.77.4.0/24 10.77.3.2 ar
+mesh_route b 10.77.3.0/24 10.77.4.1 br
+kill -KILL "${RELAY[p]}"
+killed_ms=$(now_ms)
+said_by_both 'path: from=[ab] to=[ab] nic=[ab]r .* via=routed '
+note "relay p is killed: on over the kernel of r, after $(($(now_ms) - killed_ms)) ms"
+moves 20000
+pause 1
+moves 20000
+
+# Back over the relay when the route is lost, and the other way round.
+relay p
+mapfile -t before < <(over_p 0; over_p 1)
+ip -n "${MESH_PREFIX}a" link set ar down
+wait_for "((before[0] < \$(over_p 0) && before[1] < \$(over_p 1)))" 30 ||
+	stream_fail "they do not go over p again"
+moves 20000
+note "NIC ar is down: on over p, which runs again"
+ip -n "${MESH_PREFIX}a" link set ar up
+mesh_route a 10.77.4.0/24 10.77.3.2 ar
+kill -KILL "${RELAY[p]}"
+moves 20000
+pause 1
+moves 20000
+note "relay p is killed again: on over the kernel of r"
+stream_stop
+stream_ends
+
+# The end of the process at the other end is noticed, as on any path to it.
+ip -n "${MESH_PREFIX}a" route del 10.77.4.0/24
+begin ended p
+mesh_route a 10.77.4.0/24 10.77.3.2 ar
+kill -KILL "${RELAY[p]}"
+said_by_both 'path: from=[ab] to=[ab] nic=[ab]r .* via=routed '
+kill -KILL "${STREAM_PIDS[1]}"
+stream_breaks 0 'node b' 5000
+touch "$CABLES_FOLDER/close"
