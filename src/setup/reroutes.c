@@ -396,6 +396,7 @@ static void search_set(struct mesh_reroute *reroute, enum mesh_search search)
 	/* The route that a trial has found is the one to take. */
 	if (reroute->search != MESH_SEARCH_TRIAL || search != MESH_SEARCH_CUT)
 		mesh_relay_try_restart(reroute->relay);
+	mesh_straight_restart(reroute->straight);
 	memset(&reroute->relay->beside, 0, sizeof(reroute->relay->beside));
 	reroute->relay->sure = false;
 	reroute->search = search;

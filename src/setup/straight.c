@@ -58,6 +58,16 @@ void mesh_straight_next(struct mesh_straight *straight)
 		straight->peer = NULL;
 }
 
+void mesh_straight_restart(struct mesh_straight *straight)
+{
+	mesh_straight_next(straight);
+	if (!straight)
+		return;
+	straight->since_ms = 0;
+	straight->found_ms = 0;
+	straight->next = straight->choice.num_candidates;
+}
+
 void mesh_straight_close(struct mesh_straight *straight)
 {
 	mesh_straight_next(straight);
@@ -66,9 +76,10 @@ void mesh_straight_close(struct mesh_straight *straight)
 
 /* The domain of this candidate, if it can be used now; else NULL. */
 MESH_HOLDS(process)
-static struct mesh_domain *domain_of(struct mesh_process *process,
+static struct mesh_domain *domain_of(const struct mesh_comm *comm,
 				     const struct mesh_path_candidate *pair)
 {
+	struct mesh_process *process = comm->process;
 	int nic = process->endpoints[pair->local].nic;
 	int index = mesh_process_domain_index(process, nic, pair->provider);
 
@@ -97,7 +108,7 @@ static void try_begin(struct mesh_straight *straight, const struct mesh_comm *co
 	}
 	while (!straight->peer && straight->next < straight->choice.num_candidates) {
 		pair = &straight->choice.candidates[straight->next++];
-		domain = domain_of(process, pair);
+		domain = domain_of(comm, pair);
 		if (!domain || mesh_peer_get(process, domain, &handle->endpoints[pair->remote],
 					     handle->control_port, handle->listen_id,
 					     handle->cookie, &straight->peer))

@@ -31,6 +31,10 @@ void mesh_straight_close(struct mesh_straight *straight);
 MESH_HOLDS(process)
 void mesh_straight_next(struct mesh_straight *straight);
 
+/** The comm has a path again: all begins anew when it has none. */
+MESH_HOLDS(process)
+void mesh_straight_restart(struct mesh_straight *straight);
+
 /**
  * Tries one way after the other for @comm, which has no path, and asks for the first that is up.
  * For 2 s after the first call it tries none, or for 10 s if the lost route had RDMA on each hop:

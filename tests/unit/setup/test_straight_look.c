@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_straight_look.c - when a way without a relay is tried, and which one. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "setup/candidates.h"
+#include "setup/straight.h"
+#include "transport/path_relayed.h"
+#include "transport/reroute.h"
+
+#include "comm_fixture.h"
+
+#define NOW 1000000
+#define WAYS 3
+
+static struct mesh_comm *comm;
+static struct mesh_handle handle;
+static struct mesh_straight *straight;
+static struct mesh_peer peers[WAYS]; /* by the remote end of the way */
+static struct mesh_peer *asked;	     /* for the path, which does not rest; or NULL */
+static struct mesh_route lost_route;
+
+void __wrap_mesh_candidates_find(struct mesh_process *process, int dev,
+				 const struct mesh_handle *of, struct mesh_path_choice *choice);
+void __wrap_mesh_candidates_find(struct mesh_process *process, int dev,
+				 const struct mesh_handle *of, struct mesh_path_choice *choice)
+{
+	int i;
+
+	(void)process;
+	(void)dev;
+	assert_ptr_equal(of, &handle);
+	memset(choice, 0, sizeof(*choice));
+	choice->num_candidates = WAYS;
+	for (i = 0; i < WAYS; i++) {
+		choice->candidates[i].remote = (uint8_t)i;
+	}
+}
+
+int __wrap_mesh_peer_get(struct mesh_process *process, struct mesh_domain *domain,
+			 const struct mesh_endpoint_addr *address, uint16_t control_port,
+			 uint32_t listen_id, uint64_t cookie, struct mesh_peer **peer);
+int __wrap_mesh_peer_get(struct mesh_process *process, struct mesh_domain *domain,
+			 const struct mesh_endpoint_addr *address, uint16_t control_port,
+			 uint32_t listen_id, uint64_t cookie, struct mesh_peer **peer)
+{
+	(void)process;
+	(void)domain;
+	(void)control_port;
+	(void)listen_id;
+	(void)cookie;
+	*peer = &peers[address - handle.endpoints];
+	(*peer)->users++;
+	return 0;
+}
+
+int __wrap_mesh_reroute_begin_straight(struct mesh_path *path, struct mesh_peer *peer);
+int __wrap_mesh_reroute_begin_straight(struct mesh_path *path, struct mesh_peer *peer)
+{
+	(void)path;
+	asked = peer;
+	return -EAGAIN;
+}
+
+const struct mesh_route *__wrap_mesh_path_relayed_route(const struct mesh_path *path);
+const struct mesh_route *__wrap_mesh_path_relayed_route(const struct mesh_path *path)
+{
+	(void)path;
+	return &lost_route;
+}
+
+static int setup(void **state)
+{
+	struct mesh_process *process;
+	int i;
+
+	fixture_setup(state);
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
+	process = comm->process;
+	process->config.recovery_timeout_s = 30;
+	process->dev_states[0] = MESH_DEV_OPEN;
+	process->domains[0] = fixture.domains[0];
+	process->endpoints[0].nic = 0;
+	process->providers[0] = 0;
+	memset(peers, 0, sizeof(peers));
+	for (i = 0; i < WAYS; i++) {
+		peers[i].process = process;
+		peers[i].users = 1; /* a test's */
+		peers[i].state = MESH_PEER_CONNECTING;
+	}
+	memset(&lost_route, 0, sizeof(lost_route));
+	straight = mesh_straight_open(&handle);
+	mesh_lock_take(&process->lock);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	mesh_straight_close(straight);
+	mesh_lock_release(&comm->process->lock);
+	comm->process->domains[0] = NULL;
+	fixture_comm_close(comm);
+	return fixture_teardown(state);
+}
+
+/* Looks; returns the way that it holds now, or -1. */
+static int look(uint64_t now_ms)
+{
+	int i, held = -1;
+
+	asked = NULL;
+	assert_null(mesh_straight_look(straight, comm, now_ms));
+	for (i = 0; i < WAYS; i++) {
+		assert_in_range(peers[i].users, 1, 2);
+		if (peers[i].users == 2)
+			held = i;
+	}
+	return held;
+}
+
+/* Relays have their time, and more of it where they had RDMA. */
+static void test_patience(void **state)
+{
+	(void)state;
+	assert_int_equal(look(NOW), -1);
+	assert_int_equal(look(NOW + 1999), -1);
+	lost_route.rdma = true;
+	assert_int_equal(look(NOW + 9999), -1);
+	assert_int_equal(look(NOW + 10000), 0);
+}
+
+/* So they have when the comm has lost its path again, and what was tried before is let go. */
+static void test_restart(void **state)
+{
+	(void)state;
+	look(NOW);
+	assert_int_equal(look(NOW + 2000), 0);
+	mesh_straight_restart(straight);
+	assert_int_equal(peers[0].users, 1);
+	assert_int_equal(look(NOW + 60000), -1);
+	assert_int_equal(look(NOW + 61999), -1);
+	assert_int_equal(look(NOW + 62000), 0);
+}
+
+/* The next one has its turn when one is silent, refused, or lost; then all of them again. */
+static void test_turns(void **state)
+{
+	(void)state;
+	look(NOW);
+	assert_int_equal(look(NOW + 2000), 0);
+	assert_int_equal(look(NOW + 4999), 0);
+	assert_int_equal(look(NOW + 5000), 1);
+	peers[1].refusal = MESH_REFUSAL_COOKIE;
+	assert_int_equal(look(NOW + 5020), 2);
+	peers[2].state = MESH_PEER_LOST;
+	assert_int_equal(look(NOW + 5040), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_patience),
+		TEST(test_restart),
+		TEST(test_turns),
+
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
