@@ -16,6 +16,7 @@
 #include "control/process.h"
 #include "setup/candidates.h"
 #include "setup/connect_judge.h"
+#include "setup/neighbour_hints.h"
 #include "setup/openings.h"
 #include "setup/relay_try.h"
 #include "setup/straight.h"
@@ -105,6 +106,7 @@ static void try_begin(struct mesh_straight *straight, const struct mesh_comm *co
 		straight->next = 0;
 		mesh_candidates_find(process, mesh_path_peer(&comm->paths[0])->domain->dev, handle,
 				     &straight->choice);
+		mesh_neighbour_hints_order(process, handle, &straight->choice);
 	}
 	while (!straight->peer && straight->next < straight->choice.num_candidates) {
 		pair = &straight->choice.candidates[straight->next++];

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "setup/candidates.h"
+#include "setup/neighbour_hints.h"
 #include "setup/straight.h"
 #include "transport/path_relayed.h"
 #include "transport/reroute.h"
@@ -19,6 +20,7 @@ static struct mesh_handle handle;
 static struct mesh_straight *straight;
 static struct mesh_peer peers[WAYS]; /* by the remote end of the way */
 static struct mesh_peer *asked;	     /* for the path, which does not rest; or NULL */
+static bool unlikely;		     /* neighbours contradict way 0 */
 static struct mesh_route lost_route;
 
 void __wrap_mesh_candidates_find(struct mesh_process *process, int dev,
@@ -36,6 +38,19 @@ void __wrap_mesh_candidates_find(struct mesh_process *process, int dev,
 	for (i = 0; i < WAYS; i++) {
 		choice->candidates[i].remote = (uint8_t)i;
 	}
+}
+
+void __wrap_mesh_neighbour_hints_order(struct mesh_process *process, const struct mesh_handle *of,
+				       struct mesh_path_choice *choice);
+void __wrap_mesh_neighbour_hints_order(struct mesh_process *process, const struct mesh_handle *of,
+				       struct mesh_path_choice *choice)
+{
+	int i;
+
+	(void)process;
+	(void)of;
+	for (i = 0; i < WAYS && unlikely; i++)
+		choice->candidates[i].remote = (uint8_t)((i + 1) % WAYS);
 }
 
 int __wrap_mesh_peer_get(struct mesh_process *process, struct mesh_domain *domain,
@@ -90,6 +105,7 @@ static int setup(void **state)
 		peers[i].state = MESH_PEER_CONNECTING;
 	}
 	memset(&lost_route, 0, sizeof(lost_route));
+	unlikely = false;
 	straight = mesh_straight_open(&handle);
 	mesh_lock_take(&process->lock);
 	return 0;
@@ -157,6 +173,17 @@ static void test_turns(void **state)
 	assert_int_equal(look(NOW + 5040), 0);
 }
 
+/* Links on which the node does not answer come last, as when NCCL connects. */
+static void test_unlikely(void **state)
+{
+	(void)state;
+	unlikely = true;
+	look(NOW);
+	assert_int_equal(look(NOW + 2000), 1);
+	assert_int_equal(look(NOW + 5000), 2);
+	assert_int_equal(look(NOW + 8000), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -165,7 +192,7 @@ int main(void)
 		TEST(test_patience),
 		TEST(test_restart),
 		TEST(test_turns),
-
+		TEST(test_unlikely),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
