@@ -175,11 +175,22 @@ static uint64_t patience_ms(const struct mesh_comm *comm)
 	return share_ms < MESH_RELAY_RDMA_MS ? share_ms : MESH_RELAY_RDMA_MS;
 }
 
+/* True if nothing more is to be expected of the one that is tried now. */
+MESH_HOLDS(process)
+static bool try_is_over(const struct mesh_straight *straight, uint64_t now_ms)
+{
+	const struct mesh_peer *peer = straight->peer;
+
+	/* One that is up waits for its turn, however long a relay takes to answer. */
+	if (!peer || peer->state == MESH_PEER_UP)
+		return false;
+	return peer->state == MESH_PEER_LOST || peer->refusal || peer->first_refused_ms ||
+	       mesh_clock_elapsed_ms(straight->try_ms, now_ms) >= MESH_TRY_MS;
+}
+
 struct mesh_path *mesh_straight_look(struct mesh_straight *straight, struct mesh_comm *comm,
 				     uint64_t now_ms)
 {
-	struct mesh_peer *peer;
-
 	mesh_process_assert_locked(comm->process);
 	if (!straight)
 		return NULL;
@@ -187,9 +198,7 @@ struct mesh_path *mesh_straight_look(struct mesh_straight *straight, struct mesh
 		straight->since_ms = now_ms;
 	if (mesh_clock_elapsed_ms(straight->since_ms, now_ms) < patience_ms(comm))
 		return NULL;
-	peer = straight->peer;
-	if (peer && (peer->state == MESH_PEER_LOST || peer->refusal || peer->first_refused_ms ||
-		     mesh_clock_elapsed_ms(straight->try_ms, now_ms) >= MESH_TRY_MS))
+	if (try_is_over(straight, now_ms))
 		mesh_straight_next(straight);
 	if (!straight->peer)
 		try_begin(straight, comm, now_ms);

@@ -184,15 +184,26 @@ static void test_unlikely(void **state)
 	assert_int_equal(look(NOW + 8000), 0);
 }
 
+/* One that is up has its turn when the relay that is asked has answered, however late that is. */
+static void test_waits_for_relay(void **state)
+{
+	(void)state;
+	look(NOW);
+	assert_int_equal(look(NOW + 2000), 0);
+	peers[0].state = MESH_PEER_UP;
+	assert_int_equal(look(NOW + 17000), 0);
+	assert_ptr_equal(asked, &peers[0]);
+	mesh_straight_next(straight); /* the other end has refused */
+	assert_int_equal(look(NOW + 17020), 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_patience),
-		TEST(test_restart),
-		TEST(test_turns),
-		TEST(test_unlikely),
+		TEST(test_patience), TEST(test_restart),	 TEST(test_turns),
+		TEST(test_unlikely), TEST(test_waits_for_relay),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
