@@ -75,7 +75,10 @@ void mesh_straight_close(struct mesh_straight *straight)
 	free(straight);
 }
 
-/* The domain of this candidate, if it can be used now; else NULL. */
+/*
+ * The domain of this candidate, if it can be used now; else NULL. One that takes smaller messages
+ * than the comm has is never enough: the comm's memory would be registered for it in vain.
+ */
 MESH_HOLDS(process)
 static struct mesh_domain *domain_of(const struct mesh_comm *comm,
 				     const struct mesh_path_candidate *pair)
@@ -84,7 +87,9 @@ static struct mesh_domain *domain_of(const struct mesh_comm *comm,
 	int nic = process->endpoints[pair->local].nic;
 	int index = mesh_process_domain_index(process, nic, pair->provider);
 
-	if (index < 0 || process->nics_away >> nic & 1 || mesh_opening_need(process, index, false))
+	if (index < 0 || process->nics_away >> nic & 1 ||
+	    comm->eager_limit > mesh_process_eager_limit(process, pair->provider) ||
+	    mesh_opening_need(process, index, false))
 		return NULL;
 	return process->domains[index];
 }

@@ -21,6 +21,7 @@ static struct mesh_straight *straight;
 static struct mesh_peer peers[WAYS]; /* by the remote end of the way */
 static struct mesh_peer *asked;	     /* for the path, which does not rest; or NULL */
 static bool unlikely;		     /* neighbours contradict way 0 */
+static bool small;		     /* way 0 is over RDMA */
 static struct mesh_route lost_route;
 
 void __wrap_mesh_candidates_find(struct mesh_process *process, int dev,
@@ -37,6 +38,8 @@ void __wrap_mesh_candidates_find(struct mesh_process *process, int dev,
 	choice->num_candidates = WAYS;
 	for (i = 0; i < WAYS; i++) {
 		choice->candidates[i].remote = (uint8_t)i;
+		choice->candidates[i].provider = i || !small ? MESH_PROVIDER_TCP
+							     : MESH_PROVIDER_VERBS_RXM;
 	}
 }
 
@@ -97,7 +100,7 @@ static int setup(void **state)
 	process->dev_states[0] = MESH_DEV_OPEN;
 	process->domains[0] = fixture.domains[0];
 	process->endpoints[0].nic = 0;
-	process->providers[0] = 0;
+	process->providers[0] = MESH_PROVIDER_TCP;
 	memset(peers, 0, sizeof(peers));
 	for (i = 0; i < WAYS; i++) {
 		peers[i].process = process;
@@ -105,7 +108,7 @@ static int setup(void **state)
 		peers[i].state = MESH_PEER_CONNECTING;
 	}
 	memset(&lost_route, 0, sizeof(lost_route));
-	unlikely = false;
+	unlikely = small = false;
 	straight = mesh_straight_open(&handle);
 	mesh_lock_take(&process->lock);
 	return 0;
@@ -197,13 +200,35 @@ static void test_waits_for_relay(void **state)
 	assert_int_equal(look(NOW + 17020), 1);
 }
 
+/* A comm whose first circuit was over tcp has larger messages than there are over RDMA. */
+static void test_too_small(void **state)
+{
+	struct mesh_process *process = comm->process;
+	const size_t before = comm->eager_limit;
+
+	(void)state;
+	small = true;
+	process->providers[0] = MESH_PROVIDER_VERBS_RXM;
+	process->also_tcp[0] = true;
+	process->dev_states[mesh_second_domain(0)] = MESH_DEV_OPEN;
+	process->domains[mesh_second_domain(0)] = fixture.domains[0];
+	look(NOW);
+	assert_int_equal(look(NOW + 2000), 0);
+	mesh_straight_restart(straight);
+	comm->eager_limit = process->config.eager_limit_bytes = (size_t)16 << 10;
+	look(NOW + 3000);
+	assert_int_equal(look(NOW + 5000), 1);
+	comm->eager_limit = before;
+	process->domains[mesh_second_domain(0)] = NULL;
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_patience), TEST(test_restart),	 TEST(test_turns),
-		TEST(test_unlikely), TEST(test_waits_for_relay),
+		TEST(test_unlikely), TEST(test_waits_for_relay), TEST(test_too_small),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
