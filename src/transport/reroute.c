@@ -53,19 +53,29 @@ static bool path_rests(const struct mesh_path *path)
 	return rests;
 }
 
-/* Gives the path, which rests, to another peer. */
+/*
+ * Gives the path, which rests, to another peer: a relay, or, if @straight, the process at the other
+ * end. So what the path is fits its peer, also if it does not get up.
+ */
 MESH_HOLDS(process)
-static int path_give(struct mesh_path *path, struct mesh_peer *peer)
+static int path_give(struct mesh_path *path, struct mesh_peer *peer, bool straight)
 {
 	struct mesh_peer *before = mesh_path_peer(path);
 	struct mesh_comm *comm = path->comm;
+	bool was_straight = path->straight;
 	int ret;
 
+	if (path->relayed)
+		mesh_path_straight_set(path, straight);
+	else
+		path->straight = straight;
 	ret = mesh_random(&path->sink.token, sizeof(path->sink.token));
 	if (!ret)
 		ret = mesh_path_move(path, peer);
-	if (ret)
+	if (ret) {
+		path->straight = was_straight;
 		return ret;
+	}
 	if (path->unregistered) { /* all of it, whatever NIC it is for */
 		mesh_comm_lock(comm);
 		comm->moves++;
@@ -168,8 +178,7 @@ int mesh_reroute_begin(struct mesh_path *path, struct mesh_peer *relay)
 	if (!path_rests(path))
 		return -EAGAIN;
 	epoch_begin(path->comm);
-	mesh_path_straight_set(path, false);
-	return path_give(path, relay);
+	return path_give(path, relay, false);
 }
 
 int mesh_reroute_begin_straight(struct mesh_path *path, struct mesh_peer *peer)
@@ -180,8 +189,7 @@ int mesh_reroute_begin_straight(struct mesh_path *path, struct mesh_peer *peer)
 	if (!path_rests(path))
 		return -EAGAIN;
 	epoch_begin(path->comm);
-	mesh_path_straight_set(path, true);
-	ret = path_give(path, peer);
+	ret = path_give(path, peer, true);
 	if (!ret && !path_suffices(path, peer->eager_limit)) {
 		mesh_reroute_end(path);
 		ret = -EOPNOTSUPP;
@@ -355,7 +363,8 @@ static enum mesh_refusal path_take(struct mesh_path *path, struct mesh_peer *pee
 	mesh_path_given_up(path);
 	if (request->alone)
 		others_give_up(path);
-	if (!path_rests(path) || peer->state != MESH_PEER_UP || path_give(path, peer))
+	if (!path_rests(path) || peer->state != MESH_PEER_UP ||
+	    path_give(path, peer, !*request->via))
 		return MESH_REFUSAL_RESOURCES;
 	if (!path_suffices(path, peer->eager_limit) || mesh_path_received_via(path, request)) {
 		mesh_reroute_end(path);

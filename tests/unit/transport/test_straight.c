@@ -364,6 +364,36 @@ static void test_receiver(void **state)
 	comm_close();
 }
 
+/* A circuit that does not suffice is given back: the end of its relay is not the peer's. */
+static void test_given_back(void **state)
+{
+	struct mesh_frame_connect connect = request;
+
+	(void)state;
+	receiver_open();
+	circuit_lost();
+	process_take();
+	mesh_path_drained(&comm->paths[0]);
+	connect.epoch = 1;
+	assert_true(mesh_reroute_came(&fixture.peers[1], &connect));
+	mesh_path_given_up(&comm->paths[0]);
+	process_release();
+	fixture.num_paths = 2;
+	fixture_sends_complete();
+	process_take();
+	strcpy(connect.via, "p");
+	connect.epoch = 2;
+	fixture.peers[0].eager_limit = FIXTURE_EAGER_LIMIT - 1;
+	assert_true(mesh_reroute_came(&fixture.peers[0], &connect));
+	assert_int_equal(comm->paths[0].state, MESH_PATH_DOWN);
+	assert_ptr_equal(mesh_path_peer(&comm->paths[0]), &fixture.peers[0]);
+	fixture.peers[0].over = true;
+	assert_true(mesh_path_is_resumed(&comm->paths[0]));
+	fixture.peers[0].over = false;
+	process_release();
+	comm_close();
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, teardown)
 
 int main(void)
@@ -371,7 +401,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_sender),    TEST(test_other_answers), TEST(test_does_not_suffice),
 		TEST(test_not_asked), TEST(test_back),		TEST(test_over),
-		TEST(test_receiver),
+		TEST(test_receiver),  TEST(test_given_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
