@@ -170,7 +170,7 @@ bool mesh_asked_has_heard(const struct mesh_asked *asked, uint64_t node_id)
 	int i;
 
 	for (i = 0; i < asked->num_heard; i++) {
-		if (asked->heard[i]->error || asked->heard[i]->about.node_id == node_id)
+		if (!asked->heard[i]->error && asked->heard[i]->about.node_id == node_id)
 			return true;
 	}
 	return false;

@@ -79,7 +79,7 @@ int mesh_asking_begin(struct mesh_asking *asking, uint64_t now_ms);
  */
 int mesh_asking_seek(struct mesh_asking *asking, uint64_t node_id, uint64_t now_ms);
 
-/** True if the NIC has heard this node, or one of another version, of which the id is not known. */
+/** True if the NIC has heard this node; of one of another version the id is not known. */
 bool mesh_asked_has_heard(const struct mesh_asked *asked, uint64_t node_id);
 
 /** Sends what is due; ends the round when its time is over, and closes the sockets. */

@@ -85,7 +85,7 @@ static bool is_found(struct mesh_process *process, const struct mesh_handle *han
 
 /*
  * The next NIC of ours that may lead to the listener, for all that its addresses say: with guesses,
- * those of the guesses, else all that can ask. @next: 0 at first. Returns NULL after the last one.
+ * those of the guesses, else all. @next: 0 at first. Returns NULL after the last one.
  */
 MESH_HOLDS(process)
 static const struct mesh_asked *guess_next(struct mesh_process *process,
@@ -98,27 +98,27 @@ static const struct mesh_asked *guess_next(struct mesh_process *process,
 	while (*next < choice->num_candidates) {
 		local = &process->endpoints[choice->candidates[(*next)++].local];
 		asked = asked_of(process, local->nic);
-		if (asked && !asked->error && mesh_addr_is_link_local(&local->addr))
+		if (asked && mesh_addr_is_link_local(&local->addr))
 			return asked;
 	}
 	asked = mesh_neighbours_asked(mesh_setup_of(process)->neighbours, &num);
-	while (!choice->num_candidates && *next < num) {
-		if (!asked[(*next)++].error)
-			return &asked[*next - 1];
-	}
-	return NULL;
+	return !choice->num_candidates && *next < num ? &asked[(*next)++] : NULL;
 }
 
-/* True if the node has answered on each NIC that may lead there. */
+/*
+ * True if the node has answered on each NIC that may lead there.
+ *
+ * @failed: also on those whose latest question could not be sent, so that they ask again
+ */
 MESH_HOLDS(process)
 static bool all_have_heard(struct mesh_process *process, const struct mesh_handle *handle,
-			   const struct mesh_path_choice *choice)
+			   const struct mesh_path_choice *choice, bool failed)
 {
 	const struct mesh_asked *asked;
 	int next = 0;
 
 	while ((asked = guess_next(process, choice, &next))) {
-		if (!mesh_asked_has_heard(asked, handle->node_id))
+		if ((failed || !asked->error) && !mesh_asked_has_heard(asked, handle->node_id))
 			return false;
 	}
 	return true;
@@ -215,7 +215,7 @@ bool mesh_neighbour_hints_ask(struct mesh_process *process, const struct mesh_ha
 	if (!neighbours || handle->node_id == process->node_id ||
 	    !(is_missing(handle, choice) || mesh_path_is_guess(process->endpoints, choice)))
 		return false;
-	if (all_have_heard(process, handle, choice))
+	if (all_have_heard(process, handle, choice, true))
 		return false;
 	if (!sought_find(process, handle->node_id))
 		sought_add(process, handle->node_id, now_ms);
@@ -239,7 +239,7 @@ bool mesh_neighbour_hints_wait(struct mesh_process *process, const struct mesh_h
 	mesh_process_assert_locked(process);
 	neighbours = mesh_setup_of(process)->neighbours;
 	if (!neighbours || mesh_clock_elapsed_ms(since_ms, now_ms) >= MISSING_MS ||
-	    all_have_heard(process, handle, choice))
+	    all_have_heard(process, handle, choice, false))
 		return false;
 	/* On a switch another node may answer first, and on most NICs this one is not there. */
 	asked_ms = sought_find(process, handle->node_id);
@@ -249,7 +249,7 @@ bool mesh_neighbour_hints_wait(struct mesh_process *process, const struct mesh_h
 	    mesh_neighbours_waited_ms(neighbours, now_ms) >= MISSING_MS)
 		return false;
 	while ((asked = guess_next(process, choice, &next))) {
-		if (!asked->answered)
+		if (!asked->answered && !asked->error)
 			return true;
 	}
 	return false;

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -244,15 +245,60 @@ static void test_wait_has_an_end(void **state)
 	assert_false(waits(300));
 }
 
-/* A node of another version answers in its own way, in which its id is not known. */
+/* A node of another version answers, of which only the name is known: not its id. */
+static void other_version_answers(int here)
+{
+	struct mesh_asked *asked = &neighbours.rounds.asking.asked[here];
+
+	hears(here, 0, 0);
+	asked->heard[asked->num_heard - 1]->error = -EPROTONOSUPPORT;
+}
+
+/* It may be another node on the same switch: the one that is sought is asked for, once. */
 static void test_other_version(void **state)
 {
 	(void)state;
 	hears(1, NODE, 1);
-	hears(0, 0, 0);
-	neighbours.rounds.asking.asked[0].heard[1]->error = -1;
-	assert_false(asks());
-	assert_int_equal(questions, 0);
+	other_version_answers(0);
+	assert_true(asks());
+	assert_int_equal(questions, 1);
+	assert_true(waits(99));
+	assert_false(waits(100));
+	assert_true(asks());
+	assert_int_equal(questions, 1);
+}
+
+/* The same of a node that nobody has asked for yet. */
+static void test_other_version_and_new_node(void **state)
+{
+	int i;
+
+	(void)state;
+	for (i = 0; i < NICS; i++)
+		other_version_answers(i);
+	assert_true(asks());
+	assert_int_equal(questions, 1);
+	for (i = 0; i < NICS; i++)
+		hears(i, NODE, i);
+	assert_false(waits(1));
+	assert_int_equal(num_likely(), 2);
+}
+
+/* What failed at the first question may work now. */
+static void test_question_had_failed(void **state)
+{
+	int i;
+
+	(void)state;
+	for (i = 0; i < NICS; i++)
+		neighbours.rounds.asking.asked[i].error = -ENETUNREACH;
+	assert_true(asks());
+	assert_int_equal(questions, 1);
+	assert_false(waits(1)); /* they have failed again */
+	neighbours.rounds.asking.asked[0].error = 0;
+	assert_true(waits(1));
+	hears(0, NODE, 0);
+	assert_false(waits(1));
 }
 
 /* Addresses of a subnet say themselves where they lead. */
@@ -272,9 +318,11 @@ static void test_no_guess(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_awaits_each_nic), TEST(test_awaits_new_node), TEST(test_remembers),
-		TEST(test_shares_the_wait), TEST(test_forgets),		TEST(test_wait_has_an_end),
-		TEST(test_other_version),   TEST(test_no_guess),
+		TEST(test_awaits_each_nic), TEST(test_awaits_new_node),
+		TEST(test_remembers),	    TEST(test_shares_the_wait),
+		TEST(test_forgets),	    TEST(test_wait_has_an_end),
+		TEST(test_other_version),   TEST(test_other_version_and_new_node),
+		TEST(test_no_guess),	    TEST(test_question_had_failed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
