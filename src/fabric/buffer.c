@@ -21,9 +21,12 @@
 /*
  * On tcp each message takes the oldest of them, so all of them are in use in turn: with 256 the
  * bytes of 4 MiB pass through the processor's cache, and each message goes into memory that is no
- * longer in it (docs/performance.md). What finds none posted stays in the socket meanwhile.
+ * longer in it (docs/performance.md). What finds none posted stays in the socket meanwhile. But a
+ * message keeps its own from its first byte to its last: peers that are slow, have stopped or are
+ * lost must leave some for the others. So there are at least RECEIVES_FREE more than peers.
  */
-#define RECEIVE_BUFFERS_TCP 32
+#define RECEIVES_TCP 32
+#define RECEIVES_FREE 16
 #define SEND_BUFFERS 256
 #define CACHE_LINE 64
 
@@ -122,13 +125,39 @@ void mesh_receives_resume(struct mesh_domain *domain)
 	}
 }
 
+static int receives_wanted(struct mesh_domain *domain)
+{
+	int wanted = domain->num_receive_buffers;
+
+	mesh_transmit_lock(domain);
+	if (domain->num_flows + RECEIVES_FREE < wanted)
+		wanted = domain->num_flows + RECEIVES_FREE;
+	mesh_transmit_unlock(domain);
+	return wanted;
+}
+
+void mesh_receives_grow(struct mesh_domain *domain)
+{
+	int wanted;
+
+	if (domain->provider != MESH_PROVIDER_TCP)
+		return;
+	wanted = receives_wanted(domain);
+	mesh_domain_lock(domain);
+	for (; domain->num_receives < wanted; domain->num_receives++)
+		TAILQ_INSERT_TAIL(&domain->unposted, &domain->receive_buffers[domain->num_receives],
+				  entry);
+	mesh_receives_resume(domain);
+	mesh_domain_unlock(domain);
+}
+
 void mesh_receives_take_back(struct mesh_domain *domain)
 {
 	int i;
 
 	mesh_domain_assert_locked(domain);
 	TAILQ_INIT(&domain->unposted);
-	for (i = 0; i < domain->num_receive_buffers; i++)
+	for (i = 0; i < domain->num_receives; i++)
 		TAILQ_INSERT_TAIL(&domain->unposted, &domain->receive_buffers[i], entry);
 }
 
@@ -157,11 +186,8 @@ static size_t slab_size(const struct mesh_domain *domain, int count)
 static int receives_count(const struct mesh_domain *domain)
 {
 	size_t limit = domain->info->rx_attr->size;
-	int count = RECEIVE_BUFFERS;
 
-	if (domain->provider == MESH_PROVIDER_TCP)
-		count = RECEIVE_BUFFERS_TCP;
-	return limit && limit < (size_t)count ? (int)limit : count;
+	return limit && limit < RECEIVE_BUFFERS ? (int)limit : RECEIVE_BUFFERS;
 }
 
 static int slab_open(struct mesh_domain *domain, int receives)
@@ -199,10 +225,14 @@ int mesh_buffers_open(struct mesh_domain *domain)
 			    domain->slab + stride * (size_t)(receives + i), send_complete);
 		mesh_buffer_put(&domain->send_buffers[i]);
 	}
-	domain->num_receive_buffers = receives;
+	domain->num_receive_buffers = domain->num_receives = receives;
+	if (domain->provider == MESH_PROVIDER_TCP && receives > RECEIVES_TCP)
+		domain->num_receives = RECEIVES_TCP;
 	for (i = 0; i < receives; i++) {
 		buffer = &domain->receive_buffers[i];
 		buffer_init(domain, buffer, domain->slab + stride * (size_t)i, receive_complete);
+		if (i >= domain->num_receives)
+			continue; /* mesh_receives_grow() */
 		ret = receive_post(buffer);
 		if (ret && ret != -FI_EAGAIN)
 			return ret;

@@ -50,6 +50,12 @@ void mesh_buffers_close(struct mesh_domain *domain);
 MESH_HOLDS(domain)
 void mesh_receives_resume(struct mesh_domain *domain);
 
+/**
+ * On tcp: posts more receives if there are more peers than before, because each may keep one while
+ * the rest of a message is on its way. They are not taken back. Takes domain->lock.
+ */
+void mesh_receives_grow(struct mesh_domain *domain);
+
 /** All receives that were posted ended with their endpoint. domain->lock held. */
 MESH_HOLDS(domain)
 void mesh_receives_take_back(struct mesh_domain *domain);

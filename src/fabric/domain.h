@@ -123,6 +123,7 @@ struct mesh_domain {
 	struct mesh_buffer *receive_buffers;
 	struct mesh_buffer *send_buffers;
 	int num_receive_buffers;
+	int num_receives MESH_GUARDED_BY(domain); /* of them, the first that are in use */
 	struct mesh_buffer_list free_buffers MESH_GUARDED_BY(transmit); /* transmit_lock */
 	int num_free_buffers MESH_GUARDED_BY(transmit);			/* transmit_lock */
 	TAILQ_HEAD(, mesh_remote) backlogged MESH_GUARDED_BY(transmit); /* transmit_lock */
@@ -132,6 +133,7 @@ struct mesh_domain {
 	LIST_HEAD(, mesh_remote) remotes MESH_GUARDED_BY(transmit); /* transmit_lock */
 	LIST_HEAD(, mesh_remote) ended MESH_GUARDED_BY(transmit);   /* closed, but not freed yet */
 	LIST_HEAD(, mesh_flow) flows MESH_GUARDED_BY(transmit);	    /* transmit_lock */
+	int num_flows MESH_GUARDED_BY(transmit);		    /* transmit_lock */
 	struct mesh_flow_bucket
 		flow_index[MESH_FLOW_BUCKETS] MESH_GUARDED_BY(transmit); /* by name */
 	_Atomic(bool) has_waiting;   /* backlogged, waiters or waited may not be empty */

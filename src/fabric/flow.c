@@ -50,6 +50,7 @@ struct mesh_flow *mesh_flow_get(struct mesh_domain *domain, const void *name, si
 	TAILQ_INIT(&flow->waiters);
 	mesh_pace_init(&flow->pace, domain->nic->speed_mbps, &bounds);
 	LIST_INSERT_HEAD(&domain->flows, flow, entry);
+	domain->num_flows++;
 	LIST_INSERT_HEAD(bucket, flow, alike);
 found:
 	flow->users++;
@@ -66,6 +67,7 @@ void mesh_flow_put(struct mesh_domain *domain, struct mesh_flow *flow)
 		TAILQ_REMOVE(&domain->waited, flow, waited);
 	LIST_REMOVE(flow, entry);
 	LIST_REMOVE(flow, alike);
+	domain->num_flows--;
 	free(flow);
 }
 

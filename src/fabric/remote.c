@@ -73,11 +73,13 @@ int mesh_remote_open(struct mesh_domain *domain, const void *name, size_t name_l
 	if (!ret)
 		LIST_INSERT_HEAD(&domain->remotes, opened, entry);
 	mesh_transmit_unlock(domain);
-	if (ret)
+	if (ret) {
 		free(opened);
-	else
-		*remote = opened;
-	return ret;
+		return ret;
+	}
+	mesh_receives_grow(domain);
+	*remote = opened;
+	return 0;
 }
 
 void mesh_remote_close(struct mesh_domain *domain, struct mesh_remote *remote)

@@ -102,6 +102,28 @@ static void test_receives_few_on_tcp(void **state)
 	mesh_domain_close(domain);
 }
 
+/* Each peer may keep one for as long as it takes to send the rest of a message. */
+static void test_receives_grow_with_peers(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_TCP);
+	int few = fake.receives.num, i;
+
+	(void)state;
+	for (i = 0; i < 10; i++)
+		fake_remote_open(domain, (uint16_t)(1000 + i));
+	assert_int_equal(fake.receives.num, few);
+	for (i = 0; i < 100; i++) /* each of them twice */
+		fake_remote_open(domain, (uint16_t)(1000 + i / 2 * 2));
+	assert_in_range(fake.receives.num, 50 + 10, 50 + few);
+	for (i = 0; i < 1000; i++)
+		fake_remote_open(domain, (uint16_t)(2000 + i));
+	assert_in_range(fake.receives.num, 200, 300);
+	for (i = 1; i < fake.receives.num; i++)
+		assert_true(fake.receives.posts[i].buffer >=
+			    fake.receives.posts[i - 1].buffer + fake.receives.posts[i - 1].size);
+	mesh_domain_close(domain);
+}
+
 static void test_close_null(void **state)
 {
 	(void)state;
@@ -319,6 +341,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_open, setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(test_receives_posted, setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(test_receives_few_on_tcp, setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(test_receives_grow_with_peers, setup,
+						fake_teardown),
 		cmocka_unit_test_setup_teardown(test_close_null, setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(test_open_fails, setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(test_emfile_hint, setup, fake_teardown),
