@@ -3,6 +3,7 @@
 import json
 import os
 import statistics
+import textwrap
 
 import charts
 
@@ -99,11 +100,11 @@ def bounds_table(bounds):
 
 def text_of(results):
     machine = results["machine"]
-    lines = ["%s, %d CPUs, Linux %s, libfabric %s, provider %s; commit %s, %s." %
-             (machine["cpu"], machine["cpus"], machine["kernel"], machine["libfabric"],
-              results["provider"], results["commit"], results["date"]),
-             "%d rounds, interleaved; a cell is the median (least..most), and in bold our median "
-             "divided by it." % results["rounds"], ""]
+    about = ("%s, %d CPUs, Linux %s, libfabric %s, provider %s; commit %s, %s. %d rounds, "
+             "interleaved; a cell is the median (least..most), and in bold our median divided by "
+             "it." % (machine["cpu"], machine["cpus"], machine["kernel"], machine["libfabric"],
+                      results["provider"], results["commit"], results["date"], results["rounds"]))
+    lines = textwrap.wrap(about, 100) + [""]
     if results["bounds"]:
         lines += bounds_table(results["bounds"])
     for figure in results["figures"].values():
