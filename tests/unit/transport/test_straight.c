@@ -4,129 +4,49 @@
  * at the other end, until it gets another circuit.
  */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "control/peer_end.h"
 #include "setup/events.h"
-#include "transport/circuit_end.h"
-#include "transport/comm_open.h"
-#include "transport/path_relayed.h"
-#include "transport/path_state.h"
 #include "transport/recovery.h"
 #include "transport/reroute.h"
 #include "transport/route_wait.h"
-#include "transport/stopped.h"
-#include "wire/handle.h"
 
-#include "comm_fixture.h"
 #include "log_capture.h"
+#include "relays_fixture.h"
 
 #define ROOM ((size_t)64 << 10)
-#define KEY 0x5eed
-#define COOKIE 0xc0c0
-
-static struct mesh_comm *comm;
-static int second_frames; /* the other end of the second peer's control connection */
-
-static const struct mesh_frame_opened opened = {
-	.comm = FIXTURE_REMOTE_ID,
-	.token = FIXTURE_REMOTE_TOKEN,
-	.eager_limit = FIXTURE_EAGER_LIMIT,
-	.address = 0xab0000,
-	.key = 0xcd,
-	.granule = (uint32_t)64 << 10,
-	.via = "p",
-};
-
-static void nothing(struct mesh_timer *timer, uint64_t now_ms)
-{
-	(void)timer;
-	(void)now_ms;
-}
-
-static void process_take(void)
-{
-	mesh_lock_take(&fixture.setup.process.lock);
-}
-static void process_release(void)
-{
-	mesh_lock_release(&fixture.setup.process.lock);
-}
 
 /* The relay p, and the process at the other end, each at a NIC of its own. */
 static void peers_open(bool incoming)
 {
-	int i, ends[2];
+	int i;
 
-	fixture.setup.process.config.recovery = 1;
-	fixture.setup.process.config.recovery_timeout_s = 30;
-	strcpy(fixture.setup.process.name, "here");
-	fixture_paths_open(MESH_PROVIDER_TCP, 2);
+	relays_open(2, incoming);
 	fixture.num_paths = 1; /* in grants */
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-	fixture.peers[1].watch.fd = ends[0];
-	second_frames = ends[1];
 	for (i = 0; i < 2; i++) {
-		fixture.peers[i].timer.expired = nothing;
-		fixture.peers[i].incoming = incoming;
 		fixture.peers[i].routed = i;
 		fixture.peers[i].eager_limit = FIXTURE_EAGER_LIMIT;
-		strcpy(fixture.peers[i].name, i ? "other" : "p");
 	}
-}
-
-static int teardown(void **state)
-{
-	fixture.num_paths = 2;
-	close(fixture.peers[1].watch.fd);
-	close(second_frames);
-	return fixture_teardown(state);
-}
-
-static void comm_close(void)
-{
-	fixture.num_paths = 2;
-	fixture_comm_close(comm);
-}
-
-/* The next frame to peer @i. */
-static struct mesh_frame frame_to(int i, enum mesh_frame_type type)
-{
-	const int first = fixture.frames;
-	struct mesh_frame frame;
-
-	fixture.frames = i ? second_frames : first;
-	frame = fixture_frame(type);
-	fixture.frames = first;
-	return frame;
+	strcpy(fixture.peers[1].name, "other");
 }
 
 static bool no_frame_to_other(void)
 {
-	const int first = fixture.frames;
-	bool none;
+	struct mesh_frame frame;
 
-	fixture.frames = second_frames;
-	none = fixture_no_frame();
-	fixture.frames = first;
-	return none;
+	return !next_frame_to(1, &frame);
 }
 
 /* The circuit breaks that the path has through the relay. */
 static void circuit_lost(void)
 {
-	struct mesh_frame frame = {
-		.circuit = {.event = MESH_CIRCUIT_LOST, .lost = "b", .by = "p"},
-	};
-
-	frame.circuit.to_comm = comm->paths[0].sink.id;
-	process_take();
-	mesh_path_circuit_event(&fixture.peers[0], &frame);
-	process_release();
+	circuit_comes(0, 0,
+		      (struct mesh_frame_circuit){
+			      .event = MESH_CIRCUIT_LOST,
+			      .lost = "b",
+			      .by = "p",
+		      });
 }
 
 /* ---- the sending end ----------------------------------------------------------------------- */
@@ -209,7 +129,7 @@ static void test_sender(void **state)
 	fixture.num_paths = 2;
 	fixture_writes_complete(1);
 	assert_int_equal(fixture_test(&comm->requests[0]), ROOM);
-	comm_close();
+	relayed_close();
 }
 
 /* OPENED of the relay before says nothing of it, nor ACCEPT of one that is asked for a circuit. */
@@ -229,7 +149,7 @@ static void test_other_answers(void **state)
 	assert_false(mesh_reroute_accepted(&comm->paths[0], &accept));
 	assert_int_equal(comm->paths[0].state, MESH_PATH_JOINING);
 	process_release();
-	comm_close();
+	relayed_close();
 }
 
 /* What was agreed on with the first circuit is too much for it. */
@@ -244,7 +164,7 @@ static void test_does_not_suffice(void **state)
 	process_take();
 	assert_true(mesh_comm_lacks_route(comm));
 	process_release();
-	comm_close();
+	relayed_close();
 }
 
 /* The other end is not asked whether it runs: nothing fails because it does not. */
@@ -260,7 +180,7 @@ static void test_not_asked(void **state)
 	assert_true(no_frame_to_other());
 	assert_false(mesh_stopped_wants_route(comm, now_ms + 60000));
 	process_release();
-	comm_close();
+	relayed_close();
 }
 
 /* Back through relays: the other end has no circuit that is to be shut. */
@@ -288,7 +208,7 @@ static void test_back(void **state)
 	assert_int_equal(fake.writes.posts[0].address, opened.address);
 	fixture.num_paths = 2;
 	fixture_writes_complete(1);
-	comm_close();
+	relayed_close();
 }
 
 /* Its process has ended: unlike that of a relay, nothing can follow. */
@@ -306,23 +226,24 @@ static void test_over(void **state)
 	assert_false(mesh_path_is_resumed(&comm->paths[0]));
 	fixture.peers[0].over = fixture.peers[1].over = false;
 	process_release();
-	comm_close();
+	relayed_close();
 }
 
 /* ---- the receiving end --------------------------------------------------------------------- */
 
-static const struct mesh_frame_connect request = {
-	.cookie = COOKIE,
-	.comm_key = KEY,
-	.comm = 0xabc,
-	.token = 0xdef,
-	.num_paths = 1,
-	.origin = "a",
-};
+/* What the sending end asks with: as a relay, but for that. */
+static struct mesh_frame_connect straight_request(void)
+{
+	struct mesh_frame_connect connect = request;
+
+	memset(connect.via, 0, sizeof(connect.via));
+	connect.num_paths = 1;
+	return connect;
+}
 
 static void receiver_open(void)
 {
-	struct mesh_frame_connect first = request;
+	struct mesh_frame_connect first = straight_request();
 
 	strcpy(first.via, "p");
 	peers_open(true);
@@ -339,7 +260,7 @@ static void receiver_open(void)
 
 static void test_receiver(void **state)
 {
-	struct mesh_frame_connect connect = request;
+	struct mesh_frame_connect connect = straight_request();
 
 	(void)state;
 	receiver_open();
@@ -361,13 +282,13 @@ static void test_receiver(void **state)
 	assert_int_equal(fixture.peers[1].state, MESH_PEER_LOST);
 	fixture.num_paths = 2;
 	fixture_sends_complete();
-	comm_close();
+	relayed_close();
 }
 
 /* A circuit that does not suffice is given back: the end of its relay is not the peer's. */
 static void test_given_back(void **state)
 {
-	struct mesh_frame_connect connect = request;
+	struct mesh_frame_connect connect = straight_request();
 
 	(void)state;
 	receiver_open();
@@ -391,10 +312,10 @@ static void test_given_back(void **state)
 	assert_true(mesh_path_is_resumed(&comm->paths[0]));
 	fixture.peers[0].over = false;
 	process_release();
-	comm_close();
+	relayed_close();
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, relays_close)
 
 int main(void)
 {
