@@ -315,6 +315,7 @@ static struct mesh_buffer *behind_prepare(const struct mesh_held *held)
 	const struct mesh_message_written written = {
 		.segment = held->what.segment,
 		.num_segments = held->what.num_segments,
+		.flag = held->what.flag,
 	};
 	struct mesh_message_header header = {
 		.type = circuit->to_relay ? MESH_MESSAGE_RELAYED : MESH_MESSAGE_WRITTEN,
@@ -346,7 +347,7 @@ static int held_post(struct mesh_held *held)
 	};
 	int ret;
 
-	if (!circuit->to_relay &&
+	if (!circuit->to_relay && !held->what.flag &&
 	    mesh_immediate_suffices(down->domain->immediate_bits, held->what.full)) {
 		write.immediate = immediate_make(held);
 	} else {

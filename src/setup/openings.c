@@ -17,6 +17,7 @@
 #include "system/carrier.h"
 #include "setup/openings.h"
 #include "setup/threads.h"
+#include "transport/flags.h"
 #include "wire/message.h"
 
 /* Connections wait this long for the slowest domain, then use the domains that are open. */
@@ -120,11 +121,16 @@ static void opening_main(void *arg)
 	free(opening);
 }
 
+_Static_assert(MESH_UNFLAGGED_BYTES >=
+		       MESH_GRANTS_PER_MESSAGE * (offsetof(struct mesh_grant, targets) +
+						  MESH_PATHS_MAX * sizeof(struct mesh_target)),
+	       "GRANT is the largest message that is no data");
+
 MESH_HOLDS(process)
 static void opening_start(struct mesh_process *process, int index)
 {
 	struct opening *opening = calloc(1, sizeof(*opening));
-	size_t least = MESH_GRANTS_PER_MESSAGE * mesh_grant_size(MESH_PATHS_MAX);
+	const size_t least = MESH_UNFLAGGED_BYTES;
 	int ret = -ENOMEM, dev = index % MESH_NICS_MAX;
 
 	if (opening) {
@@ -140,7 +146,6 @@ static void opening_start(struct mesh_process *process, int index)
 		opening->options.segment_bytes = process->config.segment_bytes;
 		opening->options.failure = &process->failures[index];
 		mesh_port_range_parse(process->config.ports, &opening->options.ports);
-		/* GRANT is the largest message that is not data. */
 		if (opening->options.payload_max < least)
 			opening->options.payload_max = least;
 		ret = mesh_thread_start(opening_main, opening);

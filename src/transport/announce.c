@@ -42,6 +42,7 @@ relayed_make(struct mesh_request *request, struct mesh_path *path,
 		.segment = announcement->segment,
 		.num_segments = announcement->num_segments,
 		.full = announcement->full,
+		.flag = announcement->flag,
 	};
 	struct mesh_outgoing message =
 		message_of(request, MESH_MESSAGE_RELAYED, &payload, sizeof(payload));
@@ -60,6 +61,7 @@ written_make(struct mesh_request *request, struct mesh_path *path,
 	const struct mesh_message_written payload = {
 		.segment = announcement->segment,
 		.num_segments = announcement->num_segments,
+		.flag = announcement->flag,
 	};
 	struct mesh_outgoing message =
 		message_of(request, MESH_MESSAGE_WRITTEN, &payload, sizeof(payload));
@@ -72,7 +74,8 @@ bool mesh_announce(struct mesh_request *request, struct mesh_path *path,
 		   const struct mesh_announcement *announcement,
 		   void (*sent)(struct mesh_buffer *buffer, int error), struct mesh_write *write)
 {
-	if (mesh_immediate_suffices(path->immediate_bits, announcement->full)) {
+	if (!announcement->flag &&
+	    mesh_immediate_suffices(path->immediate_bits, announcement->full)) {
 		write->immediate = immediate_make(request, path, announcement);
 		return true;
 	}

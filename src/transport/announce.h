@@ -17,7 +17,8 @@
 /* What a write has put into the receiver's memory. */
 struct mesh_announcement {
 	uint32_t segment, num_segments;
-	bool full; /* the message fills its grant */
+	bool full;     /* the message fills its grant */
+	uint64_t flag; /* of the lines, which the write has left out (flags.h); 0: of none */
 };
 
 /**

@@ -59,6 +59,7 @@ struct mesh_request_send {
 	bool settled : 1; /* it has answered: they have not arrived, and are to be posted again */
 	bool announce_again : 1; /* once it is complete: a path was lost meanwhile */
 	bool unacked : 1;	 /* its only write waits for the receiver's word (acks.h) */
+	bool flagged : 1;	 /* its lines have a flag that a GPU polls (flags.h) */
 };
 
 /* Which segments of a message may not have arrived. */
@@ -69,6 +70,7 @@ struct mesh_lost {
 /* Which segments of a message have arrived. A message with only one needs no marks. */
 struct mesh_marks {
 	uint64_t arrived[MESH_SEGMENTS_MAX / 64]; /* one bit a segment: none counts twice */
+	uint64_t flag;				  /* that WRITTEN named; or 0 */
 	uint32_t arrived_on[MESH_PATHS_MAX];	  /* how many, by path: only counted */
 };
 
@@ -123,6 +125,7 @@ struct mesh_segment {
 	struct mesh_request *request;
 	struct mesh_path *path;
 	struct mesh_buffer *behind; /* still to be sent when the write has completed; or NULL */
+	struct mesh_buffer *copy;   /* what it writes, without flags; NULL: the message itself */
 	uint32_t index;		    /* in its message */
 	bool counted MESH_GUARDED_BY(comm); /* in what is in flight on the path */
 	bool delivery;			    /* its completion means that the peer has it */

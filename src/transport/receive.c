@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "control/process.h"
 #include "transport/counters.h"
+#include "transport/flags.h"
 #include "transport/grants.h"
 #include "transport/place.h"
 #include "transport/receive.h"
@@ -142,10 +143,15 @@ static void data_arrived(struct mesh_path *path, const struct mesh_message_heade
 
 /* ---- large messages ---------------------------------------------------------------------- */
 
-/* @path: of what arrived last. */
+/*
+ * All of a message is here. @path: of what arrived last; @flag: what its writes have left out, or 0
+ */
 MESH_HOLDS(comm)
-static void message_done(struct mesh_request *request, struct mesh_path *path)
+static void message_done(struct mesh_request *request, struct mesh_path *path, uint64_t flag)
 {
+	/* NCCL may use the memory of a comm that it closes for something else already. */
+	if (flag && !request->comm->closing)
+		mesh_flag_store(request->data, request->size, flag);
 	mesh_count(&path->counters->messages, 1);
 	request->comm->receive.last_size = request->size;
 	receive_done(request);
@@ -183,6 +189,7 @@ struct segment {
 	uint32_t index;
 	uint32_t num;  /* segments of the message; 0: not said here */
 	uint64_t size; /* bytes of the message; 0: it fills its receive */
+	uint64_t flag; /* of its lines, which the write has left out; 0: it has not */
 };
 
 /* The first segment says how large the message is. False if that ends the comm. */
@@ -234,10 +241,12 @@ static void segment_mark(struct mesh_path *path, struct mesh_request *request,
 	mesh_count(&path->counters->segments, 1);
 	if (segment->num)
 		got->num_segments = segment->num;
+	if (segment->flag)
+		got->marks->flag = segment->flag;
 	if (got->num_arrived != got->num_segments)
 		return;
 	shares_count(request);
-	message_done(request, path);
+	message_done(request, path, got->marks->flag);
 }
 
 MESH_HOLDS(comm)
@@ -253,7 +262,7 @@ static void segment_arrived(struct mesh_path *path, struct mesh_request *request
 		mesh_count(&path->counters->segments, 1);
 		mesh_count(&path->counters->bytes, request->size);
 		mesh_ack_want(request, path);
-		message_done(request, path);
+		message_done(request, path, segment->flag);
 	} else {
 		if (waiting && !marks_begin(request))
 			return;
@@ -305,6 +314,7 @@ static void written_arrived(struct mesh_path *path, const struct mesh_message_he
 					.index = written.segment,
 					.num = written.num_segments,
 					.size = header->size,
+					.flag = written.flag,
 				});
 	else
 		overflow(comm, request, header->size);

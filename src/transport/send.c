@@ -18,6 +18,7 @@
 #include "transport/acks.h"
 #include "transport/announce.h"
 #include "transport/counters.h"
+#include "transport/flags.h"
 #include "transport/message.h"
 #include "transport/path_state.h"
 #include "transport/request.h"
@@ -152,13 +153,17 @@ static bool request_cut(struct mesh_request *request)
 	struct mesh_comm *comm = request->comm;
 	size_t bytes = mesh_segment_size(comm, request->size);
 
+	request->send.flagged = mesh_request_is_flagged(request);
+	if (request->send.flagged && bytes > MESH_UNFLAGGED_BYTES)
+		bytes = MESH_UNFLAGGED_BYTES;
 	assert(bytes <= MESH_MESSAGE_MAX);
 	request->send.segment_bytes = (uint32_t)bytes;
 	request->send.num_segments = 1;
 	if (request->size > bytes)
 		request->send.num_segments = (uint32_t)((request->size + bytes - 1) / bytes);
 	mesh_request_state_set(request, MESH_REQUEST_MOVING);
-	if (!comm->resumes || !comm->announces || mesh_announcements_keep(comm, request))
+	if (!comm->resumes || !(comm->announces || request->send.flagged) ||
+	    mesh_announcements_keep(comm, request))
 		return true;
 	mesh_comm_fail(comm, -ENOMEM, false, "no memory for announcements");
 	return false;
@@ -259,6 +264,7 @@ static void segment_done(struct mesh_op *op, int error)
 	comm->send.free_segments = segment;
 	if (segment->behind)
 		behind_send(segment, error);
+	mesh_segment_copy_put(segment);
 	if (error)
 		mesh_count(&path->counters->errors, 1);
 	if (comm->resumes && (error || path->state != MESH_PATH_UP)) {
@@ -312,15 +318,15 @@ static struct mesh_write segment_write_make(const struct mesh_request *request, 
 		 * two, a plain completion would hide that the write is lost.
 		 */
 		.delivery = (request->comm->resumes || request->comm->num_paths > 1 ||
-			     !path->immediate_bits) &&
+			     !path->immediate_bits || request->send.flagged) &&
 			    !mesh_acks_serve(request, path),
 		.now_ns = now_ns,
 	};
 }
 
 /*
- * Takes a free segment for the write of segment @index, and posts it. Returns 0 or an error of
- * mesh_path_write(), and then the announcement is given back.
+ * Takes the first free segment for the write of segment @index, and posts it. Returns 0 or an error
+ * of mesh_path_write(), and then the announcement is given back.
  */
 MESH_HOLDS(comm)
 static int segment_write(struct mesh_comm *comm, struct mesh_request *request, uint32_t index,
@@ -340,6 +346,7 @@ static int segment_write(struct mesh_comm *comm, struct mesh_request *request, u
 	if (ret < 0) {
 		if (write->behind)
 			mesh_buffer_put(write->behind);
+		mesh_segment_copy_put(segment);
 		return ret;
 	}
 	segment->counted = true;
@@ -363,7 +370,7 @@ MESH_HOLDS(comm)
 static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request *request,
 				     const struct mesh_grant *grant)
 {
-	const struct mesh_announcement announcement = {
+	struct mesh_announcement announcement = {
 		.segment = mesh_segment_next(request),
 		.num_segments = request->send.num_segments,
 		.full = request->size == grant->size,
@@ -389,8 +396,13 @@ static enum send_result segment_post(struct mesh_comm *comm, struct mesh_request
 	if (!now_ns)
 		now_ns = mesh_clock_ns(); /* not needed until now */
 	write = segment_write_make(request, announcement.segment, path, grant, now_ns);
-	if (!mesh_announce(request, path, &announcement, announcement_sent, &write))
+	announcement.flag = mesh_flag_to_follow(request, path);
+	if (announcement.flag && !mesh_write_unflag(path, comm->send.free_segments, &write))
 		return SEND_BUSY;
+	if (!mesh_announce(request, path, &announcement, announcement_sent, &write)) {
+		mesh_segment_copy_put(comm->send.free_segments);
+		return SEND_BUSY;
+	}
 	ret = segment_write(comm, request, announcement.segment, path, &write);
 	if (ret == -EAGAIN) {
 		mesh_count(&path->counters->busy, 1);

@@ -74,8 +74,14 @@ static inline size_t mesh_grant_size(int num_paths)
 struct mesh_message_written {
 	uint32_t segment;      /* from 0 */
 	uint32_t num_segments; /* of the message, at most MESH_SEGMENTS_MAX */
+	/*
+	 * Not 0: the last 8 bytes of each MESH_LINE_BYTES, which the write has left out. The
+	 * receiver stores them once all of the message has arrived: docs/protocol/data.md, "Flags
+	 * inside the receive buffer".
+	 */
+	uint64_t flag;
 };
-_Static_assert(sizeof(struct mesh_message_written) == 8, "wire format");
+_Static_assert(sizeof(struct mesh_message_written) == 16, "wire format");
 
 /*
  * One segment lies in the relay's memory, from granule @granule on. The relay writes it to @address
@@ -91,9 +97,10 @@ struct mesh_message_relayed {
 	uint8_t granule;   /* the first, below MESH_GRANULES */
 	uint8_t full;	   /* 1: the message fills its grant; else 0 */
 	uint16_t reserved; /* 0 */
+	uint64_t flag;	   /* as in mesh_message_written */
 };
 _Static_assert(offsetof(struct mesh_message_relayed, granule) == 28, "wire format");
-_Static_assert(sizeof(struct mesh_message_relayed) == 32, "wire format");
+_Static_assert(sizeof(struct mesh_message_relayed) == 40, "wire format");
 
 /* One bit for each segment, by its first granule: the memory is the sender's again. */
 struct mesh_message_arrived {

@@ -162,7 +162,7 @@ void step_message(void)
 		grants_fill(i, &header, bytes + sizeof(header));
 	else if (header.type == MESH_MESSAGE_WRITTEN)
 		((struct mesh_message_written *)(void *)(bytes + sizeof(header)))[0] =
-			(struct mesh_message_written){take(1) % 4, take(1) % 8};
+			(struct mesh_message_written){take(1) % 4, take(1) % 8, take(1) % 2};
 	mesh_lock_take(&path->direct.domain->lock);
 	if (mesh_message_check(bytes, sizeof(header) + header.length))
 		mesh_sink_message(path->direct.domain, (void *)bytes, bytes + sizeof(header));

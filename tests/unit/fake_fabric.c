@@ -105,7 +105,7 @@ struct mesh_domain *fake_domain_open(enum mesh_provider_id provider)
 		{0},
 	};
 	struct mesh_domain_options options = {
-		.nic = fake_nic(), .provider = provider, .payload_max = 4096};
+		.nic = fake_nic(), .provider = provider, .payload_max = 8192};
 	struct mesh_domain *domain = NULL;
 
 	fake.offers = offers;

@@ -58,7 +58,7 @@ static void data_send(int seq, int link)
 
 static void written_send(int seq, uint32_t segment, int link)
 {
-	const struct mesh_message_written written = {segment, (uint32_t)model.messages[seq].num};
+	const struct mesh_message_written written = {segment, (uint32_t)model.messages[seq].num, 0};
 
 	message_send(link, MESH_MESSAGE_WRITTEN, seq, &written, sizeof(written));
 }

@@ -311,7 +311,7 @@ static void peer_listen(struct simulated *peer)
 void simulated_peers_start(struct mesh_process *process, int num)
 {
 	const struct mesh_domain_options options = {
-		.nic = process->nics[0], .provider = process->providers[0], .payload_max = 4096};
+		.nic = process->nics[0], .provider = process->providers[0], .payload_max = 8192};
 	int i;
 
 	assert_true(num <= SIMULATED_PEERS_MAX);

@@ -83,7 +83,8 @@ static void test_receives_posted(void **state)
 	for (i = 0; i < fake.receives.num; i++) {
 		const struct fake_post *receive = &fake.receives.posts[i];
 
-		assert_int_equal(receive->size, sizeof(struct mesh_message_header) + 4096);
+		assert_int_equal(receive->size,
+				 sizeof(struct mesh_message_header) + domain->payload_max);
 		assert_null(receive->desc);
 		if (i)
 			assert_true(receive->buffer >= receive[-1].buffer + receive[-1].size);

@@ -5,6 +5,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include "transport/place.h"
 #include "transport/request.h"
 
 #include "comm_fixture.h"
@@ -82,6 +83,61 @@ static void test_each_provider(void **state)
 		fixture_comm_close(comm);
 		assert_int_equal(fixture_teardown(state), 0);
 	}
+}
+
+/* Fills the message with lines whose last 8 bytes are @flag; a GPU polls them (flags.h). */
+static void lines_fill(size_t size, uint64_t flag)
+{
+	size_t at;
+
+	memset(fixture_memory, 0x5a, size);
+	for (at = MESH_LINE_BYTES - sizeof(flag); at < size; at += MESH_LINE_BYTES)
+		memcpy(fixture_memory + at, &flag, sizeof(flag));
+}
+
+/*
+ * A message with flags leaves them out where its bytes may arrive in any order: each write is one
+ * of a copy, and WRITTEN has the flag. A NIC that places writes in order gets them as they are.
+ */
+static void test_flags_follow(void **state)
+{
+	static const struct {
+		enum mesh_provider_id provider;
+		int writes;
+	} cases[] = {
+		{MESH_PROVIDER_TCP, 8},
+		{MESH_PROVIDER_TCP_RXM, 8},
+		{MESH_PROVIDER_VERBS_RXM, 1},
+	};
+	struct mesh_message_written written;
+	struct mesh_message_header header;
+	const uint64_t none = 0;
+	size_t i;
+	int j;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		fixture_setup(state);
+		fake.cq_data_size = i < 2 ? 8 : 4;
+		lines_fill(LARGE, 7);
+		message_start(cases[i].provider, LARGE, 2 * LARGE);
+		assert_int_equal(fake.writes.num, cases[i].writes);
+		assert_int_equal(fixture_sent(MESH_MESSAGE_WRITTEN), cases[i].writes);
+		written = written_last(&header);
+		assert_int_equal(written.flag, i < 2 ? 7 : 0);
+		for (j = 0; j < cases[i].writes && i < 2; j++) {
+			const struct fake_post *write = &fake.writes.posts[j];
+			const char *bytes = (const char *)write->buffer;
+
+			assert_int_equal(write->size, LARGE / 8);
+			assert_true(write->flags & FI_DELIVERY_COMPLETE);
+			assert_memory_equal(bytes, fixture_memory, MESH_LINE_BYTES - 8);
+			assert_memory_equal(bytes + write->size - 8, &none, 8);
+		}
+		fixture_writes_complete(cases[i].writes);
+		fixture_comm_close(comm);
+		assert_int_equal(fixture_teardown(state), 0);
+	}
+	memset(fixture_memory, 0, LARGE);
 }
 
 /* Each message names its segment and how many there are; the paths may differ. */
@@ -272,6 +328,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_provider),
+		cmocka_unit_test(test_flags_follow),
 		TEST(test_segments),
 		TEST(test_message_fails),
 		TEST(test_message_completes),

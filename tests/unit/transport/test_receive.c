@@ -100,7 +100,7 @@ static void test_sizes_of_the_next_round(void **state)
 /* A WRITTEN of a message of @size bytes. */
 static void written(uint32_t seq, uint32_t segment, uint32_t num_segments, uint32_t size)
 {
-	const struct mesh_message_written payload = {segment, num_segments};
+	const struct mesh_message_written payload = {segment, num_segments, 0};
 
 	fixture_announce(comm, 0, seq, size, &payload);
 }
@@ -147,6 +147,41 @@ static void test_written(void **state)
 	assert_int_equal(fixture_test(request), 777);
 	assert_int_equal(comm_path(comm, 0).counters->segments, 4);
 	assert_int_equal(*comm_inside(comm).writes_arrived, 8);
+	fixture_comm_close(comm);
+}
+
+/* The last 8 bytes of a line of what has been received. */
+static uint64_t flag_of_line(size_t line)
+{
+	uint64_t flag;
+
+	memcpy(&flag, fixture_memory + line * 128 + 120, sizeof(flag));
+	return flag;
+}
+
+/* Flags that the writes have left out are there when all of the message is, and not before. */
+static void test_flags_come_last(void **state)
+{
+	const struct mesh_message_written first = {0, 2, 7}, second = {1, 2, 7}, only = {0, 1, 8};
+	struct mesh_request *request;
+
+	(void)state;
+	comm = fixture_open(MESH_PROVIDER_TCP, 1, false);
+	request = fixture_post(comm, 1024);
+	fixture_announce(comm, 0, 0, 512, &second);
+	assert_int_equal(flag_of_line(0), 0);
+	assert_int_equal(flag_of_line(3), 0);
+	fixture_announce(comm, 0, 0, 512, &first);
+	assert_int_equal(flag_of_line(0), 7);
+	assert_int_equal(flag_of_line(3), 7);
+	assert_int_equal(flag_of_line(4), 0); /* behind the message */
+	assert_int_equal(fixture_memory[0], 0);
+	assert_int_equal(fixture_test(request), 512);
+	request = fixture_post(comm, 1024);
+	fixture_announce(comm, 0, 1, 256, &only);
+	assert_int_equal(flag_of_line(1), 8);
+	assert_int_equal(flag_of_line(2), 7);
+	assert_int_equal(fixture_test(request), 256);
 	fixture_comm_close(comm);
 }
 
@@ -399,6 +434,7 @@ int main(void)
 		TEST(test_sizes_of_the_next_round),
 		TEST(test_sizes),
 		TEST(test_written),
+		TEST(test_flags_come_last),
 		cmocka_unit_test(test_size_beyond_the_receive),
 		TEST(test_small_messages),
 		TEST(test_small_message_of_another_round),

@@ -247,7 +247,7 @@ static void test_grants_are_held_back(void **state)
 /* WANT is answered with the grants of all posted receives, and ends the run. */
 static void test_want_ends_the_run(void **state)
 {
-	const struct mesh_message_written written = {0, 1};
+	const struct mesh_message_written written = {0, 1, 0};
 	struct mesh_message_header header;
 	struct mesh_request *request;
 

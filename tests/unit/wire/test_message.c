@@ -42,7 +42,7 @@ static void test_messages(void **state)
 				.type = (uint8_t)type, .length = length, .comm = 1};
 			bool legal =
 				type == MESH_MESSAGE_DATA ||
-				(type == MESH_MESSAGE_WRITTEN && length == 8) ||
+				(type == MESH_MESSAGE_WRITTEN && length == 16) ||
 				(type == MESH_MESSAGE_ARRIVED && length == 8) ||
 				((type == MESH_MESSAGE_GREET || type == MESH_MESSAGE_GREET_REPLY ||
 				  type == MESH_MESSAGE_POSTED || type == MESH_MESSAGE_WANT) &&
@@ -63,13 +63,13 @@ static void test_written(void **state)
 		struct mesh_message_written written;
 		bool legal;
 	} cases[] = {
-		{{0, 1}, true},
-		{{MESH_SEGMENTS_MAX - 1, MESH_SEGMENTS_MAX}, true},
-		{{0, 0}, true}, /* nothing was written */
-		{{1, 0}, false},
-		{{1, 1}, false},
-		{{0, MESH_SEGMENTS_MAX + 1}, false},
-		{{UINT32_MAX, UINT32_MAX}, false},
+		{{0, 1, 0}, true},
+		{{MESH_SEGMENTS_MAX - 1, MESH_SEGMENTS_MAX, 0}, true},
+		{{0, 0, 0}, true}, /* nothing was written */
+		{{1, 0, 0}, false},
+		{{1, 1, 0}, false},
+		{{0, MESH_SEGMENTS_MAX + 1, 0}, false},
+		{{UINT32_MAX, UINT32_MAX, 0}, false},
 	};
 	struct mesh_message_header header = {
 		.type = MESH_MESSAGE_WRITTEN,

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_flags.c - which messages have flags; lines without them, and the flags, make the whole. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "transport/flags.h"
+#include "transport/place.h"
+
+#define WORDS_OF_LINE (MESH_LINE_BYTES / 8)
+#define LINES 64
+
+/* Lines of @lines with @flag, and other data between. */
+static void lines_fill(uint64_t *words, size_t lines, uint64_t flag)
+{
+	size_t i;
+
+	for (i = 0; i < lines * WORDS_OF_LINE; i++)
+		words[i] = i % WORDS_OF_LINE == WORDS_OF_LINE - 1 ? flag : ~(uint64_t)i;
+}
+
+/* Only what NCCL's LL128 sends is taken for it: whole lines with one flag, the number of a step. */
+static void test_lines_flag(void **state)
+{
+	static uint64_t words[LINES * WORDS_OF_LINE];
+	const size_t size = sizeof(words);
+	size_t line;
+
+	(void)state;
+	lines_fill(words, LINES, 7);
+	assert_int_equal(mesh_flag_find(words, size), 7);
+	assert_int_equal(mesh_flag_find(words, MESH_LINE_BYTES), 7);
+	assert_int_equal(mesh_flag_find(words, size - 8), 0);
+	assert_int_equal(mesh_flag_find(words, 0), 0);
+	for (line = 0; line < LINES; line++) {
+		words[line * WORDS_OF_LINE + WORDS_OF_LINE - 1] ^= 1;
+		assert_int_equal(mesh_flag_find(words, size), 0);
+		words[line * WORDS_OF_LINE + WORDS_OF_LINE - 1] ^= 1;
+	}
+	lines_fill(words, LINES, 0);
+	assert_int_equal(mesh_flag_find(words, size), 0);
+	lines_fill(words, LINES, ((uint64_t)1 << 48) - 1);
+	assert_int_equal(mesh_flag_find(words, size), ((uint64_t)1 << 48) - 1);
+	lines_fill(words, LINES, 0x3f8000003f800000); /* 1.0 everywhere */
+	assert_int_equal(mesh_flag_find(words, size), 0);
+}
+
+/* A copy without the flags, and the flags behind it, are the message; at any address. */
+static void test_lines_come_and_flags_follow(void **state)
+{
+	static uint64_t words[LINES * WORDS_OF_LINE], unflagged[LINES * WORDS_OF_LINE];
+	static char room[sizeof(words) + 16];
+	size_t first, line;
+
+	(void)state;
+	lines_fill(words, LINES, 9);
+	mesh_flag_leave_out(unflagged, words, sizeof(words));
+	for (line = 0; line < LINES; line++)
+		assert_int_equal(unflagged[line * WORDS_OF_LINE + WORDS_OF_LINE - 1], 0);
+	for (first = 0; first < 9; first++) {
+		memset(room, 0x5a, sizeof(room));
+		memcpy(room + first, unflagged, sizeof(unflagged));
+		mesh_flag_store(room + first, sizeof(words), 9);
+		assert_memory_equal(room + first, words, sizeof(words));
+		assert_int_equal(room[first + sizeof(words)], 0x5a);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lines_flag),
+		cmocka_unit_test(test_lines_come_and_flags_follow),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
