@@ -18,7 +18,7 @@ import plan
 import probe
 import report
 import wires
-from remote import Failure, Node, Result, host_name
+from remote import Failure, Node, Result, host_name, script
 
 
 def nic(name, addresses=(), mtu=1500, speed=100000, rdma=False, up=True, kind="physical"):
@@ -343,14 +343,14 @@ class SudoTest(unittest.TestCase):
 
     def test_sudo(self):
         node = self.node()
-        self.assertEqual(node.run("echo $AS-").out, "-\n")
-        self.assertEqual(node.run("echo $AS", as_root=True).out, "root\n")
+        self.assertEqual(node.run(script("echo $AS-")).out, "-\n")
+        self.assertEqual(node.run(script("echo $AS"), as_root=True).out, "root\n")
         node.root = True
-        self.assertEqual(node.run("echo $AS-", as_root=True).out, "-\n")
+        self.assertEqual(node.run(script("echo $AS-"), as_root=True).out, "-\n")
         with open(self.folder.name + "/log", encoding="utf-8") as log:
             self.assertEqual(log.read(), "sh -s\nsudo -n sh -s\nsh -s\n")
-        self.assertTrue(node.run("echo $PATH").out.startswith("/opt/own:"))
-        self.assertEqual(node.run("exit 3").status, 3)
+        self.assertTrue(node.run(script("echo $PATH")).out.startswith("/opt/own:"))
+        self.assertEqual(node.run(script("exit 3")).status, 3)
 
     def test_no_sudo(self):
         self.program("sudo", "echo 'sudo: a password is required' >&2; exit 1\n")

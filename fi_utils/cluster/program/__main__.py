@@ -22,7 +22,7 @@ import verify
 import wires as wiring
 from remote import Failure, Node, on_all
 
-PINGPONG = "--timeout 60 --sizes 8,64K,4M --repeat 3"
+PINGPONG = ["--timeout", 60, "--sizes", "8,64K,4M", "--repeat", 3]
 EPILOG = "Exit status: 0 all is well, 1 a problem was found, 2 usage error."
 
 
@@ -236,7 +236,7 @@ def transaction_failed(command, transaction):
 
 def pingpong_run(command, plan):
     """The table over all nodes, those that need a relay included; True if every pair is ok."""
-    arguments = PINGPONG + (" --json" if command.options.json else "")
+    arguments = PINGPONG + (["--json"] if command.options.json else [])
     fine, output, errors, _ = verify.pingpong(command.nodes, plan.json["ranks"],
                                               command.options.master_port, arguments)
     if command.options.json:

@@ -14,23 +14,21 @@ import tarfile
 import time
 
 from look import STATE
-from remote import on_all
+from remote import on_all, script
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 BEGIN = """
 umask 077
-S=%(state)s
+S=%s
 mkdir -p $S || exit 1
-base64 -d >$S/payload.tar <<'MESH_PAYLOAD_END'
-%(payload)s
-MESH_PAYLOAD_END
+echo %s | base64 -d >$S/payload.tar
 tar -xf $S/payload.tar -C $S node.sh || exit 1
 sh $S/node.sh leftover || { rm -f $S/payload.tar; exit 1; }
 rm -rf $S/next
 tar -xf $S/payload.tar -C $S --no-same-owner -p || exit 1
 rm -f $S/payload.tar
-exec sh $S/node.sh %(verb)s %(id)s %(seconds)d
+exec sh $S/node.sh %s %s %s
 """
 
 
@@ -76,9 +74,9 @@ class Transaction:
 
     def _begin(self, node):
         change = self.changes[node.name] if self.changes else None
-        script = BEGIN % {"state": STATE, "payload": payload(change), "id": self.id,
-                          "verb": "apply" if change else "down", "seconds": self.seconds}
-        done = node.run(script, as_root=True, timeout=self.seconds + 75,
+        commands = script(BEGIN, STATE, payload(change), "apply" if change else "down", self.id,
+                          self.seconds)
+        done = node.run(commands, as_root=True, timeout=self.seconds + 75,
                         note="(applies the change with %s; %s/node.sh)" % (node.tool, STATE))
         said = done.out.strip().splitlines()[-1:] or [""]
         if done.status == 0 and said[0] in ("applied", "nothing to take back"):
@@ -92,10 +90,11 @@ class Transaction:
         return None
 
     def _verb(self, node, verb):
-        return node.run("sh %s/node.sh %s %s\n" % (STATE, verb, self.id), as_root=True, timeout=60)
+        return node.run(script("sh %s/node.sh %s %s\n", STATE, verb, self.id), as_root=True,
+                        timeout=60)
 
     def _reach(self, node):
-        done = node.run("echo here\n", timeout=self.seconds)
+        done = node.run(script("echo here\n"), timeout=self.seconds)
         if done.status or "here" not in done.out:
             self.unreachable.append(node)
             self.problems.append("%s: not reachable after the change: %s" %
@@ -134,7 +133,7 @@ class Transaction:
         waiting, deadline = list(self.unreachable), time.monotonic() + self.seconds + 60
         while waiting and time.monotonic() < deadline:
             for node in list(waiting):
-                done = node.run("cat %s/result 2>/dev/null; true\n" % STATE, as_root=True,
+                done = node.run(script("cat %s/result 2>/dev/null; true\n", STATE), as_root=True,
                                 timeout=15)
                 if done.status != 255 and not done.out.startswith("applied"):
                     report("%s answers again: %s" % (node.name, done.out.strip() or "as before"))

@@ -2,13 +2,12 @@
 """look.py - what each node has: NICs, addresses, the tool that configures it, earlier changes."""
 import ipaddress
 import json
-import shlex
 
-from remote import Failure, on_all
+from remote import Failure, on_all, script
 
 STATE = "/var/lib/nccl-net-mesh/up"
 
-LOOK = r"""
+LOOK = script(r"""
 part() { echo "@@@ $1"; }
 part id; id -u
 part connection; echo "$SSH_CONNECTION"
@@ -23,14 +22,18 @@ elif command -v nmcli >/dev/null && nmcli -t -f RUNNING general 2>/dev/null | gr
 elif command -v networkctl >/dev/null &&
 	systemctl is-active --quiet systemd-networkd 2>/dev/null; then echo networkd
 else echo ip; fi
-"""
+""")
 
 # As root: what an earlier `up` wrote.
-OWN = r"""
+OWN = script(r"""
 S=%s
 [ ! -e $S/files ] || sed 's/^/file /' $S/files
 [ ! -e $S/original/runtime ] || sed 's/ .*//; s/^/port /' $S/original/runtime
-""" % STATE
+""", STATE)
+
+# Takes back a change whose guard ended with the machine.
+LEFTOVER = script("S=%s\n[ ! -e $S/pending ] || { sh $S/node.sh leftover && echo undone; }\n",
+                  STATE)
 
 # Kinds of the kernel that are one cable each; bonds, VLANs and the like are not.
 CABLE_KINDS = (None, "veth", "netkit", "ipoib")
@@ -162,8 +165,7 @@ def leftover_undo(node):
     """
     Takes back a change whose guard ended with the machine. True if there was one.
     """
-    done = node.run("[ ! -e %(s)s/pending ] || { sh %(s)s/node.sh leftover && echo undone; }\n" %
-                    {"s": STATE}, as_root=True, note="(looks for a change that was not finished)")
+    done = node.run(LEFTOVER, as_root=True, note="(looks for a change that was not finished)")
     if done.status == 1 and "not finished" in done.out:
         raise Failure("%s: %s" % (node.name, done.complaint()))
     return "undone" in done.out
@@ -207,18 +209,19 @@ def ports_off(node):
 def ports_off_again(node):
     """Takes back ports_on()."""
     if node.was_down:
-        node.run("".join("ip link set dev %s down\n" % shlex.quote(name)
-                         for name in node.was_down), as_root=True)
+        node.run(script("for nic in %s; do ip link set dev $nic down; done\n", node.was_down),
+                 as_root=True)
         node.was_down = []
 
 
 def ports_on(node, names):
     """Sets them up, until the end of this command at least; node.was_down has them then."""
-    script = "".join("ip link set dev %s up || exit 1\n" % shlex.quote(name) for name in names)
     # The carrier, and link-local addresses that are usable, take a moment.
-    script += ("tries=10\nwhile [ $tries -gt 0 ]; do sleep 0.5; tries=$((tries - 1))\n"
-               "ip -6 address show tentative | grep -q fe80 || [ $tries -gt 6 ] || break\ndone\n")
-    done = node.run(script, as_root=True)
+    done = node.run(script(
+        "for nic in %s; do ip link set dev $nic up || exit 1; done\n"
+        "tries=10\nwhile [ $tries -gt 0 ]; do sleep 0.5; tries=$((tries - 1))\n"
+        "ip -6 address show tentative | grep -q fe80 || [ $tries -gt 6 ] || break\ndone\n",
+        names), as_root=True)
     if done.status:
         raise Failure("%s: cannot set %s up: %s" % (node.name, ", ".join(names), done.complaint()))
     node.was_down = names

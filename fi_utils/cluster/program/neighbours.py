@@ -6,7 +6,7 @@ these, and needs no ping.
 """
 import json
 
-from remote import on_all
+from remote import on_all, script
 from verify import Serving
 
 
@@ -57,7 +57,7 @@ def hear(nodes, reports):
 def ask(nodes, port):
     """Asks all nodes at once; returns what hear() returns."""
     def one(node):
-        return report_of(node.run("fi_mesh neighbours --json\n"))
+        return report_of(node.run(script("fi_mesh neighbours --json\n")))
 
     with Serving(nodes, port):
         reports = dict(zip([node.name for node in nodes], on_all(nodes, one)))

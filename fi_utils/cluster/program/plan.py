@@ -5,11 +5,10 @@ import base64
 import ipaddress
 import json
 import os
-import shlex
 import subprocess
 import tempfile
 
-from remote import Failure
+from remote import Failure, script
 
 MTU_ETHERNET, MTU_INFINIBAND = 9000, 2044
 SYSCTL = "/etc/sysctl.d/60-mesh.conf"
@@ -278,7 +277,7 @@ def contents_read(change):
     paths = sorted(set(change.write) | set(change.remove))
     if not paths:
         return
-    done = change.node.run(READ % " ".join(shlex.quote(path) for path in paths), as_root=True,
+    done = change.node.run(script(READ, paths), as_root=True,
                            note="(reads %s)" % ", ".join(paths))
     if done.status:
         raise Failure("%s: cannot read its files: %s" % (change.node.name, done.complaint()))

@@ -4,24 +4,22 @@ probe.py - which ports hear each other where `fi_mesh neighbours` has heard noth
 all nodes of a link, and who answers.
 """
 import json
-import shlex
 
-from remote import on_all
+from remote import on_all, script
 
 # ff02::1: all nodes of the link. They answer with their link-local address; the kernel's table of
 # neighbours has the MAC address that belongs to it.
-PROBE = """
-nic=%s
-ping -6 -n -c 3 -i 0.3 -W 1 ff02::1%%$nic 2>/dev/null |
-	sed -n "s/^[0-9]* bytes from \\([0-9a-f:]*\\).*/answer $nic \\1/p" | sort -u &
+PROBE = r"""
+command -v ping >/dev/null || { echo 'ping is missing' >&2; exit 1; }
+for nic in %s; do
+	ping -6 -n -c 3 -i 0.3 -W 1 "ff02::1%%$nic" 2>/dev/null |
+		sed -n 's/^[0-9]* bytes from \([0-9a-f:]*\).*/\1/p' | sort -u |
+		while read -r address; do echo "answer $nic $address"; done &
+done
+wait
+echo neighbours
+ip -6 -j neigh show
 """
-
-
-def script_of(nics):
-    """Asks on all NICs beside each other."""
-    script = "command -v ping >/dev/null || { echo 'ping is missing' >&2; exit 1; }\n"
-    script += "".join(PROBE % shlex.quote(nic) for nic in nics)
-    return script + "wait\necho neighbours\nip -6 -j neigh show\n"
 
 
 def answers_of(text):
@@ -85,7 +83,7 @@ def probe(nodes, wanted):
         nics = wanted[node.name]
         if not nics:
             return {}
-        done = node.run(script_of(nics), note="(ping -6 ff02::1 on %s)" % ", ".join(nics))
+        done = node.run(script(PROBE, nics), note="(ping -6 ff02::1 on %s)" % ", ".join(nics))
         if done.status:
             problems.append("%s: %s" % (node.name, done.complaint()))
         return answers_of(done.out)

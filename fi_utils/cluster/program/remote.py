@@ -5,12 +5,39 @@ import shlex
 import subprocess
 import sys
 
-# Behind what the server gives: a session without login often lacks the folders of administrators.
-PATH = "PATH=$PATH:/usr/local/bin:/usr/local/sbin:/usr/sbin:/sbin LC_ALL=C; export PATH LC_ALL\n"
 
 
 class Failure(Exception):
     """Something that ends the command, in words for the user."""
+
+
+class Script(str):
+    """A shell script as script() has made it; nodes run nothing else."""
+
+
+def quote(value):
+    """@value as one word of a shell."""
+    return shlex.quote(str(value))
+
+
+def words_of(value):
+    """What takes the place of a %s."""
+    if isinstance(value, Script):
+        return value
+    return " ".join(map(quote, value)) if isinstance(value, list) else quote(value)
+
+
+def script(template, *values):
+    """
+    A script: each %s of @template becomes one quoted word, or one for each entry of a list. A
+    Script is inserted as it is.
+    """
+    return Script(template % tuple(map(words_of, values)))
+
+
+# Behind what the server gives: a session without login often lacks the folders of administrators.
+PATH = script("PATH=$PATH:/usr/local/bin:/usr/local/sbin:/usr/sbin:/sbin LC_ALL=C\n"
+              "export PATH LC_ALL\n")
 
 
 class Result:
@@ -49,28 +76,30 @@ class Node:
             "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3",
             "-o", "ControlPath=none", "--", self.destination, remote]
 
-    def _show(self, command, script, note):
+    def _show(self, command, commands, note):
         if not self.options.verbose:
             return
-        shown = "".join("    %s\n" % line for line in (note or script).strip().splitlines())
-        sys.stderr.write("%s\n%s" % (" ".join(shlex.quote(word) for word in command), shown))
+        shown = "".join("    %s\n" % line for line in (note or commands).strip().splitlines())
+        sys.stderr.write("%s\n%s" % (words_of(command), shown))
         sys.stderr.flush()
 
-    def prefix(self):
-        """Lines in front of every script."""
+    def whole(self, commands):
+        """A Script, behind the lines that every script begins with."""
+        if not isinstance(commands, Script):
+            raise TypeError("not from script(): %r" % commands)
         if not self.options.bin:
-            return PATH
-        return "PATH=%s:$PATH\n%s" % (shlex.quote(self.options.bin), PATH)
+            return PATH + commands
+        return script("PATH=%s:$PATH\n%s", self.options.bin, PATH) + commands
 
-    def run(self, script, as_root=False, timeout=60, note=None):
+    def run(self, commands, as_root=False, timeout=60, note=None):
         """
-        Runs @script; returns a Result. Status 255 is ssh's own: the node is not reachable.
+        Runs a Script; returns a Result. Status 255 is ssh's own: the node is not reachable.
         @note: what --verbose shows instead of a long script.
         """
         command = self._command(as_root)
-        self._show(command, script, note)
+        self._show(command, commands, note)
         try:
-            done = subprocess.run(command, input=(self.prefix() + script).encode(),
+            done = subprocess.run(command, input=self.whole(commands).encode(),
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                   timeout=timeout, check=False)
         except subprocess.TimeoutExpired:
@@ -80,12 +109,12 @@ class Node:
         return Result(done.returncode, done.stdout.decode(errors="replace"),
                       done.stderr.decode(errors="replace"))
 
-    def start(self, script, note=None):
-        """Starts @script, which runs until its standard input ends; returns the process."""
+    def start(self, commands, note=None):
+        """Starts a Script that runs until its standard input ends; returns the process."""
         command = self._command(False)
-        self._show(command, script, note)
+        self._show(command, commands, note)
         # The script reads its own end, so it is an argument here and not the input.
-        command[-1] = "sh -c " + shlex.quote(self.prefix() + script)
+        command[-1] = script("sh -c %s", str(self.whole(commands)))
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE)
 

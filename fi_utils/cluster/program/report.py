@@ -3,6 +3,7 @@
 import json
 import sys
 
+from remote import quote
 from wires import cable_text, port_text, speed_text
 
 
@@ -119,8 +120,8 @@ vLLM, on rank 0:         ray start --head --node-ip-address %s
       on rank 0:         vllm serve MODEL --pipeline-parallel-size %d \\
                              --distributed-executor-backend ray
 In containers:           export NCCL_NET_PLUGIN=mesh NCCL_NET=Mesh \\
-                             NCCL_SOCKET_IFNAME='%s'
-""" % (" ".join(ranks), len(ranks), master, master, master, len(ranks), socket)
+                             NCCL_SOCKET_IFNAME=%s
+""" % (" ".join(ranks), len(ranks), master, master, master, len(ranks), quote(socket))
 
 
 # --- JSON -------------------------------------------------------------------------------------

@@ -3,11 +3,11 @@
 import json
 import time
 
-from remote import Failure, on_all
+from remote import Failure, on_all, script
 
 # Runs until its input ends: then the connection is closed, or this command has ended.
 SERVE = """
-fi_mesh serve --port %d 2>&1 &
+fi_mesh serve --port %s 2>&1 &
 pid=$!
 cat >/dev/null
 kill $pid 2>/dev/null
@@ -23,7 +23,7 @@ class Serving:
 
     def __enter__(self):
         for node in self.nodes:
-            self.processes.append(node.start(SERVE % self.port, "(fi_mesh serve)"))
+            self.processes.append(node.start(script(SERVE, self.port), "(fi_mesh serve)"))
         for node, process in zip(self.nodes, self.processes):
             line = process.stdout.readline().decode(errors="replace")
             if not line:
@@ -68,8 +68,8 @@ def check_links(nodes, ends, port):
     with Serving(nodes, port):
         # One after the other: two measurements at once would halve each other.
         for name, addresses in targets_of(list(by_name), ends).items():
-            done = by_name[name].run("fi_mesh check --peer %s --port %d --json\n" %
-                                     (" ".join(addresses), port), timeout=120 * len(addresses))
+            done = by_name[name].run(script("fi_mesh check --peer %s --port %s --json\n",
+                                            addresses, port), timeout=120 * len(addresses))
             try:
                 found[name] = json.loads(done.out)
             except ValueError:
@@ -90,7 +90,7 @@ def findings_of(found):
 def check_nodes(nodes):
     """`fi_mesh check` on each node; returns {node: its JSON}."""
     def one(node):
-        done = node.run("fi_mesh check --json\n", timeout=120)
+        done = node.run(script("fi_mesh check --json\n"), timeout=120)
         try:
             return json.loads(done.out)
         except ValueError:
@@ -102,7 +102,7 @@ def pingpong(nodes, order, port, arguments):
     """
     fabric_pingpong with a rank on each node; returns (all ended with 0, rank 0's output, errors).
 
-    @order: names of the nodes by rank
+    @order: names of the nodes by rank; @arguments: list
     """
     by_name = {node.name: node for node in nodes}
     ranks = [by_name[name] for name in order]
@@ -110,8 +110,8 @@ def pingpong(nodes, order, port, arguments):
     def one(rank):
         # Rank 0 listens; the others try again until it does.
         return ranks[rank].run(
-            "RANK=%d WORLD_SIZE=%d MASTER_ADDR=%s MASTER_PORT=%d fabric_pingpong %s\n" %
-            (rank, len(ranks), ranks[0].address, port, arguments), timeout=900)
+            script("RANK=%s WORLD_SIZE=%s MASTER_ADDR=%s MASTER_PORT=%s fabric_pingpong %s\n",
+                   rank, len(ranks), ranks[0].address, port, arguments), timeout=900)
 
     started = time.monotonic()
     results = on_all(range(len(ranks)), one)
