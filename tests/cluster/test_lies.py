@@ -13,8 +13,9 @@ PROGRAM = os.path.join(TOP, "fi_utils/cluster/program")
 sys.path.insert(0, PROGRAM)
 
 # pylint: disable=wrong-import-position
+import look
 import verify
-from remote import Node
+from remote import SHOWN_MAX, Failure, Node, script
 
 # What reaches a shell unquoted runs `touch FILE`.
 COMMANDS = ("x;touch${IFS}FILE;", "$(touch${IFS}FILE)", "`touch${IFS}FILE`", "x&&touch${IFS}FILE",
@@ -75,6 +76,32 @@ class QuoteTest(LocalNodes):
             for call in ast.walk(tree):
                 if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "script":
                     self.assertIsInstance(call.args[0], (ast.Constant, ast.Name), name)
+
+
+class OutputTest(LocalNodes):
+    """What a node prints is bounded, and says nothing to a terminal."""
+
+    def test_too_much(self):
+        done = self.node("a").run(script("yes '@@@ tool'\n"))
+        self.assertEqual((done.status, done.complaint()), (255, "it prints more than 1 MiB"))
+        with self.assertRaisesRegex(Failure, "^a: .*it prints more than 1 MiB$"):
+            self.program("fi_mesh", "yes\n")
+            look.look(self.node("a"))
+
+    def test_serve(self):
+        """A first line that does not end; an ssh that ends."""
+        for name, text, why in (("fi_mesh", "yes | tr -d '\\n'", "it prints more than 1 MiB"),
+                                ("ssh", "printf 'no \\033[2Jway\\n' >&2", r"no \?\[2Jway")):
+            self.program(name, text + "\n")
+            with self.assertRaisesRegex(Failure, "^b: .*" + why):
+                with verify.Serving([self.node("b")], 18620):
+                    self.fail("it serves")
+
+    def test_clean(self):
+        done = self.node("a").run(script(r"printf '\033]0;x\007\302\233y\r\n\377\tz\0\n'"))
+        self.assertEqual(done.out, "?]0;x??y\n?\tz?\n")
+        done = self.node("a").run(script("printf %s; exit 1\n", "x" * 5000))
+        self.assertEqual(len(done.complaint()), SHOWN_MAX)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import tarfile
 import time
 
 from look import STATE
-from remote import on_all, script
+from remote import on_all, script, shorten
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -86,7 +86,7 @@ class Transaction:
             self.problems.append("%s: not reachable after the change: %s" %
                                  (node.name, done.complaint()))
         else:
-            self.problems.append("%s: %s" % (node.name, said[0] or done.complaint()))
+            self.problems.append("%s: %s" % (node.name, shorten(said[0]) or done.complaint()))
         return None
 
     def _verb(self, node, verb):
@@ -136,7 +136,8 @@ class Transaction:
                 done = node.run(script("cat %s/result 2>/dev/null; true\n", STATE), as_root=True,
                                 timeout=15)
                 if done.status != 255 and not done.out.startswith("applied"):
-                    report("%s answers again: %s" % (node.name, done.out.strip() or "as before"))
+                    report("%s answers again: %s" %
+                           (node.name, shorten(done.out.strip()) or "as before"))
                     waiting.remove(node)
             if waiting:
                 time.sleep(1)

@@ -138,7 +138,7 @@ def look(node):
     """Asks one node; a Failure names it and what to do."""
     done = node.run(LOOK, note="(looks at NICs, addresses, tools)")
     if done.status == 255 or "@@@ tool" not in done.out:
-        raise Failure("%s: ssh does not get in: %s" % (node.name, done.complaint()))
+        raise Failure("%s: cannot log in: %s" % (node.name, done.complaint()))
     take(node, done.out)
 
 

@@ -1,14 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """remote.py - runs shell scripts on the nodes, with the system's ssh."""
 import concurrent.futures
+import os
+import re
+import selectors
 import shlex
 import subprocess
 import sys
+import tempfile
+import time
+
+OUTPUT_MAX = 1 << 20  # bytes that a script may print, on both streams together
+SHOWN_MAX = 200  # characters of a node's words in a message
 
 
 
 class Failure(Exception):
     """Something that ends the command, in words for the user."""
+
+
+def clean(text):
+    """Replaces what is not printable ASCII, a tab or the end of a line: terminals interpret it."""
+    return re.sub(r"[^\n\t -~]", "?", text.replace("\r\n", "\n"))
+
+
+def shorten(line):
+    """A line of foreign text, as long as a message can show it."""
+    line = clean(line).replace("\n", "?")
+    return line if len(line) <= SHOWN_MAX else line[:SHOWN_MAX - 3] + "..."
 
 
 class Script(str):
@@ -41,16 +60,56 @@ PATH = script("PATH=$PATH:/usr/local/bin:/usr/local/sbin:/usr/sbin:/sbin LC_ALL=
 
 
 class Result:
-    """What a script on a node printed, and how it ended."""
+    """What a script on a node printed, cleaned, and how it ended."""
 
     def __init__(self, status, out, err):
-        self.status, self.out, self.err = status, out, err
+        self.status, self.out, self.err = status, clean(out), clean(err)
 
     def complaint(self):
         """The last line that is not empty, or the status."""
-        lines = [line.strip() for line in (self.err + "\n" + self.out).splitlines()]
-        lines = [line for line in lines if line]
-        return lines[-1] if lines else "it ended with status %d" % self.status
+        lines = (self.err + "\n" + self.out).split("\n")
+        lines = [line.strip() for line in lines if line.strip()]
+        return shorten(lines[-1]) if lines else "it ended with status %d" % self.status
+
+
+def output_read(process, seconds, first_line=False):
+    """
+    Reads both outputs of @process to their ends, or the standard output to the end of its first
+    line. Returns both as text, and None or, in words, why there is not all of it.
+    """
+    found = {process.stdout: b"", process.stderr: b""}
+    deadline, why = time.monotonic() + seconds, None
+    with selectors.DefaultSelector() as selector:
+        for stream in found:
+            selector.register(stream, selectors.EVENT_READ)
+        while selector.get_map() and not why:
+            if first_line and b"\n" in found[process.stdout]:
+                break
+            for key, _ in selector.select(max(deadline - time.monotonic(), 0)):
+                data = os.read(key.fd, 65536)
+                found[key.fileobj] += data
+                if not data:
+                    selector.unregister(key.fileobj)
+            if sum(map(len, found.values())) > OUTPUT_MAX:
+                why = "it prints more than 1 MiB"
+            elif time.monotonic() >= deadline:
+                why = "no answer within %d s" % seconds
+    return [text.decode(errors="replace") for text in found.values()] + [why]
+
+
+def process_end(process, seconds=0):
+    """Closes what a process is connected to, and waits for its end; kills it after @seconds."""
+    for stream in process.stdin, process.stdout, process.stderr:
+        try:
+            if stream:
+                stream.close()
+        except OSError:
+            pass
+    try:
+        return process.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
 
 
 def host_name(destination):
@@ -91,6 +150,14 @@ class Node:
             return PATH + commands
         return script("PATH=%s:$PATH\n%s", self.options.bin, PATH) + commands
 
+    @staticmethod
+    def _start(command, stdin):
+        try:
+            return subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE,
+                                    stderr=subprocess.PIPE)
+        except OSError as error:
+            raise Failure("cannot run %s: %s" % (command[0], error.strerror))
+
     def run(self, commands, as_root=False, timeout=60, note=None):
         """
         Runs a Script; returns a Result. Status 255 is ssh's own: the node is not reachable.
@@ -98,16 +165,13 @@ class Node:
         """
         command = self._command(as_root)
         self._show(command, commands, note)
-        try:
-            done = subprocess.run(command, input=self.whole(commands).encode(),
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                  timeout=timeout, check=False)
-        except subprocess.TimeoutExpired:
-            return Result(255, "", "no answer within %d s" % timeout)
-        except OSError as error:
-            raise Failure("cannot run %s: %s" % (command[0], error.strerror))
-        return Result(done.returncode, done.stdout.decode(errors="replace"),
-                      done.stderr.decode(errors="replace"))
+        with tempfile.TemporaryFile() as file:
+            file.write(self.whole(commands).encode())
+            file.seek(0)
+            process = self._start(command, file)
+        out, err, why = output_read(process, timeout)
+        status = process_end(process, 0 if why else 10)
+        return Result(255, "", why) if why else Result(status, out, err)
 
     def start(self, commands, note=None):
         """Starts a Script that runs until its standard input ends; returns the process."""
@@ -115,8 +179,7 @@ class Node:
         self._show(command, commands, note)
         # The script reads its own end, so it is an argument here and not the input.
         command[-1] = script("sh -c %s", str(self.whole(commands)))
-        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE)
+        return self._start(command, subprocess.PIPE)
 
 
 def on_all(nodes, function):

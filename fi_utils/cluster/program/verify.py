@@ -3,7 +3,7 @@
 import json
 import time
 
-from remote import Failure, on_all, script
+from remote import Failure, Result, on_all, output_read, process_end, script
 
 # Runs until its input ends: then the connection is closed, or this command has ended.
 SERVE = """
@@ -25,26 +25,15 @@ class Serving:
         for node in self.nodes:
             self.processes.append(node.start(script(SERVE, self.port), "(fi_mesh serve)"))
         for node, process in zip(self.nodes, self.processes):
-            line = process.stdout.readline().decode(errors="replace")
-            if not line:
-                process.wait()
+            out, err, why = output_read(process, 60, first_line=True)
+            if why or not out:
                 self.__exit__()
                 raise Failure("%s: fi_mesh serve does not start: %s" %
-                              (node.name, process.stderr.read().decode(errors="replace").strip()))
+                              (node.name, why or Result(process.returncode, "", err).complaint()))
         return self
 
     def __exit__(self, *_):
-        for process in self.processes:
-            for stream in process.stdin, process.stdout, process.stderr:
-                try:
-                    stream.close()
-                except OSError:
-                    pass
-        for process in self.processes:
-            try:
-                process.wait(timeout=10)
-            except Exception:  # it is only a helper of this run
-                process.kill()
+        on_all(self.processes, lambda process: process_end(process, 10))
 
 
 def targets_of(order, ends):
