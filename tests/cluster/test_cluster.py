@@ -27,10 +27,8 @@ def nic(name, addresses=(), mtu=1500, speed=100000, rdma=False, up=True, kind="p
              "admin_up": up, "carrier": up, "rdma": {} if rdma else None, "pci_path": None}
     # A MAC that depends on the name only.
     mac = "02:00:00:00:%02x:%02x" % (sum(map(ord, name)) % 256, len(name))
-    info = [dict(zip(("local", "prefixlen"), text.split("/"))) for text in addresses]
-    for item in info:
-        item["prefixlen"] = int(item["prefixlen"])
-    return look.Nic(entry, {"address": mac, "max_mtu": 9978}, info)
+    return look.Nic(entry, {"address": mac, "max_mtu": 9978},
+                    [ipaddress.ip_interface(text) for text in addresses])
 
 
 class FakeNode:
@@ -165,10 +163,12 @@ class ProbeTest(unittest.TestCase):
             '{"dst":"fe80::9","dev":"p0","state":["FAILED"]}]')
 
     def test_answers(self):
-        self.assertEqual(probe.answers_of(self.TEXT), {
+        node = FakeNode("a", [])
+        self.assertEqual(probe.answers_of(node, self.TEXT), {
             "p0": [("fe80::1", "02:00:00:00:a0:02"), ("fe80::9", None)],
             "p1": [("fe80::1", None)]})
-        self.assertEqual(probe.answers_of("answer\nneighbours\nnot JSON"), {"": [("", None)]})
+        with self.assertRaisesRegex(Failure, "^a: `ip -6 -j neigh`: this is not JSON$"):
+            probe.answers_of(node, "neighbours\nnot JSON")
 
     def test_hear(self):
         """All ports may have one link-local address: the MAC decides."""
@@ -218,9 +218,11 @@ class NeighboursTest(unittest.TestCase):
 
     def test_report(self):
         """A version without the subcommand prints its usage instead of JSON."""
-        self.assertIsNone(neighbours.report_of(Result(2, "usage: fi_mesh COMMAND\n", "")))
-        self.assertIsNone(neighbours.report_of(Result(1, "", "no NIC of this node")))
-        self.assertEqual(neighbours.report_of(Result(1, '{"nics":[]}', "")), {"nics": []})
+        for done in Result(2, "usage: fi_mesh COMMAND\n", ""), Result(1, "", "no NIC of this node"):
+            self.assertIsNone(neighbours.report_of(FakeNode("a", []), done))
+        done = Result(1, '{"node_id":"0x1","nics":[]}', "")
+        self.assertEqual(neighbours.report_of(FakeNode("a", []), done),
+                         {"node_id": "0x1", "nics": []})
 
 
 class PlanTest(unittest.TestCase):
@@ -308,7 +310,7 @@ class LookTest(unittest.TestCase):
         node = Node("a", argparse.Namespace())
         with self.assertRaisesRegex(Failure, "fi_mesh is not installed there"):
             look.take(node, "@@@ id\n0\n@@@ fi_mesh\nsh: 1: fi_mesh: not found\n")
-        with self.assertRaisesRegex(Failure, "`fi_mesh nics --json` prints no JSON"):
+        with self.assertRaisesRegex(Failure, "^a: `fi_mesh nics --json`: this is not JSON$"):
             look.take(node, self.text(["x"]))
 
     def test_names(self):

@@ -5,8 +5,8 @@
 #
 # A wrong cabling: each fault is named, and nothing changes. The right one, with crossed cables:
 # one command leads from nothing to a table in which every pair is ok; `down` restores every file
-# byte for byte. The management network of a node is pulled in mid-apply: all nodes roll back. With
-# a cable less, the node in the middle relays.
+# byte for byte. A node that lies is refused. The management network of a node is pulled in
+# mid-apply: all nodes roll back. With a cable less, the node in the middle relays.
 # seconds: 240
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
@@ -99,6 +99,21 @@ faults_mend() {
 	mesh_addresses b p0 192.168.100.18/24
 	mesh_addresses c p0 10.99.0.1/24
 	files_make
+}
+
+# A node that reports a command of a shell where the address is that the other nodes connect to.
+lie_refused() {
+	# shellcheck disable=SC2016 # the lie is for the nodes' shells
+	printf '#!/bin/sh\nSSH_CONNECTION="${SSH_CONNECTION%% * *} %s 22"\nexec /bin/sh "$@"\n' \
+		"10.250.0.1;touch\\\${IFS}$OUT/touched;" >"$OUT/a/bin/sh"
+	chmod 755 "$OUT/a/bin/sh"
+	mesh_command lie 1 up --yes "${NODES[@]}"
+	[[ ! -e $OUT/touched ]] ||
+		{ cat "$OUT/lie.out"; fail "a has run a command on other nodes"; }
+	has lie "a: \$SSH_CONNECTION: \"10.250.0.1;touch\${IFS}$OUT" "is not an IP address"
+	as_before "a node that lies"
+	rm "$OUT/a/bin/sh"
+	note "a node that lies runs no command on others, and is named"
 }
 
 up_works() {
@@ -212,6 +227,7 @@ remember
 faults_named
 faults_mend
 remember
+lie_refused
 up_works
 down_works
 pulled_rolls_back

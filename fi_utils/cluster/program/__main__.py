@@ -5,13 +5,13 @@ fi_mesh up, fi_mesh down, fi_mesh check --all: a whole mesh from one machine, ov
 `fi_mesh` starts this program: python3 FOLDER PATH-OF-FI_MESH COMMAND ARGUMENT...
 """
 import argparse
-import json
 import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 # pylint: disable=wrong-import-position
+import answer
 import apply
 import look
 import neighbours
@@ -20,7 +20,7 @@ import probe
 import report
 import verify
 import wires as wiring
-from remote import Failure, Node, on_all
+from remote import Failure, Node, on_all, shorten
 
 PINGPONG = ["--timeout", 60, "--sizes", "8,64K,4M", "--repeat", 3]
 EPILOG = "Exit status: 0 all is well, 1 a problem was found, 2 usage error."
@@ -174,8 +174,8 @@ def cables_read(path, nodes):
             raise Failure("%s, line %d: write a cable as HOST:PORT HOST:PORT" % (path, number))
         for node, nic in ports:
             if node not in nodes or nic not in nodes[node].nics:
-                raise Failure("%s, line %d: there is no %s:%s among these hosts" %
-                              (path, number, node, nic))
+                raise Failure("%s, line %d: there is no %s among these hosts" %
+                              (path, number, shorten(wiring.port_text((node, nic)))))
         wires.cables.append(wiring.Cable(*ports))
         wires.halves[wires.cables[-1]] = 1
     return wires
@@ -237,13 +237,13 @@ def transaction_failed(command, transaction):
 def pingpong_run(command, plan):
     """The table over all nodes, those that need a relay included; True if every pair is ok."""
     arguments = PINGPONG + (["--json"] if command.options.json else [])
-    fine, output, errors, _ = verify.pingpong(command.nodes, plan.json["ranks"],
+    fine, output, errors = verify.pingpong(command.nodes, plan.json["ranks"],
                                               command.options.master_port, arguments)
     if command.options.json:
-        try:
-            command.document.root["pingpong"] = json.loads(output)
-        except ValueError:
-            fine = False
+        node = command.by_name[plan.json["ranks"][0]]
+        command.document.root["pingpong"] = answer.document(
+            node, "fabric_pingpong", output, answer.record()) if output.startswith("{") else None
+        fine = fine and output.startswith("{")
     command.say(output)
     for error in errors:
         print("fi_mesh up: fabric_pingpong: %s" % error, file=sys.stderr)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """look.py - what each node has: NICs, addresses, the tool that configures it, earlier changes."""
 import ipaddress
-import json
 
-from remote import Failure, on_all, script
+import answer
+from remote import Failure, on_all, script, shorten
 
 STATE = "/var/lib/nccl-net-mesh/up"
 
@@ -39,10 +39,36 @@ LEFTOVER = script("S=%s\n[ ! -e $S/pending ] || { sh $S/node.sh leftover && echo
 CABLE_KINDS = (None, "veth", "netkit", "ipoib")
 
 
+def interface_address(entry):
+    """An entry of addr_info, as an address with its prefix; None if it has none."""
+    found = answer.record(local=answer.maybe(answer.address))(entry)["local"]
+    if not found:
+        return None
+    prefix = answer.number(0, found.max_prefixlen)
+    return ipaddress.ip_interface((found, answer.record(prefixlen=prefix)(entry)["prefixlen"]))
+
+
+# `fi_mesh nics --json`
+NICS = answer.record(nics=answer.many(answer.record(
+    netdev=answer.interface, kind=answer.text, link_kind=answer.maybe(answer.text),
+    default_route=answer.flag, admin_up=answer.flag, carrier=answer.flag,
+    mac=answer.maybe(answer.text), mtu=answer.number(0, 1 << 32),
+    speed_mbps=answer.number(0, 100000000), rdma=answer.maybe(answer.record()))))
+# `ip -j -d link show`; tunnels have addresses that are no MAC addresses.
+LINKS = answer.many(answer.record(
+    ifname=answer.interface, address=answer.maybe(answer.text),
+    max_mtu=answer.maybe(answer.number(0, 1 << 32))))
+# `ip -j address show`
+ADDRESSES = answer.many(answer.record(
+    ifname=answer.interface, addr_info=answer.maybe(answer.many(interface_address))))
+TOOL = answer.one_of("netplan", "nm", "networkd", "ip")
+
+
 class Nic:
     """One port of a node that may end a cable."""
 
     def __init__(self, entry, link, addresses):
+        """@entry: of NICS; @link: of LINKS; @addresses: list of ip_interface"""
         self.name = entry["netdev"]
         self.kind = entry["kind"]
         self.mac = (link.get("address") or entry["mac"] or "").lower()
@@ -50,9 +76,7 @@ class Nic:
         self.speed = entry["speed_mbps"]
         self.up, self.carrier = entry["admin_up"], entry["carrier"]
         self.rdma = entry["rdma"] is not None
-        self.pci = entry["pci_path"]
-        self.addresses = [ipaddress.ip_interface("%s/%d" % (a["local"], a["prefixlen"]))
-                          for a in addresses if a.get("local")]
+        self.addresses = addresses
 
     def global_addresses(self):
         """Those that belong to a subnet of its own, IPv4 first."""
@@ -69,34 +93,27 @@ class Nic:
 
 
 def parts_of(text):
-    """The output of LOOK as {name: text}."""
-    parts, name = {}, None
-    for line in text.splitlines(True):
-        if line.startswith("@@@ "):
-            name = line[4:].strip()
-            parts[name] = ""
-        elif name:
-            parts[name] += line
+    """The output of LOOK as {name: text}; a part that is missing is empty."""
+    parts = dict.fromkeys(("id", "connection", "fi_mesh", "nics", "links", "addresses", "tool"), "")
+    for part in ("\n" + text).split("\n@@@ ")[1:]:
+        name, _, rest = part.partition("\n")
+        parts[name.strip()] = rest
     return parts
 
 
-def parse_json(node, parts, name):
-    """A part of LOOK that is JSON."""
-    try:
-        return json.loads(parts.get(name, ""))
-    except ValueError:
-        raise Failure("%s: `%s` prints no JSON" %
-                      (node.name, {"nics": "fi_mesh nics --json"}.get(name, "ip -j")))
+def connection_address(node, text):
+    """The address by which ssh reaches the node, from its $SSH_CONNECTION; None if that is unset"""
+    words = text.split()
+    if not words:
+        return None
+    found = answer.wanted(node, "$SSH_CONNECTION", answer.address, (words + ["", ""])[2])
+    return str(found)
 
 
-def management_of(address, nics, interfaces):
+def management_of(address, nics, infos):
     """The NICs that lead here, by which we came in, or with the default route."""
     names = {nic["netdev"] for nic in nics if nic["default_route"]}
-    for interface in interfaces:
-        for entry in interface.get("addr_info", []):
-            if entry.get("local") == address:
-                names.add(interface["ifname"])
-    return names
+    return names | {name for name, info in infos.items() if address in [str(a.ip) for a in info]}
 
 
 def is_candidate(entry, link, management):
@@ -109,29 +126,26 @@ def is_candidate(entry, link, management):
 def take(node, text):
     """Fills @node from the output of LOOK."""
     parts = parts_of(text)
-    if "protocol version" not in parts.get("fi_mesh", ""):
+    if "protocol version" not in parts["fi_mesh"]:
         raise Failure("%s: fi_mesh is not installed there, or not in PATH (--bin FOLDER): %s" %
-                      (node.name, parts.get("fi_mesh", "").strip().splitlines()[:1]))
-    node.version = parts["fi_mesh"].strip()
+                      (node.name, shorten(parts["fi_mesh"].strip().partition("\n")[0])))
     node.root = parts["id"].strip() == "0"
-    connection = parts["connection"].split()
-    entries = parse_json(node, parts, "nics")["nics"]
-    links = {link["ifname"]: link for link in parse_json(node, parts, "links")}
-    interfaces = parse_json(node, parts, "addresses")
-    node.tool = parts["tool"].strip()
-    node.address = connection[2].split("%")[0] if len(connection) == 4 else None
-    node.management = management_of(node.address, entries, interfaces)
-    infos = {i["ifname"]: i.get("addr_info", []) for i in interfaces}
+    node.tool = answer.wanted(node, "the tool that configures it", TOOL, parts["tool"].strip())
+    node.address = connection_address(node, parts["connection"])
+    entries = answer.document(node, "`fi_mesh nics --json`", parts["nics"], NICS)["nics"]
+    links = {link["ifname"]: link for link in
+             answer.document(node, "`ip -j -d link`", parts["links"], LINKS)}
+    infos = {i["ifname"]: [a for a in i["addr_info"] or [] if a] for i in
+             answer.document(node, "`ip -j address`", parts["addresses"], ADDRESSES)}
+    node.management = management_of(node.address, entries, infos)
     node.nics = {e["netdev"]: Nic(e, links.get(e["netdev"], {}), infos.get(e["netdev"], []))
                  for e in entries
                  if is_candidate(e, links.get(e["netdev"], {}), node.management)}
-    node.macs = {link.get("address", "").lower() for link in links.values()
-                 if link.get("link_type") != "loopback"}
+    node.macs = {link["address"].lower() for link in links.values()
+                 if link["address"] and link.get("link_type") != "loopback"}
     # Where other NICs of the node are: no cable may get one of these subnets.
-    node.other_addresses = [
-        ipaddress.ip_interface("%s/%d" % (a["local"], a["prefixlen"]))
-        for name, info in infos.items() if name not in node.nics
-        for a in info if a.get("local")]
+    node.other_addresses = [a for name, info in infos.items() if name not in node.nics
+                            for a in info]
 
 
 def look(node):
@@ -178,8 +192,10 @@ def own_files(node):
         raise Failure("%s: needs root there: log in as root, or allow sudo without a password (%s)"
                       % (node.name, done.complaint()))
     lines = done.out.splitlines()
-    node.files = [line[5:] for line in lines if line.startswith("file ")]
-    node.own_ports = {line[5:] for line in lines if line.startswith("port ")}
+    node.files = [answer.wanted(node, STATE + "/files", answer.path, line[5:])
+                  for line in lines if line.startswith("file ")]
+    node.own_ports = {answer.wanted(node, STATE + "/original/runtime", answer.interface, line[5:])
+                      for line in lines if line.startswith("port ")}
 
 
 def ports_restrict(nodes, lists):

@@ -4,19 +4,21 @@ neighbours.py - which ports hear each other, as `fi_mesh neighbours` on each nod
 `fi_mesh serve` runs on all of them. It names the node behind a cable also where that is none of
 these, and needs no ping.
 """
-import json
-
+import answer
 from remote import on_all, script
 from verify import Serving
 
+NEIGHBOUR = answer.record(node=answer.maybe(answer.text), node_id=answer.maybe(answer.node_id),
+                          netdev=answer.maybe(answer.text))
+REPORT = answer.record(node_id=answer.node_id, nics=answer.many(answer.record(
+    netdev=answer.interface, neighbours=answer.many(NEIGHBOUR))))
 
-def report_of(done):
+
+def report_of(node, done):
     """The JSON of `fi_mesh neighbours`; None: it is too old for that, or no NIC can ask."""
-    try:
-        found = json.loads(done.out)
-    except ValueError:
+    if not done.out.startswith("{"):
         return None
-    return found if isinstance(found, dict) and "nics" in found else None
+    return answer.document(node, "`fi_mesh neighbours --json`", done.out, REPORT)
 
 
 def other_text(neighbour):
@@ -57,7 +59,7 @@ def hear(nodes, reports):
 def ask(nodes, port):
     """Asks all nodes at once; returns what hear() returns."""
     def one(node):
-        return report_of(node.run(script("fi_mesh neighbours --json\n")))
+        return report_of(node, node.run(script("fi_mesh neighbours --json\n")))
 
     with Serving(nodes, port):
         reports = dict(zip([node.name for node in nodes], on_all(nodes, one)))

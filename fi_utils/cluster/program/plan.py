@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """plan.py - addresses for the cables, and what each node's files have to be."""
-import difflib
 import base64
+import difflib
 import ipaddress
 import json
 import os
 import subprocess
 import tempfile
 
-from remote import Failure, script
+import answer
+from remote import Failure, clean, script
 
 MTU_ETHERNET, MTU_INFINIBAND = 9000, 2044
 SYSCTL = "/etc/sysctl.d/60-mesh.conf"
@@ -43,10 +44,10 @@ class Change:
         for path in sorted(set(self.write) | set(self.remove)):
             old = self.before.get(path, "")
             new = self.write.get(path, ("", 0))[0]
-            yield path, "".join(difflib.unified_diff(
+            yield path, clean("".join(difflib.unified_diff(
                 old.splitlines(True), new.splitlines(True),
                 "%s:%s" % (self.node.name, path) if old else "/dev/null",
-                "%s:%s" % (self.node.name, path) if new else "/dev/null"))
+                "%s:%s" % (self.node.name, path) if new else "/dev/null")))
 
 
 # --- addresses --------------------------------------------------------------------------------
@@ -255,6 +256,14 @@ def changes_make(plan):
 READ = "for path in %s; do echo \"@@@ $path\"; [ ! -f \"$path\" ] || base64 \"$path\"; done\n"
 
 
+def file_content(data):
+    """A file, as base64 prints it."""
+    try:
+        return base64.b64decode(data, validate=True).decode(errors="replace")
+    except ValueError:
+        return answer.refuse(data, "base64")
+
+
 def contents_take(change, text):
     """Takes what the node's files have now; files that are right need no change."""
     path = None
@@ -265,7 +274,7 @@ def contents_take(change, text):
             encoded[path] = ""
         elif path:
             encoded[path] += line
-    change.before = {path: base64.b64decode(data).decode(errors="replace")
+    change.before = {path: answer.wanted(change.node, path, file_content, data)
                      for path, data in encoded.items() if data}
     change.write = {path: value for path, value in change.write.items()
                     if change.before.get(path) != value[0]}

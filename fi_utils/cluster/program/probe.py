@@ -3,8 +3,7 @@
 probe.py - which ports hear each other where `fi_mesh neighbours` has heard nothing: a question to
 all nodes of a link, and who answers.
 """
-import json
-
+import answer
 from remote import on_all, script
 
 # ff02::1: all nodes of the link. They answer with their link-local address; the kernel's table of
@@ -22,19 +21,23 @@ ip -6 -j neigh show
 """
 
 
-def answers_of(text):
+TABLE = answer.many(answer.record(dev=answer.interface, dst=answer.address,
+                                  lladdr=answer.maybe(answer.text)))
+
+
+def answers_of(node, text):
     """{nic: [(address, MAC or None)]} of the output of a probe."""
     head, _, table = text.partition("neighbours\n")
-    try:
-        macs = {(entry["dev"], entry["dst"]): entry.get("lladdr", "").lower()
-                for entry in json.loads(table or "[]")}
-    except ValueError:
-        macs = {}
+    macs = {(entry["dev"], entry["dst"]): entry["lladdr"]
+            for entry in answer.document(node, "`ip -6 -j neigh`", table or "[]", TABLE)}
     answers = {}
     for line in head.splitlines():
-        word, nic, address = (line.split() + ["", "", ""])[:3]
+        word, nic, sender = (line.split() + ["", "", ""])[:3]
         if word == "answer":
-            answers.setdefault(nic, []).append((address, macs.get((nic, address)) or None))
+            nic = answer.wanted(node, "ping", answer.interface, nic)
+            sender = answer.wanted(node, "ping", answer.address, sender)
+            mac = macs.get((nic, sender))
+            answers.setdefault(nic, []).append((str(sender), mac.lower() if mac else None))
     return answers
 
 
@@ -86,7 +89,7 @@ def probe(nodes, wanted):
         done = node.run(script(PROBE, nics), note="(ping -6 ff02::1 on %s)" % ", ".join(nics))
         if done.status:
             problems.append("%s: %s" % (node.name, done.complaint()))
-        return answers_of(done.out)
+        return answers_of(node, done.out)
 
     answers = dict(zip([node.name for node in nodes], on_all(nodes, one)))
     heard, strangers = hear(nodes, answers)

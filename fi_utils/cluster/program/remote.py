@@ -24,9 +24,14 @@ def clean(text):
     return re.sub(r"[^\n\t -~]", "?", text.replace("\r\n", "\n"))
 
 
+def clean_line(text):
+    """As clean(), and all of it in one line."""
+    return re.sub(r"[^ -~]", "?", text)
+
+
 def shorten(line):
     """A line of foreign text, as long as a message can show it."""
-    line = clean(line).replace("\n", "?")
+    line = clean_line(line)
     return line if len(line) <= SHOWN_MAX else line[:SHOWN_MAX - 3] + "..."
 
 

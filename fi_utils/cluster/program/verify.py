@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """verify.py - checks each link end to end, and drives the plugin over all nodes."""
-import json
-import time
-
+import answer
 from remote import Failure, Result, on_all, output_read, process_end, script
 
 # Runs until its input ends: then the connection is closed, or this command has ended.
@@ -13,6 +11,34 @@ cat >/dev/null
 kill $pid 2>/dev/null
 wait $pid
 """
+
+COUNT = answer.number(0, 1 << 32)
+RATE = answer.maybe(answer.number(0, 1000000, (int, float)))
+FINDING = answer.record(verdict=answer.one_of("pass", "unknown", "warn", "fail"),
+                        text=answer.text, fix=answer.maybe(answer.text))
+CHECK = answer.record(id=answer.text, title=answer.text, verdict=answer.text,
+                      findings=answer.many(FINDING))
+LINK = answer.record(nic=answer.interface, peer_nic=answer.text, provider=answer.text,
+                     to_gbps=RATE, from_gbps=RATE)
+
+
+def section(value):
+    """What `fi_mesh check --peer` says of a peer; that of a link has its ends."""
+    found = CHECK(value)
+    return LINK(found) if found["id"] == "link" else found
+
+
+NODE_CHECKS = answer.record(**{"pass": COUNT, "unknown": COUNT, "warn": COUNT, "fail": COUNT},
+                            checks=answer.many(CHECK))
+PEER_CHECKS = answer.record(peers=answer.many(answer.record(
+    node=answer.maybe(answer.text), sections=answer.many(section))))
+
+
+def checks_of(node, done, command, rule):
+    """What a kind of `fi_mesh check` has printed there."""
+    if not done.out.startswith("{"):
+        raise Failure("%s: %s: %s" % (node.name, command, done.complaint()))
+    return answer.document(node, command, done.out, rule)
 
 
 class Serving:
@@ -59,31 +85,25 @@ def check_links(nodes, ends, port):
         for name, addresses in targets_of(list(by_name), ends).items():
             done = by_name[name].run(script("fi_mesh check --peer %s --port %s --json\n",
                                             addresses, port), timeout=120 * len(addresses))
-            try:
-                found[name] = json.loads(done.out)
-            except ValueError:
-                raise Failure("%s: fi_mesh check --peer: %s" % (name, done.complaint()))
+            found[name] = checks_of(by_name[name], done, "fi_mesh check --peer", PEER_CHECKS)
     return found
 
 
 def findings_of(found):
     """(node, title, finding) of all findings that are not "pass"."""
     for name, report in found.items():
-        for peer in report.get("peers", []):
-            for section in peer["sections"]:
-                for finding in section["findings"]:
+        for peer in report["peers"]:
+            for about in peer["sections"]:
+                for finding in about["findings"]:
                     if finding["verdict"] != "pass":
-                        yield name, section["title"], finding
+                        yield name, about["title"], finding
 
 
 def check_nodes(nodes):
     """`fi_mesh check` on each node; returns {node: its JSON}."""
     def one(node):
         done = node.run(script("fi_mesh check --json\n"), timeout=120)
-        try:
-            return json.loads(done.out)
-        except ValueError:
-            raise Failure("%s: fi_mesh check: %s" % (node.name, done.complaint()))
+        return checks_of(node, done, "fi_mesh check", NODE_CHECKS)
     return dict(zip([node.name for node in nodes], on_all(nodes, one)))
 
 
@@ -96,14 +116,17 @@ def pingpong(nodes, order, port, arguments):
     by_name = {node.name: node for node in nodes}
     ranks = [by_name[name] for name in order]
 
+    if not ranks[0].address:
+        raise Failure("%s: ssh sets no $SSH_CONNECTION there, so the address at which the ranks "
+                      "meet is not known" % order[0])
+
     def one(rank):
         # Rank 0 listens; the others try again until it does.
         return ranks[rank].run(
             script("RANK=%s WORLD_SIZE=%s MASTER_ADDR=%s MASTER_PORT=%s fabric_pingpong %s\n",
                    rank, len(ranks), ranks[0].address, port, arguments), timeout=900)
 
-    started = time.monotonic()
     results = on_all(range(len(ranks)), one)
     errors = ["%s: %s" % (node.name, result.complaint())
               for node, result in zip(ranks, results) if result.status]
-    return not errors, results[0].out, errors, time.monotonic() - started
+    return not errors, results[0].out, errors
