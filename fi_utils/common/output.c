@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/text.h"
 #include "common/exit_status.h"
 #include "common/output.h"
 
@@ -37,11 +38,7 @@ const char *output_style(FILE *file, enum output_style style)
 
 char *output_clean(char *text)
 {
-	unsigned char *at;
-
-	for (at = (unsigned char *)text; *at; at++)
-		if (*at < 0x20 || *at == 0x7f)
-			*at = '?';
+	mesh_text_clean(text);
 	return text;
 }
 

@@ -25,8 +25,8 @@ const char *output_style(FILE *file, enum output_style style);
 bool output_is_coloured(FILE *file);
 
 /**
- * Replaces control characters, which a terminal would interpret, by '?'. For every text that comes
- * from a user or another node: names of interfaces and nodes. Returns @text.
+ * mesh_text_clean(), which a terminal cannot interpret. For every text that comes from a user, a
+ * file or another node: names of interfaces and nodes. Returns @text.
  */
 char *output_clean(char *text);
 

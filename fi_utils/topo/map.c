@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/text.h"
+#include "common/output.h"
 #include "common/subnet.h"
 #include "nic/endpoint_addr.h"
 #include "plan/cable_list.h"
@@ -18,9 +19,12 @@
 int topo_map_node_add(struct topo_map *map, const char *name)
 {
 	struct topo_node *nodes;
+	char shown[65];
 
 	if (!mesh_node_name_valid(name)) {
-		fprintf(stderr, "fi_mesh topo: \"%.64s\" is not a valid node name\n", name);
+		snprintf(shown, sizeof(shown), "%s", name);
+		fprintf(stderr, "fi_mesh topo: \"%s\" is not a valid node name\n",
+			output_clean(shown));
 		return -EINVAL;
 	}
 	if (map->num_nodes == MESH_TOPOLOGY_NODES_MAX) {

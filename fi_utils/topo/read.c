@@ -7,6 +7,8 @@
 
 #include <jansson.h>
 
+#include "base/text.h"
+#include "common/output.h"
 #include "plan/cable_list.h"
 #include "plan/shape.h"
 #include "plan/topology.h"
@@ -41,10 +43,10 @@ static int rate_of(const json_t *object, const char *key)
 
 static bool name_copy(char *to, size_t size, const char *from)
 {
-	const unsigned char *at;
+	const char *at;
 
-	for (at = (const unsigned char *)from; *at; at++)
-		if (*at <= ' ' || *at == 0x7f)
+	for (at = from; *at; at++)
+		if (*at <= ' ' || *at > '~')
 			return false;
 	return *from && (size_t)snprintf(to, size, "%s", from) < size;
 }
@@ -238,6 +240,7 @@ static int nic_read(struct topo_map *map, const json_t *object, const char *sour
 		return refuse(source, "a NIC has a \"source\" such as 10.0.0.1/24");
 	if (!taken)
 		snprintf(nic.note, sizeof(nic.note), "%s", text_of(object, "reason"));
+	mesh_text_clean(nic.note);
 	return topo_map_nic_add(map, &nic);
 }
 
@@ -341,7 +344,7 @@ int topo_document_read(struct topo_map *map, const char *text, size_t size, cons
 
 		if (!root) {
 			snprintf(why, sizeof(why), "no JSON: line %d: %s", error.line, error.text);
-			return refuse(source, why);
+			return refuse(source, output_clean(why));
 		}
 		at += (size_t)error.position;
 		ret = first ? first_read(map, root, source) : rates_read(map, root, source);

@@ -35,14 +35,14 @@ static void test_table(void **state)
 	output_table_cell(table, OUTPUT_STRONG, "%s", "a");
 	output_table_cell(table, OUTPUT_PLAIN, "%d", 1000);
 	output_table_cell(table, OUTPUT_PLAIN, "x");
-	output_table_cell(table, OUTPUT_PLAIN, "long\033[31m");
+	output_table_cell(table, OUTPUT_PLAIN, "long\033[31m\x9b\xc2\x9b");
 	output_table_cell(table, OUTPUT_PLAIN, "-");
 	output_table_cell(table, OUTPUT_PLAIN, "last");
 	output_table_print(table, file, 2);
 	output_table_free(table);
 	fclose(file);
 	/* No terminal, no colour; and no name may contain its own. */
-	assert_string_equal(text, "  a          1000  x\n  long?[31m  -     last\n");
+	assert_string_equal(text, "  a             1000  x\n  long?[31m???  -     last\n");
 	free(text);
 }
 

@@ -513,75 +513,22 @@ static void test_rate_of_cable(void **state)
 	topo_map_free(&map);
 }
 
-static void refused(const char *text)
-{
-	struct topo_map map = {.planned = false};
-
-	if (read_text(&map, text, "x.json") != -EINVAL)
-		fail_msg("%s is read", text);
-	topo_map_free(&map);
-}
-
-#define PLAN(nodes, cables) "{\"plan\":1,\"nodes\":" nodes ",\"cables\":" cables "}"
-#define AB "[{\"name\":\"a\",\"ports\":[\"p\"]},{\"name\":\"b\",\"ports\":[\"p\"]}]"
-#define END(node, addr) "{\"node\":\"" node "\",\"port\":\"p\",\"address\":\"" addr "\"}"
-
-static void test_refused(void **state)
-{
-	struct topo_map map = {.planned = false};
-
-	(void)state;
-	assert_int_equal(read_text(&map,
-				   PLAN(AB, "[{\"ends\":[" END("a", "10.0.0.1/24") "," END(
-						    "b", "10.0.0.2/24") "]}]"),
-				   "x.json"),
-			 0);
-	topo_map_free(&map);
-	/* A shape that does not fit the nodes is ignored. */
-	assert_int_equal(
-		read_text(&map, "{\"plan\":1,\"shape\":\"torus:2x3\",\"nodes\":" AB "}", "x.json"),
-		0);
-	assert_int_equal(topo_map_join(&map), 0);
-	drawn(topo_print_svg, &map, NULL, "mesh: 2 nodes, 0 cables");
-	topo_map_free(&map);
-	refused("");
-	refused("{");
-	refused("[]");
-	refused("{}");
-	refused("{\"plan\":1}");
-	refused("{\"plan\":2,\"nodes\":" AB ",\"cables\":[]}");
-	refused(PLAN("[{}]", "[]"));
-	refused(PLAN("[{\"name\":\"a b\"}]", "[]"));
-	refused(PLAN("[{\"name\":\"a\",\"ports\":[7]}]", "[]"));
-	refused(PLAN("[{\"name\":\"a\",\"ports\":[\"p\\n\"]}]", "[]"));
-	refused(PLAN(AB, "[{}]"));
-	refused(PLAN(AB, "[{\"ends\":[{},{}]}]"));
-	refused(PLAN(AB, "[{\"ends\":[" END("a", "10.0.0.1/24") "," END("c", "10.0.0.2/24") "]}]"));
-	refused(PLAN(AB, "[{\"ends\":[" END("a", "10.0.0.1") "," END("b", "10.0.0.2/24") "]}]"));
-	refused(PLAN(AB, "[{\"ends\":[" END("a", "10.0.0.1/24") "," END("a", "10.0.0.2/24") "]}]"));
-	refused("{\"nics\":[{\"taken\":true}]}");
-	refused("{\"nics\":[{\"taken\":true,\"netdev\":\"x\",\"source\":\"ten\"}]}");
-	refused("{\"node\":\"../x\",\"nics\":[]}");
-	refused("{\"seconds\":1,\"nics\":[]}");
-	refused("{\"nics\":[]}{\"nics\":[]}");
-	refused("{\"nics\":[]} x");
-	/* Two nodes of one name are found when all are there. */
-	assert_int_equal(read_text(&map, "{\"nics\":[]}", "a.json"), 0);
-	assert_int_equal(read_text(&map, "{\"nics\":[]}", "x/a.json"), 0);
-	assert_int_equal(topo_map_join(&map), -EINVAL);
-	topo_map_free(&map);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_reports),	      cmocka_unit_test(test_parallel_and_switch),
-		cmocka_unit_test(test_plan),	      cmocka_unit_test(test_drawings),
-		cmocka_unit_test(test_refused),	      cmocka_unit_test(test_virtual_down),
-		cmocka_unit_test(test_dense),	      cmocka_unit_test(test_planned_halves),
-		cmocka_unit_test(test_asked_halves),  cmocka_unit_test(test_rates),
-		cmocka_unit_test(test_rate_of_cable), cmocka_unit_test(test_relays_with_rdma),
-		cmocka_unit_test(test_relays),	      cmocka_unit_test(test_sites),
+		cmocka_unit_test(test_reports),
+		cmocka_unit_test(test_parallel_and_switch),
+		cmocka_unit_test(test_plan),
+		cmocka_unit_test(test_drawings),
+		cmocka_unit_test(test_virtual_down),
+		cmocka_unit_test(test_dense),
+		cmocka_unit_test(test_planned_halves),
+		cmocka_unit_test(test_asked_halves),
+		cmocka_unit_test(test_rates),
+		cmocka_unit_test(test_rate_of_cable),
+		cmocka_unit_test(test_relays_with_rdma),
+		cmocka_unit_test(test_relays),
+		cmocka_unit_test(test_sites),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
