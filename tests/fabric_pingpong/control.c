@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "clock.h"
 #include "control.h"
 #include "coordinator.h"
@@ -64,6 +65,7 @@ static int take_hosts(struct control *c, char **rest)
 		if (strncmp(at, "host=", 5) || !newline)
 			return -EPROTO;
 		*newline = '\0';
+		mesh_text_clean(at);
 		c->worker.hosts[rank] = at + 5;
 		at = newline + 1;
 	}

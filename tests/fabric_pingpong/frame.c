@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "clock.h"
 #include "frame.h"
 
@@ -159,9 +160,27 @@ int link_fill(struct link *link)
 	}
 }
 
+/* Where the words of a frame from another rank begin, or NULL. */
+static char *words_of(struct frame *frame)
+{
+	switch (frame->type) {
+	case FRAME_HELLO:
+		return frame->size > 8 ? (char *)frame->body + 8 : NULL;
+	case FRAME_LOADED:
+	case FRAME_BYE:
+	case FRAME_FAIL:
+	case FRAME_ABORT:
+	case FRAME_PAIR_FAIL:
+		return (char *)frame->body;
+	default:
+		return NULL;
+	}
+}
+
 int link_next(struct link *link, struct frame **frame)
 {
 	uint32_t type, ranks, size;
+	char *words;
 
 	*frame = NULL;
 	if (link->in_size < FRAME_HEADER)
@@ -176,6 +195,9 @@ int link_next(struct link *link, struct frame **frame)
 		return 0;
 	*frame = frame_new((enum frame_type)type, (uint16_t)(ranks >> 16), (uint16_t)ranks,
 			   frame_get_u32(link->in + 12), link->in + FRAME_HEADER, size);
+	words = words_of(*frame);
+	if (words)
+		mesh_text_clean(words);
 	link->in_size -= FRAME_HEADER + size;
 	memmove(link->in, link->in + FRAME_HEADER + size, link->in_size);
 	return 0;

@@ -47,7 +47,8 @@ struct frame {
 	uint16_t type, from, to;
 	uint32_t pair;	/* index of the pair, where it belongs to one */
 	uint32_t size;	/* of the body, bytes */
-	uint8_t body[]; /* a NUL follows that is not counted, so text may be used in place */
+	uint8_t body[]; /* a NUL follows that is not counted, so text may be used in place; words
+			   from another rank are printable ASCII */
 };
 
 /** Returns a new frame with a copy of the body (NULL: zeroes), to be released with free(). */

@@ -2,8 +2,10 @@
 /* report.c - collects the result as JSON and prints it. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "report.h"
 
 #define COLUMN_MAX 160
@@ -38,6 +40,27 @@ void report_error(json_t *report, long index, const char *text)
 	json_array_append_new(json_object_get(owner, "errors"), string);
 }
 
+/* Makes all texts of a rank's result printable ASCII. */
+static void texts_clean(json_t *value)
+{
+	json_t *entry;
+	const char *key;
+	char *text;
+	size_t i;
+
+	json_object_foreach(value, key, entry)
+		texts_clean(entry);
+	json_array_foreach(value, i, entry)
+		texts_clean(entry);
+	if (!json_is_string(value))
+		return;
+	text = strdup(json_string_value(value));
+	if (text)
+		mesh_text_clean(text);
+	json_string_set(value, text ? text : "");
+	free(text);
+}
+
 bool report_merge(json_t *report, size_t index, const char *text)
 {
 	static const char *const keys[] = {"paths", "sizes", "errors"};
@@ -50,6 +73,7 @@ bool report_merge(json_t *report, size_t index, const char *text)
 		json_decref(part);
 		return false;
 	}
+	texts_clean(part);
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		json_array_extend(json_object_get(pair, keys[i]), json_object_get(part, keys[i]));
 	json_decref(part);
@@ -214,7 +238,8 @@ int report_print(const json_t *report, const struct options *options)
 	if (!options->json) {
 		print_text(report, options);
 	} else {
-		json_dumpf(report, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+		json_dumpf(report, stdout,
+			   JSON_INDENT(1) | JSON_REAL_PRECISION(9) | JSON_ENSURE_ASCII);
 		putchar('\n');
 	}
 	return fflush(stdout) || ferror(stdout) ? -EIO : 0;
