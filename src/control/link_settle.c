@@ -129,3 +129,33 @@ bool mesh_link_settle(struct mesh_peer *peer)
 	}
 	return peers_fence(peer);
 }
+
+bool mesh_link_was_lost(const struct mesh_peer *peer, bool *logged)
+{
+	struct mesh_peer *other = NULL;
+	bool lost = false;
+
+	mesh_process_assert_locked(peer->process);
+	*logged = false;
+	while ((other = mesh_peer_of_process(peer, other))) {
+		if (other->state != MESH_PEER_LOST || other->dev != peer->dev ||
+		    !mesh_addr_equal(&other->address.addr, &peer->address.addr))
+			continue;
+		lost |= other->domain == peer->domain && !LIST_EMPTY(&other->user_list);
+		*logged |= other->warned && !LIST_EMPTY(&other->user_list);
+		other->warned = false;
+	}
+	return lost;
+}
+
+bool mesh_link_flow_is_in_use(const struct mesh_peer *peer)
+{
+	struct mesh_peer *other = NULL;
+
+	while ((other = mesh_peer_of_process(peer, other))) {
+		if (other != peer && other->state == MESH_PEER_UP && other->remote &&
+		    other->remote->flow == peer->remote->flow)
+			return true;
+	}
+	return false;
+}

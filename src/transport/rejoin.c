@@ -15,6 +15,7 @@
 #include "base/container.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "control/link_settle.h"
 #include "control/peer_end.h"
 #include "control/peer_greeting.h"
 #include "control/peer_index.h"
@@ -42,8 +43,11 @@
 #define FLAP_MAX_MS 10000
 /* An attempt in which HELLO and greeting take longer starts anew when the NIC has a carrier. */
 #define STUCK_MS 1000
-/* Where each attempt is refused for so long, the process has ended. */
-#define REFUSED_MS 200
+/*
+ * Where each attempt is refused for so long, the process has ended. A firewall's reload refuses for
+ * a moment, too; where a process ends in order, its control connections have said so before.
+ */
+#define REFUSED_MS 2000
 /* Until a link that holds counts as steady. */
 #define STEADY_MS 30000
 /* A link over which no large write has arrived in so many lives is not tried at once. */
@@ -362,6 +366,33 @@ static void attempt_look(struct mesh_rejoin *rejoin, uint64_t look_ms, uint64_t 
 		mesh_peer_greet_again(peer);
 }
 
+/* True if the attempts over this link are refused, or none is made any more, or can arrive. */
+MESH_HOLDS(process)
+static bool link_refuses(const struct mesh_rejoin *rejoin, uint64_t now_ms)
+{
+	const struct mesh_peer *peer = rejoin->peer;
+	uint64_t since_ms = peer ? peer->first_refused_ms : rejoin->lost_ms;
+
+	if (rejoin->process->nics_away >> rejoin->domain->dev & 1)
+		return true;
+	return since_ms && mesh_clock_elapsed_ms(since_ms, now_ms) >= REFUSED_MS;
+}
+
+/* True if each link to the process refuses; @lost_ms: when one of them was up last. */
+MESH_HOLDS(process)
+static bool process_refuses(const struct mesh_rejoin *rejoin, uint64_t lost_ms, uint64_t now_ms)
+{
+	const struct mesh_rejoin *one;
+
+	if (!rejoin->peer->first_refused_ms || mesh_clock_elapsed_ms(lost_ms, now_ms) < REFUSED_MS)
+		return false;
+	LIST_FOREACH(one, &rejoin->process->rejoins, entry) {
+		if (one->process_id == rejoin->process_id && !link_refuses(one, now_ms))
+			return false;
+	}
+	return true;
+}
+
 /* True if no process, or another one, answers where the link's process was. */
 MESH_HOLDS(process)
 static bool process_is_gone(const struct mesh_rejoin *rejoin, const struct mesh_peer *lost,
@@ -369,19 +400,21 @@ static bool process_is_gone(const struct mesh_rejoin *rejoin, const struct mesh_
 {
 	const struct mesh_peer *peer = rejoin->peer;
 	struct mesh_peer *other = NULL;
+	uint64_t lost_ms = 0;
 
 	if (!peer)
 		return false;
 	while ((other = mesh_peer_of_process(lost, other))) {
 		if (other->state == MESH_PEER_UP)
 			return false;
+		if (other->state == MESH_PEER_LOST && lost_ms < other->state_ms)
+			lost_ms = other->state_ms;
 	}
 	/* A connection that shares the attempt may have asked for a listener that is closed. */
 	if ((peer->refusal == MESH_REFUSAL_COOKIE && peer->sent_cookie == rejoin->process_id) ||
 	    (peer->state == MESH_PEER_UP && peer->process_id != rejoin->process_id))
 		return true;
-	return peer->first_refused_ms &&
-	       mesh_clock_elapsed_ms(peer->first_refused_ms, now_ms) >= REFUSED_MS;
+	return process_refuses(rejoin, lost_ms, now_ms);
 }
 
 /* When a link of the comm answered last. One that is up answered then, and waits for our path. */
@@ -527,43 +560,6 @@ void mesh_rejoins_hasten(struct mesh_process *process, const struct mesh_domain 
 
 /* ---- the link works again ------------------------------------------------------------------ */
 
-/*
- * True if comms have lost this link.
- *
- * @logged: set if a WARN reported that, of this lane or another one, which is forgotten
- */
-MESH_HOLDS(process)
-static bool link_was_lost(const struct mesh_peer *peer, bool *logged)
-{
-	struct mesh_peer *other = NULL;
-	bool lost = false;
-
-	*logged = false;
-	while ((other = mesh_peer_of_process(peer, other))) {
-		if (other->state != MESH_PEER_LOST || other->dev != peer->dev ||
-		    !mesh_addr_equal(&other->address.addr, &peer->address.addr))
-			continue;
-		lost |= other->domain == peer->domain && !LIST_EMPTY(&other->user_list);
-		*logged |= other->warned && !LIST_EMPTY(&other->user_list);
-		other->warned = false;
-	}
-	return lost;
-}
-
-/* True if the other direction of the link is up: what its flow has carried is of this life. */
-MESH_HOLDS(process)
-static bool flow_is_in_use(const struct mesh_peer *peer)
-{
-	struct mesh_peer *other = NULL;
-
-	while ((other = mesh_peer_of_process(peer, other))) {
-		if (other != peer && other->state == MESH_PEER_UP && other->remote &&
-		    other->remote->flow == peer->remote->flow)
-			return true;
-	}
-	return false;
-}
-
 void mesh_rejoin_peer_up(struct mesh_peer *peer)
 {
 	char text[MESH_PEER_TEXT_MAX], local[MESH_ADDR_TEXT_MAX];
@@ -571,14 +567,14 @@ void mesh_rejoin_peer_up(struct mesh_peer *peer)
 	bool logged;
 
 	mesh_process_assert_locked(peer->process);
-	if (link_was_lost(peer, &logged)) {
+	if (mesh_link_was_lost(peer, &logged)) {
 		if (logged)
 			mesh_warn("%s is reached from %s (%s) again: its messages go over this "
 				  "path, too",
 				  mesh_peer_text(peer, text), peer->domain->nic->netdev,
 				  mesh_addr_text(&peer->domain->nic->source, local));
 		mesh_domain_lock(peer->domain);
-		if (!flow_is_in_use(peer))
+		if (!mesh_link_flow_is_in_use(peer))
 			mesh_flow_restart(peer->domain, peer->remote->flow);
 		mesh_domain_unlock(peer->domain);
 	}

@@ -161,15 +161,58 @@ static void test_process_is_stopped(void **state)
 	assert_failed(comm, -ETIMEDOUT, "has not come back over any path for 30 s");
 }
 
+/* No kernel takes the connections of the attempts: since when, in milliseconds from now. */
+static void attempts_refuse(uint64_t after_ms)
+{
+	struct mesh_peer *attempt;
+
+	timers_run(0);
+	attempts_stop(MESH_PEER_RETRY);
+	LIST_FOREACH(attempt, &fixture.setup.process.peers, entry)
+		attempt->first_refused_ms = mesh_clock_ms() + after_ms;
+}
+
+/* A firewall refuses for a moment: that says nothing of the process. */
+static void test_refused_for_a_moment(void **state)
+{
+	(void)state;
+	comm_cut();
+	attempts_refuse(0);
+	timers_run(1900);
+	assert_int_equal(*comm_inside(comm).error, 0);
+	timers_run(3000);
+	assert_failed(comm, -ECONNRESET, "its process has ended");
+}
+
+/* One of the links answers nothing, or has refused for a moment only. */
+static void test_one_link_does_not_refuse(void **state)
+{
+	struct mesh_peer *attempt;
+
+	(void)state;
+	comm_cut();
+	attempts_refuse(0);
+	attempt = LIST_FIRST(&fixture.setup.process.peers);
+	attempt->first_refused_ms = 0;
+	timers_run(5000);
+	assert_int_equal(*comm_inside(comm).error, 0);
+	attempt->first_refused_ms = mesh_clock_ms() + 8000;
+	timers_run(9000);
+	assert_int_equal(*comm_inside(comm).error, 0);
+	attempt->first_refused_ms = 0;
+	fixture.setup.process.nics_away = 1u << attempt->dev;
+	timers_run(9500);
+	assert_failed(comm, -ECONNRESET, "its process has ended");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_own_name_is_refused),
-		TEST(test_listener_is_refused),
-		TEST(test_one_comm_has_ended),
-		TEST(test_process_is_stopped),
+		TEST(test_own_name_is_refused),	 TEST(test_listener_is_refused),
+		TEST(test_one_comm_has_ended),	 TEST(test_process_is_stopped),
+		TEST(test_refused_for_a_moment), TEST(test_one_link_does_not_refuse),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
