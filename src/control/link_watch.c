@@ -78,6 +78,8 @@ void mesh_link_lose(struct mesh_peer *peer, const char *reason, enum mesh_refusa
 		next = LIST_NEXT(peer, link_entry); /* the last one to leave frees the link */
 		/* Never without a word: that would mean that this process has ended. */
 		refusal_send(peer, refusal ? refusal : MESH_REFUSAL_BROKEN, 0, 0);
+		if (!peer->out_size) /* else it is reset */
+			mesh_engine_unwatch(&peer->process->engine, &peer->watch);
 		mesh_peer_lose(peer, reason);
 		peer->reported = !refusal;
 		peer->heard_ms = heard_ms;

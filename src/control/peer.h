@@ -122,8 +122,12 @@ struct mesh_park {
 };
 
 #define MESH_PEER_REASON_MAX 256
-/* Bytes of frames that wait for the socket. Frames are small: a peer with more does not read. */
-#define MESH_PEER_OUT_MAX (64 * 1024)
+/*
+ * Bytes of frames that wait for the socket: one of the largest for each of 8 paths of 2,048 comms,
+ * which all begin, or lose a link, while the peer's process does not run. Only what waits is
+ * allocated.
+ */
+#define MESH_PEER_OUT_MAX ((size_t)8 << 20)
 
 struct mesh_peer {
 	LIST_ENTRY(mesh_peer) entry;			    /* process->peers */
@@ -221,9 +225,16 @@ struct mesh_peer {
 	user_list MESH_GUARDED_BY(process); /* those of them that are comms */
 	uint8_t in[2 * sizeof(struct mesh_frame)] MESH_GUARDED_BY(process);
 	size_t in_size MESH_GUARDED_BY(process);
-	uint8_t *out MESH_GUARDED_BY(process); /* frames that wait for the socket; owned */
-	size_t out_size MESH_GUARDED_BY(process);
+	uint8_t *out MESH_GUARDED_BY(process);	  /* frames that wait for the socket; owned */
+	size_t out_size MESH_GUARDED_BY(process); /* SIZE_MAX: mesh_peer_is_choked() */
 };
+
+/** True if frames were dropped, because more than MESH_PEER_OUT_MAX would wait: it is lost soon. */
+MESH_HOLDS(process)
+static inline bool mesh_peer_is_choked(const struct mesh_peer *peer)
+{
+	return peer->out_size > MESH_PEER_OUT_MAX;
+}
 
 /** Our NIC on the peer's link, also while the peer has no domain. */
 static inline const struct mesh_nic *mesh_peer_nic(const struct mesh_peer *peer)

@@ -11,6 +11,7 @@
 #include "control/peer_end.h"
 #include "control/peer_fence.h"
 #include "control/peer_index.h"
+#include "control/socket.h"
 #include "fabric/remote.h"
 
 /* Between two attempts to connect. Short: a refusal comes at once while a peer is starting. */
@@ -147,17 +148,24 @@ bool mesh_peer_is_resumed(const struct mesh_peer *peer)
 	return false;
 }
 
-void mesh_peer_attempt_end(struct mesh_peer *peer)
+MESH_HOLDS(process)
+static void left_send(const struct mesh_peer *peer)
 {
 	struct mesh_frame frame;
 
-	mesh_process_assert_locked(peer->process);
-	if (peer->incoming || peer->state != MESH_PEER_GREETING || peer->out_size)
-		return;
 	memset(&frame, 0, sizeof(frame));
 	frame.refuse.refusal = MESH_REFUSAL_LEFT;
 	(void)!send(peer->watch.fd, &frame, mesh_frame_finish(&frame, MESH_FRAME_REFUSE),
 		    MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void mesh_peer_attempt_end(struct mesh_peer *peer)
+{
+	mesh_process_assert_locked(peer->process);
+	if (peer->state == MESH_PEER_UP || peer->out_size)
+		mesh_control_socket_reset(peer->watch.fd);
+	else if (!peer->incoming && peer->state == MESH_PEER_GREETING)
+		left_send(peer);
 }
 
 void mesh_peer_lose(struct mesh_peer *peer, const char *reason)

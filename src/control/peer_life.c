@@ -484,6 +484,9 @@ void mesh_peer_tick(struct mesh_peer *peer, uint64_t now_ms)
 	if (peer->state == MESH_PEER_UP && peer->domain->broken)
 		mesh_link_lose(peer, "our NIC's completion queue cannot be read",
 			       MESH_REFUSAL_BROKEN);
+	if (peer->state != MESH_PEER_LOST && mesh_peer_is_choked(peer))
+		mesh_link_lose(peer, "it does not read its control connection",
+			       MESH_REFUSAL_BROKEN);
 	if (peer->state == MESH_PEER_GREETING)
 		mesh_peer_greeting_check(peer);
 	if (peer->incoming)

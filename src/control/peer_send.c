@@ -9,9 +9,18 @@
 
 #include "base/version.h"
 #include "control/link.h"
-#include "control/peer_end.h"
 #include "control/peer_send.h"
 #include "wire/stats.h"
+
+/* The caller may be in the midst of a walk over peers or comms: mesh_peer_tick() loses the link. */
+MESH_HOLDS(process)
+static void out_drop(struct mesh_peer *peer)
+{
+	free(peer->out);
+	peer->out = NULL;
+	peer->out_size = SIZE_MAX;
+	mesh_peer_check(peer);
+}
 
 MESH_HOLDS(process)
 static void out_append(struct mesh_peer *peer, const void *bytes, size_t size)
@@ -20,7 +29,7 @@ static void out_append(struct mesh_peer *peer, const void *bytes, size_t size)
 
 	if (peer->out_size + size > MESH_PEER_OUT_MAX ||
 	    !(grown = realloc(peer->out, peer->out_size + size))) {
-		mesh_peer_lose(peer, "it does not read its control connection");
+		out_drop(peer);
 		return;
 	}
 	memcpy(grown + peer->out_size, bytes, size);
@@ -32,7 +41,7 @@ void mesh_peer_flush(struct mesh_peer *peer)
 {
 	ssize_t n;
 
-	if (peer->watch.fd < 0 || !peer->out_size)
+	if (peer->watch.fd < 0 || !peer->out_size || mesh_peer_is_choked(peer))
 		return;
 	n = send(peer->watch.fd, peer->out, peer->out_size, MSG_NOSIGNAL | MSG_DONTWAIT);
 	if (n < 0 && errno != EAGAIN && errno != EINTR)
@@ -48,7 +57,7 @@ void mesh_peer_flush(struct mesh_peer *peer)
 void mesh_peer_send(struct mesh_peer *peer, struct mesh_frame *frame, enum mesh_frame_type type)
 {
 	mesh_process_assert_locked(peer->process);
-	if (peer->watch.fd < 0)
+	if (peer->watch.fd < 0 || mesh_peer_is_choked(peer))
 		return;
 	out_append(peer, frame, mesh_frame_finish(frame, type));
 	mesh_peer_flush(peer);

@@ -6,7 +6,7 @@
 #include "base/lock.h"
 #include "control/peer.h"
 
-/** Sends a frame, or queues it. If that fails, the peer is lost. process->lock held. */
+/** Sends a frame, or queues it. If that fails, its link is lost soon after. process->lock held. */
 MESH_HOLDS(process)
 void mesh_peer_send(struct mesh_peer *peer, struct mesh_frame *frame, enum mesh_frame_type type);
 

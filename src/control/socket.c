@@ -47,6 +47,14 @@ int mesh_control_socket_connect(const struct mesh_addr *from_addr, struct mesh_a
 	return ret;
 }
 
+void mesh_control_socket_reset(int fd)
+{
+	const struct sockaddr unspecified = {.sa_family = AF_UNSPEC};
+
+	/* Fails if the connection has ended. */
+	(void)!connect(fd, &unspecified, sizeof(unspecified));
+}
+
 void mesh_control_errno_explain(int error, char *reason, size_t size)
 {
 	const char *hint = "";

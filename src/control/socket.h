@@ -20,6 +20,9 @@ int mesh_control_socket_connect(const struct mesh_addr *from_addr, struct mesh_a
 /** Makes the kernel detect a silent peer within @timeout_s seconds, even if nothing is sent. */
 void mesh_control_keepalive_set(int fd, uint64_t timeout_s);
 
+/** Ends the connection with a reset, and drops what was not sent. The caller still owns @fd. */
+void mesh_control_socket_reset(int fd);
+
 /** Writes what the error of a control connection means into @reason, @size bytes. */
 void mesh_control_errno_explain(int error, char *reason, size_t size);
 

@@ -18,6 +18,7 @@
 #include "control/liveness.h"
 #include "control/peer_index.h"
 #include "control/peer_life.h"
+#include "control/peer_send.h"
 #include "control/process_sockets.h"
 
 #include "comm_fixture.h"
@@ -292,12 +293,79 @@ static void test_two_lost_in_one_tick(void **state)
 	one->timer.expired = other->timer.expired = timer_ignore;
 	mesh_timers_set(timers, &other->link->timer, now);
 	mesh_timers_run(timers, now);
+	mesh_peer_use(one);
+	mesh_peer_tick(one, now);
 	assert_int_equal(other->state, MESH_PEER_LOST);
 	assert_int_equal(one->state, MESH_PEER_LOST);
 	assert_true(LIST_EMPTY(&fixture.setup.process.links));
 	mesh_timers_run(timers, now + 10000);
 	assert_null(timers->first); /* those of the links were removed */
 	close(ends[1]);
+}
+
+/* All that the other end can read of @one's control connection; returns the errno at its end. */
+static int end_read(void)
+{
+	char bytes[4096];
+	ssize_t n;
+
+	while ((n = recv(fixture.frames, bytes, sizeof(bytes), 0)) > 0)
+		;
+	return n ? errno : 0;
+}
+
+/* The caller may be in the midst of its comms: the link is lost after that, in both directions. */
+static void test_full_queue(void **state)
+{
+	struct mesh_frame frame = {.close.to_comm = 1};
+
+	(void)state;
+	one->out = calloc(1, MESH_PEER_OUT_MAX);
+	one->out_size = MESH_PEER_OUT_MAX;
+	mesh_peer_send(one, &frame, MESH_FRAME_CLOSE);
+	assert_int_equal(one->state, MESH_PEER_UP);
+	mesh_peer_use(one);
+	mesh_peer_tick(one, mesh_clock_ms());
+	assert_int_equal(one->state, MESH_PEER_LOST);
+	assert_int_equal(twin.state, MESH_PEER_LOST);
+	assert_int_equal(other->state, MESH_PEER_UP);
+	assert_true(strstr(twin.reason, "does not read its control connection"));
+	assert_int_equal(end_read(), ECONNRESET); /* in order: our process would have ended */
+}
+
+/* Two thousand connections over relays begin, and the process there does not run for a moment. */
+static void test_long_queue(void **state)
+{
+	const int room = 4096;
+	struct mesh_frame frame;
+	int i;
+
+	(void)state;
+	assert_int_equal(setsockopt(one->watch.fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)), 0);
+	for (i = 0; i < 2048; i++) {
+		memset(&frame, 0, sizeof(frame));
+		mesh_peer_send(one, &frame, MESH_FRAME_OPEN);
+	}
+	mesh_peer_tick(one, mesh_clock_ms());
+	assert_true(one->out_size > 0);
+	assert_int_equal(one->state, MESH_PEER_UP);
+}
+
+/* The REFUSE waits behind other frames: it is no longer sent. */
+static void test_unsent_refusal(void **state)
+{
+	(void)state;
+	test_long_queue(state);
+	mesh_link_lose(&twin, "for a test", MESH_REFUSAL_BROKEN);
+	assert_int_equal(end_read(), ECONNRESET);
+}
+
+/* Whatever ends a connection that is up, it never looks like the end of our process. */
+static void test_end_without_refusal(void **state)
+{
+	(void)state;
+	mesh_peer_lose(one, "for a test");
+	assert_int_equal(end_read(), ECONNRESET);
 }
 
 /* An empty namespace, whose loopback interface works. False if that is not permitted. */
@@ -513,6 +581,10 @@ int main(void)
 		TEST(test_process_closes),
 		TEST(test_attempt_is_over),
 		TEST(test_attempt_ends_in_words),
+		TEST(test_full_queue),
+		TEST(test_long_queue),
+		TEST(test_unsent_refusal),
+		TEST(test_end_without_refusal),
 		TEST(test_two_lost_in_one_tick),
 		TEST(test_carrier_lost),
 		TEST(test_idle_silence),

@@ -5,9 +5,11 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "control/link.h"
 #include "control/link_watch.h"
 #include "control/peer_index.h"
+#include "control/peer_life.h"
 #include "setup/carriers.h"
 
 #include "comm_fixture.h"
@@ -64,8 +66,8 @@ static int teardown(void **state)
 }
 
 /*
- * The loss of a link is reported over the others, and one of them ends with that, because its
- * process does not read: it is the next one on the list of links.
+ * The loss of a link is reported over the others, and one of them is lost soon after, because
+ * its process does not read: it is the next one on the list of links.
  */
 static void test_next_link_ends_meanwhile(void **state)
 {
@@ -80,6 +82,8 @@ static void test_next_link_ends_meanwhile(void **state)
 	/* The NIC that the fixture names does not exist. */
 	process->domains[0] = fixture.domains[1];
 	mesh_carriers_check(process);
+	mesh_peer_use(&deaf);
+	mesh_peer_tick(&deaf, mesh_clock_ms());
 	assert_true(log_captured(MESH_LOG_INFO, "it does not read its control connection"));
 	assert_int_equal(fixture.peers[1].state, MESH_PEER_LOST);
 	assert_int_equal(fixture.peers[0].state, MESH_PEER_UP);
