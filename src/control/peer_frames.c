@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/one_way.h"
 #include "base/version.h"
 #include "control/link_settle.h"
 #include "control/link_watch.h"
@@ -47,7 +48,9 @@ static enum mesh_refusal hello_refusal(struct mesh_peer *peer, const struct mesh
 	struct mesh_process *process = peer->process;
 	const struct mesh_nic *nic = mesh_peer_nic(peer);
 
-	if (!process->events->admits(process, hello))
+	/* Else a stranger could claim to be a process that we know, and has stopped. */
+	if (mesh_one_way(hello->secret) != hello->process_id ||
+	    !process->events->admits(process, hello))
 		return MESH_REFUSAL_COOKIE;
 	if (hello_domain(peer, hello) < 0)
 		return MESH_REFUSAL_PROVIDER;

@@ -83,6 +83,8 @@ void mesh_peer_hello_send(struct mesh_peer *peer)
 	memset(&frame, 0, sizeof(frame));
 	hello->node_id = process->node_id;
 	hello->process_id = process->process_id;
+	if (!peer->incoming) /* anybody may connect */
+		memcpy(hello->secret, process->secret, sizeof(hello->secret));
 	peer->sent_cookie = peer->incoming ? 0 : peer->cookie;
 	hello->cookie = peer->sent_cookie;
 	hello->listen_id = peer->incoming ? 0 : peer->listen_id;

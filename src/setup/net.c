@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/one_way.h"
 #include "base/random.h"
 #include "base/version.h"
 #include "fabric/provider.h"
@@ -153,7 +154,8 @@ static int setup_make(const struct opening *opening, struct mesh_setup **made)
 	mesh_config_log(&process->config);
 	mesh_node_name(process->config.node_name, process->name, sizeof(process->name));
 	process->node_id = mesh_node_id();
-	ret = mesh_random(&process->process_id, sizeof(process->process_id));
+	ret = mesh_random(process->secret, sizeof(process->secret));
+	process->process_id = mesh_one_way(process->secret);
 	if (!ret)
 		ret = mesh_rails_parse(process->config.rails, &process->rails);
 	if (!ret)

@@ -106,7 +106,7 @@ struct mesh_frame_hello {
 	char version[MESH_VERSION_MAX]; /* of the plugin: mesh_version() */
 	char node_name[MESH_NODE_NAME_MAX];
 	uint64_t node_id;
-	uint64_t process_id; /* random; distinguishes two processes of a node */
+	uint64_t process_id; /* mesh_one_way() of a secret; tells processes of a node apart */
 	/* Of the listener; 0 in the answer. For a JOIN or a relay: the addressee's process_id. */
 	uint64_t cookie;
 	uint32_t listen_id; /* for a JOIN 0, for a relay MESH_LISTEN_RELAY */
@@ -124,7 +124,9 @@ struct mesh_frame_hello {
 	uint8_t routed;	       /* 1: this link is a routed path; 0: the two NICs share a subnet */
 	uint8_t lane;	       /* on tcp: which of the endpoints of either NIC; 0: the first */
 	uint8_t reserved[4];   /* 0 */
-	char site[MESH_SITE_NAME_MAX];		  /* of the sender's node; "" where none is set */
+	char site[MESH_SITE_NAME_MAX]; /* of the sender's node; "" where none is set */
+	/* Of process_id, which anybody may know: proves that it is its own. 0 in the answer.  */
+	uint64_t secret[2];
 	struct mesh_wire_nic nics[MESH_NICS_MAX]; /* num_nics of them are sent */
 };
 #define MESH_HELLO_FROZEN_BYTES offsetof(struct mesh_frame_hello, node_id)
@@ -141,7 +143,8 @@ _Static_assert(offsetof(struct mesh_frame_hello, control_port) == 208, "wire for
 _Static_assert(offsetof(struct mesh_frame_hello, routed) == 210, "wire format");
 _Static_assert(offsetof(struct mesh_frame_hello, lane) == 211, "wire format");
 _Static_assert(offsetof(struct mesh_frame_hello, site) == 216, "wire format");
-_Static_assert(offsetof(struct mesh_frame_hello, nics) == 232, "wire format");
+_Static_assert(offsetof(struct mesh_frame_hello, secret) == 232, "wire format");
+_Static_assert(offsetof(struct mesh_frame_hello, nics) == 248, "wire format");
 
 struct mesh_frame_refuse {
 	uint32_t refusal; /* enum mesh_refusal */

@@ -141,6 +141,7 @@ static const struct command {
 	{"release", 1, command_release},
 	{"forge", 5, command_forge},
 	{"noise", 5, command_noise},
+	{"claim", 4, command_claim},
 	{"disconnected", 2, command_disconnected},
 	{"hush", 1, command_hush},
 	{"limit", 2, command_limit},

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/container.h"
+#include "base/one_way.h"
 #include "fabric/domain_open.h"
 #include "fabric/poll.h"
 #include "fabric/remote.h"
@@ -19,7 +20,7 @@
 
 #include "simulated_peers.h"
 
-#define FIRST_PROCESS_ID 1000
+#define FIRST_SECRET 1000
 #define WAIT_MS 1
 #define EVENTS 64
 
@@ -75,7 +76,8 @@ static void hello_send(const struct simulated *peer)
 
 	memset(&frame, 0, sizeof(frame));
 	frame.hello.node_id = 1;
-	frame.hello.process_id = FIRST_PROCESS_ID + (uint64_t)peer->number;
+	frame.hello.secret[0] = FIRST_SECRET + (uint64_t)peer->number;
+	frame.hello.process_id = mesh_one_way(frame.hello.secret);
 	frame.hello.cookie = peer->dials ? peer->cookie : 0;
 	frame.hello.listen_id = peer->dials ? peer->listen_id : 0;
 	frame.hello.peer_id = peer->sink.id;
@@ -362,7 +364,7 @@ void simulated_handle(int peer, uint8_t bytes[MESH_HANDLE_BYTES])
 	assert_int_equal(getsockname(sim.incoming[peer].listener, (struct sockaddr *)&name, &len),
 			 0);
 	handle.node_id = sim.process->node_id; /* else a loopback address is no path */
-	handle.cookie = FIRST_PROCESS_ID + (uint64_t)peer;
+	handle.cookie = FIRST_SECRET + (uint64_t)peer;
 	handle.control_port = ntohs(name.sin_port);
 	handle.num_endpoints = handle.total_nics = 1;
 	handle.endpoints[0].addr = sim.process->nics[0]->source;

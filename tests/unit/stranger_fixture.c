@@ -7,6 +7,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "base/one_way.h"
 #include "setup/net.h"
 #include "setup/openings.h"
 #include "setup/threads.h"
@@ -77,7 +78,8 @@ struct mesh_frame stranger_hello(struct sockaddr_in name)
 
 	memset(&frame, 0, sizeof(frame));
 	frame.hello.node_id = 5;
-	frame.hello.process_id = 6;
+	frame.hello.secret[0] = 6;
+	frame.hello.process_id = mesh_one_way(frame.hello.secret);
 	frame.hello.cookie = stranger.handle.cookie;
 	frame.hello.listen_id = stranger.handle.listen_id;
 	frame.hello.provider = (uint8_t)stranger.handle.endpoints[0].provider;

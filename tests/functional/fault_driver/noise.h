@@ -153,6 +153,35 @@ static int command_noise(struct driver *d, int argc, char **argv)
 	return OUTCOME_OK;
 }
 
+/*
+ * claim FILE OWN OTHER: a client that claims to be process OWN, which has lost its link to process
+ * OTHER, the listener's, and connects anew. It stays until hush.
+ */
+static int command_claim(struct driver *d, int argc, char **argv)
+{
+	int fd = stranger_connect(argv[1], "control");
+	struct sockaddr_storage own;
+	socklen_t len = sizeof(own);
+	struct mesh_frame frame;
+	size_t size;
+
+	(void)argc;
+	if (fd < 0 || getsockname(fd, (struct sockaddr *)&own, &len))
+		return wrong("the client cannot connect: %s", strerror(-fd));
+	d->strangers[d->num_strangers++] = fd;
+	memset(&frame, 0, sizeof(frame));
+	frame.hello.node_id = 1;
+	frame.hello.process_id = number(argv[2]);
+	frame.hello.cookie = number(argv[3]);
+	frame.hello.provider = MESH_PROVIDER_TCP;
+	frame.hello.name_len = (uint8_t)len;
+	memcpy(frame.hello.endpoint_name, &own, len); /* with its port, which nobody knows */
+	frame.hello.eager_limit = 1024;
+	size = mesh_frame_finish(&frame, MESH_FRAME_HELLO);
+	return send(fd, &frame, size, MSG_NOSIGNAL) == (ssize_t)size ? OUTCOME_OK
+								     : wrong("no HELLO was sent");
+}
+
 /* disconnected COUNT: waits until the plugin has disconnected so many unknown clients. */
 static int command_disconnected(struct driver *d, int argc, char **argv)
 {

@@ -91,6 +91,7 @@ static void test_hello_is_answered(void **state)
 	assert_true(frame.hello.node_id == process->node_id);
 	assert_true(frame.hello.process_id == process->process_id);
 	assert_true(frame.hello.cookie == 0 && frame.hello.listen_id == 0);
+	assert_true(!frame.hello.secret[0] && !frame.hello.secret[1]);
 	assert_int_equal(frame.hello.num_nics, process->num_endpoints);
 	assert_int_equal(frame.hello.eager_limit, process->config.eager_limit_bytes);
 	assert_int_equal(frame.hello.mtu, process->table.nics[0].mtu);
@@ -138,6 +139,16 @@ static void refused_with(struct mesh_frame *hello, enum mesh_refusal refusal, ui
 	assert_int_equal(frame.refuse.comm, 0);
 	assert_int_equal(frame.refuse.detail, detail);
 	assert_true(refused_count() == before + 1);
+}
+
+/* It claims to be a process whose id it has learnt. */
+static void test_wrong_secret(void **state)
+{
+	struct mesh_frame frame = hello_make();
+
+	(void)state;
+	frame.hello.secret[1] ^= 1;
+	refused_with(&frame, MESH_REFUSAL_COOKIE, stranger.handle.endpoints[0].provider);
 }
 
 /* Both the listener's number and its cookie must be right. */
@@ -379,14 +390,23 @@ static void test_listener_is_full(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_hello_is_answered),	 TEST(test_route_comes_back),
-		TEST(test_hello_in_pieces),	 TEST(test_wrong_cookie),
-		TEST(test_wrong_tuner),		 TEST(test_wrong_provider),
-		TEST(test_wrong_version),	 TEST(test_noise),
-		TEST(test_endpoint_elsewhere),	 TEST(test_too_many_strangers),
-		TEST(test_connect_before_hello), TEST(test_refusal_of_nothing),
-		TEST(test_frames_for_no_comm),	 TEST(test_connect_without_right),
-		TEST(test_paths_of_one_comm),	 TEST(test_listener_is_full),
+		TEST(test_hello_is_answered),
+		TEST(test_route_comes_back),
+		TEST(test_hello_in_pieces),
+		TEST(test_wrong_cookie),
+		TEST(test_wrong_secret),
+		TEST(test_wrong_tuner),
+		TEST(test_wrong_provider),
+		TEST(test_wrong_version),
+		TEST(test_noise),
+		TEST(test_endpoint_elsewhere),
+		TEST(test_too_many_strangers),
+		TEST(test_connect_before_hello),
+		TEST(test_refusal_of_nothing),
+		TEST(test_frames_for_no_comm),
+		TEST(test_connect_without_right),
+		TEST(test_paths_of_one_comm),
+		TEST(test_listener_is_full),
 	};
 
 	setenv("NCCL_MESH_NICS", "=lo", 1);

@@ -127,7 +127,7 @@ static void test_hello(void **state)
 	(void)state;
 	for (n = 0; n <= MESH_NICS_MAX; n++) {
 		hello_init(&frame, n);
-		frame_round_trip(&frame, MESH_FRAME_HELLO, 8 + 232 + 24 * (size_t)n);
+		frame_round_trip(&frame, MESH_FRAME_HELLO, 8 + 248 + 24 * (size_t)n);
 	}
 }
 
@@ -247,7 +247,7 @@ static void test_frame_lengths(void **state)
 {
 	/* HELLO with two NICs; 0: not a type. */
 	static const uint16_t lengths[256] = {
-		[MESH_FRAME_HELLO] = 280,   [MESH_FRAME_REFUSE] = 16,	[MESH_FRAME_CONNECT] = 232,
+		[MESH_FRAME_HELLO] = 296,   [MESH_FRAME_REFUSE] = 16,	[MESH_FRAME_CONNECT] = 232,
 		[MESH_FRAME_ACCEPT] = 16,   [MESH_FRAME_CLOSE] = 8,	[MESH_FRAME_CLOSED] = 20,
 		[MESH_FRAME_ASK] = 8,	    [MESH_FRAME_SENT] = 8,	[MESH_FRAME_PORT] = 8,
 		[MESH_FRAME_WITHDRAW] = 24, [MESH_FRAME_CUT] = 16,	[MESH_FRAME_RESUME] = 48,
