@@ -197,7 +197,7 @@ struct mesh_send_side {
 	bool resending; /* copies are being sent again: from resend_next on */
 	uint32_t resend_next;
 	uint32_t resend_segment; /* of that message: the announcement to be sent next */
-	/* Of each request one bit a segment, num_lost of them; allocated for the first; owned. */
+	/* Of each request one bit a segment: num_lost are set; from the first large one; owned. */
 	struct mesh_lost *lost;
 };
 

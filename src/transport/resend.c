@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* resend.c - what a sender keeps so that it can send again what a lost path may have dropped. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -159,20 +158,20 @@ static uint64_t *lost_bits(const struct mesh_request *request)
 	return request->comm->send.lost[request->seq % MESH_COMM_REQUESTS].bits;
 }
 
-void mesh_segment_lose(struct mesh_request *request, uint32_t index)
+bool mesh_segments_lost_prepare(struct mesh_comm *comm)
 {
-	struct mesh_request_send *send = &request->send;
-	struct mesh_comm *comm = request->comm;
-	uint64_t bit = 1ull << index % 64, *word;
-
 	mesh_comm_assert_locked(comm);
 	if (!comm->send.lost)
 		comm->send.lost = calloc(MESH_COMM_REQUESTS, sizeof(*comm->send.lost));
-	if (!comm->send.lost) {
-		mesh_comm_fail(comm, -ENOMEM, false, "no memory for lost segments");
-		return;
-	}
-	word = &lost_bits(request)[index / 64];
+	return comm->send.lost;
+}
+
+void mesh_segment_lose(struct mesh_request *request, uint32_t index)
+{
+	struct mesh_request_send *send = &request->send;
+	uint64_t bit = 1ull << index % 64, *word = &lost_bits(request)[index / 64];
+
+	mesh_comm_assert_locked(request->comm);
 	send->num_lost += !(*word & bit);
 	*word |= bit;
 	/* An answer that is under way says nothing of this one. */

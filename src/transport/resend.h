@@ -96,7 +96,14 @@ MESH_HOLDS(comm)
 MESH_COLD
 bool mesh_copies_may_be_lost(struct mesh_comm *comm);
 
-/** Notes that a posted segment may not have arrived. */
+/**
+ * Finds room for what mesh_segment_lose() notes, before the first write of a large message leaves.
+ * False without memory.
+ */
+MESH_HOLDS(comm)
+bool mesh_segments_lost_prepare(struct mesh_comm *comm);
+
+/** Notes that a posted segment may not have arrived; mesh_segments_lost_prepare() found room. */
 MESH_HOLDS(comm)
 void mesh_segment_lose(struct mesh_request *request, uint32_t index);
 

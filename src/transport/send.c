@@ -162,10 +162,12 @@ static bool request_cut(struct mesh_request *request)
 	if (request->size > bytes)
 		request->send.num_segments = (uint32_t)((request->size + bytes - 1) / bytes);
 	mesh_request_state_set(request, MESH_REQUEST_MOVING);
-	if (!comm->resumes || !(comm->announces || request->send.flagged) ||
-	    mesh_announcements_keep(comm, request))
+	/* Once a write has left it is too late: a loss that cannot be noted looks like success. */
+	if (!comm->resumes ||
+	    (mesh_segments_lost_prepare(comm) && (!(comm->announces || request->send.flagged) ||
+						  mesh_announcements_keep(comm, request))))
 		return true;
-	mesh_comm_fail(comm, -ENOMEM, false, "no memory for announcements");
+	mesh_comm_fail(comm, -ENOMEM, false, "no memory to send segments again that may be lost");
 	return false;
 }
 

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_resend_memory.c - memory for the segments that a lost path may have dropped: a message has
+ * it before its first write leaves, or does not begin.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include <rdma/fi_errno.h>
+
+#include "transport/resend.h"
+
+#include "comm_fixture.h"
+#include "log_capture.h"
+
+#define MESSAGE ((size_t)1 << 20)
+#define SEGMENTS 4 /* of it: two for each path */
+
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+
+static struct mesh_comm *comm;
+static bool memory_is_short;
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+	return memory_is_short && size == sizeof(struct mesh_lost) ? NULL
+								   : __real_calloc(count, size);
+}
+
+static struct mesh_request *large_begin(void)
+{
+	struct mesh_request *request;
+
+	fixture.setup.process.config.recovery = 1;
+	comm = fixture_open(MESH_PROVIDER_TCP, 2, true);
+	request = fixture_post(comm, MESSAGE);
+	fixture_poll();
+	return request;
+}
+
+static void writes_fail(void)
+{
+	int i;
+
+	for (i = 0; i < fake.writes.num; i++) {
+		fake_complete_error(fake.writes.posts[i].context, FI_ECONNRESET);
+		fake.completions[fake.completed - 1].domain = fake.writes.posts[i].domain;
+	}
+	fixture_poll();
+}
+
+/* All of it failed: the receiver is asked, and nothing is reported as done before. */
+static void test_lost_without_memory(void **state)
+{
+	struct mesh_request *request;
+
+	(void)state;
+	request = large_begin();
+	fixture_grant(comm, 0, 1, MESSAGE);
+	fixture_poll();
+	assert_int_equal(fake.writes.num, SEGMENTS);
+	memory_is_short = true;
+	writes_fail();
+	memory_is_short = false;
+	assert_false(fixture_is_done(request));
+	assert_int_equal(*comm_inside(comm).error, 0);
+	mesh_lock_take(&comm->lock);
+	assert_int_equal(request->send.num_lost, SEGMENTS);
+	assert_true(mesh_send_awaits_have(comm));
+	mesh_lock_release(&comm->lock);
+	fixture_comm_close(comm);
+}
+
+static void test_no_memory_to_begin(void **state)
+{
+	struct mesh_request *request;
+
+	(void)state;
+	request = large_begin();
+	memory_is_short = true;
+	fixture_grant(comm, 0, 1, MESSAGE);
+	memory_is_short = false;
+	assert_int_equal(fake.writes.num, 0);
+	assert_failed(comm, -ENOMEM, "no memory to send segments again");
+	fixture_request_fails(request, -ENOMEM);
+	fixture_comm_close(comm);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_lost_without_memory),
+		TEST(test_no_memory_to_begin),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
