@@ -9,6 +9,7 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 
+#include "base/descriptors.h"
 #include "base/log.h"
 #include "fabric/buffer.h"
 #include "fabric/connector.h"
@@ -160,12 +161,20 @@ int mesh_domain_open(const struct mesh_domain_options *options, struct mesh_doma
 {
 	char reason[MESH_PROVIDER_REASON_MAX];
 	struct mesh_domain *opened;
-	int ret;
+	int ret = mesh_sockets_reserve();
 
+	if (ret) {
+		mesh_warn_new(options->failure,
+			      "%s: cannot open /proc/self/fd, which is needed when a connection is "
+			      "lost: %s%s",
+			      options->nic->netdev, strerror(-ret), mesh_descriptors_hint());
+		return ret;
+	}
 	opened = calloc(1, sizeof(*opened));
 	if (!opened) {
 		mesh_warn_new(options->failure, "%s: no memory for its domain",
 			      options->nic->netdev);
+		mesh_sockets_release();
 		return -ENOMEM;
 	}
 	domain_init(opened, options);
@@ -269,4 +278,5 @@ void mesh_domain_close(struct mesh_domain *domain)
 	mesh_lock_destroy(&domain->lock);
 	mesh_lock_destroy(&domain->transmit_lock);
 	free(domain);
+	mesh_sockets_release();
 }

@@ -3,51 +3,127 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/private_descriptor.h"
 #include "fabric/socket_table.h"
 #include "system/tcp_look.h"
 
-static bool entry_is_socket(int dir, const char *name)
+/* Bytes of one read of the folder. */
+#define LIST_BYTES 4096
+
+/*
+ * What a look at all sockets needs. It is kept open, so that a fence works in a process that has
+ * run out of descriptors. The lock is held only within this file, and inside of all others.
+ */
+static struct {
+	pthread_mutex_t lock;
+	int users;
+	int folder; /* /proc/self/fd */
+	int copy;   /* becomes a duplicate of each socket in turn; else of the folder */
+} scan = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static int scan_open(void)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+
+	scan.folder = mesh_descriptor_hide(open("/proc/self/fd", flags));
+	if (scan.folder < 0)
+		return -errno;
+	scan.copy = mesh_descriptor_hide(fcntl(scan.folder, F_DUPFD_CLOEXEC, 0));
+	if (scan.copy >= 0)
+		return 0;
+	mesh_descriptor_close(scan.folder);
+	return -errno;
+}
+
+int mesh_sockets_reserve(void)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&scan.lock);
+	if (!scan.users)
+		ret = scan_open();
+	scan.users += !ret;
+	pthread_mutex_unlock(&scan.lock);
+	return ret;
+}
+
+void mesh_sockets_release(void)
+{
+	pthread_mutex_lock(&scan.lock);
+	if (!--scan.users) {
+		mesh_descriptor_close(scan.copy);
+		mesh_descriptor_close(scan.folder);
+	}
+	pthread_mutex_unlock(&scan.lock);
+}
+
+static bool entry_is_socket(const char *name)
 {
 	static const char prefix[] = "socket:";
 	char target[sizeof(prefix) - 1];
 
-	return readlinkat(dir, name, target, sizeof(target)) == (ssize_t)sizeof(target) &&
+	return readlinkat(scan.folder, name, target, sizeof(target)) == (ssize_t)sizeof(target) &&
 	       !memcmp(target, prefix, sizeof(target));
 }
 
 /*
- * It duplicates sockets only: closing any duplicate of a file releases the process's POSIX locks on
- * that file.
+ * Returns 1 if @look returned true for the descriptor, 0 if not, or a negative errno. It duplicates
+ * sockets only: closing any duplicate of a file releases the process's POSIX locks on that file.
  */
+static int entry_visit(const char *name, bool (*look)(void *arg, int number, int copy), void *arg)
+{
+	int number = atoi(name);
+
+	if (number == scan.copy || !entry_is_socket(name))
+		return 0;
+	if (dup3(number, scan.copy, O_CLOEXEC) >= 0)
+		return look(arg, number, scan.copy);
+	/* Also EBADF if the limit of open files has sunk below our own; or it was closed. */
+	return fcntl(number, F_GETFD) < 0 ? 0 : -EMFILE;
+}
+
+static int folder_visit(bool (*look)(void *arg, int number, int copy), void *arg)
+{
+	_Alignas(struct dirent64) char list[LIST_BYTES];
+	int count = 0, error = 0, ret;
+	const struct dirent64 *entry;
+	ssize_t size, i;
+
+	if (lseek(scan.folder, 0, SEEK_SET) < 0)
+		return -errno;
+	while ((size = getdents64(scan.folder, list, sizeof(list))) > 0) {
+		for (i = 0; i < size; i += entry->d_reclen) {
+			entry = (const struct dirent64 *)(const void *)(list + i);
+			ret = entry_visit(entry->d_name, look, arg);
+			if (ret < 0)
+				error = ret;
+			else
+				count += ret;
+		}
+	}
+	if (size < 0)
+		return -errno;
+	return error ? error : count;
+}
+
 int mesh_sockets_visit(bool (*look)(void *arg, int number, int copy), void *arg)
 {
-	DIR *dir = opendir("/proc/self/fd");
-	int count = 0, error = 0, number, copy;
-	struct dirent *entry;
+	int ret = -EBADF;
 
-	if (!dir)
-		return -errno;
-	while ((entry = readdir(dir))) {
-		if (!entry_is_socket(dirfd(dir), entry->d_name))
-			continue;
-		number = atoi(entry->d_name);
-		copy = fcntl(number, F_DUPFD_CLOEXEC, 0);
-		if (copy < 0) {
-			if (errno != EBADF) /* EBADF: it was closed meanwhile */
-				error = -errno;
-			continue;
-		}
-		count += look(arg, number, copy);
-		close(copy);
+	pthread_mutex_lock(&scan.lock);
+	if (scan.users) {
+		ret = folder_visit(look, arg);
+		dup3(scan.folder, scan.copy, O_CLOEXEC); /* a copy would keep its socket open */
 	}
-	closedir(dir);
-	return error ? error : count;
+	pthread_mutex_unlock(&scan.lock);
+	return ret;
 }
 
 bool mesh_socket_name(int fd, bool peer, struct mesh_addr *address, uint16_t *port)

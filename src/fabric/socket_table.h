@@ -27,8 +27,18 @@ struct mesh_socket_table {
 };
 
 /**
+ * Opens the two descriptors that the functions below need, unless another user has; each user calls
+ * mesh_sockets_release() at its end.
+ *
+ * Returns 0, or a negative errno: there is no descriptor, or no /proc.
+ */
+int mesh_sockets_reserve(void);
+void mesh_sockets_release(void);
+
+/**
  * Calls @look for every socket of the process, each time with its number and with a duplicate, so
- * that @look examines and changes the same socket even if its owner closes it meanwhile.
+ * that @look examines and changes the same socket even if its owner closes it meanwhile. It needs
+ * no further descriptor, and no memory. Threads wait for each other; @look visits nothing.
  *
  * Returns how often @look returned true, or a negative errno if it could not visit all sockets.
  */

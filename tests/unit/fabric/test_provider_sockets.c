@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "fabric/domain_open.h"
 #include "fabric/fence.h"
 #include "fabric/provider_sockets.h"
 
@@ -72,12 +73,17 @@ static void descriptors_take(int left)
 		close(fds[--num_fds]);
 }
 
-static struct mesh_cut_sockets fence(void)
+static struct mesh_fence fence_run(void)
 {
 	struct mesh_fence one = {.domain = domain, .remote = remote};
 
 	mesh_remotes_fence(&one, 1);
-	return one.cut;
+	return one;
+}
+
+static struct mesh_cut_sockets fence(void)
+{
+	return fence_run().cut;
 }
 
 static void test_nothing_to_cut(void **state)
@@ -89,26 +95,6 @@ static void test_nothing_to_cut(void **state)
 	assert_true(mesh_cut_sockets_are_closed(&cut));
 	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
 	assert_true(log_captured(MESH_LOG_INFO, "cut 0 connections with 10.7.0.2"));
-}
-
-/* One descriptor is enough to list the sockets, and not to look at one of them. */
-static void test_no_descriptors(void **state)
-{
-	(void)state;
-	descriptors_take(1);
-	fence();
-	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
-	assert_true(log_captured(MESH_LOG_WARN, "cannot cut the connection with 10.7.0.2: Too many "
-						"open files"));
-}
-
-/* None at all. */
-static void test_no_descriptor(void **state)
-{
-	(void)state;
-	descriptors_take(0);
-	fence();
-	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
 }
 
 /* The network of a connection that is never made. False: the test cannot run here. */
@@ -189,14 +175,84 @@ static void test_many_connections(void **state)
 	assert_false(mesh_cut_sockets_are_closed(&cut));
 }
 
+/* ---- without descriptors --------------------------------------------------------------------- */
+
+/* A fence needs none that it does not have. */
+static void fence_without_descriptors(int left)
+{
+	int making = -1, i, error = 0;
+	socklen_t len = sizeof(error);
+	struct mesh_fence one;
+
+	if (!silent_network() || (making = connecting()) < 0)
+		skip();
+	for (i = 0; i < 2; i++) {
+		descriptors_take(left);
+		one = fence_run();
+		assert_int_equal(one.result, !i); /* the second finds nothing to cut */
+	}
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
+	assert_int_equal(getsockopt(making, SOL_SOCKET, SO_ERROR, &error, &len), 0);
+	assert_int_equal(error, ECONNRESET);
+	/* No duplicate of it is kept: the number is free, and nobody has the connection. */
+	close(making);
+	assert_true(mesh_cut_sockets_are_closed(&one.cut));
+}
+
+static void test_no_descriptor(void **state)
+{
+	(void)state;
+	fence_without_descriptors(0);
+}
+
+static void test_one_descriptor(void **state)
+{
+	(void)state;
+	fence_without_descriptors(1);
+}
+
+/* The program lowers its limit below what was reserved: nothing can be looked at. */
+static void test_limit_lowered(void **state)
+{
+	struct rlimit none = before;
+
+	(void)state;
+	none.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_true(fence_run().result < 0);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1);
+	assert_true(log_captured(MESH_LOG_WARN, "cannot cut the connection with 10.7.0.2"));
+}
+
+/* Without descriptors to reserve, a NIC is not used at all. */
+static void test_nothing_to_reserve(void **state)
+{
+	struct mesh_domain_options options = {
+		.nic = fake_nic(), .provider = MESH_PROVIDER_TCP, .payload_max = 1024};
+	struct mesh_domain *none = NULL;
+
+	(void)state;
+	mesh_remote_close(domain, remote);
+	mesh_domain_close(domain);
+	descriptors_take(1);
+	assert_int_equal(mesh_domain_open(&options, &none), -EMFILE);
+	assert_null(none);
+	assert_true(log_captured(MESH_LOG_WARN, "ulimit -n"));
+	while (num_fds)
+		close(fds[--num_fds]);
+	domain = fake_domain_open(MESH_PROVIDER_TCP);
+	remote = fake_remote_open(domain, 4321);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_nothing_to_cut),   TEST(test_no_descriptors),
-		TEST(test_no_descriptor),    TEST(test_connection_being_made),
-		TEST(test_many_connections),
+		TEST(test_nothing_to_cut),     TEST(test_connection_being_made),
+		TEST(test_many_connections),   TEST(test_no_descriptor),
+		TEST(test_one_descriptor),     TEST(test_limit_lowered),
+		TEST(test_nothing_to_reserve),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
