@@ -89,7 +89,7 @@ static void stale_lose(const struct mesh_peer *peer)
 
 /*
  * A fence cuts the connections of all peers of the process on this link. Returns false while one is
- * in progress.
+ * in progress, or if it has failed.
  */
 MESH_HOLDS(process)
 static bool peers_fence(struct mesh_peer *peer)
@@ -101,12 +101,14 @@ static bool peers_fence(struct mesh_peer *peer)
 	while ((other = mesh_peer_of_process(peer, other))) {
 		if (!is_same_link(peer, other) || other->state != MESH_PEER_LOST || other->over)
 			continue;
-		if (!other->fenced && !fenced && peer_is_open(other)) {
-			if (!mesh_peer_fence(other))
+		if (other->fenced != MESH_FENCED && !fenced && peer_is_open(other)) {
+			if (!mesh_peer_fence(other)) {
+				mesh_peer_unfenced(other);
 				return false;
+			}
 			fenced = true;
 		}
-		other->fenced = true;
+		other->fenced = MESH_FENCED;
 		LIST_FOREACH(user, &other->user_list, entry)
 			user->ops->fenced(user);
 	}

@@ -121,6 +121,13 @@ struct mesh_park {
 	uint64_t look_ms;	 /* from this look to the next one */
 };
 
+/* Whether what a lost peer has sent may still arrive. */
+enum mesh_peer_fenced {
+	MESH_FENCED_NOT,    /* it may */
+	MESH_FENCED,	    /* it has stopped, and mesh_peer_fence() was called since */
+	MESH_FENCED_FAILED, /* it may, and cannot be kept from it: no user goes on */
+};
+
 #define MESH_PEER_REASON_MAX 256
 /*
  * Bytes of frames that wait for the socket: one of the largest for each of 8 paths of 2,048 comms,
@@ -150,8 +157,8 @@ struct mesh_peer {
 	bool incoming;
 	bool routed; /* the two NICs share no subnet: the kernels' routes connect them */
 	bool buried MESH_GUARDED_BY(process); /* LOST, and its users were notified */
-	bool over;	  /* its process has ended: no user goes on without this peer */
-	bool fenced;	  /* LOST, it has stopped, and mesh_peer_fence() was called since */
+	bool over; /* its process has ended: no user goes on without this peer */
+	enum mesh_peer_fenced fenced;
 	bool reported;	  /* LOST, and the other end noticed it first */
 	bool cut;	  /* LOST, and on verbs a fence has ended its connection */
 	bool warned;	  /* LOST, and a WARN reported it */

@@ -236,6 +236,12 @@ void mesh_peer_process_ended(struct mesh_peer *peer, const char *why)
 	}
 }
 
+void mesh_peer_unfenced(struct mesh_peer *peer)
+{
+	if (peer->fenced == MESH_FENCED_FAILED)
+		users_notify(peer);
+}
+
 void mesh_peer_bury(struct mesh_peer *peer)
 {
 	mesh_process_assert_locked(peer->process);

@@ -36,6 +36,13 @@ bool mesh_peer_is_resumed(const struct mesh_peer *peer);
 MESH_HOLDS(process)
 void mesh_peer_bury(struct mesh_peer *peer);
 
+/**
+ * Notifies the users of a lost peer again if its fence has failed: none of them goes on. Takes
+ * domain->lock.
+ */
+MESH_HOLDS(process)
+void mesh_peer_unfenced(struct mesh_peer *peer);
+
 /** Ends this attempt; an outgoing peer tries again soon, an incoming one is lost. */
 MESH_HOLDS(process)
 void mesh_peer_retry(struct mesh_peer *peer, const char *reason);

@@ -76,6 +76,10 @@ bool mesh_peer_fence(struct mesh_peer *peer)
 		return verbs_fence(peer);
 	mesh_remote_unread_take(peer->domain, peer->remote);
 	mesh_remotes_fence(&fence, 1);
+	if (fence.result < 0) {
+		peer->fenced = MESH_FENCED_FAILED;
+		return false;
+	}
 	mesh_fence_drain(&fence, mesh_peer_text(peer, text));
 	return true;
 }

@@ -19,7 +19,9 @@
  * Cuts the provider's connections with a lost peer, and reads what had arrived: afterwards nothing
  * that it sent is written, or still to be counted. Takes domain->lock.
  *
- * Returns false while that is in progress, on verbs; call it again later.
+ * Returns false while that is in progress, on verbs: call it again later. And if it has failed, on
+ * tcp, after a WARN: then peer->fenced is MESH_FENCED_FAILED, and its users are to be notified with
+ * mesh_peer_unfenced().
  */
 MESH_HOLDS(process)
 bool mesh_peer_fence(struct mesh_peer *peer);

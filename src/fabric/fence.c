@@ -74,6 +74,23 @@ static bool cut_is_final(const struct mesh_fence *fence)
 	       FI_VERSION_LT(fi_version(), FI_VERSION(1, 20));
 }
 
+/* All comms with a peer may try to cut it, and a relay again and again. */
+static void failure_warn(const struct mesh_fence *fence, const char *theirs)
+{
+	struct mesh_domain *domain = fence->domain;
+	char more[MESH_LOG_LIMIT_TEXT_MAX];
+	bool passes;
+
+	mesh_domain_lock(domain);
+	passes = mesh_log_limit_pass(&fence->remote->flow->uncut, 1, mesh_clock_ms(), more);
+	mesh_domain_unlock(domain);
+	if (passes)
+		mesh_warn("cannot cut the connection with %s: %s; what NCCL has over it fails, "
+			  "because a late message may reach memory that is in use for something "
+			  "else%s",
+			  theirs, strerror(-fence->result), more);
+}
+
 void mesh_fence_report(const struct mesh_fence *fence)
 {
 	const struct mesh_remote *remote = fence->remote;
@@ -84,9 +101,7 @@ void mesh_fence_report(const struct mesh_fence *fence)
 						       remote->name_len, &theirs, NULL))
 		return;
 	if (fence->result < 0)
-		mesh_warn("cannot cut the connection with %s: %s; a late message may reach memory "
-			  "that is in use for something else",
-			  mesh_addr_text(&theirs, text), strerror(-fence->result));
+		failure_warn(fence, mesh_addr_text(&theirs, text));
 	else if (cut_is_final(fence))
 		mesh_warn("cut the connection with %s on %s, so that nothing late arrives; with "
 			  "libfabric %u.%u no further one can be made between these two processes, "

@@ -4,6 +4,7 @@
 #define MESH_FABRIC_FLOW_H
 
 #include "base/lock.h"
+#include "base/log_limit.h"
 #include "fabric/domain.h"
 #include "fabric/pace.h"
 
@@ -27,6 +28,7 @@ struct mesh_flow {
 	bool connected;
 	/* Since mesh_flow_restart(): writes were posted; one has arrived. */
 	_Atomic(bool) has_posted, has_arrived;
+	struct mesh_log_limit uncut;	 /* fences that failed; under domain->lock */
 	int num_buffers;		 /* message buffers taken and not put back */
 	struct mesh_waiter_list waiters; /* for room; FIFO */
 	unsigned int num_waiters;

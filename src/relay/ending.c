@@ -170,6 +170,8 @@ static bool side_fence(struct mesh_circuit_side *side)
 		return true;
 	if (side->domain->provider != MESH_PROVIDER_VERBS_RXM) {
 		mesh_remotes_fence(&fence, 1);
+		if (fence.result < 0)
+			return false; /* the circuit keeps its memory, and tries again */
 		mesh_fence_drain(&fence, mesh_peer_text(side->peer, text));
 		return true;
 	}
@@ -335,7 +337,7 @@ void mesh_circuit_ending_expired(struct mesh_timer *timer, uint64_t now_ms)
 	retired_end(circuit);
 	if (circuit->up.fence || circuit->down.fence)
 		mesh_engine_timer_set(engine, &circuit->timer, now_ms + FENCE_LOOK_MS);
-	else if (circuit->shut)
+	else if (circuit->shut || (circuit->up.lost && !circuit->fenced_up))
 		mesh_engine_timer_set(engine, &circuit->timer,
 				      now_ms + (circuit->down.is_user ? LOOK_MS : RETIRED_MS));
 }

@@ -10,6 +10,7 @@
  * that carries nothing into its memory, and answers with HAVE. A path through relays is fenced by
  * the report of the last relay: its link may carry others.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -62,6 +63,8 @@ bool mesh_path_is_resumed(const struct mesh_path *path)
 
 	mesh_process_assert_locked(comm->process);
 	if (!comm->resumes || comm->num_paths < comm->wanted_paths)
+		return false;
+	if (mesh_path_peer(path)->fenced == MESH_FENCED_FAILED)
 		return false;
 	/* The end of a relay is not the end of the peer. */
 	if (!mesh_path_has_relay(path) && mesh_path_peer(path)->over)
@@ -136,10 +139,21 @@ static void path_stop(struct mesh_path *path)
 		mesh_rejoin_want(path);
 }
 
+/* Its process may run: stall.c informs it, as of each comm that fails. One WARN has the cause. */
+MESH_HOLDS(process)
+static void unfenced_fail(struct mesh_comm *comm)
+{
+	mesh_comm_lock(comm);
+	mesh_comm_fail(comm, -ECONNRESET, true, "the lost connection with the peer cannot be cut");
+	mesh_comm_unlock(comm);
+}
+
 void mesh_path_lost(struct mesh_path *path)
 {
 	if (mesh_path_is_resumed(path))
 		path_stop(path);
+	else if (mesh_path_peer(path)->fenced == MESH_FENCED_FAILED)
+		unfenced_fail(path->comm);
 	else
 		mesh_comm_peer_lost(path->comm);
 	mesh_path_abandon(path);
@@ -418,11 +432,12 @@ void mesh_path_fence(struct mesh_path *path)
 	mesh_peer_bury(peer);
 	if (state_of(path) != MESH_PATH_SUSPECT)
 		return; /* the comm is at its end */
-	if (!peer->fenced && !mesh_peer_fence(peer)) {
+	if (peer->fenced != MESH_FENCED && !mesh_peer_fence(peer)) {
+		mesh_peer_unfenced(peer);
 		mesh_questions_look(path);
 		return;
 	}
-	peer->fenced = true;
+	peer->fenced = MESH_FENCED;
 	mesh_path_fenced(path);
 }
 

@@ -296,7 +296,10 @@ void __wrap_mesh_remotes_fence(struct mesh_fence *fences, int count)
 {
 	assert_int_equal(count, 1);
 	assert_int_not_equal(fences->domain->provider, MESH_PROVIDER_VERBS_RXM);
-	fence_complete(fences);
+	if (chain.fences_fail)
+		fences->result = -EMFILE;
+	else
+		fence_complete(fences);
 }
 
 void __wrap_mesh_fence_begin(struct mesh_fence *fence);

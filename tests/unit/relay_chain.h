@@ -83,6 +83,7 @@ struct chain {
 	int refuses;	  /* one in so many looks for a way finds none; 0: none does */
 	int scarce; /* a relay finds no buffer for one message in so many; 0: it always does */
 	int fences; /* seen */
+	bool fences_fail; /* on tcp: all of them, from now on */
 	int fences_begun; /* those in steps that are in progress */
 	int fence_steps;  /* of the next one on verbs; 0: at random */
 	/* How often a relay has found no way on, and has had its neighbours asked again. */

@@ -319,7 +319,7 @@ static void test_fences_side_by_side(void **state)
 	mesh_remotes_fence(two, 2);
 	assert_true(mesh_clock_ms() - began_ms < 2100);
 	assert_int_equal(fake.writes.num, 2);
-	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 2);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 1); /* of one peer */
 	/* The second's completion never comes: closing the domain frees that fence. */
 	fake_complete_status(fake.writes.posts[0].context, FI_EIO, MESH_RDMA_FLUSHED);
 	mesh_domain_poll(domain);

@@ -540,6 +540,30 @@ static void test_fence_goes_on(void **state)
 	assert_true(user->ops->is_quiet(user));
 }
 
+/* What the lost connecting end has sent may still be written into the memory: it is kept. */
+static void test_fence_fails(void **state)
+{
+	struct mesh_circuit *circuit;
+
+	(void)state;
+	circuit_open();
+	circuit = LIST_FIRST(&chain.nodes[1].process.relay->circuits);
+	chain.fences_fail = true;
+	chain_break(chain.nodes[0].right);
+	while (chain_learn_step())
+		continue;
+	settle();
+	chain_time_step(11000);
+	chain_time_step(11000);
+	assert_int_equal(chain_circuits(1), 1);
+	assert_ptr_equal(LIST_FIRST(&chain.nodes[1].process.relay->circuits), circuit);
+	assert_false(circuit->fenced_up);
+	chain.fences_fail = false;
+	chain_time_step(11000);
+	settle();
+	assert_int_equal(chain_circuits(1), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -557,6 +581,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_wrong_segment, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_link_is_lost, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fence_goes_on, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_fence_fails, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

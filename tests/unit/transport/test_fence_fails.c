@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_fence_fails.c - the provider's connections with a lost peer cannot be cut: the comms into
+ * whose memory something late may be written fail, with one WARN, and no other comm does.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "control/link_settle.h"
+#include "control/peer_end.h"
+#include "fabric/socket_table.h"
+#include "transport/frames.h"
+#include "transport/recovery.h"
+
+#include "comm_fixture.h"
+#include "log_capture.h"
+
+#define ROOM ((size_t)1 << 20)
+
+int __real_mesh_sockets_visit(bool (*look)(void *arg, int number, int copy), void *arg);
+int __wrap_mesh_sockets_visit(bool (*look)(void *arg, int number, int copy), void *arg);
+
+static bool visits_fail;
+
+int __wrap_mesh_sockets_visit(bool (*look)(void *arg, int number, int copy), void *arg)
+{
+	return visits_fail ? -EMFILE : __real_mesh_sockets_visit(look, arg);
+}
+
+static int setup(void **state)
+{
+	visits_fail = false;
+	return fixture_setup(state);
+}
+
+static struct mesh_comm *receiver_open(void)
+{
+	struct mesh_comm *comm;
+
+	fixture.setup.process.config.recovery = 1;
+	if (!fixture.num_paths)
+		fixture_paths_open(MESH_PROVIDER_TCP, 2);
+	comm = fixture_comm_open(false);
+	fixture_post(comm, ROOM);
+	return comm;
+}
+
+/* The sender has given up the second path. */
+static void question_comes(struct mesh_comm *comm)
+{
+	struct mesh_frame frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.resume.to_comm = comm_path(comm, 0).sink->id;
+	frame.resume.round = 1;
+	frame.resume.dead = 1 << 1;
+	frame.resume.ids[1] = comm->paths[1].through_relay ? comm->paths[1].epoch
+							   : comm_path(comm, 1).sink->id;
+	mesh_lock_take(&fixture.setup.process.lock);
+	mesh_resume_frame_handle(&fixture.peers[0], &frame);
+	mesh_lock_release(&fixture.setup.process.lock);
+}
+
+static void second_lose(void)
+{
+	mesh_lock_take(&fixture.setup.process.lock);
+	mesh_peer_lose(&fixture.peers[1], "its cable is gone");
+	mesh_peer_bury(&fixture.peers[1]);
+	mesh_lock_release(&fixture.setup.process.lock);
+}
+
+static void assert_fails(struct mesh_comm *comm)
+{
+	assert_int_not_equal(*comm_inside(comm).error, 0);
+	assert_true(log_captured(MESH_LOG_WARN, "cannot cut the connection with 10.7.0.2: Too many "
+						"open files"));
+}
+
+/* All comms over that link do, and one line says so. */
+static void test_link_lost(void **state)
+{
+	struct mesh_comm *comms[3];
+	int i;
+
+	(void)state;
+	for (i = 0; i < 3; i++)
+		comms[i] = receiver_open();
+	visits_fail = true;
+	second_lose();
+	for (i = 0; i < 3; i++)
+		assert_fails(comms[i]);
+	for (i = 0; i < 3; i++)
+		question_comes(comms[i]);
+	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 2); /* "lost node b" is the other */
+	for (i = 0; i < 3; i++) {
+		assert_int_not_equal(comms[i]->paths[1].state, MESH_PATH_DOWN);
+		fixture_comm_close(comms[i]);
+	}
+}
+
+/* The first fence succeeded, and then a RESUME asks for another. */
+static void test_question(void **state)
+{
+	struct mesh_comm *comm = receiver_open();
+
+	(void)state;
+	second_lose();
+	assert_int_equal(*comm_inside(comm).error, 0);
+	visits_fail = true;
+	question_comes(comm);
+	assert_fails(comm);
+	assert_int_not_equal(comm->paths[1].state, MESH_PATH_DOWN);
+	fixture_comm_close(comm);
+}
+
+/* The link is about to be used again: not before it is fenced. */
+static void test_link_settles(void **state)
+{
+	struct mesh_comm *comm = receiver_open();
+	struct mesh_peer *back = &fixture.peers[0];
+
+	(void)state;
+	second_lose();
+	visits_fail = true;
+	mesh_lock_take(&fixture.setup.process.lock);
+	fixture_peer_enter(&fixture.peers[0], 77, 4321);
+	fixture_peer_enter(&fixture.peers[1], 77, 4321);
+	back->domain = fixture.domains[1];
+	assert_false(mesh_link_settle(back));
+	visits_fail = false;
+	back->domain = fixture.domains[0];
+	mesh_lock_release(&fixture.setup.process.lock);
+	assert_fails(comm);
+	fixture_comm_close(comm);
+}
+
+/* A comm that is reached through a relay fails with the link to the relay. */
+static void test_relayed(void **state)
+{
+	struct mesh_comm *comm = receiver_open();
+
+	(void)state;
+	comm->paths[1].through_relay = true;
+	visits_fail = true;
+	second_lose();
+	assert_fails(comm);
+	fixture_comm_close(comm);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_link_lost),
+		TEST(test_question),
+		TEST(test_link_settles),
+		TEST(test_relayed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
