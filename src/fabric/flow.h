@@ -28,7 +28,8 @@ struct mesh_flow {
 	bool connected;
 	/* Since mesh_flow_restart(): writes were posted; one has arrived. */
 	_Atomic(bool) has_posted, has_arrived;
-	struct mesh_log_limit uncut;	 /* fences that failed; under domain->lock */
+	/* Lines: fences that failed, and comms that the peer has ended; under domain->lock. */
+	struct mesh_log_limit uncut, ends;
 	int num_buffers;		 /* message buffers taken and not put back */
 	struct mesh_waiter_list waiters; /* for room; FIFO */
 	unsigned int num_waiters;

@@ -149,33 +149,41 @@ static void missing_check(struct mesh_comm *comm)
 			"sent has arrived: see its log");
 }
 
-/* Fails the comm; logs it if messages wait or were lost, which the receiver no longer takes. */
+/* True if messages wait or were lost, which the receiver no longer takes. */
 MESH_HOLDS(comm)
-static void unsent_fail(struct mesh_comm *comm)
+static bool has_unsent(struct mesh_comm *comm)
 {
-	bool waiting = comm->send.first_pending != comm->next_seq || comm->send.num_unacked ||
-		       mesh_send_is_in_doubt(comm);
-
-	mesh_comm_fail(comm, -EPIPE, !waiting,
-		       waiting ? "the receiver closed the connection, or failed: see its log"
-			       : "the receiver closed the connection");
+	return comm->send.first_pending != comm->next_seq || comm->send.num_unacked ||
+	       mesh_send_is_in_doubt(comm);
 }
 
-/* Fails the comm; logs it if receives are posted, for which nothing will arrive. */
+/*
+ * Fails the comm. Returns true if NCCL misses something: messages that the receiver no longer
+ * takes, or what receives are posted for. Else this is how every job ends; if NCCL uses the comm
+ * all the same, test() reports why it cannot (mesh_comm_end_report()).
+ */
 MESH_HOLDS(comm)
-static void orphans_fail(struct mesh_comm *comm)
+static bool ended_fail(struct mesh_comm *comm)
 {
-	bool orphans = !mesh_receive_has_all(comm, comm->next_seq);
+	bool missed = comm->sending ? has_unsent(comm)
+				    : !mesh_receive_has_all(comm, comm->next_seq);
 
-	mesh_comm_fail(comm, -EPIPE, !orphans,
-		       orphans ? "the sender closed the connection, or failed, while receives "
-				 "were posted: see its log"
-			       : "the sender closed the connection");
+	if (comm->error)
+		return false;
+	mesh_comm_fail(comm, -EPIPE, true,
+		       missed	       ? NULL
+		       : comm->sending ? "the receiver closed the connection"
+				       : "the sender closed the connection");
+	comm->unreported =
+		comm->sending ? "the receiver closed the connection, or failed: see its log"
+			      : "the sender closed the connection, or failed, while receives were "
+				"posted: see its log";
+	return missed;
 }
 
 void mesh_comm_tick(struct mesh_comm *comm)
 {
-	bool due;
+	bool due, missed;
 
 	mesh_process_assert_locked(comm->process);
 	mesh_comm_lock(comm);
@@ -183,11 +191,10 @@ void mesh_comm_tick(struct mesh_comm *comm)
 	mesh_doubts_end(comm);
 	due = answer_is_due(comm);
 	/* Not earlier: what was in flight when CLOSE arrived has been delivered, and is sent. */
-	if (due && comm->sending)
-		unsent_fail(comm);
-	else if (due && !comm->error)
-		orphans_fail(comm);
+	missed = due && ended_fail(comm);
 	mesh_comm_unlock(comm);
+	if (missed)
+		mesh_comm_end_report(comm);
 	if (due)
 		mesh_comm_end_step(comm, MESH_END_CLOSED);
 }

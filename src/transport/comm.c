@@ -3,10 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/log_limit.h"
 #include "control/link.h"
 #include "control/peer_send.h"
 #include "control/process.h"
+#include "fabric/fence.h"
 #include "nic/provider_id.h"
 #include "transport/comm.h"
 #include "wire/stats.h"
@@ -118,10 +121,18 @@ static const char *netdevs_text(const struct mesh_comm *comm, char *text, size_t
 	return text;
 }
 
-void mesh_comm_fail(struct mesh_comm *comm, int error, bool quiet, const char *why)
+static void end_log(const struct mesh_comm *comm, enum mesh_log_level level, const char *why,
+		    const char *more)
 {
 	char netdevs[MESH_PATHS_MAX * (IF_NAMESIZE + 5)];
 
+	mesh_log(level, __FILE__, __LINE__, "node %s, %s node %s over %s: %s%s",
+		 comm->process->name, comm->sending ? "sending to" : "receiving from",
+		 comm->peer_name, netdevs_text(comm, netdevs, sizeof(netdevs)), why, more);
+}
+
+void mesh_comm_fail(struct mesh_comm *comm, int error, bool quiet, const char *why)
+{
 	mesh_comm_assert_locked(comm);
 	if (comm->error)
 		return;
@@ -129,11 +140,30 @@ void mesh_comm_fail(struct mesh_comm *comm, int error, bool quiet, const char *w
 		mesh_count_event(&comm->process->counters->comms_failed);
 	/* The line comes first: a program may exit at the first error. */
 	if (why)
-		mesh_log(quiet ? MESH_LOG_INFO : MESH_LOG_WARN, __FILE__, __LINE__,
-			 "node %s, %s node %s over %s: %s", comm->process->name,
-			 comm->sending ? "sending to" : "receiving from", comm->peer_name,
-			 netdevs_text(comm, netdevs, sizeof(netdevs)), why);
+		end_log(comm, quiet ? MESH_LOG_INFO : MESH_LOG_WARN, why, "");
 	atomic_store_explicit(&comm->error, error, memory_order_release);
+}
+
+void mesh_comm_end_report(struct mesh_comm *comm)
+{
+	struct mesh_fence first;
+	char more[MESH_LOG_LIMIT_TEXT_MAX];
+	const char *why;
+	bool passes;
+
+	/* A comm with an error keeps the remotes of its paths. */
+	mesh_path_fence_prepare(&comm->paths[0], &first);
+	mesh_domain_lock(first.domain);
+	mesh_comm_lock(comm);
+	why = comm->unreported;
+	comm->unreported = NULL;
+	if (why) {
+		mesh_count_event(&comm->process->counters->comms_failed);
+		passes = mesh_log_limit_pass(&first.remote->flow->ends, 1, mesh_clock_ms(), more);
+		end_log(comm, passes ? MESH_LOG_WARN : MESH_LOG_INFO, why, more);
+	}
+	mesh_comm_unlock(comm);
+	mesh_domain_unlock(first.domain);
 }
 
 const struct mesh_path *mesh_comm_frame_path(const struct mesh_comm *comm)

@@ -314,6 +314,8 @@ struct mesh_comm {
 
 	uint32_t unfinished MESH_GUARDED_BY(comm); /* our messages and writes in flight */
 	_Atomic(int) error;			   /* negative errno; sticky; set under the lock */
+	/* Why the peer has ended it, until a WARN reports that; NULL: none is due. A constant. */
+	const char *unreported MESH_GUARDED_BY(comm);
 	bool closing
 		MESH_GUARDED_BY(comm); /* we start nothing new: mesh_comm_quiesce() was called */
 	enum mesh_end own_end, peer_end MESH_GUARDED_BY(comm);
@@ -400,6 +402,13 @@ bool mesh_comm_is_acknowledged(const struct mesh_comm *comm, uint64_t since_ms, 
 MESH_HOLDS(comm)
 MESH_COLD
 void mesh_comm_fail(struct mesh_comm *comm, int error, bool quiet, const char *why);
+
+/**
+ * Logs comm->unreported, because NCCL still uses the comm: at WARN, or at INFO if that was done for
+ * another comm with this peer a moment ago. Takes domain->lock and comm->lock.
+ */
+MESH_COLD
+void mesh_comm_end_report(struct mesh_comm *comm);
 
 /**
  * The path whose control connection carries the comm's frames now: the first one that both ends

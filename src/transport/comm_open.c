@@ -21,6 +21,7 @@
 #include "transport/receive.h"
 #include "transport/questions.h"
 #include "transport/recovery.h"
+#include "transport/request.h"
 #include "transport/send.h"
 #include "wire/stats.h"
 
@@ -32,7 +33,9 @@ static bool path_misses(struct mesh_peer_user *user)
 	bool misses;
 
 	mesh_comm_lock(comm);
-	misses = !mesh_comm_peer_is_over(comm) && !comm->closing;
+	/* After the peer's end, what NCCL has posted may still be missing. */
+	misses = !comm->closing && (!mesh_comm_peer_is_over(comm) ||
+				    (!comm->error && mesh_requests_done(comm) != comm->next_seq));
 	mesh_comm_unlock(comm);
 	return misses;
 }

@@ -97,5 +97,8 @@ int64_t mesh_request_test(struct mesh_request *request)
 	/* A request that was done before the comm failed succeeds. */
 	if (request_reap(request, &result))
 		return result;
-	return error ? error : MESH_REQUEST_PENDING;
+	if (!error)
+		return MESH_REQUEST_PENDING;
+	mesh_comm_end_report(comm);
+	return error;
 }
