@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <rdma/fi_domain.h>
-
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/log.h"
@@ -15,32 +13,24 @@
 /* Lines about broken connections, within MESH_LOG_LIMIT_PERIOD_MS. */
 #define BREAKAGE_LINES 8
 
-/* The address that @op was posted to; false for a receive. */
-static bool target_address(struct mesh_domain *domain, const struct mesh_op *op,
-			   struct mesh_addr *address)
-{
-	struct sockaddr_storage name;
-	size_t len = sizeof(name);
-	int ret;
-
-	if (!op)
-		return false;
-	mesh_transmit_lock(domain);
-	ret = fi_av_lookup(domain->av, op->to, &name, &len);
-	mesh_transmit_unlock(domain);
-	return !ret &&
-	       !mesh_addr_from_sockaddr((struct sockaddr *)&name, (socklen_t)len, address, NULL);
-}
-
-/* The MTU that a remote at this address has reported; 0 if none has. The remote may be closed. */
-static int target_mtu(struct mesh_domain *domain, const struct mesh_op *op)
+/*
+ * The address that @op was posted to, in words, and the MTU that a remote there has reported; 0 if
+ * none has. Remotes that are closed count as well. A receive has no target.
+ */
+static int target_find(struct mesh_domain *domain, const struct mesh_op *op, char *text)
 {
 	const struct mesh_remote *remote;
+	struct mesh_addr address;
 	int mtu = 0;
 
 	mesh_transmit_lock(domain);
 	LIST_FOREACH(remote, &domain->remotes, entry) {
-		if (op && remote->fi_addr == op->to && remote->mtu)
+		if (!op || remote->fi_addr != op->to)
+			continue;
+		if (!mesh_addr_from_sockaddr((const struct sockaddr *)remote->name,
+					     (socklen_t)remote->name_len, &address, NULL))
+			mesh_addr_text(&address, text);
+		if (remote->mtu)
 			mtu = remote->mtu;
 	}
 	mesh_transmit_unlock(domain);
@@ -58,15 +48,12 @@ static struct mesh_rdma_ends ends_of(const struct mesh_domain *domain, int peer_
 
 void mesh_breakage_report(struct mesh_domain *domain, const struct mesh_op *op, int status)
 {
-	struct mesh_rdma_ends ends = ends_of(domain, target_mtu(domain, op));
 	char local[MESH_ADDR_TEXT_MAX], peer[MESH_ADDR_TEXT_MAX] = "a peer";
+	struct mesh_rdma_ends ends = ends_of(domain, target_find(domain, op, peer));
 	char text[MESH_RDMA_ERROR_MAX], more[MESH_LOG_LIMIT_TEXT_MAX];
-	struct mesh_addr address;
 
 	if (!mesh_log_limit_pass(&domain->breakages, BREAKAGE_LINES, mesh_clock_ms(), more))
 		return;
-	if (target_address(domain, op, &address))
-		mesh_addr_text(&address, peer);
 	mesh_warn("%s: RDMA with %s port %d from %s to %s failed: %s%s", domain->nic->netdev,
 		  domain->nic->rdma.device, domain->nic->rdma.port,
 		  mesh_addr_text(&domain->nic->source, local), peer,

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rdma/fi_domain.h>
+
 #include "base/clock.h"
 #include "fabric/flow.h"
 #include "wire/checksum.h"
@@ -47,6 +49,7 @@ struct mesh_flow *mesh_flow_get(struct mesh_domain *domain, const void *name, si
 		return NULL;
 	memcpy(flow->name, name, name_len);
 	flow->name_len = name_len;
+	flow->fi_addr = FI_ADDR_UNSPEC;
 	TAILQ_INIT(&flow->waiters);
 	mesh_pace_init(&flow->pace, domain->nic->speed_mbps, &bounds);
 	LIST_INSERT_HEAD(&domain->flows, flow, entry);
@@ -60,9 +63,10 @@ found:
 void mesh_flow_put(struct mesh_domain *domain, struct mesh_flow *flow)
 {
 	mesh_transmit_assert_locked(domain);
-	/* If a completion may still arrive, the flow stays until reuse or the domain's close. */
-	if (--flow->users || flow->num_buffers || mesh_pace_in_flight(&flow->pace))
+	if (--flow->users)
 		return;
+	if (flow->fi_addr != FI_ADDR_UNSPEC)
+		fi_av_remove(domain->av, &flow->fi_addr, 1, 0);
 	if (flow->is_waited)
 		TAILQ_REMOVE(&domain->waited, flow, waited);
 	LIST_REMOVE(flow, entry);

@@ -17,7 +17,8 @@ struct mesh_flow {
 	LIST_ENTRY(mesh_flow) alike; /* domain->flow_index; transmit_lock */
 	size_t name_len;
 	uint8_t name[MESH_ENDPOINT_NAME_MAX]; /* the endpoint's */
-	int users;			      /* remotes */
+	fi_addr_t fi_addr; /* the same in the address vector; FI_ADDR_UNSPEC: not there yet */
+	int users;	   /* remotes */
 	/* Posting is under transmit_lock, completing under lock. */
 	struct mesh_pace pace;
 	uint64_t silent_ms; /* time (ms) of the last fence that timed out; 0 after a success */
@@ -55,7 +56,17 @@ struct mesh_waiter {
  */
 MESH_HOLDS(transmit)
 struct mesh_flow *mesh_flow_get(struct mesh_domain *domain, const void *name, size_t name_len);
-/** Counts one user less; frees the flow after the last one. transmit_lock held. */
+
+/** True while something of it may complete: its last user keeps it. transmit_lock held. */
+static inline bool mesh_flow_is_busy(const struct mesh_flow *flow)
+{
+	return flow->num_buffers || mesh_pace_in_flight(&flow->pace);
+}
+
+/**
+ * Counts one user less; after the last one frees the flow, and removes its address. transmit_lock
+ * held.
+ */
 MESH_HOLDS(transmit)
 void mesh_flow_put(struct mesh_domain *domain, struct mesh_flow *flow);
 /** Frees the remaining flows of the domain. */

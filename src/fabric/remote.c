@@ -17,7 +17,10 @@
 /* The same while the kernel asks for the peer's link address. */
 #define RESOLVE_PAUSE_MS 5
 
-/* Frees closed remotes whose backlog is empty, and which the connector does not hold. */
+/*
+ * Frees closed remotes whose backlog is empty, and which the connector does not hold. The last one
+ * of a flow stays while an operation may still complete: that uses the flow.
+ */
 MESH_HOLDS(transmit)
 static void remotes_reap(struct mesh_domain *domain)
 {
@@ -26,7 +29,8 @@ static void remotes_reap(struct mesh_domain *domain)
 	mesh_transmit_assert_locked(domain);
 	for (remote = LIST_FIRST(&domain->ended); remote; remote = next) {
 		next = LIST_NEXT(remote, ended);
-		if (remote->connecting || remote->fencing || !TAILQ_EMPTY(&remote->backlog))
+		if (remote->connecting || remote->fencing || !TAILQ_EMPTY(&remote->backlog) ||
+		    (remote->flow->users == 1 && mesh_flow_is_busy(remote->flow)))
 			continue;
 		LIST_REMOVE(remote, ended);
 		LIST_REMOVE(remote, entry);
@@ -35,16 +39,28 @@ static void remotes_reap(struct mesh_domain *domain)
 	}
 }
 
+/*
+ * Equal addresses are inserted once, for the flow that they share: libfabric counts the uses of an
+ * entry, but ofi_rxm's own table does not give back what was counted there more than once.
+ */
 MESH_HOLDS(transmit)
 static int remote_insert(struct mesh_domain *domain, struct mesh_remote *remote)
 {
-	int ret = fi_av_insert(domain->av, remote->name, 1, &remote->fi_addr, 0, NULL);
+	struct mesh_flow *flow = mesh_flow_get(domain, remote->name, remote->name_len);
 	char more[MESH_LOG_LIMIT_TEXT_MAX];
+	int ret = 1;
 
+	if (!flow)
+		return -ENOMEM;
+	if (flow->fi_addr == FI_ADDR_UNSPEC)
+		ret = fi_av_insert(domain->av, flow->name, 1, &flow->fi_addr, 0, NULL);
 	if (ret == 1) {
-		remote->flow = mesh_flow_get(domain, remote->name, remote->name_len);
-		return remote->flow ? 0 : -ENOMEM;
+		remote->flow = flow;
+		remote->fi_addr = flow->fi_addr;
+		return 0;
 	}
+	flow->fi_addr = FI_ADDR_UNSPEC;
+	mesh_flow_put(domain, flow);
 	if (mesh_log_limit_pass(&domain->bad_names, 1, mesh_clock_ms(), more))
 		mesh_warn("%s: libfabric rejects a peer's endpoint name: %s%s", domain->nic->netdev,
 			  ret < 0 ? fi_strerror(-ret) : "no such address", more);
@@ -90,7 +106,6 @@ void mesh_remote_close(struct mesh_domain *domain, struct mesh_remote *remote)
 	/* The messages in its backlog fail at the next poll. */
 	remote->lost = true;
 	LIST_INSERT_HEAD(&domain->ended, remote, ended);
-	/* The address stays in the AV: equal addresses share one entry. */
 	remotes_reap(domain);
 	mesh_transmit_unlock(domain);
 }

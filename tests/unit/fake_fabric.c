@@ -229,21 +229,26 @@ static int av_insert(struct fid_av *av, const void *addr, size_t count, fi_addr_
 	return 1;
 }
 
-static int av_lookup(struct fid_av *av, fi_addr_t fi_addr, void *addr, size_t *addrlen)
+/* As libfabric's, whose number of an address that is not there is another's, or nobody's. */
+static int av_remove(struct fid_av *av, fi_addr_t *fi_addr, size_t count, uint64_t flags)
 {
+	struct sockaddr_in *addr;
+
 	(void)av;
-	check(fi_addr >= FAKE_ADDR_FIRST &&
-	      fi_addr < (fi_addr_t)(FAKE_ADDR_FIRST + fake.num_addrs));
-	check(*addrlen >= sizeof(struct sockaddr_in));
-	*addrlen = sizeof(struct sockaddr_in);
-	memcpy(addr, &fake.addrs[fi_addr - FAKE_ADDR_FIRST], *addrlen);
-	return 0;
+	(void)flags;
+	check_equal(count, 1);
+	check(*fi_addr >= FAKE_ADDR_FIRST &&
+	      *fi_addr < (fi_addr_t)(FAKE_ADDR_FIRST + fake.num_addrs));
+	addr = &fake.addrs[*fi_addr - FAKE_ADDR_FIRST];
+	check(addr->sin_family == AF_INET);
+	addr->sin_family = AF_UNSPEC;
+	return fake_called(FAKE_AV_REMOVE);
 }
 
 static struct fi_ops_av av_ops = {
 	.size = sizeof(struct fi_ops_av),
 	.insert = av_insert,
-	.lookup = av_lookup,
+	.remove = av_remove,
 };
 
 /* ---- endpoint ------------------------------------------------------------------------------ */

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_addresses.c - which addresses of peers libfabric has: each once, as long as something may
+ * use it. libfabric uses memory that is freed if an operation names one that was removed.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <rdma/fi_errno.h>
+
+#include "fabric/remote.h"
+
+#include "fake_fabric.h"
+#include "log_capture.h"
+
+static struct mesh_domain *domain;
+
+static int setup(void **state)
+{
+	(void)state;
+	fake_reset();
+	log_capture_start();
+	domain = fake_domain_open(MESH_PROVIDER_TCP);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	mesh_domain_close(domain);
+	log_capture_stop();
+	return fake_teardown(state);
+}
+
+static void assert_calls(int inserted, int removed)
+{
+	assert_int_equal(fake.on[FAKE_AV_INSERT].calls, inserted);
+	assert_int_equal(fake.on[FAKE_AV_REMOVE].calls, removed);
+}
+
+/* As when a link flaps on verbs: each time the peer has a new endpoint. */
+static void test_each_is_removed(void **state)
+{
+	int i;
+
+	(void)state;
+	for (i = 1; i <= 100; i++) {
+		mesh_remote_close(domain, fake_remote_open(domain, (uint16_t)i));
+		assert_calls(i, i);
+	}
+}
+
+/* libfabric counts the uses of an equal address, but not those in ofi_rxm's own table. */
+static void test_equal_ones(void **state)
+{
+	struct mesh_remote *first = fake_remote_open(domain, 1), *second, *third;
+
+	(void)state;
+	second = fake_remote_open(domain, 1);
+	assert_int_equal(first->fi_addr, second->fi_addr);
+	mesh_remote_close(domain, first);
+	assert_calls(1, 0);
+	mesh_remote_close(domain, second);
+	assert_calls(1, 1);
+	third = fake_remote_open(domain, 1);
+	assert_calls(2, 1);
+	mesh_remote_close(domain, third);
+	assert_calls(2, 2);
+}
+
+/* Nothing is removed that was not inserted. */
+static void test_refused(void **state)
+{
+	struct mesh_remote *remote;
+
+	(void)state;
+	fake_fail(FAKE_AV_INSERT, 0, 1, -FI_ENOMEM);
+	assert_true(mesh_remote_open(domain, domain->name, domain->name_len, &remote) < 0);
+	assert_calls(1, 0);
+	assert_int_equal(mesh_remote_open(domain, domain->name, domain->name_len, &remote), 0);
+	mesh_remote_close(domain, remote);
+	assert_calls(2, 1);
+}
+
+static void nothing(struct mesh_buffer *buffer, int error)
+{
+	(void)buffer;
+	(void)error;
+}
+
+/* A message may complete, or fail, after the peer is gone. */
+static void test_in_flight(void **state)
+{
+	struct mesh_remote *remote = fake_remote_open(domain, 1);
+	struct mesh_buffer *buffer = mesh_remote_buffer_get(domain, remote);
+
+	(void)state;
+	assert_non_null(buffer);
+	buffer->size = 10;
+	buffer->sent = nothing;
+	mesh_remote_send(buffer);
+	assert_int_equal(fake.sends.num, 1);
+	mesh_remote_close(domain, remote);
+	mesh_remote_close(domain, fake_remote_open(domain, 2));
+	assert_calls(2, 1);
+	fake_complete(&fake.sends.posts[0]);
+	mesh_domain_poll(domain);
+	mesh_remote_close(domain, fake_remote_open(domain, 3));
+	assert_calls(3, 3);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_each_is_removed),
+		TEST(test_equal_ones),
+		TEST(test_refused),
+		TEST(test_in_flight),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
