@@ -57,7 +57,7 @@ struct mesh_waiter {
 MESH_HOLDS(transmit)
 struct mesh_flow *mesh_flow_get(struct mesh_domain *domain, const void *name, size_t name_len);
 
-/** True while something of it may complete: its last user keeps it. transmit_lock held. */
+/** True while something of it may complete: its remotes are kept until then. transmit_lock held. */
 static inline bool mesh_flow_is_busy(const struct mesh_flow *flow)
 {
 	return flow->num_buffers || mesh_pace_in_flight(&flow->pace);

@@ -18,9 +18,16 @@
 #define RESOLVE_PAUSE_MS 5
 
 /*
- * Frees closed remotes whose backlog is empty, and which the connector does not hold. The last one
- * of a flow stays while an operation may still complete: that uses the flow.
+ * True if something still points to the remote: the connector, a fence, or an operation, which the
+ * NIC may report long after a fence has timed out.
  */
+MESH_HOLDS(transmit)
+static bool remote_is_used(const struct mesh_remote *remote)
+{
+	return remote->connecting || remote->fencing || mesh_flow_is_busy(remote->flow);
+}
+
+/* Frees closed remotes that nothing uses. */
 MESH_HOLDS(transmit)
 static void remotes_reap(struct mesh_domain *domain)
 {
@@ -29,8 +36,7 @@ static void remotes_reap(struct mesh_domain *domain)
 	mesh_transmit_assert_locked(domain);
 	for (remote = LIST_FIRST(&domain->ended); remote; remote = next) {
 		next = LIST_NEXT(remote, ended);
-		if (remote->connecting || remote->fencing || !TAILQ_EMPTY(&remote->backlog) ||
-		    (remote->flow->users == 1 && mesh_flow_is_busy(remote->flow)))
+		if (remote_is_used(remote))
 			continue;
 		LIST_REMOVE(remote, ended);
 		LIST_REMOVE(remote, entry);

@@ -10,8 +10,8 @@
 
 /* The endpoint of one peer, as libfabric's address. */
 struct mesh_remote {
-	LIST_ENTRY(mesh_remote) entry; /* domain->remotes */
-	LIST_ENTRY(mesh_remote) ended; /* domain->ended, once closed: freed when backlog is empty */
+	LIST_ENTRY(mesh_remote) entry;	  /* domain->remotes */
+	LIST_ENTRY(mesh_remote) ended;	  /* domain->ended, once closed: freed when unused */
 	TAILQ_ENTRY(mesh_remote) waiting; /* domain->backlogged, while backlog is not empty */
 	struct mesh_buffer_list backlog;  /* messages that the provider has not accepted yet */
 	fi_addr_t fi_addr;
@@ -40,7 +40,10 @@ struct mesh_remote {
 int mesh_remote_open(struct mesh_domain *domain, const void *name, size_t name_len,
 		     struct mesh_remote **remote);
 
-/** Closes it; messages in its backlog fail with -ECONNRESET. NULL is allowed. */
+/**
+ * Closes it; messages in its backlog fail with -ECONNRESET. It is freed when none of the operations
+ * that were posted to its endpoint can complete any more. NULL is allowed.
+ */
 void mesh_remote_close(struct mesh_domain *domain, struct mesh_remote *remote);
 
 /**

@@ -15,6 +15,7 @@
 
 #include "base/lock.h"
 #include "fabric/mr.h"
+#include "fabric/remote.h"
 #include "relay/hop.h"
 
 #include "fake_fabric.h"
@@ -250,6 +251,33 @@ static void test_abandon(void **state)
 	assert_null(mesh_hop_abandon(&hop, -EIO));
 }
 
+/*
+ * The NIC may report a write when the peer is long freed: a fence has timed out. RELAYED, which the
+ * provider did not accept then, fails.
+ */
+static void test_remote_closed(void **state)
+{
+	struct mesh_flow *flow = remote->flow;
+
+	(void)state;
+	fake_fail(FAKE_SEND, 0, 1, -FI_EAGAIN);
+	assert_int_equal(segment_write(GRANULE), 0);
+	assert_int_equal(segment_write(GRANULE), 0);
+	mesh_remote_close(domain, remote);
+	remote = NULL;
+	fake_complete(&fake.writes.posts[0]);
+	fake_complete(&fake.writes.posts[1]);
+	fake_complete(&fake.sends.posts[0]);
+	assert_true(mesh_domain_poll(domain));
+	assert_true(mesh_domain_poll(domain)); /* the backlog */
+	assert_int_equal(fake.sends.num, 1);
+	assert_int_equal(mesh_pace_in_flight(&flow->pace), 0);
+	assert_false(LIST_EMPTY(&domain->ended));
+	mesh_remote_close(domain, fake_remote_open(domain, 1)); /* frees it, too */
+	assert_true(LIST_EMPTY(&domain->ended) && LIST_EMPTY(&domain->flows));
+	mesh_hop_finish(written);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -261,6 +289,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_failed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_behind, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_abandon, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_remote_closed, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
