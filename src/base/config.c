@@ -118,8 +118,9 @@ const struct mesh_setting mesh_settings[] = {
 	NUMBER("NCCL_MESH_RELAY_MEMORY", MESH_SETTING_BYTES, relay_memory_bytes, "256M", 1 << 20,
 	       1ull << 40,
 	       "Memory in which a process holds what it relays. Each connection that leads through "
-	       "it takes 4 MiB, 2 MiB when less than 64 MiB are left, and 1 MiB when less than 32 "
-	       "MiB are. Without that none is opened. On RDMA NICs it counts as locked memory."),
+	       "it takes up to 4 MiB, and the less the more of them there are, down to 32 KiB: the "
+	       "default is enough for 2,048. Without that none is opened. On RDMA NICs it counts "
+	       "as locked memory."),
 	TEXT("NCCL_MESH_STATS_DIR", stats_dir,
 	     "Folder of the counters that `fi_mesh watch` reads, one small file for each process: "
 	     "an absolute path, or 'none' for no counters. Default: /dev/shm/nccl-net-mesh-UID.",

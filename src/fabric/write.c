@@ -57,7 +57,7 @@ static int write_and_behind(struct mesh_domain *domain, struct mesh_remote *remo
 		return -EAGAIN;
 	if (write->behind && !TAILQ_EMPTY(&remote->backlog))
 		return -EAGAIN; /* the provider is busy: it would not accept the message */
-	if (!write->behind && domain->immediate_bits)
+	if (!write->behind && !write->silent && domain->immediate_bits)
 		flags |= FI_REMOTE_CQ_DATA;
 	ret = mesh_write_post(domain, remote, write, flags, op);
 	if (ret)

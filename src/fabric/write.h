@@ -16,6 +16,7 @@ struct mesh_write {
 	uint64_t key;
 	uint64_t immediate;	    /* unless the provider has none, or a message follows */
 	struct mesh_buffer *behind; /* this message: sent directly behind the write; or NULL */
+	bool silent;		    /* nothing announces it: neither an immediate nor a message */
 	/* Request FI_DELIVERY_COMPLETE; a plain completion on tcp means "written to the socket". */
 	bool delivery;
 	uint64_t now_ns; /* for the flow's pace */

@@ -14,12 +14,12 @@
 #include "relay/circuit.h"
 #include "relay/relay.h"
 
-/* Of a circuit's memory, in bytes, the largest first. A message of NCCL has up to 1 GiB, in at most
- * MESH_SEGMENTS_MAX segments: the least holds one segment of such a message. */
-static const size_t granule_sizes[] = {64 << 10, 32 << 10, MESH_GRANULE_MIN};
-#define GRANULE_SIZES ((int)(sizeof(granule_sizes) / sizeof(granule_sizes[0])))
+/* The largest granule of a circuit, in bytes. */
+#define GRANULE_MAX ((size_t)64 << 10)
 /* A circuit takes this part of what is left at most, or the least: others shall find room, too. */
 #define MEMORY_PART 16
+/* This part of all memory is for circuits with the least: 2,048 of them by default. */
+#define LEAST_PART 4
 
 /* ---- a side as the user of a peer ---------------------------------------------------------- */
 
@@ -163,36 +163,63 @@ static void side_close(struct mesh_circuit_side *side)
 	side->peer = NULL;
 }
 
+/* The granule of the next circuit: the larger the more memory is left. */
+MESH_HOLDS(process)
+static size_t granule_choose(const struct mesh_relay *relay)
+{
+	uint64_t all = relay->process->config.relay_memory_bytes, taken = relay->memory;
+	uint64_t most = all - all / LEAST_PART;
+	size_t granule = GRANULE_MAX;
+
+	most = most > taken ? (most - taken) / MEMORY_PART : 0;
+	while (granule > MESH_GRANULE_MIN && granule * MESH_GRANULES > most)
+		granule /= 2;
+	return granule;
+}
+
+static size_t memory_size(size_t granule)
+{
+	return (granule * MESH_GRANULES + MESH_PAGE_BYTES - 1) / MESH_PAGE_BYTES * MESH_PAGE_BYTES;
+}
+
 /* Takes a piece of the memory that NCCL_MESH_RELAY_MEMORY leaves. */
 MESH_HOLDS(process)
 static int memory_open(struct mesh_circuit *circuit)
 {
 	struct mesh_relay *relay = circuit->relay;
-	uint64_t left = relay->process->config.relay_memory_bytes - relay->memory;
+	size_t granule = granule_choose(relay), size = memory_size(granule);
 	void *memory;
-	size_t size;
-	int i;
 
-	for (i = 0; i < GRANULE_SIZES; i++) {
-		size = granule_sizes[i] * MESH_GRANULES;
-		if (size > (i < GRANULE_SIZES - 1 ? left / MEMORY_PART : left))
-			continue;
-		memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			      0);
-		if (memory == MAP_FAILED)
-			return -ENOMEM;
-		circuit->memory = memory;
-		circuit->granule = granule_sizes[i];
-		relay->memory += size;
-		return 0;
-	}
-	return -ENOSPC;
+	if (size > relay->process->config.relay_memory_bytes - relay->memory)
+		return -ENOSPC;
+	memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory == MAP_FAILED)
+		return -ENOMEM;
+	circuit->memory = memory;
+	circuit->granule = granule;
+	relay->memory += size;
+	return 0;
+}
+
+/* Nothing is longer than the memory of the next relay: more than that is given back. */
+MESH_HOLDS(process)
+static void memory_fit(struct mesh_circuit *circuit)
+{
+	size_t size = memory_size(circuit->granule), fitting;
+
+	if (!circuit->to_relay || circuit->hop.granule >= circuit->granule)
+		return;
+	circuit->granule = circuit->hop.granule;
+	fitting = memory_size(circuit->granule);
+	if (fitting < size)
+		munmap(circuit->memory + fitting, size - fitting);
+	circuit->relay->memory -= size - fitting;
 }
 
 MESH_HOLDS(process)
 static void memory_close(struct mesh_circuit *circuit)
 {
-	size_t size = circuit->granule * MESH_GRANULES;
+	size_t size = memory_size(circuit->granule);
 
 	mesh_mr_close(circuit->mr_up);
 	mesh_mr_close(circuit->mr_down);
@@ -301,9 +328,11 @@ void mesh_circuit_down_close(struct mesh_circuit *circuit)
 
 int mesh_circuit_memory_register(struct mesh_circuit *circuit)
 {
-	size_t size = circuit->granule * MESH_GRANULES;
+	size_t size;
 	int ret;
 
+	memory_fit(circuit);
+	size = memory_size(circuit->granule);
 	ret = mesh_mr_open(circuit->up.domain, circuit->memory, size, &circuit->mr_up);
 	return ret ? ret
 		   : mesh_mr_open(circuit->down.domain, circuit->memory, size, &circuit->mr_down);

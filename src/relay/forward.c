@@ -347,8 +347,10 @@ static int held_post(struct mesh_held *held)
 	};
 	int ret;
 
-	if (!circuit->to_relay && !held->what.flag &&
-	    mesh_immediate_suffices(down->domain->immediate_bits, held->what.full)) {
+	if (!circuit->to_relay && held->what.more) {
+		write.silent = true;
+	} else if (!circuit->to_relay && !held->what.flag &&
+		   mesh_immediate_suffices(down->domain->immediate_bits, held->what.full)) {
 		write.immediate = immediate_make(held);
 	} else {
 		write.behind = behind_prepare(held);

@@ -48,9 +48,7 @@ static void write_completed(struct mesh_op *op, int error)
 /* Completes RELAYED, which the caller has begun. */
 static void relayed_finish(const struct mesh_write *write, unsigned int granule)
 {
-	struct mesh_message_relayed *relayed =
-		(struct mesh_message_relayed *)(write->behind->bytes +
-						sizeof(struct mesh_message_header));
+	struct mesh_message_relayed *relayed = mesh_message_relayed_of(write->behind->bytes);
 
 	relayed->address = write->address;
 	relayed->key = write->key;

@@ -22,15 +22,19 @@
 #include "transport/path_direct.h"
 #include "transport/path_relayed.h"
 #include "transport/path_state.h"
+#include "transport/pieces.h"
 
 /*
  * Usual segments that the relay's memory holds. In 4 MiB one has 512 KiB: half of it costs half as
  * much CPU time again (docs/performance.md).
  */
 #define SEGMENTS_HELD 8
+/* But in small memory fewer of this size, in bytes: each one has a fixed cost. */
+#define SEGMENT_MIN ((size_t)16 << 10)
 
 struct mesh_path_relayed {
 	struct mesh_path *path;
+	struct mesh_cut cut;	      /* comm->lock */
 	struct mesh_hop hop;	      /* into the memory of the first relay; comm->lock */
 	struct mesh_pace pace;	      /* from here to the receiver */
 	bool waits;		      /* for room in the relay's memory; comm->lock */
@@ -57,6 +61,7 @@ static void relayed_describe(const struct mesh_path *path, struct mesh_path_ends
 
 /* ---- sending ------------------------------------------------------------------------------- */
 
+MESH_HOLDS(comm)
 static int relayed_write(const struct mesh_path *path, const struct mesh_write *write,
 			 struct mesh_op *op)
 {
@@ -64,7 +69,9 @@ static int relayed_write(const struct mesh_path *path, const struct mesh_write *
 
 	if (path->straight)
 		return mesh_direct_write(path, write, op);
-	ret = mesh_hop_write(&path->relayed->hop, write, op);
+	ret = write->size > mesh_piece_max(&path->relayed->hop)
+		      ? mesh_cut_begin(&path->relayed->cut, write, op)
+		      : mesh_hop_write(&path->relayed->hop, write, op);
 	if (!ret)
 		mesh_pace_posted(&path->relayed->pace, write->size, write->now_ns);
 	return ret;
@@ -102,7 +109,8 @@ static bool relayed_has_room(const struct mesh_path *path)
 {
 	return mesh_direct_has_room(path) &&
 	       (path->straight ||
-		mesh_hop_has_room(&path->relayed->hop, path->comm->segment_bytes));
+		(!path->relayed->cut.op &&
+		 mesh_hop_has_room(&path->relayed->hop, path->comm->segment_bytes)));
 }
 
 static void relayed_room_await(struct mesh_path *path)
@@ -113,12 +121,26 @@ static void relayed_room_await(struct mesh_path *path)
 
 /* ---- completing ---------------------------------------------------------------------------- */
 
+/* A segment of the hop is done: a piece, or a whole one. @owner: as in mesh_hop_write(). */
+MESH_HOLDS(domain)
+static void owner_complete(struct mesh_path *path, void *owner, int error)
+{
+	struct mesh_op *op = owner;
+
+	if (owner == &path->relayed->cut)
+		mesh_cut_piece_done(owner, error);
+	else
+		op->complete(op, error);
+}
+
 /* Completes the segment's operation; its error is the receiver's to explain. */
-static void segment_complete(struct mesh_path *path, struct mesh_op *op, int error)
+MESH_HOLDS(domain)
+static void segment_complete(struct mesh_path *path, void *owner, int error)
 {
 	bool waits;
 
-	op->complete(op, error);
+	owner_complete(path, owner, error);
+	mesh_cut_step(&path->relayed->cut);
 	mesh_comm_lock(path->comm);
 	waits = path->relayed->waits;
 	path->relayed->waits = false;
@@ -132,7 +154,7 @@ static void hop_written(struct mesh_hop_segment *segment, int error)
 {
 	struct mesh_path *path =
 		mesh_container_of(segment->hop, struct mesh_path_relayed, hop)->path;
-	struct mesh_op *op = segment->owner;
+	void *owner = segment->owner;
 	struct mesh_buffer *unsent;
 	bool done;
 	int result = 0;
@@ -145,14 +167,14 @@ static void hop_written(struct mesh_hop_segment *segment, int error)
 	if (unsent)
 		unsent->op.complete(&unsent->op, error);
 	if (done)
-		segment_complete(path, op, result);
+		segment_complete(path, owner, result);
 }
 
 MESH_HOLDS(domain)
 static void segments_arrived(struct mesh_path *path, uint64_t granules)
 {
 	struct mesh_hop_segment *segment;
-	struct mesh_op *op = NULL;
+	void *owner = NULL;
 	unsigned int i;
 
 	for (i = 0; i < MESH_GRANULES; i++) {
@@ -161,12 +183,12 @@ static void segments_arrived(struct mesh_path *path, uint64_t granules)
 		mesh_comm_lock(path->comm);
 		segment = mesh_hop_arrived(&path->relayed->hop, i);
 		if (segment) {
-			op = segment->owner;
+			owner = segment->owner;
 			mesh_hop_finish(segment);
 		}
 		mesh_comm_unlock(path->comm);
 		if (segment)
-			segment_complete(path, op, 0);
+			segment_complete(path, owner, 0);
 	}
 }
 
@@ -187,20 +209,22 @@ MESH_HOLDS(domain)
 static void relayed_abandon(struct mesh_path *path)
 {
 	struct mesh_hop_segment *segment;
-	struct mesh_op *op = NULL;
+	void *owner = NULL;
 	int error = 0;
 
 	do {
 		mesh_comm_lock(path->comm);
+		path->relayed->cut.error = -ECONNRESET; /* what is left of it is not posted */
 		segment = mesh_hop_abandon(&path->relayed->hop, -ECONNRESET);
 		if (segment) {
-			op = segment->owner;
+			owner = segment->owner;
 			error = mesh_hop_finish(segment);
 		}
 		mesh_comm_unlock(path->comm);
 		if (segment)
-			op->complete(op, error);
+			owner_complete(path, owner, error);
 	} while (segment);
+	mesh_cut_step(&path->relayed->cut);
 }
 
 /* ---- opening and closing ------------------------------------------------------------------- */
@@ -235,9 +259,13 @@ static void straight_begin(struct mesh_path *path, const struct mesh_peer *peer)
 MESH_HOLDS(process)
 static int relayed_move(struct mesh_path *path, struct mesh_peer *relay)
 {
+	struct mesh_domain *before = path->direct.domain;
 	int ret;
 
 	mesh_path_relayed_shut(path);
+	mesh_domain_lock(before);
+	mesh_domain_wait_cancel(before, &path->relayed->cut.waiter);
+	mesh_domain_unlock(before);
 	ret = mesh_direct_move(path, relay);
 	if (ret)
 		return ret;
@@ -288,6 +316,13 @@ void mesh_path_relayed_route_set(const struct mesh_path *path, const struct mesh
 	path->relayed->route = *route;
 }
 
+MESH_HOLDS(domain)
+static void relayed_wait_cancel(struct mesh_path *path)
+{
+	mesh_direct_wait_cancel(path);
+	mesh_domain_wait_cancel(path->direct.domain, &path->relayed->cut.waiter);
+}
+
 MESH_NOT_ANALYSED
 static void relayed_close(struct mesh_path *path)
 {
@@ -296,7 +331,7 @@ static void relayed_close(struct mesh_path *path)
 	mesh_path_relayed_shut(path);
 	mesh_domain_lock(domain);
 	mesh_direct_sink_remove(path);
-	mesh_direct_wait_cancel(path);
+	relayed_wait_cancel(path);
 	mesh_domain_unlock(domain);
 	if (path->unfinished)
 		return; /* the provider still holds pointers into it */
@@ -320,7 +355,7 @@ static const struct mesh_path_kind relayed = {
 	.mr_open = mesh_direct_mr_open,
 	.target = mesh_direct_target,
 	.fence_prepare = mesh_direct_fence_prepare,
-	.wait_cancel = mesh_direct_wait_cancel,
+	.wait_cancel = relayed_wait_cancel,
 	.sink_remove = mesh_direct_sink_remove,
 	.abandon = relayed_abandon,
 	.move = relayed_move,
@@ -341,6 +376,7 @@ int mesh_path_relayed_open(struct mesh_path *path, struct mesh_peer *relay)
 		return ret;
 	}
 	opened->path = path;
+	mesh_cut_init(&opened->cut, path, &opened->hop);
 	path->kind = &relayed;
 	path->relayed = opened;
 	path->through_relay = true;
@@ -368,7 +404,7 @@ static int via_set(struct mesh_path *path, const char *via)
 int mesh_path_relayed_opened(struct mesh_path *path, const struct mesh_frame_opened *opened)
 {
 	struct mesh_comm *comm = path->comm;
-	size_t memory = (size_t)opened->granule * MESH_GRANULES, memory_least = memory;
+	size_t bytes = (size_t)opened->granule * MESH_GRANULES / SEGMENTS_HELD, most;
 	int ret;
 
 	mesh_process_assert_locked(comm->process);
@@ -379,12 +415,13 @@ int mesh_path_relayed_opened(struct mesh_path *path, const struct mesh_frame_ope
 		ret = via_set(path, opened->via);
 	if (ret)
 		return ret;
+	most = mesh_piece_max(&path->relayed->hop);
 	/* A message keeps the size of its segments, and goes on over another circuit. */
-	if (memory > MESH_CIRCUIT_BYTES_MIN)
-		memory_least = MESH_CIRCUIT_BYTES_MIN;
-	if (path->segment_max > memory_least)
-		path->segment_max = memory_least;
-	path->segment_bytes = memory / SEGMENTS_HELD;
+	if (path->segment_max > MESH_RELAYED_SEGMENT_MAX)
+		path->segment_max = MESH_RELAYED_SEGMENT_MAX;
+	if (bytes < SEGMENT_MIN)
+		bytes = most < SEGMENT_MIN ? most : SEGMENT_MIN;
+	path->segment_bytes = bytes;
 	return 0;
 }
 

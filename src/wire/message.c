@@ -43,7 +43,9 @@ static int relayed_check(const struct mesh_message_header *header, const uint8_t
 	if (!relayed.num_segments || relayed.num_segments > MESH_SEGMENTS_MAX ||
 	    relayed.segment >= relayed.num_segments)
 		return -EPROTO;
-	return relayed.length && relayed.granule < MESH_GRANULES && relayed.full <= 1 ? 0 : -EPROTO;
+	if (!relayed.length || relayed.granule >= MESH_GRANULES)
+		return -EPROTO;
+	return relayed.full <= 1 && relayed.more <= 1 ? 0 : -EPROTO;
 }
 
 static int message_payload_check(const struct mesh_message_header *header, const uint8_t *payload)

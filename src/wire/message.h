@@ -94,13 +94,20 @@ struct mesh_message_relayed {
 	uint32_t length; /* bytes, at least 1 */
 	uint32_t segment;
 	uint32_t num_segments;
-	uint8_t granule;   /* the first, below MESH_GRANULES */
-	uint8_t full;	   /* 1: the message fills its grant; else 0 */
-	uint16_t reserved; /* 0 */
-	uint64_t flag;	   /* as in mesh_message_written */
+	uint8_t granule;  /* the first, below MESH_GRANULES */
+	uint8_t full;	  /* 1: the message fills its grant; else 0 */
+	uint8_t more;	  /* 1: a piece of the segment, and not the last one; else 0 */
+	uint8_t reserved; /* 0 */
+	uint64_t flag;	  /* as in mesh_message_written */
 };
 _Static_assert(offsetof(struct mesh_message_relayed, granule) == 28, "wire format");
 _Static_assert(sizeof(struct mesh_message_relayed) == 40, "wire format");
+
+/** The payload of a RELAYED that begins, with its header, at @bytes. */
+static inline struct mesh_message_relayed *mesh_message_relayed_of(void *bytes)
+{
+	return (struct mesh_message_relayed *)((struct mesh_message_header *)bytes + 1);
+}
 
 /* One bit for each segment, by its first granule: the memory is the sender's again. */
 struct mesh_message_arrived {

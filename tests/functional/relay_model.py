@@ -11,7 +11,8 @@ classes  the same, split by the number of relays that a segment still has ahead
 grants   one slab; a grant that passes takes a slot, and keeps it until its segment has come: the
          receiver posts before the sender sends, and some circuits stay idle with grants posted
 circuit  each circuit has slots of its own in each relay; the sender keeps a slot until the receiver
-         has the segment
+         has the segment; each third one is the last piece of a longer segment, and does not leave
+         before the receiver has the other two
 
 A policy is safe if no schedule ends with segments that cannot move.
 """
@@ -21,6 +22,7 @@ import random
 import sys
 
 POLICIES = ("shared", "classes", "grants", "circuit")
+PIECES = 3
 
 
 def line(count):
@@ -102,7 +104,9 @@ def run_slots(model, messages):
     todo = collections.Counter({c: messages for c in range(len(model.routes))})
     held = []  # (circuit, hop)
     while +todo or held:
-        moves = [(c, 0) for c in +todo if model.is_free(c, 1)]
+        busy = {c for c, _ in held}
+        moves = [(c, 0) for c in +todo if model.is_free(c, 1) and
+                 not (model.policy == "circuit" and todo[c] % PIECES == 1 and c in busy)]
         moves += [s for s in held if model.is_free(s[0], s[1] + 1)]
         if not moves:
             return False

@@ -54,6 +54,14 @@ static bool is_full(const struct circuit *circuit, int segment)
 	return (circuit->number + segment) % 3 != 0;
 }
 
+/* Bytes of the first piece of a segment that is cut in two; 0: it is not. */
+static size_t half_size(const struct circuit *circuit, int segment)
+{
+	size_t size = ends.cuts ? segment_size(circuit, segment) : 0;
+
+	return (circuit->number + segment) % 4 ? 0 : size / 2;
+}
+
 /* ---- the connecting end -------------------------------------------------------------------- */
 
 static void segment_finish(struct circuit *circuit, struct mesh_hop_segment *done)
@@ -61,15 +69,14 @@ static void segment_finish(struct circuit *circuit, struct mesh_hop_segment *don
 	struct segment *segment = done->owner;
 	int error = mesh_hop_finish(done);
 
-	assert_true(segment->started && !segment->finished);
-	segment->finished = true;
+	bool half = segment->cut && !segment->half_arrived;
+
 	circuit->in_flight--;
-	if (error) {
-		assert_true(circuit->lost);
-		return;
-	}
-	assert_true(segment->placed || circuit->liar);
-	ends.finished++;
+	segment->half_arrived |= half;
+	assert_true(half || (segment->started && !segment->finished));
+	segment->finished = !half;
+	assert_true(error ? circuit->lost : circuit->liar || segment->placed || half);
+	ends.finished += !error && !half;
 }
 
 static struct circuit *circuit_of_hop(struct mesh_hop *hop)
@@ -197,13 +204,14 @@ void data_send(struct circuit *circuit)
 }
 
 /* RELAYED as path_relayed.c has it prepared. */
-static struct mesh_buffer *relayed_prepare(const struct circuit *circuit, int segment)
+static struct mesh_buffer *relayed_prepare(const struct circuit *circuit, int segment, bool more)
 {
 	struct chain_end *end = connector_end(circuit);
 	struct mesh_buffer *buffer = mesh_remote_buffer_get(end->domain, end->remote);
 	const struct mesh_message_relayed relayed = {
 		.num_segments = 1,
 		.full = is_full(circuit, segment),
+		.more = more,
 	};
 	struct mesh_message_header header =
 		header_to_relay(circuit, MESH_MESSAGE_RELAYED, sizeof(relayed));
@@ -218,31 +226,46 @@ static struct mesh_buffer *relayed_prepare(const struct circuit *circuit, int se
 	return buffer;
 }
 
+/* What of the segment is to be written now: all of it, or a piece. */
+static struct mesh_write write_make(const struct circuit *circuit, int segment)
+{
+	size_t half = half_size(circuit, segment);
+	size_t from = circuit->segments[segment].cut ? half : 0;
+
+	return (struct mesh_write){
+		.data = segment_source(circuit, segment) + from,
+		.size = half && !from ? half : segment_size(circuit, segment) - from,
+		.mr = memory_mrs[circuit->from > 0],
+		.address = (uintptr_t)ends.target[circuit->number][segment] + from,
+		.key = MEMORY_KEY(circuit->number),
+	};
+}
+
 void segment_write(struct circuit *circuit)
 {
 	struct chain_end *end = connector_end(circuit);
-	int segment = circuit->started;
-	struct mesh_write write = {
-		.data = segment_source(circuit, segment),
-		.size = segment_size(circuit, segment),
-		.mr = memory_mrs[circuit->from > 0],
-		.address = (uintptr_t)ends.target[circuit->number][segment],
-		.key = MEMORY_KEY(circuit->number),
-	};
+	int number = circuit->started;
+	struct segment *segment = &circuit->segments[number];
+	struct mesh_write write;
+	bool more;
 
-	if (segment == SEGMENTS || circuit->in_flight == IN_FLIGHT ||
-	    (uint32_t)segment >= circuit->grants_seen ||
-	    !mesh_hop_has_room(&circuit->hop, write.size))
+	/* The last piece follows when the first one has arrived. */
+	if (number == SEGMENTS || circuit->in_flight == IN_FLIGHT ||
+	    (uint32_t)number >= circuit->grants_seen || (segment->cut && !segment->half_arrived))
 		return;
-	write.behind = relayed_prepare(circuit, segment);
+	more = half_size(circuit, number) && !segment->cut;
+	write = write_make(circuit, number);
+	if (mesh_hop_has_room(&circuit->hop, write.size))
+		write.behind = relayed_prepare(circuit, number, more);
 	if (!write.behind)
 		return;
 	mesh_domain_lock(end->domain);
-	if (mesh_hop_write(&circuit->hop, &write, &circuit->segments[segment])) {
+	if (mesh_hop_write(&circuit->hop, &write, segment)) {
 		write.behind->op.complete(&write.behind->op, -ECONNRESET);
 	} else {
-		circuit->segments[segment].started = true;
-		circuit->started++;
+		segment->cut |= more;
+		segment->started = !more;
+		circuit->started += !more;
 		circuit->in_flight++;
 	}
 	mesh_domain_unlock(end->domain);
@@ -363,6 +386,23 @@ static void segment_arrived(struct circuit *circuit, uint32_t seq)
 	segment->arrived = true;
 }
 
+/* Places what came; false if more of the segment follows, and nothing announces this piece. */
+static bool piece_came(struct circuit *circuit, int seq, size_t offset,
+		       const struct chain_post *write, const uint8_t *bytes)
+{
+	struct segment *segment = &circuit->segments[seq];
+	size_t half = half_size(circuit, seq);
+	bool more = half && !offset;
+
+	assert_int_equal(offset, segment->half_placed ? half : 0);
+	assert_int_equal(write->size, more ? half : segment_size(circuit, seq) - offset);
+	assert_memory_equal(bytes, segment_source(circuit, seq) + offset, write->size);
+	assert_false(segment->placed || (more && write->flags & FI_REMOTE_CQ_DATA));
+	segment->half_placed = more;
+	segment->placed = !more;
+	return !more;
+}
+
 /* A write names memory of one circuit, and its immediate names the same one. */
 static void write_came(struct chain_end *end, const struct chain_post *write, const uint8_t *bytes)
 {
@@ -379,14 +419,12 @@ static void write_came(struct chain_end *end, const struct chain_post *write, co
 	assert_false(circuit->drained);
 	place = write->address - (uintptr_t)ends.target[circuit->number];
 	seq = (int)(place / SEGMENT_MAX);
-	if (place % SEGMENT_MAX || seq >= SEGMENTS || circuit->liar) {
+	if (seq >= SEGMENTS || circuit->liar) {
 		assert_true(circuit->liar);
 		return;
 	}
-	assert_int_equal(write->size, segment_size(circuit, seq));
-	assert_memory_equal(bytes, segment_source(circuit, seq), write->size);
-	assert_false(circuit->segments[seq].placed);
-	circuit->segments[seq].placed = true;
+	if (!piece_came(circuit, seq, place % SEGMENT_MAX, write, bytes))
+		return;
 	if (write->flags & FI_REMOTE_CQ_DATA) {
 		struct mesh_immediate immediate = mesh_immediate_decode(write->data);
 

@@ -32,6 +32,8 @@ enum phase {
 
 struct segment {
 	bool started, finished, placed, arrived;
+	/* Of one that is cut in two: the first piece is posted, has been placed, has arrived. */
+	bool cut, half_placed, half_arrived;
 };
 
 struct circuit {
@@ -56,6 +58,7 @@ struct circuit {
 struct ends {
 	struct circuit circuits[CIRCUITS];
 	bool losses, lies;
+	bool cuts; /* some segments are cut; ends_open() leaves it */
 	int finished, drained, refused, broken;
 	uint8_t target[CIRCUITS][SEGMENTS][SEGMENT_MAX]; /* the receivers' memory */
 };

@@ -23,7 +23,9 @@
 #define RELAYS_MAX 3
 #define KEY 0x5eed
 #define COOKIE 0xc0c0
+#ifndef GRANULE
 #define GRANULE ((uint32_t)64 << 10)
+#endif
 #define TIMEOUT_S 30 /* of recovery */
 /* The id of relay @i's node; its name is a letter, from 'p' on. */
 #define RELAY_NODE(i) (11u + (uint64_t)(i))

@@ -16,8 +16,8 @@
 /* With this seed both listeners accept. */
 #define SEED 2
 #define TURNS 4000
-/* Each circuit gets the least memory: all segments of one fill it. */
-#define MEMORY ((uint64_t)6 << 20)
+/* Each circuit gets 1 MiB: all segments of one fill it. */
+#define MEMORY ((uint64_t)24 << 20)
 /* So many more of them than an end has in flight otherwise. */
 #define MORE 8
 
@@ -93,7 +93,7 @@ static void test_target_takes_nothing(void **state)
 	assert_int_equal(ends.finished, SEGMENTS);
 	assert_int_equal(stuck->started, SEGMENTS);
 	assert_false(mesh_hop_has_room(&stuck->hop, 1));
-	assert_int_equal(relay->memory, 2 * MESH_CIRCUIT_BYTES_MIN);
+	assert_int_equal(relay->memory, 2 << 20);
 	for (k = 0; k < 60; k++) /* longer than any limit of the relay's */
 		chain_time_step(1000);
 	assert_int_equal(chain_circuits(1), 2);

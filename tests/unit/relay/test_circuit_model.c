@@ -51,6 +51,7 @@ static void relayed_lie(struct mesh_message_header *header, struct chain_end *en
 		.num_segments = 1 + chain_roll(3),
 		.granule = (uint8_t)chain_roll(absurd ? MESH_GRANULES : 3),
 		.full = (uint8_t)chain_roll(2),
+		.more = ends.cuts && absurd,
 	};
 
 	header->type = MESH_MESSAGE_RELAYED;
@@ -298,12 +299,13 @@ static void run(int seed)
 
 	/* The relays of a circuit give it pieces of different sizes. */
 	for (i = 0; i < CHAIN_RELAYS_MAX; i++)
-		memory[i] = (uint64_t)((seed + i) % 5 ? 256 : 6) << 20;
+		memory[i] = (uint64_t)((seed + i) % 5 ? 256 : 2) << 20;
 	log_capture_start();
 	chain_open(1 + seed % CHAIN_RELAYS_MAX, (uint64_t)seed, memory);
 	chain.scarce = chain_roll(2) ? 5 : 0;
 	chain.refuses = chain_roll(2) ? 12 : 0;
 	ends_open();
+	ends.cuts = seed % 2;
 	for (i = 0; i < STEPS; i++)
 		step();
 	run_end();
