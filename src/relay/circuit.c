@@ -56,7 +56,7 @@ static bool side_is_quiet(struct mesh_peer_user *user)
 	bool quiet;
 
 	mesh_circuit_lock(circuit);
-	quiet = !circuit->unfinished && !side->fence; /* its write would cut what is new */
+	quiet = !side->unfinished && !side->fence; /* its write would cut what is new */
 	mesh_circuit_unlock(circuit);
 	return quiet;
 }
@@ -401,7 +401,7 @@ void mesh_circuit_free(struct mesh_circuit *circuit)
 	side_close(&circuit->down);
 	mesh_circuits_domains_learn(relay);
 	mesh_circuit_lock(circuit);
-	unfinished = circuit->unfinished;
+	unfinished = mesh_circuit_unfinished(circuit);
 	mesh_circuit_unlock(circuit);
 	mesh_circuit_opening_end(circuit);
 	bytes = counters_close(circuit);

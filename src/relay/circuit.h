@@ -82,6 +82,8 @@ struct mesh_circuit_side {
 	_Atomic(bool) known; /* of up: the circuit is open */
 	TAILQ_HEAD(, mesh_passing) passing MESH_GUARDED_BY(circuit); /* to there */
 	int num_passing MESH_GUARDED_BY(circuit);
+	/* Operations to there that point to the circuit. */
+	uint32_t unfinished MESH_GUARDED_BY(circuit);
 };
 
 /* A segment in our memory. */
@@ -149,11 +151,10 @@ struct mesh_circuit {
 	_Atomic(int) error; /* negative errno: it is broken; set under the lock */
 	struct mesh_circuit_failure failure MESH_GUARDED_BY(circuit); /* set with error */
 	uint32_t came MESH_GUARDED_BY(circuit);			      /* segments, ever */
-	uint32_t unfinished MESH_GUARDED_BY(circuit); /* operations that point to the circuit */
-	uint32_t writing MESH_GUARDED_BY(circuit);    /* writes to the listener's node */
-	bool unclean MESH_GUARDED_BY(circuit);	      /* one of those has failed */
-	uint64_t arrived MESH_GUARDED_BY(circuit);    /* to be reported upward, by first granule */
-	struct mesh_hop hop;			      /* circuit->lock */
+	uint32_t writing MESH_GUARDED_BY(circuit); /* writes to the listener's node */
+	bool unclean MESH_GUARDED_BY(circuit);	   /* one of those has failed */
+	uint64_t arrived MESH_GUARDED_BY(circuit); /* to be reported upward, by first granule */
+	struct mesh_hop hop;			   /* circuit->lock */
 	struct mesh_held held[MESH_GRANULES] MESH_GUARDED_BY(circuit);
 	/* Those that are not posted yet, in order: ring of first granules. */
 	uint8_t waiting[MESH_GRANULES] MESH_GUARDED_BY(circuit);
@@ -164,6 +165,13 @@ struct mesh_circuit {
 };
 
 MESH_LOCK_FUNCTIONS(circuit, mesh_circuit, lock)
+
+/** Operations that point to the circuit. */
+MESH_HOLDS(circuit)
+static inline uint32_t mesh_circuit_unfinished(const struct mesh_circuit *circuit)
+{
+	return circuit->up.unfinished + circuit->down.unfinished;
+}
 
 /**
  * Makes a circuit that came over @peer with OPEN, without a way on. process->lock held.

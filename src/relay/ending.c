@@ -226,7 +226,7 @@ static void down_settle(struct mesh_circuit *circuit, uint64_t now_ms)
 	bool unfinished;
 
 	mesh_circuit_lock(circuit);
-	unfinished = circuit->unfinished;
+	unfinished = circuit->down.unfinished;
 	mesh_circuit_unlock(circuit);
 	if (circuit->down.fence ||
 	    (circuit->down.lost && unfinished && circuit->shut && !circuit->fenced_down &&
@@ -276,7 +276,7 @@ static bool is_at_rest(struct mesh_circuit *circuit)
 	if (!circuit->shut)
 		return false;
 	mesh_circuit_lock(circuit);
-	rest = !circuit->unfinished &&
+	rest = !mesh_circuit_unfinished(circuit) &&
 	       (circuit->fenced_up || circuit->came == circuit->shut_writes) &&
 	       (circuit->error ||
 		(!circuit->num_waiting && !circuit->up.num_passing && !circuit->down.num_passing));
@@ -306,7 +306,7 @@ static void retired_end(struct mesh_circuit *circuit)
 	if (!circuit->retired || !circuit->down.is_user)
 		return;
 	mesh_circuit_lock(circuit);
-	rest = circuit->error && !circuit->unfinished;
+	rest = circuit->error && !mesh_circuit_unfinished(circuit);
 	mesh_circuit_unlock(circuit);
 	if (!rest)
 		return;

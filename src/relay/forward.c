@@ -46,14 +46,14 @@ static void circuit_fail(const struct mesh_circuit_side *side, const char *what,
 MESH_HOLDS(domain)
 static void message_sent(struct mesh_buffer *buffer, int error)
 {
-	const struct mesh_circuit_side *to = buffer->owner;
+	struct mesh_circuit_side *to = buffer->owner;
 	struct mesh_circuit *circuit = to->circuit;
 
 	mesh_circuit_lock(circuit);
-	circuit->unfinished--;
+	to->unfinished--;
 	if (error)
 		circuit_fail(to, "a message", error, &buffer->op);
-	if (circuit->error && !circuit->unfinished)
+	if (circuit->error && !mesh_circuit_unfinished(circuit))
 		mesh_circuit_check_soon(circuit);
 	mesh_circuit_unlock(circuit);
 }
@@ -124,7 +124,7 @@ static bool message_send(struct mesh_circuit_side *to, const struct mesh_message
 	buffer = message_prepare(to, header, payload);
 	if (!buffer)
 		return false;
-	to->circuit->unfinished++;
+	to->unfinished++;
 	mesh_remote_send(buffer);
 	return true;
 }
@@ -227,7 +227,7 @@ static void held_end(struct mesh_held *held, int error, const struct mesh_op *op
 	struct mesh_circuit *circuit = held->circuit;
 
 	held->active = false;
-	circuit->unfinished--;
+	circuit->down.unfinished--;
 	mesh_count(&circuit->counters->bytes, held->what.length);
 	mesh_count(&circuit->counters->segments, 1);
 	slots_count(circuit, held, -1);
@@ -239,7 +239,7 @@ static void held_end(struct mesh_held *held, int error, const struct mesh_op *op
 		circuit->arrived |= (uint64_t)1 << held->what.granule;
 		arrived_push(circuit);
 	}
-	if (circuit->error && (!circuit->unfinished || !circuit->writing))
+	if (circuit->error && (!mesh_circuit_unfinished(circuit) || !circuit->writing))
 		mesh_circuit_check_soon(circuit);
 }
 
@@ -368,7 +368,7 @@ static int held_post(struct mesh_held *held)
 		return ret;
 	}
 	held->behind = !circuit->to_relay && ret == MESH_WRITE_ALONE ? write.behind : NULL;
-	circuit->unfinished += write.behind ? 2 : 1;
+	down->unfinished += write.behind ? 2 : 1;
 	circuit->writing += !circuit->to_relay;
 	return 0;
 }

@@ -521,7 +521,7 @@ static void test_fence_goes_on(void **state)
 	circuit_open();
 	circuit = LIST_FIRST(&chain.nodes[1].process.relay->circuits);
 	end->domain->provider = MESH_PROVIDER_VERBS_RXM;
-	circuit->unfinished++;
+	circuit->down.unfinished++;
 	frame.circuit.to_comm = came.opened.comm;
 	chain_frame_send(chain.nodes[0].right, true, &frame, MESH_FRAME_CIRCUIT);
 	chain_break(end);
@@ -531,7 +531,7 @@ static void test_fence_goes_on(void **state)
 	chain.fence_steps = 3;
 	chain_time_step(1100);
 	assert_int_equal(chain.fences_begun, 1);
-	circuit->unfinished--;
+	circuit->down.unfinished--;
 	user = &circuit->down.user;
 	assert_false(user->ops->is_quiet(user)); /* nobody may connect anew there */
 	chain_time_step(10);

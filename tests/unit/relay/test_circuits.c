@@ -263,6 +263,21 @@ static void test_memory_outlives_the_polls(void **state)
 	assert_true(atomic_load(&peer->domain->polls) >= before + 8);
 }
 
+/* What is in flight to one side does not keep the link of the other one from being used again. */
+static void test_sides_are_apart(void **state)
+{
+	struct mesh_circuit *circuit = circuit_open();
+	struct mesh_peer_user *user = &circuit->up.user;
+
+	(void)state;
+	assert_true(user->ops->is_quiet(user));
+	circuit->down.unfinished++;
+	assert_true(user->ops->is_quiet(user));
+	circuit->up.unfinished++;
+	assert_false(user->ops->is_quiet(user));
+	circuit->up.unfinished = circuit->down.unfinished = 0;
+}
+
 /*
  * The connecting node's process connects anew, before this one has lost the link: the circuit is
  * fenced then. A fence of its own, later, would cut the connection that is new.
@@ -294,6 +309,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_outgoing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_frames, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_memory_outlives_the_polls, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_sides_are_apart, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fenced_once, setup, teardown),
 	};
 
