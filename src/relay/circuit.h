@@ -131,7 +131,10 @@ struct mesh_circuit {
 	struct mesh_circuit_side up, down;
 	bool shut MESH_GUARDED_BY(process);	/* the connecting end has ended it, or is fenced */
 	bool reported MESH_GUARDED_BY(process); /* the ends know that it is broken */
-	bool drained MESH_GUARDED_BY(process);	/* the receiving end knows that nothing arrives */
+	bool over MESH_GUARDED_BY(process);	/* and that the process at one of them has ended */
+	/* When an operation failed, perhaps because that process has ended; 0: none has. */
+	uint64_t suspect_ms MESH_GUARDED_BY(process);
+	bool drained MESH_GUARDED_BY(process); /* the receiving end knows that nothing arrives */
 	uint32_t shut_writes MESH_GUARDED_BY(process);
 	uint64_t ending_ms MESH_GUARDED_BY(process);
 	bool fenced_up, fenced_down, withdrawn; /* process->lock */

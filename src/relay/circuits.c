@@ -121,6 +121,9 @@ static void lost_pass(struct mesh_circuit_side *from, const struct mesh_frame_ci
 	struct mesh_frame frame;
 
 	circuit->reported = true;
+	circuit->over |= event->unclean;
+	if (event->error && event->error != EPROTO && !event->unclean)
+		circuit->suspect_ms = mesh_clock_ms();
 	memset(&frame, 0, sizeof(frame));
 	frame.circuit = *event;
 	frame.circuit.to_comm = to->remote_id;

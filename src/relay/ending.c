@@ -18,7 +18,10 @@
 #define SHUT_MS 10000
 /* Between two looks at one that has retired. */
 #define RETIRED_MS 10000
-/* What is in flight to a lost node is cut off after this. */
+/*
+ * What is in flight to a lost node is cut off after this. For so long a circuit is kept after
+ * an operation has failed: the process at its end may have ended.
+ */
 #define LOST_MS 1000
 /* Between two looks at a circuit that ends, and at a fence that is in progress. */
 #define LOOK_MS 100
@@ -122,12 +125,45 @@ void mesh_circuit_break(struct mesh_circuit *circuit, const struct mesh_circuit_
 		memcpy(event.lost, lost->peer->name, sizeof(event.lost));
 		event.lost_node = lost->peer->node_id;
 	}
-	event.unclean = end_is_over(circuit, lost);
+	event.unclean = circuit->over = end_is_over(circuit, lost);
+	if (error && error != -EPROTO && !circuit->over)
+		circuit->suspect_ms = mesh_clock_ms();
 	if (mesh_log_limit_pass(&process->limits.relayed, BROKEN_LINES, mesh_clock_ms(), more))
 		mesh_info("relay: the circuit from node %s to node %s is broken: %s%s",
 			  circuit->origin, circuit->target, why, more);
 	event_send(&circuit->up, event);
 	event_send(&circuit->down, event);
+}
+
+/* What has been reported as a failed operation was the end of a process. */
+MESH_HOLDS(process)
+static void over_report(struct mesh_circuit *circuit)
+{
+	const struct mesh_circuit_side *lost = NULL;
+
+	if (circuit->over)
+		return;
+	if (end_is_over(circuit, &circuit->down))
+		lost = &circuit->down;
+	else if (end_is_over(circuit, &circuit->up))
+		lost = &circuit->up;
+	if (!lost)
+		return;
+	circuit->reported = false;
+	mesh_circuit_break(circuit, lost, 0, "the process at its end has ended");
+}
+
+bool mesh_circuits_target_is_over(const struct mesh_relay *relay, uint64_t cookie)
+{
+	const struct mesh_circuit *circuit;
+
+	mesh_process_assert_locked(relay->process);
+	LIST_FOREACH(circuit, &relay->circuits, entry) {
+		if (circuit->cookie == cookie && !circuit->opening &&
+		    end_is_over(circuit, &circuit->down))
+			return true;
+	}
+	return false;
 }
 
 void mesh_circuit_shut(struct mesh_circuit *circuit, uint32_t writes)
@@ -269,11 +305,12 @@ static void drained_send(struct mesh_circuit *circuit)
 
 /* True if nothing of the circuit is in flight, and nothing more can arrive in its memory. */
 MESH_HOLDS(process)
-static bool is_at_rest(struct mesh_circuit *circuit)
+static bool is_at_rest(struct mesh_circuit *circuit, uint64_t now_ms)
 {
 	bool rest;
 
-	if (!circuit->shut)
+	if (!circuit->shut ||
+	    (circuit->suspect_ms && mesh_clock_elapsed_ms(circuit->suspect_ms, now_ms) <= LOST_MS))
 		return false;
 	mesh_circuit_lock(circuit);
 	rest = !mesh_circuit_unfinished(circuit) &&
@@ -324,12 +361,13 @@ void mesh_circuit_ending_expired(struct mesh_timer *timer, uint64_t now_ms)
 	if (!circuit->reported && (circuit->up.lost || circuit->down.lost || circuit->error))
 		circuit_broken(circuit);
 	if (circuit->reported) {
+		over_report(circuit);
 		circuit_stop(circuit);
 		drained_send(circuit);
 	}
 	up_settle(circuit, now_ms);
 	down_settle(circuit, now_ms);
-	if (is_at_rest(circuit)) {
+	if (is_at_rest(circuit, now_ms)) {
 		shut_forward(circuit);
 		mesh_circuit_free(circuit);
 		return;

@@ -27,6 +27,10 @@ MESH_HOLDS(process)
 void mesh_circuit_break(struct mesh_circuit *circuit, const struct mesh_circuit_side *lost,
 			int error, const char *why);
 
+/** True if a circuit has led to the listener with @cookie, whose process has ended just now. */
+MESH_HOLDS(process)
+bool mesh_circuits_target_is_over(const struct mesh_relay *relay, uint64_t cookie);
+
 /**
  * The function of the timer of an open circuit: ends what is broken, and frees the circuit when
  * nothing of it is in flight.

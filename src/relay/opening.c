@@ -279,6 +279,9 @@ static void opening_expired(struct mesh_timer *timer, uint64_t now_ms)
 	if (opening->asked) {
 		way_withdraw(circuit);
 		way_next(circuit, now_ms);
+	} else if (opening->is_last &&
+		   mesh_circuits_target_is_over(circuit->relay, circuit->cookie)) {
+		circuit_refuse(circuit, MESH_REFUSAL_COOKIE);
 	} else if (opening->peer && opening->peer->state == MESH_PEER_UP) {
 		way_ask(circuit);
 	} else if (opening->is_last && opening->peer &&

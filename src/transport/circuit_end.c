@@ -70,7 +70,8 @@ void mesh_path_circuit_lost(struct mesh_path *path, const struct mesh_frame_circ
 	char why[448];
 
 	mesh_process_assert_locked(comm->process);
-	if (path->broken)
+	/* The end of a process is known later than what failed because of it. */
+	if (path->broken && !event->unclean)
 		return;
 	path->broken = true;
 	/* No other circuit leads to a process that has ended. */

@@ -509,6 +509,42 @@ static void test_link_is_lost(void **state)
 	assert_true(log_captured(MESH_LOG_INFO, "is broken: node c (10.7.0.2) is lost"));
 }
 
+/* The listener's node learns that the process at its end of the last link has ended. */
+static void listener_ends(void)
+{
+	chain.nodes[RELAYS].right->peers[0].over = chain.nodes[RELAYS].right->peers[1].over = true;
+	chain_break(chain.nodes[RELAYS].right);
+	while (chain_learn_step())
+		continue;
+	settle();
+}
+
+/*
+ * A write to the listener fails before its process is known to have ended. That is reported later,
+ * although the connecting end has shut the circuit; and one that is asked for again is refused.
+ */
+static void test_process_ends_later(void **state)
+{
+	struct mesh_frame frame = {.circuit = {.event = MESH_CIRCUIT_SHUT, .writes = 1}};
+
+	(void)state;
+	circuit_open();
+	segment_send(100);
+	fake_fail(FAKE_WRITE, RELAYS - 1, 1, -FI_EIO);
+	while (chain_deliver_step() || chain_complete_step())
+		continue;
+	assert_broken(RELAYS, LAST, EIO, "a write from 10.7.0.1 (eth7) to node e (10.7.0.2)");
+	assert_false(came.broken[0].unclean);
+	frame.circuit.to_comm = came.opened.comm;
+	chain_frame_send(chain.nodes[0].right, true, &frame, MESH_FRAME_CIRCUIT);
+	settle();
+	listener_ends();
+	assert_true(came.broken[0].unclean);
+	assert_int_equal(came.broken[0].lost_node, CHAIN_NODE_ID(LAST));
+	open_send(false);
+	assert_int_equal(came.refuse.refusal, MESH_REFUSAL_COOKIE);
+}
+
 /* A fence that has begun is stepped to its end, also if what was in flight there ends before. */
 static void test_fence_goes_on(void **state)
 {
@@ -580,6 +616,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_wrong_messages, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_wrong_segment, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_link_is_lost, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_process_ends_later, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fence_goes_on, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_fence_fails, setup, teardown),
 	};
