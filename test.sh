@@ -493,7 +493,7 @@ run_step() {
 	grep '^SKIP [^:]' "$log" | sort -u
 	SUMMARY+=("$verdict $name ($((SECONDS - started)) s)$detail")
 	echo "${SUMMARY[-1]}"
-	mapfile -t lines < <(grep -E '^(FAIL|FLAKY) ' "$log" | sort -u)
+	mapfile -t lines < <(grep -E '^(FAIL|FLAKY|PASSES) ' "$log" | sort -u)
 	SUMMARY+=("${lines[@]/#/  }")
 	((${#lines[@]} == 0)) || printf '%s\n' "${lines[@]}"
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# test_again.sh - a test that fails once is run again by itself, and everybody can see it.
+# test_again.sh - a test that fails once is run again by itself, and everybody can see it. A test
+# that is listed as failing does not fail a run.
 #
 # A tree of stand-ins around the real test.sh, tests/functional/run and tests/arm64/run.
 # seconds: 3
@@ -38,7 +39,7 @@ tests_run() {
 	env -u MESH_BUILD -u TEST_AGAIN "$TREE/test.sh" functional >"$TREE/out" 2>&1
 	status=$?
 	((status == $1)) || fail "status $status, not $1"
-	rm -f "$TREE"/runs.* "$TREE"/tests/functional/test_*.sh
+	rm -f "$TREE"/runs.* "$TREE"/tests/functional/test_*.sh "$TREE/tests/expected_failures"
 }
 
 # unit_tests_run STATUS: scons is a script, from stdin.
@@ -124,6 +125,29 @@ test_sanitizer_reports() {
 	says '^0 passed, 2 failed, 0 skipped$'
 }
 
+test_expected() {
+	stand_in known <<<'echo "FAIL: as before"; exit 1'
+	stand_in mended <<<'exit 0'
+	stand_in good <<<'exit 0'
+	printf 'test_%s: a known defect\n' known mended >"$TREE/tests/expected_failures"
+	tests_run 0
+	says '^SKIP test_known: fails as expected \([0-9]+ s\): a known defect$'
+	says '^PASSES test_mended: take it off the list'
+	says '^  PASSES test_mended' # the summary
+	silent '^PASSES test_good|FLAKY'
+	says '^2 passed, 0 failed, 1 skipped$'
+}
+
+# Listed, but something else than what is expected.
+test_expected_else() {
+	stand_in hangs <<<'exec tail -f /dev/null'
+	stand_in reported <<<'echo "ERROR: AddressSanitizer: heap-use-after-free"; exit 1'
+	stand_in corrupt <<<'echo "rank 1: wrong byte: channel 0"; exit 1'
+	printf 'test_%s: a known defect\n' hangs reported corrupt >"$TREE/tests/expected_failures"
+	TEST_TIMEOUT=1 tests_run 1
+	says '^0 passed, 3 failed, 0 skipped$'
+}
+
 test_unit_tests() {
 	unit_tests_run 0 <<-'END'
 		echo "SKIP test_c: no reason"
@@ -159,7 +183,8 @@ test_arm64() {
 	silent FLAKY
 }
 
-for t in fails_once fails_twice many_fail_once hangs sanitizer_reports unit_tests arm64; do
+for t in fails_once fails_twice many_fail_once hangs sanitizer_reports expected expected_else \
+	unit_tests arm64; do
 	"test_$t"
 	echo "  ok $t"
 done
