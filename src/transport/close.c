@@ -32,8 +32,8 @@
 #include "transport/request.h"
 #include "transport/resend.h"
 
-/* After a fence the provider reports what it dropped at once. */
-#define DRAIN_MS 1000
+/* A relay that runs, and after a fence the provider, report at once what they have dropped. */
+#define SETTLE_MS 1000
 /* The first turns of a waiting loop only yield; a handshake on an idle node takes fewer. */
 #define YIELDS 2000
 /*
@@ -73,19 +73,36 @@ static bool is_settled(struct mesh_comm *comm)
 						      comm->receive.writes == comm->peer_writes));
 }
 
+/* True if nothing more arrives on any path of a receiver, whatever its sender has started. */
+MESH_HOLDS(process)
+static bool paths_are_at_rest(const struct mesh_comm *comm)
+{
+	int i;
+
+	for (i = 0; i < comm->num_paths; i++) {
+		if (!mesh_path_is_at_rest(&comm->paths[i]))
+			return false;
+	}
+	return true;
+}
+
 /* True if nothing can touch our memory; else a fence is needed. */
 static bool is_at_rest(struct mesh_comm *comm)
 {
-	bool rest;
+	bool rest, open;
 
 	mesh_comm_lock(comm);
 	rest = !comm->unfinished;
 	/*
 	 * Only the sender knows what it has written, and a lost or unclean one does not report it.
 	 */
-	if (!comm->sending && mesh_receive_is_granted(comm) && !is_settled(comm))
-		rest = false;
+	open = !comm->sending && mesh_receive_is_granted(comm) && !is_settled(comm);
 	mesh_comm_unlock(comm);
+	if (!rest || !open)
+		return rest;
+	mesh_process_lock(comm->process);
+	rest = paths_are_at_rest(comm);
+	mesh_process_unlock(comm->process);
 	return rest;
 }
 
@@ -321,10 +338,14 @@ static bool close_begin(struct mesh_comm *comm)
 	return first;
 }
 
-/* Fences the peer, and waits until the provider has reported what it dropped. */
+/*
+ * Leaves the circuits, fences the peer where that does not suffice, and waits until the provider
+ * has reported what it dropped.
+ */
 static void cut_off(struct mesh_comm *comm)
 {
 	enum mesh_cut_reason reason;
+	bool leaves;
 
 	mesh_process_lock(comm->process);
 	reason = peer_owes_since(mesh_comm_frame_peer(comm)) ? MESH_CUT_SILENT : MESH_CUT_STUCK;
@@ -332,9 +353,16 @@ static void cut_off(struct mesh_comm *comm)
 	if (mesh_comm_is_cut(comm) || comm->peer_end == MESH_END_UNCLEAN)
 		reason = MESH_CUT_BROKEN;
 	mesh_comm_unlock(comm);
+	/*
+	 * Bytes may remain in the peer's socket: it must fence as well. Now: the link that carries
+	 * the frame may be lost in a moment.
+	 */
+	mesh_comm_end_step(comm, MESH_END_UNCLEAN);
+	leaves = mesh_comm_circuits_leave(comm);
 	mesh_process_unlock(comm->process);
-	mesh_comm_cut_off(comm, reason);
-	wait_for(comm, is_drained, patience_begin(false, DRAIN_MS));
+	if (!leaves || !wait_for(comm, is_at_rest, patience_begin(false, SETTLE_MS)))
+		mesh_comm_cut_off(comm, reason);
+	wait_for(comm, is_drained, patience_begin(false, SETTLE_MS));
 }
 
 /*
@@ -363,7 +391,7 @@ static enum mesh_end comm_rest(struct mesh_comm *comm)
 	if (is_at_rest(comm))
 		return MESH_END_CLOSED;
 	cut_off(comm);
-	return MESH_END_UNCLEAN; /* bytes may remain in the peer's socket: it must fence as well */
+	return MESH_END_UNCLEAN;
 }
 
 bool mesh_comm_close_begin(struct mesh_comm *comm)

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cut.c - fences a peer, and ends all other comms on the connections that were cut.
+ * cut.c - fences the peer of one comm.
  *
  * The comms with one process share the provider's connection on each link. A fence drops all that
- * is queued there, also messages of other comms that count as sent already. So both ends of each of
- * these comms fail with a message: ours now, the peer's when its engine reads CUT.
+ * is queued there, also messages of other comms that count as sent already. So for these the link
+ * is lost, and they go on by recovery.
  */
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/log.h"
-#include "control/peer_send.h"
+#include "control/link_watch.h"
+#include "control/peer_end.h"
 #include "control/process.h"
 #include "fabric/fence.h"
 #include "relay/circuits.h"
 #include "transport/comm_end.h"
 #include "transport/cut.h"
+#include "transport/path_relayed.h"
 
 /* True if @peer uses the connections that @fence has cut. */
 static bool is_affected(const struct mesh_peer *peer, const struct mesh_fence *fence)
@@ -36,53 +39,45 @@ static bool path_is_fenced(const struct mesh_path *path, const struct mesh_fence
 	return false;
 }
 
-/* True if a fence has ended all of the comm's paths. */
+bool mesh_path_is_at_rest(const struct mesh_path *path)
+{
+	struct mesh_comm *comm = path->comm;
+	bool rest;
+
+	mesh_process_assert_locked(comm->process);
+	mesh_comm_lock(comm);
+	rest = comm->sending ? !path->unfinished : path->drained || path->state == MESH_PATH_DOWN;
+	mesh_comm_unlock(comm);
+	return rest;
+}
+
+/* True if nothing arrives on any of the comm's paths: a fence has ended the others. */
+MESH_HOLDS(process)
 static bool is_fenced(const struct mesh_comm *comm, const struct mesh_fence *fences, int count)
 {
 	int i;
 
 	for (i = 0; i < comm->num_paths; i++) {
-		if (!path_is_fenced(&comm->paths[i], fences, count))
+		if (!mesh_path_is_at_rest(&comm->paths[i]) &&
+		    !path_is_fenced(&comm->paths[i], fences, count))
 			return false;
 	}
 	return true;
 }
 
-/*
- * Ends the comms that use @peer, except @except. Returns how many of them NCCL still used, without
- * those whose peer is lost: one line reported that loss, and they would have failed soon.
- */
 MESH_HOLDS(process)
-static int comms_end(struct mesh_peer *peer, const struct mesh_comm *except, const char *why)
-{
-	struct mesh_peer_user *user;
-	struct mesh_path *path;
-	struct mesh_comm *comm;
-	int count = 0;
-	bool used;
-
-	mesh_circuits_cut(peer);
-	LIST_FOREACH(user, &peer->user_list, entry) {
-		path = mesh_path_if_user(user);
-		if (!path || path->comm == except)
-			continue;
-		comm = path->comm;
-		used = mesh_comm_end(comm, -ECONNABORTED, why);
-		count += used && !mesh_comm_is_cut(comm);
-	}
-	return count;
-}
-
 static void fenced_learn(struct mesh_process *process, const struct mesh_comm *own,
 			 const struct mesh_fence *fences, int count)
 {
 	struct mesh_comm *comm;
+	bool fenced;
 
 	LIST_FOREACH(comm, &process->comms, entry) {
-		/* Of the other comms, only those that have ended count: see others_end(). */
+		fenced = is_fenced(comm, fences, count);
+		/* Of the other comms, only those that have ended count: the rest goes on. */
 		mesh_comm_lock(comm);
-		if ((comm == own || comm->peer_end == MESH_END_UNCLEAN) &&
-		    is_fenced(comm, fences, count) && comm->peer_end != MESH_END_CUT)
+		if ((comm == own || comm->peer_end == MESH_END_UNCLEAN) && fenced &&
+		    comm->peer_end != MESH_END_CUT)
 			mesh_comm_end_set(comm, &comm->peer_end, MESH_END_CUT);
 		mesh_comm_unlock(comm);
 	}
@@ -90,116 +85,171 @@ static void fenced_learn(struct mesh_process *process, const struct mesh_comm *o
 
 /* ---- here ---------------------------------------------------------------------------------- */
 
-static void others_warn(const struct mesh_peer *peer, int count, enum mesh_cut_reason reason)
-{
-	const char *why = reason == MESH_CUT_SILENT ? "it did not stop in time"
-						    : "nothing moved between the two";
-	char text[MESH_PEER_TEXT_MAX], local[MESH_ADDR_TEXT_MAX];
+static const char *const reasons[] = {
+	[MESH_CUT_SILENT] = "the end of a connection with it was not answered in time, and is cut "
+			    "off here: is its process stopped?",
+	[MESH_CUT_BROKEN] = "a connection with it that has failed is cut off here",
+	[MESH_CUT_STUCK] = "nothing moved on a connection with it that ends, and is cut off here",
+};
 
-	mesh_addr_text(&peer->domain->nic->source, local);
-	mesh_warn("cut the connections with %s on %s (%s), because %s: %d more that NCCL uses "
-		  "shared them and failed, because messages may be lost",
-		  mesh_peer_text(peer, text), peer->domain->nic->netdev, local, why, count);
-}
-
+/* A peer that is up and uses the connections that @fence is to cut; NULL: there is none. */
 MESH_HOLDS(process)
-static void cut_send(struct mesh_peer *peer, enum mesh_cut_reason reason)
+static struct mesh_peer *affected_find(const struct mesh_process *process,
+				       const struct mesh_fence *fence)
 {
-	struct mesh_frame frame = {
-		.cut = {.reason = reason,
-			.waited_s = (uint32_t)peer->process->config.dead_peer_timeout_s},
-	};
-
-	mesh_peer_send(peer, &frame, MESH_FRAME_CUT);
-}
-
-/* Ends all other comms on the connections that @fence has cut. */
-MESH_HOLDS(process)
-static void others_end(struct mesh_comm *comm, const struct mesh_fence *fence,
-		       enum mesh_cut_reason reason)
-{
-	struct mesh_process *process = comm->process;
-	struct mesh_peer *peer, *informed = NULL;
-	int count = 0;
+	struct mesh_peer *peer;
 
 	LIST_FOREACH(peer, &process->peers, entry) {
-		if (!is_affected(peer, fence))
-			continue;
-		cut_send(peer, reason);
-		count += comms_end(peer, comm,
-				   "another connection cut the provider's connection with this "
-				   "peer, which did not stop in time");
-		informed = peer;
+		if (peer->state == MESH_PEER_UP && is_affected(peer, fence))
+			return peer;
 	}
-	/* The loss of a peer was reported once, for all of its comms. */
-	if (count && reason != MESH_CUT_BROKEN)
-		others_warn(informed, count, reason);
+	return NULL;
+}
+
+/*
+ * The fence cuts what other comms with that process use: for them the link is lost, and they go on
+ * as after any loss. First, so that none of them posts anything there. On verbs a write cuts the
+ * connection, as at the end that has not noticed a loss: our endpoint serves other peers, too.
+ */
+MESH_HOLDS(process)
+static void link_lose(const struct mesh_process *process, const struct mesh_fence *fence,
+		      enum mesh_cut_reason reason)
+{
+	struct mesh_peer *peer;
+
+	while ((peer = affected_find(process, fence))) {
+		mesh_link_lose(peer, reasons[reason], 0);
+		peer->reported = true; /* also where memory was short for a link */
+		mesh_peer_bury(peer);
+	}
 }
 
 /* What a relay has, and the receiver perhaps not, ends here as well. */
-static void paths_abandon(struct mesh_comm *comm, const struct mesh_fence *fences)
+static void paths_abandon(struct mesh_comm *comm)
 {
+	struct mesh_fence fence;
 	int i;
 
 	for (i = 0; i < comm->num_paths; i++) {
-		mesh_domain_lock(fences[i].domain);
+		mesh_path_fence_prepare(&comm->paths[i], &fence);
+		mesh_domain_lock(fence.domain);
 		mesh_path_abandon(&comm->paths[i]);
-		mesh_domain_unlock(fences[i].domain);
+		mesh_domain_unlock(fence.domain);
 	}
 }
 
 /* The provider may still write what it had read from the sockets before they were cut. */
-static void fences_drain(const struct mesh_comm *comm, const struct mesh_fence *fences)
+static void fences_drain(const struct mesh_comm *comm, const struct mesh_fence *fences, int count)
 {
 	char who[MESH_NODE_NAME_MAX + sizeof("node ")];
 	int i;
 
 	snprintf(who, sizeof(who), "node %s", comm->peer_name);
-	for (i = 0; i < comm->num_paths; i++) {
+	for (i = 0; i < count; i++) {
 		if (fences[i].result >= 0 && fences[i].domain->provider != MESH_PROVIDER_VERBS_RXM)
 			mesh_fence_drain(&fences[i], who);
 	}
 }
 
 /*
- * The fences use the remotes of the comm's paths without a lock. A comm with an error keeps them:
- * no path of it gets another peer, with which the one before would be freed.
+ * The fences of the paths on which something may arrive, or is in flight; returns how many. They
+ * use the remotes of these paths without a lock. A comm with an error keeps them: no path of it
+ * gets another peer, with which the one before would be freed.
  */
-static void fences_prepare(struct mesh_comm *comm, struct mesh_fence *fences)
+static int fences_prepare(struct mesh_comm *comm, struct mesh_fence *fences,
+			  enum mesh_cut_reason reason)
 {
-	int i;
+	int i, count = 0;
 
 	mesh_process_lock(comm->process);
 	mesh_comm_lock(comm);
 	mesh_comm_fail(comm, -ECANCELED, true, NULL); /* unless it has failed */
 	mesh_comm_unlock(comm);
-	for (i = 0; i < comm->num_paths; i++)
-		mesh_path_fence_prepare(&comm->paths[i], &fences[i]);
+	for (i = 0; i < comm->num_paths; i++) {
+		if (mesh_path_is_at_rest(&comm->paths[i]))
+			continue;
+		mesh_path_fence_prepare(&comm->paths[i], &fences[count]);
+		link_lose(comm->process, &fences[count++], reason);
+	}
 	mesh_process_unlock(comm->process);
+	return count;
 }
 
 void mesh_comm_cut_off(struct mesh_comm *comm, enum mesh_cut_reason reason)
 {
 	struct mesh_fence fences[MESH_PATHS_MAX] = {0};
-	int i;
+	int count = fences_prepare(comm, fences, reason);
 
-	fences_prepare(comm, fences);
-	mesh_remotes_fence(fences, comm->num_paths);
-	paths_abandon(comm, fences);
+	mesh_remotes_fence(fences, count);
+	paths_abandon(comm);
+	fences_drain(comm, fences, count);
 	mesh_process_lock(comm->process);
-	for (i = 0; i < comm->num_paths; i++) {
-		if (fences[i].result) /* else there was no connection */
-			others_end(comm, &fences[i], reason);
-	}
-	mesh_process_unlock(comm->process);
-	/* Not before: the polls report the others' failed operations, as if a link was lost. */
-	fences_drain(comm, fences);
-	mesh_process_lock(comm->process);
-	fenced_learn(comm->process, comm, fences, comm->num_paths);
+	fenced_learn(comm->process, comm, fences, count);
 	mesh_process_unlock(comm->process);
 }
 
+/* ---- over relays ---------------------------------------------------------------------------- */
+
+/* Ends the comm's use of one circuit; its operations that fail by that are no fault of the link. */
+MESH_HOLDS(process)
+static void circuit_leave(struct mesh_path *path)
+{
+	struct mesh_domain *domain = mesh_path_peer(path)->domain;
+
+	path->broken = true;
+	if (path->comm->sending) {
+		mesh_domain_lock(domain);
+		mesh_path_abandon(path);
+		mesh_domain_unlock(domain);
+	} else if (!path->drained && !path->drain_asked_ms) {
+		mesh_path_drain_ask(path);
+	}
+}
+
+bool mesh_comm_circuits_leave(struct mesh_comm *comm)
+{
+	struct mesh_path *path;
+	struct mesh_peer *relay;
+	bool any = false;
+	int i;
+
+	mesh_process_assert_locked(comm->process);
+	mesh_comm_lock(comm);
+	mesh_comm_fail(comm, -ECANCELED, true, NULL); /* unless it has failed */
+	mesh_comm_unlock(comm);
+	for (i = 0; i < comm->num_paths; i++) {
+		path = &comm->paths[i];
+		relay = mesh_path_peer(path);
+		if (!mesh_path_has_relay(path) || relay->state != MESH_PEER_UP ||
+		    mesh_silence_is_next(&path->silence, relay, mesh_clock_ms()))
+			continue;
+		circuit_leave(path);
+		any = true;
+	}
+	return any;
+}
+
 /* ---- at the other end ---------------------------------------------------------------------- */
+
+/* Ends the comms that use @peer. Returns how many of them NCCL still used. */
+MESH_HOLDS(process)
+static int comms_end(struct mesh_peer *peer, const char *why)
+{
+	struct mesh_peer_user *user;
+	struct mesh_path *path;
+	int count = 0;
+	bool used;
+
+	mesh_circuits_cut(peer);
+	LIST_FOREACH(user, &peer->user_list, entry) {
+		path = mesh_path_if_user(user);
+		if (!path)
+			continue;
+		used = mesh_comm_end(path->comm, -ECONNABORTED, why);
+		count += used && !mesh_comm_is_cut(path->comm);
+	}
+	return count;
+}
 
 static const char *reason_text(const struct mesh_frame_cut *cut, char *text, size_t size)
 {
@@ -222,7 +272,7 @@ void mesh_peer_cut_came(struct mesh_peer *peer, const struct mesh_frame_cut *cut
 	int count;
 
 	mesh_process_assert_locked(peer->process);
-	count = comms_end(peer, NULL, "the peer cut the provider's connection with this process");
+	count = comms_end(peer, "the peer cut the provider's connection with this process");
 	if (count)
 		mesh_warn("%s cut its connections with this process on %s; %d that NCCL uses "
 			  "failed, because messages may be lost: %s",

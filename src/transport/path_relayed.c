@@ -452,3 +452,19 @@ int mesh_path_received_via(struct mesh_path *path, const struct mesh_frame_conne
 	mesh_path_counters_open(path);
 	return 0;
 }
+
+void mesh_path_drain_ask(struct mesh_path *path)
+{
+	const struct mesh_comm *comm = path->comm;
+	struct mesh_frame frame;
+
+	mesh_process_assert_locked(comm->process);
+	path->drain_asked_ms = mesh_clock_ms();
+	memset(&frame, 0, sizeof(frame));
+	frame.circuit.to_comm = path->remote_id;
+	frame.circuit.event = MESH_CIRCUIT_LOST;
+	memcpy(frame.circuit.lost, comm->peer_name, sizeof(frame.circuit.lost));
+	memcpy(frame.circuit.by, comm->process->name, sizeof(frame.circuit.by));
+	frame.circuit.by_node = comm->process->node_id;
+	mesh_peer_send(mesh_path_peer(path), &frame, MESH_FRAME_CIRCUIT);
+}

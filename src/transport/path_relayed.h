@@ -61,4 +61,11 @@ MESH_HOLDS(domain)
 void mesh_path_relayed_message(struct mesh_sink *sink, const struct mesh_message_header *header,
 			       const void *payload);
 
+/**
+ * Asks the last relay of a receiving path to post nothing more, and to report when its writes are
+ * complete (path->drained). process->lock held.
+ */
+MESH_HOLDS(process)
+void mesh_path_drain_ask(struct mesh_path *path);
+
 #endif

@@ -25,6 +25,7 @@
 #include "transport/answer.h"
 #include "transport/grants.h"
 #include "transport/comm_end.h"
+#include "transport/path_relayed.h"
 #include "transport/path_state.h"
 #include "transport/question_wait.h"
 #include "transport/receive.h"
@@ -380,23 +381,6 @@ void mesh_path_drained(struct mesh_path *path)
 	mesh_path_fenced(path);
 }
 
-/* Asks the last relay to post nothing more, and to report when its writes are complete. */
-MESH_HOLDS(process)
-static void relay_ask(struct mesh_path *path)
-{
-	const struct mesh_comm *comm = path->comm;
-	struct mesh_frame frame;
-
-	path->drain_asked_ms = mesh_clock_ms();
-	memset(&frame, 0, sizeof(frame));
-	frame.circuit.to_comm = path->remote_id;
-	frame.circuit.event = MESH_CIRCUIT_LOST;
-	memcpy(frame.circuit.lost, comm->peer_name, sizeof(frame.circuit.lost));
-	memcpy(frame.circuit.by, comm->process->name, sizeof(frame.circuit.by));
-	frame.circuit.by_node = comm->process->node_id;
-	mesh_peer_send(mesh_path_peer(path), &frame, MESH_FRAME_CIRCUIT);
-}
-
 /*
  * The sending end has given up a path through relays. The link to the last relay carries other
  * connections: the relay's report replaces the fence.
@@ -417,7 +401,7 @@ static void circuit_fence(struct mesh_path *path)
 	else if (mesh_silence_is_next(&path->silence, mesh_path_peer(path), mesh_clock_ms()))
 		mesh_path_fence(path);
 	else if (!path->drain_asked_ms)
-		relay_ask(path);
+		mesh_path_drain_ask(path);
 	else if (mesh_clock_elapsed_ms(path->drain_asked_ms, mesh_clock_ms()) >=
 		 MESH_RELAY_REPORT_MS)
 		mesh_path_fence(path);

@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_close_failed.sh - connections that have failed, because the process behind a relay was killed
+# or is stopped, are closed in the middle of messages. The healthy connections with the relay's
+# process itself go on.
+#
+#	a ---- b ---- c		b relays between the two, and has a connection each way with a
+# seconds: 20
+set -u
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=tests/functional/faults.sh
+. "$here/faults.sh"
+
+FAILED=4
+FAULTS_ENV+=("MASTER_ADDR=127.0.0.1" "MASTER_PORT=29500" "NCCL_MESH_CONNECT_TIMEOUT=60"
+	"NCCL_MESH_ACCEPT_TIMEOUT=60" "NCCL_MESH_RECOVERY_TIMEOUT=60")
+
+# healthy: the lines for transfers with the relay's process, both ways, over comms 10 and 11.
+healthy() {
+	echo "transfer 10 1M 20 $1"
+	echo "transfer 11 1M 20 $(($1 + 1))"
+}
+
+# failed_open connect|accept: the comms between a and c, each with a registered buffer. c has more
+# to receive than the relay's memory holds, and a has posted what never comes.
+failed_open() {
+	local i
+
+	for ((i = 0; i < FAILED; i++)); do
+		if [[ $1 == connect ]]; then
+			echo "await $FAULTS/handle.failed$i"
+			echo "connect $i $FAULTS/handle.failed$i"
+		else
+			echo "listen $i $FAULTS/handle.failed$i"
+			echo "accept $i $i"
+		fi
+		printf '%s\n' "buffer $i 64M" "reg $i $i $i" "transfer $i 64K 4 $i"
+	done
+	for ((i = 0; i < FAILED; i++)); do echo "post $i $i 0 64M"; done
+}
+
+failed_close() {
+	local i
+
+	for ((i = 0; i < FAILED; i++)); do
+		printf '%s\n' "dereg $i" "close $i"
+	done
+}
+
+# play_all RESULT: RESULT is the mark of the requests of a on the comms with c.
+play_all() {
+	local i
+
+	rm -f "$FAULTS"/{handle.*,gone,closed,ready,posted}
+	play b relay <<-END
+		limit 300000
+		init 0
+		listen 10 $FAULTS/handle.to_b
+		await $FAULTS/handle.from_b
+		accept 10 10
+		connect 11 $FAULTS/handle.from_b
+		buffer 10 8M
+		buffer 11 8M
+		reg 10 10 10
+		reg 11 11 11
+		$(healthy 10)
+		await $FAULTS/closed
+		$(healthy 20)
+		close 10
+		close 11
+		finalize 0
+	END
+	play c end < <(
+		printf '%s\n' "limit 300000" "init 0"
+		failed_open "$2"
+		printf '%s\n' "touch $FAULTS/ready" "await $FAULTS/never"
+	)
+	play a survivor < <(
+		cat <<-END
+			limit 300000
+			init 0
+			listen 11 $FAULTS/handle.from_b
+			await $FAULTS/handle.to_b
+			connect 10 $FAULTS/handle.to_b
+			accept 11 11
+			buffer 10 8M
+			buffer 11 8M
+			reg 10 10 10
+			reg 11 11 11
+			$(healthy 10)
+		END
+		failed_open "$3"
+		printf '%s\n' "touch $FAULTS/posted" "await $FAULTS/gone"
+		[[ $1 == stopped ]] || for ((i = 0; i < FAILED; i++)); do echo "! test $i"; done
+		failed_close
+		cat <<-END
+			touch $FAULTS/closed
+			$(healthy 20)
+			close 10
+			close 11
+			finalize 0
+		END
+	)
+	arrives ready posted
+}
+
+# test_case killed|stopped SIGNAL, receiving|sending at a
+test_case() {
+	local case="$1, $2 at a"
+
+	if [[ $2 == receiving ]]; then
+		play_all "$1" connect accept
+	else
+		play_all "$1" accept connect
+	fi
+	signal end "$([[ $1 == killed ]] && echo KILL || echo STOP)"
+	touch "$FAULTS/gone"
+	ended survivor
+	ended relay
+	[[ $1 == killed ]] || signal end KILL
+	ended end 137
+	unsaid survivor WARN "lost node b|cut the connections with node b"
+	unsaid relay WARN "node a cut its connections|lost node a"
+	note "$case: the connections with the relay go on"
+}
+
+faults_init
+mesh_up line 3
+for what in killed stopped; do
+	for side in receiving sending; do
+		test_case $what $side
+	done
+done
