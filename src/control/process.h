@@ -177,6 +177,9 @@ struct mesh_process {
 	LIST_HEAD(, mesh_comm) comms MESH_GUARDED_BY(process); /* all that src/transport has open */
 	LIST_HEAD(, mesh_comm) lingering MESH_GUARDED_BY(process); /* NCCL has closed them */
 	_Atomic(bool) lingers; /* that list may not be empty: set and reset with lock held */
+	/* Whose comms NCCL aborts, and since when; 0: of nobody's (src/transport/close.c). */
+	const void *abort_owner MESH_GUARDED_BY(process);
+	uint64_t abort_ms MESH_GUARDED_BY(process);
 	LIST_HEAD(, mesh_comm) asked MESH_GUARDED_BY(process); /* their peers wait for their end */
 	LIST_HEAD(, mesh_rejoin) rejoins MESH_GUARDED_BY(process); /* src/transport/rejoin.c */
 	struct mesh_relay *relay MESH_GUARDED_BY(process); /* src/relay; NULL: not started */

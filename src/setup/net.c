@@ -26,6 +26,7 @@
 #include "system/nic_table.h"
 #include "system/node_id.h"
 #include "system/tuner_plan.h"
+#include "transport/close.h"
 #include "transport/linger.h"
 #include "wire/frame.h"
 #include "wire/protocol.h"
@@ -322,6 +323,7 @@ void mesh_net_close(struct mesh_net *net)
 		return;
 	leftovers_close(net);
 	mesh_comms_linger_await(net->process);
+	mesh_abort_forget(net->process, net);
 	pthread_mutex_lock(&setup_mutex);
 	if (--net->setup->users == 0)
 		mesh_setup_stop(net->process);

@@ -32,8 +32,13 @@
 #include "transport/request.h"
 #include "transport/resend.h"
 
-/* A relay that runs, and after a fence the provider, report at once what they have dropped. */
-#define SETTLE_MS 1000
+/*
+ * A relay that runs, and after a fence the provider, report at once what they have dropped; a peer
+ * that runs answers at once. An abort waits for all of its peers for so long together.
+ */
+#define SETTLE_MS 500
+/* The same for each further process: one that does not run must not use up what others need. */
+#define SETTLE_EACH_MS (SETTLE_MS / 16)
 /* The first turns of a waiting loop only yield; a handshake on an idle node takes fewer. */
 #define YIELDS 2000
 /*
@@ -59,6 +64,47 @@ static uint64_t peer_owes_since(const struct mesh_peer *peer)
 			since_ms = other->owes_ms;
 	}
 	return since_ms;
+}
+
+/* ---- aborts -------------------------------------------------------------------------------- */
+
+/*
+ * Until when the closes of an abort may wait for peers; 0: NCCL does not abort. An abort closes
+ * many comms one after the other, those without requests, too: it goes on for a timeout.
+ */
+MESH_HOLDS(process)
+static uint64_t abort_until(const struct mesh_comm *comm, uint64_t now_ms)
+{
+	const struct mesh_process *process = comm->process;
+
+	mesh_process_assert_locked(process);
+	if (!process->abort_ms || process->abort_owner != comm->owner ||
+	    mesh_clock_elapsed_ms(process->abort_ms, now_ms) >=
+		    process->config.dead_peer_timeout_s * 1000)
+		return 0;
+	return process->abort_ms + SETTLE_MS;
+}
+
+/* NCCL closes the comm while requests are open: nobody waits for what is in flight. */
+static void abort_note(const struct mesh_comm *comm)
+{
+	struct mesh_process *process = comm->process;
+	uint64_t now_ms = mesh_clock_ms();
+
+	mesh_process_lock(process);
+	if (!abort_until(comm, now_ms)) {
+		process->abort_owner = comm->owner;
+		process->abort_ms = now_ms;
+	}
+	mesh_process_unlock(process);
+}
+
+void mesh_abort_forget(struct mesh_process *process, const void *owner)
+{
+	mesh_process_lock(process);
+	if (process->abort_owner == owner)
+		process->abort_ms = 0;
+	mesh_process_unlock(process);
 }
 
 /* ---- our own closing ---------------------------------------------------------------------- */
@@ -160,6 +206,7 @@ static bool is_at_rest_or_hopeless(struct mesh_comm *comm)
 struct patience {
 	bool for_peer; /* else for the provider */
 	uint64_t limit_ms;
+	uint64_t until_ms; /* not longer, whatever moves; 0: no such limit */
 	uint64_t begin_ms;
 	uint64_t moved_ms;   /* when something last moved */
 	uint64_t looked_ms;  /* at the last turn */
@@ -206,6 +253,8 @@ static bool patience_is_over(struct mesh_comm *comm, struct patience *patience)
 	patience->looked_ms = now_ms;
 	if (away_ms > STOPPED_MS)
 		patience->stopped_ms += away_ms;
+	if (patience->until_ms && now_ms >= patience->until_ms)
+		return true;
 	return now_ms >= since_ms + patience->limit_ms + patience->stopped_ms;
 }
 
@@ -236,29 +285,30 @@ static bool wait_for(struct mesh_comm *comm, bool (*condition)(struct mesh_comm 
 	return true;
 }
 
+/* @waited_ms: for so long */
 MESH_HOLDS(process)
-static void slow_log(const struct mesh_peer *peer)
+static void slow_log(const struct mesh_peer *peer, uint64_t waited_ms)
 {
-	unsigned long long limit_s = peer->process->config.dead_peer_timeout_s;
+	double waited_s = (double)waited_ms / 1000;
 	char text[MESH_PEER_TEXT_MAX];
 
 	if (peer_owes_since(peer))
-		mesh_warn("%s did not answer the end of a connection within %llu s",
-			  mesh_peer_text(peer, text), limit_s);
+		mesh_warn("%s did not answer the end of a connection within %.3g s",
+			  mesh_peer_text(peer, text), waited_s);
 	else
 		mesh_warn("%s answered the end of a connection, but nothing has moved between the "
-			  "two on %s for %llu s: " MESH_CUT_STUCK_HINT,
-			  mesh_peer_text(peer, text), peer->domain->nic->netdev, limit_s);
+			  "two on %s for %.3g s: " MESH_CUT_STUCK_HINT,
+			  mesh_peer_text(peer, text), peer->domain->nic->netdev, waited_s);
 }
 
-static void slow_warn(struct mesh_comm *comm)
+static void slow_warn(struct mesh_comm *comm, uint64_t waited_ms)
 {
 	struct mesh_peer *peer;
 
 	mesh_process_lock(comm->process);
 	peer = mesh_comm_frame_peer(comm);
 	if (!peer->slow_warned)
-		slow_log(peer);
+		slow_log(peer, waited_ms);
 	peer->slow_warned = true;
 	mesh_process_unlock(comm->process);
 }
@@ -290,6 +340,16 @@ static void answer_had(struct mesh_comm *comm, uint64_t begin_ms)
 	mesh_process_unlock(comm->process);
 }
 
+/* An abort gives each process that owes no answer yet a moment, also when its time is over. */
+MESH_HOLDS(process)
+static void abort_limit(const struct mesh_comm *comm, struct patience *patience)
+{
+	patience->until_ms = abort_until(comm, patience->begin_ms);
+	if (patience->until_ms && patience->until_ms < patience->begin_ms + SETTLE_EACH_MS &&
+	    !peer_owes_since(mesh_comm_frame_peer(comm)))
+		patience->until_ms = patience->begin_ms + SETTLE_EACH_MS;
+}
+
 /* Our end takes a step, and waits until @condition holds, which the peer's answer causes. */
 static void step_and_wait(struct mesh_comm *comm, enum mesh_end state,
 			  bool (*condition)(struct mesh_comm *))
@@ -298,13 +358,16 @@ static void step_and_wait(struct mesh_comm *comm, enum mesh_end state,
 	struct patience patience = patience_begin(true, limit_ms);
 
 	mesh_process_lock(comm->process);
+	abort_limit(comm, &patience);
 	mesh_comm_end_step(comm, state);
 	answer_expect(comm, patience.begin_ms);
 	mesh_process_unlock(comm->process);
 	if (wait_for(comm, condition, patience))
 		answer_had(comm, patience.begin_ms);
-	else
-		slow_warn(comm);
+	else if (!patience.until_ms)
+		slow_warn(comm, limit_ms);
+	else if (patience.until_ms > patience.begin_ms + SETTLE_EACH_MS)
+		slow_warn(comm, SETTLE_MS); /* else another comm has, or it had less time */
 }
 
 /* ---- the end of it ------------------------------------------------------------------------- */
@@ -324,17 +387,20 @@ static bool owes_delivery(struct mesh_comm *comm)
 	return comm->sending ? mesh_copies_may_be_lost(comm) : comm->next_seq;
 }
 
-/* Returns false if the comm was closing already. */
-static bool close_begin(struct mesh_comm *comm)
+/* Returns false if the comm was closing already. @aborts receives whether requests are open. */
+static bool close_begin(struct mesh_comm *comm, bool *aborts)
 {
 	bool first;
 
 	mesh_comm_lock(comm);
 	first = !comm->closing;
 	comm->closing = true;
+	*aborts = mesh_requests_done(comm) != comm->next_seq;
 	if (!first || !owes_delivery(comm))
 		mesh_comm_fail(comm, -ECANCELED, true, NULL);
 	mesh_comm_unlock(comm);
+	if (first && *aborts)
+		abort_note(comm);
 	return first;
 }
 
@@ -397,17 +463,18 @@ static enum mesh_end comm_rest(struct mesh_comm *comm)
 bool mesh_comm_close_begin(struct mesh_comm *comm)
 {
 	enum mesh_end last;
+	bool aborts;
 
-	if (!close_begin(comm))
+	if (!close_begin(comm, &aborts))
 		return false;
 	last = comm_rest(comm);
 	mesh_process_lock(comm->process);
 	mesh_comm_end_step(comm, last);
-	if (comm->sending)
+	if (comm->sending && !aborts)
 		answer_expect(comm, mesh_clock_ms());
 	mesh_process_unlock(comm->process);
 	writes_forget(comm);
-	return (comm->sending || comm->resumes) && !is_answered(comm);
+	return !aborts && (comm->sending || comm->resumes) && !is_answered(comm);
 }
 
 void mesh_comm_answer_await(struct mesh_comm *comm)
@@ -473,14 +540,16 @@ bool mesh_comm_close_is_over(struct mesh_comm *comm, uint64_t since_ms, uint64_t
 	mesh_process_assert_locked(comm->process);
 	if (has_answer(comm))
 		return true;
-	if (!comm->sending) /* whatever the sender was in doubt about, it warns of it */
+	if (abort_until(comm, now_ms))
+		limit_ms = SETTLE_MS;
+	else if (!comm->sending) /* whatever the sender was in doubt about, it warns of it */
 		return mesh_clock_elapsed_ms(since_ms, now_ms) >= limit_ms + VERDICT_MS;
 	if (owes_ms && owes_ms < since_ms)
 		since_ms = owes_ms;
 	if (mesh_clock_elapsed_ms(since_ms, now_ms) < limit_ms)
 		return false;
 	if (!peer->slow_warned)
-		slow_log(peer);
+		slow_log(peer, limit_ms);
 	peer->slow_warned = true;
 	return true;
 }

@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# test_abort.sh - NCCL aborts: comms are closed in the middle of messages, while the process at the
+# other end is stopped, or all cables to it are lost. That waits for nobody, however many comms
+# there are and whatever the timeouts.
+# seconds: 10
+set -u
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=tests/functional/faults.sh
+. "$here/faults.sh"
+
+COMMS=8
+# Far below NCCL_MESH_DEAD_PEER_TIMEOUT, of which one wait would be enough.
+SOON=10000
+FAULTS_ENV+=("NCCL_MESH_DEAD_PEER_TIMEOUT=60" "NCCL_MESH_RECOVERY_TIMEOUT=100"
+	"NCCL_MESH_CONNECT_TIMEOUT=60" "NCCL_MESH_ACCEPT_TIMEOUT=60" "MASTER_ADDR=127.0.0.1"
+	"MASTER_PORT=29500")
+
+# open_all FROM connect|listen NAME: comms FROM, FROM + 1 ... in turns in either direction, with
+# their buffers. The last two had a message, and are idle; the others have one that does not end.
+open_all() {
+	local i n way
+
+	for ((i = 0; i < COMMS; i++)); do
+		n=$(($1 + i))
+		way=$2
+		((i % 2)) || way=$([[ $2 == listen ]] && echo connect || echo listen)
+		if [[ $way == listen ]]; then
+			echo "listen $n $FAULTS/handle.$3.$i"
+			echo "accept $n $n"
+		else
+			echo "await $FAULTS/handle.$3.$i"
+			echo "connect $n $FAULTS/handle.$3.$i"
+		fi
+		printf '%s\n' "buffer $n 4M" "reg $n $n $n" "transfer $n 64K 2 $n"
+	done
+}
+
+post_all() {
+	local i
+
+	for ((i = $1; i < $1 + COMMS - 2; i++)); do echo "post $i $i 0 4M"; done
+}
+
+close_all() {
+	local i
+
+	for ((i = $1; i < $1 + COMMS; i++)); do
+		printf '%s\n' "dereg $i" "close $i"
+	done
+}
+
+# play_all: in node a a process with comms to c only, and in c one that does nothing more.
+play_all() {
+	rm -f "$FAULTS"/{handle.*,ready,posted,gone}
+	play c far < <(
+		echo "init 0"
+		open_all 0 listen ac
+		printf '%s\n' "touch $FAULTS/ready" "limit 300000" "await $FAULTS/never"
+	)
+	play a near < <(
+		echo "init 0"
+		open_all 0 connect ac
+		post_all 0
+		printf '%s\n' "touch $FAULTS/posted" "await $FAULTS/gone"
+		close_all 0
+		printf '%s\n' "finalize 0" "touch $FAULTS/closed"
+	)
+	arrives ready posted
+}
+
+# aborts WHAT: a closes everything.
+aborts() {
+	local began=$SECONDS
+
+	touch "$FAULTS/gone"
+	ended near
+	((SECONDS - began <= SOON * FAULTS_SLOW / 1000)) ||
+		faults_show "$1: the abort took $((SECONDS - began)) s"
+	note "$1: $((2 * COMMS)) calls and finalize take $((SECONDS - began)) s"
+	signal far KILL
+	ended far 137
+}
+
+faults_init
+mesh_up triangle patched
+play_all
+signal far STOP
+aborts "the peer is stopped"
+play_all
+mesh_unplug a ac
+mesh_unplug b bc
+aborts "all cables of the peer are out"
