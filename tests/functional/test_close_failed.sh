@@ -34,9 +34,9 @@ failed_open() {
 			echo "listen $i $FAULTS/handle.failed$i"
 			echo "accept $i $i"
 		fi
-		printf '%s\n' "buffer $i 64M" "reg $i $i $i" "transfer $i 64K 4 $i"
+		printf '%s\n' "buffer $i 8M" "reg $i $i $i" "transfer $i 64K 4 $i"
 	done
-	for ((i = 0; i < FAILED; i++)); do echo "post $i $i 0 64M"; done
+	for ((i = 0; i < FAILED; i++)); do echo "post $i $i 0 8M"; done
 }
 
 failed_close() {
