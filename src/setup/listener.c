@@ -18,6 +18,7 @@
 #include "transport/path_relayed.h"
 #include "transport/path_state.h"
 #include "transport/receive.h"
+#include "wire/stats.h"
 #include "wire/handle.h"
 
 /*
@@ -130,6 +131,26 @@ static enum mesh_refusal path_take(struct mesh_listener *listener, struct mesh_p
 	return mesh_comm_path_add(*comm, peer) ? MESH_REFUSAL_RESOURCES : 0;
 }
 
+/*
+ * True if the peer has a comm that this very CONNECT has made: the frame is a repetition, which no
+ * connector sends. A comm of its own would have a connector that knows nothing of it.
+ */
+MESH_HOLDS(process)
+static bool is_replayed(const struct mesh_peer *peer, const struct mesh_frame_connect *request)
+{
+	struct mesh_peer_user *user;
+	struct mesh_path *path;
+
+	LIST_FOREACH(user, &peer->user_list, entry) {
+		path = mesh_path_if_user(user);
+		if (path && !path->comm->sending && path->comm->key == request->comm_key &&
+		    path->known && path->remote_id == request->comm &&
+		    path->remote_token == request->token)
+			return true;
+	}
+	return false;
+}
+
 void mesh_listener_connect(struct mesh_peer *peer, const struct mesh_frame_connect *request)
 {
 	enum mesh_refusal refusal = MESH_REFUSAL_COOKIE;
@@ -137,6 +158,10 @@ void mesh_listener_connect(struct mesh_peer *peer, const struct mesh_frame_conne
 	struct mesh_comm *comm = NULL;
 	struct mesh_path *path;
 
+	if (!request->path && is_replayed(peer, request)) {
+		mesh_count_event(&peer->process->counters->refused);
+		return; /* without an answer, which the comm's connector would take as its own */
+	}
 	listener = listener_find(peer->process, request->listen_id, request->cookie);
 	if (listener)
 		refusal = path_take(listener, peer, request, &comm);

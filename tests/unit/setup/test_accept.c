@@ -416,6 +416,54 @@ static void test_connector_gives_up(void **state)
 	link_close(&versions[VERSIONS - 1], living);
 }
 
+/* The CONNECT that has made the comm, whose receiving end waits for accept(). */
+static struct mesh_frame_connect connect_of(const struct mesh_listener *listener)
+{
+	const struct mesh_comm *comm = listener->waiting[0];
+
+	return (struct mesh_frame_connect){
+		.cookie = listener->cookie,
+		.comm_key = comm->key,
+		.listen_id = listener->id,
+		.comm = comm->paths[0].remote_id,
+		.token = comm->paths[0].remote_token,
+		.num_paths = (uint8_t)comm->wanted_paths,
+	};
+}
+
+/* A CONNECT that comes twice makes one comm, before accept() and after. */
+static void test_connect_is_replayed(void **state)
+{
+	const struct version *v = &versions[VERSIONS - 1];
+	struct link *link = &links[0];
+	struct mesh_frame_connect request;
+	struct mesh_listener *listener;
+	struct mesh_process *process;
+	struct mesh_peer *peer;
+	int before, after;
+
+	(void)state;
+	link_connect(v, contexts[VERSIONS - 1], link, 1);
+	process = node_of(link->send);
+	listener = link->listen;
+	mesh_lock_take(&process->lock);
+	request = connect_of(listener);
+	peer = mesh_path_peer(&listener->waiting[0]->paths[0]);
+	mesh_listener_connect(peer, &request);
+	before = listener->num_waiting;
+	mesh_lock_release(&process->lock);
+	assert_int_equal(before, 1);
+	link_accept(v, link);
+	mesh_lock_take(&process->lock);
+	mesh_listener_connect(peer, &request);
+	after = listener->num_waiting;
+	mesh_lock_release(&process->lock);
+	assert_int_equal(after, 0);
+	link_close_send(v, link);
+	link_is_over(v, link);
+	link_close(v, link);
+}
+
 static int setup(void **state)
 {
 	int i;
@@ -451,6 +499,7 @@ int main(void)
 		cmocka_unit_test(test_peer_ends_before_accept),
 		cmocka_unit_test(test_receiver_closes_first),
 		cmocka_unit_test(test_connector_gives_up),
+		cmocka_unit_test(test_connect_is_replayed),
 	};
 
 	setenv("NCCL_MESH_NICS", "=lo", 1);
