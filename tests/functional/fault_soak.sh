@@ -79,6 +79,21 @@ fault_drop() {
 	on "$node" nft delete table inet soak
 }
 
+# A firewall that is reloaded: for a moment it resets what is there and refuses what is new.
+fault_reject() {
+	local nic=$1 node ms
+
+	node=$([[ $(random 2) == 0 ]] && echo a || echo b)
+	ms=$((10 + $(random 1000)))
+	SAID="$node rejects TCP on $nic for $ms ms"
+	on "$node" nft add table inet soak
+	on "$node" nft add chain inet soak in '{ type filter hook input priority 0 ; }'
+	on "$node" nft add rule inet soak in iifname "$nic" meta l4proto tcp \
+		reject with tcp reset
+	pause "$(seconds "$ms")"
+	on "$node" nft delete table inet soak
+}
+
 # A second fault while the first one is being repaired.
 fault_twice() {
 	local nic=$1 said
@@ -131,12 +146,13 @@ soak() {
 		"NCCL_MESH_PROVIDER=$provider" "NCCL_MESH_STATS_DIR=$SOAK_STATS"
 	for ((i = 1; i <= $1; i++)); do
 		nic=x$((RANDOM % 2 + 1))
-		case $(random 24) in
+		case $(random 26) in
 		[0-8]) fault_down $nic ;;
 		9 | 1[0-3]) fault_kill $nic ;;
 		1[4-5]) fault_drop $nic ;;
 		1[6-8]) fault_twice $nic ;;
 		2[0-3]) fault_drain $nic ;;
+		2[4-5]) fault_reject $nic ;;
 		*) fault_both ;;
 		esac
 		moves $SOAK_MOVES_MS
