@@ -197,7 +197,7 @@ static void circuit_check(const struct mesh_circuit *circuit)
 	}
 	check(circuit->num_waiting <= active && circuit->writing <= active);
 	check(circuit->counters->used == slots);
-	check(circuit->unfinished || active == circuit->num_waiting);
+	check(mesh_circuit_unfinished(circuit) || active == circuit->num_waiting);
 	side_check(&circuit->up);
 	side_check(&circuit->down);
 	hop_check(circuit);
