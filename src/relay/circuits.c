@@ -40,24 +40,6 @@ void mesh_circuits_close(struct mesh_process *process)
 		mesh_circuit_free(circuit);
 }
 
-void mesh_circuits_cut(struct mesh_peer *peer)
-{
-	struct mesh_relay *relay = peer->process->relay;
-	struct mesh_circuit *circuit;
-
-	mesh_process_assert_locked(peer->process);
-	if (!relay)
-		return;
-	LIST_FOREACH(circuit, &relay->circuits, entry) {
-		if (circuit->up.peer == peer)
-			circuit->up.lost = true;
-		if (circuit->down.peer == peer)
-			circuit->down.lost = true;
-		if (circuit->up.lost || circuit->down.lost)
-			mesh_circuit_check_soon(circuit);
-	}
-}
-
 /* True if another relay is on this side, and not an end of the circuit. */
 static bool leads_to_relay(const struct mesh_circuit_side *side)
 {

@@ -17,10 +17,6 @@ void mesh_circuits_tick(struct mesh_process *process, uint64_t now_ms);
 MESH_HOLDS(process)
 void mesh_circuits_close(struct mesh_process *process);
 
-/** Messages between us and the peer may be lost: breaks the circuits there. process->lock held. */
-MESH_HOLDS(process)
-void mesh_circuits_cut(struct mesh_peer *peer);
-
 /** True if a circuit through this process ends at that node. process->lock held. */
 MESH_HOLDS(process)
 bool mesh_circuits_end_at(const struct mesh_process *process, uint64_t node_id);

@@ -134,7 +134,6 @@ const struct mesh_peer_events mesh_setup_events = {
 			[MESH_FRAME_ASK] = comm_handle,
 			[MESH_FRAME_SENT] = comm_handle,
 			[MESH_FRAME_WITHDRAW] = withdraw_handle,
-			[MESH_FRAME_CUT] = mesh_cut_frame_handle,
 			[MESH_FRAME_RESUME] = resume_handle,
 			[MESH_FRAME_HAVE] = have_handle,
 			[MESH_FRAME_OPEN] = mesh_circuit_open_came,

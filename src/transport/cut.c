@@ -86,8 +86,7 @@ static void fenced_learn(struct mesh_process *process, const struct mesh_comm *o
 /* ---- here ---------------------------------------------------------------------------------- */
 
 static const char *const reasons[] = {
-	[MESH_CUT_SILENT] = "the end of a connection with it was not answered in time, and is cut "
-			    "off here: is its process stopped?",
+	[MESH_CUT_SILENT] = "it did not answer the end of a connection: is its process stopped?",
 	[MESH_CUT_BROKEN] = "a connection with it that has failed is cut off here",
 	[MESH_CUT_STUCK] = "nothing moved on a connection with it that ends, and is cut off here",
 };
@@ -227,55 +226,4 @@ bool mesh_comm_circuits_leave(struct mesh_comm *comm)
 		any = true;
 	}
 	return any;
-}
-
-/* ---- at the other end ---------------------------------------------------------------------- */
-
-/* Ends the comms that use @peer. Returns how many of them NCCL still used. */
-MESH_HOLDS(process)
-static int comms_end(struct mesh_peer *peer, const char *why)
-{
-	struct mesh_peer_user *user;
-	struct mesh_path *path;
-	int count = 0;
-	bool used;
-
-	mesh_circuits_cut(peer);
-	LIST_FOREACH(user, &peer->user_list, entry) {
-		path = mesh_path_if_user(user);
-		if (!path)
-			continue;
-		used = mesh_comm_end(path->comm, -ECONNABORTED, why);
-		count += used && !mesh_comm_is_cut(path->comm);
-	}
-	return count;
-}
-
-static const char *reason_text(const struct mesh_frame_cut *cut, char *text, size_t size)
-{
-	if (cut->reason == MESH_CUT_SILENT)
-		snprintf(text, size,
-			 "this process had not answered for %u s: was it stopped, or the machine "
-			 "overloaded?",
-			 cut->waited_s);
-	else if (cut->reason == MESH_CUT_STUCK)
-		snprintf(text, size, "nothing had moved there for %u s: " MESH_CUT_STUCK_HINT,
-			 cut->waited_s);
-	else
-		snprintf(text, size, "another connection between the two had broken");
-	return text;
-}
-
-void mesh_peer_cut_came(struct mesh_peer *peer, const struct mesh_frame_cut *cut)
-{
-	char text[MESH_PEER_TEXT_MAX], why[200];
-	int count;
-
-	mesh_process_assert_locked(peer->process);
-	count = comms_end(peer, "the peer cut the provider's connection with this process");
-	if (count)
-		mesh_warn("%s cut its connections with this process on %s; %d that NCCL uses "
-			  "failed, because messages may be lost: %s",
-			  mesh_peer_text(peer, text), peer->domain->nic->netdev, count,
-			  reason_text(cut, why, sizeof(why)));
 }

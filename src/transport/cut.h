@@ -10,6 +10,12 @@
 #define MESH_CUT_STUCK_HINT                                                                        \
 	"does a firewall drop the data's packets (RDMA: UDP port 4791), or is the RDMA device gone?"
 
+enum mesh_cut_reason {
+	MESH_CUT_SILENT, /* the peer did not answer in time */
+	MESH_CUT_BROKEN, /* the comm has failed, or its peer's end has */
+	MESH_CUT_STUCK,	 /* the peer answers, but nothing moved on the link for too long */
+};
+
 /**
  * Fences the peer on those paths of the comm that are not at rest: afterwards nothing of it is
  * written into this process's memory, and the provider has reported what it dropped. Other comms
@@ -35,9 +41,5 @@ bool mesh_path_is_at_rest(const struct mesh_path *path);
  */
 MESH_HOLDS(process)
 bool mesh_comm_circuits_leave(struct mesh_comm *comm);
-
-/** The peer has cut its connections with us: the comms with it fail. process->lock held. */
-MESH_HOLDS(process)
-void mesh_peer_cut_came(struct mesh_peer *peer, const struct mesh_frame_cut *cut);
 
 #endif

@@ -84,9 +84,3 @@ void mesh_have_frame_handle(struct mesh_peer *peer, const struct mesh_frame *fra
 	else
 		mesh_count_event(&peer->process->counters->refused);
 }
-
-void mesh_cut_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame)
-{
-	if (peer->state == MESH_PEER_UP)
-		mesh_peer_cut_came(peer, &frame->cut);
-}

@@ -16,8 +16,4 @@ void mesh_resume_frame_handle(struct mesh_peer *peer, const struct mesh_frame *f
 MESH_HOLDS(process)
 void mesh_have_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame);
 
-/** CUT. */
-MESH_HOLDS(process)
-void mesh_cut_frame_handle(struct mesh_peer *peer, const struct mesh_frame *frame);
-
 #endif

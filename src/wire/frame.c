@@ -79,8 +79,6 @@ static size_t frame_payload_size(uint8_t type)
 		return sizeof(struct mesh_frame_sent);
 	case MESH_FRAME_PORT:
 		return sizeof(struct mesh_frame_port);
-	case MESH_FRAME_CUT:
-		return sizeof(struct mesh_frame_cut);
 	case MESH_FRAME_RESUME:
 		return sizeof(struct mesh_frame_resume);
 	case MESH_FRAME_HAVE:

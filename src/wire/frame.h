@@ -23,15 +23,14 @@ enum mesh_frame_type {
 	MESH_FRAME_SENT,     /* the answer, once the message, or its grant, is sent: not before */
 	MESH_FRAME_PORT,     /* connector: the TCP port that its provider connected from */
 	MESH_FRAME_WITHDRAW, /* connector: it drops a comm that its NCCL never had, or gives up */
-	MESH_FRAME_CUT, /* either end: the sender has cut the provider's connections to this peer */
-	MESH_FRAME_RESUME,  /* sending end: fence what is lost, then say what you have */
-	MESH_FRAME_HAVE,    /* receiving end: the answer */
-	MESH_FRAME_JOIN,    /* sending end: a path of this comm joins again; ACCEPT answers */
-	MESH_FRAME_OPEN,    /* towards the listener: open a circuit through this relay */
-	MESH_FRAME_OPENED,  /* relay: the answer, once the listener has accepted */
-	MESH_FRAME_CIRCUIT, /* an end or a relay of a circuit: it has ended, or is broken */
-	MESH_FRAME_NICS,    /* either end: NICs of the sender that were not in its HELLO */
-	MESH_FRAME_PARK,    /* either end: this link is taken out of use, or used again */
+	MESH_FRAME_RESUME,   /* sending end: fence what is lost, then say what you have */
+	MESH_FRAME_HAVE,     /* receiving end: the answer */
+	MESH_FRAME_JOIN,     /* sending end: a path of this comm joins again; ACCEPT answers */
+	MESH_FRAME_OPEN,     /* towards the listener: open a circuit through this relay */
+	MESH_FRAME_OPENED,   /* relay: the answer, once the listener has accepted */
+	MESH_FRAME_CIRCUIT,  /* an end or a relay of a circuit: it has ended, or is broken */
+	MESH_FRAME_NICS,     /* either end: NICs of the sender that were not in its HELLO */
+	MESH_FRAME_PARK,     /* either end: this link is taken out of use, or used again */
 	MESH_FRAME_TYPES
 };
 
@@ -256,20 +255,6 @@ struct mesh_frame_port {
 };
 _Static_assert(sizeof(struct mesh_frame_port) == 8, "wire format");
 
-enum mesh_cut_reason {
-	MESH_CUT_SILENT = 1, /* the addressee did not answer in time */
-	MESH_CUT_BROKEN = 2, /* another connection with it is lost, or was cut by it */
-	MESH_CUT_STUCK = 3,  /* it answers, but nothing moved on the link for too long */
-};
-
-/* CUT: for all comms of this control connection. */
-struct mesh_frame_cut {
-	uint32_t reason;   /* enum mesh_cut_reason */
-	uint32_t waited_s; /* SILENT, STUCK: for so long */
-	uint64_t reserved; /* 0 */
-};
-_Static_assert(sizeof(struct mesh_frame_cut) == 16, "wire format");
-
 /*
  * RESUME: the sending end has stopped its paths in @dead, and nothing of message @seq is in flight
  * there. It travels over another path.
@@ -414,7 +399,6 @@ struct mesh_frame {
 		struct mesh_frame_connect connect;
 		struct mesh_frame_withdraw withdraw;
 		struct mesh_frame_port port;
-		struct mesh_frame_cut cut;
 		struct mesh_frame_nics nics;
 		struct mesh_frame_park park;
 		uint32_t to_comm; /* of those below, which are for a comm */

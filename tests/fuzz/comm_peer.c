@@ -20,7 +20,6 @@ static const size_t frame_bytes[MESH_FRAME_TYPES] = {
 	[MESH_FRAME_SENT] = sizeof(struct mesh_frame_sent),
 	[MESH_FRAME_PORT] = 2,
 	[MESH_FRAME_WITHDRAW] = sizeof(struct mesh_frame_withdraw),
-	[MESH_FRAME_CUT] = 8,
 	[MESH_FRAME_RESUME] = sizeof(struct mesh_frame_resume),
 	[MESH_FRAME_HAVE] = sizeof(struct mesh_frame_have),
 	[MESH_FRAME_JOIN] = 32,
@@ -40,7 +39,7 @@ static void frame_aim(struct mesh_frame *frame, enum mesh_frame_type type)
 	comm = take_comm(&i);
 	if (type == MESH_FRAME_REFUSE)
 		frame->refuse.comm = frame->refuse.comm ? take_id() : 0;
-	else if (type == MESH_FRAME_PARK || type == MESH_FRAME_CUT || type == MESH_FRAME_PORT)
+	else if (type == MESH_FRAME_PARK || type == MESH_FRAME_PORT)
 		return;
 	else if (type != MESH_FRAME_JOIN && type != MESH_FRAME_CONNECT)
 		frame->to_comm = take_id();

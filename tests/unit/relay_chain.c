@@ -368,7 +368,6 @@ static void end_learn(struct chain_end *end)
 	mesh_lock_take(&process->lock);
 	for (i = 0; i < 2; i++) {
 		end->peers[i].state = MESH_PEER_LOST;
-		mesh_circuits_cut(&end->peers[i]);
 		mesh_domain_lock(end->domain);
 		LIST_FOREACH(user, &end->peers[i].user_list, entry)
 			user->ops->lost(user);

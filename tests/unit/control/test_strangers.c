@@ -304,7 +304,6 @@ static void test_frames_for_no_comm(void **state)
 		frame.to_comm = NO_COMM;
 		stranger_send(&frame, types[i]);
 	}
-	stranger_send(&frame, MESH_FRAME_CUT);
 	memset(&frame, 0, sizeof(frame));
 	frame.refuse.refusal = MESH_REFUSAL_COOKIE;
 	frame.refuse.comm = NO_COMM;

@@ -125,6 +125,15 @@ static void test_flood(void **state)
 	assert_int_equal(process->counters->refused - refused, FLOOD - count);
 }
 
+/* The connecting node is lost, as circuits are told. */
+static void peer_lose(void)
+{
+	struct mesh_circuit *circuit;
+
+	LIST_FOREACH(circuit, &process->relay->circuits, entry)
+		circuit->up.user.ops->lost(&circuit->up.user);
+}
+
 /* The same OPEN again is another circuit for all that we know, and counts. */
 static void test_replay(void **state)
 {
@@ -135,7 +144,7 @@ static void test_replay(void **state)
 		open_send();
 		assert_int_equal(circuits_count(), i + 1);
 	}
-	mesh_circuits_cut(peer);
+	peer_lose();
 	LIST_FIRST(&process->relay->circuits)
 		->timer.expired(&LIST_FIRST(&process->relay->circuits)->timer, mesh_clock_ms());
 	assert_int_equal(circuits_count(), 2);
@@ -256,7 +265,7 @@ static void test_memory_outlives_the_polls(void **state)
 	uint64_t before;
 
 	(void)state;
-	mesh_circuits_cut(peer);
+	peer_lose();
 	before = atomic_load(&peer->domain->polls);
 	circuit->timer.expired(&circuit->timer, mesh_clock_ms());
 	assert_int_equal(circuits_count(), 0);
@@ -290,7 +299,7 @@ static void test_fenced_once(void **state)
 
 	(void)state;
 	assert_true(user->ops->is_open(user));
-	mesh_circuits_cut(peer);
+	peer_lose();
 	user->ops->fenced(user);
 	assert_false(user->ops->is_open(user));
 	before = atomic_load(&peer->domain->polls);

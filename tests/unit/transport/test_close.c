@@ -473,44 +473,6 @@ static void test_peer_drains_to_a_freed_comm(void **state)
 	assert_false(engine_polls());
 }
 
-/* Messages in flight are lost, for all comms. */
-static void test_peer_cuts_us_off(void **state)
-{
-	struct mesh_comm *other;
-
-	(void)state;
-	comm = fixture_open(MESH_PROVIDER_TCP, 1, true);
-	other = fixture_comm_open(false);
-	fixture.peers[0].state = MESH_PEER_GREETING;
-	frame_comes(MESH_FRAME_CUT, 0);
-	assert_int_equal(*comm_inside(comm).error, 0);
-	fixture.peers[0].state = MESH_PEER_UP;
-	frame_comes(MESH_FRAME_CUT, 0);
-	assert_failed(comm, -ECONNABORTED, "cut its connections with this process");
-	assert_failed(other, -ECONNABORTED, "2 that NCCL uses failed");
-	assert_int_equal(*comm_inside(comm).peer_end, MESH_END_UNCLEAN);
-	assert_int_equal(fixture.setup.process.own_counters.comms_failed, 2);
-	log_capture_start();
-	frame_comes(MESH_FRAME_CUT, 0);
-	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
-	mesh_comm_close(other);
-	close_now();
-	assert_true(fixture_no_frame());
-}
-
-/* The link that broke has had its line: the comm fails without another. */
-static void test_cut_after_a_loss(void **state)
-{
-	(void)state;
-	comm = fixture_open(MESH_PROVIDER_TCP, 2, true);
-	fixture.peers[1].state = MESH_PEER_LOST;
-	frame_comes(MESH_FRAME_CUT, 0);
-	assert_int_equal(*comm_inside(comm).error, -ECONNABORTED);
-	assert_int_equal(fixture.setup.process.own_counters.comms_failed, 1);
-	assert_int_equal(log_captured_lines(MESH_LOG_WARN), 0);
-	close_now();
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -535,8 +497,6 @@ int main(void)
 		TEST(test_receiver_closed),
 		TEST(test_receiver_closed_at_the_end),
 		TEST(test_peer_drains_to_a_freed_comm),
-		TEST(test_peer_cuts_us_off),
-		TEST(test_cut_after_a_loss),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
