@@ -86,11 +86,13 @@ try() {
 faults_init
 mesh_up triangle
 failed=
-unordered=$(realpath "$MESH_BUILD/functional/preload_unordered.so")
+PRELOAD=("LD_PRELOAD=$(realpath "$MESH_BUILD/functional/preload_unordered.so")")
+# The sanitizers replace these functions themselves.
+[[ $MESH_BUILD != *sanitize* ]] || PRELOAD=()
 for provider in tcp "tcp;ofi_rxm"; do
 	FAULTS_ENV=()
 	try "$provider" b $((ROUNDS / FAULTS_SLOW)) "${CASES[@]}"
-	FAULTS_ENV=("LD_PRELOAD=$unordered")
+	FAULTS_ENV=("${PRELOAD[@]}")
 	try "$provider" b 5 "${UNORDERED[@]}"
 done
 # d has a cable to c only, whose process relays.
@@ -105,7 +107,7 @@ play c relay <<-END
 	finalize 0
 END
 wait_for "[[ -e $FAULTS/relays ]]" 60 || fail "the relay does not start"
-FAULTS_ENV=("${JOB[@]}" "LD_PRELOAD=$unordered")
+FAULTS_ENV=("${JOB[@]}" "${PRELOAD[@]}")
 try tcp d 5 "${UNORDERED[@]}"
 grep -q "via=c" "$FAULTS/sender.log" || faults_show "no relay was on the way"
 touch "$FAULTS/over"

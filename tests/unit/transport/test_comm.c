@@ -9,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "control/peer_fence.h"
 #include "nic/rdma_error.h"
 #include "setup/listener.h"
 #include "setup/setup.h"
@@ -18,6 +19,7 @@
 #include "transport/comm_open.h"
 #include "transport/linger.h"
 #include "transport/place.h"
+#include "transport/rejoin.h"
 #include "transport/send.h"
 
 #include "comm_fixture.h"
@@ -244,6 +246,10 @@ static void fence_loses_link(bool recovers)
 	mesh_comm_close(comm);
 	mesh_comm_close(other);
 	assert_true(fences_posted() >= 1);
+	mesh_lock_take(&fixture.setup.process.lock);
+	mesh_rejoins_close(&fixture.setup.process);
+	mesh_peer_fence_end(&fixture.peers[0]);
+	mesh_lock_release(&fixture.setup.process.lock);
 }
 
 static void test_fence_loses_link(void **state)

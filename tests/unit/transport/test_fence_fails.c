@@ -11,6 +11,7 @@
 #include "fabric/socket_table.h"
 #include "transport/frames.h"
 #include "transport/recovery.h"
+#include "transport/rejoin.h"
 
 #include "comm_fixture.h"
 #include "log_capture.h"
@@ -147,7 +148,15 @@ static void test_relayed(void **state)
 	fixture_comm_close(comm);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
+static int end(void **state)
+{
+	mesh_lock_take(&fixture.setup.process.lock);
+	mesh_rejoins_close(&fixture.setup.process);
+	mesh_lock_release(&fixture.setup.process.lock);
+	return fixture_teardown(state);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, end)
 
 int main(void)
 {
