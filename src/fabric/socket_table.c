@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -75,16 +74,6 @@ static bool entry_is_socket(const char *name)
 }
 
 /*
- * Makes scan.copy a duplicate of @number, which may be another thread's. By a plain system call: a
- * thread sanitizer takes dup3() for a race with whoever opens or closes that one. The kernel orders
- * them, and whose it was then is for the callers to find out.
- */
-static int copy_set(int number)
-{
-	return (int)syscall(SYS_dup3, number, scan.copy, O_CLOEXEC);
-}
-
-/*
  * Returns 1 if @look returned true for the descriptor, 0 if not, or a negative errno. It duplicates
  * sockets only: closing any duplicate of a file releases the process's POSIX locks on that file.
  */
@@ -94,7 +83,7 @@ static int entry_visit(const char *name, bool (*look)(void *arg, int number, int
 
 	if (number == scan.copy || !entry_is_socket(name))
 		return 0;
-	if (copy_set(number) >= 0)
+	if (dup3(number, scan.copy, O_CLOEXEC) >= 0)
 		return look(arg, number, scan.copy);
 	/* Also EBADF if the limit of open files has sunk below our own; or it was closed. */
 	return fcntl(number, F_GETFD) < 0 ? 0 : -EMFILE;
@@ -131,7 +120,7 @@ int mesh_sockets_visit(bool (*look)(void *arg, int number, int copy), void *arg)
 	pthread_mutex_lock(&scan.lock);
 	if (scan.users) {
 		ret = folder_visit(look, arg);
-		copy_set(scan.folder); /* a copy would keep its socket open */
+		dup3(scan.folder, scan.copy, O_CLOEXEC); /* a copy would keep its socket open */
 	}
 	pthread_mutex_unlock(&scan.lock);
 	return ret;
