@@ -18,8 +18,8 @@
 #include "transport/path_relayed.h"
 #include "transport/path_state.h"
 #include "transport/receive.h"
-#include "wire/stats.h"
 #include "wire/handle.h"
+#include "wire/stats.h"
 
 /*
  * If it is unknown whether a connector that was lost, or whose circuit broke, got the comm, it has

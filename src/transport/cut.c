@@ -10,12 +10,10 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "control/link_watch.h"
 #include "control/peer_end.h"
 #include "control/process.h"
 #include "fabric/fence.h"
-#include "relay/circuits.h"
 #include "transport/comm_end.h"
 #include "transport/cut.h"
 #include "transport/path_relayed.h"

@@ -68,9 +68,8 @@ bool mesh_request_is_flagged(const struct mesh_request *request)
 	if (request->size > MESH_SEGMENTS_MAX * MESH_UNFLAGGED_BYTES ||
 	    !mesh_flag_find(request->data, request->size))
 		return false;
-	/* A NIC keeps the order of an RDMA write; what the last relay does is not known here. */
 	for (i = 0; i < comm->num_up; i++)
-		reorders |= !comm->up[i]->is_acknowledged || mesh_path_has_relay(comm->up[i]);
+		reorders |= mesh_path_reorders(comm->up[i]);
 	return reorders;
 }
 

@@ -50,14 +50,28 @@ void mesh_flag_store(void *to, size_t size, uint64_t flag);
 MESH_HOLDS(comm)
 bool mesh_request_is_flagged(const struct mesh_request *request);
 
+/**
+ * True if what is written over the path may arrive in any order. A NIC keeps that of an RDMA write;
+ * what the last relay has is not known here.
+ */
+static inline bool mesh_path_reorders(const struct mesh_path *path)
+{
+	return !path->is_acknowledged || mesh_path_has_relay(path);
+}
+
+/** The flag of a message that is being sent; 0: it has none, or it need not follow. */
+MESH_HOLDS(comm)
+static inline uint64_t mesh_request_flag(const struct mesh_request *request)
+{
+	return request->send.flagged ? mesh_flag_find(request->data, MESH_LINE_BYTES) : 0;
+}
+
 /** The flag that has to follow what is written over @path; 0: the write has it. */
 MESH_HOLDS(comm)
 static inline uint64_t mesh_flag_to_follow(const struct mesh_request *request,
 					   const struct mesh_path *path)
 {
-	if (!request->send.flagged || (path->is_acknowledged && !mesh_path_has_relay(path)))
-		return 0;
-	return mesh_flag_find(request->data, MESH_LINE_BYTES);
+	return mesh_path_reorders(path) ? mesh_request_flag(request) : 0;
 }
 
 /**

@@ -37,7 +37,7 @@ bool mesh_announcements_keep(struct mesh_comm *comm, const struct mesh_request *
 	const struct mesh_message_written last = {
 		.segment = request->send.num_segments - 1,
 		.num_segments = request->send.num_segments,
-		.flag = request->send.flagged ? mesh_flag_find(request->data, MESH_LINE_BYTES) : 0,
+		.flag = mesh_request_flag(request),
 	};
 	struct mesh_copy *copy;
 
