@@ -34,11 +34,9 @@
 
 /*
  * A relay that runs, and after a fence the provider, report at once what they have dropped; a peer
- * that runs answers at once. An abort waits for all of its peers for so long together.
+ * that runs answers at once. An abort waits no longer for an answer.
  */
 #define SETTLE_MS 500
-/* The same for each further process: one that does not run must not use up what others need. */
-#define SETTLE_EACH_MS (SETTLE_MS / 16)
 /* The first turns of a waiting loop only yield; a handshake on an idle node takes fewer. */
 #define YIELDS 2000
 /*
@@ -69,20 +67,18 @@ static uint64_t peer_owes_since(const struct mesh_peer *peer)
 /* ---- aborts -------------------------------------------------------------------------------- */
 
 /*
- * Until when the closes of an abort may wait for peers; 0: NCCL does not abort. An abort closes
- * many comms one after the other, those without requests, too: it goes on for a timeout.
+ * True while NCCL aborts: it closes many comms one after the other, those without requests, too, so
+ * an abort goes on for a timeout.
  */
 MESH_HOLDS(process)
-static uint64_t abort_until(const struct mesh_comm *comm, uint64_t now_ms)
+static bool is_aborted(const struct mesh_comm *comm, uint64_t now_ms)
 {
 	const struct mesh_process *process = comm->process;
 
 	mesh_process_assert_locked(process);
-	if (!process->abort_ms || process->abort_owner != comm->owner ||
-	    mesh_clock_elapsed_ms(process->abort_ms, now_ms) >=
-		    process->config.dead_peer_timeout_s * 1000)
-		return 0;
-	return process->abort_ms + SETTLE_MS;
+	return process->abort_ms && process->abort_owner == comm->owner &&
+	       mesh_clock_elapsed_ms(process->abort_ms, now_ms) <
+		       process->config.dead_peer_timeout_s * 1000;
 }
 
 /* NCCL closes the comm while requests are open: nobody waits for what is in flight. */
@@ -92,7 +88,7 @@ static void abort_note(const struct mesh_comm *comm)
 	uint64_t now_ms = mesh_clock_ms();
 
 	mesh_process_lock(process);
-	if (!abort_until(comm, now_ms)) {
+	if (!is_aborted(comm, now_ms)) {
 		process->abort_owner = comm->owner;
 		process->abort_ms = now_ms;
 	}
@@ -206,7 +202,7 @@ static bool is_at_rest_or_hopeless(struct mesh_comm *comm)
 struct patience {
 	bool for_peer; /* else for the provider */
 	uint64_t limit_ms;
-	uint64_t until_ms; /* not longer, whatever moves; 0: no such limit */
+	uint64_t answer_ms; /* the same while the peer owes an answer */
 	uint64_t begin_ms;
 	uint64_t moved_ms;   /* when something last moved */
 	uint64_t looked_ms;  /* at the last turn */
@@ -221,14 +217,15 @@ static struct patience patience_begin(bool for_peer, uint64_t limit_ms)
 	return (struct patience){
 		.for_peer = for_peer,
 		.limit_ms = limit_ms,
+		.answer_ms = limit_ms,
 		.begin_ms = now_ms,
 		.moved_ms = now_ms,
 		.looked_ms = now_ms,
 	};
 }
 
-/* Since when the peer has been silent, or nothing has moved. */
-static uint64_t silent_since(struct mesh_comm *comm, struct patience *patience, uint64_t now_ms)
+/* When the peer has been silent, or nothing has moved, for too long. */
+static uint64_t silent_until(struct mesh_comm *comm, struct patience *patience, uint64_t now_ms)
 {
 	uint64_t owes_ms = 0;
 
@@ -242,20 +239,19 @@ static uint64_t silent_since(struct mesh_comm *comm, struct patience *patience, 
 		owes_ms = peer_owes_since(mesh_comm_frame_peer(comm));
 	mesh_process_unlock(comm->process);
 	/* Comms that waited for this peer before us: all of them give up at the same time. */
-	return owes_ms && owes_ms < patience->begin_ms ? owes_ms : patience->moved_ms;
+	return (owes_ms && owes_ms < patience->begin_ms ? owes_ms : patience->moved_ms) +
+	       (owes_ms ? patience->answer_ms : patience->limit_ms);
 }
 
 static bool patience_is_over(struct mesh_comm *comm, struct patience *patience)
 {
 	uint64_t now_ms = mesh_clock_ms(), away_ms = now_ms - patience->looked_ms;
-	uint64_t since_ms = silent_since(comm, patience, now_ms);
+	uint64_t until_ms = silent_until(comm, patience, now_ms);
 
 	patience->looked_ms = now_ms;
 	if (away_ms > STOPPED_MS)
 		patience->stopped_ms += away_ms;
-	if (patience->until_ms && now_ms >= patience->until_ms)
-		return true;
-	return now_ms >= since_ms + patience->limit_ms + patience->stopped_ms;
+	return now_ms >= until_ms + patience->stopped_ms;
 }
 
 static void comm_poll(struct mesh_comm *comm)
@@ -301,14 +297,14 @@ static void slow_log(const struct mesh_peer *peer, uint64_t waited_ms)
 			  mesh_peer_text(peer, text), peer->domain->nic->netdev, waited_s);
 }
 
-static void slow_warn(struct mesh_comm *comm, uint64_t waited_ms)
+static void slow_warn(struct mesh_comm *comm, const struct patience *patience)
 {
 	struct mesh_peer *peer;
 
 	mesh_process_lock(comm->process);
 	peer = mesh_comm_frame_peer(comm);
 	if (!peer->slow_warned)
-		slow_log(peer, waited_ms);
+		slow_log(peer, peer_owes_since(peer) ? patience->answer_ms : patience->limit_ms);
 	peer->slow_warned = true;
 	mesh_process_unlock(comm->process);
 }
@@ -340,16 +336,6 @@ static void answer_had(struct mesh_comm *comm, uint64_t begin_ms)
 	mesh_process_unlock(comm->process);
 }
 
-/* An abort gives each process that owes no answer yet a moment, also when its time is over. */
-MESH_HOLDS(process)
-static void abort_limit(const struct mesh_comm *comm, struct patience *patience)
-{
-	patience->until_ms = abort_until(comm, patience->begin_ms);
-	if (patience->until_ms && patience->until_ms < patience->begin_ms + SETTLE_EACH_MS &&
-	    !peer_owes_since(mesh_comm_frame_peer(comm)))
-		patience->until_ms = patience->begin_ms + SETTLE_EACH_MS;
-}
-
 /* Our end takes a step, and waits until @condition holds, which the peer's answer causes. */
 static void step_and_wait(struct mesh_comm *comm, enum mesh_end state,
 			  bool (*condition)(struct mesh_comm *))
@@ -358,16 +344,15 @@ static void step_and_wait(struct mesh_comm *comm, enum mesh_end state,
 	struct patience patience = patience_begin(true, limit_ms);
 
 	mesh_process_lock(comm->process);
-	abort_limit(comm, &patience);
+	if (is_aborted(comm, patience.begin_ms))
+		patience.answer_ms = SETTLE_MS;
 	mesh_comm_end_step(comm, state);
 	answer_expect(comm, patience.begin_ms);
 	mesh_process_unlock(comm->process);
 	if (wait_for(comm, condition, patience))
 		answer_had(comm, patience.begin_ms);
-	else if (!patience.until_ms)
-		slow_warn(comm, limit_ms);
-	else if (patience.until_ms > patience.begin_ms + SETTLE_EACH_MS)
-		slow_warn(comm, SETTLE_MS); /* else another comm has, or it had less time */
+	else
+		slow_warn(comm, &patience);
 }
 
 /* ---- the end of it ------------------------------------------------------------------------- */
@@ -540,7 +525,7 @@ bool mesh_comm_close_is_over(struct mesh_comm *comm, uint64_t since_ms, uint64_t
 	mesh_process_assert_locked(comm->process);
 	if (has_answer(comm))
 		return true;
-	if (abort_until(comm, now_ms))
+	if (is_aborted(comm, now_ms))
 		limit_ms = SETTLE_MS;
 	else if (!comm->sending) /* whatever the sender was in doubt about, it warns of it */
 		return mesh_clock_elapsed_ms(since_ms, now_ms) >= limit_ms + VERDICT_MS;
