@@ -84,7 +84,8 @@ static void fenced_learn(struct mesh_process *process, const struct mesh_comm *o
 /* ---- here ---------------------------------------------------------------------------------- */
 
 static const char *const reasons[] = {
-	[MESH_CUT_SILENT] = "it did not answer the end of a connection: is its process stopped?",
+	[MESH_CUT_SILENT] = ("the end of a connection with it was not answered in time, and is cut "
+			     "off here: is its process stopped?"),
 	[MESH_CUT_BROKEN] = "a connection with it that has failed is cut off here",
 	[MESH_CUT_STUCK] = "nothing moved on a connection with it that ends, and is cut off here",
 };

@@ -229,6 +229,14 @@ static void write_check(const struct fake_post *write)
 	check(at + write->size <= circuit->hop.granule * MESH_GRANULES);
 }
 
+/* Whole pages, bytes. */
+static size_t memory_of(const struct mesh_circuit *circuit)
+{
+	size_t size = circuit->granule * MESH_GRANULES;
+
+	return (size + MESH_PAGE_BYTES - 1) / MESH_PAGE_BYTES * MESH_PAGE_BYTES;
+}
+
 void relay_check(void)
 {
 	const struct mesh_relay *relay = relay_run.process->relay;
@@ -241,7 +249,7 @@ void relay_check(void)
 		domain_is_free(relay_run.domains[i]);
 	LIST_FOREACH(circuit, &relay->circuits, entry) {
 		circuit_check(circuit);
-		memory += circuit->granule * MESH_GRANULES;
+		memory += memory_of(circuit);
 	}
 	check(memory == relay->memory && memory <= relay_run.process->config.relay_memory_bytes);
 	for (i = 0; i < fake.writes.num; i++) {

@@ -237,7 +237,7 @@ static void fence_loses_link(bool recovers)
 	mesh_comm_quiesce(comm);
 	assert_int_equal(*comm_inside(comm).peer_end, MESH_END_CUT);
 	assert_int_equal(fixture.peers[0].state, MESH_PEER_LOST);
-	assert_true(log_captured(MESH_LOG_WARN, "it did not answer the end of a connection"));
+	assert_true(log_captured(MESH_LOG_WARN, "was not answered in time, and is cut off here"));
 	assert_int_equal(*comm_inside(other).error, recovers ? 0 : -ECONNRESET);
 	fixture_frame(MESH_FRAME_CLOSE);
 	assert_int_equal(fixture_frame(MESH_FRAME_CLOSED).closed.unclean, 1);
