@@ -9,8 +9,15 @@
  * their handles in FOLDER, and "progress-of-RANK": the messages received so far. SECONDS 0: until
  * there is a file "stop".
  * ALL_SIZES_FAULT=1 makes one message wrong in one bit.
+ *
+ * ALL_SIZES_GUESTS=N: N comms each way also with a third process, the guest, which is rank 2 in the
+ * folder FOLDER/guest-0, COMMS being N. It may be killed, after a file "killed" is there: then the
+ * two ranks close those comms, leave "closed-by-RANK" there, and await the next guest in guest-1.
+ * Its seed is SEED and its number. What is received from it is a number of its own in
+ * "progress-of-RANK".
  */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -33,6 +40,8 @@
 #define GUARD 4096 /* bytes behind the largest message */
 #define CONNECT_S 60
 #define PROGRESS_MS 50
+#define GUEST 2 /* its rank */
+#define PATH_BYTES 512
 
 struct side {
 	void *comm, *registration, *requests[BUFFERS];
@@ -42,23 +51,28 @@ struct side {
 };
 
 struct channel {
-	int id;
+	int id, peer;
+	uint32_t seed;
 	void *listener;
 	uint8_t handle[NCCL_HANDLE_SIZE];
 	struct side send, receive;
+	bool failed; /* a call has, because the guest was killed */
 };
 
 static struct {
 	const struct nccl_net_newest *net;
 	const char *folder;
-	int rank, num_channels;
+	char guest_folder[PATH_BYTES / 2]; /* of the guest that is there or comes next */
+	int guest;			   /* its number */
+	bool guest_is_there;
+	int rank, num_channels, num_guests, num_devices, progress;
 	size_t most, room; /* bytes: of a message, of a buffer */
 	uint32_t seed;
 	bool fault;
 	void *context;
-	struct channel channels[CHANNELS_MAX];
-	uint8_t *poison;	  /* room bytes of it */
-	uint64_t messages, bytes; /* received */
+	struct channel channels[CHANNELS_MAX], guests[CHANNELS_MAX];
+	uint8_t *poison;		  /* room bytes of it */
+	uint64_t messages, bytes, visits; /* received; visits: messages of guests */
 } us;
 
 static uint64_t clock_ms(void)
@@ -89,11 +103,23 @@ __attribute__((format(printf, 5, 6))) static void log_line(enum nccl_level level
 
 /* ---- handles and progress ------------------------------------------------------------------ */
 
+static bool is_guests(const struct channel *c)
+{
+	return c->peer == GUEST;
+}
+
+/* The name, of PATH_BYTES, of the handle that @rank leaves for the channel. */
+static void handle_name(char *name, const struct channel *c, int rank)
+{
+	snprintf(name, PATH_BYTES, "%s/handle-%d-of-%d", is_guests(c) ? us.guest_folder : us.folder,
+		 c->id, rank);
+}
+
 static void handle_take(struct channel *c, uint64_t deadline_ms)
 {
-	char name[512];
+	char name[PATH_BYTES];
 
-	snprintf(name, sizeof(name), "%s/handle-%d-of-%d", us.folder, c->id, !us.rank);
+	handle_name(name, c, c->peer);
 	while (!file_read(name, c->handle, sizeof(c->handle))) {
 		if (clock_ms() > deadline_ms)
 			die("the other rank does not start");
@@ -101,21 +127,41 @@ static void handle_take(struct channel *c, uint64_t deadline_ms)
 	}
 }
 
+/* The file stays open, for a process that has no descriptor left. */
 static void progress_write(void)
 {
-	char name[512], text[64];
-	int len = snprintf(text, sizeof(text), "%" PRIu64 " %" PRIu64 "\n", us.messages, us.bytes);
+	char name[PATH_BYTES], text[64];
+	int len = snprintf(text, sizeof(text), "%-16" PRIu64 " %-16" PRIu64 " %-16" PRIu64 "\n",
+			   us.messages, us.bytes, us.visits);
 
-	snprintf(name, sizeof(name), "%s/progress-of-%d", us.folder, us.rank);
-	file_write(name, text, (size_t)len);
+	if (!us.progress) {
+		snprintf(name, sizeof(name), "%s/progress-of-%d", us.folder, us.rank);
+		file_write(name, text, (size_t)len);
+		us.progress = open(name, O_WRONLY);
+	}
+	if (pwrite(us.progress, text, (size_t)len, 0) != len)
+		die("cannot write the progress");
 }
 
-static bool is_stopped(void)
+static bool is_there(const char *folder, const char *file)
 {
-	char name[512];
+	char name[PATH_BYTES];
 
-	snprintf(name, sizeof(name), "%s/stop", us.folder);
+	snprintf(name, sizeof(name), "%s/%s", folder, file);
 	return !access(name, F_OK);
+}
+
+/* Calls a function of the plugin for a channel; true on success. */
+#define TRY(c, expression) channel_try(c, expression, #expression)
+
+static bool channel_try(struct channel *c, enum nccl_result result, const char *expression)
+{
+	if (!result)
+		return true;
+	if (!is_guests(c) || !is_there(us.guest_folder, "killed"))
+		die("%s returned %d: channel %d with rank %d", expression, result, c->id, c->peer);
+	c->failed = true;
+	return false;
 }
 
 /* ---- messages ------------------------------------------------------------------------------ */
@@ -132,7 +178,7 @@ static uint64_t mix(uint64_t word)
 /* Names the message; the first 8 bytes of each that has any say whether it is the last. */
 static uint64_t message_key(int sender, const struct channel *c, uint32_t seq)
 {
-	return mix((uint64_t)us.seed << 40 ^ (uint64_t)sender << 39 ^ (uint64_t)c->id << 32 ^ seq);
+	return mix((uint64_t)c->seed << 42 ^ (uint64_t)sender << 40 ^ (uint64_t)c->id << 32 ^ seq);
 }
 
 /* A quarter of the messages looks like NCCL's LL128: whole lines, whose last word is a flag. */
@@ -180,7 +226,7 @@ static void message_make(uint64_t key, uint8_t *data, size_t size)
 
 static void message_check(const struct channel *c, uint32_t seq, const uint8_t *data, size_t size)
 {
-	uint64_t key = message_key(!us.rank, c, seq), word;
+	uint64_t key = message_key(c->peer, c, seq), word;
 	size_t i;
 
 	for (i = 0; i < size; i += sizeof(word)) {
@@ -236,7 +282,8 @@ static bool send_post(struct channel *c)
 		message_make(key, data, size);
 	if (us.fault && side->posted == 100 && size)
 		data[size / 2] ^= 1;
-	CALL(us.net->isend(side->comm, data, size, 0, side->registration, NULL, request));
+	if (!TRY(c, us.net->isend(side->comm, data, size, 0, side->registration, NULL, request)))
+		return false;
 	side->posted += !!*request;
 	return *request;
 }
@@ -252,22 +299,22 @@ static bool receive_post(struct channel *c)
 	if (side->posted - side->done == SLOTS || (side->total && side->posted == side->total))
 		return false;
 	poison_check(c, side->posted, data, 0, "in a buffer at rest");
-	CALL(us.net->irecv(side->comm, 1, &data, &room, &tag, &side->registration, &profiler,
-			   request));
+	if (!TRY(c, us.net->irecv(side->comm, 1, &data, &room, &tag, &side->registration, &profiler,
+				  request)))
+		return false;
 	side->posted += !!*request;
 	return *request;
 }
 
 /* Only the oldest is tested, as NCCL does. */
-static bool reap(struct side *side, int *size)
+static bool reap(struct channel *c, struct side *side, int *size)
 {
 	void **request = &side->requests[side->done % BUFFERS];
 	int done = 0;
 
 	if (side->done == side->posted)
 		return false;
-	CALL(us.net->test(*request, &done, size));
-	if (!done)
+	if (!TRY(c, us.net->test(*request, &done, size)) || !done)
 		return false;
 	*request = NULL;
 	side->done++;
@@ -281,9 +328,9 @@ static bool receive_reap(struct channel *c)
 	uint8_t *data = buffer_of(side, seq);
 	int size = -1;
 
-	if (!reap(side, &size))
+	if (!reap(c, side, &size))
 		return false;
-	if (size != LAST_BYTES && (size_t)size != message_size(message_key(!us.rank, c, seq)) &&
+	if (size != LAST_BYTES && (size_t)size != message_size(message_key(c->peer, c, seq)) &&
 	    size != LAST_BYTES + 1)
 		die("channel %d: message %u has %d bytes", c->id, seq, size);
 	message_check(c, seq, data, (size_t)size);
@@ -291,7 +338,8 @@ static bool receive_reap(struct channel *c)
 	memset(data, POISON, (size_t)size);
 	if (size == LAST_BYTES && !side->total)
 		side->total = seq + SLOTS;
-	us.messages++;
+	us.messages += !is_guests(c);
+	us.visits += is_guests(c);
 	us.bytes += (uint64_t)size;
 	return true;
 }
@@ -306,7 +354,7 @@ static bool channel_turn(struct channel *c, bool stop)
 	moved = receive_post(c);
 	moved |= send_post(c);
 	moved |= receive_reap(c);
-	moved |= reap(&c->send, &size);
+	moved |= reap(c, &c->send, &size);
 	return moved;
 }
 
@@ -316,59 +364,29 @@ static bool channel_is_done(const struct channel *c)
 	       c->receive.done == c->receive.total;
 }
 
-static void stream(uint64_t seconds)
-{
-	uint64_t began_ms = clock_ms(), shown_ms = 0, now_ms;
-	bool stop = false, moved, done = false;
-	int i;
-
-	while (!done) {
-		now_ms = clock_ms();
-		if (now_ms >= shown_ms + PROGRESS_MS) {
-			progress_write();
-			shown_ms = now_ms;
-			stop |= seconds ? now_ms >= began_ms + seconds * 1000 : is_stopped();
-		}
-		moved = false;
-		done = true;
-		for (i = 0; i < us.num_channels; i++) {
-			moved |= channel_turn(&us.channels[i], stop);
-			done &= channel_is_done(&us.channels[i]);
-		}
-		if (!moved)
-			sched_yield();
-	}
-	progress_write();
-}
-
 /* ---- set-up -------------------------------------------------------------------------------- */
 
-static void channel_listen(struct channel *c, int dev)
+static void channel_listen(struct channel *c)
 {
 	uint8_t handle[NCCL_HANDLE_SIZE] = {0};
-	char name[512];
+	char name[PATH_BYTES];
 
-	CALL(us.net->listen(us.context, dev, handle, &c->listener));
-	snprintf(name, sizeof(name), "%s/handle-%d-of-%d", us.folder, c->id, us.rank);
+	CALL(us.net->listen(us.context, c->id % us.num_devices, handle, &c->listener));
+	handle_name(name, c, us.rank);
 	file_write(name, handle, sizeof(handle));
 }
 
-static void channel_connect(struct channel *c, int dev)
+/* True once there are both comms. */
+static bool channel_connects(struct channel *c)
 {
-	uint64_t deadline_ms = clock_ms() + CONNECT_S * 1000;
 	struct nccl_device_handle *device;
+	int dev = c->id % us.num_devices;
 
-	handle_take(c, deadline_ms);
-	while (!c->send.comm || !c->receive.comm) {
-		if (!c->send.comm)
-			CALL(us.net->connect(us.context, dev, c->handle, &c->send.comm, &device));
-		if (!c->receive.comm)
-			CALL(us.net->accept(c->listener, &c->receive.comm, &device));
-		if (clock_ms() > deadline_ms)
-			die("channel %d does not connect", c->id);
-		sched_yield();
-	}
-	CALL(us.net->close_listen(c->listener));
+	if (!c->send.comm)
+		CALL(us.net->connect(us.context, dev, c->handle, &c->send.comm, &device));
+	if (!c->receive.comm)
+		CALL(us.net->accept(c->listener, &c->receive.comm, &device));
+	return c->send.comm && c->receive.comm;
 }
 
 static void side_open(struct side *side)
@@ -392,16 +410,152 @@ static void channel_close(struct channel *c)
 	free(c->receive.data);
 }
 
+/* Both comms are there. */
+static void channel_begin(struct channel *c)
+{
+	CALL(us.net->close_listen(c->listener));
+	side_open(&c->send);
+	side_open(&c->receive);
+}
+
+static void channels_open(void)
+{
+	uint64_t deadline_ms = clock_ms() + CONNECT_S * 1000;
+	int i;
+
+	for (i = 0; i < us.num_channels; i++)
+		channel_listen(&us.channels[i]);
+	for (i = 0; i < us.num_channels; i++) {
+		handle_take(&us.channels[i], deadline_ms);
+		while (!channel_connects(&us.channels[i])) {
+			if (clock_ms() > deadline_ms)
+				die("channel %d does not connect", i);
+			sched_yield();
+		}
+		channel_begin(&us.channels[i]);
+	}
+}
+
+/* ---- guests -------------------------------------------------------------------------------- */
+
+static void guest_await(int number)
+{
+	int i;
+
+	us.guest = number;
+	us.guest_is_there = false;
+	snprintf(us.guest_folder, sizeof(us.guest_folder), "%s/guest-%d", us.folder, number);
+	memset(us.guests, 0, sizeof(us.guests));
+	for (i = 0; i < us.num_guests; i++) {
+		us.guests[i].peer = GUEST;
+		us.guests[i].id = us.rank * us.num_guests + i;
+		us.guests[i].seed = us.seed + (uint32_t)number;
+	}
+}
+
+/* Listens and connects as soon as the guest has left its last handle. */
+static void guest_look(void)
+{
+	char name[PATH_BYTES];
+	int i;
+
+	if (!us.num_guests || us.guest_is_there)
+		return;
+	handle_name(name, &us.guests[us.num_guests - 1], GUEST);
+	if (access(name, F_OK))
+		return;
+	us.guest_is_there = true;
+	for (i = 0; i < us.num_guests; i++) {
+		handle_take(&us.guests[i], clock_ms());
+		channel_listen(&us.guests[i]);
+	}
+}
+
+/*
+ * One step of each comm with the guest; true if something has moved. What has failed is closed,
+ * with its requests open, as NCCL does if it aborts.
+ */
+static bool guest_turn(bool stop)
+{
+	char name[PATH_BYTES];
+	bool moved = false;
+	int i, failed = 0;
+
+	for (i = 0; us.guest_is_there && i < us.num_guests; i++) {
+		struct channel *c = &us.guests[i];
+
+		if (!c->send.data && !c->failed && channel_connects(c))
+			channel_begin(c);
+		if (c->send.data)
+			moved |= channel_turn(c, stop);
+		if (c->failed && c->send.data) {
+			channel_close(c);
+			c->send.data = NULL;
+		}
+		failed += c->failed;
+	}
+	if (us.num_guests && failed == us.num_guests) {
+		snprintf(name, sizeof(name), "%s/closed-by-%d", us.guest_folder, us.rank);
+		file_write(name, "\n", 1);
+		guest_await(us.guest + 1);
+	}
+	return moved;
+}
+
+static bool guest_is_done(void)
+{
+	int i;
+
+	for (i = 0; us.guest_is_there && i < us.num_guests; i++) {
+		if (!channel_is_done(&us.guests[i]))
+			return false;
+	}
+	return true;
+}
+
+/* ---- all of it ----------------------------------------------------------------------------- */
+
+static void stream(uint64_t seconds)
+{
+	uint64_t began_ms = clock_ms(), shown_ms = 0, now_ms;
+	bool stop = false, moved, done = false;
+	int i;
+
+	while (!done) {
+		now_ms = clock_ms();
+		if (now_ms >= shown_ms + PROGRESS_MS) {
+			progress_write();
+			guest_look();
+			shown_ms = now_ms;
+			stop |= seconds ? now_ms >= began_ms + seconds * 1000
+					: is_there(us.folder, "stop");
+		}
+		moved = guest_turn(stop);
+		done = guest_is_done();
+		for (i = 0; i < us.num_channels; i++) {
+			moved |= channel_turn(&us.channels[i], stop);
+			done &= channel_is_done(&us.channels[i]);
+		}
+		if (!moved && us.rank == GUEST)
+			usleep(1000); /* the others need the cores */
+		else if (!moved)
+			sched_yield();
+	}
+	progress_write();
+}
+
 static void arguments_read(char **argv)
 {
 	void *library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
+	const char *guests = getenv("ALL_SIZES_GUESTS");
+	int i;
 
 	us.net = library ? dlsym(library, NCCL_NET_SYMBOL_NEWEST) : NULL;
 	if (!us.net)
 		die("%s", dlerror());
 	us.folder = argv[2];
 	us.rank = atoi(argv[3]);
-	us.num_channels = atoi(argv[4]);
+	us.num_channels = atoi(argv[4]) * (us.rank == GUEST ? 2 : 1);
 	us.most = (size_t)atol(argv[6]);
 	us.room = us.most + GUARD;
 	us.poison = malloc(us.room);
@@ -410,32 +564,34 @@ static void arguments_read(char **argv)
 	memset(us.poison, POISON, us.room);
 	us.seed = (uint32_t)atol(argv[7]);
 	us.fault = getenv("ALL_SIZES_FAULT");
-	if (us.num_channels < 1 || us.num_channels > CHANNELS_MAX)
+	us.num_guests = guests && us.rank != GUEST ? atoi(guests) : 0;
+	if (us.num_channels < 1 || us.num_channels > CHANNELS_MAX || us.num_guests < 0 ||
+	    us.num_guests > CHANNELS_MAX)
 		die("1 to %d comms", CHANNELS_MAX);
+	for (i = 0; i < us.num_channels; i++) {
+		us.channels[i].id = i;
+		us.channels[i].seed = us.seed;
+		us.channels[i].peer = us.rank == GUEST ? i / (us.num_channels / 2) : !us.rank;
+	}
+	guest_await(0);
 }
 
 int main(int argc, char **argv)
 {
 	struct nccl_comm_config config = {.traffic_class = NCCL_UNDEFINED};
-	int i, num_devices = 0;
+	int i;
 
 	if (argc != 8)
 		die("usage: all_sizes PLUGIN FOLDER RANK COMMS SECONDS MAX_BYTES SEED");
 	arguments_read(argv);
 	CALL(us.net->init(&us.context, 0x5175u, &config, log_line, NULL));
-	CALL(us.net->devices(&num_devices));
-	for (i = 0; i < us.num_channels; i++) {
-		us.channels[i].id = i;
-		channel_listen(&us.channels[i], i % num_devices);
-	}
-	for (i = 0; i < us.num_channels; i++) {
-		channel_connect(&us.channels[i], i % num_devices);
-		side_open(&us.channels[i].send);
-		side_open(&us.channels[i].receive);
-	}
+	CALL(us.net->devices(&us.num_devices));
+	channels_open();
 	stream((uint64_t)atol(argv[5]));
 	for (i = 0; i < us.num_channels; i++)
 		channel_close(&us.channels[i]);
+	for (i = 0; us.guest_is_there && i < us.num_guests; i++)
+		channel_close(&us.guests[i]);
 	CALL(us.net->finalize(us.context));
 	printf("rank %d: %" PRIu64 " messages, %" PRIu64 " bytes are right\n", us.rank, us.messages,
 	       us.bytes);
