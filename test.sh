@@ -453,6 +453,7 @@ kill_ahead() {
 
 passed=0 failed=0 skipped=0
 SUMMARY=()
+exec {NEVER}<> <(:) # nothing ever comes from it
 
 # add_counts STATUS LOG: adds a step's counts to the totals, and prints them for the step's line.
 add_counts() {
@@ -473,13 +474,28 @@ add_counts() {
 	detail=": $p passed, $f failed, $s skipped"
 }
 
+# tell_minutes STEP LOG: a line each minute, so that an output that ends early says where. Without
+# a child, which would outlive it and hold the output.
+tell_minutes() {
+	local minutes=0
+
+	until read -rt 60 -u "$NEVER"; do
+		echo "  $1, $((++minutes)) min: $(grep -E '^(PASS|FAIL|SKIP) ' "$2" | tail -1)"
+	done
+}
+
 run_step() {
-	local name=$1 log=$LOGS/$1.log started=$SECONDS status verdict lines detail=""
+	local name=$1 log=$LOGS/$1.log started=$SECONDS status verdict lines detail="" teller
 
 	echo "==== $name"
+	: >"$log"
+	tell_minutes "$name" "$log" &
+	teller=$!
 	finish_ahead "$name"
 	"step_$name" >"$log" 2>&1 </dev/null
 	status=$?
+	kill "$teller"
+	wait "$teller" 2>/dev/null
 	add_counts $status "$log"
 	case $status in
 	0) verdict=PASS ;;
