@@ -57,8 +57,7 @@ struct mesh_reroute {
 	LIST_ENTRY(mesh_reroute) entry; /* setup->reroutes; all under process->lock */
 	struct mesh_timer timer;
 	struct mesh_process *process;
-	struct mesh_comm *comm; /* if one with this key is still there */
-	uint64_t key;
+	struct mesh_comm *comm; /* whose seeker this is; NULL: it was freed */
 	struct mesh_handle handle;
 	struct mesh_relay_try *relay; /* owned */
 	enum mesh_search search;
@@ -101,6 +100,8 @@ MESH_HOLDS(process)
 static void reroute_free(struct mesh_reroute *reroute)
 {
 	trial_sink_remove(reroute);
+	if (reroute->comm)
+		reroute->comm->seeker = NULL;
 	mesh_engine_timer_cancel(&reroute->process->engine, &reroute->timer);
 	LIST_REMOVE(reroute, entry);
 	mesh_relay_try_close(reroute->relay);
@@ -115,18 +116,11 @@ static bool wants_route(struct mesh_comm *comm, uint64_t now_ms)
 	       mesh_stopped_wants_route(comm, now_ms);
 }
 
-/* The comm, if it is there; else NULL. */
+/* What looks for a route of the comm, or NULL. */
 MESH_HOLDS(process)
-static struct mesh_comm *comm_find(const struct mesh_reroute *reroute)
+static struct mesh_reroute *reroute_of(const struct mesh_comm *comm)
 {
-	struct mesh_process *process = reroute->process;
-	struct mesh_comm *comm;
-
-	for (comm = mesh_comm_next(process, NULL); comm; comm = mesh_comm_next(process, comm)) {
-		if (comm == reroute->comm && comm->key == reroute->key)
-			break;
-	}
-	return comm;
+	return comm->seeker ? mesh_container_of(comm->seeker, struct mesh_reroute, comm) : NULL;
 }
 
 /* ---- when ---------------------------------------------------------------------------------- */
@@ -432,7 +426,7 @@ MESH_HOLDS(process)
 static void reroute_expired(struct mesh_timer *timer, uint64_t now_ms)
 {
 	struct mesh_reroute *reroute = mesh_container_of(timer, struct mesh_reroute, timer);
-	struct mesh_comm *comm = comm_find(reroute);
+	struct mesh_comm *comm = reroute->comm;
 	uint64_t next_ms = now_ms + LOOK_MS;
 
 	if (comm && reroute->path)
@@ -448,18 +442,6 @@ static void reroute_expired(struct mesh_timer *timer, uint64_t now_ms)
 	mesh_engine_timer_set(&reroute->process->engine, timer, next_ms);
 }
 
-MESH_HOLDS(process)
-static struct mesh_reroute *reroute_find(struct mesh_setup *setup, const struct mesh_comm *comm)
-{
-	struct mesh_reroute *reroute;
-
-	LIST_FOREACH(reroute, &setup->reroutes, entry) {
-		if (reroute->comm == comm && reroute->key == comm->key)
-			break;
-	}
-	return reroute;
-}
-
 /* Without memory for it the comm ends with its wait, or goes on without the path. */
 MESH_HOLDS(process)
 static void reroute_make(struct mesh_setup *setup, struct mesh_comm *comm)
@@ -470,7 +452,6 @@ static void reroute_make(struct mesh_setup *setup, struct mesh_comm *comm)
 		return;
 	reroute->process = comm->process;
 	reroute->comm = comm;
-	reroute->key = comm->key;
 	reroute->handle = *comm->handle;
 	if (mesh_relay_try_open(comm->process, &reroute->handle, 1, &reroute->relay)) {
 		free(reroute);
@@ -481,6 +462,7 @@ static void reroute_make(struct mesh_setup *setup, struct mesh_comm *comm)
 	reroute->relay->no_rdma = comm->eager_limit >
 				  mesh_process_eager_limit(comm->process, MESH_PROVIDER_VERBS_RXM);
 	reroute->timer.expired = reroute_expired;
+	comm->seeker = &reroute->comm;
 	LIST_INSERT_HEAD(&setup->reroutes, reroute, entry);
 	mesh_engine_timer_set(&comm->process->engine, &reroute->timer, mesh_clock_ms());
 }
@@ -499,7 +481,7 @@ void mesh_reroutes_tick(struct mesh_process *process)
 	for (comm = mesh_comm_next(process, NULL); comm; comm = mesh_comm_next(process, comm)) {
 		if (!wants_route(comm, now_ms))
 			continue;
-		reroute = reroute_find(setup, comm);
+		reroute = reroute_of(comm);
 		if (!reroute)
 			reroute_make(setup, comm);
 		else
@@ -532,7 +514,7 @@ void mesh_reroutes_hasten(struct mesh_process *process, const struct mesh_domain
 
 	mesh_process_assert_locked(process);
 	LIST_FOREACH(reroute, &mesh_setup_of(process)->reroutes, entry) {
-		comm = comm_find(reroute);
+		comm = reroute->comm;
 		if (!comm || mesh_clock_elapsed_ms(reroute->looked_ms, now_ms) < CARRIER_GAP_MS ||
 		    !carrier_makes_due(comm, domain))
 			continue;
@@ -582,7 +564,7 @@ bool mesh_reroutes_refused(struct mesh_peer *peer, const struct mesh_frame_refus
 
 	if (!path)
 		return trial_refused(peer, refuse);
-	reroute = reroute_find(mesh_setup_of(peer->process), path->comm);
+	reroute = reroute_of(path->comm);
 	if (reroute)
 		reroute->refusal = (enum mesh_refusal)refuse->refusal;
 	mesh_reroute_refused(path, (enum mesh_refusal)refuse->refusal);

@@ -322,6 +322,8 @@ void mesh_comm_free(struct mesh_comm *comm)
 	for (i = 0; i < comm->num_paths; i++)
 		path_close(&comm->paths[i]);
 	LIST_REMOVE(comm, entry);
+	if (comm->seeker)
+		*comm->seeker = NULL;
 	mesh_engine_timer_cancel(&comm->process->engine, &comm->timer);
 	mesh_questions_end(comm);
 	mesh_comm_asked_set(comm, false);

@@ -18,6 +18,7 @@ static struct mesh_comm *comm;
 static struct mesh_relay_try relay;
 static bool stopped, lost; /* the relays of its paths are; one of them is */
 static int looks;	   /* for a relay that may be asked */
+static int walks;	   /* steps over the comms of the process */
 static struct mesh_path_retry retry;
 static const struct mesh_route in_use = {.num_relays = 1, .hops = {'q'}};
 
@@ -46,6 +47,17 @@ bool __wrap_mesh_relay_try_is_ready(struct mesh_relay_try *asked, uint64_t now_m
 	looks++;
 	asked->vain = true;
 	return false;
+}
+
+struct mesh_comm *__real_mesh_comm_next(const struct mesh_process *process,
+					const struct mesh_comm *previous);
+struct mesh_comm *__wrap_mesh_comm_next(const struct mesh_process *process,
+					const struct mesh_comm *previous);
+struct mesh_comm *__wrap_mesh_comm_next(const struct mesh_process *process,
+					const struct mesh_comm *previous)
+{
+	walks++;
+	return __real_mesh_comm_next(process, previous);
 }
 
 struct mesh_path_retry *__wrap_mesh_path_retry_of(const struct mesh_path *path);
@@ -158,12 +170,47 @@ static void test_turns(void **state)
 	assert_int_equal(relay.tried.num, 1);
 }
 
+/* Many comms look, each of them often: a look of one does not look at the others. */
+static void test_no_walk(void **state)
+{
+	uint64_t now_ms = mesh_clock_ms();
+
+	(void)state;
+	stopped = lost = true;
+	assert_int_equal(runs(now_ms + 1000), 1);
+	walks = looks = 0;
+	mesh_timers_run(&comm->process->engine.timers, now_ms + 2000);
+	assert_int_equal(looks, 1);
+	assert_int_equal(walks, 0);
+}
+
+/* The comm is freed meanwhile: nothing looks for it any longer. */
+static void test_comm_is_freed(void **state)
+{
+	struct mesh_process *process = comm->process;
+	uint64_t now_ms = mesh_clock_ms();
+
+	(void)state;
+	stopped = lost = true;
+	assert_int_equal(runs(now_ms + 1000), 1);
+	mesh_lock_release(&process->lock);
+	fixture_comm_close(comm);
+	comm = fixture_comm_open(true); /* perhaps at the same place in memory */
+	mesh_lock_take(&process->lock);
+	looks = 0;
+	mesh_timers_run(&process->engine.timers, now_ms + 2000);
+	assert_int_equal(looks, 0);
+	assert_true(LIST_EMPTY(&fixture.setup.reroutes));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_trial_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_trials_failed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_turns, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_walk, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_comm_is_freed, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
