@@ -4,11 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/one_way.h"
 #include "base/random.h"
+#include "base/thread.h"
 #include "base/version.h"
 #include "fabric/provider.h"
 #include "nic/rails.h"
@@ -33,6 +36,8 @@
 
 /* The time for links with a carrier to become usable; the kernel takes up to 1 s. */
 #define LINKS_MS 2000
+/* Nobody waits longer for the end of the plugin's threads: libfabric may keep one for minutes. */
+#define STOP_MS 5000
 
 /*
  * The one of this process. Made by the first mesh_net_open() and never freed: NCCL may
@@ -40,6 +45,9 @@
  */
 static pthread_mutex_t setup_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct mesh_setup *_Atomic the_setup;
+/* What ends the last use of the plugin, while it does; under setup_mutex. */
+static pthread_t stop_thread;
+static bool stopping;
 
 /* ---- which NICs ---------------------------------------------------------------------------- */
 
@@ -199,6 +207,46 @@ static void relay_start(struct mesh_process *process)
 		mesh_setup_start(process);
 }
 
+/* ---- the end of it ------------------------------------------------------------------------- */
+
+static void *stop_main(void *process)
+{
+	mesh_setup_stop(process);
+	return NULL;
+}
+
+/* Waits for the end of the last use, @limit_ms at most. Returns whether that has come. */
+static bool stop_await(uint64_t limit_ms)
+{
+	const struct timespec pause = {.tv_nsec = 500000};
+	uint64_t until_ms = mesh_clock_ms() + limit_ms;
+
+	while (stopping) {
+		stopping = pthread_tryjoin_np(stop_thread, NULL);
+		if (stopping && mesh_clock_ms() >= until_ms)
+			return false;
+		if (stopping)
+			nanosleep(&pause, NULL);
+	}
+	return true;
+}
+
+/*
+ * In a thread: it waits for the others, and then closes what they use, however long a call of
+ * libfabric keeps one of them.
+ */
+static void setup_end(struct mesh_process *process)
+{
+	stopping = !mesh_thread_create(&stop_thread, "nccl-mesh-stop", stop_main, process);
+	if (!stopping)
+		mesh_setup_stop(process);
+	if (!stop_await(STOP_MS))
+		mesh_warn("a thread of the plugin has not ended within %d s: libfabric opens or "
+			  "closes a NIC, or registers memory, or the machine is very busy; what it "
+			  "uses stays open until then",
+			  STOP_MS / 1000);
+}
+
 /* ---- NCCL's calls -------------------------------------------------------------------------- */
 
 static int net_open(const struct opening *opening, struct mesh_net **net)
@@ -211,6 +259,12 @@ static int net_open(const struct opening *opening, struct mesh_net **net)
 		return -ENOMEM;
 	pthread_mutex_lock(&setup_mutex);
 	setup = atomic_load(&the_setup);
+	/* The kernel alone takes seconds to close an inotify descriptor if it has no CPU time. */
+	if (setup && !stop_await(setup->process.config.connect_timeout_s * 1000)) {
+		mesh_warn("a thread of the plugin's last use still has not ended");
+		ret = -EBUSY;
+		goto unlock;
+	}
 	if (!setup) {
 		ret = setup_make(opening, &setup);
 		if (ret)
@@ -326,7 +380,7 @@ void mesh_net_close(struct mesh_net *net)
 	mesh_abort_forget(net->process, net);
 	pthread_mutex_lock(&setup_mutex);
 	if (--net->setup->users == 0)
-		mesh_setup_stop(net->process);
+		setup_end(net->process);
 	pthread_mutex_unlock(&setup_mutex);
 	free(net);
 }
@@ -341,6 +395,9 @@ __attribute__((destructor)) static void lingering_end(void)
 
 	if (setup && setup->pid == getpid() && atomic_load(&setup->process.started))
 		mesh_comms_linger_await(&setup->process);
+	/* Before libfabric's own destructor frees what the thread closes. */
+	if (setup && setup->pid == getpid() && stopping)
+		pthread_join(stop_thread, NULL);
 }
 
 int mesh_net_num_nics(void)

@@ -23,8 +23,8 @@ struct mesh_net; /* one initialisation of the plugin: NCCL's ctx */
  * Opens one use of the plugin. The first one reads the settings and the NICs that NCCL sees, which
  * then stay the same for the life of the process. Thread-safe; may be called any number of times.
  *
- * Returns 0; -ENODEV if no NIC is usable (the log has the reason for each NIC); another negative
- * errno.
+ * Returns 0; -ENODEV if no NIC is usable (the log has the reason for each NIC); -EBUSY if a thread
+ * of the last use has not ended for NCCL_MESH_CONNECT_TIMEOUT; another negative errno.
  */
 int mesh_net_open(struct mesh_net **net);
 
@@ -55,7 +55,8 @@ bool mesh_net_relays_all(const struct mesh_net *net);
 
 /**
  * Closes what mesh_net_open() gave, with every listener, pending connect and comm of it that is
- * still open (NCCL leaves them behind on abort). NULL is allowed.
+ * still open (NCCL leaves them behind on abort). NULL is allowed. The last one waits 5 s at most
+ * for the plugin's threads: what one uses that has not ended by then is closed behind it.
  */
 void mesh_net_close(struct mesh_net *net);
 

@@ -265,6 +265,26 @@ static void test_never_used(void **state)
 	assert_non_null(net->process->domains[0]);
 }
 
+/*
+ * The provider is slower than NCCL may be kept waiting: closing ends without it. What the thread
+ * uses is closed behind it, and until then nothing is opened in its place.
+ */
+static void test_never_ends(void **state)
+{
+	(void)state;
+	mesh_listener_close(listener);
+	listener = NULL;
+	net->process->config.connect_timeout_s = 1;
+	mesh_net_close(net);
+	assert_int_equal(log_captured_times(MESH_LOG_WARN, "has not ended within 5 s"), 1);
+	assert_int_equal(mesh_net_open(&net), -EBUSY);
+	pthread_mutex_unlock(&gate);
+	assert_int_equal(mesh_net_open(&net), 0);
+	mesh_threads_await();
+	assert_non_null(net->process->domains[0]);
+	assert_int_equal(fake.open[FAKE_DOMAIN], 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -276,6 +296,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_peer_of_a_lane_that_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_closed_meanwhile, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_never_used, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_never_ends, setup, teardown),
 	};
 
 	if (!namespace_enter())
