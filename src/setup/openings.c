@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/port_range.h"
+#include "base/threads.h"
 #include "control/controls.h"
 #include "control/peer_frames.h"
 #include "fabric/domain_open.h"
@@ -16,7 +17,6 @@
 #include "nic/nic_near.h"
 #include "system/carrier.h"
 #include "setup/openings.h"
-#include "setup/threads.h"
 #include "transport/flags.h"
 #include "wire/message.h"
 

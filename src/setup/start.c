@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/threads.h"
 #include "control/controls.h"
 #include "control/peer_life.h"
 #include "control/process_sockets.h"
@@ -20,7 +21,6 @@
 #include "setup/setup.h"
 #include "setup/reroutes.h"
 #include "setup/start.h"
-#include "setup/threads.h"
 #include "transport/rejoin.h"
 
 /* A process that relays ends so much later, at most. */

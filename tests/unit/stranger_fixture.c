@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "base/one_way.h"
+#include "base/threads.h"
 #include "setup/net.h"
 #include "setup/openings.h"
-#include "setup/threads.h"
 #include "wire/handle.h"
 
 #include "log_capture.h"

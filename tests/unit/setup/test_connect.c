@@ -15,13 +15,13 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/threads.h"
 #include "setup/connect.h"
 #include "setup/connecting.h"
 #include "setup/listener.h"
 #include "setup/net.h"
 #include "setup/openings.h"
 #include "setup/setup.h"
-#include "setup/threads.h"
 
 #include "log_capture.h"
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/threads.h"
 #include "nic/addr.h"
 #include "system/carrier.h"
 #include "setup/connect.h"
@@ -21,7 +22,6 @@
 #include "setup/net.h"
 #include "setup/openings.h"
 #include "setup/setup.h"
-#include "setup/threads.h"
 
 #include "log_capture.h"
 #include "namespace.h"

@@ -13,6 +13,7 @@
 #include <rdma/fi_errno.h>
 
 #include "base/clock.h"
+#include "base/threads.h"
 #include "setup/connect.h"
 #include "setup/connecting.h"
 #include "setup/listener.h"
@@ -20,7 +21,6 @@
 #include "setup/nic_watch.h"
 #include "setup/openings.h"
 #include "setup/setup.h"
-#include "setup/threads.h"
 
 #include "fake_fabric.h"
 #include "log_capture.h"

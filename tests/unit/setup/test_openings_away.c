@@ -8,12 +8,12 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/threads.h"
 #include "system/carrier.h"
 #include "setup/listener.h"
 #include "setup/net.h"
 #include "setup/openings.h"
 #include "setup/setup.h"
-#include "setup/threads.h"
 
 #include "namespace.h"
 

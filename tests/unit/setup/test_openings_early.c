@@ -9,11 +9,11 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/threads.h"
 #include "fabric/provider.h"
 #include "setup/listener.h"
 #include "setup/net.h"
 #include "setup/setup.h"
-#include "setup/threads.h"
 #include "system/carrier.h"
 
 #include "log_capture.h"

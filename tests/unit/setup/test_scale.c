@@ -16,11 +16,11 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/threads.h"
 #include "setup/connect.h"
 #include "setup/listener.h"
 #include "setup/net.h"
 #include "setup/setup.h"
-#include "setup/threads.h"
 #include "transport/linger.h"
 
 #include "log_capture.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* threads.h - short threads for what takes too long for NCCL's calls and for the engine. */
-#ifndef MESH_SETUP_THREADS_H
-#define MESH_SETUP_THREADS_H
+#ifndef MESH_BASE_THREADS_H
+#define MESH_BASE_THREADS_H
 
 /**
  * Starts a thread that runs @main(@arg) and then ends. It blocks the host's signals, like the

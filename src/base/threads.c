@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/thread.h"
-#include "setup/threads.h"
+#include "base/threads.h"
 
 struct task {
 	void (*main)(void *arg);
