@@ -76,7 +76,7 @@ static int region_open(struct mesh_domain *domain, const void *data, size_t size
 MESH_NOT_ANALYSED
 static void traffic_hold(struct mesh_domain *domain)
 {
-	if (domain->provider == MESH_PROVIDER_VERBS_RXM)
+	if (mesh_domain_pins(domain))
 		return;
 	mesh_domain_lock(domain);
 	mesh_transmit_lock(domain);
@@ -85,7 +85,7 @@ static void traffic_hold(struct mesh_domain *domain)
 MESH_NOT_ANALYSED
 static void traffic_let_go(struct mesh_domain *domain)
 {
-	if (domain->provider == MESH_PROVIDER_VERBS_RXM)
+	if (mesh_domain_pins(domain))
 		return;
 	mesh_transmit_unlock(domain);
 	mesh_domain_unlock(domain);
@@ -209,6 +209,11 @@ void mesh_mr_close(struct mesh_mr *mr)
 		mesh_warn("cannot close a memory registration of %s: %s", domain->nic->netdev,
 			  fi_strerror(-ret));
 	free(mr);
+}
+
+const struct mesh_domain *mesh_mr_domain(const struct mesh_mr *mr)
+{
+	return mr ? mr->domain : NULL;
 }
 
 uint64_t mesh_mr_remote_address(const struct mesh_mr *mr, const void *data)

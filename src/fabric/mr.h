@@ -3,6 +3,7 @@
 #ifndef MESH_FABRIC_MR_H
 #define MESH_FABRIC_MR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,18 @@ int mesh_mr_open(struct mesh_domain *domain, const void *data, size_t size, stru
 
 /** Removes a user; the last one closes the registration. Takes mrs_lock. NULL is allowed. */
 void mesh_mr_close(struct mesh_mr *mr);
+
+/**
+ * True if mesh_mr_open() and mesh_mr_close() may take seconds with this domain: they pin memory, or
+ * wait until another thread has. Then nobody calls them with a lock held.
+ */
+static inline bool mesh_domain_pins(const struct mesh_domain *domain)
+{
+	return domain->provider == MESH_PROVIDER_VERBS_RXM;
+}
+
+/** What it is a registration with; NULL if @mr is NULL. */
+const struct mesh_domain *mesh_mr_domain(const struct mesh_mr *mr);
 
 /** The target for a peer's write to @data: an address or an offset, as the provider requires. */
 uint64_t mesh_mr_remote_address(const struct mesh_mr *mr, const void *data);

@@ -105,9 +105,11 @@ struct mesh_registration {
 	size_t size; /* bytes */
 	/* One for each path's domain; NCCL's thread makes the first ones, the engine the others. */
 	struct mesh_mr *mrs[MESH_PATHS_MAX];
+	/* For the NIC that a path is about to move to, or the one that it has left; comm->lock */
+	struct mesh_mr *beside;
 	int num_mrs;	/* comm->lock, once it is listed */
-	uint32_t moves; /* comm->moves that they are made for; comm->lock */
-	bool busy;	/* the engine makes one; comm->lock */
+	uint32_t moves; /* comm->moves that they are made for, until it is listed */
+	bool busy;	/* one of them is being made; comm->lock */
 };
 
 /* The grant of one receive, as the sender keeps it. */
@@ -337,7 +339,9 @@ struct mesh_comm {
 	struct mesh_request requests[MESH_COMM_REQUESTS]; /* by seq */
 	struct mesh_stall stall MESH_GUARDED_BY(comm);
 	LIST_HEAD(, mesh_registration)
-	registrations MESH_GUARDED_BY(comm); /* those that NCCL has not ended yet */
+	registrations MESH_GUARDED_BY(comm);  /* those that NCCL has not ended yet */
+	bool moving MESH_GUARDED_BY(comm);    /* registration_move.c has a thread for them */
+	int move_error MESH_GUARDED_BY(comm); /* what it ended with: 0 or a negative errno */
 	union {
 		struct mesh_send_side send;
 		struct mesh_receive_side receive;

@@ -128,8 +128,6 @@ struct mesh_path {
 	/* through_relay: its circuit is broken, for good; reroute.c gives it another one. */
 	bool broken MESH_GUARDED_BY(process);
 	uint32_t epoch MESH_GUARDED_BY(process); /* through_relay: of its circuit; 0: the first */
-	/* The comm's memory is not, or not all, registered for the NIC that it has moved to. */
-	bool unregistered MESH_GUARDED_BY(process);
 	/* Receiving end, through_relay: the last relay has no write in flight, and posts none. */
 	bool drained MESH_GUARDED_BY(process);
 	bool known MESH_GUARDED_BY(process); /* remote_id and remote_token, of its present peer */
@@ -322,7 +320,7 @@ static inline void mesh_path_abandon(struct mesh_path *path)
 /**
  * Gives a path that is down, and has no operation in flight, another peer, and its sink another id.
  * The peer is at the same link, unless the path leads through relays: then it may be at another
- * NIC, for which the caller registers the comm's memory (mesh_registrations_move()). process->lock
+ * NIC, for which the comm's memory is prepared, and moved behind it (registration.h). process->lock
  * held; takes domain->lock and comm->lock.
  *
  * Returns 0, or -ENOSPC if the domain has no id left.

@@ -33,6 +33,7 @@ static void mrs_close(struct mesh_registration *registration)
 
 	for (i = 0; i < registration->num_mrs; i++)
 		mesh_mr_close(registration->mrs[i]);
+	mesh_mr_close(registration->beside);
 	free(registration);
 }
 
@@ -149,49 +150,6 @@ int mesh_registrations_extend(struct mesh_comm *comm)
 	return ret;
 }
 
-/* The first one that was made before a path moved; NULL: there is none. */
-static struct mesh_registration *stale_take(struct mesh_comm *comm)
-{
-	struct mesh_registration *registration;
-
-	mesh_comm_lock(comm);
-	LIST_FOREACH(registration, &comm->registrations, entry) {
-		if (registration->moves != comm->moves)
-			break;
-	}
-	if (registration)
-		registration->busy = true;
-	mesh_comm_unlock(comm);
-	return registration;
-}
-
-int mesh_registrations_move(struct mesh_comm *comm, int path)
-{
-	struct mesh_registration *registration;
-	struct mesh_mr *mr;
-	int ret = 0;
-
-	mesh_process_assert_locked(comm->process);
-	while (!ret && (registration = stale_take(comm))) {
-		mr = NULL;
-		if (registration->size)
-			ret = mesh_path_mr_open(&comm->paths[path], registration->data,
-						registration->size, &mr);
-		mesh_comm_lock(comm);
-		registration->busy = false;
-		if (!ret) {
-			struct mesh_mr *before = registration->mrs[path];
-
-			registration->mrs[path] = mr;
-			registration->moves = comm->moves;
-			mr = before;
-		}
-		mesh_comm_unlock(comm);
-		mesh_mr_close(mr);
-	}
-	return ret;
-}
-
 /* True while a request that is not complete reads from or is written into this memory. */
 static bool registration_is_used(struct mesh_comm *comm,
 				 const struct mesh_registration *registration)
@@ -233,10 +191,22 @@ void mesh_registration_close(struct mesh_comm *comm, struct mesh_registration *r
 	registration_free(comm, registration);
 }
 
+static bool is_moving(struct mesh_comm *comm)
+{
+	bool moving;
+
+	mesh_comm_lock(comm);
+	moving = comm->moving;
+	mesh_comm_unlock(comm);
+	return moving;
+}
+
 void mesh_registrations_close(struct mesh_comm *comm)
 {
 	struct mesh_registration *registration;
 
 	while ((registration = LIST_FIRST(&comm->registrations)))
 		registration_free(comm, registration);
+	while (is_moving(comm)) /* the thread finds that there are none */
+		sched_yield();
 }

@@ -15,7 +15,8 @@ int mesh_registration_open(struct mesh_comm *comm, void *data, size_t size,
 
 /**
  * Makes what is missing for the path behind the comm's last one, then enters that path. The engine
- * calls it while NCCL registers and closes memory. process->lock held.
+ * calls it while NCCL registers and closes memory. Paths that join late are on tcp, where that
+ * takes microseconds. process->lock held.
  *
  * Returns 0, or a negative errno: nothing has changed then.
  */
@@ -23,10 +24,22 @@ MESH_HOLDS(process)
 int mesh_registrations_extend(struct mesh_comm *comm);
 
 /**
- * Registers what was registered before @path moved to another NIC anew, for that one. Does nothing
- * if it has not moved. The path carries nothing. process->lock held.
+ * Registers what @path, which is about to move to @domain, needs there, beside what it has. Where
+ * that pins memory a thread does it, and has the engine look for routes when it is done
+ * (process->routeless). process->lock held.
  *
- * Returns 0, or a negative errno: then the path cannot be used, and this may be called again.
+ * Returns 0: the path may move; -EAGAIN: not yet, call it again; or another negative errno: it
+ * cannot move there, and the next call tries it again.
+ */
+MESH_HOLDS(process)
+int mesh_registrations_prepare(struct mesh_comm *comm, int path, struct mesh_domain *domain);
+
+/**
+ * @path has moved, and carries nothing: from now on it has what was prepared. What it had is
+ * closed, by a thread if that may take long. process->lock held.
+ *
+ * Returns 0, or -EAGAIN if NCCL has registered more since: then the path cannot be used, and may be
+ * prepared and moved again.
  */
 MESH_HOLDS(process)
 int mesh_registrations_move(struct mesh_comm *comm, int path);

@@ -53,9 +53,17 @@ static bool path_rests(const struct mesh_path *path)
 	return rests;
 }
 
+/* Returns 0 if the comm's memory is ready for the path to be given to the peer. */
+MESH_HOLDS(process)
+static int path_prepare(struct mesh_path *path, const struct mesh_peer *peer)
+{
+	return mesh_registrations_prepare(path->comm, (int)(path - path->comm->paths),
+					  peer->domain);
+}
+
 /*
- * Gives the path, which rests, to another peer: a relay, or, if @straight, the process at the other
- * end. So what the path is fits its peer, also if it does not get up.
+ * Gives the path, which rests and is prepared, to another peer: a relay, or, if @straight, the
+ * process at the other end. So what the path is fits its peer, also if it does not get up.
  */
 MESH_HOLDS(process)
 static int path_give(struct mesh_path *path, struct mesh_peer *peer, bool straight)
@@ -76,11 +84,6 @@ static int path_give(struct mesh_path *path, struct mesh_peer *peer, bool straig
 		path->straight = was_straight;
 		return ret;
 	}
-	if (path->unregistered) { /* all of it, whatever NIC it is for */
-		mesh_comm_lock(comm);
-		comm->moves++;
-		mesh_comm_unlock(comm);
-	}
 	path->known = false;
 	path->broken = false;
 	path->drained = false;
@@ -92,7 +95,6 @@ static int path_give(struct mesh_path *path, struct mesh_peer *peer, bool straig
 	mesh_path_state_set(path, MESH_PATH_JOINING);
 	mesh_comm_unlock(comm);
 	ret = mesh_registrations_move(comm, (int)(path - comm->paths));
-	path->unregistered = ret;
 	if (ret)
 		mesh_reroute_end(path);
 	return ret;
@@ -174,9 +176,14 @@ static void epoch_begin(struct mesh_comm *comm)
 
 int mesh_reroute_begin(struct mesh_path *path, struct mesh_peer *relay)
 {
+	int ret;
+
 	mesh_process_assert_locked(path->comm->process);
 	if (!path_rests(path))
 		return -EAGAIN;
+	ret = path_prepare(path, relay);
+	if (ret)
+		return ret;
 	epoch_begin(path->comm);
 	return path_give(path, relay, false);
 }
@@ -188,6 +195,9 @@ int mesh_reroute_begin_straight(struct mesh_path *path, struct mesh_peer *peer)
 	mesh_process_assert_locked(path->comm->process);
 	if (!path_rests(path))
 		return -EAGAIN;
+	ret = path_prepare(path, peer);
+	if (ret)
+		return ret;
 	epoch_begin(path->comm);
 	ret = path_give(path, peer, true);
 	if (!ret && !path_suffices(path, peer->eager_limit)) {
@@ -363,7 +373,8 @@ static enum mesh_refusal path_take(struct mesh_path *path, struct mesh_peer *pee
 	mesh_path_given_up(path);
 	if (request->alone)
 		others_give_up(path);
-	if (!path_rests(path) || peer->state != MESH_PEER_UP ||
+	/* First: what pins memory, while the earlier circuit is being fenced. */
+	if (peer->state != MESH_PEER_UP || path_prepare(path, peer) || !path_rests(path) ||
 	    path_give(path, peer, !*request->via))
 		return MESH_REFUSAL_RESOURCES;
 	if (!path_suffices(path, peer->eager_limit) || mesh_path_received_via(path, request)) {

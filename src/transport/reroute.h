@@ -22,8 +22,9 @@
  * Gives a path to @relay, which is up: OPEN is to be sent for it. No other path of the comm may
  * wait for an answer to OPEN: an epoch, which this counts, is that of one path.
  *
- * Returns 0; -EAGAIN if the path is not down, or operations of its earlier circuit are in flight;
- * -ENOSPC, -ENOMEM, or another negative errno of a registration.
+ * Returns 0; -EAGAIN if the path is not down, operations of its earlier circuit are in flight, or
+ * the comm's memory is still being registered; -ENOSPC, -ENOMEM, or another negative errno of a
+ * registration.
  */
 MESH_HOLDS(process)
 int mesh_reroute_begin(struct mesh_path *path, struct mesh_peer *relay);
@@ -71,7 +72,7 @@ bool mesh_reroute_admits(const struct mesh_process *process, const struct mesh_f
 /**
  * A relay, or the sending end itself, has sent CONNECT for a comm. Returns false if none that is
  * whole has its key; else it is answered: with ACCEPT, or with REFUSE, as long as the path's
- * earlier circuit is not fenced.
+ * earlier circuit is not fenced, or the comm's memory is not registered.
  */
 MESH_HOLDS(process)
 bool mesh_reroute_came(struct mesh_peer *peer, const struct mesh_frame_connect *request);

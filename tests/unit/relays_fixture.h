@@ -27,6 +27,9 @@
 #define GRANULE ((uint32_t)64 << 10)
 #endif
 #define TIMEOUT_S 30 /* of recovery */
+#ifndef RELAYS_PROVIDER
+#define RELAYS_PROVIDER MESH_PROVIDER_TCP
+#endif
 /* The id of relay @i's node; its name is a letter, from 'p' on. */
 #define RELAY_NODE(i) (11u + (uint64_t)(i))
 /* What the other end of path @i is called. */
@@ -78,7 +81,7 @@ static inline void relays_open(int num, bool incoming)
 	process->config.dead_peer_timeout_s = 10;
 	process->node_id = 1;
 	strcpy(process->name, "here");
-	fixture_paths_open(MESH_PROVIDER_TCP, num);
+	fixture_paths_open(RELAYS_PROVIDER, num);
 	num_relays = num;
 	relay_frames[0] = fixture.frames;
 	for (i = 0; i < num; i++) {
