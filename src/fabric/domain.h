@@ -8,11 +8,11 @@
  * Locks. The polling thread holds `lock`, which covers reading the completion queue, every callback
  * made from there, and the posting of receives. Its holder polls for all threads. `transmit_lock`
  * is the innermost lock: free buffers, backlogs, waiters, and the posting of messages and writes.
- * `mrs_lock` covers the table of registrations, and is held while one is made or closed: on verbs
- * the kernel pins the memory meanwhile, which takes a second for some gigabytes, so only other
- * registrations wait. On tcp the two others are held as well, and nothing is pinned: libfabric
- * 1.17's net reads its table of keys while it polls, and sometimes while it posts, without a lock
- * of its own (fixed in 1.19), and a change during that read breaks a transfer.
+ * `mrs_lock` covers the table of registrations. It is not held while one is made or closed: on
+ * verbs the kernel pins the memory meanwhile, which takes a second for some gigabytes. On tcp the
+ * two others are held then, and nothing is pinned: libfabric 1.17's net reads its table of keys
+ * while it polls, and sometimes while it posts, without a lock of its own (fixed in 1.19), and a
+ * change during that read breaks a transfer.
  */
 #ifndef MESH_FABRIC_DOMAIN_H
 #define MESH_FABRIC_DOMAIN_H

@@ -154,57 +154,66 @@ int mesh_mrs_prepare(struct mesh_domain *domain)
 	return ret;
 }
 
-int mesh_mr_open(struct mesh_domain *domain, const void *data, size_t size, struct mesh_mr **mr)
+/* Adds a user to one that covers the memory; NULL: there is none. */
+static struct mesh_mr *mr_share(struct mesh_domain *domain, const void *data, size_t size)
 {
-	struct mesh_mr *found;
-	int ret = 0;
+	struct mesh_mr *mr;
 
 	mesh_mrs_lock(domain);
-	found = mr_lookup(domain, data, size);
-	if (found) {
-		found->users++;
-		goto unlock;
-	}
-	found = calloc(1, sizeof(*found));
-	if (!found) {
-		ret = -ENOMEM;
-		goto unlock;
-	}
-	found->domain = domain;
-	found->data = data;
-	found->size = size;
-	found->users = 1;
-	ret = mr_register(domain, found);
-	if (ret) {
-		free(found);
-		goto unlock;
-	}
-	LIST_INSERT_HEAD(&domain->mrs, found, entry);
-unlock:
+	mr = mr_lookup(domain, data, size);
+	if (mr)
+		mr->users++;
 	mesh_mrs_unlock(domain);
-	if (!ret)
-		*mr = found;
-	return ret;
+	return mr;
+}
+
+int mesh_mr_open(struct mesh_domain *domain, const void *data, size_t size, struct mesh_mr **mr)
+{
+	struct mesh_mr *opened = mr_share(domain, data, size);
+	int ret;
+
+	if (opened) {
+		*mr = opened;
+		return 0;
+	}
+	opened = calloc(1, sizeof(*opened));
+	if (!opened)
+		return -ENOMEM;
+	opened->domain = domain;
+	opened->data = data;
+	opened->size = size;
+	opened->users = 1;
+	ret = mr_register(domain, opened);
+	if (ret) {
+		free(opened);
+		return ret;
+	}
+	mesh_mrs_lock(domain);
+	LIST_INSERT_HEAD(&domain->mrs, opened, entry);
+	mesh_mrs_unlock(domain);
+	*mr = opened;
+	return 0;
 }
 
 void mesh_mr_close(struct mesh_mr *mr)
 {
 	struct mesh_domain *domain;
+	bool last;
 	int ret;
 
 	if (!mr)
 		return;
 	domain = mr->domain;
 	mesh_mrs_lock(domain);
-	if (--mr->users) {
-		mesh_mrs_unlock(domain);
+	last = !--mr->users;
+	if (last)
+		LIST_REMOVE(mr, entry);
+	mesh_mrs_unlock(domain);
+	if (!last)
 		return;
-	}
-	LIST_REMOVE(mr, entry);
 	traffic_hold(domain);
 	ret = fi_close(&mr->fid->fid);
 	traffic_let_go(domain);
-	mesh_mrs_unlock(domain);
 	if (ret)
 		mesh_warn("cannot close a memory registration of %s: %s", domain->nic->netdev,
 			  fi_strerror(-ret));

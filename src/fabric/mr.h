@@ -15,8 +15,8 @@
  *
  * @size: bytes, at least 1
  *
- * Takes mrs_lock, and waits for other threads' registrations with the domain. Returns 0, or a
- * negative errno after a WARN line.
+ * Takes mrs_lock, and waits for no other thread's registration. Returns 0, or a negative errno
+ * after a WARN line.
  */
 int mesh_mr_open(struct mesh_domain *domain, const void *data, size_t size, struct mesh_mr **mr);
 
@@ -24,8 +24,8 @@ int mesh_mr_open(struct mesh_domain *domain, const void *data, size_t size, stru
 void mesh_mr_close(struct mesh_mr *mr);
 
 /**
- * True if mesh_mr_open() and mesh_mr_close() may take seconds with this domain: they pin memory, or
- * wait until another thread has. Then nobody calls them with a lock held.
+ * True if mesh_mr_open() and mesh_mr_close() may take seconds with this domain: they pin memory.
+ * Then nobody calls them for NCCL's memory with a lock held.
  */
 static inline bool mesh_domain_pins(const struct mesh_domain *domain)
 {

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_mr.c - registrations: shared where one covers another, and ended with their last user. */
 #include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include <rdma/fi_errno.h>
@@ -15,6 +18,8 @@
 
 #include "fake_fabric.h"
 #include "log_capture.h"
+
+#define LIMIT_S 60
 
 static char pool[4096];
 
@@ -265,7 +270,7 @@ static void test_cache_of_verbs_only(void **state)
 	mesh_domain_close(domain);
 }
 
-/* On verbs only other registrations wait while memory is pinned; on tcp a table changes. */
+/* On verbs nothing waits while memory is pinned; on tcp a table changes. */
 static void test_traffic_goes_on(void **state)
 {
 	static const enum mesh_provider_id providers[] = {MESH_PROVIDER_VERBS_RXM,
@@ -289,6 +294,53 @@ static void test_traffic_goes_on(void **state)
 		fake.mr_lock = NULL;
 		mesh_domain_close(domain);
 	}
+}
+
+static pthread_t tester;
+static sem_t pins, go;
+
+/* In another thread memory is pinned when the test says so. */
+static void others_wait(enum fake_call call)
+{
+	if (call != FAKE_MR || pthread_equal(pthread_self(), tester))
+		return;
+	sem_post(&pins);
+	sem_wait(&go);
+}
+
+static void *pinning_main(void *domain)
+{
+	return mr_open(domain, 0, 2048);
+}
+
+/* Gigabytes are pinned for NCCL: who needs a page does not wait, be it of the same memory. */
+static void test_beside_another(void **state)
+{
+	struct mesh_domain *domain = fake_domain_open(MESH_PROVIDER_VERBS_RXM);
+	struct mesh_mr *mrs[3];
+	pthread_t thread;
+	void *pinned;
+
+	(void)state;
+	sem_init(&pins, 0, 0);
+	sem_init(&go, 0, 0);
+	tester = pthread_self();
+	fake.before = others_wait;
+	alarm(LIMIT_S); /* what waits for the thread never ends */
+	assert_int_equal(pthread_create(&thread, NULL, pinning_main, domain), 0);
+	sem_wait(&pins);
+	mrs[0] = mr_open(domain, 0, 64);
+	mrs[1] = mr_open(domain, 2048, 64);
+	mesh_mr_close(mrs[1]);
+	sem_post(&go);
+	pthread_join(thread, &pinned);
+	alarm(0);
+	mrs[2] = mr_open(domain, 128, 64); /* from now on the large one serves all */
+	assert_ptr_equal(mrs[2], pinned);
+	mesh_mr_close(mrs[2]);
+	mesh_mr_close(mrs[0]);
+	mesh_mr_close(pinned);
+	mesh_domain_close(domain);
 }
 
 static void test_refused(void **state)
@@ -327,6 +379,7 @@ int main(void)
 		TEST(test_provider_key),
 		TEST(test_refused),
 		TEST(test_traffic_goes_on),
+		TEST(test_beside_another),
 		TEST(test_short_keys),
 		TEST(test_no_cache),
 		TEST(test_cache_cannot_be_left),
