@@ -132,23 +132,33 @@ static enum mesh_refusal path_take(struct mesh_listener *listener, struct mesh_p
 }
 
 /*
- * True if the peer has a comm that this very CONNECT has made: the frame is a repetition, which no
- * connector sends. A comm of its own would have a connector that knows nothing of it.
+ * True if this very CONNECT has made a comm, which may have ended since: the frame is a repetition,
+ * which no connector sends. A comm of its own would have a connector that knows nothing of it.
  */
 MESH_HOLDS(process)
-static bool is_replayed(const struct mesh_peer *peer, const struct mesh_frame_connect *request)
+static bool is_replayed(struct mesh_process *process, const struct mesh_frame_connect *request)
 {
-	struct mesh_peer_user *user;
-	struct mesh_path *path;
+	const struct mesh_taken_connects *taken = &mesh_setup_of(process)->taken_connects;
+	int i;
 
-	LIST_FOREACH(user, &peer->user_list, entry) {
-		path = mesh_path_if_user(user);
-		if (path && !path->comm->sending && path->comm->key == request->comm_key &&
-		    path->known && path->remote_id == request->comm &&
-		    path->remote_token == request->token)
+	for (i = 0; i < MESH_TAKEN_CONNECTS_MAX; i++) {
+		if (taken->connects[i].comm_key == request->comm_key &&
+		    taken->connects[i].comm == request->comm &&
+		    taken->connects[i].token == request->token)
 			return true;
 	}
 	return false;
+}
+
+MESH_HOLDS(process)
+static void connect_remember(struct mesh_process *process, const struct mesh_frame_connect *request)
+{
+	struct mesh_taken_connects *taken = &mesh_setup_of(process)->taken_connects;
+
+	taken->connects[taken->next].comm_key = request->comm_key;
+	taken->connects[taken->next].comm = request->comm;
+	taken->connects[taken->next].token = request->token;
+	taken->next = (taken->next + 1) % MESH_TAKEN_CONNECTS_MAX;
 }
 
 void mesh_listener_connect(struct mesh_peer *peer, const struct mesh_frame_connect *request)
@@ -158,7 +168,7 @@ void mesh_listener_connect(struct mesh_peer *peer, const struct mesh_frame_conne
 	struct mesh_comm *comm = NULL;
 	struct mesh_path *path;
 
-	if (!request->path && is_replayed(peer, request)) {
+	if (!request->path && is_replayed(peer->process, request)) {
 		mesh_count_event(&peer->process->counters->refused);
 		return; /* without an answer, which the comm's connector would take as its own */
 	}
@@ -169,6 +179,8 @@ void mesh_listener_connect(struct mesh_peer *peer, const struct mesh_frame_conne
 		mesh_peer_refuse(peer, refusal, request->comm);
 		return;
 	}
+	if (!request->path)
+		connect_remember(peer->process, request);
 	path = &comm->paths[comm->num_paths - 1];
 	if (*request->via) {
 		mesh_path_received_via(path, request); /* else the log names the relay */

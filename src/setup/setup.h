@@ -61,6 +61,18 @@ struct mesh_sought_nodes {
 	int next; /* is replaced */
 };
 
+/* Entries, as above. */
+#define MESH_TAKEN_CONNECTS_MAX 1024
+
+/* listener.c: CONNECTs of first paths that have made a comm, also one that has ended. */
+struct mesh_taken_connects {
+	struct {
+		uint64_t comm_key;
+		uint32_t comm, token; /* the connector's, for the path */
+	} connects[MESH_TAKEN_CONNECTS_MAX];
+	int next; /* is replaced */
+};
+
 struct mesh_setup {
 	struct mesh_process process;
 	const struct mesh_engine_work *work; /* constant */
@@ -86,6 +98,7 @@ struct mesh_setup {
 	uint64_t searched_ms MESH_GUARDED_BY(process); /* when one last searched for routes */
 	uint64_t first_searched_ms MESH_GUARDED_BY(process);
 	struct mesh_dead_routes dead_routes MESH_GUARDED_BY(process);
+	struct mesh_taken_connects taken_connects MESH_GUARDED_BY(process);
 	bool ring_judged MESH_GUARDED_BY(process); /* rank_ring.h: the order is known */
 };
 

@@ -131,6 +131,7 @@ void stranger_introduced(void)
 
 struct mesh_frame stranger_connect_make(uint32_t comm, int path, int num_paths)
 {
+	static uint32_t tokens; /* one that has been seen with this key and comm is a repetition */
 	struct mesh_frame frame;
 
 	memset(&frame, 0, sizeof(frame));
@@ -138,6 +139,7 @@ struct mesh_frame stranger_connect_make(uint32_t comm, int path, int num_paths)
 	frame.connect.listen_id = stranger.handle.listen_id;
 	frame.connect.comm_key = 1234;
 	frame.connect.comm = comm;
+	frame.connect.token = ++tokens;
 	frame.connect.path = (uint8_t)path;
 	frame.connect.num_paths = (uint8_t)num_paths;
 	return frame;

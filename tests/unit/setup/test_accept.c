@@ -431,37 +431,56 @@ static struct mesh_frame_connect connect_of(const struct mesh_listener *listener
 	};
 }
 
-/* A CONNECT that comes twice makes one comm, before accept() and after. */
+/* How many comms wait for accept() after @request has come again over @peer's connection. */
+static int replay(const struct mesh_listener *listener, struct mesh_peer *peer,
+		  const struct mesh_frame_connect *request)
+{
+	int waiting;
+
+	mesh_lock_take(&peer->process->lock);
+	mesh_listener_connect(peer, request);
+	waiting = listener->num_waiting;
+	mesh_lock_release(&peer->process->lock);
+	return waiting;
+}
+
+/*
+ * A CONNECT that comes twice makes one comm: before accept(), after it, and when the comm has
+ * ended; also over another connection.
+ */
 static void test_connect_is_replayed(void **state)
 {
 	const struct version *v = &versions[VERSIONS - 1];
-	struct link *link = &links[0];
-	struct mesh_frame_connect request;
+	struct link *link = &links[0], *beside = &links[1]; /* which keeps the connection */
 	struct mesh_listener *listener;
-	struct mesh_process *process;
-	struct mesh_peer *peer;
-	int before, after;
+	struct mesh_frame_connect request;
+	struct mesh_peer *peer, other;
 
 	(void)state;
+	link_connect(v, contexts[VERSIONS - 1], beside, 1);
 	link_connect(v, contexts[VERSIONS - 1], link, 1);
-	process = node_of(link->send);
 	listener = link->listen;
-	mesh_lock_take(&process->lock);
+	mesh_lock_take(&node_of(link->send)->lock);
 	request = connect_of(listener);
 	peer = mesh_path_peer(&listener->waiting[0]->paths[0]);
-	mesh_listener_connect(peer, &request);
-	before = listener->num_waiting;
-	mesh_lock_release(&process->lock);
-	assert_int_equal(before, 1);
+	other = *peer;
+	LIST_INIT(&other.user_list);
+	mesh_lock_release(&node_of(link->send)->lock);
+	assert_int_equal(replay(listener, peer, &request), 1);
+	assert_int_equal(replay(listener, &other, &request), 1);
 	link_accept(v, link);
-	mesh_lock_take(&process->lock);
-	mesh_listener_connect(peer, &request);
-	after = listener->num_waiting;
-	mesh_lock_release(&process->lock);
-	assert_int_equal(after, 0);
+	assert_int_equal(replay(listener, peer, &request), 0);
 	link_close_send(v, link);
 	link_is_over(v, link);
-	link_close(v, link);
+	assert_int_equal(v->dereg_mr(link->receive, link->to), 0);
+	assert_int_equal(v->close_receive(link->receive), 0);
+	assert_int_equal(replay(listener, peer, &request), 0);
+	assert_int_equal(replay(listener, &other, &request), 0);
+	assert_int_equal(v->close_listen(link->listen), 0);
+	link_accept(v, beside);
+	link_close_send(v, beside);
+	link_is_over(v, beside);
+	link_close(v, beside);
 }
 
 static int setup(void **state)
