@@ -16,10 +16,16 @@
 
 /* The largest granule of a circuit, in bytes. */
 #define GRANULE_MAX ((size_t)64 << 10)
+/* Of a circuit that grows, at least: its smallest limit is two of them. */
+#define GRANULE_GROWING (MESH_CIRCUIT_BYTES_MIN / 2)
 /* A circuit takes this part of what is left at most, or the least: others shall find room, too. */
 #define MEMORY_PART 16
-/* This part of all memory is for circuits with the least: 2,048 of them by default. */
+/* Circuits begin with this part of all memory. */
+#define BEGIN_PART 2
+/* This part is for circuits with the least: 2,048 of them by default. */
 #define LEAST_PART 4
+/* A circuit grows when it has been short of memory so often. */
+#define SHORTAGES 16
 
 /* ---- a side as the user of a peer ---------------------------------------------------------- */
 
@@ -163,70 +169,88 @@ static void side_close(struct mesh_circuit_side *side)
 	side->peer = NULL;
 }
 
-/* The granule of the next circuit: the larger the more memory is left. */
+/* Reserves a part of the memory that NCCL_MESH_RELAY_MEMORY leaves: the larger the more is left. */
 MESH_HOLDS(process)
-static size_t granule_choose(const struct mesh_relay *relay)
+static int memory_reserve(struct mesh_circuit *circuit)
 {
+	struct mesh_relay *relay = circuit->relay;
 	uint64_t all = relay->process->config.relay_memory_bytes, taken = relay->memory;
-	uint64_t most = all - all / LEAST_PART;
+	uint64_t most = all / BEGIN_PART;
 	size_t granule = GRANULE_MAX;
 
 	most = most > taken ? (most - taken) / MEMORY_PART : 0;
 	while (granule > MESH_GRANULE_MIN && granule * MESH_GRANULES > most)
 		granule /= 2;
-	return granule;
-}
-
-static size_t memory_size(size_t granule)
-{
-	return (granule * MESH_GRANULES + MESH_PAGE_BYTES - 1) / MESH_PAGE_BYTES * MESH_PAGE_BYTES;
-}
-
-/* Takes a piece of the memory that NCCL_MESH_RELAY_MEMORY leaves. */
-MESH_HOLDS(process)
-static int memory_open(struct mesh_circuit *circuit)
-{
-	struct mesh_relay *relay = circuit->relay;
-	size_t granule = granule_choose(relay), size = memory_size(granule);
-	void *memory;
-
-	if (size > relay->process->config.relay_memory_bytes - relay->memory)
+	if (granule * MESH_GRANULES > all - taken)
 		return -ENOSPC;
-	memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (memory == MAP_FAILED)
-		return -ENOMEM;
-	circuit->memory = memory;
-	circuit->granule = granule;
-	relay->memory += size;
+	circuit->bytes = granule * MESH_GRANULES;
+	relay->memory += circuit->bytes;
 	return 0;
 }
 
-/* Nothing is longer than the memory of the next relay: more than that is given back. */
-MESH_HOLDS(process)
-static void memory_fit(struct mesh_circuit *circuit)
+static bool is_pinned(const struct mesh_circuit_side *side)
 {
-	size_t size = memory_size(circuit->granule), fitting;
+	return side->domain->provider == MESH_PROVIDER_VERBS_RXM;
+}
 
-	if (!circuit->to_relay || circuit->hop.granule >= circuit->granule)
+/*
+ * Nothing is longer than the memory of the next relay: more than that is given back. Memory that is
+ * not pinned has addresses for more than it may use, so that it can grow.
+ */
+MESH_HOLDS(process)
+static int memory_map(struct mesh_circuit *circuit)
+{
+	size_t size, next = mesh_hop_least(&circuit->hop);
+	void *memory;
+
+	if (circuit->to_relay && next < circuit->bytes) {
+		circuit->relay->memory -= circuit->bytes - next;
+		circuit->bytes = next;
+	}
+	circuit->granule = (circuit->bytes + MESH_GRANULES - 1) / MESH_GRANULES;
+	if (circuit->granule < GRANULE_GROWING && circuit->bytes >= MESH_CIRCUIT_BYTES_MIN &&
+	    !is_pinned(&circuit->up) && !is_pinned(&circuit->down))
+		circuit->granule = GRANULE_GROWING;
+	circuit->limit = (unsigned int)(circuit->bytes / circuit->granule);
+	size = circuit->granule * MESH_GRANULES;
+	memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory == MAP_FAILED)
+		return -ENOMEM;
+	circuit->memory = memory;
+	return 0;
+}
+
+void mesh_circuit_grow(struct mesh_circuit *circuit)
+{
+	struct mesh_relay *relay = circuit->relay;
+	uint64_t all = relay->process->config.relay_memory_bytes;
+	unsigned int more = circuit->limit;
+
+	mesh_circuit_assert_locked(circuit);
+	if (more > MESH_GRANULES - circuit->limit)
+		more = MESH_GRANULES - circuit->limit;
+	if (!more || ++circuit->shortages % SHORTAGES)
 		return;
-	circuit->granule = circuit->hop.granule;
-	fitting = memory_size(circuit->granule);
-	if (fitting < size)
-		munmap(circuit->memory + fitting, size - fitting);
-	circuit->relay->memory -= size - fitting;
+	if (atomic_fetch_add(&relay->memory, more * circuit->granule) + more * circuit->granule >
+	    all - all / LEAST_PART) {
+		atomic_fetch_sub(&relay->memory, more * circuit->granule);
+		return;
+	}
+	circuit->bytes += more * circuit->granule;
+	circuit->limit += more; /* the next ARRIVED has it */
+	circuit->counters->memory = circuit->bytes;
+	circuit->counters->slots = circuit->limit;
 }
 
 MESH_HOLDS(process)
 static void memory_close(struct mesh_circuit *circuit)
 {
-	size_t size = memory_size(circuit->granule);
-
 	mesh_mr_close(circuit->mr_up);
 	mesh_mr_close(circuit->mr_down);
-	if (!circuit->memory)
-		return;
-	munmap(circuit->memory, size);
-	circuit->relay->memory -= size;
+	if (circuit->memory)
+		munmap(circuit->memory, circuit->granule * MESH_GRANULES);
+	circuit->relay->memory -= circuit->bytes;
 }
 
 static void side_init(struct mesh_circuit *circuit, struct mesh_circuit_side *side,
@@ -260,7 +284,7 @@ int mesh_circuit_make(struct mesh_relay *relay, struct mesh_peer *peer,
 	made->up.remote_token = request->token;
 	made->from_relay = request->at > 0;
 	memcpy(made->origin, request->origin, sizeof(made->origin));
-	ret = memory_open(made);
+	ret = memory_reserve(made);
 	if (!ret)
 		ret = side_open(&made->up, peer);
 	if (ret) {
@@ -291,8 +315,8 @@ void mesh_circuit_counters_open(struct mesh_circuit *circuit)
 	mesh_circuit_lock(circuit);
 	if (counters)
 		circuit->counters = counters;
-	circuit->counters->memory = circuit->granule * MESH_GRANULES;
-	circuit->counters->slots = MESH_GRANULES;
+	circuit->counters->memory = circuit->bytes;
+	circuit->counters->slots = circuit->limit;
 	mesh_circuit_unlock(circuit);
 }
 
@@ -328,12 +352,11 @@ void mesh_circuit_down_close(struct mesh_circuit *circuit)
 
 int mesh_circuit_memory_register(struct mesh_circuit *circuit)
 {
-	size_t size;
-	int ret;
+	int ret = memory_map(circuit);
+	size_t size = circuit->granule * MESH_GRANULES;
 
-	memory_fit(circuit);
-	size = memory_size(circuit->granule);
-	ret = mesh_mr_open(circuit->up.domain, circuit->memory, size, &circuit->mr_up);
+	if (!ret)
+		ret = mesh_mr_open(circuit->up.domain, circuit->memory, size, &circuit->mr_up);
 	return ret ? ret
 		   : mesh_mr_open(circuit->down.domain, circuit->memory, size, &circuit->mr_down);
 }

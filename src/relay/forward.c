@@ -198,7 +198,8 @@ void mesh_circuit_up_begin(struct mesh_circuit *circuit)
 MESH_HOLDS(circuit)
 static void arrived_push(struct mesh_circuit *circuit)
 {
-	struct mesh_message_arrived payload = {.granules = circuit->arrived};
+	struct mesh_message_arrived payload = {.granules = circuit->arrived,
+					       .limit = circuit->limit};
 	const struct mesh_message_header header = {
 		.type = MESH_MESSAGE_ARRIVED,
 		.length = sizeof(payload),
@@ -414,7 +415,7 @@ static bool segment_is_valid(const struct mesh_circuit *circuit,
 	return circuit->down.known &&
 	       what->length <= (MESH_GRANULES - what->granule) * circuit->granule &&
 	       !circuit->held[what->granule].active &&
-	       (!circuit->to_relay || what->length <= circuit->hop.granule * MESH_GRANULES);
+	       (!circuit->to_relay || what->length <= mesh_hop_least(&circuit->hop));
 }
 
 MESH_HOLDS(circuit)
@@ -438,6 +439,8 @@ static void segment_take(struct mesh_circuit *circuit, const struct mesh_message
 	held->seq = header->seq;
 	held->size = header->size;
 	held->active = true;
+	if (what->wants)
+		mesh_circuit_grow(circuit);
 	slots_count(circuit, held, 1);
 	last = (circuit->first_waiting + circuit->num_waiting++) % MESH_GRANULES;
 	circuit->waiting[last] = what->granule;
@@ -445,13 +448,15 @@ static void segment_take(struct mesh_circuit *circuit, const struct mesh_message
 }
 
 MESH_HOLDS(circuit)
-static void segments_arrived(struct mesh_circuit *circuit, uint64_t granules)
+static void segments_arrived(struct mesh_circuit *circuit,
+			     const struct mesh_message_arrived *arrived)
 {
 	struct mesh_hop_segment *segment;
 	unsigned int i;
 
+	mesh_hop_limit_raise(&circuit->hop, arrived);
 	for (i = 0; i < MESH_GRANULES && circuit->to_relay; i++) {
-		segment = granules >> i & 1 ? mesh_hop_arrived(&circuit->hop, i) : NULL;
+		segment = arrived->granules >> i & 1 ? mesh_hop_arrived(&circuit->hop, i) : NULL;
 		if (segment) {
 			struct mesh_held *held = segment->owner;
 
@@ -507,7 +512,7 @@ static void from_down(struct mesh_sink *sink, const struct mesh_message_header *
 	switch ((enum mesh_message_type)header->type) {
 	case MESH_MESSAGE_ARRIVED:
 		memcpy(&arrived, payload, sizeof(arrived));
-		segments_arrived(circuit, arrived.granules);
+		segments_arrived(circuit, &arrived);
 		break;
 	case MESH_MESSAGE_GRANT:
 	case MESH_MESSAGE_POSTED:

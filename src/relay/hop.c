@@ -8,14 +8,15 @@
 #include "fabric/flow.h"
 #include "relay/hop.h"
 
-int mesh_hop_open(struct mesh_hop *hop, uint64_t address, uint64_t key, size_t granule)
+int mesh_hop_open(struct mesh_hop *hop, const struct mesh_frame_opened *opened)
 {
 	hop->segments = calloc(MESH_GRANULES, sizeof(*hop->segments));
 	if (!hop->segments)
 		return -ENOMEM;
-	hop->address = address;
-	hop->key = key;
-	hop->granule = granule;
+	hop->address = opened->address;
+	hop->key = opened->key;
+	hop->granule = opened->granule;
+	hop->least = hop->limit = opened->limit;
 	return 0;
 }
 
@@ -26,11 +27,32 @@ void mesh_hop_close(struct mesh_hop *hop)
 	hop->granule = 0;
 }
 
-bool mesh_hop_has_room(const struct mesh_hop *hop, size_t size)
+/* As mesh_area_take(), which finds the lowest ones. */
+static int granules_take(struct mesh_hop *hop, unsigned int count)
 {
 	struct mesh_area area = hop->area;
+	int first = mesh_area_take(&area, count);
 
-	return mesh_area_take(&area, mesh_area_granules(size, hop->granule)) >= 0;
+	if (first < 0 || (unsigned int)first + count > hop->limit)
+		return -EAGAIN;
+	hop->area = area;
+	return first;
+}
+
+bool mesh_hop_has_room(struct mesh_hop *hop, size_t size)
+{
+	struct mesh_area before = hop->area;
+	bool has_room = granules_take(hop, mesh_area_granules(size, hop->granule)) >= 0;
+
+	hop->area = before;
+	hop->wants |= !has_room;
+	return has_room;
+}
+
+void mesh_hop_limit_raise(struct mesh_hop *hop, const struct mesh_message_arrived *arrived)
+{
+	if (arrived->limit > hop->limit)
+		hop->limit = arrived->limit;
 }
 
 MESH_HOLDS(domain)
@@ -46,7 +68,7 @@ static void write_completed(struct mesh_op *op, int error)
 }
 
 /* Completes RELAYED, which the caller has begun. */
-static void relayed_finish(const struct mesh_write *write, unsigned int granule)
+static void relayed_finish(const struct mesh_write *write, unsigned int granule, bool wants)
 {
 	struct mesh_message_relayed *relayed = mesh_message_relayed_of(write->behind->bytes);
 
@@ -54,6 +76,7 @@ static void relayed_finish(const struct mesh_write *write, unsigned int granule)
 	relayed->key = write->key;
 	relayed->length = (uint32_t)write->size;
 	relayed->granule = (uint8_t)granule;
+	relayed->wants = wants;
 }
 
 int mesh_hop_write(struct mesh_hop *hop, const struct mesh_write *write, void *owner)
@@ -63,7 +86,7 @@ int mesh_hop_write(struct mesh_hop *hop, const struct mesh_write *write, void *o
 	struct mesh_hop_segment *segment;
 	int first, ret;
 
-	first = mesh_area_take(&hop->area, count);
+	first = granules_take(hop, count);
 	if (first < 0)
 		return first;
 	segment = &hop->segments[first];
@@ -75,7 +98,7 @@ int mesh_hop_write(struct mesh_hop *hop, const struct mesh_write *write, void *o
 	segment->posted_ns = write->now_ns;
 	segment->granules = count;
 	segment->active = true;
-	relayed_finish(write, (unsigned int)first);
+	relayed_finish(write, (unsigned int)first, hop->wants);
 	into.address = hop->address + (size_t)first * hop->granule;
 	into.key = hop->key;
 	into.delivery = false; /* ARRIVED says more */
@@ -87,6 +110,7 @@ int mesh_hop_write(struct mesh_hop *hop, const struct mesh_write *write, void *o
 	}
 	segment->behind = ret == MESH_WRITE_ALONE ? write->behind : NULL;
 	hop->writes++;
+	hop->wants = false;
 	return 0;
 }
 

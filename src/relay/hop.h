@@ -19,6 +19,7 @@
 #include "fabric/op.h"
 #include "fabric/write.h"
 #include "relay/area.h"
+#include "wire/frame.h"
 #include "wire/immediate.h"
 #include "wire/message.h"
 
@@ -50,6 +51,9 @@ struct mesh_hop {
 	struct mesh_remote *remote;
 	uint64_t address, key;
 	size_t granule; /* bytes; 0: not open */
+	/* Granules that may be used, from the first on: at the beginning, and now. */
+	unsigned int least, limit;
+	bool wants; /* since the last write there was no room once */
 	struct mesh_area area;
 	uint32_t writes; /* that were started, ever */
 	/* The write is complete; domain->lock held. The owner calls mesh_hop_written(). */
@@ -58,13 +62,19 @@ struct mesh_hop {
 };
 
 /** Opens a hop; the caller has set domain, remote and written. Returns 0 or -ENOMEM. */
-int mesh_hop_open(struct mesh_hop *hop, uint64_t address, uint64_t key, size_t granule);
+int mesh_hop_open(struct mesh_hop *hop, const struct mesh_frame_opened *opened);
+
+/** Bytes that it has had from the beginning. */
+static inline size_t mesh_hop_least(const struct mesh_hop *hop)
+{
+	return hop->granule * hop->least;
+}
 
 /** Frees its memory; no write is in flight. */
 void mesh_hop_close(struct mesh_hop *hop);
 
 /** True if a segment of @size bytes has room in the memory now. If not, ARRIVED makes room. */
-bool mesh_hop_has_room(const struct mesh_hop *hop, size_t size);
+bool mesh_hop_has_room(struct mesh_hop *hop, size_t size);
 
 /**
  * Starts to write a segment. The caller has prepared RELAYED in write->behind, all of it but the
@@ -91,6 +101,9 @@ bool mesh_hop_written(struct mesh_hop_segment *segment, int error, struct mesh_b
  * Returns the segment if it is done; NULL if it is not, or if there is none.
  */
 struct mesh_hop_segment *mesh_hop_arrived(struct mesh_hop *hop, unsigned int granule);
+
+/** Notes that more of the memory may be used. The message is not trusted. */
+void mesh_hop_limit_raise(struct mesh_hop *hop, const struct mesh_message_arrived *arrived);
 
 /**
  * Takes a segment whose write is complete, and which will never arrive: the circuit is

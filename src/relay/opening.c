@@ -156,13 +156,14 @@ static void circuit_ready(struct mesh_circuit *circuit, const struct mesh_peer *
 	frame.opened.address = mesh_mr_remote_address(circuit->mr_up, circuit->memory);
 	frame.opened.key = mesh_mr_key(circuit->mr_up);
 	frame.opened.granule = (uint32_t)circuit->granule;
+	frame.opened.limit = circuit->limit;
 	via_append(frame.opened.via, process->name);
 	if (*via)
 		via_append(frame.opened.via, via);
 	mesh_circuits_domains_learn(circuit->relay);
 	mesh_info("relay: a circuit from node %s to node %s, %s to %s, %zu KiB", circuit->origin,
 		  circuit->target, circuit->up.domain->nic->netdev,
-		  circuit->down.domain->nic->netdev, circuit->granule * MESH_GRANULES >> 10);
+		  circuit->down.domain->nic->netdev, circuit->bytes >> 10);
 	mesh_peer_send(circuit->up.peer, &frame, MESH_FRAME_OPENED);
 	mesh_circuit_up_begin(circuit);
 }
@@ -435,7 +436,7 @@ static int hop_begin(struct mesh_circuit *circuit, const struct mesh_frame_opene
 	hop->domain = circuit->down.domain;
 	hop->remote = circuit->down.remote;
 	hop->written = mesh_circuit_hop_written;
-	ret = mesh_hop_open(hop, opened->address, opened->key, opened->granule);
+	ret = mesh_hop_open(hop, opened);
 	circuit->to_relay = !ret;
 	mesh_circuit_unlock(circuit);
 	return ret;

@@ -171,14 +171,17 @@ static void hop_written(struct mesh_hop_segment *segment, int error)
 }
 
 MESH_HOLDS(domain)
-static void segments_arrived(struct mesh_path *path, uint64_t granules)
+static void segments_arrived(struct mesh_path *path, const struct mesh_message_arrived *arrived)
 {
 	struct mesh_hop_segment *segment;
 	void *owner = NULL;
 	unsigned int i;
 
+	mesh_comm_lock(path->comm);
+	mesh_hop_limit_raise(&path->relayed->hop, arrived);
+	mesh_comm_unlock(path->comm);
 	for (i = 0; i < MESH_GRANULES; i++) {
-		if (!(granules >> i & 1))
+		if (!(arrived->granules >> i & 1))
 			continue;
 		mesh_comm_lock(path->comm);
 		segment = mesh_hop_arrived(&path->relayed->hop, i);
@@ -202,7 +205,7 @@ void mesh_path_relayed_message(struct mesh_sink *sink, const struct mesh_message
 		return;
 	}
 	memcpy(&arrived, payload, sizeof(arrived));
-	segments_arrived(mesh_path_of_sink(sink), arrived.granules);
+	segments_arrived(mesh_path_of_sink(sink), &arrived);
 }
 
 MESH_HOLDS(domain)
@@ -404,17 +407,18 @@ static int via_set(struct mesh_path *path, const char *via)
 int mesh_path_relayed_opened(struct mesh_path *path, const struct mesh_frame_opened *opened)
 {
 	struct mesh_comm *comm = path->comm;
-	size_t bytes = (size_t)opened->granule * MESH_GRANULES / SEGMENTS_HELD, most;
+	size_t bytes, most;
 	int ret;
 
 	mesh_process_assert_locked(comm->process);
 	mesh_comm_lock(comm);
-	ret = mesh_hop_open(&path->relayed->hop, opened->address, opened->key, opened->granule);
+	ret = mesh_hop_open(&path->relayed->hop, opened);
 	mesh_comm_unlock(comm);
 	if (!ret)
 		ret = via_set(path, opened->via);
 	if (ret)
 		return ret;
+	bytes = mesh_hop_least(&path->relayed->hop) / SEGMENTS_HELD;
 	most = mesh_piece_max(&path->relayed->hop);
 	/* A message keeps the size of its segments, and goes on over another circuit. */
 	if (path->segment_max > MESH_RELAYED_SEGMENT_MAX)

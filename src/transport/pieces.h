@@ -28,7 +28,7 @@ struct mesh_cut {
 /** Bytes of the largest piece, and of the largest segment that is not cut. */
 static inline size_t mesh_piece_max(const struct mesh_hop *hop)
 {
-	return hop->granule * MESH_GRANULES / 2;
+	return mesh_hop_least(hop) / 2;
 }
 
 void mesh_cut_init(struct mesh_cut *cut, struct mesh_path *path, struct mesh_hop *hop);

@@ -194,6 +194,8 @@ static int opened_check(const struct mesh_frame_opened *opened)
 {
 	if (!opened->granule || opened->granule > UINT32_MAX / MESH_GRANULES)
 		return -EPROTO;
+	if (!opened->limit || opened->limit > MESH_GRANULES)
+		return -EPROTO;
 	return mesh_text_ends(opened->via, sizeof(opened->via)) ? 0 : -EPROTO;
 }
 

@@ -322,7 +322,7 @@ struct mesh_frame_opened {
 	uint64_t address;     /* of the relay's memory, for fi_write; MESH_GRANULES granules */
 	uint64_t key;
 	uint32_t granule;	/* bytes */
-	uint32_t reserved;	/* 0 */
+	uint32_t limit;		/* granules that may always be used, from the first on */
 	char via[MESH_VIA_MAX]; /* names of this relay and those behind it */
 };
 _Static_assert(offsetof(struct mesh_frame_opened, via) == 40, "wire format");

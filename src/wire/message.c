@@ -45,7 +45,17 @@ static int relayed_check(const struct mesh_message_header *header, const uint8_t
 		return -EPROTO;
 	if (!relayed.length || relayed.granule >= MESH_GRANULES)
 		return -EPROTO;
-	return relayed.full <= 1 && relayed.more <= 1 ? 0 : -EPROTO;
+	return relayed.full <= 1 && relayed.more <= 1 && relayed.wants <= 1 ? 0 : -EPROTO;
+}
+
+static int arrived_check(const struct mesh_message_header *header, const uint8_t *payload)
+{
+	struct mesh_message_arrived arrived;
+
+	if (header->length != sizeof(arrived))
+		return -EPROTO;
+	memcpy(&arrived, payload, sizeof(arrived));
+	return arrived.limit && arrived.limit <= MESH_GRANULES ? 0 : -EPROTO;
 }
 
 static int message_payload_check(const struct mesh_message_header *header, const uint8_t *payload)
@@ -58,7 +68,7 @@ static int message_payload_check(const struct mesh_message_header *header, const
 	case MESH_MESSAGE_RELAYED:
 		return relayed_check(header, payload);
 	case MESH_MESSAGE_ARRIVED:
-		return header->length == sizeof(struct mesh_message_arrived) ? 0 : -EPROTO;
+		return arrived_check(header, payload);
 	case MESH_MESSAGE_DATA:
 		return 0;
 	case MESH_MESSAGE_POSTED:

@@ -176,8 +176,7 @@ static void opened_came(struct circuit *circuit, struct chain_end *end,
 	circuit->hop.remote = end->remote;
 	circuit->hop.written = hop_written;
 	circuit->has_hop = true;
-	assert_int_equal(
-		mesh_hop_open(&circuit->hop, opened->address, opened->key, opened->granule), 0);
+	assert_int_equal(mesh_hop_open(&circuit->hop, opened), 0);
 }
 
 static struct mesh_message_header header_to_relay(const struct circuit *circuit,
@@ -278,6 +277,8 @@ static void arrived_came(struct circuit *circuit, const void *payload)
 	unsigned int i;
 
 	memcpy(&arrived, payload, sizeof(arrived));
+	ends.grown += circuit->hop.limit < arrived.limit;
+	mesh_hop_limit_raise(&circuit->hop, &arrived);
 	for (i = 0; i < MESH_GRANULES; i++) {
 		segment = arrived.granules >> i & 1 ? mesh_hop_arrived(&circuit->hop, i) : NULL;
 		if (segment)
@@ -538,7 +539,7 @@ void ends_open(void)
 	int i, last = chain.num_nodes - 1;
 
 	memset(ends.circuits, 0, sizeof(ends.circuits));
-	ends.finished = ends.drained = ends.refused = ends.broken = 0;
+	ends.grown = ends.finished = ends.drained = ends.refused = ends.broken = 0;
 	ends.losses = chain_roll(2);
 	ends.lies = !chain_roll(3);
 	chain.hostile = ends.lies;

@@ -60,6 +60,7 @@ struct ends {
 	bool losses, lies;
 	bool cuts; /* some segments are cut; ends_open() leaves it */
 	int finished, drained, refused, broken;
+	int grown; /* how often the memory of a circuit did, in the first relay */
 	uint8_t target[CIRCUITS][SEGMENTS][SEGMENT_MAX]; /* the receivers' memory */
 };
 

@@ -9,6 +9,7 @@
 #include <rdma/fi_errno.h>
 
 #include "fabric/sink.h"
+#include "relay/circuit.h"
 
 #include "fake_fabric.h"
 #include "relay_chain.h"
@@ -121,6 +122,20 @@ static uint8_t *memory_find(const struct chain_post *write)
 	return NULL;
 }
 
+/* No write lies beyond what its circuit has of the relay's memory. */
+static void memory_check(struct chain_end *to, const uint8_t *memory, size_t size)
+{
+	struct mesh_relay *relay = chain.nodes[to->node].process.relay;
+	const struct mesh_circuit *circuit;
+
+	LIST_FOREACH(circuit, &relay->circuits, entry) {
+		if (memory < circuit->memory ||
+		    memory >= circuit->memory + circuit->granule * MESH_GRANULES)
+			continue;
+		assert_true(chain.hostile || memory + size <= circuit->memory + circuit->bytes);
+	}
+}
+
 static void write_deliver(struct chain_end *to, struct chain_post *write)
 {
 	const uint8_t *bytes = write->bytes ? write->bytes : write->source;
@@ -132,8 +147,10 @@ static void write_deliver(struct chain_end *to, struct chain_post *write)
 	}
 	memory = memory_find(write);
 	assert_true(memory || chain.hostile);
-	if (memory)
-		memcpy(memory, bytes, write->size);
+	if (!memory)
+		return;
+	memory_check(to, memory, write->size);
+	memcpy(memory, bytes, write->size);
 }
 
 static void message_deliver(struct chain_end *to, const struct chain_post *post)

@@ -17,7 +17,7 @@
 #define SEED 2
 #define TURNS 4000
 /* Each circuit gets 1 MiB: all segments of one fill it. */
-#define MEMORY ((uint64_t)24 << 20)
+#define MEMORY ((uint64_t)36 << 20)
 /* So many more of them than an end has in flight otherwise. */
 #define MORE 8
 

@@ -104,6 +104,43 @@ static void open_send(void)
 	mesh_circuit_open_came(peer, &request);
 }
 
+/* What is short of memory gets twice as much, and leaves a quarter of all for others. */
+MESH_NOT_ANALYSED
+static void test_grows(void **state)
+{
+	uint64_t limit = process->config.relay_memory_bytes;
+	struct mesh_circuit *circuit;
+	int i;
+
+	(void)state;
+	process->config.relay_memory_bytes = 32 * MESH_CIRCUIT_BYTES_MIN;
+	open_send();
+	circuit = LIST_FIRST(&process->relay->circuits);
+	assert_int_equal(circuit->bytes, MESH_CIRCUIT_BYTES_MIN);
+	circuit->granule = MESH_CIRCUIT_BYTES_MIN / 2;
+	circuit->limit = 2;
+	mesh_circuit_lock(circuit);
+	for (i = 0; i < 15; i++)
+		mesh_circuit_grow(circuit);
+	assert_int_equal(circuit->limit, 2);
+	mesh_circuit_grow(circuit);
+	assert_int_equal(circuit->limit, 4);
+	for (i = 0; i < 1000; i++)
+		mesh_circuit_grow(circuit);
+	assert_int_equal(circuit->limit, 32); /* the next step would take all */
+	mesh_circuit_unlock(circuit);
+	assert_int_equal(circuit->bytes, 16 * MESH_CIRCUIT_BYTES_MIN);
+	assert_int_equal(process->relay->memory, circuit->bytes);
+	process->config.relay_memory_bytes *= 8;
+	mesh_circuit_lock(circuit);
+	for (i = 0; i < 1000; i++)
+		mesh_circuit_grow(circuit);
+	mesh_circuit_unlock(circuit);
+	assert_int_equal(circuit->limit, MESH_GRANULES);
+	assert_int_equal(process->relay->memory, 32 * MESH_CIRCUIT_BYTES_MIN);
+	process->config.relay_memory_bytes = limit;
+}
+
 /* Each one has the least memory in the end, and then there is none. */
 static void test_flood(void **state)
 {
@@ -311,6 +348,7 @@ static void test_fenced_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_grows, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_flood, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_replay, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),

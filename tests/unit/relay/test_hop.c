@@ -47,6 +47,9 @@ static void written_note(struct mesh_hop_segment *segment, int error)
 
 static int setup(void **state)
 {
+	const struct mesh_frame_opened opened = {
+		.address = ADDRESS, .key = KEY, .granule = GRANULE, .limit = MESH_GRANULES};
+
 	(void)state;
 	fake_reset();
 	domain = fake_domain_open(MESH_PROVIDER_TCP);
@@ -56,7 +59,7 @@ static int setup(void **state)
 	hop.domain = domain;
 	hop.remote = remote;
 	hop.written = written_note;
-	assert_int_equal(mesh_hop_open(&hop, ADDRESS, KEY, GRANULE), 0);
+	assert_int_equal(mesh_hop_open(&hop, &opened), 0);
 	written = NULL;
 	unsent = NULL;
 	done = false;
@@ -112,6 +115,16 @@ static void write_ends(int error)
 	assert_non_null(written);
 }
 
+/* Of the message that was sent as this one. */
+static struct mesh_message_relayed relayed_of(int i)
+{
+	struct mesh_message_relayed relayed;
+
+	memcpy(&relayed, fake.sends.posts[i].bytes + sizeof(struct mesh_message_header),
+	       sizeof(relayed));
+	return relayed;
+}
+
 /* The write leads into the relay's memory; RELAYED has where the segment is to go in the end. */
 static void test_addresses(void **state)
 {
@@ -126,8 +139,7 @@ static void test_addresses(void **state)
 	assert_int_equal(fake.writes.posts[1].key, KEY);
 	assert_int_equal(hop.writes, 2);
 	assert_int_equal(fake.sends.num, 2);
-	memcpy(&relayed, fake.sends.posts[1].bytes + sizeof(struct mesh_message_header),
-	       sizeof(relayed));
+	relayed = relayed_of(1);
 	assert_int_equal(relayed.address, THEIR_ADDRESS);
 	assert_int_equal(relayed.key, THEIR_KEY);
 	assert_int_equal(relayed.length, GRANULE + 1);
@@ -182,6 +194,28 @@ static void test_arrived_wrong(void **state)
 	assert_null(mesh_hop_arrived(&hop, 0));
 	mesh_hop_finish(written);
 	assert_null(mesh_hop_arrived(&hop, 0));
+}
+
+/* Beyond the limit nothing is written; the next write reports that it was short of memory. */
+static void test_limit(void **state)
+{
+	const struct mesh_message_arrived more = {.limit = 3}, fewer = {.limit = 1};
+
+	(void)state;
+	hop.limit = 2;
+	assert_false(mesh_hop_has_room(&hop, 2 * GRANULE + 1));
+	assert_true(mesh_hop_has_room(&hop, 2 * GRANULE));
+	assert_int_equal(segment_write(GRANULE), 0);
+	assert_int_equal(segment_write(GRANULE), 0);
+	assert_int_equal(segment_write(GRANULE), -EAGAIN);
+	assert_true(relayed_of(0).wants);
+	assert_false(relayed_of(1).wants);
+	mesh_hop_limit_raise(&hop, &more);
+	mesh_hop_limit_raise(&hop, &fewer);
+	assert_int_equal(hop.area.used, 3);
+	assert_int_equal(segment_write(GRANULE), 0);
+	assert_int_equal(fake.writes.posts[2].address, ADDRESS + 2 * GRANULE);
+	assert_false(mesh_hop_has_room(&hop, 1));
 }
 
 /* A write that the provider does not take leaves nothing in use. */
@@ -285,6 +319,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_written_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_arrived_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_arrived_wrong, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_limit, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_failed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_behind, setup, teardown),

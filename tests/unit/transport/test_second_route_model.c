@@ -397,6 +397,7 @@ static void step_answer(bool faults)
 					   .token = FIXTURE_REMOTE_TOKEN,
 					   .address = 0xab0000,
 					   .granule = 64 << 10,
+					   .limit = MESH_GRANULES,
 					   .via = "p"};
 	struct mesh_path *path;
 	bool opens;
@@ -470,6 +471,7 @@ static void run_begin(void **state, int seed)
 					   .token = FIXTURE_REMOTE_TOKEN,
 					   .address = 0xab0000,
 					   .granule = 64 << 10,
+					   .limit = MESH_GRANULES,
 					   .via = "p"};
 	int i, ends[2];
 

@@ -226,7 +226,7 @@ static void valid_init(struct mesh_frame *frame, unsigned int type)
 	if (type == MESH_FRAME_OPEN)
 		open_init(frame);
 	else if (type == MESH_FRAME_OPENED)
-		frame->opened.granule = 1;
+		frame->opened.granule = frame->opened.limit = 1;
 	else if (type == MESH_FRAME_CIRCUIT)
 		frame->circuit.event = MESH_CIRCUIT_SHUT;
 	else
@@ -521,13 +521,19 @@ static void test_opened(void **state)
 
 	(void)state;
 	memset(&frame, 0, sizeof(frame));
-	frame.opened = (struct mesh_frame_opened){.to_comm = 1, .granule = 4096, .via = "b,c"};
+	frame.opened = (struct mesh_frame_opened){
+		.to_comm = 1, .granule = 4096, .limit = MESH_GRANULES, .via = "b,c"};
 	frame_round_trip(&frame, MESH_FRAME_OPENED, 8 + 168);
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		frame.opened.granule = cases[i].granule;
 		assert_int_equal(frame_decode_as(&frame, MESH_FRAME_OPENED), cases[i].ret);
 	}
 	frame.opened.granule = 4096;
+	frame.opened.limit = 0;
+	assert_int_equal(frame_decode_as(&frame, MESH_FRAME_OPENED), -EPROTO);
+	frame.opened.limit = MESH_GRANULES + 1;
+	assert_int_equal(frame_decode_as(&frame, MESH_FRAME_OPENED), -EPROTO);
+	frame.opened.limit = MESH_GRANULES;
 	memset(frame.opened.via, 'x', sizeof(frame.opened.via));
 	assert_int_equal(frame_decode_as(&frame, MESH_FRAME_OPENED), -EPROTO);
 }

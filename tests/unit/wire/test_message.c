@@ -43,7 +43,6 @@ static void test_messages(void **state)
 			bool legal =
 				type == MESH_MESSAGE_DATA ||
 				(type == MESH_MESSAGE_WRITTEN && length == 16) ||
-				(type == MESH_MESSAGE_ARRIVED && length == 8) ||
 				((type == MESH_MESSAGE_GREET || type == MESH_MESSAGE_GREET_REPLY ||
 				  type == MESH_MESSAGE_POSTED || type == MESH_MESSAGE_WANT) &&
 				 length == 0);
@@ -53,6 +52,34 @@ static void test_messages(void **state)
 			assert_int_equal(message_check(header, 24 + length + 1), -EPROTO);
 			assert_int_equal(message_check(header, 24 + length - 1), -EPROTO);
 		}
+	}
+}
+
+static void test_arrived(void **state)
+{
+	static const struct {
+		uint32_t limit;
+		int ret;
+	} cases[] = {
+		{0, -EPROTO},
+		{1, 0},
+		{MESH_GRANULES, 0},
+		{MESH_GRANULES + 1, -EPROTO},
+	};
+	struct {
+		struct mesh_message_header header;
+		struct mesh_message_arrived arrived;
+	} bytes;
+	size_t i;
+
+	(void)state;
+	memset(&bytes, 0, sizeof(bytes));
+	bytes.header.type = MESH_MESSAGE_ARRIVED;
+	bytes.header.length = sizeof(bytes.arrived);
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		bytes.arrived.limit = cases[i].limit;
+		assert_int_equal(mesh_message_check(&bytes, sizeof(bytes)) ? 0 : -EPROTO,
+				 cases[i].ret);
 	}
 }
 
@@ -120,6 +147,8 @@ static void test_relayed(void **state)
 		{{.length = 1, .num_segments = MESH_SEGMENTS_MAX + 1}, false},
 		{{.length = 1, .num_segments = 1, .granule = MESH_GRANULES}, false},
 		{{.length = 1, .num_segments = 1, .full = 2}, false},
+		{{.length = 1, .num_segments = 1, .wants = 1}, true},
+		{{.length = 1, .num_segments = 1, .wants = 2}, false},
 	};
 	struct {
 		struct mesh_message_header header;
@@ -216,6 +245,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_messages),
+		cmocka_unit_test(test_arrived),
 		cmocka_unit_test(test_written),
 		cmocka_unit_test(test_relayed),
 		cmocka_unit_test(test_grants),
