@@ -268,20 +268,6 @@ static void held_written(struct mesh_op *op, int error)
 		unsent->op.complete(&unsent->op, error);
 }
 
-void mesh_circuit_hop_written(struct mesh_hop_segment *segment, int error)
-{
-	struct mesh_held *held = segment->owner;
-	struct mesh_circuit *circuit = held->circuit;
-	struct mesh_buffer *unsent;
-
-	mesh_circuit_lock(circuit);
-	if (mesh_hop_written(segment, error, &unsent))
-		held_end(held, mesh_hop_finish(segment), &segment->op);
-	mesh_circuit_unlock(circuit);
-	if (unsent)
-		unsent->op.complete(&unsent->op, error);
-}
-
 void mesh_circuit_abandon(struct mesh_circuit *circuit)
 {
 	struct mesh_hop_segment *segment;
@@ -389,7 +375,7 @@ static void segments_push(struct mesh_circuit *circuit)
 			mesh_flow_wait(down->domain, down->remote->flow, &down->waiter);
 			return;
 		}
-		/* Without room in the next relay's memory ARRIVED resumes. */
+		/* Without room in the next relay's memory the end of a segment there resumes. */
 		if (circuit->to_relay && !mesh_hop_has_room(&circuit->hop, held->what.length))
 			return;
 		ret = held_post(held);
@@ -405,6 +391,22 @@ static void segments_push(struct mesh_circuit *circuit)
 		circuit->num_waiting--;
 		mesh_relay_thread_moved(&circuit->relay->thread, false);
 	}
+}
+
+void mesh_circuit_hop_written(struct mesh_hop_segment *segment, int error)
+{
+	struct mesh_held *held = segment->owner;
+	struct mesh_circuit *circuit = held->circuit;
+	struct mesh_buffer *unsent;
+
+	mesh_circuit_lock(circuit);
+	if (mesh_hop_written(segment, error, &unsent)) {
+		held_end(held, mesh_hop_finish(segment), &segment->op);
+		segments_push(circuit); /* ARRIVED came first, and has found no room */
+	}
+	mesh_circuit_unlock(circuit);
+	if (unsent)
+		unsent->op.complete(&unsent->op, error);
 }
 
 /* True if the segment lies in our memory, and beside those that we have. */

@@ -24,6 +24,8 @@
 
 #define SEEDS 400
 #define STEPS 700
+/* In this run the last segment waits for room that only the end of a write makes, not ARRIVED. */
+#define SEED_WAITS 1984
 /* Bytes of a small message of an end that lies, at most. */
 #define PAYLOAD_LIE 1024
 
@@ -301,7 +303,7 @@ static void run(int seed)
 
 	/* The relays of a circuit give it pieces of different sizes. */
 	for (i = 0; i < CHAIN_RELAYS_MAX; i++)
-		memory[i] = (uint64_t)((seed + i) % 3 ? 256 : 3) << 20;
+		memory[i] = (uint64_t)(seed / CHAIN_RELAYS_MAX >> i & 1 ? 3 : 256) << 20;
 	log_capture_start();
 	chain_open(1 + seed % CHAIN_RELAYS_MAX, (uint64_t)seed, memory);
 	chain.scarce = chain_roll(2) ? 5 : 0;
@@ -340,9 +342,10 @@ static void test_random(void **state)
 	print_message("%d segments; %d circuits drained, %d refused, %d broken, %d grown; "
 		      "%d fences\n",
 		      finished, drained, refused, broken, grown, fences);
-	/* The steps do what they are for. */
 	if (only)
 		return;
+	run(SEED_WAITS);
+	/* The steps do what they are for. */
 	assert_true(finished > 20 * end);
 	assert_true(drained > end / 2 && refused > end / 2);
 	assert_true(broken > end / 2 && fences > end / 2);
