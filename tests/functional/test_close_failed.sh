@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_close_failed.sh - connections that have failed, because the process behind a relay was killed
 # or is stopped, are closed in the middle of messages. The healthy connections with the relay's
-# process itself go on.
+# process itself go on, and those with another process behind the relay.
 #
-#	a ---- b ---- c		b relays between the two, and has a connection each way with a
-# seconds: 20
+#	a ---- b ---- c		b relays between the two, and has a connection each way with a;
+#	       |		or `fi_mesh serve --relay` is all that runs on b, and d has
+#	       d		these connections
+# seconds: 35
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/faults.sh
@@ -15,7 +17,10 @@ FAILED=4
 FAULTS_ENV+=("MASTER_ADDR=127.0.0.1" "MASTER_PORT=29500" "NCCL_MESH_CONNECT_TIMEOUT=60"
 	"NCCL_MESH_ACCEPT_TIMEOUT=60" "NCCL_MESH_RECOVERY_TIMEOUT=60")
 
-# healthy: the lines for transfers with the relay's process, both ways, over comms 10 and 11.
+# The node of the process "healthy".
+HEALTHY=b
+
+# healthy: the lines for transfers with that process, both ways, over comms 10 and 11.
 healthy() {
 	echo "transfer 10 1M 20 $1"
 	echo "transfer 11 1M 20 $(($1 + 1))"
@@ -52,7 +57,7 @@ play_all() {
 	local i
 
 	rm -f "$FAULTS"/{handle.*,gone,closed,ready,posted}
-	play b relay <<-END
+	play "$HEALTHY" healthy <<-END
 		limit 300000
 		init 0
 		listen 10 $FAULTS/handle.to_b
@@ -116,12 +121,25 @@ test_case() {
 	signal end "$([[ $1 == killed ]] && echo KILL || echo STOP)"
 	touch "$FAULTS/gone"
 	ended survivor
-	ended relay
+	ended healthy
 	[[ $1 == killed ]] || signal end KILL
 	ended end 137
-	unsaid survivor WARN "lost node b|cut the connections with node b"
-	unsaid relay WARN "node a cut its connections|lost node a"
-	note "$case: the connections with the relay go on"
+	unsaid survivor WARN "lost node [bd]|cut the connections with node b"
+	unsaid healthy WARN "node a cut its connections|lost node a"
+	note "$case: the connections with $HEALTHY go on"
+}
+
+# serve: all that runs on b from now on.
+serve() {
+	mesh_spawn b "$FAULTS/serve" env "${FAULTS_ENV[@]}" "$MESH_BUILD/fi_mesh" serve --relay
+	SERVICE=$MESH_SPAWNED
+	wait_for "grep -qs '^relaying for' $FAULTS/serve" 60 ||
+		fail "b does not relay: $(cat "$FAULTS/serve")"
+}
+
+serve_end() {
+	kill -INT "$SERVICE"
+	wait "$SERVICE" || fail "serve --relay ended with $?: $(cat "$FAULTS/serve")"
 }
 
 faults_init
@@ -131,3 +149,11 @@ for what in killed stopped; do
 		test_case $what $side
 	done
 done
+mesh_node d
+mesh_link b bd 10.77.9.1/24 d db 10.77.9.2/24
+HEALTHY=d
+serve
+for side in receiving sending; do
+	test_case killed $side
+done
+serve_end
