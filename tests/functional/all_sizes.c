@@ -525,6 +525,7 @@ static void stream(uint64_t seconds)
 		now_ms = clock_ms();
 		if (now_ms >= shown_ms + PROGRESS_MS) {
 			progress_write();
+			descriptors_exhaust(us.folder, us.rank);
 			guest_look();
 			shown_ms = now_ms;
 			stop |= seconds ? now_ms >= began_ms + seconds * 1000

@@ -172,31 +172,48 @@ fault_drain() {
 	on a "$MESH_BUILD/fi_mesh" undrain --stats-dir "$SOAK_STATS" "$nic" || fail "undrain $nic"
 }
 
-# descriptors_none NODE, descriptors_back NODE: its process gets no new descriptor meanwhile.
-descriptors_none() {
-	local pid=${STREAM_PIDS[$([[ $1 == a ]] && echo 0 || echo 1)]} fd=0
+# descriptors_above PID N: it has a descriptor with this number or a higher one.
+descriptors_above() {
+	local fd
 
-	while [[ -e /proc/$pid/fd/$fd ]]; do fd=$((fd + 1)); done
-	prlimit --pid "$pid" "--nofile=$fd:" || fail "cannot limit the descriptors of $1"
+	for fd in /proc/"$1"/fd/*; do ((${fd##*/} < $2)) || return 0; done
+	return 1
+}
+
+# descriptors_none RANK, descriptors_back RANK: its process gets no new descriptor meanwhile. It
+# fills the gaps itself, below a limit that is above all that it has: one below the number of the
+# plugin's reserve would make the reserve useless, which no shortage of descriptors does.
+descriptors_none() {
+	local pid=${STREAM_PIDS[$1]} limit=3
+
+	while descriptors_above "$pid" $limit; do
+		limit=$((limit + 1))
+		descriptors_above "$pid" $limit ||
+			prlimit --pid "$pid" "--nofile=$limit:" ||
+			fail "cannot limit the descriptors of rank $1"
+	done
+	: >"$STREAM_FOLDER/exhaust-of-$1"
+	wait_for "[[ -e $STREAM_FOLDER/exhausted-of-$1 ]]" $((60 * CABLES_SLOW)) ||
+		stream_fail "rank $1 does not use up its descriptors"
 }
 
 descriptors_back() {
-	local pid=${STREAM_PIDS[$([[ $1 == a ]] && echo 0 || echo 1)]}
-
-	prlimit --pid "$pid" "--nofile=$(ulimit -Sn):" || fail "cannot give $1 descriptors"
+	prlimit --pid "${STREAM_PIDS[$1]}" "--nofile=$(ulimit -Sn):" ||
+		fail "cannot give rank $1 descriptors"
+	rm "$STREAM_FOLDER/exhausted-of-$1"
 }
 
 # A cable is lost while a process, or both, have no descriptor left. The other cable is enough.
 fault_descriptors() {
-	local node nodes
+	local rank ranks
 
-	draw_ends
-	nodes=("${ENDS[@]}")
-	for node in "${nodes[@]}"; do descriptors_none "$node"; done
+	draw 3
+	ranks=$([[ $DRAWN == 2 ]] && echo 0 1 || echo "$DRAWN")
+	for rank in $ranks; do descriptors_none "$rank"; done
 	fault_cable "$1"
-	SAID="no descriptors at ${nodes[*]}, $SAID"
+	SAID="no descriptors at rank $ranks, $SAID"
 	moves $SOAK_MOVES_MS
-	for node in "${nodes[@]}"; do descriptors_back "$node"; done
+	for rank in $ranks; do descriptors_back "$rank"; done
 }
 
 # A cable becomes slow, at both ends.

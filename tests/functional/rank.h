@@ -57,4 +57,26 @@ static inline bool file_read(const char *name, void *bytes, size_t size)
 	return true;
 }
 
+/*
+ * Uses up all descriptors when there is a file "exhaust-of-RANK" in @folder, which becomes
+ * "exhausted-of-RANK", until that is gone. Called again and again.
+ */
+static inline void descriptors_exhaust(const char *folder, int rank)
+{
+	static int taken[1024], count;
+	char asked[1024], done[1024];
+	int fd;
+
+	snprintf(asked, sizeof(asked), "%s/exhaust-of-%d", folder, rank);
+	snprintf(done, sizeof(done), "%s/exhausted-of-%d", folder, rank);
+	if (access(asked, F_OK) && access(done, F_OK)) {
+		while (count)
+			close(taken[--count]);
+		return;
+	}
+	while (count < 1024 && (fd = dup(STDOUT_FILENO)) >= 0)
+		taken[count++] = fd;
+	rename(asked, done);
+}
+
 #endif
