@@ -414,8 +414,8 @@ MESH_HOLDS(circuit)
 static bool segment_is_valid(const struct mesh_circuit *circuit,
 			     const struct mesh_message_relayed *what)
 {
-	return circuit->down.known &&
-	       what->length <= (MESH_GRANULES - what->granule) * circuit->granule &&
+	return circuit->down.known && what->granule < circuit->limit &&
+	       what->length <= (circuit->limit - what->granule) * circuit->granule &&
 	       !circuit->held[what->granule].active &&
 	       (!circuit->to_relay || what->length <= mesh_hop_least(&circuit->hop));
 }

@@ -195,6 +195,7 @@ static void circuit_check(const struct mesh_circuit *circuit)
 		active++;
 		slots += mesh_area_granules(held->what.length, circuit->granule);
 	}
+	check(circuit->limit <= MESH_GRANULES);
 	check(circuit->num_waiting <= active && circuit->writing <= active);
 	check(circuit->counters->used == slots);
 	check(mesh_circuit_unfinished(circuit) || active == circuit->num_waiting);
@@ -226,15 +227,7 @@ static void write_check(const struct fake_post *write)
 	}
 	at = write->address - circuit->hop.address;
 	check(write->key == circuit->hop.key && at % circuit->hop.granule == 0);
-	check(at + write->size <= circuit->hop.granule * MESH_GRANULES);
-}
-
-/* Whole pages, bytes. */
-static size_t memory_of(const struct mesh_circuit *circuit)
-{
-	size_t size = circuit->granule * MESH_GRANULES;
-
-	return (size + MESH_PAGE_BYTES - 1) / MESH_PAGE_BYTES * MESH_PAGE_BYTES;
+	check(at + write->size <= circuit->hop.granule * circuit->hop.limit);
 }
 
 void relay_check(void)
@@ -249,7 +242,7 @@ void relay_check(void)
 		domain_is_free(relay_run.domains[i]);
 	LIST_FOREACH(circuit, &relay->circuits, entry) {
 		circuit_check(circuit);
-		memory += memory_of(circuit);
+		memory += circuit->bytes;
 	}
 	check(memory == relay->memory && memory <= relay_run.process->config.relay_memory_bytes);
 	for (i = 0; i < fake.writes.num; i++) {
