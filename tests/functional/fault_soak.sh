@@ -203,12 +203,20 @@ descriptors_back() {
 	rm "$STREAM_FOLDER/exhausted-of-$1"
 }
 
-# A cable is lost while a process, or both, have no descriptor left. The other cable is enough.
+both_carry() { (($(share x1) >= 4 && $(share x2) >= 4)); }
+
+# A cable is lost while a process, or both, have no descriptor left. The other cable is enough, if
+# it is up by then: one that still comes back from the last fault needs descriptors for that.
 fault_descriptors() {
 	local rank ranks
 
 	draw 3
 	ranks=$([[ $DRAWN == 2 ]] && echo 0 1 || echo "$DRAWN")
+	if ! wait_for both_carry $((30 * CABLES_SLOW)); then
+		fault_cable "$1"
+		SAID="one cable carries nothing, $SAID"
+		return
+	fi
 	for rank in $ranks; do descriptors_none "$rank"; done
 	fault_cable "$1"
 	SAID="no descriptors at rank $ranks, $SAID"
