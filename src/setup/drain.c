@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* drain.c - takes the links of NICs out of use that a user has marked. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 #include "base/container.h"
 #include "base/log.h"
 #include "base/private_descriptor.h"
+#include "base/threads.h"
 #include "control/peer_park.h"
 #include "setup/drain.h"
 #include "setup/nic_neighbours.h"
@@ -111,6 +114,24 @@ void mesh_drain_open(struct mesh_process *process)
 	marks_follow(drain);
 }
 
+static void last_close(void *arg)
+{
+	close((int)(intptr_t)arg);
+}
+
+/*
+ * In a thread: the kernel frees an inotify descriptor after a pause of its own, which lasts for
+ * seconds if the machine is busy. Nobody waits for that, nor for mesh_descriptor_close()'s lock.
+ */
+static void watch_close(int fd)
+{
+	int last = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	mesh_descriptor_close(fd);
+	if (last >= 0 && mesh_thread_start(last_close, (void *)(intptr_t)last))
+		close(last);
+}
+
 void mesh_drain_close(struct mesh_process *process)
 {
 	struct mesh_drain *drain = mesh_setup_of(process)->drain;
@@ -120,7 +141,7 @@ void mesh_drain_close(struct mesh_process *process)
 	process->drain_marks = NULL;
 	if (!drain)
 		return;
-	mesh_descriptor_close(drain->watch.fd); /* the engine's event queue ends as well */
+	watch_close(drain->watch.fd); /* the engine's event queue ends as well */
 	free(drain);
 }
 

@@ -259,7 +259,6 @@ static int net_open(const struct opening *opening, struct mesh_net **net)
 		return -ENOMEM;
 	pthread_mutex_lock(&setup_mutex);
 	setup = atomic_load(&the_setup);
-	/* The kernel alone takes seconds to close an inotify descriptor if it has no CPU time. */
 	if (setup && !stop_await(setup->process.config.connect_timeout_s * 1000)) {
 		mesh_warn("a thread of the plugin's last use still has not ended");
 		ret = -EBUSY;
