@@ -181,16 +181,12 @@ static int memory_reserve(struct mesh_circuit *circuit)
 	most = most > taken ? (most - taken) / MEMORY_PART : 0;
 	while (granule > MESH_GRANULE_MIN && granule * MESH_GRANULES > most)
 		granule /= 2;
-	if (granule * MESH_GRANULES > all - taken)
+	/* More may be taken than there is, for a moment: by one that finds that it cannot grow. */
+	if (taken + granule * MESH_GRANULES > all)
 		return -ENOSPC;
 	circuit->bytes = granule * MESH_GRANULES;
 	relay->memory += circuit->bytes;
 	return 0;
-}
-
-static bool is_pinned(const struct mesh_circuit_side *side)
-{
-	return side->domain->provider == MESH_PROVIDER_VERBS_RXM;
 }
 
 /*
@@ -209,7 +205,7 @@ static int memory_map(struct mesh_circuit *circuit)
 	}
 	circuit->granule = (circuit->bytes + MESH_GRANULES - 1) / MESH_GRANULES;
 	if (circuit->granule < GRANULE_GROWING && circuit->bytes >= MESH_CIRCUIT_BYTES_MIN &&
-	    !is_pinned(&circuit->up) && !is_pinned(&circuit->down))
+	    !mesh_domain_pins(circuit->up.domain) && !mesh_domain_pins(circuit->down.domain))
 		circuit->granule = GRANULE_GROWING;
 	circuit->limit = (unsigned int)(circuit->bytes / circuit->granule);
 	size = circuit->granule * MESH_GRANULES;
@@ -226,18 +222,19 @@ void mesh_circuit_grow(struct mesh_circuit *circuit)
 	struct mesh_relay *relay = circuit->relay;
 	uint64_t all = relay->process->config.relay_memory_bytes;
 	unsigned int more = circuit->limit;
+	size_t bytes;
 
 	mesh_circuit_assert_locked(circuit);
 	if (more > MESH_GRANULES - circuit->limit)
 		more = MESH_GRANULES - circuit->limit;
 	if (!more || ++circuit->shortages % SHORTAGES)
 		return;
-	if (atomic_fetch_add(&relay->memory, more * circuit->granule) + more * circuit->granule >
-	    all - all / LEAST_PART) {
-		atomic_fetch_sub(&relay->memory, more * circuit->granule);
+	bytes = more * circuit->granule;
+	if (atomic_fetch_add(&relay->memory, bytes) + bytes > all - all / LEAST_PART) {
+		atomic_fetch_sub(&relay->memory, bytes);
 		return;
 	}
-	circuit->bytes += more * circuit->granule;
+	circuit->bytes += bytes;
 	circuit->limit += more; /* the next ARRIVED has it */
 	circuit->counters->memory = circuit->bytes;
 	circuit->counters->slots = circuit->limit;

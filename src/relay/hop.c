@@ -27,24 +27,21 @@ void mesh_hop_close(struct mesh_hop *hop)
 	hop->granule = 0;
 }
 
-/* As mesh_area_take(), which finds the lowest ones. */
-static int granules_take(struct mesh_hop *hop, unsigned int count)
+/* As mesh_area_take(), which finds the lowest ones; @area: what is taken then. */
+static int granules_find(const struct mesh_hop *hop, unsigned int count, struct mesh_area *area)
 {
-	struct mesh_area area = hop->area;
-	int first = mesh_area_take(&area, count);
+	int first;
 
-	if (first < 0 || (unsigned int)first + count > hop->limit)
-		return -EAGAIN;
-	hop->area = area;
-	return first;
+	*area = hop->area;
+	first = mesh_area_take(area, count);
+	return first < 0 || (unsigned int)first + count > hop->limit ? -EAGAIN : first;
 }
 
 bool mesh_hop_has_room(struct mesh_hop *hop, size_t size)
 {
-	struct mesh_area before = hop->area;
-	bool has_room = granules_take(hop, mesh_area_granules(size, hop->granule)) >= 0;
+	struct mesh_area area;
+	bool has_room = granules_find(hop, mesh_area_granules(size, hop->granule), &area) >= 0;
 
-	hop->area = before;
 	hop->wants |= !has_room;
 	return has_room;
 }
@@ -84,11 +81,13 @@ int mesh_hop_write(struct mesh_hop *hop, const struct mesh_write *write, void *o
 	unsigned int count = mesh_area_granules(write->size, hop->granule);
 	struct mesh_write into = *write;
 	struct mesh_hop_segment *segment;
+	struct mesh_area area;
 	int first, ret;
 
-	first = granules_take(hop, count);
+	first = granules_find(hop, count, &area);
 	if (first < 0)
 		return first;
+	hop->area = area;
 	segment = &hop->segments[first];
 	memset(segment, 0, sizeof(*segment));
 	segment->op.complete = write_completed;
