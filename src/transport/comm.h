@@ -107,9 +107,8 @@ struct mesh_registration {
 	struct mesh_mr *mrs[MESH_PATHS_MAX];
 	/* For the NIC that a path is about to move to, or the one that it has left; comm->lock */
 	struct mesh_mr *beside;
-	int num_mrs;	/* comm->lock, once it is listed */
-	uint32_t moves; /* comm->moves that they are made for, until it is listed */
-	bool busy;	/* one of them is being made; comm->lock */
+	int num_mrs; /* comm->lock, once it is listed */
+	bool busy;   /* one of them is being made; comm->lock */
 };
 
 /* The grant of one receive, as the sender keeps it. */

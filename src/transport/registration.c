@@ -44,13 +44,17 @@ static void mrs_drop(struct mesh_registration *registration)
 		mesh_mr_close(registration->mrs[--registration->num_mrs]);
 }
 
-/* Lists the registration, unless the comm has got another path meanwhile, or one has moved. */
-static bool registration_enter(struct mesh_comm *comm, struct mesh_registration *registration)
+/*
+ * Lists the registration, unless the comm has got another path meanwhile, or one has moved since
+ * @moves was read.
+ */
+static bool registration_enter(struct mesh_comm *comm, struct mesh_registration *registration,
+			       uint32_t moves)
 {
 	bool whole;
 
 	mesh_comm_lock(comm);
-	whole = registration->num_mrs == comm->num_paths && registration->moves == comm->moves;
+	whole = registration->num_mrs == comm->num_paths && moves == comm->moves;
 	if (whole)
 		LIST_INSERT_HEAD(&comm->registrations, registration, entry);
 	mesh_comm_unlock(comm);
@@ -61,6 +65,7 @@ int mesh_registration_open(struct mesh_comm *comm, void *data, size_t size,
 			   struct mesh_registration **registration)
 {
 	struct mesh_registration *opened;
+	uint32_t moves = comm->moves;
 	int ret;
 
 	opened = calloc(1, sizeof(*opened));
@@ -69,15 +74,15 @@ int mesh_registration_open(struct mesh_comm *comm, void *data, size_t size,
 	opened->data = data;
 	opened->size = size;
 	do {
-		if (opened->moves != comm->moves)
+		if (moves != comm->moves)
 			mrs_drop(opened);
-		opened->moves = comm->moves;
+		moves = comm->moves;
 		ret = mrs_open(comm, opened, comm->num_paths);
 		if (ret) {
 			mrs_close(opened);
 			return ret;
 		}
-	} while (!registration_enter(comm, opened));
+	} while (!registration_enter(comm, opened, moves));
 	*registration = opened;
 	return 0;
 }
