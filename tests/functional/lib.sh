@@ -380,6 +380,22 @@ core_share() {
 	END
 }
 
+# try_while_busy PERCENT COMMAND: COMMAND up to three times, until it succeeds. Status 1 if it never
+# does; but if no attempt had PERCENT of each core to itself, before and after it, that proves
+# nothing, and the test is skipped.
+try_while_busy() {
+	local attempt share quiet=0
+
+	for attempt in 1 2 3; do
+		share=$(core_share)
+		! "$2" || return 0
+		((share < $1 || $(core_share) < $1)) || quiet=1
+	done
+	((quiet)) ||
+		skip "this machine is busy: no attempt of $attempt had $1 % of each core to itself"
+	return 1
+}
+
 # --- ranks -----------------------------------------------------------------------------------
 
 # run_ranks FOLDER NODE... [-- ARGUMENT...]: fabric_pingpong as one rank in each node named (a

@@ -65,11 +65,5 @@ export MASTER_ADDR=192.0.2.1 MASTER_PORT=29500
 mesh_spawn b "$OUT/serve" env NCCL_MESH_RELAY_MEMORY=1M NCCL_DEBUG=INFO \
 	"$MESH_BUILD/fi_mesh" serve --relay
 wait_for "grep -qs '^relaying for' $OUT/serve" 60 || fail "b does not relay: $(cat "$OUT/serve")"
-quiet=0
-for attempt in 1 2 3; do
-	share=$(core_share)
-	! is_full || exit 0
-	((share < QUIET || $(core_share) < QUIET)) || quiet=1
-done
-((quiet)) || skip "this machine is busy: no attempt of $attempt had half of each core to itself"
-fail "a circuit does not grow with what its line needs"
+try_while_busy $QUIET is_full ||
+	fail "a circuit does not grow with what its line needs"

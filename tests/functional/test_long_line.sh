@@ -70,11 +70,5 @@ case $MESH_BUILD in
 esac
 mesh_init
 make_line
-quiet=0
-for attempt in 1 2 3; do
-	share=$(core_share)
-	! is_full || exit 0
-	((share < QUIET || $(core_share) < QUIET)) || quiet=1
-done
-((quiet)) || skip "this machine is busy: no attempt of $attempt had half of each core to itself"
-fail "a comm does not fill the line with at least four times what one connection carries"
+try_while_busy $QUIET is_full ||
+	fail "a comm does not fill the line with at least four times what one connection carries"
