@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * node_system.c - what the plugin asks the kernel by netlink, and who a node is. The plugin of this
+ * folder's tests has it in place of src/system's netlink.c, route.c, link_address.c and node_id.c.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <net/if_arp.h>
+
+#include "system/link_address.h"
+#include "system/netlink.h"
+#include "system/node_id.h"
+#include "system/route.h"
+
+#include "kernel.h"
+
+static struct in_addr in_addr_of(const struct mesh_addr *addr)
+{
+	struct in_addr in;
+
+	memcpy(&in, addr->bytes, sizeof(in));
+	return in;
+}
+
+static void nic_fill(struct mesh_nic *nic, const struct world_nic *from)
+{
+	char text[INET_ADDRSTRLEN + 4];
+
+	memset(nic, 0, sizeof(*nic));
+	strcpy(nic->netdev, from->name);
+	nic->ifindex = from->ifindex;
+	nic->link_type = ARPHRD_ETHER;
+	nic->mac[5] = (uint8_t)from->ifindex;
+	nic->mac[4] = (uint8_t)from->cable;
+	nic->admin_up = true;
+	nic->carrier = world_nic_runs(from);
+	nic->mtu = 1500;
+	nic->numa_node = -1;
+	inet_ntop(AF_INET, &from->addr, text, INET_ADDRSTRLEN);
+	strcat(text, "/24");
+	nic->num_addrs = !mesh_addr_parse(text, &nic->addrs[0]);
+}
+
+int mesh_netlink_load(struct mesh_nic **nics, int *num_nics)
+{
+	struct world_node *node = world_acting();
+	int i;
+
+	*nics = calloc((size_t)node->num_nics + 1, sizeof(**nics));
+	if (!*nics)
+		return -ENOMEM;
+	for (i = 0; i < node->num_nics; i++)
+		nic_fill(&(*nics)[i], &node->nics[i]);
+	*num_nics = node->num_nics;
+	return 0;
+}
+
+int mesh_route_look(const struct mesh_addr *source, const struct mesh_addr *destination,
+		    unsigned int ifindex, struct mesh_kernel_route *route)
+{
+	struct world_nic *nic;
+
+	if (source->family != MESH_FAMILY_IPV4 || destination->family != MESH_FAMILY_IPV4)
+		return -EINVAL;
+	nic = world_route(world_acting(), in_addr_of(source), in_addr_of(destination));
+	if (!nic || !world_nic_runs(nic) || (ifindex && nic->ifindex != ifindex))
+		return -ENETUNREACH;
+	*route = (struct mesh_kernel_route){
+		.ifindex = nic->ifindex,
+		.is_local = nic->cable < 0,
+		.hop = {.family = destination->family},
+	};
+	memcpy(route->hop.bytes, destination->bytes, sizeof(route->hop.bytes));
+	return 0;
+}
+
+int mesh_route_find(const struct mesh_addr *source, const struct mesh_addr *destination,
+		    unsigned int *ifindex)
+{
+	struct mesh_kernel_route route;
+	int ret = mesh_route_look(source, destination, 0, &route);
+
+	if (!ret)
+		*ifindex = route.ifindex;
+	return ret;
+}
+
+bool mesh_route_leads(const struct mesh_addr *source, unsigned int ifindex,
+		      const struct mesh_addr *destination)
+{
+	unsigned int leaves_by;
+
+	return !mesh_route_find(source, destination, &leaves_by) && leaves_by == ifindex;
+}
+
+int mesh_link_address_find(const struct mesh_addr *source, unsigned int ifindex,
+			   const struct mesh_addr *destination)
+{
+	(void)source;
+	(void)ifindex;
+	(void)destination;
+	return 0;
+}
+
+uint64_t mesh_node_id(void)
+{
+	return world_acting()->id;
+}
+
+const char *mesh_node_name(const char *setting, char *name, size_t size)
+{
+	(void)setting;
+	snprintf(name, size, "%s", world_acting()->name);
+	return name;
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* play.c - ranks with streams between them, over a cabling; and whether they go on. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "play.h"
+
+#define STREAMS_PER_PAIR 4
+#define STREAMS_MAX (PLAY_PAIRS_MAX * STREAMS_PER_PAIR)
+#define RANKS_MAX PLAY_RANKS_MAX
+#define CABLES_MAX PLAY_CABLES_MAX
+#define PAIRS_MAX PLAY_PAIRS_MAX
+/* Between two looks of NCCL's threads, while there is something to do and while there is not. */
+#define BUSY_NS (20 * WORLD_US)
+#define IDLE_NS (1 * WORLD_MS)
+/* An end that has not come after so long will not come. */
+#define END_NS (60 * WORLD_S)
+
+struct play play = {.gap_ns = 8 * WORLD_S};
+static struct stream streams[STREAMS_MAX];
+static int num_streams;
+
+/* ---- what should work ---------------------------------------------------------------------- */
+
+static bool cable_is_well(int cable)
+{
+	return world.cables[cable].state == WORLD_CABLE_UP &&
+	       world.cables[cable].nodes[0]->limit_files == WORLD_FILES_MAX &&
+	       world.cables[cable].nodes[1]->limit_files == WORLD_FILES_MAX;
+}
+
+/* Bit masks of nodes: those that are reached over good cables from those of @from. */
+static unsigned int nodes_next(unsigned int from)
+{
+	unsigned int a, b;
+	int i;
+
+	for (i = 0; i < world.num_cables; i++) {
+		a = 1u << world.cables[i].nodes[0]->number;
+		b = 1u << world.cables[i].nodes[1]->number;
+		if (cable_is_well(i) && from & (a | b))
+			from |= a | b;
+	}
+	return from;
+}
+
+static bool pair_has_cable(const struct pair *pair)
+{
+	unsigned int ends = 1u << pair->a | 1u << pair->b;
+	int i;
+
+	for (i = 0; i < world.num_cables; i++) {
+		if ((1u << world.cables[i].nodes[0]->number |
+		     1u << world.cables[i].nodes[1]->number) == ends)
+			return true;
+	}
+	return false;
+}
+
+/* A comm that began over cables of its own does not go over relays when it loses them. */
+static bool pair_is_well(const struct pair *pair)
+{
+	unsigned int reached = 1u << pair->a, before = 0;
+	int i;
+
+	for (i = 0; i < world.num_cables; i++) {
+		if (cable_is_well(i) &&
+		    (1u << world.cables[i].nodes[0]->number |
+		     1u << world.cables[i].nodes[1]->number) == (1u << pair->a | 1u << pair->b))
+			return true;
+	}
+	while (!pair_has_cable(pair) && reached != before) {
+		before = reached;
+		reached = nodes_next(reached);
+	}
+	return reached >> pair->b & 1;
+}
+
+void play_look(void)
+{
+	struct pair *pair;
+
+	for (pair = play.pairs; pair < play.pairs + play.num_pairs; pair++) {
+		if (!pair_is_well(pair)) {
+			pair->well_since_ns = 0;
+			if (!pair->ill_since_ns)
+				pair->ill_since_ns = world.now_ns;
+		} else if (!pair->well_since_ns) {
+			pair->well_since_ns = world.now_ns;
+			pair->ill_since_ns = 0;
+		}
+	}
+}
+
+bool play_is_well(void)
+{
+	int i;
+
+	for (i = 0; i < play.num_pairs; i++) {
+		if (!play.pairs[i].well_since_ns)
+			return false;
+	}
+	return true;
+}
+
+static void stream_judge(const struct stream *stream)
+{
+	const struct pair *pair = &play.pairs[stream->number / STREAMS_PER_PAIR];
+	uint64_t since_ns = stream->progressed_ns;
+
+	if (stream->state == STREAM_FAILED)
+		world_die("stream %d from %s to %s has failed", stream->number,
+			  stream->send.rank->node->name, stream->receive.rank->node->name);
+	if (stream->state == STREAM_STOPPED || !pair->well_since_ns)
+		return;
+	if (since_ns < pair->well_since_ns)
+		since_ns = pair->well_since_ns;
+	if (world.now_ns - since_ns > play.longest_ns)
+		play.longest_ns = world.now_ns - since_ns;
+	if (world.now_ns - since_ns > play.gap_ns)
+		world_die("stream %d from %s to %s stands, though all is well between them",
+			  stream->number, stream->send.rank->node->name,
+			  stream->receive.rank->node->name);
+}
+
+void play_turn(void)
+{
+	bool busy = false;
+	int i;
+
+	for (i = 0; i < num_streams; i++) {
+		busy |= stream_turn(&streams[i]);
+		stream_judge(&streams[i]);
+	}
+	world_pause(busy ? BUSY_NS : IDLE_NS);
+}
+
+/* ---- cablings ------------------------------------------------------------------------------ */
+
+/* Node by node, and each cable's two: "ab ab" are two cables between a and b. */
+static const struct cabling {
+	const char *name;
+	int num_ranks;
+	const char *cables[CABLES_MAX];
+	const char *pairs[PAIRS_MAX];
+} cablings[] = {
+	{"pair", 2, {"ab", "ab"}, {"ab"}},
+	{"triangle", 3, {"ab", "bc", "ca"}, {"ab", "bc", "ca"}},
+	{"line", 3, {"ab", "bc"}, {"ac", "ab"}},
+	{"ring", 4, {"ab", "bc", "cd", "da"}, {"ac", "bd"}},
+};
+
+static void cabling_make(const struct cabling *cabling, const char *plugin)
+{
+	char name[2] = "a";
+	int i;
+
+	for (i = 0; i < cabling->num_ranks; i++, name[0]++)
+		world_node_add(name);
+	for (i = 0; i < CABLES_MAX && cabling->cables[i]; i++)
+		world_cable_add(&world.nodes[cabling->cables[i][0] - 'a'],
+				&world.nodes[cabling->cables[i][1] - 'a'], 100, 20);
+	play.num_ranks = cabling->num_ranks;
+	for (i = 0; i < play.num_ranks; i++)
+		rank_start(&play.ranks[i], &world.nodes[i], plugin);
+	for (; play.num_pairs < PAIRS_MAX && cabling->pairs[play.num_pairs]; play.num_pairs++) {
+		play.pairs[play.num_pairs].a = cabling->pairs[play.num_pairs][0] - 'a';
+		play.pairs[play.num_pairs].b = cabling->pairs[play.num_pairs][1] - 'a';
+	}
+	play_look();
+	for (; num_streams < play.num_pairs * STREAMS_PER_PAIR; num_streams++) {
+		const struct pair *pair = &play.pairs[num_streams / STREAMS_PER_PAIR];
+		bool back = num_streams % 2;
+
+		stream_open(&streams[num_streams], num_streams,
+			    &play.ranks[back ? pair->b : pair->a],
+			    &play.ranks[back ? pair->a : pair->b], num_streams / 2);
+	}
+}
+
+static const struct cabling *cabling_find(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(cablings) / sizeof(cablings[0]); i++) {
+		if (!strcmp(cablings[i].name, name))
+			return &cablings[i];
+	}
+	world_die("there is no cabling %s", name);
+}
+
+void play_begin(uint64_t seed, const char *cabling)
+{
+	const char *build = getenv("MESH_BUILD");
+	char plugin[4096];
+
+	setenv("FI_PROVIDER", "net,tcp", 1);
+	setenv("NCCL_MESH_STATS_DIR", "none", 1);
+	setenv("NCCL_MESH_RELAY", "any", 1);
+	world_start(seed);
+	snprintf(plugin, sizeof(plugin), "%s/world/plugin.so", build ? build : "build");
+	cabling_make(cabling_find(cabling), plugin);
+}
+
+static bool all_have_stopped(void)
+{
+	int i;
+
+	for (i = 0; i < num_streams; i++) {
+		stream_stop(&streams[i]);
+		if (streams[i].state != STREAM_STOPPED)
+			return false;
+	}
+	return true;
+}
+
+void play_end(uint64_t seed)
+{
+	uint64_t limit_ns = world.now_ns + END_NS, bytes = 0, messages = 0;
+	int i;
+
+	while (!all_have_stopped()) {
+		play_turn();
+		if (world.now_ns > limit_ns)
+			world_die("the streams do not end");
+	}
+	for (i = 0; i < num_streams; i++) {
+		messages += streams[i].receive.done;
+		bytes += streams[i].bytes;
+		stream_close(&streams[i]);
+	}
+	printf("seed %lu: %.1f s, %lu messages, %lu MB, longest gap %.3f s\n", seed,
+	       (double)world.now_ns / WORLD_S - 1000, messages, bytes >> 20,
+	       (double)play.longest_ns / WORLD_S);
+	fflush(stdout);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* play.h - ranks with streams between them, over a cabling; and whether they go on. */
+#ifndef TESTS_WORLD_PLAY_H
+#define TESTS_WORLD_PLAY_H
+
+#include "rank.h"
+
+#define PLAY_RANKS_MAX 4
+#define PLAY_CABLES_MAX 6
+#define PLAY_PAIRS_MAX 4
+
+/* Two ranks with streams. */
+struct pair {
+	int a, b;
+	uint64_t well_since_ns; /* since then packets can pass between them; 0: they cannot */
+	uint64_t ill_since_ns;	/* the opposite */
+};
+
+struct play {
+	struct rank ranks[PLAY_RANKS_MAX];
+	int num_ranks;
+	struct pair pairs[PLAY_PAIRS_MAX];
+	int num_pairs;
+	uint64_t gap_ns;     /* a stream goes on so long after all is well for its pair */
+	uint64_t longest_ns; /* of these gaps */
+};
+
+extern struct play play;
+
+/** Begins a world of this cabling ("pair", "triangle", "line", "ring"). */
+void play_begin(uint64_t seed, const char *cabling);
+
+/** One turn of everything; fails if a stream has failed or stands. */
+void play_turn(void);
+
+/** Lets all streams come to their end, and prints what has been. */
+void play_end(uint64_t seed);
+
+/** Looks which pairs are well: after each change of a cable or of a process. */
+void play_look(void);
+
+bool play_is_well(void);
+
+#endif

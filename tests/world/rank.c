@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rank.c - NCCL's part: processes that load the plugin, and streams of messages between them. */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "rank.h"
+
+/* A longer gap between messages is said. */
+#define GAP_SAID_NS (1 * WORLD_S)
+
+static void log_line(enum nccl_level level, unsigned long flags, const char *file, int line,
+		     const char *format, ...)
+{
+	char text[2048];
+	va_list args;
+
+	(void)flags;
+	(void)file;
+	(void)line;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	world_say("%s%s", level == NCCL_LEVEL_WARN ? "WARN " : "", text);
+}
+
+/* ---- a process ----------------------------------------------------------------------------- */
+
+/* The loader knows a file by its inode: each process has a copy, and so its own static data. */
+static void *plugin_load(const char *plugin)
+{
+	char copy[] = "/dev/shm/world-XXXXXX";
+	int from = open(plugin, O_RDONLY), to = mkstemp(copy);
+	struct stat stat;
+	void *library;
+
+	if (from < 0 || to < 0 || fstat(from, &stat) ||
+	    sendfile(to, from, NULL, (size_t)stat.st_size) != stat.st_size)
+		world_die("cannot copy %s", plugin);
+	library = dlopen(copy, RTLD_NOW | RTLD_LOCAL);
+	if (!library)
+		world_die("%s", dlerror());
+	unlink(copy);
+	close(from);
+	close(to);
+	return library;
+}
+
+void rank_start(struct rank *rank, struct world_node *node, const char *plugin)
+{
+	rank->node = node;
+	rank->library = plugin_load(plugin);
+	rank->net = dlsym(rank->library, "ncclNetPlugin_v8");
+	if (!rank->net)
+		world_die("%s is no plugin", plugin);
+	world_act_for(node);
+	if (rank->net->init(log_line) || rank->net->devices(&rank->num_nics))
+		world_die("%s: init fails", node->name);
+	world_act_for(NULL);
+}
+
+/* ---- messages ------------------------------------------------------------------------------ */
+
+static uint64_t mix(uint64_t x)
+{
+	x ^= x >> 33;
+	x *= 0xff51afd7ed558ccdull; /* MurmurHash3's finalizer */
+	x ^= x >> 33;
+	return x;
+}
+
+/* Both ends know it: mostly small, some of the largest. */
+static size_t message_size(const struct stream *stream, uint64_t number)
+{
+	static const size_t limits[] = {1, 65, 4096, 20000, 100000, MESSAGE_BYTES + 1};
+	uint64_t drawn = mix(stream->sizes_seed + number);
+
+	return (size_t)(mix(drawn) % limits[drawn % (sizeof(limits) / sizeof(limits[0]))]);
+}
+
+static uint64_t word(const struct stream *stream, uint64_t number, size_t i)
+{
+	return mix((uint64_t)stream->number << 48 ^ number << 16) + i * 0x9e3779b97f4a7c15ull;
+}
+
+static void message_fill(const struct stream *stream, struct slot *slot)
+{
+	size_t size = message_size(stream, slot->number), i;
+	uint64_t value;
+
+	for (i = 0; i < size; i += sizeof(value)) {
+		value = word(stream, slot->number, i);
+		memcpy(slot->bytes + i, &value, sizeof(value));
+	}
+}
+
+static void message_check(const struct stream *stream, const struct slot *slot, int size)
+{
+	size_t expected = message_size(stream, slot->number), i, part;
+	uint64_t value;
+
+	if ((size_t)size != expected)
+		world_die("stream %d, message %lu: %d bytes, not %zu", stream->number, slot->number,
+			  size, expected);
+	for (i = 0; i < expected; i += sizeof(value)) {
+		value = word(stream, slot->number, i);
+		part = expected - i < sizeof(value) ? expected - i : sizeof(value);
+		if (memcmp(slot->bytes + i, &value, part) != 0)
+			world_die("stream %d, message %lu of %zu bytes: wrong from byte %zu on",
+				  stream->number, slot->number, expected, i);
+	}
+}
+
+/* ---- a stream ------------------------------------------------------------------------------ */
+
+static void stream_fails(struct stream *stream, struct stream_end *end, enum nccl_result error,
+			 const char *what)
+{
+	world_say("stream %d: %s fails at %s", stream->number, what, end->rank->node->name);
+	end->error = error;
+	stream->state = STREAM_FAILED;
+}
+
+static void end_open(struct stream_end *end, struct rank *rank)
+{
+	int i;
+
+	end->rank = rank;
+	end->memory = aligned_alloc(4096, SLOTS * MESSAGE_BYTES);
+	if (!end->memory)
+		world_die("no memory");
+	for (i = 0; i < SLOTS; i++)
+		end->slots[i].bytes = end->memory + (size_t)i * MESSAGE_BYTES;
+}
+
+void stream_open(struct stream *stream, int number, struct rank *from, struct rank *to, int dev)
+{
+	memset(stream, 0, sizeof(*stream));
+	stream->number = number;
+	stream->sizes_seed = world_draw(UINT32_MAX);
+	stream->stops_at = UINT64_MAX;
+	stream->progressed_ns = world.now_ns;
+	end_open(&stream->send, from);
+	end_open(&stream->receive, to);
+	world_act_for(to->node);
+	if (to->net->listen(dev % to->num_nics, stream->handle, &stream->listener))
+		stream_fails(stream, &stream->receive, NCCL_RESULT_SYSTEM_ERROR, "listen");
+	world_act_for(NULL);
+}
+
+static bool end_register(struct stream *stream, struct stream_end *end)
+{
+	enum nccl_result error;
+
+	if (!end->comm || end->registration)
+		return end->registration;
+	error = end->rank->net->reg_mr(end->comm, end->memory, SLOTS * MESSAGE_BYTES,
+				       NCCL_POINTER_HOST, &end->registration);
+	if (error)
+		stream_fails(stream, end, error, "regMr");
+	return !error;
+}
+
+static void stream_connect(struct stream *stream)
+{
+	struct stream_end *send = &stream->send, *receive = &stream->receive;
+	enum nccl_result error = NCCL_RESULT_SUCCESS;
+
+	world_act_for(send->rank->node);
+	if (!send->comm)
+		error = send->rank->net->connect(0, stream->handle, &send->comm, NULL);
+	if (error)
+		stream_fails(stream, send, error, "connect");
+	else
+		end_register(stream, send);
+	world_act_for(receive->rank->node);
+	error = NCCL_RESULT_SUCCESS;
+	if (!receive->comm)
+		error = receive->rank->net->accept(stream->listener, &receive->comm, NULL);
+	if (error)
+		stream_fails(stream, receive, error, "accept");
+	else
+		end_register(stream, receive);
+	if (stream->state != STREAM_CONNECTS || !send->registration || !receive->registration)
+		return;
+	receive->rank->net->close_listen(stream->listener);
+	stream->listener = NULL;
+	stream->state = STREAM_RUNS;
+	stream->progressed_ns = world.now_ns;
+	world_say("stream %d runs", stream->number);
+}
+
+/* Posts the next message, if there is a place for it. */
+static bool end_post(struct stream *stream, struct stream_end *end)
+{
+	struct slot *slot = &end->slots[end->posted % SLOTS];
+	void *data = slot->bytes;
+	int size = (int)MESSAGE_BYTES, tag = 0;
+	enum nccl_result error;
+
+	if (slot->request || end->posted >= stream->stops_at)
+		return false;
+	slot->number = end->posted;
+	if (end == &stream->send) {
+		message_fill(stream, slot);
+		error = end->rank->net->isend(end->comm, data,
+					      (int)message_size(stream, slot->number), 0,
+					      end->registration, &slot->request);
+	} else {
+		error = end->rank->net->irecv(end->comm, 1, &data, &size, &tag, &end->registration,
+					      &slot->request);
+	}
+	if (error)
+		stream_fails(stream, end, error, end == &stream->send ? "isend" : "irecv");
+	if (slot->request)
+		end->posted++;
+	return slot->request;
+}
+
+static bool end_test(struct stream *stream, struct stream_end *end, struct slot *slot)
+{
+	enum nccl_result error;
+	int done = 0, size = 0;
+
+	if (!slot->request || stream->state == STREAM_FAILED)
+		return false;
+	error = end->rank->net->test(slot->request, &done, &size);
+	if (error)
+		stream_fails(stream, end, error, end == &stream->send ? "a send" : "a receive");
+	if (!done)
+		return false;
+	slot->request = NULL;
+	end->done++;
+	if (end == &stream->receive) {
+		message_check(stream, slot, size);
+		stream->bytes += (uint64_t)size;
+	}
+	return true;
+}
+
+static bool end_turn(struct stream *stream, struct stream_end *end)
+{
+	bool done = false;
+	int i;
+
+	world_act_for(end->rank->node);
+	while (stream->state != STREAM_FAILED && end_post(stream, end))
+		done = true;
+	for (i = 0; i < SLOTS; i++)
+		done |= end_test(stream, end, &end->slots[i]);
+	return done;
+}
+
+bool stream_turn(struct stream *stream)
+{
+	bool done = false;
+
+	if (stream->state == STREAM_CONNECTS)
+		stream_connect(stream);
+	if (stream->state == STREAM_RUNS || stream->state == STREAM_STOPS) {
+		done = end_turn(stream, &stream->send);
+		done |= end_turn(stream, &stream->receive);
+	}
+	if (stream->state == STREAM_STOPS && stream->receive.done == stream->stops_at &&
+	    stream->send.done == stream->stops_at)
+		stream->state = STREAM_STOPPED;
+	world_act_for(NULL);
+	if (!done)
+		return false;
+	if (world.now_ns - stream->progressed_ns > GAP_SAID_NS)
+		world_say("stream %d goes on after %.3f s", stream->number,
+			  (double)(world.now_ns - stream->progressed_ns) / WORLD_S);
+	stream->progressed_ns = world.now_ns;
+	return true;
+}
+
+void stream_stop(struct stream *stream)
+{
+	uint64_t posted = stream->send.posted;
+
+	if (stream->state != STREAM_RUNS)
+		return;
+	/* A receive that was posted wants its message. */
+	stream->stops_at = posted > stream->receive.posted ? posted : stream->receive.posted;
+	stream->state = STREAM_STOPS;
+}
+
+static void end_close(struct stream_end *end, nccl_close_v6 *close_comm)
+{
+	world_act_for(end->rank->node);
+	if (end->registration)
+		end->rank->net->dereg_mr(end->comm, end->registration);
+	if (end->comm)
+		close_comm(end->comm);
+	end->comm = end->registration = NULL;
+	free(end->memory);
+	end->memory = NULL;
+	world_act_for(NULL);
+}
+
+void stream_close(struct stream *stream)
+{
+	end_close(&stream->send, stream->send.rank->net->close_send);
+	end_close(&stream->receive, stream->receive.rank->net->close_receive);
+	world_act_for(stream->receive.rank->node);
+	if (stream->listener)
+		stream->receive.rank->net->close_listen(stream->listener);
+	world_act_for(NULL);
+	stream->listener = NULL;
+	stream->state = STREAM_CLOSED;
+}

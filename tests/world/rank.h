@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rank.h - NCCL's part: processes that load the plugin, and streams of messages between them. */
+#ifndef TESTS_WORLD_RANK_H
+#define TESTS_WORLD_RANK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <nccl/net_v8.h>
+
+#include "world.h"
+
+#define SLOTS 8 /* messages of a stream at a time */
+#define MESSAGE_BYTES ((size_t)256 << 10)
+
+struct rank {
+	struct world_node *node;
+	void *library;
+	const struct nccl_net_v8 *net;
+	int num_nics;
+};
+
+enum stream_state {
+	STREAM_CONNECTS,
+	STREAM_RUNS,
+	STREAM_STOPS, /* no further messages; those that were begun come to their end */
+	STREAM_STOPPED,
+	STREAM_FAILED,
+	STREAM_CLOSED,
+};
+
+/* A message that one end has posted. */
+struct slot {
+	void *request;
+	uint64_t number;
+	uint8_t *bytes;
+};
+
+struct stream_end {
+	struct rank *rank;
+	void *comm, *registration;
+	uint8_t *memory;
+	struct slot slots[SLOTS];
+	uint64_t posted, done; /* messages */
+	enum nccl_result error;
+};
+
+/* A comm: messages of drawn sizes, each byte of which is checked. */
+struct stream {
+	int number;
+	enum stream_state state;
+	struct stream_end send, receive;
+	void *listener;
+	uint8_t handle[NCCL_HANDLE_SIZE];
+	uint64_t sizes_seed;
+	uint64_t stops_at;	/* number of the first message that is not sent */
+	uint64_t progressed_ns; /* when something was done last */
+	uint64_t bytes;
+};
+
+/** Loads the plugin for a node's process, and calls init. */
+void rank_start(struct rank *rank, struct world_node *node, const char *plugin);
+
+/** A stream between two ranks, which begins with its connect. */
+void stream_open(struct stream *stream, int number, struct rank *from, struct rank *to, int dev);
+
+/** One turn of both of NCCL's threads. Returns whether anything was done. */
+bool stream_turn(struct stream *stream);
+
+/** Has it end after the messages that were begun. */
+void stream_stop(struct stream *stream);
+
+/** Closes both ends. */
+void stream_close(struct stream *stream);
+
+#endif
