@@ -71,6 +71,7 @@ struct mesh_rejoin {
 	uint64_t up_ms;		/* when it last came back; 0: not since lost_ms */
 	uint64_t not_before_ms; /* no attempt before this */
 	uint32_t losses;	/* since it was steady */
+	uint32_t pause_ms;	/* before the first attempt after the last one of them */
 	uint32_t futile_lives;	/* its last lives: large writes were posted, and none arrived */
 };
 
@@ -84,20 +85,17 @@ static bool peer_is_links(const struct mesh_peer *peer, const struct mesh_rejoin
 	       mesh_peer_is_at(peer, rejoin->domain, &rejoin->address.addr);
 }
 
-/* True if the comm's path went over this link. */
+/* The one of the link of @domain and @addr to the peer's process; NULL: none. */
 MESH_HOLDS(process)
-static bool path_is_links(const struct mesh_path *path, const struct mesh_rejoin *rejoin)
-{
-	return peer_is_links(mesh_path_peer(path), rejoin);
-}
-
-MESH_HOLDS(process)
-static struct mesh_rejoin *rejoin_find(const struct mesh_path *path)
+static struct mesh_rejoin *rejoin_find(const struct mesh_peer *peer,
+				       const struct mesh_domain *domain,
+				       const struct mesh_addr *addr)
 {
 	struct mesh_rejoin *rejoin;
 
-	LIST_FOREACH(rejoin, &path->comm->process->rejoins, entry) {
-		if (path_is_links(path, rejoin))
+	LIST_FOREACH(rejoin, &peer->process->rejoins, entry) {
+		if (rejoin->process_id == peer->process_id && rejoin->domain == domain &&
+		    mesh_addr_equal(&rejoin->address.addr, addr))
 			break;
 	}
 	return rejoin;
@@ -150,18 +148,6 @@ void mesh_rejoins_close(struct mesh_process *process)
 		rejoin_free(rejoin);
 }
 
-/* The pause before the first attempt: a link that keeps failing only disturbs the others. */
-static uint64_t flap_pause_ms(uint32_t losses)
-{
-	uint64_t pause_ms = FLAP_MIN_MS;
-
-	if (losses < 2)
-		return 0;
-	for (; losses > 2 && pause_ms < FLAP_MAX_MS; losses--)
-		pause_ms *= 2;
-	return pause_ms < FLAP_MAX_MS ? pause_ms : FLAP_MAX_MS;
-}
-
 /* A comm without any path does not wait for a link to be steady, unless it is of no use. */
 MESH_HOLDS(process)
 static bool may_wait(const struct mesh_rejoin *rejoin, const struct mesh_comm *comm)
@@ -169,17 +155,23 @@ static bool may_wait(const struct mesh_rejoin *rejoin, const struct mesh_comm *c
 	return !mesh_comm_is_cut(comm) || rejoin->futile_lives >= FUTILE_LIVES;
 }
 
-/* All comms of a link lose it at the same time. */
+/*
+ * All comms of a link lose it at the same time. The first attempt comes after a pause from the
+ * second loss on: a link that keeps failing only disturbs the others.
+ */
 static void loss_note(struct mesh_rejoin *rejoin, uint64_t lost_ms)
 {
 	if (rejoin->losses && rejoin->lost_ms == lost_ms)
 		return;
 	if (rejoin->up_ms && lost_ms >= rejoin->up_ms + STEADY_MS && !rejoin->futile_lives)
-		rejoin->losses = 0;
-	rejoin->losses++;
+		rejoin->losses = rejoin->pause_ms = 0;
+	if (rejoin->losses++)
+		rejoin->pause_ms = rejoin->pause_ms ? 2 * rejoin->pause_ms : FLAP_MIN_MS;
+	if (rejoin->pause_ms > FLAP_MAX_MS)
+		rejoin->pause_ms = FLAP_MAX_MS;
 	rejoin->lost_ms = lost_ms;
 	rejoin->up_ms = 0;
-	rejoin->not_before_ms = lost_ms + flap_pause_ms(rejoin->losses);
+	rejoin->not_before_ms = lost_ms + rejoin->pause_ms;
 }
 
 /* NULL if memory is short. */
@@ -187,7 +179,7 @@ MESH_HOLDS(process)
 static struct mesh_rejoin *rejoin_get(const struct mesh_path *path)
 {
 	const struct mesh_peer *peer = mesh_path_peer(path);
-	struct mesh_rejoin *rejoin = rejoin_find(path);
+	struct mesh_rejoin *rejoin = rejoin_find(peer, peer->domain, &peer->address.addr);
 
 	return rejoin ? rejoin : rejoin_make(peer, peer->domain, &peer->address);
 }
@@ -217,8 +209,13 @@ void mesh_rejoin_want(struct mesh_path *path)
 	if (mesh_flow_has_carried(path->direct.flow))
 		rejoin->futile_lives = 0;
 	loss_note(rejoin, mesh_path_peer(path)->state_ms);
-	mesh_engine_timer_set(&process->engine, &rejoin->timer,
-			      may_wait(rejoin, path->comm) ? rejoin->not_before_ms : 0);
+	mesh_engine_timer_set(&process->engine, &rejoin->timer, rejoin->not_before_ms);
+	/* The comm's other links may wait to be steady, and it has had no path since just now. */
+	LIST_FOREACH(rejoin, &process->rejoins, entry) {
+		if (rejoin->process_id == mesh_path_peer(path)->process_id &&
+		    !may_wait(rejoin, path->comm))
+			mesh_engine_timer_set(&process->engine, &rejoin->timer, 0);
+	}
 }
 
 /* ---- attempts ------------------------------------------------------------------------------ */
@@ -252,7 +249,8 @@ static struct mesh_path *path_next(const struct mesh_rejoin *rejoin,
 			continue;
 		for (; i < comm->num_paths; i++) {
 			if (!comm->paths[i].through_relay &&
-			    path_is_links(&comm->paths[i], rejoin) && path_waits(&comm->paths[i]))
+			    peer_is_links(mesh_path_peer(&comm->paths[i]), rejoin) &&
+			    path_waits(&comm->paths[i]))
 				return &comm->paths[i];
 		}
 	}
@@ -311,14 +309,9 @@ void mesh_rejoin_new(const struct mesh_peer *peer, struct mesh_domain *domain,
 		     const struct mesh_endpoint_addr *address)
 {
 	struct mesh_process *process = peer->process;
-	struct mesh_rejoin *rejoin;
+	struct mesh_rejoin *rejoin = rejoin_find(peer, domain, &address->addr);
 
 	mesh_process_assert_locked(process);
-	LIST_FOREACH(rejoin, &process->rejoins, entry) {
-		if (rejoin->process_id == peer->process_id && rejoin->domain == domain &&
-		    mesh_addr_equal(&rejoin->address.addr, &address->addr))
-			break;
-	}
 	if (!rejoin) {
 		rejoin = rejoin_make(peer, domain, address);
 		if (!rejoin)
@@ -328,6 +321,17 @@ void mesh_rejoin_new(const struct mesh_peer *peer, struct mesh_domain *domain,
 	}
 	rejoin->is_new = true;
 	mesh_engine_timer_set(&process->engine, &rejoin->timer, 0);
+}
+
+/* True if nothing that waits for the link is in need of it now. */
+MESH_HOLDS(process)
+static bool all_may_wait(const struct mesh_rejoin *rejoin)
+{
+	const struct mesh_path *path = NULL;
+
+	while ((path = path_next(rejoin, path)) && may_wait(rejoin, path->comm))
+		continue;
+	return !path;
 }
 
 MESH_HOLDS(process)
@@ -508,7 +512,7 @@ static void rejoin_expired(struct mesh_timer *timer, uint64_t now_ms)
 	stopped_note(rejoin, now_ms);
 	waits_end(rejoin, now_ms);
 	path = path_next(rejoin, NULL);
-	if (now_ms < rejoin->not_before_ms && path && may_wait(rejoin, path->comm)) {
+	if (now_ms < rejoin->not_before_ms && path && all_may_wait(rejoin)) {
 		mesh_engine_timer_set(engine, timer, rejoin->not_before_ms);
 		return;
 	}

@@ -62,6 +62,15 @@ static const struct test_case {
 	 {DOWN(500, 1), UP(2000, 1), DOWN(4000, 0), UP(6000, 0), ENDS(7000)}},
 	{"black-hole", "pair", 4000, {HOLE(500, 1), UP(6000, 1), ENDS(7000)}},
 	{"only-way", "line", 1500, {DOWN(500, 1), UP(5000, 1), ENDS(8000)}},
+	/*
+	 * A cable that was lost often waits ever longer before it is used again, but not any more
+	 * when the other one is gone.
+	 */
+	{"flapping-is-left",
+	 "pair",
+	 4000,
+	 {FLAP(500, 0), FLAP(1500, 0), FLAP(2500, 0), FLAP(4000, 0), FLAP(6500, 0), FLAP(11000, 0),
+	  HOLE(15500, 1), RESETS(16000, 0), UP(25000, 1), ENDS(26000)}},
 };
 
 static void event_happen(const struct event *event)
