@@ -281,6 +281,8 @@ void mesh_peer_retry(struct mesh_peer *peer, const char *reason)
 void mesh_peer_hasten(struct mesh_peer *peer)
 {
 	mesh_process_assert_locked(peer->process);
+	if (peer->state == MESH_PEER_CONNECTING)
+		peer->first_refused_ms = 0; /* no answer is no refusal */
 	if (peer->state < MESH_PEER_UP)
 		mesh_peer_retry(peer, "it took too long");
 	if (peer->state != MESH_PEER_RETRY)

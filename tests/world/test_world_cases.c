@@ -71,6 +71,11 @@ static const struct test_case {
 	 4000,
 	 {FLAP(500, 0), FLAP(1500, 0), FLAP(2500, 0), FLAP(4000, 0), FLAP(6500, 0), FLAP(11000, 0),
 	  HOLE(15500, 1), RESETS(16000, 0), UP(25000, 1), ENDS(26000)}},
+	/* A firewall refuses for a moment, and then nothing answers: nobody's process has ended. */
+	{"refused-then-silent",
+	 "pair",
+	 4000,
+	 {DOWN(500, 0), HOLE(600, 1), RESETS(4000, 1), UP(9000, 1), UP(9000, 0), ENDS(12000)}},
 };
 
 static void event_happen(const struct event *event)
