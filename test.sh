@@ -35,14 +35,21 @@ FUZZ_SECONDS=${FUZZ_SECONDS:-10}
 FUZZ_SEED=${FUZZ_SEED:-1}
 # With another libfabric: what asks the most of it.
 LIBFABRIC_FUNCTIONAL=${LIBFABRIC_FUNCTIONAL:-test_close_in_flight test_connect_fails
-	test_descriptors test_fault_soak test_libfabric_versions test_lost_message test_peer_killed
-	test_providers test_sizes}
+	test_descriptors test_libfabric_versions test_lost_message test_peer_killed test_providers
+	test_sizes}
 # The others call nothing of libfabric.
-LIBFABRIC_UNIT="control fabric nccl relay setup transport"
+LIBFABRIC_UNIT="control fabric nccl relay setup transport world"
 JOBS=$(nproc)
 LOGS=build/log
 ASAN_BUILD=build/sanitize-address-undefined
 TSAN_BUILD=build/sanitize-thread
+# What the unit tests and the world do not reach: programs, bytes of strangers, the kernel's own
+# errors. By hand all run: MESH_BUILD=build/sanitize-address-undefined tests/functional/run
+ASAN_FUNCTIONAL=${ASAN_FUNCTIONAL:-test_abort test_close_in_flight test_connect_fails
+	test_damaged_stream test_descriptors test_drain test_enable test_fault_soak
+	test_fi_mesh_check test_foreign_handle test_forged_hello test_kills test_lost_message
+	test_neighbour_flood test_neighbours test_peer_check test_plan_interrupt test_ranks
+	test_relay_crowd test_relay_faults test_serve_relay test_sizes test_watch}
 # TSan is for races between the plugin's threads. Tests that read memory while it is being written
 # (test_close_in_flight, test_ll_placement) race by design, and the first one also closes a comm
 # before it joins the thread that tests its requests; all tests run under ASan.
@@ -66,12 +73,17 @@ skip() { echo "SKIP: $*"; return $SKIP; }
 have() { command -v "$1" >/dev/null; }
 build() { scons -j "$JOBS" -Q werror=1 "$@"; }
 
-# unit_targets BUILD: the targets of the unit tests in $UNIT_FOLDERS of tests/unit; "": of all.
+# unit_targets BUILD: the targets of the unit tests in $UNIT_FOLDERS of tests/unit and of
+# tests/world; "": of all.
 unit_targets() {
 	local folder name
 
 	[[ ${UNIT_FOLDERS:-} ]] || echo test
 	for folder in ${UNIT_FOLDERS:-}; do
+		if [[ $folder == world ]]; then
+			printf '%s\n' "$1"/unit/world_{cases,pair,triangle,line,ring}.passed
+			continue
+		fi
 		for name in tests/unit/"$folder"/test_*.c; do
 			echo "$1/unit/$(basename "$name" .c).passed"
 		done
@@ -186,7 +198,7 @@ step_vm() { build CC=gcc && tests/vm/run; }
 
 step_asan() {
 	build CC=gcc sanitize=address,undefined || return 1
-	sanitized_tests $ASAN_BUILD sanitize=address,undefined
+	sanitized_tests $ASAN_BUILD sanitize=address,undefined "$ASAN_FUNCTIONAL"
 }
 
 step_tsan() {
@@ -195,27 +207,7 @@ step_tsan() {
 	UNIT_FOLDERS=$TSAN_UNIT sanitized_tests $TSAN_BUILD sanitize=thread "$TSAN_FUNCTIONAL"
 }
 
-# Functional tests that run this project's programs. A sanitizer finds nothing in a test of scripts,
-# of a guide or of a test, nor in further cablings than those of test_four_nodes.
-NOT_SANITIZED='test_@(again|ahead|guides|guide_sites|mesh_lib|mpirun|nccl_tools|pingpong_detects'
-NOT_SANITIZED+='|pods|relay_model|slurm|torchrun|triangle_cablings|up'
-# What measures, and what takes minutes for code that test_resume, test_hold, test_neighbours,
-# test_relay_faults, test_serve_relay, test_routed_return, test_peer_check, test_four_nodes,
-# test_lane_ports, test_peer_killed or unit tests of `fi_mesh plan` run as well. By hand they all
-# run: MESH_BUILD=build/sanitize-address-undefined tests/functional/run
-NOT_SANITIZED+='|abi|bench|delay|dense|line|liveness|long_line|many_neighbours|no_loss|noise'
-NOT_SANITIZED+='|one_cable|page|peer_relayed|performance|plan|ports|providers|relay_routes|return'
-NOT_SANITIZED+='|routed|striping|striping_drop|subnets).sh'
-tests_of_programs() {
-	local file
-
-	for file in tests/functional/test_*.sh; do
-		# shellcheck disable=SC2053 # a pattern
-		[[ $file == */$NOT_SANITIZED ]] || echo "$file"
-	done
-}
-
-# sanitized_tests BUILD OPTION [FUNCTIONAL_TESTS]: both kinds of tests; "-" for no functional ones.
+# sanitized_tests BUILD OPTION FUNCTIONAL_TESTS: both kinds of tests.
 sanitized_tests() {
 	local log status=0
 
@@ -223,13 +215,10 @@ sanitized_tests() {
 	UNIT_FOLDERS=${UNIT_FOLDERS:-} \
 		fixed_layout "$PWD/test.sh" internal unit_tests "$1" CC=gcc "$2" 2>&1 | tee "$log"
 	((PIPESTATUS[0] == 0)) || status=1
-	if [[ ${3:-} != - && $(tests_of_programs) ]]; then
-		# shellcheck disable=SC2046,SC2086 # one word per test
-		TEST_TIMEOUT=${TEST_TIMEOUT:-1800} MESH_BUILD=$1 \
-			fixed_layout tests/functional/run ${3:-$(tests_of_programs)} 2>&1 |
-			tee -a "$log"
-		((PIPESTATUS[0] == 0)) || status=1
-	fi
+	# shellcheck disable=SC2086 # one word per test
+	TEST_TIMEOUT=${TEST_TIMEOUT:-1800} MESH_BUILD=$1 \
+		fixed_layout tests/functional/run $3 2>&1 | tee -a "$log"
+	((PIPESTATUS[0] == 0)) || status=1
 	count_line "$log"
 	rm -f "$log"
 	return $status

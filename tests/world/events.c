@@ -13,6 +13,10 @@
 
 WORLD_REAL_OF(poll)
 
+/* What ppoll() is with _FORTIFY_SOURCE. */
+int world_ppoll_chk(struct pollfd *fds, nfds_t num, const struct timespec *timeout,
+		    const sigset_t *mask, size_t size) WORLD_AS(__ppoll_chk);
+
 /* ---- eventfd, and ends of socketpair() ------------------------------------------------------ */
 
 struct eventfd_file {
@@ -366,8 +370,8 @@ int ppoll(struct pollfd *fds, nfds_t num, const struct timespec *timeout, const 
 				    : WORLD_NEVER);
 }
 
-int __ppoll_chk(struct pollfd *fds, nfds_t num, const struct timespec *timeout,
-		const sigset_t *mask, size_t size)
+int world_ppoll_chk(struct pollfd *fds, nfds_t num, const struct timespec *timeout,
+		    const sigset_t *mask, size_t size)
 {
 	(void)size;
 	return ppoll(fds, num, timeout, mask);

@@ -33,7 +33,9 @@ struct tcp_list tcp_sockets;
 
 void tcp_bytes_add(struct bytes *bytes, const void *data, size_t size)
 {
-	if (bytes->first + bytes->size + size > bytes->room) {
+	if (!bytes->size) {
+		bytes->first = 0;
+	} else if (bytes->first + bytes->size + size > bytes->room) {
 		memmove(bytes->data, bytes->data + bytes->first, bytes->size);
 		bytes->first = 0;
 	}
@@ -141,7 +143,8 @@ void tcp_packet_send(struct tcp *tcp, int flags, uint64_t sequence, size_t size)
 		.size = size,
 	};
 
-	packet_send(tcp->file.node, &head, tcp->out.data + tcp->out.first + (sequence - tcp->una));
+	packet_send(tcp->file.node, &head,
+		    size ? tcp->out.data + tcp->out.first + (sequence - tcp->una) : NULL);
 }
 
 /* ---- sending ------------------------------------------------------------------------------- */
