@@ -234,6 +234,8 @@ struct mesh_peer {
 	size_t in_size MESH_GUARDED_BY(process);
 	uint8_t *out MESH_GUARDED_BY(process);	  /* frames that wait for the socket; owned */
 	size_t out_size MESH_GUARDED_BY(process); /* SIZE_MAX: mesh_peer_is_choked() */
+	/* A negative errno of send(): then recv() returns 0, as if the peer had closed. */
+	int send_error MESH_GUARDED_BY(process);
 };
 
 /** True if frames were dropped, because more than MESH_PEER_OUT_MAX would wait: it is lost soon. */

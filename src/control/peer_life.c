@@ -71,6 +71,7 @@ static void attempt_start(struct mesh_peer *peer)
 	if (!peer->silent_ms)
 		peer->silent_ms = peer->started_ms;
 	mesh_peer_state_set(peer, MESH_PEER_CONNECTING);
+	peer->send_error = 0;
 	fd = mesh_control_socket_connect(&peer->domain->nic->source, peer->address.addr,
 					 peer->control_port,
 					 peer->process->config.dead_peer_timeout_s);
@@ -213,7 +214,7 @@ static void peer_read(struct mesh_peer *peer)
 	}
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	connection_ended(peer, n ? -errno : 0);
+	connection_ended(peer, n ? -errno : peer->send_error);
 }
 
 static void peer_ready(struct mesh_watch *watch, uint32_t events)

@@ -44,8 +44,12 @@ void mesh_peer_flush(struct mesh_peer *peer)
 	if (peer->watch.fd < 0 || !peer->out_size || mesh_peer_is_choked(peer))
 		return;
 	n = send(peer->watch.fd, peer->out, peer->out_size, MSG_NOSIGNAL | MSG_DONTWAIT);
-	if (n < 0 && errno != EAGAIN && errno != EINTR)
-		return; /* recv() reports the same error */
+	if (n < 0 && errno != EAGAIN && errno != EINTR) {
+		/* EPIPE: the other end came before, or the error was another call's. */
+		if (errno != EPIPE)
+			peer->send_error = -errno;
+		return; /* recv() comes next */
+	}
 	if (n > 0) {
 		peer->out_size -= (size_t)n;
 		memmove(peer->out, peer->out + n, peer->out_size);
