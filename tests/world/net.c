@@ -159,8 +159,15 @@ void world_packet_send(struct world_node *node, const struct world_nic *nic, siz
 void world_kill(struct world_node *node)
 {
 	world_say("the process of %s is killed", node->name);
-	node->killed = true;
+	node->lives++;
+	node->limit_files = WORLD_FILES_MAX;
 	world_files_close(node);
+}
+
+void world_freeze(struct world_node *node, bool frozen)
+{
+	world_say("the process of %s %s", node->name, frozen ? "is stopped" : "goes on");
+	node->frozen = frozen;
 }
 
 void world_descriptors_limit(struct world_node *node, bool none)

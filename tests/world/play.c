@@ -15,6 +15,8 @@
 /* Between two looks of NCCL's threads, while there is something to do and while there is not. */
 #define BUSY_NS (20 * WORLD_US)
 #define IDLE_NS (1 * WORLD_MS)
+/* NCCL_MESH_RECOVERY_TIMEOUT, and some seconds. */
+#define RECOVERY_NS (35 * WORLD_S)
 /* An end that has not come after so long will not come. */
 #define END_NS (60 * WORLD_S)
 
@@ -24,11 +26,16 @@ static int num_streams;
 
 /* ---- what should work ---------------------------------------------------------------------- */
 
+static bool node_is_well(const struct world_node *node)
+{
+	return node->limit_files == WORLD_FILES_MAX && !node->frozen;
+}
+
 static bool cable_is_well(int cable)
 {
 	return world.cables[cable].state == WORLD_CABLE_UP &&
-	       world.cables[cable].nodes[0]->limit_files == WORLD_FILES_MAX &&
-	       world.cables[cable].nodes[1]->limit_files == WORLD_FILES_MAX;
+	       node_is_well(world.cables[cable].nodes[0]) &&
+	       node_is_well(world.cables[cable].nodes[1]);
 }
 
 /* Bit masks of nodes: those that are reached over good cables from those of @from. */
@@ -105,36 +112,102 @@ bool play_is_well(void)
 	return true;
 }
 
-static void stream_judge(const struct stream *stream)
+/* The stream of this place of the list: nothing fails by itself, and nothing stands. */
+static void stream_judge(const struct stream *stream, const struct pair *pair)
 {
-	const struct pair *pair = &play.pairs[stream->number / STREAMS_PER_PAIR];
-	uint64_t since_ns = stream->progressed_ns;
+	uint64_t since_ns = stream->doomed_ns ? stream->doomed_ns : stream->progressed_ns;
+	uint64_t limit_ns = play.gap_ns;
 
-	if (stream->state == STREAM_FAILED)
+	if (stream->state == STREAM_FAILED && !stream->doomed_ns)
 		world_die("stream %d from %s to %s has failed", stream->number,
 			  stream->send.rank->node->name, stream->receive.rank->node->name);
-	if (stream->state == STREAM_STOPPED || !pair->well_since_ns)
+	if (stream->state >= STREAM_STOPPED || !pair->well_since_ns ||
+	    (stream->send.gone && stream->receive.gone))
 		return;
 	if (since_ns < pair->well_since_ns)
 		since_ns = pair->well_since_ns;
-	if (world.now_ns - since_ns > play.longest_ns)
+	if (!stream->doomed_ns && world.now_ns - since_ns > play.longest_ns)
 		play.longest_ns = world.now_ns - since_ns;
-	if (world.now_ns - since_ns > play.gap_ns)
-		world_die("stream %d from %s to %s stands, though all is well between them",
+	/* A relay tells of an end once: who had no way to it just then waits for recovery's end. */
+	if (stream->doomed_ns && !pair_has_cable(pair))
+		limit_ns = RECOVERY_NS;
+	if (world.now_ns - since_ns > limit_ns)
+		world_die("stream %d from %s to %s %s, though all is well between them",
 			  stream->number, stream->send.rank->node->name,
-			  stream->receive.rank->node->name);
+			  stream->receive.rank->node->name,
+			  stream->doomed_ns ? "does not learn of its end" : "stands");
 }
 
-void play_turn(void)
+/* What has come to its end makes place for the next one. */
+static void stream_renew(struct stream *stream, int place)
 {
-	bool busy = false;
+	const struct pair *pair = &play.pairs[place / STREAMS_PER_PAIR];
+	struct rank *a = &play.ranks[pair->a], *b = &play.ranks[pair->b];
+	/* Without a comm, or with messages that end somewhere, nobody has to learn of anything. */
+	bool is_over = stream->state == STREAM_STOPPED || stream->state == STREAM_FAILED ||
+		       (stream->doomed_ns && stream->state != STREAM_RUNS) ||
+		       (stream->send.gone && stream->receive.gone);
+
+	if (!node_is_well(a->node) || !node_is_well(b->node))
+		return;
+	if (stream->state != STREAM_CLOSED && is_over) {
+		play.messages += stream->receive.done;
+		play.bytes += stream->bytes;
+		stream_close(stream);
+	}
+	if (stream->state == STREAM_CLOSED && !play.ends && a->net && b->net)
+		stream_open(stream, play.num_streams++, place % 2 ? b : a, place % 2 ? a : b,
+			    place / 2);
+}
+
+bool play_turn(void)
+{
+	bool busy = false, runs = false;
 	int i;
 
 	for (i = 0; i < num_streams; i++) {
 		busy |= stream_turn(&streams[i]);
-		stream_judge(&streams[i]);
+		stream_judge(&streams[i], &play.pairs[i / STREAMS_PER_PAIR]);
+		stream_renew(&streams[i], i);
+		runs |= streams[i].state != STREAM_CLOSED;
 	}
 	world_pause(busy ? BUSY_NS : IDLE_NS);
+	return runs;
+}
+
+bool play_is_connected(void)
+{
+	int i;
+
+	for (i = 0; i < num_streams; i++) {
+		if (streams[i].state == STREAM_CONNECTS)
+			return false;
+	}
+	return true;
+}
+
+struct stream *play_stream_draw(void)
+{
+	return &streams[world_draw((uint64_t)num_streams)];
+}
+
+void play_kill(int rank)
+{
+	int i;
+
+	world_kill(play.ranks[rank].node);
+	play.ranks[rank].net = NULL;
+	for (i = 0; i < num_streams; i++) {
+		if (streams[i].send.rank == &play.ranks[rank])
+			stream_end_lost(&streams[i], &streams[i].send);
+		if (streams[i].receive.rank == &play.ranks[rank])
+			stream_end_lost(&streams[i], &streams[i].receive);
+	}
+}
+
+void play_restart(int rank)
+{
+	rank_start(&play.ranks[rank], play.ranks[rank].node, play.plugin);
 }
 
 /* ---- cablings ------------------------------------------------------------------------------ */
@@ -152,7 +225,7 @@ static const struct cabling {
 	{"ring", 4, {"ab", "bc", "cd", "da"}, {"ac", "bd"}},
 };
 
-static void cabling_make(const struct cabling *cabling, const char *plugin)
+static void cabling_make(const struct cabling *cabling)
 {
 	char name[2] = "a";
 	int i;
@@ -164,20 +237,15 @@ static void cabling_make(const struct cabling *cabling, const char *plugin)
 				&world.nodes[cabling->cables[i][1] - 'a'], 100, 20);
 	play.num_ranks = cabling->num_ranks;
 	for (i = 0; i < play.num_ranks; i++)
-		rank_start(&play.ranks[i], &world.nodes[i], plugin);
+		rank_start(&play.ranks[i], &world.nodes[i], play.plugin);
 	for (; play.num_pairs < PAIRS_MAX && cabling->pairs[play.num_pairs]; play.num_pairs++) {
 		play.pairs[play.num_pairs].a = cabling->pairs[play.num_pairs][0] - 'a';
 		play.pairs[play.num_pairs].b = cabling->pairs[play.num_pairs][1] - 'a';
 	}
 	play_look();
-	for (; num_streams < play.num_pairs * STREAMS_PER_PAIR; num_streams++) {
-		const struct pair *pair = &play.pairs[num_streams / STREAMS_PER_PAIR];
-		bool back = num_streams % 2;
-
-		stream_open(&streams[num_streams], num_streams,
-			    &play.ranks[back ? pair->b : pair->a],
-			    &play.ranks[back ? pair->a : pair->b], num_streams / 2);
-	}
+	num_streams = play.num_pairs * STREAMS_PER_PAIR;
+	for (i = 0; i < num_streams; i++)
+		streams[i].state = STREAM_CLOSED;
 }
 
 static const struct cabling *cabling_find(const char *name)
@@ -194,45 +262,29 @@ static const struct cabling *cabling_find(const char *name)
 void play_begin(uint64_t seed, const char *cabling)
 {
 	const char *build = getenv("MESH_BUILD");
-	char plugin[4096];
 
 	setenv("FI_PROVIDER", "net,tcp", 1);
 	setenv("NCCL_MESH_STATS_DIR", "none", 1);
 	setenv("NCCL_MESH_RELAY", "any", 1);
 	world_start(seed);
-	snprintf(plugin, sizeof(plugin), "%s/world/plugin.so", build ? build : "build");
-	cabling_make(cabling_find(cabling), plugin);
-}
-
-static bool all_have_stopped(void)
-{
-	int i;
-
-	for (i = 0; i < num_streams; i++) {
-		stream_stop(&streams[i]);
-		if (streams[i].state != STREAM_STOPPED)
-			return false;
-	}
-	return true;
+	snprintf(play.plugin, sizeof(play.plugin), "%s/world/plugin.so", build ? build : "build");
+	cabling_make(cabling_find(cabling));
 }
 
 void play_end(uint64_t seed)
 {
-	uint64_t limit_ns = world.now_ns + END_NS, bytes = 0, messages = 0;
+	uint64_t limit_ns = world.now_ns + END_NS;
 	int i;
 
-	while (!all_have_stopped()) {
-		play_turn();
+	play.ends = true;
+	do {
+		for (i = 0; i < num_streams; i++)
+			stream_stop(&streams[i]);
 		if (world.now_ns > limit_ns)
 			world_die("the streams do not end");
-	}
-	for (i = 0; i < num_streams; i++) {
-		messages += streams[i].receive.done;
-		bytes += streams[i].bytes;
-		stream_close(&streams[i]);
-	}
-	printf("seed %lu: %.1f s, %lu messages, %lu MB, longest gap %.3f s\n", seed,
-	       (double)world.now_ns / WORLD_S - 1000, messages, bytes >> 20,
-	       (double)play.longest_ns / WORLD_S);
+	} while (play_turn());
+	printf("seed %lu: %.1f s, %d streams, %lu messages, %lu MB, longest gap %.3f s\n", seed,
+	       (double)world.now_ns / WORLD_S - 1000, play.num_streams, play.messages,
+	       play.bytes >> 20, (double)play.longest_ns / WORLD_S);
 	fflush(stdout);
 }

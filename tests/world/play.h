@@ -23,6 +23,10 @@ struct play {
 	int num_pairs;
 	uint64_t gap_ns;     /* a stream goes on so long after all is well for its pair */
 	uint64_t longest_ns; /* of these gaps */
+	char plugin[4096];
+	int num_streams; /* begun so far */
+	uint64_t messages, bytes;
+	bool ends; /* no further streams begin */
 };
 
 extern struct play play;
@@ -30,8 +34,21 @@ extern struct play play;
 /** Begins a world of this cabling ("pair", "triangle", "line", "ring"). */
 void play_begin(uint64_t seed, const char *cabling);
 
-/** One turn of everything; fails if a stream has failed or stands. */
-void play_turn(void);
+/**
+ * One turn of everything; fails if a stream has failed or stands. Streams that have ended make
+ * place for others. Returns false if there is none any more.
+ */
+bool play_turn(void);
+
+/** True if no stream is about to connect: that may fail without descriptors. */
+bool play_is_connected(void);
+
+/** One of the streams. */
+struct stream *play_stream_draw(void);
+
+/** Kills a process, of which its streams' other ends are to learn; and starts another one. */
+void play_kill(int rank);
+void play_restart(int rank);
 
 /** Lets all streams come to their end, and prints what has been. */
 void play_end(uint64_t seed);

@@ -122,8 +122,8 @@ static void message_check(const struct stream *stream, const struct slot *slot, 
 static void stream_fails(struct stream *stream, struct stream_end *end, enum nccl_result error,
 			 const char *what)
 {
-	world_say("stream %d: %s fails at %s", stream->number, what, end->rank->node->name);
-	end->error = error;
+	world_say("stream %d: %s fails at %s: %d", stream->number, what, end->rank->node->name,
+		  error);
 	stream->state = STREAM_FAILED;
 }
 
@@ -167,27 +167,34 @@ static bool end_register(struct stream *stream, struct stream_end *end)
 	return !error;
 }
 
+/* False while its process cannot do anything, or is not there any more. */
+static bool end_acts(const struct stream_end *end)
+{
+	return !end->gone && !end->rank->node->frozen;
+}
+
 static void stream_connect(struct stream *stream)
 {
 	struct stream_end *send = &stream->send, *receive = &stream->receive;
 	enum nccl_result error = NCCL_RESULT_SUCCESS;
 
 	world_act_for(send->rank->node);
-	if (!send->comm)
+	if (!send->comm && end_acts(send))
 		error = send->rank->net->connect(0, stream->handle, &send->comm, NULL);
 	if (error)
 		stream_fails(stream, send, error, "connect");
-	else
+	else if (end_acts(send))
 		end_register(stream, send);
 	world_act_for(receive->rank->node);
 	error = NCCL_RESULT_SUCCESS;
-	if (!receive->comm)
+	if (!receive->comm && end_acts(receive))
 		error = receive->rank->net->accept(stream->listener, &receive->comm, NULL);
 	if (error)
 		stream_fails(stream, receive, error, "accept");
-	else
+	else if (end_acts(receive))
 		end_register(stream, receive);
-	if (stream->state != STREAM_CONNECTS || !send->registration || !receive->registration)
+	if (stream->state != STREAM_CONNECTS || !send->registration || !receive->registration ||
+	    !end_acts(receive))
 		return;
 	receive->rank->net->close_listen(stream->listener);
 	stream->listener = NULL;
@@ -249,6 +256,8 @@ static bool end_turn(struct stream *stream, struct stream_end *end)
 	bool done = false;
 	int i;
 
+	if (!end_acts(end))
+		return false;
 	world_act_for(end->rank->node);
 	while (stream->state != STREAM_FAILED && end_post(stream, end))
 		done = true;
@@ -291,27 +300,40 @@ void stream_stop(struct stream *stream)
 	stream->state = STREAM_STOPS;
 }
 
-static void end_close(struct stream_end *end, nccl_close_v6 *close_comm)
+static void end_close(struct stream *stream, struct stream_end *end)
 {
+	const struct nccl_net_v8 *net = end->rank->net;
+
 	world_act_for(end->rank->node);
-	if (end->registration)
-		end->rank->net->dereg_mr(end->comm, end->registration);
-	if (end->comm)
-		close_comm(end->comm);
-	end->comm = end->registration = NULL;
+	if (!end->gone && end->registration)
+		net->dereg_mr(end->comm, end->registration);
+	if (!end->gone && end->comm)
+		(end == &stream->send ? net->close_send : net->close_receive)(end->comm);
+	if (!end->gone && end == &stream->receive && stream->listener)
+		net->close_listen(stream->listener);
+	world_act_for(NULL);
+	end->gone = true;
 	free(end->memory);
 	end->memory = NULL;
-	world_act_for(NULL);
+}
+
+void stream_abort(struct stream *stream, struct stream_end *end)
+{
+	world_say("stream %d is aborted at %s", stream->number, end->rank->node->name);
+	end_close(stream, end);
+	stream->doomed_ns = world.now_ns;
+}
+
+void stream_end_lost(struct stream *stream, struct stream_end *end)
+{
+	end->gone = true;
+	if (stream->state != STREAM_CLOSED)
+		stream->doomed_ns = world.now_ns;
 }
 
 void stream_close(struct stream *stream)
 {
-	end_close(&stream->send, stream->send.rank->net->close_send);
-	end_close(&stream->receive, stream->receive.rank->net->close_receive);
-	world_act_for(stream->receive.rank->node);
-	if (stream->listener)
-		stream->receive.rank->net->close_listen(stream->listener);
-	world_act_for(NULL);
-	stream->listener = NULL;
+	end_close(stream, &stream->send);
+	end_close(stream, &stream->receive);
 	stream->state = STREAM_CLOSED;
 }

@@ -26,7 +26,7 @@ enum stream_state {
 	STREAM_STOPS, /* no further messages; those that were begun come to their end */
 	STREAM_STOPPED,
 	STREAM_FAILED,
-	STREAM_CLOSED,
+	STREAM_CLOSED, /* both ends */
 };
 
 /* A message that one end has posted. */
@@ -42,7 +42,7 @@ struct stream_end {
 	uint8_t *memory;
 	struct slot slots[SLOTS];
 	uint64_t posted, done; /* messages */
-	enum nccl_result error;
+	bool gone;	       /* its process has been killed, or has closed it alone */
 };
 
 /* A comm: messages of drawn sizes, each byte of which is checked. */
@@ -56,6 +56,7 @@ struct stream {
 	uint64_t stops_at;	/* number of the first message that is not sent */
 	uint64_t progressed_ns; /* when something was done last */
 	uint64_t bytes;
+	uint64_t doomed_ns; /* since one end is gone, of which the other one is to learn; or 0 */
 };
 
 /** Loads the plugin for a node's process, and calls init. */
@@ -69,6 +70,12 @@ bool stream_turn(struct stream *stream);
 
 /** Has it end after the messages that were begun. */
 void stream_stop(struct stream *stream);
+
+/** One end closes without a word to the other one's program, as on an abort. */
+void stream_abort(struct stream *stream, struct stream_end *end);
+
+/** The process of this end has been killed. */
+void stream_end_lost(struct stream *stream, struct stream_end *end);
 
 /** Closes both ends. */
 void stream_close(struct stream *stream);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_world.c - streams between processes whose cables are pulled, swallow packets and are reset,
- * and whose descriptors run out, at moments that a seed draws. Each byte is checked; no stream may
- * fail, and each one goes on soon after all is well.
+ * whose descriptors run out, which are stopped and killed, and which begin and end streams, at
+ * moments that a seed draws. Each byte is checked; no stream may fail but for the end of one of its
+ * processes, and each one goes on soon after all is well.
  *
  * Usage: test_world [SEED [FAULTS [CABLING]]]     (default: seed 1, 100 faults, pair)
  * MESH_BUILD   the build folder (default build)
@@ -24,7 +25,8 @@ struct fault {
 	uint64_t until_ns;
 };
 
-static struct fault cables[PLAY_CABLES_MAX], descriptors[PLAY_RANKS_MAX];
+static struct fault cables[PLAY_CABLES_MAX];
+static struct fault descriptors[PLAY_RANKS_MAX], freezes[PLAY_RANKS_MAX], kills[PLAY_RANKS_MAX];
 static int faults_left;
 static uint64_t next_fault_ns;
 
@@ -57,17 +59,48 @@ static void cable_fails(int cable)
 
 static void descriptors_end(int rank)
 {
-	if (descriptors[rank].is_on)
+	if (descriptors[rank].is_on || kills[rank].is_on || !play_is_connected())
 		return;
 	descriptors[rank] = (struct fault){true, world.now_ns + duration_draw()};
 	world_descriptors_limit(play.ranks[rank].node, true);
 	fault_shorten(&descriptors[rank]);
 }
 
+static void process_freezes(int rank)
+{
+	if (freezes[rank].is_on || kills[rank].is_on)
+		return;
+	freezes[rank] = (struct fault){true, world.now_ns + duration_draw()};
+	world_freeze(play.ranks[rank].node, true);
+	fault_shorten(&freezes[rank]);
+}
+
+static void process_ends(int rank)
+{
+	if (freezes[rank].is_on || kills[rank].is_on || descriptors[rank].is_on)
+		return;
+	kills[rank] = (struct fault){true, world.now_ns + duration_draw()};
+	play_kill(rank);
+}
+
+/* It comes to its end in order, or one of its ends is closed before that. */
+static void stream_ends(struct stream *stream)
+{
+	struct stream_end *end = world_draw(2) ? &stream->send : &stream->receive;
+
+	if (stream->state != STREAM_RUNS || stream->doomed_ns || end->rank->node->frozen)
+		return;
+	if (world_draw(2))
+		stream_stop(stream);
+	else
+		stream_abort(stream, end);
+}
+
 static void fault_begin(void)
 {
 	int cable = (int)world_draw((uint64_t)world.num_cables);
-	uint64_t kind = world_draw(5), latest_ns = world.now_ns - ILL_NS;
+	int rank = (int)world_draw((uint64_t)play.num_ranks);
+	uint64_t latest_ns = world.now_ns - ILL_NS;
 	int i;
 
 	next_fault_ns = world.now_ns + duration_draw();
@@ -76,12 +109,27 @@ static void fault_begin(void)
 			return; /* enough for now */
 	}
 	faults_left--;
-	if (!kind)
+	switch (world_draw(12)) {
+	case 0:
+	case 1:
 		world_cable_reset(cable);
-	else if (kind == 1)
-		descriptors_end((int)world_draw((uint64_t)play.num_ranks));
-	else
+		break;
+	case 2:
+		descriptors_end(rank);
+		break;
+	case 3:
+		process_freezes(rank);
+		break;
+	case 4:
+		process_ends(rank);
+		break;
+	case 5:
+	case 6:
+		stream_ends(play_stream_draw());
+		break;
+	default:
 		cable_fails(cable);
+	}
 }
 
 static bool fault_is_over(struct fault *fault)
@@ -89,6 +137,19 @@ static bool fault_is_over(struct fault *fault)
 	if (!fault->is_on || fault->until_ns > world.now_ns)
 		return false;
 	fault->is_on = false;
+	return true;
+}
+
+/* Without a carrier the plugin does not start. */
+static bool all_cables_are_down(int rank)
+{
+	const struct world_node *node = play.ranks[rank].node;
+	int i;
+
+	for (i = 0; i < node->num_nics; i++) {
+		if (world.cables[node->nics[i].cable].state != WORLD_CABLE_DOWN)
+			return false;
+	}
 	return true;
 }
 
@@ -103,8 +164,16 @@ static void faults_turn(void)
 	for (i = 0; i < play.num_ranks; i++) {
 		if (fault_is_over(&descriptors[i]))
 			world_descriptors_limit(play.ranks[i].node, false);
+		if (fault_is_over(&freezes[i]))
+			world_freeze(play.ranks[i].node, false);
+		if (!all_cables_are_down(i) && fault_is_over(&kills[i]))
+			play_restart(i);
 	}
-	if (faults_left && world.now_ns >= next_fault_ns)
+	/*
+	 * A comm that loses a link while its last path is being accepted is given up, and its
+	 * listener may have handed it to NCCL: what is promised holds from then on.
+	 */
+	if (faults_left && world.now_ns >= next_fault_ns && play_is_connected())
 		fault_begin();
 	play_look();
 }

@@ -21,7 +21,8 @@ struct event {
 		END,
 		CABLE,
 		RESET,
-		DESCRIPTORS
+		DESCRIPTORS,
+		FREEZE
 	} what;
 	int which; /* cable or rank */
 	int how;   /* of a cable: its state; of descriptors: whether there are no further ones */
@@ -42,6 +43,14 @@ struct event {
 #define RESETS(ms, cable)                                                                          \
 	{                                                                                          \
 		ms, RESET, cable, 0                                                                \
+	}
+#define STOPS(ms, rank)                                                                            \
+	{                                                                                          \
+		ms, FREEZE, rank, true                                                             \
+	}
+#define GOES_ON(ms, rank)                                                                          \
+	{                                                                                          \
+		ms, FREEZE, rank, false                                                            \
 	}
 #define ENDS(ms)                                                                                   \
 	{                                                                                          \
@@ -76,6 +85,12 @@ static const struct test_case {
 	 "pair",
 	 4000,
 	 {DOWN(500, 0), HOLE(600, 1), RESETS(4000, 1), UP(9000, 1), UP(9000, 0), ENDS(12000)}},
+	/* Nothing fails because a process does not run, nor because of what it finds then. */
+	{"stopped-and-reset",
+	 "pair",
+	 1000,
+	 {DOWN(500, 0), STOPS(1000, 0), RESETS(3000, 1), GOES_ON(3100, 0), STOPS(5000, 1),
+	  RESETS(7000, 1), GOES_ON(7100, 1), UP(9000, 0), ENDS(10000)}},
 };
 
 static void event_happen(const struct event *event)
@@ -89,6 +104,9 @@ static void event_happen(const struct event *event)
 		break;
 	case DESCRIPTORS:
 		world_descriptors_limit(play.ranks[event->which].node, event->how);
+		break;
+	case FREEZE:
+		world_freeze(play.ranks[event->which].node, event->how);
 		break;
 	case END:
 		break;

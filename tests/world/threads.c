@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/personality.h>
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,7 +29,8 @@ struct thread {
 	pthread_t pthread;
 	sem_t turn;
 	struct world_node *node;  /* for which it acts */
-	struct world_node *owner; /* dies with it */
+	struct world_node *owner; /* of whose process it is, and which one that was; NULL: ours */
+	int life;
 	bool (*ready)(void *arg);
 	void *ready_arg;
 	uint64_t until_ns;
@@ -167,9 +169,17 @@ static void events_run(void)
 
 /* ---- whose turn it is ---------------------------------------------------------------------- */
 
+static bool thread_is_alive(const struct thread *thread)
+{
+	const struct world_node *owner = thread->owner;
+
+	return thread->used && !thread->ended &&
+	       (!owner || (owner->lives == thread->life && !owner->frozen));
+}
+
 static bool thread_may_run(struct thread *thread)
 {
-	if (!thread->used || thread->ended || (thread->owner && thread->owner->killed))
+	if (!thread_is_alive(thread))
 		return false;
 	thread->was_ready = !thread->ready || thread->ready(thread->ready_arg);
 	return thread->was_ready || thread->until_ns <= world.now_ns;
@@ -193,9 +203,7 @@ static void time_pass(void)
 	int i;
 
 	for (i = 0; i < num_threads; i++) {
-		if (threads[i].used && !threads[i].ended &&
-		    !(threads[i].owner && threads[i].owner->killed) &&
-		    threads[i].until_ns < next_ns)
+		if (thread_is_alive(&threads[i]) && threads[i].until_ns < next_ns)
 			next_ns = threads[i].until_ns;
 	}
 	if (next_ns == WORLD_NEVER)
@@ -286,6 +294,17 @@ static struct thread *thread_add(void)
 	return thread;
 }
 
+/* Addresses of memory decide in which order some things are done: they are to be the same. */
+__attribute__((constructor)) static void layout_fix(int argc, char **argv)
+{
+	int persona = personality(0xffffffff);
+
+	(void)argc;
+	if (persona >= 0 && !(persona & ADDR_NO_RANDOMIZE) &&
+	    personality((unsigned long)persona | ADDR_NO_RANDOMIZE) >= 0)
+		execv("/proc/self/exe", argv);
+}
+
 void world_start(uint64_t seed)
 {
 	world.random = seed * 0x9e3779b97f4a7c15ull | 1;
@@ -321,6 +340,7 @@ int pthread_create(pthread_t *pthread, const pthread_attr_t *attributes, void *(
 		return WORLD_REAL(pthread_create)(pthread, attributes, main, arg);
 	thread = thread_add();
 	thread->node = thread->owner = self->node;
+	thread->life = self->node->lives;
 	thread->main = main;
 	thread->arg = arg;
 	ret = WORLD_REAL(pthread_create)(&thread->pthread, NULL, thread_main, thread);

@@ -44,7 +44,8 @@ struct world_node {
 	struct world_file *files[WORLD_FILES_MAX];
 	int num_files;
 	int limit_files; /* RLIMIT_NOFILE */
-	bool killed;
+	int lives;   /* processes that it has had; the threads of earlier ones never run again */
+	bool frozen; /* as by SIGSTOP: its threads do not run */
 	uint16_t next_port;
 };
 
@@ -94,8 +95,11 @@ void world_cable_set(int cable, enum world_cable_state state);
 /** Resets all TCP connections over the cable at both ends, as a firewall's reload does. */
 void world_cable_reset(int cable);
 
-/** The process ends at once; its kernel closes what it had. */
+/** The process ends at once, as by SIGKILL: its kernel closes what it had. */
 void world_kill(struct world_node *node);
+
+/** Stops the process, or lets it go on: SIGSTOP, SIGCONT. */
+void world_freeze(struct world_node *node, bool frozen);
 
 /** No further descriptors for this process, or as many as it likes. */
 void world_descriptors_limit(struct world_node *node, bool none);
