@@ -15,14 +15,12 @@
 #include "control/peer_greeting.h"
 #include "control/peer_index.h"
 #include "control/peer_life.h"
-#include "control/peer_send.h"
 #include "setup/listener.h"
 #include "transport/comm_open.h"
 #include "transport/rejoin.h"
 
 #include "comm_fixture.h"
 #include "log_capture.h"
-#include "tcp_pair.h"
 
 /*
  * All in milliseconds; those of peer.c. START lies before every reading of the real clock, which
@@ -427,89 +425,6 @@ static void test_losses_before_accept(void **state)
 	mesh_comm_free(listener.waiting[1]);
 }
 
-enum end {
-	END_IN_ORDER,
-	END_RESET,     /* by its kernel, because it left bytes unread */
-	END_RESET_MET, /* by a firewall; a send of ours meets it before it is read */
-};
-
-/* Ends the first connection. */
-static void connection_end(enum end how)
-{
-	const struct linger none = {.l_onoff = 1};
-	struct mesh_frame frame = {0};
-	int pair[2];
-
-	if (how == END_RESET)
-		assert_int_equal(write(peer->watch.fd, "x", 1), 1);
-	close(fixture.frames);
-	fixture.frames = -1;
-	if (how != END_RESET_MET)
-		return;
-	tcp_pair_open(pair);
-	assert_int_equal(dup2(pair[0], peer->watch.fd), peer->watch.fd);
-	close(pair[0]);
-	setsockopt(pair[1], SOL_SOCKET, SO_LINGER, &none, sizeof(none));
-	close(pair[1]);
-	mesh_peer_send(peer, &frame, MESH_FRAME_ASK);
-}
-
-/*
- * A connection ends: this node reads that, and over another one of the same process lies what that
- * sent before.
- */
-static void end_is_read(enum end how)
-{
-	bool reset = how != END_IN_ORDER;
-	struct mesh_frame frame = {0};
-	struct mesh_comm *comm;
-	int ends[2], i;
-
-	fixture.setup.process.config.recovery = 1;
-	peer->watch.ready = get(99, 5)->watch.ready;
-	mesh_peer_free(LIST_FIRST(&fixture.setup.process.peers));
-	for (i = 0; i < 2; i++)
-		mesh_peer_process_set(&fixture.peers[i], 7);
-	mesh_lock_release(&fixture.setup.process.lock);
-	comm = fixture_comm_open(true);
-	mesh_lock_take(&fixture.setup.process.lock);
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-	fixture.peers[1].watch.fd = ends[0];
-	frame.to_comm = comm->paths[1].sink.id;
-	frame.closed.writes = 5;
-	assert_int_equal(write(ends[1], &frame, mesh_frame_finish(&frame, MESH_FRAME_CLOSED)),
-			 sizeof(frame.header) + sizeof(frame.closed));
-	close(ends[1]);
-	connection_end(how);
-	peer->watch.ready(&peer->watch, EPOLLIN | EPOLLHUP);
-	assert_int_equal(*comm_inside(comm).peer_end, MESH_END_CLOSED);
-	assert_int_equal(peer->state, MESH_PEER_LOST);
-	/* Of a reset alone nobody knows that the process has ended. */
-	assert_int_equal(fixture.peers[1].state, reset ? MESH_PEER_UP : MESH_PEER_LOST);
-	mesh_lock_release(&fixture.setup.process.lock);
-	fixture_comm_close(comm);
-	mesh_lock_take(&fixture.setup.process.lock);
-	mesh_rejoins_close(&fixture.setup.process);
-	for (i = 0; i < 2; i++)
-		mesh_peer_index_remove(&fixture.peers[i]);
-	if (reset)
-		close(ends[0]);
-}
-
-static void test_last_words_are_read(void **state)
-{
-	end_is_read(END_IN_ORDER);
-	assert_int_equal(teardown(state), 0);
-	setup(state);
-	end_is_read(END_RESET);
-}
-
-static void test_reset_is_no_end(void **state)
-{
-	(void)state;
-	end_is_read(END_RESET_MET);
-}
-
 /* ---- finding and forgetting ---------------------------------------------------------------- */
 
 static struct mesh_peer *get(uint16_t port, uint64_t cookie)
@@ -620,8 +535,6 @@ int main(void)
 		TEST(test_loss_of_an_unused_peer),
 		TEST(test_loss_is_reported_once),
 		TEST(test_losses_before_accept),
-		TEST(test_last_words_are_read),
-		TEST(test_reset_is_no_end),
 		TEST(test_peer_is_shared),
 		TEST(test_silence_is_remembered),
 		TEST(test_who_is_refused),
