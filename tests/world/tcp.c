@@ -210,6 +210,7 @@ static void tcp_fail(struct tcp *tcp, int error)
 {
 	tcp->state = TCP_IS_CLOSED;
 	tcp->error = error;
+	tcp->shut = true;
 	tcp->out.size = 0;
 	tcp->due_ns = 0;
 	if (tcp->orphan)
@@ -389,9 +390,10 @@ static void established_arrives(struct tcp *tcp, const struct packet *packet)
 	tcp->segments_in++;
 	tcp->heard_ns = world.now_ns;
 	tcp->probes = 0;
-	if (tcp->orphan && packet->size) {
-		tcp_reset(tcp);
-		tcp_free(tcp);
+	if (tcp->shut && !tcp->ended && (packet->size || packet->flags & TCP_FIN) &&
+	    packet->sequence + packet->size > tcp->expected) {
+		tcp_reset(tcp); /* no process will read it: RFC 1122, 4.2.2.13 */
+		tcp_fail(tcp, ECONNRESET);
 		return;
 	}
 	answers = data_arrives(tcp, packet);
@@ -400,6 +402,14 @@ static void established_arrives(struct tcp *tcp, const struct packet *packet)
 	ack_arrives(tcp, packet);
 	if (tcp_is_done(tcp))
 		tcp_free(tcp);
+}
+
+static void rst_arrives(struct tcp *tcp)
+{
+	if (tcp->state == TCP_CONNECTS)
+		tcp_fail(tcp, ECONNREFUSED);
+	else
+		tcp_fail(tcp, tcp->ended && !tcp->shut ? EPIPE : ECONNRESET);
 }
 
 static void packet_handle(const struct packet *packet)
@@ -411,7 +421,7 @@ static void packet_handle(const struct packet *packet)
 	else if (!tcp)
 		refuse(packet);
 	else if (packet->flags & TCP_RST)
-		tcp_fail(tcp, tcp->state == TCP_CONNECTS ? ECONNREFUSED : ECONNRESET);
+		rst_arrives(tcp);
 	else if (packet->flags == TCP_SYN) /* the answer was lost */
 		tcp_packet_send(tcp, TCP_SYN | TCP_ACK, 0, 0);
 	else if (tcp->state == TCP_CONNECTS && packet->flags == (TCP_SYN | TCP_ACK))
@@ -438,6 +448,6 @@ void world_cable_reset(int cable)
 		nic = world_nic_find(tcp->file.node, tcp->local.sin_addr);
 		if (tcp->state > TCP_LISTENS && nic && nic->cable == cable &&
 		    !world_nic_find(tcp->file.node, tcp->peer.sin_addr))
-			tcp_fail(tcp, tcp->state == TCP_CONNECTS ? ECONNREFUSED : ECONNRESET);
+			rst_arrives(tcp);
 	}
 }

@@ -52,7 +52,7 @@ struct tcp {
 	struct bytes in;
 	uint64_t expected;
 	bool ended; /* by the other end */
-	bool deaf;  /* shut down for receiving */
+	bool shut;  /* by shutdown() or a failure, in both directions */
 	/* The one timer, and when a look at it comes; 0: none. */
 	uint64_t due_ns, look_ns;
 	/* Options, and what TCP_INFO shows. */
@@ -90,7 +90,7 @@ void tcp_output(struct tcp *tcp);
 /** Sets the timer: to send again, or to ask whether the other end lives. */
 void tcp_timer_arm(struct tcp *tcp);
 
-/** Ends the connection, and says so to the other end; what it holds is dropped. */
+/** Sends RST and closes the connection. What it holds is dropped. */
 void tcp_reset(struct tcp *tcp);
 
 /** True if nobody needs it any more. */

@@ -21,14 +21,11 @@ static uint32_t tcp_events(struct world_file *file)
 		return tcp->num_backlog ? EPOLLIN : 0;
 	case TCP_CONNECTS:
 		return 0;
-	case TCP_IS_UP:
-		return (tcp->in.size || tcp->ended || tcp->deaf ? EPOLLIN : 0) |
-		       (tcp->ended || tcp->deaf ? EPOLLRDHUP : 0) |
-		       (tcp->ended && tcp->end == TCP_HAS_ENDED ? EPOLLHUP : 0) |
-		       (tcp->out.size < TCP_SEND_BYTES * 2 / 3 ? EPOLLOUT : 0);
-	default:
-		return EPOLLHUP | EPOLLOUT | (tcp->error ? EPOLLERR : 0) |
-		       (tcp->peer.sin_port ? EPOLLIN | EPOLLRDHUP : 0);
+	default: /* tcp_poll() of Linux */
+		return (tcp->in.size ? EPOLLIN : 0) | (tcp->error ? EPOLLERR : 0) |
+		       (tcp->ended || tcp->shut ? EPOLLIN | EPOLLRDHUP : 0) |
+		       (tcp->shut || tcp->state == TCP_IS_CLOSED ? EPOLLHUP : 0) |
+		       (tcp->shut || tcp->out.size < TCP_SEND_BYTES * 2 / 3 ? EPOLLOUT : 0);
 	}
 }
 
@@ -47,11 +44,12 @@ static ssize_t tcp_receive_once(struct tcp *tcp, struct msghdr *message, int fla
 
 	ret = tcp->in.size ? 0 : world_file_await(&tcp->file, EPOLLIN, flags);
 	if (ret)
-		return tcp->state == TCP_IS_CLOSED && !tcp->peer.sin_port ? -ENOTCONN : ret;
-	if (!tcp->in.size)
-		return tcp->error			  ? error_take(tcp)
-		       : tcp->peer.sin_port || tcp->ended ? 0
-							  : -ENOTCONN;
+		return ret;
+	if (!tcp->in.size) {
+		if (tcp->error && !tcp->ended)
+			return error_take(tcp);
+		return tcp->ended || tcp->shut ? 0 : -ENOTCONN;
+	}
 	size = world_message_put(message, tcp->in.data + tcp->in.first, tcp->in.size);
 	if (flags & MSG_PEEK)
 		return (ssize_t)size;
@@ -90,7 +88,7 @@ static ssize_t tcp_send(struct world_file *file, const struct msghdr *message, i
 
 	if (tcp->error)
 		return error_take(tcp);
-	if (tcp->end != TCP_MAY_SEND || tcp->deaf || tcp->state == TCP_IS_CLOSED)
+	if (tcp->end != TCP_MAY_SEND || tcp->state == TCP_IS_CLOSED)
 		return -EPIPE;
 	ret = world_file_await(file, EPOLLOUT, flags);
 	if (ret || tcp->state != TCP_IS_UP)
@@ -104,6 +102,14 @@ static ssize_t tcp_send(struct world_file *file, const struct msghdr *message, i
 	}
 	tcp_output(tcp);
 	return (ssize_t)sent;
+}
+
+static void end_send(struct tcp *tcp)
+{
+	tcp->shut = true;
+	if (tcp->end == TCP_MAY_SEND)
+		tcp->end = TCP_ENDS;
+	tcp_output(tcp);
 }
 
 static void tcp_close(struct world_file *file)
@@ -124,9 +130,7 @@ static void tcp_close(struct world_file *file)
 		return;
 	}
 	tcp->orphan = true;
-	if (tcp->end == TCP_MAY_SEND)
-		tcp->end = TCP_ENDS;
-	tcp_output(tcp);
+	end_send(tcp);
 	if (tcp_is_done(tcp))
 		tcp_free(tcp);
 }
@@ -172,15 +176,24 @@ static int tcp_accept(struct world_file *file, struct world_file **accepted)
 	return 0;
 }
 
+/* Afterwards the socket is like a new one, except for its name and the error. */
+static void tcp_disconnect(struct tcp *tcp)
+{
+	if (tcp->state > TCP_LISTENS)
+		tcp->error = ECONNRESET;
+	tcp_reset(tcp);
+	tcp->peer.sin_port = 0;
+	tcp->ended = tcp->shut = false;
+	tcp->end = TCP_MAY_SEND;
+}
+
 static int tcp_connect(struct world_file *file, const struct sockaddr *name, socklen_t len)
 {
 	struct tcp *tcp = (struct tcp *)file;
 	struct world_nic *nic;
 
 	if (name->sa_family == AF_UNSPEC) {
-		if (tcp->state > TCP_LISTENS)
-			tcp->error = ECONNRESET;
-		tcp_reset(tcp);
+		tcp_disconnect(tcp);
 		return 0;
 	}
 	if (tcp->state != TCP_IS_CLOSED)
@@ -211,15 +224,12 @@ static int tcp_shutdown(struct world_file *file)
 {
 	struct tcp *tcp = (struct tcp *)file;
 
-	if (tcp->state == TCP_LISTENS)
-		tcp->state = TCP_IS_CLOSED;
-	if (tcp->state != TCP_IS_UP)
-		return -ENOTCONN;
-	tcp->deaf = true;
-	if (tcp->end == TCP_MAY_SEND)
-		tcp->end = TCP_ENDS;
-	tcp_output(tcp);
-	return 0;
+	if (tcp->state == TCP_LISTENS || tcp->state == TCP_CONNECTS) {
+		tcp_disconnect(tcp);
+		return 0;
+	}
+	end_send(tcp);
+	return tcp->state == TCP_IS_UP ? 0 : -ENOTCONN;
 }
 
 static int tcp_name(struct world_file *file, bool peer, struct sockaddr_in *name)
