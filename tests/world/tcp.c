@@ -13,10 +13,11 @@
 
 #define HEADER_BYTES 66
 #define FLIGHT_BYTES ((size_t)256 << 10)
-/* Linux: TCP_RTO_MIN, TCP_RTO_MAX, TCP_TIMEOUT_INIT, tcp_syn_retries, tcp_retries2. */
+/* Linux: TCP_RTO_MAX, tcp_syn_retries, tcp_retries2, tcp_orphan_retries. */
 #define RTO_MAX_NS (120 * WORLD_S)
 #define SYN_RETRIES 6
 #define RETRIES 15
+#define ORPHAN_RETRIES 8
 
 struct packet {
 	struct world_node *node; /* where it arrives */
@@ -160,11 +161,19 @@ static void timer_set(struct tcp *tcp, uint64_t due_ns)
 	world_at(due_ns, timer_runs, NULL, tcp->file.cookie);
 }
 
-/* What is left to do by the timer: send again, or ask whether the other end lives. */
+/* When to resend; no later than the user timeout, which resend() checks. */
+static uint64_t resend_ns(const struct tcp *tcp)
+{
+	uint64_t rto_ns = world.now_ns + tcp->rto_ns;
+	uint64_t limit_ns = tcp->waits_since_ns + tcp->user_timeout_ns;
+
+	return tcp->user_timeout_ns && tcp->waits_since_ns && limit_ns < rto_ns ? limit_ns : rto_ns;
+}
+
 void tcp_timer_arm(struct tcp *tcp)
 {
 	if (tcp->state == TCP_CONNECTS || tcp->out.size || tcp->next > tcp->una)
-		timer_set(tcp, world.now_ns + tcp->rto_ns);
+		timer_set(tcp, resend_ns(tcp));
 	else if (tcp->keepalive && tcp->state == TCP_IS_UP)
 		timer_set(tcp,
 			  tcp->heard_ns + tcp->idle_ns + (uint64_t)tcp->probes * tcp->interval_ns);
@@ -222,14 +231,16 @@ void tcp_reset(struct tcp *tcp)
 	if (tcp->state == TCP_IS_UP)
 		tcp_packet_send(tcp, TCP_RST | TCP_ACK, tcp->next, 0);
 	tcp->state = TCP_IS_CLOSED;
-	tcp->out.size = tcp->in.size = 0;
+	tcp->out.size = 0;
 	tcp->due_ns = 0;
 }
 
 /* Nothing has been acknowledged for so long. */
 static void resend(struct tcp *tcp)
 {
-	int limit = tcp->state == TCP_CONNECTS ? SYN_RETRIES : RETRIES;
+	int limit = tcp->state == TCP_CONNECTS ? SYN_RETRIES
+		    : tcp->orphan	       ? ORPHAN_RETRIES
+					       : RETRIES;
 	bool late = tcp->user_timeout_ns && tcp->waits_since_ns &&
 		    world.now_ns - tcp->waits_since_ns >= tcp->user_timeout_ns;
 
@@ -247,20 +258,31 @@ static void resend(struct tcp *tcp)
 	}
 	tcp->next = tcp->una;
 	tcp->recovers = 0;
-	if (tcp->edge <= tcp->una) /* a probe of the window */
-		tcp_packet_send(tcp, TCP_ACK | TCP_REPEATED, tcp->una, 0);
+	if (tcp->edge <= tcp->una)
+		tcp_packet_send(tcp, TCP_ACK | TCP_PROBE, tcp->una, 0);
 	else
 		tcp_output(tcp);
 }
 
+static bool keepalive_is_over(const struct tcp *tcp)
+{
+	if (tcp->user_timeout_ns)
+		return tcp->probes && world.now_ns - tcp->heard_ns >= tcp->user_timeout_ns;
+	return tcp->probes >= tcp->probes_max;
+}
+
 static void keepalive(struct tcp *tcp)
 {
-	if (tcp->probes >= tcp->probes_max) {
+	tcp_timer_arm(tcp); /* something may have been heard since */
+	if (!tcp->due_ns || tcp->due_ns > world.now_ns)
+		return;
+	if (keepalive_is_over(tcp)) {
+		tcp_reset(tcp);
 		tcp_fail(tcp, ETIMEDOUT);
 		return;
 	}
 	tcp->probes++;
-	tcp_packet_send(tcp, TCP_ACK | TCP_REPEATED, tcp->next, 0);
+	tcp_packet_send(tcp, TCP_ACK | TCP_PROBE, tcp->next, 0);
 	tcp_timer_arm(tcp);
 }
 
@@ -331,8 +353,11 @@ static void ack_arrives(struct tcp *tcp, const struct packet *packet)
 {
 	uint64_t end = sequence_end(tcp);
 
-	if (packet->edge > tcp->edge)
+	if (packet->edge > tcp->edge) {
+		if (tcp->edge <= tcp->una) /* the probes of a closed window end */
+			tcp->rto_ns = TCP_RTO_MIN_NS;
 		tcp->edge = packet->edge;
+	}
 	if (packet->ack > tcp->una && packet->ack <= end + (tcp->end == TCP_ENDS)) {
 		tcp_bytes_drop(&tcp->out, (packet->ack < end ? packet->ack : end) - tcp->una);
 		tcp->una = packet->ack;
@@ -344,14 +369,13 @@ static void ack_arrives(struct tcp *tcp, const struct packet *packet)
 		tcp->rto_ns = TCP_RTO_MIN_NS;
 		tcp->waits_since_ns = tcp->out.size || tcp->end == TCP_ENDS ? world.now_ns : 0;
 		tcp_timer_arm(tcp);
-	} else if (packet->flags & TCP_REPEATED && packet->ack == tcp->una &&
-		   tcp->next > tcp->una && packet->ack >= tcp->recovers && !packet->size) {
+	} else if (packet->flags & TCP_GAP && packet->ack == tcp->una && tcp->next > tcp->una &&
+		   packet->ack >= tcp->recovers) {
 		tcp->recovers = tcp->next;
 		tcp->resent++;
 		tcp->next = tcp->una;
-	} else if (tcp->edge <= tcp->una) { /* it lives, and does not read */
+	} else if (tcp->edge <= tcp->una) { /* alive, but it does not read */
 		tcp->retries = 0;
-		tcp->waits_since_ns = world.now_ns;
 	}
 	tcp_output(tcp);
 }
@@ -359,10 +383,11 @@ static void ack_arrives(struct tcp *tcp, const struct packet *packet)
 /* Returns whether an answer is due. */
 static bool data_arrives(struct tcp *tcp, const struct packet *packet)
 {
+	bool answers = packet->size || packet->flags & (TCP_FIN | TCP_PROBE);
 	size_t known;
 
 	if (packet->sequence > tcp->expected)
-		return true;
+		return answers;
 	known = tcp->expected - packet->sequence;
 	if (known < packet->size) {
 		tcp->data_segments_in++;
@@ -375,7 +400,7 @@ static bool data_arrives(struct tcp *tcp, const struct packet *packet)
 		tcp->ended = true;
 		tcp->expected++;
 	}
-	return packet->size || packet->flags & (TCP_FIN | TCP_REPEATED);
+	return answers;
 }
 
 bool tcp_is_done(const struct tcp *tcp)
@@ -398,7 +423,7 @@ static void established_arrives(struct tcp *tcp, const struct packet *packet)
 	}
 	answers = data_arrives(tcp, packet);
 	if (answers)
-		tcp_packet_send(tcp, TCP_ACK | (lost ? TCP_REPEATED : 0), tcp->next, 0);
+		tcp_packet_send(tcp, TCP_ACK | (lost ? TCP_GAP : 0), tcp->next, 0);
 	ack_arrives(tcp, packet);
 	if (tcp_is_done(tcp))
 		tcp_free(tcp);

@@ -68,7 +68,8 @@ enum {
 	TCP_ACK = 2,
 	TCP_FIN = 4,
 	TCP_RST = 8,
-	TCP_REPEATED = 16, /* it says nothing new: a probe, the answer to one, or to a gap */
+	TCP_PROBE = 16, /* of keepalive or of a closed window: must be answered */
+	TCP_GAP = 32,	/* a packet before it is missing: the sender resends */
 };
 
 LIST_HEAD(tcp_list, tcp);

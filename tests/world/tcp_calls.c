@@ -182,6 +182,7 @@ static void tcp_disconnect(struct tcp *tcp)
 	if (tcp->state > TCP_LISTENS)
 		tcp->error = ECONNRESET;
 	tcp_reset(tcp);
+	tcp->in.size = 0;
 	tcp->peer.sin_port = 0;
 	tcp->ended = tcp->shut = false;
 	tcp->end = TCP_MAY_SEND;
