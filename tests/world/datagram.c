@@ -159,7 +159,7 @@ static ssize_t udp_send(struct world_file *file, const struct msghdr *message, i
 		       message->msg_iov[i].iov_len);
 		put += message->msg_iov[i].iov_len;
 	}
-	world_packet_send(file->node, nic, size + 42, datagram_arrives, datagram, 0);
+	world_packet_send(nic, size + 42, datagram_arrives, datagram);
 	return (ssize_t)size;
 }
 

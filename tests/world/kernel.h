@@ -94,9 +94,12 @@ struct world_file *world_quiet_new(struct world_node *node);
 /** A descriptor of the folder of the acting process's descriptors, or -1. */
 int world_folder_open(void);
 
-/* A packet of @size bytes from this NIC's end of its cable; the function runs if it arrives. */
-void world_packet_send(struct world_node *node, const struct world_nic *nic, size_t size,
-		       void (*arrive)(void *arg, uint64_t number), void *arg, uint64_t number);
+/**
+ * Sends a packet of @size bytes from this NIC over its cable. @arrive is called once, at the time
+ * of arrival; its @arrived is 0 if the packet was lost. It frees @arg.
+ */
+void world_packet_send(const struct world_nic *nic, size_t size,
+		       void (*arrive)(void *arg, uint64_t arrived), void *arg);
 
 /** The NIC of a node with this address; NULL: none. */
 struct world_nic *world_nic_find(struct world_node *node, struct in_addr addr);

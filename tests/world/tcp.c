@@ -122,7 +122,7 @@ static void packet_send(struct world_node *node, const struct packet *head, cons
 	if (head->size)
 		memcpy(packet->bytes, bytes, head->size);
 	world_nic_other(nic, node, &packet->node);
-	world_packet_send(node, nic, HEADER_BYTES + head->size, packet_arrives, packet, 0);
+	world_packet_send(nic, HEADER_BYTES + head->size, packet_arrives, packet);
 }
 
 static uint64_t window_edge(const struct tcp *tcp)

@@ -60,6 +60,7 @@ struct world_cable {
 	struct world_nic *ends[2];
 	struct world_node *nodes[2];
 	enum world_cable_state state;
+	uint64_t changes; /* of the state */
 	uint64_t mbps;
 	uint64_t delay_ns;
 	uint64_t free_ns[2]; /* when what was sent from this end has left it */
