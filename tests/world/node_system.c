@@ -67,7 +67,7 @@ int mesh_route_look(const struct mesh_addr *source, const struct mesh_addr *dest
 	if (source->family != MESH_FAMILY_IPV4 || destination->family != MESH_FAMILY_IPV4)
 		return -EINVAL;
 	nic = world_route(world_acting(), in_addr_of(source), in_addr_of(destination));
-	if (!nic || !world_nic_runs(nic) || (ifindex && nic->ifindex != ifindex))
+	if (!nic || (ifindex && nic->ifindex != ifindex))
 		return -ENETUNREACH;
 	*route = (struct mesh_kernel_route){
 		.ifindex = nic->ifindex,
