@@ -162,8 +162,7 @@ int socketpair(int domain, int type, int protocol, int fds[2])
 
 struct epoll_watch {
 	int fd;
-	struct world_file *file;
-	uint64_t cookie;
+	uint64_t cookie; /* of the file that the descriptor stood for */
 	struct epoll_event event;
 };
 
@@ -217,6 +216,13 @@ int epoll_create(int size)
 	return epoll_create1(0);
 }
 
+static struct epoll_file *epoll_of(int fd)
+{
+	struct world_file *file = world_file_of(fd);
+
+	return file && file->kind == &epoll_kind ? (struct epoll_file *)file : NULL;
+}
+
 static struct epoll_watch *watch_find(struct epoll_file *epoll, int fd, uint64_t cookie)
 {
 	int i;
@@ -244,7 +250,7 @@ static void watches_clean(struct epoll_file *epoll)
 
 int epoll_ctl(int fd, int what, int of, struct epoll_event *event)
 {
-	struct epoll_file *epoll = (struct epoll_file *)world_file_of(fd);
+	struct epoll_file *epoll = epoll_of(fd);
 	struct world_file *file = world_file_of(of);
 	struct epoll_watch *watch;
 
@@ -265,7 +271,7 @@ int epoll_ctl(int fd, int what, int of, struct epoll_event *event)
 	}
 	if (event->events & ~(uint32_t)(EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLERR | EPOLLHUP))
 		world_die("epoll_ctl: events %x", event->events);
-	*watch = (struct epoll_watch){of, file, file->cookie, *event};
+	*watch = (struct epoll_watch){of, file->cookie, *event};
 	return 0;
 }
 
@@ -281,11 +287,12 @@ static bool epoll_is_ready(void *arg)
 
 int epoll_wait(int fd, struct epoll_event *events, int room, int timeout_ms)
 {
-	struct epoll_file *epoll = (struct epoll_file *)world_file_of(fd);
+	struct epoll_file *epoll;
 	int i, at, num = 0, seen;
 	uint32_t ready;
 
 	world_enter();
+	epoll = epoll_of(fd);
 	if (!epoll)
 		return world_result(-EBADF);
 	if (timeout_ms && !epoll_events(&epoll->file))
@@ -300,11 +307,6 @@ int epoll_wait(int fd, struct epoll_event *events, int room, int timeout_ms)
 	return num;
 }
 
-struct polled {
-	struct pollfd *fds;
-	nfds_t num;
-};
-
 static int polled_look(struct pollfd *fds, nfds_t num)
 {
 	struct world_file *file;
@@ -313,9 +315,9 @@ static int polled_look(struct pollfd *fds, nfds_t num)
 
 	for (i = 0; i < num; i++) {
 		fds[i].revents = 0;
-		file = fds[i].fd < 0 ? NULL : world_file_of(fds[i].fd);
 		if (fds[i].fd < 0)
 			continue;
+		file = world_file_of(fds[i].fd);
 		if (!file)
 			fds[i].revents = POLLNVAL;
 		else /* the numbers of poll() are those of epoll */
@@ -326,10 +328,11 @@ static int polled_look(struct pollfd *fds, nfds_t num)
 	return ready;
 }
 
-/* In the name of whichever thread looks: the descriptors are those of the one that waits. */
+/* Whichever thread looks acts for the one that waits: a descriptor belongs to a process. */
 struct poll_wait {
 	struct world_node *node;
-	struct polled polled;
+	struct pollfd *fds;
+	nfds_t num;
 };
 
 static bool polled_ready(void *arg)
@@ -339,14 +342,14 @@ static bool polled_ready(void *arg)
 	bool ready;
 
 	world_act_for(wait->node);
-	ready = polled_look(wait->polled.fds, wait->polled.num);
+	ready = polled_look(wait->fds, wait->num);
 	world_act_for(acting);
 	return ready;
 }
 
 static int polled_await(struct pollfd *fds, nfds_t num, uint64_t until_ns)
 {
-	struct poll_wait wait = {world_acting(), {fds, num}};
+	struct poll_wait wait = {world_acting(), fds, num};
 
 	world_enter();
 	if (!polled_look(fds, num) && until_ns > world.now_ns)

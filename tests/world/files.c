@@ -167,19 +167,23 @@ int close(int fd)
 
 	if (!place)
 		return WORLD_REAL(close)(fd);
+	world_enter();
 	if (!*place)
 		return world_result(-EBADF);
-	world_enter();
 	descriptor_close(place);
 	return 0;
 }
 
-/* What an I/O call ends with where the kind lacks it. */
+/*
+ * After world_enter(), in which another thread may have closed the descriptor. A kind without such
+ * a call fails with EINVAL.
+ */
 static ssize_t received(int fd, struct msghdr *message, int flags)
 {
-	struct world_file *file = world_file_of(fd);
+	struct world_file *file;
 
 	world_enter();
+	file = world_file_of(fd);
 	if (!file)
 		return -EBADF;
 	return file->kind->receive ? file->kind->receive(file, message, flags) : -EINVAL;
@@ -187,9 +191,10 @@ static ssize_t received(int fd, struct msghdr *message, int flags)
 
 static ssize_t sent(int fd, const struct msghdr *message, int flags)
 {
-	struct world_file *file = world_file_of(fd);
+	struct world_file *file;
 
 	world_enter();
+	file = world_file_of(fd);
 	if (!file)
 		return -EBADF;
 	return file->kind->send ? file->kind->send(file, message, flags) : -EINVAL;
@@ -284,7 +289,7 @@ int fcntl(int fd, int command, ...)
 
 int dup3(int from, int to, int flags)
 {
-	struct world_file *file = world_file_of(from), **place = place_of(to);
+	struct world_file *file, **place = place_of(to);
 
 	if (!place)
 		return WORLD_REAL(dup3)(from, to, flags);

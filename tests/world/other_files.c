@@ -125,13 +125,8 @@ struct world_file *world_quiet_new(struct world_node *node)
 
 int inotify_init1(int flags)
 {
-	int fd = world_file_open(world_quiet_new(world_acting()));
-
 	(void)flags;
-	if (fd >= 0)
-		return fd;
-	errno = -fd;
-	return -1;
+	return world_result(world_file_open(world_quiet_new(world_acting())));
 }
 
 int inotify_add_watch(int fd, const char *name, uint32_t mask)
@@ -162,15 +157,9 @@ struct folder_file {
 	int next;
 };
 
-static uint32_t folder_events(struct world_file *file)
-{
-	(void)file;
-	return 0;
-}
-
 static const struct world_file_kind folder_kind = {
 	.name = "/proc/self/fd",
-	.events = folder_events,
+	.events = quiet_events,
 	.close = world_file_free,
 };
 
@@ -181,9 +170,17 @@ int world_folder_open(void)
 	return world_result(world_file_open(&file->file));
 }
 
+/* NULL: it is not one of this kernel's folders. */
+static struct folder_file *folder_of(int fd)
+{
+	struct world_file *file = world_file_of(fd);
+
+	return file && file->kind == &folder_kind ? (struct folder_file *)file : NULL;
+}
+
 off_t lseek(int fd, off_t offset, int from)
 {
-	struct folder_file *folder = (struct folder_file *)world_file_of(fd);
+	struct folder_file *folder = folder_of(fd);
 
 	if (!folder)
 		return WORLD_REAL(lseek)(fd, offset, from);
@@ -193,7 +190,7 @@ off_t lseek(int fd, off_t offset, int from)
 
 ssize_t getdents64(int fd, void *list, size_t size)
 {
-	struct folder_file *folder = (struct folder_file *)world_file_of(fd);
+	struct folder_file *folder = folder_of(fd);
 	struct dirent64 *entry;
 	size_t used = 0;
 
