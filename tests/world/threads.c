@@ -35,7 +35,7 @@ struct thread {
 	void *ready_arg;
 	uint64_t until_ns;
 	bool was_ready;
-	bool used, ended, joined, detached;
+	bool used, ended, detached;
 	void *(*main)(void *arg);
 	void *arg, *result;
 };
@@ -226,7 +226,7 @@ static struct thread *next_thread(void)
 static void turn_pass(void)
 {
 	struct thread *me = self, *next = next_thread();
-	bool ended = me->ended; /* then another thread may get its place at once */
+	bool ended = me->ended; /* then another thread may reuse its slot at once */
 
 	if (next == me)
 		return;
@@ -276,12 +276,24 @@ struct world_node *world_acting(void)
 	return self ? self->node : NULL;
 }
 
+/* Waits until the C library has ended the thread as well: it reuses its stack and its name. */
+static void thread_free(struct thread *thread)
+{
+	WORLD_REAL(pthread_join)(thread->pthread, NULL);
+	thread->used = false;
+}
+
 static struct thread *thread_add(void)
 {
 	struct thread *thread;
-	int i = 0;
+	int i;
 
-	while (i < num_threads && !(threads[i].ended && (threads[i].joined || threads[i].detached)))
+	for (i = 0; i < num_threads; i++) {
+		if (threads[i].used && threads[i].ended && threads[i].detached)
+			thread_free(&threads[i]);
+	}
+	i = 0;
+	while (i < num_threads && threads[i].used)
 		i++;
 	if (i == THREADS_MAX)
 		world_die("too many threads");
@@ -327,6 +339,7 @@ static void *thread_main(void *arg)
 	self->result = self->main(self->arg);
 	self->ended = true;
 	turn_pass();
+	self = NULL; /* what the C library does now is outside of the world */
 	return NULL;
 }
 
@@ -347,7 +360,6 @@ int pthread_create(pthread_t *pthread, const pthread_attr_t *attributes, void *(
 	if (ret)
 		world_die("no further thread: %s", strerror(ret));
 	*pthread = thread->pthread;
-	WORLD_REAL(pthread_detach)(thread->pthread);
 	return 0;
 }
 
@@ -356,7 +368,7 @@ static struct thread *thread_of(pthread_t pthread)
 	int i;
 
 	for (i = 0; i < num_threads; i++) {
-		if (threads[i].used && !threads[i].joined && threads[i].pthread == pthread)
+		if (threads[i].used && !threads[i].detached && threads[i].pthread == pthread)
 			return &threads[i];
 	}
 	return NULL;
@@ -376,7 +388,7 @@ int pthread_join(pthread_t pthread, void **result)
 	world_wait(thread_has_ended, thread, WORLD_NEVER);
 	if (result)
 		*result = thread->result;
-	thread->joined = true;
+	thread_free(thread);
 	return 0;
 }
 
