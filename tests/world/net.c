@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "kernel.h"
 
@@ -155,7 +154,6 @@ void world_packet_send(const struct world_nic *nic, size_t size,
 	struct flight *flight;
 	uint64_t *free_ns;
 
-	world.packets++;
 	if (nic->cable < 0) {
 		world_at(world.now_ns + LO_DELAY_NS, arrive, arg, 1);
 		return;

@@ -4,7 +4,6 @@
  * retransmission, with Linux's times; what becomes of a connection whose other end is gone, is cut
  * off, or does not read.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 /* tcp_calls.c - the system calls of TCP sockets. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>

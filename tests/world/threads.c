@@ -230,7 +230,6 @@ static void turn_pass(void)
 
 	if (next == me)
 		return;
-	world.switches++;
 	WORLD_REAL(sem_post)(&next->turn);
 	if (ended)
 		return;

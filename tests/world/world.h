@@ -10,7 +10,6 @@
 
 #include <netinet/in.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #define WORLD_NODES_MAX 8
@@ -74,7 +73,6 @@ struct world {
 	struct world_cable cables[WORLD_CABLES_MAX];
 	int num_cables;
 	bool trace;
-	uint64_t packets, switches;
 };
 
 extern struct world world;
