@@ -70,6 +70,11 @@ static const struct test_case {
 	 1000,
 	 {DOWN(500, 1), UP(2000, 1), DOWN(4000, 0), UP(6000, 0), ENDS(7000)}},
 	{"black-hole", "pair", 4000, {HOLE(500, 1), UP(6000, 1), ENDS(7000)}},
+	/* As of a wrong MTU: control frames pass, and large messages do not. */
+	{"small-packets",
+	 "pair",
+	 10000,
+	 {{500, CABLE, 1, WORLD_CABLE_SMALL}, UP(20000, 1), ENDS(22000)}},
 	{"only-way", "line", 1500, {DOWN(500, 1), UP(5000, 1), ENDS(8000)}},
 	/*
 	 * A cable that was lost often waits ever longer before it is used again, but not any more
