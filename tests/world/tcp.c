@@ -171,7 +171,7 @@ static uint64_t resend_ns(const struct tcp *tcp)
 
 void tcp_timer_arm(struct tcp *tcp)
 {
-	if (tcp->state == TCP_CONNECTS || tcp->out.size || tcp->next > tcp->una)
+	if (tcp->state != TCP_IS_UP || tcp->out.size || tcp->next > tcp->una)
 		timer_set(tcp, resend_ns(tcp));
 	else if (tcp->keepalive && tcp->state == TCP_IS_UP)
 		timer_set(tcp,
@@ -237,9 +237,7 @@ void tcp_reset(struct tcp *tcp)
 /* Nothing has been acknowledged for so long. */
 static void resend(struct tcp *tcp)
 {
-	int limit = tcp->state == TCP_CONNECTS ? SYN_RETRIES
-		    : tcp->orphan	       ? ORPHAN_RETRIES
-					       : RETRIES;
+	int limit = tcp->state != TCP_IS_UP ? SYN_RETRIES : tcp->orphan ? ORPHAN_RETRIES : RETRIES;
 	bool late = tcp->user_timeout_ns && tcp->waits_since_ns &&
 		    world.now_ns - tcp->waits_since_ns >= tcp->user_timeout_ns;
 
@@ -251,8 +249,9 @@ static void resend(struct tcp *tcp)
 	tcp->resent++;
 	tcp->rto_ns = tcp->rto_ns * 2 < RTO_MAX_NS ? tcp->rto_ns * 2 : RTO_MAX_NS;
 	tcp_timer_arm(tcp);
-	if (tcp->state == TCP_CONNECTS) {
-		tcp_packet_send(tcp, TCP_SYN, 0, 0);
+	if (tcp->state != TCP_IS_UP) {
+		tcp_packet_send(tcp, tcp->state == TCP_CONNECTS ? TCP_SYN : TCP_SYN | TCP_ACK, 0,
+				0);
 		return;
 	}
 	tcp->next = tcp->una;
@@ -301,7 +300,7 @@ static void timer_runs(void *arg, uint64_t cookie)
 		return;
 	if (tcp->due_ns > world.now_ns)
 		timer_set(tcp, tcp->due_ns);
-	else if (tcp->state == TCP_CONNECTS || tcp->out.size || tcp->next > tcp->una)
+	else if (tcp->state != TCP_IS_UP || tcp->out.size || tcp->next > tcp->una)
 		resend(tcp);
 	else
 		keepalive(tcp);
@@ -332,20 +331,20 @@ static void up(struct tcp *tcp)
 
 static void syn_arrives(const struct packet *packet)
 {
-	struct tcp *listener = listener_find(packet->node, &packet->to), *tcp;
+	struct tcp *tcp;
 
-	if (!listener) {
+	if (!listener_find(packet->node, &packet->to)) {
 		refuse(packet);
 		return;
 	}
-	if (listener->num_backlog == TCP_BACKLOG_MAX)
-		return;
 	tcp = tcp_make(packet->node);
 	tcp->local = packet->to;
 	tcp->peer = packet->from;
-	up(tcp);
-	listener->backlog[listener->num_backlog++] = tcp;
+	tcp->state = TCP_ANSWERS;
+	tcp->orphan = true;
+	tcp->rto_ns = TCP_SYN_RTO_NS;
 	tcp_packet_send(tcp, TCP_SYN | TCP_ACK, 0, 0);
+	tcp_timer_arm(tcp);
 }
 
 static void ack_arrives(struct tcp *tcp, const struct packet *packet)
@@ -428,12 +427,39 @@ static void established_arrives(struct tcp *tcp, const struct packet *packet)
 		tcp_free(tcp);
 }
 
+/* The first packet after SYN. */
+static void handshake_ends(struct tcp *tcp, const struct packet *packet)
+{
+	struct tcp *listener = listener_find(packet->node, &packet->to);
+
+	if (!listener) {
+		refuse(packet);
+		tcp_free(tcp);
+	} else if (listener->num_backlog < TCP_BACKLOG_MAX) {
+		up(tcp);
+		tcp->orphan = false;
+		listener->backlog[listener->num_backlog++] = tcp;
+		established_arrives(tcp, packet);
+	}
+}
+
 static void rst_arrives(struct tcp *tcp)
 {
 	if (tcp->state == TCP_CONNECTS)
 		tcp_fail(tcp, ECONNREFUSED);
 	else
 		tcp_fail(tcp, tcp->ended && !tcp->shut ? EPIPE : ECONNRESET);
+}
+
+/* SYN or SYN|ACK for a socket: the next step of the handshake, which is repeated if it was lost. */
+static void syn_answer(struct tcp *tcp, const struct packet *packet)
+{
+	if (tcp->state == TCP_CONNECTS && packet->flags & TCP_ACK)
+		up(tcp);
+	if (tcp->state == TCP_ANSWERS)
+		tcp_packet_send(tcp, TCP_SYN | TCP_ACK, 0, 0);
+	else if (tcp->state == TCP_IS_UP)
+		tcp_packet_send(tcp, TCP_ACK, tcp->next, 0);
 }
 
 static void packet_handle(const struct packet *packet)
@@ -446,11 +472,11 @@ static void packet_handle(const struct packet *packet)
 		refuse(packet);
 	else if (packet->flags & TCP_RST)
 		rst_arrives(tcp);
-	else if (packet->flags == TCP_SYN) /* the answer was lost */
-		tcp_packet_send(tcp, TCP_SYN | TCP_ACK, 0, 0);
-	else if (tcp->state == TCP_CONNECTS && packet->flags == (TCP_SYN | TCP_ACK))
-		up(tcp);
-	else if (tcp->state == TCP_IS_UP && !(packet->flags & TCP_SYN))
+	else if (packet->flags & TCP_SYN)
+		syn_answer(tcp, packet);
+	else if (tcp->state == TCP_ANSWERS)
+		handshake_ends(tcp, packet);
+	else if (tcp->state == TCP_IS_UP)
 		established_arrives(tcp, packet);
 }
 

@@ -19,8 +19,9 @@
 enum tcp_state {
 	TCP_IS_CLOSED,
 	TCP_LISTENS,
-	TCP_CONNECTS,
-	TCP_IS_UP
+	TCP_CONNECTS, /* SYN_SENT */
+	TCP_ANSWERS,  /* SYN_RECV: not in the listener's backlog yet */
+	TCP_IS_UP,    /* ESTABLISHED, and all states after it */
 };
 
 struct bytes {

@@ -250,7 +250,7 @@ static uint32_t since_ms(uint64_t ns)
 
 static void info_fill(const struct tcp *tcp, struct tcp_info *info)
 {
-	static const uint8_t states[] = {7, 10, 2, 1}; /* net/tcp_states.h */
+	static const uint8_t states[] = {7, 10, 2, 3, 1}; /* net/tcp_states.h */
 
 	memset(info, 0, sizeof(*info));
 	info->tcpi_state = states[tcp->state];
