@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel.h - what descriptors stand for. Between the files of this folder. */
+/* kernel.h - the simulated kernel's files, and its network below sockets. Internal. */
 #ifndef TESTS_WORLD_KERNEL_H
 #define TESTS_WORLD_KERNEL_H
 
@@ -11,13 +11,16 @@
 
 #include "world.h"
 
-/* Descriptors of this kernel; those below are the real one's. */
+/* The simulated kernel's descriptors begin here; lower ones belong to the real kernel. */
 #define WORLD_FD_FIRST 1024
 
-/* A function of the C library's under another name: the header's has a union for addresses. */
+/*
+ * Defines a function of the C library under another C name, where its header declares it with
+ * another type than ours.
+ */
 #define WORLD_AS(name) __asm__(#name)
 
-/* The C library's own function. */
+/* The C library's function of which ours has the name, for threads outside of the simulation. */
 #define WORLD_REAL(name) ((__typeof__(&name))real_##name())
 #define WORLD_REAL_OF(name)                                                                        \
 	static void *real_##name(void)                                                             \
@@ -50,48 +53,50 @@ struct world_file_kind {
 	int (*ioctl)(struct world_file *file, unsigned long request, void *arg);
 };
 
-/* The head of each file. */
+/* The first member of each file's own struct. */
 struct world_file {
 	const struct world_file_kind *kind;
 	struct world_node *node;
-	int references; /* descriptors */
+	int references; /* how many descriptors stand for it */
 	bool nonblocking;
 	uint64_t limit_ns; /* SO_RCVTIMEO; 0: none */
-	uint64_t cookie;
+	uint64_t cookie;   /* unique: SO_COOKIE */
 };
 
-/** Zeroed, with this head and no descriptor yet; @size: of what the head begins. */
+/** Allocates a file of @size bytes, zeroed but for its first member, without a descriptor. */
 void *world_file_new(const struct world_file_kind *kind, struct world_node *node, size_t size);
 
-/** A close() for files without more. */
+/** The close function of a kind that holds nothing else. */
 void world_file_free(struct world_file *file);
 
-/** A descriptor of the acting process for the file; -EMFILE closes the file. */
+/** Opens a descriptor for the file. On -EMFILE, a file without another descriptor is closed. */
 int world_file_open(struct world_file *file);
 
-/** What a call returns for a negative errno, and errno. */
+/** Turns a negative errno into -1 and errno, as system calls return it. */
 int world_result(ssize_t ret);
 
-/** The file of a descriptor of the acting process; NULL: it is the real kernel's, or none. */
+/** The file of the acting process's descriptor; NULL: the real kernel's, or not open. */
 struct world_file *world_file_of(int fd);
 
-/** All descriptors of a process that has ended. */
+/** Closes all descriptors of a process that has ended. */
 void world_files_close(struct world_node *node);
 
-/** Waits, unless the file or the flags say not to, until one of @events or an error is there. */
+/** Waits for @events, an error or a hang-up. -EAGAIN: nonblocking, or SO_RCVTIMEO is over. */
 int world_file_await(struct world_file *file, uint32_t events, int flags);
 
-/** The bytes of a message, from its first to its last piece. */
+/** The sum of the sizes of a message's pieces. */
 size_t world_message_size(const struct msghdr *message);
+
+/** Copies bytes into a message's pieces; returns how many fit. */
 size_t world_message_put(struct msghdr *message, const void *bytes, size_t size);
 
-/** Sockets: TCP, UDP, netlink's for news of links, and one from which nothing ever comes. */
+/** Sockets: TCP, UDP, netlink for news of links, and one that never receives anything. */
 struct world_file *world_tcp_new(struct world_node *node);
 struct world_file *world_datagram_new(struct world_node *node);
 struct world_file *world_news_new(struct world_node *node);
 struct world_file *world_quiet_new(struct world_node *node);
 
-/** A descriptor of the folder of the acting process's descriptors, or -1. */
+/** Opens /proc/self/fd of the acting process: a descriptor, or -1 and errno. */
 int world_folder_open(void);
 
 /**
@@ -104,14 +109,14 @@ void world_packet_send(const struct world_nic *nic, size_t size,
 /** The NIC of a node with this address; NULL: none. */
 struct world_nic *world_nic_find(struct world_node *node, struct in_addr addr);
 
-/** The NIC by which a packet from one address leaves for the other; NULL: no route. */
+/** The NIC by which a packet to @to leaves; @from may be 0. NULL: no route. */
 struct world_nic *world_route(struct world_node *node, struct in_addr from, struct in_addr to);
 
-/** At the other end of the cable; lo is its own. */
+/** The NIC at the other end of the cable, and its node; lo is its own other end. */
 struct world_nic *world_nic_other(const struct world_nic *nic, struct world_node *node,
 				  struct world_node **other);
 
-/** True if the carrier is there. */
+/** True if the NIC has a carrier. */
 bool world_nic_runs(const struct world_nic *nic);
 
 /** Tells the process that a link has changed. */

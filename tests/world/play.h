@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* play.h - ranks with streams between them, over a cabling; and whether they go on. */
+/* play.h - builds nodes, cables and streams, and checks that no stream fails or stalls. */
 #ifndef TESTS_WORLD_PLAY_H
 #define TESTS_WORLD_PLAY_H
 
@@ -12,8 +12,8 @@
 /* Two ranks with streams. */
 struct pair {
 	int a, b;
-	uint64_t well_since_ns; /* since then packets can pass between them; 0: they cannot */
-	uint64_t ill_since_ns;	/* the opposite */
+	uint64_t well_since_ns; /* since when packets can pass between them; 0: they cannot */
+	uint64_t ill_since_ns;	/* since when they cannot; 0: they can */
 };
 
 struct play {
@@ -21,8 +21,8 @@ struct play {
 	int num_ranks;
 	struct pair pairs[PLAY_PAIRS_MAX];
 	int num_pairs;
-	uint64_t gap_ns;     /* a stream goes on so long after all is well for its pair */
-	uint64_t longest_ns; /* of these gaps */
+	uint64_t gap_ns; /* a stream fails the test if it stalls longer while its pair is well */
+	uint64_t longest_ns; /* the longest such stall so far */
 	char plugin[4096];
 	int num_streams; /* begun so far */
 	uint64_t messages, bytes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rank.h - NCCL's part: processes that load the plugin, and streams of messages between them. */
+/* rank.h - plays NCCL: processes that load the plugin, and streams of messages between them. */
 #ifndef TESTS_WORLD_RANK_H
 #define TESTS_WORLD_RANK_H
 
@@ -54,7 +54,7 @@ struct stream {
 	uint8_t handle[NCCL_HANDLE_SIZE];
 	uint64_t sizes_seed;
 	uint64_t stops_at;	/* number of the first message that is not sent */
-	uint64_t progressed_ns; /* when something was done last */
+	uint64_t progressed_ns; /* when a message was last posted or completed */
 	uint64_t bytes;
 	uint64_t doomed_ns; /* since one end is gone, of which the other one is to learn; or 0 */
 };

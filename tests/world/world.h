@@ -1,9 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * world.h - nodes, cables and time, all in one program: the plugin as NCCL loads it, once for each
- * process, over libfabric as it is installed, and below both a kernel that this folder plays. One
- * thread runs at a time, which one is drawn by a seed, and the clock moves only when all of them
- * wait: a run is the same each time, an hour of it takes seconds, and a loss can come at any step.
+ * world.h - a deterministic simulation of nodes, cables and time in one program.
+ *
+ * Real: the plugin, loaded once for each simulated process as NCCL loads it, and the installed
+ * libfabric. Simulated: the kernel below both. The program exports the C library's functions
+ * (socket(), epoll_wait(), pthread_create(), clock_gettime(), ...), so that the dynamic linker
+ * binds both libraries to these; node_system.c replaces what the plugin asks by netlink.
+ *
+ * One thread runs at a time. It is preempted only in calls of this kernel, and the seed draws
+ * which thread is next. A call takes a fixed time; the clock skips to the next event when all
+ * threads wait. A run is the same each time, and an hour of it takes minutes.
+ *
+ * files.c     descriptors, read(), write() and so on
+ * sockets.c   socket calls; tcp.c and datagram.c are what they act on
+ * events.c    epoll, poll, eventfd, socketpair
+ * threads.c   threads, locks, the clock, events
+ * net.c       nodes and cables
+ * play.c, rank.c: NCCL's part; test_*.c: the faults
  */
 #ifndef TESTS_WORLD_WORLD_H
 #define TESTS_WORLD_WORLD_H
@@ -29,8 +42,8 @@ struct world_nic {
 	char name[16];
 	unsigned int ifindex;
 	struct in_addr addr; /* with a prefix of 24 bits */
-	int cable;	     /* -1: none, as of lo */
-	int end;	     /* of the cable: 0 or 1 */
+	int cable;	     /* its number; -1: none, as of lo */
+	int end;	     /* which end of the cable: 0 or 1 */
 };
 
 /* A node runs one process. */
@@ -62,7 +75,7 @@ struct world_cable {
 	uint64_t changes; /* of the state */
 	uint64_t mbps;
 	uint64_t delay_ns;
-	uint64_t free_ns[2]; /* when what was sent from this end has left it */
+	uint64_t free_ns[2]; /* when the queue of the NIC at this end is empty */
 };
 
 struct world {
@@ -77,9 +90,9 @@ struct world {
 
 extern struct world world;
 
-/* ---- the driver's side --------------------------------------------------------------------- */
+/* ---- for test programs --------------------------------------------------------------------- */
 
-/** Begins; the calling thread becomes the driver's. The seed: of everything that is drawn. */
+/** Begins the simulation; the calling thread becomes part of it. @seed decides every draw. */
 void world_start(uint64_t seed);
 
 /** A node with a process of its own, and the interface lo. */
@@ -88,7 +101,7 @@ struct world_node *world_node_add(const char *name);
 /** A cable, which is a subnet of its own, 10.N.0.0/24. Returns its number N. */
 int world_cable_add(struct world_node *a, struct world_node *b, uint64_t mbps, uint64_t delay_us);
 
-/** Both ends see what becomes of the carrier. */
+/** Sets the state of a cable; both nodes get news of the carrier if it changes. */
 void world_cable_set(int cable, enum world_cable_state state);
 
 /** Resets all TCP connections over the cable at both ends, as a firewall's reload does. */
@@ -100,36 +113,42 @@ void world_kill(struct world_node *node);
 /** Stops the process, or lets it go on: SIGSTOP, SIGCONT. */
 void world_freeze(struct world_node *node, bool frozen);
 
-/** No further descriptors for this process, or as many as it likes. */
+/** @none: open() and so on fail with EMFILE in this process. */
 void world_descriptors_limit(struct world_node *node, bool none);
 
-/** The calling thread acts for this process from now on; NULL: for none. */
+/** The calling thread makes calls as this process from now on; NULL: as none. */
 void world_act_for(struct world_node *node);
 
-/** The same for the calling thread until the end of the call. */
+/** The process for which the calling thread acts, or NULL. */
 struct world_node *world_acting(void);
 
-/** Lets the others run, and so much time pass. */
+/** Sleeps for @ns of simulated time. */
 void world_pause(uint64_t ns);
 
-/** Below @limit, drawn. */
+/** Draws a number below @limit. */
 uint64_t world_draw(uint64_t limit);
 
-/** A line for the reader, with the time, if WORLD_TRACE is set. */
+/** Prints a line with the time if WORLD_TRACE is set. */
 void world_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- between the files of this folder ------------------------------------------------------ */
 
-/** Waits until @ready(@arg) or the time; the first may be NULL. Returns whether it is ready. */
+/**
+ * Waits until @ready(@arg) is true or @until_ns has come, and lets other threads run. Any thread
+ * may call @ready; NULL: it is ready at once. Returns whether it was ready.
+ */
 bool world_wait(bool (*ready)(void *arg), void *arg, uint64_t until_ns);
 
-/** At the beginning of each call of the kernel: takes a moment, in which packets arrive. */
+/**
+ * Begins a call of this kernel: takes CALL_NS, handles what is due, and sometimes lets another
+ * thread run. What was looked up before it may be gone after it.
+ */
 void world_enter(void);
 
-/** Calls @what(@arg, @number) at this time, in whichever thread. */
+/** Calls @what(@arg, @number) at this time; any thread may be the one that calls it. */
 void world_at(uint64_t ns, void (*what)(void *arg, uint64_t number), void *arg, uint64_t number);
 
-/** Ends the program with a line: the world is not as it can be. */
+/** Prints the reason to stderr and exits with status 1. */
 void world_die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 #endif
