@@ -386,9 +386,11 @@ static bool link_refuses(const struct mesh_rejoin *rejoin, uint64_t now_ms)
 MESH_HOLDS(process)
 static bool process_refuses(const struct mesh_rejoin *rejoin, uint64_t lost_ms, uint64_t now_ms)
 {
+	const uint64_t since_ms = rejoin->peer->first_refused_ms;
 	const struct mesh_rejoin *one;
 
-	if (!rejoin->peer->first_refused_ms || mesh_clock_elapsed_ms(lost_ms, now_ms) < REFUSED_MS)
+	if (!since_ms || mesh_clock_elapsed_ms(since_ms, now_ms) < REFUSED_MS ||
+	    mesh_clock_elapsed_ms(lost_ms, now_ms) < REFUSED_MS)
 		return false;
 	LIST_FOREACH(one, &rejoin->process->rejoins, entry) {
 		if (one->process_id == rejoin->process_id && !link_refuses(one, now_ms))
@@ -480,12 +482,6 @@ static void waits_end(const struct mesh_rejoin *rejoin, uint64_t now_ms)
 	}
 }
 
-/* Until then a link that nothing waits for is remembered. */
-static uint64_t forget_ms(const struct mesh_rejoin *rejoin)
-{
-	return rejoin->lost_ms + (rejoin->futile_lives ? FUTILE_MEMORY_MS : 2 * STEADY_MS);
-}
-
 /*
  * Its kernel has taken the connection, and no HELLO has come: the process is stopped. Nothing fails
  * because of that, however long it takes.
@@ -507,7 +503,7 @@ static void rejoin_expired(struct mesh_timer *timer, uint64_t now_ms)
 	struct mesh_rejoin *rejoin = mesh_container_of(timer, struct mesh_rejoin, timer);
 	const struct mesh_path *path;
 	struct mesh_engine *engine = &rejoin->process->engine;
-	uint64_t look_ms = mesh_clock_elapsed_ms(rejoin->lost_ms, now_ms) / LOOK_PART;
+	uint64_t look_ms = mesh_clock_elapsed_ms(rejoin->lost_ms, now_ms) / LOOK_PART, forget_ms;
 
 	stopped_note(rejoin, now_ms);
 	waits_end(rejoin, now_ms);
@@ -524,10 +520,12 @@ static void rejoin_expired(struct mesh_timer *timer, uint64_t now_ms)
 	}
 	if (!path && !grower_next(rejoin, NULL)) {
 		peer_leave(rejoin);
-		if (now_ms >= forget_ms(rejoin))
+		forget_ms =
+			rejoin->lost_ms + (rejoin->futile_lives ? FUTILE_MEMORY_MS : 2 * STEADY_MS);
+		if (now_ms >= forget_ms)
 			rejoin_free(rejoin);
 		else
-			mesh_engine_timer_set(engine, timer, forget_ms(rejoin));
+			mesh_engine_timer_set(engine, timer, forget_ms);
 		return;
 	}
 	if (look_ms < LOOK_MIN_MS)
