@@ -116,7 +116,8 @@ bool play_is_well(void)
 static void stream_judge(const struct stream *stream, const struct pair *pair)
 {
 	uint64_t since_ns = stream->doomed_ns ? stream->doomed_ns : stream->progressed_ns;
-	uint64_t limit_ns = play.gap_ns;
+	/* The next look for another route may be long in coming: docs/protocol/relaying.md. */
+	uint64_t limit_ns = pair_has_cable(pair) ? play.gap_ns : 3 * play.gap_ns;
 
 	if (stream->state == STREAM_FAILED && !stream->doomed_ns)
 		world_die("stream %d from %s to %s has failed", stream->number,
@@ -148,7 +149,8 @@ static void stream_renew(struct stream *stream, int place)
 		       (stream->doomed_ns && stream->state != STREAM_RUNS) ||
 		       (stream->send.gone && stream->receive.gone);
 
-	if (!node_is_well(a->node) || !node_is_well(b->node))
+	/* A connect that has no way at first may fail before its time: not promised yet. */
+	if (!node_is_well(a->node) || !node_is_well(b->node) || !pair->well_since_ns)
 		return;
 	if (stream->state != STREAM_CLOSED && is_over) {
 		play.messages += stream->receive.done;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_world.c - streams between processes whose cables are pulled, swallow packets and are reset,
- * whose descriptors run out, which are stopped and killed, and which begin and end streams, at
- * moments that a seed draws. Each byte is checked; no stream may fail but for the end of one of its
- * processes, and each one goes on soon after all is well.
+ * and whose descriptors run out, at moments that a seed draws; with "all" also processes that are
+ * stopped and killed, and streams that begin and end. Each byte is checked; no stream may fail but
+ * for the end of one of its processes, and each one goes on soon after all is well.
  *
- * Usage: test_world [SEED [FAULTS [CABLING]]]     (default: seed 1, 100 faults, pair)
+ * Usage: test_world [SEED [FAULTS [CABLING [all]]]]     (default: seed 1, 100 faults, pair)
  * MESH_BUILD   the build folder (default build)
  * WORLD_TRACE  prints what happens, with the plugin's log
  */
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "play.h"
@@ -28,6 +29,7 @@ struct fault {
 static struct fault cables[PLAY_CABLES_MAX];
 static struct fault descriptors[PLAY_RANKS_MAX], freezes[PLAY_RANKS_MAX], kills[PLAY_RANKS_MAX];
 static int faults_left;
+static bool all_kinds; /* also of processes and streams */
 static uint64_t next_fault_ns;
 
 /* Mostly short. */
@@ -109,7 +111,7 @@ static void fault_begin(void)
 			return; /* enough for now */
 	}
 	faults_left--;
-	switch (world_draw(12)) {
+	switch (world_draw(all_kinds ? 12 : 8)) {
 	case 0:
 	case 1:
 		world_cable_reset(cable);
@@ -117,14 +119,14 @@ static void fault_begin(void)
 	case 2:
 		descriptors_end(rank);
 		break;
-	case 3:
+	case 8:
 		process_freezes(rank);
 		break;
-	case 4:
+	case 9:
 		process_ends(rank);
 		break;
-	case 5:
-	case 6:
+	case 10:
+	case 11:
 		stream_ends(play_stream_draw());
 		break;
 	default:
@@ -183,6 +185,7 @@ int main(int argc, char **argv)
 	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
 
 	faults_left = argc > 2 ? atoi(argv[2]) : 100;
+	all_kinds = argc > 4 && !strcmp(argv[4], "all");
 	play_begin(seed, argc > 3 ? argv[3] : "pair");
 	next_fault_ns = world.now_ns + WORLD_S;
 	while (faults_left || !play_is_well() || world.now_ns < next_fault_ns) {
