@@ -367,6 +367,7 @@ static void begin(uint32_t options)
 	fixture_setup(&state);
 	mesh_log_sink_set(lines_read);
 	fake.rx_size = 16;
+	fake.payload_max = MACHINE_PAYLOAD;
 	fake.cq_data_size = options >> 4 & 1 ? 4 : 8;
 	fake.before = polled;
 	process->config.recovery = options >> 1 & 1;

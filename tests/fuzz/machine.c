@@ -2,6 +2,7 @@
 /* machine.c - the machine of fuzz targets that run whole parts of the plugin. */
 #include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #include <rdma/fi_errno.h>
@@ -22,6 +23,8 @@ struct fuzz_machine machine;
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
 int __wrap_nanosleep(const struct timespec *time, struct timespec *left);
 int __wrap_sched_yield(void);
+ssize_t __real_send(int fd, const void *bytes, size_t size, int flags);
+ssize_t __wrap_send(int fd, const void *bytes, size_t size, int flags);
 int __wrap_mesh_random(void *bytes, size_t size);
 int __wrap_mesh_control_socket_connect(const struct mesh_addr *from, struct mesh_addr to,
 				       uint16_t port, uint64_t timeout_s);
@@ -49,6 +52,13 @@ int __wrap_nanosleep(const struct timespec *time, struct timespec *left)
 int __wrap_sched_yield(void)
 {
 	return 0;
+}
+
+/* A target reads the peers' ends of all control connections only after one of these. */
+ssize_t __wrap_send(int fd, const void *bytes, size_t size, int flags)
+{
+	machine.said = true;
+	return __real_send(fd, bytes, size, flags);
 }
 
 int __wrap_mesh_random(void *bytes, size_t size)
@@ -103,6 +113,17 @@ void take_bytes(void *to, size_t bytes)
 	memcpy(to, machine.at, bytes);
 	machine.at += bytes;
 	machine.left -= bytes;
+}
+
+/*
+ * Freed memory is in quarantine for longer than an input runs, and then used again: with ASan's
+ * 256 MB each input would get pages that the kernel has to clear. Large blocks are poisoned in
+ * place for the same reason.
+ */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "quarantine_size_mb=16:clear_shadow_mmap_threshold=1048576";
 }
 
 /* ---- operations end ------------------------------------------------------------------------ */

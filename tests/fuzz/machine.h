@@ -13,6 +13,14 @@
 #include <stdint.h>
 
 #include "fake_fabric.h"
+#include "wire/message.h"
+
+/*
+ * Bytes of payload in a message: room for all grants. Less than the plugin's, because each input
+ * opens domains, whose buffers ASan poisons. No message that is sent has LL128's flags, whose
+ * copies need MESH_UNFLAGGED_BYTES.
+ */
+#define MACHINE_PAYLOAD (MESH_GRANTS_PER_MESSAGE * sizeof(struct mesh_grant))
 
 /* All of it belongs to the input that runs. */
 struct fuzz_machine {
@@ -21,6 +29,7 @@ struct fuzz_machine {
 	uint64_t now_ns, step_ns, looks;
 	uint32_t random;
 	bool closing; /* time passes fast */
+	bool said;    /* something was sent over a control connection, and is not read */
 };
 extern struct fuzz_machine machine;
 

@@ -36,6 +36,7 @@ void fake_reset(void)
 	fake.cq_data_size = 8;
 	fake.mr_key_size = 8;
 	fake.max_msg_size = 1 << 30;
+	fake.payload_max = 8192;
 }
 
 int fake_teardown(void **state)
@@ -105,7 +106,7 @@ struct mesh_domain *fake_domain_open(enum mesh_provider_id provider)
 		{0},
 	};
 	struct mesh_domain_options options = {
-		.nic = fake_nic(), .provider = provider, .payload_max = 8192};
+		.nic = fake_nic(), .provider = provider, .payload_max = fake.payload_max};
 	struct mesh_domain *domain = NULL;
 
 	fake.offers = offers;

@@ -98,6 +98,7 @@ struct fake_fabric {
 	size_t rx_size, tx_size, inject_size, cq_data_size, mr_key_size, max_msg_size;
 	int writes_end_with;	   /* at once: a status of the NIC's, or -1: success; 0: not */
 	const char *name;	   /* the endpoint's name; NULL: fake_nic()'s address */
+	size_t payload_max;	   /* of domains that fake_domain_open() opens */
 	struct mesh_lock *mr_lock; /* whether registrations change under it is counted */
 
 	/* For each call: let skip of them pass, then fail times with error. */
