@@ -13,10 +13,10 @@
 #include "machine.h"
 
 /* Looks at the clock that closing may take. */
-#define CLOSE_LOOKS 200000
+#define CLOSE_LOOKS 20000
 /* Nanoseconds between two looks, and while something closes. */
 #define STEP_NS 1000
-#define CLOSE_STEP_NS 1000000
+#define CLOSE_STEP_NS 10000000
 
 struct fuzz_machine machine;
 
