@@ -15,8 +15,9 @@
 /* A longer gap between messages is said. */
 #define GAP_SAID_NS (1 * WORLD_S)
 
-static void log_line(enum nccl_level level, unsigned long flags, const char *file, int line,
-		     const char *format, ...)
+static void __attribute__((format(printf, 5, 6)))
+log_line(enum nccl_level level, unsigned long flags, const char *file, int line, const char *format,
+	 ...)
 {
 	char text[2048];
 	va_list args;
