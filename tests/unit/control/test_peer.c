@@ -19,8 +19,8 @@
 #include "transport/comm_open.h"
 #include "transport/rejoin.h"
 
-#include "comm_fixture.h"
 #include "log_capture.h"
+#include "peers_fixture.h"
 
 /*
  * All in milliseconds; those of peer.c. START lies before every reading of the real clock, which
@@ -31,40 +31,6 @@
 #define SILENCE_MEMORY 30000
 #define GREETING 3000
 #define GRACE 500
-
-static struct mesh_peer *peer; /* the first of the fixture's */
-
-static int setup(void **state)
-{
-	int i;
-
-	fixture_setup(state);
-	fixture_paths_open(MESH_PROVIDER_TCP, 2);
-	fixture.setup.process.config.connect_timeout_s = 6;
-	for (i = 0; i < fixture.num_paths; i++) {
-		LIST_INSERT_HEAD(&fixture.setup.process.peers, &fixture.peers[i], entry);
-		fixture.peers[i].address.port = 4321;
-	}
-	peer = &fixture.peers[0];
-	mesh_lock_take(&fixture.setup.process.lock);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	int i;
-
-	/* Those that were greeted have joined a link; the fixture frees no peer. */
-	for (i = 0; i < fixture.num_paths; i++)
-		mesh_link_leave(&fixture.peers[i]);
-	mesh_lock_release(&fixture.setup.process.lock);
-	/* A lost peer has closed its socket; the fixture closes it as well. */
-	if (peer->watch.fd < 0) {
-		close(fixture.frames);
-		fixture.frames = -1;
-	}
-	return fixture_teardown(state);
-}
 
 static void is(enum mesh_peer_state state, bool incoming)
 {
@@ -195,8 +161,6 @@ static void greeting_deliver(struct mesh_peer *to, enum mesh_message_type type)
 	to->sink.message(&to->sink, &header, NULL);
 	mesh_lock_release(&to->domain->lock);
 }
-
-static struct mesh_peer *get(uint16_t port, uint64_t cookie);
 
 /* Both ends greet: the connector and the listener each need the other's answer. */
 static void test_greetings_of_the_right_kind(void **state)
@@ -426,17 +390,6 @@ static void test_losses_before_accept(void **state)
 }
 
 /* ---- finding and forgetting ---------------------------------------------------------------- */
-
-static struct mesh_peer *get(uint16_t port, uint64_t cookie)
-{
-	const struct mesh_endpoint_addr address = fixture.peers[0].address;
-	struct mesh_peer *found = NULL;
-
-	assert_int_equal(mesh_peer_get(&fixture.setup.process, fixture.domains[0], &address, port,
-				       3, cookie, &found),
-			 0);
-	return found;
-}
 
 /* One connection for all users of a link; none that has ended, or is another's. */
 static void test_peer_is_shared(void **state)
