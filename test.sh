@@ -81,7 +81,7 @@ unit_targets() {
 	[[ ${UNIT_FOLDERS:-} ]] || echo test
 	for folder in ${UNIT_FOLDERS:-}; do
 		if [[ $folder == world ]]; then
-			printf '%s\n' "$1"/unit/world_{cases,pair,triangle,line,ring}.passed
+			echo world
 			continue
 		fi
 		for name in tests/unit/"$folder"/test_*.c; do

@@ -9,9 +9,6 @@
 
 #define STREAMS_PER_PAIR 4
 #define STREAMS_MAX (PLAY_PAIRS_MAX * STREAMS_PER_PAIR)
-#define RANKS_MAX PLAY_RANKS_MAX
-#define CABLES_MAX PLAY_CABLES_MAX
-#define PAIRS_MAX PLAY_PAIRS_MAX
 /* Between two looks of NCCL's threads, while there is something to do and while there is not. */
 #define BUSY_NS (20 * WORLD_US)
 #define IDLE_NS (1 * WORLD_MS)
@@ -38,29 +35,37 @@ static bool cable_is_well(int cable)
 	       node_is_well(world.cables[cable].nodes[1]);
 }
 
-/* Bit masks of nodes: those that are reached over good cables from those of @from. */
+/* Bit masks of nodes. */
+static unsigned int cable_ends(int cable)
+{
+	return 1u << world.cables[cable].nodes[0]->number |
+	       1u << world.cables[cable].nodes[1]->number;
+}
+
+static unsigned int pair_ends(const struct pair *pair)
+{
+	return 1u << pair->a | 1u << pair->b;
+}
+
+/* Those of @from, and what good cables lead to from there. */
 static unsigned int nodes_next(unsigned int from)
 {
-	unsigned int a, b;
 	int i;
 
 	for (i = 0; i < world.num_cables; i++) {
-		a = 1u << world.cables[i].nodes[0]->number;
-		b = 1u << world.cables[i].nodes[1]->number;
-		if (cable_is_well(i) && from & (a | b))
-			from |= a | b;
+		if (cable_is_well(i) && from & cable_ends(i))
+			from |= cable_ends(i);
 	}
 	return from;
 }
 
-static bool pair_has_cable(const struct pair *pair)
+/* @well: one that is well. */
+static bool pair_has_cable(const struct pair *pair, bool well)
 {
-	unsigned int ends = 1u << pair->a | 1u << pair->b;
 	int i;
 
 	for (i = 0; i < world.num_cables; i++) {
-		if ((1u << world.cables[i].nodes[0]->number |
-		     1u << world.cables[i].nodes[1]->number) == ends)
+		if (cable_ends(i) == pair_ends(pair) && (!well || cable_is_well(i)))
 			return true;
 	}
 	return false;
@@ -70,15 +75,10 @@ static bool pair_has_cable(const struct pair *pair)
 static bool pair_is_well(const struct pair *pair)
 {
 	unsigned int reached = 1u << pair->a, before = 0;
-	int i;
 
-	for (i = 0; i < world.num_cables; i++) {
-		if (cable_is_well(i) &&
-		    (1u << world.cables[i].nodes[0]->number |
-		     1u << world.cables[i].nodes[1]->number) == (1u << pair->a | 1u << pair->b))
-			return true;
-	}
-	while (!pair_has_cable(pair) && reached != before) {
+	if (pair_has_cable(pair, false))
+		return pair_has_cable(pair, true);
+	while (reached != before) {
 		before = reached;
 		reached = nodes_next(reached);
 	}
@@ -117,7 +117,7 @@ static void stream_judge(const struct stream *stream, const struct pair *pair)
 {
 	uint64_t since_ns = stream->doomed_ns ? stream->doomed_ns : stream->progressed_ns;
 	/* The next look for another route may be long in coming: docs/protocol/relaying.md. */
-	uint64_t limit_ns = pair_has_cable(pair) ? play.gap_ns : 3 * play.gap_ns;
+	uint64_t limit_ns = pair_has_cable(pair, false) ? play.gap_ns : 3 * play.gap_ns;
 
 	if (stream->state == STREAM_FAILED && !stream->doomed_ns)
 		world_die("stream %d from %s to %s has failed", stream->number,
@@ -130,7 +130,7 @@ static void stream_judge(const struct stream *stream, const struct pair *pair)
 	if (!stream->doomed_ns && world.now_ns - since_ns > play.longest_ns)
 		play.longest_ns = world.now_ns - since_ns;
 	/* A relay tells of an end once: who had no way to it just then waits for recovery's end. */
-	if (stream->doomed_ns && !pair_has_cable(pair))
+	if (stream->doomed_ns && !pair_has_cable(pair, false))
 		limit_ns = RECOVERY_NS;
 	if (world.now_ns - since_ns > limit_ns)
 		world_die("stream %d from %s to %s %s, though all is well between them",
@@ -218,8 +218,8 @@ void play_restart(int rank)
 static const struct cabling {
 	const char *name;
 	int num_ranks;
-	const char *cables[CABLES_MAX];
-	const char *pairs[PAIRS_MAX];
+	const char *cables[PLAY_CABLES_MAX];
+	const char *pairs[PLAY_PAIRS_MAX];
 } cablings[] = {
 	{"pair", 2, {"ab", "ab"}, {"ab"}},
 	{"triangle", 3, {"ab", "bc", "ca"}, {"ab", "bc", "ca"}},
@@ -234,13 +234,14 @@ static void cabling_make(const struct cabling *cabling)
 
 	for (i = 0; i < cabling->num_ranks; i++, name[0]++)
 		world_node_add(name);
-	for (i = 0; i < CABLES_MAX && cabling->cables[i]; i++)
+	for (i = 0; i < PLAY_CABLES_MAX && cabling->cables[i]; i++)
 		world_cable_add(&world.nodes[cabling->cables[i][0] - 'a'],
 				&world.nodes[cabling->cables[i][1] - 'a'], 100, 20);
 	play.num_ranks = cabling->num_ranks;
 	for (i = 0; i < play.num_ranks; i++)
 		rank_start(&play.ranks[i], &world.nodes[i], play.plugin);
-	for (; play.num_pairs < PAIRS_MAX && cabling->pairs[play.num_pairs]; play.num_pairs++) {
+	for (; play.num_pairs < PLAY_PAIRS_MAX && cabling->pairs[play.num_pairs];
+	     play.num_pairs++) {
 		play.pairs[play.num_pairs].a = cabling->pairs[play.num_pairs][0] - 'a';
 		play.pairs[play.num_pairs].b = cabling->pairs[play.num_pairs][1] - 'a';
 	}

@@ -21,41 +21,23 @@ struct event {
 		END,
 		CABLE,
 		RESET,
-		DESCRIPTORS,
 		FREEZE
 	} what;
 	int which; /* cable or rank */
-	int how;   /* of a cable: its state; of descriptors: whether there are no further ones */
+	int how;   /* of a cable: its state; of a process: whether it stops */
 };
 
-#define DOWN(ms, cable)                                                                            \
+#define EVENT(ms, what, which, how)                                                                \
 	{                                                                                          \
-		ms, CABLE, cable, WORLD_CABLE_DOWN                                                 \
+		ms, what, which, how                                                               \
 	}
-#define HOLE(ms, cable)                                                                            \
-	{                                                                                          \
-		ms, CABLE, cable, WORLD_CABLE_HOLE                                                 \
-	}
-#define UP(ms, cable)                                                                              \
-	{                                                                                          \
-		ms, CABLE, cable, WORLD_CABLE_UP                                                   \
-	}
-#define RESETS(ms, cable)                                                                          \
-	{                                                                                          \
-		ms, RESET, cable, 0                                                                \
-	}
-#define STOPS(ms, rank)                                                                            \
-	{                                                                                          \
-		ms, FREEZE, rank, true                                                             \
-	}
-#define GOES_ON(ms, rank)                                                                          \
-	{                                                                                          \
-		ms, FREEZE, rank, false                                                            \
-	}
-#define ENDS(ms)                                                                                   \
-	{                                                                                          \
-		ms, END, 0, 0                                                                      \
-	}
+#define DOWN(ms, cable) EVENT(ms, CABLE, cable, WORLD_CABLE_DOWN)
+#define HOLE(ms, cable) EVENT(ms, CABLE, cable, WORLD_CABLE_HOLE)
+#define UP(ms, cable) EVENT(ms, CABLE, cable, WORLD_CABLE_UP)
+#define RESETS(ms, cable) EVENT(ms, RESET, cable, 0)
+#define STOPS(ms, rank) EVENT(ms, FREEZE, rank, true)
+#define GOES_ON(ms, rank) EVENT(ms, FREEZE, rank, false)
+#define ENDS(ms) EVENT(ms, END, 0, 0)
 /* Away for a moment: it counts as a loss. */
 #define FLAP(ms, cable) DOWN(ms, cable), UP((ms) + 20, cable)
 
@@ -106,9 +88,6 @@ static void event_happen(const struct event *event)
 		break;
 	case RESET:
 		world_cable_reset(event->which);
-		break;
-	case DESCRIPTORS:
-		world_descriptors_limit(play.ranks[event->which].node, event->how);
 		break;
 	case FREEZE:
 		world_freeze(play.ranks[event->which].node, event->how);
