@@ -11,8 +11,11 @@
 #   # alone: WHY     nothing else may run beside it, nor a job that test.sh runs ahead
 #                    (tests/ahead.sh); such tests come last
 #   # seconds: N     about what it takes on two cores; the longest start first (default 10)
+#   # long: WHY      runs only if it is named, or with TEST_LONG=1; WHY says what checks the same
+#                    each time
 #
 # TEST_SKIP        words: tests that are not to run, said in the output
+# TEST_LONG        1: those that are marked as long run, too; the caller sets it if tests are named
 #
 # tests/expected_failures lists tests of defects that are known: a failure of one is reported as a
 # skip, with its reason. If one passes, the output says so, and the run does not fail: a defect that
@@ -75,6 +78,11 @@ test_start() {
 	name=$(basename "$1" .sh)
 	if [[ " ${TEST_SKIP:-} " == *" $name "* ]]; then
 		echo "SKIP $name: named in TEST_SKIP"
+		((skipped++))
+		return
+	fi
+	if [[ ! ${TEST_LONG:-} && $(mark "$1" long) ]]; then
+		echo "SKIP $name: only './test.sh long' runs it"
 		((skipped++))
 		return
 	fi

@@ -131,7 +131,7 @@ test_expected() {
 	stand_in good <<<'exit 0'
 	printf 'test_%s: a known defect\n' known mended >"$TREE/tests/expected_failures"
 	tests_run 0
-	says '^SKIP test_known: fails as expected \([0-9]+ s\): a known defect$'
+	says '^1 skipped, fails as expected \([0-9]+ s\): a known defect: test_known$'
 	says '^PASSES test_mended: take it off the list'
 	says '^  PASSES test_mended' # the summary
 	silent '^PASSES test_good|FLAKY'
@@ -146,6 +146,21 @@ test_expected_else() {
 	printf 'test_%s: a known defect\n' hangs reported corrupt >"$TREE/tests/expected_failures"
 	TEST_TIMEOUT=1 tests_run 1
 	says '^0 passed, 3 failed, 0 skipped$'
+}
+
+# Each reason once, with the tests.
+test_long() {
+	stand_in slow <<<'exit 0'
+	stand_in slower <<<'exit 0'
+	sed -i '1a # long: another one' "$TREE"/tests/functional/test_slow{,er}.sh
+	stand_in quick <<<'exit 0'
+	cp -r "$TREE/tests/functional" "$TREE/kept"
+	tests_run 0
+	says "^2 skipped, only './test.sh long' runs it: test_slow test_slower$"
+	says '^1 passed, 0 failed, 2 skipped$'
+	mv "$TREE"/kept/test_*.sh "$TREE/tests/functional/"
+	TEST_LONG=1 tests_run 0
+	says '^3 passed, 0 failed, 0 skipped$'
 }
 
 test_unit_tests() {
@@ -184,7 +199,7 @@ test_arm64() {
 }
 
 for t in fails_once fails_twice many_fail_once hangs sanitizer_reports expected expected_else \
-	unit_tests arm64; do
+	long unit_tests arm64; do
 	"test_$t"
 	echo "  ok $t"
 done

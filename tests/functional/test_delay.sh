@@ -8,6 +8,7 @@
 # nothing: a skip.
 # alone: it takes the CPUs
 # seconds: 25
+# long: it measures; test_other_comms
 set -u
 # shellcheck source=tests/functional/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

@@ -3,6 +3,7 @@
 # test_liveness.sh - a link that is silent, slow, interrupted or too small for large frames: both
 # nodes judge it alike, in time, and with the reason that is true.
 # seconds: 100
+# long: tests/world: black-hole, small-packets, stopped-and-reset, and resets at random
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/faults.sh

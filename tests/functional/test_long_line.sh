@@ -6,6 +6,7 @@
 # Both limits hold on any machine: the line's rate from above, buffer and delay for the connection.
 # alone: measures
 # seconds: 30
+# long: it measures
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 export MESH_MTU=9000

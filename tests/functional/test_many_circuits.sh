@@ -7,6 +7,7 @@
 # LONG=1 tests/functional/test_many_circuits.sh: as many circuits as the memory is for, 2,048, over
 # one relay, and nothing else: minutes.
 # seconds: 60
+# long: minutes of many comms; test_relay_crowd has 300 of them
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/lib.sh

@@ -3,6 +3,7 @@
 # test_no_loss.sh - what a comm that outlives its cables must not take for a lost cable: a process
 # that is stopped for longer than each timeout, while its kernel answers, and a cable that is slow.
 # seconds: 70
+# long: tests/world: stopped-and-reset, and processes that are stopped at random
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/cables.sh

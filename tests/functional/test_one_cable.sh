@@ -3,6 +3,7 @@
 # test_one_cable.sh - the only cable between two nodes goes away while messages of all sizes stream:
 # the connections wait and go on when it is back, and end in words if the other process has ended.
 # seconds: 70
+# long: tests/world: only-way, refused-then-silent
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/cables.sh

@@ -13,6 +13,7 @@
 # within the bound is enough: a plugin that is slow by design has neither, however many rounds it
 # has. Where hardly a round had both cores to itself a ratio that is too low says nothing: a skip.
 # alone: it measures
+# long: it measures; the step cost counts instructions
 set -u
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 

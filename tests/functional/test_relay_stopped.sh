@@ -6,6 +6,7 @@
 # if the first relay runs and the second one is stopped. Without another route they wait until it
 # runs again; and they wait for a peer that is stopped, although other relays run.
 # seconds: 80
+# long: tests/world stops processes at random, relays among them
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/relays.sh

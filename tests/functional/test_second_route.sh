@@ -5,6 +5,7 @@
 # rate. p is started again: they use both routes again, though none of them had to wait. The same
 # for a cable of p that is pulled, and put back. Every byte is checked.
 # seconds: 60
+# long: tests/world: ring; test_relay_faults
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/relays.sh

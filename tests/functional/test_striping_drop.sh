@@ -8,6 +8,7 @@
 # try had half of each core to itself, the test is skipped.
 # alone: measures
 # seconds: 30
+# long: it measures; test_return
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/lib.sh

@@ -3,6 +3,7 @@
 # test_dead_route.sh - three nodes in a line with RDMA. The kernels have routes between both ends,
 # and the node between forwards TCP and takes RoCE for its own, as real NICs do: the ends go over
 # its process, by RDMA.
+# long: tests/functional/test_dead_route.sh
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/lib.sh

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test_routed.sh - routed paths beside RDMA: one communicator of four nodes in a line, of which two
 # share a cable with RDMA, and two nodes with RDMA behind a router.
+# long: test_routed_instead; tests/functional/test_routed.sh
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/lib.sh

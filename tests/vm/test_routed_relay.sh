@@ -3,6 +3,7 @@
 # test_routed_relay.sh - a ring of five whose kernels forward over node b, by tcp, because b has no
 # RDMA: a and c go the long way round, over two relays that have it. Without RDMA on that way they
 # take the route of the kernels, at once.
+# long: test_relay_rdma
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/lib.sh

@@ -5,6 +5,7 @@
 # The lower bound is one RDMA write with immediate, and one send the other way that says where to
 # write. A message that does not fill its receive takes a write and a send for each segment.
 # docs/verbs.md has the figures and what explains the difference.
+# long: it counts what changes rarely; test_writes_in_flight
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/faults.sh
