@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""code.py - checks of the source text: layers, circles, sizes, licence lines, line lengths.
+"""code.py - checks of the source text: layers, circles, sizes, budgets, licences, line lengths.
 
-Usage: code.py CHECK FILE...   (CHECK: layers, circles, sizes, spdx, lines)
+Usage: code.py CHECK FILE...   (CHECK: layers, circles, sizes, budgets, spdx, lines)
 Prints one line per finding; exit status 1 if there is any.
 """
 import os
@@ -199,6 +199,39 @@ def check_sizes(path, exceptions=size_exceptions()):
             yield start, "%s() has %d lines, limit %d" % (name, end - start + 1, limit)
 
 
+# What may not grow: name in tests/lint/budgets, files, what is counted in them (None: files). A
+# time is a constant of src, a flag a bool member there.
+BUDGETS = (
+    ("lines of src and include", r"(src|include)/", r"\n"),
+    ("files in src", r"src/", None),
+    ("times", r"src/", r"^#define [A-Z_0-9]+_(?:MS|US|NS|S)\s"),
+    ("flags", r"src/.*\.[ch]$",
+     r"^[ \t]+(?:atomic_bool|bool) [a-z_, ]+(?:MESH_GUARDED_BY.[a-z]+.)?;"),
+    ("calls of internals in unit tests", r"tests/unit/(setup|transport|control|relay)/",
+     r"\bmesh_[a-z0-9_]+\("),
+)
+
+
+def budget_used(paths, files, counted):
+    """How much of a budget these files use."""
+    paths = [path for path in paths if re.match(files, path)]
+    if counted is None:
+        return len(paths)
+    return sum(len(re.findall(counted, "\n".join(read(path)) + "\n", re.M)) for path in paths)
+
+
+def check_budgets(paths):
+    """Yields (path, line, text) for what is used up more than tests/lint/budgets allows."""
+    for number, line in enumerate(read("tests/lint/budgets"), 1):
+        if not line or line.startswith("#"):
+            continue
+        name, limit = line.rsplit(None, 1)
+        files, counted = next(b[1:] for b in BUDGETS if b[0] == name)
+        used = budget_used(paths, files, counted)
+        if used > int(limit):
+            yield "tests/lint/budgets", number, "%s: %d, limit %s" % (name, used, limit)
+
+
 def check_spdx(path):
     lines = read(path)
     script = bool(lines) and lines[0].startswith("#!")
@@ -227,7 +260,7 @@ def check_lines(path):
 def main():
     of_one = {"layers": check_layers, "sizes": check_sizes, "spdx": check_spdx,
               "lines": check_lines}
-    of_all = {"circles": check_circles}
+    of_all = {"circles": check_circles, "budgets": check_budgets}
     check = sys.argv[1] if len(sys.argv) > 1 else ""
     if check in of_one:
         found = [(path,) + finding for path in sys.argv[2:] for finding in of_one[check](path)]
