@@ -7,7 +7,7 @@
 # The line's rate and its delay bound both on any machine.
 # alone: measures
 # seconds: 20
-# long: it measures; unit/test_circuits
+# long: it measures; tests/world
 set -u
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=tests/functional/lib.sh

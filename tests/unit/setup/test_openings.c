@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_openings.c - libfabric opens a domain slowly, and NCCL's calls do not wait. */
-#include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
-
-#include <rdma/fi_errno.h>
 
 #include "base/clock.h"
 #include "base/threads.h"
@@ -118,153 +114,6 @@ static void test_slow_domain(void **state)
 	assert_int_equal(net->process->num_endpoints, 1);
 }
 
-/* Until a connect waits for the domain: one that begins after a failure would try again. */
-static void connect_await(void)
-{
-	bool waits = false;
-
-	while (!waits) {
-		assert_int_equal(mesh_net_connect(net, 0, handle, &comm), 0);
-		mesh_lock_take(&net->process->lock);
-		waits = LIST_FIRST(&net->setup->connects)->needed;
-		mesh_lock_release(&net->process->lock);
-	}
-}
-
-static void test_domain_fails(void **state)
-{
-	(void)state;
-	fake_fail(FAKE_DOMAIN, 0, 1, -FI_ENOMEM);
-	connect_await();
-	pthread_mutex_unlock(&gate);
-	assert_int_equal(connect_result(), -ENODEV);
-	assert_int_equal(mesh_listener_accept(listener, &comm), -ENODEV);
-	assert_true(log_captured(MESH_LOG_WARN, "lo: cannot open the domain"));
-	/* The next connection tries again. */
-	mesh_listener_close(listener);
-	assert_int_equal(mesh_net_listen(net, 0, handle, &listener), 0);
-	assert_int_equal(connect_result(), 0);
-	assert_non_null(net->process->domains[0]);
-}
-
-/* What has failed at init is tried again by the first that needs it; the listener waits. */
-static void test_early_failure(void **state)
-{
-	(void)state;
-	fake_fail(FAKE_DOMAIN, 0, 1, -FI_EMFILE);
-	pthread_mutex_unlock(&gate);
-	mesh_threads_await();
-	assert_null(net->process->domains[0]);
-	assert_true(log_captured(MESH_LOG_WARN, "Too many open files"));
-	assert_int_equal(mesh_listener_accept(listener, &comm), 0);
-	assert_null(comm);
-	assert_int_equal(connect_result(), 0);
-	assert_non_null(net->process->domains[0]);
-}
-
-/* Peers that connect have the domain opened again each second. */
-static void failures_make(int times, int error)
-{
-	fake_fail(FAKE_DOMAIN, 0, times, error);
-	while (times--) {
-		mesh_lock_take(&net->process->lock);
-		mesh_opening_need(net->process, 0, true);
-		mesh_lock_release(&net->process->lock);
-		mesh_threads_await();
-		assert_null(net->process->domains[0]);
-	}
-}
-
-static void test_each_reason_is_logged_once(void **state)
-{
-	(void)state;
-	fake_fail(FAKE_DOMAIN, 0, 1, -FI_ENOMEM);
-	pthread_mutex_unlock(&gate);
-	mesh_threads_await();
-	failures_make(3, -FI_ENOMEM);
-	assert_int_equal(log_captured_times(MESH_LOG_WARN, "lo: cannot open the domain"), 1);
-	failures_make(2, -FI_EMFILE);
-	assert_int_equal(log_captured_times(MESH_LOG_WARN, "lo: cannot open the domain"), 2);
-	assert_true(log_captured(MESH_LOG_WARN, "Too many open files"));
-	/* The next job of this process is told anew. */
-	mesh_listener_close(listener);
-	listener = NULL;
-	mesh_net_close(net);
-	fake_fail(FAKE_DOMAIN, 0, 1, -FI_EMFILE);
-	assert_int_equal(mesh_net_open(&net), 0);
-	mesh_threads_await();
-	assert_int_equal(log_captured_times(MESH_LOG_WARN, "lo: cannot open the domain"), 3);
-}
-
-/* A peer's HELLO has the domain opened, in vain: the peer is disconnected, and may try again. */
-static void test_peer_of_a_domain_that_fails(void **state)
-{
-	struct mesh_frame frame;
-	int i;
-
-	(void)state;
-	fake_fail(FAKE_DOMAIN, 0, 3, -FI_ENOMEM);
-	pthread_mutex_unlock(&gate);
-	mesh_threads_await();
-	assert_int_equal(mesh_handle_decode(handle, &stranger.handle), 0);
-	for (i = 0; i < 3; i++) {
-		stranger_dial();
-		frame = stranger_hello(stranger_loopback(9));
-		stranger_send(&frame, MESH_FRAME_HELLO);
-		stranger_hung_up();
-		close(stranger.fd);
-	}
-	assert_null(net->process->domains[0]);
-	assert_true(log_captured(MESH_LOG_INFO, "our NIC cannot be opened for it"));
-}
-
-/* One that cannot have a lane here is told so at once: it goes on without it. */
-static void test_peer_of_a_lane_that_fails(void **state)
-{
-	struct mesh_frame frame, answer;
-	char in[sizeof(answer)];
-	ssize_t size;
-
-	(void)state;
-	pthread_mutex_unlock(&gate);
-	mesh_threads_await();
-	fake_fail(FAKE_DOMAIN, 0, 1, -FI_EADDRINUSE);
-	assert_int_equal(mesh_handle_decode(handle, &stranger.handle), 0);
-	stranger_dial();
-	frame = stranger_hello(stranger_loopback(9));
-	frame.hello.lane = 1;
-	stranger_send(&frame, MESH_FRAME_HELLO);
-	size = recv(stranger.fd, in, sizeof(in), 0);
-	assert_true(size > 0);
-	assert_int_equal(mesh_frame_decode(in, (size_t)size, &answer), size);
-	assert_int_equal(answer.header.type, MESH_FRAME_REFUSE);
-	assert_int_equal(answer.refuse.refusal, MESH_REFUSAL_RESOURCES);
-	stranger_hung_up();
-	close(stranger.fd);
-	assert_non_null(net->process->domains[0]);
-}
-
-/* NCCL gives up while the domain is being opened: closing waits for it, and closes it. */
-static void test_closed_meanwhile(void **state)
-{
-	(void)state;
-	pthread_mutex_unlock(&gate);
-}
-
-/* The only NIC is opened early. Without a listener nothing but its domain is there to close. */
-static void test_never_used(void **state)
-{
-	(void)state;
-	pthread_mutex_unlock(&gate);
-	mesh_listener_close(listener);
-	listener = NULL;
-	mesh_net_close(net);
-	assert_int_equal(fake_open_objects(), 0);
-	assert_int_equal(mesh_net_open(&net), 0);
-	mesh_threads_await();
-	assert_non_null(net->process->domains[0]);
-}
-
 /*
  * The provider is slower than NCCL may be kept waiting: closing ends without it. What the thread
  * uses is closed behind it, and until then nothing is opened in its place.
@@ -289,13 +138,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_slow_domain, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_domain_fails, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_early_failure, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_each_reason_is_logged_once, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_peer_of_a_domain_that_fails, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_peer_of_a_lane_that_fails, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_closed_meanwhile, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_never_used, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_never_ends, setup, teardown),
 	};
 
