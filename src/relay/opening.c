@@ -213,10 +213,6 @@ static void way_ask(struct mesh_circuit *circuit)
 {
 	struct mesh_circuit_opening *opening = circuit->opening;
 
-	if (opening->is_last && opening->request.trial) {
-		circuit_refuse(circuit, MESH_REFUSAL_RELAY_TRIED);
-		return;
-	}
 	if (mesh_circuit_down_open(circuit, opening->peer)) {
 		circuit_refuse(circuit, MESH_REFUSAL_RELAY_FULL);
 		return;
@@ -465,10 +461,6 @@ bool mesh_circuit_refused(struct mesh_peer *peer, const struct mesh_frame *frame
 
 	if (!circuit)
 		return false;
-	if (frame->refuse.refusal == MESH_REFUSAL_RELAY_TRIED && circuit->opening->request.trial) {
-		circuit_refuse(circuit, MESH_REFUSAL_RELAY_TRIED);
-		return true;
-	}
 	circuit->opening->refusal = (enum mesh_refusal)frame->refuse.refusal;
 	others_skip(circuit->opening);
 	way_next(circuit, mesh_clock_ms());

@@ -68,7 +68,6 @@ void mesh_relay_try_again(struct mesh_relay_try *relay)
 void mesh_relay_try_restart(struct mesh_relay_try *relay)
 {
 	mesh_relay_try_again(relay);
-	relay->stopped_ms = 0;
 	relay->tried.num = 0;
 }
 
@@ -155,7 +154,7 @@ struct allowance {
 static bool is_allowed(const struct mesh_relay_try *relay, const struct mesh_route *route,
 		       const struct allowance *allowance)
 {
-	if (!route->num_relays || (relay->sure && route->doubtful) ||
+	if (!route->num_relays || (relay->beside.num && route->doubtful) ||
 	    (relay->no_rdma && route->rdma) ||
 	    (relay->before_tcp && !mesh_route_precedes_tcp(route)))
 		return false;
@@ -383,9 +382,9 @@ static void routes_begin(struct mesh_relay_try *relay, uint64_t now_ms)
 		return;
 	}
 	num = mesh_neighbours_routes(neighbours, target, MESH_RELAYS_MAX, routes, MESH_ROUTES_MAX);
-	if (num > 0 || relay->sure) {
+	if (num > 0) {
 		ret = routes_take(relay, routes, num, relay->most, now_ms);
-		if (!relay->num_peers && !ret && !relay->sure &&
+		if (!relay->num_peers && !ret &&
 		    (relay->no_rdma || !is_early(relay, MESH_RELAY_RDMA_MS, now_ms)))
 			ret = others_take(relay, routes, num, now_ms);
 	} else {
@@ -405,8 +404,6 @@ static void relay_drop(struct mesh_relay_try *relay, int i, enum mesh_refusal re
 
 	tried->not_before_ms = mesh_clock_ms() + AGAIN_MS;
 	tried->refusal = refusal;
-	if (relay->peers[i]->state == MESH_PEER_HELLO)
-		relay->stopped_ms = mesh_clock_ms();
 	mesh_peer_put(relay->peers[i]);
 	for (relay->num_peers--; i < relay->num_peers; i++) {
 		relay->peers[i] = relay->peers[i + 1];
@@ -440,53 +437,31 @@ bool mesh_relay_try_is_ready(struct mesh_relay_try *relay, uint64_t now_ms)
 	return num_up && num_up == relay->num_peers;
 }
 
-/* OPEN for @path along the route of peer @i, but for the id and the token of the circuit. */
-MESH_HOLDS(process)
-static void open_fill(const struct mesh_relay_try *relay, int i, const struct mesh_path *path,
-		      struct mesh_frame *frame)
-{
-	const struct mesh_comm *comm = path->comm;
-	const struct mesh_route *route = &relay->routes[i];
-	const struct mesh_process *process = relay->process;
-
-	memset(frame, 0, sizeof(*frame));
-	mesh_handle_encode(relay->handle, frame->open.handle);
-	frame->open.comm_key = comm->key;
-	frame->open.path = (uint8_t)(path - comm->paths);
-	frame->open.num_paths = (uint8_t)comm->wanted_paths;
-	frame->open.num_relays = (uint8_t)route->num_relays;
-	frame->open.alone = mesh_comm_lacks_route(comm);
-	frame->open.epoch = comm->epoch;
-	frame->open.job = process->relay->job;
-	memcpy(frame->open.route, route->hops,
-	       (size_t)route->num_relays * sizeof(frame->open.route[0]));
-	memcpy(frame->open.origin, process->name, sizeof(frame->open.origin));
-}
-
 void mesh_relay_try_request(const struct mesh_relay_try *relay, int i, const struct mesh_path *path)
 {
+	const struct mesh_route *route = &relay->routes[i];
 	struct mesh_process *process = relay->process;
+	const struct mesh_comm *comm = path->comm;
 	struct mesh_frame frame;
 
 	mesh_process_assert_locked(process);
-	open_fill(relay, i, path, &frame);
+	memset(&frame, 0, sizeof(frame));
+	mesh_handle_encode(relay->handle, frame.open.handle);
+	frame.open.comm_key = comm->key;
 	frame.open.comm = path->sink.id;
 	frame.open.token = path->sink.token;
-	mesh_path_relayed_route_set(path, &relay->routes[i]);
+	frame.open.path = (uint8_t)(path - comm->paths);
+	frame.open.num_paths = (uint8_t)comm->wanted_paths;
+	frame.open.num_relays = (uint8_t)route->num_relays;
+	frame.open.alone = mesh_comm_lacks_route(comm);
+	frame.open.epoch = comm->epoch;
+	frame.open.job = process->relay->job;
+	memcpy(frame.open.route, route->hops,
+	       (size_t)route->num_relays * sizeof(frame.open.route[0]));
+	memcpy(frame.open.origin, process->name, sizeof(frame.open.origin));
+	mesh_path_relayed_route_set(path, route);
 	mesh_peer_send(mesh_path_peer(path), &frame, MESH_FRAME_OPEN);
 	mesh_rank_ring_judge(process, relay->handle->node_id);
-}
-
-void mesh_relay_try_trial(const struct mesh_relay_try *relay, int i, const struct mesh_path *path,
-			  uint32_t comm)
-{
-	struct mesh_frame frame;
-
-	mesh_process_assert_locked(relay->process);
-	open_fill(relay, i, path, &frame);
-	frame.open.comm = comm;
-	frame.open.trial = 1;
-	mesh_peer_send(relay->peers[i], &frame, MESH_FRAME_OPEN);
 }
 
 void mesh_relay_try_refused(struct mesh_relay_try *relay, int i, enum mesh_refusal refusal)

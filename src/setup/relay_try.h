@@ -16,7 +16,7 @@
 
 struct mesh_path;
 
-/* The routes that a comm goes on over, for one beside them. */
+/* The routes that a comm goes on over, for one beside them: not over a hop that has failed. */
 struct mesh_beside {
 	uint64_t relays[MESH_PATHS_MAX * MESH_RELAYS_MAX]; /* node ids: none is used twice */
 	int num;					   /* of them; 0: all routes fit */
@@ -36,7 +36,6 @@ struct mesh_relay_try {
 	struct mesh_process *process;
 	const struct mesh_handle *handle; /* of the listener at the other end; the owner's */
 	int most;			  /* routes */
-	bool sure;			  /* none over a hop that has failed, or is stopped */
 	bool no_rdma;			  /* none with RDMA on each hop */
 	bool before_tcp;		  /* only what goes before routed tcp: it waits for them */
 	bool known;			  /* there is such a route, usable or not */
@@ -52,8 +51,6 @@ struct mesh_relay_try {
 	int num_peers;	 /* 0: relays are looked for */
 	uint64_t try_ms; /* since when */
 	uint64_t up_ms;	 /* since when one of the peers is up; 0: none is */
-	/* When the kernel of a relay had taken a connection, and its process had not answered. */
-	uint64_t stopped_ms;
 	struct mesh_relays_tried tried;
 };
 
@@ -93,11 +90,6 @@ bool mesh_relay_try_is_ready(struct mesh_relay_try *relay, uint64_t now_ms);
 MESH_HOLDS(process)
 void mesh_relay_try_request(const struct mesh_relay_try *relay, int i,
 			    const struct mesh_path *path);
-
-/** Asks relay @i whether its route leads there, for @path: REFUSE answers, to the id @comm. */
-MESH_HOLDS(process)
-void mesh_relay_try_trial(const struct mesh_relay_try *relay, int i, const struct mesh_path *path,
-			  uint32_t comm);
 
 /** Relay @i has refused, or is lost: it is not asked again for a while. */
 MESH_HOLDS(process)

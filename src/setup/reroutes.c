@@ -10,11 +10,6 @@
  * those, at once after the loss, and then ever more seldom. Such looks are due at the same moments
  * for all comms, so that one search serves them. A circuit that breaks soon counts as a look in
  * vain.
- *
- * A comm whose relays are all stopped keeps its circuits until a trial has shown that another route
- * leads there: OPEN passes along that one, and REFUSE (tried) comes back. Then the comm leaves its
- * paths, and the same route is asked for a circuit. Trials that fail follow each other ever more
- * seldom.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,8 +17,6 @@
 
 #include "base/clock.h"
 #include "base/container.h"
-#include "base/random.h"
-#include "fabric/sink.h"
 #include "setup/relay_try.h"
 #include "setup/reroutes.h"
 #include "setup/setup.h"
@@ -32,14 +25,11 @@
 #include "transport/path_relayed.h"
 #include "transport/reroute.h"
 #include "transport/route_wait.h"
-#include "transport/stopped.h"
 
 /* Between two looks. */
 #define LOOK_MS 20
 /* A relay answers OPEN within this: opening.c has limits of its own for what lies behind it. */
 #define ANSWER_MS 15000
-/* A trial: the search, the connection to the relay and its answer; a pause follows. */
-#define TRIAL_MS 3000
 /* Between two steps of a look of a comm that goes on, and what one may take. */
 #define BESIDE_STEP_MS 50
 #define BESIDE_MS 5000
@@ -49,7 +39,6 @@
 /* What a comm looks for. */
 enum mesh_search {
 	MESH_SEARCH_CUT,    /* it has no path */
-	MESH_SEARCH_TRIAL,  /* the relays of its paths are stopped */
 	MESH_SEARCH_BESIDE, /* it goes on, and has lost some of its paths */
 };
 
@@ -68,38 +57,11 @@ struct mesh_reroute {
 	/* BESIDE: since when this look goes on, or 0; when the last one has ended. */
 	uint64_t look_ms, looked_ms;
 	struct mesh_straight *straight; /* owned: the ways without a relay */
-	/* A trial: since when it goes on, or 0; how long the last pause was; when that is over. */
-	uint64_t trial_ms, pause_ms, not_before_ms;
-	struct mesh_domain *domain; /* where @sink has an id, while REFUSE is waited for; or NULL */
-	struct mesh_sink sink;
 };
-
-/* No message comes for a trial. */
-MESH_HOLDS(domain)
-static void trial_message(struct mesh_sink *sink, const struct mesh_message_header *header,
-			  const void *payload)
-{
-	(void)sink;
-	(void)header;
-	(void)payload;
-}
-
-/* REFUSE for the trial finds nothing from now on. */
-MESH_HOLDS(process)
-static void trial_sink_remove(struct mesh_reroute *reroute)
-{
-	if (!reroute->domain)
-		return;
-	mesh_domain_lock(reroute->domain);
-	mesh_sink_remove(reroute->domain, &reroute->sink);
-	mesh_domain_unlock(reroute->domain);
-	reroute->domain = NULL;
-}
 
 MESH_HOLDS(process)
 static void reroute_free(struct mesh_reroute *reroute)
 {
-	trial_sink_remove(reroute);
 	if (reroute->comm)
 		reroute->comm->seeker = NULL;
 	mesh_engine_timer_cancel(&reroute->process->engine, &reroute->timer);
@@ -110,10 +72,9 @@ static void reroute_free(struct mesh_reroute *reroute)
 }
 
 MESH_HOLDS(process)
-static bool wants_route(struct mesh_comm *comm, uint64_t now_ms)
+static bool wants_route(struct mesh_comm *comm)
 {
-	return mesh_comm_lacks_route(comm) || mesh_comm_lacks_path(comm) ||
-	       mesh_stopped_wants_route(comm, now_ms);
+	return mesh_comm_lacks_route(comm) || mesh_comm_lacks_path(comm);
 }
 
 /* What looks for a route of the comm, or NULL. */
@@ -252,67 +213,6 @@ static void attempt_look(struct mesh_reroute *reroute, uint64_t now_ms)
 	}
 }
 
-/* A comm that waits for a relay that is stopped waits for as long as that takes. */
-MESH_HOLDS(process)
-static void wait_extend(const struct mesh_reroute *reroute, struct mesh_comm *comm)
-{
-	if (comm->routeless_ms && comm->routeless_ms < reroute->relay->stopped_ms)
-		comm->routeless_ms = reroute->relay->stopped_ms;
-}
-
-/* ---- trials -------------------------------------------------------------------------------- */
-
-MESH_HOLDS(process)
-static void trial_ask(struct mesh_reroute *reroute, const struct mesh_comm *comm, uint64_t now_ms)
-{
-	struct mesh_peer *relay = reroute->relay->peers[0];
-
-	reroute->sink.message = trial_message;
-	reroute->refusal = 0;
-	if (mesh_random(&reroute->sink.token, sizeof(reroute->sink.token)) ||
-	    mesh_sink_add(relay->domain, &reroute->sink))
-		return; /* the next look tries it again */
-	reroute->domain = relay->domain;
-	reroute->asked_ms = now_ms;
-	mesh_relay_try_trial(reroute->relay, 0, &comm->paths[0], reroute->sink.id);
-}
-
-MESH_HOLDS(process)
-static void trial_end(struct mesh_reroute *reroute, uint64_t now_ms)
-{
-	trial_sink_remove(reroute);
-	if (reroute->relay->num_peers)
-		attempt_end(reroute, MESH_REFUSAL_NO_ANSWER);
-	reroute->asked_ms = 0;
-	reroute->refusal = 0;
-	reroute->trial_ms = 0;
-	reroute->pause_ms = mesh_retry_pause_ms(reroute->pause_ms);
-	reroute->not_before_ms = now_ms + reroute->pause_ms;
-}
-
-/* Looks whether another route leads there. Returns true if it does: the comm has lost its own. */
-MESH_HOLDS(process)
-static bool trial_look(struct mesh_reroute *reroute, struct mesh_comm *comm, uint64_t now_ms)
-{
-	if (now_ms < reroute->not_before_ms)
-		return false;
-	if (!reroute->trial_ms)
-		reroute->trial_ms = now_ms;
-	reroute->relay->sure = true;
-	if (reroute->refusal == MESH_REFUSAL_RELAY_TRIED) {
-		trial_sink_remove(reroute);
-		reroute->asked_ms = 0;
-		reroute->refusal = 0;
-		mesh_stopped_leave(comm, now_ms);
-		return mesh_comm_lacks_route(comm);
-	}
-	if (reroute->refusal || mesh_clock_elapsed_ms(reroute->trial_ms, now_ms) >= TRIAL_MS)
-		trial_end(reroute, now_ms);
-	else if (!reroute->asked_ms && mesh_relay_try_is_ready(reroute->relay, now_ms))
-		trial_ask(reroute, comm, now_ms);
-	return false;
-}
-
 /* ---- beside other paths -------------------------------------------------------------------- */
 
 /* What the comm goes on over. */
@@ -364,7 +264,6 @@ static uint64_t beside_look(struct mesh_reroute *reroute, struct mesh_comm *comm
 		mesh_relay_try_again(reroute->relay);
 		reroute->look_ms = now_ms;
 	}
-	reroute->relay->sure = true;
 	beside_learn(comm, &reroute->relay->beside);
 	if (reroute->relay->beside.num)
 		attempt_begin(reroute, comm, now_ms);
@@ -382,44 +281,26 @@ static void search_set(struct mesh_reroute *reroute, enum mesh_search search)
 {
 	if (reroute->search == search)
 		return;
-	if (reroute->domain) {
-		trial_sink_remove(reroute);
-		reroute->asked_ms = 0;
-		reroute->refusal = 0;
-	}
-	/* The route that a trial has found is the one to take. */
-	if (reroute->search != MESH_SEARCH_TRIAL || search != MESH_SEARCH_CUT)
-		mesh_relay_try_restart(reroute->relay);
+	mesh_relay_try_restart(reroute->relay);
 	mesh_straight_restart(reroute->straight);
 	memset(&reroute->relay->beside, 0, sizeof(reroute->relay->beside));
-	reroute->relay->sure = false;
 	reroute->search = search;
 	reroute->look_ms = 0;
-	reroute->trial_ms = reroute->pause_ms = reroute->not_before_ms = 0;
 }
 
 /* Looks for what the comm wants now. Returns when to look again. */
 MESH_HOLDS(process)
 static uint64_t route_look(struct mesh_reroute *reroute, struct mesh_comm *comm, uint64_t now_ms)
 {
-	uint64_t next_ms = now_ms + LOOK_MS;
-
-	if (mesh_comm_lacks_route(comm)) {
-		search_set(reroute, MESH_SEARCH_CUT);
-	} else if (mesh_stopped_wants_route(comm, now_ms)) {
-		search_set(reroute, MESH_SEARCH_TRIAL);
-		if (!trial_look(reroute, comm, now_ms))
-			return next_ms < reroute->not_before_ms ? reroute->not_before_ms : next_ms;
-		search_set(reroute, MESH_SEARCH_CUT);
-	} else {
+	if (!mesh_comm_lacks_route(comm)) {
 		search_set(reroute, MESH_SEARCH_BESIDE);
 		return beside_look(reroute, comm, now_ms);
 	}
-	wait_extend(reroute, comm);
+	search_set(reroute, MESH_SEARCH_CUT);
 	attempt_begin(reroute, comm, now_ms);
 	if (!reroute->path)
 		straight_begin(reroute, comm, now_ms);
-	return next_ms;
+	return now_ms + LOOK_MS;
 }
 
 MESH_HOLDS(process)
@@ -431,7 +312,7 @@ static void reroute_expired(struct mesh_timer *timer, uint64_t now_ms)
 
 	if (comm && reroute->path)
 		attempt_look(reroute, now_ms);
-	if (!comm || !wants_route(comm, now_ms)) {
+	if (!comm || !wants_route(comm)) {
 		if (comm && reroute->path && mesh_reroute_is_asked(reroute->path))
 			mesh_reroute_end(reroute->path);
 		reroute_free(reroute);
@@ -479,7 +360,7 @@ void mesh_reroutes_tick(struct mesh_process *process)
 	    !atomic_exchange(&process->routeless, false))
 		return;
 	for (comm = mesh_comm_next(process, NULL); comm; comm = mesh_comm_next(process, comm)) {
-		if (!wants_route(comm, now_ms))
+		if (!wants_route(comm))
 			continue;
 		reroute = reroute_of(comm);
 		if (!reroute)
@@ -540,30 +421,13 @@ bool mesh_reroutes_accepted(struct mesh_peer *peer, const struct mesh_frame_acce
 	return path && mesh_reroute_accepted(path, accept);
 }
 
-/* True for the answer to a trial. */
-MESH_HOLDS(process)
-static bool trial_refused(struct mesh_peer *peer, const struct mesh_frame_refuse *refuse)
-{
-	struct mesh_reroute *reroute;
-
-	LIST_FOREACH(reroute, &mesh_setup_of(peer->process)->reroutes, entry) {
-		if (reroute->domain == peer->domain && reroute->sink.id == refuse->comm &&
-		    reroute->relay->num_peers && reroute->relay->peers[0] == peer) {
-			reroute->refusal = (enum mesh_refusal)refuse->refusal;
-			mesh_engine_timer_set(&peer->process->engine, &reroute->timer, 0);
-			return true;
-		}
-	}
-	return false;
-}
-
 bool mesh_reroutes_refused(struct mesh_peer *peer, const struct mesh_frame_refuse *refuse)
 {
 	struct mesh_path *path = mesh_reroute_find(peer, refuse->comm);
 	struct mesh_reroute *reroute;
 
 	if (!path)
-		return trial_refused(peer, refuse);
+		return false;
 	reroute = reroute_of(path->comm);
 	if (reroute)
 		reroute->refusal = (enum mesh_refusal)refuse->refusal;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stopped.c - a comm leaves a path whose relay is stopped, if another way leads to its peer. */
+/* stopped.c - a comm leaves a path whose relay is stopped. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -222,15 +222,11 @@ static bool path_judge(struct mesh_path *path, uint64_t now_ms)
 	node_avoid(comm->process, found.lost_node, AVOID_MS);
 	if (!may_leave(path, &found))
 		return false;
-	if (another_goes_on(path, now_ms)) {
-		path_leave(path, &found);
-		return true;
-	}
-	if (mesh_stopped_wants_route(comm, now_ms)) {
-		atomic_store(&comm->process->routeless, true);
-		mesh_engine_wake(&comm->process->engine);
-	}
-	return false;
+	/* The sending end looks for another route; a receiving end waits for what comes of it. */
+	if (!comm->sending && !another_goes_on(path, now_ms))
+		return false;
+	path_leave(path, &found);
+	return true;
 }
 
 void mesh_stopped_look(struct mesh_comm *comm, uint64_t waited_ms, uint64_t now_ms)
@@ -253,43 +249,6 @@ void mesh_stopped_look(struct mesh_comm *comm, uint64_t waited_ms, uint64_t now_
 	for (i = 0; i < comm->num_paths; i++) {
 		if (is_up(&comm->paths[i]) && path_judge(&comm->paths[i], now_ms))
 			left |= 1u << i;
-	}
-	lefts_send(comm, left, now_ms);
-}
-
-/* ---- without another path ------------------------------------------------------------------ */
-
-bool mesh_stopped_wants_route(const struct mesh_comm *comm, uint64_t now_ms)
-{
-	struct mesh_frame_circuit found;
-	bool wants = false;
-	int i;
-
-	mesh_process_assert_locked(comm->process);
-	if (!comm->sending || !comm->handle || !comm->resumes || comm->error || comm->opener)
-		return false;
-	for (i = 0; i < comm->num_paths; i++) {
-		const struct mesh_path *path = &comm->paths[i];
-
-		if (goes_on(path, now_ms))
-			return false;
-		wants |= is_up(path) && is_stopped(path, now_ms, &found) && may_leave(path, &found);
-	}
-	return wants;
-}
-
-void mesh_stopped_leave(struct mesh_comm *comm, uint64_t now_ms)
-{
-	struct mesh_frame_circuit found;
-	uint32_t left = 0;
-	int i;
-
-	mesh_process_assert_locked(comm->process);
-	for (i = 0; i < comm->num_paths; i++) {
-		if (!is_up(&comm->paths[i]) || !is_stopped(&comm->paths[i], now_ms, &found))
-			continue;
-		path_leave(&comm->paths[i], &found);
-		left |= 1u << i;
 	}
 	lefts_send(comm, left, now_ms);
 }

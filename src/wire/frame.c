@@ -46,8 +46,6 @@ const char *mesh_refusal_text(enum mesh_refusal refusal)
 		return "it has no link to the next node of the route";
 	case MESH_REFUSAL_RELAY_FULL:
 		return "it has no memory left for another circuit: NCCL_MESH_RELAY_MEMORY";
-	case MESH_REFUSAL_RELAY_TRIED:
-		return "the way leads there";
 	case MESH_REFUSAL_RELAY_ROUTE:
 		return "the route is too long, or leads in a circle";
 	}

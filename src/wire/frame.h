@@ -55,7 +55,6 @@ enum mesh_refusal {
 	MESH_REFUSAL_RELAY_LINK = 14,
 	MESH_REFUSAL_RELAY_FULL = 15,
 	MESH_REFUSAL_RELAY_ROUTE = 16,
-	MESH_REFUSAL_RELAY_TRIED = 17, /* OPEN was a trial: the way leads there */
 };
 
 /** The refusal in words. Never NULL. */
@@ -295,9 +294,8 @@ struct mesh_frame_open {
 	uint8_t num_paths;
 	uint8_t at;	     /* index in route of the addressed relay */
 	uint8_t num_relays;  /* in route */
-	uint8_t trial;	     /* 1: no circuit is wanted, only the answer; else 0 */
 	uint8_t alone;	     /* 1: the connector has lost all other paths; else 0 */
-	uint8_t reserved[2]; /* 0 */
+	uint8_t reserved[3]; /* 0 */
 	/* Counts the circuits that the connector has asked for; 0: one of the comm's first ones. */
 	uint32_t epoch;
 	uint32_t reserved_too;		 /* 0 */

@@ -83,7 +83,7 @@ static void settle(void)
 	}
 }
 
-static void open_send(bool trial)
+static void open_send(void)
 {
 	struct mesh_handle handle = {
 		.node_id = CHAIN_NODE_ID(LAST),
@@ -106,7 +106,6 @@ static void open_send(bool trial)
 	frame.open.token = 1;
 	frame.open.num_paths = 1;
 	frame.open.num_relays = RELAYS;
-	frame.open.trial = trial;
 	for (i = 0; i < RELAYS; i++)
 		frame.open.route[i] = CHAIN_NODE_ID(i + 1);
 	strcpy(frame.open.origin, "origin");
@@ -123,7 +122,7 @@ static void open_accept(void)
 {
 	struct mesh_frame frame;
 
-	open_send(false);
+	open_send();
 	assert_int_equal(came.connect.comm_key, COMM_KEY);
 	memset(&frame, 0, sizeof(frame));
 	frame.accept.to_comm = came.connect.comm;

@@ -174,7 +174,7 @@ static void test_process_ends_later(void **state)
 	listener_ends();
 	assert_true(came.broken[0].unclean);
 	assert_int_equal(came.broken[0].lost_node, CHAIN_NODE_ID(LAST));
-	open_send(false);
+	open_send();
 	assert_int_equal(came.refuse.refusal, MESH_REFUSAL_COOKIE);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_circuit_frames.c - frames of circuits through three relays. An end asks its relays whether
- * their processes run: each answers for the one behind it. OPEN as a trial leads there, and leaves
- * nothing; neither does one for which a relay lacks memory. A false SHUT ends its circuit only.
+ * their processes run: each answers for the one behind it. An OPEN for which a relay lacks memory
+ * leaves nothing. A false SHUT ends its circuit only.
  */
 #include "circuit_fixture.h"
 
@@ -131,20 +131,6 @@ static void test_left_passes(void **state)
 	assert_int_equal(chain_circuits(2), 1);
 }
 
-/* A trial is answered by the last relay, and the listener learns nothing. */
-static void test_trial(void **state)
-{
-	int i;
-
-	(void)state;
-	open_send(true);
-	assert_int_equal(came.refuse.refusal, MESH_REFUSAL_RELAY_TRIED);
-	assert_int_equal(came.refuse.comm, CONNECTOR_ID);
-	assert_int_equal(came.connect.comm, 0);
-	for (i = 1; i <= RELAYS; i++)
-		assert_int_equal(chain_circuits(i), 0);
-}
-
 /*
  * A relay cannot register the memory of a circuit that the next one, or the listener, has accepted:
  * that one learns it, and nobody keeps anything.
@@ -212,8 +198,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_all_run),	TEST(test_one_is_stopped), TEST(test_own_stop),
-		TEST(test_left_passes), TEST(test_trial),	   TEST(test_no_memory),
-		TEST(test_false_shut),
+		TEST(test_left_passes), TEST(test_no_memory),	   TEST(test_false_shut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
