@@ -52,6 +52,8 @@ int world_cable_add(struct world_node *a, struct world_node *b, uint64_t mbps, u
 	cable->ends[1] = nic_add(b, world.num_cables, 1);
 	cable->mbps = mbps;
 	cable->delay_ns = delay_us * WORLD_US;
+	world_links_changed(a);
+	world_links_changed(b);
 	return world.num_cables++;
 }
 
@@ -76,12 +78,21 @@ void world_cable_set(int number, enum world_cable_state state)
 	world_links_changed(cable->nodes[1]);
 }
 
+void world_address_set(struct world_node *node, int cable, bool there)
+{
+	struct world_nic *nic = world.cables[cable].ends[node != world.cables[cable].nodes[0]];
+
+	world_say("%s %s its address of cable %d", node->name, there ? "has" : "loses", cable);
+	nic->bare = !there;
+	world_links_changed(node);
+}
+
 struct world_nic *world_nic_find(struct world_node *node, struct in_addr addr)
 {
 	int i;
 
 	for (i = 0; i < node->num_nics; i++) {
-		if (node->nics[i].addr.s_addr == addr.s_addr)
+		if (node->nics[i].addr.s_addr == addr.s_addr && !node->nics[i].bare)
 			return &node->nics[i];
 	}
 	return NULL;
@@ -99,7 +110,7 @@ struct world_nic *world_route(struct world_node *node, struct in_addr from, stru
 	if (ntohl(to.s_addr) >> 24 == 127 || world_nic_find(node, to))
 		return (struct world_nic *)(uintptr_t)&lo;
 	for (i = 0; i < node->num_nics; i++) {
-		if (same_subnet(node->nics[i].addr, to) &&
+		if (same_subnet(node->nics[i].addr, to) && !node->nics[i].bare &&
 		    (!from.s_addr || from.s_addr == node->nics[i].addr.s_addr))
 			return &node->nics[i];
 	}
@@ -163,6 +174,7 @@ void world_packet_send(const struct world_nic *nic, size_t size,
 	if (*free_ns < world.now_ns)
 		*free_ns = world.now_ns;
 	*free_ns += size * 8000 / cable->mbps;
+	cable->bytes += size;
 	flight = malloc(sizeof(*flight));
 	if (!flight)
 		world_die("no memory");

@@ -42,7 +42,7 @@ static void nic_fill(struct mesh_nic *nic, const struct world_nic *from)
 	nic->numa_node = -1;
 	inet_ntop(AF_INET, &from->addr, text, INET_ADDRSTRLEN);
 	strcat(text, "/24");
-	nic->num_addrs = !mesh_addr_parse(text, &nic->addrs[0]);
+	nic->num_addrs = !from->bare && !mesh_addr_parse(text, &nic->addrs[0]);
 }
 
 int mesh_netlink_load(struct mesh_nic **nics, int *num_nics)

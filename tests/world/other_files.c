@@ -22,7 +22,7 @@ WORLD_REAL_OF(getdents64)
 WORLD_REAL_OF(readlinkat)
 WORLD_REAL_OF(getifaddrs)
 
-/* ---- a netlink socket of which only the news is read ---------------------------------------- */
+/* ---- what only brings news: a netlink socket, and inotify ------------------------------------ */
 
 struct news_file {
 	struct world_file file;
@@ -62,22 +62,54 @@ static const struct world_file_kind news_kind = {
 	.bind = news_bind,
 };
 
+static const struct world_file_kind inotify_kind = {
+	.name = "anon_inode:inotify",
+	.events = news_events,
+	.receive = news_receive,
+	.close = world_file_free,
+};
+
 struct world_file *world_news_new(struct world_node *node)
 {
 	return world_file_new(&news_kind, node, sizeof(struct news_file));
 }
 
-void world_links_changed(struct world_node *node)
+static void news_give(struct world_node *node, const struct world_file_kind *kind)
 {
 	int i;
 
 	for (i = 0; i < WORLD_FILES_MAX; i++) {
-		if (node->files[i] && node->files[i]->kind == &news_kind)
+		if (node->files[i] && node->files[i]->kind == kind)
 			((struct news_file *)node->files[i])->news = true;
 	}
 }
 
-/* ---- what nothing ever comes from: the socket of a node's speaker, and inotify -------------- */
+void world_links_changed(struct world_node *node)
+{
+	news_give(node, &news_kind);
+}
+
+void world_folder_changed(struct world_node *node)
+{
+	news_give(node, &inotify_kind);
+}
+
+int inotify_init1(int flags)
+{
+	(void)flags;
+	return world_result(world_file_open(
+		world_file_new(&inotify_kind, world_acting(), sizeof(struct news_file))));
+}
+
+int inotify_add_watch(int fd, const char *name, uint32_t mask)
+{
+	(void)fd;
+	(void)name;
+	(void)mask;
+	return 1;
+}
+
+/* ---- what nothing ever comes from: the socket of a node's speaker --------------------------- */
 
 static uint32_t quiet_events(struct world_file *file)
 {
@@ -121,20 +153,6 @@ static const struct world_file_kind quiet_kind = {
 struct world_file *world_quiet_new(struct world_node *node)
 {
 	return world_file_new(&quiet_kind, node, sizeof(struct world_file));
-}
-
-int inotify_init1(int flags)
-{
-	(void)flags;
-	return world_result(world_file_open(world_quiet_new(world_acting())));
-}
-
-int inotify_add_watch(int fd, const char *name, uint32_t mask)
-{
-	(void)fd;
-	(void)name;
-	(void)mask;
-	return 1;
 }
 
 int open(const char *name, int flags, ...)
@@ -251,7 +269,7 @@ int getifaddrs(struct ifaddrs **list)
 {
 	struct world_node *node = world_acting();
 	struct interface *interfaces;
-	int i;
+	int i, used = 0;
 
 	if (!node)
 		return WORLD_REAL(getifaddrs)(list);
@@ -261,10 +279,12 @@ int getifaddrs(struct ifaddrs **list)
 	interface_fill(&interfaces[0], "lo", (struct in_addr){htonl(INADDR_LOOPBACK)}, 0xff000000,
 		       true);
 	interfaces[0].list.ifa_flags |= IFF_LOOPBACK;
-	for (i = 0; i < node->num_nics; i++)
-		interface_fill(&interfaces[i + 1], node->nics[i].name, node->nics[i].addr,
-			       0xffffff00, world_nic_runs(&node->nics[i]));
-	interfaces[node->num_nics].list.ifa_next = NULL;
+	for (i = 0; i < node->num_nics; i++) {
+		if (!node->nics[i].bare)
+			interface_fill(&interfaces[++used], node->nics[i].name, node->nics[i].addr,
+				       0xffffff00, world_nic_runs(&node->nics[i]));
+	}
+	interfaces[used].list.ifa_next = NULL;
 	*list = &interfaces[0].list;
 	return 0;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* play.c - ranks with streams between them, over a cabling; and whether they go on. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,13 +50,24 @@ static unsigned int pair_ends(const struct pair *pair)
 	return 1u << pair->a | 1u << pair->b;
 }
 
-/* Those of @from, and what good cables lead to from there. */
-static unsigned int nodes_next(unsigned int from)
+/* Those that run. */
+static unsigned int processes(void)
+{
+	unsigned int mask = 0;
+	int i;
+
+	for (i = 0; i < play.num_ranks; i++)
+		mask |= play.ranks[i].net ? 1u << i : 0;
+	return mask;
+}
+
+/* Those of @from, and what good cables lead to from those of them that forward. */
+static unsigned int nodes_next(unsigned int from, unsigned int forward)
 {
 	int i;
 
 	for (i = 0; i < world.num_cables; i++) {
-		if (cable_is_well(i) && from & cable_ends(i))
+		if (cable_is_well(i) && from & forward & cable_ends(i))
 			from |= cable_ends(i);
 	}
 	return from;
@@ -80,7 +94,7 @@ static bool pair_is_well(const struct pair *pair)
 		return pair_has_cable(pair, true);
 	while (reached != before) {
 		before = reached;
-		reached = nodes_next(reached);
+		reached = nodes_next(reached, processes() | pair_ends(pair));
 	}
 	return reached >> pair->b & 1;
 }
@@ -207,9 +221,55 @@ void play_kill(int rank)
 	}
 }
 
+/* A setting that begins with "x:" is one of the node x alone. */
+static void settings_set(const char *settings, char node, bool set)
+{
+	char words[512], *word, *rest, *value;
+
+	snprintf(words, sizeof(words), "%s", settings);
+	for (word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+		if (word[1] == ':' && word[0] != node)
+			continue;
+		word += word[1] == ':' ? 2 : 0;
+		value = strchr(word, '=');
+		if (!value)
+			world_die("no setting: %s", word);
+		*value = '\0';
+		if (set)
+			setenv(word, value + 1, 1);
+		else
+			unsetenv(word);
+	}
+}
+
 void play_restart(int rank)
 {
-	rank_start(&play.ranks[rank], play.ranks[rank].node, play.plugin);
+	char node = (char)('a' + rank), folder[PATH_MAX];
+
+	settings_set("FI_PROVIDER=net,tcp,ofi_rxm NCCL_MESH_STATS_DIR=none NCCL_MESH_RELAY=any",
+		     node, true);
+	if (play.folder) {
+		snprintf(folder, sizeof(folder), "%s/%c", play.folder, node);
+		setenv("NCCL_MESH_STATS_DIR", folder, 1);
+	}
+	settings_set(play.settings ? play.settings : "", node, true);
+	rank_start(&play.ranks[rank], &world.nodes[rank], play.plugin);
+	settings_set(play.settings ? play.settings : "", node, false);
+}
+
+void play_drain(int rank, int cable, bool drained)
+{
+	char mark[PATH_MAX];
+	int fd;
+
+	snprintf(mark, sizeof(mark), "%s/%c/drain-x%d", play.folder, 'a' + rank, cable);
+	world_say("%s is%s drained", mark, drained ? "" : " no longer");
+	fd = drained ? open(mark, O_WRONLY | O_CREAT, 0600) : -1;
+	if (drained ? fd < 0 : unlink(mark))
+		world_die("%s: %s", mark, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	world_folder_changed(play.ranks[rank].node);
 }
 
 /* ---- cablings ------------------------------------------------------------------------------ */
@@ -225,6 +285,11 @@ static const struct cabling {
 	{"triangle", 3, {"ab", "bc", "ca"}, {"ab", "bc", "ca"}},
 	{"line", 3, {"ab", "bc"}, {"ac", "ab"}},
 	{"ring", 4, {"ab", "bc", "cd", "da"}, {"ac", "bd"}},
+	{"diamond", 4, {"ab", "bc", "ad", "dc"}, {"ac"}},
+	{"full", 4, {"ab", "ac", "ad", "bc", "bd", "cd"}, {"ab", "cd", "ac", "bd"}},
+	{"chain", 4, {"ab", "bc", "cd"}, {"ad", "ac"}},
+	{"one", 2, {"ab"}, {"ab"}},
+	{"apart", 4, {"ab", "cd"}, {"ab", "cd"}},
 };
 
 static void cabling_make(const struct cabling *cabling)
@@ -238,8 +303,12 @@ static void cabling_make(const struct cabling *cabling)
 		world_cable_add(&world.nodes[cabling->cables[i][0] - 'a'],
 				&world.nodes[cabling->cables[i][1] - 'a'], 100, 20);
 	play.num_ranks = cabling->num_ranks;
+	for (i = 0; i < world.num_cables; i++) {
+		if (play.absent >> i & 1)
+			world_cable_set(i, WORLD_CABLE_DOWN);
+	}
 	for (i = 0; i < play.num_ranks; i++)
-		rank_start(&play.ranks[i], &world.nodes[i], play.plugin);
+		play_restart(i);
 	for (; play.num_pairs < PLAY_PAIRS_MAX && cabling->pairs[play.num_pairs];
 	     play.num_pairs++) {
 		play.pairs[play.num_pairs].a = cabling->pairs[play.num_pairs][0] - 'a';
@@ -266,9 +335,6 @@ void play_begin(uint64_t seed, const char *cabling)
 {
 	const char *build = getenv("MESH_BUILD");
 
-	setenv("FI_PROVIDER", "net,tcp", 1);
-	setenv("NCCL_MESH_STATS_DIR", "none", 1);
-	setenv("NCCL_MESH_RELAY", "any", 1);
 	world_start(seed);
 	snprintf(play.plugin, sizeof(play.plugin), "%s/world/plugin.so", build ? build : "build");
 	cabling_make(cabling_find(cabling));

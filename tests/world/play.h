@@ -27,11 +27,15 @@ struct play {
 	int num_streams; /* begun so far */
 	uint64_t messages, bytes;
 	bool ends; /* no further streams begin */
+	/* Set before play_begin(). "NAME=VALUE b:NAME=VALUE": of all, and of b alone; or NULL. */
+	const char *settings;
+	const char *folder;  /* real, for what `fi_mesh drain` marks; NULL: nothing is drained */
+	unsigned int absent; /* a bit mask of cables that have no carrier at first */
 };
 
 extern struct play play;
 
-/** Begins a world of this cabling ("pair", "triangle", "line", "ring"). */
+/** Begins a world of a cabling that play.c names. */
 void play_begin(uint64_t seed, const char *cabling);
 
 /**
@@ -49,6 +53,9 @@ struct stream *play_stream_draw(void);
 /** Kills a process, of which its streams' other ends are to learn; and starts another one. */
 void play_kill(int rank);
 void play_restart(int rank);
+
+/** Marks the NIC of this rank at a cable as `fi_mesh drain` does, or takes the mark away. */
+void play_drain(int rank, int cable, bool drained);
 
 /** Lets all streams come to their end, and prints what has been. */
 void play_end(uint64_t seed);

@@ -15,6 +15,9 @@
 /* A longer gap between messages is said. */
 #define GAP_SAID_NS (1 * WORLD_S)
 
+size_t rank_message_bytes = MESSAGE_BYTES;
+const char *rank_expects;
+
 static void __attribute__((format(printf, 5, 6)))
 log_line(enum nccl_level level, unsigned long flags, const char *file, int line, const char *format,
 	 ...)
@@ -28,6 +31,8 @@ log_line(enum nccl_level level, unsigned long flags, const char *file, int line,
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
+	if (rank_expects && strstr(text, rank_expects))
+		rank_expects = NULL;
 	world_say("%s%s", level == NCCL_LEVEL_WARN ? "WARN " : "", text);
 }
 
@@ -79,7 +84,7 @@ static uint64_t mix(uint64_t x)
 /* Both ends know it: mostly small, some of the largest. */
 static size_t message_size(const struct stream *stream, uint64_t number)
 {
-	static const size_t limits[] = {1, 65, 4096, 20000, 100000, MESSAGE_BYTES + 1};
+	const size_t limits[] = {1, 65, 4096, 20000, 100000, stream->message_bytes + 1};
 	uint64_t drawn = mix(stream->sizes_seed + number);
 
 	return (size_t)(mix(drawn) % limits[drawn % (sizeof(limits) / sizeof(limits[0]))]);
@@ -128,16 +133,16 @@ static void stream_fails(struct stream *stream, struct stream_end *end, enum ncc
 	stream->state = STREAM_FAILED;
 }
 
-static void end_open(struct stream_end *end, struct rank *rank)
+static void end_open(struct stream_end *end, struct rank *rank, size_t message_bytes)
 {
 	int i;
 
 	end->rank = rank;
-	end->memory = aligned_alloc(4096, SLOTS * MESSAGE_BYTES);
+	end->memory = aligned_alloc(4096, SLOTS * message_bytes);
 	if (!end->memory)
 		world_die("no memory");
 	for (i = 0; i < SLOTS; i++)
-		end->slots[i].bytes = end->memory + (size_t)i * MESSAGE_BYTES;
+		end->slots[i].bytes = end->memory + (size_t)i * message_bytes;
 }
 
 void stream_open(struct stream *stream, int number, struct rank *from, struct rank *to, int dev)
@@ -147,8 +152,9 @@ void stream_open(struct stream *stream, int number, struct rank *from, struct ra
 	stream->sizes_seed = world_draw(UINT32_MAX);
 	stream->stops_at = UINT64_MAX;
 	stream->progressed_ns = world.now_ns;
-	end_open(&stream->send, from);
-	end_open(&stream->receive, to);
+	stream->message_bytes = rank_message_bytes;
+	end_open(&stream->send, from, rank_message_bytes);
+	end_open(&stream->receive, to, rank_message_bytes);
 	world_act_for(to->node);
 	if (to->net->listen(dev % to->num_nics, stream->handle, &stream->listener))
 		stream_fails(stream, &stream->receive, NCCL_RESULT_SYSTEM_ERROR, "listen");
@@ -161,7 +167,7 @@ static bool end_register(struct stream *stream, struct stream_end *end)
 
 	if (!end->comm || end->registration)
 		return end->registration;
-	error = end->rank->net->reg_mr(end->comm, end->memory, SLOTS * MESSAGE_BYTES,
+	error = end->rank->net->reg_mr(end->comm, end->memory, SLOTS * stream->message_bytes,
 				       NCCL_POINTER_HOST, &end->registration);
 	if (error)
 		stream_fails(stream, end, error, "regMr");
@@ -209,7 +215,7 @@ static bool end_post(struct stream *stream, struct stream_end *end)
 {
 	struct slot *slot = &end->slots[end->posted % SLOTS];
 	void *data = slot->bytes;
-	int size = (int)MESSAGE_BYTES, tag = 0;
+	int size = (int)stream->message_bytes, tag = 0;
 	enum nccl_result error;
 
 	if (slot->request || end->posted >= stream->stops_at)

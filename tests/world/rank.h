@@ -10,8 +10,8 @@
 
 #include "world.h"
 
-#define SLOTS 8 /* messages of a stream at a time */
-#define MESSAGE_BYTES ((size_t)256 << 10)
+#define SLOTS 8				  /* messages of a stream at a time */
+#define MESSAGE_BYTES ((size_t)256 << 10) /* the largest message, if nothing else is set */
 
 struct rank {
 	struct world_node *node;
@@ -53,11 +53,18 @@ struct stream {
 	void *listener;
 	uint8_t handle[NCCL_HANDLE_SIZE];
 	uint64_t sizes_seed;
+	size_t message_bytes;	/* the largest */
 	uint64_t stops_at;	/* number of the first message that is not sent */
 	uint64_t progressed_ns; /* when a message was last posted or completed */
 	uint64_t bytes;
 	uint64_t doomed_ns; /* since one end is gone, of which the other one is to learn; or 0 */
 };
+
+/** The largest message of the streams that are opened from now on. */
+extern size_t rank_message_bytes;
+
+/** What a line of a plugin's log is to contain; NULL: nothing, or there has been one. */
+extern const char *rank_expects;
 
 /** Loads the plugin for a node's process, and calls init. */
 void rank_start(struct rank *rank, struct world_node *node, const char *plugin);

@@ -333,6 +333,8 @@ static void syn_arrives(const struct packet *packet)
 {
 	struct tcp *tcp;
 
+	if (ntohs(packet->to.sin_port) == packet->node->closed_port)
+		return;
 	if (!listener_find(packet->node, &packet->to)) {
 		refuse(packet);
 		return;
@@ -482,8 +484,11 @@ static void packet_handle(const struct packet *packet)
 
 static void packet_arrives(void *arg, uint64_t arrived)
 {
-	if (arrived)
-		packet_handle(arg);
+	const struct packet *packet = arg;
+
+	if (arrived && (packet->to.sin_addr.s_addr == htonl(INADDR_LOOPBACK) ||
+			world_nic_find(packet->node, packet->to.sin_addr)))
+		packet_handle(packet);
 	free(arg);
 }
 

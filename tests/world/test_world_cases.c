@@ -1,153 +1,93 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_world_cases.c - faults at moments that are written down: what the random ones of test_world
- * have found, and what is promised for single faults.
+ * test_world_cases.c - faults of cables and processes at moments that are written down: what the
+ * random ones of test_world have found, and what is promised for single faults.
  *
  * Usage: test_world_cases [NAME...]     (default: all of them)
  */
-#include <stdio.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "cases.h"
 
-#include "play.h"
-
-#define EVENTS_MAX 40
-
-/* From the moment on at which all streams run. */
-struct event {
-	uint64_t ms;
-	enum {
-		END,
-		CABLE,
-		RESET,
-		FREEZE
-	} what;
-	int which; /* cable or rank */
-	int how;   /* of a cable: its state; of a process: whether it stops */
-};
-
-#define EVENT(ms, what, which, how)                                                                \
-	{                                                                                          \
-		ms, what, which, how                                                               \
-	}
-#define DOWN(ms, cable) EVENT(ms, CABLE, cable, WORLD_CABLE_DOWN)
-#define HOLE(ms, cable) EVENT(ms, CABLE, cable, WORLD_CABLE_HOLE)
-#define UP(ms, cable) EVENT(ms, CABLE, cable, WORLD_CABLE_UP)
-#define RESETS(ms, cable) EVENT(ms, RESET, cable, 0)
-#define STOPS(ms, rank) EVENT(ms, FREEZE, rank, true)
-#define GOES_ON(ms, rank) EVENT(ms, FREEZE, rank, false)
-#define ENDS(ms) EVENT(ms, END, 0, 0)
-/* Away for a moment: it counts as a loss. */
-#define FLAP(ms, cable) DOWN(ms, cable), UP((ms) + 20, cable)
-
-static const struct test_case {
-	const char *name;
-	const char *cabling;
-	uint64_t gap_ms; /* at most so long after all is well */
-	struct event events[EVENTS_MAX];
-} cases[] = {
-	{"cable",
-	 "pair",
-	 1000,
-	 {DOWN(500, 1), UP(2000, 1), DOWN(4000, 0), UP(6000, 0), ENDS(7000)}},
-	{"black-hole", "pair", 4000, {HOLE(500, 1), UP(6000, 1), ENDS(7000)}},
+static const struct test_case cases[] = {
+	{"cable", "pair", 1000,
+	 .events = {DOWN(500, 1), UP(2000, 1), IS_USED(4000, 1), DOWN(4000, 0), UP(6000, 0),
+		    IS_USED(7000, 0), ENDS(7000)}},
+	{"black-hole", "pair", 4000, .events = {HOLE(500, 1), UP(6000, 1), ENDS(7000)}},
 	/* As of a wrong MTU: control frames pass, and large messages do not. */
-	{"small-packets",
-	 "pair",
-	 10000,
-	 {{500, CABLE, 1, WORLD_CABLE_SMALL}, UP(20000, 1), ENDS(22000)}},
-	{"only-way", "line", 1500, {DOWN(500, 1), UP(5000, 1), ENDS(8000)}},
+	{"small-packets", "pair", 10000,
+	 .events = {SMALL(500, 1), UP(20000, 1), IS_USED(22000, 1), ENDS(22000)}},
+	{"only-way", "line", 1500, .events = {DOWN(500, 1), UP(5000, 1), ENDS(8000)}},
 	/*
 	 * A cable that was lost often waits ever longer before it is used again, but not any more
 	 * when the other one is gone.
 	 */
-	{"flapping-is-left",
-	 "pair",
-	 4000,
-	 {FLAP(500, 0), FLAP(1500, 0), FLAP(2500, 0), FLAP(4000, 0), FLAP(6500, 0), FLAP(11000, 0),
-	  HOLE(15500, 1), RESETS(16000, 0), UP(25000, 1), ENDS(26000)}},
+	{"flapping-is-left", "pair", 4000,
+	 .events = {FLAP(500, 0), FLAP(1500, 0), FLAP(2500, 0), FLAP(4000, 0), FLAP(6500, 0),
+		    FLAP(11000, 0), HOLE(15500, 1), RESETS(16000, 0), UP(25000, 1), ENDS(26000)}},
 	/* A firewall refuses for a moment, and then nothing answers: nobody's process has ended. */
-	{"refused-then-silent",
-	 "pair",
-	 4000,
-	 {DOWN(500, 0), HOLE(600, 1), RESETS(4000, 1), UP(9000, 1), UP(9000, 0), ENDS(12000)}},
+	{"refused-then-silent", "pair", 4000,
+	 .events = {DOWN(500, 0), HOLE(600, 1), RESETS(4000, 1), UP(9000, 1), UP(9000, 0),
+		    ENDS(12000)}},
 	/* Nothing fails because a process does not run, nor because of what it finds then. */
-	{"stopped-and-reset",
-	 "pair",
-	 1000,
-	 {DOWN(500, 0), STOPS(1000, 0), RESETS(3000, 1), GOES_ON(3100, 0), STOPS(5000, 1),
-	  RESETS(7000, 1), GOES_ON(7100, 1), UP(9000, 0), ENDS(10000)}},
+	{"stopped-and-reset", "pair", 1000,
+	 .events = {DOWN(500, 0), STOPS(1000, 0), RESETS(3000, 1), GOES_ON(3100, 0), STOPS(5000, 1),
+		    RESETS(7000, 1), GOES_ON(7100, 1), UP(9000, 0), ENDS(10000)}},
+
+	/* Other paths, segments and providers. With one path a comm waits for its own cable. */
+	{"one-path", "pair", 4000, .settings = "NCCL_MESH_MAX_PATHS=1",
+	 .events = {DOWN(500, 0), UP(2000, 0), DOWN(3000, 1), UP(5000, 1), ENDS(6000)}},
+	{"small-segments", "pair", 1000,
+	 .settings = "NCCL_MESH_SEGMENT_SIZE=4K NCCL_MESH_EAGER_LIMIT=0",
+	 .events = {DOWN(500, 0), UP(2000, 0), RESETS(3000, 1), ENDS(4000)}},
+	{"large-messages", "pair", 2000, .settings = "NCCL_MESH_EAGER_LIMIT=64K",
+	 .message_kib = 3000, .events = {DOWN(500, 0), UP(2500, 0), RESETS(4000, 1), ENDS(6000)}},
+	{"rxm", "pair", 4000, .settings = "NCCL_MESH_PROVIDER=tcp;ofi_rxm",
+	 .events = {DOWN(1000, 0), UP(3000, 0), RESETS(6000, 1), IS_USED(9000, 0), ENDS(9000)}},
+	{"without-recovery", "pair", 1000, .settings = "NCCL_MESH_RECOVERY=off",
+	 .events = {MBPS(1000, 0, 10), MBPS(3000, 0, 100), ENDS(4000)}},
+	/* 10 ms from one site to the other. */
+	{"two-sites", "pair", 2000,
+	 .settings = "a:NCCL_MESH_SITE=east b:NCCL_MESH_SITE=west NCCL_MESH_LANES=3",
+	 .events = {TAKES_MS(0, 0, 10), TAKES_MS(0, 1, 10), DOWN(4000, 0), UP(6000, 0),
+		    IS_USED(12000, 0), ENDS(12000)}},
+	{"slow-cable", "pair", 8000,
+	 .events = {MBPS(1000, 0, 1), MBPS(8000, 0, 100), MBPS(10000, 1, 10), DOWN(11000, 0),
+		    UP(13000, 0), ENDS(15000)}},
+	{"ring-of-ranks", "triangle", 1000,
+	 .settings = "MASTER_ADDR=10.0.0.1 MASTER_PORT=29500 NCCL_MESH_RELAY=job WORLD_SIZE=3 "
+		     "a:RANK=0 b:RANK=1 c:RANK=2",
+	 .events = {DOWN(1000, 1), UP(3000, 1), ENDS(6000)}},
+
+	/* NICs that come later, or for a second time. */
+	{"cable-added", "one", 1000,
+	 .events = {PLUGGED(1000, 0, 1), IS_USED(3000, 1), DOWN(3000, 0), UP(6000, 0),
+		    IS_USED(8000, 0), ENDS(8000)}},
+	{"carrier-late", "pair", 1000, .absent = 2,
+	 .events = {UP(2000, 1), IS_USED(4000, 1), DOWN(4000, 0), UP(7000, 0), ENDS(9000)}},
+	/* The streams between its ends begin when it is there. */
+	{"carrier-late-triangle", "triangle", 3000, .absent = 4,
+	 .events = {UP(3000, 2), IS_USED(12000, 2), ENDS(12000)}},
+	/* The kernel does not tell a connection that its address is gone. */
+	{"address-moves", "pair", 4000,
+	 .events = {LOSES_ADDRESS(1000, 0, 1), HAS_ADDRESS(6000, 0, 1), IS_USED(9000, 1),
+		    DOWN(9000, 0), UP(11000, 0), ENDS(13000)}},
+
+	/* Drained cables. */
+	{"drained-and-pulled", "pair", 1000,
+	 .events = {DRAINED(500, 0, 1), IS_USED(1000, 0), IS_QUIET(1500, 1), DOWN(1500, 1),
+		    UP(2500, 1), IS_QUIET(3500, 1), UNDRAINED(3500, 0, 1), IS_USED(5000, 1),
+		    DOWN(5000, 0), UP(6000, 0), ENDS(8000)}},
+	{"drained-at-both-ends", "pair", 1000,
+	 .events = {DRAINED(500, 0, 0), DRAINED(600, 1, 0), UNDRAINED(1500, 0, 0),
+		    IS_QUIET(2500, 0), UNDRAINED(2500, 1, 0), IS_USED(4000, 0), ENDS(4000)}},
+	{"drained-only-cable", "one", 1000,
+	 .events = {DRAINED(500, 0, 0), IS_USED(3000, 0), UNDRAINED(3000, 0, 0), ENDS(4000)}},
+	/* Whoever loses its last cable takes the drained one. */
+	{"drained-and-needed", "pair", 1000,
+	 .events = {DRAINED(500, 1, 1), DOWN(2000, 0), IS_USED(4000, 1), UP(4000, 0),
+		    UNDRAINED(6000, 1, 1), ENDS(7000)}},
+	{"drained-before-the-start", "pair", 1000, .settings = "NCCL_MESH_MAX_PATHS=2",
+	 .events = {DRAINED(500, 0, 1), IS_KILLED(1000, 0), STARTS(1500, 0), IS_QUIET(3500, 1),
+		    UNDRAINED(3500, 0, 1), IS_USED(5000, 1), ENDS(5000)}},
 };
 
-static void event_happen(const struct event *event)
-{
-	switch (event->what) {
-	case CABLE:
-		world_cable_set(event->which, (enum world_cable_state)event->how);
-		break;
-	case RESET:
-		world_cable_reset(event->which);
-		break;
-	case FREEZE:
-		world_freeze(play.ranks[event->which].node, event->how);
-		break;
-	case END:
-		break;
-	}
-	play_look();
-}
-
-static void case_run(const struct test_case *test)
-{
-	const struct event *event = test->events;
-	uint64_t begin_ns;
-
-	play.gap_ns = test->gap_ms * WORLD_MS;
-	play_begin(1, test->cabling);
-	begin_ns = world.now_ns;
-	do {
-		while (world.now_ns < begin_ns + event->ms * WORLD_MS)
-			play_turn();
-		event_happen(event);
-	} while ((event++)->what != END);
-	play_end(1);
-	_exit(0);
-}
-
-/* Each case in a process of its own. Returns whether it passes. */
-static bool case_passes(const struct test_case *test)
-{
-	int status = 1;
-	pid_t pid;
-
-	printf("%s: ", test->name);
-	fflush(stdout);
-	pid = fork();
-	if (!pid)
-		case_run(test);
-	return waitpid(pid, &status, 0) == pid && !status;
-}
-
-static bool is_named(const char *name, int argc, char **argv)
-{
-	int i;
-
-	for (i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], name))
-			return true;
-	}
-	return argc == 1;
-}
-
-int main(int argc, char **argv)
-{
-	int status = 0;
-	size_t i;
-
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		if (is_named(cases[i].name, argc, argv) && !case_passes(&cases[i]))
-			status = 1;
-	}
-	return status;
-}
+CASES_MAIN

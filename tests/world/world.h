@@ -16,7 +16,7 @@
  * events.c    epoll, poll, eventfd, socketpair
  * threads.c   threads, locks, the clock, events
  * net.c       nodes and cables
- * play.c, rank.c: NCCL's part; test_*.c: the faults
+ * play.c, rank.c: NCCL's part; cases.c, test_*.c: the faults
  */
 #ifndef TESTS_WORLD_WORLD_H
 #define TESTS_WORLD_WORLD_H
@@ -42,6 +42,7 @@ struct world_nic {
 	char name[16];
 	unsigned int ifindex;
 	struct in_addr addr; /* with a prefix of 24 bits */
+	bool bare;	     /* the address has been removed */
 	int cable;	     /* its number; -1: none, as of lo */
 	int end;	     /* which end of the cable: 0 or 1 */
 };
@@ -59,6 +60,7 @@ struct world_node {
 	int lives;   /* processes that it has had; the threads of earlier ones never run again */
 	bool frozen; /* as by SIGSTOP: its threads do not run */
 	uint16_t next_port;
+	uint16_t closed_port; /* a firewall drops what comes for it from other nodes; 0: none */
 };
 
 enum world_cable_state {
@@ -73,6 +75,7 @@ struct world_cable {
 	struct world_node *nodes[2];
 	enum world_cable_state state;
 	uint64_t changes; /* of the state */
+	uint64_t bytes;	  /* that NICs have sent over it */
 	uint64_t mbps;
 	uint64_t delay_ns;
 	uint64_t free_ns[2]; /* when the queue of the NIC at this end is empty */
@@ -98,7 +101,7 @@ void world_start(uint64_t seed);
 /** A node with a process of its own, and the interface lo. */
 struct world_node *world_node_add(const char *name);
 
-/** A cable, which is a subnet of its own, 10.N.0.0/24. Returns its number N. */
+/** A cable, a subnet of its own, 10.N.0.0/24; both nodes get news. Returns its number N. */
 int world_cable_add(struct world_node *a, struct world_node *b, uint64_t mbps, uint64_t delay_us);
 
 /** Sets the state of a cable; both nodes get news of the carrier if it changes. */
@@ -106,6 +109,12 @@ void world_cable_set(int cable, enum world_cable_state state);
 
 /** Resets all TCP connections over the cable at both ends, as a firewall's reload does. */
 void world_cable_reset(int cable);
+
+/** Removes the address of this end of a cable, or adds it again; the node gets news. */
+void world_address_set(struct world_node *node, int cable, bool there);
+
+/** Tells the process that files have changed in the folders that it watches. */
+void world_folder_changed(struct world_node *node);
 
 /** The process ends at once, as by SIGKILL: its kernel closes what it had. */
 void world_kill(struct world_node *node);
