@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_world_relays.c - faults of relays, and of the cables to them. A "diamond" has the relays b
+ * (cables 0 and 1) and d (2 and 3) between a and c.
+ *
+ * Usage: test_world_relays [NAME...]     (default: all of them)
+ */
+#include "cases.h"
+
+static const struct test_case cases[] = {
+	{"stopped", "diamond", 2000, .events = {STOPS(1000, 1), GOES_ON(9000, 1), ENDS(12000)}},
+	{"stopped-only", "line", 2000, .events = {STOPS(1000, 1), GOES_ON(6000, 1), ENDS(9000)}},
+	{"killed", "diamond", 1000,
+	 .events = {IS_KILLED(1000, 1), STARTS(4000, 1), IS_KILLED(9000, 3), STARTS(13000, 3),
+		    ENDS(16000)}},
+	{"killed-only", "chain", 3000,
+	 .events = {IS_KILLED(1000, 1), STARTS(3000, 1), ENDS(12000)}},
+	{"without-descriptors", "diamond", 2000,
+	 .events = {NO_FILES(1000, 1), RESETS(1500, 0), HAS_FILES(6000, 1), ENDS(9000)}},
+	{"cable", "diamond", 1000,
+	 .events = {DOWN(1000, 0), UP(4000, 0), DOWN(9000, 3), UP(12000, 3), ENDS(14000)}},
+	{"black-hole", "diamond", 2000, .events = {HOLE(1000, 1), UP(9000, 1), ENDS(12000)}},
+	{"reset", "chain", 1000, .events = {RESETS(1000, 1), RESETS(2000, 0), ENDS(4000)}},
+	{"small-memory", "chain", 2000, .message_kib = 3000,
+	 .settings = "NCCL_MESH_RELAY_MEMORY=1M", .events = {RESETS(1000, 1), ENDS(6000)}},
+	{"small-segments", "chain", 2000,
+	 .settings = "NCCL_MESH_SEGMENT_SIZE=4K NCCL_MESH_EAGER_LIMIT=0",
+	 .events = {DOWN(1000, 1), UP(2000, 1), ENDS(5000)}},
+	{"large-messages", "diamond", 2000, .message_kib = 3000,
+	 .events = {DOWN(1000, 1), UP(3000, 1), ENDS(6000)}},
+	{"rxm", "diamond", 3000, .settings = "NCCL_MESH_PROVIDER=tcp;ofi_rxm",
+	 .events = {DOWN(1000, 1), UP(3000, 1), ENDS(8000)}},
+	{"of-the-job", "line", 2000,
+	 .settings = "MASTER_ADDR=10.0.0.1 MASTER_PORT=29500 NCCL_MESH_RELAY=job",
+	 .events = {DOWN(1000, 1), UP(3000, 1), ENDS(6000)}},
+	{"slow-hop", "diamond", 8000,
+	 .events = {MBPS(1000, 1, 1), MBPS(8000, 1, 100), ENDS(12000)}},
+	{"drained-hop", "diamond", 1000,
+	 .events = {DRAINED(1000, 0, 0), UNDRAINED(5000, 0, 0), ENDS(9000)}},
+	/* A cable between the two, later: a stream that goes over a relay does not move to it. */
+	{"cable-added", "line", 2000, .events = {PLUGGED(1000, 0, 2), ENDS(8000)}},
+	/* Between nodes with a cable of their own relays are not used. */
+	{"full", "full", 1000,
+	 .events = {DOWN(1000, 0), IS_KILLED(2000, 3), UP(3000, 0), STARTS(4000, 3), ENDS(8000)}},
+};
+
+CASES_MAIN
