@@ -86,8 +86,9 @@ static size_t message_size(const struct stream *stream, uint64_t number)
 {
 	const size_t limits[] = {1, 65, 4096, 20000, 100000, stream->message_bytes + 1};
 	uint64_t drawn = mix(stream->sizes_seed + number);
+	size_t limit = limits[drawn % (sizeof(limits) / sizeof(limits[0]))];
 
-	return (size_t)(mix(drawn) % limits[drawn % (sizeof(limits) / sizeof(limits[0]))]);
+	return (size_t)mix(drawn) % (limit > stream->message_bytes ? limits[5] : limit);
 }
 
 static uint64_t word(const struct stream *stream, uint64_t number, size_t i)
@@ -177,7 +178,7 @@ static bool end_register(struct stream *stream, struct stream_end *end)
 /* False while its process cannot do anything, or is not there any more. */
 static bool end_acts(const struct stream_end *end)
 {
-	return !end->gone && !end->rank->node->frozen;
+	return !end->gone && !end->silent && !end->rank->node->frozen;
 }
 
 static void stream_connect(struct stream *stream)
@@ -336,6 +337,17 @@ void stream_end_lost(struct stream *stream, struct stream_end *end)
 	end->gone = true;
 	if (stream->state != STREAM_CLOSED)
 		stream->doomed_ns = world.now_ns;
+}
+
+void stream_listener_close(struct stream *stream)
+{
+	if (!stream->listener)
+		return;
+	world_act_for(stream->receive.rank->node);
+	stream->receive.rank->net->close_listen(stream->listener);
+	world_act_for(NULL);
+	stream->listener = NULL;
+	stream->receive.gone = true;
 }
 
 void stream_close(struct stream *stream)

@@ -42,6 +42,7 @@ struct stream_end {
 	uint8_t *memory;
 	struct slot slots[SLOTS];
 	uint64_t posted, done; /* messages */
+	bool silent;	       /* its NCCL does not call connect or accept */
 	bool gone;	       /* its process has been killed, or has closed it alone */
 };
 
@@ -83,6 +84,9 @@ void stream_abort(struct stream *stream, struct stream_end *end);
 
 /** The process of this end has been killed. */
 void stream_end_lost(struct stream *stream, struct stream_end *end);
+
+/** Closes the listener, if it is open: nothing is accepted any more. */
+void stream_listener_close(struct stream *stream);
 
 /** Closes both ends. */
 void stream_close(struct stream *stream);
