@@ -192,7 +192,7 @@ step_seeds() {
 world_seeds() {
 	local cabling
 
-	for cabling in pair triangle line ring; do
+	for cabling in pair triangle line ring diamond; do
 		seq "${SEEDS:-50}" | xargs -P "$JOBS" -I{} ./test.sh internal world_seed {} $cabling
 	done
 }

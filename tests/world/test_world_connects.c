@@ -79,6 +79,8 @@ static const struct connect_case {
 	 "b:NCCL_MESH_TUNER=ring", .events = {ENDS(0)}},
 	{"no-handle", "pair", "ab", 1, FAILS, 0, 1000, "got a handle that is not this plugin's",
 	 .handle_byte = 1, .events = {ENDS(0)}},
+	{"other-version", "pair", "ab", 1, FAILS, 0, 1000, "Install the same version on all nodes",
+	 .handle_byte = 4, .events = {ENDS(0)}},
 	{"black-holes", "pair", "ab", 2, FAILS, 59000, 62000, "gave up connecting",
 	 .events = {HOLE(0, 0), HOLE(0, 1), ENDS(0)}},
 	{"no-carrier", "pair", "ab", 2, FAILS, 59000, 62000, "has no carrier",
