@@ -19,6 +19,8 @@
 #define RECOVERY_NS (35 * WORLD_S)
 /* An end that has not come after so long will not come. */
 #define END_NS (60 * WORLD_S)
+/* How long the plugin is used once more: until neighbours have found each other. */
+#define AGAIN_NS (2 * WORLD_S)
 
 struct play play = {.gap_ns = 8 * WORLD_S};
 static struct stream streams[STREAMS_MAX];
@@ -340,6 +342,16 @@ void play_begin(uint64_t seed, const char *cabling)
 	cabling_make(cabling_find(cabling));
 }
 
+static void ranks_end(void)
+{
+	int i;
+
+	for (i = 0; i < play.num_ranks; i++) {
+		if (play.ranks[i].net)
+			rank_end(&play.ranks[i]);
+	}
+}
+
 void play_end(uint64_t seed)
 {
 	uint64_t limit_ns = world.now_ns + END_NS;
@@ -352,6 +364,13 @@ void play_end(uint64_t seed)
 		if (world.now_ns > limit_ns)
 			world_die("the streams do not end");
 	} while (play_turn());
+	ranks_end();
+	for (i = 0; i < play.num_ranks; i++) {
+		if (play.ranks[i].net)
+			rank_begin(&play.ranks[i]);
+	}
+	world_pause(AGAIN_NS);
+	ranks_end();
 	printf("seed %lu: %.1f s, %d streams, %lu messages, %lu MB, longest gap %.3f s\n", seed,
 	       (double)world.now_ns / WORLD_S - 1000, play.num_streams, play.messages,
 	       play.bytes >> 20, (double)play.longest_ns / WORLD_S);

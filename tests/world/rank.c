@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "leftovers.h"
 #include "rank.h"
 
 /* A longer gap between messages is said. */
@@ -58,17 +59,33 @@ static void *plugin_load(const char *plugin)
 	return library;
 }
 
+void rank_begin(struct rank *rank)
+{
+	world_act_for(rank->node);
+	if (rank->net->init(&rank->context, 0, NULL, log_line, NULL) ||
+	    rank->net->devices(&rank->num_nics))
+		world_die("%s: init fails", rank->node->name);
+	world_act_for(NULL);
+}
+
 void rank_start(struct rank *rank, struct world_node *node, const char *plugin)
 {
 	rank->node = node;
 	rank->library = plugin_load(plugin);
-	rank->net = dlsym(rank->library, "ncclNetPlugin_v8");
+	rank->net = dlsym(rank->library, NCCL_NET_SYMBOL_NEWEST);
 	if (!rank->net)
 		world_die("%s is no plugin", plugin);
-	world_act_for(node);
-	if (rank->net->init(log_line) || rank->net->devices(&rank->num_nics))
-		world_die("%s: init fails", node->name);
+	rank_begin(rank);
+	leftovers_keep(node); /* its NICs and settings stay for as long as the process lives */
+}
+
+void rank_end(struct rank *rank)
+{
+	world_act_for(rank->node);
+	if (rank->net->finalize(rank->context))
+		world_die("%s: finalize fails", rank->node->name);
 	world_act_for(NULL);
+	leftovers_check(rank->node, rank->net);
 }
 
 /* ---- messages ------------------------------------------------------------------------------ */
@@ -157,7 +174,7 @@ void stream_open(struct stream *stream, int number, struct rank *from, struct ra
 	end_open(&stream->send, from, rank_message_bytes);
 	end_open(&stream->receive, to, rank_message_bytes);
 	world_act_for(to->node);
-	if (to->net->listen(dev % to->num_nics, stream->handle, &stream->listener))
+	if (to->net->listen(to->context, dev % to->num_nics, stream->handle, &stream->listener))
 		stream_fails(stream, &stream->receive, NCCL_RESULT_SYSTEM_ERROR, "listen");
 	world_act_for(NULL);
 }
@@ -188,7 +205,8 @@ static void stream_connect(struct stream *stream)
 
 	world_act_for(send->rank->node);
 	if (!send->comm && end_acts(send))
-		error = send->rank->net->connect(0, stream->handle, &send->comm, NULL);
+		error = send->rank->net->connect(send->rank->context, 0, stream->handle,
+						 &send->comm, NULL);
 	if (error)
 		stream_fails(stream, send, error, "connect");
 	else if (end_acts(send))
@@ -216,7 +234,8 @@ static bool end_post(struct stream *stream, struct stream_end *end)
 {
 	struct slot *slot = &end->slots[end->posted % SLOTS];
 	void *data = slot->bytes;
-	int size = (int)stream->message_bytes, tag = 0;
+	size_t size = stream->message_bytes;
+	int tag = 0;
 	enum nccl_result error;
 
 	if (slot->request || end->posted >= stream->stops_at)
@@ -224,12 +243,11 @@ static bool end_post(struct stream *stream, struct stream_end *end)
 	slot->number = end->posted;
 	if (end == &stream->send) {
 		message_fill(stream, slot);
-		error = end->rank->net->isend(end->comm, data,
-					      (int)message_size(stream, slot->number), 0,
-					      end->registration, &slot->request);
+		error = end->rank->net->isend(end->comm, data, message_size(stream, slot->number),
+					      0, end->registration, NULL, &slot->request);
 	} else {
 		error = end->rank->net->irecv(end->comm, 1, &data, &size, &tag, &end->registration,
-					      &slot->request);
+					      NULL, &slot->request);
 	}
 	if (error)
 		stream_fails(stream, end, error, end == &stream->send ? "isend" : "irecv");
@@ -310,7 +328,7 @@ void stream_stop(struct stream *stream)
 
 static void end_close(struct stream *stream, struct stream_end *end)
 {
-	const struct nccl_net_v8 *net = end->rank->net;
+	const struct nccl_net_newest *net = end->rank->net;
 
 	world_act_for(end->rank->node);
 	if (!end->gone && end->registration)

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <nccl/net_v8.h>
+#include <nccl/net_newest.h>
 
 #include "world.h"
 
@@ -16,7 +16,8 @@
 struct rank {
 	struct world_node *node;
 	void *library;
-	const struct nccl_net_v8 *net;
+	const struct nccl_net_newest *net;
+	void *context;
 	int num_nics;
 };
 
@@ -69,6 +70,12 @@ extern const char *rank_expects;
 
 /** Loads the plugin for a node's process, and calls init. */
 void rank_start(struct rank *rank, struct world_node *node, const char *plugin);
+
+/** Calls init, also once more after rank_end(). */
+void rank_begin(struct rank *rank);
+
+/** Calls finalize, and fails if it leaves something. All of its streams and listeners are closed. */
+void rank_end(struct rank *rank);
 
 /** A stream between two ranks, which begins with its connect. */
 void stream_open(struct stream *stream, int number, struct rank *from, struct rank *to, int dev);

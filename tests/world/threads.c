@@ -291,8 +291,7 @@ static struct thread *thread_add(void)
 		if (threads[i].used && threads[i].ended && threads[i].detached)
 			thread_free(&threads[i]);
 	}
-	i = 0;
-	while (i < num_threads && threads[i].used)
+	for (i = 0; i < num_threads && threads[i].used;)
 		i++;
 	if (i == THREADS_MAX)
 		world_die("too many threads");
@@ -360,6 +359,15 @@ int pthread_create(pthread_t *pthread, const pthread_attr_t *attributes, void *(
 		world_die("no further thread: %s", strerror(ret));
 	*pthread = thread->pthread;
 	return 0;
+}
+
+int world_threads(const struct world_node *node)
+{
+	int i = num_threads, num = 0;
+
+	while (i--)
+		num += threads[i].owner == node && thread_is_alive(&threads[i]);
+	return num;
 }
 
 static struct thread *thread_of(pthread_t pthread)

@@ -16,6 +16,7 @@
  * events.c    epoll, poll, eventfd, socketpair
  * threads.c   threads, locks, the clock, events
  * net.c       nodes and cables
+ * leftovers.c what a process has not given back
  * play.c, rank.c: NCCL's part; cases.c, test_*.c: the faults
  */
 #ifndef TESTS_WORLD_WORLD_H
@@ -156,6 +157,9 @@ void world_enter(void);
 
 /** Calls @what(@arg, @number) at this time; any thread may be the one that calls it. */
 void world_at(uint64_t ns, void (*what)(void *arg, uint64_t number), void *arg, uint64_t number);
+
+/** How many threads the process has. */
+int world_threads(const struct world_node *node);
 
 /** Prints the reason to stderr and exits with status 1. */
 void world_die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
