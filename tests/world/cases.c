@@ -94,6 +94,7 @@ void case_run(const struct test_case *test)
 	uint64_t begin_ns;
 
 	play.gap_ns = test->gap_ms * WORLD_MS;
+	play.quiet = test->events[0].what == END;
 	play.settings = test->settings;
 	play.absent = test->absent;
 	if (test->message_kib)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "play.h"
@@ -21,6 +22,8 @@
 #define END_NS (60 * WORLD_S)
 /* How long the plugin is used once more: until neighbours have found each other. */
 #define AGAIN_NS (2 * WORLD_S)
+/* Without a fault: until relays know that the comms of others are closed. */
+#define SETTLE_NS (1 * WORLD_S)
 
 struct play play = {.gap_ns = 8 * WORLD_S};
 static struct stream streams[STREAMS_MAX];
@@ -246,14 +249,10 @@ static void settings_set(const char *settings, char node, bool set)
 
 void play_restart(int rank)
 {
-	char node = (char)('a' + rank), folder[PATH_MAX];
+	char node = (char)('a' + rank);
 
-	settings_set("FI_PROVIDER=net,tcp,ofi_rxm NCCL_MESH_STATS_DIR=none NCCL_MESH_RELAY=any",
-		     node, true);
-	if (play.folder) {
-		snprintf(folder, sizeof(folder), "%s/%c", play.folder, node);
-		setenv("NCCL_MESH_STATS_DIR", folder, 1);
-	}
+	settings_set("FI_PROVIDER=net,tcp,ofi_rxm NCCL_MESH_RELAY=any", node, true);
+	statistics_folder_make(&play.ranks[rank].statistics, play.folder, node);
 	settings_set(play.settings ? play.settings : "", node, true);
 	rank_start(&play.ranks[rank], &world.nodes[rank], play.plugin);
 	settings_set(play.settings ? play.settings : "", node, false);
@@ -264,7 +263,8 @@ void play_drain(int rank, int cable, bool drained)
 	char mark[PATH_MAX];
 	int fd;
 
-	snprintf(mark, sizeof(mark), "%s/%c/drain-x%d", play.folder, 'a' + rank, cable);
+	mkdir(play.ranks[rank].statistics.folder, 0700); /* if nothing has made it yet */
+	snprintf(mark, sizeof(mark), "%s/drain-x%d", play.ranks[rank].statistics.folder, cable);
 	world_say("%s is%s drained", mark, drained ? "" : " no longer");
 	fd = drained ? open(mark, O_WRONLY | O_CREAT, 0600) : -1;
 	if (drained ? fd < 0 : unlink(mark))
@@ -348,8 +348,22 @@ static void ranks_end(void)
 
 	for (i = 0; i < play.num_ranks; i++) {
 		if (play.ranks[i].net)
-			rank_end(&play.ranks[i]);
+			rank_end(&play.ranks[i], play.quiet);
 	}
+}
+
+/* A pair without a cable goes over one relay. */
+static void quiet_check(void)
+{
+	uint64_t bytes = 0;
+	int i;
+
+	for (i = 0; i < num_streams; i++) {
+		if (!pair_has_cable(&play.pairs[i / STREAMS_PER_PAIR], false))
+			bytes += streams[i].bytes;
+	}
+	if (statistics_relayed_bytes != bytes)
+		world_die("relays count %lu bytes, not %lu", statistics_relayed_bytes, bytes);
 }
 
 void play_end(uint64_t seed)
@@ -364,7 +378,11 @@ void play_end(uint64_t seed)
 		if (world.now_ns > limit_ns)
 			world_die("the streams do not end");
 	} while (play_turn());
+	if (play.quiet)
+		world_pause(SETTLE_NS);
 	ranks_end();
+	if (play.quiet)
+		quiet_check();
 	for (i = 0; i < play.num_ranks; i++) {
 		if (play.ranks[i].net)
 			rank_begin(&play.ranks[i]);

@@ -66,6 +66,7 @@ void rank_begin(struct rank *rank)
 	    rank->net->devices(&rank->num_nics))
 		world_die("%s: init fails", rank->node->name);
 	world_act_for(NULL);
+	statistics_begin(&rank->statistics);
 }
 
 void rank_start(struct rank *rank, struct world_node *node, const char *plugin)
@@ -79,13 +80,15 @@ void rank_start(struct rank *rank, struct world_node *node, const char *plugin)
 	leftovers_keep(node); /* its NICs and settings stay for as long as the process lives */
 }
 
-void rank_end(struct rank *rank)
+void rank_end(struct rank *rank, bool quiet)
 {
+	statistics_open(&rank->statistics);
 	world_act_for(rank->node);
 	if (rank->net->finalize(rank->context))
 		world_die("%s: finalize fails", rank->node->name);
 	world_act_for(NULL);
 	leftovers_check(rank->node, rank->net);
+	statistics_check(&rank->statistics, rank->node->name, quiet);
 }
 
 /* ---- messages ------------------------------------------------------------------------------ */
@@ -111,6 +114,14 @@ static size_t message_size(const struct stream *stream, uint64_t number)
 static uint64_t word(const struct stream *stream, uint64_t number, size_t i)
 {
 	return mix((uint64_t)stream->number << 48 ^ number << 16) + i * 0x9e3779b97f4a7c15ull;
+}
+
+/* What the process of this end has counted of its direction. */
+static struct statistics_messages *end_messages(struct stream *stream, struct stream_end *end)
+{
+	struct statistics *statistics = &end->rank->statistics;
+
+	return end == &stream->send ? &statistics->sent : &statistics->received;
 }
 
 static void message_fill(const struct stream *stream, struct slot *slot)
@@ -149,6 +160,7 @@ static void stream_fails(struct stream *stream, struct stream_end *end, enum ncc
 	world_say("stream %d: %s fails at %s: %d", stream->number, what, end->rank->node->name,
 		  error);
 	stream->state = STREAM_FAILED;
+	end->rank->statistics.failed += !!end->comm;
 }
 
 static void end_open(struct stream_end *end, struct rank *rank, size_t message_bytes)
@@ -185,6 +197,7 @@ static bool end_register(struct stream *stream, struct stream_end *end)
 
 	if (!end->comm || end->registration)
 		return end->registration;
+	end->rank->statistics.comms++;
 	error = end->rank->net->reg_mr(end->comm, end->memory, SLOTS * stream->message_bytes,
 				       NCCL_POINTER_HOST, &end->registration);
 	if (error)
@@ -251,9 +264,10 @@ static bool end_post(struct stream *stream, struct stream_end *end)
 	}
 	if (error)
 		stream_fails(stream, end, error, end == &stream->send ? "isend" : "irecv");
-	if (slot->request)
-		end->posted++;
-	return slot->request;
+	if (!slot->request)
+		return false;
+	statistics_post(end_messages(stream, end), message_size(stream, end->posted++));
+	return true;
 }
 
 static bool end_test(struct stream *stream, struct stream_end *end, struct slot *slot)
@@ -270,6 +284,7 @@ static bool end_test(struct stream *stream, struct stream_end *end, struct slot 
 		return false;
 	slot->request = NULL;
 	end->done++;
+	statistics_done(end_messages(stream, end), message_size(stream, slot->number));
 	if (end == &stream->receive) {
 		message_check(stream, slot, size);
 		stream->bytes += (uint64_t)size;
@@ -343,18 +358,27 @@ static void end_close(struct stream *stream, struct stream_end *end)
 	end->memory = NULL;
 }
 
+/* The other end is to learn that this one is gone. */
+static void stream_doom(struct stream *stream, struct stream_end *end)
+{
+	struct stream_end *other = end == &stream->send ? &stream->receive : &stream->send;
+
+	stream->doomed_ns = world.now_ns;
+	other->rank->statistics.doomed++;
+}
+
 void stream_abort(struct stream *stream, struct stream_end *end)
 {
 	world_say("stream %d is aborted at %s", stream->number, end->rank->node->name);
+	stream_doom(stream, end);
 	end_close(stream, end);
-	stream->doomed_ns = world.now_ns;
 }
 
 void stream_end_lost(struct stream *stream, struct stream_end *end)
 {
 	end->gone = true;
 	if (stream->state != STREAM_CLOSED)
-		stream->doomed_ns = world.now_ns;
+		stream_doom(stream, end);
 }
 
 void stream_listener_close(struct stream *stream)

@@ -8,6 +8,7 @@
 
 #include <nccl/net_newest.h>
 
+#include "statistics.h"
 #include "world.h"
 
 #define SLOTS 8				  /* messages of a stream at a time */
@@ -19,6 +20,7 @@ struct rank {
 	const struct nccl_net_newest *net;
 	void *context;
 	int num_nics;
+	struct statistics statistics;
 };
 
 enum stream_state {
@@ -74,8 +76,11 @@ void rank_start(struct rank *rank, struct world_node *node, const char *plugin);
 /** Calls init, also once more after rank_end(). */
 void rank_begin(struct rank *rank);
 
-/** Calls finalize, and fails if it leaves something. All of its streams and listeners are closed. */
-void rank_end(struct rank *rank);
+/**
+ * Calls finalize, and fails if it leaves something, or if the plugin has miscounted. All of its
+ * streams are closed. @quiet: no fault has been in this world
+ */
+void rank_end(struct rank *rank, bool quiet);
 
 /** A stream between two ranks, which begins with its connect. */
 void stream_open(struct stream *stream, int number, struct rank *from, struct rank *to, int dev);

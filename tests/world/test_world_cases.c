@@ -8,13 +8,18 @@
 #include "cases.h"
 
 static const struct test_case cases[] = {
+	/* Without a fault, nothing is lost. */
+	{"quiet-pair", "pair", 200, .events = {ENDS(2000)}},
+	{"quiet-triangle", "triangle", 200, .events = {ENDS(2000)}},
+	{"quiet-line", "line", 500, .events = {ENDS(3000)}},
+	{"quiet-ring", "ring", 500, .events = {ENDS(3000)}},
 	{"cable", "pair", 1000,
 	 .events = {DOWN(500, 1), UP(2000, 1), IS_USED(4000, 1), DOWN(4000, 0), UP(6000, 0),
 		    IS_USED(7000, 0), ENDS(7000)}},
 	{"black-hole", "pair", 4000, .events = {HOLE(500, 1), UP(6000, 1), ENDS(7000)}},
 	/* As of a wrong MTU: control frames pass, and large messages do not. */
 	{"small-packets", "pair", 10000,
-	 .events = {SMALL(500, 1), UP(20000, 1), IS_USED(22000, 1), ENDS(22000)}},
+	 .events = {SMALL(600, 1), UP(20000, 1), IS_USED(22000, 1), ENDS(22000)}},
 	{"only-way", "line", 1500, .events = {DOWN(500, 1), UP(5000, 1), ENDS(8000)}},
 	/*
 	 * A cable that was lost often waits ever longer before it is used again, but not any more
