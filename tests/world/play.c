@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "play.h"
+#include "said.h"
 
 #define STREAMS_PER_PAIR 4
 #define STREAMS_MAX (PLAY_PAIRS_MAX * STREAMS_PER_PAIR)
@@ -24,6 +25,8 @@
 #define AGAIN_NS (2 * WORLD_S)
 /* Without a fault: until relays know that the comms of others are closed. */
 #define SETTLE_NS (1 * WORLD_S)
+/* Without a fault, a process says an INFO at most so often: for each end of a stream, and so on. */
+#define QUIET_LINES 32
 
 struct play play = {.gap_ns = 8 * WORLD_S};
 static struct stream streams[STREAMS_MAX];
@@ -364,6 +367,7 @@ static void quiet_check(void)
 	}
 	if (statistics_relayed_bytes != bytes)
 		world_die("relays count %lu bytes, not %lu", statistics_relayed_bytes, bytes);
+	said_check_quiet(QUIET_LINES);
 }
 
 void play_end(uint64_t seed)

@@ -27,7 +27,7 @@ struct play {
 	int num_streams; /* begun so far */
 	uint64_t messages, bytes;
 	bool ends;  /* no further streams begin */
-	bool quiet; /* no fault: nothing may be lost */
+	bool quiet; /* no fault: nothing may be lost, and no WARN be said */
 	/* Set before play_begin(). "NAME=VALUE b:NAME=VALUE": of all, and of b alone; or NULL. */
 	const char *settings;
 	const char *folder;  /* real, for what `fi_mesh drain` marks; NULL: nothing is drained */

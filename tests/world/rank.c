@@ -12,6 +12,7 @@
 
 #include "leftovers.h"
 #include "rank.h"
+#include "said.h"
 
 /* A longer gap between messages is said. */
 #define GAP_SAID_NS (1 * WORLD_S)
@@ -27,14 +28,12 @@ log_line(enum nccl_level level, unsigned long flags, const char *file, int line,
 	va_list args;
 
 	(void)flags;
-	(void)file;
-	(void)line;
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	if (rank_expects && strstr(text, rank_expects))
 		rank_expects = NULL;
-	world_say("%s%s", level == NCCL_LEVEL_WARN ? "WARN " : "", text);
+	said(level, file, line, text);
 }
 
 /* ---- a process ----------------------------------------------------------------------------- */
@@ -160,7 +159,12 @@ static void stream_fails(struct stream *stream, struct stream_end *end, enum ncc
 	world_say("stream %d: %s fails at %s: %d", stream->number, what, end->rank->node->name,
 		  error);
 	stream->state = STREAM_FAILED;
-	end->rank->statistics.failed += !!end->comm;
+	if (!end->comm)
+		return;
+	end->rank->statistics.failed++;
+	if (stream->doomed_ns && !said_warn_since(end->rank->node, stream->doomed_ns))
+		world_die("%s says nothing of the end of stream %d", end->rank->node->name,
+			  stream->number);
 }
 
 static void end_open(struct stream_end *end, struct rank *rank, size_t message_bytes)

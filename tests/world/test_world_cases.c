@@ -8,7 +8,7 @@
 #include "cases.h"
 
 static const struct test_case cases[] = {
-	/* Without a fault, nothing is lost. */
+	/* Without a fault, nothing is lost and nothing is to be said. */
 	{"quiet-pair", "pair", 200, .events = {ENDS(2000)}},
 	{"quiet-triangle", "triangle", 200, .events = {ENDS(2000)}},
 	{"quiet-line", "line", 500, .events = {ENDS(3000)}},

@@ -16,7 +16,7 @@
  * events.c    epoll, poll, eventfd, socketpair
  * threads.c   threads, locks, the clock, events
  * net.c       nodes and cables
- * leftovers.c, statistics.c: what a process has left, and has counted, at its end
+ * leftovers.c, statistics.c, said.c: what a process has left, counted and said at its end
  * play.c, rank.c: NCCL's part; cases.c, test_*.c: the faults
  */
 #ifndef TESTS_WORLD_WORLD_H
