@@ -11,9 +11,10 @@
 #include "base/container.h"
 #include "base/log.h"
 #include "base/private_descriptor.h"
+#include "neighbours/member_report.h"
 #include "neighbours/members.h"
 
-/* The number is that of struct report: processes with another one cannot be members. */
+/* The number is that of struct mesh_member_report: processes with another one cannot be members. */
 static const char *const post_names[MESH_POSTS] = {
 	[MESH_POST_SPEAKER] = "nccl-net-mesh neighbours 2",
 	[MESH_POST_DEPUTY] = "nccl-net-mesh deputy 2",
@@ -26,26 +27,6 @@ static const char *const post_names[MESH_POSTS] = {
 #define LIVED_MS 1000
 /* The pause after accept() ran out of descriptors. */
 #define PAUSE_MS 1000
-
-enum report_kind {
-	REPORT_MEMBER, /* what a member sends */
-	REPORT_PING,   /* of the deputy; no links */
-	REPORT_PONG,   /* the speaker's answer; no links */
-};
-
-/* Never leaves the node. */
-struct report {
-	struct mesh_neighbour_process process;
-	uint32_t num_links;
-	uint32_t kind;					 /* enum report_kind */
-	struct mesh_neighbour_link links[MESH_NICS_MAX]; /* num_links are sent */
-};
-
-static size_t report_size(int num_links)
-{
-	return offsetof(struct report, links) +
-	       (size_t)num_links * sizeof(struct mesh_neighbour_link);
-}
 
 static enum mesh_post_kind kind_of(const struct mesh_post *post)
 {
@@ -91,43 +72,27 @@ static int socket_watch(struct mesh_members *members, struct mesh_watch *watch, 
 
 /* Returns 0 or a negative errno. */
 MESH_HOLDS(process)
-static int report_send(const struct mesh_members *members, int fd, enum report_kind kind)
+static int report_send(const struct mesh_members *members, int fd, enum mesh_report_kind kind)
 {
-	struct report report = {.process = members->self->process, .kind = kind};
-	int num_links = kind == REPORT_MEMBER ? members->num_links : 0;
+	struct mesh_member_report report = {.process = members->self->process, .kind = kind};
+	int num_links = kind == MESH_REPORT_MEMBER ? members->num_links : 0;
+	size_t size;
 
 	report.num_links = (uint32_t)num_links;
 	if (num_links)
 		memcpy(report.links, members->links, (size_t)num_links * sizeof(report.links[0]));
-	return send(fd, &report, report_size(num_links), MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno
-											  : 0;
-}
-
-/* Another user's process may have sent this: what is printed or sent on is checked again there. */
-static bool report_is_valid(const struct report *report, size_t size)
-{
-	uint32_t i;
-
-	if (size < report_size(0) || report->num_links > MESH_NICS_MAX ||
-	    report->kind > REPORT_PONG || size != report_size((int)report->num_links))
-		return false;
-	for (i = 0; i < report->num_links; i++) {
-		const struct mesh_neighbour *about = &report->links[i].about;
-
-		if (about->num_addrs > MESH_NEIGHBOUR_ADDRS_MAX || about->num_processes)
-			return false;
-	}
-	return true;
+	size = mesh_member_report_size(num_links);
+	return send(fd, &report, size, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
 /* Returns 0; -EAGAIN: there is none; another negative errno: the connection is over. */
-static int report_receive(int fd, struct report *report)
+static int report_receive(int fd, struct mesh_member_report *report)
 {
 	ssize_t size = recv(fd, report, sizeof(*report), MSG_DONTWAIT | MSG_TRUNC);
 
 	if (size < 0)
 		return errno == EAGAIN || errno == EINTR ? -EAGAIN : -errno;
-	return report_is_valid(report, (size_t)size) ? 0 : -EPROTO;
+	return mesh_member_report_is_valid(report, (size_t)size) ? 0 : -EPROTO;
 }
 
 /* ---- who holds a post ---------------------------------------------------------------------- */
@@ -137,13 +102,13 @@ static void member_ready(struct mesh_watch *watch, uint32_t events)
 {
 	struct mesh_member *member = mesh_container_of(watch, struct mesh_member, watch);
 	struct mesh_members *members = member->members;
-	struct report report;
+	struct mesh_member_report report;
 	int ret = report_receive(watch->fd, &report);
 
 	(void)events;
-	if (!ret && report.kind == REPORT_PING)
-		ret = report_send(members, watch->fd, REPORT_PONG);
-	else if (!ret && report.kind == REPORT_MEMBER) {
+	if (!ret && report.kind == MESH_REPORT_PING)
+		ret = report_send(members, watch->fd, MESH_REPORT_PONG);
+	else if (!ret && report.kind == MESH_REPORT_MEMBER) {
 		member->process = report.process;
 		member->num_links = (int)report.num_links;
 		memcpy(member->links, report.links, report.num_links * sizeof(report.links[0]));
@@ -262,7 +227,7 @@ static int member_become(struct mesh_post *post)
 		return fd;
 	ret = connect(fd, (struct sockaddr *)&address, len) ? -errno : 0;
 	if (!ret)
-		ret = report_send(members, fd, REPORT_MEMBER);
+		ret = report_send(members, fd, MESH_REPORT_MEMBER);
 	post->joined_ms = mesh_clock_ms();
 	return socket_watch(members, &post->uplink, fd, ret);
 }
@@ -271,7 +236,7 @@ int mesh_members_ping(struct mesh_members *members)
 {
 	int fd = members->posts[MESH_POST_SPEAKER].uplink.fd;
 
-	return fd < 0 ? -ENOTCONN : report_send(members, fd, REPORT_PING);
+	return fd < 0 ? -ENOTCONN : report_send(members, fd, MESH_REPORT_PING);
 }
 
 MESH_HOLDS(process)
@@ -317,11 +282,11 @@ static void uplink_ready(struct mesh_watch *watch, uint32_t events)
 {
 	struct mesh_post *post = mesh_container_of(watch, struct mesh_post, uplink);
 	struct mesh_members *members = post->members;
-	struct report report;
+	struct mesh_member_report report;
 	int ret = report_receive(watch->fd, &report);
 
 	(void)events;
-	if (!ret && report.kind == REPORT_PONG && kind_of(post) == MESH_POST_SPEAKER) {
+	if (!ret && report.kind == MESH_REPORT_PONG && kind_of(post) == MESH_POST_SPEAKER) {
 		members->speaker = report.process;
 		members->speaker_lives(members);
 	}
@@ -365,7 +330,7 @@ void mesh_members_links_set(struct mesh_members *members, const struct mesh_neig
 		post->tries = 0;
 		/* If it fails, the connection has ended, and wakes us. */
 		if (post->uplink.fd >= 0)
-			report_send(members, post->uplink.fd, REPORT_MEMBER);
+			report_send(members, post->uplink.fd, MESH_REPORT_MEMBER);
 		else if (!post->held)
 			mesh_engine_timer_advance(members->engine, &post->timer, mesh_clock_ms());
 	}
