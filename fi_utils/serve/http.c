@@ -15,7 +15,7 @@ static const char who[] = "fi_mesh serve";
 #include "serve/host_name.h"
 #include "serve/http_library.h"
 #include "serve/page.h"
-#include "serve/page_files.h"
+#include "serve/request.h"
 
 /* Connections at once, of all browsers and of one host; a browser has six. */
 #define CONNECTIONS_MAX 32
@@ -27,8 +27,7 @@ static const char who[] = "fi_mesh serve";
 struct serve_http {
 	struct http_library library;
 	struct MHD_Daemon *daemon;
-	struct serve_page *page; /* owned */
-	const char *node;	 /* its name, of the caller's peer_self */
+	struct serve_site site; /* its page is owned, its name is of the caller's peer_self */
 };
 
 /* ---- answers ------------------------------------------------------------------------------ */
@@ -45,87 +44,49 @@ static const char *const headers[][2] = {
 	{"Cache-Control", "no-store"},
 };
 
-/* @mode: what is to become of @text */
 static enum MHD_Result reply(const struct serve_http *http, struct MHD_Connection *connection,
-			     unsigned int status, const char *type, char *text, size_t size,
-			     enum MHD_ResponseMemoryMode mode)
+			     struct serve_answer *answer)
 {
 	const struct http_library *library = &http->library;
-	struct MHD_Response *response = library->create_response(size, text, mode);
+	struct MHD_Response *response = library->create_response(
+		answer->size, (char *)answer->bytes,
+		answer->owned ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_MUST_COPY);
 	enum MHD_Result result;
 	size_t i;
 
 	if (!response) {
-		if (mode == MHD_RESPMEM_MUST_FREE)
-			free(text);
+		free(answer->owned);
 		return MHD_NO;
 	}
-	library->add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+	library->add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, answer->type);
+	if (answer->status == SERVE_METHOD_NOT_ALLOWED)
 		library->add_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
 	for (i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
 		library->add_header(response, headers[i][0], headers[i][1]);
-	result = library->queue_response(connection, status, response);
+	result = library->queue_response(connection, answer->status, response);
 	library->destroy_response(response);
 	return result;
 }
-
-static enum MHD_Result reply_text(const struct serve_http *http, struct MHD_Connection *connection,
-				  unsigned int status, const char *text)
-{
-	char line[256];
-
-	snprintf(line, sizeof(line), "%s\n", text);
-	return reply(http, connection, status, "text/plain; charset=utf-8", line, strlen(line),
-		     MHD_RESPMEM_MUST_COPY);
-}
-
-static enum MHD_Result reply_document(const struct serve_http *http,
-				      struct MHD_Connection *connection, const char *path)
-{
-	struct serve_document document;
-	int ret = serve_page_get(http->page, path, &document);
-
-	if (ret == -ENOENT)
-		return reply_text(http, connection, MHD_HTTP_NOT_FOUND, "not found");
-	if (ret)
-		return reply_text(http, connection, MHD_HTTP_SERVICE_UNAVAILABLE,
-				  *document.complaint ? document.complaint : strerror(-ret));
-	return reply(http, connection, MHD_HTTP_OK, document.type, document.text, document.size,
-		     MHD_RESPMEM_MUST_FREE);
-}
-
-static enum MHD_Result reply_file(const struct serve_http *http, struct MHD_Connection *connection,
-				  const struct page_file *file)
-{
-	return reply(http, connection, MHD_HTTP_OK, file->type, (char *)file->bytes, file->size,
-		     MHD_RESPMEM_PERSISTENT);
-}
-
-/* ---- requests ----------------------------------------------------------------------------- */
 
 static enum MHD_Result request(void *arg, struct MHD_Connection *connection, const char *url,
 			       const char *method, const char *version, const char *upload,
 			       size_t *upload_size, void **state)
 {
 	const struct serve_http *http = arg;
-	struct page_file file;
-	const char *host;
+	const struct serve_request asked = {
+		.method = method,
+		.url = url,
+		.host = http->library.lookup_value(connection, MHD_HEADER_KIND,
+						   MHD_HTTP_HEADER_HOST),
+	};
+	struct serve_answer answer;
 
 	(void)version;
 	(void)upload;
 	(void)upload_size;
 	(void)state;
-	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
-		return reply_text(http, connection, MHD_HTTP_METHOD_NOT_ALLOWED,
-				  "this page can only be read");
-	host = http->library.lookup_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
-	if (!serve_host_is_ours(host, http->node, serve_host_full_name))
-		return reply_text(http, connection, MHD_HTTP_MISDIRECTED_REQUEST,
-				  "use this node's address or its own name");
-	if (page_file_find(url, &file))
-		return reply_file(http, connection, &file);
-	return reply_document(http, connection, url);
+	serve_request_answer(&http->site, &asked, &answer);
+	return reply(http, connection, &answer);
 }
 
 /* ---- open, close -------------------------------------------------------------------------- */
@@ -202,10 +163,9 @@ struct serve_http *serve_http_open(const struct mesh_addr *addr, uint16_t port,
 		free(http);
 		return NULL;
 	}
-	http->node = self->name;
-	http->page = serve_page_open();
+	http->site = (struct serve_site){serve_page_open(), self->name, serve_host_full_name};
 	errno = 0;
-	ret = http->page ? daemon_start(http, addr, port) : -ENOMEM;
+	ret = http->site.page ? daemon_start(http, addr, port) : -ENOMEM;
 	mesh_addr_text(addr, text);
 	if (ret || !http->daemon) {
 		fprintf(stderr, "%s: cannot serve the page on %s, port %u: %s\n", who, text, port,
@@ -222,12 +182,12 @@ void serve_http_close(struct serve_http *http)
 {
 	if (!http)
 		return;
-	if (http->page)
-		serve_page_interrupt(http->page);
+	if (http->site.page)
+		serve_page_interrupt(http->site.page);
 	if (http->daemon)
 		http->library.stop_daemon(http->daemon);
-	if (http->page)
-		serve_page_close(http->page);
+	if (http->site.page)
+		serve_page_close(http->site.page);
 	free(http);
 }
 
