@@ -196,7 +196,11 @@ class RefuseTest(unittest.TestCase):
             self.refused("files", "", look.own_files, Told("a", "file %s\n" % lie))
             self.refused("runtime", "", look.own_files, Told("a", "port +%s\n" % lie))
         change = planning.Change(Told("a"))
+        change.remove = ["/etc/x"]
         self.refused("/etc/x", "!!", planning.contents_take, change, "@@@ /etc/x\n!!\n")
+        # A file that was not asked for is not looked at: its name may have a megabyte.
+        planning.contents_take(change, "@@@ /etc/%s\n!!\n" % ("y" * 5000))
+        self.assertEqual((change.before, change.remove), ({}, []))
 
     def test_neighbours(self):
         for lie in COMMANDS:

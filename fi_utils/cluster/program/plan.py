@@ -39,9 +39,13 @@ class Change:
         """All NICs of the plan."""
         return [nic for nic, _, _ in self.want]
 
+    def paths(self):
+        """All files that change."""
+        return sorted(set(self.write) | set(self.remove))
+
     def diff(self):
         """As `diff -u` prints it, one text for each file."""
-        for path in sorted(set(self.write) | set(self.remove)):
+        for path in self.paths():
             old = self.before.get(path, "")
             new = self.write.get(path, ("", 0))[0]
             yield path, clean("".join(difflib.unified_diff(
@@ -267,12 +271,11 @@ def file_content(data):
 def contents_take(change, text):
     """Takes what the node's files have now; files that are right need no change."""
     path = None
-    encoded = {}
+    encoded = dict.fromkeys(change.paths(), "")
     for line in text.splitlines():
         if line.startswith("@@@ "):
             path = line[4:]
-            encoded[path] = ""
-        elif path:
+        elif path in encoded:
             encoded[path] += line
     change.before = {path: answer.wanted(change.node, path, file_content, data)
                      for path, data in encoded.items() if data}
@@ -283,7 +286,7 @@ def contents_take(change, text):
 
 def contents_read(change):
     """Reads the files on the node, as root: some are for root only."""
-    paths = sorted(set(change.write) | set(change.remove))
+    paths = change.paths()
     if not paths:
         return
     done = change.node.run(script(READ, paths), as_root=True,
