@@ -5,16 +5,19 @@ import ast
 import json
 import os
 import random
+import re
 import stat
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROGRAM = os.path.join(TOP, "fi_utils/cluster/program")
 sys.path.insert(0, PROGRAM)
 
 # pylint: disable=wrong-import-position
+import apply
 import look
 import neighbours
 import plan as planning
@@ -22,7 +25,7 @@ import probe
 import report as reports
 import verify
 import wires as wiring
-from remote import SHOWN_MAX, Failure, Node, Result, clean, clean_line, script
+from remote import SHOWN_MAX, Failure, Node, Result, Script, clean, clean_line, script
 
 # What reaches a shell unquoted runs `touch FILE`.
 COMMANDS = ("x;touch${IFS}FILE;", "$(touch${IFS}FILE)", "`touch${IFS}FILE`", "x&&touch${IFS}FILE",
@@ -139,13 +142,15 @@ def report(connection="10.0.0.9 5 10.0.0.1 22", tool="nm", nic=None, link=None, 
 class Told:
     """A node, without ssh, that has said something."""
 
-    def __init__(self, name, text=""):
-        self.name, self.out, self.was_down = name, text, []
-        self.own_ports, self.files = set(), []
+    def __init__(self, name, text="", status=0):
+        self.name, self.out, self.was_down, self.status = name, text, [], status
+        self.own_ports, self.files, self.tool = set(), [], "ip"
+        self.ran = []  # scripts
 
-    def run(self, *_, **__):
+    def run(self, commands, **_):
         """Any script."""
-        return Result(0, self.out, "")
+        self.ran.append(commands)
+        return Result(self.status, self.out, "")
 
 
 class RefuseTest(unittest.TestCase):
@@ -268,6 +273,7 @@ class MutationTest(unittest.TestCase):
             except Failure as failure:
                 self.all_clean(str(failure))
                 self.assertRegex(str(failure), "^[ab]: ")
+                self.assertLess(len(str(failure)), 2 * SHOWN_MAX)
         self.assertGreater(went_on, self.ROUNDS // 20)
 
     def test_look(self):
@@ -342,10 +348,63 @@ class MutationTest(unittest.TestCase):
         self.rounds(5, links, lambda change: json.dumps(change(
             {"peers": [{"address": "10.1.0.2", "node": "b", "sections": [CHECK]}]})))
 
+    def only_words(self, nodes):
+        """Fails if a script has something of a lie that is not quoted."""
+        for commands in [commands for node in nodes for commands in node.ran]:
+            self.assertIsInstance(commands, Script)
+            bare = re.sub("'[^']*'", "", commands)
+            self.assertNotRegex(bare, r"touch|IFS|FILE|[^\n\t -~]|\$\(x\)")
+
+    def test_scripts(self):
+        """What is run on the nodes after a look at one that lies."""
+        def scripts(done):
+            nodes = [Told("a"), Told("b")]
+            look.take(nodes[0], done.out)
+            look.take(nodes[1], report("1 2 10.0.0.2 22"))
+            for node in nodes:
+                look.ports_on(node, list(node.nics))
+                look.ports_off_again(node)
+            problems = probe.probe_rest(nodes, {}, {})
+            if nodes[0].address:
+                verify.pingpong(nodes, ["a", "b"], 29500, ["--repeat", 3])
+            self.only_words(nodes)
+            return problems
+
+        self.rounds(8, scripts, lambda change: (
+            part("id", "0") + part("connection", "1 2 10.0.0.1 22") +
+            part("fi_mesh", "fi_mesh 1, protocol version 3") +
+            part("nics", change({"nics": [dict(NIC, admin_up=False), dict(NIC, netdev="p1")]})) +
+            part("links", change([LINK])) + part("addresses", change([INFO])) + part("tool", "ip")))
+
+    def test_apply(self):
+        """Answers to a change, each of which is kept, taken back or a problem."""
+        def changed(done):
+            node = Told("a", done.out, self.random.choice((0, 0, 0, 1, 255)))
+            transaction = apply.Transaction([node], 0)
+            fine = transaction.run()
+            self.assertEqual(fine, not transaction.problems)
+            self.only_words([node])
+            for problem in transaction.problems:
+                self.assertLess(len(problem), 2 * SHOWN_MAX)
+            said = []
+            with unittest.mock.patch("time.sleep"), unittest.mock.patch(
+                    "time.monotonic", side_effect=[0, 1, 61]):
+                transaction.await_return(said.append)
+            return transaction.problems + said + [look.leftover_undo(node)]
+
+        self.rounds(9, changed, lambda _: self.random.choice((
+            "applied\n", "kept\n", "restored\n", "here\n", "undone\n", "nothing to take back\n",
+            "taken back: p0 has MTU 1500, not 9000\n",
+            "another change of this node is not finished yet\n")))
+
     def test_files(self):
         def files(done):
             node = Told("a", done.out)
             look.own_files(node)
+            change = planning.Change(node)
+            change.remove = node.files
+            planning.contents_take(change, "")
+            self.only_words([node])
             return [node.files, node.own_ports]
 
         self.rounds(6, files, lambda _: "file /etc/netplan/60-mesh.yaml\nport p0\n")
