@@ -44,8 +44,8 @@ static bool contents_are_valid(const struct mesh_neighbour *neighbour, size_t si
 	    neighbour->num_processes > neighbour->total_processes ||
 	    size != mesh_neighbour_size(neighbour->num_processes))
 		return false;
-	if (neighbour->num_addrs > MESH_NEIGHBOUR_ADDRS_MAX || neighbour->nic >= MESH_NICS_MAX ||
-	    neighbour->providers & ~known_providers)
+	if (!neighbour->node_id || neighbour->num_addrs > MESH_NEIGHBOUR_ADDRS_MAX ||
+	    neighbour->nic >= MESH_NICS_MAX || neighbour->providers & ~known_providers)
 		return false;
 	for (i = 0; i < neighbour->num_addrs; i++) {
 		if (!addr_is_valid(&neighbour->addrs[i]))

@@ -134,6 +134,9 @@ static void test_fields(void **state)
 	made.total_processes = 2;
 	refused(&made);
 	question_make(&made, 3);
+	made.node_id = 0; /* a list of links with this node in it would be refused */
+	refused(&made);
+	question_make(&made, 3);
 	made.num_addrs = MESH_NEIGHBOUR_ADDRS_MAX + 1;
 	refused(&made);
 	question_make(&made, 3);
