@@ -28,7 +28,7 @@ enum line_kind {
 struct scan {
 	const char *at, *end;
 	const char *line; /* the current one */
-	size_t len;	  /* without its newline and the carriage return before it */
+	size_t len;	  /* without its newline and a carriage return at the end */
 	size_t whole;	  /* with both */
 	int number;	  /* from 1 */
 	bool inside;	  /* between the markers */
@@ -88,7 +88,7 @@ static int scan_next(struct scan *scan)
 	scan->at = newline ? newline + 1 : scan->end;
 	scan->whole = (size_t)(scan->at - scan->line);
 	scan->len = scan->whole - (newline != NULL);
-	if (newline && scan->len && scan->line[scan->len - 1] == '\r')
+	if (scan->len && scan->line[scan->len - 1] == '\r')
 		scan->len--;
 	scan->number++;
 	scan->kind = kind_of(scan);

@@ -230,6 +230,14 @@ static void test_carriage_returns(void **state)
 	without = take(dos, &unmake);
 	assert_string_equal(without, "");
 	free(without);
+	/* The last newline may be missing; `enable` would add it behind a lone marker. */
+	to[-1] = '\0';
+	without = take(dos, &unmake);
+	assert_non_null(without);
+	assert_string_equal(without, "");
+	free(without);
+	assert_null(put(strstr(dos, "# fi_mesh enable: end"), false));
+	assert_int_equal(errno, EBADMSG);
 	free(with);
 }
 
