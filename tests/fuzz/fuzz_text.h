@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_text.h - the fuzzer's bytes as a string, and strings that came out of them. */
+/* fuzz_text.h - the fuzzer's bytes as a string, and checks of what came out of them. */
 #ifndef MESH_TESTS_FUZZ_TEXT_H
 #define MESH_TESTS_FUZZ_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+/** Ends the fuzzer, which keeps the input, unless it holds. */
+static inline void fuzz_check(bool holds)
+{
+	if (!holds)
+		abort();
+}
 
 /** A copy that is exactly as long as the text, so that ASan sees each byte too many; or NULL. */
 static inline char *fuzz_text(const uint8_t *data, size_t size)
