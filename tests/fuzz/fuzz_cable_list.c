@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_cable_list.c - lists of cables and names of shapes; what is read makes a plan. */
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "nic/plan_graph.h"
 #include "plan/cable_list.h"
 #include "plan/json.h"
 #include "plan/make.h"
@@ -61,6 +63,24 @@ static void list_use(const struct mesh_cable_list *list)
 	mesh_plan_free(&plan);
 }
 
+/* The plugin reads the list as well (NCCL_MESH_PLAN): it takes what `fi_mesh plan` takes. */
+static void graph_use(const char *text, const struct mesh_cable_list *list)
+{
+	struct mesh_plan_graph graph;
+	int i, k, line, num = 0, ret = mesh_plan_graph_parse(text, &graph, &line);
+
+	for (i = 0; i < graph.num_nodes; i++) {
+		fuzz_check(memchr(graph.names[i], 0, sizeof(graph.names[i])) != NULL);
+		for (k = 0; k < i; k++)
+			num += graph.cables[i][k];
+	}
+	fuzz_check(graph.num_nodes <= MESH_PLAN_NODES_MAX && (!ret || !graph.num_nodes));
+	mesh_plan_graph_is_full(&graph);
+	fuzz_check(mesh_plan_graph_digest(&graph));
+	if (list && list->num_cables <= UINT8_MAX)
+		fuzz_check(ret == -E2BIG || (!ret && num == list->num_cables));
+}
+
 static void text_use(const char *text)
 {
 	char again[MESH_SHAPE_TEXT_MAX];
@@ -79,15 +99,17 @@ static void text_use(const char *text)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct mesh_cable_list list;
-	char *text;
+	char *text = fuzz_text(data, size);
+	int ret;
 
-	if (!mesh_cable_list_parse((const char *)data, size, &list)) {
+	if (!text)
+		return 0;
+	ret = mesh_cable_list_parse((const char *)data, size, &list);
+	graph_use(text, ret || memchr(data, 0, size) ? NULL : &list);
+	if (!ret) {
 		list_use(&list);
 		mesh_cable_list_free(&list);
 	}
-	text = fuzz_text(data, size);
-	if (!text)
-		return 0;
 	text_use(text);
 	free(text);
 	return 0;
