@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_fi_mesh_enable.c - the block in NCCL's files: foreign bytes stay as they are. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "common/exit_status.h"
 #include "common/nccl_setting.h"
@@ -20,6 +15,8 @@
 #include "enable/command.h"
 #include "enable/conf_file.h"
 #include "enable/values.h"
+
+#include "unit.h"
 
 #define NUM_VALUES 4
 /* More than the hundred that a user may do by hand. */
@@ -88,9 +85,8 @@ static void assert_undone(const char *old)
 	free(without);
 }
 
-static void test_undone(void **state)
+TEST(undone)
 {
-	(void)state;
 	assert_undone("");
 	assert_undone("\n");
 	assert_undone("NCCL_DEBUG=INFO\n");
@@ -103,12 +99,11 @@ static void test_undone(void **state)
 	assert_undone(" NCCL_NET_PLUGIN=other\n"); /* a variable " NCCL_NET_PLUGIN" */
 }
 
-static void test_new_file(void **state)
+TEST(new_file)
 {
 	char *with = put("", true), *again = put(with, false), *without, *longer;
 	bool unmake = false;
 
-	(void)state;
 	without = take(again, &unmake);
 	assert_string_equal(without, "");
 	assert_true(unmake);
@@ -124,12 +119,11 @@ static void test_new_file(void **state)
 	free(again);
 }
 
-static void test_new_line(void **state)
+TEST(new_line)
 {
 	char *with = put("A=1", false), *longer, *without;
 	bool unmake;
 
-	(void)state;
 	/* A line behind the block needs the newline that was added before it. */
 	assert_true(asprintf(&longer, "%sB=2\n", with) > 0);
 	without = take(longer, &unmake);
@@ -149,11 +143,10 @@ static void assert_refused(const char *old, int error, int line, const char *tex
 	assert_string_equal(obstacle.text, text);
 }
 
-static void test_foreign_values(void **state)
+TEST(foreign_values)
 {
 	char *with;
 
-	(void)state;
 	assert_refused("# x\nNCCL_NET_PLUGIN=ofi\n", EEXIST, 2, "NCCL_NET_PLUGIN=ofi");
 	assert_refused("NCCL_NET_PLUGIN=", EEXIST, 1, "NCCL_NET_PLUGIN=");
 	assert_refused("NCCL_NET=IB\n", EEXIST, 1, "NCCL_NET=IB");
@@ -167,13 +160,12 @@ static void test_foreign_values(void **state)
 }
 
 /* A line that the user has written between our markers belongs to the user. */
-static void test_foreign_inside(void **state)
+TEST(foreign_inside)
 {
 	char *with = put("A=1\n", false), *edited, *without,
 	     *end = strstr(with, "# fi_mesh enable: end");
 	bool unmake;
 
-	(void)state;
 	assert_true(asprintf(&edited, "%.*sNCCL_DEBUG=WARN\n%s", (int)(end - with), with, end) > 0);
 	without = take(edited, &unmake);
 	assert_string_equal(without, "A=1\nNCCL_DEBUG=WARN\n");
@@ -191,12 +183,11 @@ static void test_foreign_inside(void **state)
 	free(with);
 }
 
-static void test_markers(void **state)
+TEST(markers)
 {
 	char *with = put("A=1\n", false), *end = strstr(with, "# fi_mesh enable: end"), *half;
 	bool unmake;
 
-	(void)state;
 	assert_true(asprintf(&half, "%.*s", (int)(end - with), with) > 0);
 	assert_null(take(half, &unmake));
 	assert_int_equal(errno, EBADMSG);
@@ -215,12 +206,11 @@ static void test_markers(void **state)
 }
 
 /* A line that an editor has turned into CRLF is still ours. */
-static void test_carriage_returns(void **state)
+TEST(carriage_returns)
 {
 	char *with = put("", false), dos[4096], *to = dos, *from, *without;
 	bool unmake;
 
-	(void)state;
 	for (from = with; *from; from++) {
 		if (*from == '\n')
 			*to++ = '\r';
@@ -295,13 +285,12 @@ static void assert_lines_kept(const char *foreign, const char *text)
 	}
 }
 
-static void test_random_edits(void **state)
+TEST(random_edits)
 {
 	char old[512], behind[512], *with, *again, *without, *edited;
 	int i, num_put = 0;
 	bool unmake;
 
-	(void)state;
 	srand(16);
 	for (i = 0; i < NUM_EDITS; i++) {
 		random_text(old, sizeof(old));
@@ -336,9 +325,8 @@ static void test_random_edits(void **state)
 
 static char folder[] = "/tmp/mesh-enable-XXXXXX", conf[64], other[64];
 
-static int folder_make(void **state)
+static int folder_make(void)
 {
-	(void)state;
 	strcpy(strrchr(folder, '-'), "-XXXXXX");
 	if (!mkdtemp(folder) || chmod(folder, 0755))
 		return -1;
@@ -347,11 +335,10 @@ static int folder_make(void **state)
 	return 0;
 }
 
-static int folder_remove(void **state)
+static int folder_remove(void)
 {
 	char command[100];
 
-	(void)state;
 	snprintf(command, sizeof(command), "rm -r %s", folder);
 	return system(command);
 }
@@ -396,12 +383,11 @@ static int entries(void)
 	return WEXITSTATUS(system(command));
 }
 
-static void test_file(void **state)
+TEST_WITH(file, folder_make, folder_remove)
 {
 	struct stat info;
 	struct conf_file file;
 
-	(void)state;
 	assert_int_equal(replace(conf, "A=1\n"), 0);
 	assert_file(conf, "A=1\n");
 	assert_int_equal(stat(conf, &info), 0);
@@ -419,11 +405,10 @@ static void test_file(void **state)
 	assert_int_equal(entries(), 0); /* nor a temporary file */
 }
 
-static void test_link(void **state)
+TEST_WITH(link, folder_make, folder_remove)
 {
 	struct stat info;
 
-	(void)state;
 	assert_int_equal(symlink("other", conf), 0);
 	assert_int_equal(replace(conf, "A=1\n"), -ENOENT);
 	file_write(other, "A=1\n");
@@ -434,9 +419,8 @@ static void test_link(void **state)
 	assert_int_equal(entries(), 2);
 }
 
-static void test_no_file(void **state)
+TEST_WITH(no_file, folder_make, folder_remove)
 {
-	(void)state;
 	assert_int_equal(mkdir(conf, 0755), 0);
 	assert_int_equal(replace(conf, ""), -EINVAL);
 	assert_int_equal(rmdir(conf), 0);
@@ -450,12 +434,11 @@ static void test_no_file(void **state)
 }
 
 /* Another program writes between our reading and our writing. */
-static void test_changed_meanwhile(void **state)
+TEST_WITH(changed_meanwhile, folder_make, folder_remove)
 {
 	struct conf_text text = text_of("ours\n");
 	struct conf_file file;
 
-	(void)state;
 	assert_int_equal(conf_file_read(conf, &file), 0);
 	file_write(conf, "theirs, new\n");
 	assert_int_equal(conf_file_replace(&file, &text), -EBUSY);
@@ -470,12 +453,11 @@ static void test_changed_meanwhile(void **state)
 }
 
 /* A user who may write the folder, but not the file. */
-static void test_read_only(void **state)
+TEST_WITH(read_only, folder_make, folder_remove)
 {
 	pid_t child;
 	int status;
 
-	(void)state;
 	file_write(conf, "A=1\n");
 	assert_int_equal(chmod(conf, 0444), 0);
 	assert_int_equal(chmod(folder, 0777), 0);
@@ -494,11 +476,10 @@ static void test_read_only(void **state)
 
 /* ---- values ------------------------------------------------------------------------------ */
 
-static void test_cache(void **state)
+TEST_WITH(cache, folder_make, folder_remove)
 {
 	char cache[1000], path[100];
 
-	(void)state;
 	file_write(other, "");
 	snprintf(path, sizeof(path), "%s/../%s/other", folder, strrchr(folder, '/'));
 	snprintf(cache, sizeof(cache),
@@ -514,7 +495,7 @@ static void test_cache(void **state)
 	assert_false(enable_cache_has("", other));
 }
 
-static void test_ifname(void **state)
+TEST(ifname)
 {
 	struct mesh_nic nics[3] = {
 		{.netdev = "ab", .taken = true, .default_route = true},
@@ -523,7 +504,6 @@ static void test_ifname(void **state)
 	};
 	struct mesh_nic_table table = {.nics = nics, .num_nics = 3};
 
-	(void)state;
 	assert_null(enable_ifname_find(&table));
 	nics[1].default_route = true;
 	assert_string_equal(enable_ifname_find(&table), "eno1");
@@ -531,9 +511,8 @@ static void test_ifname(void **state)
 	assert_null(enable_ifname_find(&table));
 }
 
-static void test_own_name(void **state)
+TEST(own_name)
 {
-	(void)state;
 	assert_true(own_plugin_is_named("mesh"));
 	assert_true(own_plugin_is_named("/opt/x/libnccl-net-mesh.so"));
 	assert_true(own_plugin_is_named("librccl-net-mesh.so"));
@@ -542,39 +521,11 @@ static void test_own_name(void **state)
 	assert_false(own_plugin_is_named("/libnccl-net-mesh.so/"));
 }
 
-static void test_usage(void **state)
+TEST(usage)
 {
 	char name[] = "fi_mesh", strict[] = "--strict", ifname[] = "--ifname=a,b", now[] = "now";
 
-	(void)state;
 	assert_int_equal(command_disable(2, (char *[]){name, strict, NULL}), COMMAND_MISUSE);
 	assert_int_equal(command_enable(2, (char *[]){name, ifname, NULL}), COMMAND_MISUSE);
 	assert_int_equal(command_enable(2, (char *[]){name, now, NULL}), COMMAND_MISUSE);
-}
-
-#define FILE_TEST(test) cmocka_unit_test_setup_teardown(test, folder_make, folder_remove)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_undone),
-		cmocka_unit_test(test_new_file),
-		cmocka_unit_test(test_new_line),
-		cmocka_unit_test(test_foreign_values),
-		cmocka_unit_test(test_foreign_inside),
-		cmocka_unit_test(test_markers),
-		cmocka_unit_test(test_carriage_returns),
-		cmocka_unit_test(test_random_edits),
-		FILE_TEST(test_file),
-		FILE_TEST(test_link),
-		FILE_TEST(test_no_file),
-		FILE_TEST(test_changed_meanwhile),
-		FILE_TEST(test_read_only),
-		FILE_TEST(test_cache),
-		cmocka_unit_test(test_ifname),
-		cmocka_unit_test(test_own_name),
-		cmocka_unit_test(test_usage),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,18 +2,14 @@
 /* test_route.c - the kernel's route, with and without a source route. */
 #include <errno.h>
 #include <net/if.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "system/route.h"
 
 #include "namespace.h"
+#include "unit.h"
 
 static int find(const char *source, const char *destination, const char *netdev)
 {
@@ -38,9 +34,8 @@ static void pair_make(const char *name, const char *addr4, const char *addr6)
 	namespace_ip("addr add %s dev %s nodad", addr6, name);
 }
 
-static void test_source_route(void **state)
+TEST(source_route)
 {
-	(void)state;
 	pair_make("na", "10.1.0.1/24", "fd00::1/64");
 	pair_make("nb", "10.1.0.2/24", "fd00::2/64");
 	assert_int_equal(find("10.1.0.1", "10.1.0.9", "na"), 0);
@@ -55,11 +50,10 @@ static void test_source_route(void **state)
 	assert_int_equal(find("fd00::2", "fd00::9", "nb"), 0);
 }
 
-static void test_leads(void **state)
+TEST(leads)
 {
 	struct mesh_addr from, to;
 
-	(void)state;
 	namespace_ip("route add 10.5.0.0/24 via 10.1.0.9 dev na");
 	assert_int_equal(mesh_addr_parse("10.1.0.1", &from), 0);
 	assert_int_equal(mesh_addr_parse("10.5.0.1", &to), 0);
@@ -73,12 +67,11 @@ static void test_leads(void **state)
 	assert_false(mesh_route_leads(&from, if_nametoindex("na"), &to));
 }
 
-static void test_no_route(void **state)
+TEST(no_route)
 {
 	struct mesh_addr from, to;
 	unsigned int ifindex = 7;
 
-	(void)state;
 	assert_int_equal(find("10.1.0.1", "10.9.0.1", ""), -ENETUNREACH);
 	assert_true(find("10.99.0.1", "10.1.0.9", "") < 0); /* not ours */
 	assert_int_equal(mesh_addr_parse("10.1.0.1", &from), 0);
@@ -87,15 +80,8 @@ static void test_no_route(void **state)
 	assert_int_equal(ifindex, 7);
 }
 
-int main(void)
+void tests_begin(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_source_route),
-		cmocka_unit_test(test_leads),
-		cmocka_unit_test(test_no_route),
-	};
-
 	if (!namespace_enter())
-		return 77;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+		exit(77);
 }

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_links.c - questions and answers about links: what is made is read, the rest is refused. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "wire/links.h"
+
+#include "unit.h"
 
 static struct mesh_links_question question;
 static struct mesh_links_answer answer;
@@ -17,11 +14,10 @@ static struct mesh_links_nic nics[MESH_NICS_MAX];
 static struct mesh_links_link links[MESH_LINKS_MAX];
 static union mesh_links decoded;
 
-static int setup(void **state)
+static int setup(void)
 {
 	int i;
 
-	(void)state;
 	memset(&question, 0, sizeof(question));
 	memset(&answer, 0, sizeof(answer));
 	memset(nics, 0, sizeof(nics));
@@ -43,6 +39,8 @@ static int setup(void **state)
 	return 0;
 }
 
+TESTS_USE(setup, NULL);
+
 /* @bytes: of a question or an answer; what @size has more of it is zeros. */
 static int decode(const void *bytes, size_t size)
 {
@@ -53,11 +51,10 @@ static int decode(const void *bytes, size_t size)
 	return mesh_links_decode(copy, size, &decoded);
 }
 
-static void test_question(void **state)
+TEST(question)
 {
 	size_t size = mesh_links_question_finish(&question);
 
-	(void)state;
 	assert_int_equal(size, 120 + 16);
 	assert_int_equal(decode(&question, size), 0);
 	assert_int_equal(decoded.head.type, MESH_LINKS_QUESTION);
@@ -75,11 +72,10 @@ static void question_refused(void)
 }
 
 /* A route has an end, at most 16 nodes, and no node twice. */
-static void test_routes(void **state)
+TEST(routes)
 {
 	int i;
 
-	(void)state;
 	question.num_route = 0;
 	question_refused();
 	question.num_route = 2;
@@ -95,14 +91,13 @@ static void test_routes(void **state)
 }
 
 /* All entries come, in as many answers as they need. */
-static void test_answers(void **state)
+TEST(answers)
 {
 	int num_nics = 0, num_links = 0, answers = 0, i;
 	struct mesh_links_nic nic;
 	struct mesh_links_link link;
 	size_t size;
 
-	(void)state;
 	do {
 		size = mesh_links_answer_fill(&answer, &question, nics, MESH_NICS_MAX, links,
 					      MESH_LINKS_MAX);
@@ -144,12 +139,11 @@ static void answer_refused(void)
 	assert_int_equal(decode(&answer, answer.head.length), 0);
 }
 
-static void test_refused(void **state)
+TEST(refused)
 {
 	struct mesh_links_link link;
 	struct mesh_links_nic nic;
 
-	(void)state;
 	answer_make();
 	answer.num_links++;
 	answer_refused();
@@ -198,16 +192,4 @@ static void test_refused(void **state)
 	links[0] = link;
 	answer_make();
 	assert_int_equal(decode(&answer, answer.head.length), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_question, setup),
-		cmocka_unit_test_setup(test_routes, setup),
-		cmocka_unit_test_setup(test_answers, setup),
-		cmocka_unit_test_setup(test_refused, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

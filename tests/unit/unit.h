@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * unit.h - the frame of a unit test program. Each test registers itself, and the main function in
+ * unit.c runs them with cmocka in the order of the file:
+ *
+ *	TESTS_USE(setup, teardown);	run before and after each TEST of the file
+ *
+ *	TEST(name)
+ *	{
+ *		assert_true(...);
+ *	}
+ *
+ * A setup or teardown returns 0, or fails its test; NULL is none. A program that defines main()
+ * itself gives cmocka tests of cmocka's own form.
+ */
+#ifndef MESH_TESTS_UNIT_H
+#define MESH_TESTS_UNIT_H
+
+/* cmocka.h needs the others before it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+typedef int (*unit_fixture_fn)(void);
+
+/* Of the file that includes this. Without TESTS_USE both are NULL. */
+struct unit_fixture {
+	unit_fixture_fn setup, teardown;
+};
+static const struct unit_fixture unit_fixture __attribute__((unused));
+
+/** The setup and teardown of each TEST of this file. */
+#define TESTS_USE(setup, teardown) static const struct unit_fixture unit_fixture = {setup, teardown}
+
+/** A test with the setup and teardown that TESTS_USE names, if the file has it. */
+#define TEST(name) UNIT_TEST(test_##name, #name, unit_fixture.setup, unit_fixture.teardown)
+
+/** A test without setup and teardown, whatever TESTS_USE names. */
+#define TEST_BARE(name) UNIT_TEST(test_##name, #name, NULL, NULL)
+
+/** A test with a setup and teardown of its own. */
+#define TEST_WITH(name, setup, teardown) UNIT_TEST(test_##name, #name, setup, teardown)
+
+/* The line, because the order of constructors in a file is the compiler's choice. */
+#define UNIT_TEST(function, name, setup, teardown)                                                 \
+	static void function(void);                                                                \
+	static void __attribute__((constructor)) function##_add(void)                              \
+	{                                                                                          \
+		unit_test_add(name, __LINE__, function, setup, teardown);                          \
+	}                                                                                          \
+	static void function(void)
+
+/** For UNIT_TEST. */
+void unit_test_add(const char *name, int line, void (*run)(void), unit_fixture_fn setup,
+		   unit_fixture_fn teardown);
+
+/**
+ * A program may define these: they run before its first test and after its last one. A failed
+ * assertion ends the program. exit(77) in tests_begin() skips all tests; the last line that was
+ * printed is the reason.
+ */
+void tests_begin(void);
+void tests_end(void);
+
+#endif
